@@ -200,5 +200,10 @@ command_line = $(foreach v,$(.VARIABLES),$(if $(call on_command_line,$(v)),$(cal
 crl sft selfsup collect: build
 	+@exec mk/pipeline $@ '$(BUILD)' '$(firstword -$(MAKEFLAGS))' '$(MAKE)' $(command_line)
 
+# Arms x seeds in one tree, and one table: configs/arms has the arms.
+.PHONY: ablation
+ablation: build
+	+@exec mk/ablation '$(BUILD)' '$(firstword -$(MAKEFLAGS))' '$(MAKE)' $(command_line)
+
 help:
 	@sed -n 's/^## //p' mk/help.txt

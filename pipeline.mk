@@ -58,15 +58,23 @@ contents := $(if $(SECRET),--seed $(SECRET),--seed-file $(R)/cfg/secret)
 %/verdicts.qa: %/samples.qa $(R)/cfg/device
 	$(run) $(B)/quern-evaluate $< --output $@ $(contents) --device $(device)
 
+# ---- what prompts in English say: the limits of the device, and the time of each baseline ----
+$(R)/baselines/samples.qa: $(R)/cfg/tasks
+	$(run) $(B)/quern-pool --best $(tasks) --output $@
+baselines := $(R)/baselines/verdicts.qa
+asked := $(filter openai:% anthropic:%,$(subst $(comma),$(space),$(TEACHERS)))
+facts_file := $(if $(filter full,$(STYLE)),$(baselines))
+facts := $(if $(facts_file),--device $(device) --baselines $(facts_file))
+
 # ---- stage 1 ----
 collect: $(R)/collect/verdicts.qa
-$(R)/collect/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks | $(R)/cfg/device
+$(R)/collect/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks $(if $(asked),$(baselines)) | $(R)/cfg/device
 	$(run) $(B)/quern-collect --output $@ $(tasks) --teachers $(teachers) --trials $(TRIALS) --keep $(KEEP) \
-	  --mistakes $(MISTAKES) --device $(device) $(contents:--seed%=--eval-seed%) --seed $(SEED)
+	  --mistakes $(MISTAKES) --device $(device) $(contents:--seed%=--eval-seed%) $(if $(asked),--baselines $(baselines)) --seed $(SEED)
 
-$(R)/sft/dataset.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa $(R)/cfg/sft
+$(R)/sft/dataset.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa $(R)/cfg/sft $(facts_file)
 	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(tasks) \
-	  --contrastive $(CONTRASTIVE) --style $(STYLE) --seed $(SEED)
+	  --contrastive $(CONTRASTIVE) --style $(STYLE) $(facts) --seed $(SEED)
 
 sft: $(if $(trained),$(R)/sft/model/manifest.qa,$(R)/sft/dataset.qa)
 $(R)/sft/model/manifest.qa: $(R)/sft/dataset.qa $(R)/cfg/sft
@@ -80,7 +88,9 @@ $(R)/collect/pool.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa
 prev = $(word $(1),0 $(numbers))
 # The model of round N of a stage, and the pool after that round.
 selfsup_model = $(if $(filter 0,$(1)),$(R)/sft/model,$(R)/selfsup/$(1)/model)
-crl_model = $(if $(filter 0,$(1)),$(call selfsup_model,$(SELFSUP_ROUNDS)),$(R)/crl/$(1)/model)
+# UPDATE=none and UPDATE=template leave the model of stage 3 as it is.
+updates := $(filter learn sft,$(UPDATE))
+crl_model = $(if $(and $(updates),$(filter-out 0,$(1))),$(R)/crl/$(1)/model,$(call selfsup_model,$(SELFSUP_ROUNDS)))
 selfsup_pool = $(if $(filter 0,$(1)),$(R)/collect/pool.qa,$(R)/selfsup/$(1)/pool.qa)
 crl_pool = $(if $(filter 0,$(1)),$(call selfsup_pool,$(SELFSUP_ROUNDS)),$(R)/crl/$(1)/pool.qa)
 last_model := $(call crl_model,$(ROUNDS))
@@ -96,16 +106,26 @@ history = $(call pairs,$(addprefix $(R)/$(1)/,$(call before,$(2))))
 
 .SECONDEXPANSION:
 
+# What answers a round's prompts: the model of the round before. With UPDATE=template or sft it is the template teacher,
+# whatever the prompts show.
+sampled = $(B)/quern-sample --policy $(call policy,$(call $(1)_model,$(call prev,$*)))
+length := --max-new $(MAX_NEW) --batch $(BATCH)
+searched := $(filter template sft,$(UPDATE))
+selfsup_ask = $(call sampled,selfsup)
+selfsup_length := $(length)
+crl_ask = $(if $(searched),$(B)/quern-search $(tasks),$(call sampled,crl))
+crl_length := $(if $(searched),,$(length))
+crl_rule := $(if $(RULE),--rule $(RULE))
+
 # What a round of stage $(1) has; $(2) is the prefix of its settings. The update of the model is each stage's own.
 define round_rules
-$($(1)_rounds:%=$(R)/$(1)/%/prompts.qa): $(R)/$(1)/%/prompts.qa: $$$$(call $(1)_pool,$$$$(call prev,$$$$*)) $(R)/cfg/$(1) $(R)/cfg/tasks
+$($(1)_rounds:%=$(R)/$(1)/%/prompts.qa): $(R)/$(1)/%/prompts.qa: $$$$(call $(1)_pool,$$$$(call prev,$$$$*)) $(R)/cfg/$(1) $(R)/cfg/tasks $(facts_file)
 	$$(run) $(B)/quern-prompt --output $$@ --pool $$< $$(tasks) --stage $(1)-$$* --groups $$($(2)GROUPS) \
-	  --plain $$($(2)PLAIN) $$(EXEMPLARS) --style $$(STYLE) --seed $$(SEED)
+	  --plain $$($(2)PLAIN) $$(EXEMPLARS) $$($(1)_rule) --style $$(STYLE) $$(facts) --seed $$(SEED)
 
 $($(1)_rounds:%=$(R)/$(1)/%/samples.qa): $(R)/$(1)/%/samples.qa: $(R)/$(1)/%/prompts.qa \
   $$$$(call manifest,$$$$(call $(1)_model,$$$$(call prev,$$$$*))) $(R)/cfg/$(1)
-	$$(run) $(B)/quern-sample --policy $$(call policy,$$(call $(1)_model,$$(call prev,$$*))) --prompts $$< --output $$@ \
-	  --stage $(1)-$$* --copies $$($(2)COPIES) --max-new $$(MAX_NEW) --batch $$(BATCH) --seed $$(SEED)
+	$$(run) $$($(1)_ask) --prompts $$< --output $$@ --stage $(1)-$$* --copies $$($(2)COPIES) $$($(1)_length) --seed $$(SEED)
 
 # The pool before a round tells which of its scores are records (docs/gpu-verdict.md).
 $($(1)_rounds:%=$(R)/$(1)/%/verdicts.qa): $(R)/$(1)/%/verdicts.qa: $(R)/$(1)/%/samples.qa \
@@ -117,6 +137,10 @@ $($(1)_rounds:%=$(R)/$(1)/%/pool.qa): $(R)/$(1)/%/pool.qa: $(R)/$(1)/%/samples.q
 	$$(run) $(B)/quern-pool --pool $$(word 3,$$^) --samples $$(word 1,$$^) --verdicts $$(word 2,$$^) --output $$@ \
 	  --stage $(1) --round $$*
 	$$(live)
+
+# Success, scores, and how often the model's comparisons are right.
+$($(1)_rounds:%=$(R)/$(1)/%/metrics.qa): $(R)/$(1)/%/metrics.qa: $(R)/$(1)/%/samples.qa $(R)/$(1)/%/verdicts.qa
+	$$(run) $(B)/quern-figures --samples $$(word 1,$$^) --verdicts $$(word 2,$$^) --output $$@ --round $$*
 endef
 $(eval $(call round_rules,selfsup,SELFSUP_))
 $(eval $(call round_rules,crl,))
@@ -130,23 +154,34 @@ $(selfsup_rounds:%=$(R)/selfsup/%/model/manifest.qa): $(R)/selfsup/%/model/manif
 	  $(memory) --seed $(SEED)
 
 # Stage 3
+ifeq ($(UPDATE),sft)
+# More of stage 1: the template teacher's kernels of the round, as examples.
+$(crl_rounds:%=$(R)/crl/%/dataset.qa): $(R)/crl/%/dataset.qa: $(R)/crl/%/samples.qa $(R)/crl/%/verdicts.qa $(facts_file)
+	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(tasks) \
+	  --contrastive $(CONTRASTIVE) --style $(STYLE) $(facts) --seed $(SEED)
+$(crl_rounds:%=$(R)/crl/%/model/manifest.qa): $(R)/crl/%/model/manifest.qa: $(R)/crl/%/dataset.qa \
+  $$(call crl_model,$$(call prev,$$*))/manifest.qa $(R)/cfg/crl
+	$(run) $(B)/quern-sft --dataset $< --base $(call crl_model,$(call prev,$*)) --output $(@D) $(SFT) $(training) \
+	  $(memory) --seed $(SEED)
+else
 $(crl_rounds:%=$(R)/crl/%/model/manifest.qa): $(R)/crl/%/model/manifest.qa: $(R)/crl/%/samples.qa \
   $(R)/crl/%/verdicts.qa $$(call crl_model,$$(call prev,$$*))/manifest.qa $(R)/cfg/crl
 	$(run) $(B)/quern-crl --base $(call crl_model,$(call prev,$*)) --samples $(word 1,$^) --verdicts $(word 2,$^) \
 	  --output $(@D) --history "$(call history,crl,$*)" --reference $(call selfsup_model,$(SELFSUP_ROUNDS)) $(CRL) \
 	  $(training) $(memory) --seed $(SEED)
+endif
 
 # ---- what the report compares: the same prompts and the same number of samples for each stage's final model ----
 stages := sft selfsup crl
 sft_final := $(R)/sft/model
 selfsup_final := $(call selfsup_model,$(SELFSUP_ROUNDS))
 crl_final := $(last_model)
-$(R)/report/prompts.qa: $(R)/cfg/report $(R)/cfg/tasks
-	$(run) $(B)/quern-prompt --output $@ $(tasks) --stage report --groups 1 --heldout --style $(STYLE) --seed $(SEED)
+$(R)/report/prompts.qa: $(R)/cfg/report $(R)/cfg/tasks $(facts_file)
+	$(run) $(B)/quern-prompt --output $@ $(tasks) --stage report --groups 1 --heldout --style $(STYLE) $(facts) --seed $(SEED)
 
 # A program that samples or trains a checkpoint takes the memory that is free (docs/model.md), and a second one would
 # find too little. So these wait for the rounds and for each other.
-wait_sft := $(last_model)/manifest.qa
+wait_sft := $(if $(updates),$(last_model)/manifest.qa,$(call crl_pool,$(ROUNDS)))
 wait_selfsup := $(R)/report/sft/samples.qa
 wait_crl := $(R)/report/selfsup/samples.qa
 $(stages:%=$(R)/report/%/samples.qa): $(R)/report/%/samples.qa: $(R)/report/prompts.qa \
@@ -190,10 +225,11 @@ $(R)/best/again/verdicts.qa: $(R)/best/again/samples.qa $(R)/cfg/device
 # ---- the report ----
 # All else is finished by now: what a kill -9 left between a commit and its clean-up is removed first. The run of a
 # folder below this one (RUN=x/y), which has a cfg/, may be going on.
+figures := $(selfsup_rounds:%=$(R)/selfsup/%/metrics.qa) $(crl_rounds:%=$(R)/crl/%/metrics.qa)
 rounds := $(call by_comma,$(selfsup_rounds:%=$(R)/selfsup/%/verdicts.qa) $(crl_rounds:%=$(R)/crl/%/verdicts.qa))
 set = --$(1)-samples $(2)/samples.qa --$(1)-verdicts $(2)/verdicts.qa
 $(R)/report.html: $(R)/best/results.qa $(R)/report/crl/pool.qa $(R)/best/again/verdicts.qa \
-  $(stages:%=$(R)/report/%/verdicts.qa) $(call manifest,$(last_model))
+  $(stages:%=$(R)/report/%/verdicts.qa) $(call manifest,$(last_model)) $(figures)
 	@find $(R) -mindepth 1 \( -name queue -o -type d -exec test -d {}/cfg \; \) -prune -o \
 	  \( -name '*.journal' -o -name '*.tmp.*' -o -name '*.checkpoint*' -o -name '*.trainer' \) -prune -exec rm -rf {} +
 	$(run) $(B)/quern-report --output $(R) $(tasks) --run $(RUN) --profile $(PROFILE) --device $(device) \

@@ -17,5 +17,5 @@ GROUPS ?= 8
 PLAIN ?= 6
 COPIES ?= 16
 CRL ?= --epochs 1 --batch 32 --lr 1.5e-4 --reward-clip 4 --best-of 8 --success-worth 0.1
-EXEMPLARS ?= --exemplars 2 --rule bucket
+EXEMPLARS ?= --exemplars 2
 REPORT_SAMPLES ?= 64

@@ -18,5 +18,5 @@ GROUPS ?= 3
 PLAIN ?= 2
 COPIES ?= 8
 CRL ?= --epochs 1 --batch 16 --lr 2e-4
-EXEMPLARS ?= --exemplars 2 --rule bucket
+EXEMPLARS ?= --exemplars 2
 REPORT_SAMPLES ?= 12

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "eval/candidate/host_code.h"
 #include "eval/candidate/undefined_name.h"
 #include "eval/judge/baseline.h"
 #include "eval/judge/paired_timing.h"
@@ -340,6 +341,21 @@ static void name_variable(const char *source, size_t len, Finding *f)
              rest);
 }
 
+/* Adds to the message of a source that was refused that it has host code. */
+static void name_host_code(const char *source, size_t len, Finding *f)
+{
+    char word[64];
+    size_t used = strlen(f->message);
+    if (f->outcome != OUTCOME_PLAN_ERROR && f->outcome != OUTCOME_COMPILE_ERROR) return;
+    int line = host_code(source, len, word, sizeof word);
+    if (!line || used + 256 > sizeof f->message) return;
+    snprintf(
+        f->message + used, sizeof f->message - used,
+        "\n(line %d has host code, `%s`: remove all of it; the harness allocates, and launches "
+        "by the //@ lines alone)",
+        line, word);
+}
+
 static void conclude(Verdict *v, int rc, const ChecksPassed *passed, const Finding *f,
                      const Error *err)
 {
@@ -401,6 +417,7 @@ void evaluator_run(Evaluator *e, const char *task, const char *source, size_t le
         rc = check_device(e, judge(e, t, &c, out, &passed, &f, &err), &f, &err);
     }
     if (rc > 0) name_variable(source, len, &f);
+    if (rc > 0) name_host_code(source, len, &f);
     conclude(out, rc, &passed, &f, &err);
     candidate_release(&c);
 }

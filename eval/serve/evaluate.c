@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "base/stop.h"
 #include "eval/judge/seeds.h"
+#include "eval/serve/advice.h"
 #include "eval/serve/job.h"
 #include "eval/serve/seal.h"
 #include "eval/serve/second_device.h"
@@ -25,8 +26,6 @@
 enum { WINDOW = 512, BATCH = 64, SILENCE_S = 30, MAX_NAMES = 64 * 1024, TASK_NAME_MAX = 63 };
 
 static const double look_s = 0.5; /* interval of the checks for second devices */
-
-static const char no_code[] = "the answer holds no code";
 
 typedef struct {
     View view;
@@ -482,10 +481,12 @@ static int evaluate_all(Evaluate *e, Error *err)
 
 /* ---- the artifact ---- */
 
-static int final_verdict(Evaluate *e, const Unit *u, msgpack_zone *zone, Record *r, Error *err)
+static int final_verdict(Evaluate *e, const Sample *s, const Unit *u, msgpack_zone *zone, Record *r,
+                         Error *err)
 {
     View first, second;
     if (view_decode(u->verdict, u->len, "a verdict", zone, &first, err)) return -1;
+    if (!u->second) advice_add(&s->view, &first, r);
     if (!u->second) {
         record_text(r, "confirmed", "");
         record_copy(r, &first);
@@ -507,14 +508,18 @@ static int write_one(Evaluate *e, ArtifactWriter *w, long sample, int device, Er
     record_text(r, "id", s->id);
     if (unit < 0) {
         Job job;
+        Buffer advice;
+        buffer_init(&advice, 1 << 12);
+        advice_without_code(&s->view, &advice);
         job_init(&job, taskset_find(&e->tasks, s->task, strlen(s->task)), e->opt->devices[device],
                  "", 0, e->opt->seed);
-        job_verdict(&job, OUTCOME_PLAN_ERROR, no_code, r);
+        job_verdict(&job, OUTCOME_PLAN_ERROR, advice.data, r);
         record_text(r, "confirmed", "");
+        buffer_release(&advice);
     } else if (!msgpack_zone_init(&zone, 4096)) {
         rc = error_set(err, ERROR_MEMORY, "no memory");
     } else {
-        rc = final_verdict(e, &e->units[unit], &zone, r, err);
+        rc = final_verdict(e, s, &e->units[unit], &zone, r, err);
         msgpack_zone_destroy(&zone);
     }
     if (!rc) rc = artifact_write(w, r, err);

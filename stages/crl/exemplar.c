@@ -1,4 +1,4 @@
-/* All rules end in a softmax draw without replacement, or in a uniform one. */
+/* Each rule narrows the kernels of the task, then draws without replacement, softly or uniformly. */
 #include "stages/crl/exemplar.h"
 
 #include <math.h>
@@ -6,17 +6,21 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "stages/crl/island.h"
 
-enum { ISLANDS = 4, MAX_BUCKETS = 256 };
+enum { MAX_BUCKETS = 256 };
 
 int exemplar_rule(const char *name, ExemplarRule *out)
 {
-    static const char *const names[] = {"bucket", "island", "random"};
-    for (int i = 0; i < 3; i++)
-        if (!strcmp(name, names[i])) {
+    int i = 0;
+    for (const char *p = EXEMPLAR_RULES; *p; i++) {
+        size_t n = strcspn(p, "|");
+        if (strlen(name) == n && !memcmp(p, name, n)) {
             *out = (ExemplarRule)i;
             return 0;
         }
+        p += n + (p[n] == '|');
+    }
     return -1;
 }
 
@@ -36,6 +40,41 @@ static Members members_of(const Pool *p, const char *task)
         m.level[m.n++] = log2(fmax(p->items[i].score, 1e-3));
     }
     return m;
+}
+
+static void keep_marked(Members *m, const char *in)
+{
+    int n = 0;
+    for (int i = 0; i < m->n; i++)
+        if (in[i]) m->item[n] = m->item[i], m->level[n++] = m->level[i];
+    m->n = n;
+}
+
+static int count_marked(const char *in, int n)
+{
+    int count = 0;
+    for (int i = 0; i < n; i++) count += in[i];
+    return count;
+}
+
+/* Leaves out the kernels far below the baseline, unless fewer than `least` are left. */
+static void drop_slow(Members *m, double floor, int least)
+{
+    char *in = memory_alloc((size_t)m->n + 1);
+    double best = -INFINITY;
+    for (int i = 0; i < m->n; i++) best = fmax(best, m->level[i]);
+    for (int i = 0; i < m->n; i++) in[i] = floor <= 0 || m->level[i] >= log2(floor) + fmin(best, 0);
+    if (count_marked(in, m->n) >= least) keep_marked(m, in);
+    free(in);
+}
+
+/* Keeps the kernels of the prompt's island, unless fewer than `least` are left. */
+static void keep_island(Members *m, const char *prompt, const ExemplarOptions *o, int least)
+{
+    char *in = memory_alloc((size_t)m->n + 1);
+    island_members(m->item, m->n, island_of_prompt(prompt), o->migrate, o->reset, in);
+    if (count_marked(in, m->n) >= least) keep_marked(m, in);
+    free(in);
 }
 
 /* Draws an index with a probability proportional to exp(level/tau), among the ones that are not
@@ -121,42 +160,69 @@ static int draw_members(const Members *m, char *taken, double tau, int n, Random
     return drawn;
 }
 
-static int draw_island(const Members *m, const ExemplarOptions *opt, int n, Random *rng,
-                       const PoolItem **picks)
+/* A temperature of 1e9 is a uniform draw. */
+static int draw_softly(const Members *m, double tau, int n, Random *rng, const PoolItem **picks)
 {
-    char *taken = memory_alloc((size_t)m->n);
-    int island = (int)random_below(rng, ISLANDS), left = 0;
-    for (int i = 0; i < m->n; i++) {
-        taken[i] = (int)(random_hash(m->item[i]->source_digest, 64) % ISLANDS) != island;
-        left += !taken[i];
-    }
-    if (left < n) memset(taken, 0, (size_t)m->n); /* a small pool is one island */
-    int drawn = draw_members(m, taken, fmax(opt->temperature * deviation(m->level, m->n), 1e-6), n,
-                             rng, picks);
+    char *taken = memory_alloc((size_t)m->n + 1);
+    memset(taken, 0, (size_t)m->n);
+    int drawn = draw_members(m, taken, fmax(tau, 1e-6), n, rng, picks);
     free(taken);
     return drawn;
 }
 
-int exemplar_draw(const Pool *p, const char *task, const ExemplarOptions *opt, int n, Random *rng,
-                  const PoolItem *picks[EXEMPLAR_MAX])
+/* Puts a kernel that beats the baseline in the place of the slowest pick, where none of the picks
+ * does and one of the task's does. */
+static void show_winner(const Members *m, double tau, int drawn, Random *rng,
+                        const PoolItem **picks)
 {
-    Members m = members_of(p, task);
+    char *taken = memory_alloc((size_t)m->n + 1);
+    int slowest = 0, beaten = drawn > 1;
+    for (int i = 0; i < drawn; i++) {
+        beaten &= picks[i]->score <= 1;
+        if (picks[i]->score < picks[slowest]->score) slowest = i;
+    }
+    for (int i = 0; i < m->n; i++) taken[i] = m->item[i]->score <= 1;
+    if (beaten) draw_members(m, taken, fmax(tau, 1e-6), 1, rng, &picks[slowest]);
+    free(taken);
+}
+
+static int draw_by_rule(Members *m, const char *prompt, const ExemplarOptions *o, int n,
+                        Random *rng, const PoolItem **picks)
+{
+    int drawn;
+    if (o->rule == EXEMPLAR_RANDOM) return draw_softly(m, 1e9, n, rng, picks);
+    if (o->rule == EXEMPLAR_ISLAND) keep_island(m, prompt, o, n);
+    double tau = o->temperature * deviation(m->level, m->n);
+    if (o->rule == EXEMPLAR_ISLAND)
+        drawn = draw_softly(m, tau, n, rng, picks);
+    else
+        drawn = draw_buckets(m, o, n, rng, picks);
+    show_winner(m, tau, drawn, rng, picks);
+    return drawn;
+}
+
+int exemplar_draw(const Pool *p, const char *task, const char *prompt, const ExemplarOptions *opt,
+                  int n, Random *rng, ExemplarPick out[EXEMPLAR_MAX])
+{
+    const PoolItem *picks[EXEMPLAR_MAX];
     int drawn = 0;
     if (n > EXEMPLAR_MAX) n = EXEMPLAR_MAX;
-    if (m.n && opt->rule == EXEMPLAR_BUCKET) {
-        drawn = draw_buckets(&m, opt, n, rng, picks);
-    } else if (m.n && opt->rule == EXEMPLAR_ISLAND) {
-        drawn = draw_island(&m, opt, n, rng, picks);
-    } else if (m.n) {
-        char *taken = memory_alloc((size_t)m.n);
-        drawn = draw_members(&m, taken, 1e9, n, rng, picks); /* a high temperature: uniform */
-        free(taken);
-    }
+    if (opt->rule == EXEMPLAR_NONE) return 0;
+    Members m = members_of(p, task);
+    if (m.n) drop_slow(&m, opt->floor, n);
+    if (m.n) drawn = draw_by_rule(&m, prompt, opt, n, rng, picks);
     for (int i = drawn - 1; i > 0; i--) {
         int j = (int)random_below(rng, (uint64_t)i + 1);
         const PoolItem *t = picks[i];
         picks[i] = picks[j];
         picks[j] = t;
+    }
+    for (int i = 0; i < drawn; i++) out[i] = (ExemplarPick){picks[i], picks[i]->score};
+    for (int i = drawn - 1; i > 0 && opt->rule == EXEMPLAR_SHUFFLED; i--) {
+        int j = (int)random_below(rng, (uint64_t)i + 1);
+        double t = out[i].shown;
+        out[i].shown = out[j].shown;
+        out[j].shown = t;
     }
     free(m.item);
     free(m.level);

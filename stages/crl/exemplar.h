@@ -1,5 +1,8 @@
 /* The draw of the scored kernels that a contrastive prompt shows (method, section 4.3, Eq. 1).
  *
+ * Kernels far below the others are not drawn: those under `floor` times the baseline, or times the
+ * task's best kernel if that is slower, unless too few were left.
+ *
  * bucket: the kernels of the task fall into buckets of log2(score), `width` wide. N distinct
  *   buckets are drawn without replacement with P(B_i) proportional to exp((s_i - mu)/tau), where
  *   s_i is the mean log2 score of bucket i and mu the mean of the s_i. One kernel of each is drawn
@@ -7,30 +10,52 @@
  *   meaning at 1.1x and at 60x. tau = temperature * std(s_i) keeps the draw from becoming greedy
  *   when scores spread: at temperature 1 the better of two buckets one std apart is e times as
  *   likely.
- * island: the digest of its source puts a kernel on one of 4 islands. An island is drawn, then N
- *   kernels of it with P proportional to exp(log2 score / tau) (FunSearch's rule, simplified).
- * random: N kernels, uniformly. */
+ * island: N kernels of the prompt's island (stages/crl/island.h), with P proportional to
+ *   exp(log2 score / tau) (FunSearch's rule).
+ * random: N kernels, uniformly.
+ * shuffled: as bucket, but the prompt shows the kernels' scores in a random order. It is the
+ *   placebo: what a run gains beyond it, it gains from the scores.
+ * none: no kernels.
+ *
+ * With bucket, island and shuffled, one of N > 1 kernels beats the baseline where a kernel of the
+ * task does: it takes the place of the slowest one. */
 #ifndef STAGES_CRL_EXEMPLAR_H
 #define STAGES_CRL_EXEMPLAR_H
 
 #include "base/random.h"
 #include "stages/data/pool.h"
 
-typedef enum { EXEMPLAR_BUCKET, EXEMPLAR_ISLAND, EXEMPLAR_RANDOM } ExemplarRule;
+#define EXEMPLAR_RULES "bucket|island|random|shuffled|none"
+typedef enum {
+    EXEMPLAR_BUCKET,
+    EXEMPLAR_ISLAND,
+    EXEMPLAR_RANDOM,
+    EXEMPLAR_SHUFFLED,
+    EXEMPLAR_NONE
+} ExemplarRule;
 enum { EXEMPLAR_MAX = 8 };
 
 typedef struct {
     ExemplarRule rule;
     double width;       /* of a bucket, in log2 of the score */
     double temperature; /* of the softmax, in standard deviations */
+    double floor;       /* share of the baseline's speed; 0: every kernel is drawn from */
+    int migrate, reset; /* island: so many rounds apart; 0: never */
 } ExemplarOptions;
 
-/* Finds a rule by its name, "bucket", "island" or "random". Returns -1 for another name. */
+/* A kernel and the score that the prompt shows. */
+typedef struct {
+    const PoolItem *item;
+    double shown;
+} ExemplarPick;
+
+/* Finds a rule by its name, one of EXEMPLAR_RULES. Returns -1 for another name. */
 int exemplar_rule(const char *name, ExemplarRule *out);
 
-/* Draws up to n distinct kernels of a task. Returns how many: fewer when the pool or the number of
- * buckets is smaller. The order of the picks is random, so that it does not depend on the score. */
-int exemplar_draw(const Pool *p, const char *task, const ExemplarOptions *opt, int n, Random *rng,
-                  const PoolItem *picks[EXEMPLAR_MAX]);
+/* Draws up to n distinct kernels of a task for the prompt of this id. Returns how many: fewer when
+ * the pool or the number of buckets is smaller. The order of the picks is random, so that it does
+ * not depend on the score. */
+int exemplar_draw(const Pool *p, const char *task, const char *prompt, const ExemplarOptions *opt,
+                  int n, Random *rng, ExemplarPick picks[EXEMPLAR_MAX]);
 
 #endif

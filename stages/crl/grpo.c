@@ -41,6 +41,38 @@ static void group_release(Group *g)
     free(g->advantage);
 }
 
+/* Reads the interval of a score: measured, or of the width that the options give a prediction. */
+static int read_interval(const Sample *s, double tie, double *low, double *high, Error *err)
+{
+    int predicted = 1;
+    *low = s->score * (1 - tie / 2);
+    *high = s->score * (1 + tie / 2);
+    if (s->score <= 0 || !s->verdict.map) return 0;
+    if (view_bool(&s->verdict, "predicted", &predicted, err)) return -1;
+    return predicted ? 0
+           : view_float(&s->verdict, "low", low, err) || view_float(&s->verdict, "high", high, err)
+               ? -1
+               : 0;
+}
+
+/* Makes the smoothed rewards of the members, with ties. */
+static int smooth_rewards(Group *g, const RewardStats *stats, const GrpoOptions *o, Error *err)
+{
+    double *low = memory_array((size_t)g->n, sizeof *low),
+           *high = memory_array((size_t)g->n, sizeof *high);
+    int rc = 0;
+    for (int i = 0; !rc && i < g->n; i++) {
+        g->reward[i] = g->member[i]->score;
+        rc = read_interval(g->member[i], o->tie, &low[i], &high[i], err);
+    }
+    if (!rc) reward_ties(g->reward, low, high, g->n);
+    for (int i = 0; i < g->n; i++)
+        g->reward[i] = reward_smooth(stats, g->member[i]->task, g->reward[i], o->clip);
+    free(low);
+    free(high);
+    return rc;
+}
+
 /* Fills a group with its judged samples as examples, whose lengths the penalty needs. */
 static int group_fill(Group *g, const SampleSet *s, long first, long last, const RewardStats *stats,
                       const GrpoOptions *o, GrpoStats *report, Error *err)
@@ -56,11 +88,10 @@ static int group_fill(Group *g, const SampleSet *s, long first, long last, const
         report->mean_reward += x->score;
         report->success += x->outcome == OUTCOME_OK;
         if (o->overlong == OVERLONG_DROP && x->truncated) continue;
-        g->reward[g->n] = reward_smooth(stats, x->task, x->score, o->clip);
         g->member[g->n] = x;
         if (learn_example(o->policy, x, 0, o->with_old, &g->example[g->n++], err)) return -1;
     }
-    return 0;
+    return smooth_rewards(g, stats, o, err);
 }
 
 static void group_advantages(Group *g, const GrpoOptions *o)

@@ -1,8 +1,9 @@
 /* From scored samples to the examples of a group-relative loss: raw score -> smoothed reward ->
  * shaped reward -> advantage within the group (method, sections 4.4 to 4.6). A group is all samples
  * of one prompt; prompts with the same text, such as the plain ones of a task, are one. A group
- * whose rewards are equal teaches nothing and is dropped, unless keep_constant. A sample that was
- * not judged, because its evaluator or its endpoint failed, is dropped too.
+ * whose rewards are equal teaches nothing and is dropped, unless keep_constant. Scores of a group
+ * that cannot be told apart are ties (reward_ties): measured ones whose 95% intervals meet,
+ * predicted ones whose intervals of score times 1 +- tie/2 meet. A sample that was not judged, because its evaluator or its endpoint failed, is dropped too.
  *
  * The shaped reward is the sample's part of the expected best of best_of samples (reward_best_of).
  * A kernel is sampled several times and the best is kept, so an answer counts by how far it beats
@@ -22,6 +23,7 @@ typedef enum { OVERLONG_KEEP, OVERLONG_DROP, OVERLONG_PENALTY } Overlong;
 
 typedef struct {
     double clip;          /* k of the smoothing: 1.5 */
+    double tie;           /* predicted scores nearer than this share are ties; see below */
     double floor_std;     /* in the advantage's denominator, in smoothed units */
     int best_of;          /* k of reward_best_of; 1: the mean counts */
     double success_worth; /* added for a success, in smoothed units */

@@ -8,16 +8,17 @@
 
 enum { MAX_PROMPT = 1 << 20 };
 
-static int choose(const Task *t, const Pool *pool, const PromptOptions *o, Random *rng,
-                  Exemplar ex[EXEMPLAR_MAX])
+static int choose(const Task *t, const char *id, const Pool *pool, const PromptOptions *o,
+                  Random *rng, Exemplar ex[EXEMPLAR_MAX])
 {
-    const PoolItem *picks[EXEMPLAR_MAX];
-    int n = exemplar_draw(pool, t->name, &o->draw, o->exemplars, rng, picks);
-    for (int i = 0; i < n; i++)
-        ex[i] =
-            (Exemplar){picks[i]->id, picks[i]->source, strlen(picks[i]->source), picks[i]->score};
+    ExemplarPick picks[EXEMPLAR_MAX];
+    int n = exemplar_draw(pool, t->name, id, &o->draw, o->exemplars, rng, picks);
+    for (int i = 0; i < n; i++) {
+        const PoolItem *x = picks[i].item;
+        ex[i] = (Exemplar){x->id, x->source, strlen(x->source), picks[i].shown};
+    }
     /* baseline.cu has score 1.0 only where it defines the speedup. */
-    if (n < 2 && n < o->exemplars && !t->baseline_cuda_source)
+    if (n < 2 && n < o->exemplars && !t->baseline_cuda_source && o->draw.rule != EXEMPLAR_NONE)
         ex[n++] = (Exemplar){"baseline", t->baseline_source, strlen(t->baseline_source), 1.0};
     return n;
 }
@@ -27,14 +28,15 @@ static int write_prompt(ArtifactWriter *w, const Task *t, const Pool *pool, cons
 {
     char id[256];
     Exemplar ex[EXEMPLAR_MAX];
-    int plain = t->heldout || g < o->plain, n = 0;
+    int plain = t->heldout || g < o->plain || o->draw.rule == EXEMPLAR_NONE, n = 0;
     snprintf(id, sizeof id, "%s/%s/%d", o->stage, t->name, g);
     Random rng;
     random_init(&rng, o->seed, random_hash(id, strlen(id)));
-    if (!plain) n = choose(t, pool, o, &rng, ex);
+    if (!plain) n = choose(t, id, pool, o, &rng, ex);
     Buffer text;
     buffer_init(&text, MAX_PROMPT);
-    prompt_write(&text, t, ex, n, o->full);
+    const PromptStyle style = prompt_facts_style(o->facts, t->name);
+    prompt_write(&text, t, ex, n, &style);
     Record *r = record_new();
     record_text(r, "id", id);
     record_text(r, "task", t->name);

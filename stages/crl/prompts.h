@@ -3,6 +3,7 @@
 #define STAGES_CRL_PROMPTS_H
 
 #include "stages/crl/exemplar.h"
+#include "stages/policy/prompt_facts.h"
 #include "tasks/task.h"
 
 typedef struct {
@@ -11,7 +12,7 @@ typedef struct {
     int plain;         /* how many of them show no exemplars; they come first */
     int exemplars;     /* N of a contrastive prompt */
     int heldout;       /* heldout tasks too, always plain: the pool has none of their kernels */
-    int full;          /* style (stages/policy/prompt.h) */
+    const PromptFacts *facts; /* style, device, baselines */
     ExemplarOptions draw;
     uint64_t seed;
 } PromptOptions;

@@ -10,7 +10,7 @@
 typedef struct {
     const char *samples, *verdicts, *output, *base, *reference, *history;
     int64_t batch, epochs, seed, context, best_of;
-    double lr, clip, floor_std, decay, success_worth;
+    double lr, clip, tie, floor_std, decay, success_worth;
     LossFlags loss;
     EngineFlags engine;
 } Options;
@@ -71,6 +71,7 @@ static int make_examples(void *stage, LearnOptions *l, Example **ex, long *n, Er
 static void set_training(const Options *o, const FlagSpec *spec, GrpoOptions *g, TrainingOptions *t)
 {
     *g = (GrpoOptions){.clip = o->clip,
+                       .tie = o->tie,
                        .floor_std = o->floor_std,
                        .best_of = (int)o->best_of,
                        .success_worth = o->success_worth,
@@ -92,6 +93,7 @@ int main(int argc, char **argv)
                  .best_of = 1,
                  .lr = 2e-4,
                  .clip = 1.5,
+                 .tie = 0.02,
                  .floor_std = 0.1,
                  .decay = 0.5,
                  .engine = ENGINE_DEFAULTS};
@@ -107,6 +109,8 @@ int main(int argc, char **argv)
          "model directory of the KL term; needed when --kl is above 0", .aside = 1},
         LOSS_FLAGS(o.loss),
         {"reward-clip", FLAG_FLOAT, &o.clip, "k of the reward's z-score", 0.01, 100},
+        {"tie", FLAG_FLOAT, &o.tie, "predicted scores nearer than this share have one reward", 0,
+         1},
         {"reward-decay", FLAG_FLOAT, &o.decay,
          "weight of each earlier round's rewards in the statistics", 0, 1},
         {"best-of", FLAG_INT, &o.best_of,

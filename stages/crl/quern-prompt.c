@@ -8,9 +8,9 @@
 int main(int argc, char **argv)
 {
     const char *pool_path = NULL, *output = NULL, *only = NULL, *root = NULL, *style = "brief",
-               *stage = "prompt", *rule = "bucket";
-    int64_t groups = 4, plain = 1, exemplars = 2, seed = 1;
-    double width = 0.25, temperature = 1.0;
+               *stage = "prompt", *rule = "bucket", *device = NULL, *baselines = NULL;
+    int64_t groups = 4, plain = 1, exemplars = 2, seed = 1, migrate = 2, reset = 4;
+    double width = 0.25, temperature = 1.0, least = 0.5;
     int heldout = 0;
     const Flag flags[] = {
         {"output", FLAG_TEXT, &output, "prompts artifact to write", .required = 1, .aside = 1},
@@ -23,12 +23,17 @@ int main(int argc, char **argv)
         {"plain", FLAG_INT, &plain, "of them, without exemplars", 0, 10000},
         {"exemplars", FLAG_INT, &exemplars, "kernels that a contrastive prompt shows", 1,
          EXEMPLAR_MAX},
-        {"rule", FLAG_TEXT, &rule, "how they are drawn", .choices = "bucket|island|random"},
+        {"rule", FLAG_TEXT, &rule, "how they are drawn", .choices = EXEMPLAR_RULES},
         {"bucket-width", FLAG_FLOAT, &width, "in log2 of the score", 0.01, 16},
         {"tau", FLAG_FLOAT, &temperature, "in standard deviations of the buckets' scores", 0.01,
          100},
+        {"floor", FLAG_FLOAT, &least,
+         "kernels below this share of the baseline's speed are not drawn", 0, 1},
+        {"migrate", FLAG_INT, &migrate, "island: rounds between two migrations; 0: none", 0, 10000},
+        {"reset", FLAG_INT, &reset, "island: rounds between two resets; 0: none", 0, 10000},
         {"heldout", FLAG_BOOL, &heldout, "heldout tasks too (plain), for a report"},
         {"style", FLAG_TEXT, &style, "of the prompts", .choices = "brief|full"},
+        PROMPT_FACTS_FLAGS(device, baselines),
         {"seed", FLAG_INT, &seed, "of the draws", 0, 1e15},
         {0}};
     const FlagSpec spec = {"quern-prompt",
@@ -44,13 +49,18 @@ int main(int argc, char **argv)
     log_open("quern-prompt");
     stop_install();
     Error err;
+    PromptFacts facts;
     PromptOptions o = {stage,
                        (int)groups,
                        (int)plain,
                        (int)exemplars,
                        heldout,
-                       style[0] == 'f',
-                       {.width = width, .temperature = temperature},
+                       &facts,
+                       {.width = width,
+                        .temperature = temperature,
+                        .floor = least,
+                        .migrate = (int)migrate,
+                        .reset = (int)reset},
                        (uint64_t)seed};
     if (!pool_path) o.plain = o.groups;
     exemplar_rule(rule, &o.draw.rule);
@@ -60,13 +70,16 @@ int main(int argc, char **argv)
     TaskSet tasks;
     Pool pool;
     if (taskset_load(root, only, &tasks, &err) ||
-        (pool_path && artifact_spec_input(&out, pool_path, &err)))
+        (pool_path && artifact_spec_input(&out, pool_path, &err)) ||
+        (baselines && artifact_spec_input(&out, baselines, &err)))
         log_die(&err);
     artifact_spec_input_digest(&out, "tasks", tasks.digest);
     if (artifact_same(&out, output)) return 0;
-    if (pool_load(pool_path, &pool, &err) || prompts_write(&tasks, &pool, &o, output, &out, &err))
+    if (prompt_facts_load(style[0] == 'f', device, baselines, &facts, &err) ||
+        pool_load(pool_path, &pool, &err) || prompts_write(&tasks, &pool, &o, output, &out, &err))
         log_die(&err);
     pool_release(&pool);
+    prompt_facts_release(&facts);
     taskset_release(&tasks);
     artifact_spec_release(&out);
     return log_close(0);

@@ -65,6 +65,22 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+void reward_ties(double *score, const double *low, const double *high, int n)
+{
+    Ranked *r = memory_array((size_t)n, sizeof *r);
+    for (int i = 0; i < n; i++) r[i] = (Ranked){score[i], i};
+    qsort(r, (size_t)n, sizeof *r, by_value);
+    for (int first = 0, end; first < n; first = end) {
+        double sum = 0;
+        for (end = first; end < n; end++) {
+            if (end > first && (r[first].value <= 0 || low[r[end].at] > high[r[first].at])) break;
+            sum += r[end].value;
+        }
+        for (int i = first; i < end; i++) score[r[i].at] = sum / (end - first);
+    }
+    free(r);
+}
+
 /* With the rewards in ascending order, the j-th is the best of the k - 1 others with probability
  * C(j, k-2)/C(n-1, k-1), since j rewards are below it. Only j < i has a positive difference. The
  * probability is a product of quotients, because the binomials overflow. */

@@ -29,6 +29,11 @@ int reward_stats_update(RewardStats *s, const SampleSet *set, double decay, Erro
 /* Returns clip((raw - mean)/std, -k, k) with the statistics of the task; 0 when std is 0. */
 double reward_smooth(const RewardStats *s, const char *task, double raw, double k);
 
+/* Gives equal rewards to those that cannot be told apart: from the lowest score on, the scores whose
+ * interval [low, high] meets the interval of the first of them are ties, and each becomes their
+ * mean. A score of 0, a failure, ties with nothing. */
+void reward_ties(double *score, const double *low, const double *high, int n);
+
 /* Writes to out[i] what member i adds to the expected best of k members: the mean of
  * max(0, r_i - max of k - 1 others) over all choices of the others. k is at most n. k = 1 gives the
  * reward itself. */

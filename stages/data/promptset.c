@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "stages/data/answer.h"
+#include "eval/candidate/answer.h"
 
 int promptset_load(const char *path, PromptSet *out, Error *err)
 {

@@ -1,4 +1,4 @@
-/* The texts of both styles, and the neutralization of lines in exemplars. The prompts are in
+/* The parts that both styles share, and the neutralization of lines in exemplars. The prompts are in
  * digests: a change of a text makes every sample again. */
 #include "stages/policy/prompt.h"
 
@@ -110,44 +110,10 @@ static void put_kernel(Buffer *out, const char *s, size_t n)
     if (last != '\n') buffer_puts(out, "\n");
 }
 
-static const char full_head[] =
-    "# Task for CUDA optimization\n"
-    "You are an expert in CUDA and GPU kernel optimization. Given a reference implementation, "
-    "write CUDA C++ device code\n"
-    "with identical results that runs as fast as possible.\n\n"
-    "A candidate is one CUDA C++ source, device code only, with its launch plan in comments:\n"
-    "//@ buffer float partial[rows * 32]          scratch memory, if needed\n"
-    "//@ launch name<<<grid, block, shared_bytes>>>(arguments)   in order of execution\n"
-    "//@ for t in 0..steps                        repeats the launch on the next line\n"
-    "grid and block are integer expressions or dim3(x, y, z) over the axes, with ceil_div, min, "
-    "max. Arguments are axes (int),\n"
-    "inputs, outputs and buffers (pointers) by name, or integer expressions. There is no host "
-    "code.\n\n";
-
-static const char full_restrictions[] =
-    "# Requirements and Restrictions\n"
-    "## Critical Requirements\n"
-    "Results must match the reference for every size of the axes, else the score is 0. The code "
-    "must compile and run.\n"
-    "## Key Restrictions\n"
-    "Do not cache or reuse results of earlier runs: every launch computes everything. Keep all "
-    "hyper-parameters unchanged.\n\n";
-
-static const char full_protocol[] =
-    "# Generation Protocol\n"
-    "Answer in three sections, each starting with exactly two hash symbols:\n"
-    "## Performance Analysis\n"
-    "Which implementations are better and why; which strategies have most potential; what limits "
-    "performance; which techniques\n"
-    "are not used yet; where the largest acceleration is to be had.\n"
-    "## Algorithm Design\n"
-    "Your approach.\n"
-    "## Code Implementation\n"
-    "The candidate in one ```cuda block.\n";
-
-void prompt_write(Buffer *out, const Task *t, const Exemplar *ex, int n, int full)
+void prompt_write(Buffer *out, const Task *t, const Exemplar *ex, int n, const PromptStyle *style)
 {
-    if (full) buffer_puts(out, full_head);
+    int full = style->full;
+    if (full) prompt_rules_write(out, t);
     buffer_printf(out, "# Task %s\n", t->name);
     if (full) buffer_printf(out, "%s\n", t->description);
     buffer_puts(out, "axes");
@@ -160,6 +126,7 @@ void prompt_write(Buffer *out, const Task *t, const Exemplar *ex, int n, int ful
     if (full) {
         put_code(out, t->reference_source, strlen(t->reference_source));
         buffer_puts(out, "```\n\n");
+        prompt_measure_write(out, t, style);
     }
     if (n)
         buffer_puts(out, full ? "# Previous CUDA Implementations with Scores\n" : "# Previous\n");
@@ -167,5 +134,6 @@ void prompt_write(Buffer *out, const Task *t, const Exemplar *ex, int n, int ful
         buffer_printf(out, "// code%d (score %.2f)\n", i + 1, ex[i].score);
         put_kernel(out, ex[i].source, ex[i].len);
     }
-    if (full) buffer_printf(out, "%s%s%s", n ? "\n" : "", full_restrictions, full_protocol);
+    if (full && n) buffer_puts(out, "\n");
+    if (full) prompt_protocol_write(out, n);
 }

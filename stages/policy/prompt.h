@@ -1,6 +1,7 @@
 /* The text of a prompt: the task, its reference, N scored kernels and the instructions (method,
- * Table 3). There are two styles. `full` is for models that read English. `brief` has the same
- * parts without prose, for the small model that the default run trains from scratch. */
+ * Table 3). There are two styles. `full` is for models that read English; it says all that a writer
+ * who knows nothing of Quern needs. `brief` has the same parts without prose, for the small model
+ * that the default run trains from scratch. */
 #ifndef STAGES_POLICY_PROMPT_H
 #define STAGES_POLICY_PROMPT_H
 
@@ -14,9 +15,27 @@ typedef struct {
     double score;
 } Exemplar;
 
+/* All but `full` is shown in the style full alone. */
+typedef struct {
+    int full;
+    const char *device; /* class that judges, "sim:h100"; NULL: not said */
+    double baseline_us; /* the time of speedup 1.0; 0: not known */
+    int predicted;      /* times come from a model of the device */
+} PromptStyle;
+
 /* Appends the prompt to out. The exemplars are shown in their order as code1, code2, ...; n = 0
  * gives the plain prompt of stage 1. A line of an exemplar that looks like a part of the prompt is
  * dotted out, so that a kernel cannot forge exemplars or instructions. */
-void prompt_write(Buffer *out, const Task *t, const Exemplar *exemplars, int n, int full);
+void prompt_write(Buffer *out, const Task *t, const Exemplar *exemplars, int n,
+                  const PromptStyle *style);
+
+/* ---- for the parts of this module: the sections of the style full ---- */
+
+/* What a candidate is, what it may use, and a worked one of another family than the task's. */
+void prompt_rules_write(Buffer *out, const Task *t);
+/* Sizes, tolerance, device and baseline. */
+void prompt_measure_write(Buffer *out, const Task *t, const PromptStyle *style);
+/* How to answer; exemplars: how many kernels the prompt shows. */
+void prompt_protocol_write(Buffer *out, int exemplars);
 
 #endif

@@ -69,6 +69,7 @@ static const ProgramCheck checks[] = {
       {SETTING_STYLE, "--style"},
       SEEDED,
       {SETTING_EXEMPLARS, NULL},
+      {SETTING_RULE, "--rule"},
       LAST}},
     {"quern-sample",
      "",

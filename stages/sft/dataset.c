@@ -1,16 +1,16 @@
 /* The draws depend on the seed and the id of a sample, not on the other samples' draws. */
 #include "stages/sft/dataset.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "stages/data/deciding.h"
 #include "stages/policy/prompt.h"
 #include "stages/teacher/describe.h"
 
-enum { MAX_TEXT = 1 << 20 };
+enum { MAX_TEXT = 1 << 20, LIKE_MOST = 4 /* kernels of the target's design to draw from */ };
 
 static int write_example(ArtifactWriter *w, const Sample *s, const char *kind, long k,
                          const Buffer *prompt, const char *answer, Error *err)
@@ -29,17 +29,20 @@ static int write_example(ArtifactWriter *w, const Sample *s, const char *kind, l
     return rc;
 }
 
-/* Writes "code2 is faster than code1." and a description of the faster one. */
-static int compare_text(Buffer *out, const Sample *a, const Sample *b)
+/* Writes "code2 is faster than code1: DRAM traffic decides.", a description of the faster one, and
+ * what the target does better than it. */
+static int compare_text(Buffer *out, const Sample *const two[2], const Sample *target)
 {
-    int second = b->score > a->score;
-    const Sample *fast = second ? b : a;
-    if (fabs(a->score - b->score) < 0.005)
-        buffer_puts(out, "code1 and code2 are equally fast.\n");
-    else
-        buffer_printf(out, "code%d is faster than code%d.\n", second ? 2 : 1, second ? 1 : 2);
-    buffer_printf(out, "code%d: ", second ? 2 : 1);
+    int second = two[1]->score > two[0]->score;
+    const Sample *fast = two[second], *slow = two[!second];
+    Deciding d;
+    buffer_printf(out, "code%d is faster than code%d", second + 1, 2 - second);
+    if (deciding_counter(&fast->verdict, &slow->verdict, &d))
+        buffer_printf(out, ": %s decides", d.label);
+    buffer_printf(out, ".\ncode%d: ", second + 1);
     if (describe_source(fast->source, strlen(fast->source), out)) return -1;
+    if (deciding_counter(&target->verdict, &fast->verdict, &d))
+        buffer_printf(out, "\nA better one %s.", d.change);
     return buffer_puts(out, "\n");
 }
 
@@ -55,30 +58,74 @@ static void contrastive_answer(Buffer *out, const char *answer, const char *comp
     buffer_puts(out, answer + head);
 }
 
+/* ---- which kernels a target is shown beside ---- */
+
+/* Whether a is faster than b beyond doubt: their intervals do not meet, and 2% lie between them. */
+static int beats(const Sample *a, const Sample *b)
+{
+    double low = a->score, high = b->score;
+    Error err;
+    if (a->verdict.map && b->verdict.map && !view_float(&a->verdict, "low", &low, &err))
+        view_float(&b->verdict, "high", &high, &err);
+    return low > 1.02 * high && a->score > 1.02 * b->score;
+}
+
+/* Returns the share of the phrases of a's description that are in b's. */
+static double likeness(const char *a, const char *b)
+{
+    int all = 0, common = 0;
+    for (const char *p = a; *p;) {
+        size_t n = strcspn(p, ",");
+        char *phrase = memory_strndup(p, n);
+        all++;
+        common += strstr(b, phrase) != NULL;
+        free(phrase);
+        p += n;
+        p += strspn(p, ", ");
+    }
+    return all ? (double)common / all : 0;
+}
+
 typedef struct {
-    const Sample **items;
+    const Sample **items; /* distinct correct kernels of a task, the best first */
+    char **design;        /* a description of each */
     int n;
 } Group;
 
-/* Draws two distinct kernels of the group other than `self`. Returns 0 when there are not two. */
-static int pick_two(const Group *g, const Sample *self, Random *rng, const Sample *out[2])
+/* Draws for the target, items[at], a kernel that it beats, of a like design where there is one, and
+ * a second one that the first beats. The order in out is random. Returns 0 when there are none. */
+static int pick_two(const Group *g, int at, Random *rng, const Sample *out[2])
 {
-    if (g->n < 3) return 0;
-    for (int k = 0; k < 2;) {
-        const Sample *s = g->items[random_below(rng, (uint64_t)g->n)];
-        if (s == self || (k && s == out[0])) continue;
-        out[k++] = s;
+    int *first = memory_array((size_t)g->n, sizeof *first), n = 0, best[LIKE_MOST], likes = 0;
+    for (int i = at + 1; i < g->n; i++)
+        if (beats(g->items[at], g->items[i]) && beats(g->items[i], g->items[g->n - 1]))
+            first[n++] = i;
+    for (; likes < LIKE_MOST && likes < n; likes++) { /* the most alike, the faster of equal ones */
+        int top = -1;
+        double most = -1;
+        for (int k = 0; k < n; k++) {
+            double like = first[k] < 0 ? -1 : likeness(g->design[first[k]], g->design[at]);
+            if (like > most) most = like, top = k;
+        }
+        best[likes] = first[top];
+        first[top] = -1;
     }
+    free(first);
+    if (!likes) return 0;
+    int fast = best[random_below(rng, (uint64_t)likes)], slow;
+    do slow = fast + 1 + (int)random_below(rng, (uint64_t)(g->n - fast - 1));
+    while (!beats(g->items[fast], g->items[slow]));
+    int swap = (int)random_below(rng, 2);
+    out[swap] = g->items[fast];
+    out[!swap] = g->items[slow];
     return 1;
 }
 
-static int contrastive_example(ArtifactWriter *w, const Sample *s, const Task *t, const Group *g,
-                               const DatasetOptions *o, long k, Error *err)
+static int contrastive_example(ArtifactWriter *w, const Task *t, const Group *g, int at,
+                               const Sample *const two[2], const DatasetOptions *o, long k,
+                               Error *err)
 {
-    Random rng;
-    random_init(&rng, o->seed ^ random_hash(s->id, strlen(s->id)), (uint64_t)k);
-    const Sample *two[2];
-    if (!pick_two(g, s, &rng, two)) return 0;
+    const Sample *s = g->items[at];
     Exemplar ex[2];
     for (int i = 0; i < 2; i++)
         ex[i] = (Exemplar){two[i]->id, two[i]->source, strlen(two[i]->source), two[i]->score};
@@ -86,8 +133,9 @@ static int contrastive_example(ArtifactWriter *w, const Sample *s, const Task *t
     buffer_init(&prompt, MAX_TEXT);
     buffer_init(&comparison, MAX_TEXT);
     buffer_init(&answer, MAX_TEXT);
-    prompt_write(&prompt, t, ex, 2, o->full);
-    int rc = compare_text(&comparison, two[0], two[1]);
+    const PromptStyle style = prompt_facts_style(o->facts, t->name);
+    prompt_write(&prompt, t, ex, 2, &style);
+    int rc = compare_text(&comparison, two, s);
     if (rc) rc = error_set(err, ERROR_LIMIT, "sample %s: cannot describe its exemplars", s->id);
     contrastive_answer(&answer, s->text, comparison.data);
     if (!rc) rc = write_example(w, s, "contrastive", k, &prompt, answer.data, err);
@@ -97,10 +145,39 @@ static int contrastive_example(ArtifactWriter *w, const Sample *s, const Task *t
     return rc;
 }
 
-/* Returns the distinct correct samples of one task, in their order. The caller frees items. */
+/* Writes floor(n c) contrastive examples. The targets are the better half of the kernels, in turn;
+ * one that nothing can be shown for is passed over. */
+static int write_contrastive(ArtifactWriter *w, const Task *t, const Group *g,
+                             const DatasetOptions *o, Error *err)
+{
+    long wanted = (long)(g->n * o->contrastive), made = 0;
+    int rc = 0, targets = (g->n + 1) / 2;
+    for (long k = 1, before = -1; !rc && made < wanted && made != before; k++) {
+        before = made;
+        for (int i = 0; !rc && i < targets && made < wanted; i++) {
+            const Sample *two[2];
+            Random rng;
+            random_init(&rng, o->seed ^ random_hash(g->items[i]->id, strlen(g->items[i]->id)),
+                        (uint64_t)k);
+            if (!pick_two(g, i, &rng, two)) continue;
+            rc = contrastive_example(w, t, g, i, two, o, k, err);
+            made++;
+        }
+    }
+    return rc;
+}
+
+static int by_score(const void *a, const void *b)
+{
+    const Sample *x = *(const Sample *const *)a, *y = *(const Sample *const *)b;
+    if (x->score != y->score) return x->score < y->score ? 1 : -1;
+    return strcmp(x->id, y->id);
+}
+
+/* Makes the distinct correct samples of one task, in their order. The caller releases them. */
 static Group successes(const SampleSet *s, const char *task)
 {
-    Group g = {memory_array((size_t)s->n, sizeof *g.items), 0};
+    Group g = {memory_array((size_t)s->n, sizeof *g.items), NULL, 0};
     for (long i = 0; i < s->n; i++) {
         const Sample *x = &s->items[i];
         if (x->outcome != OUTCOME_OK || x->heldout || strcmp(x->task, task)) continue;
@@ -112,25 +189,45 @@ static Group successes(const SampleSet *s, const char *task)
     return g;
 }
 
+/* Sorts the group, the best first, and describes its kernels. */
+static int describe_group(Group *g, Error *err)
+{
+    qsort(g->items, (size_t)g->n, sizeof *g->items, by_score);
+    g->design = memory_array((size_t)g->n, sizeof *g->design);
+    for (int i = 0; i < g->n; i++) {
+        Buffer b;
+        buffer_init(&b, MAX_TEXT);
+        int rc = describe_source(g->items[i]->source, strlen(g->items[i]->source), &b);
+        g->design[i] = buffer_detach(&b);
+        buffer_release(&b);
+        if (rc) return error_set(err, ERROR_LIMIT, "cannot describe sample %s", g->items[i]->id);
+    }
+    return 0;
+}
+
+static void group_release(Group *g)
+{
+    for (int i = 0; g->design && i < g->n; i++) free(g->design[i]);
+    free(g->design);
+    free(g->items);
+}
+
 static int write_task(ArtifactWriter *w, const SampleSet *s, const Task *t, const DatasetOptions *o,
                       long *kept, Error *err)
 {
     Group g = successes(s, t->name);
     Buffer prompt;
     buffer_init(&prompt, MAX_TEXT);
-    prompt_write(&prompt, t, NULL, 0, o->full);
+    const PromptStyle style = prompt_facts_style(o->facts, t->name);
+    prompt_write(&prompt, t, NULL, 0, &style);
     int rc = 0;
-    for (int i = 0; !rc && i < g.n; i++) {
+    for (int i = 0; !rc && i < g.n; i++)
         rc = write_example(w, g.items[i], "plain", 0, &prompt, g.items[i]->text, err);
-        /* Spread c contrastive examples per kernel evenly: floor((i+1)c) - floor(ic) for this
-         * one. */
-        long more = (long)((i + 1) * o->contrastive) - (long)(i * o->contrastive);
-        for (long k = 0; !rc && k < more; k++)
-            rc = contrastive_example(w, g.items[i], t, &g, o, k + 1, err);
-    }
+    if (!rc) rc = describe_group(&g, err);
+    if (!rc) rc = write_contrastive(w, t, &g, o, err);
     *kept += g.n;
     buffer_release(&prompt);
-    free(g.items);
+    group_release(&g);
     return rc;
 }
 

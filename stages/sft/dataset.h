@@ -1,16 +1,19 @@
 /* The dataset of stage 1: the distinct correct kernels of train tasks, whatever their speed
  * (method, section 2). Each kernel gives one plain example, which is the teacher's answer, and on
- * average `contrastive` more. The prompt of a contrastive example shows two other scored kernels
- * and its answer begins with their comparison; it teaches the format of the prompts of stage 3. */
+ * average `contrastive` more are made for a kernel. A contrastive example's target beats both
+ * kernels that its prompt shows, and where it can it shares the design of the better one. Its answer
+ * begins with their comparison, the counter that decides it, and what the target does better. It
+ * teaches the format of the prompts of stage 3. */
 #ifndef STAGES_SFT_DATASET_H
 #define STAGES_SFT_DATASET_H
 
 #include "stages/data/samples.h"
+#include "stages/policy/prompt_facts.h"
 #include "tasks/task.h"
 
 typedef struct {
-    double contrastive; /* contrastive examples per kernel, on average */
-    int full;           /* style of the prompts (stages/policy/prompt.h) */
+    double contrastive;       /* contrastive examples per kernel, on average */
+    const PromptFacts *facts; /* style, device, baselines of the prompts */
     uint64_t seed;
 } DatasetOptions;
 

@@ -32,7 +32,7 @@ static int split_teachers(char *list, const Teacher *common, Teacher out[MAX_TEA
 int main(int argc, char **argv)
 {
     const char *output = NULL, *only = NULL, *root = NULL, *names = "template",
-               *device = "sim:h100", *redis = NULL, *seed_file = NULL;
+               *device = "sim:h100", *redis = NULL, *seed_file = NULL, *baselines = NULL;
     int64_t trials = 20, keep = 2, seed = 1, eval_seed = 1, max_new = 4096, concurrency = 8;
     double mistakes = 0.15;
     const Flag flags[] = {
@@ -49,6 +49,8 @@ int main(int argc, char **argv)
         {"concurrency", FLAG_INT, &concurrency, "requests to an endpoint at once", 1, 1024,
          .aside = 1},
         {"device", FLAG_TEXT, &device, "device class that judges"},
+        {"baselines", FLAG_TEXT, &baselines,
+         "verdicts of the baselines, whose times an endpoint's prompts say", .aside = 1},
         {"redis", FLAG_TEXT, &redis, "the queue's server; default $QUERN_REDIS", .aside = 1},
         {"eval-seed", FLAG_INT, &eval_seed, "of the evaluators' inputs", 0, 1e15, .aside = 1},
         {"eval-seed-file", FLAG_TEXT, &seed_file, "holds that seed, as of quern-evaluate",
@@ -70,7 +72,8 @@ int main(int argc, char **argv)
     Error err;
     Teacher teachers[MAX_TEACHERS];
     uint64_t inputs = (uint64_t)eval_seed;
-    const Teacher common = {NULL, mistakes, (int)max_new, (int)concurrency, (uint64_t)seed};
+    PromptFacts facts;
+    const Teacher common = {NULL, mistakes, (int)max_new, (int)concurrency, (uint64_t)seed, &facts};
     char *list = memory_strdup(names);
     int n = split_teachers(list, &common, teachers, &err);
     if (n < 0) flags_usage_error(&spec, "%s", err.text);
@@ -81,7 +84,10 @@ int main(int argc, char **argv)
     artifact_spec_init(&out, "samples", "quern-collect");
     config_from_flags(&out, flags);
     artifact_spec_config(&out, "max-tokens", "%lld", (long long)max_new);
-    if (taskset_load(root, only, &tasks, &err)) log_die(&err);
+    if (taskset_load(root, only, &tasks, &err) ||
+        (baselines && artifact_spec_input(&out, baselines, &err)) ||
+        prompt_facts_load(1, device, baselines, &facts, &err))
+        log_die(&err);
     artifact_spec_input_digest(&out, "tasks", tasks.digest);
     for (int i = 0; i < n; i++)
         if (teacher_input(&teachers[i], &tasks, &out, &err)) log_die(&err);
@@ -92,6 +98,7 @@ int main(int argc, char **argv)
     if (collect_run(&tasks, q, &o, &out, &err)) log_die(&err);
     queue_close(q);
     taskset_release(&tasks);
+    prompt_facts_release(&facts);
     artifact_spec_release(&out);
     free(list);
     return log_close(0);

@@ -8,7 +8,7 @@
 int main(int argc, char **argv)
 {
     const char *samples = NULL, *verdicts = NULL, *output = NULL, *only = NULL, *root = NULL,
-               *style = "brief";
+               *style = "brief", *device = NULL, *baselines = NULL;
     int64_t seed = 1;
     double contrastive = 1;
     const Flag flags[] = {
@@ -18,6 +18,7 @@ int main(int argc, char **argv)
         {"tasks", FLAG_TEXT, &only, "names, comma separated; all when left out", .aside = 1},
         {"task-root", FLAG_TEXT, &root, "folder of the tasks", .aside = 1},
         {"style", FLAG_TEXT, &style, "of the prompts", .choices = "brief|full"},
+        PROMPT_FACTS_FLAGS(device, baselines),
         {"contrastive", FLAG_FLOAT, &contrastive, "contrastive examples a kernel, on average", 0,
          64},
         {"seed", FLAG_INT, &seed, "of the exemplars' draw", 0, 1e15},
@@ -42,17 +43,21 @@ int main(int argc, char **argv)
     TaskSet tasks;
     SampleSet set;
     if (taskset_load(root, only, &tasks, &err) || artifact_spec_input(&out, samples, &err) ||
-        artifact_spec_input(&out, verdicts, &err))
+        artifact_spec_input(&out, verdicts, &err) ||
+        (baselines && artifact_spec_input(&out, baselines, &err)))
         log_die(&err);
     artifact_spec_input_digest(&out, "tasks", tasks.digest);
     if (artifact_same(&out, output)) return 0;
     long kept;
-    const DatasetOptions o = {contrastive, style[0] == 'f', (uint64_t)seed};
-    if (samples_load(samples, verdicts, &set, &err) ||
+    PromptFacts facts;
+    const DatasetOptions o = {contrastive, &facts, (uint64_t)seed};
+    if (prompt_facts_load(style[0] == 'f', device, baselines, &facts, &err) ||
+        samples_load(samples, verdicts, &set, &err) ||
         dataset_write(&set, &tasks, &o, output, &out, &kept, &err))
         log_die(&err);
     log_info("%ld of %ld samples kept: correct, distinct, of train tasks", kept, set.n);
     samples_release(&set);
+    prompt_facts_release(&facts);
     taskset_release(&tasks);
     artifact_spec_release(&out);
     return log_close(0);

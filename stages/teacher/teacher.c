@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "stages/data/answer.h"
+#include "eval/candidate/answer.h"
 #include "stages/data/promptset.h"
 #include "stages/policy/endpoint_name.h"
 #include "stages/policy/prompt.h"
@@ -276,7 +276,8 @@ static int ask_endpoint(const Teacher *t, TeacherRequest *req, size_t n, Teacher
     for (size_t i = 0; i < n; i++) {
         Buffer b;
         buffer_init(&b, MAX_SOURCE);
-        prompt_write(&b, req[i].task, NULL, 0, 1);
+        const PromptStyle style = prompt_facts_style(t->facts, req[i].task->name);
+        prompt_write(&b, req[i].task, NULL, 0, &style);
         a.prompt[i] = buffer_detach(&b);
         buffer_release(&b);
     }

@@ -7,6 +7,7 @@
 #define STAGES_TEACHER_TEACHER_H
 
 #include "artifacts/artifact.h"
+#include "stages/policy/prompt_facts.h"
 #include "tasks/task.h"
 
 /* A request for one answer, and its sample record (NULL: the teacher has no more answers). */
@@ -21,6 +22,7 @@ typedef struct {
     double mistakes;             /* template: share of kernels with a mistake */
     int max_tokens, concurrency; /* endpoint */
     uint64_t seed;
+    const PromptFacts *facts; /* endpoint: what its prompts say of device and baselines */
 } Teacher;
 
 /* Returns -1 and ERROR_USAGE when the name is none of these. */

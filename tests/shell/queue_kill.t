@@ -30,7 +30,7 @@ fleet() { local d=$1; shift; "$BIN/quern-fleet" run --evaluator ./noop --workers
 "$BIN/quern-fleet" run --evaluator ./noop --workers 2 --dir calm -- sh -c "'$BIN/quern-evaluate' s.qa --output calm.qa && '$BIN/quern-queue' status --json >status" >out 2>log; s=$?
 want=$(digest calm.qa)
 [ $s = 0 ] && [ -n "$want" ] && tr -d ' \n' <status | grep -q '"waiting":0,"leased":0,"done":30,"dead":0'; ok $? 'undisturbed: 40 samples are 30 jobs, each done once'
-"$BIN/quern-artifact" export calm.qa | tail -1 | grep -q '"message":"the answer holds no code".*"outcome":"plan_error"'; ok $? 'an answer without code gets its verdict'
+"$BIN/quern-artifact" export calm.qa | tail -1 | grep -q '"message":"the answer holds no code.*"outcome":"plan_error"'; ok $? 'an answer without code gets its verdict'
 none_left; ok $? 'no process is left'
 "$BIN/quern-fleet" run --evaluator ./noop --workers 0 --dir calm -- "$BIN/quern-evaluate" s.qa --output again.qa >out 2>log; s=$?
 [ $s = 0 ] && [ "$(digest again.qa)" = "$want" ]; ok $? 'the next run finds the jobs done, without an evaluator'

@@ -6,11 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "stages/crl/exemplar.h"
+#include "stages/crl/island.h"
 #include "stages/crl/reward.h"
 #include "stages/policy/prompt.h"
 #include "stages/train/loss.h"
@@ -66,6 +68,18 @@ static void best_of_a_group(void **state)
     assert_true(out[0] == r[0]);
 }
 
+static void ties(void **state)
+{
+    (void)state;
+    double score[7] = {1.5, 0, 1.0, 1.04, 0, 1.52, 1.08};
+    const double low[7] = {1.45, 0, 0.97, 1.01, 0, 1.5, 1.05},
+                 high[7] = {1.55, 0, 1.03, 1.07, 0, 1.6, 1.11};
+    reward_ties(score, low, high, 7);
+    /* 1.08 meets 1.04, which is no longer the first of its ties. */
+    const double expected[7] = {1.51, 0, 1.02, 1.02, 0, 1.51, 1.08};
+    for (int i = 0; i < 7; i++) assert_true(fabs(score[i] - expected[i]) < 1e-12);
+}
+
 static Sample sample(const char *task, double score)
 {
     Sample s = {.task = (char *)task, .score = score, .outcome = OUTCOME_OK};
@@ -101,7 +115,10 @@ static Pool make_pool(PoolItem items[6])
     static const double score[6] = {1, 1.01, 2, 2.02, 4, 4.04};
     static const char digest[] = "abcdef";
     for (int i = 0; i < 6; i++) {
-        items[i] = (PoolItem){.task = (char *)"t", .score = score[i]};
+        items[i] = (PoolItem){.id = (char *)"collect/t/x/0",
+                              .stage = (char *)"collect",
+                              .task = (char *)"t",
+                              .score = score[i]};
         memset(items[i].source_digest, digest[i], 64);
     }
     return (Pool){items, 6};
@@ -112,15 +129,15 @@ static void bucket_law(void **state)
     (void)state;
     PoolItem items[6];
     Pool p = make_pool(items);
-    const ExemplarOptions o = {EXEMPLAR_BUCKET, 0.25, 1.0};
-    const PoolItem *picks[EXEMPLAR_MAX];
+    const ExemplarOptions o = {EXEMPLAR_BUCKET, 0.25, 1.0, 0, 0, 0};
+    ExemplarPick picks[EXEMPLAR_MAX];
     Random rng;
     random_init(&rng, 7, 0);
     enum { DRAWS = 20000 };
     int first[3] = {0};
     for (int i = 0; i < DRAWS; i++) {
-        assert_int_equal(exemplar_draw(&p, "t", &o, 1, &rng, picks), 1);
-        first[picks[0]->score < 1.5 ? 0 : picks[0]->score < 3 ? 1 : 2]++;
+        assert_int_equal(exemplar_draw(&p, "t", "crl-1/t/0", &o, 1, &rng, picks), 1);
+        first[picks[0].item->score < 1.5 ? 0 : picks[0].item->score < 3 ? 1 : 2]++;
     }
     double mean[3] = {log2(1.01) / 2, 1 + log2(1.01) / 2, 2 + log2(1.01) / 2}, tau = sqrt(2.0 / 3),
            sum = 0;
@@ -130,8 +147,8 @@ static void bucket_law(void **state)
         assert_true(fabs(first[k] - expected) < 4 * sigma);
     }
     for (int i = 0; i < 200; i++) { /* two picks are of distinct buckets */
-        assert_int_equal(exemplar_draw(&p, "t", &o, 2, &rng, picks), 2);
-        assert_true(fabs(log2(picks[0]->score / picks[1]->score)) > 0.5);
+        assert_int_equal(exemplar_draw(&p, "t", "crl-1/t/0", &o, 2, &rng, picks), 2);
+        assert_true(fabs(log2(picks[0].item->score / picks[1].item->score)) > 0.5);
     }
 }
 
@@ -140,7 +157,7 @@ static void other_rules(void **state)
     (void)state;
     PoolItem items[6];
     Pool p = make_pool(items);
-    const PoolItem *picks[EXEMPLAR_MAX];
+    ExemplarPick picks[EXEMPLAR_MAX];
     ExemplarRule rule;
     Random rng;
     random_init(&rng, 7, 1);
@@ -148,16 +165,119 @@ static void other_rules(void **state)
     for (int r = 0; r < 3; r++) {
         const char *const names[3] = {"bucket", "island", "random"};
         assert_int_equal(exemplar_rule(names[r], &rule), 0);
-        const ExemplarOptions o = {rule, 0.25, 1.0};
+        const ExemplarOptions o = {rule, 0.25, 1.0, 0, 0, 0};
         for (int i = 0; i < 100; i++) {
-            int n = exemplar_draw(&p, "t", &o, 2, &rng, picks);
+            int n = exemplar_draw(&p, "t", "crl-1/t/0", &o, 2, &rng, picks);
             assert_int_equal(n, 2);
-            assert_ptr_not_equal(picks[0], picks[1]);
+            assert_ptr_not_equal(picks[0].item, picks[1].item);
         }
-        assert_int_equal(exemplar_draw(&p, "absent", &o, 2, &rng, picks), 0);
-        assert_int_equal(exemplar_draw(&p, "t", &o, EXEMPLAR_MAX, &rng, picks),
+        assert_int_equal(exemplar_draw(&p, "absent", "crl-1/absent/0", &o, 2, &rng, picks), 0);
+        assert_int_equal(exemplar_draw(&p, "t", "crl-1/t/0", &o, EXEMPLAR_MAX, &rng, picks),
                          rule == EXEMPLAR_BUCKET ? 3 : 6);
     }
+}
+
+/* What leaves the draw, what must be in it, and the placebo's scores. */
+static void floor_and_winner(void **state)
+{
+    (void)state;
+    static const double score[6] = {0.2, 0.4, 0.6, 0.8, 0.9, 1.1};
+    PoolItem items[6];
+    Pool p = make_pool(items);
+    ExemplarPick picks[EXEMPLAR_MAX];
+    Random rng;
+    random_init(&rng, 7, 2);
+    for (int i = 0; i < 6; i++) items[i].score = score[i];
+    for (int r = 0; r < 4; r++) {
+        const ExemplarOptions o = {(ExemplarRule)r, 0.25, 1.0, 0.5, 0, 0};
+        for (int i = 0, slow = 0; i < 200; i++, slow = 0) {
+            int n = exemplar_draw(&p, "t", "crl-1/t/0", &o, 2, &rng, picks), won = 0;
+            assert_int_equal(n, 2);
+            for (int k = 0; k < n; k++) {
+                won |= picks[k].item->score > 1;
+                slow |= picks[k].item->score < 0.5;
+            }
+            assert_true(!slow && (won || r == EXEMPLAR_RANDOM));
+        }
+    }
+    const ExemplarOptions high = {EXEMPLAR_BUCKET, 0.25, 1.0, 1.0, 0, 0};
+    assert_int_equal(exemplar_draw(&p, "t", "crl-1/t/0", &high, 2, &rng, picks), 2); /* too few */
+    for (int i = 0; i < 6; i++) items[i].score = score[i] / 10; /* the best is the measure */
+    const ExemplarOptions o = {EXEMPLAR_RANDOM, 0.25, 1.0, 0.5, 0, 0};
+    for (int i = 0; i < 100; i++) {
+        exemplar_draw(&p, "t", "crl-1/t/0", &o, 2, &rng, picks);
+        assert_true(picks[0].item->score >= 0.055 && picks[1].item->score >= 0.055);
+    }
+}
+
+static void placebo(void **state)
+{
+    (void)state;
+    PoolItem items[6];
+    Pool p = make_pool(items);
+    ExemplarPick picks[EXEMPLAR_MAX];
+    Random rng;
+    random_init(&rng, 7, 3);
+    const ExemplarOptions o = {EXEMPLAR_SHUFFLED, 0.25, 1.0, 0, 0, 0},
+                          none = {EXEMPLAR_NONE, 0.25, 1.0, 0, 0, 0};
+    int true_order = 0;
+    enum { DRAWS = 2000 };
+    for (int i = 0; i < DRAWS; i++) {
+        assert_int_equal(exemplar_draw(&p, "t", "crl-1/t/0", &o, 2, &rng, picks), 2);
+        assert_true(fabs(picks[0].shown + picks[1].shown - picks[0].item->score -
+                         picks[1].item->score) < 1e-12);
+        true_order += picks[0].shown == picks[0].item->score;
+    }
+    assert_true(abs(true_order - DRAWS / 2) < 4 * sqrt(DRAWS) / 2);
+    assert_int_equal(exemplar_draw(&p, "t", "crl-1/t/0", &none, 2, &rng, picks), 0);
+}
+
+/* Kernels whose prompts are on known islands, from rounds 1 to 4. */
+static void islands(void **state)
+{
+    (void)state;
+    enum { N = 16 };
+    char id[N][40];
+    PoolItem items[N] = {{0}};
+    const PoolItem *list[N];
+    char in[N];
+    int home[N], count[ISLANDS] = {0};
+    for (int i = 0; i < N; i++) {
+        snprintf(id[i], sizeof id[i], "crl-%d/t/%d", i / 4 + 1, i % 4);
+        home[i] = island_of_prompt(id[i]);
+        snprintf(id[i] + strlen(id[i]), 8, "/%d", i);
+        items[i] = (PoolItem){.id = id[i],
+                              .stage = (char *)"crl",
+                              .task = (char *)"t",
+                              .round = i / 4 + 1,
+                              .score = 1 + 0.01 * i};
+        list[i] = &items[i];
+        count[home[i]]++;
+    }
+    for (int k = 0; k < ISLANDS; k++) { /* the answers to a prompt are on its island */
+        island_members(list, N, k, 0, 0, in);
+        for (int i = 0; i < N; i++) assert_int_equal(in[i], home[i] == k);
+    }
+    for (int k = 0; k < ISLANDS; k++) { /* the neighbour's best comes with each migration */
+        int before = (k + ISLANDS - 1) % ISLANDS, best = -1, more = 0;
+        island_members(list, N, k, 4, 0, in);
+        for (int i = 0; i < N; i++) {
+            if (home[i] == before) best = i;
+            more += in[i] && home[i] != k;
+        }
+        assert_int_equal(more, best >= 0);
+        if (best >= 0) assert_int_equal(in[best], 1);
+    }
+    int founded = 0;
+    for (int k = 0; k < ISLANDS; k++) { /* after the reset two islands have one kernel each */
+        int members = 0, own = 0;
+        island_members(list, N, k, 0, 4, in);
+        for (int i = 0; i < N; i++) members += in[i], own += in[i] && home[i] == k;
+        if (own == count[k] && count[k]) continue;
+        assert_int_equal(members, 1);
+        founded++;
+    }
+    assert_int_equal(founded, 2);
 }
 
 /* Returns an exemplar as a prompt shows it; valid until the next call. */
@@ -170,7 +290,7 @@ static const char *as_shown(const char *source, int full)
     Exemplar ex = {.source = source, .len = strlen(source), .score = 1.5};
     Buffer b;
     buffer_init(&b, 10000);
-    prompt_write(&b, &task, &ex, 1, full);
+    prompt_write(&b, &task, &ex, 1, &(PromptStyle){.full = full});
     const char *at = strstr(b.data, mark);
     assert_non_null(at);
     at += sizeof mark - 1;
@@ -225,9 +345,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(advantage_of_a_group),
                                        cmocka_unit_test(best_of_a_group),
+                                       cmocka_unit_test(ties),
                                        cmocka_unit_test(smoothing),
                                        cmocka_unit_test(bucket_law),
                                        cmocka_unit_test(other_rules),
+                                       cmocka_unit_test(floor_and_winner),
+                                       cmocka_unit_test(placebo),
+                                       cmocka_unit_test(islands),
                                        cmocka_unit_test(shown_kernels)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("contrast", tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* The dataset of stage 1: distinct correct kernels of train tasks, and contrastive examples, whose
- * prompt shows two other kernels and whose answer compares them correctly. */
+ * prompt shows two slower kernels and whose answer compares them correctly, with the counters of
+ * their verdicts. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +13,9 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "stages/data/answer.h"
+#include "eval/candidate/answer.h"
+#include "stages/data/comparison.h"
+#include "stages/data/deciding.h"
 #include "stages/sft/dataset.h"
 
 enum { KERNELS = 9 };
@@ -98,10 +101,9 @@ static void check_contrastive(const char *prompt, const char *answer)
     static const char head[] = "## Performance Analysis\n";
     assert_memory_equal(answer, head, sizeof head - 1);
     const char *text = answer + sizeof head - 1;
-    if (plan[a].score == plan[b].score) {
-        assert_non_null(strstr(text, "code1 and code2 are equally fast"));
-        return;
-    }
+    assert_true(plan[self].score > 1.02 * plan[a].score && plan[self].score > 1.02 * plan[b].score);
+    assert_true(plan[a].score != plan[b].score);
+    assert_int_equal(comparison_judge(prompt, answer), COMPARISON_RIGHT);
     int other;
     assert_int_equal(sscanf(text, "code%d is faster than code%d.", &winner, &other), 2);
     assert_int_equal(winner, plan[a].score > plan[b].score ? 1 : 2);
@@ -127,7 +129,8 @@ static void write_dataset(const char *path, int contrastive, uint64_t seed, long
     ArtifactSpec spec;
     Error err;
     artifact_spec_init(&spec, "dataset", "test_dataset");
-    const DatasetOptions o = {contrastive, 0, seed};
+    const PromptFacts facts = {0};
+    const DatasetOptions o = {contrastive, &facts, seed};
     if (dataset_write(&set, &tasks, &o, path, &spec, kept, &err)) fail_msg("%s", err.text);
     artifact_spec_release(&spec);
 }
@@ -166,6 +169,73 @@ static void examples(void **state)
     assert_int_equal(contrastive, 4 * CONTRASTIVE); /* row_sum has no two other kernels to show */
 }
 
+/* A verdict with counters, valid until the zone is destroyed. */
+static View verdict_of(double low, double high, double dram, double launches, msgpack_zone *zone)
+{
+    Record *r = record_new(), *c = record_map(r, "counters");
+    Buffer b;
+    View v;
+    Error err;
+    record_float(r, "low", low);
+    record_float(r, "high", high);
+    record_float(c, "dram_bytes", dram);
+    record_float(c, "launches", launches);
+    record_float(c, "time_kernels_us", 90);
+    record_float(c, "time_dram_us", 80);
+    record_float(c, "time_launch_us", 10);
+    buffer_init(&b, 1000);
+    assert_int_equal(record_encode(r, &b, &err), 0);
+    char *kept = msgpack_zone_malloc(zone, b.len);
+    memcpy(kept, b.data, b.len);
+    if (view_decode(kept, b.len, "v", zone, &v, &err)) fail_msg("%s", err.text);
+    record_free(r);
+    buffer_release(&b);
+    return v;
+}
+
+static void deciding(void **state)
+{
+    (void)state;
+    msgpack_zone zone;
+    msgpack_zone_init(&zone, 4096);
+    Deciding d;
+    View a = verdict_of(1, 1, 100, 1, &zone), b = verdict_of(1, 1, 200, 3, &zone),
+         c = verdict_of(1, 1, 105, 4, &zone), none = {0};
+    assert_int_equal(deciding_counter(&a, &b, &d), 1); /* most of the time is DRAM's */
+    assert_string_equal(d.name, "dram_bytes");
+    assert_true(d.fast == 100 && d.slow == 200);
+    assert_int_equal(deciding_counter(&a, &c, &d), 1); /* 5% are no difference */
+    assert_string_equal(d.name, "launches");
+    assert_int_equal(deciding_counter(&b, &a, &d), 0);
+    assert_int_equal(deciding_counter(&a, &none, &d), 0);
+    msgpack_zone_destroy(&zone);
+}
+
+static void comparisons(void **state)
+{
+    (void)state;
+    static const char prompt[] = "# Task t\n// code1 (score 1.25)\nint x; // code2 (score 9)\n"
+                                 "// code2 (score 0.50)\nint y;\n// code3 (score 1.25)\n",
+                      one[] = "# Task t\n// code1 (score 1.25)\n";
+    double score[COMPARISON_MAX];
+    assert_int_equal(comparison_scores(prompt, score), 3);
+    assert_true(score[0] == 1.25 && score[1] == 0.5 && score[2] == 1.25);
+    static const struct {
+        const char *answer;
+        Comparison is;
+    } cases[] = {{"## A\ncode1 is faster than code2.", COMPARISON_RIGHT},
+                 {"code2 is faster than code1", COMPARISON_WRONG},
+                 {"code1 is short. code3 is faster than code1", COMPARISON_TIE},
+                 {"code4 is faster than code1", COMPARISON_SILENT},
+                 {"code1 is faster than code1", COMPARISON_SILENT},
+                 {"code1 is fast", COMPARISON_SILENT},
+                 {"", COMPARISON_SILENT}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(comparison_judge(prompt, cases[i].answer), cases[i].is);
+    assert_int_equal(comparison_judge(one, "code1 is faster than code2"), COMPARISON_NONE);
+    assert_int_equal(comparison_judge("", ""), COMPARISON_NONE);
+}
+
 static void repeats(void **state)
 {
     (void)state;
@@ -196,7 +266,8 @@ static void nothing_correct(void **state)
     Error err;
     long kept;
     artifact_spec_init(&spec, "dataset", "test_dataset");
-    const DatasetOptions o = {2, 0, 1};
+    const PromptFacts facts = {0};
+    const DatasetOptions o = {2, &facts, 1};
     assert_int_equal(dataset_write(&set, &tasks, &o, "none.qa", &spec, &kept, &err), -1);
     assert_non_null(strstr(err.text, "nothing to learn from"));
     assert_int_equal(fopen("none.qa", "r") == NULL, 1);
@@ -220,7 +291,8 @@ static int release_tasks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(examples), cmocka_unit_test(repeats),
-                                       cmocka_unit_test(nothing_correct)};
+                                       cmocka_unit_test(nothing_correct),
+                                       cmocka_unit_test(deciding), cmocka_unit_test(comparisons)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("dataset", tests, load_tasks, release_tasks);
 }

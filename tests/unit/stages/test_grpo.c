@@ -267,11 +267,31 @@ static void grouped_by_text(void **state)
     samples_release(&set);
 }
 
+/* Two scores that the prediction cannot tell apart give no signal; further apart they do. */
+static void near_scores(void **state)
+{
+    (void)state;
+    static const Row rows[] = {{"a", "p", "fast", "stop", "ok", 1.015},
+                               {"a", "p", "other", "stop", "ok", 1}};
+    GrpoOptions o = {.clip = 1.5, .best_of = 1, .max_len = 1000, .policy = &policy, .tie = 0.02};
+    SampleSet set;
+    load(rows, 2, &set);
+    Made m = make(&set, &o);
+    assert_int_equal(m.n, 0);
+    assert_int_equal(m.g.constant, 1);
+    examples_free(m.ex, m.n);
+    o.tie = 0.01;
+    m = make(&set, &o);
+    assert_int_equal(m.n, 2);
+    examples_free(m.ex, m.n);
+    samples_release(&set);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(no_answer), cmocka_unit_test(without_ids),
-                                       cmocka_unit_test(penalised),
-                                       cmocka_unit_test(grouped_by_text)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_answer), cmocka_unit_test(without_ids), cmocka_unit_test(penalised),
+        cmocka_unit_test(grouped_by_text), cmocka_unit_test(near_scores)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("grpo", tests, setup, teardown);
 }

@@ -1,5 +1,5 @@
 /* The format of an answer. Stage 1 teaches it and every prompt asks for it (reference: method,
- * Table 3):
+ * Table 3). A heading may have any number of hash symbols:
  *
  *   ## Performance Analysis
  *   ...
@@ -10,8 +10,8 @@
  *   ...
  *   ```
  */
-#ifndef STAGES_DATA_ANSWER_H
-#define STAGES_DATA_ANSWER_H
+#ifndef EVAL_CANDIDATE_ANSWER_H
+#define EVAL_CANDIDATE_ANSWER_H
 
 #include <stddef.h>
 
@@ -25,5 +25,10 @@ void answer_write(Buffer *out, const char *analysis, const char *design, const c
  * sets *len to 0 when there is no block. A block whose fence does not close is none: a truncated
  * answer must not be judged as a whole one. */
 const char *answer_code(const char *text, size_t n, size_t *len);
+
+/* Appends a sentence that tells the writer of an answer what to change in its form: the answer was
+ * cut, it has no fenced block, a block is not closed, or several blocks hold code. cut: the token
+ * limit ended it. Returns 0, or -1 when there is nothing to say; then nothing is appended. */
+int answer_advice(const char *text, size_t n, int cut, Buffer *out);
 
 #endif

@@ -1,0 +1,2 @@
+# Exemplars from buckets of scores: the paper's rule.
+RULE = bucket

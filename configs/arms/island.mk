@@ -1,0 +1,2 @@
+# Exemplars from four islands.
+RULE = island

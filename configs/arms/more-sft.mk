@@ -1,0 +1,2 @@
+# More of stage 1: the model learns from as many of the template teacher's kernels.
+UPDATE = sft

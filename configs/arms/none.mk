@@ -1,0 +1,2 @@
+# No exemplars: every prompt is plain.
+RULE = none

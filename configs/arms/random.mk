@@ -1,0 +1,2 @@
+# Exemplars drawn uniformly.
+RULE = random

@@ -1,0 +1,2 @@
+# The placebo: true exemplars, permuted scores.
+RULE = shuffled

@@ -1,0 +1,2 @@
+# Random search with the template teacher, with as many evaluations.
+UPDATE = template

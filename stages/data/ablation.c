@@ -1,0 +1,220 @@
+/* Means of logarithms are geometric means, so that paired differences of best8 and best are ratios. */
+#include "stages/data/ablation.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "stages/data/pool.h"
+#include "stages/data/round_figures.h"
+
+static const double least_score = 0.01;
+
+/* ---- arithmetic ---- */
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double ablation_best_of(double *score, int n, int k)
+{
+    if (k > n) k = n;
+    qsort(score, (size_t)n, sizeof *score, ascending);
+    double chance = n ? (double)k / n : 0, sum = 0; /* that the highest is drawn */
+    for (int i = n - 1; i >= k - 1 && i >= 0; i--) {
+        sum += chance * score[i];
+        if (i) chance *= (double)(i - k + 1) / i; /* the next one is the best of those drawn */
+    }
+    return sum;
+}
+
+double ablation_half_interval(const double *v, int n, double *mean)
+{
+    /* Student's t at 97.5% for 1 to 30 degrees of freedom. */
+    static const double t[30] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
+                                 2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+                                 2.110,  2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064,
+                                 2.060,  2.056, 2.052, 2.048, 2.045, 2.042};
+    double sum = 0, square = 0;
+    for (int i = 0; i < n; i++) sum += v[i];
+    *mean = n ? sum / n : NAN;
+    if (n < 2) return 0;
+    for (int i = 0; i < n; i++) square += (v[i] - *mean) * (v[i] - *mean);
+    return (n <= 31 ? t[n - 2] : 1.96) * sqrt(square / (n - 1) / n);
+}
+
+/* ---- a run ---- */
+
+static double log_score(double s)
+{
+    return log2(fmax(s, least_score));
+}
+
+/* Adds the log2 of the task's expected best of 8 to *sum, unless an earlier sample is of the same
+ * task. Returns 1 when it did. */
+static int add_task(const SampleSet *s, long at, double *sum)
+{
+    const char *task = s->items[at].task;
+    double *score = memory_array((size_t)s->n, sizeof *score);
+    int n = 0, first = !s->items[at].heldout;
+    for (long i = 0; i < at && first; i++) first = strcmp(s->items[i].task, task) != 0;
+    for (long i = at; i < s->n && first; i++)
+        if (!strcmp(s->items[i].task, task) && s->items[i].outcome != OUTCOME_EVALUATOR_ERROR)
+            score[n++] = s->items[i].score;
+    if (first && n) *sum += log_score(ablation_best_of(score, n, 8));
+    free(score);
+    return first && n;
+}
+
+static void read_samples(const SampleSet *s, AblationCell *out)
+{
+    RoundFigures f;
+    double sum = 0;
+    int tasks = 0;
+    round_figures(s, &f);
+    long judged = f.plain.samples + f.contrastive.samples;
+    for (long i = 0; i < s->n; i++) tasks += add_task(s, i, &sum);
+    out->value[ABLATION_SUCCESS] =
+        judged ? (double)(f.plain.succeeded + f.contrastive.succeeded) / (double)judged : NAN;
+    out->value[ABLATION_BEST8] = tasks ? sum / tasks : NAN;
+}
+
+static void read_pool(const Pool *p, AblationCell *out)
+{
+    double sum = 0;
+    int tasks = 0;
+    for (long i = 0; i < p->n; i++) {
+        const char *task = p->items[i].task;
+        int first = 1;
+        for (long k = 0; k < i && first; k++) first = strcmp(p->items[k].task, task) != 0;
+        if (!first) continue;
+        sum += log_score(pool_best(p, task)->score);
+        tasks++;
+    }
+    out->value[ABLATION_BEST] = tasks ? sum / tasks : NAN;
+}
+
+/* The rounds of stage 3: how many samples, and how often comparisons were right. */
+static int read_rounds(const char *run, AblationCell *out, Error *err)
+{
+    long right = 0, wrong = 0;
+    int rc = 0;
+    for (int round = 1; !rc; round++) {
+        char *samples = memory_printf("%s/crl/%d/samples.qa", run, round);
+        SampleSet s;
+        RoundFigures f;
+        int there = file_exists(samples);
+        rc = there ? samples_load(samples, NULL, &s, err) : 0;
+        free(samples);
+        if (!there || rc) break;
+        round_figures(&s, &f);
+        right += f.right;
+        wrong += f.wrong;
+        out->evaluations += s.n;
+        samples_release(&s);
+    }
+    out->value[ABLATION_COMPARED] = right + wrong ? (double)right / (double)(right + wrong) : NAN;
+    return rc;
+}
+
+int ablation_cell_read(const char *run, AblationCell *out, Error *err)
+{
+    *out = (AblationCell){0};
+    char *samples = memory_printf("%s/report/crl/samples.qa", run),
+         *verdicts = memory_printf("%s/report/crl/verdicts.qa", run),
+         *pool = memory_printf("%s/report/crl/pool.qa", run),
+         *report = memory_printf("%s/report.html", run); /* it is written last */
+    int rc = 0;
+    if (file_exists(report) && file_exists(samples) && file_exists(verdicts) && file_exists(pool)) {
+        SampleSet s;
+        Pool p;
+        rc = samples_load(samples, verdicts, &s, err);
+        if (!rc) read_samples(&s, out);
+        if (!rc) samples_release(&s);
+        if (!rc) rc = pool_load(pool, &p, err);
+        if (!rc) read_pool(&p, out);
+        if (!rc) pool_release(&p);
+        if (!rc) rc = read_rounds(run, out, err);
+        out->there = !rc;
+    }
+    free(samples);
+    free(verdicts);
+    free(pool);
+    free(report);
+    return rc;
+}
+
+/* ---- the table ---- */
+
+static int is_ratio(int value)
+{
+    return value == ABLATION_BEST8 || value == ABLATION_BEST;
+}
+
+/* A mean, and for later arms the paired difference: points for shares, a factor for scores. */
+static void put_value(Buffer *out, const AblationCell *arm, const AblationCell *first, int n,
+                      int value)
+{
+    double all[ABLATION_MAX_SEEDS], paired[ABLATION_MAX_SEEDS], mean, difference;
+    int n_all = 0, n_paired = 0;
+    for (int i = 0; i < n; i++) {
+        if (!arm[i].there || isnan(arm[i].value[value])) continue;
+        all[n_all++] = arm[i].value[value];
+        if (arm != first && first[i].there && !isnan(first[i].value[value]))
+            paired[n_paired++] = arm[i].value[value] - first[i].value[value];
+    }
+    if (!n_all) {
+        buffer_puts(out, " - |");
+        return;
+    }
+    ablation_half_interval(all, n_all, &mean);
+    double half = ablation_half_interval(paired, n_paired, &difference);
+    if (is_ratio(value))
+        buffer_printf(out, " %.3f", exp2(mean));
+    else
+        buffer_printf(out, " %.1f%%", 100 * mean);
+    if (n_paired > 1 && is_ratio(value))
+        buffer_printf(out, " (x%.3f, %.3f to %.3f)", exp2(difference), exp2(difference - half),
+                      exp2(difference + half));
+    else if (n_paired > 1)
+        buffer_printf(out, " (%+.1f, %+.1f to %+.1f)", 100 * difference, 100 * (difference - half),
+                      100 * (difference + half));
+    buffer_puts(out, " |");
+}
+
+static void put_holes(Buffer *out, const AblationCell *arm, const char *const *seeds, int n)
+{
+    int holes = 0, there = 0;
+    for (int i = 0; i < n; i++) there += arm[i].there;
+    buffer_printf(out, " %d", there);
+    for (int i = 0; i < n; i++)
+        if (!arm[i].there)
+            buffer_printf(out, "%s%s", holes++ ? ", " : "; MISSING: seed ", seeds[i]);
+    buffer_puts(out, " |");
+}
+
+void ablation_table(const AblationCell *cells, const char *const *arms, int n_arms,
+                    const char *const *seeds, int n_seeds, Buffer *out)
+{
+    buffer_puts(out, "| arm | seeds | evaluations | success | best of 8 | best of the run | right "
+                     "comparisons |\n|---|---|---|---|---|---|---|\n");
+    for (int a = 0; a < n_arms; a++) {
+        const AblationCell *arm = cells + a * n_seeds;
+        long evaluations = 0, there = 0;
+        for (int i = 0; i < n_seeds; i++) evaluations += arm[i].evaluations, there += arm[i].there;
+        buffer_printf(out, "| %s |", arms[a]);
+        put_holes(out, arm, seeds, n_seeds);
+        buffer_printf(out, there ? " %ld |" : " - |", there ? evaluations / there : 0);
+        for (int v = 0; v < ABLATION_VALUES; v++) put_value(out, arm, cells, n_seeds, v);
+        buffer_puts(out, "\n");
+    }
+    buffer_printf(out,
+                  "\nIn brackets: the difference to %s over the seeds that both have, with its "
+                  "95%% interval.\n",
+                  arms[0]);
+}

@@ -1,0 +1,82 @@
+/* One pass over a table of counters, each with the times of the resources that it bears on. */
+#include "stages/data/deciding.h"
+
+#include <math.h>
+
+/* more: the counter is better when it is higher. */
+static const struct {
+    const char *name, *label, *change, *time[3];
+    int more;
+} counters[] = {
+    {"launches", "the number of launches", "launches fewer kernels", {"time_launch_us"}, 0},
+    {"dram_bytes", "DRAM traffic", "moves less to and from DRAM", {"time_dram_us"}, 0},
+    {"l2_sectors", "L2 traffic", "asks L2 for fewer sectors", {"time_l2_us", "time_dram_us"}, 0},
+    {"sectors_per_load",
+     "coalescing of loads",
+     "coalesces its loads",
+     {"time_l1_us", "time_l2_us", "time_dram_us"},
+     0},
+    {"sectors_per_store",
+     "coalescing of stores",
+     "coalesces its stores",
+     {"time_l1_us", "time_l2_us", "time_dram_us"},
+     0},
+    {"warp_instructions", "instructions", "issues fewer instructions", {"time_issue_us"}, 0},
+    {"active_lanes", "idle lanes", "keeps more lanes of a warp at work", {"time_issue_us"}, 1},
+    {"shared_wavefronts",
+     "shared-memory traffic",
+     "goes to shared memory less often",
+     {"time_l1_us", "time_lsu_us"},
+     0},
+    {"local_sectors", "spills", "spills less", {"time_l1_us", "time_l2_us"}, 0},
+    {"barriers", "barriers", "waits at fewer barriers", {"time_latency_us"}, 0},
+    {"waits_per_warp", "waits for memory", "waits less often for memory", {"time_latency_us"}, 0},
+    {"occupancy", "occupancy", "keeps more warps resident", {"time_latency_us"}, 1},
+    {"global_atomics", "atomics", "needs fewer atomics", {"time_atomic_us"}, 0},
+};
+
+/* Returns a counter's value, or -1. */
+static double value_of(const View *map, const char *name)
+{
+    double v;
+    Error err;
+    return view_has(map, name) && !view_float(map, name, &v, &err) && isfinite(v) && v >= 0 ? v
+                                                                                            : -1;
+}
+
+/* Returns the largest share of the kernel's whole time that the resources of counter i take. */
+static double share_of(const View *map, int i)
+{
+    double whole =
+               fmax(value_of(map, "time_kernels_us"), 0) + fmax(value_of(map, "time_launch_us"), 0),
+           most = 0;
+    for (int k = 0; k < 3 && counters[i].time[k]; k++)
+        most = fmax(most, value_of(map, counters[i].time[k]));
+    return whole > 0 ? fmin(most / whole, 1) : 0;
+}
+
+/* Returns log2 of the factor by which counter i is better; 0: it is not, or is not there. */
+static double gain_of(int i, double fast, double slow)
+{
+    double over = counters[i].more ? fast : slow, under = counters[i].more ? slow : fast;
+    if (fast < 0 || slow < 0 || over <= 1.1 * under) return 0;
+    return under > 0 ? fmin(log2(over / under), 3) : 3;
+}
+
+int deciding_counter(const View *fast, const View *slow, Deciding *out)
+{
+    View f, s;
+    Error err;
+    double most = 0;
+    if (!fast->map || !slow->map || !view_has(fast, "counters") || !view_has(slow, "counters") ||
+        view_map(fast, "counters", &f, &err) || view_map(slow, "counters", &s, &err))
+        return 0;
+    for (int i = 0; i < (int)(sizeof counters / sizeof *counters); i++) {
+        double a = value_of(&f, counters[i].name), b = value_of(&s, counters[i].name);
+        double weight = gain_of(i, a, b) * share_of(&s, i);
+        if (weight <= most) continue;
+        most = weight;
+        *out = (Deciding){counters[i].name, counters[i].label, counters[i].change, a, b};
+    }
+    return most > 0;
+}

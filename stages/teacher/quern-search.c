@@ -1,0 +1,100 @@
+/* quern-search: answers a prompts artifact with random kernels of the template teacher, whatever
+ * the prompts show. It is the control of stage 3: as many evaluations without a model. */
+#include <string.h>
+
+#include "base/flags.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "eval/candidate/answer.h"
+#include "stages/data/promptset.h"
+#include "stages/data/stage_config.h"
+#include "stages/teacher/template.h"
+#include "tasks/task.h"
+
+enum { MAX_ANSWER = 1 << 20 };
+
+typedef struct {
+    const char *stage;
+    int64_t copies, seed;
+    double mistakes;
+} Options;
+
+static int write_answer(ArtifactWriter *w, const PromptItem *p, const Task *t, int copy,
+                        const Options *o, Error *err)
+{
+    TemplateKernel k;
+    Buffer text;
+    uint64_t seed = promptset_seed(p, (uint64_t)o->seed, copy);
+    if (template_generate(t->name, t->op_type, seed, o->mistakes, &k, err)) return -1;
+    buffer_init(&text, MAX_ANSWER);
+    answer_write(&text, k.analysis, k.design, k.source);
+    Record *r = promptset_answer(p, o->stage, "template", copy, seed, "stop", text.data, text.len);
+    int rc = artifact_write(w, r, err);
+    record_free(r);
+    buffer_release(&text);
+    template_release(&k);
+    return rc;
+}
+
+static int write_answers(const PromptSet *prompts, const TaskSet *tasks, const Options *o,
+                         const char *output, const ArtifactSpec *spec, Error *err)
+{
+    ArtifactWriter *w;
+    if (artifact_create(output, spec, &w, err)) return -1;
+    int rc = 0;
+    for (long i = 0; !rc && i < prompts->n; i++) {
+        const PromptItem *p = &prompts->items[i];
+        const Task *t = taskset_find(tasks, p->task, strlen(p->task));
+        if (!t)
+            rc = error_set(err, ERROR_UNKNOWN_NAME, "prompt %s: no task is named \"%s\"", p->id,
+                           p->task);
+        else if (!template_knows(t->name, t->op_type))
+            continue; /* another teacher's task */
+        for (int k = 0; !rc && k < o->copies; k++) rc = write_answer(w, p, t, k, o, err);
+    }
+    if (!rc) return artifact_finish(w, err);
+    artifact_abandon(w);
+    return -1;
+}
+
+int main(int argc, char **argv)
+{
+    const char *prompts = NULL, *output = NULL, *only = NULL, *root = NULL;
+    Options o = {.stage = "search", .copies = 8, .seed = 1};
+    const Flag flags[] = {
+        {"prompts", FLAG_TEXT, &prompts, "prompts artifact", .required = 1, .aside = 1},
+        {"output", FLAG_TEXT, &output, "samples artifact to write", .required = 1, .aside = 1},
+        {"tasks", FLAG_TEXT, &only, "names, comma separated; all when left out", .aside = 1},
+        {"task-root", FLAG_TEXT, &root, "folder of the tasks", .aside = 1},
+        {"stage", FLAG_TEXT, &o.stage, "name in the samples"},
+        {"copies", FLAG_INT, &o.copies, "answers a prompt", 1, 4096},
+        {"mistakes", FLAG_FLOAT, &o.mistakes, "share of kernels with a beginner's mistake", 0, 1},
+        {"seed", FLAG_INT, &o.seed, "of the answers", 0, 1e15},
+        {0}};
+    const FlagSpec spec = {"quern-search",
+                           "--prompts FILE --output FILE",
+                           "Random search with the template teacher, as a control of stage 3.",
+                           flags,
+                           0,
+                           0,
+                           0};
+    flags_parse(&spec, argc, argv, (const char **)argv);
+    log_open("quern-search");
+    stop_install();
+    Error err;
+    ArtifactSpec out;
+    TaskSet tasks;
+    PromptSet set;
+    artifact_spec_init(&out, "samples", "quern-search");
+    config_from_flags(&out, flags);
+    if (artifact_spec_input(&out, prompts, &err) || taskset_load(root, only, &tasks, &err))
+        log_die(&err);
+    artifact_spec_input_digest(&out, "tasks", tasks.digest);
+    if (artifact_same(&out, output)) return 0;
+    if (promptset_load(prompts, &set, &err) || write_answers(&set, &tasks, &o, output, &out, &err))
+        log_die(&err);
+    promptset_release(&set);
+    taskset_release(&tasks);
+    artifact_spec_release(&out);
+    return log_close(0);
+}

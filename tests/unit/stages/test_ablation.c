@@ -1,0 +1,91 @@
+/* The table of an ablation: expected best of k, Student's interval, paired differences, holes. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "stages/data/ablation.h"
+
+/* The mean of the best over all choices of k. */
+static double counted(const double *r, int n, int k)
+{
+    double sum = 0;
+    int choices = 0;
+    for (unsigned set = 0; set < 1u << n; set++) {
+        if (__builtin_popcount(set) != k) continue;
+        double best = 0;
+        for (int i = 0; i < n; i++)
+            if (set >> i & 1) best = fmax(best, r[i]);
+        sum += best;
+        choices++;
+    }
+    return sum / choices;
+}
+
+static void best_of(void **state)
+{
+    (void)state;
+    enum { N = 7 };
+    const double score[N] = {1.5, 0, 0.25, 3, 0, 1.5, 2};
+    for (int k = 1; k <= N; k++) {
+        double copy[N];
+        memcpy(copy, score, sizeof copy);
+        assert_true(fabs(ablation_best_of(copy, N, k) - counted(score, N, k)) < 1e-12);
+    }
+    double two[2] = {1, 2}, none[1];
+    assert_true(ablation_best_of(two, 2, 8) == 2);
+    assert_true(ablation_best_of(none, 0, 8) == 0);
+}
+
+static void interval(void **state)
+{
+    (void)state;
+    const double v[3] = {1, 2, 3};
+    double mean;
+    assert_true(fabs(ablation_half_interval(v, 3, &mean) - 4.303 * sqrt(1.0 / 3)) < 1e-12);
+    assert_true(mean == 2);
+    assert_true(ablation_half_interval(v, 1, &mean) == 0 && mean == 1);
+    ablation_half_interval(v, 0, &mean);
+    assert_true(isnan(mean));
+}
+
+static void table(void **state)
+{
+    (void)state;
+    static const char *const arms[] = {"bucket", "shuffled", "none"}, *const seeds[] = {"1", "2"};
+    AblationCell cells[6] = {{1, {0.5, 1, 2, 0.9}, 100}, {1, {0.6, 1, 2, 0.8}, 100},
+                             {1, {0.4, 0, 1, NAN}, 100}, {1, {0.5, 0, 1, NAN}, 100},
+                             {1, {0.7, 1, 2, NAN}, 90},  {0}};
+    Buffer b;
+    buffer_init(&b, 10000);
+    ablation_table(cells, arms, 3, seeds, 2, &b);
+    static const char *const lines[] = {
+        "| bucket | 2 | 100 | 55.0% | 2.000 | 4.000 | 85.0% |\n",
+        "| shuffled | 2 | 100 | 45.0% (-10.0, -10.0 to -10.0) | 1.000 (x0.500, 0.500 to 0.500) | "
+        "2.000 (x0.500, 0.500 to 0.500) | - |\n",
+        "| none | 1; MISSING: seed 2 | 90 | 70.0% | 2.000 | 4.000 | - |\n"};
+    for (int i = 0; i < 3; i++)
+        if (!strstr(b.data, lines[i])) fail_msg("no %s in %s", lines[i], b.data);
+    buffer_release(&b);
+}
+
+static void no_run(void **state)
+{
+    (void)state;
+    AblationCell c;
+    Error err;
+    assert_int_equal(ablation_cell_read("nowhere", &c, &err), 0);
+    assert_int_equal(c.there, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(best_of), cmocka_unit_test(interval),
+                                       cmocka_unit_test(table), cmocka_unit_test(no_run)};
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("ablation", tests, NULL, NULL);
+}
