@@ -241,6 +241,7 @@ static int parse_buffer(Parser *ps, PlanText t)
     for (int i = 0; i < p->n_buffers; i++)
         if (!strcmp(p->buffers[i].name, b.name))
             return fail(ps, "buffer %s is already declared on line %d", b.name, p->buffers[i].line);
+    p->buffers = memory_grow(p->buffers, (size_t)p->n_buffers + 1, sizeof b);
     p->buffers[p->n_buffers++] = b;
     return 0;
 }
@@ -297,6 +298,8 @@ static int parse_kernel_name(Parser *ps, PlanText t, PlanStep *s)
         if (!strcmp(p->kernels[s->kernel], name)) return 0;
     p->kernels = memory_grow(p->kernels, (size_t)p->n_kernels + 1, sizeof *p->kernels);
     strcpy(p->kernels[p->n_kernels], name);
+    p->kernel_line =
+        memory_grow(p->kernel_line, (size_t)p->n_kernels + 1, sizeof *p->kernel_line);
     p->kernel_line[p->n_kernels++] = ps->line;
     return 0;
 }
@@ -468,7 +471,16 @@ int plan_parse_trusted(const char *source, size_t len, Plan *out, int *line, Err
 
 void plan_release(Plan *p)
 {
+    free(p->buffers);
     free(p->steps);
     free(p->kernels);
+    free(p->kernel_line);
     memset(p, 0, sizeof *p);
+}
+
+const char **plan_kernel_names(const Plan *p)
+{
+    const char **names = memory_array((size_t)p->n_kernels + 1, sizeof *names);
+    for (int i = 0; i < p->n_kernels; i++) names[i] = p->kernels[i];
+    return names;
 }

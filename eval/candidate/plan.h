@@ -18,8 +18,8 @@
 #include "base/error.h"
 
 enum {
-    PLAN_MAX_BUFFERS = 16,
-    PLAN_MAX_STEPS = 64,      /* launch and library lines */
+    PLAN_MAX_BUFFERS = 256,
+    PLAN_MAX_STEPS = 1024,    /* launch, op and library lines */
     PLAN_MAX_LAUNCHES = 4096, /* with every for unrolled */
     PLAN_MAX_ARGS = 64,
     PLAN_MAX_NAME = 64,
@@ -57,13 +57,13 @@ typedef struct {
 } PlanStep;
 
 typedef struct {
-    PlanBuffer buffers[PLAN_MAX_BUFFERS];
+    PlanBuffer *buffers;
     int n_buffers;
     PlanStep *steps;
     int n_steps;
     /* The names of the launched kernels, each once, in order of first use. */
     char (*kernels)[PLAN_MAX_KERNEL_NAME];
-    int kernel_line[PLAN_MAX_STEPS];
+    int *kernel_line;
     int n_kernels;
 } Plan;
 
@@ -73,6 +73,9 @@ int plan_parse(const char *source, size_t len, Plan *out, int *line, Error *err)
 /* The same, with library lines allowed. */
 int plan_parse_trusted(const char *source, size_t len, Plan *out, int *line, Error *err);
 void plan_release(Plan *p);
+
+/* The n_kernels names of the launched kernels; the caller frees the array. */
+const char **plan_kernel_names(const Plan *p);
 
 /* Split an argument into a name and the offset after '+': "x + rows*cols" gives x and "rows*cols".
  * Returns 1 when it has that form (offset->len is 0 for a name alone), else 0. */
