@@ -4,6 +4,7 @@
  *   //@ buffer TYPE name[expr]
  *   //@ launch kernel<<<grid, block[, shared]>>>(arg, ...)
  *   //@ for var in from..to      (repeats the launch on the next //@ line; `to` is excluded)
+ *   //@ op name = aten.relu(arg, ...)   (an operator by its eager route: tasks/graph/op_line.h)
  *   //@ library name(arg, ...)   (a call in library_signatures.h; only in plans of baselines)
  *
  * grid and block are an integer expression or dim3(x[, y[, z]]). An argument is a tensor or buffer
@@ -16,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "tasks/graph/op_line.h"
 
 enum {
     PLAN_MAX_BUFFERS = 256,
@@ -41,8 +43,9 @@ typedef struct {
 } PlanBuffer;
 
 typedef struct {
-    int kernel;          /* index into Plan.kernels; -1: a library call */
-    const char *library; /* the call's name, "cublas.sgemm"; NULL: a launch */
+    int kernel;          /* index into Plan.kernels; -1: no launch of the source's kernels */
+    OpLine *op;          /* an op line; NULL: none */
+    const char *library; /* the call's name, "cublas.sgemm"; NULL: none */
     const char *kinds;   /* of the call's arguments: LibrarySignature.kinds */
     int n_grid, n_block; /* 1..3 */
     PlanText grid[3], block[3];
@@ -60,7 +63,7 @@ typedef struct {
     PlanBuffer *buffers;
     int n_buffers;
     PlanStep *steps;
-    int n_steps;
+    int n_steps, n_ops; /* n_ops: steps that are op lines */
     /* The names of the launched kernels, each once, in order of first use. */
     char (*kernels)[PLAN_MAX_KERNEL_NAME];
     int *kernel_line;

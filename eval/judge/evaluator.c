@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "eval/candidate/undefined_name.h"
 #include "eval/judge/baseline.h"
+#include "eval/judge/loaded_ops.h"
 #include "eval/judge/paired_timing.h"
 #include "eval/judge/predicted_timing.h"
 #include "eval/judge/prepare.h"
@@ -220,8 +221,9 @@ static void note_occupancy(const Loaded *l, const PlanKernel *k, const DeviceLau
 }
 
 /* Note the resources that the launches of the timed workload take of a multiprocessor. */
-static void describe_launches(const Loaded *l, const Workload *w, Verdict *v)
+static void describe_launches(Loaded *l, const Workload *w, Verdict *v)
 {
+    Finding unused;
     DeviceLaunch *launches = NULL;
     int n = 0, line;
     Error ignored;
@@ -229,15 +231,29 @@ static void describe_launches(const Loaded *l, const Workload *w, Verdict *v)
     for (int i = 0; i < l->plan->n_kernels; i++)
         if (l->kernels[i].info.local_bytes > v->local_bytes)
             v->local_bytes = l->kernels[i].info.local_bytes;
-    if (plan_resolve(&l->context, w, NULL, &launches, &n, &line, &ignored)) return;
+    if (loaded_ops_at(l, w, &unused) ||
+        plan_resolve(&l->context, w, NULL, &launches, &n, &line, &ignored))
+        return;
     for (int i = 0; i < n; i++)
         for (int k = 0; k < l->plan->n_kernels; k++) {
             size_t shared = l->kernels[k].info.static_shared + launches[i].shared_bytes;
-            if (strcmp(l->kernels[k].lowered, launches[i].kernel)) continue;
+            if (launches[i].op || strcmp(l->kernels[k].lowered, launches[i].kernel)) continue;
             if (shared > v->shared_bytes) v->shared_bytes = shared;
             note_occupancy(l, &l->kernels[k], &launches[i], shared, v);
         }
     free(launches);
+}
+
+/* The kernels of the plan's op lines for every workload that will run, with one compilation. */
+static int compile_ops(Evaluator *e, Loaded *l, Finding *f, Error *err)
+{
+    const Workload *list[TASK_MAX_WORKLOADS];
+    int n = 0;
+    for (int i = 0; i < l->task->n_workloads; i++) {
+        const Workload *w = &l->task->workloads[i];
+        if (w->role != ROLE_SIM || evaluator_device(e)->predicted) list[n++] = w;
+    }
+    return loaded_ops_compile(l, list, n, f, err);
 }
 
 static int judge(Evaluator *e, Task *t, const Candidate *c, Verdict *v, ChecksPassed *passed,
@@ -251,6 +267,7 @@ static int judge(Evaluator *e, Task *t, const Candidate *c, Verdict *v, ChecksPa
     int rc = loaded_compile(&l, e->ops, e->device, e->compiler, t, c, 0, f, err);
     if (!rc) rc = checks_plan(&l, w, f);
     if (!rc && evaluator_device(e)->predicted) rc = checks_plan(&l, task_workload(t, ROLE_SIM), f);
+    if (!rc) rc = compile_ops(e, &l, f, err);
     compile_ms = lap(&since);
     if (!rc) describe_launches(&l, w, v);
     if (!rc) prepare_drawn(e->prepare);
