@@ -279,5 +279,5 @@ static const Op table[] = {
 
 OpFamily pointwise_family(void)
 {
-    return (OpFamily){table, (int)(sizeof table / sizeof *table)};
+    return (OpFamily){"pointwise", table, (int)(sizeof table / sizeof *table)};
 }

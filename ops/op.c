@@ -10,7 +10,7 @@ static OpFamily (*const families[])(void) = {
     pointwise_family,
 };
 
-static OpFamily family(int i)
+OpFamily op_family(int i)
 {
     return i < (int)(sizeof families / sizeof *families) ? families[i]() : (OpFamily){0};
 }
@@ -18,7 +18,7 @@ static OpFamily family(int i)
 const Op *op_at(int i)
 {
     OpFamily f;
-    for (int k = 0; (f = family(k)).n; i -= f.n, k++)
+    for (int k = 0; (f = op_family(k)).n; i -= f.n, k++)
         if (i < f.n) return &f.ops[i];
     return NULL;
 }
@@ -27,7 +27,7 @@ int op_count(void)
 {
     OpFamily f;
     int n = 0;
-    for (int k = 0; (f = family(k)).n; k++) n += f.n;
+    for (int k = 0; (f = op_family(k)).n; k++) n += f.n;
     return n;
 }
 

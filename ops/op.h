@@ -110,11 +110,13 @@ struct Op {
     const void *detail; /* of the family */
 };
 
-/* Each family's table. */
+/* A family's table. Its fixtures are tests/fixtures/ops/NAME.json. */
 typedef struct {
+    const char *name;
     const Op *ops;
     int n;
 } OpFamily;
+OpFamily op_family(int i); /* n 0: past the last one */
 OpFamily pointwise_family(void);
 
 const Op *op_find(const char *name, Error *err); /* UNKNOWN_NAME says which name comes near */

@@ -253,9 +253,9 @@ static inline json_t *fixture_file(const char *family)
 }
 
 /* Checks all cases of a family, which has an entry for each of its operators. */
-static inline void fixture_family(const char *name, OpFamily family)
+static inline void fixture_family(OpFamily family)
 {
-    json_t *all = fixture_file(name);
+    json_t *all = fixture_file(family.name);
     for (int i = 0; i < family.n; i++) {
         const json_t *op = json_object_get(all, family.ops[i].name),
                      *cases = json_object_get(op, "cases");
