@@ -1,6 +1,6 @@
-/* Names and joins the kernels of op lines. A kernel is named after its operator and a digest of its
- * text. Each text stands in a namespace, so that helpers of two texts cannot collide; what it
- * defines for the preprocessor ends with it. */
+/* Names and joins the kernels of op lines. A kernel's name ends with a digest of its text. Each text
+ * stands in a namespace, so that helpers of two texts cannot collide; what it defines for the
+ * preprocessor ends with it. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "base/digest.h"
 #include "base/memory.h"
 #include "eval/candidate/plan_kernels.h"
+#include "ops/op_text.h"
 
 enum { DIGITS = 12, MAX_TEXT = 1 << 20 };
 
@@ -17,37 +18,43 @@ static int is_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* "conv2d" of "aten.conv2d.default". */
-static void short_name(const Op *op, char *out, size_t size)
+static void text_digest(const OpPlain *plain, char out[DIGITS + 1])
 {
-    const char *p = strncmp(op->name, "aten.", 5) ? op->name : op->name + 5;
-    size_t n = 0;
-    while (n + 1 < size && n < 40 && is_word(p[n])) n++;
-    snprintf(out, size, "%.*s", (int)n, p);
+    Digest digest;
+    char hex[DIGEST_HEX];
+    digest_of(plain->source->data, plain->source->len, &digest);
+    digest_hex(&digest, hex);
+    snprintf(out, DIGITS + 1, "%s", hex);
 }
 
-/* Copies text with each of the plain kernels' names replaced by that of the PlanKernelText. */
-static void rename_kernels(const OpPlain *plain, const PlanKernelText *t, const char *text,
-                           size_t len, Buffer *out)
+void plan_kernels_name(const OpPlain *plain, const char *own, char out[PLAN_KERNEL_NAME])
+{
+    char digits[DIGITS + 1];
+    text_digest(plain, digits);
+    snprintf(out, PLAN_KERNEL_NAME, "%s_%s", own, digits);
+}
+
+/* Copies text with `_digits` behind each of the plain kernels' names. */
+static void rename_kernels(const OpPlain *plain, const char *digits, const char *text, size_t len,
+                           Buffer *out)
 {
     for (size_t i = 0; i < len;) {
         size_t n = 0;
         int k = 0;
         while (i + n < len && is_word(text[i + n])) n++;
-        while (n && k < plain->n &&
-               (strlen(plain->launch[k].kernel) != n || memcmp(plain->launch[k].kernel, text + i, n)))
+        while (
+            n && k < plain->n &&
+            (strlen(plain->launch[k].kernel) != n || memcmp(plain->launch[k].kernel, text + i, n)))
             k++;
-        if (n && k < plain->n)
-            buffer_puts(out, t->kernels[k]);
-        else
-            buffer_append(out, text + i, n ? n : 1);
+        buffer_append(out, text + i, n ? n : 1);
+        if (n && k < plain->n) buffer_printf(out, "_%s", digits);
         i += n ? n : 1;
     }
 }
 
 /* Splits the text into its #include lines and the rest, which ends with an #undef of each name that
  * it defines. */
-static void split_lines(const OpPlain *plain, PlanKernelText *t)
+static void split_lines(const OpPlain *plain, const char *digits, PlanKernelText *t)
 {
     Buffer rest, includes, defined;
     const char *p = plain->source->data, *end = p + plain->source->len;
@@ -66,7 +73,7 @@ static void split_lines(const OpPlain *plain, PlanKernelText *t)
                 while (is_word(q[n])) n++;
                 buffer_printf(&defined, "#undef %.*s\n", n, q);
             }
-            rename_kernels(plain, t, p, (size_t)(next - p), &rest);
+            rename_kernels(plain, digits, p, (size_t)(next - p), &rest);
         }
         p = next;
     }
@@ -78,40 +85,23 @@ static void split_lines(const OpPlain *plain, PlanKernelText *t)
     buffer_release(&defined);
 }
 
-int plan_kernels_add(PlanOps *o, const Op *op, const OpPlain *plain)
+void plan_kernels_add(PlanOps *o, const OpPlain *plain)
 {
-    PlanKernelText t = {.n_kernels = plain->n};
-    Digest digest;
-    char hex[DIGEST_HEX], name[48];
-    digest_of(plain->source->data, plain->source->len, &digest);
-    digest_hex(&digest, hex);
-    short_name(op, name, sizeof name);
-    snprintf(t.name, sizeof t.name, "op_%.*s", DIGITS, hex);
+    PlanKernelText t = {0};
+    char digits[DIGITS + 1];
+    text_digest(plain, digits);
+    snprintf(t.name, sizeof t.name, "op_%s", digits);
     for (int i = 0; i < o->n_texts; i++)
-        if (!strcmp(o->texts[i].name, t.name)) return i;
+        if (!strcmp(o->texts[i].name, t.name)) return;
+    t.kernels = memory_array((size_t)plain->n + 1, sizeof *t.kernels);
     for (int k = 0; k < plain->n; k++) {
-        int same = 0; /* a kernel that is launched twice has one name */
-        while (strcmp(plain->launch[same].kernel, plain->launch[k].kernel)) same++;
-        if (same)
-            snprintf(t.kernels[k], sizeof t.kernels[k], "%s_%.*s_%d", name, DIGITS, hex, same);
-        else
-            snprintf(t.kernels[k], sizeof t.kernels[k], "%s_%.*s", name, DIGITS, hex);
+        int seen = 0; /* a kernel that is launched twice */
+        while (strcmp(plain->launch[seen].kernel, plain->launch[k].kernel)) seen++;
+        if (seen == k) plan_kernels_name(plain, plain->launch[k].kernel, t.kernels[t.n_kernels++]);
     }
-    split_lines(plain, &t);
+    split_lines(plain, digits, &t);
     o->texts = memory_grow(o->texts, (size_t)o->n_texts + 1, sizeof t);
-    o->texts[o->n_texts] = t;
-    return o->n_texts++;
-}
-
-/* The expression of element i's place in a tensor. */
-static void print_place(Buffer *b, const OpTensor *t)
-{
-    int64_t inner = 1;
-    buffer_puts(b, "0");
-    for (int d = t->rank - 1; d >= 0; inner *= t->size[d--])
-        if (t->size[d] > 1)
-            buffer_printf(b, " + i / %lldLL %% %lldLL * %lldLL", (long long)inner,
-                          (long long)t->size[d], (long long)t->stride[d]);
+    o->texts[o->n_texts++] = t;
 }
 
 int plan_kernels_copy(const OpTensor *x, const OpTensor *y, OpPlain *out, Error *err)
@@ -122,6 +112,7 @@ int plan_kernels_copy(const OpTensor *x, const OpTensor *y, OpPlain *out, Error 
                                         [8] = "unsigned long long"};
     const char *type = types[op_dtype_size(x->dtype)];
     long long n = op_elements(x);
+    out->launch = memory_grow(out->launch, (size_t)out->n + 1, sizeof *out->launch);
     OpLaunch *l = &out->launch[out->n++];
     *l = (OpLaunch){.grid = {(n + 511) / 512, 1, 1}, .block = {128, 1, 1}};
     snprintf(l->kernel, sizeof l->kernel, "copy");
@@ -132,9 +123,9 @@ int plan_kernels_copy(const OpTensor *x, const OpTensor *y, OpPlain *out, Error 
                   "    const long long i = blockIdx.x * 512LL + k * 128 + threadIdx.x;\n"
                   "    if (i >= %lldLL) return;\n    y[",
                   type, type, n);
-    print_place(out->source, y);
+    text_index(out->source, y, y->rank, y->size, "i");
     buffer_puts(out->source, "] = x[");
-    print_place(out->source, x);
+    text_index(out->source, x, x->rank, x->size, "i");
     buffer_puts(out->source, "];\n  }\n}\n");
     return out->source->full ? error_set(err, ERROR_LIMIT, "the copy's text is too long") : 0;
 }
@@ -187,9 +178,6 @@ int plan_ops_source(const PlanOps *const *ops, int n, Buffer *out, char ***names
             buffer_append(out, t->text, strlen(t->text));
             buffer_puts(out, "}\n");
             for (int k = 0; k < t->n_kernels; k++) {
-                int seen = 0;
-                for (int j = 0; j < k; j++) seen |= !strcmp(t->kernels[j], t->kernels[k]);
-                if (seen) continue;
                 *names = memory_grow(*names, (size_t)*n_names + 1, sizeof **names);
                 (*names)[(*n_names)++] = memory_printf("%s::%s", t->name, t->kernels[k]);
             }

@@ -2,43 +2,12 @@
  * memory, and its launches follow. Then results whose lives do not overlap share slots. */
 #include "eval/candidate/plan_ops.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "eval/candidate/plan_kernels.h"
-
-enum { MAX_KERNEL_TEXT = 1 << 20 };
-
-typedef struct {
-    const Plan *plan;
-    const Task *task;
-    const Workload *w;
-    int routes;
-    PlanOps *o;
-    int step, line;
-    Error *err;
-} Walk;
-
-__attribute__((format(printf, 2, 3))) static int fail(Walk *k, const char *fmt, ...)
-{
-    char text[900];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return error_set(k->err, ERROR_INVALID, "line %d: %s", k->line, text);
-}
-
-/* The same, for a mistake that depends on the sizes. */
-static int fail_here(Walk *k, const char *what, const Error *why)
-{
-    char at[200];
-    task_workload_text(k->task, k->w, at, sizeof at);
-    return fail(k, "%s%s%s (for the workload %s)", what, *what ? ": " : "", why->text, at);
-}
+#include "eval/candidate/op_launches.h"
 
 static int same(PlanText t, const char *name)
 {
@@ -53,36 +22,12 @@ const PlanTensor *plan_ops_find(const PlanOps *o, PlanText name)
     return NULL;
 }
 
-static int is_contiguous(const OpTensor *t)
-{
-    int64_t step = 1;
-    for (int d = t->rank - 1; d >= 0; step *= t->size[d--])
-        if (t->size[d] != 1 && t->stride[d] != step && op_elements(t)) return 0;
-    return 1;
-}
-
 static size_t bytes_of(const OpTensor *t)
 {
     return (size_t)op_elements(t) * op_dtype_size(t->dtype);
 }
 
 /* ---- names and memory ---- */
-
-static int add_storage(PlanOps *o, PlanHeld held, int index, size_t bytes, const char *label)
-{
-    o->storages = memory_grow(o->storages, (size_t)o->n_storages + 1, sizeof *o->storages);
-    PlanStorage *s = &o->storages[o->n_storages];
-    *s = (PlanStorage){held, index, bytes, -1, -1, -1, ""};
-    snprintf(s->label, sizeof s->label, "tensor %s", label);
-    return o->n_storages++;
-}
-
-static void use(Walk *k, int storage)
-{
-    PlanStorage *s = &k->o->storages[storage];
-    if (s->first < 0) s->first = k->step;
-    s->last = k->step;
-}
 
 static void add_tensor(Walk *k, PlanText name, const OpTensor *t, int storage, int line)
 {
@@ -106,10 +51,10 @@ static int add_task_tensor(Walk *k, const TaskTensor *x, PlanHeld held, int inde
     OpTensor t = {.rank = x->rank};
     Error why;
     if (op_dtype(dtype_name(x->dtype), &t.dtype) || task_shape(k->task, k->w, x, t.size, &why))
-        return fail(k, "tensor %s has no shape for op lines", x->name);
+        return walk_fail(k, "tensor %s has no shape for op lines", x->name);
     op_contiguous(&t);
     add_tensor(k, (PlanText){x->name, strlen(x->name)}, &t,
-               add_storage(k->o, held, index, bytes_of(&t), x->name), 0);
+               walk_storage(k->o, held, index, bytes_of(&t), x->name), 0);
     return 0;
 }
 
@@ -119,9 +64,9 @@ static OpDtype buffer_dtype(const char *type)
     static const struct {
         const char *name;
         OpDtype dtype;
-    } types[] = {{"float", OP_F32},    {"half", OP_F16},     {"__half", OP_F16},
-                 {"double", OP_F64},   {"int", OP_I32},      {"int32_t", OP_I32},
-                 {"int64_t", OP_I64},  {"long long", OP_I64}, {"bool", OP_B8},
+    } types[] = {{"float", OP_F32},         {"half", OP_F16},      {"__half", OP_F16},
+                 {"double", OP_F64},        {"int", OP_I32},       {"int32_t", OP_I32},
+                 {"int64_t", OP_I64},       {"long long", OP_I64}, {"bool", OP_B8},
                  {"__nv_bfloat16", OP_BF16}};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (!strcmp(types[i].name, type)) return types[i].dtype;
@@ -135,11 +80,13 @@ static int add_buffer(Walk *k, int i)
     OpTensor t = {.rank = 1, .dtype = buffer_dtype(b->type)};
     Error why;
     k->line = b->line;
-    if (expr_eval(b->count.p, b->count.len, task_lookup, &scope, &t.size[0], &why))
-        return fail_here(k, "the buffer's size", &why);
+    if (expr_eval(b->count.p, b->count.len, task_lookup, &scope, &t.size[0], &why)) {
+        error_prefix(&why, "the buffer's size");
+        return walk_fail_here(k, &why);
+    }
     op_contiguous(&t);
     add_tensor(k, (PlanText){b->name, strlen(b->name)}, &t,
-               add_storage(k->o, HELD_BUFFER, i, 0, b->name), 0);
+               walk_storage(k->o, HELD_BUFFER, i, 0, b->name), 0);
     return 0;
 }
 
@@ -174,15 +121,17 @@ static int check_name(Walk *k, PlanText name)
     int n = (int)name.len;
     for (int a = 0; a < k->task->n_axes; a++)
         if (same(name, k->task->axis_name[a]))
-            return fail(k, "the result %.*s has the name of an axis", n, name.p);
+            return walk_fail(k, "the result %.*s has the name of an axis", n, name.p);
     if (is_unnamed(name) || !t) return 0;
     if (t->line)
-        return fail(k, "%.*s is already the result of the op on line %d", n, name.p, t->line);
+        return walk_fail(k, "%.*s is already the result of the op on line %d", n, name.p, t->line);
     PlanHeld held = k->o->storages[t->storage].held;
-    if (held == HELD_INPUT) return fail(k, "the result %.*s has the name of an input", n, name.p);
+    if (held == HELD_INPUT)
+        return walk_fail(k, "the result %.*s has the name of an input", n, name.p);
     if (held == HELD_BUFFER)
-        return fail(k, "the result %.*s has the name of a buffer; op lines give their results memory",
-                    n, name.p);
+        return walk_fail(
+            k, "the result %.*s has the name of a buffer; op lines give their results memory", n,
+            name.p);
     return 0;
 }
 
@@ -204,98 +153,8 @@ static int check_output(Walk *k, int output, const OpTensor *t)
     shape_text(t, is, sizeof is);
     shape_text(want, expected, sizeof expected);
     task_workload_text(k->task, k->w, at, sizeof at);
-    return fail(k, "the result is %s, but the output %s is %s (for the workload %s)", is,
-                k->task->outputs[output].name, expected, at);
-}
-
-/* ---- launches ---- */
-
-static int add_launch(Walk *k, const OpLaunch *l, const char *kernel, const PlanOpArg *x,
-                      const PlanOpArg *y)
-{
-    PlanOps *o = k->o;
-    o->launches = memory_grow(o->launches, (size_t)o->n_launches + 1, sizeof *o->launches);
-    PlanOpLaunch *to = &o->launches[o->n_launches++];
-    memset(to, 0, sizeof *to);
-    to->step = k->step;
-    to->shared = (uint32_t)l->shared;
-    snprintf(to->kernel, sizeof to->kernel, "%s", kernel);
-    for (int d = 0; d < 3; d++) {
-        int64_t most = d ? 65535 : INT32_MAX;
-        if (l->grid[d] < 1 || l->grid[d] > most)
-            return fail(k, "the operator's grid has %lld blocks; expected 1 to %lld",
-                        (long long)l->grid[d], (long long)most);
-        to->grid[d] = (uint32_t)l->grid[d];
-        to->block[d] = l->block[d] > 0 ? (uint32_t)l->block[d] : 1;
-    }
-    for (const char *p = l->arguments; *p;) {
-        char kind = *p++, *end;
-        long i = strtol(p, &end, 10);
-        if (to->n_args == PLAN_OP_MAX_ARGS || end == p || (kind != 'x' && kind != 'y') ||
-            i >= (kind == 'x' ? OP_MAX_TENSORS : OP_MAX_RESULTS))
-            return fail(k, "the operator's launch has the arguments '%s'", l->arguments);
-        to->args[to->n_args++] = kind == 'x' ? x[i] : y[i];
-        p = end + strspn(end, ", ");
-    }
-    return 0;
-}
-
-static int add_plain(Walk *k, const Op *op, const OpPlain *plain, const PlanOpArg *x,
-                     const PlanOpArg *y)
-{
-    int text = plan_kernels_add(k->o, op, plain), rc = 0;
-    for (int i = 0; i < plain->n && !rc; i++)
-        rc = add_launch(k, &plain->launch[i], k->o->texts[text].kernels[i], x, y);
-    return rc;
-}
-
-static PlanOpArg place(const OpTensor *t, int storage)
-{
-    return (PlanOpArg){storage, (uint64_t)t->offset * op_dtype_size(t->dtype)};
-}
-
-/* Copies tensor x into y, which has its shape. */
-static int add_copy(Walk *k, const Op *op, OpTensor x, int from, OpTensor y, int to)
-{
-    Buffer text;
-    OpPlain plain = {.source = &text};
-    Error why;
-    PlanOpArg a = place(&x, from), b = place(&y, to);
-    if (!op_elements(&x)) return 0;
-    use(k, from);
-    use(k, to);
-    buffer_init(&text, MAX_KERNEL_TEXT);
-    int rc = plan_kernels_copy(&x, &y, &plain, &why) ? fail_here(k, "", &why)
-                                                     : add_plain(k, op, &plain, &a, &b);
-    buffer_release(&text);
-    return rc;
-}
-
-/* The launches of a call on tensors that lie at x and results that lie at y. The kernels get
- * addresses that include the offsets. */
-static int add_call(Walk *k, const OpCall *call, const PlanOpArg *x, const PlanOpArg *y)
-{
-    Buffer text;
-    OpPlain plain = {.source = &text};
-    OpCall *moved = memory_alloc(sizeof *moved);
-    Error why;
-    int rc = 0, empty = 1;
-    for (int i = 0; i < call->n_results; i++) empty &= !op_elements(&call->result[i]);
-    *moved = *call;
-    for (int i = 0; i < moved->n_tensors; i++) moved->tensor[i].offset = 0;
-    for (int i = 0; i < moved->n_results; i++) moved->result[i].offset = 0;
-    buffer_init(&text, MAX_KERNEL_TEXT);
-    if (empty)
-        rc = 0; /* nothing to compute */
-    else if (!call->op->plain)
-        rc = fail(k, "%s has no kernel on a device", call->op->name);
-    else if (call->op->plain(moved, &plain, &why))
-        rc = fail_here(k, call->op->name, &why);
-    else
-        rc = add_plain(k, call->op, &plain, x, y);
-    buffer_release(&text);
-    free(moved);
-    return rc;
+    return walk_fail(k, "the result is %s, but the output %s is %s (for the workload %s)", is,
+                     k->task->outputs[output].name, expected, at);
 }
 
 /* ---- op lines ---- */
@@ -329,16 +188,16 @@ static int bind_alias(Walk *k, const Op *op, PlanText name, const OpTensor *t, i
     int own = k->task->n_inputs + output;
     if (check_output(k, output, t)) return -1;
     PlanStorage *s = &o->storages[storage];
-    if (s->held == HELD_SLOT && o->storages[own].first < 0 && !t->offset && is_contiguous(t) &&
+    if (s->held == HELD_SLOT && o->storages[own].first < 0 && !t->offset && op_is_contiguous(t) &&
         bytes_of(t) == s->bytes) {
         s->held = HELD_OUTPUT;
         s->index = output;
-        use(k, own);
+        walk_use(k, own);
         add_tensor(k, name, t, storage, k->line);
         return 0;
     }
     OpTensor y = o->tensors[own].tensor;
-    if (add_copy(k, op, *t, storage, y, own)) return -1;
+    if (launches_of_copy(k, op, *t, storage, y, own)) return -1;
     add_tensor(k, name, &y, own, k->line);
     return 0;
 }
@@ -348,71 +207,61 @@ static int new_result(Walk *k, PlanText name, OpTensor *t, const OpCall *call, c
 {
     int output = output_of(k, name);
     char label[PLAN_MAX_NAME];
-    if (!is_contiguous(t)) op_contiguous(t);
     snprintf(label, sizeof label, "%.*s", (int)name.len, name.p);
-    if (output < 0) return add_storage(k->o, HELD_SLOT, -1, bytes_of(t), label);
+    if (output < 0) return walk_storage(k->o, HELD_SLOT, -1, bytes_of(t), label);
     int own = k->task->n_inputs + output;
     if (check_output(k, output, t)) return -1;
     for (int i = 0; i < call->n_tensors; i++)
         if (storages[i] == own)
-            return fail(k, "%s is an argument of this op and its result; give one of them another name",
-                        label);
+            return walk_fail(
+                k, "%s is an argument of this op and its result; give one of them another name",
+                label);
     return own;
 }
 
-/* An operator in place. Its kernels write in C order: where the argument has other strides, they
- * write elsewhere and a copy follows. */
-static int change_in_place(Walk *k, const OpLine *line, const OpCall *call, const PlanOpArg *x,
-                           const int *storages)
+static PlanText result_name(const OpLine *line, int i)
 {
-    int at = call->arg[0].kind == OP_TENSOR ? (int)call->arg[0].integer[0] : -1;
-    if (at < 0) return fail(k, "%s changes its first argument, which is no tensor", call->op->name);
-    const OpTensor *t = &call->tensor[at];
-    PlanOpArg y[OP_MAX_RESULTS] = {x[at]};
+    return (PlanText){line->result[i].p, line->result[i].len};
+}
+
+/* An operator in place: its kernels write where the argument lies. */
+static int change_in_place(Walk *k, const OpLine *line, const OpCall *call, const int *storages,
+                           Places *m)
+{
+    int at = call->view_of[0];
+    if (at < 0)
+        return walk_fail(k, "%s changes its first argument, which is no tensor", call->op->name);
     if (k->o->storages[storages[at]].held == HELD_INPUT)
-        return fail(k, "%s changes its first argument, which is memory of an input of the task",
-                    call->op->name);
-    int spare = -1;
-    if (!is_contiguous(t)) {
-        spare = add_storage(k->o, HELD_SLOT, -1, bytes_of(t), "of an operator in place");
-        use(k, spare);
-        y[0] = (PlanOpArg){spare, 0};
-    }
-    if (add_call(k, call, x, y)) return -1;
-    if (spare >= 0 && add_copy(k, call->op, call->result[0], spare, *t, storages[at])) return -1;
-    return bind_alias(k, call->op, (PlanText){line->result[0].p, line->result[0].len}, t,
-                      storages[at]);
+        return walk_fail(k,
+                         "%s changes its first argument, which is memory of an input of the task",
+                         call->op->name);
+    m->y[0] = m->x[at];
+    if (launches_of_call(k, call, m)) return -1;
+    return bind_alias(k, call->op, result_name(line, 0), &call->tensor[at], storages[at]);
 }
 
-static int is_view(const OpCall *call)
+static int bind_results(Walk *k, const OpLine *line, OpCall *call, const int *storages, Places *m)
 {
-    return (call->op->flags & OP_VIEW) != 0;
-}
-
-static int bind_results(Walk *k, const OpLine *line, OpCall *call, const int *storages,
-                        const PlanOpArg *x)
-{
-    PlanOpArg y[OP_MAX_RESULTS];
     int held[OP_MAX_RESULTS];
-    if (call->op->flags & OP_IN_PLACE) return change_in_place(k, line, call, x, storages);
-    if (is_view(call)) {
-        int at = call->arg[0].kind == OP_TENSOR ? (int)call->arg[0].integer[0] : 0;
-        for (int i = 0; i < call->n_results; i++)
-            if (bind_alias(k, call->op, (PlanText){line->result[i].p, line->result[i].len},
-                           &call->result[i], storages[at]))
-                return -1;
-        return 0;
-    }
+    if (call->op->flags & OP_IN_PLACE) return change_in_place(k, line, call, storages, m);
     for (int i = 0; i < call->n_results; i++) {
-        PlanText name = {line->result[i].p, line->result[i].len};
-        if ((held[i] = new_result(k, name, &call->result[i], call, storages)) < 0) return -1;
-        y[i] = (PlanOpArg){held[i], 0};
-        use(k, held[i]);
+        if (call->view_of[i] >= 0) {
+            held[i] = storages[call->view_of[i]];
+        } else {
+            held[i] = new_result(k, result_name(line, i), &call->result[i], call, storages);
+            if (held[i] < 0) return -1;
+            walk_use(k, held[i]);
+        }
+        m->y[i] = walk_place(held[i]);
     }
-    if (add_call(k, call, x, y)) return -1;
+    if (launches_of_call(k, call, m)) return -1;
     for (int i = 0; i < call->n_results; i++) {
-        PlanText name = {line->result[i].p, line->result[i].len};
-        if (!is_unnamed(name)) add_tensor(k, name, &call->result[i], held[i], k->line);
+        PlanText name = result_name(line, i);
+        if (call->view_of[i] >= 0) {
+            if (bind_alias(k, call->op, name, &call->result[i], held[i])) return -1;
+        } else if (!is_unnamed(name)) {
+            add_tensor(k, name, &call->result[i], held[i], k->line);
+        }
     }
     return 0;
 }
@@ -422,17 +271,16 @@ static int walk_op(Walk *k, const OpLine *line)
     OpScope scope = {k, scope_axis, scope_tensor};
     OpCall *call = memory_alloc(sizeof *call);
     int id[OP_MAX_TENSORS], storages[OP_MAX_TENSORS], rc = 0;
-    PlanOpArg x[OP_MAX_TENSORS];
+    Places m = {0};
     Error why;
-    for (int i = 0; i < line->n_results && !rc; i++)
-        rc = check_name(k, (PlanText){line->result[i].p, line->result[i].len});
-    if (!rc && op_line_call(line, &scope, call, id, &why)) rc = fail_here(k, "", &why);
+    for (int i = 0; i < line->n_results && !rc; i++) rc = check_name(k, result_name(line, i));
+    if (!rc && op_line_call(line, &scope, call, id, &why)) rc = walk_fail_here(k, &why);
     for (int i = 0; i < call->n_tensors && !rc; i++) {
         storages[i] = k->o->tensors[id[i]].storage;
-        use(k, storages[i]);
-        x[i] = place(&call->tensor[i], storages[i]);
+        walk_use(k, storages[i]);
+        m.x[i] = walk_place(storages[i]);
     }
-    if (!rc) rc = bind_results(k, line, call, storages, x);
+    if (!rc) rc = bind_results(k, line, call, storages, &m);
     free(call);
     return rc;
 }
@@ -458,15 +306,16 @@ static int walk_launch(Walk *k, const PlanStep *s)
         const PlanTensor *t = plan_ops_find(k->o, name);
         int n = (int)name.len;
         if (!t && given_later(k, name))
-            return fail(k, "%.*s is used here, and the op on line %d gives it", n, name.p,
-                        given_later(k, name));
+            return walk_fail(k, "%.*s is used here, and the op on line %d gives it", n, name.p,
+                             given_later(k, name));
         if (!t) continue; /* a number, or a mistake that the resolver reports */
-        use(k, t->storage);
-        if (!is_contiguous(&t->tensor))
-            return fail(k,
-                        "%.*s is a view whose elements do not lie one after another; pass the result "
-                        "of aten.contiguous(%.*s)",
-                        n, name.p, n, name.p);
+        walk_use(k, t->storage);
+        if (!op_is_contiguous(&t->tensor))
+            return walk_fail(
+                k,
+                "%.*s is a view whose elements do not lie one after another; pass the result "
+                "of aten.contiguous(%.*s)",
+                n, name.p, n, name.p);
     }
     return 0;
 }
@@ -543,12 +392,14 @@ int plan_ops_build(const Plan *plan, const Task *t, const Workload *w, int route
 void plan_ops_release(PlanOps *o)
 {
     for (int i = 0; i < o->n_texts; i++) {
+        free(o->texts[i].kernels);
         free(o->texts[i].text);
         free(o->texts[i].includes);
     }
     free(o->storages);
     free(o->tensors);
     free(o->launches);
+    free(o->args);
     free(o->slots);
     free(o->texts);
     memset(o, 0, sizeof *o);

@@ -42,24 +42,23 @@ typedef struct {
     uint64_t value;
 } PlanOpArg;
 
-enum { PLAN_OP_MAX_ARGS = OP_MAX_TENSORS + OP_MAX_RESULTS, PLAN_KERNEL_NAME = 96 };
+enum { PLAN_KERNEL_NAME = 96 };
 
 typedef struct {
     int step;                      /* of the plan */
     char kernel[PLAN_KERNEL_NAME]; /* its lowered name, or that of a library call */
     int library;                   /* a library call */
     uint32_t grid[3], block[3], shared;
-    int n_args;
-    PlanOpArg args[PLAN_OP_MAX_ARGS];
+    int first_arg, n_args; /* of PlanOps.args; 8 bytes each */
 } PlanOpLaunch;
 
 /* The text of the kernels of one operator at one shape. Equal texts have equal names. */
 typedef struct {
-    char *text;      /* in a namespace of its own, without its #include lines */
-    char name[32];   /* of the namespace */
-    char *includes;  /* the #include lines */
+    char *text;     /* in a namespace of its own, without its #include lines */
+    char name[32];  /* of the namespace */
+    char *includes; /* the #include lines */
     int n_kernels;
-    char kernels[OP_MAX_LAUNCHES][PLAN_KERNEL_NAME];
+    char (*kernels)[PLAN_KERNEL_NAME]; /* each once */
 } PlanKernelText;
 
 typedef struct {
@@ -69,6 +68,8 @@ typedef struct {
     int n_tensors;
     PlanOpLaunch *launches;
     int n_launches;
+    PlanOpArg *args;
+    int n_args;
     size_t *slots; /* bytes */
     int n_slots;
     PlanKernelText *texts;

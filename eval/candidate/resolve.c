@@ -425,7 +425,7 @@ static void resolve_op_launch(const Resolver *r, int l, DeviceLaunch *out)
     out->op_line = r->step->line;
     out->op = r->step->op->op->name;
     for (int i = 0; i < from->n_args; i++) {
-        const PlanOpArg *a = &from->args[i];
+        const PlanOpArg *a = &o->args[from->first_arg + i];
         uint64_t v = a->storage < 0 ? a->value : storage_address(r, a->storage) + a->value;
         memcpy(out->params + 8 * i, &v, 8);
     }

@@ -35,8 +35,7 @@ static int build(Loaded *l, const Workload *w, WorkloadOps **out, Finding *f)
         finding_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
         return 1;
     }
-    l->workload_ops =
-        memory_grow(l->workload_ops, (size_t)l->n_workload_ops + 1, sizeof fresh);
+    l->workload_ops = memory_grow(l->workload_ops, (size_t)l->n_workload_ops + 1, sizeof fresh);
     l->workload_ops[l->n_workload_ops] = fresh;
     *out = &l->workload_ops[l->n_workload_ops++];
     return 0;
@@ -58,10 +57,9 @@ static int load(Loaded *l, OpModule *m, Finding *f, Error *err)
     DeviceFault fault = {0};
     DeviceCode code = {m->code.ptx, m->code.ptx_len, m->code.cubin, m->code.cubin_len};
     if (!m->code.ptx && !may_call_libraries(l)) return 0;
-    int rc = l->ops->load(l->device, m->code.ptx ? &code : NULL, l->trusted, &m->module, &fault,
-                          err);
-    if (rc > 0)
-        finding_set(f, fault.outcome, 0, "the kernels of the op lines: %s", fault.message);
+    int rc =
+        l->ops->load(l->device, m->code.ptx ? &code : NULL, l->trusted, &m->module, &fault, err);
+    if (rc > 0) finding_set(f, fault.outcome, 0, "the kernels of the op lines: %s", fault.message);
     return rc;
 }
 
@@ -74,7 +72,7 @@ static int check_kernels(const Loaded *l, const PlanOps *o, DeviceModule *m, Err
         const PlanOpLaunch *launch = &o->launches[i];
         if (launch->library) continue;
         if (l->ops->kernel(l->device, m, launch->kernel, &info, err)) return -1;
-        if (info.n_params != launch->n_args || (int)info.param_bytes != 8 * launch->n_args)
+        if (info.n_params != launch->n_args || (int)info.param_bytes > 8 * launch->n_args)
             return error_set(err, ERROR_INVALID,
                              "kernel %s has %d parameters of %u bytes; its op line passes %d "
                              "pointers",
@@ -174,7 +172,8 @@ static const char *after_kernel(const char *message)
 void loaded_ops_fault(Finding *f, const DeviceFault *fault, const DeviceLaunch *launches, int n,
                       const char *where)
 {
-    const DeviceLaunch *l = fault->launch >= 0 && fault->launch < n ? &launches[fault->launch] : NULL;
+    const DeviceLaunch *l =
+        fault->launch >= 0 && fault->launch < n ? &launches[fault->launch] : NULL;
     if (!l || !l->op) {
         finding_fault(f, fault, where);
         return;

@@ -144,6 +144,24 @@ static int renew(Device *d, const DeviceLaunch *l, Error *err)
     return 0;
 }
 
+/* Returns 0, or -1 with an Error; for a call that stands for an op line, 1 with a fault: its plan
+ * passed it the wrong memory. */
+static int call_library(Device *d, const DeviceLaunch *launches, int i, DeviceFault *fault,
+                        Error *err)
+{
+    Error why;
+    if (!library_run(&d->mem, &launches[i], &why)) return 0;
+    if (!launches[i].op) {
+        if (err) *err = why;
+        return -1;
+    }
+    fault->outcome = OUTCOME_OUT_OF_BOUNDS;
+    fault->launch = i;
+    snprintf(fault->kernel, sizeof fault->kernel, "%s", launches[i].kernel);
+    snprintf(fault->message, sizeof fault->message, "%.500s", why.text);
+    return 1;
+}
+
 /* Runs n launches. times NULL: without counters and times, under the limit of a check. */
 static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCounts *counts,
                         LaunchTime *times, DeviceFault *fault, Error *err)
@@ -155,7 +173,8 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCount
     for (int i = 0; i < n; i++) {
         if (renew(d, &launches[i], err)) return -1;
         if (launches[i].library_args) {
-            if (library_run(&d->mem, &launches[i], err)) return -1;
+            int rc = call_library(d, launches, i, fault, err);
+            if (rc) return rc;
             if (times && library_time(d, &launches[i], &counts[i], &times[i], NULL, err)) return -1;
             continue;
         }
