@@ -8,6 +8,8 @@
 
 static OpFamily (*const families[])(void) = {
     pointwise_family,
+    math_family,
+    compare_family,
 };
 
 OpFamily op_family(int i)

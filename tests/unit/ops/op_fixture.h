@@ -57,7 +57,7 @@ static inline double fixture_drawn(const char *draw, uint64_t seed, uint64_t i)
 /* The flat index of the k-th sampled element of n. */
 static inline int64_t fixture_sample(int64_t n, int k)
 {
-    return n <= 4 ? k : (int64_t)(fixture_bits((uint64_t)n, (uint64_t)k) % (uint64_t)n);
+    return n <= 3 ? k : (int64_t)(fixture_bits((uint64_t)n, (uint64_t)k) % (uint64_t)n);
 }
 
 static inline OpDtype fixture_dtype(const json_t *j, const char *otherwise)
