@@ -1,7 +1,8 @@
 /* A task is a folder tasks/<name>/ with task.json, and either reference.c and baseline.cu or a
- * "graph" in task.json, from which both follow. Two more files are optional: baseline_cuda.cu is the baseline on a GPU, where eager PyTorch launches something else
- * there, such as library calls; best.cu is the best fused or library implementation known, which is
- * reported beside the baseline and is never speedup 1.0.
+ * "graph" in task.json, from which both follow. Two more files are optional: baseline_cuda.cu is
+ * the baseline on a GPU, where eager PyTorch launches something else there, such as library calls;
+ * best.cu is the best fused or library implementation known, which is reported beside the baseline
+ * and is never speedup 1.0.
  *
  * task.json:
  *   name, description, op_type, tags [], level 1..3, split "train"|"heldout"
@@ -52,9 +53,9 @@ const char *dtype_ctype(Dtype d); /* "float", "__half", "__nv_bfloat16", "int": 
 void dtype_to_double(Dtype d, const void *src, double *dst, size_t n);
 void dtype_from_double(Dtype d, const double *src, void *dst, size_t n); /* round to nearest even */
 
-/* normal: mean 0, variance 1, inside +-6. uniform: [-1, 1), or [low, high). positive: [0.5, 1.5). integer: low to
- * high, both included, never scaled. mixed: normal, but of 16 elements one is 16 times as large, one
- * is tiny and one is zero. */
+/* normal: mean 0, variance 1, inside +-6. uniform: [-1, 1), or [low, high). positive: [0.5, 1.5).
+ * integer: low to high, both included, never scaled. mixed: normal, but of 16 elements one is 16
+ * times as large, one is tiny and one is zero. */
 typedef enum { DRAW_NORMAL, DRAW_UNIFORM, DRAW_POSITIVE, DRAW_INTEGER, DRAW_MIXED } Draw;
 const char *draw_name(Draw d);
 
@@ -128,10 +129,17 @@ typedef struct {
     char digest[DIGEST_HEX]; /* of all tasks' digests */
 } TaskSet;
 
-/* All folders below root that hold a task.json, or those named in `only` ("relu,softmax"; NULL or
- * "" or "all": all). root NULL: $QUERN_TASKS, else Quern's own tasks (base/paths.h). */
+/* Folders nest: one that holds a task.json is a task, any other is a set of the tasks below it. The
+ * last part of its path names a task, and differs from that of all others.
+ *
+ * only: words by comma, each the name of a task ("relu"), a set ("kernelbench/level1"), or a pattern
+ * of them ("kernelbench/level2/k*"). NULL, "" or "all": the tasks that are in no set. root NULL:
+ * $QUERN_TASKS, else Quern's own tasks (base/paths.h). */
 int taskset_load(const char *root, const char *only, TaskSet *out, Error *err);
 void taskset_release(TaskSet *s);
+/* The index in the set of the task of a name. A task that is not there is loaded and added at the
+ * end; the set's digest stays. -1: there is none, or it cannot be read. */
+int taskset_need(TaskSet *s, const char *root, const char *name, Error *err);
 /* The folders that taskset_load would load, sorted; the caller frees. */
 int taskset_paths(const char *root, const char *only, char ***paths, int *n, Error *err);
 void taskset_paths_free(char **paths, int n);
