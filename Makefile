@@ -103,9 +103,8 @@ FORCE: ;
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
-# ---- tasks: each reference.c is a library of its own ----
-TASK_NAMES := $(patsubst tasks/%/task.json,%,$(wildcard tasks/*/task.json))
-REFERENCES := $(TASK_NAMES:%=$(BUILD)/tasks/%.so)
+# ---- tasks: each reference.c is a library of its own; a task of a graph needs none ----
+REFERENCES := $(patsubst tasks/%/reference.c,$(BUILD)/tasks/%.so,$(wildcard tasks/*/reference.c))
 $(BUILD)/tasks/%.so: tasks/%/reference.c $(BUILD)/flags
 	$(Q)mkdir -p $(@D)
 	$(Q)echo "const char reference_source[] = \"$$(sha256sum <$< | cut -c1-64)\";" | \

@@ -27,7 +27,7 @@ path = $(if $(findstring $(space),$(1)),$(call quoted,$(1)),$(1))
 R := $(RUNS)/$(RUN)
 B := $(call path,$(BUILD)/bin)
 run = @$(call path,$(MK)/run) $(R)/log/$(subst /,-,$(patsubst $(R)/%,%,$(basename $@))).log
-tasks := $(if $(filter all,$(TASKS)),,--tasks $(TASKS))
+tasks := $(if $(filter all,$(TASKS)),,--tasks $(call quoted,$(TASKS)))
 
 # For mk/pipeline: what the fleet needs.
 $(if $(ASK),$(info $(RUN))$(info $(R))$(info $(call by_comma,$(local_devices)))$(info $(found_gpus)))

@@ -13,13 +13,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void resolve(const Plan *plan)
 {
+    static TaskTensor x = {.name = "x", .rank = 2, .shape = {rows, cols}},
+                      y = {.name = "y", .rank = 2, .shape = {rows, cols}};
     static Task task = {.n_axes = 2,
                         .axis_name = {"rows", "cols"},
                         .n_inputs = 1,
                         .n_outputs = 1,
                         .n_workloads = 1,
-                        .inputs = {{.name = "x", .rank = 2, .shape = {rows, cols}}},
-                        .outputs = {{.name = "y", .rank = 2, .shape = {rows, cols}}},
+                        .inputs = &x,
+                        .outputs = &y,
                         .workloads = {{.axis = {7, 33}}}};
     static const DeviceInfo device = {
         .max_threads_per_block = 1024, .max_shared_per_block = 65536, .memory_bytes = 1 << 24};

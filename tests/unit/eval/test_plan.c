@@ -172,7 +172,10 @@ static int make_task(void **state)
 {
     (void)state;
     static char rows[] = "rows", cols[] = "cols";
+    static TaskTensor x, y;
     task = (Task){.n_axes = 2, .n_inputs = 1, .n_outputs = 1, .n_workloads = 1};
+    task.inputs = &x;
+    task.outputs = &y;
     strcpy(task.axis_name[0], "rows");
     strcpy(task.axis_name[1], "cols");
     task.inputs[0] =
