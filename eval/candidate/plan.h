@@ -21,7 +21,7 @@
 
 enum {
     PLAN_MAX_BUFFERS = 256,
-    PLAN_MAX_STEPS = 1024,    /* launch, op and library lines */
+    PLAN_MAX_STEPS = 4096,    /* launch, op and library lines */
     PLAN_MAX_LAUNCHES = 4096, /* with every for unrolled */
     PLAN_MAX_ARGS = 64,
     PLAN_MAX_NAME = 64,

@@ -112,14 +112,14 @@ static void test_mistakes(void **state)
 static void test_limits(void **state)
 {
     (void)state;
-    static char source[64 << 10];
+    static char source[256 << 10];
     source[0] = 0;
     for (int i = 0; i < PLAN_MAX_BUFFERS + 1; i++)
         sprintf(source + strlen(source), "//@ buffer int b%d[1]\n", i);
     parse_fails(source, PLAN_MAX_BUFFERS + 1, "more than 256 buffers");
     source[0] = 0;
     for (int i = 0; i < PLAN_MAX_STEPS + 1; i++) strcat(source, "//@ launch f<<<1, 1>>>()\n");
-    parse_fails(source, PLAN_MAX_STEPS + 1, "more than 1024 launch and op lines");
+    parse_fails(source, PLAN_MAX_STEPS + 1, "more than 4096 launch and op lines");
     strcpy(source, "//@ launch f<<<1, 1>>>(1");
     for (int i = 0; i < PLAN_MAX_ARGS; i++) strcat(source, ",1");
     strcat(source, ")");
