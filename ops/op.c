@@ -8,6 +8,7 @@
 
 static OpFamily (*const families[])(void) = {
     pointwise_family,
+    matmul_family,
 };
 
 static OpFamily family(int i)
@@ -266,6 +267,17 @@ int op_plain(const OpCall *c, OpPlain *out, Error *err)
     if (!c->op->plain)
         return error_set(err, ERROR_UNSUPPORTED, "%s: no plain kernel is known", c->op->name);
     return c->op->plain(c, out, err) ? error_prefix(err, "%s", c->op->name) : 0;
+}
+
+int op_route(const OpCall *c, OpRoute *out, Error *err)
+{
+    int rc = 0;
+    for (int i = 0; i < c->n_results; i++) rc |= op_elements(&c->result[i]) != 0;
+    if (rc && c->op->route)
+        rc = c->op->route(c, out, err);
+    else
+        rc = 0;
+    return rc < 0 ? error_prefix(err, "%s", c->op->name) : rc;
 }
 
 int op_dim(int64_t dim, int rank, int *out, Error *err)

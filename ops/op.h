@@ -75,6 +75,7 @@ typedef struct {
     int64_t grid[3];
     int block[3], shared;
     char arguments[512]; /* "x0, x1, t0, y0": inputs, scratch and results by index */
+    int64_t repeat; /* 0: once; else for t in 0..repeat, and the last argument is "t", an int */
 } OpLaunch;
 
 /* CUDA C++ of the kernels that eager PyTorch launches, and their launches in order. A pointer x0 or y0
@@ -90,6 +91,14 @@ typedef struct {
         int64_t elements;
     } scratch[OP_MAX_SCRATCH]; /* t0, t1, ...: memory from one launch of the call to the next */
 } OpPlain;
+
+/* The call of a vendor library with which eager PyTorch computes an operator, as a plan has it: a name
+ * of eval/candidate/library_signatures.c and its arguments, "x0, x1 + 64, y0, 128, 64, 32". */
+typedef struct {
+    const char *library;
+    char arguments[256];
+    OpPlain *then; /* the caller's: kernels that are launched after the call, in order */
+} OpRoute;
 
 typedef struct {
     double bytes, flops; /* the least that any kernel moves and computes */
@@ -108,6 +117,8 @@ struct Op {
     void (*cost)(const OpCall *c, OpCost *out);              /* NULL: inputs and results once */
     unsigned flags;
     const void *detail; /* of the family */
+    /* 1: *out is filled; 0: no library call that is known computes this call; -1: *err. Optional. */
+    int (*route)(const OpCall *c, OpRoute *out, Error *err);
 };
 
 /* Each family's table. */
@@ -116,6 +127,7 @@ typedef struct {
     int n;
 } OpFamily;
 OpFamily pointwise_family(void);
+OpFamily matmul_family(void);
 
 const Op *op_find(const char *name, Error *err); /* UNKNOWN_NAME says which name comes near */
 int op_count(void);
@@ -132,6 +144,8 @@ int op_cost(const OpCall *c, OpCost *out, Error *err);
  * with op_plain_head. UNSUPPORTED: no plain kernel is known. */
 int op_plain(const OpCall *c, OpPlain *out, Error *err);
 extern const char op_plain_head[];
+/* The library's route of an inferred call: 1, 0 or -1 as Op.route. out->then is set by the caller. */
+int op_route(const OpCall *c, OpRoute *out, Error *err);
 int op_is_view(const OpCall *c); /* result 0 is the memory of an input, unchanged */
 
 /* The position of a named argument in the schema; -1: none. */

@@ -15,6 +15,12 @@ static void pointwise(void **state)
     fixture_family("pointwise", pointwise_family());
 }
 
+static void matmul(void **state)
+{
+    (void)state;
+    fixture_family("matmul", matmul_family());
+}
+
 static int bind_error(const char *name, int n, const char *const *keyword, const OpValue *v,
                       Error *err)
 {
@@ -55,7 +61,8 @@ static void refusals(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(refusals), cmocka_unit_test(pointwise)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(refusals), cmocka_unit_test(pointwise),
+                                       cmocka_unit_test(matmul)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("operators", tests, NULL, NULL);
 }
