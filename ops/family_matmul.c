@@ -272,8 +272,7 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
     (void)err;
     product_of(c, &p, 1);
     for (int x = 0; x < PRODUCT_OPERANDS; x++)
-        if (x != PRODUCT_C && p.side[x].tensor)
-            p.side[x].data = in[p.side[x].tensor - c->tensor];
+        if (x != PRODUCT_C && p.side[x].tensor) p.side[x].data = in[p.side[x].tensor - c->tensor];
     product_reference(&p, out[0]);
     return 0;
 }

@@ -9,6 +9,7 @@
 static OpFamily (*const families[])(void) = {
     pointwise_family,
     matmul_family,
+    convolution_family,
 };
 
 static OpFamily family(int i)

@@ -128,6 +128,7 @@ typedef struct {
 } OpFamily;
 OpFamily pointwise_family(void);
 OpFamily matmul_family(void);
+OpFamily convolution_family(void);
 
 const Op *op_find(const char *name, Error *err); /* UNKNOWN_NAME says which name comes near */
 int op_count(void);

@@ -209,10 +209,12 @@ void product_reference(const Product *p, double *c)
             n = p->count[PRODUCT_BATCH] * down * across;
 #pragma omp parallel if (n > 1)
     {
-        double *buffer = memory_array(TILE_M * TILE_N + TILE_M * TILE_K + TILE_K * TILE_N, sizeof *buffer);
+        double *buffer =
+            memory_array(TILE_M * TILE_N + TILE_M * TILE_K + TILE_K * TILE_N, sizeof *buffer);
 #pragma omp for schedule(dynamic)
         for (int64_t i = 0; i < n; i++)
-            work_tile(&w, i / (down * across), i / across % down * TILE_M, i % across * TILE_N, buffer);
+            work_tile(&w, i / (down * across), i / across % down * TILE_M, i % across * TILE_N,
+                      buffer);
         free(buffer);
     }
     free(at->a_rows), free(at->a_depth), free(at->b_depth), free(at->b_columns);

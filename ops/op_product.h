@@ -8,7 +8,13 @@
 #include "ops/op.h"
 
 enum { PRODUCT_LETTERS = 64, PRODUCT_DIMS = 3 * OP_MAX_RANK };
-typedef enum { PRODUCT_BATCH, PRODUCT_ROWS, PRODUCT_COLUMNS, PRODUCT_DEPTH, PRODUCT_GROUPS } ProductGroup;
+typedef enum {
+    PRODUCT_BATCH,
+    PRODUCT_ROWS,
+    PRODUCT_COLUMNS,
+    PRODUCT_DEPTH,
+    PRODUCT_GROUPS
+} ProductGroup;
 typedef enum { PRODUCT_A, PRODUCT_B, PRODUCT_C, PRODUCT_D, PRODUCT_OPERANDS } ProductOperand;
 
 /* One operand: its name as in OpLaunch.arguments, its tensor, the letter of each dimension, and for the

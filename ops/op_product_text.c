@@ -53,11 +53,10 @@ static void slice(Buffer *b, const Product *p, int x, int across, char name, con
                   "        for (int e = threadIdx.x; e < 16 * 16 * %s; e += 256) {\n"
                   "            const int in = %s, at = %s, k = k0 + in, i = %s0 + at;\n"
                   "            s%c[in][at] = k < %lld && i < %lld ? (%s)%s[%c0 + ",
-                  rows ? "R" : "C",
-                  dense ? rows ? "e / (16 * R)" : "e / (16 * C)" : "e % 16",
-                  dense ? rows ? "e % (16 * R)" : "e % (16 * C)" : "e / 16", rows ? "row" : "column",
-                  name, (long long)p->count[PRODUCT_DEPTH], (long long)p->count[across], type,
-                  p->side[x].name, name);
+                  rows ? "R" : "C", dense ? rows ? "e / (16 * R)" : "e / (16 * C)" : "e % 16",
+                  dense ? rows ? "e % (16 * R)" : "e % (16 * C)" : "e / 16",
+                  rows ? "row" : "column", name, (long long)p->count[PRODUCT_DEPTH],
+                  (long long)p->count[across], type, p->side[x].name, name);
     strided(b, p, x, across, 0, "i");
     buffer_puts(b, " + ");
     strided(b, p, x, PRODUCT_DEPTH, 0, "k");
@@ -123,22 +122,23 @@ static void tiled(Buffer *b, const Product *p, int r, int c, const char *type)
                   type, (long long)p->count[PRODUCT_DEPTH]);
     slice(b, p, PRODUCT_A, PRODUCT_ROWS, 'a', type);
     slice(b, p, PRODUCT_B, PRODUCT_COLUMNS, 'b', type);
-    buffer_printf(b,
-                  "        __syncthreads();\n"
-                  "#pragma unroll\n"
-                  "        for (int k = 0; k < 16; k++)\n"
-                  "#pragma unroll\n"
-                  "            for (int i = 0; i < R; i++)\n"
-                  "#pragma unroll\n"
-                  "                for (int j = 0; j < C; j++)\n"
-                  "                    acc[i][j] += sa[k][ty + 16 * i] * sb[k][tx + 16 * j];\n"
-                  "        __syncthreads();\n"
-                  "    }\n"
-                  "#pragma unroll\n"
-                  "    for (int n = 0; n < R * C; n++) {\n"
-                  "        const int i = row0 + ty + 16 * (n / C), j = column0 + tx + 16 * (n %% C);\n"
-                  "        if (i < %lld && j < %lld) ",
-                  (long long)p->count[PRODUCT_ROWS], (long long)p->count[PRODUCT_COLUMNS]);
+    buffer_printf(
+        b,
+        "        __syncthreads();\n"
+        "#pragma unroll\n"
+        "        for (int k = 0; k < 16; k++)\n"
+        "#pragma unroll\n"
+        "            for (int i = 0; i < R; i++)\n"
+        "#pragma unroll\n"
+        "                for (int j = 0; j < C; j++)\n"
+        "                    acc[i][j] += sa[k][ty + 16 * i] * sb[k][tx + 16 * j];\n"
+        "        __syncthreads();\n"
+        "    }\n"
+        "#pragma unroll\n"
+        "    for (int n = 0; n < R * C; n++) {\n"
+        "        const int i = row0 + ty + 16 * (n / C), j = column0 + tx + 16 * (n %% C);\n"
+        "        if (i < %lld && j < %lld) ",
+        (long long)p->count[PRODUCT_ROWS], (long long)p->count[PRODUCT_COLUMNS]);
     store(b, p, type, "acc[n / C][n % C]");
     buffer_puts(b, "    }\n");
 }
@@ -205,7 +205,8 @@ int product_plain(const Product *p, const OpCall *call, OpPlain *out, Error *err
                              "a kernel takes at most %d dimensions and 2^31 elements in a group",
                              OP_MAX_RANK);
     if (is_dot(p)) r = c = 0;
-    blocks *= (double)(r ? (p->count[PRODUCT_ROWS] + 16 * r - 1) / (16 * r) : p->count[PRODUCT_ROWS]);
+    blocks *=
+        (double)(r ? (p->count[PRODUCT_ROWS] + 16 * r - 1) / (16 * r) : p->count[PRODUCT_ROWS]);
     blocks *= (double)(c ? (p->count[PRODUCT_COLUMNS] + 16 * c - 1) / (16 * c)
                          : p->count[PRODUCT_COLUMNS]);
     if (blocks >= INT32_MAX) return error_set(err, ERROR_LIMIT, "more than 2^31 blocks");
@@ -264,7 +265,8 @@ int product_route(const Product *p, const OpCall *c, OpRoute *out, Error *err)
         if (p->count[g] < 1 || p->count[g] > INT32_MAX) return 0;
     out->library = batched ? "cublas.sgemm_batched" : "cublas.sgemm";
     for (int x = PRODUCT_A; x <= PRODUCT_C; x++) n += (size_t)pointer(p, x, to + n, size - n);
-    if (batched) n += (size_t)snprintf(to + n, size - n, "%lld, ", (long long)p->count[PRODUCT_BATCH]);
+    if (batched)
+        n += (size_t)snprintf(to + n, size - n, "%lld, ", (long long)p->count[PRODUCT_BATCH]);
     n += (size_t)snprintf(to + n, size - n, "%lld, %lld, %lld", (long long)p->count[PRODUCT_ROWS],
                           (long long)p->count[PRODUCT_COLUMNS], (long long)p->count[PRODUCT_DEPTH]);
     if (batched) snprintf(to + n, size - n, ", %d, %d, %.17g", a, b, p->alpha);

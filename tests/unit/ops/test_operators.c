@@ -21,6 +21,12 @@ static void matmul(void **state)
     fixture_family("matmul", matmul_family());
 }
 
+static void convolution(void **state)
+{
+    (void)state;
+    fixture_family("convolution", convolution_family());
+}
+
 static int bind_error(const char *name, int n, const char *const *keyword, const OpValue *v,
                       Error *err)
 {
@@ -62,7 +68,7 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(refusals), cmocka_unit_test(pointwise),
-                                       cmocka_unit_test(matmul)};
+                                       cmocka_unit_test(matmul), cmocka_unit_test(convolution)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("operators", tests, NULL, NULL);
 }
