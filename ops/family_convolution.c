@@ -378,5 +378,5 @@ static const Op table[] = {
 
 OpFamily convolution_family(void)
 {
-    return (OpFamily){table, (int)(sizeof table / sizeof *table)};
+    return (OpFamily){"convolution", table, (int)(sizeof table / sizeof *table)};
 }

@@ -320,5 +320,5 @@ static const Op table[] = {
 
 OpFamily matmul_family(void)
 {
-    return (OpFamily){table, (int)(sizeof table / sizeof *table)};
+    return (OpFamily){"matmul", table, (int)(sizeof table / sizeof *table)};
 }

@@ -8,11 +8,13 @@
 
 static OpFamily (*const families[])(void) = {
     pointwise_family,
+    math_family,
+    compare_family,
     matmul_family,
     convolution_family,
 };
 
-static OpFamily family(int i)
+OpFamily op_family(int i)
 {
     return i < (int)(sizeof families / sizeof *families) ? families[i]() : (OpFamily){0};
 }
@@ -20,7 +22,7 @@ static OpFamily family(int i)
 const Op *op_at(int i)
 {
     OpFamily f;
-    for (int k = 0; (f = family(k)).n; i -= f.n, k++)
+    for (int k = 0; (f = op_family(k)).n; i -= f.n, k++)
         if (i < f.n) return &f.ops[i];
     return NULL;
 }
@@ -29,7 +31,7 @@ int op_count(void)
 {
     OpFamily f;
     int n = 0;
-    for (int k = 0; (f = family(k)).n; k++) n += f.n;
+    for (int k = 0; (f = op_family(k)).n; k++) n += f.n;
     return n;
 }
 

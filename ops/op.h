@@ -121,12 +121,16 @@ struct Op {
     int (*route)(const OpCall *c, OpRoute *out, Error *err);
 };
 
-/* Each family's table. */
+/* A family's table. Its fixtures are tests/fixtures/ops/NAME.json. */
 typedef struct {
+    const char *name;
     const Op *ops;
     int n;
 } OpFamily;
+OpFamily op_family(int i); /* n 0: past the last one */
 OpFamily pointwise_family(void);
+OpFamily math_family(void);
+OpFamily compare_family(void);
 OpFamily matmul_family(void);
 OpFamily convolution_family(void);
 

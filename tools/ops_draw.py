@@ -54,7 +54,7 @@ def value(a):
 
 
 def spec(r, s, draw="any", **more):
-    out = {"shape": list(s), "seed": r.randint(1, 9999), **more}
+    out = {"shape": list(s), "seed": r.randint(1, 999), **more}
     return out if draw == "any" else {**out, "draw": draw}
 
 
@@ -68,7 +68,8 @@ def strided(r, s, draw="any", expand=False):
         step *= max(s[d], 1) + r.choice([0, 0, 1])
     if expand and s and r.random() < 0.3:
         stride[r.randrange(len(s))] = 0
-    return spec(r, s, draw, stride=stride, offset=r.choice([0, 3]))
+    offset = {"offset": 3} if r.random() < 0.5 else {}
+    return spec(r, s, draw, stride=stride, **offset)
 
 
 def either(r, s, draw="any", expand=False):

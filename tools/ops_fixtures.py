@@ -1,7 +1,7 @@
 """Writes tests/fixtures/ops/FAMILY.json: 50 argument sets an operator, and torch's double results.
 
 Runs where torch is: python3 tools/ops_fixtures.py [FAMILY...]. Inputs are not stored: the tests draw
-them again from their seeds. Of a result at most four elements are stored.
+them again from their seeds. Of a result at most three elements are stored.
 """
 import importlib
 import json
@@ -15,7 +15,7 @@ from ops_draw import bits, value
 
 # Each is a module ops_fixtures_FAMILY with generators by operator in EXACT (relative difference below
 # 1e-12) and TRANSCENDENTAL (1e-10).
-FAMILIES = ["pointwise", "matmul", "convolution"]
+FAMILIES = ["pointwise", "math", "compare", "matmul", "convolution"]
 # Sums of products cancel: an element may also differ by this much for each of its terms, about four
 # roundings of the largest product. A generator then gives the number of terms as its third value.
 FLOOR = 2e-15
@@ -37,7 +37,7 @@ def number(v):
 def result(y, inputs):
     n = y.numel()
     flat = y.reshape(-1).to(torch.float64).tolist()
-    at = range(n) if n <= 4 else [bits(n, k) % n for k in range(4)]
+    at = range(n) if n <= 3 else [bits(n, k) % n for k in range(3)]
     out = {"shape": list(y.shape), "want": [number(flat[i]) for i in at]}
     if y.dtype != torch.float64:
         out["dtype"] = str(y.dtype).split(".")[1]

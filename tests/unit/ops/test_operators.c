@@ -9,22 +9,10 @@
 
 #include "tests/unit/ops/op_fixture.h"
 
-static void pointwise(void **state)
+static void references(void **state)
 {
     (void)state;
-    fixture_family("pointwise", pointwise_family());
-}
-
-static void matmul(void **state)
-{
-    (void)state;
-    fixture_family("matmul", matmul_family());
-}
-
-static void convolution(void **state)
-{
-    (void)state;
-    fixture_family("convolution", convolution_family());
+    for (int i = 0; op_family(i).n; i++) fixture_family(op_family(i));
 }
 
 static int bind_error(const char *name, int n, const char *const *keyword, const OpValue *v,
@@ -67,8 +55,7 @@ static void refusals(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(refusals), cmocka_unit_test(pointwise),
-                                       cmocka_unit_test(matmul), cmocka_unit_test(convolution)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(refusals), cmocka_unit_test(references)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("operators", tests, NULL, NULL);
 }
