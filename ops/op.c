@@ -10,6 +10,8 @@ static OpFamily (*const families[])(void) = {
     pointwise_family,
     math_family,
     compare_family,
+    matmul_family,
+    convolution_family,
 };
 
 OpFamily op_family(int i)

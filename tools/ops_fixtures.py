@@ -15,7 +15,10 @@ from ops_draw import bits, value
 
 # Each is a module ops_fixtures_FAMILY with generators by operator in EXACT (relative difference below
 # 1e-12) and TRANSCENDENTAL (1e-10).
-FAMILIES = ["pointwise", "math", "compare"]
+FAMILIES = ["pointwise", "math", "compare", "matmul", "convolution"]
+# Sums of products cancel: an element may also differ by this much for each of its terms, about four
+# roundings of the largest product. A generator then gives the number of terms as its third value.
+FLOOR = 2e-15
 
 
 def tensors(values):
@@ -46,13 +49,15 @@ def result(y, inputs):
 
 
 def case(name, make, seed):
-    args, kwargs = make(random.Random(seed))
+    args, kwargs, *terms = make(random.Random(seed))
     packet, overload = name.split(".")
     given, named = [value(a) for a in args], {k: value(v) for k, v in kwargs.items()}
     y = getattr(getattr(torch.ops.aten, packet), overload)(*given, **named)
     inputs = list(tensors(given + list(named.values())))
     ys = list(y) if isinstance(y, (tuple, list)) else [] if y is None else [y]
     out = {"args": args, "results": [result(v, inputs) for v in ys]}
+    if terms:
+        out["floor"] = FLOOR * terms[0]
     return {**out, "kwargs": kwargs} if kwargs else out
 
 

@@ -8,7 +8,8 @@
  *   {"number":"inf"}                                                                   a float
  *
  * A result has its shape, its dtype unless float64, a view's input, stride and offset, and sampled
- * elements (`want`, at fixture_sample). Include after cmocka.h. A failure fails the test. */
+ * elements (`want`, at fixture_sample). `floor` is an absolute difference that passes, too. Include
+ * after cmocka.h. A failure fails the test. */
 #ifndef TESTS_UNIT_OPS_OP_FIXTURE_H
 #define TESTS_UNIT_OPS_OP_FIXTURE_H
 
@@ -214,6 +215,7 @@ static inline double fixture_number(const json_t *j)
 static inline void fixture_check(const FixtureCase *f, const json_t *j, double limit)
 {
     const json_t *results = json_object_get(j, "results");
+    const double floor = json_number_value(json_object_get(j, "floor")) + 1e-300;
     if (f->call.n_results != (int)json_array_size(results))
         fail_msg("%s: %d results", f->name, f->call.n_results);
     for (int r = 0; r < f->call.n_results; r++) {
@@ -234,7 +236,7 @@ static inline void fixture_check(const FixtureCase *f, const json_t *j, double l
         for (size_t k = 0; k < json_array_size(want); k++) {
             int64_t at = fixture_sample(op_elements(y), (int)k);
             double g = f->out[r][at], w = fixture_number(json_array_get(want, k));
-            if (!(fabs(g - w) <= limit * fabs(w) + 1e-300) && !(isnan(g) && isnan(w)) && g != w)
+            if (!(fabs(g - w) <= limit * fabs(w) + floor) && !(isnan(g) && isnan(w)) && g != w)
                 fail_msg("%s: result %d, element %lld is %.17g, torch has %.17g in %s", f->name, r,
                          (long long)at, g, w, json_dumps(j, JSON_SORT_KEYS));
         }
