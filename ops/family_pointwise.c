@@ -1,14 +1,15 @@
-/* Operators that compute each element of the result from the elements of up to two operands at the
+/* Operators that compute each element of the result from the elements of up to three operands at the
  * same place, after broadcasting. A row of the table has the function twice: in C over doubles, and
- * as CUDA text over a, b (operands) and p0, p1, ... (the other arguments, in the schema's order;
+ * as CUDA text over a, b, c (operands) and p0, p1, ... (the other arguments, in the schema's order;
  * None is NaN). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "ops/op.h"
+#include "ops/op_text.h"
 
-typedef double PointFunction(double a, double b, const double *p);
+typedef double PointFunction(double a, double b, double c, const double *p);
+enum { MAX_OPERANDS = 3 };
 typedef enum { RESULT_PROMOTED, RESULT_FLOAT, RESULT_SELF, RESULT_BOOL } ResultRule;
 
 typedef struct {
@@ -19,11 +20,11 @@ typedef struct {
     const char *refused; /* a bool argument that must be false: active dropout */
 } Pointwise;
 
-#define POINT(name, expression)                             \
-    static double name(double a, double b, const double *p) \
-    {                                                       \
-        (void)a, (void)b, (void)p;                          \
-        return expression;                                  \
+#define POINT(name, expression)                                       \
+    static double name(double a, double b, double c, const double *p) \
+    {                                                                 \
+        (void)a, (void)b, (void)c, (void)p;                           \
+        return expression;                                            \
     }
 
 static double clamp(double x, double low, double high)
@@ -48,7 +49,7 @@ POINT(f_sigmoid, 1 / (1 + exp(-a)))
 POINT(f_tanh, tanh(a))
 POINT(f_gelu_erf, 0.5 * a * erfc(-a * M_SQRT1_2))
 POINT(f_gelu_tanh, 0.5 * a * (1 + tanh(M_2_SQRTPI * M_SQRT1_2 * (a + 0.044715 * a * a * a))))
-POINT(f_gelu, p[0] != 0 ? f_gelu_tanh(a, b, p) : f_gelu_erf(a, b, p))
+POINT(f_gelu, p[0] != 0 ? f_gelu_tanh(a, b, c, p) : f_gelu_erf(a, b, c, p))
 POINT(f_abs, fabs(a))
 POINT(f_sqrt, sqrt(a))
 POINT(f_log, log(a))
@@ -93,8 +94,7 @@ static int check_arguments(const OpCall *c, Error *err)
     int active = w->refused ? op_argument(c->op, w->refused) : -1;
     if (active >= 0 && c->arg[active].integer[0])
         return error_set(err, ERROR_UNSUPPORTED,
-                         "%s=True draws random numbers; only evaluation "
-                         "mode is supported",
+                         "%s=True draws random numbers; only evaluation mode is supported",
                          w->refused);
     for (int i = 0; i < c->n_args; i++)
         if (c->arg[i].kind == OP_STRING && strcmp(c->arg[i].text, "tanh") &&
@@ -107,7 +107,7 @@ static int check_arguments(const OpCall *c, Error *err)
 static int infer(OpCall *c, Error *err)
 {
     const Pointwise *w = c->op->detail;
-    const OpTensor *t[2] = {0};
+    const OpTensor *t[MAX_OPERANDS] = {0};
     int64_t size[OP_MAX_RANK];
     int args[OP_MAX_ARGS], n = 0, rank;
     if (check_arguments(c, err)) return -1;
@@ -122,122 +122,87 @@ static int infer(OpCall *c, Error *err)
     if (w->rule == RESULT_FLOAT && !op_dtype_is_float(d)) d = OP_F32;
     if (w->rule == RESULT_SELF || c->op->flags & OP_IN_PLACE) d = t[0] ? t[0]->dtype : d;
     if (w->rule == RESULT_BOOL) d = OP_B8;
+    if (c->op->flags & (OP_IN_PLACE | OP_VIEW))
+        return op_view(c, (int)c->arg[0].integer[0], t[0], err);
     return op_result(c, d, rank, size, err);
-}
-
-/* Steps in C order through an operand's elements: 0 where it is broadcast. */
-static void steps(const OpTensor *y, const OpTensor *t, int strided, int64_t *step)
-{
-    int64_t own = 1;
-    memset(step, 0, OP_MAX_RANK * sizeof *step);
-    for (int d = t ? t->rank - 1 : -1; d >= 0; d--) {
-        step[y->rank - t->rank + d] = t->size[d] == 1 ? 0 : strided ? t->stride[d] : own;
-        own *= t->size[d];
-    }
 }
 
 static int reference(const OpCall *c, const double *const *in, double *const *out, Error *err)
 {
     const Pointwise *w = c->op->detail;
     const OpTensor *y = &c->result[0];
-    int64_t n = op_elements(y), step[2][OP_MAX_RANK];
-    double p[OP_MAX_ARGS], constant[2] = {0};
-    const double *source[2] = {&constant[0], &constant[1]};
+    int64_t n = op_elements(y), step[MAX_OPERANDS][OP_MAX_RANK] = {0};
+    double p[OP_MAX_ARGS], constant[MAX_OPERANDS] = {0};
+    const double *source[MAX_OPERANDS];
     (void)err;
     parameters(c, p);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < MAX_OPERANDS; i++) {
         const OpTensor *t = is_operand(w, i) ? op_tensor(c, i) : NULL;
-        steps(y, t, 0, step[i]);
-        if (t)
-            source[i] = in[c->arg[i].integer[0]];
-        else if (is_operand(w, i))
+        source[i] = t ? in[c->arg[i].integer[0]] : &constant[i];
+        if (t) {
+            OpTensor logical = *t;
+            op_contiguous(&logical);
+            op_steps(&logical, y->rank, step[i]);
+        } else if (is_operand(w, i)) {
             constant[i] = c->arg[i].number;
+        }
     }
 #pragma omp parallel for if (n >= 1 << 16)
     for (int64_t flat = 0; flat < n; flat++) {
-        int64_t rest = flat, at[2] = {0};
+        int64_t rest = flat, at[MAX_OPERANDS] = {0};
         for (int d = y->rank - 1; d >= 0; d--) {
             int64_t index = rest % y->size[d];
             rest /= y->size[d];
-            for (int i = 0; i < 2; i++) at[i] += index * step[i][d];
+            for (int i = 0; i < MAX_OPERANDS; i++) at[i] += index * step[i][d];
         }
-        out[0][flat] = w->f(source[0][at[0]], source[1][at[1]], p);
+        out[0][flat] = w->f(source[0][at[0]], source[1][at[1]], source[2][at[2]], p);
     }
     return 0;
 }
 
-static const char *compute_type(OpDtype d)
+/* The type of the arithmetic: of a result that is a bool, that of the operands. */
+static const char *compute_type(const OpCall *c)
 {
-    return d == OP_F64 ? "double" : d == OP_I32 || d == OP_I64 ? "long long" : "float";
+    const Pointwise *w = c->op->detail;
+    int args[MAX_OPERANDS];
+    for (int i = 0; i < w->operands; i++) args[i] = i;
+    OpDtype d = c->result[0].dtype;
+    return text_type(d == OP_B8 ? op_promote(c, args, w->operands) : d);
 }
 
-static void literal(Buffer *b, double v)
+static void load(Buffer *b, const OpCall *c, int arg, const char *type)
 {
-    if (isnan(v))
-        buffer_puts(b, "__longlong_as_double(0x7ff8000000000000LL)");
-    else if (isinf(v))
-        buffer_printf(b, "%s__longlong_as_double(0x7ff0000000000000LL)", v < 0 ? "-" : "");
-    else
-        buffer_printf(b, "%.17g", v);
-}
-
-static void load(Buffer *b, const OpCall *c, int arg, const OpTensor *y, const char *type)
-{
-    const OpTensor *t = op_tensor(c, arg);
-    int64_t step[OP_MAX_RANK], inner = 1;
+    const OpTensor *t = op_tensor(c, arg), *y = &c->result[0];
     buffer_printf(b, "    const %s %c = (%s)", type, 'a' + arg, type);
-    if (!t) {
-        literal(b, c->arg[arg].number);
-        buffer_puts(b, ";\n");
-        return;
+    if (t) {
+        buffer_printf(b, "x%lld[", (long long)c->arg[arg].integer[0]);
+        text_index(b, t, y->rank, y->size, "i");
+        buffer_puts(b, "]");
+    } else {
+        text_number(b, c->arg[arg].number);
     }
-    steps(y, t, 1, step);
-    buffer_printf(b, "x%lld[%lld", (long long)c->arg[arg].integer[0], (long long)t->offset);
-    for (int d = y->rank - 1; d >= 0; inner *= y->size[d--])
-        if (step[d] && y->size[d] > 1)
-            buffer_printf(b, " + i / %lldLL %% %lldLL * %lldLL", (long long)inner,
-                          (long long)y->size[d], (long long)step[d]);
-    buffer_puts(b, "];\n");
+    buffer_puts(b, ";\n");
 }
 
 static int plain(const OpCall *c, OpPlain *out, Error *err)
 {
     const Pointwise *w = c->op->detail;
     const OpTensor *y = &c->result[0];
+    const char *type = compute_type(c);
     Buffer *b = out->source;
     double p[OP_MAX_ARGS];
-    int64_t n = op_elements(y);
-    const char *type = compute_type(y->dtype == OP_B8 ? c->tensor[0].dtype : y->dtype);
-    OpLaunch *l = &out->launch[out->n];
-    if (out->n == OP_MAX_LAUNCHES)
-        return error_set(err, ERROR_LIMIT, "more than %d launches", OP_MAX_LAUNCHES);
-    *l = (OpLaunch){.grid = {(n + 511) / 512, 1, 1}, .block = {128, 1, 1}};
-    snprintf(l->kernel, sizeof l->kernel, "pointwise_%d", out->n);
-    buffer_printf(b, "extern \"C\" __global__ void %s(", l->kernel);
-    for (int i = 0; i < c->n_tensors; i++) {
-        size_t len = strlen(l->arguments);
-        snprintf(l->arguments + len, sizeof l->arguments - len, "x%d, ", i);
-        buffer_printf(b, "const %s *x%d, ", op_dtype_ctype(c->tensor[i].dtype), i);
-    }
-    size_t len = strlen(l->arguments);
-    snprintf(l->arguments + len, sizeof l->arguments - len, "y0");
+    if (!text_each(out, c, "pointwise", NULL, op_elements(y), err)) return -1;
     parameters(c, p);
-    buffer_printf(b, "%s *y0)\n{\n", op_dtype_ctype(y->dtype));
     for (int i = w->operands; i < c->n_args; i++) {
         buffer_printf(b, "    const %s p%d = (%s)", type, i - w->operands, type);
-        literal(b, p[i - w->operands]);
+        text_number(b, p[i - w->operands]);
         buffer_puts(b, ";\n");
     }
-    buffer_printf(b,
-                  "  for (int k = 0; k < 4; k++) {\n"
-                  "    const long long i = blockIdx.x * 512LL + k * 128 + threadIdx.x;\n"
-                  "    if (i >= %lldLL) return;\n",
-                  (long long)n);
-    for (int i = 0; i < w->operands; i++) load(b, c, i, y, type);
-    buffer_printf(b, "    y0[i] = (%s)(%s);\n  }\n}\n", op_dtype_ctype(y->dtype), w->cuda);
-    if (b->full) return error_set(err, ERROR_LIMIT, "the kernel's text is too long");
-    out->n++;
-    return 0;
+    for (int i = 0; i < w->operands; i++) load(b, c, i, type);
+    buffer_puts(b, "    y0[");
+    text_index(b, y, y->rank, y->size, "i");
+    buffer_printf(b, "] = (%s)(%s);\n", op_dtype_ctype(y->dtype), w->cuda);
+    return text_each_end(out, err);
 }
 
 #define ROW(aten, schema_text, function, text, operands, rule, refused, op_flags)              \
