@@ -59,27 +59,31 @@ static int set_base(GraphBound *b, int value, int base, Error *err)
     return 0;
 }
 
+/* The value whose memory result i of a node is; -1: memory of its own. */
+static int aliased(const GraphCall *c, int i)
+{
+    if (c->call.op->flags & OP_IN_PLACE)
+        return c->call.arg[0].kind == OP_TENSOR ? c->in[c->call.arg[0].integer[0]] : -1;
+    return c->call.view_of[i] >= 0 ? c->in[c->call.view_of[i]] : -1;
+}
+
 static int bind_results(GraphBound *b, int node, Error *err)
 {
     GraphCall *c = &b->calls[node];
     const Op *op = c->call.op;
-    int aliases = op->flags & (OP_VIEW | OP_IN_PLACE);
-    c->view = (op->flags & OP_VIEW) != 0;
-    if (aliases && c->call.arg[0].kind != OP_TENSOR)
-        return error_set(err, ERROR_INVALID, "%s: argument 1 is no tensor", op->name);
-    int self = aliases ? c->in[c->call.arg[0].integer[0]] : -1;
+    c->view = !(op->flags & OP_IN_PLACE);
     for (int i = 0; i < c->call.n_results; i++) {
-        int value = b->graph->first[node] + i;
+        int value = b->graph->first[node] + i, self = aliased(c, i);
         GraphValue *v = &b->values[value];
         *v = (GraphValue){.tensor = c->call.result[i], .node = node, .last = node};
         if (op->flags & OP_IN_PLACE) {
-            OpDtype d = v->tensor.dtype;
+            if (self < 0 || v->tensor.dtype != b->values[self].tensor.dtype)
+                return error_set(err, ERROR_INVALID, "%s: argument 1 is no tensor of its result",
+                                 op->name);
             v->tensor = b->values[self].tensor;
-            if (d != v->tensor.dtype)
-                return error_set(err, ERROR_INVALID, "%s changes the element type", op->name);
         }
-        if (!aliases) v->tensor.offset = 0;
-        if (set_base(b, value, aliases ? b->values[self].base : value, err)) return -1;
+        if (self < 0) v->tensor.offset = 0, c->view = 0;
+        if (set_base(b, value, self >= 0 ? b->values[self].base : value, err)) return -1;
     }
     return 0;
 }

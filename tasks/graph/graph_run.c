@@ -78,7 +78,8 @@ static int run_node(Memory *m, int node, const GraphHook *hook, Error *err)
     }
     for (int i = 0; i < c->call.n_results; i++) {
         int v = g->first[node] + i, base = b->values[v].base;
-        own_base(m, base);
+        int writes = base == v || c->call.op->flags & OP_IN_PLACE;
+        if (writes) own_base(m, base); /* the other results of a node may be views */
         if (base == v && in_order(b, v))
             out[i] = m->own[base];
         else
@@ -90,7 +91,8 @@ static int run_node(Memory *m, int node, const GraphHook *hook, Error *err)
     if (!rc && hook && hook->results) rc = hook->results(hook->ctx, b, node, in, out, err);
     for (int i = 0; i < c->call.n_results; i++) {
         int v = g->first[node] + i;
-        if (made[i]) scatter(&b->values[v].tensor, made[i], m->own[b->values[v].base]);
+        if (made[i] && m->own[b->values[v].base])
+            scatter(&b->values[v].tensor, made[i], m->own[b->values[v].base]);
         free(made[i]);
     }
     for (int i = 0; i < c->call.n_tensors; i++) free(gathered[i]);

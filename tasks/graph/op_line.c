@@ -89,7 +89,7 @@ static int results(Cut *c, OpLine *out)
     return take(c, '=') ? 0 : fail(c, c->p, "expected '=' after the results");
 }
 
-/* Without an overload: the one entry that begins so, else the .default one. */
+/* Without an overload: the one entry that begins so, else the .default one, else .Tensor. */
 static const Op *find(const char *name, Error *err)
 {
     const Op *one = NULL, *standard = NULL;
@@ -102,7 +102,9 @@ static const Op *find(const char *name, Error *err)
             continue;
         one = op;
         n++;
-        if (!strcmp(op->name + len, ".default")) standard = op;
+        if (!strcmp(op->name + len, ".default") ||
+            (!standard && !strcmp(op->name + len, ".Tensor")))
+            standard = op;
     }
     if (standard || n == 1) return standard ? standard : one;
     if (!n) return op_find(name, err);

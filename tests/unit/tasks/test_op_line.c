@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,7 +115,10 @@ static void refused(void **state)
     bad("h = aten.relu(x) + 1", "column 18: expected the end of the line");
     bad("h = aten.relu([x", "column 15: a bracket is not closed");
     bad("h = aten.gelu(x, approximate='tanh)", "no closing quote");
-    bad("h = aten.gelu(x, approximate='a text that is long')", "a text of at most 15 bytes");
+    char text[sizeof((OpValue *)0)->text + 64];
+    snprintf(text, sizeof text, "h = aten.gelu(x, approximate='%0*d')",
+             (int)sizeof((OpValue *)0)->text, 0);
+    bad(text, "expected a text of at most");
     bad("h = aten.relu(z)", "unknown name 'z'");
     bad("h = aten.relu(n)", "expected Tensor, found an int");
     bad("h = aten.relu(x, y)", "fit no parameter");
