@@ -1,6 +1,5 @@
 /* Graph tasks. The text for prompts has one operator a line, as PyTorch writes it. The baseline has
- * the same operators as `//@ op` lines. An output there is always memory of its own: a view is
- * copied, and an operator in place becomes the one that is not, or is copied too. */
+ * the graph's lines as `//@ op` lines. */
 #include "tasks/task_graph.h"
 
 #include <stdlib.h>
@@ -45,79 +44,11 @@ static char *formula(const Graph *g)
     return buffer_detach(&b);
 }
 
-static int is_output(const Graph *g, int value)
-{
-    for (int i = 0; i < g->n_outputs; i++)
-        if (g->output[i] == value) return 1;
-    return 0;
-}
-
-/* "aten.relu.default" for "aten.relu_.default", where the library has it; else NULL. */
-static const Op *out_of_place(const Op *op)
-{
-    char name[96];
-    const char *mark = strchr(op->name, '_'), *dot = strrchr(op->name, '.');
-    while (mark && mark + 1 != dot) mark = strchr(mark + 1, '_');
-    if (!mark || strlen(op->name) >= sizeof name) return NULL;
-    memcpy(name, op->name, (size_t)(mark - op->name));
-    strcpy(name + (mark - op->name), dot);
-    return op_find(name, NULL);
-}
-
-static int names(const OpLine *l, const char *name)
-{
-    for (int i = 0; i < l->n_args; i++) {
-        const char *p = l->value[i].p, *end = p + l->value[i].len;
-        for (size_t n = strlen(name); p + n <= end; p++)
-            if (!memcmp(p, name, n)) return 1; /* part of a longer name at worst */
-    }
-    return 0;
-}
-
-/* Is the first argument of an operator in place needed after it? */
-static int self_is_used(const Graph *g, int node)
-{
-    OpText self = g->line[node].value[0];
-    int v = graph_find(g, self.p, self.len);
-    if (v < g->n_inputs || is_output(g, v)) return 1;
-    const Op *maker = NULL;
-    for (int i = 0; i < g->n_nodes; i++) {
-        if (g->first[i] <= v && v < g->first[i] + g->line[i].n_results) maker = g->line[i].op;
-        if (i > node && names(&g->line[i], g->name[v])) return 1;
-        if (i < node && g->first[i] > v && g->line[i].op->flags & (OP_VIEW | OP_IN_PLACE) &&
-            names(&g->line[i], g->name[v]))
-            return 1;
-    }
-    return maker->flags & (OP_VIEW | OP_IN_PLACE);
-}
-
-static void put_line(Buffer *b, const Graph *g, int node)
-{
-    const OpLine *l = &g->line[node];
-    const Op *op = l->op, *other = NULL;
-    int aliases = (op->flags & (OP_VIEW | OP_IN_PLACE)) != 0, copies = 0;
-    for (int i = 0; i < l->n_results; i++) copies |= aliases && is_output(g, g->first[node] + i);
-    if (copies && op->flags & OP_IN_PLACE && (other = out_of_place(op)) && !self_is_used(g, node))
-        op = other, copies = 0;
-    buffer_puts(b, "//@ op ");
-    for (int i = 0; i < l->n_results; i++) {
-        int v = g->first[node] + i;
-        buffer_printf(b, "%s%s%s", i ? ", " : "", g->name[v],
-                      copies && is_output(g, v) ? "_memory" : "");
-    }
-    buffer_printf(b, " = %s%s\n", op->name, arguments(g->text[node]));
-    for (int i = 0; i < l->n_results && copies; i++) {
-        int v = g->first[node] + i;
-        if (is_output(g, v))
-            buffer_printf(b, "//@ op %s = aten.clone.default(%s_memory)\n", g->name[v], g->name[v]);
-    }
-}
-
 static char *op_lines(const Graph *g)
 {
     Buffer b;
     buffer_init(&b, MAX_TEXT);
-    for (int i = 0; i < g->n_nodes; i++) put_line(&b, g, i);
+    for (int i = 0; i < g->n_nodes; i++) buffer_printf(&b, "//@ op %s\n", g->text[i]);
     return buffer_detach(&b);
 }
 

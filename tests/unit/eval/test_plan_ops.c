@@ -250,8 +250,10 @@ static void test_mistakes(void **state)
           "rows=7 cols=33)");
     fails("//@ op y = aten.dropout(w, 0.5, False)\n" Z_LINE, 1, "the result is float32 [33]");
     fails("//@ op y = aten.eq.Scalar(x, 0)\n" Z_LINE, 1, "the result is bool [7, 33]");
-    fails("//@ op x = aten.relu(w)\n//@ op y = aten.relu(x)\n" Z_LINE, 1, "the result x has the name of an input");
-    fails("//@ op cols = aten.relu(w)\n//@ op y = aten.relu(x)\n" Z_LINE, 1, "the result cols has the name of an axis");
+    fails("//@ op x = aten.relu(w)\n//@ op y = aten.relu(x)\n" Z_LINE, 1,
+          "the result x has the name of an input");
+    fails("//@ op cols = aten.relu(w)\n//@ op y = aten.relu(x)\n" Z_LINE, 1,
+          "the result cols has the name of an axis");
     fails("//@ buffer float t[4]\n//@ op t = aten.relu(w)\n//@ op y = aten.relu(x)\n" Z_LINE, 2,
           "the result t has the name of a buffer");
     fails("//@ op h = aten.relu(w)\n//@ op h = aten.relu(x)\n//@ op y = aten.relu(x)\n" Z_LINE, 2,
@@ -275,9 +277,12 @@ static void test_mistakes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_results),           cmocka_unit_test(test_views),
-        cmocka_unit_test(test_launches_take_results), cmocka_unit_test(test_memory_is_shared),
-        cmocka_unit_test(test_source),            cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_results),
+        cmocka_unit_test(test_views),
+        cmocka_unit_test(test_launches_take_results),
+        cmocka_unit_test(test_memory_is_shared),
+        cmocka_unit_test(test_source),
+        cmocka_unit_test(test_mistakes),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("plan_ops", tests, NULL, NULL);
