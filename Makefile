@@ -32,7 +32,7 @@ include mk/deps.mk
 MODULES := base gpu artifacts ops tasks queue model llm eval export stages report bench
 SOURCES := $(shell find $(filter-out bench,$(MODULES)) tests/bench -name '*.c')
 below = $(sort $(patsubst %/,%,$(dir $(filter $(1)/%,$(SOURCES)))))
-$(foreach m,$(MODULES),$(eval DIRS_$(m) := $(if $(filter tasks,$(m)),tasks,$(call below,$(if $(filter bench,$(m)),tests/bench,$(m))))))
+$(foreach m,$(MODULES),$(eval DIRS_$(m) := $(if $(filter tasks,$(m)),tasks tasks/graph,$(call below,$(if $(filter bench,$(m)),tests/bench,$(m))))))
 
 main_files = $(foreach d,$(DIRS_$(1)),$(wildcard $(d)/quern.c $(d)/quern-*.c))
 SRC = $(filter-out $(main_files),$(foreach d,$(DIRS_$(1)),$(wildcard $(d)/*.c)))
@@ -103,9 +103,8 @@ FORCE: ;
 
 -include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
 
-# ---- tasks: each reference.c is a library of its own ----
-TASK_NAMES := $(patsubst tasks/%/task.json,%,$(wildcard tasks/*/task.json))
-REFERENCES := $(TASK_NAMES:%=$(BUILD)/tasks/%.so)
+# ---- tasks: each reference.c is a library of its own; a task of a graph needs none ----
+REFERENCES := $(patsubst tasks/%/reference.c,$(BUILD)/tasks/%.so,$(wildcard tasks/*/reference.c))
 $(BUILD)/tasks/%.so: tasks/%/reference.c $(BUILD)/flags
 	$(Q)mkdir -p $(@D)
 	$(Q)echo "const char reference_source[] = \"$$(sha256sum <$< | cut -c1-64)\";" | \

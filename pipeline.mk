@@ -29,7 +29,7 @@ B := $(call path,$(BUILD)/bin)
 run = @$(call path,$(MK)/run) $(R)/log/$(subst /,-,$(patsubst $(R)/%,%,$(basename $@))).log
 # The page so far, after every round. A failure of it stops nothing.
 live = @$(B)/quern-report --live --output $(R) || true
-tasks := $(if $(filter all,$(TASKS)),,--tasks $(TASKS))
+tasks := $(if $(filter all,$(TASKS)),,--tasks $(call quoted,$(TASKS)))
 
 # For mk/pipeline: what the fleet needs.
 $(if $(ASK),$(info $(RUN))$(info $(R))$(info $(call by_comma,$(local_devices)))$(info $(found_gpus)))

@@ -1,37 +1,7 @@
-/* Operators that compute each element of the result from the elements of up to two operands at the
- * same place, after broadcasting. A row of the table has the function twice: in C over doubles, and
- * as CUDA text over a, b (operands) and p0, p1, ... (the other arguments, in the schema's order;
- * None is NaN). */
+/* The pointwise operators of common networks. */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "ops/op.h"
-
-typedef double PointFunction(double a, double b, const double *p);
-typedef enum { RESULT_PROMOTED, RESULT_FLOAT, RESULT_SELF, RESULT_BOOL } ResultRule;
-
-typedef struct {
-    PointFunction *f;
-    const char *cuda;
-    int operands;
-    ResultRule rule;
-    const char *refused; /* a bool argument that must be false: active dropout */
-} Pointwise;
-
-#define POINT(name, expression)                             \
-    static double name(double a, double b, const double *p) \
-    {                                                       \
-        (void)a, (void)b, (void)p;                          \
-        return expression;                                  \
-    }
-
-static double clamp(double x, double low, double high)
-{
-    if (isnan(x)) return x;
-    x = x < low ? low : x; /* a bound of NaN is none */
-    return x > high ? high : x;
-}
+#include "ops/pointwise.h"
 
 static double log1p_exp(double x)
 {
@@ -48,16 +18,16 @@ POINT(f_sigmoid, 1 / (1 + exp(-a)))
 POINT(f_tanh, tanh(a))
 POINT(f_gelu_erf, 0.5 * a * erfc(-a * M_SQRT1_2))
 POINT(f_gelu_tanh, 0.5 * a * (1 + tanh(M_2_SQRTPI * M_SQRT1_2 * (a + 0.044715 * a * a * a))))
-POINT(f_gelu, p[0] != 0 ? f_gelu_tanh(a, b, p) : f_gelu_erf(a, b, p))
+POINT(f_gelu, p[0] != 0 ? f_gelu_tanh(a, b, c, p) : f_gelu_erf(a, b, c, p))
 POINT(f_abs, fabs(a))
 POINT(f_sqrt, sqrt(a))
 POINT(f_log, log(a))
-POINT(f_clamp, clamp(a, p[0], p[1]))
-POINT(f_clamp_min, clamp(a, p[0], NAN))
+POINT(f_clamp, pointwise_clamp(a, p[0], p[1]))
+POINT(f_clamp_min, pointwise_clamp(a, p[0], NAN))
 POINT(f_leaky_relu, a > 0 ? a : a * p[0])
 POINT(f_mish, a *tanh(log1p_exp(a)))
-POINT(f_hardswish, a *clamp(a + 3, 0, 6) / 6)
-POINT(f_hardsigmoid, clamp(a + 3, 0, 6) / 6)
+POINT(f_hardswish, a *pointwise_clamp(a + 3, 0, 6) / 6)
+POINT(f_hardsigmoid, pointwise_clamp(a + 3, 0, 6) / 6)
 POINT(f_elu, a > 0 ? a * p[1] : expm1(a * p[2]) * p[0] * p[1])
 POINT(f_selu, 1.0507009873554804934193349852946 *
                   (a > 0 ? a : 1.6732632423543772848170429916717 * expm1(a)))
@@ -69,184 +39,7 @@ POINT(f_masked_fill, b != 0 ? p[0] : a)
 POINT(f_self, a)
 POINT(f_other, b)
 
-static int is_operand(const Pointwise *w, int arg)
-{
-    return arg < w->operands;
-}
-
-/* The scalar arguments; "tanh" is 1, "none" 0, None NaN. */
-static void parameters(const OpCall *c, double *p)
-{
-    const Pointwise *w = c->op->detail;
-    memset(p, 0, OP_MAX_ARGS * sizeof *p);
-    for (int i = w->operands; i < c->n_args; i++) {
-        const OpValue *v = &c->arg[i];
-        p[i - w->operands] = v->kind == OP_NONE     ? NAN
-                             : v->kind == OP_STRING ? !strcmp(v->text, "tanh")
-                                                    : v->number;
-    }
-}
-
-static int check_arguments(const OpCall *c, Error *err)
-{
-    const Pointwise *w = c->op->detail;
-    int active = w->refused ? op_argument(c->op, w->refused) : -1;
-    if (active >= 0 && c->arg[active].integer[0])
-        return error_set(err, ERROR_UNSUPPORTED,
-                         "%s=True draws random numbers; only evaluation "
-                         "mode is supported",
-                         w->refused);
-    for (int i = 0; i < c->n_args; i++)
-        if (c->arg[i].kind == OP_STRING && strcmp(c->arg[i].text, "tanh") &&
-            strcmp(c->arg[i].text, "none"))
-            return error_set(err, ERROR_INVALID, "expected \"none\" or \"tanh\", found \"%s\"",
-                             c->arg[i].text);
-    return 0;
-}
-
-static int infer(OpCall *c, Error *err)
-{
-    const Pointwise *w = c->op->detail;
-    const OpTensor *t[2] = {0};
-    int64_t size[OP_MAX_RANK];
-    int args[OP_MAX_ARGS], n = 0, rank;
-    if (check_arguments(c, err)) return -1;
-    for (int i = 0; i < w->operands; i++) t[i] = op_tensor(c, i);
-    if (op_broadcast(t, w->operands, size, &rank, err)) return -1;
-    if (c->op->flags & OP_IN_PLACE &&
-        (!t[0] || rank != t[0]->rank || memcmp(size, t[0]->size, (size_t)rank * sizeof *size)))
-        return error_set(err, ERROR_INVALID, "the result does not have the shape of self");
-    for (int i = 0; i < c->n_args; i++)
-        if (c->arg[i].kind != OP_STRING && c->arg[i].kind != OP_DTYPE) args[n++] = i;
-    OpDtype d = op_promote(c, args, n);
-    if (w->rule == RESULT_FLOAT && !op_dtype_is_float(d)) d = OP_F32;
-    if (w->rule == RESULT_SELF || c->op->flags & OP_IN_PLACE) d = t[0] ? t[0]->dtype : d;
-    if (w->rule == RESULT_BOOL) d = OP_B8;
-    return op_result(c, d, rank, size, err);
-}
-
-/* Steps in C order through an operand's elements: 0 where it is broadcast. */
-static void steps(const OpTensor *y, const OpTensor *t, int strided, int64_t *step)
-{
-    int64_t own = 1;
-    memset(step, 0, OP_MAX_RANK * sizeof *step);
-    for (int d = t ? t->rank - 1 : -1; d >= 0; d--) {
-        step[y->rank - t->rank + d] = t->size[d] == 1 ? 0 : strided ? t->stride[d] : own;
-        own *= t->size[d];
-    }
-}
-
-static int reference(const OpCall *c, const double *const *in, double *const *out, Error *err)
-{
-    const Pointwise *w = c->op->detail;
-    const OpTensor *y = &c->result[0];
-    int64_t n = op_elements(y), step[2][OP_MAX_RANK];
-    double p[OP_MAX_ARGS], constant[2] = {0};
-    const double *source[2] = {&constant[0], &constant[1]};
-    (void)err;
-    parameters(c, p);
-    for (int i = 0; i < 2; i++) {
-        const OpTensor *t = is_operand(w, i) ? op_tensor(c, i) : NULL;
-        steps(y, t, 0, step[i]);
-        if (t)
-            source[i] = in[c->arg[i].integer[0]];
-        else if (is_operand(w, i))
-            constant[i] = c->arg[i].number;
-    }
-#pragma omp parallel for if (n >= 1 << 16)
-    for (int64_t flat = 0; flat < n; flat++) {
-        int64_t rest = flat, at[2] = {0};
-        for (int d = y->rank - 1; d >= 0; d--) {
-            int64_t index = rest % y->size[d];
-            rest /= y->size[d];
-            for (int i = 0; i < 2; i++) at[i] += index * step[i][d];
-        }
-        out[0][flat] = w->f(source[0][at[0]], source[1][at[1]], p);
-    }
-    return 0;
-}
-
-static const char *compute_type(OpDtype d)
-{
-    return d == OP_F64 ? "double" : d == OP_I32 || d == OP_I64 ? "long long" : "float";
-}
-
-static void literal(Buffer *b, double v)
-{
-    if (isnan(v))
-        buffer_puts(b, "__longlong_as_double(0x7ff8000000000000LL)");
-    else if (isinf(v))
-        buffer_printf(b, "%s__longlong_as_double(0x7ff0000000000000LL)", v < 0 ? "-" : "");
-    else
-        buffer_printf(b, "%.17g", v);
-}
-
-static void load(Buffer *b, const OpCall *c, int arg, const OpTensor *y, const char *type)
-{
-    const OpTensor *t = op_tensor(c, arg);
-    int64_t step[OP_MAX_RANK], inner = 1;
-    buffer_printf(b, "    const %s %c = (%s)", type, 'a' + arg, type);
-    if (!t) {
-        literal(b, c->arg[arg].number);
-        buffer_puts(b, ";\n");
-        return;
-    }
-    steps(y, t, 1, step);
-    buffer_printf(b, "x%lld[%lld", (long long)c->arg[arg].integer[0], (long long)t->offset);
-    for (int d = y->rank - 1; d >= 0; inner *= y->size[d--])
-        if (step[d] && y->size[d] > 1)
-            buffer_printf(b, " + i / %lldLL %% %lldLL * %lldLL", (long long)inner,
-                          (long long)y->size[d], (long long)step[d]);
-    buffer_puts(b, "];\n");
-}
-
-static int plain(const OpCall *c, OpPlain *out, Error *err)
-{
-    const Pointwise *w = c->op->detail;
-    const OpTensor *y = &c->result[0];
-    Buffer *b = out->source;
-    double p[OP_MAX_ARGS];
-    int64_t n = op_elements(y);
-    const char *type = compute_type(y->dtype == OP_B8 ? c->tensor[0].dtype : y->dtype);
-    OpLaunch *l = &out->launch[out->n];
-    if (out->n == OP_MAX_LAUNCHES)
-        return error_set(err, ERROR_LIMIT, "more than %d launches", OP_MAX_LAUNCHES);
-    *l = (OpLaunch){.grid = {(n + 511) / 512, 1, 1}, .block = {128, 1, 1}};
-    snprintf(l->kernel, sizeof l->kernel, "pointwise_%d", out->n);
-    buffer_printf(b, "extern \"C\" __global__ void %s(", l->kernel);
-    for (int i = 0; i < c->n_tensors; i++) {
-        size_t len = strlen(l->arguments);
-        snprintf(l->arguments + len, sizeof l->arguments - len, "x%d, ", i);
-        buffer_printf(b, "const %s *x%d, ", op_dtype_ctype(c->tensor[i].dtype), i);
-    }
-    size_t len = strlen(l->arguments);
-    snprintf(l->arguments + len, sizeof l->arguments - len, "y0");
-    parameters(c, p);
-    buffer_printf(b, "%s *y0)\n{\n", op_dtype_ctype(y->dtype));
-    for (int i = w->operands; i < c->n_args; i++) {
-        buffer_printf(b, "    const %s p%d = (%s)", type, i - w->operands, type);
-        literal(b, p[i - w->operands]);
-        buffer_puts(b, ";\n");
-    }
-    buffer_printf(b,
-                  "  for (int k = 0; k < 4; k++) {\n"
-                  "    const long long i = blockIdx.x * 512LL + k * 128 + threadIdx.x;\n"
-                  "    if (i >= %lldLL) return;\n",
-                  (long long)n);
-    for (int i = 0; i < w->operands; i++) load(b, c, i, y, type);
-    buffer_printf(b, "    y0[i] = (%s)(%s);\n  }\n}\n", op_dtype_ctype(y->dtype), w->cuda);
-    if (b->full) return error_set(err, ERROR_LIMIT, "the kernel's text is too long");
-    out->n++;
-    return 0;
-}
-
-#define ROW(aten, schema_text, function, text, operands, rule, refused, op_flags)              \
-    {                                                                                          \
-        "aten." aten, schema_text, infer, reference, plain, NULL, op_flags, &(const Pointwise) \
-        {                                                                                      \
-            function, text, operands, rule, refused                                            \
-        }                                                                                      \
-    }
+#define ROW(aten, ...) POINTWISE("aten." aten, __VA_ARGS__)
 
 #define BINARY "Operand self, Operand other"
 #define ALPHA BINARY ", *, Scalar alpha=1"
@@ -314,5 +107,5 @@ static const Op table[] = {
 
 OpFamily pointwise_family(void)
 {
-    return (OpFamily){table, (int)(sizeof table / sizeof *table)};
+    return (OpFamily){"pointwise", table, (int)(sizeof table / sizeof *table)};
 }

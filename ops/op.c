@@ -6,15 +6,19 @@
 #include "ops/op.h"
 #include "ops/op_schema.h"
 
-static OpFamily family(int i)
+static OpFamily (*const families[])(void) = {
+    pointwise_family, math_family, compare_family, matmul_family, convolution_family,
+};
+
+OpFamily op_family(int i)
 {
-    return i == 0 ? pointwise_family() : (OpFamily){0};
+    return i < (int)(sizeof families / sizeof *families) ? families[i]() : (OpFamily){0};
 }
 
 const Op *op_at(int i)
 {
     OpFamily f;
-    for (int k = 0; (f = family(k)).n; i -= f.n, k++)
+    for (int k = 0; (f = op_family(k)).n; i -= f.n, k++)
         if (i < f.n) return &f.ops[i];
     return NULL;
 }
@@ -23,7 +27,7 @@ int op_count(void)
 {
     OpFamily f;
     int n = 0;
-    for (int k = 0; (f = family(k)).n; k++) n += f.n;
+    for (int k = 0; (f = op_family(k)).n; k++) n += f.n;
     return n;
 }
 
@@ -122,11 +126,36 @@ int op_result(OpCall *c, OpDtype dtype, int rank, const int64_t *size, Error *er
     if (sizes_ok(rank, size, err)) return -1;
     if (c->n_results == OP_MAX_RESULTS)
         return error_set(err, ERROR_LIMIT, "an operator gives at most %d tensors", OP_MAX_RESULTS);
+    c->view_of[c->n_results] = -1;
     OpTensor *y = &c->result[c->n_results++];
     *y = (OpTensor){.dtype = dtype, .rank = rank};
     memcpy(y->size, size, (size_t)rank * sizeof *size);
     op_contiguous(y);
     return 0;
+}
+
+int op_view(OpCall *c, int input, const OpTensor *t, Error *err)
+{
+    OpTensor view = *t; /* t may be a result */
+    if (op_result(c, t->dtype, t->rank, t->size, err)) return -1;
+    c->view_of[c->n_results - 1] = input;
+    c->result[c->n_results - 1] = view;
+    return 0;
+}
+
+int op_is_contiguous(const OpTensor *t)
+{
+    int64_t step = 1;
+    for (int i = t->rank - 1; i >= 0; step *= t->size[i--])
+        if (t->size[i] != 1 && t->stride[i] != step) return op_elements(t) == 0;
+    return 1;
+}
+
+double op_bytes(const OpTensor *t)
+{
+    double n = (double)op_dtype_size(t->dtype);
+    for (int i = 0; i < t->rank; i++) n *= t->size[i] && !t->stride[i] ? 1 : (double)t->size[i];
+    return n;
 }
 
 const OpTensor *op_tensor(const OpCall *c, int arg)
@@ -201,20 +230,53 @@ int op_infer(OpCall *c, Error *err)
     return c->op->infer(c, err) ? error_prefix(err, "%s", c->op->name) : 0;
 }
 
+static int is_view(const OpCall *c, int result)
+{
+    return c->view_of[result] >= 0 && !(c->op->flags & OP_IN_PLACE);
+}
+
+int op_is_view(const OpCall *c)
+{
+    return c->n_results > 0 && is_view(c, 0);
+}
+
 int op_cost(const OpCall *c, OpCost *out, Error *err)
 {
     *out = (OpCost){0};
     if (!c->n_results)
         return error_set(err, ERROR_INVALID, "%s: results are not inferred", c->op->name);
-    if (c->op->flags & OP_VIEW) return 0;
-    for (int i = 0; i < c->n_tensors; i++)
-        out->bytes +=
-            (double)op_elements(&c->tensor[i]) * (double)op_dtype_size(c->tensor[i].dtype);
+    int own = 0;
+    for (int i = 0; i < c->n_results; i++) own += !is_view(c, i);
+    if (!own) return 0;
+    for (int i = 0; i < c->n_tensors; i++) out->bytes += op_bytes(&c->tensor[i]);
     for (int i = 0; i < c->n_results; i++)
-        out->bytes +=
-            (double)op_elements(&c->result[i]) * (double)op_dtype_size(c->result[i].dtype);
+        if (!is_view(c, i)) out->bytes += op_bytes(&c->result[i]);
     if (c->op->cost) c->op->cost(c, out);
     return 0;
+}
+
+const char op_plain_head[] = "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n";
+
+int op_plain(const OpCall *c, OpPlain *out, Error *err)
+{
+    int own = 0;
+    for (int i = 0; i < c->n_results; i++) own += !is_view(c, i) && op_elements(&c->result[i]);
+    out->n_scratch = 0;
+    if (!own) return 0;
+    if (!c->op->plain)
+        return error_set(err, ERROR_UNSUPPORTED, "%s: no plain kernel is known", c->op->name);
+    return c->op->plain(c, out, err) ? error_prefix(err, "%s", c->op->name) : 0;
+}
+
+int op_route(const OpCall *c, OpRoute *out, Error *err)
+{
+    int rc = 0;
+    for (int i = 0; i < c->n_results; i++) rc |= op_elements(&c->result[i]) != 0;
+    if (rc && c->op->route)
+        rc = c->op->route(c, out, err);
+    else
+        rc = 0;
+    return rc < 0 ? error_prefix(err, "%s", c->op->name) : rc;
 }
 
 int op_dim(int64_t dim, int rank, int *out, Error *err)

@@ -2,7 +2,8 @@
  * ("aten.add.Tensor"). An OpCall is an operator with its arguments bound by the schema. op_infer
  * checks them and gives the results' shapes, strides and dtypes; nothing else may run before it.
  * References take and give the logical elements of each tensor as doubles in C order, whatever the
- * strides are. Ranks are at most 8, and no tensor has 2^48 elements or more. */
+ * strides are. A result that is no view is contiguous. Ranks are at most 8, and no tensor has 2^48
+ * elements or more. */
 #ifndef OPS_OP_H
 #define OPS_OP_H
 
@@ -15,10 +16,11 @@
 enum {
     OP_MAX_RANK = 8,
     OP_MAX_ARGS = 16,
-    OP_MAX_TENSORS = 32,
-    OP_MAX_RESULTS = 16,
-    OP_MAX_LIST = 32,
-    OP_MAX_LAUNCHES = 4
+    OP_MAX_TENSORS = 64,
+    OP_MAX_RESULTS = 32,
+    OP_MAX_LIST = 64,
+    OP_MAX_LAUNCHES = 4096,
+    OP_MAX_SCRATCH = 8
 };
 
 /* The element types of graphs; artifacts and kernels have a narrower choice (tasks/task.h). */
@@ -54,7 +56,7 @@ typedef struct {
     int n;
     int64_t integer[OP_MAX_LIST];
     double number; /* of an int or float */
-    char text[16]; /* of a string */
+    char text[64]; /* of a string */
 } OpValue;
 
 typedef struct Op Op;
@@ -65,28 +67,46 @@ typedef struct {
     OpTensor tensor[OP_MAX_TENSORS]; /* inputs, in the order in which arguments name them */
     OpValue arg[OP_MAX_ARGS];        /* by position in the schema; defaults filled in */
     OpTensor result[OP_MAX_RESULTS];
+    int view_of[OP_MAX_RESULTS]; /* the input whose memory a result is; -1: memory of its own */
 } OpCall;
 
 typedef struct {
     char kernel[48];
     int64_t grid[3];
     int block[3], shared;
-    char arguments[256]; /* "x0, x1, y0": inputs and results by index */
+    char arguments[512]; /* "x0, x1, t0, y0": inputs, scratch and results by index */
+    int64_t repeat; /* 0: once; else for t in 0..repeat, and the last argument is "t", an int */
 } OpLaunch;
 
-/* CUDA C++ of the kernels that eager PyTorch launches, and their launches in order. */
+/* CUDA C++ of the kernels that eager PyTorch launches, and their launches in order. A pointer x0 or y0
+ * is to the memory of which the tensor is a view: kernels add its offset. Several calls may append to
+ * one OpPlain; scratch[] is of the last one. The caller clears it, and frees `launch`. */
 typedef struct {
     Buffer *source;
     int n;
-    OpLaunch launch[OP_MAX_LAUNCHES];
+    OpLaunch *launch;
+    int n_scratch;
+    struct {
+        OpDtype dtype;
+        int64_t elements;
+    } scratch[OP_MAX_SCRATCH]; /* t0, t1, ...: memory from one launch of the call to the next */
 } OpPlain;
+
+/* The call of a vendor library with which eager PyTorch computes an operator, as a plan has it: a name
+ * of eval/candidate/library_signatures.c and its arguments, "x0, x1 + 64, y0, 128, 64, 32". */
+typedef struct {
+    const char *library;
+    char arguments[256];
+    OpPlain *then; /* the caller's: kernels that are launched after the call, in order */
+} OpRoute;
 
 typedef struct {
     double bytes, flops; /* the least that any kernel moves and computes */
 } OpCost;
 
-/* OP_VIEW: the result is the input's memory under another shape. OP_IN_PLACE: the result is argument
- * 0's memory with new contents. OP_CONSTANT: the result's values follow from shapes alone. */
+/* OP_VIEW: results may be an input's memory under another shape; OpCall.view_of says whether they are.
+ * OP_IN_PLACE: the result is argument 0's memory with new contents. OP_CONSTANT: the results' values
+ * follow from shapes alone. */
 enum { OP_VIEW = 1, OP_IN_PLACE = 2, OP_CONSTANT = 4 };
 
 struct Op {
@@ -97,14 +117,22 @@ struct Op {
     void (*cost)(const OpCall *c, OpCost *out);              /* NULL: inputs and results once */
     unsigned flags;
     const void *detail; /* of the family */
+    /* 1: *out is filled; 0: no library call that is known computes this call; -1: *err. Optional. */
+    int (*route)(const OpCall *c, OpRoute *out, Error *err);
 };
 
-/* Each family's table. */
+/* A family's table. Its fixtures are tests/fixtures/ops/NAME.json. */
 typedef struct {
+    const char *name;
     const Op *ops;
     int n;
 } OpFamily;
+OpFamily op_family(int i); /* n 0: past the last one */
 OpFamily pointwise_family(void);
+OpFamily math_family(void);
+OpFamily compare_family(void);
+OpFamily matmul_family(void);
+OpFamily convolution_family(void);
 
 const Op *op_find(const char *name, Error *err); /* UNKNOWN_NAME says which name comes near */
 int op_count(void);
@@ -117,6 +145,13 @@ int op_call_tensor(OpCall *c, const OpTensor *t, Error *err); /* its index, or -
 int op_bind(OpCall *c, const char *const *keyword, const OpValue *values, int n, Error *err);
 int op_infer(OpCall *c, Error *err);
 int op_cost(const OpCall *c, OpCost *out, Error *err);
+/* Appends the plain kernels of an inferred call: none where all results are views. The source begins
+ * with op_plain_head. UNSUPPORTED: no plain kernel is known. */
+int op_plain(const OpCall *c, OpPlain *out, Error *err);
+extern const char op_plain_head[];
+/* The library's route of an inferred call: 1, 0 or -1 as Op.route. out->then is set by the caller. */
+int op_route(const OpCall *c, OpRoute *out, Error *err);
+int op_is_view(const OpCall *c); /* result 0 is the memory of an input, unchanged */
 
 /* The position of a named argument in the schema; -1: none. */
 int op_argument(const Op *op, const char *name);
@@ -125,7 +160,11 @@ int op_argument(const Op *op, const char *name);
 int64_t op_elements(const OpTensor *t);
 void op_contiguous(OpTensor *t); /* C order strides, offset 0 */
 int op_result(OpCall *c, OpDtype dtype, int rank, const int64_t *size, Error *err);
+/* A result that is the memory of an input, with t's shape, strides and offset. */
+int op_view(OpCall *c, int input, const OpTensor *t, Error *err);
 const OpTensor *op_tensor(const OpCall *c, int arg); /* NULL: not a tensor */
+int op_is_contiguous(const OpTensor *t);
+double op_bytes(const OpTensor *t); /* of its distinct elements */
 int op_dim(int64_t dim, int rank, int *out, Error *err);
 int op_broadcast(const OpTensor *const *t, int n, int64_t *size, int *rank, Error *err);
 OpDtype op_promote(const OpCall *c, const int *args, int n); /* torch.result_type */

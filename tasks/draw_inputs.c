@@ -66,10 +66,10 @@ static double draw_mixed(Random *r)
 static double draw_plain(Random *r, const TaskTensor *x, double scale)
 {
     switch (x->draw) {
-    case DRAW_NORMAL: return draw_normal(r) * scale;
-    case DRAW_UNIFORM: return (2.0 * random_uniform(r) - 1.0) * scale;
+    case DRAW_NORMAL: return (x->mean + x->std * draw_normal(r)) * scale;
+    case DRAW_UNIFORM: return (x->low + (x->high - x->low) * random_uniform(r)) * scale;
     case DRAW_POSITIVE: return (0.5 + random_uniform(r)) * scale;
-    case DRAW_MIXED: return draw_mixed(r) * scale;
+    case DRAW_MIXED: return (x->mean + x->std * draw_mixed(r)) * scale;
     case DRAW_INTEGER: break;
     }
     return (double)(x->draw_low +
@@ -88,7 +88,7 @@ static double draw_needle(Random *r, const TaskTensor *x)
 /* Draws one of the extreme numbers of a type. */
 static double draw_special(Random *r, const Recipe *m)
 {
-    static const double ends[4][5] = {
+    static const double ends[DTYPES][5] = {
         /* smallest subnormal, largest power of two that is one, smallest normal, tiny, largest */
         [DTYPE_F32] = {0x1p-149, 0x1p-127, 0x1p-126, 0x1p-100, 0x1.fffffep127},
         [DTYPE_F16] = {0x1p-24, 0x1p-15, 0x1p-14, 0x1p-12, 65504.0},
@@ -142,7 +142,7 @@ static void fill_counted(uint64_t key, const Recipe *m, float *dst, size_t n)
 {
     static const double mixed[16] = {16.0, 0x1p-12, 0.0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
     int is_mixed = m->x->draw == DRAW_MIXED;
-    double scale = m->scale;
+    double scale = m->scale, mean = m->x->mean, std = m->x->std;
 #pragma omp simd
     for (size_t i = 0; i < n; i++) {
         uint64_t at = key + 4 * i;
@@ -151,7 +151,7 @@ static void fill_counted(uint64_t key, const Recipe *m, float *dst, size_t n)
         uint64_t last = number(at + 3);
         double x =
             ((double)sum + 6.0) * 0x1p-16 - 6.0 + (double)(int32_t)(last & 0xffffff) * 0x1p-40;
-        dst[i] = (float)((is_mixed ? x * mixed[last >> 60] : x) * scale);
+        dst[i] = (float)((mean + std * (is_mixed ? x * mixed[last >> 60] : x)) * scale);
     }
 }
 
@@ -179,7 +179,7 @@ static void fill_large(uint64_t seed, uint64_t stream, const Recipe *m, char *ds
 
 static int is_real(const TaskTensor *x)
 {
-    return x->dtype != DTYPE_I32 && x->draw != DRAW_INTEGER;
+    return x->dtype < DTYPE_I32 && x->draw != DRAW_INTEGER;
 }
 
 /* Returns the terms of the longest sum of products that is exact for integers, or 0. */
@@ -213,8 +213,9 @@ int task_has_variant(const Task *t, const Workload *w, Variant v)
 {
     int real = 0, near_zero = 0;
     for (int i = 0; i < t->n_inputs; i++) {
-        real |= is_real(&t->inputs[i]);
-        near_zero |= is_real(&t->inputs[i]) && t->inputs[i].draw != DRAW_POSITIVE;
+        real |= is_real(&t->inputs[i]) && !t->inputs[i].parameter;
+        near_zero |=
+            is_real(&t->inputs[i]) && t->inputs[i].draw != DRAW_POSITIVE && !t->inputs[i].parameter;
     }
     switch (v) {
     case VARIANT_DRAWN: return 1;
@@ -230,7 +231,7 @@ int task_has_variant(const Task *t, const Workload *w, Variant v)
  * of the matrix. */
 static Variant variant_of_input(const TaskTensor *x, int input, Variant v)
 {
-    if (!is_real(x)) return VARIANT_DRAWN;
+    if (!is_real(x) || x->parameter) return VARIANT_DRAWN;
     if (v == VARIANT_NEEDLES && input > 0 && x->rank < 2) return VARIANT_DRAWN;
     if (v == VARIANT_SPECIAL && x->draw == DRAW_POSITIVE) return VARIANT_DRAWN;
     return v;
@@ -257,7 +258,8 @@ int task_draw_part(const Task *t, const Workload *w, int input, Variant v, uint6
         len += snprintf(stream + len, sizeof stream - (size_t)len, "/%lld", (long long)w->axis[i]);
     if (v != VARIANT_DRAWN)
         len += snprintf(stream + len, sizeof stream - (size_t)len, "/%s", variant_name(v));
-    Recipe m = {x, variant_of_input(x, input, v), v == VARIANT_DRAWN ? scale : 1.0, t->special, 0};
+    Recipe m = {x, variant_of_input(x, input, v), v == VARIANT_DRAWN && !x->parameter ? scale : 1.0,
+                t->special, 0};
     if (m.variant == VARIANT_INTEGERS) m.limit = integer_limit(t, w, input, seed);
     uint64_t name = random_hash(stream, (size_t)len);
     if (n > TASK_LARGE) {
@@ -280,10 +282,28 @@ static double smallest_step(Dtype d)
     return d == DTYPE_F32 ? 0x1p-149 : d == DTYPE_F16 ? 0x1p-24 : d == DTYPE_BF16 ? 0x1p-133 : 0.0;
 }
 
+/* Between the scales of the table, and beyond them, along a line through logarithms. */
+static double case_tolerance(const double *at, Variant v, double scale)
+{
+    double one = at[AT_SCALE_1], other = scale >= 1 ? at[AT_SCALE_8] : at[AT_SCALE_EIGHTH];
+    if (v == VARIANT_NEEDLES) return at[AT_NEEDLES];
+    if (v == VARIANT_SPECIAL) return at[AT_SPECIAL];
+    if (scale == 1 || v != VARIANT_DRAWN) return one;
+    if (scale == 8 || scale == 0.125) return other;
+    if (!(one > 0 && other > 0)) return fmax(one, other);
+    return one * pow(other / one, fabs(log2(scale)) / 3);
+}
+
 int task_tolerance(const Task *t, const Workload *w, int output, Variant v, double scale,
                    double *atol, double *rtol, Error *err)
 {
     Dtype d = t->outputs[output].dtype;
+    if (w->atol && v != VARIANT_INTEGERS) {
+        *atol = case_tolerance(w->atol + output * ATOL_CASES, v, scale);
+        *rtol = t->rtol[d];
+        if (v == VARIANT_SPECIAL) *atol += smallest_step(d);
+        return 0;
+    }
     int64_t terms = 1;
     TaskScope scope = {t, w};
     if (t->terms && expr_eval(t->terms, strlen(t->terms), task_lookup, &scope, &terms, err))

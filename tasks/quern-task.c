@@ -14,11 +14,22 @@ static const char *split_name(const Task *t)
     return t->heldout ? "heldout" : "train";
 }
 
-static int list(const char *root)
+/* The names by comma. */
+static char *selection(const char **names, int n)
+{
+    Buffer only;
+    buffer_init(&only, 1 << 16);
+    for (int i = 0; i < n; i++) buffer_printf(&only, "%s%s", i ? "," : "", names[i]);
+    return buffer_detach(&only);
+}
+
+static int list(const char *root, const char **names, int n_names)
 {
     TaskSet set;
     Error err;
-    if (taskset_load(root, NULL, &set, &err)) log_die(&err);
+    char *only = selection(names, n_names);
+    if (taskset_load(root, only, &set, &err)) log_die(&err);
+    free(only);
     printf("%-24s %-5s %-8s %-10s %s\n", "name", "level", "split", "degenerate", "axes");
     for (int i = 0; i < set.n; i++) {
         const Task *t = set.tasks[i];
@@ -60,7 +71,9 @@ static int show(const char *root, const char *name)
             printf("%s: at least %.0f bytes, %.0f flops; tolerance %.3g + %.3g*|expected|\n", where,
                    bytes, flops, atol, rtol);
         }
-        printf("digest %s\n\n%s", t->digest, t->baseline_source);
+        printf("digest %s\n\n", t->digest);
+        if (t->graph) printf("%s\n", t->reference_source);
+        printf("%s", t->baseline_source);
     }
     taskset_release(&set);
     return 0;
@@ -93,16 +106,13 @@ static int gate_one(const char *path)
 
 static int gate(const char *root, const char **names, int n_names)
 {
-    Buffer only;
+    char *only = selection(names, n_names), **paths;
     Error err;
-    char **paths;
     int n, refused = 0;
-    buffer_init(&only, 1 << 16);
-    for (int i = 0; i < n_names; i++) buffer_printf(&only, "%s%s", i ? "," : "", names[i]);
-    if (taskset_paths(root, only.data, &paths, &n, &err)) log_die(&err);
+    if (taskset_paths(root, only, &paths, &n, &err)) log_die(&err);
     for (int i = 0; i < n; i++) refused += gate_one(paths[i]);
     taskset_paths_free(paths, n);
-    buffer_release(&only);
+    free(only);
     return refused != 0;
 }
 
@@ -115,8 +125,9 @@ int main(int argc, char **argv)
                      .help = "folder of the tasks; else $QUERN_TASKS, else Quern's own"},
                     {0}};
     FlagSpec spec = {.program = "quern-task",
-                     .synopsis = "list | show NAME | gate [NAME...] [--task-root DIR]",
-                     .about = "list: the tasks there are. show: one task, its workloads and its "
+                     .synopsis = "list [NAME...] | show NAME | gate [NAME...] [--task-root DIR]",
+                     .about = "A NAME is of a task or of a set of them. list: the tasks there are. "
+                              "show: one task, its workloads and its "
                               "baseline. gate: refuse tasks whose "
                               "checks a kernel passes that does no work; exit 1 if any is refused.",
                      .flags = flags,
@@ -125,15 +136,16 @@ int main(int argc, char **argv)
     const char **words = memory_array((size_t)argc, sizeof *words);
     log_open("quern-task");
     int n = flags_parse(&spec, argc, argv, words), status = 2;
-    if (!strcmp(words[0], "list") && n == 1)
-        status = list(root);
+    if (!strcmp(words[0], "list"))
+        status = list(root, words + 1, n - 1);
     else if (!strcmp(words[0], "show") && n == 2)
         status = show(root, words[1]);
     else if (!strcmp(words[0], "gate"))
         status = gate(root, words + 1, n - 1);
     else
         flags_usage_error(
-            &spec, "expected list, show NAME or gate [NAME...], found \"%s\" and %d more words",
+            &spec,
+            "expected list [NAME...], show NAME or gate [NAME...], found \"%s\" and %d more words",
             words[0], n - 1);
     free(words);
     return log_close(status);

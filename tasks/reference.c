@@ -1,4 +1,5 @@
-/* Compiled references: shared libraries beside the programs, loaded on first use. */
+/* References: a graph is executed; others are shared libraries beside the programs, loaded on first
+ * use. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/process.h"
-#include "tasks/task.h"
+#include "tasks/task_graph.h"
 
 enum { SOURCE_MAX = 1 << 20 };
 
@@ -62,6 +63,7 @@ static int check_source(const Task *t, void *library, const char *path, Error *e
 int task_reference(Task *t, const Workload *w, const double *const *in, double *const *out,
                    Error *err)
 {
+    if (t->graph) return task_graph_reference(t, w, in, out, err);
     if (!t->library) {
         char path[4096];
         if (find_library(t, path, sizeof path, err)) return -1;

@@ -1,180 +1,21 @@
 /* Reads and checks one task folder, and computes its axes and shapes. */
 #include "tasks/task.h"
 
-#include <ctype.h>
 #include <dlfcn.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "base/memory.h"
+#include "tasks/task_fields.h"
+#include "tasks/task_graph.h"
 
 enum { TASK_MAX_FILE = 1 << 20 };
 static const size_t TASK_MAX_ELEMENTS = (size_t)1
                                         << 31; /* of one tensor, so that indices fit an int */
-
-/* Is s a C identifier of at most `max` bytes? Kernels and plans use it as it is. */
-static int is_name(const char *s, size_t max)
-{
-    if (!(isalpha((unsigned char)*s) || *s == '_') || strlen(s) >= max) return 0;
-    for (; *s; s++)
-        if (!(isalnum((unsigned char)*s) || *s == '_')) return 0;
-    return 1;
-}
-
-static int is_taken(const Task *t, const char *name)
-{
-    for (int i = 0; i < t->n_axes; i++)
-        if (!strcmp(t->axis_name[i], name)) return 1;
-    for (int i = 0; i < t->n_inputs; i++)
-        if (!strcmp(t->inputs[i].name, name)) return 1;
-    for (int i = 0; i < t->n_outputs; i++)
-        if (!strcmp(t->outputs[i].name, name)) return 1;
-    return 0;
-}
-
-static int add_name(const Task *t, char *dst, size_t size, const char *name, const char *where,
-                    Error *err)
-{
-    if (!is_name(name, size))
-        return error_set(err, ERROR_LIMIT,
-                         "%s: \"%s\" is not a name (letters, digits, _; at most %zu)", where, name,
-                         size - 1);
-    if (is_taken(t, name))
-        return error_set(err, ERROR_CORRUPT, "%s: the name \"%s\" is used twice", where, name);
-    snprintf(dst, size, "%s", name);
-    return 0;
-}
-
-static int known_fields(const json_t *obj, const char *const *known, const char *where, Error *err)
-{
-    const char *key;
-    json_t *value;
-    json_object_foreach((json_t *)obj, key, value)
-    {
-        int ok = 0;
-        for (int i = 0; known[i]; i++) ok |= !strcmp(key, known[i]);
-        if (!ok) return error_set(err, ERROR_CORRUPT, "%s: unknown field \"%s\"", where, key);
-    }
-    return 0;
-}
-
-static int choose(const char *text, const char *const *names, int n, const char *what,
-                  const char *where, Error *err)
-{
-    Buffer list;
-    for (int i = 0; i < n; i++)
-        if (!strcmp(text, names[i])) return i;
-    buffer_init(&list, 256);
-    for (int i = 0; i < n; i++) buffer_printf(&list, "%s%s", i ? ", " : "", names[i]);
-    error_set(err, ERROR_CORRUPT, "%s: the field \"%s\" is expected to be one of %s; found \"%s\"",
-              where, what, list.data, text);
-    buffer_release(&list);
-    return -1;
-}
-
-/* ---- reading ---- */
-
-static int read_axes(Task *t, const json_t *root, const char *file, Error *err)
-{
-    json_t *axes = json_need_object(root, "axes", file, err), *axis;
-    const char *name;
-    if (!axes) return -1;
-    size_t n = json_object_size(axes);
-    if (n < 1 || n > TASK_MAX_AXES)
-        return error_set(err, ERROR_CORRUPT, "%s: 1 to %d axes expected, found %zu", file,
-                         TASK_MAX_AXES, n);
-    json_object_foreach(axes, name, axis)
-    {
-        char where[4200];
-        snprintf(where, sizeof where, "%s, axes.%s", file, name);
-        if (!json_is_object(axis))
-            return error_set(err, ERROR_CORRUPT,
-                             "%s: an object {\"description\": \"...\"} expected", where);
-        if (!json_need_text(axis, "description", where, err)) return -1;
-        if (add_name(t, t->axis_name[t->n_axes], sizeof t->axis_name[0], name, where, err))
-            return -1;
-        t->n_axes++;
-    }
-    return 0;
-}
-
-static int read_shape(TaskTensor *x, const json_t *obj, const char *where, Error *err)
-{
-    json_t *shape = json_need_array(obj, "shape", where, err);
-    if (!shape) return -1;
-    size_t rank = json_array_size(shape);
-    if (rank > TASK_MAX_RANK)
-        return error_set(err, ERROR_LIMIT, "%s: shape of at most %d axes expected, found %zu",
-                         where, TASK_MAX_RANK, rank);
-    for (; x->rank < (int)rank; x->rank++) {
-        json_t *e = json_array_get(shape, (size_t)x->rank);
-        if (json_is_string(e))
-            x->shape[x->rank] = memory_strdup(json_string_value(e));
-        else if (json_is_integer(e))
-            x->shape[x->rank] = memory_printf("%lld", (long long)json_integer_value(e));
-        else
-            return error_set(
-                err, ERROR_CORRUPT,
-                "%s: shape[%d] is expected to be an expression over the axes or an integer", where,
-                x->rank);
-    }
-    return 0;
-}
-
-static int read_draw(TaskTensor *x, const json_t *obj, const char *where, Error *err)
-{
-    static const char *const draws[] = {"normal", "uniform", "positive", "integer", "mixed"};
-    const char *text = json_need_text(obj, "draw", where, err);
-    int draw = text ? choose(text, draws, 5, "draw", where, err) : -1;
-    if (draw < 0) return -1;
-    x->draw = (Draw)draw;
-    if (x->draw != DRAW_INTEGER) return 0;
-    if (json_need_int(obj, "low", where, &x->draw_low, err) ||
-        json_need_int(obj, "high", where, &x->draw_high, err))
-        return -1;
-    if (x->draw_low > x->draw_high || x->draw_low < INT32_MIN || x->draw_high > INT32_MAX)
-        return error_set(err, ERROR_CORRUPT, "%s: low <= high expected, both of 32 bits", where);
-    return 0;
-}
-
-static int read_tensors(Task *t, const json_t *root, const char *key, TaskTensor *list, int *n,
-                        const char *file, Error *err)
-{
-    static const char *const dtypes[] = {"float32", "float16", "bfloat16", "int32"};
-    static const char *const in_fields[] = {"dtype", "shape",       "draw", "low",
-                                            "high",  "description", NULL};
-    static const char *const out_fields[] = {"dtype", "shape", "description", NULL};
-    json_t *tensors = json_need_object(root, key, file, err), *obj;
-    const char *name;
-    if (!tensors) return -1;
-    size_t count = json_object_size(tensors);
-    if (count < 1 || count > TASK_MAX_TENSORS)
-        return error_set(err, ERROR_CORRUPT, "%s: 1 to %d %s expected, found %zu", file,
-                         TASK_MAX_TENSORS, key, count);
-    json_object_foreach(tensors, name, obj)
-    {
-        char where[4200];
-        snprintf(where, sizeof where, "%s, %s.%s", file, key, name);
-        TaskTensor *x = &list[*n];
-        if (!json_is_object(obj))
-            return error_set(err, ERROR_CORRUPT, "%s: an object with dtype and shape expected",
-                             where);
-        if (known_fields(obj, list == t->inputs ? in_fields : out_fields, where, err)) return -1;
-        if (add_name(t, x->name, sizeof x->name, name, where, err)) return -1;
-        ++*n;
-        const char *text = json_need_text(obj, "dtype", where, err);
-        int dtype = text ? choose(text, dtypes, 4, "dtype", where, err) : -1;
-        if (dtype < 0) return -1;
-        x->dtype = (Dtype)dtype;
-        if (read_shape(x, obj, where, err)) return -1;
-        if (list == t->inputs && read_draw(x, obj, where, err)) return -1;
-    }
-    return 0;
-}
 
 static int read_tolerance(Task *t, const json_t *root, const char *file, Error *err)
 {
@@ -183,8 +24,8 @@ static int read_tolerance(Task *t, const json_t *root, const char *file, Error *
     json_t *tolerance = json_need_object(root, "tolerance", file, err);
     char where[4200];
     snprintf(where, sizeof where, "%s, tolerance", file);
-    if (!tolerance || known_fields(tolerance, fields, where, err)) return -1;
-    for (int d = 0; d < 4; d++) t->atol[d] = t->rtol[d] = -1;
+    if (!tolerance || task_known_fields(tolerance, fields, where, err)) return -1;
+    for (int d = 0; d < DTYPES; d++) t->atol[d] = t->rtol[d] = -1;
     for (int i = 0; i < t->n_outputs; i++) {
         Dtype d = t->outputs[i].dtype;
         json_t *obj = json_need_object(tolerance, dtype_name(d), where, err);
@@ -241,8 +82,8 @@ static int read_extremes(Task *t, const json_t *root, const char *file, Error *e
         return error_set(err, ERROR_CORRUPT, "%s: an array expected", where);
     json_array_foreach(special, i, kind)
     {
-        int k = choose(json_is_string(kind) ? json_string_value(kind) : "(no text)", kinds, 3,
-                       "special", where, err);
+        int k = task_choose(json_is_string(kind) ? json_string_value(kind) : "(no text)", kinds, 3,
+                            "special", where, err);
         if (k < 0) return -1;
         t->special |= 1u << k;
     }
@@ -254,13 +95,39 @@ static int read_extremes(Task *t, const json_t *root, const char *file, Error *e
     return 0;
 }
 
+static int read_case_tolerances(Task *t, Workload *w, const json_t *obj, const char *where,
+                                Error *err)
+{
+    json_t *all = json_need_object(obj, "atol", where, err);
+    if (!all) return -1;
+    w->atol = memory_array((size_t)t->n_outputs, ATOL_CASES * sizeof *w->atol);
+    if (json_object_size(all) != (size_t)t->n_outputs)
+        return error_set(err, ERROR_CORRUPT, "%s, atol: one list for each of %d outputs expected",
+                         where, t->n_outputs);
+    for (int i = 0; i < t->n_outputs; i++) {
+        json_t *list = json_need_array(all, t->outputs[i].name, where, err);
+        if (!list) return -1;
+        if (json_array_size(list) != ATOL_CASES)
+            return error_set(err, ERROR_CORRUPT, "%s, atol.%s: %d numbers expected, found %zu",
+                             where, t->outputs[i].name, ATOL_CASES, json_array_size(list));
+        for (int k = 0; k < ATOL_CASES; k++) {
+            double v = json_number_value(json_array_get(list, (size_t)k));
+            if (!json_is_number(json_array_get(list, (size_t)k)) || !(v >= 0 && isfinite(v)))
+                return error_set(err, ERROR_CORRUPT, "%s, atol.%s[%d]: a number >= 0 expected",
+                                 where, t->outputs[i].name, k);
+            w->atol[i * ATOL_CASES + k] = v;
+        }
+    }
+    return 0;
+}
+
 static int read_workload(Task *t, const json_t *obj, int index, const char *file, Error *err)
 {
     static const char *const roles[] = {"check", "time", "sim"};
     char where[4200];
     snprintf(where, sizeof where, "%s, workloads[%d]", file, index);
     const char *text = json_need_text(obj, "role", where, err);
-    int role = text ? choose(text, roles, 3, "role", where, err) : -1;
+    int role = text ? task_choose(text, roles, 3, "role", where, err) : -1;
     json_t *axes = role < 0 ? NULL : json_need_object(obj, "axes", where, err);
     if (!axes) return -1;
     Workload *w = &t->workloads[t->n_workloads++];
@@ -274,7 +141,7 @@ static int read_workload(Task *t, const json_t *obj, int index, const char *file
     if (json_object_size(axes) != (size_t)t->n_axes)
         return error_set(err, ERROR_CORRUPT, "%s: it names an axis that \"axes\" does not declare",
                          where);
-    return 0;
+    return json_object_get(obj, "atol") ? read_case_tolerances(t, w, obj, where, err) : 0;
 }
 
 static int read_workloads(Task *t, const json_t *root, const char *file, Error *err)
@@ -322,7 +189,7 @@ static int read_head(Task *t, const json_t *root, const char *file, Error *err)
     if (!(name = json_need_text(root, "name", file, err)) ||
         !(op_type = json_need_text(root, "op_type", file, err)))
         return -1;
-    if (!is_name(name, sizeof t->name))
+    if (!task_is_name(name, sizeof t->name))
         return error_set(err, ERROR_LIMIT,
                          "%s: name \"%s\": letters, digits and _ expected, at most %zu", file, name,
                          sizeof t->name - 1);
@@ -343,7 +210,7 @@ static int read_head(Task *t, const json_t *root, const char *file, Error *err)
                          file, (long long)level);
     t->level = (int)level;
     if (!(text = json_need_text(root, "split", file, err)) ||
-        (split = choose(text, splits, 2, "split", file, err)) < 0)
+        (split = task_choose(text, splits, 2, "split", file, err)) < 0)
         return -1;
     t->heldout = split;
     return read_tags(t, root, file, err);
@@ -411,14 +278,33 @@ static void add_optional(Digester *d, const char *name, const char *text)
     digester_add_field(d, text, strlen(text));
 }
 
+/* What is computed, and at what cost: a graph, or files and expressions. */
+static int read_work(Task *t, const json_t *root, const char *file, Error *err)
+{
+    const char *bytes, *flops;
+    if (json_object_get(root, "graph")) {
+        if (json_object_get(root, "bytes") || json_object_get(root, "flops"))
+            return error_set(err, ERROR_CORRUPT, "%s: bytes and flops follow from the graph", file);
+        return task_graph_read(t, root, file, err);
+    }
+    if (!(bytes = json_need_text(root, "bytes", file, err)) ||
+        !(flops = json_need_text(root, "flops", file, err)))
+        return -1;
+    t->bytes = memory_strdup(bytes);
+    t->flops = memory_strdup(flops);
+    return read_source(t, "reference.c", &t->reference_source, err) ||
+                   read_source(t, "baseline.cu", &t->baseline_source, err)
+               ? -1
+               : 0;
+}
+
 static int parse(Task *t, const char *file, Error *err)
 {
     static const char *const fields[] = {
         "name",  "description", "op_type", "tags",      "level",   "split",
         "axes",  "inputs",      "outputs", "tolerance", "special", "exact",
-        "turns", "bytes",       "flops",   "workloads", NULL};
+        "turns", "bytes",       "flops",   "workloads", "graph",   NULL};
     char *text = NULL;
-    const char *bytes, *flops;
     if (read_source(t, "task.json", &text, err)) return -1;
     json_t *root = json_read_text(text, strlen(text), file, err);
     int rc = -1;
@@ -427,18 +313,12 @@ static int parse(Task *t, const char *file, Error *err)
         error_set(err, ERROR_CORRUPT, "%s: an object expected", file);
         goto out;
     }
-    if (known_fields(root, fields, file, err) || read_head(t, root, file, err) ||
-        read_axes(t, root, file, err) ||
-        read_tensors(t, root, "inputs", t->inputs, &t->n_inputs, file, err) ||
-        read_tensors(t, root, "outputs", t->outputs, &t->n_outputs, file, err) ||
+    if (task_known_fields(root, fields, file, err) || read_head(t, root, file, err) ||
+        task_read_axes(t, root, file, err) ||
+        task_read_tensors(t, root, "inputs", &t->inputs, &t->n_inputs, file, err) ||
+        task_read_tensors(t, root, "outputs", &t->outputs, &t->n_outputs, file, err) ||
         read_tolerance(t, root, file, err) || read_extremes(t, root, file, err) ||
-        read_workloads(t, root, file, err) || !(bytes = json_need_text(root, "bytes", file, err)) ||
-        !(flops = json_need_text(root, "flops", file, err)))
-        goto out;
-    t->bytes = memory_strdup(bytes);
-    t->flops = memory_strdup(flops);
-    if (read_source(t, "reference.c", &t->reference_source, err) ||
-        read_source(t, "baseline.cu", &t->baseline_source, err) ||
+        read_workloads(t, root, file, err) || read_work(t, root, file, err) ||
         read_optional(t, "baseline_cuda.cu", &t->baseline_cuda_source, err) ||
         read_optional(t, "best.cu", &t->best_source, err) || check_workloads(t, file, err))
         goto out;
@@ -481,6 +361,7 @@ static void release_tensors(TaskTensor *list, int n)
 {
     for (int i = 0; i < n; i++)
         for (int j = 0; j < list[i].rank; j++) free(list[i].shape[j]);
+    free(list);
 }
 
 void task_free(Task *t)
@@ -488,7 +369,9 @@ void task_free(Task *t)
     if (!t) return;
     release_tensors(t->inputs, t->n_inputs);
     release_tensors(t->outputs, t->n_outputs);
+    for (int i = 0; i < t->n_workloads; i++) free(t->workloads[i].atol);
     if (t->library) dlclose(t->library);
+    graph_free(t->graph);
     free(t->description);
     free(t->dir);
     free(t->reference_source);
@@ -548,6 +431,7 @@ int task_cost(const Task *t, const Workload *w, double *bytes, double *flops, Er
 {
     TaskScope scope = {t, w};
     int64_t b, f;
+    if (t->graph) return task_graph_cost(t, w, bytes, flops, err);
     if (expr_eval(t->bytes, strlen(t->bytes), task_lookup, &scope, &b, err))
         return error_prefix(err, "bytes");
     if (expr_eval(t->flops, strlen(t->flops), task_lookup, &scope, &f, err))

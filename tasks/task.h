@@ -1,13 +1,16 @@
-/* A task is a folder tasks/<name>/ with task.json, reference.c and baseline.cu. Two more files are
- * optional: baseline_cuda.cu is the baseline on a GPU, where eager PyTorch launches something else
- * there, such as library calls; best.cu is the best fused or library implementation known, which is
- * reported beside the baseline and is never speedup 1.0.
+/* A task is a folder tasks/<name>/ with task.json, and either reference.c and baseline.cu or a
+ * "graph" in task.json, from which both follow. Two more files are optional: baseline_cuda.cu is
+ * the baseline on a GPU, where eager PyTorch launches something else there, such as library calls;
+ * best.cu is the best fused or library implementation known, which is reported beside the baseline
+ * and is never speedup 1.0.
  *
  * task.json:
  *   name, description, op_type, tags [], level 1..3, split "train"|"heldout"
  *   axes       {"rows": {"description": "..."}, ...}; their order is the axis order
  *   inputs     {"x": {"dtype": "float32", "shape": ["rows", "cols"], "draw": "normal"}}
  *   outputs    the same without "draw"; "integer" draws take "low" and "high"
+ *   graph      ["h = aten.linear(x, w, b)", "y = aten.relu(h)"]: operators of graph/op_line.h over
+ *              axes and inputs; each output is the name of a result. bytes and flops then follow
  *   tolerance  {"float32": {"atol": 1e-5, "rtol": 1e-4}, "terms": "cols", "degree": 2}
  *   special    ["large", "inf", "nan"], optional: the special values beyond 0 and tiny numbers
  *   turns      "rows", optional: an axis. Tensors whose first dimension is this axis, rotated by any
@@ -16,7 +19,11 @@
  *              small integers give exact results
  *   bytes      "4*(rows*cols*2)", and
  *   flops      "rows*cols": the least that any kernel must move and compute
- *   workloads  [{"role": "check"|"time"|"sim", "axes": {"rows": 7, "cols": 33}}]
+ *   workloads  [{"role": "check"|"time"|"sim", "axes": {"rows": 7, "cols": 33}}]; optional in each:
+ *              "atol" {"y": [a, b, c, d, e]}, which replaces the tolerance's: at input scales 1, 8
+ *              and 1/8, for needles and for special values
+ * An input of a graph may have "mean" and "std" (normal, mixed), "low" and "high" (uniform), and
+ * "parameter": true, which keeps it as drawn at every input scale and in every variant.
  * Shapes, bytes and flops are expressions of base/expr.h over the axes.
  *
  * reference.c defines
@@ -32,21 +39,23 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/expr.h"
+#include "tasks/graph/graph.h"
 
-enum { TASK_MAX_AXES = 8, TASK_MAX_TENSORS = 8, TASK_MAX_RANK = 5, TASK_MAX_WORKLOADS = 32 };
+enum { TASK_MAX_AXES = 16, TASK_MAX_TENSORS = 1024, TASK_MAX_RANK = 8, TASK_MAX_WORKLOADS = 32 };
 enum { TASK_LARGE = 1 << 20 }; /* elements from which on all cores share the work */
 enum { TASK_PART = 1 << 16 };  /* elements of such a tensor that are drawn together */
 
-typedef enum { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I32 } Dtype;
+/* int64 and bool are types of inputs only. */
+typedef enum { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I32, DTYPE_I64, DTYPE_B8, DTYPES } Dtype;
 size_t dtype_size(Dtype d);
 const char *dtype_name(Dtype d);  /* "float32" as in task.json */
 const char *dtype_ctype(Dtype d); /* "float", "__half", "__nv_bfloat16", "int": in kernels */
 void dtype_to_double(Dtype d, const void *src, double *dst, size_t n);
 void dtype_from_double(Dtype d, const double *src, void *dst, size_t n); /* round to nearest even */
 
-/* normal: mean 0, variance 1, inside +-6. uniform: [-1, 1). positive: [0.5, 1.5). integer: low to
- * high, both included, never scaled. mixed: normal, but of 16 elements one is 16 times as large, one
- * is tiny and one is zero. */
+/* normal: mean 0, variance 1, inside +-6. uniform: [-1, 1), or [low, high). positive: [0.5, 1.5).
+ * integer: low to high, both included, never scaled. mixed: normal, but of 16 elements one is 16
+ * times as large, one is tiny and one is zero. */
 typedef enum { DRAW_NORMAL, DRAW_UNIFORM, DRAW_POSITIVE, DRAW_INTEGER, DRAW_MIXED } Draw;
 const char *draw_name(Draw d);
 
@@ -66,39 +75,48 @@ const char *variant_name(Variant v);
 enum { SPECIAL_LARGE = 1, SPECIAL_INF = 2, SPECIAL_NAN = 4 };
 
 typedef struct {
-    char name[32];
+    char name[64];
     Dtype dtype;
     int rank;
     char *shape[TASK_MAX_RANK];  /* expressions */
     Draw draw;                   /* inputs only */
     int64_t draw_low, draw_high; /* DRAW_INTEGER */
+    double mean, std;            /* of DRAW_NORMAL and DRAW_MIXED: 0 and 1 unless given */
+    double low, high;            /* of DRAW_UNIFORM: -1 and 1 unless given */
+    int parameter;               /* of a module: not scaled, and the same in every variant */
 } TaskTensor;
 
 typedef enum { ROLE_CHECK, ROLE_TIME, ROLE_SIM } Role;
 
+/* The cases for which a workload can have a tolerance of its own, in the order of "atol". */
+enum { AT_SCALE_1, AT_SCALE_8, AT_SCALE_EIGHTH, AT_NEEDLES, AT_SPECIAL, ATOL_CASES };
+
 typedef struct {
     Role role;
     int64_t axis[TASK_MAX_AXES];
+    double *atol; /* [output][ATOL_CASES]; NULL: the tolerance of the task */
 } Workload;
 
 typedef struct {
     char name[64], op_type[64];
-    char *description, *dir, *reference_source, *baseline_source, *bytes, *flops;
+    char *description, *dir, *bytes, *flops;  /* bytes and flops of a graph: NULL */
+    char *reference_source, *baseline_source; /* of a graph: its text, and its `//@ op` lines */
     char *baseline_cuda_source, *best_source; /* NULL: none */
     int level, heldout, degenerate;
     int n_axes, n_inputs, n_outputs, n_workloads;
     char axis_name[TASK_MAX_AXES][32];
-    TaskTensor inputs[TASK_MAX_TENSORS], outputs[TASK_MAX_TENSORS];
-    double atol[4], rtol[4]; /* by Dtype; -1: none given */
-    char *terms;             /* expression: atol is per term of the longest sum; NULL: 1 */
-    unsigned special;        /* SPECIAL_... */
-    int turns;               /* axis: see "turns" above; -1: none */
+    TaskTensor *inputs, *outputs;
+    double atol[DTYPES], rtol[DTYPES]; /* by Dtype; -1: none given */
+    char *terms;      /* expression: atol is per term of the longest sum; NULL: 1 */
+    unsigned special; /* SPECIAL_... */
+    int turns;        /* axis: see "turns" above; -1: none */
     char
         *exact; /* expression: terms of the longest sum of products; NULL: integers are not exact */
     int degree; /* atol grows as scale^degree when inputs are scaled up (default 1) */
     Workload workloads[TASK_MAX_WORKLOADS];
     char digest[DIGEST_HEX]; /* of task.json, reference.c and the .cu files */
     void *library;           /* the dlopen'ed reference; NULL until task_reference */
+    Graph *graph;            /* NULL: reference.c and baseline.cu are given */
 } Task;
 
 /* Loads and checks one folder. Errors name file and field. */
@@ -111,10 +129,17 @@ typedef struct {
     char digest[DIGEST_HEX]; /* of all tasks' digests */
 } TaskSet;
 
-/* All folders below root that hold a task.json, or those named in `only` ("relu,softmax"; NULL or
- * "" or "all": all). root NULL: $QUERN_TASKS, else Quern's own tasks (base/paths.h). */
+/* Folders nest: one that holds a task.json is a task, any other is a set of the tasks below it. The
+ * last part of its path names a task, and differs from that of all others.
+ *
+ * only: words by comma, each the name of a task ("relu"), a set ("kernelbench/level1"), or a pattern
+ * of them ("kernelbench/level2/k*"). NULL, "" or "all": the tasks that are in no set. root NULL:
+ * $QUERN_TASKS, else Quern's own tasks (base/paths.h). */
 int taskset_load(const char *root, const char *only, TaskSet *out, Error *err);
 void taskset_release(TaskSet *s);
+/* The index in the set of the task of a name. A task that is not there is loaded and added at the
+ * end; the set's digest stays. -1: there is none, or it cannot be read. */
+int taskset_need(TaskSet *s, const char *root, const char *name, Error *err);
 /* The folders that taskset_load would load, sorted; the caller frees. */
 int taskset_paths(const char *root, const char *only, char ***paths, int *n, Error *err);
 void taskset_paths_free(char **paths, int n);

@@ -1,5 +1,7 @@
-/* Loads the tasks below one folder, sorted by name. */
+/* Finds task folders below a root and loads a selection of them. Folders nest: one that holds a
+ * task.json is a task, any other is a set of the tasks below it. */
 #include <dirent.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,11 +11,25 @@
 #include "base/paths.h"
 #include "tasks/task.h"
 
-enum { TASKSET_MAX = 4096 };
+enum { TASKSET_MAX = 4096, TASKSET_DEPTH = 4 };
+
+/* Folders relative to the root: "relu", "kernelbench/level1/k1_19_relu". */
+typedef struct {
+    char **names;
+    int n;
+} Folders;
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
 
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    const char *x = *(char *const *)a, *y = *(char *const *)b;
+    int order = strcmp(last_part(x), last_part(y));
+    return order ? order : strcmp(x, y);
 }
 
 void taskset_paths_free(char **paths, int n)
@@ -22,86 +38,103 @@ void taskset_paths_free(char **paths, int n)
     free(paths);
 }
 
-/* Lists the folders that hold a task.json, sorted. */
-static int list_folders(const char *root, char ***names, int *n, Error *err)
+/* Adds the tasks below root/folder. "": the root itself. */
+static int list_folders(Folders *f, const char *root, const char *folder, int depth, Error *err)
 {
-    DIR *d = opendir(root);
+    char *path = memory_printf("%s%s%s", root, *folder ? "/" : "", folder);
+    DIR *d = opendir(path);
     struct dirent *e;
-    if (!d) return error_errno(err, "tasks folder %s", root);
-    *names = NULL;
-    *n = 0;
-    while ((e = readdir(d))) {
-        char path[4096];
+    int rc = d ? 0 : error_errno(err, "tasks folder %s", path);
+    while (!rc && (e = readdir(d))) {
         if (e->d_name[0] == '.') continue;
-        if (snprintf(path, sizeof path, "%s/%s/task.json", root, e->d_name) >= (int)sizeof path ||
-            !file_exists(path))
-            continue;
-        if (*n == TASKSET_MAX) {
-            closedir(d);
-            taskset_paths_free(*names, *n);
-            return error_set(err, ERROR_LIMIT, "tasks folder %s: more than %d tasks", root,
-                             TASKSET_MAX);
+        if (e->d_type != DT_DIR && e->d_type != DT_LNK && e->d_type != DT_UNKNOWN) continue;
+        char *name = memory_printf("%s%s%s", folder, *folder ? "/" : "", e->d_name),
+             *file = memory_printf("%s/%s/task.json", root, name),
+             *here = memory_printf("%s/%s/.", root, name);
+        if (file_exists(file)) {
+            if (f->n == TASKSET_MAX)
+                rc = error_set(err, ERROR_LIMIT, "tasks folder %s: more than %d tasks", root,
+                               TASKSET_MAX);
+            f->names = memory_grow(f->names, (size_t)f->n + 1, sizeof *f->names);
+            f->names[f->n++] = memory_strdup(name);
+        } else if (depth + 1 < TASKSET_DEPTH && file_exists(here)) {
+            rc = list_folders(f, root, name, depth + 1, err);
         }
-        *names = memory_grow(*names, (size_t)*n + 1, sizeof **names);
-        (*names)[(*n)++] = memory_strdup(e->d_name);
+        free(name);
+        free(file);
+        free(here);
     }
-    closedir(d);
-    if (*n) qsort(*names, (size_t)*n, sizeof **names, by_name);
-    return 0;
+    if (d) closedir(d);
+    free(path);
+    return rc;
 }
 
-/* Is name in "a,b,c"? */
-static int listed(const char *list, const char *name)
+/* A task is named by the last part of its folder, so this differs from all others. */
+static int check_unique(const Folders *f, const char *root, Error *err)
 {
-    size_t len = strlen(name);
-    for (const char *p = list; *p;) {
-        size_t word = strcspn(p, ",");
-        if (word == len && !memcmp(p, name, len)) return 1;
-        p += word + (p[word] == ',');
-    }
+    for (int i = 1; i < f->n; i++)
+        if (!strcmp(last_part(f->names[i]), last_part(f->names[i - 1])))
+            return error_set(err, ERROR_CORRUPT,
+                             "tasks folder %s: %s and %s have the same name of a task", root,
+                             f->names[i - 1], f->names[i]);
     return 0;
 }
 
-static int check_listed(const char *only, char *const *names, int n, const char *root, Error *err)
+/* "all": the tasks that are in no set. Else the name of a task, its folder, a set that holds it, or
+ * a pattern with an asterisk for one of these. */
+static int matches(const char *word, const char *folder)
+{
+    if (!strcmp(word, "all")) return !strchr(folder, '/');
+    if (!fnmatch(word, folder, FNM_PATHNAME | FNM_LEADING_DIR)) return 1;
+    return !strchr(word, '/') && !fnmatch(word, last_part(folder), 0);
+}
+
+/* Marks what the words of a list "relu,level1" select. */
+static int select_listed(const char *only, const Folders *f, char *chosen, const char *root,
+                         Error *err)
 {
     for (const char *p = only; *p;) {
-        size_t word = strcspn(p, ",");
-        int known = word == 0;
-        for (int i = 0; i < n; i++) known |= strlen(names[i]) == word && !memcmp(names[i], p, word);
-        if (!known)
-            return error_set(err, ERROR_UNKNOWN_NAME, "no task \"%.*s\" in %s", (int)word, p, root);
-        p += word + (p[word] == ',');
+        size_t len = strcspn(p, ","), end = len;
+        while (end > 1 && p[end - 1] == '/') end--;
+        char *word = memory_strndup(p, end);
+        int known = !*word;
+        for (int i = 0; i < f->n && *word; i++)
+            if (matches(word, f->names[i])) known = chosen[i] = 1;
+        if (!known) error_set(err, ERROR_UNKNOWN_NAME, "no task \"%s\" in %s", word, root);
+        free(word);
+        if (!known) return -1;
+        p += len + (p[len] == ',');
     }
     return 0;
+}
+
+static char *own_root(const char *root, Error *err)
+{
+    if (!root) root = getenv("QUERN_TASKS");
+    return root && *root ? memory_strdup(root) : paths_in_root("tasks", err);
 }
 
 int taskset_paths(const char *root, const char *only, char ***paths, int *n, Error *err)
 {
-    char **names = NULL;
-    int n_names = 0;
+    Folders f = {0};
+    char *from = own_root(root, err);
     *paths = NULL;
     *n = 0;
-    if (!root) root = getenv("QUERN_TASKS");
-    char *own = NULL;
-    if (!root || !*root) root = own = paths_in_root("tasks", err);
-    if (!root) return -1;
-    if (!only || !strcmp(only, "all")) only = "";
-    if (list_folders(root, &names, &n_names, err)) {
-        free(own);
-        return -1;
-    }
-    int rc = check_listed(only, names, n_names, root, err);
-    if (!rc && !n_names)
+    if (!from) return -1;
+    int rc = list_folders(&f, from, "", 0, err);
+    if (f.n) qsort(f.names, (size_t)f.n, sizeof *f.names, by_name);
+    if (!rc) rc = check_unique(&f, from, err);
+    if (!rc && !f.n)
         rc = error_set(err, ERROR_CORRUPT, "tasks folder %s: no folder in it holds a task.json",
-                       root);
-    if (!rc) {
-        *paths = memory_array((size_t)n_names, sizeof **paths);
-        for (int i = 0; i < n_names; i++)
-            if (!*only || listed(only, names[i]))
-                (*paths)[(*n)++] = memory_printf("%s/%s", root, names[i]);
-    }
-    taskset_paths_free(names, n_names);
-    free(own);
+                       from);
+    char *chosen = memory_array((size_t)f.n + 1, 1);
+    if (!rc) rc = select_listed(only && *only ? only : "all", &f, chosen, from, err);
+    if (!rc) *paths = memory_array((size_t)f.n, sizeof **paths);
+    for (int i = 0; i < f.n && !rc; i++)
+        if (chosen[i]) (*paths)[(*n)++] = memory_printf("%s/%s", from, f.names[i]);
+    free(chosen);
+    taskset_paths_free(f.names, f.n);
+    free(from);
     return rc;
 }
 
@@ -125,6 +158,31 @@ int taskset_load(const char *root, const char *only, TaskSet *out, Error *err)
     taskset_paths_free(paths, n);
     if (rc) taskset_release(out);
     return rc;
+}
+
+int taskset_need(TaskSet *s, const char *root, const char *name, Error *err)
+{
+    char **paths;
+    int n, at = -1;
+    for (int i = 0; i < s->n; i++)
+        if (!strcmp(s->tasks[i]->name, name)) return i;
+    if (!*name ||
+        name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")])
+        return error_set(err, ERROR_UNKNOWN_NAME, "no task is named \"%.80s\"", name);
+    if (taskset_paths(root, name, &paths, &n, err))
+        return error_set(err, ERROR_UNKNOWN_NAME, "no task is named \"%.80s\"", name);
+    for (int i = 0; i < n; i++)
+        if (!strcmp(last_part(paths[i]), name)) at = i;
+    Task *t = NULL;
+    if (at < 0)
+        error_set(err, ERROR_UNKNOWN_NAME, "%.80s is a set of tasks; expected one task", name);
+    else
+        task_load(paths[at], &t, err);
+    taskset_paths_free(paths, n);
+    if (!t) return -1;
+    s->tasks = memory_grow(s->tasks, (size_t)s->n + 1, sizeof *s->tasks);
+    s->tasks[s->n] = t;
+    return s->n++;
 }
 
 void taskset_release(TaskSet *s)

@@ -7,18 +7,20 @@
 
 size_t dtype_size(Dtype d)
 {
-    return d == DTYPE_F32 || d == DTYPE_I32 ? 4 : 2;
+    static const size_t sizes[DTYPES] = {4, 2, 2, 4, 8, 1};
+    return sizes[d];
 }
 
 const char *dtype_name(Dtype d)
 {
-    static const char *const names[] = {"float32", "float16", "bfloat16", "int32"};
+    static const char *const names[] = {"float32", "float16", "bfloat16", "int32", "int64", "bool"};
     return names[d];
 }
 
 const char *dtype_ctype(Dtype d)
 {
-    static const char *const names[] = {"float", "__half", "__nv_bfloat16", "int"};
+    static const char *const names[] = {"float", "__half",    "__nv_bfloat16",
+                                        "int",   "long long", "bool"};
     return names[d];
 }
 
@@ -95,6 +97,13 @@ static void widen(Dtype d, const void *src, double *dst, size_t n)
     case DTYPE_I32:
         for (size_t i = 0; i < n; i++) dst[i] = (double)((const int32_t *)src)[i];
         break;
+    case DTYPE_I64:
+        for (size_t i = 0; i < n; i++) dst[i] = (double)((const int64_t *)src)[i];
+        break;
+    case DTYPE_B8:
+        for (size_t i = 0; i < n; i++) dst[i] = ((const uint8_t *)src)[i] != 0;
+        break;
+    case DTYPES: break;
     }
 }
 
@@ -133,6 +142,13 @@ void dtype_from_double(Dtype d, const double *src, void *dst, size_t n)
     case DTYPE_I32:
         for (size_t i = 0; i < n; i++) ((int32_t *)dst)[i] = int_from_double(src[i]);
         break;
+    case DTYPE_I64:
+        for (size_t i = 0; i < n; i++) ((int64_t *)dst)[i] = int_from_double(src[i]);
+        break;
+    case DTYPE_B8:
+        for (size_t i = 0; i < n; i++) ((uint8_t *)dst)[i] = src[i] != 0;
+        break;
+    case DTYPES: break;
     }
 }
 

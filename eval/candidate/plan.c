@@ -241,6 +241,7 @@ static int parse_buffer(Parser *ps, PlanText t)
     for (int i = 0; i < p->n_buffers; i++)
         if (!strcmp(p->buffers[i].name, b.name))
             return fail(ps, "buffer %s is already declared on line %d", b.name, p->buffers[i].line);
+    p->buffers = memory_grow(p->buffers, (size_t)p->n_buffers + 1, sizeof b);
     p->buffers[p->n_buffers++] = b;
     return 0;
 }
@@ -297,6 +298,7 @@ static int parse_kernel_name(Parser *ps, PlanText t, PlanStep *s)
         if (!strcmp(p->kernels[s->kernel], name)) return 0;
     p->kernels = memory_grow(p->kernels, (size_t)p->n_kernels + 1, sizeof *p->kernels);
     strcpy(p->kernels[p->n_kernels], name);
+    p->kernel_line = memory_grow(p->kernel_line, (size_t)p->n_kernels + 1, sizeof *p->kernel_line);
     p->kernel_line[p->n_kernels++] = ps->line;
     return 0;
 }
@@ -332,7 +334,8 @@ static int parse_arguments(Parser *ps, PlanText args, const char *of, PlanStep *
 static int add_step(Parser *ps, const PlanStep *s)
 {
     Plan *p = ps->plan;
-    if (p->n_steps == PLAN_MAX_STEPS) return fail(ps, "more than %d launch lines", PLAN_MAX_STEPS);
+    if (p->n_steps == PLAN_MAX_STEPS)
+        return fail(ps, "more than %d launch and op lines", PLAN_MAX_STEPS);
     p->steps = memory_grow(p->steps, (size_t)p->n_steps + 1, sizeof *p->steps);
     p->steps[p->n_steps++] = *s;
     ps->pending_for = 0;
@@ -390,6 +393,24 @@ static int parse_library(Parser *ps, PlanText t)
     return add_step(ps, &s);
 }
 
+static int parse_op(Parser *ps, PlanText t)
+{
+    PlanStep s = {.kernel = -1, .line = ps->line, .op = memory_alloc(sizeof *s.op)};
+    Error why;
+    if (t.len && t.p[t.len - 1] == ';') t = trim((PlanText){t.p, t.len - 1});
+    int rc = op_line_parse(t.p, t.len, s.op, &why) ? fail(ps, "op: %s", why.text) : 0;
+    for (int i = 0; i < s.op->n_results && !rc; i++) {
+        char name[PLAN_MAX_NAME];
+        rc = copy_name(ps, (PlanText){s.op->result[i].p, s.op->result[i].len}, name, "result");
+    }
+    if (!rc) rc = add_step(ps, &s);
+    if (rc)
+        free(s.op);
+    else
+        ps->plan->n_ops++;
+    return rc;
+}
+
 static int parse_for(Parser *ps, PlanText t)
 {
     PlanStep s = {.loops = 1, .loop_line = ps->line};
@@ -422,9 +443,10 @@ static int parse_directive(Parser *ps, PlanText t)
     if (ps->pending_for)
         return fail(ps, "the for on line %d repeats the launch on the next //@ line, found '%.*s'",
                     ps->loop.loop_line, shown(t), t.p);
+    if (word_is(t, n, "op") && rest.len) return parse_op(ps, rest);
     if (word_is(t, n, "buffer") && rest.len) return parse_buffer(ps, rest);
     if (word_is(t, n, "for")) return parse_for(ps, rest);
-    return fail(ps, "expected buffer, launch or for after //@, found '%.*s'", shown(t), t.p);
+    return fail(ps, "expected buffer, launch, op or for after //@, found '%.*s'", shown(t), t.p);
 }
 
 static int parse_lines(Parser *ps, const char *source, size_t len)
@@ -468,7 +490,17 @@ int plan_parse_trusted(const char *source, size_t len, Plan *out, int *line, Err
 
 void plan_release(Plan *p)
 {
+    for (int i = 0; i < p->n_steps; i++) free(p->steps[i].op);
+    free(p->buffers);
     free(p->steps);
     free(p->kernels);
+    free(p->kernel_line);
     memset(p, 0, sizeof *p);
+}
+
+const char **plan_kernel_names(const Plan *p)
+{
+    const char **names = memory_array((size_t)p->n_kernels + 1, sizeof *names);
+    for (int i = 0; i < p->n_kernels; i++) names[i] = p->kernels[i];
+    return names;
 }

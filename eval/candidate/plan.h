@@ -4,6 +4,7 @@
  *   //@ buffer TYPE name[expr]
  *   //@ launch kernel<<<grid, block[, shared]>>>(arg, ...)
  *   //@ for var in from..to      (repeats the launch on the next //@ line; `to` is excluded)
+ *   //@ op name = aten.relu(arg, ...)   (an operator by its eager route: tasks/graph/op_line.h)
  *   //@ library name(arg, ...)   (a call in library_signatures.h; only in plans of baselines)
  *
  * grid and block are an integer expression or dim3(x[, y[, z]]). An argument is a tensor or buffer
@@ -16,10 +17,11 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "tasks/graph/op_line.h"
 
 enum {
-    PLAN_MAX_BUFFERS = 16,
-    PLAN_MAX_STEPS = 64,      /* launch and library lines */
+    PLAN_MAX_BUFFERS = 256,
+    PLAN_MAX_STEPS = 4096,    /* launch, op and library lines */
     PLAN_MAX_LAUNCHES = 4096, /* with every for unrolled */
     PLAN_MAX_ARGS = 64,
     PLAN_MAX_NAME = 64,
@@ -41,8 +43,9 @@ typedef struct {
 } PlanBuffer;
 
 typedef struct {
-    int kernel;          /* index into Plan.kernels; -1: a library call */
-    const char *library; /* the call's name, "cublas.sgemm"; NULL: a launch */
+    int kernel;          /* index into Plan.kernels; -1: no launch of the source's kernels */
+    OpLine *op;          /* an op line; NULL: none */
+    const char *library; /* the call's name, "cublas.sgemm"; NULL: none */
     const char *kinds;   /* of the call's arguments: LibrarySignature.kinds */
     int n_grid, n_block; /* 1..3 */
     PlanText grid[3], block[3];
@@ -57,13 +60,13 @@ typedef struct {
 } PlanStep;
 
 typedef struct {
-    PlanBuffer buffers[PLAN_MAX_BUFFERS];
+    PlanBuffer *buffers;
     int n_buffers;
     PlanStep *steps;
-    int n_steps;
+    int n_steps, n_ops; /* n_ops: steps that are op lines */
     /* The names of the launched kernels, each once, in order of first use. */
     char (*kernels)[PLAN_MAX_KERNEL_NAME];
-    int kernel_line[PLAN_MAX_STEPS];
+    int *kernel_line;
     int n_kernels;
 } Plan;
 
@@ -73,6 +76,9 @@ int plan_parse(const char *source, size_t len, Plan *out, int *line, Error *err)
 /* The same, with library lines allowed. */
 int plan_parse_trusted(const char *source, size_t len, Plan *out, int *line, Error *err);
 void plan_release(Plan *p);
+
+/* The n_kernels names of the launched kernels; the caller frees the array. */
+const char **plan_kernel_names(const Plan *p);
 
 /* Split an argument into a name and the offset after '+': "x + rows*cols" gives x and "rows*cols".
  * Returns 1 when it has that form (offset->len is 0 for a name alone), else 0. */

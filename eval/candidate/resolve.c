@@ -16,7 +16,7 @@ typedef struct {
     const PlanMemory *memory;
     const PlanStep *step; /* NULL while buffers are sized */
     int64_t loop_value;
-    size_t buffer_bytes[PLAN_MAX_BUFFERS];
+    size_t *buffer_bytes; /* of the buffers, then of the slots */
     int line;
     Error *err;
 } Resolver;
@@ -98,6 +98,12 @@ int plan_check_names(const PlanContext *p, int *line, Error *err)
                 return fail(&r, "buffer %s has the name of an axis", plan->buffers[i].name);
     }
     for (int s = 0; s < plan->n_steps; s++) {
+        const OpLine *op = plan->steps[s].op;
+        for (int i = 0; op && i < op->n_results; i++) {
+            PlanText name = {op->result[i].p, op->result[i].len};
+            int o = find_tensor(p->task->outputs, p->task->n_outputs, name);
+            if (o >= 0) passed[o] = 1;
+        }
         for (int a = 0; a < plan->steps[s].n_args; a++) {
             PlanText name, offset;
             if (!plan_text_pointer(plan->steps[s].args[a], &name, &offset)) continue;
@@ -108,8 +114,26 @@ int plan_check_names(const PlanContext *p, int *line, Error *err)
     *line = 0;
     for (int i = 0; i < p->task->n_outputs; i++)
         if (!passed[i])
-            return error_set(err, ERROR_INVALID, "no launch takes the output %s",
-                             p->task->outputs[i].name);
+            return error_set(err, ERROR_INVALID, "no launch takes the output %s%s",
+                             p->task->outputs[i].name, plan->n_ops ? ", and no op gives it" : "");
+    return 0;
+}
+
+/* The op lines' results must fit beside the buffers, which take `total` bytes. */
+static int add_slots(Resolver *r, size_t total, const char *at)
+{
+    const PlanOps *o = r->p->ops;
+    for (int i = 0; o && i < o->n_slots; i++) {
+        r->buffer_bytes[r->p->plan->n_buffers + i] = o->slots[i];
+        if (o->slots[i] <= r->p->device->memory_bytes &&
+            (total += o->slots[i]) <= r->p->device->memory_bytes)
+            continue;
+        r->line = o->n_launches ? r->p->plan->steps[o->launches[0].step].line : 0;
+        return fail(r,
+                    "the buffers and the results of op lines take more than the %zu MiB of the "
+                    "device for the workload %s",
+                    r->p->device->memory_bytes >> 20, at);
+    }
     return 0;
 }
 
@@ -118,6 +142,8 @@ static int buffer_bytes(Resolver *r)
     const Plan *plan = r->p->plan;
     size_t total = 0;
     char at[200];
+    int n = plan->n_buffers + (r->p->ops ? r->p->ops->n_slots : 0);
+    r->buffer_bytes = memory_array((size_t)n + 1, sizeof *r->buffer_bytes);
     task_workload_text(r->p->task, r->w, at, sizeof at);
     for (int i = 0; i < plan->n_buffers; i++) {
         const PlanBuffer *b = &plan->buffers[i];
@@ -136,16 +162,20 @@ static int buffer_bytes(Resolver *r)
                 b->name, r->p->device->memory_bytes >> 20, at);
         r->buffer_bytes[i] = bytes;
     }
-    return 0;
+    return add_slots(r, total, at);
 }
 
-int plan_buffer_bytes(const PlanContext *p, const Workload *w, size_t bytes[PLAN_MAX_BUFFERS],
-                      int *line, Error *err)
+int plan_buffers(const PlanContext *p, const Workload *w, size_t **bytes, int *n, int *line,
+                 Error *err)
 {
     Resolver r = {.p = p, .w = w, .err = err};
     int rc = buffer_bytes(&r);
     *line = rc ? r.line : 0;
-    memcpy(bytes, r.buffer_bytes, sizeof r.buffer_bytes);
+    *n = rc ? 0 : p->plan->n_buffers + (p->ops ? p->ops->n_slots : 0);
+    if (rc)
+        free(r.buffer_bytes);
+    else
+        *bytes = r.buffer_bytes;
     return rc;
 }
 
@@ -226,6 +256,17 @@ static int store_pointer(Resolver *r, const PlanKernel *k, int i, const char *wh
     return 0;
 }
 
+/* Where a storage of the op lines begins. */
+static DevicePtr storage_address(const Resolver *r, int storage)
+{
+    const PlanStorage *s = &r->p->ops->storages[storage];
+    const PlanMemory *m = r->memory;
+    if (!m) return 0;
+    if (s->held == HELD_INPUT) return m->inputs[s->index];
+    if (s->held == HELD_OUTPUT) return m->outputs[s->index];
+    return m->buffers[s->held == HELD_SLOT ? r->p->plan->n_buffers + s->index : s->index];
+}
+
 /* Returns 1 when the text names a tensor or buffer, with the result of storing it in *rc; else 0.
  */
 static int resolve_pointer(Resolver *r, const PlanKernel *k, int i, const char *what, PlanText text,
@@ -234,16 +275,25 @@ static int resolve_pointer(Resolver *r, const PlanKernel *k, int i, const char *
     static const PlanMemory none;
     const PlanMemory *m = r->memory ? r->memory : &none;
     const Task *t = r->p->task;
+    const PlanTensor *result;
     PlanText name, offset;
     if (!plan_text_pointer(text, &name, &offset)) return 0;
     int b = find_buffer(r->p->plan, name), in = find_tensor(t->inputs, t->n_inputs, name),
         o = find_tensor(t->outputs, t->n_outputs, name);
     if (b >= 0) {
-        *rc = store_pointer(r, k, i, what, name, m->buffers[b], r->buffer_bytes[b],
+        *rc = store_pointer(r, k, i, what, name, m->buffers ? m->buffers[b] : 0, r->buffer_bytes[b],
                             r->p->plan->buffers[b].type_size, offset, out);
         return 1;
     }
-    if (in < 0 && o < 0) return 0;
+    if (in < 0 && o < 0) {
+        if (!r->p->ops || !(result = plan_ops_find(r->p->ops, name))) return 0;
+        const OpTensor *x = &result->tensor;
+        size_t size = op_dtype_size(x->dtype);
+        *rc = store_pointer(r, k, i, what, name,
+                            storage_address(r, result->storage) + (DevicePtr)x->offset * size,
+                            (size_t)op_elements(x) * size, size, offset, out);
+        return 1;
+    }
     const TaskTensor *x = in >= 0 ? &t->inputs[in] : &t->outputs[o];
     size_t n, size = dtype_size(x->dtype);
     Error inner;
@@ -350,10 +400,60 @@ static int resolve_launch(Resolver *r, DeviceLaunch *out)
     return 0;
 }
 
+/* Room for one more launch. */
+static int grow_launches(Resolver *r, DeviceLaunch **launches, int n)
+{
+    r->line = r->step->line;
+    if (n == PLAN_MAX_LAUNCHES)
+        return fail(r, "the plan makes more than %d launches", PLAN_MAX_LAUNCHES);
+    if ((n & (n - 1)) == 0)
+        *launches = memory_grow(*launches, n ? 2 * (size_t)n : 1, sizeof **launches);
+    return 0;
+}
+
+static void resolve_op_launch(const Resolver *r, int l, DeviceLaunch *out)
+{
+    const PlanOps *o = r->p->ops;
+    const PlanOpLaunch *from = &o->launches[l];
+    memset(out, 0, sizeof *out);
+    out->module = r->p->ops_module;
+    out->kernel = from->kernel;
+    memcpy(out->grid, from->grid, sizeof out->grid);
+    memcpy(out->block, from->block, sizeof out->block);
+    out->shared_bytes = from->shared;
+    out->library_args = from->library ? from->n_args : 0;
+    out->op_line = r->step->line;
+    out->op = r->step->op->op->name;
+    for (int i = 0; i < from->n_args; i++) {
+        const PlanOpArg *a = &o->args[from->first_arg + i];
+        uint64_t v = a->storage < 0 ? a->value : storage_address(r, a->storage) + a->value;
+        memcpy(out->params + 8 * i, &v, 8);
+    }
+    for (int i = 0; i < o->n_storages; i++) {
+        const PlanStorage *s = &o->storages[i];
+        if (s->held != HELD_SLOT || s->begins != l || out->n_fresh == DEVICE_MAX_FRESH) continue;
+        out->fresh[out->n_fresh++] =
+            (DeviceFresh){storage_address(r, i), s->bytes ? s->bytes : 1, s->label};
+    }
+}
+
+static int resolve_op(Resolver *r, DeviceLaunch **launches, int *n)
+{
+    const PlanOps *o = r->p->ops;
+    for (int l = 0; l < o->n_launches; l++) {
+        if (&r->p->plan->steps[o->launches[l].step] != r->step) continue;
+        if (grow_launches(r, launches, *n)) return -1;
+        resolve_op_launch(r, l, *launches + *n);
+        ++*n;
+    }
+    return 0;
+}
+
 static int resolve_step(Resolver *r, DeviceLaunch **launches, int *n)
 {
     const PlanStep *s = r->step;
     int64_t from = 0, to = 1;
+    if (s->op) return resolve_op(r, launches, n);
     r->line = s->loop_line;
     if (s->loops) {
         const PlanStep *keep = r->step;
@@ -364,12 +464,7 @@ static int resolve_step(Resolver *r, DeviceLaunch **launches, int *n)
         if (rc) return -1;
     }
     for (int64_t i = from; i < to; i++) {
-        if (*n == PLAN_MAX_LAUNCHES) {
-            r->line = s->line;
-            return fail(r, "the plan makes more than %d launches", PLAN_MAX_LAUNCHES);
-        }
-        if ((*n & (*n - 1)) == 0)
-            *launches = memory_grow(*launches, *n ? 2 * (size_t)*n : 1, sizeof **launches);
+        if (grow_launches(r, launches, *n)) return -1;
         r->loop_value = i;
         if (s->library ? resolve_library(r, *launches + *n) : resolve_launch(r, *launches + *n))
             return -1;
@@ -383,12 +478,15 @@ int plan_resolve(const PlanContext *p, const Workload *w, const PlanMemory *memo
 {
     Resolver r = {.p = p, .w = w, .memory = memory, .err = err};
     DeviceLaunch *launches = NULL;
-    *n = 0;
+    *n = *line = 0;
+    if (p->plan->n_ops && !p->ops)
+        return error_set(err, ERROR_INVALID, "the op lines of the plan are not built");
     int rc = buffer_bytes(&r);
     for (int s = 0; s < p->plan->n_steps && !rc; s++) {
         r.step = &p->plan->steps[s];
         rc = resolve_step(&r, &launches, n);
     }
+    free(r.buffer_bytes);
     *line = rc ? r.line : 0;
     if (!rc && !*n)
         rc = error_set(err, ERROR_INVALID,

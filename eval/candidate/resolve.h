@@ -4,6 +4,7 @@
 #define EVAL_CANDIDATE_RESOLVE_H
 
 #include "eval/candidate/plan.h"
+#include "eval/candidate/plan_ops.h"
 #include "eval/device/device.h"
 #include "tasks/task.h"
 
@@ -24,17 +25,22 @@ typedef struct {
     const DeviceInfo *device;
     DeviceModule *module;
     const PlanKernel *kernels; /* plan->n_kernels of them */
+    /* The op lines for the workload, and the module of their kernels; NULL: the plan has none. */
+    const PlanOps *ops;
+    DeviceModule *ops_module;
 } PlanContext;
 
 typedef struct {
-    DevicePtr inputs[TASK_MAX_TENSORS], outputs[TASK_MAX_TENSORS], buffers[PLAN_MAX_BUFFERS];
+    DevicePtr inputs[TASK_MAX_TENSORS], outputs[TASK_MAX_TENSORS];
+    const DevicePtr *buffers; /* as many as plan_buffers gives */
 } PlanMemory;
 
 /* All three return 0, or -1 with "line N: ..." and *line. plan_check_names: names do not collide,
- * and every output is passed to a launch. */
+ * and every output is passed to a launch or given by an op line. */
 int plan_check_names(const PlanContext *p, int *line, Error *err);
-int plan_buffer_bytes(const PlanContext *p, const Workload *w, size_t bytes[PLAN_MAX_BUFFERS],
-                      int *line, Error *err);
+/* The sizes of the plan's buffers and then of the slots of p->ops. The caller frees *bytes. */
+int plan_buffers(const PlanContext *p, const Workload *w, size_t **bytes, int *n, int *line,
+                 Error *err);
 /* *n launches for the buffers in memory; the caller frees *out. memory NULL: check everything with
  * null pointers. */
 int plan_resolve(const PlanContext *p, const Workload *w, const PlanMemory *memory,

@@ -22,7 +22,7 @@
 #include "eval/compile/sandbox.h"
 #include "eval/compile/wire.h"
 
-enum { MAX_NAMES = 64, MAX_REQUEST = 1 << 20, WALL_FACTOR = 3, WALL_EXTRA_S = 10 };
+enum { MAX_NAMES = 2048, MAX_REQUEST = 1 << 20, WALL_FACTOR = 3, WALL_EXTRA_S = 10 };
 static const size_t memory_limit = (size_t)2 << 30;
 
 typedef struct {

@@ -62,6 +62,16 @@ typedef struct {
     int max_threads; /* by .maxntid (launch bounds), or the device's limit */
 } KernelInfo;
 
+/* A buffer whose contents begin with a launch: it has `bytes` bytes, of its room, and another label
+ * in faults. A simulator poisons it before the launch, so that what it held is not read. */
+typedef struct {
+    DevicePtr p;
+    size_t bytes;
+    const char *label; /* borrowed */
+} DeviceFresh;
+
+enum { DEVICE_MAX_FRESH = 20 };
+
 /* One launch, resolved for a workload. */
 typedef struct {
     DeviceModule *module;
@@ -73,6 +83,12 @@ typedef struct {
     /* > 0: `kernel` is a library call ("cublas.sgemm") with so many arguments. Trusted modules
      * only. */
     int library_args;
+    /* Of an op line of the plan: its line and its operator, "aten.relu.default". 0 and NULL: the
+     * launch is of the source's own kernels. */
+    int op_line;
+    const char *op;
+    int n_fresh;
+    DeviceFresh fresh[DEVICE_MAX_FRESH];
 } DeviceLaunch;
 
 /* The candidate's fault that stopped a launch sequence, in a sentence that a model can act on. */

@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "eval/judge/checks.h"
+#include "eval/judge/loaded_ops.h"
 #include "eval/judge/predicted_timing.h"
 
 static int predict(const BaselineContext *x, const Workload *w, Baseline *b, Finding *f, Error *err)
@@ -37,6 +38,13 @@ static int run_once(const BaselineContext *x, Task *t, const Workload *w, Baseli
     return rc;
 }
 
+/* The kernels of op lines for the workloads that run. */
+static int compile_ops(Loaded *l, const Workload *w, int predicted, Finding *f, Error *err)
+{
+    const Workload *list[] = {w, task_workload(l->task, ROLE_SIM)};
+    return loaded_ops_compile(l, list, predicted ? 2 : 1, f, err);
+}
+
 const char *baseline_text(const Task *t, const char *given)
 {
     return given ? given : t->baseline_cuda_source ? t->baseline_cuda_source : t->baseline_source;
@@ -55,6 +63,7 @@ int baseline_prepare(const BaselineContext *x, Task *t, const Workload *w, Basel
         rc = loaded_compile(&b->loaded, x->ops, x->device, x->compiler, t, &b->candidate, 1, &f,
                             err);
         if (!rc) rc = checks_plan(&b->loaded, w, &f);
+        if (!rc) rc = compile_ops(&b->loaded, w, predicted, &f, err);
         if (!rc) rc = predicted ? predict(x, w, b, &f, err) : run_once(x, t, w, b, &f, err);
         if (rc > 0)
             rc = error_set(err, ERROR_INVALID, "the baseline of task %s fails: %s: %.600s", t->name,

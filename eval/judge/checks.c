@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "eval/candidate/ptx_words.h"
+#include "eval/judge/loaded_ops.h"
 
 enum { SCALES = 3, WIN_TRIAL = 2 }; /* WIN_TRIAL: of case_seed, in no earlier run */
 _Static_assert(CHECKS_UNSEEN == SCALES - 1 + VARIANTS - VARIANT_NEEDLES,
@@ -28,6 +30,7 @@ static int resolve_dry(Loaded *l, const Workload *w, Finding *f)
     DeviceLaunch *launches = NULL;
     int n, line;
     Error text;
+    if (loaded_ops_at(l, w, f)) return 1;
     int rc = plan_resolve(&l->context, w, NULL, &launches, &n, &line, &text);
     free(launches);
     if (rc) finding_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
@@ -51,7 +54,7 @@ int checks_plan(Loaded *l, const Workload *timed, Finding *f)
 /* The module has variables in global memory, which keep their values between launches. */
 static int has_variables(const Loaded *l)
 {
-    return strstr(l->code.ptx, ".global .") != NULL;
+    return l->code.ptx && strstr(l->code.ptx, ".global .") != NULL;
 }
 
 int checks_explain_wrong(Run *r, Finding *f, Error *err)
@@ -113,15 +116,22 @@ int checks_disturbed(Run *r, ChecksPassed *passed, Finding *f, Error *err)
 
 /* The code has an atomic operation or a reducing copy. Sums made with it, or under a lock of it,
  * are added in the order in which threads arrive, and their last bits may differ between runs. */
-static int has_atomics(const Loaded *l)
+static int ptx_has_atomics(const char *ptx)
 {
     static const char *const operations[] = {"atom.", "red.", "cp.reduce.", "multimem.red."};
     size_t n;
-    for (const char *p = ptxwords_next(l->code.ptx, &n); p; p = ptxwords_next(p + n, &n))
+    for (const char *p = ptxwords_next(ptx, &n); p; p = ptxwords_next(p + n, &n))
         for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
-            if (!strncmp(p, operations[i], strlen(operations[i])) &&
-                (p == l->code.ptx || p[-1] != '.'))
+            if (!strncmp(p, operations[i], strlen(operations[i])) && (p == ptx || p[-1] != '.'))
                 return 1;
+    return 0;
+}
+
+static int has_atomics(const Loaded *l)
+{
+    if (l->code.ptx && ptx_has_atomics(l->code.ptx)) return 1;
+    for (int i = 0; i < l->n_op_modules; i++)
+        if (l->op_modules[i].code.ptx && ptx_has_atomics(l->op_modules[i].code.ptx)) return 1;
     return 0;
 }
 

@@ -14,6 +14,7 @@
 #include "eval/candidate/host_code.h"
 #include "eval/candidate/undefined_name.h"
 #include "eval/judge/baseline.h"
+#include "eval/judge/loaded_ops.h"
 #include "eval/judge/paired_timing.h"
 #include "eval/judge/predicted_timing.h"
 #include "eval/judge/prepare.h"
@@ -29,7 +30,8 @@ static const size_t host_bytes = (size_t)1 << 30, device_bytes = (size_t)22 << 3
 struct Evaluator {
     const DeviceOps *ops;
     Device *device;
-    TaskSet tasks;
+    TaskSet tasks;         /* those in no set, and each other one from when it is first named */
+    char *tasks_root;      /* NULL: the default */
     Baseline *baselines;   /* by index of the task */
     char *baseline_source; /* replaces the tasks' baselines; NULL: none */
     Compiler *compiler;
@@ -49,14 +51,23 @@ static int read_baseline(Evaluator *e, const char *path, Error *err)
     return rc;
 }
 
+/* A task that is named for the first time is loaded. */
+static Task *find_task(Evaluator *e, const char *name, Error *err)
+{
+    int before = e->tasks.n, i = taskset_need(&e->tasks, e->tasks_root, name, err);
+    if (i >= before) {
+        e->baselines = memory_grow(e->baselines, (size_t)e->tasks.n, sizeof *e->baselines);
+        memset(&e->baselines[i], 0, sizeof *e->baselines);
+    }
+    return i < 0 ? NULL : e->tasks.tasks[i];
+}
+
 /* Begin with the first candidate while the device opens. Only a device with a known architecture is
  * slow to open; for others, and for one that does not exist, nothing is begun. */
 static void begin_first(Evaluator *e, const EvaluatorOptions *opt, const char *arg)
 {
     char arch[16];
-    Task *t = opt->first_task && opt->first_source
-                  ? taskset_find(&e->tasks, opt->first_task, strlen(opt->first_task))
-                  : NULL;
+    Task *t = opt->first_task && opt->first_source ? find_task(e, opt->first_task, NULL) : NULL;
     const Workload *w = t ? task_workload(t, ROLE_TIME) : NULL;
     if (!w || !e->ops->expected_arch || e->ops->expected_arch(arg, arch)) return;
     e->prepare = prepare_begin(&(PrepareOptions){e->compiler, e->cases, t, w, e->seed,
@@ -69,6 +80,7 @@ int evaluator_open(const EvaluatorOptions *opt, Evaluator **out, Error *err)
     Evaluator *e = memory_alloc(sizeof *e);
     const char *arg, *cache = opt->cache_dir ? opt->cache_dir : getenv("QUERN_CACHE");
     e->seed = opt->seed;
+    e->tasks_root = opt->tasks_root ? memory_strdup(opt->tasks_root) : NULL;
     e->paired = (PairedOptions){opt->mode, opt->budget_s > 0 ? opt->budget_s : default_budget_s,
                                 opt->seed, opt->profile};
     e->ops = device_find(opt->device, &arg, err);
@@ -104,12 +116,18 @@ void evaluator_close(Evaluator *e)
     if (e->compiler) compiler_close(e->compiler);
     if (e->device) e->ops->close(e->device);
     taskset_release(&e->tasks);
+    free(e->tasks_root);
     free(e);
 }
 
 const DeviceInfo *evaluator_device(const Evaluator *e)
 {
     return e->ops->info(e->device);
+}
+
+const Task *evaluator_task(Evaluator *e, const char *name, Error *err)
+{
+    return find_task(e, name, err);
 }
 
 const TaskSet *evaluator_tasks(const Evaluator *e)
@@ -268,8 +286,9 @@ static void note_occupancy(const Loaded *l, const PlanKernel *k, const DeviceLau
 }
 
 /* Note the resources that the launches of the timed workload take of a multiprocessor. */
-static void describe_launches(const Loaded *l, const Workload *w, Verdict *v)
+static void describe_launches(Loaded *l, const Workload *w, Verdict *v)
 {
+    Finding unused;
     DeviceLaunch *launches = NULL;
     int n = 0, line;
     Error ignored;
@@ -277,15 +296,29 @@ static void describe_launches(const Loaded *l, const Workload *w, Verdict *v)
     for (int i = 0; i < l->plan->n_kernels; i++)
         if (l->kernels[i].info.local_bytes > v->local_bytes)
             v->local_bytes = l->kernels[i].info.local_bytes;
-    if (plan_resolve(&l->context, w, NULL, &launches, &n, &line, &ignored)) return;
+    if (loaded_ops_at(l, w, &unused) ||
+        plan_resolve(&l->context, w, NULL, &launches, &n, &line, &ignored))
+        return;
     for (int i = 0; i < n; i++)
         for (int k = 0; k < l->plan->n_kernels; k++) {
             size_t shared = l->kernels[k].info.static_shared + launches[i].shared_bytes;
-            if (strcmp(l->kernels[k].lowered, launches[i].kernel)) continue;
+            if (launches[i].op || strcmp(l->kernels[k].lowered, launches[i].kernel)) continue;
             if (shared > v->shared_bytes) v->shared_bytes = shared;
             note_occupancy(l, &l->kernels[k], &launches[i], shared, v);
         }
     free(launches);
+}
+
+/* The kernels of the plan's op lines for every workload that will run, with one compilation. */
+static int compile_ops(Evaluator *e, Loaded *l, Finding *f, Error *err)
+{
+    const Workload *list[TASK_MAX_WORKLOADS];
+    int n = 0;
+    for (int i = 0; i < l->task->n_workloads; i++) {
+        const Workload *w = &l->task->workloads[i];
+        if (w->role != ROLE_SIM || evaluator_device(e)->predicted) list[n++] = w;
+    }
+    return loaded_ops_compile(l, list, n, f, err);
 }
 
 static int judge(Evaluator *e, Task *t, const Candidate *c, Verdict *v, ChecksPassed *passed,
@@ -299,6 +332,7 @@ static int judge(Evaluator *e, Task *t, const Candidate *c, Verdict *v, ChecksPa
     int rc = loaded_compile(&l, e->ops, e->device, e->compiler, t, c, 0, f, err);
     if (!rc) rc = checks_plan(&l, w, f);
     if (!rc && evaluator_device(e)->predicted) rc = checks_plan(&l, task_workload(t, ROLE_SIM), f);
+    if (!rc) rc = compile_ops(e, &l, f, err);
     compile_ms = lap(&since);
     if (!rc) describe_launches(&l, w, v);
     if (!rc) prepare_drawn(e->prepare);
@@ -392,9 +426,8 @@ void evaluator_run(Evaluator *e, const char *task, const char *source, size_t le
     out->error_factor = d->error_factor;
     prepare_compiled(e->prepare);
     const char *compiler = compiler_version(e->compiler, &err);
-    Task *t = taskset_find(&e->tasks, task, strlen(task));
+    Task *t = compiler ? find_task(e, task, &err) : NULL;
     if (!compiler || !t) {
-        if (!t) error_set(&err, ERROR_UNKNOWN_NAME, "no task is named \"%s\"", task);
         conclude(out, -1, &passed, &f, &err);
         return;
     }

@@ -28,7 +28,10 @@ typedef struct {
 int evaluator_open(const EvaluatorOptions *opt, Evaluator **out, Error *err);
 void evaluator_close(Evaluator *e);
 const DeviceInfo *evaluator_device(const Evaluator *e);
+/* The tasks that are in no set, and those that were named since. */
 const TaskSet *evaluator_tasks(const Evaluator *e);
+/* The task of a name, loaded when it is first named; NULL: there is none, or it cannot be read. */
+const Task *evaluator_task(Evaluator *e, const char *name, Error *err);
 
 /* Draw the inputs of the next candidates with another seed. */
 void evaluator_reseed(Evaluator *e, uint64_t seed);

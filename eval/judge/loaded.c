@@ -4,9 +4,12 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "eval/candidate/ptx_words.h"
+#include "eval/judge/loaded_ops.h"
 
 void finding_set(Finding *f, Outcome outcome, int line, const char *fmt, ...)
 {
@@ -27,6 +30,7 @@ static int load_module(Loaded *l, Finding *f, Error *err)
 {
     DeviceFault fault = {0};
     DeviceCode code = {l->code.ptx, l->code.ptx_len, l->code.cubin, l->code.cubin_len};
+    if (!l->plan->n_kernels && !l->trusted) return 0; /* op lines only */
     int rc = l->ops->load(l->device, l->plan->n_kernels ? &code : NULL, l->trusted,
                           &l->context.module, &fault, err);
     if (rc > 0) finding_fault(f, &fault, NULL);
@@ -83,6 +87,7 @@ int loaded_open(Loaded *l, const DeviceOps *ops, Device *d, Task *t, const Plan 
     l->task = t;
     l->plan = plan;
     l->trusted = trusted;
+    l->kernels = memory_array((size_t)plan->n_kernels + 1, sizeof *l->kernels);
     l->code = *code;
     memset(code, 0, sizeof *code);
     l->context =
@@ -92,13 +97,12 @@ int loaded_open(Loaded *l, const DeviceOps *ops, Device *d, Task *t, const Plan 
     return rc ? rc : load_kernels(l, f);
 }
 
-/* A plan of library calls alone has nothing to compile. */
+/* A plan of library calls and op lines alone has nothing to compile here. */
 int loaded_compile(Loaded *l, const DeviceOps *ops, Device *d, Compiler *compiler, Task *t,
                    const Candidate *c, int trusted, Finding *f, Error *err)
 {
-    const char *names[PLAN_MAX_STEPS];
+    const char **names = plan_kernel_names(&c->plan);
     CompileResult code = {0};
-    for (int i = 0; i < c->plan.n_kernels; i++) names[i] = c->plan.kernels[i];
     CompileRequest request = {ops->info(d)->arch, c->source, c->len, c->plan.n_kernels, names};
     int rc = c->plan.n_kernels ? compiler_run(compiler, &request, &code, err) : 0;
     if (!rc && c->plan.n_kernels && !code.ok) {
@@ -109,7 +113,9 @@ int loaded_compile(Loaded *l, const DeviceOps *ops, Device *d, Compiler *compile
             finding_set(f, OUTCOME_COMPILE_ERROR, code.line, "%s", code.message);
         rc = 1;
     }
-    if (!rc) return loaded_open(l, ops, d, t, &c->plan, trusted, &code, f, err);
+    free(names);
+    if (!rc) rc = loaded_open(l, ops, d, t, &c->plan, trusted, &code, f, err);
+    l->compiler = compiler;
     compile_result_release(&code);
     return rc;
 }
@@ -119,12 +125,15 @@ int loaded_again(Loaded *l, Finding *f, Error *err)
     if (l->context.module) l->ops->unload(l->device, l->context.module);
     l->context.module = NULL;
     l->runs = 0;
-    return load_module(l, f, err);
+    int rc = load_module(l, f, err);
+    return rc ? rc : loaded_ops_again(l, f, err);
 }
 
 void loaded_close(Loaded *l)
 {
     if (l->context.module) l->ops->unload(l->device, l->context.module);
+    loaded_ops_release(l);
     compile_result_release(&l->code);
+    free(l->kernels);
     memset(l, 0, sizeof *l);
 }

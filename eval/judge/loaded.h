@@ -1,5 +1,6 @@
 /* A candidate's or baseline's compiled code, loaded as a module of a device, with the attributes of
- * its kernels; and Finding, a fault of that code as the verdict reports it.
+ * its kernels, and beside it the kernels of the plan's op lines, which depend on the workload
+ * (loaded_ops.h); and Finding, a fault of that code as the verdict reports it.
  *
  * Functions with a Finding return 0 when all is well, 1 for a fault of the code (in *f), and -1 for
  * a failure of the evaluator (in *err). */
@@ -23,6 +24,19 @@ void finding_set(Finding *f, Outcome outcome, int line, const char *fmt, ...)
 /* The device's sentence, with ` (where)` behind it unless where is NULL. */
 void finding_fault(Finding *f, const DeviceFault *fault, const char *where);
 
+/* The kernels of the op lines for some workloads: text of the harness, in a module of its own. */
+typedef struct {
+    CompileResult code;
+    DeviceModule *module;
+} OpModule;
+
+/* The op lines for one workload. */
+typedef struct {
+    int64_t axis[TASK_MAX_AXES];
+    PlanOps ops;
+    int module; /* index into Loaded.op_modules; -1: not compiled yet */
+} WorkloadOps;
+
 typedef struct {
     const DeviceOps *ops;
     Device *device;
@@ -30,8 +44,13 @@ typedef struct {
     const Plan *plan;
     int trusted; /* the harness's own code: it runs in the trusted context of a GPU */
     CompileResult code;
-    PlanKernel kernels[PLAN_MAX_STEPS];
+    PlanKernel *kernels;
     PlanContext context;
+    Compiler *compiler; /* of the op lines; NULL: the plan has none */
+    WorkloadOps *workload_ops;
+    int n_workload_ops;
+    OpModule *op_modules;
+    int n_op_modules;
     int registers; /* per thread, the maximum over the kernels */
     long runs;     /* launch sequences since the module was loaded */
 } Loaded;

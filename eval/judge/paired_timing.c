@@ -130,7 +130,7 @@ static int clock_run(PairedTiming *p, int side, int set, double *us, Finding *f,
                                   fault.message)
                       : rc;
     }
-    if (rc > 0) finding_fault(f, &fault, r->where);
+    if (rc > 0) run_fault(r, &fault, f);
     if (rc) return rc;
     p->runs++;
     p->loaded[CANDIDATE]->runs++;
@@ -325,7 +325,7 @@ static int profile(PairedTiming *p, DeviceTiming *out, Finding *f, Error *err)
         const Run *r = &p->run[s][0];
         memset(side, 0, sizeof *side);
         rc = l->ops->counters(l->device, r->launches, r->n_launches, side, &fault, err);
-        if (rc > 0) finding_fault(f, &fault, r->where);
+        if (rc > 0) run_fault(r, &fault, f);
         int *n = s == CANDIDATE ? &out->n_counters : &out->n_baseline_counters;
         *n = side->n_counters;
         memcpy(s == CANDIDATE ? out->counters : out->baseline_counters, side->counters,

@@ -16,7 +16,7 @@ static int predict(Run *r, DeviceTiming *out, Finding *f, Error *err)
     if (run_reset(r, err)) return -1;
     l->runs++;
     int rc = l->ops->predict(l->device, r->launches, r->n_launches, out, &fault, err);
-    if (rc > 0) finding_fault(f, &fault, r->where);
+    if (rc > 0) run_fault(r, &fault, f);
     return rc ? rc : timing_makes_sense(out, 0, err);
 }
 
@@ -83,7 +83,7 @@ static int predict_timed(Loaded *l, TimedContents *c, const Workload *small, con
     l->runs++;
     if (!rc) {
         rc = l->ops->sample(l->device, r.launches, r.n_launches, &s, out, &fault, err);
-        if (rc > 0) finding_fault(f, &fault, r.where);
+        if (rc > 0) run_fault(&r, &fault, f);
     }
     if (!rc) rc = timing_makes_sense(out, 0, err);
     if (!rc) rc = covers_outputs(&r, &s, f);

@@ -26,16 +26,17 @@ struct Prepare {
 
 static void compile(Prepare *p, const Candidate *c)
 {
-    const char *names[PLAN_MAX_STEPS], *key;
+    const char *key;
     CompileResult r;
     if (!c->plan.n_kernels) return;
-    for (int i = 0; i < c->plan.n_kernels; i++) names[i] = c->plan.kernels[i];
+    const char **names = plan_kernel_names(&c->plan);
     CompileRequest request = {p->arch, c->source, c->len, c->plan.n_kernels, names};
     if (!compiler_run(p->opt.compiler, &request, &r, NULL)) {
         const Buffer *reply = compiler_reply(p->opt.compiler, &key);
         compiler_offer(p->opt.compiler, key, reply->data, reply->len);
     }
     compile_result_release(&r);
+    free(names);
 }
 
 static void *compile_both(void *of)

@@ -132,15 +132,18 @@ static int judge_all(Evaluator *e, const char **files, int n, const Buffer *firs
 }
 
 /* End with a usage error unless the task exists. */
-static void need_task(const TaskSet *set)
+static void need_task(Evaluator *e)
 {
     char names[1000] = "";
     size_t n = 0;
-    if (taskset_find(set, args.task, strlen(args.task))) return;
+    Error err;
+    const TaskSet *set = evaluator_tasks(e);
+    if (evaluator_task(e, args.task, &err)) return;
+    if (err.code != ERROR_UNKNOWN_NAME) log_die(&err);
     for (int i = 0; i < set->n && n < sizeof names; i++)
         n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "",
                               set->tasks[i]->name);
-    flags_usage_error(&spec, "no task is named \"%s\"; there are %s", args.task, names);
+    flags_usage_error(&spec, "%s; there are %s", err.text, names);
 }
 
 /* End with a usage error when a flag is given that has no effect on this device: a simulator
@@ -206,7 +209,7 @@ int main(int argc, char **argv)
                                     first.len <= CANDIDATE_MAX_SOURCE ? first.data : NULL,
                                 .first_len = first.len};
     if (evaluator_open(&options, &e, &err)) log_die(&err);
-    need_task(evaluator_tasks(e));
+    need_task(e);
     int status = judge_all(e, files, n, &first);
     log_debug("judged");
     status = log_close(status);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/judge/loaded_ops.h"
 
 enum { ROTATION_BYTES = 16 }; /* contents are rotated by multiples of this (DeviceOps.fill) */
 
@@ -17,8 +18,8 @@ static DevicePtr find_lent(const Run *r, const Run *owner, int i)
 {
     for (int k = 0; owner && k < owner->n_buffers; k++) {
         int taken = owner->buffer_bytes[k] != r->buffer_bytes[i];
-        for (int j = 0; j < i; j++) taken |= r->memory.buffers[j] == owner->memory.buffers[k];
-        if (!taken) return owner->memory.buffers[k];
+        for (int j = 0; j < i; j++) taken |= r->buffers[j] == owner->buffers[k];
+        if (!taken) return owner->buffers[k];
     }
     return 0;
 }
@@ -26,13 +27,15 @@ static DevicePtr find_lent(const Run *r, const Run *owner, int i)
 static int allocate_buffer(Run *r, const Run *owner, int i, Error *err)
 {
     char label[100];
-    if ((r->memory.buffers[i] = find_lent(r, owner, i))) {
+    if ((r->buffers[i] = find_lent(r, owner, i))) {
         r->lent[i] = 1;
         return 0;
     }
-    snprintf(label, sizeof label, "buffer %s", r->loaded->plan->buffers[i].name);
-    return r->loaded->ops->alloc(r->loaded->device, r->buffer_bytes[i], label,
-                                 &r->memory.buffers[i], err);
+    if (i < r->loaded->plan->n_buffers)
+        snprintf(label, sizeof label, "buffer %s", r->loaded->plan->buffers[i].name);
+    else
+        snprintf(label, sizeof label, "a result of an op line");
+    return r->loaded->ops->alloc(r->loaded->device, r->buffer_bytes[i], label, &r->buffers[i], err);
 }
 
 static int allocate(Run *r, const Run *owner, Error *err)
@@ -52,7 +55,7 @@ static int allocate(Run *r, const Run *owner, Error *err)
                           &r->memory.outputs[r->n_outputs], err))
             return -1;
     }
-    for (; r->n_buffers < l->plan->n_buffers; r->n_buffers++)
+    for (; r->n_buffers < r->all_buffers; r->n_buffers++)
         if (allocate_buffer(r, owner, r->n_buffers, err)) return -1;
     return 0;
 }
@@ -133,7 +136,7 @@ int run_reset(Run *r, Error *err)
     for (int i = 0; i < r->n_outputs; i++)
         if (l->ops->poison(l->device, r->memory.outputs[i], err)) return -1;
     for (int i = 0; i < r->n_buffers; i++)
-        if (l->ops->poison(l->device, r->memory.buffers[i], err)) return -1;
+        if (l->ops->poison(l->device, r->buffers[i], err)) return -1;
     return 0;
 }
 
@@ -141,7 +144,7 @@ int run_reset_own_buffers(Run *r, Error *err)
 {
     const Loaded *l = r->loaded;
     for (int i = 0; i < r->n_buffers; i++)
-        if (!r->lent[i] && l->ops->poison(l->device, r->memory.buffers[i], err)) return -1;
+        if (!r->lent[i] && l->ops->poison(l->device, r->buffers[i], err)) return -1;
     return 0;
 }
 
@@ -151,6 +154,7 @@ int run_resolve(Run *r, Finding *f)
     int line;
     free(r->launches);
     r->launches = NULL;
+    if (loaded_ops_at(r->loaded, r->test->workload, f)) return 1;
     if (!plan_resolve(&r->loaded->context, r->test->workload, &r->memory, &r->launches,
                       &r->n_launches, &line, &text))
         return 0;
@@ -181,10 +185,14 @@ int run_open(Run *r, Loaded *l, const Case *c, const Run *owner, Finding *f, Err
     r->loaded = l;
     r->test = c;
     describe(r);
-    if (plan_buffer_bytes(&l->context, c->workload, r->buffer_bytes, &line, &text)) {
+    int rc = loaded_ops_compile(l, &c->workload, 1, f, err);
+    if (rc || (rc = loaded_ops_at(l, c->workload, f))) return rc;
+    if (plan_buffers(&l->context, c->workload, &r->buffer_bytes, &r->all_buffers, &line, &text)) {
         finding_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
         return 1;
     }
+    r->memory.buffers = r->buffers = memory_array((size_t)r->all_buffers + 1, sizeof *r->buffers);
+    r->lent = memory_array((size_t)r->all_buffers + 1, sizeof *r->lent);
     if (owner) borrow(r, owner);
     if (allocate(r, owner, err) || (!owner && write_inputs(r, 1, err))) return -1;
     return run_resolve(r, f);
@@ -199,7 +207,10 @@ void run_close(Run *r)
     for (int i = 0; i < r->n_outputs && !r->borrowed; i++)
         l->ops->free(l->device, r->memory.outputs[i]);
     for (int i = 0; i < r->n_buffers; i++)
-        if (!r->lent[i]) l->ops->free(l->device, r->memory.buffers[i]);
+        if (!r->lent[i]) l->ops->free(l->device, r->buffers[i]);
+    free(r->buffer_bytes);
+    free(r->buffers);
+    free(r->lent);
     free(r->launches);
     memset(r, 0, sizeof *r);
 }
@@ -279,6 +290,11 @@ static int explain_protected_write(Run *r, const DeviceFault *first, Finding *f,
     return 0;
 }
 
+void run_fault(const Run *r, const DeviceFault *fault, Finding *f)
+{
+    loaded_ops_fault(f, fault, r->launches, r->n_launches, r->where);
+}
+
 int run_launch(Run *r, Finding *f, Error *err)
 {
     Loaded *l = r->loaded;
@@ -288,7 +304,7 @@ int run_launch(Run *r, Finding *f, Error *err)
     int rc = l->ops->run(l->device, r->launches, r->n_launches, &fault, err);
     if (rc < 0) return -1;
     if (rc == 0) return run_inspect(r, f, err);
-    finding_fault(f, &fault, r->where);
+    run_fault(r, &fault, f);
     return explain_protected_write(r, &fault, f, err) ? -1 : 1;
 }
 

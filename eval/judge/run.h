@@ -16,10 +16,13 @@ typedef struct {
     int64_t rotation; /* positions by which the test's contents are rotated along Task.turns */
     char where[200];  /* "check rows=7 cols=33, input scale 8" */
     PlanMemory memory;
-    int n_inputs, n_outputs, n_buffers; /* allocated until now */
-    int borrowed;                       /* inputs and outputs belong to another run */
-    size_t buffer_bytes[PLAN_MAX_BUFFERS];
-    int lent[PLAN_MAX_BUFFERS]; /* the plan's buffer belongs to the owner */
+    /* Allocated until now. The buffers are those of the plan, then the slots of its op lines. */
+    int n_inputs, n_outputs, n_buffers;
+    int all_buffers;
+    int borrowed; /* inputs and outputs belong to another run */
+    size_t *buffer_bytes;
+    DevicePtr *buffers;
+    int *lent; /* the buffer belongs to the owner */
     DeviceLaunch *launches;
     int n_launches;
 } Run;
@@ -43,6 +46,8 @@ int run_reset_own_buffers(Run *r, Error *err); /* poison the plan's buffers that
 int run_resolve(Run *r, Finding *f);           /* resolve the launches again, after loaded_again */
 /* Reset, launch all, then run_inspect. */
 int run_launch(Run *r, Finding *f, Error *err);
+/* A fault of the run's launches as the verdict reports it. */
+void run_fault(const Run *r, const DeviceFault *fault, Finding *f);
 /* Check the guard zones and that the inputs are unchanged. */
 int run_inspect(Run *r, Finding *f, Error *err);
 int run_compare(Run *r, Finding *f, Error *err); /* every output with the reference */

@@ -73,6 +73,7 @@ static void show_times(FILE *out, const Verdict *v)
 
 static void show_resources(FILE *out, const Verdict *v)
 {
+    if (!v->registers) return; /* the plan launches no kernel of its own */
     fprintf(out, "  registers  %d a thread", v->registers);
     if (v->local_bytes)
         fprintf(out, " and %zu bytes of local memory (spills, indexed arrays)", v->local_bytes);

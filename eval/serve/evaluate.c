@@ -99,7 +99,7 @@ static int task_names(const Evaluate *e, Buffer *names, Error *err)
     int rc = 0;
     for (long i = 0; i < e->n_samples && !rc; i++) {
         all[i] = e->samples[i].task;
-        if (!*all[i] || strlen(all[i]) > TASK_NAME_MAX || strpbrk(all[i], ",/"))
+        if (!*all[i] || strlen(all[i]) > TASK_NAME_MAX || strpbrk(all[i], ",/*?[\\"))
             rc = error_set(err, ERROR_CORRUPT, "%s: '%.80s' is no task's name",
                            e->samples[i].view.where, all[i]);
     }
@@ -118,6 +118,10 @@ static int load_tasks(Evaluate *e, Error *err)
     buffer_init(&names, MAX_NAMES);
     int rc = task_names(e, &names, err);
     if (!rc && names.len) rc = taskset_load(NULL, names.data, &e->tasks, err);
+    for (long i = 0; i < e->n_samples && !rc; i++) /* "all" and a set have the form of a name */
+        if (!taskset_find(&e->tasks, e->samples[i].task, strlen(e->samples[i].task)))
+            rc = error_set(err, ERROR_CORRUPT, "%s: '%.80s' is no task's name",
+                           e->samples[i].view.where, e->samples[i].task);
     buffer_release(&names);
     return rc;
 }

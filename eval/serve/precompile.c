@@ -69,12 +69,13 @@ static void compile_job(Compiler *c, const char *arch, const Buffer *body, Buffe
     Candidate candidate;
     Outcome outcome;
     CompileResult result;
-    const char *names[PLAN_MAX_STEPS], *key;
+    const char *key;
     int line;
     buffer_clear(frame);
     if (job_decode(body->data, body->len, &job, NULL)) return;
-    if (!candidate_parse(job.source, job.source_len, &candidate, &outcome, &line, NULL)) {
-        for (int i = 0; i < candidate.plan.n_kernels; i++) names[i] = candidate.plan.kernels[i];
+    if (!candidate_parse(job.source, job.source_len, &candidate, &outcome, &line, NULL) &&
+        candidate.plan.n_kernels) {
+        const char **names = plan_kernel_names(&candidate.plan);
         CompileRequest request = {arch, candidate.source, candidate.len, candidate.plan.n_kernels,
                                   names};
         if (!compiler_run(c, &request, &result, NULL)) {
@@ -84,6 +85,7 @@ static void compile_job(Compiler *c, const char *arch, const Buffer *body, Buffe
                 buffer_clear(frame);
         }
         compile_result_release(&result);
+        free(names);
     }
     candidate_release(&candidate);
 }

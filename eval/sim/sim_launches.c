@@ -134,6 +134,34 @@ static int library_time(const Device *d, const DeviceLaunch *l, SimCounts *count
     return 0;
 }
 
+/* The buffers whose contents begin with the launch. */
+static int renew(Device *d, const DeviceLaunch *l, Error *err)
+{
+    for (int i = 0; i < l->n_fresh; i++)
+        if (devmem_renew(&d->mem, l->fresh[i].p, l->fresh[i].bytes, l->fresh[i].label))
+            return error_set(err, ERROR_INVALID, "%s has no buffer of %zu bytes", l->fresh[i].label,
+                             l->fresh[i].bytes);
+    return 0;
+}
+
+/* Returns 0, or -1 with an Error; for a call that stands for an op line, 1 with a fault: its plan
+ * passed it the wrong memory. */
+static int call_library(Device *d, const DeviceLaunch *launches, int i, DeviceFault *fault,
+                        Error *err)
+{
+    Error why;
+    if (!library_run(&d->mem, &launches[i], &why)) return 0;
+    if (!launches[i].op) {
+        if (err) *err = why;
+        return -1;
+    }
+    fault->outcome = OUTCOME_OUT_OF_BOUNDS;
+    fault->launch = i;
+    snprintf(fault->kernel, sizeof fault->kernel, "%s", launches[i].kernel);
+    snprintf(fault->message, sizeof fault->message, "%.500s", why.text);
+    return 1;
+}
+
 /* Runs n launches. times NULL: without counters and times, under the limit of a check. */
 static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCounts *counts,
                         LaunchTime *times, DeviceFault *fault, Error *err)
@@ -143,8 +171,10 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCount
     if (d->exec.reversed && d->used < (limit - SLACK) / 4) limit = 4 * d->used + SLACK;
     d->exec.budget = limit;
     for (int i = 0; i < n; i++) {
+        if (renew(d, &launches[i], err)) return -1;
         if (launches[i].library_args) {
-            if (library_run(&d->mem, &launches[i], err)) return -1;
+            int rc = call_library(d, launches, i, fault, err);
+            if (rc) return rc;
             if (times && library_time(d, &launches[i], &counts[i], &times[i], NULL, err)) return -1;
             continue;
         }
@@ -153,6 +183,7 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCount
         if (r) return r;
         if (!times) continue;
         counts[i] = d->exec.counts;
+        counts[i].op_line = launches[i].op_line;
         charge_spills(d, &launches[i], &counts[i]);
         Error why;
         if (timemodel_launch(d->profile, &counts[i], &times[i], &why))
@@ -200,14 +231,18 @@ static int64_t sample_limit(const Device *d, const SimCounts *small, double grow
     return most < (double)d->limit / 2 ? (int64_t)most : d->limit / 2;
 }
 
-/* The last predicted launch of the same kernel, that with the same index where it is one. */
+/* The last predicted launch of the same kernel, or of the same op line, whose kernels depend on the
+ * sizes: that with the same index where it is one. */
 static const SimCounts *find_predicted(const Device *d, const DeviceLaunch *l, int at)
 {
     char name[sizeof d->predicted->kernel];
     const SimCounts *found = NULL;
     device_kernel_name(l->kernel, name, sizeof name);
     for (int i = 0; i < d->n_predicted; i++)
-        if (!strcmp(d->predicted[i].kernel, name) && (!found || i <= at)) found = &d->predicted[i];
+        if ((l->op_line ? d->predicted[i].op_line == l->op_line
+                        : !strcmp(d->predicted[i].kernel, name)) &&
+            (!found || i <= at))
+            found = &d->predicted[i];
     return found;
 }
 
@@ -264,6 +299,7 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
     for (int i = 0; i < n && !r; i++) {
         Error why;
         memset(fault, 0, sizeof *fault);
+        if ((r = renew(d, &launches[i], err))) break;
         if (launches[i].library_args) { /* what it writes reads as zeros */
             r = library_time(d, &launches[i], &counts[i], &times[i], s, err);
             if (s->complete_until > i) s->complete_until = i;

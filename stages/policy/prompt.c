@@ -122,7 +122,9 @@ void prompt_write(Buffer *out, const Task *t, const Exemplar *ex, int n, const P
     put_tensors(out, t->inputs, t->n_inputs);
     buffer_puts(out, "\nout");
     put_tensors(out, t->outputs, t->n_outputs);
-    buffer_puts(out, full ? "\n\n# Reference Code\n```c\n" : "\n");
+    buffer_puts(out, !full      ? "\n"
+                     : t->graph ? "\n\n# Reference Code\n```python\n"
+                                : "\n\n# Reference Code\n```c\n");
     if (full) {
         put_code(out, t->reference_source, strlen(t->reference_source));
         buffer_puts(out, "```\n\n");

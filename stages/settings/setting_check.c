@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "stages/settings/settings.h"
+#include "tasks/task.h"
 
 enum { MAX_ROUNDS = 10000 };
 
@@ -47,10 +48,10 @@ static int check_run(Settings *s, Error *err)
 
 static int check_tasks(Settings *s, Error *err)
 {
-    const char *list = setting_text(s, SETTING_TASKS), *word;
-    char *names = setting_join(list, ',');
-    int all = setting_has_word(list, "all", 3), rc = 0;
-    size_t n;
+    const char *list = setting_text(s, SETTING_TASKS);
+    char *names = setting_join(list, ','), **paths;
+    int all = !strcmp(names, "all"), rc = 0, n;
+    Error inner;
     if (!s->value[SETTING_TASK_ROOT].text)
         setting_replace(s, SETTING_TASK_ROOT,
                         !strcmp(s->share, ".") ? memory_strdup("tasks")
@@ -59,12 +60,10 @@ static int check_tasks(Settings *s, Error *err)
     const char *root = setting_text(s, SETTING_TASK_ROOT);
     if (!*names)
         rc = setting_refuse(s, SETTING_TASKS, err, " names no task; leave it out for all of them");
-    while (!all && !rc && (word = setting_next_word(&list, &n))) {
-        char *path = memory_printf("%s/%.*s/task.json", root, (int)n, word);
-        if (!file_exists(path))
-            rc = setting_refuse(s, SETTING_TASKS, err, ": there is no %s", path);
-        free(path);
-    }
+    if (!rc && taskset_paths(root, names, &paths, &n, &inner))
+        rc = setting_refuse(s, SETTING_TASKS, err, ": %s", inner.text);
+    else if (!rc)
+        taskset_paths_free(paths, n);
     if (!rc)
         setting_replace(s, SETTING_TASKS, all ? memory_strdup("all") : memory_strdup(names),
                         s->value[SETTING_TASKS].origin);

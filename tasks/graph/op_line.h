@@ -5,7 +5,7 @@
  *   values, indices = aten.max.dim(h, 1, True)
  *
  * The name is an ATen name; without an overload it is the one entry of the library whose name begins
- * so, else the .default one. Arguments are positional, then by keyword. An argument is
+ * so, else the .default one, else the .Tensor one. Arguments are positional, then by keyword. An argument is
  *
  *   a name of a tensor, [x, h] for a list of tensors
  *   an integer expression of base/expr.h over axes, [n, 4 * c] for a list of them

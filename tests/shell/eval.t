@@ -9,6 +9,7 @@ for file in tests/fixtures/kernels/*.cu; do check_verdict "$file"; done
 # Every baseline is correct and has a speedup of 1 over itself. With a library call it is no candidate: there the
 # plain kernel is judged, whose products and convolutions are slower than the library's.
 for dir in tasks/*/; do
+    [ -f "$dir/task.json" ] || continue
     task=$(basename "$dir") file=$dir/baseline.cu expected="ok 1.0"
     if grep -q '^//@ library' "$dir/baseline_cuda.cu"; then expected="ok 0"; elif [ -f "$dir/baseline_cuda.cu" ]; then file=$dir/baseline_cuda.cu; fi
     json=$("$BIN/quern-eval" --task "$task" --json "$file" 2>"$tmp/err")

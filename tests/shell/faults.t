@@ -13,7 +13,7 @@ refused() { # SENTENCE NAME=VALUE...
   crl refused "$@"; local s=$?
   [ $s = 2 ] && [ "$(grep -c '^quern' "$tmp/out")" = 1 ] && says "^quern: $sentence" && [ ! -e "$(dir refused)" ]; ok $? "$*: $(grep -m1 '^quern' "$tmp/out")"
 }
-refused 'TASKS=relu,unknown: there is no tasks/unknown/task.json' TASKS=relu,unknown
+refused 'TASKS=relu,unknown: no task "unknown" in tasks' TASKS=relu,unknown
 refused 'PROFILE=unknown: expected' PROFILE=unknown
 refused 'CONFIG=/none.mk: there is no such file' CONFIG=/none.mk
 refused 'POLICY=foo: expected small, native:DIR' POLICY=foo

@@ -78,12 +78,7 @@ double light_dram(const Light *l)
 
 double light_flops(const Light *l, Dtype dtype)
 {
-    switch (dtype) {
-    case DTYPE_F16:
-    case DTYPE_BF16: return fmax(l->tensor16_flops, l->fp32_flops);
-    case DTYPE_F32:
-    case DTYPE_I32: break;
-    }
+    if (dtype == DTYPE_F16 || dtype == DTYPE_BF16) return fmax(l->tensor16_flops, l->fp32_flops);
     return fmax(l->fp32_flops, l->tf32_flops / 3);
 }
 

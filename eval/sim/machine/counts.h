@@ -38,6 +38,7 @@ typedef enum {
 typedef struct {
     /* the launch */
     char kernel[256];
+    int op_line; /* of the plan, for a kernel of an op line; else 0 */
     uint32_t grid[3], block[3];
     int registers;                          /* per thread, from the cubin; 0 unknown */
     uint32_t static_shared, dynamic_shared; /* bytes per block */

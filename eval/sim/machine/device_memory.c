@@ -80,7 +80,7 @@ int devmem_new(DevMem *m, size_t bytes, const char *label, uint64_t *address, Er
     int i = 0;
     for (; i < m->n_allocs; i++) { /* first fit, with a gap on both sides */
         if (m->allocs[i].base >= at + size + ARENA_GAP) break;
-        at = (m->allocs[i].base + m->allocs[i].bytes + ARENA_GAP + 255) & ~(uint64_t)255;
+        at = (m->allocs[i].base + m->allocs[i].room + ARENA_GAP + 255) & ~(uint64_t)255;
     }
     if (at + size + ARENA_GAP > ARENA_BASE + m->bytes)
         return error_set(err, ERROR_MEMORY,
@@ -93,7 +93,7 @@ int devmem_new(DevMem *m, size_t bytes, const char *label, uint64_t *address, Er
     memmove(&m->allocs[i + 1], &m->allocs[i], sizeof(Alloc) * (size_t)(m->n_allocs - i));
     m->n_allocs++;
     Alloc *a = &m->allocs[i];
-    *a = (Alloc){.base = at, .bytes = bytes};
+    *a = (Alloc){.base = at, .bytes = bytes, .room = bytes};
     snprintf(a->label, sizeof a->label, "%s", label ? label : "a buffer");
     m->used += size;
     *address = at;
@@ -105,7 +105,7 @@ int devmem_free(DevMem *m, uint64_t address)
 {
     Alloc *a = devmem_at(m, address);
     if (!a) return -1;
-    size_t from = a->base - ARENA_BASE, bytes = (a->bytes + 255) & ~(uint64_t)255;
+    size_t from = a->base - ARENA_BASE, bytes = (a->room + 255) & ~(uint64_t)255;
     forget(m->data, from, bytes);
     forget(m->written, from / 8, bytes / 8);
     forget(m->writer, from * 2, bytes * 2);
@@ -169,6 +169,16 @@ void devmem_poison(DevMem *m, Alloc *a)
         forget(m->data, from, bytes);
     forget(m->written, from / 8, bytes / 8);
     a->all_written = 0;
+}
+
+int devmem_renew(DevMem *m, uint64_t base, size_t bytes, const char *label)
+{
+    Alloc *a = devmem_at(m, base);
+    if (!a || bytes > a->room) return -1;
+    a->bytes = bytes;
+    snprintf(a->label, sizeof a->label, "%s", label);
+    devmem_poison(m, a);
+    return 0;
 }
 
 /* Draws the chunks of a lazy allocation that hold unwritten bytes of [lo, hi). */

@@ -26,6 +26,7 @@ enum {
 
 typedef struct {
     uint64_t base, bytes; /* base: the device address */
+    uint64_t room;        /* bytes that it was allocated with */
     char label[64];
     int read_only;
     int all_written; /* every byte: the bits need no look */
@@ -72,6 +73,9 @@ int devmem_near(const DevMem *m, uint64_t address); /* index of the nearest allo
 Alloc *devmem_at(DevMem *m, uint64_t base);         /* the allocation that starts there, or NULL */
 
 void devmem_poison(DevMem *m, Alloc *a);
+/* The buffer at base has other contents from now on: poisoned, of `bytes` bytes of its room. Returns
+ * 0, or -1: no buffer with such room starts there. */
+int devmem_renew(DevMem *m, uint64_t base, size_t bytes, const char *label);
 void devmem_set_written(DevMem *m, uint64_t address, size_t bytes);
 
 /* Copies bytes out. Unwritten bytes are the poison 0xff, or are drawn first. */

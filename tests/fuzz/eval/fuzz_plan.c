@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "eval/candidate/candidate.h"
 #include "eval/candidate/resolve.h"
 
@@ -12,17 +13,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void resolve(const Plan *plan)
 {
+    static TaskTensor x = {.name = "x", .rank = 2, .shape = {rows, cols}},
+                      y = {.name = "y", .rank = 2, .shape = {rows, cols}};
     static Task task = {.n_axes = 2,
                         .axis_name = {"rows", "cols"},
                         .n_inputs = 1,
                         .n_outputs = 1,
                         .n_workloads = 1,
-                        .inputs = {{.name = "x", .rank = 2, .shape = {rows, cols}}},
-                        .outputs = {{.name = "y", .rank = 2, .shape = {rows, cols}}},
+                        .inputs = &x,
+                        .outputs = &y,
                         .workloads = {{.axis = {7, 33}}}};
     static const DeviceInfo device = {
         .max_threads_per_block = 1024, .max_shared_per_block = 65536, .memory_bytes = 1 << 24};
-    PlanKernel kernels[PLAN_MAX_STEPS];
+    PlanKernel *kernels = memory_array((size_t)plan->n_kernels + 1, sizeof *kernels);
     DeviceLaunch *launches = NULL;
     int line, n;
     Error err;
@@ -39,9 +42,16 @@ static void resolve(const Plan *plan)
         kernels[k].info.param_bytes = (uint32_t)kernels[k].info.n_params * 8;
     }
     PlanContext context = {.plan = plan, .task = &task, .device = &device, .kernels = kernels};
-    if (plan_check_names(&context, &line, &err)) return;
-    if (!plan_resolve(&context, &task.workloads[0], NULL, &launches, &n, &line, &err))
+    PlanOps ops = {0};
+    int rc = plan_check_names(&context, &line, &err);
+    if (!rc && plan->n_ops) {
+        rc = plan_ops_build(plan, &task, &task.workloads[0], 1, &ops, &line, &err);
+        context.ops = &ops;
+    }
+    if (!rc && !plan_resolve(&context, &task.workloads[0], NULL, &launches, &n, &line, &err))
         free(launches);
+    plan_ops_release(&ops);
+    free(kernels);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

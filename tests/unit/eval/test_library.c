@@ -60,16 +60,18 @@ static void check_source(const Task *t, const char *file, const char *source, in
     Candidate c;
     Outcome outcome;
     Error err = {0};
-    int line;
-    size_t bytes[PLAN_MAX_BUFFERS];
+    int line, n;
+    size_t *bytes = NULL;
     if (!source) return;
     if (candidate_parse_trusted(source, strlen(source), &c, &outcome, &line, &err))
         fail_msg("%s/%s: %s", t->name, file, err.text);
     PlanContext context = {.plan = &c.plan, .task = t, .device = &gpu};
     if (plan_check_names(&context, &line, &err)) fail_msg("%s/%s: %s", t->name, file, err.text);
-    for (int w = 0; w < t->n_workloads; w++)
-        if (plan_buffer_bytes(&context, &t->workloads[w], bytes, &line, &err))
+    for (int w = 0; w < t->n_workloads; w++) {
+        if (plan_buffers(&context, &t->workloads[w], &bytes, &n, &line, &err))
             fail_msg("%s/%s: %s", t->name, file, err.text);
+        free(bytes);
+    }
     int calls = 0;
     for (int s = 0; s < c.plan.n_steps; s++) calls += c.plan.steps[s].library != NULL;
     *with_library += calls > 0;

@@ -82,7 +82,7 @@ static void test_mistakes(void **state)
     (void)state;
     parse_fails("__global__ void f();\n", 0, "no launch line");
     parse_fails("\n//@ lanch f<<<1, 1>>>()\n", 2,
-                "line 2: expected buffer, launch or for after //@, found 'lanch");
+                "line 2: expected buffer, launch, op or for after //@, found 'lanch");
     parse_fails("//@ launch f(x)\n", 1, "no '<<<'");
     parse_fails("//@ launch f<<<1, 1(x)\n", 1, "no '>>>'");
     parse_fails("//@ launch f<<<1>>>(x)\n", 1, "expected <<<grid, block>>>");
@@ -112,13 +112,14 @@ static void test_mistakes(void **state)
 static void test_limits(void **state)
 {
     (void)state;
-    char source[20000] = "";
+    static char source[256 << 10];
+    source[0] = 0;
     for (int i = 0; i < PLAN_MAX_BUFFERS + 1; i++)
         sprintf(source + strlen(source), "//@ buffer int b%d[1]\n", i);
-    parse_fails(source, PLAN_MAX_BUFFERS + 1, "more than 16 buffers");
+    parse_fails(source, PLAN_MAX_BUFFERS + 1, "more than 256 buffers");
     source[0] = 0;
     for (int i = 0; i < PLAN_MAX_STEPS + 1; i++) strcat(source, "//@ launch f<<<1, 1>>>()\n");
-    parse_fails(source, PLAN_MAX_STEPS + 1, "more than 64 launch lines");
+    parse_fails(source, PLAN_MAX_STEPS + 1, "more than 4096 launch and op lines");
     strcpy(source, "//@ launch f<<<1, 1>>>(1");
     for (int i = 0; i < PLAN_MAX_ARGS; i++) strcat(source, ",1");
     strcat(source, ")");
@@ -163,14 +164,18 @@ static Task task;
 static const DeviceInfo device = {
     .max_threads_per_block = 1024, .max_shared_per_block = 65536, .memory_bytes = 1 << 20};
 static PlanKernel kernel;
+static const DevicePtr buffer_memory[] = {0x300000, 0x400000, 0x500000};
 static const PlanMemory memory = {
-    .inputs = {0x1000}, .outputs = {0x20000}, .buffers = {0x300000, 0x400000}};
+    .inputs = {0x1000}, .outputs = {0x20000}, .buffers = buffer_memory};
 
 static int make_task(void **state)
 {
     (void)state;
     static char rows[] = "rows", cols[] = "cols";
+    static TaskTensor x, y;
     task = (Task){.n_axes = 2, .n_inputs = 1, .n_outputs = 1, .n_workloads = 1};
+    task.inputs = &x;
+    task.outputs = &y;
     strcpy(task.axis_name[0], "rows");
     strcpy(task.axis_name[1], "cols");
     task.inputs[0] =

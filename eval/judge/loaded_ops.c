@@ -1,0 +1,184 @@
+/* Builds, compiles and loads the kernels of op lines. A text that does not compile is the
+ * evaluator's failure, since the harness wrote it. */
+#include "eval/judge/loaded_ops.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { MAX_SOURCE = 1000 << 10 }; /* below the compiler's bound of a request */
+
+/* Library calls run in the trusted context of a GPU only. */
+static int may_call_libraries(const Loaded *l)
+{
+    return l->trusted || l->ops->info(l->device)->predicted;
+}
+
+static WorkloadOps *find(Loaded *l, const Workload *w)
+{
+    for (int i = 0; i < l->n_workload_ops; i++)
+        if (!memcmp(l->workload_ops[i].axis, w->axis, sizeof w->axis)) return &l->workload_ops[i];
+    return NULL;
+}
+
+static int build(Loaded *l, const Workload *w, WorkloadOps **out, Finding *f)
+{
+    Error text;
+    int line;
+    if ((*out = find(l, w))) return 0;
+    WorkloadOps fresh = {.module = -1};
+    memcpy(fresh.axis, w->axis, sizeof w->axis);
+    if (plan_ops_build(l->plan, l->task, w, may_call_libraries(l), &fresh.ops, &line, &text)) {
+        plan_ops_release(&fresh.ops);
+        finding_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
+        return 1;
+    }
+    l->workload_ops = memory_grow(l->workload_ops, (size_t)l->n_workload_ops + 1, sizeof fresh);
+    l->workload_ops[l->n_workload_ops] = fresh;
+    *out = &l->workload_ops[l->n_workload_ops++];
+    return 0;
+}
+
+int loaded_ops_at(Loaded *l, const Workload *w, Finding *f)
+{
+    WorkloadOps *at;
+    if (!l->plan->n_ops) return 0;
+    if (build(l, w, &at, f)) return 1;
+    l->context.ops = &at->ops;
+    l->context.ops_module = at->module >= 0 ? l->op_modules[at->module].module : NULL;
+    return 0;
+}
+
+/* A module without kernels is one of library calls, in the trusted context. */
+static int load(Loaded *l, OpModule *m, Finding *f, Error *err)
+{
+    DeviceFault fault = {0};
+    DeviceCode code = {m->code.ptx, m->code.ptx_len, m->code.cubin, m->code.cubin_len};
+    if (!m->code.ptx && !may_call_libraries(l)) return 0;
+    int rc =
+        l->ops->load(l->device, m->code.ptx ? &code : NULL, l->trusted, &m->module, &fault, err);
+    if (rc > 0) finding_set(f, fault.outcome, 0, "the kernels of the op lines: %s", fault.message);
+    return rc;
+}
+
+/* Each kernel takes the pointers that its launch passes: a mistake of the operator library, not of
+ * the plan. */
+static int check_kernels(const Loaded *l, const PlanOps *o, DeviceModule *m, Error *err)
+{
+    for (int i = 0; i < o->n_launches; i++) {
+        KernelInfo info;
+        const PlanOpLaunch *launch = &o->launches[i];
+        if (launch->library) continue;
+        if (l->ops->kernel(l->device, m, launch->kernel, &info, err)) return -1;
+        if (info.n_params != launch->n_args || (int)info.param_bytes > 8 * launch->n_args)
+            return error_set(err, ERROR_INVALID,
+                             "kernel %s has %d parameters of %u bytes; its op line passes %d "
+                             "pointers",
+                             launch->kernel, info.n_params, info.param_bytes, launch->n_args);
+    }
+    return 0;
+}
+
+static int compile_source(Loaded *l, const Buffer *text, char **names, int n_names, OpModule *m,
+                          Error *err)
+{
+    CompileRequest request = {l->ops->info(l->device)->arch, text->data, text->len, n_names,
+                              (const char *const *)names};
+    if (!n_names) return 0;
+    if (compiler_run(l->compiler, &request, &m->code, err)) return -1;
+    if (m->code.ok) return 0;
+    return error_set(err, ERROR_COMPILER, "the kernels of the op lines do not compile: %.700s",
+                     m->code.message);
+}
+
+static int compile(Loaded *l, WorkloadOps *const *at, int n, Finding *f, Error *err)
+{
+    const PlanOps **ops = memory_array((size_t)n + 1, sizeof *ops);
+    char **names = NULL;
+    int n_names = 0;
+    Buffer text;
+    OpModule m = {0};
+    buffer_init(&text, MAX_SOURCE);
+    for (int i = 0; i < n; i++) ops[i] = &at[i]->ops;
+    int rc = plan_ops_source(ops, n, &text, &names, &n_names);
+    if (rc)
+        error_set(err, ERROR_LIMIT, "the kernels of the op lines have more than %d KiB of text",
+                  MAX_SOURCE >> 10);
+    if (!rc) rc = compile_source(l, &text, names, n_names, &m, err);
+    if (!rc) rc = load(l, &m, f, err);
+    l->op_modules = memory_grow(l->op_modules, (size_t)l->n_op_modules + 1, sizeof m);
+    l->op_modules[l->n_op_modules] = m;
+    for (int i = 0; i < n && !rc; i++) {
+        rc = check_kernels(l, ops[i], m.module, err);
+        at[i]->module = l->n_op_modules;
+    }
+    l->n_op_modules++;
+    for (int i = 0; i < n_names; i++) free(names[i]);
+    free(names);
+    free(ops);
+    buffer_release(&text);
+    return rc;
+}
+
+int loaded_ops_compile(Loaded *l, const Workload *const *w, int n, Finding *f, Error *err)
+{
+    WorkloadOps **at = memory_array((size_t)n + 1, sizeof *at), *one;
+    int missing = 0, rc = 0;
+    for (int i = 0; i < n && l->plan->n_ops && !rc; i++) rc = build(l, w[i], &one, f);
+    for (int i = 0; i < n && l->plan->n_ops && !rc; i++) {
+        int seen = 0;
+        one = find(l, w[i]);
+        for (int k = 0; k < missing; k++) seen |= at[k] == one;
+        if (!seen && one->module < 0) at[missing++] = one;
+    }
+    if (!rc && missing) rc = compile(l, at, missing, f, err);
+    free(at);
+    return rc;
+}
+
+int loaded_ops_again(Loaded *l, Finding *f, Error *err)
+{
+    int rc = 0;
+    if (l->ops->info(l->device)->predicted) return 0;
+    for (int i = 0; i < l->n_op_modules && !rc; i++) {
+        OpModule *m = &l->op_modules[i];
+        if (m->module) l->ops->unload(l->device, m->module);
+        m->module = NULL;
+        rc = load(l, m, f, err);
+    }
+    return rc;
+}
+
+void loaded_ops_release(Loaded *l)
+{
+    for (int i = 0; i < l->n_op_modules; i++) {
+        if (l->op_modules[i].module) l->ops->unload(l->device, l->op_modules[i].module);
+        compile_result_release(&l->op_modules[i].code);
+    }
+    for (int i = 0; i < l->n_workload_ops; i++) plan_ops_release(&l->workload_ops[i].ops);
+    free(l->op_modules);
+    free(l->workload_ops);
+}
+
+/* Copies a fault's sentence without "kernel NAME, line N, ", which is the harness's text. */
+static const char *after_kernel(const char *message)
+{
+    const char *block = !strncmp(message, "kernel ", 7) ? strstr(message, "block (") : NULL;
+    return block ? block : message;
+}
+
+void loaded_ops_fault(Finding *f, const DeviceFault *fault, const DeviceLaunch *launches, int n,
+                      const char *where)
+{
+    const DeviceLaunch *l =
+        fault->launch >= 0 && fault->launch < n ? &launches[fault->launch] : NULL;
+    if (!l || !l->op) {
+        finding_fault(f, fault, where);
+        return;
+    }
+    finding_set(f, fault->outcome, l->op_line, "line %d: %s, %s%s%s%s", l->op_line, l->op,
+                after_kernel(fault->message), where ? " (" : "", where ? where : "",
+                where ? ")" : "");
+}

@@ -1,0 +1,27 @@
+/* The op lines of a loaded plan. Their kernels depend on the workload: for each workload the plan's
+ * PlanOps is built once, and the kernels of several workloads are compiled together into a module.
+ * All of it lasts as long as the Loaded. Functions without a plan's op lines do nothing.
+ *
+ * They return 0, 1 or -1 as in eval/judge/loaded.h. */
+#ifndef EVAL_JUDGE_LOADED_OPS_H
+#define EVAL_JUDGE_LOADED_OPS_H
+
+#include "eval/judge/loaded.h"
+
+/* Make l->context that of workload w: its op lines are built. The module is there when the workload
+ * is compiled; else it is NULL. */
+int loaded_ops_at(Loaded *l, const Workload *w, Finding *f);
+
+/* Compile and load the kernels for n workloads that were not compiled before. */
+int loaded_ops_compile(Loaded *l, const Workload *const *w, int n, Finding *f, Error *err);
+
+/* Load the modules again, where a device measures times: the address of code changes them. */
+int loaded_ops_again(Loaded *l, Finding *f, Error *err);
+void loaded_ops_release(Loaded *l);
+
+/* A fault of a launch as the verdict reports it: that of an op line names the line and the
+ * operator. */
+void loaded_ops_fault(Finding *f, const DeviceFault *fault, const DeviceLaunch *launches, int n,
+                      const char *where);
+
+#endif

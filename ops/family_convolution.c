@@ -1,0 +1,381 @@
+/* Convolutions. The reference is a blocked product: for a block of outputs that meet the same taps (all
+ * of them, or of a transposed convolution those of one remainder by the stride), the inputs are brought
+ * into a panel of terms x outputs, which the weights multiply. Each output is one thread's, its terms
+ * in the order of channels and taps. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ops/op_convolution.h"
+#include "ops/op_product.h"
+
+typedef struct {
+    int dims, transposed;
+} Kind;
+
+static int64_t greater(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- shapes ---- */
+
+/* A string for the padding: "valid", or "same", which may pad one more at the end. */
+static int named_padding(const char *text, Window *w, Error *err)
+{
+    if (!strcmp(text, "valid")) return 0;
+    if (strcmp(text, "same"))
+        return error_set(err, ERROR_INVALID,
+                         "padding: expected \"same\" or \"valid\", found \"%s\"", text);
+    if (w->stride != 1)
+        return error_set(err, ERROR_INVALID, "padding \"same\" needs a stride of 1, found %lld",
+                         (long long)w->stride);
+    w->padding = w->dilation * (w->kernel - 1) / 2;
+    w->out = w->in;
+    return 0;
+}
+
+static int window(const OpCall *c, const Convolution *v, int d, Window *w, Error *err)
+{
+    const OpValue *padding = &c->arg[op_argument(c->op, "padding")];
+    int64_t more = 0;
+    *w = (Window){.in = v->x->size[v->x->rank - v->dims + d],
+                  .kernel = v->weight->size[2 + d],
+                  .transposed = v->transposed};
+    if (w->in > INT32_MAX || w->kernel > INT32_MAX)
+        return error_set(err, ERROR_LIMIT, "a dimension of a convolution is above 2^31");
+    if (window_argument(c, "stride", d, 1, &w->stride, err) ||
+        window_argument(c, "dilation", d, 1, &w->dilation, err))
+        return -1;
+    if (padding->kind == OP_STRING) {
+        if (named_padding(padding->text, w, err)) return -1;
+    } else if (window_argument(c, "padding", d, 0, &w->padding, err)) {
+        return -1;
+    }
+    if (v->transposed) {
+        if (window_argument(c, "output_padding", d, 0, &more, err)) return -1;
+        if (more >= greater(w->stride, w->dilation))
+            return error_set(
+                err, ERROR_INVALID,
+                "output_padding: expected less than the stride or dilation, found %lld",
+                (long long)more);
+    }
+    int64_t span = w->dilation * (w->kernel - 1) + 1;
+    if (v->transposed)
+        w->out = (w->in - 1) * w->stride - 2 * w->padding + span + more;
+    else if (padding->kind != OP_STRING || !w->out)
+        w->out =
+            w->in + 2 * w->padding < span ? 0 : (w->in + 2 * w->padding - span) / w->stride + 1;
+    if (w->kernel < 1 || w->out < 1 || w->out > INT32_MAX)
+        return error_set(err, ERROR_INVALID,
+                         "a kernel of %lld with dilation %lld does not fit an input of %lld with "
+                         "padding %lld",
+                         (long long)w->kernel, (long long)w->dilation, (long long)w->in,
+                         (long long)w->padding);
+    return 0;
+}
+
+static int channels(Convolution *v, Error *err)
+{
+    int64_t have = v->x->size[v->x->rank - v->dims - 1], first = v->weight->size[0],
+            second = v->weight->size[1], need = v->transposed ? first : second * v->groups;
+    if (have != need)
+        return error_set(err, ERROR_INVALID, "input: expected %lld channels, found %lld",
+                         (long long)need, (long long)have);
+    if (!first || !second || first % v->groups)
+        return error_set(err, ERROR_INVALID, "weight: %lld channels do not fall into %lld groups",
+                         (long long)first, (long long)v->groups);
+    v->in = v->transposed ? first / v->groups : second;
+    v->out = v->transposed ? second : first / v->groups;
+    if (v->bias && (v->bias->rank != 1 || v->bias->size[0] != v->out * v->groups))
+        return error_set(err, ERROR_INVALID, "bias: expected %lld elements in one dimension",
+                         (long long)(v->out * v->groups));
+    return 0;
+}
+
+static int index_of(const OpCall *c, int arg)
+{
+    return op_tensor(c, arg) ? (int)c->arg[arg].integer[0] : -1;
+}
+
+static int convolution_of(const OpCall *c, Convolution *v, Error *err)
+{
+    const Kind *kind = c->op->detail;
+    int groups = op_argument(c->op, "groups");
+    *v = (Convolution){.dims = kind->dims, .transposed = kind->transposed, .batch = 1};
+    v->x = op_tensor(c, 0), v->weight = op_tensor(c, 1), v->bias = op_tensor(c, 2);
+    v->x_index = index_of(c, 0), v->weight_index = index_of(c, 1), v->bias_index = index_of(c, 2);
+    v->groups = c->arg[groups].integer[0];
+    v->batched = v->x->rank == v->dims + 2;
+    if (v->groups < 1 || v->groups > INT32_MAX)
+        return error_set(err, ERROR_INVALID, "groups: expected at least 1, found %lld",
+                         (long long)v->groups);
+    if (!v->batched && v->x->rank != v->dims + 1)
+        return error_set(err, ERROR_INVALID, "input: expected %d or %d dimensions, found %d",
+                         v->dims + 1, v->dims + 2, v->x->rank);
+    if (v->weight->rank != v->dims + 2)
+        return error_set(err, ERROR_INVALID, "weight: expected %d dimensions, found %d",
+                         v->dims + 2, v->weight->rank);
+    if (v->batched) v->batch = v->x->size[0];
+    if (channels(v, err)) return -1;
+    for (int d = 0; d < WINDOW_DIMS; d++) {
+        int own = d - (WINDOW_DIMS - v->dims);
+        if (own < 0)
+            window_none(&v->w[d]);
+        else if (window(c, v, own, &v->w[d], err))
+            return -1;
+    }
+    return 0;
+}
+
+static int infer(OpCall *c, Error *err)
+{
+    Convolution v;
+    int64_t size[OP_MAX_RANK];
+    int rank = 0;
+    if (convolution_of(c, &v, err)) return -1;
+    for (int i = 0; i < c->n_tensors; i++)
+        if (!op_dtype_is_float(c->tensor[i].dtype) || c->tensor[i].dtype != v.x->dtype)
+            return error_set(err, ERROR_INVALID,
+                             "expected one floating-point type, found %s and %s",
+                             op_dtype_name(v.x->dtype), op_dtype_name(c->tensor[i].dtype));
+    if (v.batched) size[rank++] = v.batch;
+    size[rank++] = v.out * v.groups;
+    for (int d = WINDOW_DIMS - v.dims; d < WINDOW_DIMS; d++) size[rank++] = v.w[d].out;
+    return op_result(c, v.x->dtype, rank, size, err);
+}
+
+/* ---- what an output meets ---- */
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b, b = rest;
+    }
+    return a;
+}
+
+WindowClass window_class(const Window *w, int64_t r)
+{
+    if (!w->transposed)
+        return (WindowClass){1, w->out, 0, 1, w->kernel, w->stride, -w->padding, w->dilation};
+    int64_t common = common_divisor(w->stride, w->dilation), first = 0;
+    WindowClass k = {.apart = w->stride, .step = w->stride / common, .walk = 1};
+    k.outputs = r < w->out ? (w->out - r + w->stride - 1) / w->stride : 0;
+    while (first < k.step && (r + w->padding - first * w->dilation) % w->stride) first++;
+    k.first = first;
+    if (first < k.step && first < w->kernel) k.taps = (w->kernel - first + k.step - 1) / k.step;
+    if (k.taps) k.shift = (r + w->padding - first * w->dilation) / w->stride;
+    k.delta = -w->dilation / common;
+    return k;
+}
+
+int64_t window_most(const Window *w)
+{
+    return window_class(w, 0).outputs;
+}
+
+int64_t window_classes(const Window *w)
+{
+    return !w->transposed ? 1 : w->stride < w->out ? w->stride : w->out;
+}
+
+/* ---- the reference ---- */
+
+/* The outputs of one class, over the batch, and its taps. */
+typedef struct {
+    const Convolution *v;
+    const double *x, *weight, *bias;
+    double *y;
+    int64_t r[WINDOW_DIMS];
+    WindowClass k[WINDOW_DIMS];
+    int64_t outputs, taps; /* of one batch entry */
+} Part;
+
+static void part_init(Part *p, const Convolution *v, int64_t which)
+{
+    p->outputs = p->taps = 1;
+    for (int d = WINDOW_DIMS - 1; d >= 0; d--) {
+        int64_t classes = window_classes(&v->w[d]);
+        p->r[d] = which % classes;
+        which /= classes;
+        p->k[d] = window_class(&v->w[d], p->r[d]);
+        p->outputs *= p->k[d].outputs;
+        p->taps *= p->k[d].taps;
+    }
+}
+
+/* For each tap and output of the block: the place in channel 0 of the group 0; -1: padding. */
+static void part_table(const Part *p, int64_t first, int n, int64_t *table, int64_t *to)
+{
+    const Convolution *v = p->v;
+    const Window *w = v->w;
+    int64_t volume = w[0].in * w[1].in * w[2].in, all = v->in * v->groups * volume,
+            out_volume = w[0].out * w[1].out * w[2].out;
+    for (int j = 0; j < n; j++) {
+        int64_t rest = (first + j) % p->outputs, entry = (first + j) / p->outputs, q[WINDOW_DIMS],
+                o = 0;
+        for (int d = WINDOW_DIMS - 1; d >= 0; rest /= p->k[d--].outputs)
+            q[d] = rest % p->k[d].outputs;
+        for (int d = 0; d < WINDOW_DIMS; d++) o = o * w[d].out + p->r[d] + q[d] * p->k[d].apart;
+        to[j] = entry * v->out * v->groups * out_volume + o;
+        for (int64_t t = 0; t < p->taps; t++) {
+            int64_t tap = t, at[WINDOW_DIMS], place = 0;
+            for (int d = WINDOW_DIMS - 1; d >= 0; tap /= p->k[d--].taps)
+                at[d] = q[d] * p->k[d].walk + p->k[d].shift + tap % p->k[d].taps * p->k[d].delta;
+            for (int d = 0; d < WINDOW_DIMS && place >= 0; d++)
+                place = at[d] < 0 || at[d] >= w[d].in ? -1 : place * w[d].in + at[d];
+            table[t * TILE_N + j] = place < 0 ? -1 : entry * all + place;
+        }
+    }
+}
+
+/* The place of a tap's weight among those of a pair of channels. */
+static int64_t tap_place(const Part *p, int64_t t)
+{
+    int64_t at[WINDOW_DIMS], place = 0;
+    for (int d = WINDOW_DIMS - 1; d >= 0; t /= p->k[d--].taps)
+        at[d] = p->k[d].first + t % p->k[d].taps * p->k[d].step;
+    for (int d = 0; d < WINDOW_DIMS; d++) place = place * p->v->w[d].kernel + at[d];
+    return place;
+}
+
+static int64_t weight_place(const Convolution *v, int64_t group, int64_t o, int64_t i)
+{
+    int64_t kernel = v->w[0].kernel * v->w[1].kernel * v->w[2].kernel;
+    return (v->transposed ? (group * v->in + i) * v->out + o : (group * v->out + o) * v->in + i) *
+           kernel;
+}
+
+/* TILE_M channels of a group from channel `row`, for the block of outputs that `table` is of. */
+static void part_rows(const Part *p, int64_t group, int64_t row, int n, const int64_t *table,
+                      const int64_t *taps, const int64_t *to, double *acc)
+{
+    const Convolution *v = p->v;
+    double *a = acc + TILE_M * TILE_N, *b = a + TILE_M * TILE_K;
+    int m = (int)(v->out - row < TILE_M ? v->out - row : TILE_M);
+    int64_t volume = v->w[0].in * v->w[1].in * v->w[2].in, depth = v->in * p->taps,
+            out_volume = v->w[0].out * v->w[1].out * v->w[2].out;
+    memset(acc, 0, (size_t)m * TILE_N * sizeof *acc);
+    for (int64_t first = 0; first < depth; first += TILE_K) {
+        int k = (int)(depth - first < TILE_K ? depth - first : TILE_K);
+        for (int e = 0; e < k; e++) {
+            int64_t channel = (first + e) / p->taps, tap = (first + e) % p->taps;
+            const int64_t *from = table + tap * TILE_N;
+            const double *x = p->x + (group * v->in + channel) * volume;
+            for (int j = 0; j < n; j++) b[e * TILE_N + j] = from[j] < 0 ? 0 : x[from[j]];
+            for (int i = 0; i < m; i++)
+                a[i * TILE_K + e] = p->weight[weight_place(v, group, row + i, channel) + taps[tap]];
+        }
+        product_tile(a, b, acc, m, k);
+    }
+    for (int i = 0; i < m; i++) {
+        int64_t channel = group * v->out + row + i;
+        double bias = p->bias ? p->bias[channel] : 0;
+        for (int j = 0; j < n; j++) p->y[to[j] + channel * out_volume] = acc[i * TILE_N + j] + bias;
+    }
+}
+
+/* Block `block` of a class: `share` of `shares` of its rows. */
+static void part_block(const Part *p, int64_t block, int share, int shares)
+{
+    const Convolution *v = p->v;
+    int64_t first = block * TILE_N, left = v->batch * p->outputs - first,
+            down = (v->out + TILE_M - 1) / TILE_M, to[TILE_N];
+    if (left <= 0) return;
+    int n = (int)(left < TILE_N ? left : TILE_N);
+    int64_t *table = memory_array((size_t)(p->taps + 1) * TILE_N, sizeof *table),
+            *taps = memory_array((size_t)p->taps, sizeof *taps);
+    double *buffer =
+        memory_array(TILE_M * TILE_N + TILE_M * TILE_K + TILE_K * TILE_N, sizeof *buffer);
+    part_table(p, first, n, table, to);
+    for (int64_t t = 0; t < p->taps; t++) taps[t] = tap_place(p, t);
+    for (int64_t i = share; i < v->groups * down; i += shares)
+        part_rows(p, i / down, i % down * TILE_M, n, table, taps, to, buffer);
+    free(table), free(taps), free(buffer);
+}
+
+static int reference(const OpCall *c, const double *const *in, double *const *out, Error *err)
+{
+    Convolution v;
+    if (convolution_of(c, &v, err)) return -1;
+    enum { SHARES = 4 };
+    int64_t classes = 1, most = v.batch;
+    for (int d = 0; d < WINDOW_DIMS; d++) {
+        most *= window_most(&v.w[d]);
+        classes *= window_classes(&v.w[d]);
+    }
+    int64_t blocks = (most + TILE_N - 1) / TILE_N, n = classes * blocks * SHARES;
+#pragma omp parallel for schedule(dynamic)
+    for (int64_t i = 0; i < n; i++) {
+        Part p = {.v = &v, .x = in[v.x_index], .weight = in[v.weight_index], .y = out[0]};
+        if (v.bias) p.bias = in[v.bias_index];
+        part_init(&p, &v, i / SHARES / blocks);
+        part_block(&p, i / SHARES % blocks, (int)(i % SHARES), SHARES);
+    }
+    return 0;
+}
+
+/* ---- the rest ---- */
+
+static int plain(const OpCall *c, OpPlain *out, Error *err)
+{
+    Convolution v;
+    return convolution_of(c, &v, err) ? -1 : convolution_plain(&v, c, out, err);
+}
+
+static int route(const OpCall *c, OpRoute *out, Error *err)
+{
+    Convolution v;
+    return convolution_of(c, &v, err) ? -1 : convolution_route(&v, c, out, err);
+}
+
+/* Taps on padding cost nothing, and inputs that no tap meets are not read. */
+static void cost(const OpCall *c, OpCost *out)
+{
+    Convolution v;
+    if (convolution_of(c, &v, NULL)) return;
+    double size = (double)op_dtype_size(v.x->dtype), y = (double)op_elements(&c->result[0]),
+           inputs = (double)(v.batch * v.in * v.groups), taps = (double)(v.in * v.out * v.groups),
+           pairs = (double)(v.batch * v.in * v.out * v.groups);
+    for (int d = 0; d < WINDOW_DIMS; d++) {
+        WindowUse u = window_use(&v.w[d]);
+        inputs *= u.inputs, taps *= u.taps, pairs *= u.pairs;
+    }
+    double bias = v.bias ? (double)v.bias->size[0] : 0, x = inputs * size;
+    if (op_bytes(v.x) < x) x = op_bytes(v.x);
+    out->bytes = x + size * (taps + bias + y);
+    out->flops = 2 * pairs + (v.bias ? y : 0);
+}
+
+#define HEAD "Tensor input, Tensor weight, Tensor? bias=None, "
+#define PLAIN(n) \
+    HEAD "int[" n "] stride=1, int[" n "] padding=0, int[" n "] dilation=1, int groups=1"
+#define NAMED(n) HEAD "int[" n "] stride=1, str padding=valid, int[" n "] dilation=1, int groups=1"
+#define TRANSPOSED(n)                                                                   \
+    HEAD "int[" n "] stride=1, int[" n "] padding=0, int[" n "] output_padding=0, int " \
+         "groups=1, int[" n "] dilation=1"
+#define ROW(aten, text, n, is_transposed)                                                        \
+    {                                                                                            \
+        .name = "aten." aten, .schema = text, .infer = infer, .reference = reference,            \
+        .plain = plain, .cost = cost, .route = route, .detail = &(const Kind){n, is_transposed}, \
+    }
+
+static const Op table[] = {
+    ROW("conv1d.default", PLAIN("1"), 1, 0),
+    ROW("conv2d.default", PLAIN("2"), 2, 0),
+    ROW("conv3d.default", PLAIN("3"), 3, 0),
+    ROW("conv1d.padding", NAMED("1"), 1, 0),
+    ROW("conv2d.padding", NAMED("2"), 2, 0),
+    ROW("conv3d.padding", NAMED("3"), 3, 0),
+    ROW("conv_transpose1d.default", TRANSPOSED("1"), 1, 1),
+    ROW("conv_transpose2d.input", TRANSPOSED("2"), 2, 1),
+    ROW("conv_transpose3d.input", TRANSPOSED("3"), 3, 1),
+};
+
+OpFamily convolution_family(void)
+{
+    return (OpFamily){"convolution", table, (int)(sizeof table / sizeof *table)};
+}

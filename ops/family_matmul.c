@@ -1,0 +1,324 @@
+/* Matrix products: each operator says which letters its tensors' dimensions have (ops/op_product.h).
+ * Operands have one floating-point type. Rows, columns and terms that do not fit are refused as in
+ * ATen: only batch dimensions broadcast. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ops/op_product.h"
+#include "ops/op_product_text.h"
+
+/* What an operator says of its call: the sides a, b, d and the letters of c in side[PRODUCT_C]. */
+typedef int Describe(const OpCall *c, Product *p, Error *err);
+
+static void side(const OpCall *c, Product *p, ProductOperand x, int arg, const char *letters)
+{
+    ProductSide *s = &p->side[x];
+    s->tensor = op_tensor(c, arg);
+    snprintf(s->letters, sizeof s->letters, "%s", letters);
+    if (s->tensor) snprintf(s->name, sizeof s->name, "x%d", (int)c->arg[arg].integer[0]);
+}
+
+static int rank_is(const OpCall *c, int arg, int rank, const char *name, Error *err)
+{
+    const OpTensor *t = op_tensor(c, arg);
+    if (t->rank == rank) return 0;
+    return error_set(err, ERROR_INVALID, "%s: expected %d dimensions, found %d", name, rank,
+                     t->rank);
+}
+
+static int describe_mm(const OpCall *c, Product *p, Error *err)
+{
+    side(c, p, PRODUCT_A, 0, "mk");
+    side(c, p, PRODUCT_B, 1, "kn");
+    strcpy(p->side[PRODUCT_C].letters, "mn");
+    return rank_is(c, 0, 2, "self", err) || rank_is(c, 1, 2, "mat2", err) ? -1 : 0;
+}
+
+static int describe_bmm(const OpCall *c, Product *p, Error *err)
+{
+    side(c, p, PRODUCT_A, 0, "bmk");
+    side(c, p, PRODUCT_B, 1, "bkn");
+    strcpy(p->side[PRODUCT_C].letters, "bmn");
+    return rank_is(c, 0, 3, "self", err) || rank_is(c, 1, 3, "mat2", err) ? -1 : 0;
+}
+
+/* self is the addend, broadcast to the result. */
+static int addend(const OpCall *c, Product *p, Error *err)
+{
+    const char *letters = p->side[PRODUCT_C].letters;
+    int rank = op_tensor(c, 0)->rank, most = (int)strlen(letters);
+    if (rank > most)
+        return error_set(err, ERROR_INVALID, "self: expected at most %d dimensions, found %d", most,
+                         rank);
+    side(c, p, PRODUCT_D, 0, letters + most - rank);
+    p->beta = c->arg[3].number;
+    p->alpha = c->arg[4].number;
+    return 0;
+}
+
+static int describe_addmm(const OpCall *c, Product *p, Error *err)
+{
+    side(c, p, PRODUCT_A, 1, "mk");
+    side(c, p, PRODUCT_B, 2, "kn");
+    strcpy(p->side[PRODUCT_C].letters, "mn");
+    if (rank_is(c, 1, 2, "mat1", err) || rank_is(c, 2, 2, "mat2", err)) return -1;
+    return addend(c, p, err);
+}
+
+static int describe_baddbmm(const OpCall *c, Product *p, Error *err)
+{
+    side(c, p, PRODUCT_A, 1, "bmk");
+    side(c, p, PRODUCT_B, 2, "bkn");
+    strcpy(p->side[PRODUCT_C].letters, "bmn");
+    if (rank_is(c, 1, 3, "batch1", err) || rank_is(c, 2, 3, "batch2", err)) return -1;
+    return addend(c, p, err);
+}
+
+/* The letters of `n` batch dimensions, aligned at the last one: "...EFGH". */
+static const char *batch_letters(int n)
+{
+    static const char all[] = "ABCDEFGH";
+    return all + OP_MAX_RANK - n;
+}
+
+static int describe_matmul(const OpCall *c, Product *p, Error *err)
+{
+    int ra = op_tensor(c, 0)->rank, rb = op_tensor(c, 1)->rank;
+    char a[16], b[16];
+    if (!ra || !rb)
+        return error_set(err, ERROR_INVALID, "both arguments need a dimension, found %d and %d", ra,
+                         rb);
+    int ba = ra > 2 ? ra - 2 : 0, bb = rb > 2 ? rb - 2 : 0;
+    snprintf(a, sizeof a, "%s%s", batch_letters(ba), ra == 1 ? "k" : "mk");
+    snprintf(b, sizeof b, "%s%s", batch_letters(bb), rb == 1 ? "k" : "kn");
+    side(c, p, PRODUCT_A, 0, a);
+    side(c, p, PRODUCT_B, 1, b);
+    snprintf(p->side[PRODUCT_C].letters, sizeof p->side[PRODUCT_C].letters, "%s%s%s",
+             batch_letters(ba > bb ? ba : bb), ra == 1 ? "" : "m", rb == 1 ? "" : "n");
+    return 0;
+}
+
+static int describe_linear(const OpCall *c, Product *p, Error *err)
+{
+    const OpTensor *x = op_tensor(c, 0), *bias = op_tensor(c, 2);
+    char a[16];
+    if (rank_is(c, 1, 2, "weight", err)) return -1;
+    if (!x->rank) return error_set(err, ERROR_INVALID, "input: expected a dimension, found none");
+    if (bias && (bias->rank != 1 || bias->size[0] != op_tensor(c, 1)->size[0]))
+        return error_set(err, ERROR_INVALID, "bias: expected %lld elements in one dimension",
+                         (long long)op_tensor(c, 1)->size[0]);
+    snprintf(a, sizeof a, "%sk", batch_letters(x->rank - 1));
+    side(c, p, PRODUCT_A, 0, a);
+    side(c, p, PRODUCT_B, 1, "nk");
+    side(c, p, PRODUCT_D, 2, "n");
+    p->beta = bias != NULL;
+    snprintf(p->side[PRODUCT_C].letters, sizeof p->side[PRODUCT_C].letters, "%sn",
+             batch_letters(x->rank - 1));
+    return 0;
+}
+
+/* ---- einsum ---- */
+
+/* The letters of one operand or of the result. Spaces do not count. */
+static int term(const char **at, const char *end, char *out, Error *err)
+{
+    int n = 0;
+    for (; *at < end && **at != ','; (*at)++) {
+        char l = **at;
+        if (l == ' ') continue;
+        if (l == '.')
+            return error_set(err, ERROR_UNSUPPORTED, "equation: an ellipsis is not supported");
+        if (!((l >= 'a' && l <= 'z') || (l >= 'A' && l <= 'Z')))
+            return error_set(err, ERROR_INVALID, "equation: expected a letter, found '%c'", l);
+        if (n == OP_MAX_RANK)
+            return error_set(err, ERROR_LIMIT, "equation: more than %d letters in an operand",
+                             OP_MAX_RANK);
+        out[n++] = l;
+    }
+    out[n] = 0;
+    return 0;
+}
+
+static int result_letters(const char *equation, Product *p, Error *err)
+{
+    char *c = p->side[PRODUCT_C].letters;
+    const char *a = p->side[PRODUCT_A].letters, *b = p->side[PRODUCT_B].letters,
+               *arrow = strstr(equation, "->");
+    if (arrow) {
+        const char *at = arrow + 2, *end = at + strlen(at);
+        if (term(&at, end, c, err)) return -1;
+        if (at < end) return error_set(err, ERROR_INVALID, "equation: a comma in the result");
+        for (const char *s = c; *s; s++)
+            if ((!strchr(a, *s) && !strchr(b, *s)) || strchr(s + 1, *s))
+                return error_set(err, ERROR_INVALID,
+                                 "equation: '%c' of the result is in no operand, or is there twice",
+                                 *s);
+        return 0;
+    }
+    int n = 0; /* the letters that occur once, in the order of the alphabet */
+    for (int l = 'A'; l <= 'z'; l++) {
+        int times = 0;
+        for (const char *s = a; *s; s++) times += *s == l;
+        for (const char *s = b; *s; s++) times += *s == l;
+        if (times == 1 && n == OP_MAX_RANK)
+            return error_set(err, ERROR_LIMIT, "the result has more than %d dimensions",
+                             OP_MAX_RANK);
+        if (times == 1) c[n++] = (char)l;
+    }
+    c[n] = 0;
+    return 0;
+}
+
+static int describe_einsum(const OpCall *c, Product *p, Error *err)
+{
+    const char *equation = c->arg[0].text, *at = equation, *arrow = strstr(equation, "->"),
+               *end = arrow ? arrow : equation + strlen(equation);
+    const OpValue *list = &c->arg[1];
+    if (list->n != 2)
+        return error_set(err, ERROR_UNSUPPORTED, "expected two operands, found %d", list->n);
+    for (int x = PRODUCT_A; x <= PRODUCT_B; x++) {
+        ProductSide *s = &p->side[x];
+        s->tensor = &c->tensor[list->integer[x]];
+        snprintf(s->name, sizeof s->name, "x%d", (int)list->integer[x]);
+        if (term(&at, end, s->letters, err)) return -1;
+        if ((int)strlen(s->letters) != s->tensor->rank)
+            return error_set(err, ERROR_INVALID,
+                             "equation: operand %d has %d dimensions and %zu letters", x + 1,
+                             s->tensor->rank, strlen(s->letters));
+        if ((at < end) != (x == PRODUCT_A))
+            return error_set(err, ERROR_INVALID, "equation: expected two operands in \"%s\"",
+                             equation);
+        at++;
+    }
+    return result_letters(equation, p, err);
+}
+
+/* ---- all ---- */
+
+/* The sizes of c from those of a and b. Capital letters broadcast, and in an einsum all do. */
+static int sizes(const OpCall *c, const Product *p, int64_t *size, Error *err)
+{
+    int einsum = c->arg[0].kind == OP_STRING;
+    double terms = 1;
+    for (int x = PRODUCT_A; x <= PRODUCT_B; x++)
+        for (int d = 0; p->side[x].letters[d]; d++) {
+            char l = p->side[x].letters[d];
+            int64_t have = p->side[x].tensor->size[d], all = have;
+            for (int y = PRODUCT_A; y <= PRODUCT_B; y++)
+                for (int e = 0; p->side[y].letters[e]; e++) {
+                    int64_t other = p->side[y].tensor->size[e];
+                    if (p->side[y].letters[e] != l || other == have) continue;
+                    int broadcasts = y != x && (einsum || (l >= 'A' && l <= 'Z'));
+                    if (!broadcasts || (have != 1 && other != 1))
+                        return error_set(err, ERROR_INVALID,
+                                         "sizes %lld and %lld do not fit (dimensions %d and %d)",
+                                         (long long)(x < y ? have : other),
+                                         (long long)(x < y ? other : have), x < y ? d : e,
+                                         x < y ? e : d);
+                    all = have == 1 ? other : have;
+                }
+            const char *at = strchr(p->side[PRODUCT_C].letters, l);
+            if (at) size[at - p->side[PRODUCT_C].letters] = all;
+            if (!at && (x == PRODUCT_A || !strchr(p->side[PRODUCT_A].letters, l)))
+                terms *= (double)all;
+        }
+    if (terms >= 0x1p31) return error_set(err, ERROR_LIMIT, "an element is a sum of 2^31 terms");
+    return 0;
+}
+
+static int infer(OpCall *c, Error *err)
+{
+    Product p = {.alpha = 1};
+    int64_t size[OP_MAX_RANK];
+    Describe *const *describe = c->op->detail;
+    if ((*describe)(c, &p, err) || sizes(c, &p, size, err)) return -1;
+    OpDtype d = p.side[PRODUCT_A].tensor->dtype;
+    for (int i = 0; i < c->n_tensors; i++) {
+        if (!op_dtype_is_float(c->tensor[i].dtype))
+            return error_set(err, ERROR_UNSUPPORTED, "expected a floating-point type, found %s",
+                             op_dtype_name(c->tensor[i].dtype));
+        if (c->tensor[i].dtype != d)
+            return error_set(err, ERROR_INVALID, "expected operands of one type, found %s and %s",
+                             op_dtype_name(d), op_dtype_name(c->tensor[i].dtype));
+    }
+    if (op_result(c, d, (int)strlen(p.side[PRODUCT_C].letters), size, err)) return -1;
+    const ProductSide *add = &p.side[PRODUCT_D];
+    const OpTensor *y = &c->result[0];
+    for (int i = 0; add->tensor && i < add->tensor->rank; i++) {
+        int64_t have = add->tensor->size[i], need = y->size[y->rank - add->tensor->rank + i];
+        if (have != need && have != 1)
+            return error_set(err, ERROR_INVALID,
+                             "self: size %lld does not broadcast to %lld at dimension %d",
+                             (long long)have, (long long)need, i);
+    }
+    return 0;
+}
+
+static void product_of(const OpCall *c, Product *p, int logical)
+{
+    Describe *const *describe = c->op->detail;
+    memset(p, 0, sizeof *p);
+    p->alpha = 1;
+    (*describe)(c, p, NULL);
+    p->side[PRODUCT_C].tensor = &c->result[0];
+    strcpy(p->side[PRODUCT_C].name, "y0");
+    if (logical >= 0) product_groups(p, logical);
+}
+
+static int reference(const OpCall *c, const double *const *in, double *const *out, Error *err)
+{
+    Product p;
+    (void)err;
+    product_of(c, &p, 1);
+    for (int x = 0; x < PRODUCT_OPERANDS; x++)
+        if (x != PRODUCT_C && p.side[x].tensor) p.side[x].data = in[p.side[x].tensor - c->tensor];
+    product_reference(&p, out[0]);
+    return 0;
+}
+
+static int plain(const OpCall *c, OpPlain *out, Error *err)
+{
+    Product p;
+    product_of(c, &p, 0);
+    return product_plain(&p, c, out, err);
+}
+
+static int route(const OpCall *c, OpRoute *out, Error *err)
+{
+    Product p;
+    product_of(c, &p, 0);
+    return product_route(&p, c, out, err);
+}
+
+static void cost(const OpCall *c, OpCost *out)
+{
+    Product p;
+    product_of(c, &p, 1);
+    out->flops = product_flops(&p);
+    if (p.beta != 0) out->flops += (double)op_elements(&c->result[0]);
+}
+
+#define ROW(aten, text, describe)                                                             \
+    {                                                                                         \
+        .name = "aten." aten, .schema = text, .infer = infer, .reference = reference,         \
+        .plain = plain, .cost = cost, .route = route, .detail = &(Describe *const){describe}, \
+    }
+
+static const Op table[] = {
+    ROW("mm.default", "Tensor self, Tensor mat2", describe_mm),
+    ROW("bmm.default", "Tensor self, Tensor mat2", describe_bmm),
+    ROW("addmm.default", "Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1",
+        describe_addmm),
+    ROW("baddbmm.default",
+        "Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1",
+        describe_baddbmm),
+    ROW("matmul.default", "Tensor self, Tensor other", describe_matmul),
+    ROW("linear.default", "Tensor input, Tensor weight, Tensor? bias=None", describe_linear),
+    ROW("einsum.default", "str equation, Tensor[] tensors, *, int[]? path=None", describe_einsum),
+};
+
+OpFamily matmul_family(void)
+{
+    return (OpFamily){"matmul", table, (int)(sizeof table / sizeof *table)};
+}

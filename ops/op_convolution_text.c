@@ -1,0 +1,374 @@
+/* Plain kernels of convolutions. With few channels in a group, one thread an output, as eager PyTorch's
+ * depthwise kernels. Else the tiled product of weights and inputs, the inputs gathered as they are
+ * brought into shared memory; outputs of a transposed convolution that meet the same taps share a
+ * tile, so that no multiplication is by a zero of the stride. Sizes are constants of the text. */
+#include <stdio.h>
+#include <string.h>
+
+#include "ops/op_convolution.h"
+#include "ops/op_text.h"
+
+enum { FEW_CHANNELS = 8, THREADS = 256 };
+
+typedef struct {
+    const Convolution *v;
+    const OpCall *c;
+    Buffer *b;
+    const char *type;              /* of sums */
+    char x[8], weight[8], bias[8]; /* operands */
+    int first;                     /* the first dimension that is the call's own */
+} Writer;
+
+static int64_t x_stride(const Convolution *v, int d)
+{
+    return v->x->stride[v->x->rank - WINDOW_DIMS + d];
+}
+
+static int64_t weight_stride(const Convolution *v, int d)
+{
+    return v->weight->stride[v->weight->rank - WINDOW_DIMS + d];
+}
+
+static const char *wide(const OpTensor *t)
+{
+    int64_t last = t->offset;
+    for (int d = 0; d < t->rank; d++) last += (t->size[d] - 1) * t->stride[d];
+    return last >= INT32_MAX ? "(long long)" : "";
+}
+
+/* The place in x of entry `n`, channel `channel` of all, and the inputs i0, i1, i2. */
+static void x_place(Writer *t, const char *channel)
+{
+    const Convolution *v = t->v;
+    const char *cast = wide(v->x);
+    buffer_printf(t->b, "%s[%lld + %s%s * %lld", t->x, (long long)v->x->offset, cast, channel,
+                  (long long)v->x->stride[v->x->rank - v->dims - 1]);
+    if (v->batched) buffer_printf(t->b, " + %sn * %lld", cast, (long long)v->x->stride[0]);
+    for (int d = t->first; d < WINDOW_DIMS; d++)
+        buffer_printf(t->b, " + %si%d * %lld", cast, d, (long long)x_stride(v, d));
+    buffer_puts(t->b, "]");
+}
+
+/* The place of the weight of channels `o` and `k` of the group g, and the taps u0, u1, u2. */
+static void weight_place(Writer *t, const char *o, const char *k)
+{
+    const Convolution *v = t->v;
+    const int64_t *stride = v->weight->stride;
+    buffer_printf(t->b, "%s[%lld + (g * %lld + %s) * %lld + %s * %lld", t->weight,
+                  (long long)v->weight->offset, (long long)(v->transposed ? v->in : v->out),
+                  v->transposed ? k : o, (long long)stride[0], v->transposed ? o : k,
+                  (long long)stride[1]);
+    for (int d = t->first; d < WINDOW_DIMS; d++)
+        buffer_printf(t->b, " + u%d * %lld", d, (long long)weight_stride(v, d));
+    buffer_puts(t->b, "]");
+}
+
+/* y's element of entry n, channel `channel` of all, outputs o0, o1, o2 becomes `sum`, with the bias. */
+static void store(Writer *t, const char *channel, const char *sum)
+{
+    const Convolution *v = t->v;
+    const OpTensor *y = &t->c->result[0];
+    buffer_puts(t->b, "y0[");
+    for (int d = t->first; d < WINDOW_DIMS; d++) buffer_puts(t->b, "(");
+    buffer_printf(t->b, "%sn * %lld + %s", wide(y), (long long)(v->out * v->groups), channel);
+    for (int d = t->first; d < WINDOW_DIMS; d++)
+        buffer_printf(t->b, ") * %lld + o%d", (long long)v->w[d].out, d);
+    buffer_printf(t->b, "] = (%s)(%s", op_dtype_ctype(y->dtype), sum);
+    if (v->bias)
+        buffer_printf(t->b, " + (%s)%s[%lld + %s * %lld]", t->type, t->bias,
+                      (long long)v->bias->offset, channel, (long long)v->bias->stride[0]);
+    buffer_puts(t->b, ");\n");
+}
+
+/* ---- one thread an output ---- */
+
+static void direct(Writer *t)
+{
+    const Convolution *v = t->v;
+    Buffer *b = t->b;
+    int64_t inner = 1;
+    for (int d = WINDOW_DIMS - 1; d >= t->first; inner *= v->w[d--].out)
+        buffer_printf(b, "    const int o%d = i / %lld %% %lld;\n", d, (long long)inner,
+                      (long long)v->w[d].out);
+    buffer_printf(b,
+                  "    const int channel = i / %lld %% %lld, n = i / %lld;\n"
+                  "    const int g = channel / %lld, o = channel %% %lld;\n"
+                  "    %s sum = 0;\n"
+                  "    for (int c = 0; c < %lld; c++)\n",
+                  (long long)inner, (long long)(v->out * v->groups),
+                  (long long)(inner * v->out * v->groups), (long long)v->out, (long long)v->out,
+                  t->type, (long long)v->in);
+    for (int d = t->first; d < WINDOW_DIMS; d++) {
+        const Window *w = &v->w[d];
+        buffer_printf(b, "    for (int u%d = 0; u%d < %lld; u%d++) {\n", d, d, (long long)w->kernel,
+                      d);
+        if (v->transposed)
+            buffer_printf(b,
+                          "        const int s%d = o%d + %lld - u%d * %lld, i%d = s%d / %lld;\n"
+                          "        if (s%d < 0 || s%d %% %lld || i%d >= %lld) continue;\n",
+                          d, d, (long long)w->padding, d, (long long)w->dilation, d, d,
+                          (long long)w->stride, d, d, (long long)w->stride, d, (long long)w->in);
+        else
+            buffer_printf(b,
+                          "        const int i%d = o%d * %lld - %lld + u%d * %lld;\n"
+                          "        if (i%d < 0 || i%d >= %lld) continue;\n",
+                          d, d, (long long)w->stride, (long long)w->padding, d,
+                          (long long)w->dilation, d, d, (long long)w->in);
+    }
+    buffer_printf(b, "        sum += (%s)", t->type);
+    x_place(t, "(g * IN + c)");
+    buffer_printf(b, " * (%s)", t->type);
+    weight_place(t, "o", "c");
+    buffer_puts(b, ";\n    ");
+    for (int d = t->first; d < WINDOW_DIMS; d++) buffer_puts(b, "}");
+    buffer_puts(b, "\n    ");
+    store(t, "channel", "sum");
+}
+
+/* ---- the tiled product ---- */
+
+/* The class of the block, and of each dimension its outputs q, taps t, and where they meet. */
+static void classes(Writer *t)
+{
+    const Convolution *v = t->v;
+    for (int d = t->first; d < WINDOW_DIMS; d++) {
+        const Window *w = &v->w[d];
+        WindowClass k = window_class(w, 0);
+        if (!v->transposed) {
+            buffer_printf(t->b,
+                          "    constexpr int r%d = 0, Q%d = %lld, F%d = 0, T%d = %lld;\n"
+                          "    constexpr int shift%d = %lld;\n",
+                          d, d, (long long)k.outputs, d, d, (long long)k.taps, d,
+                          (long long)k.shift);
+            continue;
+        }
+        int64_t n = window_classes(w);
+        buffer_printf(t->b,
+                      "    const int r%d = rest %% %lld;\n"
+                      "    rest /= %lld;\n"
+                      "    int F%d = 0;\n"
+                      "    while (F%d < %lld && (r%d + %lld - F%d * %lld) %% %lld) F%d++;\n"
+                      "    const int T%d = F%d < %lld ? (%lld - F%d + %lld) / %lld : 0;\n"
+                      "    const int Q%d = (%lld - r%d + %lld) / %lld;\n"
+                      "    const int shift%d = (r%d + %lld - F%d * %lld) / %lld;\n",
+                      d, (long long)n, (long long)n, d, d, (long long)k.step, d,
+                      (long long)w->padding, d, (long long)w->dilation, (long long)w->stride, d, d,
+                      d, (long long)k.step, (long long)w->kernel, d, (long long)(k.step - 1),
+                      (long long)k.step, d, (long long)w->out, d, (long long)(w->stride - 1),
+                      (long long)w->stride, d, d, (long long)w->padding, d, (long long)w->dilation,
+                      (long long)w->stride);
+    }
+    buffer_puts(t->b, "    const int taps = 1");
+    for (int d = t->first; d < WINDOW_DIMS; d++) buffer_printf(t->b, " * T%d", d);
+    buffer_printf(t->b, ", depth = %lld * taps;\n    const int outputs = 1", (long long)v->in);
+    for (int d = t->first; d < WINDOW_DIMS; d++) buffer_printf(t->b, " * Q%d", d);
+    buffer_printf(t->b, ", columns = %lld * outputs;\n", (long long)v->batch);
+}
+
+/* const int n, q0, q1, q2 from the column. */
+static void column(Writer *t, const char *indent, const char *name)
+{
+    buffer_printf(t->b, "%sconst int n = %s / outputs;\n%sint q = %s %% outputs;\n", indent, name,
+                  indent, name);
+    for (int d = WINDOW_DIMS - 1; d >= t->first; d--)
+        buffer_printf(t->b, "%sconst int q%d = q %% Q%d;\n%sq /= Q%d;\n", indent, d, d, indent, d);
+}
+
+/* int c, t0, t1, t2 from the term k, counted in taps. */
+static void term(Writer *t)
+{
+    buffer_puts(t->b, "            const int c = k / taps;\n"
+                      "            int tap = k % taps;\n");
+    for (int d = WINDOW_DIMS - 1; d >= t->first; d--)
+        buffer_printf(t->b, "            const int t%d = tap %% T%d;\n            tap /= T%d;\n", d,
+                      d, d);
+}
+
+static void slices(Writer *t)
+{
+    const Convolution *v = t->v;
+    Buffer *b = t->b;
+    buffer_printf(b,
+                  "        for (int e = threadIdx.x; e < 16 * 16 * R; e += 256) {\n"
+                  "            const int in = e %% 16, at = e / 16, k = k0 + in, o = row0 + at;\n"
+                  "            sa[in][at] = 0;\n"
+                  "            if (k >= depth || o >= %lld) continue;\n",
+                  (long long)v->out);
+    term(t);
+    for (int d = t->first; d < WINDOW_DIMS; d++)
+        buffer_printf(b, "            const int u%d = F%d + t%d * %lld;\n", d, d, d,
+                      (long long)window_class(&v->w[d], 0).step);
+    buffer_printf(b, "            sa[in][at] = (%s)", t->type);
+    weight_place(t, "o", "c");
+    buffer_puts(b, ";\n        }\n"
+                   "        for (int in = threadIdx.x / (16 * C); in < 16; in += 16 / C) {\n"
+                   "            const int k = k0 + in;\n"
+                   "            sb[in][at] = 0;\n"
+                   "            if (k >= depth || column >= columns) continue;\n");
+    term(t);
+    for (int d = t->first; d < WINDOW_DIMS; d++)
+        buffer_printf(b,
+                      "            const int i%d = at%d + t%d * %lld;\n"
+                      "            if (i%d < 0 || i%d >= %lld) continue;\n",
+                      d, d, d, (long long)window_class(&v->w[d], 0).delta, d, d,
+                      (long long)v->w[d].in);
+    buffer_printf(b, "            sb[in][at] = (%s)", t->type);
+    x_place(t, "(g * IN + c)");
+    buffer_puts(b, ";\n        }\n");
+}
+
+static int64_t tile_count(int64_t n, int share)
+{
+    return (n + 16 * share - 1) / (16 * share);
+}
+
+static void tiled(Writer *t, int r, int c, int64_t across, int64_t down)
+{
+    const Convolution *v = t->v;
+    Buffer *b = t->b;
+    buffer_printf(b,
+                  "    constexpr int R = %d, C = %d;\n"
+                  "    __shared__ %s sa[16][16 * R + 1], sb[16][16 * C + 1];\n"
+                  "    const int tx = threadIdx.x %% 16, ty = threadIdx.x / 16;\n"
+                  "    const int column0 = blockIdx.x %% %lld * (16 * C);\n"
+                  "    const int row0 = blockIdx.x / %lld %% %lld * (16 * R);\n"
+                  "    int rest = blockIdx.x / %lld;\n"
+                  "    const int g = rest %% %lld;\n"
+                  "    rest /= %lld;\n",
+                  r, c, t->type, (long long)across, (long long)across, (long long)down,
+                  (long long)(across * down), (long long)v->groups, (long long)v->groups);
+    classes(t);
+    buffer_puts(b, "    if (column0 >= columns) return;\n"
+                   "    const int at = threadIdx.x % (16 * C), column = column0 + at;\n");
+    column(t, "    ", "column");
+    for (int d = t->first; d < WINDOW_DIMS; d++)
+        buffer_printf(b, "    const int at%d = q%d * %lld + shift%d;\n", d, d,
+                      (long long)window_class(&v->w[d], 0).walk, d);
+    buffer_printf(b,
+                  "    %s acc[R][C] = {};\n"
+                  "    for (int k0 = 0; k0 < depth; k0 += 16) {\n",
+                  t->type);
+    slices(t);
+    buffer_printf(b, "        __syncthreads();\n"
+                     "#pragma unroll\n"
+                     "        for (int k = 0; k < 16; k++)\n"
+                     "#pragma unroll\n"
+                     "            for (int i = 0; i < R; i++)\n"
+                     "#pragma unroll\n"
+                     "                for (int j = 0; j < C; j++)\n"
+                     "                    acc[i][j] += sa[k][ty + 16 * i] * sb[k][tx + 16 * j];\n"
+                     "        __syncthreads();\n"
+                     "    }\n"
+                     "#pragma unroll\n"
+                     "    for (int j = 0; j < C; j++) {\n"
+                     "        const int to = column0 + tx + 16 * j;\n"
+                     "        if (to >= columns) break;\n");
+    column(t, "        ", "to");
+    for (int d = t->first; d < WINDOW_DIMS; d++)
+        buffer_printf(b, "        const int o%d = r%d + q%d * %lld;\n", d, d, d,
+                      (long long)window_class(&v->w[d], 0).apart);
+    buffer_printf(b,
+                  "#pragma unroll\n"
+                  "        for (int i = 0; i < R; i++) {\n"
+                  "            const int o = row0 + ty + 16 * i;\n"
+                  "            if (o >= %lld) break;\n"
+                  "            ",
+                  (long long)v->out);
+    char channel[48];
+    snprintf(channel, sizeof channel, "(g * %lld + o)", (long long)v->out);
+    store(t, channel, "acc[i][j]");
+    buffer_puts(b, "        }\n    }\n");
+}
+
+static int tiled_kernel(Writer *t, const char *names, OpPlain *out, Error *err)
+{
+    const Convolution *v = t->v;
+    int64_t most = v->batch;
+    double blocks = (double)v->groups;
+    for (int d = 0; d < WINDOW_DIMS; d++) {
+        most *= window_most(&v->w[d]);
+        blocks *= (double)window_classes(&v->w[d]);
+    }
+    int r = v->out > 48 ? 4 : v->out > 16 ? 2 : 1, c = most > 48 ? 4 : most > 16 ? 2 : 1;
+    int64_t across = tile_count(most, c), down = tile_count(v->out, r);
+    blocks *= (double)across * (double)down;
+    if (blocks >= INT32_MAX || most >= INT32_MAX)
+        return error_set(err, ERROR_LIMIT, "more than 2^31 blocks");
+    if (!text_begin(out, t->c, "convolution", names, (int64_t)blocks, THREADS, err)) return -1;
+    buffer_printf(t->b, "    constexpr int IN = %lld;\n", (long long)v->in);
+    tiled(t, r, c, across, down);
+    return text_end(out, err);
+}
+
+int convolution_plain(const Convolution *v, const OpCall *c, OpPlain *out, Error *err)
+{
+    Writer t = {.v = v,
+                .c = c,
+                .b = out->source,
+                .type = text_type(v->x->dtype),
+                .first = WINDOW_DIMS - v->dims};
+    char names[48];
+    snprintf(t.x, sizeof t.x, "x%d", v->x_index);
+    snprintf(t.weight, sizeof t.weight, "x%d", v->weight_index);
+    snprintf(t.bias, sizeof t.bias, "x%d", v->bias_index);
+    size_t n = (size_t)snprintf(names, sizeof names, "%s", t.x);
+    if (v->weight_index != v->x_index)
+        n += (size_t)snprintf(names + n, sizeof names - n, " %s", t.weight);
+    if (v->bias && v->bias_index != v->x_index && v->bias_index != v->weight_index)
+        n += (size_t)snprintf(names + n, sizeof names - n, " %s", t.bias);
+    snprintf(names + n, sizeof names - n, " y0");
+    if (v->in * v->w[0].kernel * v->w[1].kernel * v->w[2].kernel >= INT32_MAX)
+        return error_set(err, ERROR_LIMIT, "an element is a sum of 2^31 terms");
+    if (v->out >= FEW_CHANNELS) return tiled_kernel(&t, names, out, err);
+    if (!text_each(out, c, "convolution", names, op_elements(&c->result[0]), err)) return -1;
+    buffer_printf(t.b, "    constexpr int IN = %lld;\n", (long long)v->in);
+    direct(&t);
+    return text_each_end(out, err);
+}
+
+/* ---- the vendor's library ---- */
+
+static int pointer(const char *name, const OpTensor *t, char *out, size_t size)
+{
+    return t->offset ? snprintf(out, size, "%s + %lld, ", name, (long long)t->offset)
+                     : snprintf(out, size, "%s, ", name);
+}
+
+static int add_bias(const Convolution *v, const OpCall *c, OpPlain *out, Error *err)
+{
+    const OpTensor *y = &c->result[0];
+    int64_t volume = v->w[0].out * v->w[1].out * v->w[2].out;
+    char names[24];
+    snprintf(names, sizeof names, "x%d y0", v->bias_index);
+    if (!text_each(out, c, "add_bias", names, op_elements(y), err)) return -1;
+    buffer_printf(out->source, "    y0[i] = y0[i] + x%d[%lld + i / %lld %% %lld * %lld];\n",
+                  v->bias_index, (long long)v->bias->offset, (long long)volume,
+                  (long long)(v->out * v->groups), (long long)v->bias->stride[0]);
+    return text_each_end(out, err);
+}
+
+int convolution_route(const Convolution *v, const OpCall *c, OpRoute *out, Error *err)
+{
+    const Window *w = v->w;
+    char name[8];
+    if (v->dims != 3 || v->transposed || v->groups != 1 || v->x->dtype != OP_F32) return 0;
+    for (int d = 0; d < WINDOW_DIMS; d++)
+        if (w[d].dilation != 1 || w[d].kernel != w[0].kernel || w[d].stride != w[0].stride ||
+            w[d].padding != w[0].padding ||
+            w[d].out != (w[d].in + 2 * w[d].padding - w[d].kernel) / w[d].stride + 1)
+            return 0;
+    if (!op_is_contiguous(v->x) || !op_is_contiguous(v->weight)) return 0;
+    out->library = "cudnn.conv3d_forward";
+    size_t n = 0, size = sizeof out->arguments;
+    snprintf(name, sizeof name, "x%d", v->x_index);
+    n += (size_t)pointer(name, v->x, out->arguments, size);
+    snprintf(name, sizeof name, "x%d", v->weight_index);
+    n += (size_t)pointer(name, v->weight, out->arguments + n, size - n);
+    snprintf(out->arguments + n, size - n,
+             "y0, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld", (long long)v->batch,
+             (long long)v->in, (long long)v->out, (long long)w[0].in, (long long)w[1].in,
+             (long long)w[2].in, (long long)w[0].kernel, (long long)w[0].stride,
+             (long long)w[0].padding);
+    if (v->bias && add_bias(v, c, out->then, err)) return -1;
+    return 1;
+}

@@ -1,0 +1,55 @@
+/* Sums of products over two tensors, c = alpha sum_k a b + beta d, named as in an einsum: a letter is a
+ * dimension, and letters of a and b that c lacks are summed over. Matrix products, linear layers and
+ * attention are all described so. A letter falls into one of four groups: batch (in a, b and c), rows
+ * (a and c), columns (b and c), depth (summed over). */
+#ifndef OPS_OP_PRODUCT_H
+#define OPS_OP_PRODUCT_H
+
+#include "ops/op.h"
+
+enum { PRODUCT_LETTERS = 64, PRODUCT_DIMS = 3 * OP_MAX_RANK };
+typedef enum {
+    PRODUCT_BATCH,
+    PRODUCT_ROWS,
+    PRODUCT_COLUMNS,
+    PRODUCT_DEPTH,
+    PRODUCT_GROUPS
+} ProductGroup;
+typedef enum { PRODUCT_A, PRODUCT_B, PRODUCT_C, PRODUCT_D, PRODUCT_OPERANDS } ProductOperand;
+
+/* One operand: its name as in OpLaunch.arguments, its tensor, the letter of each dimension, and for the
+ * reference its elements. d may have no tensor. A letter whose size is 1 in one operand only is
+ * broadcast there. */
+typedef struct {
+    char name[8];
+    const OpTensor *tensor;
+    char letters[OP_MAX_RANK + 1];
+    const double *data; /* of a, b and d; c's are an argument of product_reference */
+} ProductSide;
+
+/* A group has the dimensions 0 to rank - 1, of sizes above 1; step[x][g][i] is how far operand x moves
+ * along one of them. count[g] is the product of a group's sizes, 0 where one is 0. */
+typedef struct {
+    ProductSide side[PRODUCT_OPERANDS];
+    double alpha, beta;
+    int rank[PRODUCT_GROUPS];
+    int64_t count[PRODUCT_GROUPS], size[PRODUCT_GROUPS][PRODUCT_DIMS];
+    int64_t step[PRODUCT_OPERANDS][PRODUCT_GROUPS][PRODUCT_DIMS];
+} Product;
+
+/* Fills the groups from side[], alpha and beta. The steps are those of memory, or with `logical` those
+ * of dense tensors in C order. Dimensions that can be one are made one. Where c's last dimension is
+ * one of a's, a and b change places, so that columns are the dense dimension of c. */
+void product_groups(Product *p, int logical);
+
+/* Computes c; groups must be logical. d is not read where beta is 0. Each element is the sum in the
+ * order of the depth, by one thread. */
+void product_reference(const Product *p, double *c);
+
+double product_flops(const Product *p);
+
+/* Tiles of a blocked product: acc[m][TILE_N] += a[m][TILE_K] b[k][TILE_N], for m rows and k terms. */
+enum { TILE_M = 64, TILE_N = 128, TILE_K = 128 };
+void product_tile(const double *a, const double *b, double *acc, int m, int k);
+
+#endif

@@ -1,0 +1,190 @@
+/* Text of plain kernels. Index expressions merge dimensions that lie one behind the other, so that a
+ * contiguous tensor is indexed by `i` alone. Sizes are constants of the text. */
+#include "ops/op_text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { EACH_THREADS = 128, EACH_ELEMENTS = 4 };
+
+const char *text_type(OpDtype d)
+{
+    return d == OP_F64 ? "double" : d == OP_I32 || d == OP_I64 ? "long long" : "float";
+}
+
+void text_number(Buffer *b, double v)
+{
+    if (isnan(v))
+        buffer_puts(b, "__longlong_as_double(0x7ff8000000000000LL)");
+    else if (isinf(v))
+        buffer_printf(b, "%s__longlong_as_double(0x7ff0000000000000LL)", v < 0 ? "-" : "");
+    else
+        buffer_printf(b, "%.17g", v);
+}
+
+int text_scratch(OpPlain *out, OpDtype dtype, int64_t elements, Error *err)
+{
+    if (out->n_scratch == OP_MAX_SCRATCH)
+        return error_set(err, ERROR_LIMIT, "more than %d scratch buffers", OP_MAX_SCRATCH);
+    out->scratch[out->n_scratch].dtype = dtype;
+    out->scratch[out->n_scratch].elements = elements > 0 ? elements : 1;
+    return out->n_scratch++;
+}
+
+/* Appends one operand to the kernel's head and the launch's arguments. */
+static int operand(OpPlain *out, const OpCall *c, OpLaunch *l, const char *name, Error *err)
+{
+    size_t len = strlen(l->arguments);
+    int k = -1;
+    char kind = 0;
+    if (sscanf(name, "%c%d", &kind, &k) != 2 || k < 0 ||
+        k >= (kind == 'x'   ? c->n_tensors
+              : kind == 'y' ? c->n_results
+              : kind == 't' ? out->n_scratch
+                            : 0))
+        return error_set(err, ERROR_INVALID, "a kernel has no operand \"%.20s\"", name);
+    OpDtype d = kind == 'x'   ? c->tensor[k].dtype
+                : kind == 'y' ? c->result[k].dtype
+                              : out->scratch[k].dtype;
+    if (len + 8 > sizeof l->arguments)
+        return error_set(err, ERROR_LIMIT, "a launch has too many arguments");
+    snprintf(l->arguments + len, sizeof l->arguments - len, "%s%c%d", len ? ", " : "", kind, k);
+    buffer_printf(out->source, "%s%s%s *%c%d", len ? ", " : "", kind == 'x' ? "const " : "",
+                  op_dtype_ctype(d), kind, k);
+    return 0;
+}
+
+OpLaunch *text_begin(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
+                     int64_t blocks, int threads, Error *err)
+{
+    char name[8];
+    int rc = 0;
+    if (out->n >= OP_MAX_LAUNCHES || blocks > INT32_MAX) {
+        error_set(err, ERROR_LIMIT, "more than %d launches, or %d blocks", OP_MAX_LAUNCHES,
+                  INT32_MAX);
+        return NULL;
+    }
+    out->launch = memory_grow(out->launch, (size_t)out->n + 1, sizeof *out->launch);
+    OpLaunch *l = &out->launch[out->n];
+    memset(l, 0, sizeof *l);
+    *l = (OpLaunch){.grid = {blocks > 0 ? blocks : 1, 1, 1}, .block = {threads, 1, 1}};
+    snprintf(l->kernel, sizeof l->kernel, "%.32s_%d", stem, out->n);
+    buffer_printf(out->source, "extern \"C\" __global__ void %s(", l->kernel);
+    for (int i = 0; !operands && i < c->n_tensors + c->n_results && !rc; i++) {
+        int result = i >= c->n_tensors;
+        snprintf(name, sizeof name, "%c%d", result ? 'y' : 'x', result ? i - c->n_tensors : i);
+        rc = operand(out, c, l, name, err);
+    }
+    for (const char *at = operands; at && *at && !rc; at += strspn(at, " ")) {
+        size_t n = strcspn(at, " ");
+        snprintf(name, sizeof name, "%.*s", (int)n, at);
+        rc = operand(out, c, l, name, err);
+        at += n;
+    }
+    buffer_puts(out->source, ")\n{\n");
+    return rc ? NULL : l;
+}
+
+int text_end(OpPlain *out, Error *err)
+{
+    buffer_puts(out->source, "}\n");
+    if (out->source->full) return error_set(err, ERROR_LIMIT, "the kernels' text is too long");
+    out->n++;
+    return 0;
+}
+
+OpLaunch *text_each(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
+                    int64_t n, Error *err)
+{
+    const int64_t block = EACH_THREADS * EACH_ELEMENTS;
+    OpLaunch *l = text_begin(out, c, stem, operands, (n + block - 1) / block, EACH_THREADS, err);
+    const char *type = n < 1 << 30 ? "int" : "long long";
+    buffer_printf(out->source,
+                  "  for (int k = 0; k < %d; k++) {\n"
+                  "    const %s i = (%s)blockIdx.x * %d + k * %d + threadIdx.x;\n"
+                  "    if (i >= %lld) return;\n",
+                  EACH_ELEMENTS, type, type, EACH_THREADS * EACH_ELEMENTS, EACH_THREADS,
+                  (long long)n);
+    return l;
+}
+
+int text_each_end(OpPlain *out, Error *err)
+{
+    buffer_puts(out->source, "  }\n");
+    return text_end(out, err);
+}
+
+void op_steps(const OpTensor *t, int rank, int64_t *step)
+{
+    for (int d = 0; d < rank; d++) {
+        int own = d - (rank - t->rank);
+        step[d] = own < 0 || t->size[own] == 1 ? 0 : t->stride[own];
+    }
+}
+
+/* Drops dimensions of size 1 and merges neighbours that one step walks through. */
+static int merge(int rank, const int64_t *size, const int64_t *step, int64_t *n, int64_t *s)
+{
+    int r = 0;
+    for (int d = 0; d < rank; d++) {
+        if (size[d] == 1) continue;
+        if (r && s[r - 1] == step[d] * size[d]) {
+            n[r - 1] *= size[d];
+            s[r - 1] = step[d];
+        } else {
+            n[r] = size[d];
+            s[r++] = step[d];
+        }
+    }
+    return r;
+}
+
+void text_strided(Buffer *b, int64_t offset, int rank, const int64_t *size, const int64_t *step,
+                  const char *i)
+{
+    int64_t n[OP_MAX_RANK], s[OP_MAX_RANK], inner = 1, last = offset < 0 ? -offset : offset;
+    int r = merge(rank, size, step, n, s), terms = 0;
+    for (int d = 0; d < r; d++) last += (n[d] - 1) * (s[d] < 0 ? -s[d] : s[d]);
+    const char *wide = last >= INT32_MAX ? "LL" : "";
+    for (int d = r - 1; d >= 0; inner *= n[d--]) {
+        if (!s[d]) continue;
+        buffer_puts(b, terms++ ? " + " : "");
+        buffer_puts(b, i);
+        if (inner != 1) buffer_printf(b, " / %lld", (long long)inner);
+        if (d) buffer_printf(b, " %% %lld", (long long)n[d]);
+        if (s[d] != 1 || *wide) buffer_printf(b, " * %lld%s", (long long)s[d], wide);
+    }
+    if (offset || !terms) buffer_printf(b, "%s%lld", terms ? " + " : "", (long long)offset);
+}
+
+void text_index(Buffer *b, const OpTensor *t, int rank, const int64_t *size, const char *i)
+{
+    int64_t step[OP_MAX_RANK];
+    op_steps(t, rank, step);
+    text_strided(b, t->offset, rank, size, step, i);
+}
+
+void text_block_reduce(OpPlain *out)
+{
+    buffer_puts(out->source,
+                "#ifndef OP_BLOCK_REDUCE\n"
+                "#define OP_BLOCK_REDUCE\n"
+                "template <typename T, typename F>\n"
+                "__device__ T op_block_reduce(T v, F f, T *shared)\n"
+                "{\n"
+                "    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;\n"
+                "    const int warps = (blockDim.x + 31) / 32;\n"
+                "    for (int d = 16; d; d /= 2) v = f(v, __shfl_xor_sync(0xffffffffu, v, d));\n"
+                "    if (warps == 1) return v;\n"
+                "    __syncthreads();\n"
+                "    if (!lane) shared[warp] = v;\n"
+                "    __syncthreads();\n"
+                "    v = shared[0];\n"
+                "    for (int w = 1; w < warps; w++) v = f(v, shared[w]);\n"
+                "    return v;\n"
+                "}\n"
+                "#endif\n");
+}

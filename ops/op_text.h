@@ -1,0 +1,42 @@
+/* Text of plain kernels: heads with their launches, strided index expressions, literals. A kernel's
+ * name is STEM_N, where N counts the launches of the OpPlain, so that kernels of many operators can be
+ * in one source. After the first error b->full or text_end says so; text in between is dropped. */
+#ifndef OPS_OP_TEXT_H
+#define OPS_OP_TEXT_H
+
+#include "ops/op.h"
+
+/* The type in which elements of d are computed: float, double or long long. */
+const char *text_type(OpDtype d);
+void text_number(Buffer *b, double v); /* a literal, also of NaN and infinities */
+
+/* Begins a kernel: its launch, and its text up to the brace. operands are names as in
+ * OpLaunch.arguments, "x0 x1 y0 t0"; NULL stands for all inputs and results. Inputs are const. NULL:
+ * *err says why. The launch can be changed until text_end. */
+OpLaunch *text_begin(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
+                     int64_t blocks, int threads, Error *err);
+/* As text_begin, for one thread each of n elements, four of them a thread: the text goes on within a
+ * loop in which `i` is the element. */
+OpLaunch *text_each(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
+                    int64_t n, Error *err);
+/* Closes the braces and counts the launch. */
+int text_end(OpPlain *out, Error *err);
+int text_each_end(OpPlain *out, Error *err);
+
+/* Adds scratch memory tK and returns K, or -1. */
+int text_scratch(OpPlain *out, OpDtype dtype, int64_t elements, Error *err);
+
+/* The index of an element: offset + the sum of step[d] times the d-th coordinate of the flat index `i`
+ * in C order of the sizes. i is an expression, in brackets where it needs them. */
+void text_strided(Buffer *b, int64_t offset, int rank, const int64_t *size, const int64_t *step,
+                  const char *i);
+/* The same of a tensor that is broadcast to `size`. */
+void text_index(Buffer *b, const OpTensor *t, int rank, const int64_t *size, const char *i);
+/* The steps of a broadcast tensor through `size`: its strides, 0 where it is repeated. */
+void op_steps(const OpTensor *t, int rank, int64_t *step);
+
+/* Once a source: op_block_reduce(v, f, shared): f over the values of all threads of the block, for
+ * all of them. `shared` has 32 elements of the value's type. */
+void text_block_reduce(OpPlain *out);
+
+#endif

@@ -1,0 +1,21 @@
+/* Fields of task.json, for the loader. Errors name file and field. */
+#ifndef TASKS_TASK_FIELDS_H
+#define TASKS_TASK_FIELDS_H
+
+#include "base/json.h"
+#include "tasks/task.h"
+
+/* Is s a C identifier of fewer than `max` bytes? Kernels and plans use it as it is. */
+int task_is_name(const char *s, size_t max);
+/* Refuses a field that is not in the NULL-terminated list. */
+int task_known_fields(const json_t *obj, const char *const *known, const char *where, Error *err);
+/* The index of text in names, or -1. */
+int task_choose(const char *text, const char *const *names, int n, const char *what,
+                const char *where, Error *err);
+
+int task_read_axes(Task *t, const json_t *root, const char *file, Error *err);
+/* Allocates *list for the tensors of root[key]; what is read before an error counts in *n. */
+int task_read_tensors(Task *t, const json_t *root, const char *key, TaskTensor **list, int *n,
+                      const char *file, Error *err);
+
+#endif

@@ -1,0 +1,169 @@
+/* Graph tasks. The text for prompts has one operator a line, as PyTorch writes it. The baseline has
+ * the graph's lines as `//@ op` lines. */
+#include "tasks/task_graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buffer.h"
+#include "base/memory.h"
+
+enum { MAX_TEXT = 1 << 22 };
+
+static OpDtype op_dtype(Dtype d)
+{
+    static const OpDtype types[DTYPES] = {
+        [DTYPE_F32] = OP_F32, [DTYPE_F16] = OP_F16, [DTYPE_BF16] = OP_BF16,
+        [DTYPE_I32] = OP_I32, [DTYPE_I64] = OP_I64, [DTYPE_B8] = OP_B8};
+    return types[d];
+}
+
+/* ---- texts ---- */
+
+static void put_results(Buffer *b, const OpLine *l)
+{
+    for (int i = 0; i < l->n_results; i++)
+        buffer_printf(b, "%s%.*s", i ? ", " : "", (int)l->result[i].len, l->result[i].p);
+}
+
+/* The arguments with their brackets: everything from the operator's. */
+static const char *arguments(const char *line)
+{
+    return strchr(strchr(line, '='), '(');
+}
+
+static char *formula(const Graph *g)
+{
+    Buffer b;
+    buffer_init(&b, MAX_TEXT);
+    for (int i = 0; i < g->n_nodes; i++) {
+        const char *name = g->line[i].op->name, *overload = strrchr(name, '.');
+        put_results(&b, &g->line[i]);
+        buffer_printf(&b, " = %.*s%s\n", (int)(overload - name), name, arguments(g->text[i]));
+    }
+    return buffer_detach(&b);
+}
+
+static char *op_lines(const Graph *g)
+{
+    Buffer b;
+    buffer_init(&b, MAX_TEXT);
+    for (int i = 0; i < g->n_nodes; i++) buffer_printf(&b, "//@ op %s\n", g->text[i]);
+    return buffer_detach(&b);
+}
+
+/* ---- reading ---- */
+
+static int is_axis(void *task, const char *name)
+{
+    const Task *t = task;
+    for (int i = 0; i < t->n_axes; i++)
+        if (!strcmp(t->axis_name[i], name)) return 1;
+    return 0;
+}
+
+static int read_lines(Task *t, const json_t *list, const char **lines, const char **inputs,
+                      const char **outputs, const char *file, Error *err)
+{
+    GraphSource s = {.lines = lines,
+                     .n_lines = (int)json_array_size(list),
+                     .inputs = inputs,
+                     .n_inputs = t->n_inputs,
+                     .outputs = outputs,
+                     .n_outputs = t->n_outputs,
+                     .taken = is_axis,
+                     .ctx = t};
+    for (int i = 0; i < s.n_lines; i++)
+        if (!(lines[i] = json_string_value(json_array_get(list, (size_t)i))))
+            return error_set(err, ERROR_CORRUPT, "%s: graph[%d]: a text expected", file, i);
+    for (int i = 0; i < t->n_inputs; i++) inputs[i] = t->inputs[i].name;
+    for (int i = 0; i < t->n_outputs; i++) outputs[i] = t->outputs[i].name;
+    return graph_read(&s, &t->graph, err) ? error_prefix(err, "%s", file) : 0;
+}
+
+int task_graph_read(Task *t, const json_t *root, const char *file, Error *err)
+{
+    json_t *list = json_need_array(root, "graph", file, err);
+    if (!list) return -1;
+    size_t n = json_array_size(list);
+    if (n < 1 || n > GRAPH_MAX_NODES)
+        return error_set(err, ERROR_LIMIT, "%s: graph: expected 1 to %d lines, found %zu", file,
+                         GRAPH_MAX_NODES, n);
+    const char **names_of[3] = {memory_array(n, sizeof(char *)),
+                                memory_array((size_t)t->n_inputs, sizeof(char *)),
+                                memory_array((size_t)t->n_outputs, sizeof(char *))};
+    int rc = read_lines(t, list, names_of[0], names_of[1], names_of[2], file, err);
+    for (int i = 0; i < 3; i++) free(names_of[i]);
+    if (rc) return -1;
+    t->reference_source = formula(t->graph);
+    t->baseline_source = op_lines(t->graph);
+    return 0;
+}
+
+/* ---- one workload ---- */
+
+static int check_output(const Task *t, const Workload *w, const GraphBound *b, int i, Error *err)
+{
+    const TaskTensor *x = &t->outputs[i];
+    const OpTensor *y = &b->values[t->graph->output[i]].tensor;
+    int64_t shape[TASK_MAX_RANK];
+    if (task_shape(t, w, x, shape, err)) return -1;
+    if (y->dtype != op_dtype(x->dtype))
+        return error_set(err, ERROR_INVALID, "output %s: the graph gives %s, task.json has %s",
+                         x->name, op_dtype_name(y->dtype), dtype_name(x->dtype));
+    int same = y->rank == x->rank;
+    for (int d = 0; d < x->rank && same; d++) same = y->size[d] == shape[d];
+    if (same) return 0;
+    Buffer text;
+    buffer_init(&text, 512);
+    for (int d = 0; d < y->rank; d++)
+        buffer_printf(&text, "%s%lld", d ? ", " : "", (long long)y->size[d]);
+    buffer_puts(&text, "], task.json has [");
+    for (int d = 0; d < x->rank; d++)
+        buffer_printf(&text, "%s%lld", d ? ", " : "", (long long)shape[d]);
+    error_set(err, ERROR_INVALID, "output %s: the graph gives [%s]", x->name, text.data);
+    buffer_release(&text);
+    return -1;
+}
+
+int task_graph_bind(const Task *t, const Workload *w, GraphBound **out, Error *err)
+{
+    OpTensor *inputs = memory_array((size_t)t->n_inputs, sizeof *inputs);
+    TaskScope scope = {t, w};
+    int rc = 0;
+    for (int i = 0; i < t->n_inputs && !rc; i++) {
+        inputs[i] = (OpTensor){.dtype = op_dtype(t->inputs[i].dtype), .rank = t->inputs[i].rank};
+        rc = task_shape(t, w, &t->inputs[i], inputs[i].size, err);
+        op_contiguous(&inputs[i]);
+    }
+    if (!rc) rc = graph_bind(t->graph, task_lookup, &scope, inputs, out, err);
+    free(inputs);
+    if (rc) return -1;
+    for (int i = 0; i < t->n_outputs && !rc; i++) rc = check_output(t, w, *out, i, err);
+    if (!rc) return 0;
+    graph_bound_free(*out);
+    *out = NULL;
+    return -1;
+}
+
+int task_graph_cost(const Task *t, const Workload *w, double *bytes, double *flops, Error *err)
+{
+    GraphBound *b;
+    OpCost cost;
+    if (task_graph_bind(t, w, &b, err)) return -1;
+    int rc = graph_cost(b, &cost, err);
+    graph_bound_free(b);
+    *bytes = cost.bytes;
+    *flops = cost.flops;
+    return rc;
+}
+
+int task_graph_reference(const Task *t, const Workload *w, const double *const *in,
+                         double *const *out, Error *err)
+{
+    GraphBound *b;
+    if (task_graph_bind(t, w, &b, err)) return error_prefix(err, "task %s", t->name);
+    int rc = graph_run(b, in, out, NULL, err);
+    graph_bound_free(b);
+    return rc ? error_prefix(err, "task %s", t->name) : 0;
+}

@@ -1,0 +1,19 @@
+/* A task whose task.json has a graph: what other tasks read from reference.c, baseline.cu and their
+ * cost expressions follows from it. */
+#ifndef TASKS_TASK_GRAPH_H
+#define TASKS_TASK_GRAPH_H
+
+#include "base/json.h"
+#include "tasks/task.h"
+
+/* Reads root["graph"] into t->graph, and writes reference_source and baseline_source. */
+int task_graph_read(Task *t, const json_t *root, const char *file, Error *err);
+
+/* Binds the graph to a workload, and checks that outputs have the shapes and dtypes that task.json
+ * states. The caller frees *out with graph_bound_free. */
+int task_graph_bind(const Task *t, const Workload *w, GraphBound **out, Error *err);
+int task_graph_cost(const Task *t, const Workload *w, double *bytes, double *flops, Error *err);
+int task_graph_reference(const Task *t, const Workload *w, const double *const *in,
+                         double *const *out, Error *err);
+
+#endif

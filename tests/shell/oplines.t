@@ -1,0 +1,28 @@
+#!/bin/bash
+# `//@ op` lines: kernels that keep some operators of a task, mistakes with their sentences, and a task's graph as its own
+# candidate. TAP on stdout.
+. "$(dirname "$0")/verdicts.sh"
+export QUERN_LOG=quiet
+cd "$root" || exit 1
+fixtures=tests/fixtures/op_lines
+
+for file in $fixtures/*.cu; do
+    read_fields "$file"
+    QUERN_TASKS=; [ "$task" = op_layer ] && QUERN_TASKS=$fixtures/tasks
+    QUERN_TASKS=$QUERN_TASKS check_verdict "$file"
+done
+
+export QUERN_TASKS=$fixtures/tasks
+"$BIN/quern-eval" --task op_layer --json $fixtures/only_ops.cu >"$tmp/a"
+is "the graph's own lines score exactly 1" "$(json_field score <"$tmp/a")" "1.0"
+"$BIN/quern-eval" --task op_layer --json $fixtures/only_ops.cu >"$tmp/b"
+is "two runs give equal bytes" "$(cksum <"$tmp/a")" "$(cksum <"$tmp/b")"
+score=$("$BIN/quern-eval" --task op_layer --json $fixtures/fused_rest.cu | json_field score)
+awk "BEGIN { exit !($score > 1) }"; ok $? "one kernel in place of four is faster than the graph: $score"
+text=$("$BIN/quern-eval" --task op_layer --profile $fixtures/fused_rest.cu)
+is "registers and occupancy are those of the candidate's own kernel" "$(grep -cE '^  registers  [1-9][0-9]* a thread.*occupancy' <<<"$text")" 1
+text=$("$BIN/quern-eval" --task op_layer --profile $fixtures/only_ops.cu)
+is "a plan without kernels has none" "$(grep -c '^  registers.* a thread' <<<"$text")" 0
+"$BIN/quern-eval" --task op_layer --json --baseline $fixtures/fused_rest.cu $fixtures/only_ops.cu >"$tmp/c"
+awk "BEGIN { exit !($(json_field score <"$tmp/c") < 1) }"; ok $? "a baseline can mix both, too"
+done_testing
