@@ -10,6 +10,7 @@ static OpFamily (*const families[])(void) = {
     pointwise_family,
     math_family,
     compare_family,
+    view_family,
 };
 
 OpFamily op_family(int i)
@@ -245,7 +246,7 @@ int op_is_view(const OpCall *c)
 int op_cost(const OpCall *c, OpCost *out, Error *err)
 {
     *out = (OpCost){0};
-    if (!c->n_results)
+    if (!c->n_results && !(c->op->flags & OP_VIEW))
         return error_set(err, ERROR_INVALID, "%s: results are not inferred", c->op->name);
     int own = 0;
     for (int i = 0; i < c->n_results; i++) own += !is_view(c, i);

@@ -120,6 +120,7 @@ OpFamily op_family(int i); /* n 0: past the last one */
 OpFamily pointwise_family(void);
 OpFamily math_family(void);
 OpFamily compare_family(void);
+OpFamily view_family(void);
 
 const Op *op_find(const char *name, Error *err); /* UNKNOWN_NAME says which name comes near */
 int op_count(void);

@@ -194,14 +194,14 @@ static inline void fixture_close(FixtureCase *f)
     for (int i = 0; i < OP_MAX_RESULTS; i++) free(f->out[i]);
 }
 
-static inline void fixture_same_list(const char *what, const json_t *want, int n,
-                                     const int64_t *got, const json_t *j)
+static inline void fixture_same_list(const FixtureCase *f, const char *what, const json_t *want,
+                                     int n, const int64_t *got, const json_t *j)
 {
     int same = n == (int)json_array_size(want);
     for (int d = 0; d < n && same; d++)
         same = got[d] == json_integer_value(json_array_get(want, (size_t)d));
     if (!same)
-        fail_msg("%s %lld, %lld, ... (%d) in %s", what, n > 0 ? (long long)got[0] : 0,
+        fail_msg("%s: %s %lld, %lld, ... (%d) in %s", f->name, what, n > 0 ? (long long)got[0] : 0,
                  n > 1 ? (long long)got[1] : 0, n, json_dumps(j, JSON_SORT_KEYS));
 }
 
@@ -220,13 +220,13 @@ static inline void fixture_check(const FixtureCase *f, const json_t *j, double l
         const OpTensor *y = &f->call.result[r];
         const json_t *of = json_array_get(results, (size_t)r), *want = json_object_get(of, "want"),
                      *view = json_object_get(of, "view");
-        fixture_same_list("shape", json_object_get(of, "shape"), y->rank, y->size, j);
+        fixture_same_list(f, "shape", json_object_get(of, "shape"), y->rank, y->size, j);
         if (y->dtype != fixture_dtype(json_object_get(of, "dtype"), "float64"))
             fail_msg("%s: dtype %s in %s", f->name, op_dtype_name(y->dtype), json_dumps(j, 0));
         if (f->call.view_of[r] != (view ? json_integer_value(view) : -1))
             fail_msg("%s: view of %d in %s", f->name, f->call.view_of[r], json_dumps(j, 0));
         if (view) {
-            fixture_same_list("stride", json_object_get(of, "stride"), y->rank, y->stride, j);
+            fixture_same_list(f, "stride", json_object_get(of, "stride"), y->rank, y->stride, j);
             assert_int_equal(y->offset, json_integer_value(json_object_get(of, "offset")));
         } else {
             assert_true(op_is_contiguous(y) && !y->offset);
