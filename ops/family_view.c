@@ -362,16 +362,6 @@ static int flip(const OpCall *c, OpTensor *y, Error *err)
     return 0;
 }
 
-/* Every dtype argument follows in the schema by name. */
-static int convert(const OpCall *c, OpTensor *y, Error *err)
-{
-    int dtype = op_argument(c->op, "dtype"), copy = op_argument(c->op, "copy");
-    OpDtype from = y->dtype;
-    (void)err;
-    if (c->arg[dtype].kind == OP_DTYPE) y->dtype = (OpDtype)c->arg[dtype].integer[0];
-    return y->dtype != from || c->arg[copy].integer[0];
-}
-
 /* ---- several results ---- */
 
 static int piece(OpCall *c, int dim, int64_t start, int64_t n, Error *err)
@@ -472,7 +462,6 @@ static int infer_nothing(OpCall *c, Error *err)
         "aten." aten, schema, infer, strided_reference, NULL, NULL, OP_VIEW, NULL \
     }
 #define SELF "Tensor self"
-#define AS_BEFORE ", bool non_blocking=False, bool copy=False, Any? memory_format=None"
 
 static const Op table[] = {
     ROW("alias.default", SELF, STRIDED_VIEW, same),
@@ -506,11 +495,6 @@ static const Op table[] = {
     ROW("expand_as.default", SELF ", Tensor other", STRIDED_VIEW, expand_as),
     ROW("diagonal.default", SELF ", int offset=0, int dim1=0, int dim2=1", STRIDED_VIEW, diagonal),
     ROW("flip.default", SELF ", int[] dims", STRIDED_COPY, flip),
-    ROW("to.dtype", SELF ", ScalarType dtype" AS_BEFORE, STRIDED_MAYBE, convert),
-    ROW("to.dtype_layout",
-        SELF ", *, ScalarType? dtype=None, Any? layout=None, Any? device=None, "
-             "Any? pin_memory=None" AS_BEFORE,
-        STRIDED_MAYBE, convert),
     MANY("split.Tensor", SELF ", int split_size, int dim=0", infer_split),
     MANY("split_with_sizes.default", SELF ", int[] split_sizes, int dim=0", infer_split_sizes),
     MANY("chunk.default", SELF ", int chunks, int dim=0", infer_split),

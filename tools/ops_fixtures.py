@@ -14,8 +14,8 @@ import torch
 from ops_draw import bits, value
 
 # Each is a module ops_fixtures_FAMILY with generators by operator in EXACT (relative difference below
-# 1e-12) and TRANSCENDENTAL (1e-10).
-FAMILIES = ["pointwise", "math", "compare", "view"]
+# 1e-12) and TRANSCENDENTAL (1e-10), and those that the library refuses in REFUSED.
+FAMILIES = ["pointwise", "math", "compare", "view", "layout"]
 
 
 def tensors(values):
@@ -65,6 +65,8 @@ def write(family):
     for name in sorted(table):
         cases = [case(name, table[name], f"{name} {i}") for i in range(50)]
         out["aten." + name] = {"limit": limits[name], "cases": cases}
+    for name, make in getattr(module, "REFUSED", {}).items():
+        out["aten." + name] = {"refused": True, "cases": [{"args": make(random.Random(name))}]}
     with open(f"tests/fixtures/ops/{family}.json", "w") as f:
         json.dump(out, f, separators=(",", ":"), sort_keys=True)
         f.write("\n")

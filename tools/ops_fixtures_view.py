@@ -201,8 +201,6 @@ EXACT = {
     "expand_as.default": expand_as,
     "diagonal.default": diagonal,
     "flip.default": dims,
-    "to.dtype": to(False),
-    "to.dtype_layout": to(True),
     "split.Tensor": split,
     "split_with_sizes.default": split_sizes,
     "chunk.default": split,
