@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ops/op_strided.h"
 #include "ops/op_text.h"
-#include "ops/strided_view.h"
 
 /* ---- conversion of dtype ---- */
 
@@ -122,8 +122,8 @@ static int plain_cat(const OpCall *c, OpPlain *out, Error *err)
                       "      if (i < %lld) y0[",
                       i, type, type, (long long)n);
         text_strided(b, y.offset, t.rank, t.size, y.stride, "i");
-        buffer_printf(b, "] = (%s)%sx%lld[", op_dtype_ctype(y.dtype),
-                      t.dtype == y.dtype ? "" : "(float)", (long long)c->arg[0].integer[i]);
+        buffer_printf(b, "] = (%s)%sx%lld[", op_dtype_ctype(y.dtype), text_cast(t.dtype, y.dtype),
+                      (long long)c->arg[0].integer[i]);
         text_index(b, &t, t.rank, t.size, "i");
         buffer_puts(b, "];\n    }\n");
         y.offset += t.size[dim] * y.stride[dim];

@@ -2,7 +2,7 @@
  * become where no strides can tell. Strides are ATen's, also those of dimensions of size 1. */
 #include <string.h>
 
-#include "ops/strided_view.h"
+#include "ops/op_strided.h"
 
 typedef int ShapeFunction(const OpCall *c, OpTensor *y, Error *err);
 

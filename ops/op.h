@@ -122,6 +122,7 @@ OpFamily math_family(void);
 OpFamily compare_family(void);
 OpFamily view_family(void);
 OpFamily layout_family(void);
+OpFamily reduction_family(void);
 
 const Op *op_find(const char *name, Error *err); /* UNKNOWN_NAME says which name comes near */
 int op_count(void);

@@ -15,7 +15,7 @@ from ops_draw import bits, value
 
 # Each is a module ops_fixtures_FAMILY with generators by operator in EXACT (relative difference below
 # 1e-12) and TRANSCENDENTAL (1e-10), and those that the library refuses in REFUSED.
-FAMILIES = ["pointwise", "math", "compare", "view", "layout"]
+FAMILIES = ["pointwise", "math", "compare", "view", "layout", "reduction"]
 
 
 def tensors(values):

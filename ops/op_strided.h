@@ -1,7 +1,7 @@
 /* Operators that give one strided view of their first tensor, or a contiguous copy of one. The detail
  * of such an operator is a StridedView. */
-#ifndef OPS_STRIDED_VIEW_H
-#define OPS_STRIDED_VIEW_H
+#ifndef OPS_OP_STRIDED_H
+#define OPS_OP_STRIDED_H
 
 #include "ops/op.h"
 

@@ -1,5 +1,5 @@
 /* Views by strides. The reference of a view is the same view of the contiguous logical elements. */
-#include "ops/strided_view.h"
+#include "ops/op_strided.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,11 +122,6 @@ int strided_reference(const OpCall *c, const double *const *in, double *const *o
     return rc;
 }
 
-static int is_half(OpDtype d)
-{
-    return d == OP_F16 || d == OP_BF16;
-}
-
 int strided_plain(const OpCall *c, OpPlain *out, Error *err)
 {
     const StridedView *s = c->op->detail;
@@ -139,7 +134,7 @@ int strided_plain(const OpCall *c, OpPlain *out, Error *err)
     snprintf(operands, sizeof operands, "x%lld y0", (long long)x);
     if (!text_each(out, c, "copy", operands, op_elements(y), err)) return -1;
     buffer_printf(out->source, "    y0[i] = (%s)%sx%lld[", op_dtype_ctype(y->dtype),
-                  is_half(y->dtype) || is_half(from) ? "(float)" : "", (long long)x);
+                  text_cast(from, y->dtype), (long long)x);
     text_index(out->source, &v, v.rank, v.size, "i");
     buffer_puts(out->source, "];\n");
     return text_each_end(out, err);
