@@ -1,7 +1,7 @@
 /* Arithmetic of two and three operands, comparisons, selection. */
 #include <math.h>
 
-#include "ops/pointwise.h"
+#include "ops/op_pointwise.h"
 
 POINT(f_mul_scalar, a *p[0])
 POINT(f_mul_tensor, a *b)

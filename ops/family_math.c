@@ -1,7 +1,7 @@
 /* More functions of one operand: elementary functions, activations and their in-place forms. */
 #include <math.h>
 
-#include "ops/pointwise.h"
+#include "ops/op_pointwise.h"
 
 POINT(f_exp, exp(a))
 POINT(f_exp2, exp2(a))

@@ -1,7 +1,7 @@
 /* The pointwise operators of common networks. */
 #include <math.h>
 
-#include "ops/pointwise.h"
+#include "ops/op_pointwise.h"
 
 static double log1p_exp(double x)
 {

@@ -8,6 +8,7 @@
 
 static OpFamily (*const families[])(void) = {
     pointwise_family, math_family, compare_family, matmul_family, convolution_family,
+    pointwise_family, math_family, compare_family, view_family, layout_family,
 };
 
 OpFamily op_family(int i)
@@ -243,7 +244,7 @@ int op_is_view(const OpCall *c)
 int op_cost(const OpCall *c, OpCost *out, Error *err)
 {
     *out = (OpCost){0};
-    if (!c->n_results)
+    if (!c->n_results && !(c->op->flags & OP_VIEW))
         return error_set(err, ERROR_INVALID, "%s: results are not inferred", c->op->name);
     int own = 0;
     for (int i = 0; i < c->n_results; i++) own += !is_view(c, i);
@@ -320,23 +321,49 @@ static OpDtype wider(OpDtype a, OpDtype b)
     return category(a) == 1 ? OP_I64 : OP_F32;
 }
 
+typedef struct {
+    int have[3];
+    OpDtype level[3];
+} Promotion;
+
+static void promote(Promotion *p, int at, OpDtype d)
+{
+    p->level[at] = p->have[at] ? wider(p->level[at], d) : d;
+    p->have[at] = 1;
+}
+
 /* Tensors with dimensions decide before those without, and those before numbers, unless the category
  * is higher. */
+static OpDtype promoted(const Promotion *p)
+{
+    OpDtype r = p->have[0] ? p->level[0] : p->have[1] ? p->level[1] : p->level[2];
+    for (int i = 1; i < 3; i++)
+        if (p->have[i] && category(p->level[i]) > category(r)) r = p->level[i];
+    return r;
+}
+
 OpDtype op_promote(const OpCall *c, const int *args, int n)
 {
-    int have[3] = {0};
-    OpDtype level[3] = {OP_B8, OP_B8, OP_B8}, r;
+    Promotion p = {.level = {OP_B8, OP_B8, OP_B8}};
     for (int i = 0; i < n; i++) {
         const OpTensor *t = op_tensor(c, args[i]);
         OpKind k = c->arg[args[i]].kind;
-        int at = t ? (t->rank ? 0 : 1) : 2;
-        OpDtype d = t ? t->dtype : k == OP_FLOAT ? OP_F32 : k == OP_INT ? OP_I64 : OP_B8;
         if (k == OP_NONE) continue;
-        level[at] = have[at] ? wider(level[at], d) : d;
-        have[at] = 1;
+        promote(&p, t ? !t->rank : 2,
+                t               ? t->dtype
+                : k == OP_FLOAT ? OP_F32
+                : k == OP_INT   ? OP_I64
+                                : OP_B8);
     }
-    r = have[0] ? level[0] : have[1] ? level[1] : level[2];
-    for (int i = 1; i < 3; i++)
-        if (have[i] && category(level[i]) > category(r)) r = level[i];
-    return r;
+    return promoted(&p);
+}
+
+OpDtype op_promote_list(const OpCall *c, const OpValue *list)
+{
+    Promotion p = {.level = {OP_B8, OP_B8, OP_B8}};
+    for (int i = 0; i < list->n; i++) {
+        const OpTensor *t = &c->tensor[list->integer[i]];
+        promote(&p, !t->rank, t->dtype);
+    }
+    return promoted(&p);
 }

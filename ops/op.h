@@ -133,6 +133,9 @@ OpFamily math_family(void);
 OpFamily compare_family(void);
 OpFamily matmul_family(void);
 OpFamily convolution_family(void);
+OpFamily view_family(void);
+OpFamily layout_family(void);
+OpFamily reduction_family(void);
 
 const Op *op_find(const char *name, Error *err); /* UNKNOWN_NAME says which name comes near */
 int op_count(void);
@@ -167,6 +170,7 @@ int op_is_contiguous(const OpTensor *t);
 double op_bytes(const OpTensor *t); /* of its distinct elements */
 int op_dim(int64_t dim, int rank, int *out, Error *err);
 int op_broadcast(const OpTensor *const *t, int n, int64_t *size, int *rank, Error *err);
-OpDtype op_promote(const OpCall *c, const int *args, int n); /* torch.result_type */
+OpDtype op_promote(const OpCall *c, const int *args, int n);   /* torch.result_type */
+OpDtype op_promote_list(const OpCall *c, const OpValue *list); /* of a list of tensors */
 
 #endif

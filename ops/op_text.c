@@ -15,6 +15,16 @@ const char *text_type(OpDtype d)
     return d == OP_F64 ? "double" : d == OP_I32 || d == OP_I64 ? "long long" : "float";
 }
 
+static int is_half(OpDtype d)
+{
+    return d == OP_F16 || d == OP_BF16;
+}
+
+const char *text_cast(OpDtype from, OpDtype to)
+{
+    return from != to && (is_half(from) || is_half(to)) ? "(float)" : "";
+}
+
 void text_number(Buffer *b, double v)
 {
     if (isnan(v))
@@ -125,8 +135,7 @@ void op_steps(const OpTensor *t, int rank, int64_t *step)
     }
 }
 
-/* Drops dimensions of size 1 and merges neighbours that one step walks through. */
-static int merge(int rank, const int64_t *size, const int64_t *step, int64_t *n, int64_t *s)
+int op_merge(int rank, const int64_t *size, const int64_t *step, int64_t *n, int64_t *s)
 {
     int r = 0;
     for (int d = 0; d < rank; d++) {
@@ -146,7 +155,7 @@ void text_strided(Buffer *b, int64_t offset, int rank, const int64_t *size, cons
                   const char *i)
 {
     int64_t n[OP_MAX_RANK], s[OP_MAX_RANK], inner = 1, last = offset < 0 ? -offset : offset;
-    int r = merge(rank, size, step, n, s), terms = 0;
+    int r = op_merge(rank, size, step, n, s), terms = 0;
     for (int d = 0; d < r; d++) last += (n[d] - 1) * (s[d] < 0 ? -s[d] : s[d]);
     const char *wide = last >= INT32_MAX ? "LL" : "";
     for (int d = r - 1; d >= 0; inner *= n[d--]) {

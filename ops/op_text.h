@@ -8,7 +8,8 @@
 
 /* The type in which elements of d are computed: float, double or long long. */
 const char *text_type(OpDtype d);
-void text_number(Buffer *b, double v); /* a literal, also of NaN and infinities */
+const char *text_cast(OpDtype from, OpDtype to); /* "(float)" where a half type is on one side */
+void text_number(Buffer *b, double v);           /* a literal, also of NaN and infinities */
 
 /* Begins a kernel: its launch, and its text up to the brace. operands are names as in
  * OpLaunch.arguments, "x0 x1 y0 t0"; NULL stands for all inputs and results. Inputs are const. NULL:
@@ -32,6 +33,8 @@ void text_strided(Buffer *b, int64_t offset, int rank, const int64_t *size, cons
                   const char *i);
 /* The same of a tensor that is broadcast to `size`. */
 void text_index(Buffer *b, const OpTensor *t, int rank, const int64_t *size, const char *i);
+/* Drops dimensions of size 1 and merges neighbours that one step walks through: the new rank. */
+int op_merge(int rank, const int64_t *size, const int64_t *step, int64_t *n, int64_t *s);
 /* The steps of a broadcast tensor through `size`: its strides, 0 where it is repeated. */
 void op_steps(const OpTensor *t, int rank, int64_t *step);
 

@@ -39,7 +39,7 @@ def tensor(spec):
         x = x > 0
     if "dtype" in spec:
         x = x.to(DTYPES[spec["dtype"]])
-    return x.as_strided(shape, stride, offset)
+    return x.as_strided(shape, stride, offset) if "stride" in spec else x.resize_(shape)
 
 
 def value(a):

@@ -246,7 +246,31 @@ static void add(Batch *b, const char *name, const json_t *j, OpDtype d)
         return;
     }
     b->item[b->n++] = it;
-    if (b->n == MAX_BATCH || b->source.len > BATCH_BYTES) flush(b);
+    if (b->n == MAX_BATCH || b->plain.n > 4000 || b->source.len > BATCH_BYTES) flush(b);
+}
+
+/* The elements of a case's tensors, without the lists of tensors. */
+static int64_t elements(const json_t *j)
+{
+    int64_t all = 0;
+    size_t i, d;
+    json_t *arg, *size;
+    json_array_foreach(json_object_get(j, "args"), i, arg)
+    {
+        int64_t n = 1;
+        json_array_foreach(json_object_get(arg, "shape"), d, size) n *= json_integer_value(size);
+        all += n;
+    }
+    return all;
+}
+
+static const json_t *largest(const json_t *cases)
+{
+    const json_t *found = NULL;
+    size_t i;
+    json_t *j;
+    json_array_foreach(cases, i, j) if (!found || elements(j) > elements(found)) found = j;
+    return found;
 }
 
 /* Half of a case's tensors are strided, so some of the first cases are. */
@@ -265,6 +289,7 @@ static void kernels(void **state)
             const char *name = family.ops[k].name;
             const json_t *cases = json_object_get(json_object_get(all, name), "cases");
             if (!family.ops[k].plain || (only && !strstr(name, only))) continue;
+            add(&b, name, largest(cases), OP_F32);
             for (int d = 0; d < 3; d++)
                 for (int n = 0; n < (only ? 16 : d ? 1 : CASES); n++)
                     add(&b, name, json_array_get(cases, (size_t)(d * 3 + n)), dtypes[d]);

@@ -160,8 +160,8 @@ static inline OpValue fixture_value(FixtureCase *f, const json_t *j)
     return v;
 }
 
-/* Binds the call, infers its results and computes the reference. */
-static inline void fixture_open(FixtureCase *f, const char *name, const json_t *j)
+/* Binds the call. */
+static inline void fixture_bind(FixtureCase *f, const char *name, const json_t *j)
 {
     Error err;
     OpValue values[OP_MAX_ARGS];
@@ -181,8 +181,17 @@ static inline void fixture_open(FixtureCase *f, const char *name, const json_t *
         keyword[n] = key;
         values[n++] = fixture_value(f, item);
     }
-    if (op_bind(&f->call, keyword, values, n, &err) || op_infer(&f->call, &err))
+    if (op_bind(&f->call, keyword, values, n, &err))
         fail_msg("%s: %s", err.text, json_dumps(j, JSON_SORT_KEYS));
+}
+
+/* Binds the call, infers its results and computes the reference. */
+static inline void fixture_open(FixtureCase *f, const char *name, const json_t *j)
+{
+    Error err;
+    fixture_bind(f, name, j);
+    const Op *op = f->call.op;
+    if (op_infer(&f->call, &err)) fail_msg("%s: %s", err.text, json_dumps(j, JSON_SORT_KEYS));
     for (int i = 0; i < f->call.n_results; i++)
         f->out[i] = memory_array((size_t)op_elements(&f->call.result[i]) + 1, sizeof(double));
     if (op->reference(&f->call, (const double *const *)f->in, f->out, &err))
@@ -195,14 +204,14 @@ static inline void fixture_close(FixtureCase *f)
     for (int i = 0; i < OP_MAX_RESULTS; i++) free(f->out[i]);
 }
 
-static inline void fixture_same_list(const char *what, const json_t *want, int n,
-                                     const int64_t *got, const json_t *j)
+static inline void fixture_same_list(const FixtureCase *f, const char *what, const json_t *want,
+                                     int n, const int64_t *got, const json_t *j)
 {
     int same = n == (int)json_array_size(want);
     for (int d = 0; d < n && same; d++)
         same = got[d] == json_integer_value(json_array_get(want, (size_t)d));
     if (!same)
-        fail_msg("%s %lld, %lld, ... (%d) in %s", what, n > 0 ? (long long)got[0] : 0,
+        fail_msg("%s: %s %lld, %lld, ... (%d) in %s", f->name, what, n > 0 ? (long long)got[0] : 0,
                  n > 1 ? (long long)got[1] : 0, n, json_dumps(j, JSON_SORT_KEYS));
 }
 
@@ -222,13 +231,13 @@ static inline void fixture_check(const FixtureCase *f, const json_t *j, double l
         const OpTensor *y = &f->call.result[r];
         const json_t *of = json_array_get(results, (size_t)r), *want = json_object_get(of, "want"),
                      *view = json_object_get(of, "view");
-        fixture_same_list("shape", json_object_get(of, "shape"), y->rank, y->size, j);
+        fixture_same_list(f, "shape", json_object_get(of, "shape"), y->rank, y->size, j);
         if (y->dtype != fixture_dtype(json_object_get(of, "dtype"), "float64"))
             fail_msg("%s: dtype %s in %s", f->name, op_dtype_name(y->dtype), json_dumps(j, 0));
         if (f->call.view_of[r] != (view ? json_integer_value(view) : -1))
             fail_msg("%s: view of %d in %s", f->name, f->call.view_of[r], json_dumps(j, 0));
         if (view) {
-            fixture_same_list("stride", json_object_get(of, "stride"), y->rank, y->stride, j);
+            fixture_same_list(f, "stride", json_object_get(of, "stride"), y->rank, y->stride, j);
             assert_int_equal(y->offset, json_integer_value(json_object_get(of, "offset")));
         } else {
             assert_true(op_is_contiguous(y) && !y->offset);
@@ -243,7 +252,8 @@ static inline void fixture_check(const FixtureCase *f, const json_t *j, double l
     }
 }
 
-/* The file of a family: {"aten.NAME": {"limit": 1e-12, "cases": [...]}}. The caller releases it. */
+/* The file of a family: {"aten.NAME": {"limit": 1e-12, "cases": [...]}}, and with "refused" true an
+ * operator that the library knows but refuses. The caller releases it. */
 static inline json_t *fixture_file(const char *family)
 {
     char path[128];
@@ -254,6 +264,17 @@ static inline json_t *fixture_file(const char *family)
     return all;
 }
 
+/* A call that the library refuses, whatever its arguments. */
+static inline void fixture_refused(const char *name, const json_t *j)
+{
+    FixtureCase f;
+    Error err;
+    fixture_bind(&f, name, j);
+    assert_int_not_equal(op_infer(&f.call, &err), 0);
+    assert_int_equal(err.code, ERROR_UNSUPPORTED);
+    fixture_close(&f);
+}
+
 /* Checks all cases of a family, which has an entry for each of its operators. */
 static inline void fixture_family(OpFamily family)
 {
@@ -261,6 +282,10 @@ static inline void fixture_family(OpFamily family)
     for (int i = 0; i < family.n; i++) {
         const json_t *op = json_object_get(all, family.ops[i].name),
                      *cases = json_object_get(op, "cases");
+        if (json_is_true(json_object_get(op, "refused"))) {
+            fixture_refused(family.ops[i].name, json_array_get(cases, 0));
+            continue;
+        }
         if (json_array_size(cases) != FIXTURE_CASES)
             fail_msg("%s: %zu cases", family.ops[i].name, json_array_size(cases));
         for (size_t k = 0; k < FIXTURE_CASES; k++) {

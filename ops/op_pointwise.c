@@ -1,5 +1,5 @@
 /* What all pointwise families share: types and shapes of results, the loop over elements, the kernel. */
-#include "ops/pointwise.h"
+#include "ops/op_pointwise.h"
 
 #include <math.h>
 #include <string.h>
@@ -152,4 +152,12 @@ int pointwise_plain(const OpCall *c, OpPlain *out, Error *err)
     text_index(b, y, y->rank, y->size, "i");
     buffer_printf(b, "] = (%s)(%s);\n", op_dtype_ctype(y->dtype), w->cuda);
     return text_each_end(out, err);
+}
+
+/* An operator that only writes to argument 0 does not name it in its text. */
+void pointwise_cost(const OpCall *c, OpCost *out)
+{
+    const Pointwise *w = c->op->detail;
+    out->flops = (double)op_elements(&c->result[0]);
+    if (!strchr(w->cuda, 'a')) out->bytes -= op_bytes(op_tensor(c, 0));
 }

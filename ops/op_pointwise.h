@@ -2,8 +2,8 @@
  * same place, after broadcasting. A row of a family's table has the function twice: in C over doubles,
  * and as CUDA text over a, b, c (operands) and p0, p1, ... (the other arguments, in the schema's order;
  * None is NaN, a bool 0 or 1, "tanh" 1, "none" 0). */
-#ifndef OPS_POINTWISE_H
-#define OPS_POINTWISE_H
+#ifndef OPS_OP_POINTWISE_H
+#define OPS_OP_POINTWISE_H
 
 #include "ops/op.h"
 
@@ -23,6 +23,7 @@ typedef struct {
 int pointwise_infer(OpCall *c, Error *err);
 int pointwise_reference(const OpCall *c, const double *const *in, double *const *out, Error *err);
 int pointwise_plain(const OpCall *c, OpPlain *out, Error *err);
+void pointwise_cost(const OpCall *c, OpCost *out);
 
 double pointwise_clamp(double x, double low, double high); /* a bound of NaN is none */
 
@@ -35,8 +36,8 @@ double pointwise_clamp(double x, double low, double high); /* a bound of NaN is 
 
 #define POINTWISE(aten, schema_text, function, text, operands, rule, refused, op_flags)           \
     {                                                                                             \
-        aten, schema_text, pointwise_infer, pointwise_reference, pointwise_plain, NULL, op_flags, \
-            &(const Pointwise)                                                                    \
+        aten, schema_text, pointwise_infer, pointwise_reference, pointwise_plain, pointwise_cost, \
+            op_flags, &(const Pointwise)                                                          \
         {                                                                                         \
             function, text, operands, rule, refused                                               \
         }                                                                                         \

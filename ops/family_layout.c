@@ -1,0 +1,302 @@
+/* Operators that write memory without arithmetic: concatenation, triangles, constants, conversions. */
+#include <stdio.h>
+#include <string.h>
+
+#include "ops/op_strided.h"
+#include "ops/op_text.h"
+
+/* ---- conversion of dtype ---- */
+
+static int convert(const OpCall *c, OpTensor *y, Error *err)
+{
+    int dtype = op_argument(c->op, "dtype"), copy = op_argument(c->op, "copy");
+    OpDtype from = y->dtype;
+    (void)err;
+    if (c->arg[dtype].kind == OP_DTYPE) y->dtype = (OpDtype)c->arg[dtype].integer[0];
+    return y->dtype != from || c->arg[copy].integer[0];
+}
+
+/* ---- cat and stack ---- */
+
+static int is_stack(const OpCall *c)
+{
+    return !strcmp(c->op->name, "aten.stack.default");
+}
+
+/* Tensor i as a part of the result: stacked tensors have a dimension of size 1. 0: a 1-D tensor without
+ * elements, which cat ignores whatever the others' rank is. */
+static int part(const OpCall *c, int i, int dim, OpTensor *t)
+{
+    *t = c->tensor[c->arg[0].integer[i]];
+    if (!is_stack(c)) return t->rank != 1 || t->size[0] != 0;
+    for (int d = t->rank++; d > dim; d--) {
+        t->size[d] = t->size[d - 1];
+        t->stride[d] = t->stride[d - 1];
+    }
+    t->size[dim] = 1;
+    t->stride[dim] = 0;
+    return 1;
+}
+
+/* The dimension, by the first tensor that counts. */
+static int cat_dim(const OpCall *c, int *dim, Error *err)
+{
+    OpTensor t = {0};
+    if (!c->arg[0].n) return error_set(err, ERROR_INVALID, "the list of tensors is empty");
+    for (int i = 0; i < c->arg[0].n && !(t.rank > 0 && !(t.rank == 1 && !t.size[0])); i++)
+        t = c->tensor[c->arg[0].integer[i]];
+    if (t.rank == 0 && !is_stack(c))
+        return error_set(err, ERROR_INVALID, "tensors of rank 0 cannot be concatenated");
+    if (t.rank + is_stack(c) > OP_MAX_RANK)
+        return error_set(err, ERROR_LIMIT, "expected a rank below %d", OP_MAX_RANK);
+    return op_dim(c->arg[1].integer[0], t.rank + is_stack(c), dim, err);
+}
+
+static int infer_cat(OpCall *c, Error *err)
+{
+    OpTensor y = {0}, t;
+    int dim, have = 0;
+    if (cat_dim(c, &dim, err)) return -1;
+    OpDtype dtype = op_promote_list(c, &c->arg[0]);
+    for (int i = 0; i < c->arg[0].n; i++) {
+        const OpTensor *first = &c->tensor[c->arg[0].integer[0]],
+                       *own = &c->tensor[c->arg[0].integer[i]];
+        if (is_stack(c) && own->rank != first->rank)
+            return error_set(err, ERROR_INVALID, "tensor %d has another rank than the first one",
+                             i);
+        if (!part(c, i, dim, &t)) continue;
+        if (!have++) {
+            y = t;
+            continue;
+        }
+        for (int d = 0; d < y.rank || d < t.rank; d++)
+            if (y.rank != t.rank || (d != dim && y.size[d] != t.size[d]) ||
+                (d == dim && y.size[d] > INT64_MAX - t.size[d]))
+                return error_set(err, ERROR_INVALID, "tensor %d does not fit the first one", i);
+        y.size[dim] += t.size[dim];
+    }
+    if (!have) y = c->tensor[c->arg[0].integer[0]];
+    return op_result(c, dtype, y.rank, y.size, err);
+}
+
+static int reference_cat(const OpCall *c, const double *const *in, double *const *out, Error *err)
+{
+    const OpTensor *y = &c->result[0];
+    int dim;
+    int64_t inner = 1, start = 0;
+    OpTensor t;
+    if (cat_dim(c, &dim, err)) return -1;
+    for (int d = dim + 1; d < y->rank; d++) inner *= y->size[d];
+    for (int i = 0; i < c->arg[0].n; i++) {
+        if (!part(c, i, dim, &t)) continue;
+        int64_t run = t.size[dim] * inner, n = op_elements(&t);
+        for (int64_t k = 0; run && k < n / run; k++)
+            memcpy(out[0] + k * y->size[dim] * inner + start * inner,
+                   in[c->arg[0].integer[i]] + k * run, (size_t)run * sizeof(double));
+        start += t.size[dim];
+    }
+    return 0;
+}
+
+/* One launch for all tensors, one row of blocks for each, as eager's batched copy. */
+static int plain_cat(const OpCall *c, OpPlain *out, Error *err)
+{
+    OpTensor y = c->result[0], t;
+    Buffer *b = out->source;
+    int dim;
+    int64_t most = 1;
+    if (cat_dim(c, &dim, err)) return -1;
+    for (int i = 0; i < c->arg[0].n; i++)
+        if (part(c, i, dim, &t) && op_elements(&t) > most) most = op_elements(&t);
+    OpLaunch *l = text_begin(out, c, "cat", NULL, (most + 511) / 512, 128, err);
+    if (!l) return -1;
+    l->grid[1] = c->arg[0].n;
+    for (int i = 0; i < c->arg[0].n; i++) {
+        if (!part(c, i, dim, &t)) continue;
+        int64_t n = op_elements(&t);
+        const char *type = most < 1 << 30 ? "int" : "long long";
+        buffer_printf(b,
+                      "  if (blockIdx.y == %d)\n"
+                      "    for (int k = 0; k < 4; k++) {\n"
+                      "      const %s i = (%s)blockIdx.x * 512 + k * 128 + threadIdx.x;\n"
+                      "      if (i < %lld) y0[",
+                      i, type, type, (long long)n);
+        text_strided(b, y.offset, t.rank, t.size, y.stride, "i");
+        buffer_printf(b, "] = (%s)%sx%lld[", op_dtype_ctype(y.dtype), text_cast(t.dtype, y.dtype),
+                      (long long)c->arg[0].integer[i]);
+        text_index(b, &t, t.rank, t.size, "i");
+        buffer_puts(b, "];\n    }\n");
+        y.offset += t.size[dim] * y.stride[dim];
+    }
+    return text_end(out, err);
+}
+
+/* ---- triangles ---- */
+
+static int infer_triangle(OpCall *c, Error *err)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    if (x->rank < 2)
+        return error_set(err, ERROR_INVALID, "expected a rank of 2 or more, found %d", x->rank);
+    return op_result(c, x->dtype, x->rank, x->size, err);
+}
+
+static int is_upper(const OpCall *c)
+{
+    return !strcmp(c->op->name, "aten.triu.default");
+}
+
+static int reference_triangle(const OpCall *c, const double *const *in, double *const *out,
+                              Error *err)
+{
+    const OpTensor *y = &c->result[0];
+    const double *x = in[c->arg[0].integer[0]];
+    int64_t n = op_elements(y), k = c->arg[1].integer[0], cols = y->size[y->rank - 1],
+            rows = y->size[y->rank - 2];
+    int upper = is_upper(c);
+    (void)err;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t over = i % cols - i / cols % rows;
+        out[0][i] = (upper ? over >= k : over <= k) ? x[i] : 0;
+    }
+    return 0;
+}
+
+static int plain_triangle(const OpCall *c, OpPlain *out, Error *err)
+{
+    const OpTensor *y = &c->result[0], *x = op_tensor(c, 0);
+    int64_t cols = y->size[y->rank - 1], rows = y->size[y->rank - 2];
+    if (!text_each(out, c, "triangle", NULL, op_elements(y), err)) return -1;
+    buffer_printf(out->source,
+                  "    const long long over = i %% %lld - i / %lld %% %lld;\n"
+                  "    y0[i] = over %s %lldLL ? x0[",
+                  (long long)cols, (long long)cols, (long long)rows,
+                  is_upper(c) ? ">=" : "<=", (long long)c->arg[1].integer[0]);
+    text_index(out->source, x, y->rank, y->size, "i");
+    buffer_printf(out->source, "] : (%s)0;\n", op_dtype_ctype(y->dtype));
+    return text_each_end(out, err);
+}
+
+static void cost_triangle(const OpCall *c, OpCost *out)
+{
+    out->bytes -= op_bytes(op_tensor(c, 0)) / 2; /* about half of the elements are read */
+}
+
+/* ---- constants ---- */
+
+/* The value's argument; -1: the name says zeros or ones. */
+static int value_argument(const OpCall *c)
+{
+    return op_argument(c->op, "fill_value");
+}
+
+static double constant(const OpCall *c)
+{
+    int at = value_argument(c);
+    return at >= 0 ? c->arg[at].number : strstr(c->op->name, "ones") != NULL;
+}
+
+static int infer_constant(OpCall *c, Error *err)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    const OpValue *dtype = &c->arg[op_argument(c->op, "dtype")], *size = &c->arg[x ? 1 : 0];
+    int value = value_argument(c), own = size->kind == OP_INTS;
+    OpDtype d = x                                             ? x->dtype
+                : value >= 0 && c->arg[value].kind == OP_INT  ? OP_I64
+                : value >= 0 && c->arg[value].kind == OP_BOOL ? OP_B8
+                                                              : OP_F32;
+    if (dtype->kind == OP_DTYPE) d = (OpDtype)dtype->integer[0];
+    return op_result(c, d, own ? size->n : x->rank, own ? size->integer : x->size, err);
+}
+
+static int reference_constant(const OpCall *c, const double *const *in, double *const *out,
+                              Error *err)
+{
+    double v = constant(c);
+    (void)in, (void)err;
+    if (c->result[0].dtype == OP_B8) v = v != 0;
+    for (int64_t i = 0; i < op_elements(&c->result[0]); i++) out[0][i] = v;
+    return 0;
+}
+
+static int plain_constant(const OpCall *c, OpPlain *out, Error *err)
+{
+    const OpTensor *y = &c->result[0];
+    if (!text_each(out, c, "fill", "y0", op_elements(y), err)) return -1;
+    buffer_printf(out->source, "    y0[i] = (%s)", op_dtype_ctype(y->dtype));
+    text_number(out->source, constant(c));
+    buffer_puts(out->source, ";\n");
+    return text_each_end(out, err);
+}
+
+static void cost_constant(const OpCall *c, OpCost *out)
+{
+    out->bytes = op_bytes(&c->result[0]);
+}
+
+static int infer_random(OpCall *c, Error *err)
+{
+    (void)c;
+    return error_set(err, ERROR_UNSUPPORTED, "a random tensor is not a function of the inputs");
+}
+
+#define ROW(aten, schema, kind, function)                                             \
+    {                                                                                 \
+        "aten." aten, schema, strided_infer, strided_reference, strided_plain, NULL,  \
+            kind == STRIDED_COPY ? 0 : OP_VIEW, &(const StridedView){kind, function}, \
+    }
+#define CAT(aten)                                                                                  \
+    {                                                                                              \
+        "aten." aten, "Tensor[] tensors, int dim=0", infer_cat, reference_cat, plain_cat, NULL, 0, \
+            NULL                                                                                   \
+    }
+#define TRIANGLE(aten)                                                                   \
+    {                                                                                    \
+        "aten." aten, "Tensor self, int diagonal=0", infer_triangle, reference_triangle, \
+            plain_triangle, cost_triangle, 0, NULL                                       \
+    }
+#define CONSTANT(aten, schema)                                                            \
+    {                                                                                     \
+        "aten." aten, schema OPTIONS, infer_constant, reference_constant, plain_constant, \
+            cost_constant, OP_CONSTANT, NULL                                              \
+    }
+#define RANDOM(aten, schema)                                                  \
+    {                                                                         \
+        "aten." aten, schema OPTIONS, infer_random, NULL, NULL, NULL, 0, NULL \
+    }
+#define SELF "Tensor self"
+#define OPTIONS                                                         \
+    ", *, ScalarType? dtype=None, Any? layout=None, Any? device=None, " \
+    "Any? pin_memory=None, Any? memory_format=None"
+#define AS_BEFORE ", bool non_blocking=False, bool copy=False, Any? memory_format=None"
+
+static const Op table[] = {
+    ROW("to.dtype", SELF ", ScalarType dtype" AS_BEFORE, STRIDED_MAYBE, convert),
+    ROW("to.dtype_layout",
+        SELF ", *, ScalarType? dtype=None, Any? layout=None, Any? device=None, "
+             "Any? pin_memory=None" AS_BEFORE,
+        STRIDED_MAYBE, convert),
+    CAT("cat.default"),
+    CAT("concat.default"),
+    CAT("stack.default"),
+    TRIANGLE("triu.default"),
+    TRIANGLE("tril.default"),
+    CONSTANT("zeros_like.default", SELF),
+    CONSTANT("ones_like.default", SELF),
+    CONSTANT("full_like.default", SELF ", Scalar fill_value"),
+    CONSTANT("new_zeros.default", SELF ", int[] size"),
+    CONSTANT("new_ones.default", SELF ", int[] size"),
+    CONSTANT("new_full.default", SELF ", int[] size, Scalar fill_value"),
+    CONSTANT("zeros.default", "int[] size"),
+    CONSTANT("ones.default", "int[] size"),
+    CONSTANT("full.default", "int[] size, Scalar fill_value"),
+    RANDOM("randn.default", "int[] size"),
+    RANDOM("rand.default", "int[] size"),
+    RANDOM("randn_like.default", SELF),
+    RANDOM("rand_like.default", SELF),
+};
+
+OpFamily layout_family(void)
+{
+    return (OpFamily){"layout", table, (int)(sizeof table / sizeof *table)};
+}

@@ -1,0 +1,141 @@
+/* Views by strides. The reference of a view is the same view of the contiguous logical elements. */
+#include "ops/op_strided.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ops/op_text.h"
+
+/* ATen's computeStride: dimensions of x that lie one behind the other are a chunk, and the new
+ * dimensions divide the chunks. */
+int strided_reshape(const OpTensor *x, int rank, const int64_t *size, OpTensor *y)
+{
+    OpTensor v = {.dtype = x->dtype, .rank = rank, .offset = x->offset};
+    int d = rank - 1;
+    memcpy(v.size, size, (size_t)rank * sizeof *size);
+    op_contiguous(&v);
+    v.offset = x->offset;
+    if (op_elements(x) == 0 || !x->rank) {
+        if (rank == x->rank && !memcmp(size, x->size, (size_t)rank * sizeof *size)) v = *x;
+        *y = v;
+        return 0;
+    }
+    int64_t base = x->stride[x->rank - 1], had = 1, have = 1;
+    for (int k = x->rank - 1; k >= 0; k--) {
+        had *= x->size[k];
+        if (k && (x->size[k - 1] == 1 || x->stride[k - 1] == had * base)) continue;
+        for (; d >= 0 && (have < had || size[d] == 1); d--) {
+            v.stride[d] = have * base;
+            have *= size[d];
+        }
+        if (have != had) return 1;
+        if (k) base = x->stride[k - 1];
+        had = have = 1;
+    }
+    if (d != -1) return 1;
+    *y = v;
+    return 0;
+}
+
+int strided_sizes(const OpTensor *x, const OpValue *list, int64_t *size, Error *err)
+{
+    int64_t n = 1, all = op_elements(x);
+    int free_at = -1;
+    if (list->n > OP_MAX_RANK)
+        return error_set(err, ERROR_LIMIT, "expected a rank of at most %d, found %d", OP_MAX_RANK,
+                         list->n);
+    for (int d = 0; d < list->n; d++) {
+        size[d] = list->integer[d];
+        if (size[d] == -1 && free_at < 0) {
+            free_at = d;
+            continue;
+        }
+        if (size[d] < 0 || (size[d] > 1 && n > (INT64_C(1) << 48) / size[d]))
+            return error_set(err, ERROR_INVALID, "size %lld of dimension %d cannot be",
+                             (long long)size[d], d);
+        n *= size[d];
+    }
+    if (free_at >= 0 && (!n || all % n))
+        return error_set(err, ERROR_INVALID, "%lld elements have no shape with a factor of %lld",
+                         (long long)all, (long long)n);
+    if (free_at >= 0) size[free_at] = all / n;
+    if (free_at < 0 && n != all)
+        return error_set(err, ERROR_INVALID, "expected a shape of %lld elements, found %lld",
+                         (long long)all, (long long)n);
+    return 0;
+}
+
+int strided_infer(OpCall *c, Error *err)
+{
+    const StridedView *s = c->op->detail;
+    const OpTensor *x = op_tensor(c, 0);
+    OpTensor y = *x;
+    int rc = s->shape(c, &y, err);
+    if (rc < 0) return -1;
+    if (s->kind == STRIDED_COPY || rc) return op_result(c, y.dtype, y.rank, y.size, err);
+    return op_view(c, (int)c->arg[0].integer[0], &y, err);
+}
+
+static void gather(const OpTensor *t, const double *in, double *out)
+{
+    int64_t n = op_elements(t);
+#pragma omp parallel for if (n >= 1 << 16)
+    for (int64_t flat = 0; flat < n; flat++) {
+        int64_t rest = flat, at = t->offset;
+        for (int d = t->rank - 1; d >= 0; rest /= t->size[d--])
+            at += rest % t->size[d] * t->stride[d];
+        out[flat] = in[at];
+    }
+}
+
+/* The result as a view of the contiguous input: a copy in C order is the input itself. */
+static int logical_view(const OpCall *c, const StridedView *s, OpTensor *v, Error *err)
+{
+    OpTensor x = *v;
+    return s->shape(c, v, err) == 1 ? *v = x, 0 : 0;
+}
+
+int strided_reference(const OpCall *c, const double *const *in, double *const *out, Error *err)
+{
+    OpCall *k = memory_alloc(sizeof *k);
+    *k = *c;
+    for (int i = 0; i < k->n_tensors; i++) op_contiguous(&k->tensor[i]);
+    const StridedView *s = c->op->detail;
+    int rc = op_infer(k, err);
+    for (int r = 0; r < k->n_results && !rc; r++) {
+        OpTensor v = k->result[r];
+        int of = k->view_of[r];
+        if (of < 0) {
+            of = (int)c->arg[0].integer[0];
+            v = k->tensor[of];
+            rc = logical_view(k, s, &v, err);
+        }
+        gather(&v, in[of], out[r]);
+        if (!op_dtype_is_float(c->result[r].dtype) && op_dtype_is_float(c->tensor[of].dtype))
+            for (int64_t i = 0; i < op_elements(&v); i++)
+                out[r][i] =
+                    c->result[r].dtype == OP_B8 ? out[r][i] != 0 : (double)(int64_t)out[r][i];
+    }
+    free(k);
+    return rc;
+}
+
+int strided_plain(const OpCall *c, OpPlain *out, Error *err)
+{
+    const StridedView *s = c->op->detail;
+    const OpTensor *y = &c->result[0];
+    OpTensor v = *op_tensor(c, 0);
+    const OpDtype from = v.dtype;
+    int64_t x = c->arg[0].integer[0];
+    if (logical_view(c, s, &v, err)) return -1;
+    char operands[16];
+    snprintf(operands, sizeof operands, "x%lld y0", (long long)x);
+    if (!text_each(out, c, "copy", operands, op_elements(y), err)) return -1;
+    buffer_printf(out->source, "    y0[i] = (%s)%sx%lld[", op_dtype_ctype(y->dtype),
+                  text_cast(from, y->dtype), (long long)x);
+    text_index(out->source, &v, v.rank, v.size, "i");
+    buffer_puts(out->source, "];\n");
+    return text_each_end(out, err);
+}
