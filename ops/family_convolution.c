@@ -26,8 +26,8 @@ static int named_padding(const char *text, Window *w, Error *err)
 {
     if (!strcmp(text, "valid")) return 0;
     if (strcmp(text, "same"))
-        return error_set(err, ERROR_INVALID, "padding: expected \"same\" or \"valid\", found \"%s\"",
-                         text);
+        return error_set(err, ERROR_INVALID,
+                         "padding: expected \"same\" or \"valid\", found \"%s\"", text);
     if (w->stride != 1)
         return error_set(err, ERROR_INVALID, "padding \"same\" needs a stride of 1, found %lld",
                          (long long)w->stride);
@@ -56,15 +56,17 @@ static int window(const OpCall *c, const Convolution *v, int d, Window *w, Error
     if (v->transposed) {
         if (window_argument(c, "output_padding", d, 0, &more, err)) return -1;
         if (more >= greater(w->stride, w->dilation))
-            return error_set(err, ERROR_INVALID,
-                             "output_padding: expected less than the stride or dilation, found %lld",
-                             (long long)more);
+            return error_set(
+                err, ERROR_INVALID,
+                "output_padding: expected less than the stride or dilation, found %lld",
+                (long long)more);
     }
     int64_t span = w->dilation * (w->kernel - 1) + 1;
     if (v->transposed)
         w->out = (w->in - 1) * w->stride - 2 * w->padding + span + more;
     else if (padding->kind != OP_STRING || !w->out)
-        w->out = w->in + 2 * w->padding < span ? 0 : (w->in + 2 * w->padding - span) / w->stride + 1;
+        w->out =
+            w->in + 2 * w->padding < span ? 0 : (w->in + 2 * w->padding - span) / w->stride + 1;
     if (w->kernel < 1 || w->out < 1 || w->out > INT32_MAX)
         return error_set(err, ERROR_INVALID,
                          "a kernel of %lld with dilation %lld does not fit an input of %lld with "
@@ -158,8 +160,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
 WindowClass window_class(const Window *w, int64_t r)
 {
     if (!w->transposed)
-        return (WindowClass){1,         w->out,      0,          1, w->kernel,
-                             w->stride, -w->padding, w->dilation};
+        return (WindowClass){1, w->out, 0, 1, w->kernel, w->stride, -w->padding, w->dilation};
     int64_t common = common_divisor(w->stride, w->dilation), first = 0;
     WindowClass k = {.apart = w->stride, .step = w->stride / common, .walk = 1};
     k.outputs = r < w->out ? (w->out - r + w->stride - 1) / w->stride : 0;
@@ -273,8 +274,7 @@ static void part_rows(const Part *p, int64_t group, int64_t row, int n, const in
     for (int i = 0; i < m; i++) {
         int64_t channel = group * v->out + row + i;
         double bias = p->bias ? p->bias[channel] : 0;
-        for (int j = 0; j < n; j++)
-            p->y[to[j] + channel * out_volume] = acc[i * TILE_N + j] + bias;
+        for (int j = 0; j < n; j++) p->y[to[j] + channel * out_volume] = acc[i * TILE_N + j] + bias;
     }
 }
 
@@ -357,11 +357,10 @@ static void cost(const OpCall *c, OpCost *out)
 #define TRANSPOSED(n)                                                                   \
     HEAD "int[" n "] stride=1, int[" n "] padding=0, int[" n "] output_padding=0, int " \
          "groups=1, int[" n "] dilation=1"
-#define ROW(aten, text, n, is_transposed)                                             \
-    {                                                                                 \
-        .name = "aten." aten, .schema = text, .infer = infer, .reference = reference, \
-        .plain = plain, .cost = cost, .route = route,                                 \
-        .detail = &(const Kind){n, is_transposed},                                    \
+#define ROW(aten, text, n, is_transposed)                                                        \
+    {                                                                                            \
+        .name = "aten." aten, .schema = text, .infer = infer, .reference = reference,            \
+        .plain = plain, .cost = cost, .route = route, .detail = &(const Kind){n, is_transposed}, \
     }
 
 static const Op table[] = {

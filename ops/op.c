@@ -7,11 +7,7 @@
 #include "ops/op_schema.h"
 
 static OpFamily (*const families[])(void) = {
-    pointwise_family,
-    math_family,
-    compare_family,
-    matmul_family,
-    convolution_family,
+    pointwise_family, math_family, compare_family, matmul_family, convolution_family,
 };
 
 OpFamily op_family(int i)

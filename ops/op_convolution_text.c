@@ -14,9 +14,9 @@ typedef struct {
     const Convolution *v;
     const OpCall *c;
     Buffer *b;
-    const char *type;             /* of sums */
+    const char *type;              /* of sums */
     char x[8], weight[8], bias[8]; /* operands */
-    int first;                    /* the first dimension that is the call's own */
+    int first;                     /* the first dimension that is the call's own */
 } Writer;
 
 static int64_t x_stride(const Convolution *v, int d)
@@ -100,7 +100,8 @@ static void direct(Writer *t)
                   t->type, (long long)v->in);
     for (int d = t->first; d < WINDOW_DIMS; d++) {
         const Window *w = &v->w[d];
-        buffer_printf(b, "    for (int u%d = 0; u%d < %lld; u%d++) {\n", d, d, (long long)w->kernel, d);
+        buffer_printf(b, "    for (int u%d = 0; u%d < %lld; u%d++) {\n", d, d, (long long)w->kernel,
+                      d);
         if (v->transposed)
             buffer_printf(b,
                           "        const int s%d = o%d + %lld - u%d * %lld, i%d = s%d / %lld;\n"
@@ -137,7 +138,8 @@ static void classes(Writer *t)
             buffer_printf(t->b,
                           "    constexpr int r%d = 0, Q%d = %lld, F%d = 0, T%d = %lld;\n"
                           "    constexpr int shift%d = %lld;\n",
-                          d, d, (long long)k.outputs, d, d, (long long)k.taps, d, (long long)k.shift);
+                          d, d, (long long)k.outputs, d, d, (long long)k.taps, d,
+                          (long long)k.shift);
             continue;
         }
         int64_t n = window_classes(w);
@@ -150,8 +152,8 @@ static void classes(Writer *t)
                       "    const int Q%d = (%lld - r%d + %lld) / %lld;\n"
                       "    const int shift%d = (r%d + %lld - F%d * %lld) / %lld;\n",
                       d, (long long)n, (long long)n, d, d, (long long)k.step, d,
-                      (long long)w->padding, d, (long long)w->dilation, (long long)w->stride, d, d, d,
-                      (long long)k.step, (long long)w->kernel, d, (long long)(k.step - 1),
+                      (long long)w->padding, d, (long long)w->dilation, (long long)w->stride, d, d,
+                      d, (long long)k.step, (long long)w->kernel, d, (long long)(k.step - 1),
                       (long long)k.step, d, (long long)w->out, d, (long long)(w->stride - 1),
                       (long long)w->stride, d, d, (long long)w->padding, d, (long long)w->dilation,
                       (long long)w->stride);
@@ -178,8 +180,8 @@ static void term(Writer *t)
     buffer_puts(t->b, "            const int c = k / taps;\n"
                       "            int tap = k % taps;\n");
     for (int d = WINDOW_DIMS - 1; d >= t->first; d--)
-        buffer_printf(t->b, "            const int t%d = tap %% T%d;\n            tap /= T%d;\n", d, d,
-                      d);
+        buffer_printf(t->b, "            const int t%d = tap %% T%d;\n            tap /= T%d;\n", d,
+                      d, d);
 }
 
 static void slices(Writer *t)
@@ -247,21 +249,20 @@ static void tiled(Writer *t, int r, int c, int64_t across, int64_t down)
                   "    for (int k0 = 0; k0 < depth; k0 += 16) {\n",
                   t->type);
     slices(t);
-    buffer_printf(b,
-                  "        __syncthreads();\n"
-                  "#pragma unroll\n"
-                  "        for (int k = 0; k < 16; k++)\n"
-                  "#pragma unroll\n"
-                  "            for (int i = 0; i < R; i++)\n"
-                  "#pragma unroll\n"
-                  "                for (int j = 0; j < C; j++)\n"
-                  "                    acc[i][j] += sa[k][ty + 16 * i] * sb[k][tx + 16 * j];\n"
-                  "        __syncthreads();\n"
-                  "    }\n"
-                  "#pragma unroll\n"
-                  "    for (int j = 0; j < C; j++) {\n"
-                  "        const int to = column0 + tx + 16 * j;\n"
-                  "        if (to >= columns) break;\n");
+    buffer_printf(b, "        __syncthreads();\n"
+                     "#pragma unroll\n"
+                     "        for (int k = 0; k < 16; k++)\n"
+                     "#pragma unroll\n"
+                     "            for (int i = 0; i < R; i++)\n"
+                     "#pragma unroll\n"
+                     "                for (int j = 0; j < C; j++)\n"
+                     "                    acc[i][j] += sa[k][ty + 16 * i] * sb[k][tx + 16 * j];\n"
+                     "        __syncthreads();\n"
+                     "    }\n"
+                     "#pragma unroll\n"
+                     "    for (int j = 0; j < C; j++) {\n"
+                     "        const int to = column0 + tx + 16 * j;\n"
+                     "        if (to >= columns) break;\n");
     column(t, "        ", "to");
     for (int d = t->first; d < WINDOW_DIMS; d++)
         buffer_printf(b, "        const int o%d = r%d + q%d * %lld;\n", d, d, d,
@@ -311,7 +312,8 @@ int convolution_plain(const Convolution *v, const OpCall *c, OpPlain *out, Error
     snprintf(t.weight, sizeof t.weight, "x%d", v->weight_index);
     snprintf(t.bias, sizeof t.bias, "x%d", v->bias_index);
     size_t n = (size_t)snprintf(names, sizeof names, "%s", t.x);
-    if (v->weight_index != v->x_index) n += (size_t)snprintf(names + n, sizeof names - n, " %s", t.weight);
+    if (v->weight_index != v->x_index)
+        n += (size_t)snprintf(names + n, sizeof names - n, " %s", t.weight);
     if (v->bias && v->bias_index != v->x_index && v->bias_index != v->weight_index)
         n += (size_t)snprintf(names + n, sizeof names - n, " %s", t.bias);
     snprintf(names + n, sizeof names - n, " y0");
@@ -362,9 +364,10 @@ int convolution_route(const Convolution *v, const OpCall *c, OpRoute *out, Error
     n += (size_t)pointer(name, v->x, out->arguments, size);
     snprintf(name, sizeof name, "x%d", v->weight_index);
     n += (size_t)pointer(name, v->weight, out->arguments + n, size - n);
-    snprintf(out->arguments + n, size - n, "y0, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld",
-             (long long)v->batch, (long long)v->in, (long long)v->out, (long long)w[0].in,
-             (long long)w[1].in, (long long)w[2].in, (long long)w[0].kernel, (long long)w[0].stride,
+    snprintf(out->arguments + n, size - n,
+             "y0, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld", (long long)v->batch,
+             (long long)v->in, (long long)v->out, (long long)w[0].in, (long long)w[1].in,
+             (long long)w[2].in, (long long)w[0].kernel, (long long)w[0].stride,
              (long long)w[0].padding);
     if (v->bias && add_bias(v, c, out->then, err)) return -1;
     return 1;
