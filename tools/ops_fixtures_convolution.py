@@ -16,7 +16,7 @@ def one_or_all(r, v):
 def draw(r, dims, transposed):
     top = {1: 24, 2: 9, 3: 5}[dims]
     groups, kernel = r.choice([1, 1, 2, 3]), sizes(r, dims, 1, {1: 5, 2: 4, 3: 3}[dims])
-    a, b = (r.choice([1, 2, 5]) for _ in range(2))
+    a, b = r.choice([1, 2, 5]), r.choice([1, 3, 9, 20])
     if r.random() < 0.2:
         a, b, groups = 1, r.choice([1, 2]), 4
     if r.random() < 0.1:
