@@ -13,9 +13,9 @@
 
 static int is_compared(const char *name)
 {
-    static const char *const not[] = {"RUN", "RUNS", "REFRESH", "empty", "hash", "tasks_files"};
-    for (size_t i = 0; i < sizeof not / sizeof *not; i++)
-        if (!strcmp(name, not[i])) return 0;
+    static const char *const not [] = {"RUN", "RUNS", "REFRESH", "empty", "hash", "tasks_files"};
+    for (size_t i = 0; i < sizeof not / sizeof *not ; i++)
+        if (!strcmp(name, not [i])) return 0;
     /* What is derived follows from the others; the digest of the tasks does not. */
     return (*name >= 'A' && *name <= 'Z') || !strcmp(name, "stamp_tasks");
 }
@@ -126,7 +126,8 @@ static void fill_figures(Paired *p, CompareRow *row)
     if (p->n > 1) statistics_resample(draw_both, p, 1, FIGURES, in);
     for (int k = 0; k < FIGURES; k++) {
         in[k].middle = middle[k];
-        if (p->n > 1) statistics_widen(&in[k], p->n, k == RATIO ? 0 : -1, k == RATIO ? INFINITY : 1);
+        if (p->n > 1)
+            statistics_widen(&in[k], p->n, k == RATIO ? 0 : -1, k == RATIO ? INFINITY : 1);
     }
     for (int k = 0; k < 2; k++) {
         row->attempted[k] = sum[k].attempted;
@@ -141,12 +142,10 @@ static void fill_figures(Paired *p, CompareRow *row)
         row->rate.interval.low = -statistics_none_of(sum[good].attempted);
         row->rate.interval.high = statistics_none_of(sum[!good].attempted);
     }
-    if (!sum[0].attempted || !sum[1].attempted)
-        row->rate.interval = (Interval){NAN, NAN, NAN};
+    if (!sum[0].attempted || !sum[1].attempted) row->rate.interval = (Interval){NAN, NAN, NAN};
     if (!sum[0].succeeded) row->geomean.a = NAN;
     if (!sum[1].succeeded) row->geomean.b = NAN;
-    if (!sum[0].succeeded || !sum[1].succeeded)
-        row->geomean.interval = (Interval){NAN, NAN, NAN};
+    if (!sum[0].succeeded || !sum[1].succeeded) row->geomean.interval = (Interval){NAN, NAN, NAN};
 }
 
 static const ReportTask *task_of(const Report *r, const char *name)
@@ -203,7 +202,8 @@ int compare_load(const char *const *names, int n, const char *runs, Compare *out
         out->n_runs = i + 1; /* what compare_release finds */
         if (run_folder_open(names[i], runs, &out->folder[i], err)) return -1;
         report_files_find(&out->folder[i], &out->files[i]);
-        if (report_load(&out->files[i], &out->run[i], err)) return error_prefix(err, "%s", names[i]);
+        if (report_load(&out->files[i], &out->run[i], err))
+            return error_prefix(err, "%s", names[i]);
         if (strcmp(out->run[i].device, out->run[0].device) != 0) out->same_device = 0;
     }
     compare_settings(out);

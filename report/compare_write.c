@@ -34,7 +34,8 @@ static void warnings(const Compare *c, void (*say)(Buffer *, const char *), Buff
     if (!c->same_tasks)
         say(b, "The files of the tasks differ: a task of one name may be another task.");
     if (uneven)
-        say(b, "The runs drew different numbers of samples: the best of more is faster by chance alone.");
+        say(b, "The runs drew different numbers of samples: the best of more is faster by chance "
+               "alone.");
     if (predicted) say(b, "Speedups are predicted by a simulator.");
 }
 
@@ -61,7 +62,8 @@ static void settings_text(const Compare *c, Buffer *b)
         const CompareSetting *s = &c->setting[i];
         buffer_printf(b, "%s\n", strcmp(s->name, "stamp_tasks") ? s->name : "files of the tasks");
         for (int k = 0; k < c->n_runs; k++)
-            buffer_printf(b, "  %-20s %.90s\n", c->run[k].run, *s->value[k] ? s->value[k] : "(none)");
+            buffer_printf(b, "  %-20s %.90s\n", c->run[k].run,
+                          *s->value[k] ? s->value[k] : "(none)");
     }
 }
 
@@ -92,9 +94,9 @@ void compare_text(const Compare *c, Buffer *b)
         int n[3];
         count_kernels(c, i, n);
         buffer_printf(b,
-                      "\na: %s\nb: %s\n\n%-8s %-8s %5s  %-13s %-13s %19s  %8s %8s  b / a [95%%]\n", a,
-                      other, "stage", "split", "tasks", "correct a", "correct b", "b - a, points",
-                      "geomean a", "b");
+                      "\na: %s\nb: %s\n\n%-8s %-8s %5s  %-13s %-13s %19s  %8s %8s  b / a [95%%]\n",
+                      a, other, "stage", "split", "tasks", "correct a", "correct b",
+                      "b - a, points", "geomean a", "b");
         for (int k = 0; k < COMPARE_STAGES * COMPARE_SPLITS; k++) row_text(&c->row[i][k], b);
         buffer_printf(b, "\nBest kernels: b won %d, a won %d, %d within a hundredth.\n", n[2], n[0],
                       n[1]);
@@ -102,7 +104,9 @@ void compare_text(const Compare *c, Buffer *b)
             const CompareKernel *w = &c->kernel[i][k];
             char x[24], y[24];
             buffer_printf(b, "%-28s %9s %9s  %s%s\n", w->task, times(w->a, x), times(w->b, y),
-                          w->won > 0 ? "b" : w->won < 0 ? "a" : "",
+                          w->won > 0   ? "b"
+                          : w->won < 0 ? "a"
+                                       : "",
                           w->degenerate ? " (degenerate: not counted)" : "");
         }
     }
@@ -155,7 +159,10 @@ void compare_tsv(const Compare *c, Buffer *b)
             const CompareKernel *w = &c->kernel[i][k];
             const CompareFigure f = {w->a, w->b, {w->b / w->a, NAN, NAN}};
             figure_tsv("kernel", run, w->task,
-                       w->degenerate ? "degenerate" : w->heldout ? "heldout" : "train", &f, b);
+                       w->degenerate ? "degenerate"
+                       : w->heldout  ? "heldout"
+                                     : "train",
+                       &f, b);
         }
     }
 }
@@ -197,7 +204,9 @@ static void settings_html(const Compare *c, Buffer *b)
 /* The colour tells a difference whose interval excludes none. */
 static const char *sign(const Interval *in, double none)
 {
-    return !has(in) || (in->low <= none && in->high >= none) ? "lo" : in->middle > none ? "hi" : "worse";
+    return !has(in) || (in->low <= none && in->high >= none) ? "lo"
+           : in->middle > none                               ? "hi"
+                                                             : "worse";
 }
 
 static void row_html(const CompareRow *w, Buffer *b)
@@ -205,7 +214,8 @@ static void row_html(const CompareRow *w, Buffer *b)
     const Interval *rate = &w->rate.interval, *ratio = &w->geomean.interval;
     if (!is_shown(w)) return;
     buffer_printf(b, "<tr><td>%s<td class=\"left\">%s<td>%d", w->stage, w->split, w->tasks);
-    for (int k = 0; k < 2; k++) buffer_printf(b, "<td>%ld of %ld", w->succeeded[k], w->attempted[k]);
+    for (int k = 0; k < 2; k++)
+        buffer_printf(b, "<td>%ld of %ld", w->succeeded[k], w->attempted[k]);
     if (has(rate) && strcmp(w->stage, "best"))
         buffer_printf(b, "<td class=\"%s\">%+.1f <small>[%+.1f to %+.1f]</small>", sign(rate, 0),
                       100 * rate->middle, 100 * rate->low, 100 * rate->high);
@@ -234,9 +244,10 @@ static void pair_html(const Compare *c, int i, Buffer *b)
                    "class=\"left\">split<th>tasks<th>correct, a<th>correct, b<th>b − a, points<th>"
                    "geomean, a<th>geomean, b<th>b / a</tr>\n");
     for (int k = 0; k < COMPARE_STAGES * COMPARE_SPLITS; k++) row_html(&c->row[i][k], b);
-    buffer_printf(b, "</table></div>\n<h3>Best kernels: b won %d, a won %d, %d within a "
-                     "hundredth</h3>\n<div class=\"scroll\"><table><tr><th>task<th>a<th>b<th>b / "
-                     "a</tr>\n",
+    buffer_printf(b,
+                  "</table></div>\n<h3>Best kernels: b won %d, a won %d, %d within a "
+                  "hundredth</h3>\n<div class=\"scroll\"><table><tr><th>task<th>a<th>b<th>b / "
+                  "a</tr>\n",
                   n[2], n[0], n[1]);
     for (int k = 0; k < c->n_kernels[i]; k++) {
         const CompareKernel *w = &c->kernel[i][k];
@@ -255,16 +266,18 @@ static void pair_html(const Compare *c, int i, Buffer *b)
 
 void compare_html(const Compare *c, Buffer *b)
 {
-    buffer_printf(b,
-                  "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta "
-                  "name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Quern: "
-                  "runs compared</title>\n<style>\n%s</style></head>\n<body><main>\n<h1>Quern: %d runs "
-                  "compared</h1>\n",
-                  report_style, c->n_runs);
+    buffer_printf(
+        b,
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta "
+        "name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Quern: "
+        "runs compared</title>\n<style>\n%s</style></head>\n<body><main>\n<h1>Quern: %d runs "
+        "compared</h1>\n",
+        report_style, c->n_runs);
     warnings(c, say_html, b);
-    buffer_puts(b, "<p class=\"soft\">In brackets: the 95% interval by resampling the tasks that both "
-                   "runs have, and the samples of each; of whole runs (best) tasks alone. A colour "
-                   "means that the interval excludes equality.</p>\n");
+    buffer_puts(b,
+                "<p class=\"soft\">In brackets: the 95% interval by resampling the tasks that both "
+                "runs have, and the samples of each; of whole runs (best) tasks alone. A colour "
+                "means that the interval excludes equality.</p>\n");
     settings_html(c, b);
     for (int i = 0; i + 1 < c->n_runs; i++) pair_html(c, i, b);
     buffer_puts(b, "</main></body></html>\n");

@@ -33,9 +33,10 @@ int main(int argc, char **argv)
     const FlagSpec spec = {
         .program = "quern-compare",
         .synopsis = "RUN_A RUN_B [RUN...]",
-        .about = "Compare runs with the first one: the settings that differ; each stage's success "
-                 "rate and speedup with the paired 95% interval of the difference; whose best kernel "
-                 "of a task is faster. A run that is going on is compared by what it has.",
+        .about =
+            "Compare runs with the first one: the settings that differ; each stage's success "
+            "rate and speedup with the paired 95% interval of the difference; whose best kernel "
+            "of a task is faster. A run that is going on is compared by what it has.",
         .flags = flags,
         .min_words = 2,
         .max_words = COMPARE_MAX_RUNS};

@@ -129,8 +129,8 @@ static void test_seeds(void **state)
     unlink(path);
     assert_int_equal(seed_file_get(path, &fresh, &err), 0);
     assert_int_not_equal(seed, fresh);
-    static const char *const wrong[] = {"", "-1\n", "x", "1 2", "9007199254740992\n",
-                                        "99999999999999999999999\n"};
+    static const char *const wrong[] = {
+        "", "-1\n", "x", "1 2", "9007199254740992\n", "99999999999999999999999\n"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         FILE *f = fopen(path, "w");
         fputs(wrong[i], f);

@@ -5,11 +5,11 @@
 #include "base/memory.h"
 #include "report/compare.h"
 
-static const Row sft[] = {{"relu", "race", 0}, {"softmax", "race", 0}, {"matmul", "race", 0},
-                          {"gelu", "race", 0}};
-static const Row weak[] = {{"relu", "ok", 1.5},   {"relu", "race", 0}, {"softmax", "ok", 1.2},
+static const Row sft[] = {
+    {"relu", "race", 0}, {"softmax", "race", 0}, {"matmul", "race", 0}, {"gelu", "race", 0}};
+static const Row weak[] = {{"relu", "ok", 1.5},    {"relu", "race", 0},   {"softmax", "ok", 1.2},
                            {"softmax", "race", 0}, {"matmul", "ok", 1.1}, {"gelu", "race", 0}};
-static const Row strong[] = {{"relu", "ok", 3},     {"relu", "ok", 1.4},    {"softmax", "ok", 2.4},
+static const Row strong[] = {{"relu", "ok", 3},      {"relu", "ok", 1.4},   {"softmax", "ok", 2.4},
                              {"softmax", "ok", 1.1}, {"matmul", "race", 0}, {"gelu", "race", 0}};
 
 static void write_run(const char *name, const char *device, const char *seed, const Row *crl)
@@ -20,11 +20,12 @@ static void write_run(const char *name, const char *device, const char *seed, co
     snprintf(path, sizeof path, "%s/%s", dir, name);
     assert_int_equal(file_mkdirs(path, &err), 0);
     snprintf(path, sizeof path, "%s/%s/settings.mk", dir, name);
-    snprintf(text, sizeof text,
-             "override RUN := %s\noverride PROFILE := <p>\noverride DEVICE := %s\noverride SEED := %s\n"
-             "override TASKS := relu,softmax,matmul,gelu\noverride TASK_ROOT := %s\n"
-             "override local_devices := %s\noverride stamp_tasks := same\n",
-             name, device, seed, fixture_path("tasks"), name);
+    snprintf(
+        text, sizeof text,
+        "override RUN := %s\noverride PROFILE := <p>\noverride DEVICE := %s\noverride SEED := %s\n"
+        "override TASKS := relu,softmax,matmul,gelu\noverride TASK_ROOT := %s\n"
+        "override local_devices := %s\noverride stamp_tasks := same\n",
+        name, device, seed, fixture_path("tasks"), name);
     assert_int_equal(file_write_atomic(path, text, strlen(text), &err), 0);
     snprintf(below, sizeof below, "%s/report/sft", name);
     write_pair(below, sft, 4, &unused[0], &unused[1]);
@@ -99,7 +100,8 @@ static void other_formats(void **state)
     buffer_init(&b, 1 << 20);
     compare_tsv(c, &b);
     assert_non_null(strstr(b.data, "\nsetting\tc<\tDEVICE\t\tsim:h100\tNVIDIA H100\t\t\t\n"));
-    assert_non_null(strstr(b.data, "\nkernel\tc<\trelu\ttrain\t1.5000\t1.5000\t1.0000\tnan\tnan\n"));
+    assert_non_null(
+        strstr(b.data, "\nkernel\tc<\trelu\ttrain\t1.5000\t1.5000\t1.0000\tnan\tnan\n"));
     buffer_clear(&b);
     compare_html(c, &b);
     assert_non_null(strstr(b.data, "c&lt; (b) against a (a)"));
