@@ -234,13 +234,13 @@ static void cost(const OpCall *c, OpCost *out)
         out->bytes -= (m.mean ? op_bytes(m.mean) : 0) + (m.var ? op_bytes(m.var) : 0);
 }
 
-#define ROW(aten, schema, kind, results)                                  \
-    {                                                                     \
+#define ROW(aten, schema, kind, results)                                              \
+    {                                                                                 \
         "aten." aten, "Tensor input, " schema, infer, reference, norm_plain, cost, 0, \
-            &(const NormDetail)                                           \
-        {                                                                 \
-            kind, results                                                 \
-        }                                                                 \
+            &(const NormDetail)                                                       \
+        {                                                                             \
+            kind, results                                                             \
+        }                                                                             \
     }
 #define AFFINE "Tensor? weight, Tensor? bias, "
 #define RUNNING AFFINE "Tensor? running_mean, Tensor? running_var, "

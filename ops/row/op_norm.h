@@ -28,7 +28,7 @@ typedef struct {
 typedef struct {
     NormKind kind;
     NormResults results;
-    const OpTensor *x, *weight, *bias, *mean, *var; /* NULL: not given */
+    const OpTensor *x, *weight, *bias, *mean, *var;               /* NULL: not given */
     int x_index, weight_index, bias_index, mean_index, var_index; /* in OpCall.tensor */
     int own;           /* statistics are of the input, not the running ones */
     double eps, share; /* share: of the new statistics in the running ones */
