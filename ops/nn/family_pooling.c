@@ -53,9 +53,9 @@ static Span span_of(const Pool *p, int d, int64_t o)
 static int list_length(const OpCall *c, const char *name, int dims, Error *err)
 {
     int n = c->arg[op_argument(c->op, name)].n;
-    return n == dims ? 0
-                     : error_set(err, ERROR_INVALID, "%s: expected %d sizes, found %d", name, dims,
-                                 n);
+    return n == dims
+               ? 0
+               : error_set(err, ERROR_INVALID, "%s: expected %d sizes, found %d", name, dims, n);
 }
 
 /* A window's outputs; with ceil_mode the last one may reach beyond the padding, but begins before. */
@@ -339,7 +339,7 @@ static void cost(const OpCall *c, OpCost *out)
     out->flops = pairs;
 }
 
-#define MAX_SCHEMA(n)                                                                           \
+#define MAX_SCHEMA(n)                                                                         \
     "Tensor self, int[" n "] kernel_size, int[" n "] stride=[], int[" n "] padding=0, int[" n \
     "] dilation=1, bool ceil_mode=False"
 #define AVERAGE_SCHEMA(n)                                                                    \
