@@ -5,6 +5,17 @@
 #include "stages/crl/prompts.h"
 #include "stages/data/stage_config.h"
 
+/* Draws from the pool at `path`, or makes plain prompts without one. */
+static int write_prompts(const TaskSet *tasks, const char *path, const PromptOptions *o,
+                         const char *output, ArtifactSpec *out, Error *err)
+{
+    Pool pool;
+    if (pool_load(path, &pool, err)) return -1;
+    int rc = prompts_write(tasks, &pool, o, output, out, err);
+    pool_release(&pool);
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     const char *pool_path = NULL, *output = NULL, *only = NULL, *root = NULL, *style = "brief",
@@ -36,14 +47,9 @@ int main(int argc, char **argv)
         PROMPT_FACTS_FLAGS(device, baselines),
         {"seed", FLAG_INT, &seed, "of the draws", 0, 1e15},
         {0}};
-    const FlagSpec spec = {"quern-prompt",
-                           "--output FILE [--pool FILE]",
+    const FlagSpec spec = {"quern-prompt", "--output FILE [--pool FILE]",
                            "Make prompts: the task, its reference, scored exemplars from the pool.",
-                           flags,
-                           0,
-                           0,
-                           0,
-                           .checkable = 1};
+                           flags, .checkable = 1};
     flags_parse(&spec, argc, argv, (const char **)argv);
     flags_checked();
     log_open("quern-prompt");
@@ -68,7 +74,6 @@ int main(int argc, char **argv)
     artifact_spec_init(&out, "prompts", "quern-prompt");
     config_from_flags(&out, flags);
     TaskSet tasks;
-    Pool pool;
     if (taskset_load(root, only, &tasks, &err) ||
         (pool_path && artifact_spec_input(&out, pool_path, &err)) ||
         (baselines && artifact_spec_input(&out, baselines, &err)))
@@ -76,9 +81,8 @@ int main(int argc, char **argv)
     artifact_spec_input_digest(&out, "tasks", tasks.digest);
     if (artifact_same(&out, output)) return 0;
     if (prompt_facts_load(style[0] == 'f', device, baselines, &facts, &err) ||
-        pool_load(pool_path, &pool, &err) || prompts_write(&tasks, &pool, &o, output, &out, &err))
+        write_prompts(&tasks, pool_path, &o, output, &out, &err))
         log_die(&err);
-    pool_release(&pool);
     prompt_facts_release(&facts);
     taskset_release(&tasks);
     artifact_spec_release(&out);
