@@ -5,17 +5,6 @@
 #include "stages/crl/prompts.h"
 #include "stages/data/stage_config.h"
 
-/* Draws from the pool at `path`, or makes plain prompts without one. */
-static int write_prompts(const TaskSet *tasks, const char *path, const PromptOptions *o,
-                         const char *output, ArtifactSpec *out, Error *err)
-{
-    Pool pool;
-    if (pool_load(path, &pool, err)) return -1;
-    int rc = prompts_write(tasks, &pool, o, output, out, err);
-    pool_release(&pool);
-    return rc;
-}
-
 int main(int argc, char **argv)
 {
     const char *pool_path = NULL, *output = NULL, *only = NULL, *root = NULL, *style = "brief",
@@ -25,8 +14,7 @@ int main(int argc, char **argv)
     int heldout = 0;
     const Flag flags[] = {
         {"output", FLAG_TEXT, &output, "prompts artifact to write", .required = 1, .aside = 1},
-        {"pool", FLAG_TEXT, &pool_path, "pool artifact; left out: every prompt is plain",
-         .aside = 1},
+        {"pool", FLAG_TEXT, &pool_path, "pool artifact; without it, no exemplars", .aside = 1},
         {"tasks", FLAG_TEXT, &only, "names, comma separated; all when left out", .aside = 1},
         {"task-root", FLAG_TEXT, &root, "folder of the tasks", .aside = 1},
         {"stage", FLAG_TEXT, &stage, "name in the prompts' ids"},
@@ -49,7 +37,7 @@ int main(int argc, char **argv)
         {0}};
     const FlagSpec spec = {"quern-prompt", "--output FILE [--pool FILE]",
                            "Make prompts: the task, its reference, scored exemplars from the pool.",
-                           flags, .checkable = 1};
+                           .flags = flags, .checkable = 1};
     flags_parse(&spec, argc, argv, (const char **)argv);
     flags_checked();
     log_open("quern-prompt");
@@ -74,6 +62,7 @@ int main(int argc, char **argv)
     artifact_spec_init(&out, "prompts", "quern-prompt");
     config_from_flags(&out, flags);
     TaskSet tasks;
+    Pool pool;
     if (taskset_load(root, only, &tasks, &err) ||
         (pool_path && artifact_spec_input(&out, pool_path, &err)) ||
         (baselines && artifact_spec_input(&out, baselines, &err)))
@@ -81,8 +70,9 @@ int main(int argc, char **argv)
     artifact_spec_input_digest(&out, "tasks", tasks.digest);
     if (artifact_same(&out, output)) return 0;
     if (prompt_facts_load(style[0] == 'f', device, baselines, &facts, &err) ||
-        write_prompts(&tasks, pool_path, &o, output, &out, &err))
+        pool_load(pool_path, &pool, &err) || prompts_write(&tasks, &pool, &o, output, &out, &err))
         log_die(&err);
+    pool_release(&pool);
     prompt_facts_release(&facts);
     taskset_release(&tasks);
     artifact_spec_release(&out);

@@ -59,7 +59,7 @@ int main(int argc, char **argv)
         {0}};
     const FlagSpec spec = {
         "quern-collect", "--output FILE [--teachers LIST]",
-        "Stage 1: collect kernels from teachers until enough of them are correct.", flags,
+        "Stage 1: collect kernels from teachers until enough of them are correct.", .flags = flags,
         .checkable = 1};
     flags_parse(&spec, argc, argv, (const char **)argv);
     log_open("quern-collect");
