@@ -9,8 +9,9 @@
 enum { MAX_NAMES = 512 }; /* of suggestions */
 
 static OpFamily (*const families[])(void) = {
-    pointwise_family, math_family,   compare_family,   matmul_family,  convolution_family,
-    view_family,      layout_family, reduction_family, pooling_family, norm_family,
+    pointwise_family,   math_family, compare_family, matmul_family,
+    convolution_family, view_family, layout_family,  reduction_family,
+    pooling_family,     norm_family, softmax_family,
 };
 
 OpFamily op_family(int i)
