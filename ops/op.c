@@ -8,7 +8,7 @@
 
 static OpFamily (*const families[])(void) = {
     pointwise_family, math_family,   compare_family,   matmul_family,  convolution_family,
-    view_family,      layout_family, reduction_family, pooling_family,
+    view_family,      layout_family, reduction_family, pooling_family, attention_family,
 };
 
 OpFamily op_family(int i)

@@ -137,6 +137,7 @@ OpFamily view_family(void);
 OpFamily layout_family(void);
 OpFamily reduction_family(void);
 OpFamily pooling_family(void);
+OpFamily attention_family(void);
 
 const Op *op_find(const char *name, Error *err); /* UNKNOWN_NAME says which name comes near */
 int op_count(void);
