@@ -60,7 +60,8 @@ static int check_sizes(const Attention *a, Error *err)
             return error_set(err, ERROR_INVALID, "expected at least 2 dimensions, found %d",
                              a->t[i].rank);
         if (!op_dtype_is_float(a->t[i].dtype) || a->t[i].dtype != q->dtype)
-            return error_set(err, ERROR_INVALID, "expected one floating-point type, found %s and %s",
+            return error_set(err, ERROR_INVALID,
+                             "expected one floating-point type, found %s and %s",
                              op_dtype_name(q->dtype), op_dtype_name(a->t[i].dtype));
     }
     if (q->size[q->rank - 1] != k->size[k->rank - 1])
@@ -202,7 +203,8 @@ static int infer(OpCall *c, Error *err)
 static int64_t place(const Attention *a, const OpTensor *t, int64_t batch)
 {
     int64_t at = 0;
-    for (int d = a->lead - 1; d >= 0; batch /= t->size[d--]) at += batch % t->size[d] * t->stride[d];
+    for (int d = a->lead - 1; d >= 0; batch /= t->size[d--])
+        at += batch % t->size[d] * t->stride[d];
     return at;
 }
 
@@ -272,8 +274,10 @@ static void block_of(const Attention *a, const double *const *in, double *y, int
                  *v = in[a->index[VALUE]] + place(a, &a->t[VALUE], entry),
                  *mask = a->masked ? in[a->index[MASK]] + place(a, &a->t[MASK], entry) : NULL;
     Rows first = {q, k, scores, a->depth, 1, a->depth, a->keys, a->keys, a->depth, m},
-         second = {scores, v, y + (entry * a->rows + row) * a->width, a->keys, a->width, 1,
-                   a->width, a->width, a->keys, m};
+         second = {scores,   v,        y + (entry * a->rows + row) * a->width,
+                   a->keys,  a->width, 1,
+                   a->width, a->width, a->keys,
+                   m};
     rows_product(&first, buffer);
     for (int i = 0; i < m; i++)
         softmax_row(a, row + i, mask ? mask + (row + i) * a->t[MASK].stride[a->lead] : NULL,
