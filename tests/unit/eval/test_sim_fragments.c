@@ -7,7 +7,8 @@
 static const char *product_source =
     "extern \"C\" __global__ void k(const double *a, const double *b, const double *c, double *y)\n"
     "{ int l = threadIdx.x, g = l >> 2, t = l & 3; double A[8], B[4], C[4];\n"
-    "for (int i = 0; i < NA; i++) A[i] = a[(g + 8 * (i % (NC / 2))) * K + t + 4 * (i / (NC / 2))];\n"
+    "for (int i = 0; i < NA; i++) A[i] = a[(g + 8 * (i % (NC / 2))) * K + t + 4 * (i / (NC / "
+    "2))];\n"
     "for (int i = 0; i < NB; i++) B[i] = b[(t + 4 * i) * 8 + g];\n"
     "for (int i = 0; i < NC; i++) C[i] = c[(g + 8 * (i >> 1)) * 8 + 2 * t + (i & 1)];\n"
     "asm volatile(\"mma.sync.aligned.\" SHAPE \".row.col.f64.f64.f64.f64 \" FRAGMENTS);\n"
@@ -31,7 +32,8 @@ static void check_product(int m, int k, const char *fragments)
     for (int i = 0; i < m * 8; i++) {
         double sum = c[i];
         for (int j = 0; j < k; j++) sum += a[i / 8 * k + j] * b[j * 8 + i % 8];
-        if (!(sum - y[i] < 1e-9 && y[i] - sum < 1e-9)) fail_msg("%d: %g, %g expected", i, y[i], sum);
+        if (!(sum - y[i] < 1e-9 && y[i] - sum < 1e-9))
+            fail_msg("%d: %g, %g expected", i, y[i], sum);
     }
     sim_stop(&sim);
 }
@@ -45,13 +47,14 @@ static void test_products(void **state)
     (void)state;
     check_product(8, 4, "\"{%0,%1}, {%2}, {%3}, {%0,%1};\" : " C2 " : " D(A[0]) ", " D(B[0]));
     check_product(16, 4,
-                  "\"{%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};\" : " C4 " : " D(A[0]) ", " D(
-                      A[1]) ", " D(B[0]));
-    check_product(16, 16,
-                  "\"{%0,%1,%2,%3}, {%4,%5,%6,%7,%8,%9,%10,%11}, {%12,%13,%14,%15}, "
-                  "{%0,%1,%2,%3};\" : " C4 " : " D(A[0]) ", " D(A[1]) ", " D(A[2]) ", " D(
-                      A[3]) ", " D(A[4]) ", " D(A[5]) ", " D(A[6]) ", " D(A[7]) ", " D(B[0]) ", " D(
-                      B[1]) ", " D(B[2]) ", " D(B[3]));
+                  "\"{%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};\" : " C4
+                  " : " D(A[0]) ", " D(A[1]) ", " D(B[0]));
+    check_product(
+        16, 16,
+        "\"{%0,%1,%2,%3}, {%4,%5,%6,%7,%8,%9,%10,%11}, {%12,%13,%14,%15}, "
+        "{%0,%1,%2,%3};\" : " C4
+        " : " D(A[0]) ", " D(A[1]) ", " D(A[2]) ", " D(A[3]) ", " D(A[4]) ", " D(A[5]) ", " D(
+            A[6]) ", " D(A[7]) ", " D(B[0]) ", " D(B[1]) ", " D(B[2]) ", " D(B[3]));
 }
 
 /* ---- stmatrix ---- */
@@ -59,15 +62,18 @@ static void test_products(void **state)
 /* What ldmatrix reads, stmatrix writes back: to the same rows, or with .trans to those of the
  * transposed matrices. */
 static const char *store_source =
-    "extern \"C\" __global__ void k(const unsigned short *x, unsigned short *y, unsigned short *z)\n"
+    "extern \"C\" __global__ void k(const unsigned short *x, unsigned short *y, unsigned short "
+    "*z)\n"
     "{ __shared__ __align__(16) unsigned short s[256], to[256], turned[256]; int l = threadIdx.x;\n"
     "for (int i = l; i < 256; i += 32) s[i] = x[i]; __syncthreads(); unsigned r[4];\n"
     "unsigned a = (unsigned)__cvta_generic_to_shared(&s[l * 8]), b = "
     "(unsigned)__cvta_generic_to_shared(&to[l * 8]), c = "
     "(unsigned)__cvta_generic_to_shared(&turned[l * 8]);\n"
-    "asm volatile(\"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\" : \"=r\"(r[0]), "
+    "asm volatile(\"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\" : "
+    "\"=r\"(r[0]), "
     "\"=r\"(r[1]), \"=r\"(r[2]), \"=r\"(r[3]) : \"r\"(a));\n"
-    "asm volatile(\"stmatrix.sync.aligned.m8n8.x4.shared.b16 [%4], {%0,%1,%2,%3};\" :: \"r\"(r[0]), "
+    "asm volatile(\"stmatrix.sync.aligned.m8n8.x4.shared.b16 [%4], {%0,%1,%2,%3};\" :: "
+    "\"r\"(r[0]), "
     "\"r\"(r[1]), \"r\"(r[2]), \"r\"(r[3]), \"r\"(b) : \"memory\");\n"
     "asm volatile(\"stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%4], {%0,%1,%2,%3};\" :: "
     "\"r\"(r[0]), \"r\"(r[1]), \"r\"(r[2]), \"r\"(r[3]), \"r\"(c) : \"memory\");\n"
@@ -85,13 +91,11 @@ static void test_store_matrix(void **state)
     sim_read(&sim, py, y, sizeof y);
     sim_read(&sim, pz, z, sizeof z);
     assert_memory_equal(x, y, sizeof x);
-    for (int i = 0; i < 256; i++)
-        assert_int_equal(z[i], x[i / 64 * 64 + i % 8 * 8 + i / 8 % 8]);
+    for (int i = 0; i < 256; i++) assert_int_equal(z[i], x[i / 64 * 64 + i % 8 * 8 + i / 8 % 8]);
     sim_stop(&sim);
 }
 
-#define STORE \
-    "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r4], {%r5, %r6, %r7, %r8};\n"
+#define STORE "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%r4], {%r5, %r6, %r7, %r8};\n"
 
 static void test_store_matrix_faults(void **state)
 {
@@ -102,8 +106,8 @@ static void test_store_matrix_faults(void **state)
         const char *text, *part;
         Outcome outcome;
     } wrong[] = {
-        {".shared .align 16 .b8 s[512];\nmov.u32 %r3, s;\nmad.lo.u32 %r4, %r1, 32, %r3;\n" LOC(
-             5) STORE,
+        {".shared .align 16 .b8 s[512];\nmov.u32 %r3, s;\nmad.lo.u32 %r4, %r1, 32, %r3;\n" LOC(5)
+             STORE,
          "shared memory, which has 512", OUTCOME_OUT_OF_BOUNDS},
         {".shared .align 16 .b8 s[512];\nmov.u32 %r4, s;\n" LOC(5) STORE, "also stores another row",
          OUTCOME_RACE},
@@ -119,9 +123,10 @@ static void test_store_matrix_faults(void **state)
 
 /* ---- discard.L2 ---- */
 
-#define DISCARD                                                                                    \
-    "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, 7;\nst.global.u32 [%rd1+128], %r1;\n" LOC(5) "discard." \
-    "global.L2 [%rd1], 128;\n"
+#define DISCARD                                                                        \
+    "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, 7;\nst.global.u32 [%rd1+128], %r1;\n" LOC( \
+        5) "discard."                                                                  \
+           "global.L2 [%rd1], 128;\n"
 
 static void test_discard(void **state)
 {
