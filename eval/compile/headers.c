@@ -92,10 +92,17 @@ static const char prelude[] =
     "#endif\n"
     "#endif\n";
 
+/* Instead of the driver's interface, whose functions a device does not have. */
+static const char driver_types[] =
+    "#ifndef QUERN_DRIVER_TYPES\n#define QUERN_DRIVER_TYPES\n"
+    "typedef unsigned long long CUdeviceptr;\n"
+    "typedef struct alignas(64) CUtensorMap_st { unsigned long long opaque[16]; } CUtensorMap;\n"
+    "#endif\n";
+
 static const char *const prelude_names[] = {
-    "quern_prelude.h", "math.h",   "cmath",    "stdint.h", "cstdint", "float.h",  "cfloat",
-    "limits.h",        "climits",  "stddef.h", "cstddef",  "stdio.h", "cstdio",   "stdlib.h",
-    "cstdlib",         "assert.h", "cassert",  "string.h", "cstring", "stdbool.h"};
+    "quern_prelude.h", "math.h",   "cmath",    "stdint.h", "cstdint", "float.h",   "cfloat",
+    "limits.h",        "climits",  "stddef.h", "cstddef",  "stdio.h", "cstdio",    "stdlib.h",
+    "cstdlib",         "assert.h", "cassert",  "string.h", "cstring", "stdbool.h", "cuda.h"};
 
 enum { PRELUDE_NAMES = sizeof prelude_names / sizeof *prelude_names };
 
@@ -294,6 +301,37 @@ static File *resolve_at(Headers *h, const Root *root, const char *dir, size_t di
     return file_at(h, root, path);
 }
 
+static File *resolve(Headers *h, const File *includer, const char *name, int quoted);
+
+/* A header of the C++ library: CCCL's of that name, in namespace std. NULL: CCCL has none. */
+static File *standard(Headers *h, const char *name)
+{
+    static const char root[] = "/quern/std";
+    char path[NAME_MAX_BYTES + sizeof root], whole[NAME_MAX_BYTES];
+    if (strpbrk(name, "./") || !strncmp(name, "__", 2) ||
+        (size_t)snprintf(path, sizeof path, "%s/%s", root, name) >= sizeof path ||
+        (size_t)snprintf(whole, sizeof whole, "cuda/std/%s", name) >= sizeof whole)
+        return NULL;
+    File probe = {.path = path}, *const *found = tfind(&probe, &h->tree, compare_paths);
+    if (found) return *found;
+    if (h->n_files == HEADERS_MAX) return NULL;
+    if (!resolve(h, NULL, whole, 0)) { /* some are internal: <cuda/std/__algorithm_> */
+        if ((size_t)snprintf(whole, sizeof whole, "cuda/std/__%s_", name) >= sizeof whole ||
+            !resolve(h, NULL, whole, 0))
+            return NULL;
+    }
+    File *f = memory_alloc(sizeof *f);
+    f->path = memory_strdup(path);
+    f->base = sizeof root - 1;
+    f->text = memory_printf("#include <%s>\nnamespace cuda { namespace std {} }\nnamespace std { "
+                            "using namespace ::cuda::std; }\n",
+                            whole);
+    h->files = memory_grow(h->files, (size_t)h->n_files + 1, sizeof *h->files);
+    h->files[h->n_files++] = f;
+    tsearch(f, &h->tree, compare_paths);
+    return f;
+}
+
 /* Search beside the includer when quoted, then in the roots. */
 static File *resolve(Headers *h, const File *includer, const char *name, int quoted)
 {
@@ -310,7 +348,7 @@ static File *resolve(Headers *h, const File *includer, const char *name, int quo
         File *f = resolve_at(h, &h->roots[i], h->roots[i].dir, strlen(h->roots[i].dir), name);
         if (f) return f;
     }
-    return NULL;
+    return includer && !includer->named ? NULL : standard(h, name);
 }
 
 static int in_word(char c)
@@ -534,7 +572,8 @@ static void collect(Headers *h, const char *source, size_t len)
     h->n = h->n_taken = h->full = 0;
     h->taken_hex[0] = 0;
     h->generation++;
-    for (int i = 0; i < PRELUDE_NAMES; i++) give(h, prelude_names[i], prelude);
+    for (int i = 0; i < PRELUDE_NAMES; i++)
+        give(h, prelude_names[i], strcmp(prelude_names[i], "cuda.h") ? prelude : driver_types);
     for (const char *p = source, *end = source + len, *eol; p < end; p = eol + 1) {
         eol = memchr(p, '\n', (size_t)(end - p));
         if (!eol) eol = end;
