@@ -22,6 +22,7 @@ static OpFamily (*const families[])(void) = {
     attention_family,
     norm_family,
     softmax_family,
+    scan_family,
 };
 /* clang-format on */
 

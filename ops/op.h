@@ -138,6 +138,7 @@ OpFamily layout_family(void);
 OpFamily reduction_family(void);
 OpFamily norm_family(void);
 OpFamily softmax_family(void);
+OpFamily scan_family(void);
 OpFamily pooling_family(void);
 OpFamily attention_family(void);
 
