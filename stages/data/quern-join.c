@@ -2,11 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "artifacts/artifact.h"
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/stop.h"
-#include "artifacts/artifact.h"
 
 static int append(ArtifactWriter *w, const char *path, const char *kind, Error *err)
 {

@@ -43,8 +43,9 @@ int turns_discount(SampleSet *s, double discount, Error *err)
         Sample *parent = parent_of(s, index, x);
         if (!x->parent) continue;
         if (!parent || parent >= x)
-            rc = error_set(err, ERROR_INVALID, "sample %s: expected its parent %s before it, found %s",
-                           x->id, x->parent, parent ? "it later" : "no such sample");
+            rc = error_set(err, ERROR_INVALID,
+                           "sample %s: expected its parent %s before it, found %s", x->id,
+                           x->parent, parent ? "it later" : "no such sample");
         else if (x->outcome != OUTCOME_EVALUATOR_ERROR)
             parent->reward = fmax(parent->reward, discount * x->reward);
     }

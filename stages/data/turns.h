@@ -13,11 +13,11 @@ int turns_discount(SampleSet *s, double discount, Error *err);
 
 typedef struct {
     long samples, succeeded;
-    long mended;   /* correct, and the parent was not */
-    long faster;   /* correct, and faster than a correct parent */
-    long broken;   /* not correct, and the parent was */
-    double score;  /* sum */
-    double best;   /* sum over the trajectories that reached the turn of their best score so far */
+    long mended;  /* correct, and the parent was not */
+    long faster;  /* correct, and faster than a correct parent */
+    long broken;  /* not correct, and the parent was */
+    double score; /* sum */
+    double best;  /* sum over the trajectories that reached the turn of their best score so far */
 } TurnFigures;
 
 /* Counts the judged answers of each turn; out[t] is turn t + 1. Returns the number of turns. */

@@ -74,7 +74,8 @@ static int put_wrong(const Sample *s, int full, Buffer *out, Error *err)
     }
     if (full) buffer_printf(out, "It is not correct (%s). ", outcome_name(s->outcome));
     put_line(out, s->source, line, full);
-    feedback_trim(*message ? message : outcome_name(s->outcome), full ? 8 : 1, full ? 1200 : 160, out);
+    feedback_trim(*message ? message : outcome_name(s->outcome), full ? 8 : 1, full ? 1200 : 160,
+                  out);
     free(message);
     return 0;
 }

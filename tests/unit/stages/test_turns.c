@@ -79,11 +79,12 @@ static void verdicts_in_words(void **state)
     says(&s, 0, "No plan.\n");
     s.outcome = OUTCOME_OK;
     s.score = 1.25;
-    says(&s, 1,
-         "It is correct and 1.25 times as fast as the baseline: it takes 12.5 us. What costs most:\n"
-         "- coalescing of loads: sectors_per_load = 32; its resource takes 90% of the time\n"
-         "- idle lanes: active_lanes = 8; its resource takes 50% of the time\n"
-         "- DRAM traffic: dram_bytes = 1e+06; its resource takes 90% of the time\n");
+    says(
+        &s, 1,
+        "It is correct and 1.25 times as fast as the baseline: it takes 12.5 us. What costs most:\n"
+        "- coalescing of loads: sectors_per_load = 32; its resource takes 90% of the time\n"
+        "- idle lanes: active_lanes = 8; its resource takes 50% of the time\n"
+        "- DRAM traffic: dram_bytes = 1e+06; its resource takes 90% of the time\n");
     says(&s, 0, "score 1.25: coalescing of loads, idle lanes, DRAM traffic\n");
 }
 
@@ -188,7 +189,7 @@ static void prompts_of_a_turn(void **state)
                        answer("crl-1/relu/2/1", NULL, 1, OUTCOME_EVALUATOR_ERROR, 0)};
     static const char *const group[] = {"crl-1/relu/0", "crl-1/relu/1", "crl-1/relu/2",
                                         "crl-1/relu/2"},
-                            *const prompt[] = {"plain", "plain", "other", "other"};
+                             *const prompt[] = {"plain", "plain", "other", "other"};
     for (int i = 0; i < 4; i++) {
         items[i].task = (char *)"relu";
         items[i].source = (char *)"kernel";
@@ -203,8 +204,8 @@ static void prompts_of_a_turn(void **state)
     assert_int_equal(out.n, 3);
     static const char *const id[] = {"crl-1/relu/0/0/turn-2", "crl-1/relu/1/0/turn-2",
                                      "crl-1/relu/2/0/turn-2"},
-                            *const of[] = {"crl-1/relu/0/turn-2", "crl-1/relu/0/turn-2",
-                                           "crl-1/relu/2/turn-2"};
+                             *const of[] = {"crl-1/relu/0/turn-2", "crl-1/relu/0/turn-2",
+                                            "crl-1/relu/2/turn-2"};
     for (int i = 0; i < 3; i++) {
         assert_string_equal(out.items[i].id, id[i]);
         assert_string_equal(out.items[i].group, of[i]);
