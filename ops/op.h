@@ -139,6 +139,7 @@ OpFamily reduction_family(void);
 OpFamily norm_family(void);
 OpFamily pooling_family(void);
 OpFamily attention_family(void);
+OpFamily recurrent_family(void);
 
 const Op *op_find(const char *name, Error *err); /* UNKNOWN_NAME says which name comes near */
 int op_count(void);

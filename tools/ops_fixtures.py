@@ -26,6 +26,7 @@ FAMILIES = [
     "reduction",
     "pooling",
     "attention",
+    "recurrent",
     "norm",
 ]
 # Sums of products cancel: an element may also differ by this much for each of its terms, about four
