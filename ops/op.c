@@ -22,6 +22,8 @@ static OpFamily (*const families[])(void) = {
     attention_family,
     recurrent_family,
     norm_family,
+    softmax_family,
+    scan_family,
 };
 /* clang-format on */
 
