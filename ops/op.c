@@ -20,6 +20,7 @@ static OpFamily (*const families[])(void) = {
     reduction_family,
     pooling_family,
     attention_family,
+    recurrent_family,
     norm_family,
     softmax_family,
     scan_family,

@@ -141,6 +141,7 @@ OpFamily softmax_family(void);
 OpFamily scan_family(void);
 OpFamily pooling_family(void);
 OpFamily attention_family(void);
+OpFamily recurrent_family(void);
 
 const Op *op_find(const char *name, Error *err); /* UNKNOWN_NAME says which name comes near */
 int op_count(void);

@@ -26,6 +26,7 @@ FAMILIES = [
     "reduction",
     "pooling",
     "attention",
+    "recurrent",
     "norm",
     "softmax",
     "scan",
