@@ -46,6 +46,7 @@ static const struct {
     {"selfsup", "stage 2: one round on the model's own successes"},
     {"crl", "stage 3: one round of contrastive reinforcement learning"},
     {"prompt", "write prompts from tasks and a pool"},
+    {"refine", "write prompts that show an answer and its verdict"},
     {"sample", "answers of a policy to prompts"},
     {"pool", "add kernels to the pool, or take its best"},
     {"results", "the best kernels on each device class"},

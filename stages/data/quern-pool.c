@@ -42,7 +42,7 @@ typedef struct {
 
 /* Writes the best sample of each task in one set, of heldout tasks too: the pool has none of their
  * kernels. */
-static int best_of_set(void *ctx, const SampleSet *s, Error *err)
+static int best_of_set(void *ctx, SampleSet *s, Error *err)
 {
     Best *b = ctx;
     int rc = 0;
