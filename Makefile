@@ -32,7 +32,7 @@ include mk/deps.mk
 MODULES := base gpu artifacts ops tasks queue model llm eval export stages report bench
 SOURCES := $(shell find $(filter-out bench,$(MODULES)) tests/bench -name '*.c')
 below = $(sort $(patsubst %/,%,$(dir $(filter $(1)/%,$(SOURCES)))))
-$(foreach m,$(MODULES),$(eval DIRS_$(m) := $(if $(filter tasks,$(m)),tasks tasks/graph,$(call below,$(if $(filter bench,$(m)),tests/bench,$(m))))))
+$(foreach m,$(MODULES),$(eval DIRS_$(m) := $(if $(filter tasks,$(m)),$(filter tasks tasks/graph tasks/derive tasks/import tasks/generate,$(call below,tasks)),$(call below,$(if $(filter bench,$(m)),tests/bench,$(m))))))
 
 main_files = $(foreach d,$(DIRS_$(1)),$(wildcard $(d)/quern.c $(d)/quern-*.c))
 SRC = $(filter-out $(main_files),$(foreach d,$(DIRS_$(1)),$(wildcard $(d)/*.c)))
@@ -198,6 +198,11 @@ command_line = $(foreach v,$(.VARIABLES),$(if $(call on_command_line,$(v)),$(cal
 .PHONY: crl sft selfsup collect
 crl sft selfsup collect: build
 	+@exec mk/pipeline $@ '$(BUILD)' '$(firstword -$(MAKEFLAGS))' '$(MAKE)' $(command_line)
+
+# From one operator to the package of its fastest kernel: make optimize OP=model.py BUDGET=30m
+.PHONY: optimize
+optimize: build
+	+@exec mk/optimize optimize '$(BUILD)' '$(firstword -$(MAKEFLAGS))' '$(MAKE)' $(command_line)
 
 # Arms x seeds in one tree, and one table: configs/arms has the arms.
 .PHONY: ablation

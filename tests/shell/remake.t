@@ -23,7 +23,7 @@ esac
 touch "$out"
 END2
 chmod +x "$tmp/bin/program"
-for p in collect evaluate filter sft pool prompt sample selfsup crl results report figures search; do ln -s program "$tmp/bin/quern-$p"; done
+for p in collect evaluate filter sft pool prompt sample selfsup crl results report figures search refine join; do ln -s program "$tmp/bin/quern-$p"; done
 printf '%s\n' 'SELFSUP_ROUNDS ?= 2' 'ROUNDS ?= 2' 'CLASSES ?= sim:h100' 'include configs/smoke.mk' >"$tmp/few.mk"
 
 # rules NAME ARGUMENT...: calls make for run NAME, with arguments as rules_of has them; its output is in $tmp/out
@@ -51,7 +51,7 @@ rules small crl; s=$?
 rules small -q crl && [ $s = 0 ]; ok $? 'a run, and then nothing to do'
 missed=
 for setting in TASKS=relu TEACHERS=template,openai:M TRIALS=9 KEEP=3 MISTAKES=0.5 SEED=7 SECRET=5 DEVICE=sim:a100 'CLASSES=sim:h100 sim:l40' PROFILE=default \
-    STYLE=full CONTRASTIVE=0.1 SMALL_MODEL='--vocab 300' SFT='--epochs 9' ENGINE=cuda:0 GPUS=2 LEAN=1 MAX_NEW=9 BATCH=3 EXEMPLARS='--exemplars 3' RULE=island UPDATE=none UPDATE=template UPDATE=sft \
+    STYLE=full CONTRASTIVE=0.1 SMALL_MODEL='--vocab 300' SFT='--epochs 9' ENGINE=cuda:0 GPUS=2 LEAN=1 MAX_NEW=9 BATCH=3 EXEMPLARS='--exemplars 3' RULE=island UPDATE=none UPDATE=template UPDATE=sft TURNS=2 \
     SELFSUP_ROUNDS=1 SELFSUP_GROUPS=9 SELFSUP_PLAIN=1 SELFSUP_COPIES=9 SELFSUP='--epochs 9' ROUNDS=1 GROUPS=9 PLAIN=1 COPIES=9 CRL='--epochs 9' \
     REPORT_SAMPLES=9 "POLICY=native:$tmp/a"; do
     seen small "$setting"
@@ -131,8 +131,8 @@ done
 ! has sft-model-manifest && has selfsup-1-samples; ok $? "another name of what is served: stage 1's adapter stays"
 rules tuned POLICY=openai:A -n crl; made >"$tmp/made"; has report-sft-samples && has crl-1-samples; ok $? 'adapters no more: every sample'
 
-# Settings that decide nothing of what is made: where things are, and how the work fits the memory and the time.
-apart=' CONFIG RUN RUNS TASK_ROOT DEVICES MAX_TOKENS RECOMPUTE TRAINER_HOURS '
+# Settings that decide nothing of what is made: where things are, how the work fits the memory and the time, leave to make it again.
+apart=' CONFIG RUN RUNS TASK_ROOT DEVICES MAX_TOKENS RECOMPUTE TRAINER_HOURS REFRESH '
 "$BIN/quern-config" --table | while IFS='`' read -r _ name _; do
     case $name in QUERN_*) break ;; '') continue ;; esac
     case "$tried $apart" in *" $name "*) ;; *) echo "$name" ;; esac
@@ -152,11 +152,12 @@ refused 'ENGINE=x: expected cpu, cuda:N or auto' ENGINE=x
 refused 'ENGINE=cuda:x: expected cpu, cuda:N or auto' ENGINE=cuda:x
 refused 'TASKS= names no task' TASKS=
 refused 'TASKS=, names no task' TASKS=,
-refused 'TASKS=r*: there is no tasks/r*/task.json' 'TASKS=r*'
+refused 'TASKS=q*: no task "q*" in tasks' 'TASKS=q*'
 refused 'TEACHERS= names no teacher' TEACHERS=
 refused 'TEACHERS=, names no teacher' TEACHERS=,
 refused 'CLASSES= names no class' CLASSES=
 refused 'PROFILE=*: expected the name of a file' 'PROFILE=*'
+rules small -n collect 'TASKS=rel*'; grep -q -- "--tasks 'rel\*' " "$tmp/out"; ok $? 'a pattern names tasks'
 rules small -n collect TEACHERS='template, openai:M,'; grep -q -- "--teachers template,openai:M " "$tmp/out"; ok $? 'blanks between teachers, a comma too many'
 
 # Flags that only the programs can check; they do so before a fleet starts.
