@@ -21,6 +21,7 @@ static OpFamily (*const families[])(void) = {
     pooling_family,
     attention_family,
     recurrent_family,
+    embedding_family,
     norm_family,
     softmax_family,
     scan_family,

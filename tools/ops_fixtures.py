@@ -27,6 +27,7 @@ FAMILIES = [
     "pooling",
     "attention",
     "recurrent",
+    "embedding",
     "norm",
     "softmax",
     "scan",
