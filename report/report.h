@@ -7,8 +7,8 @@
 #include "base/buffer.h"
 #include "eval/device/device.h"
 #include "eval/device/outcome.h"
+#include "eval/explain/why.h"
 #include "eval/judge/statistics.h"
-#include "eval/judge/why.h"
 #include "report/run/run_status.h"
 #include "tasks/task.h"
 

@@ -81,9 +81,8 @@ static double demand_of(const Profile *p, int stall, const Demand *d)
     case TIME_SFU: return of_class(d, INST_SFU);
     case TIME_TENSOR: return of_class(d, INST_TENSOR);
     case TIME_SHUFFLE: return of_class(d, INST_SHUFFLE);
-    case TIME_LSU: return d->inst_class >= INST_GLOBAL_LOAD && d->inst_class <= INST_ATOMIC
-                              ? d->passes
-                              : 0;
+    case TIME_LSU:
+        return d->inst_class >= INST_GLOBAL_LOAD && d->inst_class <= INST_ATOMIC ? d->passes : 0;
     case TIME_L1: return l1_passes(p, d->t);
     case TIME_L2_PORT:
     case TIME_L2: return (double)d->t->l2;
@@ -93,8 +92,7 @@ static double demand_of(const Profile *p, int stall, const Demand *d)
         double all = (double)d->t->sectors, dram = all > 0 ? (double)d->t->dram / all : 0,
                l2 = all > 0 ? (double)d->t->l2 / all : 0;
         l2 = l2 > dram ? l2 - dram : 0;
-        return d->passes * d->waits *
-               (dram * p->dram_cycles + l2 * p->l2_cycles + p->l1_cycles);
+        return d->passes * d->waits * (dram * p->dram_cycles + l2 * p->l2_cycles + p->l1_cycles);
     }
     case STALL_BARRIERS: return of_class(d, INST_BARRIER);
     case STALL_CHAIN: return d->passes * dependent_cycles(d->inst_class);

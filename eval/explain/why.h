@@ -1,8 +1,8 @@
 /* Why a kernel takes the time that it takes, in sentences: the resource that limits it, what the
  * task needs at best, the costliest source lines, the change that usually helps, and what differs
  * from another kernel. All of it follows from a verdict's counters. */
-#ifndef EVAL_JUDGE_WHY_H
-#define EVAL_JUDGE_WHY_H
+#ifndef EVAL_EXPLAIN_WHY_H
+#define EVAL_EXPLAIN_WHY_H
 
 #include "base/buffer.h"
 #include "eval/judge/verdict.h"

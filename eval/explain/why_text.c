@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "eval/judge/why.h"
+#include "eval/explain/why.h"
 
 static double count_of(const Verdict *v, const char *name)
 {
@@ -31,7 +31,8 @@ void why_limit_text(const Verdict *v, Buffer *out)
     buffer_printf(out, "It is limited by %s, %.0f%% of its %.4g us%s.", l.text, 100 * l.share,
                   v->time_us, v->predicted ? " (predicted)" : "");
     if (v->light_us > 0)
-        buffer_printf(out, " The task's %s need %.4g us at best: the kernel reaches %.0f%% of that.",
+        buffer_printf(out,
+                      " The task's %s need %.4g us at best: the kernel reaches %.0f%% of that.",
                       v->light_is_flops ? "arithmetic operations" : "bytes", v->light_us,
                       100 * v->light_us / v->time_us);
 }

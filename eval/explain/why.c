@@ -1,6 +1,6 @@
 /* A table of resources and one of counters; the bits of a counter tell on which resources it
  * bears. */
-#include "eval/judge/why.h"
+#include "eval/explain/why.h"
 
 #include <math.h>
 #include <stdio.h>

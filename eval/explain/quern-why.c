@@ -8,8 +8,8 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "eval/candidate/candidate.h"
+#include "eval/explain/why.h"
 #include "eval/judge/evaluator.h"
-#include "eval/judge/why.h"
 
 static struct {
     const char *against, *device, *tasks_root, *cache;
@@ -68,8 +68,7 @@ static void judge(Evaluator *e, const char *task, const char *path, Kernel *k)
     evaluator_run(e, task, k->source.data, k->source.len, &k->v);
     if (k->v.outcome == OUTCOME_OK) return;
     printf("%s is not correct: %s\n  %s\n", k->label, outcome_name(k->v.outcome), k->v.message);
-    int status =
-        k->v.outcome == OUTCOME_EVALUATOR_ERROR ? EXIT_STATUS_SYSTEM : EXIT_STATUS_FAILED;
+    int status = k->v.outcome == OUTCOME_EVALUATOR_ERROR ? EXIT_STATUS_SYSTEM : EXIT_STATUS_FAILED;
     status = log_close(status);
     fflush(NULL);
     process_answered(status);
