@@ -142,6 +142,8 @@ OpFamily scan_family(void);
 OpFamily loss_family(void);
 OpFamily pooling_family(void);
 OpFamily attention_family(void);
+OpFamily recurrent_family(void);
+OpFamily embedding_family(void);
 
 const Op *op_find(const char *name, Error *err); /* UNKNOWN_NAME says which name comes near */
 int op_count(void);

@@ -26,6 +26,8 @@ FAMILIES = [
     "reduction",
     "pooling",
     "attention",
+    "recurrent",
+    "embedding",
     "norm",
     "softmax",
     "scan",
