@@ -136,6 +136,8 @@ OpFamily convolution_family(void);
 OpFamily view_family(void);
 OpFamily layout_family(void);
 OpFamily reduction_family(void);
+OpFamily norm_family(void);
+OpFamily pooling_family(void);
 
 const Op *op_find(const char *name, Error *err); /* UNKNOWN_NAME says which name comes near */
 int op_count(void);

@@ -133,6 +133,18 @@ run quern-export --task row_som --to c -o d all.cu; [ $rc = 2 ] && sentence quer
 run quern-export --task row_sum --to c --name 3d -o d all.cu; [ $rc = 2 ] && sentence quern-export '"3d"'; ok $? "a name that is no identifier is refused"
 run quern-export --task row_sum --to c --arch sm90 -o d all.cu; [ $rc = 2 ] && sentence quern-export sm90; ok $? "an architecture that is none is refused"
 run quern-export --task row_sum --to flashinfer -o d all.cu; [ $rc = 1 ] && sentence quern-export 'has no graph'; ok $? "FlashInfer-Bench needs a graph"
+op=$root/tests/fixtures/op_lines
+run quern-export --task op_layer --task-root "$op/tasks" --to torch --name op_layer -o py_op "$op/fused_rest.cu"; ok $? "a kernel beside an operator is exported for PyTorch"
+python3 -c '
+import json
+p = json.load(open("py_op/package.json"))
+op, launch = p["steps"]
+print(op["op"], launch["arguments"][0])' >out; is "with the operator's whole name, and its result as the kernel's pointer" "$(cat out)" \
+  "h = aten.linear.default(x, weight, bias) {'kind': 'pointer', 'name': 'h', 'offset': '0', 'element': 4}"
+for form in c flashinfer; do
+  run quern-export --task op_layer --task-root "$op/tasks" --to $form -o d "$op/fused_rest.cu"; [ $rc = 1 ] && sentence quern-export 'line 4 runs aten.linear.default'; ok $? "no other package runs an operator: $form"
+done
+run quern-export --task op_layer --task-root "$op/tasks" --to torch -o d "$op/only_ops.cu"; [ $rc = 1 ] && sentence quern-export 'no kernel of its own'; ok $? "operators alone are nothing to export"
 mkdir locked; chmod 500 locked
 if [ "$(id -u)" = 0 ]; then ok 0 "a folder that cannot be written (root writes everywhere) # SKIP"
 else run quern-export --task row_sum --to c -o locked/d all.cu; [ $rc = 3 ]; ok $? "a folder that cannot be written"; fi
