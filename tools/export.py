@@ -245,22 +245,58 @@ def example_inputs(source, device):
     return inputs
 
 
+class Functional(torch.nn.Module):
+    """A module as a function of its parameters and buffers, so that their dimensions are free too."""
+
+    # Sizes that a module keeps as numbers beside its weights: attribute, weight, and the dimensions of the weight.
+    SIZES = {torch.nn.LayerNorm: [("normalized_shape", "weight", None)],
+             getattr(torch.nn, "RMSNorm", torch.nn.LayerNorm): [("normalized_shape", "weight", None)],
+             torch.nn.LSTM: [("input_size", "weight_ih_l0", 1)], torch.nn.GRU: [("input_size", "weight_ih_l0", 1)]}
+
+    def __init__(self, module, names):
+        super().__init__()
+        self.held, self.names = [module], names
+
+    def forward(self, tensors, inputs):
+        module, given, kept = self.held[0], dict(zip(self.names, tensors)), []
+        for prefix, m in module.named_modules():
+            for attribute, weight, d in self.SIZES.get(type(m), []):
+                t = given.get(f"{prefix}.{weight}" if prefix else weight)
+                if t is not None:
+                    kept.append((m, attribute, getattr(m, attribute)))
+                    setattr(m, attribute, tuple(t.shape) if d is None else t.shape[d])
+        try:
+            return torch.func.functional_call(module, given, tuple(inputs))
+        finally:
+            for m, attribute, value in kept:
+                setattr(m, attribute, value)
+
+
 def trace(source, module, inputs):
-    """The exported program, with every dimension free where the module allows it."""
+    """The exported program and the names of its inputs: those of parameters first where they are inputs too, so that
+    their dimensions are free. Where the module does not allow it, only its inputs' dimensions are, or none."""
     auto = torch.export.Dim.AUTO
+    names = [n for n, _ in module.named_parameters()] + [n for n, _ in module.named_buffers()]
+    own = tuple(t.detach() for t in [*module.parameters(), *module.buffers()])
     free = tuple({d: auto for d in range(x.dim())} if isinstance(x, torch.Tensor) else None for x in inputs)
+    convolutions = {id(p) for m in module.modules() if isinstance(m, torch.nn.modules.conv._ConvNd) for p in m.parameters()}
+    fixed = [2 if id(p) in convolutions else 8 for p in [*module.parameters(), *module.buffers()]]  # a window keeps its size
+    ways = [(Functional(module, names), (own, tuple(inputs)),
+             (tuple({d: auto for d in range(min(t.dim(), f))} for t, f in zip(own, fixed)), free), names),
+            (module, tuple(inputs), free, []), (module, tuple(inputs), None, [])]
     first = None
-    for shapes in (free, None):
+    for callee, given, shapes, parameters in ways[0 if own else 1:]:
         with watched(source.file, "when it is called"), torch.no_grad():
             try:
-                return torch.export.export(module, tuple(inputs), dynamic_shapes=shapes, strict=False)
+                return torch.export.export(callee, given, dynamic_shapes=shapes, strict=False), parameters
             except Exception as e:
-                first = first or e
+                first = e
     raise Refused(f"{blame(source, first)}: the module cannot be exported: {reason(first)}") from first
 
 
 def export(source, mode):
-    """On the meta device, else on the CPU. Returns the program and the module on its device."""
+    """On the meta device, else on the CPU. Returns the program, the names of parameters that are its inputs, and the
+    module on its device."""
     errors = []
     for device in ("meta", "cpu"):
         try:
@@ -268,7 +304,7 @@ def export(source, mode):
             inputs = example_inputs(source, device)
             if device == "cpu" and size(tensors_of(module)) > MAX_BUILD:
                 raise errors[0]
-            return trace(source, module, inputs), module
+            return *trace(source, module, inputs), module
         except Refused as e:
             errors.append(e)
             if not re.search(r"cannot be (built|exported|made)", str(e)):
@@ -360,32 +396,50 @@ def statistics(t):
     return out
 
 
-def describe(source, program, module, mode):
-    """What the archive says beside the program. Contents are drawn on the CPU where they are not too large."""
-    tensors, inputs = tensors_of(module), None
+def argument_names(source, module, n):
+    """The names of the call's arguments; those of its example inputs, n in all."""
+    code = getattr(type(module).forward, "__code__", None)
+    names = list(code.co_varnames[1:code.co_argcount]) if code else []
+    return [names[i] if i < len(names) else f"x{i}" for i in range(n)]
+
+
+def describe(source, program, parameters, module, mode):
+    """What the archive says beside the program: what each input of the graph is. Contents are drawn on the CPU where they
+    are not too large."""
+    tensors, examples, inputs = tensors_of(module), program.example_inputs[0], None
+    examples = list(examples[1] if parameters else examples)
     if any(t.device.type == "meta" for t in tensors.values()) and size(tensors) <= MAX_BUILD:
         try:
             tensors = tensors_of(build(source, "cpu", mode))
         except (Refused, RuntimeError, MemoryError):
             pass
-    names, signature = {}, program.graph_signature
-    for s in signature.input_specs:
-        if s.kind.name in ("PARAMETER", "BUFFER", "CONSTANT_TENSOR"):
-            value = tensors.get(s.target)
-            value = program.constants.get(s.target) if value is None else value
-            names[s.target] = statistics(value) if value is not None else {}
-    examples = program.example_inputs[0] if program.example_inputs else []
     if size(dict(enumerate(examples))) <= MAX_INPUTS:
         try:
             inputs = example_inputs(source, "cpu")
         except (Refused, RuntimeError, MemoryError):
             inputs = None
-    stated = {}
-    for s, x in zip([s for s in signature.input_specs if s.kind.name == "USER_INPUT"], inputs or []):
-        if isinstance(x, torch.Tensor) and hasattr(s.arg, "name"):
-            stated[s.arg.name] = {k: v for k, v in statistics(x).items() if k in ("mean", "std", "min", "max")}
+    specs, arguments, out = program.graph_signature.input_specs, argument_names(source, module, len(examples)), []
+    at = 0
+    for s in specs:
+        entry = {"placeholder": getattr(s.arg, "name", "")}
+        if s.kind.name == "USER_INPUT":
+            if at < len(parameters):
+                entry.update(parameter=parameters[at], **statistics(tensors[parameters[at]]))
+            else:
+                k = at - len(parameters)
+                entry["argument"] = arguments[k]
+                if inputs and isinstance(inputs[k], torch.Tensor):
+                    entry.update(statistics(inputs[k]))
+                    entry.pop("values", None)
+            at += 1
+        else:
+            value = tensors.get(s.target)
+            value = program.constants.get(s.target) if value is None else value
+            known = s.target in tensors and not s.target.startswith("lifted_tensor")
+            entry.update({"parameter" if known else "constant": s.target}, **(statistics(value) if value is not None else {}))
+        out.append(entry)
     return {"format": FORMAT, "source": os.path.basename(source.path), "class": source.name, "mode": mode,
-            "torch": torch.__version__, "parameters": names, "inputs": stated}
+            "torch": torch.__version__, "inputs": out}
 
 
 def save(program, path, text):
@@ -422,9 +476,9 @@ def main():
             raise Refused(f"{args.source} cannot be read: {e}") from e
         except Exception as e:
             raise Refused(f"{args.source} cannot be imported: {reason(e)}") from e
-        program, module = export(source, args.mode)
+        program, parameters, module = export(source, args.mode)
         check(source, program, args.mode)
-        save(program, args.output, describe(source, program, module, args.mode))
+        save(program, args.output, describe(source, program, parameters, module, args.mode))
     except Refused as e:
         print(f"export: {e}", file=sys.stderr)
         return 1
