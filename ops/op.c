@@ -8,10 +8,22 @@
 
 enum { MAX_NAMES = 512 }; /* of suggestions */
 
+/* clang-format off */
 static OpFamily (*const families[])(void) = {
-    pointwise_family, math_family,   compare_family,   matmul_family,  convolution_family,
-    view_family,      layout_family, reduction_family, pooling_family, norm_family,
+    pointwise_family,
+    math_family,
+    compare_family,
+    matmul_family,
+    convolution_family,
+    view_family,
+    layout_family,
+    reduction_family,
+    pooling_family,
+    attention_family,
+    norm_family,
+    softmax_family,
 };
+/* clang-format on */
 
 OpFamily op_family(int i)
 {
