@@ -28,6 +28,7 @@ import torch
 FORMAT = 1
 MAX_BUILD = 6 << 30     # bytes of parameters and constants that are built on the CPU for their statistics
 MAX_INPUTS = 256 << 20  # the same of example inputs
+MAX_FREE = 130          # parameters and buffers; of more, dimensions are fixed, since tracing would take minutes
 MAX_VALUES = 64         # elements of a constant that are stored as they are
 DTYPES = {n: getattr(torch, n) for n in
           ("float32", "float16", "bfloat16", "float64", "int32", "int64", "bool")}
@@ -188,6 +189,22 @@ class watched:
             raise Refused(self.found) from None
 
 
+class numbers_kept:
+    """torch.tensor(2.0, device=x.device) keeps its number where x is on the meta device."""
+
+    def __enter__(self):
+        self.tensor = torch.tensor
+        torch.tensor = self.make
+
+    def make(self, data, *args, **keywords):
+        if isinstance(data, (int, float, bool)) and str(keywords.get("device")) == "meta":
+            del keywords["device"]
+        return self.tensor(data, *args, **keywords)
+
+    def __exit__(self, *error):
+        torch.tensor = self.tensor
+
+
 def place(file, line):
     code = linecache.getline(file, line).strip()
     return f"{os.path.basename(file.strip('<>'))}, line {line} (`{code}`)" if code else f"{os.path.basename(file)}, line {line}"
@@ -285,8 +302,8 @@ def trace(source, module, inputs):
              (tuple({d: auto for d in range(min(t.dim(), f))} for t, f in zip(own, fixed)), free), names),
             (module, tuple(inputs), free, []), (module, tuple(inputs), None, [])]
     first = None
-    for callee, given, shapes, parameters in ways[0 if own else 1:]:
-        with watched(source.file, "when it is called"), torch.no_grad():
+    for callee, given, shapes, parameters in ways[0 if 0 < len(own) <= MAX_FREE else 1:]:
+        with watched(source.file, "when it is called"), numbers_kept(), torch.no_grad():
             try:
                 return torch.export.export(callee, given, dynamic_shapes=shapes, strict=False), parameters
             except Exception as e:

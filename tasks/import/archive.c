@@ -44,8 +44,7 @@ static int read_entry(zip_t *z, zip_uint64_t index, const char *file, size_t mos
                       Error *err)
 {
     zip_stat_t st;
-    if (out->len)
-        return error_set(err, ERROR_CORRUPT, "%s: it holds more than one program", file);
+    if (out->len) return error_set(err, ERROR_CORRUPT, "%s: it holds more than one program", file);
     if (zip_stat_index(z, index, 0, &st) || !(st.valid & ZIP_STAT_SIZE))
         return error_set(err, ERROR_CORRUPT, "%s: an entry without a size", file);
     if (st.size > most)

@@ -93,7 +93,14 @@ static int write_real(const json_t *value, Buffer *out, Error *err)
     return error_set(err, ERROR_CORRUPT, "a number is expected as \"as_float\"");
 }
 
-typedef enum { LIST_TENSORS, LIST_SIZES, LIST_INTS, LIST_BOOLS, LIST_REALS, LIST_OPTIONAL } ListKind;
+typedef enum {
+    LIST_TENSORS,
+    LIST_SIZES,
+    LIST_INTS,
+    LIST_BOOLS,
+    LIST_REALS,
+    LIST_OPTIONAL
+} ListKind;
 
 static int write_element(Program *p, const json_t *e, ListKind kind, const json_t *names,
                          Buffer *out, Error *err)
@@ -159,12 +166,9 @@ int argument_write(Program *p, const json_t *arg, const json_t *names, Buffer *o
     static const struct {
         const char *field;
         ListKind kind;
-    } lists[] = {{"as_tensors", LIST_TENSORS},
-                 {"as_ints", LIST_INTS},
-                 {"as_sym_ints", LIST_SIZES},
-                 {"as_bools", LIST_BOOLS},
-                 {"as_floats", LIST_REALS},
-                 {"as_optional_tensors", LIST_OPTIONAL}};
+    } lists[] = {{"as_tensors", LIST_TENSORS}, {"as_ints", LIST_INTS},
+                 {"as_sym_ints", LIST_SIZES},  {"as_bools", LIST_BOOLS},
+                 {"as_floats", LIST_REALS},    {"as_optional_tensors", LIST_OPTIONAL}};
     const char *field = json_object_iter_key(json_object_iter((json_t *)arg));
     const json_t *v = field ? json_object_get(arg, field) : NULL;
 #define IS(name) (!strcmp(field, name))

@@ -22,7 +22,8 @@ typedef struct {
     int n_constraints;
     char **shapes; /* texts that the tensors point to */
     int n_shapes;
-    char *cast[GRAPH_MAX_OUTPUTS]; /* lines of outputs that are not as tasks have them, and their names */
+    char *cast
+        [GRAPH_MAX_OUTPUTS]; /* lines of outputs that are not as tasks have them, and their names */
     char name[GRAPH_MAX_OUTPUTS][GRAPH_NAME];
     int n_casts;
 } Parts;
@@ -30,9 +31,8 @@ typedef struct {
 static int task_dtype(OpDtype d, Dtype *out)
 {
     static const Dtype types[OP_DTYPES] = {
-        [OP_F32] = DTYPE_F32, [OP_F16] = DTYPE_F16, [OP_BF16] = DTYPE_BF16,
-        [OP_F64] = DTYPES,    [OP_I32] = DTYPE_I32, [OP_I64] = DTYPE_I64,
-        [OP_B8] = DTYPE_B8};
+        [OP_F32] = DTYPE_F32, [OP_F16] = DTYPE_F16, [OP_BF16] = DTYPE_BF16, [OP_F64] = DTYPES,
+        [OP_I32] = DTYPE_I32, [OP_I64] = DTYPE_I64, [OP_B8] = DTYPE_B8};
     *out = types[d];
     return *out == DTYPES ? -1 : 0;
 }
@@ -100,7 +100,7 @@ static void fill_axes(Program *p, Parts *parts)
     parts->axes = memory_array((size_t)p->symbols.n + 1, sizeof *parts->axes);
     for (int i = 0; i < p->symbols.n; i++) {
         const Symbol *s = &p->symbols.list[i];
-        if (s->pinned || !is_used(parts, s->axis)) continue;
+        if (s->pinned || s->same || !is_used(parts, s->axis)) continue;
         parts->axes[parts->draft.n_axes++] =
             (DraftAxis){.name = s->axis, .size = s->own, .low = s->low, .high = s->high};
     }
@@ -115,7 +115,8 @@ static void drop_constraints(const Program *p, Parts *parts)
         int stays = 1;
         for (int k = 0; k < p->symbols.n; k++) {
             const Symbol *s = &p->symbols.list[k];
-            if (!s->pinned && names_axis(text, s->axis) && !is_used(parts, s->axis)) stays = 0;
+            if (!s->pinned && !s->same && names_axis(text, s->axis) && !is_used(parts, s->axis))
+                stays = 0;
         }
         if (stays)
             parts->constraints[kept++] = text;
@@ -150,6 +151,25 @@ static void fill_outputs(Program *p, const Lines *l, Parts *parts)
     parts->draft.n_outputs = l->n_outputs;
 }
 
+/* The inputs that stay, those of one kind in their order. */
+static int fill_inputs(Program *p, const Lines *l, int arguments, Parts *parts, Error *err)
+{
+    for (int i = 0; i < p->n_inputs; i++) {
+        const ProgramInput *x = &p->inputs[i];
+        const char *name = lines_name(l, x);
+        size_t len = strlen(name);
+        int is_line = 0; /* of a constant */
+        for (int k = 0; k < l->n && !is_line; k++)
+            is_line = !l->list[k].node && !strncmp(l->list[k].text, name, len) &&
+                      l->list[k].text[len] == ' ';
+        if (is_line || (x->kind == INPUT_ARGUMENT) != arguments || (!arguments && !l->used[i]))
+            continue;
+        if (fill_input(p, parts, l, x, &parts->inputs[parts->draft.n_inputs], err)) return -1;
+        parts->draft.n_inputs++;
+    }
+    return 0;
+}
+
 static int fill(Program *p, const Lines *l, Parts *parts, Error *err)
 {
     Draft *d = &parts->draft;
@@ -159,20 +179,9 @@ static int fill(Program *p, const Lines *l, Parts *parts, Error *err)
     for (int i = 0; i < l->n; i++)
         if (l->list[i].live) parts->lines[d->n_lines++] = l->list[i].text;
     for (int i = 0; i < parts->n_casts; i++) parts->lines[d->n_lines++] = parts->cast[i];
-    for (int i = 0; i < p->n_inputs; i++) {
-        const ProgramInput *x = &p->inputs[i];
-        int is_line = 0;
-        for (int k = 0; k < l->n && !is_line; k++) {
-            size_t len = strlen(lines_name(l, x));
-            is_line = !l->list[k].node && !strncmp(l->list[k].text, lines_name(l, x), len) &&
-                      l->list[k].text[len] == ' ';
-        }
-        if (is_line || (!l->used[i] && x->kind != INPUT_ARGUMENT)) continue;
-        if (fill_input(p, parts, l, x, &parts->inputs[d->n_inputs], err)) return -1;
-        d->n_inputs++;
-    }
+    if (fill_inputs(p, l, 1, parts, err) || fill_inputs(p, l, 0, parts, err)) return -1;
     fill_axes(p, parts);
-    if (pins_constraints(p, parts->constraints, &parts->n_constraints, err)) return -1;
+    pins_constraints(p, parts->constraints, &parts->n_constraints);
     drop_constraints(p, parts);
     d->axes = parts->axes;
     d->inputs = parts->inputs;
@@ -206,10 +215,10 @@ int import_program(Program *p, const ImportOptions *o, char **text, Error *err)
                            .n_tags = o->n_tags,
                            .level = o->level,
                            .heldout = o->heldout};
-    int rc = lines_check(p, &l, err) || fill(p, &l, parts, err) ||
-                     derive_task(&parts->draft, text, err)
-                 ? -1
-                 : 0;
+    int rc =
+        lines_check(p, &l, err) || fill(p, &l, parts, err) || derive_task(&parts->draft, text, err)
+            ? -1
+            : 0;
     parts_release(parts);
     free(parts);
     lines_release(&l);

@@ -31,8 +31,8 @@ static const json_t *argument(const json_t *node, size_t i)
 
 static const char *tensor_argument(const json_t *node, size_t i)
 {
-    return json_string_value(json_object_get(json_object_get(argument(node, i), "as_tensor"),
-                                             "name"));
+    return json_string_value(
+        json_object_get(json_object_get(argument(node, i), "as_tensor"), "name"));
 }
 
 /* Calls f for each tensor that a node gives; -1 as soon as f does. */
@@ -235,8 +235,8 @@ static int write_call(Writer *w, const json_t *node, const char *op)
                                          NULL};
     int n = 0;
     const json_t *first = json_array_get(json_object_get(node, "outputs"), 0);
-    const char *result = json_string_value(json_object_get(json_object_get(first, "as_tensor"),
-                                                           "name"));
+    const char *result =
+        json_string_value(json_object_get(json_object_get(first, "as_tensor"), "name"));
     if (is_one_of(op, checks)) return 0;
     each_result(node, count, &n);
     if (!n) return 0; /* sizes, which have expressions of their own */
@@ -245,7 +245,8 @@ static int write_call(Writer *w, const json_t *node, const char *op)
     if (same) {
         const char *x = json_string_value(json_object_get(w->out->names, tensor_argument(node, 0)));
         if (!x)
-            return error_set(w->err, ERROR_CORRUPT, "it uses a tensor that nothing before it gives");
+            return error_set(w->err, ERROR_CORRUPT,
+                             "it uses a tensor that nothing before it gives");
         rename_tensor(w->out, result, x);
         return 0;
     }
@@ -369,13 +370,13 @@ static void mark_live(const Program *p, Lines *l)
     for (int i = 0; i < l->n_outputs; i++) json_object_set_new(needed, l->output[i], json_true());
     for (int i = l->n - 1; i >= 0; i--) {
         Line *line = &l->list[i];
-        const char *equals = strchr(line->text, '='), *op = equals + 2,
-                   *bracket = strchr(op, '('), *end = op + strlen(op);
+        const char *equals = strchr(line->text, '='), *op = equals + 2, *bracket = strchr(op, '('),
+                   *end = op + strlen(op);
         const char *target =
             line->node ? json_string_value(json_object_get(line->node, "target")) : NULL;
         int in_place = target && strstr(target, "_.") != NULL;
-        line->live = words(line->text, equals, needed, 0) ||
-                     (in_place && words(bracket, end, needed, 0));
+        line->live =
+            words(line->text, equals, needed, 0) || (in_place && words(bracket, end, needed, 0));
         if (line->live) words(bracket, end, needed, 1);
     }
     for (int i = 0; i < p->n_inputs; i++)

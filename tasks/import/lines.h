@@ -15,9 +15,9 @@ typedef struct {
 typedef struct {
     Line *list;
     int n;
-    json_t *names;                        /* by the program's name of a tensor: its name in lines */
-    json_t *taken;                        /* names in lines, of axes too */
-    int *used;                            /* by input of the program: a line uses it */
+    json_t *names; /* by the program's name of a tensor: its name in lines */
+    json_t *taken; /* names in lines, of axes too */
+    int *used;     /* by input of the program: a line uses it */
     const char *output[GRAPH_MAX_OUTPUTS]; /* names in lines, each once */
     int n_outputs;
 } Lines;

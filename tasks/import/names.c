@@ -7,16 +7,16 @@
 
 /* Words that are no names in a kernel or a plan. */
 static const char *const reserved[] = {
-    "alignas",  "alignof",  "and",      "asm",      "auto",    "bool",     "break",   "case",
-    "catch",    "char",     "class",    "const",    "continue", "default", "delete",  "do",
-    "double",   "else",     "enum",     "explicit", "export",  "extern",   "false",   "float",
-    "for",      "friend",   "goto",     "half",     "if",      "in",       "inf",     "inline",
-    "int",      "long",     "max",      "min",      "mutable", "namespace", "nan",    "new",
-    "not",      "operator", "or",       "private",  "protected", "public", "register", "return",
-    "short",    "signed",   "sizeof",   "static",   "struct",  "switch",   "template", "this",
-    "throw",    "true",     "try",      "typedef",  "typename", "union",   "unsigned", "using",
-    "virtual",  "void",     "volatile", "while",    "xor",     "ceil_div", "log2",    "None",
-    "True",     "False",    "_",        NULL};
+    "alignas", "alignof",  "and",      "asm",      "auto",      "bool",      "break",    "case",
+    "catch",   "char",     "class",    "const",    "continue",  "default",   "delete",   "do",
+    "double",  "else",     "enum",     "explicit", "export",    "extern",    "false",    "float",
+    "for",     "friend",   "goto",     "half",     "if",        "in",        "inf",      "inline",
+    "int",     "long",     "max",      "min",      "mutable",   "namespace", "nan",      "new",
+    "not",     "operator", "or",       "private",  "protected", "public",    "register", "return",
+    "short",   "signed",   "sizeof",   "static",   "struct",    "switch",    "template", "this",
+    "throw",   "true",     "try",      "typedef",  "typename",  "union",     "unsigned", "using",
+    "virtual", "void",     "volatile", "while",    "xor",       "ceil_div",  "log2",     "None",
+    "True",    "False",    "_",        NULL};
 
 static int is_reserved(const char *name)
 {
@@ -39,9 +39,12 @@ void names_choose(json_t *taken, const char *wish, char *out, size_t size)
 
 static const char *dimension_name(const ProgramInput *x, int d)
 {
-    static const char *const by_rank[6][5] = {
-        {""}, {"n"}, {"rows", "cols"}, {"batch", "rows", "cols"},
-        {"batch", "channels", "height", "width"}, {"batch", "channels", "depth", "height", "width"}};
+    static const char *const by_rank[6][5] = {{""},
+                                              {"n"},
+                                              {"rows", "cols"},
+                                              {"batch", "rows", "cols"},
+                                              {"batch", "channels", "height", "width"},
+                                              {"batch", "channels", "depth", "height", "width"}};
     if (x->kind != INPUT_ARGUMENT) return d ? "inner" : "features";
     return x->rank <= 5 ? by_rank[x->rank][d] : "n";
 }
@@ -55,11 +58,11 @@ void names_axes(Program *p, json_t *taken)
                 for (int k = 0; k < x->size[d].n; k++) {
                     const SymNode *n = &x->size[d].node[k];
                     Symbol *s = n->kind == SYM_SYMBOL ? &p->symbols.list[n->a] : NULL;
-                    if (s && !s->pinned && !*s->axis)
+                    if (s && !s->pinned && !s->same && !*s->axis)
                         names_choose(taken, dimension_name(x, d), s->axis, sizeof s->axis);
                 }
         }
     for (int i = 0; i < p->symbols.n; i++)
-        if (!p->symbols.list[i].pinned && !*p->symbols.list[i].axis)
+        if (!p->symbols.list[i].pinned && !p->symbols.list[i].same && !*p->symbols.list[i].axis)
             names_choose(taken, "n", p->symbols.list[i].axis, sizeof p->symbols.list[i].axis);
 }

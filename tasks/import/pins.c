@@ -8,7 +8,8 @@
 #include "base/memory.h"
 
 enum { PINS_LEAST = 32 }; /* a larger least size is one of the module's own numbers */
-enum { SAMPLES = 96, SAMPLE_SPAN = 24, PASSES = 16, CONSTRAINT_TEXT = 1000 };
+enum { SAMPLES = 192, SAMPLE_SPAN = 24, SAMPLE_STEP = 48, PASSES = 16 };
+enum { CONSTRAINT_TEXT = 160, ARGUMENT_TEXT = 1000 };
 
 /* SymDimension: of an input of the program. */
 static int dimension(void *program, const char *path, int64_t d, const char **text, int64_t *number)
@@ -43,19 +44,55 @@ static int is_integer(const Symbolic *e, int i, int64_t value)
 static int is_divisibility(const Symbolic *e)
 {
     const SymNode *t = top(e);
-    return t->kind == SYM_EQ &&
-           ((e->node[t->a].kind == SYM_MOD && is_integer(e, t->b, 0)) ||
-            (e->node[t->b].kind == SYM_MOD && is_integer(e, t->a, 0)));
+    return t->kind == SYM_EQ && ((e->node[t->a].kind == SYM_MOD && is_integer(e, t->b, 0)) ||
+                                 (e->node[t->b].kind == SYM_MOD && is_integer(e, t->a, 0)));
 }
 
-static int pin_one(Program *p, const char *used)
+static int is_true(const Symbolic *e, const Symbols *s, const int64_t *values)
 {
-    for (int i = 0; i < p->symbols.n; i++)
-        if (used[i] && p->symbols.list[i].known) return p->symbols.list[i].pinned = 1;
-    return 0;
+    SymValue v;
+    return !symbolic_value(e, s, values, &v, NULL) && !v.is_real && v.integer != 0;
 }
 
-/* One free symbol in an equality has no choice but the module's size. Returns what was pinned. */
+/* Sample k of sizes: small ones, and multiples of what sizes are often divided by. */
+static void sample(const Program *p, int k, uint64_t *state, int64_t *values)
+{
+    for (int i = 0; i < p->symbols.n; i++) {
+        const Symbol *s = &p->symbols.list[i];
+        *state ^= *state << 13, *state ^= *state >> 7, *state ^= *state << 17;
+        int64_t span = s->high - s->low < SAMPLE_SPAN ? s->high - s->low + 1 : SAMPLE_SPAN,
+                draw = (int64_t)(*state % SAMPLE_SPAN);
+        values[i] =
+            s->low + (k ? draw % span : 0); /* one that is the same as others is not asked for */
+        if (k % 2 && s->high >= SAMPLE_STEP * SAMPLE_SPAN) values[i] = SAMPLE_STEP * (1 + draw);
+    }
+}
+
+/* Does e hold for sampled sizes wherever all of `given` do? */
+static int holds(const Program *p, const Symbolic *e, const Symbolic *given, int n)
+{
+    int64_t values[SYMBOLS_MAX];
+    uint64_t state = 88172645463325252ULL;
+    int tried = 0;
+    for (int k = 0; k < SAMPLES; k++) {
+        int fits = 1;
+        sample(p, k, &state, values);
+        for (int i = 0; i < n && fits; i++) fits = is_true(&given[i], &p->symbols, values);
+        tried += fits;
+        if (fits && !is_true(e, &p->symbols, values)) return 0;
+    }
+    return tried > 0;
+}
+
+/* Sides of an equality of which one is a number of 2 or more. */
+static int is_number_of(const Symbolic *e)
+{
+    const SymNode *t = top(e), *a = &e->node[t->a], *b = &e->node[t->b];
+    return (a->kind == SYM_INTEGER && a->integer > 1) || (b->kind == SYM_INTEGER && b->integer > 1);
+}
+
+/* One free symbol in an equality has no choice but the module's size, and what makes a number of the
+ * module stays as it is. Returns what was pinned. */
 static int pin_by_guards(Program *p)
 {
     int pinned = 0;
@@ -63,12 +100,34 @@ static int pin_by_guards(Program *p)
         Symbolic e;
         char used[SYMBOLS_MAX] = {0};
         if (parse_guard(p, i, &e)) continue;
-        if (top(&e)->kind == SYM_EQ && !is_divisibility(&e) &&
-            symbolic_uses(&e, &p->symbols, used) == 1)
-            pinned += pin_one(p, used);
+        int n = symbolic_uses(&e, &p->symbols, used);
+        if (top(&e)->kind == SYM_EQ && !is_divisibility(&e) && n && (n == 1 || is_number_of(&e)) &&
+            !holds(p, &e, NULL, 0)) {
+            symbolic_pin(&e, &p->symbols);
+            pinned++;
+        }
         symbolic_release(&e);
     }
     return pinned;
+}
+
+/* A free symbol alone on one side of an equality is the other side. Returns how many became so. */
+static int equate_by_guards(Program *p)
+{
+    int n = 0;
+    for (size_t i = 0; i < json_array_size(p->guards); i++) {
+        Symbolic e;
+        if (parse_guard(p, i, &e)) continue;
+        const SymNode t = *top(&e);
+        if (t.kind == SYM_EQ && !is_divisibility(&e)) {
+            if (e.node[t.a].kind == SYM_SYMBOL && e.node[t.b].kind != SYM_SYMBOL)
+                n += symbolic_equate(&p->symbols, e.node[t.a].a, &e, t.b);
+            else if (e.node[t.b].kind == SYM_SYMBOL && e.node[t.a].kind != SYM_SYMBOL)
+                n += symbolic_equate(&p->symbols, e.node[t.b].a, &e, t.a);
+        }
+        symbolic_release(&e);
+    }
+    return n;
 }
 
 /* A value that a node uses: an integer expression, or its symbols are pinned. */
@@ -84,7 +143,7 @@ static int pin_value(Program *p, const char *name, const json_t *value, int is_r
             rc = error_set(err, ERROR_UNSUPPORTED,
                            "the contents of a tensor decide the size %s (%.80s)",
                            p->symbols.list[e.node[i].a].name, name);
-    buffer_init(&text, CONSTRAINT_TEXT);
+    buffer_init(&text, ARGUMENT_TEXT);
     if (!rc && (is_real || symbolic_text(&e, &p->symbols, &text, NULL)))
         symbolic_pin(&e, &p->symbols);
     buffer_release(&text);
@@ -110,10 +169,11 @@ static int pin_by_arguments(Program *p, Error *err)
 int pins_find(Program *p, Error *err)
 {
     for (int i = 0; i < p->symbols.n; i++)
-        if (p->symbols.list[i].low > PINS_LEAST || p->symbols.list[i].low == p->symbols.list[i].high)
+        if (p->symbols.list[i].low > PINS_LEAST ||
+            p->symbols.list[i].low == p->symbols.list[i].high)
             p->symbols.list[i].pinned = 1;
     if (pin_by_arguments(p, err)) return -1;
-    for (int pass = 0; pass < PASSES && pin_by_guards(p); pass++) continue;
+    for (int pass = 0; pass < PASSES && pin_by_guards(p) + equate_by_guards(p); pass++) continue;
     return 0;
 }
 
@@ -132,54 +192,47 @@ static int is_alternative(const Symbolic *e)
     return top(e)->kind == SYM_OR;
 }
 
-/* Does the guard hold for sampled sizes from the least on? */
-static int holds(const Program *p, const Symbolic *e)
-{
-    int64_t values[SYMBOLS_MAX];
-    uint64_t state = 88172645463325252ULL;
-    SymValue v;
-    for (int k = 0; k < SAMPLES; k++) {
-        for (int i = 0; i < p->symbols.n; i++) {
-            const Symbol *s = &p->symbols.list[i];
-            state ^= state << 13, state ^= state >> 7, state ^= state << 17;
-            int64_t span = s->high - s->low < SAMPLE_SPAN ? s->high - s->low + 1 : SAMPLE_SPAN;
-            values[i] = s->low + (k ? (int64_t)(state % (uint64_t)span) : 0);
-        }
-        if (symbolic_value(e, &p->symbols, values, &v, NULL) || v.is_real || !v.integer) return 0;
-    }
-    return 1;
-}
+/* Chosen guards, and their texts. */
+typedef struct {
+    Symbolic e[PINS_MAX_CONSTRAINTS];
+    char **text;
+    int n;
+} Chosen;
 
-static int keep(const Program *p, const Symbolic *e)
+/* A guard that the module's own sizes break is none of the module's. */
+static int is_constraint(const Program *p, const Symbolic *e, const Chosen *c)
 {
     char used[SYMBOLS_MAX] = {0};
-    SymValue v;
-    if (is_about_one(e) || is_alternative(e) || !symbolic_uses(e, &p->symbols, used)) return 0;
-    /* a guard that the module's own sizes break is none of the module's */
-    if (symbolic_value(e, &p->symbols, NULL, &v, NULL) || v.is_real || !v.integer) return 0;
-    return !holds(p, e);
+    return !is_about_one(e) && !is_alternative(e) && symbolic_uses(e, &p->symbols, used) &&
+           is_true(e, &p->symbols, NULL) && !holds(p, e, NULL, 0) && !holds(p, e, c->e, c->n);
 }
 
-int pins_constraints(Program *p, char *out[PINS_MAX_CONSTRAINTS], int *n, Error *err)
+/* Adds the guards that divide sizes, or the other ones. */
+static void choose(Program *p, int divide, Chosen *c)
 {
-    *n = 0;
-    for (size_t i = 0; i < json_array_size(p->guards); i++) {
+    for (size_t i = 0; i < json_array_size(p->guards) && c->n < PINS_MAX_CONSTRAINTS; i++) {
         Symbolic e;
         Buffer text;
         if (parse_guard(p, i, &e)) continue;
         buffer_init(&text, CONSTRAINT_TEXT);
-        int use = keep(p, &e) && !symbolic_text(&e, &p->symbols, &text, NULL);
-        for (int k = 0; k < *n && use; k++) use = strcmp(out[k], text.data) != 0;
-        int full = use && *n == PINS_MAX_CONSTRAINTS;
-        if (use && !full) out[(*n)++] = memory_strdup(text.data);
-        buffer_release(&text);
-        symbolic_release(&e);
-        if (full) {
-            while (*n) free(out[--*n]);
-            return error_set(err, ERROR_UNSUPPORTED,
-                             "the module has more than %d constraints between its sizes",
-                             PINS_MAX_CONSTRAINTS);
+        if (is_divisibility(&e) == divide && is_constraint(p, &e, c) &&
+            !symbolic_text(&e, &p->symbols, &text, NULL)) {
+            c->text[c->n] = buffer_detach(&text);
+            c->e[c->n++] = e;
+        } else {
+            symbolic_release(&e);
         }
+        buffer_release(&text);
     }
-    return 0;
+}
+
+void pins_constraints(Program *p, char *out[PINS_MAX_CONSTRAINTS], int *n)
+{
+    Chosen *c = memory_alloc(sizeof *c);
+    c->text = out;
+    choose(p, 1, c);
+    choose(p, 0, c);
+    *n = c->n;
+    for (int i = 0; i < c->n; i++) symbolic_release(&c->e[i]);
+    free(c);
 }

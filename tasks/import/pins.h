@@ -12,7 +12,8 @@ int pins_find(Program *p, Error *err);
 
 /* The guards that small sizes can break, as expressions over axes, which have their names by now.
  * Those that hold whenever sizes are within their ranges, and those that only say that a size is not 0
- * or 1, are left out. The caller frees the texts. */
-int pins_constraints(Program *p, char *out[PINS_MAX_CONSTRAINTS], int *n, Error *err);
+ * or 1, or that take a long text, are left out: shapes are checked again when a graph is bound. The
+ * caller frees the texts. */
+void pins_constraints(Program *p, char *out[PINS_MAX_CONSTRAINTS], int *n);
 
 #endif

@@ -127,8 +127,9 @@ static int read_parts(Program *p, Error *err)
     p->guards = json_object_get(p->root, "guards_code");
     if (json_array_size(p->nodes) > PROGRAM_MAX_NODES ||
         json_array_size(p->guards) > PROGRAM_MAX_GUARDS)
-        return error_set(err, ERROR_LIMIT, "the program has %zu nodes and %zu guards, at most %d "
-                                           "expected",
+        return error_set(err, ERROR_LIMIT,
+                         "the program has %zu nodes and %zu guards, at most %d "
+                         "expected",
                          json_array_size(p->nodes), json_array_size(p->guards), PROGRAM_MAX_NODES);
     return 0;
 }
@@ -164,8 +165,9 @@ static int read_spec(const json_t *spec, ProgramInput *x, Error *err)
         if (x->placeholder) return 1;
         if (!user) return error_set(err, ERROR_CORRUPT, "an input of the program has no name");
         if (json_object_get(user, "as_sym_int"))
-            return error_set(err, ERROR_UNSUPPORTED, "the module takes an integer whose value is "
-                                                     "free; tensors and fixed numbers are expected");
+            return error_set(err, ERROR_UNSUPPORTED,
+                             "the module takes an integer whose value is "
+                             "free; tensors and fixed numbers are expected");
         return 0;
     }
     for (int k = 0; k < 3; k++) {
@@ -228,8 +230,8 @@ static int read_outputs(Program *p, const json_t *specs, Error *err)
     {
         json_t *user = json_object_get(spec, "user_output");
         if (!user) continue; /* of a buffer that training changes: no result of the module */
-        const char *name = json_string_value(json_object_get(
-            json_object_get(json_object_get(user, "arg"), "as_tensor"), "name"));
+        const char *name = json_string_value(
+            json_object_get(json_object_get(json_object_get(user, "arg"), "as_tensor"), "name"));
         if (!name)
             return error_set(err, ERROR_UNSUPPORTED,
                              "the module returns something that is no tensor; a tensor or a tuple "
@@ -239,8 +241,7 @@ static int read_outputs(Program *p, const json_t *specs, Error *err)
                              GRAPH_MAX_OUTPUTS);
         p->output[p->n_outputs++] = name;
     }
-    return p->n_outputs ? 0
-                        : error_set(err, ERROR_UNSUPPORTED, "the module returns no tensor");
+    return p->n_outputs ? 0 : error_set(err, ERROR_UNSUPPORTED, "the module returns no tensor");
 }
 
 /* The largest n for which an expression of one symbol is at most `want`, if it is `want` then. */

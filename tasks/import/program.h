@@ -15,7 +15,7 @@ typedef enum { INPUT_ARGUMENT, INPUT_PARAMETER, INPUT_CONSTANT } InputKind;
 
 typedef struct {
     const char *placeholder; /* its name in the program's graph */
-    const char *name;        /* the argument's name, or the parameter's in the module's state_dict */
+    const char *name; /* the argument's name, or the parameter's in the module's state_dict */
     InputKind kind;
     OpDtype dtype;
     int rank;

@@ -30,6 +30,11 @@ int symbols_add(Symbols *s, const char *name, size_t len, Error *err)
 
 void symbols_release(Symbols *s)
 {
+    for (int i = 0; i < s->n; i++)
+        if (s->list[i].same) {
+            symbolic_release(s->list[i].same);
+            free(s->list[i].same);
+        }
     free(s->list);
     *s = (Symbols){0};
 }
@@ -52,17 +57,58 @@ int symbolic_uses(const Symbolic *e, const Symbols *s, char *used)
     int n = 0;
     for (int i = 0; i < e->n; i++) {
         int k = e->node[i].a;
-        if (e->node[i].kind != SYM_SYMBOL || s->list[k].pinned || used[k]) continue;
-        used[k] = 1;
-        n++;
+        if (e->node[i].kind != SYM_SYMBOL || s->list[k].pinned) continue;
+        if (s->list[k].same) {
+            n += symbolic_uses(s->list[k].same, s, used);
+        } else if (!used[k]) {
+            used[k] = 1;
+            n++;
+        }
     }
     return n;
 }
 
 void symbolic_pin(const Symbolic *e, Symbols *s)
 {
-    for (int i = 0; i < e->n; i++)
-        if (e->node[i].kind == SYM_SYMBOL) s->list[e->node[i].a].pinned = 1;
+    for (int i = 0; i < e->n; i++) {
+        Symbol *y = e->node[i].kind == SYM_SYMBOL ? &s->list[e->node[i].a] : NULL;
+        if (!y || y->pinned) continue;
+        y->pinned = 1;
+        if (y->same) symbolic_pin(y->same, s);
+    }
+}
+
+/* Appends a copy of node i and what it uses; the index of the copy. */
+static int copy(const Symbolic *e, int i, Symbolic *out)
+{
+    SymNode n = e->node[i];
+    if (n.kind > SYM_SYMBOL) {
+        int single = n.a == n.b;
+        n.a = copy(e, n.a, out);
+        n.b = single ? n.a : copy(e, n.b, out);
+    }
+    out->node = memory_grow(out->node, (size_t)out->n + 1, sizeof *out->node);
+    out->node[out->n] = n;
+    return out->n++;
+}
+
+int symbolic_equate(Symbols *s, int symbol, const Symbolic *e, int i)
+{
+    Symbol *y = &s->list[symbol];
+    char used[SYMBOLS_MAX] = {0};
+    SymValue v;
+    if (y->pinned || y->same) return 0;
+    Symbolic *same = memory_alloc(sizeof *same);
+    copy(e, i, same);
+    symbolic_uses(same, s, used);
+    if (used[symbol] || symbolic_value(same, s, NULL, &v, NULL) || v.is_real ||
+        v.integer != y->own) {
+        symbolic_release(same);
+        free(same);
+        return 0;
+    }
+    y->same = same;
+    return 1;
 }
 
 /* ---- values ---- */
@@ -144,6 +190,8 @@ static int combine(SymKind kind, SymValue a, SymValue b, SymValue *out)
 
 static int leaf(const SymNode *n, const Symbols *s, const int64_t *values, SymValue *out)
 {
+    if (n->kind == SYM_SYMBOL && values && !s->list[n->a].pinned && s->list[n->a].same)
+        return symbolic_value(s->list[n->a].same, s, values, out, NULL);
     *out = (SymValue){.is_real = n->kind == SYM_REAL, .integer = n->integer, .real = n->real};
     if (n->kind != SYM_SYMBOL) return 0;
     const Symbol *y = &s->list[n->a];
@@ -288,6 +336,13 @@ static int level_of(SymKind kind)
     }
 }
 
+/* A symbol that is the same as an expression over others. */
+static int inner(Writer *w, const Symbolic *e, int level)
+{
+    Writer x = {e, w->s, w->out, w->depth + 1};
+    return w->depth < TEXT_DEPTH ? write(&x, e->n - 1, level) : -1;
+}
+
 static int operation(Writer *w, int i)
 {
     const SymNode *n = &w->e->node[i];
@@ -306,9 +361,7 @@ static int operation(Writer *w, int i)
     case SYM_LE: return pair(w, n, " <= ", LEVEL_SUM);
     case SYM_AND: return pair(w, n, " && ", LEVEL_AND);
     case SYM_OR: return pair(w, n, " || ", LEVEL_OR);
-    case SYM_NOT:
-        buffer_puts(w->out, "!");
-        return write(w, n->a, LEVEL_ATOM);
+    case SYM_NOT: buffer_puts(w->out, "!"); return write(w, n->a, LEVEL_ATOM);
     default: return -1;
     }
 }
@@ -320,8 +373,11 @@ static int write(Writer *w, int i, int level)
         if (c == INT64_MIN) return -1;
         return buffer_printf(w->out, c < 0 && level > LEVEL_SUM ? "(%lld)" : "%lld", (long long)c);
     }
+    const SymNode *n = &w->e->node[i];
+    if (n->kind == SYM_SYMBOL && w->s->list[n->a].same)
+        return inner(w, w->s->list[n->a].same, level);
     if (++w->depth > TEXT_DEPTH) return -1;
-    int bracket = level_of(w->e->node[i].kind) < level;
+    int bracket = level_of(n->kind) < level;
     if (bracket) buffer_puts(w->out, "(");
     int rc = operation(w, i);
     if (bracket) buffer_puts(w->out, ")");

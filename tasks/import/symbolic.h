@@ -16,26 +16,27 @@
 
 enum { SYMBOLS_MAX = 256, SYMBOLIC_MAX_NODES = 512, SYMBOLIC_MAX_TEXT = 8192 };
 
-typedef struct {
-    char name[40];          /* "s77" */
-    char axis[32];          /* its name in task.json */
-    int64_t own, low, high; /* the module's own size, and what the module allows */
-    int known;              /* own is known */
-    int pinned;
-} Symbol;
-
-typedef struct {
-    Symbol *list;
-    int n;
-} Symbols;
-
-int symbols_find(const Symbols *s, const char *name, size_t len);          /* or -1 */
-int symbols_add(Symbols *s, const char *name, size_t len, Error *err);     /* its index, or -1 */
-void symbols_release(Symbols *s);
-
 typedef enum {
-    SYM_INTEGER, SYM_REAL, SYM_SYMBOL, SYM_ADD, SYM_MUL, SYM_FLOOR_DIV, SYM_DIV, SYM_MOD, SYM_MAX,
-    SYM_MIN, SYM_POW, SYM_FLOOR, SYM_CEIL, SYM_EQ, SYM_NE, SYM_LT, SYM_LE, SYM_AND, SYM_OR, SYM_NOT
+    SYM_INTEGER,
+    SYM_REAL,
+    SYM_SYMBOL,
+    SYM_ADD,
+    SYM_MUL,
+    SYM_FLOOR_DIV,
+    SYM_DIV,
+    SYM_MOD,
+    SYM_MAX,
+    SYM_MIN,
+    SYM_POW,
+    SYM_FLOOR,
+    SYM_CEIL,
+    SYM_EQ,
+    SYM_NE,
+    SYM_LT,
+    SYM_LE,
+    SYM_AND,
+    SYM_OR,
+    SYM_NOT
 } SymKind;
 
 typedef struct {
@@ -45,14 +46,33 @@ typedef struct {
     double real;
 } SymNode;
 
-typedef struct {
+typedef struct Symbolic {
     SymNode *node; /* operands come before what uses them; the last one is the whole */
     int n;
 } Symbolic;
 
+typedef struct {
+    char name[40];          /* "s77" */
+    char axis[32];          /* its name in task.json */
+    int64_t own, low, high; /* the module's own size, and what the module allows */
+    int known;              /* own is known */
+    int pinned;
+    struct Symbolic *same; /* it is this expression over other symbols; NULL: it is free */
+} Symbol;
+
+typedef struct {
+    Symbol *list;
+    int n;
+} Symbols;
+
+int symbols_find(const Symbols *s, const char *name, size_t len);      /* or -1 */
+int symbols_add(Symbols *s, const char *name, size_t len, Error *err); /* its index, or -1 */
+void symbols_release(Symbols *s);
+
 /* The size of a tensor's dimension in a guard: fills *text with its expression, or *number with text
  * NULL. -1: there is no such dimension. path: "x", or "tensors_0" of L['tensors'][0]. */
-typedef int SymDimension(void *ctx, const char *path, int64_t d, const char **text, int64_t *number);
+typedef int SymDimension(void *ctx, const char *path, int64_t d, const char **text,
+                         int64_t *number);
 
 /* Symbols that are not there yet are added. dimension NULL: none is known. Errors name the column. */
 int symbolic_parse(const char *text, Symbols *s, SymDimension *dimension, void *ctx, Symbolic *out,
@@ -69,9 +89,12 @@ typedef struct {
 } SymValue;
 int symbolic_value(const Symbolic *e, const Symbols *s, const int64_t *values, SymValue *out,
                    Error *err);
-/* Sets used[symbol] for each symbol that is not pinned; the number of them. */
+/* Sets used[symbol] for each symbol that is free; the number of those that were not set. */
 int symbolic_uses(const Symbolic *e, const Symbols *s, char *used);
 void symbolic_pin(const Symbolic *e, Symbols *s);
+/* Makes a free symbol the same as node i of e, which must be of other symbols that do not depend on it
+ * and have their own sizes. 0: it is not, or the sizes differ. */
+int symbolic_equate(Symbols *s, int symbol, const Symbolic *e, int i);
 /* Appends the expression. UNSUPPORTED: it has no form in integers; LIMIT: out is full. */
 int symbolic_text(const Symbolic *e, const Symbols *s, Buffer *out, Error *err);
 

@@ -117,8 +117,8 @@ static int dimension(Parser *p)
         else if (quoted(p, &text, &n))
             return -1;
         if (len + n + 2 > sizeof path) return fail(p, "a path is too long");
-        len += (size_t)snprintf(path + len, sizeof path - len, "%s%.*s", len ? "_" : "", (int)n,
-                                text);
+        len +=
+            (size_t)snprintf(path + len, sizeof path - len, "%s%.*s", len ? "_" : "", (int)n, text);
         if (need(p, "]")) return -1;
     }
     if (need(p, ".size()[")) return -1;
@@ -143,18 +143,39 @@ typedef struct {
     int n; /* operands; 0: any number of them, folded from the left */
 } Function;
 
-static const Function functions[] = {
-    {"Add", SYM_ADD, 0},          {"Mul", SYM_MUL, 0},           {"Max", SYM_MAX, 0},
-    {"Min", SYM_MIN, 0},          {"FloorDiv", SYM_FLOOR_DIV, 2}, {"CleanDiv", SYM_FLOOR_DIV, 2},
-    {"Mod", SYM_MOD, 2},          {"PythonMod", SYM_MOD, 2},     {"Pow", SYM_POW, 2},
-    {"PowByNatural", SYM_POW, 2}, {"FloatPow", SYM_POW, 2},      {"IntTrueDiv", SYM_DIV, 2},
-    {"FloatTrueDiv", SYM_DIV, 2}, {"Rational", SYM_DIV, 2},      {"Eq", SYM_EQ, 2},
-    {"Equality", SYM_EQ, 2},      {"Ne", SYM_NE, 2},             {"Unequality", SYM_NE, 2},
-    {"And", SYM_AND, 0},          {"Or", SYM_OR, 0},             {"FloorToInt", SYM_FLOOR, 1},
-    {"TruncToInt", SYM_FLOOR, 1}, {"floor", SYM_FLOOR, 1},       {"CeilToInt", SYM_CEIL, 1},
-    {"ceiling", SYM_CEIL, 1},     {"sym_max", SYM_MAX, 0},       {"sym_min", SYM_MIN, 0},
-    {"math.floor", SYM_FLOOR, 1}, {"math.trunc", SYM_FLOOR, 1},  {"math.ceil", SYM_CEIL, 1},
-    {"max", SYM_MAX, 0},          {"min", SYM_MIN, 0},           {NULL}};
+static const Function functions[] = {{"Add", SYM_ADD, 0},
+                                     {"Mul", SYM_MUL, 0},
+                                     {"Max", SYM_MAX, 0},
+                                     {"Min", SYM_MIN, 0},
+                                     {"FloorDiv", SYM_FLOOR_DIV, 2},
+                                     {"CleanDiv", SYM_FLOOR_DIV, 2},
+                                     {"Mod", SYM_MOD, 2},
+                                     {"PythonMod", SYM_MOD, 2},
+                                     {"Pow", SYM_POW, 2},
+                                     {"PowByNatural", SYM_POW, 2},
+                                     {"FloatPow", SYM_POW, 2},
+                                     {"IntTrueDiv", SYM_DIV, 2},
+                                     {"FloatTrueDiv", SYM_DIV, 2},
+                                     {"Rational", SYM_DIV, 2},
+                                     {"Eq", SYM_EQ, 2},
+                                     {"Equality", SYM_EQ, 2},
+                                     {"Ne", SYM_NE, 2},
+                                     {"Unequality", SYM_NE, 2},
+                                     {"And", SYM_AND, 0},
+                                     {"Or", SYM_OR, 0},
+                                     {"FloorToInt", SYM_FLOOR, 1},
+                                     {"TruncToInt", SYM_FLOOR, 1},
+                                     {"floor", SYM_FLOOR, 1},
+                                     {"CeilToInt", SYM_CEIL, 1},
+                                     {"ceiling", SYM_CEIL, 1},
+                                     {"sym_max", SYM_MAX, 0},
+                                     {"sym_min", SYM_MIN, 0},
+                                     {"math.floor", SYM_FLOOR, 1},
+                                     {"math.trunc", SYM_FLOOR, 1},
+                                     {"math.ceil", SYM_CEIL, 1},
+                                     {"max", SYM_MAX, 0},
+                                     {"min", SYM_MIN, 0},
+                                     {NULL}};
 
 /* The operands up to the closing bracket. LessThan and its like have two and become one comparison. */
 static int apply(Parser *p, const Function *f)
@@ -233,11 +254,13 @@ typedef struct {
 } Infix;
 
 /* The longer token first. */
-static const Infix infix[] = {
-    {"or", SYM_OR, 1, 0}, {"and", SYM_AND, 2, 0},      {"==", SYM_EQ, 4, 0}, {"!=", SYM_NE, 4, 0},
-    {"<=", SYM_LE, 4, 0}, {">=", SYM_LE, 4, 1},        {"<", SYM_LT, 4, 0},  {">", SYM_LT, 4, 1},
-    {"+", SYM_ADD, 5, 0}, {"//", SYM_FLOOR_DIV, 6, 0}, {"*", SYM_MUL, 6, 0}, {"/", SYM_DIV, 6, 0},
-    {"%", SYM_MOD, 6, 0}, {NULL}};
+static const Infix infix[] = {{"or", SYM_OR, 1, 0}, {"and", SYM_AND, 2, 0},
+                              {"==", SYM_EQ, 4, 0}, {"!=", SYM_NE, 4, 0},
+                              {"<=", SYM_LE, 4, 0}, {">=", SYM_LE, 4, 1},
+                              {"<", SYM_LT, 4, 0},  {">", SYM_LT, 4, 1},
+                              {"+", SYM_ADD, 5, 0}, {"//", SYM_FLOOR_DIV, 6, 0},
+                              {"*", SYM_MUL, 6, 0}, {"/", SYM_DIV, 6, 0},
+                              {"%", SYM_MOD, 6, 0}, {NULL}};
 
 static int operation(Parser *p, const Infix *f, int left)
 {
