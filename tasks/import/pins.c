@@ -84,6 +84,31 @@ static int holds(const Program *p, const Symbolic *e, const Symbolic *given, int
     return tried > 0;
 }
 
+/* Chosen guards, and their texts, which may be NULL. */
+typedef struct {
+    Symbolic e[PINS_MAX_CONSTRAINTS];
+    char **text;
+    int n;
+} Chosen;
+
+/* The guards that divide sizes. */
+static void divisions(Program *p, Chosen *c)
+{
+    for (size_t i = 0; i < json_array_size(p->guards) && c->n < PINS_MAX_CONSTRAINTS; i++) {
+        if (parse_guard(p, i, &c->e[c->n])) continue;
+        if (is_divisibility(&c->e[c->n]))
+            c->n++;
+        else
+            symbolic_release(&c->e[c->n]);
+    }
+}
+
+static void chosen_release(Chosen *c)
+{
+    for (int i = 0; i < c->n; i++) symbolic_release(&c->e[i]);
+    free(c);
+}
+
 /* Sides of an equality of which one is a number of 2 or more. */
 static int is_number_of(const Symbolic *e)
 {
@@ -95,19 +120,22 @@ static int is_number_of(const Symbolic *e)
  * module stays as it is. Returns what was pinned. */
 static int pin_by_guards(Program *p)
 {
+    Chosen *c = memory_alloc(sizeof *c);
     int pinned = 0;
+    divisions(p, c);
     for (size_t i = 0; i < json_array_size(p->guards); i++) {
         Symbolic e;
         char used[SYMBOLS_MAX] = {0};
         if (parse_guard(p, i, &e)) continue;
         int n = symbolic_uses(&e, &p->symbols, used);
         if (top(&e)->kind == SYM_EQ && !is_divisibility(&e) && n && (n == 1 || is_number_of(&e)) &&
-            !holds(p, &e, NULL, 0)) {
+            !holds(p, &e, NULL, 0) && !holds(p, &e, c->e, c->n)) {
             symbolic_pin(&e, &p->symbols);
             pinned++;
         }
         symbolic_release(&e);
     }
+    chosen_release(c);
     return pinned;
 }
 
@@ -192,13 +220,6 @@ static int is_alternative(const Symbolic *e)
     return top(e)->kind == SYM_OR;
 }
 
-/* Chosen guards, and their texts. */
-typedef struct {
-    Symbolic e[PINS_MAX_CONSTRAINTS];
-    char **text;
-    int n;
-} Chosen;
-
 /* A guard that the module's own sizes break is none of the module's. */
 static int is_constraint(const Program *p, const Symbolic *e, const Chosen *c)
 {
@@ -233,6 +254,5 @@ void pins_constraints(Program *p, char *out[PINS_MAX_CONSTRAINTS], int *n)
     choose(p, 1, c);
     choose(p, 0, c);
     *n = c->n;
-    for (int i = 0; i < c->n; i++) symbolic_release(&c->e[i]);
-    free(c);
+    chosen_release(c);
 }
