@@ -55,7 +55,7 @@ cat >main.c <<'END'
 #include <stdio.h>
 #include <stdlib.h>
 #include "c_rows.h"
-#define CHECK(x) do { int s = (x); if (s) return printf("%s: %d\n", #x, s), 1; } while (0)
+#define CHECK(x) do { int status_ = (x); if (status_) return printf("%s: %d\n", #x, status_), 1; } while (0)
 int main(void)
 {
     enum { rows = 1000, cols = 777 };

@@ -75,7 +75,7 @@ CAPABILITY=80 ./driven 40 128 >out; is "a GPU without a binary is refused" "$(ca
 run quern-export --task row_sum --to torch --name fast_sum --arch sm_80,sm_90 -o py all.cu; ok $? "a Python package is written"
 [ -s py/kernels_sm_80.cubin ] && [ -s py/kernels_sm_90.cubin ] && [ -s py/torch_op.py ]; ok $? "with a binary for each architecture"
 cat >drive.py <<'END'
-import importlib.util, json, sys
+import importlib.util, json, sys, threading
 def load(name):
     spec = importlib.util.spec_from_file_location(name, f"py/{name}.py")
     module = importlib.util.module_from_spec(spec)
@@ -93,7 +93,10 @@ at, addresses = 0x30000, {"x": 0x10000, "y": 0x20000}
 for buffer, size in zip(package["buffers"], buffers):
     addresses[buffer["name"]] = at
     at += (size + 255) // 256 * 256
-driver.Prepared(kernels, launches).run(addresses, 0x77)
+prepared = driver.Prepared(kernels, launches)
+t = threading.Thread(target=prepared.run, args=(addresses, 0x77))
+t.start()
+t.join()
 END
 LAUNCHES=$tmp/py.txt python3 drive.py 40 128 >out 2>err; ok $? "it launches"
 is "outputs and buffers have the plan's sizes" "$(cat out)" $'None\n[[40]] [640, 20]'
