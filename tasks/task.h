@@ -113,7 +113,7 @@ typedef struct {
     TaskTensor *inputs, *outputs;
     char **constraints; /* expressions that are not 0 at any size that is allowed */
     int n_constraints;
-    int in_memory; /* it was read from a text, and dir is no folder */
+    int in_memory;                     /* it was read from a text, and dir is no folder */
     double atol[DTYPES], rtol[DTYPES]; /* by Dtype; -1: none given */
     char *terms;      /* expression: atol is per term of the longest sum; NULL: 1 */
     unsigned special; /* SPECIAL_... */

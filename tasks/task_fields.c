@@ -101,8 +101,9 @@ int task_read_constraints(Task *t, const json_t *root, const char *file, Error *
     if (!list) return 0;
     size_t n = json_array_size(list);
     if (!json_is_array(list) || n > TASK_MAX_CONSTRAINTS)
-        return error_set(err, ERROR_CORRUPT, "%s: constraints: an array of at most %d texts expected",
-                         file, TASK_MAX_CONSTRAINTS);
+        return error_set(err, ERROR_CORRUPT,
+                         "%s: constraints: an array of at most %d texts expected", file,
+                         TASK_MAX_CONSTRAINTS);
     t->constraints = memory_array(n + 1, sizeof *t->constraints);
     for (size_t i = 0; i < n; i++) {
         const char *text = json_string_value(json_array_get(list, i));

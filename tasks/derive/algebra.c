@@ -36,8 +36,7 @@ static double drawn(const DraftTensor *x, Random *r)
     switch (x->draw) {
     case DRAW_UNIFORM: return x->low + (x->high - x->low) * random_uniform(r);
     case DRAW_POSITIVE: return 0.5 + random_uniform(r);
-    case DRAW_INTEGER:
-        return x->low + (double)random_below(r, (uint64_t)(x->high - x->low) + 1);
+    case DRAW_INTEGER: return x->low + (double)random_below(r, (uint64_t)(x->high - x->low) + 1);
     default: return x->mean + x->std * random_normal(r);
     }
 }
@@ -125,7 +124,8 @@ static int find_turns(const Derivation *v, const Sizes *s)
 {
     for (int axis = 0; axis < v->draft.n_axes; axis++) {
         int all = s->at[axis] > 1;
-        for (int i = 0; i < v->draft.n_outputs; i++) all &= leads(&v->outputs[i], v->axes[axis].name);
+        for (int i = 0; i < v->draft.n_outputs; i++)
+            all &= leads(&v->outputs[i], v->axes[axis].name);
         if (all && rotation_holds(v, s, axis)) return 1 + axis;
     }
     return 0;

@@ -2,7 +2,7 @@
 #ifndef TASKS_DERIVE_ALGEBRA_H
 #define TASKS_DERIVE_ALGEBRA_H
 
-#include "tasks/derive/description.h"
+#include "tasks/derive/task_text.h"
 
 /* Sets d->turns and d->exact where they hold. */
 int algebra_extremes(const Derivation *v, Description *d, Error *err);

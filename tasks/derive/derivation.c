@@ -70,7 +70,8 @@ static int frozen_axes(const Draft *d, char **by)
     int left = 0;
     for (int i = 0; i < d->n_axes; i++) {
         const DraftAxis *a = &d->axes[i];
-        if (a->size == 1 || (a->low == a->high && a->low)) by[i] = memory_printf("%lld", (long long)a->size);
+        if (a->size == 1 || (a->low == a->high && a->low))
+            by[i] = memory_printf("%lld", (long long)a->size);
         left += !by[i];
     }
     for (; left > TASK_MAX_AXES; left--) {
@@ -154,7 +155,7 @@ static int check_counts(const Draft *d, Error *err)
     if (d->n_lines < 1 || d->n_lines > GRAPH_MAX_NODES)
         return error_set(err, ERROR_LIMIT, "expected 1 to %d lines, found %d", GRAPH_MAX_NODES,
                          d->n_lines);
-    if (!d->name || !task_is_name(d->name, sizeof ((Task *)0)->name))
+    if (!d->name || !task_is_name(d->name, sizeof((Task *)0)->name))
         return error_set(err, ERROR_INVALID, "\"%.80s\" is no name of a task",
                          d->name ? d->name : "");
     if (d->level < 1 || d->level > 3)
@@ -168,13 +169,12 @@ static int check_draft(const Draft *d, Error *err)
     for (int i = 0; i < d->n_axes; i++) {
         const DraftAxis *a = &d->axes[i];
         int64_t high = a->high < 1 ? largest : a->high;
-        if (!task_is_name(a->name, sizeof ((Task *)0)->axis_name[0]))
+        if (!task_is_name(a->name, sizeof((Task *)0)->axis_name[0]))
             return error_set(err, ERROR_INVALID, "\"%.80s\" is no name of an axis", a->name);
         if (a->size < 1 || a->size < a->low || a->size > high || a->size > largest)
-            return error_set(err, ERROR_INVALID,
-                             "axis %s: the size %lld is not within %lld to %lld", a->name,
-                             (long long)a->size, (long long)(a->low < 1 ? 1 : a->low),
-                             (long long)high);
+            return error_set(
+                err, ERROR_INVALID, "axis %s: the size %lld is not within %lld to %lld", a->name,
+                (long long)a->size, (long long)(a->low < 1 ? 1 : a->low), (long long)high);
     }
     for (int i = 0; i < d->n_inputs + d->n_outputs; i++) {
         const DraftTensor *x = i < d->n_inputs ? &d->inputs[i] : &d->outputs[i - d->n_inputs];
@@ -199,8 +199,8 @@ static int read_graph(Derivation *v, Error *err)
                **outputs = memory_array((size_t)v->draft.n_outputs, sizeof *outputs);
     for (int i = 0; i < v->draft.n_inputs; i++) inputs[i] = v->inputs[i].name;
     for (int i = 0; i < v->draft.n_outputs; i++) outputs[i] = v->outputs[i].name;
-    GraphSource s = {v->lines,          v->draft.n_lines, inputs, v->draft.n_inputs, outputs,
-                     v->draft.n_outputs, is_axis,          v};
+    GraphSource s = {v->lines, v->draft.n_lines,   inputs,  v->draft.n_inputs,
+                     outputs,  v->draft.n_outputs, is_axis, v};
     int rc = graph_read(&s, &v->graph, err);
     free(inputs);
     free(outputs);
@@ -339,7 +339,8 @@ int derivation_bind(const Derivation *v, const Sizes *s, GraphBound **out, Error
             int64_t size;
             rc = derivation_value(v, s, v->outputs[i].shape[k], &size, err);
             if (!rc && (y->rank != v->outputs[i].rank || size != y->size[k]))
-                rc = error_set(err, ERROR_INVALID, "output %s: dimension %d of the graph's is not %s",
+                rc = error_set(err, ERROR_INVALID,
+                               "output %s: dimension %d of the graph's is not %s",
                                v->outputs[i].name, k, v->outputs[i].shape[k]);
         }
     }

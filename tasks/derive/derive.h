@@ -22,9 +22,9 @@ enum { DERIVE_MAX_AXES = 256, DERIVE_MAX_CONSTRAINTS = 256 };
  * baseline at one check workload and at the simulator's; operations of one reference that is run to
  * measure long sums. */
 #define DERIVE_TIME_BYTES 2147483648.0
-#define DERIVE_CHECK_WORK 2e5
+#define DERIVE_CHECK_WORK 3e5
 #define DERIVE_SIM_WORK 4e6
-#define DERIVE_DEEP_FLOPS 2e6
+#define DERIVE_DEEP_FLOPS 4e5
 
 typedef struct {
     const char *name;        /* a C identifier of at most 31 bytes */

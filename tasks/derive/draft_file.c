@@ -94,7 +94,7 @@ static int read_tensors(DraftFile *f, const char *key, DraftTensor **list, int *
 {
     static const char *const dtypes[] = {"float32", "float16", "bfloat16",
                                          "int32",   "int64",   "bool"};
-    static const char *const fields[] = {"dtype", "shape", "draw", "low", "high", "mean",
+    static const char *const fields[] = {"dtype", "shape", "draw", "low",       "high", "mean",
                                          "std",   "min",   "max",  "parameter", NULL};
     json_t *tensors = json_need_object(f->root, key, file, err), *o;
     const char *name;

@@ -90,10 +90,9 @@ static char *linear(const Probes *p, int axis)
         for (int a = -32; a <= 32 && s > 1; a++) {
             if (x + a < 0) continue;
             b = y - (x + a) / s;
-            if ((text = try_text(p, memory_printf(b < 0 ? "(%s %c %d) / %d - %lld"
-                                                        : "(%s %c %d) / %d + %lld",
-                                                  name, a < 0 ? '-' : '+', abs(a), s,
-                                                  (long long)llabs(b)))))
+            if ((text = try_text(
+                     p, memory_printf(b < 0 ? "(%s %c %d) / %d - %lld" : "(%s %c %d) / %d + %lld",
+                                      name, a < 0 ? '-' : '+', abs(a), s, (long long)llabs(b)))))
                 return text;
         }
     }

@@ -184,8 +184,6 @@ static int case_draw(Case *c, const Workload *w, Variant variant, double scale, 
     return rc;
 }
 
-
-
 static void case_prepare(Case *c)
 {
     const GraphBound *b = c->b;

@@ -15,7 +15,10 @@
 
 #include "tasks/task.h"
 
-enum { HONEST_MARGIN = 2, HONEST_MARGIN_HALF = 4 }; /* tolerance by worst error: float32; narrower */
+enum {
+    HONEST_MARGIN = 2,
+    HONEST_MARGIN_HALF = 4
+}; /* tolerance by worst error: float32; narrower */
 
 /* The relative error of a running sum of n equal terms in float32. */
 double honest_drift(int64_t n);

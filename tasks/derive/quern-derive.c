@@ -10,14 +10,15 @@
 int main(int argc, char **argv)
 {
     const char *folder = NULL;
-    const Flag flags[] = {
-        {"output", FLAG_TEXT, &folder, "folder of tasks; a folder NAME in it is made", .required = 1},
-        {0}};
+    const Flag flags[] = {{"output", FLAG_TEXT, &folder,
+                           "folder of tasks; a folder NAME in it is made", .required = 1},
+                          {0}};
     const FlagSpec spec = {
         .program = "quern-derive",
         .synopsis = "-o DIR DRAFT.json...",
-        .about = "Writes DIR/NAME/task.json for each draft: a graph of operators, its axes and tensors. "
-                 "Workloads, draws and tolerances follow from the graph.",
+        .about =
+            "Writes DIR/NAME/task.json for each draft: a graph of operators, its axes and tensors. "
+            "Workloads, draws and tolerances follow from the graph.",
         .flags = flags,
         .min_words = 1,
         .max_words = -1};

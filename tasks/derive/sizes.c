@@ -280,27 +280,33 @@ static int known(const Sizes *list, int n, const Sizes *s)
     return 0;
 }
 
+/* Targets by the number of axes: one, few, odd, prime, and what vectors and tiles like. */
+static const int64_t *targets(int n_axes, int kind)
+{
+    static const int64_t kinds[3][SIZES_CHECKS][6] = {
+        {{1}, {7}, {257}, {1021}, {4096}},
+        {{1, 1}, {3, 5}, {7, 33}, {37, 127}, {64, 128}},
+        {{1, 1, 1, 1, 1, 1},
+         {2, 3, 4, 5, 6, 7},
+         {7, 33, 5, 9, 11, 15},
+         {3, 17, 37, 13, 7, 11},
+         {16, 32, 32, 16, 16, 16}}};
+    return kinds[n_axes < 3 ? (n_axes > 1) : 2][kind];
+}
+
 int sizes_checks(const Derivation *v, double max_work, Sizes out[SIZES_CHECKS])
 {
-    static const int64_t kinds[SIZES_CHECKS][6] = {{1, 1, 1, 1, 1, 1},
-                                                   {2, 3, 4, 5, 6, 7},
-                                                   {7, 33, 5, 9, 3, 15},
-                                                   {3, 127, 11, 13, 7, 17},
-                                                   {32, 64, 16, 8, 32, 16}};
     Sizes own = derivation_own(v), least;
-    int64_t ones[TASK_MAX_AXES];
+    int64_t to[TASK_MAX_AXES];
     int n = 0;
-    for (int i = 0; i < TASK_MAX_AXES; i++) ones[i] = 1;
-    least = toward(v, own, ones);
+    for (int i = 0; i < TASK_MAX_AXES; i++) to[i] = 1;
+    least = toward(v, own, to);
     for (int k = 0; k < SIZES_CHECKS; k++) {
-        int64_t to[TASK_MAX_AXES];
-        for (int i = 0; i < v->draft.n_axes; i++) {
-            to[i] = kinds[k][i % 6];
-            if (to[i] > v->axes[i].size) to[i] = v->axes[i].size;
-        }
+        const int64_t *kind = targets(v->draft.n_axes, k);
+        for (int i = 0; i < v->draft.n_axes; i++)
+            to[i] = kind[i % 6] < v->axes[i].size ? kind[i % 6] : v->axes[i].size;
         Sizes s = k ? toward(v, least, to) : least;
-        if (measure(v, &s, sizes_work) > max_work &&
-            sizes_small(v, &s, max_work, &s, NULL))
+        if (measure(v, &s, sizes_work) > max_work && sizes_small(v, &s, max_work, &s, NULL))
             continue;
         if (measure(v, &s, sizes_work) < 0 || known(out, n, &s)) continue;
         out[n++] = s;

@@ -1,5 +1,5 @@
 /* Writes task.json: one line for each axis, tensor, operator and workload. */
-#include "tasks/derive/description.h"
+#include "tasks/derive/task_text.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -152,9 +152,9 @@ static void put_tolerance(Buffer *b, const Derivation *v, const Description *d)
                 atol = fmax(atol, d->at[w].atol[i * ATOL_CASES]);
         json_t *have = json_object_get(all, dtype_name(type));
         if (have) atol = fmax(atol, json_real_value(json_object_get(have, "atol")));
-        json_object_set_new(all, dtype_name(type),
-                            json_pack("{s:f, s:f}", "atol", fmin(atol, 0.999), "rtol",
-                                      d->rtol[type]));
+        json_object_set_new(
+            all, dtype_name(type),
+            json_pack("{s:f, s:f}", "atol", fmin(atol, 0.999), "rtol", d->rtol[type]));
     }
     put_field(b, "tolerance", all);
 }

@@ -1,6 +1,6 @@
 /* What was derived so far, and the text of task.json. */
-#ifndef TASKS_DERIVE_DESCRIPTION_H
-#define TASKS_DERIVE_DESCRIPTION_H
+#ifndef TASKS_DERIVE_TASK_TEXT_H
+#define TASKS_DERIVE_TASK_TEXT_H
 
 #include "tasks/derive/derivation.h"
 
@@ -21,8 +21,8 @@ typedef struct {
 } Description;
 
 void description_add(Description *d, Role role, const Sizes *s);
-void description_forget(Description *d);                /* the tolerances */
-void description_keep(Description *d, const int *good); /* by workload: 0 drops it */
+void description_forget(Description *d);                         /* the tolerances */
+void description_keep(Description *d, const int *good);          /* by workload: 0 drops it */
 void description_degenerate(Description *d, const char *reason); /* the first reason stays */
 void description_release(Description *d);
 char *description_text(const Derivation *v, const Description *d); /* the caller frees */

@@ -10,10 +10,10 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "tasks/derive/algebra.h"
-#include "tasks/derive/description.h"
 #include "tasks/derive/draws.h"
 #include "tasks/derive/honest.h"
 #include "tasks/derive/sizes.h"
+#include "tasks/derive/task_text.h"
 #include "tasks/gate.h"
 
 enum { PATH_BYTES = 4096 };
@@ -43,8 +43,7 @@ static int find_outputs(Derivation *v, Error *err)
             rc = error_set(err, ERROR_UNSUPPORTED, "output %s: %s is no type of an output", y->name,
                            op_dtype_name(have->dtype));
         if (rc || y->rank >= 0) continue;
-        y->rank = have->rank;
-        for (int d = 0; d < y->rank && !rc; d++) {
+        for (int d = 0; d < have->rank && !rc; d++) {
             char *text = derivation_expression(v, output_size, &(OutputDim){i, d});
             if (text)
                 y->shape[d] = derivation_keep(v, text);
@@ -52,6 +51,7 @@ static int find_outputs(Derivation *v, Error *err)
                 rc = error_set(err, ERROR_UNSUPPORTED,
                                "output %s: no expression was found for dimension %d", y->name, d);
         }
+        if (!rc) y->rank = have->rank;
     }
     graph_bound_free(b);
     return rc;
@@ -81,7 +81,7 @@ static int choose_sizes(Derivation *v, Description *d, Sizes *deep, Error *err)
 
 static double up(double x)
 {
-    if (!(x > 0)) return 0;
+    if (!(x >= 0x1p-126)) return 0;
     double step = pow(10, floor(log10(x)) - 1);
     return ceil(x / step) * step;
 }
@@ -112,8 +112,8 @@ static int measure_rtol(const Task *t, const Workload *deep, Description *d, Err
     return 0;
 }
 
-static int measure_cases(const Task *t, const Workload *w, const double *rtol, DescribedWorkload *to,
-                         Error *err)
+static int measure_cases(const Task *t, const Workload *w, const double *rtol,
+                         DescribedWorkload *to, Error *err)
 {
     static const double scales[] = {1, 8, 0.125, 1, 1};
     static const Variant variants[] = {VARIANT_DRAWN, VARIANT_DRAWN, VARIANT_DRAWN, VARIANT_NEEDLES,
@@ -132,14 +132,12 @@ static int measure_cases(const Task *t, const Workload *w, const double *rtol, D
     return 0;
 }
 
-/* The timed and the simulator's workload: measured where sums are as long, or nearly; an error grows
- * at most as the number of terms does. */
-static int measure_long(const Task *t, const Workload *deep, const double *rtol, double longer,
-                        DescribedWorkload *to, Error *err)
+/* An error grows at most as the number of terms does. */
+static double *longer(const double *atol, int n, double factor)
 {
-    if (measure_cases(t, deep, rtol, to, err)) return -1;
-    for (int i = 0; i < t->n_outputs * ATOL_CASES; i++) to->atol[i] = up(to->atol[i] * longer);
-    return 0;
+    double *out = memory_array((size_t)n, sizeof *out);
+    for (int i = 0; i < n; i++) out[i] = up(atol[i] * fmax(1, factor));
+    return out;
 }
 
 static double terms_of(const Derivation *v, const Sizes *s)
@@ -151,6 +149,18 @@ static double terms_of(const Derivation *v, const Sizes *s)
     return terms;
 }
 
+/* The largest errors of few elements vary with the draw: each check workload has the tolerance of all. */
+static void pool_checks(Description *d, int n)
+{
+    for (int k = 0; k < n; k++) {
+        double most = 0;
+        for (int i = 0; i < d->n; i++)
+            if (d->at[i].role == ROLE_CHECK) most = fmax(most, d->at[i].atol[k]);
+        for (int i = 0; i < d->n; i++) d->at[i].atol[k] = fmax(d->at[i].atol[k], most);
+    }
+}
+
+/* The timed and the simulator's workload are measured at `deep`, where sums are as long or nearly. */
 static int calibrate(const Derivation *v, Description *d, const Sizes *deep, Error *err)
 {
     char *text = description_text(v, d);
@@ -163,15 +173,19 @@ static int calibrate(const Derivation *v, Description *d, const Sizes *deep, Err
     memcpy(w.axis, deep->at, sizeof w.axis);
     rc = measure_rtol(t, &w, d, err);
     for (int i = 0; i < t->n_outputs; i++) rtol[i] = d->rtol[t->outputs[i].dtype];
+    DescribedWorkload most = {.finite = 1};
+    if (!rc) rc = measure_cases(t, &w, rtol, &most, err);
     for (int i = 0; i < d->n && !rc; i++) {
         DescribedWorkload *to = &d->at[i];
-        to->finite = 1;
+        to->finite = most.finite;
         if (to->role == ROLE_CHECK)
             rc = measure_cases(t, &t->workloads[i], rtol, to, err);
         else
-            rc = measure_long(t, &w, rtol,
-                              fmax(1, terms_of(v, &to->sizes) / terms_of(v, deep)), to, err);
+            to->atol = longer(most.atol, t->n_outputs * ATOL_CASES,
+                              terms_of(v, &to->sizes) / terms_of(v, deep));
     }
+    if (!rc) pool_checks(d, t->n_outputs * ATOL_CASES);
+    free(most.atol);
     task_free(t);
     return rc;
 }
@@ -233,7 +247,8 @@ int derive_task(const Draft *draft, char **text, Error *err)
     Derivation v;
     Description d = {0};
     Sizes deep;
-    if (derivation_open(&v, draft, err)) return error_prefix(err, "%.64s", draft->name ? draft->name : "");
+    if (derivation_open(&v, draft, err))
+        return error_prefix(err, "%.64s", draft->name ? draft->name : "");
     int rc = find_outputs(&v, err) || choose_sizes(&v, &d, &deep, err);
     if (!rc) rc = algebra_extremes(&v, &d, err);
     if (!rc) rc = calibrate_finite(&v, &d, &deep, err);
