@@ -199,6 +199,11 @@ command_line = $(foreach v,$(.VARIABLES),$(if $(call on_command_line,$(v)),$(cal
 crl sft selfsup collect: build
 	+@exec mk/pipeline $@ '$(BUILD)' '$(firstword -$(MAKEFLAGS))' '$(MAKE)' $(command_line)
 
+# From one operator to the package of its fastest kernel: make optimize OP=model.py BUDGET=30m
+.PHONY: optimize
+optimize: build
+	+@exec mk/optimize optimize '$(BUILD)' '$(firstword -$(MAKEFLAGS))' '$(MAKE)' $(command_line)
+
 # Arms x seeds in one tree, and one table: configs/arms has the arms.
 .PHONY: ablation
 ablation: build

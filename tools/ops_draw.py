@@ -35,6 +35,8 @@ def tensor(spec):
         x = torch.tensor([b * 2.0**-22 - 2 for b in x], dtype=torch.float64)
     if draw == "positive":
         x = x.abs() + 0.125
+    if draw == "unit":
+        x = (x + 2) / 4
     if draw == "mask":
         x = x > 0
     if "dtype" in spec:
