@@ -136,7 +136,8 @@ static void compare(Device *d, const Item *it, int r, DevicePtr p)
     free(data);
 }
 
-static void launch(Device *d, DeviceModule *m, const OpLaunch *l, const DevicePtr operands[3][64])
+static void launch(Device *d, DeviceModule *m, const OpLaunch *l, int round,
+                   const DevicePtr operands[3][64])
 {
     Error err;
     KernelInfo info;
@@ -150,6 +151,12 @@ static void launch(Device *d, DeviceModule *m, const OpLaunch *l, const DevicePt
     }
     for (const char *at = l->arguments; *at; at += strcspn(at, "xyt"), n++) {
         int set = *at == 'x' ? 0 : *at == 'y' ? 1 : 2;
+        if (!strcmp(at, "t")) {
+            assert_int_equal(info.params[n].size, sizeof round);
+            memcpy(go.params + info.params[n].offset, &round, sizeof round);
+            n++;
+            break;
+        }
         DevicePtr p = operands[set][strtol(at + 1, NULL, 10)];
         at++;
         assert_true(n < info.n_params && info.params[n].size == sizeof p);
@@ -172,7 +179,9 @@ static void run_item(Device *d, DeviceModule *m, const OpLaunch *launches, const
                       : upload(d, c->result[i].dtype, op_elements(&c->result[i]), NULL);
     for (int i = 0; i < it->n_scratch; i++)
         p[2][i] = upload(d, it->scratch[i].dtype, it->scratch[i].elements, NULL);
-    for (int k = it->from; k < it->to; k++) launch(d, m, &launches[k], p);
+    for (int k = it->from; k < it->to; k++)
+        for (int round = 0; round == 0 || round < launches[k].repeat; round++)
+            launch(d, m, &launches[k], round, p);
     for (int i = 0; i < c->n_results; i++)
         if (op_elements(&c->result[i])) compare(d, it, i, p[1][i]);
     for (int i = 0; i < c->n_results; i++)
