@@ -25,6 +25,7 @@ static OpFamily (*const families[])(void) = {
     norm_family,
     softmax_family,
     scan_family,
+    loss_family,
 };
 /* clang-format on */
 

@@ -139,6 +139,7 @@ OpFamily reduction_family(void);
 OpFamily norm_family(void);
 OpFamily softmax_family(void);
 OpFamily scan_family(void);
+OpFamily loss_family(void);
 OpFamily pooling_family(void);
 OpFamily attention_family(void);
 OpFamily recurrent_family(void);
