@@ -1,5 +1,6 @@
-/* f16 and bf16 arithmetic, scalar and packed, and conversions of 8-bit floats. A sum or product of two halves is rounded correctly
- * by way of fp32. A fused multiply-add goes through fp64 and an fp32 rounded to odd. */
+/* f16 and bf16 arithmetic, scalar and packed, and conversions of 8-bit floats. A sum or product of two
+ * halves is rounded correctly by way of fp32. A fused multiply-add goes through fp64 and an fp32 rounded
+ * to odd. */
 #pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 #include <math.h>
 
