@@ -32,6 +32,7 @@ static const struct {
     {"export", "write a kernel as a package for PyTorch, C or FlashInfer-Bench"},
     {"compile", "compile one candidate and print its PTX"},
     {"task", "list, show and gate tasks"},
+    {"derive", "make a task of a graph of operators"},
     {"artifact", "print, check, export and compare artifacts"},
     {"queue", "look at a job queue and repair it"},
     {"fleet", "run a command with a private queue and evaluators"},

@@ -21,9 +21,11 @@ static OpFamily (*const families[])(void) = {
     pooling_family,
     attention_family,
     recurrent_family,
+    embedding_family,
     norm_family,
     softmax_family,
     scan_family,
+    loss_family,
 };
 /* clang-format on */
 

@@ -1,5 +1,5 @@
 /* Plain kernels of recurrent networks. For each cell, a product of the inputs of all steps gives its part
- * of the gates; then one launch a step adds the state's part. There a warp takes a row of each gate
+ * of the gates; then one launch a step and layer adds the state's part. There a warp takes a row of each gate
  * for up to eight entries of the batch, and the block's threads finish the elements. The state is
  * where the step before stored its result. */
 #include <stdio.h>
@@ -18,7 +18,7 @@ typedef struct {
     OpPlain *out;
     const char *type;
     OpDtype sums;
-    int gates, c, layer[2];
+    int gates[2], c[2], layer[2]; /* gates and c: of each direction */
 } Writer;
 
 /* Where a cell reads and writes: tensors [steps, batch, elements]. */
@@ -57,23 +57,24 @@ static Flow flow_of(const Writer *w, int layer)
 }
 
 /* The input's part of the gates of all steps, with its bias. */
-static int input_product(const Writer *w, const Cell *cell, const Flow *f, Error *err)
+static int input_product(const Writer *w, int layer, int direction, const Flow *f, Error *err)
 {
     const Recurrent *r = w->r;
     const OpTensor *tensor = w->call->tensor;
+    const Cell cell = recurrent_cell(r, layer, direction);
     OpTensor gates = {
         .dtype = w->sums, .rank = 3, .size = {r->steps, r->batch, r->gates * r->hidden}};
     Product p = {.alpha = 1, .beta = r->biases};
     op_contiguous(&gates);
     p.side[PRODUCT_A] = (ProductSide){.tensor = &f->x, .letters = "tbk"};
-    p.side[PRODUCT_B] = (ProductSide){.tensor = &tensor[cell->input], .letters = "nk"};
+    p.side[PRODUCT_B] = (ProductSide){.tensor = &tensor[cell.input], .letters = "nk"};
     p.side[PRODUCT_C] = (ProductSide){.tensor = &gates, .letters = "tbn"};
     snprintf(p.side[PRODUCT_A].name, 8, "%s", f->from);
-    snprintf(p.side[PRODUCT_B].name, 8, "x%d", cell->input);
-    snprintf(p.side[PRODUCT_C].name, 8, "t%d", w->gates);
+    snprintf(p.side[PRODUCT_B].name, 8, "x%d", cell.input);
+    snprintf(p.side[PRODUCT_C].name, 8, "t%d", w->gates[direction]);
     if (r->biases) {
-        p.side[PRODUCT_D] = (ProductSide){.tensor = &tensor[cell->input_bias], .letters = "n"};
-        snprintf(p.side[PRODUCT_D].name, 8, "x%d", cell->input_bias);
+        p.side[PRODUCT_D] = (ProductSide){.tensor = &tensor[cell.input_bias], .letters = "n"};
+        snprintf(p.side[PRODUCT_D].name, 8, "x%d", cell.input_bias);
     }
     product_groups(&p, 0);
     return product_plain(&p, w->call, w->out, err);
@@ -150,9 +151,10 @@ static void sums(const Writer *w, const Cell *cell, const Flow *f, int number, i
 }
 
 /* h from x[g] and s[g]: the gates' parts of the input and of the state. */
-static void element(const Writer *w, const Flow *f, int number, int64_t shift)
+static void element(const Writer *w, const Flow *f, int number, int direction)
 {
     const Recurrent *r = w->r;
+    const int64_t shift = direction * r->hidden;
     Buffer *b = w->out->source;
     switch (r->kind) {
     case CELL_TANH: buffer_puts(b, "    const T h = tanh(x[0] + s[0]);\n"); break;
@@ -169,7 +171,7 @@ static void element(const Writer *w, const Flow *f, int number, int64_t shift)
                        "    const T h = fresh + keep * (last - fresh);\n");
         break;
     case CELL_LSTM:
-        buffer_printf(b, "    T c = t ? t%d[b * H + j] : (T)", w->c);
+        buffer_printf(b, "    T c = t ? t%d[b * H + j] : (T)", w->c[direction]);
         first_state(b, r->c, r->c_index, number, "b", "j");
         buffer_printf(b,
                       ";\n"
@@ -178,14 +180,15 @@ static void element(const Writer *w, const Flow *f, int number, int64_t shift)
                       "    t%d[b * H + j] = c;\n"
                       "    if (t == %lld) y2[%lldLL + b * H + j] = (%s)c;\n"
                       "    const T h = tanh(c) / (1 + exp(-x[3] - s[3]));\n",
-                      w->c, (long long)r->steps - 1, (long long)(number * r->batch * r->hidden),
-                      op_dtype_ctype(r->x->dtype));
+                      w->c[direction], (long long)r->steps - 1,
+                      (long long)(number * r->batch * r->hidden), op_dtype_ctype(r->x->dtype));
     }
 }
 
-static void finish(const Writer *w, const Cell *cell, const Flow *f, int number, int64_t shift)
+static void finish(const Writer *w, const Cell *cell, const Flow *f, int number, int direction)
 {
     const Recurrent *r = w->r;
+    const int64_t shift = direction * r->hidden;
     const char *stored_type = op_dtype_ctype(r->x->dtype);
     Buffer *b = w->out->source;
     buffer_printf(b,
@@ -196,14 +199,14 @@ static void finish(const Writer *w, const Cell *cell, const Flow *f, int number,
                   "    for (int g = 0; g < G; g++) {\n"
                   "        x[g] = t%d[((long long)now * B + b) * (G * H) + g * H + j];\n"
                   "        s[g] = gate[g][n][threadIdx.x %% %d]",
-                  WARPS, WARPS, w->gates, WARPS);
+                  WARPS, WARPS, w->gates[direction], WARPS);
     if (r->biases) {
         const OpTensor *bias = &w->call->tensor[cell->hidden_bias];
         buffer_printf(b, " + (T)x%d[%lldLL + (g * H + j) * %lldLL]", cell->hidden_bias,
                       (long long)bias->offset, (long long)bias->stride[0]);
     }
     buffer_puts(b, ";\n    }\n");
-    element(w, f, number, shift);
+    element(w, f, number, direction);
     buffer_puts(b, "    ");
     stored(b, f, shift, "now", "b", "j");
     buffer_printf(b,
@@ -213,27 +216,36 @@ static void finish(const Writer *w, const Cell *cell, const Flow *f, int number,
                   stored_type);
 }
 
-static int step(const Writer *w, const Cell *cell, const Flow *f, int layer, int direction,
-                Error *err)
+static void operands(const Writer *w, int layer, const Flow *f, char *names, size_t size)
 {
     const Recurrent *r = w->r;
-    char names[96] = "";
-    int number = layer * r->directions + direction;
-    int n = r->batch < ENTRIES ? (int)r->batch : ENTRIES;
-    const size_t size = sizeof names;
-    name_add(names, size, 't', w->gates);
-    name_add(names, size, 'x', cell->hidden);
-    if (r->biases) name_add(names, size, 'x', cell->hidden_bias);
+    for (int d = 0; d < r->directions; d++) {
+        Cell cell = recurrent_cell(r, layer, d);
+        name_add(names, size, 't', w->gates[d]);
+        name_add(names, size, 'x', cell.hidden);
+        if (r->biases) name_add(names, size, 'x', cell.hidden_bias);
+        if (r->c) name_add(names, size, 't', w->c[d]);
+    }
     name_add(names, size, 'x', r->h_index);
-    if (r->c) name_add(names, size, 'x', r->c_index), name_add(names, size, 't', w->c);
+    if (r->c) name_add(names, size, 'x', r->c_index);
     name_add(names, size, *f->to, f->to[1] - '0');
     name_add(names, size, 'y', 1);
     if (r->c) name_add(names, size, 'y', 2);
     snprintf(names + strlen(names), size - strlen(names), " t");
+}
+
+/* A step of a layer: blockIdx.z is the direction. */
+static int step(const Writer *w, int layer, const Flow *f, Error *err)
+{
+    const Recurrent *r = w->r;
+    char names[160] = "";
+    int n = r->batch < ENTRIES ? (int)r->batch : ENTRIES;
+    operands(w, layer, f, names, sizeof names);
     OpLaunch *l = text_begin(w->out, w->call, "recurrent_step", names,
                              (r->hidden + WARPS - 1) / WARPS, 32 * WARPS, err);
     if (!l) return -1;
-    l->grid[1] = (r->batch + n - 1) / n;
+    l->grid[1] = n ? (r->batch + n - 1) / n : 1;
+    l->grid[2] = r->directions;
     l->repeat = r->steps;
     buffer_printf(w->out->source,
                   "    typedef %s T;\n"
@@ -242,13 +254,19 @@ static int step(const Writer *w, const Cell *cell, const Flow *f, int layer, int
                   "    const int lane = threadIdx.x %% 32, warp = threadIdx.x / 32;\n"
                   "    const int j0 = blockIdx.x * %d, b0 = blockIdx.y * N;\n",
                   w->type, r->gates, n, (long long)r->batch, (long long)r->hidden, WARPS, WARPS);
-    if (direction)
-        buffer_printf(w->out->source, "    const int now = %lld - t, before = now + 1;\n",
-                      (long long)r->steps - 1);
-    else
-        buffer_puts(w->out->source, "    const int now = t, before = now - 1;\n");
-    sums(w, cell, f, number, direction * r->hidden);
-    finish(w, cell, f, number, direction * r->hidden);
+    for (int d = 0; d < r->directions; d++) {
+        Cell cell = recurrent_cell(r, layer, d);
+        int number = layer * r->directions + d;
+        buffer_printf(w->out->source, "  if (blockIdx.z == %d) {\n", d);
+        if (d)
+            buffer_printf(w->out->source, "    const int now = %lld - t, before = now + 1;\n",
+                          (long long)r->steps - 1);
+        else
+            buffer_puts(w->out->source, "    const int now = t, before = now - 1;\n");
+        sums(w, &cell, f, number, d * r->hidden);
+        finish(w, &cell, f, number, d);
+        buffer_puts(w->out->source, "  }\n");
+    }
     return text_end(w->out, err);
 }
 
@@ -259,19 +277,19 @@ int recurrent_plain(const Recurrent *r, const OpCall *c, OpPlain *out, Error *er
     w.sums = r->x->dtype == OP_F64 ? OP_F64 : OP_F32;
     if (r->batch > 65535 * ENTRIES || r->hidden * r->gates > INT32_MAX)
         return error_set(err, ERROR_LIMIT, "the batch or the state is too large");
-    if ((w.gates = text_scratch(out, w.sums, entries * r->gates * r->hidden, err)) < 0 ||
-        (r->c && (w.c = text_scratch(out, w.sums, r->batch * r->hidden, err)) < 0))
-        return -1;
+    for (int d = 0; d < r->directions; d++)
+        if ((w.gates[d] = text_scratch(out, w.sums, entries * r->gates * r->hidden, err)) < 0 ||
+            (r->c && (w.c[d] = text_scratch(out, w.sums, r->batch * r->hidden, err)) < 0))
+            return -1;
     for (int i = 0; i < 2 && i < r->layers - 1; i++)
         if ((w.layer[i] =
                  text_scratch(out, r->x->dtype, entries * r->hidden * r->directions, err)) < 0)
             return -1;
     for (int l = 0; l < r->layers; l++) {
         Flow f = flow_of(&w, l);
-        for (int d = 0; d < r->directions; d++) {
-            Cell cell = recurrent_cell(r, l, d);
-            if (input_product(&w, &cell, &f, err) || step(&w, &cell, &f, l, d, err)) return -1;
-        }
+        for (int d = 0; d < r->directions; d++)
+            if (input_product(&w, l, d, &f, err)) return -1;
+        if (step(&w, l, &f, err)) return -1;
     }
     return 0;
 }

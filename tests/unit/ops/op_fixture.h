@@ -43,12 +43,14 @@ static inline uint64_t fixture_bits(uint64_t seed, uint64_t i)
     return z >> 40;
 }
 
-/* "any": [-2, 2); "positive": [0.125, 2.125]; "mask": 0 or 1; "index N": an integer below N. */
+/* "any": [-2, 2); "positive": [0.125, 2.125]; "unit": [0, 1); "mask": 0 or 1; "index N": an integer
+ * below N. */
 static inline double fixture_drawn(const char *draw, uint64_t seed, uint64_t i)
 {
     uint64_t bits = fixture_bits(seed, i);
     double x = (double)bits * 0x1p-22 - 2;
     if (!strcmp(draw, "positive")) return fabs(x) + 0.125;
+    if (!strcmp(draw, "unit")) return (x + 2) / 4;
     if (!strcmp(draw, "mask")) return x > 0;
     if (!strncmp(draw, "index ", 6)) return (double)(bits % strtoull(draw + 6, NULL, 10));
     assert_string_equal(draw, "any");
