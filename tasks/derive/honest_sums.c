@@ -32,8 +32,7 @@ static float sum(const float *a, int64_t n, int squares, const Way *way)
     if (n < 1) return 0;
     if (way->order == HALVES) return halves(a, n, squares);
     for (int64_t i = 0; i < n; i++)
-        lane[i % width] =
-            squares ? add_square(lane[i % width], a[i], way) : lane[i % width] + a[i];
+        lane[i % width] = squares ? add_square(lane[i % width], a[i], way) : lane[i % width] + a[i];
     for (int half = width / 2; half; half /= 2)
         for (int i = 0; i < half; i++) lane[i] += lane[i + half];
     return lane[0];
@@ -104,8 +103,8 @@ static void norm_row(const Norm *m, const Way *way, const double *const *in, int
 {
     float mean = 0, var;
     for (int64_t i = 0; i < m->n; i++)
-        row[i] = copy[i] = (float)in[m->x_index][i / m->inner * (m->rows * m->inner) +
-                                                 r * m->inner + i % m->inner];
+        row[i] = copy[i] = (float)
+            in[m->x_index][i / m->inner * (m->rows * m->inner) + r * m->inner + i % m->inner];
     if (!m->own) {
         mean = (float)in[m->mean_index][r], var = (float)in[m->var_index][r];
     } else if (m->kind == NORM_RMS) {
@@ -156,8 +155,7 @@ static void softmax_row(const Softmax *s, const Way *way, const double *x, doubl
 {
     float most = -INFINITY;
     for (int64_t i = 0; i < s->n; i++) most = fmaxf(most, (float)x[i * s->inner]);
-    for (int64_t i = 0; i < s->n; i++)
-        row[i] = exponential((float)x[i * s->inner] - most, way);
+    for (int64_t i = 0; i < s->n; i++) row[i] = exponential((float)x[i * s->inner] - most, way);
     float total = sum(row, s->n, 0, way), inverse = 1 / total, log_total = logf(total);
     for (int64_t i = 0; i < s->n; i++) {
         float v = way->approximate ? row[i] * inverse : row[i] / total;
@@ -190,8 +188,8 @@ int honest_sums(const GraphCall *c, const Way *way, const double *const *in, dou
 {
     if (belongs(c->call.op, reduction_family())) return reduction(c, way, in, out);
     if (belongs(c->call.op, norm_family())) return norm(c, way, in, out);
-    if (belongs(c->call.op, softmax_family()) && c->call.n_results == 1 &&
-        c->call.n_tensors == 1 && op_elements(&c->call.result[0]) == op_elements(&c->call.tensor[0]))
+    if (belongs(c->call.op, softmax_family()) && c->call.n_results == 1 && c->call.n_tensors == 1 &&
+        op_elements(&c->call.result[0]) == op_elements(&c->call.tensor[0]))
         return softmax(c, way, in, out);
     return 0;
 }
