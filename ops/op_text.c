@@ -44,6 +44,19 @@ int text_scratch(OpPlain *out, OpDtype dtype, int64_t elements, Error *err)
     return out->n_scratch++;
 }
 
+char *text_library(OpRoute *out, const char *library, size_t *size, Error *err)
+{
+    if (out->n == OP_MAX_CALLS) {
+        error_set(err, ERROR_LIMIT, "more than %d library calls", OP_MAX_CALLS);
+        return NULL;
+    }
+    OpLibraryCall *call = &out->call[out->n++];
+    call->library = library;
+    call->after = out->kernels->n;
+    *size = sizeof call->arguments;
+    return call->arguments;
+}
+
 /* Appends one operand to the kernel's head and the launch's arguments. */
 static int operand(OpPlain *out, const OpCall *c, OpLaunch *l, const char *name, Error *err)
 {
