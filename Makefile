@@ -128,7 +128,7 @@ test: build $(UNIT_TESTS) $(FUZZERS)
 
 # On a real GPU: its device, every kernel of tests/cheats, and the engine. Skipped, with a word, where there is none.
 GPU ?= cuda:0
-test-gpu: build $(filter $(BUILD)/test/model/%_cuda,$(UNIT_TESTS))
+test-gpu: build $(filter $(BUILD)/test/model/%_cuda,$(UNIT_TESTS)) $(patsubst %,$(BUILD)/test/eval/test_%,op_routes op_kernels library)
 	@QUERN_BUILD="$$(realpath '$(BUILD)')" QUERN_TEST_DEVICE='$(GPU)' prove --timer --exec tests/run $(sort $(wildcard tests/gpu/*.t))
 
 # The unit tests and short fuzzing again, under AddressSanitizer and UndefinedBehaviorSanitizer.

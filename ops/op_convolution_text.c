@@ -328,12 +328,6 @@ int convolution_plain(const Convolution *v, const OpCall *c, OpPlain *out, Error
 
 /* ---- the vendor's library ---- */
 
-static int pointer(const char *name, const OpTensor *t, char *out, size_t size)
-{
-    return t->offset ? snprintf(out, size, "%s + %lld, ", name, (long long)t->offset)
-                     : snprintf(out, size, "%s, ", name);
-}
-
 static int add_bias(const Convolution *v, const OpCall *c, OpPlain *out, Error *err)
 {
     const OpTensor *y = &c->result[0];
@@ -355,28 +349,34 @@ static int is_depthwise(const Convolution *v)
     return !v->transposed && v->groups > 1 && v->in == 1;
 }
 
+/* The sizes are those of a plain convolution, of which cuDNN computes the gradient for a transposed one.
+ * "same" may pad the end alone, and output_padding may be above the stride. */
+static int is_even(const Window *w)
+{
+    int64_t span = w->dilation * (w->kernel - 1) + 1, in = w->transposed ? w->out : w->in,
+            out = w->transposed ? w->in : w->out;
+    return in + 2 * w->padding >= span && out == (in + 2 * w->padding - span) / w->stride + 1;
+}
+
 int convolution_route(const Convolution *v, const OpCall *c, OpRoute *out, Error *err)
 {
     const Window *w = v->w;
-    char name[8];
+    char name[8], x[24], weight[24];
     size_t n = 0, size;
     if (v->x->dtype > OP_BF16 || is_depthwise(v)) return 0;
-    if (!op_is_contiguous(v->x) || !op_is_contiguous(v->weight)) return 0;
     if (op_elements(v->x) > INT32_MAX || op_elements(&c->result[0]) > INT32_MAX) return 0;
-    for (int d = 0; d < WINDOW_DIMS; d++) { /* what "same" pads at the end alone */
-        int64_t span = w[d].dilation * (w[d].kernel - 1) + 1;
-        if (!w[d].transposed && w[d].out != (w[d].in + 2 * w[d].padding - span) / w[d].stride + 1)
-            return 0;
-    }
+    for (int d = 0; d < WINDOW_DIMS; d++)
+        if (!is_even(&w[d])) return 0;
+    snprintf(name, sizeof name, "x%d", v->x_index);
+    if (text_dense(out->kernels, c, name, v->x, x, sizeof x, err)) return -1;
+    snprintf(name, sizeof name, "x%d", v->weight_index);
+    if (text_dense(out->kernels, c, name, v->weight, weight, sizeof weight, err)) return -1;
     char *to = text_library(out, "cudnn.convolution", &size, err);
     if (!to) return -1;
-    snprintf(name, sizeof name, "x%d", v->x_index);
-    n += (size_t)pointer(name, v->x, to, size);
-    snprintf(name, sizeof name, "x%d", v->weight_index);
-    n += (size_t)pointer(name, v->weight, to + n, size - n);
-    n += (size_t)snprintf(to + n, size - n, "y0, %d, %d, %lld, %lld, %lld, %lld", v->transposed,
-                          (int)v->x->dtype, (long long)v->batch, (long long)(v->in * v->groups),
-                          (long long)(v->out * v->groups), (long long)v->groups);
+    n += (size_t)snprintf(to, size, "%s, %s, y0, %d, %d, %lld, %lld, %lld, %lld", x, weight,
+                          v->transposed, (int)v->x->dtype, (long long)v->batch,
+                          (long long)(v->in * v->groups), (long long)(v->out * v->groups),
+                          (long long)v->groups);
     for (int d = 0; d < WINDOW_DIMS; d++)
         n += (size_t)snprintf(to + n, size - n, ", %lld, %lld, %lld, %lld, %lld, %lld",
                               (long long)w[d].in, (long long)w[d].kernel, (long long)w[d].out,

@@ -268,14 +268,14 @@ static int copy_matrix(const Product *p, int x, int across, int along, const OpC
     snprintf(names, sizeof names, "%s t%d", s->name, t);
     if (!text_each(out, c, "copy", names, all, err)) return -1;
     buffer_printf(out->source,
-                  "    const int batch = i / %lldLL, n = i %% %lldLL / %lld, k = i %% %lld;\n"
+                  "    const int batch = i / %lldLL, row = i %% %lldLL / %lld, at = i %% %lld;\n"
                   "    t%d[i] = %s[",
                   n * k, n * k, k, k, t, s->name);
     strided(out->source, p, x, PRODUCT_BATCH, s->tensor->offset, "batch");
     buffer_puts(out->source, " + ");
-    strided(out->source, p, x, across, 0, "n");
+    strided(out->source, p, x, across, 0, "row");
     buffer_puts(out->source, " + ");
-    strided(out->source, p, x, along, 0, "k");
+    strided(out->source, p, x, along, 0, "at");
     buffer_puts(out->source, "];\n");
     *m = (Matrix){.dtype = s->tensor->dtype, .leading = k};
     if (p->count[PRODUCT_BATCH] > 1) m->apart = n * k;

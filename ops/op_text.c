@@ -215,3 +215,22 @@ void text_block_reduce(OpPlain *out)
                 "}\n"
                 "#endif\n");
 }
+
+int text_dense(OpPlain *out, const OpCall *c, const char *name, const OpTensor *t, char *place,
+               size_t size, Error *err)
+{
+    char names[24];
+    if (op_is_contiguous(t)) {
+        snprintf(place, size, t->offset ? "%s + %lld" : "%s", name, (long long)t->offset);
+        return 0;
+    }
+    int to = text_scratch(out, t->dtype, op_elements(t), err);
+    if (to < 0) return -1;
+    snprintf(place, size, "t%d", to);
+    snprintf(names, sizeof names, "%s t%d", name, to);
+    if (!text_each(out, c, "copy", names, op_elements(t), err)) return -1;
+    buffer_printf(out->source, "    t%d[i] = %s[", to, name);
+    text_index(out->source, t, t->rank, t->size, "i");
+    buffer_puts(out->source, "];\n");
+    return text_each_end(out, err);
+}
