@@ -37,9 +37,9 @@ make_one() { # LEVEL FILE
   if [ ! -e "$archive" ] && ! "${PYTHON:-python3}" tools/export.py "$2" -o "$archive" >/dev/null 2>"$err"; then
     sed -i -n '/^export: /p' "$err"
     refuse "$level" "$stem" "$name" 's/^export: //' "tools/export.py failed"
-  elif ! "$bin/quern-import" "$archive" -o "$out/level$level" --name "$name" --level "$level" --tag kernelbench >/dev/null 2>"$err"; then
+  elif ! timeout 600 "$bin/quern-import" "$archive" -o "$out/level$level" --name "$name" --level "$level" --tag kernelbench >/dev/null 2>"$err"; then
     refuse "$level" "$stem" "$name" "s/^quern-import: //; s,^$archive: ,," "quern-import failed"
-  elif ! "$bin/quern-task" gate "$name" >"$err" 2>&1; then
+  elif ! timeout 600 "$bin/quern-task" gate "$name" >"$err" 2>&1; then
     refuse "$level" "$stem" "$name" "s/^$name: refused: /the gate refuses it: /" "quern-task gate failed"
   fi
 }
