@@ -21,8 +21,8 @@ static void npy_head(Buffer *b, int rank, const int64_t *shape)
     buffer_puts(&d, ")}");
     while ((NPY_FIXED + d.len + 1) % NPY_ALIGN) buffer_puts(&d, " ");
     buffer_puts(&d, "\n");
-    unsigned char head[NPY_FIXED] = {0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)d.len,
-                                     (unsigned char)(d.len >> 8)};
+    unsigned char head[NPY_FIXED] = {
+        0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)d.len, (unsigned char)(d.len >> 8)};
     buffer_append(b, head, sizeof head);
     buffer_append(b, d.data, d.len);
     buffer_release(&d);
