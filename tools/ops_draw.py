@@ -83,6 +83,15 @@ def shape(r, rank=None, low=0, high=4):
     return [r.choice([1, 2, 3, 5, 7]) for _ in range(r.randint(low, high) if rank is None else rank)]
 
 
+def emptied(r, s):
+    """The shape, now and then with a dimension of size 0."""
+    if not s or r.random() > 0.05:
+        return s
+    s = list(s)
+    s[r.randrange(len(s))] = 0
+    return s
+
+
 def broadcast(r, s):
     """A shape that broadcasts with s."""
     cut = r.randint(0, len(s))

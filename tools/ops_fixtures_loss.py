@@ -1,5 +1,5 @@
 """Argument sets of losses. The third value of each is the number of roundings of an element."""
-from ops_draw import broadcast, either, number, shape, spec
+from ops_draw import broadcast, either, emptied, number, shape, spec
 from ops_fixtures_view import rank
 
 
@@ -13,7 +13,7 @@ def reduction(r):
 
 
 def some(r, low=0):
-    return r.choice([[1027], [2, 1031]]) if r.random() < 0.1 else shape(r, low=low)
+    return r.choice([[1027], [2, 1031]]) if r.random() < 0.1 else emptied(r, shape(r, low=low))
 
 
 def pair(parameter=None, draw="any", same=True):
@@ -82,7 +82,7 @@ def classes(r):
     if r.random() < 0.1:
         return [n], []
     rest = shape(r, high=2)
-    batch = r.choice([1, 3, 40])
+    batch = r.choice([0, 1, 3, 3, 40, 40])
     return [batch, n] + rest, [batch] + rest
 
 
