@@ -1,6 +1,6 @@
 /* Calls of tests/fixtures/ops on a device, by their plain kernels or by the route of a library, against
- * their references. The float64 tensors of a case become float32, float16 or bfloat16 tensors; the
- * reference gets the rounded inputs. Many kernels go into one source. Include after cmocka.h. */
+ * their references. The float64 tensors of a case become float32, float16 or bfloat16 tensors, or
+ * stay as they are; the reference gets the rounded inputs. Many kernels go into one source. Include after cmocka.h. */
 #ifndef TESTS_UNIT_EVAL_OP_DEVICE_H
 #define TESTS_UNIT_EVAL_OP_DEVICE_H
 
@@ -85,10 +85,8 @@ static inline double get(OpDtype d, const void *p, int64_t i)
 /* The convolutions of a library may transform their tiles, which costs some bits. */
 static inline double tolerance(OpDtype d)
 {
-    return d == OP_F32    ? getenv("QUERN_TEST_DEVICE") ? 2e-4 : 4e-5
-           : d == OP_F16  ? 4e-3
-           : d == OP_BF16 ? 3e-2
-                          : 0;
+    const double f32 = getenv("QUERN_TEST_DEVICE") ? 2e-4 : 4e-5;
+    return d == OP_F64 ? 1e-10 : d == OP_F32 ? f32 : d == OP_F16 ? 4e-3 : d == OP_BF16 ? 3e-2 : 0;
 }
 
 /* Makes the float64 tensors of a case tensors of d, and computes the reference again. */

@@ -1,5 +1,5 @@
 /* The plain kernels of all operators on the simulator, or the device that QUERN_TEST_DEVICE names,
- * against their references. */
+ * against their references. In float64 the kernels are the reference of a GPU. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,7 +38,7 @@ static const json_t *largest(const json_t *cases)
 static void kernels(void **state)
 {
     (void)state;
-    static const OpDtype dtypes[] = {OP_F32, OP_F16, OP_BF16};
+    static const OpDtype dtypes[] = {OP_F32, OP_F16, OP_BF16, OP_F64};
     const char *only = getenv("ONLY_OP");
     Batch b = {.n = 0};
     buffer_init(&b.source, 1 << 22);
@@ -52,7 +52,7 @@ static void kernels(void **state)
             const json_t *cases = json_object_get(json_object_get(all, name), "cases");
             if (!family.ops[k].plain || (only && !strstr(name, only))) continue;
             add(&b, name, largest(cases), OP_F32, 0);
-            for (int d = 0; d < 3; d++)
+            for (int d = 0; d < 4; d++)
                 for (int n = 0; n < (only ? 16 : d ? 1 : CASES); n++)
                     add(&b, name, json_array_get(cases, (size_t)(d * 3 + n)), dtypes[d], 0);
         }
