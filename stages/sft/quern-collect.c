@@ -35,6 +35,7 @@ int main(int argc, char **argv)
                *device = "sim:h100", *redis = NULL, *seed_file = NULL, *baselines = NULL;
     int64_t trials = 20, keep = 2, seed = 1, eval_seed = 1, max_new = 4096, concurrency = 8;
     double mistakes = 0.15;
+    int withhold = 0;
     const Flag flags[] = {
         {"output", FLAG_TEXT, &output, "samples artifact to write", .required = 1, .aside = 1},
         {"tasks", FLAG_TEXT, &only, "names, comma separated; all when left out", .aside = 1},
@@ -43,6 +44,7 @@ int main(int argc, char **argv)
          "comma separated: template, openai:MODEL, anthropic:MODEL, dir:PATH"},
         {"trials", FLAG_INT, &trials, "answers at most for each task and teacher", 1, 100000},
         {"keep", FLAG_INT, &keep, "stop after so many distinct correct ones", 1, 100000},
+        {"withhold", FLAG_BOOL, &withhold, "template: no fast designs for half of the train tasks"},
         {"mistakes", FLAG_FLOAT, &mistakes,
          "share of the template teacher's kernels with a beginner's mistake", 0, 1},
         {"max-new", FLAG_INT, &max_new, "tokens of an endpoint's answer", 16, 131072, .aside = 1},
@@ -73,7 +75,8 @@ int main(int argc, char **argv)
     Teacher teachers[MAX_TEACHERS];
     uint64_t inputs = (uint64_t)eval_seed;
     PromptFacts facts;
-    const Teacher common = {NULL, mistakes, (int)max_new, (int)concurrency, (uint64_t)seed, &facts};
+    const Teacher common = {NULL,           mistakes, withhold, (int)max_new, (int)concurrency,
+                            (uint64_t)seed, &facts};
     char *list = memory_strdup(names);
     int n = split_teachers(list, &common, teachers, &err);
     if (n < 0) flags_usage_error(&spec, "%s", err.text);

@@ -20,6 +20,7 @@ typedef struct {
 typedef struct {
     const char *name;            /* as above */
     double mistakes;             /* template: share of kernels with a mistake */
+    int withhold;                /* template: no fast designs for half of the train tasks */
     int max_tokens, concurrency; /* endpoint */
     uint64_t seed;
     const PromptFacts *facts; /* endpoint: what its prompts say of device and baselines */
