@@ -32,7 +32,7 @@ include mk/deps.mk
 MODULES := base gpu artifacts ops tasks queue model llm eval export stages report bench
 SOURCES := $(shell find $(filter-out bench,$(MODULES)) tests/bench -name '*.c')
 below = $(sort $(patsubst %/,%,$(dir $(filter $(1)/%,$(SOURCES)))))
-$(foreach m,$(MODULES),$(eval DIRS_$(m) := $(if $(filter tasks,$(m)),tasks tasks/graph,$(call below,$(if $(filter bench,$(m)),tests/bench,$(m))))))
+$(foreach m,$(MODULES),$(eval DIRS_$(m) := $(if $(filter tasks,$(m)),$(filter tasks tasks/graph tasks/derive tasks/import tasks/generate,$(call below,tasks)),$(call below,$(if $(filter bench,$(m)),tests/bench,$(m))))))
 
 main_files = $(foreach d,$(DIRS_$(1)),$(wildcard $(d)/quern.c $(d)/quern-*.c))
 SRC = $(filter-out $(main_files),$(foreach d,$(DIRS_$(1)),$(wildcard $(d)/*.c)))

@@ -62,8 +62,9 @@ static json_t *describe_buffers(const Plan *plan)
 {
     json_t *list = json_array();
     for (int i = 0; i < plan->n_buffers; i++)
-        json_array_append_new(list, json_pack("{s:s, s:o, s:I}", "name", plan->buffers[i].name,
-                                              "count", text(plan->buffers[i].count), "element",
+        json_array_append_new(list, json_pack("{s:s, s:s, s:o, s:I}", "name", plan->buffers[i].name,
+                                              "type", plan->buffers[i].type, "count",
+                                              text(plan->buffers[i].count), "element",
                                               (json_int_t)plan->buffers[i].type_size));
     return list;
 }
@@ -91,8 +92,26 @@ static json_t *describe_dims(const PlanText *dims, int n)
     return list;
 }
 
+/* "h = aten.linear.default(x, weight)": the operator's whole name, so that PyTorch needs no choice. */
+static json_t *describe_op(const OpLine *l)
+{
+    Buffer b;
+    buffer_init(&b, 2 * OP_LINE_MAX);
+    for (int i = 0; i < l->n_results; i++)
+        buffer_printf(&b, "%s%.*s", i ? ", " : "", (int)l->result[i].len, l->result[i].p);
+    buffer_printf(&b, " = %s(", l->op->name);
+    for (int i = 0; i < l->n_args; i++)
+        buffer_printf(&b, "%s%.*s%s%.*s", i ? ", " : "", (int)l->keyword[i].len, l->keyword[i].p,
+                      l->keyword[i].len ? "=" : "", (int)l->value[i].len, l->value[i].p);
+    buffer_printf(&b, ")");
+    json_t *o = json_pack("{s:s#}", "op", b.data, (int)b.len);
+    buffer_release(&b);
+    return o;
+}
+
 static json_t *describe_step(const Package *p, const PlanStep *s)
 {
+    if (s->op) return describe_op(s->op);
     json_t *arguments = json_array();
     for (int i = 0; i < s->n_args; i++)
         json_array_append_new(arguments, describe_argument(p, s, i));

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "eval/judge/loaded_ops.h"
 
 /* A simulator knows the offsets and sizes of parameters, and is on every machine. */
 static const char parameters_device[] = "sim:h100";
@@ -61,6 +62,7 @@ static int load(const PackageOptions *opt, const Buffer *source, Package *p, Err
         return -1;
     int rc = loaded_compile(&p->loaded, p->ops, p->device, p->compiler, (Task *)p->task,
                             &p->candidate, 0, &f, err);
+    if (!rc) rc = loaded_ops_at(&p->loaded, &p->task->workloads[0], &f);
     return rc > 0 ? error_set(err, ERROR_UNSUPPORTED, "%.900s", f.message) : rc;
 }
 
@@ -118,6 +120,9 @@ int package_make(const PackageOptions *opt, Package *out, Error *err)
     int rc = file_read_source(opt->path, CANDIDATE_MAX_SOURCE, &source, err);
     if (!rc) rc = judge(opt, &source, out, err);
     if (!rc) rc = load(opt, &source, out, err);
+    if (!rc && !out->candidate.plan.n_kernels)
+        rc = error_set(err, ERROR_UNSUPPORTED,
+                       "the candidate launches no kernel of its own: there is nothing to export");
     if (!rc) rc = compile_all(opt->archs, out, err);
     buffer_release(&source);
     return rc;
@@ -168,6 +173,20 @@ static size_t element_size(const Package *p, PlanText name)
         if (is(name, p->task->inputs[i].name)) return dtype_size(p->task->inputs[i].dtype);
     for (int i = 0; i < p->task->n_outputs; i++)
         if (is(name, p->task->outputs[i].name)) return dtype_size(p->task->outputs[i].dtype);
+    const PlanOps *ops = p->loaded.context.ops;
+    const PlanTensor *result = ops ? plan_ops_find(ops, name) : NULL;
+    return result ? op_dtype_size(result->tensor.dtype) : 0;
+}
+
+int package_refuse_ops(const Package *p, const char *form, Error *err)
+{
+    const Plan *plan = &p->candidate.plan;
+    for (int i = 0; i < plan->n_steps; i++)
+        if (plan->steps[i].op)
+            return error_set(err, ERROR_UNSUPPORTED,
+                             "line %d runs %s: only a torch package can run an operator, not a %s "
+                             "package",
+                             plan->steps[i].line, plan->steps[i].op->op->name, form);
     return 0;
 }
 

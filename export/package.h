@@ -65,6 +65,9 @@ typedef struct {
     double value;   /* ARGUMENT_FLOAT, when text.len is 0 */
 } PackageArgument;
 
+/* An error that names the candidate's first `//@ op`, when it has one: this form cannot run it. */
+int package_refuse_ops(const Package *p, const char *form, Error *err);
+
 /* Argument i of a step that launches a kernel. */
 void package_argument(const Package *p, const PlanStep *s, int i, PackageArgument *out);
 

@@ -372,6 +372,7 @@ int package_write_c(const Package *p, const char *dir, Error *err)
 {
     Buffer header, source;
     char name[PACKAGE_MAX_NAME + 4];
+    if (package_refuse_ops(p, "c", err)) return -1;
     buffer_init(&header, text_max);
     buffer_init(&source, text_max);
     put_header(&header, p);

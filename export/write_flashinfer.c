@@ -224,6 +224,7 @@ static json_t *trace(const Package *p)
 
 int package_write_flashinfer(const Package *p, const char *dir, Error *err)
 {
+    if (package_refuse_ops(p, "flashinfer", err)) return -1;
     json_t *d = definition(p, err);
     if (!d || package_write_json(dir, "definition.json", d, err)) return -1;
     json_t *s = solution(p, err);

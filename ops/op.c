@@ -6,10 +6,25 @@
 #include "ops/op.h"
 #include "ops/op_schema.h"
 
+enum { MAX_NAMES = 512 }; /* of suggestions */
+
+/* clang-format off */
 static OpFamily (*const families[])(void) = {
-    pointwise_family,   math_family, compare_family, matmul_family,
-    convolution_family, view_family, layout_family,  reduction_family,
+    pointwise_family,
+    math_family,
+    compare_family,
+    matmul_family,
+    convolution_family,
+    view_family,
+    layout_family,
+    reduction_family,
+    pooling_family,
+    attention_family,
+    norm_family,
+    softmax_family,
+    scan_family,
 };
+/* clang-format on */
 
 OpFamily op_family(int i)
 {
@@ -34,12 +49,12 @@ int op_count(void)
 
 const Op *op_find(const char *name, Error *err)
 {
-    const char *names[256];
-    int n = op_count() < 256 ? op_count() : 256;
-    for (int i = 0; i < n; i++) {
-        const Op *op = op_at(i);
+    const char *names[MAX_NAMES];
+    int n = 0;
+    const Op *op;
+    for (int i = 0; (op = op_at(i)); i++) {
         if (!strcmp(op->name, name)) return op;
-        names[i] = op->name;
+        if (n < MAX_NAMES) names[n++] = op->name;
     }
     const char *near = suggest_name(name, names, n);
     error_set(err, ERROR_UNKNOWN_NAME, "operator %.80s is not in the library%s%s%s", name,

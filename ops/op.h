@@ -20,7 +20,7 @@ enum {
     OP_MAX_RESULTS = 32,
     OP_MAX_LIST = 64,
     OP_MAX_LAUNCHES = 4096,
-    OP_MAX_SCRATCH = 8
+    OP_MAX_SCRATCH = 24
 };
 
 /* The element types of graphs; artifacts and kernels have a narrower choice (tasks/task.h). */
@@ -136,6 +136,11 @@ OpFamily convolution_family(void);
 OpFamily view_family(void);
 OpFamily layout_family(void);
 OpFamily reduction_family(void);
+OpFamily norm_family(void);
+OpFamily softmax_family(void);
+OpFamily scan_family(void);
+OpFamily pooling_family(void);
+OpFamily attention_family(void);
 
 const Op *op_find(const char *name, Error *err); /* UNKNOWN_NAME says which name comes near */
 int op_count(void);

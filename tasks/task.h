@@ -23,7 +23,8 @@
  *              "atol" {"y": [a, b, c, d, e]}, which replaces the tolerance's: at input scales 1, 8
  *              and 1/8, for needles and for special values
  * An input of a graph may have "mean" and "std" (normal, mixed), "low" and "high" (uniform), and
- * "parameter": true, which keeps it as drawn at every input scale and in every variant.
+ * "parameter", which keeps it as drawn at every input scale and in every variant: its name in the
+ * module's state_dict, or true, when that is the input's name.
  * Shapes, bytes and flops are expressions of base/expr.h over the axes.
  *
  * reference.c defines

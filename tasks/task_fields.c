@@ -128,6 +128,18 @@ static int read_optional_number(const json_t *obj, const char *key, const char *
                                          "%s: %s is expected in +-1e6, found %g", where, key, *out);
 }
 
+/* true, or the parameter's name in the module's state_dict. */
+static int read_parameter(TaskTensor *x, const json_t *obj, const char *where, Error *err)
+{
+    const json_t *value = json_object_get(obj, "parameter");
+    x->parameter = json_is_true(value) || json_string_length(value) > 0;
+    return x->parameter || !value || json_is_false(value)
+               ? 0
+               : error_set(err, ERROR_CORRUPT,
+                           "%s: parameter is true, false or a name in the module's state_dict",
+                           where);
+}
+
 /* Reads "mean", "std", "low", "high" and "parameter". */
 static int read_statistics(TaskTensor *x, const json_t *obj, const char *where, Error *err)
 {
@@ -135,7 +147,7 @@ static int read_statistics(TaskTensor *x, const json_t *obj, const char *where, 
         has_low = json_object_get(obj, "low") || json_object_get(obj, "high");
     x->std = x->high = 1;
     x->low = -1;
-    x->parameter = json_is_true(json_object_get(obj, "parameter"));
+    if (read_parameter(x, obj, where, err)) return -1;
     if (has_mean && x->draw != DRAW_NORMAL && x->draw != DRAW_MIXED)
         return error_set(err, ERROR_CORRUPT, "%s: mean and std go with normal or mixed draws",
                          where);
@@ -163,7 +175,7 @@ static int read_draw(TaskTensor *x, const json_t *obj, const char *where, Error 
     if (json_need_int(obj, "low", where, &x->draw_low, err) ||
         json_need_int(obj, "high", where, &x->draw_high, err))
         return -1;
-    x->parameter = json_is_true(json_object_get(obj, "parameter"));
+    if (read_parameter(x, obj, where, err)) return -1;
     if (x->draw_low > x->draw_high || x->draw_low < INT32_MIN || x->draw_high > INT32_MAX)
         return error_set(err, ERROR_CORRUPT, "%s: low <= high expected, both of 32 bits", where);
     return 0;

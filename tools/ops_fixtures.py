@@ -15,7 +15,21 @@ from ops_draw import bits, value
 
 # Each is a module ops_fixtures_FAMILY with generators by operator in EXACT (relative difference below
 # 1e-12) and TRANSCENDENTAL (1e-10).
-FAMILIES = ["pointwise", "math", "compare", "matmul", "convolution", "view", "layout", "reduction"]
+FAMILIES = [
+    "pointwise",
+    "math",
+    "compare",
+    "matmul",
+    "convolution",
+    "view",
+    "layout",
+    "reduction",
+    "pooling",
+    "attention",
+    "norm",
+    "softmax",
+    "scan",
+]
 # Sums of products cancel: an element may also differ by this much for each of its terms, about four
 # roundings of the largest product. A generator then gives the number of terms as its third value.
 FLOOR = 2e-15

@@ -3,7 +3,8 @@
  * of one prompt; prompts with the same text, such as the plain ones of a task, are one. A group
  * whose rewards are equal teaches nothing and is dropped, unless keep_constant. Scores of a group
  * that cannot be told apart are ties (reward_ties): measured ones whose 95% intervals meet,
- * predicted ones whose intervals of score times 1 +- tie/2 meet. A sample that was not judged, because its evaluator or its endpoint failed, is dropped too.
+ * predicted ones whose intervals of score times 1 +- tie/2 meet. A sample that was not judged,
+ * because its evaluator or its endpoint failed, is dropped too.
  *
  * The shaped reward is the sample's part of the expected best of best_of samples (reward_best_of).
  * A kernel is sampled several times and the best is kept, so an answer counts by how far it beats

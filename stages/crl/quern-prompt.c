@@ -14,8 +14,7 @@ int main(int argc, char **argv)
     int heldout = 0;
     const Flag flags[] = {
         {"output", FLAG_TEXT, &output, "prompts artifact to write", .required = 1, .aside = 1},
-        {"pool", FLAG_TEXT, &pool_path, "pool artifact; left out: every prompt is plain",
-         .aside = 1},
+        {"pool", FLAG_TEXT, &pool_path, "pool artifact; without it, no exemplars", .aside = 1},
         {"tasks", FLAG_TEXT, &only, "names, comma separated; all when left out", .aside = 1},
         {"task-root", FLAG_TEXT, &root, "folder of the tasks", .aside = 1},
         {"stage", FLAG_TEXT, &stage, "name in the prompts' ids"},
@@ -36,14 +35,9 @@ int main(int argc, char **argv)
         PROMPT_FACTS_FLAGS(device, baselines),
         {"seed", FLAG_INT, &seed, "of the draws", 0, 1e15},
         {0}};
-    const FlagSpec spec = {"quern-prompt",
-                           "--output FILE [--pool FILE]",
+    const FlagSpec spec = {"quern-prompt", "--output FILE [--pool FILE]",
                            "Make prompts: the task, its reference, scored exemplars from the pool.",
-                           flags,
-                           0,
-                           0,
-                           0,
-                           .checkable = 1};
+                           .flags = flags, .checkable = 1};
     flags_parse(&spec, argc, argv, (const char **)argv);
     flags_checked();
     log_open("quern-prompt");

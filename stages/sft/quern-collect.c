@@ -60,13 +60,8 @@ int main(int argc, char **argv)
         {"seed", FLAG_INT, &seed, "of the teachers", 0, 1e15},
         {0}};
     const FlagSpec spec = {
-        "quern-collect",
-        "--output FILE [--teachers LIST]",
-        "Stage 1: collect kernels from teachers until enough of them are correct.",
-        flags,
-        0,
-        0,
-        0,
+        "quern-collect", "--output FILE [--teachers LIST]",
+        "Stage 1: collect kernels from teachers until enough of them are correct.", .flags = flags,
         .checkable = 1};
     flags_parse(&spec, argc, argv, (const char **)argv);
     log_open("quern-collect");

@@ -75,7 +75,7 @@ CAPABILITY=80 ./driven 40 128 >out; is "a GPU without a binary is refused" "$(ca
 run quern-export --task row_sum --to torch --name fast_sum --arch sm_80,sm_90 -o py all.cu; ok $? "a Python package is written"
 [ -s py/kernels_sm_80.cubin ] && [ -s py/kernels_sm_90.cubin ] && [ -s py/torch_op.py ]; ok $? "with a binary for each architecture"
 cat >drive.py <<'END'
-import importlib.util, json, sys
+import importlib.util, json, sys, threading
 def load(name):
     spec = importlib.util.spec_from_file_location(name, f"py/{name}.py")
     module = importlib.util.module_from_spec(spec)
@@ -93,7 +93,10 @@ at, addresses = 0x30000, {"x": 0x10000, "y": 0x20000}
 for buffer, size in zip(package["buffers"], buffers):
     addresses[buffer["name"]] = at
     at += (size + 255) // 256 * 256
-driver.Prepared(kernels, launches).run(addresses, 0x77)
+prepared = driver.Prepared(kernels, launches)
+t = threading.Thread(target=prepared.run, args=(addresses, 0x77))
+t.start()
+t.join()
 END
 LAUNCHES=$tmp/py.txt python3 drive.py 40 128 >out 2>err; ok $? "it launches"
 is "outputs and buffers have the plan's sizes" "$(cat out)" $'None\n[[40]] [640, 20]'
@@ -133,6 +136,18 @@ run quern-export --task row_som --to c -o d all.cu; [ $rc = 2 ] && sentence quer
 run quern-export --task row_sum --to c --name 3d -o d all.cu; [ $rc = 2 ] && sentence quern-export '"3d"'; ok $? "a name that is no identifier is refused"
 run quern-export --task row_sum --to c --arch sm90 -o d all.cu; [ $rc = 2 ] && sentence quern-export sm90; ok $? "an architecture that is none is refused"
 run quern-export --task row_sum --to flashinfer -o d all.cu; [ $rc = 1 ] && sentence quern-export 'has no graph'; ok $? "FlashInfer-Bench needs a graph"
+op=$root/tests/fixtures/op_lines
+run quern-export --task op_layer --task-root "$op/tasks" --to torch --name op_layer -o py_op "$op/fused_rest.cu"; ok $? "a kernel beside an operator is exported for PyTorch"
+python3 -c '
+import json
+p = json.load(open("py_op/package.json"))
+op, launch = p["steps"]
+print(op["op"], launch["arguments"][0])' >out; is "with the operator's whole name, and its result as the kernel's pointer" "$(cat out)" \
+  "h = aten.linear.default(x, weight, bias) {'kind': 'pointer', 'name': 'h', 'offset': '0', 'element': 4}"
+for form in c flashinfer; do
+  run quern-export --task op_layer --task-root "$op/tasks" --to $form -o d "$op/fused_rest.cu"; [ $rc = 1 ] && sentence quern-export 'line 4 runs aten.linear.default'; ok $? "no other package runs an operator: $form"
+done
+run quern-export --task op_layer --task-root "$op/tasks" --to torch -o d "$op/only_ops.cu"; [ $rc = 1 ] && sentence quern-export 'no kernel of its own'; ok $? "operators alone are nothing to export"
 mkdir locked; chmod 500 locked
 if [ "$(id -u)" = 0 ]; then ok 0 "a folder that cannot be written (root writes everywhere) # SKIP"
 else run quern-export --task row_sum --to c -o locked/d all.cu; [ $rc = 3 ]; ok $? "a folder that cannot be written"; fi

@@ -131,8 +131,8 @@ done
 ! has sft-model-manifest && has selfsup-1-samples; ok $? "another name of what is served: stage 1's adapter stays"
 rules tuned POLICY=openai:A -n crl; made >"$tmp/made"; has report-sft-samples && has crl-1-samples; ok $? 'adapters no more: every sample'
 
-# Settings that decide nothing of what is made: where things are, and how the work fits the memory and the time.
-apart=' CONFIG RUN RUNS TASK_ROOT DEVICES MAX_TOKENS RECOMPUTE TRAINER_HOURS '
+# Settings that decide nothing of what is made: where things are, how the work fits the memory and the time, leave to make it again.
+apart=' CONFIG RUN RUNS TASK_ROOT DEVICES MAX_TOKENS RECOMPUTE TRAINER_HOURS REFRESH '
 "$BIN/quern-config" --table | while IFS='`' read -r _ name _; do
     case $name in QUERN_*) break ;; '') continue ;; esac
     case "$tried $apart" in *" $name "*) ;; *) echo "$name" ;; esac
@@ -152,11 +152,12 @@ refused 'ENGINE=x: expected cpu, cuda:N or auto' ENGINE=x
 refused 'ENGINE=cuda:x: expected cpu, cuda:N or auto' ENGINE=cuda:x
 refused 'TASKS= names no task' TASKS=
 refused 'TASKS=, names no task' TASKS=,
-refused 'TASKS=r*: there is no tasks/r*/task.json' 'TASKS=r*'
+refused 'TASKS=q*: no task "q*" in tasks' 'TASKS=q*'
 refused 'TEACHERS= names no teacher' TEACHERS=
 refused 'TEACHERS=, names no teacher' TEACHERS=,
 refused 'CLASSES= names no class' CLASSES=
 refused 'PROFILE=*: expected the name of a file' 'PROFILE=*'
+rules small -n collect 'TASKS=rel*'; grep -q -- "--tasks 'rel\*' " "$tmp/out"; ok $? 'a pattern names tasks'
 rules small -n collect TEACHERS='template, openai:M,'; grep -q -- "--teachers template,openai:M " "$tmp/out"; ok $? 'blanks between teachers, a comma too many'
 
 # Flags that only the programs can check; they do so before a fleet starts.

@@ -9,10 +9,26 @@
 
 enum {
     MAX_CALL_DEPTH = 512,
-    MIN_CHARGED_LANES = 8 /* one lane costs the simulator as much as eight */
+    MIN_CHARGED_LANES = 8, /* one lane costs the simulator as much as eight */
+    ALONE = 2500000        /* thread-instructions: more is a wait, where the limit is reached */
 };
 
 /* ---- blocks ---- */
+
+/* In the opposite order a block may wait for one that comes later, if it looks with atomics, volatile
+ * loads or fences. A loop without them may never see what the other writes. */
+static const Inst *out_of_budget(Warp *w, const Inst *in)
+{
+    const Exec *x = w->x;
+    int lane = __builtin_ctz(w->active);
+    if (x->reversed && x->cta.alone_since - x->budget > ALONE)
+        return exec_fault(w, in, lane, OUTCOME_RACE,
+                          "waits for what another block or warp writes in a loop without an "
+                          "atomic, a volatile load or a fence: the write may never be seen");
+    return exec_fault(w, in, lane, OUTCOME_TIMEOUT,
+                      "is still running after the limit of instructions: a loop that does not "
+                      "end, or far too much work");
+}
 
 const Inst *h_block(Warp *w, const Inst *in)
 {
@@ -36,11 +52,7 @@ const Inst *h_block(Warp *w, const Inst *in)
     x->clock += b->n_insts;
     x->budget -= (int64_t)b->n_insts * (lanes < MIN_CHARGED_LANES ? MIN_CHARGED_LANES : lanes) + 1;
     if (w->n_unwritten && unwritten_follow(w, in + 1)) return NULL;
-    if (x->budget < 0)
-        return exec_fault(w, in + 1, __builtin_ctz(w->active), OUTCOME_TIMEOUT,
-                          "is still running after the limit of instructions: a loop that does not "
-                          "end, or far too much work");
-    return in + 1;
+    return x->budget < 0 ? out_of_budget(w, in + 1) : in + 1;
 }
 
 /* ---- branches ---- */

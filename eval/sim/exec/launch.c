@@ -183,6 +183,7 @@ static void start_block(Exec *x, uint64_t linear)
     undefined_clear(x);
     c->live_threads = x->block[0] * x->block[1] * x->block[2];
     x->budget -= x->block_cost;
+    c->alone_since = x->budget;
     memset(c->barriers, 0, sizeof c->barriers);
     for (int i = 0; i < c->n_warps; i++) {
         Warp *w = &x->warps[i];

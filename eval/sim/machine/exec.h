@@ -30,6 +30,7 @@ typedef struct {
     uint32_t tag;          /* in the shadow of global memory */
     int stored;            /* it has stored to global memory since it took the tag */
     int acquired;          /* it has executed a fence, an atomic or a volatile load */
+    int64_t alone_since;   /* Exec.budget when it last did, or when it began */
     uint32_t live_threads;
     Barrier barriers[MAX_BARRIERS];
     int n_warps;
@@ -75,6 +76,13 @@ struct Exec {
     int has_pending;
     DeviceFault pending;
 };
+
+/* A fence, an atomic or a volatile load: from now on the block sees released writes of others. */
+static inline void exec_acquire(Exec *x)
+{
+    x->cta.acquired = 1;
+    x->cta.alone_since = x->budget;
+}
 
 /* Fills x->fault with a sentence about one lane and stops the run. The first fault counts. Returns
  * NULL, so that a handler can return it. */

@@ -154,7 +154,7 @@ static int load_global(Warp *w, Access *a)
 {
     int r = access_global_bounds(w, a, 0);
     if (r) return r;
-    if (a->mo->order != ORDER_WEAK) w->x->cta.acquired = 1;
+    if (a->mo->order != ORDER_WEAK) exec_acquire(w->x);
     if (global_check_load(w, a) || (a->mo->read_only && global_check_read_only(w, a))) return -1;
     traffic_count(w, a, MEM_LOAD);
     load_rows(w, a);

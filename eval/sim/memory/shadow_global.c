@@ -222,7 +222,7 @@ int global_check_atomic(Warp *w, Access *a)
 {
     DevMem *mem = w->x->mem;
     const Alloc *al = &mem->allocs[a->mo->last_alloc];
-    w->x->cta.acquired = 1;
+    exec_acquire(w->x);
     for (int i = 0; i < a->p->n_ranges; i++) {
         ShadowRange range = shadow_range(a, i, ARENA_BASE);
         if (!al->all_written && check_written(w, a, range)) return -1;
@@ -244,7 +244,7 @@ void global_fence(Warp *w)
 {
     Cta *c = &w->x->cta;
     DevMem *mem = w->x->mem;
-    c->acquired = 1;
+    exec_acquire(w->x);
     w->x->counts.fences++;
     if (c->stored) {
         mem->tag_released[c->tag - mem->tag_floor] = 1;

@@ -28,7 +28,8 @@ class Kernels:
     """A package's binary, loaded into the current context of one device."""
 
     def __init__(self, driver, cubin, names):
-        self.driver = driver
+        self.driver, self.context = driver, ctypes.c_void_p()
+        driver.check(driver.lib.cuCtxGetCurrent(ctypes.byref(self.context)), "asking for the context")
         module = ctypes.c_void_p()
         driver.check(driver.lib.cuModuleLoadData(ctypes.byref(module), cubin), "loading the kernels")
         self.functions = []
@@ -52,7 +53,15 @@ class Prepared:
         self.kernels, self.launches = kernels, launches
         self.local = threading.local()
 
+    def _need_context(self):
+        """A thread in which PyTorch has not used the device yet has no context."""
+        lib, current = self.kernels.driver.lib, ctypes.c_void_p()
+        self.kernels.driver.check(lib.cuCtxGetCurrent(ctypes.byref(current)), "asking for the context")
+        if not current:
+            self.kernels.driver.check(lib.cuCtxSetCurrent(self.kernels.context), "entering the context")
+
     def _build(self):
+        self._need_context()
         calls, pointers = [], []
         for kernel, grid, block, shared, arguments in self.launches:
             cells = []

@@ -13,6 +13,8 @@ from .driver import Driver, Kernels, Prepared
 
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16,
            "int32": torch.int32, "int64": torch.int64, "bool": torch.bool}
+_BUFFERS = {"float": torch.float32, "double": torch.float64, "__half": torch.float16, "half": torch.float16,
+            "__nv_bfloat16": torch.bfloat16, "int": torch.int32, "long long": torch.int64}
 _ALIGNMENT = 16
 _fragment = torch.library.Library("quern", "FRAGMENT")
 
@@ -114,7 +116,19 @@ class Package:
                 self.kernels[device] = cubin and Kernels(self.driver, cubin, self.json["kernels"])
         if not self.kernels[device]:
             return None, f"it has no binary for {torch.cuda.get_device_name(device)}"
-        return (Prepared(self.kernels[device], launches), outputs, buffers), None
+        return (self._segments(device, launches), outputs, buffers, axes), None
+
+    def _segments(self, device, launches):
+        """The steps in order: a Prepared for launches that follow one another, or the line of an operator."""
+        segments = []
+        for step in launches:
+            if isinstance(step, str):
+                segments.append(step)
+            elif segments and isinstance(segments[-1], list):
+                segments[-1].append(step)
+            else:
+                segments.append([step])
+        return [s if isinstance(s, str) else Prepared(self.kernels[device], s) for s in segments]
 
     def _cuda(self, *tensors):
         why = self._reason(tensors)
@@ -128,14 +142,20 @@ class Package:
                 found = self.prepared[key] = self._prepare(key, device, [tuple(t.shape) for t in tensors])
             if found[0] is None:
                 return self._fallback(found[1], tensors)
-            prepared, shapes, sizes = found[0]
-            outputs = [torch.empty(s, dtype=d, device=device) for s, d in zip(shapes, self.out_dtypes)]
-            buffers = [torch.empty(n, dtype=torch.uint8, device=device) for n in sizes]
-            addresses = {n: t.data_ptr() for n, t in zip(self.inputs, tensors)}
-            addresses.update((n, t.data_ptr()) for n, t in zip(self.out_names, outputs))
-            addresses.update((b["name"], t.data_ptr()) for b, t in zip(self.json["buffers"], buffers))
-            prepared.run(addresses, torch.cuda.current_stream(device).cuda_stream)
-        return self._result(outputs)
+            segments, shapes, sizes, axes = found[0]
+            values = dict(zip(self.inputs, tensors))
+            for name, shape, dtype in zip(self.out_names, shapes, self.out_dtypes):
+                values[name] = torch.empty(shape, dtype=dtype, device=device)
+            for buffer, size in zip(self.json["buffers"], sizes):
+                dtype = _BUFFERS.get(buffer["type"], torch.uint8)
+                values[buffer["name"]] = torch.empty(size // dtype.itemsize, dtype=dtype, device=device)
+            stream = torch.cuda.current_stream(device).cuda_stream
+            for segment in segments:
+                if isinstance(segment, str):
+                    run_line(segment, values, axes)
+                else:
+                    segment.run({n: t.data_ptr() for n, t in values.items()}, stream)
+        return self._result([values[n].contiguous() for n in self.out_names])
 
 
 # ---- a line of a graph, as PyTorch runs it ----
@@ -210,9 +230,10 @@ def _module_class(package):
             self._order = []
             for spec in package.json["inputs"]:
                 key = spec.get("parameter")
-                if key is None:
+                if not key:
                     self._order.append(None)
                     continue
+                key = spec["name"] if key is True else key
                 if key not in state:
                     raise KeyError(f"quern.{package.name}: the original has no parameter {key}")
                 self._order.append(spec["name"])

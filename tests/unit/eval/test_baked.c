@@ -151,5 +151,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_seeds),
                                        cmocka_unit_test(test_baked_outputs)};
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,0 +1,293 @@
+/* Cumulative sums, products and logarithms of sums of exponentials along one dimension. Element i of
+ * row r is the flat index (r / inner * n + i) * inner + r % inner. In kernels a row in one piece
+ * belongs to a block, which carries the value from tile to tile; where there are few rows, several
+ * blocks share one and a launch before computes their totals. A row across memory belongs to a thread. */
+#include <math.h>
+#include <stdio.h>
+
+#include "ops/op_text.h"
+#include "ops/row/row_text.h"
+
+enum {
+    THREADS = 256,
+    TILE = 1024, /* 128 elements a warp */
+    WANTED_BLOCKS = 528,
+    LEAST_TILES = 4 /* of a block */
+};
+
+typedef enum { SCAN_SUM, SCAN_PRODUCT, SCAN_LOG } ScanKind;
+
+typedef struct {
+    ScanKind kind;
+    int64_t rows, n, inner;
+} Scan;
+
+static int scan_of(const OpCall *c, Scan *s, Error *err)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    int dim;
+    *s = (Scan){.kind = *(const ScanKind *)c->op->detail, .inner = 1, .n = 1};
+    if (op_dim(c->arg[1].integer[0], x->rank, &dim, err)) return -1;
+    for (int d = dim + 1; d < x->rank; d++) s->inner *= x->size[d];
+    if (x->rank) s->n = x->size[dim];
+    s->rows = s->n ? op_elements(x) / s->n : 0;
+    return 0;
+}
+
+static int infer(OpCall *c, Error *err)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    OpDtype d = op_dtype_is_float(x->dtype) ? x->dtype : OP_I64;
+    int at = op_argument(c->op, "dtype");
+    Scan s;
+    if (scan_of(c, &s, err)) return -1;
+    if (at >= 0 && c->arg[at].kind == OP_DTYPE) d = (OpDtype)c->arg[at].integer[0];
+    if (s.kind == SCAN_LOG && !op_dtype_is_float(d))
+        return error_set(err, ERROR_INVALID, "expected a floating dtype, found %s",
+                         op_dtype_name(x->dtype));
+    return op_result(c, d, x->rank, x->size, err);
+}
+
+static double combine(ScanKind kind, double a, double b)
+{
+    double most = a > b || isnan(a) ? a : b, least = a > b || isnan(a) ? b : a;
+    if (kind == SCAN_SUM) return a + b;
+    if (kind == SCAN_PRODUCT) return a * b;
+    return most == least ? most + M_LN2 : most + log1p(exp(least - most));
+}
+
+static int reference(const OpCall *c, const double *const *in, double *const *out, Error *err)
+{
+    const double *x = in[c->arg[0].integer[0]];
+    Scan s;
+    if (scan_of(c, &s, err)) return -1;
+    int whole = !op_dtype_is_float(c->result[0].dtype);
+#pragma omp parallel for if (s.rows * s.n >= 1 << 16)
+    for (int64_t r = 0; r < s.rows; r++) {
+        int64_t at = r / s.inner * s.n * s.inner + r % s.inner;
+        double v = s.kind == SCAN_SUM ? 0 : s.kind == SCAN_PRODUCT ? 1 : -INFINITY;
+        for (int64_t i = 0; i < s.n; i++, at += s.inner)
+            out[0][at] = v = combine(s.kind, v, whole ? trunc(x[at]) : x[at]);
+    }
+    return 0;
+}
+
+static void cost(const OpCall *c, OpCost *out)
+{
+    out->flops = (double)op_elements(op_tensor(c, 0));
+}
+
+/* ---- kernels ---- */
+
+static void combine_text(Buffer *b)
+{
+    buffer_puts(
+        b, "#ifndef OP_SCAN\n"
+           "#define OP_SCAN\n"
+           "struct op_scan_sum {\n"
+           "    template <typename T> __device__ T operator()(T a, T b) { return a + b; }\n"
+           "};\n"
+           "struct op_scan_product {\n"
+           "    template <typename T> __device__ T operator()(T a, T b) { return a * b; }\n"
+           "};\n"
+           "struct op_scan_log {\n"
+           "    template <typename T> __device__ T operator()(T a, T b)\n"
+           "    {\n"
+           "        const T most = a > b || a != a ? a : b, least = a > b || a != a ? b : a;\n"
+           "        return most == least ? most + log((T)2) : most + log1p(exp(least - most));\n"
+           "    }\n"
+           "};\n"
+           "#endif\n");
+}
+
+/* Begins a kernel with the types and the combining function. */
+static OpLaunch *begin(OpPlain *out, const OpCall *c, const Scan *s, const char *stem,
+                       const char *operands, int64_t blocks, int threads, Error *err)
+{
+    static const char *const names[] = {"sum", "product", "log"};
+    Buffer *b = out->source;
+    combine_text(b);
+    OpLaunch *l = text_begin(out, c, stem, operands, blocks, threads, err);
+    buffer_printf(
+        b, "    typedef %s T;\n    typedef %s index;\n    op_scan_%s f;\n    const T NONE = ",
+        text_type(c->result[0].dtype), s->rows * s->n < 1 << 30 ? "int" : "long long",
+        names[s->kind]);
+    text_number(b, s->kind == SCAN_SUM ? 0 : s->kind == SCAN_PRODUCT ? 1 : -INFINITY);
+    buffer_puts(b, ";\n");
+    return l;
+}
+
+/* The element of x at the flat index in the variable i. */
+static void element(Buffer *b, const OpCall *c)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    buffer_printf(b, "(T)%sx%lld[", text_cast(x->dtype, OP_F32), (long long)c->arg[0].integer[0]);
+    text_index(b, x, x->rank, x->size, "i");
+    buffer_puts(b, "]");
+}
+
+static int across_launch(const OpCall *c, const Scan *s, OpPlain *out, Error *err)
+{
+    Buffer *b = out->source;
+    if (!begin(out, c, s, "scan", NULL, (s->rows + 127) / 128, 128, err)) return -1;
+    buffer_printf(b,
+                  "    const index r = blockIdx.x * (index)128 + threadIdx.x;\n"
+                  "    if (r >= %lld) return;\n"
+                  "    index i = r / %lld * %lld + r %% %lld;\n"
+                  "    T v = NONE;\n"
+                  "#pragma unroll 4\n"
+                  "    for (index k = 0; k < %lld; k++, i += %lld) {\n"
+                  "        v = f(v, ",
+                  (long long)s->rows, (long long)s->inner, (long long)(s->n * s->inner),
+                  (long long)s->inner, (long long)s->n, (long long)s->inner);
+    element(b, c);
+    buffer_printf(b, ");\n        y0[i] = (%s)v;\n    }\n", op_dtype_ctype(c->result[0].dtype));
+    return text_end(out, err);
+}
+
+/* Totals of the parts of each row: t[r * parts + part]. */
+static int totals_launch(const OpCall *c, const Scan *s, int64_t parts, int64_t part, int t,
+                         OpPlain *out, Error *err)
+{
+    Buffer *b = out->source;
+    RowOperands o = {""};
+    row_operand(&o, 'x', (int)c->arg[0].integer[0]);
+    row_operand(&o, 't', t);
+    text_block_reduce(out);
+    OpLaunch *l = begin(out, c, s, "totals", o.text, s->rows, THREADS, err);
+    if (!l) return -1;
+    l->grid[1] = parts;
+    buffer_printf(b,
+                  "    __shared__ T shared[32];\n"
+                  "    const index first = blockIdx.x * (index)%lld;\n"
+                  "    const index from = blockIdx.y * (index)%lld;\n"
+                  "    const index to = from + %lld < %lld ? from + %lld : %lld;\n"
+                  "    T v = NONE;\n"
+                  "#pragma unroll 4\n"
+                  "    for (index k = from + threadIdx.x; k < to; k += %d) {\n"
+                  "        const index i = first + k;\n"
+                  "        v = f(v, ",
+                  (long long)s->n, (long long)part, (long long)part, (long long)s->n,
+                  (long long)part, (long long)s->n, THREADS);
+    element(b, c);
+    buffer_printf(b,
+                  ");\n    }\n"
+                  "    v = op_block_reduce(v, f, shared);\n"
+                  "    if (threadIdx.x == 0) t%d[blockIdx.x * (index)%lld + blockIdx.y] = v;\n",
+                  t, (long long)parts);
+    return text_end(out, err);
+}
+
+static void carry_text(Buffer *b, int64_t parts, int t)
+{
+    buffer_printf(b,
+                  "    for (int k = threadIdx.x; k < blockIdx.y; k += %d)\n"
+                  "        carry = f(carry, t%d[blockIdx.x * (index)%lld + k]);\n"
+                  "    carry = op_block_reduce(carry, f, shared);\n",
+                  THREADS, t, (long long)parts);
+}
+
+/* A warp scans 128 elements, four rows of lanes; the warps' totals are scanned by every thread. */
+static void tile_text(Buffer *b, const OpCall *c)
+{
+    buffer_printf(b,
+                  "    for (index tile = from; tile < to; tile += %d) {\n"
+                  "        const index at = tile + warp * 128 + lane;\n"
+                  "        T v[4], total = NONE, before = carry;\n"
+                  "#pragma unroll\n"
+                  "        for (int k = 0; k < 4; k++) {\n"
+                  "            const index i = first + at + k * 32;\n"
+                  "            v[k] = NONE;\n"
+                  "            if (at + k * 32 < to) v[k] = ",
+                  TILE);
+    element(b, c);
+    buffer_printf(b,
+                  ";\n        }\n"
+                  "#pragma unroll\n"
+                  "        for (int k = 0; k < 4; k++) {\n"
+                  "            for (int d = 1; d < 32; d *= 2) {\n"
+                  "                const T o = __shfl_up_sync(0xffffffffu, v[k], d);\n"
+                  "                if (lane >= d) v[k] = f(o, v[k]);\n"
+                  "            }\n"
+                  "            v[k] = f(total, v[k]);\n"
+                  "            total = __shfl_sync(0xffffffffu, v[k], 31);\n"
+                  "        }\n"
+                  "        __syncthreads();\n"
+                  "        if (lane == 0) shared[warp] = total;\n"
+                  "        __syncthreads();\n"
+                  "        for (int w = 0; w < %d; w++) {\n"
+                  "            if (w < warp) before = f(before, shared[w]);\n"
+                  "            carry = f(carry, shared[w]);\n"
+                  "        }\n"
+                  "#pragma unroll\n"
+                  "        for (int k = 0; k < 4; k++)\n"
+                  "            if (at + k * 32 < to)\n"
+                  "                y0[first + at + k * 32] = (%s)f(before, v[k]);\n"
+                  "    }\n",
+                  THREADS / 32, op_dtype_ctype(c->result[0].dtype));
+}
+
+static int scan_launches(const OpCall *c, const Scan *s, OpPlain *out, Error *err)
+{
+    Buffer *b = out->source;
+    RowOperands o = {""};
+    int64_t tiles = (s->n + TILE - 1) / TILE, parts = 1, part;
+    int t = 0;
+    OpDtype y = c->result[0].dtype;
+    if (s->rows < WANTED_BLOCKS / 2) parts = WANTED_BLOCKS / (s->rows ? s->rows : 1);
+    if (parts > tiles / LEAST_TILES) parts = tiles / LEAST_TILES;
+    if (parts < 2) parts = 1;
+    part = (tiles + parts - 1) / parts * TILE;
+    if (parts > 1) {
+        OpDtype d = y == OP_F64 ? OP_F64 : op_dtype_is_float(y) ? OP_F32 : OP_I64;
+        if ((t = text_scratch(out, d, s->rows * parts, err)) < 0 ||
+            totals_launch(c, s, parts, part, t, out, err))
+            return -1;
+    }
+    row_operand(&o, 'x', (int)c->arg[0].integer[0]);
+    if (parts > 1) row_operand(&o, 't', t);
+    row_operand(&o, 'y', 0);
+    OpLaunch *l = begin(out, c, s, "scan", o.text, s->rows, THREADS, err);
+    if (!l) return -1;
+    l->grid[1] = parts;
+    buffer_printf(b,
+                  "    __shared__ T shared[32];\n"
+                  "    const int lane = threadIdx.x %% 32, warp = threadIdx.x / 32;\n"
+                  "    const index first = blockIdx.x * (index)%lld;\n"
+                  "    const index from = blockIdx.y * (index)%lld;\n"
+                  "    const index to = from + %lld < %lld ? from + %lld : %lld;\n"
+                  "    T carry = NONE;\n",
+                  (long long)s->n, (long long)part, (long long)part, (long long)s->n,
+                  (long long)part, (long long)s->n);
+    if (parts > 1) carry_text(b, parts, t);
+    tile_text(b, c);
+    return text_end(out, err);
+}
+
+static int plain(const OpCall *c, OpPlain *out, Error *err)
+{
+    Scan s;
+    if (scan_of(c, &s, err)) return -1;
+    return s.inner > 1 ? across_launch(c, &s, out, err) : scan_launches(c, &s, out, err);
+}
+
+#define ROW(aten, schema, kind)                                                        \
+    {                                                                                  \
+        "aten." aten, "Tensor self, int dim" schema, infer, reference, plain, cost, 0, \
+            &(const ScanKind)                                                          \
+        {                                                                              \
+            kind                                                                       \
+        }                                                                              \
+    }
+#define DTYPE ", *, ScalarType? dtype=None"
+
+static const Op table[] = {
+    ROW("cumsum.default", DTYPE, SCAN_SUM),
+    ROW("cumprod.default", DTYPE, SCAN_PRODUCT),
+    ROW("logcumsumexp.default", "", SCAN_LOG),
+};
+
+OpFamily scan_family(void)
+{
+    return (OpFamily){"scan", table, (int)(sizeof table / sizeof *table)};
+}

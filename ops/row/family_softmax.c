@@ -1,0 +1,121 @@
+/* Softmax, its logarithm, and the logarithm of a sum of exponentials. */
+#include <math.h>
+
+#include "ops/op_chain.h"
+#include "ops/row/op_softmax.h"
+
+int softmax_of(const OpCall *c, Softmax *s, Error *err)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    int dim;
+    *s = (Softmax){.logarithm = *(const int *)c->op->detail, .inner = 1, .n = 1};
+    if (op_dim(c->arg[1].integer[0], x->rank, &dim, err)) return -1;
+    for (int d = dim + 1; d < x->rank; d++) s->inner *= x->size[d];
+    if (x->rank) s->n = x->size[dim];
+    s->rows = s->n ? op_elements(x) / s->n : 0;
+    return 0;
+}
+
+static int infer(OpCall *c, Error *err)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    OpDtype d = x->dtype;
+    Softmax s;
+    if (softmax_of(c, &s, err)) return -1;
+    if (c->arg[2].kind == OP_DTYPE) d = (OpDtype)c->arg[2].integer[0];
+    if (c->arg[2].kind == OP_BOOL && c->arg[2].integer[0]) d = OP_F32;
+    if (!op_dtype_is_float(d))
+        return error_set(err, ERROR_INVALID, "expected a floating dtype, found %s",
+                         op_dtype_name(d));
+    return op_result(c, d, x->rank, x->size, err);
+}
+
+static void row(const Softmax *s, const double *x, double *y)
+{
+    double most = -INFINITY, sum = 0, part = 0;
+    for (int64_t i = 0; i < s->n; i++)
+        if (x[i * s->inner] > most || isnan(x[i * s->inner])) most = x[i * s->inner];
+    for (int64_t i = 0; i < s->n; i++) {
+        part += exp(x[i * s->inner] - most);
+        if (i % 1024 == 1023) sum += part, part = 0;
+    }
+    sum += part;
+    double shift = log(sum);
+    for (int64_t i = 0; i < s->n; i++) {
+        double d = x[i * s->inner] - most;
+        y[i * s->inner] = s->logarithm ? d - shift : exp(d) / sum;
+    }
+}
+
+static int reference(const OpCall *c, const double *const *in, double *const *out, Error *err)
+{
+    const double *x = in[c->arg[0].integer[0]];
+    Softmax s;
+    if (softmax_of(c, &s, err)) return -1;
+#pragma omp parallel for if (s.rows * s.n >= 1 << 14)
+    for (int64_t r = 0; r < s.rows; r++) {
+        int64_t at = r / s.inner * s.n * s.inner + r % s.inner;
+        row(&s, x + at, out[0] + at);
+    }
+    return 0;
+}
+
+static void cost(const OpCall *c, OpCost *out)
+{
+    out->flops = 5 * (double)op_elements(op_tensor(c, 0)); /* max, subtract, exp, sum, scale */
+}
+
+/* The largest element of each row is taken away before exp, unless it is infinite. */
+static int logsumexp(Chain *k, const OpCall *c)
+{
+    int x = chain_input(k, 0), keep = (int)c->arg[2].integer[0];
+    ChainArg dims = {.kind = OP_INTS, .n = c->arg[1].n};
+    if (dims.n > OP_MAX_RANK) return chain_fail(k, ERROR_INVALID, "too many dimensions");
+    for (int i = 0; i < dims.n; i++) dims.integer[i] = c->arg[1].integer[i];
+    if (!op_elements(op_tensor(c, 0))) {
+        int e = chain_call(k, "aten.exp.default", 1, (ChainArg[]){CHAIN_TENSOR(x)});
+        e = chain_call(k, "aten.sum.dim_IntList", 3,
+                       (ChainArg[]){CHAIN_TENSOR(e), dims, CHAIN_BOOL(keep)});
+        return chain_call(k, "aten.log.default", 1, (ChainArg[]){CHAIN_TENSOR(e)});
+    }
+    int most =
+        chain_call(k, "aten.amax.default", 3, (ChainArg[]){CHAIN_TENSOR(x), dims, CHAIN_BOOL(1)});
+    int size = chain_call(k, "aten.abs.default", 1, (ChainArg[]){CHAIN_TENSOR(most)});
+    int infinite =
+        chain_call(k, "aten.eq.Scalar", 2, (ChainArg[]){CHAIN_TENSOR(size), CHAIN_FLOAT(INFINITY)});
+    most = chain_over(k, "aten.masked_fill.Scalar", most, 3,
+                      (ChainArg[]){CHAIN_TENSOR(most), CHAIN_TENSOR(infinite), CHAIN_FLOAT(0)});
+    int d = chain_call(k, "aten.sub.Tensor", 2, (ChainArg[]){CHAIN_TENSOR(x), CHAIN_TENSOR(most)});
+    d = chain_over(k, "aten.exp.default", d, 1, (ChainArg[]){CHAIN_TENSOR(d)});
+    int y = chain_call(k, "aten.sum.dim_IntList", 3,
+                       (ChainArg[]){CHAIN_TENSOR(d), dims, CHAIN_BOOL(keep)});
+    y = chain_over(k, "aten.log.default", y, 1, (ChainArg[]){CHAIN_TENSOR(y)});
+    if (!keep && dims.n)
+        most = chain_call(k, "aten.squeeze.dims", 2, (ChainArg[]){CHAIN_TENSOR(most), dims});
+    else if (!keep)
+        most = chain_call(k, "aten.squeeze.default", 1, (ChainArg[]){CHAIN_TENSOR(most)});
+    return chain_over(k, "aten.add.Tensor", y, 2,
+                      (ChainArg[]){CHAIN_TENSOR(y), CHAIN_TENSOR(most)});
+}
+
+#define ROW(aten, schema, logarithm)                                                             \
+    {                                                                                            \
+        "aten." aten, "Tensor self, int dim, " schema, infer, reference, softmax_plain, cost, 0, \
+            &(const int)                                                                         \
+        {                                                                                        \
+            logarithm                                                                            \
+        }                                                                                        \
+    }
+
+static const Op table[] = {
+    ROW("softmax.int", "ScalarType? dtype=None", 0),
+    ROW("_softmax.default", "bool half_to_float", 0),
+    ROW("log_softmax.int", "ScalarType? dtype=None", 1),
+    ROW("_log_softmax.default", "bool half_to_float", 1),
+    CHAIN("aten.logsumexp.default", "Tensor self, int[1] dim, bool keepdim=False", logsumexp),
+};
+
+OpFamily softmax_family(void)
+{
+    return (OpFamily){"softmax", table, (int)(sizeof table / sizeof *table)};
+}

@@ -1,0 +1,206 @@
+/* Kernels of softmax, by the row's length and its place in memory as in eager PyTorch: a warp a row that
+ * stays in registers; a block a row that stays in shared memory, or is read three times; and for rows
+ * across memory a thread a row, or several threads where there are few rows side by side. */
+#include <stdio.h>
+
+#include "ops/op_text.h"
+#include "ops/row/op_softmax.h"
+
+enum {
+    WARP_ELEMENTS = 1024,
+    SHARED_BYTES = 40960,
+    MAX_THREADS = 1024,
+    ACROSS_THREADS = 128,
+    ALONG = 16 /* threads along a row across memory */
+};
+
+static const char *index_type(const Softmax *s)
+{
+    return s->rows * s->n < 1 << 30 ? "int" : "long long";
+}
+
+/* The element of x at the flat index f, an expression in brackets or a name. */
+static void element(Buffer *b, const OpCall *c, const char *f)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    buffer_printf(b, "(T)%sx%lld[", text_cast(x->dtype, OP_F32), (long long)c->arg[0].integer[0]);
+    text_index(b, x, x->rank, x->size, f);
+    buffer_puts(b, "]");
+}
+
+static OpLaunch *begin(OpPlain *out, const OpCall *c, const Softmax *s, int64_t blocks, int threads,
+                       Error *err)
+{
+    OpLaunch *l =
+        text_begin(out, c, s->logarithm ? "log_softmax" : "softmax", NULL, blocks, threads, err);
+    buffer_printf(out->source, "    typedef %s T;\n    typedef %s index;\n",
+                  text_type(c->result[0].dtype), index_type(s));
+    buffer_puts(out->source, "    const T LOW = (T)-__longlong_as_double(0x7ff0000000000000LL);\n");
+    return l;
+}
+
+/* The value of a result: of v, the row's `most` and `sum`, or its logarithm `shift`. */
+static const char *value(const Softmax *s)
+{
+    return s->logarithm ? "v - most - shift" : "exp(v - most) * scale";
+}
+
+static void scale(Buffer *b, const Softmax *s)
+{
+    buffer_puts(b, s->logarithm ? "    const T shift = log(sum);\n"
+                                : "    const T scale = (T)1 / sum;\n");
+}
+
+static int warp_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *err)
+{
+    Buffer *b = out->source;
+    int each = (int)((s->n + 31) / 32);
+    if (!begin(out, c, s, (s->rows + 3) / 4, 128, err)) return -1;
+    buffer_printf(b,
+                  "    const index r = blockIdx.x * 4 + threadIdx.x / 32;\n"
+                  "    const int lane = threadIdx.x %% 32;\n"
+                  "    T x[%d], most = LOW, sum = 0;\n"
+                  "    if (r >= %lld) return;\n"
+                  "#pragma unroll\n"
+                  "    for (int k = 0; k < %d; k++) {\n"
+                  "        const index i = k * 32 + lane, f = r * %lld + i;\n"
+                  "        x[k] = LOW;\n"
+                  "        if (i < %lld) x[k] = ",
+                  each, (long long)s->rows, each, (long long)s->n, (long long)s->n);
+    element(b, c, "f");
+    buffer_printf(b,
+                  ";\n"
+                  "        most = x[k] > most ? x[k] : most;\n"
+                  "    }\n"
+                  "    for (int d = 16; d; d /= 2) {\n"
+                  "        const T o = __shfl_xor_sync(0xffffffffu, most, d);\n"
+                  "        most = o > most ? o : most;\n"
+                  "    }\n"
+                  "#pragma unroll\n"
+                  "    for (int k = 0; k < %d; k++) {\n"
+                  "        if (k * 32 + lane >= %lld) continue;\n",
+                  each, (long long)s->n);
+    buffer_puts(b, s->logarithm ? "        sum += exp(x[k] - most);\n"
+                                : "        sum += x[k] = exp(x[k] - most);\n");
+    buffer_puts(b,
+                "    }\n"
+                "    for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);\n");
+    scale(b, s);
+    buffer_printf(b,
+                  "#pragma unroll\n"
+                  "    for (int k = 0; k < %d; k++)\n"
+                  "        if (k * 32 + lane < %lld)\n"
+                  "            y0[r * %lld + k * 32 + lane] = (%s)(%s);\n",
+                  each, (long long)s->n, (long long)s->n, op_dtype_ctype(c->result[0].dtype),
+                  s->logarithm ? "x[k] - most - shift" : "x[k] * scale");
+    return text_end(out, err);
+}
+
+/* Reads element i of the row into v: from shared memory where the row is kept. */
+static void read(Buffer *b, const OpCall *c, int kept)
+{
+    if (kept) {
+        buffer_printf(b, "const T v = (T)%srow[i];\n", text_cast(op_tensor(c, 0)->dtype, OP_F32));
+        return;
+    }
+    buffer_puts(b, "const T v = ");
+    element(b, c, "(base + i)");
+    buffer_puts(b, ";\n");
+}
+
+static int block_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *err)
+{
+    Buffer *b = out->source;
+    OpDtype d = op_tensor(c, 0)->dtype;
+    int threads = 256, kept = s->n * (int64_t)op_dtype_size(d) <= SHARED_BYTES;
+    char loop[160];
+    while (threads < MAX_THREADS && threads * 4 <= s->n) threads *= 2;
+    snprintf(loop, sizeof loop,
+             "#pragma unroll 4\n    for (index i = threadIdx.x; i < %lld; i += %d) {\n        ",
+             (long long)s->n, threads);
+    text_block_reduce(out);
+    if (!begin(out, c, s, s->rows, threads, err)) return -1;
+    buffer_printf(b,
+                  "    __shared__ T shared[32];\n"
+                  "    const index base = blockIdx.x * (index)%lld;\n"
+                  "    T most = LOW, sum = 0;\n",
+                  (long long)s->n);
+    if (kept)
+        buffer_printf(b, "    __shared__ %s row[%lld];\n", op_dtype_ctype(d), (long long)s->n);
+    buffer_puts(b, loop);
+    if (kept) {
+        buffer_printf(b, "row[i] = x%lld[", (long long)c->arg[0].integer[0]);
+        text_index(b, op_tensor(c, 0), op_tensor(c, 0)->rank, op_tensor(c, 0)->size, "(base + i)");
+        buffer_puts(b, "];\n        ");
+    }
+    read(b, c, kept);
+    buffer_printf(b,
+                  "        most = v > most ? v : most;\n    }\n"
+                  "    most = op_block_reduce(most, [](T p, T q) { return p > q ? p : q; }, "
+                  "shared);\n%s",
+                  loop);
+    read(b, c, kept);
+    buffer_printf(b, "        sum += exp(v - most);\n    }\n"
+                     "    sum = op_block_reduce(sum, [](T p, T q) { return p + q; }, shared);\n");
+    scale(b, s);
+    buffer_puts(b, loop);
+    read(b, c, kept);
+    buffer_printf(b, "        y0[base + i] = (%s)(%s);\n    }\n",
+                  op_dtype_ctype(c->result[0].dtype), value(s));
+    return text_end(out, err);
+}
+
+/* Merges `name` of the threads along a row. */
+static void along_merge(Buffer *b, const char *name, const char *with)
+{
+    buffer_printf(b,
+                  "    shared[threadIdx.y][threadIdx.x] = %s;\n    __syncthreads();\n"
+                  "    %s = shared[0][threadIdx.x];\n"
+                  "    for (int k = 1; k < %d; k++) {\n"
+                  "        const T o = shared[k][threadIdx.x];\n        %s;\n    }\n"
+                  "    __syncthreads();\n",
+                  name, name, ALONG, with);
+}
+
+static int across_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *err)
+{
+    Buffer *b = out->source;
+    int along = s->inner <= 64 && s->n >= 64 ? ALONG : 1, x = along > 1 ? 32 : ACROSS_THREADS;
+    char loop[240];
+    OpLaunch *l = begin(out, c, s, (s->rows + x - 1) / x, x, err);
+    if (!l) return -1;
+    l->block[1] = along;
+    snprintf(loop, sizeof loop,
+             "    if (r < %lld)\n#pragma unroll 4\n"
+             "      for (index i = threadIdx.y; i < %lld; i += %d) {\n"
+             "        const index f = base + i * %lld;\n        const T v = ",
+             (long long)s->rows, (long long)s->n, along, (long long)s->inner);
+    buffer_printf(b,
+                  "    const index r = blockIdx.x * (index)%d + threadIdx.x;\n"
+                  "    const index base = r / %lld * %lld + r %% %lld;\n"
+                  "    T most = LOW, sum = 0;\n",
+                  x, (long long)s->inner, (long long)(s->n * s->inner), (long long)s->inner);
+    if (along > 1) buffer_printf(b, "    __shared__ T shared[%d][%d];\n", along, x);
+    buffer_puts(b, loop);
+    element(b, c, "f");
+    buffer_puts(b, ";\n        most = v > most ? v : most;\n      }\n");
+    if (along > 1) along_merge(b, "most", "most = o > most ? o : most");
+    buffer_puts(b, loop);
+    element(b, c, "f");
+    buffer_puts(b, ";\n        sum += exp(v - most);\n      }\n");
+    if (along > 1) along_merge(b, "sum", "sum += o");
+    scale(b, s);
+    buffer_puts(b, loop);
+    element(b, c, "f");
+    buffer_printf(b, ";\n        y0[f] = (%s)(%s);\n      }\n", op_dtype_ctype(c->result[0].dtype),
+                  value(s));
+    return text_end(out, err);
+}
+
+int softmax_plain(const OpCall *c, OpPlain *out, Error *err)
+{
+    Softmax s;
+    if (softmax_of(c, &s, err)) return -1;
+    if (s.inner > 1) return across_launch(c, &s, out, err);
+    return s.n <= WARP_ELEMENTS ? warp_launch(c, &s, out, err) : block_launch(c, &s, out, err);
+}

@@ -1,0 +1,66 @@
+/* Writes the task.json of a graph. A draft says what is computed: axes with the module's own sizes,
+ * tensors with symbolic shapes, operator lines. From these follow workloads, draws, tolerances and
+ * tags (docs/tasks.md). Equal drafts give equal bytes.
+ *
+ *   axes         at most TASK_MAX_AXES stay; of more, those of the smallest sizes become numbers
+ *   workloads    check: small, odd, prime and one, where the axes allow it. time: the module's own
+ *                sizes, or smaller ones where the tensors would take more than DERIVE_TIME_BYTES, with
+ *                a sentence in the workload's "note". sim: at most DERIVE_SIM_WORK
+ *   draws        of inputs without draw: integers in the range that the operators index, positive
+ *                under log, sqrt, a power or as a divisor, else normal
+ *   tolerance    DERIVE_MARGIN times the worst error of honest variants of the graph (honest.h)
+ *   degenerate   a tag, and the reason in the field "degenerate"
+ *
+ * All text is the caller's and is not kept. */
+#ifndef TASKS_DERIVE_DERIVE_H
+#define TASKS_DERIVE_DERIVE_H
+
+#include "tasks/task.h"
+
+enum { DERIVE_MAX_AXES = 256, DERIVE_MAX_CONSTRAINTS = 256 };
+
+typedef struct {
+    const char *name;        /* a C identifier of at most 31 bytes */
+    const char *description; /* NULL: the places where it stands, "dimension 0 of x" */
+    int64_t size;            /* the module's own */
+    int64_t low, high;       /* what the module allows, both included. 0: 1; 2^31 - 1 */
+} DraftAxis;
+
+typedef struct {
+    const char *name;
+    Dtype dtype; /* DTYPES of an output: the graph's */
+    int rank;    /* -1 of an output: the graph's, and expressions are found for the shape */
+    const char *shape[TASK_MAX_RANK]; /* integer expressions over the axes */
+    /* of inputs */
+    const char *parameter; /* its name in the module's state_dict; NULL: an argument of forward */
+    int has_statistics;    /* of a parameter, over its elements */
+    double mean, std, min, max;
+    int has_draw; /* `draw` and its numbers hold, as in task.json; 0: derive chooses */
+    Draw draw;
+    double low, high; /* of DRAW_UNIFORM and DRAW_INTEGER */
+} DraftTensor;
+
+typedef struct {
+    const char *name;        /* of the task and its folder */
+    const char *description; /* NULL: the graph as formulas */
+    const char *op_type;     /* NULL: the costliest operator, "conv2d" */
+    const char *const *tags; /* beside "graph" and "degenerate" */
+    int n_tags, level, heldout;
+    const DraftAxis *axes;
+    int n_axes;
+    const char *const *constraints; /* expressions that are not 0: "c % 8 == 0" */
+    int n_constraints;
+    const DraftTensor *inputs, *outputs;
+    int n_inputs, n_outputs;
+    const char *const *lines; /* of tasks/graph/op_line.h */
+    int n_lines;
+} Draft;
+
+/* *text: the whole file, which the caller frees. Errors say which axis, tensor, line or constraint is
+ * wrong; UNSUPPORTED: an operator without a plain kernel. */
+int derive_task(const Draft *d, char **text, Error *err);
+
+/* Writes it to folder/NAME/task.json and makes the folders. */
+int derive_write(const Draft *d, const char *folder, Error *err);
+
+#endif
