@@ -129,13 +129,15 @@ static void scalar_kernel(Flat *t)
         buffer_release(&b);
         grammar_analysis(g, "One element per thread, coalesced.");
     } else if (access == 1) {
-        loop(t, "  int i = blockIdx.x * blockDim.x * N + threadIdx.x;\n"
-                "  for (int j = 0; j < N; j++, i += blockDim.x)\n    ",
+        loop(t,
+             "  int i = blockIdx.x * blockDim.x * N + threadIdx.x;\n"
+             "  for (int j = 0; j < N; j++, i += blockDim.x)\n    ",
              "if (i < $most) ");
         grammar_analysis(g, "$items elements per thread, a block apart, coalesced.");
     } else {
-        loop(t, "  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < $most; i += gridDim.x * "
-                "blockDim.x) ",
+        loop(t,
+             "  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < $most; i += gridDim.x * "
+             "blockDim.x) ",
              "");
         grammar_analysis(g, "$blocks blocks in a grid-stride loop, coalesced.");
     }
@@ -155,7 +157,11 @@ static void vector_kernel(Flat *t)
     snprintf(function, sizeof function, k->number > 1 ? "apply%d" : "apply", k->number);
     buffer_init(&body, 1 << 15);
     grammar_set(g, "type", code_type(y));
-    grammar_set(g, "wide", t->vector == 2 ? "float2" : y->dtype == OP_F32 ? "float4" : t->vector == 4 ? "uint2" : "uint4");
+    grammar_set(g, "wide",
+                t->vector == 2       ? "float2"
+                : y->dtype == OP_F32 ? "float4"
+                : t->vector == 4     ? "uint2"
+                                     : "uint4");
     grammar_set(g, "out", y->name);
     int flat = !strcmp(t->most, "n");
     grammar_set(g, "whole", flat ? "i + $vector <= n" : "cols % $vector == 0");
@@ -249,8 +255,7 @@ void template_flat(FormulaKernel *k)
 {
     Flat t = {k, 0, 1, "n"};
     int can = vector_type(k), half = k->f->value[k->result].dtype != OP_F32, turned = 0;
-    for (int i = 0; i < k->n_loads; i++)
-        turned += k->f->value[k->load[i]].domain == PER_TURNED;
+    for (int i = 0; i < k->n_loads; i++) turned += k->f->value[k->load[i]].domain == PER_TURNED;
     if (turned == 1 && k->f->value[k->result].domain == PER_ELEMENT &&
         grammar_choose(k->g, "way", "direct tile") == 1) {
         tile_kernel(&t);

@@ -13,7 +13,8 @@ typedef enum { KEEP_NOTHING, KEEP_RESULT, KEEP_SHARED, KEEP_REGISTERS } Keep;
 typedef struct {
     FormulaKernel *k;
     CodeScope scope;
-    int level[FORMULA_VALUES]; /* of a fold: the pass that computes it; of others: the first that can */
+    int level
+        [FORMULA_VALUES]; /* of a fold: the pass that computes it; of others: the first that can */
     int passes;
     int kept; /* the value that passes share, or -1 */
     Keep keep;
@@ -143,7 +144,9 @@ static void add_fold(Rows *r, int v)
         buffer_printf(s->out, "%s%s += %s * %s;\n", in, acc, e, e);
     } else if (x->fold == FOLD_VAR) {
         const char *mean = code_value(s, x->mean), *e = code_value(s, x->arg[0]);
-        buffer_printf(s->out, code_is_term(e) ? "%sfloat dev = %s - %s;\n" : "%sfloat dev = (%s) - %s;\n", in, e, mean);
+        buffer_printf(s->out,
+                      code_is_term(e) ? "%sfloat dev = %s - %s;\n" : "%sfloat dev = (%s) - %s;\n",
+                      in, e, mean);
         buffer_printf(s->out, "%s%s += dev * dev;\n", in, acc);
     } else {
         const char *e = code_value(s, x->arg[0]);
@@ -177,7 +180,8 @@ static void pass_body(Rows *r, int pass, const char *kept, int fill, const char 
         return;
     }
     for (int i = 0; i < r->k->n; i++)
-        if (is_fold(r, r->k->value[i]) && r->level[r->k->value[i]] == pass) add_fold(r, r->k->value[i]);
+        if (is_fold(r, r->k->value[i]) && r->level[r->k->value[i]] == pass)
+            add_fold(r, r->k->value[i]);
 }
 
 static int lines_of(const char *text)
@@ -219,7 +223,8 @@ static void vector_loop(Rows *r, int pass, const char *kept, int fill)
     }
     grammar_set(g, "in", y);
     if (writes) grammar_code(g, "    __align__(16) float $(in)4[4];\n");
-    grammar_code(g, "    #pragma unroll\n    for (int j = 0; j < 4; j++)\n      if (i + j < cols) ");
+    grammar_code(g,
+                 "    #pragma unroll\n    for (int j = 0; j < 4; j++)\n      if (i + j < cols) ");
     int one = lines_of(b.data) == 1;
     grammar_code(g, one ? b.data + 8 : "{\n");
     if (!one) grammar_code(g, b.data);
@@ -274,7 +279,9 @@ static void declare_folds(Rows *r, int pass)
         if (!is_fold(r, v) || r->level[v] != pass) continue;
         Fold f = value_of(r, v)->fold;
         buffer_printf(&b, "%s%s = %s", n++ ? ", " : "  float ", fold_name(r, v),
-                      f == FOLD_MAX ? "-1e30f" : f == FOLD_MIN ? "1e30f" : "0.0f");
+                      f == FOLD_MAX   ? "-1e30f"
+                      : f == FOLD_MIN ? "1e30f"
+                                      : "0.0f");
     }
     buffer_puts(&b, ";\n");
     grammar_code(r->k->g, b.data);
@@ -391,7 +398,8 @@ static void choose_passes(Rows *r)
     int stored = r->kept >= 0 && y->domain == PER_ELEMENT && y->dtype == OP_F32 &&
                  r->k->member[r->kept] && r->kept != r->k->result;
     if (r->kept >= 0)
-        grammar_choose(g, "keep", stored ? "again:3 result:2 shared registers" : "again:3 shared registers");
+        grammar_choose(g, "keep",
+                       stored ? "again:3 result:2 shared registers" : "again:3 shared registers");
     else
         grammar_choose(g, "keep", "again");
     r->keep = grammar_is(g, "keep", "again")    ? KEEP_NOTHING
@@ -419,9 +427,9 @@ static void choose_mapping(Rows *r)
     } else {
         grammar_choose(g, "unroll", "1:2 4");
     }
-    grammar_set(g, "pragma", grammar_is(g, "unroll", "4") && r->keep != KEEP_REGISTERS
-                                 ? "  #pragma unroll 4\n"
-                                 : "");
+    grammar_set(g, "pragma",
+                grammar_is(g, "unroll", "4") && r->keep != KEEP_REGISTERS ? "  #pragma unroll 4\n"
+                                                                          : "");
     if (r->keep == KEEP_SHARED) {
         int warp = grammar_is(g, "mapping", "warp");
         grammar_set(g, "col_count", kernel_space(r->k)->cols);
@@ -429,7 +437,8 @@ static void choose_mapping(Rows *r)
         if (!strchr(kernel_space(r->k)->cols, ' '))
             grammar_set(g, "shared", warp ? ", $col_count * ($block / 8)" : ", $col_count * 4");
         grammar_set(g, "keep_text",
-                    warp ? "  extern __shared__ float buf[];\n  float *kept = buf + threadIdx.x / 32 * cols;\n"
+                    warp ? "  extern __shared__ float buf[];\n  float *kept = buf + threadIdx.x / "
+                           "32 * cols;\n"
                          : "  extern __shared__ float kept[];\n");
     } else {
         grammar_set(g, "keep_text", r->keep == KEEP_REGISTERS ? "  float kept[N];\n" : "");
@@ -438,10 +447,9 @@ static void choose_mapping(Rows *r)
 
 static void describe(Rows *r)
 {
-    static const char *const designs[] = {"The row is computed again in each pass.",
-                                          "Values are kept in the result between passes.",
-                                          "The row is kept in shared memory.",
-                                          "The row is kept in registers."};
+    static const char *const designs[] = {
+        "The row is computed again in each pass.", "Values are kept in the result between passes.",
+        "The row is kept in shared memory.", "The row is kept in registers."};
     Grammar *g = r->k->g;
     grammar_analysis(g, "$who");
     if (r->passes + (value_of(r, r->k->result)->domain == PER_ELEMENT) > 1)

@@ -33,11 +33,10 @@ static int used_after(const Order *o, int value, int end)
     return 0;
 }
 
-static Writer *writer_of(const int *count, const Formula *f, int main_value)
+static Writer *writer_of(const int *count)
 {
     int others = count[VALUE_FOLD] + count[VALUE_SCAN] + count[VALUE_TOTAL] + count[VALUE_PRODUCT] +
                  count[VALUE_WINDOW];
-    (void)f, (void)main_value;
     if (!others) return template_flat;
     if (others == count[VALUE_FOLD]) return template_fold;
     if (others > 1) return NULL;
@@ -58,8 +57,9 @@ static Writer *group_writer(const Order *o, int from, int end)
         if (v->kind == VALUE_PRODUCT || v->kind == VALUE_WINDOW) main_value = o->order[i];
         if (i < end - 1 && used_after(o, o->order[i], end)) return NULL;
     }
-    Writer *w = writer_of(count, f, main_value);
+    Writer *w = writer_of(count);
     if (!w) return NULL;
+    if (w == template_window && o->place[f->value[main_value].arg[0]] >= from) return NULL;
     spaces[0] = f->value[o->order[end - 1]].space;
     if (main_value >= 0) {
         spaces[0] = f->value[main_value].space;
@@ -94,10 +94,9 @@ static void draw_cut(const Order *o, Random *random, int longest, int shortest, 
 
 static void choose_cut(const Order *o, Grammar *g, Cut *c)
 {
-    int how = grammar_choose(g, "fusion", "all:4 some:4 none:2");
+    grammar_choose(g, "fusion", "all:4 some:4 none:2");
     int all = grammar_is(g, "fusion", "all"), none = grammar_is(g, "fusion", "none");
     Cut least;
-    (void)how;
     draw_cut(o, &g->random, 1, 0, &least);
     *c = least;
     if (all) return;
@@ -180,7 +179,8 @@ void template_formula(Grammar *g, const Formula *f)
         k[i].f = f;
         k[i].number = i + 1;
         collect(&k[i], &o, from, c.end[i]);
-        snprintf(k[i].name, sizeof k[i].name, i ? "%s_kernel%d" : "%s_kernel", main_op(&k[i]), i + 1);
+        snprintf(k[i].name, sizeof k[i].name, i ? "%s_kernel%d" : "%s_kernel", main_op(&k[i]),
+                 i + 1);
         declare_buffer(&k[i]);
     }
     char *launches = memory_printf(c.n == 1 ? "One launch." : "%d launches.", c.n);

@@ -61,8 +61,9 @@ static void naive(Product *t)
     set_shape(g, "8x8 16x16 32x4 32x8 32x32 8x32");
     grammar_choose(g, "unroll", "1:2 4 8");
     grammar_set(g, "pragma", grammar_is(g, "unroll", "1") ? "" : "  #pragma unroll $unroll\n");
-    grammar_plan(g, "launch $kernel<<<dim3(ceil_div($ns, $wide), ceil_div($ms, $high)), dim3($wide, "
-                    "$high)>>>($args)");
+    grammar_plan(g,
+                 "launch $kernel<<<dim3(ceil_div($ns, $wide), ceil_div($ms, $high)), dim3($wide, "
+                 "$high)>>>($args)");
     grammar_code(g, "__global__ void $kernel($params) {\n"
                     "  int col = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * "
                     "blockDim.y + threadIdx.y;\n"
@@ -147,10 +148,11 @@ static void set_fill(Product *t)
                       "      int p = t + i / N, col = left + i % N;\n"
                       "      bs$slot[i / N][i % N] = p < k && col < n ? $right : 0.0f;\n"
                       "    }\n");
-    grammar_set(g, "fill", "    for (int i = tid; i < M * K; i += P) {\n"
-                           "      int row = top + i / K, p = t + i % K;\n"
-                           "      as$slot[i % K][i / K] = row < m && p < k ? $left : 0.0f;\n"
-                           "    }\n$fill_right");
+    grammar_set(g, "fill",
+                "    for (int i = tid; i < M * K; i += P) {\n"
+                "      int row = top + i / K, p = t + i % K;\n"
+                "      as$slot[i % K][i / K] = row < m && p < k ? $left : 0.0f;\n"
+                "    }\n$fill_right");
 }
 
 /* Shared tiles, and a small square of outputs in the registers of each thread; with `twice` the next tile
@@ -159,9 +161,13 @@ static void registers(Product *t, int twice)
 {
     Grammar *g = t->k->g;
     set_texts(t, "sum[i][j]");
-    int bm = 16 << grammar_choose(g, "tall", "16 32 64"), bn = 16 << grammar_choose(g, "broad", "16 32 64");
+    int bm = 16 << grammar_choose(g, "tall", "16 32 64"),
+        bn = 16 << grammar_choose(g, "broad", "16 32 64");
     grammar_choose(g, "depth", twice ? "8 16" : "8:2 16:2 32");
-    int each = 2 << grammar_choose(g, "each", bm * bn <= 512 ? "2" : bm * bn <= 2048 ? "2 4" : "2 4 8");
+    int each = 2 << grammar_choose(g, "each",
+                                   bm * bn <= 512    ? "2"
+                                   : bm * bn <= 2048 ? "2 4"
+                                                     : "2 4 8");
     int apart = grammar_choose(g, "layout", "together apart");
     grammar_set_int(g, "threads", bn / each * (bm / each));
     grammar_set(g, "ri", apart ? "ty + i * (M / T)" : "ty * T + i");
@@ -171,19 +177,20 @@ static void registers(Product *t, int twice)
     set_fill(t);
     grammar_plan(g, "launch $kernel<$tall, $broad, $depth, $each><<<dim3(ceil_div($ns, $broad), "
                     "ceil_div($ms, $tall)), $threads>>>($args)");
-    grammar_code(g, "template <int M, int N, int K, int T>\n"
-                    "__global__ void $kernel($params) {\n"
-                    "  __shared__ float as$two[K][M + 1], bs$two[K][N + 1];\n"
-                    "  const int P = M / T * (N / T);\n"
-                    "  int tid = threadIdx.x, tx = tid % (N / T), ty = tid / (N / T);\n"
-                    "  int top = blockIdx.y * M, left = blockIdx.x * N;\n"
-                    "  float sum[T][T] = {};\n"
-                    "  for (int t = 0; t < k; t += K) {\n"
-                    "$fill"
-                    "    __syncthreads();\n"
-                    "    for (int q = 0; q < K; q++)\n"
-                    "      for (int i = 0; i < T; i++)\n"
-                    "        for (int j = 0; j < T; j++) sum[i][j] += as$slot[q][$ri] * bs$slot[q][$cj];\n");
+    grammar_code(
+        g, "template <int M, int N, int K, int T>\n"
+           "__global__ void $kernel($params) {\n"
+           "  __shared__ float as$two[K][M + 1], bs$two[K][N + 1];\n"
+           "  const int P = M / T * (N / T);\n"
+           "  int tid = threadIdx.x, tx = tid % (N / T), ty = tid / (N / T);\n"
+           "  int top = blockIdx.y * M, left = blockIdx.x * N;\n"
+           "  float sum[T][T] = {};\n"
+           "  for (int t = 0; t < k; t += K) {\n"
+           "$fill"
+           "    __syncthreads();\n"
+           "    for (int q = 0; q < K; q++)\n"
+           "      for (int i = 0; i < T; i++)\n"
+           "        for (int j = 0; j < T; j++) sum[i][j] += as$slot[q][$ri] * bs$slot[q][$cj];\n");
     if (!twice) grammar_code(g, "    __syncthreads();\n");
     grammar_code(g, "  }\n"
                     "  for (int i = 0; i < T; i++)\n"
@@ -192,8 +199,11 @@ static void registers(Product *t, int twice)
                     "      if (row < m && col < n) $store\n"
                     "    }\n}\n");
     grammar_analysis(g, "Shared tiles, and each shared value is used $each times from registers.");
-    grammar_design(g, twice ? "Two shared tiles $tall x $broad x $depth in turn, $each x $each outputs per thread."
-                            : "Shared tile $tall x $broad x $depth, $each x $each outputs per thread.");
+    grammar_design(
+        g,
+        twice
+            ? "Two shared tiles $tall x $broad x $depth in turn, $each x $each outputs per thread."
+            : "Shared tile $tall x $broad x $depth, $each x $each outputs per thread.");
 }
 
 void template_product(FormulaKernel *k)

@@ -98,12 +98,12 @@ int formula_space(FormulaReader *r, const OpTensor *t, Error *err)
 static int is_reserved(const char *name)
 {
     static const char *const reserved[] = {
-        "i",    "j",     "k",    "m",    "n",    "p",      "t",    "v",    "w",    "row",
-        "col",  "rows",  "cols", "tid",  "lane", "step",   "part", "buf",  "a",    "b",
-        "as",   "bs",    "tx",   "ty",   "M",    "N",      "K",    "P",    "T",    "own",
-        "base", "carry", "tile", "big",  "acc",  "apply",  "left", "high", "wide", "half",
-        "int",  "float", "for",  "if",   "max",  "min",    "abs",  "exp",  "log",  "batch",
-        "kept", "blocks", "partial", "channels", "all", "do", "char", "short", "void"};
+        "i",    "j",      "k",       "m",        "n",    "p",     "t",    "v",     "w",    "row",
+        "col",  "rows",   "cols",    "tid",      "lane", "step",  "part", "buf",   "a",    "b",
+        "as",   "bs",     "tx",      "ty",       "M",    "N",     "K",    "P",     "T",    "own",
+        "base", "carry",  "tile",    "big",      "acc",  "apply", "left", "high",  "wide", "half",
+        "int",  "float",  "for",     "if",       "max",  "min",   "abs",  "exp",   "log",  "batch",
+        "kept", "blocks", "partial", "channels", "all",  "do",    "char", "short", "void"};
     for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
         if (!strcmp(name, reserved[i])) return 1;
     return 0;
@@ -158,8 +158,8 @@ static int load(FormulaReader *r, int base, Domain d, int space, Error *err)
             (is_input ? v->input : v->source) == from)
             return i;
     }
-    int at = formula_add(r, VALUE_LOAD,
-                         is_input ? f->task->inputs[base].name : f->value[from].name, err);
+    int at = formula_add(r, VALUE_LOAD, is_input ? f->task->inputs[base].name : f->value[from].name,
+                         err);
     if (at < 0) return -1;
     FormulaValue *v = &f->value[at];
     v->domain = d;
@@ -364,8 +364,7 @@ static int bind_to_primes(const Task *t, GraphBound **out, Error *err)
 int formula_read(const Task *task, Formula **out, Error *err)
 {
     FormulaReader r = {0};
-    if (!task->graph)
-        return error_set(err, ERROR_UNSUPPORTED, "task %s has no graph", task->name);
+    if (!task->graph) return error_set(err, ERROR_UNSUPPORTED, "task %s has no graph", task->name);
     if (bind_to_primes(task, &r.b, err))
         return error_set(err, ERROR_UNSUPPORTED, "task %s: its sizes are not free", task->name);
     r.f = memory_alloc(sizeof *r.f);

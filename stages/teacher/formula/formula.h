@@ -27,7 +27,8 @@ typedef enum { FOLD_SUM, FOLD_MEAN, FOLD_MAX, FOLD_MIN, FOLD_VAR } Fold;
 
 typedef struct {
     int64_t n_rows, n_cols;
-    char rows[FORMULA_TEXT], cols[FORMULA_TEXT], channels[FORMULA_TEXT]; /* channels "": not of rank 4 */
+    char rows[FORMULA_TEXT], cols[FORMULA_TEXT],
+        channels[FORMULA_TEXT]; /* channels "": not of rank 4 */
 } FormulaSpace;
 
 /* A window over the last two dimensions of a rank 4 value. */
@@ -50,12 +51,12 @@ typedef struct {
     const char *text; /* of a point: over a, b, c and p0, p1, p2 */
     double p[3];
     Fold fold;
-    int mean;               /* of FOLD_VAR: the value of its mean; p[0] is the correction */
-    int top;                /* of the sum of exponentials of a softmax: its maximum; else -1 */
-    int input, source;      /* of a load: one of them, the other is -1 */
+    int mean;                 /* of FOLD_VAR: the value of its mean; p[0] is the correction */
+    int top;                  /* of the sum of exponentials of a softmax: its maximum; else -1 */
+    int input, source;        /* of a load: one of them, the other is -1 */
     char inner[FORMULA_TEXT]; /* of a product: the common size */
-    int right_turned;       /* of a product: the right matrix has a row for each column */
-    int uses;               /* by values that are no loads, and by loads of it; the result has one more */
+    int right_turned;         /* of a product: the right matrix has a row for each column */
+    int uses; /* by values that are no loads, and by loads of it; the result has one more */
 } FormulaValue;
 
 typedef struct {

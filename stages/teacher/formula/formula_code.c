@@ -202,7 +202,9 @@ static void load_index(const CodeScope *s, const FormulaValue *v, char out[320])
     case PER_ROW: snprintf(out, 320, "%s", row); break;
     case PER_COL: snprintf(out, 320, "%s", col); break;
     case PER_CHANNEL: snprintf(out, 320, "%s %% channels", row); break;
-    case PER_TURNED: snprintf(out, 320, simple ? "%s * rows + %s" : "(%s) * rows + %s", col, row); break;
+    case PER_TURNED:
+        snprintf(out, 320, simple ? "%s * rows + %s" : "(%s) * rows + %s", col, row);
+        break;
     default: snprintf(out, 320, "0");
     }
 }

@@ -11,7 +11,7 @@ typedef struct {
     const Formula *f;
     const unsigned char *member; /* by value: 1: it is computed here; others are in memory */
     int result;                  /* the value that goes to memory */
-    Buffer *out; /* statements go here, each with `indent` before it */
+    Buffer *out;                 /* statements go here, each with `indent` before it */
     const char *indent;
     const char *full, *row, *col;        /* indices of an element, as texts */
     int bare;                            /* 1: a load is a parameter of its own name */

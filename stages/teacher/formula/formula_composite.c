@@ -57,7 +57,11 @@ static int own(FormulaReader *r, const GraphCall *c, int arg, Error *err)
 static int over(const OpCall *call, int arg, const OpTensor *x)
 {
     const OpValue *v = arg < 0 ? NULL : &call->arg[arg];
-    int n = !v ? 0 : v->kind == OP_INT ? 1 : v->kind == OP_INTS ? v->n : 0, cols = 1 + (x->rank == 4);
+    int n = !v                   ? 0
+            : v->kind == OP_INT  ? 1
+            : v->kind == OP_INTS ? v->n
+                                 : 0,
+        cols = 1 + (x->rank == 4);
     unsigned mask = 0;
     for (int i = 0; i < n; i++)
         mask |= 1u << (v->integer[i] < 0 ? v->integer[i] + x->rank : v->integer[i]);
@@ -125,14 +129,14 @@ static int softmax(FormulaReader *r, const GraphCall *c, const char *name, Error
     int sum = e < 0 ? -1 : fold(r, FOLD_SUM, "sum", e, err);
     if (sum < 0) return -1;
     r->f->value[sum].top = top;
-    if (strstr(r->op, "logsumexp"))
-        return formula_make(r, name, "a + logf(b)", top, sum, err);
+    if (strstr(r->op, "logsumexp")) return formula_make(r, name, "a + logf(b)", top, sum, err);
     return formula_make(r, name, strstr(r->op, "log_") ? "a - logf(b)" : "a / b",
                         strstr(r->op, "log_") ? less : e, sum, err);
 }
 
 /* x times scale, then the optional gain and bias of the arguments from `gain` on. */
-static int affine(FormulaReader *r, const GraphCall *c, const char *name, int x, int gain, Error *err)
+static int affine(FormulaReader *r, const GraphCall *c, const char *name, int x, int gain,
+                  Error *err)
 {
     const OpCall *call = &c->call;
     static const char *const texts[] = {"a * b", "a + b"};

@@ -5,7 +5,8 @@
 #include "stages/teacher/formula/formula_read.h"
 
 /* Adds argument `arg`, a bias, to a value. */
-static int add_bias(FormulaReader *r, const GraphCall *c, const char *name, int x, int arg, Error *err)
+static int add_bias(FormulaReader *r, const GraphCall *c, const char *name, int x, int arg,
+                    Error *err)
 {
     const OpCall *call = &c->call;
     if (arg < 0 || call->arg[arg].kind != OP_TENSOR) return x;
@@ -31,7 +32,8 @@ int formula_product(FormulaReader *r, const GraphCall *c, const char *name, Erro
     int linear = !strcmp(r->op, "linear"), addmm = !strcmp(r->op, "addmm");
     int left = (int)call->arg[addmm].integer[0], right = (int)call->arg[addmm + 1].integer[0];
     const OpTensor *a = &call->tensor[left], *b = &call->tensor[right];
-    if (a->rank < 2 || a->rank > 3 || b->rank != 2 || r->b->values[c->in[right]].base >= r->f->task->n_inputs)
+    if (a->rank < 2 || a->rank > 3 || b->rank != 2 ||
+        r->b->values[c->in[right]].base >= r->f->task->n_inputs)
         return error_set(err, ERROR_UNSUPPORTED, "expected a matrix and an input that is one");
     for (int i = 3; addmm && i < call->n_args; i++)
         if (call->arg[i].number != 1) return error_set(err, ERROR_UNSUPPORTED, "a scaled product");
@@ -49,7 +51,7 @@ int formula_product(FormulaReader *r, const GraphCall *c, const char *name, Erro
     v->arg[0] = x;
     v->arg[1] = y;
     v->right_turned = turned != linear;
-    snprintf(v->inner, sizeof v->inner, "%s", r->f->space[in_space].cols);
+    memcpy(v->inner, r->f->space[in_space].cols, sizeof v->inner);
     return add_bias(r, c, name, at, linear ? 2 : addmm ? 0 : -1, err);
 }
 
@@ -60,15 +62,16 @@ static int read_window(FormulaReader *r, const OpCall *call, FormulaWindow *w, E
     int conv = !strcmp(r->op, "conv2d");
     const OpTensor *weight = conv ? op_tensor(call, 1) : NULL;
     int at_stride = op_argument(call->op, "stride"), at_padding = op_argument(call->op, "padding"),
-        at_dilation = op_argument(call->op, "dilation"), at_groups = op_argument(call->op, "groups"),
-        at_ceil = op_argument(call->op, "ceil_mode");
+        at_dilation = op_argument(call->op, "dilation"),
+        at_groups = op_argument(call->op, "groups"), at_ceil = op_argument(call->op, "ceil_mode");
     const OpValue *stride = &call->arg[at_stride], *padding = &call->arg[at_padding],
                   *size = &call->arg[1];
     if (x->rank != 4 || padding->kind != OP_INTS || (at_ceil >= 0 && call->arg[at_ceil].integer[0]))
         return error_set(err, ERROR_UNSUPPORTED, "no such window");
     int64_t groups = at_groups < 0 ? 1 : call->arg[at_groups].integer[0];
-    w->kind = !conv ? (strstr(r->op, "max") ? WINDOW_MAX : WINDOW_MEAN)
-                    : groups == 1 ? WINDOW_CONV : WINDOW_DEPTHWISE;
+    w->kind = !conv         ? (strstr(r->op, "max") ? WINDOW_MAX : WINDOW_MEAN)
+              : groups == 1 ? WINDOW_CONV
+                            : WINDOW_DEPTHWISE;
     if (conv && groups != 1 && (groups != x->size[1] || weight->size[0] != groups))
         return error_set(err, ERROR_UNSUPPORTED, "groups of channels");
     for (int i = 0; i < 2; i++) {
@@ -118,7 +121,9 @@ int formula_window(FormulaReader *r, const GraphCall *c, const char *name, Error
         formula_size_text(r, y->size[3], w->wide, err))
         return -1;
     int in_space = formula_space(r, x, err), space = formula_space(r, y, err), weight = -1;
-    int in = in_space < 0 || space < 0 ? -1 : formula_operand(r, c->in[call->arg[0].integer[0]], x, in_space, err);
+    int in = in_space < 0 || space < 0
+                 ? -1
+                 : formula_operand(r, c->in[call->arg[0].integer[0]], x, in_space, err);
     if (in < 0) return -1;
     if (w->kind <= WINDOW_DEPTHWISE) {
         const OpTensor *t = op_tensor(call, 1);

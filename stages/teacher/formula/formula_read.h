@@ -8,7 +8,7 @@
 typedef struct {
     Formula *f;
     GraphBound *b;
-    int *of;     /* by graph value that owns its memory: the formula's value; -1: none, or an input */
+    int *of; /* by graph value that owns its memory: the formula's value; -1: none, or an input */
     char op[32]; /* of the node that is read */
     int n_sizes;
     struct {
