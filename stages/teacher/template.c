@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "stages/teacher/template_formula.h"
 
-enum { SOURCE_MAX = 1 << 16, SUBSTITUTION_DEPTH = 8 };
+enum { SOURCE_MAX = 1 << 16, SUBSTITUTION_DEPTH = 8, SENTENCES_MAX = 199 };
 
 static const struct {
     const char *name;
@@ -200,10 +200,15 @@ void grammar_code(Grammar *g, const char *text)
     substitute(g, &g->code, text, 0);
 }
 
+/* A sentence that is there already, or for which there is no room, is left out. */
 static void sentence(Grammar *g, Buffer *to, const char *text)
 {
-    if (to->len) buffer_puts(to, " ");
-    substitute(g, to, text, 0);
+    Buffer b;
+    buffer_init(&b, SOURCE_MAX);
+    substitute(g, &b, text, 0);
+    if (!strstr(to->data, b.data) && to->len + b.len < SENTENCES_MAX)
+        buffer_printf(to, "%s%s", to->len ? " " : "", b.data);
+    buffer_release(&b);
 }
 
 void grammar_analysis(Grammar *g, const char *text)

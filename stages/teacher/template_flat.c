@@ -83,21 +83,22 @@ static int lines_of(const char *text)
     return n;
 }
 
-/* Emits `head` and the statements for element i, which start at column 4. */
+/* Emits `head` and the statements for element i, behind a guard or none. */
 static void loop(Flat *t, const char *head, const char *guard)
 {
     Buffer b;
+    const char *indent = *guard ? "      " : "    ";
     buffer_init(&b, 1 << 15);
-    element(t, &b, "    ");
+    element(t, &b, indent);
     int one = lines_of(b.data) == 1;
     grammar_code(t->k->g, head);
     grammar_code(t->k->g, guard);
     if (one) {
-        grammar_code(t->k->g, b.data + 4);
+        grammar_code(t->k->g, b.data + strlen(indent));
     } else {
         grammar_code(t->k->g, "{\n");
         grammar_code(t->k->g, b.data);
-        grammar_code(t->k->g, "  }\n");
+        grammar_code(t->k->g, *guard ? "    }\n" : "  }\n");
     }
     buffer_release(&b);
 }

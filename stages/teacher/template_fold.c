@@ -172,8 +172,10 @@ static void pass_body(Rows *r, int pass, const char *kept, int fill, const char 
     if (kept && fill) {
         const char *e = code_value(s, r->kept);
         buffer_printf(b, "%s%s = %s;\n", indent, kept, e);
+        if (strpbrk(e, " [(")) code_set(s, r->kept, 0, kept);
+    } else if (kept) {
+        code_set(s, r->kept, 0, kept);
     }
-    if (kept) code_set(s, r->kept, 0, kept);
     if (pass == r->passes) {
         const char *e = code_value(s, r->k->result), *y = value_of(r, r->k->result)->name;
         buffer_printf(b, r->vector ? "%s%s4[j] = %s;\n" : "%s%s[i] = %s;\n", indent, y, e);
@@ -211,7 +213,7 @@ static void vector_loop(Rows *r, int pass, const char *kept, int fill)
     const FormulaKernel *k = r->k;
     Buffer b;
     buffer_init(&b, 1 << 15);
-    r->scope.lane = "j", r->scope.col = "i + j";
+    r->scope.lane = "j", r->scope.lane_floats = 1, r->scope.col = "i + j";
     pass_body(r, pass, kept, fill, "        ", &b);
     int writes = pass == r->passes;
     const char *y = value_of(r, k->result)->name;
@@ -412,7 +414,10 @@ static void choose_mapping(Rows *r)
 {
     Grammar *g = r->k->g;
     int plain = r->keep == KEEP_REGISTERS || r->keep == KEEP_RESULT;
-    rows_mapping(g, r->keep >= KEEP_SHARED ? "warp block" : "thread:3 warp:2 block:3",
+    rows_mapping(g,
+                 r->keep == KEEP_SHARED      ? "block"
+                 : r->keep == KEEP_REGISTERS ? "warp block"
+                                             : "thread:3 warp:2 block:3",
                  plain ? NULL : "1:5 4");
     r->vector = !grammar_is(g, "vector", "1");
     grammar_set(g, "row_count", kernel_space(r->k)->rows);
@@ -431,15 +436,11 @@ static void choose_mapping(Rows *r)
                 grammar_is(g, "unroll", "4") && r->keep != KEEP_REGISTERS ? "  #pragma unroll 4\n"
                                                                           : "");
     if (r->keep == KEEP_SHARED) {
-        int warp = grammar_is(g, "mapping", "warp");
         grammar_set(g, "col_count", kernel_space(r->k)->cols);
-        grammar_set(g, "shared", warp ? ", ($col_count) * ($block / 8)" : ", ($col_count) * 4");
-        if (!strchr(kernel_space(r->k)->cols, ' '))
-            grammar_set(g, "shared", warp ? ", $col_count * ($block / 8)" : ", $col_count * 4");
-        grammar_set(g, "keep_text",
-                    warp ? "  extern __shared__ float buf[];\n  float *kept = buf + threadIdx.x / "
-                           "32 * cols;\n"
-                         : "  extern __shared__ float kept[];\n");
+        grammar_set(g, "shared",
+                    strchr(kernel_space(r->k)->cols, ' ') ? ", ($col_count) * 4"
+                                                          : ", $col_count * 4");
+        grammar_set(g, "keep_text", "  extern __shared__ float kept[];\n");
     } else {
         grammar_set(g, "keep_text", r->keep == KEEP_REGISTERS ? "  float kept[N];\n" : "");
     }

@@ -61,7 +61,8 @@ void template_scan(FormulaKernel *k)
         "  for (int base = 0; base < cols; base += blockDim.x) {\n"
         "    int i = base + tid;\n    float acc = block_scan(i < cols ? $term : 0.0f) + carry;\n"
         "    if (i < cols) $out[i] = $result;\n"
-        "    if (tid == blockDim.x - 1) last = acc;\n    __syncthreads();\n    carry = last;\n  }\n"};
+        "    if (tid == blockDim.x - 1) last = acc;\n    __syncthreads();\n    carry = last;\n  "
+        "}\n"};
     Grammar *g = k->g;
     KernelSize sizes[4];
     CodeScope s;
@@ -84,7 +85,8 @@ void template_scan(FormulaKernel *k)
     grammar_code(g, "__global__ void $kernel($params) {\n$head");
     for (int i = 0; i < k->n_loads; i++) {
         grammar_set(g, "in", k->f->value[k->load[i]].name);
-        if (k->f->value[k->load[i]].domain == PER_ELEMENT) grammar_code(g, "  $in += row * cols;\n");
+        if (k->f->value[k->load[i]].domain == PER_ELEMENT)
+            grammar_code(g, "  $in += row * cols;\n");
     }
     grammar_code(g, "  $out += row * cols;\n");
     grammar_code(g, bodies[mapping]);
@@ -133,18 +135,19 @@ static void two_launches(FormulaKernel *k)
     grammar_plan(g, "buffer float $partial[$blocks]");
     grammar_plan(g, "launch $(kernel)_part<<<$blocks, $block>>>($inputs, $partial, $part_sizes)");
     grammar_plan(g, "launch $kernel<<<1, $block>>>($partial, $target, $blocks, $count)");
-    grammar_code(g, "__global__ void $(kernel)_part($in_params, float *partial, $size_params) {\n"
-                    "  float acc = 0.0f;\n"
-                    "  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < $most; i += gridDim.x "
-                    "* blockDim.x) acc += $term;\n"
-                    "  acc = block_sum(acc);\n"
-                    "  if (threadIdx.x == 0) partial[blockIdx.x] = acc;\n}\n"
-                    "__global__ void $kernel(const float *partial, $type *$out, int blocks, int n) {\n"
-                    "  float acc = 0.0f;\n"
-                    "  for (int i = threadIdx.x; i < blocks; i += blockDim.x) acc += partial[i];\n"
-                    "  acc = block_sum(acc);\n"
-                    "$divide"
-                    "  if (threadIdx.x == 0) $out[0] = $result;\n}\n");
+    grammar_code(g,
+                 "__global__ void $(kernel)_part($in_params, float *partial, $size_params) {\n"
+                 "  float acc = 0.0f;\n"
+                 "  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < $most; i += gridDim.x "
+                 "* blockDim.x) acc += $term;\n"
+                 "  acc = block_sum(acc);\n"
+                 "  if (threadIdx.x == 0) partial[blockIdx.x] = acc;\n}\n"
+                 "__global__ void $kernel(const float *partial, $type *$out, int blocks, int n) {\n"
+                 "  float acc = 0.0f;\n"
+                 "  for (int i = threadIdx.x; i < blocks; i += blockDim.x) acc += partial[i];\n"
+                 "  acc = block_sum(acc);\n"
+                 "$divide"
+                 "  if (threadIdx.x == 0) $out[0] = $result;\n}\n");
     grammar_design(g, "$blocks blocks of $block threads write partial sums, one more adds them.");
 }
 

@@ -35,32 +35,37 @@ static void set_places(Window *t)
     Grammar *g = t->k->g;
     const FormulaWindow *w = t->w;
     char oy[48], ox[48];
-    const char *forms[] = {"oy + dy", "ox + dx", "oy * %d + dy", "ox * %d + dx",
-                           "oy + dy - %d", "ox + dx - %d", "oy * %d + dy - %d", "ox * %d + dx - %d"};
-    int form = (w->stride > 1 ? 2 : 0) + (w->padding ? 4 : 0), s = (int)w->stride, p = (int)w->padding;
+    const char *forms[] = {"oy + dy",           "ox + dx",          "oy * %d + dy",
+                           "ox * %d + dx",      "oy + dy - %d",     "ox + dx - %d",
+                           "oy * %d + dy - %d", "ox * %d + dx - %d"};
+    int form = (w->stride > 1 ? 2 : 0) + (w->padding ? 4 : 0), s = (int)w->stride,
+        p = (int)w->padding;
     snprintf(oy, sizeof oy, forms[form], w->stride > 1 ? s : p, p);
     snprintf(ox, sizeof ox, forms[form + 1], w->stride > 1 ? s : p, p);
     grammar_set(g, "iy", oy);
     grammar_set(g, "ix", ox);
     grammar_set_int(g, "side", (int)w->size[0]);
-    grammar_set(g, "guard", w->padding ? "if (y >= 0 && y < in_high && x >= 0 && x < in_wide) " : "");
+    grammar_set(g, "guard",
+                w->padding ? "if (py >= 0 && py < in_high && px >= 0 && px < in_wide) " : "");
     const FormulaValue *in = &t->k->f->value[t->k->f->value[t->window].arg[0]];
     int weight = t->k->f->value[t->window].arg[1];
     grammar_set(g, "in", in->name);
     grammar_set(g, "cast", in->dtype == OP_F32 ? "" : "(float)");
     grammar_set(g, "taps", weight < 0 ? "" : t->k->f->value[weight].name);
-    grammar_set(g, "element", "$cast$in[($plane * in_high + y) * in_wide + x]");
+    grammar_set(g, "element", "$cast$in[($plane * in_high + py) * in_wide + px]");
     grammar_set(g, "out", t->k->f->value[t->k->result].name);
-    grammar_set(g, "loops", "$pragma$pad  for (int dy = 0; dy < $side; dy++)\n"
-                            "$pragma$pad    for (int dx = 0; dx < $side; dx++) {\n"
-                            "$pad      int y = $iy, x = $ix;\n"
-                            "$pad      $guard$step\n$pad    }\n");
+    grammar_set(g, "loops",
+                "$pragma$pad  for (int dy = 0; dy < $side; dy++)\n"
+                "$pragma$pad    for (int dx = 0; dx < $side; dx++) {\n"
+                "$pad      int py = $iy, px = $ix;\n"
+                "$pad      $guard$step\n$pad    }\n");
     grammar_choose(g, "unroll", "0 1");
     grammar_set(g, "pragma", grammar_is(g, "unroll", "1") ? "    #pragma unroll\n" : "");
 }
 
-static const char head[] = "  int row = i / (high * wide), col = i % (high * wide);\n"
-                           "  int oy = col / wide, ox = col % wide, b = row / channels, o = row % channels;\n";
+static const char head[] =
+    "  int row = i / (high * wide), col = i % (high * wide);\n"
+    "  int oy = col / wide, ox = col % wide, b = row / channels, o = row % channels;\n";
 
 /* Pools and depthwise convolutions: one plane of the input. */
 static void one_plane(Window *t)
@@ -70,9 +75,11 @@ static void one_plane(Window *t)
     set_result(t, kind == WINDOW_MEAN ? "(acc / ($side * $side))" : "acc");
     grammar_set(g, "plane", "row");
     grammar_set(g, "pad", "");
-    grammar_set(g, "step", kind == WINDOW_MAX    ? "acc = fmaxf(acc, $element);"
-                           : kind == WINDOW_MEAN ? "acc += $element;"
-                                                 : "acc += $element * $cast$taps[(o * $side + dy) * $side + dx];");
+    grammar_set(g, "step",
+                kind == WINDOW_MAX ? "acc = fmaxf(acc, $element);"
+                : kind == WINDOW_MEAN
+                    ? "acc += $element;"
+                    : "acc += $element * $cast$taps[(o * $side + dy) * $side + dx];");
     grammar_set(g, "start", kind == WINDOW_MAX ? "-1e30f" : "0.0f");
     grammar_plan(g, "launch $kernel<<<ceil_div($count, $block), $block>>>($args)");
     grammar_code(g, "__global__ void $kernel($params) {\n"
@@ -91,7 +98,8 @@ static void direct(Window *t)
     set_result(t, "acc");
     grammar_set(g, "plane", "(b * in_channels + c)");
     grammar_set(g, "pad", "  ");
-    grammar_set(g, "step", "acc += $element * $cast$taps[((o * in_channels + c) * $side + dy) * $side + dx];");
+    grammar_set(g, "step",
+                "acc += $element * $cast$taps[((o * in_channels + c) * $side + dy) * $side + dx];");
     grammar_plan(g, "launch $kernel<<<ceil_div($count, $block), $block>>>($args)");
     grammar_code(g, "__global__ void $kernel($params) {\n"
                     "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
@@ -114,20 +122,22 @@ static void shared_taps(Window *t)
     grammar_set(g, "planes", kernel_space(t->k)->rows);
     grammar_set(g, "places", kernel_space(t->k)->cols);
     grammar_set(g, "depth", t->w->in_channels);
-    grammar_plan(g, "launch $kernel<<<dim3(ceil_div($places, $block), $planes), $block, $depth * $side * "
-                    "$side * 4>>>($args)");
-    grammar_code(g, "__global__ void $kernel($params) {\n"
-                    "  extern __shared__ float part[];\n"
-                    "  int row = blockIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;\n"
-                    "  int oy = col / wide, ox = col % wide, b = row / channels, o = row % channels;\n"
-                    "  for (int j = threadIdx.x; j < in_channels * $side * $side; j += blockDim.x)\n"
-                    "    part[j] = $cast$taps[o * in_channels * $side * $side + j];\n"
-                    "  __syncthreads();\n"
-                    "  int i = row * high * wide + col;\n"
-                    "  if (col >= high * wide) return;\n"
-                    "  float acc = 0.0f;\n"
-                    "  for (int c = 0; c < in_channels; c++)\n"
-                    "$loops  $out[i] = $result;\n}\n");
+    grammar_plan(
+        g, "launch $kernel<<<dim3(ceil_div($places, $block), $planes), $block, $depth * $side * "
+           "$side * 4>>>($args)");
+    grammar_code(g,
+                 "__global__ void $kernel($params) {\n"
+                 "  extern __shared__ float part[];\n"
+                 "  int row = blockIdx.y, col = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                 "  int oy = col / wide, ox = col % wide, b = row / channels, o = row % channels;\n"
+                 "  for (int j = threadIdx.x; j < in_channels * $side * $side; j += blockDim.x)\n"
+                 "    part[j] = $cast$taps[o * in_channels * $side * $side + j];\n"
+                 "  __syncthreads();\n"
+                 "  int i = row * high * wide + col;\n"
+                 "  if (col >= high * wide) return;\n"
+                 "  float acc = 0.0f;\n"
+                 "  for (int c = 0; c < in_channels; c++)\n"
+                 "$loops  $out[i] = $result;\n}\n");
     grammar_design(g, "The taps of a channel lie in shared memory, $block threads a block.");
 }
 
@@ -142,23 +152,25 @@ static void many_channels(Window *t)
     grammar_set(g, "images", t->w->batch);
     grammar_set(g, "filters", t->w->channels);
     grammar_set(g, "places", kernel_space(t->k)->cols);
-    grammar_set(g, "step", "{\n          float v = $element;\n"
-                           "          for (int j = 0; j < N; j++)\n"
-                           "            if (first + j < channels) acc[j] += v * $cast$taps[(((first + j) * "
-                           "in_channels + c) * $side + dy) * $side + dx];\n        }");
+    grammar_set(g, "step",
+                "{\n          float v = $element;\n"
+                "          for (int j = 0; j < N; j++)\n"
+                "            if (first + j < channels) acc[j] += v * $cast$taps[(((first + j) * "
+                "in_channels + c) * $side + dy) * $side + dx];\n        }");
     grammar_plan(g, "launch $kernel<$items><<<dim3(ceil_div($places, $block), ceil_div($filters, "
                     "$items), $images), $block>>>($args)");
-    grammar_code(g, "template <int N>\n__global__ void $kernel($params) {\n"
-                    "  int col = blockIdx.x * blockDim.x + threadIdx.x, first = blockIdx.y * N, b = "
-                    "blockIdx.z;\n"
-                    "  if (col >= high * wide) return;\n"
-                    "  int oy = col / wide, ox = col % wide;\n"
-                    "  float acc[N] = {};\n"
-                    "  for (int c = 0; c < in_channels; c++)\n"
-                    "$loops"
-                    "  for (int j = 0; j < N && first + j < channels; j++) {\n"
-                    "    int row = b * channels + first + j, i = row * high * wide + col;\n"
-                    "    $out[i] = $result;\n  }\n}\n");
+    grammar_code(g,
+                 "template <int N>\n__global__ void $kernel($params) {\n"
+                 "  int col = blockIdx.x * blockDim.x + threadIdx.x, first = blockIdx.y * N, b = "
+                 "blockIdx.z;\n"
+                 "  if (col >= high * wide) return;\n"
+                 "  int oy = col / wide, ox = col % wide;\n"
+                 "  float acc[N] = {};\n"
+                 "  for (int c = 0; c < in_channels; c++)\n"
+                 "$loops"
+                 "  for (int j = 0; j < N && first + j < channels; j++) {\n"
+                 "    int row = b * channels + first + j, i = row * high * wide + col;\n"
+                 "    $out[i] = $result;\n  }\n}\n");
     grammar_design(g, "$items channels per thread share each input, $block threads a block.");
 }
 

@@ -67,6 +67,8 @@ const char *formula_point_text(const Op *op, const double *p)
     if (!strcmp(name, "add") && !scalar && p[0] == 1) return "a + b";
     if (!strcmp(name, "sub") && !scalar && p[0] == 1) return "a - b";
     if (!strcmp(name, "rsub") && scalar && p[1] == 1) return "p0 - a";
+    if (!strcmp(name, "add") && scalar && p[1] == 1) return "a + p0";
+    if (!strcmp(name, "sub") && scalar && p[1] == 1) return "a - p0";
     for (size_t i = 0; i < sizeof point_texts / sizeof *point_texts && !scalar; i++)
         if (!strcmp(name, point_texts[i].op)) return point_texts[i].text;
     return ((const Pointwise *)op->detail)->cuda;
@@ -217,7 +219,7 @@ static const char *load_text(CodeScope *s, int value)
     if (s->bare) {
         snprintf(text, sizeof text, v->domain == PER_TURNED ? "%s_t" : "%s", v->name);
     } else if (s->lane && v->domain == PER_ELEMENT) {
-        snprintf(text, sizeof text, "%s4[%s]", v->name, s->lane);
+        snprintf(text, sizeof text, "%s%s4[%s]", s->lane_floats ? "" : cast, v->name, s->lane);
         s->lanes |= 1ull << value;
     } else {
         load_index(s, v, index);

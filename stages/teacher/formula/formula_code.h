@@ -16,6 +16,7 @@ typedef struct {
     const char *full, *row, *col;        /* indices of an element, as texts */
     int bare;                            /* 1: a load is a parameter of its own name */
     const char *lane;                    /* not NULL: elements of a row are NAME4[lane] */
+    int lane_floats;                     /* 1: they are floats whatever lies in memory */
     unsigned long long lanes;            /* bit v: such a load was used */
     char *text[FORMULA_VALUES];          /* of values that have one here */
     unsigned char outer[FORMULA_VALUES]; /* 1: it stays when the scope is left */
