@@ -23,7 +23,7 @@ ifneq ($(LIBFUZZER),)
 WARN := -w
 endif
 CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fopenmp $(OPT) $(SAN) $(WARN)
-LIBS := -lhiredis -lmsgpackc -lcurl -ljansson -lseccomp -lcrypto -lutf8proc -ldl -lm -lpthread
+LIBS := -lhiredis -lmsgpackc -lcurl -ljansson -lseccomp -lcrypto -lutf8proc -lzip -lz -ldl -lm -lpthread
 Q := $(if $(V),,@)
 
 include mk/deps.mk
@@ -198,6 +198,11 @@ command_line = $(foreach v,$(.VARIABLES),$(if $(call on_command_line,$(v)),$(cal
 .PHONY: crl sft selfsup collect
 crl sft selfsup collect: build
 	+@exec mk/pipeline $@ '$(BUILD)' '$(firstword -$(MAKEFLAGS))' '$(MAKE)' $(command_line)
+
+# From one operator to the package of its fastest kernel: make optimize OP=model.py BUDGET=30m
+.PHONY: optimize
+optimize: build
+	+@exec mk/optimize optimize '$(BUILD)' '$(firstword -$(MAKEFLAGS))' '$(MAKE)' $(command_line)
 
 # Arms x seeds in one tree, and one table: configs/arms has the arms.
 .PHONY: ablation

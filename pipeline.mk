@@ -116,6 +116,9 @@ selfsup_length := $(length)
 crl_ask = $(if $(searched),$(B)/quern-search $(tasks),$(call sampled,crl))
 crl_length := $(if $(searched),,$(length))
 crl_rule := $(if $(RULE),--rule $(RULE))
+# With TURNS above 1 the answers to a round's prompts are in crl/N/turn-1/, and crl/N/ has those of all turns.
+later_turns := $(wordlist 2,$(TURNS),$(turns))
+crl_first := $(if $(later_turns),turn-1/)
 
 # What a round of stage $(1) has; $(2) is the prefix of its settings. The update of the model is each stage's own.
 define round_rules
@@ -123,12 +126,12 @@ $($(1)_rounds:%=$(R)/$(1)/%/prompts.qa): $(R)/$(1)/%/prompts.qa: $$$$(call $(1)_
 	$$(run) $(B)/quern-prompt --output $$@ --pool $$< $$(tasks) --stage $(1)-$$* --groups $$($(2)GROUPS) \
 	  --plain $$($(2)PLAIN) $$(EXEMPLARS) $$($(1)_rule) --style $$(STYLE) $$(facts) --seed $$(SEED)
 
-$($(1)_rounds:%=$(R)/$(1)/%/samples.qa): $(R)/$(1)/%/samples.qa: $(R)/$(1)/%/prompts.qa \
+$($(1)_rounds:%=$(R)/$(1)/%/$($(1)_first)samples.qa): $(R)/$(1)/%/$($(1)_first)samples.qa: $(R)/$(1)/%/prompts.qa \
   $$$$(call manifest,$$$$(call $(1)_model,$$$$(call prev,$$$$*))) $(R)/cfg/$(1)
 	$$(run) $$($(1)_ask) --prompts $$< --output $$@ --stage $(1)-$$* --copies $$($(2)COPIES) $$($(1)_length) --seed $$(SEED)
 
 # The pool before a round tells which of its scores are records (docs/gpu-verdict.md).
-$($(1)_rounds:%=$(R)/$(1)/%/verdicts.qa): $(R)/$(1)/%/verdicts.qa: $(R)/$(1)/%/samples.qa \
+$($(1)_rounds:%=$(R)/$(1)/%/$($(1)_first)verdicts.qa): $(R)/$(1)/%/$($(1)_first)verdicts.qa: $(R)/$(1)/%/$($(1)_first)samples.qa \
   $$$$(call $(1)_pool,$$$$(call prev,$$$$*)) $(R)/cfg/device
 	$$(run) $(B)/quern-evaluate $$< --output $$@ $$(contents) --best $$(word 2,$$^) --device $$(device)
 
@@ -144,6 +147,29 @@ $($(1)_rounds:%=$(R)/$(1)/%/metrics.qa): $(R)/$(1)/%/metrics.qa: $(R)/$(1)/%/sam
 endef
 $(eval $(call round_rules,selfsup,SELFSUP_))
 $(eval $(call round_rules,crl,))
+
+# Turn $(1) of stage 3's rounds, after turn $(2): the verdicts go back, and each is answered once.
+define turn_rules
+$(crl_rounds:%=$(R)/crl/%/turn-$(1)/prompts.qa): $(R)/crl/%/turn-$(1)/prompts.qa: $(R)/crl/%/turn-$(2)/samples.qa \
+  $(R)/crl/%/turn-$(2)/verdicts.qa $(R)/cfg/crl $(R)/cfg/tasks $(facts_file)
+	$$(run) $(B)/quern-refine --samples $$(word 1,$$^) --verdicts $$(word 2,$$^) --output $$@ --turn $(1) $$(tasks) \
+	  --style $$(STYLE) $$(facts)
+
+$(crl_rounds:%=$(R)/crl/%/turn-$(1)/samples.qa): $(R)/crl/%/turn-$(1)/samples.qa: $(R)/crl/%/turn-$(1)/prompts.qa \
+  $$$$(call manifest,$$$$(call crl_model,$$$$(call prev,$$$$*))) $(R)/cfg/crl
+	$$(run) $$(crl_ask) --prompts $$< --output $$@ --stage crl-$$* --copies 1 $$(crl_length) --seed $$(SEED)
+
+$(crl_rounds:%=$(R)/crl/%/turn-$(1)/verdicts.qa): $(R)/crl/%/turn-$(1)/verdicts.qa: $(R)/crl/%/turn-$(1)/samples.qa \
+  $$$$(call crl_pool,$$$$(call prev,$$$$*)) $(R)/cfg/device
+	$$(run) $(B)/quern-evaluate $$< --output $$@ $$(contents) --best $$(word 2,$$^) --device $$(device)
+endef
+# All turns of a round, the first one first: $(1) is samples or verdicts.
+define join_rule
+$(crl_rounds:%=$(R)/crl/%/$(1).qa): $(R)/crl/%/$(1).qa: $(foreach t,$(turns),$(R)/crl/%/turn-$(t)/$(1).qa)
+	$$(run) $(B)/quern-join --output $$@ $$^
+endef
+$(foreach t,$(later_turns),$(eval $(call turn_rules,$(t),$(word $(t),0 $(turns)))))
+$(if $(later_turns),$(foreach a,samples verdicts,$(eval $(call join_rule,$(a)))))
 
 # Stage 2
 selfsup: $(if $(trained),$(call selfsup_model,$(SELFSUP_ROUNDS))/manifest.qa,$(call selfsup_pool,$(SELFSUP_ROUNDS)))

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "artifacts/pack.h"
 #include "artifacts/scan.h"
 #include "artifacts/schema.h"
 #include "base/file.h"
@@ -95,7 +96,7 @@ void artifact_spec_digest(const ArtifactSpec *s, Digest *out)
 
 /* ---- the header ---- */
 
-static Record *header_record(const ArtifactSpec *s, long count, const char *digest)
+static Record *header_record(const ArtifactSpec *s, long count, const char *digest, int64_t packed)
 {
     Record *r = record_new();
     record_text(r, "magic", MAGIC);
@@ -114,6 +115,7 @@ static Record *header_record(const ArtifactSpec *s, long count, const char *dige
     if (!s->n_inputs) record_texts(r, "inputs", NULL, 0);
     record_int(r, "count", count);
     record_text(r, "digest", digest);
+    if (packed) record_int(r, "packed", packed);
     return r;
 }
 
@@ -305,22 +307,26 @@ int artifact_finish(ArtifactWriter *w, Error *err)
     char hex[DIGEST_HEX], temp[4096];
     digester_finish(&w->digester, &digest);
     digest_hex(&digest, hex);
-    Buffer header;
+    Buffer header, packed;
     buffer_init(&header, MAX_HEADER);
-    Record *r = header_record(w->spec, w->count, hex);
+    buffer_init(&packed, MAX_ARTIFACT);
+    int is_packed = pack_payload(w->payload.data, w->payload.len, &packed);
+    const Buffer *payload = is_packed ? &packed : &w->payload;
+    Record *r = header_record(w->spec, w->count, hex, is_packed ? (int64_t)w->payload.len : 0);
     int rc = record_encode(r, &header, err) ? error_prefix(err, "%s, header", w->path) : 0;
     record_free(r);
     int fd = rc ? -1 : file_begin(w->path, temp, sizeof temp, err);
     if (fd < 0) {
         rc = -1;
     } else if (file_write_all(fd, header.data, header.len, temp, err) ||
-               file_write_all(fd, w->payload.data, w->payload.len, temp, err)) {
+               file_write_all(fd, payload->data, payload->len, temp, err)) {
         file_abandon(fd, temp);
         rc = -1;
     } else {
         rc = file_commit(fd, temp, w->path, err);
     }
     buffer_release(&header);
+    buffer_release(&packed);
     free_writer(w);
     return rc;
 }
@@ -337,7 +343,8 @@ void artifact_abandon(ArtifactWriter *w)
 
 struct ArtifactReader {
     char *path;
-    Buffer data;
+    Buffer data;   /* the header and the records; of a packed file the records alone */
+    Buffer packed; /* a packed file, of which the header is a view */
     msgpack_zone *zone;
     View header;
     char digest[DIGEST_HEX];
@@ -350,6 +357,7 @@ void artifact_close(ArtifactReader *r)
     if (!r) return;
     if (r->zone) msgpack_zone_free(r->zone);
     buffer_release(&r->data);
+    buffer_release(&r->packed);
     free(r->offsets);
     free(r->path);
     free(r);
@@ -395,6 +403,17 @@ static int check_digest(ArtifactReader *r, Error *err)
         r->path, r->digest);
 }
 
+/* Moves the file to r->packed and its records to r->data. */
+static int unpack(ArtifactReader *r, size_t start, Error *err)
+{
+    int64_t bytes;
+    if (view_int(&r->header, "packed", &bytes, err)) return -1;
+    r->packed = r->data;
+    buffer_init(&r->data, MAX_ARTIFACT);
+    return unpack_payload(r->packed.data + start, r->packed.len - start,
+                          bytes < 0 ? SIZE_MAX : (size_t)bytes, r->path, &r->data, err);
+}
+
 static int open_reader(ArtifactReader *r, const char *path, const char *kind, Error *err)
 {
     size_t used;
@@ -409,6 +428,10 @@ static int open_reader(ArtifactReader *r, const char *path, const char *kind, Er
         free(found);
         return -1;
     }
+    if (view_has(&r->header, "packed")) {
+        if (unpack(r, used, err)) return -1;
+        used = 0;
+    }
     return find_records(r, used, err) ? -1 : check_digest(r, err);
 }
 
@@ -417,6 +440,7 @@ int artifact_open(const char *path, const char *kind, ArtifactReader **out, Erro
     ArtifactReader *r = memory_alloc(sizeof *r);
     r->path = memory_strdup(file_label(path));
     buffer_init(&r->data, 0);
+    buffer_init(&r->packed, 0);
     r->zone = msgpack_zone_new(1 << 16);
     if (open_reader(r, path, kind, err)) {
         artifact_close(r);

@@ -2,7 +2,8 @@
  *
  *   header: magic "quern", format (int), kind, schema (int), producer, version, config (map of
  *           texts, resolved), inputs (list of {path, digest} with payload digests), count, digest
- *           (SHA-256 hex of the payload: all record bytes after the header)
+ *           (SHA-256 hex of the payload: all record bytes), packed (of a payload that is stored as
+ *           a zlib stream: its bytes)
  *
  * The payload holds no clock times, host names or process ids, so that equal work gives an equal
  * digest. A writer collects the records and writes header and payload at the end, by file_begin and

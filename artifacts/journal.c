@@ -24,10 +24,34 @@ enum { MAX_PAYLOAD = 1 << 30, FRAME = 8, LOCK_WAIT_S = 30 };
 struct Journal {
     char *path;
     int fd;
-    off_t end; /* of the last whole record */
+    off_t end;             /* of the last whole record */
+    struct Journal *other; /* the list of those that are open */
     double synced;
     int dirty;
 };
+
+/* A program that ends before its first record leaves no journal, wherever it ends. */
+static Journal *open_journals;
+static pid_t owner; /* a forked child leaves them alone */
+
+static void drop_if_empty(const Journal *j)
+{
+    if (j->fd >= 0 && j->end <= FRAME + DIGEST_BYTES) unlink(j->path);
+}
+
+static void drop_empty_at_exit(void)
+{
+    for (const Journal *j = open_journals; j && owner == getpid(); j = j->other) drop_if_empty(j);
+}
+
+static void keep_in_list(Journal *j)
+{
+    static int registered;
+    if (!registered++) atexit(drop_empty_at_exit);
+    owner = getpid();
+    j->other = open_journals;
+    open_journals = j;
+}
 
 static void put_u32(unsigned char *p, uint32_t v)
 {
@@ -171,6 +195,11 @@ static int replay_all(Journal *j, const Buffer *b, const Digest *digest, Journal
 
 static void free_journal(Journal *j)
 {
+    for (Journal **at = &open_journals; *at; at = &(*at)->other)
+        if (*at == j) {
+            *at = j->other;
+            break;
+        }
     if (j->fd >= 0) close(j->fd);
     free(j->path);
     free(j);
@@ -195,6 +224,7 @@ int journal_open(const char *target, const ArtifactSpec *spec, JournalReplay *re
         free_journal(j);
         return -1;
     }
+    keep_in_list(j);
     *out = j;
     return 0;
 }
@@ -208,6 +238,7 @@ int journal_append(Journal *j, const void *payload, size_t len, Error *err)
 int journal_close(Journal *j, Error *err)
 {
     int rc = sync_now(j, err);
+    drop_if_empty(j);
     free_journal(j);
     return rc;
 }

@@ -15,7 +15,7 @@ typedef int JournalReplay(void *ctx, const void *payload, size_t len, Error *err
 int journal_open(const char *target, const ArtifactSpec *spec, JournalReplay *replay, void *ctx,
                  Journal **out, Error *err);
 int journal_append(Journal *j, const void *payload, size_t len, Error *err);
-int journal_close(Journal *j, Error *err);  /* keeps the file for the next start */
+int journal_close(Journal *j, Error *err);  /* keeps the file, if it has a record */
 int journal_remove(Journal *j, Error *err); /* removes the file, after the target is committed */
 
 #endif

@@ -5,12 +5,14 @@
  * ? marks an optional field.
  *
  * samples   id t  task t  split t  stage t  producer t (template, openai:MODEL, native, dir:PATH)
- *           group t (the prompt's id)  trial i  seed i  finish t (stop, length, error)
+ *           group t (the prompt's)  trial i  seed i  finish t (stop, length, error)
  *           text t (the answer)  source t (the candidate, "" if the answer holds none)  prompt t
  *           prompt_ids I?  ids I?  logprobs F? (as sampled, native only)  usage m?
+ *           turn i? (from 2 on: an answer to a verdict)  parent t? (the sample that was judged)
  * verdicts  the sample's id t, and the fields of docs/verdict.md
  * dataset   id t  task t  kind t (plain, contrastive)  prompt t  answer t  score f
  * prompts   id t  task t  split t  kind t  text t  exemplars L? ({id t, score f})
+ *           group t? (of its answers; else its id)  turn i?  parent t?
  * pool      id t  task t  source t  source_digest t  score f  speedup f  stage t  round i
  *           counters m?
  * results   task t  split t  level i  degenerate B  device t  predicted B  score f  outcome t

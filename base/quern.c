@@ -32,6 +32,7 @@ static const struct {
     {"export", "write a kernel as a package for PyTorch, C or FlashInfer-Bench"},
     {"compile", "compile one candidate and print its PTX"},
     {"task", "list, show and gate tasks"},
+    {"derive", "make a task of a graph of operators"},
     {"artifact", "print, check, export and compare artifacts"},
     {"queue", "look at a job queue and repair it"},
     {"fleet", "run a command with a private queue and evaluators"},
@@ -46,6 +47,7 @@ static const struct {
     {"selfsup", "stage 2: one round on the model's own successes"},
     {"crl", "stage 3: one round of contrastive reinforcement learning"},
     {"prompt", "write prompts from tasks and a pool"},
+    {"refine", "write prompts that show an answer and its verdict"},
     {"sample", "answers of a policy to prompts"},
     {"pool", "add kernels to the pool, or take its best"},
     {"results", "the best kernels on each device class"},
@@ -139,9 +141,10 @@ static _Noreturn void run_program(const char *dir, char **argv, const char *flag
 }
 
 static const char run_help[] =
-    "usage: quern run [collect|sft|selfsup|crl] [-n|-q] [NAME=VALUE...]\n\n"
+    "usage: quern run [collect|sft|selfsup|crl|optimize] [-n|-q] [NAME=VALUE...]\n\n"
     "Make a target, crl if none is named: every stage and the report. The run is a folder below\n"
-    "runs/ in the current folder. The same command continues a run that stopped.\n"
+    "runs/ in the current folder. The same command continues a run that stopped. optimize takes\n"
+    "OP=model.py, or FILE.pt2 or a task's folder, and ends in a package of its fastest kernel.\n"
     "-n prints what would be made, -q only tells by its exit status whether there is anything.\n\n"
     "`quern config --help` lists the settings.\n";
 
@@ -163,16 +166,18 @@ static _Noreturn void run_pipeline(const char *programs, int argc, char **argv)
         } else if (strchr(argv[i], '=')) {
             words[n++] = argv[i];
         } else if (!strcmp(argv[i], "collect") || !strcmp(argv[i], "sft") ||
-                   !strcmp(argv[i], "selfsup") || !strcmp(argv[i], "crl")) {
+                   !strcmp(argv[i], "selfsup") || !strcmp(argv[i], "crl") ||
+                   !strcmp(argv[i], "optimize")) {
             target = argv[i];
         } else {
             error_set(&err, ERROR_USAGE,
-                      "run: expected collect, sft, selfsup, crl, -n, -q or NAME=VALUE, found '%s'",
+                      "run: expected collect, sft, selfsup, crl, optimize, -n, -q or NAME=VALUE, "
+                      "found '%s'",
                       argv[i]);
             log_die(&err);
         }
     }
-    script = paths_in_root("mk/pipeline", &err);
+    script = paths_in_root(strcmp(target, "optimize") ? "mk/pipeline" : "mk/optimize", &err);
     if (!script) log_die(&err);
     snprintf(build, sizeof build, "%s/..", programs);
     words[0] = script;

@@ -16,6 +16,7 @@
 static PackageOptions opt = {.device = "sim:h100"};
 static const char *form, *output;
 static int64_t seed = 1;
+static int faster;
 
 static const Flag flags[] = {
     {.name = "task",
@@ -43,6 +44,10 @@ static const Flag flags[] = {
      .kind = FLAG_TEXT,
      .target = &opt.archs,
      .help = "architectures of the binaries, as sm_80,sm_90; else the device's"},
+    {.name = "faster",
+     .kind = FLAG_BOOL,
+     .target = &faster,
+     .help = "write nothing, with exit status 1, unless the candidate is faster than the baseline"},
     {.name = "seed",
      .kind = FLAG_INT,
      .target = &seed,
@@ -147,6 +152,10 @@ int main(int argc, char **argv)
     if (rc > 0) {
         show_text(stdout, opt.task, &p.verdict, 0);
         log_warn("nothing is written: only a candidate whose verdict is ok is exported");
+        return log_close(EXIT_STATUS_FAILED);
+    }
+    if (faster && p.verdict.score <= 1) {
+        log_warn("the candidate scores %.3f: it is not faster than the baseline", p.verdict.score);
         return log_close(EXIT_STATUS_FAILED);
     }
     if (write_package(&p, &err)) log_die(&err);

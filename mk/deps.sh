@@ -4,7 +4,7 @@
 set -euo pipefail
 build=$1
 packages=(gcc libc6-dev libhiredis-dev libmsgpack-dev libcurl4-openssl-dev libjansson-dev libopenblas-dev
-  libseccomp-dev libssl-dev libutf8proc-dev libcmocka-dev redis-server
+  libseccomp-dev libssl-dev libutf8proc-dev libzip-dev zlib1g-dev libmicrohttpd-dev libcmocka-dev redis-server
   perl procps python3 bc  # for the tests: prove, pgrep, a server that misbehaves, sums
   clang-format help2man)  # for make lint and make install
 

@@ -153,7 +153,7 @@ static void walk(State *s, const Reduction *r, const double *x, double mean)
     int rank = op_merge(r->reduced, r->reduced_size, r->reduced_step, n, stride);
     *s = (State){.best = r->kind == REDUCE_PROD};
     if (!rank) n[rank++] = 1;
-    for (int64_t left = r->inputs / n[rank - 1]; left > 0; left--) {
+    for (int64_t left = r->inputs ? r->inputs / n[rank - 1] : 0; left > 0; left--) {
         int64_t base = 0;
         for (int d = 0; d < rank - 1; d++) base += at[d] * stride[d];
         for (int64_t i = 0; i < n[rank - 1]; i++) step(s, r, x[base + i * stride[rank - 1]], mean);

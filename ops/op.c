@@ -20,9 +20,12 @@ static OpFamily (*const families[])(void) = {
     reduction_family,
     pooling_family,
     attention_family,
+    recurrent_family,
+    embedding_family,
     norm_family,
     softmax_family,
     scan_family,
+    loss_family,
 };
 /* clang-format on */
 

@@ -139,8 +139,11 @@ OpFamily reduction_family(void);
 OpFamily norm_family(void);
 OpFamily softmax_family(void);
 OpFamily scan_family(void);
+OpFamily loss_family(void);
 OpFamily pooling_family(void);
 OpFamily attention_family(void);
+OpFamily recurrent_family(void);
+OpFamily embedding_family(void);
 
 const Op *op_find(const char *name, Error *err); /* UNKNOWN_NAME says which name comes near */
 int op_count(void);

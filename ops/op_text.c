@@ -50,6 +50,13 @@ static int operand(OpPlain *out, const OpCall *c, OpLaunch *l, const char *name,
     size_t len = strlen(l->arguments);
     int k = -1;
     char kind = 0;
+    if (len + 8 > sizeof l->arguments)
+        return error_set(err, ERROR_LIMIT, "a launch has too many arguments");
+    if (!strcmp(name, "t")) {
+        snprintf(l->arguments + len, sizeof l->arguments - len, "%st", len ? ", " : "");
+        buffer_printf(out->source, "%sint t", len ? ", " : "");
+        return 0;
+    }
     if (sscanf(name, "%c%d", &kind, &k) != 2 || k < 0 ||
         k >= (kind == 'x'   ? c->n_tensors
               : kind == 'y' ? c->n_results
@@ -59,8 +66,6 @@ static int operand(OpPlain *out, const OpCall *c, OpLaunch *l, const char *name,
     OpDtype d = kind == 'x'   ? c->tensor[k].dtype
                 : kind == 'y' ? c->result[k].dtype
                               : out->scratch[k].dtype;
-    if (len + 8 > sizeof l->arguments)
-        return error_set(err, ERROR_LIMIT, "a launch has too many arguments");
     snprintf(l->arguments + len, sizeof l->arguments - len, "%s%c%d", len ? ", " : "", kind, k);
     buffer_printf(out->source, "%s%s%s *%c%d", len ? ", " : "", kind == 'x' ? "const " : "",
                   op_dtype_ctype(d), kind, k);

@@ -12,8 +12,9 @@ const char *text_cast(OpDtype from, OpDtype to); /* "(float)" where a half type 
 void text_number(Buffer *b, double v);           /* a literal, also of NaN and infinities */
 
 /* Begins a kernel: its launch, and its text up to the brace. operands are names as in
- * OpLaunch.arguments, "x0 x1 y0 t0"; NULL stands for all inputs and results. Inputs are const. NULL:
- * *err says why. The launch can be changed until text_end. */
+ * OpLaunch.arguments, "x0 x1 y0 t0"; NULL stands for all inputs and results. Inputs are const. A last
+ * "t" is the round of a repeated launch, an int. NULL: *err says why. The launch can be changed until
+ * text_end. */
 OpLaunch *text_begin(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
                      int64_t blocks, int threads, Error *err);
 /* As text_begin, for one thread each of n elements, four of them a thread: the text goes on within a

@@ -382,7 +382,8 @@ static void wait_or_kill(pid_t pid, double end)
     kill(-pid, SIGKILL);
 }
 
-static void take_down(Fleet *f)
+/* in_order: the command ended by itself, so there is time to compact the queue's data. */
+static void take_down(Fleet *f, int in_order)
 {
     double end = clock_seconds() + DRAIN_S;
     if (f->command) {
@@ -394,6 +395,7 @@ static void take_down(Fleet *f)
     for (int i = 0; i < f->opt->workers; i++)
         if (f->slots[i].pid) wait_or_kill(f->slots[i].pid, end);
     queue_close(f->queue);
+    if (in_order) server_compact(&f->server);
     server_release(&f->server);
     guard_end(&f->guard);
     if (f->lock >= 0) close(f->lock);
@@ -422,7 +424,7 @@ int fleet_run(const FleetOptions *opt, int *status, Error *err)
         rc = start_all(f, err);
     if (!rc) rc = supervise(f, err);
     int s = f->command_status;
-    take_down(f);
+    take_down(f, !rc && WIFEXITED(s) && !stop_requested());
     free(f);
     *status = WIFSIGNALED(s) ? 128 + WTERMSIG(s) : WEXITSTATUS(s);
     return rc;

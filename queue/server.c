@@ -19,7 +19,7 @@
 #include "base/stop.h"
 #include "queue/connection.h"
 
-enum { START_S = 60, STOP_S = 5 };
+enum { START_S = 60, STOP_S = 5, COMPACT_S = 20, COMPACT_LEAST = 256 << 10 };
 
 void server_child_setup(pid_t parent)
 {
@@ -179,6 +179,42 @@ int server_start(Server *s, Error *err)
     }
     put_data_back(&aside);
     return -1;
+}
+
+/* Sends one command. Returns its reply, which the caller frees, or NULL. */
+static redisReply *ask(Connection *c, const char *a, const char *b)
+{
+    Command command = {0};
+    redisReply *reply = NULL;
+    command_text(&command, a);
+    if (b) command_text(&command, b);
+    return connection_exchange(c, &command, 1, &reply, 0, EXCHANGE_ONCE, NULL) ? NULL : reply;
+}
+
+/* Returns a number of INFO persistence, or -1. */
+static long long persistence(Connection *c, const char *name)
+{
+    redisReply *r = ask(c, "INFO", "persistence");
+    const char *at = r ? strstr(reply_text(r), name) : NULL;
+    long long v = at ? strtoll(at + strlen(name), NULL, 10) : -1;
+    if (r) connection_free_replies(&r, 1);
+    return v;
+}
+
+void server_compact(const Server *s)
+{
+    Connection *c;
+    double deadline = clock_seconds() + COMPACT_S;
+    if (!s->pid || connection_open(s->url, &c, NULL)) return;
+    redisReply *r = NULL;
+    if (persistence(c, "aof_current_size:") >= COMPACT_LEAST) r = ask(c, "BGREWRITEAOF", NULL);
+    int begun = r != NULL;
+    if (r) connection_free_replies(&r, 1);
+    while (begun && clock_seconds() < deadline && !stop_requested() &&
+           (persistence(c, "aof_rewrite_in_progress:") > 0 ||
+            persistence(c, "aof_rewrite_scheduled:") > 0))
+        clock_sleep(0.01);
+    connection_close(c);
 }
 
 void server_stop(Server *s)

@@ -14,7 +14,7 @@ static void number(Buffer *b, double v, const char *unit)
         buffer_puts(b, "–");
         return;
     }
-    explain_number(v, unit, out, sizeof out);
+    why_number(v, unit, out, sizeof out);
     html_text(b, out);
 }
 
@@ -75,14 +75,17 @@ static void class_table(const Report *r, Buffer *b)
 
 /* ---- tasks ---- */
 
-/* Draws a bar from the middle (equal) to the left (less) or the right (more). The ends are a
- * sixteenth and sixteen times. */
-static void ratio_bar(double ratio, Buffer *b)
+/* Draws a bar from the middle (equal) to the left (less) or the right (more), in the colour of
+ * better or worse. The ends are a sixteenth and sixteen times. */
+static void ratio_bar(double ratio, int better, Buffer *b)
 {
     double at = ratio > 0 ? fmax(-1, fmin(1, log2(ratio) / 4)) : -1;
     buffer_printf(
         b, "<td class=\"bar\"><div><i class=\"%s\" style=\"left:%.1f%%;width:%.1f%%\"></i></div>",
-        at < 0 ? "less" : "more", at < 0 ? 50 + 50 * at : 50, 50 * fabs(at));
+        better > 0   ? "better"
+        : better < 0 ? "worse"
+                     : "other",
+        at < 0 ? 50 + 50 * at : 50, 50 * fabs(at));
 }
 
 static void counter_table(const ReportTask *t, Buffer *b)
@@ -94,12 +97,12 @@ static void counter_table(const ReportTask *t, Buffer *b)
                    "baseline<th></tr>\n");
     for (int i = 0; i < n; i++) {
         buffer_printf(b, "<tr><td>%s<td>", rows[i].label);
-        number(b, rows[i].baseline, rows[i].unit);
+        number(b, rows[i].before, rows[i].unit);
         buffer_puts(b, "<td>");
-        number(b, rows[i].best, rows[i].unit);
-        if (rows[i].baseline > 0) {
-            buffer_printf(b, "<td>%.2f", rows[i].best / rows[i].baseline);
-            ratio_bar(rows[i].best / rows[i].baseline, b);
+        number(b, rows[i].after, rows[i].unit);
+        if (rows[i].before > 0) {
+            buffer_printf(b, "<td>%.2f", rows[i].after / rows[i].before);
+            ratio_bar(rows[i].after / rows[i].before, rows[i].better, b);
         } else
             buffer_puts(b, "<td>–<td>");
         buffer_puts(b, "</tr>\n");

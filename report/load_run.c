@@ -15,13 +15,6 @@
 
 const char *const report_stage_names[REPORT_STAGES] = {"collect", "sft", "selfsup", "crl"};
 
-double counters_get(const Counters *c, const char *name)
-{
-    for (int i = 0; i < c->n; i++)
-        if (!strcmp(c->v[i].name, name)) return c->v[i].value;
-    return NAN;
-}
-
 static void read_counters(const View *v, const char *key, Counters *out)
 {
     View map;
@@ -121,12 +114,6 @@ static void note_clock(Report *r, ReportTask *t, int predicted)
     r->measured |= !predicted;
 }
 
-static void copy_counters(const DeviceCounter *counters, int n, Counters *out)
-{
-    memcpy(out->v, counters, (size_t)n * sizeof *counters);
-    out->n = n;
-}
-
 static void take_numbers(Report *r, ReportTask *t, const Sample *s)
 {
     Verdict v;
@@ -138,9 +125,9 @@ static void take_numbers(Report *r, ReportTask *t, const Sample *s)
     if (v.error_factor > r->error_factor) r->error_factor = v.error_factor;
     t->best.n = 0;
     if (v.timing) {
-        copy_counters(v.timing->counters, v.timing->n_counters, &t->best);
+        counters_of(v.timing->counters, v.timing->n_counters, &t->best);
         if (v.timing->n_baseline_counters)
-            copy_counters(v.timing->baseline_counters, v.timing->n_baseline_counters, &t->baseline);
+            counters_of(v.timing->baseline_counters, v.timing->n_baseline_counters, &t->baseline);
     }
     verdict_release(&v);
 }

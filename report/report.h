@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "eval/device/device.h"
 #include "eval/device/outcome.h"
+#include "eval/explain/why.h"
 #include "eval/judge/statistics.h"
 #include "report/run/run_status.h"
 #include "tasks/task.h"
@@ -15,14 +16,6 @@ typedef enum { REPORT_COLLECT, REPORT_SFT, REPORT_SELFSUP, REPORT_CRL, REPORT_ST
 extern const char *const report_stage_names[REPORT_STAGES]; /* "collect" "sft" "selfsup" "crl" */
 
 enum { REPORT_MAX_ROUNDS = 16384, REPORT_MAX_CLASSES = 64, REPORT_MAX_MESSAGES = 4096 };
-
-typedef struct {
-    int n;
-    DeviceCounter v[DEVICE_MAX_COUNTERS];
-} Counters;
-
-/* Returns the value of a counter, or NAN when there is none of that name. */
-double counters_get(const Counters *c, const char *name);
 
 typedef struct {
     long attempted, succeeded;    /* samples that were judged, and the correct ones */
@@ -158,19 +151,12 @@ int standing_beats_teacher(const ReportTask *t);
 void standing_of(const Report *r, Standing *out);
 
 /* ---- explain.c ---- */
-typedef struct {
-    const char *label, *unit;
-    double baseline, best;
-} CounterRow;
-
-enum { EXPLAIN_ROWS = 16 };
-/* Lists the counters that differ by more than a hundredth. Returns how many. */
+enum { EXPLAIN_ROWS = WHY_ROWS + 1 };
+/* Lists the times, and the counters that differ by more than a hundredth. Returns how many. */
 int explain_rows(const ReportTask *t, CounterRow out[EXPLAIN_ROWS]);
 /* Explains why the best kernel is faster: by the counter of the baseline's bottleneck that changed
  * most, and the next one. */
 void explain_text(const ReportTask *t, Buffer *out);
-/* Formats a number with its unit: "12.6 MB", "48,160", "0.75". */
-void explain_number(double v, const char *unit, char *out, size_t size);
 
 /* ---- highlight.c ---- */
 void html_escape(Buffer *b, const char *s, size_t n);

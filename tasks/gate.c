@@ -284,18 +284,22 @@ static int gate_workload(Task *t, const Workload *w, double scale, GateResult *h
     return rc;
 }
 
+int task_gate_workload(Task *t, const Workload *w, GateResult *hard, GateResult *soft, Error *err)
+{
+    for (size_t s = 0; s < sizeof scales / sizeof *scales; s++)
+        if (gate_workload(t, w, scales[s], hard, soft, err)) return -1;
+    for (Variant v = VARIANT_NEEDLES; v < VARIANTS && !hard->refused; v++)
+        if (task_has_variant(t, w, v) && gate_variant(t, w, v, hard, err)) return -1;
+    return 0;
+}
+
 int task_gate(Task *t, GateResult *out, Error *err)
 {
     GateResult hard = {0}, soft = {0};
-    for (int i = 0; i < t->n_workloads && !hard.refused; i++) {
-        if (t->workloads[i].role != ROLE_CHECK) continue;
-        for (size_t s = 0; s < sizeof scales / sizeof *scales; s++)
-            if (gate_workload(t, &t->workloads[i], scales[s], &hard, &soft, err)) return -1;
-        for (Variant v = VARIANT_NEEDLES; v < VARIANTS && !hard.refused; v++)
-            if (task_has_variant(t, &t->workloads[i], v) &&
-                gate_variant(t, &t->workloads[i], v, &hard, err))
-                return -1;
-    }
+    for (int i = 0; i < t->n_workloads && !hard.refused; i++)
+        if (t->workloads[i].role == ROLE_CHECK &&
+            task_gate_workload(t, &t->workloads[i], &hard, &soft, err))
+            return -1;
     if (hard.refused || !soft.refused || !t->degenerate) {
         *out = hard.refused ? hard : soft;
         return 0;

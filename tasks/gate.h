@@ -20,4 +20,7 @@ typedef struct {
 /* Returns -1 if the task cannot be judged, for example without a compiled reference. */
 int task_gate(Task *t, GateResult *out, Error *err);
 
+/* One check workload. hard: a mistake of the task; soft: what a degenerate task is excused from. */
+int task_gate_workload(Task *t, const Workload *w, GateResult *hard, GateResult *soft, Error *err);
+
 #endif

@@ -141,6 +141,10 @@ static int read_workload(Task *t, const json_t *obj, int index, const char *file
     if (json_object_size(axes) != (size_t)t->n_axes)
         return error_set(err, ERROR_CORRUPT, "%s: it names an axis that \"axes\" does not declare",
                          where);
+    if (json_object_get(obj, "note")) {
+        if (!(text = json_need_text(obj, "note", where, err))) return -1;
+        w->note = memory_strdup(text);
+    }
     return json_object_get(obj, "atol") ? read_case_tolerances(t, w, obj, where, err) : 0;
 }
 
@@ -216,6 +220,21 @@ static int read_head(Task *t, const json_t *root, const char *file, Error *err)
     return read_tags(t, root, file, err);
 }
 
+static int check_constraints(const Task *t, const Workload *w, Error *err)
+{
+    TaskScope scope = {t, w};
+    for (int i = 0; i < t->n_constraints; i++) {
+        int64_t holds;
+        if (expr_eval(t->constraints[i], strlen(t->constraints[i]), task_lookup, &scope, &holds,
+                      err))
+            return error_prefix(err, "constraints[%d]", i);
+        if (!holds)
+            return error_set(err, ERROR_INVALID, "the constraint \"%s\" does not hold",
+                             t->constraints[i]);
+    }
+    return 0;
+}
+
 /* Evaluates every expression for every workload, so that no error appears during a run. */
 static int check_workloads(const Task *t, const char *file, Error *err)
 {
@@ -237,6 +256,7 @@ static int check_workloads(const Task *t, const char *file, Error *err)
         if (!bad && terms < 1)
             bad = error_set(err, ERROR_CORRUPT, "exact: at least 1 expected, found %lld",
                             (long long)terms);
+        if (!bad) bad = check_constraints(t, w, err);
         if (bad || task_cost(t, w, &bytes, &flops, err))
             return error_prefix(err, "%s, workloads[%d]", file, i);
     }
@@ -267,7 +287,7 @@ static int read_optional(const Task *t, const char *name, char **out, Error *err
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", t->dir, name);
-    return file_exists(path) ? read_source(t, name, out, err) : 0;
+    return !t->in_memory && file_exists(path) ? read_source(t, name, out, err) : 0;
 }
 
 /* Adds the name too, since the same text in another file is another task. */
@@ -287,6 +307,7 @@ static int read_work(Task *t, const json_t *root, const char *file, Error *err)
             return error_set(err, ERROR_CORRUPT, "%s: bytes and flops follow from the graph", file);
         return task_graph_read(t, root, file, err);
     }
+    if (t->in_memory) return error_set(err, ERROR_INVALID, "%s: a graph expected", file);
     if (!(bytes = json_need_text(root, "bytes", file, err)) ||
         !(flops = json_need_text(root, "flops", file, err)))
         return -1;
@@ -298,30 +319,8 @@ static int read_work(Task *t, const json_t *root, const char *file, Error *err)
                : 0;
 }
 
-static int parse(Task *t, const char *file, Error *err)
+static void add_digest(Task *t, const char *text)
 {
-    static const char *const fields[] = {
-        "name",  "description", "op_type", "tags",      "level",   "split",
-        "axes",  "inputs",      "outputs", "tolerance", "special", "exact",
-        "turns", "bytes",       "flops",   "workloads", "graph",   NULL};
-    char *text = NULL;
-    if (read_source(t, "task.json", &text, err)) return -1;
-    json_t *root = json_read_text(text, strlen(text), file, err);
-    int rc = -1;
-    if (!root) goto out;
-    if (!json_is_object(root)) {
-        error_set(err, ERROR_CORRUPT, "%s: an object expected", file);
-        goto out;
-    }
-    if (task_known_fields(root, fields, file, err) || read_head(t, root, file, err) ||
-        task_read_axes(t, root, file, err) ||
-        task_read_tensors(t, root, "inputs", &t->inputs, &t->n_inputs, file, err) ||
-        task_read_tensors(t, root, "outputs", &t->outputs, &t->n_outputs, file, err) ||
-        read_tolerance(t, root, file, err) || read_extremes(t, root, file, err) ||
-        read_workloads(t, root, file, err) || read_work(t, root, file, err) ||
-        read_optional(t, "baseline_cuda.cu", &t->baseline_cuda_source, err) ||
-        read_optional(t, "best.cu", &t->best_source, err) || check_workloads(t, file, err))
-        goto out;
     Digester d;
     Digest digest;
     digester_init(&d);
@@ -332,29 +331,71 @@ static int parse(Task *t, const char *file, Error *err)
     add_optional(&d, "best.cu", t->best_source);
     digester_finish(&d, &digest);
     digest_hex(&digest, t->digest);
+}
+
+static int parse(Task *t, const char *text, const char *file, Error *err)
+{
+    static const char *const fields[] = {
+        "name",   "description", "op_type", "tags",        "level",      "split",   "axes",
+        "inputs", "outputs",     "graph",   "constraints", "tolerance",  "special", "exact",
+        "turns",  "bytes",       "flops",   "workloads",   "degenerate", NULL};
+    json_t *root = json_read_text(text, strlen(text), file, err);
+    int rc = -1;
+    if (!root) return -1;
+    if (!json_is_object(root)) {
+        error_set(err, ERROR_CORRUPT, "%s: an object expected", file);
+        goto out;
+    }
+    if (task_known_fields(root, fields, file, err) || read_head(t, root, file, err) ||
+        task_read_axes(t, root, file, err) ||
+        task_read_tensors(t, root, "inputs", &t->inputs, &t->n_inputs, file, err) ||
+        task_read_tensors(t, root, "outputs", &t->outputs, &t->n_outputs, file, err) ||
+        task_read_constraints(t, root, file, err) || read_tolerance(t, root, file, err) ||
+        read_extremes(t, root, file, err) || read_workloads(t, root, file, err) ||
+        read_work(t, root, file, err) ||
+        read_optional(t, "baseline_cuda.cu", &t->baseline_cuda_source, err) ||
+        read_optional(t, "best.cu", &t->best_source, err) || check_workloads(t, file, err))
+        goto out;
+    add_digest(t, text);
     rc = 0;
 out:
     json_decref(root);
-    free(text);
     return rc;
 }
 
-int task_load(const char *dir, Task **out, Error *err)
+/* dir NULL: the text is all that there is. */
+static int load(const char *dir, const char *name, const char *given, Task **out, Error *err)
 {
-    size_t len = strlen(dir);
-    while (len > 1 && dir[len - 1] == '/') len--;
+    Task *t = memory_alloc(sizeof *t);
+    char file[4096], *text = NULL;
+    t->dir = memory_strdup(dir ? dir : name);
+    t->in_memory = !dir;
+    snprintf(file, sizeof file, dir ? "%s/task.json" : "%s", t->dir);
+    int rc = given ? 0 : read_source(t, "task.json", &text, err);
+    if (!rc) rc = parse(t, given ? given : text, file, err);
+    free(text);
+    if (rc)
+        task_free(t);
+    else
+        *out = t;
+    return rc;
+}
+
+int task_load(const char *path, Task **out, Error *err)
+{
+    size_t len = strlen(path);
+    while (len > 1 && path[len - 1] == '/') len--;
     if (len > 3900)
         return error_set(err, ERROR_LIMIT, "task folder: a path of at most 3900 bytes expected");
-    Task *t = memory_alloc(sizeof *t);
-    t->dir = memory_strndup(dir, len);
-    char file[4096];
-    snprintf(file, sizeof file, "%s/task.json", t->dir);
-    if (parse(t, file, err)) {
-        task_free(t);
-        return -1;
-    }
-    *out = t;
-    return 0;
+    char *dir = memory_strndup(path, len);
+    int rc = load(dir, NULL, NULL, out, err);
+    free(dir);
+    return rc;
+}
+
+int task_parse(const char *name, const char *text, Task **out, Error *err)
+{
+    return load(NULL, name, text, out, err);
 }
 
 static void release_tensors(TaskTensor *list, int n)
@@ -369,7 +410,9 @@ void task_free(Task *t)
     if (!t) return;
     release_tensors(t->inputs, t->n_inputs);
     release_tensors(t->outputs, t->n_outputs);
-    for (int i = 0; i < t->n_workloads; i++) free(t->workloads[i].atol);
+    for (int i = 0; i < t->n_workloads; i++) free(t->workloads[i].atol), free(t->workloads[i].note);
+    for (int i = 0; i < t->n_constraints; i++) free(t->constraints[i]);
+    free(t->constraints);
     if (t->library) dlclose(t->library);
     graph_free(t->graph);
     free(t->description);

@@ -21,7 +21,9 @@
  *   flops      "rows*cols": the least that any kernel must move and compute
  *   workloads  [{"role": "check"|"time"|"sim", "axes": {"rows": 7, "cols": 33}}]; optional in each:
  *              "atol" {"y": [a, b, c, d, e]}, which replaces the tolerance's: at input scales 1, 8
- *              and 1/8, for needles and for special values
+ *              and 1/8, for needles and for special values; "note", a sentence about the sizes
+ *   constraints ["c % 8 == 0"], optional: what the axes of every workload keep to
+ *   degenerate "y ignores w", optional: why the task has the tag of this name
  * An input of a graph may have "mean" and "std" (normal, mixed), "low" and "high" (uniform), and
  * "parameter", which keeps it as drawn at every input scale and in every variant: its name in the
  * module's state_dict, or true, when that is the input's name.
@@ -43,11 +45,22 @@
 #include "tasks/graph/graph.h"
 
 enum { TASK_MAX_AXES = 16, TASK_MAX_TENSORS = 1024, TASK_MAX_RANK = 8, TASK_MAX_WORKLOADS = 32 };
+enum { TASK_MAX_CONSTRAINTS = 256 };
 enum { TASK_LARGE = 1 << 20 }; /* elements from which on all cores share the work */
 enum { TASK_PART = 1 << 16 };  /* elements of such a tensor that are drawn together */
 
 /* int64 and bool are types of inputs only. */
-typedef enum { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I32, DTYPE_I64, DTYPE_B8, DTYPES } Dtype;
+/* No task has DTYPE_F64: a reference on a device computes in it. */
+typedef enum {
+    DTYPE_F32,
+    DTYPE_F16,
+    DTYPE_BF16,
+    DTYPE_I32,
+    DTYPE_I64,
+    DTYPE_B8,
+    DTYPE_F64,
+    DTYPES
+} Dtype;
 size_t dtype_size(Dtype d);
 const char *dtype_name(Dtype d);  /* "float32" as in task.json */
 const char *dtype_ctype(Dtype d); /* "float", "__half", "__nv_bfloat16", "int": in kernels */
@@ -95,6 +108,7 @@ enum { AT_SCALE_1, AT_SCALE_8, AT_SCALE_EIGHTH, AT_NEEDLES, AT_SPECIAL, ATOL_CAS
 typedef struct {
     Role role;
     int64_t axis[TASK_MAX_AXES];
+    char *note;   /* how its sizes differ from the module's own; NULL: they do not */
     double *atol; /* [output][ATOL_CASES]; NULL: the tolerance of the task */
 } Workload;
 
@@ -107,6 +121,9 @@ typedef struct {
     int n_axes, n_inputs, n_outputs, n_workloads;
     char axis_name[TASK_MAX_AXES][32];
     TaskTensor *inputs, *outputs;
+    char **constraints; /* expressions that are not 0 at any size that is allowed */
+    int n_constraints;
+    int in_memory;                     /* it was read from a text, and dir is no folder */
     double atol[DTYPES], rtol[DTYPES]; /* by Dtype; -1: none given */
     char *terms;      /* expression: atol is per term of the longest sum; NULL: 1 */
     unsigned special; /* SPECIAL_... */
@@ -122,6 +139,8 @@ typedef struct {
 
 /* Loads and checks one folder. Errors name file and field. */
 int task_load(const char *dir, Task **out, Error *err);
+/* Reads a task of a graph from the text of its task.json. */
+int task_parse(const char *name, const char *text, Task **out, Error *err);
 void task_free(Task *t);
 
 typedef struct {

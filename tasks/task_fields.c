@@ -95,6 +95,25 @@ int task_read_axes(Task *t, const json_t *root, const char *file, Error *err)
     return 0;
 }
 
+int task_read_constraints(Task *t, const json_t *root, const char *file, Error *err)
+{
+    json_t *list = json_object_get(root, "constraints");
+    if (!list) return 0;
+    size_t n = json_array_size(list);
+    if (!json_is_array(list) || n > TASK_MAX_CONSTRAINTS)
+        return error_set(err, ERROR_CORRUPT,
+                         "%s: constraints: an array of at most %d texts expected", file,
+                         TASK_MAX_CONSTRAINTS);
+    t->constraints = memory_array(n + 1, sizeof *t->constraints);
+    for (size_t i = 0; i < n; i++) {
+        const char *text = json_string_value(json_array_get(list, i));
+        if (!text)
+            return error_set(err, ERROR_CORRUPT, "%s: constraints[%zu]: a text expected", file, i);
+        t->constraints[t->n_constraints++] = memory_strdup(text);
+    }
+    return 0;
+}
+
 static int read_shape(TaskTensor *x, const json_t *obj, const char *where, Error *err)
 {
     json_t *shape = json_need_array(obj, "shape", where, err);
@@ -140,7 +159,7 @@ static int read_parameter(TaskTensor *x, const json_t *obj, const char *where, E
                            where);
 }
 
-/* Reads "mean", "std", "low", "high" and "parameter". */
+/* Reads "mean", "std", "low" and "high". */
 static int read_statistics(TaskTensor *x, const json_t *obj, const char *where, Error *err)
 {
     int has_mean = json_object_get(obj, "mean") || json_object_get(obj, "std"),
@@ -210,8 +229,7 @@ int task_read_tensors(Task *t, const json_t *root, const char *key, TaskTensor *
         if (add_name(t, x->name, sizeof x->name, name, where, err)) return -1;
         ++*n;
         const char *text = json_need_text(obj, "dtype", where, err);
-        int dtype =
-            text ? task_choose(text, dtypes, is_input ? DTYPES : 4, "dtype", where, err) : -1;
+        int dtype = text ? task_choose(text, dtypes, is_input ? 6 : 4, "dtype", where, err) : -1;
         if (dtype < 0) return -1;
         x->dtype = (Dtype)dtype;
         if (read_shape(x, obj, where, err)) return -1;

@@ -35,6 +35,8 @@ def tensor(spec):
         x = torch.tensor([b * 2.0**-22 - 2 for b in x], dtype=torch.float64)
     if draw == "positive":
         x = x.abs() + 0.125
+    if draw == "unit":
+        x = (x + 2) / 4
     if draw == "mask":
         x = x > 0
     if "dtype" in spec:
@@ -79,6 +81,15 @@ def either(r, s, draw="any", expand=False):
 
 def shape(r, rank=None, low=0, high=4):
     return [r.choice([1, 2, 3, 5, 7]) for _ in range(r.randint(low, high) if rank is None else rank)]
+
+
+def emptied(r, s):
+    """The shape, now and then with a dimension of size 0."""
+    if not s or r.random() > 0.05:
+        return s
+    s = list(s)
+    s[r.randrange(len(s))] = 0
+    return s
 
 
 def broadcast(r, s):

@@ -1,5 +1,5 @@
 """Argument sets of normalisations. The third value of each is the number of roundings of an element."""
-from ops_draw import either, spec
+from ops_draw import either, emptied, spec
 
 
 def size(r, low=1, high=3):
@@ -76,20 +76,20 @@ def native_group(r):
 
 def layer(r):
     own = size(r)
-    s = [r.choice([1, 2, 3, 5]) for _ in range(r.randint(0, 2))] + own
+    s = emptied(r, [r.choice([1, 2, 3, 5]) for _ in range(r.randint(0, 2))]) + own
     rest = [maybe(r, own), maybe(r, own), eps(r)][: r.randint(0, 3)]
     return [either(r, s), own] + rest, {}, terms(own)
 
 
 def native_layer(r):
     own = size(r)
-    s = [r.choice([1, 2, 3, 5]) for _ in range(r.randint(0, 2))] + own
+    s = emptied(r, [r.choice([1, 2, 3, 5]) for _ in range(r.randint(0, 2))]) + own
     return [either(r, s), own, maybe(r, own), maybe(r, own), eps(r)], {}, terms(own)
 
 
 def rms(r):
     own = size(r)
-    s = [r.choice([1, 2, 3, 5]) for _ in range(r.randint(0, 2))] + own
+    s = emptied(r, [r.choice([1, 2, 3, 5]) for _ in range(r.randint(0, 2))]) + own
     return [either(r, s), own] + [maybe(r, own), r.choice([None, 1e-6, 0.1])][: r.randint(0, 2)], {}
 
 

@@ -1,5 +1,5 @@
 """Argument sets of scans. The third value of each is the number of terms of an element."""
-from ops_draw import dim, either, shape, spec
+from ops_draw import dim, either, emptied, shape, spec
 from ops_fixtures_view import rank
 
 
@@ -10,7 +10,7 @@ def scan(draw, dtype=True):
         if r.random() < 0.15:
             x = either(r, r.choice([[1031], [2, 1537], [300, 2], [9001]]), draw)
         else:
-            x = either(r, shape(r), draw)
+            x = either(r, emptied(r, shape(r)), draw)
         if dtype and r.random() < 0.15:
             x = spec(r, shape(r, low=1), "index 5")
         kwargs = {"dtype": {"dtype": "float64"}} if dtype and r.random() < 0.2 else {}

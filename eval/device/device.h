@@ -133,6 +133,9 @@ typedef struct {
     uint64_t ecc_errors; /* uncorrected, since the driver was loaded */
 } DeviceTelemetry;
 
+/* A source line that takes much of a kernel's time, in a sentence: "line 12: 62%, DRAM: ...". */
+enum { DEVICE_MAX_LINES = 5, DEVICE_LINE_TEXT = VERDICT_CHECK_TEXT };
+
 /* The samples of a baseline and a candidate. */
 typedef struct {
     int n; /* pairs of samples; 1 on a simulator */
@@ -144,6 +147,8 @@ typedef struct {
     DeviceCounter counters[DEVICE_MAX_COUNTERS];
     int n_baseline_counters;
     DeviceCounter baseline_counters[DEVICE_MAX_COUNTERS];
+    int n_lines; /* the costliest lines of the candidate, in order; 0 on a GPU */
+    char lines[DEVICE_MAX_LINES][DEVICE_LINE_TEXT];
 } DeviceTiming;
 
 /* The contents of a tensor in the harness's device memory: an input as drawn, or an output as

@@ -54,11 +54,11 @@ static void put_telemetry(Record *r, const char *key, const DeviceTelemetry *t)
                    (int64_t)verdict_telemetry_value(t, &verdict_telemetry[i]));
 }
 
-static void put_checks(Record *r, const char *key, const Verdict *v)
+static void put_texts(Record *r, const char *key, const char *texts, int n)
 {
-    const char *checks[VERDICT_MAX_CHECKS];
-    for (int i = 0; i < v->n_checks; i++) checks[i] = v->checks[i];
-    record_texts(r, key, checks, (size_t)v->n_checks);
+    const char *list[VERDICT_MAX_CHECKS];
+    for (int i = 0; i < n; i++) list[i] = texts + (size_t)i * VERDICT_CHECK_TEXT;
+    record_texts(r, key, list, (size_t)n);
 }
 
 static void put_seed(Record *r, const char *key, uint64_t seed)
@@ -75,7 +75,7 @@ static int is_empty(const void *holder, const VerdictField *f, const void *p)
     case VERDICT_CHARS: return !*(const char *)p;
     case VERDICT_TELEMETRY: return !((const DeviceTelemetry *)p)->sm_mhz;
     case VERDICT_SAMPLES: return count_at(holder, f) < 2;
-    case VERDICT_CHECKS:
+    case VERDICT_TEXTS:
     case VERDICT_COUNTERS: return !count_at(holder, f);
     default: return 0;
     }
@@ -98,7 +98,7 @@ static void put_field(Record *r, const Verdict *v, const char *task, const Verdi
     case VERDICT_CEILING: record_text(r, f->name, *(const int *)p ? "flops" : "bytes"); break;
     case VERDICT_MODE: record_text(r, f->name, verdict_mode_name(*(const ClockMode *)p)); break;
     case VERDICT_SEED: put_seed(r, f->name, *(const uint64_t *)p); break;
-    case VERDICT_CHECKS: put_checks(r, f->name, v); break;
+    case VERDICT_TEXTS: put_texts(r, f->name, p, count_at(holder, f)); break;
     case VERDICT_COUNTERS: put_counters(r, f->name, p, count_at(holder, f)); break;
     case VERDICT_TELEMETRY: put_telemetry(r, f->name, p); break;
     case VERDICT_SAMPLES: record_floats(r, f->name, p, (size_t)count_at(holder, f)); break;
@@ -169,20 +169,20 @@ static int get_seed(const View *v, const char *key, uint64_t *out, Error *err)
     return errno || *end || *digits < '0' || *digits > '9' ? unknown_word(v, key, digits, err) : 0;
 }
 
-static int get_checks(const View *v, const char *key, Verdict *out, Error *err)
+static int get_texts(const View *v, const char *key, char *out, size_t most, int *found, Error *err)
 {
     size_t count, n;
     if (view_count(v, key, &count, err)) return -1;
     for (size_t i = 0; i < count; i++) {
         const char *text;
         if (view_text_at(v, key, i, &text, &n, err)) return -1;
-        if (count > VERDICT_MAX_CHECKS || n >= VERDICT_CHECK_TEXT)
+        if (count > most || n >= VERDICT_CHECK_TEXT)
             return error_set(err, ERROR_LIMIT,
-                             "%s, field %s: expected at most %d texts of at most %d bytes",
-                             v->where, key, VERDICT_MAX_CHECKS, VERDICT_CHECK_TEXT - 1);
-        memcpy(out->checks[i], text, n);
+                             "%s, field %s: expected at most %zu texts of at most %d bytes",
+                             v->where, key, most, VERDICT_CHECK_TEXT - 1);
+        memcpy(out + i * VERDICT_CHECK_TEXT, text, n);
     }
-    out->n_checks = (int)count;
+    *found = (int)count;
     return 0;
 }
 
@@ -243,7 +243,7 @@ static int get_int(const View *v, const char *key, int64_t max, int64_t *out, Er
 }
 
 /* The value of field f at p, in its holder. */
-static int get_field(const View *v, const VerdictField *f, Verdict *out, char *holder, Error *err)
+static int get_field(const View *v, const VerdictField *f, char *holder, Error *err)
 {
     void *p = holder + f->offset;
     int *count = (int *)(void *)(holder + f->count);
@@ -272,7 +272,7 @@ static int get_field(const View *v, const VerdictField *f, Verdict *out, char *h
     case VERDICT_CEILING: return get_ceiling(v, f->name, p, err);
     case VERDICT_MODE: return get_mode(v, f->name, p, err);
     case VERDICT_SEED: return get_seed(v, f->name, p, err);
-    case VERDICT_CHECKS: return get_checks(v, f->name, out, err);
+    case VERDICT_TEXTS: return get_texts(v, f->name, p, f->size / VERDICT_CHECK_TEXT, count, err);
     case VERDICT_COUNTERS: return get_counters(v, f->name, p, count, err);
     case VERDICT_TELEMETRY: return get_telemetry(v, f->name, p, err);
     case VERDICT_SAMPLES: return get_samples(v, f->name, p, count, err);
@@ -290,7 +290,7 @@ static int get_fields(const View *record, VerdictPlace place, Verdict *out, Erro
         if (f->when != VERDICT_ALWAYS && !out->timing)
             out->timing = memory_alloc(sizeof *out->timing);
         char *holder = f->when == VERDICT_ALWAYS ? (char *)out : (char *)out->timing;
-        if (get_field(record, f, out, holder, err)) return -1;
+        if (get_field(record, f, holder, err)) return -1;
     }
     return 0;
 }

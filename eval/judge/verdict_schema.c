@@ -65,7 +65,7 @@ const VerdictField verdict_fields[] = {
      "the seed of the drawn inputs; decimal digits in the record, a number in the JSON"},
     {"second_seed", 't', '?', DET, 1, ALWAYS, VERDICT_SEED, IN_VERDICT(second_seed), "",
      "the seed of the contents on which a win was timed again; 0: there was no win"},
-    {"checks", 'T', '?', REC, 1, ALWAYS, VERDICT_CHECKS, LIST(Verdict, checks, n_checks), "",
+    {"checks", 'T', '?', REC, 1, ALWAYS, VERDICT_TEXTS, LIST(Verdict, checks, n_checks), "",
      "the checks that were passed, in order"},
     {"light_is", 't', '?', DET, 1, ALWAYS, VERDICT_CEILING, IN_VERDICT(light_is_flops), "",
      "the ceiling behind light_us: flops or bytes"},
@@ -105,6 +105,9 @@ const VerdictField verdict_fields[] = {
     {"baseline_counters", 'm', '?', DET, 1, TIMED, VERDICT_COUNTERS,
      LIST(DeviceTiming, baseline_counters, n_baseline_counters), "",
      "the baseline's counters of one run, floats by name"},
+    {"lines", 'T', '?', DET, 1, TIMED, VERDICT_TEXTS, LIST(DeviceTiming, lines, n_lines), "",
+     "the candidate's costliest source lines, each with its share of the time and its stall; none "
+     "on a GPU"},
     {"detail", 'm', '?', REC, 0, ALWAYS, VERDICT_EXTERN, NOWHERE, "",
      "a map with the fields marked detail"},
     {"confirmed", 't', '?', REC, 0, ALWAYS, VERDICT_EXTERN, NOWHERE, "",

@@ -36,7 +36,7 @@ typedef enum {
     VERDICT_CEILING,   /* int; 1 "flops", 0 "bytes" */
     VERDICT_MODE,      /* ClockMode; "cold", "warm" or "graph" */
     VERDICT_SEED,      /* uint64_t; decimal digits in the record, a number in the JSON */
-    VERDICT_CHECKS,    /* lines of VERDICT_CHECK_TEXT bytes, as many as the int at `count` */
+    VERDICT_TEXTS,     /* texts of VERDICT_CHECK_TEXT bytes, as many as the int at `count` */
     VERDICT_COUNTERS,  /* DeviceCounter[], as many as the int at `count`; a map by name */
     VERDICT_TELEMETRY, /* DeviceTelemetry; a map by verdict_telemetry */
     VERDICT_SAMPLES    /* double[], as many as the int at `count` */

@@ -142,10 +142,11 @@ static json_t *text_json(const char *s)
     return j;
 }
 
-static json_t *checks_json(const Verdict *v)
+static json_t *texts_json(const char *texts, int n)
 {
     json_t *list = json_array();
-    for (int i = 0; i < v->n_checks; i++) json_array_append_new(list, text_json(v->checks[i]));
+    for (int i = 0; i < n; i++)
+        json_array_append_new(list, text_json(texts + (size_t)i * VERDICT_CHECK_TEXT));
     return list;
 }
 
@@ -184,7 +185,7 @@ static json_t *field_json(const Verdict *v, const char *task, const VerdictField
     case VERDICT_CEILING: return json_string(*(const int *)p ? "flops" : "bytes");
     case VERDICT_MODE: return json_string(verdict_mode_name(*(const ClockMode *)p));
     case VERDICT_SEED: return json_integer((json_int_t) * (const uint64_t *)p);
-    case VERDICT_CHECKS: return checks_json(v);
+    case VERDICT_TEXTS: return texts_json(p, count);
     case VERDICT_COUNTERS: return counters_json(p, count);
     case VERDICT_TELEMETRY: return telemetry_json(p);
     case VERDICT_SAMPLES: return samples_json(p, count);

@@ -11,6 +11,7 @@
 #include "eval/sim/library/library_time.h"
 #include "eval/sim/sample.h"
 #include "eval/sim/time/extrapolate.h"
+#include "eval/sim/time/line_costs.h"
 #include "eval/sim/time/time_model.h"
 
 enum {
@@ -119,6 +120,14 @@ static int run_one(Device *d, const DeviceLaunch *l, Sample *s, DeviceFault *fau
     return r;
 }
 
+/* Adds the launch to the costs by line. A kernel of an op line is its line of the plan. */
+static void add_lines(const Device *d, const DeviceLaunch *l, const SimCounts *c,
+                      const LaunchTime *t, LineCosts *lines)
+{
+    const Code *code = l->library_args || l->op_line ? NULL : &l->module->code;
+    line_costs_add(lines, d->profile, code, l->op_line, c, t);
+}
+
 /* The time of a library call, which has no counters. s: adds the bytes that it writes; NULL: not. */
 static int library_time(const Device *d, const DeviceLaunch *l, SimCounts *counts, LaunchTime *time,
                         DeviceSample *s, Error *err)
@@ -162,9 +171,9 @@ static int call_library(Device *d, const DeviceLaunch *launches, int i, DeviceFa
     return 1;
 }
 
-/* Runs n launches. times NULL: without counters and times, under the limit of a check. */
+/* Runs n launches. times NULL: without counters, times and lines, under the limit of a check. */
 static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCounts *counts,
-                        LaunchTime *times, DeviceFault *fault, Error *err)
+                        LaunchTime *times, LineCosts *lines, DeviceFault *fault, Error *err)
 {
     memset(fault, 0, sizeof *fault);
     int64_t limit = times ? d->limit : d->limit / CHECK_SHARE;
@@ -176,6 +185,7 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCount
             int rc = call_library(d, launches, i, fault, err);
             if (rc) return rc;
             if (times && library_time(d, &launches[i], &counts[i], &times[i], NULL, err)) return -1;
+            if (times) add_lines(d, &launches[i], &counts[i], &times[i], lines);
             continue;
         }
         int r = run_one(d, &launches[i], NULL, fault, err);
@@ -189,6 +199,7 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCount
         if (timemodel_launch(d->profile, &counts[i], &times[i], &why))
             return refuse(fault, &launches[i], "kernel %s cannot be launched%.0zu%.0zu: %.400s",
                           why.text, 0, 0);
+        add_lines(d, &launches[i], &counts[i], &times[i], lines);
     }
     if (!d->exec.reversed) d->used = limit - d->exec.budget;
     return 0;
@@ -196,12 +207,23 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCount
 
 int sim_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)
 {
-    return run_sequence(d, launches, n, NULL, NULL, fault, err);
+    return run_sequence(d, launches, n, NULL, NULL, NULL, fault, err);
 }
 
 void sim_disturb(Device *d, int on)
 {
     d->exec.reversed = on;
+}
+
+/* Fills in the time of a sequence, its counters and its costliest lines. */
+static void conclude(const Device *d, const SimCounts *counts, const LaunchTime *times, int n,
+                     const LineCosts *lines, DeviceTiming *out)
+{
+    double seconds = timemodel_sequence(d->profile, times, n);
+    out->n = 1;
+    out->candidate_us[0] = seconds * 1e6;
+    out->n_counters = timemodel_counters(d->profile, counts, times, n, out->counters);
+    out->n_lines = line_costs_text(lines, seconds, out->lines);
 }
 
 /* Predicts from a single run: a prediction has no noise. */
@@ -210,12 +232,10 @@ int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *ou
 {
     SimCounts *counts = memory_array((size_t)n + 1, sizeof *counts);
     LaunchTime *times = memory_array((size_t)n + 1, sizeof *times);
-    int r = run_sequence(d, launches, n, counts, times, fault, err);
-    if (!r) {
-        out->n = 1;
-        out->candidate_us[0] = timemodel_sequence(d->profile, times, n) * 1e6;
-        out->n_counters = timemodel_counters(d->profile, counts, times, n, out->counters);
-    }
+    LineCosts lines = {0};
+    int r = run_sequence(d, launches, n, counts, times, &lines, fault, err);
+    if (!r) conclude(d, counts, times, n, &lines, out);
+    line_costs_release(&lines);
     free(d->predicted);
     d->predicted = counts;
     d->n_predicted = r ? 0 : n;
@@ -289,6 +309,7 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
 {
     SimCounts *counts = memory_array((size_t)n + 1, sizeof *counts);
     LaunchTime *times = memory_array((size_t)n + 1, sizeof *times);
+    LineCosts lines = {0};
     int r = 0;
     s->blocks = s->sampled = 0;
     s->written_bytes = 0;
@@ -302,6 +323,7 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
         if ((r = renew(d, &launches[i], err))) break;
         if (launches[i].library_args) { /* what it writes reads as zeros */
             r = library_time(d, &launches[i], &counts[i], &times[i], s, err);
+            if (!r) add_lines(d, &launches[i], &counts[i], &times[i], &lines);
             if (s->complete_until > i) s->complete_until = i;
             continue;
         }
@@ -311,13 +333,11 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
         if (!r && timemodel_launch(d->profile, &counts[i], &times[i], &why))
             r = refuse(fault, &launches[i], "kernel %s cannot be launched%.0zu%.0zu: %.400s",
                        why.text, 0, 0);
+        if (!r) add_lines(d, &launches[i], &counts[i], &times[i], &lines);
     }
     d->mem.assume = 0;
-    if (!r) {
-        out->n = 1;
-        out->candidate_us[0] = timemodel_sequence(d->profile, times, n) * 1e6;
-        out->n_counters = timemodel_counters(d->profile, counts, times, n, out->counters);
-    }
+    if (!r) conclude(d, counts, times, n, &lines, out);
+    line_costs_release(&lines);
     free(counts);
     free(times);
     return r;

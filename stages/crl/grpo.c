@@ -45,9 +45,9 @@ static void group_release(Group *g)
 static int read_interval(const Sample *s, double tie, double *low, double *high, Error *err)
 {
     int predicted = 1;
-    *low = s->score * (1 - tie / 2);
-    *high = s->score * (1 + tie / 2);
-    if (s->score <= 0 || !s->verdict.map) return 0;
+    *low = s->reward * (1 - tie / 2);
+    *high = s->reward * (1 + tie / 2);
+    if (s->score <= 0 || s->reward != s->score || !s->verdict.map) return 0;
     if (view_bool(&s->verdict, "predicted", &predicted, err)) return -1;
     return predicted ? 0
            : view_float(&s->verdict, "low", low, err) || view_float(&s->verdict, "high", high, err)
@@ -62,7 +62,7 @@ static int smooth_rewards(Group *g, const RewardStats *stats, const GrpoOptions 
            *high = memory_array((size_t)g->n, sizeof *high);
     int rc = 0;
     for (int i = 0; !rc && i < g->n; i++) {
-        g->reward[i] = g->member[i]->score;
+        g->reward[i] = g->member[i]->reward;
         rc = read_interval(g->member[i], o->tie, &low[i], &high[i], err);
     }
     if (!rc) reward_ties(g->reward, low, high, g->n);

@@ -18,12 +18,17 @@ static int64_t round_of(const PoolItem *x)
     return !strcmp(x->stage, "crl") ? x->round : 0;
 }
 
-/* The id of an answer is its prompt's, a slash and a number. */
+/* The id of an answer is its prompt's, a slash and a number; the id of a prompt of a later turn begins
+ * with that of the first answer (stages/crl/refine.h). */
 static int island_of(const PoolItem *x)
 {
-    const char *slash = strrchr(x->id, '/');
-    if (!round_of(x) || !slash) return (int)(random_hash(x->source_digest, 64) % ISLANDS);
-    return (int)(random_hash(x->id, (size_t)(slash - x->id)) % ISLANDS);
+    const char *turn = strstr(x->id, "/turn-"), *end = turn ? turn : x->id + strlen(x->id);
+    while (end > x->id && *end != '/') end--;
+    if (turn)
+        for (end = turn - 1; end > x->id && *end != '/'; end--) {
+        }
+    if (!round_of(x) || *end != '/') return (int)(random_hash(x->source_digest, 64) % ISLANDS);
+    return (int)(random_hash(x->id, (size_t)(end - x->id)) % ISLANDS);
 }
 
 typedef struct {

@@ -5,12 +5,13 @@
 #include "base/log.h"
 #include "stages/crl/loss_flags.h"
 #include "stages/data/history.h"
+#include "stages/data/turns.h"
 #include "stages/train/learn_program.h"
 
 typedef struct {
     const char *samples, *verdicts, *output, *base, *reference, *history;
     int64_t batch, epochs, seed, context, best_of;
-    double lr, clip, tie, floor_std, decay, success_worth;
+    double lr, clip, tie, floor_std, decay, success_worth, turn_discount;
     LossFlags loss;
     EngineFlags engine;
 } Options;
@@ -27,10 +28,13 @@ static int inputs(void *stage, ArtifactSpec *spec, Error *err)
     return learn_inputs(o->samples, o->verdicts, o->base, o->history, spec, err);
 }
 
-static int add_rewards(void *ctx, const SampleSet *round, Error *err)
+static int add_rewards(void *ctx, SampleSet *round, Error *err)
 {
     Crl *c = ctx;
-    return reward_stats_update(&c->rewards, round, c->o->decay, err);
+    return turns_discount(round, c->o->turn_discount, err) ||
+                   reward_stats_update(&c->rewards, round, c->o->decay, err)
+               ? -1
+               : 0;
 }
 
 static void log_round(const GrpoStats *g, const SampleSet *s)
@@ -96,6 +100,7 @@ int main(int argc, char **argv)
                  .tie = 0.02,
                  .floor_std = 0.1,
                  .decay = 0.5,
+                 .turn_discount = 0.4,
                  .engine = ENGINE_DEFAULTS};
     loss_flags_preset(&o.loss, "dapo");
     const Flag flags[] = {
@@ -117,6 +122,8 @@ int main(int argc, char **argv)
          "a group is worth its expected best of so many samples; 1: their mean", 1, 4096},
         {"success-worth", FLAG_FLOAT, &o.success_worth,
          "added to a success's worth, in deviations of the reward", 0, 100},
+        {"turn-discount", FLAG_FLOAT, &o.turn_discount,
+         "an answer is worth this share of the one after its verdict, where that is more", 0, 1},
         {"std-floor", FLAG_FLOAT, &o.floor_std,
          "added to a group's deviation: near-ties stay small", 0, 10},
         {"lr", FLAG_FLOAT, &o.lr, "peak learning rate", 1e-9, 1},

@@ -35,7 +35,7 @@ int reward_stats_update(RewardStats *s, const SampleSet *set, double decay, Erro
         if (set->items[i].outcome == OUTCOME_EVALUATOR_ERROR) continue;
         int k = slot(s, set->items[i].task, err);
         if (k < 0) return -1;
-        double r = set->items[i].score, w = s->weight[k] + 1;
+        double r = set->items[i].reward, w = s->weight[k] + 1;
         s->mean[k] += (r - s->mean[k]) / w;
         s->square[k] += (r * r - s->square[k]) / w;
         s->weight[k] = w;

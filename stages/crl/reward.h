@@ -24,7 +24,8 @@ typedef struct {
 
 void reward_stats_init(RewardStats *s);
 void reward_stats_release(RewardStats *s);
-/* Adds the raw rewards of a round. A failure of the evaluator or the endpoint is no reward. */
+/* Adds the raw rewards of a round (Sample.reward). A failure of the evaluator or the endpoint is no
+ * reward. */
 int reward_stats_update(RewardStats *s, const SampleSet *set, double decay, Error *err);
 /* Returns clip((raw - mean)/std, -k, k) with the statistics of the task; 0 when std is 0. */
 double reward_smooth(const RewardStats *s, const char *task, double raw, double k);

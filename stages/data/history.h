@@ -11,7 +11,7 @@ enum { HISTORY_MAX = 30 };
 int history_inputs(const char *text, ArtifactSpec *spec, Error *err);
 
 /* Called with one round, which is released after the call. */
-typedef int HistoryRound(void *ctx, const SampleSet *round, Error *err);
+typedef int HistoryRound(void *ctx, SampleSet *round, Error *err);
 /* Loads the rounds one after another and calls round for each, until it returns -1. */
 int history_each(const char *text, HistoryRound *round, void *ctx, Error *err);
 

@@ -9,6 +9,16 @@
 #include "base/random.h"
 #include "eval/candidate/answer.h"
 
+/* Reads where a prompt stands in a sequence of turns. */
+static int read_turn(const View *v, PromptItem *p, Error *err)
+{
+    p->turn = 1;
+    p->group = view_strdup(v, view_has(v, "group") ? "group" : "id", err);
+    if (!p->group || (view_has(v, "turn") && view_int(v, "turn", &p->turn, err))) return -1;
+    if (view_has(v, "parent") && !(p->parent = view_strdup(v, "parent", err))) return -1;
+    return 0;
+}
+
 int promptset_load(const char *path, PromptSet *out, Error *err)
 {
     *out = (PromptSet){0};
@@ -24,7 +34,7 @@ int promptset_load(const char *path, PromptSet *out, Error *err)
         p->split = view_strdup(&v, "split", err);
         p->text = view_strdup(&v, "text", err);
         char *kind = view_strdup(&v, "kind", err);
-        rc = p->id && p->task && p->split && p->text && kind ? 0 : -1;
+        rc = p->id && p->task && p->split && p->text && kind ? read_turn(&v, p, err) : -1;
         p->contrastive = kind && !strcmp(kind, "contrastive");
         free(kind);
     }
@@ -40,6 +50,8 @@ static void release_item(PromptItem *p)
     free(p->task);
     free(p->split);
     free(p->text);
+    free(p->group);
+    free(p->parent);
 }
 
 void promptset_release(PromptSet *p)
@@ -84,12 +96,14 @@ Record *promptset_answer(const PromptItem *p, const char *stage, const char *pro
     record_text(r, "split", p->split);
     record_text(r, "stage", stage);
     record_text(r, "producer", producer);
-    record_text(r, "group", p->id);
+    record_text(r, "group", p->group ? p->group : p->id);
     record_int(r, "trial", trial);
     record_int(r, "seed", (int64_t)(seed >> 1));
     record_text(r, "finish", finish);
     record_textn(r, "text", text, len);
     record_textn(r, "source", code ? code : "", code_len);
     record_text(r, "prompt", p->text);
+    if (p->turn > 1) record_int(r, "turn", p->turn);
+    if (p->parent) record_text(r, "parent", p->parent);
     return r;
 }

@@ -6,6 +6,9 @@
 
 typedef struct {
     char *id, *task, *split, *text;
+    char *group;     /* of its answers; NULL: the id */
+    char *parent;    /* the sample whose verdict it shows; NULL: none */
+    int64_t turn;    /* 1: it shows no verdict */
     int contrastive; /* the prompt shows kernels */
 } PromptItem;
 

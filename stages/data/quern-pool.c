@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/exit_status.h"
+#include "base/file.h"
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
@@ -40,7 +42,7 @@ typedef struct {
 
 /* Writes the best sample of each task in one set, of heldout tasks too: the pool has none of their
  * kernels. */
-static int best_of_set(void *ctx, const SampleSet *s, Error *err)
+static int best_of_set(void *ctx, SampleSet *s, Error *err)
 {
     Best *b = ctx;
     int rc = 0;
@@ -84,10 +86,32 @@ static int write_best(const Pool *p, const TaskSet *tasks, const char *sets, con
     return -1;
 }
 
+/* The program of --kernel: the source of the pool's best kernel of a task, as a file of its own. Its exit
+ * status is 1 when the pool has no kernel that is faster than the baseline. */
+static int print_best(const char *pool_path, const char *task, const char *output)
+{
+    Error err;
+    Pool pool;
+    if (pool_load(pool_path, &pool, &err)) log_die(&err);
+    const PoolItem *best = pool_best(&pool, task);
+    int status = EXIT_STATUS_FAILED;
+    if (!best)
+        log_warn("the pool has no correct kernel of %s", task);
+    else if (best->score <= 1)
+        log_warn("the best kernel of %s scores %.3f: none is faster than the baseline", task,
+                 best->score);
+    else if (file_write_atomic(output, best->source, strlen(best->source), &err))
+        log_die(&err);
+    else
+        status = EXIT_STATUS_OK;
+    pool_release(&pool);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     const char *pool_path = NULL, *samples = NULL, *verdicts = NULL, *output = NULL, *stage = "",
-               *only = NULL, *root = NULL, *sets = NULL;
+               *only = NULL, *root = NULL, *sets = NULL, *kernel = NULL;
     int64_t round = 0;
     int best = 0;
     const Flag flags[] = {
@@ -100,23 +124,31 @@ int main(int argc, char **argv)
         {"round", FLAG_INT, &round, "of that stage", 0, 1e6},
         {"best", FLAG_BOOL, &best,
          "write the best kernel of every task, and its baseline, as samples"},
+        {"kernel", FLAG_TEXT, &kernel,
+         "write the source of this task's best kernel, if it is faster than the baseline; exit "
+         "status 1 if none is",
+         .aside = 1},
         {"sets", FLAG_TEXT, &sets,
          "with --best: the best of each of these, too: SAMPLES:VERDICTS,...", .aside = 1},
         {"tasks", FLAG_TEXT, &only, "names, comma separated; all when left out", .aside = 1},
         {"task-root", FLAG_TEXT, &root, "folder of the tasks", .aside = 1},
         {0}};
-    const FlagSpec spec = {"quern-pool",
-                           "--output FILE [--pool FILE] [--samples FILE --verdicts FILE | --best]",
-                           "Keep every correct kernel with its score, once each.",
-                           flags,
-                           0,
-                           0,
-                           0};
+    const FlagSpec spec = {
+        "quern-pool",
+        "--output FILE [--pool FILE] [--samples FILE --verdicts FILE | --best | --kernel "
+        "TASK]",
+        "Keep every correct kernel with its score, once each.",
+        flags,
+        0,
+        0,
+        0};
     flags_parse(&spec, argc, argv, (const char **)argv);
     if (!samples != !verdicts) flags_usage_error(&spec, "--samples and --verdicts go together");
     if (sets && !best) flags_usage_error(&spec, "--sets goes with --best");
+    if (kernel && (best || samples)) flags_usage_error(&spec, "--kernel goes with --pool alone");
     log_open("quern-pool");
     stop_install();
+    if (kernel) return log_close(print_best(pool_path, kernel, output));
     Error err;
     ArtifactSpec out;
     TaskSet tasks = {0};

@@ -28,11 +28,13 @@ void round_figures(const SampleSet *s, RoundFigures *out)
 {
     double score[COMPARISON_MAX];
     *out = (RoundFigures){0};
+    out->turns = turns_figures(s, out->turn);
     for (long i = 0; i < s->n; i++) {
         const Sample *x = &s->items[i];
         if (!x->unanswered && !x->heldout) compare(out, x);
         if (x->outcome == OUTCOME_EVALUATOR_ERROR) continue;
         int shown = comparison_scores(x->prompt, score);
+        if (x->turn > 1) continue; /* they have figures of their own */
         add(x->heldout ? &out->heldout : shown ? &out->contrastive : &out->plain, x);
     }
 }
@@ -41,6 +43,27 @@ typedef struct {
     void (*put)(void *ctx, const char *name, double v);
     void *ctx;
 } Put;
+
+static void put_turn(const Put *p, int turn, const TurnFigures *t)
+{
+    char name[64];
+    const struct {
+        const char *name;
+        double value;
+    } shares[] = {{"success", (double)t->succeeded},
+                  {"mean", t->score},
+                  {"best", t->best},
+                  {"mended", (double)t->mended},
+                  {"faster", (double)t->faster},
+                  {"broken", (double)t->broken}};
+    snprintf(name, sizeof name, "turn.%d.samples", turn);
+    p->put(p->ctx, name, (double)t->samples);
+    for (size_t i = 0; t->samples && i < sizeof shares / sizeof *shares; i++) {
+        if (turn == 1 && i > 2) break;
+        snprintf(name, sizeof name, "turn.%d.%s", turn, shares[i].name);
+        p->put(p->ctx, name, shares[i].value / (double)t->samples);
+    }
+}
 
 static void put_part(const Put *p, const char *part, const RoundPart *r)
 {
@@ -72,4 +95,5 @@ void round_figures_each(const RoundFigures *f, void (*put)(void *ctx, const char
     if (f->compared) put(ctx, "comparison.said", 1 - (double)f->silent / (double)f->compared);
     if (f->right + f->wrong)
         put(ctx, "comparison.right", (double)f->right / (double)(f->right + f->wrong));
+    for (int t = 0; f->turns > 1 && t < f->turns; t++) put_turn(&p, t + 1, &f->turn[t]);
 }

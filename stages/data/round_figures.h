@@ -2,7 +2,7 @@
 #ifndef STAGES_DATA_ROUND_FIGURES_H
 #define STAGES_DATA_ROUND_FIGURES_H
 
-#include "stages/data/samples.h"
+#include "stages/data/turns.h"
 
 /* Samples of train tasks whose prompts show no kernels, or some. Unjudged ones are not counted. */
 typedef struct {
@@ -15,6 +15,8 @@ typedef struct {
     RoundPart plain, contrastive, heldout;
     long compared;                   /* answers to prompts with two kernels or more */
     long right, wrong, tied, silent; /* stages/data/comparison.h */
+    TurnFigures turn[SAMPLES_MAX_TURNS];
+    int turns;
 } RoundFigures;
 
 void round_figures(const SampleSet *s, RoundFigures *out);

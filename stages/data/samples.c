@@ -56,6 +56,13 @@ static int read_sample(const View *v, Sample *s, Error *err)
     if (view_text(v, "finish", &p, &n, err)) return -1;
     s->truncated = !(n == 4 && !memcmp(p, "stop", 4));
     s->unanswered = n == 5 && !memcmp(p, "error", 5);
+    int64_t turn = 1;
+    if (view_has(v, "turn") && view_int(v, "turn", &turn, err)) return -1;
+    if (turn < 1 || turn > SAMPLES_MAX_TURNS)
+        return error_set(err, ERROR_CORRUPT, "%s: expected turn 1 to %d, found %lld", v->where,
+                         SAMPLES_MAX_TURNS, (long long)turn);
+    s->turn = (int)turn;
+    if (view_has(v, "parent") && !(s->parent = view_strdup(v, "parent", err))) return -1;
     return read_ids(v, "ids", &s->ids, &s->n_ids, err) ||
                    read_ids(v, "prompt_ids", &s->prompt_ids, &s->n_prompt, err) ||
                    read_logprobs(v, s, err)
@@ -86,6 +93,7 @@ static int read_verdict(const View *v, Sample *s, Error *err)
         s->outcome = OUTCOME_EVALUATOR_ERROR;
         s->score = s->speedup = 0;
     }
+    s->reward = s->score;
     s->verdict = *v;
     return 0;
 }
@@ -142,6 +150,7 @@ void samples_release(SampleSet *s)
         free(x->source);
         free(x->prompt);
         free(x->text);
+        free(x->parent);
         free(x->ids);
         free(x->prompt_ids);
         free(x->logprobs);

@@ -6,11 +6,16 @@
 #include "artifacts/artifact.h"
 #include "eval/device/outcome.h"
 
+enum { SAMPLES_MAX_TURNS = 8 };
+
 typedef struct {
     char *id, *task, *group, *source, *prompt, *text;
     int heldout;
     Outcome outcome; /* EVALUATOR_ERROR without a verdict or without an answer */
     double score, speedup;
+    double reward; /* the score; of an answer that others follow see stages/data/turns.h */
+    char *parent;  /* id of the sample whose verdict this one answers; NULL: the first turn */
+    int turn;      /* from 1 */
     char source_digest[DIGEST_HEX];
     int32_t *ids, *prompt_ids; /* as sampled; NULL when an endpoint did not return them */
     float *logprobs;

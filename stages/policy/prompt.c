@@ -110,7 +110,8 @@ static void put_kernel(Buffer *out, const char *s, size_t n)
     if (last != '\n') buffer_puts(out, "\n");
 }
 
-void prompt_write(Buffer *out, const Task *t, const Exemplar *ex, int n, const PromptStyle *style)
+/* The task, and in the style full all that a writer must know of it. */
+static void put_task(Buffer *out, const Task *t, const PromptStyle *style)
 {
     int full = style->full;
     if (full) prompt_rules_write(out, t);
@@ -130,6 +131,12 @@ void prompt_write(Buffer *out, const Task *t, const Exemplar *ex, int n, const P
         buffer_puts(out, "```\n\n");
         prompt_measure_write(out, t, style);
     }
+}
+
+void prompt_write(Buffer *out, const Task *t, const Exemplar *ex, int n, const PromptStyle *style)
+{
+    int full = style->full;
+    put_task(out, t, style);
     if (n)
         buffer_puts(out, full ? "# Previous CUDA Implementations with Scores\n" : "# Previous\n");
     for (int i = 0; i < n; i++) {
@@ -138,4 +145,22 @@ void prompt_write(Buffer *out, const Task *t, const Exemplar *ex, int n, const P
     }
     if (full && n) buffer_puts(out, "\n");
     if (full) prompt_protocol_write(out, n);
+}
+
+void prompt_write_again(Buffer *out, const Task *t, const PromptAttempt *a,
+                        const PromptStyle *style)
+{
+    int full = style->full;
+    put_task(out, t, style);
+    buffer_puts(out, full ? "# Your Previous Answer\n" : "# Answer\n");
+    if (a->len)
+        put_kernel(out, a->source, a->len);
+    else if (full)
+        buffer_puts(out, "(It holds no candidate.)\n");
+    buffer_puts(out, full ? "\n# The Verdict on It\n" : "# Verdict\n");
+    put_kernel(out, a->verdict, a->verdict_len);
+    if (!full) return;
+    buffer_puts(out,
+                "Correct what the verdict names. If the candidate is correct, make it faster.\n\n");
+    prompt_protocol_write(out, 0);
 }

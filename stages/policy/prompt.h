@@ -29,6 +29,19 @@ typedef struct {
 void prompt_write(Buffer *out, const Task *t, const Exemplar *exemplars, int n,
                   const PromptStyle *style);
 
+/* An answer, and what its verdict says (stages/policy/feedback.h). */
+typedef struct {
+    const char *source; /* the candidate */
+    size_t len;         /* 0: the answer holds none */
+    const char *verdict;
+    size_t verdict_len;
+} PromptAttempt;
+
+/* Appends the prompt of a next turn: the task, the attempt and its verdict. Lines of both that look
+ * like a part of the prompt are dotted out, too. */
+void prompt_write_again(Buffer *out, const Task *t, const PromptAttempt *a,
+                        const PromptStyle *style);
+
 /* ---- for the parts of this module: the sections of the style full ---- */
 
 /* What a candidate is, what it may use, and a worked one of another family than the task's. */

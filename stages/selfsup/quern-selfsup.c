@@ -29,7 +29,7 @@ static int inputs(void *stage, ArtifactSpec *spec, Error *err)
                : 0;
 }
 
-static int add_round(void *ctx, const SampleSet *round, Error *err)
+static int add_round(void *ctx, SampleSet *round, Error *err)
 {
     Selfsup *s = ctx;
     return learn_tokenizer(round, s->o->base, &s->tokenizer, &s->successes.policy, err) ||

@@ -74,6 +74,7 @@ static void print_lists(const Settings *s, Buffer *out)
                crl = atol(setting_text(s, SETTING_ROUNDS));
     print_numbers(out, "selfsup_rounds", selfsup);
     print_numbers(out, "crl_rounds", crl);
+    print_numbers(out, "turns", atol(setting_text(s, SETTING_TURNS)));
     print_numbers(out, "numbers", selfsup > crl ? selfsup : crl);
     print_value(out, "found_gpus", s->gpus);
     print_value(out, "local_devices", s->local);

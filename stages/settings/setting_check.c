@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "stages/data/samples.h"
 #include "stages/settings/settings.h"
 #include "tasks/task.h"
 
@@ -182,6 +183,9 @@ static int check_kinds(const Settings *s, Error *err)
     for (int i = 0; i < 2; i++)
         if (atol(setting_text(s, rounds[i])) > MAX_ROUNDS)
             return setting_refuse(s, rounds[i], err, ": expected at most %d", MAX_ROUNDS);
+    long turns = atol(setting_text(s, SETTING_TURNS));
+    if (turns < 1 || turns > SAMPLES_MAX_TURNS)
+        return setting_refuse(s, SETTING_TURNS, err, ": expected 1 to %d", SAMPLES_MAX_TURNS);
     return 0;
 }
 

@@ -90,6 +90,8 @@ const SettingSpec setting_table[SETTING_COUNT] = {
     [SETTING_UPDATE] = {"UPDATE", SETTING_KIND_TEXT, .fallback = "learn",
                         .stamps = STAMP_CRL | STAMP_REPORT, .choices = "learn|none|template|sft",
                         .environment = 1, .help = "what stage 3 does (docs/pipeline.md)"},
+    RUN(TURNS, WHOLE, "1", STAMP_CRL,
+        "answers in a row to a prompt of stage 3, each after the verdict on the one before"),
     PROFILE(SELFSUP, FLAGS, STAMP_SELFSUP, "flags of quern-selfsup: how stage 2 learns"),
     PROFILE(CRL, FLAGS, STAMP_CRL, "flags of quern-crl: how stage 3 learns"),
     [SETTING_LORA] = {"LORA", SETTING_KIND_WHOLE,

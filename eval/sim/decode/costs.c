@@ -108,7 +108,9 @@ static int is_fence(const PtxInst *in)
            (!strcmp(in->op, "cp") && (has_mod(in, "wait_group") || has_mod(in, "wait_all")));
 }
 
-static void walk_inst(CostWalk *c, const PtxInst *in, int inst_class, CodeBlock *cost)
+/* Adds the instruction to the cost of its block. *waits: the waits for global memory that it adds. */
+static void walk_inst(CostWalk *c, const PtxInst *in, int inst_class, CodeBlock *cost,
+                      uint8_t *waits)
 {
     int dest = costs_has_dest(in), far = is_far(in, inst_class),
         local = inst_class == INST_LOCAL_LOAD, copy = !strcmp(in->op, "cp");
@@ -124,7 +126,8 @@ static void walk_inst(CostWalk *c, const PtxInst *in, int inst_class, CodeBlock 
     level.global += (uint32_t)far;
     level.local += (uint32_t)local;
     if (far && level.global > c->counted.global) {
-        cost->global_waits += level.global - c->counted.global;
+        *waits = (uint8_t)(level.global - c->counted.global);
+        cost->global_waits += *waits;
         c->counted.global = level.global;
     }
     if (local && level.local > c->counted.local) {
@@ -195,7 +198,8 @@ void costs_find(Decoder *d)
     find_preds(d, &c);
     for (int i = 0; i < d->p->n_insts; i++) {
         if (d->block_of[i] != c.block) begin_cost_block(d, &c, d->block_of[i]);
-        if (!d->p->insts[i].bad) walk_inst(&c, &d->p->insts[i], d->classes[i], &d->costs[c.block]);
+        if (!d->p->insts[i].bad)
+            walk_inst(&c, &d->p->insts[i], d->classes[i], &d->costs[c.block], &d->f->waits[i]);
     }
     for (int k = 0; k < REG_CLASSES; k++) free(c.regs[k]);
     free(c.first_pred);

@@ -66,6 +66,9 @@ void code_release(Code *c)
         free(f->insts);
         free(f->blocks);
         free(f->callees);
+        free(f->classes);
+        free(f->waits);
+        free(f->traffic);
     }
     free(c->functions);
     free(c->pool32);

@@ -191,7 +191,9 @@ void decode_function(Code *code, int index)
     if (d.p->n_regs[REG_128]) d.f->unsupported = "the simulator does not know 128-bit registers";
     unsigned char *leader = memory_alloc((size_t)d.p->n_insts + 1);
     d.block_of = memory_array((size_t)d.p->n_insts + 1, sizeof(int));
-    d.classes = memory_alloc((size_t)d.p->n_insts + 1);
+    d.f->classes = d.classes = memory_alloc((size_t)d.p->n_insts + 1);
+    d.f->waits = memory_alloc((size_t)d.p->n_insts + 1);
+    d.f->traffic = memory_array((size_t)d.p->n_insts + 1, sizeof *d.f->traffic);
     d.folded = folded_find(d.p);
     mark_leaders(d.p, leader);
     definedness_find(&d, leader);
@@ -206,7 +208,6 @@ void decode_function(Code *code, int index)
     for (int i = 0; i < d.n_blocks; i++) free(d.blocks[i].table);
     free(d.blocks);
     free(d.block_of);
-    free(d.classes);
     free(d.folded);
     free(leader);
 }

@@ -88,6 +88,9 @@ int decode_mbarrier(Decoder *d);
 /* decode_control.c: the PTX instruction behind a label of a scope; < 0: there is none */
 int decode_label(const Decoder *d, const char *name, int scope);
 
+/* decode_operand.c: a MemOp of the current instruction, which counts its accesses */
+MemOp *decode_mem(Decoder *d);
+
 /* decode_memory.c, for other memory instructions */
 int decode_space(Decoder *d); /* uses the modifier; PtxSpace, SPACE_GENERIC without one */
 /* Fills in the address of *mo. A generic access to a variable gets the variable's space. */

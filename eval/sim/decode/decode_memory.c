@@ -33,11 +33,6 @@ static int order_of(Decoder *d)
     return is_volatile || relaxed ? ORDER_VOLATILE : ORDER_WEAK;
 }
 
-static MemOp *new_mem(Decoder *d)
-{
-    return ptx_arena_alloc(d->code->ptx.arena, sizeof(MemOp));
-}
-
 int decode_address(Decoder *d, const PtxOperand *o, MemOp *mo)
 {
     if (!o || o->kind != OPND_ADDR) return decode_refuse(d, "no address");
@@ -206,7 +201,7 @@ static int load_store(Decoder *d, int kind)
                          : entry_param(d, address, data, count, t);
         return frame_param(d, address, data, count, t, store);
     }
-    MemOp *mo = new_mem(d);
+    MemOp *mo = decode_mem(d);
     mo->kind = (uint8_t)kind;
     mo->space = (uint8_t)space;
     mo->order = (uint8_t)order;
@@ -243,7 +238,7 @@ static int atomic(Decoder *d, int returns)
     if (op < 0 || !t || t->bits < 16 || !atomic_type_fits(op, t) ||
         d->in->n_operands != n + 1 + sources)
         return decode_refuse(d, "an operation that its type does not have");
-    MemOp *mo = new_mem(d);
+    MemOp *mo = decode_mem(d);
     mo->kind = returns ? MEM_ATOM : MEM_RED;
     mo->space = (uint8_t)space;
     mo->order = (uint8_t)(order == ORDER_WEAK ? ORDER_VOLATILE : order);
@@ -290,7 +285,7 @@ static int copy_async(Decoder *d)
     if (!shared || !global || !bytes || bytes->kind != OPND_INT ||
         (bytes->value != 4 && bytes->value != 8 && bytes->value != 16) || d->in->n_operands > 4)
         return decode_refuse(d, "a form that is not known");
-    MemOp *mo = new_mem(d), side = {.space = SPACE_SHARED};
+    MemOp *mo = decode_mem(d), side = {.space = SPACE_SHARED};
     mo->kind = MEM_LOAD;
     mo->space = SPACE_GLOBAL;
     mo->element = 4;

@@ -85,7 +85,7 @@ static int ldmatrix_op(Decoder *d)
     if (!known || !n || d->in->n_operands != 2 || !o || o->kind != OPND_ADDR ||
         o->items[0].kind != OPND_REG || o->items[0].cls == REG_PRED || o->items[0].width < 32)
         return decode_refuse(d, "a form that is not known");
-    MemOp *mo = ptx_arena_alloc(d->code->ptx.arena, sizeof *mo);
+    MemOp *mo = decode_mem(d);
     mo->kind = MEM_LOAD;
     mo->space = shared ? SPACE_SHARED : SPACE_GENERIC;
     mo->element = 4;

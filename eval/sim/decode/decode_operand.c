@@ -37,6 +37,13 @@ uint32_t decode_const64(Code *c, uint64_t v)
 
 /* ---- output ---- */
 
+MemOp *decode_mem(Decoder *d)
+{
+    MemOp *mo = ptx_arena_alloc(d->code->ptx.arena, sizeof *mo);
+    mo->traffic = &d->f->traffic[d->in - d->p->insts];
+    return mo;
+}
+
 Inst *decode_emit(Decoder *d, Handler *fn)
 {
     d->out = ptx_push(d->out, &d->n, &d->cap, sizeof(Inst));

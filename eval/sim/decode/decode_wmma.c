@@ -46,7 +46,7 @@ static void access_part(Decoder *d, const WmmaPart *whole, int reg, int half, in
                         uint32_t data, int is_store)
 {
     WmmaPart *p = ptx_arena_alloc(d->code->ptx.arena, sizeof *p);
-    MemOp *mo = ptx_arena_alloc(d->code->ptx.arena, sizeof *mo);
+    MemOp *mo = decode_mem(d);
     *p = *whole;
     p->reg = (uint8_t)reg;
     p->half = (uint8_t)half;

@@ -10,6 +10,7 @@
 #include "eval/sim/exec/warp_sync.h"
 #include "eval/sim/machine/half.h"
 #include "eval/sim/memory/shadow.h"
+#include "eval/sim/memory/traffic.h"
 
 enum { M = 16, COLUMNS = 8, MAX_K = 32 };
 
@@ -100,6 +101,7 @@ const Inst *h_ldmatrix(Warp *w, const Inst *in)
     if (access_shared_bounds(w, &a, 0) || shared_check_load(w, &a)) return NULL;
     w->x->counts.shared_load_requests++;
     w->x->counts.shared_load_wavefronts += a.p->wavefronts;
+    traffic_count_shared(&w->x->counts, a.mo->traffic, a.p);
     for (int i = 0; i < in->k0; i++) {
         uint32_t *d = row32(w, in->mem->data[4 + i]);
         for (int lane = 0; lane < LANES; lane++) {

@@ -304,12 +304,23 @@ static void clear_blocks(const Code *code)
             code->functions[i].blocks[k].passes = code->functions[i].blocks[k].lanes = 0;
 }
 
+/* Clears what is counted over all blocks of a launch, for its costs by line. */
+static void clear_lines(const Code *code)
+{
+    for (int i = 0; i < code->ptx.n_functions; i++) {
+        Function *f = &code->functions[i];
+        for (int k = 0; k < f->n_blocks; k++) f->blocks[k].all_passes = 0;
+        if (f->traffic) memset(f->traffic, 0, ((size_t)f->ptx->n_insts + 1) * sizeof *f->traffic);
+    }
+}
+
 static void sum_blocks(Exec *x)
 {
     SimCounts *n = &x->counts;
     for (int i = 0; i < x->code->ptx.n_functions; i++)
         for (int k = 0; k < x->code->functions[i].n_blocks; k++) {
-            const CodeBlock *b = &x->code->functions[i].blocks[k];
+            CodeBlock *b = &x->code->functions[i].blocks[k];
+            b->all_passes += b->passes;
             n->warp_insts += b->passes * b->n_insts;
             n->thread_insts += b->lanes * b->n_insts;
             n->fp32_flops += b->lanes * b->fp32_flops;
@@ -427,6 +438,7 @@ static int begin_launch(Exec *x, const DeviceLaunch *launch)
     n->blocks = x->n_blocks;
     n->warps = x->n_blocks * (uint64_t)x->cta.n_warps;
     clear_blocks(x->code);
+    clear_lines(x->code);
     devmem_launch(x->mem);
     return 0;
 }

@@ -71,9 +71,11 @@ typedef struct {
     uint64_t dram_read_sectors;  /* first touched in this launch by a load, or again past L2 */
     uint64_t dram_write_sectors; /* distinct sectors written in this launch */
 
-    /* Shared memory. Wavefronts beyond the requests are bank conflicts. */
+    /* Shared memory. The ideal wavefronts of a request deliver its distinct words, 32 in each.
+     * Wavefronts beyond the ideal are bank conflicts. */
     uint64_t shared_load_requests, shared_store_requests;
     uint64_t shared_load_wavefronts, shared_store_wavefronts;
+    uint64_t shared_ideal_wavefronts;
 
     /* Local memory (spills, indexed arrays) and constant memory. */
     uint64_t local_load_sectors, local_store_sectors;

@@ -93,6 +93,14 @@ typedef struct TrackOp {
     struct MemOp *memory; /* LOAD, STORE */
 } TrackOp;
 
+/* The accesses of a PTX instruction in the current launch, over all blocks that ran. */
+typedef struct {
+    uint64_t requests, bytes;   /* bytes: that the threads asked for */
+    uint64_t sectors, dram, l2; /* sectors of global memory; of them, from DRAM and from L2 */
+    uint64_t wavefronts, ideal; /* of shared memory */
+    uint64_t serial;            /* of atomics: summed, the most lanes on one address */
+} InstTraffic;
+
 /* A basic block: the cost of one pass, and the passes of the current launch. */
 typedef struct CodeBlock {
     uint32_t n_insts, folded; /* folded: of them, those that cost nothing */
@@ -100,6 +108,7 @@ typedef struct CodeBlock {
     uint32_t global_waits, local_waits, chain, expansion;
     uint64_t fp32_flops, fp16_flops, fp64_flops, tensor_flops;
     uint64_t passes, lanes; /* lanes: summed over the passes */
+    uint64_t all_passes;    /* of all blocks of a sample; passes: of its last one */
 } CodeBlock;
 
 struct Function {
@@ -121,6 +130,9 @@ struct Function {
     int n_undefined, n_slots;
     uint32_t first_slot;
     uint32_t dynamic_at; /* offset of dynamic shared memory; 0: at static_shared */
+    /* By PTX instruction: its class, the waits for global memory that it adds, its accesses. */
+    uint8_t *classes, *waits;
+    InstTraffic *traffic;
 };
 
 /* mma.sync m16n8kK */

@@ -23,6 +23,7 @@ typedef struct {
     uint8_t uniform, consecutive, aligned;
     uint8_t half[2];     /* HALF_* of lanes 0..15 and 16..31 */
     uint16_t wavefronts; /* of shared memory or L1 */
+    uint16_t ideal;      /* wavefronts without bank conflicts */
     uint16_t distinct;   /* addresses */
     uint16_t max_same;   /* the largest number of lanes on one address */
     int n_ranges;        /* disjoint byte ranges, in order */
@@ -42,7 +43,8 @@ typedef struct MemOp {
     uint8_t read_only;    /* ld.global.nc: a write in the same launch is an error */
     uint32_t data[8], address;
     int64_t offset;
-    uint32_t last_alloc; /* index of the allocation of the last access */
+    uint32_t last_alloc;  /* index of the allocation of the last access */
+    InstTraffic *traffic; /* of the PTX instruction; NULL: it is not counted by line */
     Pattern pattern;
 } MemOp;
 

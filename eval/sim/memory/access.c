@@ -64,12 +64,13 @@ static int sort_active(const int32_t *delta, uint32_t m, int32_t *sorted)
     return n;
 }
 
-/* There are 32 banks of 4-byte words. A wavefront delivers one word of each bank. */
-static int count_wavefronts(const int32_t *sorted, int n, int size, uint32_t phase)
+/* There are 32 banks of 4-byte words. A wavefront delivers one word of each bank. *ideal: as many
+ * wavefronts as the distinct words need at least. */
+static int count_wavefronts(const int32_t *sorted, int n, int size, uint32_t phase, uint16_t *ideal)
 {
     uint8_t taken[32] = {0};
     int64_t last = INT64_MIN;
-    int wavefronts = 0;
+    int wavefronts = 0, words = 0;
     for (int i = 0; i < n; i++) {
         int64_t lo = ((int64_t)sorted[i] + phase) >> 2,
                 hi = ((int64_t)sorted[i] + phase + size - 1) >> 2;
@@ -77,8 +78,10 @@ static int count_wavefronts(const int32_t *sorted, int n, int size, uint32_t pha
             int bank = (int)(word & 31);
             wavefronts = ++taken[bank] > wavefronts ? taken[bank] : wavefronts;
             last = word;
+            words++;
         }
     }
+    *ideal = (uint16_t)((words + 31) / 32);
     return wavefronts;
 }
 
@@ -120,7 +123,7 @@ static void build_pattern(Pattern *p, const int32_t *delta, uint32_t m, int size
         p->half[h] = (uint8_t)(same ? HALF_SAME : next ? HALF_ROW : HALF_ANY);
     }
     p->aligned = (low_bits & (size - 1)) == 0;
-    p->wavefronts = (uint16_t)count_wavefronts(sorted, n, size, phase);
+    p->wavefronts = (uint16_t)count_wavefronts(sorted, n, size, phase, &p->ideal);
 }
 
 int access_begin(Warp *w, const Inst *in, uint32_t mask, Access *a)

@@ -245,6 +245,7 @@ static int copy_async(Warp *w, const Inst *in, uint32_t m)
     if (begin_at_row(w, in, c->to, words, m, &to, &side, &mo)) return -1;
     n->shared_store_requests++;
     n->shared_store_wavefronts += to.p->wavefronts;
+    traffic_count_shared(n, in->mem->traffic, to.p);
     n->async_copies++;
     return 0;
 }

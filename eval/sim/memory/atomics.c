@@ -94,6 +94,7 @@ static int atomic_once(Warp *w, const Inst *in, uint32_t m)
         if (access_shared_bounds(w, &a, 1) || shared_check_atomic(w, &a)) return -1;
         n->shared_atomic_requests++;
         n->shared_atomic_serial += a.p->max_same;
+        if (a.mo->traffic) a.mo->traffic->requests++, a.mo->traffic->serial += a.p->max_same;
         break;
     case -1: return 1;
     default:

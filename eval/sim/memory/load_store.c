@@ -146,6 +146,7 @@ static int load_shared(Warp *w, Access *a)
         return -1;
     n->shared_load_requests++;
     n->shared_load_wavefronts += a->p->wavefronts;
+    traffic_count_shared(n, a->mo->traffic, a->p);
     load_rows(w, a);
     return 0;
 }
@@ -168,6 +169,7 @@ static int store_shared(Warp *w, Access *a)
     if (shared_check_store(w, a, a->mo->order == ORDER_WEAK ? store_changes : NULL)) return -1;
     n->shared_store_requests++;
     n->shared_store_wavefronts += a->p->wavefronts;
+    traffic_count_shared(n, a->mo->traffic, a->p);
     store_rows(w, a);
     return store_agrees(w, a);
 }

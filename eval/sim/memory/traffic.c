@@ -84,6 +84,15 @@ void traffic_count(Warp *w, const Access *a, int kind)
     al->read_sectors += n->dram_read_sectors - read;
     al->written_sectors += n->dram_write_sectors - written;
     /* A wavefront covers at most four lines of 128 bytes. */
+    InstTraffic *t = a->mo->traffic;
+    if (t) {
+        t->requests++;
+        t->bytes += bytes;
+        t->sectors += sectors;
+        t->dram += n->dram_read_sectors - read + n->dram_write_sectors - written;
+        t->l2 += kind == MEM_LOAD ? n->dram_read_sectors + n->l2_load_sectors - past_l1 : sectors;
+        t->serial += kind == MEM_ATOM ? a->p->max_same : 0;
+    }
     uint64_t wavefronts = a->p->wavefronts > (lines + 3) / 4 ? a->p->wavefronts : (lines + 3) / 4;
     if (kind == MEM_LOAD) {
         n->global_load_requests++;

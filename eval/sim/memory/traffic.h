@@ -18,6 +18,15 @@ static inline void traffic_settle_waits(Warp *w, uint32_t waits)
     w->open_waits = waits;
 }
 
+/* A request to shared memory: its ideal wavefronts, and its instruction's counts. */
+static inline void traffic_count_shared(SimCounts *n, InstTraffic *t, const Pattern *p)
+{
+    n->shared_ideal_wavefronts += p->ideal;
+    if (!t) return;
+    t->wavefronts += p->wavefronts;
+    t->ideal += p->ideal;
+}
+
 void traffic_count(Warp *w, const Access *a, int kind); /* kind: MEM_LOAD, MEM_STORE, MEM_ATOM */
 
 #endif

@@ -4,6 +4,8 @@
 
 #include "eval/sim/time/time_model.h"
 
+static const double least_shown = 0.25; /* of the kernels' time, for resources that seldom bound */
+
 typedef struct {
     DeviceCounter *list;
     int n;
@@ -32,7 +34,7 @@ static void sum_counts(SimCounts *s, const SimCounts *c)
     ADD(global_load_bytes), ADD(global_store_bytes), ADD(l1_hit_sectors), ADD(l2_load_sectors);
     ADD(dram_read_sectors), ADD(dram_write_sectors);
     ADD(shared_load_requests), ADD(shared_store_requests), ADD(shared_load_wavefronts),
-        ADD(shared_store_wavefronts);
+        ADD(shared_store_wavefronts), ADD(shared_ideal_wavefronts);
     ADD(local_load_sectors), ADD(local_store_sectors), ADD(spill_sectors), ADD(spill_cycles),
         ADD(global_atomic_requests), ADD(global_atomic_serial);
     ADD(shared_atomic_requests), ADD(shared_atomic_serial), ADD(barriers), ADD(global_waits),
@@ -67,7 +69,7 @@ static void work(List *l, const SimCounts *s)
     put(l, "shared_wavefronts", (double)(s->shared_load_wavefronts + s->shared_store_wavefronts));
     put(l, "bank_conflicts",
         (double)(s->shared_load_wavefronts + s->shared_store_wavefronts) -
-            (double)(s->shared_load_requests + s->shared_store_requests));
+            (double)s->shared_ideal_wavefronts);
     put(l, "local_sectors", (double)(s->local_load_sectors + s->local_store_sectors));
     put(l, "global_atomics", (double)s->global_atomic_requests);
     put(l, "shared_atomics", (double)s->shared_atomic_requests);
@@ -85,14 +87,18 @@ int timemodel_counters(const Profile *p, const SimCounts *counts, const LaunchTi
     };
     static const TimeResource shown[] = {TIME_ISSUE, TIME_FP32, TIME_INT,  TIME_SFU,   TIME_LSU,
                                          TIME_L1,    TIME_L2,   TIME_DRAM, TIME_ATOMIC};
+    static const TimeResource seldom[] = {TIME_TENSOR,  TIME_FP16,    TIME_FP64,
+                                          TIME_SHUFFLE, TIME_L2_PORT, TIME_BLOCK_START};
     List l = {out, 0};
     SimCounts sum = {0};
-    double kernels = 0, weight = 0, occupancy = 0, latency = 0, resource[TIME_RESOURCE_COUNT] = {0};
+    double kernels = 0, weight = 0, waves = 0, occupancy = 0, latency = 0,
+           resource[TIME_RESOURCE_COUNT] = {0};
     int registers = 0;
     for (int i = 0; i < n; i++) {
         sum_counts(&sum, &counts[i]);
         kernels += times[i].seconds;
         weight += times[i].seconds * times[i].occupancy.occupancy;
+        waves += times[i].seconds * times[i].waves;
         latency += times[i].latency_s;
         if (counts[i].registers > registers) registers = counts[i].registers;
         for (int r = 0; r < TIME_RESOURCE_COUNT; r++) resource[r] += times[i].resource_s[r];
@@ -102,6 +108,7 @@ int timemodel_counters(const Profile *p, const SimCounts *counts, const LaunchTi
     put(&l, "blocks", (double)sum.blocks);
     put(&l, "registers", registers);
     put(&l, "occupancy", occupancy);
+    put(&l, "waves", ratio(waves, kernels)); /* of resident blocks; below 1 the grid fills a part */
     work(&l, &sum);
     put(&l, "dram_share", ratio(resource[TIME_DRAM], kernels)); /* of what DRAM can move */
     put(&l, "time_kernels_us", kernels * 1e6);
@@ -109,5 +116,8 @@ int timemodel_counters(const Profile *p, const SimCounts *counts, const LaunchTi
     put(&l, "time_latency_us", latency * 1e6);
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
         put(&l, names[shown[i]], resource[shown[i]] * 1e6);
+    for (size_t i = 0; i < sizeof seldom / sizeof *seldom; i++)
+        if (resource[seldom[i]] > least_shown * kernels)
+            put(&l, names[seldom[i]], resource[seldom[i]] * 1e6);
     return l.n;
 }

@@ -98,13 +98,27 @@ static double warp_latency(const Profile *p, double load, double chain, double i
     return larger(chain, insts) + waits * load + local * p->l1_cycles + barriers;
 }
 
+/* Cycles of a barrier of the launch's blocks. */
+static double barrier_latency(const Profile *p, const SimCounts *c)
+{
+    return p->barrier_cycles + p->barrier_warp_cycles * (double)c->warps / (double)c->blocks;
+}
+
+void timemodel_latency(const Profile *p, const SimCounts *c, LatencyParts *out)
+{
+    double blocks = (double)c->blocks;
+    out->chain = larger((double)c->block_chain_cycles, (double)c->block_insts) / blocks;
+    out->loads = ((double)c->block_global_waits * load_latency(p, c) +
+                  (double)c->block_local_waits * p->l1_cycles + (double)c->spill_cycles) /
+                 blocks;
+    out->barriers = (double)c->block_barriers / blocks * barrier_latency(p, c);
+}
+
 /* Cycles of the average and of the slowest block, each alone on an SM: those of its slowest warp.
  */
 static void latencies(const Profile *p, const SimCounts *c, double *average, double *slowest)
 {
-    double blocks = (double)c->blocks, load = load_latency(p, c),
-           block_warps = (double)c->warps / blocks;
-    double barrier = p->barrier_cycles + p->barrier_warp_cycles * block_warps;
+    double blocks = (double)c->blocks, load = load_latency(p, c), barrier = barrier_latency(p, c);
     double spills = (double)c->spill_cycles / blocks;
     *average = spills + warp_latency(p, load, (double)c->block_chain_cycles / blocks,
                                      (double)c->block_insts / blocks,

@@ -59,6 +59,13 @@ typedef struct {
 /* Returns -1 when the launch does not fit on the device. */
 int timemodel_launch(const Profile *p, const SimCounts *c, LaunchTime *out, Error *err);
 
+/* The parts of the latency of an average block alone, in cycles: dependent instructions, loads from
+ * global and local memory with spills, and barriers. */
+typedef struct {
+    double chain, loads, barriers;
+} LatencyParts;
+void timemodel_latency(const Profile *p, const SimCounts *c, LatencyParts *out);
+
 /* Seconds of a sequence of dependent launches: their times, one launch overhead, and a gap between
  * each two. */
 double timemodel_sequence(const Profile *p, const LaunchTime *times, int n);

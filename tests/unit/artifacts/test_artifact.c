@@ -192,6 +192,40 @@ static void test_input_digest(void **state)
     artifact_spec_release(&t);
 }
 
+/* Repeating records are packed; the digest is that of the records as they are. A changed byte, or a
+ * size that the bytes cannot hold, is refused. */
+static void test_packed(void **state)
+{
+    (void)state;
+    ArtifactSpec s = metrics_spec();
+    ArtifactReader *r;
+    View v;
+    double last = 0;
+    write_metrics(path, &s, 20000);
+    Buffer b = slurp(path);
+    assert_true(b.len < 20000 * 30 / 2);
+    assert_int_equal(artifact_open(path, "metrics", &r, &err), 0);
+    assert_int_equal(artifact_count(r), 20000);
+    while (artifact_next(r, &v, &err) == 1)
+        assert_int_equal(view_float(&v, "value", &last, &err), 0);
+    assert_true(last == 1.0 / 20000);
+    artifact_close(r);
+    for (size_t at = b.len - 100000; at < b.len; at += 9973) {
+        b.data[at] ^= 4;
+        assert_int_equal(file_write_atomic(path, b.data, b.len, &err), 0);
+        assert_int_equal(artifact_open(path, "metrics", &r, &err), -1);
+        b.data[at] ^= 4;
+    }
+    char *claim = memmem(b.data, b.len, "packed", 6);
+    assert_non_null(claim);
+    claim[7] = 0x7f; /* the first byte of the size, after that of its type */
+    assert_int_equal(file_write_atomic(path, b.data, b.len, &err), 0);
+    assert_int_equal(artifact_open(path, "metrics", &r, &err), -1);
+    assert_non_null(strstr(err.text, "packed bytes cannot hold"));
+    buffer_release(&b);
+    artifact_spec_release(&s);
+}
+
 static void test_same(void **state)
 {
     (void)state;
@@ -335,6 +369,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_empty_and_schema, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_damage, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_input_digest, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_packed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_same, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_left_journal, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_disk_full, set_up, tear_down),

@@ -116,6 +116,32 @@ static void test_continue(void **state)
     assert_int_equal(journal_remove(j, &err), 0);
 }
 
+/* Nothing was done, so nothing is left: after journal_close, and after exit(). A forked child that
+ * exits leaves its parent's journal. */
+static void test_empty_is_removed(void **state)
+{
+    (void)state;
+    Seen s;
+    int status;
+    assert_int_equal(journal_close(open_seen(&s), &err), 0);
+    assert_false(file_exists(path));
+    pid_t pid = fork();
+    if (pid == 0) {
+        open_seen(&s);
+        exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_false(file_exists(path));
+    Journal *j = open_seen(&s);
+    pid = fork();
+    if (pid == 0) exit(0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(file_exists(path));
+    append_items(j, 0, 1);
+    assert_int_equal(journal_close(j, &err), 0);
+    assert_true(file_exists(path));
+}
+
 /* Cut at every byte: the whole records before the cut come back, and appending goes on after them.
  */
 static void test_torn_at_every_byte(void **state)
@@ -308,6 +334,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_continue, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_empty_is_removed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_torn_at_every_byte, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_every_flipped_byte, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_tail_of_zeros, set_up, tear_down),

@@ -1,6 +1,7 @@
 /* The plain kernels of all operators on the simulator, against their references. The calls are cases
- * of tests/fixtures/ops, whose float64 tensors become float32, float16 or bfloat16 tensors; the
- * reference gets the rounded inputs. Many kernels go into one source. */
+ * of tests/fixtures/ops, whose float64 tensors become float32, float16 or bfloat16 tensors, or
+ * stay as they are; the reference gets the rounded inputs. In float64 the kernels are the reference
+ * of a GPU. Many kernels go into one source. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +75,7 @@ static double get(OpDtype d, const void *p, int64_t i)
 
 static double tolerance(OpDtype d)
 {
-    return d == OP_F32 ? 4e-5 : d == OP_F16 ? 4e-3 : d == OP_BF16 ? 3e-2 : 0;
+    return d == OP_F64 ? 1e-10 : d == OP_F32 ? 4e-5 : d == OP_F16 ? 4e-3 : d == OP_BF16 ? 3e-2 : 0;
 }
 
 /* Makes the float64 tensors of a case tensors of d, and computes the reference again. */
@@ -136,7 +137,8 @@ static void compare(Device *d, const Item *it, int r, DevicePtr p)
     free(data);
 }
 
-static void launch(Device *d, DeviceModule *m, const OpLaunch *l, const DevicePtr operands[3][64])
+static void launch(Device *d, DeviceModule *m, const OpLaunch *l, int round,
+                   const DevicePtr operands[3][64])
 {
     Error err;
     KernelInfo info;
@@ -150,6 +152,12 @@ static void launch(Device *d, DeviceModule *m, const OpLaunch *l, const DevicePt
     }
     for (const char *at = l->arguments; *at; at += strcspn(at, "xyt"), n++) {
         int set = *at == 'x' ? 0 : *at == 'y' ? 1 : 2;
+        if (!strcmp(at, "t")) {
+            assert_int_equal(info.params[n].size, sizeof round);
+            memcpy(go.params + info.params[n].offset, &round, sizeof round);
+            n++;
+            break;
+        }
         DevicePtr p = operands[set][strtol(at + 1, NULL, 10)];
         at++;
         assert_true(n < info.n_params && info.params[n].size == sizeof p);
@@ -172,7 +180,9 @@ static void run_item(Device *d, DeviceModule *m, const OpLaunch *launches, const
                       : upload(d, c->result[i].dtype, op_elements(&c->result[i]), NULL);
     for (int i = 0; i < it->n_scratch; i++)
         p[2][i] = upload(d, it->scratch[i].dtype, it->scratch[i].elements, NULL);
-    for (int k = it->from; k < it->to; k++) launch(d, m, &launches[k], p);
+    for (int k = it->from; k < it->to; k++)
+        for (int round = 0; round == 0 || round < launches[k].repeat; round++)
+            launch(d, m, &launches[k], round, p);
     for (int i = 0; i < c->n_results; i++)
         if (op_elements(&c->result[i])) compare(d, it, i, p[1][i]);
     for (int i = 0; i < c->n_results; i++)
@@ -277,7 +287,7 @@ static const json_t *largest(const json_t *cases)
 static void kernels(void **state)
 {
     (void)state;
-    static const OpDtype dtypes[] = {OP_F32, OP_F16, OP_BF16};
+    static const OpDtype dtypes[] = {OP_F32, OP_F16, OP_BF16, OP_F64};
     const char *only = getenv("ONLY_OP");
     Batch b = {.n = 0};
     buffer_init(&b.source, 1 << 22);
@@ -290,7 +300,7 @@ static void kernels(void **state)
             const json_t *cases = json_object_get(json_object_get(all, name), "cases");
             if (!family.ops[k].plain || (only && !strstr(name, only))) continue;
             add(&b, name, largest(cases), OP_F32);
-            for (int d = 0; d < 3; d++)
+            for (int d = 0; d < 4; d++)
                 for (int n = 0; n < (only ? 16 : d ? 1 : CASES); n++)
                     add(&b, name, json_array_get(cases, (size_t)(d * 3 + n)), dtypes[d]);
         }

@@ -117,9 +117,11 @@ static void test_coalescing(void **state)
     sim_stop(&sim);
 }
 
-static void wavefronts(const char *ptx, uint64_t expected)
+/* ideal: of the store and of the load, without bank conflicts */
+static void wavefronts(const char *ptx, uint64_t expected, uint64_t ideal)
 {
     const SimCounts *n = count(ptx, 1, 32);
+    assert_int_equal(n->shared_ideal_wavefronts, 2 * ideal);
     assert_int_equal(n->shared_store_requests, 1);
     assert_int_equal(n->shared_store_wavefronts, expected);
     assert_int_equal(n->shared_load_requests, 1);
@@ -135,20 +137,20 @@ static void wavefronts(const char *ptx, uint64_t expected)
 static void test_banks(void **state)
 {
     (void)state;
-    wavefronts(BANKS(4), 1);    /* one word per bank */
-    wavefronts(BANKS(8), 2);    /* stride 2: two words per bank */
-    wavefronts(BANKS(128), 32); /* stride 32: all in one bank */
-    wavefronts(BANKS(132), 1);  /* stride 33: no bank twice */
-    wavefronts(BANKS(12), 1);
-    wavefronts(BANKS(64), 16);
+    wavefronts(BANKS(4), 1, 1);    /* one word per bank */
+    wavefronts(BANKS(8), 2, 1);    /* stride 2: two words per bank */
+    wavefronts(BANKS(128), 32, 1); /* stride 32: all in one bank */
+    wavefronts(BANKS(132), 1, 1);  /* stride 33: no bank twice */
+    wavefronts(BANKS(12), 1, 1);
+    wavefronts(BANKS(64), 16, 1);
     wavefronts(KERNEL("mov.u32 %r1, %tid.x;\nmul.lo.u32 %r2, %r1, 16;\nmov.u32 %r3, s;\nadd.u32 "
                       "%r3, %r3, %r2;\nst.shared.v4.u32 [%r3], {%r1, %r1, %r1, %r1};\n"
                       "ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r3];\n"),
-               4); /* 512 bytes, 128 at a time */
-    wavefronts(KERNEL("st.shared.u32 [s], 3;\nld.shared.u32 %r4, [s];\n"), 1);
+               4, 4); /* 512 bytes, 128 at a time */
+    wavefronts(KERNEL("st.shared.u32 [s], 3;\nld.shared.u32 %r4, [s];\n"), 1, 1);
     wavefronts(KERNEL("mov.u32 %r1, %tid.x;\nmov.u32 %r3, s;\nadd.u32 %r3, %r3, %r1;\nst.shared.u8 "
                       "[%r3], %r1;\nld.shared.u8 %r4, [%r3];\n"),
-               1);
+               1, 1);
 }
 
 static void test_waits(void **state)

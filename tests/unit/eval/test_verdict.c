@@ -37,6 +37,8 @@ static Verdict sample(void)
     v.timing->n_counters = v.timing->n_baseline_counters = 1;
     strcpy(v.timing->counters[0].name, "occupancy");
     strcpy(v.timing->baseline_counters[0].name, "occupancy");
+    v.timing->n_lines = 2;
+    strcpy(v.timing->lines[1], "line 7: 40%, DRAM");
     memset(v.source_digest, 'a', DIGEST_HEX - 1);
     memset(v.task_digest, 'b', DIGEST_HEX - 1);
     memset(v.key, 'c', DIGEST_HEX - 1);

@@ -441,6 +441,47 @@ static void test_quarantine(void **state)
     queue_close(q);
 }
 
+static long long data_bytes(void)
+{
+    char command[200];
+    long long n = -1;
+    snprintf(command, sizeof command, "cat %s/appendonlydir/* | wc -c", dir);
+    FILE *f = popen(command, "r");
+    if (!f || fscanf(f, "%lld", &n) != 1) fail_msg("cannot measure the data");
+    pclose(f);
+    return n;
+}
+
+/* What was deleted takes no space after a compaction, and a waiting job is still there. */
+static void test_compact(void **state)
+{
+    (void)state;
+    enum { JOBS = 600, BODY = 1000 };
+    Error err = {0};
+    QueueState s;
+    QueueJob job;
+    char key[32], body[BODY];
+    int gone;
+    memset(body, 'x', sizeof body);
+    Queue *q = open_queue("compact");
+    for (int i = 0; i < JOBS; i++) {
+        snprintf(key, sizeof key, "%d", i);
+        assert_int_equal(queue_enqueue(q, "sim:a", key, body, sizeof body, &s, &err), 0);
+        if (i) assert_int_equal(queue_withdraw(q, key, &gone, &err), 0);
+    }
+    assert_true(data_bytes() > JOBS * BODY);
+    server_compact(&server);
+    server_stop(&server); /* Redis removes the old file beside its other work */
+    assert_true(data_bytes() < JOBS * BODY / 8);
+    if (server_start(&server, &err)) fail_msg("%s", err.text);
+    assert_int_equal(take(q, "w", 2, &job), 1);
+    assert_string_equal(job.key, "0");
+    assert_int_equal(job.body.len, BODY);
+    queue_job_release(&job);
+    queue_purge(q, &err);
+    queue_close(q);
+}
+
 static int start_server(void **state)
 {
     (void)state;
@@ -476,6 +517,7 @@ int main(void)
         cmocka_unit_test(test_server_killed),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_quarantine),
+        cmocka_unit_test(test_compact),
         cmocka_unit_test(test_replica),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -204,9 +204,9 @@ static void explains(void **state)
     int n = explain_rows(relu, rows);
     assert_int_equal(n, 3); /* equal launches are left out */
     assert_string_equal(rows[0].label, "predicted time");
-    near(rows[0].best, 6);
+    near(rows[0].after, 6);
     assert_string_equal(rows[1].label, "DRAM traffic");
-    near(rows[2].baseline, 640);
+    near(rows[2].before, 640);
     buffer_init(&b, 4096);
     explain_text(relu, &b);
     assert_string_equal(b.data, "The baseline is held up most by DRAM. This kernel moves less to "
@@ -214,7 +214,7 @@ static void explains(void **state)
                                 "12.0 MB; it also has fewer bank conflicts: 0 instead of 640.");
     buffer_clear(&b);
     /* A kernel without loads does not coalesce them better. */
-    Counters loads = {1, {{"sectors_per_load", 3.27}}}, none = {1, {{"sectors_per_load", 0}}};
+    Counters loads = {1, {{"sector_bytes_used", 0.4}}}, none = {1, {{"sector_bytes_used", 0}}};
     ReportTask t = {
         .source = relu->source, .score = 2, .time_us = NAN, .baseline = loads, .best = none};
     explain_text(&t, &b);
@@ -246,7 +246,7 @@ static void numbers(void **state)
                  {25.6e9, "B", "25.6 GB"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char out[40];
-        explain_number(cases[i].v, cases[i].unit, out, sizeof out);
+        why_number(cases[i].v, cases[i].unit, out, sizeof out);
         assert_string_equal(out, cases[i].want);
     }
 }

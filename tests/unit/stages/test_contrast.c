@@ -82,7 +82,7 @@ static void ties(void **state)
 
 static Sample sample(const char *task, double score)
 {
-    Sample s = {.task = (char *)task, .score = score, .outcome = OUTCOME_OK};
+    Sample s = {.task = (char *)task, .score = score, .reward = score, .outcome = OUTCOME_OK};
     return s;
 }
 

@@ -21,6 +21,7 @@ static Sample sample(const char *id, const char *task, const char *source, Outco
                 .source = (char *)source,
                 .outcome = outcome,
                 .score = score,
+                .reward = score,
                 .speedup = score};
     Digest d;
     digest_of(source, strlen(source), &d);

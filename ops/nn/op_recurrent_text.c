@@ -1,0 +1,295 @@
+/* Plain kernels of recurrent networks. For each cell, a product of the inputs of all steps gives its part
+ * of the gates; then one launch a step and layer adds the state's part. There a warp takes a row of each gate
+ * for up to eight entries of the batch, and the block's threads finish the elements. The state is
+ * where the step before stored its result. */
+#include <stdio.h>
+#include <string.h>
+
+#include "ops/nn/op_recurrent.h"
+#include "ops/op_product_text.h"
+#include "ops/op_text.h"
+
+enum { WARPS = 8, ENTRIES = 8 };
+
+/* Scratch memory: gates, the state c of an LSTM, outputs of two layers. Names as in a launch. */
+typedef struct {
+    const Recurrent *r;
+    const OpCall *call;
+    OpPlain *out;
+    const char *type;
+    OpDtype sums;
+    int gates[2], c[2], layer[2]; /* gates and c: of each direction */
+} Writer;
+
+/* Where a cell reads and writes: tensors [steps, batch, elements]. */
+typedef struct {
+    char from[8], to[8];
+    OpTensor x, y;
+} Flow;
+
+/* The input's and the result's order of dimensions is that of the call; between layers steps are first. */
+static void time_first(OpTensor *t)
+{
+    int64_t size = t->size[0], stride = t->stride[0];
+    t->size[0] = t->size[1], t->stride[0] = t->stride[1];
+    t->size[1] = size, t->stride[1] = stride;
+}
+
+static Flow flow_of(const Writer *w, int layer)
+{
+    const Recurrent *r = w->r;
+    Flow f = {.x = *r->x, .y = w->call->result[0]};
+    OpTensor between = {
+        .dtype = r->x->dtype, .rank = 3, .size = {r->steps, r->batch, r->hidden * r->directions}};
+    op_contiguous(&between);
+    snprintf(f.from, sizeof f.from, "x%d", r->x_index);
+    snprintf(f.to, sizeof f.to, "y0");
+    if (r->batch_first) time_first(&f.x), time_first(&f.y);
+    if (layer) {
+        f.x = between;
+        snprintf(f.from, sizeof f.from, "t%d", w->layer[(layer - 1) % 2]);
+    }
+    if (layer < r->layers - 1) {
+        f.y = between;
+        snprintf(f.to, sizeof f.to, "t%d", w->layer[layer % 2]);
+    }
+    return f;
+}
+
+/* The input's part of the gates of all steps, with its bias. */
+static int input_product(const Writer *w, int layer, int direction, const Flow *f, Error *err)
+{
+    const Recurrent *r = w->r;
+    const OpTensor *tensor = w->call->tensor;
+    const Cell cell = recurrent_cell(r, layer, direction);
+    OpTensor gates = {
+        .dtype = w->sums, .rank = 3, .size = {r->steps, r->batch, r->gates * r->hidden}};
+    Product p = {.alpha = 1, .beta = r->biases};
+    op_contiguous(&gates);
+    p.side[PRODUCT_A] = (ProductSide){.tensor = &f->x, .letters = "tbk"};
+    p.side[PRODUCT_B] = (ProductSide){.tensor = &tensor[cell.input], .letters = "nk"};
+    p.side[PRODUCT_C] = (ProductSide){.tensor = &gates, .letters = "tbn"};
+    snprintf(p.side[PRODUCT_A].name, 8, "%s", f->from);
+    snprintf(p.side[PRODUCT_B].name, 8, "x%d", cell.input);
+    snprintf(p.side[PRODUCT_C].name, 8, "t%d", w->gates[direction]);
+    if (r->biases) {
+        p.side[PRODUCT_D] = (ProductSide){.tensor = &tensor[cell.input_bias], .letters = "n"};
+        snprintf(p.side[PRODUCT_D].name, 8, "x%d", cell.input_bias);
+    }
+    product_groups(&p, 0);
+    return product_plain(&p, w->call, w->out, err);
+}
+
+/* Adds a name to a list, once. */
+static void name_add(char *list, size_t size, char kind, int index)
+{
+    char name[8], *at = list;
+    size_t n = (size_t)snprintf(name, sizeof name, "%c%d", kind, index), len = strlen(list);
+    while ((at = strstr(at, name))) {
+        if (at[n] == ' ' || !at[n]) return;
+        at += n;
+    }
+    snprintf(list + len, size - len, "%s%s", len ? " " : "", name);
+}
+
+/* The state before the first step, h or c, of entry `b` and element `j`. */
+static void first_state(Buffer *b, const OpTensor *t, int index, int cell, const char *entry,
+                        const char *element)
+{
+    buffer_printf(b, "x%d[%lldLL + %s * %lldLL + %s * %lldLL]", index,
+                  (long long)(t->offset + cell * t->stride[0]), entry, (long long)t->stride[1],
+                  element, (long long)t->stride[2]);
+}
+
+/* An element of the cell's result at step `t`. */
+static void stored(Buffer *b, const Flow *f, int64_t shift, const char *t, const char *entry,
+                   const char *element)
+{
+    buffer_printf(b, "%s[%lldLL + %s * %lldLL + %s * %lldLL + %s * %lld]", f->to,
+                  (long long)(f->y.offset + shift * f->y.stride[2]), t, (long long)f->y.stride[0],
+                  entry, (long long)f->y.stride[1], element, (long long)f->y.stride[2]);
+}
+
+/* The sums of weights and state: gate[g][n][warp]. */
+static void sums(const Writer *w, const Cell *cell, const Flow *f, int number, int64_t shift)
+{
+    const Recurrent *r = w->r;
+    const OpTensor *weight = &w->call->tensor[cell->hidden];
+    Buffer *b = w->out->source;
+    buffer_printf(b,
+                  "    T sum[G][N] = {};\n"
+                  "    if (j0 + warp < H)\n"
+                  "        for (int k = lane; k < H; k += 32) {\n"
+                  "            T v[G];\n"
+                  "#pragma unroll\n"
+                  "            for (int g = 0; g < G; g++)\n"
+                  "                v[g] = (T)x%d[%lldLL + (g * H + j0 + warp) * %lldLL + k * "
+                  "%lldLL];\n"
+                  "#pragma unroll\n"
+                  "            for (int n = 0; n < N; n++) {\n"
+                  "                if (b0 + n >= B) break;\n"
+                  "                const T h = t ? (T)",
+                  cell->hidden, (long long)weight->offset, (long long)weight->stride[0],
+                  (long long)weight->stride[1]);
+    stored(b, f, shift, "before", "(b0 + n)", "k");
+    buffer_puts(b, " : (T)");
+    first_state(b, r->h, r->h_index, number, "(b0 + n)", "k");
+    buffer_puts(b, ";\n"
+                   "#pragma unroll\n"
+                   "                for (int g = 0; g < G; g++) sum[g][n] += v[g] * h;\n"
+                   "            }\n"
+                   "        }\n"
+                   "#pragma unroll\n"
+                   "    for (int g = 0; g < G; g++)\n"
+                   "#pragma unroll\n"
+                   "        for (int n = 0; n < N; n++) {\n"
+                   "            for (int d = 16; d; d /= 2)\n"
+                   "                sum[g][n] += __shfl_xor_sync(0xffffffffu, sum[g][n], d);\n"
+                   "            if (!lane) gate[g][n][warp] = sum[g][n];\n"
+                   "        }\n"
+                   "    __syncthreads();\n");
+}
+
+/* h from x[g] and s[g]: the gates' parts of the input and of the state. */
+static void element(const Writer *w, const Flow *f, int number, int direction)
+{
+    const Recurrent *r = w->r;
+    const int64_t shift = direction * r->hidden;
+    Buffer *b = w->out->source;
+    switch (r->kind) {
+    case CELL_TANH: buffer_puts(b, "    const T h = tanh(x[0] + s[0]);\n"); break;
+    case CELL_RELU: buffer_puts(b, "    const T h = x[0] + s[0] < 0 ? 0 : x[0] + s[0];\n"); break;
+    case CELL_GRU:
+        buffer_puts(b, "    const T last = t ? (T)");
+        stored(b, f, shift, "before", "b", "j");
+        buffer_puts(b, " : (T)");
+        first_state(b, r->h, r->h_index, number, "b", "j");
+        buffer_puts(b, ";\n"
+                       "    const T reset = 1 / (1 + exp(-x[0] - s[0]));\n"
+                       "    const T keep = 1 / (1 + exp(-x[1] - s[1]));\n"
+                       "    const T fresh = tanh(x[2] + reset * s[2]);\n"
+                       "    const T h = fresh + keep * (last - fresh);\n");
+        break;
+    case CELL_LSTM:
+        buffer_printf(b, "    T c = t ? t%d[b * H + j] : (T)", w->c[direction]);
+        first_state(b, r->c, r->c_index, number, "b", "j");
+        buffer_printf(b,
+                      ";\n"
+                      "    c = c / (1 + exp(-x[1] - s[1])) + tanh(x[2] + s[2]) / (1 + exp(-x[0] - "
+                      "s[0]));\n"
+                      "    t%d[b * H + j] = c;\n"
+                      "    if (t == %lld) y2[%lldLL + b * H + j] = (%s)c;\n"
+                      "    const T h = tanh(c) / (1 + exp(-x[3] - s[3]));\n",
+                      w->c[direction], (long long)r->steps - 1,
+                      (long long)(number * r->batch * r->hidden), op_dtype_ctype(r->x->dtype));
+    }
+}
+
+static void finish(const Writer *w, const Cell *cell, const Flow *f, int number, int direction)
+{
+    const Recurrent *r = w->r;
+    const int64_t shift = direction * r->hidden;
+    const char *stored_type = op_dtype_ctype(r->x->dtype);
+    Buffer *b = w->out->source;
+    buffer_printf(b,
+                  "    const int j = j0 + threadIdx.x %% %d, n = threadIdx.x / %d, b = b0 + n;\n"
+                  "    if (n >= N || b >= B || j >= H) return;\n"
+                  "    T x[G], s[G];\n"
+                  "#pragma unroll\n"
+                  "    for (int g = 0; g < G; g++) {\n"
+                  "        x[g] = t%d[((long long)now * B + b) * (G * H) + g * H + j];\n"
+                  "        s[g] = gate[g][n][threadIdx.x %% %d]",
+                  WARPS, WARPS, w->gates[direction], WARPS);
+    if (r->biases) {
+        const OpTensor *bias = &w->call->tensor[cell->hidden_bias];
+        buffer_printf(b, " + (T)x%d[%lldLL + (g * H + j) * %lldLL]", cell->hidden_bias,
+                      (long long)bias->offset, (long long)bias->stride[0]);
+    }
+    buffer_puts(b, ";\n    }\n");
+    element(w, f, number, direction);
+    buffer_puts(b, "    ");
+    stored(b, f, shift, "now", "b", "j");
+    buffer_printf(b,
+                  " = (%s)h;\n"
+                  "    if (t == %lld) y1[%lldLL + b * H + j] = (%s)h;\n",
+                  stored_type, (long long)r->steps - 1, (long long)(number * r->batch * r->hidden),
+                  stored_type);
+}
+
+static void operands(const Writer *w, int layer, const Flow *f, char *names, size_t size)
+{
+    const Recurrent *r = w->r;
+    for (int d = 0; d < r->directions; d++) {
+        Cell cell = recurrent_cell(r, layer, d);
+        name_add(names, size, 't', w->gates[d]);
+        name_add(names, size, 'x', cell.hidden);
+        if (r->biases) name_add(names, size, 'x', cell.hidden_bias);
+        if (r->c) name_add(names, size, 't', w->c[d]);
+    }
+    name_add(names, size, 'x', r->h_index);
+    if (r->c) name_add(names, size, 'x', r->c_index);
+    name_add(names, size, *f->to, f->to[1] - '0');
+    name_add(names, size, 'y', 1);
+    if (r->c) name_add(names, size, 'y', 2);
+    snprintf(names + strlen(names), size - strlen(names), " t");
+}
+
+/* A step of a layer: blockIdx.z is the direction. */
+static int step(const Writer *w, int layer, const Flow *f, Error *err)
+{
+    const Recurrent *r = w->r;
+    char names[160] = "";
+    int n = r->batch < ENTRIES ? (int)r->batch : ENTRIES;
+    operands(w, layer, f, names, sizeof names);
+    OpLaunch *l = text_begin(w->out, w->call, "recurrent_step", names,
+                             (r->hidden + WARPS - 1) / WARPS, 32 * WARPS, err);
+    if (!l) return -1;
+    l->grid[1] = n ? (r->batch + n - 1) / n : 1;
+    l->grid[2] = r->directions;
+    l->repeat = r->steps;
+    buffer_printf(w->out->source,
+                  "    typedef %s T;\n"
+                  "    constexpr int G = %d, N = %d, B = %lld, H = %lld;\n"
+                  "    __shared__ T gate[G][N][%d];\n"
+                  "    const int lane = threadIdx.x %% 32, warp = threadIdx.x / 32;\n"
+                  "    const int j0 = blockIdx.x * %d, b0 = blockIdx.y * N;\n",
+                  w->type, r->gates, n, (long long)r->batch, (long long)r->hidden, WARPS, WARPS);
+    for (int d = 0; d < r->directions; d++) {
+        Cell cell = recurrent_cell(r, layer, d);
+        int number = layer * r->directions + d;
+        buffer_printf(w->out->source, "  if (blockIdx.z == %d) {\n", d);
+        if (d)
+            buffer_printf(w->out->source, "    const int now = %lld - t, before = now + 1;\n",
+                          (long long)r->steps - 1);
+        else
+            buffer_puts(w->out->source, "    const int now = t, before = now - 1;\n");
+        sums(w, &cell, f, number, d * r->hidden);
+        finish(w, &cell, f, number, d);
+        buffer_puts(w->out->source, "  }\n");
+    }
+    return text_end(w->out, err);
+}
+
+int recurrent_plain(const Recurrent *r, const OpCall *c, OpPlain *out, Error *err)
+{
+    Writer w = {.r = r, .call = c, .out = out, .type = text_type(r->x->dtype)};
+    int64_t entries = r->steps * r->batch;
+    w.sums = r->x->dtype == OP_F64 ? OP_F64 : OP_F32;
+    if (r->batch > 65535 * ENTRIES || r->hidden * r->gates > INT32_MAX)
+        return error_set(err, ERROR_LIMIT, "the batch or the state is too large");
+    for (int d = 0; d < r->directions; d++)
+        if ((w.gates[d] = text_scratch(out, w.sums, entries * r->gates * r->hidden, err)) < 0 ||
+            (r->c && (w.c[d] = text_scratch(out, w.sums, r->batch * r->hidden, err)) < 0))
+            return -1;
+    for (int i = 0; i < 2 && i < r->layers - 1; i++)
+        if ((w.layer[i] =
+                 text_scratch(out, r->x->dtype, entries * r->hidden * r->directions, err)) < 0)
+            return -1;
+    for (int l = 0; l < r->layers; l++) {
+        Flow f = flow_of(&w, l);
+        for (int d = 0; d < r->directions; d++)
+            if (input_product(&w, l, d, &f, err)) return -1;
+        if (step(&w, l, &f, err)) return -1;
+    }
+    return 0;
+}

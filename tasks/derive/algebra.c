@@ -1,0 +1,301 @@
+/* Properties of a graph, found by rules on its operators and by executing it on other inputs. */
+#include "tasks/derive/algebra.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "ops/op_reduction.h"
+#include "tasks/derive/sizes.h"
+
+static int is_named(const Op *op, const char *const *names)
+{
+    for (; *names; names++) {
+        size_t len = strlen(*names);
+        if (!strncmp(op->name + 5, *names, len) && (op->name[5 + len] == '.' || !op->name[5 + len]))
+            return 1;
+    }
+    return 0;
+}
+
+static const char *const products[] = {"mm", "bmm", "matmul", "linear", "einsum", NULL};
+static const char *const sums[] = {"sum", "mean", NULL};
+
+/* ---- executions on plain random inputs ---- */
+
+typedef struct {
+    GraphBound *b;
+    double **in, **out;
+    int n_inputs, n_outputs;
+} Trial;
+
+static double drawn(const DraftTensor *x, Random *r)
+{
+    switch (x->draw) {
+    case DRAW_UNIFORM: return x->low + (x->high - x->low) * random_uniform(r);
+    case DRAW_POSITIVE: return 0.5 + random_uniform(r);
+    case DRAW_INTEGER: return x->low + (double)random_below(r, (uint64_t)(x->high - x->low) + 1);
+    default: return x->mean + x->std * random_normal(r);
+    }
+}
+
+static int trial_open(Trial *t, const Derivation *v, const Sizes *s, uint64_t seed, Error *err)
+{
+    if (derivation_bind(v, s, &t->b, err)) return -1;
+    t->n_inputs = v->draft.n_inputs, t->n_outputs = v->draft.n_outputs;
+    t->in = memory_array((size_t)t->n_inputs, sizeof *t->in);
+    t->out = memory_array((size_t)t->n_outputs, sizeof *t->out);
+    for (int i = 0; i < t->n_inputs; i++) {
+        int64_t n = op_elements(&t->b->values[i].tensor);
+        Random r;
+        random_init(&r, seed, (uint64_t)i);
+        t->in[i] = memory_array((size_t)n, sizeof(double));
+        for (int64_t k = 0; k < n; k++) t->in[i][k] = drawn(&v->inputs[i], &r);
+    }
+    for (int i = 0; i < t->n_outputs; i++) {
+        int64_t n = op_elements(&t->b->values[v->graph->output[i]].tensor);
+        t->out[i] = memory_array((size_t)n, sizeof(double));
+    }
+    return 0;
+}
+
+static void trial_close(Trial *t)
+{
+    for (int i = 0; i < t->n_inputs; i++) free(t->in[i]);
+    for (int i = 0; i < t->n_outputs; i++) free(t->out[i]);
+    free(t->in);
+    free(t->out);
+    graph_bound_free(t->b);
+}
+
+static int trial_run(Trial *t, const GraphHook *hook, Error *err)
+{
+    return graph_run(t->b, (const double *const *)t->in, t->out, hook, err);
+}
+
+static int64_t value_elements(const Trial *t, int value)
+{
+    return op_elements(&t->b->values[value].tensor);
+}
+
+/* ---- rotations ---- */
+
+static int leads(const DraftTensor *x, const char *axis)
+{
+    return x->rank && !strcmp(x->shape[0], axis);
+}
+
+static void rotate(double *x, int64_t n, int64_t step)
+{
+    double *first = memory_array((size_t)step, sizeof *first);
+    memcpy(first, x, (size_t)step * sizeof *x);
+    memmove(x, x + step, (size_t)(n - step) * sizeof *x);
+    memcpy(x + n - step, first, (size_t)step * sizeof *x);
+    free(first);
+}
+
+static int rotation_holds(const Derivation *v, const Sizes *s, int axis)
+{
+    const char *name = v->axes[axis].name;
+    Trial a, b;
+    int holds = 1;
+    if (trial_open(&a, v, s, 1, NULL)) return 0;
+    if (trial_open(&b, v, s, 1, NULL)) return trial_close(&a), 0;
+    for (int i = 0; i < a.n_inputs; i++) {
+        int64_t n = value_elements(&b, i);
+        if (leads(&v->inputs[i], name)) rotate(b.in[i], n, n / s->at[axis]);
+    }
+    holds = !trial_run(&a, NULL, NULL) && !trial_run(&b, NULL, NULL);
+    for (int i = 0; i < a.n_outputs && holds; i++) {
+        int64_t n = value_elements(&a, v->graph->output[i]), step = n / s->at[axis];
+        for (int64_t k = 0; k < n && holds; k++) {
+            double want = a.out[i][(k + step) % n];
+            holds = fabs(b.out[i][k] - want) <= 1e-9 * (1 + fabs(want));
+        }
+    }
+    trial_close(&a);
+    trial_close(&b);
+    return holds;
+}
+
+static int find_turns(const Derivation *v, const Sizes *s)
+{
+    for (int axis = 0; axis < v->draft.n_axes; axis++) {
+        int all = s->at[axis] > 1;
+        for (int i = 0; i < v->draft.n_outputs; i++)
+            all &= leads(&v->outputs[i], v->axes[axis].name);
+        if (all && rotation_holds(v, s, axis)) return 1 + axis;
+    }
+    return 0;
+}
+
+/* ---- exact sums ---- */
+
+static int64_t call_terms(const Derivation *v, const GraphBound *b, const void *what)
+{
+    (void)v;
+    return sizes_call_terms(&b->calls[*(const int *)what]);
+}
+
+/* One product or sum of inputs in float32 and nothing else. */
+static int exact_node(const Derivation *v, const GraphBound *b)
+{
+    int found = -1;
+    for (int i = 0; i < v->draft.n_inputs; i++)
+        if (v->inputs[i].dtype != DTYPE_F32 || v->inputs[i].parameter) return -1;
+    for (int node = 0; node < v->graph->n_nodes; node++) {
+        const GraphCall *c = &b->calls[node];
+        static const char *const sum[] = {"sum", NULL};
+        if (!c->live || c->view) continue;
+        int product = is_named(c->call.op, products) && c->call.n_tensors <= 2;
+        if (found >= 0 || !(product || is_named(c->call.op, sum))) return -1;
+        for (int i = 0; i < c->call.n_tensors; i++)
+            if (b->values[c->in[i]].base >= b->graph->n_inputs) return -1;
+        found = node;
+    }
+    return found;
+}
+
+int algebra_extremes(const Derivation *v, Description *d, Error *err)
+{
+    const Sizes *s = NULL;
+    GraphBound *b;
+    for (int i = 0; i < d->n; i++)
+        if (d->at[i].role == ROLE_CHECK && (!s || i < 3)) s = &d->at[i].sizes;
+    if (!s || derivation_bind(v, s, &b, err)) return -1;
+    d->turns = find_turns(v, s);
+    int node = exact_node(v, b);
+    if (node >= 0) d->exact = derivation_expression(v, call_terms, &node);
+    graph_bound_free(b);
+    return 0;
+}
+
+/* ---- work that algebra removes ---- */
+
+/* Keeps every result of one execution, and compares another with them. */
+typedef struct {
+    double **kept; /* by value */
+    char *moved;   /* by value: another execution gave other numbers */
+    int compare;
+} Watch;
+
+static int watch(void *ctx, const GraphBound *b, int node, const double *const *in,
+                 double *const *out, Error *err)
+{
+    Watch *w = ctx;
+    const GraphCall *c = &b->calls[node];
+    (void)in, (void)err;
+    for (int i = 0; i < c->call.n_results; i++) {
+        int value = b->graph->first[node] + i;
+        int64_t n = op_elements(&c->call.result[i]);
+        if (!w->compare) {
+            w->kept[value] = memory_array((size_t)n + 1, sizeof(double));
+            memcpy(w->kept[value], out[i], (size_t)n * sizeof(double));
+        }
+        for (int64_t k = 0; k < n && w->compare && !w->moved[value]; k++) {
+            double a = w->kept[value][k], x = out[i][k];
+            w->moved[value] = fabs(a - x) > 1e-9 * (fabs(a) + fabs(x)) + 1e-12 && !isnan(x - a);
+        }
+    }
+    return 0;
+}
+
+/* A node between an output and the inputs whose results are the same for all of them. */
+static int constant_node(const Derivation *v, const Sizes *s, char *moved, Error *err)
+{
+    size_t n = (size_t)v->graph->n_values + 1;
+    Watch w = {memory_array(n, sizeof *w.kept), moved, 0};
+    GraphHook hook = {&w, NULL, watch};
+    int rc = 0, found = -1;
+    for (uint64_t seed = 1; seed <= 3 && !rc; seed++) {
+        Trial t;
+        w.compare = seed > 1;
+        if ((rc = trial_open(&t, v, s, seed, err))) break;
+        rc = trial_run(&t, &hook, err);
+        for (int node = 0; node < v->graph->n_nodes && seed == 3 && found < 0 && !rc; node++) {
+            const GraphCall *c = &t.b->calls[node];
+            int value = v->graph->first[node], any = 0;
+            if (!c->live || c->view || !t.b->values[value].varies) continue;
+            for (int i = 0; i < c->call.n_results; i++)
+                any |= moved[value + i] || !t.b->values[value + i].live;
+            if (!any) found = node;
+        }
+        trial_close(&t);
+    }
+    for (size_t i = 0; i < n; i++) free(w.kept[i]);
+    free(w.kept);
+    return rc ? -2 : found;
+}
+
+/* The node that computes a value, through scalings and additions of what does not vary with the summed
+ * index: here only products and quotients by numbers, and views. */
+static int source_node(const GraphBound *b, int value)
+{
+    static const char *const scalings[] = {"mul", "div", "neg", "multiply", NULL};
+    for (int steps = 0; steps < 16 && value >= b->graph->n_inputs; steps++) {
+        int node = b->values[b->values[value].base].node;
+        const GraphCall *c = &b->calls[node];
+        if (!is_named(c->call.op, scalings) || c->call.n_tensors != 1) return node;
+        value = c->in[0];
+    }
+    return -1;
+}
+
+static int64_t reduced_elements(const GraphCall *c)
+{
+    Reduction r;
+    return reduction_of(&c->call, 1, &r, NULL) ? 1 : r.inputs;
+}
+
+/* A sum over the elements of a product is a smaller product with a sum. */
+static int summed_product(const GraphBound *b, int node)
+{
+    const GraphCall *c = &b->calls[node];
+    if (!c->live || !is_named(c->call.op, sums) || reduced_elements(c) < 2) return 0;
+    int source = source_node(b, c->in[0]);
+    return source >= 0 && is_named(b->calls[source].call.op, products);
+}
+
+static int diagonal_product(const GraphBound *b, int node)
+{
+    static const char *const diagonals[] = {"diag", "diag_embed", NULL};
+    const GraphCall *c = &b->calls[node];
+    if (!c->live || !is_named(c->call.op, products)) return 0;
+    for (int i = 0; i < c->call.n_tensors; i++) {
+        int source = b->values[b->values[c->in[i]].base].node;
+        if (source >= 0 && is_named(b->calls[source].call.op, diagonals)) return 1;
+    }
+    return 0;
+}
+
+static char *line_text(const Derivation *v, int node, const char *what)
+{
+    const char *name = v->graph->line[node].op->name + strlen("aten.");
+    return memory_printf("graph[%d], %.*s: %s", node, (int)strcspn(name, "."), name, what);
+}
+
+int algebra_degenerate(const Derivation *v, Description *d, Error *err)
+{
+    GraphBound *b;
+    const Sizes *s = NULL;
+    for (int i = 0; i < d->n; i++)
+        if (d->at[i].role == ROLE_CHECK) s = &d->at[i].sizes;
+    char *moved = memory_array((size_t)v->graph->n_values + 1, 1);
+    int node = constant_node(v, s, moved, err);
+    free(moved);
+    if (node == -2 || derivation_bind(v, s, &b, err)) return -1;
+    char *reason = NULL;
+    if (node >= 0) reason = line_text(v, node, "its result is the same for all inputs");
+    for (int i = 0; i < v->graph->n_nodes && !reason; i++) {
+        if (summed_product(b, i))
+            reason = line_text(v, i, "the sum of a product's elements needs no product");
+        else if (diagonal_product(b, i))
+            reason = line_text(v, i, "a factor of the product is diagonal");
+    }
+    if (reason) description_degenerate(d, reason);
+    free(reason);
+    graph_bound_free(b);
+    return 0;
+}

@@ -1,0 +1,14 @@
+/* What algebra says of a graph: rotations that it keeps, sums that are exact, work that it removes. */
+#ifndef TASKS_DERIVE_ALGEBRA_H
+#define TASKS_DERIVE_ALGEBRA_H
+
+#include "tasks/derive/task_text.h"
+
+/* Sets d->turns and d->exact where they hold. */
+int algebra_extremes(const Derivation *v, Description *d, Error *err);
+/* Tags the task where an operator's result does not depend on what it is computed from, or where less
+ * work gives the same result: a sum over the rows or columns of a matrix product, a product with a
+ * diagonal matrix. */
+int algebra_degenerate(const Derivation *v, Description *d, Error *err);
+
+#endif

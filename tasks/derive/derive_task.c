@@ -1,0 +1,285 @@
+/* From a draft to the text of a task.json, step after step: sizes, draws, tolerances, what the gate
+ * says of each check workload, and the text. */
+#include "tasks/derive/derive.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "tasks/derive/algebra.h"
+#include "tasks/derive/draws.h"
+#include "tasks/derive/honest.h"
+#include "tasks/derive/sizes.h"
+#include "tasks/derive/task_text.h"
+#include "tasks/gate.h"
+
+enum { PATH_BYTES = 4096 };
+
+/* ---- outputs ---- */
+
+typedef struct {
+    int output, dim;
+} OutputDim;
+
+static int64_t output_size(const Derivation *v, const GraphBound *b, const void *what)
+{
+    const OutputDim *o = what;
+    return b->values[v->graph->output[o->output]].tensor.size[o->dim];
+}
+
+static int find_outputs(Derivation *v, Error *err)
+{
+    GraphBound *b;
+    Sizes own = derivation_own(v);
+    int rc = 0;
+    if (derivation_bind(v, &own, &b, err)) return -1;
+    for (int i = 0; i < v->draft.n_outputs && !rc; i++) {
+        DraftTensor *y = &v->outputs[i];
+        const OpTensor *have = &b->values[v->graph->output[i]].tensor;
+        if (derivation_dtype(have->dtype, &y->dtype) || y->dtype > DTYPE_I32)
+            rc = error_set(err, ERROR_UNSUPPORTED, "output %s: %s is no type of an output", y->name,
+                           op_dtype_name(have->dtype));
+        if (rc || y->rank >= 0) continue;
+        for (int d = 0; d < have->rank && !rc; d++) {
+            char *text = derivation_expression(v, output_size, &(OutputDim){i, d});
+            if (text)
+                y->shape[d] = derivation_keep(v, text);
+            else
+                rc = error_set(err, ERROR_UNSUPPORTED,
+                               "output %s: no expression was found for dimension %d", y->name, d);
+        }
+        if (!rc) y->rank = have->rank;
+    }
+    graph_bound_free(b);
+    return rc;
+}
+
+/* ---- sizes ---- */
+
+static int choose_sizes(Derivation *v, Description *d, Sizes *deep, Error *err)
+{
+    Sizes time, sim, checks[SIZES_CHECKS];
+    int n = sizes_checks(v, DERIVE_CHECK_WORK, checks);
+    for (int i = 0; i < n; i++) description_add(d, ROLE_CHECK, &checks[i]);
+    if (!n) return error_set(err, ERROR_LIMIT, "no sizes of a check workload were found");
+    if (sizes_time(v, DERIVE_TIME_BYTES, &time, err) ||
+        sizes_small(v, &time, DERIVE_SIM_WORK, &sim, err) ||
+        sizes_deep(v, &time, DERIVE_DEEP_FLOPS, deep, err))
+        return -1;
+    description_add(d, ROLE_TIME, &time);
+    description_add(d, ROLE_SIM, &sim);
+    Sizes all[SIZES_CHECKS + 3];
+    for (int i = 0; i < d->n; i++) all[i] = d->at[i].sizes;
+    all[d->n] = *deep;
+    return draws_choose(v, all, d->n + 1, err);
+}
+
+/* ---- tolerances ---- */
+
+static double up(double x)
+{
+    if (!(x >= 0x1p-126)) return 0;
+    double step = pow(10, floor(log10(x)) - 1);
+    return ceil(x / step) * step;
+}
+
+static double least_rtol(Dtype d)
+{
+    return d == DTYPE_F32 ? 0x1p-22 : d == DTYPE_F16 ? 0x1p-10 : d == DTYPE_BF16 ? 0x1p-7 : 0;
+}
+
+/* rtol is what the middle elements of all outputs need at the largest check workload; elements that
+ * need more, there or where sums are longer, have it from atol. */
+static int measure_rtol(const Task *t, Description *d, Error *err)
+{
+    const Workload *last = NULL;
+    HonestError e;
+    for (int i = 0; i < t->n_workloads; i++)
+        if (t->workloads[i].role == ROLE_CHECK) last = &t->workloads[i];
+    if (honest_measure(t, last, VARIANT_DRAWN, 1, NULL, 1, &e, err)) return -1;
+    for (int i = 0; i < t->n_outputs; i++) {
+        Dtype type = t->outputs[i].dtype;
+        int margin = type == DTYPE_F32 ? HONEST_MARGIN : HONEST_MARGIN_HALF;
+        double most = type == DTYPE_F32 ? 1e-3 : 0.05;
+        double need = fmax(least_rtol(type), margin * e.rtol[i]);
+        d->rtol[type] = fmax(d->rtol[type], fmin(most, up(need)));
+    }
+    return 0;
+}
+
+static int measure_cases(const Task *t, const Workload *w, const double *rtol,
+                         DescribedWorkload *to, Error *err)
+{
+    static const double scales[] = {1, 8, 0.125, 1, 1};
+    static const Variant variants[] = {VARIANT_DRAWN, VARIANT_DRAWN, VARIANT_DRAWN, VARIANT_NEEDLES,
+                                       VARIANT_SPECIAL};
+    to->atol = memory_array((size_t)t->n_outputs * ATOL_CASES, sizeof(double));
+    for (int k = 0; k < ATOL_CASES; k++) {
+        HonestError e;
+        if (!task_has_variant(t, w, variants[k])) continue;
+        if (honest_measure(t, w, variants[k], scales[k], rtol, k == AT_SCALE_1, &e, err)) return -1;
+        to->finite &= e.finite;
+        for (int i = 0; i < t->n_outputs; i++) {
+            double least = t->outputs[i].dtype == DTYPE_F32 && k == AT_SPECIAL ? 0x1p-126 : 0;
+            to->atol[i * ATOL_CASES + k] = up(fmax(e.atol[i], least));
+        }
+    }
+    return 0;
+}
+
+typedef struct {
+    double terms, extreme;
+} Extent;
+
+/* The longest sum, and about how many standard deviations the largest of all outputs' errors is. */
+static Extent extent_of(const Derivation *v, const Sizes *s)
+{
+    GraphBound *b;
+    double n = 2;
+    if (derivation_bind(v, s, &b, NULL)) return (Extent){1, 1};
+    for (int i = 0; i < v->draft.n_outputs; i++)
+        n += (double)op_elements(&b->values[v->graph->output[i]].tensor);
+    Extent e = {(double)sizes_terms(b), sqrt(2 * log(n))};
+    graph_bound_free(b);
+    return e;
+}
+
+static double growth(Extent to, Extent from)
+{
+    return fmax(1, to.terms / from.terms) * fmax(1, to.extreme / from.extreme);
+}
+
+/* An error grows at most as the number of terms does, and the largest of more errors is larger. */
+static double *longer(const double *atol, int n, double factor)
+{
+    double *out = memory_array((size_t)n, sizeof *out);
+    for (int i = 0; i < n; i++) out[i] = up(atol[i] * fmax(1, factor));
+    return out;
+}
+
+/* The largest errors of few elements vary with the draw: each check workload has the tolerance of all. */
+static void pool_checks(Description *d, int n)
+{
+    for (int k = 0; k < n; k++) {
+        double most = 0;
+        for (int i = 0; i < d->n; i++)
+            if (d->at[i].role == ROLE_CHECK) most = fmax(most, d->at[i].atol[k]);
+        for (int i = 0; i < d->n; i++) d->at[i].atol[k] = fmax(d->at[i].atol[k], most);
+    }
+}
+
+/* The timed and the simulator's workload are measured at `deep`, where sums are as long or nearly. */
+static int calibrate(const Derivation *v, Description *d, const Sizes *deep, Error *err)
+{
+    char *text = description_text(v, d);
+    Task *t = NULL;
+    int rc = task_parse(v->draft.name, text, &t, err);
+    free(text);
+    if (rc) return error_prefix(err, "the task that was derived");
+    Workload w = {.role = ROLE_TIME};
+    double rtol[GRAPH_MAX_OUTPUTS];
+    memcpy(w.axis, deep->at, sizeof w.axis);
+    rc = measure_rtol(t, d, err);
+    for (int i = 0; i < t->n_outputs; i++) rtol[i] = d->rtol[t->outputs[i].dtype];
+    DescribedWorkload most = {.finite = 1};
+    if (!rc) rc = measure_cases(t, &w, rtol, &most, err);
+    for (int i = 0; i < d->n && !rc; i++) {
+        DescribedWorkload *to = &d->at[i];
+        to->finite = most.finite;
+        if (to->role == ROLE_CHECK)
+            rc = measure_cases(t, &t->workloads[i], rtol, to, err);
+        else
+            to->atol = longer(most.atol, t->n_outputs * ATOL_CASES,
+                              growth(extent_of(v, &to->sizes), extent_of(v, deep)));
+    }
+    if (!rc) pool_checks(d, t->n_outputs * ATOL_CASES);
+    free(most.atol);
+    task_free(t);
+    return rc;
+}
+
+static int is_finite(const Description *d)
+{
+    for (int i = 0; i < d->n; i++)
+        if (!d->at[i].finite) return 0;
+    return 1;
+}
+
+/* Special values that give infinities are no test of a kernel: inputs stay clear of zero then. */
+static int calibrate_finite(Derivation *v, Description *d, const Sizes *deep, Error *err)
+{
+    for (int attempt = 0; attempt < 2; attempt++) {
+        if (calibrate(v, d, deep, err)) return -1;
+        if (is_finite(d)) return 0;
+        for (int i = 0; i < v->draft.n_inputs; i++)
+            if (v->inputs[i].dtype < DTYPE_I32 && !v->inputs[i].parameter)
+                v->inputs[i].draw = DRAW_POSITIVE;
+        description_forget(d);
+    }
+    return error_set(err, ERROR_UNSUPPORTED, "the outputs are not finite for the inputs drawn");
+}
+
+/* ---- the gate ---- */
+
+/* Drops check workloads that cannot tell a right kernel from a wrong one, unless all are such: then the
+ * task is degenerate. */
+static int gate(const Derivation *v, Description *d, Error *err)
+{
+    char *text = description_text(v, d), reason[1024] = "";
+    Task *t = NULL;
+    int rc = task_parse(v->draft.name, text, &t, err), good[TASK_MAX_WORKLOADS] = {0}, any = 0;
+    free(text);
+    if (rc) return error_prefix(err, "the task that was derived");
+    for (int i = 0; i < d->n && !rc; i++) {
+        GateResult hard = {0}, soft = {0};
+        if (d->at[i].role != ROLE_CHECK) {
+            good[i] = 1;
+            continue;
+        }
+        rc = task_gate_workload(t, &t->workloads[i], &hard, &soft, err);
+        if (!rc && hard.refused) rc = error_set(err, ERROR_UNSUPPORTED, "%.900s", hard.reason);
+        any |= good[i] = !soft.refused;
+        if (soft.refused) snprintf(reason, sizeof reason, "%s", soft.reason);
+    }
+    task_free(t);
+    if (rc) return -1;
+    if (any)
+        description_keep(d, good);
+    else
+        description_degenerate(d, reason);
+    return 0;
+}
+
+int derive_task(const Draft *draft, char **text, Error *err)
+{
+    Derivation v;
+    Description d = {0};
+    Sizes deep;
+    if (derivation_open(&v, draft, err))
+        return error_prefix(err, "%.64s", draft->name ? draft->name : "");
+    int rc = find_outputs(&v, err) || choose_sizes(&v, &d, &deep, err);
+    if (!rc) rc = algebra_extremes(&v, &d, err);
+    if (!rc) rc = calibrate_finite(&v, &d, &deep, err);
+    if (!rc) rc = gate(&v, &d, err);
+    if (!rc) rc = algebra_degenerate(&v, &d, err);
+    if (!rc) *text = description_text(&v, &d);
+    description_release(&d);
+    if (rc) error_prefix(err, "%s", v.draft.name);
+    derivation_release(&v);
+    return rc ? -1 : 0;
+}
+
+int derive_write(const Draft *d, const char *folder, Error *err)
+{
+    char *text, path[PATH_BYTES];
+    if (derive_task(d, &text, err)) return -1;
+    snprintf(path, sizeof path, "%s/%s", folder, d->name);
+    int rc = file_mkdirs(path, err);
+    snprintf(path, sizeof path, "%s/%s/task.json", folder, d->name);
+    if (!rc) rc = file_write_atomic(path, text, strlen(text), err);
+    free(text);
+    return rc ? -1 : 0;
+}

@@ -1,0 +1,330 @@
+/* Executes a graph with the rounding errors of honest kernels. */
+#include "tasks/derive/honest.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "ops/op_pointwise.h"
+#include "tasks/derive/honest_sums.h"
+#include "tasks/derive/sizes.h"
+#include "tasks/task_graph.h"
+
+enum { SEED = 7, DRAWS = 3, DRIFT_MOST = 1 << 18, DRIFT_TERMS = 16 };
+static const double unit = 0x1p-24; /* the error of one rounding to float32 */
+
+/* ---- errors of sums ---- */
+
+double honest_drift(int64_t n)
+{
+    double worst = 0;
+    if (n > DRIFT_MOST) n = DRIFT_MOST;
+    for (int k = 0; k < DRIFT_TERMS; k++) {
+        float sum = 0, term = 1 + (float)k / (DRIFT_TERMS + 0.3f);
+        for (int64_t i = 0; i < n; i++) sum += term;
+        worst = fmax(worst, fabs((double)sum / ((double)n * (double)term) - 1));
+    }
+    return worst;
+}
+
+/* What the error of one term must be, in roundings, for the sum to have the error of its order: the
+ * partial sums of n terms of both signs grow with the square root of n. */
+static double growth(Order order, int64_t n)
+{
+    static const int lanes[ORDERS] = {1, 0, 32, 256};
+    double depth = order == HALVES ? log2((double)n + 1) : (double)n / lanes[order];
+    double running = order == HALVES ? 0.4 * sqrt(depth) : 0.4 * sqrt(fmax(depth, 1));
+    return fmax(1, running);
+}
+
+/* ---- roundings ---- */
+
+static double round_to(OpDtype d, double x)
+{
+    uint16_t half;
+    if (d != OP_F16 && d != OP_BF16) return (double)(float)x;
+    Dtype type = d == OP_F16 ? DTYPE_F16 : DTYPE_BF16;
+    dtype_from_double(type, &x, &half, 1);
+    dtype_to_double(type, &half, &x, 1);
+    return x;
+}
+
+/* In [-1, 1), from the names of a way, a node, a tensor and an element. */
+static double noise(uint64_t key, int64_t i)
+{
+    uint64_t x = key + (uint64_t)i * 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return (double)(int64_t)(x ^ x >> 31) * 0x1p-63;
+}
+
+static uint64_t noise_key(const Way *way, int node, int tensor)
+{
+    uint64_t name[4] = {SEED, way->number, (uint64_t)node, (uint64_t)tensor};
+    return random_hash(name, sizeof name);
+}
+
+typedef struct {
+    const Way *way;
+    const int64_t *terms; /* by node */
+    const double *drift;
+    const char *last; /* by value: an output, which is always stored */
+} Execution;
+
+/* Every element is a float32 number: what was computed needed no rounding, or only chose. */
+static int is_exact(const double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if ((double)(float)x[i] != x[i] && !isnan(x[i])) return 0;
+    return 1;
+}
+
+/* Functions of an exponential: the exponent is multiplied and rounded, and errors of its argument
+ * count as often as it is large. */
+static int is_steep(const Op *op, const Way *way)
+{
+    static const char *const names[] = {"exp",       "soft", "sigmoid", "tanh",   "gelu",
+                                        "silu",      "mish", "elu",     "pow",    "cross",
+                                        "attention", "lstm", "gru",     "kl_div", "log"};
+    for (size_t i = 0; i < sizeof names / sizeof *names && way->approximate; i++)
+        if (strstr(op->name, names[i])) return 1;
+    return 0;
+}
+
+/* Runs the operator again on arguments with errors. */
+static int with_errors(const Execution *e, const GraphBound *b, int node, const double *const *in,
+                       double *const *out, Error *err)
+{
+    const GraphCall *c = &b->calls[node];
+    const double *changed[OP_MAX_TENSORS] = {0};
+    double *own[OP_MAX_TENSORS] = {0};
+    double grow = unit * growth(e->way->order, e->terms[node]);
+    if (is_steep(c->call.op, e->way)) grow = fmax(2 * grow, 2.5 * unit);
+    for (int i = 0; i < c->call.n_tensors; i++) {
+        int64_t n = op_elements(&c->call.tensor[i]);
+        changed[i] = in[i];
+        if (!op_dtype_is_float(c->call.tensor[i].dtype)) continue;
+        changed[i] = own[i] = memory_array((size_t)n + 1, sizeof(double));
+        uint64_t key = noise_key(e->way, node, i);
+        double shift = 0;
+        if (e->way->drift) {
+            for (int64_t k = 0; k < n; k++) shift += in[i][k];
+            shift = isfinite(shift) ? shift / (double)n * e->drift[node] / 2 : 0;
+        }
+        for (int64_t k = 0; k < n; k++)
+            own[i][k] = in[i][k] * (1 + grow * noise(key, k)) + (in[i][k] != 0 ? shift : 0);
+    }
+    int rc = c->call.op->reference(&c->call, changed, out, err);
+    for (int i = 0; i < c->call.n_tensors; i++) free(own[i]);
+    return rc;
+}
+
+static int has_float(const OpCall *c)
+{
+    for (int i = 0; i < c->n_results; i++)
+        if (op_dtype_is_float(c->result[i].dtype)) return 1;
+    return 0;
+}
+
+static int results(void *ctx, const GraphBound *b, int node, const double *const *in,
+                   double *const *out, Error *err)
+{
+    const Execution *e = ctx;
+    const GraphCall *c = &b->calls[node];
+    const Op *op = c->call.op;
+    int exact = 1, summed = 0, point = op->reference == pointwise_reference,
+        product = !strncmp(op->name, "aten.mul", 8);
+    for (int i = 0; i < c->call.n_results && exact; i++)
+        exact = !op_dtype_is_float(c->call.result[i].dtype) ||
+                is_exact(out[i], op_elements(&c->call.result[i]));
+    if (!exact && (!point || is_steep(op, e->way)) && has_float(&c->call) &&
+        !(summed = honest_sums(c, e->way, in, out)) && with_errors(e, b, node, in, out, err))
+        return -1;
+    for (int i = 0; i < c->call.n_results; i++) {
+        const OpTensor *y = &c->call.result[i];
+        int value = b->graph->first[node] + i;
+        int64_t n = op_elements(y);
+        if (!op_dtype_is_float(y->dtype)) continue;
+        if (e->way->fma && product && !e->way->stored && !e->last[b->values[value].base]) continue;
+        OpDtype to = e->way->stored || e->last[b->values[value].base] ? y->dtype : OP_F32;
+        uint64_t key = noise_key(e->way, node, 64 + i);
+        double ulps = e->way->approximate && !summed ? 3 * unit : 0, drift = 0;
+        if (e->way->drift && !point) drift = e->drift[node] / (summed ? 1 : 2);
+        for (int64_t k = 0; k < n; k++) {
+            double x = out[i][k];
+            if (!exact && (summed || (double)(float)x != x)) x *= 1 + drift + ulps * noise(key, k);
+            out[i][k] = round_to(to, x);
+        }
+    }
+    return 0;
+}
+
+/* ---- one case ---- */
+
+typedef struct {
+    const Task *t;
+    const GraphBound *b;
+    double *in[TASK_MAX_TENSORS];
+    double *want[GRAPH_MAX_OUTPUTS], *got[GRAPH_MAX_OUTPUTS], *relative;
+    int64_t n[GRAPH_MAX_OUTPUTS];
+    Execution e;
+    int64_t *terms;
+    double *drift;
+    char *last;
+} Case;
+
+/* Small tensors are drawn with few bits, whose sums need no rounding; large ones are not. Fills all. */
+static void fill_bits(const TaskTensor *x, Variant variant, int input, double *v, size_t n)
+{
+    uint64_t name[2] = {SEED, (uint64_t)input}, key = random_hash(name, sizeof name);
+    if (x->dtype != DTYPE_F32 || x->draw == DRAW_INTEGER || variant == VARIANT_SPECIAL) return;
+    for (size_t i = 0; i < n; i++)
+        v[i] = (double)(float)(v[i] * (1 + 0x1p-12 * noise(key, (int64_t)i)));
+}
+
+static int case_draw(Case *c, const Workload *w, Variant variant, double scale, uint64_t seed,
+                     Error *err)
+{
+    const Task *t = c->t;
+    int rc = 0;
+    for (int i = 0; i < t->n_inputs && !rc; i++) {
+        size_t n;
+        if (task_elements(t, w, &t->inputs[i], &n, err)) return -1;
+        void *raw = memory_array(n, dtype_size(t->inputs[i].dtype));
+        if (!c->in[i]) c->in[i] = memory_array(n, sizeof(double));
+        rc = task_draw(t, w, i, variant, seed, scale, raw, err);
+        dtype_to_double(t->inputs[i].dtype, raw, c->in[i], n);
+        fill_bits(&t->inputs[i], variant, i, c->in[i], n);
+        free(raw);
+    }
+    return rc;
+}
+
+static void case_prepare(Case *c)
+{
+    const GraphBound *b = c->b;
+    int64_t most = 1;
+    c->terms = memory_array((size_t)b->graph->n_nodes, sizeof *c->terms);
+    c->drift = memory_array((size_t)b->graph->n_nodes, sizeof *c->drift);
+    c->last = memory_array((size_t)b->graph->n_values + 1, 1);
+    for (int node = 0; node < b->graph->n_nodes; node++) {
+        c->terms[node] = sizes_call_terms(&b->calls[node]);
+        int known = -1;
+        for (int k = 0; k < node && known < 0; k++)
+            if (c->terms[k] == c->terms[node]) known = k;
+        c->drift[node] = known < 0 ? honest_drift(c->terms[node]) : c->drift[known];
+    }
+    for (int i = 0; i < c->t->n_outputs; i++) {
+        int value = b->graph->output[i];
+        c->last[b->values[value].base] = 1;
+        c->n[i] = op_elements(&b->values[value].tensor);
+        c->want[i] = memory_array((size_t)c->n[i] + 1, sizeof(double));
+        c->got[i] = memory_array((size_t)c->n[i] + 1, sizeof(double));
+        if (c->n[i] > most) most = c->n[i];
+    }
+    c->relative = memory_array((size_t)most, sizeof(double));
+    c->e = (Execution){NULL, c->terms, c->drift, c->last};
+}
+
+static void case_release(Case *c)
+{
+    for (int i = 0; i < c->t->n_inputs; i++) free(c->in[i]);
+    for (int i = 0; i < c->t->n_outputs; i++) free(c->want[i]), free(c->got[i]);
+    free(c->relative);
+    free(c->terms);
+    free(c->drift);
+    free(c->last);
+    free(c);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static int is_half(Dtype d)
+{
+    return d == DTYPE_F16 || d == DTYPE_BF16;
+}
+
+static void note_relative(Case *c, int i, HonestError *out)
+{
+    size_t n = 0;
+    for (int64_t k = 0; k < c->n[i]; k++)
+        if (c->want[i][k] != 0 && isfinite(c->want[i][k]))
+            c->relative[n++] = fabs(c->got[i][k] / c->want[i][k] - 1);
+    if (!n) return;
+    qsort(c->relative, n, sizeof *c->relative, ascending);
+    out->rtol[i] = fmax(out->rtol[i], c->relative[n / 2]);
+}
+
+static void note_errors(Case *c, int i, double rtol, HonestError *out)
+{
+    double margin = is_half(c->t->outputs[i].dtype) ? HONEST_MARGIN_HALF : HONEST_MARGIN;
+    for (int64_t k = 0; k < c->n[i]; k++) {
+        double want = c->want[i][k], got = c->got[i][k];
+        if (!isfinite(want)) continue;
+        double needed = margin * fabs(got - want) - rtol * fabs(want);
+        if (needed > out->atol[i]) out->atol[i] = needed;
+    }
+}
+
+static int run_way(Case *c, const Way *way, const double *rtol, HonestError *out, Error *err)
+{
+    GraphHook hook = {&c->e, NULL, results};
+    c->e.way = way;
+    if (graph_run(c->b, (const double *const *)c->in, c->got, &hook, err)) return -1;
+    for (int i = 0; i < c->t->n_outputs; i++) {
+        if (rtol)
+            note_errors(c, i, rtol[i], out);
+        else
+            note_relative(c, i, out);
+    }
+    return 0;
+}
+
+static int run_ways(Case *c, const double *rtol, int all, HonestError *out, Error *err)
+{
+    int rc = 0, half = 0;
+    for (int i = 0; i < c->b->graph->n_values; i++)
+        half |= c->b->values[i].tensor.dtype == OP_F16 || c->b->values[i].tensor.dtype == OP_BF16;
+    for (int k = 0; k < 2 * ORDERS && !rc; k++)
+        for (int stored = 0; stored < 2 && !rc; stored++) {
+            Way way = {.order = (Order)(k / 2),
+                       .fma = k % 2,
+                       .stored = stored,
+                       .approximate = (k + stored) % 2,
+                       .number = (uint64_t)(2 * k + stored)};
+            if (!all && k % 3 != 0) continue;
+            if (stored && !half && k % 2) continue; /* without half types it is the same */
+            rc = run_way(c, &way, rtol, out, err);
+        }
+    Way drift = {.order = RUNNING, .drift = 1, .stored = 1, .number = 99};
+    return rc ? rc : run_way(c, &drift, rtol, out, err);
+}
+
+int honest_measure(const Task *t, const Workload *w, Variant variant, double scale,
+                   const double *rtol, int all, HonestError *out, Error *err)
+{
+    GraphBound *b;
+    *out = (HonestError){.finite = 1};
+    if (task_graph_bind(t, w, &b, err)) return -1;
+    Case *c = memory_alloc(sizeof *c);
+    c->t = t;
+    c->b = b;
+    case_prepare(c);
+    int rc = 0;
+    for (uint64_t draw = 0; draw < DRAWS && !rc; draw++) {
+        rc = case_draw(c, w, variant, scale, SEED + draw, err);
+        if (!rc) rc = graph_run(b, (const double *const *)c->in, c->want, NULL, err);
+        for (int i = 0; i < t->n_outputs && !rc; i++)
+            for (int64_t k = 0; k < c->n[i]; k++) out->finite &= isfinite(c->want[i][k]) != 0;
+        if (!rc) rc = run_ways(c, rtol, all && !draw, out, err);
+    }
+    case_release(c);
+    graph_bound_free(b);
+    return rc;
+}

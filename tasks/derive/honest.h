@@ -1,0 +1,37 @@
+/* The rounding errors of honest kernels, and the tolerances that follow. A graph is executed in double
+ * precision with the errors of other arithmetic put in: every result is rounded to float32 or to its
+ * own type, and what is summed carries the error of a sum in one of several orders. Correct kernels
+ * differ in
+ *
+ *   order      one running sum; halves of halves; 32 or 256 running sums, then these
+ *   fma        products that are only added are not rounded
+ *   stored     intermediate results are rounded to their type (one kernel an operator), or not (fused)
+ *   functions  those of the precise mathematical library, or of an approximate one
+ *
+ * A sum of n terms by one running sum, whose terms are all equal, may drift by honest_drift(n): one
+ * more way. Errors are drawn with a fixed seed. */
+#ifndef TASKS_DERIVE_HONEST_H
+#define TASKS_DERIVE_HONEST_H
+
+#include "tasks/task.h"
+
+enum {
+    HONEST_MARGIN = 2,
+    HONEST_MARGIN_HALF = 4
+}; /* tolerance by worst error: float32; narrower */
+
+/* The relative error of a running sum of n equal terms in float32. */
+double honest_drift(int64_t n);
+
+/* How much of rtol and atol the honest variants of one case need. rtol: per output, what the middle
+ * element needs; atol: what every element needs beyond rtol. NOT finite: the reference is not. */
+typedef struct {
+    int finite;
+    double rtol[GRAPH_MAX_OUTPUTS], atol[GRAPH_MAX_OUTPUTS];
+} HonestError;
+
+/* rtol: by output, or NULL to measure rtol alone. all: every way, else the four that differ most. */
+int honest_measure(const Task *t, const Workload *w, Variant variant, double scale,
+                   const double *rtol, int all, HonestError *out, Error *err);
+
+#endif

@@ -1,0 +1,315 @@
+/* Sizes of workloads, found by moves of one axis, or of two that are tied, which the graph accepts. */
+#include "tasks/derive/sizes.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { MOVES = 4096, NEAR = 96, PASSES = 3 };
+enum { SMALL_BATCH = 16 };
+
+/* ---- estimates ---- */
+
+int64_t sizes_call_terms(const GraphCall *c)
+{
+    int64_t in = 0, out = 1;
+    OpCost cost;
+    for (int i = 0; i < c->call.n_tensors; i++)
+        if (op_elements(&c->call.tensor[i]) > in) in = op_elements(&c->call.tensor[i]);
+    for (int i = 0; i < c->call.n_results; i++)
+        if (op_elements(&c->call.result[i]) > out) out = op_elements(&c->call.result[i]);
+    double terms = (double)in / (double)out;
+    if (!op_cost(&c->call, &cost, NULL)) terms = fmax(terms, cost.flops / (double)out / 2);
+    return terms < 1 ? 1 : (int64_t)terms;
+}
+
+static int is_run(const GraphCall *c)
+{
+    return c->live && !c->view;
+}
+
+int64_t sizes_terms(const GraphBound *b)
+{
+    int64_t most = 1;
+    for (int node = 0; node < b->graph->n_nodes; node++)
+        if (is_run(&b->calls[node]) && sizes_call_terms(&b->calls[node]) > most)
+            most = sizes_call_terms(&b->calls[node]);
+    return most;
+}
+
+double sizes_flops(const GraphBound *b)
+{
+    double flops = 0;
+    OpCost cost;
+    for (int node = 0; node < b->graph->n_nodes; node++) {
+        const GraphCall *c = &b->calls[node];
+        if (!is_run(c)) continue;
+        for (int i = 0; i < c->call.n_results; i++)
+            flops += 4 * (double)op_elements(&c->call.result[i]);
+        for (int i = 0; i < c->call.n_tensors; i++)
+            flops += (double)op_elements(&c->call.tensor[i]);
+        if (!op_cost(&c->call, &cost, NULL)) flops += cost.flops;
+    }
+    return flops;
+}
+
+double sizes_work(const GraphBound *b)
+{
+    double work = 0;
+    OpCost cost;
+    for (int node = 0; node < b->graph->n_nodes; node++) {
+        const GraphCall *c = &b->calls[node];
+        if (!is_run(c)) continue;
+        for (int i = 0; i < c->call.n_results; i++)
+            work += 16 * (double)op_elements(&c->call.result[i]);
+        if (!op_cost(&c->call, &cost, NULL)) work += 2 * cost.flops;
+    }
+    return work;
+}
+
+double sizes_bytes(const GraphBound *b)
+{
+    double bytes = 0;
+    for (int i = 0; i < b->graph->n_values; i++) {
+        const GraphValue *x = &b->values[i];
+        if (x->base == i && (x->live || i < b->graph->n_inputs))
+            bytes += (double)x->extent * (double)op_dtype_size(x->tensor.dtype);
+    }
+    return bytes;
+}
+
+/* A measure of sizes; -1: they do not fit. */
+typedef double Measure(const GraphBound *b);
+
+static double measure(const Derivation *v, const Sizes *s, Measure *m)
+{
+    GraphBound *b;
+    if (derivation_bind(v, s, &b, NULL)) return -1;
+    double x = m(b);
+    graph_bound_free(b);
+    return x;
+}
+
+static double terms(const GraphBound *b)
+{
+    return (double)sizes_terms(b);
+}
+
+/* Every tensor has at most 2^31 - 1 elements. */
+static double largest_tensor(const GraphBound *b)
+{
+    double most = 0;
+    for (int i = 0; i < b->graph->n_values; i++)
+        most = fmax(most, (double)op_elements(&b->values[i].tensor));
+    return most;
+}
+
+/* ---- halving ---- */
+
+/* A smaller size that fits, nearest to half of it. */
+static int halve(const Derivation *v, Sizes *s, int axis)
+{
+    int64_t half = s->at[axis] / 2, whole = s->at[axis];
+    for (int64_t k = 0; k < NEAR; k++) {
+        for (int side = 0; side < 2; side++) {
+            Sizes t = *s;
+            t.at[axis] = side ? half + k : half - k;
+            if (t.at[axis] < 1 || t.at[axis] >= whole || (side && !k)) continue;
+            if (derivation_fits(v, &t)) continue;
+            *s = t;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+/* Halves two axes at once, for sizes that are tied. */
+static int halve_two(const Derivation *v, Sizes *s, int axis)
+{
+    for (int other = 0; other < v->draft.n_axes; other++) {
+        Sizes t = *s;
+        if (other == axis || t.at[axis] < 2 || t.at[other] < 2) continue;
+        t.at[axis] /= 2;
+        t.at[other] /= 2;
+        if (derivation_fits(v, &t)) continue;
+        *s = t;
+        return 0;
+    }
+    return -1;
+}
+
+/* The first dimension of some input that is no parameter, and in no other place. */
+static int is_batch(const Derivation *v, int axis)
+{
+    int first = 0;
+    for (int i = 0; i < v->draft.n_inputs; i++)
+        for (int d = 0; d < v->inputs[i].rank; d++) {
+            if (!derivation_mentions(v->inputs[i].shape[d], v->axes[axis].name)) continue;
+            if (d || v->inputs[i].parameter || strcmp(v->inputs[i].shape[d], v->axes[axis].name))
+                return 0;
+            first = 1;
+        }
+    return first && v->draft.n_axes > 1;
+}
+
+/* Halves the best axis of those that are not stuck. batch: a batch axis first, while it is long. */
+static int shrink(const Derivation *v, Sizes *s, int *stuck, int batch, Measure *m)
+{
+    for (;;) {
+        int best = -1;
+        double now = measure(v, s, m);
+        for (int i = 0; i < v->draft.n_axes; i++) {
+            if (stuck[i] || s->at[i] < 2) continue;
+            if (batch && is_batch(v, i) && s->at[i] >= 2 * SMALL_BATCH) {
+                best = i;
+                break;
+            }
+            if (best < 0 || s->at[i] > s->at[best]) best = i;
+        }
+        if (best < 0) return -1;
+        Sizes t = *s;
+        int rc = halve(v, &t, best);
+        if (rc) rc = halve_two(v, &t, best);
+        if (!rc && measure(v, &t, m) < now) {
+            *s = t;
+            return 0;
+        }
+        stuck[best] = 1;
+    }
+}
+
+int sizes_time(const Derivation *v, double max_bytes, Sizes *out, Error *err)
+{
+    int stuck[TASK_MAX_AXES] = {0};
+    *out = derivation_own(v);
+    for (int moves = 0; moves < MOVES; moves++) {
+        if (measure(v, out, sizes_bytes) <= max_bytes &&
+            measure(v, out, largest_tensor) < (double)INT32_MAX)
+            return 0;
+        if (shrink(v, out, stuck, 1, sizes_bytes)) break;
+    }
+    return error_set(err, ERROR_LIMIT,
+                     "the tensors take %.1f GiB at the smallest sizes, at most %.1f are given",
+                     measure(v, out, sizes_bytes) / (1 << 30), max_bytes / (1 << 30));
+}
+
+int sizes_small(const Derivation *v, const Sizes *from, double max_work, Sizes *out, Error *err)
+{
+    int stuck[TASK_MAX_AXES] = {0};
+    *out = *from;
+    if (derivation_fits(v, from))
+        return error_set(err, ERROR_INVALID, "the timed sizes cannot be bound");
+    for (int moves = 0; moves < MOVES && measure(v, out, sizes_work) > max_work; moves++)
+        if (shrink(v, out, stuck, 0, sizes_work)) break;
+    return 0;
+}
+
+/* ---- sums as long as those of the timed sizes ---- */
+
+int sizes_deep(const Derivation *v, const Sizes *from, double max_flops, Sizes *out, Error *err)
+{
+    int stuck[TASK_MAX_AXES] = {0};
+    *out = *from;
+    double most = measure(v, from, terms);
+    if (most < 0) return error_set(err, ERROR_INVALID, "the timed sizes cannot be bound");
+    /* First the axes that no long sum runs along, to their end. */
+    for (int i = 0; i < v->draft.n_axes; i++)
+        for (int moves = 0; moves < 64 && measure(v, out, sizes_flops) > max_flops; moves++) {
+            Sizes t = *out;
+            if (halve(v, &t, i) || measure(v, &t, terms) < most) break;
+            *out = t;
+        }
+    for (int moves = 0; moves < MOVES && measure(v, out, sizes_flops) > max_flops; moves++)
+        if (shrink(v, out, stuck, 0, sizes_flops)) break;
+    return 0;
+}
+
+/* ---- check workloads ---- */
+
+/* Moves one axis to the value nearest to `to` that fits; smaller ones first. */
+static void approach(const Derivation *v, Sizes *s, int axis, int64_t to)
+{
+    for (int64_t k = 0; k < NEAR; k++)
+        for (int side = 0; side < 2; side++) {
+            Sizes t = *s;
+            t.at[axis] = side ? to - k : to + k;
+            if (t.at[axis] < 1 || (side && !k)) continue;
+            if (t.at[axis] == s->at[axis]) return;
+            if (derivation_fits(v, &t)) continue;
+            *s = t;
+            return;
+        }
+}
+
+/* Sets all axes that have the size of this one; they may be tied. */
+static int approach_tied(const Derivation *v, Sizes *s, int axis, int64_t to)
+{
+    for (int64_t k = 0; k < NEAR; k++) {
+        Sizes t = *s;
+        for (int i = 0; i < v->draft.n_axes; i++)
+            if (s->at[i] == s->at[axis]) t.at[i] = to + k;
+        if (to + k >= s->at[axis]) return -1;
+        if (derivation_fits(v, &t)) continue;
+        *s = t;
+        return 0;
+    }
+    return -1;
+}
+
+/* The sizes nearest to the targets, from sizes that fit. */
+static Sizes toward(const Derivation *v, Sizes s, const int64_t *to)
+{
+    for (int pass = 0; pass < PASSES; pass++) {
+        Sizes before = s;
+        for (int i = 0; i < v->draft.n_axes; i++) {
+            int64_t was = s.at[i];
+            approach(v, &s, i, to[i]);
+            if (s.at[i] == was && was != to[i]) approach_tied(v, &s, i, to[i]);
+        }
+        if (!memcmp(&before, &s, sizeof s)) break;
+    }
+    return s;
+}
+
+static int known(const Sizes *list, int n, const Sizes *s)
+{
+    for (int i = 0; i < n; i++)
+        if (!memcmp(&list[i], s, sizeof *s)) return 1;
+    return 0;
+}
+
+/* Targets by the number of axes: one, few, odd, prime, and what vectors and tiles like. */
+static const int64_t *targets(int n_axes, int kind)
+{
+    static const int64_t kinds[3][SIZES_CHECKS][6] = {
+        {{1}, {7}, {257}, {1021}, {4096}},
+        {{1, 1}, {3, 5}, {7, 33}, {37, 127}, {64, 128}},
+        {{1, 1, 1, 1, 1, 1},
+         {2, 3, 4, 5, 6, 7},
+         {7, 33, 5, 9, 11, 15},
+         {3, 17, 37, 13, 7, 11},
+         {16, 32, 32, 16, 16, 16}}};
+    return kinds[n_axes < 3 ? (n_axes > 1) : 2][kind];
+}
+
+int sizes_checks(const Derivation *v, double max_work, Sizes out[SIZES_CHECKS])
+{
+    Sizes own = derivation_own(v), least;
+    int64_t to[TASK_MAX_AXES];
+    int n = 0;
+    for (int i = 0; i < TASK_MAX_AXES; i++) to[i] = 1;
+    least = toward(v, own, to);
+    for (int k = 0; k < SIZES_CHECKS; k++) {
+        const int64_t *kind = targets(v->draft.n_axes, k);
+        for (int i = 0; i < v->draft.n_axes; i++)
+            to[i] = kind[i % 6] < v->axes[i].size ? kind[i % 6] : v->axes[i].size;
+        Sizes s = k ? toward(v, least, to) : least;
+        if (measure(v, &s, sizes_work) > max_work && sizes_small(v, &s, max_work, &s, NULL))
+            continue;
+        if (measure(v, &s, sizes_work) < 0 || known(out, n, &s)) continue;
+        out[n++] = s;
+    }
+    return n;
+}

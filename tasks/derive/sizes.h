@@ -1,0 +1,28 @@
+/* Chooses the sizes of workloads. Every choice can be bound (derivation_bind). */
+#ifndef TASKS_DERIVE_SIZES_H
+#define TASKS_DERIVE_SIZES_H
+
+#include "tasks/derive/derivation.h"
+
+enum { SIZES_CHECKS = 5 };
+
+/* Estimates of a bound graph: thread instructions of its plain kernels; bytes of its inputs, outputs and
+ * intermediate results; additions and multiplications of its reference. */
+double sizes_work(const GraphBound *b);
+double sizes_bytes(const GraphBound *b);
+double sizes_flops(const GraphBound *b);
+/* The terms of the longest sum of a live call: inputs that one output depends on. */
+int64_t sizes_terms(const GraphBound *b);
+int64_t sizes_call_terms(const GraphCall *c);
+
+/* The module's own, halved along a batch axis or else the largest one until the tensors fit. */
+int sizes_time(const Derivation *v, double max_bytes, Sizes *out, Error *err);
+/* The same shape halved until it costs at most so much work. */
+int sizes_small(const Derivation *v, const Sizes *from, double max_work, Sizes *out, Error *err);
+/* Candidates of check workloads, from the smallest on, each within max_work where the graph can be so
+ * small: one, two or three, odd, prime, aligned. Returns their number. */
+int sizes_checks(const Derivation *v, double max_work, Sizes out[SIZES_CHECKS]);
+/* Sizes with the longest sums of `from` that cost at most max_flops, as long as they can be. */
+int sizes_deep(const Derivation *v, const Sizes *from, double max_flops, Sizes *out, Error *err);
+
+#endif

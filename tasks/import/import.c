@@ -1,0 +1,240 @@
+/* Puts a program together as the draft of a task. */
+#include "tasks/import/import.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "tasks/derive/derive.h"
+#include "tasks/import/archive.h"
+#include "tasks/import/argument.h"
+#include "tasks/import/lines.h"
+#include "tasks/import/pins.h"
+
+typedef struct {
+    Draft draft;
+    DraftAxis *axes;
+    DraftTensor *inputs, *outputs;
+    const char **lines;
+    char *constraints[PINS_MAX_CONSTRAINTS];
+    int n_constraints;
+    char **shapes; /* texts that the tensors point to */
+    int n_shapes;
+    char *cast
+        [GRAPH_MAX_OUTPUTS]; /* lines of outputs that are not as tasks have them, and their names */
+    char name[GRAPH_MAX_OUTPUTS][GRAPH_NAME];
+    int n_casts;
+} Parts;
+
+static int task_dtype(OpDtype d, Dtype *out)
+{
+    static const Dtype types[OP_DTYPES] = {
+        [OP_F32] = DTYPE_F32, [OP_F16] = DTYPE_F16, [OP_BF16] = DTYPE_BF16, [OP_F64] = DTYPES,
+        [OP_I32] = DTYPE_I32, [OP_I64] = DTYPE_I64, [OP_B8] = DTYPE_B8};
+    *out = types[d];
+    return *out == DTYPES ? -1 : 0;
+}
+
+static int statistic(const json_t *notes, const char *name, double *out)
+{
+    json_t *v = json_object_get(notes, name);
+    if (!json_is_number(v) || !isfinite(json_number_value(v))) return -1;
+    *out = json_number_value(v);
+    return 0;
+}
+
+static int fill_input(Program *p, Parts *parts, const Lines *l, const ProgramInput *x,
+                      DraftTensor *t, Error *err)
+{
+    const json_t *sizes = json_object_get(json_object_get(p->tensors, x->placeholder), "sizes");
+    *t = (DraftTensor){.name = lines_name(l, x), .rank = x->rank};
+    if (task_dtype(x->dtype, &t->dtype))
+        return error_set(err, ERROR_UNSUPPORTED,
+                         "input %.80s has the type %s; float32, float16, bfloat16, int32, int64 or "
+                         "bool is expected",
+                         x->name, op_dtype_name(x->dtype));
+    for (int d = 0; d < x->rank; d++) {
+        Buffer b;
+        buffer_init(&b, SYMBOLIC_MAX_TEXT);
+        int rc = argument_size(p, json_array_get(sizes, (size_t)d), &b, err);
+        if (!rc) {
+            parts->shapes =
+                memory_grow(parts->shapes, (size_t)parts->n_shapes + 1, sizeof *parts->shapes);
+            t->shape[d] = parts->shapes[parts->n_shapes++] = buffer_detach(&b);
+        }
+        buffer_release(&b);
+        if (rc) return error_prefix(err, "input %.80s", x->name);
+    }
+    if (x->kind != INPUT_ARGUMENT) t->parameter = x->name;
+    t->has_statistics = x->kind != INPUT_ARGUMENT && !statistic(x->notes, "mean", &t->mean) &&
+                        !statistic(x->notes, "std", &t->std) &&
+                        !statistic(x->notes, "min", &t->min) &&
+                        !statistic(x->notes, "max", &t->max);
+    return 0;
+}
+
+/* Is a symbol in a text that stays? Axes that nothing names are left out. */
+static int names_axis(const char *text, const char *axis)
+{
+    size_t len = strlen(axis);
+    for (const char *p = text; (p = strstr(p, axis)); p += len) {
+        const char *word = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+        if ((p == text || !strchr(word, p[-1])) && (!p[len] || !strchr(word, p[len]))) return 1;
+    }
+    return 0;
+}
+
+static int is_used(const Parts *parts, const char *axis)
+{
+    for (int i = 0; i < parts->n_shapes; i++)
+        if (names_axis(parts->shapes[i], axis)) return 1;
+    for (int i = 0; i < parts->draft.n_lines; i++)
+        if (names_axis(parts->lines[i], axis)) return 1;
+    return 0;
+}
+
+static void fill_axes(Program *p, Parts *parts)
+{
+    parts->axes = memory_array((size_t)p->symbols.n + 1, sizeof *parts->axes);
+    for (int i = 0; i < p->symbols.n; i++) {
+        const Symbol *s = &p->symbols.list[i];
+        if (s->pinned || s->same || !is_used(parts, s->axis)) continue;
+        parts->axes[parts->draft.n_axes++] =
+            (DraftAxis){.name = s->axis, .size = s->own, .low = s->low, .high = s->high};
+    }
+}
+
+/* A constraint that names an axis which is not there says nothing of the task. */
+static void drop_constraints(const Program *p, Parts *parts)
+{
+    int kept = 0;
+    for (int i = 0; i < parts->n_constraints; i++) {
+        char *text = parts->constraints[i];
+        int stays = 1;
+        for (int k = 0; k < p->symbols.n; k++) {
+            const Symbol *s = &p->symbols.list[k];
+            if (!s->pinned && !s->same && names_axis(text, s->axis) && !is_used(parts, s->axis))
+                stays = 0;
+        }
+        if (stays)
+            parts->constraints[kept++] = text;
+        else
+            free(text);
+    }
+    parts->n_constraints = kept;
+}
+
+/* Tasks have outputs of float types and int32. Indices and masks are converted by a line. */
+static void fill_outputs(Program *p, const Lines *l, Parts *parts)
+{
+    parts->outputs = memory_array((size_t)l->n_outputs, sizeof *parts->outputs);
+    for (int i = 0; i < l->n_outputs; i++) {
+        const char *name = l->output[i], *original;
+        json_t *text, *type = NULL;
+        json_object_foreach(l->names, original, text)
+        {
+            if (!strcmp(json_string_value(text), name))
+                type = json_object_get(json_object_get(p->tensors, original), "dtype");
+        }
+        OpDtype d = program_dtype(json_integer_value(type));
+        if (d == OP_I64 || d == OP_B8 || d == OP_F64) {
+            int k = parts->n_casts++;
+            snprintf(parts->name[k], GRAPH_NAME, "%.50s_%s", name, d == OP_F64 ? "f32" : "i32");
+            parts->cast[k] = memory_printf("%s = aten.to.dtype(%s, torch.%s)", parts->name[k], name,
+                                           d == OP_F64 ? "float32" : "int32");
+            name = parts->name[k];
+        }
+        parts->outputs[i] = (DraftTensor){.name = name, .dtype = DTYPES, .rank = -1};
+    }
+    parts->draft.n_outputs = l->n_outputs;
+}
+
+/* The inputs that stay, those of one kind in their order. */
+static int fill_inputs(Program *p, const Lines *l, int arguments, Parts *parts, Error *err)
+{
+    for (int i = 0; i < p->n_inputs; i++) {
+        const ProgramInput *x = &p->inputs[i];
+        const char *name = lines_name(l, x);
+        size_t len = strlen(name);
+        int is_line = 0; /* of a constant */
+        for (int k = 0; k < l->n && !is_line; k++)
+            is_line = !l->list[k].node && !strncmp(l->list[k].text, name, len) &&
+                      l->list[k].text[len] == ' ';
+        if (is_line || (x->kind == INPUT_ARGUMENT) != arguments || (!arguments && !l->used[i]))
+            continue;
+        if (fill_input(p, parts, l, x, &parts->inputs[parts->draft.n_inputs], err)) return -1;
+        parts->draft.n_inputs++;
+    }
+    return 0;
+}
+
+static int fill(Program *p, const Lines *l, Parts *parts, Error *err)
+{
+    Draft *d = &parts->draft;
+    fill_outputs(p, l, parts);
+    parts->inputs = memory_array((size_t)p->n_inputs + 1, sizeof *parts->inputs);
+    parts->lines = memory_array((size_t)l->n + GRAPH_MAX_OUTPUTS, sizeof *parts->lines);
+    for (int i = 0; i < l->n; i++)
+        if (l->list[i].live) parts->lines[d->n_lines++] = l->list[i].text;
+    for (int i = 0; i < parts->n_casts; i++) parts->lines[d->n_lines++] = parts->cast[i];
+    if (fill_inputs(p, l, 1, parts, err) || fill_inputs(p, l, 0, parts, err)) return -1;
+    fill_axes(p, parts);
+    pins_constraints(p, parts->constraints, &parts->n_constraints);
+    drop_constraints(p, parts);
+    d->axes = parts->axes;
+    d->inputs = parts->inputs;
+    d->outputs = parts->outputs;
+    d->lines = parts->lines;
+    d->constraints = (const char *const *)parts->constraints;
+    d->n_constraints = parts->n_constraints;
+    return 0;
+}
+
+static void parts_release(Parts *parts)
+{
+    free(parts->axes);
+    free(parts->inputs);
+    free(parts->outputs);
+    free(parts->lines);
+    for (int i = 0; i < parts->n_constraints; i++) free(parts->constraints[i]);
+    for (int i = 0; i < parts->n_shapes; i++) free(parts->shapes[i]);
+    for (int i = 0; i < parts->n_casts; i++) free(parts->cast[i]);
+    free(parts->shapes);
+}
+
+int import_program(Program *p, const ImportOptions *o, char **text, Error *err)
+{
+    Lines l;
+    if (pins_find(p, err) || lines_write(p, &l, err)) return -1;
+    Parts *parts = memory_alloc(sizeof *parts);
+    parts->draft = (Draft){.name = o->name,
+                           .description = o->description,
+                           .tags = o->tags,
+                           .n_tags = o->n_tags,
+                           .level = o->level,
+                           .heldout = o->heldout};
+    int rc =
+        lines_check(p, &l, err) || fill(p, &l, parts, err) || derive_task(&parts->draft, text, err)
+            ? -1
+            : 0;
+    parts_release(parts);
+    free(parts);
+    lines_release(&l);
+    return rc;
+}
+
+int import_file(const char *path, const ImportOptions *o, char **text, Error *err)
+{
+    Archive a;
+    Program p;
+    if (archive_read(path, &a, err)) return -1;
+    int rc = program_read(a.program.data, a.program.len, a.notes.len ? a.notes.data : NULL,
+                          a.notes.len, &p, err);
+    archive_release(&a);
+    if (rc) return error_prefix(err, "%s", path);
+    rc = import_program(&p, o, text, err);
+    program_release(&p);
+    return rc ? error_prefix(err, "%s", path) : 0;
+}

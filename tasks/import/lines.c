@@ -1,0 +1,440 @@
+/* Writes a graph's lines from a program's nodes. */
+#include "tasks/import/lines.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "tasks/import/argument.h"
+#include "tasks/import/names.h"
+
+enum { MAX_PLACE = 400 };
+
+typedef struct {
+    Program *p;
+    Lines *out;
+    Error *err;
+} Writer;
+
+const char *lines_name(const Lines *l, const ProgramInput *x)
+{
+    return json_string_value(json_object_get(l->names, x->placeholder));
+}
+
+/* ---- what a node is ---- */
+
+static const json_t *argument(const json_t *node, size_t i)
+{
+    return json_object_get(json_array_get(json_object_get(node, "inputs"), i), "arg");
+}
+
+static const char *tensor_argument(const json_t *node, size_t i)
+{
+    return json_string_value(
+        json_object_get(json_object_get(argument(node, i), "as_tensor"), "name"));
+}
+
+/* Calls f for each tensor that a node gives; -1 as soon as f does. */
+static int each_result(const json_t *node, int f(void *ctx, const char *name), void *ctx)
+{
+    json_t *list = json_object_get(node, "outputs"), *o, *t;
+    size_t i, k;
+    json_array_foreach(list, i, o)
+    {
+        json_t *one = json_object_get(o, "as_tensor"), *many = json_object_get(o, "as_tensors");
+        if (json_is_string(json_object_get(one, "name")) &&
+            f(ctx, json_string_value(json_object_get(one, "name"))))
+            return -1;
+        json_array_foreach(many, k, t)
+        {
+            const char *name = json_string_value(json_object_get(t, "name"));
+            if (!name || f(ctx, name)) return -1;
+        }
+    }
+    return 0;
+}
+
+static int count(void *n, const char *name)
+{
+    (void)name;
+    ++*(int *)n;
+    return 0;
+}
+
+static int is_one_of(const char *name, const char *const *list)
+{
+    for (int i = 0; list[i]; i++)
+        if (!strcmp(name, list[i])) return 1;
+    return 0;
+}
+
+static int same_dtype(const Program *p, const char *a, const char *b)
+{
+    json_t *x = json_object_get(json_object_get(p->tensors, a), "dtype"),
+           *y = json_object_get(json_object_get(p->tensors, b), "dtype");
+    return x && y && json_equal(x, y);
+}
+
+static int flag_argument(const json_t *node, const char *name)
+{
+    json_t *list = json_object_get(node, "inputs"), *e;
+    size_t i;
+    json_array_foreach(list, i, e)
+    {
+        const char *have = json_string_value(json_object_get(e, "name"));
+        if (have && !strcmp(have, name))
+            return json_is_true(json_object_get(json_object_get(e, "arg"), "as_bool"));
+    }
+    return 0;
+}
+
+/* 1: the result is its first argument, unchanged; 0: it is not; -1: dropout that is active. */
+static int is_identity(Writer *w, const json_t *node, const char *op, const char *result)
+{
+    static const char *const always[] = {"aten.detach.default",
+                                         "aten.detach_.default",
+                                         "aten.alias.default",
+                                         "aten.lift_fresh.default",
+                                         "aten.lift_fresh_copy.default",
+                                         "aten.positive.default",
+                                         NULL},
+                             *const dropouts[] = {"aten.dropout.default",
+                                                  "aten.dropout_.default",
+                                                  "aten.feature_dropout.default",
+                                                  "aten.feature_dropout_.default",
+                                                  "aten.alpha_dropout.default",
+                                                  "aten.alpha_dropout_.default",
+                                                  "aten.feature_alpha_dropout.default",
+                                                  NULL};
+    const char *x = tensor_argument(node, 0);
+    if (!x) return 0;
+    if (is_one_of(op, always)) return 1;
+    if (!strncmp(op, "aten.to.", 8))
+        return same_dtype(w->p, x, result) && !flag_argument(node, "copy");
+    if (!is_one_of(op, dropouts)) return 0;
+    json_t *rate = json_object_get(argument(node, 1), "as_float");
+    if (!json_is_true(json_object_get(argument(node, 2), "as_bool")) ||
+        (json_is_number(rate) && json_number_value(rate) == 0))
+        return 1;
+    return error_set(w->err, ERROR_UNSUPPORTED,
+                     "it is active in training mode, so that there is no right result; export the "
+                     "module in evaluation mode");
+}
+
+/* Counting batches is no result of a module. */
+static int is_counter(const Program *p, const json_t *node, const char *op)
+{
+    const char *x = tensor_argument(node, 0);
+    if (strcmp(op, "aten.add_.Tensor") || !x) return 0;
+    for (int i = 0; i < p->n_inputs; i++)
+        if (!strcmp(p->inputs[i].placeholder, x))
+            return p->inputs[i].kind != INPUT_ARGUMENT && p->inputs[i].dtype == OP_I64;
+    return 0;
+}
+
+/* ---- lines ---- */
+
+static void rename_tensor(Lines *l, const char *name, const char *text)
+{
+    json_object_set_new(l->names, name, json_string(text));
+}
+
+static Line *add_line(Lines *l, char *text, const json_t *node)
+{
+    l->list = memory_grow(l->list, (size_t)l->n + 1, sizeof *l->list);
+    l->list[l->n] = (Line){text, node, 0};
+    return &l->list[l->n++];
+}
+
+typedef struct {
+    Writer *w;
+    Buffer *text;
+    int n;
+} Results;
+
+static int write_result(void *ctx, const char *name)
+{
+    Results *r = ctx;
+    char chosen[GRAPH_NAME];
+    if (json_object_get(r->w->out->names, name))
+        return error_set(r->w->err, ERROR_CORRUPT, "two nodes give the tensor %.80s", name);
+    names_choose(r->w->out->taken, name, chosen, sizeof chosen);
+    buffer_printf(r->text, "%s%s", r->n++ ? ", " : "", chosen);
+    rename_tensor(r->w->out, name, chosen);
+    return 0;
+}
+
+/* Positional where it reads well: tensors, and the numbers right after the first one. */
+static int by_keyword(const json_t *input, const json_t *arg, size_t i)
+{
+    int is_tensor = json_object_get(arg, "as_tensor") || json_object_get(arg, "as_tensors");
+    if (json_integer_value(json_object_get(input, "kind")) == 2) return 1;
+    if (json_object_get(arg, "as_bool")) return 1;
+    if (json_object_get(arg, "as_int")) return i > 2;
+    return i > 1 && !is_tensor;
+}
+
+static int write_arguments(Writer *w, const json_t *node, Buffer *text)
+{
+    json_t *list = json_object_get(node, "inputs"), *e;
+    int keyword = 0, n = 0;
+    size_t i;
+    json_array_foreach(list, i, e)
+    {
+        const char *name = json_string_value(json_object_get(e, "name"));
+        const json_t *arg = json_object_get(e, "arg");
+        Buffer value;
+        buffer_init(&value, OP_LINE_MAX);
+        int rc = argument_write(w->p, arg, w->out->names, &value, w->err);
+        if (rc > 0) {
+            keyword |= by_keyword(e, arg, i);
+            buffer_puts(text, n++ ? ", " : "");
+            if (keyword) buffer_printf(text, "%s=", name ? name : "");
+            buffer_puts(text, value.data);
+        } else if (!rc) {
+            keyword = 1; /* what follows is no longer at its place */
+        }
+        buffer_release(&value);
+        if (rc < 0) return -1;
+    }
+    return 0;
+}
+
+/* The name of the operator in lines: without .default. */
+static int write_operator(Writer *w, const json_t *node, const char *op)
+{
+    Buffer text, arguments;
+    Results r = {w, &text, 0};
+    size_t len = strlen(op), tail = strlen(".default");
+    if (len > tail && !strcmp(op + len - tail, ".default")) len -= tail;
+    buffer_init(&text, OP_LINE_MAX);
+    buffer_init(&arguments, OP_LINE_MAX);
+    int rc = write_arguments(w, node, &arguments);
+    if (!rc) rc = each_result(node, write_result, &r);
+    if (!rc) {
+        buffer_printf(&text, " = %.*s(%s)", (int)len, op, arguments.data);
+        if (text.full || arguments.full)
+            rc = error_set(w->err, ERROR_LIMIT, "its arguments take more than %d bytes",
+                           OP_LINE_MAX);
+        else
+            add_line(w->out, buffer_detach(&text), node);
+    }
+    buffer_release(&arguments);
+    buffer_release(&text);
+    return rc;
+}
+
+static int write_call(Writer *w, const json_t *node, const char *op)
+{
+    static const char *const checks[] = {"aten._assert_tensor_metadata.default",
+                                         "aten._assert_scalar.default",
+                                         "aten._assert_async.msg",
+                                         "aten.sym_constrain_range_for_size.default",
+                                         "aten.sym_constrain_range.default",
+                                         NULL};
+    int n = 0;
+    const json_t *first = json_array_get(json_object_get(node, "outputs"), 0);
+    const char *result =
+        json_string_value(json_object_get(json_object_get(first, "as_tensor"), "name"));
+    if (is_one_of(op, checks)) return 0;
+    each_result(node, count, &n);
+    if (!n) return 0; /* sizes, which have expressions of their own */
+    int same = result ? is_identity(w, node, op, result) || is_counter(w->p, node, op) : 0;
+    if (same && w->err->code != ERROR_NONE) return -1;
+    if (same) {
+        const char *x = json_string_value(json_object_get(w->out->names, tensor_argument(node, 0)));
+        if (!x)
+            return error_set(w->err, ERROR_CORRUPT,
+                             "it uses a tensor that nothing before it gives");
+        rename_tensor(w->out, result, x);
+        return 0;
+    }
+    if (n > OP_MAX_RESULTS)
+        return error_set(w->err, ERROR_LIMIT, "it gives %d tensors, at most %d expected", n,
+                         OP_MAX_RESULTS);
+    if (!op_find(op, w->err)) return -1;
+    return write_operator(w, node, op);
+}
+
+static int write_node(Writer *w, const json_t *node)
+{
+    static const char prefix[] = "torch.ops.";
+    const char *target = json_string_value(json_object_get(node, "target"));
+    char place[MAX_PLACE];
+    int n = 0;
+    if (!target) return error_set(w->err, ERROR_CORRUPT, "a node has no target");
+    int is_op = !strncmp(target, prefix, strlen(prefix)), rc;
+    const char *op = is_op ? target + strlen(prefix) : target;
+    each_result(node, count, &n);
+    w->err->code = ERROR_NONE;
+    if (is_op && !strncmp(op, "aten.", 5))
+        rc = write_call(w, node, op);
+    else if (!n)
+        return 0;
+    else
+        rc = error_set(w->err, ERROR_UNSUPPORTED, "Quern knows operators of ATen only");
+    if (!rc) return 0;
+    program_place(node, place, sizeof place);
+    return error_prefix(w->err, "%s%s%.100s", place, *place ? ": " : "", op);
+}
+
+/* ---- constants ---- */
+
+/* What a constant is made of: "full", "tril", "triu", or NULL: it is an input. */
+static const char *pattern(const ProgramInput *x)
+{
+    const char *made = json_string_value(json_object_get(x->notes, "pattern"));
+    if (!made || !json_is_number(json_object_get(x->notes, "value"))) return NULL;
+    if (x->kind == INPUT_CONSTANT && !strcmp(made, "full")) return made;
+    return !strcmp(made, "tril") || !strcmp(made, "triu") ? made : NULL;
+}
+
+static int write_constant(Writer *w, const ProgramInput *x, const char *made)
+{
+    char base[GRAPH_NAME];
+    const char *name = lines_name(w->out, x);
+    int triangle = strcmp(made, "full") != 0;
+    Buffer b;
+    buffer_init(&b, OP_LINE_MAX);
+    snprintf(base, sizeof base, "%s", name);
+    if (triangle) names_choose(w->out->taken, "filled", base, sizeof base);
+    buffer_printf(&b, "%s = aten.full([", base);
+    int rc = 0;
+    const json_t *sizes = json_object_get(json_object_get(w->p->tensors, x->placeholder), "sizes");
+    for (int d = 0; d < x->rank && !rc; d++) {
+        buffer_puts(&b, d ? ", " : "");
+        rc = argument_size(w->p, json_array_get(sizes, (size_t)d), &b, w->err);
+    }
+    buffer_puts(&b, "], ");
+    argument_real(json_number_value(json_object_get(x->notes, "value")), &b);
+    buffer_printf(&b, ", dtype=torch.%s)", op_dtype_name(x->dtype));
+    if (!rc) add_line(w->out, buffer_detach(&b), NULL);
+    buffer_release(&b);
+    if (!rc && triangle)
+        add_line(w->out, memory_printf("%s = aten.%s(%s)", name, made, base), NULL);
+    return rc;
+}
+
+/* Names the inputs; constants become lines. */
+static int begin(Writer *w)
+{
+    for (int i = 0; i < w->p->n_inputs; i++) {
+        ProgramInput *x = &w->p->inputs[i];
+        char chosen[GRAPH_NAME];
+        names_choose(w->out->taken, x->name, chosen, sizeof chosen);
+        rename_tensor(w->out, x->placeholder, chosen);
+    }
+    names_axes(w->p, w->out->taken);
+    for (int i = 0; i < w->p->n_inputs; i++) {
+        const ProgramInput *x = &w->p->inputs[i];
+        const char *made = pattern(x);
+        if (made && write_constant(w, x, made)) return -1;
+        if (!made && x->kind == INPUT_CONSTANT)
+            return error_set(w->err, ERROR_UNSUPPORTED,
+                             "the module has a constant tensor, %.80s, of which the archive has no "
+                             "contents; make it a parameter or a buffer",
+                             x->name);
+    }
+    return 0;
+}
+
+/* ---- what the outputs need ---- */
+
+static int is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* Adds the words of a text to a set, or says whether one of them is in it. */
+static int words(const char *p, const char *end, json_t *set, int add)
+{
+    while (p < end) {
+        const char *start = p;
+        while (p < end && is_word(*p)) p++;
+        if (p > start) {
+            char *word = memory_strndup(start, (size_t)(p - start));
+            int is_in = json_object_get(set, word) != NULL;
+            if (add) json_object_set_new(set, word, json_true());
+            free(word);
+            if (is_in && !add) return 1;
+        }
+        while (p < end && !is_word(*p)) p++;
+    }
+    return 0;
+}
+
+static void mark_live(const Program *p, Lines *l)
+{
+    json_t *needed = json_object();
+    for (int i = 0; i < l->n_outputs; i++) json_object_set_new(needed, l->output[i], json_true());
+    for (int i = l->n - 1; i >= 0; i--) {
+        Line *line = &l->list[i];
+        const char *equals = strchr(line->text, '='), *op = equals + 2, *bracket = strchr(op, '('),
+                   *end = op + strlen(op);
+        const char *target =
+            line->node ? json_string_value(json_object_get(line->node, "target")) : NULL;
+        int in_place = target && strstr(target, "_.") != NULL;
+        line->live =
+            words(line->text, equals, needed, 0) || (in_place && words(bracket, end, needed, 0));
+        if (line->live) words(bracket, end, needed, 1);
+    }
+    for (int i = 0; i < p->n_inputs; i++)
+        l->used[i] = json_object_get(needed, lines_name(l, &p->inputs[i])) != NULL;
+    json_decref(needed);
+}
+
+static int find_outputs(Writer *w)
+{
+    Lines *l = w->out;
+    for (int i = 0; i < w->p->n_outputs; i++) {
+        const char *name = json_string_value(json_object_get(l->names, w->p->output[i]));
+        if (!name)
+            return error_set(w->err, ERROR_CORRUPT, "the output %.80s is no node's result",
+                             w->p->output[i]);
+        for (int k = 0; k < w->p->n_inputs; k++)
+            if (!strcmp(name, lines_name(l, &w->p->inputs[k])) && !pattern(&w->p->inputs[k]))
+                return error_set(w->err, ERROR_UNSUPPORTED,
+                                 "the module returns its input %.80s unchanged",
+                                 w->p->inputs[k].name);
+        int seen = 0;
+        for (int k = 0; k < l->n_outputs; k++) seen |= !strcmp(l->output[k], name);
+        if (!seen) l->output[l->n_outputs++] = name;
+    }
+    return 0;
+}
+
+int lines_write(Program *p, Lines *out, Error *err)
+{
+    Writer w = {p, out, err};
+    json_t *node;
+    size_t i;
+    *out = (Lines){.names = json_object(),
+                   .taken = json_object(),
+                   .used = memory_array((size_t)p->n_inputs + 1, sizeof *out->used)};
+    int rc = begin(&w);
+    json_array_foreach((json_t *)p->nodes, i, node)
+    {
+        if (rc) break;
+        rc = write_node(&w, node);
+        if (!rc && out->n > GRAPH_MAX_NODES)
+            rc = error_set(err, ERROR_LIMIT, "the module has more than %d operators",
+                           GRAPH_MAX_NODES);
+    }
+    if (!rc) rc = find_outputs(&w);
+    if (!rc)
+        mark_live(p, out);
+    else
+        lines_release(out);
+    return rc;
+}
+
+void lines_release(Lines *l)
+{
+    for (int i = 0; i < l->n; i++) free(l->list[i].text);
+    free(l->list);
+    free(l->used);
+    json_decref(l->names);
+    json_decref(l->taken);
+    *l = (Lines){0};
+}

@@ -1,0 +1,37 @@
+/* A program's nodes as lines of a graph (tasks/graph/op_line.h). Operators that change nothing in
+ * evaluation, such as dropout and detach, are left out, and so is what no output depends on. Constants
+ * that are filled or triangular become lines of their own. */
+#ifndef TASKS_IMPORT_LINES_H
+#define TASKS_IMPORT_LINES_H
+
+#include "tasks/import/program.h"
+
+typedef struct {
+    char *text;
+    const json_t *node; /* NULL: a constant */
+    int live;
+} Line;
+
+typedef struct {
+    Line *list;
+    int n;
+    json_t *names; /* by the program's name of a tensor: its name in lines */
+    json_t *taken; /* names in lines, of axes too */
+    int *used;     /* by input of the program: a line uses it */
+    const char *output[GRAPH_MAX_OUTPUTS]; /* names in lines, each once */
+    int n_outputs;
+} Lines;
+
+/* Gives axes and tensors their names, and writes the lines. pins_find comes before. An error names the
+ * operator and the module's line. */
+int lines_write(Program *p, Lines *out, Error *err);
+void lines_release(Lines *l);
+
+/* The name in lines of an input. */
+const char *lines_name(const Lines *l, const ProgramInput *x);
+
+/* Runs every line's shape inference at the module's own sizes and compares with PyTorch's shapes and
+ * types. Refuses a line that writes to an input. */
+int lines_check(Program *p, const Lines *l, Error *err);
+
+#endif

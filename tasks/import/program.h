@@ -1,0 +1,53 @@
+/* An exported program (torch/_export/serde/schema.py, version 8) and what tools/export.py says beside
+ * it, read and checked: its inputs, outputs, nodes, symbolic sizes and their constraints. Names and nodes
+ * point into the JSON, which the Program keeps. */
+#ifndef TASKS_IMPORT_PROGRAM_H
+#define TASKS_IMPORT_PROGRAM_H
+
+#include "base/json.h"
+#include "ops/op.h"
+#include "tasks/graph/graph.h"
+#include "tasks/import/symbolic.h"
+
+enum { PROGRAM_SCHEMA = 8, PROGRAM_MAX_NODES = 65536, PROGRAM_MAX_GUARDS = 65536 };
+
+typedef enum { INPUT_ARGUMENT, INPUT_PARAMETER, INPUT_CONSTANT } InputKind;
+
+typedef struct {
+    const char *placeholder; /* its name in the program's graph */
+    const char *name; /* the argument's name, or the parameter's in the module's state_dict */
+    InputKind kind;
+    OpDtype dtype;
+    int rank;
+    Symbolic size[OP_MAX_RANK];
+    const json_t *notes; /* statistics: an object, or NULL */
+} ProgramInput;
+
+typedef struct {
+    json_t *root, *notes;
+    const json_t *nodes, *tensors, *sizes, *numbers, *guards; /* guards: NULL, none */
+    Symbols symbols;
+    ProgramInput *inputs;
+    int n_inputs;
+    const char *output[GRAPH_MAX_OUTPUTS];
+    int n_outputs;
+} Program;
+
+/* notes NULL: none. Errors name what is wrong in the program. */
+int program_read(const char *text, size_t len, const char *notes, size_t notes_len, Program *out,
+                 Error *err);
+void program_release(Program *p);
+
+/* A tensor's type and sizes by its name in the graph; the caller releases the sizes.
+ * UNSUPPORTED: a type or rank that Quern has not. */
+int program_tensor(Program *p, const char *name, OpDtype *dtype, int *rank,
+                   Symbolic size[OP_MAX_RANK], Error *err);
+/* The type of PyTorch's number for it; OP_DTYPES: Quern has none. */
+OpDtype program_dtype(int64_t scalar_type);
+/* An integer or symbolic size {"as_int": 3} or {"as_expr": {...}}. */
+int program_size(Program *p, const json_t *value, Symbolic *out, Error *err);
+
+/* "model.py, line 15 (`x = self.conv(x)`)": where the module computes a node. Empty: unknown. */
+void program_place(const json_t *node, char *out, size_t size);
+
+#endif

@@ -1,0 +1,94 @@
+/* quern-import: makes a task of a PyTorch archive. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/flags.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "tasks/import/import.h"
+#include "tasks/task_fields.h"
+
+enum { NAME_SIZE = 64 };
+
+/* The archive's name as an identifier: "19_ReLU.pt2" becomes m19_relu. */
+static void default_name(const char *path, char out[NAME_SIZE])
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t len = strcspn(name, "."), n = 0;
+    if (!isalpha((unsigned char)*name)) out[n++] = 'm';
+    for (size_t i = 0; i < len && n + 1 < NAME_SIZE; i++)
+        out[n++] = isalnum((unsigned char)name[i]) ? (char)tolower((unsigned char)name[i]) : '_';
+    out[n] = 0;
+}
+
+static int import(const char *path, const char *folder, const ImportOptions *o)
+{
+    char *text, *dir = memory_printf("%s/%s", folder, o->name),
+                *file = memory_printf("%s/task.json", dir);
+    Error err;
+    int rc = import_file(path, o, &text, &err);
+    if (!rc) {
+        rc = file_mkdirs(dir, &err) || file_write_atomic(file, text, strlen(text), &err);
+        free(text);
+    }
+    if (rc) log_die(&err);
+    printf("%s\n", dir);
+    free(dir);
+    free(file);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *output = NULL, *name = NULL, *split = "train", *tag = "imported";
+    int level = 1;
+    Flag flags[] = {{.name = "output",
+                     .kind = FLAG_TEXT,
+                     .target = &output,
+                     .required = 1,
+                     .help = "folder of tasks, which gets a folder for this one"},
+                    {.name = "name",
+                     .kind = FLAG_TEXT,
+                     .target = &name,
+                     .help = "of the task; else that of the archive"},
+                    {.name = "level",
+                     .kind = FLAG_INT,
+                     .target = &level,
+                     .min = 1,
+                     .max = 3,
+                     .help = "1: one operator, 2: a few, 3: a model"},
+                    {.name = "split",
+                     .kind = FLAG_TEXT,
+                     .target = &split,
+                     .choices = "train|heldout",
+                     .help = "whether training may use it"},
+                    {.name = "tag", .kind = FLAG_TEXT, .target = &tag, .help = "of the task"},
+                    {0}};
+    FlagSpec spec = {.program = "quern-import",
+                     .synopsis = "FILE.pt2 -o TASKS [--name NAME] [--level N] [--split SPLIT]",
+                     .about = "Makes a task of a PyTorch module that tools/export.py or "
+                              "torch.export.save wrote, and prints its folder. A module that "
+                              "cannot be a task is refused with the operator and the line.",
+                     .flags = flags,
+                     .min_words = 1,
+                     .max_words = 1};
+    const char **words = memory_array((size_t)argc, sizeof *words);
+    char own[NAME_SIZE];
+    log_open("quern-import");
+    flags_parse(&spec, argc, argv, words);
+    default_name(words[0], own);
+    ImportOptions o = {.name = name ? name : own,
+                       .tags = &tag,
+                       .n_tags = 1,
+                       .level = level,
+                       .heldout = !strcmp(split, "heldout")};
+    if (!task_is_name(o.name, NAME_SIZE))
+        flags_usage_error(&spec, "--name %s: letters, digits and _ expected, at most %d", o.name,
+                          NAME_SIZE - 1);
+    int status = import(words[0], output, &o);
+    free(words);
+    return log_close(status);
+}

@@ -1,0 +1,30 @@
+#!/bin/bash
+# quern-derive: tasks from drafts of graphs. The gate accepts them, the two references of a task agree, equal drafts give
+# equal bytes, and mistakes have a sentence. TAP on stdout.
+. "$(dirname "$0")/verdicts.sh"
+export QUERN_LOG=quiet
+cd "$root" || exit 1
+graphs=tests/fixtures/graphs
+
+"$BIN/quern-derive" -o "$tmp/one" $graphs/*.json; ok $? "a task is derived from each draft"
+OMP_NUM_THREADS=1 "$BIN/quern-derive" -o "$tmp/two" $graphs/*.json
+cmp -s <(cat "$tmp"/one/*/task.json) <(cat "$tmp"/two/*/task.json); ok $? "equal drafts give equal bytes, with one thread too"
+"$BIN/quern-task" gate --task-root "$tmp/one" >"$tmp/gate"; ok $? "the gate accepts them"
+is "one of them is degenerate" "$(grep -c 'accepted as degenerate' "$tmp/gate")" 1
+grep -q '"degenerate": "a kernel that writes zeros into y passes' "$tmp/one/conv3d_norm_min_clamp/task.json"
+ok $? "which has the reason in its file"
+
+refused() { # name, what a draft says instead, sentence
+    sed "$2" $graphs/softmax.json >"$tmp/draft.json"
+    "$BIN/quern-derive" -o "$tmp/refused" "$tmp/draft.json" 2>"$tmp/err"
+    grep -q -- "$3" "$tmp/err" || { cat "$tmp/err"; false; }
+    ok $? "$1"
+}
+export QUERN_LOG=
+refused "an axis of no elements is refused" 's/8192/0/' 'axis rows: the size 0 is not within 1 to'
+refused "an unknown operator is refused" 's/softmax.int/softmaz.int/' 'aten.softmaz.int is not in the library'
+refused "a graph that refuses the shapes is refused" 's/(x, -1)/(x, 2)/' 'graph\[0\]'
+refused "an unknown name in a shape is refused" 's/"cols" \]/"columns" ]/' 'x.shape\[1\].*columns'
+refused "a name that is none is refused" 's/"name": "softmax"/"name": "soft max"/' 'is no name of a task'
+[ ! -e "$tmp/refused" ]; ok $? "nothing is written for a refused draft"
+done_testing

@@ -1,0 +1,26 @@
+#!/bin/bash
+# make optimize: from a task's folder to a package, the same command again, a budget that is too short, and mistakes.
+# TAP on stdout.
+# limit: 300
+. "$(dirname "$0")/tap.sh"
+export QUERN_LOG=info
+optimize() { "$root/mk/optimize" optimize "$BUILD" - make "$@" >out 2>err; rc=$?; }
+small=(PROFILE=smoke CLASSES=sim:h100 DEVICES=sim:h100 TRIALS=24 KEEP=16 SELFSUP_GROUPS=1 SELFSUP_PLAIN=1 SELFSUP_COPIES=2 GROUPS=1 PLAIN=1 COPIES=2
+  REPORT_SAMPLES=2 MAX_NEW=40 SELFSUP_ROUNDS=1 ROUNDS=1 "SFT=--plain-epochs 1 --epochs 1 --batch 8 --lr 1e-3" RUNS=runs)
+op=$root/tests/fixtures/op_lines/tasks/op_layer
+
+optimize; [ $rc = 2 ] && grep -q '^quern optimize: OP is required' err; ok $? "OP is required"
+optimize OP=none.py; [ $rc = 2 ] && grep -q 'cannot open none.py' err; ok $? "a missing file is named"
+optimize OP="$op" TO=rust; [ $rc = 2 ] && grep -q 'TO is torch, c or flashinfer' err; ok $? "an unknown form is refused"
+optimize OP="$op" BUDGET=h; [ $rc = 2 ] && grep -q 'BUDGET is a time' err; ok $? "a budget that is no time is refused"
+optimize OP="$op" TASKS=relu; [ $rc = 2 ] && grep -q 'TASKS follows from OP' err; ok $? "TASKS follows from OP"
+mkdir empty; optimize OP=empty/; [ $rc = 2 ] && grep -q 'has no task.json' err; ok $? "a folder without a task is refused"
+
+optimize OP="$root/tasks/residual_rmsnorm/" BUDGET=1s "${small[@]}"; [ $rc = 1 ] && grep -q 'no kernel was judged' err; ok $? "nothing comes of a budget that is too short"
+optimize OP="$root/tasks/residual_rmsnorm/" TO=c "${small[@]}"; [ $rc = 0 ] && grep -q '^package: runs/residual_rmsnorm/residual_rmsnorm$' out; ok $? "the same command goes on to a package"
+[ -s runs/residual_rmsnorm/residual_rmsnorm/residual_rmsnorm.c ] && [ -s runs/residual_rmsnorm/residual_rmsnorm/verdict.json ] && [ -s runs/residual_rmsnorm/report.html ]; ok $? "it and the report are there"
+optimize OP="$root/tasks/residual_rmsnorm/" TO=torch "${small[@]}"; [ $rc = 0 ] && [ -s runs/residual_rmsnorm/residual_rmsnorm/package.json ]; ok $? "again in another form"
+grep -q 'is up to date' out err; ok $? "without another search"
+optimize OP="$root/tasks/row_sum/" RUN=slow "${small[@]}" TRIALS=6 KEEP=2; [ $rc = 1 ] && grep -q 'nothing faster than the baseline was found' err && [ ! -e runs/slow/row_sum/package.json ]
+ok $? "where nothing is faster it says so, and writes no package"
+done_testing
