@@ -39,8 +39,9 @@ int template_generate(const char *task_name, const char *op_type, uint64_t seed,
 void template_release(TemplateKernel *k);
 int template_has_family(const char *task_name, const char *op_type);
 
-/* Return the names of the families and of the mistakes in a fixed order; NULL past the end. */
+/* Return the names of the families and of the mistakes in a fixed order; NULL past the end. formula: also
+ * those that only kernels of a formula have. */
 const char *template_family_name(int index);
-const char *template_mistake_list(int index);
+const char *template_mistake_list(int formula, int index);
 
 #endif

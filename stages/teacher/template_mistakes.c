@@ -101,9 +101,9 @@ static int count_mistakes(int formula)
     return n;
 }
 
-const char *template_mistake_list(int index)
+const char *template_mistake_list(int formula, int index)
 {
-    for (int i = 0; i < N_MISTAKES; i++)
+    for (int i = 0; i < count_mistakes(formula); i++)
         if ((i == 0 || strcmp(mistakes[i].name, mistakes[i - 1].name)) && index-- == 0)
             return mistakes[i].name;
     return NULL;
