@@ -1,6 +1,7 @@
 /* The built-in template teacher: a grammar of CUDA kernels for each family of operations, and one for
- * graphs of pointwise operators, folds over rows, scans, products and windows. It writes a candidate (a source with its launch plan) and the two texts before the code of an answer. At a
- * given rate it makes a beginner's mistake, so that there is something to filter. */
+ * graphs of pointwise operators, folds over rows, scans, products and windows. It writes a candidate (a
+ * source with its launch plan) and the two texts before the code of an answer. At a given rate it makes a
+ * beginner's mistake, so that there is something to filter. */
 #ifndef STAGES_TEACHER_TEMPLATE_H
 #define STAGES_TEACHER_TEMPLATE_H
 

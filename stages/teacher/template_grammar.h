@@ -79,8 +79,8 @@ void template_diag_matmul(Grammar *g);
 void template_attention(Grammar *g);
 void template_conv3d(Grammar *g);
 
-/* Replaces a correct *source by one with a mistake; formula: mistakes in a formula's kernels count too. Returns the mistake's name, or NULL when no
- * mistake applies. */
+/* Replaces a correct *source by one with a mistake; formula: those of a formula's kernels are drawn too.
+ * Returns the mistake's name, or NULL when no mistake applies. */
 const char *template_spoil(char **source, int formula, Random *random);
 
 #endif
