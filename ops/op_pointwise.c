@@ -1,6 +1,7 @@
 /* What all pointwise families share: types and shapes of results, the loop over elements, the kernel. */
 #include "ops/op_pointwise.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -139,6 +140,14 @@ static void load(Buffer *b, const OpCall *c, int arg, const char *type)
     buffer_puts(b, ";\n");
 }
 
+/* The expression; in double precision its constants are doubles too: 0.5 for 0.5f. */
+static void expression(Buffer *b, const char *text, int wide)
+{
+    for (const char *at = text; *at; at++)
+        if (!wide || *at != 'f' || at == text || !isdigit(at[-1]) || isalnum(at[1]))
+            buffer_append(b, at, 1);
+}
+
 int pointwise_plain(const OpCall *c, OpPlain *out, Error *err)
 {
     const Pointwise *w = c->op->detail;
@@ -156,7 +165,9 @@ int pointwise_plain(const OpCall *c, OpPlain *out, Error *err)
     for (int i = 0; i < w->operands; i++) load(b, c, i, type);
     buffer_puts(b, "    y0[");
     text_index(b, y, y->rank, y->size, "i");
-    buffer_printf(b, "] = (%s)(%s);\n", op_dtype_ctype(y->dtype), w->cuda);
+    buffer_printf(b, "] = (%s)(", op_dtype_ctype(y->dtype));
+    expression(b, w->cuda, !strcmp(type, "double"));
+    buffer_puts(b, ");\n");
     return text_each_end(out, err);
 }
 
