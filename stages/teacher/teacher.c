@@ -12,10 +12,10 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "eval/candidate/answer.h"
+#include "stages/data/describe.h"
 #include "stages/data/promptset.h"
 #include "stages/policy/endpoint_name.h"
 #include "stages/policy/prompt.h"
-#include "stages/teacher/describe.h"
 #include "stages/teacher/template.h"
 
 enum { MAX_SOURCE = 1 << 20 };

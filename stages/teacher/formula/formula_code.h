@@ -5,7 +5,7 @@
 #define STAGES_TEACHER_FORMULA_FORMULA_CODE_H
 
 #include "base/buffer.h"
-#include "stages/teacher/formula/formula.h"
+#include "stages/teacher/formula/row_formula.h"
 
 typedef struct {
     const Formula *f;

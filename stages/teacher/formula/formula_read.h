@@ -3,7 +3,7 @@
 #ifndef STAGES_TEACHER_FORMULA_FORMULA_READ_H
 #define STAGES_TEACHER_FORMULA_FORMULA_READ_H
 
-#include "stages/teacher/formula/formula.h"
+#include "stages/teacher/formula/row_formula.h"
 
 typedef struct {
     Formula *f;

@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "stages/teacher/describe.h"
+#include "stages/data/describe.h"
 #include "stages/teacher/template.h"
 
 enum { SEEDS = 2000, SOURCE_LIMIT = 2800 };

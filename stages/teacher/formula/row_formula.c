@@ -1,6 +1,6 @@
 /* Reads a graph as a formula: binds it to primes, follows views back to the memory that they show, and
  * finds for each operand how it lies in the space of its result. */
-#include "stages/teacher/formula/formula.h"
+#include "stages/teacher/formula/row_formula.h"
 
 #include <stdio.h>
 #include <stdlib.h>

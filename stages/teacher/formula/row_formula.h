@@ -5,8 +5,8 @@
  *
  * Sizes are texts over the task's axes, as plans have them. They are found by binding the graph to
  * axes that are distinct primes, so that a size names its axis. */
-#ifndef STAGES_TEACHER_FORMULA_FORMULA_H
-#define STAGES_TEACHER_FORMULA_FORMULA_H
+#ifndef STAGES_TEACHER_FORMULA_ROW_FORMULA_H
+#define STAGES_TEACHER_FORMULA_ROW_FORMULA_H
 
 #include "tasks/task.h"
 
