@@ -1,6 +1,7 @@
 /* Calls of tests/fixtures/ops on a device, by their plain kernels or by the route of a library, against
  * their references. The float64 tensors of a case become float32, float16 or bfloat16 tensors, or
- * stay as they are; the reference gets the rounded inputs. Many kernels go into one source. Include after cmocka.h. */
+ * stay as they are; the reference gets the rounded inputs. Many kernels go into one source. Include
+ * after cmocka.h. */
 #ifndef TESTS_UNIT_EVAL_OP_DEVICE_H
 #define TESTS_UNIT_EVAL_OP_DEVICE_H
 
