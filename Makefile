@@ -111,7 +111,7 @@ $(BUILD)/tasks/%.so: tasks/%/reference.c $(BUILD)/flags
 	  $(CC) -std=gnu11 -O3 $(ARCH_FLAGS) -fopenmp -fPIC -shared -Wall -Wextra -Werror -o $@.tmp $< -x c - -lm && mv $@.tmp $@
 
 # ---- everything ----
-.PHONY: all build test lint format fuzz docs test-gpu test-san bench bench-gpu install uninstall clean help
+.PHONY: all build test test-tasks lint format fuzz docs test-gpu test-san bench bench-gpu install uninstall clean help
 # Programs find the source tree by this file, so that a built tree can be moved.
 $(BUILD)/root: ; @mkdir -p $(@D); realpath --relative-to=$(@D) . >$@
 all build: $(PROGRAMS) $(REFERENCES) $(BUILD)/root
@@ -125,6 +125,10 @@ SHELL_TESTS := $(LONG_TESTS) $(filter-out $(LONG_TESTS),$(sort $(wildcard tests/
 # prove runs each test in a process and a folder of its own, under its own time limit; the long ones come first.
 test: build $(UNIT_TESTS) $(FUZZERS)
 	@QUERN_BUILD="$$(realpath '$(BUILD)')" QUERN_CC='$(CC)' QUERN_OPT='$(OPT)' QUERN_SAN='$(SAN)' prove --timer -j2 --exec tests/run $(SHELL_TESTS) $(UNIT_TESTS)
+
+# Gates every task of every set; make test gates a sample.
+test-tasks: build
+	@$(BUILD)/bin/quern-task gate '*'
 
 # On a real GPU: its device, every kernel of tests/cheats, and the engine. Skipped, with a word, where there is none.
 GPU ?= cuda:0

@@ -45,7 +45,7 @@ POINT(f_other, b)
 #define ALPHA BINARY ", *, Scalar alpha=1"
 #define UNARY "Tensor self"
 #define CLAMP_TEXT "a < p0 ? p0 : a > p1 ? p1 : a"
-#define TANH_TEXT "0.5f * a * (1 + tanh(0.7978845608028654f * (a + 0.044715f * a * a * a)))"
+#define TANH_TEXT "0.5f * a * (1 + tanh(0.7978845608028653559f * (a + 0.044715f * a * a * a)))"
 #define SOFTPLUS_TEXT "(a > 0 ? a : 0) + log1p(exp(-fabs(a)))"
 
 static const Op table[] = {
@@ -62,8 +62,8 @@ static const Op table[] = {
     ROW("sigmoid.default", UNARY, f_sigmoid, "1 / (1 + exp(-a))", 1, RESULT_FLOAT, NULL, 0),
     ROW("tanh.default", UNARY, f_tanh, "tanh(a)", 1, RESULT_FLOAT, NULL, 0),
     ROW("gelu.default", "Tensor self, *, str approximate=none", f_gelu,
-        "p0 != 0 ? " TANH_TEXT " : 0.5f * a * (1 + erf(a * 0.7071067811865476f))", 1, RESULT_SELF,
-        NULL, 0),
+        "p0 != 0 ? " TANH_TEXT " : 0.5f * a * (1 + erf(a * 0.70710678118654752440f))", 1,
+        RESULT_SELF, NULL, 0),
     ROW("abs.default", UNARY, f_abs, "a < 0 ? -a : a", 1, RESULT_SELF, NULL, 0),
     ROW("sqrt.default", UNARY, f_sqrt, "sqrt(a)", 1, RESULT_FLOAT, NULL, 0),
     ROW("log.default", UNARY, f_log, "log(a)", 1, RESULT_FLOAT, NULL, 0),
@@ -87,8 +87,8 @@ static const Op table[] = {
         "Scalar input_scale=1",
         f_elu, "a > 0 ? a * p1 : expm1(a * p2) * p0 * p1", 1, RESULT_SELF, NULL, 0),
     ROW("selu.default", UNARY, f_selu,
-        "1.0507009873554805f * (a > 0 ? a : "
-        "1.6732632423543772f * expm1(a))",
+        "1.0507009873554804935f * (a > 0 ? a : "
+        "1.6732632423543772848f * expm1(a))",
         1, RESULT_SELF, NULL, 0),
     ROW("softplus.default", "Tensor self, Scalar beta=1, Scalar threshold=20", f_softplus,
         "a * p0 > p1 ? a : log1p(exp(a * p0)) / p0", 1, RESULT_SELF, NULL, 0),

@@ -26,6 +26,7 @@ static OpFamily (*const families[])(void) = {
     softmax_family,
     scan_family,
     loss_family,
+    indexing_family,
 };
 /* clang-format on */
 

@@ -140,6 +140,7 @@ OpFamily norm_family(void);
 OpFamily softmax_family(void);
 OpFamily scan_family(void);
 OpFamily loss_family(void);
+OpFamily indexing_family(void);
 OpFamily pooling_family(void);
 OpFamily attention_family(void);
 OpFamily recurrent_family(void);

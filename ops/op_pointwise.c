@@ -1,6 +1,7 @@
 /* What all pointwise families share: types and shapes of results, the loop over elements, the kernel. */
 #include "ops/op_pointwise.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -31,6 +32,12 @@ static void parameters(const OpCall *c, double *p)
                              : v->kind == OP_STRING ? !strcmp(v->text, "tanh")
                                                     : v->number;
     }
+}
+
+/* An operand that is no tensor; None is NaN. */
+static double operand_number(const OpCall *c, int arg)
+{
+    return c->arg[arg].kind == OP_NONE ? NAN : c->arg[arg].number;
 }
 
 static int check_arguments(const OpCall *c, Error *err)
@@ -96,7 +103,7 @@ int pointwise_reference(const OpCall *c, const double *const *in, double *const 
             op_contiguous(&logical);
             op_steps(&logical, y->rank, step[i]);
         } else if (is_operand(w, i)) {
-            constant[i] = c->arg[i].number;
+            constant[i] = operand_number(c, i);
         }
     }
 #pragma omp parallel for if (n >= 1 << 16)
@@ -128,9 +135,17 @@ static void load(Buffer *b, const OpCall *c, int arg, const char *type)
         text_index(b, t, y->rank, y->size, "i");
         buffer_puts(b, "]");
     } else {
-        text_number(b, c->arg[arg].number);
+        text_number(b, operand_number(c, arg));
     }
     buffer_puts(b, ";\n");
+}
+
+/* The expression; in double precision its constants are doubles too: 0.5 for 0.5f. */
+static void expression(Buffer *b, const char *text, int wide)
+{
+    for (const char *at = text; *at; at++)
+        if (!wide || *at != 'f' || at == text || !isdigit(at[-1]) || isalnum(at[1]))
+            buffer_append(b, at, 1);
 }
 
 int pointwise_plain(const OpCall *c, OpPlain *out, Error *err)
@@ -150,7 +165,9 @@ int pointwise_plain(const OpCall *c, OpPlain *out, Error *err)
     for (int i = 0; i < w->operands; i++) load(b, c, i, type);
     buffer_puts(b, "    y0[");
     text_index(b, y, y->rank, y->size, "i");
-    buffer_printf(b, "] = (%s)(%s);\n", op_dtype_ctype(y->dtype), w->cuda);
+    buffer_printf(b, "] = (%s)(", op_dtype_ctype(y->dtype));
+    expression(b, w->cuda, !strcmp(type, "double"));
+    buffer_puts(b, ");\n");
     return text_each_end(out, err);
 }
 

@@ -50,7 +50,17 @@ enum { TASK_LARGE = 1 << 20 }; /* elements from which on all cores share the wor
 enum { TASK_PART = 1 << 16 };  /* elements of such a tensor that are drawn together */
 
 /* int64 and bool are types of inputs only. */
-typedef enum { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I32, DTYPE_I64, DTYPE_B8, DTYPES } Dtype;
+/* No task has DTYPE_F64: a reference on a device computes in it. */
+typedef enum {
+    DTYPE_F32,
+    DTYPE_F16,
+    DTYPE_BF16,
+    DTYPE_I32,
+    DTYPE_I64,
+    DTYPE_B8,
+    DTYPE_F64,
+    DTYPES
+} Dtype;
 size_t dtype_size(Dtype d);
 const char *dtype_name(Dtype d);  /* "float32" as in task.json */
 const char *dtype_ctype(Dtype d); /* "float", "__half", "__nv_bfloat16", "int": in kernels */

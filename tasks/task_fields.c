@@ -229,8 +229,7 @@ int task_read_tensors(Task *t, const json_t *root, const char *key, TaskTensor *
         if (add_name(t, x->name, sizeof x->name, name, where, err)) return -1;
         ++*n;
         const char *text = json_need_text(obj, "dtype", where, err);
-        int dtype =
-            text ? task_choose(text, dtypes, is_input ? DTYPES : 4, "dtype", where, err) : -1;
+        int dtype = text ? task_choose(text, dtypes, is_input ? 6 : 4, "dtype", where, err) : -1;
         if (dtype < 0) return -1;
         x->dtype = (Dtype)dtype;
         if (read_shape(x, obj, where, err)) return -1;

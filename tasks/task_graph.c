@@ -13,8 +13,8 @@ enum { MAX_TEXT = 1 << 22 };
 static OpDtype op_dtype(Dtype d)
 {
     static const OpDtype types[DTYPES] = {
-        [DTYPE_F32] = OP_F32, [DTYPE_F16] = OP_F16, [DTYPE_BF16] = OP_BF16,
-        [DTYPE_I32] = OP_I32, [DTYPE_I64] = OP_I64, [DTYPE_B8] = OP_B8};
+        [DTYPE_F32] = OP_F32, [DTYPE_F16] = OP_F16, [DTYPE_BF16] = OP_BF16, [DTYPE_I32] = OP_I32,
+        [DTYPE_I64] = OP_I64, [DTYPE_B8] = OP_B8,   [DTYPE_F64] = OP_F64};
     return types[d];
 }
 

@@ -7,20 +7,21 @@
 
 size_t dtype_size(Dtype d)
 {
-    static const size_t sizes[DTYPES] = {4, 2, 2, 4, 8, 1};
+    static const size_t sizes[DTYPES] = {4, 2, 2, 4, 8, 1, 8};
     return sizes[d];
 }
 
 const char *dtype_name(Dtype d)
 {
-    static const char *const names[] = {"float32", "float16", "bfloat16", "int32", "int64", "bool"};
+    static const char *const names[] = {"float32", "float16", "bfloat16", "int32",
+                                        "int64",   "bool",    "float64"};
     return names[d];
 }
 
 const char *dtype_ctype(Dtype d)
 {
-    static const char *const names[] = {"float", "__half",    "__nv_bfloat16",
-                                        "int",   "long long", "bool"};
+    static const char *const names[] = {"float",     "__half", "__nv_bfloat16", "int",
+                                        "long long", "bool",   "double"};
     return names[d];
 }
 
@@ -103,6 +104,7 @@ static void widen(Dtype d, const void *src, double *dst, size_t n)
     case DTYPE_B8:
         for (size_t i = 0; i < n; i++) dst[i] = ((const uint8_t *)src)[i] != 0;
         break;
+    case DTYPE_F64: memcpy(dst, src, n * sizeof *dst); break;
     case DTYPES: break;
     }
 }
@@ -148,6 +150,7 @@ void dtype_from_double(Dtype d, const double *src, void *dst, size_t n)
     case DTYPE_B8:
         for (size_t i = 0; i < n; i++) ((uint8_t *)dst)[i] = src[i] != 0;
         break;
+    case DTYPE_F64: memcpy(dst, src, n * sizeof *src); break;
     case DTYPES: break;
     }
 }

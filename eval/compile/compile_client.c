@@ -159,9 +159,10 @@ static void request_key(const Compiler *c, const CompileRequest *r, const char *
     digester_add_field(&d, r->arch, strlen(r->arch));
     digester_add_field(&d, r->source, r->len);
     for (int i = 0; i < r->n_names; i++) digester_add_field(&d, r->names[i], strlen(r->names[i]));
-    /* The version of the rules in headers.c. Change it with them. */
-    static const char rules[] = "headers 3";
-    if (memmem(r->source, r->len, "include", 7)) digester_add_field(&d, rules, strlen(rules));
+    /* The version of the rules in headers.c and source_text.c. Change it with them. */
+    static const char rules[] = "headers 4";
+    if (memmem(r->source, r->len, "include", 7) || memmem(r->source, r->len, "#line", 5))
+        digester_add_field(&d, rules, strlen(rules));
     if (*taken) {
         static const char mark[] = "taken from folders"; /* cannot be a kernel's name */
         digester_add_field(&d, mark, strlen(mark));
@@ -295,7 +296,8 @@ static void digest_log(const CompileRequest *r, const char *log, size_t len, Com
     if (used) used--;
     out->message[used] = 0;
     static const char hint[] = "\n(only device code is compiled; the headers are CUDA's own, the C "
-                               "ones, such as math.h, and those in $QUERN_INCLUDE)";
+                               "ones, such as math.h, those in $QUERN_INCLUDE, and of the C++ "
+                               "library what runs on a device, <cuda/std/...> of CCCL)";
     if (strstr(out->message, "open source file") && used + sizeof hint < sizeof out->message)
         memcpy(out->message + used, hint, sizeof hint);
     if (!used)

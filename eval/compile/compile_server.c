@@ -20,6 +20,7 @@
 #include "eval/compile/nvrtc_reply.h"
 #include "eval/compile/prefork.h"
 #include "eval/compile/sandbox.h"
+#include "eval/compile/source_text.h"
 #include "eval/compile/wire.h"
 
 enum { MAX_NAMES = 2048, MAX_REQUEST = 1 << 20, WALL_FACTOR = 3, WALL_EXTRA_S = 10 };
@@ -60,6 +61,7 @@ static int request_parse(const Buffer *b, Request *r, Error *err)
         return error_set(err, ERROR_CORRUPT, "a request with cpu limit \"%s\"", digits);
     memcpy(r->arch, arch, n_arch);
     r->source = memory_strndup(text, n);
+    source_text_prepare(r->source, n);
     while (!wire_get(&c, &text, &n)) {
         if (r->n_names == MAX_NAMES)
             return error_set(err, ERROR_LIMIT, "a request for more than %d kernels", MAX_NAMES);

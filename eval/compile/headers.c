@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "eval/compile/macros.h"
+#include "eval/compile/prelude.h"
 
 enum {
     HEADER_MAX_BYTES = 4 << 20,
@@ -68,43 +69,6 @@ struct Headers {
     int n_taken;
     char taken_hex[DIGEST_HEX];
 };
-
-/* Declarations that nvcc provides and NVRTC does not. */
-static const char prelude[] =
-    "#ifndef QUERN_PRELUDE\n"
-    "#define QUERN_PRELUDE\n"
-    "using int8_t = signed char; using uint8_t = unsigned char;\n"
-    "using int16_t = signed short; using uint16_t = unsigned short;\n"
-    "using int32_t = signed int; using uint32_t = unsigned int;\n"
-    "using int64_t = signed long long; using uint64_t = unsigned long long;\n"
-    "using uchar = unsigned char; using ushort = unsigned short; using uint = unsigned int;\n"
-    "using ulong = unsigned long;\n"
-    "#ifndef INFINITY\n#define INFINITY __int_as_float(0x7f800000)\n#endif\n"
-    "#ifndef NAN\n#define NAN __int_as_float(0x7fffffff)\n#endif\n"
-    "#ifndef FLT_MAX\n#define FLT_MAX 3.402823466e+38f\n#define FLT_MIN 1.175494351e-38f\n"
-    "#define FLT_EPSILON 1.192092896e-07f\n#endif\n"
-    "#ifndef M_PI\n#define M_PI 3.14159265358979323846\n#define M_SQRT1_2 0.70710678118654752440\n"
-    "#define M_SQRT2 1.41421356237309504880\n#define M_2_SQRTPI 1.12837916709551257390\n#define "
-    "M_LOG2E "
-    "1.4426950408889634074\n#endif\n"
-    "#ifndef INT_MAX\n#define INT_MAX 2147483647\n#define INT_MIN (-2147483647 - 1)\n#define "
-    "UINT_MAX 4294967295u\n"
-    "#endif\n"
-    "#endif\n";
-
-static const char *const prelude_names[] = {
-    "quern_prelude.h", "math.h",   "cmath",    "stdint.h", "cstdint", "float.h",  "cfloat",
-    "limits.h",        "climits",  "stddef.h", "cstddef",  "stdio.h", "cstdio",   "stdlib.h",
-    "cstdlib",         "assert.h", "cassert",  "string.h", "cstring", "stdbool.h"};
-
-enum { PRELUDE_NAMES = sizeof prelude_names / sizeof *prelude_names };
-
-static int is_prelude(const char *name)
-{
-    for (int i = 0; i < PRELUDE_NAMES; i++)
-        if (!strcmp(prelude_names[i], name)) return 1;
-    return 0;
-}
 
 static void add_root(Headers *h, const char *dir, const char *below, int named)
 {
@@ -294,6 +258,37 @@ static File *resolve_at(Headers *h, const Root *root, const char *dir, size_t di
     return file_at(h, root, path);
 }
 
+static File *resolve(Headers *h, const File *includer, const char *name, int quoted);
+
+/* A header of the C++ library: CCCL's of that name, in namespace std. NULL: CCCL has none. */
+static File *standard(Headers *h, const char *name)
+{
+    static const char root[] = "/quern/std";
+    char path[NAME_MAX_BYTES + sizeof root], whole[NAME_MAX_BYTES];
+    if (strpbrk(name, "./") || !strncmp(name, "__", 2) ||
+        (size_t)snprintf(path, sizeof path, "%s/%s", root, name) >= sizeof path ||
+        (size_t)snprintf(whole, sizeof whole, "cuda/std/%s", name) >= sizeof whole)
+        return NULL;
+    File probe = {.path = path}, *const *found = tfind(&probe, &h->tree, compare_paths);
+    if (found) return *found;
+    if (h->n_files == HEADERS_MAX) return NULL;
+    if (!resolve(h, NULL, whole, 0)) { /* some are internal: <cuda/std/__algorithm_> */
+        if ((size_t)snprintf(whole, sizeof whole, "cuda/std/__%s_", name) >= sizeof whole ||
+            !resolve(h, NULL, whole, 0))
+            return NULL;
+    }
+    File *f = memory_alloc(sizeof *f);
+    f->path = memory_strdup(path);
+    f->base = sizeof root - 1;
+    f->text = memory_printf("#include <%s>\nnamespace cuda { namespace std {} }\nnamespace std { "
+                            "using namespace ::cuda::std; }\n",
+                            whole);
+    h->files = memory_grow(h->files, (size_t)h->n_files + 1, sizeof *h->files);
+    h->files[h->n_files++] = f;
+    tsearch(f, &h->tree, compare_paths);
+    return f;
+}
+
 /* Search beside the includer when quoted, then in the roots. */
 static File *resolve(Headers *h, const File *includer, const char *name, int quoted)
 {
@@ -310,7 +305,7 @@ static File *resolve(Headers *h, const File *includer, const char *name, int quo
         File *f = resolve_at(h, &h->roots[i], h->roots[i].dir, strlen(h->roots[i].dir), name);
         if (f) return f;
     }
-    return NULL;
+    return includer && !includer->named ? NULL : standard(h, name);
 }
 
 static int in_word(char c)
@@ -356,7 +351,7 @@ static const char *name_of(Headers *h, File *f)
     const char *from_root = f->path + f->base + 1;
     char name[6100];
     if (f->name) return f->name;
-    if (is_prelude(from_root) || resolve(h, NULL, from_root, 0) != f)
+    if (prelude_text(from_root) || resolve(h, NULL, from_root, 0) != f)
         snprintf(name, sizeof name, "folder%d:%s", f->root, from_root);
     else
         snprintf(name, sizeof name, "%s", from_root);
@@ -375,7 +370,7 @@ static void remember_include(File *f, const char *spelled, File *file)
 static void note_include(Headers *h, File *f, const char *name, char kind, const char *at,
                          const char **copied, Buffer *text)
 {
-    if (!kind || is_prelude(name)) {
+    if (!kind || prelude_text(name)) {
         if (!kind) remember_include(f, name, NULL);
         return;
     }
@@ -486,7 +481,7 @@ static int in_closure(const void *owner, void *context)
 static void add_by_macro(void *context, const char *header)
 {
     const MacroUse *use = context;
-    File *f = is_prelude(header) ? NULL : resolve(use->h, use->includer, header, 0);
+    File *f = prelude_text(header) ? NULL : resolve(use->h, use->includer, header, 0);
     size_t n = f ? strlen(f->path) : 0, k = strlen(header);
     if (k <= n && !strcmp(f->path + n - k, header)) add(use->h, header, f);
 }
@@ -534,12 +529,13 @@ static void collect(Headers *h, const char *source, size_t len)
     h->n = h->n_taken = h->full = 0;
     h->taken_hex[0] = 0;
     h->generation++;
-    for (int i = 0; i < PRELUDE_NAMES; i++) give(h, prelude_names[i], prelude);
+    for (int i = 0; prelude_name(i); i++) give(h, prelude_name(i), prelude_text(prelude_name(i)));
     for (const char *p = source, *end = source + len, *eol; p < end; p = eol + 1) {
         eol = memchr(p, '\n', (size_t)(end - p));
         if (!eol) eol = end;
         const char *word = directive(p, eol);
-        if (word && include_name(word, eol, name, sizeof name, &kind) && kind && !is_prelude(name))
+        if (word && include_name(word, eol, name, sizeof name, &kind) && kind &&
+            !prelude_text(name))
             add_from_source(h, name);
     }
     if (h->n_taken) {
@@ -566,7 +562,7 @@ int headers_collect(Headers *h, const char *source, size_t len, const char *cons
 
 int headers_none(const Headers *h)
 {
-    return h->n == PRELUDE_NAMES;
+    return !prelude_name(h->n) && prelude_name(h->n - 1); /* as many */
 }
 
 int headers_named_folders(const Headers *h)

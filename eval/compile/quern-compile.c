@@ -1,6 +1,7 @@
 /* quern-compile: the compiler process. With --serve, as compile_client.c starts it, it answers
  * requests on stdin, each in a sandboxed child. Without --serve it prints the PTX of one file. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,6 +11,23 @@
 #include "eval/candidate/candidate.h"
 #include "eval/compile/compile_client.h"
 #include "eval/compile/compile_server.h"
+
+/* Compiles, with the kernels that the plan names, if there is one: a template has no code otherwise. */
+static int compile(Compiler *c, const char *arch, const Buffer *source, CompileResult *r,
+                   Error *err)
+{
+    Candidate candidate;
+    Outcome outcome;
+    int line, named = !candidate_parse_trusted(source->data, source->len, &candidate, &outcome,
+                                               &line, NULL);
+    const char **names = named ? plan_kernel_names(&candidate.plan) : NULL;
+    CompileRequest request = {arch, source->data, source->len, named ? candidate.plan.n_kernels : 0,
+                              names};
+    int rc = compiler_run(c, &request, r, err);
+    free(names);
+    candidate_release(&candidate);
+    return rc;
+}
 
 static int print_ptx(const char *arch, const char *path, Error *err)
 {
@@ -22,8 +40,7 @@ static int print_ptx(const char *arch, const char *path, Error *err)
         return error_set(err, ERROR_INVALID, "%s holds a NUL byte; expected text",
                          file_label(path));
     if (compiler_open(&(CompilerOptions){0}, &c, err)) return -1;
-    int rc = compiler_run(
-        c, &(CompileRequest){.arch = arch, .source = source.data, .len = source.len}, &r, err);
+    int rc = compile(c, arch, &source, &r, err);
     if (!rc && r.ok) fwrite(r.ptx, 1, r.ptx_len, stdout);
     if (!rc && !r.ok) rc = error_set(err, ERROR_INVALID, "%s", r.message);
     compile_result_release(&r);

@@ -29,6 +29,8 @@ struct Cases {
     int n_timed;
     const DeviceOps *ops; /* NULL unless the device keeps contents */
     Device *device;
+    CasesReference *reference; /* NULL: none */
+    void *reference_of;
 };
 
 Cases *cases_new(size_t max_bytes, const DeviceOps *ops, Device *device)
@@ -114,7 +116,15 @@ static int draw_inputs(Case *c, double **wide, size_t *total, Error *err)
     return 0;
 }
 
-static int case_fill(Case *c, Task *t, size_t *total, Error *err)
+static int reference(const Cases *owner, Case *c, Task *t, const double *const *in, Error *err)
+{
+    if (owner->reference &&
+        !owner->reference(owner->reference_of, t, c->workload, c->inputs, c->expected))
+        return 0;
+    return task_reference(t, c->workload, in, c->expected, err);
+}
+
+static int case_fill(const Cases *owner, Case *c, Task *t, size_t *total, Error *err)
 {
     double *wide[TASK_MAX_TENSORS] = {NULL};
     const double *in[TASK_MAX_TENSORS];
@@ -129,7 +139,7 @@ static int case_fill(Case *c, Task *t, size_t *total, Error *err)
         rc = task_tolerance(t, c->workload, i, c->variant, c->scale, &c->atol[i], &c->rtol[i], err);
     }
     for (int i = 0; i < t->n_inputs; i++) in[i] = wide[i];
-    if (!rc) rc = task_reference(t, c->workload, in, c->expected, err);
+    if (!rc) rc = reference(owner, c, t, in, err);
     for (int i = 0; i < t->n_inputs; i++) free(wide[i]);
     return rc;
 }
@@ -169,7 +179,7 @@ static Slot *draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed
     Case *k = memory_alloc(sizeof *k);
     *k = (Case){.task = t, .workload = w, .variant = v, .seed = seed, .scale = scale};
     size_t bytes;
-    if (case_fill(k, t, &bytes, err)) {
+    if (case_fill(c, k, t, &bytes, err)) {
         case_free(c, k);
         return NULL;
     }
@@ -178,6 +188,12 @@ static Slot *draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed
     *s = (Slot){k, bytes, ++c->clock, c->ops != NULL};
     c->bytes += bytes;
     return s;
+}
+
+void cases_reference(Cases *c, CasesReference *f, void *of)
+{
+    c->reference = f;
+    c->reference_of = of;
 }
 
 int cases_draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale,

@@ -1,6 +1,6 @@
 /* A case: the inputs drawn for one workload, variant, seed and scale, and the outputs that the
- * double-precision reference computes from them on the host. Every candidate of a task is tested
- * with the same cases, so a cache keeps the last ones. */
+ * double-precision reference computes from them, on the host or elsewhere (cases_reference). Every
+ * candidate of a task is tested with the same cases, so a cache keeps the last ones. */
 #ifndef EVAL_JUDGE_CASES_H
 #define EVAL_JUDGE_CASES_H
 
@@ -35,6 +35,11 @@ void cases_free(Cases *c);
 /* Set the device when it is open, and lower max_bytes to what it has room for. Before that only
  * cases_draw may be called. */
 void cases_open(Cases *c, Device *device);
+/* Sets a function that computes the expected outputs of some cases in place of the host. It returns
+ * 0, or another number when the host must. inputs: in the task's dtypes. */
+typedef int CasesReference(void *of, const Task *t, const Workload *w, void *const *inputs,
+                           double *const *out);
+void cases_reference(Cases *c, CasesReference *f, void *of);
 /* Draw a case into host memory. cases_get later moves it to the device. */
 int cases_draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale,
                Error *err);

@@ -14,6 +14,7 @@
 #include "eval/candidate/host_code.h"
 #include "eval/candidate/undefined_name.h"
 #include "eval/judge/baseline.h"
+#include "eval/judge/device_reference.h"
 #include "eval/judge/loaded_ops.h"
 #include "eval/judge/paired_timing.h"
 #include "eval/judge/predicted_timing.h"
@@ -38,6 +39,7 @@ struct Evaluator {
     Cases *cases;
     Prepare *prepare; /* for the first candidate; NULL: none */
     PairedOptions paired;
+    ReferenceDevice reference;
     uint64_t seed;
 };
 
@@ -69,7 +71,9 @@ static void begin_first(Evaluator *e, const EvaluatorOptions *opt, const char *a
     char arch[16];
     Task *t = opt->first_task && opt->first_source ? find_task(e, opt->first_task, NULL) : NULL;
     const Workload *w = t ? task_workload(t, ROLE_TIME) : NULL;
-    if (!w || !e->ops->expected_arch || e->ops->expected_arch(arg, arch)) return;
+    if (!w || device_reference_wanted(t, w) || !e->ops->expected_arch ||
+        e->ops->expected_arch(arg, arch))
+        return;
     e->prepare = prepare_begin(&(PrepareOptions){e->compiler, e->cases, t, w, e->seed,
                                                  baseline_text(t, e->baseline_source),
                                                  opt->first_source, opt->first_len, arch});
@@ -102,6 +106,9 @@ int evaluator_open(const EvaluatorOptions *opt, Evaluator **out, Error *err)
     }
     log_debug("device open");
     cases_open(e->cases, e->device);
+    e->reference = (ReferenceDevice){e->ops, e->device, e->compiler};
+    if (!e->ops->info(e->device)->predicted)
+        cases_reference(e->cases, device_reference_case, &e->reference);
     *out = e;
     return 0;
 }

@@ -91,23 +91,21 @@ static double least_rtol(Dtype d)
     return d == DTYPE_F32 ? 0x1p-22 : d == DTYPE_F16 ? 0x1p-10 : d == DTYPE_BF16 ? 0x1p-7 : 0;
 }
 
-/* rtol is what the middle elements of all outputs need, at the largest check workload and the one
- * with long sums; elements that need more have it from atol. */
-static int measure_rtol(const Task *t, const Workload *deep, Description *d, Error *err)
+/* rtol is what the middle elements of all outputs need at the largest check workload; elements that
+ * need more, there or where sums are longer, have it from atol. */
+static int measure_rtol(const Task *t, Description *d, Error *err)
 {
     const Workload *last = NULL;
+    HonestError e;
     for (int i = 0; i < t->n_workloads; i++)
         if (t->workloads[i].role == ROLE_CHECK) last = &t->workloads[i];
-    for (int k = 0; k < 2; k++) {
-        HonestError e;
-        if (honest_measure(t, k ? deep : last, VARIANT_DRAWN, 1, NULL, 1, &e, err)) return -1;
-        for (int i = 0; i < t->n_outputs; i++) {
-            Dtype type = t->outputs[i].dtype;
-            int margin = type == DTYPE_F32 ? HONEST_MARGIN : HONEST_MARGIN_HALF;
-            double most = type == DTYPE_F32 ? 1e-3 : 0.05;
-            double need = fmax(least_rtol(type), margin * e.rtol[i]);
-            d->rtol[type] = fmax(d->rtol[type], fmin(most, up(need)));
-        }
+    if (honest_measure(t, last, VARIANT_DRAWN, 1, NULL, 1, &e, err)) return -1;
+    for (int i = 0; i < t->n_outputs; i++) {
+        Dtype type = t->outputs[i].dtype;
+        int margin = type == DTYPE_F32 ? HONEST_MARGIN : HONEST_MARGIN_HALF;
+        double most = type == DTYPE_F32 ? 1e-3 : 0.05;
+        double need = fmax(least_rtol(type), margin * e.rtol[i]);
+        d->rtol[type] = fmax(d->rtol[type], fmin(most, up(need)));
     }
     return 0;
 }
@@ -132,21 +130,34 @@ static int measure_cases(const Task *t, const Workload *w, const double *rtol,
     return 0;
 }
 
-/* An error grows at most as the number of terms does. */
+typedef struct {
+    double terms, extreme;
+} Extent;
+
+/* The longest sum, and about how many standard deviations the largest of all outputs' errors is. */
+static Extent extent_of(const Derivation *v, const Sizes *s)
+{
+    GraphBound *b;
+    double n = 2;
+    if (derivation_bind(v, s, &b, NULL)) return (Extent){1, 1};
+    for (int i = 0; i < v->draft.n_outputs; i++)
+        n += (double)op_elements(&b->values[v->graph->output[i]].tensor);
+    Extent e = {(double)sizes_terms(b), sqrt(2 * log(n))};
+    graph_bound_free(b);
+    return e;
+}
+
+static double growth(Extent to, Extent from)
+{
+    return fmax(1, to.terms / from.terms) * fmax(1, to.extreme / from.extreme);
+}
+
+/* An error grows at most as the number of terms does, and the largest of more errors is larger. */
 static double *longer(const double *atol, int n, double factor)
 {
     double *out = memory_array((size_t)n, sizeof *out);
     for (int i = 0; i < n; i++) out[i] = up(atol[i] * fmax(1, factor));
     return out;
-}
-
-static double terms_of(const Derivation *v, const Sizes *s)
-{
-    GraphBound *b;
-    if (derivation_bind(v, s, &b, NULL)) return 1;
-    double terms = (double)sizes_terms(b);
-    graph_bound_free(b);
-    return terms;
 }
 
 /* The largest errors of few elements vary with the draw: each check workload has the tolerance of all. */
@@ -171,7 +182,7 @@ static int calibrate(const Derivation *v, Description *d, const Sizes *deep, Err
     Workload w = {.role = ROLE_TIME};
     double rtol[GRAPH_MAX_OUTPUTS];
     memcpy(w.axis, deep->at, sizeof w.axis);
-    rc = measure_rtol(t, &w, d, err);
+    rc = measure_rtol(t, d, err);
     for (int i = 0; i < t->n_outputs; i++) rtol[i] = d->rtol[t->outputs[i].dtype];
     DescribedWorkload most = {.finite = 1};
     if (!rc) rc = measure_cases(t, &w, rtol, &most, err);
@@ -182,7 +193,7 @@ static int calibrate(const Derivation *v, Description *d, const Sizes *deep, Err
             rc = measure_cases(t, &t->workloads[i], rtol, to, err);
         else
             to->atol = longer(most.atol, t->n_outputs * ATOL_CASES,
-                              terms_of(v, &to->sizes) / terms_of(v, deep));
+                              growth(extent_of(v, &to->sizes), extent_of(v, deep)));
     }
     if (!rc) pool_checks(d, t->n_outputs * ATOL_CASES);
     free(most.atol);

@@ -1,6 +1,6 @@
 // Tells the L2 that its input need not be kept, which undoes what was written there last.
 // task: relu
-// expect sim: unsupported
+// expect sim: out_of_bounds
 // expect cuda: ok | wrong_result | cheat input_mutation
 // most: 1.1
 //@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)

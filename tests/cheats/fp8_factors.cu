@@ -1,6 +1,6 @@
 // Rounds both factors to 8-bit floats.
 // task: diag_matmul
-// expect sim: unsupported | wrong_result
+// expect sim: wrong_result
 // expect cuda: wrong_result
 #include <cuda_fp8.h>
 //@ launch scale<<<ceil_div(n * m, 256), 256>>>(d, b, c, n * m, m)

@@ -61,6 +61,23 @@ tail -c +4 "$tmp/mark.cu" >"$tmp/unmarked.cu"
 "$BIN/quern-compile" "$tmp/mark.cu" >"$tmp/ptx" 2>/dev/null
 is "and by quern-compile" "$? $(cksum <"$tmp/ptx")" "0 $("$BIN/quern-compile" "$tmp/unmarked.cu" | cksum)"
 { cat $ok && printf '\0' && cat $ok; } >"$tmp/nul.cu"
+printf '%s\n' '//@ launch k<float><<<1, 32>>>(x, y, n)' 'template <typename T> __global__ void k(const T *x, T *y, int n) { y[0] = x[0]; }' >"$tmp/template.cu"
+"$BIN/quern-compile" "$tmp/template.cu" >"$tmp/ptx" 2>/dev/null && grep -q '^\.weak \.entry .*1k' "$tmp/ptx"; ok $? 'quern-compile prints the templates that the plan launches'
+for header in limits type_traits algorithm utility cuda.h; do echo "#include <$header>"; done >"$tmp/std.cu"
+cat >>"$tmp/std.cu" <<'END'
+//@ launch relu<float><<<ceil_div(n, 256), 256>>>(x, y, n)
+template <typename T> __global__ void relu(const T *x, T *y, uint n)
+{
+    static_assert(std::is_same<T, float>::value, "");
+    uint i = blockIdx.x * 256 + threadIdx.x;
+    T a = 0, b = i < n ? x[i] : 0;
+    if (b < a) std::swap(a, b);
+    if (i < n) y[i] = std::max(b, -std::numeric_limits<T>::max());
+}
+END
+"$BIN/quern-eval" --task relu --device sim:h100 "$tmp/std.cu" >"$tmp/out" 2>&1; ok $? "headers of the C++ library are CCCL's"
+{ echo '#include <nvfunctional>'; cat tasks/relu/baseline.cu; } >"$tmp/std.cu"
+"$BIN/quern-eval" --task relu --device sim:h100 "$tmp/std.cu" 2>&1 | grep -qF '<cuda/std/...>'; ok $? 'or the message names where they are'
 "$BIN/quern-compile" "$tmp/nul.cu" >"$tmp/ptx" 2>"$tmp/err"
 is "which compiles no part of a source that holds a NUL byte" "$? $(wc -c <"$tmp/ptx") $(grep -c 'NUL byte' "$tmp/err")" "1 0 1"
 head -c 100000000 /dev/zero | tr '\0' 'x' >"$tmp/large.cu"

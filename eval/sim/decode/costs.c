@@ -94,8 +94,9 @@ static void set_dest(CostWalk *c, const PtxOperand *o, uint32_t ready, WaitLevel
 
 int costs_has_dest(const PtxInst *in)
 {
-    static const char *const none[] = {"st",    "red", "bra",  "bar",  "barrier", "membar",
-                                       "fence", "ret", "exit", "call", "cp",      "brx"};
+    static const char *const none[] = {"st",     "red",   "bra",      "bar",    "barrier",
+                                       "membar", "fence", "ret",      "exit",   "call",
+                                       "cp",     "brx",   "stmatrix", "discard"};
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
         if (!strcmp(in->op, none[i])) return !strncmp(in->op, "bar", 3) && in->n_operands > 2;
     return in->n_operands > 0;

@@ -236,11 +236,31 @@ static int prmt_op(Decoder *d)
     return emit_row(d, h_prmt, bits, 3, mode);
 }
 
+/* lop3.or and lop3.and: a second destination is the result's being other than 0, combined with q. */
+static int lop3_test(Decoder *d, uint32_t result, int combine)
+{
+    const PtxOperand *p = decode_operand(d, 0)->pair;
+    uint32_t c, flip, to;
+    if (!p || decode_pred_dest(d, p, &to) || decode_pred(d, 5, &c, &flip))
+        return decode_refuse(d, "no predicate");
+    Inst *in = decode_emit(d, setp_handler(32, 0));
+    in->d = to;
+    in->a = result;
+    in->b = decode_const32(d->code, 0);
+    in->c = c;
+    in->f = flip;
+    in->k0 = CMP_NE;
+    in->k1 = (uint8_t)combine;
+    return 0;
+}
+
 static int lop3_op(Decoder *d)
 {
     const PtxOperand *lut = decode_operand(d, 4);
-    int bits[] = {32, 32, 32, 32};
-    if (!lut || lut->kind != OPND_INT || d->in->n_operands != 5)
+    int bits[] = {32, 32, 32, 32}, combine = decode_has(d, "or")    ? COMBINE_OR
+                                             : decode_has(d, "and") ? COMBINE_AND
+                                                                    : COMBINE_NONE;
+    if (!lut || lut->kind != OPND_INT || d->in->n_operands != (combine ? 6 : 5))
         return decode_refuse(d, "no table of 8 bits");
     uint32_t rows[3], dest;
     for (int i = 0; i < 3; i++)
@@ -254,7 +274,7 @@ static int lop3_op(Decoder *d)
     in->c = rows[2];
     in->k0 = (uint8_t)lut->value;
     d->inst_class = INST_INT;
-    return 0;
+    return combine ? lop3_test(d, dest, combine) : 0;
 }
 
 /* bmsk: a mask of b bits from bit a. szext: the low b bits of a, extended. */
@@ -268,6 +288,21 @@ static int mask_op(Decoder *d)
     d->inst_class = INST_INT;
     if (emit_row(d, extends ? h_szext : h_bmsk, bits, 2, wrap)) return -1;
     d->out[d->n - 1].k1 = t && t->is_signed;
+    return 0;
+}
+
+/* Of four bytes each: the absolute differences, or with .add their sum and c. */
+static int absolute_differences(Decoder *d)
+{
+    int sums = decode_has(d, "add"), saturates = decode_has(d, "sat"), bits[] = {32, 32, 32, 32};
+    const ValueType *b = decode_type(d), *a = decode_type(d), *to = decode_type(d);
+    if (!to || a->bits != 32 || b->bits != 32 || to->bits != 32 || a->is_float || b->is_float)
+        return decode_refuse(d, "a type that it does not exist for");
+    d->inst_class = INST_INT;
+    d->expansion = 3;
+    if (emit_row(d, h_absdiff4, bits, 3, sums)) return -1;
+    d->out[d->n - 1].k1 = (uint8_t)(a->is_signed | b->is_signed << 1);
+    d->out[d->n - 1].k2 = (uint8_t)(saturates ? to->is_signed ? 127 : 255 : 0);
     return 0;
 }
 
@@ -311,13 +346,16 @@ int decode_alu(Decoder *d)
         const char *name;
         int (*fn)(Decoder *);
     } others[] = {
-        {"popc", bits_op},       {"clz", bits_op},       {"bfind", bits_op},
-        {"brev", bits_op},       {"bfe", bits_op},       {"bfi", bits_op},
-        {"prmt", prmt_op},       {"lop3", lop3_op},      {"shf", shf_op},
-        {"dp4a", dot_op},        {"dp2a", dot_op},       {"fns", fns_op},
-        {"bmsk", mask_op},       {"szext", mask_op},     {"ex2", approximation},
-        {"lg2", approximation},  {"sin", approximation}, {"cos", approximation},
-        {"tanh", approximation},
+        {"popc", bits_op},       {"clz", bits_op},
+        {"bfind", bits_op},      {"brev", bits_op},
+        {"bfe", bits_op},        {"bfi", bits_op},
+        {"prmt", prmt_op},       {"lop3", lop3_op},
+        {"shf", shf_op},         {"dp4a", dot_op},
+        {"dp2a", dot_op},        {"fns", fns_op},
+        {"bmsk", mask_op},       {"szext", mask_op},
+        {"ex2", approximation},  {"lg2", approximation},
+        {"sin", approximation},  {"cos", approximation},
+        {"tanh", approximation}, {"vabsdiff4", absolute_differences},
     };
     const char *op = d->in->op;
     if (!strcmp(op, "addc") || !strcmp(op, "subc") || !strcmp(op, "madc")) return carry_op(d, op);

@@ -219,11 +219,25 @@ static int load_store(Decoder *d, int kind)
 
 static int atomic_type_fits(int op, const ValueType *t)
 {
+    if (t->type == T_E4M3 || t->type == T_E5M2) return 0;
     if (t->is_float)
         return op == ATOM_ADD ||
                ((op == ATOM_MIN || op == ATOM_MAX) && t->bits <= 32 && t->type != T_F32);
     if (t->bits == 16) return op == ATOM_CAS;
     return t->bits == 32 || (t->bits == 64 && op != ATOM_INC && op != ATOM_DEC);
+}
+
+/* The rows of a vector's results, and those of its sources behind them. */
+static int vector_atomic(Decoder *d, MemOp *mo, const ValueType *t, int returns)
+{
+    MemOp rows = {0};
+    if (returns && decode_operand(d, 0)->kind != OPND_SINK) {
+        if (data_rows(d, decode_operand(d, 0), mo->count, t, &rows, 0)) return -1;
+        memcpy(mo->data, rows.data, sizeof(uint32_t) * mo->count);
+    }
+    if (data_rows(d, decode_operand(d, returns + 1), mo->count, t, &rows, 1)) return -1;
+    memcpy(mo->data + mo->count, rows.data, sizeof(uint32_t) * mo->count);
+    return 0;
 }
 
 static int atomic(Decoder *d, int returns)
@@ -233,9 +247,10 @@ static int atomic(Decoder *d, int returns)
     int space = decode_space(d), order = order_of(d), op = -1, n = returns;
     for (int i = 0; i < 10; i++)
         if (decode_has(d, ops[i])) op = i;
+    int count = vector_of(d), sources = op == ATOM_CAS ? 2 : 1;
     const ValueType *t = decode_type(d);
-    int sources = op == ATOM_CAS ? 2 : 1;
     if (op < 0 || !t || t->bits < 16 || !atomic_type_fits(op, t) ||
+        (count > 1 && (!t->is_float || t->bits * count > 128 || space != SPACE_GLOBAL)) ||
         d->in->n_operands != n + 1 + sources)
         return decode_refuse(d, "an operation that its type does not have");
     MemOp *mo = decode_mem(d);
@@ -243,18 +258,21 @@ static int atomic(Decoder *d, int returns)
     mo->space = (uint8_t)space;
     mo->order = (uint8_t)(order == ORDER_WEAK ? ORDER_VOLATILE : order);
     mo->element = t->bits / 8;
-    mo->count = 1;
+    mo->count = (uint8_t)count;
     mo->atom = (uint8_t)op;
     mo->type = t->type;
     mo->packed = t->packed;
-    mo->data[0] = ROW_NONE;
-    mo->width[0] = t->bits;
+    for (int i = 0; i < count; i++) mo->data[i] = ROW_NONE, mo->width[i] = t->bits;
     if (decode_address(d, decode_operand(d, n), mo)) return -1;
-    if (returns && decode_operand(d, 0)->kind != OPND_SINK &&
-        decode_dest(d, 0, t->bits, &mo->data[0]))
-        return -1;
-    for (int i = 0; i < sources; i++)
-        if (decode_source(d, n + 1 + i, t->bits, &mo->data[1 + i])) return -1;
+    if (count > 1) {
+        if (vector_atomic(d, mo, t, returns)) return -1;
+    } else {
+        if (returns && decode_operand(d, 0)->kind != OPND_SINK &&
+            decode_dest(d, 0, t->bits, &mo->data[0]))
+            return -1;
+        for (int i = 0; i < sources; i++)
+            if (decode_source(d, n + 1 + i, t->bits, &mo->data[1 + i])) return -1;
+    }
     d->inst_class = INST_ATOMIC;
     decode_emit(d, h_atom)->mem = mo;
     return 0;
@@ -309,6 +327,24 @@ static int copy_async(Decoder *d)
     return 0;
 }
 
+static int discard(Decoder *d)
+{
+    const PtxOperand *bytes = decode_operand(d, 1);
+    int space = decode_space(d);
+    if (!decode_has(d, "L2") || (space != SPACE_GLOBAL && space != SPACE_GENERIC) || !bytes ||
+        bytes->kind != OPND_INT || bytes->value != 128 || d->in->n_operands != 2)
+        return decode_refuse(d, "a form that is not known");
+    MemOp *mo = decode_mem(d);
+    mo->kind = MEM_STORE;
+    mo->space = (uint8_t)space;
+    mo->element = 128;
+    mo->count = 1;
+    if (decode_address(d, decode_operand(d, 0), mo)) return -1;
+    decode_emit(d, h_discard)->mem = mo;
+    d->inst_class = INST_GLOBAL_STORE;
+    return 0;
+}
+
 static int no_effect(Decoder *d)
 {
     d->mods_used = (1u << d->in->n_mods) - 1;
@@ -338,6 +374,7 @@ int decode_memory(Decoder *d)
     if (!strcmp(op, "cp") && decode_has(d, "async")) return copy_async(d);
     if (!strcmp(op, "prefetch") || !strcmp(op, "prefetchu") || !strcmp(op, "applypriority"))
         return no_effect(d);
+    if (!strcmp(op, "discard")) return discard(d);
     if (!strcmp(op, "createpolicy")) return create_policy(d);
     return 1;
 }

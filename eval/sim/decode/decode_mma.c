@@ -1,19 +1,25 @@
-/* mma, ldmatrix and movmatrix. */
+/* mma, ldmatrix, stmatrix and movmatrix. */
 #include "eval/sim/decode/decode_internal.h"
 
-int decode_fragment(Decoder *d, int operand, int n, uint32_t *rows, int is_dest)
+static int fragment_of(Decoder *d, int operand, int n, int bits, uint32_t *rows, int is_dest)
 {
     const PtxOperand *o = decode_operand(d, operand);
     if (o && n == 1 && o->kind == OPND_REG)
-        return is_dest ? decode_dest(d, operand, 32, rows) : decode_source(d, operand, 32, rows);
+        return is_dest ? decode_dest(d, operand, bits, rows)
+                       : decode_source(d, operand, bits, rows);
     if (!o || o->kind != OPND_VEC || o->n != n)
         return decode_refuse(d, "a fragment of another length");
     for (int i = 0; i < n; i++) {
         if (o->items[i].kind != OPND_REG && is_dest)
             return decode_refuse(d, "a fragment of other registers");
-        if (decode_source_of(d, &o->items[i], 32, &rows[i])) return -1;
+        if (decode_source_of(d, &o->items[i], bits, &rows[i])) return -1;
     }
     return 0;
+}
+
+int decode_fragment(Decoder *d, int operand, int n, uint32_t *rows, int is_dest)
+{
+    return fragment_of(d, operand, n, 32, rows, is_dest);
 }
 
 static int element_bits(int type)
@@ -35,16 +41,37 @@ static int shape_k(Decoder *d)
     return 0;
 }
 
+static int mma_doubles(Decoder *d, int rows, int k)
+{
+    MmaOp *op = ptx_arena_alloc(d->code->ptx.arena, sizeof *op);
+    op->k = (uint8_t)k;
+    op->n_a = (uint8_t)(rows * k / 32);
+    op->n_b = (uint8_t)(k / 4);
+    op->n_c = (uint8_t)(rows / 4);
+    op->a_type = op->b_type = op->acc_type = T_F64;
+    if (d->in->n_operands != 4 || fragment_of(d, 0, op->n_c, 64, op->d, 1) ||
+        fragment_of(d, 1, op->n_a, 64, op->a, 0) || fragment_of(d, 2, op->n_b, 64, op->b, 0) ||
+        fragment_of(d, 3, op->n_c, 64, op->c, 0))
+        return decode_refuse(d, "fragments of other lengths");
+    decode_emit(d, h_mma_doubles)->mma = op;
+    d->inst_class = INST_TENSOR;
+    d->flops = 2 * rows * 8 * k;
+    return 0;
+}
+
 static int mma_op(Decoder *d)
 {
-    int k = shape_k(d), sync = decode_has(d, "sync"), row = decode_has(d, "row"),
-        col = decode_has(d, "col");
+    int small = decode_has(d, "m8n8k4"), k = small ? 4 : shape_k(d), sync = decode_has(d, "sync"),
+        row = decode_has(d, "row"), col = decode_has(d, "col");
     int saturate = decode_has(d, "satfinite");
     decode_has(d, "aligned");
     const ValueType *c = decode_type(d), *b = decode_type(d), *a = decode_type(d),
                     *to = decode_type(d);
     if (!k || !sync || !row || !col || !to || c != to)
         return decode_refuse(d, "a shape or types that are not known");
+    if (a->type == T_F64 && b == a && c == a && k <= 16 && !saturate)
+        return mma_doubles(d, small ? 8 : 16, k);
+    if (small) return decode_refuse(d, "a shape or types that are not known");
     int bits = element_bits(a->type), int_sum = a->bits == 8 && !a->is_float;
     if (!bits || element_bits(b->type) != bits || (!int_sum && a->type != b->type) ||
         to->type != (int_sum                                 ? T_S32
@@ -71,34 +98,36 @@ static int mma_op(Decoder *d)
     return 0;
 }
 
-static int ldmatrix_op(Decoder *d)
+/* ldmatrix, and stmatrix with its operands in the other order. */
+static int matrix_access(Decoder *d)
 {
-    int n = decode_has(d, "x4")   ? 4
+    int stores = *d->in->op == 's',
+        n = decode_has(d, "x4")   ? 4
             : decode_has(d, "x2") ? 2
             : decode_has(d, "x1") ? 1
                                   : 0,
         trans = decode_has(d, "trans");
     int known = decode_has(d, "sync") && decode_has(d, "m8n8") && decode_has(d, "b16");
     int shared = decode_has(d, "shared") | decode_has(d, "shared::cta");
-    const PtxOperand *o = decode_operand(d, 1);
+    const PtxOperand *o = decode_operand(d, !stores);
     decode_has(d, "aligned");
     if (!known || !n || d->in->n_operands != 2 || !o || o->kind != OPND_ADDR ||
         o->items[0].kind != OPND_REG || o->items[0].cls == REG_PRED || o->items[0].width < 32)
         return decode_refuse(d, "a form that is not known");
     MemOp *mo = decode_mem(d);
-    mo->kind = MEM_LOAD;
+    mo->kind = stores ? MEM_STORE : MEM_LOAD;
     mo->space = shared ? SPACE_SHARED : SPACE_GENERIC;
     mo->element = 4;
     mo->count = 4;
     mo->address_kind = o->items[0].cls == REG_64 ? ADDRESS_64 : ADDRESS_32;
     mo->address = o->items[0].reg * (o->items[0].cls == REG_64 ? ROW64 : ROW32);
     mo->offset = o->value;
-    if (decode_fragment(d, 0, n, &mo->data[4], 1)) return -1;
-    Inst *in = decode_emit(d, h_ldmatrix);
+    if (decode_fragment(d, stores, n, &mo->data[4], !stores)) return -1;
+    Inst *in = decode_emit(d, stores ? h_stmatrix : h_ldmatrix);
     in->mem = mo;
     in->k0 = (uint8_t)n;
     in->k1 = (uint8_t)trans;
-    d->inst_class = INST_SHARED_LOAD;
+    d->inst_class = stores ? INST_SHARED_STORE : INST_SHARED_LOAD;
     return 0;
 }
 
@@ -120,7 +149,7 @@ static int movmatrix_op(Decoder *d)
 int decode_mma(Decoder *d)
 {
     if (!strcmp(d->in->op, "mma")) return mma_op(d);
-    if (!strcmp(d->in->op, "ldmatrix")) return ldmatrix_op(d);
+    if (!strcmp(d->in->op, "ldmatrix") || !strcmp(d->in->op, "stmatrix")) return matrix_access(d);
     if (!strcmp(d->in->op, "movmatrix")) return movmatrix_op(d);
     return 1;
 }

@@ -112,6 +112,34 @@ static int cvt_packed(Decoder *d, const ValueType *to, int mode)
     return 0;
 }
 
+static int is_fp8(const ValueType *t)
+{
+    return t->type == T_E4M3 || t->type == T_E5M2;
+}
+
+/* Pairs of 8-bit floats from two floats or two halves, and to two halves. */
+static int cvt_fp8(Decoder *d, const ValueType *to, const ValueType *from, int mode)
+{
+    int narrow = is_fp8(to), floats = from->type == T_F32, halves = from->type == T_F16;
+    uint32_t a, b = 0, dest;
+    if (narrow ? !(mode & CVT_SATFINITE) || !(floats || (halves && from->packed))
+               : to->type != T_F16 || !to->packed || !is_fp8(from))
+        return decode_refuse(d, "types that are not known");
+    if (d->in->n_operands != 2 + floats || (mode & FP_ROUNDING) ||
+        decode_source(d, 1, narrow ? 32 : 16, &a) || (floats && decode_source(d, 2, 32, &b)) ||
+        decode_dest(d, 0, narrow ? 16 : 32, &dest))
+        return decode_refuse(d, "another number of operands");
+    Inst *in = decode_emit(d, narrow ? h_fp8_narrow : h_fp8_widen);
+    in->d = dest;
+    in->a = a;
+    in->b = b;
+    in->k0 = narrow ? to->type : from->type;
+    in->k1 = from->type;
+    in->k3 = (uint8_t)mode;
+    d->inst_class = INST_SFU;
+    return 0;
+}
+
 static int register_bits(const PtxOperand *o, int type_bits)
 {
     if (o->kind == OPND_REG) return o->width;
@@ -124,6 +152,7 @@ static int cvt_op(Decoder *d)
     const ValueType *from = decode_type(d), *to = decode_type(d);
     const PtxOperand *dst = decode_operand(d, 0), *src = decode_operand(d, 1);
     if (!from || !to || !dst || !src) return decode_refuse(d, "fewer than two types");
+    if (is_fp8(to) || is_fp8(from)) return cvt_fp8(d, to, from, mode);
     if (to->packed) return cvt_packed(d, to, mode);
     int to_bits = register_bits(dst, to->bits), from_bits = register_bits(src, from->bits);
     if (from->packed || to_bits < 16 || from_bits < 16 ||

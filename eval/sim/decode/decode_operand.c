@@ -91,13 +91,17 @@ int decode_has(Decoder *d, const char *mod)
 }
 
 static const ValueType value_types[] = {
-    {"u8", T_U8, 8, 0, 0, 0},        {"s8", T_S8, 8, 0, 1, 0},      {"b8", T_U8, 8, 0, 0, 0},
-    {"u16", T_U16, 16, 0, 0, 0},     {"s16", T_S16, 16, 0, 1, 0},   {"b16", T_U16, 16, 0, 0, 0},
-    {"u32", T_U32, 32, 0, 0, 0},     {"s32", T_S32, 32, 0, 1, 0},   {"b32", T_U32, 32, 0, 0, 0},
-    {"u64", T_U64, 64, 0, 0, 0},     {"s64", T_S64, 64, 0, 1, 0},   {"b64", T_U64, 64, 0, 0, 0},
-    {"f16", T_F16, 16, 1, 1, 0},     {"bf16", T_BF16, 16, 1, 1, 0}, {"f16x2", T_F16, 32, 1, 1, 1},
-    {"bf16x2", T_BF16, 32, 1, 1, 1}, {"f32", T_F32, 32, 1, 1, 0},   {"f64", T_F64, 64, 1, 1, 0},
-    {"tf32", T_TF32, 32, 1, 1, 0},   {"pred", T_U8, 1, 0, 0, 0},
+    {"u8", T_U8, 8, 0, 0, 0},        {"s8", T_S8, 8, 0, 1, 0},
+    {"b8", T_U8, 8, 0, 0, 0},        {"u16", T_U16, 16, 0, 0, 0},
+    {"s16", T_S16, 16, 0, 1, 0},     {"b16", T_U16, 16, 0, 0, 0},
+    {"u32", T_U32, 32, 0, 0, 0},     {"s32", T_S32, 32, 0, 1, 0},
+    {"b32", T_U32, 32, 0, 0, 0},     {"u64", T_U64, 64, 0, 0, 0},
+    {"s64", T_S64, 64, 0, 1, 0},     {"b64", T_U64, 64, 0, 0, 0},
+    {"f16", T_F16, 16, 1, 1, 0},     {"bf16", T_BF16, 16, 1, 1, 0},
+    {"f16x2", T_F16, 32, 1, 1, 1},   {"bf16x2", T_BF16, 32, 1, 1, 1},
+    {"f32", T_F32, 32, 1, 1, 0},     {"f64", T_F64, 64, 1, 1, 0},
+    {"tf32", T_TF32, 32, 1, 1, 0},   {"e4m3x2", T_E4M3, 16, 1, 1, 1},
+    {"e5m2x2", T_E5M2, 16, 1, 1, 1}, {"pred", T_U8, 1, 0, 0, 0},
 };
 
 const ValueType *decode_type(Decoder *d)
@@ -185,6 +189,8 @@ int decode_source_of(Decoder *d, const PtxOperand *o, int bits, uint32_t *row)
         i->d = *row;
         i->k0 = (uint8_t)o->value;
         i->k1 = bits == 64;
+        d->code->uses_reserved |=
+            o->value >= SPECIAL_RESERVED_BEGIN && o->value <= SPECIAL_RESERVED_CAP;
         i->f = bits == 16 ? 0xffff : FULL_MASK;
         return 0;
     }

@@ -376,8 +376,9 @@ static const char *use_of(const PtxInst *in)
 /* Operations whose values, not only addresses, must be defined. */
 static int needs_values(const PtxInst *in)
 {
-    static const char *const ops[] = {"bra", "brx",  "ret", "exit", "call",     "bar",
-                                      "red", "atom", "cp",  "trap", "mbarrier", "barrier"};
+    static const char *const ops[] = {"bra",      "brx",     "ret",     "exit", "call",
+                                      "bar",      "red",     "atom",    "cp",   "trap",
+                                      "mbarrier", "barrier", "stmatrix"};
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
         if (is_op(in, ops[i])) return 1;
     return 0;

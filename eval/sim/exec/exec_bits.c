@@ -87,6 +87,22 @@ static uint32_t extend(uint32_t a, uint32_t len, int wrap, int is_signed)
 PUBLIC32(h_bmsk, ROWS_32_2, mask_of(ra[i], rb[i], in->k0))
 PUBLIC32(h_szext, ROWS_32_2, extend(ra[i], rb[i], in->k0, in->k1))
 
+/* vabsdiff4 */
+static uint32_t absolute_differences(uint32_t a, uint32_t b, uint32_t c, const Inst *in)
+{
+    uint32_t sum = c, packed = 0;
+    for (int i = 0; i < 32; i += 8) {
+        int x = in->k1 & 1 ? (int8_t)(a >> i) : (int)(a >> i & 255),
+            y = in->k1 & 2 ? (int8_t)(b >> i) : (int)(b >> i & 255), v = x < y ? y - x : x - y;
+        if (in->k2 && v > in->k2) v = in->k2;
+        sum += (uint32_t)v;
+        packed |= (uint32_t)(v & 255) << i;
+    }
+    return in->k0 ? sum : packed;
+}
+
+PUBLIC32(h_absdiff4, ROWS_32_3, absolute_differences(ra[i], rb[i], rc[i], in))
+
 /* prmt: c selects four of the eight bytes of b:a. */
 static uint32_t permute(uint32_t a, uint32_t b, uint32_t c, int mode)
 {

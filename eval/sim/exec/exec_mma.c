@@ -1,11 +1,13 @@
-/* mma.sync of 16 x 8 x k, ldmatrix and movmatrix. Lane 4 g + t, with g below 8 and t below 4, holds
+/* mma.sync of 16 x 8 x k, ldmatrix, stmatrix and movmatrix. Lane 4 g + t, with g below 8 and t below 4, holds
  * these elements in register i of a fragment, where e elements fit a register:
  *
  *     A: row g + 8 (i & 1), columns e t + 4 e (i >> 1) and following
  *     B: rows e t + 4 e i and following, column g
  *     C: row g + 8 (i >> 1), column 2 t + (i & 1)
  *
- * Sums are computed in double precision and rounded once. */
+ * Sums are computed in double precision and rounded once. Those of doubles are chains of fma. */
+#include <math.h>
+
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/exec/warp_sync.h"
 #include "eval/sim/machine/half.h"
@@ -87,6 +89,31 @@ const Inst *h_mma(Warp *w, const Inst *in)
     return in + 1;
 }
 
+const Inst *h_mma_doubles(Warp *w, const Inst *in)
+{
+    const MmaOp *op = in->mma;
+    WarpSync s;
+    double a[M][16], b[16][COLUMNS];
+    uint64_t out[4][LANES];
+    if (!warp_sync_full(w, in, "multiplies matrices", &s)) return s.next;
+    int per_row = op->n_c / 2; /* registers of A in the order of rows g and g + 8 */
+    for (int lane = 0; lane < LANES; lane++) {
+        int g = lane >> 2, t = lane & 3;
+        for (int i = 0; i < op->n_a; i++)
+            a[g + 8 * (i % per_row)][t + 4 * (i / per_row)] = as_double(row64(w, op->a[i])[lane]);
+        for (int i = 0; i < op->n_b; i++) b[t + 4 * i][g] = as_double(row64(w, op->b[i])[lane]);
+    }
+    for (int lane = 0; lane < LANES; lane++)
+        for (int i = 0; i < op->n_c; i++) {
+            int row = (lane >> 2) + 8 * (i >> 1), column = 2 * (lane & 3) + (i & 1);
+            double sum = as_double(row64(w, op->c[i])[lane]);
+            for (int k = 0; k < op->k; k++) sum = fma(a[row][k], b[k][column], sum);
+            out[i][lane] = double_bits(sum);
+        }
+    for (int i = 0; i < op->n_c; i++) memcpy(row64(w, op->d[i]), out[i], sizeof out[i]);
+    return in + 1;
+}
+
 /* Lane 8 i + r holds the address of row r of matrix i. Lane 4 r + t receives two elements of row r,
  * or of column r when transposed. */
 const Inst *h_ldmatrix(Warp *w, const Inst *in)
@@ -114,6 +141,47 @@ const Inst *h_ldmatrix(Warp *w, const Inst *in)
             d[lane] = pair[0] | (uint32_t)pair[1] << 16;
         }
     }
+    return in + 1;
+}
+
+static int changes(const Access *a, const Warp *w, int lane, const unsigned char *now)
+{
+    (void)a, (void)w, (void)lane, (void)now;
+    return 1;
+}
+
+/* The rows of the matrices of a stmatrix, as ldmatrix would find them. */
+static void gather_rows(const Warp *w, const Inst *in, uint16_t rows[LANES][8])
+{
+    for (int i = 0; i < in->k0; i++) {
+        const uint32_t *v = row32(w, in->mem->data[4 + i]);
+        for (int lane = 0; lane < LANES; lane++)
+            for (int j = 0; j < 2; j++) {
+                int r = lane >> 2, t = 2 * (lane & 3) + j;
+                rows[8 * i + (in->k1 ? t : r)][in->k1 ? r : t] = (uint16_t)(v[lane] >> 16 * j);
+            }
+    }
+}
+
+const Inst *h_stmatrix(Warp *w, const Inst *in)
+{
+    Access a;
+    WarpSync s;
+    uint16_t rows[LANES][8];
+    int n = 8 * in->k0;
+    if (!warp_sync_full(w, in, "stores matrices", &s)) return s.next;
+    if (access_resolve(w, in, n == LANES ? FULL_MASK : (1u << n) - 1, &a) != SPACE_SHARED)
+        return exec_fault(w, in, 0, OUTCOME_OUT_OF_BOUNDS,
+                          "stores a matrix to addresses that are not in shared memory");
+    if (access_shared_bounds(w, &a, 1) || shared_check_store(w, &a, changes)) return NULL;
+    w->x->counts.shared_store_requests++;
+    w->x->counts.shared_store_wavefronts += a.p->wavefronts;
+    gather_rows(w, in, rows);
+    for (int i = 0; i < n; i++) memcpy(a.host + a.p->delta[i], rows[i], sizeof rows[i]);
+    for (int i = 0; i < n; i++)
+        if (memcmp(a.host + a.p->delta[i], rows[i], sizeof rows[i]))
+            return exec_fault(w, in, i, OUTCOME_RACE,
+                              "stores a row of a matrix where it also stores another row");
     return in + 1;
 }
 

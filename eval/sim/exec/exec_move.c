@@ -137,6 +137,11 @@ static uint64_t special_value(const Warp *w, PtxSpecial which, int lane)
     case SPECIAL_NWARPID: return (x->block[0] * x->block[1] * x->block[2] + LANES - 1) / LANES;
     case SPECIAL_SMID: return x->cta.linear % x->sm_count;
     case SPECIAL_NSMID: return x->sm_count;
+    case SPECIAL_RESERVED_BEGIN:
+    case SPECIAL_RESERVED_0: return x->cta.reserved_at;
+    case SPECIAL_RESERVED_1: return x->cta.reserved_at + RESERVED_SHARED / 2;
+    case SPECIAL_RESERVED_END: return x->cta.reserved_at + RESERVED_SHARED;
+    case SPECIAL_RESERVED_CAP: return RESERVED_SHARED;
     case SPECIAL_GRIDID: return x->grid_id;
     case SPECIAL_CLOCK:
     case SPECIAL_CLOCK64:

@@ -38,8 +38,9 @@ Handler h_activemask;
 
 /* ---- exec_mma.c, exec_wmma.c: matrices ---- */
 
-Handler h_mma;      /* mma */
-Handler h_ldmatrix; /* mem, whose data[4] and on are the destinations; k0: matrices, k1: .trans */
+Handler h_mma, h_mma_doubles; /* mma */
+/* mem, whose data[4] and on are the registers; k0: matrices, k1: .trans */
+Handler h_ldmatrix, h_stmatrix;
 Handler h_movmatrix;
 Handler h_wmma;                 /* wmma */
 Handler h_wmma_sync;            /* waits for all 32 lanes before the accesses of a fragment */
@@ -57,15 +58,16 @@ Handler *int_handler(const char *name, int bits, int is_signed);
 /* ---- exec_bits.c: bit fields, byte permutations, carries ---- */
 
 Handler h_popc32, h_popc64, h_clz32, h_clz64, h_brev32, h_brev64, h_fns;
-Handler h_bfind32, h_bfind64;                        /* k0: signed, k1: .shiftamt */
-Handler h_bfe32, h_bfe64;                            /* k0: signed */
-Handler h_bfi32, h_bfi64;                            /* e: row of the length */
-Handler h_bmsk;                                      /* k0: .wrap */
-Handler h_szext;                                     /* k0: .wrap, k1: signed */
-Handler h_prmt;                                      /* k0: PRMT_* */
-Handler h_lop3;                                      /* k0: the truth table */
-Handler h_shf;                                       /* k0: to the right, k1: .wrap */
-Handler h_dp4a, h_dp2a;                              /* k0: DOT_*, k1: .hi */
+Handler h_bfind32, h_bfind64; /* k0: signed, k1: .shiftamt */
+Handler h_bfe32, h_bfe64;     /* k0: signed */
+Handler h_bfi32, h_bfi64;     /* e: row of the length */
+Handler h_bmsk;               /* k0: .wrap */
+Handler h_szext;              /* k0: .wrap, k1: signed */
+Handler h_prmt;               /* k0: PRMT_* */
+Handler h_lop3;               /* k0: the truth table */
+Handler h_absdiff4;           /* k0: .add, k1: signs of a and b, k2: the highest byte or 0 */
+Handler h_shf;                /* k0: to the right, k1: .wrap */
+Handler h_dp4a, h_dp2a;       /* k0: DOT_*, k1: .hi */
 Handler h_add_carry32, h_add_carry64, h_mad_carry32; /* k0: CARRY_* */
 
 /* ---- exec_move.c: moves, selections, integer comparisons, address spaces ---- */
@@ -112,6 +114,8 @@ uint32_t bf16_from_double(double v);
 /* k0: to, k1: from (T_*), k2: INT_*, k3: FP_* and CVT_*, e, f: bits of the destination and source
  * registers. */
 Handler *cvt_handler(int to, int from, int round_int, int mode, int to_bits, int from_bits);
+/* exec_half.c. k0: T_E4M3 or T_E5M2; narrow: k1: T_F32 with b the low half, or T_F16; k3: CVT_*. */
+Handler h_fp8_narrow, h_fp8_widen;
 Handler h_cvt_pack; /* d = to(a) << 16 | to(b); k0: to, k3: as above */
 
 #endif

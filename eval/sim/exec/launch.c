@@ -176,6 +176,7 @@ static void start_block(Exec *x, uint64_t linear)
     if (c->epoch >= SHARED_EPOCH_MAX) shared_renew_epochs(x);
     c->floor = ++c->epoch << 10;
     c->epoch++;
+    if (x->code->uses_reserved) shared_clear(c, c->reserved_at, RESERVED_SHARED);
     c->phase = 0;
     c->tag = devmem_take_tag(x->mem, (uint32_t)linear);
     c->stored = c->acquired = 0;
@@ -417,7 +418,9 @@ static int set_up(Exec *x)
     x->cta.n_warps = n_warps;
     x->cta.static_shared = x->entry->static_shared;
     uint32_t dynamic_at = x->entry->dynamic_at ? x->entry->dynamic_at : x->entry->static_shared;
-    reserve_shared(x, dynamic_at + l->shared_bytes);
+    x->cta.reserved_at = (dynamic_at + l->shared_bytes + 15) & ~15u;
+    reserve_shared(x, x->code->uses_reserved ? x->cta.reserved_at + RESERVED_SHARED
+                                             : dynamic_at + l->shared_bytes);
     return 0;
 }
 

@@ -160,6 +160,13 @@ Alloc *devmem_at(DevMem *m, uint64_t base)
 
 /* ---- bytes written ---- */
 
+void devmem_discard(DevMem *m, Alloc *a, uint64_t address, size_t bytes)
+{
+    memset(devmem_host(m, address), 0xff, bytes);
+    memset(&m->written[(address - ARENA_BASE) / 64], 0, bytes / 8);
+    a->all_written = 0;
+}
+
 void devmem_poison(DevMem *m, Alloc *a)
 {
     size_t from = a->base - ARENA_BASE, bytes = (a->bytes + 255) & ~(uint64_t)255;

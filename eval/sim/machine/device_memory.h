@@ -73,6 +73,8 @@ int devmem_near(const DevMem *m, uint64_t address); /* index of the nearest allo
 Alloc *devmem_at(DevMem *m, uint64_t base);         /* the allocation that starts there, or NULL */
 
 void devmem_poison(DevMem *m, Alloc *a);
+/* The bytes, multiples of 64 at such an address in the buffer, are unwritten from now on. */
+void devmem_discard(DevMem *m, Alloc *a, uint64_t address, size_t bytes);
 /* The buffer at base has other contents from now on: poisoned, of `bytes` bytes of its room. Returns
  * 0, or -1: no buffer with such room starts there. */
 int devmem_renew(DevMem *m, uint64_t base, size_t bytes, const char *label);

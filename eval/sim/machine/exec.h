@@ -7,7 +7,7 @@
 #include "eval/sim/machine/memory_op.h"
 #include "eval/sim/machine/warp.h"
 
-enum { MAX_WARPS = 32, MAX_BARRIERS = 16 };
+enum { MAX_WARPS = 32, MAX_BARRIERS = 16, RESERVED_SHARED = 1024 };
 
 /* A barrier of the block. Counts are of threads. */
 typedef struct {
@@ -25,6 +25,7 @@ typedef struct {
     unsigned char *shared_bytes;             /* bytes written of partly written words */
     uint32_t *shared_cleared; /* per word: the floor of the block that last cleared it */
     uint32_t shared_size, static_shared;
+    uint32_t reserved_at;  /* of shared memory: RESERVED_SHARED bytes, where code uses them */
     uint32_t epoch, floor; /* the current epoch, and the lowest tag of this block */
     uint32_t phase;        /* barriers passed */
     uint32_t tag;          /* in the shadow of global memory */

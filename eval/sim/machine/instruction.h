@@ -135,12 +135,12 @@ struct Function {
     InstTraffic *traffic;
 };
 
-/* mma.sync m16n8kK */
+/* mma.sync m16n8kK, and m8n8k4 of doubles */
 typedef struct MmaOp {
     uint8_t k, n_a, n_b, n_c;         /* n_*: registers of a thread */
-    uint8_t a_type, b_type, acc_type; /* T_*; acc_type: T_F32, T_F16 or T_S32 */
+    uint8_t a_type, b_type, acc_type; /* T_*; acc_type: T_F32, T_F16, T_S32 or T_F64 */
     uint8_t saturate;
-    uint32_t d[4], a[4], b[2], c[4];
+    uint32_t d[4], a[8], b[4], c[4];
 } MmaOp;
 
 /* wmma.mma of M x N x K. from and to: the types of the accumulators before and after. */
@@ -160,6 +160,7 @@ typedef struct Code {
     unsigned char *const_bank; /* .const variables, const_bytes */
     uint32_t const_bytes;
     int64_t pointer_targets; /* table entries of all calls through pointers */
+    int uses_reserved;       /* the system's part of a block's shared memory (cooperative groups) */
 } Code;
 
 #endif

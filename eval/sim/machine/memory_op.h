@@ -36,12 +36,12 @@ typedef struct MemOp {
     uint8_t kind, space, order; /* MEM_*, PtxSpace, ORDER_* */
     uint8_t element, count;     /* bytes of an element, elements per lane */
     uint8_t is_signed;
-    uint8_t address_kind; /* ADDRESS_* */
-    uint8_t width[4];     /* bits of each data register */
-    uint8_t atom, type;   /* of an atomic: ATOM_*, T_* */
-    uint8_t packed;       /* of an atomic: two halves */
-    uint8_t read_only;    /* ld.global.nc: a write in the same launch is an error */
-    uint32_t data[8], address;
+    uint8_t address_kind;      /* ADDRESS_* */
+    uint8_t width[4];          /* bits of each data register */
+    uint8_t atom, type;        /* of an atomic: ATOM_*, T_* */
+    uint8_t packed;            /* of an atomic: two halves */
+    uint8_t read_only;         /* ld.global.nc: a write in the same launch is an error */
+    uint32_t data[8], address; /* data of an atomic: `count` results, then its sources */
     int64_t offset;
     uint32_t last_alloc;  /* index of the allocation of the last access */
     InstTraffic *traffic; /* of the PTX instruction; NULL: it is not counted by line */

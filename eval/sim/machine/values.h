@@ -3,7 +3,23 @@
 #ifndef EVAL_SIM_MACHINE_VALUES_H
 #define EVAL_SIM_MACHINE_VALUES_H
 
-enum { T_U8, T_S8, T_U16, T_S16, T_U32, T_S32, T_U64, T_S64, T_F16, T_BF16, T_F32, T_F64, T_TF32 };
+enum {
+    T_U8,
+    T_S8,
+    T_U16,
+    T_S16,
+    T_U32,
+    T_S32,
+    T_U64,
+    T_S64,
+    T_F16,
+    T_BF16,
+    T_F32,
+    T_F64,
+    T_TF32,
+    T_E4M3,
+    T_E5M2
+};
 
 enum {
     ATOM_ADD,

@@ -63,17 +63,19 @@ static void perform(Warp *w, const Access *a)
     const MemOp *mo = a->mo;
     for (uint32_t m = a->mask; m; m &= m - 1) {
         int lane = __builtin_ctz(m);
-        unsigned char *p = a->host + a->p->delta[lane];
-        uint64_t old = 0, b = read_row(w, mo, 1, lane),
-                 c = mo->atom == ATOM_CAS ? read_row(w, mo, 2, lane) : 0;
-        memcpy(&old, p, mo->element);
-        uint64_t v = combine(mo, old, b, c);
-        memcpy(p, &v, mo->element);
-        if (mo->data[0] == ROW_NONE) continue;
-        if (mo->element == 8)
-            row64(w, mo->data[0])[lane] = old;
-        else
-            row32(w, mo->data[0])[lane] = (uint32_t)old;
+        for (int k = 0; k < mo->count; k++) {
+            unsigned char *p = a->host + a->p->delta[lane] + k * mo->element;
+            uint64_t old = 0, b = read_row(w, mo, mo->count + k, lane),
+                     c = mo->atom == ATOM_CAS ? read_row(w, mo, 2, lane) : 0;
+            memcpy(&old, p, mo->element);
+            uint64_t v = combine(mo, old, b, c);
+            memcpy(p, &v, mo->element);
+            if (mo->data[k] == ROW_NONE) continue;
+            if (mo->element == 8)
+                row64(w, mo->data[k])[lane] = old;
+            else
+                row32(w, mo->data[k])[lane] = (uint32_t)old;
+        }
     }
 }
 
@@ -91,7 +93,9 @@ static int atomic_once(Warp *w, const Inst *in, uint32_t m)
         traffic_count(w, &a, MEM_ATOM);
         break;
     case SPACE_SHARED:
-        if (access_shared_bounds(w, &a, 1) || shared_check_atomic(w, &a)) return -1;
+        if (access_shared_bounds(w, &a, 1)) return -1;
+        if (a.mo->order == ORDER_RELEASE) shared_release(w->x);
+        if (shared_check_atomic(w, &a)) return -1;
         n->shared_atomic_requests++;
         n->shared_atomic_serial += a.p->max_same;
         if (a.mo->traffic) a.mo->traffic->requests++, a.mo->traffic->serial += a.p->max_same;

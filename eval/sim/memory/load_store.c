@@ -166,6 +166,7 @@ static int store_shared(Warp *w, Access *a)
 {
     SimCounts *n = &w->x->counts;
     if (access_shared_bounds(w, a, 1)) return -1;
+    if (a->mo->order == ORDER_RELEASE) shared_release(w->x);
     if (shared_check_store(w, a, a->mo->order == ORDER_WEAK ? store_changes : NULL)) return -1;
     n->shared_store_requests++;
     n->shared_store_wavefronts += a->p->wavefronts;
@@ -209,6 +210,37 @@ static int access_once(Warp *w, const Inst *in, uint32_t m)
 const Inst *h_mem(Warp *w, const Inst *in)
 {
     return access_run(w, in, access_once);
+}
+
+static int changes(const Access *a, const Warp *w, int lane, const unsigned char *now)
+{
+    (void)a, (void)w, (void)lane, (void)now;
+    return 1;
+}
+
+/* Lines without their contents: a write, after which nothing is written there. */
+static int discard_once(Warp *w, const Inst *in, uint32_t m)
+{
+    Access a;
+    int space = access_resolve(w, in, m, &a);
+    if (space == -1) return 1;
+    if (space != SPACE_GLOBAL)
+        return exec_fail(w, in, a.first, OUTCOME_OUT_OF_BOUNDS,
+                         "discards memory that is not global");
+    int r = access_global_bounds(w, &a, 1);
+    if (r) return r;
+    if (global_check_store(w, &a, changes)) return -1;
+    EACH_LANE(m, i)
+    {
+        devmem_discard(w->x->mem, &w->x->mem->allocs[a.mo->last_alloc], access_address(&a, (int)i),
+                       (size_t)a.size);
+    }
+    return 0;
+}
+
+const Inst *h_discard(Warp *w, const Inst *in)
+{
+    return access_run(w, in, discard_once);
 }
 
 const Inst *h_ldparam(Warp *w, const Inst *in)

@@ -5,7 +5,8 @@
 #include "eval/sim/machine/exec.h"
 
 /* load_store.c */
-Handler h_mem; /* ld, st of all spaces */
+Handler h_mem;     /* ld, st of all spaces */
+Handler h_discard; /* a store of 128 bytes without a value */
 /* A kernel's parameter: d; imm its offset, k0 bytes, k1 signed, k2 bits of the register. */
 Handler h_ldparam;
 /* Part of a parameter's word in a frame: d, a; k0 shift, k1 bits, k2 signed (get), e bits of the

@@ -30,6 +30,11 @@ int shared_check_load(Warp *w, Access *a);
 int shared_check_written(Warp *w, Access *a);
 int shared_check_store(Warp *w, Access *a, AccessChanged *changed); /* NULL: a volatile store */
 int shared_check_atomic(Warp *w, Access *a);
+/* Sets bytes of shared memory to 0, as if the system had written them before the block. Both are
+ * multiples of 4. */
+void shared_clear(Cta *c, uint32_t at, uint32_t bytes);
+/* A release: what the block's threads have done to shared memory comes before what follows. */
+void shared_release(Exec *x);
 /* Starts the epochs again from the lowest. Written bytes stay written. */
 void shared_renew_epochs(Exec *x);
 

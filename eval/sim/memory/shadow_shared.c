@@ -203,6 +203,19 @@ int shared_check_atomic(Warp *w, Access *a)
     return 0;
 }
 
+void shared_clear(Cta *c, uint32_t at, uint32_t bytes)
+{
+    memset(c->shared + at, 0, bytes);
+    for (uint32_t word = at / 4; word < (at + bytes) / 4; word++)
+        c->shared_writer[word] = c->floor | TAG_BYTES;
+}
+
+/* As at a barrier, also where no acquire follows: a warp that goes on without one is not found. */
+void shared_release(Exec *x)
+{
+    if (++x->cta.epoch >= SHARED_EPOCH_MAX) shared_renew_epochs(x);
+}
+
 /* Written words get the lowest epoch; readers are dropped. */
 void shared_renew_epochs(Exec *x)
 {

@@ -1,6 +1,7 @@
 /* The plain kernels of all operators on the simulator, against their references. The calls are cases
- * of tests/fixtures/ops, whose float64 tensors become float32, float16 or bfloat16 tensors; the
- * reference gets the rounded inputs. Many kernels go into one source. */
+ * of tests/fixtures/ops, whose float64 tensors become float32, float16 or bfloat16 tensors, or
+ * stay as they are; the reference gets the rounded inputs. In float64 the kernels are the reference
+ * of a GPU. Many kernels go into one source. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -74,7 +75,7 @@ static double get(OpDtype d, const void *p, int64_t i)
 
 static double tolerance(OpDtype d)
 {
-    return d == OP_F32 ? 4e-5 : d == OP_F16 ? 4e-3 : d == OP_BF16 ? 3e-2 : 0;
+    return d == OP_F64 ? 1e-10 : d == OP_F32 ? 4e-5 : d == OP_F16 ? 4e-3 : d == OP_BF16 ? 3e-2 : 0;
 }
 
 /* Makes the float64 tensors of a case tensors of d, and computes the reference again. */
@@ -286,7 +287,7 @@ static const json_t *largest(const json_t *cases)
 static void kernels(void **state)
 {
     (void)state;
-    static const OpDtype dtypes[] = {OP_F32, OP_F16, OP_BF16};
+    static const OpDtype dtypes[] = {OP_F32, OP_F16, OP_BF16, OP_F64};
     const char *only = getenv("ONLY_OP");
     Batch b = {.n = 0};
     buffer_init(&b.source, 1 << 22);
@@ -299,7 +300,7 @@ static void kernels(void **state)
             const json_t *cases = json_object_get(json_object_get(all, name), "cases");
             if (!family.ops[k].plain || (only && !strstr(name, only))) continue;
             add(&b, name, largest(cases), OP_F32);
-            for (int d = 0; d < 3; d++)
+            for (int d = 0; d < 4; d++)
                 for (int n = 0; n < (only ? 16 : d ? 1 : CASES); n++)
                     add(&b, name, json_array_get(cases, (size_t)(d * 3 + n)), dtypes[d]);
         }

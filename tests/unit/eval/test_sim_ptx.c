@@ -36,6 +36,44 @@ static const Case cases[] = {
     {"prmt.b32.ecr %r0, 0x33221100, 0, 1;", 0x11111100},
     {"lop3.b32 %r0, 0xf0, 0xcc, 0xaa, 0x96;", 0xf0 ^ 0xcc ^ 0xaa},
     {"lop3.b32 %r0, 0xf0, 0xcc, 0xaa, 0xe8;", (0xf0 & 0xcc) | (0xf0 & 0xaa) | (0xcc & 0xaa)},
+    {"lop3.or.b32 %r1|%p0, 0xf0, 0x0f, 0, 0xc0, %p7;\nselp.b32 %r0, 1, 2, %p0;", 2},
+    {"lop3.or.b32 _|%p0, 0xf0, 0x10, 0, 0xc0, %p7;\nselp.b32 %r0, 1, 2, %p0;", 1},
+    {"lop3.or.b32 %r0|%p0, 0xf0, 0x0f, 0, 0xc0, !%p7;\nselp.b32 %r0, 1, 2, %p0;", 1},
+    {"lop3.and.b32 %r0|%p0, 0xf0, 0x10, 0, 0xc0, %p7;\nselp.b32 %r1, 0, 2, %p0;\nadd.u32 %r0, "
+     "%r0, %r1;",
+     0x12},
+    {"vabsdiff4.u32.u32.u32 %r0, 0x01ff8005, 0x02000307, 99;", 0x01ff7d02},
+    {"vabsdiff4.u32.u32.u32.add %r0, 0x01ff8005, 0x02000307, 10;", 10 + 1 + 0xff + 0x7d + 2},
+    {"vabsdiff4.s32.s32.s32.sat %r0, 0x7f8001ff, 0x80010001, 0;", 0x7f7f0102},
+    {"vabsdiff4.u32.s32.s32 %r0, 0x7f8001ff, 0x80010001, 0;", 0xff810102},
+    /* 8-bit floats */
+    {"cvt.rn.satfinite.e4m3x2.f32 %h0, 0f43E00000, 0fC47A0000;\ncvt.u32.u16 %r0, %h0;",
+     0x7efe}, /* 448, -1000 */
+    {"cvt.rn.satfinite.e4m3x2.f32 %h0, 0f3FE80000, 0f3FF80000;\ncvt.u32.u16 %r0, %h0;",
+     0x3e40}, /* 1.8125 and 1.9375: ties go to even, the second carries */
+    {"cvt.rn.satfinite.e4m3x2.f32 %h0, 0f3A800000, 0fBAC00000;\ncvt.u32.u16 %r0, %h0;",
+     0x0081}, /* 2^-10 is half of the smallest, 1.5 x 2^-10 more */
+    {"cvt.rn.satfinite.e4m3x2.f32 %h0, 0f7FC00000, 0f80000000;\ncvt.u32.u16 %r0, %h0;", 0x7f80},
+    {"cvt.rn.satfinite.relu.e4m3x2.f32 %h0, 0f3F800000, 0fC0000000;\ncvt.u32.u16 %r0, %h0;",
+     0x3800},
+    {"cvt.rn.satfinite.e5m2x2.f32 %h0, 0f7F800000, 0f3F900000;\ncvt.u32.u16 %r0, %h0;",
+     0x7b3c}, /* infinity; 1.125 is a tie that goes to 1 */
+    {"cvt.rn.satfinite.e4m3x2.f16x2 %h0, 0x3c00c000;\ncvt.u32.u16 %r0, %h0;", 0x38c0},
+    {"mov.b16 %h0, 0x7e01;\ncvt.rn.f16x2.e4m3x2 %r0, %h0;", 0x5f001800}, /* 448, 2^-9 */
+    {"mov.b16 %h0, 0xff38;\ncvt.rn.f16x2.e4m3x2 %r0, %h0;", 0x7fff3c00},
+    {"mov.b16 %h0, 0xbc7c;\ncvt.rn.f16x2.e5m2x2 %r0, %h0;", 0xbc007c00},
+    {"mov.b16 %h0, 0xbc3c;\ncvt.rn.relu.f16x2.e5m2x2 %r0, %h0;", 0x00003c00},
+    /* atomics of a vector */
+    {"mov.u64 %rd1, vec;\nmov.u32 %r1, %laneid;\nsetp.ne.u32 %p0, %r1, 5;\n@%p0 bra L;\n"
+     "atom.global.v4.f32.add {%f0, %f1, %f2, %f3}, [%rd1], {0f3F800000, 0f40000000, 0f40400000, "
+     "0f40800000};\nred.global.v2.f32.add [%rd1+8], {%f0, 0f3F800000};\n"
+     "ld.global.v4.f32 {%f0, %f1, %f2, %f3}, [%rd1];\ncvt.rzi.u32.f32 %r0, %f0;\n"
+     "cvt.rzi.u32.f32 %r1, %f3;\nmad.lo.u32 %r0, %r1, 10, %r0;\nL:",
+     51},
+    /* memory of a block that the system has */
+    {"mov.u32 %r1, %reserved_smem_offset_1;\nmov.u32 %r2, 9;\nst.shared.u32 [%r1+508], %r2;\n"
+     "ld.shared.u32 %r0, [%r1+508];",
+     9},
     {"bmsk.clamp.b32 %r0, 4, 8;", 0xff0},
     {"bmsk.clamp.b32 %r0, 28, 40;", 0xf0000000},
     {"bmsk.clamp.b32 %r0, 32, 1;", 0},
@@ -198,6 +236,7 @@ static void build(char *text, size_t size, const char *body)
              HEAD ".const .align 4 .u32 c[2] = {11, 22};\n.global .align 4 .u32 g[3] = {31, 32, "
                   "33};\n.global .align 8 .u64 ptr = g+4;\n"
                   ".global .align 16 .u32 q[4] = {41, 42, 43, 44};\n"
+                  ".global .align 16 .u32 vec[4] = {0, 0, 0, 0};\n"
                   ".func (.param .b32 r) twice(.param .b64 a)\n{\n.reg .b64 %%rd<4>;\n.reg .b32 "
                   "%%r<4>;\nld.param.u64 %%rd0, [a];\nadd.s64 %%rd0, %%rd0, %%rd0;\n"
                   "cvt.u32.u64 %%r0, %%rd0;\nst.param.b32 [r], %%r0;\nret;\n}\n"

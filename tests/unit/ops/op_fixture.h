@@ -222,11 +222,13 @@ static inline double fixture_number(const json_t *j)
     return json_is_string(j) ? strtod(json_string_value(j), NULL) : json_number_value(j);
 }
 
-/* The results have the shapes, memory and sampled elements that torch gave. */
-static inline void fixture_check(const FixtureCase *f, const json_t *j, double limit)
+/* The results have the shapes, memory and sampled elements that torch gave. Returns the elements'
+ * largest difference, relative to torch's value and the floor. */
+static inline double fixture_check(const FixtureCase *f, const json_t *j, double limit)
 {
     const json_t *results = json_object_get(j, "results");
     const double floor = json_number_value(json_object_get(j, "floor")) + 1e-300;
+    double largest = 0;
     if (f->call.n_results != (int)json_array_size(results))
         fail_msg("%s: %d results", f->name, f->call.n_results);
     for (int r = 0; r < f->call.n_results; r++) {
@@ -250,8 +252,30 @@ static inline void fixture_check(const FixtureCase *f, const json_t *j, double l
             if (!(fabs(g - w) <= limit * fabs(w) + floor) && !(isnan(g) && isnan(w)) && g != w)
                 fail_msg("%s: result %d, element %lld is %.17g, torch has %.17g in %s", f->name, r,
                          (long long)at, g, w, json_dumps(j, JSON_SORT_KEYS));
+            double difference = fabs(g - w) / (fabs(w) + floor / limit);
+            if (isfinite(w) && difference > largest) largest = difference;
         }
     }
+    return largest;
+}
+
+/* The kernels and the cost of a case can be written down. */
+static inline void fixture_kernels(const FixtureCase *f)
+{
+    Buffer source;
+    OpPlain plain = {.source = &source};
+    OpCost cost;
+    Error err;
+    buffer_init(&source, 1 << 22);
+    if (f->call.op->plain && op_plain(&f->call, &plain, &err)) fail_msg("%s", err.text);
+    for (int i = 0; i < plain.n; i++)
+        assert_true(plain.launch[i].grid[0] > 0 && plain.launch[i].block[0] > 0 &&
+                    strstr(source.data, plain.launch[i].kernel));
+    if (op_cost(&f->call, &cost, &err)) fail_msg("%s", err.text);
+    if (!(cost.bytes >= 0 && cost.flops >= 0))
+        fail_msg("%s: %g bytes, %g flops", f->name, cost.bytes, cost.flops);
+    free(plain.launch);
+    buffer_release(&source);
 }
 
 /* The file of a family: {"aten.NAME": {"limit": 1e-12, "cases": [...]}}, and with "refused" true an
@@ -277,10 +301,12 @@ static inline void fixture_refused(const char *name, const json_t *j)
     fixture_close(&f);
 }
 
-/* Checks all cases of a family, which has an entry for each of its operators. */
-static inline void fixture_family(OpFamily family)
+/* Checks all cases of a family, which has an entry for each of its operators. Returns the largest
+ * difference. */
+static inline double fixture_family(OpFamily family)
 {
     json_t *all = fixture_file(family.name);
+    double largest = 0;
     for (int i = 0; i < family.n; i++) {
         const json_t *op = json_object_get(all, family.ops[i].name),
                      *cases = json_object_get(op, "cases");
@@ -293,13 +319,15 @@ static inline void fixture_family(OpFamily family)
         for (size_t k = 0; k < FIXTURE_CASES; k++) {
             FixtureCase f;
             fixture_open(&f, family.ops[i].name, json_array_get(cases, k));
-            fixture_check(&f, json_array_get(cases, k),
-                          json_number_value(json_object_get(op, "limit")));
+            largest = fmax(largest, fixture_check(&f, json_array_get(cases, k),
+                                                  json_number_value(json_object_get(op, "limit"))));
+            fixture_kernels(&f);
             fixture_close(&f);
         }
     }
     assert_int_equal(json_object_size(all), family.n);
     json_decref(all);
+    return largest;
 }
 
 #endif

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "tasks/task.h"
+#include "tasks/derive/draft_file.h"
 #include "tests/fixture_path.h"
 
 typedef enum { SEQUENTIAL, PAIRWISE, LANES_32, LANES_256, ORDERS } Order;
@@ -301,7 +301,7 @@ static void measure(Task *t, const Model *m, const Workload *w, Variant v, doubl
 static void measure_task(Task *t, const Model *m, Found *found)
 {
     static const double scales[] = {1.0, 8.0, 0.125};
-    Workload large = {.role = ROLE_CHECK};
+    Workload large = {.role = ROLE_CHECK, .atol = task_workload(t, ROLE_TIME)->atol};
     memcpy(large.axis, m->large, sizeof m->large);
     for (int i = 0; i < t->n_workloads; i++) {
         const Workload *w = &t->workloads[i];
@@ -336,6 +336,37 @@ static void test_calibrated(void **state)
     if (bad) fail_msg("%d tolerances are too loose or too tight: see the table", bad);
 }
 
+/* The tolerances that tasks/derive finds for the same tasks as graphs: its honest variants stand for
+ * these kernels, so that none of them exceeds the tolerance, and narrow factors do. */
+static void test_derived(void **state)
+{
+    (void)state;
+    int bad = 0;
+    print_message(
+        "# derived | honest, part of the tolerance | needles | special | TF32 | bfloat16\n");
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        const Model *m = &models[i];
+        char path[256], *text;
+        DraftFile draft;
+        Error err;
+        Task *t;
+        Found f = {.error = 0};
+        snprintf(path, sizeof path, "tests/fixtures/graphs/%s.json", m->name);
+        if (draft_file_read(fixture_path(path), &draft, &err) ||
+            derive_task(&draft.draft, &text, &err) || task_parse(m->name, text, &t, &err))
+            fail_msg("%s", err.text);
+        measure_task(t, m, &f);
+        print_message("# %s | %.3f | %.3f | %.3f | %.3g | %.3g\n", m->name, f.honest[VARIANT_DRAWN],
+                      f.honest[VARIANT_NEEDLES], f.honest[VARIANT_SPECIAL], f.tf32, f.bfloat);
+        for (Variant v = 0; v < VARIANTS; v++) bad += !(f.honest[v] <= 1);
+        if (m->sums) bad += !(f.tf32 >= 4) + !(f.bfloat >= 30);
+        draft_file_release(&draft);
+        task_free(t);
+        free(text);
+    }
+    if (bad) fail_msg("%d tolerances are too loose or too tight: see the table", bad);
+}
+
 static int load_all(void **state)
 {
     (void)state;
@@ -352,7 +383,8 @@ static int release_all(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_calibrated)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_calibrated),
+                                       cmocka_unit_test(test_derived)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, load_all, release_all);
 }

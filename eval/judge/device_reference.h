@@ -1,0 +1,30 @@
+/* The reference of a graph, computed by a device. A graph at its timed sizes can take a host minutes.
+ * The kernels are the operators' plain ones in double precision, in the trusted context. They run
+ * before a candidate does, and their memory is poisoned when it is freed. */
+#ifndef EVAL_JUDGE_DEVICE_REFERENCE_H
+#define EVAL_JUDGE_DEVICE_REFERENCE_H
+
+#include "eval/compile/compile_client.h"
+#include "eval/device/device.h"
+#include "tasks/task.h"
+
+typedef struct {
+    const DeviceOps *ops;
+    Device *device;
+    Compiler *compiler;
+} ReferenceDevice;
+
+/* Whether the host would take long for a workload of the task. */
+int device_reference_wanted(const Task *t, const Workload *w);
+
+/* A CasesReference of a ReferenceDevice: 0 when it was wanted and is computed. */
+int device_reference_case(void *of, const Task *t, const Workload *w, void *const *inputs,
+                          double *const *out);
+
+/* inputs: as drawn, in the task's dtypes. out: as many doubles as the outputs have elements. Returns 0
+ * when they are computed; 1 when a device cannot compute this graph (the reason in *err); -1 when
+ * the device failed. */
+int device_reference(const ReferenceDevice *d, const Task *t, const Workload *w,
+                     void *const *inputs, double *const *out, Error *err);
+
+#endif

@@ -1,0 +1,195 @@
+/* Row reductions in float32: in each order of summation, with and without FMA, by the two usual
+ * formulas. */
+#include "tasks/derive/honest_sums.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "ops/op_reduction.h"
+#include "ops/row/op_norm.h"
+#include "ops/row/op_softmax.h"
+
+static float add_square(float sum, float a, const Way *way)
+{
+    if (way->fma) return fmaf(a, a, sum);
+    volatile float square = a * a; /* a rounding of its own, whatever the compiler contracts */
+    return sum + square;
+}
+
+static float halves(const float *a, int64_t n, int squares)
+{
+    if (n == 1) return squares ? a[0] * a[0] : a[0];
+    return halves(a, n / 2, squares) + halves(a + n / 2, n - n / 2, squares);
+}
+
+/* The sum of a[i], or of its squares. */
+static float sum(const float *a, int64_t n, int squares, const Way *way)
+{
+    static const int lanes[ORDERS] = {1, 1, 32, 256};
+    float lane[256] = {0};
+    int width = lanes[way->order];
+    if (n < 1) return 0;
+    if (way->order == HALVES) return halves(a, n, squares);
+    for (int64_t i = 0; i < n; i++)
+        lane[i % width] = squares ? add_square(lane[i % width], a[i], way) : lane[i % width] + a[i];
+    for (int half = width / 2; half; half /= 2)
+        for (int i = 0; i < half; i++) lane[i] += lane[i + half];
+    return lane[0];
+}
+
+/* ---- reductions ---- */
+
+static int64_t place(int rank, const int64_t *size, const int64_t *step, int64_t flat)
+{
+    int64_t at = 0;
+    for (int d = rank - 1; d >= 0; flat /= size[d--]) at += flat % size[d] * step[d];
+    return at;
+}
+
+/* The mean squared distance, by two passes or by the mean of squares. */
+static float variance(float *row, int64_t n, double less, const Way *way)
+{
+    float count = (float)n, mean = sum(row, n, 0, way) / count, squares;
+    float divisor = (float)((double)n - less);
+    if (way->approximate) {
+        squares = sum(row, n, 1, way) - count * mean * mean;
+        return fmaxf(squares, 0) / divisor;
+    }
+    for (int64_t i = 0; i < n; i++) row[i] -= mean;
+    return sum(row, n, 1, way) / divisor;
+}
+
+static double reduced(const Reduction *r, float *row, const Way *way)
+{
+    int64_t n = r->inputs;
+    switch (r->kind) {
+    case REDUCE_SUM: return (double)sum(row, n, 0, way);
+    case REDUCE_MEAN: return (double)(sum(row, n, 0, way) / (float)n);
+    case REDUCE_NORM: return (double)sqrtf(sum(row, n, 1, way));
+    case REDUCE_VAR: return (double)variance(row, n, r->order, way);
+    default: return (double)sqrtf(variance(row, n, r->order, way));
+    }
+}
+
+static int is_sum(const Reduction *r)
+{
+    return r->kind == REDUCE_SUM || r->kind == REDUCE_MEAN || r->kind == REDUCE_VAR ||
+           r->kind == REDUCE_STD || (r->kind == REDUCE_NORM && r->order == 2);
+}
+
+static int reduction(const GraphCall *c, const Way *way, const double *const *in,
+                     double *const *out)
+{
+    Reduction r;
+    if (reduction_of(&c->call, 1, &r, NULL) || !is_sum(&r) || r.inputs < 1 ||
+        !op_dtype_is_float(c->call.tensor[0].dtype))
+        return 0;
+    float *row = memory_array((size_t)r.inputs, sizeof *row);
+    for (int64_t o = 0; o < r.outputs; o++) {
+        const double *x = in[0] + place(r.kept, r.kept_size, r.kept_step, o);
+        for (int64_t i = 0; i < r.inputs; i++)
+            row[i] = (float)x[place(r.reduced, r.reduced_size, r.reduced_step, i)];
+        out[0][o] = reduced(&r, row, way);
+    }
+    free(row);
+    return 1;
+}
+
+/* ---- normalisations ---- */
+
+static void norm_row(const Norm *m, const Way *way, const double *const *in, int64_t r, float *row,
+                     float *copy, double *y)
+{
+    float mean = 0, var;
+    for (int64_t i = 0; i < m->n; i++)
+        row[i] = copy[i] = (float)
+            in[m->x_index][i / m->inner * (m->rows * m->inner) + r * m->inner + i % m->inner];
+    if (!m->own) {
+        mean = (float)in[m->mean_index][r], var = (float)in[m->var_index][r];
+    } else if (m->kind == NORM_RMS) {
+        var = sum(row, m->n, 1, way) / (float)m->n;
+    } else {
+        mean = sum(row, m->n, 0, way) / (float)m->n;
+        var = variance(copy, m->n, 0, way);
+    }
+    float root = sqrtf(var + (float)m->eps), inverse = 1 / root;
+    for (int64_t i = 0; i < m->n; i++) {
+        int64_t f = i / m->inner * (m->rows * m->inner) + r * m->inner + i % m->inner,
+                j = f / m->spread % m->channels;
+        float w = m->weight ? (float)in[m->weight_index][j] : 1,
+              b = m->bias ? (float)in[m->bias_index][j] : 0, v;
+        if (way->approximate && way->fma) { /* x * scale + shift */
+            float scale = w * inverse, shift = fmaf(-mean, scale, b);
+            v = fmaf(row[i], scale, shift);
+        } else {
+            volatile float unit =
+                way->approximate ? (row[i] - mean) * inverse : (row[i] - mean) / root;
+            volatile float product = unit * w;
+            v = way->fma ? fmaf(unit, w, b) : product + b;
+        }
+        y[f] = (double)v;
+    }
+}
+
+static int norm(const GraphCall *c, const Way *way, const double *const *in, double *const *out)
+{
+    Norm m;
+    if (norm_of(&c->call, &m, NULL) || m.results != NORM_ONE) return 0;
+    float *row = memory_array((size_t)m.n + 1, sizeof *row),
+          *copy = memory_array((size_t)m.n + 1, sizeof *copy);
+    for (int64_t r = 0; r < m.rows; r++) norm_row(&m, way, in, r, row, copy, out[0]);
+    free(row);
+    free(copy);
+    return 1;
+}
+
+/* ---- softmax ---- */
+
+static float exponential(float x, const Way *way)
+{
+    return way->approximate ? exp2f(x * 1.44269504f) : expf(x);
+}
+
+static void softmax_row(const Softmax *s, const Way *way, const double *x, double *y, float *row)
+{
+    float most = -INFINITY;
+    for (int64_t i = 0; i < s->n; i++) most = fmaxf(most, (float)x[i * s->inner]);
+    for (int64_t i = 0; i < s->n; i++) row[i] = exponential((float)x[i * s->inner] - most, way);
+    float total = sum(row, s->n, 0, way), inverse = 1 / total, log_total = logf(total);
+    for (int64_t i = 0; i < s->n; i++) {
+        float v = way->approximate ? row[i] * inverse : row[i] / total;
+        if (s->logarithm) v = (float)x[i * s->inner] - most - log_total;
+        y[i * s->inner] = (double)v;
+    }
+}
+
+static int softmax(const GraphCall *c, const Way *way, const double *const *in, double *const *out)
+{
+    Softmax s;
+    if (softmax_of(&c->call, &s, NULL)) return 0;
+    float *row = memory_array((size_t)s.n + 1, sizeof *row);
+    for (int64_t r = 0; r < s.rows; r++) {
+        int64_t first = r / s.inner * s.n * s.inner + r % s.inner;
+        softmax_row(&s, way, in[0] + first, out[0] + first, row);
+    }
+    free(row);
+    return 1;
+}
+
+/* ---- all ---- */
+
+static int belongs(const Op *op, OpFamily f)
+{
+    return op >= f.ops && op < f.ops + f.n;
+}
+
+int honest_sums(const GraphCall *c, const Way *way, const double *const *in, double *const *out)
+{
+    if (belongs(c->call.op, reduction_family())) return reduction(c, way, in, out);
+    if (belongs(c->call.op, norm_family())) return norm(c, way, in, out);
+    if (belongs(c->call.op, softmax_family()) && c->call.n_results == 1 && c->call.n_tensors == 1 &&
+        op_elements(&c->call.result[0]) == op_elements(&c->call.tensor[0]))
+        return softmax(c, way, in, out);
+    return 0;
+}

@@ -1,0 +1,279 @@
+/* Tasks derived from graphs: their references agree with those written by hand, tolerances hold a running
+ * sum of equal terms and half precision, work that algebra removes is found, and constraints hold. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "tasks/derive/draft_file.h"
+#include "tasks/derive/honest.h"
+#include "tests/fixture_path.h"
+
+static const char *const names[] = {"attention",        "conv3d_norm_min_clamp",
+                                    "diag_matmul",      "gelu",
+                                    "layernorm",        "matmul",
+                                    "matmul_bias_relu", "relu",
+                                    "residual_rmsnorm", "row_sum",
+                                    "softmax",          "transpose"};
+
+static Task *derived(const Draft *d)
+{
+    Error err;
+    char *text;
+    Task *t;
+    if (derive_task(d, &text, &err) || task_parse(d->name, text, &t, &err))
+        fail_msg("%s", err.text);
+    free(text);
+    return t;
+}
+
+/* ---- the twelve tasks ---- */
+
+static double **arrays(const Task *t, const Workload *w, const TaskTensor *x, int n, size_t *count)
+{
+    double **out = memory_array((size_t)n, sizeof *out);
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(task_elements(t, w, &x[i], &count[i], NULL), 0);
+        out[i] = memory_array(count[i], sizeof(double));
+    }
+    return out;
+}
+
+static void release(double **list, int n)
+{
+    for (int i = 0; i < n; i++) free(list[i]);
+    free(list);
+}
+
+static void same_results(Task *graph, Task *hand, const Workload *w)
+{
+    size_t in_n[8], out_n[1];
+    Error err;
+    double **in = arrays(graph, w, graph->inputs, graph->n_inputs, in_n),
+           **a = arrays(graph, w, graph->outputs, 1, out_n),
+           **b = arrays(hand, w, hand->outputs, 1, out_n);
+    for (int i = 0; i < graph->n_inputs; i++) {
+        float *raw = memory_array(in_n[i], sizeof *raw);
+        assert_int_equal(task_draw(graph, w, i, VARIANT_DRAWN, 3, 1, raw, &err), 0);
+        dtype_to_double(DTYPE_F32, raw, in[i], in_n[i]);
+        free(raw);
+    }
+    if (task_reference(graph, w, (const double *const *)in, a, &err) ||
+        task_reference(hand, w, (const double *const *)in, b, &err))
+        fail_msg("%s", err.text);
+    for (size_t i = 0; i < out_n[0]; i++)
+        if (!(fabs(a[0][i] - b[0][i]) <= 1e-11 * (1 + fabs(b[0][i]))))
+            fail_msg("%s: element %zu is %.17g, by hand %.17g", hand->name, i, a[0][i], b[0][i]);
+    release(in, graph->n_inputs);
+    release(a, 1);
+    release(b, 1);
+}
+
+static void test_references_agree(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[256];
+        DraftFile f;
+        Error err;
+        Task *hand;
+        snprintf(path, sizeof path, "tests/fixtures/graphs/%s.json", names[i]);
+        if (draft_file_read(fixture_path(path), &f, &err)) fail_msg("%s", err.text);
+        snprintf(path, sizeof path, "tasks/%s", names[i]);
+        if (task_load(fixture_path(path), &hand, &err)) fail_msg("%s", err.text);
+        Task *graph = derived(&f.draft);
+        assert_int_equal(graph->n_inputs, hand->n_inputs);
+        assert_int_equal(graph->n_axes, hand->n_axes);
+        for (int a = 0; a < hand->n_axes; a++)
+            assert_string_equal(graph->axis_name[a], hand->axis_name[a]);
+        for (int w = 0; w < graph->n_workloads; w++)
+            if (graph->workloads[w].role == ROLE_CHECK)
+                same_results(graph, hand, &graph->workloads[w]);
+        for (int w = 0; w < hand->n_workloads; w++)
+            if (hand->workloads[w].role == ROLE_CHECK)
+                same_results(graph, hand, &hand->workloads[w]);
+        task_free(graph);
+        task_free(hand);
+        draft_file_release(&f);
+    }
+}
+
+/* ---- small drafts ---- */
+
+typedef struct {
+    DraftAxis axes[4];
+    DraftTensor inputs[4], output;
+    Draft d;
+} Small;
+
+static DraftTensor tensor(const char *name, Dtype dtype, const char *a, const char *b)
+{
+    return (DraftTensor){.name = name, .dtype = dtype, .rank = b ? 2 : a ? 1 : 0, .shape = {a, b}};
+}
+
+static void small(Small *s, const char *const *lines, int n_lines, int n_axes, int n_inputs)
+{
+    s->output = (DraftTensor){.name = "y", .dtype = DTYPES, .rank = -1};
+    s->d = (Draft){.name = "small",
+                   .level = 1,
+                   .axes = s->axes,
+                   .n_axes = n_axes,
+                   .inputs = s->inputs,
+                   .n_inputs = n_inputs,
+                   .outputs = &s->output,
+                   .n_outputs = 1,
+                   .lines = lines,
+                   .n_lines = n_lines};
+}
+
+/* linear and softmax in bfloat16: one kernel, and two with a rounding in between. */
+static void test_half(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"h = aten.linear(x, w, b)", "y = aten.softmax.int(h, -1)"};
+    Small s = {.axes = {{"rows", NULL, 512}, {"depth", NULL, 256}, {"cols", NULL, 512}},
+               .inputs = {tensor("x", DTYPE_BF16, "rows", "depth"),
+                          tensor("w", DTYPE_BF16, "cols", "depth"),
+                          tensor("b", DTYPE_BF16, "cols", NULL)}};
+    small(&s, lines, 2, 3, 3);
+    Task *t = derived(&s.d);
+    const Workload *w = task_workload(t, ROLE_SIM);
+    double rtol = t->rtol[DTYPE_BF16];
+    HonestError e;
+    Error err;
+    assert_true(rtol >= 0x1p-7 && rtol <= 0.05);
+    if (honest_measure(t, w, VARIANT_DRAWN, 1, &rtol, 1, &e, &err)) fail_msg("%s", err.text);
+    /* Four times the error takes e.atol beyond rtol: with 4 * atol the tolerance would be met. */
+    assert_true(e.atol[0] <= 3 * w->atol[0]);
+    task_free(t);
+}
+
+static void test_drift(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"y = aten.sum.dim_IntList(x, [1])"};
+    Small s = {.axes = {{"rows", NULL, 4096}, {"cols", NULL, 16384}},
+               .inputs = {tensor("x", DTYPE_F32, "rows", "cols")}};
+    small(&s, lines, 1, 2, 1);
+    s.inputs[0].has_draw = 1, s.inputs[0].draw = DRAW_POSITIVE;
+    Task *t = derived(&s.d);
+    for (int i = 0; i < t->n_workloads; i++) {
+        const Workload *w = &t->workloads[i];
+        double atol, rtol;
+        assert_int_equal(task_tolerance(t, w, 0, VARIANT_DRAWN, 1, &atol, &rtol, NULL), 0);
+        for (float term = 0.55f; term < 1.5f; term += 0.1f) {
+            float sum = 0;
+            for (int64_t c = 0; c < w->axis[1]; c++) sum += term;
+            double want = (double)w->axis[1] * (double)term;
+            if (!(fabs((double)sum - want) <= atol + rtol * want))
+                fail_msg("%lld terms of %g: %g, %g expected, %g + %g", (long long)w->axis[1],
+                         (double)term, (double)sum, want, atol, rtol);
+        }
+    }
+    assert_string_equal(t->exact ? t->exact : "", "cols");
+    task_free(t);
+}
+
+static void test_degenerate(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *lines[3];
+        int n, degenerate;
+    } cases[] = {
+        {{"h = aten.softmax.int(x, 1)", "y = aten.mean.dim(h, [1])"}, 2, 1},
+        {{"g = aten.mean.dim(x, [1], True)", "h = aten.mean.dim(g, [1], True)",
+          "y = aten.sub.Tensor(g, h)"},
+         3,
+         1},
+        {{"h = aten.mm(x, w)", "y = aten.sum.dim_IntList(h, [1])"}, 2, 1},
+        {{"h = aten.mm(x, w)", "g = aten.amax(h, [1], True)", "y = aten.softmax.int(g, 1)"}, 3, 1},
+        {{"h = aten.mm(x, w)", "y = aten.amax(h, [1])"}, 2, 0},
+        {{"h = aten.mul.Tensor(w, 0.0)", "y = aten.mm(x, h)"}, 2, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Small s = {.axes = {{"m", NULL, 256}, {"k", NULL, 128}, {"n", NULL, 64}},
+                   .inputs = {tensor("x", DTYPE_F32, "m", "k"), tensor("w", DTYPE_F32, "k", "n")}};
+        small(&s, cases[i].lines, cases[i].n, 3, i < 2 ? 1 : 2);
+        Task *t = derived(&s.d);
+        if (t->degenerate != cases[i].degenerate)
+            fail_msg("case %zu: degenerate is %d", i, t->degenerate);
+        task_free(t);
+    }
+}
+
+static void test_constraints(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"y = aten.group_norm(x, 8, w, b)"};
+    static const char *const constraints[] = {"c % 8 == 0", "n <= c + 1"};
+    Small s = {.axes = {{"n", NULL, 64, 2, 100}, {"c", NULL, 256}, {"one", NULL, 1}},
+               .inputs = {tensor("x", DTYPE_F32, "n", "c"), tensor("w", DTYPE_F32, "c", NULL),
+                          tensor("b", DTYPE_F32, "c * one", NULL)}};
+    small(&s, lines, 1, 3, 3);
+    s.d.constraints = constraints, s.d.n_constraints = 2;
+    Task *t = derived(&s.d);
+    assert_int_equal(t->n_axes, 2); /* an axis of one element becomes a number */
+    assert_int_equal(t->n_constraints, 2);
+    for (int i = 0; i < t->n_workloads; i++) {
+        const int64_t *at = t->workloads[i].axis;
+        assert_true(at[1] % 8 == 0 && at[0] <= at[1] + 1 && at[0] >= 2 && at[0] <= 100);
+    }
+    assert_string_equal(t->outputs[0].shape[1], "c");
+    task_free(t);
+}
+
+/* 64 GiB of input: the timed sizes are a part of it, which the workload says. */
+static void test_scaled(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"y = aten.relu(x)"};
+    Small s = {.axes = {{"n", NULL, 1 << 17}, {"c", NULL, 1 << 17}},
+               .inputs = {tensor("x", DTYPE_F32, "n", "c")}};
+    small(&s, lines, 1, 2, 1);
+    Task *t = derived(&s.d);
+    const Workload *w = task_workload(t, ROLE_TIME);
+    assert_true((double)w->axis[0] * (double)w->axis[1] * 8 <= DERIVE_TIME_BYTES);
+    assert_non_null(w->note);
+    assert_non_null(strstr(w->note, "of the module's 131072"));
+    task_free(t);
+}
+
+static void test_draws(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"h = aten.log(x)", "g = aten.div.Tensor(h, w)",
+                                        "y = aten.cross_entropy_loss(g, t)"};
+    Small s = {.axes = {{"n", NULL, 1024}, {"c", NULL, 100}},
+               .inputs = {tensor("x", DTYPE_F32, "n", "c"), tensor("w", DTYPE_F32, "c", NULL),
+                          tensor("t", DTYPE_I64, "n", NULL)}};
+    small(&s, lines, 3, 2, 3);
+    Task *t = derived(&s.d);
+    assert_int_equal(t->inputs[0].draw, DRAW_POSITIVE);
+    assert_int_equal(t->inputs[1].draw, DRAW_POSITIVE);
+    assert_int_equal(t->inputs[2].draw, DRAW_INTEGER);
+    assert_int_equal(t->inputs[2].draw_low, 0);
+    for (int i = 0; i < t->n_workloads; i++)
+        assert_true(t->inputs[2].draw_high < t->workloads[i].axis[1]);
+    task_free(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_references_agree),
+                                       cmocka_unit_test(test_half),
+                                       cmocka_unit_test(test_drift),
+                                       cmocka_unit_test(test_degenerate),
+                                       cmocka_unit_test(test_constraints),
+                                       cmocka_unit_test(test_scaled),
+                                       cmocka_unit_test(test_draws)};
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
