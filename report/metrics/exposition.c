@@ -107,8 +107,8 @@ static void evaluators(const WatchedRun *runs, int n, Buffer *b)
     head(b, "device_out_of_service", "gauge", "Devices that an evaluator found sick.");
     for (int i = 0; i < n; i++)
         for (int k = 0; k < runs[i].status.n_sick; k++)
-            one_label(b, "device_out_of_service", &runs[i], "device",
-                      runs[i].status.sick[k].where, 1);
+            one_label(b, "device_out_of_service", &runs[i], "device", runs[i].status.sick[k].where,
+                      1);
 }
 
 /* ---- runs ---- */

@@ -191,13 +191,11 @@ static int serve(int all, Error *err)
     if (inet_pton(AF_INET, args.address, &to.sin_addr) != 1)
         flags_usage_error(&spec, "--address expects an IPv4 address, found '%s'", args.address);
     refresh(all);
-    struct MHD_Daemon *d =
-        MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL, (uint16_t)args.port, NULL,
-                         NULL, answer, NULL, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&to,
-                         MHD_OPTION_CONNECTION_LIMIT, 128u, MHD_OPTION_CONNECTION_TIMEOUT, 10u,
-                         MHD_OPTION_END);
-    if (!d)
-        return error_errno(err, "cannot listen on %s port %d", args.address, (int)args.port);
+    struct MHD_Daemon *d = MHD_start_daemon(
+        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL, (uint16_t)args.port, NULL, NULL, answer,
+        NULL, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&to, MHD_OPTION_CONNECTION_LIMIT, 128u,
+        MHD_OPTION_CONNECTION_TIMEOUT, 10u, MHD_OPTION_END);
+    if (!d) return error_errno(err, "cannot listen on %s port %d", args.address, (int)args.port);
     log_info("serving http://%s:%d/metrics", args.address, (int)args.port);
     for (double next = clock_seconds(); !stop_requested(); clock_sleep(0.05)) {
         if (clock_seconds() < next + args.every_s) continue;

@@ -22,7 +22,8 @@ static uint32_t masked(const void *data, size_t n)
 
 static void put_little(Buffer *b, uint64_t v, int bytes)
 {
-    for (int i = 0; i < bytes; i++) buffer_append(b, &(unsigned char){(unsigned char)(v >> 8 * i)}, 1);
+    for (int i = 0; i < bytes; i++)
+        buffer_append(b, &(unsigned char){(unsigned char)(v >> 8 * i)}, 1);
 }
 
 static void put_varint(Buffer *b, uint64_t v)
