@@ -27,8 +27,8 @@ path = $(if $(findstring $(space),$(1)),$(call quoted,$(1)),$(1))
 R := $(RUNS)/$(RUN)
 B := $(call path,$(BUILD)/bin)
 run = @$(call path,$(MK)/run) $(R)/log/$(subst /,-,$(patsubst $(R)/%,%,$(basename $@))).log
-# The page so far, after every round. A failure of it stops nothing.
-live = @$(B)/quern-report --live --output $(R) || true
+# The page so far, and the values of each step, after every round. A failure of it stops nothing.
+live = @{ $(B)/quern-report --live --output $(R); $(B)/quern-metrics --steps $(R); } || true
 tasks := $(if $(filter all,$(TASKS)),,--tasks $(call quoted,$(TASKS)))
 
 # For mk/pipeline: what the fleet needs.
@@ -62,19 +62,26 @@ contents := $(if $(SECRET),--seed $(SECRET),--seed-file $(R)/cfg/secret)
 $(R)/baselines/samples.qa: $(R)/cfg/tasks
 	$(run) $(B)/quern-pool --best $(tasks) --output $@
 baselines := $(R)/baselines/verdicts.qa
-asked := $(filter openai:% anthropic:%,$(subst $(comma),$(space),$(TEACHERS)))
+asked := $(filter openai:% anthropic:% file:%,$(subst $(comma),$(space),$(TEACHERS)))
 facts_file := $(if $(filter full,$(STYLE)),$(baselines))
 facts := $(if $(facts_file),--device $(device) --baselines $(facts_file))
 
-# ---- stage 1 ----
+# ---- what endpoints may cost, and what they have cost; BUDGET's time ends every program ----
+spend := --ledger $(R)/spent.tsv $(if $(BUDGET),--budget $(call quoted,$(BUDGET)))
+ifneq ($(budget_seconds),)
+export QUERN_DEADLINE := $(shell echo $$(($$(date +%s) + $(budget_seconds))))
+endif
+
+# ---- stage 1; with STAGE1=0 it has no samples, and its model is the checkpoint ----
+skipped := $(filter 0,$(STAGE1))
 collect: $(R)/collect/verdicts.qa
 $(R)/collect/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks $(if $(asked),$(baselines)) | $(R)/cfg/device
-	$(run) $(B)/quern-collect --output $@ $(tasks) --teachers $(teachers) --trials $(TRIALS) --keep $(KEEP) \
+	$(run) $(B)/quern-collect --output $@ $(tasks) --teachers $(teachers) --trials $(if $(skipped),0,$(TRIALS)) --keep $(KEEP) $(if $(asked),$(spend)) \
 	  --mistakes $(MISTAKES) --device $(device) $(contents:--seed%=--eval-seed%) $(if $(asked),--baselines $(baselines)) --seed $(SEED)
 
 $(R)/sft/dataset.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa $(R)/cfg/sft $(facts_file)
 	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(tasks) \
-	  --contrastive $(CONTRASTIVE) --style $(STYLE) $(facts) --seed $(SEED)
+	  --contrastive $(CONTRASTIVE) --style $(STYLE) $(facts) $(if $(skipped),--empty) --seed $(SEED)
 
 sft: $(if $(trained),$(R)/sft/model/manifest.qa,$(R)/sft/dataset.qa)
 $(R)/sft/model/manifest.qa: $(R)/sft/dataset.qa $(R)/cfg/sft
@@ -96,7 +103,7 @@ crl_pool = $(if $(filter 0,$(1)),$(call selfsup_pool,$(SELFSUP_ROUNDS)),$(R)/crl
 last_model := $(call crl_model,$(ROUNDS))
 # What answers: the model itself, or the endpoint with the model as its adapter. An endpoint alone is sampled as it
 # is, and only prompts and pool change between rounds.
-policy = $(if $(endpoint),$(endpoint)$(if $(trained), --adapter $(1)),$(1) $(engine))
+policy = $(if $(endpoint),$(endpoint) $(spend)$(if $(PRICE), --price $(PRICE))$(if $(trained), --adapter $(1)),$(1) $(engine))
 manifest = $(if $(trained),$(1)/manifest.qa)
 # The eight rounds before round $(1), oldest first. Stage 2 learns from their kernels; stage 3 has their rewards in
 # its statistics, each at half the weight of the next, so that older ones do not matter.

@@ -3,7 +3,8 @@
 #ifndef BASE_STOP_H
 #define BASE_STOP_H
 
-void stop_install(void);  /* SIGINT, SIGTERM, SIGHUP; also ignores SIGPIPE and SIGXFSZ */
+void stop_install(
+    void); /* SIGINT, SIGTERM, SIGHUP, and the time $QUERN_DEADLINE; also ignores SIGPIPE and SIGXFSZ */
 int stop_requested(void); /* the signal's number, or 0 */
 int stop_fd(void);        /* becomes readable on the first signal: for poll */
 

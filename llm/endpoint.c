@@ -82,19 +82,18 @@ static int resolve_url(LlmEndpoint *e, const LlmOptions *opt, const Vendor *v, c
     return rc;
 }
 
-static int read_key(LlmEndpoint *e, const Vendor *v, Error *err)
+static int read_key(LlmEndpoint *e, const char *variable, int required, Error *err)
 {
-    const char *s = getenv(v->key_env);
+    const char *s = getenv(variable);
     size_t n = s ? strlen(s) : 0;
     /* The end of a file's last line. */
     while (n && (s[n - 1] == '\n' || s[n - 1] == '\r' || s[n - 1] == ' ')) n--;
-    if (!n && !e->vendor) return 0;
-    if (!n)
-        return error_set(err, ERROR_USAGE, "%s is not set: %s needs a key", v->key_env, e->where);
+    if (!n && !e->vendor && !required) return 0;
+    if (!n) return error_set(err, ERROR_USAGE, "%s is not set: %s needs a key", variable, e->where);
     for (size_t i = 0; i < n; i++)
         if ((unsigned char)s[i] <= 0x20 || (unsigned char)s[i] >= 0x7f)
             return error_set(err, ERROR_USAGE, "%s: character %zu of %zu is one that no key has",
-                             v->key_env, i + 1, n);
+                             variable, i + 1, n);
     e->key = memory_strndup(s, n);
     return 0;
 }
@@ -110,7 +109,8 @@ static int init(LlmEndpoint *e, const LlmOptions *opt, const char *route, Error 
 {
     const Vendor *v = &vendors[opt->api];
     *e = (LlmEndpoint){0};
-    if (resolve_url(e, opt, v, route, err) || read_key(e, v, err)) {
+    if (resolve_url(e, opt, v, route, err) ||
+        read_key(e, opt->key_env ? opt->key_env : v->key_env, opt->key_env != NULL, err)) {
         llm_endpoint_release(e);
         return -1;
     }

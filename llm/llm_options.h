@@ -7,6 +7,7 @@ typedef enum { LLM_OPENAI, LLM_ANTHROPIC } LlmApi;
 typedef struct {
     LlmApi api;
     const char *model;
+    const char *key_env;  /* variable that holds the key; NULL: the vendor's */
     const char *base_url; /* NULL: $OPENAI_BASE_URL or $ANTHROPIC_BASE_URL, else the vendor's */
     double temperature;
     int max_tokens;

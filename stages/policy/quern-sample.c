@@ -11,7 +11,7 @@
 #include "stages/policy/sampling.h"
 
 typedef struct {
-    const char *policy, *prompts, *output, *stage, *stop, *adapter;
+    const char *policy, *prompts, *output, *stage, *stop, *adapter, *budget, *ledger, *price;
     int64_t copies, max_new, batch, seed, concurrency, top_k;
     double temperature, top_p, min_p;
     EngineFlags engine;
@@ -25,7 +25,8 @@ static int inputs(const Options *o, int remote, ArtifactSpec *out, Error *err)
     return dir ? manifest_input(dir, out, err) : 0;
 }
 
-static int run(const Options *o, int remote, ArtifactSpec *out, Error *err)
+static int run(const Options *o, int remote, Budget *budget, const BudgetPrice *price,
+               ArtifactSpec *out, Error *err)
 {
     if (o->engine.plan)
         return engine_plan_sampling(&o->engine, o->policy, (int)o->batch, (int)o->max_new, err);
@@ -45,9 +46,22 @@ static int run(const Options *o, int remote, ArtifactSpec *out, Error *err)
                                 .min_p = o->min_p,
                                 .stop = o->stop,
                                 .adapter = o->adapter,
-                                .engine = &o->engine};
+                                .engine = &o->engine,
+                                .budget = budget,
+                                .price = *price};
+    if (budget_open(budget, o->ledger, err)) return -1;
     if (remote) return sampling_endpoint(o->policy, &so, out, err);
     return engine_start(&o->engine, err) || sampling_native(o->policy, &so, out, err) ? -1 : 0;
+}
+
+static BudgetPrice read_spending(const Options *o, const FlagSpec *spec, Budget *budget)
+{
+    Error err;
+    BudgetPrice price = budget_price_unknown;
+    if (budget_parse(o->budget, budget, &err) ||
+        (o->price && *o->price && budget_price_parse(o->price, &price, &err)))
+        flags_usage_error(spec, "%s", err.text);
+    return price;
 }
 
 /* Ends with a usage error when a flag is given that the kind of policy has no use for. */
@@ -72,6 +86,7 @@ int main(int argc, char **argv)
                  .concurrency = 16,
                  .temperature = 1,
                  .top_p = 1,
+                 .budget = "",
                  .engine = ENGINE_DEFAULTS};
     const Flag flags[] = {
         {"policy", FLAG_TEXT, &o.policy, "model directory, openai:MODEL or anthropic:MODEL",
@@ -93,6 +108,9 @@ int main(int argc, char **argv)
         {"batch", FLAG_INT, &o.batch, "rows decoded together", 1, 4096},
         {"concurrency", FLAG_INT, &o.concurrency, "requests to an endpoint at once", 1, 1024,
          .aside = 1},
+        BUDGET_FLAGS(o.budget, o.ledger),
+        {"price", FLAG_TEXT, &o.price,
+         "$ for a million tokens of prompts and of answers: 0.55,2.19", .aside = 1},
         {"adapter", FLAG_TEXT, &o.adapter, "PEFT directory that the endpoint answers with",
          .aside = 1},
         {"seed", FLAG_INT, &o.seed, "of the samples", 0, 1e15},
@@ -119,13 +137,15 @@ int main(int argc, char **argv)
                           "--plan is of a model here; what an endpoint takes is its own matter");
     check_effect(&spec, remote);
     if (o.stop && !*o.stop) flags_usage_error(&spec, "--stop expects a text, found an empty one");
+    Budget budget;
+    const BudgetPrice price = read_spending(&o, &spec, &budget);
     flags_checked();
     log_open("quern-sample");
     stop_install();
     Error err;
     ArtifactSpec out;
     config_spec(&out, "samples", &spec, &defaults);
-    if (run(&o, remote, &out, &err)) log_die(&err);
+    if (run(&o, remote, &budget, &price, &out, &err)) log_die(&err);
     artifact_spec_release(&out);
     return log_close(0);
 }

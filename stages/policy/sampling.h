@@ -5,6 +5,7 @@
 #define STAGES_POLICY_SAMPLING_H
 
 #include "artifacts/artifact.h"
+#include "stages/policy/budget.h"
 #include "stages/policy/engine.h"
 
 typedef struct {
@@ -18,6 +19,8 @@ typedef struct {
     const char *stop;          /* a text that ends an answer, or NULL */
     const char *adapter;       /* a PEFT directory that the endpoint loads meanwhile, or NULL */
     const EngineFlags *engine; /* native only */
+    Budget *budget;            /* endpoint only; NULL: none */
+    BudgetPrice price;
 } SamplingOptions;
 
 /* Samples from a model directory. With several GPUs every process calls it (engine_start): each

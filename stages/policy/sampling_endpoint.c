@@ -60,6 +60,8 @@ static const char *next_prompt(void *ctx, size_t index, uint64_t *seed)
     EndpointRun *r = ctx;
     if (r->done[index]) return NULL;
     const PromptItem *p = &r->prompts->items[(long)index / r->o->copies];
+    double worst = budget_cost(&r->o->price, budget_tokens(strlen(p->text)), r->o->max_new);
+    if (r->o->budget && !budget_take(r->o->budget, worst)) return NULL;
     *seed = promptset_seed(p, r->o->seed, (int)((long)index % r->o->copies)) >> 33;
     return p->text;
 }
@@ -81,6 +83,11 @@ static int on_reply(void *ctx, const LlmReply *reply, Error *err)
     if (reply->prompt_ids) promptset_ids(rec, "prompt_ids", reply->prompt_ids, reply->n_prompt_ids);
     if (reply->ids && reply->logprobs)
         record_floats(rec, "logprobs", reply->logprobs, reply->n_ids);
+    if (r->o->budget && budget_add(r->o->budget, r->policy, &r->o->price, reply->prompt_tokens,
+                                   reply->completion_tokens, reply->text != NULL, err)) {
+        record_free(rec);
+        return -1;
+    }
     r->answered += reply->text != NULL;
     r->without_ids += reply->text && !reply->ids;
     r->done[reply->index] = rec;
@@ -161,6 +168,21 @@ static int ask(EndpointRun *r, const LlmOptions *lo, Error *err)
     return rc;
 }
 
+/* Says how many requests there may still be, and their cost. */
+static int estimate(const EndpointRun *r, Error *err)
+{
+    long requests = 0;
+    double tokens = 0;
+    for (long i = 0; i < r->n_rows; i++) {
+        if (r->done[i]) continue;
+        requests++;
+        tokens += budget_tokens(strlen(r->prompts->items[i / r->o->copies].text));
+    }
+    return r->o->budget ? budget_estimate(r->o->budget, r->policy, &r->o->price, requests, tokens,
+                                          r->o->max_new, err)
+                        : 0;
+}
+
 /* When every request was refused by itself, for its length for example, the settings are wrong. */
 static int none_answered(const EndpointRun *r, Error *err)
 {
@@ -184,7 +206,8 @@ int sampling_endpoint(const char *policy, const SamplingOptions *o, const Artifa
     lo.stop = o->stop;
     lo.top_p = o->top_p < 1 ? o->top_p : 0;
     int rc = batchlog_open(&r.log, o->output, spec, restore_answer, &r, err);
-    if (!rc && (ask(&r, &lo, err) || none_answered(&r, err))) {
+    if (!rc && (estimate(&r, err) || ask(&r, &lo, err) ||
+                (o->budget && budget_check(o->budget, err)) || none_answered(&r, err))) {
         batchlog_keep(&r.log, NULL);
         rc = -1;
     } else if (!rc) {

@@ -105,9 +105,10 @@ static int derive_kernels(Settings *s, Error *err)
     size_t n;
     int rc = 0;
     while (!rc && (word = setting_next_word(&p, &n))) {
-        if (n <= 4 || memcmp(word, "dir:", 4)) continue;
-        char hex[DIGEST_HEX], *folder = memory_strndup(word + 4, n - 4);
-        rc = digest_kernels(folder, hex, err);
+        int file = n > 5 && !memcmp(word, "file:", 5);
+        if (!file && (n <= 4 || memcmp(word, "dir:", 4))) continue;
+        char hex[DIGEST_HEX], *folder = memory_strndup(word + 4 + file, n - 4 - (size_t)file);
+        rc = file ? file_digest(folder, hex, NULL, err) : digest_kernels(folder, hex, err);
         char *more = memory_printf("%s%s%s", digests, *digests ? " " : "", rc ? "" : hex);
         free(digests);
         free(folder);

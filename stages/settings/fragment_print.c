@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "stages/policy/budget.h"
 #include "stages/settings/settings.h"
 
 /* The text as Make reads it back: "$" doubled, and no letter that ends a value. */
@@ -74,6 +75,9 @@ static void print_lists(const Settings *s, Buffer *out)
                crl = atol(setting_text(s, SETTING_ROUNDS));
     print_numbers(out, "selfsup_rounds", selfsup);
     print_numbers(out, "crl_rounds", crl);
+    Budget b;
+    if (!budget_parse(setting_text(s, SETTING_BUDGET), &b, NULL) && b.seconds > 0)
+        buffer_printf(out, "override budget_seconds := %.0f\n", b.seconds);
     print_numbers(out, "turns", atol(setting_text(s, SETTING_TURNS)));
     print_numbers(out, "numbers", selfsup > crl ? selfsup : crl);
     print_value(out, "found_gpus", s->gpus);

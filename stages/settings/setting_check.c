@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "stages/data/samples.h"
+#include "stages/policy/budget.h"
 #include "stages/settings/settings.h"
 #include "tasks/task.h"
 
@@ -81,6 +82,10 @@ static int has_name(const char *text, const char *kind)
 
 static int check_teacher(const Settings *s, const char *name, Error *err)
 {
+    if (has_name(name, "file:"))
+        return file_exists(name + 5)
+                   ? 0
+                   : setting_refuse(s, SETTING_TEACHERS, err, ": there is no file %s", name + 5);
     if (has_name(name, "dir:"))
         return file_exists(name + 4)
                    ? 0
@@ -88,8 +93,8 @@ static int check_teacher(const Settings *s, const char *name, Error *err)
     if (!strcmp(name, "template") || has_name(name, "openai:") || has_name(name, "anthropic:"))
         return 0;
     return setting_refuse(s, SETTING_TEACHERS, err,
-                          ": expected template, openai:MODEL, anthropic:MODEL or dir:PATH, found "
-                          "'%s'",
+                          ": expected template, openai:MODEL, anthropic:MODEL, dir:PATH or "
+                          "file:PATH, found '%s'",
                           name);
 }
 
@@ -102,7 +107,7 @@ static int check_teachers(Settings *s, Error *err)
     if (!*names)
         rc = setting_refuse(s, SETTING_TEACHERS, err,
                             " names no teacher; expected template, openai:MODEL, "
-                            "anthropic:MODEL, dir:PATH, by comma");
+                            "anthropic:MODEL, dir:PATH, file:PATH, by comma");
     while (!rc && (word = setting_next_word(&list, &n))) {
         char *name = memory_strndup(word, n);
         rc = check_teacher(s, name, err);
@@ -241,6 +246,23 @@ static int check_adapter(Settings *s, Error *err)
     return 0;
 }
 
+static int check_spending(const Settings *s, Error *err)
+{
+    Budget b;
+    BudgetPrice p;
+    Error inner;
+    const char *price = setting_text(s, SETTING_PRICE);
+    if (budget_parse(setting_text(s, SETTING_BUDGET), &b, &inner))
+        return setting_refuse(s, SETTING_BUDGET, err, ": %s", inner.text);
+    if (*price && budget_price_parse(price, &p, &inner))
+        return setting_refuse(s, SETTING_PRICE, err, ": %s", inner.text);
+    if (!strcmp(setting_text(s, SETTING_STAGE1), "0") && !*s->checkpoint && !*s->endpoint)
+        return setting_refuse(s, SETTING_STAGE1, err,
+                              " is for POLICY=native:DIR or an endpoint: POLICY=small learns to "
+                              "write in stage 1");
+    return 0;
+}
+
 int settings_check(Settings *s, Error *err)
 {
     if (check_run(s, err) || check_tasks(s, err) || check_teachers(s, err)) return -1;
@@ -249,7 +271,7 @@ int settings_check(Settings *s, Error *err)
         setting_replace(s, SETTING_STYLE, memory_strdup(small ? "brief" : "full"), "the default");
     }
     return check_kinds(s, err) || settings_check_devices(s, err) || check_checkpoint(s, err) ||
-                   check_engine(s, err) || check_adapter(s, err)
+                   check_engine(s, err) || check_adapter(s, err) || check_spending(s, err)
                ? -1
                : 0;
 }

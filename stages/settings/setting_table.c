@@ -43,7 +43,8 @@ const SettingSpec setting_table[SETTING_COUNT] = {
                            .standard = "`$QUERN_TASKS`, else Quern's own",
                            .help = "folder that holds the tasks"},
     RUN(TEACHERS, LIST, "template", STAMP_COLLECT,
-        "where stage 1's kernels come from: template, openai:MODEL, anthropic:MODEL, dir:PATH"),
+        "where stage 1's kernels come from: template, openai:MODEL, anthropic:MODEL, dir:PATH, "
+        "file:PATH"),
     DERIVED(KERNELS, "kernels", STAMP_COLLECT),
     PROFILE(TRIALS, WHOLE, STAMP_COLLECT, "answers at most for each task and teacher"),
     PROFILE(KEEP, WHOLE, STAMP_COLLECT, "distinct correct kernels for each task, then it stops"),
@@ -115,6 +116,15 @@ const SettingSpec setting_table[SETTING_COUNT] = {
         "seed of the inputs on which kernels are judged; none: a random one, kept in the run"),
     OPTION(REFRESH, SWITCH, "", 0,
            "1: a finished run whose tasks have changed is made again; its report is kept"),
+    RUN(BUDGET, TEXT, "", 0,
+        "what the run may take: 30m of time a command, 200 requests, $$5 (or 5usd) to endpoints; "
+        "by "
+        "comma"),
+    OPTION(PRICE, TEXT, "", 0,
+           "of POLICY's tokens: $ for a million of prompts and of answers, 0.55,2.19"),
+    OPTION(
+        STAGE1, SWITCH, "1", STAMP_COLLECT | STAMP_SFT,
+        "0: no teacher is asked and stage 1 trains nothing, for a model that writes CUDA already"),
 };
 
 const char *const stamp_names[STAMP_COUNT] = {"collect", "device", "sft",
@@ -143,6 +153,8 @@ const VariableSpec environment_table[] = {
      "seconds for which results are kept; default: for ever on unix:, else 7 days"},
     {"QUERN_SIM_LIMIT", "instructions that the simulator executes for one candidate at most"},
     {"QUERN_FAIL_ALLOC", "for tests: the number of the allocation that fails"},
+    {"QUERN_DEADLINE",
+     "given to a run's programs by BUDGET: when they stop, in seconds since 1970"},
     {"QUERN_STAGE", "given to TRAINER: sft, selfsup or crl"},
     {"QUERN_DATASET", "given to TRAINER: its examples, JSON lines"},
     {"QUERN_HYPERPARAMETERS", "given to TRAINER: a JSON file"},

@@ -22,7 +22,7 @@ typedef enum {
     SETTING_TASKS,
     SETTING_TASK_ROOT,
     SETTING_TEACHERS,
-    SETTING_KERNELS, /* the digest of each folder among the teachers */
+    SETTING_KERNELS, /* the digest of each folder and file among the teachers */
     SETTING_TRIALS,
     SETTING_KEEP,
     SETTING_MISTAKES,
@@ -70,6 +70,9 @@ typedef enum {
     SETTING_SEED,
     SETTING_SECRET,
     SETTING_REFRESH,
+    SETTING_BUDGET,
+    SETTING_PRICE,
+    SETTING_STAGE1,
     SETTING_COUNT
 } SettingId;
 

@@ -65,7 +65,7 @@ static int restore_answer(void *ctx, const void *record, size_t len, Error *err)
         size_t n = strlen(name) - 1;
         if (strncmp(id, name, n)) continue;
         long trial = strtol(id + n, NULL, 10);
-        if (trial < 0 || trial >= c->o->trials || s->answers[trial]) continue;
+        if (trial < 0 || trial >= s->teacher->trials || s->answers[trial]) continue;
         teacher_sample_id(s->teacher, s->task, (int)trial, name, sizeof name);
         if (strcmp(id, name)) continue; /* the slot of "dir:a/b", not of "dir:a" */
         s->answers[trial] = copy;
@@ -76,6 +76,13 @@ static int restore_answer(void *ctx, const void *record, size_t len, Error *err)
     free(id);
     free(source);
     return rc;
+}
+
+static size_t answers_at_most(const Collection *c)
+{
+    size_t n = 0;
+    for (int i = 0; i < c->n; i++) n += (size_t)c->slots[i].teacher->trials;
+    return n;
 }
 
 typedef struct {
@@ -111,7 +118,7 @@ static int on_answer(void *ctx, TeacherRequest *q, Error *err)
 /* Asks one teacher for the answers of this wave that the journal does not have. */
 static int ask_wave(Collection *c, const Teacher *t, const int *upto, Error *err)
 {
-    size_t cap = (size_t)c->n * (size_t)c->o->trials, n = 0;
+    size_t cap = answers_at_most(c), n = 0;
     Wave w = {c, memory_array(cap, sizeof *w.slot_of), memory_array(cap, sizeof *w.req)};
     for (int i = 0; i < c->n; i++)
         for (int k = c->slots[i].trials; c->slots[i].teacher == t && k < upto[i]; k++) {
@@ -134,7 +141,7 @@ static int is_repeat(const Slot *s, int trial)
 
 static int judge_wave(Collection *c, Queue *q, const int *upto, Error *err)
 {
-    size_t cap = (size_t)c->n * (size_t)c->o->trials, n = 0;
+    size_t cap = answers_at_most(c), n = 0;
     AskItem *items = memory_array(cap, sizeof *items);
     Slot **slot_of = memory_array(cap, sizeof *slot_of);
     for (int i = 0; i < c->n; i++) {
@@ -145,7 +152,7 @@ static int judge_wave(Collection *c, Queue *q, const int *upto, Error *err)
             slot_of[n] = s;
             items[n++] = (AskItem){s->task, source, strlen(source), OUTCOME_EVALUATOR_ERROR};
         }
-        s->ended |= s->trials == c->o->trials;
+        s->ended |= s->trials == s->teacher->trials;
     }
     int rc = ask_all(q, c->o->device, c->o->eval_seed, items, n, 300, err);
     for (size_t i = 0; !rc && i < n; i++) slot_of[i]->successes += items[i].outcome == OUTCOME_OK;
@@ -162,9 +169,9 @@ static int waves(Collection *c, Queue *q, Error *err)
         long asked = 0, successes = 0;
         for (int i = 0; i < c->n; i++) {
             Slot *s = &c->slots[i];
-            int more = s->ended ? 0 : c->o->keep - s->successes;
+            int more = s->ended ? 0 : s->teacher->keep - s->successes;
             upto[i] = s->trials + (more > 0 ? more : 0);
-            if (upto[i] > c->o->trials) upto[i] = c->o->trials;
+            if (upto[i] > s->teacher->trials) upto[i] = s->teacher->trials;
             asked += upto[i] - s->trials;
             successes += s->successes;
             open |= upto[i] > s->trials;
@@ -179,6 +186,26 @@ static int waves(Collection *c, Queue *q, Error *err)
     }
     free(upto);
     return rc;
+}
+
+/* Says for each endpoint how many requests there may still be, and their cost. */
+static int estimate(const Collection *c, Error *err)
+{
+    for (int k = 0; k < c->o->n_teachers; k++) {
+        const Teacher *t = &c->o->teachers[k];
+        long requests = 0;
+        double tokens = 0;
+        for (int i = 0; i < c->n; i++) {
+            const Slot *s = &c->slots[i];
+            int left = s->teacher == t ? t->trials : 0;
+            for (int trial = 0; trial < left; trial++) requests += !s->answers[trial];
+            if (left) tokens += left * teacher_prompt_tokens(t, s->task);
+        }
+        if (teacher_is_endpoint(t) && t->budget &&
+            budget_estimate(t->budget, t->name, &t->price, requests, tokens, t->max_tokens, err))
+            return -1;
+    }
+    return 0;
 }
 
 static int write_all(const Collection *c, const ArtifactSpec *spec, Error *err)
@@ -203,15 +230,15 @@ static void make_slots(Collection *c, const TaskSet *tasks)
             Slot *s = &c->slots[c->n++];
             s->task = tasks->tasks[i];
             s->teacher = &c->o->teachers[k];
-            s->answers = memory_array((size_t)c->o->trials, sizeof *s->answers);
-            s->sources = memory_array((size_t)c->o->trials, sizeof *s->sources);
+            s->answers = memory_array((size_t)s->teacher->trials, sizeof *s->answers);
+            s->sources = memory_array((size_t)s->teacher->trials, sizeof *s->sources);
         }
 }
 
 static void free_slots(Collection *c)
 {
     for (int i = 0; i < c->n; i++) {
-        for (int k = 0; k < c->o->trials; k++) {
+        for (int k = 0; k < c->slots[i].teacher->trials; k++) {
             if (c->slots[i].answers[k]) record_free(c->slots[i].answers[k]);
             free(c->slots[i].sources[k]);
         }
@@ -228,7 +255,8 @@ int collect_run(const TaskSet *tasks, Queue *q, const CollectOptions *o, const A
     make_slots(&c, tasks);
     int rc = batchlog_open(&c.log, o->output, spec, restore_answer, &c, err);
     if (!rc) {
-        rc = waves(&c, q, err);
+        rc = estimate(&c, err);
+        if (!rc) rc = waves(&c, q, err);
         if (!rc) rc = write_all(&c, spec, err);
         if (rc)
             batchlog_keep(&c.log, NULL);

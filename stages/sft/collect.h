@@ -1,4 +1,4 @@
-/* The collection of stage 1: for each task and teacher up to `trials` answers, until `keep`
+/* The collection of stage 1: for each task and teacher up to `trials` answers of the teacher's, until `keep`
  * distinct ones are correct (method, section 2). A wave asks for as many answers as are still
  * missing and has them judged; then the next wave begins. A journal keeps the answers for a resumed
  * run. */
@@ -7,11 +7,11 @@
 
 #include "artifacts/artifact.h"
 #include "queue/queue.h"
-#include "stages/teacher/teacher.h"
+#include "stages/teacher/teachers.h"
 
 typedef struct {
     const Teacher *teachers;
-    int n_teachers, trials, keep;
+    int n_teachers; /* 0: an artifact without samples */
     const char *device, *output;
     uint64_t eval_seed;
 } CollectOptions;

@@ -7,8 +7,8 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "stages/data/deciding.h"
+#include "stages/data/describe.h"
 #include "stages/policy/prompt.h"
-#include "stages/teacher/describe.h"
 
 enum { MAX_TEXT = 1 << 20, LIKE_MOST = 4 /* kernels of the target's design to draw from */ };
 
@@ -240,7 +240,7 @@ int dataset_write(const SampleSet *s, const TaskSet *tasks, const DatasetOptions
     int rc = 0;
     for (int i = 0; !rc && i < tasks->n; i++)
         if (!tasks->tasks[i]->heldout) rc = write_task(w, s, tasks->tasks[i], o, kept, err);
-    if (!rc && *kept == 0)
+    if (!rc && *kept == 0 && !o->empty)
         rc = error_set(err, ERROR_INVALID,
                        "no sample of a train task was correct: nothing to learn from");
     if (rc) {

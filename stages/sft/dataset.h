@@ -15,10 +15,11 @@ typedef struct {
     double contrastive;       /* contrastive examples per kernel, on average */
     const PromptFacts *facts; /* style, device, baselines of the prompts */
     uint64_t seed;
+    int empty; /* no kernel at all is no error */
 } DatasetOptions;
 
 /* Writes the dataset artifact. *kept becomes the number of kernels. No kernel at all is an
- * error. */
+ * error, unless o->empty. */
 int dataset_write(const SampleSet *s, const TaskSet *tasks, const DatasetOptions *o,
                   const char *path, const ArtifactSpec *spec, long *kept, Error *err);
 

@@ -1,61 +1,84 @@
 /* quern-collect: asks teachers for kernels and writes them as samples. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/flags.h"
 #include "base/log.h"
-#include "base/memory.h"
 #include "base/stop.h"
 #include "eval/judge/seeds.h"
 #include "eval/judge/verdict.h"
 #include "stages/data/stage_config.h"
 #include "stages/sft/collect.h"
 
-enum { MAX_TEACHERS = 16 };
+typedef struct {
+    const char *output, *only, *root, *names, *device, *redis, *seed_file, *baselines, *budget,
+        *ledger;
+    int64_t trials, keep, seed, eval_seed, max_new, concurrency;
+    double mistakes;
+    int withhold;
+} Options;
 
-/* Splits "template,openai:M" in place into teachers with the settings of `common`. Returns how
- * many, or -1. */
-static int split_teachers(char *list, const Teacher *common, Teacher out[MAX_TEACHERS], Error *err)
+static void collect(const Options *o, const Teachers *teachers, Budget *budget, PromptFacts *facts,
+                    ArtifactSpec *out)
 {
-    char *save = NULL;
-    int n = 0;
-    for (char *p = strtok_r(list, ", ", &save); p; p = strtok_r(NULL, ", ", &save)) {
-        if (n == MAX_TEACHERS)
-            return error_set(err, ERROR_USAGE, "at most %d teachers", MAX_TEACHERS);
-        if (teacher_check(p, err)) return -1;
-        out[n] = *common;
-        out[n++].name = p;
-    }
-    return n ? n : error_set(err, ERROR_USAGE, "--teachers expects at least one");
+    Error err;
+    TaskSet tasks;
+    Queue *q = NULL;
+    uint64_t inputs = (uint64_t)o->eval_seed;
+    artifact_spec_config(out, "max-tokens", "%lld", (long long)o->max_new);
+    if (taskset_load(o->root, o->only, &tasks, &err) ||
+        (o->baselines && artifact_spec_input(out, o->baselines, &err)) ||
+        prompt_facts_load(1, o->device, o->baselines, facts, &err))
+        log_die(&err);
+    artifact_spec_input_digest(out, "tasks", tasks.digest);
+    for (int i = 0; i < teachers->n && o->trials; i++)
+        if (teacher_input(&teachers->items[i], &tasks, out, &err)) log_die(&err);
+    if (artifact_same(out, o->output)) return;
+    CollectOptions run = {teachers->items, o->trials ? teachers->n : 0, o->device, o->output, 0};
+    if ((o->seed_file && seed_file_get(o->seed_file, &inputs, &err)) ||
+        budget_open(budget, o->ledger, &err) ||
+        (o->trials && queue_open(o->redis, NULL, VERDICT_HARNESS, &q, &err)))
+        log_die(&err);
+    run.eval_seed = inputs;
+    if (collect_run(&tasks, q, &run, out, &err)) log_die(&err);
+    if (q) queue_close(q);
+    taskset_release(&tasks);
 }
 
 int main(int argc, char **argv)
 {
-    const char *output = NULL, *only = NULL, *root = NULL, *names = "template",
-               *device = "sim:h100", *redis = NULL, *seed_file = NULL, *baselines = NULL;
-    int64_t trials = 20, keep = 2, seed = 1, eval_seed = 1, max_new = 4096, concurrency = 8;
-    double mistakes = 0.15;
+    Options o = {.names = "template",
+                 .device = "sim:h100",
+                 .budget = "",
+                 .trials = 20,
+                 .keep = 2,
+                 .seed = 1,
+                 .eval_seed = 1,
+                 .max_new = 4096,
+                 .concurrency = 8,
+                 .mistakes = 0.15};
     const Flag flags[] = {
-        {"output", FLAG_TEXT, &output, "samples artifact to write", .required = 1, .aside = 1},
-        {"tasks", FLAG_TEXT, &only, "names, comma separated; all when left out", .aside = 1},
-        {"task-root", FLAG_TEXT, &root, "folder of the tasks", .aside = 1},
-        {"teachers", FLAG_TEXT, &names,
-         "comma separated: template, openai:MODEL, anthropic:MODEL, dir:PATH"},
-        {"trials", FLAG_INT, &trials, "answers at most for each task and teacher", 1, 100000},
-        {"keep", FLAG_INT, &keep, "stop after so many distinct correct ones", 1, 100000},
-        {"mistakes", FLAG_FLOAT, &mistakes,
+        {"output", FLAG_TEXT, &o.output, "samples artifact to write", .required = 1, .aside = 1},
+        {"tasks", FLAG_TEXT, &o.only, "names, comma separated; all when left out", .aside = 1},
+        {"task-root", FLAG_TEXT, &o.root, "folder of the tasks", .aside = 1},
+        {"teachers", FLAG_TEXT, &o.names,
+         "comma separated: template, openai:MODEL, anthropic:MODEL, dir:PATH, file:PATH"},
+        {"trials", FLAG_INT, &o.trials, "answers at most for each task and teacher; 0: no teacher",
+         0, 100000},
+        {"keep", FLAG_INT, &o.keep, "stop after so many distinct correct ones", 1, 100000},
+        {"withhold", FLAG_BOOL, &o.withhold,
+         "template: no fast designs for half of the train tasks"},
+        {"mistakes", FLAG_FLOAT, &o.mistakes,
          "share of the template teacher's kernels with a beginner's mistake", 0, 1},
-        {"max-new", FLAG_INT, &max_new, "tokens of an endpoint's answer", 16, 131072, .aside = 1},
-        {"concurrency", FLAG_INT, &concurrency, "requests to an endpoint at once", 1, 1024,
+        {"max-new", FLAG_INT, &o.max_new, "tokens of an endpoint's answer", 16, 131072, .aside = 1},
+        {"concurrency", FLAG_INT, &o.concurrency, "requests to an endpoint at once", 1, 1024,
          .aside = 1},
-        {"device", FLAG_TEXT, &device, "device class that judges"},
-        {"baselines", FLAG_TEXT, &baselines,
+        BUDGET_FLAGS(o.budget, o.ledger),
+        {"device", FLAG_TEXT, &o.device, "device class that judges"},
+        {"baselines", FLAG_TEXT, &o.baselines,
          "verdicts of the baselines, whose times an endpoint's prompts say", .aside = 1},
-        {"redis", FLAG_TEXT, &redis, "the queue's server; default $QUERN_REDIS", .aside = 1},
-        {"eval-seed", FLAG_INT, &eval_seed, "of the evaluators' inputs", 0, 1e15, .aside = 1},
-        {"eval-seed-file", FLAG_TEXT, &seed_file, "holds that seed, as of quern-evaluate",
+        {"redis", FLAG_TEXT, &o.redis, "the queue's server; default $QUERN_REDIS", .aside = 1},
+        {"eval-seed", FLAG_INT, &o.eval_seed, "of the evaluators' inputs", 0, 1e15, .aside = 1},
+        {"eval-seed-file", FLAG_TEXT, &o.seed_file, "holds that seed, as of quern-evaluate",
          .aside = 1},
-        {"seed", FLAG_INT, &seed, "of the teachers", 0, 1e15},
+        {"seed", FLAG_INT, &o.seed, "of the teachers", 0, 1e15},
         {0}};
     const FlagSpec spec = {
         "quern-collect", "--output FILE [--teachers LIST]",
@@ -65,36 +88,28 @@ int main(int argc, char **argv)
     log_open("quern-collect");
     stop_install();
     Error err;
-    Teacher teachers[MAX_TEACHERS];
-    uint64_t inputs = (uint64_t)eval_seed;
-    PromptFacts facts;
-    const Teacher common = {NULL, mistakes, (int)max_new, (int)concurrency, (uint64_t)seed, &facts};
-    char *list = memory_strdup(names);
-    int n = split_teachers(list, &common, teachers, &err);
-    if (n < 0) flags_usage_error(&spec, "%s", err.text);
-    flags_checked();
+    Teachers teachers;
+    Budget budget;
+    PromptFacts facts = {0};
     ArtifactSpec out;
-    TaskSet tasks;
-    Queue *q;
+    const Teacher common = {.mistakes = o.mistakes,
+                            .withhold = o.withhold,
+                            .trials = (int)o.trials,
+                            .keep = (int)o.keep,
+                            .max_tokens = (int)o.max_new,
+                            .concurrency = (int)o.concurrency,
+                            .price = budget_price_unknown,
+                            .budget = &budget,
+                            .seed = (uint64_t)o.seed,
+                            .facts = &facts};
+    if (budget_parse(o.budget, &budget, &err) || teachers_read(o.names, &common, &teachers, &err))
+        flags_usage_error(&spec, "%s", err.text);
+    flags_checked();
     artifact_spec_init(&out, "samples", "quern-collect");
     config_from_flags(&out, flags);
-    artifact_spec_config(&out, "max-tokens", "%lld", (long long)max_new);
-    if (taskset_load(root, only, &tasks, &err) ||
-        (baselines && artifact_spec_input(&out, baselines, &err)) ||
-        prompt_facts_load(1, device, baselines, &facts, &err))
-        log_die(&err);
-    artifact_spec_input_digest(&out, "tasks", tasks.digest);
-    for (int i = 0; i < n; i++)
-        if (teacher_input(&teachers[i], &tasks, &out, &err)) log_die(&err);
-    if (artifact_same(&out, output)) return 0;
-    if (seed_file && seed_file_get(seed_file, &inputs, &err)) log_die(&err);
-    const CollectOptions o = {teachers, n, (int)trials, (int)keep, device, output, inputs};
-    if (queue_open(redis, NULL, VERDICT_HARNESS, &q, &err)) log_die(&err);
-    if (collect_run(&tasks, q, &o, &out, &err)) log_die(&err);
-    queue_close(q);
-    taskset_release(&tasks);
+    collect(&o, &teachers, &budget, &facts, &out);
+    teachers_release(&teachers);
     prompt_facts_release(&facts);
     artifact_spec_release(&out);
-    free(list);
     return log_close(0);
 }

@@ -11,6 +11,7 @@ int main(int argc, char **argv)
                *style = "brief", *device = NULL, *baselines = NULL;
     int64_t seed = 1;
     double contrastive = 1;
+    int empty = 0;
     const Flag flags[] = {
         {"samples", FLAG_TEXT, &samples, "samples artifact", .required = 1, .aside = 1},
         {"verdicts", FLAG_TEXT, &verdicts, "their verdicts", .required = 1, .aside = 1},
@@ -21,6 +22,7 @@ int main(int argc, char **argv)
         PROMPT_FACTS_FLAGS(device, baselines),
         {"contrastive", FLAG_FLOAT, &contrastive, "contrastive examples a kernel, on average", 0,
          64},
+        {"empty", FLAG_BOOL, &empty, "no correct sample is no error", .aside = 1},
         {"seed", FLAG_INT, &seed, "of the exemplars' draw", 0, 1e15},
         {0}};
     const FlagSpec spec = {
@@ -50,7 +52,7 @@ int main(int argc, char **argv)
     if (artifact_same(&out, output)) return 0;
     long kept;
     PromptFacts facts;
-    const DatasetOptions o = {contrastive, &facts, (uint64_t)seed};
+    const DatasetOptions o = {contrastive, &facts, (uint64_t)seed, empty};
     if (prompt_facts_load(style[0] == 'f', device, baselines, &facts, &err) ||
         samples_load(samples, verdicts, &set, &err) ||
         dataset_write(&set, &tasks, &o, output, &out, &kept, &err))

@@ -79,7 +79,7 @@ static int make_examples(void *stage, LearnOptions *l, Example **ex, long *n, Er
                  "an adapter)",
                  o->lr);
     if (!l->start) policy_release(&s->policy);
-    return *n ? 0 : error_set(err, ERROR_INVALID, "no examples to train on");
+    return *n || o->base ? 0 : error_set(err, ERROR_INVALID, "no examples to train on");
 }
 
 static void set_training(const Options *o, TrainingOptions *t)

@@ -12,10 +12,10 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "eval/candidate/answer.h"
+#include "stages/data/describe.h"
 #include "stages/data/promptset.h"
 #include "stages/policy/endpoint_name.h"
 #include "stages/policy/prompt.h"
-#include "stages/teacher/describe.h"
 #include "stages/teacher/template.h"
 
 enum { MAX_SOURCE = 1 << 20 };
@@ -69,14 +69,13 @@ static int ask_template(const Teacher *t, TeacherRequest *q, Error *err)
 {
     TemplateKernel k;
     uint64_t seed = seed_of(t, q);
-    if (!template_knows(q->task->name,
-                        q->task->op_type)) { /* a user's task, which other teachers may know */
+    if (!template_knows(q->task)) { /* a user's task, which other teachers may know */
         if (q->trial == 0)
             log_warn("the template teacher has no family for task %s (op_type %s)", q->task->name,
                      q->task->op_type);
         return 0;
     }
-    if (template_generate(q->task->name, q->task->op_type, seed, t->mistakes, &k, err)) return -1;
+    if (template_for_task(q->task, seed, t->mistakes, t->withhold, &k, err)) return -1;
     Buffer text;
     buffer_init(&text, MAX_SOURCE);
     answer_write(&text, k.analysis, k.design, k.source);
@@ -240,6 +239,36 @@ int teacher_input(const Teacher *t, const TaskSet *tasks, ArtifactSpec *out, Err
 
 /* ---- an endpoint ---- */
 
+static const char *endpoint_of(const Teacher *t)
+{
+    return t->endpoint ? t->endpoint : t->name;
+}
+
+int teacher_is_endpoint(const Teacher *t)
+{
+    return endpoint_is(endpoint_of(t));
+}
+
+/* The caller frees it. */
+static char *prompt_text(const Teacher *t, const Task *task)
+{
+    Buffer b;
+    buffer_init(&b, MAX_SOURCE);
+    const PromptStyle style = prompt_facts_style(t->facts, task->name);
+    prompt_write(&b, task, NULL, 0, &style);
+    char *text = buffer_detach(&b);
+    buffer_release(&b);
+    return text;
+}
+
+double teacher_prompt_tokens(const Teacher *t, const Task *task)
+{
+    char *text = prompt_text(t, task);
+    double n = budget_tokens(strlen(text));
+    free(text);
+    return n;
+}
+
 typedef struct {
     const Teacher *t;
     TeacherRequest *req;
@@ -251,7 +280,10 @@ typedef struct {
 static const char *ask_prompt(void *ctx, size_t index, uint64_t *seed)
 {
     Ask *a = ctx;
-    *seed = seed_of(a->t, &a->req[index]) >> 33;
+    const Teacher *t = a->t;
+    double worst = budget_cost(&t->price, budget_tokens(strlen(a->prompt[index])), t->max_tokens);
+    if (t->budget && !budget_take(t->budget, worst)) return NULL;
+    *seed = seed_of(t, &a->req[index]) >> 33;
     return a->prompt[index];
 }
 
@@ -266,6 +298,9 @@ static int ask_reply(void *ctx, const LlmReply *reply, Error *err)
     Record *usage = record_map(q->record, "usage");
     record_int(usage, "prompt_tokens", reply->prompt_tokens);
     record_int(usage, "completion_tokens", reply->completion_tokens);
+    if (a->t->budget && budget_add(a->t->budget, a->t->name, &a->t->price, reply->prompt_tokens,
+                                   reply->completion_tokens, reply->text != NULL, err))
+        return -1;
     return a->done(a->ctx, q, err);
 }
 
@@ -273,16 +308,12 @@ static int ask_endpoint(const Teacher *t, TeacherRequest *req, size_t n, Teacher
                         void *ctx, Error *err)
 {
     Ask a = {t, req, memory_array(n, sizeof *a.prompt), done, ctx};
-    for (size_t i = 0; i < n; i++) {
-        Buffer b;
-        buffer_init(&b, MAX_SOURCE);
-        const PromptStyle style = prompt_facts_style(t->facts, req[i].task->name);
-        prompt_write(&b, req[i].task, NULL, 0, &style);
-        a.prompt[i] = buffer_detach(&b);
-        buffer_release(&b);
-    }
-    const LlmOptions o = endpoint_options(t->name, t->max_tokens, t->concurrency);
+    for (size_t i = 0; i < n; i++) a.prompt[i] = prompt_text(t, req[i].task);
+    LlmOptions o = endpoint_options(endpoint_of(t), t->max_tokens, t->concurrency);
+    o.base_url = t->url;
+    o.key_env = t->key_env;
     int rc = llm_run(&o, n, ask_prompt, ask_reply, &a, err);
+    if (!rc && t->budget) rc = budget_check(t->budget, err);
     for (size_t i = 0; i < n; i++) free(a.prompt[i]);
     free(a.prompt);
     return rc;
@@ -291,7 +322,7 @@ static int ask_endpoint(const Teacher *t, TeacherRequest *req, size_t n, Teacher
 int teacher_ask(const Teacher *t, TeacherRequest *req, size_t n, TeacherDone *done, void *ctx,
                 Error *err)
 {
-    if (endpoint_is(t->name)) return ask_endpoint(t, req, n, done, ctx, err);
+    if (teacher_is_endpoint(t)) return ask_endpoint(t, req, n, done, ctx, err);
     int directory = is_directory(t->name);
     for (size_t i = 0; i < n; i++) {
         if (directory ? ask_directory(t, &req[i], err) : ask_template(t, &req[i], err)) return -1;

@@ -1,12 +1,14 @@
 /* Teachers write the samples of stage 1. A teacher has a name:
  *   template                        the built-in grammar of kernels
  *   openai:MODEL, anthropic:MODEL   an endpoint
+ *   file:PATH                       a file of teachers (stages/teacher/teachers.h)
  *   dir:PATH                        the sources PATH/<task>/NAME.cu, in the order of their names
  */
 #ifndef STAGES_TEACHER_TEACHER_H
 #define STAGES_TEACHER_TEACHER_H
 
 #include "artifacts/artifact.h"
+#include "stages/policy/budget.h"
 #include "stages/policy/prompt_facts.h"
 #include "tasks/task.h"
 
@@ -18,9 +20,15 @@ typedef struct {
 } TeacherRequest;
 
 typedef struct {
-    const char *name;            /* as above */
+    const char *name;            /* as above; an entry of a file may have another one */
+    const char *endpoint;        /* "openai:MODEL"; NULL: the name */
+    const char *url, *key_env;   /* endpoint; NULL: as llm/endpoint.h has it */
     double mistakes;             /* template: share of kernels with a mistake */
+    int withhold;                /* template: no fast designs for half of the train tasks */
+    int trials, keep;            /* answers at most for a task; enough correct ones */
     int max_tokens, concurrency; /* endpoint */
+    BudgetPrice price;           /* endpoint */
+    Budget *budget;              /* endpoint: of the run; NULL: none */
     uint64_t seed;
     const PromptFacts *facts; /* endpoint: what its prompts say of device and baselines */
 } Teacher;
@@ -40,6 +48,10 @@ typedef int TeacherDone(void *ctx, TeacherRequest *r, Error *err);
 /* Asks for n answers; an endpoint's arrive in any order. */
 int teacher_ask(const Teacher *t, TeacherRequest *req, size_t n, TeacherDone *done, void *ctx,
                 Error *err);
+
+int teacher_is_endpoint(const Teacher *t);
+/* About how many tokens an endpoint's prompt for the task has. */
+double teacher_prompt_tokens(const Teacher *t, const Task *task);
 
 /* Writes the id of an answer, "collect/<task>/<teacher>/<trial>". */
 void teacher_sample_id(const Teacher *t, const Task *task, int trial, char *out, size_t size);

@@ -97,7 +97,7 @@ refused 'MISTAKES is not set: neither PROFILE=lora nor CONFIG= does' PROFILE=lor
 refused 'MISTAKES=many: expected a number' MISTAKES=many
 refused 'LEAN=yes: expected 1 or 0' LEAN=yes
 refused 'RECOMPUTE=x: expected auto, on or off' RECOMPUTE=x
-refused 'TEACHERS=foo: expected template, openai:MODEL, anthropic:MODEL or dir:PATH' TEACHERS=foo
+refused 'TEACHERS=foo: expected template, openai:MODEL, anthropic:MODEL, dir:PATH or file:PATH' TEACHERS=foo
 refused 'RUNS=a b: expected a folder' 'RUNS=a b'
 refused 'TRAINER: expected one line, found several' $'TRAINER=a\nb'
 refused 'GROUPS: --groups expects a value from 1 to 10000, found 0' --check GROUPS=0

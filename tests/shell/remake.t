@@ -124,7 +124,7 @@ odd="sh 'it'.sh # 1) \$x, (y \\"
 rules tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" crl; s=$?
 rules tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" -q crl && [ $s = 0 ]; ok $? 'a setting of odd characters is the same the next time'
 missed=
-for setting in "BASE=$tmp/b" LORA=8 LORA_ALPHA=64 RSLORA=1 TRAINER=other POLICY=openai:B; do
+for setting in "BASE=$tmp/b" LORA=8 LORA_ALPHA=64 RSLORA=1 TRAINER=other STAGE1=0 POLICY=openai:B; do
     seen tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" "$setting"
 done
 [ -z "$missed" ]; ok $? "likewise every setting of the adapters$missed"
@@ -132,7 +132,7 @@ done
 rules tuned POLICY=openai:A -n crl; made >"$tmp/made"; has report-sft-samples && has crl-1-samples; ok $? 'adapters no more: every sample'
 
 # Settings that decide nothing of what is made: where things are, how the work fits the memory and the time, leave to make it again.
-apart=' CONFIG RUN RUNS TASK_ROOT DEVICES MAX_TOKENS RECOMPUTE TRAINER_HOURS REFRESH '
+apart=' CONFIG RUN RUNS TASK_ROOT DEVICES MAX_TOKENS RECOMPUTE TRAINER_HOURS REFRESH BUDGET PRICE '
 "$BIN/quern-config" --table | while IFS='`' read -r _ name _; do
     case $name in QUERN_*) break ;; '') continue ;; esac
     case "$tried $apart" in *" $name "*) ;; *) echo "$name" ;; esac
