@@ -85,6 +85,13 @@ static inline void exec_acquire(Exec *x)
     x->cta.alone_since = x->budget;
 }
 
+/* Charges host work that takes longer than a thread-instruction for each lane, which may cost 1.25 ns.
+ * The budget is looked at when the next block of code begins. */
+static inline void exec_charge(Exec *x, int64_t thread_instructions)
+{
+    x->budget -= thread_instructions;
+}
+
 /* Fills x->fault with a sentence about one lane and stops the run. The first fault counts. Returns
  * NULL, so that a handler can return it. */
 const Inst *exec_fault(Warp *w, const Inst *in, int lane, Outcome outcome, const char *fmt, ...)
