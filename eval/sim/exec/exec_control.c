@@ -25,7 +25,7 @@ static const Inst *out_of_budget(Warp *w, const Inst *in)
 {
     const Exec *x = w->x;
     int lane = __builtin_ctz(w->active);
-    if (x->reversed && x->cta.alone_since - x->budget > ALONE)
+    if (x->reversed && x->ample && x->cta.alone_since - x->budget > ALONE)
         return exec_fault(w, in, lane, OUTCOME_RACE,
                           "waits for what another block or warp writes in a loop without an "
                           "atomic, a volatile load or a fence: the write may never be seen");

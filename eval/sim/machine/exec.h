@@ -47,6 +47,7 @@ struct Exec {
     uint32_t grid[3], block[3];
     uint64_t n_blocks;
     int reversed; /* run blocks, and the warps of a block, from the last to the first */
+    int ample;    /* reversed: the budget is clearly above what the usual order took */
     Cta cta;
     Warp *warps;
     int cap_warps;
