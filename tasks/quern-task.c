@@ -7,6 +7,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "tasks/example.h"
 #include "tasks/gate.h"
 
 static const char *split_name(const Task *t)
@@ -116,20 +117,42 @@ static int gate(const char *root, const char **names, int n_names)
     return refused != 0;
 }
 
+static int example(const char *root, const char *name, const char *dir)
+{
+    TaskSet set;
+    Error err;
+    if (taskset_load(root, name, &set, &err)) log_die(&err);
+    for (int i = 0; i < set.n; i++) {
+        char *folder = memory_printf("%s/%s", dir, set.tasks[i]->name);
+        if (example_write(set.tasks[i], 1, folder, &err)) log_die(&err);
+        free(folder);
+    }
+    taskset_release(&set);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    const char *root = NULL;
-    Flag flags[] = {{.name = "task-root",
+    const char *root = NULL, *output = NULL;
+    Flag flags[] = {{.name = "output",
+                     .kind = FLAG_TEXT,
+                     .target = &output,
+                     .help = "of example: the folder that is written"},
+                    {.name = "task-root",
                      .kind = FLAG_TEXT,
                      .target = &root,
                      .help = "folder of the tasks; else $QUERN_TASKS, else Quern's own"},
                     {0}};
     FlagSpec spec = {.program = "quern-task",
-                     .synopsis = "list [NAME...] | show NAME | gate [NAME...] [--task-root DIR]",
+                     .synopsis =
+                         "list [NAME...] | show NAME | gate [NAME...] | example NAME -o DIR "
+                         "[--task-root DIR]",
                      .about = "A NAME is of a task or of a set of them. list: the tasks there are. "
                               "show: one task, its workloads and its "
                               "baseline. gate: refuse tasks whose "
-                              "checks a kernel passes that does no work; exit 1 if any is refused.",
+                              "checks a kernel passes that does no work; exit 1 if any is refused. "
+                              "example: inputs and right results of the check workloads, as "
+                              "DIR/TASK/N/TENSOR.npy.",
                      .flags = flags,
                      .min_words = 1,
                      .max_words = -1};
@@ -142,11 +165,13 @@ int main(int argc, char **argv)
         status = show(root, words[1]);
     else if (!strcmp(words[0], "gate"))
         status = gate(root, words + 1, n - 1);
+    else if (!strcmp(words[0], "example") && n == 2 && output)
+        status = example(root, words[1], output);
     else
-        flags_usage_error(
-            &spec,
-            "expected list [NAME...], show NAME or gate [NAME...], found \"%s\" and %d more words",
-            words[0], n - 1);
+        flags_usage_error(&spec,
+                          "expected list [NAME...], show NAME, gate [NAME...] or example NAME -o "
+                          "DIR, found \"%s\" and %d more words",
+                          words[0], n - 1);
     free(words);
     return log_close(status);
 }

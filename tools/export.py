@@ -291,7 +291,8 @@ class Functional(torch.nn.Module):
 
 def trace(source, module, inputs):
     """The exported program and the names of its inputs: those of parameters first where they are inputs too, so that
-    their dimensions are free. Where the module does not allow it, only its inputs' dimensions are, or none."""
+    their dimensions are free. Where the module does not allow it, only its inputs' dimensions are, or the first ones,
+    or none."""
     auto = torch.export.Dim.AUTO
     names = [n for n, _ in module.named_parameters()] + [n for n, _ in module.named_buffers()]
     own = tuple(t.detach() for t in [*module.parameters(), *module.buffers()])
@@ -300,7 +301,9 @@ def trace(source, module, inputs):
     fixed = [2 if id(p) in convolutions else 8 for p in [*module.parameters(), *module.buffers()]]  # a window keeps its size
     ways = [(Functional(module, names), (own, tuple(inputs)),
              (tuple({d: auto for d in range(min(t.dim(), f))} for t, f in zip(own, fixed)), free), names),
-            (module, tuple(inputs), free, []), (module, tuple(inputs), None, [])]
+            (module, tuple(inputs), free, []),
+            (module, tuple(inputs), tuple({0: auto} if isinstance(x, torch.Tensor) and x.dim() else None for x in inputs), []),
+            (module, tuple(inputs), None, [])]
     first = None
     for callee, given, shapes, parameters in ways[0 if 0 < len(own) <= MAX_FREE else 1:]:
         with watched(source.file, "when it is called"), numbers_kept(), torch.no_grad():

@@ -6,6 +6,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "tasks/graph/formula.h"
+
+enum { BRIEF_FORMULA = 1200 }; /* bytes of a graph's formulas in a brief prompt */
+
 static void put_tensors(Buffer *out, const TaskTensor *x, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -126,6 +130,7 @@ static void put_task(Buffer *out, const Task *t, const PromptStyle *style)
     buffer_puts(out, !full      ? "\n"
                      : t->graph ? "\n\n# Reference Code\n```python\n"
                                 : "\n\n# Reference Code\n```c\n");
+    if (!full && t->graph) graph_formula(t->graph, BRIEF_FORMULA, out);
     if (full) {
         put_code(out, t->reference_source, strlen(t->reference_source));
         buffer_puts(out, "```\n\n");

@@ -44,7 +44,7 @@ static int import(const char *path, const char *folder, const ImportOptions *o)
 int main(int argc, char **argv)
 {
     const char *output = NULL, *name = NULL, *split = "train", *tag = "imported";
-    int level = 1;
+    int64_t level = 1;
     Flag flags[] = {{.name = "output",
                      .kind = FLAG_TEXT,
                      .target = &output,
@@ -83,7 +83,7 @@ int main(int argc, char **argv)
     ImportOptions o = {.name = name ? name : own,
                        .tags = &tag,
                        .n_tags = 1,
-                       .level = level,
+                       .level = (int)level,
                        .heldout = !strcmp(split, "heldout")};
     if (!task_is_name(o.name, NAME_SIZE))
         flags_usage_error(&spec, "--name %s: letters, digits and _ expected, at most %d", o.name,
