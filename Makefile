@@ -23,7 +23,7 @@ ifneq ($(LIBFUZZER),)
 WARN := -w
 endif
 CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fopenmp $(OPT) $(SAN) $(WARN)
-LIBS := -lhiredis -lmsgpackc -lcurl -ljansson -lseccomp -lcrypto -lutf8proc -lzip -lz -ldl -lm -lpthread
+LIBS := -lhiredis -lmsgpackc -lcurl -ljansson -lseccomp -lcrypto -lutf8proc -lzip -lz -lmicrohttpd -ldl -lm -lpthread
 Q := $(if $(V),,@)
 
 include mk/deps.mk
@@ -111,7 +111,7 @@ $(BUILD)/tasks/%.so: tasks/%/reference.c $(BUILD)/flags
 	  $(CC) -std=gnu11 -O3 $(ARCH_FLAGS) -fopenmp -fPIC -shared -Wall -Wextra -Werror -o $@.tmp $< -x c - -lm && mv $@.tmp $@
 
 # ---- everything ----
-.PHONY: all build test lint format fuzz docs test-gpu test-san bench bench-gpu install uninstall clean help
+.PHONY: all build test test-tasks lint format fuzz docs test-gpu test-san bench bench-gpu install uninstall clean help
 # Programs find the source tree by this file, so that a built tree can be moved.
 $(BUILD)/root: ; @mkdir -p $(@D); realpath --relative-to=$(@D) . >$@
 all build: $(PROGRAMS) $(REFERENCES) $(BUILD)/root
@@ -126,9 +126,13 @@ SHELL_TESTS := $(LONG_TESTS) $(filter-out $(LONG_TESTS),$(sort $(wildcard tests/
 test: build $(UNIT_TESTS) $(FUZZERS)
 	@QUERN_BUILD="$$(realpath '$(BUILD)')" QUERN_CC='$(CC)' QUERN_OPT='$(OPT)' QUERN_SAN='$(SAN)' prove --timer -j2 --exec tests/run $(SHELL_TESTS) $(UNIT_TESTS)
 
+# Gates every task of every set; make test gates a sample.
+test-tasks: build
+	@$(BUILD)/bin/quern-task gate '*'
+
 # On a real GPU: its device, every kernel of tests/cheats, and the engine. Skipped, with a word, where there is none.
 GPU ?= cuda:0
-test-gpu: build $(filter $(BUILD)/test/model/%_cuda,$(UNIT_TESTS))
+test-gpu: build $(filter $(BUILD)/test/model/%_cuda,$(UNIT_TESTS)) $(patsubst %,$(BUILD)/test/eval/test_%,op_routes op_kernels library)
 	@QUERN_BUILD="$$(realpath '$(BUILD)')" QUERN_TEST_DEVICE='$(GPU)' prove --timer --exec tests/run $(sort $(wildcard tests/gpu/*.t))
 
 # The unit tests and short fuzzing again, under AddressSanitizer and UndefinedBehaviorSanitizer.

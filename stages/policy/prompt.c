@@ -6,6 +6,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "tasks/graph/formula.h"
+
+enum { BRIEF_FORMULA = 1200 }; /* bytes of a graph's formulas in a brief prompt */
+
 static void put_tensors(Buffer *out, const TaskTensor *x, int n)
 {
     for (int i = 0; i < n; i++) {
@@ -91,7 +95,7 @@ static size_t line_length(const char *s, size_t n)
 /* Appends a kernel byte for byte, with forged titles, headings and fences replaced by dots. Such
  * marks can only stand in comments and in skipped #if groups, where dots change nothing. A marked
  * line that continues another one (a macro with ## may) is joined to it, as a compiler does. */
-static void put_kernel(Buffer *out, const char *s, size_t n)
+void prompt_kernel_write(Buffer *out, const char *s, size_t n)
 {
     int joined = 0;
     char last = '\n';
@@ -126,6 +130,7 @@ static void put_task(Buffer *out, const Task *t, const PromptStyle *style)
     buffer_puts(out, !full      ? "\n"
                      : t->graph ? "\n\n# Reference Code\n```python\n"
                                 : "\n\n# Reference Code\n```c\n");
+    if (!full && t->graph) graph_formula(t->graph, BRIEF_FORMULA, out);
     if (full) {
         put_code(out, t->reference_source, strlen(t->reference_source));
         buffer_puts(out, "```\n\n");
@@ -141,7 +146,7 @@ void prompt_write(Buffer *out, const Task *t, const Exemplar *ex, int n, const P
         buffer_puts(out, full ? "# Previous CUDA Implementations with Scores\n" : "# Previous\n");
     for (int i = 0; i < n; i++) {
         buffer_printf(out, "// code%d (score %.2f)\n", i + 1, ex[i].score);
-        put_kernel(out, ex[i].source, ex[i].len);
+        prompt_kernel_write(out, ex[i].source, ex[i].len);
     }
     if (full && n) buffer_puts(out, "\n");
     if (full) prompt_protocol_write(out, n);
@@ -154,11 +159,11 @@ void prompt_write_again(Buffer *out, const Task *t, const PromptAttempt *a,
     put_task(out, t, style);
     buffer_puts(out, full ? "# Your Previous Answer\n" : "# Answer\n");
     if (a->len)
-        put_kernel(out, a->source, a->len);
+        prompt_kernel_write(out, a->source, a->len);
     else if (full)
         buffer_puts(out, "(It holds no candidate.)\n");
     buffer_puts(out, full ? "\n# The Verdict on It\n" : "# Verdict\n");
-    put_kernel(out, a->verdict, a->verdict_len);
+    prompt_kernel_write(out, a->verdict, a->verdict_len);
     if (!full) return;
     buffer_puts(out,
                 "Correct what the verdict names. If the candidate is correct, make it faster.\n\n");

@@ -153,6 +153,14 @@ static void put_tolerance(Buffer *out, const Task *t)
                      "atomics.\n");
 }
 
+enum { LAUNCHES_SHOWN = 12 };
+
+static const char *step_name(const Plan *p, const PlanStep *s)
+{
+    if (s->op) return s->op->op->name;
+    return s->library ? s->library : p->kernels[s->kernel];
+}
+
 /* Names the baseline's launches and library calls. */
 static void put_launches(Buffer *out, const Task *t)
 {
@@ -162,9 +170,9 @@ static void put_launches(Buffer *out, const Task *t)
     int line;
     if (source && !plan_parse_trusted(source, strlen(source), &p, &line, &err)) {
         buffer_printf(out, ", %d launch%s (", p.n_steps, p.n_steps == 1 ? "" : "es");
-        for (int i = 0; i < p.n_steps; i++)
-            buffer_printf(out, "%s%s", i ? ", " : "",
-                          p.steps[i].library ? p.steps[i].library : p.kernels[p.steps[i].kernel]);
+        for (int i = 0; i < p.n_steps && i < LAUNCHES_SHOWN; i++)
+            buffer_printf(out, "%s%s", i ? ", " : "", step_name(&p, &p.steps[i]));
+        if (p.n_steps > LAUNCHES_SHOWN) buffer_puts(out, ", ...");
         buffer_puts(out, ")");
     }
     if (source) plan_release(&p);
@@ -185,7 +193,7 @@ static void put_least(Buffer *out, const Task *t, double dram)
     const Workload *w = task_workload(t, ROLE_TIME);
     double bytes, flops;
     Error err;
-    if (!w || !t->bytes || task_cost(t, w, &bytes, &flops, &err)) return;
+    if (!w || task_cost(t, w, &bytes, &flops, &err)) return;
     buffer_printf(out, "The task must move %.3g MB and compute %.3g GFLOP at least", bytes / 1e6,
                   flops / 1e9);
     if (dram > 0) buffer_printf(out, "; DRAM alone takes %.4g us for it", bytes / dram * 1e6);

@@ -8,8 +8,9 @@
 #include "base/buffer.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "tasks/graph/formula.h"
 
-enum { MAX_TEXT = 1 << 24, DIGITS = 6 };
+enum { MAX_TEXT = 1 << 24, DIGITS = 6, LONG_FORMULA = 300 };
 
 void description_add(Description *d, Role role, const Sizes *s)
 {
@@ -193,12 +194,18 @@ static void put_workload(Buffer *b, const Derivation *v, const DescribedWorkload
     put_value(b, o);
 }
 
-/* The formulas' last operators, "linear, gelu, softmax". */
-static char *operators_text(const Derivation *v)
+/* The graph as one formula, or if it is longer the operators, "conv2d, relu, linear". */
+static char *own_description(const Derivation *v)
 {
     Buffer b;
-    buffer_init(&b, 4096);
-    for (int i = 0; i < v->graph->n_nodes && b.len < 200; i++) {
+    buffer_init(&b, MAX_TEXT);
+    graph_formula(v->graph, LONG_FORMULA, &b);
+    if (b.len && strchr(b.data, '\n') == b.data + b.len - 1) {
+        b.data[--b.len] = 0;
+        return buffer_detach(&b);
+    }
+    buffer_clear(&b);
+    for (int i = 0; i < v->graph->n_nodes && b.len < LONG_FORMULA; i++) {
         const char *name = v->graph->line[i].op->name + strlen("aten.");
         buffer_printf(&b, "%s%.*s", i ? ", " : "", (int)strcspn(name, "."), name);
     }
@@ -226,21 +233,20 @@ static char *costliest(const Derivation *v)
 
 static void put_head(Buffer *b, const Derivation *v, const Description *d)
 {
-    char *operators = operators_text(v), *costly = costliest(v);
+    char *formula = own_description(v), *costly = costliest(v);
     json_t *tags = json_array();
     json_array_append_new(tags, json_string("graph"));
     for (int i = 0; i < v->draft.n_tags; i++)
         json_array_append_new(tags, json_string(v->draft.tags[i]));
     if (d->degenerate) json_array_append_new(tags, json_string("degenerate"));
     put_field(b, "name", json_string(v->draft.name));
-    put_field(b, "description",
-              json_string(v->draft.description ? v->draft.description : operators));
+    put_field(b, "description", json_string(v->draft.description ? v->draft.description : formula));
     put_field(b, "op_type", json_string(v->draft.op_type ? v->draft.op_type : costly));
     put_field(b, "tags", tags);
     if (d->degenerate) put_field(b, "degenerate", json_string(d->degenerate));
     put_field(b, "level", json_integer(v->draft.level));
     put_field(b, "split", json_string(v->draft.heldout ? "heldout" : "train"));
-    free(operators);
+    free(formula);
     free(costly);
 }
 

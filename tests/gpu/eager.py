@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""PyTorch's times of the twelve tasks at their timed workloads, to set beside Quern's baselines.
+"""PyTorch's times of tasks at their timed workloads, to set beside Quern's baselines: of the twelve that are
+written here, or of any task with a graph.
 
-    python3 tests/gpu/eager.py [--tasks relu,softmax] [--runs 100] [--task-root tasks]
+    python3 tests/gpu/eager.py [--tasks relu,kernelbench/level1] [--runs 100] [--task-root tasks] [--compile] [--seconds 300]
 
 One JSON line a task and timed workload: task, axes, us and what (eager, the expression that baseline_cuda.cu
 follows launch for launch), and where PyTorch has a fused way too best_us and best (its text). Median of the runs;
@@ -9,11 +10,15 @@ float32 without TF32; before each run L2 is written over twice and the device ke
 enqueued, so that the time is the GPU's and not Python's.
 """
 import argparse
+import glob
+import importlib
 import json
 import math
 import os
 import statistics
 import sys
+import time
+import types
 
 import torch
 import torch.nn.functional as F
@@ -124,20 +129,75 @@ FUSED = {
 }
 
 
+def export_module(name):
+    """plan or torch_op of the exported packages, which run the lines of a graph."""
+    if "quern_export" not in sys.modules:
+        package = types.ModuleType("quern_export")
+        package.__path__ = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "share", "export", "torch")]
+        sys.modules["quern_export"] = package
+    return importlib.import_module("quern_export." + name)
+
+
 def shape_of(tensor, axes):
-    return [e if isinstance(e, int) else eval(e.replace("/", "//"), {"__builtins__": {}}, dict(axes)) for e in tensor["shape"]]
+    return [e if isinstance(e, int) else export_module("plan").evaluate(e, axes) for e in tensor["shape"]]
+
+
+def draw_one(x, axes, generator):
+    shape, dtype = shape_of(x, axes), getattr(torch, x["dtype"])
+    if x["draw"] == "integer":
+        return torch.randint(x["low"], x["high"] + 1, shape, generator=generator, device="cuda").to(dtype)
+    if x["draw"] == "positive":
+        return (torch.rand(shape, generator=generator, device="cuda") + 0.5).to(dtype)
+    if x["draw"] == "uniform":
+        low, high = x.get("low", -1), x.get("high", 1)
+        return (torch.rand(shape, generator=generator, device="cuda") * (high - low) + low).to(dtype)
+    return (torch.randn(shape, generator=generator, device="cuda") * x.get("std", 1) + x.get("mean", 0)).to(dtype)
 
 
 def draw(task, axes):
     generator = torch.Generator(device="cuda").manual_seed(1)
-    return [torch.randn(shape_of(x, axes), generator=generator, device="cuda") for x in task["inputs"].values()]
+    return [draw_one(x, axes, generator) for x in task["inputs"].values()]
+
+
+class Named:
+    """A tensor in the arguments of a line."""
+
+    def __init__(self, name):
+        self.name = name
+
+
+def graph_function(task, axes):
+    """The graph as a function of the inputs. Its lines are read once, so that a call costs the host little."""
+    torch_op = export_module("torch_op")
+    names = {name: Named(name) for name in task["inputs"]}
+    steps = []
+    for line in task["graph"]:
+        results, operator, positional, keyword = torch_op.read_line(line, names, axes)
+        names.update((r, Named(r)) for r in results)
+        steps.append((results, operator, positional, keyword))
+    inputs, outputs = list(task["inputs"]), list(task["outputs"])
+
+    def value(argument, tensors):
+        if isinstance(argument, Named):
+            return tensors[argument.name]
+        return [value(a, tensors) for a in argument] if isinstance(argument, list) else argument
+
+    def run(*tensors):
+        known = dict(zip(inputs, tensors))
+        for results, operator, positional, keyword in steps:
+            given = operator(*[value(a, known) for a in positional], **{k: value(a, known) for k, a in keyword.items()})
+            known.update(zip(results, [given] if isinstance(given, torch.Tensor) else given))
+        return [known[name] for name in outputs]
+
+    return run
 
 
 def check(name, eager, fused, inputs):
     """Both ways compute the same thing, or the comparison means nothing."""
     a, b = eager(*inputs), fused(*inputs)
-    worst = ((a - b).abs() / (1.0 + a.abs())).max().item()
-    if not worst < 1e-3:
+    pairs = [(a, b)] if isinstance(a, torch.Tensor) else zip(a, b)
+    worst = max(((x.double() - y.double()).abs() / (1.0 + x.double().abs())).max().item() for x, y in pairs)
+    if not worst < (1e-3 if inputs[0].dtype is torch.float32 else 5e-2):
         sys.exit(f"{name}: the fused way differs from the eager one by {worst}")
 
 
@@ -156,9 +216,35 @@ def median_us(f, inputs, runs, flush):
     return statistics.median(times)
 
 
+def find(root, words):
+    """The names and folders of tasks: each word is a task, a set or a pattern, as TASKS has it."""
+    for word in words:
+        for folder in sorted(glob.glob(os.path.join(root, word))):
+            for file in sorted(glob.glob(os.path.join(folder, "**", "task.json"), recursive=True)):
+                yield os.path.relpath(os.path.dirname(file), root), file
+
+
+def measure(name, task, axes, given, flush):
+    """One line of the answer."""
+    inputs = draw(task, axes)
+    eager, what = EAGER[name] if name in EAGER else (graph_function(task, axes), "its graph, by torch.ops.aten")
+    line = {"task": task["name"], "axes": axes, "us": median_us(eager, inputs, given.runs, flush), "what": what}
+    if name in FUSED:
+        fused, best_what = FUSED[name]
+        check(name, eager, fused, inputs)
+        line.update(best_us=median_us(fused, inputs, given.runs, flush), best=best_what)
+    elif given.compile:
+        torch._dynamo.reset()
+        compiled = torch.compile(eager)
+        line.update(best_us=median_us(compiled, inputs, given.runs, flush), best="torch.compile")
+    return line
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--tasks", default="", help="names, with commas; all when left out")
+    options.add_argument("--tasks", default="", help="tasks, sets or patterns, with commas; the twelve when left out")
+    options.add_argument("--compile", action="store_true", help="torch.compile of a graph as its fused way")
+    options.add_argument("--seconds", type=float, default=1e9, help="no task is begun after them")
     options.add_argument("--runs", type=int, default=100)
     options.add_argument("--task-root", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tasks"))
     given = options.parse_args()
@@ -169,22 +255,21 @@ def main():
     torch.set_grad_enabled(False)
     properties = torch.cuda.get_device_properties(0)
     flush = torch.zeros(2 * properties.L2_cache_size // 4, dtype=torch.int32, device="cuda")
-    names = given.tasks.split(",") if given.tasks else sorted(EAGER)
-    for name in names:
-        with open(os.path.join(given.task_root, name, "task.json")) as file:
+    begin = time.monotonic()
+    for name, path in find(given.task_root, given.tasks.split(",") if given.tasks else sorted(EAGER)):
+        with open(path) as file:
             task = json.load(file)
-        eager, what = EAGER[name]
         for axes in [w["axes"] for w in task["workloads"] if w["role"] == "time"]:
-            inputs = draw(task, axes)
-            line = {"task": name, "axes": axes, "us": median_us(eager, inputs, given.runs, flush), "what": what}
-            if name in FUSED:
-                fused, best_what = FUSED[name]
-                check(name, eager, fused, inputs)
-                line.update(best_us=median_us(fused, inputs, given.runs, flush), best=best_what)
+            if time.monotonic() - begin > given.seconds:
+                return
+            try:
+                line = measure(name, task, axes, given, flush)
+            except (RuntimeError, NotImplementedError) as e:  # out of memory, or an operator that torch refuses here
+                print(f"eager.py: {name}: {str(e).splitlines()[0]}", file=sys.stderr)
+                continue
             line.update(torch=torch.__version__, gpu=properties.name)
             print(json.dumps(line), flush=True)
             MASKS.clear()
-            del inputs
             torch.cuda.empty_cache()
 
 

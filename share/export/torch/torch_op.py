@@ -201,8 +201,8 @@ def _operator(name):
     return getattr(packet, parts[2]) if len(parts) > 2 else packet
 
 
-def run_line(line, tensors, axes):
-    """Runs "h = aten.relu.default(x)" and puts its results into `tensors`."""
+def read_line(line, tensors, axes):
+    """(names of results, operator, positional and keyword arguments) of "h = aten.relu.default(x)"."""
     results, call = line.split("=", 1)
     name, arguments = call.strip().split("(", 1)
     positional, keyword = [], {}
@@ -212,8 +212,13 @@ def run_line(line, tensors, axes):
             keyword[head] = _value(rest.strip(), tensors, axes)
         else:
             positional.append(_value(part, tensors, axes))
-    values = _operator(name)(*positional, **keyword)
-    names = [r.strip() for r in results.split(",")]
+    return [r.strip() for r in results.split(",")], _operator(name), positional, keyword
+
+
+def run_line(line, tensors, axes):
+    """Runs a line and puts its results into `tensors`."""
+    names, operator, positional, keyword = read_line(line, tensors, axes)
+    values = operator(*positional, **keyword)
     tensors.update(zip(names, [values] if isinstance(values, torch.Tensor) else values))
 
 

@@ -18,10 +18,11 @@ typedef struct {
     double limit_s;   /* time limit of a part, which then ends with what it has; 0: none */
     double until;     /* end of the time limit, set by gpubench_begin; 0: none */
     int64_t latency, sustained, pairs, trials, repeats, hostile, hangs;
-    int64_t compilers;        /* of quern-evald; -1: its own choice */
-    const char *only;         /* tasks of part same, by comma; NULL: all */
-    int64_t from;             /* number of part hostile's first candidate, to split it over GPUs */
-    double span_s;            /* time from the first to the last repeat */
+    int64_t compilers; /* of quern-evald; -1: its own choice */
+    const char *sets;  /* tasks of part baselines, as TASKS has them; NULL: those in no set */
+    const char *only;  /* tasks of part same, by comma; NULL: all */
+    int64_t from;      /* number of part hostile's first candidate, to split it over GPUs */
+    double span_s;     /* time from the first to the last repeat */
     struct GpuRepeat *repeat; /* part repeat while it is open, or NULL */
     const char *eager;        /* output of tests/gpu/eager.py, or NULL */
 } GpuBench;

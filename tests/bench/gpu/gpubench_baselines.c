@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -70,7 +71,7 @@ static const Eager *find(const EagerList *l, const char *task)
 typedef struct {
     GpuBench *b;
     EagerList eager;
-    int compared, near;
+    int compared, near, failed;
 } Baselines;
 
 static void print_number(const char *format, double v, int known)
@@ -81,19 +82,22 @@ static void print_number(const char *format, double v, int known)
         printf("%10s", "-");
 }
 
-/* Judge the plain kernel as a candidate and print both times of the verdict's pair. */
-static int one_task(Baselines *s, Evaluator *e, const Task *t, Error *err)
+/* Judge the plain kernel, or the graph's lines, as a candidate and print both times of the verdict's
+ * pair. */
+static void one_task(Baselines *s, Evaluator *e, const Task *t)
 {
     Verdict v;
     char what[128];
+    double start = clock_seconds();
     evaluator_run(e, t->name, t->baseline_source, strlen(t->baseline_source), &v);
-    int rc = v.outcome == OUTCOME_OK ? 0
-                                     : error_set(err, ERROR_INVALID, "%s: %s: %.600s", t->name,
-                                                 outcome_name(v.outcome), v.message);
-    if (!rc) {
+    gpubench_raw(s->b, "baselines", "verdict", clock_seconds() - start, "s");
+    if (v.outcome != OUTCOME_OK) {
+        s->failed++;
+        printf("  %-40s%s: %.200s\n", t->name, outcome_name(v.outcome), v.message);
+    } else {
         const Eager *g = find(&s->eager, t->name);
         int best = g && g->best_us > 0;
-        printf("  %-24s%10.2f%10.2f", t->name, v.time_us, v.baseline_us);
+        printf("  %-40s%10.2f%10.2f", t->name, v.time_us, v.baseline_us);
         print_number("%10.2f", g ? g->us : 0, g != NULL);
         print_number("%10.3f", g ? v.baseline_us / g->us : 0, g != NULL);
         print_number("%10.3f", best ? v.baseline_us / g->best_us : 0, best);
@@ -112,25 +116,26 @@ static int one_task(Baselines *s, Evaluator *e, const Task *t, Error *err)
         s->near += g && fabs(v.baseline_us / g->us - 1) <= 0.1;
     }
     verdict_release(&v);
-    return rc;
 }
 
 int gpubench_baselines(GpuBench *b, Error *err)
 {
     Baselines s = {.b = b};
     Evaluator *e = NULL;
+    TaskSet set = {0};
     gpubench_begin(
         b, "Baselines, median us of cold runs: the plain kernel, Quern's baseline, PyTorch eager");
     int rc = b->eager ? read_eager(b->eager, &s.eager, err) : 0;
     if (!rc) rc = evaluator_open(&(EvaluatorOptions){.device = b->device, .seed = 1}, &e, err);
+    if (!rc) rc = taskset_load(NULL, b->sets, &set, err);
     if (!rc) {
-        const TaskSet *set = evaluator_tasks(e);
-        printf("  %-24s%10s%10s%10s%10s%10s%10s\n", "task", "plain", "baseline", "eager", "/eager",
+        printf("  %-40s%10s%10s%10s%10s%10s%10s\n", "task", "plain", "baseline", "eager", "/eager",
                "/best", "of light");
-        for (int i = 0; i < set->n && !rc && !gpubench_over(b); i++)
-            rc = one_task(&s, e, set->tasks[i], err);
-        evaluator_close(e);
+        for (int i = 0; i < set.n && !gpubench_over(b); i++) one_task(&s, e, set.tasks[i]);
+        gpubench_row(b, "baselines", "baselines that fail", s.failed, "", "<1");
     }
+    if (e) evaluator_close(e);
+    taskset_release(&set);
     if (!rc && s.compared)
         gpubench_row(b, "baselines", "tasks within 10% of PyTorch eager",
                      100.0 * s.near / s.compared, "%", ">90");

@@ -130,6 +130,7 @@ static const Flag flags[] = {
     {"hangs", FLAG_INT, &opt.bench.hangs, "of them at most so many that hang", 0, 1e5},
     {"sustained", FLAG_INT, &opt.bench.sustained, "candidates of part sustained", 1, 9000},
     {"compilers", FLAG_INT, &opt.bench.compilers, "quern-evald's; -1: its own choice", -1, 64},
+    {"sets", FLAG_TEXT, &opt.bench.sets, "tasks of part baselines, as kernelbench/level1"},
     {"eager", FLAG_TEXT, &opt.bench.eager, "what tests/gpu/eager.py printed, for part baselines"},
     {0}};
 

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "eval/candidate/plan.h"
 #include "stages/policy/prompt_facts.h"
+#include "tests/fixture_path.h"
 
 static TaskSet tasks;
 
@@ -154,6 +155,26 @@ static void devices(void **state)
     }
 }
 
+/* A brief prompt of a graph says what is computed in one formula, and a full one line by line. */
+static void graphs(void **state)
+{
+    (void)state;
+    Task *t;
+    Error err;
+    if (task_load(fixture_path("tests/fixtures/op_lines/tasks/op_layer"), &t, &err))
+        fail_msg("%s", err.text);
+    char *brief = prompt_of(t, 0, &(PromptStyle){.full = 0});
+    assert_non_null(strstr(brief, "\nh = x @ weight.T + bias\n"));
+    assert_true(strlen(brief) < 400);
+    char *full = prompt_of(t, 0, &(PromptStyle){.full = 1, .device = "sim:h100"});
+    assert_non_null(strstr(full, "```python\nh = aten.linear(x, weight, bias)\n"));
+    assert_non_null(strstr(full, "PyTorch launches, 6 launches (aten.linear.default, "));
+    assert_non_null(strstr(full, "The task must move "));
+    free(brief);
+    free(full);
+    task_free(t);
+}
+
 static int load_tasks(void **state)
 {
     (void)state;
@@ -172,7 +193,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(plans), cmocka_unit_test(facts_of_a_prompt),
                                        cmocka_unit_test(nothing_given_away),
-                                       cmocka_unit_test(devices)};
+                                       cmocka_unit_test(devices), cmocka_unit_test(graphs)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("prompt", tests, load_tasks, release_tasks);
 }
