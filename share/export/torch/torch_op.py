@@ -235,6 +235,13 @@ def run_line(line, tensors, axes):
 
 # ---- a module in place of the original ----
 
+def _attribute(source, path):
+    """A tensor that a module keeps as a plain attribute, or None."""
+    for name in path.split("."):
+        source = getattr(source, name, None)
+    return source if isinstance(source, torch.Tensor) else None
+
+
 def _module_class(package):
     class Module(torch.nn.Module):
         """Module(original) or Module(state_dict): takes the parameters by their names in the original.
@@ -250,10 +257,11 @@ def _module_class(package):
                     self._order.append(None)
                     continue
                 key = spec["name"] if key is True else key
-                if key not in state:
+                value = state[key] if key in state else _attribute(source, key)
+                if value is None:
                     raise KeyError(f"quern.{package.name}: the original has no parameter {key}")
                 self._order.append(spec["name"])
-                self.register_buffer(spec["name"], state[key].detach())
+                self.register_buffer(spec["name"], value.detach())
 
         def forward(self, *tensors):
             given = iter(tensors)
