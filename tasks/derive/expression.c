@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "tasks/derive/derivation.h"
 
-enum { MAX_PROBES = 256, EACH = 12, MOST_STEP = 16, MOST_SHIFT = 64 };
+enum { MAX_PROBES = 256, EACH = 15, MOST_STEP = 16, MOST_SHIFT = 64 };
 
 typedef struct {
     const Derivation *v;
@@ -26,28 +26,29 @@ static int add(Probes *p, const Sizes *s, BoundNumber *f, const void *what)
     return 1;
 }
 
-/* The module's own sizes, then each axis moved alone, by steps that tell remainders apart, and all of
- * them moved together. */
+/* The module's own sizes, then each axis moved alone: far, which tells factors apart, and near, which
+ * tells remainders apart; and all of them moved together. */
 static void probe(Probes *p, BoundNumber *f, const void *what)
 {
-    static const int64_t steps[] = {1, -1, 2, 3, -3, 5, 7, 8, 11, 12, 16, 24, 32, 64};
+    static const int64_t near[] = {1, -1, 2, 3, -3, 5, 7, 8, 11, 12, 16, 24, 32, 64};
+    static const int64_t parts[] = {2, 3, 5, 8};
     Sizes own = derivation_own(p->v), all = own;
     add(p, &own, f, what);
     for (int i = 0; i < p->v->draft.n_axes; i++) {
         int found = 0;
-        for (size_t k = 0; k < sizeof steps / sizeof *steps && found < EACH; k++) {
-            Sizes s = own;
-            s.at[i] += steps[k];
-            if (s.at[i] < 1 || !add(p, &s, f, what)) continue;
-            if (!found++) all.at[i] = s.at[i];
-        }
-        for (int64_t k = 2; k <= 8 && found < EACH; k *= 2)
-            for (int down = 0; down < 2; down++) {
+        for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+            for (int up = 0; up < 2; up++) {
                 Sizes s = own;
-                s.at[i] = down ? own.at[i] / k : own.at[i] * k;
+                s.at[i] = up ? own.at[i] * parts[k] : own.at[i] / parts[k];
                 if (s.at[i] < 1 || !add(p, &s, f, what)) continue;
                 if (!found++) all.at[i] = s.at[i];
             }
+        for (size_t k = 0; k < sizeof near / sizeof *near && found < EACH; k++) {
+            Sizes s = own;
+            s.at[i] += near[k];
+            if (s.at[i] < 1 || !add(p, &s, f, what)) continue;
+            if (!found++) all.at[i] = s.at[i];
+        }
     }
     add(p, &all, f, what);
 }
@@ -106,6 +107,20 @@ static int64_t linear_value(int64_t x, int s, int a, int t, int64_t b)
     return up < 0 ? -1 : up / t + b;
 }
 
+/* axis / t * s + b: windows that skip a remainder, and others that multiply. */
+static char *stepped(const Probes *p, int axis)
+{
+    int64_t x = p->at[0].at[axis];
+    for (int t = 2; t <= MOST_STEP; t++)
+        for (int s = 2; s <= MOST_STEP; s++) {
+            char *part = memory_printf("%s / %d * %d", p->v->axes[axis].name, t, s),
+                 *text = try_text(p, shifted(part, p->value[0] - x / t * s));
+            free(part);
+            if (text) return text;
+        }
+    return NULL;
+}
+
 static char *linear(const Probes *p, int axis)
 {
     int64_t x = p->at[0].at[axis];
@@ -119,7 +134,7 @@ static char *linear(const Probes *p, int axis)
                     same = linear_value(p->at[i].at[axis], s, a, t, b) == p->value[i];
                 if (same) return try_text(p, linear_text(p->v->axes[axis].name, s, a, t, b));
             }
-    return NULL;
+    return stepped(p, axis);
 }
 
 static char *product(const Probes *p, const int *axes, int n)
