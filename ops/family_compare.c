@@ -19,6 +19,7 @@ POINT(f_where_self, a != 0 ? b : c)
 POINT(f_addcmul, a + p[0] * b * c)
 POINT(f_addcdiv, a + p[0] * b / c)
 POINT(f_lerp_scalar, p[0] < 0.5 ? a + p[0] * (b - a) : b - (b - a) * (1 - p[0]))
+POINT(f_clamp_tensor, (a < b ? b : a) > c ? c : (a < b ? b : a))
 POINT(f_masked_fill_scalar, b != 0 ? p[0] : a)
 POINT(f_fill_scalar, p[0])
 POINT(f_eq_tensor, a == b)
@@ -74,6 +75,8 @@ static const Op table[] = {
         f_addcdiv, "a + p0 * b / c", 3, RESULT_PROMOTED, NULL, 0),
     ROW("lerp.Scalar", "Tensor self, Tensor end, Scalar weight", f_lerp_scalar,
         "p0 < 0.5f ? a + p0 * (b - a) : b - (b - a) * (1 - p0)", 2, RESULT_SELF, NULL, 0),
+    ROW("clamp.Tensor", "Tensor self, Tensor? min=None, Tensor? max=None", f_clamp_tensor,
+        "(a < b ? b : a) > c ? c : (a < b ? b : a)", 3, RESULT_PROMOTED, NULL, 0),
     ROW("masked_fill_.Scalar", "Tensor self, Tensor mask, Scalar value", f_masked_fill_scalar,
         "b != 0 ? p0 : a", 2, RESULT_SELF, NULL, OP_IN_PLACE),
     ROW("fill_.Scalar", "Tensor self, Scalar value", f_fill_scalar, "p0", 1, RESULT_SELF, NULL,

@@ -34,6 +34,12 @@ static void parameters(const OpCall *c, double *p)
     }
 }
 
+/* An operand that is no tensor; None is NaN. */
+static double operand_number(const OpCall *c, int arg)
+{
+    return c->arg[arg].kind == OP_NONE ? NAN : c->arg[arg].number;
+}
+
 static int check_arguments(const OpCall *c, Error *err)
 {
     const Pointwise *w = c->op->detail;
@@ -97,7 +103,7 @@ int pointwise_reference(const OpCall *c, const double *const *in, double *const 
             op_contiguous(&logical);
             op_steps(&logical, y->rank, step[i]);
         } else if (is_operand(w, i)) {
-            constant[i] = c->arg[i].number;
+            constant[i] = operand_number(c, i);
         }
     }
 #pragma omp parallel for if (n >= 1 << 16)
@@ -129,7 +135,7 @@ static void load(Buffer *b, const OpCall *c, int arg, const char *type)
         text_index(b, t, y->rank, y->size, "i");
         buffer_puts(b, "]");
     } else {
-        text_number(b, c->arg[arg].number);
+        text_number(b, operand_number(c, arg));
     }
     buffer_puts(b, ";\n");
 }

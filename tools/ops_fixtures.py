@@ -32,6 +32,7 @@ FAMILIES = [
     "softmax",
     "scan",
     "loss",
+    "indexing",
 ]
 # Sums of products cancel: an element may also differ by this much for each of its terms, about four
 # roundings of the largest product. A generator then gives the number of terms as its third value.
@@ -52,14 +53,14 @@ def number(v):
     return v if math.isfinite(v) else str(v)
 
 
-def result(y, inputs):
+def result(y, inputs, in_place):
     """A result that is a view is known by its strides, so that one element is enough."""
     n = y.numel()
     flat = y.reshape(-1).to(torch.float64).tolist()
     of = [i for i, x in enumerate(inputs)
           if x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr()]
     at = range(n) if n <= 3 else [bits(n, k) % n for k in range(3)]
-    out = {"shape": list(y.shape), "want": [number(flat[i]) for i in at[: 1 if of else 3]]}
+    out = {"shape": list(y.shape), "want": [number(flat[i]) for i in at[: 1 if of and not in_place else 3]]}
     if y.dtype != torch.float64:
         out["dtype"] = str(y.dtype).split(".")[1]
     if of:
@@ -74,7 +75,7 @@ def case(name, make, seed):
     y = getattr(getattr(torch.ops.aten, packet), overload)(*given, **named)
     inputs = list(tensors(given + list(named.values())))
     ys = list(y) if isinstance(y, (tuple, list)) else [] if y is None else [y]
-    out = {"args": args, "results": [result(v, inputs) for v in ys]}
+    out = {"args": args, "results": [result(v, inputs, packet.endswith("_")) for v in ys]}
     if terms:
         out["floor"] = FLOOR * terms[0]
     return {**out, "kwargs": kwargs} if kwargs else out

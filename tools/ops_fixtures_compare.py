@@ -18,6 +18,12 @@ def lerp(r):
     return [either(r, a), either(r, broadcast(r, a)), r.choice([0.25, 0.5, 0.875])], {}
 
 
+def bounds(r):
+    a = shape(r)
+    low, high = [either(r, broadcast(r, a)) if r.random() < 0.7 else None for _ in range(2)]
+    return [either(r, a), low if low or high else either(r, a), high], {}
+
+
 def pairs(r):
     """Small integers, so that some elements are equal."""
     a = shape(r)
@@ -50,6 +56,7 @@ EXACT = {
     "where.self": ternary("mask"),
     "addcmul.default": ternary(value=1),
     "addcdiv.default": ternary(last="positive", value=1),
+    "clamp.Tensor": bounds,
     "lerp.Scalar": lerp,
     "masked_fill_.Scalar": masked,
     "fill_.Scalar": need(unary(), number),

@@ -7,8 +7,8 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "stages/data/deciding.h"
+#include "stages/data/describe.h"
 #include "stages/policy/prompt.h"
-#include "stages/teacher/describe.h"
 
 enum { MAX_TEXT = 1 << 20, LIKE_MOST = 4 /* kernels of the target's design to draw from */ };
 

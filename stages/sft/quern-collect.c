@@ -12,6 +12,7 @@ typedef struct {
         *ledger;
     int64_t trials, keep, seed, eval_seed, max_new, concurrency;
     double mistakes;
+    int withhold;
 } Options;
 
 static void collect(const Options *o, const Teachers *teachers, Budget *budget, PromptFacts *facts,
@@ -62,6 +63,8 @@ int main(int argc, char **argv)
         {"trials", FLAG_INT, &o.trials, "answers at most for each task and teacher; 0: no teacher",
          0, 100000},
         {"keep", FLAG_INT, &o.keep, "stop after so many distinct correct ones", 1, 100000},
+        {"withhold", FLAG_BOOL, &o.withhold,
+         "template: no fast designs for half of the train tasks"},
         {"mistakes", FLAG_FLOAT, &o.mistakes,
          "share of the template teacher's kernels with a beginner's mistake", 0, 1},
         {"max-new", FLAG_INT, &o.max_new, "tokens of an endpoint's answer", 16, 131072, .aside = 1},
@@ -90,6 +93,7 @@ int main(int argc, char **argv)
     PromptFacts facts = {0};
     ArtifactSpec out;
     const Teacher common = {.mistakes = o.mistakes,
+                            .withhold = o.withhold,
                             .trials = (int)o.trials,
                             .keep = (int)o.keep,
                             .max_tokens = (int)o.max_new,

@@ -17,6 +17,7 @@ typedef struct {
     const char *stage;
     int64_t copies, seed;
     double mistakes;
+    int withhold;
 } Options;
 
 static int write_answer(ArtifactWriter *w, const PromptItem *p, const Task *t, int copy,
@@ -25,7 +26,7 @@ static int write_answer(ArtifactWriter *w, const PromptItem *p, const Task *t, i
     TemplateKernel k;
     Buffer text;
     uint64_t seed = promptset_seed(p, (uint64_t)o->seed, copy);
-    if (template_generate(t->name, t->op_type, seed, o->mistakes, &k, err)) return -1;
+    if (template_for_task(t, seed, o->mistakes, o->withhold, &k, err)) return -1;
     buffer_init(&text, MAX_ANSWER);
     answer_write(&text, k.analysis, k.design, k.source);
     Record *r = promptset_answer(p, o->stage, "template", copy, seed, "stop", text.data, text.len);
@@ -48,7 +49,7 @@ static int write_answers(const PromptSet *prompts, const TaskSet *tasks, const O
         if (!t)
             rc = error_set(err, ERROR_UNKNOWN_NAME, "prompt %s: no task is named \"%s\"", p->id,
                            p->task);
-        else if (!template_knows(t->name, t->op_type))
+        else if (!template_knows(t))
             continue; /* another teacher's task */
         for (int k = 0; !rc && k < o->copies; k++) rc = write_answer(w, p, t, k, o, err);
     }
@@ -69,6 +70,7 @@ int main(int argc, char **argv)
         {"stage", FLAG_TEXT, &o.stage, "name in the samples"},
         {"copies", FLAG_INT, &o.copies, "answers a prompt", 1, 4096},
         {"mistakes", FLAG_FLOAT, &o.mistakes, "share of kernels with a beginner's mistake", 0, 1},
+        {"withhold", FLAG_BOOL, &o.withhold, "no fast designs for half of the train tasks"},
         {"seed", FLAG_INT, &o.seed, "of the answers", 0, 1e15},
         {0}};
     const FlagSpec spec = {"quern-search",

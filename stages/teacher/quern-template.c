@@ -15,17 +15,25 @@ static void print_texts(const TemplateKernel *k)
             k->design);
 }
 
+typedef struct {
+    const char *name, *output;
+    const Task *task; /* NULL: only the family's name is known */
+    double mistakes;
+    int texts, withhold;
+} Options;
+
 /* Writes one kernel to stdout, or to the file OUTPUT/TASK-SEED.cu. */
-static int write_kernel(const char *task, uint64_t seed, double mistakes, int texts,
-                        const char *output, Error *err)
+static int write_kernel(const Options *o, uint64_t seed, Error *err)
 {
     TemplateKernel kernel;
-    if (template_generate(task, NULL, seed, mistakes, &kernel, err)) return -1;
-    if (texts) print_texts(&kernel);
+    if (o->task ? template_for_task(o->task, seed, o->mistakes, o->withhold, &kernel, err)
+                : template_generate(o->name, NULL, seed, o->mistakes, &kernel, err))
+        return -1;
+    if (o->texts) print_texts(&kernel);
     int rc = 0;
-    if (output) {
+    if (o->output) {
         char path[4096];
-        snprintf(path, sizeof path, "%s/%s-%llu.cu", output, task, (unsigned long long)seed);
+        snprintf(path, sizeof path, "%s/%s-%llu.cu", o->output, o->name, (unsigned long long)seed);
         rc = file_write_atomic(path, kernel.source, strlen(kernel.source), err);
     } else {
         fputs(kernel.source, stdout);
@@ -36,14 +44,13 @@ static int write_kernel(const char *task, uint64_t seed, double mistakes, int te
 
 int main(int argc, char **argv)
 {
-    const char *task = NULL, *output = NULL;
+    Options o = {0};
+    const char *root = NULL;
     int64_t seed = 1, count = 1;
-    double mistakes = 0;
-    int texts = 0;
     const Flag flags[] = {
         {.name = "task",
          .kind = FLAG_TEXT,
-         .target = &task,
+         .target = &o.name,
          .help = "task or operation type",
          .required = 1},
         {.name = "seed", .kind = FLAG_INT, .target = &seed, .help = "which kernel", .max = 1e15},
@@ -55,17 +62,22 @@ int main(int argc, char **argv)
          .max = 1e6},
         {.name = "output",
          .kind = FLAG_TEXT,
-         .target = &output,
+         .target = &o.output,
          .help = "folder to write TASK-SEED.cu to, not stdout"},
         {.name = "mistakes",
          .kind = FLAG_FLOAT,
-         .target = &mistakes,
+         .target = &o.mistakes,
          .help = "share of kernels with a mistake",
          .max = 1},
         {.name = "texts",
          .kind = FLAG_BOOL,
-         .target = &texts,
+         .target = &o.texts,
          .help = "choices, analysis and design on stderr"},
+        {.name = "withhold",
+         .kind = FLAG_BOOL,
+         .target = &o.withhold,
+         .help = "no fast designs for half of the train tasks"},
+        {.name = "task-root", .kind = FLAG_TEXT, .target = &root, .help = "folder of the tasks"},
         {0},
     };
     const FlagSpec spec = {.program = "quern-template",
@@ -77,7 +89,12 @@ int main(int argc, char **argv)
     flags_parse(&spec, argc, argv, words);
     log_open("quern-template");
     Error err;
+    TaskSet tasks;
+    int loaded = !taskset_load(root, o.name, &tasks, &err);
+    if (!loaded && !template_has_family(o.name, NULL)) log_die(&err);
+    if (loaded) o.task = taskset_find(&tasks, o.name, strlen(o.name));
     for (int64_t i = 0; i < count; i++)
-        if (write_kernel(task, (uint64_t)(seed + i), mistakes, texts, output, &err)) log_die(&err);
+        if (write_kernel(&o, (uint64_t)(seed + i), &err)) log_die(&err);
+    if (loaded) taskset_release(&tasks);
     return log_close(EXIT_STATUS_OK);
 }

@@ -12,10 +12,10 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "eval/candidate/answer.h"
+#include "stages/data/describe.h"
 #include "stages/data/promptset.h"
 #include "stages/policy/endpoint_name.h"
 #include "stages/policy/prompt.h"
-#include "stages/teacher/describe.h"
 #include "stages/teacher/template.h"
 
 enum { MAX_SOURCE = 1 << 20 };
@@ -69,14 +69,13 @@ static int ask_template(const Teacher *t, TeacherRequest *q, Error *err)
 {
     TemplateKernel k;
     uint64_t seed = seed_of(t, q);
-    if (!template_knows(q->task->name,
-                        q->task->op_type)) { /* a user's task, which other teachers may know */
+    if (!template_knows(q->task)) { /* a user's task, which other teachers may know */
         if (q->trial == 0)
             log_warn("the template teacher has no family for task %s (op_type %s)", q->task->name,
                      q->task->op_type);
         return 0;
     }
-    if (template_generate(q->task->name, q->task->op_type, seed, t->mistakes, &k, err)) return -1;
+    if (template_for_task(q->task, seed, t->mistakes, t->withhold, &k, err)) return -1;
     Buffer text;
     buffer_init(&text, MAX_SOURCE);
     answer_write(&text, k.analysis, k.design, k.source);

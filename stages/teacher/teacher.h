@@ -24,6 +24,7 @@ typedef struct {
     const char *endpoint;        /* "openai:MODEL"; NULL: the name */
     const char *url, *key_env;   /* endpoint; NULL: as llm/endpoint.h has it */
     double mistakes;             /* template: share of kernels with a mistake */
+    int withhold;                /* template: no fast designs for half of the train tasks */
     int trials, keep;            /* answers at most for a task; enough correct ones */
     int max_tokens, concurrency; /* endpoint */
     BudgetPrice price;           /* endpoint */

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "stages/teacher/template_grammar.h"
+#include "stages/teacher/template_formula.h"
 
-enum { SOURCE_MAX = 1 << 16, SUBSTITUTION_DEPTH = 8 };
+enum { SOURCE_MAX = 1 << 16, SUBSTITUTION_DEPTH = 8, SENTENCES_MAX = 199 };
 
 static const struct {
     const char *name;
@@ -41,7 +41,7 @@ static int find_family(const char *task_name, const char *op_type)
     return -1;
 }
 
-int template_knows(const char *task_name, const char *op_type)
+int template_has_family(const char *task_name, const char *op_type)
 {
     return find_family(task_name, op_type) >= 0;
 }
@@ -115,14 +115,41 @@ static const char *value_at(const char *values, int index, int *weight, size_t *
     return NULL;
 }
 
+/* The designs that are withheld. */
+static int is_fast(const char *task, const char *name, const char *value, size_t len)
+{
+    static const struct {
+        const char *task, *name, *value; /* task NULL: of any */
+    } fast[] = {
+        {NULL, "vector", "2"},       {NULL, "vector", "4"},
+        {NULL, "vector", "8"},       {NULL, "way", "registers"},
+        {NULL, "way", "turns"},      {NULL, "way", "online"},
+        {NULL, "way", "moments"},    {NULL, "passes", "online"},
+        {NULL, "passes", "moments"}, {NULL, "keep", "registers"},
+        {NULL, "fusion", "all"},     {"matmul_bias_relu", "launches", "1"},
+    };
+    for (size_t i = 0; i < sizeof fast / sizeof *fast; i++)
+        if (!strcmp(fast[i].name, name) && strlen(fast[i].value) == len &&
+            !memcmp(fast[i].value, value, len) && (!fast[i].task || !strcmp(fast[i].task, task)))
+            return 1;
+    return 0;
+}
+
 int grammar_choose(Grammar *g, const char *name, const char *values)
 {
-    int total = 0, weight, index = 0;
+    int total = 0, slow = 0, weight, index = -1;
     size_t len;
-    for (int i = 0; value_at(values, i, &weight, &len); i++) total += weight;
-    int64_t drawn = (int64_t)random_below(&g->random, (uint64_t)total);
-    const char *value = value_at(values, 0, &weight, &len);
-    while ((drawn -= weight) >= 0) value = value_at(values, ++index, &weight, &len);
+    const char *value;
+    for (int i = 0; (value = value_at(values, i, &weight, &len)); i++) {
+        total += weight;
+        slow += is_fast(g->task, name, value, len) ? 0 : weight;
+    }
+    int without = g->withhold && slow;
+    int64_t drawn = (int64_t)random_below(&g->random, (uint64_t)(without ? slow : total));
+    do {
+        value = value_at(values, ++index, &weight, &len);
+        if (!without || !is_fast(g->task, name, value, len)) drawn -= weight;
+    } while (drawn >= 0);
     TemplateKernel *k = g->kernel;
     assert(k->n_choices < TEMPLATE_MAX_CHOICES && len < sizeof k->choices[0].value);
     strcpy(k->choices[k->n_choices].name, name);
@@ -173,10 +200,15 @@ void grammar_code(Grammar *g, const char *text)
     substitute(g, &g->code, text, 0);
 }
 
+/* A sentence that is there already, or for which there is no room, is left out. */
 static void sentence(Grammar *g, Buffer *to, const char *text)
 {
-    if (to->len) buffer_puts(to, " ");
-    substitute(g, to, text, 0);
+    Buffer b;
+    buffer_init(&b, SOURCE_MAX);
+    substitute(g, &b, text, 0);
+    if (!strstr(to->data, b.data) && to->len + b.len < SENTENCES_MAX)
+        buffer_printf(to, "%s%s", to->len ? " " : "", b.data);
+    buffer_release(&b);
 }
 
 void grammar_analysis(Grammar *g, const char *text)
@@ -189,20 +221,19 @@ void grammar_design(Grammar *g, const char *text)
     sentence(g, &g->design, text);
 }
 
-int template_generate(const char *task_name, const char *op_type, uint64_t seed,
-                      double mistake_rate, TemplateKernel *out, Error *err)
+/* Writes a kernel of the family, or of the formula if that is not NULL. */
+static void write_kernel(const char *name, int family, const Formula *f, uint64_t seed,
+                         double mistake_rate, int withhold, TemplateKernel *out)
 {
     *out = (TemplateKernel){0};
-    int family = find_family(task_name, op_type);
-    if (family < 0)
-        return error_set(err, ERROR_UNKNOWN_NAME,
-                         "the template teacher knows no family for task %s (op_type %s)", task_name,
-                         op_type ? op_type : "none");
-    Grammar g = {.kernel = out, .task = families[family].name};
-    random_init(&g.random, seed, random_hash(g.task, strlen(g.task)));
+    Grammar g = {.kernel = out, .task = name, .withhold = withhold};
+    random_init(&g.random, seed, random_hash(name, strlen(name)));
     Buffer *buffers[] = {&g.plan, &g.helpers, &g.code, &g.analysis, &g.design};
     for (int i = 0; i < 5; i++) buffer_init(buffers[i], SOURCE_MAX);
-    families[family].write(&g);
+    if (f)
+        template_formula(&g, f);
+    else
+        families[family].write(&g);
     buffer_append(&g.plan, g.helpers.data, g.helpers.len);
     buffer_append(&g.plan, g.code.data, g.code.len);
     for (int i = 0; i < 5; i++) assert(!buffers[i]->full);
@@ -210,14 +241,59 @@ int template_generate(const char *task_name, const char *op_type, uint64_t seed,
     out->analysis = buffer_detach(&g.analysis);
     out->design = buffer_detach(&g.design);
     if (random_uniform(&g.random) < mistake_rate) {
-        const char *name = template_spoil(&out->source, &g.random);
-        if (name) {
+        const char *mistake = template_spoil(&out->source, f != NULL, &g.random);
+        if (mistake) {
             out->mistake = 1;
-            strncpy(out->mistake_name, name, sizeof out->mistake_name - 1);
+            strncpy(out->mistake_name, mistake, sizeof out->mistake_name - 1);
         }
     }
     for (int i = 0; i < 5; i++) buffer_release(buffers[i]);
     for (int i = 0; i < g.n_texts; i++) free(g.texts[i].value);
+}
+
+int template_generate(const char *task_name, const char *op_type, uint64_t seed,
+                      double mistake_rate, TemplateKernel *out, Error *err)
+{
+    int family = find_family(task_name, op_type);
+    *out = (TemplateKernel){0};
+    if (family < 0)
+        return error_set(err, ERROR_UNKNOWN_NAME,
+                         "the template teacher knows no family for task %s (op_type %s)", task_name,
+                         op_type ? op_type : "none");
+    write_kernel(families[family].name, family, NULL, seed, mistake_rate, 0, out);
+    return 0;
+}
+
+int template_withholds(const Task *task)
+{
+    return !task->heldout && random_hash(task->name, strlen(task->name)) % 2;
+}
+
+int template_knows(const Task *task)
+{
+    Formula *f;
+    Error err;
+    if (!task->graph) return find_family(task->name, task->op_type) >= 0;
+    if (formula_read(task, &f, &err)) return 0;
+    formula_free(f);
+    return 1;
+}
+
+int template_for_task(const Task *task, uint64_t seed, double mistake_rate, int withhold,
+                      TemplateKernel *out, Error *err)
+{
+    int family = task->graph ? -1 : find_family(task->name, task->op_type);
+    Formula *f = NULL;
+    Error why;
+    *out = (TemplateKernel){0};
+    withhold = withhold && template_withholds(task);
+    if (family < 0 && formula_read(task, &f, &why))
+        return error_set(err, ERROR_UNKNOWN_NAME,
+                         "the template teacher knows no family for task %s (op_type %s): %s",
+                         task->name, task->op_type, why.text);
+    write_kernel(f ? task->name : families[family].name, family, f, seed, mistake_rate, withhold,
+                 out);
+    formula_free(f);
     return 0;
 }
 

@@ -1,14 +1,16 @@
-/* The built-in template teacher: a grammar of CUDA kernels for each family of operations. It writes
- * a candidate (a source with its launch plan) and the two texts before the code of an answer. At a
- * given rate it makes a beginner's mistake, so that there is something to filter. */
+/* The built-in template teacher: a grammar of CUDA kernels for each family of operations, and one for
+ * graphs of pointwise operators, folds over rows, scans, products and windows. It writes a candidate (a
+ * source with its launch plan) and the two texts before the code of an answer. At a given rate it makes a
+ * beginner's mistake, so that there is something to filter. */
 #ifndef STAGES_TEACHER_TEMPLATE_H
 #define STAGES_TEACHER_TEMPLATE_H
 
 #include <stdint.h>
 
 #include "base/error.h"
+#include "tasks/task.h"
 
-enum { TEMPLATE_MAX_CHOICES = 12 };
+enum { TEMPLATE_MAX_CHOICES = 64 };
 
 typedef struct {
     char *source;            /* the candidate, NUL-terminated */
@@ -21,17 +23,26 @@ typedef struct {
     char mistake_name[32];           /* "missing_sync", or "" */
 } TemplateKernel;
 
-/* Writes one kernel; equal arguments give equal bytes. The task's name, else op_type (which may be
- * NULL), names the family; ERROR_UNKNOWN_NAME when neither does. The caller releases *out. */
+/* Writes one kernel; equal arguments give equal bytes. The task's name, else its op_type, names the family;
+ * else its graph is read as a formula. UNKNOWN_NAME: neither is known. withhold: of half of the train tasks
+ * (template_withholds) fast designs are not drawn: vectors, register tiles, folds in one pass, everything
+ * in one launch. The caller releases *out. */
+int template_for_task(const Task *task, uint64_t seed, double mistake_rate, int withhold,
+                      TemplateKernel *out, Error *err);
+int template_withholds(const Task *task);
+
+/* Whether there is a family or a formula for the task. */
+int template_knows(const Task *task);
+
+/* The same for a family: op_type may be NULL. */
 int template_generate(const char *task_name, const char *op_type, uint64_t seed,
                       double mistake_rate, TemplateKernel *out, Error *err);
 void template_release(TemplateKernel *k);
+int template_has_family(const char *task_name, const char *op_type);
 
-/* Whether there is a family for the task. */
-int template_knows(const char *task_name, const char *op_type);
-
-/* Return the names of the families and of the mistakes in a fixed order; NULL past the end. */
+/* Return the names of the families and of the mistakes in a fixed order; NULL past the end. formula: also
+ * those that only kernels of a formula have. */
 const char *template_family_name(int index);
-const char *template_mistake_list(int index);
+const char *template_mistake_list(int formula, int index);
 
 #endif

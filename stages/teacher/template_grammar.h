@@ -9,11 +9,13 @@
 #include "base/random.h"
 #include "stages/teacher/template.h"
 
-enum { GRAMMAR_MAX_TEXTS = 48 };
+enum { GRAMMAR_MAX_TEXTS = 128 };
 
 typedef struct {
     TemplateKernel *kernel;
-    const char *task; /* the family's name */
+    const char *task;   /* the family's name */
+    int withhold;       /* 1: fast designs are not drawn */
+    const char *reduce; /* "tree" or "shuffle" once a kernel of a formula has drawn it; else NULL */
     Random random;
     Buffer plan, helpers, code, analysis, design;
     int n_texts;
@@ -24,7 +26,8 @@ typedef struct {
 } Grammar;
 
 /* Draws one of the values, which blanks separate ("64 128:3 256"; the weight follows a colon and is
- * 1 without one). Records the choice and sets the text `name`. Returns the value's index. */
+ * 1 without one). Where fast designs are withheld, only the others are drawn, if there are others.
+ * Records the choice and sets the text `name`. Returns the value's index. */
 int grammar_choose(Grammar *g, const char *name, const char *values);
 
 void grammar_set(Grammar *g, const char *name, const char *text);
@@ -49,7 +52,7 @@ void grammar_design(Grammar *g, const char *text);
 void rows_mapping(Grammar *g, const char *mappings, const char *vectors);
 
 /* Sets the text "reduce_VARIABLE", the statement that combines `variable` over the threads of a row
- * with op "sum" or "max" (nothing when a row has one thread), and emits its helper functions. */
+ * with op "sum", "max" or "min" (nothing when a row has one thread), and emits its helper functions. */
 void rows_reduce(Grammar *g, const char *variable, const char *op);
 
 /* Emits load4 and store4 with their tails, and the functions of a float4 that `which` names. */
@@ -76,8 +79,8 @@ void template_diag_matmul(Grammar *g);
 void template_attention(Grammar *g);
 void template_conv3d(Grammar *g);
 
-/* Replaces a correct *source by one with a mistake. Returns the mistake's name, or NULL when no
- * mistake applies. */
-const char *template_spoil(char **source, Random *random);
+/* Replaces a correct *source by one with a mistake; formula: those of a formula's kernels are drawn too.
+ * Returns the mistake's name, or NULL when no mistake applies. */
+const char *template_spoil(char **source, int formula, Random *random);
 
 #endif

@@ -70,13 +70,40 @@ static const struct {
     {"wrong_reduction_width", "lane < blockDim.x / 32 ?", "lane < 1 ?"},
     {"missing_scale", " * rsqrtf((float)dim)", ""},
     {"missing_scale", " * scale", ""},
+    {"missing_guard", "  if (i >= n) return;\n", ""},
+    {"missing_guard", "  if (i >= rows * cols) return;\n", ""},
+    {"missing_guard", "if (i < rows * cols) ", ""},
+    {"missing_guard", "if (i + j < cols) ", ""},
+    {"missing_guard", "row < m && p < k ? ", "row < m ? "},
+    {"missing_guard", "p < k && col < n ? ", "p < k ? "},
+    {"swapped_index", "col = i % cols", "col = i / cols"},
+    {"swapped_index", "row = i / cols", "row = i % cols"},
+    {"swapped_index", "col * k + p", "p * n + col"},
+    {"swapped_index", "p * n + col", "col * k + p"},
+    {"swapped_index", "[tx][ty + j]", "[ty + j][tx]"},
+    {"no_first_value", " = 0.0f;", ";"},
+    {"no_first_value", " = -1e30f;", ";"},
+    {"wrong_function", "fmaxf(", "fminf("},
+    {"wrong_function", "rsqrtf(", "sqrtf("},
+    {"wrong_eps", " + 1e-05f", " + 0.1f"},
+    {"missing_mean", " /= cols;", " *= 1.0f;"},
 };
+
+/* From this one on they are drawn in a formula's kernels alone. */
+static const char formula_mistakes[] = "missing_guard";
 
 enum { N_MISTAKES = sizeof mistakes / sizeof *mistakes, MAX_PLACES = 64 };
 
-const char *template_mistake_list(int index)
+static int count_mistakes(int formula)
 {
-    for (int i = 0; i < N_MISTAKES; i++)
+    int n = 0;
+    while (n < N_MISTAKES && (formula || strcmp(mistakes[n].name, formula_mistakes))) n++;
+    return n;
+}
+
+const char *template_mistake_list(int formula, int index)
+{
+    for (int i = 0; i < count_mistakes(formula); i++)
         if ((i == 0 || strcmp(mistakes[i].name, mistakes[i - 1].name)) && index-- == 0)
             return mistakes[i].name;
     return NULL;
@@ -129,11 +156,11 @@ static char *edit(const char *source, long place, int m)
     return out;
 }
 
-const char *template_spoil(char **source, Random *random)
+const char *template_spoil(char **source, int formula, Random *random)
 {
     const char *names[N_MISTAKES];
-    int n_names = 0;
-    for (int i = 0; i < N_MISTAKES; i++) {
+    int n_names = 0, n_known = count_mistakes(formula);
+    for (int i = 0; i < n_known; i++) {
         Random probe = *random;
         if (pick_place(*source, i, &probe) < 0) continue;
         if (!n_names || strcmp(names[n_names - 1], mistakes[i].name))
@@ -142,7 +169,7 @@ const char *template_spoil(char **source, Random *random)
     if (!n_names) return NULL;
     const char *name = names[random_below(random, (uint64_t)n_names)];
     int ways[N_MISTAKES], n_ways = 0;
-    for (int i = 0; i < N_MISTAKES; i++) {
+    for (int i = 0; i < n_known; i++) {
         Random probe = *random;
         if (!strcmp(mistakes[i].name, name) && pick_place(*source, i, &probe) >= 0)
             ways[n_ways++] = i;

@@ -59,6 +59,10 @@ static void reduce_warp(Grammar *g, const char *op)
             ? "__device__ float warp_sum(float v) {\n"
               "  for (int s = 16; s > 0; s /= 2) v += __shfl_xor_sync(0xffffffff, v, s);\n"
               "  return v;\n}\n"
+        : !strcmp(op, "min")
+            ? "__device__ float warp_min(float v) {\n"
+              "  for (int s = 16; s > 0; s /= 2) v = fminf(v, __shfl_xor_sync(0xffffffff, v, s));\n"
+              "  return v;\n}\n"
             : "__device__ float warp_max(float v) {\n"
               "  for (int s = 16; s > 0; s /= 2) v = fmaxf(v, __shfl_xor_sync(0xffffffff, v, s));\n"
               "  return v;\n}\n");
@@ -66,13 +70,14 @@ static void reduce_warp(Grammar *g, const char *op)
 
 static void reduce_block(Grammar *g, const char *op)
 {
-    int sum = !strcmp(op, "sum");
+    int sum = !strcmp(op, "sum"), min = !strcmp(op, "min");
     grammar_set(g, "op", op);
-    grammar_set(g, "neutral", sum ? "0.0f" : "-1e30f");
+    grammar_set(g, "neutral", sum ? "0.0f" : min ? "1e30f" : "-1e30f");
     if (grammar_is(g, "reduce", "tree")) {
         grammar_set(g, "combine",
-                    sum ? "part[tid] += part[tid + s];"
-                        : "part[tid] = fmaxf(part[tid], part[tid + s]);");
+                    sum   ? "part[tid] += part[tid + s];"
+                    : min ? "part[tid] = fminf(part[tid], part[tid + s]);"
+                          : "part[tid] = fmaxf(part[tid], part[tid + s]);");
         grammar_helper(g, "__device__ float block_$op(float v) {\n"
                           "  __shared__ float part[1024];\n"
                           "  int tid = threadIdx.x;\n"

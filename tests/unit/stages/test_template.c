@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "stages/teacher/describe.h"
+#include "stages/data/describe.h"
 #include "stages/teacher/template.h"
 
 enum { SEEDS = 2000, SOURCE_LIMIT = 2800 };
@@ -55,9 +55,9 @@ static void test_families(void **state)
                                         "conv3d_norm_min_clamp",
                                         "attention"};
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++)
-        assert_true(template_knows(tasks[i], NULL));
-    assert_true(template_knows("my_softmax", "softmax"));
-    assert_false(template_knows("gru", "rnn"));
+        assert_true(template_has_family(tasks[i], NULL));
+    assert_true(template_has_family("my_softmax", "softmax"));
+    assert_false(template_has_family("gru", "rnn"));
     TemplateKernel k;
     Error err;
     assert_int_equal(template_generate("gru", "rnn", 1, 0, &k, &err), -1);
@@ -115,8 +115,8 @@ static void test_variety(void **state)
 
 static int known_mistake(const char *name)
 {
-    for (int i = 0; template_mistake_list(i); i++)
-        if (!strcmp(template_mistake_list(i), name)) return i;
+    for (int i = 0; template_mistake_list(0, i); i++)
+        if (!strcmp(template_mistake_list(0, i), name)) return i;
     return -1;
 }
 
@@ -137,8 +137,8 @@ static void test_mistakes(void **state)
             template_release(&good);
             template_release(&bad);
         }
-    for (; template_mistake_list(n_kinds); n_kinds++)
-        if (!made[n_kinds]) fail_msg("%s was never made", template_mistake_list(n_kinds));
+    for (; template_mistake_list(0, n_kinds); n_kinds++)
+        if (!made[n_kinds]) fail_msg("%s was never made", template_mistake_list(0, n_kinds));
     assert_in_range(n_kinds, 8, 63);
 }
 

@@ -1,6 +1,6 @@
 /* Looks for the marks of the usual techniques. Comments other than the plan are skipped, so that
  * the description follows from the code and not from what a comment claims. */
-#include "stages/teacher/describe.h"
+#include "stages/data/describe.h"
 
 #include <ctype.h>
 #include <stdlib.h>

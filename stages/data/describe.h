@@ -1,7 +1,7 @@
 /* A short description of a candidate from its text alone, in fixed phrases, for a contrastive
  * analysis: "code2: 1 launch, 256 threads, float4, warp shuffle". */
-#ifndef STAGES_TEACHER_DESCRIBE_H
-#define STAGES_TEACHER_DESCRIBE_H
+#ifndef STAGES_DATA_DESCRIBE_H
+#define STAGES_DATA_DESCRIBE_H
 
 #include <stddef.h>
 

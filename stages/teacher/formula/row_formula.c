@@ -1,0 +1,389 @@
+/* Reads a graph as a formula: binds it to primes, follows views back to the memory that they show, and
+ * finds for each operand how it lies in the space of its result. */
+#include "stages/teacher/formula/row_formula.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ops/op_pointwise.h"
+#include "stages/teacher/formula/formula_read.h"
+#include "tasks/task_graph.h"
+
+/* ---- sizes ---- */
+
+static const int64_t primes[TASK_MAX_AXES] = {1009, 1511, 2003, 2503, 3001, 3511, 4001, 4507,
+                                              5003, 5501, 6007, 6521, 7001, 7507, 8009, 8501};
+
+static int prime_axis(void *task, const char *name, size_t len, int64_t *value)
+{
+    const Task *t = task;
+    for (int i = 0; i < t->n_axes; i++)
+        if (strlen(t->axis_name[i]) == len && !memcmp(t->axis_name[i], name, len)) {
+            *value = primes[i];
+            return 0;
+        }
+    return -1;
+}
+
+void formula_size(FormulaReader *r, int64_t n, const char *text)
+{
+    if (r->n_sizes == FORMULA_NUMBERS) return;
+    r->size[r->n_sizes].n = n;
+    snprintf(r->size[r->n_sizes++].text, FORMULA_TEXT, "%s", text);
+}
+
+int formula_size_text(FormulaReader *r, int64_t n, char out[FORMULA_TEXT], Error *err)
+{
+    for (int i = 0; i < r->n_sizes; i++)
+        if (r->size[i].n == n) {
+            snprintf(out, FORMULA_TEXT, "%s", r->size[i].text);
+            return 0;
+        }
+    if (n > 512)
+        return error_set(err, ERROR_UNSUPPORTED, "a size is neither an axis nor a small number");
+    snprintf(out, FORMULA_TEXT, "%lld", (long long)n);
+    return 0;
+}
+
+/* The text of a product of sizes, without ones. */
+static int product_text(FormulaReader *r, const int64_t *size, int n, char out[FORMULA_TEXT],
+                        Error *err)
+{
+    char one[FORMULA_TEXT];
+    size_t len = 0;
+    for (int i = 0; i < n; i++) {
+        if (size[i] == 1) continue;
+        if (formula_size_text(r, size[i], one, err)) return -1;
+        len += (size_t)snprintf(out + len, FORMULA_TEXT - len, "%s%s", len ? " * " : "", one);
+        if (len >= FORMULA_TEXT)
+            return error_set(err, ERROR_UNSUPPORTED, "the text of a size is too long");
+    }
+    if (!len) snprintf(out, FORMULA_TEXT, "1");
+    return 0;
+}
+
+static int col_dims(int rank)
+{
+    return rank == 4 ? 2 : rank ? 1 : 0;
+}
+
+static int64_t times(const int64_t *size, int n)
+{
+    int64_t all = 1;
+    for (int i = 0; i < n; i++) all *= size[i];
+    return all;
+}
+
+int formula_space(FormulaReader *r, const OpTensor *t, Error *err)
+{
+    Formula *f = r->f;
+    int cols = col_dims(t->rank), rows = t->rank - cols;
+    FormulaSpace s = {times(t->size, rows), times(t->size + rows, cols), "", "", ""};
+    for (int i = 0; i < f->n_spaces; i++)
+        if (f->space[i].n_rows == s.n_rows && f->space[i].n_cols == s.n_cols) return i;
+    if (f->n_spaces == FORMULA_SPACES || t->rank > 4)
+        return error_set(err, ERROR_UNSUPPORTED, "the graph has too many shapes");
+    if (product_text(r, t->size, rows, s.rows, err) ||
+        product_text(r, t->size + rows, cols, s.cols, err) ||
+        (t->rank == 4 && formula_size_text(r, t->size[1], s.channels, err)))
+        return -1;
+    f->space[f->n_spaces] = s;
+    return f->n_spaces++;
+}
+
+/* ---- values ---- */
+
+static int is_reserved(const char *name)
+{
+    static const char *const reserved[] = {
+        "i",    "j",      "k",       "m",        "n",    "p",     "t",    "v",     "w",    "row",
+        "col",  "rows",   "cols",    "tid",      "lane", "step",  "part", "buf",   "a",    "b",
+        "as",   "bs",     "tx",      "ty",       "M",    "N",     "K",    "P",     "T",    "own",
+        "base", "carry",  "tile",    "big",      "acc",  "apply", "left", "high",  "wide", "half",
+        "int",  "float",  "for",     "if",       "max",  "min",   "abs",  "exp",   "log",  "batch",
+        "kept", "blocks", "partial", "channels", "all",  "do",    "char", "short", "void"};
+    for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
+        if (!strcmp(name, reserved[i])) return 1;
+    return 0;
+}
+
+static int is_taken(const Formula *f, const char *name)
+{
+    if (is_reserved(name)) return 1;
+    for (int i = 0; i < f->n_values; i++)
+        if (f->value[i].kind != VALUE_LOAD && !strcmp(f->value[i].name, name)) return 1;
+    for (int i = 0; i < f->task->n_inputs; i++)
+        if (!strcmp(f->task->inputs[i].name, name)) return 1;
+    return 0;
+}
+
+static void free_name(const Formula *f, const char *base, char out[64])
+{
+    snprintf(out, 64, "%s", base);
+    for (int i = 2; is_taken(f, out) && i < 99; i++) snprintf(out, 64, "%.50s%d", base, i);
+}
+
+int formula_add(FormulaReader *r, ValueKind kind, const char *name, Error *err)
+{
+    Formula *f = r->f;
+    if (f->n_values == FORMULA_VALUES)
+        return error_set(err, ERROR_UNSUPPORTED, "the formula has more than %d values",
+                         FORMULA_VALUES);
+    FormulaValue *v = &f->value[f->n_values];
+    *v = (FormulaValue){.kind = kind,
+                        .dtype = OP_F32,
+                        .arg = {-1, -1, -1},
+                        .mean = -1,
+                        .top = -1,
+                        .input = -1,
+                        .source = -1,
+                        .text = "a"};
+    if (kind == VALUE_LOAD)
+        snprintf(v->name, sizeof v->name, is_reserved(name) ? "%.50s_in" : "%s", name);
+    else
+        free_name(f, name, v->name);
+    snprintf(v->op, sizeof v->op, "%s", r->op);
+    return f->n_values++;
+}
+
+static int load(FormulaReader *r, int base, Domain d, int space, Error *err)
+{
+    Formula *f = r->f;
+    int is_input = base < f->task->n_inputs, from = is_input ? base : r->of[base];
+    for (int i = 0; i < f->n_values; i++) {
+        const FormulaValue *v = &f->value[i];
+        if (v->kind == VALUE_LOAD && v->domain == d && v->space == space &&
+            (is_input ? v->input : v->source) == from)
+            return i;
+    }
+    int at = formula_add(r, VALUE_LOAD, is_input ? f->task->inputs[base].name : f->value[from].name,
+                         err);
+    if (at < 0) return -1;
+    FormulaValue *v = &f->value[at];
+    v->domain = d;
+    v->space = space;
+    v->dtype = r->b->values[base].tensor.dtype;
+    *(is_input ? &v->input : &v->source) = from;
+    if (!is_input) f->value[from].uses++;
+    return at;
+}
+
+/* The stride of a group of dimensions that lie as one: 0 where all are broadcast, -1 when they do not. */
+static int64_t dense(const int64_t *size, const int64_t *stride, int n)
+{
+    int64_t step = 0, next = 0;
+    int zero = 0;
+    for (int i = n - 1; i >= 0; i--) {
+        if (size[i] == 1) continue;
+        if (!stride[i]) {
+            zero = 1;
+            continue;
+        }
+        if (next && stride[i] != next) return -1;
+        if (!next) step = stride[i];
+        next = stride[i] * size[i];
+    }
+    return zero && step ? -1 : step;
+}
+
+/* How the elements of an operand lie in a space of `rank` dimensions `size`. */
+static int find_domain(const OpTensor *t, const int64_t *size, int rank, Domain *out)
+{
+    int64_t stride[OP_MAX_RANK] = {0};
+    if (t->rank > rank || t->offset) return -1;
+    for (int i = 0; i < t->rank; i++)
+        stride[rank - t->rank + i] = t->size[i] == 1 ? 0 : t->stride[i];
+    int cols = col_dims(rank), rows = rank - cols;
+    int64_t n_cols = times(size + rows, cols), n_rows = times(size, rows);
+    int64_t r = dense(size, stride, rows), c = dense(size + rows, stride + rows, cols);
+    if (c == 1 && (r == n_cols || n_rows == 1))
+        *out = PER_ELEMENT;
+    else if (c == 1 && r == 0)
+        *out = PER_COL;
+    else if (c == 0 && r == 1)
+        *out = PER_ROW;
+    else if (c == 0 && r == 0)
+        *out = PER_TASK;
+    else if (r == 1 && c == n_rows && rank == 2)
+        *out = PER_TURNED;
+    else if (rank == 4 && c == 0 && !stride[0] && stride[1] == 1)
+        *out = PER_CHANNEL;
+    else
+        return -1;
+    return 0;
+}
+
+int formula_operand(FormulaReader *r, int value, const OpTensor *like, int space, Error *err)
+{
+    const OpTensor *t = &r->b->values[value].tensor;
+    int base = r->b->values[value].base, from = r->of[base];
+    Domain d;
+    if (from >= 0 && r->f->value[from].domain == PER_ROW && r->f->value[from].space == space &&
+        op_elements(like) == r->f->space[space].n_rows)
+        return from;
+    if (from >= 0 && r->f->value[from].domain == PER_TASK) return from;
+    if (find_domain(t, like->size, like->rank, &d))
+        return error_set(err, ERROR_UNSUPPORTED, "%s lies in no way that is known",
+                         r->b->graph->name[value]);
+    if (from >= 0 && r->f->value[from].domain == d && r->f->value[from].space == space) return from;
+    if (from >= 0 && d != PER_TURNED)
+        return error_set(err, ERROR_UNSUPPORTED, "%s changes its shape on the way",
+                         r->b->graph->name[value]);
+    return load(r, base, d, space, err);
+}
+
+/* ---- operators ---- */
+
+/* The space and domain of a pointwise result: per row if all computed operands are. */
+static int result_place(FormulaReader *r, const GraphCall *c, Domain *d, Error *err)
+{
+    const OpTensor *y = &c->call.result[0];
+    const Formula *f = r->f;
+    int rows = -1, scalar = 0, full = 0;
+    for (int i = 0; i < c->call.n_tensors; i++) {
+        int from = r->of[r->b->values[c->in[i]].base];
+        if (from < 0) continue;
+        if (f->value[from].domain == PER_ROW)
+            rows = f->value[from].space;
+        else if (f->value[from].domain == PER_TASK)
+            scalar = 1;
+        else
+            full = 1;
+    }
+    *d = PER_ELEMENT;
+    if (!full && rows >= 0 && op_elements(y) == f->space[rows].n_rows) {
+        *d = PER_ROW;
+        return rows;
+    }
+    if (!full && scalar && op_elements(y) == 1) *d = PER_TASK;
+    return formula_space(r, y, err);
+}
+
+int formula_point(FormulaReader *r, const GraphCall *c, const char *name, Error *err)
+{
+    const OpCall *call = &c->call;
+    const Pointwise *w = call->op->detail;
+    double p[OP_MAX_ARGS] = {0};
+    Domain d;
+    int space = result_place(r, c, &d, err), arg[3] = {-1, -1, -1};
+    if (space < 0) return -1;
+    if (call->op->flags & OP_IN_PLACE)
+        return error_set(err, ERROR_UNSUPPORTED, "%s writes in place", call->op->name);
+    for (int i = w->operands; i < call->n_args && i - w->operands < 3; i++) {
+        const OpValue *v = &call->arg[i];
+        p[i - w->operands] = v->kind == OP_NONE     ? (i == w->operands ? -3e38 : 3e38)
+                             : v->kind == OP_STRING ? !strcmp(v->text, "tanh")
+                                                    : v->number;
+    }
+    for (int i = 0; i < w->operands; i++) {
+        const OpValue *v = &call->arg[i];
+        if (v->kind != OP_TENSOR) continue;
+        arg[i] = formula_operand(r, c->in[v->integer[0]], &call->result[0], space, err);
+        if (arg[i] < 0) return -1;
+    }
+    int at = formula_add(r, VALUE_POINT, name, err);
+    if (at < 0) return -1;
+    FormulaValue *v = &r->f->value[at];
+    v->domain = d;
+    v->space = space;
+    v->text = formula_point_text(call->op, p);
+    v->dtype = call->result[0].dtype;
+    for (int i = 0; i < w->operands; i++) {
+        v->arg[i] = arg[i];
+        if (arg[i] < 0) v->number[i] = call->arg[i].number;
+    }
+    memcpy(v->p, p, sizeof v->p);
+    return at;
+}
+
+static int read_node(FormulaReader *r, int node, Error *err)
+{
+    const GraphCall *c = &r->b->calls[node];
+    const Op *op = c->call.op;
+    int value = r->b->graph->first[node], at;
+    if (!c->live || (c->view && op_is_view(&c->call))) return 0;
+    snprintf(r->op, sizeof r->op, "%s", op->name + 5);
+    r->op[strcspn(r->op, ".")] = 0;
+    const char *name = r->b->graph->name[value];
+    if (op->infer == pointwise_infer)
+        at = formula_point(r, c, name, err);
+    else
+        at = formula_composite(r, c, name, err);
+    if (at < 0) return error_prefix(err, "%s", op->name);
+    r->of[value] = at;
+    r->f->value[at].dtype = c->call.result[0].dtype;
+    return 0;
+}
+
+static void count_uses(Formula *f)
+{
+    for (int i = 0; i < f->n_values; i++)
+        for (int k = 0; k < 3; k++)
+            if (f->value[i].arg[k] >= 0) f->value[f->value[i].arg[k]].uses++;
+    for (int i = 0; i < f->n_values; i++)
+        if (f->value[i].mean >= 0) f->value[f->value[i].mean].uses++;
+    f->value[f->result].uses++;
+}
+
+static int read_graph(FormulaReader *r, Error *err)
+{
+    const Graph *g = r->b->graph;
+    for (int node = 0; node < g->n_nodes; node++)
+        if (read_node(r, node, err)) return -1;
+    const GraphValue *y = &r->b->values[g->output[0]];
+    r->f->result = r->of[y->base];
+    if (g->n_outputs != 1 || r->f->result < 0 || !op_is_contiguous(&y->tensor))
+        return error_set(err, ERROR_UNSUPPORTED, "expected one result, in memory of its own");
+    FormulaValue *last = &r->f->value[r->f->result];
+    last->dtype = y->tensor.dtype;
+    count_uses(r->f);
+    return 0;
+}
+
+static int bind_to_primes(const Task *t, GraphBound **out, Error *err)
+{
+    static const OpDtype types[DTYPES] = {
+        [DTYPE_F32] = OP_F32, [DTYPE_F16] = OP_F16, [DTYPE_BF16] = OP_BF16,
+        [DTYPE_I32] = OP_I32, [DTYPE_I64] = OP_I64, [DTYPE_B8] = OP_B8};
+    OpTensor *inputs = memory_array((size_t)t->n_inputs, sizeof *inputs);
+    int rc = 0;
+    for (int i = 0; i < t->n_inputs && !rc; i++) {
+        inputs[i] = (OpTensor){.dtype = types[t->inputs[i].dtype], .rank = t->inputs[i].rank};
+        for (int d = 0; d < t->inputs[i].rank && !rc; d++)
+            rc = expr_eval(t->inputs[i].shape[d], strlen(t->inputs[i].shape[d]), prime_axis,
+                           (void *)(uintptr_t)t, &inputs[i].size[d], err);
+        op_contiguous(&inputs[i]);
+    }
+    if (!rc) rc = graph_bind(t->graph, prime_axis, (void *)(uintptr_t)t, inputs, out, err);
+    free(inputs);
+    return rc;
+}
+
+int formula_read(const Task *task, Formula **out, Error *err)
+{
+    FormulaReader r = {0};
+    if (!task->graph) return error_set(err, ERROR_UNSUPPORTED, "task %s has no graph", task->name);
+    if (bind_to_primes(task, &r.b, err))
+        return error_set(err, ERROR_UNSUPPORTED, "task %s: its sizes are not free", task->name);
+    r.f = memory_alloc(sizeof *r.f);
+    r.f->task = task;
+    r.of = memory_array((size_t)r.b->graph->n_values + 1, sizeof *r.of);
+    for (int i = 0; i < r.b->graph->n_values; i++) r.of[i] = -1;
+    for (int i = 0; i < task->n_axes; i++) formula_size(&r, primes[i], task->axis_name[i]);
+    int rc = read_graph(&r, err);
+    graph_bound_free(r.b);
+    free(r.of);
+    if (rc) {
+        formula_free(r.f);
+        return error_prefix(err, "task %s is no formula", task->name);
+    }
+    *out = r.f;
+    return 0;
+}
+
+void formula_free(Formula *f)
+{
+    free(f);
+}

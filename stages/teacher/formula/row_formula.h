@@ -1,0 +1,78 @@
+/* A task's graph as a formula over rows and columns. Each value has one element per place of a space
+ * (rows x cols), per row, per column, per channel, or one in all. Leading dimensions are rows and the
+ * last one is the columns; of four dimensions the last two are. Composite operators become their
+ * parts: softmax is a maximum, an exponential, a sum and a quotient.
+ *
+ * Sizes are texts over the task's axes, as plans have them. They are found by binding the graph to
+ * axes that are distinct primes, so that a size names its axis. */
+#ifndef STAGES_TEACHER_FORMULA_ROW_FORMULA_H
+#define STAGES_TEACHER_FORMULA_ROW_FORMULA_H
+
+#include "tasks/task.h"
+
+enum { FORMULA_VALUES = 64, FORMULA_SPACES = 8, FORMULA_NUMBERS = 48, FORMULA_TEXT = 160 };
+
+typedef enum {
+    VALUE_LOAD,    /* an element of an input, or of an earlier value that lies in memory */
+    VALUE_POINT,   /* an expression over up to three values */
+    VALUE_FOLD,    /* over the columns of a row */
+    VALUE_SCAN,    /* the sum of the columns up to this one */
+    VALUE_TOTAL,   /* a fold over everything */
+    VALUE_PRODUCT, /* of two matrices */
+    VALUE_WINDOW   /* a convolution, or a pool */
+} ValueKind;
+
+typedef enum { PER_ELEMENT, PER_ROW, PER_COL, PER_CHANNEL, PER_TASK, PER_TURNED } Domain;
+typedef enum { FOLD_SUM, FOLD_MEAN, FOLD_MAX, FOLD_MIN, FOLD_VAR } Fold;
+
+typedef struct {
+    int64_t n_rows, n_cols;
+    char rows[FORMULA_TEXT], cols[FORMULA_TEXT],
+        channels[FORMULA_TEXT]; /* channels "": not of rank 4 */
+} FormulaSpace;
+
+/* A window over the last two dimensions of a rank 4 value. */
+typedef struct {
+    enum { WINDOW_CONV, WINDOW_DEPTHWISE, WINDOW_MAX, WINDOW_MEAN } kind;
+    int64_t size[2], stride, padding;
+    char in_channels[FORMULA_TEXT], channels[FORMULA_TEXT]; /* texts of sizes */
+    char in_high[FORMULA_TEXT], in_wide[FORMULA_TEXT], high[FORMULA_TEXT], wide[FORMULA_TEXT];
+    char batch[FORMULA_TEXT];
+} FormulaWindow;
+
+typedef struct {
+    ValueKind kind;
+    char name[64], op[32]; /* op: the operator's name without aten. and overload */
+    OpDtype dtype;
+    Domain domain;
+    int space;
+    int arg[3]; /* values; -1: number[i] or nothing. Of a product: left and right */
+    double number[3];
+    const char *text; /* of a point: over a, b, c and p0, p1, p2 */
+    double p[3];
+    Fold fold;
+    int mean;                 /* of FOLD_VAR: the value of its mean; p[0] is the correction */
+    int top;                  /* of the sum of exponentials of a softmax: its maximum; else -1 */
+    int input, source;        /* of a load: one of them, the other is -1 */
+    char inner[FORMULA_TEXT]; /* of a product: the common size */
+    int right_turned;         /* of a product: the right matrix has a row for each column */
+    int uses; /* by values that are no loads, and by loads of it; the result has one more */
+} FormulaValue;
+
+typedef struct {
+    const Task *task;
+    int n_values, n_spaces, result;
+    FormulaValue value[FORMULA_VALUES];
+    FormulaSpace space[FORMULA_SPACES];
+    FormulaWindow window; /* one at most */
+    int n_windows;
+} Formula;
+
+/* UNSUPPORTED says what is no formula. The task must outlive it. The caller frees *out. */
+int formula_read(const Task *task, Formula **out, Error *err);
+void formula_free(Formula *f);
+
+/* The text of a pointwise operator as kernels have it, or NULL. */
+const char *formula_point_text(const Op *op, const double *p);
+
+#endif

@@ -1,0 +1,55 @@
+/* Kernels of a formula. The values that are computed are cut into groups, one kernel each; a group has one
+ * result that goes to memory. Each kind of group has a writer, which draws its schedule and emits the
+ * kernel and its launch. */
+#ifndef STAGES_TEACHER_TEMPLATE_FORMULA_H
+#define STAGES_TEACHER_TEMPLATE_FORMULA_H
+
+#include "stages/teacher/formula/formula_code.h"
+#include "stages/teacher/template_grammar.h"
+
+typedef struct {
+    Grammar *g;
+    const Formula *f;
+    int n, value[FORMULA_VALUES]; /* what it computes, in order */
+    unsigned char member[FORMULA_VALUES];
+    int result;
+    int n_loads, load[FORMULA_VALUES]; /* values that are read from memory */
+    char name[64];
+    int number; /* of the kernel, from 1 */
+} FormulaKernel;
+
+/* Writers. */
+void template_flat(FormulaKernel *k);
+void template_fold(FormulaKernel *k);
+void template_scan(FormulaKernel *k);
+void template_total(FormulaKernel *k);
+void template_product(FormulaKernel *k);
+void template_window(FormulaKernel *k);
+
+/* A size of a kernel: the name of its parameter and the text in the plan. */
+typedef struct {
+    const char *name, *text;
+} KernelSize;
+
+/* Sets "params", "args" (of the launch) and "kernel": pointers, then the sizes up to a NULL name. */
+void kernel_signature(FormulaKernel *k, const KernelSize *sizes);
+/* rows and cols of a space, and channels where a load has one for each. */
+void kernel_row_sizes(const FormulaKernel *k, KernelSize sizes[4]);
+int kernel_has(const FormulaKernel *k, Domain d); /* a load of this kind */
+const FormulaSpace *kernel_space(const FormulaKernel *k);
+/* "rows * cols", without ones. The buffer is the caller's. */
+const char *kernel_count(const FormulaSpace *s, char out[2 * FORMULA_TEXT]);
+
+/* The text of `value` at an element. `known` (-1: none) is written as `text`. Where statements are needed
+ * they become a device function `function`. The caller frees it. */
+char *kernel_expression(FormulaKernel *k, const CodeScope *at, int value, int known,
+                        const char *text, const char *function);
+void kernel_scope(const FormulaKernel *k, CodeScope *s, Buffer *out);
+
+/* 4 elements of a row as floats, from and to memory: emits the helpers for a type. */
+void kernel_vector_helpers(FormulaKernel *k, const char *type, int store);
+
+/* Draws how the formula is cut, and writes all kernels. */
+void template_formula(Grammar *g, const Formula *f);
+
+#endif
