@@ -272,7 +272,9 @@ $(R)/best/again/verdicts.qa: $(R)/best/again/samples.qa $(R)/cfg/device
 # ---- the report ----
 # All else is finished by now: what a kill -9 left between a commit and its clean-up is removed first. The run of a
 # folder below this one (RUN=x/y), which has a cfg/, may be going on.
-figures := $(selfsup_rounds:%=$(R)/selfsup/%/metrics.qa) $(crl_rounds:%=$(R)/crl/%/metrics.qa)
+figures := $(selfsup_rounds:%=$(R)/selfsup/%/metrics.qa) $(crl_rounds:%=$(R)/crl/%/metrics.qa) $(stages:%=$(R)/report/%/metrics.qa)
+$(stages:%=$(R)/report/%/metrics.qa): $(R)/report/%/metrics.qa: $(R)/report/%/samples.qa $(R)/report/%/verdicts.qa $(R)/cfg/tasks
+	$(run) $(B)/quern-figures --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --tasks $(call quoted,$(TASKS))
 rounds := $(call by_comma,$(selfsup_rounds:%=$(R)/selfsup/%/verdicts.qa) $(crl_rounds:%=$(R)/crl/%/verdicts.qa))
 set = --$(1)-samples $(2)/samples.qa --$(1)-verdicts $(2)/verdicts.qa
 $(R)/report.html: $(R)/best/results.qa $(R)/report/crl/pool.qa $(R)/best/again/verdicts.qa \

@@ -176,6 +176,8 @@ static int attention_of(const OpCall *c, int logical, Attention *a, int64_t *siz
     if ((a->masked && mask_sizes(a, err)) || batch_sizes(a, batch, err)) return -1;
     for (int i = 0; i < (a->masked ? 4 : 3); i++) repeat(&a->t[i], a->lead, batch);
     for (int d = 0; d < a->lead; d++) a->batch *= batch[d];
+    if ((double)a->batch * (double)a->rows * (double)a->keys >= 0x1p48)
+        return error_set(err, ERROR_LIMIT, "there are 2^48 scores or more");
     a->y = (OpTensor){.dtype = q->dtype, .rank = a->lead + 2};
     memcpy(a->y.size, batch, sizeof batch);
     a->y.size[a->lead] = a->rows, a->y.size[a->lead + 1] = a->width;
