@@ -27,8 +27,8 @@ path = $(if $(findstring $(space),$(1)),$(call quoted,$(1)),$(1))
 R := $(RUNS)/$(RUN)
 B := $(call path,$(BUILD)/bin)
 run = @$(call path,$(MK)/run) $(R)/log/$(subst /,-,$(patsubst $(R)/%,%,$(basename $@))).log
-# The page so far, after every round. A failure of it stops nothing.
-live = @$(B)/quern-report --live --output $(R) || true
+# The page so far, and the values of each step, after every round. A failure of it stops nothing.
+live = @{ $(B)/quern-report --live --output $(R); $(B)/quern-metrics --steps $(R); } || true
 tasks := $(if $(filter all,$(TASKS)),,--tasks $(call quoted,$(TASKS)))
 
 # For mk/pipeline: what the fleet needs.

@@ -189,22 +189,27 @@ static void read_workers(RunStatus *s, Queue *q)
     }
 }
 
-static void read_queue(RunStatus *s)
+int run_status_queue(RunStatus *s, const char *url)
 {
     Queue *q;
+    if (queue_open(url, NULL, VERDICT_HARNESS, &q, NULL)) return 0;
+    queue_set_patience(q, 1);
+    s->sick = memory_array(MAX_SICK, sizeof *s->sick);
+    s->has_queue = !queue_status(q, s->classes, STATUS_MAX_CLASSES, &s->n_classes, NULL) &&
+                   !queue_quarantined(q, s->sick, MAX_SICK, &s->n_sick, NULL);
+    if (s->has_queue) read_workers(s, q);
+    queue_close(q);
+    return s->has_queue;
+}
+
+static void read_queue(RunStatus *s)
+{
     const char *outside = getenv("QUERN_REDIS");
     char *socket_path = run_folder_path(&s->folder, "queue/redis.sock");
     char *url =
         outside && *outside ? memory_strdup(outside) : memory_printf("unix:%s", socket_path);
     int there = s->state == RUN_GOING && ((outside && *outside) || listens(socket_path));
-    if (there && !queue_open(url, NULL, VERDICT_HARNESS, &q, NULL)) {
-        queue_set_patience(q, 1);
-        s->sick = memory_array(MAX_SICK, sizeof *s->sick);
-        s->has_queue = !queue_status(q, s->classes, STATUS_MAX_CLASSES, &s->n_classes, NULL) &&
-                       !queue_quarantined(q, s->sick, MAX_SICK, &s->n_sick, NULL);
-        if (s->has_queue) read_workers(s, q);
-        queue_close(q);
-    }
+    if (there) run_status_queue(s, url);
     free(url);
     free(socket_path);
 }

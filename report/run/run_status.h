@@ -55,6 +55,8 @@ typedef struct {
 
 /* now: clock_unix. The caller releases *out, also after an error. */
 int run_status_read(const char *run, const char *runs, double now, RunStatus *out, Error *err);
+/* Reads the queue of a server into *s. Returns whether it answered. */
+int run_status_queue(RunStatus *s, const char *url);
 void run_status_release(RunStatus *s);
 /* For people, a line each. colours: with escape sequences. */
 void run_status_text(const RunStatus *s, int colours, Buffer *out);

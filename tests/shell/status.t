@@ -22,10 +22,73 @@ timeout 20 script -qec "$BIN/quern-watch --every 0.2 $prefix-seen" "$tmp/typed" 
 wait_for '[ "0$(drawn)" -ge 3 ]' 15
 ok $? 'on a terminal it draws again and again'
 kill "$watch" 2>/dev/null; wait "$watch" 2>/dev/null
+port=$((20000 + $$ % 20000))
+"$BIN/quern-metrics" "$prefix-seen" --port $port --every 0.2 2>"$tmp/served" & served=$!
+fetch() { exec 3<>"/dev/tcp/127.0.0.1/$port" && printf 'GET %s HTTP/1.0\r\n\r\n' "$1" >&3 && cat <&3 >"$tmp/scrape"; exec 3<&-; } 2>/dev/null
+wait_for 'fetch /metrics && grep -q "^quern_verdicts_total" "$tmp/scrape"' 20
+head -1 "$tmp/scrape" | grep -q ' 200 ' && grep -qi '^content-type: text/plain; version=0.0.4' "$tmp/scrape"; ok $? 'quern-metrics answers a scrape'
+grep -q "^quern_run_state{run=\"$prefix-seen\",state=\"going on\"} 1" "$tmp/scrape" && grep -qE '^quern_jobs\{run="[^"]*",class="sim:h100",state="done"\} [1-9]' "$tmp/scrape" &&
+  grep -qE '^quern_evaluators\{.*class="sim:h100"\} [1-9]' "$tmp/scrape"
+ok $? 'the state of the run, jobs and evaluators'
+fetch /other; head -1 "$tmp/scrape" | grep -q ' 404 '; ok $? 'another path is not there'
+kill "$served"; wait "$served"; ok $? 'SIGTERM ends it'
 wait "$run_pid"; s=$?
 [ $s = 0 ] && ! grep -q 'http-equiv="refresh"' "$at/report.html" && [ -s "$at/report.tsv" ]; ok $? 'the last page stands still'
 status && grep -q "^run $prefix-seen: finished" "$tmp/status" && grep -qE '^crl +2 of 2 .* done$' "$tmp/status"; ok $? 'a finished run'
 [ -z "$(ls "$at/log" | grep progress)" ]; ok $? 'no file of progress is left'
+"$BIN/quern-metrics" --once "$prefix-seen" >"$tmp/scrape"
+# Every metric of the dashboard exists, but those of a queue that is gone and of prices.
+asked=$(grep -o 'quern_[a-z_]*' share/grafana/quern.json | sort -u)
+[ "$(wc -w <<<"$asked")" -ge 10 ] && for m in $asked; do
+  grep -q "^# TYPE $m " "$tmp/scrape" || [ $m = quern_cost_dollars_total ] || { echo "# $m is unknown"; false; break; }
+done
+ok $? 'the dashboard asks for metrics that exist'
+told=$(awk '/^quern_verdicts_total.*stage="collect"/ { n += $2 } END { print n }' "$tmp/scrape")
+is 'the verdicts of a stage add up' "$told" "$("$BIN/quern-artifact" export "$at/collect/verdicts.qa" | wc -l)"
+awk '/^#/ { next } !/^quern_[a-z_]+\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\} (NaN|-?[0-9.e+-]+)$/ { exit 1 }' "$tmp/scrape"; ok $? 'every line has the form that Prometheus reads'
+# The event files, read by an independent reader: lengths, masked CRC-32C, and the loss of each step.
+python3 - "$at/metrics" >"$tmp/events" 2>&1 <<'END'
+import glob, json, struct, sys
+def crc(data):
+    c = 0xffffffff
+    for b in data:
+        c ^= b
+        for _ in range(8): c = c >> 1 ^ (0x82f63b78 if c & 1 else 0)
+    c ^= 0xffffffff
+    return ((c >> 15 | c << 17) + 0xa282ead8) & 0xffffffff
+def fields(b):
+    i = 0
+    def varint():
+        nonlocal i
+        v = s = 0
+        while True:
+            v |= (b[i] & 127) << s; s += 7; i += 1
+            if b[i - 1] < 128: return v
+    while i < len(b):
+        key = varint()
+        n = {0: None, 1: 8, 2: None, 5: 4}[key & 7]
+        if key & 7 == 0: yield key >> 3, varint(); continue
+        if n is None: n = varint()
+        yield key >> 3, b[i:i + n]; i += n
+found = []
+for path in glob.glob(sys.argv[1] + '/*/events.out.tfevents.*'):
+    data = open(path, 'rb').read(); at = 0; first = True
+    while at < len(data):
+        n, c = struct.unpack_from('<QI', data, at)
+        assert c == crc(data[at:at + 8]); event = data[at + 12:at + 12 + n]
+        assert struct.unpack_from('<I', data, at + 12 + n)[0] == crc(event); at += 16 + n
+        e = dict(fields(event))
+        if first: assert e[3] == b'brain.Event:2'; first = False; continue
+        v = dict(fields(dict(fields(e[5]))[1]))
+        found.append((path.split('/')[-2], e[2], v[1].decode(), struct.unpack('<f', v[2])[0]))
+lines = [json.loads(l) for l in open(sys.argv[1] + '/steps.jsonl')]
+want = [(l['stage'], l['step'], l['name'], struct.unpack('<f', struct.pack('<f', l['value']))[0]) for l in lines]
+assert len(want) > 100 and sorted(map(repr, found)) == sorted(map(repr, want))
+losses = [l for l in lines if l['stage'] == 'sft' and l['name'] == 'loss']
+assert [l['step'] for l in losses] == sorted(l['step'] for l in losses) and losses[-1]['value'] < losses[0]['value']
+END
+ok $? 'steps as JSON lines and as TensorBoard events agree'
+[ ! -s "$tmp/events" ] || sed 's/^/# /' "$tmp/events"
 "$BIN/quern-status" "$at" >"$tmp/status" && grep -q finished "$tmp/status"; ok $? 'a run by its folder'
 "$BIN/quern-status" nothing >"$tmp/status" 2>"$tmp/err"; [ $? = 2 ] && grep -q '^quern-status: there is no run nothing: ' "$tmp/err"; ok $? 'no such run'
 

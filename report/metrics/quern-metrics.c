@@ -1,0 +1,257 @@
+/* quern-metrics: the numbers of runs and of their queues, served to Prometheus. */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/flags.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/stop.h"
+#include "report/metrics/exposition.h"
+
+enum { MAX_RUNS = 64, MAX_TEXT = 32 << 20 };
+
+static struct {
+    const char *runs, *address;
+    int64_t port;
+    double every_s;
+    Prices prices;
+    int once, steps;
+} args = {.runs = "runs", .address = "127.0.0.1", .port = 9464, .every_s = 5};
+
+static const Flag flags[] = {
+    {.name = "runs", .kind = FLAG_TEXT, .target = &args.runs, .help = "the folder of the runs"},
+    {.name = "address",
+     .kind = FLAG_TEXT,
+     .target = &args.address,
+     .help = "the IPv4 address to listen on; 0.0.0.0: all"},
+    {.name = "port",
+     .kind = FLAG_INT,
+     .target = &args.port,
+     .help = "the port to listen on",
+     .min = 1,
+     .max = 65535},
+    {.name = "every",
+     .kind = FLAG_FLOAT,
+     .target = &args.every_s,
+     .help = "seconds between two readings; a scrape gets the last one",
+     .min = 0.2,
+     .max = 3600},
+    {.name = "prompt-price",
+     .kind = FLAG_FLOAT,
+     .target = &args.prices.prompt_price,
+     .help = "dollars for a million tokens of prompts",
+     .max = 1e6},
+    {.name = "answer-price",
+     .kind = FLAG_FLOAT,
+     .target = &args.prices.answer_price,
+     .help = "dollars for a million tokens of answers",
+     .max = 1e6},
+    {.name = "once",
+     .kind = FLAG_BOOL,
+     .target = &args.once,
+     .help = "print the numbers on stdout and end"},
+    {.name = "steps",
+     .kind = FLAG_BOOL,
+     .target = &args.steps,
+     .help = "write the metrics of each step as JSON lines and as TensorBoard event files below "
+             "RUN/metrics, and end"},
+    {0}};
+static const FlagSpec spec = {
+    .program = "quern-metrics",
+    .synopsis = "[RUN...] [--once | --steps]",
+    .about = "Serves GET /metrics for Prometheus: jobs by state, evaluators, verdicts by outcome, "
+             "seconds by step, tokens, rewards and losses, of the named runs or of all. The queue "
+             "is that of a run that is going on, or $QUERN_REDIS.",
+    .flags = flags,
+    .max_words = -1};
+
+/* The text of the last reading. */
+static struct {
+    pthread_mutex_t lock;
+    char *text;
+    size_t len;
+} last = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct {
+    char *name;
+    RunNumbers numbers;
+} watched[MAX_RUNS];
+static int n_watched;
+
+static void watch(const char *name)
+{
+    for (int i = 0; i < n_watched; i++)
+        if (!strcmp(watched[i].name, name)) return;
+    if (n_watched < MAX_RUNS) watched[n_watched++].name = memory_strdup(name);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Adds the runs below the folder that are not watched yet. */
+static void find_runs(void)
+{
+    char *names[1024];
+    int n = 0;
+    DIR *d = opendir(args.runs);
+    for (struct dirent *e; d && n < 1024 && (e = readdir(d));)
+        if (e->d_name[0] != '.') names[n++] = memory_strdup(e->d_name);
+    if (d) closedir(d);
+    qsort(names, (size_t)n, sizeof *names, by_name);
+    for (int i = 0; i < n; i++) {
+        char *settings = memory_printf("%s/%s/settings.mk", args.runs, names[i]);
+        if (!access(settings, R_OK)) watch(names[i]);
+        free(settings);
+        free(names[i]);
+    }
+}
+
+/* Reads everything into a new text. A run that cannot be read is left out. */
+static void read_all(Buffer *out)
+{
+    WatchedRun *runs = memory_array(MAX_RUNS + 1, sizeof *runs);
+    int n = 0, at[MAX_RUNS + 1];
+    Error err;
+    const char *outside = getenv("QUERN_REDIS");
+    int shared = outside && *outside;
+    for (int i = 0; i < n_watched; i++) {
+        WatchedRun *r = &runs[n];
+        if (run_status_read(watched[i].name, args.runs, clock_unix(), &r->status, &err)) {
+            log_debug("%s", err.text);
+            run_status_release(&r->status);
+            continue;
+        }
+        if (shared) r->status.n_classes = r->status.n_sick = 0; /* they follow once */
+        run_numbers_read(&r->status.folder, &watched[i].numbers);
+        r->numbers = watched[i].numbers;
+        at[n++] = i;
+    }
+    if (shared) {
+        runs[n].status.folder.name = memory_strdup("");
+        run_status_queue(&runs[n].status, outside);
+    }
+    exposition_write(runs, n, shared, &args.prices, out);
+    if (shared) run_status_release(&runs[n].status);
+    for (int i = 0; i < n; i++) {
+        watched[at[i]].numbers = runs[i].numbers;
+        run_status_release(&runs[i].status);
+    }
+    free(runs);
+}
+
+static enum MHD_Result answer(void *unused, struct MHD_Connection *c, const char *url,
+                              const char *method, const char *version, const char *data,
+                              size_t *size, void **state)
+{
+    static const char no[] = "quern-metrics: only GET /metrics is here\n";
+    (void)unused, (void)version, (void)data, (void)size, (void)state;
+    int known = !strcmp(method, "GET") && !strcmp(url, "/metrics");
+    struct MHD_Response *r;
+    if (known) {
+        pthread_mutex_lock(&last.lock);
+        r = MHD_create_response_from_buffer(last.len, last.text, MHD_RESPMEM_MUST_COPY);
+        pthread_mutex_unlock(&last.lock);
+    } else {
+        r = MHD_create_response_from_buffer(sizeof no - 1, (void *)(uintptr_t)no,
+                                            MHD_RESPMEM_PERSISTENT);
+    }
+    if (!r) return MHD_NO;
+    MHD_add_response_header(r, "Content-Type",
+                            known ? "text/plain; version=0.0.4; charset=utf-8" : "text/plain");
+    enum MHD_Result rc = MHD_queue_response(c, known ? 200 : 404, r);
+    MHD_destroy_response(r);
+    return rc;
+}
+
+static void refresh(int all)
+{
+    Buffer b;
+    buffer_init(&b, MAX_TEXT);
+    if (all) find_runs();
+    read_all(&b);
+    pthread_mutex_lock(&last.lock);
+    free(last.text);
+    last.len = b.len;
+    last.text = buffer_detach(&b);
+    pthread_mutex_unlock(&last.lock);
+}
+
+static int serve(int all, Error *err)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)args.port)};
+    if (inet_pton(AF_INET, args.address, &to.sin_addr) != 1)
+        flags_usage_error(&spec, "--address expects an IPv4 address, found '%s'", args.address);
+    refresh(all);
+    struct MHD_Daemon *d = MHD_start_daemon(
+        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL, (uint16_t)args.port, NULL, NULL, answer,
+        NULL, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&to, MHD_OPTION_CONNECTION_LIMIT, 128u,
+        MHD_OPTION_CONNECTION_TIMEOUT, 10u, MHD_OPTION_END);
+    if (!d) return error_errno(err, "cannot listen on %s port %d", args.address, (int)args.port);
+    log_info("serving http://%s:%d/metrics", args.address, (int)args.port);
+    for (double next = clock_seconds(); !stop_requested(); clock_sleep(0.05)) {
+        if (clock_seconds() < next + args.every_s) continue;
+        next = clock_seconds();
+        refresh(all);
+    }
+    MHD_stop_daemon(d);
+    return 0;
+}
+
+static int write_steps(Error *err)
+{
+    for (int i = 0; i < n_watched; i++) {
+        RunFolder f;
+        RunNumbers n = {0};
+        int rc = run_folder_open(watched[i].name, args.runs, &f, err);
+        if (!rc) {
+            run_numbers_read(&f, &n);
+            rc = steps_write(&f, &n, err);
+        }
+        run_numbers_release(&n);
+        run_folder_release(&f);
+        if (rc) return -1;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    Error err;
+    RunFolder f;
+    const char **words = memory_array((size_t)argc, sizeof *words);
+    int n = flags_parse(&spec, argc, argv, words), rc = 0;
+    log_open("quern-metrics");
+    stop_install();
+    if (args.once && args.steps) flags_usage_error(&spec, "--once and --steps exclude each other");
+    for (int i = 0; i < n; i++) {
+        if (run_folder_open(words[i], args.runs, &f, &err)) log_die(&err);
+        run_folder_release(&f);
+        watch(words[i]);
+    }
+    if (!n) find_runs();
+    if (args.steps) {
+        rc = write_steps(&err);
+    } else if (args.once) {
+        refresh(!n);
+        fwrite(last.text, 1, last.len, stdout);
+    } else {
+        rc = serve(!n, &err);
+    }
+    if (rc) log_die(&err);
+    for (int i = 0; i < n_watched; i++) {
+        run_numbers_release(&watched[i].numbers);
+        free(watched[i].name);
+    }
+    free(last.text);
+    free(words);
+    return log_close(EXIT_STATUS_OK);
+}
