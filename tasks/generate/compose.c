@@ -59,29 +59,53 @@ typedef struct {
 #define SIZE "[cols]"
 static const Family families[] = {
     {"point", 14, 4, 0, 1, {{NULL, NULL, TO_SAME, NULL}}},
-    {"fold", 10, 2, 1, 5,
+    {"fold",
+     10,
+     2,
+     1,
+     5,
      {{"sum", "aten.sum.dim_IntList($, [1])", TO_ROWS, NULL},
       {"mean", "aten.mean.dim($, [1])", TO_ROWS, NULL},
       {"amax", "aten.amax.default($, [1])", TO_ROWS, NULL},
       {"amin", "aten.amin.default($, [1])", TO_ROWS, NULL},
       {"norm", "aten.linalg_vector_norm.default($, 2, [1])", TO_ROWS, NULL}}},
-    {"softmax", 10, 2, 1, 2,
+    {"softmax",
+     10,
+     2,
+     1,
+     2,
      {{"softmax", "aten.softmax.int($, 1)", TO_SAME, NULL},
       {"logsoftmax", "aten.log_softmax.int($, 1)", TO_SAME, NULL}}},
-    {"norm", 12, 2, 1, 3,
+    {"norm",
+     12,
+     2,
+     1,
+     3,
      {{"layernorm", "aten.layer_norm.default($, " SIZE ", weight, None, 1e-5)", TO_SAME, "weight"},
       {"rmsnorm", "aten.rms_norm.default($, " SIZE ", weight, 1e-6)", TO_SAME, "weight"},
       {"center", "aten.mean.dim($, [1], True)|aten.sub.Tensor($1, $)", TO_SAME, NULL}}},
-    {"product", 14, 1, 2, 2,
+    {"product",
+     14,
+     1,
+     2,
+     2,
      {{"linear", "aten.linear.default($, weight)", TO_SAME, NULL},
       {"mm", "aten.mm.default($, weight)", TO_SAME, NULL}}},
     {"turn", 5, 2, 0, 1, {{"turn", "aten.t.default($)", TO_SAME, NULL}}},
     {"scan", 5, 1, 1, 1, {{"cumsum", "aten.cumsum.default($, 1)", TO_SAME, NULL}}},
-    {"window", 6, 0, 1, 3,
+    {"window",
+     6,
+     0,
+     1,
+     3,
      {{"conv", "aten.conv2d.default($, weight, bias)", TO_SAME, NULL},
       {"maxpool", "aten.max_pool2d.default($, [2, 2], [2, 2])", TO_SAME, NULL},
       {"avgpool", "aten.avg_pool2d.default($, [2, 2], [2, 2])", TO_SAME, NULL}}},
-    {"loss", 4, 1, 0, 2,
+    {"loss",
+     4,
+     1,
+     0,
+     2,
      {{"mse", "aten.mse_loss.default($, target)", TO_NUMBER, "target"},
       {"l1", "aten.l1_loss.default($, target)", TO_NUMBER, "target"}}},
 };
@@ -288,9 +312,9 @@ static void window(Build *b, const Family *f)
     axis(b, "batch", 16);
     axis(b, conv ? "cin" : "c", conv ? 32 : 64);
     if (conv) axis(b, "cout", 64);
-    axis(b, "h", 56);
-    axis(b, "w", 56);
-    input(b, "x", 4, "batch", conv ? "cin" : "c", "h", "w");
+    axis(b, "height", 56);
+    axis(b, "width", 56);
+    input(b, "x", 4, "batch", conv ? "cin" : "c", "height", "width");
     if (conv) {
         weight(input(b, "weight", 4, "cout", "cin", "3", "3"), 0, 0.06);
         weight(input(b, "bias", 1, "cout", NULL, NULL, NULL), 0, 0.5);
@@ -315,7 +339,8 @@ static void finish(Build *b, const char *family, int floats_only)
     Draft *d = &c->draft;
     size_t len = 0;
     for (int i = 0; i < c->n_parts; i++)
-        len += (size_t)snprintf(c->name + len, sizeof c->name - len, "%s%s", i ? "_" : "", c->part[i]);
+        len +=
+            (size_t)snprintf(c->name + len, sizeof c->name - len, "%s%s", i ? "_" : "", c->part[i]);
     if (c->dtype != DTYPE_F32 && !floats_only && len + 6 < sizeof c->name)
         snprintf(c->name + len, sizeof c->name - len, c->dtype == DTYPE_F16 ? "_f16" : "_bf16");
     /* The last result is y: its name has one letter too. */

@@ -15,6 +15,7 @@ enum { TRIES = 200 };
 
 typedef struct {
     Composition **list;
+    char **text; /* the task.json of each, as a task to learn from */
     int n, heldout[GENERATE_MAX];
 } Set;
 
@@ -33,19 +34,19 @@ static int is_known(const Set *set, const Composition *c)
     return 0;
 }
 
-/* Whether derive takes the composition, and finds work that algebra does not remove. */
-static int is_usable(const Composition *c)
+/* The task.json of a composition; NULL where derive refuses it or finds that algebra removes its work. */
+static char *derived(const Composition *c)
 {
     char *text;
     Error err;
     if (derive_task(&c->draft, &text, &err)) {
         log_debug("%s is drawn again: %s", c->name, err.text);
-        return 0;
+        return NULL;
     }
-    int usable = !strstr(text, "\"degenerate\"");
-    if (!usable) log_debug("%s is drawn again: it is degenerate", c->name);
+    if (!strstr(text, "\"degenerate\"")) return text;
+    log_debug("%s is drawn again: it is degenerate", c->name);
     free(text);
-    return usable;
+    return NULL;
 }
 
 /* Adds a composition of a family that differs from those in the set. */
@@ -54,7 +55,9 @@ static int add_new(Set *set, Random *random, int family, int other)
     Composition *c = memory_alloc(sizeof *c);
     for (int i = 0; i < TRIES; i++) {
         compose(random, family, other, c);
-        if (is_known(set, c) || !is_usable(c)) continue;
+        char *text = is_known(set, c) ? NULL : derived(c);
+        if (!text) continue;
+        set->text[set->n] = text;
         set->list[set->n++] = c;
         return 1;
     }
@@ -102,11 +105,20 @@ static int hold_out(Set *set, Random *random, int n, Error *err)
         int i = (int)random_below(random, (uint64_t)set->n);
         if (can_hold_out(set, i)) set->heldout[i] = 1, done++;
         if (tries > GENERATE_MAX * 100)
-            return error_set(err, ERROR_LIMIT,
-                             "expected %d compositions to hold out, found %d whose parts others have",
-                             n, done);
+            return error_set(
+                err, ERROR_LIMIT,
+                "expected %d compositions to hold out, found %d whose parts others have", n, done);
     }
     return 0;
+}
+
+static int write_text(const char *folder, const char *name, const char *text, Error *err)
+{
+    char *dir = memory_printf("%s/%s", folder, name), *file = memory_printf("%s/task.json", dir);
+    int rc = file_mkdirs(dir, err) || file_write_atomic(file, text, strlen(text), err) ? -1 : 0;
+    free(dir);
+    free(file);
+    return rc;
 }
 
 static int write_all(const Set *set, int first_other, const char *folder, Error *err)
@@ -114,8 +126,11 @@ static int write_all(const Set *set, int first_other, const char *folder, Error 
     for (int i = 0; i < set->n; i++) {
         Composition *c = set->list[i];
         c->draft.heldout = set->heldout[i] || i >= first_other;
-        if (c->draft.heldout) c->tags[c->draft.n_tags++] = i < first_other ? "composition" : "family";
-        if (derive_write(&c->draft, folder, err)) return -1;
+        if (c->draft.heldout)
+            c->tags[c->draft.n_tags++] = i < first_other ? "composition" : "family";
+        if (c->draft.heldout ? derive_write(&c->draft, folder, err)
+                             : write_text(folder, c->name, set->text[i], err))
+            return -1;
     }
     return 0;
 }
@@ -123,17 +138,20 @@ static int write_all(const Set *set, int first_other, const char *folder, Error 
 int generate_tasks(const GenerateSpec *s, const char *folder, Error *err)
 {
     Random random;
-    Set set = {.list = memory_array(GENERATE_MAX, sizeof *set.list)};
-    if (s->train + s->composition + s->family > GENERATE_MAX) {
-        free(set.list);
+    if (s->train + s->composition + s->family > GENERATE_MAX)
         return error_set(err, ERROR_LIMIT, "expected at most %d tasks", GENERATE_MAX);
-    }
+    Set set = {.list = memory_array(GENERATE_MAX, sizeof *set.list),
+               .text = memory_array(GENERATE_MAX, sizeof *set.text)};
     random_init(&random, s->seed, random_hash("compose", 7));
     int rc = add_many(&set, &random, s->train + s->composition, 0, err), first_other = set.n;
     if (!rc) rc = hold_out(&set, &random, s->composition, err);
     if (!rc) rc = add_many(&set, &random, s->family, 1, err);
     if (!rc) rc = write_all(&set, first_other, folder, err);
-    for (int i = 0; i < set.n; i++) free(set.list[i]);
+    for (int i = 0; i < set.n; i++) {
+        free(set.list[i]);
+        free(set.text[i]);
+    }
     free(set.list);
+    free(set.text);
     return rc;
 }

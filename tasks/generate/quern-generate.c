@@ -1,4 +1,6 @@
 /* quern-generate: composes tasks from the operator library. */
+#include <stddef.h>
+
 #include "base/flags.h"
 #include "base/log.h"
 #include "tasks/generate/generate.h"
@@ -12,8 +14,8 @@ int main(int argc, char **argv)
         {"composition", FLAG_INT, &composition,
          "tasks held out: each primitive is in a task to learn from, the combination is not", 0,
          GENERATE_MAX},
-        {"family", FLAG_INT, &family, "tasks held out, of families that no task to learn from has", 0,
-         GENERATE_MAX},
+        {"family", FLAG_INT, &family, "tasks held out, of families that no task to learn from has",
+         0, GENERATE_MAX},
         {"seed", FLAG_INT, &seed, "of the compositions", 0, 1e15},
         {"output", FLAG_TEXT, &folder, "folder of the set; a folder for each task is made in it",
          .required = 1},
@@ -21,8 +23,9 @@ int main(int argc, char **argv)
     const FlagSpec spec = {
         .program = "quern-generate",
         .synopsis = "-o DIR [--train N] [--composition N] [--family N] [--seed N]",
-        .about = "Composes tasks from the operator library: pointwise chains, folds over rows, softmax, "
-                 "norms, products, scans, convolutions, pools and losses.",
+        .about =
+            "Composes tasks from the operator library: pointwise chains, folds over rows, softmax, "
+            "norms, products, scans, convolutions, pools and losses.",
         .flags = flags};
     flags_parse(&spec, argc, argv, words);
     log_open("quern-generate");
