@@ -238,21 +238,29 @@ static void name_of(const ProductSide *s, char *out, size_t size)
         snprintf(out, size, "%s", s->name);
 }
 
+/* The one step with which an operand moves through a group, or -1; 0 where the group has one element. */
+static int64_t step_through(const Product *p, int x, int g)
+{
+    int64_t n[PRODUCT_DIMS], s[PRODUCT_DIMS];
+    int rank = op_merge(p->rank[g], p->size[g], p->step[x][g], n, s);
+    return !rank ? 0 : rank == 1 && s[0] <= INT32_MAX ? s[0] : -1;
+}
+
 /* 1: the operand is such matrices as it lies in memory. */
 static int matrix_of(const Product *p, int x, int across, int along, Matrix *m)
 {
     const int64_t n = p->count[across], k = p->count[along];
-    if (p->rank[PRODUCT_BATCH] > 1 || p->rank[across] > 1 || p->rank[along] > 1) return 0;
-    int64_t down = n > 1 ? p->step[x][across][0] : k, right = k > 1 ? p->step[x][along][0] : 1;
+    int64_t down = n > 1 ? step_through(p, x, across) : k,
+            right = k > 1 ? step_through(p, x, along) : 1;
     if (n == 1 && k > 1 && right > 1) down = 1; /* a column of a matrix */
     m->transposed = !(right == 1 && down >= k);
     m->leading = m->transposed ? right : down;
     if (m->transposed && k == 1) m->leading = n;
     if (m->transposed && (down != 1 || m->leading < n)) return 0;
-    m->apart = p->rank[PRODUCT_BATCH] ? p->step[x][PRODUCT_BATCH][0] : 0;
+    m->apart = step_through(p, x, PRODUCT_BATCH);
     m->dtype = p->side[x].tensor->dtype;
     name_of(&p->side[x], m->name, sizeof m->name);
-    return m->leading <= INT32_MAX && m->apart >= 0 && m->apart <= INT32_MAX;
+    return m->apart >= 0;
 }
 
 /* Copies an operand to dense matrices, as eager PyTorch does where a library cannot read it. */
@@ -295,9 +303,9 @@ static int is_bias(const Product *p)
 {
     const OpTensor *d = p->side[PRODUCT_D].tensor;
     return p->beta == 1 && p->alpha == 1 && d->rank == 1 && p->count[PRODUCT_BATCH] == 1 &&
-           d->size[0] == p->count[PRODUCT_COLUMNS] && p->rank[PRODUCT_COLUMNS] == 1 &&
-           p->step[PRODUCT_D][PRODUCT_COLUMNS][0] == 1 &&
-           (!p->rank[PRODUCT_ROWS] || p->step[PRODUCT_D][PRODUCT_ROWS][0] == 0);
+           d->size[0] == p->count[PRODUCT_COLUMNS] &&
+           step_through(p, PRODUCT_D, PRODUCT_COLUMNS) == 1 &&
+           step_through(p, PRODUCT_D, PRODUCT_ROWS) == 0;
 }
 
 static int add_d(const Product *p, const OpCall *c, OpPlain *out, Error *err)

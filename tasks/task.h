@@ -118,6 +118,7 @@ typedef struct {
     char *reference_source, *baseline_source; /* of a graph: its text, and its `//@ op` lines */
     char *baseline_cuda_source, *best_source; /* NULL: none */
     int level, heldout, degenerate;
+    int by_composition, by_family; /* tags of heldout tasks: why they are held out */
     int n_axes, n_inputs, n_outputs, n_workloads;
     char axis_name[TASK_MAX_AXES][32];
     TaskTensor *inputs, *outputs;

@@ -122,6 +122,8 @@ static int pool_of(const OpCall *c, Pool *p, Error *err)
     for (int d = 0; d < p->lead; d++) p->planes *= p->x->size[d];
     for (int d = 0; d < k->dims; d++) {
         if (window(c, p, d, &p->w[d], err)) return -1;
+        if (p->w[d].out && p->outputs >= (INT64_C(1) << 48) / p->w[d].out)
+            return error_set(err, ERROR_LIMIT, "a plane has 2^48 outputs or more");
         p->volume *= p->w[d].in;
         p->outputs *= p->w[d].out;
     }

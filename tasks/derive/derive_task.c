@@ -99,7 +99,7 @@ static int measure_rtol(const Task *t, Description *d, Error *err)
     HonestError e;
     for (int i = 0; i < t->n_workloads; i++)
         if (t->workloads[i].role == ROLE_CHECK) last = &t->workloads[i];
-    if (honest_measure(t, last, VARIANT_DRAWN, 1, NULL, 1, &e, err)) return -1;
+    if (honest_measure(t, last, VARIANT_DRAWN, 1, NULL, 1, 1, &e, err)) return -1;
     for (int i = 0; i < t->n_outputs; i++) {
         Dtype type = t->outputs[i].dtype;
         int margin = type == DTYPE_F32 ? HONEST_MARGIN : HONEST_MARGIN_HALF;
@@ -110,7 +110,8 @@ static int measure_rtol(const Task *t, Description *d, Error *err)
     return 0;
 }
 
-static int measure_cases(const Task *t, const Workload *w, const double *rtol,
+/* grown: as honest_measure has it. */
+static int measure_cases(const Task *t, const Workload *w, const double *rtol, double grown,
                          DescribedWorkload *to, Error *err)
 {
     static const double scales[] = {1, 8, 0.125, 1, 1};
@@ -120,7 +121,8 @@ static int measure_cases(const Task *t, const Workload *w, const double *rtol,
     for (int k = 0; k < ATOL_CASES; k++) {
         HonestError e;
         if (!task_has_variant(t, w, variants[k])) continue;
-        if (honest_measure(t, w, variants[k], scales[k], rtol, k == AT_SCALE_1, &e, err)) return -1;
+        if (honest_measure(t, w, variants[k], scales[k], rtol, grown, k == AT_SCALE_1, &e, err))
+            return -1;
         to->finite &= e.finite;
         for (int i = 0; i < t->n_outputs; i++) {
             double least = t->outputs[i].dtype == DTYPE_F32 && k == AT_SPECIAL ? 0x1p-126 : 0;
@@ -147,17 +149,10 @@ static Extent extent_of(const Derivation *v, const Sizes *s)
     return e;
 }
 
+/* An error grows at most as the number of terms does, and the largest of more errors is larger. */
 static double growth(Extent to, Extent from)
 {
     return fmax(1, to.terms / from.terms) * fmax(1, to.extreme / from.extreme);
-}
-
-/* An error grows at most as the number of terms does, and the largest of more errors is larger. */
-static double *longer(const double *atol, int n, double factor)
-{
-    double *out = memory_array((size_t)n, sizeof *out);
-    for (int i = 0; i < n; i++) out[i] = up(atol[i] * fmax(1, factor));
-    return out;
 }
 
 /* The largest errors of few elements vary with the draw: each check workload has the tolerance of all. */
@@ -171,7 +166,7 @@ static void pool_checks(Description *d, int n)
     }
 }
 
-/* The timed and the simulator's workload are measured at `deep`, where sums are as long or nearly. */
+/* The timed workload is measured at `deep`, where sums are as long or nearly. */
 static int calibrate(const Derivation *v, Description *d, const Sizes *deep, Error *err)
 {
     char *text = description_text(v, d);
@@ -184,19 +179,16 @@ static int calibrate(const Derivation *v, Description *d, const Sizes *deep, Err
     memcpy(w.axis, deep->at, sizeof w.axis);
     rc = measure_rtol(t, d, err);
     for (int i = 0; i < t->n_outputs; i++) rtol[i] = d->rtol[t->outputs[i].dtype];
-    DescribedWorkload most = {.finite = 1};
-    if (!rc) rc = measure_cases(t, &w, rtol, &most, err);
     for (int i = 0; i < d->n && !rc; i++) {
         DescribedWorkload *to = &d->at[i];
-        to->finite = most.finite;
-        if (to->role == ROLE_CHECK)
-            rc = measure_cases(t, &t->workloads[i], rtol, to, err);
+        to->finite = 1;
+        if (to->role != ROLE_TIME)
+            rc = measure_cases(t, &t->workloads[i], rtol, 1, to, err);
         else
-            to->atol = longer(most.atol, t->n_outputs * ATOL_CASES,
-                              growth(extent_of(v, &to->sizes), extent_of(v, deep)));
+            rc = measure_cases(t, &w, rtol, growth(extent_of(v, &to->sizes), extent_of(v, deep)),
+                               to, err);
     }
     if (!rc) pool_checks(d, t->n_outputs * ATOL_CASES);
-    free(most.atol);
     task_free(t);
     return rc;
 }

@@ -166,6 +166,7 @@ static int results(void *ctx, const GraphBound *b, int node, const double *const
 typedef struct {
     const Task *t;
     const GraphBound *b;
+    double grown;
     double *in[TASK_MAX_TENSORS];
     double *want[GRAPH_MAX_OUTPUTS], *got[GRAPH_MAX_OUTPUTS], *relative;
     int64_t n[GRAPH_MAX_OUTPUTS];
@@ -263,7 +264,8 @@ static void note_relative(Case *c, int i, HonestError *out)
 
 static void note_errors(Case *c, int i, double rtol, HonestError *out)
 {
-    double margin = is_half(c->t->outputs[i].dtype) ? HONEST_MARGIN_HALF : HONEST_MARGIN;
+    double margin =
+        c->grown * (is_half(c->t->outputs[i].dtype) ? HONEST_MARGIN_HALF : HONEST_MARGIN);
     for (int64_t k = 0; k < c->n[i]; k++) {
         double want = c->want[i][k], got = c->got[i][k];
         if (!isfinite(want)) continue;
@@ -307,7 +309,7 @@ static int run_ways(Case *c, const double *rtol, int all, HonestError *out, Erro
 }
 
 int honest_measure(const Task *t, const Workload *w, Variant variant, double scale,
-                   const double *rtol, int all, HonestError *out, Error *err)
+                   const double *rtol, double grown, int all, HonestError *out, Error *err)
 {
     GraphBound *b;
     *out = (HonestError){.finite = 1};
@@ -315,6 +317,7 @@ int honest_measure(const Task *t, const Workload *w, Variant variant, double sca
     Case *c = memory_alloc(sizeof *c);
     c->t = t;
     c->b = b;
+    c->grown = grown;
     case_prepare(c);
     int rc = 0;
     for (uint64_t draw = 0; draw < DRAWS && !rc; draw++) {
