@@ -27,6 +27,7 @@ static OpFamily (*const families[])(void) = {
     scan_family,
     loss_family,
     indexing_family,
+    composed_family,
 };
 /* clang-format on */
 

@@ -149,6 +149,7 @@ OpFamily softmax_family(void);
 OpFamily scan_family(void);
 OpFamily loss_family(void);
 OpFamily indexing_family(void);
+OpFamily composed_family(void);
 OpFamily pooling_family(void);
 OpFamily attention_family(void);
 OpFamily recurrent_family(void);

@@ -52,10 +52,9 @@ static Span span_of(const Pool *p, int d, int64_t o)
 
 static int list_length(const OpCall *c, const char *name, int dims, Error *err)
 {
-    int n = c->arg[op_argument(c->op, name)].n;
-    return n == dims
-               ? 0
-               : error_set(err, ERROR_INVALID, "%s: expected %d sizes, found %d", name, dims, n);
+    int at = op_argument(c->op, name), n = at < 0 ? dims : c->arg[at].n;
+    if (n == dims || (!n && !strcmp(name, "stride"))) return 0;
+    return error_set(err, ERROR_INVALID, "%s: expected %d sizes, found %d", name, dims, n);
 }
 
 /* A window's outputs; with ceil_mode the last one may reach beyond the padding, but begins before. */
@@ -101,6 +100,8 @@ static int64_t flag(const OpCall *c, const char *name)
 
 static int pool_of(const OpCall *c, Pool *p, Error *err)
 {
+    static const char *const lists[] = {"output_size", "kernel_size", "stride", "padding",
+                                        "dilation"};
     const Kind *k = c->op->detail;
     *p = (Pool){.dims = k->dims, .average = k->average, .adaptive = k->adaptive};
     p->x = op_tensor(c, 0);
@@ -118,7 +119,8 @@ static int pool_of(const OpCall *c, Pool *p, Error *err)
     if (!op_dtype_is_float(p->x->dtype))
         return error_set(err, ERROR_UNSUPPORTED, "expected a floating-point type, found %s",
                          op_dtype_name(p->x->dtype));
-    if (list_length(c, p->adaptive ? "output_size" : "kernel_size", k->dims, err)) return -1;
+    for (int i = 0; i < 5; i++)
+        if (list_length(c, lists[i], k->dims, err)) return -1;
     for (int d = 0; d < p->lead; d++) p->planes *= p->x->size[d];
     for (int d = 0; d < k->dims; d++) {
         if (window(c, p, d, &p->w[d], err)) return -1;

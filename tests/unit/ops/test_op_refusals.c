@@ -27,6 +27,8 @@ static const struct {
      "kernel_size: expected a size of at least 1, found 0", ERROR_INVALID},
     {"max_pool1d.default", T("3,4") ",[2],[-1]", "stride: expected a size of at least 1, found -1",
      ERROR_INVALID},
+    {"max_pool2d.default", T("3,4,4") ",[2,2],[1,1,1]", "stride: expected 2 sizes, found 3",
+     ERROR_INVALID},
     {"max_pool2d.default", T("3,0,4") ",[2,2]", "a dimension of a pool has 0 elements",
      ERROR_INVALID},
     {"max_pool1d.default", "{\"shape\":[3,4],\"seed\":1,\"draw\":\"index 3\"},[2]",
