@@ -1,5 +1,5 @@
-/* Row reductions and cumulative sums in float32: in each order of summation, with and without FMA, by the two usual
- * formulas. */
+/* Row reductions and cumulative sums in float32: in each order of summation, with and without FMA, by the
+ * two usual formulas. */
 #include "tasks/derive/honest_sums.h"
 
 #include <math.h>
