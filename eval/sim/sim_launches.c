@@ -180,6 +180,7 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCount
     int64_t limit = times ? d->limit : d->limit / CHECK_SHARE;
     if (d->exec.reversed && d->used < (limit - SLACK) / 4) limit = 4 * d->used + SLACK;
     d->exec.budget = limit;
+    d->exec.ample = limit - d->used > SLACK / 2;
     for (int i = 0; i < n; i++) {
         if (renew(d, &launches[i], err)) return -1;
         if (launches[i].library_args) {

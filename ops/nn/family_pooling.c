@@ -10,6 +10,8 @@
 #include "ops/op_text.h"
 #include "ops/op_window.h"
 
+enum { MAX_PLACES = 1 << 27 }; /* a gibibyte */
+
 typedef struct {
     int dims, average, adaptive, results;
 } Kind;
@@ -279,7 +281,8 @@ static void largest_text(Buffer *b, const Pool *p, const char *type, const char 
         buffer_printf(b, " + low%d * %lldLL", d, (long long)inner);
     buffer_puts(b, ";\n");
     loops(b, p, type, x, "if (v > best || v != v) best = v, best_at = at;");
-    buffer_printf(b, "    y0[i] = (%s)best;\n    %s[i] = best_at;\n", y, indices);
+    buffer_printf(b, "    y0[i] = (%s)best;\n", y);
+    if (*indices) buffer_printf(b, "    %s[i] = best_at;\n", indices);
 }
 
 /* The mean over the windows' dimensions, which eager launches for an output of one element. */
@@ -296,23 +299,26 @@ static int mean(const OpCall *c, const Pool *p, OpPlain *out, Error *err)
     return op_bind(&m, NULL, v, 3, err) || op_infer(&m, err) ? -1 : op_plain(&m, out, err);
 }
 
-/* The largest value's place is always stored, as in eager PyTorch. */
+/* The largest value's place is stored, as in eager PyTorch, also where it is no result; but not where a
+ * device may lack the memory. */
 static int plain(const OpCall *c, OpPlain *out, Error *err)
 {
     Pool p;
-    char x[8], indices[8] = "y1", names[32];
+    char x[8], indices[8] = "", names[32];
     int64_t inner = 1;
     int t = 0;
     if (pool_of(c, &p, err)) return -1;
     if (p.average && p.adaptive && p.outputs == 1) return mean(c, &p, out, err);
     const OpTensor *y = &c->result[0];
     const char *type = text_type(y->dtype), *stored = op_dtype_ctype(y->dtype);
-    if (!p.average && c->n_results == 1) {
+    if (c->n_results == 2) {
+        strcpy(indices, "y1");
+    } else if (!p.average && op_elements(y) <= MAX_PLACES) {
         if ((t = text_scratch(out, OP_I64, op_elements(y), err)) < 0) return -1;
         snprintf(indices, sizeof indices, "t%d", t);
     }
     snprintf(x, sizeof x, "x%d", (int)c->arg[0].integer[0]);
-    snprintf(names, sizeof names, "%s y0 %s", x, p.average ? "" : indices);
+    snprintf(names, sizeof names, "%s y0 %s", x, indices);
     if (!text_each(out, c, "pool", names, op_elements(y), err)) return -1;
     Buffer *b = out->source;
     for (int d = p.dims - 1; d >= 0; inner *= p.w[d--].out)

@@ -1,5 +1,5 @@
 /* Calls of pools, attention, recurrent networks and embeddings that ATen refuses or the library does not
- * know, as cases of a fixture (op_fixture.h), and the sentence for each. */
+ * know, as cases of a fixture (op_fixture.h), and the sentence for each; and what a pool stores. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -112,9 +112,39 @@ static void no_row(void **state)
     json_decref(j);
 }
 
+/* The places of the largest values are stored where a device has the memory. */
+static int scratch_of(int64_t planes)
+{
+    Error err;
+    FixtureCase f;
+    Buffer text;
+    OpPlain plain = {.source = &text};
+    json_t *j = json_loads("{\"args\":[" T("1,2,8,8") ",[2,2]]}", 0, NULL);
+    fixture_bind(&f, "aten.max_pool2d.default", j);
+    f.call.tensor[0].size[0] = planes;
+    op_contiguous(&f.call.tensor[0]);
+    buffer_init(&text, 1 << 16);
+    assert_int_equal(op_infer(&f.call, &err), 0);
+    assert_int_equal(op_plain(&f.call, &plain, &err), 0);
+    assert_int_equal(plain.n, 1);
+    free(plain.launch);
+    buffer_release(&text);
+    fixture_close(&f);
+    json_decref(j);
+    return plain.n_scratch;
+}
+
+static void places(void **state)
+{
+    (void)state;
+    assert_int_equal(scratch_of(1 << 10), 1);
+    assert_int_equal(scratch_of(1 << 23), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(refusals), cmocka_unit_test(no_row)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(refusals), cmocka_unit_test(no_row),
+                                       cmocka_unit_test(places)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("op_refusals", tests, NULL, NULL);
 }
