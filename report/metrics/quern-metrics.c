@@ -131,7 +131,7 @@ static void read_all(Buffer *out)
             continue;
         }
         if (shared) r->status.n_classes = r->status.n_sick = 0; /* they follow once */
-        run_numbers_read(&r->status.folder, &watched[i].numbers);
+        run_numbers_read(&r->status.folder, 0, &watched[i].numbers);
         r->numbers = watched[i].numbers;
         at[n++] = i;
     }
@@ -213,7 +213,7 @@ static int write_steps(Error *err)
         RunNumbers n = {0};
         int rc = run_folder_open(watched[i].name, args.runs, &f, err);
         if (!rc) {
-            run_numbers_read(&f, &n);
+            run_numbers_read(&f, 1, &n);
             rc = steps_write(&f, &n, err);
         }
         run_numbers_release(&n);
