@@ -13,10 +13,10 @@
 static const struct {
     const char *counter, *label;
 } peaks[] = {
-    {"time_dram_us", "DRAM"},         {"time_l2_us", "L2"},
-    {"time_l1_us", "L1 and shared"},  {"time_lsu_us", "load-store unit"},
-    {"time_issue_us", "issue slots"}, {"time_fp32_us", "fp32"},
-    {"time_int_us", "integer"},       {"time_sfu_us", "special functions"},
+    {"time_dram_us", "DRAM"},           {"time_l2_us", "L2"},
+    {"time_l1_us", "L1 and shared"},    {"time_lsu_us", "load-store unit"},
+    {"time_issue_us", "issue slots"},   {"time_fp32_us", "fp32"},
+    {"time_int_us", "integer"},         {"time_sfu_us", "special functions"},
     {"time_tensor_us", "tensor cores"},
 };
 enum { PEAKS = sizeof peaks / sizeof *peaks };
@@ -97,8 +97,8 @@ static void roofs(const Profile *p, const Box *k, Buffer *b)
 static void axes(const Box *k, Buffer *b)
 {
     for (int e = (int)ceil(k->x0); e <= (int)k->x1; e++)
-        buffer_printf(b, "<text class=\"t mid\" x=\"%.1f\" y=\"%d\">%g</text>",
-                      x_at(k, pow(10, e)), HEIGHT - 14, pow(10, e));
+        buffer_printf(b, "<text class=\"t mid\" x=\"%.1f\" y=\"%d\">%g</text>", x_at(k, pow(10, e)),
+                      HEIGHT - 14, pow(10, e));
     for (int e = (int)ceil(k->y0); e <= (int)k->y1; e++)
         buffer_printf(b,
                       "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/><text "
@@ -129,10 +129,11 @@ static void roofline(const ReportTask *t, const char *device, Buffer *b)
     axes(&k, b);
     roofs(p, &k, b);
     if (base)
-        buffer_printf(b,
-                      "<circle class=\"base\" cx=\"%.1f\" cy=\"%.1f\" r=\"5\"><title>baseline: %.3g "
-                      "flops a byte, %.3g Tflop/s</title></circle>",
-                      x_at(&k, x[0]), y_at(&k, y[0]), x[0], y[0] / 1e12);
+        buffer_printf(
+            b,
+            "<circle class=\"base\" cx=\"%.1f\" cy=\"%.1f\" r=\"5\"><title>baseline: %.3g "
+            "flops a byte, %.3g Tflop/s</title></circle>",
+            x_at(&k, x[0]), y_at(&k, y[0]), x[0], y[0] / 1e12);
     buffer_printf(b,
                   "<circle class=\"best\" cx=\"%.1f\" cy=\"%.1f\" r=\"5\"><title>best: %.3g flops "
                   "a byte, %.3g Tflop/s</title></circle></svg></div>\n",

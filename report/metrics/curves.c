@@ -115,8 +115,9 @@ static void draw(const Series *s, const Range *r, int at, Buffer *b)
 {
     for (int k = 0; k < s->n; k++)
         if (!isnan(s->p[k].low) && s->p[k].high > s->p[k].low)
-            buffer_printf(b, "<line class=\"range %s\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" "
-                             "y2=\"%.1f\"/>",
+            buffer_printf(b,
+                          "<line class=\"range %s\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" "
+                          "y2=\"%.1f\"/>",
                           s->class, x_at(r, s->p[k].x), x_at(r, s->p[k].x), y_at(r, s->p[k].low),
                           y_at(r, s->p[k].high));
     buffer_printf(b, "<polyline class=\"%s\" points=\"", s->class);
@@ -284,11 +285,11 @@ static void stage_row(const RunRule *r, int n, const char *stage, size_t len, do
         buffer_printf(b,
                       "<rect class=\"%s\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" "
                       "height=\"%d\"><title>%s: %.1f s</title></rect>",
-                      r[i].state == RULE_FAILED                 ? "o-cheat"
-                      : strstr(r[i].name, "verdicts")           ? "o-compile"
-                      : strstr(r[i].name, "model")              ? "o-ok"
-                      : strstr(r[i].name, "samples")            ? "o-plan"
-                                                                : "o-none",
+                      r[i].state == RULE_FAILED       ? "o-cheat"
+                      : strstr(r[i].name, "verdicts") ? "o-compile"
+                      : strstr(r[i].name, "model")    ? "o-ok"
+                      : strstr(r[i].name, "samples")  ? "o-plan"
+                                                      : "o-none",
                       x, y + 2, w, ROW - 5, r[i].name, r[i].seconds);
     }
 }
@@ -311,8 +312,8 @@ int timeline_write(const RunRule *rules, int n, Buffer *b)
     buffer_printf(b, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"Timeline\">", LINE,
                   6 + rows * ROW + 8);
     for (int k = 0; k < rows; k++)
-        stage_row(rules, n, stages[k], strcspn(stages[k], "-"), start, (LINE - NAME) / (end - start),
-                  k, b);
+        stage_row(rules, n, stages[k], strcspn(stages[k], "-"), start,
+                  (LINE - NAME) / (end - start), k, b);
     buffer_puts(b, "</svg>\n");
     return rows;
 }
