@@ -132,7 +132,7 @@ test-tasks: build
 
 # On a real GPU: its device, every kernel of tests/cheats, and the engine. Skipped, with a word, where there is none.
 GPU ?= cuda:0
-test-gpu: build $(filter $(BUILD)/test/model/%_cuda,$(UNIT_TESTS))
+test-gpu: build $(filter $(BUILD)/test/model/%_cuda,$(UNIT_TESTS)) $(patsubst %,$(BUILD)/test/eval/test_%,op_routes op_kernels library)
 	@QUERN_BUILD="$$(realpath '$(BUILD)')" QUERN_TEST_DEVICE='$(GPU)' prove --timer --exec tests/run $(sort $(wildcard tests/gpu/*.t))
 
 # A run's page in a headless browser, with screenshots in build/report/. REPORT names it; else a small run is made.

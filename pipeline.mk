@@ -126,6 +126,7 @@ crl_rule := $(if $(RULE),--rule $(RULE))
 # With TURNS above 1 the answers to a round's prompts are in crl/N/turn-1/, and crl/N/ has those of all turns.
 later_turns := $(wordlist 2,$(TURNS),$(turns))
 crl_first := $(if $(later_turns),turn-1/)
+crl_reviews := $(R)/crl/%/reviews.qa
 
 # What a round of stage $(1) has; $(2) is the prefix of its settings. The update of the model is each stage's own.
 define round_rules
@@ -143,9 +144,9 @@ $($(1)_rounds:%=$(R)/$(1)/%/$($(1)_first)verdicts.qa): $(R)/$(1)/%/$($(1)_first)
 	$$(run) $(B)/quern-evaluate $$< --output $$@ $$(contents) --best $$(word 2,$$^) --device $$(device)
 
 $($(1)_rounds:%=$(R)/$(1)/%/pool.qa): $(R)/$(1)/%/pool.qa: $(R)/$(1)/%/samples.qa $(R)/$(1)/%/verdicts.qa \
-  $$$$(call $(1)_pool,$$$$(call prev,$$$$*))
+  $$$$(call $(1)_pool,$$$$(call prev,$$$$*)) $($(1)_reviews)
 	$$(run) $(B)/quern-pool --pool $$(word 3,$$^) --samples $$(word 1,$$^) --verdicts $$(word 2,$$^) --output $$@ \
-	  --stage $(1) --round $$*
+	  --stage $(1) --round $$* $(if $($(1)_reviews),--reviews $$(word 4,$$^))
 	$$(live)
 
 # Success, scores, and how often the model's comparisons are right.
@@ -154,6 +155,19 @@ $($(1)_rounds:%=$(R)/$(1)/%/metrics.qa): $(R)/$(1)/%/metrics.qa: $(R)/$(1)/%/sam
 endef
 $(eval $(call round_rules,selfsup,SELFSUP_))
 $(eval $(call round_rules,crl,))
+
+# The memory of hacks after each round, and the reviews of a round's records, which may withhold their rewards.
+crl_hacks = $(if $(filter 0,$(1)),$(R)/collect/hacks.qa,$(R)/crl/$(1)/hacks.qa)
+$(R)/collect/hacks.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa
+	$(run) $(B)/quern-hacks --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@
+$(crl_rounds:%=$(R)/crl/%/hacks.qa): $(R)/crl/%/hacks.qa: $(R)/crl/%/samples.qa $(R)/crl/%/verdicts.qa \
+  $$(call crl_hacks,$$(call prev,$$*))
+	$(run) $(B)/quern-hacks --samples $(word 1,$^) --verdicts $(word 2,$^) --hacks $(word 3,$^) --output $@
+$(crl_rounds:%=$(R)/crl/%/reviews.qa): $(R)/crl/%/reviews.qa: $(R)/crl/%/samples.qa $(R)/crl/%/verdicts.qa \
+  $$(call crl_pool,$$(call prev,$$*)) $$(call crl_hacks,$$(call prev,$$*)) $(R)/cfg/crl
+	$(run) $(B)/quern-review --samples $(word 1,$^) --verdicts $(word 2,$^) --pool $(word 3,$^) --hacks $(word 4,$^) \
+	  --output $@ $(tasks) --judge $(JUDGE) $(if $(filter-out none,$(JUDGE)),$(spend)) --device $(device) \
+	  $(contents:--seed%=--eval-seed%)
 
 # Turn $(1) of stage 3's rounds, after turn $(2): the verdicts go back, and each is answered once.
 define turn_rules
@@ -198,9 +212,9 @@ $(crl_rounds:%=$(R)/crl/%/model/manifest.qa): $(R)/crl/%/model/manifest.qa: $(R)
 	  $(memory) --seed $(SEED)
 else
 $(crl_rounds:%=$(R)/crl/%/model/manifest.qa): $(R)/crl/%/model/manifest.qa: $(R)/crl/%/samples.qa \
-  $(R)/crl/%/verdicts.qa $$(call crl_model,$$(call prev,$$*))/manifest.qa $(R)/cfg/crl
+  $(R)/crl/%/verdicts.qa $$(call crl_model,$$(call prev,$$*))/manifest.qa $(crl_reviews) $(R)/cfg/crl
 	$(run) $(B)/quern-crl --base $(call crl_model,$(call prev,$*)) --samples $(word 1,$^) --verdicts $(word 2,$^) \
-	  --output $(@D) --history "$(call history,crl,$*)" --reference $(call selfsup_model,$(SELFSUP_ROUNDS)) $(CRL) \
+	  --output $(@D) --reviews $(word 4,$^) --history "$(call history,crl,$*)" --reference $(call selfsup_model,$(SELFSUP_ROUNDS)) $(CRL) \
 	  $(training) $(memory) --seed $(SEED)
 endif
 
@@ -258,11 +272,13 @@ $(R)/best/again/verdicts.qa: $(R)/best/again/samples.qa $(R)/cfg/device
 # ---- the report ----
 # All else is finished by now: what a kill -9 left between a commit and its clean-up is removed first. The run of a
 # folder below this one (RUN=x/y), which has a cfg/, may be going on.
-figures := $(selfsup_rounds:%=$(R)/selfsup/%/metrics.qa) $(crl_rounds:%=$(R)/crl/%/metrics.qa)
+figures := $(selfsup_rounds:%=$(R)/selfsup/%/metrics.qa) $(crl_rounds:%=$(R)/crl/%/metrics.qa) $(stages:%=$(R)/report/%/metrics.qa)
+$(stages:%=$(R)/report/%/metrics.qa): $(R)/report/%/metrics.qa: $(R)/report/%/samples.qa $(R)/report/%/verdicts.qa $(R)/cfg/tasks
+	$(run) $(B)/quern-figures --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --tasks $(call quoted,$(TASKS))
 rounds := $(call by_comma,$(selfsup_rounds:%=$(R)/selfsup/%/verdicts.qa) $(crl_rounds:%=$(R)/crl/%/verdicts.qa))
 set = --$(1)-samples $(2)/samples.qa --$(1)-verdicts $(2)/verdicts.qa
 $(R)/report.html: $(R)/best/results.qa $(R)/report/crl/pool.qa $(R)/best/again/verdicts.qa \
-  $(stages:%=$(R)/report/%/verdicts.qa) $(call manifest,$(last_model)) $(figures)
+  $(stages:%=$(R)/report/%/verdicts.qa) $(call manifest,$(last_model)) $(figures) $(call crl_hacks,$(ROUNDS))
 	@find $(R) -mindepth 1 \( -name queue -o -type d -exec test -d {}/cfg \; \) -prune -o \
 	  \( -name '*.journal' -o -name '*.tmp.*' -o -name '*.checkpoint*' -o -name '*.trainer' \) -prune -exec rm -rf {} +
 	$(run) $(B)/quern-report --output $(R) $(tasks) --run $(RUN) --profile $(PROFILE) --device $(device) \

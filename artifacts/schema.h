@@ -18,6 +18,10 @@
  * results   task t  split t  level i  degenerate B  device t  predicted B  score f  outcome t
  *           source t  baseline_source t  time_us f  baseline_us f  counters m?
  *           baseline_counters m?
+ * hacks     id t  task t  source t  source_digest t  cheat t (its name)  message t
+ * reviews   id t  task t  score f  similar L? ({id t, cheat t, similarity f})  judge t ("": none)
+ *           word t (cheat, honest, "": none)  said t (the judge's answer)
+ *           recheck t (an outcome, "": none)  withheld B
  * metrics   step i  name t  value f
  * manifest  name t  digest t  bytes i */
 #ifndef ARTIFACTS_SCHEMA_H

@@ -49,6 +49,8 @@ static const struct {
     {"prompt", "write prompts from tasks and a pool"},
     {"refine", "write prompts that show an answer and its verdict"},
     {"sample", "answers of a policy to prompts"},
+    {"hacks", "keep confirmed cheats, and find similar ones"},
+    {"review", "stage 3: review the records of a round"},
     {"pool", "add kernels to the pool, or take its best"},
     {"results", "the best kernels on each device class"},
     {"report", "write report.html and best/"},

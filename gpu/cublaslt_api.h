@@ -11,6 +11,7 @@
 
 enum {
     LT_32F = 0,
+    LT_16F = 2,
     LT_16BF = 14,
     LT_COMPUTE_32F = 68,
     LT_OP_N = 0,
@@ -20,6 +21,7 @@ enum {
     LT_DESC_TRANSB = 4,
     LT_DESC_EPILOGUE = 7,
     LT_DESC_BIAS_POINTER = 8,
+    LT_EPILOGUE_BIAS = 4,
     LT_EPILOGUE_RELU_BIAS = 6,
     LT_PREFERENCE_WORKSPACE = 1,
     LT_PREFERENCE_REDUCTION = 3,

@@ -249,12 +249,17 @@ static int64_t weight_place(const Convolution *v, int64_t group, int64_t o, int6
            kernel;
 }
 
+static int64_t most_rows(const Convolution *v)
+{
+    return v->out < TILE_M ? v->out : TILE_M;
+}
+
 /* TILE_M channels of a group from channel `row`, for the block of outputs that `table` is of. */
 static void part_rows(const Part *p, int64_t group, int64_t row, int n, const int64_t *table,
                       const int64_t *taps, const int64_t *to, double *acc)
 {
     const Convolution *v = p->v;
-    double *a = acc + TILE_M * TILE_N, *b = a + TILE_M * TILE_K;
+    double *a = acc + most_rows(v) * TILE_N, *b = a + most_rows(v) * TILE_K;
     int m = (int)(v->out - row < TILE_M ? v->out - row : TILE_M);
     int64_t volume = v->w[0].in * v->w[1].in * v->w[2].in, depth = v->in * p->taps,
             out_volume = v->w[0].out * v->w[1].out * v->w[2].out;
@@ -284,12 +289,13 @@ static void part_block(const Part *p, int64_t block, int share, int shares)
     const Convolution *v = p->v;
     int64_t first = block * TILE_N, left = v->batch * p->outputs - first,
             down = (v->out + TILE_M - 1) / TILE_M, to[TILE_N];
-    if (left <= 0) return;
+    if (left <= 0 || share >= v->groups * down) return;
+    int64_t depth = v->in * p->taps < TILE_K ? v->in * p->taps : TILE_K;
     int n = (int)(left < TILE_N ? left : TILE_N);
     int64_t *table = memory_array((size_t)(p->taps + 1) * TILE_N, sizeof *table),
             *taps = memory_array((size_t)p->taps, sizeof *taps);
     double *buffer =
-        memory_array(TILE_M * TILE_N + TILE_M * TILE_K + TILE_K * TILE_N, sizeof *buffer);
+        memory_array((size_t)(most_rows(v) * (TILE_N + TILE_K) + depth * TILE_N), sizeof *buffer);
     part_table(p, first, n, table, to);
     for (int64_t t = 0; t < p->taps; t++) taps[t] = tap_place(p, t);
     for (int64_t i = share; i < v->groups * down; i += shares)

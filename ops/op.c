@@ -27,6 +27,7 @@ static OpFamily (*const families[])(void) = {
     scan_family,
     loss_family,
     indexing_family,
+    composed_family,
 };
 /* clang-format on */
 
@@ -291,6 +292,8 @@ int op_plain(const OpCall *c, OpPlain *out, Error *err)
 int op_route(const OpCall *c, OpRoute *out, Error *err)
 {
     int rc = 0;
+    out->n = 0;
+    out->kernels->n_scratch = 0;
     for (int i = 0; i < c->n_results; i++) rc |= op_elements(&c->result[i]) != 0;
     if (rc && c->op->route)
         rc = c->op->route(c, out, err);

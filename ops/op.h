@@ -20,7 +20,8 @@ enum {
     OP_MAX_RESULTS = 32,
     OP_MAX_LIST = 64,
     OP_MAX_LAUNCHES = 4096,
-    OP_MAX_SCRATCH = 24
+    OP_MAX_SCRATCH = 24,
+    OP_MAX_CALLS = 4
 };
 
 /* The element types of graphs; artifacts and kernels have a narrower choice (tasks/task.h). */
@@ -92,12 +93,19 @@ typedef struct {
     } scratch[OP_MAX_SCRATCH]; /* t0, t1, ...: memory from one launch of the call to the next */
 } OpPlain;
 
-/* The call of a vendor library with which eager PyTorch computes an operator, as a plan has it: a name
- * of eval/candidate/library_signatures.c and its arguments, "x0, x1 + 64, y0, 128, 64, 32". */
+/* A call of a vendor library as a plan has it: a name of eval/candidate/library_signatures.c and its
+ * arguments, "x0, x1 + 64, y0, 128, 64, 32". It follows the first `after` launches of the kernels. */
 typedef struct {
     const char *library;
-    char arguments[256];
-    OpPlain *then; /* the caller's: kernels that are launched after the call, in order */
+    char arguments[320];
+    int after;
+} OpLibraryCall;
+
+/* The calls with which eager PyTorch computes an operator, in order, and kernels between them. */
+typedef struct {
+    int n;
+    OpLibraryCall call[OP_MAX_CALLS];
+    OpPlain *kernels; /* the caller's */
 } OpRoute;
 
 typedef struct {
@@ -141,6 +149,7 @@ OpFamily softmax_family(void);
 OpFamily scan_family(void);
 OpFamily loss_family(void);
 OpFamily indexing_family(void);
+OpFamily composed_family(void);
 OpFamily pooling_family(void);
 OpFamily attention_family(void);
 OpFamily recurrent_family(void);
@@ -161,7 +170,7 @@ int op_cost(const OpCall *c, OpCost *out, Error *err);
  * with op_plain_head. UNSUPPORTED: no plain kernel is known. */
 int op_plain(const OpCall *c, OpPlain *out, Error *err);
 extern const char op_plain_head[];
-/* The library's route of an inferred call: 1, 0 or -1 as Op.route. out->then is set by the caller. */
+/* The library's route of an inferred call: 1, 0 or -1 as Op.route. out->kernels is set by the caller. */
 int op_route(const OpCall *c, OpRoute *out, Error *err);
 int op_is_view(const OpCall *c); /* result 0 is the memory of an input, unchanged */
 

@@ -26,7 +26,8 @@ int64_t window_most(const Window *w); /* outputs of the class with the most */
 /* Appends the plain kernel. */
 int convolution_plain(const Convolution *v, const OpCall *c, OpPlain *out, Error *err);
 
-/* As Op.route: cuDNN's three-dimensional convolution, and the bias as a kernel after it. */
+/* As Op.route: cuDNN's convolution, and the bias as a kernel after it. 0: it is in double, depthwise, or
+ * padded unevenly. */
 int convolution_route(const Convolution *v, const OpCall *c, OpRoute *out, Error *err);
 
 #endif

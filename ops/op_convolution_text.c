@@ -328,12 +328,6 @@ int convolution_plain(const Convolution *v, const OpCall *c, OpPlain *out, Error
 
 /* ---- the vendor's library ---- */
 
-static int pointer(const char *name, const OpTensor *t, char *out, size_t size)
-{
-    return t->offset ? snprintf(out, size, "%s + %lld, ", name, (long long)t->offset)
-                     : snprintf(out, size, "%s, ", name);
-}
-
 static int add_bias(const Convolution *v, const OpCall *c, OpPlain *out, Error *err)
 {
     const OpTensor *y = &c->result[0];
@@ -341,34 +335,52 @@ static int add_bias(const Convolution *v, const OpCall *c, OpPlain *out, Error *
     char names[24];
     snprintf(names, sizeof names, "x%d y0", v->bias_index);
     if (!text_each(out, c, "add_bias", names, op_elements(y), err)) return -1;
-    buffer_printf(out->source, "    y0[i] = y0[i] + x%d[%lld + i / %lld %% %lld * %lld];\n",
-                  v->bias_index, (long long)v->bias->offset, (long long)volume,
-                  (long long)(v->out * v->groups), (long long)v->bias->stride[0]);
+    buffer_printf(out->source,
+                  "    y0[i] = (%s)((%s)y0[i] + (%s)x%d[%lld + i / %lld %% %lld * %lld]);\n",
+                  op_dtype_ctype(y->dtype), text_type(y->dtype), text_type(y->dtype), v->bias_index,
+                  (long long)v->bias->offset, (long long)volume, (long long)(v->out * v->groups),
+                  (long long)v->bias->stride[0]);
     return text_each_end(out, err);
+}
+
+/* Eager PyTorch has kernels of its own for these. */
+static int is_depthwise(const Convolution *v)
+{
+    return !v->transposed && v->groups > 1 && v->in == 1;
+}
+
+/* The sizes are those of a plain convolution, of which cuDNN computes the gradient for a transposed one.
+ * "same" may pad the end alone, and output_padding may be above the stride. */
+static int is_even(const Window *w)
+{
+    int64_t span = w->dilation * (w->kernel - 1) + 1, in = w->transposed ? w->out : w->in,
+            out = w->transposed ? w->in : w->out;
+    return in + 2 * w->padding >= span && out == (in + 2 * w->padding - span) / w->stride + 1;
 }
 
 int convolution_route(const Convolution *v, const OpCall *c, OpRoute *out, Error *err)
 {
     const Window *w = v->w;
-    char name[8];
-    if (v->dims != 3 || v->transposed || v->groups != 1 || v->x->dtype != OP_F32) return 0;
+    char name[8], x[24], weight[24];
+    size_t n = 0, size;
+    if (v->x->dtype > OP_BF16 || is_depthwise(v)) return 0;
+    if (op_elements(v->x) > INT32_MAX || op_elements(&c->result[0]) > INT32_MAX) return 0;
     for (int d = 0; d < WINDOW_DIMS; d++)
-        if (w[d].dilation != 1 || w[d].kernel != w[0].kernel || w[d].stride != w[0].stride ||
-            w[d].padding != w[0].padding ||
-            w[d].out != (w[d].in + 2 * w[d].padding - w[d].kernel) / w[d].stride + 1)
-            return 0;
-    if (!op_is_contiguous(v->x) || !op_is_contiguous(v->weight)) return 0;
-    out->library = "cudnn.conv3d_forward";
-    size_t n = 0, size = sizeof out->arguments;
+        if (!is_even(&w[d])) return 0;
     snprintf(name, sizeof name, "x%d", v->x_index);
-    n += (size_t)pointer(name, v->x, out->arguments, size);
+    if (text_dense(out->kernels, c, name, v->x, x, sizeof x, err)) return -1;
     snprintf(name, sizeof name, "x%d", v->weight_index);
-    n += (size_t)pointer(name, v->weight, out->arguments + n, size - n);
-    snprintf(out->arguments + n, size - n,
-             "y0, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld, %lld", (long long)v->batch,
-             (long long)v->in, (long long)v->out, (long long)w[0].in, (long long)w[1].in,
-             (long long)w[2].in, (long long)w[0].kernel, (long long)w[0].stride,
-             (long long)w[0].padding);
-    if (v->bias && add_bias(v, c, out->then, err)) return -1;
-    return 1;
+    if (text_dense(out->kernels, c, name, v->weight, weight, sizeof weight, err)) return -1;
+    char *to = text_library(out, "cudnn.convolution", &size, err);
+    if (!to) return -1;
+    n += (size_t)snprintf(to, size, "%s, %s, y0, %d, %d, %lld, %lld, %lld, %lld", x, weight,
+                          v->transposed, (int)v->x->dtype, (long long)v->batch,
+                          (long long)(v->in * v->groups), (long long)(v->out * v->groups),
+                          (long long)v->groups);
+    for (int d = 0; d < WINDOW_DIMS; d++)
+        n += (size_t)snprintf(to + n, size - n, ", %lld, %lld, %lld, %lld, %lld, %lld",
+                              (long long)w[d].in, (long long)w[d].kernel, (long long)w[d].out,
+                              (long long)w[d].stride, (long long)w[d].padding,
+                              (long long)w[d].dilation);
+    return v->bias && add_bias(v, c, out->kernels, err) ? -1 : 1;
 }

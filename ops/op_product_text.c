@@ -222,54 +222,154 @@ int product_plain(const Product *p, const OpCall *call, OpPlain *out, Error *err
 
 /* ---- the vendor's library ---- */
 
-/* An operand as a dense matrix [batch, across, along]: 0; stored transposed: 1; neither: -1. */
-static int layout(const Product *p, int x, int across, int along)
+/* An operand as matrices [batch, across, along] in memory: dense along `along`, or transposed. */
+typedef struct {
+    char name[24]; /* with its offset */
+    OpDtype dtype;
+    int transposed;
+    int64_t leading, apart; /* elements from one row, and from one matrix, to the next */
+} Matrix;
+
+static void name_of(const ProductSide *s, char *out, size_t size)
+{
+    if (s->tensor->offset)
+        snprintf(out, size, "%s + %lld", s->name, (long long)s->tensor->offset);
+    else
+        snprintf(out, size, "%s", s->name);
+}
+
+/* The one step with which an operand moves through a group, or -1; 0 where the group has one element. */
+static int64_t step_through(const Product *p, int x, int g)
+{
+    int64_t n[PRODUCT_DIMS], s[PRODUCT_DIMS];
+    int rank = op_merge(p->rank[g], p->size[g], p->step[x][g], n, s);
+    return !rank ? 0 : rank == 1 && s[0] <= INT32_MAX ? s[0] : -1;
+}
+
+/* 1: the operand is such matrices as it lies in memory. */
+static int matrix_of(const Product *p, int x, int across, int along, Matrix *m)
 {
     const int64_t n = p->count[across], k = p->count[along];
-    if (p->rank[PRODUCT_BATCH] > 1 || p->rank[across] > 1 || p->rank[along] > 1) return -1;
-    if (p->rank[PRODUCT_BATCH] && p->step[x][PRODUCT_BATCH][0] != n * k) return -1;
-    int64_t down = n > 1 ? p->step[x][across][0] : 0, right = k > 1 ? p->step[x][along][0] : 0;
-    if ((n == 1 || down == k) && (k == 1 || right == 1)) return 0;
-    return (n == 1 || down == 1) && (k == 1 || right == n) ? 1 : -1;
+    int64_t down = n > 1 ? step_through(p, x, across) : k,
+            right = k > 1 ? step_through(p, x, along) : 1;
+    if (n == 1 && k > 1 && right > 1) down = 1; /* a column of a matrix */
+    m->transposed = !(right == 1 && down >= k);
+    m->leading = m->transposed ? right : down;
+    if (m->transposed && k == 1) m->leading = n;
+    if (m->transposed && (down != 1 || m->leading < n)) return 0;
+    m->apart = step_through(p, x, PRODUCT_BATCH);
+    m->dtype = p->side[x].tensor->dtype;
+    name_of(&p->side[x], m->name, sizeof m->name);
+    return m->apart >= 0;
 }
 
-static int pointer(const Product *p, int x, char *out, size_t size)
+/* Copies an operand to dense matrices, as eager PyTorch does where a library cannot read it. */
+static int copy_matrix(const Product *p, int x, int across, int along, const OpCall *c,
+                       OpPlain *out, Matrix *m, Error *err)
 {
-    long long offset = p->side[x].tensor->offset;
-    return offset ? snprintf(out, size, "%s + %lld, ", p->side[x].name, offset)
-                  : snprintf(out, size, "%s, ", p->side[x].name);
-}
-
-static int add_bias(const Product *p, const OpCall *c, OpPlain *out, Error *err)
-{
-    const OpTensor *y = &c->result[0], *d = p->side[PRODUCT_D].tensor;
+    const ProductSide *s = &p->side[x];
+    long long n = p->count[across], k = p->count[along];
     char names[24];
-    snprintf(names, sizeof names, "%s y0", p->side[PRODUCT_D].name);
-    if (!text_each(out, c, "add_bias", names, op_elements(y), err)) return -1;
-    buffer_printf(out->source, "    y0[i] = y0[i] + %s[", p->side[PRODUCT_D].name);
-    text_index(out->source, d, y->rank, y->size, "i");
+    int64_t all = p->count[PRODUCT_BATCH] * n * k;
+    int t = text_scratch(out, s->tensor->dtype, all, err);
+    if (t < 0) return -1;
+    snprintf(names, sizeof names, "%s t%d", s->name, t);
+    if (!text_each(out, c, "copy", names, all, err)) return -1;
+    buffer_printf(out->source,
+                  "    const int batch = i / %lldLL, row = i %% %lldLL / %lld, at = i %% %lld;\n"
+                  "    t%d[i] = %s[",
+                  n * k, n * k, k, k, t, s->name);
+    strided(out->source, p, x, PRODUCT_BATCH, s->tensor->offset, "batch");
+    buffer_puts(out->source, " + ");
+    strided(out->source, p, x, across, 0, "row");
+    buffer_puts(out->source, " + ");
+    strided(out->source, p, x, along, 0, "at");
     buffer_puts(out->source, "];\n");
+    *m = (Matrix){.dtype = s->tensor->dtype, .leading = k};
+    if (p->count[PRODUCT_BATCH] > 1) m->apart = n * k;
+    snprintf(m->name, sizeof m->name, "t%d", t);
+    return text_each_end(out, err) ? -1 : 1;
+}
+
+static int operand_of(const Product *p, int x, int across, int along, const OpCall *c, OpPlain *out,
+                      Matrix *m, Error *err)
+{
+    if (matrix_of(p, x, across, along, m)) return 1;
+    return copy_matrix(p, x, across, along, c, out, m, err);
+}
+
+/* d is a dense row that is added to each row of c. */
+static int is_bias(const Product *p)
+{
+    const OpTensor *d = p->side[PRODUCT_D].tensor;
+    return p->beta == 1 && p->alpha == 1 && d->rank == 1 && p->count[PRODUCT_BATCH] == 1 &&
+           d->size[0] == p->count[PRODUCT_COLUMNS] &&
+           step_through(p, PRODUCT_D, PRODUCT_COLUMNS) == 1 &&
+           step_through(p, PRODUCT_D, PRODUCT_ROWS) == 0;
+}
+
+static int add_d(const Product *p, const OpCall *c, OpPlain *out, Error *err)
+{
+    const OpTensor *y = &c->result[0];
+    const ProductSide *d = &p->side[PRODUCT_D];
+    const char *type = text_type(y->dtype);
+    char names[24];
+    snprintf(names, sizeof names, "%s y0", d->name);
+    if (!text_each(out, c, "add_bias", names, op_elements(y), err)) return -1;
+    buffer_printf(out->source, "    y0[i] = (%s)((%s)y0[i] + ", op_dtype_ctype(y->dtype), type);
+    if (p->beta != 1) {
+        buffer_printf(out->source, "(%s)", type);
+        text_number(out->source, p->beta);
+        buffer_puts(out->source, " * ");
+    }
+    buffer_printf(out->source, "(%s)%s[", type, d->name);
+    text_index(out->source, d->tensor, y->rank, y->size, "i");
+    buffer_puts(out->source, "]);\n");
     return text_each_end(out, err);
+}
+
+/* The counts, and the distances between matrices, are ints; no operand is double. */
+static int fits(const Product *p)
+{
+    for (int g = 0; g < PRODUCT_GROUPS; g++)
+        if (p->count[g] < 1 || p->count[g] > INT32_MAX) return 0;
+    int64_t m = p->count[PRODUCT_ROWS], n = p->count[PRODUCT_COLUMNS], k = p->count[PRODUCT_DEPTH];
+    if (p->count[PRODUCT_BATCH] > 1 &&
+        (m * k > INT32_MAX || k * n > INT32_MAX || m * n > INT32_MAX))
+        return 0;
+    for (int x = PRODUCT_A; x <= PRODUCT_C; x++)
+        if (p->side[x].tensor->dtype > OP_BF16) return 0;
+    return 1;
 }
 
 int product_route(const Product *p, const OpCall *c, OpRoute *out, Error *err)
 {
-    int a = layout(p, PRODUCT_A, PRODUCT_ROWS, PRODUCT_DEPTH),
-        b = layout(p, PRODUCT_B, PRODUCT_DEPTH, PRODUCT_COLUMNS);
-    int batched = p->count[PRODUCT_BATCH] > 1 || a || b || p->alpha != 1;
-    char *to = out->arguments;
-    size_t n = 0, size = sizeof out->arguments;
-    if (a < 0 || b < 0 || layout(p, PRODUCT_C, PRODUCT_ROWS, PRODUCT_COLUMNS)) return 0;
-    if (c->result[0].dtype != OP_F32 || (p->beta != 0 && p->beta != 1)) return 0;
-    for (int g = 0; g < PRODUCT_GROUPS; g++)
-        if (p->count[g] < 1 || p->count[g] > INT32_MAX) return 0;
-    out->library = batched ? "cublas.sgemm_batched" : "cublas.sgemm";
-    for (int x = PRODUCT_A; x <= PRODUCT_C; x++) n += (size_t)pointer(p, x, to + n, size - n);
-    if (batched)
-        n += (size_t)snprintf(to + n, size - n, "%lld, ", (long long)p->count[PRODUCT_BATCH]);
-    n += (size_t)snprintf(to + n, size - n, "%lld, %lld, %lld", (long long)p->count[PRODUCT_ROWS],
-                          (long long)p->count[PRODUCT_COLUMNS], (long long)p->count[PRODUCT_DEPTH]);
-    if (batched) snprintf(to + n, size - n, ", %d, %d, %.17g", a, b, p->alpha);
-    if (p->beta != 0 && add_bias(p, c, out->then, err)) return -1;
-    return 1;
+    Matrix a, b, y;
+    size_t size;
+    char d[24];
+    if (!fits(p) || !matrix_of(p, PRODUCT_C, PRODUCT_ROWS, PRODUCT_COLUMNS, &y) || y.transposed)
+        return 0;
+    int rc = operand_of(p, PRODUCT_A, PRODUCT_ROWS, PRODUCT_DEPTH, c, out->kernels, &a, err);
+    if (rc > 0)
+        rc = operand_of(p, PRODUCT_B, PRODUCT_DEPTH, PRODUCT_COLUMNS, c, out->kernels, &b, err);
+    if (rc <= 0) return rc;
+    long long batch = p->count[PRODUCT_BATCH], m = p->count[PRODUCT_ROWS],
+              n = p->count[PRODUCT_COLUMNS], k = p->count[PRODUCT_DEPTH];
+    int fused = p->beta != 0 && is_bias(p) && !a.transposed && a.leading == k &&
+                b.leading == (b.transposed ? k : n) && a.dtype == y.dtype && k > 1;
+    char *to = text_library(out, fused ? "cublaslt.gemm_bias" : "cublas.gemm", &size, err);
+    if (!to) return -1;
+    if (fused) {
+        name_of(&p->side[PRODUCT_D], d, sizeof d);
+        snprintf(to, size, "%s, %s, %s, %s, %d, %lld, %lld, %lld, %d", a.name, b.name, d, y.name,
+                 (int)y.dtype, m, n, k, b.transposed);
+        return 1;
+    }
+    snprintf(to, size,
+             "%s, %s, %s, %d, %d, %lld, %lld, %lld, %lld, %d, %d, %lld, %lld, %lld, %lld, %lld, "
+             "%lld, %.17g",
+             a.name, b.name, y.name, (int)a.dtype, (int)y.dtype, batch, m, n, k, a.transposed,
+             b.transposed, (long long)a.leading, (long long)b.leading, (long long)y.leading,
+             (long long)a.apart, (long long)b.apart, (long long)y.apart, p->alpha);
+    return p->beta != 0 && add_d(p, c, out->kernels, err) ? -1 : 1;
 }

@@ -7,8 +7,8 @@
 /* Appends the tiled kernel; groups must be those of memory. */
 int product_plain(const Product *p, const OpCall *c, OpPlain *out, Error *err);
 
-/* As Op.route: a float32 product of dense matrices, plain or batched, and the bias as a kernel after
- * it. */
+/* As Op.route: a product of cuBLAS, or of cuBLASLt with a bias. Operands that it cannot read are copied
+ * before it, and another addend is added by a kernel after it. 0: it is in double, or c is not dense. */
 int product_route(const Product *p, const OpCall *c, OpRoute *out, Error *err);
 
 #endif

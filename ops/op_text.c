@@ -44,6 +44,19 @@ int text_scratch(OpPlain *out, OpDtype dtype, int64_t elements, Error *err)
     return out->n_scratch++;
 }
 
+char *text_library(OpRoute *out, const char *library, size_t *size, Error *err)
+{
+    if (out->n == OP_MAX_CALLS) {
+        error_set(err, ERROR_LIMIT, "more than %d library calls", OP_MAX_CALLS);
+        return NULL;
+    }
+    OpLibraryCall *call = &out->call[out->n++];
+    call->library = library;
+    call->after = out->kernels->n;
+    *size = sizeof call->arguments;
+    return call->arguments;
+}
+
 /* Appends one operand to the kernel's head and the launch's arguments. */
 static int operand(OpPlain *out, const OpCall *c, OpLaunch *l, const char *name, Error *err)
 {
@@ -201,4 +214,23 @@ void text_block_reduce(OpPlain *out)
                 "    return v;\n"
                 "}\n"
                 "#endif\n");
+}
+
+int text_dense(OpPlain *out, const OpCall *c, const char *name, const OpTensor *t, char *place,
+               size_t size, Error *err)
+{
+    char names[24];
+    if (op_is_contiguous(t)) {
+        snprintf(place, size, t->offset ? "%s + %lld" : "%s", name, (long long)t->offset);
+        return 0;
+    }
+    int to = text_scratch(out, t->dtype, op_elements(t), err);
+    if (to < 0) return -1;
+    snprintf(place, size, "t%d", to);
+    snprintf(names, sizeof names, "%s t%d", name, to);
+    if (!text_each(out, c, "copy", names, op_elements(t), err)) return -1;
+    buffer_printf(out->source, "    t%d[i] = %s[", to, name);
+    text_index(out->source, t, t->rank, t->size, "i");
+    buffer_puts(out->source, "];\n");
+    return text_each_end(out, err);
 }

@@ -28,6 +28,15 @@ int text_each_end(OpPlain *out, Error *err);
 /* Adds scratch memory tK and returns K, or -1. */
 int text_scratch(OpPlain *out, OpDtype dtype, int64_t elements, Error *err);
 
+/* Adds a library call after the kernels so far. size: of its arguments, which the caller writes. NULL:
+ * *err says that there are too many. */
+char *text_library(OpRoute *out, const char *library, size_t *size, Error *err);
+
+/* Where a tensor's elements lie one behind the other in C order, as a library's argument: "x0 + 12", or
+ * scratch memory to which a kernel copies them. */
+int text_dense(OpPlain *out, const OpCall *c, const char *name, const OpTensor *t, char *place,
+               size_t size, Error *err);
+
 /* The index of an element: offset + the sum of step[d] times the d-th coordinate of the flat index `i`
  * in C order of the sizes. i is an expression, in brackets where it needs them. */
 void text_strided(Buffer *b, int64_t offset, int rank, const int64_t *size, const int64_t *step,

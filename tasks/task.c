@@ -179,6 +179,8 @@ static int read_tags(Task *t, const json_t *root, const char *file, Error *err)
         if (!json_is_string(tag))
             return error_set(err, ERROR_CORRUPT, "%s: tags[%zu] is expected to be a text", file, i);
         t->degenerate |= !strcmp(json_string_value(tag), "degenerate");
+        t->by_composition |= !strcmp(json_string_value(tag), "composition");
+        t->by_family |= !strcmp(json_string_value(tag), "family");
     }
     return 0;
 }

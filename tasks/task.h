@@ -26,7 +26,7 @@
  *   degenerate "y ignores w", optional: why the task has the tag of this name
  * An input of a graph may have "mean" and "std" (normal, mixed), "low" and "high" (uniform), and
  * "parameter", which keeps it as drawn at every input scale and in every variant: its name in the
- * module's state_dict, or true, when that is the input's name.
+ * module's state_dict, or true, when that is the input's name. "fixed": true keeps another input so.
  * Shapes, bytes and flops are expressions of base/expr.h over the axes.
  *
  * reference.c defines
@@ -97,7 +97,7 @@ typedef struct {
     int64_t draw_low, draw_high; /* DRAW_INTEGER */
     double mean, std;            /* of DRAW_NORMAL and DRAW_MIXED: 0 and 1 unless given */
     double low, high;            /* of DRAW_UNIFORM: -1 and 1 unless given */
-    int parameter;               /* of a module: not scaled, and the same in every variant */
+    int parameter; /* of a module, or "fixed": not scaled, and as drawn in every variant */
 } TaskTensor;
 
 typedef enum { ROLE_CHECK, ROLE_TIME, ROLE_SIM } Role;
@@ -118,6 +118,7 @@ typedef struct {
     char *reference_source, *baseline_source; /* of a graph: its text, and its `//@ op` lines */
     char *baseline_cuda_source, *best_source; /* NULL: none */
     int level, heldout, degenerate;
+    int by_composition, by_family; /* tags of heldout tasks: why they are held out */
     int n_axes, n_inputs, n_outputs, n_workloads;
     char axis_name[TASK_MAX_AXES][32];
     TaskTensor *inputs, *outputs;

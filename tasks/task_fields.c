@@ -151,8 +151,9 @@ static int read_optional_number(const json_t *obj, const char *key, const char *
 static int read_parameter(TaskTensor *x, const json_t *obj, const char *where, Error *err)
 {
     const json_t *value = json_object_get(obj, "parameter");
-    x->parameter = json_is_true(value) || json_string_length(value) > 0;
-    return x->parameter || !value || json_is_false(value)
+    int is = json_is_true(value) || json_string_length(value) > 0;
+    x->parameter = is || json_is_true(json_object_get(obj, "fixed"));
+    return is || !value || json_is_false(value)
                ? 0
                : error_set(err, ERROR_CORRUPT,
                            "%s: parameter is true, false or a name in the module's state_dict",
@@ -205,8 +206,9 @@ int task_read_tensors(Task *t, const json_t *root, const char *key, TaskTensor *
 {
     static const char *const dtypes[] = {"float32", "float16", "bfloat16",
                                          "int32",   "int64",   "bool"};
-    static const char *const in_fields[] = {"dtype", "shape",       "draw",      "low",  "high",
-                                            "std",   "description", "parameter", "mean", NULL};
+    static const char *const in_fields[] = {"dtype", "shape", "draw",        "low",
+                                            "high",  "std",   "description", "parameter",
+                                            "mean",  "fixed", NULL};
     static const char *const out_fields[] = {"dtype", "shape", "description", NULL};
     json_t *tensors = json_need_object(root, key, file, err), *obj;
     const char *name;

@@ -45,11 +45,11 @@ class Refused(Exception):
 
 class KernelBench:
     def __init__(self, path, args):
-        spec = importlib.util.spec_from_file_location(re.sub(r"\W", "_", os.path.splitext(os.path.basename(path))[0]), path)
+        spec = importlib.util.spec_from_file_location("quern_module_of_" + re.sub(r"\W", "_", os.path.basename(path)), path)
         module = importlib.util.module_from_spec(spec)
         self.path, self.file, self.name = path, os.path.abspath(path), "Model"
         sys.modules[spec.name] = module
-        sys.path.insert(0, os.path.dirname(self.file))
+        sys.path.append(os.path.dirname(self.file))
         with watched(self.file, "when it is imported"):
             spec.loader.exec_module(module)
         for name in ("Model", "get_inputs"):
@@ -161,7 +161,7 @@ class watched:
               "subprocess.Popen": "starts a program", "os.system": "starts a program"}
 
     def __init__(self, file, when):
-        self.file, self.when = file, when
+        self.file, self.when, self.busy = file, when, False
 
     def __enter__(self):
         if not watched.hook:
@@ -175,13 +175,17 @@ class watched:
         self.seen("prints", sys._getframe(1))
 
     def seen(self, what, frame):
+        if self.busy:
+            return
+        self.busy = True  # naming the line reads the file
         while frame and not self.found:
             name = frame.f_code.co_filename
             if re.search(r"[/\\]torch[/\\](_?export|fx|_dynamo|_inductor|_subclasses)[/\\]|importlib", name):
-                return
+                break
             if name == self.file:
                 self.found = f"{place(name, frame.f_lineno)} {what} {self.when}, which no graph can record"
             frame = frame.f_back
+        self.busy = False
 
     def __exit__(self, kind, error, trace):
         builtins.print, watched.active = self.print, None
@@ -357,6 +361,9 @@ def check(source, program, mode):
         name = str(node.target)
         if RANDOM.match(name):
             raise Refused(f"{node_place(source, node)}: {name} draws random numbers, so that there is no right result")
+        if re.match(r"aten\.(item|_local_scalar_dense|nonzero|masked_select|unique\w*|_unique2?)\.", name):
+            raise Refused(f"{node_place(source, node)}: {name}: the contents of a tensor decide what is computed, which no "
+                          "graph can record")
         if "dropout" in name and len(node.args) > 2 and node.args[2] is True and node.args[1]:
             raise Refused(f"{node_place(source, node)}: {name} is active in training mode, so that there is no right result; "
                           "export with --mode eval, or with a rate of 0")

@@ -5,10 +5,13 @@
 #include <string.h>
 
 static const LibrarySignature signatures[] = {
+    {"cublas.gemm", "pppzziiiibbiiizzzd"},
     {"cublas.sgemm", "pppiii"},
     {"cublas.sgemm_batched", "pppiiiibbd"},
+    {"cublaslt.gemm_bias", "ppppziiib"},
     {"cublaslt.sgemm_bias_relu", "ppppiii"},
     {"cudnn.conv3d_forward", "pppiiiiiiiiz"},
+    {"cudnn.convolution", "pppbziiiiiiiiziiiiiziiiiizi"},
 };
 
 const LibrarySignature *library_signature(const char *name)

@@ -108,18 +108,22 @@ static int add_launch(Walk *k, const OpLaunch *l, const char *kernel, int64_t ro
     return 0;
 }
 
-/* The launches of plain kernels, with memory for their scratch. */
-static int add_plain(Walk *k, const Op *op, const OpPlain *plain, Places *m)
+static int add_library(Walk *k, const OpLibraryCall *route, const Places *m);
+
+/* The launches of kernels, with memory for their scratch, and library calls between them. */
+static int add_plain(Walk *k, const Op *op, const OpPlain *plain, const OpRoute *route, Places *m)
 {
-    int rc = 0;
-    if (!plain->n) return 0;
-    plan_kernels_add(k->o, plain);
+    int rc = 0, calls = 0;
+    if (plain->n) plan_kernels_add(k->o, plain);
     for (int i = 0; i < plain->n_scratch; i++) {
         size_t bytes = (size_t)plain->scratch[i].elements * op_dtype_size(plain->scratch[i].dtype);
         m->t[i] = (PlanOpArg){walk_storage(k->o, HELD_SLOT, -1, bytes, op->name), 0};
         walk_use(k, m->t[i].storage);
     }
-    for (int i = 0; i < plain->n && !rc; i++) {
+    for (int i = 0; i <= plain->n && !rc; i++) {
+        for (; calls < route->n && route->call[calls].after <= i && !rc; calls++)
+            rc = add_library(k, &route->call[calls], m);
+        if (i == plain->n || rc) break;
         char kernel[PLAN_KERNEL_NAME];
         int64_t rounds = plain->launch[i].repeat ? plain->launch[i].repeat : 1;
         plan_kernels_name(plain, plain->launch[i].kernel, kernel);
@@ -142,7 +146,7 @@ int launches_of_copy(Walk *k, const Op *op, OpTensor x, int from, OpTensor y, in
     walk_use(k, to);
     buffer_init(&text, MAX_KERNEL_TEXT);
     int rc = plan_kernels_copy(&x, &y, &plain, &why) ? walk_fail_here(k, &why)
-                                                     : add_plain(k, op, &plain, &m);
+                                                     : add_plain(k, op, &plain, &(OpRoute){0}, &m);
     buffer_release(&text);
     free(plain.launch);
     return rc;
@@ -173,7 +177,7 @@ static int library_argument(Walk *k, const Places *m, const char *text, char kin
     return end == text || *end ? -1 : 0;
 }
 
-static int add_library(Walk *k, const OpRoute *route, const Places *m)
+static int add_library(Walk *k, const OpLibraryCall *route, const Places *m)
 {
     const LibrarySignature *call = library_signature(route->library);
     char text[sizeof route->arguments], *save = NULL, *p;
@@ -196,16 +200,16 @@ int launches_of_call(Walk *k, const OpCall *call, Places *m)
 {
     Buffer text;
     OpPlain plain = {.source = &text};
-    OpRoute route = {.then = &plain};
+    OpRoute route = {.kernels = &plain};
     Error why;
     buffer_init(&text, MAX_KERNEL_TEXT);
     for (int i = 0; i < call->n_tensors; i++) m->x_size[i] = op_dtype_size(call->tensor[i].dtype);
     for (int i = 0; i < call->n_results; i++) m->y_size[i] = op_dtype_size(call->result[i].dtype);
     int taken = k->routes ? op_route(call, &route, &why) : 0;
     int rc = taken < 0 ? walk_fail_here(k, &why) : 0;
-    if (!rc && taken) rc = add_library(k, &route, m);
+    if (!taken) route.n = 0;
     if (!rc && !taken && op_plain(call, &plain, &why)) rc = walk_fail_here(k, &why);
-    if (!rc) rc = add_plain(k, call->op, &plain, m);
+    if (!rc) rc = add_plain(k, call->op, &plain, &route, m);
     buffer_release(&text);
     free(plain.launch);
     return rc;

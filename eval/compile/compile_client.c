@@ -19,7 +19,7 @@
 #include "eval/compile/nvrtc_reply.h"
 #include "eval/compile/wire.h"
 
-enum { START_TIMEOUT_S = 60, DEFAULT_CPU_S = 30, MAX_ERRORS_SHOWN = 3, OFFERS = 2 };
+enum { START_TIMEOUT_S = 60, DEFAULT_CPU_S = 12, MAX_ERRORS_SHOWN = 3, OFFERS = 2 };
 
 typedef struct {
     char key[DIGEST_HEX];
@@ -348,8 +348,8 @@ static int read_success(WireCursor *c, const CompileRequest *r, CompileResult *o
     return 0;
 }
 
-/* Read c->reply into *out. *keep: the reply depends on the request alone and may be cached. A
- * missing header depends on the toolkit, too. */
+/* Read c->reply into *out. *keep: the reply may be cached. A missing header depends on the toolkit,
+ * too. That a limit was reached depends on the machine; it is kept, so that the verdict stays. */
 static int read_reply(Compiler *c, const CompileRequest *r, CompileResult *out, int *keep,
                       Error *err)
 {
@@ -360,7 +360,7 @@ static int read_reply(Compiler *c, const CompileRequest *r, CompileResult *out, 
     field_text(&cursor, status, sizeof status);
     if (wire_get(&cursor, &log, &len))
         return error_set(err, ERROR_COMPILER, "a torn reply from quern-compile");
-    *keep = !strcmp(status, "ok") ||
+    *keep = !strcmp(status, "ok") || !strcmp(status, "limit") ||
             (!strcmp(status, "refused") && !contains(log, log + len, "open source file"));
     if (!strcmp(status, "failed"))
         return error_set(err, ERROR_COMPILER, "the compiler process failed: %.*s", (int)len, log);

@@ -19,6 +19,7 @@
 #include "eval/judge/paired_timing.h"
 #include "eval/judge/predicted_timing.h"
 #include "eval/judge/prepare.h"
+#include "eval/judge/sanitizer.h"
 #include "eval/judge/seeds.h"
 #include "eval/judge/statistics.h"
 #include "eval/judge/timing_bounds.h"
@@ -37,7 +38,9 @@ struct Evaluator {
     char *baseline_source; /* replaces the tasks' baselines; NULL: none */
     Compiler *compiler;
     Cases *cases;
-    Prepare *prepare; /* for the first candidate; NULL: none */
+    Prepare *prepare;     /* for the first candidate; NULL: none */
+    Sanitizer *sanitizer; /* of a device that measures; NULL: no simulator has its architecture */
+    int sanitize_all;     /* not only wins */
     PairedOptions paired;
     ReferenceDevice reference;
     uint64_t seed;
@@ -106,6 +109,7 @@ int evaluator_open(const EvaluatorOptions *opt, Evaluator **out, Error *err)
     }
     log_debug("device open");
     cases_open(e->cases, e->device);
+    if (!evaluator_device(e)->predicted) e->sanitizer = sanitizer_new(evaluator_device(e)->arch);
     e->reference = (ReferenceDevice){e->ops, e->device, e->compiler};
     if (!e->ops->info(e->device)->predicted)
         cases_reference(e->cases, device_reference_case, &e->reference);
@@ -119,6 +123,7 @@ void evaluator_close(Evaluator *e)
     for (int i = 0; e->baselines && i < e->tasks.n; i++) baseline_release(&e->baselines[i]);
     free(e->baselines);
     free(e->baseline_source);
+    sanitizer_free(e->sanitizer);
     if (e->cases) cases_free(e->cases); /* before the device, which may keep them */
     if (e->compiler) compiler_close(e->compiler);
     if (e->device) e->ops->close(e->device);
@@ -187,6 +192,14 @@ static int score(Evaluator *e, Task *t, const Workload *w, Verdict *v, Finding *
     return 1;
 }
 
+/* The device is idle meanwhile, and may serve other processes. */
+static int sanitize(Evaluator *e, Loaded *l, ChecksPassed *passed, Finding *f, Error *err)
+{
+    if (e->sanitizer) return sanitizer_check(e->sanitizer, l, e->compiler, e->seed, passed, f, err);
+    checks_pass(passed, "no simulator could check it: none has %s", evaluator_device(e)->arch);
+    return 0;
+}
+
 /* Time a win again on contents of its second seed. The lower interval stays in *v. */
 static int measured_again(Evaluator *e, Task *t, const Workload *w, Baseline *b, Loaded *l,
                           const PairedOptions *second, Verdict *v, ChecksPassed *passed, Finding *f,
@@ -214,10 +227,12 @@ static int measure(Evaluator *e, Task *t, const Workload *w, Baseline *b, Loaded
     int rc = paired_measure(&b->loaded, l, e->cases, w, &e->paired, v->timing, passed, f, err);
     e->paired.timed_at = second.timed_at = clock_seconds();
     if (!rc) rc = score(e, t, w, v, f, err);
-    if (rc || v->low <= 1) return rc;
+    if (rc) return rc;
+    if (v->low <= 1) return e->sanitize_all ? sanitize(e, l, passed, f, err) : 0;
     second.seed = v->second_seed = seed_derive(e->seed, "second", t->digest);
     rc = paired_unseen(&b->loaded, l, e->cases, w, &second, v->low, passed, f, err);
     if (!rc) rc = measured_again(e, t, w, b, l, &second, v, passed, f, err);
+    if (!rc) rc = sanitize(e, l, passed, f, err);
     e->paired.timed_at = clock_seconds();
     return rc;
 }
@@ -260,6 +275,11 @@ void evaluator_reseed(Evaluator *e, uint64_t seed)
     if (seed == e->seed) return;
     e->seed = e->paired.seed = seed;
     for (int i = 0; i < e->tasks.n; i++) baseline_release(&e->baselines[i]);
+}
+
+void evaluator_sanitize_all(Evaluator *e, int on)
+{
+    e->sanitize_all = on;
 }
 
 const char *evaluator_compiler(Evaluator *e, Error *err)
@@ -445,7 +465,8 @@ void evaluator_run(Evaluator *e, const char *task, const char *source, size_t le
                               .task_digest = t->digest,
                               .device_class = d->device_class,
                               .not_on = "",
-                              .seed = e->seed},
+                              .seed = e->seed,
+                              .sanitize = e->sanitize_all},
                 out->key);
     Outcome outcome;
     int line, rc = candidate_parse(source, len, &c, &outcome, &line, &err);

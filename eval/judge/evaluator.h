@@ -36,6 +36,9 @@ const Task *evaluator_task(Evaluator *e, const char *name, Error *err);
 /* Draw the inputs of the next candidates with another seed. */
 void evaluator_reseed(Evaluator *e, uint64_t seed);
 
+/* on: a device that measures has the simulator check each right kernel, not only each win. */
+void evaluator_sanitize_all(Evaluator *e, int on);
+
 /* Judge one source. Always fills *out, which the caller releases with verdict_release. A failure of
  * the evaluator is OUTCOME_EVALUATOR_ERROR with its sentence. */
 void evaluator_run(Evaluator *e, const char *task, const char *source, size_t len, Verdict *out);

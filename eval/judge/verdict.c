@@ -23,6 +23,7 @@ void verdict_key(const VerdictKey *key, char out[DIGEST_HEX])
     digester_add_field(&d, VERDICT_HARNESS, strlen(VERDICT_HARNESS));
     digester_add_field(&d, seed, strlen(seed));
     digester_add_field(&d, key->not_on, strlen(key->not_on));
+    if (key->sanitize) digester_add_field(&d, "sanitize", 8);
     digester_finish(&d, &digest);
     digest_hex(&digest, out);
 }

@@ -9,7 +9,7 @@
 
 /* The version of the rules by which verdicts are made. It is part of every key, since verdicts of
  * two versions cannot be compared. */
-#define VERDICT_HARNESS "9"
+#define VERDICT_HARNESS "10"
 
 typedef struct {
     Outcome outcome;
@@ -45,6 +45,7 @@ typedef struct {
     const char *source, *task_digest, *device_class, *not_on;
     size_t source_len;
     uint64_t seed;
+    int sanitize; /* a device that measures has the simulator check it even when it is no win */
 } VerdictKey;
 
 /* The digest of the key's fields and VERDICT_HARNESS. Jobs with equal keys are one job. */

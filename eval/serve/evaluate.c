@@ -164,6 +164,7 @@ static void add_unit(Evaluate *e, long sample, int device)
     Job job;
     job_init(&job, taskset_find(&e->tasks, s->task, strlen(s->task)), e->opt->devices[device],
              s->source, strlen(s->source), e->opt->seed);
+    job.sanitize = e->opt->sanitize && strncmp(job.device, "sim:", 4) != 0;
     *unit = unit_of_job(e, &job, 0) - 1;
 }
 

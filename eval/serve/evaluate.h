@@ -17,6 +17,7 @@ typedef struct {
     const char *devices[EVALUATE_MAX_DEVICES]; /* classes: one verdict a sample and class */
     int n_devices;
     uint64_t seed;
+    int sanitize;              /* Job.sanitize, on devices that measure */
     const char *redis, *queue; /* as queue_open's */
     int urgent;                /* before all jobs that are not */
     double patience_s;         /* fail when nothing finishes for this long */

@@ -27,7 +27,8 @@ void job_key(const Job *job, char out[DIGEST_HEX])
                       .task_digest = job->task_digest,
                       .device_class = job->device,
                       .not_on = job->not_on,
-                      .seed = job->seed};
+                      .seed = job->seed,
+                      .sanitize = job->sanitize};
     verdict_key(&key, out);
 }
 
@@ -37,6 +38,7 @@ int job_encode(const Job *job, Buffer *out, Error *err)
     record_text(r, "device", job->device);
     record_text(r, "harness", job->harness);
     if (job->not_on[0]) record_text(r, "not_on", job->not_on);
+    if (job->sanitize) record_bool(r, "sanitize", 1);
     record_int(r, "seed", (int64_t)job->seed);
     record_textn(r, "source", job->source, job->source_len);
     record_text(r, "task", job->task);
@@ -75,6 +77,7 @@ int job_decode(const void *data, size_t len, Job *out, Error *err)
              copy_text(&v, "device", out->device, sizeof out->device, err) ||
              copy_text(&v, "harness", out->harness, sizeof out->harness, err) ||
              view_int(&v, "seed", &seed, err) ||
+             (view_has(&v, "sanitize") && view_bool(&v, "sanitize", &out->sanitize, err)) ||
              (view_has(&v, "not_on") &&
               copy_text(&v, "not_on", out->not_on, sizeof out->not_on, err)) ||
              view_text(&v, "source", &out->source, &out->source_len, err);

@@ -1,5 +1,5 @@
-/* A job: one candidate to judge. Its body is a msgpack map {device, harness, not_on?, seed, source,
- * task, task_digest}. Its key is the digest of everything that decides the verdict, so equal
+/* A job: one candidate to judge. Its body is a msgpack map {device, harness, not_on?, sanitize?,
+ * seed, source, task, task_digest}. Its key is the digest of everything that decides the verdict, so equal
  * candidates are one job. */
 #ifndef EVAL_SERVE_JOB_H
 #define EVAL_SERVE_JOB_H
@@ -17,6 +17,7 @@ typedef struct {
     const char *source; /* borrowed; not NUL-terminated when decoded */
     size_t source_len;
     uint64_t seed;
+    int sanitize; /* the simulator checks it even when it is no win (eval/judge/sanitizer.h) */
 } Job;
 
 /* Fill a job for the current harness. It borrows the source. */

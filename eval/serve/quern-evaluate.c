@@ -39,6 +39,7 @@ static void choose_seed(const FlagSpec *spec, const char *file, int64_t seed, in
     opt->seed = (uint64_t)seed;
     if (file && seed_file_get(file, &opt->seed, &err)) log_die(&err);
     if (again) opt->seed = seed_derive(opt->seed, "again", "");
+    opt->sanitize = again;
 }
 
 static void refuse_password(const FlagSpec *spec, const EvaluateOptions *opt)
@@ -64,7 +65,9 @@ static void parse(int argc, char **argv, EvaluateOptions *opt, char **devices)
         {"seed-file", FLAG_TEXT, &seed_file,
          "holds the seed; made with a random one when there is no such file"},
         {"again", FLAG_BOOL, &again,
-         "on other inputs: those of a seed that follows from the given one"},
+         "on other inputs: those of a seed that follows from the given one; a simulator checks "
+         "what a "
+         "GPU measures"},
         {"redis", FLAG_TEXT, &opt->redis, "the queue's server instead of QUERN_REDIS"},
         {"queue", FLAG_TEXT, &opt->queue, "the queue's name, if not quern"},
         {"urgent", FLAG_BOOL, &opt->urgent, "before all jobs that are not"},

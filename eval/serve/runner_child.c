@@ -92,6 +92,7 @@ static int judge(Child *c, const Job *job, Record *verdict)
         return failed(job, err.text, verdict);
     }
     evaluator_reseed(c->evaluator, job->seed);
+    evaluator_sanitize_all(c->evaluator, job->sanitize);
     Verdict *v = calloc(1, sizeof *v);
     if (!v) return failed(job, "no memory", verdict);
     evaluator_run(c->evaluator, job->task, job->source, job->source_len, v);

@@ -13,6 +13,7 @@
 #include "eval/sim/time/extrapolate.h"
 #include "eval/sim/time/line_costs.h"
 #include "eval/sim/time/time_model.h"
+#include "tasks/task.h"
 
 enum {
     CHECK_SHARE = 8,     /* other runs are smaller: they get the limit divided by this */
@@ -139,7 +140,7 @@ static int library_time(const Device *d, const DeviceLaunch *l, SimCounts *count
     *time = (LaunchTime){.bound = "library"};
     double seconds = library_seconds(d->profile, &shape) - d->profile->launch_s;
     time->seconds = seconds > 0 ? seconds : 0;
-    if (s) s->written_bytes += 4 * library_work(&shape).out;
+    if (s) s->written_bytes += (shape.result == DTYPE_F32 ? 4 : 2) * library_work(&shape).out;
     return 0;
 }
 
@@ -179,6 +180,7 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCount
     int64_t limit = times ? d->limit : d->limit / CHECK_SHARE;
     if (d->exec.reversed && d->used < (limit - SLACK) / 4) limit = 4 * d->used + SLACK;
     d->exec.budget = limit;
+    d->exec.ample = limit - d->used > SLACK / 2;
     for (int i = 0; i < n; i++) {
         if (renew(d, &launches[i], err)) return -1;
         if (launches[i].library_args) {

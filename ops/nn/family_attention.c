@@ -1,6 +1,7 @@
 /* Scaled dot product attention: y = softmax(scale q k' + mask) v for each entry of the batch. A row
  * that is masked whole is zero. The reference computes a block of rows at a time. The kernels are a
- * product into scratch memory, a softmax of its rows in place, and a product with v. */
+ * product into scratch memory, a softmax of its rows, and a product with v; in a route the products are
+ * the library's. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,6 +176,8 @@ static int attention_of(const OpCall *c, int logical, Attention *a, int64_t *siz
     if ((a->masked && mask_sizes(a, err)) || batch_sizes(a, batch, err)) return -1;
     for (int i = 0; i < (a->masked ? 4 : 3); i++) repeat(&a->t[i], a->lead, batch);
     for (int d = 0; d < a->lead; d++) a->batch *= batch[d];
+    if ((double)a->batch * (double)a->rows * (double)a->keys >= 0x1p48)
+        return error_set(err, ERROR_LIMIT, "there are 2^48 scores or more");
     a->y = (OpTensor){.dtype = q->dtype, .rank = a->lead + 2};
     memcpy(a->y.size, batch, sizeof batch);
     a->y.size[a->lead] = a->rows, a->y.size[a->lead + 1] = a->width;
@@ -326,15 +329,18 @@ static void score_text(Buffer *b, const Attention *a, const char *type)
         buffer_printf(b, "        v += x%d_j;\n", a->index[MASK]);
 }
 
-/* A warp or a block a row. */
-static int softmax(const Attention *a, const OpCall *c, int scratch, OpPlain *out, Error *err)
+/* A warp or a block a row. The rows of scratch `to`, of dtype d, are those of `scratch`, or the same. */
+static int softmax(const Attention *a, const OpCall *c, int scratch, int to, OpDtype d,
+                   OpPlain *out, Error *err)
 {
     const char *type = text_type(a->y.dtype);
     int along = a->keys <= WARP_ROWS ? 32 : 256, threads = along == 32 ? 128 : along;
     int64_t rows = a->batch * a->rows, blocks = (rows * along + threads - 1) / threads;
-    char names[24];
+    char names[32];
     Buffer *b = out->source;
-    snprintf(names, sizeof names, a->masked ? "t%d x%d" : "t%d", scratch, a->index[MASK]);
+    size_t n = (size_t)snprintf(names, sizeof names, "t%d", scratch);
+    if (a->masked) n += (size_t)snprintf(names + n, sizeof names - n, " x%d", a->index[MASK]);
+    if (to != scratch) snprintf(names + n, sizeof names - n, " t%d", to);
     if (along > 32) text_block_reduce(out);
     if (!text_begin(out, c, "softmax", names, blocks, threads, err)) return -1;
     buffer_printf(b,
@@ -380,37 +386,76 @@ static int softmax(const Attention *a, const OpCall *c, int scratch, OpPlain *ou
                       type, type);
     buffer_puts(b, "    sum = sum == 0 ? 0 : 1 / sum;\n");
     buffer_printf(b, each, (long long)a->keys, along);
-    buffer_puts(b, "        at[j] *= sum;\n    }\n");
+    buffer_printf(b, "        t%d[row * %lld + j] = (%s)(at[j] * sum);\n    }\n", to,
+                  (long long)a->keys, op_dtype_ctype(d));
     return text_end(out, err);
+}
+
+/* The products and what lies between them: scores in scratch memory, and for a route their softmax in
+ * the operands' dtype. */
+typedef struct {
+    Attention a;
+    Product first, second;
+    OpTensor scores, weights;
+    int t, to;
+} Steps;
+
+static int steps_of(const OpCall *c, int routed, OpPlain *out, Steps *s, Error *err)
+{
+    int64_t size[OP_MAX_RANK];
+    int rank;
+    char name[OPERANDS][8], from[8], to[8];
+    const Attention *a = &s->a;
+    if (attention_of(c, 0, &s->a, size, &rank, err)) return -1;
+    s->scores = a->y;
+    s->scores.dtype = a->y.dtype == OP_F64 ? OP_F64 : OP_F32;
+    s->scores.size[a->lead + 1] = a->keys;
+    op_contiguous(&s->scores);
+    s->weights = s->scores;
+    s->to = s->t = text_scratch(out, s->scores.dtype, op_elements(&s->scores), err);
+    if (s->t < 0) return -1;
+    if (routed && a->y.dtype != s->scores.dtype) {
+        s->weights.dtype = a->y.dtype;
+        s->to = text_scratch(out, a->y.dtype, op_elements(&s->scores), err);
+        if (s->to < 0) return -1;
+    }
+    snprintf(from, sizeof from, "t%d", s->t);
+    snprintf(to, sizeof to, "t%d", s->to);
+    for (int i = 0; i < OPERANDS; i++) snprintf(name[i], sizeof name[i], "x%d", a->index[i]);
+    s->first = (Product){.alpha = a->scale}, s->second = (Product){.alpha = 1};
+    side(&s->first, PRODUCT_A, &a->t[QUERY], name[QUERY], a->lead, "mk");
+    side(&s->first, PRODUCT_B, &a->t[KEY], name[KEY], a->lead, "nk");
+    side(&s->first, PRODUCT_C, &s->scores, from, a->lead, "mn");
+    side(&s->second, PRODUCT_A, &s->weights, to, a->lead, "mk");
+    side(&s->second, PRODUCT_B, &a->t[VALUE], name[VALUE], a->lead, "kn");
+    side(&s->second, PRODUCT_C, &a->y, "y0", a->lead, "mn");
+    product_groups(&s->first, 0);
+    product_groups(&s->second, 0);
+    return 0;
 }
 
 static int plain(const OpCall *c, OpPlain *out, Error *err)
 {
-    Attention a;
-    int64_t size[OP_MAX_RANK];
-    int rank;
-    char name[OPERANDS][8], scores[8];
-    if (attention_of(c, 0, &a, size, &rank, err)) return -1;
-    OpTensor s = a.y;
-    s.dtype = a.y.dtype == OP_F64 ? OP_F64 : OP_F32;
-    s.size[a.lead + 1] = a.keys;
-    op_contiguous(&s);
-    int t = text_scratch(out, s.dtype, op_elements(&s), err);
-    if (t < 0) return -1;
-    snprintf(scores, sizeof scores, "t%d", t);
-    for (int i = 0; i < OPERANDS; i++) snprintf(name[i], sizeof name[i], "x%d", a.index[i]);
-    Product first = {.alpha = a.scale}, second = {.alpha = 1};
-    side(&first, PRODUCT_A, &a.t[QUERY], name[QUERY], a.lead, "mk");
-    side(&first, PRODUCT_B, &a.t[KEY], name[KEY], a.lead, "nk");
-    side(&first, PRODUCT_C, &s, scores, a.lead, "mn");
-    side(&second, PRODUCT_A, &s, scores, a.lead, "mk");
-    side(&second, PRODUCT_B, &a.t[VALUE], name[VALUE], a.lead, "kn");
-    side(&second, PRODUCT_C, &a.y, "y0", a.lead, "mn");
-    product_groups(&first, 0);
-    product_groups(&second, 0);
-    if (op_elements(&s) && (product_plain(&first, c, out, err) || softmax(&a, c, t, out, err)))
+    Steps s;
+    if (steps_of(c, 0, out, &s, err)) return -1;
+    if (op_elements(&s.scores) && (product_plain(&s.first, c, out, err) ||
+                                   softmax(&s.a, c, s.t, s.to, s.weights.dtype, out, err)))
         return -1;
-    return product_plain(&second, c, out, err);
+    return product_plain(&s.second, c, out, err);
+}
+
+/* Two products of cuBLAS, with the softmax between them. */
+static int route(const OpCall *c, OpRoute *out, Error *err)
+{
+    Steps s;
+    if (c->result[0].dtype > OP_BF16) return 0;
+    if (steps_of(c, 1, out->kernels, &s, err)) return -1;
+    int rc = op_elements(&s.scores) && s.a.depth ? product_route(&s.first, c, out, err) : 0;
+    if (rc <= 0) return rc;
+    if (softmax(&s.a, c, s.t, s.to, s.weights.dtype, out->kernels, err)) return -1;
+    rc = product_route(&s.second, c, out, err);
+    if (rc) return rc;
+    return error_set(err, ERROR_LIMIT, "the library has no product for these values");
 }
 
 /* Keys that no query may see are not read. */
@@ -437,7 +482,8 @@ static const Op table[] = {
      .infer = infer,
      .reference = reference,
      .plain = plain,
-     .cost = cost},
+     .cost = cost,
+     .route = route},
 };
 
 OpFamily attention_family(void)

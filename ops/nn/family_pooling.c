@@ -10,6 +10,8 @@
 #include "ops/op_text.h"
 #include "ops/op_window.h"
 
+enum { MAX_PLACES = 1 << 27 }; /* a gibibyte */
+
 typedef struct {
     int dims, average, adaptive, results;
 } Kind;
@@ -52,10 +54,9 @@ static Span span_of(const Pool *p, int d, int64_t o)
 
 static int list_length(const OpCall *c, const char *name, int dims, Error *err)
 {
-    int n = c->arg[op_argument(c->op, name)].n;
-    return n == dims
-               ? 0
-               : error_set(err, ERROR_INVALID, "%s: expected %d sizes, found %d", name, dims, n);
+    int at = op_argument(c->op, name), n = at < 0 ? dims : c->arg[at].n;
+    if (n == dims || (!n && !strcmp(name, "stride"))) return 0;
+    return error_set(err, ERROR_INVALID, "%s: expected %d sizes, found %d", name, dims, n);
 }
 
 /* A window's outputs; with ceil_mode the last one may reach beyond the padding, but begins before. */
@@ -101,6 +102,8 @@ static int64_t flag(const OpCall *c, const char *name)
 
 static int pool_of(const OpCall *c, Pool *p, Error *err)
 {
+    static const char *const lists[] = {"output_size", "kernel_size", "stride", "padding",
+                                        "dilation"};
     const Kind *k = c->op->detail;
     *p = (Pool){.dims = k->dims, .average = k->average, .adaptive = k->adaptive};
     p->x = op_tensor(c, 0);
@@ -118,10 +121,13 @@ static int pool_of(const OpCall *c, Pool *p, Error *err)
     if (!op_dtype_is_float(p->x->dtype))
         return error_set(err, ERROR_UNSUPPORTED, "expected a floating-point type, found %s",
                          op_dtype_name(p->x->dtype));
-    if (list_length(c, p->adaptive ? "output_size" : "kernel_size", k->dims, err)) return -1;
+    for (int i = 0; i < 5; i++)
+        if (list_length(c, lists[i], k->dims, err)) return -1;
     for (int d = 0; d < p->lead; d++) p->planes *= p->x->size[d];
     for (int d = 0; d < k->dims; d++) {
         if (window(c, p, d, &p->w[d], err)) return -1;
+        if (p->w[d].out && p->outputs >= (INT64_C(1) << 48) / p->w[d].out)
+            return error_set(err, ERROR_LIMIT, "a plane has 2^48 outputs or more");
         p->volume *= p->w[d].in;
         p->outputs *= p->w[d].out;
     }
@@ -275,7 +281,8 @@ static void largest_text(Buffer *b, const Pool *p, const char *type, const char 
         buffer_printf(b, " + low%d * %lldLL", d, (long long)inner);
     buffer_puts(b, ";\n");
     loops(b, p, type, x, "if (v > best || v != v) best = v, best_at = at;");
-    buffer_printf(b, "    y0[i] = (%s)best;\n    %s[i] = best_at;\n", y, indices);
+    buffer_printf(b, "    y0[i] = (%s)best;\n", y);
+    if (*indices) buffer_printf(b, "    %s[i] = best_at;\n", indices);
 }
 
 /* The mean over the windows' dimensions, which eager launches for an output of one element. */
@@ -292,23 +299,26 @@ static int mean(const OpCall *c, const Pool *p, OpPlain *out, Error *err)
     return op_bind(&m, NULL, v, 3, err) || op_infer(&m, err) ? -1 : op_plain(&m, out, err);
 }
 
-/* The largest value's place is always stored, as in eager PyTorch. */
+/* The largest value's place is stored, as in eager PyTorch, also where it is no result; but not where a
+ * device may lack the memory. */
 static int plain(const OpCall *c, OpPlain *out, Error *err)
 {
     Pool p;
-    char x[8], indices[8] = "y1", names[32];
+    char x[8], indices[8] = "", names[32];
     int64_t inner = 1;
     int t = 0;
     if (pool_of(c, &p, err)) return -1;
     if (p.average && p.adaptive && p.outputs == 1) return mean(c, &p, out, err);
     const OpTensor *y = &c->result[0];
     const char *type = text_type(y->dtype), *stored = op_dtype_ctype(y->dtype);
-    if (!p.average && c->n_results == 1) {
+    if (c->n_results == 2) {
+        strcpy(indices, "y1");
+    } else if (!p.average && op_elements(y) <= MAX_PLACES) {
         if ((t = text_scratch(out, OP_I64, op_elements(y), err)) < 0) return -1;
         snprintf(indices, sizeof indices, "t%d", t);
     }
     snprintf(x, sizeof x, "x%d", (int)c->arg[0].integer[0]);
-    snprintf(names, sizeof names, "%s y0 %s", x, p.average ? "" : indices);
+    snprintf(names, sizeof names, "%s y0 %s", x, indices);
     if (!text_each(out, c, "pool", names, op_elements(y), err)) return -1;
     Buffer *b = out->source;
     for (int d = p.dims - 1; d >= 0; inner *= p.w[d--].out)

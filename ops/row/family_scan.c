@@ -188,8 +188,9 @@ static void carry_text(Buffer *b, int64_t parts, int t)
 }
 
 /* A warp scans 128 elements, four rows of lanes; the warps' totals are scanned by every thread. */
-static void tile_text(Buffer *b, const OpCall *c)
+static void tile_text(Buffer *b, const OpCall *c, const Scan *s)
 {
+    int unroll = s->kind == SCAN_LOG ? 1 : 32; /* log and exp are long */
     buffer_printf(b,
                   "    for (index tile = from; tile < to; tile += %d) {\n"
                   "        const index at = tile + warp * 128 + lane;\n"
@@ -205,6 +206,7 @@ static void tile_text(Buffer *b, const OpCall *c)
                   ";\n        }\n"
                   "#pragma unroll\n"
                   "        for (int k = 0; k < 4; k++) {\n"
+                  "#pragma unroll %d\n"
                   "            for (int d = 1; d < 32; d *= 2) {\n"
                   "                const T o = __shfl_up_sync(0xffffffffu, v[k], d);\n"
                   "                if (lane >= d) v[k] = f(o, v[k]);\n"
@@ -215,6 +217,7 @@ static void tile_text(Buffer *b, const OpCall *c)
                   "        __syncthreads();\n"
                   "        if (lane == 0) shared[warp] = total;\n"
                   "        __syncthreads();\n"
+                  "#pragma unroll %d\n"
                   "        for (int w = 0; w < %d; w++) {\n"
                   "            if (w < warp) before = f(before, shared[w]);\n"
                   "            carry = f(carry, shared[w]);\n"
@@ -224,7 +227,7 @@ static void tile_text(Buffer *b, const OpCall *c)
                   "            if (at + k * 32 < to)\n"
                   "                y0[first + at + k * 32] = (%s)f(before, v[k]);\n"
                   "    }\n",
-                  THREADS / 32, op_dtype_ctype(c->result[0].dtype));
+                  unroll, unroll, THREADS / 32, op_dtype_ctype(c->result[0].dtype));
 }
 
 static int scan_launches(const OpCall *c, const Scan *s, OpPlain *out, Error *err)
@@ -260,7 +263,7 @@ static int scan_launches(const OpCall *c, const Scan *s, OpPlain *out, Error *er
                   (long long)s->n, (long long)part, (long long)part, (long long)s->n,
                   (long long)part, (long long)s->n);
     if (parts > 1) carry_text(b, parts, t);
-    tile_text(b, c);
+    tile_text(b, c, s);
     return text_end(out, err);
 }
 

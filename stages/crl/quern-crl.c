@@ -5,11 +5,12 @@
 #include "base/log.h"
 #include "stages/crl/loss_flags.h"
 #include "stages/data/history.h"
+#include "stages/data/reviews.h"
 #include "stages/data/turns.h"
 #include "stages/train/learn_program.h"
 
 typedef struct {
-    const char *samples, *verdicts, *output, *base, *reference, *history;
+    const char *samples, *verdicts, *output, *base, *reference, *history, *reviews;
     int64_t batch, epochs, seed, context, best_of;
     double lr, clip, tie, floor_std, decay, success_worth, turn_discount;
     LossFlags loss;
@@ -25,7 +26,10 @@ typedef struct {
 static int inputs(void *stage, ArtifactSpec *spec, Error *err)
 {
     const Options *o = ((Crl *)stage)->o;
-    return learn_inputs(o->samples, o->verdicts, o->base, o->history, spec, err);
+    return learn_inputs(o->samples, o->verdicts, o->base, o->history, spec, err) ||
+                   (o->reviews && artifact_spec_input(spec, o->reviews, err))
+               ? -1
+               : 0;
 }
 
 static int add_rewards(void *ctx, SampleSet *round, Error *err)
@@ -56,7 +60,8 @@ static int make_examples(void *stage, LearnOptions *l, Example **ex, long *n, Er
     GrpoStats stats;
     reward_stats_init(&c->rewards);
     if (samples_load(o->samples, o->verdicts, &set, err) ||
-        history_each(o->history, add_rewards, c, err) || add_rewards(c, &set, err) ||
+        reviews_apply(o->reviews, &set, err) < 0 || history_each(o->history, add_rewards, c, err) ||
+        add_rewards(c, &set, err) ||
         learn_tokenizer(&set, o->base, &tokenizer, &c->grpo.policy, err))
         return -1;
     int needed =
@@ -72,8 +77,9 @@ static int make_examples(void *stage, LearnOptions *l, Example **ex, long *n, Er
 }
 
 /* The loss and the settings of the stage, from its flags. */
-static void set_training(const Options *o, const FlagSpec *spec, GrpoOptions *g, TrainingOptions *t)
+static void set_training(const Options *o, const FlagSpec *spec, GrpoOptions *g, LearnOptions *l)
 {
+    TrainingOptions *t = &l->training;
     *g = (GrpoOptions){.clip = o->clip,
                        .tie = o->tie,
                        .floor_std = o->floor_std,
@@ -85,6 +91,7 @@ static void set_training(const Options *o, const FlagSpec *spec, GrpoOptions *g,
     t->seed = (uint64_t)o->seed;
     loss_from_flags(&o->loss, spec, &t->loss, g);
     g->with_old = t->loss.ratio != LOSS_NO_RATIO;
+    if (t->loss.kl > 0) l->reference = o->reference;
     if (t->loss.kl > 0 && !o->reference) flags_usage_error(spec, "--kl above 0 needs --reference");
 }
 
@@ -109,6 +116,8 @@ int main(int argc, char **argv)
         {"base", FLAG_TEXT, &o.base, "model directory", .required = 1, .aside = 1},
         {"output", FLAG_TEXT, &o.output, "model directory to write", .aside = 1},
         {"history", FLAG_TEXT, &o.history, "earlier rounds, oldest first: SAMPLES:VERDICTS,...",
+         .aside = 1},
+        {"reviews", FLAG_TEXT, &o.reviews, "of the samples, which may withhold rewards",
          .aside = 1},
         {"reference", FLAG_TEXT, &o.reference,
          "model directory of the KL term; needed when --kl is above 0", .aside = 1},
@@ -149,8 +158,7 @@ int main(int argc, char **argv)
     flags_parse(&spec, argc, argv, (const char **)argv);
     Crl c = {.o = &o};
     LearnOptions l = {.stage = "crl", .base = o.base, .output = o.output};
-    set_training(&o, &spec, &c.grpo, &l.training);
-    if (l.training.loss.kl > 0) l.reference = o.reference;
+    set_training(&o, &spec, &c.grpo, &l);
     const LearnProgram program = {.program = &spec,
                                   .defaults = &defaults,
                                   .engine = &o.engine,

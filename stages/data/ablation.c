@@ -76,7 +76,7 @@ static void read_samples(const SampleSet *s, AblationCell *out)
     RoundFigures f;
     double sum = 0;
     int tasks = 0;
-    round_figures(s, &f);
+    round_figures(s, NULL, &f);
     long judged = f.plain.samples + f.contrastive.samples;
     for (long i = 0; i < s->n; i++) tasks += add_task(s, i, &sum);
     out->value[ABLATION_SUCCESS] =
@@ -112,7 +112,7 @@ static int read_rounds(const char *run, AblationCell *out, Error *err)
         rc = there ? samples_load(samples, NULL, &s, err) : 0;
         free(samples);
         if (!there || rc) break;
-        round_figures(&s, &f);
+        round_figures(&s, NULL, &f);
         right += f.right;
         wrong += f.wrong;
         out->evaluations += s.n;

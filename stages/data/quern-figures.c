@@ -27,54 +27,87 @@ static void put(void *ctx, const char *name, double value)
     record_free(r);
 }
 
-static int write_figures(const SampleSet *s, const char *path, const ArtifactSpec *spec,
-                         int64_t round, Error *err)
+typedef struct {
+    const char *samples, *verdicts, *output, *only, *root, *teacher, *full;
+    int64_t round;
+} Options;
+
+static int write_figures(const SampleSet *s, const TaskSet *tasks, const Options *o,
+                         const ArtifactSpec *spec, Error *err)
 {
     RoundFigures f;
-    Output o = {.round = round, .err = err};
-    round_figures(s, &f);
-    if (path && artifact_create(path, spec, &o.w, err)) return -1;
-    round_figures_each(&f, put, &o);
-    if (!path || !o.rc) return path ? artifact_finish(o.w, err) : 0;
-    artifact_abandon(o.w);
+    Output out = {.round = o->round, .err = err};
+    Pool teacher, full;
+    double gap;
+    round_figures(s, tasks, &f);
+    if (o->output && artifact_create(o->output, spec, &out.w, err)) return -1;
+    round_figures_each(&f, put, &out);
+    if (o->full) {
+        if (pool_load(o->teacher, &teacher, err) || pool_load(o->full, &full, err)) return -1;
+        int n = round_gap(s, &teacher, &full, &gap);
+        put(&out, "gap.tasks", n);
+        if (n) put(&out, "gap.closed", gap);
+        pool_release(&teacher);
+        pool_release(&full);
+    }
+    if (!o->output || !out.rc) return o->output ? artifact_finish(out.w, err) : 0;
+    artifact_abandon(out.w);
     return -1;
+}
+
+/* Loads what is there to be counted and writes it. */
+static void count(const Options *o, ArtifactSpec *out)
+{
+    Error err;
+    SampleSet set;
+    TaskSet tasks = {0};
+    const char *const inputs[] = {o->samples, o->verdicts, o->teacher, o->full};
+    for (int i = 0; i < 4; i++)
+        if (inputs[i] && artifact_spec_input(out, inputs[i], &err)) log_die(&err);
+    if (o->only && taskset_load(o->root, o->only, &tasks, &err)) log_die(&err);
+    if (o->only) artifact_spec_input_digest(out, "tasks", tasks.digest);
+    if (o->output && artifact_same(out, o->output)) return;
+    if (samples_load(o->samples, o->verdicts, &set, &err) ||
+        write_figures(&set, o->only ? &tasks : NULL, o, out, &err))
+        log_die(&err);
+    samples_release(&set);
+    if (o->only) taskset_release(&tasks);
 }
 
 int main(int argc, char **argv)
 {
-    const char *samples = NULL, *verdicts = NULL, *output = NULL;
-    int64_t round = 0;
+    Options o = {0};
     const Flag flags[] = {
-        {"samples", FLAG_TEXT, &samples, "samples of one round", .required = 1, .aside = 1},
-        {"verdicts", FLAG_TEXT, &verdicts,
+        {"samples", FLAG_TEXT, &o.samples, "samples of one round", .required = 1, .aside = 1},
+        {"verdicts", FLAG_TEXT, &o.verdicts,
          "their verdicts; left out: the comparisons alone are counted", .aside = 1},
-        {"output", FLAG_TEXT, &output, "metrics artifact to write, beside stdout", .aside = 1},
-        {"round", FLAG_INT, &round, "number of the round, the step of its metrics", 0, 1e6},
+        {"output", FLAG_TEXT, &o.output, "metrics artifact to write, beside stdout", .aside = 1},
+        {"tasks", FLAG_TEXT, &o.only,
+         "names, comma separated: the heldout tasks are told apart by why they are held out",
+         .aside = 1},
+        {"task-root", FLAG_TEXT, &o.root, "folder of the tasks", .aside = 1},
+        {"teacher", FLAG_TEXT, &o.teacher, "pool of what the teacher has shown, for the gap closed",
+         .aside = 1},
+        {"full", FLAG_TEXT, &o.full, "pool of the whole grammar, for the gap closed", .aside = 1},
+        {"round", FLAG_INT, &o.round, "number of the round, the step of its metrics", 0, 1e6},
         {0}};
     const FlagSpec spec = {
         "quern-figures",
         "--samples FILE [--verdicts FILE] [--output FILE]",
-        "Success, score and length by kind of prompt, and how often comparisons are right.",
+        "Success, score, length and entropy by kind of prompt, techniques, turns, and how often "
+        "comparisons are right.",
         flags,
         0,
         0,
         0};
     flags_parse(&spec, argc, argv, (const char **)argv);
+    if (!o.teacher != !o.full) flags_usage_error(&spec, "--teacher and --full go together");
     log_open("quern-figures");
     stop_install();
-    Error err;
     ArtifactSpec out;
-    SampleSet set;
     artifact_spec_init(&out, "metrics", "quern-figures");
     config_from_flags(&out, flags);
-    if (artifact_spec_input(&out, samples, &err) ||
-        (verdicts && artifact_spec_input(&out, verdicts, &err)))
-        log_die(&err);
-    if (output && artifact_same(&out, output)) return 0;
-    if (samples_load(samples, verdicts, &set, &err) ||
-        write_figures(&set, output, &out, round, &err))
-        log_die(&err);
-    samples_release(&set);
+    count(&o, &out);
     artifact_spec_release(&out);
     return log_close(0);
 }

@@ -10,6 +10,7 @@
 #include "base/stop.h"
 #include "stages/data/history.h"
 #include "stages/data/pool.h"
+#include "stages/data/reviews.h"
 #include "stages/data/stage_config.h"
 #include "tasks/task.h"
 
@@ -108,30 +109,65 @@ static int print_best(const char *pool_path, const char *task, const char *outpu
     return status;
 }
 
+typedef struct {
+    const char *pool_path, *samples, *verdicts, *reviews, *output, *stage, *only, *root, *sets,
+        *kernel;
+    int64_t round;
+    int best;
+} Options;
+
+/* The program of the pool and of --best. */
+static void make_pool(const Options *o, ArtifactSpec *out)
+{
+    Error err;
+    TaskSet tasks = {0};
+    Pool pool;
+    SampleSet set = {0};
+    const char *const inputs[] = {o->pool_path, o->samples, o->verdicts, o->reviews};
+    for (int i = 0; i < 4; i++)
+        if (inputs[i] && artifact_spec_input(out, inputs[i], &err)) log_die(&err);
+    if (history_inputs(o->sets, out, &err) ||
+        (o->best && taskset_load(o->root, o->only, &tasks, &err)))
+        log_die(&err);
+    if (o->best) artifact_spec_input_digest(out, "tasks", tasks.digest);
+    if (artifact_same(out, o->output)) return;
+    if (pool_load(o->pool_path, &pool, &err) ||
+        (o->samples && samples_load(o->samples, o->verdicts, &set, &err)) ||
+        reviews_apply(o->reviews, &set, &err) < 0)
+        log_die(&err);
+    long added = pool_add(&pool, &set, o->stage, o->round);
+    if (o->best ? write_best(&pool, &tasks, o->sets, o->output, out, &err)
+                : pool_write(&pool, o->output, out, &err))
+        log_die(&err);
+    if (o->samples) log_info("%ld new kernels, %ld in the pool", added, pool.n);
+    samples_release(&set);
+    pool_release(&pool);
+    taskset_release(&tasks);
+}
+
 int main(int argc, char **argv)
 {
-    const char *pool_path = NULL, *samples = NULL, *verdicts = NULL, *output = NULL, *stage = "",
-               *only = NULL, *root = NULL, *sets = NULL, *kernel = NULL;
-    int64_t round = 0;
-    int best = 0;
+    Options o = {.stage = ""};
     const Flag flags[] = {
-        {"pool", FLAG_TEXT, &pool_path, "the pool so far; left out: empty", .aside = 1},
-        {"samples", FLAG_TEXT, &samples, "samples to add", .aside = 1},
-        {"verdicts", FLAG_TEXT, &verdicts, "their verdicts", .aside = 1},
-        {"output", FLAG_TEXT, &output, "pool (with --best: samples) to write", .required = 1,
+        {"pool", FLAG_TEXT, &o.pool_path, "the pool so far; left out: empty", .aside = 1},
+        {"samples", FLAG_TEXT, &o.samples, "samples to add", .aside = 1},
+        {"verdicts", FLAG_TEXT, &o.verdicts, "their verdicts", .aside = 1},
+        {"reviews", FLAG_TEXT, &o.reviews, "of the samples: what they withhold is not added",
          .aside = 1},
-        {"stage", FLAG_TEXT, &stage, "that the samples come from"},
-        {"round", FLAG_INT, &round, "of that stage", 0, 1e6},
-        {"best", FLAG_BOOL, &best,
+        {"output", FLAG_TEXT, &o.output, "pool (with --best: samples) to write", .required = 1,
+         .aside = 1},
+        {"stage", FLAG_TEXT, &o.stage, "that the samples come from"},
+        {"round", FLAG_INT, &o.round, "of that stage", 0, 1e6},
+        {"best", FLAG_BOOL, &o.best,
          "write the best kernel of every task, and its baseline, as samples"},
-        {"kernel", FLAG_TEXT, &kernel,
+        {"kernel", FLAG_TEXT, &o.kernel,
          "write the source of this task's best kernel, if it is faster than the baseline; exit "
          "status 1 if none is",
          .aside = 1},
-        {"sets", FLAG_TEXT, &sets,
+        {"sets", FLAG_TEXT, &o.sets,
          "with --best: the best of each of these, too: SAMPLES:VERDICTS,...", .aside = 1},
-        {"tasks", FLAG_TEXT, &only, "names, comma separated; all when left out", .aside = 1},
-        {"task-root", FLAG_TEXT, &root, "folder of the tasks", .aside = 1},
+        {"tasks", FLAG_TEXT, &o.only, "names, comma separated; all when left out", .aside = 1},
+        {"task-root", FLAG_TEXT, &o.root, "folder of the tasks", .aside = 1},
         {0}};
     const FlagSpec spec = {
         "quern-pool",
@@ -143,37 +179,17 @@ int main(int argc, char **argv)
         0,
         0};
     flags_parse(&spec, argc, argv, (const char **)argv);
-    if (!samples != !verdicts) flags_usage_error(&spec, "--samples and --verdicts go together");
-    if (sets && !best) flags_usage_error(&spec, "--sets goes with --best");
-    if (kernel && (best || samples)) flags_usage_error(&spec, "--kernel goes with --pool alone");
+    if (!o.samples != !o.verdicts) flags_usage_error(&spec, "--samples and --verdicts go together");
+    if (o.sets && !o.best) flags_usage_error(&spec, "--sets goes with --best");
+    if (o.kernel && (o.best || o.samples))
+        flags_usage_error(&spec, "--kernel goes with --pool alone");
     log_open("quern-pool");
     stop_install();
-    if (kernel) return log_close(print_best(pool_path, kernel, output));
-    Error err;
+    if (o.kernel) return log_close(print_best(o.pool_path, o.kernel, o.output));
     ArtifactSpec out;
-    TaskSet tasks = {0};
-    artifact_spec_init(&out, best ? "samples" : "pool", "quern-pool");
+    artifact_spec_init(&out, o.best ? "samples" : "pool", "quern-pool");
     config_from_flags(&out, flags);
-    if ((pool_path && artifact_spec_input(&out, pool_path, &err)) ||
-        (samples && artifact_spec_input(&out, samples, &err)) ||
-        (verdicts && artifact_spec_input(&out, verdicts, &err)) ||
-        history_inputs(sets, &out, &err) || (best && taskset_load(root, only, &tasks, &err)))
-        log_die(&err);
-    if (best) artifact_spec_input_digest(&out, "tasks", tasks.digest);
-    if (artifact_same(&out, output)) return 0;
-    Pool pool;
-    SampleSet set = {0};
-    if (pool_load(pool_path, &pool, &err) ||
-        (samples && samples_load(samples, verdicts, &set, &err)))
-        log_die(&err);
-    long added = pool_add(&pool, &set, stage, round);
-    if (best ? write_best(&pool, &tasks, sets, output, &out, &err)
-             : pool_write(&pool, output, &out, &err))
-        log_die(&err);
-    if (samples) log_info("%ld new kernels, %ld in the pool", added, pool.n);
-    samples_release(&set);
-    pool_release(&pool);
-    taskset_release(&tasks);
+    make_pool(&o, &out);
     artifact_spec_release(&out);
     return log_close(0);
 }

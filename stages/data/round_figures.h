@@ -2,24 +2,42 @@
 #ifndef STAGES_DATA_ROUND_FIGURES_H
 #define STAGES_DATA_ROUND_FIGURES_H
 
+#include "stages/data/pool.h"
 #include "stages/data/turns.h"
+#include "tasks/task.h"
 
-/* Samples of train tasks whose prompts show no kernels, or some. Unjudged ones are not counted. */
+/* A part of a round's samples of the first turn. Unjudged ones are not counted. */
 typedef struct {
     long samples, succeeded;
     double score, tokens; /* sums over the samples; tokens of answers whose ids are known */
     long with_ids;
+    double surprise, sampled; /* sum of -log p of tokens as sampled, and how many */
+    double best;              /* sum over the tasks of log2 of the expected best of 8 scores */
+    int tasks;
 } RoundPart;
 
+enum { ROUND_TECHNIQUES = 9 };
+
 typedef struct {
-    RoundPart plain, contrastive, heldout;
+    RoundPart plain, contrastive; /* of train tasks: prompts that show no kernels, or some */
+    RoundPart heldout, composition,
+        family; /* all heldout tasks; those of a known and of a new family */
+    long technique[ROUND_TECHNIQUES],
+        correct;                     /* correct kernels of train tasks, and what they use */
     long compared;                   /* answers to prompts with two kernels or more */
     long right, wrong, tied, silent; /* stages/data/comparison.h */
     TurnFigures turn[SAMPLES_MAX_TURNS];
     int turns;
 } RoundFigures;
 
-void round_figures(const SampleSet *s, RoundFigures *out);
+/* tasks: tell the two kinds of heldout tasks apart; NULL: neither is counted by itself. */
+void round_figures(const SampleSet *s, const TaskSet *tasks, RoundFigures *out);
+
+/* How much of the gap between what the teacher has shown and what the whole grammar can do the
+ * samples close: the mean over the tasks of log(best of 8)/log(full), both over the teacher's best
+ * score. Tasks where the grammar's best is not 2% above the teacher's are left out. Returns how many
+ * tasks count. */
+int round_gap(const SampleSet *s, const Pool *teacher, const Pool *full, double *gap);
 /* Calls put with each figure's name and value, in one order: "plain.success", "comparison.right".
  * A share without samples is left out. */
 void round_figures_each(const RoundFigures *f, void (*put)(void *ctx, const char *name, double v),

@@ -95,7 +95,7 @@ static size_t line_length(const char *s, size_t n)
 /* Appends a kernel byte for byte, with forged titles, headings and fences replaced by dots. Such
  * marks can only stand in comments and in skipped #if groups, where dots change nothing. A marked
  * line that continues another one (a macro with ## may) is joined to it, as a compiler does. */
-static void put_kernel(Buffer *out, const char *s, size_t n)
+void prompt_kernel_write(Buffer *out, const char *s, size_t n)
 {
     int joined = 0;
     char last = '\n';
@@ -146,7 +146,7 @@ void prompt_write(Buffer *out, const Task *t, const Exemplar *ex, int n, const P
         buffer_puts(out, full ? "# Previous CUDA Implementations with Scores\n" : "# Previous\n");
     for (int i = 0; i < n; i++) {
         buffer_printf(out, "// code%d (score %.2f)\n", i + 1, ex[i].score);
-        put_kernel(out, ex[i].source, ex[i].len);
+        prompt_kernel_write(out, ex[i].source, ex[i].len);
     }
     if (full && n) buffer_puts(out, "\n");
     if (full) prompt_protocol_write(out, n);
@@ -159,11 +159,11 @@ void prompt_write_again(Buffer *out, const Task *t, const PromptAttempt *a,
     put_task(out, t, style);
     buffer_puts(out, full ? "# Your Previous Answer\n" : "# Answer\n");
     if (a->len)
-        put_kernel(out, a->source, a->len);
+        prompt_kernel_write(out, a->source, a->len);
     else if (full)
         buffer_puts(out, "(It holds no candidate.)\n");
     buffer_puts(out, full ? "\n# The Verdict on It\n" : "# Verdict\n");
-    put_kernel(out, a->verdict, a->verdict_len);
+    prompt_kernel_write(out, a->verdict, a->verdict_len);
     if (!full) return;
     buffer_puts(out,
                 "Correct what the verdict names. If the candidate is correct, make it faster.\n\n");

@@ -42,6 +42,9 @@ typedef struct {
 void prompt_write_again(Buffer *out, const Task *t, const PromptAttempt *a,
                         const PromptStyle *style);
 
+/* Appends the text of a kernel, or what quotes one, as prompts show it: forged lines dotted out. */
+void prompt_kernel_write(Buffer *out, const char *s, size_t n);
+
 /* ---- for the parts of this module: the sections of the style full ---- */
 
 /* What a candidate is, what it may use, and a worked one of another family than the task's. */

@@ -80,6 +80,7 @@ static const ProgramCheck checks[] = {
       {SETTING_BATCH, "--batch"},
       SEEDED,
       LAST}},
+    {"quern-review", "", 0, {{SETTING_JUDGE, "--judge"}, LAST}},
     {"quern-sample", "", 0, {{SETTING_COPIES, "--copies"}, LAST}},
     {"quern-sample", "", 0, {{SETTING_REPORT_SAMPLES, "--copies"}, LAST}},
     {"quern-sft", "", 1, {SHARED_TRAINING, {SETTING_SMALL_MODEL, NULL}, {SETTING_SFT, NULL}, LAST}},

@@ -122,6 +122,8 @@ const SettingSpec setting_table[SETTING_COUNT] = {
         "comma"),
     OPTION(PRICE, TEXT, "", 0,
            "of POLICY's tokens: $ for a million of prompts and of answers, 0.55,2.19"),
+    RUN(JUDGE, TEXT, "none", STAMP_CRL,
+        "who is asked whether a record of stage 3 is honest: openai:MODEL, anthropic:MODEL, none"),
     OPTION(
         STAGE1, SWITCH, "1", STAMP_COLLECT | STAMP_SFT,
         "0: no teacher is asked and stage 1 trains nothing, for a model that writes CUDA already"),

@@ -45,6 +45,7 @@ typedef struct {
     int has_draw; /* `draw` and its numbers hold, as in task.json; 0: derive chooses */
     Draw draw;
     double low, high; /* of DRAW_UNIFORM and DRAW_INTEGER */
+    int fixed;        /* as drawn at every input scale and in every variant, like a parameter */
 } DraftTensor;
 
 typedef struct {

@@ -3,6 +3,7 @@
 #include "tasks/derive/derive.h"
 
 #include <math.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 #include "tasks/derive/task_text.h"
 #include "tasks/gate.h"
 
-enum { PATH_BYTES = 4096 };
+enum { PATH_BYTES = 4096, WIDELY = 16, WIDER = 8 };
 
 /* ---- outputs ---- */
 
@@ -59,10 +60,10 @@ static int find_outputs(Derivation *v, Error *err)
 
 /* ---- sizes ---- */
 
-static int choose_sizes(Derivation *v, Description *d, Sizes *deep, Error *err)
+static int choose_sizes(Derivation *v, Description *d, int widely, Sizes *deep, Error *err)
 {
     Sizes time, sim, checks[SIZES_CHECKS];
-    int n = sizes_checks(v, DERIVE_CHECK_WORK, checks);
+    int n = sizes_checks(v, (widely ? WIDELY : 1) * DERIVE_CHECK_WORK, widely ? WIDER : 1, checks);
     for (int i = 0; i < n; i++) description_add(d, ROLE_CHECK, &checks[i]);
     if (!n) return error_set(err, ERROR_LIMIT, "no sizes of a check workload were found");
     if (sizes_time(v, DERIVE_TIME_BYTES, &time, err) ||
@@ -99,7 +100,7 @@ static int measure_rtol(const Task *t, Description *d, Error *err)
     HonestError e;
     for (int i = 0; i < t->n_workloads; i++)
         if (t->workloads[i].role == ROLE_CHECK) last = &t->workloads[i];
-    if (honest_measure(t, last, VARIANT_DRAWN, 1, NULL, 1, &e, err)) return -1;
+    if (honest_measure(t, last, VARIANT_DRAWN, 1, NULL, 1, 1, &e, err)) return -1;
     for (int i = 0; i < t->n_outputs; i++) {
         Dtype type = t->outputs[i].dtype;
         int margin = type == DTYPE_F32 ? HONEST_MARGIN : HONEST_MARGIN_HALF;
@@ -110,7 +111,8 @@ static int measure_rtol(const Task *t, Description *d, Error *err)
     return 0;
 }
 
-static int measure_cases(const Task *t, const Workload *w, const double *rtol,
+/* grown: as honest_measure has it. */
+static int measure_cases(const Task *t, const Workload *w, const double *rtol, double grown,
                          DescribedWorkload *to, Error *err)
 {
     static const double scales[] = {1, 8, 0.125, 1, 1};
@@ -120,7 +122,8 @@ static int measure_cases(const Task *t, const Workload *w, const double *rtol,
     for (int k = 0; k < ATOL_CASES; k++) {
         HonestError e;
         if (!task_has_variant(t, w, variants[k])) continue;
-        if (honest_measure(t, w, variants[k], scales[k], rtol, k == AT_SCALE_1, &e, err)) return -1;
+        if (honest_measure(t, w, variants[k], scales[k], rtol, grown, k == AT_SCALE_1, &e, err))
+            return -1;
         to->finite &= e.finite;
         for (int i = 0; i < t->n_outputs; i++) {
             double least = t->outputs[i].dtype == DTYPE_F32 && k == AT_SPECIAL ? 0x1p-126 : 0;
@@ -147,17 +150,10 @@ static Extent extent_of(const Derivation *v, const Sizes *s)
     return e;
 }
 
+/* An error grows at most as the number of terms does, and the largest of more errors is larger. */
 static double growth(Extent to, Extent from)
 {
     return fmax(1, to.terms / from.terms) * fmax(1, to.extreme / from.extreme);
-}
-
-/* An error grows at most as the number of terms does, and the largest of more errors is larger. */
-static double *longer(const double *atol, int n, double factor)
-{
-    double *out = memory_array((size_t)n, sizeof *out);
-    for (int i = 0; i < n; i++) out[i] = up(atol[i] * fmax(1, factor));
-    return out;
 }
 
 /* The largest errors of few elements vary with the draw: each check workload has the tolerance of all. */
@@ -171,7 +167,7 @@ static void pool_checks(Description *d, int n)
     }
 }
 
-/* The timed and the simulator's workload are measured at `deep`, where sums are as long or nearly. */
+/* The timed workload is measured at `deep`, where sums are as long or nearly. */
 static int calibrate(const Derivation *v, Description *d, const Sizes *deep, Error *err)
 {
     char *text = description_text(v, d);
@@ -184,19 +180,16 @@ static int calibrate(const Derivation *v, Description *d, const Sizes *deep, Err
     memcpy(w.axis, deep->at, sizeof w.axis);
     rc = measure_rtol(t, d, err);
     for (int i = 0; i < t->n_outputs; i++) rtol[i] = d->rtol[t->outputs[i].dtype];
-    DescribedWorkload most = {.finite = 1};
-    if (!rc) rc = measure_cases(t, &w, rtol, &most, err);
     for (int i = 0; i < d->n && !rc; i++) {
         DescribedWorkload *to = &d->at[i];
-        to->finite = most.finite;
-        if (to->role == ROLE_CHECK)
-            rc = measure_cases(t, &t->workloads[i], rtol, to, err);
+        to->finite = 1;
+        if (to->role != ROLE_TIME)
+            rc = measure_cases(t, &t->workloads[i], rtol, 1, to, err);
         else
-            to->atol = longer(most.atol, t->n_outputs * ATOL_CASES,
-                              growth(extent_of(v, &to->sizes), extent_of(v, deep)));
+            rc = measure_cases(t, &w, rtol, growth(extent_of(v, &to->sizes), extent_of(v, deep)),
+                               to, err);
     }
     if (!rc) pool_checks(d, t->n_outputs * ATOL_CASES);
-    free(most.atol);
     task_free(t);
     return rc;
 }
@@ -208,15 +201,24 @@ static int is_finite(const Description *d)
     return 1;
 }
 
-/* Special values that give infinities are no test of a kernel: inputs stay clear of zero then. */
+/* Special values that give infinities are no test of a kernel, nor are results that no float can hold:
+ * inputs stay clear of zero then, or near one. */
+static void tame_inputs(Derivation *v, int attempt)
+{
+    for (int i = 0; i < v->draft.n_inputs; i++) {
+        DraftTensor *x = &v->inputs[i];
+        if (x->dtype >= DTYPE_I32 || x->parameter) continue;
+        x->draw = attempt ? DRAW_UNIFORM : DRAW_POSITIVE;
+        if (attempt) x->low = 0.9, x->high = 1.1, x->fixed = 1;
+    }
+}
+
 static int calibrate_finite(Derivation *v, Description *d, const Sizes *deep, Error *err)
 {
-    for (int attempt = 0; attempt < 2; attempt++) {
+    for (int attempt = 0; attempt < 3; attempt++) {
+        if (attempt) tame_inputs(v, attempt - 1);
         if (calibrate(v, d, deep, err)) return -1;
         if (is_finite(d)) return 0;
-        for (int i = 0; i < v->draft.n_inputs; i++)
-            if (v->inputs[i].dtype < DTYPE_I32 && !v->inputs[i].parameter)
-                v->inputs[i].draw = DRAW_POSITIVE;
         description_forget(d);
     }
     return error_set(err, ERROR_UNSUPPORTED, "the outputs are not finite for the inputs drawn");
@@ -224,14 +226,15 @@ static int calibrate_finite(Derivation *v, Description *d, const Sizes *deep, Er
 
 /* ---- the gate ---- */
 
-/* Drops check workloads that cannot tell a right kernel from a wrong one, unless all are such: then the
- * task is degenerate. */
-static int gate(const Derivation *v, Description *d, Error *err)
+/* Drops check workloads that cannot tell a right kernel from a wrong one. *any: one is left; else all stay
+ * and the reason is given. */
+static int gate(const Derivation *v, Description *d, int *any, Error *err)
 {
     char *text = description_text(v, d), reason[1024] = "";
     Task *t = NULL;
-    int rc = task_parse(v->draft.name, text, &t, err), good[TASK_MAX_WORKLOADS] = {0}, any = 0;
+    int rc = task_parse(v->draft.name, text, &t, err), good[TASK_MAX_WORKLOADS] = {0};
     free(text);
+    *any = 0;
     if (rc) return error_prefix(err, "the task that was derived");
     for (int i = 0; i < d->n && !rc; i++) {
         GateResult hard = {0}, soft = {0};
@@ -241,30 +244,60 @@ static int gate(const Derivation *v, Description *d, Error *err)
         }
         rc = task_gate_workload(t, &t->workloads[i], &hard, &soft, err);
         if (!rc && hard.refused) rc = error_set(err, ERROR_UNSUPPORTED, "%.900s", hard.reason);
-        any |= good[i] = !soft.refused;
+        *any |= good[i] = !soft.refused;
         if (soft.refused) snprintf(reason, sizeof reason, "%s", soft.reason);
     }
     task_free(t);
     if (rc) return -1;
-    if (any)
+    if (*any)
         description_keep(d, good);
     else
         description_degenerate(d, reason);
     return 0;
 }
 
+/* Where small sizes say nothing, larger ones and wider draws may: a group of one element, a clamp
+ * whose bounds are not reached. */
+static int describe(Derivation *v, Description *d, int widely, int *any, Error *err)
+{
+    Sizes deep;
+    for (int i = 0; i < v->draft.n_inputs && widely; i++)
+        if (v->inputs[i].draw == DRAW_NORMAL && !v->inputs[i].parameter)
+            v->inputs[i].draw = DRAW_MIXED;
+    return choose_sizes(v, d, widely, &deep, err) || algebra_extremes(v, d, err) ||
+                   calibrate_finite(v, d, &deep, err) || gate(v, d, any, err)
+               ? -1
+               : 0;
+}
+
+static int derive(Derivation *v, Description *d, Error *err)
+{
+    Description wide = {0};
+    DraftTensor *kept = memory_array((size_t)v->draft.n_inputs, sizeof *kept);
+    size_t bytes = (size_t)v->draft.n_inputs * sizeof *kept;
+    int any, rc = find_outputs(v, err) || describe(v, d, 0, &any, err);
+    memcpy(kept, v->inputs, bytes);
+    if (!rc && !any && !describe(v, &wide, 1, &any, NULL) && any) {
+        description_release(d);
+        *d = wide;
+    } else {
+        description_release(&wide);
+        memcpy(v->inputs, kept, bytes);
+    }
+    free(kept);
+    return rc || algebra_degenerate(v, d, err) ? -1 : 0;
+}
+
 int derive_task(const Draft *draft, char **text, Error *err)
 {
     Derivation v;
     Description d = {0};
-    Sizes deep;
+    int threads = omp_get_max_threads();
     if (derivation_open(&v, draft, err))
         return error_prefix(err, "%.64s", draft->name ? draft->name : "");
-    int rc = find_outputs(&v, err) || choose_sizes(&v, &d, &deep, err);
-    if (!rc) rc = algebra_extremes(&v, &d, err);
-    if (!rc) rc = calibrate_finite(&v, &d, &deep, err);
-    if (!rc) rc = gate(&v, &d, err);
-    if (!rc) rc = algebra_degenerate(&v, &d, err);
+    omp_set_num_threads(1); /* the executions are short */
+    int rc = derive(&v, &d, err);
+    omp_set_num_threads(threads);
     if (!rc) *text = description_text(&v, &d);
     description_release(&d);
     if (rc) error_prefix(err, "%s", v.draft.name);

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "tasks/derive/derivation.h"
 
-enum { MAX_PROBES = 64, TRIES = 12 };
+enum { MAX_PROBES = 256, EACH = 15, MOST_STEP = 16, MOST_SHIFT = 64 };
 
 typedef struct {
     const Derivation *v;
@@ -26,25 +26,28 @@ static int add(Probes *p, const Sizes *s, BoundNumber *f, const void *what)
     return 1;
 }
 
-/* The module's own sizes, then each axis moved alone, by two different steps where it can be. */
+/* The module's own sizes, then each axis moved alone: far, which tells factors apart, and near, which
+ * tells remainders apart; and all of them moved together. */
 static void probe(Probes *p, BoundNumber *f, const void *what)
 {
+    static const int64_t near[] = {1, -1, 2, 3, -3, 5, 7, 8, 11, 12, 16, 24, 32, 64};
+    static const int64_t parts[] = {2, 3, 5, 8};
     Sizes own = derivation_own(p->v), all = own;
     add(p, &own, f, what);
     for (int i = 0; i < p->v->draft.n_axes; i++) {
         int found = 0;
-        for (int k = 1; k <= TRIES && found < 2; k++) {
+        for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+            for (int up = 0; up < 2; up++) {
+                Sizes s = own;
+                s.at[i] = up ? own.at[i] * parts[k] : own.at[i] / parts[k];
+                if (s.at[i] < 1 || !add(p, &s, f, what)) continue;
+                if (!found++) all.at[i] = s.at[i];
+            }
+        for (size_t k = 0; k < sizeof near / sizeof *near && found < EACH; k++) {
             Sizes s = own;
-            s.at[i] = own.at[i] + k;
-            if (!add(p, &s, f, what)) continue;
+            s.at[i] += near[k];
+            if (s.at[i] < 1 || !add(p, &s, f, what)) continue;
             if (!found++) all.at[i] = s.at[i];
-        }
-        for (int k = 2; k <= 4 && !found; k++) {
-            Sizes s = own;
-            s.at[i] = own.at[i] * k;
-            if (add(p, &s, f, what)) all.at[i] = s.at[i], found++;
-            s.at[i] = own.at[i] / k;
-            if (!found && s.at[i] >= 1 && add(p, &s, f, what)) found++;
         }
     }
     add(p, &all, f, what);
@@ -76,27 +79,62 @@ static int depends(const Probes *p, int axis)
     return 0;
 }
 
-/* (axis + a) / s + b and axis * s + b */
+static char *shifted(const char *text, int64_t by)
+{
+    if (!by) return memory_strdup(text);
+    return memory_printf("%s %c %lld", text, by < 0 ? '-' : '+', (long long)llabs(by));
+}
+
+/* (axis * s + a) / t + b, without what is 1 or 0. */
+static char *linear_text(const char *name, int s, int a, int t, int64_t b)
+{
+    char *scaled = s == 1 ? memory_strdup(name) : memory_printf("%s * %d", name, s),
+         *moved = shifted(scaled, t == 1 ? 0 : a),
+         *part = t == 1 ? memory_strdup(scaled)
+                 : a    ? memory_printf("(%s) / %d", moved, t)
+                        : memory_printf("%s / %d", moved, t),
+         *text = shifted(part, b);
+    free(scaled);
+    free(moved);
+    free(part);
+    return text;
+}
+
+/* The form as it is computed, without its text. */
+static int64_t linear_value(int64_t x, int s, int a, int t, int64_t b)
+{
+    int64_t up = x * s + a;
+    return up < 0 ? -1 : up / t + b;
+}
+
+/* axis / t * s + b: windows that skip a remainder, and others that multiply. */
+static char *stepped(const Probes *p, int axis)
+{
+    int64_t x = p->at[0].at[axis];
+    for (int t = 2; t <= MOST_STEP; t++)
+        for (int s = 2; s <= MOST_STEP; s++) {
+            char *part = memory_printf("%s / %d * %d", p->v->axes[axis].name, t, s),
+                 *text = try_text(p, shifted(part, p->value[0] - x / t * s));
+            free(part);
+            if (text) return text;
+        }
+    return NULL;
+}
+
 static char *linear(const Probes *p, int axis)
 {
-    const char *name = p->v->axes[axis].name;
-    char *text;
-    int64_t x = p->at[0].at[axis], y = p->value[0];
-    for (int s = 1; s <= 8; s++) {
-        int64_t b = y - x * s;
-        if ((text = try_text(p, memory_printf(b < 0 ? "%s * %d - %lld" : "%s * %d + %lld", name, s,
-                                              (long long)llabs(b)))))
-            return text;
-        for (int a = -32; a <= 32 && s > 1; a++) {
-            if (x + a < 0) continue;
-            b = y - (x + a) / s;
-            if ((text = try_text(
-                     p, memory_printf(b < 0 ? "(%s %c %d) / %d - %lld" : "(%s %c %d) / %d + %lld",
-                                      name, a < 0 ? '-' : '+', abs(a), s, (long long)llabs(b)))))
-                return text;
-        }
-    }
-    return NULL;
+    int64_t x = p->at[0].at[axis];
+    for (int t = 1; t <= MOST_STEP; t++)
+        for (int s = 1; s <= MOST_STEP; s++)
+            for (int k = 0; k <= (t == 1 ? 0 : 2 * MOST_SHIFT); k++) {
+                int a = k % 2 ? (k + 1) / 2 : -k / 2, same = 1;
+                if (x * s + a < 0) continue;
+                int64_t b = p->value[0] - (x * s + a) / t;
+                for (int i = 0; i < p->n && same; i++)
+                    same = linear_value(p->at[i].at[axis], s, a, t, b) == p->value[i];
+                if (same) return try_text(p, linear_text(p->v->axes[axis].name, s, a, t, b));
+            }
+    return stepped(p, axis);
 }
 
 static char *product(const Probes *p, const int *axes, int n)

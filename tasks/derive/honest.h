@@ -30,8 +30,9 @@ typedef struct {
     double rtol[GRAPH_MAX_OUTPUTS], atol[GRAPH_MAX_OUTPUTS];
 } HonestError;
 
-/* rtol: by output, or NULL to measure rtol alone. all: every way, else the four that differ most. */
+/* rtol: by output, or NULL to measure rtol alone. grown: what errors are multiplied by, for a workload
+ * with longer sums or more elements than w. all: every way, else the four that differ most. */
 int honest_measure(const Task *t, const Workload *w, Variant variant, double scale,
-                   const double *rtol, int all, HonestError *out, Error *err);
+                   const double *rtol, double grown, int all, HonestError *out, Error *err);
 
 #endif

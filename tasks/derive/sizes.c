@@ -294,7 +294,7 @@ static const int64_t *targets(int n_axes, int kind)
     return kinds[n_axes < 3 ? (n_axes > 1) : 2][kind];
 }
 
-int sizes_checks(const Derivation *v, double max_work, Sizes out[SIZES_CHECKS])
+int sizes_checks(const Derivation *v, double max_work, int times, Sizes out[SIZES_CHECKS])
 {
     Sizes own = derivation_own(v), least;
     int64_t to[TASK_MAX_AXES];
@@ -304,7 +304,7 @@ int sizes_checks(const Derivation *v, double max_work, Sizes out[SIZES_CHECKS])
     for (int k = 0; k < SIZES_CHECKS; k++) {
         const int64_t *kind = targets(v->draft.n_axes, k);
         for (int i = 0; i < v->draft.n_axes; i++)
-            to[i] = kind[i % 6] < v->axes[i].size ? kind[i % 6] : v->axes[i].size;
+            to[i] = times * kind[i % 6] < v->axes[i].size ? times * kind[i % 6] : v->axes[i].size;
         Sizes s = k ? toward(v, least, to) : least;
         if (measure(v, &s, sizes_work) > max_work && sizes_small(v, &s, max_work, &s, NULL))
             continue;

@@ -20,8 +20,8 @@ int sizes_time(const Derivation *v, double max_bytes, Sizes *out, Error *err);
 /* The same shape halved until it costs at most so much work. */
 int sizes_small(const Derivation *v, const Sizes *from, double max_work, Sizes *out, Error *err);
 /* Candidates of check workloads, from the smallest on, each within max_work where the graph can be so
- * small: one, two or three, odd, prime, aligned. Returns their number. */
-int sizes_checks(const Derivation *v, double max_work, Sizes out[SIZES_CHECKS]);
+ * small: one, two or three, odd, prime, aligned; so many times as large. Returns their number. */
+int sizes_checks(const Derivation *v, double max_work, int times, Sizes out[SIZES_CHECKS]);
 /* Sizes with the longest sums of `from` that cost at most max_flops, as long as they can be. */
 int sizes_deep(const Derivation *v, const Sizes *from, double max_flops, Sizes *out, Error *err);
 

@@ -117,6 +117,7 @@ static json_t *input_of(const DraftTensor *x)
         json_object_set_new(o, "std", json_real(x->std));
     }
     if (x->parameter) json_object_set_new(o, "parameter", json_string(x->parameter));
+    if (x->fixed) json_object_set_new(o, "fixed", json_true());
     return o;
 }
 

@@ -253,7 +253,10 @@ static int write_call(Writer *w, const json_t *node, const char *op)
     if (n > OP_MAX_RESULTS)
         return error_set(w->err, ERROR_LIMIT, "it gives %d tensors, at most %d expected", n,
                          OP_MAX_RESULTS);
-    if (!op_find(op, w->err)) return -1;
+    if (!op_find(op, w->err)) {
+        w->err->code = ERROR_UNSUPPORTED;
+        return -1;
+    }
     return write_operator(w, node, op);
 }
 

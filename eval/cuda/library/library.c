@@ -1,4 +1,4 @@
-/* The table of library calls by name. Arguments are checked here against the signature, so that a
+/* Library calls by name. Arguments are checked here against the signature, so that a
  * call gets no null pointer and no integer beyond an int. */
 #include "eval/cuda/library/library.h"
 
@@ -8,15 +8,17 @@
 #include "eval/cuda/library/library_cublas.h"
 #include "eval/cuda/library/library_cudnn.h"
 
-static const struct {
-    const char *name; /* as in eval/candidate/library_signatures.c */
-    int (*call)(const uint64_t *args, void *stream, Error *err);
-} calls[] = {
-    {"cublas.sgemm", library_cublas_sgemm},
-    {"cublas.sgemm_batched", library_cublas_sgemm_batched},
-    {"cublaslt.sgemm_bias_relu", library_cublaslt_sgemm_bias_relu},
-    {"cudnn.conv3d_forward", library_cudnn_conv3d_forward},
-};
+static int call(const char *name, const uint64_t *args, int n, void *stream, Error *err)
+{
+    LibraryProduct p;
+    LibraryConvolution c;
+    int rc = library_product(name, args, n, &p, err);
+    if (rc > 0)
+        return p.bias ? library_cublaslt_gemm_bias(&p, stream, err)
+                      : library_cublas_gemm(&p, stream, err);
+    if (!rc) rc = library_convolution(name, args, n, &c, err);
+    return rc > 0 ? library_cudnn_convolution(&c, stream, err) : -1;
+}
 
 static int check_argument(const char *name, int i, char kind, uint64_t arg, Error *err)
 {
@@ -33,16 +35,15 @@ static int check_argument(const char *name, int i, char kind, uint64_t arg, Erro
 
 int library_call(const char *name, const uint64_t *args, int n, void *stream, Error *err)
 {
-    size_t c = 0;
-    while (c < sizeof calls / sizeof *calls && strcmp(calls[c].name, name)) c++;
-    if (c == sizeof calls / sizeof *calls)
+    const LibrarySignature *signature = library_signature(name);
+    if (!signature)
         return error_set(err, ERROR_UNKNOWN_NAME, "no library call is named \"%s\"", name);
-    const char *kinds = library_signature(name)->kinds;
+    const char *kinds = signature->kinds;
     int expected = (int)strlen(kinds);
     if (n != expected)
         return error_set(err, ERROR_INVALID, "%s takes %d arguments, found %d", name, expected, n);
     for (int i = 0; i < n; i++)
         if (check_argument(name, i, kinds[i], args[i], err)) return -1;
-    if (calls[c].call(args, stream, err)) return error_prefix(err, "%s", name);
+    if (call(name, args, n, stream, err)) return error_prefix(err, "%s", name);
     return 0;
 }

@@ -10,7 +10,7 @@
 
 typedef void *BlasHandle;
 
-enum { BLAS_N = 0, BLAS_T = 1, BLAS_DEFAULT_MATH = 0 };
+enum { BLAS_N = 0, BLAS_T = 1, BLAS_DEFAULT_MATH = 0, BLAS_TENSOR_ALGORITHM = 99 };
 
 static struct {
     int (*create)(BlasHandle *);
@@ -24,6 +24,10 @@ static struct {
                          const void *a, int lda, long long stride_a, const void *b, int ldb,
                          long long stride_b, const float *beta, void *c, int ldc,
                          long long stride_c, int batch);
+    int (*gemm)(BlasHandle, int ta, int tb, int m, int n, int k, const void *alpha, const void *a,
+                int a_type, int lda, long long stride_a, const void *b, int b_type, int ldb,
+                long long stride_b, const void *beta, void *c, int c_type, int ldc,
+                long long stride_c, int batch, int compute, int algorithm);
     int loaded;
     BlasHandle handle;
 } blas;
@@ -33,6 +37,7 @@ static struct {
 /* One shape, ready to run. */
 typedef struct {
     uint64_t m, n, k;
+    int dtype, transpose_b, relu;
     void *operation, *a, *b, *c;
     CublasltChoice best;
 } LtPlan;
@@ -62,6 +67,7 @@ int library_cublas_load(Error *err)
         {"cublasGetStatusString", &blas.status},
         {"cublasSgemm_v2", &blas.sgemm},
         {"cublasSgemmStridedBatched", &blas.sgemm_batched},
+        {"cublasGemmStridedBatchedEx", &blas.gemm},
     };
     if (blas.loaded) return 0;
     if (!lt.api && !(lt.api = cublaslt_api(err))) return -1;
@@ -95,30 +101,28 @@ static int use_blas(void *stream, Error *err)
                  "cublasSetWorkspace", err);
 }
 
-int library_cublas_sgemm(const uint64_t *args, void *stream, Error *err)
-{
-    const float one = 1, zero = 0;
-    int m = (int)args[3], n = (int)args[4], k = (int)args[5];
-    if (use_blas(stream, err)) return -1;
-    return check(blas.sgemm(blas.handle, BLAS_N, BLAS_N, n, m, k, &one, library_pointer(args[1]), n,
-                            library_pointer(args[0]), k, &zero, library_pointer(args[2]), n),
-                 "cublasSgemm", err);
-}
+/* cudaDataType of float32, float16 and bfloat16 */
+static const int data_types[] = {LT_32F, LT_16F, LT_16BF};
 
-int library_cublas_sgemm_batched(const uint64_t *args, void *stream, Error *err)
+int library_cublas_gemm(const LibraryProduct *p, void *stream, Error *err)
 {
-    const float zero = 0;
-    int batch = (int)args[3], m = (int)args[4], n = (int)args[5], k = (int)args[6],
-        ta = (int)args[7], tb = (int)args[8];
-    double scale;
-    memcpy(&scale, &args[9], sizeof scale);
-    float alpha = (float)scale;
+    const float zero = 0, alpha = (float)p->alpha;
+    int m = (int)p->m, n = (int)p->n, k = (int)p->k, lda = (int)p->lda, ldb = (int)p->ldb,
+        ldc = (int)p->ldc, ta = p->transpose_a ? BLAS_T : BLAS_N,
+        tb = p->transpose_b ? BLAS_T : BLAS_N, type = data_types[p->dtype];
+    void *a = library_pointer(p->a), *b = library_pointer(p->b), *c = library_pointer(p->c);
     if (use_blas(stream, err)) return -1;
-    return check(blas.sgemm_batched(blas.handle, tb ? BLAS_T : BLAS_N, ta ? BLAS_T : BLAS_N, n, m,
-                                    k, &alpha, library_pointer(args[1]), tb ? k : n,
-                                    (long long)n * k, library_pointer(args[0]), ta ? m : k,
-                                    (long long)m * k, &zero, library_pointer(args[2]), n,
-                                    (long long)m * n, batch),
+    if (p->dtype)
+        return check(blas.gemm(blas.handle, tb, ta, n, m, k, &alpha, b, type, ldb, p->apart_b, a,
+                               type, lda, p->apart_a, &zero, c, data_types[p->c_dtype], ldc,
+                               p->apart_c, (int)p->batch, LT_COMPUTE_32F, BLAS_TENSOR_ALGORITHM),
+                     "cublasGemmStridedBatchedEx", err);
+    if (p->batch == 1)
+        return check(
+            blas.sgemm(blas.handle, tb, ta, n, m, k, &alpha, b, ldb, a, lda, &zero, c, ldc),
+            "cublasSgemm", err);
+    return check(blas.sgemm_batched(blas.handle, tb, ta, n, m, k, &alpha, b, ldb, p->apart_b, a,
+                                    lda, p->apart_a, &zero, c, ldc, p->apart_c, (int)p->batch),
                  "cublasSgemmStridedBatched", err);
 }
 
@@ -146,32 +150,48 @@ static int choose_algorithm(LtPlan *p, Error *err)
     return rc;
 }
 
+/* Column-major: a is the row-major b, transposed where that one is not, and b is a. */
 static int plan_make(LtPlan *p, const void *bias, Error *err)
 {
-    const uint32_t epilogue = LT_EPILOGUE_RELU_BIAS;
+    const uint32_t epilogue = p->relu ? LT_EPILOGUE_RELU_BIAS : LT_EPILOGUE_BIAS;
+    const int type = data_types[p->dtype], transpose = p->transpose_b ? LT_OP_T : LT_OP_N;
+    const uint64_t rows = p->transpose_b ? p->k : p->n, columns = p->transpose_b ? p->n : p->k;
     if (check(lt.api->operation_create(&p->operation, LT_COMPUTE_32F, LT_32F),
               "cublasLtMatmulDescCreate", err) ||
+        check(lt.api->operation_set(p->operation, LT_DESC_TRANSA, &transpose, sizeof transpose),
+              "the transposition", err) ||
         check(lt.api->operation_set(p->operation, LT_DESC_EPILOGUE, &epilogue, sizeof epilogue),
               "the epilogue", err) ||
         check(lt.api->operation_set(p->operation, LT_DESC_BIAS_POINTER, &bias, sizeof bias),
               "the bias", err) ||
-        check(lt.api->layout_create(&p->a, LT_32F, p->n, p->k, (int64_t)p->n), "the layout of b",
+        check(lt.api->layout_create(&p->a, type, rows, columns, (int64_t)rows), "the layout of b",
               err) ||
-        check(lt.api->layout_create(&p->b, LT_32F, p->k, p->m, (int64_t)p->k), "the layout of a",
+        check(lt.api->layout_create(&p->b, type, p->k, p->m, (int64_t)p->k), "the layout of a",
               err) ||
-        check(lt.api->layout_create(&p->c, LT_32F, p->n, p->m, (int64_t)p->n), "the layout of c",
+        check(lt.api->layout_create(&p->c, type, p->n, p->m, (int64_t)p->n), "the layout of c",
               err))
         return -1;
     return choose_algorithm(p, err);
 }
 
-static int find_plan(uint64_t m, uint64_t n, uint64_t k, const void *bias, LtPlan **out, Error *err)
+static int same_plan(const LtPlan *p, const LtPlan *q)
 {
+    return p->m == q->m && p->n == q->n && p->k == q->k && p->dtype == q->dtype &&
+           p->transpose_b == q->transpose_b && p->relu == q->relu;
+}
+
+static int find_plan(const LibraryProduct *of, const void *bias, LtPlan **out, Error *err)
+{
+    LtPlan made = {.m = (uint64_t)of->m,
+                   .n = (uint64_t)of->n,
+                   .k = (uint64_t)of->k,
+                   .dtype = of->dtype,
+                   .transpose_b = of->transpose_b,
+                   .relu = of->relu};
     for (int i = 0; i < lt.n_plans; i++) {
         *out = &lt.plans[i];
-        if ((*out)->m == m && (*out)->n == n && (*out)->k == k) return 0;
+        if (same_plan(*out, &made)) return 0;
     }
-    LtPlan made = {.m = m, .n = n, .k = k};
     if (plan_make(&made, bias, err)) {
         plan_destroy(&made);
         return -1;
@@ -187,22 +207,21 @@ static int find_plan(uint64_t m, uint64_t n, uint64_t k, const void *bias, LtPla
     return 0;
 }
 
-int library_cublaslt_sgemm_bias_relu(const uint64_t *args, void *stream, Error *err)
+int library_cublaslt_gemm_bias(const LibraryProduct *of, void *stream, Error *err)
 {
     const float one = 1, zero = 0;
-    const void *bias = library_pointer(args[2]);
-    void *workspace, *c = library_pointer(args[3]);
+    const void *bias = library_pointer(of->bias);
+    void *workspace, *c = library_pointer(of->c);
     LtPlan *p;
     if (library_cublas_load(err)) return -1; /* cuBLAS has the names of a status */
     if (!lt.handle && check(lt.api->create(&lt.handle), "cublasLtCreate", err)) return -1;
-    if (library_workspace(LIBRARY_GEMM_WORKSPACE, &workspace, err) ||
-        find_plan(args[4], args[5], args[6], bias, &p, err))
+    if (library_workspace(LIBRARY_GEMM_WORKSPACE, &workspace, err) || find_plan(of, bias, &p, err))
         return -1;
     if (check(lt.api->operation_set(p->operation, LT_DESC_BIAS_POINTER, &bias, sizeof bias),
               "the bias", err))
         return -1;
-    return check(lt.api->matmul(lt.handle, p->operation, &one, library_pointer(args[1]), p->a,
-                                library_pointer(args[0]), p->b, &zero, c, p->c, c, p->c,
+    return check(lt.api->matmul(lt.handle, p->operation, &one, library_pointer(of->b), p->a,
+                                library_pointer(of->a), p->b, &zero, c, p->c, c, p->c,
                                 &p->best.algorithm, workspace, LIBRARY_GEMM_WORKSPACE, stream),
                  "cublasLtMatmul", err);
 }

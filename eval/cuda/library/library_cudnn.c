@@ -1,5 +1,6 @@
-/* cuDNN's convolution through its legacy functions, which cuDNN 9 still has. The declarations are
- * here, so that a build needs no header of cuDNN. */
+/* cuDNN's convolutions through its legacy functions, which cuDNN 9 still has. A transposed convolution
+ * is the gradient of a plain one by its input. The declarations are here, so that a build needs no
+ * header of cuDNN. */
 #include "eval/cuda/library/library_cudnn.h"
 
 #include <string.h>
@@ -10,14 +11,17 @@
 
 enum {
     DNN_FLOAT = 0,
+    DNN_HALF = 2,
+    DNN_BFLOAT16 = 9,
     DNN_NCHW = 0,
     DNN_DEFAULT_MATH = 0,
+    DNN_TENSOR_MATH = 1,
     DNN_FMA_MATH = 3,
     DNN_CROSS_CORRELATION = 1,
     DNN_ALGORITHMS = 8
 };
 
-/* cudnnConvolutionFwdAlgoPerf_t */
+/* cudnnConvolutionFwdAlgoPerf_t, and the same for gradients */
 typedef struct {
     int algorithm, status;
     float ms;
@@ -27,7 +31,7 @@ typedef struct {
 
 /* One shape, ready to run. */
 typedef struct {
-    int shape[9]; /* batch, cin, cout, depth, height, width, kernel, stride, padding */
+    LibraryConvolution shape; /* without pointers */
     void *x, *weight, *y, *convolution;
     int algorithm;
     size_t bytes;
@@ -47,14 +51,19 @@ static struct {
     int (*convolution_set)(void *, int n, const int *padding, const int *stride,
                            const int *dilation, int mode, int type);
     int (*convolution_math)(void *, int math);
+    int (*convolution_groups)(void *, int groups);
     int (*convolution_destroy)(void *);
-    int (*choose)(void *, void *x, void *weight, void *convolution, void *y, int max, int *n,
-                  DnnChoice *out);
-    int (*workspace)(void *, void *x, void *weight, void *convolution, void *y, int algorithm,
-                     size_t *bytes);
-    int (*forward)(void *, const void *alpha, void *lx, const void *x, void *lweight,
-                   const void *weight, void *convolution, int algorithm, void *workspace,
+    /* Forward, and the gradient by the input, whose functions have the same parameters: the forward
+     * one's first and second operands are x and the weight, the gradient's the weight and x. */
+    struct {
+        int (*choose)(void *, void *first, void *second, void *convolution, void *y, int max,
+                      int *n, DnnChoice *out);
+        int (*workspace)(void *, void *first, void *second, void *convolution, void *y,
+                         int algorithm, size_t *bytes);
+        int (*run)(void *, const void *alpha, void *lfirst, const void *first, void *lsecond,
+                   const void *second, void *convolution, int algorithm, void *workspace,
                    size_t bytes, const void *beta, void *ly, void *y);
+    } way[2];
     int loaded;
     void *handle;
     DnnPlan plans[LIBRARY_MAX_SHAPES];
@@ -84,9 +93,13 @@ static int load(Error *err)
         {"cudnnSetConvolutionNdDescriptor", &dnn.convolution_set},
         {"cudnnSetConvolutionMathType", &dnn.convolution_math},
         {"cudnnDestroyConvolutionDescriptor", &dnn.convolution_destroy},
-        {"cudnnGetConvolutionForwardAlgorithm_v7", &dnn.choose},
-        {"cudnnGetConvolutionForwardWorkspaceSize", &dnn.workspace},
-        {"cudnnConvolutionForward", &dnn.forward},
+        {"cudnnSetConvolutionGroupCount", &dnn.convolution_groups},
+        {"cudnnGetConvolutionForwardAlgorithm_v7", &dnn.way[0].choose},
+        {"cudnnGetConvolutionForwardWorkspaceSize", &dnn.way[0].workspace},
+        {"cudnnConvolutionForward", &dnn.way[0].run},
+        {"cudnnGetConvolutionBackwardDataAlgorithm_v7", &dnn.way[1].choose},
+        {"cudnnGetConvolutionBackwardDataWorkspaceSize", &dnn.way[1].workspace},
+        {"cudnnConvolutionBackwardData", &dnn.way[1].run},
     };
     if (dnn.loaded) return 0;
     if (library_cublas_load(err) ||
@@ -105,84 +118,110 @@ static void plan_destroy(DnnPlan *p)
     memset(p, 0, sizeof *p);
 }
 
-static int make_tensor(void **out, const int dims[5], const char *what, Error *err)
+static const int data_types[] = {DNN_FLOAT, DNN_HALF, DNN_BFLOAT16};
+
+/* dims[0] to dims[n - 1]: batch, channels, sizes. */
+static int make_tensor(void **out, int type, int n, const int *dims, const char *what, Error *err)
 {
     int strides[5];
     int64_t stride = 1;
-    for (int i = 4; i >= 0; i--) {
+    for (int i = n - 1; i >= 0; i--) {
         if (stride > INT32_MAX)
             return error_set(err, ERROR_LIMIT, "%s has more than 2^31 elements", what);
         strides[i] = (int)stride;
         stride *= dims[i];
     }
     if (check(dnn.tensor_create(out), what, err)) return -1;
-    return check(dnn.tensor_set(*out, DNN_FLOAT, 5, dims, strides), what, err);
+    return check(dnn.tensor_set(*out, type, n, dims, strides), what, err);
 }
 
-/* Take cuDNN's first algorithm that works in float32; algorithms that round to TF32 are skipped. */
+/* The operands' descriptors in the order of the functions. */
+static void operands(const DnnPlan *p, void **first, void **second)
+{
+    *first = p->shape.transposed ? p->weight : p->x;
+    *second = p->shape.transposed ? p->x : p->weight;
+}
+
+/* 1: the choice works, in float32 arithmetic for float32. Algorithms that round to TF32 do not. */
+static int works(const DnnPlan *p, const DnnChoice *c, size_t *bytes)
+{
+    void *first, *second;
+    operands(p, &first, &second);
+    if (c->status) return 0;
+    if (!p->shape.dtype && c->math != DNN_FMA_MATH && c->math != DNN_DEFAULT_MATH) return 0;
+    return !dnn.way[p->shape.transposed].workspace(dnn.handle, first, second, p->convolution, p->y,
+                                                   c->algorithm, bytes) &&
+           *bytes <= LIBRARY_MAX_WORKSPACE;
+}
+
+/* Takes cuDNN's first algorithm that works and repeats bit for bit, else the first that works. */
 static int choose_algorithm(DnnPlan *p, Error *err)
 {
     DnnChoice choices[DNN_ALGORITHMS];
-    int n = 0;
-    if (check(dnn.choose(dnn.handle, p->x, p->weight, p->convolution, p->y, DNN_ALGORITHMS, &n,
-                         choices),
-              "cudnnGetConvolutionForwardAlgorithm_v7", err))
+    void *first, *second;
+    int n = 0, found = -1;
+    operands(p, &first, &second);
+    if (check(dnn.way[p->shape.transposed].choose(dnn.handle, first, second, p->convolution, p->y,
+                                                  DNN_ALGORITHMS, &n, choices),
+              "cuDNN's choice of an algorithm", err))
         return -1;
     for (int i = 0; i < n && i < DNN_ALGORITHMS; i++) {
         size_t bytes = 0;
-        if (choices[i].status ||
-            (choices[i].math != DNN_FMA_MATH && choices[i].math != DNN_DEFAULT_MATH))
-            continue;
-        if (dnn.workspace(dnn.handle, p->x, p->weight, p->convolution, p->y, choices[i].algorithm,
-                          &bytes))
-            continue;
-        if (bytes > LIBRARY_MAX_WORKSPACE) continue;
+        if (!works(p, &choices[i], &bytes) || (found >= 0 && !choices[i].deterministic)) continue;
+        found = i;
         p->algorithm = choices[i].algorithm;
         p->bytes = bytes;
-        return 0;
+        if (choices[i].deterministic) break;
     }
-    return error_set(err, ERROR_DEVICE,
-                     "cuDNN offers no float32 algorithm for this convolution (%d were named)", n);
+    if (found < 0)
+        return error_set(err, ERROR_DEVICE,
+                         "cuDNN offers no algorithm for this convolution (%d were named)", n);
+    return p->shape.dtype ? check(dnn.convolution_math(p->convolution, choices[found].math),
+                                  "cudnnSetConvolutionMathType", err)
+                          : 0;
 }
 
+/* The spatial dimensions are the last two, or all three. */
 static int plan_make(DnnPlan *p, Error *err)
 {
-    const int *s = p->shape;
-    const int kernel = s[6], stride = s[7], padding = s[8],
-              three_stride[3] = {stride, stride, stride},
-              three_padding[3] = {padding, padding, padding}, dilation[3] = {1, 1, 1};
-    const int x[5] = {s[0], s[1], s[3], s[4], s[5]},
-              weight[5] = {s[2], s[1], kernel, kernel, kernel};
-    int y[5] = {s[0], s[2]};
-    for (int i = 0; i < 3; i++) {
-        int64_t room = (int64_t)s[3 + i] + 2 * (int64_t)padding - kernel;
-        if (room < 0)
-            return error_set(err, ERROR_LIMIT, "the kernel of %d is larger than the input of %d",
-                             kernel, s[3 + i]);
-        y[2 + i] = (int)(room / stride) + 1;
+    const LibraryConvolution *c = &p->shape;
+    const int type = data_types[c->dtype];
+    int flat = c->d[0].in == 1 && c->d[0].kernel == 1 && c->d[0].out == 1, n = flat ? 2 : 3;
+    int x[5] = {(int)c->batch, (int)c->in}, y[5] = {(int)c->batch, (int)c->out}, weight[5],
+        padding[3], stride[3], dilation[3];
+    weight[0] = (int)(c->transposed ? c->in : c->out);
+    weight[1] = (int)((c->transposed ? c->out : c->in) / c->groups);
+    for (int i = 0; i < n; i++) {
+        int d = i + flat;
+        x[2 + i] = (int)c->d[d].in, y[2 + i] = (int)c->d[d].out;
+        weight[2 + i] = (int)c->d[d].kernel;
+        padding[i] = (int)c->d[d].padding;
+        stride[i] = (int)c->d[d].stride;
+        dilation[i] = (int)c->d[d].dilation;
     }
-    if (make_tensor(&p->x, x, "the input", err) || make_tensor(&p->y, y, "the output", err))
-        return -1;
-    if (check(dnn.filter_create(&p->weight), "the filter", err) ||
-        check(dnn.filter_set(p->weight, DNN_FLOAT, DNN_NCHW, 5, weight), "the filter", err) ||
+    if (make_tensor(&p->x, type, n + 2, x, "the input", err) ||
+        make_tensor(&p->y, type, n + 2, y, "the output", err) ||
+        check(dnn.filter_create(&p->weight), "the filter", err) ||
+        check(dnn.filter_set(p->weight, type, DNN_NCHW, n + 2, weight), "the filter", err) ||
         check(dnn.convolution_create(&p->convolution), "the convolution", err) ||
-        check(dnn.convolution_set(p->convolution, 3, three_padding, three_stride, dilation,
+        check(dnn.convolution_set(p->convolution, n, padding, stride, dilation,
                                   DNN_CROSS_CORRELATION, DNN_FLOAT),
               "the convolution", err) ||
-        check(dnn.convolution_math(p->convolution, DNN_FMA_MATH), "cudnnSetConvolutionMathType",
-              err))
+        check(dnn.convolution_groups(p->convolution, (int)c->groups), "the groups", err) ||
+        check(dnn.convolution_math(p->convolution, c->dtype ? DNN_TENSOR_MATH : DNN_FMA_MATH),
+              "cudnnSetConvolutionMathType", err))
         return -1;
     return choose_algorithm(p, err);
 }
 
-static int find_plan(const int shape[9], DnnPlan **out, Error *err)
+static int find_plan(const LibraryConvolution *shape, DnnPlan **out, Error *err)
 {
     for (int i = 0; i < dnn.n_plans; i++) {
         *out = &dnn.plans[i];
-        if (!memcmp((*out)->shape, shape, sizeof(*out)->shape)) return 0;
+        if (!memcmp(&(*out)->shape, shape, sizeof *shape)) return 0;
     }
     DnnPlan made = {.algorithm = -1};
-    memcpy(made.shape, shape, sizeof made.shape);
+    memcpy(&made.shape, shape, sizeof *shape);
     if (plan_make(&made, err)) {
         plan_destroy(&made);
         return -1;
@@ -194,25 +233,28 @@ static int find_plan(const int shape[9], DnnPlan **out, Error *err)
         dnn.next = (dnn.next + 1) % LIBRARY_MAX_SHAPES;
         plan_destroy(*out);
     }
-    **out = made;
+    memcpy(*out, &made, sizeof made);
     return 0;
 }
 
-int library_cudnn_conv3d_forward(const uint64_t *args, void *stream, Error *err)
+int library_cudnn_convolution(const LibraryConvolution *c, void *stream, Error *err)
 {
     const float one = 1, zero = 0;
-    int shape[9];
-    void *workspace = NULL;
+    const void *x = library_pointer(c->x), *weight = library_pointer(c->weight);
+    void *workspace = NULL, *first, *second;
+    LibraryConvolution shape = *c;
     DnnPlan *p;
-    for (int i = 0; i < 9; i++) shape[i] = (int)args[3 + i];
+    shape.x = shape.weight = shape.y = 0;
     if (load(err)) return -1;
     if (!dnn.handle && check(dnn.create(&dnn.handle), "cudnnCreate", err)) return -1;
     if (check(dnn.set_stream(dnn.handle, stream), "cudnnSetStream", err) ||
-        find_plan(shape, &p, err))
+        find_plan(&shape, &p, err))
         return -1;
     if (p->bytes && library_workspace(p->bytes, &workspace, err)) return -1;
-    return check(dnn.forward(dnn.handle, &one, p->x, library_pointer(args[0]), p->weight,
-                             library_pointer(args[1]), p->convolution, p->algorithm, workspace,
-                             p->bytes, &zero, p->y, library_pointer(args[2])),
-                 "cudnnConvolutionForward", err);
+    operands(p, &first, &second);
+    return check(dnn.way[c->transposed].run(dnn.handle, &one, first, c->transposed ? weight : x,
+                                            second, c->transposed ? x : weight, p->convolution,
+                                            p->algorithm, workspace, p->bytes, &zero, p->y,
+                                            library_pointer(c->y)),
+                 "a convolution of cuDNN", err);
 }

@@ -2,10 +2,8 @@
 #ifndef EVAL_CUDA_LIBRARY_LIBRARY_CUDNN_H
 #define EVAL_CUDA_LIBRARY_LIBRARY_CUDNN_H
 
-#include <stdint.h>
+#include "eval/candidate/library_arguments.h"
 
-#include "base/error.h"
-
-int library_cudnn_conv3d_forward(const uint64_t *args, void *stream, Error *err);
+int library_cudnn_convolution(const LibraryConvolution *c, void *stream, Error *err);
 
 #endif

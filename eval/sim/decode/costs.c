@@ -110,6 +110,23 @@ static int is_fence(const PtxInst *in)
 }
 
 /* Adds the instruction to the cost of its block. *waits: the waits for global memory that it adds. */
+/* What an instruction costs the simulator beyond one thread-instruction for each of 32 lanes. */
+static uint32_t host_cost(const PtxInst *in)
+{
+    static const struct {
+        const char *op;
+        uint32_t cost;
+    } slow[] = {{"fns", 400},  {"sin", 180}, {"cos", 180},     {"prmt", 80}, {"ex2", 70},
+                {"tanh", 80},  {"lg2", 50},  {"div", 60},      {"rem", 50},  {"sqrt", 30},
+                {"rsqrt", 30}, {"rcp", 30},  {"dp4a", 50},     {"dp2a", 50}, {"shfl", 40},
+                {"redux", 30}, {"bfi", 30},  {"vabsdiff4", 50}};
+    for (size_t i = 0; i < sizeof slow / sizeof slow[0]; i++)
+        if (!strcmp(in->op, slow[i].op)) return slow[i].cost;
+    int fma = !strcmp(in->op, "fma");
+    if (has_mod(in, "f16x2") || has_mod(in, "bf16x2")) return fma ? 320 : 80;
+    return has_mod(in, "f16") || has_mod(in, "bf16") ? fma ? 160 : 40 : 0;
+}
+
 static void walk_inst(CostWalk *c, const PtxInst *in, int inst_class, CodeBlock *cost,
                       uint8_t *waits)
 {
@@ -117,6 +134,7 @@ static void walk_inst(CostWalk *c, const PtxInst *in, int inst_class, CodeBlock 
         local = inst_class == INST_LOCAL_LOAD, copy = !strcmp(in->op, "cp");
     PtxOperand guard = {.kind = OPND_REG, .cls = REG_PRED, .reg = (uint32_t)in->guard};
     c->start = 0;
+    cost->host += host_cost(in);
     c->need = (WaitLevel){0};
     if (in->guard >= 0) visit_sources(c, &guard);
     for (int i = dest; i < in->n_operands; i++) visit_sources(c, &in->operands[i]);

@@ -1,4 +1,6 @@
 /* Control flow: basic blocks, branches, calls and exits. */
+#include <immintrin.h>
+
 #include "base/memory.h"
 #include "eval/sim/exec/barrier.h"
 #include "eval/sim/exec/handlers.h"
@@ -10,6 +12,8 @@
 enum {
     MAX_CALL_DEPTH = 512,
     MIN_CHARGED_LANES = 8, /* one lane costs the simulator as much as eight */
+    DENORMALS = 0x12,      /* of MXCSR: a denormal operand, a result that underflows */
+    DENORMAL_COST = 200,   /* of an instruction, in thread-instructions */
     ALONE = 2500000        /* thread-instructions: more is a wait, where the limit is reached */
 };
 
@@ -21,13 +25,23 @@ static const Inst *out_of_budget(Warp *w, const Inst *in)
 {
     const Exec *x = w->x;
     int lane = __builtin_ctz(w->active);
-    if (x->reversed && x->cta.alone_since - x->budget > ALONE)
+    if (x->reversed && x->ample && x->cta.alone_since - x->budget > ALONE)
         return exec_fault(w, in, lane, OUTCOME_RACE,
                           "waits for what another block or warp writes in a loop without an "
                           "atomic, a volatile load or a fence: the write may never be seen");
     return exec_fault(w, in, lane, OUTCOME_TIMEOUT,
                       "is still running after the limit of instructions: a loop that does not "
                       "end, or far too much work");
+}
+
+/* Arithmetic on denormal numbers takes the host ten times as long. The flags of the code that ran last
+ * tell of it; the block that comes next pays. */
+static void charge_denormals(Exec *x, const CodeBlock *b)
+{
+    unsigned flags = _mm_getcsr();
+    if (!(flags & DENORMALS)) return;
+    _mm_setcsr(flags & ~(unsigned)DENORMALS);
+    exec_charge(x, (int64_t)b->n_insts * DENORMAL_COST);
 }
 
 const Inst *h_block(Warp *w, const Inst *in)
@@ -50,7 +64,9 @@ const Inst *h_block(Warp *w, const Inst *in)
     w->global_waits += b->global_waits;
     w->local_waits += b->local_waits;
     x->clock += b->n_insts;
-    x->budget -= (int64_t)b->n_insts * (lanes < MIN_CHARGED_LANES ? MIN_CHARGED_LANES : lanes) + 1;
+    x->budget -=
+        (int64_t)b->n_insts * (lanes < MIN_CHARGED_LANES ? MIN_CHARGED_LANES : lanes) + 1 + b->host;
+    charge_denormals(x, b);
     if (w->n_unwritten && unwritten_follow(w, in + 1)) return NULL;
     return x->budget < 0 ? out_of_budget(w, in + 1) : in + 1;
 }

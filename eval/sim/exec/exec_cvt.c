@@ -6,6 +6,8 @@
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/machine/half.h"
 
+enum { CVT_COST = 250 }; /* of a conversion lane by lane, in thread-instructions */
+
 static int type_bits(int t)
 {
     static const uint8_t bits[] = {8, 8, 16, 16, 32, 32, 64, 64, 16, 16, 32, 64, 32};
@@ -189,6 +191,7 @@ static uint64_t convert(uint64_t v, const Inst *in)
 
 static const Inst *h_cvt(Warp *w, const Inst *in)
 {
+    exec_charge(w->x, CVT_COST);
     for (uint32_t m = exec_mask(w, in); m; m &= m - 1) {
         int lane = __builtin_ctz(m);
         uint64_t v = convert(in->f == 64 ? row64(w, in->a)[lane] : row32(w, in->a)[lane], in);

@@ -177,6 +177,8 @@ const Inst *h_set_f16(Warp *w, const Inst *in)
 
 /* E4M3 has no infinity and one NaN of each sign, E5M2 is a half without its low byte. A value beyond
  * the largest finite one becomes that one. */
+enum { FP8_COST = 400 }; /* in thread-instructions */
+
 typedef struct {
     int fraction, lowest; /* bits; the exponent of the smallest normal number */
     double top;
@@ -215,6 +217,7 @@ const Inst *h_fp8_narrow(Warp *w, const Inst *in)
     const Format *f = &formats[in->k0 - T_E4M3];
     const uint32_t *a = row32(w, in->a), *b = row32(w, in->b);
     uint32_t *d = row32(w, in->d);
+    exec_charge(w->x, FP8_COST);
     for (uint32_t m = exec_mask(w, in); m; m &= m - 1) {
         int i = __builtin_ctz(m), floats = in->k1 == T_F32;
         double hi = floats ? (double)as_float(a[i]) : (double)f16_widen(a[i] >> 16),
@@ -228,6 +231,7 @@ const Inst *h_fp8_widen(Warp *w, const Inst *in)
 {
     const uint32_t *a = row32(w, in->a);
     uint32_t *d = row32(w, in->d);
+    exec_charge(w->x, FP8_COST);
     for (uint32_t m = exec_mask(w, in); m; m &= m - 1) {
         int i = __builtin_ctz(m);
         uint32_t lo = fp8_widen(a[i] & 255, in->k0), hi = fp8_widen(a[i] >> 8 & 255, in->k0);

@@ -6,7 +6,7 @@
 #include "eval/sim/memory/async_copy.h"
 #include "eval/sim/memory/shadow.h"
 
-enum { COUNT_BITS = 20 };
+enum { COUNT_BITS = 20, LANE_COST = 32 };
 #define COUNT_MASK ((1ull << COUNT_BITS) - 1)
 #define PARITY (1ull << 40)
 #define MARK (0x2b5a9ull << 41)
@@ -95,6 +95,7 @@ static int run_lane(Warp *w, const Inst *in, int lane)
 const Inst *h_mbarrier(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
+    exec_charge(w->x, LANE_COST * __builtin_popcount(m));
     for (uint32_t rest = m; rest; rest &= rest - 1)
         if (run_lane(w, in, __builtin_ctz(rest))) return NULL;
     if (in->k0 >= MBARRIER_WAIT && ~w->p[in->e] & m) w->slice = -1; /* let other splits run */

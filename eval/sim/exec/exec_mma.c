@@ -6,6 +6,7 @@
  *     C: row g + 8 (i >> 1), column 2 t + (i & 1)
  *
  * Sums are computed in double precision and rounded once. Those of doubles are chains of fma. */
+#pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 #include <math.h>
 
 #include "eval/sim/exec/handlers.h"
@@ -14,7 +15,7 @@
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
 
-enum { M = 16, COLUMNS = 8, MAX_K = 32 };
+enum { M = 16, COLUMNS = 8, MAX_K = 32, MMA_COST = 2000, DOUBLES_COST = 1000, MATRIX_COST = 200 };
 
 double mma_element(uint32_t v, int type, int j)
 {
@@ -70,16 +71,18 @@ const Inst *h_mma(Warp *w, const Inst *in)
 {
     const MmaOp *op = in->mma;
     WarpSync s;
-    double a[M][MAX_K], b[MAX_K][COLUMNS];
+    double a[M][MAX_K], b[MAX_K][COLUMNS], sums[M][COLUMNS] = {{0}};
     uint32_t out[4][LANES];
     if (!warp_sync_full(w, in, "multiplies matrices", &s)) return s.next;
+    exec_charge(w->x, MMA_COST);
     gather(w, op, a, b);
+    for (int row = 0; row < M; row++)
+        for (int k = 0; k < op->k; k++)
+            for (int c = 0; c < COLUMNS; c++) sums[row][c] += a[row][k] * b[k][c];
     for (int lane = 0; lane < LANES; lane++)
         for (int i = 0; i < 4; i++) {
             int row = (lane >> 2) + 8 * (i >> 1), column = 2 * (lane & 3) + (i & 1);
-            double sum = 0;
-            for (int k = 0; k < op->k; k++) sum += a[row][k] * b[k][column];
-            out[i][lane] = result(op, sum + accumulator(w, op, i, lane));
+            out[i][lane] = result(op, sums[row][column] + accumulator(w, op, i, lane));
         }
     for (int lane = 0; lane < LANES; lane++)
         for (int i = 0; i < op->n_c; i++)
@@ -96,6 +99,7 @@ const Inst *h_mma_doubles(Warp *w, const Inst *in)
     double a[M][16], b[16][COLUMNS];
     uint64_t out[4][LANES];
     if (!warp_sync_full(w, in, "multiplies matrices", &s)) return s.next;
+    exec_charge(w->x, DOUBLES_COST);
     int per_row = op->n_c / 2; /* registers of A in the order of rows g and g + 8 */
     for (int lane = 0; lane < LANES; lane++) {
         int g = lane >> 2, t = lane & 3;
@@ -126,6 +130,7 @@ const Inst *h_ldmatrix(Warp *w, const Inst *in)
         return exec_fault(w, in, 0, OUTCOME_OUT_OF_BOUNDS,
                           "loads a matrix from addresses that are not in shared memory");
     if (access_shared_bounds(w, &a, 0) || shared_check_load(w, &a)) return NULL;
+    exec_charge(w->x, MATRIX_COST);
     w->x->counts.shared_load_requests++;
     w->x->counts.shared_load_wavefronts += a.p->wavefronts;
     traffic_count_shared(&w->x->counts, a.mo->traffic, a.p);
@@ -174,6 +179,7 @@ const Inst *h_stmatrix(Warp *w, const Inst *in)
         return exec_fault(w, in, 0, OUTCOME_OUT_OF_BOUNDS,
                           "stores a matrix to addresses that are not in shared memory");
     if (access_shared_bounds(w, &a, 1) || shared_check_store(w, &a, changes)) return NULL;
+    exec_charge(w->x, MATRIX_COST);
     w->x->counts.shared_store_requests++;
     w->x->counts.shared_store_wavefronts += a.p->wavefronts;
     gather_rows(w, in, rows);

@@ -2,6 +2,8 @@
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/exec/warp_sync.h"
 
+enum { MATCH_COST = 500 };
+
 const Inst *h_shfl(Warp *w, const Inst *in)
 {
     WarpSync s;
@@ -51,6 +53,7 @@ const Inst *h_match(Warp *w, const Inst *in)
     if (!warp_sync(w, in, &s)) return s.next;
     uint32_t m = s.lanes;
     uint64_t v[LANES];
+    exec_charge(w->x, MATCH_COST);
     uint32_t part = m & s.members, out[LANES] = {0}, all = 1;
     for (int i = 0; i < LANES; i++) v[i] = in->k1 ? row64(w, in->a)[i] : row32(w, in->a)[i];
     for (int i = 0; i < LANES; i++) {

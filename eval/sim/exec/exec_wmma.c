@@ -7,12 +7,13 @@
  *
  * For M = 16 these are the fragments of mma.sync. Half-precision factors have eight registers in
  * every shape; registers beyond the fragment repeat it. */
+#pragma GCC optimize("O3", "no-math-errno", "no-trapping-math")
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/exec/warp_sync.h"
 #include "eval/sim/machine/half.h"
 #include "eval/sim/memory/access.h"
 
-enum { SIDE = 32, DEPTH = 16 };
+enum { SIDE = 32, DEPTH = 16, WMMA_COST = 2000 };
 
 /* The row and column of element j of register i of a lane. */
 static void place(char which, int m, int n, int e, int lane, int i, int j, int *row, int *column)
@@ -97,18 +98,21 @@ static double sum_of(const Warp *w, const WmmaOp *op, int i, int lane)
 const Inst *h_wmma(Warp *w, const Inst *in)
 {
     const WmmaOp *op = in->wmma;
-    double a[SIDE][DEPTH], b[DEPTH][SIDE];
+    double a[SIDE][DEPTH], b[DEPTH][SIDE], sums[SIDE][SIDE] = {{0}};
     uint32_t out[8][LANES];
     int row, column;
     WarpSync s;
     if (!warp_sync_full(w, in, "works on matrices", &s)) return s.next;
+    exec_charge(w->x, WMMA_COST);
     gather(w, op, a, b);
+    for (row = 0; row < op->m; row++)
+        for (int k = 0; k < op->k; k++)
+            for (column = 0; column < op->n; column++)
+                sums[row][column] += a[row][k] * b[k][column];
     for (int lane = 0; lane < LANES; lane++)
         for (int i = 0; i < 8; i++) {
             place('c', op->m, op->n, 1, lane, i, 0, &row, &column);
-            double sum = 0;
-            for (int k = 0; k < op->k; k++) sum += a[row][k] * b[k][column];
-            sum += sum_of(w, op, i, lane);
+            double sum = sums[row][column] + sum_of(w, op, i, lane);
             float f = (float)sum;
             out[i][lane] = op->to == T_F16 ? f16_narrow(to_odd(sum))
                            : f != f        ? 0x7fffffffu

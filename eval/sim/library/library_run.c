@@ -3,130 +3,164 @@
 
 #include <string.h>
 
-#include "eval/sim/library/library_shape.h"
+#include "eval/candidate/library_arguments.h"
+#include "eval/sim/exec/handlers.h"
+#include "tasks/task.h"
 
-/* The operand of n floats at argument i of the call. */
-static float *operand(DevMem *m, const DeviceLaunch *call, int i, double n, int result, Error *err)
+/* Elements of one dtype in simulated memory. */
+typedef struct {
+    unsigned char *p;
+    int dtype;
+} Elements;
+
+static double get(const Elements *e, int64_t i)
 {
-    uint64_t p;
-    memcpy(&p, call->params + 8 * i, 8);
+    float f;
+    uint16_t h;
+    if (e->dtype == DTYPE_F32) {
+        memcpy(&f, e->p + 4 * i, sizeof f);
+        return (double)f;
+    }
+    memcpy(&h, e->p + 2 * i, sizeof h);
+    return (double)(e->dtype == DTYPE_F16 ? half_to_float(h) : bf16_to_float(h));
+}
+
+static void put(const Elements *e, int64_t i, double v)
+{
+    float f = (float)v;
+    uint16_t h = (uint16_t)(e->dtype == DTYPE_F16 ? half_from_double(v) : bf16_from_double(v));
+    if (e->dtype == DTYPE_F32)
+        memcpy(e->p + 4 * i, &f, sizeof f);
+    else
+        memcpy(e->p + 2 * i, &h, sizeof h);
+}
+
+/* The n elements of an operand, which is written or read. */
+static int operand(DevMem *m, const char *call, const char *name, uint64_t p, int64_t n, int dtype,
+                   int result, Elements *out, Error *err)
+{
+    uint64_t size = dtype == DTYPE_F32 ? 4 : 2, bytes = size * (uint64_t)n;
     int at = devmem_find(m, p);
     const Alloc *a = at >= 0 ? &m->allocs[at] : NULL;
-    if (!a || p % 4 || n * 4 > (double)(a->bytes - (p - a->base))) {
-        error_set(err, ERROR_INVALID, "argument %d of %s is no buffer of %.0f floats", i + 1,
-                  call->kernel, n);
-        return NULL;
-    }
-    uint64_t lo = p - ARENA_BASE, hi = lo + 4 * (uint64_t)n;
-    if (result && a->read_only) {
-        error_set(err, ERROR_INVALID, "%s writes to %s, which is read-only", call->kernel,
-                  a->label);
-        return NULL;
-    }
-    if (result) {
-        devmem_set_written(m, p, 4 * (size_t)n);
-    } else if (!a->all_written && !devmem_is_written(m, lo, hi) && devmem_supply(m, a, lo, hi)) {
-        error_set(err, ERROR_INVALID, "%s reads values of %s that nothing wrote", call->kernel,
-                  a->label);
-        return NULL;
-    }
-    return (float *)devmem_host(m, p);
-}
-
-typedef struct {
-    const float *a, *b, *bias;
-    float *c;
-    size_t batch, m, n, k;
-    int transpose_a, transpose_b;
-    double alpha;
-} Product;
-
-static void product(const Product *p)
-{
-    for (size_t i = 0; i < p->batch * p->m; i++)
-        for (size_t column = 0; column < p->n; column++) {
-            size_t batch = i / p->m, row = i % p->m;
-            const float *a = p->a + batch * p->m * p->k, *b = p->b + batch * p->k * p->n;
-            double sum = 0;
-            for (size_t j = 0; j < p->k; j++)
-                sum += (double)(p->transpose_a ? a[j * p->m + row] : a[row * p->k + j]) *
-                       (double)(p->transpose_b ? b[column * p->k + j] : b[j * p->n + column]);
-            sum *= p->alpha;
-            if (p->bias) sum = sum + p->bias[column] > 0 ? sum + p->bias[column] : 0;
-            p->c[i * p->n + column] = (float)sum;
-        }
-}
-
-static int run_product(DevMem *m, const DeviceLaunch *call, const LibraryShape *s, Error *err)
-{
-    LibraryWork w = library_work(s);
-    int has_bias = !strcmp(call->kernel, "cublaslt.sgemm_bias_relu");
-    Product p = {.batch = (size_t)w.groups,
-                 .m = (size_t)w.m,
-                 .n = (size_t)w.n,
-                 .k = (size_t)w.k,
-                 .transpose_b = s->size[4] != 0,
-                 .alpha = 1};
-    if (!strcmp(call->kernel, "cublas.sgemm_batched")) {
-        p.transpose_a = call->params[7 * 8] != 0;
-        memcpy(&p.alpha, call->params + 9 * 8, 8);
-    }
-    p.a = operand(m, call, 0, w.in, 0, err);
-    p.b = p.a ? operand(m, call, 1, w.weights, 0, err) : NULL;
-    if (p.b && has_bias && !(p.bias = operand(m, call, 2, w.n, 0, err))) return -1;
-    p.c = p.b ? operand(m, call, 2 + has_bias, w.out, 1, err) : NULL;
-    if (!p.c) return -1;
-    product(&p);
+    if (!a || p % size || n < 0 || bytes > a->bytes - (p - a->base))
+        return error_set(err, ERROR_INVALID, "%s of %s is no buffer of %lld elements", name, call,
+                         (long long)n);
+    uint64_t lo = p - ARENA_BASE, hi = lo + bytes;
+    if (result && a->read_only)
+        return error_set(err, ERROR_INVALID, "%s writes to %s, which is read-only", call, a->label);
+    if (result)
+        devmem_set_written(m, p, bytes);
+    else if (!a->all_written && !devmem_is_written(m, lo, hi) && devmem_supply(m, a, lo, hi))
+        return error_set(err, ERROR_INVALID, "%s reads values of %s that nothing wrote", call,
+                         a->label);
+    *out = (Elements){devmem_host(m, p), dtype};
     return 0;
 }
 
-/* One element of a convolution over three dimensions, without groups. */
-static double convolved(const float *x, const float *weight, const int64_t v[12],
-                        const int64_t at[3])
+/* Elements from the first of a batch of matrices to the last one's last. */
+static int64_t extent(int64_t batch, int64_t apart, int64_t rows, int64_t leading, int64_t row)
 {
-    double sum = 0;
-    for (int64_t c = 0; c < v[1]; c++)
-        for (int64_t i = 0; i < v[6] * v[7] * v[8]; i++) {
-            int64_t k[3] = {i / (v[7] * v[8]), i / v[8] % v[7], i % v[8]}, offset = c;
-            int inside = 1;
-            for (int d = 0; d < 3; d++) {
-                int64_t from = at[d] * v[9] - v[10] + k[d];
-                inside &= from >= 0 && from < v[3 + d];
-                offset = offset * v[3 + d] + from;
-            }
-            if (inside) sum += (double)x[offset] * weight[c * v[6] * v[7] * v[8] + i];
+    return (batch - 1) * apart + (rows - 1) * leading + row;
+}
+
+static int run_product(DevMem *m, const char *call, const LibraryProduct *p, Error *err)
+{
+    Elements a, b, c, bias = {NULL, 0};
+    int ta = p->transpose_a, tb = p->transpose_b;
+    if (operand(m, call, "a", p->a,
+                extent(p->batch, p->apart_a, ta ? p->k : p->m, p->lda, ta ? p->m : p->k), p->dtype,
+                0, &a, err) ||
+        operand(m, call, "b", p->b,
+                extent(p->batch, p->apart_b, tb ? p->n : p->k, p->ldb, tb ? p->k : p->n), p->dtype,
+                0, &b, err) ||
+        (p->bias && operand(m, call, "the bias", p->bias, p->n, p->dtype, 0, &bias, err)) ||
+        operand(m, call, "c", p->c, extent(p->batch, p->apart_c, p->m, p->ldc, p->n), p->c_dtype, 1,
+                &c, err))
+        return -1;
+    for (int64_t i = 0; i < p->batch * p->m; i++)
+        for (int64_t column = 0; column < p->n; column++) {
+            int64_t batch = i / p->m, row = i % p->m;
+            double sum = 0;
+            for (int64_t j = 0; j < p->k; j++)
+                sum +=
+                    get(&a, batch * p->apart_a + (ta ? j * p->lda + row : row * p->lda + j)) *
+                    get(&b, batch * p->apart_b + (tb ? column * p->ldb + j : j * p->ldb + column));
+            sum *= p->alpha;
+            if (bias.p) sum += get(&bias, column);
+            put(&c, batch * p->apart_c + row * p->ldc + column, p->relu && sum < 0 ? 0 : sum);
         }
+    return 0;
+}
+
+/* The input that output o and tap k of dimension d meet; -1: none. */
+static int64_t input_of(const LibraryConvolution *c, int d, int64_t o, int64_t k)
+{
+    int64_t i = c->transposed ? o + c->d[d].padding - k * c->d[d].dilation
+                              : o * c->d[d].stride - c->d[d].padding + k * c->d[d].dilation;
+    if (c->transposed) {
+        if (i < 0 || i % c->d[d].stride) return -1;
+        i /= c->d[d].stride;
+    }
+    return i < c->d[d].in ? i : -1;
+}
+
+/* The element at `o` of channel `out`; x is of the batch's entry. */
+static double convolved(const LibraryConvolution *c, const Elements *x, int64_t entry,
+                        const Elements *weight, int64_t out, const int64_t o[3])
+{
+    int64_t in = c->in / c->groups, outs = c->out / c->groups, group = out / outs,
+            kernel = c->d[0].kernel * c->d[1].kernel * c->d[2].kernel;
+    double sum = 0;
+    for (int64_t i = group * in; i < (group + 1) * in; i++) {
+        int64_t pair = c->transposed ? i * outs + out % outs : out * in + i % in;
+        for (int64_t t = 0; t < kernel; t++) {
+            int64_t tap[3] = {t / (c->d[1].kernel * c->d[2].kernel),
+                              t / c->d[2].kernel % c->d[1].kernel, t % c->d[2].kernel},
+                    at = entry * c->in + i;
+            for (int d = 0; d < 3 && at >= 0; d++) {
+                int64_t from = input_of(c, d, o[d], tap[d]);
+                at = from < 0 ? -1 : at * c->d[d].in + from;
+            }
+            if (at >= 0) sum += get(x, at) * get(weight, pair * kernel + t);
+        }
+    }
     return sum;
 }
 
-static int run_convolution(DevMem *m, const DeviceLaunch *call, const LibraryShape *s, Error *err)
+static int run_convolution(DevMem *m, const char *call, const LibraryConvolution *c, Error *err)
 {
-    LibraryWork w = library_work(s);
-    int64_t v[12], size[3], volume = 1;
-    for (int i = 0; i < 12; i++) v[i] = (int64_t)s->size[i];
-    for (int i = 0; i < 3; i++) {
-        size[i] = (v[3 + i] + 2 * v[10] - v[6 + i]) / v[9] + 1;
-        if (v[3 + i] + 2 * v[10] < v[6 + i])
-            return error_set(err, ERROR_INVALID, "%s: the kernel is larger than its input",
-                             call->kernel);
-        volume *= size[i];
+    Elements x, weight, y;
+    int64_t in = c->batch * c->in, out = c->batch * c->out, weights = c->in * (c->out / c->groups),
+            volume = 1;
+    for (int d = 0; d < 3; d++) {
+        in *= c->d[d].in, out *= c->d[d].out, weights *= c->d[d].kernel;
+        volume *= c->d[d].out;
     }
-    const float *x = operand(m, call, 0, w.in, 0, err);
-    const float *weight = x ? operand(m, call, 1, w.weights, 0, err) : NULL;
-    float *y = weight ? operand(m, call, 2, w.out, 1, err) : NULL;
-    if (!y) return -1;
-    for (int64_t i = 0; i < v[0] * v[2] * volume; i++) {
-        int64_t batch = i / volume / v[2], out = i / volume % v[2], j = i % volume;
-        int64_t at[3] = {j / (size[1] * size[2]), j / size[2] % size[1], j % size[2]};
-        y[i] = (float)convolved(x + batch * v[1] * v[3] * v[4] * v[5],
-                                weight + out * v[1] * v[6] * v[7] * v[8], v, at);
+    if (operand(m, call, "x", c->x, in, c->dtype, 0, &x, err) ||
+        operand(m, call, "the weight", c->weight, weights, c->dtype, 0, &weight, err) ||
+        operand(m, call, "y", c->y, out, c->dtype, 1, &y, err))
+        return -1;
+    for (int64_t i = 0; i < out; i++) {
+        int64_t j = i % volume, o[3] = {j / (c->d[1].out * c->d[2].out),
+                                        j / c->d[2].out % c->d[1].out, j % c->d[2].out};
+        put(&y, i, convolved(c, &x, i / volume / c->out, &weight, i / volume % c->out, o));
     }
     return 0;
 }
 
 int library_run(DevMem *m, const DeviceLaunch *call, Error *err)
 {
-    LibraryShape s;
-    if (library_shape(call, &s, err)) return -1;
-    return s.op == LIBRARY_GEMM ? run_product(m, call, &s, err) : run_convolution(m, call, &s, err);
+    uint64_t args[KERNEL_MAX_PARAMS] = {0};
+    LibraryProduct p;
+    LibraryConvolution c;
+    int n = call->library_args;
+    if (n > KERNEL_MAX_PARAMS)
+        return error_set(err, ERROR_LIMIT, "%s has %d arguments", call->kernel, n);
+    memcpy(args, call->params, (size_t)n * sizeof *args);
+    int rc = library_product(call->kernel, args, n, &p, err);
+    if (rc > 0) return run_product(m, call->kernel, &p, err);
+    if (!rc) rc = library_convolution(call->kernel, args, n, &c, err);
+    if (rc > 0) return run_convolution(m, call->kernel, &c, err);
+    if (rc < 0) return error_prefix(err, "%s", call->kernel);
+    return error_set(err, ERROR_UNSUPPORTED, "the simulator has no library call %s", call->kernel);
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "eval/candidate/library_arguments.h"
 #include "tasks/task.h"
 
 const char *library_op_name(LibraryOp op)
@@ -17,36 +18,59 @@ int library_op_sizes(LibraryOp op)
     return op == LIBRARY_GEMM ? LIBRARY_GEMM_SIZES : LIBRARY_CONV_SIZES;
 }
 
+static void shape_of_product(const LibraryProduct *p, LibraryShape *out)
+{
+    double *s = out->size;
+    out->op = LIBRARY_GEMM;
+    out->dtype = p->dtype;
+    out->result = p->c_dtype;
+    s[0] = (double)p->batch, s[1] = (double)p->m, s[2] = (double)p->n, s[3] = (double)p->k;
+    s[4] = p->transpose_b;
+}
+
+/* The largest stride and padding stand for all dimensions of the convolution. */
+static void shape_of_convolution(const LibraryConvolution *c, LibraryShape *out)
+{
+    double *s = out->size;
+    int even = 1, dims = 0;
+    out->op = c->transposed ? LIBRARY_CONV_TRANSPOSED : LIBRARY_CONV;
+    out->dtype = out->result = c->dtype;
+    s[0] = (double)c->batch, s[1] = (double)c->in, s[2] = (double)c->out;
+    s[11] = (double)c->groups;
+    for (int d = 0; d < 3; d++) {
+        double stride = (double)c->d[d].stride, padding = (double)c->d[d].padding;
+        s[3 + d] = (double)c->d[d].in, s[6 + d] = (double)c->d[d].kernel;
+        if (c->d[d].in == 1 && c->d[d].kernel == 1) continue;
+        even &= c->d[d].dilation == 1 && (!dims || (s[9] == stride && s[10] == padding));
+        s[9] = fmax(s[9], stride), s[10] = fmax(s[10], padding);
+        dims++;
+    }
+    if (!dims) s[9] = 1;
+    for (int d = 0; d < 3; d++) {
+        double plain = c->transposed ? (s[3 + d] - 1) * s[9] - 2 * s[10] + s[6 + d]
+                                     : floor((s[3 + d] + 2 * s[10] - s[6 + d]) / s[9]) + 1;
+        even &= (s[3 + d] == 1 && s[6 + d] == 1) || plain == (double)c->d[d].out;
+    }
+    for (int d = 0; d < 3 && !even; d++) out->out[d] = (double)c->d[d].out;
+}
+
 int library_shape(const DeviceLaunch *call, LibraryShape *out, Error *err)
 {
-    uint64_t a[KERNEL_MAX_PARAMS];
-    size_t n = (size_t)call->library_args;
+    uint64_t a[KERNEL_MAX_PARAMS] = {0};
+    int n = call->library_args;
+    LibraryProduct p;
+    LibraryConvolution c;
     if (n > KERNEL_MAX_PARAMS)
-        return error_set(err, ERROR_LIMIT, "%s has %zu arguments", call->kernel, n);
-    memcpy(a, call->params, n * sizeof *a);
+        return error_set(err, ERROR_LIMIT, "%s has %d arguments", call->kernel, n);
+    memcpy(a, call->params, (size_t)n * sizeof *a);
     *out = (LibraryShape){.op = LIBRARY_GEMM, .dtype = DTYPE_F32};
-    double *s = out->size;
-    if (!strcmp(call->kernel, "cublas.sgemm") && n == 6) {
-        for (int i = 0; i < 3; i++) s[1 + i] = (double)a[3 + i];
-        s[0] = 1;
-    } else if (!strcmp(call->kernel, "cublaslt.sgemm_bias_relu") && n == 7) {
-        for (int i = 0; i < 3; i++) s[1 + i] = (double)a[4 + i];
-        s[0] = 1;
-    } else if (!strcmp(call->kernel, "cublas.sgemm_batched") && n == 10) {
-        for (int i = 0; i < 4; i++) s[i] = (double)a[3 + i];
-        s[4] = (double)a[8];
-    } else if (!strcmp(call->kernel, "cudnn.conv3d_forward") && n == 12) {
-        out->op = LIBRARY_CONV;
-        for (int i = 0; i < 6; i++) s[i] = (double)a[3 + i];
-        for (int i = 6; i < 9; i++) s[i] = (double)a[9];
-        s[9] = (double)a[10];
-        s[10] = (double)a[11];
-        s[11] = 1;
-    } else {
-        return error_set(err, ERROR_UNSUPPORTED, "the simulator has no library call %s",
-                         call->kernel);
-    }
-    return 0;
+    int rc = library_product(call->kernel, a, n, &p, err);
+    if (rc > 0) shape_of_product(&p, out);
+    if (!rc && (rc = library_convolution(call->kernel, a, n, &c, err)) > 0)
+        shape_of_convolution(&c, out);
+    if (rc < 0) return error_prefix(err, "%s", call->kernel);
+    if (rc > 0) return 0;
+    return error_set(err, ERROR_UNSUPPORTED, "the simulator has no library call %s", call->kernel);
 }
 
 static LibraryWork convolution(const LibraryShape *s)
@@ -60,8 +84,11 @@ static LibraryWork convolution(const LibraryShape *s)
         w.dims++;
         w.kernel *= v[i + 3];
         in *= v[i];
-        out *= transposed ? (v[i] - 1) * v[9] - 2 * v[10] + v[i + 3]
-                          : floor((v[i] + 2 * v[10] - v[i + 3]) / v[9]) + 1;
+        if (s->out[i - 3] > 0)
+            out *= s->out[i - 3];
+        else
+            out *= transposed ? (v[i] - 1) * v[9] - 2 * v[10] + v[i + 3]
+                              : floor((v[i] + 2 * v[10] - v[i + 3]) / v[9]) + 1;
     }
     w.m = v[0] * (transposed ? in : out);
     w.n = v[2] / v[11] * (transposed ? w.kernel : 1);

@@ -14,8 +14,11 @@ enum { LIBRARY_GEMM_SIZES = 5, LIBRARY_CONV_SIZES = 12, LIBRARY_MAX_SIZES = 12 }
 
 typedef struct {
     LibraryOp op;
-    int dtype; /* a Dtype of tasks/task.h */
+    int dtype, result; /* Dtypes of tasks/task.h: of the operands, and of what is written */
     double size[LIBRARY_MAX_SIZES];
+    /* Of a convolution whose dimensions differ in stride or padding, or are dilated: its outputs. No
+     * row of a table has its sizes. 0: they follow from the sizes. */
+    double out[3];
 } LibraryShape;
 
 /* The product that an operation is, as a library computes it: `groups` products of m x k by k x n.

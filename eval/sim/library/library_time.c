@@ -92,6 +92,7 @@ static double distance(const LibraryShape *a, const LibraryShape *b)
 
 static int same_sizes(const LibraryShape *a, const LibraryShape *b)
 {
+    if (a->out[0] > 0 || b->out[0] > 0) return 0;
     for (int i = 0; i < library_op_sizes(a->op); i++)
         if (a->size[i] != b->size[i]) return 0;
     return 1;

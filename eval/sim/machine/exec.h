@@ -47,6 +47,7 @@ struct Exec {
     uint32_t grid[3], block[3];
     uint64_t n_blocks;
     int reversed; /* run blocks, and the warps of a block, from the last to the first */
+    int ample;    /* reversed: the budget is clearly above what the usual order took */
     Cta cta;
     Warp *warps;
     int cap_warps;
@@ -83,6 +84,13 @@ static inline void exec_acquire(Exec *x)
 {
     x->cta.acquired = 1;
     x->cta.alone_since = x->budget;
+}
+
+/* Charges host work that takes longer than a thread-instruction for each lane, which may cost 1.25 ns.
+ * The budget is looked at when the next block of code begins. */
+static inline void exec_charge(Exec *x, int64_t thread_instructions)
+{
+    x->budget -= thread_instructions;
 }
 
 /* Fills x->fault with a sentence about one lane and stops the run. The first fault counts. Returns

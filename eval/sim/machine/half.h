@@ -7,9 +7,10 @@
 
 static inline float f16_widen(uint32_t h)
 {
-    uint32_t magnitude = (h & 0x7fff) << 13;
-    uint32_t v = float_bits(as_float(magnitude) * 0x1p112f); /* the biases differ by 127 - 15 */
-    v = (h & 0x7c00) == 0x7c00 ? magnitude | 0x7f800000u : v;
+    uint32_t magnitude = h & 0x7fff, normal = (magnitude << 13) + (112u << 23); /* 127 - 15 */
+    uint32_t subnormal = float_bits((float)(int32_t)magnitude * 0x1p-24f);
+    uint32_t v = magnitude < 0x400 ? subnormal : normal;
+    v = magnitude >= 0x7c00 ? magnitude << 13 | 0x7f800000u : v;
     return as_float(v | (h & 0x8000) << 16);
 }
 

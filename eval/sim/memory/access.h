@@ -16,6 +16,8 @@ typedef struct {
     unsigned char *host; /* where base is, once the bounds are checked */
 } Access;
 
+enum { ACCESS_ALONE_COST = 50 }; /* of a lane that is taken alone, in thread-instructions */
+
 /* A loop over the lanes i of a mask. */
 #define EACH_LANE(m, i)                                                             \
     for (uint32_t rest_ = (m), i; rest_ && (i = (uint32_t)__builtin_ctz(rest_), 1); \
@@ -42,6 +44,7 @@ static inline const Inst *access_run(Warp *w, const Inst *in, AccessOnce *once)
     int r = once(w, in, m);
     if (r < 0) return NULL;
     if (r > 0) {
+        exec_charge(w->x, (int64_t)ACCESS_ALONE_COST * __builtin_popcount(m));
         EACH_LANE(m, i)
         {
             if (once(w, in, 1u << i)) return NULL;

@@ -13,7 +13,8 @@
 
 enum {
     ASYNC_MAX = 1024, /* copies of a warp under way, which take a MiB */
-    ASYNC_LANE_BYTES = 16
+    ASYNC_LANE_BYTES = 16,
+    COPY_COST = 400 /* of an instruction, in thread-instructions */
 };
 
 /* The copies of one instruction that have not landed. */
@@ -233,6 +234,7 @@ static int copy_async(Warp *w, const Inst *in, uint32_t m)
     if (r) return r;
     AsyncCopy *c = issue(w, in, m, words);
     if (!c) return -1;
+    exec_charge(w->x, COPY_COST);
     for (uint32_t rest = m; rest; rest &= rest - 1) {
         int i = __builtin_ctz(rest);
         uint32_t size = sizes && sizes[i] < (uint32_t)words * 4 ? sizes[i] : (uint32_t)words * 4;

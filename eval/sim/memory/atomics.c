@@ -6,6 +6,8 @@
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
 
+enum { LANE_COST = 8 }; /* of an element, in thread-instructions */
+
 static uint64_t read_row(const Warp *w, const MemOp *mo, int k, int lane)
 {
     return mo->element == 8 ? row64(w, mo->data[k])[lane] : row32(w, mo->data[k])[lane];
@@ -61,6 +63,7 @@ static uint64_t combine(const MemOp *mo, uint64_t old, uint64_t b, uint64_t c)
 static void perform(Warp *w, const Access *a)
 {
     const MemOp *mo = a->mo;
+    exec_charge(w->x, LANE_COST * mo->count * __builtin_popcount(a->mask));
     for (uint32_t m = a->mask; m; m &= m - 1) {
         int lane = __builtin_ctz(m);
         for (int k = 0; k < mo->count; k++) {

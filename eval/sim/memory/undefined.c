@@ -10,6 +10,8 @@
 #include "eval/sim/machine/values.h"
 #include "eval/sim/memory/access.h"
 
+enum { ALLOCATION_COST = 500, LANE_COST = 4 }; /* in thread-instructions */
+
 const Inst *h_undefine(Warp *w, const Inst *in)
 {
     const Function *f = w->frame->fn;
@@ -55,10 +57,13 @@ static Place place_of(const Warp *w, const MemOp *mo, int lane, int item)
 
 static void allocate_map(Exec *x, PtxSpace space)
 {
-    if (space == SPACE_SHARED && !x->undefined_shared)
+    if (space == SPACE_SHARED && !x->undefined_shared) {
+        exec_charge(x, x->cta.shared_size / 64 + ALLOCATION_COST);
         x->undefined_shared = memory_alloc((size_t)x->cta.shared_size / 4 + 1);
+    }
     if (space == SPACE_LOCAL && !x->undefined_local) {
         x->undefined_words = x->local_cap / 4 + 1;
+        exec_charge(x, (int64_t)x->undefined_words * MAX_WARPS / 8 + ALLOCATION_COST);
         x->undefined_local = memory_array(x->undefined_words * MAX_WARPS, sizeof(uint32_t));
     }
 }
@@ -111,6 +116,7 @@ static int track_store(Warp *w, const Inst *in, uint32_t m)
     for (int k = 0; k < t->n_sources; k++) {
         uint32_t undefined = undefined_in(w, t->sources[k]) & m;
         if (!undefined && !w->x->undefined_shared && !w->x->undefined_local) continue;
+        exec_charge(w->x, LANE_COST * LANES);
         EACH_LANE(m, lane)
         {
             Place p = place_of(w, t->memory, (int)lane, k);
@@ -131,6 +137,7 @@ static void track_load(Warp *w, const Inst *in, uint32_t m)
         uint32_t found = 0;
         if (!t->dests[k]) continue;
         if (w->x->undefined_shared || w->x->undefined_local) {
+            exec_charge(w->x, LANE_COST * LANES);
             EACH_LANE(m, lane)
             {
                 Place p = place_of(w, t->memory, (int)lane, k);

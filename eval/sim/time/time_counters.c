@@ -1,4 +1,5 @@
 /* The counters that explain a time, by name, for verdicts, prompts and the report. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,8 +69,8 @@ static void work(List *l, const SimCounts *s)
     put(l, "dram_bytes", 32.0 * (double)(s->dram_read_sectors + s->dram_write_sectors));
     put(l, "shared_wavefronts", (double)(s->shared_load_wavefronts + s->shared_store_wavefronts));
     put(l, "bank_conflicts",
-        (double)(s->shared_load_wavefronts + s->shared_store_wavefronts) -
-            (double)s->shared_ideal_wavefronts);
+        fmax(0, (double)(s->shared_load_wavefronts + s->shared_store_wavefronts) -
+                    (double)s->shared_ideal_wavefronts));
     put(l, "local_sectors", (double)(s->local_load_sectors + s->local_store_sectors));
     put(l, "global_atomics", (double)s->global_atomic_requests);
     put(l, "shared_atomics", (double)s->shared_atomic_requests);

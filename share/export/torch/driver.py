@@ -77,14 +77,15 @@ class Prepared:
             calls.append((self.kernels.functions[kernel], grid + block + (shared,), table, cells))
         self.local.calls, self.local.pointers = calls, pointers
 
-    def run(self, addresses, stream):
-        """addresses: from the names of tensors and buffers to device addresses."""
-        if not hasattr(self.local, "calls"):
+    def run(self, tensors, stream):
+        """tensors: by name, with data_ptr(), the inputs, outputs and buffers."""
+        local = self.local
+        if not hasattr(local, "calls"):
             self._build()
-        for cell, name, offset in self.local.pointers:
-            cell.value = addresses[name] + offset
+        for cell, name, offset in local.pointers:
+            cell.value = tensors[name].data_ptr() + offset
         launch = self.kernels.driver.launch
-        for function, numbers, table, _ in self.local.calls:
+        for function, numbers, table, _ in local.calls:
             status = launch(function, *numbers, stream, table, None)
             if status:
                 self.kernels.driver.check(status, "a launch")

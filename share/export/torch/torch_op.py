@@ -16,6 +16,8 @@ _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch
 _BUFFERS = {"float": torch.float32, "double": torch.float64, "__half": torch.float16, "half": torch.float16,
             "__nv_bfloat16": torch.bfloat16, "int": torch.int32, "long long": torch.int64}
 _ALIGNMENT = 16
+# The handle of the current stream. torch.cuda.current_stream makes an object of it, which costs microseconds.
+_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (lambda index: torch.cuda.current_stream(index).cuda_stream)
 _fragment = torch.library.Library("quern", "FRAGMENT")
 
 
@@ -99,7 +101,7 @@ class Package:
             return f.read()
 
     def _prepare(self, key, device, shapes):
-        """A pair: the prepared launches with output shapes and buffer sizes, and a reason; one is None."""
+        """A pair, one of which is None: the steps with the memory to allocate and the axes; a reason."""
         try:
             axes = plan.solve_axes(self.json, shapes)
             why = plan.unverified(self.json, axes)
@@ -116,7 +118,11 @@ class Package:
                 self.kernels[device] = cubin and Kernels(self.driver, cubin, self.json["kernels"])
         if not self.kernels[device]:
             return None, f"it has no binary for {torch.cuda.get_device_name(device)}"
-        return (self._segments(device, launches), outputs, buffers, axes), None
+        memory = list(zip(self.out_names, outputs, self.out_dtypes))
+        for buffer, size in zip(self.json["buffers"], buffers):
+            dtype = _BUFFERS.get(buffer["type"], torch.uint8)
+            memory.append((buffer["name"], size // dtype.itemsize, dtype))
+        return (self._segments(device, launches), memory, axes), None
 
     def _segments(self, device, launches):
         """The steps in order: a Prepared for launches that follow one another, or the line of an operator."""
@@ -131,31 +137,36 @@ class Package:
         return [s if isinstance(s, str) else Prepared(self.kernels[device], s) for s in segments]
 
     def _cuda(self, *tensors):
-        why = self._reason(tensors)
-        if why:
-            return self._fallback(why, tensors)
-        device = tensors[0].device
-        key = (device.index,) + tuple(t.shape for t in tensors)
-        with torch.cuda.device(device):
-            found = self.prepared.get(key)
-            if found is None:
-                found = self.prepared[key] = self._prepare(key, device, [tuple(t.shape) for t in tensors])
-            if found[0] is None:
-                return self._fallback(found[1], tensors)
-            segments, shapes, sizes, axes = found[0]
-            values = dict(zip(self.inputs, tensors))
-            for name, shape, dtype in zip(self.out_names, shapes, self.out_dtypes):
-                values[name] = torch.empty(shape, dtype=dtype, device=device)
-            for buffer, size in zip(self.json["buffers"], sizes):
-                dtype = _BUFFERS.get(buffer["type"], torch.uint8)
-                values[buffer["name"]] = torch.empty(size // dtype.itemsize, dtype=dtype, device=device)
-            stream = torch.cuda.current_stream(device).cuda_stream
-            for segment in segments:
-                if isinstance(segment, str):
-                    run_line(segment, values, axes)
-                else:
-                    segment.run({n: t.data_ptr() for n, t in values.items()}, stream)
-        return self._result([values[n].contiguous() for n in self.out_names])
+        index = tensors[0].get_device()
+        for t, dtype in zip(tensors, self.dtypes):
+            if t.dtype is not dtype or t.get_device() != index or not t.is_contiguous() or t.data_ptr() % _ALIGNMENT:
+                return self._fallback(self._reason(tensors), tensors)
+        if torch.cuda.current_device() == index:
+            return self._run(index, tensors)
+        with torch.cuda.device(index):
+            return self._run(index, tensors)
+
+    def _run(self, index, tensors):
+        """On the current device."""
+        key = (index,) + tuple([t.shape for t in tensors])
+        found = self.prepared.get(key)
+        if found is None:
+            found = self.prepared[key] = self._prepare(key, tensors[0].device, [tuple(t.shape) for t in tensors])
+        if found[0] is None:
+            return self._fallback(found[1], tensors)
+        segments, memory, axes = found[0]
+        values = dict(zip(self.inputs, tensors))
+        for name, count, dtype in memory:
+            values[name] = torch.empty(count, dtype=dtype, device=tensors[0].device)
+        stream = _stream(index)
+        for segment in segments:
+            if isinstance(segment, str):
+                run_line(segment, values, axes)
+            else:
+                segment.run(values, stream)
+        if len(self.out_names) == 1:
+            return values[self.out_names[0]].contiguous()
+        return tuple([values[n].contiguous() for n in self.out_names])
 
 
 # ---- a line of a graph, as PyTorch runs it ----
@@ -224,6 +235,13 @@ def run_line(line, tensors, axes):
 
 # ---- a module in place of the original ----
 
+def _attribute(source, path):
+    """A tensor that a module keeps as a plain attribute, or None."""
+    for name in path.split("."):
+        source = getattr(source, name, None)
+    return source if isinstance(source, torch.Tensor) else None
+
+
 def _module_class(package):
     class Module(torch.nn.Module):
         """Module(original) or Module(state_dict): takes the parameters by their names in the original.
@@ -239,10 +257,11 @@ def _module_class(package):
                     self._order.append(None)
                     continue
                 key = spec["name"] if key is True else key
-                if key not in state:
+                value = state[key] if key in state else _attribute(source, key)
+                if value is None:
                     raise KeyError(f"quern.{package.name}: the original has no parameter {key}")
                 self._order.append(spec["name"])
-                self.register_buffer(spec["name"], state[key].detach())
+                self.register_buffer(spec["name"], value.detach())
 
         def forward(self, *tensors):
             given = iter(tensors)

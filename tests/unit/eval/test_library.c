@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "eval/candidate/candidate.h"
+#include "eval/candidate/library_arguments.h"
 #include "eval/candidate/library_signatures.h"
 #include "eval/candidate/resolve.h"
 #include "eval/cuda/library/library.h"
@@ -49,6 +50,50 @@ static void test_calls(void **state)
     call_fails("cublas.sgemm", args, 6, "argument 6 is -1");
     uint64_t batched[10] = {1, 1, 1, 1, 1, 1, 1, 2, 0, 0};
     call_fails("cublas.sgemm_batched", batched, 10, "argument 8 is 2; expected 0 to 1");
+}
+
+/* Sizes that contradict each other are refused before a library is called. */
+static void test_contradictions(void **state)
+{
+    (void)state;
+    uint64_t gemm[18] = {1, 1, 1, 0, 0, 1, 4, 5, 6, 0, 0, 5, 5, 5};
+    call_fails("cublas.gemm", gemm, 18, "a row is longer than the distance to the next one");
+    gemm[11] = 6, gemm[3] = 3;
+    call_fails("cublas.gemm", gemm, 18, "dtype: expected 0 to 2, found 3");
+    gemm[3] = 1, gemm[4] = 2;
+    call_fails("cublas.gemm", gemm, 18, "a half or a float32 result");
+    uint64_t conv[27] = {1, 1, 1, 0, 0, 2, 6, 4, 4, 1, 1, 1, 1, 0,
+                         1, 8, 3, 6, 1, 0, 1, 8, 3, 6, 1, 0, 1};
+    call_fails("cudnn.convolution", conv, 27, "channels do not fall into 4 groups");
+    conv[8] = 2, conv[17] = 7;
+    call_fails("cudnn.convolution", conv, 27, "dimension 1: expected 6 outputs, found 7");
+    conv[17] = 6, conv[15] = 2;
+    call_fails("cudnn.convolution", conv, 27, "the kernel of 3 is larger than the input of 2");
+}
+
+/* The general calls name the same products and convolutions as those of fewer arguments. */
+static void test_arguments(void **state)
+{
+    (void)state;
+    const double half = 0.5;
+    uint64_t dense[10] = {7, 8, 9, 3, 4, 5, 6, 1, 0},
+             strided[18] = {7, 8, 9, 0, 0, 3, 4, 5, 6, 1, 0, 4, 5, 5, 24, 30, 20};
+    memcpy(&dense[9], &half, sizeof half);
+    memcpy(&strided[17], &half, sizeof half);
+    LibraryProduct p, q;
+    assert_int_equal(library_product("cublas.sgemm_batched", dense, 10, &p, NULL), 1);
+    assert_int_equal(library_product("cublas.gemm", strided, 18, &q, NULL), 1);
+    assert_memory_equal(&p.batch, &q.batch, sizeof p - offsetof(LibraryProduct, batch));
+    assert_true(p.a == q.a && p.b == q.b && p.c == q.c && q.transpose_a && !q.transpose_b);
+    uint64_t flat[12] = {7, 8, 9, 2, 3, 5, 9, 8, 7, 3, 2, 1},
+             full[27] = {7, 8, 9, 0, 0, 2, 3, 5, 1, 9, 3, 5, 2, 1,
+                         1, 8, 3, 4, 2, 1, 1, 7, 3, 4, 2, 1, 1};
+    LibraryConvolution c, d;
+    assert_int_equal(library_convolution("cudnn.conv3d_forward", flat, 12, &c, NULL), 1);
+    assert_int_equal(library_convolution("cudnn.convolution", full, 27, &d, NULL), 1);
+    assert_memory_equal(&c, &d, sizeof c);
+    assert_int_equal(library_product("cudnn.convolution", full, 27, &p, NULL), 0);
+    assert_int_equal(library_convolution("cublas.gemm", strided, 18, &c, NULL), 0);
 }
 
 /* The plan's text and names, on every workload. tests/shell/baselines.t compiles the kernels. */
@@ -292,12 +337,13 @@ static void test_convolution(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls), cmocka_unit_test(test_tasks),
-                                       cmocka_unit_test(test_products),
-                                       cmocka_unit_test(test_convolution)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_calls),     cmocka_unit_test(test_contradictions),
+        cmocka_unit_test(test_arguments), cmocka_unit_test(test_tasks),
+        cmocka_unit_test(test_products),  cmocka_unit_test(test_convolution)};
     Error none;
     int there = cuda_driver(&none) != NULL;
     cmocka_set_message_output(CM_OUTPUT_TAP);
     if (!there) printf("# the calls are not run: %s\n", none.text);
-    return _cmocka_run_group_tests("tests", tests, there ? 4 : 2, open_gpu, close_gpu);
+    return _cmocka_run_group_tests("tests", tests, there ? 6 : 4, open_gpu, close_gpu);
 }

@@ -110,7 +110,7 @@ static void kernelbench(void **state)
     for (; fscanf(file, "%127s", name) == 1; n++)
         if (!op_find(name, &err)) fail_msg("%s", err.text);
     fclose(file);
-    assert_int_equal(n, 106);
+    assert_int_equal(n, 112);
 }
 
 int main(void)

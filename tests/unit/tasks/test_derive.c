@@ -149,7 +149,7 @@ static void test_half(void **state)
     HonestError e;
     Error err;
     assert_true(rtol >= 0x1p-7 && rtol <= 0.05);
-    if (honest_measure(t, w, VARIANT_DRAWN, 1, &rtol, 1, &e, &err)) fail_msg("%s", err.text);
+    if (honest_measure(t, w, VARIANT_DRAWN, 1, &rtol, 1, 1, &e, &err)) fail_msg("%s", err.text);
     /* Four times the error takes e.atol beyond rtol: with 4 * atol the tolerance would be met. */
     assert_true(e.atol[0] <= 3 * w->atol[0]);
     task_free(t);
@@ -178,6 +178,24 @@ static void test_drift(void **state)
         }
     }
     assert_string_equal(t->exact ? t->exact : "", "cols");
+    task_free(t);
+}
+
+/* A product whose sums are long when it is timed: most elements of the small workloads need no atol, the
+ * many large ones do. */
+static void test_long_sums(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"h = aten.mm(a, b)", "y = aten.tril(h)"};
+    Small s = {.axes = {{"m", NULL, 4096}, {"n", NULL, 4096}, {"k", NULL, 4096}},
+               .inputs = {tensor("a", DTYPE_F32, "m", "k"), tensor("b", DTYPE_F32, "k", "n")}};
+    small(&s, lines, 2, 3, 2);
+    Task *t = derived(&s.d);
+    const Workload *time = task_workload(t, ROLE_TIME), *sim = task_workload(t, ROLE_SIM);
+    /* The outputs are 64 on average; the error of 4,096 terms in float32 is about 2e-5 of that, with
+     * factors in TF32 at most 0.1. */
+    assert_true(time->atol[AT_SCALE_1] > 1e-3 && time->atol[AT_SCALE_1] < 0.05);
+    assert_true(sim->atol[AT_SCALE_1] > 1e-6 && sim->atol[AT_SCALE_1] < time->atol[AT_SCALE_1] / 8);
     task_free(t);
 }
 
@@ -270,6 +288,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_references_agree),
                                        cmocka_unit_test(test_half),
                                        cmocka_unit_test(test_drift),
+                                       cmocka_unit_test(test_long_sums),
                                        cmocka_unit_test(test_degenerate),
                                        cmocka_unit_test(test_constraints),
                                        cmocka_unit_test(test_scaled),

@@ -1,0 +1,147 @@
+/* Other operators that ATen composes of views, products and element functions. */
+#include "ops/op_chain.h"
+#include "ops/op_pointwise.h"
+
+#define T(v) CHAIN_TENSOR(v)
+#define ARGS(...)                                                           \
+    (int)(sizeof(ChainArg[]){__VA_ARGS__} / sizeof(ChainArg)), (ChainArg[]) \
+    {                                                                       \
+        __VA_ARGS__                                                         \
+    }
+
+POINT(f_prelu, a > 0 ? a : b * a)
+
+static const Op prelu_element = POINTWISE("prelu element", "Tensor self, Tensor weight", f_prelu,
+                                          "a > 0 ? a : b * a", 2, RESULT_SELF, NULL, 0);
+
+/* One half times the sigmoid of the other. */
+static int glu(Chain *k, const OpCall *c)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    int in = chain_input(k, 0), dim;
+    Error err;
+    if (x->rank < 1 || op_dim(c->arg[1].integer[0], x->rank, &dim, &err))
+        return chain_fail(k, ERROR_INVALID, "the dimension is not one of the input's");
+    if (x->size[dim] % 2)
+        return chain_fail(k, ERROR_INVALID, "the halved dimension has an odd size");
+    int64_t half = x->size[dim] / 2;
+    int a = chain_call(k, "aten.narrow.default",
+                       ARGS(T(in), CHAIN_INT(dim), CHAIN_INT(0), CHAIN_INT(half)));
+    int b = chain_call(k, "aten.narrow.default",
+                       ARGS(T(in), CHAIN_INT(dim), CHAIN_INT(half), CHAIN_INT(half)));
+    b = chain_call(k, "aten.sigmoid.default", ARGS(T(b)));
+    return chain_over(k, "aten.mul.Tensor", b, ARGS(T(a), T(b)));
+}
+
+/* A weight for each channel, or one for all. */
+static int prelu(Chain *k, const OpCall *c)
+{
+    const OpTensor *x = op_tensor(c, 0), *w = op_tensor(c, 1);
+    int in = chain_input(k, 0), weight = chain_input(k, 1);
+    int64_t n = op_elements(w), channels = x->rank > 1 ? x->size[1] : 1;
+    if (w->rank > 1 || (n != 1 && n != channels))
+        return chain_fail(k, ERROR_INVALID, "weight has neither one element nor one a channel");
+    ChainArg size = {.kind = OP_INTS, .n = x->rank};
+    for (int d = 0; d < x->rank; d++) size.integer[d] = d == 1 ? n : 1;
+    if (!x->rank || x->rank > 1 || w->rank != 1)
+        weight = chain_call(k, "aten.reshape.default", ARGS(T(weight), size));
+    return chain_step(k, &prelu_element, ARGS(T(in), T(weight)));
+}
+
+/* reshape, permute, reshape. */
+static int rearrange(Chain *k, int x, const ChainArg *split, const ChainArg *order,
+                     const ChainArg *joined)
+{
+    x = chain_call(k, "aten.reshape.default", ARGS(T(x), *split));
+    x = chain_call(k, "aten.permute.default", ARGS(T(x), *order));
+    return chain_call(k, "aten.reshape.default", ARGS(T(x), *joined));
+}
+
+/* The sizes of an image [..., C, H, W] as N, C, H, W; -1: err is set. */
+static int image(Chain *k, const OpCall *c, int64_t n[4])
+{
+    const OpTensor *x = op_tensor(c, 0);
+    if (x->rank < 3) return chain_fail(k, ERROR_INVALID, "expected 3 dimensions or more");
+    if (c->arg[1].integer[0] < 1 || c->arg[1].integer[0] > 1 << 20)
+        return chain_fail(k, ERROR_INVALID, "the factor is not positive");
+    n[0] = 1;
+    for (int d = 0; d < x->rank - 3; d++) n[0] *= x->size[d];
+    for (int d = 0; d < 3; d++) n[1 + d] = x->size[x->rank - 3 + d];
+    return 0;
+}
+
+static ChainArg joined_size(const OpCall *c, int64_t channels, int64_t h, int64_t w)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    ChainArg size = {.kind = OP_INTS, .n = x->rank};
+    for (int d = 0; d < x->rank - 3; d++) size.integer[d] = x->size[d];
+    size.integer[x->rank - 3] = channels;
+    size.integer[x->rank - 2] = h;
+    size.integer[x->rank - 1] = w;
+    return size;
+}
+
+static int pixel_shuffle(Chain *k, const OpCall *c)
+{
+    int64_t n[4], r = c->arg[1].integer[0];
+    int x = chain_input(k, 0);
+    if (image(k, c, n)) return -1;
+    if (n[1] % (r * r))
+        return chain_fail(k, ERROR_INVALID, "the channels are no multiple of the squared factor");
+    ChainArg split = {.kind = OP_INTS, .n = 6, .integer = {n[0], n[1] / (r * r), r, r, n[2], n[3]}},
+             order = {.kind = OP_INTS, .n = 6, .integer = {0, 1, 4, 2, 5, 3}},
+             joined = joined_size(c, n[1] / (r * r), n[2] * r, n[3] * r);
+    return rearrange(k, x, &split, &order, &joined);
+}
+
+static int pixel_unshuffle(Chain *k, const OpCall *c)
+{
+    int64_t n[4], r = c->arg[1].integer[0];
+    int x = chain_input(k, 0);
+    if (image(k, c, n)) return -1;
+    if (n[2] % r || n[3] % r)
+        return chain_fail(k, ERROR_INVALID, "height and width are no multiples of the factor");
+    ChainArg split = {.kind = OP_INTS, .n = 6, .integer = {n[0], n[1], n[2] / r, r, n[3] / r, r}},
+             order = {.kind = OP_INTS, .n = 6, .integer = {0, 1, 3, 5, 2, 4}},
+             joined = joined_size(c, n[1] * r * r, n[2] / r, n[3] / r);
+    return rearrange(k, x, &split, &order, &joined);
+}
+
+static int channel_shuffle(Chain *k, const OpCall *c)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    int64_t groups = c->arg[1].integer[0], inner = 1;
+    int in = chain_input(k, 0);
+    if (x->rank < 3 || groups < 1 || x->size[1] % groups)
+        return chain_fail(k, ERROR_INVALID, "the channels do not divide in the groups");
+    ChainArg order = {.kind = OP_INTS, .n = 4, .integer = {0, 2, 1, 3}},
+             joined = {.kind = OP_INTS, .n = x->rank};
+    for (int d = 2; d < x->rank; d++) inner *= x->size[d];
+    for (int d = 0; d < x->rank; d++) joined.integer[d] = x->size[d];
+    ChainArg split = {
+        .kind = OP_INTS, .n = 4, .integer = {x->size[0], groups, x->size[1] / groups, inner}};
+    return rearrange(k, in, &split, &order, &joined);
+}
+
+static int outer(Chain *k, const OpCall *c)
+{
+    int a = chain_input(k, 0), b = chain_input(k, 1);
+    if (op_tensor(c, 0)->rank != 1 || op_tensor(c, 1)->rank != 1)
+        return chain_fail(k, ERROR_INVALID, "expected two vectors");
+    a = chain_call(k, "aten.unsqueeze.default", ARGS(T(a), CHAIN_INT(1)));
+    return chain_call(k, "aten.mul.Tensor", ARGS(T(a), T(b)));
+}
+
+static const Op table[] = {
+    CHAIN("aten.glu.default", "Tensor self, int dim=-1", glu),
+    CHAIN("aten.prelu.default", "Tensor self, Tensor weight", prelu),
+    CHAIN("aten.pixel_shuffle.default", "Tensor self, int upscale_factor", pixel_shuffle),
+    CHAIN("aten.pixel_unshuffle.default", "Tensor self, int downscale_factor", pixel_unshuffle),
+    CHAIN("aten.channel_shuffle.default", "Tensor self, int groups", channel_shuffle),
+    CHAIN("aten.outer.default", "Tensor self, Tensor vec2", outer),
+};
+
+OpFamily composed_family(void)
+{
+    return (OpFamily){"composed", table, (int)(sizeof table / sizeof *table)};
+}

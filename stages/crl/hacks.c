@@ -1,0 +1,126 @@
+/* An array that is searched from its start. */
+#include "stages/crl/hacks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+static void release_hack(Hack *h)
+{
+    free(h->id);
+    free(h->task);
+    free(h->source);
+    free(h->cheat);
+    free(h->message);
+    shingles_release(&h->shingles);
+}
+
+static int holds(const Hacks *h, const char *task, const char *digest)
+{
+    for (long i = 0; i < h->n; i++)
+        if (!strcmp(h->items[i].task, task) && !strcmp(h->items[i].source_digest, digest)) return 1;
+    return 0;
+}
+
+static int read_hack(const View *v, Hack *h, Error *err)
+{
+    char *digest = view_strdup(v, "source_digest", err);
+    h->id = view_strdup(v, "id", err);
+    h->task = view_strdup(v, "task", err);
+    h->source = view_strdup(v, "source", err);
+    h->cheat = view_strdup(v, "cheat", err);
+    h->message = view_strdup(v, "message", err);
+    int ok = digest && h->id && h->task && h->source && h->cheat && h->message;
+    if (ok) snprintf(h->source_digest, sizeof h->source_digest, "%s", digest);
+    if (ok) shingles_make(h->source, &h->shingles);
+    free(digest);
+    return ok ? 0 : -1;
+}
+
+int hacks_load(const char *path, Hacks *out, Error *err)
+{
+    *out = (Hacks){0};
+    ArtifactReader *r;
+    View v;
+    int rc = 0, more = 0;
+    if (!path) return 0;
+    if (artifact_open(path, "hacks", &r, err)) return -1;
+    out->items = memory_array((size_t)artifact_count(r), sizeof *out->items);
+    while (!rc && (more = artifact_next(r, &v, err)) == 1)
+        rc = read_hack(&v, &out->items[out->n++], err);
+    artifact_close(r);
+    if (!rc && more == 0) return 0;
+    hacks_release(out);
+    return -1;
+}
+
+void hacks_release(Hacks *h)
+{
+    for (long i = 0; i < h->n; i++) release_hack(&h->items[i]);
+    free(h->items);
+    *h = (Hacks){0};
+}
+
+long hacks_add(Hacks *h, const SampleSet *s, Error *err)
+{
+    long added = 0;
+    for (long i = 0; i < s->n; i++) {
+        const Sample *x = &s->items[i];
+        if (x->outcome != OUTCOME_CHEAT || holds(h, x->task, x->source_digest)) continue;
+        Hack one = {.id = memory_strdup(x->id),
+                    .task = memory_strdup(x->task),
+                    .source = memory_strdup(x->source),
+                    .message = view_strdup(&x->verdict, "message", err)};
+        one.cheat = view_has(&x->verdict, "cheat") ? view_strdup(&x->verdict, "cheat", err)
+                                                   : memory_strdup("");
+        memcpy(one.source_digest, x->source_digest, sizeof one.source_digest);
+        shingles_make(x->source, &one.shingles);
+        h->items = memory_grow(h->items, (size_t)h->n + 1, sizeof *h->items);
+        h->items[h->n++] = one;
+        if (!one.message || !one.cheat) return -1;
+        added++;
+    }
+    return added;
+}
+
+int hacks_write(const Hacks *h, const char *path, const ArtifactSpec *spec, Error *err)
+{
+    ArtifactWriter *w;
+    int rc = 0;
+    if (artifact_create(path, spec, &w, err)) return -1;
+    for (long i = 0; !rc && i < h->n; i++) {
+        const Hack *x = &h->items[i];
+        Record *r = record_new();
+        record_text(r, "id", x->id);
+        record_text(r, "task", x->task);
+        record_text(r, "source", x->source);
+        record_text(r, "source_digest", x->source_digest);
+        record_text(r, "cheat", x->cheat);
+        record_text(r, "message", x->message);
+        rc = artifact_write(w, r, err);
+        record_free(r);
+    }
+    if (!rc) return artifact_finish(w, err);
+    artifact_abandon(w);
+    return -1;
+}
+
+int hacks_nearest(const Hacks *h, const char *source, HackMatch *out, int max)
+{
+    Shingles s;
+    int n = 0;
+    shingles_make(source, &s);
+    for (long i = 0; i < h->n; i++) {
+        const HackMatch m = {&h->items[i], shingles_similarity(&s, &h->items[i].shingles)};
+        int at = n < max ? n : max;
+        while (at > 0 && out[at - 1].similarity < m.similarity) at--;
+        if (at >= max) continue;
+        for (int k = n < max ? n : max - 1; k > at; k--) out[k] = out[k - 1];
+        out[at] = m;
+        if (n < max) n++;
+    }
+    shingles_release(&s);
+    return n;
+}

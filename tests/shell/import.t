@@ -1,0 +1,120 @@
+#!/bin/bash
+# quern-import: archives of PyTorch become tasks that the gate accepts; archives that are damaged, too large or malicious are
+# refused with one sentence and leave nothing behind. TAP on stdout.
+. "$(dirname "$0")/tap.sh"
+need python3
+fixtures=$root/tests/fixtures/import
+
+for name in row several causal; do
+    run quern-import "$fixtures/$name.pt2" -o tasks; ok $? "$name is imported"
+    [ "$(cat out)" = "tasks/$name" ]; ok $? "its folder is told"
+    run quern-task gate "$name" --task-root tasks; ok $? "the gate accepts it"
+done
+run quern-import "$fixtures/row.pt2" -o again && cmp -s tasks/row/task.json again/row/task.json; ok $? "the same archive gives the same bytes"
+grep -q '"linear = aten.linear(x, up_weight, up_bias)"' tasks/row/task.json; ok $? "operators are lines"
+! grep -q dropout tasks/row/task.json; ok $? "dropout is removed in evaluation"
+grep -q '"features % 4 == 0"' tasks/row/task.json; ok $? "a guard is a constraint"
+grep -q '"parameter": "up.weight"' tasks/row/task.json; ok $? "a parameter has its name in the module"
+grep -q '"shape": \["features", "cols"\]' tasks/row/task.json; ok $? "a parameter's sizes are free"
+grep -q 'aten.full(\[\], 0.5' tasks/row/task.json; ok $? "a number of a tensor is a line"
+grep -q 'aten.to.dtype(getitem_1, torch.int32)' tasks/several/task.json; ok $? "indices become int32"
+grep -q 'aten.tril' tasks/causal/task.json; ok $? "a triangular buffer is a line"
+grep -q 'aten.div.Tensor(matmul, 2.8284271247461903)' tasks/causal/task.json; ok $? "a factor that follows from a size fixes it"
+
+# ---- what is refused ----
+cat >make.py <<'END'
+import json, struct, sys, zipfile
+source, folder = sys.argv[1], sys.argv[2]
+z = zipfile.ZipFile(source)
+model = next(n for n in z.namelist() if n.endswith("models/model.json"))
+notes = next(n for n in z.namelist() if n.endswith("extra/quern.json"))
+data = open(source, "rb").read()
+text = z.read(model).decode()
+
+def write(name, entries, method=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(f"{folder}/{name}.pt2", "w", method) as w:
+        for path, content in entries:
+            w.writestr(zipfile.ZipInfo(path), content, method)
+
+def program(name, change):
+    p = json.loads(text)
+    change(p)
+    write(name, [("m/models/model.json", json.dumps(p)), ("m/extra/quern.json", z.read(notes))])
+
+def graph(p):
+    return p["graph_module"]["graph"]
+
+open(f"{folder}/empty.pt2", "wb").close()
+open(f"{folder}/text.pt2", "w").write("a text\n" * 100)
+open(f"{folder}/truncated.pt2", "wb").write(data[: len(data) // 2])
+open(f"{folder}/damaged.pt2", "wb").write(data[:200] + bytes(200) + data[400:])
+write("none", [("m/other.json", "{}")])
+write("two", [("m/models/model.json", text), ("n/models/model.json", text)])
+write("absolute", [("/etc/models/model.json", text)])
+write("climbs", [("m/../../models/model.json", text)])
+write("bomb", [("m/models/model.json", b" " * (65 << 20))], zipfile.ZIP_DEFLATED)
+write("old", [("serialized_exported_program.json", text), ("version", "8.5")])
+write("json", [("m/models/model.json", text[:-20])])
+write("list", [("m/models/model.json", "[1]")])
+write("deep", [("m/models/model.json", "[" * 100000)])
+program("version", lambda p: p.update(schema_version={"major": 9, "minor": 0}))
+program("dangling", lambda p: graph(p)["nodes"][0]["inputs"][0]["arg"]["as_tensor"].update(name="nothing"))
+def cyclic(p):
+    nodes = graph(p)["nodes"]
+    nodes[0]["inputs"][0]["arg"]["as_tensor"]["name"] = nodes[-1]["outputs"][0]["as_tensor"]["name"]
+program("cyclic", cyclic)
+def twice(p):
+    nodes = graph(p)["nodes"]
+    nodes[-1]["outputs"][0]["as_tensor"]["name"] = nodes[0]["outputs"][0]["as_tensor"]["name"]
+program("twice", twice)
+def huge(p):
+    for t in graph(p)["tensor_values"].values():
+        t["sizes"] = [{"as_int": 2 ** 62} for _ in t["sizes"]]
+program("huge", huge)
+program("zero", lambda p: [t.update(sizes=[{"as_int": 0} for _ in t["sizes"]]) for t in graph(p)["tensor_values"].values()])
+program("shape", lambda p: [t["sizes"].reverse() for n, t in graph(p)["tensor_values"].items() if n == "linear"])
+program("complex", lambda p: [t.update(dtype=10) for t in graph(p)["tensor_values"].values()])
+program("unknown", lambda p: graph(p)["nodes"][0].update(target="torch.ops.aten.lineal.default"))
+program("custom", lambda p: graph(p)["nodes"][0].update(target="torch.ops.mine.op.default"))
+program("random", lambda p: graph(p)["nodes"][0].update(target="torch.ops.aten.rand_like.default", inputs=graph(p)["nodes"][0]["inputs"][:1]))
+program("number", lambda p: p["graph_module"]["signature"]["output_specs"].__setitem__(0, {"user_output": {"arg": {"as_int": 3}}}))
+def unbacked(p):
+    for t in graph(p)["tensor_values"].values():
+        if t["sizes"] and "as_expr" in t["sizes"][0]:
+            t["sizes"][0] = {"as_expr": {"expr_str": "Symbol('u0', integer=True)", "hint": None}}
+program("unbacked", unbacked)
+END
+mkdir bad && python3 make.py "$fixtures/row.pt2" bad; ok $? "bad archives are made"
+refused() { # NAME SENTENCE
+    run quern-import "bad/$1.pt2" -o bad/tasks
+    [ $rc = 1 ] && [ "$(wc -l <err)" = 1 ] && grep -q -- "$2" err && [ ! -e bad/tasks ]; ok $? "refused: $1"
+}
+refused empty 'expected a .pt2 archive'
+refused text 'expected a .pt2 archive'
+refused truncated 'expected a .pt2 archive'
+refused damaged 'expected a .pt2 archive\|is damaged'
+refused none 'no exported program in it'
+refused two 'more than one program'
+refused absolute 'the entry "/etc/models/model.json" has a path outside'
+refused climbs 'has a path outside'
+refused bomb 'bytes unpacked, at most 67108864 expected'
+refused old 'torch 2.7 or older'
+refused json 'not valid JSON'
+refused list 'expected the field "schema_version"'
+refused deep 'not valid JSON'
+refused version 'schema version 9.0, Quern reads version 8'
+refused dangling 'modules.py, line .*aten.linear.default.*uses the tensor nothing'
+refused cyclic 'uses the tensor mul_1, which nothing before it gives'
+refused twice 'two nodes give the tensor linear'
+refused huge 'has the size 4611686018427387904'
+refused zero 'has the size 0, 1 to'
+refused shape 'Quern infers float32\[10, 12\] where PyTorch has float32\[12, 10\]'
+refused complex "PyTorch's element type 10"
+refused unknown 'aten.lineal.default is not in the library'
+refused custom 'operators of ATen only'
+refused random 'aten.rand_like.default.*random'
+refused number 'returns something that is no tensor'
+refused unbacked 'does not say how large u0 is'
+run quern-import missing.pt2 -o tasks; [ $? = 2 ] && grep -q 'there is no file missing.pt2' err; ok $? "a missing file is status 2"
+run quern-import "$fixtures/row.pt2" -o tasks --name 'a-b'; [ $? = 2 ]; ok $? "a name that is no identifier is status 2"
+done_testing

@@ -1,0 +1,100 @@
+/* The figures of a round: parts by kind of prompt and split, entropy, techniques, and the gap closed. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "stages/data/round_figures.h"
+
+static float logprobs[4] = {-1, -2, -3, -4};
+static int32_t ids[4];
+
+static Sample sample(const char *task, int heldout, double score, const char *source)
+{
+    return (Sample){.id = (char *)"s",
+                    .task = (char *)task,
+                    .heldout = heldout,
+                    .prompt = (char *)"# Task",
+                    .text = (char *)"",
+                    .source = (char *)source,
+                    .turn = 1,
+                    .ids = ids,
+                    .n_ids = 4,
+                    .logprobs = logprobs,
+                    .outcome = score > 0 ? OUTCOME_OK : OUTCOME_WRONG_RESULT,
+                    .score = score};
+}
+
+static int near(double a, double b)
+{
+    return fabs(a - b) < 1e-12;
+}
+
+static void parts(void **state)
+{
+    (void)state;
+    Task composed = {.name = "c", .by_composition = 1}, other = {.name = "f", .by_family = 1},
+         plain = {.name = "p"};
+    Task *list[] = {&composed, &other, &plain}; /* sorted by name */
+    const TaskSet tasks = {.tasks = list, .n = 3};
+    Sample items[] = {sample("t", 0, 2, "//@ launch a\n//@ launch b\nfloat4 v;"),
+                      sample("t", 0, 0, ""),
+                      sample("u", 0, 8, "__shared__ float x;"),
+                      sample("c", 1, 1, ""),
+                      sample("f", 1, 0, ""),
+                      sample("p", 1, 4, "")};
+    const SampleSet s = {.items = items, .n = 6};
+    RoundFigures f;
+    round_figures(&s, &tasks, &f);
+    assert_int_equal(f.plain.samples, 3);
+    assert_int_equal(f.plain.tasks, 2);
+    assert_true(near(f.plain.best, 1 + 3)); /* log2 of 2 and of 8: fewer than 8 count as all */
+    assert_true(near(f.plain.surprise / f.plain.sampled, 2.5));
+    assert_int_equal(f.heldout.samples, 3);
+    assert_int_equal(f.composition.samples, 1);
+    assert_int_equal(f.composition.succeeded, 1);
+    assert_int_equal(f.family.samples, 1);
+    assert_int_equal(f.family.succeeded, 0);
+    assert_int_equal(f.correct, 2);
+    assert_int_equal(f.technique[0], 1);                    /* vectors */
+    assert_int_equal(f.technique[1], 1);                    /* shared memory */
+    assert_int_equal(f.technique[ROUND_TECHNIQUES - 1], 1); /* two launches */
+    round_figures(&s, NULL, &f);
+    assert_int_equal(f.composition.samples + f.family.samples, 0);
+}
+
+static PoolItem kernel(const char *task, double score)
+{
+    return (PoolItem){.task = (char *)task, .score = score};
+}
+
+static void gaps(void **state)
+{
+    (void)state;
+    Sample items[] = {sample("t", 0, 2, ""), sample("u", 0, 1, ""), sample("v", 0, 5, ""),
+                      sample("w", 0, 9, "")};
+    const SampleSet s = {.items = items, .n = 4};
+    PoolItem low[] = {kernel("t", 1), kernel("u", 2), kernel("v", 5)},
+             high[] = {kernel("t", 4), kernel("u", 8), kernel("v", 5.05), kernel("w", 9)};
+    const Pool teacher = {low, 3}, full = {high, 4};
+    double gap;
+    /* t: half of it; u: log(1/2)/log(4) = -0.5; v: there is no gap; w: the teacher has none. */
+    assert_int_equal(round_gap(&s, &teacher, &full, &gap), 2);
+    assert_true(near(gap, 0));
+    items[1].score = 8;
+    assert_int_equal(round_gap(&s, &teacher, &full, &gap), 2);
+    assert_true(near(gap, 0.75));
+    assert_int_equal(round_gap(&s, &full, &full, &gap), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(parts), cmocka_unit_test(gaps)};
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,54 @@
+"""Argument sets of operators that ATen composes of views, products and element functions."""
+from ops_draw import dim, either, shape
+
+
+def glu(r):
+    s = shape(r, low=1)
+    d = dim(r, len(s))
+    s[d] = r.choice([2, 4, 6])
+    return [either(r, s)] + ([d] if d not in (-1, len(s) - 1) or r.random() < 0.5 else []), {}
+
+
+def prelu(r):
+    s = shape(r, low=1)
+    n = s[1] if len(s) > 1 and r.random() < 0.7 else 1
+    return [either(r, s), either(r, [n])], {}
+
+
+def image(r, channels, h, w):
+    lead = [r.choice([1, 2, 3]) for _ in range(r.randint(0, 2))]
+    return either(r, lead + [channels, h, w])
+
+
+def size(r):
+    return r.choice([1, 2, 3, 5])
+
+
+def pixel_shuffle(r):
+    f = r.randint(1, 3)
+    return [image(r, size(r) * f * f, size(r), size(r)), f], {}
+
+
+def pixel_unshuffle(r):
+    f = r.randint(1, 3)
+    return [image(r, size(r), size(r) * f, size(r) * f), f], {}
+
+
+def channel_shuffle(r):
+    groups = size(r)
+    rest = [size(r) for _ in range(r.randint(1, 3))]
+    return [either(r, [size(r), groups * size(r)] + rest), groups], {}
+
+
+def outer(r):
+    return [either(r, [size(r)]), either(r, [r.choice([1, 7, 40])])], {}
+
+
+EXACT = {
+    "prelu.default": prelu,
+    "pixel_shuffle.default": pixel_shuffle,
+    "pixel_unshuffle.default": pixel_unshuffle,
+    "channel_shuffle.default": channel_shuffle,
+    "outer.default": outer,
+}
+TRANSCENDENTAL = {"glu.default": glu}
