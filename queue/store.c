@@ -198,7 +198,7 @@ static void check_settings(Queue *q)
         command_text(&mark, "EX");
         command_int(&mark, DAY_S);
         if (connection_exchange(q->connection, &mark, 1, &r, 0, EXCHANGE_ONCE, NULL)) return;
-        if (!strcmp(reply_text(r), "OK")) log_warn("%s", settings[i].sentence);
+        if (r->type == REDIS_REPLY_STATUS) log_warn("%s", settings[i].sentence);
         connection_free_replies(&r, 1);
     }
 }

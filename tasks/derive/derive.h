@@ -21,7 +21,7 @@ enum { DERIVE_MAX_AXES = 256, DERIVE_MAX_CONSTRAINTS = 256 };
 /* Bounds: bytes of the timed tensors, intermediate results included; thread instructions of the
  * baseline at one check workload and at the simulator's; operations of one reference that is run to
  * measure long sums. */
-#define DERIVE_TIME_BYTES 2147483648.0
+#define DERIVE_TIME_BYTES (1.75 * (1 << 30))
 #define DERIVE_CHECK_WORK 3e5
 #define DERIVE_SIM_WORK 4e6
 #define DERIVE_DEEP_FLOPS 4e5
