@@ -194,7 +194,7 @@ void html_factor(Buffer *b, double v);    /* "1.25×" */
 void html_top(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b);
 void html_stages(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b);
 
-/* ---- html.c, style.c, script.c ---- */
+/* ---- html.c, style.c ---- */
 extern const char *const report_style, *const report_script;
 int html_page(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b, Error *err);
 

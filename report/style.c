@@ -1,4 +1,5 @@
-/* The style of the page: two palettes and system fonts, without references to other files. */
+/* The style of the page, two palettes and system fonts, and its script, both without references to other
+ * files. */
 #include "report/report.h"
 
 const char *const report_style =
@@ -138,3 +139,35 @@ const char *const report_style =
     "60px}.pair{grid-template-columns:1fr}.task{padding:14px}.task td,.task "
     "th{padding-right:12px}.task td.bar{min-width:90px}h1{font-size:25px}}\n"
     "@media print{.task{break-inside:avoid}pre{max-height:none}}\n";
+
+/* Without the script everything is there. With it the tasks can be filtered and sorted, kernels copied,
+ * and values read off the curves. */
+const char *const report_script =
+    "(function(){var d=document,all=[].slice.call(d.querySelectorAll('section.task'));"
+    "var bar=d.getElementById('tools');if(bar&&all.length){bar.hidden=false;"
+    "var q=bar.querySelector('input'),s=bar.querySelector('select'),home=all[0].parentNode;"
+    "var end=all[all.length-1].nextSibling;"
+    "function show(){var w=q.value.toLowerCase(),n=0;all.forEach(function(e){"
+    "var hit=(e.id+' '+e.dataset.tags).toLowerCase().indexOf(w)>=0;e.hidden=!hit;n+=hit});"
+    "bar.querySelector('output').textContent=n+' of '+all.length}"
+    "function sort(){var k=s.value,o=all.slice();if(k!='page')o.sort(function(a,b){"
+    "return k=='name'?(a.id<b.id?-1:1):b.dataset[k]-a.dataset[k]});"
+    "o.forEach(function(e){home.insertBefore(e,end)})}"
+    "q.addEventListener('input',show);s.addEventListener('change',sort);show()}"
+    "[].forEach.call(d.querySelectorAll('button.copy'),function(c){c.hidden=false;"
+    "c.addEventListener('click',function(){var t=c.parentNode.parentNode.querySelector('pre')"
+    ".textContent;function done(){c.textContent='copied';setTimeout(function(){c.textContent='copy'"
+    "},1500)}if(navigator.clipboard)navigator.clipboard.writeText(t).then(done);else{"
+    "var a=d.createElement('textarea');a.value=t;d.body.appendChild(a);a.select();"
+    "d.execCommand('copy');a.remove();done()}})});"
+    "function open(){var e=location.hash&&d.getElementById(location.hash.slice(1));"
+    "if(e&&e.querySelector('details'))e.querySelector('details').open=true}"
+    "addEventListener('hashchange',open);open();"
+    "[].forEach.call(d.querySelectorAll('.curves svg'),function(g){"
+    "var tip=d.createElementNS(g.namespaceURI,'text');tip.setAttribute('class',"
+    "'tip end');tip.setAttribute('x',302);tip.setAttribute('y',158);g.appendChild(tip);"
+    "g.addEventListener('mousemove',function(e){var r=g.getBoundingClientRect(),"
+    "x=(e.clientX-r.left)/r.width*g.viewBox.baseVal.width,best=null;"
+    "[].forEach.call(g.querySelectorAll('circle'),function(c){var D=Math.abs(c.cx.baseVal.value-x);"
+    "if(!best||D<best[0])best=[D,c]});if(best)tip.textContent=best[1].textContent});"
+    "g.addEventListener('mouseleave',function(){tip.textContent=''})})})();";

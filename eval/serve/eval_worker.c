@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/notify.h"
 #include "base/process.h"
 #include "base/stop.h"
 #include "eval/device/outcome.h"
@@ -311,9 +310,9 @@ int eval_worker_run(const EvalWorkerOptions *opt, Error *err)
     if (!rc) rc = open_precompile(&w, err);
     if (!rc) {
         log_debug("serves %s as %s", w.classes[0], w.consumer);
-        notify_service("READY=1");
+        process_notify("READY=1");
         rc = serve(&w, err);
-        notify_service("STOPPING=1");
+        process_notify("STOPPING=1");
     }
     runner_kill(&w.runner);
     precompile_close(w.precompile);

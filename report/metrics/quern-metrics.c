@@ -12,7 +12,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/notify.h"
+#include "base/process.h"
 #include "base/stop.h"
 #include "report/metrics/exposition.h"
 
@@ -197,7 +197,7 @@ static int serve(int all, Error *err)
         NULL, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&to, MHD_OPTION_CONNECTION_LIMIT, 128u,
         MHD_OPTION_CONNECTION_TIMEOUT, 10u, MHD_OPTION_END);
     if (!d) return error_errno(err, "cannot listen on %s port %d", args.address, (int)args.port);
-    notify_service("READY=1");
+    process_notify("READY=1");
     log_info("serving http://%s:%d/metrics", args.address, (int)args.port);
     for (double next = clock_seconds(); !stop_requested(); clock_sleep(0.05)) {
         if (clock_seconds() < next + args.every_s) continue;
