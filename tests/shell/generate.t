@@ -1,6 +1,6 @@
 #!/bin/bash
 # Composed tasks and the template teacher's kernels for them. TAP on stdout.
-. "$(dirname "$0")/tap.sh"
+. "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet
 cd "$root" || exit 1
 set=tasks/composed
@@ -12,11 +12,12 @@ diff -r "$tmp/a" "$tmp/b" >/dev/null; ok $? 'equal seeds give equal bytes'
 is 'so many tasks as were asked for' "$(ls "$tmp/a" | wc -l)" 4
 
 count() { grep -lE "$1" $set/*/task.json | wc -l; }
-is 'tasks to learn from' "$(count '"split": "train"')" 60
+is 'tasks to learn from' "$(count '"split": "train"')" 58
 is 'held out by composition' "$(count '"composition"')" 16
 is 'held out by family' "$(count '"family"')" 4
 is 'none is degenerate' "$(count '"degenerate"')" 0
 
+# `composed` is what seed 1 gives, without two tasks in which gelu of large negative numbers cancels.
 # One kernel of each family, without and with a mistake.
 for family in point fold softmax norm product turn scan window loss; do
     task=$(basename "$(dirname "$(grep -l "\"op_type\": \"$family\"" $set/*/task.json | head -1)")")
@@ -25,11 +26,11 @@ for family in point fold softmax norm product turn scan window loss; do
 done
 task=$(basename "$(dirname "$(grep -l '"op_type": "point"' $set/*/task.json | head -1)")")
 "$BIN/quern-template" --task "$task" --task-root $set --seed 4 --mistakes 1 >"$tmp/bad.cu"
-isnt=$("$BIN/quern-eval" --task-root $set --task "$task" --device sim:h100 --json "$tmp/bad.cu" | json_field outcome)
-[ -n "$isnt" ] && [ "$isnt" != ok ]; ok $? "a mistake is found: $isnt"
+outcome=$("$BIN/quern-eval" --task-root $set --task "$task" --device sim:h100 --json "$tmp/bad.cu" | json_field outcome)
+[ -n "$outcome" ] && [ "$outcome" != ok ]; ok $? "a mistake is found: $outcome"
 
 # Fast designs are kept from some train tasks, and from no other.
-withheld=0 kept=0
+withheld=0 kept=0 not_ok=
 for file in $set/*/task.json; do
     task=$(basename "$(dirname "$file")")
     grep -q '"family"' "$file" && continue
