@@ -33,6 +33,7 @@ static const struct {
     {"compile", "compile one candidate and print its PTX"},
     {"task", "list, show and gate tasks"},
     {"derive", "make a task of a graph of operators"},
+    {"generate", "compose tasks from the operator library"},
     {"artifact", "print, check, export and compare artifacts"},
     {"queue", "look at a job queue and repair it"},
     {"fleet", "run a command with a private queue and evaluators"},

@@ -172,7 +172,8 @@ void template_formula(Grammar *g, const Formula *f)
     Cut c;
     order_values(f, &o);
     choose_cut(&o, g, &c);
-    grammar_choose(g, "exp", "expf:3 __expf");
+    /* The fast exponential is not exact enough for a result of 24 bits. */
+    grammar_choose(g, "exp", f->value[f->result].dtype == OP_F32 ? "expf" : "expf:3 __expf");
     FormulaKernel *k = memory_array((size_t)c.n, sizeof *k);
     for (int i = 0, from = 0; i < c.n; from = c.end[i++]) {
         k[i].g = g;

@@ -30,7 +30,8 @@ static void set_texts(Product *t, const char *sum)
     char *right = kernel_expression(k, &s, t->v->arg[1], -1, "", "unused");
     s.full = "row * n + col", s.col = "col";
     char *out = kernel_expression(k, &s, k->result, t->product, sum, right_name);
-    grammar_set(g, "left", left);
+    grammar_set(g, "left_text", left);
+    grammar_set(g, "left", code_is_term(left) ? "$left_text" : "($left_text)");
     grammar_set(g, "right", right);
     grammar_set(g, "value", out);
     grammar_set(g, "out", k->f->value[k->result].name);

@@ -1,9 +1,10 @@
-/* Row reductions in float32: in each order of summation, with and without FMA, by the two usual
- * formulas. */
+/* Row reductions and cumulative sums in float32: in each order of summation, with and without FMA, by the
+ * two usual formulas. */
 #include "tasks/derive/honest_sums.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "ops/op_reduction.h"
@@ -177,6 +178,35 @@ static int softmax(const GraphCall *c, const Way *way, const double *const *in, 
     return 1;
 }
 
+/* ---- cumulative sums ---- */
+
+/* Runs of `width` elements, each added to the sum of those before it; 1: one running sum. */
+static void cumulative(const double *x, double *y, int64_t n, int64_t inner, int width)
+{
+    float before = 0, run = 0;
+    for (int64_t i = 0; i < n; i++) {
+        run += (float)x[i * inner];
+        y[i * inner] = (double)(before + run);
+        if (width > 1 && (i + 1) % width == 0) before += run, run = 0;
+    }
+}
+
+static int cumsum(const GraphCall *c, const Way *way, const double *const *in, double *const *out)
+{
+    static const int widths[ORDERS] = {1, 8, 32, 256};
+    const OpTensor *x = &c->call.tensor[0];
+    int64_t n = 1, inner = 1;
+    int dim;
+    if (op_dim(c->call.arg[1].integer[0], x->rank, &dim, NULL)) return 0;
+    for (int d = dim + 1; d < x->rank; d++) inner *= x->size[d];
+    if (x->rank) n = x->size[dim];
+    for (int64_t r = 0; n && r < op_elements(x) / n; r++) {
+        int64_t first = r / inner * n * inner + r % inner;
+        cumulative(in[0] + first, out[0] + first, n, inner, widths[way->order]);
+    }
+    return 1;
+}
+
 /* ---- all ---- */
 
 static int belongs(const Op *op, OpFamily f)
@@ -191,5 +221,6 @@ int honest_sums(const GraphCall *c, const Way *way, const double *const *in, dou
     if (belongs(c->call.op, softmax_family()) && c->call.n_results == 1 && c->call.n_tensors == 1 &&
         op_elements(&c->call.result[0]) == op_elements(&c->call.tensor[0]))
         return softmax(c, way, in, out);
+    if (!strcmp(c->call.op->name, "aten.cumsum.default")) return cumsum(c, way, in, out);
     return 0;
 }

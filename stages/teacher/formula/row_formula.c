@@ -224,6 +224,11 @@ int formula_operand(FormulaReader *r, int value, const OpTensor *like, int space
         op_elements(like) == r->f->space[space].n_rows)
         return from;
     if (from >= 0 && r->f->value[from].domain == PER_TASK) return from;
+    const FormulaSpace *s = &r->f->space[space];
+    if (from < 0 && s->n_cols != 1 && op_elements(like) == s->n_rows &&
+        s->n_rows != s->n_rows * s->n_cols && op_is_contiguous(t) && !t->offset &&
+        (op_elements(t) == s->n_rows || op_elements(t) == 1))
+        return load(r, base, op_elements(t) == 1 ? PER_TASK : PER_ROW, space, err);
     if (find_domain(t, like->size, like->rank, &d))
         return error_set(err, ERROR_UNSUPPORTED, "%s lies in no way that is known",
                          r->b->graph->name[value]);
@@ -327,6 +332,15 @@ static void count_uses(Formula *f)
     f->value[f->result].uses++;
 }
 
+/* The result, and no other value, has the output's name. */
+static void name_result(Formula *f, const char *name)
+{
+    for (int v = 0; v < f->n_values; v++)
+        if (v != f->result && !strcmp(f->value[v].name, name))
+            snprintf(f->value[v].name, sizeof f->value[v].name, "pre_%.50s", name);
+    if (!is_reserved(name)) snprintf(f->value[f->result].name, 64, "%s", name);
+}
+
 static int read_graph(FormulaReader *r, Error *err)
 {
     const Graph *g = r->b->graph;
@@ -336,8 +350,8 @@ static int read_graph(FormulaReader *r, Error *err)
     r->f->result = r->of[y->base];
     if (g->n_outputs != 1 || r->f->result < 0 || !op_is_contiguous(&y->tensor))
         return error_set(err, ERROR_UNSUPPORTED, "expected one result, in memory of its own");
-    FormulaValue *last = &r->f->value[r->f->result];
-    last->dtype = y->tensor.dtype;
+    name_result(r->f, g->name[g->output[0]]);
+    r->f->value[r->f->result].dtype = y->tensor.dtype;
     count_uses(r->f);
     return 0;
 }
