@@ -8,8 +8,9 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 [ $# -ge 1 ] || { echo "usage: tools/kernelbench.sh FOLDER [WORD]" >&2; exit 2; }
 problems=$1 word=${2:-} archives=${ARCHIVES:-build/kernelbench} out=tasks/kernelbench bin=${QUERN_BUILD:-build}/bin
-log=$archives/refused err=$archives/err
+log=$archives/refused err=$archives/err.$$
 mkdir -p "$log" "$out"
+export OMP_NUM_THREADS=1 # the arrays are small, and threads mostly wait
 
 # The name of a task: k, the level, the problem's number and its name.
 name_of() { # LEVEL STEM

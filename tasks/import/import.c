@@ -45,17 +45,12 @@ static int statistic(const json_t *notes, const char *name, double *out)
     return 0;
 }
 
-static int fill_input(Program *p, Parts *parts, const Lines *l, const ProgramInput *x,
-                      DraftTensor *t, Error *err)
+/* The shape of a tensor of the program as expressions over axes. */
+static int fill_shape(Program *p, Parts *parts, const char *name, DraftTensor *t, Error *err)
 {
-    const json_t *sizes = json_object_get(json_object_get(p->tensors, x->placeholder), "sizes");
-    *t = (DraftTensor){.name = lines_name(l, x), .rank = x->rank};
-    if (task_dtype(x->dtype, &t->dtype))
-        return error_set(err, ERROR_UNSUPPORTED,
-                         "input %.80s has the type %s; float32, float16, bfloat16, int32, int64 or "
-                         "bool is expected",
-                         x->name, op_dtype_name(x->dtype));
-    for (int d = 0; d < x->rank; d++) {
+    const json_t *sizes = json_object_get(json_object_get(p->tensors, name), "sizes");
+    t->rank = (int)json_array_size(sizes);
+    for (int d = 0; d < t->rank && d < TASK_MAX_RANK; d++) {
         Buffer b;
         buffer_init(&b, SYMBOLIC_MAX_TEXT);
         int rc = argument_size(p, json_array_get(sizes, (size_t)d), &b, err);
@@ -65,8 +60,22 @@ static int fill_input(Program *p, Parts *parts, const Lines *l, const ProgramInp
             t->shape[d] = parts->shapes[parts->n_shapes++] = buffer_detach(&b);
         }
         buffer_release(&b);
-        if (rc) return error_prefix(err, "input %.80s", x->name);
+        if (rc) return -1;
     }
+    return 0;
+}
+
+static int fill_input(Program *p, Parts *parts, const Lines *l, const ProgramInput *x,
+                      DraftTensor *t, Error *err)
+{
+    *t = (DraftTensor){.name = lines_name(l, x)};
+    if (task_dtype(x->dtype, &t->dtype))
+        return error_set(err, ERROR_UNSUPPORTED,
+                         "input %.80s has the type %s; float32, float16, bfloat16, int32, int64 or "
+                         "bool is expected",
+                         x->name, op_dtype_name(x->dtype));
+    if (fill_shape(p, parts, x->placeholder, t, err))
+        return error_prefix(err, "input %.80s", x->name);
     if (x->kind != INPUT_ARGUMENT) t->parameter = x->name;
     t->has_statistics = x->kind != INPUT_ARGUMENT && !statistic(x->notes, "mean", &t->mean) &&
                         !statistic(x->notes, "std", &t->std) &&
@@ -131,14 +140,15 @@ static void fill_outputs(Program *p, const Lines *l, Parts *parts)
 {
     parts->outputs = memory_array((size_t)l->n_outputs, sizeof *parts->outputs);
     for (int i = 0; i < l->n_outputs; i++) {
-        const char *name = l->output[i], *original;
-        json_t *text, *type = NULL;
+        const char *name = l->output[i], *original, *own = NULL;
+        json_t *text;
         json_object_foreach(l->names, original, text)
         {
-            if (!strcmp(json_string_value(text), name))
-                type = json_object_get(json_object_get(p->tensors, original), "dtype");
+            if (!strcmp(json_string_value(text), name)) own = original;
         }
-        OpDtype d = program_dtype(json_integer_value(type));
+        DraftTensor *t = &parts->outputs[i];
+        OpDtype d = program_dtype(
+            json_integer_value(json_object_get(json_object_get(p->tensors, own), "dtype")));
         if (d == OP_I64 || d == OP_B8 || d == OP_F64) {
             int k = parts->n_casts++;
             snprintf(parts->name[k], GRAPH_NAME, "%.50s_%s", name, d == OP_F64 ? "f32" : "i32");
@@ -146,7 +156,9 @@ static void fill_outputs(Program *p, const Lines *l, Parts *parts)
                                            d == OP_F64 ? "float32" : "int32");
             name = parts->name[k];
         }
-        parts->outputs[i] = (DraftTensor){.name = name, .dtype = DTYPES, .rank = -1};
+        if (fill_shape(p, parts, own, t, NULL)) t->rank = -1; /* from the graph, then */
+        t->name = name;
+        t->dtype = DTYPES;
     }
     parts->draft.n_outputs = l->n_outputs;
 }

@@ -1,5 +1,6 @@
 /* quern-import: makes a task of a PyTorch archive. */
 #include <ctype.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,7 @@ int main(int argc, char **argv)
     const char **words = memory_array((size_t)argc, sizeof *words);
     char own[NAME_SIZE];
     log_open("quern-import");
+    omp_set_num_threads(1); /* a derivation works on small arrays, for which threads mostly wait */
     flags_parse(&spec, argc, argv, words);
     default_name(words[0], own);
     ImportOptions o = {.name = name ? name : own,
