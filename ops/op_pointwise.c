@@ -126,6 +126,26 @@ static const char *compute_type(const OpCall *c)
     return text_type(d == OP_B8 ? promoted(c, 0) : d);
 }
 
+/* The expression; in double precision its constants are doubles too: 0.5 for 0.5f. */
+static void expression(Buffer *b, const char *text, int wide)
+{
+    for (const char *at = text; *at; at++)
+        if (!wide || *at != 'f' || at == text || !isdigit(at[-1]) || isalnum(at[1]))
+            buffer_append(b, at, 1);
+}
+
+static void constants(Buffer *b, const OpCall *c, const char *type)
+{
+    const Pointwise *w = c->op->detail;
+    double p[OP_MAX_ARGS];
+    parameters(c, p);
+    for (int i = w->operands; i < c->n_args; i++) {
+        buffer_printf(b, "    const %s p%d = (%s)", type, i - w->operands, type);
+        text_number(b, p[i - w->operands]);
+        buffer_puts(b, ";\n");
+    }
+}
+
 static void load(Buffer *b, const OpCall *c, int arg, const char *type)
 {
     const OpTensor *t = op_tensor(c, arg), *y = &c->result[0];
@@ -140,12 +160,89 @@ static void load(Buffer *b, const OpCall *c, int arg, const char *type)
     buffer_puts(b, ";\n");
 }
 
-/* The expression; in double precision its constants are doubles too: 0.5 for 0.5f. */
-static void expression(Buffer *b, const char *text, int wide)
+static void result(Buffer *b, const OpCall *c, const char *type)
 {
-    for (const char *at = text; *at; at++)
-        if (!wide || *at != 'f' || at == text || !isdigit(at[-1]) || isalnum(at[1]))
-            buffer_append(b, at, 1);
+    const Pointwise *w = c->op->detail;
+    buffer_printf(b, " = (%s)(", op_dtype_ctype(c->result[0].dtype));
+    expression(b, w->cuda, !strcmp(type, "double"));
+    buffer_puts(b, ");\n");
+}
+
+/* ---- dense tensors: four elements a thread, as eager PyTorch reads and writes them ---- */
+
+enum { LANES = 4, LANE_THREADS = 128 };
+typedef enum { LIES_DENSE, LIES_ONCE, LIES_STRIDED } Lies;
+
+/* LIES_DENSE: its elements are at the places of y's; LIES_ONCE: it is one element. */
+static Lies lies(const OpTensor *t, const OpTensor *y)
+{
+    int64_t step[OP_MAX_RANK], n[OP_MAX_RANK], s[OP_MAX_RANK];
+    op_steps(t, y->rank, step);
+    int r = op_merge(y->rank, y->size, step, n, s);
+    if (!r || (r == 1 && !s[0])) return LIES_ONCE;
+    return r == 1 && s[0] == 1 && t->offset % LANES == 0 ? LIES_DENSE : LIES_STRIDED;
+}
+
+static int is_dense(const OpCall *c)
+{
+    const Pointwise *w = c->op->detail;
+    const OpTensor *y = &c->result[0];
+    int dense = op_elements(y) % LANES == 0 && op_elements(y) && lies(y, y) == LIES_DENSE;
+    for (int i = 0; i < w->operands && dense; i++)
+        dense = !op_tensor(c, i) || lies(op_tensor(c, i), y) != LIES_STRIDED;
+    return dense;
+}
+
+static int is_lanes(const OpCall *c, int arg)
+{
+    return op_tensor(c, arg) && lies(op_tensor(c, arg), &c->result[0]) == LIES_DENSE;
+}
+
+static void at_lane(Buffer *b, int64_t offset)
+{
+    buffer_puts(b, " + i");
+    if (offset) buffer_printf(b, " + %lldLL", (long long)offset);
+    buffer_puts(b, ")");
+}
+
+static int dense_plain(const OpCall *c, OpPlain *out, Error *err)
+{
+    const Pointwise *w = c->op->detail;
+    const OpTensor *y = &c->result[0];
+    const char *type = compute_type(c), *element = op_dtype_ctype(y->dtype);
+    int64_t n = op_elements(y), block = LANES * LANE_THREADS;
+    Buffer *b = out->source;
+    buffer_puts(b, "#ifndef OP_LANES\n#define OP_LANES\n"
+                   "template <typename T> struct __align__(4 * sizeof(T)) op_lanes { T v[4]; };\n"
+                   "#endif\n");
+    if (!text_begin(out, c, "pointwise", NULL, (n + block - 1) / block, LANE_THREADS, err))
+        return -1;
+    buffer_printf(b,
+                  "    const long long i = ((long long)blockIdx.x * %d + threadIdx.x) * %d;\n"
+                  "    if (i >= %lld) return;\n",
+                  LANE_THREADS, LANES, (long long)n);
+    constants(b, c, type);
+    for (int k = 0; k < w->operands; k++) {
+        if (!is_lanes(c, k)) {
+            load(b, c, k, type);
+            continue;
+        }
+        const char *own = op_dtype_ctype(op_tensor(c, k)->dtype);
+        buffer_printf(b, "    const op_lanes<%s> in_%c = *(const op_lanes<%s> *)(x%lld", own,
+                      'a' + k, own, (long long)c->arg[k].integer[0]);
+        at_lane(b, op_tensor(c, k)->offset);
+        buffer_puts(b, ";\n");
+    }
+    buffer_printf(b, "    op_lanes<%s> to;\n    for (int k = 0; k < %d; k++) {\n", element, LANES);
+    for (int k = 0; k < w->operands; k++)
+        if (is_lanes(c, k))
+            buffer_printf(b, "    const %s %c = (%s)in_%c.v[k];\n", type, 'a' + k, type, 'a' + k);
+    buffer_puts(b, "    to.v[k]");
+    result(b, c, type);
+    buffer_printf(b, "    }\n    *(op_lanes<%s> *)(y0", element);
+    at_lane(b, y->offset);
+    buffer_puts(b, " = to;\n");
+    return text_end(out, err);
 }
 
 int pointwise_plain(const OpCall *c, OpPlain *out, Error *err)
@@ -154,20 +251,14 @@ int pointwise_plain(const OpCall *c, OpPlain *out, Error *err)
     const OpTensor *y = &c->result[0];
     const char *type = compute_type(c);
     Buffer *b = out->source;
-    double p[OP_MAX_ARGS];
+    if (is_dense(c)) return dense_plain(c, out, err);
     if (!text_each(out, c, "pointwise", NULL, op_elements(y), err)) return -1;
-    parameters(c, p);
-    for (int i = w->operands; i < c->n_args; i++) {
-        buffer_printf(b, "    const %s p%d = (%s)", type, i - w->operands, type);
-        text_number(b, p[i - w->operands]);
-        buffer_puts(b, ";\n");
-    }
+    constants(b, c, type);
     for (int i = 0; i < w->operands; i++) load(b, c, i, type);
     buffer_puts(b, "    y0[");
     text_index(b, y, y->rank, y->size, "i");
-    buffer_printf(b, "] = (%s)(", op_dtype_ctype(y->dtype));
-    expression(b, w->cuda, !strcmp(type, "double"));
-    buffer_puts(b, ");\n");
+    buffer_puts(b, "]");
+    result(b, c, type);
     return text_each_end(out, err);
 }
 

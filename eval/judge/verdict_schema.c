@@ -19,101 +19,95 @@
 /* name, kind, optional, place, in the JSON, when, storage, where, unit, meaning */
 const VerdictField verdict_fields[] = {
     {"id", 't', 0, REC, 0, ALWAYS, VERDICT_EXTERN, NOWHERE, "",
-     "the id of the sample that was judged; the submitter adds it"},
-    {"task", 't', 0, REC, 1, ALWAYS, VERDICT_TASK, NOWHERE, "", "the name of the task"},
+     "the sample; the submitter adds it"},
+    {"task", 't', 0, REC, 1, ALWAYS, VERDICT_TASK, NOWHERE, "", "its name"},
     {"device", 't', 0, REC, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(device), "",
      "the device class, such as sim:h100 or NVIDIA H200"},
     {"outcome", 't', 0, REC, 1, ALWAYS, VERDICT_OUTCOME, IN_VERDICT(outcome), "",
      "one of the outcomes below"},
     {"cheat", 't', '?', REC, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(cheat), "",
-     "the name of the cheat when the outcome is cheat, else empty"},
+     "its name when the outcome is cheat"},
     {"message", 't', 0, REC, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(message), "",
-     "what to change, in sentences that a model can act on; empty when the outcome is ok"},
+     "what to change, in sentences; empty when the outcome is ok"},
     {"line", 'i', 0, REC, 1, ALWAYS, VERDICT_INT, IN_VERDICT(line), "",
-     "the line of the source that the message is about; 0: none"},
+     "the source line of the message; 0: none"},
     {"score", 'f', 0, REC, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(score), "ratio",
      "low, rounded to three decimals towards 1; 0 unless the outcome is ok"},
     {"speedup", 'f', 0, REC, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(speedup), "ratio",
-     "the baseline's time over the candidate's, the interquartile mean over the pairs"},
+     "baseline's time over candidate's, the interquartile mean of the pairs"},
     {"low", 'f', 0, REC, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(low), "ratio",
-     "the lower end of the 95% interval of speedup; predicted: speedup itself"},
-    {"high", 'f', 0, REC, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(high), "ratio",
-     "the upper end of the 95% interval of speedup; predicted: speedup itself"},
+     "the lower end of speedup's 95% interval; predicted: speedup"},
+    {"high", 'f', 0, REC, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(high), "ratio", "the upper end"},
     {"time_us", 'f', 0, REC, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(time_us), "us",
-     "the candidate's time, the median of its samples"},
+     "the candidate's median time"},
     {"baseline_us", 'f', 0, REC, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(baseline_us), "us",
-     "the baseline's time, the median of its samples"},
+     "the baseline's median time"},
     {"light_us", 'f', '?', DET, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(light_us), "us",
-     "the least time of the task's bytes and flops on this device"},
+     "the least time of the task's bytes and flops"},
     {"predicted", 'B', 0, REC, 1, ALWAYS, VERDICT_FLAG, IN_VERDICT(predicted), "",
-     "the times come from a model of the device, not from a clock"},
+     "times come from a model, not from a clock"},
     {"error_factor", 'f', '?', DET, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(error_factor), "ratio",
-     "9 in 10 predicted speedups are within this factor of a GPU's; 0: measured, see low and high"},
+     "9 in 10 predictions are within this factor; 0: measured"},
     {"registers", 'i', '?', REC, 1, ALWAYS, VERDICT_INT, IN_VERDICT(registers), "per thread",
-     "registers of the kernel that takes most of them"},
+     "of the kernel that takes most"},
     {"source_digest", 't', 0, REC, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(source_digest), "",
      "the SHA-256 of the source"},
     {"task_digest", 't', 0, REC, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(task_digest), "",
      "the digest of the task's files"},
     {"compiler", 't', 0, REC, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(compiler), "",
-     "the compiler and its version, such as NVRTC 13.0"},
-    {"harness", 't', 0, REC, 1, ALWAYS, VERDICT_VERSION, NOWHERE, "",
-     "the version of the rules; verdicts of two versions are not compared"},
+     "such as NVRTC 13.0"},
+    {"harness", 't', 0, REC, 1, ALWAYS, VERDICT_VERSION, NOWHERE, "", "the version of the rules"},
     {"key", 't', 0, REC, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(key), "",
      "the digest of all that decides the verdict; equal keys are one job"},
     {"seed", 't', '?', DET, 1, ALWAYS, VERDICT_SEED, IN_VERDICT(seed), "",
-     "the seed of the drawn inputs; decimal digits in the record, a number in the JSON"},
+     "of the inputs; digits in the record, a number in the JSON"},
     {"second_seed", 't', '?', DET, 1, ALWAYS, VERDICT_SEED, IN_VERDICT(second_seed), "",
-     "the seed of the contents on which a win was timed again; 0: there was no win"},
+     "of the contents on which a win was timed again; 0: none"},
     {"checks", 'T', '?', REC, 1, ALWAYS, VERDICT_TEXTS, LIST(Verdict, checks, n_checks), "",
      "the checks that were passed, in order"},
     {"light_is", 't', '?', DET, 1, ALWAYS, VERDICT_CEILING, IN_VERDICT(light_is_flops), "",
      "the ceiling behind light_us: flops or bytes"},
     {"local_bytes", 'i', '?', DET, 1, ALWAYS, VERDICT_SIZE, IN_VERDICT(local_bytes),
-     "bytes per thread",
-     "local memory (spills and indexed arrays) of the kernel that takes most of it"},
+     "bytes per thread", "local memory of the kernel that takes most"},
     {"shared_bytes", 'i', '?', DET, 1, ALWAYS, VERDICT_SIZE, IN_VERDICT(shared_bytes),
-     "bytes per block",
-     "static and dynamic shared memory of the timed launch that takes most of it"},
+     "bytes per block", "shared memory of the timed launch that takes most"},
     {"occupancy", 'f', '?', DET, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(occupancy), "share",
-     "the theoretical occupancy, the least of the timed launches; 0: unknown"},
+     "the least of the timed launches, theoretical; 0: unknown"},
     {"device_name", 't', '?', DET, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(device_name), "",
      "the device's full name"},
     {"driver", 't', '?', DET, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(driver), "",
-     "the driver's version; empty on a simulator"},
+     "its version; empty on a simulator"},
     {"uuid", 't', '?', DET, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(uuid), "",
      "the GPU's UUID; empty on a simulator"},
     {"pairs", 'i', 0, OUT, 1, CLOCKED, VERDICT_INT, IN_TIMING(n), "",
      "the number of pairs of samples"},
     {"mode", 't', '?', DET, 1, CLOCKED, VERDICT_MODE, IN_TIMING(mode), "",
-     "the caches before a run: cold, warm, or graph (cold, replayed as a CUDA graph)"},
+     "cold, warm, or graph (cold, as a CUDA graph)"},
     {"candidate_launches", 'i', '?', DET, 1, CLOCKED, VERDICT_INT, IN_TIMING(candidate_launches),
-     "", "the launches in each of the candidate's samples"},
+     "", "launches a sample"},
     {"baseline_launches", 'i', '?', DET, 1, CLOCKED, VERDICT_INT, IN_TIMING(baseline_launches), "",
-     "the launches in each of the baseline's samples"},
+     "the baseline's"},
     {"before", 'm', '?', DET, 1, CLOCKED, VERDICT_TELEMETRY, IN_TIMING(before), "",
-     "the GPU's telemetry before the samples, below"},
+     "telemetry before the samples, below"},
     {"after", 'm', '?', DET, 1, CLOCKED, VERDICT_TELEMETRY, IN_TIMING(after), "",
-     "the GPU's telemetry after the samples, below"},
+     "telemetry after them"},
     {"candidate_samples_us", 'F', '?', DET, 1, CLOCKED, VERDICT_SAMPLES,
      LIST(DeviceTiming, candidate_us, n), "us", "the candidate's time in each pair"},
     {"baseline_samples_us", 'F', '?', DET, 1, CLOCKED, VERDICT_SAMPLES,
-     LIST(DeviceTiming, baseline_us, n), "us", "the baseline's time in each pair"},
+     LIST(DeviceTiming, baseline_us, n), "us", "the baseline's"},
     {"counters", 'm', '?', REC, 1, TIMED, VERDICT_COUNTERS,
      LIST(DeviceTiming, counters, n_counters), "",
      "the candidate's counters of one run, floats by name"},
     {"baseline_counters", 'm', '?', DET, 1, TIMED, VERDICT_COUNTERS,
-     LIST(DeviceTiming, baseline_counters, n_baseline_counters), "",
-     "the baseline's counters of one run, floats by name"},
+     LIST(DeviceTiming, baseline_counters, n_baseline_counters), "", "the baseline's"},
     {"lines", 'T', '?', DET, 1, TIMED, VERDICT_TEXTS, LIST(DeviceTiming, lines, n_lines), "",
-     "the candidate's costliest source lines, each with its share of the time and its stall; none "
-     "on a GPU"},
+     "the costliest source lines with share of the time and stall; none on a GPU"},
     {"detail", 'm', '?', REC, 0, ALWAYS, VERDICT_EXTERN, NOWHERE, "",
      "a map with the fields marked detail"},
     {"confirmed", 't', '?', REC, 0, ALWAYS, VERDICT_EXTERN, NOWHERE, "",
-     "of a record score, by a second device: yes, no, or alone (there was none); else empty"},
+     "of a record score, by a second device: yes, no, or alone"},
     {"other", 'm', '?', REC, 0, ALWAYS, VERDICT_EXTERN, NOWHERE, "",
-     "the numbers of the device with the higher score, where a second one judged a record"},
+     "the numbers of the device with the higher score"},
 };
 const int verdict_n_fields = sizeof verdict_fields / sizeof *verdict_fields;
 
@@ -166,35 +160,44 @@ static const char *kind_name(char kind)
     return "?";
 }
 
-static void print_field(FILE *out, const VerdictField *f)
+/* Where a field is, as words after its kind. */
+static void print_place(FILE *out, const VerdictField *f)
 {
     static const char *const when[] = {
-        [VERDICT_ALWAYS] = "", [VERDICT_TIMED] = "timed", [VERDICT_CLOCKED] = "measured"};
-    const char *place = f->place == VERDICT_RECORD   ? "yes"
-                        : f->place == VERDICT_DETAIL ? "detail"
-                                                     : "no";
-    fprintf(out, "| `%s` | %s | %s | %s%s | %s | %s | %s |\n", f->name, kind_name(f->kind), f->unit,
-            place, f->optional && f->place == VERDICT_RECORD ? ", optional" : "",
-            f->in_json ? "yes" : "no", when[f->when], f->meaning);
+        [VERDICT_ALWAYS] = "", [VERDICT_TIMED] = ", timed", [VERDICT_CLOCKED] = ", measured"};
+    const char *place = f->place == VERDICT_DETAIL         ? "detail"
+                        : f->place == VERDICT_NOT_RECORDED ? "JSON only"
+                        : !f->in_json                      ? "record only"
+                        : f->optional                      ? "optional"
+                                                           : "always";
+    fprintf(out, "%s%s", place, when[f->when]);
+}
+
+static void print_field(FILE *out, const VerdictField *f)
+{
+    fprintf(out, "| `%s` | %s%s%s | ", f->name, kind_name(f->kind), *f->unit ? ", " : "", f->unit);
+    print_place(out, f);
+    fprintf(out, " | %s |\n", f->meaning);
 }
 
 void verdict_schema_print(FILE *out)
 {
-    fprintf(out,
-            "# The fields of a verdict\n\n"
-            "Generated by `quern-eval --schema`. Do not edit.\n\n"
-            "A verdict is a record of an artifact of kind `verdicts`, and one line of "
-            "`quern-eval --json`.\n"
-            "*Record*: where the field is in the record. `detail` is the map of that name, "
-            "whose fields are all\n"
-            "optional. *When*: `timed` fields are there when the outcome is ok; `measured` "
-            "ones need a device with\n"
-            "a clock, too. A record leaves out optional fields that are empty; the JSON does "
-            "not.\n\n"
-            "The version of the rules (`harness`) is %s.\n\n"
-            "| field | kind | unit | record | JSON | when | meaning |\n"
-            "|---|---|---|---|---|---|---|\n",
-            VERDICT_HARNESS);
+    fprintf(
+        out,
+        "# The fields of a verdict\n\n"
+        "Generated by `quern-eval --schema`. Do not edit.\n\n"
+        "A verdict is a record of an artifact of kind `verdicts`, and one line of "
+        "`quern-eval --json`.\n"
+        "The line has every field but the *record only* ones. In a record, *detail* fields are in "
+        "the map\n"
+        "`detail`, and those that are not *always* there are left out when empty. *Timed*: when "
+        "the "
+        "outcome\n"
+        "is ok. *Measured*: on a device with a clock, too.\n\n"
+        "The version of the rules (`harness`) is %s.\n\n"
+        "| field | kind | where | meaning |\n"
+        "|---|---|---|---|\n",
+        VERDICT_HARNESS);
     for (int i = 0; i < verdict_n_fields; i++) print_field(out, &verdict_fields[i]);
     fprintf(out, "\n## Telemetry\n\nThe maps `before` and `after`. All values are integers.\n\n"
                  "| field | unit | meaning |\n|---|---|---|\n");

@@ -119,6 +119,7 @@ static void sums(const Writer *w, const Cell *cell, const Flow *f, int number, i
     buffer_printf(b,
                   "    T sum[G][N] = {};\n"
                   "    if (j0 + warp < H)\n"
+                  "#pragma unroll 4\n"
                   "        for (int k = lane; k < H; k += 32) {\n"
                   "            T v[G];\n"
                   "#pragma unroll\n"
@@ -127,13 +128,13 @@ static void sums(const Writer *w, const Cell *cell, const Flow *f, int number, i
                   "%lldLL];\n"
                   "#pragma unroll\n"
                   "            for (int n = 0; n < N; n++) {\n"
-                  "                if (b0 + n >= B) break;\n"
+                  "                const int b = min(b0 + n, B - 1);\n"
                   "                const T h = t ? (T)",
                   cell->hidden, (long long)weight->offset, (long long)weight->stride[0],
                   (long long)weight->stride[1]);
-    stored(b, f, shift, "before", "(b0 + n)", "k");
+    stored(b, f, shift, "before", "b", "k");
     buffer_puts(b, " : (T)");
-    first_state(b, r->h, r->h_index, number, "(b0 + n)", "k");
+    first_state(b, r->h, r->h_index, number, "b", "k");
     buffer_puts(b, ";\n"
                    "#pragma unroll\n"
                    "                for (int g = 0; g < G; g++) sum[g][n] += v[g] * h;\n"
@@ -239,7 +240,8 @@ static int step(const Writer *w, int layer, const Flow *f, Error *err)
 {
     const Recurrent *r = w->r;
     char names[160] = "";
-    int n = r->batch < ENTRIES ? (int)r->batch : ENTRIES;
+    int64_t shares = (r->batch + ENTRIES - 1) / ENTRIES;
+    int n = shares ? (int)((r->batch + shares - 1) / shares) : 0;
     operands(w, layer, f, names, sizeof names);
     OpLaunch *l = text_begin(w->out, w->call, "recurrent_step", names,
                              (r->hidden + WARPS - 1) / WARPS, 32 * WARPS, err);

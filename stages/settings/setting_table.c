@@ -43,15 +43,14 @@ const SettingSpec setting_table[SETTING_COUNT] = {
                            .standard = "`$QUERN_TASKS`, else Quern's own",
                            .help = "folder that holds the tasks"},
     RUN(TEACHERS, LIST, "template", STAMP_COLLECT,
-        "where stage 1's kernels come from: template, openai:MODEL, anthropic:MODEL, dir:PATH, "
-        "file:PATH"),
+        "sources of stage 1: template, openai:MODEL, anthropic:MODEL, dir:PATH, file:PATH"),
     DERIVED(KERNELS, "kernels", STAMP_COLLECT),
-    PROFILE(TRIALS, WHOLE, STAMP_COLLECT, "answers at most for each task and teacher"),
-    PROFILE(KEEP, WHOLE, STAMP_COLLECT, "distinct correct kernels for each task, then it stops"),
+    PROFILE(TRIALS, WHOLE, STAMP_COLLECT, "answers at most a task and teacher"),
+    PROFILE(KEEP, WHOLE, STAMP_COLLECT, "distinct correct kernels a task, then it stops"),
     PROFILE(MISTAKES, NUMBER, STAMP_COLLECT,
             "share of the template teacher's kernels with a beginner's mistake"),
     RUN(DEVICES, LIST, "auto", 0,
-        "devices of the local evaluators: cuda:N, sim:PROFILE, auto (every GPU, else sim:h100)"),
+        "of the local evaluators: cuda:N, sim:PROFILE, auto (every GPU, else sim:h100)"),
     [SETTING_DEVICE] = {"DEVICE", SETTING_KIND_TEXT, .stamps = STAMP_COLLECT | STAMP_DEVICE,
                         .environment = 1, .standard = "the class of the first of DEVICES",
                         .help = "device class that judges during the run"},
@@ -92,7 +91,7 @@ const SettingSpec setting_table[SETTING_COUNT] = {
                         .stamps = STAMP_CRL | STAMP_REPORT, .choices = "learn|none|template|sft",
                         .environment = 1, .help = "what stage 3 does (docs/pipeline.md)"},
     RUN(TURNS, WHOLE, "1", STAMP_CRL,
-        "answers in a row to a prompt of stage 3, each after the verdict on the one before"),
+        "answers in a row to a prompt of stage 3, each after the last verdict"),
     PROFILE(SELFSUP, FLAGS, STAMP_SELFSUP, "flags of quern-selfsup: how stage 2 learns"),
     PROFILE(CRL, FLAGS, STAMP_CRL, "flags of quern-crl: how stage 3 learns"),
     [SETTING_LORA] = {"LORA", SETTING_KIND_WHOLE,
@@ -113,65 +112,59 @@ const SettingSpec setting_table[SETTING_COUNT] = {
                          .help = "device classes of the last pass, + for a blank: NVIDIA+H200"},
     RUN(SEED, WHOLE, "1", SEEDED, "seed of everything that is drawn"),
     RUN(SECRET, WHOLE, "", STAMP_COLLECT | STAMP_DEVICE,
-        "seed of the inputs on which kernels are judged; none: a random one, kept in the run"),
+        "seed of the inputs of verdicts; none: a random one, kept in the run"),
     OPTION(REFRESH, SWITCH, "", 0,
-           "1: a finished run whose tasks have changed is made again; its report is kept"),
+           "1: a finished run whose tasks changed is made again; its report is kept"),
     RUN(BUDGET, TEXT, "", 0,
-        "what the run may take: 30m of time a command, 200 requests, $$5 (or 5usd) to endpoints; "
-        "by "
-        "comma"),
+        "the most that it takes, by comma: 30m a command, 200 requests, 5usd to endpoints"),
     OPTION(PRICE, TEXT, "", 0,
-           "of POLICY's tokens: $ for a million of prompts and of answers, 0.55,2.19"),
+           "dollars a million tokens of POLICY's prompts and answers: 0.55,2.19"),
     RUN(JUDGE, TEXT, "none", STAMP_CRL,
-        "who is asked whether a record of stage 3 is honest: openai:MODEL, anthropic:MODEL, none"),
-    OPTION(
-        STAGE1, SWITCH, "1", STAMP_COLLECT | STAMP_SFT,
-        "0: no teacher is asked and stage 1 trains nothing, for a model that writes CUDA already"),
+        "of stage 3's records: openai:MODEL, anthropic:MODEL, none"),
+    OPTION(STAGE1, SWITCH, "1", STAMP_COLLECT | STAMP_SFT,
+           "0: no teacher and no stage 1, for a model that writes CUDA already"),
 };
 
 const char *const stamp_names[STAMP_COUNT] = {"collect", "device", "sft",
                                               "selfsup", "crl",    "report"};
 
 const VariableSpec environment_table[] = {
-    {"QUERN_PROGRESS", "given by mk/run: the file of a program's progress, for quern-status"},
-    {"QUERN_TERMINAL", "given by mk/run: the descriptor of the terminal that shows progress"},
-    {"QUERN_REDIS", "the queue: unix:PATH, redis://HOST:PORT; unset: a run starts a private one"},
-    {"QUERN_KEY",
-     "a secret of 16 bytes or more: jobs and verdicts of others on the server are refused"},
+    {"QUERN_PROGRESS", "set by mk/run: the file of a program's progress"},
+    {"QUERN_TERMINAL", "set by mk/run: the descriptor of its terminal"},
+    {"QUERN_REDIS", "the queue: unix:PATH, redis://HOST:PORT; unset: a private one"},
+    {"QUERN_KEY", "a secret of 16 bytes or more that seals jobs and verdicts"},
     {"QUERN_LOG", "what programs say: quiet, info (the default) or debug"},
     {"QUERN_HOME", "folder that holds tasks/, where it is not beside the programs"},
-    {"QUERN_CACHE",
-     "folder of all caches; unset: .cache/quern in the home folder, and no cache of candidates"},
+    {"QUERN_CACHE", "folder of all caches; unset: ~/.cache/quern, and no cache of candidates"},
     {"QUERN_TASKS", "folder of the tasks, for every program"},
     {"QUERN_REFERENCES", "folder of the tasks' compiled references"},
     {"QUERN_INCLUDE", "folders of headers that a candidate may include, by colon"},
-    {"QUERN_CPU", "narrow: the model on the CPU uses no AVX-512; default: what the processor has"},
-    {"QUERN_THREADS", "threads of the model on the CPU; default: the cores that are online"},
+    {"QUERN_CPU", "narrow: no AVX-512 in the model on the CPU"},
+    {"QUERN_THREADS", "threads of the model on the CPU; default: the online cores"},
     {"QUERN_LOCK_DIR", "folder of the GPUs' locks; default: /tmp"},
     {"QUERN_LEASE_S", "seconds of a job's lease; default 30"},
     {"QUERN_QUEUE_LIMIT", "jobs that may wait on one stream; default 10000"},
     {"QUERN_QUEUE_RETRY_S", "seconds for which a lost server is tried again; default 60"},
     {"QUERN_RESULT_TTL_S",
      "seconds for which results are kept; default: for ever on unix:, else 7 days"},
-    {"QUERN_SIM_LIMIT", "instructions that the simulator executes for one candidate at most"},
+    {"QUERN_SIM_LIMIT", "instructions of a candidate on a simulator at most"},
     {"QUERN_FAIL_ALLOC", "for tests: the number of the allocation that fails"},
-    {"QUERN_DEADLINE",
-     "given to a run's programs by BUDGET: when they stop, in seconds since 1970"},
-    {"QUERN_STAGE", "given to TRAINER: sft, selfsup or crl"},
-    {"QUERN_DATASET", "given to TRAINER: its examples, JSON lines"},
-    {"QUERN_HYPERPARAMETERS", "given to TRAINER: a JSON file"},
-    {"QUERN_BASE", "given to TRAINER: the model to start from"},
-    {"QUERN_REFERENCE", "given to TRAINER: the model of the KL term"},
-    {"QUERN_OUTPUT", "given to TRAINER: the folder for the model that it makes"},
-    {"QUERN_STATE", "given to TRAINER: a folder of its own that outlives a stop"},
-    {"FORCE", "1: what Make finds out of date is made even where it would come out the same"},
+    {"QUERN_DEADLINE", "set by BUDGET: when programs stop, in seconds since 1970"},
+    {"QUERN_STAGE", "for TRAINER: sft, selfsup or crl"},
+    {"QUERN_DATASET", "for TRAINER: its examples, JSON lines"},
+    {"QUERN_HYPERPARAMETERS", "for TRAINER: a JSON file"},
+    {"QUERN_BASE", "for TRAINER: the model to start from"},
+    {"QUERN_REFERENCE", "for TRAINER: the model of the KL term"},
+    {"QUERN_OUTPUT", "for TRAINER: an empty folder for its model"},
+    {"QUERN_STATE", "for TRAINER: a folder that outlives a stop"},
+    {"FORCE", "1: what is out of date is made even where it would come out the same"},
     {"OPENAI_BASE_URL", "address of the endpoint behind openai:MODEL"},
     {"OPENAI_API_KEY", "its key"},
     {"ANTHROPIC_BASE_URL", "address of the endpoint behind anthropic:MODEL"},
     {"ANTHROPIC_API_KEY", "its key"},
     {"CUDA_HOME", "an installed CUDA toolkit"},
-    {"CUDA_VISIBLE_DEVICES", "the GPUs that Quern may use, as for every CUDA program"},
-    {"OMP_WAIT_POLICY", "passive in a run: threads that wait leave the cores to the evaluators"},
+    {"CUDA_VISIBLE_DEVICES", "the GPUs that Quern may use"},
+    {"OMP_WAIT_POLICY", "passive in a run: waiting threads leave cores to evaluators"},
     {NULL, NULL}};
 
 const VariableSpec build_table[] = {
@@ -185,8 +178,7 @@ const VariableSpec build_table[] = {
     {"PREFIX", "of make install"},
     {"DESTDIR", "of make install"},
     {"GPU", "device of make test-gpu and make bench-gpu; default: cuda:0"},
-    {"ARMS",
-     "of make ablation: names of files in configs/arms/, or paths; the first is compared with"},
+    {"ARMS", "of make ablation: names in configs/arms/, or paths; the first is the control"},
     {"SEEDS", "of make ablation: numbers; default: 1,2,3"},
     {"FULL", "1: make bench-gpu with all counts"},
     {"FUZZ_SECONDS", "seconds of each target in make fuzz; default: 60"},
@@ -253,14 +245,12 @@ static void variables_print(Buffer *out, const char *title, const VariableSpec *
 
 void settings_table_print(Buffer *out)
 {
-    static const char *const kinds[] = {"text", "whole number", "number", "1 or 0",
-                                        "list", "flags",        ""};
-    buffer_puts(out, "## Settings of a run\n\n| setting | what it is | kind | default | read from "
-                     "the environment |\n|---|---|---|---|---|\n");
+    buffer_puts(out, "## Settings of a run\n\nA star: the environment may set it, too.\n\n"
+                     "| setting | what it is | default |\n|---|---|---|\n");
     for (const SettingSpec *s = setting_table; s < setting_table + SETTING_COUNT; s++)
         if (s->kind != SETTING_KIND_DERIVED)
-            buffer_printf(out, "| `%s` | %s | %s | %s | %s |\n", s->name, s->help, kinds[s->kind],
-                          standard(s), s->environment ? "yes" : "");
+            buffer_printf(out, "| `%s` | %s | %s%s |\n", s->name, s->help, standard(s),
+                          s->environment ? "*" : "");
     variables_print(out, "Environment", environment_table);
     variables_print(out, "Variables of the build", build_table);
 }
