@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "artifacts/pack.h"
@@ -442,7 +443,12 @@ int artifact_open(const char *path, const char *kind, ArtifactReader **out, Erro
     buffer_init(&r->data, 0);
     buffer_init(&r->packed, 0);
     r->zone = msgpack_zone_new(1 << 16);
-    if (open_reader(r, path, kind, err)) {
+    struct stat st;
+    int endless = strcmp(path, "-") && strncmp(path, "/dev/fd/", 8) && !stat(path, &st) &&
+                  (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode) || S_ISFIFO(st.st_mode));
+    if (endless)
+        error_set(err, ERROR_CORRUPT, "%s: expected a file, found a device or a pipe", path);
+    if (endless || open_reader(r, path, kind, err)) {
         artifact_close(r);
         return -1;
     }

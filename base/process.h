@@ -54,4 +54,8 @@ void process_reap(int group, double seconds);
 /* In a forked child: the kernel kills it when its parent ends. */
 void process_die_with_parent(void);
 
+/* Tells systemd how a service of Type=notify stands: "READY=1", "STOPPING=1". Without $NOTIFY_SOCKET
+ * nothing happens. */
+void process_notify(const char *state);
+
 #endif

@@ -8,10 +8,17 @@
 #include <string.h>
 
 #include "base/digest.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "queue/queue_lua.h"
 
-enum { WEEK_S = 7 * 24 * 3600, DEFAULT_LIMIT = 10000, DEFAULT_LEASE_S = 30, NAME_MAX_BYTES = 64 };
+enum {
+    DAY_S = 24 * 3600,
+    WEEK_S = 7 * DAY_S,
+    DEFAULT_LIMIT = 10000,
+    DEFAULT_LEASE_S = 30,
+    NAME_MAX_BYTES = 64
+};
 
 int queue_text_ok(const char *s, size_t max)
 {
@@ -157,6 +164,45 @@ static int find_outbox_end(Queue *q, Error *err)
     return 0;
 }
 
+/* A server of the network whose settings may lose jobs is told of once a day, to whoever comes first.
+ * One that hides its settings is believed. */
+static void check_settings(Queue *q)
+{
+    static const struct {
+        const char *name, *good, *sentence;
+    } settings[] = {
+        {"appendonly", "yes",
+         "the Redis server forgets the queue when it ends: set `appendonly yes` and `appendfsync "
+         "always`"},
+        {"maxmemory-policy", "noeviction",
+         "the Redis server may drop jobs when its memory is full: set `maxmemory-policy "
+         "noeviction`"},
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        Command get = {0}, mark = {0};
+        redisReply *r = NULL;
+        QueueKey key;
+        command_text(&get, "CONFIG");
+        command_text(&get, "GET");
+        command_text(&get, settings[i].name);
+        if (connection_exchange(q->connection, &get, 1, &r, 0, EXCHANGE_ONCE, NULL)) return;
+        const char *value = reply_text(reply_at(r, 1));
+        int bad = *value && strcmp(value, settings[i].good) != 0;
+        connection_free_replies(&r, 1);
+        if (!bad) continue;
+        queue_key(q, key, "warned", settings[i].name);
+        command_text(&mark, "SET");
+        command_text(&mark, key);
+        command_text(&mark, "1");
+        command_text(&mark, "NX");
+        command_text(&mark, "EX");
+        command_int(&mark, DAY_S);
+        if (connection_exchange(q->connection, &mark, 1, &r, 0, EXCHANGE_ONCE, NULL)) return;
+        if (r->type == REDIS_REPLY_STATUS) log_warn("%s", settings[i].sentence);
+        connection_free_replies(&r, 1);
+    }
+}
+
 static int open_checked(Queue *q, const char *url, const char *name, const char *version,
                         Error *err)
 {
@@ -183,6 +229,7 @@ static int open_checked(Queue *q, const char *url, const char *name, const char 
     q->limit = (long)limit;
     library_name(q->library);
     if (connection_open(url, &q->connection, err)) return -1;
+    if (strncmp(url, "unix:", 5) != 0) check_settings(q);
     return find_outbox_end(q, err);
 }
 

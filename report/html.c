@@ -1,10 +1,12 @@
-/* report.html: one file without references to other files. All text from a run is escaped. */
+/* report.html: one file without references to other files, whole without its script. All text from a run
+ * is escaped. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "report/metrics/curves.h"
 #include "report/report.h"
 
 static void number(Buffer *b, double v, const char *unit)
@@ -39,6 +41,30 @@ static void figures(const Report *r, Buffer *b)
     figure_outcomes(r, b);
     buffer_puts(b, "<figcaption>Of the samples on train tasks; collect is what the teachers "
                    "wrote, the others each stage's final model.</figcaption></figure>\n");
+}
+
+/* What the programs noted step by step, and what each took. */
+static void run_figures(const Report *r, Buffer *b)
+{
+    Buffer part;
+    buffer_init(&part, 4 << 20);
+    if (r->numbers && curves_write(r->numbers, &part)) {
+        buffer_puts(b, "<h2>Learning</h2>\n<figure class=\"curves\">\n");
+        buffer_append(b, part.data, part.len);
+        buffer_puts(b, "<figcaption>Loss by step; the rounds' own samples by round, stage 2 before "
+                       "stage 3, on prompts with kernels to compare and without. Bars are 95% "
+                       "intervals of a share.</figcaption></figure>\n");
+    }
+    buffer_clear(&part);
+    if (r->n_rules && timeline_write(r->rules, r->n_rules, &part)) {
+        buffer_puts(b, "<h2>Where the time went</h2>\n<figure>\n");
+        buffer_append(b, part.data, part.len);
+        buffer_puts(b,
+                    "<div class=\"legend\"><span><b class=\"o-plan\"></b>sampling</span><span><b "
+                    "class=\"o-compile\"></b>judging</span><span><b class=\"o-ok\"></b>training"
+                    "</span><span><b class=\"o-none\"></b>other</span></div></figure>\n");
+    }
+    buffer_release(&part);
 }
 
 /* ---- device classes ---- */
@@ -110,14 +136,21 @@ static void counter_table(const ReportTask *t, Buffer *b)
     buffer_puts(b, "</table></div>\n");
 }
 
+/* Where its kernel was found or refused is in data-tags, for the filter. */
 static void task_head(const ReportTask *t, Buffer *b)
 {
     const Task *k = t->task;
+    const char *split = k->heldout ? "heldout" : "train";
     buffer_printf(b,
-                  "<section class=\"task\" id=\"%s\"><div class=\"head\"><h3>%s</h3><span "
-                  "class=\"tag\">level %d</span>"
+                  "<section class=\"task\" id=\"%s\" data-score=\"%.4f\" data-samples=\"%ld\" "
+                  "data-tags=\"level %d %s %s\"><div class=\"head\"><h3><a class=\"link\" "
+                  "href=\"#%s\">%s</a></h3><span class=\"tag\">level %d</span>"
                   "<span class=\"tag\">%s</span>",
-                  k->name, k->name, k->level, k->heldout ? "heldout" : "train");
+                  k->name, t->source ? t->score : 0, t->run.attempted, k->level, split,
+                  t->source    ? "correct"
+                  : t->refused ? "refused"
+                               : "none",
+                  k->name, k->name, k->level, split);
     if (k->degenerate) buffer_puts(b, "<span class=\"tag warn\">degenerate: in no mean</span>");
     if (t->source)
         buffer_printf(b, "<span class=\"score\">%.2f×%s%s%s</span></div>\n", t->score,
@@ -130,7 +163,7 @@ static void task_head(const ReportTask *t, Buffer *b)
     buffer_puts(b, "</p>\n");
 }
 
-static void task_section(const ReportTask *t, int open, Buffer *b)
+static void task_section(const Report *r, const ReportTask *t, int open, Buffer *b)
 {
     Buffer why;
     buffer_init(&why, 4096);
@@ -147,13 +180,14 @@ static void task_section(const ReportTask *t, int open, Buffer *b)
     }
     buffer_puts(b, "</p>\n");
     counter_table(t, b);
+    kernel_figures(r, t, b);
     buffer_printf(b,
                   "<details%s><summary>%s</summary><div class=\"pair\"><div><h4>baseline</h4><pre>",
                   open ? " open" : "", t->source ? "The kernels, side by side" : "The baseline");
     highlight_cuda(b, t->task->baseline_source);
     buffer_puts(b, "</pre></div>");
     if (t->source) {
-        buffer_puts(b, "<div><h4>best</h4><pre>");
+        buffer_puts(b, "<div><h4>best <button class=\"copy\" hidden>copy</button></h4><pre>");
         highlight_cuda(b, t->source);
         buffer_puts(b, "</pre></div>");
     }
@@ -181,11 +215,15 @@ static void task_sections(const Report *r, Buffer *b)
                   "bound of the speedup%s; a record that no second GPU judged is "
                   "<em>unconfirmed</em>, one that a second GPU found slower <em>disputed</em> "
                   "and shown with the lower score. Counters that hardly differ are left out; bars "
-                  "to the left are less, to the right more. "
+                  "to the left are less, to the right more, green where that helps. "
                   "Sources are in <code>best/</code>.</p>\n",
                   r->judged_again ? ", as the kernel was judged once more after it was chosen"
                                   : "");
-    for (int i = 0; i < r->tasks.n; i++) task_section(order[i], i == 0, b);
+    buffer_puts(b, "<p id=\"tools\" hidden><label>Filter <input type=\"search\" "
+                   "placeholder=\"name, train, level 2\"></label> <label>Sort by <select><option "
+                   "value=\"page\">speedup<option value=\"name\">name<option value=\"samples\">"
+                   "samples</select></label> <output></output></p>\n");
+    for (int i = 0; i < r->tasks.n; i++) task_section(r, order[i], i == 0, b);
     free(order);
 }
 
@@ -269,11 +307,12 @@ int html_page(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b, Error
     html_top(r, rows, b);
     html_stages(r, rows, b);
     figures(r, b);
+    run_figures(r, b);
     task_sections(r, b);
     class_table(r, b);
     failures(r, b);
     caveats(r, b);
     provenance(r, b);
-    buffer_puts(b, "</main></body></html>\n");
+    buffer_printf(b, "</main><script>%s</script></body></html>\n", report_script);
     return b->full ? error_set(err, ERROR_LIMIT, "the page takes more than %zu bytes", b->max) : 0;
 }

@@ -123,8 +123,10 @@ static void take_numbers(Report *r, ReportTask *t, const Sample *s)
     t->baseline_us = v.baseline_us;
     note_clock(r, t, v.predicted);
     if (v.error_factor > r->error_factor) r->error_factor = v.error_factor;
-    t->best.n = 0;
+    t->best.n = t->n_lines = 0;
     if (v.timing) {
+        t->n_lines = v.timing->n_lines;
+        memcpy(t->lines, v.timing->lines, sizeof t->lines);
         counters_of(v.timing->counters, v.timing->n_counters, &t->best);
         if (v.timing->n_baseline_counters)
             counters_of(v.timing->baseline_counters, v.timing->n_baseline_counters, &t->baseline);

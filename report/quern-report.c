@@ -65,6 +65,7 @@ static int write_live(const char *dir, Error *err)
     RunStatus s;
     ReportFiles f = {0};
     Report r = {0};
+    RunNumbers numbers = {0};
     TableRow rows[TABLE_ROWS];
     Buffer page;
     char *path = memory_printf("%s/report.html", dir);
@@ -79,6 +80,10 @@ static int write_live(const char *dir, Error *err)
     }
     if (!rc) {
         r.live = &s;
+        run_numbers_read(&s.folder, 1, &numbers);
+        r.numbers = &numbers;
+        r.rules = s.rules;
+        r.n_rules = s.n_rules;
         table_rows(&r, rows);
         rc = html_page(&r, rows, &page, err);
     }
@@ -89,8 +94,23 @@ static int write_live(const char *dir, Error *err)
     report_release(&r);
     report_files_release(&f);
     run_status_release(&s);
+    run_numbers_release(&numbers);
     buffer_release(&page);
     return rc;
+}
+
+/* Where the report's folder is that of a run, its steps and what its programs took are shown. They
+ * last until the program ends. */
+static void note_run(Report *r, const char *dir)
+{
+    static RunNumbers numbers;
+    static RunFolder folder;
+    static RunRule *rules;
+    if (run_folder_open(dir, ".", &folder, NULL) || run_logs_read(dir, &rules, &r->n_rules, NULL))
+        return;
+    run_numbers_read(&folder, 1, &numbers);
+    r->numbers = &numbers;
+    r->rules = rules;
 }
 
 /* Ends with a usage error unless all of a finished run's files are named. */
@@ -153,8 +173,9 @@ int main(int argc, char **argv)
         if (write_live(output, &err)) log_die(&err);
         return log_close(0);
     }
-    if (file_mkdirs(output, &err) || report_load(&f, &r, &err) || write_report(&r, output, &err))
-        log_die(&err);
+    if (file_mkdirs(output, &err) || report_load(&f, &r, &err)) log_die(&err);
+    note_run(&r, output);
+    if (write_report(&r, output, &err)) log_die(&err);
     log_info("wrote %s/report.html", output);
     report_release(&r);
     return log_close(0);

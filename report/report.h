@@ -9,6 +9,7 @@
 #include "eval/device/outcome.h"
 #include "eval/explain/why.h"
 #include "eval/judge/statistics.h"
+#include "report/metrics/run_numbers.h"
 #include "report/run/run_status.h"
 #include "tasks/task.h"
 
@@ -41,6 +42,8 @@ typedef struct {
     const char *doubt;  /* about a record: "unconfirmed", "disputed", or "" */
     int predicted;
     Counters best, baseline;
+    int n_lines; /* the costliest lines of the best kernel, as its verdict has them */
+    char lines[DEVICE_MAX_LINES][DEVICE_LINE_TEXT];
 } ReportTask;
 
 typedef struct {
@@ -84,6 +87,9 @@ typedef struct {
     char *policy;               /* the endpoint that answered, or NULL: a model here */
     int untrained;              /* it has no adapter of this run: no weights were trained */
     const RunStatus *live;      /* of a run that is going on; borrowed, NULL of a finished one */
+    const RunNumbers *numbers;  /* the steps of the run, borrowed; NULL: not known */
+    const RunRule *rules;       /* what its programs took, borrowed */
+    int n_rules;
 } Report;
 
 typedef struct {
@@ -169,6 +175,10 @@ int figure_rounds_per_point(const Report *r);
 void figure_rounds(const Report *r, Buffer *b);
 void figure_outcomes(const Report *r, Buffer *b);
 
+/* ---- kernel_figures.c ---- */
+/* The costliest lines of a task's best kernel, its shares of the peaks, and its roofline. */
+void kernel_figures(const Report *r, const ReportTask *t, Buffer *b);
+
 /* ---- best.c ---- */
 /* Writes DIR/best/<task>.cu for each task with a correct kernel, and removes the other .cu files of
  * earlier reports there. */
@@ -185,7 +195,7 @@ void html_top(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b);
 void html_stages(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b);
 
 /* ---- html.c, style.c ---- */
-extern const char *const report_style;
+extern const char *const report_style, *const report_script;
 int html_page(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b, Error *err);
 
 #endif

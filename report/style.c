@@ -1,4 +1,5 @@
-/* The style of the page: two palettes and system fonts, without references to other files. */
+/* The style of the page, two palettes and system fonts, and its script, both without references to other
+ * files. */
 #include "report/report.h"
 
 const char *const report_style =
@@ -101,6 +102,27 @@ const char *const report_style =
     ".part{left:0;background:var(--accent)}table.narrow{min-width:0}.narrow "
     "td.bar{min-width:150px}\n"
     "summary{cursor:pointer;color:var(--accent);font-size:14.5px;padding:6px 0;width:max-content}\n"
+    "#tools label{margin-right:16px}#tools input,#tools select,.copy{font:inherit;font-size:14px;"
+    "padding:3px 8px;border:1px solid var(--line);border-radius:6px;background:var(--card);"
+    "color:var(--fg)}.copy{font-size:12px;padding:1px 8px;cursor:pointer}\n"
+    "h3 .link{color:inherit;text-decoration:none}h3 .link:hover::after{content:' #';"
+    "color:var(--soft)}.task[hidden]{display:none}\n"
+    ".figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(260px,1fr));gap:8px "
+    "28px;margin:12px 0}.figures h4{margin:6px 0;font-size:13px;font-weight:600;"
+    "color:var(--soft)}.figures svg{width:100%;max-width:340px;height:auto}.figures "
+    "ol{margin:0;padding-left:20px;font-size:13.5px}.figures li{margin:0 0 5px;"
+    "overflow-wrap:anywhere}.figures table{font-size:13.5px}.figures td{padding:2px 12px 2px "
+    "0;width:1%}.figures td.bar{width:auto}.whole{position:relative}.whole u{position:absolute;"
+    "top:-2px;bottom:-2px;width:2px;background:var(--fg)}\n"
+    "svg polyline.roof{stroke:var(--soft);stroke-width:1.5}svg .base{fill:var(--task)}svg "
+    ".best{fill:var(--accent)}\n"
+    ".curves{display:grid;grid-template-columns:repeat(auto-fit,minmax(270px,1fr));gap:10px "
+    "16px}.curves svg{min-width:0!important}.curves figcaption{grid-column:1/-1}\n"
+    "svg .one{stroke:var(--accent)}svg .two{stroke:var(--second)}svg .three{stroke:var(--plan)}"
+    "svg polyline.one,svg polyline.two,svg polyline.three{stroke-width:2}svg "
+    "circle.one,svg text.one{fill:var(--accent);stroke:none}svg circle.two,svg text.two{"
+    "fill:var(--second);stroke:none}svg circle.three,svg text.three{fill:var(--plan);stroke:none}"
+    "svg .range{opacity:.45}svg .tip{fill:var(--fg)}\n"
     ".pair{display:grid;grid-template-columns:1fr "
     "1fr;gap:14px;margin-top:6px}.pair>div{min-width:0}\n"
     ".pair h4{margin:0 0 5px;font-size:13px;font-weight:600;color:var(--soft)}\n"
@@ -117,3 +139,35 @@ const char *const report_style =
     "60px}.pair{grid-template-columns:1fr}.task{padding:14px}.task td,.task "
     "th{padding-right:12px}.task td.bar{min-width:90px}h1{font-size:25px}}\n"
     "@media print{.task{break-inside:avoid}pre{max-height:none}}\n";
+
+/* Without the script everything is there. With it the tasks can be filtered and sorted, kernels copied,
+ * and values read off the curves. */
+const char *const report_script =
+    "(function(){var d=document,all=[].slice.call(d.querySelectorAll('section.task'));"
+    "var bar=d.getElementById('tools');if(bar&&all.length){bar.hidden=false;"
+    "var q=bar.querySelector('input'),s=bar.querySelector('select'),home=all[0].parentNode;"
+    "var end=all[all.length-1].nextSibling;"
+    "function show(){var w=q.value.toLowerCase(),n=0;all.forEach(function(e){"
+    "var hit=(e.id+' '+e.dataset.tags).toLowerCase().indexOf(w)>=0;e.hidden=!hit;n+=hit});"
+    "bar.querySelector('output').textContent=n+' of '+all.length}"
+    "function sort(){var k=s.value,o=all.slice();if(k!='page')o.sort(function(a,b){"
+    "return k=='name'?(a.id<b.id?-1:1):b.dataset[k]-a.dataset[k]});"
+    "o.forEach(function(e){home.insertBefore(e,end)})}"
+    "q.addEventListener('input',show);s.addEventListener('change',sort);show()}"
+    "[].forEach.call(d.querySelectorAll('button.copy'),function(c){c.hidden=false;"
+    "c.addEventListener('click',function(){var t=c.parentNode.parentNode.querySelector('pre')"
+    ".textContent;function done(){c.textContent='copied';setTimeout(function(){c.textContent='copy'"
+    "},1500)}if(navigator.clipboard)navigator.clipboard.writeText(t).then(done);else{"
+    "var a=d.createElement('textarea');a.value=t;d.body.appendChild(a);a.select();"
+    "d.execCommand('copy');a.remove();done()}})});"
+    "function open(){var e=location.hash&&d.getElementById(location.hash.slice(1));"
+    "if(e&&e.querySelector('details'))e.querySelector('details').open=true}"
+    "addEventListener('hashchange',open);open();"
+    "[].forEach.call(d.querySelectorAll('.curves svg'),function(g){"
+    "var tip=d.createElementNS(g.namespaceURI,'text');tip.setAttribute('class',"
+    "'tip end');tip.setAttribute('x',302);tip.setAttribute('y',158);g.appendChild(tip);"
+    "g.addEventListener('mousemove',function(e){var r=g.getBoundingClientRect(),"
+    "x=(e.clientX-r.left)/r.width*g.viewBox.baseVal.width,best=null;"
+    "[].forEach.call(g.querySelectorAll('circle'),function(c){var D=Math.abs(c.cx.baseVal.value-x);"
+    "if(!best||D<best[0])best=[D,c]});if(best)tip.textContent=best[1].textContent});"
+    "g.addEventListener('mouseleave',function(){tip.textContent=''})})})();";

@@ -180,7 +180,7 @@ class watched:
         self.busy = True  # naming the line reads the file
         while frame and not self.found:
             name = frame.f_code.co_filename
-            if re.search(r"[/\\]torch[/\\](_?export|fx|_dynamo|_inductor|_subclasses)[/\\]|importlib", name):
+            if re.search(r"[/\\]torch[/\\](_?export|fx|_dynamo|_inductor|_subclasses)[/\\]|importlib|linecache", name):
                 break
             if name == self.file:
                 self.found = f"{place(name, frame.f_lineno)} {what} {self.when}, which no graph can record"

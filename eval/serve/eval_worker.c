@@ -310,7 +310,9 @@ int eval_worker_run(const EvalWorkerOptions *opt, Error *err)
     if (!rc) rc = open_precompile(&w, err);
     if (!rc) {
         log_debug("serves %s as %s", w.classes[0], w.consumer);
+        process_notify("READY=1");
         rc = serve(&w, err);
+        process_notify("STOPPING=1");
     }
     runner_kill(&w.runner);
     precompile_close(w.precompile);

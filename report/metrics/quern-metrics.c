@@ -12,6 +12,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "base/stop.h"
 #include "report/metrics/exposition.h"
 
@@ -131,7 +132,7 @@ static void read_all(Buffer *out)
             continue;
         }
         if (shared) r->status.n_classes = r->status.n_sick = 0; /* they follow once */
-        run_numbers_read(&r->status.folder, &watched[i].numbers);
+        run_numbers_read(&r->status.folder, 0, &watched[i].numbers);
         r->numbers = watched[i].numbers;
         at[n++] = i;
     }
@@ -196,6 +197,7 @@ static int serve(int all, Error *err)
         NULL, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&to, MHD_OPTION_CONNECTION_LIMIT, 128u,
         MHD_OPTION_CONNECTION_TIMEOUT, 10u, MHD_OPTION_END);
     if (!d) return error_errno(err, "cannot listen on %s port %d", args.address, (int)args.port);
+    process_notify("READY=1");
     log_info("serving http://%s:%d/metrics", args.address, (int)args.port);
     for (double next = clock_seconds(); !stop_requested(); clock_sleep(0.05)) {
         if (clock_seconds() < next + args.every_s) continue;
@@ -213,7 +215,7 @@ static int write_steps(Error *err)
         RunNumbers n = {0};
         int rc = run_folder_open(watched[i].name, args.runs, &f, err);
         if (!rc) {
-            run_numbers_read(&f, &n);
+            run_numbers_read(&f, 1, &n);
             rc = steps_write(&f, &n, err);
         }
         run_numbers_release(&n);

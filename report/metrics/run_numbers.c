@@ -75,8 +75,9 @@ static void read_file(const char *path, FileNumbers *f)
     }
 }
 
-static int is_wanted(const char *name)
+static int is_wanted(const char *name, int steps_only)
 {
+    if (steps_only) return !strcmp(name, "metrics.qa");
     return !strcmp(name, "verdicts.qa") || !strcmp(name, "samples.qa") ||
            !strcmp(name, "metrics.qa");
 }
@@ -108,8 +109,8 @@ static void add_file(const RunFolder *run, const char *below, const struct stat 
     free(path);
 }
 
-static void walk(const RunFolder *run, const char *below, int depth, RunNumbers *old,
-                 RunNumbers *now)
+static void walk(const RunFolder *run, const char *below, int depth, int steps_only,
+                 RunNumbers *old, RunNumbers *now)
 {
     char *path = run_folder_path(run, "%s", below);
     DIR *d = opendir(path);
@@ -123,8 +124,8 @@ static void walk(const RunFolder *run, const char *below, int depth, RunNumbers 
         if (lstat(path, &st))
             ;
         else if (S_ISDIR(st.st_mode) && depth > 1)
-            walk(run, next, depth - 1, old, now);
-        else if (S_ISREG(st.st_mode) && is_wanted(e->d_name) && *below)
+            walk(run, next, depth - 1, steps_only, old, now);
+        else if (S_ISREG(st.st_mode) && is_wanted(e->d_name, steps_only) && *below)
             add_file(run, next, &st, old, now);
         free(path);
         free(next);
@@ -140,11 +141,11 @@ static int by_place(const void *a, const void *b)
     return c ? c : strcmp(x->path, y->path);
 }
 
-void run_numbers_read(const RunFolder *run, RunNumbers *n)
+void run_numbers_read(const RunFolder *run, int steps_only, RunNumbers *n)
 {
     RunNumbers old = *n;
     *n = (RunNumbers){0};
-    walk(run, "", DEPTH, &old, n);
+    walk(run, "", DEPTH, steps_only, &old, n);
     if (n->n) qsort(n->files, (size_t)n->n, sizeof *n->files, by_place);
     run_numbers_release(&old);
 }

@@ -33,9 +33,9 @@ typedef struct {
     int n;
 } RunNumbers;
 
-/* Brings *n up to date. A file that cannot be read counts nothing: it may be written right now. Begin
- * with {0}; the caller releases it. */
-void run_numbers_read(const RunFolder *run, RunNumbers *n);
+/* Brings *n up to date. steps_only: without verdicts and samples, which are many. A file that cannot be
+ * read counts nothing: it may be written right now. Begin with {0}; the caller releases it. */
+void run_numbers_read(const RunFolder *run, int steps_only, RunNumbers *n);
 void run_numbers_release(RunNumbers *n);
 
 /* Writes RUN/metrics/steps.jsonl, a JSON object a line, and for each stage an event file of TensorBoard

@@ -157,6 +157,37 @@ static char *product(const Probes *p, const int *axes, int n)
     return try_text(p, text);
 }
 
+/* How much the number grows with one axis, from the first probe that moves it alone. */
+static int64_t slope(const Probes *p, int axis)
+{
+    for (int i = 1; i < p->n; i++) {
+        int64_t by = p->at[i].at[axis] - p->at[0].at[axis];
+        Sizes s = p->at[0];
+        s.at[axis] += by;
+        if (by && !memcmp(&s, &p->at[i], sizeof s)) return (p->value[i] - p->value[0]) / by;
+    }
+    return 0;
+}
+
+/* a + 2 * b + c + 3: what a concatenation of several tensors has. */
+static char *weighted(const Probes *p, const int *axes, int n)
+{
+    int64_t rest = p->value[0];
+    char *text = memory_strdup("");
+    for (int i = 0; i < n; i++) {
+        int64_t by = slope(p, axes[i]);
+        const char *name = p->v->axes[axes[i]].name, *plus = i ? " + " : "";
+        char *more = by == 1 ? memory_printf("%s%s%s", text, plus, name)
+                             : memory_printf("%s%s%lld * %s", text, plus, (long long)by, name);
+        free(text);
+        text = more;
+        rest -= by * p->at[0].at[axes[i]];
+    }
+    char *whole = shifted(text, rest);
+    free(text);
+    return try_text(p, whole);
+}
+
 char *derivation_expression(const Derivation *v, BoundNumber *f, const void *what)
 {
     Probes *p = memory_alloc(sizeof *p);
@@ -169,8 +200,7 @@ char *derivation_expression(const Derivation *v, BoundNumber *f, const void *wha
     if (p->n && !n) text = try_text(p, memory_printf("%lld", (long long)p->value[0]));
     if (n) text = product(p, axes, n);
     if (n == 1 && !text) text = linear(p, axes[0]);
-    if (n == 2 && !text)
-        text = try_text(p, memory_printf("%s + %s", v->axes[axes[0]].name, v->axes[axes[1]].name));
+    if (n > 1 && !text) text = weighted(p, axes, n);
     free(p);
     return text;
 }

@@ -34,6 +34,10 @@ run quern-artifact export good.qa; mv out exported
 [ $s = 0 ] && [ "$(cat out)" = "standard input: ok, metrics, 2 records, payload $digest" ]; ok $? 'validate -'
 "$BIN/quern-artifact" show - --records 1 <good.qa >out 2>err; s=$?
 [ $s = 0 ] && grep -q '^standard input$' out && grep -q '"value": 0.5' out; ok $? 'show -'
+mkfifo pipe
+for path in /dev/zero pipe; do
+    timeout 10 "$BIN/quern-artifact" show $path >out 2>err; [ $? = 1 ] && sentence quern-artifact 'expected a file, found a device or a pipe'; ok $? "$path is no artifact"
+done
 head -c 40 good.qa | "$BIN/quern-artifact" validate - >out 2>err; [ $? = 1 ] && sentence quern-artifact 'standard input'; ok $? 'a stream that is cut'
 "$BIN/quern-artifact" validate - - <good.qa >out 2>err; [ $? = 2 ] && sentence quern-artifact 'given twice'; ok $? 'standard input, twice'
 run quern-artifact validate good.qa --records 1; [ $? = 2 ] && sentence quern-artifact '--records is for show'; ok $? 'a flag of another command'

@@ -119,6 +119,33 @@ static void test_contents_are_drawn_where_they_are_read(void **state)
     assert_true(ops->written(sim.d, y, &from, &end)); /* by the last block */
 }
 
+/* An operator's launch that is repeated is sampled three times: the rest have its counters. */
+static void test_repeated_launches(void **state)
+{
+    (void)state;
+    enum { TIMES = 40 };
+    static DeviceTiming t;
+    static DeviceLaunch l[TIMES];
+    uint64_t sampled[2];
+    for (int op = 0; op < 2; op++) {
+        DeviceSample s = {.growth = 1};
+        for (int i = 0; i < TIMES; i++) {
+            l[i] = launch("clamp", 256);
+            l[i].op_line = op ? 7 : 0;
+            l[i].op = op ? "aten.gru.input" : NULL;
+        }
+        if (ops->predict(sim.d, l, TIMES, &t, &sim.fault, &sim.err))
+            fail_msg("%s", sim.fault.message);
+        if (ops->sample(sim.d, l, TIMES, &s, &t, &sim.fault, &sim.err))
+            fail_msg("%s", sim.fault.message);
+        assert_int_equal(counter(&t, "launches"), TIMES);
+        assert_int_equal(counter(&t, "blocks"), TIMES * 256);
+        sampled[op] = s.sampled;
+    }
+    assert_true(sampled[0] >= TIMES);
+    assert_true(sampled[1] * TIMES < sampled[0] * 4);
+}
+
 static void test_waiting_blocks_are_scaled(void **state)
 {
     (void)state;
@@ -156,6 +183,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts_match_the_whole_launch),
+        cmocka_unit_test(test_repeated_launches),
         cmocka_unit_test(test_waiting_blocks_are_scaled),
         cmocka_unit_test(test_contents_are_drawn_where_they_are_read),
     };

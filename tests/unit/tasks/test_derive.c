@@ -248,6 +248,19 @@ static void test_constraints(void **state)
     task_free(t);
 }
 
+/* The shape of a concatenation of axes, one of them twice. */
+static void test_expression(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"h = aten.cat([x, w, x], 1)", "y = aten.relu(h)"};
+    Small s = {.axes = {{"n", NULL, 64}, {"a", NULL, 48}, {"b", NULL, 80}},
+               .inputs = {tensor("x", DTYPE_F32, "n", "a"), tensor("w", DTYPE_F32, "n", "b")}};
+    small(&s, lines, 2, 3, 2);
+    Task *t = derived(&s.d);
+    assert_string_equal(t->outputs[0].shape[1], "2 * a + b");
+    task_free(t);
+}
+
 /* 64 GiB of input: the timed sizes are a part of it, which the workload says. */
 static void test_scaled(void **state)
 {
@@ -292,6 +305,7 @@ int main(void)
                                        cmocka_unit_test(test_degenerate),
                                        cmocka_unit_test(test_constraints),
                                        cmocka_unit_test(test_scaled),
+                                       cmocka_unit_test(test_expression),
                                        cmocka_unit_test(test_draws)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

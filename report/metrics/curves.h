@@ -1,0 +1,18 @@
+/* Figures of a run that need its steps and logs alone: curves by step and by round, and the timeline.
+ * SVG with the colours of the page (report/style.c). */
+#ifndef REPORT_METRICS_CURVES_H
+#define REPORT_METRICS_CURVES_H
+
+#include "base/buffer.h"
+#include "report/metrics/run_numbers.h"
+#include "report/run/run_logs.h"
+
+/* Small panels: loss by step of each stage; by round success, mean score, comparisons and what else
+ * the rounds noted, plain and contrastive apart, each with the 95% interval of a share. Returns the
+ * number of panels. */
+int curves_write(const RunNumbers *n, Buffer *b);
+
+/* A bar for each rule, over the seconds since the run's first. Returns 0 when there is none. */
+int timeline_write(const RunRule *rules, int n, Buffer *b);
+
+#endif

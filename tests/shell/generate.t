@@ -1,0 +1,46 @@
+#!/bin/bash
+# Composed tasks and the template teacher's kernels for them. TAP on stdout.
+. "$(dirname "$0")/verdicts.sh"
+export QUERN_LOG=quiet
+cd "$root" || exit 1
+set=tasks/composed
+
+generate() { "$BIN/quern-generate" --train 3 --composition 0 --family 1 --seed "$1" -o "$tmp/$2"; }
+generate 5 a; generate 5 b; generate 6 c
+diff -r "$tmp/a" "$tmp/b" >/dev/null; ok $? 'equal seeds give equal bytes'
+! diff -r "$tmp/a" "$tmp/c" >/dev/null; ok $? 'another seed gives other tasks'
+is 'so many tasks as were asked for' "$(ls "$tmp/a" | wc -l)" 4
+
+count() { grep -lE "$1" $set/*/task.json | wc -l; }
+is 'tasks to learn from' "$(count '"split": "train"')" 58
+is 'held out by composition' "$(count '"composition"')" 16
+is 'held out by family' "$(count '"family"')" 4
+is 'none is degenerate' "$(count '"degenerate"')" 0
+
+# `composed` is what seed 1 gives, without two tasks in which gelu of large negative numbers cancels.
+# One kernel of each family, without and with a mistake.
+for family in point fold softmax norm product turn scan window loss; do
+    task=$(basename "$(dirname "$(grep -l "\"op_type\": \"$family\"" $set/*/task.json | head -1)")")
+    "$BIN/quern-template" --task "$task" --task-root $set --seed 2 >"$tmp/good.cu"
+    is "$family: a kernel of $task" "$("$BIN/quern-eval" --task-root $set --task "$task" --device sim:h100 --json "$tmp/good.cu" | json_field outcome)" ok
+done
+task=$(basename "$(dirname "$(grep -l '"op_type": "point"' $set/*/task.json | head -1)")")
+"$BIN/quern-template" --task "$task" --task-root $set --seed 4 --mistakes 1 >"$tmp/bad.cu"
+outcome=$("$BIN/quern-eval" --task-root $set --task "$task" --device sim:h100 --json "$tmp/bad.cu" | json_field outcome)
+[ -n "$outcome" ] && [ "$outcome" != ok ]; ok $? "a mistake is found: $outcome"
+
+# Fast designs are kept from some train tasks, and from no other.
+withheld=0 kept=0 not_ok=
+for file in $set/*/task.json; do
+    task=$(basename "$(dirname "$file")")
+    grep -q '"family"' "$file" && continue
+    "$BIN/quern-template" --task "$task" --task-root $set --count 12 --texts --output "$tmp" 2>"$tmp/all"
+    "$BIN/quern-template" --task "$task" --task-root $set --count 12 --texts --output "$tmp" --withhold 2>"$tmp/some"
+    if cmp -s "$tmp/all" "$tmp/some"; then kept=$((kept + 1)); continue; fi
+    withheld=$((withheld + 1))
+    grep -q '"heldout"' "$file" && not_ok="$not_ok $task"
+    grep -qE 'vector=[248]|way=(registers|turns)|passes=(online|moments)|keep=registers|fusion=all' "$tmp/some" && not_ok="$not_ok $task"
+done
+is 'no fast design is drawn where it is withheld' "$not_ok" ''
+[ $withheld -ge 15 ] && [ $kept -ge 30 ]; ok $? "withheld from $withheld of the tasks, not from $kept"
+done_testing
