@@ -181,6 +181,7 @@ const VariableSpec build_table[] = {
     {"ARMS", "of make ablation: names in configs/arms/, or paths; the first is the control"},
     {"SEEDS", "of make ablation: numbers; default: 1,2,3"},
     {"FULL", "1: make bench-gpu with all counts"},
+    {"REPORT", "of make test-report: the page; default: a small run's"},
     {"FUZZ_SECONDS", "seconds of each target in make fuzz; default: 60"},
     {"LIBFUZZER", "set by make fuzz"},
     {"SKIP", "unit tests that make test-san leaves out"},
