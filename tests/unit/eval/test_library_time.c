@@ -165,8 +165,9 @@ static void check_task(const Task *t, Count *count)
         check_call(t, &ops, &ops.launches[i]);
         calls++;
     }
-    int wanted = lines_of(source, "aten.conv") + lines_of(source, "aten.linear") +
-                 lines_of(source, "aten.matmul") + lines_of(source, "aten.bmm");
+    int wanted = lines_of(source, "aten.conv") - lines_of(source, "aten.conv_transpose3d") +
+                 lines_of(source, "aten.linear") + lines_of(source, "aten.matmul") +
+                 lines_of(source, "aten.bmm");
     if (calls < wanted) {
         print_message("# %s: %d of %d products and convolutions are calls\n", t->name, calls,
                       wanted);
@@ -188,7 +189,7 @@ static void test_tasks(void **state)
     for (int i = 0; i < set.n; i++) check_task(set.tasks[i], &count);
     print_message("# %d tasks, %d calls, %d without\n", count.tasks, count.calls, count.uncalled);
     assert_true(count.tasks > 0 && count.calls > 0);
-    assert_true(count.uncalled <= count.calls / 8); /* depthwise ones */
+    assert_true(count.uncalled <= count.calls / 8); /* depthwise ones, gradients of grouped ones */
     taskset_release(&set);
 }
 

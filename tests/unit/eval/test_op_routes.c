@@ -33,6 +33,10 @@ static void routes(void **state)
             for (int n = 0; n < HALF_CASES; n++)
                 half +=
                     add(&b, name, json_array_get(cases, (size_t)n), n % 2 ? OP_F16 : OP_BF16, 1);
+            if (strstr(name, "conv_transpose3d")) { /* its plain kernel is the faster one */
+                assert_int_equal(taken + half, 0);
+                continue;
+            }
             if (taken < LEAST || !half)
                 fail_msg("%s: %d of %d cases have a route, %d in half", name, taken, FIXTURE_CASES,
                          half);
