@@ -52,10 +52,11 @@ cat >redis.conf <<'END'
 bind 10.9.0.1
 protected-mode no
 appendonly no
+save ""
 maxmemory-policy allkeys-lru
 END
-redis-server redis.conf --dir "$tmp" --logfile "$tmp/redis.log" --port 6379 & redis=$!
-at_exit=('kill $redis 2>/dev/null' "${at_exit[@]}")
+redis-server redis.conf --dir "$tmp" --logfile "$tmp/redis.log" --port 6379 >/dev/null 2>&1 & redis=$!
+at_exit=('kill -9 $redis 2>/dev/null' "${at_exit[@]}")
 wait_for 'redis-cli -h 10.9.0.1 ping 2>/dev/null | grep -q PONG' 20
 export QUERN_REDIS=redis://10.9.0.1:6379
 
