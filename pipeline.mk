@@ -74,10 +74,11 @@ endif
 
 # ---- stage 1; with STAGE1=0 it has no samples, and its model is the checkpoint ----
 skipped := $(filter 0,$(STAGE1))
+withhold := $(if $(filter 1,$(WITHHOLD)),--withhold)
 collect: $(R)/collect/verdicts.qa
 $(R)/collect/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks $(if $(asked),$(baselines)) | $(R)/cfg/device
 	$(run) $(B)/quern-collect --output $@ $(tasks) --teachers $(teachers) --trials $(if $(skipped),0,$(TRIALS)) --keep $(KEEP) $(if $(asked),$(spend)) \
-	  --mistakes $(MISTAKES) --device $(device) $(contents:--seed%=--eval-seed%) $(if $(asked),--baselines $(baselines)) --seed $(SEED)
+	  --mistakes $(MISTAKES) $(withhold) --device $(device) $(contents:--seed%=--eval-seed%) $(if $(asked),--baselines $(baselines)) --seed $(SEED)
 
 $(R)/sft/dataset.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa $(R)/cfg/sft $(facts_file)
 	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(tasks) \
@@ -120,7 +121,7 @@ length := --max-new $(MAX_NEW) --batch $(BATCH)
 searched := $(filter template sft,$(UPDATE))
 selfsup_ask = $(call sampled,selfsup)
 selfsup_length := $(length)
-crl_ask = $(if $(searched),$(B)/quern-search $(tasks),$(call sampled,crl))
+crl_ask = $(if $(searched),$(B)/quern-search $(tasks) $(withhold),$(call sampled,crl))
 crl_length := $(if $(searched),,$(length))
 crl_rule := $(if $(RULE),--rule $(RULE))
 # With TURNS above 1 the answers to a round's prompts are in crl/N/turn-1/, and crl/N/ has those of all turns.

@@ -121,6 +121,8 @@ const SettingSpec setting_table[SETTING_COUNT] = {
            "dollars a million tokens of POLICY's prompts and answers: 0.55,2.19"),
     RUN(JUDGE, TEXT, "none", STAMP_CRL,
         "of stage 3's records: openai:MODEL, anthropic:MODEL, none"),
+    OPTION(WITHHOLD, SWITCH, "", STAMP_COLLECT | STAMP_CRL,
+           "1: the template teacher draws no fast design for half of the train tasks"),
     OPTION(STAGE1, SWITCH, "1", STAMP_COLLECT | STAMP_SFT,
            "0: no teacher and no stage 1, for a model that writes CUDA already"),
 };

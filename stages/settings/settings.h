@@ -73,6 +73,7 @@ typedef enum {
     SETTING_BUDGET,
     SETTING_PRICE,
     SETTING_STAGE1,
+    SETTING_WITHHOLD,
     SETTING_JUDGE,
     SETTING_COUNT
 } SettingId;
