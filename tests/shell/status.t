@@ -27,8 +27,12 @@ port=$((20000 + $$ % 20000))
 fetch() { exec 3<>"/dev/tcp/127.0.0.1/$port" && printf 'GET %s HTTP/1.0\r\n\r\n' "$1" >&3 && cat <&3 >"$tmp/scrape"; exec 3<&-; } 2>/dev/null
 wait_for 'fetch /metrics && grep -q "^quern_verdicts_total" "$tmp/scrape"' 20
 head -1 "$tmp/scrape" | grep -q ' 200 ' && grep -qi '^content-type: text/plain; version=0.0.4' "$tmp/scrape"; ok $? 'quern-metrics answers a scrape'
-grep -q "^quern_run_state{run=\"$prefix-seen\",state=\"going on\"} 1" "$tmp/scrape" && grep -qE '^quern_jobs\{run="[^"]*",class="sim:h100",state="done"\} [1-9]' "$tmp/scrape" &&
-  grep -qE '^quern_evaluators\{.*class="sim:h100"\} [1-9]' "$tmp/scrape"
+state_is_told() {
+  fetch /metrics && grep -q "^quern_run_state{run=\"$prefix-seen\",state=\"going on\"} 1" "$tmp/scrape" &&
+    grep -qE '^quern_jobs\{run="[^"]*",class="sim:h100",state="done"\} [1-9]' "$tmp/scrape" &&
+    grep -qE '^quern_evaluators\{.*class="sim:h100"\} [1-9]' "$tmp/scrape"
+}
+wait_for state_is_told 20 # what the queue says comes with the next look at it
 ok $? 'the state of the run, jobs and evaluators'
 fetch /other; head -1 "$tmp/scrape" | grep -q ' 404 '; ok $? 'another path is not there'
 kill "$served"; wait "$served"; ok $? 'SIGTERM ends it'
