@@ -17,7 +17,7 @@ typedef struct {
 static void put(void *ctx, const char *name, double value)
 {
     Output *o = ctx;
-    printf("%s\t%.4f\n", name, value);
+    if (!o->w) printf("%s\t%.4f\n", name, value);
     if (!o->w || o->rc) return;
     Record *r = record_new();
     record_int(r, "step", o->round);
@@ -81,7 +81,7 @@ int main(int argc, char **argv)
         {"samples", FLAG_TEXT, &o.samples, "samples of one round", .required = 1, .aside = 1},
         {"verdicts", FLAG_TEXT, &o.verdicts,
          "their verdicts; left out: the comparisons alone are counted", .aside = 1},
-        {"output", FLAG_TEXT, &o.output, "metrics artifact to write, beside stdout", .aside = 1},
+        {"output", FLAG_TEXT, &o.output, "metrics artifact to write in place of lines on stdout", .aside = 1},
         {"tasks", FLAG_TEXT, &o.only,
          "names, comma separated: the heldout tasks are told apart by why they are held out",
          .aside = 1},
