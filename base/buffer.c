@@ -7,14 +7,17 @@
 
 #include "base/memory.h"
 
+/* The data of every buffer that has no memory yet; its cap is 0. It is only ever written a NUL. */
+static char empty[1];
+
 void buffer_init(Buffer *b, size_t max)
 {
-    *b = (Buffer){.data = memory_alloc(64), .cap = 64, .max = max};
+    *b = (Buffer){.data = empty, .max = max};
 }
 
 void buffer_release(Buffer *b)
 {
-    free(b->data);
+    if (b->cap) free(b->data);
     *b = (Buffer){0};
 }
 
@@ -36,7 +39,7 @@ static int reserve(Buffer *b, size_t len)
     if (need <= b->cap) return 0;
     size_t cap = b->cap ? b->cap : 64;
     while (cap < need) cap += cap / 2 + 64;
-    b->data = memory_grow(b->data, cap, 1);
+    b->data = memory_grow(b->cap ? b->data : NULL, cap, 1);
     b->cap = cap;
     return 0;
 }
@@ -73,7 +76,7 @@ int buffer_printf(Buffer *b, const char *fmt, ...)
 
 char *buffer_detach(Buffer *b)
 {
-    char *p = b->data;
-    *b = (Buffer){.data = memory_alloc(64), .cap = 64, .max = b->max};
+    char *p = b->cap ? b->data : memory_alloc(1);
+    buffer_init(b, b->max);
     return p;
 }

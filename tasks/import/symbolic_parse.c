@@ -312,7 +312,7 @@ int symbolic_parse(const char *text, Symbols *s, SymDimension *dimension_of, voi
         return error_set(err, ERROR_LIMIT, "a size has %zu bytes of text, at most %d expected",
                          strlen(text), SYMBOLIC_MAX_TEXT);
     int rc = expression(&p, 0);
-    blanks(&p);
+    if (rc >= 0) blanks(&p);
     if (rc >= 0 && *p.p) rc = fail(&p, "expected the end");
     if (rc >= 0) return 0;
     symbolic_release(out);
