@@ -9,19 +9,13 @@ crl seen & run_pid=$!
 wait_for "[ -e $at/collect/pool.qa ]" 240; wait_for "[ -e $at/report.html ]" 60
 status() { "$BIN/quern-status" "$prefix-seen" "$@" >"$tmp/status" 2>"$tmp/err"; }
 drawn() { grep -c "going on" "$tmp/typed" 2>/dev/null; }
-logs=("$tmp/out" "$tmp/status" "$tmp/err")
+logs=("$tmp/out" "$tmp/status" "$tmp/err" "$tmp/scrape")
 status && grep -q "^run $prefix-seen: going on" "$tmp/status" && grep -qE '^collect .* done$' "$tmp/status" && grep -qE '^crl +0 of 2' "$tmp/status"
 ok $? 'quern-status: what is done and what is to come'
 grep -qE '^sim:h100 +[1-9][0-9]* evaluators?, [0-9]+ at work; [0-9]+ wait' "$tmp/status"; ok $? 'the queue, and its evaluators'
 grep -qE '^relu +[0-9.]+x +[0-9.]+x +[0-9]+  collect$' "$tmp/status"; ok $? 'the best so far of each task'
 grep -q 'http-equiv="refresh"' "$at/report.html" && grep -q 'This run is going on' "$at/report.html" && [ ! -e "$at/report.tsv" ]
 ok $? 'the page is there, and reloads itself'
-status --json && "$BIN/quern-watch" "$prefix-seen" >"$tmp/watched" && ! grep -q $'\033' "$tmp/watched" && grep -q '^run .* going on' "$tmp/watched"
-ok $? 'quern-watch without a terminal prints it once'
-timeout 20 script -qec "$BIN/quern-watch --every 0.2 $prefix-seen" "$tmp/typed" </dev/null >/dev/null 2>&1 & watch=$!
-wait_for '[ "0$(drawn)" -ge 3 ]' 15
-ok $? 'on a terminal it draws again and again'
-kill "$watch" 2>/dev/null; wait "$watch" 2>/dev/null
 port=$((20000 + $$ % 20000))
 "$BIN/quern-metrics" "$prefix-seen" --port $port --every 0.2 2>"$tmp/served" & served=$!
 fetch() { exec 3<>"/dev/tcp/127.0.0.1/$port" && printf 'GET %s HTTP/1.0\r\n\r\n' "$1" >&3 && cat <&3 >"$tmp/scrape"; exec 3<&-; } 2>/dev/null
@@ -34,6 +28,12 @@ state_is_told() {
 }
 wait_for state_is_told 20 # what the queue says comes with the next look at it
 ok $? 'the state of the run, jobs and evaluators'
+status --json && "$BIN/quern-watch" "$prefix-seen" >"$tmp/watched" && ! grep -q $'\033' "$tmp/watched" && grep -q '^run .* going on' "$tmp/watched"
+ok $? 'quern-watch without a terminal prints it once'
+timeout 20 script -qec "$BIN/quern-watch --every 0.2 $prefix-seen" "$tmp/typed" </dev/null >/dev/null 2>&1 & watch=$!
+wait_for '[ "0$(drawn)" -ge 3 ]' 15
+ok $? 'on a terminal it draws again and again'
+kill "$watch" 2>/dev/null; wait "$watch" 2>/dev/null
 fetch /other; head -1 "$tmp/scrape" | grep -q ' 404 '; ok $? 'another path is not there'
 kill "$served"; wait "$served"; ok $? 'SIGTERM ends it'
 wait "$run_pid"; s=$?
