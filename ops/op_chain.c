@@ -273,7 +273,7 @@ int chain_reference(const OpCall *c, const double *const *in, double *const *out
     return y < 0 ? -1 : 0;
 }
 
-/* Makes the memory of the last step that of the result: y0 is as long as its name. */
+/* The last step writes to the result: y0 is as long as its name. */
 static void put_result(OpPlain *out, int from, const char *name)
 {
     size_t n = strlen(name);

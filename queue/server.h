@@ -23,7 +23,7 @@ int server_prepare(Server *s, const char *dir, Error *err);
 /* Start the server and wait, at most 60 s, until it answers. Redis cuts a file of changes whose end
  * is torn. A file that cannot be read is renamed with a warning, and the jobs are done again. */
 int server_start(Server *s, Error *err);
-/* Let a running server write its data anew, without what was deleted: a tenth of the space. Gives up
+/* Let a running server rewrite its data without what was deleted: a tenth of the space. Gives up
  * after 20 s; the data are whole either way. */
 void server_compact(const Server *s);
 void server_stop(Server *s);    /* SIGTERM, after 5 s SIGKILL; waits */

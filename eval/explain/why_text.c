@@ -111,7 +111,7 @@ static const Advice advice[] = {
 };
 enum { ADVICE = sizeof advice / sizeof *advice };
 
-/* A counter, or *excess: the time of the DRAM traffic over that of the bytes that the task needs. */
+/* A counter, or *excess: the time of the DRAM traffic, divided by the time of the least bytes. */
 static double figure(const Verdict *v, const char *name)
 {
     if (strcmp(name, "*excess") != 0) return count_of(v, name);

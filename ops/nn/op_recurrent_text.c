@@ -27,7 +27,7 @@ typedef struct {
     OpTensor x, y;
 } Flow;
 
-/* The input's and the result's order of dimensions is that of the call; between layers steps are first. */
+/* The input and the result have the order of dimensions of the call. Between layers steps are first. */
 static void time_first(OpTensor *t)
 {
     int64_t size = t->size[0], stride = t->stride[0];
