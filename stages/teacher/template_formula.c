@@ -26,7 +26,8 @@ static int used_after(const Order *o, int value, int end)
     for (int w = 0; w < f->n_values; w++) {
         const FormulaValue *v = &f->value[w];
         if (v->source == value) return 1;
-        if (v->kind == VALUE_KEPT && v->uses && o->place[w] >= end && v->takes >> value & 1) return 1;
+        if (v->kind == VALUE_KEPT && v->uses && o->place[w] >= end && v->takes >> value & 1)
+            return 1;
         if (o->place[w] < end) continue;
         if (v->mean == value || v->arg[0] == value || v->arg[1] == value || v->arg[2] == value)
             return 1;

@@ -189,7 +189,8 @@ static int channel_norm(FormulaReader *r, const GraphCall *c, const char *name, 
 {
     const OpCall *call = &c->call;
     int batch = !strcmp(r->op, "batch_norm"), rank = op_tensor(call, 0)->rank;
-    const OpValue *fresh = &call->arg[op_argument(call->op, batch ? "training" : "use_input_stats")];
+    const OpValue *fresh =
+        &call->arg[op_argument(call->op, batch ? "training" : "use_input_stats")];
     if (fresh->integer[0] == batch || rank == 3 || (rank == 2 && !batch))
         return error_set(err, ERROR_UNSUPPORTED, "no such norm");
     int x = own(r, c, 0, err), mean, spread;

@@ -120,8 +120,7 @@ static int put_line(Lines *l, const char *results, int node)
         rc = put_argument(l, &b, line->value[i]);
     }
     buffer_puts(&b, ")\n");
-    if (!rc && b.full)
-        rc = error_set(l->err, ERROR_UNSUPPORTED, "an op line would be too long");
+    if (!rc && b.full) rc = error_set(l->err, ERROR_UNSUPPORTED, "an op line would be too long");
     if (!rc) buffer_append(&l->lines, b.data, b.len);
     buffer_release(&b);
     return rc;

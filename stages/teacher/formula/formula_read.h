@@ -10,7 +10,7 @@ typedef struct {
     Formula *f;
     GraphBound *b;
     int *of; /* by graph value that owns its memory: the formula's value; -1: none, or an input */
-    char op[32]; /* of the node that is read */
+    char op[32];       /* of the node that is read */
     Derivation *sizes; /* operators may be kept; NULL: none is */
     int n_sizes;
     struct {

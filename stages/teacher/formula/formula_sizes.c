@@ -62,8 +62,7 @@ static void choose_size(const Derivation *v, Sizes *s, int axis, size_t first)
         for (size_t i = 0; i < n_primes; i++) {
             int taken = 0;
             s->at[axis] = (int64_t)primes[(i + first) % n_primes] * times[k];
-            for (int o = 0; o < v->draft.n_axes; o++)
-                taken |= o != axis && s->at[o] == s->at[axis];
+            for (int o = 0; o < v->draft.n_axes; o++) taken |= o != axis && s->at[o] == s->at[axis];
             if (taken) continue;
             if (!derivation_fits(v, s)) return;
             break; /* another prime rarely does */

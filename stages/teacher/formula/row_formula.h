@@ -58,8 +58,8 @@ typedef struct {
     int input, source;        /* of a load: one of them, the other is -1 */
     char inner[FORMULA_TEXT]; /* of a product: the common size */
     int right_turned;         /* of a product: the right matrix has a row for each column */
-    int uses; /* by values that are no loads, and by loads of it; the result has one more */
-    int node, nth; /* of a kept value: its operator in the graph, and which of the results */
+    int uses;       /* by values that are no loads, and by loads of it; the result has one more */
+    int node, nth;  /* of a kept value: its operator in the graph, and which of the results */
     uint64_t takes; /* of a kept value: bit v: its op line takes the memory of value v */
     char *lines;    /* of a kept value: directives of the plan, each with a line's end */
 } FormulaValue;
