@@ -108,7 +108,8 @@ static void test_faults(void **state)
         DeviceModule *m = load(HOME_LIBRARY), *plain = load(HOME_CANDIDATE);
         DeviceLaunch bad = launch(m, ways[i], y, 1, 0);
         assert_int_equal(ops->run(d, &bad, 1, &fault, &err), 1);
-        assert_true(fault.outcome == OUTCOME_LAUNCH_ERROR || fault.outcome == OUTCOME_OUT_OF_BOUNDS);
+        assert_true(fault.outcome == OUTCOME_LAUNCH_ERROR ||
+                    fault.outcome == OUTCOME_OUT_OF_BOUNDS);
         ops->unload(d, m);
         run_ones(plain, y);
         ops->unload(d, plain);
