@@ -82,7 +82,7 @@ $(R)/collect/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks $(if $(asked),$(baselin
 
 $(R)/sft/dataset.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa $(R)/cfg/sft $(facts_file)
 	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(tasks) \
-	  --contrastive $(CONTRASTIVE) --style $(STYLE) $(facts) $(if $(skipped),--empty) --seed $(SEED)
+	  --contrastive $(CONTRASTIVE) --drills $(DRILLS) --style $(STYLE) $(facts) $(if $(skipped),--empty) --seed $(SEED)
 
 sft: $(if $(trained),$(R)/sft/model/manifest.qa,$(R)/sft/dataset.qa)
 $(R)/sft/model/manifest.qa: $(R)/sft/dataset.qa $(R)/cfg/sft
@@ -206,7 +206,7 @@ ifeq ($(UPDATE),sft)
 # More of stage 1: the template teacher's kernels of the round, as examples.
 $(crl_rounds:%=$(R)/crl/%/dataset.qa): $(R)/crl/%/dataset.qa: $(R)/crl/%/samples.qa $(R)/crl/%/verdicts.qa $(facts_file)
 	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(tasks) \
-	  --contrastive $(CONTRASTIVE) --style $(STYLE) $(facts) --seed $(SEED)
+	  --contrastive $(CONTRASTIVE) --drills $(DRILLS) --style $(STYLE) $(facts) --seed $(SEED)
 $(crl_rounds:%=$(R)/crl/%/model/manifest.qa): $(R)/crl/%/model/manifest.qa: $(R)/crl/%/dataset.qa \
   $$(call crl_model,$$(call prev,$$*))/manifest.qa $(R)/cfg/crl
 	$(run) $(B)/quern-sft --dataset $< --base $(call crl_model,$(call prev,$*)) --output $(@D) $(SFT) $(training) \

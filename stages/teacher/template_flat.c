@@ -263,7 +263,11 @@ void template_flat(FormulaKernel *k)
         return;
     }
     flat_sizes(&t);
-    grammar_choose(k->g, "vector", !can ? "1" : half ? "1:3 4 8" : "1:3 2 4");
+    grammar_choose(k->g, "vector",
+                   !can         ? "1"
+                   : k->g->kept ? (half ? "1 4 8:2" : "1 2 4:4")
+                   : half       ? "1:3 4 8"
+                                : "1:3 2 4");
     t.vector = grammar_int(k->g, "vector");
     grammar_choose(k->g, "block", "64 128 256 512 1024");
     if (t.vector > 1)
