@@ -43,6 +43,7 @@ kill "$served"; wait "$served"; ok $? 'SIGTERM ends it'
 wait "$run_pid"; s=$?
 [ $s = 0 ] && ! grep -q 'http-equiv="refresh"' "$at/report.html" && [ -s "$at/report.tsv" ]; ok $? 'the last page stands still'
 status && grep -q "^run $prefix-seen: finished" "$tmp/status" && grep -qE '^crl +2 of 2 .* done$' "$tmp/status"; ok $? 'a finished run'
+[ ! -e "$at/queue/appendonlydir" ] && "$BIN/quern-clean" "$prefix-seen" | grep -q '^queue  *0.0 '; ok $? 'and its queue takes no space'
 [ -z "$(ls "$at/log" | grep progress)" ]; ok $? 'no file of progress is left'
 "$BIN/quern-metrics" --once "$prefix-seen" >"$tmp/scrape"
 # Every metric of the dashboard exists, but those of a queue that is gone and of prices.
