@@ -232,7 +232,8 @@ static void span_text(Buffer *b, const Pool *p, int d)
         buffer_printf(b, "    const int size%d = high%d - low%d;\n", d, d, d);
 }
 
-/* The loops over the window, the last one of an average unrolled so that its loads overlap, which end in `step` over the element v at `at` of the plane. */
+/* The loops over the window, the last one of an average unrolled so that its loads overlap, which end in
+ * `step` over the element v at `at` of the plane. */
 static void loops(Buffer *b, const Pool *p, const char *type, const char *x, const char *step)
 {
     int64_t inner = 1, last = p->x->offset;
