@@ -10,7 +10,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "eval/judge/evaluator_flags.h"
+#include "eval/device/evaluator_flags.h"
 #include "eval/judge/verdict_show.h"
 #include "export/package.h"
 

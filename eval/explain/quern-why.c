@@ -8,9 +8,9 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "eval/candidate/candidate.h"
+#include "eval/device/evaluator_flags.h"
 #include "eval/explain/why.h"
 #include "eval/judge/evaluator.h"
-#include "eval/judge/evaluator_flags.h"
 
 static struct {
     const char *against, *device, *tasks_root, *cache;

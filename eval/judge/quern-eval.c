@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "eval/candidate/candidate.h"
-#include "eval/judge/evaluator_flags.h"
+#include "eval/device/evaluator_flags.h"
 #include "eval/judge/verdict_schema.h"
 #include "eval/judge/verdict_show.h"
 

@@ -1,6 +1,6 @@
 /* The flags that the programs with an evaluator of their own share. */
-#ifndef EVAL_JUDGE_EVALUATOR_FLAGS_H
-#define EVAL_JUDGE_EVALUATOR_FLAGS_H
+#ifndef EVAL_DEVICE_EVALUATOR_FLAGS_H
+#define EVAL_DEVICE_EVALUATOR_FLAGS_H
 
 #include "base/flags.h"
 
