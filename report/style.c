@@ -104,7 +104,7 @@ const char *const report_style =
     ".part{left:0;background:var(--accent)}table.narrow{min-width:0}.narrow "
     "td.bar{min-width:150px}\n"
     "summary{cursor:pointer;color:var(--accent);font-size:14.5px;padding:6px 0;width:max-content}\n"
-    "#tools label{margin-right:16px}#tools input,#tools select,.copy{font:inherit;font-size:14px;"
+    "#tools label{margin-right:16px;white-space:nowrap}#tools input,#tools select,.copy{font:inherit;font-size:14px;"
     "padding:3px 8px;border:1px solid var(--line);border-radius:6px;background:var(--card);"
     "color:var(--fg)}.copy{font-size:12px;padding:1px 8px;cursor:pointer}\n"
     "h3 .link{color:inherit;text-decoration:none}h3 .link:hover::after{content:' #';"
