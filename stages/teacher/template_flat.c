@@ -38,7 +38,9 @@ static void flat_sizes(Flat *t)
     t->most = "n";
     if (t->rows || whole) {
         sizes[0] = (KernelSize){"n", whole ? "1" : s->rows};
-        sizes[1] = (KernelSize){0};
+        sizes[1] =
+            kernel_has(k, PER_CHANNEL) ? (KernelSize){"channels", s->channels} : (KernelSize){0};
+        sizes[2] = (KernelSize){0};
         snprintf(count, sizeof count, "%s", sizes[0].text);
     } else {
         kernel_count(s, count);

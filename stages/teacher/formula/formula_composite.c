@@ -121,7 +121,7 @@ static int softmax(FormulaReader *r, const GraphCall *c, const char *name, Error
 {
     int x = own(r, c, 0, err);
     if (x < 0) return -1;
-    if (over(&c->call, 1, op_tensor(&c->call, 0)) != 1)
+    if (over(&c->call, 1, op_tensor(&c->call, 0)) != 1 || r->f->value[x].domain != PER_ELEMENT)
         return error_set(err, ERROR_UNSUPPORTED, "not over the last dimension");
     int top = fold(r, FOLD_MAX, "top", x, err);
     int less = top < 0 ? -1 : formula_make(r, "less", "a - b", x, top, err);
@@ -157,7 +157,8 @@ static int norm(FormulaReader *r, const GraphCall *c, const char *name, Error *e
     int x = own(r, c, 0, err), layer = !strcmp(r->op, "layer_norm");
     if (x < 0) return -1;
     const OpValue *shape = &call->arg[1];
-    if (shape->kind != OP_INTS || shape->n != 1 || formula_cols(op_tensor(call, 0)->rank) > 1)
+    if (r->f->value[x].domain != PER_ELEMENT || shape->kind != OP_INTS || shape->n != 1 ||
+        formula_cols(op_tensor(call, 0)->rank) > 1)
         return error_set(err, ERROR_UNSUPPORTED, "not over the last dimension");
     int spread, less = x;
     if (layer) {

@@ -8,7 +8,12 @@
 #include "base/memory.h"
 #include "stages/teacher/formula/formula_read.h"
 
-enum { ATTEMPTS = 6 };
+enum { ATTEMPTS = 6, MOST_VALUES = 512 };
+
+/* A dimension of a value of the graph; value -1: an axis. */
+typedef struct {
+    int value, dim;
+} Place;
 
 static void fill_tensors(DraftTensor *to, const TaskTensor *from, int n)
 {
@@ -70,20 +75,37 @@ static void choose_size(const Derivation *v, Sizes *s, int axis, size_t first)
     s->at[axis] = own;
 }
 
-/* A size names an axis: does it do so at the module's own sizes too? */
-static int check_names(const FormulaReader *r, const Sizes *s, Error *err)
+static int64_t place_size(const GraphBound *b, const Sizes *s, const Place *p)
 {
-    Sizes own = derivation_own(r->sizes);
+    return p->value < 0 ? s->at[p->dim] : b->values[p->value].tensor.size[p->dim];
+}
+
+static int all_places(const FormulaReader *r, Place *to)
+{
+    int n = 0;
+    for (int i = 0; i < r->sizes->draft.n_axes; i++) to[n++] = (Place){-1, i};
+    for (int v = 0; v < r->b->graph->n_values; v++)
+        for (int d = 0; d < r->b->values[v].tensor.rank && r->b->values[v].live; d++)
+            to[n++] = (Place){v, d};
+    return n;
+}
+
+/* A number stands for one size: what is equal here is so at other sizes of the axes too. */
+static int check_numbers(const FormulaReader *r, const Sizes *s, size_t other, Error *err)
+{
+    Sizes t = derivation_own(r->sizes);
     GraphBound *b;
-    int rc = 0;
-    if (derivation_bind(r->sizes, &own, &b, err)) return -1;
-    for (int v = 0; v < b->graph->n_values && !rc; v++)
-        for (int d = 0; d < b->values[v].tensor.rank && b->values[v].live; d++)
-            for (int i = 0; i < r->sizes->draft.n_axes; i++)
-                if (r->b->values[v].tensor.size[d] == s->at[i] &&
-                    b->values[v].tensor.size[d] != own.at[i])
-                    rc = error_set(err, ERROR_UNSUPPORTED, "dimension %d of %s looks like %s", d,
-                                   b->graph->name[v], r->sizes->axes[i].name);
+    int rc = 0, most = r->sizes->draft.n_axes + r->b->graph->n_values * OP_MAX_RANK;
+    for (int i = 0; i < r->sizes->draft.n_axes; i++) choose_size(r->sizes, &t, i, other);
+    if (derivation_bind(r->sizes, &t, &b, err)) return -1;
+    Place *place = memory_array((size_t)most + 1, sizeof *place);
+    int n = all_places(r, place);
+    for (int i = 0; i < n && !rc; i++)
+        for (int k = 0; k < i && !rc; k++)
+            if (place_size(r->b, s, &place[i]) == place_size(r->b, s, &place[k]) &&
+                place_size(b, &t, &place[i]) != place_size(b, &t, &place[k]))
+                rc = error_set(err, ERROR_UNSUPPORTED, "two sizes look the same");
+    free(place);
     graph_bound_free(b);
     return rc;
 }
@@ -91,6 +113,8 @@ static int check_names(const FormulaReader *r, const Sizes *s, Error *err)
 int formula_bind_freely(FormulaReader *r, Error *err)
 {
     const Task *t = r->f->task;
+    if (t->graph->n_values > MOST_VALUES)
+        return error_set(err, ERROR_UNSUPPORTED, "task %s has too many operators", t->name);
     r->sizes = memory_alloc(sizeof *r->sizes);
     if (open_draft(t, 2, r->sizes, err) && open_draft(t, 1, r->sizes, err)) {
         free(r->sizes);
@@ -103,17 +127,13 @@ int formula_bind_freely(FormulaReader *r, Error *err)
         s = derivation_own(r->sizes);
         for (int i = 0; i < r->sizes->draft.n_axes; i++) choose_size(r->sizes, &s, i, first);
         if (derivation_bind(r->sizes, &s, &r->b, err)) return -1;
-        rc = check_names(r, &s, err);
+        rc = check_numbers(r, &s, first + ATTEMPTS, err);
         if (rc) graph_bound_free(r->b);
     }
     for (int i = 0; i < r->sizes->draft.n_axes; i++)
         formula_size(r, s.at[i], r->sizes->axes[i].name);
     return rc;
 }
-
-typedef struct {
-    int value, dim;
-} Place;
 
 static int64_t size_at(const Derivation *v, const GraphBound *b, const void *what)
 {
