@@ -196,7 +196,7 @@ PREFIX ?= /usr/local
 INSTALLED := $(DESTDIR)$(PREFIX)
 PRODUCTS := $(filter-out $(BUILD)/bin/%bench,$(PROGRAMS))
 install: build
-	@mk/install '$(BUILD)' '$(INSTALLED)' $(notdir $(PRODUCTS))
+	@PREFIX='$(PREFIX)' mk/install '$(BUILD)' '$(INSTALLED)' $(notdir $(PRODUCTS))
 uninstall:
 	@mk/install --remove '$(INSTALLED)'
 
