@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "ops/op_text.h"
+#include "ops/op_walk.h"
 
 /* ATen's computeStride: dimensions of x that lie one behind the other are a chunk, and the new
  * dimensions divide the chunks. */
@@ -78,18 +79,6 @@ int strided_infer(OpCall *c, Error *err)
     return op_view(c, (int)c->arg[0].integer[0], &y, err);
 }
 
-static void gather(const OpTensor *t, const double *in, double *out)
-{
-    int64_t n = op_elements(t);
-#pragma omp parallel for if (n >= 1 << 16)
-    for (int64_t flat = 0; flat < n; flat++) {
-        int64_t rest = flat, at = t->offset;
-        for (int d = t->rank - 1; d >= 0; rest /= t->size[d--])
-            at += rest % t->size[d] * t->stride[d];
-        out[flat] = in[at];
-    }
-}
-
 /* The result as a view of the contiguous input: a copy in C order is the input itself. */
 static int logical_view(const OpCall *c, const StridedView *s, OpTensor *v, Error *err)
 {
@@ -112,7 +101,7 @@ int strided_reference(const OpCall *c, const double *const *in, double *const *o
             v = k->tensor[of];
             rc = logical_view(k, s, &v, err);
         }
-        gather(&v, in[of], out[r]);
+        walk_gather(&v, in[of], out[r]);
         if (!op_dtype_is_float(c->result[r].dtype) && op_dtype_is_float(c->tensor[of].dtype))
             for (int64_t i = 0; i < op_elements(&v); i++)
                 out[r][i] =

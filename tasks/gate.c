@@ -158,7 +158,7 @@ static int perturb(Case *c, GateResult *r, Error *err)
     double *after[TASK_MAX_TENSORS];
     int rc = 0;
     outputs_alloc(c, after);
-    for (int i = 0; i < c->task->n_inputs && !rc; i++) {
+    for (int i = 0; i < c->task->n_inputs && !rc && !r->refused; i++) {
         rc = draw_input(c, i, GATE_SEED + 100, err) || run_reference(c, after, NAN, err) ? -1 : 0;
         if (!rc && !moved(c, after)) {
             char what[256];
@@ -278,8 +278,8 @@ static int gate_workload(Task *t, const Workload *w, double scale, GateResult *h
     int rc = case_init(&c, t, w, VARIANT_DRAWN, scale, GATE_SEED, err);
     if (!rc) rc = repeatable(&c, hard, err);
     if (!rc && !hard->refused) rc = turns(&c, hard, err);
-    if (!rc && !hard->refused) rc = null_models(&c, soft, err);
-    if (!rc && !hard->refused) rc = perturb(&c, soft, err);
+    if (!rc && !hard->refused && !soft->refused) rc = null_models(&c, soft, err);
+    if (!rc && !hard->refused && !soft->refused) rc = perturb(&c, soft, err);
     case_release(&c);
     return rc;
 }

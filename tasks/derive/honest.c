@@ -13,6 +13,7 @@
 #include "tasks/task_graph.h"
 
 enum { SEED = 7, DRAWS = 3, DRIFT_MOST = 1 << 18, DRIFT_TERMS = 16, MOST_SORTED = 4096 };
+enum { SAMPLE = 1024, COSTLY = 1 << 16 };
 static const double DEAR_FLOPS = 4e6; /* of one execution: fewer ways are tried */
 static const double unit = 0x1p-24;   /* the error of one rounding to float32 */
 
@@ -72,6 +73,7 @@ typedef struct {
     const int64_t *terms; /* by node */
     const double *drift;
     const char *last; /* by value: an output, which is always stored */
+    int inexact;      /* the node's results need a rounding, and were not computed without errors */
 } Execution;
 
 /* Every element is a float32 number: what was computed needed no rounding, or only chose. */
@@ -122,6 +124,35 @@ static int with_errors(const Execution *e, const GraphBound *b, int node, const 
     return rc;
 }
 
+/* Half of a sample of elements have more than half of float32's bits. */
+static int is_rich(const double *x, int64_t n)
+{
+    int64_t step = 1 + n / SAMPLE, seen = 0, rich = 0;
+    for (int64_t i = 0; i < n; i += step, seen++) {
+        int exponent;
+        double bits = ldexp(frexp(x[i], &exponent), 12);
+        rich += isfinite(bits) && bits != nearbyint(bits);
+    }
+    return 2 * rich >= seen;
+}
+
+/* Costly sums of products of such numbers are never all exact: they run once, with errors. */
+static int arguments(void *ctx, const GraphBound *b, int node, const double **in, Error *err)
+{
+    Execution *e = ctx;
+    const OpCall *c = &b->calls[node].call;
+    OpCost cost;
+    (void)err;
+    e->inexact = 0;
+    if (!honest_products(c->op) || c->n_tensors < 2 || op_cost(c, &cost, NULL) ||
+        cost.flops < COSTLY)
+        return 0;
+    for (int i = 0; i < 2; i++)
+        if (!op_dtype_is_float(c->tensor[i].dtype) || !is_rich(in[i], op_elements(&c->tensor[i])))
+            return 0;
+    return e->inexact = 1;
+}
+
 static int has_float(const OpCall *c)
 {
     for (int i = 0; i < c->n_results; i++)
@@ -135,7 +166,7 @@ static int results(void *ctx, const GraphBound *b, int node, const double *const
     const Execution *e = ctx;
     const GraphCall *c = &b->calls[node];
     const Op *op = c->call.op;
-    int exact = 1, summed = 0, point = op->reference == pointwise_reference,
+    int exact = !e->inexact, summed = 0, point = op->reference == pointwise_reference,
         product = !strncmp(op->name, "aten.mul", 8);
     for (int i = 0; i < c->call.n_results && exact; i++)
         exact = !op_dtype_is_float(c->call.result[i].dtype) ||
@@ -228,7 +259,7 @@ static void case_prepare(Case *c)
         if (c->n[i] > most) most = c->n[i];
     }
     c->relative = memory_array((size_t)most, sizeof(double));
-    c->e = (Execution){NULL, c->terms, c->drift, c->last};
+    c->e = (Execution){NULL, c->terms, c->drift, c->last, 0};
 }
 
 static void case_release(Case *c)
@@ -295,7 +326,7 @@ static void note_errors(Case *c, int i, double rtol, HonestError *out)
 
 static int run_way(Case *c, const Way *way, const double *rtol, HonestError *out, Error *err)
 {
-    GraphHook hook = {&c->e, NULL, results};
+    GraphHook hook = {&c->e, arguments, results};
     c->e.way = way;
     if (graph_run(c->b, (const double *const *)c->in, c->got, &hook, err)) return -1;
     for (int i = 0; i < c->t->n_outputs; i++) {
