@@ -225,6 +225,136 @@ static int write_operator(Writer *w, const json_t *node, const char *op)
     return rc;
 }
 
+/* ---- operators that are written as others ---- */
+
+/* What a constant is made of: "full", "tril", "triu", or NULL: it is an input. */
+static const char *pattern(const ProgramInput *x)
+{
+    const char *made = json_string_value(json_object_get(x->notes, "pattern"));
+    if (!made || !json_is_number(json_object_get(x->notes, "value"))) return NULL;
+    if (x->kind == INPUT_CONSTANT && !strcmp(made, "full")) return made;
+    return !strcmp(made, "tril") || !strcmp(made, "triu") ? made : NULL;
+}
+
+static int mentions(const json_t *value, const char *name)
+{
+    json_t *e;
+    const char *key;
+    size_t i;
+    if (json_is_string(value)) return !strcmp(json_string_value(value), name);
+    json_array_foreach((json_t *)value, i, e)
+    {
+        if (mentions(e, name)) return 1;
+    }
+    json_object_foreach((json_t *)value, key, e)
+    {
+        if (mentions(e, name)) return 1;
+    }
+    return 0;
+}
+
+static int is_overwriting(const json_t *node, const char *name)
+{
+    const char *target = json_string_value(json_object_get(node, "target")),
+               *to = tensor_argument(node, 0), *from = tensor_argument(node, 1);
+    return target && !strcmp(target, "torch.ops.aten.copy_.default") && to && from &&
+           !strcmp(to, name) && strcmp(from, name);
+}
+
+/* The contents of a constant are not known; 1: the first node that names it gives it new ones. */
+static int is_overwritten(const Program *p, const ProgramInput *x)
+{
+    json_t *node;
+    size_t i;
+    json_array_foreach((json_t *)p->nodes, i, node)
+    {
+        if (mentions(json_object_get(node, "inputs"), x->placeholder))
+            return is_overwriting(node, x->placeholder);
+    }
+    return 0;
+}
+
+/* A copy into a constant whose contents are not known makes it: 1, done; 0, it is another node. */
+static int write_copy(Writer *w, const json_t *node, const char *result)
+{
+    const ProgramInput *x = NULL;
+    char chosen[GRAPH_NAME];
+    for (int i = 0; i < w->p->n_inputs && !x; i++)
+        if (w->p->inputs[i].kind == INPUT_CONSTANT && !pattern(&w->p->inputs[i]) &&
+            is_overwriting(node, w->p->inputs[i].placeholder))
+            x = &w->p->inputs[i];
+    if (!x || !result) return 0;
+    const char *name = tensor_argument(node, 1),
+               *from = json_string_value(json_object_get(w->out->names, name));
+    json_t *want = json_object_get(json_object_get(w->p->tensors, x->placeholder), "sizes"),
+           *have = json_object_get(json_object_get(w->p->tensors, name), "sizes");
+    OpDtype dtype;
+    Symbolic size[OP_MAX_RANK];
+    int rank;
+    if (!from) return 0;
+    if (program_tensor(w->p, name, &dtype, &rank, size, w->err)) return -1;
+    for (int d = 0; d < rank; d++) symbolic_release(&size[d]);
+    if (dtype != x->dtype || rank != x->rank || json_array_size(want) != json_array_size(have))
+        return error_set(w->err, ERROR_UNSUPPORTED,
+                         "it copies %.80s into a constant of another type or rank", name);
+    names_choose(w->out->taken, result, chosen, sizeof chosen);
+    add_line(w->out, memory_printf("%s = aten.clone(%s)", chosen, from), node);
+    rename_tensor(w->out, result, chosen);
+    rename_tensor(w->out, x->placeholder, chosen);
+    return 1;
+}
+
+/* aten.stack of `n` tensors from `first`; -1: one has no name. */
+static int stack_text(Writer *w, const json_t *list, size_t first, size_t n, int64_t dim,
+                      Buffer *text)
+{
+    buffer_puts(text, "aten.stack([");
+    for (size_t i = first; i < first + n; i++) {
+        const char *name = json_string_value(json_object_get(json_array_get(list, i), "name")),
+                   *in_lines =
+                       name ? json_string_value(json_object_get(w->out->names, name)) : NULL;
+        if (!in_lines)
+            return error_set(w->err, ERROR_CORRUPT,
+                             "it uses a tensor that nothing before it gives");
+        buffer_printf(text, "%s%s", i > first ? ", " : "", in_lines);
+    }
+    buffer_printf(text, "], %lld)", (long long)dim);
+    return 0;
+}
+
+/* More tensors than an operator takes: stacks of as many as it takes, which are joined. */
+static int write_stacks(Writer *w, const json_t *node, const json_t *list, const char *result)
+{
+    int64_t dim = json_integer_value(json_object_get(argument(node, 1), "as_int"));
+    size_t n = json_array_size(list);
+    char chosen[GRAPH_NAME];
+    Buffer join;
+    int rc = 0;
+    if (n > OP_MAX_LIST * OP_MAX_LIST)
+        return error_set(w->err, ERROR_LIMIT, "it stacks %zu tensors, at most %d expected", n,
+                         OP_MAX_LIST * OP_MAX_LIST);
+    buffer_init(&join, OP_LINE_MAX);
+    for (size_t i = 0; i < n && !rc; i += OP_MAX_LIST) {
+        Buffer text;
+        buffer_init(&text, OP_LINE_MAX);
+        names_choose(w->out->taken, "stacked", chosen, sizeof chosen);
+        buffer_printf(&text, "%s = ", chosen);
+        rc = stack_text(w, list, i, n - i < OP_MAX_LIST ? n - i : OP_MAX_LIST, dim, &text);
+        buffer_printf(&join, "%s%s", i ? ", " : "", chosen);
+        if (!rc) add_line(w->out, buffer_detach(&text), NULL);
+        buffer_release(&text);
+    }
+    if (!rc) {
+        names_choose(w->out->taken, result, chosen, sizeof chosen);
+        add_line(w->out,
+                 memory_printf("%s = aten.cat([%s], %lld)", chosen, join.data, (long long)dim),
+                 node);
+        rename_tensor(w->out, result, chosen);
+    }
+    buffer_release(&join);
+    return rc;
+}
+
 static int write_call(Writer *w, const json_t *node, const char *op)
 {
     static const char *const checks[] = {"aten._assert_tensor_metadata.default",
@@ -250,6 +380,11 @@ static int write_call(Writer *w, const json_t *node, const char *op)
         rename_tensor(w->out, result, x);
         return 0;
     }
+    const json_t *list = json_object_get(argument(node, 0), "as_tensors");
+    if (result && !strcmp(op, "aten.stack.default") && json_array_size(list) > OP_MAX_LIST)
+        return write_stacks(w, node, list, result);
+    int copied = write_copy(w, node, result);
+    if (copied) return copied < 0 ? -1 : 0;
     if (n > OP_MAX_RESULTS)
         return error_set(w->err, ERROR_LIMIT, "it gives %d tensors, at most %d expected", n,
                          OP_MAX_RESULTS);
@@ -283,15 +418,6 @@ static int write_node(Writer *w, const json_t *node)
 }
 
 /* ---- constants ---- */
-
-/* What a constant is made of: "full", "tril", "triu", or NULL: it is an input. */
-static const char *pattern(const ProgramInput *x)
-{
-    const char *made = json_string_value(json_object_get(x->notes, "pattern"));
-    if (!made || !json_is_number(json_object_get(x->notes, "value"))) return NULL;
-    if (x->kind == INPUT_CONSTANT && !strcmp(made, "full")) return made;
-    return !strcmp(made, "tril") || !strcmp(made, "triu") ? made : NULL;
-}
 
 static int write_constant(Writer *w, const ProgramInput *x, const char *made)
 {
@@ -333,7 +459,7 @@ static int begin(Writer *w)
         const ProgramInput *x = &w->p->inputs[i];
         const char *made = pattern(x);
         if (made && write_constant(w, x, made)) return -1;
-        if (!made && x->kind == INPUT_CONSTANT)
+        if (!made && x->kind == INPUT_CONSTANT && !is_overwritten(w->p, x))
             return error_set(w->err, ERROR_UNSUPPORTED,
                              "the module has a constant tensor, %.80s, of which the archive has no "
                              "contents; make it a parameter or a buffer",
