@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/op_strided.h"
 #include "ops/op_text.h"
-#include "ops/op_walk.h"
 
 enum { MAX_OPERANDS = WALK_OPERANDS };
 

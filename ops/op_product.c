@@ -214,12 +214,21 @@ static void pack_right(const Factor *f, const double *data, int64_t column, int6
                     pack[j * TILE_N + i] = data[depth[j] + outer[i]];
 }
 
+/* A small product has small tiles. */
+static double *work_buffer(const Work *w)
+{
+    int m = least(w->p->count[w->left.group], TILE_M),
+        k = least(w->p->count[PRODUCT_DEPTH], TILE_K);
+    return memory_array((size_t)(m * (TILE_N + TILE_K) + k * TILE_N + 1), sizeof(double));
+}
+
 /* The tile of c at (row, column) of a batch, in the left and the right factor's elements. buffer has
  * room for acc, a tile of a and one of b. */
 static void work_tile(const Work *w, int64_t batch, int64_t row, int64_t column, double *buffer)
 {
     const Product *p = w->p;
-    double *acc = buffer, *pa = acc + TILE_M * TILE_N, *pb = pa + TILE_M * TILE_K;
+    int most = least(p->count[w->left.group], TILE_M);
+    double *acc = buffer, *pa = acc + most * TILE_N, *pb = pa + most * TILE_K;
     int m = least(p->count[w->left.group] - row, TILE_M),
         n = least(p->count[w->right.group] - column, TILE_N);
     const double *a = w->left.data + place(p, (int)w->left.operand, PRODUCT_BATCH, batch),
@@ -280,8 +289,7 @@ void product_reference(const Product *p, double *c)
             n = p->count[PRODUCT_BATCH] * down * across;
 #pragma omp parallel if (n > 1)
     {
-        double *buffer =
-            memory_array(TILE_M * TILE_N + TILE_M * TILE_K + TILE_K * TILE_N, sizeof *buffer);
+        double *buffer = work_buffer(&w);
 #pragma omp for schedule(dynamic)
         for (int64_t i = 0; i < n; i++)
             work_tile(&w, i / (down * across), i / across % down * TILE_M, i % across * TILE_N,

@@ -16,7 +16,7 @@ enum { SEED = 7, DRAWS = 3, DRIFT_MOST = 1 << 18, DRIFT_TERMS = 16, MOST_SORTED 
 enum { SAMPLE = 1024, COSTLY = 1 << 16 };
 /* Of one execution: fewer ways are tried; only one running sum and its drift. */
 static const double DEAR_FLOPS = 4e6, HUGE_FLOPS = 1e9;
-static const double unit = 0x1p-24;   /* the error of one rounding to float32 */
+static const double unit = 0x1p-24; /* the error of one rounding to float32 */
 
 /* ---- errors of sums ---- */
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "ops/op_walk.h"
+#include "ops/op_strided.h"
 #include "tasks/graph/graph.h"
 
 static const double most_bytes = 64.0 * (1 << 30);
