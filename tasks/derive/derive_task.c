@@ -66,6 +66,7 @@ static int choose_sizes(Derivation *v, Description *d, int widely, Sizes *deep, 
     int n = sizes_checks(v, (widely ? WIDELY : 1) * DERIVE_CHECK_WORK, widely ? WIDER : 1, checks);
     for (int i = 0; i < n; i++) description_add(d, ROLE_CHECK, &checks[i]);
     if (!n) return error_set(err, ERROR_LIMIT, "no sizes of a check workload were found");
+    if (sizes_affordable(v, &checks[0], DERIVE_MOST_FLOPS, err)) return -1;
     if (sizes_time(v, DERIVE_TIME_BYTES, &time, err) ||
         sizes_small(v, &time, DERIVE_SIM_WORK, &sim, err) ||
         sizes_deep(v, &time, DERIVE_DEEP_FLOPS, deep, err))
