@@ -135,12 +135,13 @@ GPU ?= cuda:0
 test-gpu: build $(filter $(BUILD)/test/model/%_cuda,$(UNIT_TESTS)) $(patsubst %,$(BUILD)/test/eval/test_%,op_routes op_kernels library)
 	@QUERN_BUILD="$$(realpath '$(BUILD)')" QUERN_TEST_DEVICE='$(GPU)' prove --timer --exec tests/run $(sort $(wildcard tests/gpu/*.t))
 
-# A run's page in a headless browser, with screenshots in build/report/. REPORT names it; else a small run is made.
+# A run's page in a headless browser, with screenshots in build/report/. REPORT names it; else a small run is made. PICTURE=1
+# renews docs/report.png.
 REPORT ?= runs/test-report/report.html
 .PHONY: test-report
 test-report: build
 	@[ -e '$(REPORT)' ] || $(MAKE) --no-print-directory crl PROFILE=smoke RUN=test-report
-	@mk/test-report '$(REPORT)' '$(BUILD)/report'
+	@mk/test-report '$(REPORT)' '$(BUILD)/report' $(if $(PICTURE),docs/report.png)
 
 # The unit tests and short fuzzing again, under AddressSanitizer and UndefinedBehaviorSanitizer.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined

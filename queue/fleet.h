@@ -18,6 +18,7 @@ typedef struct {
     const char *const *devices; /* n_devices; worker i serves device i modulo n_devices */
     int n_devices, workers;
     char *const *command; /* NULL-terminated argv */
+    int forget;           /* when the command succeeds, remove the private server's data */
     int parent;           /* a process whose end stops the command, as Ctrl-C does; 0: none */
 } FleetOptions;
 

@@ -1,5 +1,5 @@
 /* Every panel has the same frame. Points that are too many are averaged, so that the page stays
- * small. */
+ * small. data-plot, data-name and data-of are for the page's script (report/style.c). */
 #include "report/metrics/curves.h"
 
 #include <math.h>
@@ -11,11 +11,11 @@
 
 enum {
     WIDTH = 310,
-    HEIGHT = 190,
-    LEFT = 40,
+    HEIGHT = 204,
+    LEFT = 54,
     RIGHT = 8,
     TOP = 24,
-    BOTTOM = 26,
+    BOTTOM = 40,
     MAX_POINTS = 80,
     MAX_SERIES = 4
 };
@@ -107,12 +107,13 @@ static void frame(const Panel *p, const Range *r, Buffer *b)
     buffer_printf(b,
                   "<text class=\"t\" x=\"%d\" y=\"%d\">%.0f</text><text class=\"t end\" x=\"%d\" "
                   "y=\"%d\">%s %.0f</text>",
-                  LEFT, HEIGHT - 8, ceil(r->x0), WIDTH - RIGHT, HEIGHT - 8, p->x_name,
-                  floor(r->x1));
+                  LEFT, HEIGHT - BOTTOM + 18, ceil(r->x0), WIDTH - RIGHT, HEIGHT - BOTTOM + 18,
+                  p->x_name, floor(r->x1));
 }
 
-static void draw(const Series *s, const Range *r, int at, Buffer *b)
+static void draw(const Series *s, const Range *r, Buffer *b)
 {
+    buffer_printf(b, "<g class=\"series\" data-name=\"%s\">", s->label);
     for (int k = 0; k < s->n; k++)
         if (!isnan(s->p[k].low) && s->p[k].high > s->p[k].low)
             buffer_printf(b,
@@ -130,9 +131,21 @@ static void draw(const Series *s, const Range *r, int at, Buffer *b)
                       "%.4g</title></circle>",
                       s->class, x_at(r, s->p[k].x), y_at(r, s->p[k].y), s->label, s->p[k].x,
                       s->p[k].y);
-    if (*s->label)
-        buffer_printf(b, "<text class=\"%s end\" x=\"%d\" y=\"%d\">%s</text>", s->class,
-                      WIDTH - RIGHT, TOP - 10 + 14 * at, s->label);
+    buffer_puts(b, "</g>");
+}
+
+/* The names of the series, in a row below the axis. */
+static void keys(const Panel *p, Buffer *b)
+{
+    enum { CHARACTER = 7, GAP = 14 };
+    int x = LEFT;
+    for (int i = 0; i < p->n; i++) {
+        const Series *s = &p->series[i];
+        if (!s->n || !*s->label) continue;
+        buffer_printf(b, "<text class=\"%s\" data-of=\"%s\" x=\"%d\" y=\"%d\">%s</text>", s->class,
+                      s->label, x, HEIGHT - 4, s->label);
+        x += (int)strlen(s->label) * CHARACTER + GAP;
+    }
 }
 
 /* Draws the panel when a series has points, and releases them. Returns 1 when it drew. */
@@ -145,11 +158,16 @@ static int panel(Panel *p, Buffer *b)
     }
     if (any) {
         Range r = range_of(p);
-        buffer_printf(b, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">", WIDTH,
-                      HEIGHT, p->title);
+        buffer_printf(b,
+                      "<svg class=\"chart\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\" "
+                      "data-plot=\"%d %d %d %d %.6g %.6g %.6g %.6g\" data-scale=\"%s\" "
+                      "data-x=\"%s\">",
+                      WIDTH, HEIGHT, p->title, LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM, r.x0,
+                      r.x1, r.y0, r.y1, p->is_share ? "share" : "plain", p->x_name);
         frame(p, &r, b);
-        for (int i = 0, at = 0; i < p->n; i++)
-            if (p->series[i].n) draw(&p->series[i], &r, at++, b);
+        for (int i = 0; i < p->n; i++)
+            if (p->series[i].n) draw(&p->series[i], &r, b);
+        keys(p, b);
         buffer_puts(b, "</svg>\n");
     }
     for (int i = 0; i < p->n; i++) free(p->series[i].p);
