@@ -121,10 +121,7 @@ int main(int argc, char **argv)
         {"reviews", FLAG_TEXT, &o.reviews, "of the samples, which may withhold rewards",
          .aside = 1},
         {"reference", FLAG_TEXT, &o.reference,
-         "model directory of the KL term; needed when --kl is above 0, else the divergence from it "
-         "is "
-         "noted alone",
-         .aside = 1},
+         "model whose divergence is noted; the KL term needs it", .aside = 1},
         LOSS_FLAGS(o.loss),
         {"reward-clip", FLAG_FLOAT, &o.clip, "k of the reward's z-score", 0.01, 100},
         {"tie", FLAG_FLOAT, &o.tie, "predicted scores nearer than this share have one reward", 0,
