@@ -145,14 +145,9 @@ int main(int argc, char **argv)
         TRAINING_FLAGS(o.engine),
         {0}};
     const FlagSpec spec = {
-        "quern-crl",
-        "--base DIR --samples FILE --verdicts FILE --output DIR",
+        "quern-crl", "--base DIR --samples FILE --verdicts FILE --output DIR",
         "Stage 3, one round: a group-relative loss on samples of contrastive prompts.",
-        flags,
-        0,
-        0,
-        0,
-        .checkable = 1};
+        .flags = flags, .checkable = 1};
     ConfigDefaults defaults;
     config_defaults(&defaults, flags);
     loss_flags_preset(&o.loss, loss_flags_named(argc, argv));
