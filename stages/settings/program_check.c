@@ -1,6 +1,5 @@
 /* Flags that only a stage's program can judge are given to it with --check-flags. When it refuses
- * them, they are given again one setting more at a time: the first that is refused is the wrong
- * one. */
+ * them, they are given again, each time with one setting more: the first that is refused is wrong. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +55,11 @@ static const ProgramCheck checks[] = {
     {"quern-filter",
      "",
      0,
-     {{SETTING_CONTRASTIVE, "--contrastive"}, {SETTING_STYLE, "--style"}, SEEDED, LAST}},
+     {{SETTING_CONTRASTIVE, "--contrastive"},
+      {SETTING_DRILLS, "--drills"},
+      {SETTING_STYLE, "--style"},
+      SEEDED,
+      LAST}},
     {"quern-prompt",
      "",
      0,
