@@ -84,4 +84,17 @@ sed 's/^/# /' err | tail -5
 is "each call launches both kernels on its stream" "$(awk '{print $1, $2, $3, $5}' launched)" \
   "$(printf '%s\n' 'parts 40,1,1 32,1,1 stream=10' 'copy 2,1,1 32,1,1 stream=10' 'parts 40,1,1 32,1,1 stream=10' 'copy 2,1,1 32,1,1 stream=10' 'parts 40,1,1 32,1,1 stream=20' 'copy 2,1,1 32,1,1 stream=20')"
 is "the second takes what the first gives" "$(awk '$1 == "parts" {print $7}' launched)" "$(awk '$1 == "copy" {print $6}' launched)"
+
+# FlashInfer-Bench's own models take the three files.
+if "$python" -c 'import flashinfer_bench' 2>/dev/null; then
+  task=$(basename "$(dirname "$(ls "$root"/tasks/kernelbench/level1/k1_19_*/task.json)")")
+  "$BIN/quern-template" --task "$task" --seed 1 >point.cu
+  run quern-export --task "$task" --to flashinfer --name point -o point point.cu; ok $? "$task is exported"
+  "$python" -c '
+import json
+from flashinfer_bench.data import Definition, Solution, Trace
+for model, name in (Definition, "definition"), (Solution, "solution"), (Trace, "trace"):
+    model.model_validate(json.load(open(f"point/{name}.json")))' 2>err
+  ok $? "FlashInfer-Bench takes definition, solution and trace"; head -5 err | sed 's/^/# /'
+else ok 0 "FlashInfer-Bench takes definition, solution and trace # SKIP it is not installed"; fi
 done_testing
