@@ -87,9 +87,9 @@ is "the second takes what the first gives" "$(awk '$1 == "parts" {print $7}' lau
 
 # FlashInfer-Bench's own models take the three files.
 if "$python" -c 'import flashinfer_bench' 2>/dev/null; then
-  task=$(basename "$(dirname "$(ls "$root"/tasks/kernelbench/level1/k1_19_*/task.json)")")
-  "$BIN/quern-template" --task "$task" --seed 1 >point.cu
-  run quern-export --task "$task" --to flashinfer --name point -o point point.cu; ok $? "$task is exported"
+  task=k1_19_relu
+  "$BIN/quern-template" --task "$task" --task-root "$root/tasks/kernelbench/level1" --seed 1 >point.cu
+  run quern-export --task "$task" --task-root "$root/tasks/kernelbench/level1" --to flashinfer --name point -o point point.cu; ok $? "$task is exported"
   "$python" -c '
 import json
 from flashinfer_bench.data import Definition, Solution, Trace
