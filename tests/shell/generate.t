@@ -10,6 +10,9 @@ generate 5 a; generate 5 b; generate 6 c
 diff -r "$tmp/a" "$tmp/b" >/dev/null; ok $? 'equal seeds give equal bytes'
 ! diff -r "$tmp/a" "$tmp/c" >/dev/null; ok $? 'another seed gives other tasks'
 is 'so many tasks as were asked for' "$(ls "$tmp/a" | wc -l)" 4
+"$BIN/quern-generate" --train 3 --composition 0 --family 0 --seed 5 --beside "$tmp/a" -o "$tmp/d"
+is 'a set beside another has none of its compositions' "$(cat <(ls "$tmp/a") <(ls "$tmp/d") | sed -E 's/_b?f16$//' | sort | uniq -d)" ''
+! "$BIN/quern-generate" --train 1 --beside "$tmp/none" -o "$tmp/e" 2>/dev/null; ok $? 'there must be such a set'
 
 count() { grep -lE "$1" $set/*/task.json | wc -l; }
 is 'tasks to learn from' "$(count '"split": "train"')" 58
