@@ -23,7 +23,9 @@ ifneq ($(LIBFUZZER),)
 WARN := -w
 endif
 CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fopenmp $(OPT) $(SAN) $(WARN)
-LIBS := -lhiredis -lmsgpackc -lcurl -ljansson -lseccomp -lcrypto -lutf8proc -lzip -lz -lmicrohttpd -ldl -lm -lpthread
+# Since its version 6 msgpack-c's library is named msgpack-c (Ubuntu 24.04, Debian 13).
+MSGPACK = $(if $(wildcard $(addsuffix /libmsgpack-c.so,/usr/lib /usr/lib64 /usr/lib/* /usr/local/lib)),msgpack-c,msgpackc)
+LIBS = -lhiredis -l$(MSGPACK) -lcurl -ljansson -lseccomp -lcrypto -lutf8proc -lzip -lz -lmicrohttpd -ldl -lm -lpthread
 Q := $(if $(V),,@)
 
 include mk/deps.mk
@@ -194,7 +196,7 @@ PREFIX ?= /usr/local
 INSTALLED := $(DESTDIR)$(PREFIX)
 PRODUCTS := $(filter-out $(BUILD)/bin/%bench,$(PROGRAMS))
 install: build
-	@mk/install '$(BUILD)' '$(INSTALLED)' $(notdir $(PRODUCTS))
+	@PREFIX='$(PREFIX)' mk/install '$(BUILD)' '$(INSTALLED)' $(notdir $(PRODUCTS))
 uninstall:
 	@mk/install --remove '$(INSTALLED)'
 

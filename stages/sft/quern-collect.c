@@ -42,6 +42,21 @@ static void collect(const Options *o, const Teachers *teachers, Budget *budget, 
     taskset_release(&tasks);
 }
 
+/* What all teachers have in common. */
+static Teacher common_teacher(const Options *o, Budget *budget, const PromptFacts *facts)
+{
+    return (Teacher){.mistakes = o->mistakes,
+                     .withhold = o->withhold,
+                     .trials = (int)o->trials,
+                     .keep = (int)o->keep,
+                     .max_tokens = (int)o->max_new,
+                     .concurrency = (int)o->concurrency,
+                     .price = budget_price_unknown,
+                     .budget = budget,
+                     .seed = (uint64_t)o->seed,
+                     .facts = facts};
+}
+
 int main(int argc, char **argv)
 {
     Options o = {.names = "template",
@@ -94,16 +109,7 @@ int main(int argc, char **argv)
     Budget budget;
     PromptFacts facts = {0};
     ArtifactSpec out;
-    const Teacher common = {.mistakes = o.mistakes,
-                            .withhold = o.withhold,
-                            .trials = (int)o.trials,
-                            .keep = (int)o.keep,
-                            .max_tokens = (int)o.max_new,
-                            .concurrency = (int)o.concurrency,
-                            .price = budget_price_unknown,
-                            .budget = &budget,
-                            .seed = (uint64_t)o.seed,
-                            .facts = &facts};
+    const Teacher common = common_teacher(&o, &budget, &facts);
     if (budget_parse(o.budget, &budget, &err) || teachers_read(o.names, &common, &teachers, &err))
         flags_usage_error(&spec, "%s", err.text);
     flags_checked();
