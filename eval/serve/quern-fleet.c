@@ -132,8 +132,8 @@ static void parse(int argc, char **argv, Arguments *a, Devices *list, const char
         {.name = "forget",
          .kind = FLAG_BOOL,
          .target = &a->forget,
-         .help = "when COMMAND succeeds, remove the private server's data: its results are kept "
-                 "elsewhere"},
+         .help = "when COMMAND succeeds and no job is dead, remove the private server's data: its "
+                 "results are kept elsewhere"},
         {.name = "parent",
          .kind = FLAG_INT,
          .target = &a->parent,
