@@ -163,7 +163,7 @@ static void fill_large(uint64_t seed, uint64_t stream, const Recipe *m, char *ds
     int counted = m->variant == VARIANT_DRAWN &&
                   (m->x->draw == DRAW_NORMAL || m->x->draw == DRAW_MIXED) &&
                   m->x->dtype == DTYPE_F32;
-#pragma omp parallel for
+#pragma omp parallel for if (n - from > BLOCK)
     for (size_t at = from; at < n; at += BLOCK) {
         size_t count = n - at < BLOCK ? n - at : BLOCK;
         char *to = dst + (at - from) * dtype_size(m->x->dtype);
