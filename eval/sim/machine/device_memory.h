@@ -20,7 +20,7 @@ enum {
     L1_WAYS = 4,
     L1_MAX_SETS = 512, /* of L1_WAYS lines with 128 bytes each */
     DEVMEM_MAX_ALLOCS = 1 << 16,
-    DEVMEM_CHUNK = 1 << 16,
+    DEVMEM_CHUNK = 1 << 10,
     DEVMEM_SPARSE = 1 << 20 /* bytes from which on a poisoned buffer has no pages */
 };
 
