@@ -23,7 +23,9 @@ ifneq ($(LIBFUZZER),)
 WARN := -w
 endif
 CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fopenmp $(OPT) $(SAN) $(WARN)
-LIBS := -lhiredis -lmsgpackc -lcurl -ljansson -lseccomp -lcrypto -lutf8proc -lzip -lz -lmicrohttpd -ldl -lm -lpthread
+# Since its version 6 msgpack-c's library is named msgpack-c (Ubuntu 24.04, Debian 13).
+MSGPACK = $(if $(wildcard $(addsuffix /libmsgpack-c.so,/usr/lib /usr/lib64 /usr/lib/* /usr/local/lib)),msgpack-c,msgpackc)
+LIBS = -lhiredis -l$(MSGPACK) -lcurl -ljansson -lseccomp -lcrypto -lutf8proc -lzip -lz -lmicrohttpd -ldl -lm -lpthread
 Q := $(if $(V),,@)
 
 include mk/deps.mk
@@ -135,12 +137,13 @@ GPU ?= cuda:0
 test-gpu: build $(filter $(BUILD)/test/model/%_cuda,$(UNIT_TESTS)) $(patsubst %,$(BUILD)/test/eval/test_%,op_routes op_kernels library)
 	@QUERN_BUILD="$$(realpath '$(BUILD)')" QUERN_TEST_DEVICE='$(GPU)' prove --timer --exec tests/run $(sort $(wildcard tests/gpu/*.t))
 
-# A run's page in a headless browser, with screenshots in build/report/. REPORT names it; else a small run is made.
+# A run's page in a headless browser, with screenshots in build/report/. REPORT names it; else a small run is made. PICTURE=1
+# renews docs/report.png.
 REPORT ?= runs/test-report/report.html
 .PHONY: test-report
 test-report: build
 	@[ -e '$(REPORT)' ] || $(MAKE) --no-print-directory crl PROFILE=smoke RUN=test-report
-	@mk/test-report '$(REPORT)' '$(BUILD)/report'
+	@mk/test-report '$(REPORT)' '$(BUILD)/report' $(if $(PICTURE),docs/report.png)
 
 # The unit tests and short fuzzing again, under AddressSanitizer and UndefinedBehaviorSanitizer.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
@@ -193,7 +196,7 @@ PREFIX ?= /usr/local
 INSTALLED := $(DESTDIR)$(PREFIX)
 PRODUCTS := $(filter-out $(BUILD)/bin/%bench,$(PROGRAMS))
 install: build
-	@mk/install '$(BUILD)' '$(INSTALLED)' $(notdir $(PRODUCTS))
+	@PREFIX='$(PREFIX)' mk/install '$(BUILD)' '$(INSTALLED)' $(notdir $(PRODUCTS))
 uninstall:
 	@mk/install --remove '$(INSTALLED)'
 

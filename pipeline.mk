@@ -82,7 +82,7 @@ $(R)/collect/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks $(if $(asked),$(baselin
 
 $(R)/sft/dataset.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa $(R)/cfg/sft $(facts_file)
 	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(tasks) \
-	  --contrastive $(CONTRASTIVE) --style $(STYLE) $(facts) $(if $(skipped),--empty) --seed $(SEED)
+	  --contrastive $(CONTRASTIVE) --drills $(DRILLS) --style $(STYLE) $(facts) $(if $(skipped),--empty) --seed $(SEED)
 
 sft: $(if $(trained),$(R)/sft/model/manifest.qa,$(R)/sft/dataset.qa)
 $(R)/sft/model/manifest.qa: $(R)/sft/dataset.qa $(R)/cfg/sft
@@ -91,6 +91,17 @@ $(R)/sft/model/manifest.qa: $(R)/sft/dataset.qa $(R)/cfg/sft
 $(R)/collect/pool.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa
 	$(run) $(B)/quern-pool --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --stage collect
 	$(live)
+
+# With WITHHOLD=1: what the whole grammar reaches at as many trials, where the teacher has kept its fast designs. The
+# gap closed is between both (stages/data/gap.h).
+$(R)/full/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks | $(R)/cfg/device
+	$(run) $(B)/quern-collect --output $@ $(tasks) --teachers template --trials $(TRIALS) --keep $(KEEP) --mistakes $(MISTAKES) \
+	  --withheld --device $(device) $(contents:--seed%=--eval-seed%) --seed $(SEED)
+$(R)/full/pool.qa: $(R)/full/samples.qa $(R)/full/verdicts.qa
+	$(run) $(B)/quern-pool --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --stage full
+full_pool := $(if $(withhold),$(if $(skipped),,$(R)/full/pool.qa))
+gap := $(if $(full_pool),--teacher $(R)/collect/pool.qa --full $(full_pool))
+gap_pools := $(if $(full_pool),$(R)/collect/pool.qa $(full_pool))
 
 # ---- rounds: selfsup/N and crl/N; round 0 is what the stage starts from ----
 prev = $(word $(1),0 $(numbers))
@@ -151,8 +162,8 @@ $($(1)_rounds:%=$(R)/$(1)/%/pool.qa): $(R)/$(1)/%/pool.qa: $(R)/$(1)/%/samples.q
 	$$(live)
 
 # Success, scores, and how often the model's comparisons are right.
-$($(1)_rounds:%=$(R)/$(1)/%/metrics.qa): $(R)/$(1)/%/metrics.qa: $(R)/$(1)/%/samples.qa $(R)/$(1)/%/verdicts.qa
-	$$(run) $(B)/quern-figures --samples $$(word 1,$$^) --verdicts $$(word 2,$$^) --output $$@ --round $$*
+$($(1)_rounds:%=$(R)/$(1)/%/metrics.qa): $(R)/$(1)/%/metrics.qa: $(R)/$(1)/%/samples.qa $(R)/$(1)/%/verdicts.qa $$(gap_pools)
+	$$(run) $(B)/quern-figures --samples $$(word 1,$$^) --verdicts $$(word 2,$$^) --output $$@ $$(gap) --round $$*
 endef
 $(eval $(call round_rules,selfsup,SELFSUP_))
 $(eval $(call round_rules,crl,))
@@ -194,7 +205,7 @@ $(foreach t,$(later_turns),$(eval $(call turn_rules,$(t),$(word $(t),0 $(turns))
 $(if $(later_turns),$(foreach a,samples verdicts,$(eval $(call join_rule,$(a)))))
 
 # Stage 2
-selfsup: $(if $(trained),$(call selfsup_model,$(SELFSUP_ROUNDS))/manifest.qa,$(call selfsup_pool,$(SELFSUP_ROUNDS)))
+selfsup: $(if $(trained),$(call selfsup_model,$(SELFSUP_ROUNDS))/manifest.qa,$(call selfsup_pool,$(SELFSUP_ROUNDS))) $(full_pool)
 $(selfsup_rounds:%=$(R)/selfsup/%/model/manifest.qa): $(R)/selfsup/%/model/manifest.qa: $(R)/selfsup/%/samples.qa \
   $(R)/selfsup/%/verdicts.qa $$(call selfsup_model,$$(call prev,$$*))/manifest.qa $(R)/sft/dataset.qa $(R)/cfg/selfsup
 	$(run) $(B)/quern-selfsup --base $(call selfsup_model,$(call prev,$*)) --samples $(word 1,$^) --verdicts $(word 2,$^) \
@@ -206,7 +217,7 @@ ifeq ($(UPDATE),sft)
 # More of stage 1: the template teacher's kernels of the round, as examples.
 $(crl_rounds:%=$(R)/crl/%/dataset.qa): $(R)/crl/%/dataset.qa: $(R)/crl/%/samples.qa $(R)/crl/%/verdicts.qa $(facts_file)
 	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(tasks) \
-	  --contrastive $(CONTRASTIVE) --style $(STYLE) $(facts) --seed $(SEED)
+	  --contrastive $(CONTRASTIVE) --drills $(DRILLS) --style $(STYLE) $(facts) --seed $(SEED)
 $(crl_rounds:%=$(R)/crl/%/model/manifest.qa): $(R)/crl/%/model/manifest.qa: $(R)/crl/%/dataset.qa \
   $$(call crl_model,$$(call prev,$$*))/manifest.qa $(R)/cfg/crl
 	$(run) $(B)/quern-sft --dataset $< --base $(call crl_model,$(call prev,$*)) --output $(@D) $(SFT) $(training) \
@@ -274,8 +285,8 @@ $(R)/best/again/verdicts.qa: $(R)/best/again/samples.qa $(R)/cfg/device
 # All else is finished by now: what a kill -9 left between a commit and its clean-up is removed first. The run of a
 # folder below this one (RUN=x/y), which has a cfg/, may be going on.
 figures := $(selfsup_rounds:%=$(R)/selfsup/%/metrics.qa) $(crl_rounds:%=$(R)/crl/%/metrics.qa) $(stages:%=$(R)/report/%/metrics.qa)
-$(stages:%=$(R)/report/%/metrics.qa): $(R)/report/%/metrics.qa: $(R)/report/%/samples.qa $(R)/report/%/verdicts.qa $(R)/cfg/tasks
-	$(run) $(B)/quern-figures --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --tasks $(call quoted,$(TASKS))
+$(stages:%=$(R)/report/%/metrics.qa): $(R)/report/%/metrics.qa: $(R)/report/%/samples.qa $(R)/report/%/verdicts.qa $(gap_pools) $(R)/cfg/tasks
+	$(run) $(B)/quern-figures --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(gap) --tasks $(call quoted,$(TASKS))
 rounds := $(call by_comma,$(selfsup_rounds:%=$(R)/selfsup/%/verdicts.qa) $(crl_rounds:%=$(R)/crl/%/verdicts.qa))
 set = --$(1)-samples $(2)/samples.qa --$(1)-verdicts $(2)/verdicts.qa
 $(R)/report.html: $(R)/best/results.qa $(R)/report/crl/pool.qa $(R)/best/again/verdicts.qa \

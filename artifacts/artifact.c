@@ -97,9 +97,9 @@ void artifact_spec_digest(const ArtifactSpec *s, Digest *out)
 
 /* ---- the header ---- */
 
-static Record *header_record(const ArtifactSpec *s, long count, const char *digest, int64_t packed)
+static void fill_header(Record *r, const ArtifactSpec *s, long count, const char *digest,
+                        int64_t packed)
 {
-    Record *r = record_new();
     record_text(r, "magic", MAGIC);
     record_int(r, "format", ARTIFACT_FORMAT);
     record_text(r, "kind", s->kind);
@@ -117,7 +117,6 @@ static Record *header_record(const ArtifactSpec *s, long count, const char *dige
     record_int(r, "count", count);
     record_text(r, "digest", digest);
     if (packed) record_int(r, "packed", packed);
-    return r;
 }
 
 static int text_is(const View *v, const char *key, const char *expected)
@@ -193,34 +192,6 @@ static int decode_header(const char *path, const void *data, size_t len, msgpack
     return check_header(out, err);
 }
 
-int artifact_spec_input(ArtifactSpec *s, const char *path, Error *err)
-{
-    FILE *f = fopen(path, "rbe");
-    if (!f) return error_errno(err, "cannot open %s", path);
-    char *front = memory_alloc(MAX_HEADER);
-    size_t n = fread(front, 1, MAX_HEADER, f), used;
-    int failed = ferror(f);
-    fclose(f);
-    msgpack_zone zone;
-    View h;
-    int rc = -1;
-    if (!msgpack_zone_init(&zone, MSGPACK_ZONE_CHUNK_SIZE)) {
-        free(front);
-        return error_set(err, ERROR_MEMORY, "out of memory for the header of %s", path);
-    }
-    if (failed) {
-        error_set(err, ERROR_IO, "cannot read %s", path);
-    } else if (!decode_header(path, front, n, &zone, &h, &used, err)) {
-        char *digest = view_strdup(&h, "digest", err);
-        artifact_spec_input_digest(s, path, digest);
-        free(digest);
-        rc = 0;
-    }
-    msgpack_zone_destroy(&zone);
-    free(front);
-    return rc;
-}
-
 /* ---- writing ---- */
 
 struct ArtifactWriter {
@@ -230,6 +201,7 @@ struct ArtifactWriter {
     long count;
     Digester digester;
     msgpack_zone zone; /* holds one record while it is checked */
+    Record *header;
 };
 
 int artifact_create(const char *path, const ArtifactSpec *spec, ArtifactWriter **out, Error *err)
@@ -251,8 +223,14 @@ int artifact_create(const char *path, const ArtifactSpec *spec, ArtifactWriter *
     w->spec = spec;
     buffer_init(&w->payload, MAX_ARTIFACT);
     digester_init(&w->digester);
+    w->header = record_new();
     *out = w;
     return 0;
+}
+
+Record *artifact_summary(ArtifactWriter *w)
+{
+    return record_map(w->header, "summary");
 }
 
 /* Checks the record that begins at payload[start]. Removes it again if it is wrong. */
@@ -298,6 +276,7 @@ static void free_writer(ArtifactWriter *w)
 {
     buffer_release(&w->payload);
     msgpack_zone_destroy(&w->zone);
+    record_free(w->header);
     free(w->path);
     free(w);
 }
@@ -313,9 +292,8 @@ int artifact_finish(ArtifactWriter *w, Error *err)
     buffer_init(&packed, MAX_ARTIFACT);
     int is_packed = pack_payload(w->payload.data, w->payload.len, &packed);
     const Buffer *payload = is_packed ? &packed : &w->payload;
-    Record *r = header_record(w->spec, w->count, hex, is_packed ? (int64_t)w->payload.len : 0);
-    int rc = record_encode(r, &header, err) ? error_prefix(err, "%s, header", w->path) : 0;
-    record_free(r);
+    fill_header(w->header, w->spec, w->count, hex, is_packed ? (int64_t)w->payload.len : 0);
+    int rc = record_encode(w->header, &header, err) ? error_prefix(err, "%s, header", w->path) : 0;
     int fd = rc ? -1 : file_begin(w->path, temp, sizeof temp, err);
     if (fd < 0) {
         rc = -1;
@@ -415,20 +393,24 @@ static int unpack(ArtifactReader *r, size_t start, Error *err)
                           bytes < 0 ? SIZE_MAX : (size_t)bytes, r->path, &r->data, err);
 }
 
+/* Reads the header at the beginning of r->data. */
+static int open_header(ArtifactReader *r, const char *kind, size_t *used, Error *err)
+{
+    if (!r->zone) return error_set(err, ERROR_MEMORY, "out of memory for %s", r->path);
+    if (decode_header(r->path, r->data.data, r->data.len, r->zone, &r->header, used, err))
+        return -1;
+    if (!kind || text_is(&r->header, "kind", kind)) return 0;
+    char *found = view_strdup(&r->header, "kind", err);
+    error_set(err, ERROR_CORRUPT, "%s: expected an artifact of kind '%s', found '%s'", r->path,
+              kind, found);
+    free(found);
+    return -1;
+}
+
 static int open_reader(ArtifactReader *r, const char *path, const char *kind, Error *err)
 {
     size_t used;
-    if (!r->zone) return error_set(err, ERROR_MEMORY, "out of memory for %s", r->path);
-    if (file_read(path, MAX_ARTIFACT, &r->data, err)) return -1;
-    if (decode_header(r->path, r->data.data, r->data.len, r->zone, &r->header, &used, err))
-        return -1;
-    if (kind && !text_is(&r->header, "kind", kind)) {
-        char *found = view_strdup(&r->header, "kind", err);
-        error_set(err, ERROR_CORRUPT, "%s: expected an artifact of kind '%s', found '%s'", r->path,
-                  kind, found);
-        free(found);
-        return -1;
-    }
+    if (file_read(path, MAX_ARTIFACT, &r->data, err) || open_header(r, kind, &used, err)) return -1;
     if (view_has(&r->header, "packed")) {
         if (unpack(r, used, err)) return -1;
         used = 0;
@@ -436,23 +418,64 @@ static int open_reader(ArtifactReader *r, const char *path, const char *kind, Er
     return find_records(r, used, err) ? -1 : check_digest(r, err);
 }
 
-int artifact_open(const char *path, const char *kind, ArtifactReader **out, Error *err)
+/* Makes a reader for a path that has no end to be waited for: no device and no pipe but a shell's. */
+static ArtifactReader *new_reader(const char *path, Error *err)
 {
+    struct stat st;
+    if (strcmp(path, "-") && strncmp(path, "/dev/fd/", 8) && !stat(path, &st) &&
+        (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode) || S_ISFIFO(st.st_mode))) {
+        error_set(err, ERROR_CORRUPT, "%s: expected a file, found a device or a pipe", path);
+        return NULL;
+    }
     ArtifactReader *r = memory_alloc(sizeof *r);
     r->path = memory_strdup(file_label(path));
     buffer_init(&r->data, 0);
     buffer_init(&r->packed, 0);
     r->zone = msgpack_zone_new(1 << 16);
-    struct stat st;
-    int endless = strcmp(path, "-") && strncmp(path, "/dev/fd/", 8) && !stat(path, &st) &&
-                  (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode) || S_ISFIFO(st.st_mode));
-    if (endless)
-        error_set(err, ERROR_CORRUPT, "%s: expected a file, found a device or a pipe", path);
-    if (endless || open_reader(r, path, kind, err)) {
-        artifact_close(r);
-        return -1;
+    return r;
+}
+
+int artifact_open(const char *path, const char *kind, ArtifactReader **out, Error *err)
+{
+    ArtifactReader *r = new_reader(path, err);
+    if (r && !open_reader(r, path, kind, err)) {
+        *out = r;
+        return 0;
     }
-    *out = r;
+    artifact_close(r);
+    return -1;
+}
+
+int artifact_peek(const char *path, const char *kind, ArtifactReader **out, Error *err)
+{
+    ArtifactReader *r = new_reader(path, err);
+    FILE *f = r ? fopen(path, "rbe") : NULL;
+    if (!f) {
+        artifact_close(r);
+        return r ? error_errno(err, "cannot open %s", path) : -1;
+    }
+    char *front = memory_alloc(MAX_HEADER);
+    size_t used, n = fread(front, 1, MAX_HEADER, f);
+    int rc = ferror(f) ? error_errno(err, "cannot read %s", path) : 0;
+    fclose(f);
+    buffer_init(&r->data, MAX_HEADER);
+    if (!rc) rc = buffer_append(&r->data, front, n) || open_header(r, kind, &used, err) ? -1 : 0;
+    free(front);
+    if (rc)
+        artifact_close(r);
+    else
+        *out = r;
+    return rc;
+}
+
+int artifact_spec_input(ArtifactSpec *s, const char *path, Error *err)
+{
+    ArtifactReader *r;
+    if (artifact_peek(path, NULL, &r, err)) return -1;
+    char *digest = view_strdup(&r->header, "digest", err);
+    artifact_spec_input_digest(s, path, digest);
+    free(digest);
+    artifact_close(r);
     return 0;
 }
 

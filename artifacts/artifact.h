@@ -3,7 +3,7 @@
  *   header: magic "quern", format (int), kind, schema (int), producer, version, config (map of
  *           texts, resolved), inputs (list of {path, digest} with payload digests), count, digest
  *           (SHA-256 hex of the payload: all record bytes), packed (of a payload that is stored as
- *           a zlib stream: its bytes)
+ *           a zlib stream: its bytes), summary (of some kinds: a map of what many ask for)
  *
  * The payload holds no clock times, host names or process ids, so that equal work gives an equal
  * digest. A writer collects the records and writes header and payload at the end, by file_begin and
@@ -53,7 +53,9 @@ typedef struct ArtifactWriter ArtifactWriter;
 int artifact_create(const char *path, const ArtifactSpec *spec, ArtifactWriter **out, Error *err);
 int artifact_write(ArtifactWriter *w, const Record *r, Error *err); /* checks the kind's schema */
 int artifact_write_encoded(ArtifactWriter *w, const void *data, size_t len,
-                           Error *err);             /* one encoded record */
+                           Error *err); /* one encoded record */
+/* The map in the header that artifact_peek reads without the records. Call it once at most. */
+Record *artifact_summary(ArtifactWriter *w);
 int artifact_finish(ArtifactWriter *w, Error *err); /* commits and frees w, also on error */
 void artifact_abandon(ArtifactWriter *w);
 
@@ -61,6 +63,8 @@ typedef struct ArtifactReader ArtifactReader;
 /* Reads the whole file, or standard input for the path "-", and checks its digest and count. kind
  * NULL accepts any kind. */
 int artifact_open(const char *path, const char *kind, ArtifactReader **out, Error *err);
+/* Reads the header alone: the reader gives no records, and nothing of them is checked. */
+int artifact_peek(const char *path, const char *kind, ArtifactReader **out, Error *err);
 void artifact_close(ArtifactReader *r);
 long artifact_count(const ArtifactReader *r);
 const View *artifact_header(const ArtifactReader *r);

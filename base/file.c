@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,21 +16,48 @@ const char *file_label(const char *path)
     return strcmp(path, "-") ? path : "standard input";
 }
 
+/* Reads the beginning of a pipe. One that nobody opens for writing is waited for only so long. */
+static ssize_t read_first(int fd, char *out, size_t size)
+{
+    enum { WRITER_MS = 1000, STEP_MS = 10 };
+    ssize_t n = 0;
+    for (int ms = 0; ms <= WRITER_MS && (n = read(fd, out, size)) == 0; ms += STEP_MS)
+        poll(NULL, 0, STEP_MS);
+    if (n < 0 && errno == EAGAIN) { /* it has a writer, who has written nothing yet */
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+        n = read(fd, out, size);
+    }
+    if (n == 0) errno = ENODATA;
+    return n ? n : -1;
+}
+
+/* Opens a file or a pipe, without waiting for a pipe's writer. */
+static int open_input(const char *path, int *is_pipe)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    *is_pipe = fd >= 0 && !fstat(fd, &st) && S_ISFIFO(st.st_mode);
+    if (fd >= 0 && !*is_pipe) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    return fd;
+}
+
 int file_read(const char *path, size_t max, Buffer *out, Error *err)
 {
     buffer_clear(out);
     if (out->max < max) out->max = max;
-    int is_stdin = !strcmp(path, "-"),
-        fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    int is_stdin = !strcmp(path, "-"), is_pipe = 0,
+        fd = is_stdin ? STDIN_FILENO : open_input(path, &is_pipe);
     const char *name = file_label(path);
     if (fd < 0) return error_errno(err, "cannot open %s", name);
     char chunk[65536];
     int rc = 0;
     for (;;) {
-        ssize_t n = read(fd, chunk, sizeof chunk);
+        ssize_t n = is_pipe ? read_first(fd, chunk, sizeof chunk) : read(fd, chunk, sizeof chunk);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) rc = error_errno(err, "cannot read %s", name);
         if (n <= 0) break;
+        if (is_pipe) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+        is_pipe = 0;
         if (out->len + (size_t)n > max || buffer_append(out, chunk, (size_t)n)) {
             rc = error_set(err, ERROR_LIMIT, "%s: expected at most %zu bytes, found more", name,
                            max);

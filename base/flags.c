@@ -10,6 +10,7 @@
 
 #include "base/buffer.h"
 #include "base/exit_status.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/version.h"
 
@@ -164,6 +165,14 @@ void flags_stdin_once(const FlagSpec *spec, const char *const *words, int n)
     for (int i = 0; i < n; i++)
         if (words[i] && !strcmp(words[i], "-") && seen++)
             flags_usage_error(spec, "standard input (-) is given twice");
+}
+
+void flags_need_files(const FlagSpec *spec, const char *const *words, int n)
+{
+    flags_stdin_once(spec, words, n);
+    for (int i = 0; i < n; i++)
+        if (words[i] && strcmp(words[i], "-") && !file_exists(words[i]))
+            flags_usage_error(spec, "cannot open %s: No such file or directory", words[i]);
 }
 
 /* Handles argv[i]. Returns how many words it took. */

@@ -43,6 +43,8 @@ int flags_given(const char *name);
 
 /* A usage error when "-" is among the n words more than once. A word may be NULL. */
 void flags_stdin_once(const FlagSpec *spec, const char *const *words, int n);
+/* The same, and a usage error when a word is neither "-" nor a file that exists. */
+void flags_need_files(const FlagSpec *spec, const char *const *words, int n);
 
 /* Whether --check-flags was given. */
 int flags_checking(void);

@@ -3,6 +3,7 @@ TRIALS ?= 400
 KEEP ?= 160
 MISTAKES ?= 0.15
 CONTRASTIVE ?= 0.6
+DRILLS ?= 2
 SMALL_MODEL ?= --vocab 2048 --hidden 128 --ff 352 --layers 4 --heads 4 --kv-heads 2
 SFT ?= --plain-epochs 4 --epochs 2 --batch 8 --lr 3e-3
 MAX_NEW ?= 900

@@ -3,6 +3,7 @@ TRIALS ?= 400
 KEEP ?= 200
 MISTAKES ?= 0
 CONTRASTIVE ?= 0.6
+DRILLS ?= 2
 SMALL_MODEL ?= --vocab 1280 --hidden 128 --ff 352 --layers 2 --heads 4 --kv-heads 2
 SFT ?= --plain-epochs 6 --epochs 2 --batch 8 --lr 4e-3
 MAX_NEW ?= 1200

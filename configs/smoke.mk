@@ -4,6 +4,7 @@ TRIALS ?= 80
 KEEP ?= 32
 MISTAKES ?= 0.15
 CONTRASTIVE ?= 0.5
+DRILLS ?= 1
 SMALL_MODEL ?= --vocab 1280 --hidden 128 --ff 352 --layers 2 --heads 4 --kv-heads 2
 SFT ?= --plain-epochs 12 --epochs 2 --batch 8 --lr 4e-3
 MAX_NEW ?= 700

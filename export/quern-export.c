@@ -10,6 +10,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "eval/device/evaluator_flags.h"
 #include "eval/judge/verdict_show.h"
 #include "export/package.h"
 
@@ -54,14 +55,7 @@ static const Flag flags[] = {
      .help = "of the inputs of the verdict",
      .min = 0,
      .max = 9e15},
-    {.name = "task-root",
-     .kind = FLAG_TEXT,
-     .target = &opt.tasks_root,
-     .help = "folder of the tasks; else $QUERN_TASKS, else Quern's own"},
-    {.name = "cache",
-     .kind = FLAG_TEXT,
-     .target = &opt.cache_dir,
-     .help = "folder of the compile cache; else $QUERN_CACHE, else none"},
+    EVALUATOR_FOLDER_FLAGS(opt.tasks_root, opt.cache_dir),
     {.name = NULL}};
 
 static const FlagSpec spec = {
@@ -79,8 +73,7 @@ static void need_flags(void)
     if (!opt.task || !*opt.task) flags_usage_error(&spec, "--task is required");
     if (!form || !*form) flags_usage_error(&spec, "--to is required: torch, c or flashinfer");
     if (!output || !*output) flags_usage_error(&spec, "--output is required");
-    if (strcmp(opt.path, "-") && !file_exists(opt.path))
-        flags_usage_error(&spec, "cannot open %s: No such file or directory", opt.path);
+    flags_need_files(&spec, &opt.path, 1);
 }
 
 /* An existing folder is written only when it is empty, so that no file of another package stays. */

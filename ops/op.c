@@ -312,6 +312,17 @@ int op_dim(int64_t dim, int rank, int *out, Error *err)
     return 0;
 }
 
+int op_rows(const OpTensor *x, int64_t dim, int64_t *rows, int64_t *n, int64_t *inner, Error *err)
+{
+    int at = 0;
+    if (op_dim(dim, x->rank, &at, err)) return -1;
+    *inner = 1;
+    for (int d = at + 1; d < x->rank; d++) *inner *= x->size[d];
+    *n = x->rank ? x->size[at] : 1;
+    *rows = *n ? op_elements(x) / *n : 0;
+    return 0;
+}
+
 int op_broadcast(const OpTensor *const *t, int n, int64_t *size, int *rank, Error *err)
 {
     *rank = 0;

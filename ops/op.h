@@ -187,6 +187,8 @@ const OpTensor *op_tensor(const OpCall *c, int arg); /* NULL: not a tensor */
 int op_is_contiguous(const OpTensor *t);
 double op_bytes(const OpTensor *t); /* of its distinct elements */
 int op_dim(int64_t dim, int rank, int *out, Error *err);
+/* The rows of x along a dimension: n elements each, one in every `inner`. */
+int op_rows(const OpTensor *x, int64_t dim, int64_t *rows, int64_t *n, int64_t *inner, Error *err);
 int op_broadcast(const OpTensor *const *t, int n, int64_t *size, int *rank, Error *err);
 OpDtype op_promote(const OpCall *c, const int *args, int n);   /* torch.result_type */
 OpDtype op_promote_list(const OpCall *c, const OpValue *list); /* of a list of tensors */

@@ -192,6 +192,39 @@ static void merge_block(Buffer *b, const Plan *p)
                   parts, p->outer ? "k * 32 + out" : "out * PARTS + k");
 }
 
+/* The loop over a thread's elements, up to the text of an element; its end. Where each carries its index,
+ * loads do not run ahead of the comparisons by themselves: some are read before they are compared. */
+static void loop_text(Buffer *b, const char *index, const Plan *p, int batched)
+{
+    if (batched)
+        buffer_printf(
+            b,
+            "      for (%s first = blockIdx.y * %d + along; first < N; first += 8 * STEP) {\n"
+            "        state::T x[8];\n"
+            "#pragma unroll\n"
+            "        for (int k = 0; k < 8; k++) {\n"
+            "          const %s i = first + k * STEP;\n"
+            "          x[k] = 0;\n"
+            "          if (i < N) x[k] = ",
+            index, p->along, index);
+    else
+        buffer_printf(b,
+                      "#pragma unroll 4\n"
+                      "      for (%s i = blockIdx.y * %d + along; i < N; i += STEP)\n"
+                      "        s.step(",
+                      index, p->along);
+}
+
+static const char *loop_end(int batched)
+{
+    return batched ? "];\n        }\n"
+                     "#pragma unroll\n"
+                     "        for (int k = 0; k < 8; k++)\n"
+                     "          if (first + k * STEP < N) s.step(x[k], first + k * STEP);\n"
+                     "      }\n"
+                   : "], i);\n";
+}
+
 static int first_launch(const OpCall *c, const Reduction *r, const Plan *p, const StateText *s,
                         OpPlain *out, const int *t, Error *err)
 {
@@ -211,23 +244,24 @@ static int first_launch(const OpCall *c, const Reduction *r, const Plan *p, cons
     l->grid[1] = p->splits;
     l->block[0] = p->outer ? p->outputs : p->along;
     l->block[1] = p->outer ? p->along : p->outputs;
+    int batched = s->type[1] && p->outer;
     buffer_printf(b,
                   "    typedef struct reduce_%d state;\n"
                   "    const int PARTS = %d, out = threadIdx.%c, along = threadIdx.%c;\n"
                   "    const %s o = blockIdx.x * %dLL + out;\n"
                   "    state s;\n    (void)PARTS;\n    s.start();\n"
-                  "    if (o < %lldLL)\n"
-                  "#pragma unroll 4\n"
-                  "      for (%s i = blockIdx.y * %d + along; i < %lld; i += %lld)\n"
-                  "        s.step((state::T)%sx%lld[",
+                  "    const %s N = %lld, STEP = %lld;\n"
+                  "    if (o < %lldLL)\n",
                   number, p->along / 32, p->outer ? 'x' : 'y', p->outer ? 'y' : 'x', index,
-                  p->outputs, (long long)r->outputs, index, p->along, (long long)r->inputs,
-                  (long long)(p->along * p->splits), text_cast(x->dtype, OP_F32),
+                  p->outputs, index, (long long)r->inputs, (long long)(p->along * p->splits),
+                  (long long)r->outputs);
+    loop_text(b, index, p, batched);
+    buffer_printf(b, "(state::T)%sx%lld[", text_cast(x->dtype, OP_F32),
                   (long long)c->arg[0].integer[0]);
     text_strided(b, x->offset, r->kept, r->kept_size, r->kept_step, "o");
     buffer_puts(b, " + ");
     text_strided(b, 0, r->reduced, r->reduced_size, r->reduced_step, "i");
-    buffer_puts(b, "], i);\n");
+    buffer_puts(b, loop_end(batched));
     merge_block(b, p);
     buffer_printf(b, "    if (along == 0 && o < %lldLL) { ", (long long)r->outputs);
     if (p->splits == 1)

@@ -382,9 +382,23 @@ static void wait_or_kill(pid_t pid, double end)
     kill(-pid, SIGKILL);
 }
 
+/* Dead jobs are kept: quern-queue retry puts them back. */
+static int has_dead(Queue *q)
+{
+    enum { MAX_CLASSES = 64 };
+    QueueStatus s[MAX_CLASSES];
+    int n = 0;
+    if (queue_status(q, s, MAX_CLASSES, &n, NULL)) return 1;
+    for (int i = 0; i < n; i++)
+        if (s[i].dead) return 1;
+    return n == MAX_CLASSES;
+}
+
 /* in_order: the command ended by itself, so there is time to compact the queue's data. */
 static void take_down(Fleet *f, int in_order)
 {
+    int forget = in_order && f->opt->forget && f->server.spawned && !f->command_status &&
+                 !has_dead(f->queue);
     double end = clock_seconds() + DRAIN_S;
     if (f->command) {
         kill(-f->command, SIGTERM);
@@ -395,8 +409,9 @@ static void take_down(Fleet *f, int in_order)
     for (int i = 0; i < f->opt->workers; i++)
         if (f->slots[i].pid) wait_or_kill(f->slots[i].pid, end);
     queue_close(f->queue);
-    if (in_order) server_compact(&f->server);
+    if (in_order && !forget) server_compact(&f->server);
     server_release(&f->server);
+    if (forget) server_forget(f->opt->dir);
     guard_end(&f->guard);
     if (f->lock >= 0) close(f->lock);
     if (f->child_fd >= 0) close(f->child_fd);

@@ -18,7 +18,8 @@ typedef struct {
     const char *const *devices; /* n_devices; worker i serves device i modulo n_devices */
     int n_devices, workers;
     char *const *command; /* NULL-terminated argv */
-    int parent;           /* a process whose end stops the command, as Ctrl-C does; 0: none */
+    int forget; /* remove the private server's data when the command succeeds and no job is dead */
+    int parent; /* a process whose end stops the command, as Ctrl-C does; 0: none */
 } FleetOptions;
 
 /* Run the command to its end. Returns 0 with the command's exit status as a shell gives it (128+n

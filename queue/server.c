@@ -217,6 +217,18 @@ void server_compact(const Server *s)
     connection_close(c);
 }
 
+void server_forget(const char *dir)
+{
+    char data[PATH_MAX + 32], gone[PATH_MAX + 32];
+    Error err;
+    snprintf(data, sizeof data, "%s/appendonlydir", dir);
+    snprintf(gone, sizeof gone, "%s/forgotten", dir);
+    /* Renamed first: a server does not start on a part of its data. */
+    if (file_remove_tree(gone, &err) || (file_exists(data) && rename(data, gone)) ||
+        file_remove_tree(gone, &err))
+        log_warn("the queue's data in %s stay", dir);
+}
+
 void server_stop(Server *s)
 {
     if (!s->pid) return;

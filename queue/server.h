@@ -26,6 +26,8 @@ int server_start(Server *s, Error *err);
 /* Let a running server rewrite its data without what was deleted: a tenth of the space. Gives up
  * after 20 s; the data are whole either way. */
 void server_compact(const Server *s);
+/* Remove the data of a server that has stopped: its jobs are as if they had never been. */
+void server_forget(const char *dir);
 void server_stop(Server *s);    /* SIGTERM, after 5 s SIGKILL; waits */
 void server_release(Server *s); /* stop it and remove its socket and short_dir */
 

@@ -131,7 +131,8 @@ static void draw_grid(const Report *r, const Axes *a, Buffer *b)
 static void draw_line(const Axes *a, const double *v, const char *class, const char *name,
                       Buffer *b)
 {
-    buffer_printf(b, "<polyline class=\"%s\" points=\"", class);
+    buffer_printf(b, "<g class=\"series\" data-name=\"%s\"><polyline class=\"%s\" points=\"", name,
+                  class);
     for (int k = 0; k < a->points; k++)
         buffer_printf(b, "%s%.1f,%.1f", k ? " " : "", x_of(a, k), y_of(a, v[k]));
     buffer_printf(b, "\"><title>%s: ", name);
@@ -140,7 +141,7 @@ static void draw_line(const Axes *a, const double *v, const char *class, const c
     for (int k = 0; k < a->points && a->points <= MAX_DOTS && !strcmp(class, "geo"); k++)
         buffer_printf(b, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"/>", x_of(a, k),
                       y_of(a, v[k]));
-    buffer_puts(b, "\n");
+    buffer_puts(b, "</g>\n");
 }
 
 typedef struct {
@@ -172,9 +173,9 @@ static void draw_labels(const Axes *a, EndLabel *l, int n, Buffer *b)
     for (int i = 0; i < n; i++)
         buffer_printf(b,
                       "<path class=\"lead\" d=\"M%.1f %.1f L%.1f %.1f\"/><text class=\"%s\" "
-                      "x=\"%.1f\" y=\"%.1f\">%s %.2f×</text>\n",
-                      x + 6, y_of(a, l[i].value), x + 18, l[i].y, l[i].class, x + 22, l[i].y + 4,
-                      l[i].name, l[i].value);
+                      "data-of=\"%s\" x=\"%.1f\" y=\"%.1f\">%s %.2f×</text>\n",
+                      x + 6, y_of(a, l[i].value), x + 18, l[i].y, l[i].class, l[i].name, x + 22,
+                      l[i].y + 4, l[i].name, l[i].value);
 }
 
 void figure_rounds(const Report *r, Buffer *b)
@@ -184,8 +185,17 @@ void figure_rounds(const Report *r, Buffer *b)
     double *v = memory_array((size_t)a.points, sizeof *v);
     int n = 0;
     buffer_printf(b,
-                  "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"Best speedup by round\">\n",
-                  WIDTH, HEIGHT);
+                  "<svg class=\"chart\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"Best "
+                  "speedup by round\" data-plot=\"%d %d %d %d 0 %d %.6g %.6g\" data-scale=\"log\" "
+                  "data-names=\"collect",
+                  WIDTH, HEIGHT, LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM, a.points - 1, a.low,
+                  a.high);
+    for (int k = 1; k < a.points; k++) {
+        const char *name = r->round_name[round_of(r, &a, k)];
+        buffer_puts(b, "|");
+        html_escape(b, name, strlen(name));
+    }
+    buffer_puts(b, "\">\n");
     draw_grid(r, &a, b);
     for (int i = 0; i < a.tasks; i++) {
         const double *own = &a.best[i * a.points];
@@ -193,10 +203,10 @@ void figure_rounds(const Report *r, Buffer *b)
         labels[n++] = (EndLabel){a.task[i]->task->name, "t", own[a.points - 1], 0};
     }
     geomeans(&a, 1, v);
-    draw_line(&a, v, "sofar", "geomean, best so far", b);
+    draw_line(&a, v, "sofar", "best so far", b);
     labels[n++] = (EndLabel){"best so far", "t sofar", v[a.points - 1], 0};
     geomeans(&a, 0, v);
-    draw_line(&a, v, "geo", "geomean of the round", b);
+    draw_line(&a, v, "geo", "geomean", b);
     labels[n++] = (EndLabel){"geomean", "t geo", v[a.points - 1], 0};
     draw_labels(&a, labels, n, b);
     buffer_puts(b, "</svg>\n");

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "report/metrics/curves.h"
+#include "report/metrics/learned.h"
 #include "report/report.h"
 
 static void number(Buffer *b, double v, const char *unit)
@@ -52,8 +53,26 @@ static void run_figures(const Report *r, Buffer *b)
         buffer_puts(b, "<h2>Learning</h2>\n<figure class=\"curves\">\n");
         buffer_append(b, part.data, part.len);
         buffer_puts(b, "<figcaption>Loss by step; the rounds' own samples by round, stage 2 before "
-                       "stage 3, on prompts with kernels to compare and without. Bars are 95% "
-                       "intervals of a share.</figcaption></figure>\n");
+                       "stage 3, on prompts with kernels to compare and without; heldout tasks "
+                       "after each stage, by its last model. Bars are 95% intervals of the "
+                       "samples.</figcaption></figure>\n");
+    }
+    buffer_clear(&part);
+    if (r->numbers && learned_gap(r->numbers, &part)) {
+        buffer_puts(b,
+                    "<h2>Gap closed</h2>\n<p>Between the best that the teacher has shown, which "
+                    "kept its fast designs from these tasks, and the best of its whole grammar "
+                    "at as many trials: log(best of 8 / teacher) / log(whole grammar / teacher), "
+                    "0% where the model is as good as the teacher. Over all tasks: the sums of "
+                    "the logarithms, with the 95% interval by resampling tasks and "
+                    "samples.</p>\n");
+        buffer_append(b, part.data, part.len);
+    }
+    buffer_clear(&part);
+    if (r->numbers && learned_techniques(r->numbers, &part)) {
+        buffer_puts(b, "<h2>Techniques by round</h2>\n<p>Of the correct kernels of train tasks, "
+                       "how many use each.</p>\n");
+        buffer_append(b, part.data, part.len);
     }
     buffer_clear(&part);
     if (r->n_rules && timeline_write(r->rules, r->n_rules, &part)) {

@@ -32,7 +32,7 @@ int buffers_alloc(Device *d, size_t bytes, const char *label, DevicePtr *out, Er
     uint64_t at = 0, more = 0;
     /* The range of addresses may move until the first runner has taken it. */
     if (!d->remotes[HOME_CANDIDATE].setup_generation &&
-        !d->remotes[HOME_TRUSTED].setup_generation &&
+        !d->remotes[HOME_TRUSTED].setup_generation && !d->remotes[HOME_LIBRARY].setup_generation &&
         remote_need(d, &d->remotes[HOME_CANDIDATE], err))
         return -1;
     int rc = arena_place(&d->arena, bytes, label, &at, &more, err);

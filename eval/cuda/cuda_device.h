@@ -11,9 +11,11 @@
 #include "eval/cuda/process/runner_process.h"
 #include "gpu/lock.h"
 
-/* A runner process and what it was told. There are two: candidates run in one, trusted modules in
- * the other, so that a baseline runs under the same conditions as a candidate and shares no memory
- * with it. A field *_generation names the process by CudaRunner.generation; 0: none. */
+/* A runner process and what it was told, one for each DeviceHome: candidates run in one, trusted modules
+ * in another, so that a baseline runs under the same conditions as a candidate and shares no memory
+ * with it. The third starts when the first candidate with op lines comes. A candidate could change the
+ * memory of a library there, so that each gets another process. A field *_generation names the process by
+ * CudaRunner.generation; 0: none. */
 typedef struct {
     CudaRunner runner;
     unsigned setup_generation;                     /* has the buffers' range of addresses */
@@ -21,9 +23,10 @@ typedef struct {
     unsigned timed_generation;                     /* has timed a launch sequence */
     unsigned failed_generation;                    /* the last that ended by its launches' fault */
     DeviceFault failure;                           /* and which fault */
+    unsigned warm_generation;                      /* has run launches */
+    unsigned first_generation;                     /* has loaded first_image before all others */
+    uint64_t first_image;                          /* of HOME_LIBRARY: its hash; 0: no code */
 } Remote;
-
-enum { HOME_CANDIDATE, HOME_TRUSTED, HOMES };
 
 struct Device {
     DeviceInfo info;
@@ -51,7 +54,8 @@ typedef struct {
 } ModuleKernel;
 
 struct DeviceModule {
-    int trusted;
+    int home;            /* DeviceHome */
+    int trusted;         /* home is HOME_TRUSTED */
     int empty;           /* no code: library calls alone */
     unsigned generation; /* of the runner that has it */
     uint32_t id;         /* the executor's number */

@@ -59,7 +59,7 @@ static void cuda_close(Device *d)
 {
     if (!d) return;
     log_debug("device closes");
-    /* A context takes long to destroy: all three end at the same time. */
+    /* A context takes long to destroy: all end at the same time. */
     for (int home = 0; home < HOMES; home++) cudarunner_kill(&d->remotes[home].runner);
     if (d->trusted.executor.context) trusted_enter(&d->trusted);
     modules_close(d);
@@ -188,6 +188,7 @@ static void cuda_use_only(const char *arg)
  * Three contexts at once take twice the time of one, which is less than one after another. */
 static int cuda_open(const char *arg, Device **out, Error *err)
 {
+    static const char *const roles[HOMES] = {NULL, "trusted", "library"};
     Harness *harness = NULL;
     int number = ordinal_of(arg), ordinal = gpus_driver_ordinal(number);
     if (number < 0)
@@ -203,7 +204,9 @@ static int cuda_open(const char *arg, Device **out, Error *err)
         d->remotes[home].runner = (CudaRunner){.fd = -1, .mailbox_fd = -1};
     int rc = 0;
     for (int home = 0; home < HOMES && !rc; home++)
-        rc = cudarunner_open(&d->remotes[home].runner, ordinal, home == HOME_TRUSTED, err);
+        rc = cudarunner_open(&d->remotes[home].runner, ordinal, roles[home], err);
+    for (int home = 0; home < HOMES && !rc; home++)
+        if (home != HOME_LIBRARY) rc = cudarunner_start(&d->remotes[home].runner, err);
     log_debug("runner started");
     if (!rc) rc = harness_begin(arg, &harness, err);
     if (!rc) rc = open_parts(d, ordinal, harness, err);
@@ -224,11 +227,11 @@ static const DeviceInfo *cuda_info(Device *d)
 
 /* ---- modules and buffers ---- */
 
-static int cuda_load(Device *d, const DeviceCode *code, int trusted, DeviceModule **out,
+static int cuda_load(Device *d, const DeviceCode *code, int home, DeviceModule **out,
                      DeviceFault *fault, Error *err)
 {
     if (enter(d, err)) return -1;
-    return leave(d, module_load(d, code, trusted, out, fault, err));
+    return leave(d, module_load(d, code, home, out, fault, err));
 }
 
 static void cuda_unload(Device *d, DeviceModule *m)

@@ -13,6 +13,7 @@
 static const double check_s = 3, clock_s = 10, first_clock_s = 2, least_clock_s = 0.5,
                     counters_s = 120, slower_than_baseline = 200;
 static const double trusted_s = 60; /* a library is opened at its first call */
+static const double library_s = 10; /* and chooses what it calls at the first call of a shape */
 /* Sequences longer than this many periods of the memory's stall meet about as many stalls at any
  * phase, so that they need not wait for one. */
 static const double most_periods = 20;
@@ -28,7 +29,7 @@ static int encode(Device *d, const DeviceLaunch *launches, int n, size_t *used, 
     for (int i = 0; i < n; i++) {
         const DeviceLaunch *l = &launches[i];
         const ModuleKernel *k = NULL;
-        if (l->module->trusted != home->trusted || (l->library_args > 0 && !home->trusted))
+        if (l->module->home != home->home || (l->library_args > 0 && home->home == HOME_CANDIDATE))
             return error_set(err, ERROR_INVALID, "launch %d of %d has another home than the first",
                              i + 1, n);
         if (l->library_args <= 0 && !(k = module_kernel(d, l->module, l->kernel, err))) return -1;
@@ -67,10 +68,12 @@ static int have_modules(Device *d, const DeviceLaunch *launches, int n, DeviceFa
                         Error *err)
 {
     const DeviceModule *home = launches[0].module;
-    if (!home->trusted) {
-        if (!remote_has(d, home)) return module_gone(d, home, fault, err);
+    for (int again = 0; again < 2 && !home->trusted; again++) {
+        for (int i = 0; i < n; i++)
+            if (!launches[i].module->empty && !remote_has(d, launches[i].module))
+                return module_gone(d, launches[i].module, fault, err);
+        if (again) return 0;
         if (remote_need(d, remote_of(d, home), err)) return -1;
-        return remote_has(d, home) ? 0 : module_gone(d, home, fault, err);
     }
     for (int i = 0; i < n; i++)
         if (launches[i].module->trusted && module_present(d, launches[i].module, err)) return -1;
@@ -98,10 +101,14 @@ static int execute(Device *d, CudaCall call, double limit_s, const DeviceLaunch 
                    DeviceFault *fault, CudaAnswer *a, Error *err)
 {
     int trusted = n > 0 && launches[0].module->trusted;
-    if (trusted && limit_s < trusted_s) limit_s = trusted_s;
     int rc = prepare(d, launches, n, &call, fault, err);
     if (rc) return rc;
     Remote *r = remote_of(d, launches[0].module);
+    int cold =
+        launches[0].module->home == HOME_LIBRARY && r->warm_generation != r->runner.generation;
+    if (launches[0].module->home == HOME_LIBRARY) limit_s += library_s;
+    if ((trusted || cold) && limit_s < trusted_s) limit_s = trusted_s;
+    r->warm_generation = r->runner.generation;
     rc = remote_ask(d, r, &call, -1, limit_s, launches, n, a, err);
     if (rc == 1) *fault = r->failure;
     if (!rc) rc = explain_end(&a->end, launches, n, fault, err);
@@ -118,9 +125,8 @@ int launches_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fa
 
 /* The time limit of a timed sequence, in seconds. A runner's first timed sequence gets more, since
  * the memory that the flush reads is allocated then. */
-static double clock_limit(const Device *d)
+static double clock_limit(const Device *d, const Remote *r)
 {
-    const Remote *r = &d->remotes[HOME_CANDIDATE];
     double s = d->baseline_us * 1e-6 * slower_than_baseline;
     double least = r->timed_generation == r->runner.generation ? least_clock_s : first_clock_s;
     return s <= 0 || s > clock_s ? clock_s : s < least ? least : s;
@@ -134,7 +140,8 @@ int launches_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mod
     if (phase >= 0 && d->baseline_us < most_periods * 1e-3 * d->stall_ns)
         call.period_ns = d->stall_ns;
     if (call.period_ns) call.phase_ns = (uint32_t)(phase * call.period_ns);
-    int rc = execute(d, call, clock_limit(d), launches, n, fault, &a, err);
+    double limit = clock_limit(d, &d->remotes[n > 0 ? launches[0].module->home : HOME_CANDIDATE]);
+    int rc = execute(d, call, limit, launches, n, fault, &a, err);
     if (rc) return rc;
     Remote *r = remote_of(d, launches[0].module);
     r->timed_generation = r->runner.generation;

@@ -107,7 +107,7 @@ static void park(Device *d, DeviceModule *m)
     d->parked = m;
     while (*at) {
         DeviceModule *one = *at;
-        if (remote_has(d, one) && (one->trusted != m->trusted || n++ < limit)) {
+        if (remote_has(d, one) && (one->home != m->home || n++ < limit)) {
             at = &one->next;
             continue;
         }
@@ -119,13 +119,13 @@ static void park(Device *d, DeviceModule *m)
 /* One of the copies of this code, once all of them exist; NULL: load another. The copy is drawn
  * from the half that was unused for longest. So no copy is used twice in a row, all are used
  * equally often, and each copy of a candidate is paired with each copy of the baseline. */
-static DeviceModule *unpark(Device *d, const DeviceCode *code, int trusted)
+static DeviceModule *unpark(Device *d, const DeviceCode *code, int home)
 {
     DeviceModule **copies[DEVICE_COPIES];
     int n = 0, needed = code->cubin_len > COPIED_IMAGE ? 1 : DEVICE_COPIES;
     for (DeviceModule **at = &d->parked; *at && n < needed; at = &(*at)->next) {
         DeviceModule *m = *at;
-        if (m->trusted != trusted || m->image_bytes != code->cubin_len || !remote_has(d, m) ||
+        if (m->home != home || m->image_bytes != code->cubin_len || !remote_has(d, m) ||
             memcmp(m->image, code->cubin, code->cubin_len))
             continue;
         copies[n++] = at;
@@ -139,23 +139,25 @@ static DeviceModule *unpark(Device *d, const DeviceCode *code, int trusted)
     return m;
 }
 
-static int load_new(Device *d, const DeviceCode *code, int trusted, DeviceModule **out,
+static int load_new(Device *d, const DeviceCode *code, int home, DeviceModule **out,
                     DeviceFault *fault, Error *err)
 {
     DeviceModule *m = memory_alloc(sizeof *m);
     int has_state = 1;
-    m->trusted = trusted;
+    m->home = home;
+    m->trusted = home == HOME_TRUSTED;
     m->empty = !code;
-    int rc = code      ? check_image(code, &has_state, fault)
-             : trusted ? 0
-                       : error_set(err, ERROR_INVALID, "a candidate's module has no code");
+    int rc = code ? check_image(code, &has_state, fault)
+             : home != HOME_CANDIDATE
+                 ? 0
+                 : error_set(err, ERROR_INVALID, "a candidate's module has no code");
     if (!rc && code) rc = load_image(d, m, code->cubin, code->cubin_len, fault, err);
     if (rc) {
         free(m);
         return rc;
     }
     m->parks = !has_state && code->cubin_len <= PARKED_IMAGE;
-    if (m->parks || (trusted && code)) {
+    if (m->parks || (m->trusted && code)) {
         m->image = memory_alloc(code->cubin_len);
         memcpy(m->image, code->cubin, code->cubin_len);
         m->image_bytes = code->cubin_len;
@@ -164,14 +166,33 @@ static int load_new(Device *d, const DeviceCode *code, int trusted, DeviceModule
     return 0;
 }
 
-int module_load(Device *d, const DeviceCode *code, int trusted, DeviceModule **out,
-                DeviceFault *fault, Error *err)
+/* The runner with libraries serves one candidate, whose first module names it. Before another's first
+ * module is loaded, it is replaced. While it has modules, others are of the same candidate. */
+static int meet(Device *d, const DeviceCode *code, Error *err)
 {
+    Remote *r = &d->remotes[HOME_LIBRARY];
+    uint64_t image = code ? random_hash(code->cubin, code->cubin_len) : 0;
+    for (const DeviceModule *m = d->modules; m; m = m->next)
+        if (m->home == HOME_LIBRARY && (m->empty || remote_has(d, m))) return 0;
+    cudarunner_poll(&r->runner);
+    if (r->runner.pid && r->first_generation == r->runner.generation) {
+        if (r->first_image == image) return 0;
+        if (cudarunner_stop(&r->runner, err)) return -1;
+    }
+    if (!r->runner.pid && cudarunner_start(&r->runner, err)) return -1;
+    r->first_generation = r->runner.generation;
+    r->first_image = image;
+    return 0;
+}
+
+int module_load(Device *d, const DeviceCode *code, int home, DeviceModule **out, DeviceFault *fault,
+                Error *err)
+{
+    if (home == HOME_LIBRARY && meet(d, code, err)) return -1;
     /* With a runner that is ready, unpark skips the modules of a process that has ended. */
-    if (code && remote_need(d, &d->remotes[trusted ? HOME_TRUSTED : HOME_CANDIDATE], err))
-        return -1;
-    DeviceModule *m = code ? unpark(d, code, trusted) : NULL;
-    int rc = m ? 0 : load_new(d, code, trusted, &m, fault, err);
+    if (code && remote_need(d, &d->remotes[home], err)) return -1;
+    DeviceModule *m = code ? unpark(d, code, home) : NULL;
+    int rc = m ? 0 : load_new(d, code, home, &m, fault, err);
     if (rc) return rc;
     m->next = d->modules;
     d->modules = m;

@@ -15,12 +15,12 @@ enum { SETUP_S = 30 };
 
 Remote *remote_of(Device *d, const DeviceModule *m)
 {
-    return &d->remotes[m->trusted ? HOME_TRUSTED : HOME_CANDIDATE];
+    return &d->remotes[m->home];
 }
 
 static const char *name_of(const Remote *r)
 {
-    return r->runner.trusted ? "the baselines' runner" : "the runner";
+    return cudarunner_name(&r->runner);
 }
 
 /* Keep the fault for the modules that ended with this process. */
@@ -79,16 +79,16 @@ int remote_ask(Device *d, Remote *r, CudaCall *call, int fd, double limit_s,
     return reply == RUNNER_ANSWERED ? 0 : -1;
 }
 
-/* Reserve another range of addresses. That is possible until the other runner has taken this one,
+/* Reserve another range of addresses. That is possible until another runner has taken this one,
  * for then pointers into it exist. */
 static int move_range(Device *d, const Remote *r, Error *err)
 {
-    const Remote *other = &d->remotes[r->runner.trusted ? HOME_CANDIDATE : HOME_TRUSTED];
-    if (other->setup_generation)
-        return error_set(
-            err, ERROR_DEVICE,
-            "%s cannot have the buffers' range of addresses, which the other runner has",
-            name_of(r));
+    for (int home = 0; home < HOMES; home++)
+        if (&d->remotes[home] != r && d->remotes[home].setup_generation)
+            return error_set(
+                err, ERROR_DEVICE,
+                "%s cannot have the buffers' range of addresses, which another runner has",
+                name_of(r));
     return space_move(&d->space, err);
 }
 

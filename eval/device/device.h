@@ -72,6 +72,10 @@ typedef struct {
 
 enum { DEVICE_MAX_FRESH = 20 };
 
+/* Where code runs: candidates, the harness's own code and baselines, or a candidate whose plan has op
+ * lines, which may call libraries. A launch sequence has one home. */
+typedef enum { HOME_CANDIDATE, HOME_TRUSTED, HOME_LIBRARY, HOMES } DeviceHome;
+
 /* One launch, resolved for a workload. */
 typedef struct {
     DeviceModule *module;
@@ -80,8 +84,8 @@ typedef struct {
     uint32_t shared_bytes; /* dynamic */
     /* At the offsets of KernelInfo; 8 bytes an argument for a library call. */
     unsigned char params[KERNEL_MAX_PARAM_BYTES];
-    /* > 0: `kernel` is a library call ("cublas.sgemm") with so many arguments. Trusted modules
-     * only. */
+    /* > 0: `kernel` is a library call ("cublas.sgemm") with so many arguments. Not in
+     * HOME_CANDIDATE. */
     int library_args;
     /* Of an op line of the plan: its line and its operator, "aten.relu.default". 0 and NULL: the
      * launch is of the source's own kernels. */
@@ -202,10 +206,10 @@ typedef struct {
     int (*expected_arch)(const char *arg, char out[16]);
     void (*close)(Device *d);
     const DeviceInfo *(*info)(Device *d);
-    /* Load code into one of the contexts. Returns 1 with UNSUPPORTED or LAUNCH_ERROR when the code
-     * cannot be loaded. code NULL, with trusted: a module of library calls only. */
-    int (*load)(Device *d, const DeviceCode *code, int trusted, DeviceModule **out,
-                DeviceFault *fault, Error *err);
+    /* Load code into one of the contexts (DeviceHome). Returns 1 with UNSUPPORTED or LAUNCH_ERROR when
+     * the code cannot be loaded. code NULL, not in HOME_CANDIDATE: a module of library calls only. */
+    int (*load)(Device *d, const DeviceCode *code, int home, DeviceModule **out, DeviceFault *fault,
+                Error *err);
     void (*unload)(Device *d, DeviceModule *m);
     /* The attributes of a kernel by its lowered name; -1 when the module has no such kernel. */
     int (*kernel)(Device *d, DeviceModule *m, const char *lowered, KernelInfo *out, Error *err);

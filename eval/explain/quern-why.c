@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "eval/candidate/candidate.h"
+#include "eval/device/evaluator_flags.h"
 #include "eval/explain/why.h"
 #include "eval/judge/evaluator.h"
 
@@ -21,24 +22,7 @@ static const Flag flags[] = {
      .kind = FLAG_TEXT,
      .target = &args.against,
      .help = "another kernel of the task to compare with, instead of the baseline"},
-    {.name = "device",
-     .kind = FLAG_TEXT,
-     .target = &args.device,
-     .help = "where it runs: sim:a100, h100, h200, l40, rtx3090, h20; cuda:0"},
-    {.name = "seed",
-     .kind = FLAG_INT,
-     .target = &args.seed,
-     .help = "of the drawn inputs",
-     .min = 0,
-     .max = 9e15},
-    {.name = "task-root",
-     .kind = FLAG_TEXT,
-     .target = &args.tasks_root,
-     .help = "folder of the tasks; else $QUERN_TASKS, else Quern's own"},
-    {.name = "cache",
-     .kind = FLAG_TEXT,
-     .target = &args.cache,
-     .help = "folder of the compile cache; else $QUERN_CACHE, else none"},
+    EVALUATOR_FLAGS(args.device, args.seed, args.tasks_root, args.cache),
     {.name = NULL}};
 
 static const FlagSpec spec = {
@@ -47,7 +31,7 @@ static const FlagSpec spec = {
     .about = "Say which resource limits a kernel, what the task needs at best, which source lines "
              "take the time, which change usually helps, and what differs from the baseline. "
              "Lines are counted by simulators alone. Exit status: 0 told, 1 the kernel is not "
-             "correct, 2 usage, 3 the evaluator failed.",
+             "correct, 2 usage, 3 the evaluator failed, 4 the device must leave service.",
     .flags = flags,
     .min_words = 2,
     .max_words = 2};
@@ -130,10 +114,7 @@ int main(int argc, char **argv)
     const DeviceOps *ops = device_find(args.device, &device_arg, &err);
     if (!ops) flags_usage_error(&spec, "%s", err.text);
     const char *files[2] = {words[1], args.against};
-    flags_stdin_once(&spec, files, 2);
-    for (int i = 0; i < 2; i++)
-        if (files[i] && strcmp(files[i], "-") && !file_exists(files[i]))
-            flags_usage_error(&spec, "cannot open %s: No such file or directory", files[i]);
+    flags_need_files(&spec, files, 2);
     if (ops->clock) process_answer_early();
     if (ops->use_only) ops->use_only(device_arg);
     EvaluatorOptions options = {.device = args.device,

@@ -221,7 +221,7 @@ void why_difference(const Counters *before, const Counters *after, const char *b
     }
     int known = !why_limit(before, &was), first = -1;
     if (known) {
-        buffer_printf(out, "%s is held up most by %s. ", before_name, was.text);
+        buffer_printf(out, "%s is limited most by %s. ", before_name, was.text);
         first = most_gained(before, after, was.bit, -1);
     }
     if (first < 0) first = most_gained(before, after, ~0u, -1);
@@ -236,5 +236,5 @@ void why_difference(const Counters *before, const Counters *after, const char *b
             out,
             "None of the counters below got better: what changed is how well waiting is hidden.");
     if (!why_limit(after, &is) && (!known || is.text != was.text))
-        buffer_printf(out, " It is held up most by %s.", is.text);
+        buffer_printf(out, " It is limited most by %s.", is.text);
 }

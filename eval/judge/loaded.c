@@ -31,8 +31,8 @@ static int load_module(Loaded *l, Finding *f, Error *err)
     DeviceFault fault = {0};
     DeviceCode code = {l->code.ptx, l->code.ptx_len, l->code.cubin, l->code.cubin_len};
     if (!l->plan->n_kernels && !l->trusted) return 0; /* op lines only */
-    int rc = l->ops->load(l->device, l->plan->n_kernels ? &code : NULL, l->trusted,
-                          &l->context.module, &fault, err);
+    int rc = l->ops->load(l->device, l->plan->n_kernels ? &code : NULL, l->home, &l->context.module,
+                          &fault, err);
     if (rc > 0) finding_fault(f, &fault, NULL);
     return rc;
 }
@@ -87,6 +87,7 @@ int loaded_open(Loaded *l, const DeviceOps *ops, Device *d, Task *t, const Plan 
     l->task = t;
     l->plan = plan;
     l->trusted = trusted;
+    l->home = trusted ? HOME_TRUSTED : plan->n_ops ? HOME_LIBRARY : HOME_CANDIDATE;
     l->kernels = memory_array((size_t)plan->n_kernels + 1, sizeof *l->kernels);
     l->code = *code;
     memset(code, 0, sizeof *code);

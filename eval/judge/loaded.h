@@ -42,7 +42,8 @@ typedef struct {
     Device *device;
     Task *task;
     const Plan *plan;
-    int trusted; /* the harness's own code: it runs in the trusted context of a GPU */
+    int trusted;     /* the harness's own code: it runs in the trusted context of a GPU */
+    DeviceHome home; /* HOME_LIBRARY: a candidate with op lines, whose routes call libraries */
     CompileResult code;
     PlanKernel *kernels;
     PlanContext context;

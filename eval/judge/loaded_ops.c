@@ -10,12 +10,6 @@
 
 enum { MAX_SOURCE = 1000 << 10 }; /* below the compiler's bound of a request */
 
-/* Library calls run in the trusted context of a GPU only. */
-static int may_call_libraries(const Loaded *l)
-{
-    return l->trusted || l->ops->info(l->device)->predicted;
-}
-
 static WorkloadOps *find(Loaded *l, const Workload *w)
 {
     for (int i = 0; i < l->n_workload_ops; i++)
@@ -30,7 +24,7 @@ static int build(Loaded *l, const Workload *w, WorkloadOps **out, Finding *f)
     if ((*out = find(l, w))) return 0;
     WorkloadOps fresh = {.module = -1};
     memcpy(fresh.axis, w->axis, sizeof w->axis);
-    if (plan_ops_build(l->plan, l->task, w, may_call_libraries(l), &fresh.ops, &line, &text)) {
+    if (plan_ops_build(l->plan, l->task, w, 1, &fresh.ops, &line, &text)) {
         plan_ops_release(&fresh.ops);
         finding_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
         return 1;
@@ -51,14 +45,12 @@ int loaded_ops_at(Loaded *l, const Workload *w, Finding *f)
     return 0;
 }
 
-/* A module without kernels is one of library calls, in the trusted context. */
+/* A module without kernels is one of library calls. */
 static int load(Loaded *l, OpModule *m, Finding *f, Error *err)
 {
     DeviceFault fault = {0};
     DeviceCode code = {m->code.ptx, m->code.ptx_len, m->code.cubin, m->code.cubin_len};
-    if (!m->code.ptx && !may_call_libraries(l)) return 0;
-    int rc =
-        l->ops->load(l->device, m->code.ptx ? &code : NULL, l->trusted, &m->module, &fault, err);
+    int rc = l->ops->load(l->device, m->code.ptx ? &code : NULL, l->home, &m->module, &fault, err);
     if (rc > 0) finding_set(f, fault.outcome, 0, "the kernels of the op lines: %s", fault.message);
     return rc;
 }

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "eval/candidate/candidate.h"
+#include "eval/device/evaluator_flags.h"
 #include "eval/judge/verdict_schema.h"
 #include "eval/judge/verdict_show.h"
 
@@ -29,24 +30,7 @@ static const Flag flags[] = {
      .kind = FLAG_TEXT,
      .target = &args.task,
      .help = "the task that the candidate is for (required)"},
-    {.name = "device",
-     .kind = FLAG_TEXT,
-     .target = &args.device,
-     .help = "where it runs: sim:a100, h100, h200, l40, rtx3090, h20; cuda:0"},
-    {.name = "seed",
-     .kind = FLAG_INT,
-     .target = &args.seed,
-     .help = "of the drawn inputs",
-     .min = 0,
-     .max = 9e15},
-    {.name = "task-root",
-     .kind = FLAG_TEXT,
-     .target = &args.tasks_root,
-     .help = "folder of the tasks; else $QUERN_TASKS, else Quern's own"},
-    {.name = "cache",
-     .kind = FLAG_TEXT,
-     .target = &args.cache,
-     .help = "folder of the compile cache; else $QUERN_CACHE, else none"},
+    EVALUATOR_FLAGS(args.device, args.seed, args.tasks_root, args.cache),
     {.name = "mode",
      .kind = FLAG_TEXT,
      .target = &args.mode,
@@ -80,8 +64,8 @@ static const FlagSpec spec = {
     .program = "quern-eval",
     .synopsis = "--task NAME [--device DEVICE] FILE.cu...",
     .about = "Compile, check and time one candidate, or several of a task. The file - is standard "
-             "input. Exit status: 0 correct "
-             "and timed, 1 a candidate failed, 2 usage, 3 the evaluator failed.",
+             "input. Exit status: 0 correct and timed, 1 a candidate failed, 2 usage, 3 the "
+             "evaluator failed, 4 the device must leave service.",
     .flags = flags,
     .max_words = -1};
 
@@ -161,16 +145,13 @@ static const DeviceOps *need_words(const char **files, int n, const char **devic
     Error err;
     if (!args.task || !*args.task) flags_usage_error(&spec, "--task is required");
     if (!n) flags_usage_error(&spec, "expected %s %s, found 0 words", spec.program, spec.synopsis);
-    flags_stdin_once(&spec, files, n);
     if (args.baseline && !strcmp(args.baseline, "-"))
         flags_usage_error(&spec, "--baseline expects a file, found - (standard input)");
     const DeviceOps *ops = device_find(args.device, device_arg, &err);
     if (!ops) flags_usage_error(&spec, "%s", err.text);
     need_clock(ops, "mode");
     need_clock(ops, "budget");
-    for (int i = 0; i < n; i++)
-        if (strcmp(files[i], "-") && !file_exists(files[i]))
-            flags_usage_error(&spec, "cannot open %s: No such file or directory", files[i]);
+    flags_need_files(&spec, files, n);
     return ops;
 }
 

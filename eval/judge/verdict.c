@@ -126,6 +126,8 @@ static int get_text(const View *v, const char *key, char *out, size_t size, Erro
     if (n >= size)
         return error_set(err, ERROR_LIMIT, "%s, field %s: expected at most %zu bytes, found %zu",
                          v->where, key, size - 1, n);
+    if (memchr(s, 0, n))
+        return error_set(err, ERROR_CORRUPT, "%s, field %s: a byte 0 in a text", v->where, key);
     memcpy(out, s, n);
     out[n] = 0;
     return 0;

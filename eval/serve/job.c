@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/judge/verdict_schema.h"
 #include "eval/serve/seal.h"
 
 void job_init(Job *job, const Task *task, const char *device_class, const char *source, size_t len,
@@ -113,21 +114,40 @@ static int check_number(const char *name, double value, Error *err)
                      "a verdict's %s: expected a number of at least 0, found %g", name, value);
 }
 
+/* A prediction's factor is 1 or more, or 0 where it is not known; a measurement has none. */
+static int check_factors(const Verdict *v, Error *err)
+{
+    static const double most = 100;
+    if (check_number("occupancy", v->occupancy, err) ||
+        check_number("error factor", v->error_factor, err))
+        return -1;
+    double e = v->error_factor;
+    if (v->occupancy > 1 || (e != 0 && (e < 1 || e > most || !v->predicted)))
+        return error_set(err, ERROR_CORRUPT,
+                         "a verdict, predicted %d, with occupancy %g and error factor %g",
+                         v->predicted, v->occupancy, v->error_factor);
+    return 0;
+}
+
 static int check_numbers(const Verdict *v, Error *err)
 {
+    static const double rounding = 0.001; /* score is low, rounded towards 1 */
     int ok = v->outcome == OUTCOME_OK;
     if (check_number("score", v->score, err) || check_number("speedup", v->speedup, err) ||
         check_number("low", v->low, err) || check_number("high", v->high, err) ||
         check_number("time_us", v->time_us, err) ||
         check_number("baseline_us", v->baseline_us, err) ||
-        check_number("light_us", v->light_us, err) || check_number("occupancy", v->occupancy, err))
+        check_number("light_us", v->light_us, err) || check_factors(v, err))
         return -1;
-    if (v->score > 0 && v->time_us > 0 ? !ok : ok)
-        return error_set(err, ERROR_CORRUPT, "a verdict %s with score %g and time %g us",
-                         outcome_name(v->outcome), v->score, v->time_us);
+    if (v->score > 0 && v->time_us > 0 && v->baseline_us > 0 ? !ok : ok)
+        return error_set(err, ERROR_CORRUPT, "a verdict %s with score %g and times of %g and %g us",
+                         outcome_name(v->outcome), v->score, v->time_us, v->baseline_us);
     if (ok && (v->low > v->speedup || v->speedup > v->high))
         return error_set(err, ERROR_CORRUPT, "a verdict's interval %g to %g without its speedup %g",
                          v->low, v->high, v->speedup);
+    if (ok && fabs(v->score - v->low) > rounding * 1.001)
+        return error_set(err, ERROR_CORRUPT, "a verdict's score %g, whose interval begins at %g",
+                         v->score, v->low);
     const DeviceTiming *t = v->timing;
     for (int i = 0; t && i < t->n_counters; i++)
         if (check_number(t->counters[i].name, t->counters[i].value, err)) return -1;
@@ -139,6 +159,40 @@ static int check_numbers(const Verdict *v, Error *err)
             check_number("sample", t->baseline_us[i], err))
             return -1;
     return 0;
+}
+
+/* Refuses a field that no verdict from the queue has. */
+static int check_names(const View *v, VerdictPlace place, Error *err)
+{
+    for (uint32_t i = 0; i < v->map->via.map.size; i++) {
+        const msgpack_object_str *name = &v->map->via.map.ptr[i].key.via.str;
+        int known = 0;
+        for (int k = 0; !known && k < verdict_n_fields; k++) {
+            const VerdictField *f = &verdict_fields[k];
+            known = f->place == place && strlen(f->name) == name->size &&
+                    !memcmp(f->name, name->ptr, name->size);
+        }
+        if (!known)
+            return error_set(err, ERROR_CORRUPT, "a verdict with the field '%.*s', which none has",
+                             name->size < 40 ? (int)name->size : 40, name->ptr);
+    }
+    return 0;
+}
+
+/* A score names the seed of its inputs: without it nobody could judge again. */
+static int check_fields(const Job *job, const View *record, const Verdict *v, Error *err)
+{
+    View detail;
+    int has_detail = view_has(record, "detail"), has_seed = 0;
+    if (check_names(record, VERDICT_RECORD, err)) return -1;
+    if (has_detail) {
+        if (view_map(record, "detail", &detail, err) || check_names(&detail, VERDICT_DETAIL, err))
+            return -1;
+        has_seed = view_has(&detail, "seed");
+    }
+    if (has_seed ? v->seed == job->seed : v->outcome != OUTCOME_OK) return 0;
+    return error_set(err, ERROR_CORRUPT, "a verdict's seed: expected %llu, found %llu",
+                     (unsigned long long)job->seed, (unsigned long long)v->seed);
 }
 
 /* An architecture is a class of several devices, all of them real. */
@@ -190,7 +244,8 @@ int job_check_verdict(const Job *job, const void *data, size_t *len, Error *err)
     int rc =
         view_decode(data, *len, "a verdict", &zone, &record, err) || verdict_read(&record, v, err);
     if (!rc) {
-        rc = check_identity(job, &record, v, err) || check_numbers(v, err);
+        rc = check_fields(job, &record, v, err) || check_identity(job, &record, v, err) ||
+             check_numbers(v, err);
         verdict_release(v);
     }
     free(v);

@@ -40,16 +40,14 @@ static void parse(int argc, char **argv, EvalWorkerOptions *opt)
          .kind = FLAG_INT,
          .target = &compilers,
          .help = "processes that compile the next candidates while one is judged; -1: up to four "
-                 "on a real device, none on a "
-                 "simulator",
+                 "on a real device, none on a simulator",
          .min = -1,
          .max = PRECOMPILE_MAX_COMPILERS},
         {.name = "once", .kind = FLAG_BOOL, .target = &opt->once, .help = "end after one job"},
         {.name = "runner",
          .kind = FLAG_TEXT,
          .target = &runner,
-         .help = "who judges; noop answers every job with a fixed verdict, to test a "
-                 "queue",
+         .help = "who judges; noop answers every job with a fixed verdict, to test a queue",
          .choices = "evaluator|noop"},
         {.name = "uuid",
          .kind = FLAG_TEXT,
@@ -60,11 +58,9 @@ static void parse(int argc, char **argv, EvalWorkerOptions *opt)
         .program = "quern-evald",
         .synopsis = "--device DEVICE [flags]",
         .about = "Takes candidates from the queue, judges them on the device and hands in the "
-                 "verdicts, until "
-                 "SIGTERM: then it finishes or hands back what it has. Any number may serve one "
-                 "queue, on any host. "
-                 "Exit status: 2 no such device, 4 the device cannot be used, or is sick and left "
-                 "service.",
+                 "verdicts, until SIGTERM: then it finishes or hands back what it has. Any number "
+                 "may serve one queue, on any host. Exit status: 2 no such device, 4 the device "
+                 "cannot be used, or is sick and left service.",
         .flags = flags};
     flags_parse(&spec, argc, argv, (const char **)argv);
     if (opt->redis && strchr(opt->redis, '@'))

@@ -97,6 +97,7 @@ static void share_out(Devices *d, const FlagSpec *spec)
 typedef struct {
     const char *dir, *devices, *evaluator;
     int64_t workers, parent;
+    int forget;
     const char **words; /* "run", then the command; NULL-terminated, owned */
 } Arguments;
 
@@ -128,6 +129,11 @@ static void parse(int argc, char **argv, Arguments *a, Devices *list, const char
          .kind = FLAG_TEXT,
          .target = &a->evaluator,
          .help = "the evaluator's program, if not the quern-evald beside this one"},
+        {.name = "forget",
+         .kind = FLAG_BOOL,
+         .target = &a->forget,
+         .help = "when COMMAND succeeds and no job is dead, remove the private server's data: its "
+                 "results are kept elsewhere"},
         {.name = "parent",
          .kind = FLAG_INT,
          .target = &a->parent,
@@ -173,6 +179,7 @@ static int run(const Arguments *a, const Devices *list, const char *evaluator, i
                               .n_devices = list->n,
                               .workers = (int)a->workers,
                               .parent = (int)a->parent,
+                              .forget = a->forget,
                               .command = (char *const *)(a->words + 1)};
     return fleet_run(&opt, status, err);
 }

@@ -43,6 +43,23 @@ template <int D> struct GradQ {
     static constexpr int BLOCKS = !GROUPED && D == 64 ? 2 : Cut<D>::BLOCKS;
 };
 
+/* The statistics of this thread's rows, of which the first is `mine`; 0 beyond the sequence. */
+template <int M>
+__device__ __forceinline__ void statistics_of(float (&lse)[M][2], float (&delta)[M][2],
+                                              const float *statistics, const Place &p, int mine,
+                                              int head, int heads, int rows)
+{
+#pragma unroll
+    for (int m = 0; m < M; m++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            int at = mine + 16 * m + 8 * h + (threadIdx.x >> 2 & 7);
+            const float *of = statistics + (long long)head * rows + p.first + at;
+            lse[m][h] = at < p.len ? of[0] : 0;
+            delta[m][h] = at < p.len ? of[(long long)heads * rows] : 0;
+        }
+}
+
 template <int D>
 __device__ __forceinline__ void grad_q(bf16 *dqkv, const bf16 *qkv, const bf16 *dout,
                                        const float *statistics, const int *start, int n, int blocks,
@@ -53,7 +70,7 @@ __device__ __forceinline__ void grad_q(bf16 *dqkv, const bf16 *qkv, const bf16 *
     constexpr int TILE = KEYS * 2 * D, ROW = Cut<D>::ROW;
     extern __shared__ __align__(1024) unsigned char shared[];
     Place p;
-    int head = blockIdx.x % heads, g = threadIdx.x >> 2 & 7;
+    int head = blockIdx.x % heads;
     if (!place_of(&p, blockIdx.x / heads, start, n, blocks, ROWS, true)) return;
     int ld = (heads + 2 * kv_heads) * dim, out_ld = heads * dim;
     int row = p.block * ROWS, mine = row + (threadIdx.x >> 5) * 16 * M, lead = mine / GROUP * GROUP;
@@ -68,16 +85,9 @@ __device__ __forceinline__ void grad_q(bf16 *dqkv, const bf16 *qkv, const bf16 *
     tile_load<D, KEYS>(kv + TILE, k + kv_heads * dim, ld, p.len, dim);
     unsigned group = own + (lead - row) * ROW;
     float dq[M][D / 8][4] = {}, lse[M][2], delta[M][2], factor[M][2];
+    statistics_of(lse, delta, statistics, p, mine, head, heads, rows);
 #pragma unroll
-    for (int m = 0; m < M; m++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            int at = mine + 16 * m + 8 * h + g;
-            const float *of = statistics + (long long)head * rows + p.first + at;
-            lse[m][h] = at < p.len ? of[0] : 0;
-            delta[m][h] = at < p.len ? of[(long long)heads * rows] : 0;
-            factor[m][h] = scale * LN2;
-        }
+    for (int m = 0; m < M; m++) factor[m][0] = factor[m][1] = scale * LN2;
 #pragma unroll 1
     for (int j = 0; j < tiles; j++) {
         unsigned now = kv + (j & 1) * 2 * TILE, next = kv + (~j & 1) * 2 * TILE;

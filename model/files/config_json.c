@@ -1,6 +1,7 @@
 /* Fields that the engine would ignore but that change the model are errors. */
 #include "model/files/config_json.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -273,6 +274,8 @@ static int refuse_unsupported(const json_t *o, const char *architecture, const c
     return refuse_fields(o, where, err);
 }
 
+enum { NO_HEAD_DIM = INT_MIN }; /* until the field is read; a given -1 is refused */
+
 static int read_config(const json_t *o, const char *where, ModelConfig *c, Error *err)
 {
     const char *type = json_need_text(o, "model_type", where, err);
@@ -282,8 +285,10 @@ static int read_config(const json_t *o, const char *where, ModelConfig *c, Error
         return error_set(err, ERROR_UNSUPPORTED,
                          "%s: model_type is expected to be qwen2, qwen3 or llama, found \"%s\"",
                          where, type);
-    *c = (ModelConfig){
-        .qkv_bias = family->qkv_bias, .qk_norm = family->qk_norm, .pad = -1, .head_dim = -1};
+    *c = (ModelConfig){.qkv_bias = family->qkv_bias,
+                       .qk_norm = family->qk_norm,
+                       .pad = -1,
+                       .head_dim = NO_HEAD_DIM};
     strcpy(c->model_type, family->type);
     double eps;
     if (need_int(o, "vocab_size", where, &c->vocab, err) ||
@@ -303,8 +308,9 @@ static int read_config(const json_t *o, const char *where, ModelConfig *c, Error
         read_dtype(o, where, c, err))
         return -1;
     c->norm_eps = (float)eps;
-    if (c->head_dim < 0 && c->qk_norm) c->head_dim = 128; /* the default of Qwen3, for all sizes */
-    if (c->head_dim < 0 && c->heads > 0) {
+    if (c->head_dim == NO_HEAD_DIM && c->qk_norm)
+        c->head_dim = 128; /* the default of Qwen3, for all sizes */
+    if (c->head_dim == NO_HEAD_DIM && c->heads > 0) {
         if (c->hidden % c->heads)
             return error_set(err, ERROR_CORRUPT,
                              "%s: hidden_size %d is not a multiple of num_attention_heads %d, and "

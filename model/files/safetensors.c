@@ -197,7 +197,7 @@ static int parse_header(Safetensors *s, int shard, const json_t *header, size_t 
 
 static int map_file(const char *path, Shard *out, Error *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is refused, not awaited */
     if (fd < 0) return error_errno(err, "cannot open %s", path);
     struct stat st;
     int rc = 0;

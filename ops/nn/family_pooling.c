@@ -10,7 +10,7 @@
 #include "ops/op_text.h"
 #include "ops/op_window.h"
 
-enum { MAX_PLACES = 1 << 27 }; /* a gibibyte */
+enum { MAX_PLACES = 1 << 27, UNROLLED = 16 }; /* a gibibyte */
 
 typedef struct {
     int dims, average, adaptive, results;
@@ -232,7 +232,8 @@ static void span_text(Buffer *b, const Pool *p, int d)
         buffer_printf(b, "    const int size%d = high%d - low%d;\n", d, d, d);
 }
 
-/* The loops over the window, which end in `step` over the element v at `at` of the plane. */
+/* The loops over the window, the last one of an average unrolled so that its loads overlap, which end in
+ * `step` over the element v at `at` of the plane. */
 static void loops(Buffer *b, const Pool *p, const char *type, const char *x, const char *step)
 {
     int64_t inner = 1, last = p->x->offset;
@@ -241,9 +242,17 @@ static void loops(Buffer *b, const Pool *p, const char *type, const char *x, con
     buffer_printf(b, "    const %s base = ", index);
     text_strided(b, p->x->offset, p->lead, p->x->size, p->x->stride, "plane");
     buffer_puts(b, ";\n");
-    for (int d = 0; d < p->dims; d++)
-        buffer_printf(b, "    for (int a%d = low%d; a%d < high%d; a%d += %lld)\n", d, d, d, d, d,
-                      (long long)p->w[d].dilation);
+    for (int d = 0; d < p->dims; d++) {
+        const Window *w = &p->w[d];
+        if (p->average && !p->adaptive && d == p->dims - 1 && w->kernel <= UNROLLED)
+            buffer_printf(b,
+                          "#pragma unroll\n    for (int k = 0; k < %lld; k++)\n"
+                          "    if (const int a%d = first%d + k; a%d >= 0 && a%d < %lld)\n",
+                          (long long)w->kernel, d, d, d, d, (long long)w->in);
+        else
+            buffer_printf(b, "    for (int a%d = low%d; a%d < high%d; a%d += %lld)\n", d, d, d, d,
+                          d, (long long)w->dilation);
+    }
     buffer_printf(b, "    {\n        const %s v = (%s)%s[base", type, type, x);
     for (int d = 0; d < p->dims; d++)
         buffer_printf(b, " + (%s)a%d * %lld", index, d, (long long)p->x->stride[p->lead + d]);

@@ -24,14 +24,8 @@ typedef struct {
 
 static int scan_of(const OpCall *c, Scan *s, Error *err)
 {
-    const OpTensor *x = op_tensor(c, 0);
-    int dim;
-    *s = (Scan){.kind = *(const ScanKind *)c->op->detail, .inner = 1, .n = 1};
-    if (op_dim(c->arg[1].integer[0], x->rank, &dim, err)) return -1;
-    for (int d = dim + 1; d < x->rank; d++) s->inner *= x->size[d];
-    if (x->rank) s->n = x->size[dim];
-    s->rows = s->n ? op_elements(x) / s->n : 0;
-    return 0;
+    *s = (Scan){.kind = *(const ScanKind *)c->op->detail};
+    return op_rows(op_tensor(c, 0), c->arg[1].integer[0], &s->rows, &s->n, &s->inner, err);
 }
 
 static int infer(OpCall *c, Error *err)

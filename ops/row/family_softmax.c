@@ -6,14 +6,8 @@
 
 int softmax_of(const OpCall *c, Softmax *s, Error *err)
 {
-    const OpTensor *x = op_tensor(c, 0);
-    int dim;
-    *s = (Softmax){.logarithm = *(const int *)c->op->detail, .inner = 1, .n = 1};
-    if (op_dim(c->arg[1].integer[0], x->rank, &dim, err)) return -1;
-    for (int d = dim + 1; d < x->rank; d++) s->inner *= x->size[d];
-    if (x->rank) s->n = x->size[dim];
-    s->rows = s->n ? op_elements(x) / s->n : 0;
-    return 0;
+    *s = (Softmax){.logarithm = *(const int *)c->op->detail};
+    return op_rows(op_tensor(c, 0), c->arg[1].integer[0], &s->rows, &s->n, &s->inner, err);
 }
 
 static int infer(OpCall *c, Error *err)

@@ -1,5 +1,5 @@
 /* Kernels of softmax, by the row's length and its place in memory as in eager PyTorch: a warp a row that
- * stays in registers; a block a row that stays in shared memory, or is read three times; and for rows
+ * stays in registers; a block a row that stays in registers too, or is read three times; and for rows
  * across memory a thread a row, or several threads where there are few rows side by side. */
 #include <stdio.h>
 
@@ -8,8 +8,9 @@
 
 enum {
     WARP_ELEMENTS = 1024,
-    SHARED_BYTES = 40960,
     MAX_THREADS = 1024,
+    LEAST_THREADS = 128,
+    EACH = 16, /* elements of a thread that keeps them */
     ACROSS_THREADS = 128,
     ALONG = 16 /* threads along a row across memory */
 };
@@ -96,56 +97,113 @@ static int warp_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *e
     return text_end(out, err);
 }
 
-/* Reads element i of the row into v: from shared memory where the row is kept. */
-static void read(Buffer *b, const OpCall *c, int kept)
+/* Elements that a thread loads together: their rows must begin where such vectors do. */
+static int vector_of(const OpCall *c, const Softmax *s)
 {
-    if (kept) {
-        buffer_printf(b, "const T v = (T)%srow[i];\n", text_cast(op_tensor(c, 0)->dtype, OP_F32));
-        return;
-    }
-    buffer_puts(b, "const T v = ");
-    element(b, c, "(base + i)");
-    buffer_puts(b, ";\n");
+    const OpTensor *x = op_tensor(c, 0);
+    return op_is_contiguous(x) && !x->offset && s->n % 4 == 0 ? 4 : 1;
 }
 
+static void kept_loads(Buffer *b, const OpCall *c, const Softmax *s, int threads, int vector)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    const char *stored = op_dtype_ctype(x->dtype);
+    int loads = (int)((s->n + threads * vector - 1) / (threads * vector));
+    buffer_printf(b,
+                  "    const int V = %d, N = %lld, LOADS = %d, STEP = %d;\n"
+                  "    struct __align__(%d) in { %s v[V]; };\n"
+                  "    struct __align__(%d) out { %s v[V]; };\n"
+                  "    const index base = blockIdx.x * (index)N;\n"
+                  "    T v[LOADS * V], most = LOW, sum = 0;\n"
+                  "#pragma unroll\n"
+                  "    for (int k = 0; k < LOADS; k++) {\n"
+                  "        const int i = k * STEP + threadIdx.x * V;\n"
+                  "#pragma unroll\n"
+                  "        for (int j = 0; j < V; j++) v[k * V + j] = LOW;\n"
+                  "        if (i < N) {\n",
+                  vector, (long long)s->n, loads, threads * vector,
+                  vector * (int)op_dtype_size(x->dtype), stored,
+                  vector * (int)op_dtype_size(c->result[0].dtype),
+                  op_dtype_ctype(c->result[0].dtype));
+    if (vector > 1) {
+        buffer_printf(b,
+                      "            const in w = *(const in *)(x%lld + base + i);\n"
+                      "#pragma unroll\n"
+                      "            for (int j = 0; j < V; j++) v[k * V + j] = (T)%sw.v[j];\n",
+                      (long long)c->arg[0].integer[0], text_cast(x->dtype, OP_F32));
+    } else {
+        buffer_puts(b, "            v[k] = ");
+        element(b, c, "(base + i)");
+        buffer_puts(b, ";\n");
+    }
+    buffer_puts(b, "        }\n    }\n");
+}
+
+/* A block a row, whose threads keep their elements. */
+static int kept_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *err)
+{
+    Buffer *b = out->source;
+    int threads = LEAST_THREADS, vector = vector_of(c, s);
+    while (threads * EACH < s->n) threads *= 2;
+    text_block_reduce(out);
+    if (!begin(out, c, s, s->rows, threads, err)) return -1;
+    buffer_puts(b, "    __shared__ T shared[32];\n");
+    kept_loads(b, c, s, threads, vector);
+    buffer_printf(b,
+                  "#pragma unroll\n"
+                  "    for (int k = 0; k < LOADS * V; k++) most = v[k] > most ? v[k] : most;\n"
+                  "    most = op_block_reduce(most, [](T p, T q) { return p > q ? p : q; }, "
+                  "shared);\n"
+                  "#pragma unroll\n"
+                  "    for (int k = 0; k < LOADS * V; k++) %s\n"
+                  "    sum = op_block_reduce(sum, [](T p, T q) { return p + q; }, shared);\n",
+                  s->logarithm ? "sum += exp(v[k] - most);"
+                               : "{ v[k] = exp(v[k] - most); sum += v[k]; }");
+    scale(b, s);
+    buffer_printf(b,
+                  "#pragma unroll\n"
+                  "    for (int k = 0; k < LOADS; k++) {\n"
+                  "        const int i = k * STEP + threadIdx.x * V;\n"
+                  "        out w;\n"
+                  "#pragma unroll\n"
+                  "        for (int j = 0; j < V; j++) w.v[j] = (%s)(%s);\n"
+                  "        if (i < N) *(out *)(y0 + base + i) = w;\n    }\n",
+                  op_dtype_ctype(c->result[0].dtype),
+                  s->logarithm ? "v[k * V + j] - most - shift" : "v[k * V + j] * scale");
+    return text_end(out, err);
+}
+
+/* A block a row that is read three times. */
 static int block_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
-    OpDtype d = op_tensor(c, 0)->dtype;
-    int threads = 256, kept = s->n * (int64_t)op_dtype_size(d) <= SHARED_BYTES;
+    int threads = MAX_THREADS;
     char loop[160];
-    while (threads < MAX_THREADS && threads * 4 <= s->n) threads *= 2;
+    while (threads > 2 * LEAST_THREADS && threads * 2 > s->n) threads /= 2;
     snprintf(loop, sizeof loop,
-             "#pragma unroll 4\n    for (index i = threadIdx.x; i < %lld; i += %d) {\n        ",
+             "#pragma unroll 4\n    for (index i = threadIdx.x; i < %lld; i += %d) {\n        "
+             "const T v = ",
              (long long)s->n, threads);
     text_block_reduce(out);
     if (!begin(out, c, s, s->rows, threads, err)) return -1;
     buffer_printf(b,
                   "    __shared__ T shared[32];\n"
                   "    const index base = blockIdx.x * (index)%lld;\n"
-                  "    T most = LOW, sum = 0;\n",
-                  (long long)s->n);
-    if (kept)
-        buffer_printf(b, "    __shared__ %s row[%lld];\n", op_dtype_ctype(d), (long long)s->n);
-    buffer_puts(b, loop);
-    if (kept) {
-        buffer_printf(b, "row[i] = x%lld[", (long long)c->arg[0].integer[0]);
-        text_index(b, op_tensor(c, 0), op_tensor(c, 0)->rank, op_tensor(c, 0)->size, "(base + i)");
-        buffer_puts(b, "];\n        ");
-    }
-    read(b, c, kept);
+                  "    T most = LOW, sum = 0;\n%s",
+                  (long long)s->n, loop);
+    element(b, c, "(base + i)");
     buffer_printf(b,
-                  "        most = v > most ? v : most;\n    }\n"
+                  ";\n        most = v > most ? v : most;\n    }\n"
                   "    most = op_block_reduce(most, [](T p, T q) { return p > q ? p : q; }, "
                   "shared);\n%s",
                   loop);
-    read(b, c, kept);
-    buffer_printf(b, "        sum += exp(v - most);\n    }\n"
-                     "    sum = op_block_reduce(sum, [](T p, T q) { return p + q; }, shared);\n");
+    element(b, c, "(base + i)");
+    buffer_puts(b, ";\n        sum += exp(v - most);\n    }\n"
+                   "    sum = op_block_reduce(sum, [](T p, T q) { return p + q; }, shared);\n");
     scale(b, s);
     buffer_puts(b, loop);
-    read(b, c, kept);
-    buffer_printf(b, "        y0[base + i] = (%s)(%s);\n    }\n",
+    element(b, c, "(base + i)");
+    buffer_printf(b, ";\n        y0[base + i] = (%s)(%s);\n    }\n",
                   op_dtype_ctype(c->result[0].dtype), value(s));
     return text_end(out, err);
 }
@@ -202,5 +260,7 @@ int softmax_plain(const OpCall *c, OpPlain *out, Error *err)
     Softmax s;
     if (softmax_of(c, &s, err)) return -1;
     if (s.inner > 1) return across_launch(c, &s, out, err);
-    return s.n <= WARP_ELEMENTS ? warp_launch(c, &s, out, err) : block_launch(c, &s, out, err);
+    if (s.n <= WARP_ELEMENTS) return warp_launch(c, &s, out, err);
+    int keeps = s.n <= EACH * MAX_THREADS && c->result[0].dtype != OP_F64;
+    return keeps ? kept_launch(c, &s, out, err) : block_launch(c, &s, out, err);
 }

@@ -1,5 +1,5 @@
 /* Every panel has the same frame. Points that are too many are averaged, so that the page stays
- * small. */
+ * small. data-plot, data-name and data-of are for the page's script (report/style.c). */
 #include "report/metrics/curves.h"
 
 #include <math.h>
@@ -11,11 +11,11 @@
 
 enum {
     WIDTH = 310,
-    HEIGHT = 190,
-    LEFT = 40,
+    HEIGHT = 204,
+    LEFT = 54,
     RIGHT = 8,
     TOP = 24,
-    BOTTOM = 26,
+    BOTTOM = 40,
     MAX_POINTS = 80,
     MAX_SERIES = 4
 };
@@ -107,12 +107,13 @@ static void frame(const Panel *p, const Range *r, Buffer *b)
     buffer_printf(b,
                   "<text class=\"t\" x=\"%d\" y=\"%d\">%.0f</text><text class=\"t end\" x=\"%d\" "
                   "y=\"%d\">%s %.0f</text>",
-                  LEFT, HEIGHT - 8, ceil(r->x0), WIDTH - RIGHT, HEIGHT - 8, p->x_name,
-                  floor(r->x1));
+                  LEFT, HEIGHT - BOTTOM + 18, ceil(r->x0), WIDTH - RIGHT, HEIGHT - BOTTOM + 18,
+                  p->x_name, floor(r->x1));
 }
 
-static void draw(const Series *s, const Range *r, int at, Buffer *b)
+static void draw(const Series *s, const Range *r, Buffer *b)
 {
+    buffer_printf(b, "<g class=\"series\" data-name=\"%s\">", s->label);
     for (int k = 0; k < s->n; k++)
         if (!isnan(s->p[k].low) && s->p[k].high > s->p[k].low)
             buffer_printf(b,
@@ -130,9 +131,21 @@ static void draw(const Series *s, const Range *r, int at, Buffer *b)
                       "%.4g</title></circle>",
                       s->class, x_at(r, s->p[k].x), y_at(r, s->p[k].y), s->label, s->p[k].x,
                       s->p[k].y);
-    if (*s->label)
-        buffer_printf(b, "<text class=\"%s end\" x=\"%d\" y=\"%d\">%s</text>", s->class,
-                      WIDTH - RIGHT, TOP - 10 + 14 * at, s->label);
+    buffer_puts(b, "</g>");
+}
+
+/* The names of the series, in a row below the axis. */
+static void keys(const Panel *p, Buffer *b)
+{
+    enum { CHARACTER = 7, GAP = 14 };
+    int x = LEFT;
+    for (int i = 0; i < p->n; i++) {
+        const Series *s = &p->series[i];
+        if (!s->n || !*s->label) continue;
+        buffer_printf(b, "<text class=\"%s\" data-of=\"%s\" x=\"%d\" y=\"%d\">%s</text>", s->class,
+                      s->label, x, HEIGHT - 4, s->label);
+        x += (int)strlen(s->label) * CHARACTER + GAP;
+    }
 }
 
 /* Draws the panel when a series has points, and releases them. Returns 1 when it drew. */
@@ -145,11 +158,16 @@ static int panel(Panel *p, Buffer *b)
     }
     if (any) {
         Range r = range_of(p);
-        buffer_printf(b, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">", WIDTH,
-                      HEIGHT, p->title);
+        buffer_printf(b,
+                      "<svg class=\"chart\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\" "
+                      "data-plot=\"%d %d %d %d %.6g %.6g %.6g %.6g\" data-scale=\"%s\" "
+                      "data-x=\"%s\">",
+                      WIDTH, HEIGHT, p->title, LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM, r.x0,
+                      r.x1, r.y0, r.y1, p->is_share ? "share" : "plain", p->x_name);
         frame(p, &r, b);
-        for (int i = 0, at = 0; i < p->n; i++)
-            if (p->series[i].n) draw(&p->series[i], &r, at++, b);
+        for (int i = 0; i < p->n; i++)
+            if (p->series[i].n) draw(&p->series[i], &r, b);
+        keys(p, b);
         buffer_puts(b, "</svg>\n");
     }
     for (int i = 0; i < p->n; i++) free(p->series[i].p);
@@ -174,26 +192,77 @@ static void interval(double share, double n, Point *p)
     p->high = fmin(1, middle + half);
 }
 
-/* The values of a name by round, in the order of the stages' rounds: stage 2, then stage 3. count: the
- * name of the number that a share is of, or NULL. */
+/* Adds the value of a name in a file at x: with the interval NAME.low to NAME.high where the file has
+ * one, or that of a share of the number `count`, unless NULL. */
+static void add_value(const FileNumbers *f, const char *name, const char *count, double x,
+                      Series *s)
+{
+    char end[64];
+    const double *v = value_of(f, name), *of = count ? value_of(f, count) : NULL, *low, *high;
+    if (!v || !isfinite(*v)) return;
+    Point p = {x, *v, NAN, NAN};
+    snprintf(end, sizeof end, "%s.low", name);
+    low = value_of(f, end);
+    snprintf(end, sizeof end, "%s.high", name);
+    high = value_of(f, end);
+    if (of && *of >= 1)
+        interval(*v, *of, &p);
+    else if (low && high && isfinite(*low) && isfinite(*high))
+        p.low = *low, p.high = *high;
+    add_point(s, p);
+}
+
+static const char *const round_stages[] = {"selfsup", "crl"};
+
+/* How many rounds before the end of stage g, which is 0 or 1; -1: before the first stage. */
+static int rounds_until(const RunNumbers *n, int g)
+{
+    int sum = 0;
+    for (int k = 0; k <= g; k++) {
+        int last = 0;
+        for (int i = 0; i < n->n; i++)
+            if (!strcmp(n->files[i].stage, round_stages[k]) && n->files[i].round > last)
+                last = n->files[i].round;
+        sum += last;
+    }
+    return sum;
+}
+
+/* The values of a name by round: those of stage 2, then those of stage 3. */
 static void by_round(const RunNumbers *n, const char *name, const char *count, Series *s)
 {
-    static const char *const stages[] = {"selfsup", "crl"};
-    int before = 0;
-    for (int g = 0; g < 2; g++) {
-        int last = 0;
+    for (int g = 0; g < 2; g++)
         for (int i = 0; i < n->n; i++) {
             const FileNumbers *f = &n->files[i];
-            if (strcmp(f->stage, stages[g]) != 0 || strstr(f->path, "/model/") || f->round < 1)
-                continue;
-            const double *v = value_of(f, name), *of = count ? value_of(f, count) : NULL;
-            if (f->round > last) last = f->round;
-            if (!v || !isfinite(*v)) continue;
-            Point p = {before + f->round, *v, NAN, NAN};
-            if (of && *of >= 1) interval(*v, *of, &p);
-            add_point(s, p);
+            if (!strcmp(f->stage, round_stages[g]) && !strstr(f->path, "/model/") && f->round >= 1)
+                add_value(f, name, count, rounds_until(n, g - 1) + f->round, s);
         }
-        before += last;
+}
+
+/* The values of a name in the report's samples of each stage's last model, which alone have heldout
+ * tasks, at the round that this model is of. */
+static void by_stage(const RunNumbers *n, const char *name, const char *count, Series *s)
+{
+    static const char *const paths[] = {"report/sft/metrics.qa", "report/selfsup/metrics.qa",
+                                        "report/crl/metrics.qa"};
+    for (int g = 0; g < 3; g++)
+        for (int i = 0; i < n->n; i++)
+            if (!strcmp(n->files[i].path, paths[g]))
+                add_value(&n->files[i], name, count, rounds_until(n, g - 1), s);
+}
+
+/* The mean of a name over the steps of each round of stage 3. */
+static void by_update(const RunNumbers *n, const char *name, Series *s)
+{
+    for (int i = 0; i < n->n; i++) {
+        const FileNumbers *f = &n->files[i];
+        double sum = 0;
+        int k = 0;
+        if (strcmp(f->stage, "crl") != 0 || !strstr(f->path, "/model/")) continue;
+        for (int j = 0; j < f->n_steps; j++)
+            if (!strcmp(f->steps[j].name, name) && isfinite(f->steps[j].value))
+                sum += f->steps[j].value, k++;
+        if (k) add_point(s, (Point){rounds_until(n, 0) + f->round, sum / k, NAN, NAN});
     }
 }
 
@@ -216,34 +285,71 @@ static int loss_panel(const RunNumbers *n, const char *stage, const char *title,
     return panel(&p, b);
 }
 
+typedef enum { BY_ROUND, BY_STAGE, BY_UPDATE } Source;
+
+/* A panel's lines: names of values, of the numbers that shares are of, and where the values are. */
+typedef struct {
+    const char *title;
+    int is_share;
+    struct {
+        const char *label, *name, *count;
+        Source from;
+    } line[MAX_SERIES];
+} Plot;
+
+static const Plot plots[] = {
+    {"Correct answers",
+     1,
+     {{"plain", "plain.success", "plain.samples", BY_ROUND},
+      {"contrastive", "contrastive.success", "contrastive.samples", BY_ROUND}}},
+    {"Correct, heldout",
+     1,
+     {{"train", "plain.success", "plain.samples", BY_STAGE},
+      {"composition", "composition.success", "composition.samples", BY_STAGE},
+      {"family", "family.success", "family.samples", BY_STAGE}}},
+    {"Mean score",
+     0,
+     {{"plain", "plain.mean", NULL, BY_ROUND},
+      {"contrastive", "contrastive.mean", NULL, BY_ROUND}}},
+    {"Best of 8",
+     0,
+     {{"plain", "plain.best8", NULL, BY_ROUND},
+      {"contrastive", "contrastive.best8", NULL, BY_ROUND}}},
+    {"Best of 8, heldout",
+     0,
+     {{"train", "plain.best8", NULL, BY_STAGE},
+      {"composition", "composition.best8", NULL, BY_STAGE},
+      {"family", "family.best8", NULL, BY_STAGE}}},
+    {"Gap closed, best of 8", 0, {{"", "gap.closed", NULL, BY_ROUND}}},
+    {"Comparisons that are right", 1, {{"", "comparison.right", "comparison.judged", BY_ROUND}}},
+    {"Tokens an answer",
+     0,
+     {{"plain", "plain.tokens", NULL, BY_ROUND},
+      {"contrastive", "contrastive.tokens", NULL, BY_ROUND}}},
+    {"Entropy, nats a token",
+     0,
+     {{"plain", "plain.entropy", NULL, BY_ROUND},
+      {"contrastive", "contrastive.entropy", NULL, BY_ROUND}}},
+    {"KL to stage 2, nats a token", 0, {{"", "reference.kl", NULL, BY_UPDATE}}},
+};
+
 int curves_write(const RunNumbers *n, Buffer *b)
 {
-    static const struct {
-        const char *title, *names[3], *counts[3];
-        int is_share;
-    } rounds[] = {
-        {"Correct answers",
-         {"plain.success", "contrastive.success", "heldout.success"},
-         {"plain.samples", "contrastive.samples", "heldout.samples"},
-         1},
-        {"Mean score", {"plain.mean", "contrastive.mean", "heldout.mean"}, {0}, 0},
-        {"Comparisons that are right", {"comparison.right"}, {"comparison.asked"}, 1},
-        {"Gap closed", {"plain.gap", "contrastive.gap", "heldout.gap"}, {0}, 0},
-        {"Tokens an answer", {"plain.tokens", "contrastive.tokens", "heldout.tokens"}, {0}, 0},
-        {"Entropy", {"entropy"}, {0}, 0},
-        {"KL divergence", {"kl"}, {0}, 0},
-    };
-    static const char *const classes[] = {"one", "two", "three"};
-    static const char *const labels[] = {"plain", "contrastive", "held out"};
+    static const char *const classes[MAX_SERIES] = {"one", "two", "three", "three"};
     int panels = loss_panel(n, "sft", "Loss, stage 1", b) +
                  loss_panel(n, "selfsup", "Loss, stage 2", b) +
                  loss_panel(n, "crl", "Loss, stage 3", b);
-    for (size_t i = 0; i < sizeof rounds / sizeof *rounds; i++) {
-        Panel p = {.title = rounds[i].title, .x_name = "round", .is_share = rounds[i].is_share};
-        for (int k = 0; k < 3 && rounds[i].names[k]; k++) {
+    for (size_t i = 0; i < sizeof plots / sizeof *plots; i++) {
+        Panel p = {.title = plots[i].title, .x_name = "round", .is_share = plots[i].is_share};
+        for (int k = 0; k < MAX_SERIES && plots[i].line[k].name; k++) {
+            const char *name = plots[i].line[k].name, *count = plots[i].line[k].count;
             Series *s = &p.series[p.n++];
-            *s = (Series){rounds[i].names[1] ? labels[k] : "", classes[k], NULL, 0};
-            by_round(n, rounds[i].names[k], rounds[i].counts[k], s);
+            *s = (Series){plots[i].line[k].label, classes[k], NULL, 0};
+            switch (plots[i].line[k].from) {
+            case BY_ROUND: by_round(n, name, count, s); break;
+            case BY_STAGE: by_stage(n, name, count, s); break;
+            case BY_UPDATE: by_update(n, name, s); break;
+            }
         }
         panels += panel(&p, b);
     }

@@ -7,9 +7,9 @@
 #include "report/metrics/run_numbers.h"
 #include "report/run/run_logs.h"
 
-/* Small panels: loss by step of each stage; by round success, mean score, comparisons and what else
- * the rounds noted, plain and contrastive apart, each with the 95% interval of a share. Returns the
- * number of panels. */
+/* Small panels: loss by step of each stage; by round success, scores, gap closed, comparisons, length,
+ * entropy and KL, plain and contrastive apart; by stage success and best of both heldout splits. With
+ * 95% intervals where the metrics have them. Returns the number of panels. */
 int curves_write(const RunNumbers *n, Buffer *b);
 
 /* A bar for each rule, over the seconds since the run's first. Returns 0 when there is none. */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_NAMES = 128 };
+enum { MAX_NAMES = 512 };
 
 static void head(Buffer *b, const char *name, const char *type, const char *help)
 {

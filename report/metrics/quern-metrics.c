@@ -73,11 +73,10 @@ static const FlagSpec spec = {
     .flags = flags,
     .max_words = -1};
 
-/* The text of the last reading. */
+/* The answer with the last reading. All scrapes until the next one are given it. */
 static struct {
     pthread_mutex_t lock;
-    char *text;
-    size_t len;
+    struct MHD_Response *answer;
 } last = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static struct {
@@ -154,36 +153,50 @@ static enum MHD_Result answer(void *unused, struct MHD_Connection *c, const char
                               size_t *size, void **state)
 {
     static const char no[] = "quern-metrics: only GET /metrics is here\n";
-    (void)unused, (void)version, (void)data, (void)size, (void)state;
-    int known = !strcmp(method, "GET") && !strcmp(url, "/metrics");
-    struct MHD_Response *r;
-    if (known) {
-        pthread_mutex_lock(&last.lock);
-        r = MHD_create_response_from_buffer(last.len, last.text, MHD_RESPMEM_MUST_COPY);
-        pthread_mutex_unlock(&last.lock);
-    } else {
-        r = MHD_create_response_from_buffer(sizeof no - 1, (void *)(uintptr_t)no,
-                                            MHD_RESPMEM_PERSISTENT);
+    (void)unused, (void)version, (void)data;
+    if (!*state || *size) { /* an answer before the request's end would end the connection */
+        *state = (void *)(uintptr_t)no;
+        *size = 0;
+        return MHD_YES;
     }
+    if (!strcmp(method, "GET") && !strcmp(url, "/metrics")) {
+        pthread_mutex_lock(&last.lock);
+        enum MHD_Result rc = MHD_queue_response(c, 200, last.answer);
+        pthread_mutex_unlock(&last.lock);
+        return rc;
+    }
+    struct MHD_Response *r = MHD_create_response_from_buffer(sizeof no - 1, (void *)(uintptr_t)no,
+                                                             MHD_RESPMEM_PERSISTENT);
     if (!r) return MHD_NO;
-    MHD_add_response_header(r, "Content-Type",
-                            known ? "text/plain; version=0.0.4; charset=utf-8" : "text/plain");
-    enum MHD_Result rc = MHD_queue_response(c, known ? 200 : 404, r);
+    MHD_add_response_header(r, "Content-Type", "text/plain");
+    enum MHD_Result rc = MHD_queue_response(c, 404, r);
     MHD_destroy_response(r);
     return rc;
 }
 
-static void refresh(int all)
+static void read_text(int all, Buffer *b)
+{
+    buffer_init(b, MAX_TEXT);
+    if (all) find_runs();
+    read_all(b);
+}
+
+/* Reads everything again. Connections that still send the old answer keep it. */
+static int refresh(int all, Error *err)
 {
     Buffer b;
-    buffer_init(&b, MAX_TEXT);
-    if (all) find_runs();
-    read_all(&b);
+    read_text(all, &b);
+    size_t len = b.len;
+    struct MHD_Response *r =
+        MHD_create_response_from_buffer(len, buffer_detach(&b), MHD_RESPMEM_MUST_FREE);
+    if (!r) return error_set(err, ERROR_MEMORY, "no memory for an answer of %zu bytes", len);
+    MHD_add_response_header(r, "Content-Type", "text/plain; version=0.0.4; charset=utf-8");
     pthread_mutex_lock(&last.lock);
-    free(last.text);
-    last.len = b.len;
-    last.text = buffer_detach(&b);
+    struct MHD_Response *old = last.answer;
+    last.answer = r;
     pthread_mutex_unlock(&last.lock);
+    if (old) MHD_destroy_response(old);
+    return 0;
 }
 
 static int serve(int all, Error *err)
@@ -191,7 +204,7 @@ static int serve(int all, Error *err)
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)args.port)};
     if (inet_pton(AF_INET, args.address, &to.sin_addr) != 1)
         flags_usage_error(&spec, "--address expects an IPv4 address, found '%s'", args.address);
-    refresh(all);
+    if (refresh(all, err)) return -1;
     struct MHD_Daemon *d = MHD_start_daemon(
         MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL, (uint16_t)args.port, NULL, NULL, answer,
         NULL, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&to, MHD_OPTION_CONNECTION_LIMIT, 128u,
@@ -199,13 +212,15 @@ static int serve(int all, Error *err)
     if (!d) return error_errno(err, "cannot listen on %s port %d", args.address, (int)args.port);
     process_notify("READY=1");
     log_info("serving http://%s:%d/metrics", args.address, (int)args.port);
-    for (double next = clock_seconds(); !stop_requested(); clock_sleep(0.05)) {
+    int rc = 0;
+    for (double next = clock_seconds(); !rc && !stop_requested(); clock_sleep(0.05)) {
         if (clock_seconds() < next + args.every_s) continue;
         next = clock_seconds();
-        refresh(all);
+        rc = refresh(all, err);
     }
     MHD_stop_daemon(d);
-    return 0;
+    MHD_destroy_response(last.answer);
+    return rc;
 }
 
 static int write_steps(Error *err)
@@ -243,8 +258,10 @@ int main(int argc, char **argv)
     if (args.steps) {
         rc = write_steps(&err);
     } else if (args.once) {
-        refresh(!n);
-        fwrite(last.text, 1, last.len, stdout);
+        Buffer b;
+        read_text(!n, &b);
+        fwrite(b.data, 1, b.len, stdout);
+        buffer_release(&b);
     } else {
         rc = serve(!n, &err);
     }
@@ -253,7 +270,6 @@ int main(int argc, char **argv)
         run_numbers_release(&watched[i].numbers);
         free(watched[i].name);
     }
-    free(last.text);
     free(words);
     return log_close(EXIT_STATUS_OK);
 }

@@ -114,18 +114,15 @@ static TaskStatus *task_of(RunStatus *s, const char *name, size_t n)
     return t;
 }
 
-static int read_kernel(RunStatus *s, const View *v, Error *err)
+static int note_best(TaskStatus *t, const View *v, const char *score_key, Error *err)
 {
-    const char *task, *stage;
-    size_t n, len;
+    const char *stage;
+    size_t len;
     double score;
     int64_t round;
-    if (view_text(v, "task", &task, &n, err) || view_text(v, "stage", &stage, &len, err) ||
-        view_float(v, "score", &score, err) || view_int(v, "round", &round, err))
+    if (view_text(v, "stage", &stage, &len, err) || view_float(v, score_key, &score, err) ||
+        view_int(v, "round", &round, err))
         return -1;
-    TaskStatus *t = task_of(s, task, n);
-    if (!t) return 0;
-    t->kernels++;
     if (len == 7 && !memcmp(stage, "collect", 7) && score > t->teacher) t->teacher = score;
     if (score <= t->best) return 0;
     t->best = score;
@@ -136,6 +133,52 @@ static int read_kernel(RunStatus *s, const View *v, Error *err)
     return 0;
 }
 
+static int read_kernel(RunStatus *s, const View *v, Error *err)
+{
+    const char *task;
+    size_t n;
+    TaskStatus *t, unused = {0};
+    if (view_text(v, "task", &task, &n, err)) return -1;
+    t = task_of(s, task, n);
+    if (t) t->kernels++;
+    return note_best(t ? t : &unused, v, "score", err);
+}
+
+/* Reads the summary in a pool's header. *found is 0 when there is none. */
+static int read_summary(RunStatus *s, const char *path, int *found, Error *err)
+{
+    ArtifactReader *a;
+    View all, v;
+    if (artifact_peek(path, "pool", &a, err)) return -1;
+    int rc = 0;
+    *found = view_has(artifact_header(a), "summary");
+    if (*found) rc = view_map(artifact_header(a), "summary", &all, err);
+    for (uint32_t i = 0; !rc && *found && i < all.map->via.map.size; i++) {
+        const msgpack_object_str *name = &all.map->via.map.ptr[i].key.via.str;
+        int64_t kernels;
+        TaskStatus *t = task_of(s, name->ptr, name->size);
+        if (!t) continue;
+        rc = view_map(&all, t->task, &v, err) || view_int(&v, "kernels", &kernels, err) ||
+             view_float(&v, "teacher", &t->teacher, err) || note_best(t, &v, "best", err);
+        if (!rc) t->kernels = (int)kernels;
+    }
+    artifact_close(a);
+    return rc ? -1 : 0;
+}
+
+/* A pool without a summary is read whole. */
+static int read_kernels(RunStatus *s, const char *path, Error *err)
+{
+    ArtifactReader *a;
+    View v;
+    int more, rc = 0;
+    if (artifact_open(path, "pool", &a, err)) return -1;
+    while (!rc && (more = artifact_next(a, &v, err)) != 0)
+        rc = more < 0 ? -1 : read_kernel(s, &v, err);
+    artifact_close(a);
+    return rc;
+}
+
 static int by_task(const void *a, const void *b)
 {
     return strcmp(((const TaskStatus *)a)->task, ((const TaskStatus *)b)->task);
@@ -144,17 +187,12 @@ static int by_task(const void *a, const void *b)
 static int read_pool(RunStatus *s, Error *err)
 {
     char *path = run_folder_last_pool(&s->folder);
-    ArtifactReader *a;
-    View v;
-    int more, rc = 0;
+    int found;
     if (!path) return 0;
     snprintf(s->pool, sizeof s->pool, "%s", path + strlen(s->folder.dir) + 1);
-    rc = artifact_open(path, "pool", &a, err);
+    int rc = read_summary(s, path, &found, err);
+    if (!rc && !found) rc = read_kernels(s, path, err);
     free(path);
-    if (rc) return -1;
-    while (!rc && (more = artifact_next(a, &v, err)) != 0)
-        rc = more < 0 ? -1 : read_kernel(s, &v, err);
-    artifact_close(a);
     if (s->n_tasks) qsort(s->task, (size_t)s->n_tasks, sizeof *s->task, by_task);
     return rc;
 }

@@ -92,6 +92,7 @@ static void set_training(const Options *o, const FlagSpec *spec, GrpoOptions *g,
     loss_from_flags(&o->loss, spec, &t->loss, g);
     g->with_old = t->loss.ratio != LOSS_NO_RATIO;
     if (t->loss.kl > 0) l->reference = o->reference;
+    l->measured = o->reference;
     if (t->loss.kl > 0 && !o->reference) flags_usage_error(spec, "--kl above 0 needs --reference");
 }
 
@@ -120,7 +121,7 @@ int main(int argc, char **argv)
         {"reviews", FLAG_TEXT, &o.reviews, "of the samples, which may withhold rewards",
          .aside = 1},
         {"reference", FLAG_TEXT, &o.reference,
-         "model directory of the KL term; needed when --kl is above 0", .aside = 1},
+         "model whose divergence is noted; the KL term needs it", .aside = 1},
         LOSS_FLAGS(o.loss),
         {"reward-clip", FLAG_FLOAT, &o.clip, "k of the reward's z-score", 0.01, 100},
         {"tie", FLAG_FLOAT, &o.tie, "predicted scores nearer than this share have one reward", 0,
@@ -144,14 +145,9 @@ int main(int argc, char **argv)
         TRAINING_FLAGS(o.engine),
         {0}};
     const FlagSpec spec = {
-        "quern-crl",
-        "--base DIR --samples FILE --verdicts FILE --output DIR",
+        "quern-crl", "--base DIR --samples FILE --verdicts FILE --output DIR",
         "Stage 3, one round: a group-relative loss on samples of contrastive prompts.",
-        flags,
-        0,
-        0,
-        0,
-        .checkable = 1};
+        .flags = flags, .checkable = 1};
     ConfigDefaults defaults;
     config_defaults(&defaults, flags);
     loss_flags_preset(&o.loss, loss_flags_named(argc, argv));

@@ -5,6 +5,28 @@
 #include "stages/crl/prompts.h"
 #include "stages/data/stage_config.h"
 
+/* Writes the prompts, unless the file has them. baselines and pool_path may be NULL. */
+static int make(const TaskSet *tasks, const char *pool_path, const char *baselines,
+                const char *style, const char *device, PromptOptions *o, const char *output,
+                ArtifactSpec *out, Error *err)
+{
+    PromptFacts facts;
+    Pool pool;
+    if ((pool_path && artifact_spec_input(out, pool_path, err)) ||
+        (baselines && artifact_spec_input(out, baselines, err)))
+        return -1;
+    artifact_spec_input_digest(out, "tasks", tasks->digest);
+    if (artifact_same(out, output)) return 0;
+    if (prompt_facts_load(style[0] == 'f', device, baselines, &facts, err) ||
+        pool_load(pool_path, &pool, err))
+        return -1;
+    o->facts = &facts;
+    int rc = prompts_write(tasks, &pool, o, output, out, err);
+    pool_release(&pool);
+    prompt_facts_release(&facts);
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     const char *pool_path = NULL, *output = NULL, *only = NULL, *root = NULL, *style = "brief",
@@ -43,13 +65,12 @@ int main(int argc, char **argv)
     log_open("quern-prompt");
     stop_install();
     Error err;
-    PromptFacts facts;
     PromptOptions o = {stage,
                        (int)groups,
                        (int)plain,
                        (int)exemplars,
                        heldout,
-                       &facts,
+                       NULL,
                        {.width = width,
                         .temperature = temperature,
                         .floor = least,
@@ -62,18 +83,9 @@ int main(int argc, char **argv)
     artifact_spec_init(&out, "prompts", "quern-prompt");
     config_from_flags(&out, flags);
     TaskSet tasks;
-    Pool pool;
     if (taskset_load(root, only, &tasks, &err) ||
-        (pool_path && artifact_spec_input(&out, pool_path, &err)) ||
-        (baselines && artifact_spec_input(&out, baselines, &err)))
+        make(&tasks, pool_path, baselines, style, device, &o, output, &out, &err))
         log_die(&err);
-    artifact_spec_input_digest(&out, "tasks", tasks.digest);
-    if (artifact_same(&out, output)) return 0;
-    if (prompt_facts_load(style[0] == 'f', device, baselines, &facts, &err) ||
-        pool_load(pool_path, &pool, &err) || prompts_write(&tasks, &pool, &o, output, &out, &err))
-        log_die(&err);
-    pool_release(&pool);
-    prompt_facts_release(&facts);
     taskset_release(&tasks);
     artifact_spec_release(&out);
     return log_close(0);

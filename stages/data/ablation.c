@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "stages/data/pool.h"
+#include "stages/data/gap.h"
 #include "stages/data/round_figures.h"
 
 static const double least_score = 0.01;
@@ -122,6 +122,48 @@ static int read_rounds(const char *run, AblationCell *out, Error *err)
     return rc;
 }
 
+/* With WITHHOLD=1: the gap that the final model's samples close, and the run's pool. */
+static int read_gaps(const char *run, const SampleSet *s, const Pool *p, AblationCell *out,
+                     Error *err)
+{
+    Pool teacher = {0}, full = {0};
+    Gap of_samples, of_pool;
+    char *from = memory_printf("%s/collect/pool.qa", run),
+         *to = memory_printf("%s/full/pool.qa", run);
+    int there = file_exists(from) && file_exists(to),
+        rc = there && (pool_load(from, &teacher, err) || pool_load(to, &full, err)) ? -1 : 0;
+    if (!rc) {
+        gap_of_samples(s, &teacher, &full, &of_samples);
+        gap_of_pool(p, &teacher, &full, &of_pool);
+        out->value[ABLATION_GAP8] = of_samples.closed.middle;
+        out->value[ABLATION_GAP] = of_pool.closed.middle;
+        gap_release(&of_samples);
+        gap_release(&of_pool);
+    }
+    pool_release(&teacher);
+    pool_release(&full);
+    free(from);
+    free(to);
+    return rc;
+}
+
+static int read_finished(const char *run, const char *samples, const char *verdicts,
+                         const char *pool, AblationCell *out, Error *err)
+{
+    SampleSet s;
+    Pool p;
+    if (samples_load(samples, verdicts, &s, err)) return -1;
+    int rc = pool_load(pool, &p, err);
+    if (!rc) {
+        read_samples(&s, out);
+        read_pool(&p, out);
+        rc = read_gaps(run, &s, &p, out, err) || read_rounds(run, out, err) ? -1 : 0;
+        pool_release(&p);
+    }
+    samples_release(&s);
+    return rc;
+}
+
 int ablation_cell_read(const char *run, AblationCell *out, Error *err)
 {
     *out = (AblationCell){0};
@@ -131,15 +173,7 @@ int ablation_cell_read(const char *run, AblationCell *out, Error *err)
          *report = memory_printf("%s/report.html", run); /* it is written last */
     int rc = 0;
     if (file_exists(report) && file_exists(samples) && file_exists(verdicts) && file_exists(pool)) {
-        SampleSet s;
-        Pool p;
-        rc = samples_load(samples, verdicts, &s, err);
-        if (!rc) read_samples(&s, out);
-        if (!rc) samples_release(&s);
-        if (!rc) rc = pool_load(pool, &p, err);
-        if (!rc) read_pool(&p, out);
-        if (!rc) pool_release(&p);
-        if (!rc) rc = read_rounds(run, out, err);
+        rc = read_finished(run, samples, verdicts, pool, out, err);
         out->there = !rc;
     }
     free(samples);
@@ -202,7 +236,8 @@ void ablation_table(const AblationCell *cells, const char *const *arms, int n_ar
                     const char *const *seeds, int n_seeds, Buffer *out)
 {
     buffer_puts(out, "| arm | seeds | evaluations | success | best of 8 | best of the run | right "
-                     "comparisons |\n|---|---|---|---|---|---|---|\n");
+                     "comparisons | gap closed, best of 8 | gap closed by the run "
+                     "|\n|---|---|---|---|---|---|---|---|---|\n");
     for (int a = 0; a < n_arms; a++) {
         const AblationCell *arm = cells + a * n_seeds;
         long evaluations = 0, there = 0;

@@ -6,7 +6,15 @@
 #include "base/error.h"
 
 enum { ABLATION_MAX_ARMS = 32, ABLATION_MAX_SEEDS = 64 };
-enum { ABLATION_SUCCESS, ABLATION_BEST8, ABLATION_BEST, ABLATION_COMPARED, ABLATION_VALUES };
+enum {
+    ABLATION_SUCCESS,
+    ABLATION_BEST8,
+    ABLATION_BEST,
+    ABLATION_COMPARED,
+    ABLATION_GAP8,
+    ABLATION_GAP,
+    ABLATION_VALUES
+};
 
 /* One run's figures over its train tasks. */
 typedef struct {
@@ -21,6 +29,9 @@ typedef struct {
  *            0.01 each; fewer samples than 8 count as all
  *   best     geometric mean over the tasks of the run's best score, from the pool
  *   compared share of right comparisons in stage 3's rounds
+ *   gap8     gap closed by the final model's samples, best of 8 (stages/data/gap.h); NAN where the
+ *            run has no full/pool.qa, which WITHHOLD=1 makes
+ *   gap      gap closed by the run's pool
  * A folder without these files gives there = 0. A damaged file is an error. */
 int ablation_cell_read(const char *run, AblationCell *out, Error *err);
 

@@ -80,10 +80,42 @@ long pool_add(Pool *p, const SampleSet *s, const char *stage, int64_t round)
     return added;
 }
 
+static int by_task(const void *a, const void *b)
+{
+    const PoolItem *x = *(const PoolItem *const *)a, *y = *(const PoolItem *const *)b;
+    int c = strcmp(x->task, y->task);
+    return c ? c : (x > y) - (x < y); /* in the pool's order */
+}
+
+/* The best of each task, its teachers' best, and how many kernels there are. */
+static void summarize(const Pool *p, Record *summary)
+{
+    const PoolItem **order = memory_array((size_t)p->n + 1, sizeof *order);
+    for (long i = 0; i < p->n; i++) order[i] = &p->items[i];
+    if (p->n) qsort(order, (size_t)p->n, sizeof *order, by_task);
+    for (long from = 0, i; from < p->n; from = i) {
+        const PoolItem *best = order[from];
+        double teacher = 0;
+        for (i = from; i < p->n && !strcmp(order[i]->task, best->task); i++) {
+            if (order[i]->score > best->score) best = order[i];
+            if (!strcmp(order[i]->stage, "collect") && order[i]->score > teacher)
+                teacher = order[i]->score;
+        }
+        Record *task = record_map(summary, best->task);
+        record_float(task, "best", best->score);
+        record_int(task, "kernels", i - from);
+        record_int(task, "round", best->round);
+        record_text(task, "stage", best->stage);
+        record_float(task, "teacher", teacher);
+    }
+    free(order);
+}
+
 int pool_write(const Pool *p, const char *path, const ArtifactSpec *spec, Error *err)
 {
     ArtifactWriter *w;
     if (artifact_create(path, spec, &w, err)) return -1;
+    summarize(p, artifact_summary(w));
     for (long i = 0; i < p->n; i++) {
         const PoolItem *x = &p->items[i];
         Record *r = record_new();

@@ -4,6 +4,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
+#include "stages/data/gap.h"
 #include "stages/data/round_figures.h"
 #include "stages/data/stage_config.h"
 
@@ -32,25 +33,43 @@ typedef struct {
     int64_t round;
 } Options;
 
+/* The gap closed over the tasks, and with by_task that of each. */
+static int put_gap(Output *out, const SampleSet *s, const Options *o, int by_task, Error *err)
+{
+    Pool teacher, full;
+    Gap g;
+    char name[64];
+    if (pool_load(o->teacher, &teacher, err)) return -1;
+    if (pool_load(o->full, &full, err)) {
+        pool_release(&teacher);
+        return -1;
+    }
+    gap_of_samples(s, &teacher, &full, &g);
+    put(out, "gap.tasks", g.n);
+    if (g.n) put(out, "gap.closed", g.closed.middle);
+    if (g.n > 1) put(out, "gap.closed.low", g.closed.low);
+    if (g.n > 1) put(out, "gap.closed.high", g.closed.high);
+    for (int i = 0; by_task && i < g.n; i++) {
+        snprintf(name, sizeof name, "gap.task.%s", g.task[i].task);
+        put(out, name, g.task[i].closed);
+    }
+    gap_release(&g);
+    pool_release(&teacher);
+    pool_release(&full);
+    return 0;
+}
+
 static int write_figures(const SampleSet *s, const TaskSet *tasks, const Options *o,
                          const ArtifactSpec *spec, Error *err)
 {
     RoundFigures f;
     Output out = {.round = o->round, .err = err};
-    Pool teacher, full;
-    double gap;
     round_figures(s, tasks, &f);
     if (o->output && artifact_create(o->output, spec, &out.w, err)) return -1;
     round_figures_each(&f, put, &out);
-    if (o->full) {
-        if (pool_load(o->teacher, &teacher, err) || pool_load(o->full, &full, err)) return -1;
-        int n = round_gap(s, &teacher, &full, &gap);
-        put(&out, "gap.tasks", n);
-        if (n) put(&out, "gap.closed", gap);
-        pool_release(&teacher);
-        pool_release(&full);
-    }
-    if (!o->output || !out.rc) return o->output ? artifact_finish(out.w, err) : 0;
+    int rc = o->full ? put_gap(&out, s, o, tasks != NULL, err) : 0;
+    if (!o->output) return rc;
+    if (!rc && !out.rc) return artifact_finish(out.w, err);
     artifact_abandon(out.w);
     return -1;
 }
@@ -84,7 +103,8 @@ int main(int argc, char **argv)
         {"output", FLAG_TEXT, &o.output, "metrics artifact to write in place of lines on stdout",
          .aside = 1},
         {"tasks", FLAG_TEXT, &o.only,
-         "names, comma separated: the heldout tasks are told apart by why they are held out",
+         "names, comma separated: the heldout tasks are told apart by why they are held out, and "
+         "each task's gap is written",
          .aside = 1},
         {"task-root", FLAG_TEXT, &o.root, "folder of the tasks", .aside = 1},
         {"teacher", FLAG_TEXT, &o.teacher, "pool of what the teacher has shown, for the gap closed",

@@ -30,6 +30,7 @@ static void add(RoundPart *p, const Sample *s)
     p->samples++;
     p->succeeded += s->outcome == OUTCOME_OK;
     p->score += s->score;
+    p->square += s->score * s->score;
     p->with_ids += s->ids != NULL;
     p->tokens += s->ids ? s->n_ids : 0;
     if (!s->logprobs) return;
@@ -65,30 +66,58 @@ static void count_techniques(RoundFigures *f, const Sample *s)
     }
 }
 
-/* The expected best of 8 of a task's scores among the samples that `of` puts into the part; -1: it has
- * none there. */
-static double best_of_8(const SampleSet *s, RoundPart *const *of, const RoundPart *part,
-                        const char *task)
+/* The scores of a part's samples, those of a task next to each other. */
+typedef struct {
+    double *score, *drawn;
+    long *end; /* of each task */
+    int tasks;
+} Scores;
+
+/* The sum over the tasks of log2 of the expected best of 8; r: of one resample. */
+static double sum_best(const Scores *all, Random *r)
 {
-    double *score = memory_array((size_t)s->n, sizeof *score);
-    int n = 0;
-    for (long i = 0; i < s->n; i++)
-        if (of[i] == part && !strcmp(s->items[i].task, task)) score[n++] = s->items[i].score;
-    double best = n ? ablation_best_of(score, n, 8) : -1;
-    free(score);
-    return best;
+    double sum = 0;
+    long from = 0;
+    for (int t = 0; t < all->tasks; from = all->end[t++]) {
+        long n = all->end[t] - from;
+        for (long i = 0; i < n; i++)
+            all->drawn[i] = all->score[from + (r ? (long)random_below(r, (uint64_t)n) : i)];
+        sum += log2(fmax(ablation_best_of(all->drawn, (int)n, 8), least_score));
+    }
+    return sum;
+}
+
+static void draw_best(void *ctx, Random *r, double *out)
+{
+    const Scores *all = ctx;
+    *out = exp2(sum_best(all, r) / all->tasks);
 }
 
 static void add_best(const SampleSet *s, RoundPart *const *of, RoundPart *part)
 {
+    size_t most = (size_t)s->n + 1;
+    Scores all = {memory_array(most, sizeof(double)), memory_array(most, sizeof(double)),
+                  memory_array(most, sizeof(long)), 0};
+    char *done = memory_array(most, 1);
+    long n = 0;
     for (long i = 0; i < s->n; i++) {
-        int first = of[i] == part;
-        for (long k = 0; k < i && first; k++)
-            first = of[k] != part || strcmp(s->items[k].task, s->items[i].task) != 0;
-        if (!first) continue;
-        part->best += log2(fmax(best_of_8(s, of, part, s->items[i].task), least_score));
-        part->tasks++;
+        if (of[i] != part || done[i]) continue;
+        for (long k = i; k < s->n; k++)
+            if (of[k] == part && !strcmp(s->items[k].task, s->items[i].task))
+                done[k] = 1, all.score[n++] = s->items[k].score;
+        all.end[all.tasks++] = n;
     }
+    part->tasks = all.tasks;
+    part->best = sum_best(&all, NULL);
+    part->best8 = (Interval){NAN, NAN, NAN};
+    if (all.tasks) {
+        statistics_resample(draw_best, &all, 1, 1, &part->best8);
+        part->best8.middle = exp2(part->best / all.tasks);
+    }
+    free(all.score);
+    free(all.drawn);
+    free(all.end);
+    free(done);
 }
 
 /* The part of a heldout sample beside `heldout`, or NULL. */
@@ -124,29 +153,6 @@ void round_figures(const SampleSet *s, const TaskSet *tasks, RoundFigures *out)
     free(by_kind);
 }
 
-int round_gap(const SampleSet *s, const Pool *teacher, const Pool *full, double *gap)
-{
-    RoundPart part, **of = memory_array((size_t)s->n, sizeof *of);
-    int n = 0;
-    *gap = 0;
-    for (long i = 0; i < s->n; i++)
-        if (s->items[i].outcome != OUTCOME_EVALUATOR_ERROR && !s->items[i].heldout) of[i] = &part;
-    for (long i = 0; i < s->n; i++) {
-        const char *task = s->items[i].task;
-        const PoolItem *low = pool_best(teacher, task), *high = pool_best(full, task);
-        int first = of[i] == &part && low && high && high->score > 1.02 * low->score;
-        for (long k = 0; k < i && first; k++)
-            first = of[k] != &part || strcmp(s->items[k].task, task) != 0;
-        if (!first || low->score <= 0) continue;
-        double best = fmax(best_of_8(s, of, &part, task), least_score);
-        *gap += log(best / low->score) / log(high->score / low->score);
-        n++;
-    }
-    if (n) *gap /= n;
-    free(of);
-    return n;
-}
-
 typedef struct {
     void (*put)(void *ctx, const char *name, double v);
     void *ctx;
@@ -173,6 +179,15 @@ static void put_turn(const Put *p, int turn, const TurnFigures *t)
     }
 }
 
+static void put_interval(const Put *p, const char *part, const char *what, const Interval *in)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s.%s.low", part, what);
+    p->put(p->ctx, name, in->low);
+    snprintf(name, sizeof name, "%s.%s.high", part, what);
+    p->put(p->ctx, name, in->high);
+}
+
 static void put_part(const Put *p, const char *part, const RoundPart *r)
 {
     char name[64];
@@ -191,9 +206,13 @@ static void put_part(const Put *p, const char *part, const RoundPart *r)
         snprintf(name, sizeof name, "%s.%s", part, shares[i].name);
         p->put(p->ctx, name, shares[i].value / (double)shares[i].of);
     }
+    double n = (double)r->samples, mean = n > 0 ? r->score / n : 0,
+           half = n > 1 ? 1.96 * sqrt(fmax(0, r->square / n - mean * mean) / (n - 1)) : 0;
+    if (n > 1) put_interval(p, part, "mean", &(Interval){mean, mean - half, mean + half});
     if (!r->tasks) return;
     snprintf(name, sizeof name, "%s.best8", part);
-    p->put(p->ctx, name, exp2(r->best / r->tasks));
+    p->put(p->ctx, name, r->best8.middle);
+    put_interval(p, part, "best8", &r->best8);
 }
 
 void round_figures_each(const RoundFigures *f, void (*put)(void *ctx, const char *name, double v),
@@ -207,6 +226,7 @@ void round_figures_each(const RoundFigures *f, void (*put)(void *ctx, const char
     if (f->family.samples) put_part(&p, "family", &f->family);
     put(ctx, "comparison.asked", (double)f->compared);
     if (f->compared) put(ctx, "comparison.said", 1 - (double)f->silent / (double)f->compared);
+    put(ctx, "comparison.judged", (double)(f->right + f->wrong));
     if (f->right + f->wrong)
         put(ctx, "comparison.right", (double)f->right / (double)(f->right + f->wrong));
     for (int t = 0; f->turns > 1 && t < f->turns; t++) put_turn(&p, t + 1, &f->turn[t]);

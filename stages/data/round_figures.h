@@ -2,17 +2,19 @@
 #ifndef STAGES_DATA_ROUND_FIGURES_H
 #define STAGES_DATA_ROUND_FIGURES_H
 
-#include "stages/data/pool.h"
+#include "eval/judge/statistics.h"
 #include "stages/data/turns.h"
 #include "tasks/task.h"
 
 /* A part of a round's samples of the first turn. Unjudged ones are not counted. */
 typedef struct {
     long samples, succeeded;
-    double score, tokens; /* sums over the samples; tokens of answers whose ids are known */
+    double score, square, tokens; /* sums over the samples: scores, their squares, and the tokens of
+                                     answers whose ids are known */
     long with_ids;
     double surprise, sampled; /* sum of -log p of tokens as sampled, and how many */
     double best;              /* sum over the tasks of log2 of the expected best of 8 scores */
+    Interval best8; /* exp2 of its mean, by resampling each task's samples; the tasks stay */
     int tasks;
 } RoundPart;
 
@@ -33,11 +35,6 @@ typedef struct {
 /* tasks: tell the two kinds of heldout tasks apart; NULL: neither is counted by itself. */
 void round_figures(const SampleSet *s, const TaskSet *tasks, RoundFigures *out);
 
-/* How much of the gap between what the teacher has shown and what the whole grammar can do the
- * samples close: the mean over the tasks of log(best of 8)/log(full), both over the teacher's best
- * score. Tasks where the grammar's best is not 2% above the teacher's are left out. Returns how many
- * tasks count. */
-int round_gap(const SampleSet *s, const Pool *teacher, const Pool *full, double *gap);
 /* Calls put with each figure's name and value, in one order: "plain.success", "comparison.right".
  * A share without samples is left out. */
 void round_figures_each(const RoundFigures *f, void (*put)(void *ctx, const char *name, double v),

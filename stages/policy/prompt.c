@@ -138,6 +138,19 @@ static void put_task(Buffer *out, const Task *t, const PromptStyle *style)
     }
 }
 
+/* Lists the scores, the highest first: the small model compares kernels by this list. */
+static void put_ranking(Buffer *out, const Exemplar *ex, int n)
+{
+    buffer_puts(out, "# Scores\n");
+    for (int rank = 0; rank < n; rank++)
+        for (int i = 0; i < n; i++) {
+            int before = 0;
+            for (int k = 0; k < n; k++)
+                before += ex[k].score > ex[i].score || (ex[k].score == ex[i].score && k < i);
+            if (before == rank) buffer_printf(out, "code%d %.2f\n", i + 1, ex[i].score);
+        }
+}
+
 void prompt_write(Buffer *out, const Task *t, const Exemplar *ex, int n, const PromptStyle *style)
 {
     int full = style->full;
@@ -149,6 +162,7 @@ void prompt_write(Buffer *out, const Task *t, const Exemplar *ex, int n, const P
         prompt_kernel_write(out, ex[i].source, ex[i].len);
     }
     if (full && n) buffer_puts(out, "\n");
+    if (!full && n > 1) put_ranking(out, ex, n);
     if (full) prompt_protocol_write(out, n);
 }
 

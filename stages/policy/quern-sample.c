@@ -65,15 +65,22 @@ static BudgetPrice read_spending(const Options *o, const FlagSpec *spec, Budget 
 }
 
 /* Ends with a usage error when a flag is given that the kind of policy has no use for. */
-static void check_effect(const FlagSpec *spec, int remote)
+static void check_effect(const Options *o, const FlagSpec *spec, int remote)
 {
     static const char *const of_model[] = {"engine", "gpus", NULL};
+    if (o->adapter && strncmp(o->policy, "openai:", 7))
+        flags_usage_error(spec,
+                          "--adapter is for --policy openai:MODEL, a server that can be given one");
+    if (remote && o->engine.plan)
+        flags_usage_error(spec,
+                          "--plan is of a model here; what an endpoint takes is its own matter");
     for (int i = 0; remote && of_model[i]; i++)
         if (flags_given(of_model[i]))
             flags_usage_error(spec, "--%s is of a model here: an endpoint has devices of its own",
                               of_model[i]);
     if (!remote && flags_given("concurrency"))
         flags_usage_error(spec, "--concurrency is of an endpoint: a model here takes --batch");
+    if (o->stop && !*o->stop) flags_usage_error(spec, "--stop expects a text, found an empty one");
 }
 
 int main(int argc, char **argv)
@@ -116,27 +123,15 @@ int main(int argc, char **argv)
         {"seed", FLAG_INT, &o.seed, "of the samples", 0, 1e15},
         ENGINE_FLAGS(o.engine),
         {0}};
-    const FlagSpec spec = {"quern-sample",
-                           "--policy POLICY --prompts FILE --output FILE",
-                           "Sample answers to prompts from a policy.",
-                           flags,
-                           0,
-                           0,
-                           0,
+    const FlagSpec spec = {"quern-sample", "--policy POLICY --prompts FILE --output FILE",
+                           "Sample answers to prompts from a policy.", .flags = flags,
                            .checkable = 1};
     ConfigDefaults defaults;
     config_defaults(&defaults, flags);
     flags_parse(&spec, argc, argv, (const char **)argv);
     int remote = endpoint_is(o.policy);
     engine_required(&o.engine, &spec, "prompts|output");
-    if (o.adapter && strncmp(o.policy, "openai:", 7))
-        flags_usage_error(&spec,
-                          "--adapter is for --policy openai:MODEL, a server that can be given one");
-    if (remote && o.engine.plan)
-        flags_usage_error(&spec,
-                          "--plan is of a model here; what an endpoint takes is its own matter");
-    check_effect(&spec, remote);
-    if (o.stop && !*o.stop) flags_usage_error(&spec, "--stop expects a text, found an empty one");
+    check_effect(&o, &spec, remote);
     Budget budget;
     const BudgetPrice price = read_spending(&o, &spec, &budget);
     flags_checked();

@@ -9,13 +9,13 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-enum { MAX_BYTES = 1 << 20, MAX_DEPTH = 8, SHOWN = 60 };
+enum { MAX_BYTES = 1 << 20, MAX_DEPTH = 8, MAX_FILES = 100, SHOWN = 60 };
 
 typedef struct {
     const char *path, *share;
     FragmentSet *set;
     void *ctx;
-    int line, depth;
+    int line, depth, *files; /* files: how many were read, of all depths */
 } Reader;
 
 static int read_file(const char *path, const Reader *from, Error *err);
@@ -171,6 +171,7 @@ static int read_file(const char *path, const Reader *from, Error *err)
 {
     Reader r = *from;
     Buffer b;
+    if (++*r.files > MAX_FILES) return refuse(from, err, "at most 100 files in all", path);
     r.path = path, r.line = 0, r.depth++;
     buffer_init(&b, MAX_BYTES);
     int rc = file_read(path, MAX_BYTES, &b, err), next = 1;
@@ -187,6 +188,7 @@ static int read_file(const char *path, const Reader *from, Error *err)
 
 int fragment_read(const char *path, const char *share, FragmentSet *set, void *ctx, Error *err)
 {
-    const Reader r = {.share = share, .set = set, .ctx = ctx};
+    int files = 0;
+    const Reader r = {.share = share, .set = set, .ctx = ctx, .files = &files};
     return read_file(path, &r, err);
 }

@@ -70,6 +70,7 @@ const SettingSpec setting_table[SETTING_COUNT] = {
     PROFILE(MAX_NEW, WHOLE, SAMPLED, "tokens of an answer at most"),
     PROFILE(BATCH, WHOLE, SAMPLED, "answers sampled together"),
     PROFILE(CONTRASTIVE, NUMBER, STAMP_SFT, "contrastive examples for each kernel in stage 1"),
+    PROFILE(DRILLS, NUMBER, STAMP_SFT, "comparisons of two scores for each kernel in stage 1"),
     PROFILE(SMALL_MODEL, FLAGS, STAMP_SFT, "flags of quern-sft: shape of the small model"),
     PROFILE(SFT, FLAGS, STAMP_SFT, "flags of quern-sft: how stage 1 learns"),
     PROFILE(REPORT_SAMPLES, WHOLE, STAMP_REPORT, "samples a task for the report"),

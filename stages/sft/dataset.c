@@ -1,6 +1,7 @@
 /* The draws depend on the seed and the id of a sample, not on the other samples' draws. */
 #include "stages/sft/dataset.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 #include "stages/policy/prompt.h"
 
 enum { MAX_TEXT = 1 << 20, LIKE_MOST = 4 /* kernels of the target's design to draw from */ };
+#define SHOWN 0.01 /* the step of the scores in a prompt */
 
 static int write_example(ArtifactWriter *w, const Sample *s, const char *kind, long k,
                          const Buffer *prompt, const char *answer, Error *err)
@@ -167,6 +169,44 @@ static int write_contrastive(ArtifactWriter *w, const Task *t, const Group *g,
     return rc;
 }
 
+/* Writes one drill about two kernels of the group that were drawn. */
+static int write_drill(ArtifactWriter *w, const Task *t, const Group *g, const int two[2],
+                       const DatasetOptions *o, long k, Error *err)
+{
+    Exemplar ex[2];
+    for (int i = 0; i < 2; i++)
+        ex[i] = (Exemplar){g->items[two[i]]->id, "", 0, g->items[two[i]]->score};
+    int second = ex[1].score > ex[0].score;
+    Buffer prompt;
+    char answer[80];
+    snprintf(answer, sizeof answer, "## Performance Analysis\ncode%d is faster than code%d",
+             second + 1, 2 - second);
+    buffer_init(&prompt, MAX_TEXT);
+    const PromptStyle style = prompt_facts_style(o->facts, t->name);
+    prompt_write(&prompt, t, ex, 2, &style);
+    int rc = write_example(w, g->items[two[second]], "drill", k, &prompt, answer, err);
+    buffer_release(&prompt);
+    return rc;
+}
+
+/* Writes floor(n d) drills. Their pairs are drawn uniformly; a pair that differs by less than the
+ * prompt shows is passed over. */
+static int write_drills(ArtifactWriter *w, const Task *t, const Group *g, const DatasetOptions *o,
+                        Error *err)
+{
+    Random rng;
+    long draws = g->n > 1 ? (long)(g->n * o->drills) : 0;
+    int rc = 0;
+    random_init(&rng, o->seed ^ random_hash(t->name, strlen(t->name)), g->n);
+    for (long k = 1; !rc && k <= draws; k++) {
+        int two[2] = {(int)random_below(&rng, (uint64_t)g->n),
+                      (int)random_below(&rng, (uint64_t)g->n)};
+        if (fabs(g->items[two[0]]->score - g->items[two[1]]->score) < SHOWN) continue;
+        rc = write_drill(w, t, g, two, o, k, err);
+    }
+    return rc;
+}
+
 static int by_score(const void *a, const void *b)
 {
     const Sample *x = *(const Sample *const *)a, *y = *(const Sample *const *)b;
@@ -225,6 +265,7 @@ static int write_task(ArtifactWriter *w, const SampleSet *s, const Task *t, cons
         rc = write_example(w, g.items[i], "plain", 0, &prompt, g.items[i]->text, err);
     if (!rc) rc = describe_group(&g, err);
     if (!rc) rc = write_contrastive(w, t, &g, o, err);
+    if (!rc) rc = write_drills(w, t, &g, o, err);
     *kept += g.n;
     buffer_release(&prompt);
     group_release(&g);

@@ -3,7 +3,9 @@
  * average `contrastive` more are made for a kernel. A contrastive example's target beats both
  * kernels that its prompt shows, and where it can it shares the design of the better one. Its answer
  * begins with their comparison, the counter that decides it, and what the target does better. It
- * teaches the format of the prompts of stage 3. */
+ * teaches the format of the prompts of stage 3. A drill is a contrastive prompt with the scores of
+ * two kernels and without their sources; its answer is the comparison alone. In a whole answer a
+ * few tokens of several hundred depend on the comparison, so that it is learned from drills. */
 #ifndef STAGES_SFT_DATASET_H
 #define STAGES_SFT_DATASET_H
 
@@ -13,6 +15,7 @@
 
 typedef struct {
     double contrastive;       /* contrastive examples per kernel, on average */
+    double drills;            /* drills per kernel, on average */
     const PromptFacts *facts; /* style, device, baselines of the prompts */
     uint64_t seed;
     int empty; /* no kernel at all is no error */

@@ -12,7 +12,7 @@ typedef struct {
         *ledger;
     int64_t trials, keep, seed, eval_seed, max_new, concurrency;
     double mistakes;
-    int withhold;
+    int withhold, withheld;
 } Options;
 
 static void collect(const Options *o, const Teachers *teachers, Budget *budget, PromptFacts *facts,
@@ -36,10 +36,25 @@ static void collect(const Options *o, const Teachers *teachers, Budget *budget, 
         budget_open(budget, o->ledger, &err) ||
         (o->trials && queue_open(o->redis, NULL, VERDICT_HARNESS, &q, &err)))
         log_die(&err);
-    run.eval_seed = inputs;
+    run.eval_seed = inputs, run.withheld = o->withheld;
     if (collect_run(&tasks, q, &run, out, &err)) log_die(&err);
     if (q) queue_close(q);
     taskset_release(&tasks);
+}
+
+/* What all teachers have in common. */
+static Teacher common_teacher(const Options *o, Budget *budget, const PromptFacts *facts)
+{
+    return (Teacher){.mistakes = o->mistakes,
+                     .withhold = o->withhold,
+                     .trials = (int)o->trials,
+                     .keep = (int)o->keep,
+                     .max_tokens = (int)o->max_new,
+                     .concurrency = (int)o->concurrency,
+                     .price = budget_price_unknown,
+                     .budget = budget,
+                     .seed = (uint64_t)o->seed,
+                     .facts = facts};
 }
 
 int main(int argc, char **argv)
@@ -65,6 +80,8 @@ int main(int argc, char **argv)
         {"keep", FLAG_INT, &o.keep, "stop after so many distinct correct ones", 1, 100000},
         {"withhold", FLAG_BOOL, &o.withhold,
          "template: no fast designs for half of the train tasks"},
+        {"withheld", FLAG_BOOL, &o.withheld,
+         "only the tasks whose fast designs --withhold keeps away"},
         {"mistakes", FLAG_FLOAT, &o.mistakes,
          "share of the template teacher's kernels with a beginner's mistake", 0, 1},
         {"max-new", FLAG_INT, &o.max_new, "tokens of an endpoint's answer", 16, 131072, .aside = 1},
@@ -92,16 +109,7 @@ int main(int argc, char **argv)
     Budget budget;
     PromptFacts facts = {0};
     ArtifactSpec out;
-    const Teacher common = {.mistakes = o.mistakes,
-                            .withhold = o.withhold,
-                            .trials = (int)o.trials,
-                            .keep = (int)o.keep,
-                            .max_tokens = (int)o.max_new,
-                            .concurrency = (int)o.concurrency,
-                            .price = budget_price_unknown,
-                            .budget = &budget,
-                            .seed = (uint64_t)o.seed,
-                            .facts = &facts};
+    const Teacher common = common_teacher(&o, &budget, &facts);
     if (budget_parse(o.budget, &budget, &err) || teachers_read(o.names, &common, &teachers, &err))
         flags_usage_error(&spec, "%s", err.text);
     flags_checked();

@@ -10,7 +10,7 @@ int main(int argc, char **argv)
     const char *samples = NULL, *verdicts = NULL, *output = NULL, *only = NULL, *root = NULL,
                *style = "brief", *device = NULL, *baselines = NULL;
     int64_t seed = 1;
-    double contrastive = 1;
+    double contrastive = 1, drills = 0;
     int empty = 0;
     const Flag flags[] = {
         {"samples", FLAG_TEXT, &samples, "samples artifact", .required = 1, .aside = 1},
@@ -21,6 +21,8 @@ int main(int argc, char **argv)
         {"style", FLAG_TEXT, &style, "of the prompts", .choices = "brief|full"},
         PROMPT_FACTS_FLAGS(device, baselines),
         {"contrastive", FLAG_FLOAT, &contrastive, "contrastive examples a kernel, on average", 0,
+         64},
+        {"drills", FLAG_FLOAT, &drills, "comparisons of two scores alone a kernel, on average", 0,
          64},
         {"empty", FLAG_BOOL, &empty, "no correct sample is no error", .aside = 1},
         {"seed", FLAG_INT, &seed, "of the exemplars' draw", 0, 1e15},
@@ -52,7 +54,7 @@ int main(int argc, char **argv)
     if (artifact_same(&out, output)) return 0;
     long kept;
     PromptFacts facts;
-    const DatasetOptions o = {contrastive, &facts, (uint64_t)seed, empty};
+    const DatasetOptions o = {contrastive, drills, &facts, (uint64_t)seed, empty};
     if (prompt_facts_load(style[0] == 'f', device, baselines, &facts, &err) ||
         samples_load(samples, verdicts, &set, &err) ||
         dataset_write(&set, &tasks, &o, output, &out, &kept, &err))

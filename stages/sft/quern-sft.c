@@ -131,13 +131,8 @@ int main(int argc, char **argv)
         {"seed", FLAG_INT, &o.seed, "of weights and order", 0, 1e15},
         TRAINING_FLAGS(o.engine),
         {0}};
-    const FlagSpec spec = {"quern-sft",
-                           "--dataset FILE --output DIR",
-                           "Stage 1: supervised fine-tuning on validated kernels.",
-                           flags,
-                           0,
-                           0,
-                           0,
+    const FlagSpec spec = {"quern-sft", "--dataset FILE --output DIR",
+                           "Stage 1: supervised fine-tuning on validated kernels.", .flags = flags,
                            .checkable = 1};
     ConfigDefaults defaults;
     config_defaults(&defaults, flags);

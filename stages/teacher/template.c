@@ -221,8 +221,42 @@ void grammar_design(Grammar *g, const char *text)
     sentence(g, &g->design, text);
 }
 
-/* Writes a kernel of the family, or of the formula if that is not NULL. */
-static void write_kernel(const char *name, int family, const Formula *f, uint64_t seed,
+/* A task's graph as formulas: all written, or some operators kept. NULL: not so. */
+typedef struct {
+    Formula *written, *kept;
+} Formulas;
+
+static void formulas_release(Formulas *f)
+{
+    formula_free(f->written);
+    formula_free(f->kept);
+}
+
+static int has_product(const Formula *f)
+{
+    for (int i = 0; i < f->n_values; i++)
+        if (f->value[i].kind == VALUE_PRODUCT || f->value[i].kind == VALUE_WINDOW) return 1;
+    return 0;
+}
+
+static int formulas_read(const Task *task, Formulas *f, Error *err)
+{
+    Error unused;
+    *f = (Formulas){0};
+    if (formula_read(task, 0, &f->written, err)) f->written = NULL;
+    if (f->written && !has_product(f->written)) return 0;
+    if (formula_read(task, 1, &f->kept, f->written ? &unused : err)) f->kept = NULL;
+    return f->written || f->kept ? 0 : -1;
+}
+
+static const Formula *choose_formula(Grammar *g, const Formulas *f)
+{
+    if (!f->written || !f->kept) return f->written ? f->written : f->kept;
+    return grammar_choose(g, "products", "written kept:2") ? f->kept : f->written;
+}
+
+/* Writes a kernel of the family, or of the formulas if there are any. */
+static void write_kernel(const char *name, int family, const Formulas *formulas, uint64_t seed,
                          double mistake_rate, int withhold, TemplateKernel *out)
 {
     *out = (TemplateKernel){0};
@@ -230,8 +264,8 @@ static void write_kernel(const char *name, int family, const Formula *f, uint64_
     random_init(&g.random, seed, random_hash(name, strlen(name)));
     Buffer *buffers[] = {&g.plan, &g.helpers, &g.code, &g.analysis, &g.design};
     for (int i = 0; i < 5; i++) buffer_init(buffers[i], SOURCE_MAX);
-    if (f)
-        template_formula(&g, f);
+    if (formulas)
+        template_formula(&g, choose_formula(&g, formulas));
     else
         families[family].write(&g);
     buffer_append(&g.plan, g.helpers.data, g.helpers.len);
@@ -241,7 +275,7 @@ static void write_kernel(const char *name, int family, const Formula *f, uint64_
     out->analysis = buffer_detach(&g.analysis);
     out->design = buffer_detach(&g.design);
     if (random_uniform(&g.random) < mistake_rate) {
-        const char *mistake = template_spoil(&out->source, f != NULL, &g.random);
+        const char *mistake = template_spoil(&out->source, formulas != NULL, &g.random);
         if (mistake) {
             out->mistake = 1;
             strncpy(out->mistake_name, mistake, sizeof out->mistake_name - 1);
@@ -271,11 +305,11 @@ int template_withholds(const Task *task)
 
 int template_knows(const Task *task)
 {
-    Formula *f;
+    Formulas f;
     Error err;
     if (!task->graph) return find_family(task->name, task->op_type) >= 0;
-    if (formula_read(task, &f, &err)) return 0;
-    formula_free(f);
+    if (formulas_read(task, &f, &err)) return 0;
+    formulas_release(&f);
     return 1;
 }
 
@@ -283,17 +317,17 @@ int template_for_task(const Task *task, uint64_t seed, double mistake_rate, int 
                       TemplateKernel *out, Error *err)
 {
     int family = task->graph ? -1 : find_family(task->name, task->op_type);
-    Formula *f = NULL;
+    Formulas f = {0};
     Error why;
     *out = (TemplateKernel){0};
     withhold = withhold && template_withholds(task);
-    if (family < 0 && formula_read(task, &f, &why))
+    if (family < 0 && formulas_read(task, &f, &why))
         return error_set(err, ERROR_UNKNOWN_NAME,
                          "the template teacher knows no family for task %s (op_type %s): %s",
                          task->name, task->op_type, why.text);
-    write_kernel(f ? task->name : families[family].name, family, f, seed, mistake_rate, withhold,
-                 out);
-    formula_free(f);
+    write_kernel(family < 0 ? task->name : families[family].name, family, family < 0 ? &f : NULL,
+                 seed, mistake_rate, withhold, out);
+    formulas_release(&f);
     return 0;
 }
 

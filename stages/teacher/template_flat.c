@@ -38,7 +38,9 @@ static void flat_sizes(Flat *t)
     t->most = "n";
     if (t->rows || whole) {
         sizes[0] = (KernelSize){"n", whole ? "1" : s->rows};
-        sizes[1] = (KernelSize){0};
+        sizes[1] =
+            kernel_has(k, PER_CHANNEL) ? (KernelSize){"channels", s->channels} : (KernelSize){0};
+        sizes[2] = (KernelSize){0};
         snprintf(count, sizeof count, "%s", sizes[0].text);
     } else {
         kernel_count(s, count);
@@ -263,7 +265,11 @@ void template_flat(FormulaKernel *k)
         return;
     }
     flat_sizes(&t);
-    grammar_choose(k->g, "vector", !can ? "1" : half ? "1:3 4 8" : "1:3 2 4");
+    grammar_choose(k->g, "vector",
+                   !can         ? "1"
+                   : k->g->kept ? (half ? "1 4 8:2" : "1 2 4:4")
+                   : half       ? "1:3 4 8"
+                                : "1:3 2 4");
     t.vector = grammar_int(k->g, "vector");
     grammar_choose(k->g, "block", "64 128 256 512 1024");
     if (t.vector > 1)

@@ -417,8 +417,11 @@ static void choose_mapping(Rows *r)
     rows_mapping(g,
                  r->keep == KEEP_SHARED      ? "block"
                  : r->keep == KEEP_REGISTERS ? "warp block"
+                 : g->kept                   ? "thread warp:2 block:3"
                                              : "thread:3 warp:2 block:3",
-                 plain ? NULL : "1:5 4");
+                 plain     ? NULL
+                 : g->kept ? "1 4:2"
+                           : "1:5 4");
     r->vector = !grammar_is(g, "vector", "1");
     grammar_set(g, "row_count", kernel_space(r->k)->rows);
     if (strchr(kernel_space(r->k)->rows, ' ')) grammar_set(g, "row_count", "($row_list)");

@@ -26,6 +26,8 @@ static int used_after(const Order *o, int value, int end)
     for (int w = 0; w < f->n_values; w++) {
         const FormulaValue *v = &f->value[w];
         if (v->source == value) return 1;
+        if (v->kind == VALUE_KEPT && v->uses && o->place[w] >= end && v->takes >> value & 1)
+            return 1;
         if (o->place[w] < end) continue;
         if (v->mean == value || v->arg[0] == value || v->arg[1] == value || v->arg[2] == value)
             return 1;
@@ -50,13 +52,14 @@ static Writer *writer_of(const int *count)
 static Writer *group_writer(const Order *o, int from, int end)
 {
     const Formula *f = o->f;
-    int count[VALUE_WINDOW + 1] = {0}, main_value = -1, spaces[2] = {-1, -1};
+    int count[VALUE_KEPT + 1] = {0}, main_value = -1, spaces[2] = {-1, -1};
     for (int i = from; i < end; i++) {
         const FormulaValue *v = &f->value[o->order[i]];
         count[v->kind]++;
         if (v->kind == VALUE_PRODUCT || v->kind == VALUE_WINDOW) main_value = o->order[i];
         if (i < end - 1 && used_after(o, o->order[i], end)) return NULL;
     }
+    if (count[VALUE_KEPT]) return end - from == 1 ? template_kept : NULL;
     Writer *w = writer_of(count);
     if (!w) return NULL;
     if (w == template_window && o->place[f->value[main_value].arg[0]] >= from) return NULL;
@@ -77,24 +80,27 @@ static Writer *group_writer(const Order *o, int from, int end)
 
 typedef struct {
     int n, end[FORMULA_VALUES];
+    int kernels; /* groups that are no op lines */
 } Cut;
 
 /* Draws the ends of the groups: as long as they can be, or of any length. */
 static void draw_cut(const Order *o, Random *random, int longest, int shortest, Cut *c)
 {
-    c->n = 0;
+    c->n = c->kernels = 0;
     for (int from = 0; from < o->n;) {
         int ends[FORMULA_VALUES], n = 0;
         for (int end = from + 1; end <= o->n; end++)
             if (group_writer(o, from, end)) ends[n++] = end;
         int at = longest ? n - 1 : shortest ? 0 : (int)random_below(random, (uint64_t)n);
+        c->kernels += o->f->value[o->order[from]].kind != VALUE_KEPT;
         from = c->end[c->n++] = ends[at];
     }
 }
 
 static void choose_cut(const Order *o, Grammar *g, Cut *c)
 {
-    grammar_choose(g, "fusion", "all:4 some:4 none:2");
+    for (int i = 0; i < o->n; i++) g->kept |= o->f->value[o->order[i]].kind == VALUE_KEPT;
+    grammar_choose(g, "fusion", g->kept ? "all:6 some:2 none" : "all:4 some:4 none:2");
     int all = grammar_is(g, "fusion", "all"), none = grammar_is(g, "fusion", "none");
     Cut least;
     draw_cut(o, &g->random, 1, 0, &least);
@@ -103,7 +109,7 @@ static void choose_cut(const Order *o, Grammar *g, Cut *c)
     for (int i = 0; i < DRAWS; i++) {
         Cut other;
         draw_cut(o, &g->random, 0, none && !i, &other);
-        if (other.n > MAX_GROUPS || other.n <= least.n) continue;
+        if (other.kernels > MAX_GROUPS || other.n <= least.n) continue;
         if (c->n == least.n || (none && other.n > c->n)) *c = other;
         if (!none) return;
     }
@@ -148,7 +154,7 @@ static void declare_buffer(FormulaKernel *k)
     const FormulaValue *v = &k->f->value[k->result];
     const FormulaSpace *s = &k->f->space[v->space];
     char count[2 * FORMULA_TEXT];
-    if (k->result == k->f->result) return;
+    if (k->result == k->f->result || v->kind == VALUE_KEPT) return;
     const char *n = v->domain == PER_TASK  ? "1"
                     : v->domain == PER_ROW ? s->rows
                                            : kernel_count(s, count);
@@ -184,11 +190,23 @@ void template_formula(Grammar *g, const Formula *f)
                  i + 1);
         declare_buffer(&k[i]);
     }
-    char *launches = memory_printf(c.n == 1 ? "One launch." : "%d launches.", c.n);
+    char *launches = memory_printf(c.kernels == 1 ? "One launch." : "%d launches.", c.kernels);
     grammar_design(g, launches);
     free(launches);
     for (int i = 0, from = 0; i < c.n; from = c.end[i++]) group_writer(&o, from, c.end[i])(&k[i]);
     free(k);
+}
+
+void template_kept(FormulaKernel *k)
+{
+    const char *p = k->f->value[k->result].lines;
+    for (size_t n; p && *p; p += n + 1) {
+        n = strcspn(p, "\n");
+        char *line = memory_strndup(p, n);
+        grammar_plan(k->g, line);
+        free(line);
+    }
+    grammar_design(k->g, "Other operators stay as they are.");
 }
 
 /* ---- what writers share ---- */

@@ -13,8 +13,9 @@ enum { GRAMMAR_MAX_TEXTS = 128 };
 
 typedef struct {
     TemplateKernel *kernel;
-    const char *task;   /* the family's name */
-    int withhold;       /* 1: fast designs are not drawn */
+    const char *task; /* the family's name */
+    int withhold;     /* 1: fast designs are not drawn */
+    int kept; /* 1: the plan has op lines, and only fast kernels beside them are worth much */
     const char *reduce; /* "tree" or "shuffle" once a kernel of a formula has drawn it; else NULL */
     Random random;
     Buffer plan, helpers, code, analysis, design;

@@ -1,4 +1,4 @@
-/* Two passes over the dataset, one for each kind of example. */
+/* One pass over the dataset for each kind of example. */
 #include "stages/train/dataset_examples.h"
 
 #include <string.h>
@@ -64,6 +64,7 @@ int dataset_examples(const Policy *p, const char *dataset, int max_len, Example 
     int rc = read_kind(p, dataset, "plain", max_len, *out, n, dropped, err);
     *plain = *n;
     if (!rc) rc = read_kind(p, dataset, "contrastive", max_len, *out, n, dropped, err);
+    if (!rc) rc = read_kind(p, dataset, "drill", max_len, *out, n, dropped, err);
     if (!rc) return 0;
     examples_free(*out, *n);
     *out = NULL;

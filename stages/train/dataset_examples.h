@@ -5,9 +5,9 @@
 #include "stages/policy/policy.h"
 #include "stages/train/training.h"
 
-/* Encodes the dataset with p's tokenizer. The *plain plain examples come first, the contrastive
- * ones after them. An example of more than max_len tokens is dropped and counted in *dropped. The
- * caller frees *out with examples_free. */
+/* Encodes the dataset with p's tokenizer. The *plain plain examples come first, then the
+ * contrastive ones, then the drills. An example of more than max_len tokens is dropped and counted
+ * in *dropped. The caller frees *out with examples_free. */
 int dataset_examples(const Policy *p, const char *dataset, int max_len, Example **out, long *n,
                      long *plain, long *dropped, Error *err);
 

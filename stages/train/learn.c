@@ -3,6 +3,7 @@
 #include "stages/train/learn.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 #include "stages/data/manifest.h"
 #include "stages/train/outside_trainer.h"
 
-enum { LOGPROB_BATCH = 32 };
+enum { LOGPROB_BATCH = 32, KL_EXAMPLES = 64 };
 
 /* Encodes the prompt, and the answer unless the sample has its ids. */
 static int example_from_text(const Policy *p, const Sample *s, Example *out, Error *err)
@@ -89,6 +90,33 @@ static int reference_logprobs(const LearnOptions *o, Example *ex, long n, Error 
     return rc;
 }
 
+/* Notes how far what sampled the answers is from o->measured: the mean of log p - log q over the
+ * tokens of at most KL_EXAMPLES answers, spread evenly. NAN when none has its log-probabilities. */
+static int measure_kl(const LearnOptions *o, const Example *ex, long n, double *kl, Error *err)
+{
+    Example some[KL_EXAMPLES];
+    float *lp[KL_EXAMPLES] = {NULL};
+    long k = 0, with = 0, tokens = 0;
+    double sum = 0;
+    int rc = 0;
+    for (long i = 0; i < n; i++) with += ex[i].old_logp != NULL;
+    for (long i = 0, at = 0; i < n; i++)
+        if (ex[i].old_logp && at++ * KL_EXAMPLES / with >= k && k < KL_EXAMPLES) some[k++] = ex[i];
+    *kl = NAN;
+    if (!k) return 0;
+    Policy q;
+    if (engine_policy(o->engine, o->measured, &q, err)) return -1;
+    rc = training_logprobs(q.model, some, k, LOGPROB_BATCH, lp, err);
+    for (long i = 0; i < k; i++) {
+        for (int j = 0; !rc && j < some[i].len - some[i].prompt; j++, tokens++)
+            sum += (double)some[i].old_logp[j] - (double)lp[i][j];
+        free(lp[i]);
+    }
+    if (!rc && tokens) *kl = sum / (double)tokens;
+    policy_release(&q);
+    return rc;
+}
+
 /* Computes the log-probabilities under the weights before the update for the examples without
  * them. */
 static int old_logprobs(Model *m, const Loss *loss, Example *ex, long n, Error *err)
@@ -132,7 +160,7 @@ static int save_alone(const LearnOptions *o, const Policy *p, const char *metric
     return policy_save(p, o->output, o->base, o->spec, err);
 }
 
-static int train_here(const LearnOptions *o, Example *ex, long n, Error *err)
+static int train_here(const LearnOptions *o, Example *ex, long n, double kl, Error *err)
 {
     char metrics[4096], checkpoint[4096];
     snprintf(metrics, sizeof metrics, "%s.metrics.qa", o->output);
@@ -140,6 +168,7 @@ static int train_here(const LearnOptions *o, Example *ex, long n, Error *err)
     TrainingOptions t = o->training;
     t.checkpoint = checkpoint;
     t.spec = o->spec;
+    t.reference_kl = kl;
     t.trainer = engine_training(o->engine, !loss_needs_logp(&t.loss));
     Policy p = {0};
     if (o->start)
@@ -240,5 +269,7 @@ int learn_run(const LearnOptions *o, Example *ex, long n, Error *err)
 {
     if (o->engine->trainer) return train_outside(o, ex, n, err);
     if (o->reference && n && reference_logprobs(o, ex, n, err)) return -1;
-    return train_here(o, ex, n, err) ? -1 : engine_finish(err);
+    double kl = NAN;
+    if (o->measured && n && measure_kl(o, ex, n, &kl, err)) return -1;
+    return train_here(o, ex, n, kl, err) ? -1 : engine_finish(err);
 }

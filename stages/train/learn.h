@@ -26,6 +26,7 @@ typedef struct {
     const ArtifactSpec *spec;
     TrainingOptions training; /* checkpoint and spec are filled in */
     const char *reference;    /* model for the KL term, or NULL */
+    const char *measured;     /* model whose KL divergence from the sampler is noted, or NULL */
     const EngineFlags *engine;
 } LearnOptions;
 

@@ -26,6 +26,7 @@ void training_defaults(TrainingOptions *o)
                            .beta2 = 0.95,
                            .batch = 32,
                            .epochs = 1,
+                           .reference_kl = NAN,
                            .trainer.max_tokens = 8192};
     loss_supervised(&o->loss);
 }
@@ -173,6 +174,7 @@ int training_run(Model *m, const Example *ex, long n, const TrainingOptions *o,
     l.seqs = memory_array((size_t)o->batch, sizeof *l.seqs);
     MetricLog log = {0};
     int rc = loop_run(m, t, &l, o, &log, err);
+    if (!isnan(o->reference_kl)) metric_add(&log, 0, "reference.kl", o->reference_kl);
     if (!rc && metrics_path && !ranks_rank()) rc = metric_write(&log, metrics_path, o->spec, err);
     if (!rc && log.n >= 3)
         log_info("%ld steps, last loss %.4f", l.steps, metric_last(&log, "loss"));

@@ -30,6 +30,7 @@ typedef struct {
     long n_first;           /* the first examples get first_epochs more, before the others */
     int first_epochs;
     uint64_t seed;
+    double reference_kl;      /* noted among the metrics as reference.kl; NAN: not known */
     const char *checkpoint;   /* directory for exact resume, or NULL */
     double checkpoint_s;      /* seconds between checkpoints; 0: only at a stop */
     const ArtifactSpec *spec; /* a checkpoint of another configuration is not used */
@@ -38,9 +39,10 @@ typedef struct {
 void training_defaults(TrainingOptions *o);
 
 /* Trains m on the examples. Writes the metrics of each step (loss, norm, lr and, where they apply,
- * clipped, kl, correction) to metrics_path unless it is NULL. A requested stop saves a checkpoint
- * and is ERROR_STOPPED; the next call continues there, with the same bits as without the stop. The
- * checkpoint stays until training_forget, which the caller calls after it has saved the model. */
+ * clipped, kl, correction) and reference.kl to metrics_path unless it is NULL.
+ * A requested stop saves a checkpoint and is ERROR_STOPPED; the next call continues there, with the
+ * same bits as without the stop. The checkpoint stays until training_forget, which the caller calls
+ * after it has saved the model. */
 int training_run(Model *m, const Example *ex, long n, const TrainingOptions *o,
                  const char *metrics_path, Error *err);
 void training_forget(const TrainingOptions *o);

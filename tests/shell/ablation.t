@@ -23,7 +23,7 @@ ablation ARMS=bucket,none,template,more-sft
 [ $? = 0 ] && [ "$(grep -c 'is up to date' "$tmp/out")" = 5 ]; ok $? 'the same command again does nothing'
 rm "$where/none-1/report.html"
 "$BIN/quern-ablation" --runs "$where" --arms bucket,none --seeds 1 >"$tmp/table" 2>"$tmp/err"
-is 'a missing run is a hole' "$(grep -c '^| none | 0; MISSING: seed 1 | - | - | - | - | - |' "$tmp/table") $(grep -c '1 of 2 runs are missing' "$tmp/err")" '1 1'
+is 'a missing run is a hole' "$(grep -c '^| none | 0; MISSING: seed 1 | - | - | - | - | - | - | - |' "$tmp/table") $(grep -c '1 of 2 runs are missing' "$tmp/err")" '1 1'
 timeout -k 5 "$limit" make -j2 ablation "${settings[@]}" RUN="$prefix-b" SEEDS=1 ARMS=none SELFSUP_ROUNDS=0 >"$tmp/out" 2>&1
 [ $? = 0 ] && grep -q '^| none | 1 |' "runs/$prefix-b/table.md"; ok $? 'arms of a run without stage 2'
 ablation ARMS=nothing; [ $? != 0 ] && grep -q 'ARMS=nothing: there is no .*configs/arms/nothing.mk' "$tmp/out"; ok $? 'no such arm'

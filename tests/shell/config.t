@@ -72,6 +72,8 @@ file 'SEED = 1\n\nROUND = 3\n' ':3: ROUND: there is no such setting; did you mea
 file 'CONFIG = x\n' ':1: CONFIG is for the command line; expected include'
 file 'include none.mk\n' ':1: include none.mk: there is no such file'
 file 'include bad.mk\n' ':1: expected files that include each other in a chain of at most 8'
+printf '%s\n' 'SEED = 1' >"$tmp/one.mk"
+file "include$(printf ' one.mk%.0s' {1..100})\n" ':1: expected at most 100 files in all, found'
 file 'SEED = 1\0\n' ': expected text, found a NUL byte'
 refused 'CONFIG=none.mk: there is no such file' CONFIG=none.mk
 refused 'PROFILE=none: expected the name of a file in configs/' PROFILE=none

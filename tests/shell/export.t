@@ -89,15 +89,13 @@ print(plan.unverified(package, axes))
 outputs, buffers, launches = plan.resolve(package, axes)
 print(outputs, buffers)
 kernels = driver.Kernels(driver.Driver("./libcuda.so"), open("py/kernels_sm_90.cubin", "rb").read(), package["kernels"])
-class Memory:
-    def __init__(self, address): self.address = address
-    def data_ptr(self): return self.address
-at, tensors = 0x30000, {"x": Memory(0x10000), "y": Memory(0x20000)}
+at, addresses, slots = 0x30000, [0x10000, 0x20000], {"x": 0, "y": 1}
 for buffer, size in zip(package["buffers"], buffers):
-    tensors[buffer["name"]] = Memory(at)
+    slots[buffer["name"]] = len(slots)
+    addresses.append(at)
     at += (size + 255) // 256 * 256
-prepared = driver.Prepared(kernels, launches)
-t = threading.Thread(target=prepared.run, args=(tensors, 0x77))
+prepared = driver.Prepared(kernels, launches, slots)
+t = threading.Thread(target=prepared.run, args=(addresses, 0x77))
 t.start()
 t.join()
 END

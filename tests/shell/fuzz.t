@@ -9,7 +9,7 @@ logs=()
 cd "$kept" || exit 1
 
 # The parsers of untrusted bytes must have a target. All other targets run too.
-required="artifact headers op_line plan program pt2 ptx reply safetensors tokenizer"
+required="artifact headers op_line plan program pt2 ptx reply safetensors settings tokenizer"
 
 # Seeds of a target besides tests/fuzz/seeds/NAME and tests/fixtures/NAME.
 more_seeds() { # NAME

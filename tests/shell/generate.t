@@ -24,6 +24,19 @@ for family in point fold softmax norm product turn scan window loss; do
     "$BIN/quern-template" --task "$task" --task-root $set --seed 2 >"$tmp/good.cu"
     is "$family: a kernel of $task" "$("$BIN/quern-eval" --task-root $set --task "$task" --device sim:h100 --json "$tmp/good.cu" | json_field outcome)" ok
 done
+
+# Operators that the grammar does not write stay, and the rest is fused: constraints, five dimensions, views, norms.
+for task in k2_19_convtranspose2d_gelu_groupnorm k2_2_convtranspose2d_biasadd_clamp_scaling_clamp_divide k2_20_convtranspose3d_sum_residualadd_multiply_residualadd \
+    k2_92_conv2d_groupnorm_tanh_hardswish_residualadd_logsumexp k2_34_convtranspose3d_layernorm_gelu_scaling k2_44_convtranspose2d_multiply_globalavgpool_globalavgpool_mean; do
+    "$BIN/quern-template" --task $task --seed 1 >"$tmp/kept.cu"
+    grep -q '^//@ op .*aten.conv' "$tmp/kept.cu" && grep -q '^//@ launch' "$tmp/kept.cu"; ok $? "$task: kept and written operators"
+    is "$task: a right kernel" "$("$BIN/quern-eval" --task $task --device sim:h100 --json "$tmp/kept.cu" | json_field outcome)" ok
+done
+"$BIN/quern-template" --task k2_78_convtranspose3d_max_max_sum --seed 1 >/dev/null 2>"$tmp/err"
+grep -q 'every operator would be kept' "$tmp/err"; ok $? 'nothing to write is said'
+"$BIN/quern-template" --task k2_33_gemm_scale_batchnorm --count 8 --texts --output "$tmp" 2>"$tmp/all"
+grep -q 'products=kept' "$tmp/all" && grep -q 'products=written' "$tmp/all"; ok $? 'a product is kept or written'
+
 task=$(basename "$(dirname "$(grep -l '"op_type": "point"' $set/*/task.json | head -1)")")
 "$BIN/quern-template" --task "$task" --task-root $set --seed 4 --mistakes 1 >"$tmp/bad.cu"
 outcome=$("$BIN/quern-eval" --task-root $set --task "$task" --device sim:h100 --json "$tmp/bad.cu" | json_field outcome)

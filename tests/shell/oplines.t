@@ -25,4 +25,8 @@ text=$("$BIN/quern-eval" --task op_layer --profile $fixtures/only_ops.cu)
 is "a plan without kernels has none" "$(grep -c '^  registers.* a thread' <<<"$text")" 0
 "$BIN/quern-eval" --task op_layer --json --baseline $fixtures/fused_rest.cu $fixtures/only_ops.cu >"$tmp/c"
 awk "BEGIN { exit !($(json_field score <"$tmp/c") < 1) }"; ok $? "a baseline can mix both, too"
+
+# Rows that a block keeps in registers, with and without vectors, and longer ones; the place of the least across rows.
+printf '//@ op %s\n' 'y = aten.softmax.int(x, -1)' 'z = aten.log_softmax.int(x, -1)' 'least = aten.argmin(x, 0)' 'at = aten.to.dtype(least, torch.int32)' >"$tmp/long.cu"
+is "softmax and argmin of long rows" "$("$BIN/quern-eval" --task long_rows --json "$tmp/long.cu" | json_field outcome)" ok
 done_testing

@@ -21,6 +21,9 @@ port=$((20000 + $$ % 20000))
 fetch() { exec 3<>"/dev/tcp/127.0.0.1/$port" && printf 'GET %s HTTP/1.0\r\n\r\n' "$1" >&3 && cat <&3 >"$tmp/scrape"; exec 3<&-; } 2>/dev/null
 wait_for 'fetch /metrics && grep -q "^quern_verdicts_total" "$tmp/scrape"' 20
 head -1 "$tmp/scrape" | grep -q ' 200 ' && grep -qi '^content-type: text/plain; version=0.0.4' "$tmp/scrape"; ok $? 'quern-metrics answers a scrape'
+printf 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\nGET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n' >"$tmp/asks"
+twice() { exec 3<>"/dev/tcp/127.0.0.1/$port" && cat "$tmp/asks" >&3 && timeout 10 cat <&3 >"$tmp/scrape"; exec 3<&-; } 2>/dev/null
+twice; is 'two scrapes on one connection' "$(grep -ac '^HTTP/1.1 200' "$tmp/scrape")" 2
 state_is_told() { # on a slow machine the run may be over, and its queue with it, before anyone has asked
   fetch /metrics && grep -q "^quern_run_state{run=\"$prefix-seen\",state=\"finished\"} 1" "$tmp/scrape" && return 0
   grep -q "^quern_run_state{run=\"$prefix-seen\",state=\"going on\"} 1" "$tmp/scrape" &&
@@ -40,6 +43,7 @@ kill "$served"; wait "$served"; ok $? 'SIGTERM ends it'
 wait "$run_pid"; s=$?
 [ $s = 0 ] && ! grep -q 'http-equiv="refresh"' "$at/report.html" && [ -s "$at/report.tsv" ]; ok $? 'the last page stands still'
 status && grep -q "^run $prefix-seen: finished" "$tmp/status" && grep -qE '^crl +2 of 2 .* done$' "$tmp/status"; ok $? 'a finished run'
+[ ! -e "$at/queue/appendonlydir" ] && "$BIN/quern-clean" "$prefix-seen" | grep -q '^queue  *0.0 '; ok $? 'and its queue takes no space'
 [ -z "$(ls "$at/log" | grep progress)" ]; ok $? 'no file of progress is left'
 "$BIN/quern-metrics" --once "$prefix-seen" >"$tmp/scrape"
 # Every metric of the dashboard exists, but those of a queue that is gone and of prices.

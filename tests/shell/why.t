@@ -40,7 +40,7 @@ grep -q 'line 12: [0-9]*%, L1 and shared memory: 32 times its ideal shared wavef
 says 'bank conflicts: pad the rows'; ok $? 'padding is advised'
 run quern-why transpose padded.cu --against tight.cu
 ok $rc 'two kernels are compared'
-says 'tight.cu is held up most by L1 and shared memory.' && says 'has fewer bank conflicts: 0 instead of'; ok $? 'the difference is the conflicts'
+says 'tight.cu is limited most by L1 and shared memory.' && says 'has fewer bank conflicts: 0 instead of'; ok $? 'the difference is the conflicts'
 grep -q '^  bank conflicts .* 0  better$' out; ok $? 'fewer conflicts are better'
 says 'line 12: '; [ $? = 0 ] && ! says 'ideal shared wavefronts'; ok $? 'the padded tile has no conflict'
 

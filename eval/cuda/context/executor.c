@@ -214,6 +214,9 @@ static int launch_one(Executor *e, const LaunchRecord *l, int since, int i, Laun
         if (!e->library(l->name, (const uint64_t *)(const void *)l->params, (int)l->library_args,
                         e->stream, &why))
             return 0;
+        /* A library meets the error of an earlier kernel too. */
+        CuResult r = since < i ? executor_wait(e) : CU_OK;
+        if (r != CU_OK) return executor_end(end, END_RUN, r, since, i - 1, "running");
         return executor_end(end, END_HARNESS, CU_OK, i, i, why.text);
     }
     if (l->kernel >= e->n_kernels || !e->kernels[l->kernel].name ||

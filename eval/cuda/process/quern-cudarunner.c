@@ -1,4 +1,4 @@
-/* quern-cudarunner DEVICE PARENT [trusted]: the process in which candidates run on a GPU, or
+/* quern-cudarunner DEVICE PARENT [trusted|library]: the process in which candidates run on a GPU, or
  * baselines with a third argument. The device "cuda:N" starts it, with a socket as descriptor 3
  * (eval/cuda/process/runner_process.c). It ends with its parent. */
 #include <signal.h>
@@ -24,7 +24,7 @@ int main(int argc, char **argv)
 {
     Flag flags[] = {{.name = NULL}};
     FlagSpec spec = {.program = "quern-cudarunner",
-                     .synopsis = "DEVICE PARENT [trusted]",
+                     .synopsis = "DEVICE PARENT [trusted|library]",
                      .about = "Started by Quern's evaluators, for the kernels that they judge, "
                               "with a socket as descriptor 3; not by hand.",
                      .flags = flags,
@@ -32,9 +32,9 @@ int main(int argc, char **argv)
                      .max_words = 3};
     const char *words[3];
     Error err = {0};
-    int trusted = flags_parse(&spec, argc, argv, words) == 3;
-    if ((trusted && strcmp(words[2], "trusted")) || !is_socket(PROTOCOL_FD))
-        flags_usage_error(&spec, "it is not started by hand");
+    int libraries = flags_parse(&spec, argc, argv, words) == 3;
+    int known = !libraries || !strcmp(words[2], "trusted") || !strcmp(words[2], "library");
+    if (!known || !is_socket(PROTOCOL_FD)) flags_usage_error(&spec, "it is not started by hand");
     process_die_with_parent();
     if (getppid() != atoi(words[1])) return 1;
     /* The parent handles the signals that ask to stop. */
@@ -42,10 +42,10 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) signal(ignored[i], SIG_IGN);
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     /* A module is loaded completely, so that nothing is loaded between two events. Libraries are
-     * too large for that, and a baseline has run before it is timed. The driver compiles nothing,
+     * too large for that, and what calls them has run before it is timed. The driver compiles nothing,
      * so its cache is off. */
-    setenv("CUDA_MODULE_LOADING", trusted ? "LAZY" : "EAGER", 1);
+    setenv("CUDA_MODULE_LOADING", libraries ? "LAZY" : "EAGER", 1);
     setenv("CUDA_CACHE_DISABLE", "1", 1);
-    int rc = runner_server_run(PROTOCOL_FD, atoi(words[0]), trusted, &err);
+    int rc = runner_server_run(PROTOCOL_FD, atoi(words[0]), libraries, &err);
     _exit(rc ? 1 : 0);
 }

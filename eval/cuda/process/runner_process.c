@@ -75,8 +75,7 @@ static int spawn(CudaRunner *r, const char *path, int socket, Error *err)
     char ordinal[16], parent[16];
     snprintf(ordinal, sizeof ordinal, "%d", r->ordinal);
     snprintf(parent, sizeof parent, "%d", (int)getpid());
-    char role[] = "trusted";
-    char *argv[] = {(char *)(uintptr_t)path, ordinal, parent, r->trusted ? role : NULL, NULL};
+    char *argv[] = {(char *)(uintptr_t)path, ordinal, parent, (char *)(uintptr_t)r->role, NULL};
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
     sigset_t none;
@@ -126,9 +125,9 @@ int cudarunner_start(CudaRunner *r, Error *err)
     return 0;
 }
 
-int cudarunner_open(CudaRunner *r, int ordinal, int trusted, Error *err)
+int cudarunner_open(CudaRunner *r, int ordinal, const char *role, Error *err)
 {
-    *r = (CudaRunner){.ordinal = ordinal, .trusted = trusted, .fd = -1};
+    *r = (CudaRunner){.ordinal = ordinal, .role = role, .fd = -1};
     r->mailbox_fd = memfd_create("quern-mailbox", MFD_CLOEXEC);
     if (r->mailbox_fd < 0 || ftruncate(r->mailbox_fd, PROTOCOL_MAILBOX)) {
         error_errno(err, "cannot make the runner's mailbox");
@@ -142,9 +141,14 @@ int cudarunner_open(CudaRunner *r, int ordinal, int trusted, Error *err)
         return -1;
     }
     r->mailbox = at;
-    if (!cudarunner_start(r, err)) return 0;
-    cudarunner_close(r);
-    return -1;
+    return 0;
+}
+
+const char *cudarunner_name(const CudaRunner *r)
+{
+    return !r->role                      ? "the runner"
+           : !strcmp(r->role, "library") ? "the runner with libraries"
+                                         : "the baselines' runner";
 }
 
 void cudarunner_kill(CudaRunner *r)
@@ -278,8 +282,7 @@ int cudarunner_wait(CudaRunner *r, Error *err)
         return error_set(err, ERROR_DEVICE, "quern-cudarunner: %s", a.end.text);
     }
     r->ready = 1;
-    log_debug("%s ready: its driver took %.0f ms, its context %.0f ms",
-              r->trusted ? "the baselines' runner" : "the runner", a.u.opened.driver_s * 1e3,
-              a.u.opened.context_s * 1e3);
+    log_debug("%s ready: its driver took %.0f ms, its context %.0f ms", cudarunner_name(r),
+              a.u.opened.driver_s * 1e3, a.u.opened.context_s * 1e3);
     return 0;
 }

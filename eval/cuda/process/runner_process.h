@@ -9,8 +9,10 @@
 #include "eval/cuda/context/protocol.h"
 
 typedef struct {
-    int ordinal, trusted; /* trusted: started for baselines, which may call libraries */
-    pid_t pid;            /* 0: not running */
+    int ordinal;
+    const char
+        *role; /* NULL: candidates; "trusted": baselines; "library": candidates that call them */
+    pid_t pid; /* 0: not running */
     int fd;
     int ready;           /* its context exists */
     unsigned generation; /* number of the process, from 1 */
@@ -20,9 +22,10 @@ typedef struct {
     int status;             /* of the last process that ended, from waitpid */
 } CudaRunner;
 
-/* Create the mailbox and start the first process, without waiting for it. */
-int cudarunner_open(CudaRunner *r, int ordinal, int trusted, Error *err);
-/* Start a process when none runs. */
+/* Create the mailbox. role lasts as long as the process; NULL: that of candidates. */
+int cudarunner_open(CudaRunner *r, int ordinal, const char *role, Error *err);
+const char *cudarunner_name(const CudaRunner *r); /* in messages */
+/* Start a process when none runs, without waiting for it. */
 int cudarunner_start(CudaRunner *r, Error *err);
 /* Wait until the process is ready for CALL_SETUP. */
 int cudarunner_wait(CudaRunner *r, Error *err);

@@ -16,8 +16,7 @@ class Driver:
 
     def __init__(self, library="libcuda.so.1"):
         self.lib = ctypes.CDLL(library)
-        self.launch = self.lib.cuLaunchKernel
-        self.launch.argtypes = [ctypes.c_void_p] + [ctypes.c_uint] * 7 + [ctypes.c_void_p] * 3
+        self.launch = self.lib.cuLaunchKernelEx
 
     def check(self, status, what):
         if status:
@@ -45,12 +44,20 @@ class Kernels:
             self.functions.append(f)
 
 
-class Prepared:
-    """The launches for one set of shapes. Only the pointers change from call to call; each thread has
-    its own memory for them."""
+class _Config(ctypes.Structure):
+    """CUlaunchConfig."""
 
-    def __init__(self, kernels, launches):
-        self.kernels, self.launches = kernels, launches
+    _fields_ = [("grid", ctypes.c_uint * 3), ("block", ctypes.c_uint * 3), ("shared", ctypes.c_uint),
+                ("stream", ctypes.c_void_p), ("attributes", ctypes.c_void_p), ("count", ctypes.c_uint)]
+
+
+class Prepared:
+    """The launches for one set of shapes. Only the pointers and the stream change from call to call; each
+    thread has its own memory for them. slots: the place of each tensor by its name."""
+
+    def __init__(self, kernels, launches, slots):
+        self.kernels, self.launches, self.slots = kernels, launches, slots
+        self.names = {value for launch in launches for kind, value, _ in launch[4] if kind == "pointer"}
         self.local = threading.local()
 
     def _need_context(self):
@@ -62,30 +69,39 @@ class Prepared:
 
     def _build(self):
         self._need_context()
-        calls, pointers = [], []
+        n = sum(kind == "pointer" for launch in self.launches for kind, _, _ in launch[4])
+        pointers, moves, calls, kept = (ctypes.c_uint64 * max(1, n))(), [], [], []
         for kernel, grid, block, shared, arguments in self.launches:
             cells = []
             for kind, value, extra in arguments:
                 if kind == "pointer":
-                    cells.append(ctypes.c_uint64())
-                    pointers.append((cells[-1], value, extra))
-                elif kind == "float":
-                    cells.append((ctypes.c_double if extra == 8 else ctypes.c_float)(value))
-                else:
-                    cells.append(_INTEGERS[extra](value))
-            table = (ctypes.c_void_p * max(1, len(cells)))(*[ctypes.addressof(c) for c in cells])
-            calls.append((self.kernels.functions[kernel], grid + block + (shared,), table, cells))
-        self.local.calls, self.local.pointers = calls, pointers
+                    cells.append(ctypes.addressof(pointers) + 8 * len(moves))
+                    moves.append((len(moves), self.slots[value], extra))
+                    continue
+                kept.append((ctypes.c_double if extra == 8 else ctypes.c_float)(value) if kind == "float"
+                            else _INTEGERS[extra](value))
+                cells.append(ctypes.addressof(kept[-1]))
+            table = (ctypes.c_void_p * max(1, len(cells)))(*cells)
+            config = _Config(grid, block, shared)
+            kept += [table, config]
+            calls.append((ctypes.c_void_p(ctypes.addressof(config)), self.kernels.functions[kernel],
+                          ctypes.c_void_p(ctypes.addressof(table)), None))
+        self.local.ready = pointers, moves, calls, [k for k in kept if isinstance(k, _Config)]
+        self.local.stream, self.local.kept = None, kept
+        return self.local.ready
 
-    def run(self, tensors, stream):
-        """tensors: by name, with data_ptr(), the inputs, outputs and buffers."""
+    def run(self, addresses, stream):
+        """addresses: of the inputs, outputs and buffers by their slots."""
         local = self.local
-        if not hasattr(local, "calls"):
-            self._build()
-        for cell, name, offset in local.pointers:
-            cell.value = tensors[name].data_ptr() + offset
+        pointers, moves, calls, configs = getattr(local, "ready", None) or self._build()
+        for i, slot, offset in moves:
+            pointers[i] = addresses[slot] + offset
+        if stream != local.stream:
+            for config in configs:
+                config.stream = stream
+            local.stream = stream
         launch = self.kernels.driver.launch
-        for function, numbers, table, _ in local.calls:
-            status = launch(function, *numbers, stream, table, None)
+        for call in calls:
+            status = launch(*call)
             if status:
                 self.kernels.driver.check(status, "a launch")

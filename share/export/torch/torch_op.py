@@ -18,6 +18,22 @@ _BUFFERS = {"float": torch.float32, "double": torch.float64, "__half": torch.flo
 _ALIGNMENT = 16
 # The handle of the current stream. torch.cuda.current_stream makes an object of it, which costs microseconds.
 _stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (lambda index: torch.cuda.current_stream(index).cuda_stream)
+# The current device, without the check that CUDA is there: a tensor lies on it.
+_device = getattr(torch._C, "_cuda_getDevice", None) or torch.cuda.current_device
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+
+
+def _watched():
+    """Whether a mode of PyTorch must see the call: tracing, functorch, a default device."""
+    c = torch._C
+    return c._len_torch_dispatch_stack() or c._len_torch_function_stack() or c._functorch.peek_interpreter_stack()
+
+
+try:
+    _watched()
+except AttributeError:  # not in this PyTorch
+    def _watched():
+        return True
 _fragment = torch.library.Library("quern", "FRAGMENT")
 
 
@@ -34,7 +50,8 @@ class Package:
         self.out_names = [spec["name"] for spec in self.json["outputs"]]
         self.driver, self.kernels, self.prepared = None, {}, {}
         self.lock, self.warned = threading.Lock(), False
-        self.op = self._register()
+        self.registered = self._register()
+        self.op = _quick(self)
         self.module_class = _module_class(self)
 
     # ---- registration ----
@@ -118,13 +135,17 @@ class Package:
                 self.kernels[device] = cubin and Kernels(self.driver, cubin, self.json["kernels"])
         if not self.kernels[device]:
             return None, f"it has no binary for {torch.cuda.get_device_name(device)}"
-        memory = list(zip(self.out_names, outputs, self.out_dtypes))
+        memory = [(name, tuple(shape), dtype) for name, shape, dtype in zip(self.out_names, outputs, self.out_dtypes)]
         for buffer, size in zip(self.json["buffers"], buffers):
             dtype = _BUFFERS.get(buffer["type"], torch.uint8)
-            memory.append((buffer["name"], size // dtype.itemsize, dtype))
-        return (self._segments(device, launches), memory, axes), None
+            memory.append((buffer["name"], (size // dtype.itemsize,), dtype))
+        slots = {name: i for i, name in enumerate(self.inputs + [name for name, _, _ in memory])}
+        for line in [l for l in launches if isinstance(l, str)]:
+            for name in line.split("=", 1)[0].split(","):
+                slots.setdefault(name.strip(), len(slots))
+        return Ready(self, self._segments(device, launches, slots), memory, axes), None
 
-    def _segments(self, device, launches):
+    def _segments(self, device, launches, slots):
         """The steps in order: a Prepared for launches that follow one another, or the line of an operator."""
         segments = []
         for step in launches:
@@ -134,39 +155,88 @@ class Package:
                 segments[-1].append(step)
             else:
                 segments.append([step])
-        return [s if isinstance(s, str) else Prepared(self.kernels[device], s) for s in segments]
+        return [s if isinstance(s, str) else Prepared(self.kernels[device], s, slots) for s in segments]
+
+    def _addresses(self, tensors, index):
+        """Of the inputs; None where the kernels cannot take them."""
+        addresses = []
+        for t, dtype in zip(tensors, self.dtypes):
+            address = t.data_ptr()
+            if t.dtype is not dtype or t.get_device() != index or address % _ALIGNMENT or not t.is_contiguous():
+                return None
+            addresses.append(address)
+        return addresses
 
     def _cuda(self, *tensors):
         index = tensors[0].get_device()
-        for t, dtype in zip(tensors, self.dtypes):
-            if t.dtype is not dtype or t.get_device() != index or not t.is_contiguous() or t.data_ptr() % _ALIGNMENT:
-                return self._fallback(self._reason(tensors), tensors)
-        if torch.cuda.current_device() == index:
-            return self._run(index, tensors)
+        addresses = self._addresses(tensors, index)
+        if addresses is None:
+            return self._fallback(self._reason(tensors), tensors)
+        if _device() == index:
+            return self._run(index, tensors, addresses)
         with torch.cuda.device(index):
-            return self._run(index, tensors)
+            return self._run(index, tensors, addresses)
 
-    def _run(self, index, tensors):
+    def _run(self, index, tensors, addresses):
         """On the current device."""
-        key = (index,) + tuple([t.shape for t in tensors])
+        key = (index, *[t.shape for t in tensors])
         found = self.prepared.get(key)
         if found is None:
             found = self.prepared[key] = self._prepare(key, tensors[0].device, [tuple(t.shape) for t in tensors])
-        if found[0] is None:
-            return self._fallback(found[1], tensors)
-        segments, memory, axes = found[0]
-        values = dict(zip(self.inputs, tensors))
-        for name, count, dtype in memory:
-            values[name] = torch.empty(count, dtype=dtype, device=tensors[0].device)
-        stream = _stream(index)
-        for segment in segments:
+        ready, why = found
+        return ready.run(tensors, addresses, _stream(index)) if ready else self._fallback(why, tensors)
+
+
+class Ready:
+    """A call for one set of shapes on one device."""
+
+    def __init__(self, package, segments, memory, axes):
+        self.package, self.segments, self.memory, self.axes = package, segments, memory, axes
+        self.lines = any(isinstance(s, str) for s in segments)
+        self.outputs = len(package.out_names)
+
+    def run(self, tensors, addresses, stream):
+        first, made = tensors[0], []
+        for _, shape, dtype in self.memory:
+            t = first.new_empty(shape) if dtype is first.dtype else first.new_empty(shape, dtype=dtype)
+            made.append(t)
+            addresses.append(t.data_ptr())
+        if self.lines:
+            return self._run_lines(tensors, made, stream)
+        for segment in self.segments:
+            segment.run(addresses, stream)
+        return made[0] if self.outputs == 1 else tuple(made[:self.outputs])
+
+    def _run_lines(self, tensors, made, stream):
+        values = dict(zip(self.package.inputs, tensors))
+        values.update(zip([name for name, _, _ in self.memory], made))
+        for segment in self.segments:
             if isinstance(segment, str):
-                run_line(segment, values, axes)
+                run_line(segment, values, self.axes)
             else:
-                segment.run(values, stream)
-        if len(self.out_names) == 1:
-            return values[self.out_names[0]].contiguous()
-        return tuple([values[n].contiguous() for n in self.out_names])
+                segment.run({segment.slots[n]: values[n].data_ptr() for n in segment.names}, stream)
+        return self.package._result([values[n].contiguous() for n in self.package.out_names])
+
+
+def _quick(package):
+    """The operator as a function: a call that the kernels take needs no dispatcher of PyTorch, which costs
+    more than all the rest; any other call goes to the registered operator."""
+    registered, n = package.registered, len(package.inputs)
+
+    def op(*tensors, **named):
+        if torch.compiler.is_compiling() or named or len(tensors) != n or _watched():
+            return registered(*tensors, **named)
+        index = tensors[0].get_device() if type(tensors[0]) in _PLAIN else -1
+        if index < 0 or index != _device():
+            return registered(*tensors)
+        for t in tensors:
+            if type(t) not in _PLAIN or (t.requires_grad and torch.is_grad_enabled()):
+                return registered(*tensors)
+        addresses = package._addresses(tensors, index)
+        return registered(*tensors) if addresses is None else package._run(index, tensors, addresses)
+
+    op.__name__ = op.__qualname__ = package.name
+    return op
 
 
 # ---- a line of a graph, as PyTorch runs it ----

@@ -61,7 +61,7 @@ static int over(const OpCall *call, int arg, const OpTensor *x)
             : v->kind == OP_INT  ? 1
             : v->kind == OP_INTS ? v->n
                                  : 0,
-        cols = 1 + (x->rank == 4);
+        cols = formula_cols(x->rank);
     unsigned mask = 0;
     for (int i = 0; i < n; i++)
         mask |= 1u << (v->integer[i] < 0 ? v->integer[i] + x->rank : v->integer[i]);
@@ -121,7 +121,7 @@ static int softmax(FormulaReader *r, const GraphCall *c, const char *name, Error
 {
     int x = own(r, c, 0, err);
     if (x < 0) return -1;
-    if (over(&c->call, 1, op_tensor(&c->call, 0)) != 1)
+    if (over(&c->call, 1, op_tensor(&c->call, 0)) != 1 || r->f->value[x].domain != PER_ELEMENT)
         return error_set(err, ERROR_UNSUPPORTED, "not over the last dimension");
     int top = fold(r, FOLD_MAX, "top", x, err);
     int less = top < 0 ? -1 : formula_make(r, "less", "a - b", x, top, err);
@@ -143,7 +143,7 @@ static int affine(FormulaReader *r, const GraphCall *c, const char *name, int x,
     for (int i = 0; i < 2; i++) {
         int arg = gain + i;
         if (arg >= call->n_args || call->arg[arg].kind != OP_TENSOR) continue;
-        int w = formula_operand(r, c->in[call->arg[arg].integer[0]], &call->result[0],
+        int w = formula_channel(r, c->in[call->arg[arg].integer[0]], &call->result[0],
                                 r->f->value[x].space, err);
         x = w < 0 ? -1 : formula_make(r, name, texts[i], x, w, err);
         if (x < 0) return -1;
@@ -157,7 +157,8 @@ static int norm(FormulaReader *r, const GraphCall *c, const char *name, Error *e
     int x = own(r, c, 0, err), layer = !strcmp(r->op, "layer_norm");
     if (x < 0) return -1;
     const OpValue *shape = &call->arg[1];
-    if (shape->kind != OP_INTS || shape->n != 1 || op_tensor(call, 0)->rank == 4)
+    if (r->f->value[x].domain != PER_ELEMENT || shape->kind != OP_INTS || shape->n != 1 ||
+        formula_cols(op_tensor(call, 0)->rank) > 1)
         return error_set(err, ERROR_UNSUPPORTED, "not over the last dimension");
     int spread, less = x;
     if (layer) {
@@ -173,6 +174,55 @@ static int norm(FormulaReader *r, const GraphCall *c, const char *name, Error *e
     r->f->value[scale].p[0] = number(call, "eps", layer ? 1e-5 : 1.1920928955078125e-07);
     int y = formula_make(r, name, "a * b", less, scale, err);
     return y < 0 ? -1 : affine(r, c, name, y, 2, err);
+}
+
+/* A parameter with an element for each channel. */
+static int channel_argument(FormulaReader *r, const GraphCall *c, const char *arg, int space,
+                            Error *err)
+{
+    const OpValue *v = &c->call.arg[op_argument(c->call.op, arg)];
+    if (v->kind != OP_TENSOR) return error_set(err, ERROR_UNSUPPORTED, "no %s", arg);
+    return formula_channel(r, c->in[v->integer[0]], &c->call.result[0], space, err);
+}
+
+/* batch_norm by the running statistics, and instance_norm by those of each row. */
+static int channel_norm(FormulaReader *r, const GraphCall *c, const char *name, Error *err)
+{
+    const OpCall *call = &c->call;
+    int batch = !strcmp(r->op, "batch_norm"), rank = op_tensor(call, 0)->rank;
+    const OpValue *fresh =
+        &call->arg[op_argument(call->op, batch ? "training" : "use_input_stats")];
+    if (fresh->integer[0] == batch || rank == 3 || (rank == 2 && !batch))
+        return error_set(err, ERROR_UNSUPPORTED, "no such norm");
+    int x = own(r, c, 0, err), mean, spread;
+    if (x < 0) return -1;
+    if (batch) {
+        int space = r->f->value[x].space;
+        mean = channel_argument(r, c, "running_mean", space, err);
+        spread = mean < 0 ? -1 : channel_argument(r, c, "running_var", space, err);
+    } else {
+        spread = variance(r, "var", x, 0, err);
+        mean = spread < 0 ? -1 : r->f->value[spread].mean;
+    }
+    int less = spread < 0 ? -1 : formula_make(r, "less", "a - b", x, mean, err);
+    int scale = less < 0 ? -1 : formula_make(r, "scale", "rsqrtf(a + p0)", spread, -1, err);
+    if (scale < 0) return -1;
+    r->f->value[scale].p[0] = number(call, "eps", 1e-5);
+    int y = formula_make(r, name, "a * b", less, scale, err);
+    return y < 0 ? -1 : affine(r, c, name, y, 1, err);
+}
+
+/* The mean of each plane. */
+static int global_pool(FormulaReader *r, const GraphCall *c, const char *name, Error *err)
+{
+    const OpCall *call = &c->call;
+    const OpTensor *y = &call->result[0];
+    int x = own(r, c, 0, err), cols = formula_cols(y->rank);
+    if (x < 0) return -1;
+    for (int d = y->rank - cols; d < y->rank; d++)
+        if (y->size[d] != 1 || r->f->value[x].domain != PER_ELEMENT || cols < 2)
+            return error_set(err, ERROR_UNSUPPORTED, "more than one window");
+    return fold(r, FOLD_MEAN, name, x, err);
 }
 
 static int scan(FormulaReader *r, const GraphCall *c, const char *name, Error *err)
@@ -229,6 +279,8 @@ int formula_composite(FormulaReader *r, const GraphCall *c, const char *name, Er
         {" sum mean amax amin max min var linalg_vector_norm ", reduction},
         {" softmax _softmax log_softmax _log_softmax logsumexp ", softmax},
         {" layer_norm rms_norm ", norm},
+        {" batch_norm instance_norm ", channel_norm},
+        {" adaptive_avg_pool2d adaptive_avg_pool3d ", global_pool},
         {" cumsum ", scan},
         {" mse_loss l1_loss ", loss},
         {" clone contiguous ", copy},

@@ -10,19 +10,8 @@ static int add_bias(FormulaReader *r, const GraphCall *c, const char *name, int 
 {
     const OpCall *call = &c->call;
     if (arg < 0 || call->arg[arg].kind != OP_TENSOR) return x;
-    int at = c->in[call->arg[arg].integer[0]], bias;
-    const OpTensor *t = &r->b->values[at].tensor;
-    OpTensor wide = *t;
-    if (call->result[0].rank == 4 && t->rank == 1) { /* a channel's */
-        wide.rank = 4;
-        for (int d = 0; d < 4; d++) wide.size[d] = d == 1 ? t->size[0] : 1, wide.stride[d] = d == 1;
-        OpTensor kept = *t;
-        r->b->values[at].tensor = wide;
-        bias = formula_operand(r, at, &call->result[0], r->f->value[x].space, err);
-        r->b->values[at].tensor = kept;
-    } else {
-        bias = formula_operand(r, at, &call->result[0], r->f->value[x].space, err);
-    }
+    int at = c->in[call->arg[arg].integer[0]], space = r->f->value[x].space;
+    int bias = formula_channel(r, at, &call->result[0], space, err);
     return bias < 0 ? -1 : formula_make(r, name, "a + b", x, bias, err);
 }
 

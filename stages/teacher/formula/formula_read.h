@@ -4,18 +4,33 @@
 #define STAGES_TEACHER_FORMULA_FORMULA_READ_H
 
 #include "stages/teacher/formula/row_formula.h"
+#include "tasks/derive/derivation.h"
 
 typedef struct {
     Formula *f;
     GraphBound *b;
     int *of; /* by graph value that owns its memory: the formula's value; -1: none, or an input */
-    char op[32]; /* of the node that is read */
+    char op[32];       /* of the node that is read */
+    Derivation *sizes; /* operators may be kept; NULL: none is */
     int n_sizes;
     struct {
         int64_t n;
         char text[FORMULA_TEXT];
     } size[FORMULA_NUMBERS];
 } FormulaReader;
+
+/* Opens r->sizes and binds the graph to distinct sizes of the axes (formula_sizes.c). */
+int formula_bind_freely(FormulaReader *r, Error *err);
+/* Finds the text of a size that a tensor of the graph has; -1: none is found. */
+int formula_find_size(FormulaReader *r, int64_t n, char out[FORMULA_TEXT]);
+void formula_close_sizes(FormulaReader *r);
+
+/* An operator as an op line (formula_kept.c): is it better kept; its value; at the end, the lines of all,
+ * and the value that holds the graph's output. */
+int formula_is_product(const char *op);
+int formula_keep(FormulaReader *r, int node, Error *err);
+int formula_kept_output(FormulaReader *r, int value, Error *err);
+int formula_kept_lines(FormulaReader *r, Error *err);
 
 /* Notes the text of a size. */
 void formula_size(FormulaReader *r, int64_t n, const char *text);
@@ -27,8 +42,14 @@ int formula_space(FormulaReader *r, const OpTensor *t, Error *err);
 /* Adds a value, with a name that no other has. */
 int formula_add(FormulaReader *r, ValueKind kind, const char *name, Error *err);
 
+/* A name that neither values nor inputs nor axes have. */
+void formula_free_name(const Formula *f, const char *base, char out[64]);
+
 /* The value of a graph's value as an operand of a result like `like` in a space. */
 int formula_operand(FormulaReader *r, int value, const OpTensor *like, int space, Error *err);
+/* The same for a tensor of one dimension that has an element for each channel, dimension 1 of like. */
+int formula_channel(FormulaReader *r, int value, const OpTensor *like, int space, Error *err);
+int formula_cols(int rank); /* how many dimensions are the columns */
 
 int formula_point(FormulaReader *r, const GraphCall *c, const char *name, Error *err);
 /* Reads an operator that is not pointwise, as one value or several; returns the result's. */

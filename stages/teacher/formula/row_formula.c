@@ -41,6 +41,7 @@ int formula_size_text(FormulaReader *r, int64_t n, char out[FORMULA_TEXT], Error
             snprintf(out, FORMULA_TEXT, "%s", r->size[i].text);
             return 0;
         }
+    if (r->sizes && !formula_find_size(r, n, out)) return 0;
     if (n > 512)
         return error_set(err, ERROR_UNSUPPORTED, "a size is neither an axis nor a small number");
     snprintf(out, FORMULA_TEXT, "%lld", (long long)n);
@@ -64,9 +65,9 @@ static int product_text(FormulaReader *r, const int64_t *size, int n, char out[F
     return 0;
 }
 
-static int col_dims(int rank)
+int formula_cols(int rank)
 {
-    return rank == 4 ? 2 : rank ? 1 : 0;
+    return rank == 4 || rank == 5 ? rank - 2 : rank ? 1 : 0;
 }
 
 static int64_t times(const int64_t *size, int n)
@@ -79,15 +80,18 @@ static int64_t times(const int64_t *size, int n)
 int formula_space(FormulaReader *r, const OpTensor *t, Error *err)
 {
     Formula *f = r->f;
-    int cols = col_dims(t->rank), rows = t->rank - cols;
+    int cols = formula_cols(t->rank), rows = t->rank - cols;
     FormulaSpace s = {times(t->size, rows), times(t->size + rows, cols), "", "", ""};
-    for (int i = 0; i < f->n_spaces; i++)
-        if (f->space[i].n_rows == s.n_rows && f->space[i].n_cols == s.n_cols) return i;
-    if (f->n_spaces == FORMULA_SPACES || t->rank > 4)
+    for (int i = 0; i < f->n_spaces; i++) {
+        if (f->space[i].n_rows != s.n_rows || f->space[i].n_cols != s.n_cols) continue;
+        if (t->rank < 4 || f->space[i].channels[0]) return i;
+        return formula_size_text(r, t->size[1], f->space[i].channels, err) ? -1 : i;
+    }
+    if (f->n_spaces == FORMULA_SPACES || t->rank > 5)
         return error_set(err, ERROR_UNSUPPORTED, "the graph has too many shapes");
     if (product_text(r, t->size, rows, s.rows, err) ||
         product_text(r, t->size + rows, cols, s.cols, err) ||
-        (t->rank == 4 && formula_size_text(r, t->size[1], s.channels, err)))
+        (t->rank > 3 && formula_size_text(r, t->size[1], s.channels, err)))
         return -1;
     f->space[f->n_spaces] = s;
     return f->n_spaces++;
@@ -116,10 +120,12 @@ static int is_taken(const Formula *f, const char *name)
         if (f->value[i].kind != VALUE_LOAD && !strcmp(f->value[i].name, name)) return 1;
     for (int i = 0; i < f->task->n_inputs; i++)
         if (!strcmp(f->task->inputs[i].name, name)) return 1;
+    for (int i = 0; i < f->task->n_axes; i++)
+        if (!strcmp(f->task->axis_name[i], name)) return 1;
     return 0;
 }
 
-static void free_name(const Formula *f, const char *base, char out[64])
+void formula_free_name(const Formula *f, const char *base, char out[64])
 {
     snprintf(out, 64, "%s", base);
     for (int i = 2; is_taken(f, out) && i < 99; i++) snprintf(out, 64, "%.50s%d", base, i);
@@ -139,11 +145,12 @@ int formula_add(FormulaReader *r, ValueKind kind, const char *name, Error *err)
                         .top = -1,
                         .input = -1,
                         .source = -1,
+                        .node = -1,
                         .text = "a"};
     if (kind == VALUE_LOAD)
         snprintf(v->name, sizeof v->name, is_reserved(name) ? "%.50s_in" : "%s", name);
     else
-        free_name(f, name, v->name);
+        formula_free_name(f, name, v->name);
     snprintf(v->op, sizeof v->op, "%s", r->op);
     return f->n_values++;
 }
@@ -152,6 +159,7 @@ static int load(FormulaReader *r, int base, Domain d, int space, Error *err)
 {
     Formula *f = r->f;
     int is_input = base < f->task->n_inputs, from = is_input ? base : r->of[base];
+    if (from < 0) return error_set(err, ERROR_UNSUPPORTED, "a result that is not read");
     for (int i = 0; i < f->n_values; i++) {
         const FormulaValue *v = &f->value[i];
         if (v->kind == VALUE_LOAD && v->domain == d && v->space == space &&
@@ -195,7 +203,7 @@ static int find_domain(const OpTensor *t, const int64_t *size, int rank, Domain 
     if (t->rank > rank || t->offset) return -1;
     for (int i = 0; i < t->rank; i++)
         stride[rank - t->rank + i] = t->size[i] == 1 ? 0 : t->stride[i];
-    int cols = col_dims(rank), rows = rank - cols;
+    int cols = formula_cols(rank), rows = rank - cols;
     int64_t n_cols = times(size + rows, cols), n_rows = times(size, rows);
     int64_t r = dense(size, stride, rows), c = dense(size + rows, stride + rows, cols);
     if (c == 1 && (r == n_cols || n_rows == 1))
@@ -208,7 +216,7 @@ static int find_domain(const OpTensor *t, const int64_t *size, int rank, Domain 
         *out = PER_TASK;
     else if (r == 1 && c == n_rows && rank == 2)
         *out = PER_TURNED;
-    else if (rank == 4 && c == 0 && !stride[0] && stride[1] == 1)
+    else if (cols > 1 && c == 0 && !stride[0] && stride[1] == 1)
         *out = PER_CHANNEL;
     else
         return -1;
@@ -219,7 +227,9 @@ int formula_operand(FormulaReader *r, int value, const OpTensor *like, int space
 {
     const OpTensor *t = &r->b->values[value].tensor;
     int base = r->b->values[value].base, from = r->of[base];
+    int kept = from >= 0 && r->f->value[from].kind == VALUE_KEPT;
     Domain d;
+    if (kept) from = -1; /* it lies in memory, as an input does */
     if (from >= 0 && r->f->value[from].domain == PER_ROW && r->f->value[from].space == space &&
         op_elements(like) == r->f->space[space].n_rows)
         return from;
@@ -239,6 +249,21 @@ int formula_operand(FormulaReader *r, int value, const OpTensor *like, int space
     return load(r, base, d, space, err);
 }
 
+int formula_channel(FormulaReader *r, int value, const OpTensor *like, int space, Error *err)
+{
+    OpTensor *t = &r->b->values[value].tensor, kept = *t;
+    if (formula_cols(like->rank) > 1 && t->rank == 1) {
+        t->rank = like->rank;
+        for (int d = 0; d < t->rank; d++) {
+            t->size[d] = d == 1 ? kept.size[0] : 1;
+            t->stride[d] = d == 1 ? kept.stride[0] : 0;
+        }
+    }
+    int at = formula_operand(r, value, like, space, err);
+    *t = kept;
+    return at;
+}
+
 /* ---- operators ---- */
 
 /* The space and domain of a pointwise result: per row if all computed operands are. */
@@ -250,7 +275,9 @@ static int result_place(FormulaReader *r, const GraphCall *c, Domain *d, Error *
     for (int i = 0; i < c->call.n_tensors; i++) {
         int from = r->of[r->b->values[c->in[i]].base];
         if (from < 0) continue;
-        if (f->value[from].domain == PER_ROW)
+        if (f->value[from].kind == VALUE_KEPT)
+            full = 1;
+        else if (f->value[from].domain == PER_ROW)
             rows = f->value[from].space;
         else if (f->value[from].domain == PER_TASK)
             scalar = 1;
@@ -266,11 +293,22 @@ static int result_place(FormulaReader *r, const GraphCall *c, Domain *d, Error *
     return formula_space(r, y, err);
 }
 
+/* Is the value one number, which aten.full made? */
+static int formula_constant(const FormulaReader *r, int value, double *out)
+{
+    int node = r->b->values[value].node;
+    const OpCall *call = node < 0 ? NULL : &r->b->calls[node].call;
+    if (!call || strcmp(call->op->name, "aten.full.default") || op_elements(&call->result[0]) != 1)
+        return 0;
+    *out = call->arg[1].number;
+    return 1;
+}
+
 int formula_point(FormulaReader *r, const GraphCall *c, const char *name, Error *err)
 {
     const OpCall *call = &c->call;
     const Pointwise *w = call->op->detail;
-    double p[OP_MAX_ARGS] = {0};
+    double p[OP_MAX_ARGS] = {0}, number[OP_MAX_ARGS] = {0};
     Domain d;
     int space = result_place(r, c, &d, err), arg[3] = {-1, -1, -1};
     if (space < 0) return -1;
@@ -284,7 +322,7 @@ int formula_point(FormulaReader *r, const GraphCall *c, const char *name, Error 
     }
     for (int i = 0; i < w->operands; i++) {
         const OpValue *v = &call->arg[i];
-        if (v->kind != OP_TENSOR) continue;
+        if (v->kind != OP_TENSOR || formula_constant(r, c->in[v->integer[0]], &number[i])) continue;
         arg[i] = formula_operand(r, c->in[v->integer[0]], &call->result[0], space, err);
         if (arg[i] < 0) return -1;
     }
@@ -297,29 +335,51 @@ int formula_point(FormulaReader *r, const GraphCall *c, const char *name, Error 
     v->dtype = call->result[0].dtype;
     for (int i = 0; i < w->operands; i++) {
         v->arg[i] = arg[i];
-        if (arg[i] < 0) v->number[i] = call->arg[i].number;
+        if (arg[i] < 0)
+            v->number[i] = call->arg[i].kind == OP_TENSOR ? number[i] : call->arg[i].number;
     }
     memcpy(v->p, p, sizeof v->p);
     return at;
 }
 
-static int read_node(FormulaReader *r, int node, Error *err)
+/* As a part of the formula. */
+static int write_node(FormulaReader *r, int node, Error *err)
 {
     const GraphCall *c = &r->b->calls[node];
-    const Op *op = c->call.op;
     int value = r->b->graph->first[node], at;
-    if (!c->live || (c->view && op_is_view(&c->call))) return 0;
-    snprintf(r->op, sizeof r->op, "%s", op->name + 5);
-    r->op[strcspn(r->op, ".")] = 0;
+    for (int i = 1; i < c->call.n_results && r->sizes; i++)
+        if (r->b->values[value + i].live)
+            return error_set(err, ERROR_UNSUPPORTED, "a second result is used");
     const char *name = r->b->graph->name[value];
-    if (op->infer == pointwise_infer)
+    if (c->call.op->infer == pointwise_infer)
         at = formula_point(r, c, name, err);
     else
         at = formula_composite(r, c, name, err);
-    if (at < 0) return error_prefix(err, "%s", op->name);
+    if (at < 0) return error_prefix(err, "%s", c->call.op->name);
     r->of[value] = at;
     r->f->value[at].dtype = c->call.result[0].dtype;
     return 0;
+}
+
+static int read_node(FormulaReader *r, int node, Error *err)
+{
+    const GraphCall *c = &r->b->calls[node];
+    double number;
+    Error why;
+    if (!c->live || (c->view && op_is_view(&c->call))) return 0;
+    snprintf(r->op, sizeof r->op, "%s", c->call.op->name + 5);
+    r->op[strcspn(r->op, ".")] = 0;
+    if (!r->sizes) return write_node(r, node, err);
+    if (formula_constant(r, r->b->graph->first[node], &number)) return formula_keep(r, node, err);
+    Formula *before = memory_alloc(sizeof *before);
+    memcpy(before, r->f, sizeof *before);
+    int rc = formula_is_product(r->op) ? -1 : write_node(r, node, &why);
+    if (rc) {
+        memcpy(r->f, before, sizeof *before);
+        rc = formula_keep(r, node, err);
+    }
+    free(before);
+    return rc;
 }
 
 static void count_uses(Formula *f)
@@ -329,6 +389,9 @@ static void count_uses(Formula *f)
             if (f->value[i].arg[k] >= 0) f->value[f->value[i].arg[k]].uses++;
     for (int i = 0; i < f->n_values; i++)
         if (f->value[i].mean >= 0) f->value[f->value[i].mean].uses++;
+    for (int i = f->n_values - 1; i >= 0; i--)
+        for (int k = 0; k < i && f->value[i].kind == VALUE_KEPT; k++)
+            f->value[k].uses += (int)(f->value[i].takes >> k & 1);
     f->value[f->result].uses++;
 }
 
@@ -348,12 +411,15 @@ static int read_graph(FormulaReader *r, Error *err)
         if (read_node(r, node, err)) return -1;
     const GraphValue *y = &r->b->values[g->output[0]];
     r->f->result = r->of[y->base];
+    if (r->sizes && r->f->result >= 0 && r->f->value[r->f->result].kind == VALUE_KEPT &&
+        (r->f->result = formula_kept_output(r, g->output[0], err)) < 0)
+        return -1;
     if (g->n_outputs != 1 || r->f->result < 0 || !op_is_contiguous(&y->tensor))
         return error_set(err, ERROR_UNSUPPORTED, "expected one result, in memory of its own");
     name_result(r->f, g->name[g->output[0]]);
     r->f->value[r->f->result].dtype = y->tensor.dtype;
     count_uses(r->f);
-    return 0;
+    return r->sizes ? formula_kept_lines(r, err) : 0;
 }
 
 static int bind_to_primes(const Task *t, GraphBound **out, Error *err)
@@ -375,23 +441,35 @@ static int bind_to_primes(const Task *t, GraphBound **out, Error *err)
     return rc;
 }
 
-int formula_read(const Task *task, Formula **out, Error *err)
+static int bind_sizes(FormulaReader *r, int kept, Error *err)
+{
+    const Task *t = r->f->task;
+    if (kept) return formula_bind_freely(r, err);
+    if (bind_to_primes(t, &r->b, err))
+        return error_set(err, ERROR_UNSUPPORTED, "task %s: its sizes are not free", t->name);
+    for (int i = 0; i < t->n_axes; i++) formula_size(r, primes[i], t->axis_name[i]);
+    return 0;
+}
+
+int formula_read(const Task *task, int kept, Formula **out, Error *err)
 {
     FormulaReader r = {0};
     if (!task->graph) return error_set(err, ERROR_UNSUPPORTED, "task %s has no graph", task->name);
-    if (bind_to_primes(task, &r.b, err))
-        return error_set(err, ERROR_UNSUPPORTED, "task %s: its sizes are not free", task->name);
     r.f = memory_alloc(sizeof *r.f);
     r.f->task = task;
-    r.of = memory_array((size_t)r.b->graph->n_values + 1, sizeof *r.of);
-    for (int i = 0; i < r.b->graph->n_values; i++) r.of[i] = -1;
-    for (int i = 0; i < task->n_axes; i++) formula_size(&r, primes[i], task->axis_name[i]);
-    int rc = read_graph(&r, err);
-    graph_bound_free(r.b);
-    free(r.of);
+    int rc = bind_sizes(&r, kept, err);
+    if (!rc) {
+        r.of = memory_array((size_t)r.b->graph->n_values + 1, sizeof *r.of);
+        for (int i = 0; i < r.b->graph->n_values; i++) r.of[i] = -1;
+        rc = read_graph(&r, err);
+        if (rc) error_prefix(err, "task %s is no formula", task->name);
+        graph_bound_free(r.b);
+        free(r.of);
+    }
+    formula_close_sizes(&r);
     if (rc) {
         formula_free(r.f);
-        return error_prefix(err, "task %s is no formula", task->name);
+        return -1;
     }
     *out = r.f;
     return 0;
@@ -399,5 +477,6 @@ int formula_read(const Task *task, Formula **out, Error *err)
 
 void formula_free(Formula *f)
 {
+    for (int i = 0; f && i < f->n_values; i++) free(f->value[i].lines);
     free(f);
 }

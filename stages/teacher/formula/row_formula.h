@@ -4,7 +4,8 @@
  * parts: softmax is a maximum, an exponential, a sum and a quotient.
  *
  * Sizes are texts over the task's axes, as plans have them. They are found by binding the graph to
- * axes that are distinct primes, so that a size names its axis. */
+ * axes that are distinct primes, so that a size names its axis. With kept operators the axes are distinct
+ * sizes that the graph allows, and an expression is found for a size that is no axis. */
 #ifndef STAGES_TEACHER_FORMULA_ROW_FORMULA_H
 #define STAGES_TEACHER_FORMULA_ROW_FORMULA_H
 
@@ -19,7 +20,8 @@ typedef enum {
     VALUE_SCAN,    /* the sum of the columns up to this one */
     VALUE_TOTAL,   /* a fold over everything */
     VALUE_PRODUCT, /* of two matrices */
-    VALUE_WINDOW   /* a convolution, or a pool */
+    VALUE_WINDOW,  /* a convolution, or a pool */
+    VALUE_KEPT     /* the result of an op line, in memory */
 } ValueKind;
 
 typedef enum { PER_ELEMENT, PER_ROW, PER_COL, PER_CHANNEL, PER_TASK, PER_TURNED } Domain;
@@ -56,7 +58,10 @@ typedef struct {
     int input, source;        /* of a load: one of them, the other is -1 */
     char inner[FORMULA_TEXT]; /* of a product: the common size */
     int right_turned;         /* of a product: the right matrix has a row for each column */
-    int uses; /* by values that are no loads, and by loads of it; the result has one more */
+    int uses;       /* by values that are no loads, and by loads of it; the result has one more */
+    int node, nth;  /* of a kept value: its operator in the graph, and which of the results */
+    uint64_t takes; /* of a kept value: bit v: its op line takes the memory of value v */
+    char *lines;    /* of a kept value: directives of the plan, each with a line's end */
 } FormulaValue;
 
 typedef struct {
@@ -68,8 +73,9 @@ typedef struct {
     int n_windows;
 } Formula;
 
-/* UNSUPPORTED says what is no formula. The task must outlive it. The caller frees *out. */
-int formula_read(const Task *task, Formula **out, Error *err);
+/* UNSUPPORTED says what is no formula. The task must outlive it. The caller frees *out. kept: products,
+ * convolutions and what is no formula become op lines; something must be left to write. */
+int formula_read(const Task *task, int kept, Formula **out, Error *err);
 void formula_free(Formula *f);
 
 /* The text of a pointwise operator as kernels have it, or NULL. */

@@ -99,6 +99,24 @@ static void atomic_file(void **state)
     assert_int_equal(file_read("a/b/c/f", 2, &small, &err), -1);
     assert_int_equal(file_read("absent", 100, &b, &err), -1);
     assert_non_null(strstr(err.text, "absent"));
+    assert_int_equal(mkfifo("a/pipe", 0600), 0);
+    alarm(20); /* nobody writes: one sentence; somebody writes late, and in two parts: all of it */
+    assert_int_equal(file_read("a/pipe", 100, &b, &err), -1);
+    assert_non_null(strstr(err.text, "cannot read a/pipe"));
+    pid = fork();
+    if (pid == 0) {
+        int fd = open("a/pipe", O_WRONLY), ok = fd >= 0;
+        for (int i = 0; i < 2; i++) {
+            usleep(1300000);
+            ok &= write(fd, "part", 4) == 4;
+        }
+        _exit(!ok);
+    }
+    assert_int_equal(file_read("a/pipe", 100, &b, &err), 0);
+    assert_string_equal(b.data, "partpart");
+    waitpid(pid, &status, 0);
+    assert_int_equal(status, 0);
+    alarm(0);
     assert_int_equal(file_remove_tree("a", &err), 0);
     assert_false(file_exists("a"));
     buffer_release(&b);

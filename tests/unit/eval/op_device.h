@@ -320,4 +320,27 @@ static inline int add(Batch *b, const char *name, const json_t *j, OpDtype d, in
     return 1;
 }
 
+/* Calls test for every operator that ONLY_OP's text is in, or for all, with its fixture's cases. */
+static inline void each_operator(void (*test)(Batch *b, const Op *op, const json_t *cases))
+{
+    const char *only = getenv("ONLY_OP");
+    Batch b = {.n = 0};
+    buffer_init(&b.source, 1 << 22);
+    choose_device();
+    flush(&b);
+    for (int i = 0; op_family(i).n; i++) {
+        OpFamily family = op_family(i);
+        json_t *all = fixture_file(family.name);
+        for (int k = 0; k < family.n; k++) {
+            const char *name = family.ops[k].name;
+            if (only && !strstr(name, only)) continue;
+            test(&b, &family.ops[k], json_object_get(json_object_get(all, name), "cases"));
+        }
+        flush(&b);
+        json_decref(all);
+    }
+    buffer_release(&b.source);
+    free(b.plain.launch);
+}
+
 #endif

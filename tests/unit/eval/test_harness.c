@@ -172,6 +172,31 @@ static void test_kernel_refused(void **state)
     loaded_close(&l);
 }
 
+/* A candidate whose plan has op lines runs where libraries may be called. */
+static void test_homes(void **state)
+{
+    (void)state;
+    static const char *const sources[] = {
+        "//@ launch k<<<1, 32>>>(x, y, n)\n",
+        "//@ op h = aten.relu(x)\n//@ launch k<<<1, 32>>>(h, y, n)\n"};
+    static const DeviceHome homes[] = {HOME_CANDIDATE, HOME_LIBRARY};
+    for (int i = 0; i < 4; i++) {
+        Loaded l;
+        Finding f;
+        Error err = {0};
+        int line, trusted = i >= 2;
+        CompileResult code = {.ok = 1, .n_lowered = 1, .ptx = memory_strdup("")};
+        code.lowered = memory_array(1, sizeof *code.lowered);
+        code.lowered[0] = memory_strdup("k");
+        plan_release(&plan);
+        assert_int_equal(plan_parse(sources[i % 2], strlen(sources[i % 2]), &plan, &line, &err), 0);
+        assert_int_equal(
+            loaded_open(&l, &fake_ops, &fake, tasks.tasks[0], &plan, trusted, &code, &f, &err), 0);
+        assert_int_equal(l.context.module->trusted, trusted ? HOME_TRUSTED : homes[i]);
+        loaded_close(&l);
+    }
+}
+
 static DeviceTiming timing;
 static const char *candidates_plan = "(x, y, n)";
 static int claims_a_win; /* so that it runs on contents that it has not seen */
@@ -523,6 +548,7 @@ int main(void)
         cmocka_unit_test(test_outcomes),
         cmocka_unit_test(test_plan_is_checked_first),
         cmocka_unit_test(test_kernel_refused),
+        cmocka_unit_test(test_homes),
         cmocka_unit_test(test_paired_timing),
         cmocka_unit_test(test_orders),
         cmocka_unit_test(test_few_for_losers),

@@ -35,32 +35,20 @@ static const json_t *largest(const json_t *cases)
 }
 
 /* Half of a case's tensors are strided, so some of the first cases are. */
+static void kernel(Batch *b, const Op *op, const json_t *cases)
+{
+    static const OpDtype dtypes[] = {OP_F32, OP_F16, OP_BF16, OP_F64};
+    if (!op->plain) return;
+    add(b, op->name, largest(cases), OP_F32, 0);
+    for (int d = 0; d < 4; d++)
+        for (int n = 0; n < (getenv("ONLY_OP") ? 16 : d ? 1 : CASES); n++)
+            add(b, op->name, json_array_get(cases, (size_t)(d * 3 + n)), dtypes[d], 0);
+}
+
 static void kernels(void **state)
 {
     (void)state;
-    static const OpDtype dtypes[] = {OP_F32, OP_F16, OP_BF16, OP_F64};
-    const char *only = getenv("ONLY_OP");
-    Batch b = {.n = 0};
-    buffer_init(&b.source, 1 << 22);
-    choose_device();
-    flush(&b);
-    for (int i = 0; op_family(i).n; i++) {
-        OpFamily family = op_family(i);
-        json_t *all = fixture_file(family.name);
-        for (int k = 0; k < family.n; k++) {
-            const char *name = family.ops[k].name;
-            const json_t *cases = json_object_get(json_object_get(all, name), "cases");
-            if (!family.ops[k].plain || (only && !strstr(name, only))) continue;
-            add(&b, name, largest(cases), OP_F32, 0);
-            for (int d = 0; d < 4; d++)
-                for (int n = 0; n < (only ? 16 : d ? 1 : CASES); n++)
-                    add(&b, name, json_array_get(cases, (size_t)(d * 3 + n)), dtypes[d], 0);
-        }
-        flush(&b);
-        json_decref(all);
-    }
-    buffer_release(&b.source);
-    free(b.plain.launch);
+    each_operator(kernel);
 }
 
 int main(void)

@@ -130,7 +130,11 @@ static void test_shared(void **state)
                                 "L;\nst.shared.u32 [%r4], %r1;\nL:\n" LOC(
                                     6) "ld.shared.u32 %r5, [%r4];\nadd.u32 %r6, %r5, 1;\n" TAIL);
     expect(sim_try(&sim, shape(2, 64), 0), OUTCOME_OUT_OF_BOUNDS, 6, "block (1,0,0)");
+}
 
+static void test_shared_races(void **state)
+{
+    (void)state;
     /* a read of another warp's word without a barrier */
     sim_start(&sim, ENTRY("") SHARED "st.shared.u32 [%r4], %r1;\n" LOC(
                         9) "xor.b32 %r5, %r4, 128;\nld.shared.u32 %r6, [%r5];\n" TAIL);
@@ -282,10 +286,10 @@ static void test_local(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bounds), cmocka_unit_test(test_copied_tails),
-        cmocka_unit_test(test_shared), cmocka_unit_test(test_unused_reads),
-        cmocka_unit_test(test_limits), cmocka_unit_test(test_unknown),
-        cmocka_unit_test(test_local),
+        cmocka_unit_test(test_bounds),       cmocka_unit_test(test_copied_tails),
+        cmocka_unit_test(test_shared),       cmocka_unit_test(test_shared_races),
+        cmocka_unit_test(test_unused_reads), cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_unknown),      cmocka_unit_test(test_local),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

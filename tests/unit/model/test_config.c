@@ -135,6 +135,10 @@ static void refusals(void **state)
     refused(LLAMA ", \"mlp_bias\": true", "mlp_bias");
     refused("\"model_type\": \"llama\", \"hidden_act\": \"gelu\"", "vocab_size");
     refused(LLAMA ", \"head_dim\": 63", "head_dim");
+    refused(LLAMA ", \"head_dim\": -1", "head_dim");
+    refused(LLAMA ", \"head_dim\": 0", "head_dim");
+    refused(LLAMA ", \"head_dim\": -2147483647", "head_dim");
+    refused("\"model_type\": \"qwen3\", \"head_dim\": -1, " SIZES, "head_dim");
     refused(LLAMA ", \"eos_token_id\": 151936", "eos_token_id");
     refused(LLAMA ", \"rope_theta\": \"1e6\"", "rope_theta");
 }

@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -279,6 +281,11 @@ static void refuses_malformed(void **state)
     assert_int_equal(file_write_atomic(path_of("m"), "{}", 2, &err), 0);
     assert_int_equal(safetensors_open(path_of("m"), &s, &err), -1);
     assert_int_equal(safetensors_open("/dev/null", &s, &err), -1);
+    assert_int_equal(mkfifo(path_of("pipe"), 0600), 0);
+    alarm(10); /* a pipe that nobody writes to is not waited for */
+    assert_int_equal(safetensors_open(path_of("pipe"), &s, &err), -1);
+    assert_non_null(strstr(err.text, "expected a regular file"));
+    alarm(0);
     assert_int_equal(safetensors_open(path_of("absent"), &s, &err), -1);
 }
 

@@ -209,7 +209,7 @@ static void explains(void **state)
     near(rows[2].before, 640);
     buffer_init(&b, 4096);
     explain_text(relu, &b);
-    assert_string_equal(b.data, "The baseline is held up most by DRAM. This kernel moves less to "
+    assert_string_equal(b.data, "The baseline is limited most by DRAM. This kernel moves less to "
                                 "and from DRAM: 4.00 MB instead of "
                                 "12.0 MB; it also has fewer bank conflicts: 0 instead of 640.");
     buffer_clear(&b);

@@ -57,17 +57,19 @@ static void table(void **state)
 {
     (void)state;
     static const char *const arms[] = {"bucket", "shuffled", "none"}, *const seeds[] = {"1", "2"};
-    AblationCell cells[6] = {{1, {0.5, 1, 2, 0.9}, 100}, {1, {0.6, 1, 2, 0.8}, 100},
-                             {1, {0.4, 0, 1, NAN}, 100}, {1, {0.5, 0, 1, NAN}, 100},
-                             {1, {0.7, 1, 2, NAN}, 90},  {0}};
+    AblationCell cells[6] = {
+        {1, {0.5, 1, 2, 0.9, 0.1, 0.5}, 100},  {1, {0.6, 1, 2, 0.8, 0.1, 0.7}, 100},
+        {1, {0.4, 0, 1, NAN, -0.1, 0.4}, 100}, {1, {0.5, 0, 1, NAN, -0.1, 0.6}, 100},
+        {1, {0.7, 1, 2, NAN, NAN, NAN}, 90},   {0}};
     Buffer b;
     buffer_init(&b, 10000);
     ablation_table(cells, arms, 3, seeds, 2, &b);
     static const char *const lines[] = {
-        "| bucket | 2 | 100 | 55.0% | 2.000 | 4.000 | 85.0% |\n",
+        "| bucket | 2 | 100 | 55.0% | 2.000 | 4.000 | 85.0% | 10.0% | 60.0% |\n",
         "| shuffled | 2 | 100 | 45.0% (-10.0, -10.0 to -10.0) | 1.000 (x0.500, 0.500 to 0.500) | "
-        "2.000 (x0.500, 0.500 to 0.500) | - |\n",
-        "| none | 1; MISSING: seed 2 | 90 | 70.0% | 2.000 | 4.000 | - |\n"};
+        "2.000 (x0.500, 0.500 to 0.500) | - | "
+        "-10.0% (-20.0, -20.0 to -20.0) | 50.0% (-10.0, -10.0 to -10.0) |\n",
+        "| none | 1; MISSING: seed 2 | 90 | 70.0% | 2.000 | 4.000 | - | - | - |\n"};
     for (int i = 0; i < 3; i++)
         if (!strstr(b.data, lines[i])) fail_msg("no %s in %s", lines[i], b.data);
     buffer_release(&b);

@@ -82,6 +82,7 @@ static int shown(const char *prompt, int k, double *score)
     assert_non_null(at);
     *score = atof(at + strlen(mark));
     const char *source = strchr(at, '\n') + 1, *end = strstr(source, "// code");
+    if (!end) end = strstr(source, "# Scores\n");
     return sample_with_source(source, end ? (size_t)(end - source) : strlen(source));
 }
 
@@ -118,9 +119,23 @@ static void check_contrastive(const char *prompt, const char *answer)
     assert_true(end && threads && threads < end);
 }
 
+/* A drill shows two scores and no source; its list has the higher one first. */
+static void check_drill(const char *prompt, const char *answer)
+{
+    double score[COMPARISON_MAX];
+    int first;
+    assert_int_equal(comparison_scores(prompt, score), 2);
+    assert_null(strstr(prompt, "__global__"));
+    assert_int_equal(comparison_judge(prompt, answer), COMPARISON_RIGHT);
+    const char *list = strstr(prompt, "# Scores\ncode");
+    assert_non_null(list);
+    assert_int_equal(sscanf(list, "# Scores\ncode%d ", &first), 1);
+    assert_int_equal(first, score[0] > score[1] ? 1 : 2);
+}
+
 static TaskSet tasks;
 
-static void write_dataset(const char *path, int contrastive, uint64_t seed, long *kept)
+static void write_dataset(const char *path, int contrastive, int drills, uint64_t seed, long *kept)
 {
     Storage store[KERNELS];
     Sample items[KERNELS];
@@ -130,7 +145,7 @@ static void write_dataset(const char *path, int contrastive, uint64_t seed, long
     Error err;
     artifact_spec_init(&spec, "dataset", "test_dataset");
     const PromptFacts facts = {0};
-    const DatasetOptions o = {contrastive, &facts, seed};
+    const DatasetOptions o = {contrastive, drills, &facts, seed};
     if (dataset_write(&set, &tasks, &o, path, &spec, kept, &err)) fail_msg("%s", err.text);
     artifact_spec_release(&spec);
 }
@@ -138,9 +153,9 @@ static void write_dataset(const char *path, int contrastive, uint64_t seed, long
 static void examples(void **state)
 {
     (void)state;
-    enum { CONTRASTIVE = 6 };
-    long kept, plain = 0, contrastive = 0;
-    write_dataset("d.qa", CONTRASTIVE, 7, &kept);
+    enum { CONTRASTIVE = 6, DRILLS = 5 };
+    long kept, plain = 0, contrastive = 0, drills = 0;
+    write_dataset("d.qa", CONTRASTIVE, DRILLS, 7, &kept);
     assert_int_equal(kept, 6); /* 4 distinct of relu, 2 of row_sum */
     ArtifactReader *r;
     Error err;
@@ -155,6 +170,9 @@ static void examples(void **state)
             assert_null(strstr(prompt, "// code"));
             assert_non_null(strstr(answer, "One thread an element."));
             plain++;
+        } else if (!strcmp(kind, "drill")) {
+            check_drill(prompt, answer);
+            drills++;
         } else {
             check_contrastive(prompt, answer);
             contrastive++;
@@ -167,6 +185,7 @@ static void examples(void **state)
     artifact_close(r);
     assert_int_equal(plain, 6);
     assert_int_equal(contrastive, 4 * CONTRASTIVE); /* row_sum has no two other kernels to show */
+    assert_in_range(drills, DRILLS, 6 * DRILLS);    /* pairs of equal scores have none */
 }
 
 /* A verdict with counters, valid until the zone is destroyed. */
@@ -245,7 +264,7 @@ static void repeats(void **state)
     for (int i = 0; i < 3; i++) {
         ArtifactReader *r;
         Error err;
-        write_dataset("r.qa", 2, seeds[i], &kept);
+        write_dataset("r.qa", 2, 1, seeds[i], &kept);
         assert_int_equal(artifact_open("r.qa", "dataset", &r, &err), 0);
         digest[i] = memory_strdup(artifact_digest(r));
         artifact_close(r);
@@ -267,7 +286,7 @@ static void nothing_correct(void **state)
     long kept;
     artifact_spec_init(&spec, "dataset", "test_dataset");
     const PromptFacts facts = {0};
-    const DatasetOptions o = {2, &facts, 1};
+    const DatasetOptions o = {2, 0, &facts, 1};
     assert_int_equal(dataset_write(&set, &tasks, &o, "none.qa", &spec, &kept, &err), -1);
     assert_non_null(strstr(err.text, "nothing to learn from"));
     assert_int_equal(fopen("none.qa", "r") == NULL, 1);

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "stages/data/gap.h"
 #include "stages/data/round_figures.h"
 
 static float logprobs[4] = {-1, -2, -3, -4};
@@ -77,24 +78,71 @@ static void gaps(void **state)
 {
     (void)state;
     Sample items[] = {sample("t", 0, 2, ""), sample("u", 0, 1, ""), sample("v", 0, 5, ""),
-                      sample("w", 0, 9, "")};
-    const SampleSet s = {.items = items, .n = 4};
+                      sample("w", 0, 9, ""), sample("u", 1, 9, "")};
+    const SampleSet s = {.items = items, .n = 5};
     PoolItem low[] = {kernel("t", 1), kernel("u", 2), kernel("v", 5)},
-             high[] = {kernel("t", 4), kernel("u", 8), kernel("v", 5.05), kernel("w", 9)};
-    const Pool teacher = {low, 3}, full = {high, 4};
-    double gap;
+             high[] = {kernel("t", 4), kernel("t", 3), kernel("u", 8), kernel("v", 5.05),
+                       kernel("w", 9)};
+    const Pool teacher = {low, 3}, full = {high, 5};
+    Gap g;
     /* t: half of it; u: log(1/2)/log(4) = -0.5; v: there is no gap; w: the teacher has none. */
-    assert_int_equal(round_gap(&s, &teacher, &full, &gap), 2);
-    assert_true(near(gap, 0));
+    gap_of_samples(&s, &teacher, &full, &g);
+    assert_int_equal(g.n, 2);
+    assert_true(near(g.closed.middle, 0));
+    assert_true(near(g.task[0].closed, 0.5) && near(g.task[1].closed, -0.5));
+    assert_true(g.closed.low < 0 && g.closed.high > 0);
+    gap_release(&g);
     items[1].score = 8;
-    assert_int_equal(round_gap(&s, &teacher, &full, &gap), 2);
-    assert_true(near(gap, 0.75));
-    assert_int_equal(round_gap(&s, &full, &full, &gap), 0);
+    gap_of_samples(&s, &teacher, &full, &g);
+    assert_true(near(g.closed.middle, 0.75));
+    gap_release(&g);
+    /* A task with a tenth of the gap has a tenth of the weight. */
+    high[2].score = 2 * exp2(0.2);
+    items[1].score = 2;
+    gap_of_samples(&s, &teacher, &full, &g);
+    assert_true(near(g.closed.middle, 1 / 2.2));
+    gap_release(&g);
+    gap_of_samples(&s, &full, &full, &g);
+    assert_int_equal(g.n, 0);
+    assert_true(isnan(g.closed.middle));
+    gap_release(&g);
+}
+
+static void gap_of_a_pool(void **state)
+{
+    (void)state;
+    PoolItem low[] = {kernel("t", 1), kernel("u", 2)}, high[] = {kernel("t", 4), kernel("u", 8)},
+             run[] = {kernel("t", 1), kernel("u", 3), kernel("t", 4)};
+    const Pool teacher = {low, 2}, full = {high, 2}, pool = {run, 3};
+    Gap g;
+    gap_of_pool(&pool, &teacher, &full, &g);
+    assert_int_equal(g.n, 2);
+    assert_true(near(g.closed.middle, (2 + log2(1.5)) / 4));
+    gap_release(&g);
+}
+
+/* The interval of the best of 8 holds its value and is a point where all scores are equal. */
+static void intervals(void **state)
+{
+    (void)state;
+    Sample items[40];
+    for (int i = 0; i < 20; i++) items[i] = sample("t", 0, 1 + 0.1 * i, "");
+    for (int i = 20; i < 40; i++) items[i] = sample("u", 0, 2, "");
+    SampleSet s = {.items = items, .n = 40};
+    RoundFigures f;
+    round_figures(&s, NULL, &f);
+    const Interval *in = &f.plain.best8;
+    assert_true(in->low < in->middle - 0.01 && in->high > in->middle + 0.01);
+    for (int i = 0; i < 20; i++) items[i].score = 2;
+    round_figures(&s, NULL, &f);
+    assert_true(near(in->low, 2) && near(in->middle, 2) && near(in->high, 2));
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(parts), cmocka_unit_test(gaps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(parts), cmocka_unit_test(gaps),
+                                       cmocka_unit_test(gap_of_a_pool),
+                                       cmocka_unit_test(intervals)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,6 +72,29 @@ static void what_enters(void **state)
 
 enum { ANSWER = 3, PROMPT = 2 };
 
+/* A group of rewards sqrt(2), -sqrt(2), 0, 0 that is worth its expected best of two. */
+static void best_of_two(const SampleSet *set, const RewardStats *stats)
+{
+    Example *ex;
+    long n;
+    GrpoStats g;
+    Error err;
+    const GrpoOptions best = {.clip = 1.5,
+                              .floor_std = 0.1,
+                              .best_of = 2,
+                              .success_worth = 0.5,
+                              .with_old = 1,
+                              .max_len = 100};
+    assert_int_equal(grpo_examples(set, stats, &best, &ex, &n, &g, &err), 0);
+    assert_int_equal(n, 4);
+    /* Shaped rewards: 0.5 + (sqrt(2) + sqrt(2) + 2 sqrt(2))/3; 0; 0.5 + sqrt(2)/3 twice. */
+    double w[4] = {0.5 + 4 * sqrt(2.0) / 3, 0, 0.5 + sqrt(2.0) / 3, 0.5 + sqrt(2.0) / 3},
+           expected[4];
+    loss_advantages(LOSS_GROUP, w, 4, 0.1, expected);
+    for (int i = 0; i < 4; i++) assert_true(fabs(ex[i].advantage - expected[i]) < 1e-12);
+    examples_free(ex, n);
+}
+
 /* Two groups of one task: scores 0, 2 and a failure of the evaluator; two equal scores. */
 static void examples_of_groups(void **state)
 {
@@ -123,20 +146,7 @@ static void examples_of_groups(void **state)
     assert_int_equal(g.groups, 1);
     assert_int_equal(n, 2); /* rewards sqrt(2), -sqrt(2), 0, 0: the last two are the mean */
     examples_free(ex, n);
-    const GrpoOptions best = {.clip = 1.5,
-                              .floor_std = 0.1,
-                              .best_of = 2,
-                              .success_worth = 0.5,
-                              .with_old = 1,
-                              .max_len = 100};
-    assert_int_equal(grpo_examples(&set, &stats, &best, &ex, &n, &g, &err), 0);
-    assert_int_equal(n, 4);
-    /* Shaped rewards: 0.5 + (sqrt(2) + sqrt(2) + 2 sqrt(2))/3; 0; 0.5 + sqrt(2)/3 twice. */
-    double w[4] = {0.5 + 4 * sqrt(2.0) / 3, 0, 0.5 + sqrt(2.0) / 3, 0.5 + sqrt(2.0) / 3},
-           expected[4];
-    loss_advantages(LOSS_GROUP, w, 4, 0.1, expected);
-    for (int i = 0; i < 4; i++) assert_true(fabs(ex[i].advantage - expected[i]) < 1e-12);
-    examples_free(ex, n);
+    best_of_two(&set, &stats);
     items[0].ids = NULL; /* an endpoint's answer without ids */
     assert_int_equal(grpo_examples(&set, &stats, &o, &ex, &n, &g, &err), -1);
     assert_non_null(strstr(err.text, "a0"));

@@ -1,0 +1,110 @@
+/* Names of tasks come from a run's files: what is not plain is not put into the page. */
+#include "report/metrics/learned.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { STAGES = 3, MAX_ROUNDS = 12 };
+static const char task_name[] = "gap.task.";
+
+static const FileNumbers *file_of(const RunNumbers *n, const char *path)
+{
+    for (int i = 0; i < n->n; i++)
+        if (!strcmp(n->files[i].path, path)) return &n->files[i];
+    return NULL;
+}
+
+static double value_of(const FileNumbers *f, const char *name)
+{
+    for (int i = 0; f && i < f->n_steps; i++)
+        if (!strcmp(f->steps[i].name, name)) return f->steps[i].value;
+    return NAN;
+}
+
+static int is_plain(const char *name)
+{
+    return !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")];
+}
+
+static void percent(Buffer *b, double v)
+{
+    if (isnan(v))
+        buffer_puts(b, "<td>–");
+    else
+        buffer_printf(b, "<td>%.0f%%", 100 * v);
+}
+
+static void stage_cell(const FileNumbers *f, Buffer *b)
+{
+    double low = value_of(f, "gap.closed.low"), high = value_of(f, "gap.closed.high");
+    percent(b, value_of(f, "gap.closed"));
+    if (!isnan(low) && !isnan(high))
+        buffer_printf(b, " <small>[%.0f–%.0f]</small>", 100 * low, 100 * high);
+}
+
+int learned_gap(const RunNumbers *n, Buffer *b)
+{
+    const FileNumbers *f[STAGES] = {file_of(n, "report/sft/metrics.qa"),
+                                    file_of(n, "report/selfsup/metrics.qa"),
+                                    file_of(n, "report/crl/metrics.qa")};
+    double tasks = value_of(f[2], "gap.tasks");
+    if (isnan(tasks) || tasks < 1) return 0;
+    buffer_printf(b,
+                  "<div class=\"scroll\"><table><tr><th>task<th>sft<th>selfsup<th>crl</tr>\n"
+                  "<tr class=\"top\"><td>all %.0f tasks",
+                  tasks);
+    for (int s = 0; s < STAGES; s++) stage_cell(f[s], b);
+    buffer_puts(b, "</tr>\n");
+    int rows = 1;
+    for (int i = 0; i < f[2]->n_steps; i++) {
+        const char *name = f[2]->steps[i].name, *task = name + sizeof task_name - 1;
+        if (strncmp(name, task_name, sizeof task_name - 1) != 0 || !is_plain(task)) continue;
+        buffer_printf(b, "<tr><td>%s", task);
+        for (int s = 0; s < STAGES; s++) percent(b, value_of(f[s], name));
+        buffer_puts(b, "</tr>\n");
+        rows++;
+    }
+    buffer_puts(b, "</table></div>\n");
+    return rows;
+}
+
+/* The metrics of the rounds of both stages, at most MAX_ROUNDS, evenly spread. */
+static int find_rounds(const RunNumbers *n, const FileNumbers *out[MAX_ROUNDS])
+{
+    static const char *const stages[] = {"selfsup", "crl"};
+    const FileNumbers **all = memory_array((size_t)n->n, sizeof *all);
+    int found = 0, kept = 0;
+    for (int g = 0; g < 2; g++)
+        for (int i = 0; i < n->n; i++)
+            if (!strcmp(n->files[i].stage, stages[g]) && n->files[i].round > 0 &&
+                !isnan(value_of(&n->files[i], "technique.vectors")))
+                all[found++] = &n->files[i];
+    kept = found < MAX_ROUNDS ? found : MAX_ROUNDS;
+    for (int k = 0; k < kept; k++) /* the first and the last are among them */
+        out[k] = all[kept > 1 ? k * (found - 1) / (kept - 1) : 0];
+    free(all);
+    return kept;
+}
+
+int learned_techniques(const RunNumbers *n, Buffer *b)
+{
+    const FileNumbers *f[MAX_ROUNDS];
+    int rounds = find_rounds(n, f), rows = 0;
+    if (!rounds) return 0;
+    buffer_puts(b, "<div class=\"scroll\"><table><tr><th>technique");
+    for (int k = 0; k < rounds; k++) buffer_printf(b, "<th>%s %d", f[k]->stage, f[k]->round);
+    buffer_puts(b, "</tr>\n");
+    for (int i = 0; i < f[0]->n_steps; i++) {
+        const char *name = f[0]->steps[i].name;
+        if (strncmp(name, "technique.", 10) != 0 || !is_plain(name)) continue;
+        buffer_printf(b, "<tr><td>%s", name + 10);
+        for (int k = 0; k < rounds; k++) percent(b, value_of(f[k], name));
+        buffer_puts(b, "</tr>\n");
+        rows++;
+    }
+    buffer_puts(b, "</table></div>\n");
+    return rows;
+}

@@ -1,0 +1,10 @@
+SELFSUP_ROUNDS = 2
+DEVICES = sim:h100 sim:l40
+DEVICE = sim:h100
+GPUS = 2
+LORA = 16
+BASE = .
+TEACHERS = template, openai:M, dir:.
+RULE = island
+UPDATE = grpo
+CRL = --lr "1e-4 \

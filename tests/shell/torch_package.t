@@ -1,0 +1,87 @@
+#!/bin/bash
+# An exported package in PyTorch without a GPU: which calls its function hands to the registered operator, and, over a stand-in
+# for libcuda, what it launches by itself. Skipped where Python has no torch; QUERN_PYTHON names another Python. TAP on stdout.
+. "$(dirname "$0")/tap.sh"
+python=${QUERN_PYTHON:-python3}
+"$python" -c 'import torch' 2>/dev/null || skip_all "no torch in $python"
+export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
+op=$root/tests/fixtures/op_lines
+cd "$tmp" || exit 1
+run quern-export --task op_layer --task-root "$op/tasks" --to torch --name layer -o layer "$op/fused_rest.cu"; ok $? "a package is written"
+cat >sum.cu <<'END'
+//@ buffer float part[rows]
+//@ launch parts<<<rows, 32>>>(x, part, cols)
+//@ launch copy<<<ceil_div(rows, 32), 32>>>(part, y, rows)
+extern "C" __global__ void parts(const float *x, float *part, int cols)
+{
+    float sum = 0;
+    for (int c = threadIdx.x; c < cols; c += 32) sum += x[(size_t)blockIdx.x * cols + c];
+    for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+    if (threadIdx.x == 0) part[blockIdx.x] = sum;
+}
+extern "C" __global__ void copy(const float *part, float *y, int rows)
+{
+    int i = blockIdx.x * 32 + threadIdx.x;
+    if (i < rows) y[i] = part[i];
+}
+END
+run quern-export --task row_sum --to torch --name sums -o sums sum.cu; ok $? "and one of two launches and a buffer"
+"${QUERN_CC:-gcc}" -w -O1 -fPIC -shared -I"$root/tests/fixtures/export" -o libcuda.so "$root/tests/fixtures/export/driver.c"
+
+cat >calls.py <<'END'
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+import layer
+
+def ok(right, name):
+    print(("ok" if right else "not ok"), name)
+
+x, w, b, s = torch.randn(8, 96), torch.randn(160, 96), torch.randn(160), torch.randn(160)
+h = torch.nn.functional.linear(x, w, b)
+want = torch.nn.functional.gelu(h) + torch.relu(h) * s
+near = lambda got: torch.allclose(got, want, atol=1e-4)
+ok(near(layer.op(x, w, b, s)), "tensors of the CPU take the original's way")
+ok(near(layer.Module({"weight": w, "bias": b, "scale": s})(x)), "a module too")
+compiled = torch.compile(lambda *a: layer.op(*a) * 1, fullgraph=True, backend="aot_eager")
+ok(near(compiled(x, w, b, s)), "torch.compile keeps one graph")
+with FakeTensorMode() as mode:
+    ok(layer.op(*[mode.from_tensor(t) for t in (x, w, b, s)]).shape == (8, 160), "fake tensors have shapes")
+try:
+    layer.op(x)
+    ok(False, "too few tensors are refused")
+except RuntimeError as e:
+    ok("missing value" in str(e), "too few tensors are refused")
+END
+"$python" -W ignore calls.py >out 2>err
+while read -r line; do [ "${line%% *}" = ok ]; ok $? "${line#*ok }"; done <out
+is "all of them" "$(grep -c . out)" 5; sed 's/^/# /' err | tail -5
+
+cat >launches.py <<'END'
+import torch
+import sums.driver, sums.torch_op as t
+
+torch.Tensor.get_device = lambda self: 0  # the stand-in's
+t._device, t._stream = (lambda: 0), (lambda index: stream)
+t.Package._cubin = lambda self, device: open("sums/" + self.json["binaries"][-1]["file"], "rb").read()
+sums.driver.Driver.__init__.__defaults__ = ("./libcuda.so",)
+from sums import _package
+registered, calls = _package.registered, []
+x = torch.zeros(40, 128)
+for stream in (0x10, 0x10, 0x20):
+    y = _package.op(x)
+print(y.shape, y.dtype)
+seen = []
+_package._fallback = lambda why, tensors: seen.append(why) or x
+for bad in (x.double(), x.t(), torch.zeros(40 * 128 + 1)[1:].view(40, 128)):
+    print(_package._addresses([bad], 0), _package._reason([bad]))
+END
+LAUNCHES=$tmp/launched SIZES="parts:8,8,4 copy:8,8,4" "$python" -W ignore launches.py >out 2>err
+is "its result is the plan's" "$(head -1 out)" "torch.Size([40]) torch.float32"
+is "other inputs are told why" "$(sed 1d out)" "None x is torch.float64, expected torch.float32
+None x is not contiguous
+None x is not aligned to 16 bytes"
+sed 's/^/# /' err | tail -5
+is "each call launches both kernels on its stream" "$(awk '{print $1, $2, $3, $5}' launched)" \
+  "$(printf '%s\n' 'parts 40,1,1 32,1,1 stream=10' 'copy 2,1,1 32,1,1 stream=10' 'parts 40,1,1 32,1,1 stream=10' 'copy 2,1,1 32,1,1 stream=10' 'parts 40,1,1 32,1,1 stream=20' 'copy 2,1,1 32,1,1 stream=20')"
+is "the second takes what the first gives" "$(awk '$1 == "parts" {print $7}' launched)" "$(awk '$1 == "copy" {print $6}' launched)"
+done_testing

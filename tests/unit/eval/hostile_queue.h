@@ -1,0 +1,169 @@
+/* A private server, an evaluator on it, honest jobs, and raw entries, for the tests of hostile input. */
+#ifndef TESTS_HOSTILE_QUEUE_H
+#define TESTS_HOSTILE_QUEUE_H
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <hiredis/hiredis.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "eval/serve/eval_worker.h"
+#include "eval/serve/job.h"
+#include "queue/server.h"
+
+#define CLASS "sim:h100"
+#define STREAM "{hostile." VERDICT_HARNESS "}:s:" CLASS
+
+static Server server;
+static char dir[] = "/tmp/quern-test-XXXXXX";
+static redisContext *redis;
+static Queue *queue;
+static pid_t evaluator;
+
+static inline void start_evaluator(void)
+{
+    evaluator = fork();
+    if (evaluator) return;
+    EvalWorkerOptions opt = {.runner = {.device = CLASS, .noop = 1},
+                             .redis = server.url,
+                             .queue = "hostile",
+                             .deadline_s = 20};
+    Error err;
+    _exit(eval_worker_run(&opt, &err) ? 1 : 0);
+}
+
+static inline int set_up(void **state)
+{
+    Error err = {0};
+    (void)state;
+    setenv("QUERN_LOG", "quiet", 1);
+    if (!mkdtemp(dir) || server_prepare(&server, dir, &err) || server_start(&server, &err))
+        fail_msg("%s", err.text);
+    redis = redisConnectUnix(server.socket);
+    if (queue_open(server.url, "hostile", VERDICT_HARNESS, &queue, &err)) fail_msg("%s", err.text);
+    start_evaluator();
+    return 0;
+}
+
+static inline int tear_down(void **state)
+{
+    (void)state;
+    kill(evaluator, SIGTERM);
+    waitpid(evaluator, NULL, 0);
+    queue_close(queue);
+    redisFree(redis);
+    server_release(&server);
+    return file_remove_tree(dir, NULL);
+}
+
+static inline void raw(int argc, const char **argv, const size_t *len)
+{
+    redisReply *r = redisCommandArgv(redis, argc, argv, len);
+    if (!r) fail_msg("redis: %s", redis->errstr);
+    freeReplyObject(r);
+}
+
+/* ---- an honest job ---- */
+
+static Task task = {.name = "relu"};
+
+static inline void honest(Job *job, int number)
+{
+    static char source[64];
+    snprintf(source, sizeof source, "// honest %d", number);
+    memset(task.digest, 'a', DIGEST_HEX - 1);
+    job_init(job, &task, CLASS, source, strlen(source), 1);
+}
+
+typedef struct {
+    const Job *job;
+    int finished, accepted;
+} Poll;
+
+static inline int on_result(void *ctx, size_t i, QueueState state, const void *result, size_t len,
+                            Error *err)
+{
+    Poll *p = ctx;
+    Error why;
+    (void)i, (void)err;
+    p->finished = state == QUEUE_DONE || state == QUEUE_DEAD;
+    p->accepted = p->finished && !job_check_verdict(p->job, result, &len, &why);
+    return 0;
+}
+
+static inline Poll result_of(const Job *job)
+{
+    char key[DIGEST_HEX];
+    const char *keys[] = {key};
+    Poll p = {.job = job};
+    Error err;
+    job_key(job, key);
+    if (queue_poll(queue, keys, 1, on_result, &p, &err)) fail_msg("%s", err.text);
+    return p;
+}
+
+/* The evaluator is alive and answers an honest job. */
+static inline void lives(int number)
+{
+    Job job;
+    Buffer body;
+    Error err;
+    QueueState state;
+    char key[DIGEST_HEX];
+    Poll p = {0};
+    honest(&job, number);
+    job_key(&job, key);
+    buffer_init(&body, QUEUE_MAX_BODY);
+    assert_int_equal(job_encode(&job, &body, &err), 0);
+    if (queue_enqueue(queue, CLASS, key, body.data, body.len, &state, &err))
+        fail_msg("%s", err.text);
+    buffer_release(&body);
+    for (double end = clock_seconds() + 30; !p.finished && clock_seconds() < end;) {
+        p = result_of(&job);
+        if (!p.finished) clock_sleep(0.01);
+    }
+    assert_true(p.finished);
+    assert_true(p.accepted);
+    assert_int_equal(waitpid(evaluator, NULL, WNOHANG), 0);
+}
+
+/* ---- raw entries ---- */
+
+static inline void add_entry(int n_fields, const char **fields, const size_t *len)
+{
+    const char *argv[16] = {"XADD", STREAM, "*"};
+    size_t lens[16] = {4, strlen(STREAM), 1};
+    for (int i = 0; i < n_fields; i++) {
+        argv[3 + i] = fields[i];
+        lens[3 + i] = len ? len[i] : strlen(fields[i]);
+    }
+    raw(3 + n_fields, argv, lens);
+}
+
+static inline long malformed(void)
+{
+    QueueStatus s[4];
+    int n = 0;
+    Error err;
+    if (queue_status(queue, s, 4, &n, &err)) fail_msg("%s", err.text);
+    return n ? s[0].malformed : 0;
+}
+
+static inline void put_body(const char *key, const void *body, size_t len)
+{
+    const char *fields[] = {"key", key, "body", body};
+    add_entry(4, fields, (const size_t[]){3, strlen(key), 4, len});
+}
+
+#endif

@@ -1,0 +1,133 @@
+/* The runner with libraries of the device "cuda:N", over a stand-in for libcuda: candidates whose plans
+ * have op lines run there beside library calls, and none in the process of another. */
+#include "cuda_support.h"
+
+static unsigned generation(int home)
+{
+    return d->remotes[home].runner.pid ? d->remotes[home].runner.generation : 0;
+}
+
+/* Other code: the bytes behind an image's end belong to no section. */
+static DeviceModule *load_other(int home, size_t more)
+{
+    DeviceModule *m = NULL;
+    DeviceFault fault;
+    unsigned char *copy = memory_alloc(image.len + more);
+    memcpy(copy, image.data, image.len);
+    DeviceCode code = {.cubin = copy, .cubin_len = image.len + more};
+    int rc = ops->load(d, &code, home, &m, &fault, &err);
+    if (rc) fail_msg("%s", rc > 0 ? fault.message : err.text);
+    free(copy);
+    return m;
+}
+
+static void run_ones(DeviceModule *m, DevicePtr y)
+{
+    DeviceFault fault;
+    DeviceLaunch l = launch(m, "ones", y, N, 0);
+    if (ops->run(d, &l, 1, &fault, &err)) fail_msg("%s", err.text);
+    expect_floats(y, N, N);
+    ok(ops->poison(d, y, &err));
+    DeviceClock c;
+    ok(clock_one(&l, 1, CLOCK_COLD, &c, &fault));
+    assert_true(c.us > 0);
+    ok(ops->poison(d, y, &err));
+}
+
+/* A library call and a candidate's launch are one sequence there; a call that the library refuses is no
+ * fault of the candidate. Homes do not mix. */
+static void test_calls(void **state)
+{
+    (void)state;
+    DeviceFault fault;
+    DeviceModule *calls = NULL;
+    DevicePtr y;
+    start();
+    assert_int_equal(generation(HOME_LIBRARY), 0); /* it starts when it is needed */
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    DeviceModule *own = load(HOME_LIBRARY), *plain = load(HOME_CANDIDATE);
+    ok(ops->load(d, NULL, HOME_LIBRARY, &calls, &fault, &err));
+    assert_int_equal(generation(HOME_LIBRARY), 1);
+    run_ones(own, y);
+    DeviceLaunch l[2] = {{.module = calls, .kernel = "nobody.knows", .library_args = 2},
+                         launch(own, "ones", y, N, 0)};
+    assert_int_equal(ops->run(d, l, 2, &fault, &err), -1);
+    if (!strstr(err.text, "no library call is named \"nobody.knows\"")) fail_msg("%s", err.text);
+    l[1] = launch(plain, "ones", y, N, 0);
+    assert_int_equal(ops->run(d, l, 2, &fault, &err), -1);
+    if (!strstr(err.text, "has another home")) fail_msg("%s", err.text);
+    run_ones(plain, y);
+    run_ones(own, y);
+    ops->free(d, y);
+    ops->unload(d, calls);
+    ops->unload(d, own);
+    ops->unload(d, plain);
+    ops->close(d);
+}
+
+/* The process is replaced between two candidates, not while one has modules or is loaded again. */
+static void test_one_candidate(void **state)
+{
+    (void)state;
+    DevicePtr y;
+    DeviceFault fault;
+    DeviceModule *calls = NULL;
+    start();
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    DeviceModule *m = load(HOME_LIBRARY), *beside = load_other(HOME_LIBRARY, 8);
+    run_ones(m, y);
+    run_ones(beside, y);
+    ops->unload(d, m);
+    ops->unload(d, beside);
+    m = load(HOME_LIBRARY);
+    run_ones(m, y);
+    ops->unload(d, m);
+    assert_int_equal(generation(HOME_LIBRARY), 1);
+    m = load_other(HOME_LIBRARY, 8);
+    assert_int_equal(generation(HOME_LIBRARY), 2);
+    run_ones(m, y);
+    ops->unload(d, m);
+    ok(ops->load(d, NULL, HOME_LIBRARY, &calls, &fault, &err)); /* a plan of library calls alone */
+    assert_int_equal(generation(HOME_LIBRARY), 3);
+    ops->unload(d, calls);
+    assert_int_equal(generation(HOME_CANDIDATE), 1);
+    ops->free(d, y);
+    ops->close(d);
+}
+
+/* A fault there is the candidate's, and costs no other runner. */
+static void test_faults(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"illegal", "trap", "death"};
+    DeviceFault fault;
+    DevicePtr y;
+    start();
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    for (unsigned i = 0; i < 3; i++) {
+        DeviceModule *m = load(HOME_LIBRARY), *plain = load(HOME_CANDIDATE);
+        DeviceLaunch bad = launch(m, ways[i], y, 1, 0);
+        assert_int_equal(ops->run(d, &bad, 1, &fault, &err), 1);
+        assert_true(fault.outcome == OUTCOME_LAUNCH_ERROR ||
+                    fault.outcome == OUTCOME_OUT_OF_BOUNDS);
+        ops->unload(d, m);
+        run_ones(plain, y);
+        ops->unload(d, plain);
+        m = load(HOME_LIBRARY);
+        run_ones(m, y);
+        ops->unload(d, m);
+        assert_int_equal(generation(HOME_CANDIDATE), 1);
+    }
+    ops->free(d, y);
+    ops->close(d);
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    if (driver_ready(argv)) return 1;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls),
+                                       cmocka_unit_test(test_one_candidate),
+                                       cmocka_unit_test(test_faults)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
