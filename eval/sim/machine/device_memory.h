@@ -49,7 +49,7 @@ typedef struct {
     uint32_t l1_sets;
     size_t bytes; /* of the arena */
     size_t used;
-    size_t kept; /* bytes of freed buffers whose pages may be here still */
+    size_t kept;   /* bytes of freed buffers whose pages may be here still */
     Alloc *allocs; /* sorted by base */
     int n_allocs, cap_allocs;
     uint32_t next_tag, tag_floor; /* block tags; tags below the floor are of earlier launches */
