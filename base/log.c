@@ -1,5 +1,5 @@
 /* Lines on stderr, one write each, and a progress line on terminals. Where stderr is a pipe to a log,
- * mk/run hands on the terminal as a descriptor: the bar goes there and not into the log. Of programs
+ * mk/run passes the terminal on as a descriptor: the bar goes there and not into the log. Of programs
  * that run at once, the one that holds the lock of the logs' folder draws. */
 #include "base/log.h"
 
