@@ -37,6 +37,18 @@ POINT(f_logical_and, a != 0 && b != 0)
 POINT(f_logical_or, a != 0 || b != 0)
 POINT(f_logical_not, a == 0)
 
+/* Of numbers it would be another operation. */
+static int infer_bitwise_not(OpCall *c, Error *err)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    if (x && x->dtype != OP_B8)
+        return error_set(err, ERROR_UNSUPPORTED, "expected bool, found %s",
+                         op_dtype_name(x->dtype));
+    return pointwise_infer(c, err);
+}
+
+static const Pointwise bitwise_not = {f_logical_not, "a == 0", 1, RESULT_BOOL, NULL};
+
 #define ROW(aten, ...) POINTWISE("aten." aten, __VA_ARGS__)
 #define BINARY "Operand self, Operand other"
 #define TENSORS "Tensor self, Tensor other"
@@ -95,6 +107,8 @@ static const Op table[] = {
     ROW("logical_and.default", TENSORS, f_logical_and, "a != 0 && b != 0", 2, RESULT_BOOL, NULL, 0),
     ROW("logical_or.default", TENSORS, f_logical_or, "a != 0 || b != 0", 2, RESULT_BOOL, NULL, 0),
     ROW("logical_not.default", "Tensor self", f_logical_not, "a == 0", 1, RESULT_BOOL, NULL, 0),
+    {"aten.bitwise_not.default", "Tensor self", infer_bitwise_not, pointwise_reference,
+     pointwise_plain, pointwise_cost, 0, &bitwise_not, NULL},
 };
 
 OpFamily compare_family(void)

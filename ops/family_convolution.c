@@ -271,10 +271,13 @@ static void part_rows(const Part *p, int64_t group, int64_t row, int n, const in
             const int64_t *from = table + tap * TILE_N;
             const double *x = p->x + (group * v->in + channel) * volume;
             for (int j = 0; j < n; j++) b[e * TILE_N + j] = from[j] < 0 ? 0 : x[from[j]];
-            for (int i = 0; i < m; i++)
+            for (int i = 0; i < m && v->transposed; i++)
                 a[i * TILE_K + e] = p->weight[weight_place(v, group, row + i, channel) + taps[tap]];
         }
-        product_tile(a, b, acc, m, k);
+        Tile t = {a, TILE_K, m, k, n};
+        if (!v->transposed) /* a row's weights lie in the order of the terms */
+            t.a = p->weight + weight_place(v, group, row, 0) + first, t.a_step = depth;
+        product_tile(&t, b, acc);
     }
     for (int i = 0; i < m; i++) {
         int64_t channel = group * v->out + row + i;

@@ -5,9 +5,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/op_strided.h"
 #include "ops/op_text.h"
 
-enum { MAX_OPERANDS = 3 };
+enum { MAX_OPERANDS = WALK_OPERANDS };
 
 double pointwise_clamp(double x, double low, double high)
 {
@@ -106,15 +107,15 @@ int pointwise_reference(const OpCall *c, const double *const *in, double *const 
             constant[i] = operand_number(c, i);
         }
     }
+    OpWalk walk;
+    walk_open(&walk, y->rank, y->size, step, MAX_OPERANDS);
 #pragma omp parallel for if (n >= 1 << 16)
-    for (int64_t flat = 0; flat < n; flat++) {
-        int64_t rest = flat, at[MAX_OPERANDS] = {0};
-        for (int d = y->rank - 1; d >= 0; d--) {
-            int64_t index = rest % y->size[d];
-            rest /= y->size[d];
-            for (int i = 0; i < MAX_OPERANDS; i++) at[i] += index * step[i][d];
-        }
-        out[0][flat] = w->f(source[0][at[0]], source[1][at[1]], source[2][at[2]], p);
+    for (int64_t i = 0; i < walk.runs; i++) {
+        OpRun r = walk_run(&walk, i);
+        const double *a = source[0] + r.at[0], *b = source[1] + r.at[1], *x = source[2] + r.at[2];
+        int64_t sa = r.step[0], sb = r.step[1], sx = r.step[2];
+        for (int64_t k = 0; k < r.n; k++)
+            out[0][r.first + k] = w->f(a[k * sa], b[k * sb], x[k * sx], p);
     }
     return 0;
 }

@@ -117,37 +117,62 @@ static int64_t *places(const Product *p, int x, int g)
 }
 
 /* Four terms at a time: a row of acc is loaded and stored once for the four. */
-void product_tile(const double *a, const double *b, double *acc, int m, int k)
+/* Two rows share what they read of b. Each element is added up in the order of the terms. */
+static void tile_rows(const double *x, const double *x1, const double *b, double *to, int rows,
+                      int k, int n)
 {
-    for (int i = 0; i < m; i++) {
-        double *restrict to = acc + (size_t)i * TILE_N;
-        const double *x = a + (size_t)i * TILE_K;
-        int j = 0;
-        for (; j + 4 <= k; j += 4) {
-            const double *restrict b0 = b + (size_t)j * TILE_N, *restrict b1 = b0 + TILE_N,
-                                   *restrict b2 = b1 + TILE_N, *restrict b3 = b2 + TILE_N;
-            double x0 = x[j], x1 = x[j + 1], x2 = x[j + 2], x3 = x[j + 3];
+    double *restrict y0 = to, *restrict y1 = to + (rows > 1 ? TILE_N : 0);
+    int j = 0;
+    for (; j + 4 <= k; j += 4) {
+        const double *restrict b0 = b + (size_t)j * TILE_N, *restrict b1 = b0 + TILE_N,
+                               *restrict b2 = b1 + TILE_N, *restrict b3 = b2 + TILE_N;
+        double p0 = x[j], p1 = x[j + 1], p2 = x[j + 2], p3 = x[j + 3];
+        double q0 = x1[j], q1 = x1[j + 1], q2 = x1[j + 2], q3 = x1[j + 3];
+        if (rows > 1) {
 #pragma omp simd
-            for (int n = 0; n < TILE_N; n++)
-                to[n] = to[n] + x0 * b0[n] + x1 * b1[n] + x2 * b2[n] + x3 * b3[n];
+            for (int i = 0; i < n; i++) {
+                y0[i] = y0[i] + p0 * b0[i] + p1 * b1[i] + p2 * b2[i] + p3 * b3[i];
+                y1[i] = y1[i] + q0 * b0[i] + q1 * b1[i] + q2 * b2[i] + q3 * b3[i];
+            }
+        } else {
+#pragma omp simd
+            for (int i = 0; i < n; i++)
+                y0[i] = y0[i] + p0 * b0[i] + p1 * b1[i] + p2 * b2[i] + p3 * b3[i];
         }
-        for (; j < k; j++) {
+    }
+    for (; j < k; j++)
+        for (int r = 0; r < rows; r++) {
             const double *restrict b0 = b + (size_t)j * TILE_N;
+            double *restrict y = r ? y1 : y0, v = r ? x1[j] : x[j];
 #pragma omp simd
-            for (int n = 0; n < TILE_N; n++) to[n] = to[n] + x[j] * b0[n];
+            for (int i = 0; i < n; i++) y[i] = y[i] + v * b0[i];
         }
+}
+
+void product_tile(const Tile *t, const double *b, double *acc)
+{
+    for (int i = 0; i < t->m; i += 2) {
+        const double *x = t->a + i * t->a_step;
+        int rows = t->m - i > 1 ? 2 : 1;
+        tile_rows(x, x + (rows - 1) * t->a_step, b, acc + (size_t)i * TILE_N, rows, t->k, t->n);
     }
 }
 
-/* Places of the rows, columns and depth in the operands that have them. */
+/* One factor: where its outer elements (rows or columns of c) and its depth lie. */
 typedef struct {
-    int64_t *a_rows, *a_depth, *b_depth, *b_columns, *c_rows, *c_columns, *d_rows, *d_columns;
-} Places;
+    const double *data;
+    int64_t *outer, *depth;
+    ProductOperand operand;
+    ProductGroup group;
+    int dense; /* its depth has no gaps */
+} Factor;
 
+/* acc[left][right]: the left factor is read as it lies where it is dense, the right one is packed. */
 typedef struct {
     const Product *p;
     double *c;
-    Places at;
+    Factor left, right;
+    int64_t *c_left, *c_right, *d_left, *d_right;
 } Work;
 
 static int least(int64_t left, int most)
@@ -161,62 +186,115 @@ static const double *d_at(const Product *p, int64_t batch)
     return p->side[PRODUCT_D].data + place(p, PRODUCT_D, PRODUCT_BATCH, batch);
 }
 
-/* The tile of c at (row, column) of a batch. buffer has room for acc, a tile of a and one of b. */
+/* The rows of a tile: as they lie where they are evenly apart, else packed. */
+static Tile left_tile(const Factor *f, const double *data, int64_t row, int64_t first, Tile t,
+                      double *pack)
+{
+    const int64_t *at = f->outer + row;
+    int even = f->dense;
+    for (int i = 2; i < t.m && even; i++) even = at[i] - at[i - 1] == at[1] - at[0];
+    t.a = data + at[0] + first, t.a_step = t.m > 1 ? at[1] - at[0] : 0;
+    if (even) return t;
+    for (int i = 0; i < t.m; i++)
+        for (int j = 0; j < t.k; j++) pack[i * TILE_K + j] = data[at[i] + f->depth[first + j]];
+    t.a = pack, t.a_step = TILE_K;
+    return t;
+}
+
+/* Blocks of the square of terms and columns, since either may be far apart in memory. */
+static void pack_right(const Factor *f, const double *data, int64_t column, int64_t first, int k,
+                       int n, double *pack)
+{
+    enum { BLOCK = 16 };
+    const int64_t *depth = f->depth + first, *outer = f->outer + column;
+    for (int j0 = 0; j0 < k; j0 += BLOCK)
+        for (int i0 = 0; i0 < n; i0 += BLOCK)
+            for (int j = j0; j < k && j < j0 + BLOCK; j++)
+                for (int i = i0; i < n && i < i0 + BLOCK; i++)
+                    pack[j * TILE_N + i] = data[depth[j] + outer[i]];
+}
+
+/* A small product has small tiles. */
+static double *work_buffer(const Work *w)
+{
+    int m = least(w->p->count[w->left.group], TILE_M),
+        k = least(w->p->count[PRODUCT_DEPTH], TILE_K);
+    return memory_array((size_t)(m * (TILE_N + TILE_K) + k * TILE_N + 1), sizeof(double));
+}
+
+/* The tile of c at (row, column) of a batch, in the left and the right factor's elements. buffer has
+ * room for acc, a tile of a and one of b. */
 static void work_tile(const Work *w, int64_t batch, int64_t row, int64_t column, double *buffer)
 {
     const Product *p = w->p;
-    const Places *at = &w->at;
-    double *acc = buffer, *pa = acc + TILE_M * TILE_N, *pb = pa + TILE_M * TILE_K;
-    int m = least(p->count[PRODUCT_ROWS] - row, TILE_M),
-        n = least(p->count[PRODUCT_COLUMNS] - column, TILE_N);
-    const double *a = p->side[PRODUCT_A].data + place(p, PRODUCT_A, PRODUCT_BATCH, batch),
-                 *b = p->side[PRODUCT_B].data + place(p, PRODUCT_B, PRODUCT_BATCH, batch);
+    int most = least(p->count[w->left.group], TILE_M);
+    double *acc = buffer, *pa = acc + most * TILE_N, *pb = pa + most * TILE_K;
+    int m = least(p->count[w->left.group] - row, TILE_M),
+        n = least(p->count[w->right.group] - column, TILE_N);
+    const double *a = w->left.data + place(p, (int)w->left.operand, PRODUCT_BATCH, batch),
+                 *b = w->right.data + place(p, (int)w->right.operand, PRODUCT_BATCH, batch);
     memset(acc, 0, (size_t)m * TILE_N * sizeof *acc);
     for (int64_t first = 0; first < p->count[PRODUCT_DEPTH]; first += TILE_K) {
         int k = least(p->count[PRODUCT_DEPTH] - first, TILE_K);
-        for (int i = 0; i < m; i++)
-            for (int j = 0; j < k; j++)
-                pa[i * TILE_K + j] = a[at->a_rows[row + i] + at->a_depth[first + j]];
-        for (int j = 0; j < k; j++)
-            for (int i = 0; i < n; i++)
-                pb[j * TILE_N + i] = b[at->b_depth[first + j] + at->b_columns[column + i]];
-        product_tile(pa, pb, acc, m, k);
+        Tile t = left_tile(&w->left, a, row, first, (Tile){.m = m, .k = k, .n = n}, pa);
+        pack_right(&w->right, b, column, first, k, n, pb);
+        product_tile(&t, pb, acc);
     }
     double *c = w->c + place(p, PRODUCT_C, PRODUCT_BATCH, batch);
     const double *d = d_at(p, batch);
     for (int i = 0; i < m; i++)
         for (int j = 0; j < n; j++) {
             double v = p->alpha * acc[i * TILE_N + j];
-            if (d) v += p->beta * d[at->d_rows[row + i] + at->d_columns[column + j]];
-            c[at->c_rows[row + i] + at->c_columns[column + j]] = v;
+            if (d) v += p->beta * d[w->d_left[row + i] + w->d_right[column + j]];
+            c[w->c_left[row + i] + w->c_right[column + j]] = v;
         }
+}
+
+static Factor factor(const Product *p, ProductOperand x, ProductGroup outer)
+{
+    Factor f = {.data = p->side[x].data, .operand = x, .group = outer, .dense = 1};
+    f.outer = places(p, (int)x, (int)outer);
+    f.depth = places(p, (int)x, PRODUCT_DEPTH);
+    for (int64_t i = 0; i < p->count[PRODUCT_DEPTH] && f.dense; i++) f.dense = f.depth[i] == i;
+    return f;
+}
+
+/* The larger factor is left, where its depth lies dense: it need not be packed. Products are the same
+ * either way. */
+static void work_open(Work *w)
+{
+    const Product *p = w->p;
+    Factor a = factor(p, PRODUCT_A, PRODUCT_ROWS), b = factor(p, PRODUCT_B, PRODUCT_COLUMNS);
+    int turned = b.dense && (!a.dense || p->count[PRODUCT_COLUMNS] > p->count[PRODUCT_ROWS]);
+    w->left = turned ? b : a;
+    w->right = turned ? a : b;
+    w->c_left = places(p, PRODUCT_C, (int)w->left.group);
+    w->c_right = places(p, PRODUCT_C, (int)w->right.group);
+    w->d_left = places(p, PRODUCT_D, (int)w->left.group);
+    w->d_right = places(p, PRODUCT_D, (int)w->right.group);
+}
+
+static void work_close(Work *w)
+{
+    free(w->left.outer), free(w->left.depth), free(w->right.outer), free(w->right.depth);
+    free(w->c_left), free(w->c_right), free(w->d_left), free(w->d_right);
 }
 
 void product_reference(const Product *p, double *c)
 {
     Work w = {.p = p, .c = c};
-    Places *at = &w.at;
-    at->a_rows = places(p, PRODUCT_A, PRODUCT_ROWS);
-    at->a_depth = places(p, PRODUCT_A, PRODUCT_DEPTH);
-    at->b_depth = places(p, PRODUCT_B, PRODUCT_DEPTH);
-    at->b_columns = places(p, PRODUCT_B, PRODUCT_COLUMNS);
-    at->c_rows = places(p, PRODUCT_C, PRODUCT_ROWS);
-    at->c_columns = places(p, PRODUCT_C, PRODUCT_COLUMNS);
-    at->d_rows = places(p, PRODUCT_D, PRODUCT_ROWS);
-    at->d_columns = places(p, PRODUCT_D, PRODUCT_COLUMNS);
-    int64_t down = (p->count[PRODUCT_ROWS] + TILE_M - 1) / TILE_M,
-            across = (p->count[PRODUCT_COLUMNS] + TILE_N - 1) / TILE_N,
+    work_open(&w);
+    int64_t down = (p->count[w.left.group] + TILE_M - 1) / TILE_M,
+            across = (p->count[w.right.group] + TILE_N - 1) / TILE_N,
             n = p->count[PRODUCT_BATCH] * down * across;
 #pragma omp parallel if (n > 1)
     {
-        double *buffer =
-            memory_array(TILE_M * TILE_N + TILE_M * TILE_K + TILE_K * TILE_N, sizeof *buffer);
+        double *buffer = work_buffer(&w);
 #pragma omp for schedule(dynamic)
         for (int64_t i = 0; i < n; i++)
             work_tile(&w, i / (down * across), i / across % down * TILE_M, i % across * TILE_N,
                       buffer);
         free(buffer);
     }
-    free(at->a_rows), free(at->a_depth), free(at->b_depth), free(at->b_columns);
-    free(at->c_rows), free(at->c_columns), free(at->d_rows), free(at->d_columns);
+    work_close(&w);
 }

@@ -48,8 +48,14 @@ void product_reference(const Product *p, double *c);
 
 double product_flops(const Product *p);
 
-/* Tiles of a blocked product: acc[m][TILE_N] += a[m][TILE_K] b[k][TILE_N], for m rows and k terms. */
+/* Tiles of a blocked product: acc[m][TILE_N] += a[m][k] b[k][TILE_N], of the first n columns. The rows
+ * of a are a_step apart. */
 enum { TILE_M = 64, TILE_N = 128, TILE_K = 128 };
-void product_tile(const double *a, const double *b, double *acc, int m, int k);
+typedef struct {
+    const double *a;
+    int64_t a_step;
+    int m, k, n;
+} Tile;
+void product_tile(const Tile *t, const double *b, double *acc);
 
 #endif

@@ -7,9 +7,19 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "tasks/task_graph.h"
 
-enum { GATE_SEED = 1, GATE_OTHER_SEEDS = 8 };
+enum { GATE_SEED = 1, GATE_OTHER_SEEDS = 8, COSTLY_SEEDS = 2, LEAST_PERTURBED = 8 };
 static const double scales[] = {1.0, 0.125, 8.0};
+/* Flops of one reference of a graph above which it runs with one scale and fewer seeds; of all that run
+ * with another input. */
+static const double costly_flops = 1e9, perturb_flops = 5e9;
+
+static double reference_flops(const Task *t, const Workload *w)
+{
+    double bytes, flops;
+    return t->graph && !task_graph_cost(t, w, &bytes, &flops, NULL) ? flops : 0;
+}
 
 /* Inputs and outputs of one workload as doubles. */
 typedef struct {
@@ -113,14 +123,15 @@ static int null_models(Case *c, GateResult *r, Error *err)
 {
     double *mean[TASK_MAX_TENSORS], *other[TASK_MAX_TENSORS];
     const Task *t = c->task;
+    uint64_t seeds = reference_flops(t, c->w) > costly_flops ? COSTLY_SEEDS : GATE_OTHER_SEEDS;
     int rc = 0;
     outputs_alloc(c, mean);
     outputs_alloc(c, other);
-    for (uint64_t s = 1; s <= GATE_OTHER_SEEDS && !rc; s++) {
+    for (uint64_t s = 1; s <= seeds && !rc; s++) {
         Case o;
         rc = case_init(&o, c->task, c->w, c->variant, c->scale, GATE_SEED + s, err);
         for (int i = 0; i < t->n_outputs && !rc; i++)
-            for (size_t j = 0; j < c->out_n[i]; j++) mean[i][j] += o.out[i][j] / GATE_OTHER_SEEDS;
+            for (size_t j = 0; j < c->out_n[i]; j++) mean[i][j] += o.out[i][j] / (double)seeds;
         case_release(&o);
     }
     for (int i = 0; i < t->n_outputs && !rc; i++) {
@@ -153,12 +164,22 @@ static int moved(const Case *c, double *const *after)
     return 0;
 }
 
+/* Of a costly graph with many parameters, some of them, spread evenly over the graph. */
+static int is_perturbed(const Case *c, int input, int most)
+{
+    const Task *t = c->task;
+    int64_t n = t->n_inputs;
+    return !t->inputs[input].parameter || most >= n || (input + 1) * most / n > input * most / n;
+}
+
 static int perturb(Case *c, GateResult *r, Error *err)
 {
-    double *after[TASK_MAX_TENSORS];
-    int rc = 0;
+    double *after[TASK_MAX_TENSORS], flops = reference_flops(c->task, c->w);
+    int rc = 0, most = c->task->n_inputs;
+    if (flops * most > perturb_flops) most = (int)fmax(LEAST_PERTURBED, perturb_flops / flops);
     outputs_alloc(c, after);
-    for (int i = 0; i < c->task->n_inputs && !rc; i++) {
+    for (int i = 0; i < c->task->n_inputs && !rc && !r->refused; i++) {
+        if (!is_perturbed(c, i, most)) continue;
         rc = draw_input(c, i, GATE_SEED + 100, err) || run_reference(c, after, NAN, err) ? -1 : 0;
         if (!rc && !moved(c, after)) {
             char what[256];
@@ -278,15 +299,16 @@ static int gate_workload(Task *t, const Workload *w, double scale, GateResult *h
     int rc = case_init(&c, t, w, VARIANT_DRAWN, scale, GATE_SEED, err);
     if (!rc) rc = repeatable(&c, hard, err);
     if (!rc && !hard->refused) rc = turns(&c, hard, err);
-    if (!rc && !hard->refused) rc = null_models(&c, soft, err);
-    if (!rc && !hard->refused) rc = perturb(&c, soft, err);
+    if (!rc && !hard->refused && !soft->refused) rc = null_models(&c, soft, err);
+    if (!rc && !hard->refused && !soft->refused) rc = perturb(&c, soft, err);
     case_release(&c);
     return rc;
 }
 
 int task_gate_workload(Task *t, const Workload *w, GateResult *hard, GateResult *soft, Error *err)
 {
-    for (size_t s = 0; s < sizeof scales / sizeof *scales; s++)
+    size_t n = reference_flops(t, w) > costly_flops ? 1 : sizeof scales / sizeof *scales;
+    for (size_t s = 0; s < n; s++)
         if (gate_workload(t, w, scales[s], hard, soft, err)) return -1;
     for (Variant v = VARIANT_NEEDLES; v < VARIANTS && !hard->refused; v++)
         if (task_has_variant(t, w, v) && gate_variant(t, w, v, hard, err)) return -1;

@@ -6,7 +6,8 @@
  *   - the reference must write every element, finitely, and give the same bits twice.
  * For needles, special values and integers the reference must be finite (unless the task declares
  * infinite inputs), and integral below 2^24 where the task says "exact". A task tagged degenerate is
- * excused from the first two rules: it is measured, but is in no headline mean. */
+ * excused from the first two rules: it is measured, but is in no headline mean. A costly graph has
+ * fewer seeds, one scale, and some of its parameters drawn again, spread over the graph. */
 #ifndef TASKS_GATE_H
 #define TASKS_GATE_H
 

@@ -209,6 +209,49 @@ class numbers_kept:
         torch.tensor = self.tensor
 
 
+class recurrent_shapes:
+    """Recurrent operators give results of the right shapes while a module is traced, and run no step: torch would run
+    each step of each layer, which takes minutes."""
+
+    def __init__(self):
+        self.ops = [getattr(getattr(torch.ops.aten, n), "input") for n in ("lstm", "gru", "rnn_tanh", "rnn_relu")]
+
+    @staticmethod
+    def lstm(x, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first, gates=4):
+        directions, each, h = 2 if bidirectional else 1, 4 if has_biases else 2, hx[0].shape[2]
+        shapes = [[num_layers * directions, x.shape[0 if batch_first else 1], h]] * len(hx)
+        for i in range(num_layers * directions):
+            own = [[gates * h, x.shape[2] if i < directions else h * directions], [gates * h, h]]
+            shapes += own + [[gates * h]] * (each - 2)
+        for t, shape in zip([*hx, *params], shapes, strict=True):
+            torch._check(t.dim() == len(shape), lambda: "a recurrent operator's tensor has another rank")
+            for have, want in zip(t.shape, shape):
+                torch._check(have == want, lambda: "the sizes of a recurrent operator's tensors do not agree")
+        return x.new_empty([*x.shape[:2], h * directions]), *(torch.empty_like(s) for s in hx)
+
+    @staticmethod
+    def gru(x, hx, *args):
+        return recurrent_shapes.lstm(x, [hx], *args, gates=3)
+
+    @staticmethod
+    def rnn(x, hx, *args):
+        return recurrent_shapes.lstm(x, [hx], *args, gates=1)
+
+    def __enter__(self):
+        self.kept = [dict(op.py_kernels) for op in self.ops]
+        for op in self.ops:
+            shapes = getattr(self, re.search(r"lstm|gru|rnn", op.name())[0])
+            for key in op.py_kernels:
+                op.py_kernels[key] = shapes
+            op._dispatch_cache.clear()
+
+    def __exit__(self, *error):
+        for op, kernels in zip(self.ops, self.kept):
+            op.py_kernels.clear()
+            op.py_kernels.update(kernels)
+            op._dispatch_cache.clear()
+
+
 def place(file, line):
     code = linecache.getline(file, line).strip()
     return f"{os.path.basename(file.strip('<>'))}, line {line} (`{code}`)" if code else f"{os.path.basename(file)}, line {line}"
@@ -310,7 +353,7 @@ def trace(source, module, inputs):
             (module, tuple(inputs), None, [])]
     first = None
     for callee, given, shapes, parameters in ways[0 if 0 < len(own) <= MAX_FREE else 1:]:
-        with watched(source.file, "when it is called"), numbers_kept(), torch.no_grad():
+        with watched(source.file, "when it is called"), numbers_kept(), recurrent_shapes(), torch.no_grad():
             try:
                 return torch.export.export(callee, given, dynamic_shapes=shapes, strict=False), parameters
             except Exception as e:

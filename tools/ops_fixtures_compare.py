@@ -65,6 +65,7 @@ EXACT = {
        for n in "ne lt gt le ge".split()},
     "logical_and.default": pairs,
     "logical_or.default": pairs,
+    "bitwise_not.default": lambda r: ([either(r, shape(r), "mask")], {}),
     "logical_not.default": lambda r: ([either(r, shape(r), "index 2")], {}),
 }
 TRANSCENDENTAL = {

@@ -227,18 +227,16 @@ typedef struct {
 /* buffer has room for acc, a tile of a and one of b. */
 static void rows_product(const Rows *r, double *buffer)
 {
-    double *acc = buffer, *pa = acc + TILE_M * TILE_N, *pb = pa + TILE_M * TILE_K;
+    double *acc = buffer, *pb = acc + TILE_M * TILE_N;
     for (int64_t column = 0; column < r->n; column += TILE_N) {
         int n = least(r->n - column, TILE_N);
         memset(acc, 0, (size_t)r->m * TILE_N * sizeof *acc);
         for (int64_t first = 0; first < r->k; first += TILE_K) {
             int k = least(r->k - first, TILE_K);
-            for (int i = 0; i < r->m; i++)
-                for (int j = 0; j < k; j++) pa[i * TILE_K + j] = r->a[i * r->a_step + first + j];
             for (int j = 0; j < k; j++)
                 for (int i = 0; i < n; i++)
                     pb[j * TILE_N + i] = r->b[(first + j) * r->bk + (column + i) * r->bn];
-            product_tile(pa, pb, acc, r->m, k);
+            product_tile(&(Tile){r->a + first, r->a_step, r->m, k, n}, pb, acc);
         }
         for (int i = 0; i < r->m; i++)
             memcpy(r->c + i * r->c_step + column, acc + i * TILE_N, (size_t)n * sizeof *acc);

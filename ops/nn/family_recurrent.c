@@ -145,6 +145,40 @@ static void product(const double *a, const double *weight, const double *bias, d
     product_reference(&p, c);
 }
 
+/* A cell's weights of the state as panels [n][TILE_N], for all steps. */
+static double *pack_state(const double *weight, int64_t rows, int64_t n)
+{
+    int64_t panels = (rows + TILE_N - 1) / TILE_N;
+    double *to = memory_array((size_t)(panels * n * TILE_N) + 1, sizeof *to);
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t k = 0; k < n; k++)
+            to[(row / TILE_N * n + k) * TILE_N + row % TILE_N] = weight[row * n + k];
+    return to;
+}
+
+/* state[m][rows] = h[m][n] weight' + bias, with the bits of product(). */
+static void state_product(const double *h, const double *panels, const double *bias, double *state,
+                          int64_t m, int64_t rows, int64_t n)
+{
+    int64_t across = (rows + TILE_N - 1) / TILE_N, down = (m + TILE_M - 1) / TILE_M;
+#pragma omp parallel for if (m * rows * n >= 1 << 18)
+    for (int64_t i = 0; i < across * down; i++) {
+        int64_t row = i / across * TILE_M, column = i % across * TILE_N;
+        double acc[TILE_M * TILE_N];
+        Tile t = {h + row * n, n, (int)(m - row < TILE_M ? m - row : TILE_M), 0,
+                  (int)(rows - column < TILE_N ? rows - column : TILE_N)};
+        memset(acc, 0, (size_t)t.m * TILE_N * sizeof *acc);
+        for (int64_t first = 0; first < n; first += TILE_K, t.a += TILE_K) {
+            t.k = (int)(n - first < TILE_K ? n - first : TILE_K);
+            product_tile(&t, panels + (column * n + first * TILE_N), acc);
+        }
+        for (int r = 0; r < t.m; r++)
+            for (int k = 0; k < t.n; k++)
+                state[(row + r) * rows + column + k] =
+                    acc[r * TILE_N + k] + (bias ? bias[column + k] : 0);
+    }
+}
+
 static double sigmoid(double x)
 {
     return 1 / (1 + exp(-x));
@@ -172,13 +206,14 @@ static void run_cell(const Recurrent *r, const Cell *cell, int direction, const 
 {
     int64_t n = r->hidden, rows = r->gates * n, across = r->directions * n;
     double *gates = memory_array((size_t)(r->steps * r->batch * rows) + 1, sizeof *gates),
-           *state = memory_array((size_t)(r->batch * rows) + 1, sizeof *state);
+           *state = memory_array((size_t)(r->batch * rows) + 1, sizeof *state),
+           *panels = pack_state(in[cell->hidden], rows, n);
     const double *bias = r->biases ? in[cell->input_bias] : NULL,
                  *state_bias = r->biases ? in[cell->hidden_bias] : NULL;
     product(x, in[cell->input], bias, gates, r->steps * r->batch, rows, cell->in);
     for (int64_t i = 0; i < r->steps; i++) {
         int64_t t = direction ? r->steps - 1 - i : i;
-        product(h, in[cell->hidden], state_bias, state, r->batch, rows, n);
+        state_product(h, panels, state_bias, state, r->batch, rows, n);
         for (int64_t b = 0; b < r->batch; b++)
             for (int64_t j = 0; j < n; j++) {
                 int64_t at = b * n + j;
@@ -187,7 +222,7 @@ static void run_cell(const Recurrent *r, const Cell *cell, int direction, const 
                 y[(t * r->batch + b) * across + direction * n + j] = h[at];
             }
     }
-    free(gates), free(state);
+    free(gates), free(state), free(panels);
 }
 
 /* Copies [a][b][n] to [b][a][n]. */

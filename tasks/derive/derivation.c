@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "tasks/task_fields.h"
 
-enum { MAX_TEXT = 1 << 16 };
+enum { MAX_TEXT = 1 << 16, LONG_ARGUMENT = 32 };
 static const int64_t largest = INT32_MAX;
 
 char *derivation_keep(Derivation *v, char *text)
@@ -63,8 +63,17 @@ int derivation_mentions(const char *text, const char *name)
     return 0;
 }
 
+/* A long dimension of an argument: it decides what a workload costs. */
+static int is_long_argument(const Draft *d, const DraftAxis *a)
+{
+    for (int i = 0; i < d->n_inputs && a->size >= LONG_ARGUMENT; i++)
+        for (int k = 0; k < d->inputs[i].rank && !d->inputs[i].parameter; k++)
+            if (derivation_mentions(d->inputs[i].shape[k], a->name)) return 1;
+    return 0;
+}
+
 /* An axis of one element stays one: with more of them another task may be computed, and PyTorch
- * broadcasts. Of too many axes, those whose sizes are smallest become numbers. */
+ * broadcasts. Of too many axes, those whose sizes are smallest become numbers, long arguments' last. */
 static int frozen_axes(const Draft *d, char **by)
 {
     int left = 0;
@@ -75,9 +84,14 @@ static int frozen_axes(const Draft *d, char **by)
         left += !by[i];
     }
     for (; left > TASK_MAX_AXES; left--) {
-        int least = -1;
-        for (int i = 0; i < d->n_axes; i++)
-            if (!by[i] && (least < 0 || d->axes[i].size < d->axes[least].size)) least = i;
+        int least = -1, least_long = 0;
+        for (int i = 0; i < d->n_axes; i++) {
+            int is_long = !by[i] && is_long_argument(d, &d->axes[i]);
+            if (by[i] || (least >= 0 && is_long > least_long)) continue;
+            if (least >= 0 && is_long == least_long && d->axes[i].size >= d->axes[least].size)
+                continue;
+            least = i, least_long = is_long;
+        }
         by[least] = memory_printf("%lld", (long long)d->axes[least].size);
     }
     return left;

@@ -66,6 +66,7 @@ static int choose_sizes(Derivation *v, Description *d, int widely, Sizes *deep, 
     int n = sizes_checks(v, (widely ? WIDELY : 1) * DERIVE_CHECK_WORK, widely ? WIDER : 1, checks);
     for (int i = 0; i < n; i++) description_add(d, ROLE_CHECK, &checks[i]);
     if (!n) return error_set(err, ERROR_LIMIT, "no sizes of a check workload were found");
+    if (sizes_affordable(v, &checks[0], DERIVE_MOST_FLOPS, err)) return -1;
     if (sizes_time(v, DERIVE_TIME_BYTES, &time, err) ||
         sizes_small(v, &time, DERIVE_SIM_WORK, &sim, err) ||
         sizes_deep(v, &time, DERIVE_DEEP_FLOPS, deep, err))
@@ -167,6 +168,20 @@ static void pool_checks(Description *d, int n)
     }
 }
 
+/* An earlier workload of the same sizes has the same errors. */
+static int copy_cases(const Task *t, const Description *d, DescribedWorkload *to)
+{
+    size_t n = (size_t)t->n_outputs * ATOL_CASES;
+    for (const DescribedWorkload *w = d->at; w < to; w++) {
+        if (w->role == ROLE_TIME || memcmp(&w->sizes, &to->sizes, sizeof w->sizes)) continue;
+        to->atol = memory_array(n, sizeof *to->atol);
+        memcpy(to->atol, w->atol, n * sizeof *to->atol);
+        to->finite = w->finite;
+        return 1;
+    }
+    return 0;
+}
+
 /* The timed workload is measured at `deep`, where sums are as long or nearly. */
 static int calibrate(const Derivation *v, Description *d, const Sizes *deep, Error *err)
 {
@@ -183,6 +198,7 @@ static int calibrate(const Derivation *v, Description *d, const Sizes *deep, Err
     for (int i = 0; i < d->n && !rc; i++) {
         DescribedWorkload *to = &d->at[i];
         to->finite = 1;
+        if (to->role != ROLE_TIME && copy_cases(t, d, to)) continue;
         if (to->role != ROLE_TIME)
             rc = measure_cases(t, &t->workloads[i], rtol, 1, to, err);
         else

@@ -31,7 +31,8 @@ typedef struct {
 } HonestError;
 
 /* rtol: by output, or NULL to measure rtol alone. grown: what errors are multiplied by, for a workload
- * with longer sums or more elements than w. all: every way, else the four that differ most. */
+ * with longer sums or more elements than w. all: every way, else the four that differ most. A costly
+ * graph has fewer ways and one draw. */
 int honest_measure(const Task *t, const Workload *w, Variant variant, double scale,
                    const double *rtol, double grown, int all, HonestError *out, Error *err);
 

@@ -214,6 +214,11 @@ static int belongs(const Op *op, OpFamily f)
     return op >= f.ops && op < f.ops + f.n;
 }
 
+int honest_products(const Op *op)
+{
+    return belongs(op, matmul_family()) || belongs(op, convolution_family());
+}
+
 int honest_sums(const GraphCall *c, const Way *way, const double *const *in, double *const *out)
 {
     if (belongs(c->call.op, reduction_family())) return reduction(c, way, in, out);

@@ -17,4 +17,7 @@ typedef struct {
  * results are float32 numbers, unrounded to a narrower type; 0: another operator, out is unchanged. */
 int honest_sums(const GraphCall *c, const Way *way, const double *const *in, double *const *out);
 
+/* Matrix products and convolutions, whose results are sums of products of two tensors. */
+int honest_products(const Op *op);
+
 #endif

@@ -106,6 +106,17 @@ static double largest_tensor(const GraphBound *b)
     return most;
 }
 
+int sizes_affordable(const Derivation *v, const Sizes *s, double max_flops, Error *err)
+{
+    double flops = measure(v, s, sizes_flops);
+    if (flops <= max_flops) return 0;
+    return error_set(
+        err, ERROR_LIMIT,
+        "one execution takes %.1f Gflop at the smallest sizes that the graph allows, at "
+        "most %.0f expected",
+        flops / 1e9, max_flops / 1e9);
+}
+
 /* ---- halving ---- */
 
 /* A smaller size that fits, nearest to half of it. */

@@ -25,4 +25,7 @@ int sizes_checks(const Derivation *v, double max_work, int times, Sizes out[SIZE
 /* Sizes with the longest sums of `from` that cost at most max_flops, as long as they can be. */
 int sizes_deep(const Derivation *v, const Sizes *from, double max_flops, Sizes *out, Error *err);
 
+/* -1: one execution at these sizes takes more flops. */
+int sizes_affordable(const Derivation *v, const Sizes *s, double max_flops, Error *err);
+
 #endif

@@ -70,8 +70,9 @@ void graph_bound_free(GraphBound *b); /* NULL is allowed */
  * outputs once; the operators' flops, without those that reach no output or depend on no input. */
 int graph_cost(const GraphBound *b, OpCost *out, Error *err);
 
-/* Watches and changes an execution. `arguments` may put other arrays into in[] before a node runs;
- * `results` may change its results, which are C order arrays of their elements. */
+/* Watches and changes an execution. `arguments` may put other arrays into in[] before a node runs, and
+ * returns 1 when `results` gives the results itself, so that the operator need not run. `results` may
+ * change a node's results, which are C order arrays of their elements. */
 typedef struct {
     void *ctx;
     int (*arguments)(void *ctx, const GraphBound *b, int node, const double **in, Error *err);

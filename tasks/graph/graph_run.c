@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "ops/op_strided.h"
 #include "tasks/graph/graph.h"
 
 static const double most_bytes = 64.0 * (1 << 30);
@@ -26,31 +27,6 @@ static int in_order(const GraphBound *b, int value)
     return 1;
 }
 
-/* The place in the base of the element `flat` in C order. */
-static int64_t place(const OpTensor *t, int64_t flat)
-{
-    int64_t at = t->offset;
-    for (int d = t->rank - 1; d >= 0; d--) {
-        at += flat % t->size[d] * t->stride[d];
-        flat /= t->size[d];
-    }
-    return at;
-}
-
-static void gather(const OpTensor *t, const double *base, double *to)
-{
-    int64_t n = op_elements(t);
-#pragma omp parallel for if (n >= 1 << 16)
-    for (int64_t i = 0; i < n; i++) to[i] = base[place(t, i)];
-}
-
-static void scatter(const OpTensor *t, const double *from, double *base)
-{
-    int64_t n = op_elements(t);
-    /* One thread: elements of an expanded tensor share a place, and the last one stays. */
-    for (int64_t i = 0; i < n; i++) base[place(t, i)] = from[i];
-}
-
 static void own_base(Memory *m, int base)
 {
     if (m->own[base]) return;
@@ -67,13 +43,13 @@ static int run_node(Memory *m, int node, const GraphHook *hook, Error *err)
     const Graph *g = b->graph;
     const double *in[OP_MAX_TENSORS] = {0};
     double *gathered[OP_MAX_TENSORS] = {0}, *out[OP_MAX_RESULTS] = {0}, *made[OP_MAX_RESULTS] = {0};
-    int rc = 0;
+    int rc = 0; /* of `arguments`: 1, the operator does not run */
     for (int i = 0; i < c->call.n_tensors; i++) {
         const GraphValue *v = &b->values[c->in[i]];
         in[i] = m->base[v->base];
         if (in_order(b, c->in[i])) continue;
         gathered[i] = memory_array((size_t)op_elements(&v->tensor) + 1, sizeof(double));
-        gather(&v->tensor, in[i], gathered[i]);
+        walk_gather(&v->tensor, in[i], gathered[i]);
         in[i] = gathered[i];
     }
     for (int i = 0; i < c->call.n_results; i++) {
@@ -88,11 +64,11 @@ static int run_node(Memory *m, int node, const GraphHook *hook, Error *err)
     }
     if (hook && hook->arguments) rc = hook->arguments(hook->ctx, b, node, in, err);
     if (!rc) rc = c->call.op->reference(&c->call, in, out, err);
-    if (!rc && hook && hook->results) rc = hook->results(hook->ctx, b, node, in, out, err);
+    if (rc >= 0 && hook && hook->results) rc = hook->results(hook->ctx, b, node, in, out, err);
     for (int i = 0; i < c->call.n_results; i++) {
         int v = g->first[node] + i;
         if (made[i] && m->own[b->values[v].base])
-            scatter(&b->values[v].tensor, made[i], m->own[b->values[v].base]);
+            walk_scatter(&b->values[v].tensor, made[i], m->own[b->values[v].base]);
         free(made[i]);
     }
     for (int i = 0; i < c->call.n_tensors; i++) free(gathered[i]);
@@ -132,7 +108,7 @@ int graph_run(const GraphBound *b, const double *const *in, double *const *out,
     }
     for (int i = 0; i < g->n_outputs && !rc; i++) {
         const GraphValue *v = &b->values[g->output[i]];
-        gather(&v->tensor, m.base[v->base], out[i]);
+        walk_gather(&v->tensor, m.base[v->base], out[i]);
     }
     for (int v = 0; v < g->n_values; v++) free(m.own[v]);
     free(m.own);

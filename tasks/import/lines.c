@@ -8,14 +8,9 @@
 #include "base/memory.h"
 #include "tasks/import/argument.h"
 #include "tasks/import/names.h"
+#include "tasks/import/rewrite.h"
 
 enum { MAX_PLACE = 400 };
-
-typedef struct {
-    Program *p;
-    Lines *out;
-    Error *err;
-} Writer;
 
 const char *lines_name(const Lines *l, const ProgramInput *x)
 {
@@ -23,17 +18,6 @@ const char *lines_name(const Lines *l, const ProgramInput *x)
 }
 
 /* ---- what a node is ---- */
-
-static const json_t *argument(const json_t *node, size_t i)
-{
-    return json_object_get(json_array_get(json_object_get(node, "inputs"), i), "arg");
-}
-
-static const char *tensor_argument(const json_t *node, size_t i)
-{
-    return json_string_value(
-        json_object_get(json_object_get(argument(node, i), "as_tensor"), "name"));
-}
 
 /* Calls f for each tensor that a node gives; -1 as soon as f does. */
 static int each_result(const json_t *node, int f(void *ctx, const char *name), void *ctx)
@@ -107,14 +91,14 @@ static int is_identity(Writer *w, const json_t *node, const char *op, const char
                                                   "aten.alpha_dropout_.default",
                                                   "aten.feature_alpha_dropout.default",
                                                   NULL};
-    const char *x = tensor_argument(node, 0);
+    const char *x = rewrite_tensor(node, 0);
     if (!x) return 0;
     if (is_one_of(op, always)) return 1;
     if (!strncmp(op, "aten.to.", 8))
         return same_dtype(w->p, x, result) && !flag_argument(node, "copy");
     if (!is_one_of(op, dropouts)) return 0;
-    json_t *rate = json_object_get(argument(node, 1), "as_float");
-    if (!json_is_true(json_object_get(argument(node, 2), "as_bool")) ||
+    json_t *rate = json_object_get(rewrite_argument(node, 1), "as_float");
+    if (!json_is_true(json_object_get(rewrite_argument(node, 2), "as_bool")) ||
         (json_is_number(rate) && json_number_value(rate) == 0))
         return 1;
     return error_set(w->err, ERROR_UNSUPPORTED,
@@ -125,7 +109,7 @@ static int is_identity(Writer *w, const json_t *node, const char *op, const char
 /* Counting batches is no result of a module. */
 static int is_counter(const Program *p, const json_t *node, const char *op)
 {
-    const char *x = tensor_argument(node, 0);
+    const char *x = rewrite_tensor(node, 0);
     if (strcmp(op, "aten.add_.Tensor") || !x) return 0;
     for (int i = 0; i < p->n_inputs; i++)
         if (!strcmp(p->inputs[i].placeholder, x))
@@ -135,16 +119,16 @@ static int is_counter(const Program *p, const json_t *node, const char *op)
 
 /* ---- lines ---- */
 
-static void rename_tensor(Lines *l, const char *name, const char *text)
+void lines_rename(Lines *l, const char *name, const char *text)
 {
     json_object_set_new(l->names, name, json_string(text));
 }
 
-static Line *add_line(Lines *l, char *text, const json_t *node)
+void lines_add(Lines *l, char *text, const json_t *node)
 {
     l->list = memory_grow(l->list, (size_t)l->n + 1, sizeof *l->list);
     l->list[l->n] = (Line){text, node, 0};
-    return &l->list[l->n++];
+    l->n++;
 }
 
 typedef struct {
@@ -161,7 +145,7 @@ static int write_result(void *ctx, const char *name)
         return error_set(r->w->err, ERROR_CORRUPT, "two nodes give the tensor %.80s", name);
     names_choose(r->w->out->taken, name, chosen, sizeof chosen);
     buffer_printf(r->text, "%s%s", r->n++ ? ", " : "", chosen);
-    rename_tensor(r->w->out, name, chosen);
+    lines_rename(r->w->out, name, chosen);
     return 0;
 }
 
@@ -218,7 +202,7 @@ static int write_operator(Writer *w, const json_t *node, const char *op)
             rc = error_set(w->err, ERROR_LIMIT, "its arguments take more than %d bytes",
                            OP_LINE_MAX);
         else
-            add_line(w->out, buffer_detach(&text), node);
+            lines_add(w->out, buffer_detach(&text), node);
     }
     buffer_release(&arguments);
     buffer_release(&text);
@@ -243,13 +227,15 @@ static int write_call(Writer *w, const json_t *node, const char *op)
     int same = result ? is_identity(w, node, op, result) || is_counter(w->p, node, op) : 0;
     if (same && w->err->code != ERROR_NONE) return -1;
     if (same) {
-        const char *x = json_string_value(json_object_get(w->out->names, tensor_argument(node, 0)));
+        const char *x = json_string_value(json_object_get(w->out->names, rewrite_tensor(node, 0)));
         if (!x)
             return error_set(w->err, ERROR_CORRUPT,
                              "it uses a tensor that nothing before it gives");
-        rename_tensor(w->out, result, x);
+        lines_rename(w->out, result, x);
         return 0;
     }
+    int rewritten = result ? rewrite_call(w, node, op, result) : 0;
+    if (rewritten) return rewritten < 0 ? -1 : 0;
     if (n > OP_MAX_RESULTS)
         return error_set(w->err, ERROR_LIMIT, "it gives %d tensors, at most %d expected", n,
                          OP_MAX_RESULTS);
@@ -284,15 +270,6 @@ static int write_node(Writer *w, const json_t *node)
 
 /* ---- constants ---- */
 
-/* What a constant is made of: "full", "tril", "triu", or NULL: it is an input. */
-static const char *pattern(const ProgramInput *x)
-{
-    const char *made = json_string_value(json_object_get(x->notes, "pattern"));
-    if (!made || !json_is_number(json_object_get(x->notes, "value"))) return NULL;
-    if (x->kind == INPUT_CONSTANT && !strcmp(made, "full")) return made;
-    return !strcmp(made, "tril") || !strcmp(made, "triu") ? made : NULL;
-}
-
 static int write_constant(Writer *w, const ProgramInput *x, const char *made)
 {
     char base[GRAPH_NAME];
@@ -312,10 +289,10 @@ static int write_constant(Writer *w, const ProgramInput *x, const char *made)
     buffer_puts(&b, "], ");
     argument_real(json_number_value(json_object_get(x->notes, "value")), &b);
     buffer_printf(&b, ", dtype=torch.%s)", op_dtype_name(x->dtype));
-    if (!rc) add_line(w->out, buffer_detach(&b), NULL);
+    if (!rc) lines_add(w->out, buffer_detach(&b), NULL);
     buffer_release(&b);
     if (!rc && triangle)
-        add_line(w->out, memory_printf("%s = aten.%s(%s)", name, made, base), NULL);
+        lines_add(w->out, memory_printf("%s = aten.%s(%s)", name, made, base), NULL);
     return rc;
 }
 
@@ -326,14 +303,14 @@ static int begin(Writer *w)
         ProgramInput *x = &w->p->inputs[i];
         char chosen[GRAPH_NAME];
         names_choose(w->out->taken, x->name, chosen, sizeof chosen);
-        rename_tensor(w->out, x->placeholder, chosen);
+        lines_rename(w->out, x->placeholder, chosen);
     }
     names_axes(w->p, w->out->taken);
     for (int i = 0; i < w->p->n_inputs; i++) {
         const ProgramInput *x = &w->p->inputs[i];
-        const char *made = pattern(x);
+        const char *made = rewrite_pattern(x);
         if (made && write_constant(w, x, made)) return -1;
-        if (!made && x->kind == INPUT_CONSTANT)
+        if (!made && x->kind == INPUT_CONSTANT && !rewrite_overwrites(w->p, x))
             return error_set(w->err, ERROR_UNSUPPORTED,
                              "the module has a constant tensor, %.80s, of which the archive has no "
                              "contents; make it a parameter or a buffer",
@@ -396,7 +373,8 @@ static int find_outputs(Writer *w)
             return error_set(w->err, ERROR_CORRUPT, "the output %.80s is no node's result",
                              w->p->output[i]);
         for (int k = 0; k < w->p->n_inputs; k++)
-            if (!strcmp(name, lines_name(l, &w->p->inputs[k])) && !pattern(&w->p->inputs[k]))
+            if (!strcmp(name, lines_name(l, &w->p->inputs[k])) &&
+                !rewrite_pattern(&w->p->inputs[k]))
                 return error_set(w->err, ERROR_UNSUPPORTED,
                                  "the module returns its input %.80s unchanged",
                                  w->p->inputs[k].name);

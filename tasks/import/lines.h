@@ -27,6 +27,10 @@ typedef struct {
 int lines_write(Program *p, Lines *out, Error *err);
 void lines_release(Lines *l);
 
+/* Gives a tensor of the program its name in lines; adds a line. text: allocated; node NULL: a constant. */
+void lines_rename(Lines *l, const char *name, const char *text);
+void lines_add(Lines *l, char *text, const json_t *node);
+
 /* The name in lines of an input. */
 const char *lines_name(const Lines *l, const ProgramInput *x);
 

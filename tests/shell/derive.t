@@ -14,8 +14,8 @@ is "one of them is degenerate" "$(grep -c 'accepted as degenerate' "$tmp/gate")"
 grep -q '"degenerate": "a kernel that writes zeros into y passes' "$tmp/one/conv3d_norm_min_clamp/task.json"
 ok $? "which has the reason in its file"
 
-refused() { # name, what a draft says instead, sentence
-    sed "$2" $graphs/softmax.json >"$tmp/draft.json"
+refused() { # name, what a draft says instead, sentence, another draft
+    sed "$2" $graphs/"${4:-softmax}".json >"$tmp/draft.json"
     "$BIN/quern-derive" -o "$tmp/refused" "$tmp/draft.json" 2>"$tmp/err"
     grep -q -- "$3" "$tmp/err" || { cat "$tmp/err"; false; }
     ok $? "$1"
@@ -26,5 +26,7 @@ refused "an unknown operator is refused" 's/softmax.int/softmaz.int/' 'aten.soft
 refused "a graph that refuses the shapes is refused" 's/(x, -1)/(x, 2)/' 'graph\[0\]'
 refused "an unknown name in a shape is refused" 's/"cols" \]/"columns" ]/' 'x.shape\[1\].*columns'
 refused "a name that is none is refused" 's/"name": "softmax"/"name": "soft max"/' 'is no name of a task'
+refused "a graph that is too costly at every size is refused" 's/2048}/4096, "low": 4096, "high": 4096}/' \
+    'one execution takes 13[78].* Gflop at the smallest sizes' matmul
 [ ! -e "$tmp/refused" ]; ok $? "nothing is written for a refused draft"
 done_testing

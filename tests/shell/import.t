@@ -5,7 +5,7 @@
 need python3
 fixtures=$root/tests/fixtures/import
 
-for name in row several causal; do
+for name in row several causal rewritten; do
     run quern-import "$fixtures/$name.pt2" -o tasks; ok $? "$name is imported"
     [ "$(cat out)" = "tasks/$name" ]; ok $? "its folder is told"
     run quern-task gate "$name" --task-root tasks; ok $? "the gate accepts it"
@@ -20,6 +20,9 @@ grep -q 'aten.full(\[\], 0.5' tasks/row/task.json; ok $? "a number of a tensor i
 grep -q 'aten.to.dtype(getitem_1, torch.int32)' tasks/several/task.json; ok $? "indices become int32"
 grep -q 'aten.tril' tasks/causal/task.json; ok $? "a triangular buffer is a line"
 grep -q 'aten.div.Tensor(matmul, 2.8284271247461903)' tasks/causal/task.json; ok $? "a factor that follows from a size fixes it"
+grep -q 'stacked_1 = aten.stack(\[mul_64, .*mul_69\], 1)' tasks/rewritten/task.json && grep -q 'aten.cat(\[stacked, stacked_1\], 1)' tasks/rewritten/task.json; ok $? "a stack of 70 tensors is two that are joined"
+grep -q "aten.einsum('rsc,rc->rs', \[mul_70, copy_\])" tasks/rewritten/task.json && grep -q "aten.einsum('rs,rk->sk', \[paired, x\])" tasks/rewritten/task.json; ok $? "an einsum of three tensors is two of two"
+grep -q 'copy_ = aten.clone(y)' tasks/rewritten/task.json && ! grep -q '"state"' tasks/rewritten/task.json; ok $? "a constant that is overwritten first is no input"
 
 # ---- what is refused ----
 cat >make.py <<'END'
@@ -83,8 +86,20 @@ def unbacked(p):
         if t["sizes"] and "as_expr" in t["sizes"][0]:
             t["sizes"][0] = {"as_expr": {"expr_str": "Symbol('u0', integer=True)", "hint": None}}
 program("unbacked", unbacked)
+source = sys.argv[3]
+z = zipfile.ZipFile(source)
+text = z.read(next(n for n in z.namelist() if n.endswith("models/model.json"))).decode()
+notes = next(n for n in z.namelist() if n.endswith("extra/quern.json"))
+def unknown_contents(p):
+    copy = next(n for n in graph(p)["nodes"] if "copy_" in n["target"])
+    copy["inputs"].reverse()
+program("contents", unknown_contents)
+def equation(p):
+    einsum = next(n for n in graph(p)["nodes"] if "einsum" in n["target"])
+    einsum["inputs"][0]["arg"]["as_string"] = "rsc,rc,rk"
+program("equation", equation)
 END
-mkdir bad && python3 make.py "$fixtures/row.pt2" bad; ok $? "bad archives are made"
+mkdir bad && python3 make.py "$fixtures/row.pt2" bad "$fixtures/rewritten.pt2"; ok $? "bad archives are made"
 refused() { # NAME SENTENCE
     run quern-import "bad/$1.pt2" -o bad/tasks
     [ $rc = 1 ] && [ "$(wc -l <err)" = 1 ] && grep -q -- "$2" err && [ ! -e bad/tasks ]; ok $? "refused: $1"
@@ -115,6 +130,8 @@ refused custom 'operators of ATen only'
 refused random 'aten.rand_like.default.*random'
 refused number 'returns something that is no tensor'
 refused unbacked 'does not say how large u0 is'
+refused contents 'a constant tensor, lifted_tensor_0, of which the archive has no contents'
+refused equation 'expected letters for each of 3 tensors and a result, found "rsc,rc,rk"'
 run quern-import missing.pt2 -o tasks; [ $? = 2 ] && grep -q 'there is no file missing.pt2' err; ok $? "a missing file is status 2"
 run quern-import "$fixtures/row.pt2" -o tasks --name 'a-b'; [ $? = 2 ]; ok $? "a name that is no identifier is status 2"
 done_testing

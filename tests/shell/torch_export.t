@@ -71,6 +71,9 @@ sed -i 's/def forward(self, x)/def forward(self, x, m)/' integers.py
 export_it integers; run quern-import integers.pt2 -o tasks && grep -q '"int64"' tasks/integers/task.json && grep -q '"bool"' tasks/integers/task.json; ok $? "integer and bool inputs"
 inputs='torch.rand(6, 80000)'; init='self.w = torch.nn.Parameter(torch.empty(80000, 80000))' module large <<<'return x @ self.w'; inputs=
 imported large 'aten.matmul(x, w)'
+inputs='torch.rand(3, 500, 8)'; init='self.l = torch.nn.LSTM(8, 4, 6, batch_first=True)' module recurrent <<<'return self.l(x)[0]'; inputs=
+start=$SECONDS; imported recurrent 'aten.lstm.input'
+[ $((SECONDS - start)) -lt 120 ]; ok $? "500 steps of 6 layers are not run to be exported"
 
 cat >definition.json <<'END'
 {"name": "rms", "axes": {"rows": {"type": "var"}, "hidden": {"type": "const", "value": 96}},
