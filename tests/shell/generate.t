@@ -10,6 +10,9 @@ generate 5 a; generate 5 b; generate 6 c
 diff -r "$tmp/a" "$tmp/b" >/dev/null; ok $? 'equal seeds give equal bytes'
 ! diff -r "$tmp/a" "$tmp/c" >/dev/null; ok $? 'another seed gives other tasks'
 is 'so many tasks as were asked for' "$(ls "$tmp/a" | wc -l)" 4
+"$BIN/quern-generate" --train 3 --composition 0 --family 0 --seed 5 --beside "$tmp/a" -o "$tmp/d"
+is 'a set beside another has none of its compositions' "$(cat <(ls "$tmp/a") <(ls "$tmp/d") | sed -E 's/_b?f16$//' | sort | uniq -d)" ''
+! "$BIN/quern-generate" --train 1 --beside "$tmp/none" -o "$tmp/e" 2>/dev/null; ok $? 'there must be such a set'
 
 count() { grep -lE "$1" $set/*/task.json | wc -l; }
 is 'tasks to learn from' "$(count '"split": "train"')" 58
@@ -32,6 +35,8 @@ for task in k2_19_convtranspose2d_gelu_groupnorm k2_2_convtranspose2d_biasadd_cl
     grep -q '^//@ op .*aten.conv' "$tmp/kept.cu" && grep -q '^//@ launch' "$tmp/kept.cu"; ok $? "$task: kept and written operators"
     is "$task: a right kernel" "$("$BIN/quern-eval" --task $task --device sim:h100 --json "$tmp/kept.cu" | json_field outcome)" ok
 done
+"$BIN/quern-template" --task k2_34_convtranspose3d_layernorm_gelu_scaling --seed 1 >"$tmp/kept.cu"
+! grep -q 'aten.layer_norm' "$tmp/kept.cu"; ok $? 'a norm over the last of five dimensions is written'
 "$BIN/quern-template" --task k2_78_convtranspose3d_max_max_sum --seed 1 >/dev/null 2>"$tmp/err"
 grep -q 'every operator would be kept' "$tmp/err"; ok $? 'nothing to write is said'
 "$BIN/quern-template" --task k2_33_gemm_scale_batchnorm --count 8 --texts --output "$tmp" 2>"$tmp/all"

@@ -54,14 +54,14 @@ static int own(FormulaReader *r, const GraphCall *c, int arg, Error *err)
 }
 
 /* 1: the dimensions are the columns of x; 2: all of them; 0: others. */
-static int over(const OpCall *call, int arg, const OpTensor *x)
+static int over(const FormulaReader *r, const OpCall *call, int arg, const OpTensor *x)
 {
     const OpValue *v = arg < 0 ? NULL : &call->arg[arg];
     int n = !v                   ? 0
             : v->kind == OP_INT  ? 1
             : v->kind == OP_INTS ? v->n
                                  : 0,
-        cols = formula_cols(x->rank);
+        cols = formula_cols(r, x->rank);
     unsigned mask = 0;
     for (int i = 0; i < n; i++)
         mask |= 1u << (v->integer[i] < 0 ? v->integer[i] + x->rank : v->integer[i]);
@@ -95,7 +95,8 @@ static int norm2(FormulaReader *r, const char *name, int x, Error *err)
 static int reduction(FormulaReader *r, const GraphCall *c, const char *name, Error *err)
 {
     const OpCall *call = &c->call;
-    int x = own(r, c, 0, err), how = over(call, op_argument(call->op, "dim"), op_tensor(call, 0));
+    int x = own(r, c, 0, err),
+        how = over(r, call, op_argument(call->op, "dim"), op_tensor(call, 0));
     if (x < 0) return -1;
     static const struct {
         const char *name;
@@ -121,7 +122,7 @@ static int softmax(FormulaReader *r, const GraphCall *c, const char *name, Error
 {
     int x = own(r, c, 0, err);
     if (x < 0) return -1;
-    if (over(&c->call, 1, op_tensor(&c->call, 0)) != 1 || r->f->value[x].domain != PER_ELEMENT)
+    if (over(r, &c->call, 1, op_tensor(&c->call, 0)) != 1 || r->f->value[x].domain != PER_ELEMENT)
         return error_set(err, ERROR_UNSUPPORTED, "not over the last dimension");
     int top = fold(r, FOLD_MAX, "top", x, err);
     int less = top < 0 ? -1 : formula_make(r, "less", "a - b", x, top, err);
@@ -158,7 +159,7 @@ static int norm(FormulaReader *r, const GraphCall *c, const char *name, Error *e
     if (x < 0) return -1;
     const OpValue *shape = &call->arg[1];
     if (r->f->value[x].domain != PER_ELEMENT || shape->kind != OP_INTS || shape->n != 1 ||
-        formula_cols(op_tensor(call, 0)->rank) > 1)
+        formula_cols(r, op_tensor(call, 0)->rank) > 1)
         return error_set(err, ERROR_UNSUPPORTED, "not over the last dimension");
     int spread, less = x;
     if (layer) {
@@ -192,7 +193,7 @@ static int channel_norm(FormulaReader *r, const GraphCall *c, const char *name, 
     int batch = !strcmp(r->op, "batch_norm"), rank = op_tensor(call, 0)->rank;
     const OpValue *fresh =
         &call->arg[op_argument(call->op, batch ? "training" : "use_input_stats")];
-    if (fresh->integer[0] == batch || rank == 3 || (rank == 2 && !batch))
+    if (fresh->integer[0] == batch || (rank == 2 ? !batch : formula_cols(r, rank) < 2))
         return error_set(err, ERROR_UNSUPPORTED, "no such norm");
     int x = own(r, c, 0, err), mean, spread;
     if (x < 0) return -1;
@@ -217,7 +218,7 @@ static int global_pool(FormulaReader *r, const GraphCall *c, const char *name, E
 {
     const OpCall *call = &c->call;
     const OpTensor *y = &call->result[0];
-    int x = own(r, c, 0, err), cols = formula_cols(y->rank);
+    int x = own(r, c, 0, err), cols = formula_cols(r, y->rank);
     if (x < 0) return -1;
     for (int d = y->rank - cols; d < y->rank; d++)
         if (y->size[d] != 1 || r->f->value[x].domain != PER_ELEMENT || cols < 2)
@@ -229,7 +230,7 @@ static int scan(FormulaReader *r, const GraphCall *c, const char *name, Error *e
 {
     int x = own(r, c, 0, err);
     if (x < 0) return -1;
-    if (over(&c->call, 1, op_tensor(&c->call, 0)) != 1 || r->f->value[x].domain != PER_ELEMENT)
+    if (over(r, &c->call, 1, op_tensor(&c->call, 0)) != 1 || r->f->value[x].domain != PER_ELEMENT)
         return error_set(err, ERROR_UNSUPPORTED, "not over the last dimension");
     int at = fold(r, FOLD_SUM, name, x, err);
     if (at < 0) return -1;

@@ -55,7 +55,8 @@ static int read_window(FormulaReader *r, const OpCall *call, FormulaWindow *w, E
         at_groups = op_argument(call->op, "groups"), at_ceil = op_argument(call->op, "ceil_mode");
     const OpValue *stride = &call->arg[at_stride], *padding = &call->arg[at_padding],
                   *size = &call->arg[1];
-    if (x->rank != 4 || padding->kind != OP_INTS || (at_ceil >= 0 && call->arg[at_ceil].integer[0]))
+    if (x->rank != 4 || r->one_col || padding->kind != OP_INTS ||
+        (at_ceil >= 0 && call->arg[at_ceil].integer[0]))
         return error_set(err, ERROR_UNSUPPORTED, "no such window");
     int64_t groups = at_groups < 0 ? 1 : call->arg[at_groups].integer[0];
     w->kind = !conv         ? (strstr(r->op, "max") ? WINDOW_MAX : WINDOW_MEAN)

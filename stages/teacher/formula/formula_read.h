@@ -11,6 +11,7 @@ typedef struct {
     GraphBound *b;
     int *of; /* by graph value that owns its memory: the formula's value; -1: none, or an input */
     char op[32];       /* of the node that is read */
+    int one_col;       /* the last dimension is the columns, of any rank */
     Derivation *sizes; /* operators may be kept; NULL: none is */
     int n_sizes;
     struct {
@@ -49,7 +50,7 @@ void formula_free_name(const Formula *f, const char *base, char out[64]);
 int formula_operand(FormulaReader *r, int value, const OpTensor *like, int space, Error *err);
 /* The same for a tensor of one dimension that has an element for each channel, dimension 1 of like. */
 int formula_channel(FormulaReader *r, int value, const OpTensor *like, int space, Error *err);
-int formula_cols(int rank); /* how many dimensions are the columns */
+int formula_cols(const FormulaReader *r, int rank); /* how many dimensions are the columns */
 
 int formula_point(FormulaReader *r, const GraphCall *c, const char *name, Error *err);
 /* Reads an operator that is not pointwise, as one value or several; returns the result's. */

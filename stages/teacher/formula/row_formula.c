@@ -65,9 +65,9 @@ static int product_text(FormulaReader *r, const int64_t *size, int n, char out[F
     return 0;
 }
 
-int formula_cols(int rank)
+int formula_cols(const FormulaReader *r, int rank)
 {
-    return rank == 4 || rank == 5 ? rank - 2 : rank ? 1 : 0;
+    return !r->one_col && (rank == 4 || rank == 5) ? rank - 2 : rank ? 1 : 0;
 }
 
 static int64_t times(const int64_t *size, int n)
@@ -80,18 +80,18 @@ static int64_t times(const int64_t *size, int n)
 int formula_space(FormulaReader *r, const OpTensor *t, Error *err)
 {
     Formula *f = r->f;
-    int cols = formula_cols(t->rank), rows = t->rank - cols;
+    int cols = formula_cols(r, t->rank), rows = t->rank - cols;
     FormulaSpace s = {times(t->size, rows), times(t->size + rows, cols), "", "", ""};
     for (int i = 0; i < f->n_spaces; i++) {
         if (f->space[i].n_rows != s.n_rows || f->space[i].n_cols != s.n_cols) continue;
-        if (t->rank < 4 || f->space[i].channels[0]) return i;
+        if (formula_cols(r, t->rank) < 2 || f->space[i].channels[0]) return i;
         return formula_size_text(r, t->size[1], f->space[i].channels, err) ? -1 : i;
     }
     if (f->n_spaces == FORMULA_SPACES || t->rank > 5)
         return error_set(err, ERROR_UNSUPPORTED, "the graph has too many shapes");
     if (product_text(r, t->size, rows, s.rows, err) ||
         product_text(r, t->size + rows, cols, s.cols, err) ||
-        (t->rank > 3 && formula_size_text(r, t->size[1], s.channels, err)))
+        (cols > 1 && formula_size_text(r, t->size[1], s.channels, err)))
         return -1;
     f->space[f->n_spaces] = s;
     return f->n_spaces++;
@@ -196,14 +196,14 @@ static int64_t dense(const int64_t *size, const int64_t *stride, int n)
     return zero && step ? -1 : step;
 }
 
-/* How the elements of an operand lie in a space of `rank` dimensions `size`. */
-static int find_domain(const OpTensor *t, const int64_t *size, int rank, Domain *out)
+/* How the elements of an operand lie in a space of `rank` dimensions `size`, the last `cols` its columns. */
+static int find_domain(const OpTensor *t, const int64_t *size, int rank, int cols, Domain *out)
 {
     int64_t stride[OP_MAX_RANK] = {0};
     if (t->rank > rank || t->offset) return -1;
     for (int i = 0; i < t->rank; i++)
         stride[rank - t->rank + i] = t->size[i] == 1 ? 0 : t->stride[i];
-    int cols = formula_cols(rank), rows = rank - cols;
+    int rows = rank - cols;
     int64_t n_cols = times(size + rows, cols), n_rows = times(size, rows);
     int64_t r = dense(size, stride, rows), c = dense(size + rows, stride + rows, cols);
     if (c == 1 && (r == n_cols || n_rows == 1))
@@ -239,7 +239,7 @@ int formula_operand(FormulaReader *r, int value, const OpTensor *like, int space
         s->n_rows != s->n_rows * s->n_cols && op_is_contiguous(t) && !t->offset &&
         (op_elements(t) == s->n_rows || op_elements(t) == 1))
         return load(r, base, op_elements(t) == 1 ? PER_TASK : PER_ROW, space, err);
-    if (find_domain(t, like->size, like->rank, &d))
+    if (find_domain(t, like->size, like->rank, formula_cols(r, like->rank), &d))
         return error_set(err, ERROR_UNSUPPORTED, "%s lies in no way that is known",
                          r->b->graph->name[value]);
     if (from >= 0 && r->f->value[from].domain == d && r->f->value[from].space == space) return from;
@@ -252,7 +252,7 @@ int formula_operand(FormulaReader *r, int value, const OpTensor *like, int space
 int formula_channel(FormulaReader *r, int value, const OpTensor *like, int space, Error *err)
 {
     OpTensor *t = &r->b->values[value].tensor, kept = *t;
-    if (formula_cols(like->rank) > 1 && t->rank == 1) {
+    if (formula_cols(r, like->rank) > 1 && t->rank == 1) {
         t->rank = like->rank;
         for (int d = 0; d < t->rank; d++) {
             t->size[d] = d == 1 ? kept.size[0] : 1;
@@ -451,10 +451,9 @@ static int bind_sizes(FormulaReader *r, int kept, Error *err)
     return 0;
 }
 
-int formula_read(const Task *task, int kept, Formula **out, Error *err)
+static int read_task(const Task *task, int kept, int one_col, Formula **out, Error *err)
 {
-    FormulaReader r = {0};
-    if (!task->graph) return error_set(err, ERROR_UNSUPPORTED, "task %s has no graph", task->name);
+    FormulaReader r = {.one_col = one_col};
     r.f = memory_alloc(sizeof *r.f);
     r.f->task = task;
     int rc = bind_sizes(&r, kept, err);
@@ -472,6 +471,27 @@ int formula_read(const Task *task, int kept, Formula **out, Error *err)
         return -1;
     }
     *out = r.f;
+    return 0;
+}
+
+static int count_kept(const Formula *f)
+{
+    int n = 0;
+    for (int i = 0; i < f->n_values; i++) n += f->value[i].kind == VALUE_KEPT && f->value[i].uses;
+    return n;
+}
+
+/* Of four and five dimensions the last ones are the columns, or the last one alone: what keeps less. */
+int formula_read(const Task *task, int kept, Formula **out, Error *err)
+{
+    Formula *other;
+    Error unused;
+    if (!task->graph) return error_set(err, ERROR_UNSUPPORTED, "task %s has no graph", task->name);
+    int rc = read_task(task, kept, 0, out, err);
+    if (!kept || read_task(task, kept, 1, &other, &unused)) return rc;
+    int better = rc || count_kept(other) < count_kept(*out);
+    if (!rc) formula_free(better ? *out : other);
+    if (better) *out = other;
     return 0;
 }
 
