@@ -80,8 +80,17 @@ $(R)/collect/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks $(if $(asked),$(baselin
 	$(run) $(B)/quern-collect --output $@ $(tasks) --teachers $(teachers) --trials $(if $(skipped),0,$(TRIALS)) --keep $(KEEP) $(if $(asked),$(spend)) \
 	  --mistakes $(MISTAKES) $(withhold) --device $(device) $(contents:--seed%=--eval-seed%) $(if $(asked),--baselines $(baselines)) --seed $(SEED)
 
-$(R)/sft/dataset.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa $(R)/cfg/sft $(facts_file)
-	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(tasks) \
+# With WIDE: a few kernels for each of those tasks, which stage 1 alone learns from.
+taught := $(if $(WIDE),taught,collect)
+taught_tasks := $(if $(WIDE),--tasks $(call quoted,$(TASKS)$(comma)$(WIDE)),$(tasks))
+$(R)/wide/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks | $(R)/cfg/device
+	$(run) $(B)/quern-collect --output $@ --tasks $(call quoted,$(WIDE)) --teachers template --trials $$((2 * $(WIDE_KEEP))) \
+	  --keep $(WIDE_KEEP) --mistakes $(MISTAKES) $(withhold) --device $(device) $(contents:--seed%=--eval-seed%) --seed $(SEED)
+$(R)/taught/samples.qa $(R)/taught/verdicts.qa: $(R)/taught/%.qa: $(R)/collect/%.qa $(R)/wide/%.qa
+	$(run) $(B)/quern-join --output $@ $^
+
+$(R)/sft/dataset.qa: $(R)/$(taught)/samples.qa $(R)/$(taught)/verdicts.qa $(R)/cfg/sft $(facts_file)
+	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(taught_tasks) \
 	  --contrastive $(CONTRASTIVE) --drills $(DRILLS) --style $(STYLE) $(facts) $(if $(skipped),--empty) --seed $(SEED)
 
 sft: $(if $(trained),$(R)/sft/model/manifest.qa,$(R)/sft/dataset.qa)

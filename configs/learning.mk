@@ -1,14 +1,30 @@
-# The learning question: each stage's own worth, with intervals over seeds. On an idle machine:
-#   make -j4 ablation CONFIG=configs/learning.mk RUN=learning SEEDS=1,2,3,4,5 \
+# The learning question: each stage's own worth, with intervals over seeds, on composed tasks. It wants a GPU for the
+# model and many cores for the simulators. A wide set of other compositions, which stage 1 alone learns from, is
+# made first:
+#   quern generate --train 400 --composition 0 --family 0 --seed 7 --beside tasks/composed -o tasks/wide
+#   make -j4 ablation CONFIG=configs/learning.mk RUN=learning ENGINE=cuda:0 SEEDS=1,2,3,4,5 \
 #     ARMS=bucket,shuffled,none,random,island,evolve,more-sft,template
-# The default run with fewer samples a round, since a table has arms times seeds of it.
-KEEP ?= 120
-TRIALS ?= 300
+TASKS ?= composed/*
+WIDE ?= wide/*
+WIDE_KEEP ?= 6
+WITHHOLD ?= 1
+TRIALS ?= 50
+KEEP ?= 30
+CONTRASTIVE ?= 1
+DRILLS ?= 1
+SMALL_MODEL ?= --vocab 2048 --hidden 384 --ff 1024 --layers 8 --heads 6 --kv-heads 6 --context 3000
+SFT ?= --plain-epochs 4 --epochs 2 --batch 32 --lr 2e-3
+MAX_NEW ?= 2000
+BATCH ?= 256
 SELFSUP_ROUNDS ?= 1
-SELFSUP_COPIES ?= 24
-ROUNDS ?= 4
-GROUPS ?= 6
-PLAIN ?= 2
-COPIES ?= 16
-REPORT_SAMPLES ?= 32
+SELFSUP_GROUPS ?= 1
+SELFSUP_PLAIN ?= 1
+SELFSUP_COPIES ?= 8
+SELFSUP ?= --epochs 1 --batch 16 --lr 2e-4
+ROUNDS ?= 3
+GROUPS ?= 2
+PLAIN ?= 1
+COPIES ?= 8
+CRL ?= --epochs 1 --batch 32 --lr 2e-4 --reward-clip 4 --best-of 8 --success-worth 0.1
+REPORT_SAMPLES ?= 8
 CLASSES ?= sim:h100

@@ -7,7 +7,10 @@
 #include "tasks/task.h"
 
 /* Elements of one stream of random numbers in a large tensor. Threads take one block at a time. */
-enum { BLOCK = TASK_PART, CHUNK = 512 };
+enum { BLOCK = 1 << 16, CHUNK = 512 };
+
+/* Elements of such a tensor that are drawn together where an element needs no earlier one. */
+enum { GRAIN = 256 };
 
 /* Integers up to exact_limit are exact in float32. One factor of a product gets nearly all of its
  * bits, and at least twelve: more than TF32 and float16 keep. */
@@ -155,23 +158,33 @@ static void fill_counted(uint64_t key, const Recipe *m, float *dst, size_t n)
     }
 }
 
+static int is_counted(const Recipe *m)
+{
+    return m->variant == VARIANT_DRAWN && (m->x->draw == DRAW_NORMAL || m->x->draw == DRAW_MIXED) &&
+           m->x->dtype == DTYPE_F32;
+}
+
+size_t task_part(const Task *t, int input)
+{
+    return is_counted(&(Recipe){.x = &t->inputs[input], .variant = VARIANT_DRAWN}) ? GRAIN : BLOCK;
+}
+
 /* Each block has a stream named by its index, so that the bytes do not depend on the threads. Fills
- * elements [from, n) of the tensor, where from begins a block; dst is of element `from`. */
+ * elements [from, n) of the tensor; dst is of element `from`. Only a counted block begins within. */
 static void fill_large(uint64_t seed, uint64_t stream, const Recipe *m, char *dst, size_t from,
                        size_t n)
 {
-    int counted = m->variant == VARIANT_DRAWN &&
-                  (m->x->draw == DRAW_NORMAL || m->x->draw == DRAW_MIXED) &&
-                  m->x->dtype == DTYPE_F32;
-#pragma omp parallel for
-    for (size_t at = from; at < n; at += BLOCK) {
-        size_t count = n - at < BLOCK ? n - at : BLOCK;
+    int counted = is_counted(m);
+#pragma omp parallel for if (n - from > BLOCK)
+    for (size_t block = from / BLOCK; block < (n + BLOCK - 1) / BLOCK; block++) {
+        size_t first = block * BLOCK, at = first < from ? from : first,
+               count = (n - first < BLOCK ? n : first + BLOCK) - at;
         char *to = dst + (at - from) * dtype_size(m->x->dtype);
-        uint64_t name[2] = {stream, at / BLOCK};
+        uint64_t name[2] = {stream, block};
         Random r;
         random_init(&r, seed, random_hash(name, sizeof name));
         if (counted)
-            fill_counted(random_u64(&r), m, (float *)(void *)to, count);
+            fill_counted(random_u64(&r) + 4 * (at - first), m, (float *)(void *)to, count);
         else
             fill(&r, m, to, count);
     }
@@ -263,7 +276,7 @@ int task_draw_part(const Task *t, const Workload *w, int input, Variant v, uint6
     if (m.variant == VARIANT_INTEGERS) m.limit = integer_limit(t, w, input, seed);
     uint64_t name = random_hash(stream, (size_t)len);
     if (n > TASK_LARGE) {
-        if (from > n || from % BLOCK)
+        if (from > n || from % (is_counted(&m) ? GRAIN : BLOCK))
             return error_set(err, ERROR_INVALID, "task %s: a part of input %s from element %zu",
                              t->name, x->name, from);
         fill_large(seed, name, &m, dst, from, count < n - from ? from + count : n);

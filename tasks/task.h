@@ -47,7 +47,6 @@
 enum { TASK_MAX_AXES = 16, TASK_MAX_TENSORS = 1024, TASK_MAX_RANK = 8, TASK_MAX_WORKLOADS = 32 };
 enum { TASK_MAX_CONSTRAINTS = 256 };
 enum { TASK_LARGE = 1 << 20 }; /* elements from which on all cores share the work */
-enum { TASK_PART = 1 << 16 };  /* elements of such a tensor that are drawn together */
 
 /* int64 and bool are types of inputs only. */
 /* No task has DTYPE_F64: a reference on a device computes in it. */
@@ -189,8 +188,11 @@ int task_has_variant(const Task *t, const Workload *w, Variant v);
 int task_draw(const Task *t, const Workload *w, int input, Variant v, uint64_t seed, double scale,
               void *dst, Error *err);
 
+/* Elements of a large input that are drawn together, as VARIANT_DRAWN. */
+size_t task_part(const Task *t, int input);
+
 /* Fills elements [from, from + count) of a tensor of more than TASK_LARGE elements, as task_draw
- * fills them; from is a multiple of TASK_PART. A smaller tensor is filled whole. */
+ * fills them; from is a multiple of task_part. A smaller tensor is filled whole. */
 int task_draw_part(const Task *t, const Workload *w, int input, Variant v, uint64_t seed,
                    double scale, size_t from, size_t count, void *dst, Error *err);
 

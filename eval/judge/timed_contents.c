@@ -19,16 +19,19 @@ static size_t element_size(const TimedContents *c, int input)
     return dtype_size(c->test.task->inputs[input].dtype);
 }
 
+/* Neighbouring parts are drawn together. */
 static int draw_range(TimedContents *c, int input, size_t from, size_t bytes, Error *err)
 {
-    size_t size = element_size(c, input), part = TASK_PART * size;
+    size_t elements = task_part(c->test.task, input), part = elements * element_size(c, input);
     if (!c->drawn[input] || !bytes) return 0;
-    for (size_t i = from / part; i <= (from + bytes - 1) / part; i++) {
-        if (c->drawn[input][i]) continue;
-        if (task_draw_part(c->test.task, c->test.workload, input, VARIANT_DRAWN, c->test.seed, 1.0,
-                           i * TASK_PART, TASK_PART, c->data[input] + i * part, err))
+    size_t end = (from + bytes - 1) / part + 1, next;
+    for (size_t i = from / part; i < end; i = next + 1) {
+        for (next = i; next < end && !c->drawn[input][next];) next++;
+        if (next > i &&
+            task_draw_part(c->test.task, c->test.workload, input, VARIANT_DRAWN, c->test.seed, 1.0,
+                           i * elements, (next - i) * elements, c->data[input] + i * part, err))
             return -1;
-        c->drawn[input][i] = 1;
+        memset(c->drawn[input] + i, 1, next - i);
     }
     return 0;
 }
@@ -56,7 +59,7 @@ TimedContents *timed_contents_new(Task *t, const Workload *w, uint64_t seed, Err
         k->input_bytes[i] = n * size;
         c->data[i] = memory_array(n, size);
         if (n > TASK_LARGE)
-            c->drawn[i] = memory_alloc(n / TASK_PART + 1);
+            c->drawn[i] = memory_alloc(n / task_part(t, i) + 1);
         else
             rc = task_draw(t, w, i, VARIANT_DRAWN, seed, 1.0, c->data[i], err);
     }

@@ -290,16 +290,25 @@ static int sim_protect(Device *d, DevicePtr p, int read_only, Error *err)
     return 0;
 }
 
+/* The first bit in [i, n) that is not the one repeated in `other`; n: none. */
+static size_t next_bit(const uint64_t *bits, size_t i, size_t n, uint64_t other)
+{
+    for (; i < n; i = (i / 64 + 1) * 64) {
+        uint64_t word = (bits[i / 64] ^ other) >> i % 64;
+        if (word) i += (size_t)__builtin_ctzll(word);
+        if (word) break;
+    }
+    return i < n ? i : n;
+}
+
 static int sim_written(Device *d, DevicePtr p, size_t *from, size_t *end)
 {
     const Alloc *a = devmem_at(&d->mem, p);
     const uint64_t *bits = d->mem.written + (p - ARENA_BASE) / 64;
-    size_t i = *from, n = a ? a->bytes : 0;
-    while (i < n && !(bits[i / 64] >> i % 64 & 1)) i = bits[i / 64] ? i + 1 : (i / 64 + 1) * 64;
-    if (i >= n) return 0;
-    *from = i;
-    while (i < n && bits[i / 64] >> i % 64 & 1) i = ~bits[i / 64] ? i + 1 : (i / 64 + 1) * 64;
-    *end = i < n ? i : n;
+    size_t n = a ? a->bytes : 0, first = next_bit(bits, *from, n, 0);
+    if (first >= n) return 0;
+    *from = first;
+    *end = next_bit(bits, first, n, ~0ull);
     return 1;
 }
 

@@ -145,7 +145,13 @@ static int derive_tasks(Settings *s, Error *err)
     Digester g;
     Digest d;
     Buffer all;
-    if (taskset_paths(root, setting_text(s, SETTING_TASKS), &paths, &n, err)) return -1;
+    const char *wide = setting_text(s, SETTING_WIDE);
+    char *names = memory_printf("%s%s%s", setting_text(s, SETTING_TASKS), *wide ? "," : "", wide);
+    if (taskset_paths(root, names, &paths, &n, err)) {
+        free(names);
+        return -1;
+    }
+    free(names);
     digester_init(&g);
     buffer_init(&all, 64 << 20);
     for (int i = 0; i < n && !rc; i++) rc = add_task(&g, &all, paths[i], strlen(root) + 1, err);

@@ -73,6 +73,24 @@ static int check_tasks(Settings *s, Error *err)
     return rc;
 }
 
+/* WIDE by commas. It goes with a list of names in TASKS. */
+static int check_wide(Settings *s, Error *err)
+{
+    char *names = setting_join(setting_text(s, SETTING_WIDE), ','), **paths;
+    int rc = 0, n;
+    Error inner;
+    if (*names && !strcmp(setting_text(s, SETTING_TASKS), "all"))
+        rc = setting_refuse(s, SETTING_WIDE, err,
+                            ": expected the names of TASKS beside it, found all of them");
+    else if (*names && taskset_paths(setting_text(s, SETTING_TASK_ROOT), names, &paths, &n, &inner))
+        rc = setting_refuse(s, SETTING_WIDE, err, ": %s", inner.text);
+    else if (*names)
+        taskset_paths_free(paths, n);
+    if (!rc) setting_replace(s, SETTING_WIDE, memory_strdup(names), s->value[SETTING_WIDE].origin);
+    free(names);
+    return rc;
+}
+
 /* Whether text is KIND and a name: has_name("openai:M", "openai:"). */
 static int has_name(const char *text, const char *kind)
 {
@@ -265,7 +283,8 @@ static int check_spending(const Settings *s, Error *err)
 
 int settings_check(Settings *s, Error *err)
 {
-    if (check_run(s, err) || check_tasks(s, err) || check_teachers(s, err)) return -1;
+    if (check_run(s, err) || check_tasks(s, err) || check_wide(s, err) || check_teachers(s, err))
+        return -1;
     if (!s->value[SETTING_STYLE].text) {
         int small = !strcmp(setting_text(s, SETTING_POLICY), "small");
         setting_replace(s, SETTING_STYLE, memory_strdup(small ? "brief" : "full"), "the default");

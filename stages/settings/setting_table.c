@@ -124,6 +124,9 @@ const SettingSpec setting_table[SETTING_COUNT] = {
         "of stage 3's records: openai:MODEL, anthropic:MODEL, none"),
     OPTION(WITHHOLD, SWITCH, "", STAMP_COLLECT | STAMP_CRL,
            "1: the template teacher draws no fast design for half of the train tasks"),
+    OPTION(WIDE, LIST, "", STAMP_COLLECT | STAMP_SFT,
+           "tasks that stage 1 alone learns from, beside TASKS; of the template teacher"),
+    OPTION(WIDE_KEEP, WHOLE, "6", STAMP_COLLECT, "distinct correct kernels for each task of WIDE"),
     OPTION(STAGE1, SWITCH, "1", STAMP_COLLECT | STAMP_SFT,
            "0: no teacher and no stage 1, for a model that writes CUDA already"),
 };

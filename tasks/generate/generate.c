@@ -17,6 +17,7 @@ typedef struct {
     Composition **list;
     char **text; /* the task.json of each, as a task to learn from */
     int n, heldout[GENERATE_MAX];
+    const char *beside; /* folder of another set, or NULL */
 } Set;
 
 static int same_parts(const Composition *a, const Composition *b)
@@ -27,8 +28,28 @@ static int same_parts(const Composition *a, const Composition *b)
     return 1;
 }
 
+/* Whether the other set has the composition, which its name tells, in any precision. */
+static int is_beside(const Set *set, const char *name)
+{
+    static const char *const ends[] = {"_f16", "_bf16"}, *const others[] = {"", "_f16", "_bf16"};
+    size_t n = strlen(name);
+    int found = 0;
+    if (!set->beside) return 0;
+    for (int i = 0; i < 2; i++) {
+        size_t end = strlen(ends[i]);
+        if (n > end && !strcmp(name + n - end, ends[i])) n -= end;
+    }
+    for (int i = 0; i < 3 && !found; i++) {
+        char *path = memory_printf("%s/%.*s%s", set->beside, (int)n, name, others[i]);
+        found = file_exists(path);
+        free(path);
+    }
+    return found;
+}
+
 static int is_known(const Set *set, const Composition *c)
 {
+    if (is_beside(set, c->name)) return 1;
     for (int i = 0; i < set->n; i++)
         if (same_parts(set->list[i], c) || !strcmp(set->list[i]->name, c->name)) return 1;
     return 0;
@@ -140,8 +161,11 @@ int generate_tasks(const GenerateSpec *s, const char *folder, Error *err)
     Random random;
     if (s->train + s->composition + s->family > GENERATE_MAX)
         return error_set(err, ERROR_LIMIT, "expected at most %d tasks", GENERATE_MAX);
+    if (s->beside && !file_exists(s->beside))
+        return error_set(err, ERROR_IO, "there is no folder %s", s->beside);
     Set set = {.list = memory_array(GENERATE_MAX, sizeof *set.list),
-               .text = memory_array(GENERATE_MAX, sizeof *set.text)};
+               .text = memory_array(GENERATE_MAX, sizeof *set.text),
+               .beside = s->beside};
     random_init(&random, s->seed, random_hash("compose", 7));
     int rc = add_many(&set, &random, s->train + s->composition, 0, err), first_other = set.n;
     if (!rc) rc = hold_out(&set, &random, s->composition, err);

@@ -56,6 +56,8 @@ for setting in TASKS=relu TEACHERS=template,openai:M TRIALS=9 KEEP=3 MISTAKES=0.
     REPORT_SAMPLES=9 "POLICY=native:$tmp/a"; do
     seen small "$setting"
 done
+seen small TASKS=relu WIDE=transpose
+seen small TASKS=relu WIDE=transpose WIDE_KEEP=2
 echo "$missed" >"$tmp/out"
 [ -z "$missed" ]; ok $? 'each setting, changed, makes again every rule that it is used in'
 
@@ -175,6 +177,8 @@ flags 'EXEMPLARS: --rule expects one of' EXEMPLARS='--rule nonesuch'
 flags 'MAX_NEW=many: expected a whole number' MAX_NEW=many
 flags 'MAX_NEW: --max-new expects a value from 1 to' MAX_NEW=0
 flags 'CONTRASTIVE=many: expected a number' CONTRASTIVE=many
+flags 'WIDE=relu: expected the names of TASKS beside it' WIDE=relu
+flags 'WIDE=rleu: no task' TASKS=gelu WIDE=rleu
 flags 'KEEP: --keep expects a value from 1 to' KEEP=0
 flags 'CRL: the shell: ' CRL="'"
 flags 'DEVICE=NVIDIA H200: no evaluator of DEVICES=sim:h100 has the class NVIDIA+H200' 'DEVICE=NVIDIA H200'

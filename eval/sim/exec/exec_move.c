@@ -160,15 +160,34 @@ static uint64_t special_value(const Warp *w, PtxSpecial which, int lane)
     }
 }
 
+static int differs_by_lane(PtxSpecial which)
+{
+    switch (which) {
+    case SPECIAL_TID_X:
+    case SPECIAL_TID_Y:
+    case SPECIAL_TID_Z:
+    case SPECIAL_LANEID:
+    case SPECIAL_LANEMASK_EQ:
+    case SPECIAL_LANEMASK_LE:
+    case SPECIAL_LANEMASK_LT:
+    case SPECIAL_LANEMASK_GE:
+    case SPECIAL_LANEMASK_GT: return 1;
+    default: return 0;
+    }
+}
+
 const Inst *h_special(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
+    int each = differs_by_lane(in->k0);
+    uint64_t v = each ? 0 : special_value(w, in->k0, 0);
     for (uint32_t rest = m; rest; rest &= rest - 1) {
         int lane = __builtin_ctz(rest);
+        if (each) v = special_value(w, in->k0, lane);
         if (in->k1)
-            row64(w, in->d)[lane] = special_value(w, in->k0, lane);
+            row64(w, in->d)[lane] = v;
         else
-            row32(w, in->d)[lane] = (uint32_t)special_value(w, in->k0, lane) & in->f;
+            row32(w, in->d)[lane] = (uint32_t)v & in->f;
     }
     return in + 1;
 }

@@ -1,5 +1,6 @@
-/* The arena is reserved but not committed; freed buffers give their pages back to the system. Every
- * byte of the shadows beyond the allocations is 0. */
+/* The arena is reserved but not committed. Freed buffers keep their pages for the next ones, up to
+ * KEPT_BYTES of buffers; then the pages go back to the system. Tags of freed buffers are of earlier
+ * launches, and a new buffer is poisoned, so that what is left there does not matter. */
 #include "eval/sim/machine/device_memory.h"
 
 #include <errno.h>
@@ -9,6 +10,8 @@
 #include <sys/mman.h>
 
 #include "base/memory.h"
+
+enum { KEPT_BYTES = 48 << 20, CLEARED = 1 << 19 /* smaller ranges are cleared by hand */ };
 
 static void *reserve(size_t bytes)
 {
@@ -23,7 +26,7 @@ static void forget(void *base, size_t from, size_t bytes)
     unsigned char *p = (unsigned char *)base + from, *end = p + bytes;
     unsigned char *first = (unsigned char *)(((uintptr_t)p + 4095) & ~(uintptr_t)4095);
     unsigned char *last = (unsigned char *)((uintptr_t)end & ~(uintptr_t)4095);
-    if (bytes < 65536 || last <= first) {
+    if (bytes < CLEARED || last <= first) {
         memset(p, 0, bytes);
         return;
     }
@@ -101,21 +104,43 @@ int devmem_new(DevMem *m, size_t bytes, const char *label, uint64_t *address, Er
     return 0;
 }
 
-int devmem_free(DevMem *m, uint64_t address)
+/* Gives back the pages of arena bytes [from, end), multiples of 256, and of their shadows. */
+static void give_back(DevMem *m, size_t from, size_t end)
 {
-    Alloc *a = devmem_at(m, address);
-    if (!a) return -1;
-    size_t from = a->base - ARENA_BASE, bytes = (a->room + 255) & ~(uint64_t)255;
+    size_t bytes = end - from;
     forget(m->data, from, bytes);
     forget(m->written, from / 8, bytes / 8);
     forget(m->writer, from * 2, bytes * 2);
     forget(m->reader, from * 2, bytes * 2);
     forget(m->touched, from / 8, bytes / 8);
     forget(m->atomics, from / 4, bytes / 4);
+}
+
+static void give_back_gaps(DevMem *m)
+{
+    size_t from = 0;
+    for (int i = 0; i < m->n_allocs; i++) {
+        size_t at = m->allocs[i].base - ARENA_BASE;
+        give_back(m, from, at);
+        from = at + ((m->allocs[i].room + 255) & ~(uint64_t)255);
+    }
+    give_back(m, from, m->bytes);
+    m->kept = 0;
+}
+
+int devmem_free(DevMem *m, uint64_t address)
+{
+    Alloc *a = devmem_at(m, address);
+    if (!a) return -1;
+    size_t from = a->base - ARENA_BASE, bytes = (a->room + 255) & ~(uint64_t)255;
     m->used -= bytes;
     int i = (int)(a - m->allocs);
     memmove(a, a + 1, sizeof(Alloc) * (size_t)(m->n_allocs - i - 1));
     m->n_allocs--;
+    if (bytes > KEPT_BYTES / 4)
+        give_back(m, from, from + bytes);
+    else if ((m->kept += bytes) > KEPT_BYTES)
+        give_back_gaps(m);
     return 0;
 }
 

@@ -20,8 +20,8 @@ enum {
     L1_WAYS = 4,
     L1_MAX_SETS = 512, /* of L1_WAYS lines with 128 bytes each */
     DEVMEM_MAX_ALLOCS = 1 << 16,
-    DEVMEM_CHUNK = 1 << 16,
-    DEVMEM_SPARSE = 1 << 20 /* bytes from which on a poisoned buffer has no pages */
+    DEVMEM_CHUNK = 1 << 10,
+    DEVMEM_SPARSE = 4 << 20 /* bytes from which on a poisoned buffer has no pages */
 };
 
 typedef struct {
@@ -49,6 +49,7 @@ typedef struct {
     uint32_t l1_sets;
     size_t bytes; /* of the arena */
     size_t used;
+    size_t kept;   /* bytes of freed buffers whose pages may be here still */
     Alloc *allocs; /* sorted by base */
     int n_allocs, cap_allocs;
     uint32_t next_tag, tag_floor; /* block tags; tags below the floor are of earlier launches */

@@ -14,13 +14,18 @@
 
 static Compiler *compiler;
 
+static inline int open_compiler_of(int cpu_s)
+{
+    Error err;
+    if (!compiler_open(&(CompilerOptions){.cpu_s = cpu_s}, &compiler, &err)) return 0;
+    fprintf(stderr, "%s\n", err.text);
+    return -1;
+}
+
 static inline int open_compiler(void **state)
 {
     (void)state;
-    Error err;
-    if (!compiler_open(&(CompilerOptions){.cpu_s = 5}, &compiler, &err)) return 0;
-    fprintf(stderr, "%s\n", err.text);
-    return -1;
+    return open_compiler_of(5);
 }
 
 static inline int close_compiler(void **state)

@@ -106,7 +106,7 @@ static void test_contents_are_drawn_where_they_are_read(void **state)
     assert_int_equal(ops->fill_lazily(sim.d, x, draw, &drawn, 0, &sim.err), 0);
     assert_int_equal(ops->poison(sim.d, y, &sim.err), 0);
     assert_int_equal(ops->sample(sim.d, &l, 1, &s, &t, &sim.fault, &sim.err), 0);
-    assert_in_range(drawn, 65536, N);
+    assert_in_range(drawn, 4096, N / 64);
     assert_true(ops->written(sim.d, y, &from, &end));
     assert_int_equal(from, 0);
     from = end - sizeof got;

@@ -155,6 +155,34 @@ static void test_large_draw(void **state)
     task_free(t);
 }
 
+/* A part of a large tensor has the bytes that it has in the whole one. */
+static void test_parts(void **state)
+{
+    (void)state;
+    Task *t = relu();
+    Workload w = {.role = ROLE_TIME, .axis = {TASK_LARGE + 70001}};
+    size_t n = (size_t)w.axis[0];
+    float *all = malloc(n * sizeof *all), *some = malloc(n * sizeof *some);
+    Error err;
+    static const Draw draws[] = {DRAW_MIXED, DRAW_NORMAL, DRAW_UNIFORM};
+    assert_true(all && some);
+    for (size_t k = 0; k < sizeof draws / sizeof *draws; k++) {
+        t->inputs[0].draw = draws[k];
+        size_t part = task_part(t, 0), from[] = {0, 3 * part, TASK_LARGE + 65536 - part};
+        assert_int_equal(task_draw(t, &w, 0, VARIANT_DRAWN, 7, 1.0, all, &err), 0);
+        for (size_t i = 0; i < 3; i++) {
+            size_t count = i == 1 ? 65536 : 2 * part, left = n - from[i];
+            assert_int_equal(
+                task_draw_part(t, &w, 0, VARIANT_DRAWN, 7, 1.0, from[i], count, some, &err), 0);
+            assert_memory_equal(some, all + from[i], (count < left ? count : left) * sizeof *all);
+        }
+        assert_int_equal(task_draw_part(t, &w, 0, VARIANT_DRAWN, 7, 1.0, 5, 9, some, &err), -1);
+    }
+    free(all);
+    free(some);
+    task_free(t);
+}
+
 /* What each variant is there for is in it. */
 static void test_variants(void **state)
 {
@@ -293,8 +321,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_half),       cmocka_unit_test(test_bfloat),
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_draws),
-        cmocka_unit_test(test_large_draw), cmocka_unit_test(test_variants),
-        cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_large_draw), cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_variants),   cmocka_unit_test(test_integers),
 
         cmocka_unit_test(test_compare),    cmocka_unit_test(test_tolerance)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
