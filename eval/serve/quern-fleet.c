@@ -170,7 +170,9 @@ static int run(const Arguments *a, const Devices *list, const char *evaluator, i
         return error_errno(err, "cannot run the evaluator %s", evaluator);
     const char *redis = getenv("QUERN_REDIS");
     if (redis && !*redis) redis = NULL;
-    const FleetOptions opt = {.dir = a->dir || redis ? a->dir : ".quern",
+    int threads = a->workers > 0 ? cores() / (int)a->workers : 0;
+    const FleetOptions opt = {.threads = a->workers > 0 && threads < 1 ? 1 : threads,
+                              .dir = a->dir || redis ? a->dir : ".quern",
                               .version = VERDICT_HARNESS,
                               .redis = redis,
                               .worker = evaluator,

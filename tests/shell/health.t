@@ -9,6 +9,7 @@ status() { "$BIN/quern-queue" status --json 2>/dev/null | tr -d '\n'; }
 place="$(hostname) sim:h100"
 cat >noop <<END
 #!/bin/bash
+echo "\$OMP_NUM_THREADS" >threads
 exec "$BIN/quern-evald" --runner noop "\$@"
 END
 chmod +x noop
@@ -58,6 +59,7 @@ END
 [ $s = 0 ] && grep -qE '^sim:h100 +0 +0 +21 +0 ' out && grep -q "^out of service since .*: $place " out; ok $? 'every job of the fleet is done, and the sick device is named'
 grep -q 'evaluator [01] on sim:h100 left service; it is not started again' log; ok $? 'the fleet says so'
 [ "$(cat evaluators)" = 1 ]; ok $? 'and leaves it alone'
+is 'evaluators share the cores' "$(cat threads)" "$(perl -e 'my $n = int(shift() / 2); print $n < 1 ? 1 : $n' "$(env -u OMP_NUM_THREADS nproc)")"
 touch ill
 sick_over alone | "$here/make_samples.pl" >y.qa
 timeout 60 "$BIN/quern-fleet" run --evaluator ./noop --workers 1 --dir f -- "$BIN/quern-evaluate" y.qa --output y.out >out 2>log; s=$?
