@@ -81,8 +81,9 @@ $(R)/collect/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks $(if $(asked),$(baselin
 	  --mistakes $(MISTAKES) $(withhold) --device $(device) $(contents:--seed%=--eval-seed%) $(if $(asked),--baselines $(baselines)) --seed $(SEED)
 
 # With WIDE: a few kernels for each of those tasks, which stage 1 alone learns from.
-taught := $(if $(WIDE),taught,collect)
-taught_tasks := $(if $(WIDE),--tasks $(call quoted,$(TASKS)$(comma)$(WIDE)),$(tasks))
+wide := $(if $(skipped),,$(WIDE))
+taught := $(if $(wide),taught,collect)
+taught_tasks := $(if $(wide),--tasks $(call quoted,$(TASKS)$(comma)$(WIDE)),$(tasks))
 $(R)/wide/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks | $(R)/cfg/device
 	$(run) $(B)/quern-collect --output $@ --tasks $(call quoted,$(WIDE)) --teachers template --trials $$((2 * $(WIDE_KEEP))) \
 	  --keep $(WIDE_KEEP) --mistakes $(MISTAKES) $(withhold) --device $(device) $(contents:--seed%=--eval-seed%) --seed $(SEED)

@@ -386,23 +386,25 @@ static void wait_or_kill(pid_t pid, double end)
     kill(-pid, SIGKILL);
 }
 
-/* Dead jobs are kept: quern-queue retry puts them back. */
-static int has_dead(Queue *q)
+/* Dead jobs are kept, for quern-queue retry, and so are the names of devices out of service. */
+static int has_kept(Queue *q)
 {
     enum { MAX_CLASSES = 64 };
     QueueStatus s[MAX_CLASSES];
-    int n = 0;
-    if (queue_status(q, s, MAX_CLASSES, &n, NULL)) return 1;
+    QueueSick sick;
+    int n = 0, n_sick = 0;
+    if (queue_status(q, s, MAX_CLASSES, &n, NULL) || queue_quarantined(q, &sick, 1, &n_sick, NULL))
+        return 1;
     for (int i = 0; i < n; i++)
         if (s[i].dead) return 1;
-    return n == MAX_CLASSES;
+    return n == MAX_CLASSES || n_sick;
 }
 
 /* in_order: the command ended by itself, so there is time to compact the queue's data. */
 static void take_down(Fleet *f, int in_order)
 {
     int forget = in_order && f->opt->forget && f->server.spawned && !f->command_status &&
-                 !has_dead(f->queue);
+                 !has_kept(f->queue);
     double end = clock_seconds() + DRAIN_S;
     if (f->command) {
         kill(-f->command, SIGTERM);

@@ -175,10 +175,12 @@ static int meet(Device *d, const DeviceCode *code, Error *err)
     for (const DeviceModule *m = d->modules; m; m = m->next)
         if (m->home == HOME_LIBRARY && (m->empty || remote_has(d, m))) return 0;
     cudarunner_poll(&r->runner);
-    if (r->runner.pid && r->first_generation == r->runner.generation) {
-        if (r->first_image == image) return 0;
-        if (cudarunner_stop(&r->runner, err)) return -1;
-    }
+    int named = r->first_generation == r->runner.generation;
+    if (r->runner.pid && named && r->first_image == image) return 0;
+    /* A process that took another's place within a candidate's work has run it without a name. */
+    if (r->runner.pid && (named || r->warm_generation == r->runner.generation) &&
+        cudarunner_stop(&r->runner, err))
+        return -1;
     if (!r->runner.pid && cudarunner_start(&r->runner, err)) return -1;
     r->first_generation = r->runner.generation;
     r->first_image = image;

@@ -73,21 +73,36 @@ static int check_tasks(Settings *s, Error *err)
     return rc;
 }
 
-/* WIDE by commas. It goes with a list of names in TASKS. */
+/* Returns how many tasks a list of names has, or -1. */
+static int count_tasks(const Settings *s, const char *names, Error *err)
+{
+    char **paths;
+    int n;
+    if (taskset_paths(setting_text(s, SETTING_TASK_ROOT), names, &paths, &n, err)) return -1;
+    taskset_paths_free(paths, n);
+    return n;
+}
+
+/* WIDE by commas. It goes with a list of names in TASKS, and has none of those tasks: a task in both
+ * would have each sample of its template teacher twice, with one id. */
 static int check_wide(Settings *s, Error *err)
 {
-    char *names = setting_join(setting_text(s, SETTING_WIDE), ','), **paths;
-    int rc = 0, n;
+    const char *tasks = setting_text(s, SETTING_TASKS);
+    char *names = setting_join(setting_text(s, SETTING_WIDE), ','),
+         *both = memory_printf("%s,%s", tasks, names);
+    int rc = 0, n = 0;
     Error inner;
-    if (*names && !strcmp(setting_text(s, SETTING_TASKS), "all"))
+    if (*names && !strcmp(tasks, "all"))
         rc = setting_refuse(s, SETTING_WIDE, err,
                             ": expected the names of TASKS beside it, found all of them");
-    else if (*names && taskset_paths(setting_text(s, SETTING_TASK_ROOT), names, &paths, &n, &inner))
+    else if (*names && (n = count_tasks(s, names, &inner)) < 0)
         rc = setting_refuse(s, SETTING_WIDE, err, ": %s", inner.text);
-    else if (*names)
-        taskset_paths_free(paths, n);
+    else if (*names && count_tasks(s, both, &inner) != n + count_tasks(s, tasks, &inner))
+        rc = setting_refuse(s, SETTING_WIDE, err,
+                            ": expected other tasks than those of TASKS, found some of them");
     if (!rc) setting_replace(s, SETTING_WIDE, memory_strdup(names), s->value[SETTING_WIDE].origin);
     free(names);
+    free(both);
     return rc;
 }
 

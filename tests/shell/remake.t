@@ -131,6 +131,9 @@ for setting in "BASE=$tmp/b" LORA=8 LORA_ALPHA=64 RSLORA=1 TRAINER=other STAGE1=
 done
 [ -z "$missed" ]; ok $? "likewise every setting of the adapters$missed"
 ! has sft-model-manifest && has selfsup-1-samples; ok $? "another name of what is served: stage 1's adapter stays"
+rules tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" TASKS=relu WIDE=transpose -n -B crl; made >"$tmp/made"; has wide-verdicts && has taught-samples; ok $? 'WIDE adds kernels to stage 1'
+rules tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" TASKS=relu WIDE=transpose STAGE1=0 -n -B crl; made >"$tmp/made"
+has sft-dataset && ! has '(wide|taught)-.*'; ok $? 'and none where there is no stage 1'
 rules tuned POLICY=openai:A -n crl; made >"$tmp/made"; has report-sft-samples && has crl-1-samples; ok $? 'adapters no more: every sample'
 
 # Settings that decide nothing of what is made: where things are, how the work fits the memory and the time, leave to make it again.
@@ -178,6 +181,7 @@ flags 'MAX_NEW=many: expected a whole number' MAX_NEW=many
 flags 'MAX_NEW: --max-new expects a value from 1 to' MAX_NEW=0
 flags 'CONTRASTIVE=many: expected a number' CONTRASTIVE=many
 flags 'WIDE=relu: expected the names of TASKS beside it' WIDE=relu
+flags 'WIDE=relu gelu: expected other tasks than those of TASKS' TASKS=gelu 'WIDE=relu gelu'
 flags 'WIDE=rleu: no task' TASKS=gelu WIDE=rleu
 flags 'KEEP: --keep expects a value from 1 to' KEEP=0
 flags 'CRL: the shell: ' CRL="'"

@@ -89,7 +89,16 @@ static void test_one_candidate(void **state)
     ops->unload(d, m);
     ok(ops->load(d, NULL, HOME_LIBRARY, &calls, &fault, &err)); /* a plan of library calls alone */
     assert_int_equal(generation(HOME_LIBRARY), 3);
+    /* It is killed from outside while a module without code is there; the next has run code of this one. */
+    assert_int_equal(cudarunner_stop(&d->remotes[HOME_LIBRARY].runner, &err), 0);
+    m = load(HOME_LIBRARY);
+    run_ones(m, y);
+    assert_int_equal(generation(HOME_LIBRARY), 4);
+    ops->unload(d, m);
     ops->unload(d, calls);
+    m = load_other(HOME_LIBRARY, 8);
+    assert_int_equal(generation(HOME_LIBRARY), 5);
+    ops->unload(d, m);
     assert_int_equal(generation(HOME_CANDIDATE), 1);
     ops->free(d, y);
     ops->close(d);
