@@ -138,5 +138,6 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls),
                                        cmocka_unit_test(test_one_candidate),
                                        cmocka_unit_test(test_faults)};
+    cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
