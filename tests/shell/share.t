@@ -41,7 +41,7 @@ export PATH=$tmp/slurm:$PATH QUERN_HOME=$tmp/home SLURM_JOB_ID=17
 [ $s != 0 ] && grep -q QUERN_REDIS err; ok $? 'without a queue the pipeline says what it needs'
 export QUERN_REDIS=redis://head:6379
 bash "$share/slurm/pipeline.sbatch" ends >out 2>err; is 'a run that ends well ends the job' "$? $(cat asked)" '0 run ends'
-bash "$share/slurm/pipeline.sbatch" fails >out 2>err; is 'its failure is that of the job' $? 3
+bash "$share/slurm/pipeline.sbatch" fails >out 2>err; is 'the job fails with the status of the pipeline' $? 3
 [ ! -e requeued ]; ok $? 'neither goes back into the queue'
 bash "$share/slurm/pipeline.sbatch" runs >out 2>err & job=$!
 wait_for '[ -e running ]' 10
