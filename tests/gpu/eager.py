@@ -219,9 +219,12 @@ def median_us(f, inputs, runs, flush):
 def find(root, words):
     """The names and folders of tasks: each word is a task, a set or a pattern, as TASKS has it."""
     for word in words:
-        for folder in sorted(glob.glob(os.path.join(root, word))):
-            for file in sorted(glob.glob(os.path.join(folder, "**", "task.json"), recursive=True)):
-                yield os.path.relpath(os.path.dirname(file), root), file
+        folders = glob.glob(os.path.join(root, word)) or glob.glob(os.path.join(root, "**", word), recursive=True)
+        files = [f for folder in folders for f in glob.glob(os.path.join(folder, "**", "task.json"), recursive=True)]
+        if not files:
+            sys.exit(f"eager.py: expected a task, a set or a pattern below {root}, found {word}")
+        for file in sorted(files):
+            yield os.path.relpath(os.path.dirname(file), root), file
 
 
 def measure(name, task, axes, given, flush):
