@@ -231,8 +231,8 @@ typedef struct {
     /* on: from now on `run` takes blocks and warps in another order, under a limit of a few times
      * the instructions of the last usual run. 0: the usual order. NULL: the hardware decides. */
     void (*disturb)(Device *d, int on);
-    /* Launch and predict the time: fills candidate_us[0], n = 1 and the counters. NULL: the device
-     * has a clock. */
+    /* Launch and predict the time: fills candidate_us[0], n = 1 and the counters. out NULL: launch
+     * under the same limit, without a prediction. NULL: the device has a clock. */
     int (*predict)(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
                    DeviceFault *fault, Error *err);
 

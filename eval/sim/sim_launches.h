@@ -16,6 +16,7 @@ struct Device {
     int64_t used;         /* thread-instructions of the last run in the usual order */
     SimCounts *predicted; /* of the launches of the last predict */
     int n_predicted;
+    int counted; /* run counts requests to global memory, too */
     DeviceModule *modules;
 };
 

@@ -63,6 +63,7 @@ struct Exec {
     int64_t block_cost;                   /* charged to the budget for the start of a block */
     AsyncCopies *async;                   /* cp.async under way; NULL: none issued */
     SimCounts counts;                     /* of the last launch */
+    int counted;                          /* counts has the requests to global memory */
     uint64_t clock;                       /* warp-instructions of the module since it was loaded */
     uint64_t grid_id;                     /* launches of the module since it was loaded */
     uint32_t sm_count;
