@@ -109,10 +109,12 @@ static int reserve_registers(Exec *x, int n_warps, const StackNeed *need)
 }
 
 /* Chooses what each block clears. A register needs zeros only when a lane may read it before it sets
- * it, which the decoder has found (decode/definedness.c): no handler reads a register of a lane that
- * is not active. Those that the decoder added are always set first. A callee's frame starts at a
- * place that differs per call, so with calls everything is zeroed, and all local memory counts as
- * unwritten. The charge is for all registers, so that a limit does not depend on this. */
+ * it, which the decoder has found (decode/definedness.c): no result depends on a register of a lane
+ * that is not active. What arithmetic costs does, by denormal numbers, so the registers are zeros
+ * when a launch begins: it does not depend on other launches. Those that the decoder added are always
+ * set first. A callee's frame starts at a place that differs per call, so with calls everything is
+ * zeroed, and all local memory counts as unwritten. The charge is for all registers, so that a limit
+ * does not depend on this. */
 static void choose_cleared(Exec *x, int n_warps, const StackNeed *need)
 {
     const PtxFunction *p = x->entry->ptx;
@@ -121,6 +123,10 @@ static void choose_cleared(Exec *x, int n_warps, const StackNeed *need)
            rows64 = (calls ? need->rows64 : p->n_regs[REG_64]) * ROW64;
     x->clear32 = zeros ? rows32 : 0;
     x->clear64 = zeros ? rows64 : 0;
+    for (int i = 0; i < n_warps && !zeros; i++) {
+        memset(x->warps[i].storage32, 0, rows32);
+        memset(x->warps[i].storage64, 0, rows64);
+    }
     x->clear_preds = (calls ? need->preds : p->n_regs[REG_PRED] + 1) * 4;
     x->clear_local = ((calls ? need->local : x->entry->local_bytes) + 3) / 4 * LANES;
     /* The simulator's own work for a block is charged to the budget, at 64 bytes of cleared memory
