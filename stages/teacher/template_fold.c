@@ -430,8 +430,8 @@ static void choose_mapping(Rows *r)
                  : g->kept                   ? "thread warp:2 block:3"
                                              : "thread:3 warp:2 block:3",
                  plain || r->strided ? NULL
-                 : g->kept ? "1 4:2"
-                           : "1:5 4");
+                 : g->kept           ? "1 4:2"
+                                     : "1:5 4");
     r->vector = !grammar_is(g, "vector", "1");
     if (r->strided) grammar_set(g, "who", "One thread per place, over the channels: coalesced.");
     grammar_set(g, "row_count", kernel_space(r->k)->rows);
@@ -498,8 +498,9 @@ static void find_row(Rows *r)
     grammar_set(k->g, "in", k->f->value[k->result].name);
     if (k->f->value[k->result].domain == PER_ELEMENT) grammar_code(k->g, move);
     if (r->scope.first)
-        grammar_code(k->g, strcmp(kernel_space(k)->plane, "1") ? "  int first = row * (cols / plane) % channels;\n"
-                                               : "  int first = row * cols % channels;\n");
+        grammar_code(k->g, strcmp(kernel_space(k)->plane, "1")
+                               ? "  int first = row * (cols / plane) % channels;\n"
+                               : "  int first = row * cols % channels;\n");
 }
 
 void template_fold(FormulaKernel *k)

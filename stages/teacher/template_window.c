@@ -70,9 +70,9 @@ static void set_places(Window *t)
     grammar_set_int(g, "side", (int)t->w->size);
     grammar_set(g, "guard",
                 !t->w->padding ? ""
-                : deep         ? "if (pz >= 0 && pz < in_deep && py >= 0 && py < in_high && px >= 0 && "
+                : deep ? "if (pz >= 0 && pz < in_deep && py >= 0 && py < in_high && px >= 0 && "
                          "px < in_wide) "
-                               : "if (py >= 0 && py < in_high && px >= 0 && px < in_wide) ");
+                       : "if (py >= 0 && py < in_high && px >= 0 && px < in_wide) ");
     if (weight >= 0) {
         const FormulaValue *in = &t->k->f->value[window->arg[0]];
         grammar_set(g, "in", in->name);

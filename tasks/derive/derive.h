@@ -72,6 +72,10 @@ typedef struct {
  * wrong; UNSUPPORTED: an operator without a plain kernel. */
 int derive_task(const Draft *d, char **text, Error *err);
 
+/* Of a program that derives, at its start: freed arrays stay with the process, since the next execution
+ * needs as many. */
+void derive_prepare(void);
+
 /* Writes it to folder/NAME/task.json and makes the folders. */
 int derive_write(const Draft *d, const char *folder, Error *err);
 

@@ -2,6 +2,7 @@
  * says of each check workload, and the text. */
 #include "tasks/derive/derive.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include "tasks/gate.h"
 
 enum { PATH_BYTES = 4096, WIDELY = 16, WIDER = 8 };
+static const double COSTLY_FLOPS = 1e8; /* of one execution: it runs on all cores */
 
 /* ---- outputs ---- */
 
@@ -67,6 +69,9 @@ static int choose_sizes(Derivation *v, Description *d, int widely, Sizes *deep, 
     for (int i = 0; i < n; i++) description_add(d, ROLE_CHECK, &checks[i]);
     if (!n) return error_set(err, ERROR_LIMIT, "no sizes of a check workload were found");
     if (sizes_affordable(v, &checks[0], DERIVE_MOST_FLOPS, err)) return -1;
+    omp_set_num_threads(sizes_affordable(v, &checks[n - 1], COSTLY_FLOPS, NULL)
+                            ? omp_get_num_procs()
+                            : 1); /* most executions are short, and threads would wait */
     if (sizes_time(v, DERIVE_TIME_BYTES, &time, err) ||
         sizes_small(v, &time, DERIVE_SIM_WORK, &sim, err) ||
         sizes_deep(v, &time, DERIVE_DEEP_FLOPS, deep, err))
@@ -255,7 +260,8 @@ static int calibrate(const Derivation *v, Description *d, const Sizes *deep, Err
         DescribedWorkload *to = &d->at[i];
         to->finite = 1;
         if (to->role == ROLE_TIME)
-            n += add_cases(t, &w, growth(extent_of(v, &to->sizes), extent_of(v, deep)), to, list + n);
+            n += add_cases(t, &w, growth(extent_of(v, &to->sizes), extent_of(v, deep)), to,
+                           list + n);
         else if (!same_sizes(d, to))
             n += add_cases(t, &t->workloads[i], 1, to, list + n);
     }
@@ -361,6 +367,12 @@ static int derive(Derivation *v, Description *d, Error *err)
     return rc || algebra_degenerate(v, d, err) ? -1 : 0;
 }
 
+void derive_prepare(void)
+{
+    mallopt(M_TRIM_THRESHOLD, 256 << 20);
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+}
+
 int derive_task(const Draft *draft, char **text, Error *err)
 {
     Derivation v;
@@ -368,7 +380,6 @@ int derive_task(const Draft *draft, char **text, Error *err)
     int threads = omp_get_max_threads();
     if (derivation_open(&v, draft, err))
         return error_prefix(err, "%.64s", draft->name ? draft->name : "");
-    omp_set_num_threads(1); /* the executions are short */
     int rc = derive(&v, &d, err);
     omp_set_num_threads(threads);
     if (!rc) *text = description_text(&v, &d);

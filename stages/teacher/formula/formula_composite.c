@@ -57,10 +57,7 @@ static int own(FormulaReader *r, const GraphCall *c, int arg, Error *err)
 static int over(const FormulaReader *r, const OpCall *call, int arg, const OpTensor *x)
 {
     const OpValue *v = arg < 0 ? NULL : &call->arg[arg];
-    int n = !v                   ? 0
-            : v->kind == OP_INT  ? 1
-            : v->kind == OP_INTS ? v->n
-                                 : 0;
+    int n = !v ? 0 : v->kind == OP_INT ? 1 : v->kind == OP_INTS ? v->n : 0;
     unsigned mask = 0;
     for (int i = 0; i < n; i++)
         mask |= 1u << (v->integer[i] < 0 ? v->integer[i] + x->rank : v->integer[i]);
@@ -236,8 +233,8 @@ static int scan(FormulaReader *r, const GraphCall *c, const char *name, Error *e
 {
     int x = own(r, c, 0, err);
     if (x < 0) return -1;
-    if (over(r, &c->call, 1, op_tensor(&c->call, 0)) != 1 ||
-        r->f->value[x].domain != PER_ELEMENT || r->f->space[r->f->value[x].space].n_inner > 1)
+    if (over(r, &c->call, 1, op_tensor(&c->call, 0)) != 1 || r->f->value[x].domain != PER_ELEMENT ||
+        r->f->space[r->f->value[x].space].n_inner > 1)
         return error_set(err, ERROR_UNSUPPORTED, "not over the last dimension");
     int at = fold(r, FOLD_SUM, name, x, err);
     if (at < 0) return -1;

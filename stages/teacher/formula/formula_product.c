@@ -15,6 +15,21 @@ static int add_bias(FormulaReader *r, const GraphCall *c, const char *name, int 
     return bias < 0 ? -1 : formula_make(r, name, "a + b", x, bias, err);
 }
 
+/* The right matrix as it lies in memory. */
+static int right_matrix(FormulaReader *r, int value, int turned, Error *err)
+{
+    OpTensor *t = &r->b->values[value].tensor, kept = *t;
+    if (turned) {
+        t->size[0] = kept.size[1], t->size[1] = kept.size[0];
+        op_contiguous(t);
+    }
+    OpTensor like = *t;
+    int space = formula_space(r, &like, err);
+    int at = space < 0 ? -1 : formula_operand(r, value, &like, space, err);
+    *t = kept;
+    return at;
+}
+
 int formula_product(FormulaReader *r, const GraphCall *c, const char *name, Error *err)
 {
     const OpCall *call = &c->call;
@@ -31,8 +46,7 @@ int formula_product(FormulaReader *r, const GraphCall *c, const char *name, Erro
         return error_set(err, ERROR_UNSUPPORTED, "the right matrix has strides");
     int in_space = formula_space(r, a, err), space = formula_space(r, &call->result[0], err);
     int x = in_space < 0 || space < 0 ? -1 : formula_operand(r, c->in[left], a, in_space, err);
-    int in_b = x < 0 ? -1 : formula_space(r, b, err);
-    int y = in_b < 0 ? -1 : formula_operand(r, c->in[right], b, in_b, err);
+    int y = x < 0 ? -1 : right_matrix(r, c->in[right], turned, err);
     int at = y < 0 ? -1 : formula_add(r, VALUE_PRODUCT, name, err);
     if (at < 0) return -1;
     FormulaValue *v = &r->f->value[at];

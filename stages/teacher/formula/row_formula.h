@@ -11,7 +11,13 @@
 
 #include "tasks/task.h"
 
-enum { FORMULA_VALUES = 64, FORMULA_SPACES = 8, FORMULA_NUMBERS = 48, FORMULA_WINDOWS = 4, FORMULA_TEXT = 160 };
+enum {
+    FORMULA_VALUES = 64,
+    FORMULA_SPACES = 8,
+    FORMULA_NUMBERS = 48,
+    FORMULA_WINDOWS = 4,
+    FORMULA_TEXT = 160
+};
 
 typedef enum {
     VALUE_LOAD,    /* an element of an input, or of an earlier value that lies in memory */
@@ -40,7 +46,8 @@ typedef struct {
     enum { WINDOW_CONV, WINDOW_DEPTHWISE, WINDOW_MAX, WINDOW_MEAN } kind;
     int dims;
     int64_t size, stride, padding; /* along each of the dimensions */
-    char in_channels[FORMULA_TEXT], channels[FORMULA_TEXT], batch[FORMULA_TEXT]; /* texts of sizes */
+    char in_channels[FORMULA_TEXT], channels[FORMULA_TEXT],
+        batch[FORMULA_TEXT];                        /* texts of sizes */
     char in[3][FORMULA_TEXT], out[3][FORMULA_TEXT]; /* depth, height, width; no depth of two dims */
 } FormulaWindow;
 
