@@ -41,7 +41,7 @@ typedef struct {
     char inner[FORMULA_TEXT], plane[FORMULA_TEXT]; /* "": n_inner is 1, n_plane is 0 */
 } FormulaSpace;
 
-/* A window over the last two dimensions of a rank 4 value, or a pool over the last three of a rank 5 value. */
+/* A window over the last two of four dimensions, or a pool over the last three of five. */
 typedef struct {
     enum { WINDOW_CONV, WINDOW_DEPTHWISE, WINDOW_MAX, WINDOW_MEAN } kind;
     int dims;
