@@ -38,9 +38,9 @@ done
 "$BIN/quern-template" --task k2_34_convtranspose3d_layernorm_gelu_scaling --seed 1 >"$tmp/kept.cu"
 ! grep -q 'aten.layer_norm' "$tmp/kept.cu"; ok $? 'a norm over the last of five dimensions is written'
 # Norms over groups of channels or all of an image, folds and softmax over the channels, pools with what is before and after them.
-written() { # TASK PATTERN TEXT: no kernel of eight seeds keeps the operators, and all are right
+written() { # TASK PATTERN TEXT: no kernel of four seeds keeps the operators, and all are right
     local seed outcome wrong=
-    for seed in 1 2 3 4 5 6 7 8; do
+    for seed in 1 2 3 4; do
         "$BIN/quern-template" --task "$1" --seed $seed >"$tmp/kernel.cu"
         ! grep -qE "^//@ op .*aten\.($2)" "$tmp/kernel.cu" || wrong="$wrong $seed:kept"
         outcome=$("$BIN/quern-eval" --task "$1" --device sim:h100 --json "$tmp/kernel.cu" | json_field outcome)
