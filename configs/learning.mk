@@ -22,6 +22,7 @@ SELFSUP_PLAIN ?= 1
 SELFSUP_COPIES ?= 8
 SELFSUP ?= --epochs 1 --batch 16 --lr 2e-4
 ROUNDS ?= 3
+HELDOUT_EVERY ?= 1
 GROUPS ?= 2
 PLAIN ?= 1
 COPIES ?= 8

@@ -64,6 +64,7 @@ int dataset_examples(const Policy *p, const char *dataset, int max_len, Example 
     int rc = read_kind(p, dataset, "plain", max_len, *out, n, dropped, err);
     *plain = *n;
     if (!rc) rc = read_kind(p, dataset, "contrastive", max_len, *out, n, dropped, err);
+    if (!rc) rc = read_kind(p, dataset, "correction", max_len, *out, n, dropped, err);
     if (!rc) rc = read_kind(p, dataset, "drill", max_len, *out, n, dropped, err);
     if (!rc) return 0;
     examples_free(*out, *n);

@@ -6,7 +6,7 @@
 #include "stages/train/training.h"
 
 /* Encodes the dataset with p's tokenizer. The *plain plain examples come first, then the
- * contrastive ones, then the drills. An example of more than max_len tokens is dropped and counted
+ * contrastive ones, the corrections, then the drills. An example of more than max_len tokens is dropped and counted
  * in *dropped. The caller frees *out with examples_free. */
 int dataset_examples(const Policy *p, const char *dataset, int max_len, Example **out, long *n,
                      long *plain, long *dropped, Error *err);
