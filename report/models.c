@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "report/load_notes.h"
 #include "report/report.h"
 
 enum { MAX_MODELS = 256, MAX_LEDGER = 256 << 20 };
@@ -136,6 +137,7 @@ int models_load(Report *r, const char *samples, const char *verdicts, int whole,
     Answers answers;
     View v;
     int more = 0, rc = read_answers(r, samples, whole, &answers, err);
+    if (!rc && answers.n) rc = notes_file(r, samples, err);
     if (!rc && answers.n && !(rc = artifact_open(verdicts, "verdicts", &a, err))) {
         while (!rc && (more = artifact_next(a, &v, err)) == 1)
             rc = read_verdict(r, &v, &answers, err);
