@@ -108,12 +108,10 @@ static int read_verdict(Report *r, const View *v, const Answers *answers, Error 
 {
     char *task = view_strdup(v, "task", err), *word = view_strdup(v, "outcome", err);
     Answer key = {view_strdup(v, "id", err), 0};
-    Outcome outcome;
+    Outcome outcome = OUTCOME_EVALUATOR_ERROR; /* an unknown one is for others to refuse */
     double score;
-    int rc = task && word && key.id && !outcome_from_name(word, &outcome) &&
-                     !view_float(v, "score", &score, err)
-                 ? 0
-                 : -1;
+    int rc = task && word && key.id && !view_float(v, "score", &score, err) ? 0 : -1;
+    if (!rc) outcome_from_name(word, &outcome);
     const Answer *hit = rc || !answers->n
                             ? NULL
                             : bsearch(&key, answers->items, (size_t)answers->n, sizeof key, by_id);

@@ -19,9 +19,10 @@ static void has_not(const Buffer *b, const char *text)
 static PoolItem item(const char *digest, const char *stage, int round, double score,
                      char (*parents)[DIGEST_HEX], int n)
 {
-    PoolItem p = {.id = "i",
-                  .task = "relu",
-                  .source = "int a; // <\n",
+    static char id[] = "i", task[] = "relu", source_text[] = "int a; // <\n";
+    PoolItem p = {.id = id,
+                  .task = task,
+                  .source = source_text,
                   .stage = (char *)(uintptr_t)stage,
                   .round = round,
                   .score = score,
@@ -36,10 +37,9 @@ static void lineages(void **state)
     (void)state;
     char of_best[][DIGEST_HEX] = {"teacher", "second"},
          of_second[][DIGEST_HEX] = {"baseline", "teacher"};
-    PoolItem items[] = {item("teacher", "collect", 0, 1.21, NULL, -1),
-                        item("plain", "selfsup", 1, 1.1, NULL, 0),
-                        item("second", "crl", 2, 1.48, of_second, 2),
-                        item("best", "crl", 5, 2.1, of_best, 2)};
+    PoolItem items[] = {
+        item("teacher", "collect", 0, 1.21, NULL, -1), item("plain", "selfsup", 1, 1.1, NULL, 0),
+        item("second", "crl", 2, 1.48, of_second, 2), item("best", "crl", 5, 2.1, of_best, 2)};
     Pool pool = {items, 4};
     Lineage l;
     Buffer b;
@@ -49,8 +49,9 @@ static void lineages(void **state)
     lineage_write(&l, "relu", 1, &b);
     has(&b, "<li>This one, from <a class=\"link\" href=\"#relu-from-1\">collect, 1.21×</a> and <a "
             "class=\"link\" href=\"#relu-from-2\">crl, round 2, 1.48×</a></li>");
-    has(&b, "<li><a class=\"link\" href=\"#relu-from-2\">crl, round 2, 1.48×</a>, from the baseline "
-            "and <a class=\"link\" href=\"#relu-from-1\">collect, 1.21×</a></li>");
+    has(&b,
+        "<li><a class=\"link\" href=\"#relu-from-2\">crl, round 2, 1.48×</a>, from the baseline "
+        "and <a class=\"link\" href=\"#relu-from-1\">collect, 1.21×</a></li>");
     has(&b, "<h4 id=\"relu-from-1\">collect, 1.21×</h4><pre>int a; // &lt;\n</pre>");
     has(&b, "id=\"relu-from-2\"");
     has_not(&b, "id=\"relu-from-0\""); /* the page has the best one already */
@@ -191,8 +192,9 @@ static void by_model(void **state)
     for (char *p = at; (p = strstr(p, "<title>composition, ")); p++) heldout++;
     assert_int_equal(plain, 4);
     assert_int_equal(heldout, 3);
-    const char *order[] = {"train, 0: 2<", "train, 1: 3<", "train, 2: 4<", "train, 3: 5<",
-                           "composition, 0: 1<", "composition, 1: 1.5<", "composition, 2: 2<"};
+    const char *order[] = {"train, 0: 2<",      "train, 1: 3<",       "train, 2: 4<",
+                           "train, 3: 5<",      "composition, 0: 1<", "composition, 1: 1.5<",
+                           "composition, 2: 2<"};
     for (int i = 0; i < 7; i++)
         if (!(at = strstr(at, order[i]))) fail_msg("expected '%s' in %s", order[i], b.data);
     buffer_release(&b);

@@ -19,11 +19,11 @@ static const char *const sources[KERNELS] = {
     "//@ launch k<<<ceil_div(n, 64), 64>>>(x, y, n)\nif (i <= n) y[i] = a;\n", /* of the one above */
     "//@ launch vectors<<<ceil_div(n, 256), 256>>>(x, y, n)\nfloat4 v = x4[i];\n",
     "//@ launch vectors<<<n / 256, 256>>>(x, y, n)\nfloat4 v = x4[i];\n", /* of the one above */
-    "",                                                                   /* an answer without code */
+    "", /* an answer without code */
     "//@ launch lost<<<1, 1>>>(x)\n" /* the evaluator failed */};
-static const Outcome outcomes[KERNELS] = {OUTCOME_OK,           OUTCOME_OUT_OF_BOUNDS,
-                                          OUTCOME_OK,           OUTCOME_UNINITIALISED,
-                                          OUTCOME_PLAN_ERROR,   OUTCOME_EVALUATOR_ERROR};
+static const Outcome outcomes[KERNELS] = {OUTCOME_OK,         OUTCOME_OUT_OF_BOUNDS,
+                                          OUTCOME_OK,         OUTCOME_UNINITIALISED,
+                                          OUTCOME_PLAN_ERROR, OUTCOME_EVALUATOR_ERROR};
 static const double scores[KERNELS] = {1.25, 0, 2.5, 0, 0, 0};
 
 static msgpack_zone zone;
@@ -59,7 +59,7 @@ static void write_dataset(const char *path, double corrections)
         snprintf(ids[i], sizeof ids[i], "collect/relu/template/%d", i);
         snprintf(texts[i], sizeof texts[i], "answer %d\n```cuda\n%s```\n", i, sources[i]);
         items[i] = (Sample){.id = ids[i],
-                            .task = "relu",
+                            .task = (char *)(uintptr_t) "relu",
                             .source = (char *)(uintptr_t)sources[i],
                             .text = texts[i],
                             .outcome = outcomes[i],
@@ -131,7 +131,7 @@ static void corrections(void **state)
     }
     artifact_close(r);
     assert_int_equal(plain, 2);
-    assert_int_equal(of_wrong, 16); /* every second one of floor(2 * 16) */
+    assert_int_equal(of_wrong, 16);  /* every second one of floor(2 * 16) */
     assert_in_range(of_slow, 1, 15); /* the fastest kernel has no better one */
 }
 

@@ -86,9 +86,10 @@ static void parents(void **state)
     static const char *const groups[] = {"r/relu/1",        "r/relu/0",        "r/relu/1",
                                          "r/relu/1/turn-2", "r/relu/1/turn-2", "r/other"};
     for (int i = 0; i < 6; i++) items[i].group = (char *)(uintptr_t)groups[i], items[i].turn = 1;
-    items[3].parent = "r/relu/1/0", items[4].parent = "r/relu/1/1";
-    char *shown[] = {"c/2", "c/1", "baseline", "unknown"};
-    PromptItem p[] = {{.id = "r/relu/0"}, {.id = "r/relu/1", .shown = shown, .n_shown = 4}};
+    items[3].parent = items[0].id, items[4].parent = items[2].id;
+    char unknown[] = "unknown", baseline[] = "baseline", first[] = "r/relu/0", next[] = "r/relu/1";
+    char *shown[] = {taught[1].id, taught[0].id, baseline, unknown};
+    PromptItem p[] = {{.id = first}, {.id = next, .shown = shown, .n_shown = 4}};
     SampleSet before = {.items = taught, .n = 2}, set = {.items = items, .n = 6};
     PromptSet prompts = {p, 2};
     Pool pool = {0}, again;
