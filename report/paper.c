@@ -57,6 +57,7 @@ static void put_ours(Buffer *b, const char *name, Scores *s)
     buffer_puts(b, "<tr><td>");
     html_text(b, name);
     buffer_puts(b, "<td class=\"left\">this run");
+    if (!s->correct) w.mean = w.max = w.p75 = w.median = w.p25 = NAN; /* 1.0 of nothing */
     put_numbers(b, s->n, (double[]){w.mean, w.max, w.p75, w.median, w.p25},
                 100.0 * s->correct / s->n, w.faster);
 }
