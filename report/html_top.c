@@ -31,11 +31,21 @@ static int has_interval(const Interval *in)
     return !isnan(in->low) && !isnan(in->high);
 }
 
+/* An end of an interval of shares, in percent: two digits, and 100. */
+static void percent_end(Buffer *b, double share)
+{
+    buffer_printf(b, share >= 0.995 ? "%.0f" : "%.2g", 100 * share);
+}
+
 static void percents(Buffer *b, const Interval *in)
 {
     buffer_printf(b, "%.3g%%", 100 * in->middle);
-    if (has_interval(in))
-        buffer_printf(b, " <small>[%.2g–%.2g]</small>", 100 * in->low, 100 * in->high);
+    if (!has_interval(in)) return;
+    buffer_puts(b, " <small>[");
+    percent_end(b, in->low);
+    buffer_puts(b, "–");
+    percent_end(b, in->high);
+    buffer_puts(b, "]</small>");
 }
 
 static void factors(Buffer *b, const Interval *in)

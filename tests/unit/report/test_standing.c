@@ -77,6 +77,8 @@ static void beats(void **state)
     must(&run, "On 1 heldout task it has nothing correct.");
     must(&run, "<b>0 of 2</b><span>heldout samples of the crl model are correct: 0%");
     must_not(&run, "No weights were trained");
+    must(&run, "–100]</small>");
+    must_not(&run, "e+0"); /* 100, not 1e+02 */
     release(&run);
 }
 
