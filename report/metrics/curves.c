@@ -307,7 +307,10 @@ static void by_update(const RunNumbers *n, const char *name, Series *s)
 
 static int loss_panel(const RunNumbers *n, const char *stage, const char *title, Buffer *b)
 {
-    Panel p = {.title = title, .x_name = "step", .series = {{"", "one", NULL, 0}}, .n = 1};
+    Panel p = {.title = title,
+               .x_name = "step",
+               .series = {{"", "one", NULL, 0}, {"of other tasks", "two", NULL, 0}},
+               .n = 1};
     int64_t base = 0;
     for (int i = 0; i < n->n; i++) {
         const FileNumbers *f = &n->files[i];
@@ -316,11 +319,13 @@ static int loss_panel(const RunNumbers *n, const char *stage, const char *title,
         for (int k = 0; k < f->n_steps; k++) {
             const StepValue *v = &f->steps[k];
             if (v->step > last) last = v->step;
-            if (!strcmp(v->name, "loss") && isfinite(v->value))
-                add_point(&p.series[0], (Point){(double)(base + v->step), v->value, NAN, NAN});
+            int other = !strcmp(v->name, "validation");
+            if ((other || !strcmp(v->name, "loss")) && isfinite(v->value))
+                add_point(&p.series[other], (Point){(double)(base + v->step), v->value, NAN, NAN});
         }
         base += last + 1;
     }
+    if (p.series[1].n) p.n = 2, p.series[0].label = "training";
     return panel(&p, b);
 }
 

@@ -209,10 +209,32 @@ static void by_model(void **state)
     buffer_release(&b);
 }
 
+/* The loss of stage 1 and the loss of tasks that it does not learn from are two lines with a name each; a
+ * line alone has none. */
+static void validation(void **state)
+{
+    (void)state;
+    StepValue v[4] = {{0, "loss", 3}, {1, "loss", 2}, {1, "validation", 2.5}, {2, "loss", 1}};
+    FileNumbers f = {.path = (char *)(uintptr_t) "sft/model/metrics.qa", .steps = v, .n_steps = 4};
+    snprintf(f.stage, sizeof f.stage, "sft");
+    RunNumbers n = {&f, 1};
+    Buffer b;
+    buffer_init(&b, 1 << 16);
+    assert_int_equal(curves_write(&n, &b), 1);
+    assert_non_null(strstr(b.data, "of other tasks"));
+    assert_non_null(strstr(b.data, "training"));
+    buffer_clear(&b);
+    v[2].name[0] = 'x';
+    assert_int_equal(curves_write(&n, &b), 1);
+    assert_null(strstr(b.data, "of other tasks"));
+    buffer_release(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(lineages), cmocka_unit_test(models),
-                                       cmocka_unit_test(paper), cmocka_unit_test(by_model)};
+                                       cmocka_unit_test(paper), cmocka_unit_test(by_model),
+                                       cmocka_unit_test(validation)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, setup, teardown);
 }
