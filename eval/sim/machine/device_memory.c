@@ -265,6 +265,14 @@ void devmem_set_written(DevMem *m, uint64_t address, size_t bytes)
 
 /* ---- launches and block tags ---- */
 
+void devmem_assume(DevMem *m, int on)
+{
+    m->assume = on;
+    if (!on) return;
+    m->assumed = 0;
+    for (int i = 0; i < m->n_allocs; i++) m->allocs[i].atomics = 0;
+}
+
 void devmem_forget_traffic(DevMem *m)
 {
     if (++m->launch_id < 1u << 30) return;
