@@ -36,6 +36,7 @@ typedef struct {
     int fill_input;
     uint64_t read_sectors, written_sectors; /* distinct in each block, since devmem_launch */
     uint64_t atomics;                       /* requests, since devmem_assume */
+    int changed;                            /* by an earlier launch, since then */
 } Alloc;
 
 typedef struct {
@@ -59,7 +60,7 @@ typedef struct {
     int n_tags, cap_tags;
     uint32_t launch_id;
     int assume;  /* unwritten bytes of a writable buffer read as zeros, which is no fault */
-    int assumed; /* that has happened, or a load of a buffer that atomics have changed */
+    int assumed; /* that has happened, or a load of a variable that other blocks may have changed */
 } DevMem;
 
 /* Reserves `bytes` of memory, a multiple of the page size. Returns 0 or -1. */
