@@ -190,7 +190,7 @@ typedef struct {
     uint64_t blocks, sampled; /* of all launches */
     double written_bytes;     /* distinct bytes that the launches write, estimated, in a sum */
     int scaled;               /* launches whose counters are those of the last predicted ones */
-    int held;                 /* not comparable, and scaled since they do less work than there */
+    int held;                 /* not comparable, and longer since they do less work than there */
 } DeviceSample;
 
 /* Every function returns 0, or -1 when the device failed (in *err). Those with a DeviceFault return

@@ -324,16 +324,31 @@ static void note_output(const Device *d, uint64_t output, int launch, OutputStat
     o->mixed |= al->atomics != 0;
 }
 
-/* Does a launch at the timed size do clearly less than the small one, scaled? A source could leave
- * work out where its outputs are not compared. */
-static int does_less(const SimCounts *small, const SimCounts *c, double growth)
+/* The work of some launches: bytes of global memory, and flops. */
+typedef struct {
+    double bytes, flops;
+} Work;
+
+static Work work_of(const SimCounts *c, int n)
 {
-    double was = (double)(small->global_load_bytes + small->global_store_bytes),
-           now = (double)(c->global_load_bytes + c->global_store_bytes),
-           flops_was = (double)(small->fp32_flops + small->fp16_flops + small->fp64_flops +
-                                small->tensor_flops),
-           flops_now = (double)(c->fp32_flops + c->fp16_flops + c->fp64_flops + c->tensor_flops);
-    return now < LEAST_BYTES * growth * was || flops_now < LEAST_FLOPS * growth * flops_was;
+    Work w = {0, 0};
+    for (int i = 0; i < n; i++) {
+        w.bytes += (double)c[i].global_load_bytes + (double)c[i].global_store_bytes;
+        w.flops += (double)c[i].fp32_flops + (double)c[i].fp16_flops + (double)c[i].fp64_flops +
+                   (double)c[i].tensor_flops;
+    }
+    return w;
+}
+
+/* How many times more than it did at the timed size would the plan do, had its work grown from the
+ * small size on as the task's? A source could leave work out where its outputs are not compared. 1:
+ * it does enough. */
+static double missing_work(Work small, Work now, double growth)
+{
+    double bytes = growth * small.bytes, flops = growth * small.flops, factor = 1;
+    if (now.bytes < LEAST_BYTES * bytes) factor = bytes / fmax(now.bytes, 1);
+    if (now.flops < LEAST_FLOPS * flops) factor = fmax(factor, flops / fmax(now.flops, 1));
+    return factor;
 }
 
 /* Samples launch i, or scales the counters of the smaller launch. Returns as run_one. */
@@ -392,23 +407,15 @@ static int repeats(const DeviceLaunch *launches, int i)
     return 1;
 }
 
-/* Gives the launches that do less than at the small size the counters of that, scaled. */
+/* The own launches of a plan that leaves work out take as much longer. */
 static void hold(const Device *d, const DeviceLaunch *launches, int n, DeviceSample *s,
-                 SimCounts *counts, LaunchTime *times)
+                 const SimCounts *counts, LaunchTime *times)
 {
-    for (int i = 0; i < n; i++) {
-        const DeviceLaunch *l = &launches[i];
-        const SimCounts *small = l->library_args ? NULL : find_predicted(d, l, i);
-        SimCounts scaled;
-        LaunchTime t;
-        if (!small || l->op_line || !does_less(small, &counts[i], s->least_growth)) continue;
-        extrapolate_growth(small, s->growth, l->grid, &scaled);
-        if (timemodel_launch(d->profile, &scaled, &t, NULL) || t.seconds < times[i].seconds)
-            continue;
-        counts[i] = scaled;
-        times[i] = t;
-        s->held++;
-    }
+    double factor =
+        missing_work(work_of(d->predicted, d->n_predicted), work_of(counts, n), s->least_growth);
+    s->held = factor > 1;
+    for (int i = 0; i < n && s->held; i++)
+        if (!launches[i].library_args && !launches[i].op_line) times[i].seconds *= factor;
 }
 
 int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, DeviceTiming *out,

@@ -1,6 +1,7 @@
 // A value that races goes through shared memory and a matrix load before it is used.
 // task: relu
-// expect: race
+// expect sim: race
+// expect cuda: ok | wrong_result | nondeterministic
 //@ launch relu<<<ceil_div(n, 64), 64>>>(x, y, n)
 extern "C" __global__ void relu(const float *x, float *y, int n)
 {

@@ -1,6 +1,7 @@
 // A value that races is multiplied by zero: it matters, since it may be infinite.
 // task: relu
-// expect: race
+// expect sim: race
+// expect cuda: ok | wrong_result | nondeterministic
 //@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)
 extern "C" __global__ void relu(const float *x, float *y, int n)
 {
