@@ -238,8 +238,8 @@ typedef struct {
     /* on: returns 1 when a run stopped at a value that need not matter, and such values are not
      * followed yet: a load that races or lies beyond shared memory, a shuffle from a lane that takes
      * no part. Modules that are loaded from then on follow these values, which are a fault only
-     * where they matter. Otherwise 0. on 0: they are not followed; the next candidate begins. NULL: the device finds
-     * none. */
+     * where they matter. Otherwise 0. on 0: they are not followed; the next candidate begins. NULL:
+     * the device finds none. */
     int (*follow)(Device *d, int on);
     /* The sentence of number i of the values that were found since and did not matter, or NULL. */
     const char *(*warning)(Device *d, int i);
