@@ -60,7 +60,7 @@ contents := $(if $(SECRET),--seed $(SECRET),--seed-file $(R)/cfg/secret)
 
 # ---- what prompts in English say: the limits of the device, and the time of each baseline ----
 $(R)/baselines/samples.qa: $(R)/cfg/tasks
-	$(run) $(B)/quern-pool --best $(tasks) --output $@
+	$(run) $(B)/quern-pool --best $(if $(facts_file),$(taught_tasks),$(tasks)) --output $@
 baselines := $(R)/baselines/verdicts.qa
 asked := $(filter openai:% anthropic:% file:%,$(subst $(comma),$(space),$(TEACHERS)))
 facts_file := $(if $(filter full,$(STYLE)),$(baselines))
@@ -92,7 +92,7 @@ $(R)/taught/samples.qa $(R)/taught/verdicts.qa: $(R)/taught/%.qa: $(R)/collect/%
 
 $(R)/sft/dataset.qa: $(R)/$(taught)/samples.qa $(R)/$(taught)/verdicts.qa $(R)/cfg/sft $(facts_file)
 	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(taught_tasks) \
-	  --contrastive $(CONTRASTIVE) --drills $(DRILLS) --style $(STYLE) $(facts) $(if $(skipped),--empty) --seed $(SEED)
+	  --contrastive $(CONTRASTIVE) --drills $(DRILLS) --corrections $(CORRECTIONS) --style $(STYLE) $(facts) $(if $(skipped),--empty) --seed $(SEED)
 
 sft: $(if $(trained),$(R)/sft/model/manifest.qa,$(R)/sft/dataset.qa)
 $(R)/sft/model/manifest.qa: $(R)/sft/dataset.qa $(R)/cfg/sft
@@ -144,6 +144,7 @@ selfsup_ask = $(call sampled,selfsup)
 selfsup_length := $(length)
 crl_ask = $(if $(searched),$(B)/quern-search $(tasks) $(withhold),$(call sampled,crl))
 crl_length := $(if $(searched),,$(length))
+crl_searched := $(searched)
 crl_rule := $(if $(RULE),--rule $(RULE))
 # With TURNS above 1 the answers to a round's prompts are in crl/N/turn-1/, and crl/N/ has those of all turns.
 later_turns := $(wordlist 2,$(TURNS),$(turns))
@@ -166,9 +167,9 @@ $($(1)_rounds:%=$(R)/$(1)/%/$($(1)_first)verdicts.qa): $(R)/$(1)/%/$($(1)_first)
 	$$(run) $(B)/quern-evaluate $$< --output $$@ $$(contents) --best $$(word 2,$$^) --device $$(device)
 
 $($(1)_rounds:%=$(R)/$(1)/%/pool.qa): $(R)/$(1)/%/pool.qa: $(R)/$(1)/%/samples.qa $(R)/$(1)/%/verdicts.qa \
-  $$$$(call $(1)_pool,$$$$(call prev,$$$$*)) $($(1)_reviews)
+  $$$$(call $(1)_pool,$$$$(call prev,$$$$*)) $(R)/$(1)/%/prompts.qa $($(1)_reviews)
 	$$(run) $(B)/quern-pool --pool $$(word 3,$$^) --samples $$(word 1,$$^) --verdicts $$(word 2,$$^) --output $$@ \
-	  --stage $(1) --round $$* $(if $($(1)_reviews),--reviews $$(word 4,$$^))
+	  --stage $(1) --round $$* $(if $($(1)_searched),,--prompts $$(word 4,$$^)) $(if $($(1)_reviews),--reviews $$(word 5,$$^))
 	$$(live)
 
 # Success, scores, and how often the model's comparisons are right.
@@ -227,7 +228,7 @@ ifeq ($(UPDATE),sft)
 # More of stage 1: the template teacher's kernels of the round, as examples.
 $(crl_rounds:%=$(R)/crl/%/dataset.qa): $(R)/crl/%/dataset.qa: $(R)/crl/%/samples.qa $(R)/crl/%/verdicts.qa $(facts_file)
 	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(tasks) \
-	  --contrastive $(CONTRASTIVE) --drills $(DRILLS) --style $(STYLE) $(facts) --seed $(SEED)
+	  --contrastive $(CONTRASTIVE) --drills $(DRILLS) --corrections $(CORRECTIONS) --style $(STYLE) $(facts) --seed $(SEED)
 $(crl_rounds:%=$(R)/crl/%/model/manifest.qa): $(R)/crl/%/model/manifest.qa: $(R)/crl/%/dataset.qa \
   $$(call crl_model,$$(call prev,$$*))/manifest.qa $(R)/cfg/crl
 	$(run) $(B)/quern-sft --dataset $< --base $(call crl_model,$(call prev,$*)) --output $(@D) $(SFT) $(training) \
@@ -258,13 +259,26 @@ $(stages:%=$(R)/report/%/samples.qa): $(R)/report/%/samples.qa: $(R)/report/prom
 	$(run) $(B)/quern-sample --policy $(call policy,$($*_final)) --prompts $< --output $@ --stage $* \
 	  --copies $(REPORT_SAMPLES) --max-new $(MAX_NEW) --batch $(BATCH) --seed $(SEED)
 
+# With HELDOUT_EVERY: the heldout tasks by the model of a round between, report/STAGE-N; for the curves alone.
+heldout := $(if $(trained),$(selfsup_heldout:%=selfsup-%) $(if $(updates),$(crl_heldout:%=crl-%)))
+model_of = $(call $(firstword $(subst -, ,$(1)))_model,$(lastword $(subst -, ,$(1))))
+# The one before, or the last of the stages: a checkpoint's samples wait for each other.
+heldout_pairs := $(join $(heldout),$(addprefix |,crl $(heldout)))
+heldout_after = $(patsubst $(1)|%,%,$(filter $(1)|%,$(heldout_pairs)))
+$(R)/report/heldout.qa: $(R)/cfg/report $(R)/cfg/tasks $(facts_file)
+	$(run) $(B)/quern-prompt --output $@ $(tasks) --stage heldout --groups 1 --heldout-only --style $(STYLE) $(facts) --seed $(SEED)
+$(heldout:%=$(R)/report/%/samples.qa): $(R)/report/%/samples.qa: $(R)/report/heldout.qa $$(call model_of,$$*)/manifest.qa \
+  $(R)/cfg/report | $$(if $$(endpoint),,$$(if $$(checkpoint),$(R)/report/$$(call heldout_after,$$*)/samples.qa))
+	$(run) $(B)/quern-sample --policy $(call policy,$(call model_of,$*)) --prompts $< --output $@ --stage $* \
+	  --copies $(REPORT_SAMPLES) --max-new $(MAX_NEW) --batch $(BATCH) --seed $(SEED)
+
 # The pool of the whole run, with the report's samples.
 $(R)/report/sft/pool.qa: $(R)/report/sft/samples.qa $(R)/report/sft/verdicts.qa $(call crl_pool,$(ROUNDS))
 $(R)/report/selfsup/pool.qa: $(R)/report/selfsup/samples.qa $(R)/report/selfsup/verdicts.qa $(R)/report/sft/pool.qa
 $(R)/report/crl/pool.qa: $(R)/report/crl/samples.qa $(R)/report/crl/verdicts.qa $(R)/report/selfsup/pool.qa
 $(stages:%=$(R)/report/%/pool.qa):
 	$(run) $(B)/quern-pool --pool $(word 3,$^) --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ \
-	  --stage $(notdir $(@D)) --round 0
+	  --prompts $(R)/report/prompts.qa --stage $(notdir $(@D)) --round 0
 
 # ---- the best of the run, and every baseline, on every device class; a simulated one brings its evaluator ----
 # Where times are measured, the score that made a kernel the best of many is too high by luck, and its inputs may have
@@ -294,9 +308,13 @@ $(R)/best/again/verdicts.qa: $(R)/best/again/samples.qa $(R)/cfg/device
 # ---- the report ----
 # All else is finished by now: what a kill -9 left between a commit and its clean-up is removed first. The run of a
 # folder below this one (RUN=x/y), which has a cfg/, may be going on.
-figures := $(selfsup_rounds:%=$(R)/selfsup/%/metrics.qa) $(crl_rounds:%=$(R)/crl/%/metrics.qa) $(stages:%=$(R)/report/%/metrics.qa)
+figures := $(selfsup_rounds:%=$(R)/selfsup/%/metrics.qa) $(crl_rounds:%=$(R)/crl/%/metrics.qa) \
+  $(stages:%=$(R)/report/%/metrics.qa) $(heldout:%=$(R)/report/%/metrics.qa)
 $(stages:%=$(R)/report/%/metrics.qa): $(R)/report/%/metrics.qa: $(R)/report/%/samples.qa $(R)/report/%/verdicts.qa $(gap_pools) $(R)/cfg/tasks
 	$(run) $(B)/quern-figures --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(gap) --tasks $(call quoted,$(TASKS))
+$(heldout:%=$(R)/report/%/metrics.qa): $(R)/report/%/metrics.qa: $(R)/report/%/samples.qa $(R)/report/%/verdicts.qa $(R)/cfg/tasks
+	$(run) $(B)/quern-figures --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --tasks $(call quoted,$(TASKS)) \
+	  --round $(lastword $(subst -, ,$*))
 rounds := $(call by_comma,$(selfsup_rounds:%=$(R)/selfsup/%/verdicts.qa) $(crl_rounds:%=$(R)/crl/%/verdicts.qa))
 set = --$(1)-samples $(2)/samples.qa --$(1)-verdicts $(2)/verdicts.qa
 $(R)/report.html: $(R)/best/results.qa $(R)/report/crl/pool.qa $(R)/best/again/verdicts.qa \
@@ -306,4 +324,4 @@ $(R)/report.html: $(R)/best/results.qa $(R)/report/crl/pool.qa $(R)/best/again/v
 	$(run) $(B)/quern-report --output $(R) $(tasks) --run $(RUN) --profile $(PROFILE) --device $(device) \
 	  --results $(R)/best/results.qa --pool $(R)/report/crl/pool.qa $(call set,again,$(R)/best/again) \
 	  $(call set,collect,$(R)/collect) $(foreach s,$(stages),$(call set,$(s),$(R)/report/$(s))) \
-	  $(if $(rounds),--rounds $(rounds))
+	  $(if $(rounds),--rounds $(rounds)) --ledger $(R)/spent.tsv

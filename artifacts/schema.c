@@ -13,7 +13,7 @@ enum { MAX_FIELDS = 26 };
 
 typedef struct {
     const char *kind;
-    int version; /* changes when a field is added, removed or changes its meaning */
+    int version; /* changes when a field is removed, changes its meaning, or must be there */
     SchemaField fields[MAX_FIELDS];
 } Schema;
 
@@ -76,7 +76,8 @@ static const Schema schemas[] = {
       {"speedup", 'f', 0},
       {"stage", 't', 0},
       {"round", 'i', 0},
-      {"counters", 'm', '?'}}},
+      {"counters", 'm', '?'},
+      {"parents", 'T', '?'}}},
     {"results",
      1,
      {{"task", 't', 0},

@@ -10,11 +10,12 @@
  *           prompt_ids I?  ids I?  logprobs F? (as sampled, native only)  usage m?
  *           turn i? (from 2 on: an answer to a verdict)  parent t? (the sample that was judged)
  * verdicts  the sample's id t, and the fields of docs/verdict.md
- * dataset   id t  task t  kind t (plain, contrastive)  prompt t  answer t  score f
+ * dataset   id t  task t  kind t (plain, contrastive, drill, correction)
+ *           prompt t  answer t  score f
  * prompts   id t  task t  split t  kind t  text t  exemplars L? ({id t, score f})
  *           group t? (of its answers; else its id)  turn i?  parent t?
  * pool      id t  task t  source t  source_digest t  score f  speedup f  stage t  round i
- *           counters m?
+ *           counters m?  parents T? (digests of the sources that its prompt showed, "baseline")
  * results   task t  split t  level i  degenerate B  device t  predicted B  score f  outcome t
  *           source t  baseline_source t  time_us f  baseline_us f  counters m?
  *           baseline_counters m?

@@ -1,30 +1,31 @@
 # The learning question: each stage's own worth, with intervals over seeds, on composed tasks. It wants a GPU for the
 # model and many cores for the simulators. A wide set of other compositions, which stage 1 alone learns from, is
 # made first:
-#   quern generate --train 400 --composition 0 --family 0 --seed 7 --beside tasks/composed -o tasks/wide
+#   quern generate --train 1200 --composition 0 --family 0 --seed 7 --beside tasks/composed -o tasks/wide
 #   make -j4 ablation CONFIG=configs/learning.mk RUN=learning ENGINE=cuda:0 SEEDS=1,2,3,4,5 \
 #     ARMS=bucket,shuffled,none,random,island,evolve,more-sft,template
 TASKS ?= composed/*
 WIDE ?= wide/*
-WIDE_KEEP ?= 6
+WIDE_KEEP ?= 5
 WITHHOLD ?= 1
 TRIALS ?= 50
 KEEP ?= 30
 CONTRASTIVE ?= 1
 DRILLS ?= 1
 SMALL_MODEL ?= --vocab 2048 --hidden 384 --ff 1024 --layers 8 --heads 6 --kv-heads 6 --context 3000
-SFT ?= --plain-epochs 4 --epochs 2 --batch 32 --lr 2e-3
+SFT ?= --validation 0.04 --plain-epochs 10 --epochs 4 --batch 32 --lr 2e-3
 MAX_NEW ?= 2000
 BATCH ?= 256
-SELFSUP_ROUNDS ?= 1
+SELFSUP_ROUNDS ?= 2
 SELFSUP_GROUPS ?= 1
 SELFSUP_PLAIN ?= 1
-SELFSUP_COPIES ?= 8
-SELFSUP ?= --epochs 1 --batch 16 --lr 2e-4
-ROUNDS ?= 3
+SELFSUP_COPIES ?= 16
+SELFSUP ?= --epochs 1 --batch 32 --lr 2e-4
+ROUNDS ?= 6
+HELDOUT_EVERY ?= 1
 GROUPS ?= 2
 PLAIN ?= 1
-COPIES ?= 8
+COPIES ?= 10
 CRL ?= --epochs 1 --batch 32 --lr 2e-4 --reward-clip 4 --best-of 8 --success-worth 0.1
 REPORT_SAMPLES ?= 8
 CLASSES ?= sim:h100

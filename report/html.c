@@ -52,10 +52,11 @@ static void run_figures(const Report *r, Buffer *b)
     if (r->numbers && curves_write(r->numbers, &part)) {
         buffer_puts(b, "<h2>Learning</h2>\n<figure class=\"curves\">\n");
         buffer_append(b, part.data, part.len);
-        buffer_puts(b, "<figcaption>Loss by step; the rounds' own samples by round, stage 2 before "
-                       "stage 3, on prompts with kernels to compare and without; heldout tasks "
-                       "after each stage, by its last model. Bars are 95% intervals of the "
-                       "samples.</figcaption></figure>\n");
+        buffer_puts(
+            b, "<figcaption>Loss by step; the rounds' own samples by round, stage 2 before "
+               "stage 3, on prompts with kernels to compare and without; by "
+               "model: plain prompts of train and heldout tasks, answered by the model after "
+               "so many rounds. Bars are 95% intervals of the samples.</figcaption></figure>\n");
     }
     buffer_clear(&part);
     if (r->numbers && learned_gap(r->numbers, &part)) {
@@ -198,6 +199,7 @@ static void task_section(const Report *r, const ReportTask *t, int open, Buffer 
                       t->run.attempted);
     }
     buffer_puts(b, "</p>\n");
+    if (t->source) lineage_write(&t->lineage, t->task->name, r->tasks.n <= LINEAGE_TASKS, b);
     counter_table(t, b);
     kernel_figures(r, t, b);
     buffer_printf(b,
@@ -325,10 +327,12 @@ int html_page(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b, Error
     buffer_printf(b, "</title>\n<style>\n%s</style></head>\n<body><main>\n", report_style);
     html_top(r, rows, b);
     html_stages(r, rows, b);
+    models_write(r, b);
     figures(r, b);
     run_figures(r, b);
     task_sections(r, b);
     class_table(r, b);
+    if (!r->live) paper_write(r, b);
     failures(r, b);
     caveats(r, b);
     provenance(r, b);

@@ -31,11 +31,21 @@ static int has_interval(const Interval *in)
     return !isnan(in->low) && !isnan(in->high);
 }
 
+/* An end of an interval of shares, in percent: two digits, and 100. */
+static void percent_end(Buffer *b, double share)
+{
+    buffer_printf(b, share >= 0.995 ? "%.0f" : "%.2g", 100 * share);
+}
+
 static void percents(Buffer *b, const Interval *in)
 {
     buffer_printf(b, "%.3g%%", 100 * in->middle);
-    if (has_interval(in))
-        buffer_printf(b, " <small>[%.2g–%.2g]</small>", 100 * in->low, 100 * in->high);
+    if (!has_interval(in)) return;
+    buffer_puts(b, " <small>[");
+    percent_end(b, in->low);
+    buffer_puts(b, "–");
+    percent_end(b, in->high);
+    buffer_puts(b, "]</small>");
 }
 
 static void factors(Buffer *b, const Interval *in)
@@ -148,16 +158,16 @@ static void key_speedup(const Report *r, const Standing *s, const TableRow *best
     buffer_puts(b, "</span></div>\n");
 }
 
-static void key_correct(const char *stage, const char *split, const TableRow *w, Buffer *b)
+static void key_correct(const char *split, const TableRow *w, Buffer *b)
 {
     key_begin(b);
     if (!w->attempted) {
-        buffer_printf(b, "–</b><span>the %s model has no %s sample that counts</span></div>\n",
-                      stage, split);
+        buffer_printf(
+            b, "–</b><span>no answer of the final model to a %s task counts</span></div>\n", split);
         return;
     }
-    buffer_printf(b, "%ld of %ld</b><span>%s samples of the %s model are correct: ", w->succeeded,
-                  w->attempted, split, stage);
+    buffer_printf(b, "%ld of %ld</b><span>answers of the final model to %s tasks are correct: ",
+                  w->succeeded, w->attempted, split);
     percents(b, &w->in[TABLE_RATE]);
     if (!strcmp(split, "heldout") && w->succeeded) {
         buffer_printf(b, "; best kernels of %d tasks ", w->tasks);
@@ -199,8 +209,8 @@ void html_top(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b)
     buffer_puts(b, "</p>\n<div class=\"keys\">\n");
     key_beaten(&s, collect, b);
     key_speedup(r, &s, best, collect, b);
-    if (!r->live) key_correct("crl", "train", row_of(rows, "crl", "train"), b);
-    if (held->tasks && !r->live) key_correct("crl", "heldout", held, b);
+    if (!r->live) key_correct("train", row_of(rows, "crl", "train"), b);
+    if (held->tasks && !r->live) key_correct("heldout", held, b);
     buffer_puts(b, "</div>\n<p class=\"soft\">Profile ");
     html_text(b, r->profile);
     buffer_printf(b,

@@ -91,16 +91,21 @@ static void note_doubt(Report *r, const View *verdict)
     free(digest);
 }
 
+static void digest_source(const char *source, char hex[DIGEST_HEX])
+{
+    Digest digest;
+    digest_of(source, strlen(source), &digest);
+    digest_hex(&digest, hex);
+}
+
 static void doubt_best(Report *r, ReportTask *t)
 {
     static const char *const words[] = {
         [DOUBT_ALONE] = "unconfirmed", [DOUBT_DISPUTED] = "disputed", [DOUBT_NONE] = ""};
     char hex[DIGEST_HEX];
-    Digest digest;
     t->doubt = "";
     if (!t->source) return;
-    digest_of(t->source, strlen(t->source), &digest);
-    digest_hex(&digest, hex);
+    digest_source(t->source, hex);
     const ReportDoubt *d = doubt_of(r, t->task->name, hex);
     if (d) t->doubt = words[d->state];
 }
@@ -168,7 +173,8 @@ static int load_stage(Report *r, ReportStage stage, const char *samples, const c
 {
     SampleSet set;
     if ((stage == REPORT_CRL && note_policy(r, samples, err)) || notes_file(r, samples, err) ||
-        notes_file(r, verdicts, err) || samples_load(samples, verdicts, &set, err))
+        notes_file(r, verdicts, err) || models_load(r, samples, verdicts, 1, err) ||
+        samples_load(samples, verdicts, &set, err))
         return -1;
     for (long i = 0; i < set.n; i++) {
         const Sample *s = &set.items[i];
@@ -224,7 +230,9 @@ static int load_unanswered(Report *r, const char *verdicts, Unanswered *out, Err
     if (n < end || strcmp(verdicts + n - end, name)) return 0;
     char *path = memory_printf("%.*ssamples.qa", (int)(n - end), verdicts);
     SampleSet set = {0};
-    int rc = file_exists(path) ? samples_load(path, NULL, &set, err) : 0;
+    int rc = 0;
+    if (file_exists(path))
+        rc = models_load(r, path, verdicts, 0, err) || samples_load(path, NULL, &set, err) ? -1 : 0;
     for (long i = 0; i < set.n; i++) {
         if (!set.items[i].unanswered) continue;
         out->id = memory_grow(out->id, (size_t)out->n + 1, sizeof *out->id);
@@ -303,11 +311,18 @@ static int load_rounds(Report *r, const char *list, Error *err)
     return rc;
 }
 
-static char *found_in(const PoolItem *p)
+/* Takes the best kernel of the pool, unless the report's samples have a better one. */
+static void take_pooled(ReportTask *t, const PoolItem *best)
 {
-    if (p->round) return memory_printf("%s, round %lld", p->stage, (long long)p->round);
-    return strcmp(p->stage, "collect") ? memory_printf("the report's %s samples", p->stage)
-                                       : memory_strdup("collect");
+    if (best->score > t->run.best) t->run.best = best->score;
+    if (t->source && (best->score < t->score || !strcmp(best->source, t->source))) return;
+    free(t->source);
+    free(t->found);
+    t->source = memory_strdup(best->source);
+    t->found = lineage_origin(best);
+    t->score = t->found_score = best->score;
+    t->best.n = 0;
+    t->time_us = t->baseline_us = NAN;
 }
 
 /* The pool has the best kernel of all rounds. Its times and counters come from the results. */
@@ -318,16 +333,11 @@ static int load_pool(Report *r, const char *path, Error *err)
     for (int i = 0; i < r->tasks.n; i++) {
         ReportTask *t = &r->task[i];
         const PoolItem *best = pool_best(&pool, t->task->name);
-        if (!best) continue;
-        if (best->score > t->run.best) t->run.best = best->score;
-        if (t->source && (best->score < t->score || !strcmp(best->source, t->source))) continue;
-        free(t->source);
-        free(t->found);
-        t->source = memory_strdup(best->source);
-        t->found = found_in(best);
-        t->score = t->found_score = best->score;
-        t->best.n = 0;
-        t->time_us = t->baseline_us = NAN;
+        char hex[DIGEST_HEX];
+        if (best) take_pooled(t, best);
+        if (!t->source) continue;
+        digest_source(t->source, hex);
+        lineage_of(&pool, t->task->name, hex, &t->lineage);
     }
     pool_release(&pool);
     return 0;
@@ -460,6 +470,7 @@ int report_load(const ReportFiles *f, Report *out, Error *err)
     }
     if (!rc && f->pool) rc = load_pool(r, f->pool, err);
     if (!rc && f->results) rc = load_results(r, f->results, err);
+    if (!rc) rc = models_ledger(r, f->ledger, err);
     if (!rc && f->again_samples) rc = load_again(r, f->again_samples, f->again_verdicts, err);
     for (int i = 0; i < r->tasks.n; i++) doubt_best(r, &r->task[i]);
     notes_sort(r);
@@ -472,6 +483,7 @@ void report_release(Report *r)
         free(r->task[i].source);
         free(r->task[i].found);
         free(r->task[i].refused);
+        lineage_release(&r->task[i].lineage);
         free(r->task[i].round);
         for (int s = 0; s < REPORT_STAGES; s++) free(r->task[i].stage[s].score);
     }
@@ -489,6 +501,7 @@ void report_release(Report *r)
     }
     for (int i = 0; i < r->n_doubts; i++) free(r->doubts[i].task);
     free(r->doubts);
+    models_release(r);
     free(r->policy);
     free(r->messages);
     free(r->inputs);

@@ -155,6 +155,7 @@ int main(int argc, char **argv)
          "their verdicts on other inputs than those that chose them"},
         {"results", FLAG_TEXT, &f.results, "the pool's best on every device class"},
         {"rounds", FLAG_TEXT, &f.rounds, "verdicts of each round, oldest first, comma separated"},
+        {"ledger", FLAG_TEXT, &f.ledger, "what endpoints cost; it need not exist"},
         {0}};
     const FlagSpec spec = {"quern-report",
                            "--output DIR --sft-samples FILE --sft-verdicts FILE ...",

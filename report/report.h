@@ -11,6 +11,7 @@
 #include "eval/judge/statistics.h"
 #include "report/metrics/run_numbers.h"
 #include "report/run/run_status.h"
+#include "stages/data/pool.h"
 #include "tasks/task.h"
 
 typedef enum { REPORT_COLLECT, REPORT_SFT, REPORT_SELFSUP, REPORT_CRL, REPORT_STAGES } ReportStage;
@@ -24,6 +25,30 @@ typedef struct {
     char best_digest[DIGEST_HEX]; /* digest of its source; "" when best is 1.0 */
     double *score; /* of a stage: `attempted` of them as first judged, -1 where not correct */
 } Tally;
+
+/* ---- lineage.c: what the prompt of a kernel showed, back to the teachers ---- */
+/* LINEAGE_TASKS: in a report of at most so many tasks the kernels of a lineage are shown. */
+enum { LINEAGE_STEPS = 8, LINEAGE_SHOWN = 8, LINEAGE_BASELINE = -1, LINEAGE_TASKS = 16 };
+typedef struct {
+    char digest[DIGEST_HEX], *origin, *source; /* origin: "crl, round 2" */
+    double score;
+} LineageKernel;
+typedef struct {
+    int child, parent[LINEAGE_SHOWN], n; /* kernels by index, or LINEAGE_BASELINE */
+} LineageStep;
+typedef struct {
+    int known; /* 0: no prompt is known */
+    LineageKernel *kernel;
+    int n_kernels;
+    LineageStep step[LINEAGE_STEPS]; /* each is of a parent in the step before */
+    int n_steps;
+} Lineage;
+/* Where a kernel of the pool comes from: "collect", "crl, round 2"; the caller frees it. */
+char *lineage_origin(const PoolItem *p);
+void lineage_of(const Pool *pool, const char *task, const char *source_digest, Lineage *out);
+void lineage_release(Lineage *l);
+/* Writes it as a list. sources: with the kernels, and links to them. */
+void lineage_write(const Lineage *l, const char *task, int sources, Buffer *b);
 
 typedef struct {
     const Task *task;
@@ -39,6 +64,7 @@ typedef struct {
     double score, time_us, baseline_us;
     double found_score; /* the score that chose it; `score` is from the second judgement, if any */
     char *refused;      /* why the second judgement refused the best kernel, or NULL */
+    Lineage lineage;    /* of the best kernel */
     const char *doubt;  /* about a record: "unconfirmed", "disputed", or "" */
     int predicted;
     Counters best, baseline;
@@ -64,6 +90,14 @@ typedef struct {
     char *config;
 } ReportInput;
 
+/* A teacher or an endpoint, by the name in its samples. */
+typedef struct {
+    char *name;
+    long attempted, succeeded, paid; /* of train tasks; paid: lines of the ledger */
+    double *best;                    /* of each task; 0: it was not asked */
+    double prompt_tokens, answer_tokens, usd;
+} ReportModel;
+
 typedef struct {
     const char *run, *profile, *device;
     TaskSet tasks;
@@ -86,9 +120,11 @@ typedef struct {
     int judged_again;           /* the best kernels have scores of a second judgement */
     char *policy;               /* the endpoint that answered, or NULL: a model here */
     int untrained;              /* it has no adapter of this run: no weights were trained */
-    const RunStatus *live;      /* of a run that is going on; borrowed, NULL of a finished one */
-    const RunNumbers *numbers;  /* the steps of the run, borrowed; NULL: not known */
-    const RunRule *rules;       /* what its programs took, borrowed */
+    ReportModel *models;
+    int n_models;
+    const RunStatus *live;     /* of a run that is going on; borrowed, NULL of a finished one */
+    const RunNumbers *numbers; /* the steps of the run, borrowed; NULL: not known */
+    const RunRule *rules;      /* what its programs took, borrowed */
     int n_rules;
 } Report;
 
@@ -98,6 +134,7 @@ typedef struct {
     const char *results, *pool, *rounds; /* rounds: verdicts, comma separated, oldest first */
     /* The second judgement: of the best of the pool and of each stage's samples. */
     const char *again_samples, *again_verdicts;
+    const char *ledger; /* what endpoints cost (stages/policy/budget.h); it need not be there */
 } ReportFiles;
 
 /* ---- run_files.c ---- */
@@ -109,6 +146,14 @@ void report_files_release(ReportFiles *f);
 /* Reads the artifacts. The caller releases *out, also after an error. f must stay valid. */
 int report_load(const ReportFiles *f, Report *out, Error *err);
 void report_release(Report *r);
+
+/* ---- models.c: the rows of teachers and endpoints ---- */
+/* whole 0: the samples are of one producer, and are read only if it has a row. */
+int models_load(Report *r, const char *samples, const char *verdicts, int whole, Error *err);
+int models_ledger(Report *r, const char *path, Error *err);
+void models_release(Report *r);
+/* Returns the number of rows, 0 where the template teacher alone has one: then nothing is written. */
+int models_write(const Report *r, Buffer *b);
 
 /* ---- table.c ---- */
 typedef enum {
@@ -193,6 +238,9 @@ void html_text(Buffer *b, const char *s); /* escaped */
 void html_factor(Buffer *b, double v);    /* "1.25×" */
 void html_top(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b);
 void html_stages(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b);
+
+/* ---- paper.c: the run in the form of the paper's tables, beside the paper's numbers ---- */
+void paper_write(const Report *r, Buffer *b);
 
 /* ---- html.c, style.c ---- */
 extern const char *const report_style, *const report_script;

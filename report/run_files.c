@@ -53,6 +53,7 @@ void report_files_find(const RunFolder *r, ReportFiles *out)
     find_set(r, "best/again", &out->again_samples, &out->again_verdicts);
     out->results = if_there(r, "best/results.qa");
     out->pool = run_folder_last_pool(r);
+    out->ledger = if_there(r, "spent.tsv");
     buffer_init(&rounds, 16 << 20);
     find_rounds(r, &rounds);
     if (rounds.len) out->rounds = buffer_detach(&rounds);
@@ -65,8 +66,8 @@ void report_files_release(ReportFiles *f)
         free((void *)(uintptr_t)f->samples[s]);
         free((void *)(uintptr_t)f->verdicts[s]);
     }
-    const char *const owned[] = {f->tasks,  f->results,       f->pool,
-                                 f->rounds, f->again_samples, f->again_verdicts};
+    const char *const owned[] = {f->tasks,         f->results,        f->pool,  f->rounds,
+                                 f->again_samples, f->again_verdicts, f->ledger};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++) free((void *)(uintptr_t)owned[i]);
     *f = (ReportFiles){0};
 }

@@ -106,6 +106,19 @@ void statistics_resample(StatisticsDraw *draw, void *ctx, uint64_t seed, int n, 
     free(all);
 }
 
+void statistics_centre(StatisticsDraw *draw, void *ctx, uint64_t seed, Interval *in)
+{
+    Random r;
+    double one[STATISTICS_MAX], sum = 0;
+    random_init(&r, seed, random_hash("bootstrap", 9));
+    for (int i = 0; i < RESAMPLES; i++) {
+        draw(ctx, &r, one);
+        sum += *one;
+    }
+    double bias = sum / RESAMPLES - in->middle;
+    in->low -= bias, in->high -= bias;
+}
+
 void statistics_widen(Interval *in, int groups, double least, double most)
 {
     double factor = student(groups - 1) / student(1 << 20);

@@ -90,6 +90,14 @@ static double y_at(const Range *r, double y)
     return TOP + (HEIGHT - TOP - BOTTOM) * (r->y1 - y) / (r->y1 - r->y0);
 }
 
+/* A value of an axis, in at most seven characters: there is room for no more. */
+static void put_tick(double v, Buffer *b)
+{
+    char text[32];
+    if (snprintf(text, sizeof text, "%.3g", v) > 7) snprintf(text, sizeof text, "%.1g", v);
+    buffer_printf(b, "%s</text>", text);
+}
+
 static void frame(const Panel *p, const Range *r, Buffer *b)
 {
     buffer_printf(b, "<text x=\"%d\" y=\"14\" class=\"strong\">%s</text>", LEFT, p->title);
@@ -102,7 +110,7 @@ static void frame(const Panel *p, const Range *r, Buffer *b)
         if (p->is_share)
             buffer_printf(b, "%.0f%%</text>", 100 * v);
         else
-            buffer_printf(b, "%.3g</text>", v);
+            put_tick(v, b);
     }
     buffer_printf(b,
                   "<text class=\"t\" x=\"%d\" y=\"%d\">%.0f</text><text class=\"t end\" x=\"%d\" "
@@ -239,16 +247,47 @@ static void by_round(const RunNumbers *n, const char *name, const char *count, S
         }
 }
 
-/* The values of a name in the report's samples of each stage's last model, which alone have heldout
- * tasks, at the round that this model is of. */
-static void by_stage(const RunNumbers *n, const char *name, const char *count, Series *s)
+/* The round whose model wrote the report's samples of a file, report/STAGE or report/STAGE-ROUND; -1:
+ * the file is another one. */
+static int round_of_model(const RunNumbers *n, const char *path)
 {
-    static const char *const paths[] = {"report/sft/metrics.qa", "report/selfsup/metrics.qa",
-                                        "report/crl/metrics.qa"};
-    for (int g = 0; g < 3; g++)
-        for (int i = 0; i < n->n; i++)
-            if (!strcmp(n->files[i].path, paths[g]))
-                add_value(&n->files[i], name, count, rounds_until(n, g - 1), s);
+    static const char *const stages[] = {"report/sft", "report/selfsup", "report/crl"};
+    static const char file[] = "/metrics.qa";
+    for (int g = 0; g < 3; g++) {
+        const char *rest = path + strlen(stages[g]);
+        char *end;
+        if (strncmp(path, stages[g], strlen(stages[g])) != 0) continue;
+        if (!strcmp(rest, file)) return rounds_until(n, g - 1);
+        long round = *rest == '-' ? strtol(rest + 1, &end, 10) : 0;
+        if (g && round > 0 && !strcmp(end, file)) return rounds_until(n, g - 2) + (int)round;
+    }
+    return -1;
+}
+
+static int by_x(const void *a, const void *b)
+{
+    const Point *p = a, *q = b;
+    return (p->x > q->x) - (p->x < q->x);
+}
+
+/* The values of a name by the model that answered: in the report's samples, which alone have heldout
+ * tasks, and of other models in the samples of the round after, which the model of a round answers. */
+static void by_model(const RunNumbers *n, const char *name, const char *count, Series *s)
+{
+    Series rounds = {"", "", NULL, 0};
+    for (int i = 0; i < n->n; i++) {
+        int round = round_of_model(n, n->files[i].path);
+        if (round >= 0) add_value(&n->files[i], name, count, round, s);
+    }
+    by_round(n, name, count, &rounds);
+    for (int i = 0, known = s->n; i < rounds.n; i++) {
+        int seen = 0;
+        rounds.p[i].x -= 1;
+        for (int k = 0; k < known; k++) seen |= s->p[k].x == rounds.p[i].x;
+        if (!seen) add_point(s, rounds.p[i]);
+    }
+    free(rounds.p);
+    if (s->n) qsort(s->p, (size_t)s->n, sizeof *s->p, by_x);
 }
 
 /* The mean of a name over the steps of each round of stage 3. */
@@ -268,7 +307,10 @@ static void by_update(const RunNumbers *n, const char *name, Series *s)
 
 static int loss_panel(const RunNumbers *n, const char *stage, const char *title, Buffer *b)
 {
-    Panel p = {.title = title, .x_name = "step", .series = {{"", "one", NULL, 0}}, .n = 1};
+    Panel p = {.title = title,
+               .x_name = "step",
+               .series = {{"", "one", NULL, 0}, {"of other tasks", "two", NULL, 0}},
+               .n = 1};
     int64_t base = 0;
     for (int i = 0; i < n->n; i++) {
         const FileNumbers *f = &n->files[i];
@@ -277,15 +319,17 @@ static int loss_panel(const RunNumbers *n, const char *stage, const char *title,
         for (int k = 0; k < f->n_steps; k++) {
             const StepValue *v = &f->steps[k];
             if (v->step > last) last = v->step;
-            if (!strcmp(v->name, "loss") && isfinite(v->value))
-                add_point(&p.series[0], (Point){(double)(base + v->step), v->value, NAN, NAN});
+            int other = !strcmp(v->name, "validation");
+            if ((other || !strcmp(v->name, "loss")) && isfinite(v->value))
+                add_point(&p.series[other], (Point){(double)(base + v->step), v->value, NAN, NAN});
         }
         base += last + 1;
     }
+    if (p.series[1].n) p.n = 2, p.series[0].label = "training";
     return panel(&p, b);
 }
 
-typedef enum { BY_ROUND, BY_STAGE, BY_UPDATE } Source;
+typedef enum { BY_ROUND, BY_MODEL, BY_UPDATE } Source;
 
 /* A panel's lines: names of values, of the numbers that shares are of, and where the values are. */
 typedef struct {
@@ -302,11 +346,12 @@ static const Plot plots[] = {
      1,
      {{"plain", "plain.success", "plain.samples", BY_ROUND},
       {"contrastive", "contrastive.success", "contrastive.samples", BY_ROUND}}},
-    {"Correct, heldout",
+    {"Correct, by model",
      1,
-     {{"train", "plain.success", "plain.samples", BY_STAGE},
-      {"composition", "composition.success", "composition.samples", BY_STAGE},
-      {"family", "family.success", "family.samples", BY_STAGE}}},
+     {{"train", "plain.success", "plain.samples", BY_MODEL},
+      {"composition", "composition.success", "composition.samples", BY_MODEL},
+      {"family", "family.success", "family.samples", BY_MODEL},
+      {"heldout", "heldout.success", "heldout.samples", BY_MODEL}}},
     {"Mean score",
      0,
      {{"plain", "plain.mean", NULL, BY_ROUND},
@@ -315,11 +360,12 @@ static const Plot plots[] = {
      0,
      {{"plain", "plain.best8", NULL, BY_ROUND},
       {"contrastive", "contrastive.best8", NULL, BY_ROUND}}},
-    {"Best of 8, heldout",
+    {"Best of 8, by model",
      0,
-     {{"train", "plain.best8", NULL, BY_STAGE},
-      {"composition", "composition.best8", NULL, BY_STAGE},
-      {"family", "family.best8", NULL, BY_STAGE}}},
+     {{"train", "plain.best8", NULL, BY_MODEL},
+      {"composition", "composition.best8", NULL, BY_MODEL},
+      {"family", "family.best8", NULL, BY_MODEL},
+      {"heldout", "heldout.best8", NULL, BY_MODEL}}},
     {"Gap closed, best of 8", 0, {{"", "gap.closed", NULL, BY_ROUND}}},
     {"Comparisons that are right", 1, {{"", "comparison.right", "comparison.judged", BY_ROUND}}},
     {"Tokens an answer",
@@ -333,9 +379,17 @@ static const Plot plots[] = {
     {"KL to stage 2, nats a token", 0, {{"", "reference.kl", NULL, BY_UPDATE}}},
 };
 
+/* All heldout tasks have a line of their own where neither kind of them has one. */
+static void drop_heldout(Panel *p)
+{
+    Series *all = p->n == MAX_SERIES ? &p->series[MAX_SERIES - 1] : NULL;
+    if (!all || strcmp(all->label, "heldout") != 0) return;
+    if (p->series[1].n || p->series[2].n) all->n = 0;
+}
+
 int curves_write(const RunNumbers *n, Buffer *b)
 {
-    static const char *const classes[MAX_SERIES] = {"one", "two", "three", "three"};
+    static const char *const classes[MAX_SERIES] = {"one", "two", "three", "two"};
     int panels = loss_panel(n, "sft", "Loss, stage 1", b) +
                  loss_panel(n, "selfsup", "Loss, stage 2", b) +
                  loss_panel(n, "crl", "Loss, stage 3", b);
@@ -347,10 +401,11 @@ int curves_write(const RunNumbers *n, Buffer *b)
             *s = (Series){plots[i].line[k].label, classes[k], NULL, 0};
             switch (plots[i].line[k].from) {
             case BY_ROUND: by_round(n, name, count, s); break;
-            case BY_STAGE: by_stage(n, name, count, s); break;
+            case BY_MODEL: by_model(n, name, count, s); break;
             case BY_UPDATE: by_update(n, name, s); break;
             }
         }
+        drop_heldout(&p);
         panels += panel(&p, b);
     }
     return panels;

@@ -8,7 +8,8 @@
 #include "report/run/run_logs.h"
 
 /* Small panels: loss by step of each stage; by round success, scores, gap closed, comparisons, length,
- * entropy and KL, plain and contrastive apart; by stage success and best of both heldout splits. With
+ * entropy and KL, plain and contrastive apart; by model success and best of train and of both heldout
+ * splits. With
  * 95% intervals where the metrics have them. Returns the number of panels. */
 int curves_write(const RunNumbers *n, Buffer *b);
 

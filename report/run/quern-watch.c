@@ -89,6 +89,7 @@ static int watch(const char *run, const char *runs, double every, RunState *stat
     }
     fputs("\033[?25h\033[?1049l", stdout);
     if (!rc) fputs(text.data, stdout);
+    fflush(stdout); /* before an error is told: it would go with the other screen */
     buffer_release(&text);
     buffer_release(&page);
     return rc;

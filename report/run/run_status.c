@@ -4,13 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "artifacts/artifact.h"
 #include "base/memory.h"
 #include "eval/judge/verdict.h"
+#include "queue/connection.h"
 
 const char *const run_state_names[] = {"going on", "finished", "stopped", "failed"};
 const char *const run_stage_names[STAGES] = {"collect", "sft", "selfsup", "crl", "report"};
@@ -199,18 +197,6 @@ static int read_pool(RunStatus *s, Error *err)
 
 /* ---- the queue ---- */
 
-/* Whether a server listens at the socket: a queue that is opened waits for one. */
-static int listens(const char *path)
-{
-    struct sockaddr_un to = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof to.sun_path) return 0;
-    strcpy(to.sun_path, path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int yes = fd >= 0 && !connect(fd, (struct sockaddr *)&to, sizeof to);
-    if (fd >= 0) close(fd);
-    return yes;
-}
-
 static void read_workers(RunStatus *s, Queue *q)
 {
     static QueueWorker found[STATUS_MAX_WORKERS];
@@ -230,7 +216,9 @@ static void read_workers(RunStatus *s, Queue *q)
 int run_status_queue(RunStatus *s, const char *url)
 {
     Queue *q;
-    if (queue_open(url, NULL, VERDICT_HARNESS, &q, NULL)) return 0;
+    /* One try: queue_open waits for a server. */
+    if (!connection_answers(url, NULL) || queue_open(url, NULL, VERDICT_HARNESS, &q, NULL))
+        return 0;
     queue_set_patience(q, 1);
     s->sick = memory_array(MAX_SICK, sizeof *s->sick);
     s->has_queue = !queue_status(q, s->classes, STATUS_MAX_CLASSES, &s->n_classes, NULL) &&
@@ -246,8 +234,7 @@ static void read_queue(RunStatus *s)
     char *socket_path = run_folder_path(&s->folder, "queue/redis.sock");
     char *url =
         outside && *outside ? memory_strdup(outside) : memory_printf("unix:%s", socket_path);
-    int there = s->state == RUN_GOING && ((outside && *outside) || listens(socket_path));
-    if (there) run_status_queue(s, url);
+    if (s->state == RUN_GOING) run_status_queue(s, url);
     free(url);
     free(socket_path);
 }

@@ -64,7 +64,7 @@ int prompts_write(const TaskSet *tasks, const Pool *pool, const PromptOptions *o
     int rc = 0;
     for (int i = 0; i < tasks->n; i++)
         for (int g = 0; !rc && g < o->groups; g++)
-            if (o->heldout || !tasks->tasks[i]->heldout)
+            if (tasks->tasks[i]->heldout ? o->heldout : !o->only_heldout)
                 rc = write_prompt(w, tasks->tasks[i], pool, o, g, err);
     if (!rc) return artifact_finish(w, err);
     artifact_abandon(w);

@@ -12,6 +12,7 @@ typedef struct {
     int plain;         /* how many of them show no exemplars; they come first */
     int exemplars;     /* N of a contrastive prompt */
     int heldout;       /* heldout tasks too, always plain: the pool has none of their kernels */
+    int only_heldout;  /* no train tasks */
     const PromptFacts *facts; /* style, device, baselines */
     ExemplarOptions draw;
     uint64_t seed;

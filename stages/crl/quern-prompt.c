@@ -33,7 +33,7 @@ int main(int argc, char **argv)
                *stage = "prompt", *rule = "bucket", *device = NULL, *baselines = NULL;
     int64_t groups = 4, plain = 1, exemplars = 2, seed = 1, migrate = 2, reset = 4;
     double width = 0.25, temperature = 1.0, least = 0.5;
-    int heldout = 0;
+    int heldout = 0, only_heldout = 0;
     const Flag flags[] = {
         {"output", FLAG_TEXT, &output, "prompts artifact to write", .required = 1, .aside = 1},
         {"pool", FLAG_TEXT, &pool_path, "pool artifact; without it, no exemplars", .aside = 1},
@@ -53,6 +53,8 @@ int main(int argc, char **argv)
         {"migrate", FLAG_INT, &migrate, "island: rounds between two migrations; 0: none", 0, 10000},
         {"reset", FLAG_INT, &reset, "island: rounds between two resets; 0: none", 0, 10000},
         {"heldout", FLAG_BOOL, &heldout, "heldout tasks too (plain), for a report"},
+        {"heldout-only", FLAG_BOOL, &only_heldout, "heldout tasks alone (plain)",
+         .aside = CONFIG_CHANGED},
         {"style", FLAG_TEXT, &style, "of the prompts", .choices = "brief|full"},
         PROMPT_FACTS_FLAGS(device, baselines),
         {"seed", FLAG_INT, &seed, "of the draws", 0, 1e15},
@@ -60,6 +62,8 @@ int main(int argc, char **argv)
     const FlagSpec spec = {"quern-prompt", "--output FILE [--pool FILE]",
                            "Make prompts: the task, its reference, scored exemplars from the pool.",
                            .flags = flags, .checkable = 1};
+    ConfigDefaults defaults;
+    config_defaults(&defaults, flags);
     flags_parse(&spec, argc, argv, (const char **)argv);
     flags_checked();
     log_open("quern-prompt");
@@ -69,7 +73,8 @@ int main(int argc, char **argv)
                        (int)groups,
                        (int)plain,
                        (int)exemplars,
-                       heldout,
+                       heldout || only_heldout,
+                       only_heldout,
                        NULL,
                        {.width = width,
                         .temperature = temperature,
@@ -80,8 +85,7 @@ int main(int argc, char **argv)
     if (!pool_path) o.plain = o.groups;
     exemplar_rule(rule, &o.draw.rule);
     ArtifactSpec out;
-    artifact_spec_init(&out, "prompts", "quern-prompt");
-    config_from_flags(&out, flags);
+    config_spec(&out, "prompts", &spec, &defaults);
     TaskSet tasks;
     if (taskset_load(root, only, &tasks, &err) ||
         make(&tasks, pool_path, baselines, style, device, &o, output, &out, &err))

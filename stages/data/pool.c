@@ -6,8 +6,38 @@
 
 #include "base/memory.h"
 
+enum { MAX_PARENTS = 64 };
+
+static void add_parent(PoolItem *x, const char *digest)
+{
+    if (x->n_parents < 0) x->n_parents = 0;
+    x->parents = memory_grow(x->parents, (size_t)x->n_parents + 1, sizeof *x->parents);
+    snprintf(x->parents[x->n_parents++], DIGEST_HEX, "%s", digest);
+}
+
+static int read_parents(const View *v, PoolItem *x, Error *err)
+{
+    char digest[DIGEST_HEX];
+    const char *text;
+    size_t n, len;
+    x->n_parents = -1;
+    if (!view_has(v, "parents")) return 0;
+    if (view_count(v, "parents", &n, err)) return -1;
+    if (n > MAX_PARENTS)
+        return error_set(err, ERROR_CORRUPT, "%s, field parents: expected at most %d, found %zu",
+                         v->where, MAX_PARENTS, n);
+    x->n_parents = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (view_text_at(v, "parents", i, &text, &len, err)) return -1;
+        snprintf(digest, sizeof digest, "%.*s", (int)(len < DIGEST_HEX ? len : 0), text);
+        add_parent(x, digest);
+    }
+    return 0;
+}
+
 static int read_item(const View *v, PoolItem *x, Error *err)
 {
+    x->n_parents = -1;
     x->id = view_strdup(v, "id", err);
     x->task = view_strdup(v, "task", err);
     x->source = view_strdup(v, "source", err);
@@ -15,7 +45,8 @@ static int read_item(const View *v, PoolItem *x, Error *err)
     char *digest = view_strdup(v, "source_digest", err);
     int ok = x->id && x->task && x->source && x->stage && digest &&
              !view_float(v, "score", &x->score, err) &&
-             !view_float(v, "speedup", &x->speedup, err) && !view_int(v, "round", &x->round, err);
+             !view_float(v, "speedup", &x->speedup, err) && !view_int(v, "round", &x->round, err) &&
+             !read_parents(v, x, err);
     if (digest) snprintf(x->source_digest, sizeof x->source_digest, "%s", digest);
     free(digest);
     return ok ? 0 : -1;
@@ -45,18 +76,23 @@ void pool_release(Pool *p)
         free(p->items[i].task);
         free(p->items[i].source);
         free(p->items[i].stage);
+        free(p->items[i].parents);
     }
     free(p->items);
     *p = (Pool){0};
 }
 
-int pool_holds(const Pool *p, const Sample *s)
+const PoolItem *pool_find(const Pool *p, const char *task, const char *source_digest)
 {
     for (long i = 0; i < p->n; i++)
-        if (!strcmp(p->items[i].source_digest, s->source_digest) &&
-            !strcmp(p->items[i].task, s->task))
-            return 1;
-    return 0;
+        if (!strcmp(p->items[i].source_digest, source_digest) && !strcmp(p->items[i].task, task))
+            return &p->items[i];
+    return NULL;
+}
+
+int pool_holds(const Pool *p, const Sample *s)
+{
+    return pool_find(p, s->task, s->source_digest) != NULL;
 }
 
 long pool_add(Pool *p, const SampleSet *s, const char *stage, int64_t round)
@@ -73,11 +109,66 @@ long pool_add(Pool *p, const SampleSet *s, const char *stage, int64_t round)
                          .stage = memory_strdup(stage),
                          .score = x->score,
                          .speedup = x->speedup,
-                         .round = round};
+                         .round = round,
+                         .n_parents = -1};
         memcpy(it->source_digest, x->source_digest, sizeof it->source_digest);
         added++;
     }
     return added;
+}
+
+static const PoolItem *find_id(const Pool *p, const char *id)
+{
+    for (long i = 0; i < p->n; i++)
+        if (!strcmp(p->items[i].id, id)) return &p->items[i];
+    return NULL;
+}
+
+static const Sample *find_sample(const SampleSet *s, const char *id)
+{
+    for (long i = 0; id && i < s->n; i++)
+        if (!strcmp(s->items[i].id, id)) return &s->items[i];
+    return NULL;
+}
+
+/* The prompt of the first turn that this sample answers, or NULL. */
+static const PromptItem *prompt_of(const PromptSet *prompts, const Sample *x)
+{
+    for (long i = 0; i < prompts->n; i++)
+        if (!strcmp(prompts->items[i].id, x->group)) return &prompts->items[i];
+    return NULL;
+}
+
+static void note_parents(const Pool *p, PoolItem *it, const Sample *x, const SampleSet *s,
+                         const PromptSet *prompts)
+{
+    const Sample *before = x;
+    for (int turn = 1; x->parent && turn < SAMPLES_MAX_TURNS; turn++) {
+        if (!(before = find_sample(s, x->parent))) return;
+        if (before->outcome == OUTCOME_OK) {
+            add_parent(it, before->source_digest);
+            return;
+        }
+        x = before;
+    }
+    const PromptItem *prompt = prompt_of(prompts, before);
+    if (!prompt) return;
+    it->n_parents = 0;
+    for (int i = 0; i < prompt->n_shown; i++) {
+        const PoolItem *shown = find_id(p, prompt->shown[i]);
+        if (shown)
+            add_parent(it, shown->source_digest);
+        else if (!strcmp(prompt->shown[i], POOL_BASELINE))
+            add_parent(it, POOL_BASELINE);
+    }
+}
+
+void pool_note_parents(Pool *p, long first, const SampleSet *s, const PromptSet *prompts)
+{
+    for (long i = first; i < p->n; i++) {
+        const Sample *x = find_sample(s, p->items[i].id);
+        if (x) note_parents(p, &p->items[i], x, s, prompts);
+    }
 }
 
 static int by_task(const void *a, const void *b)
@@ -111,6 +202,14 @@ static void summarize(const Pool *p, Record *summary)
     free(order);
 }
 
+static void put_parents(Record *r, const PoolItem *x)
+{
+    const char *digest[MAX_PARENTS];
+    int n = x->n_parents < MAX_PARENTS ? x->n_parents : MAX_PARENTS;
+    for (int i = 0; i < n; i++) digest[i] = x->parents[i];
+    if (n >= 0) record_texts(r, "parents", digest, (size_t)n);
+}
+
 int pool_write(const Pool *p, const char *path, const ArtifactSpec *spec, Error *err)
 {
     ArtifactWriter *w;
@@ -127,6 +226,7 @@ int pool_write(const Pool *p, const char *path, const ArtifactSpec *spec, Error 
         record_float(r, "score", x->score);
         record_float(r, "speedup", x->speedup);
         record_int(r, "round", x->round);
+        put_parents(r, x);
         int rc = artifact_write(w, r, err);
         record_free(r);
         if (rc) {

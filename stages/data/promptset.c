@@ -19,6 +19,22 @@ static int read_turn(const View *v, PromptItem *p, Error *err)
     return 0;
 }
 
+static int read_shown(const View *v, PromptItem *p, Error *err)
+{
+    size_t n = 0;
+    View one;
+    if (!view_has(v, "exemplars")) return 0;
+    if (view_count(v, "exemplars", &n, err)) return -1;
+    p->shown = memory_array(n, sizeof *p->shown);
+    for (size_t i = 0; i < n; i++) {
+        if (view_item(v, "exemplars", i, &one, err) ||
+            !(p->shown[p->n_shown] = view_strdup(&one, "id", err)))
+            return -1;
+        p->n_shown++;
+    }
+    return 0;
+}
+
 int promptset_load(const char *path, PromptSet *out, Error *err)
 {
     *out = (PromptSet){0};
@@ -34,7 +50,9 @@ int promptset_load(const char *path, PromptSet *out, Error *err)
         p->split = view_strdup(&v, "split", err);
         p->text = view_strdup(&v, "text", err);
         char *kind = view_strdup(&v, "kind", err);
-        rc = p->id && p->task && p->split && p->text && kind ? read_turn(&v, p, err) : -1;
+        rc = p->id && p->task && p->split && p->text && kind && !read_turn(&v, p, err)
+                 ? read_shown(&v, p, err)
+                 : -1;
         p->contrastive = kind && !strcmp(kind, "contrastive");
         free(kind);
     }
@@ -52,6 +70,8 @@ static void release_item(PromptItem *p)
     free(p->text);
     free(p->group);
     free(p->parent);
+    for (int i = 0; i < p->n_shown; i++) free(p->shown[i]);
+    free(p->shown);
 }
 
 void promptset_release(PromptSet *p)

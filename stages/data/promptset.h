@@ -10,6 +10,8 @@ typedef struct {
     char *parent;    /* the sample whose verdict it shows; NULL: none */
     int64_t turn;    /* 1: it shows no verdict */
     int contrastive; /* the prompt shows kernels */
+    char **shown;    /* ids of the kernels that it shows */
+    int n_shown;
 } PromptItem;
 
 typedef struct {

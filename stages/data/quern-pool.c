@@ -110,11 +110,24 @@ static int print_best(const char *pool_path, const char *task, const char *outpu
 }
 
 typedef struct {
-    const char *pool_path, *samples, *verdicts, *reviews, *output, *stage, *only, *root, *sets,
-        *kernel;
+    const char *pool_path, *samples, *verdicts, *reviews, *prompts, *output, *stage, *only, *root,
+        *sets, *kernel;
     int64_t round;
     int best;
 } Options;
+
+/* Adds the samples, with what their prompts showed where the prompts are given. Returns how many. */
+static long add_samples(const Options *o, const SampleSet *set, Pool *pool)
+{
+    Error err;
+    PromptSet prompts;
+    long first = pool->n, added = pool_add(pool, set, o->stage, o->round);
+    if (!o->prompts) return added;
+    if (promptset_load(o->prompts, &prompts, &err)) log_die(&err);
+    pool_note_parents(pool, first, set, &prompts);
+    promptset_release(&prompts);
+    return added;
+}
 
 /* The program of the pool and of --best. */
 static void make_pool(const Options *o, ArtifactSpec *out)
@@ -123,8 +136,8 @@ static void make_pool(const Options *o, ArtifactSpec *out)
     TaskSet tasks = {0};
     Pool pool;
     SampleSet set = {0};
-    const char *const inputs[] = {o->pool_path, o->samples, o->verdicts, o->reviews};
-    for (int i = 0; i < 4; i++)
+    const char *const inputs[] = {o->pool_path, o->samples, o->verdicts, o->reviews, o->prompts};
+    for (int i = 0; i < 5; i++)
         if (inputs[i] && artifact_spec_input(out, inputs[i], &err)) log_die(&err);
     if (history_inputs(o->sets, out, &err) ||
         (o->best && taskset_load(o->root, o->only, &tasks, &err)))
@@ -135,7 +148,7 @@ static void make_pool(const Options *o, ArtifactSpec *out)
         (o->samples && samples_load(o->samples, o->verdicts, &set, &err)) ||
         reviews_apply(o->reviews, &set, &err) < 0)
         log_die(&err);
-    long added = pool_add(&pool, &set, o->stage, o->round);
+    long added = add_samples(o, &set, &pool);
     if (o->best ? write_best(&pool, &tasks, o->sets, o->output, out, &err)
                 : pool_write(&pool, o->output, out, &err))
         log_die(&err);
@@ -154,6 +167,8 @@ int main(int argc, char **argv)
         {"verdicts", FLAG_TEXT, &o.verdicts, "their verdicts", .aside = 1},
         {"reviews", FLAG_TEXT, &o.reviews, "of the samples: what they withhold is not added",
          .aside = 1},
+        {"prompts", FLAG_TEXT, &o.prompts,
+         "of the samples: what they showed is noted with each new kernel", .aside = 1},
         {"output", FLAG_TEXT, &o.output, "pool (with --best: samples) to write", .required = 1,
          .aside = 1},
         {"stage", FLAG_TEXT, &o.stage, "that the samples come from"},
@@ -180,6 +195,7 @@ int main(int argc, char **argv)
         0};
     flags_parse(&spec, argc, argv, (const char **)argv);
     if (!o.samples != !o.verdicts) flags_usage_error(&spec, "--samples and --verdicts go together");
+    if (o.prompts && !o.samples) flags_usage_error(&spec, "--prompts goes with --samples");
     if (o.sets && !o.best) flags_usage_error(&spec, "--sets goes with --best");
     if (o.kernel && (o.best || o.samples))
         flags_usage_error(&spec, "--kernel goes with --pool alone");

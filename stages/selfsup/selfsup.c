@@ -42,16 +42,15 @@ int successes_rehearse(Successes *s, const char *model_dir, const char *dataset,
                        Error *err)
 {
     Policy p;
-    Example *ex = NULL;
-    long n, plain, dropped;
+    DatasetExamples d = {.max_len = max_len};
     if (policy_tokenizer(model_dir, &p, err)) return -1;
-    int rc = dataset_examples(&p, dataset, max_len, &ex, &n, &plain, &dropped, err);
+    int rc = dataset_examples(&p, dataset, &d, err);
     policy_release(&p);
     if (rc) return -1;
-    s->items = memory_grow(s->items, (size_t)(s->n + n), sizeof *s->items);
-    if (n) memcpy(s->items + s->n, ex, (size_t)n * sizeof *ex);
-    s->n += n;
-    free(ex);
+    s->items = memory_grow(s->items, (size_t)(s->n + d.n), sizeof *s->items);
+    if (d.n) memcpy(s->items + s->n, d.ex, (size_t)d.n * sizeof *d.ex);
+    s->n += d.n;
+    free(d.ex);
     return 0;
 }
 

@@ -69,12 +69,24 @@ static void print_numbers(Buffer *out, const char *name, long n)
     buffer_puts(out, "\n");
 }
 
+/* The rounds of a stage after which heldout tasks are sampled. The last one is not among them: the
+ * report's samples of the stage have them. */
+static void print_heldout(const Settings *s, Buffer *out, const char *name, long rounds)
+{
+    long every = atol(setting_text(s, SETTING_HELDOUT_EVERY));
+    buffer_printf(out, "override %s :=", name);
+    for (long i = every; every && i < rounds; i += every) buffer_printf(out, " %ld", i);
+    buffer_puts(out, "\n");
+}
+
 static void print_lists(const Settings *s, Buffer *out)
 {
     const long selfsup = atol(setting_text(s, SETTING_SELFSUP_ROUNDS)),
                crl = atol(setting_text(s, SETTING_ROUNDS));
     print_numbers(out, "selfsup_rounds", selfsup);
     print_numbers(out, "crl_rounds", crl);
+    print_heldout(s, out, "selfsup_heldout", selfsup);
+    print_heldout(s, out, "crl_heldout", crl);
     Budget b;
     if (!budget_parse(setting_text(s, SETTING_BUDGET), &b, NULL) && b.seconds > 0)
         buffer_printf(out, "override budget_seconds := %.0f\n", b.seconds);

@@ -57,6 +57,7 @@ static const ProgramCheck checks[] = {
      0,
      {{SETTING_CONTRASTIVE, "--contrastive"},
       {SETTING_DRILLS, "--drills"},
+      {SETTING_CORRECTIONS, "--corrections"},
       {SETTING_STYLE, "--style"},
       SEEDED,
       LAST}},

@@ -10,12 +10,13 @@
 #include "stages/data/deciding.h"
 #include "stages/data/describe.h"
 #include "stages/policy/prompt.h"
+#include "stages/sft/corrections.h"
 
 enum { MAX_TEXT = 1 << 20, LIKE_MOST = 4 /* kernels of the target's design to draw from */ };
 #define SHOWN 0.01 /* the step of the scores in a prompt */
 
-static int write_example(ArtifactWriter *w, const Sample *s, const char *kind, long k,
-                         const Buffer *prompt, const char *answer, Error *err)
+int dataset_example(ArtifactWriter *w, const Sample *s, const char *kind, long k,
+                    const Buffer *prompt, const char *answer, Error *err)
 {
     Record *r = record_new();
     char id[512];
@@ -62,8 +63,7 @@ static void contrastive_answer(Buffer *out, const char *answer, const char *comp
 
 /* ---- which kernels a target is shown beside ---- */
 
-/* Whether a is faster than b beyond doubt: their intervals do not meet, and 2% lie between them. */
-static int beats(const Sample *a, const Sample *b)
+int dataset_beats(const Sample *a, const Sample *b)
 {
     double low = a->score, high = b->score;
     Error err;
@@ -100,7 +100,8 @@ static int pick_two(const Group *g, int at, Random *rng, const Sample *out[2])
 {
     int *first = memory_array((size_t)g->n, sizeof *first), n = 0, best[LIKE_MOST], likes = 0;
     for (int i = at + 1; i < g->n; i++)
-        if (beats(g->items[at], g->items[i]) && beats(g->items[i], g->items[g->n - 1]))
+        if (dataset_beats(g->items[at], g->items[i]) &&
+            dataset_beats(g->items[i], g->items[g->n - 1]))
             first[n++] = i;
     for (; likes < LIKE_MOST && likes < n; likes++) { /* the most alike, the faster of equal ones */
         int top = -1;
@@ -116,7 +117,7 @@ static int pick_two(const Group *g, int at, Random *rng, const Sample *out[2])
     if (!likes) return 0;
     int fast = best[random_below(rng, (uint64_t)likes)], slow;
     do slow = fast + 1 + (int)random_below(rng, (uint64_t)(g->n - fast - 1));
-    while (!beats(g->items[fast], g->items[slow]));
+    while (!dataset_beats(g->items[fast], g->items[slow]));
     int swap = (int)random_below(rng, 2);
     out[swap] = g->items[fast];
     out[!swap] = g->items[slow];
@@ -140,7 +141,7 @@ static int contrastive_example(ArtifactWriter *w, const Task *t, const Group *g,
     int rc = compare_text(&comparison, two, s);
     if (rc) rc = error_set(err, ERROR_LIMIT, "sample %s: cannot describe its exemplars", s->id);
     contrastive_answer(&answer, s->text, comparison.data);
-    if (!rc) rc = write_example(w, s, "contrastive", k, &prompt, answer.data, err);
+    if (!rc) rc = dataset_example(w, s, "contrastive", k, &prompt, answer.data, err);
     buffer_release(&prompt);
     buffer_release(&comparison);
     buffer_release(&answer);
@@ -184,7 +185,7 @@ static int write_drill(ArtifactWriter *w, const Task *t, const Group *g, const i
     buffer_init(&prompt, MAX_TEXT);
     const PromptStyle style = prompt_facts_style(o->facts, t->name);
     prompt_write(&prompt, t, ex, 2, &style);
-    int rc = write_example(w, g->items[two[second]], "drill", k, &prompt, answer, err);
+    int rc = dataset_example(w, g->items[two[second]], "drill", k, &prompt, answer, err);
     buffer_release(&prompt);
     return rc;
 }
@@ -262,10 +263,11 @@ static int write_task(ArtifactWriter *w, const SampleSet *s, const Task *t, cons
     prompt_write(&prompt, t, NULL, 0, &style);
     int rc = 0;
     for (int i = 0; !rc && i < g.n; i++)
-        rc = write_example(w, g.items[i], "plain", 0, &prompt, g.items[i]->text, err);
+        rc = dataset_example(w, g.items[i], "plain", 0, &prompt, g.items[i]->text, err);
     if (!rc) rc = describe_group(&g, err);
     if (!rc) rc = write_contrastive(w, t, &g, o, err);
     if (!rc) rc = write_drills(w, t, &g, o, err);
+    if (!rc) rc = corrections_write(w, s, t, g.items, g.n, o, err);
     *kept += g.n;
     buffer_release(&prompt);
     group_release(&g);

@@ -18,12 +18,21 @@ typedef struct {
     double drills;            /* drills per kernel, on average */
     const PromptFacts *facts; /* style, device, baselines of the prompts */
     uint64_t seed;
-    int empty; /* no kernel at all is no error */
+    int empty;          /* no kernel at all is no error */
+    double corrections; /* corrections per kernel (stages/sft/corrections.h), on average */
 } DatasetOptions;
 
 /* Writes the dataset artifact. *kept becomes the number of kernels. No kernel at all is an
  * error, unless o->empty. */
 int dataset_write(const SampleSet *s, const TaskSet *tasks, const DatasetOptions *o,
                   const char *path, const ArtifactSpec *spec, long *kept, Error *err);
+
+/* ---- for the parts of this module ---- */
+
+/* Writes an example whose answer is, or is made of, the sample's; k is the last part of its id. */
+int dataset_example(ArtifactWriter *w, const Sample *s, const char *kind, long k,
+                    const Buffer *prompt, const char *answer, Error *err);
+/* Whether a is faster than b beyond doubt: their intervals do not meet, and 2% lie between them. */
+int dataset_beats(const Sample *a, const Sample *b);
 
 #endif

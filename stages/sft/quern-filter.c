@@ -10,7 +10,7 @@ int main(int argc, char **argv)
     const char *samples = NULL, *verdicts = NULL, *output = NULL, *only = NULL, *root = NULL,
                *style = "brief", *device = NULL, *baselines = NULL;
     int64_t seed = 1;
-    double contrastive = 1, drills = 0;
+    double contrastive = 1, drills = 0, corrections = 0;
     int empty = 0;
     const Flag flags[] = {
         {"samples", FLAG_TEXT, &samples, "samples artifact", .required = 1, .aside = 1},
@@ -24,6 +24,9 @@ int main(int argc, char **argv)
          64},
         {"drills", FLAG_FLOAT, &drills, "comparisons of two scores alone a kernel, on average", 0,
          64},
+        {"corrections", FLAG_FLOAT, &corrections,
+         "kernels with their verdicts, and better ones, a kernel, on average", 0, 64,
+         .aside = CONFIG_CHANGED},
         {"empty", FLAG_BOOL, &empty, "no correct sample is no error", .aside = 1},
         {"seed", FLAG_INT, &seed, "of the exemplars' draw", 0, 1e15},
         {0}};
@@ -36,14 +39,15 @@ int main(int argc, char **argv)
         0,
         0,
         .checkable = 1};
+    ConfigDefaults defaults;
+    config_defaults(&defaults, flags);
     flags_parse(&spec, argc, argv, (const char **)argv);
     flags_checked();
     log_open("quern-filter");
     stop_install();
     Error err;
     ArtifactSpec out;
-    artifact_spec_init(&out, "dataset", "quern-filter");
-    config_from_flags(&out, flags);
+    config_spec(&out, "dataset", &spec, &defaults);
     TaskSet tasks;
     SampleSet set;
     if (taskset_load(root, only, &tasks, &err) || artifact_spec_input(&out, samples, &err) ||
@@ -54,7 +58,7 @@ int main(int argc, char **argv)
     if (artifact_same(&out, output)) return 0;
     long kept;
     PromptFacts facts;
-    const DatasetOptions o = {contrastive, drills, &facts, (uint64_t)seed, empty};
+    const DatasetOptions o = {contrastive, drills, &facts, (uint64_t)seed, empty, corrections};
     if (prompt_facts_load(style[0] == 'f', device, baselines, &facts, &err) ||
         samples_load(samples, verdicts, &set, &err) ||
         dataset_write(&set, &tasks, &o, output, &out, &kept, &err))

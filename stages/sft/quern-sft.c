@@ -14,27 +14,29 @@ static const double large_lr = 1e-3; /* a checkpoint forgets above it */
 typedef struct {
     const char *dataset, *output, *base;
     int64_t vocab, hidden, ff, layers, heads, kv, context, seed, batch, epochs, plain_epochs;
-    double lr, warmup, decay, every;
+    double lr, warmup, decay, every, validation;
     EngineFlags engine;
 } Options;
 
 typedef struct {
     const Options *o;
     SmallModel small;
-    Policy policy; /* a new one; with a base, only its tokenizer */
+    Policy policy;            /* a new one; with a base, only its tokenizer */
+    DatasetExamples examples; /* those to validate on; the others are the caller's */
 } Sft;
 
-static void log_size(const Policy *p, const Example *ex, long n, long dropped, long long context)
+static void log_size(const Policy *p, const DatasetExamples *d)
 {
     long tokens = 0;
-    for (long i = 0; i < n; i++) tokens += ex[i].len;
+    for (long i = 0; i < d->n; i++) tokens += d->ex[i].len;
     char parameters[64] = "";
     if (p->model)
         snprintf(parameters, sizeof parameters, "%zu parameters, ", model_parameters(p->model));
-    log_info("%ld examples of %.0f tokens on average, %ld dropped as longer than %lld; %s%d tokens "
+    log_info("%ld examples of %.0f tokens on average, %ld dropped as longer than %d; %s%d tokens "
              "in the vocabulary",
-             n, n ? (double)tokens / (double)n : 0.0, dropped, context, parameters,
+             d->n, d->n ? (double)tokens / (double)d->n : 0.0, d->dropped, d->max_len, parameters,
              tokenizer_size(p->tokenizer));
+    if (d->held > 0) log_info("%ld examples of other tasks to validate on", d->n_val);
 }
 
 static SmallModel shape_of(const Options *o)
@@ -69,11 +71,15 @@ static int make_examples(void *stage, LearnOptions *l, Example **ex, long *n, Er
 {
     Sft *s = stage;
     const Options *o = s->o;
-    long dropped;
-    if (make_policy(s, l, err) || dataset_examples(&s->policy, o->dataset, (int)o->context, ex, n,
-                                                   &l->training.n_first, &dropped, err))
-        return -1;
-    log_size(&s->policy, *ex, *n, dropped, (long long)o->context);
+    DatasetExamples *d = &s->examples;
+    if (o->validation > 0 && o->engine.trainer)
+        return error_set(err, ERROR_INVALID, "--validation has no effect on an outside --trainer");
+    *d = (DatasetExamples){.max_len = (int)o->context, .held = o->validation};
+    if (make_policy(s, l, err) || dataset_examples(&s->policy, o->dataset, d, err)) return -1;
+    log_size(&s->policy, d);
+    l->training.n_first = d->plain, l->training.val = d->val, l->training.n_val = d->n_val;
+    *ex = d->ex, *n = d->n;
+    d->ex = NULL, d->n = 0;
     if (o->base && o->lr > large_lr)
         log_warn("--lr %g is a small model's: a checkpoint forgets at it (1e-5 is usual, 1e-4 for "
                  "an adapter)",
@@ -126,6 +132,8 @@ int main(int argc, char **argv)
         {"lr", FLAG_FLOAT, &o.lr, "peak learning rate", 1e-9, 1},
         {"warmup", FLAG_FLOAT, &o.warmup, "share of the steps", 0, 1},
         {"weight-decay", FLAG_FLOAT, &o.decay, "on matrices", 0, 1},
+        {"validation", FLAG_FLOAT, &o.validation,
+         "share of the tasks to leave out and to measure the loss on after each pass", 0, 0.5},
         {"checkpoint-s", FLAG_FLOAT, &o.every, "seconds between checkpoints, 0 none", 0, 1e6,
          .aside = 1},
         {"seed", FLAG_INT, &o.seed, "of weights and order", 0, 1e15},
@@ -152,5 +160,7 @@ int main(int argc, char **argv)
                                   .stage = &s,
                                   .inputs = inputs,
                                   .examples = make_examples};
-    return learn_program(&program, &l);
+    int status = learn_program(&program, &l);
+    dataset_examples_release(&s.examples);
+    return status;
 }

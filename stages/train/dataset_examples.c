@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 
 static int example_of(const Policy *p, const View *v, Example *e, Error *err)
 {
@@ -27,47 +28,68 @@ static int example_of(const Policy *p, const View *v, Example *e, Error *err)
     return rc ? -1 : 0;
 }
 
-/* One pass over the dataset for the examples of a kind. */
-static int read_kind(const Policy *p, const char *dataset, const char *kind, int max_len,
-                     Example *out, long *n, long *dropped, Error *err)
+/* The upper bits of the name's hash as a number from 0 to 1. */
+static int is_held(const char *task, size_t n, double share)
+{
+    return (double)(random_hash(task, n) >> 11) / 9007199254740992.0 < share;
+}
+
+typedef struct {
+    Example *ex;
+    long n;
+} Place;
+
+/* One pass over the dataset for the examples of a kind, of the held tasks or of the others. */
+static int read_kind(const Policy *p, const char *dataset, const char *kind, int held, Place *to,
+                     DatasetExamples *d, Error *err)
 {
     ArtifactReader *r;
     if (artifact_open(dataset, "dataset", &r, err)) return -1;
     View v;
-    const char *text;
-    size_t len;
+    const char *text, *task;
+    size_t len, n_task;
     int rc = 0, more = 0;
-    while (!rc && (more = artifact_next(r, &v, err)) == 1) {
-        rc = view_text(&v, "kind", &text, &len, err);
+    while (!rc && (!held || to->n < DATASET_MAX_HELD) && (more = artifact_next(r, &v, err)) == 1) {
+        rc = view_text(&v, "kind", &text, &len, err) || view_text(&v, "task", &task, &n_task, err);
         if (rc || len != strlen(kind) || memcmp(text, kind, len)) continue;
-        Example *e = &out[*n];
+        if (is_held(task, n_task, d->held) != held) continue;
+        Example *e = &to->ex[to->n];
         rc = example_of(p, &v, e, err);
-        if (!rc && e->len <= max_len) {
-            (*n)++;
+        if (!rc && e->len <= d->max_len) {
+            to->n++;
             continue;
         }
         example_release(e);
-        (*dropped)++;
+        d->dropped++;
     }
     artifact_close(r);
     return rc || more < 0 ? -1 : 0;
 }
 
-int dataset_examples(const Policy *p, const char *dataset, int max_len, Example **out, long *n,
-                     long *plain, long *dropped, Error *err)
+int dataset_examples(const Policy *p, const char *dataset, DatasetExamples *out, Error *err)
 {
     ArtifactReader *r;
-    *n = *dropped = 0;
+    out->n = out->plain = out->dropped = out->n_val = 0;
+    out->ex = out->val = NULL;
     if (artifact_open(dataset, "dataset", &r, err)) return -1;
-    *out = memory_array((size_t)artifact_count(r), sizeof **out);
+    Place ex = {memory_array((size_t)artifact_count(r), sizeof *ex.ex), 0};
+    Place val = {out->held > 0 ? memory_array(DATASET_MAX_HELD, sizeof *val.ex) : NULL, 0};
     artifact_close(r);
-    int rc = read_kind(p, dataset, "plain", max_len, *out, n, dropped, err);
-    *plain = *n;
-    if (!rc) rc = read_kind(p, dataset, "contrastive", max_len, *out, n, dropped, err);
-    if (!rc) rc = read_kind(p, dataset, "drill", max_len, *out, n, dropped, err);
-    if (!rc) return 0;
-    examples_free(*out, *n);
-    *out = NULL;
-    *n = 0;
-    return -1;
+    int rc = val.ex ? read_kind(p, dataset, "plain", 1, &val, out, err) : 0;
+    if (!rc) rc = read_kind(p, dataset, "plain", 0, &ex, out, err);
+    out->plain = ex.n;
+    if (!rc) rc = read_kind(p, dataset, "contrastive", 0, &ex, out, err);
+    if (!rc) rc = read_kind(p, dataset, "correction", 0, &ex, out, err);
+    if (!rc) rc = read_kind(p, dataset, "drill", 0, &ex, out, err);
+    out->ex = ex.ex, out->n = ex.n, out->val = val.ex, out->n_val = val.n;
+    if (rc) dataset_examples_release(out);
+    return rc;
+}
+
+void dataset_examples_release(DatasetExamples *d)
+{
+    examples_free(d->ex, d->n);
+    examples_free(d->val, d->n_val);
+    d->ex = d->val = NULL;
+    d->n = d->n_val = 0;
 }

@@ -120,6 +120,32 @@ static int one_step(Trainer *t, Loop *l, const TrainingOptions *o, long step, Me
     return 0;
 }
 
+/* Whether a pass over the first examples or over all of them ends after `done` steps. */
+static int pass_ends(const Loop *l, long done)
+{
+    if (done <= l->first_steps) return done % l->first_per_epoch == 0;
+    return (done - l->first_steps) % l->per_epoch == 0;
+}
+
+/* Notes the mean of -log p over the tokens of the answers of o->val, as a metric of step. */
+static int validate(Model *m, const TrainingOptions *o, long step, MetricLog *log, Error *err)
+{
+    float **lp = memory_array((size_t)o->n_val, sizeof *lp);
+    double sum = 0;
+    long tokens = 0;
+    int rc = training_logprobs(m, o->val, o->n_val, o->batch, lp, err);
+    for (long i = 0; i < o->n_val; i++) {
+        for (int k = 0; !rc && k < o->val[i].len - o->val[i].prompt; k++, tokens++)
+            sum -= (double)lp[i][k];
+        free(lp[i]);
+    }
+    free(lp);
+    if (rc) return error_prefix(err, "validation after step %ld", step);
+    metric_add(log, step, "validation", sum / (double)tokens);
+    log_info("step %ld: validation loss %.4f", step + 1, sum / (double)tokens);
+    return 0;
+}
+
 static int loop_run(Model *m, Trainer *t, Loop *l, const TrainingOptions *o, MetricLog *log,
                     Error *err)
 {
@@ -146,6 +172,7 @@ static int loop_run(Model *m, Trainer *t, Loop *l, const TrainingOptions *o, Met
                              l->steps);
         }
         if (one_step(t, l, o, step, log, err)) return -1;
+        if (o->n_val && pass_ends(l, step + 1) && validate(m, o, step, log, err)) return -1;
         progress_set(&p, step + 1);
     }
     progress_end(&p);

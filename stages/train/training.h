@@ -30,6 +30,8 @@ typedef struct {
     long n_first;           /* the first examples get first_epochs more, before the others */
     int first_epochs;
     uint64_t seed;
+    const Example *val; /* their mean loss a token is measured after each pass, as validation */
+    long n_val;
     double reference_kl;      /* noted among the metrics as reference.kl; NAN: not known */
     const char *checkpoint;   /* directory for exact resume, or NULL */
     double checkpoint_s;      /* seconds between checkpoints; 0: only at a stop */
@@ -39,7 +41,7 @@ typedef struct {
 void training_defaults(TrainingOptions *o);
 
 /* Trains m on the examples. Writes the metrics of each step (loss, norm, lr and, where they apply,
- * clipped, kl, correction) and reference.kl to metrics_path unless it is NULL.
+ * clipped, kl, correction), validation and reference.kl to metrics_path unless it is NULL.
  * A requested stop saves a checkpoint and is ERROR_STOPPED; the next call continues there, with the
  * same bits as without the stop. The checkpoint stays until training_forget, which the caller calls
  * after it has saved the model. */

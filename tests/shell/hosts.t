@@ -2,7 +2,7 @@
 # Evaluators on three hosts, each a network namespace, with delay and loss between them and the queue, and a partition. Nothing is
 # lost, every job is finished once, and the verdicts are those of an undisturbed run. TAP on stdout.
 # JOBS, CUT (seconds of the partition), DELAY (seconds each way), LOSS (percent of messages), EACH (evaluators a host) and LIMIT (seconds)
-# make it larger: docs/measurements/report.md has a run of 10,000 jobs.
+# make it larger: docs/measurements/queue.md has a run of 10,000 jobs.
 if [ -z "${QUERN_HOSTS:-}" ]; then
   unshare --net --mount --uts true 2>/dev/null || { echo '1..0 # SKIP network namespaces are not permitted here'; exit 0; }
   export QUERN_HOSTS=1

@@ -52,7 +52,7 @@ rules small crl; s=$?
 rules small -q crl && [ $s = 0 ]; ok $? 'a run, and then nothing to do'
 missed=
 for setting in TASKS=relu TEACHERS=template,openai:M TRIALS=9 KEEP=3 MISTAKES=0.5 SEED=7 SECRET=5 DEVICE=sim:a100 'CLASSES=sim:h100 sim:l40' PROFILE=default \
-    STYLE=full CONTRASTIVE=0.1 DRILLS=0.1 SMALL_MODEL='--vocab 300' SFT='--epochs 9' ENGINE=cuda:0 GPUS=2 LEAN=1 MAX_NEW=9 BATCH=3 EXEMPLARS='--exemplars 3' RULE=island UPDATE=none UPDATE=template UPDATE=sft TURNS=2 WITHHOLD=1 JUDGE=openai:J \
+    STYLE=full CONTRASTIVE=0.1 DRILLS=0.1 SMALL_MODEL='--vocab 300' SFT='--epochs 9' ENGINE=cuda:0 GPUS=2 LEAN=1 MAX_NEW=9 BATCH=3 EXEMPLARS='--exemplars 3' RULE=island UPDATE=none UPDATE=template UPDATE=sft TURNS=2 WITHHOLD=1 JUDGE=openai:J CORRECTIONS=2 HELDOUT_EVERY=1 \
     SELFSUP_ROUNDS=1 SELFSUP_GROUPS=9 SELFSUP_PLAIN=1 SELFSUP_COPIES=9 SELFSUP='--epochs 9' ROUNDS=1 GROUPS=9 PLAIN=1 COPIES=9 CRL='--epochs 9' \
     REPORT_SAMPLES=9 "POLICY=native:$tmp/a"; do
     seen small "$setting"
@@ -103,7 +103,7 @@ rules small "${gpu[@]}" -n crl; [ $? = 2 ] && grep -q 'was judged on sim:h100, .
 
 # ---- programs that need the whole memory of the GPU ----
 mkdir "$tmp/together"
-TOGETHER=$tmp/together rules alone "POLICY=native:$tmp/a" -j8 crl && [ ! -e "$tmp/together/two" ]; ok $? 'one program at a time samples or trains it'
+TOGETHER=$tmp/together rules alone "POLICY=native:$tmp/a" HELDOUT_EVERY=1 -j8 crl && [ -e "runs/$run-alone/report/selfsup-1/samples.qa" ] && [ -e "runs/$run-alone/report/crl-1/samples.qa" ] && [ ! -e "$tmp/together/two" ]; ok $? 'one program at a time samples or trains it'
 
 # ---- files of a killed run, and another run below this one ----
 mkdir -p "runs/$run-small/inner/cfg" "runs/$run-small/inner/crl/1"
@@ -133,6 +133,7 @@ done
 [ -z "$missed" ]; ok $? "likewise every setting of the adapters$missed"
 ! has sft-model-manifest && has selfsup-1-samples; ok $? "another name of what is served: stage 1's adapter stays"
 rules tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" TASKS=relu WIDE=transpose -n -B crl; made >"$tmp/made"; has wide-verdicts && has taught-samples; ok $? 'WIDE adds kernels to stage 1'
+commands | grep '^baselines-samples ' | grep -q 'relu,transpose'; ok $? 'whose prompts in English say the time of their baselines'
 rules tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" TASKS=relu WIDE=transpose STAGE1=0 -n -B crl; made >"$tmp/made"
 has sft-dataset && ! has '(wide|taught)-.*'; ok $? 'and none where there is no stage 1'
 rules tuned POLICY=openai:A -n crl; made >"$tmp/made"; has report-sft-samples && has crl-1-samples; ok $? 'adapters no more: every sample'

@@ -49,6 +49,15 @@ kill -TERM $job; wait $job; is 'near its time limit a run is stopped' $? 0
 is 'and goes back into the queue' "$(cat requeued)" 'requeue 17'
 bash "$share/slurm/evaluators.sbatch" >out 2>err
 is 'an evaluator is started on the GPU of the job' "$(cat srun)" "--ntasks=1 $QUERN_HOME/libexec/quern/bin/quern-evald --device cuda:0"
+(SLURM_TMPDIR=$tmp; export SLURM_TMPDIR; unset QUERN_CACHE; bash "$share/slurm/evaluators.sbatch" >out 2>err)
+is 'its cache is its own' "$(stat -c '%a %u' "$tmp/quern-cache-$UID" 2>&1)" "700 $UID"
+if [ "$UID" = 0 ]; then
+  chown 65534 "quern-cache-$UID"
+  (SLURM_TMPDIR=$tmp; export SLURM_TMPDIR; unset QUERN_CACHE; bash "$share/slurm/evaluators.sbatch" >out 2>err)
+  [ $? = 2 ] && grep -q "is another user's" err; ok $? 'a cache of somebody else is refused'
+fi
+settings=$(sed -n 's/^# The pipeline: sbatch share\/slurm\/pipeline.sbatch //p' "$share/slurm/pipeline.sbatch")
+(unset QUERN_REDIS QUERN_HOME; cd "$root" && "$BIN/quern-config" DEVICES=sim:h100 $settings >"$tmp/out" 2>"$tmp/err"); ok $? 'the settings of its first comment are settings'
 unset QUERN_REDIS QUERN_HOME
 
 # ---- Kubernetes ----
@@ -57,7 +66,8 @@ if python3 -c 'import yaml' 2>/dev/null; then
   python3 - "$share/kubernetes" >out 2>&1 <<'END'
 import glob, sys, yaml
 folder = sys.argv[1]
-kinds = {'Namespace': 'v1', 'Service': 'v1', 'PersistentVolumeClaim': 'v1', 'Deployment': 'apps/v1', 'StatefulSet': 'apps/v1', 'Job': 'batch/v1'}
+kinds = {'Namespace': 'v1', 'Service': 'v1', 'PersistentVolumeClaim': 'v1', 'Deployment': 'apps/v1', 'StatefulSet': 'apps/v1', 'Job': 'batch/v1',
+         'NetworkPolicy': 'networking.k8s.io/v1'}
 k = yaml.safe_load(open(folder + '/kustomization.yaml'))
 assert sorted(k['resources']) == sorted(p.split('/')[-1] for p in glob.glob(folder + '/*.yaml') if 'kustomization' not in p)
 maps = {g['name'] for g in k['configMapGenerator']}; claims, gpus = set(), 0

@@ -101,6 +101,17 @@ ok $? 'steps as JSON lines and as TensorBoard events agree'
 "$BIN/quern-status" "$at" >"$tmp/status" && grep -q finished "$tmp/status"; ok $? 'a run by its folder'
 "$BIN/quern-status" nothing >"$tmp/status" 2>"$tmp/err"; [ $? = 2 ] && grep -q '^quern-status: there is no run nothing: ' "$tmp/err"; ok $? 'no such run'
 
+# ---- a finished run that goes on: its page and table are kept from the start on ----
+cp "$at/report.html" "$tmp/old.html"; cp "$at/report.tsv" "$tmp/old.tsv"
+kept() { cmp -s "$at/report-1.html" "$tmp/old.html" && cmp -s "$at/report-1.tsv" "$tmp/old.tsv"; }
+crl seen ROUNDS=3 & run_pid=$!
+wait_for "[ -e $at/crl/3/pool.qa ]" 240; wait_for "grep -q 'http-equiv=.refresh' $at/report.html" 60
+kept; ok $? 'the page of before is kept while a finished run goes on'
+wait "$run_pid"; s=$?
+[ $s = 0 ] && kept && ! cmp -s "$at/report.html" "$tmp/old.html" && grep -q "the report is kept as $at/report-1.html" "$tmp/out"; ok $? 'and after it'
+crl seen ROUNDS=3 && [ ! -e "$at/report-2.html" ] && [ ! -e "$at/report-2.tsv" ]; ok $? 'a run with nothing to do keeps no page'
+"$BIN/quern-clean" --free "$prefix-seen" >/dev/null 2>&1; kept; ok $? 'quern-clean leaves kept pages alone'
+
 # ---- progress: to the terminal, not to the log ----
 cat >"$tmp/bar" <<'END'
 #!/bin/bash

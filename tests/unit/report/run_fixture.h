@@ -89,11 +89,17 @@ static inline Record *verdict(const Row *row, const char *id)
     return r;
 }
 
+/* Who writes the next samples; each has 1000 tokens of a prompt and 250 of an answer. */
+static const char *producer = "x";
+
 static inline Record *sample(const Row *row, const char *id)
 {
     Record *r = record_new();
     static const char *const texts[] = {"stage", "producer", "group", "text", "prompt"};
-    for (int i = 0; i < 5; i++) record_text(r, texts[i], "x");
+    for (int i = 0; i < 5; i++) record_text(r, texts[i], i == 1 ? producer : "x");
+    Record *usage = record_map(r, "usage");
+    record_int(usage, "prompt_tokens", 1000);
+    record_int(usage, "completion_tokens", 250);
     record_text(r, "id", id);
     record_text(r, "task", row->task);
     record_text(r, "split", !strcmp(row->task, "gelu") ? "heldout" : "train");

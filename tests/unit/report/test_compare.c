@@ -3,7 +3,7 @@
 #include "tests/unit/report/run_fixture.h"
 
 #include "base/memory.h"
-#include "report/compare.h"
+#include "report/compare/compare.h"
 
 static const Row sft[] = {
     {"relu", "race", 0}, {"softmax", "race", 0}, {"matmul", "race", 0}, {"gelu", "race", 0}};

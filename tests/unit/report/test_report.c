@@ -317,7 +317,7 @@ static void degenerate_only(void **state)
     buffer_init(&b, 1 << 22);
     assert_int_equal(html_page(&r, w, &b, &err), 0);
     assert_non_null(
-        strstr(b.data, "<b>–</b><span>the crl model has no train sample that counts</span>"));
+        strstr(b.data, "<b>–</b><span>no answer of the final model to a train task counts</span>"));
     assert_null(strstr(b.data, "nan"));
     buffer_release(&b);
     report_release(&r);

@@ -75,8 +75,10 @@ static void beats(void **state)
     must(&run, "<b>2 of 4</b>");
     must(&run, "the teacher alone gives 1.27×"); /* (2 1.2 1 1.1)^(1/4) */
     must(&run, "On 1 heldout task it has nothing correct.");
-    must(&run, "<b>0 of 2</b><span>heldout samples of the crl model are correct: 0%");
+    must(&run, "<b>0 of 2</b><span>answers of the final model to heldout tasks are correct: 0%");
     must_not(&run, "No weights were trained");
+    must(&run, "–100]</small>");
+    must_not(&run, "e+0"); /* 100, not 1e+02 */
     release(&run);
 }
 

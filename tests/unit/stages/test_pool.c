@@ -70,6 +70,52 @@ static void what_enters(void **state)
     pool_release(&p);
 }
 
+/* What a prompt showed is noted with the kernel: by the digests of the sources. Of an answer to a verdict
+ * it is the judged kernel, or what led to that one. */
+static void parents(void **state)
+{
+    (void)state;
+    Sample taught[] = {sample("c/1", "relu", "A", OUTCOME_OK, 1.2),
+                       sample("c/2", "relu", "B", OUTCOME_OK, 1.5)};
+    Sample items[] = {sample("r/relu/1/0", "relu", "C", OUTCOME_OK, 2),
+                      sample("r/relu/0/0", "relu", "D", OUTCOME_OK, 2),
+                      sample("r/relu/1/1", "relu", "X", OUTCOME_WRONG_RESULT, 0),
+                      sample("r/relu/1/0/turn-2/0", "relu", "E", OUTCOME_OK, 3),
+                      sample("r/relu/1/1/turn-2/0", "relu", "F", OUTCOME_OK, 3),
+                      sample("r/other/0", "relu", "G", OUTCOME_OK, 1)};
+    static const char *const groups[] = {"r/relu/1",        "r/relu/0",        "r/relu/1",
+                                         "r/relu/1/turn-2", "r/relu/1/turn-2", "r/other"};
+    for (int i = 0; i < 6; i++) items[i].group = (char *)(uintptr_t)groups[i], items[i].turn = 1;
+    items[3].parent = items[0].id, items[4].parent = items[2].id;
+    char unknown[] = "unknown", baseline[] = "baseline", first[] = "r/relu/0", next[] = "r/relu/1";
+    char *shown[] = {taught[1].id, taught[0].id, baseline, unknown};
+    PromptItem p[] = {{.id = first}, {.id = next, .shown = shown, .n_shown = 4}};
+    SampleSet before = {.items = taught, .n = 2}, set = {.items = items, .n = 6};
+    PromptSet prompts = {p, 2};
+    Pool pool = {0}, again;
+    Error err;
+    ArtifactSpec spec;
+    pool_add(&pool, &before, "collect", 0);
+    assert_int_equal(pool_add(&pool, &set, "crl", 1), 5);
+    pool_note_parents(&pool, 2, &set, &prompts);
+    artifact_spec_init(&spec, "pool", "test_pool");
+    if (pool_write(&pool, "parents.qa", &spec, &err) || pool_load("parents.qa", &again, &err))
+        fail_msg("%s", err.text);
+    static const int n[] = {-1, -1, 3, 0, 1, 3, -1}; /* A B C D E F G */
+    for (int i = 0; i < 7; i++) assert_int_equal(again.items[i].n_parents, n[i]);
+    for (int i = 2; i < 6; i += 3) { /* C, and F, whose first turn was wrong */
+        assert_string_equal(again.items[i].parents[0], taught[1].source_digest);
+        assert_string_equal(again.items[i].parents[1], taught[0].source_digest);
+        assert_string_equal(again.items[i].parents[2], POOL_BASELINE);
+    }
+    assert_string_equal(again.items[4].parents[0], items[0].source_digest); /* E is C's next turn */
+    assert_ptr_equal(pool_find(&again, "relu", taught[1].source_digest), &again.items[1]);
+    assert_null(pool_find(&again, "gelu", taught[1].source_digest));
+    pool_release(&pool);
+    pool_release(&again);
+    artifact_spec_release(&spec);
+}
+
 enum { ANSWER = 3, PROMPT = 2 };
 
 /* A group of rewards sqrt(2), -sqrt(2), 0, 0 that is worth its expected best of two. */
@@ -156,7 +202,7 @@ static void examples_of_groups(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_enters),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_enters), cmocka_unit_test(parents),
                                        cmocka_unit_test(examples_of_groups)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("pool", tests, NULL, NULL);

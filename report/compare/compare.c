@@ -1,6 +1,6 @@
 /* Loads runs and compares them. A resample draws tasks that two runs share, and for each run as many of
  * its samples of a task as it has. */
-#include "report/compare.h"
+#include "report/compare/compare.h"
 
 #include <math.h>
 #include <stdio.h>

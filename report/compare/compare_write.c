@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/compare.h"
+#include "report/compare/compare.h"
 
 static int has(const Interval *in)
 {

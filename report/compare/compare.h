@@ -1,7 +1,7 @@
 /* Runs side by side: the settings that differ, what each stage of theirs is worth, and whose kernels are
  * faster. The first run is what the others are compared with, on the tasks that both have. */
-#ifndef REPORT_COMPARE_H
-#define REPORT_COMPARE_H
+#ifndef REPORT_COMPARE_COMPARE_H
+#define REPORT_COMPARE_COMPARE_H
 
 #include "report/report.h"
 

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/stop.h"
-#include "report/compare.h"
+#include "report/compare/compare.h"
 
 static int write_as(const char *path, void (*write)(const Compare *, Buffer *), const Compare *c,
                     Error *err)
