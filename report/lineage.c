@@ -73,7 +73,7 @@ void lineage_release(Lineage *l)
 
 /* ---- in the page ---- */
 
-/* "crl, round 2, 1.48×", a link where the page shows the kernel. */
+/* "crl, round 2, 1.48×" or "teacher, 1.21×", a link where the page shows the kernel. */
 static void put_kernel(const Lineage *l, const char *task, int at, int links, Buffer *b)
 {
     if (at == LINEAGE_BASELINE) {
@@ -81,7 +81,8 @@ static void put_kernel(const Lineage *l, const char *task, int at, int links, Bu
         return;
     }
     if (links) buffer_printf(b, "<a class=\"link\" href=\"#%s-from-%d\">", task, at);
-    html_text(b, l->kernel[at].origin);
+    int taught = !strcmp(l->kernel[at].origin, "collect");
+    html_text(b, taught ? "teacher" : l->kernel[at].origin);
     buffer_printf(b, ", %.2f×%s", l->kernel[at].score, links ? "</a>" : "");
 }
 

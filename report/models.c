@@ -222,8 +222,10 @@ static void put_row(const Report *r, const ReportModel *m, Buffer *b)
         buffer_printf(b, "<td>%.4g k<td>%.4g k", m->prompt_tokens / 1e3, m->answer_tokens / 1e3);
     else
         buffer_puts(b, "<td>–<td>–");
-    if (m->usd > 0)
+    if (m->usd >= 0.01)
         buffer_printf(b, "<td>$%.2f</tr>\n", m->usd);
+    else if (m->usd > 0)
+        buffer_puts(b, "<td>under $0.01</tr>\n");
     else
         buffer_puts(b, "<td>–</tr>\n");
 }

@@ -57,6 +57,7 @@ static void put_ours(Buffer *b, const char *name, Scores *s)
     buffer_puts(b, "<tr><td>");
     html_text(b, name);
     buffer_puts(b, "<td class=\"left\">this run");
+    if (!s->correct) w.mean = w.max = w.p75 = w.median = w.p25 = NAN; /* 1.0 of nothing */
     put_numbers(b, s->n, (double[]){w.mean, w.max, w.p75, w.median, w.p25},
                 100.0 * s->correct / s->n, w.faster);
 }
@@ -129,27 +130,36 @@ static int is_first_of_family(const Report *r, int at)
     return is_counted(&r->task[at]) && !is_kernelbench(&r->task[at]);
 }
 
-/* The rows of families with more than one task; the tasks of the others are in one row. */
+/* The rows of all tasks and of the families with more than one; those of the others are in one row. */
 static void by_family(const Report *r, Scores *s, Buffer *b)
 {
-    Scores others = {memory_array((size_t)r->tasks.n, sizeof(double)), 0, 0};
-    put_title(b, "By family: the whole run");
+    Scores all = {memory_array((size_t)r->tasks.n, sizeof(double)), 0, 0},
+           others = {memory_array((size_t)r->tasks.n, sizeof(double)), 0, 0};
+    Buffer rows;
+    buffer_init(&rows, 1 << 20);
     for (int i = 0; i < r->tasks.n; i++) {
         const char *family = r->task[i].task->op_type;
         if (!is_first_of_family(r, i)) continue;
         s->n = s->correct = 0;
         for (int k = i; k < r->tasks.n; k++) {
             const ReportTask *t = &r->task[k];
-            if (is_counted(t) && !is_kernelbench(t) && !strcmp(t->task->op_type, family))
-                add(s, t->run.best, t->source != NULL);
+            if (!is_counted(t) || is_kernelbench(t) || strcmp(t->task->op_type, family) != 0)
+                continue;
+            add(s, t->run.best, t->source != NULL);
+            add(&all, t->run.best, t->source != NULL);
         }
         if (s->n > 1)
-            put_ours(b, family, s);
+            put_ours(&rows, family, s);
         else
             add(&others, s->best[0], s->correct);
     }
-    put_ours(b, "families of one task", &others);
+    put_title(b, "By family: the whole run");
+    put_ours(b, "all tasks", &all);
+    buffer_append(b, rows.data, rows.len);
+    if (others.n < all.n) put_ours(b, "families of one task", &others);
+    buffer_release(&rows);
     free(others.best);
+    free(all.best);
 }
 
 static void by_device(const Report *r, Scores *s, Buffer *b)

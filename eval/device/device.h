@@ -182,11 +182,15 @@ typedef int DeviceFill(void *of, int input, size_t from, void *dst, size_t bytes
 
 /* A prediction from a sample of the blocks of each launch. */
 typedef struct {
-    double growth;            /* the work of these launches over that of the last predicted ones */
+    /* The work of these launches over that of the last predicted ones: of bytes or flops, whichever
+     * grows more, and whichever grows less. */
+    double growth, least_growth;
+    DevicePtr output; /* a buffer; comparable: one launch wrote it, from complete contents */
+    int comparable;
     uint64_t blocks, sampled; /* of all launches */
     double written_bytes;     /* distinct bytes that the launches write, estimated, in a sum */
     int scaled;               /* launches whose counters are those of the last predicted ones */
-    int complete_until;       /* launches before the first that read what no sampled block wrote */
+    int held;                 /* not comparable, and longer since they do less work than there */
 } DeviceSample;
 
 /* Every function returns 0, or -1 when the device failed (in *err). Those with a DeviceFault return
@@ -231,6 +235,14 @@ typedef struct {
     /* on: from now on `run` takes blocks and warps in another order, under a limit of a few times
      * the instructions of the last usual run. 0: the usual order. NULL: the hardware decides. */
     void (*disturb)(Device *d, int on);
+    /* on: returns 1 when a run stopped at a value that need not matter, and such values are not
+     * followed yet: a load that races or lies beyond shared memory, a shuffle from a lane that takes
+     * no part. Modules that are loaded from then on follow these values, which are a fault only
+     * where they matter. Otherwise 0. on 0: they are not followed; the next candidate begins. NULL:
+     * the device finds none. */
+    int (*follow)(Device *d, int on);
+    /* The sentence of number i of the values that were found since and did not matter, or NULL. */
+    const char *(*warning)(Device *d, int i);
     /* Launch and predict the time: fills candidate_us[0], n = 1 and the counters. NULL: the device
      * has a clock. */
     int (*predict)(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,

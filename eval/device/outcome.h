@@ -27,8 +27,8 @@ typedef enum {
         OUTCOME_COUNT
 } Outcome;
 
-/* Bounds of a verdict's list of checks that were passed. */
-enum { VERDICT_MAX_CHECKS = 24, VERDICT_CHECK_TEXT = 96 };
+/* Bounds of a verdict's lists of checks that were passed and of warnings. */
+enum { VERDICT_MAX_CHECKS = 24, VERDICT_MAX_WARNINGS = 8, VERDICT_CHECK_TEXT = 160 };
 
 const char *outcome_name(Outcome o);
 const char *outcome_meaning(Outcome o);

@@ -25,6 +25,22 @@ void checks_pass(ChecksPassed *p, const char *fmt, ...)
     va_end(ap);
 }
 
+void checks_warn(ChecksPassed *p, const Loaded *l)
+{
+    const char *text;
+    if (!l->ops || !l->ops->warning) return;
+    for (int i = 0; p->n_warnings < VERDICT_MAX_WARNINGS && (text = l->ops->warning(l->device, i));
+         i++) {
+        int line = 0, is_new = 1;
+        char *to = p->warnings[p->n_warnings];
+        const char *at = strstr(text, ", line "), *what = strstr(text, "): ");
+        if (at) line = atoi(at + 7);
+        snprintf(to, sizeof p->warnings[0], "line %d %.140s", line, what ? what + 3 : text);
+        for (int k = 0; k < p->n_warnings; k++) is_new &= strcmp(p->warnings[k], to) != 0;
+        p->n_warnings += is_new;
+    }
+}
+
 static int resolve_dry(Loaded *l, const Workload *w, Finding *f)
 {
     DeviceLaunch *launches = NULL;

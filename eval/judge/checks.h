@@ -12,6 +12,8 @@
 typedef struct {
     int n;
     char text[VERDICT_MAX_CHECKS][VERDICT_CHECK_TEXT]; /* in order */
+    int n_warnings;
+    char warnings[VERDICT_MAX_WARNINGS][VERDICT_CHECK_TEXT];
 } ChecksPassed;
 
 /* Resolve every launch of every workload that will run, without running it, to find the plan's
@@ -36,5 +38,8 @@ int checks_explain_wrong(Run *r, Finding *f, Error *err);
 
 /* Add a line to the checks that were passed; dropped when there are VERDICT_MAX_CHECKS. */
 void checks_pass(ChecksPassed *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Add the device's warnings (DeviceOps.warning), as many as fit. */
+void checks_warn(ChecksPassed *p, const Loaded *l);
 
 #endif

@@ -130,6 +130,19 @@ int loaded_again(Loaded *l, Finding *f, Error *err)
     return rc ? rc : loaded_ops_again(l, f, err);
 }
 
+int loaded_follow(Loaded *l, Error *err)
+{
+    Finding unused;
+    if (!l->ops || !l->ops->follow || !l->ops->follow(l->device, 1)) return 0;
+    int rc = loaded_again(l, &unused, err);
+    return rc < 0 ? -1 : !rc;
+}
+
+void loaded_unfollow(Loaded *l)
+{
+    if (l->ops && l->ops->follow) l->ops->follow(l->device, 0);
+}
+
 void loaded_close(Loaded *l)
 {
     if (l->context.module) l->ops->unload(l->device, l->context.module);

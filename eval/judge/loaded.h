@@ -68,6 +68,11 @@ int loaded_compile(Loaded *l, const DeviceOps *ops, Device *d, Compiler *compile
 
 /* Unload the module and load it again: device variables have their first values. */
 int loaded_again(Loaded *l, Finding *f, Error *err);
+
+/* After a fault: when it is a value that need not matter (DeviceOps.follow), load the module again, to
+ * follow such values, and return 1. Otherwise 0; -1: the evaluator failed. */
+int loaded_follow(Loaded *l, Error *err);
+void loaded_unfollow(Loaded *l);
 void loaded_close(Loaded *l);
 
 #endif

@@ -40,12 +40,14 @@ int predicted_measure(Loaded *l, Cases *cases, const Workload *w, uint64_t seed,
 }
 
 /* The work of the timed workload over that of the small one. */
-static int work_growth(const Task *t, const Workload *small, const Workload *timed, double *growth,
+static int work_growth(const Task *t, const Workload *small, const Workload *timed, DeviceSample *s,
                        Error *err)
 {
     double b0, f0, b1, f1;
     if (task_cost(t, small, &b0, &f0, err) || task_cost(t, timed, &b1, &f1, err)) return -1;
-    *growth = fmax(b1 / fmax(b0, 1), f1 / fmax(f0, 1));
+    s->growth = fmax(b1 / fmax(b0, 1), f1 / fmax(f0, 1));
+    s->least_growth = b1 / fmax(b0, 1);
+    if (f0 > 0) s->least_growth = fmin(s->least_growth, f1 / f0);
     return 0;
 }
 
@@ -77,22 +79,23 @@ static int predict_timed(Loaded *l, TimedContents *c, const Workload *small, con
     DeviceFault fault = {0};
     DeviceSample s = {0};
     int64_t rows = 0;
-    if (work_growth(l->task, small, timed, &s.growth, err)) return -1;
+    if (work_growth(l->task, small, timed, &s, err)) return -1;
     int rc = run_open(&r, l, &c->test, NULL, f, err);
     if (!rc) rc = run_reset(&r, err);
     l->runs++;
     if (!rc) {
+        s.output = r.memory.outputs[0];
         rc = l->ops->sample(l->device, r.launches, r.n_launches, &s, out, &fault, err);
         if (rc > 0) run_fault(&r, &fault, f);
     }
     if (!rc) rc = timing_makes_sense(out, 0, err);
     if (!rc) rc = covers_outputs(&r, &s, f);
-    if (!rc && r.n_launches == 1 && s.complete_until) rc = timed_compare(c, &r, &rows, f, err);
+    if (!rc && s.comparable) rc = timed_compare(c, &r, &rows, f, err);
     if (!rc)
         checks_pass(passed, "%s: %llu of %llu blocks, outputs of %lld %s%s", r.where,
                     (unsigned long long)s.sampled, (unsigned long long)s.blocks, (long long)rows,
                     l->task->turns >= 0 ? l->task->axis_name[l->task->turns] : "rows",
-                    s.scaled ? "; scaled from the small workload" : "");
+                    s.scaled || s.held ? "; scaled from the small workload" : "");
     run_close(&r);
     return rc;
 }

@@ -83,6 +83,11 @@ static int run_checks(Sanitizer *s, const Loaded *of, Compiler *compiler, uint64
     l.compiler = compiler;
     if (!rc) rc = loaded_ops_compile(&l, list, n, f, err);
     if (!rc) rc = checks_run(&l, s->cases, seed, own, f, err);
+    int follows = rc > 0 ? loaded_follow(&l, err) : 0;
+    if (follows > 0) rc = checks_run(&l, s->cases, seed, own, f, err);
+    if (follows > 0 && !rc) checks_warn(own, &l);
+    if (follows < 0) rc = -1;
+    loaded_unfollow(&l);
     loaded_close(&l);
     return rc;
 }
@@ -100,6 +105,8 @@ int sanitizer_check(Sanitizer *s, const Loaded *l, Compiler *compiler, uint64_t 
     if (open_device(s, err)) return -1;
     int rc = run_checks(s, l, compiler, seed, &own, &found, err);
     if (rc < 0) return -1;
+    memcpy(passed->warnings, own.warnings, sizeof own.warnings);
+    passed->n_warnings = own.n_warnings;
     if (!rc) {
         checks_pass(passed, "%s finds no race, no undefined value, nothing out of bounds", s->name);
     } else if (is_finding(found.outcome)) {

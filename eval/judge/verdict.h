@@ -29,6 +29,8 @@ typedef struct {
     char occupancy_limit[16]; /* what limits it: "registers" */
     int n_checks;
     char checks[VERDICT_MAX_CHECKS][VERDICT_CHECK_TEXT]; /* passed, in order: "check rows=7" */
+    int n_warnings;
+    char warnings[VERDICT_MAX_WARNINGS][VERDICT_CHECK_TEXT]; /* mistakes that do not matter */
     DeviceTiming *timing; /* NULL unless timed; owned by the verdict */
     char source_digest[DIGEST_HEX], task_digest[DIGEST_HEX], device[64], compiler[64],
         key[DIGEST_HEX];

@@ -65,6 +65,8 @@ const VerdictField verdict_fields[] = {
      "of the contents on which a win was timed again; 0: none"},
     {"checks", 'T', '?', REC, 1, ALWAYS, VERDICT_TEXTS, LIST(Verdict, checks, n_checks), "",
      "the checks that were passed, in order"},
+    {"warnings", 'T', '?', DET, 1, ALWAYS, VERDICT_TEXTS, LIST(Verdict, warnings, n_warnings), "",
+     "races and reads of no value whose result never matters, in sentences"},
     {"light_is", 't', '?', DET, 1, ALWAYS, VERDICT_CEILING, IN_VERDICT(light_is_flops), "",
      "the ceiling behind light_us: flops or bytes"},
     {"local_bytes", 'i', '?', DET, 1, ALWAYS, VERDICT_SIZE, IN_VERDICT(local_bytes),

@@ -115,6 +115,7 @@ void show_text(FILE *out, const char *task, const Verdict *v, int profile)
         fprintf(out, "  %s\n  %s\n", outcome_meaning(v->outcome), v->message);
     }
     show_device(out, v);
+    for (int i = 0; i < v->n_warnings; i++) fprintf(out, "  warning    %s\n", v->warnings[i]);
     if (v->n_checks) fprintf(out, "  checks     %d passed\n", v->n_checks);
     for (int i = 0; profile && i < v->n_checks; i++) fprintf(out, "    %s\n", v->checks[i]);
     if (profile && v->timing && v->timing->n_counters) show_counters(out, v->timing);

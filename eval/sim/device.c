@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "eval/candidate/cubin.h"
 #include "eval/sim/decode/decode.h"
+#include "eval/sim/memory/doubts.h"
 #include "eval/sim/sim_launches.h"
 
 /* The arena holds a candidate's buffers and its variables, and the tensors of the task. */
@@ -79,6 +80,7 @@ static void sim_close(Device *d)
 {
     if (!d) return;
     while (d->modules) sim_unload(d, d->modules);
+    doubts_free(d->exec.doubts);
     exec_release(&d->exec);
     free(d->predicted);
     devmem_close(&d->mem);
@@ -164,15 +166,16 @@ static int load_fault(DeviceFault *fault, Outcome outcome, const Error *why)
     return 1;
 }
 
-static int sim_load(Device *d, const DeviceCode *code, int trusted, DeviceModule **out,
+static int sim_load(Device *d, const DeviceCode *code, int home, DeviceModule **out,
                     DeviceFault *fault, Error *err)
 {
     Error why;
     Outcome outcome;
     PtxModule ptx;
-    (void)trusted, (void)err;
+    (void)err;
     if (!code) { /* library calls only */
         *out = memory_alloc(sizeof **out);
+        (*out)->trusted = home == HOME_TRUSTED;
         (*out)->next = d->modules;
         d->modules = *out;
         return 0;
@@ -185,6 +188,7 @@ static int sim_load(Device *d, const DeviceCode *code, int trusted, DeviceModule
         free(m);
         return load_fault(fault, OUTCOME_LAUNCH_ERROR, &why);
     }
+    m->trusted = home == HOME_TRUSTED;
     m->next = d->modules;
     d->modules = m;
     if (place_variables(d, m, &ptx, &outcome, &why)) {
@@ -192,7 +196,7 @@ static int sim_load(Device *d, const DeviceCode *code, int trusted, DeviceModule
         sim_unload(d, m);
         return load_fault(fault, outcome, &why);
     }
-    if (code_build(&ptx, &m->code, &why)) {
+    if (code_build(&ptx, d->exec.doubts && home != HOME_TRUSTED, &m->code, &why)) {
         sim_unload(d, m);
         return load_fault(fault, OUTCOME_UNSUPPORTED, &why);
     }
@@ -331,6 +335,24 @@ static int sim_check_guards(Device *d, DeviceFault *fault, Error *err)
     return 0;
 }
 
+/* Modules that were loaded before have no slots for doubtful values: their loads stay faults. */
+static int sim_follow(Device *d, int on)
+{
+    Exec *x = &d->exec;
+    int doubted = x->doubted;
+    x->doubted = 0;
+    if (!on) d->total = 0;
+    if (on && (x->doubts || !doubted)) return 0;
+    doubts_free(x->doubts);
+    x->doubts = on ? doubts_new() : NULL;
+    return on;
+}
+
+static const char *sim_warning(Device *d, int i)
+{
+    return d->exec.doubts ? doubts_text(d->exec.doubts, i) : NULL;
+}
+
 const SimCounts *sim_last_counts(const Device *d)
 {
     return &d->exec.counts;
@@ -361,6 +383,8 @@ const DeviceOps sim_device_ops = {
     .check_guards = sim_check_guards,
     .run = sim_run,
     .disturb = sim_disturb,
+    .follow = sim_follow,
+    .warning = sim_warning,
     .predict = sim_predict,
     .written = sim_written,
     .fill_lazily = sim_fill_lazily,

@@ -16,12 +16,16 @@
 #include "tasks/task.h"
 
 enum {
+    TOTAL_RUNS = 4,      /* all runs of a candidate get the limit of a timed one so many times */
     CHECK_SHARE = 8,     /* other runs are smaller: they get the limit divided by this */
     SLACK = 10000000,    /* thread-instructions that any run in reversed order may take */
     SPILLS_TOGETHER = 2, /* loads of spilled registers that wait together */
     L1_LINE = 128,       /* bytes */
     SAMPLE_GROWTH = 64,  /* a sample may take so many times the expected work of the launch */
 };
+
+/* Less of the scaled work than this is too little (does_less). */
+static const double LEAST_BYTES = 0.75, LEAST_FLOPS = 0.5;
 
 /* Reports a launch that cannot start. Returns 1. */
 static int refuse(DeviceFault *fault, const DeviceLaunch *l, const char *fmt, const char *what,
@@ -32,6 +36,37 @@ static int refuse(DeviceFault *fault, const DeviceLaunch *l, const char *fmt, co
     fault->outcome = OUTCOME_LAUNCH_ERROR;
     snprintf(fault->kernel, sizeof fault->kernel, "%s", l->kernel);
     snprintf(fault->message, sizeof fault->message, fmt, name, a, b, what);
+    return 1;
+}
+
+/* ---- the limit of all runs of a candidate ---- */
+
+/* Returns the thread-instructions that a run may take: at most `limit`, and what is left. */
+static int64_t grant(const Device *d, const DeviceLaunch *l, int64_t limit)
+{
+    int64_t left = TOTAL_RUNS * d->limit - d->total;
+    if (!l->module || l->module->trusted || left >= limit) return limit;
+    return left > 0 ? left : 0;
+}
+
+static void account(Device *d, const DeviceLaunch *l, int64_t used)
+{
+    if (l->module && !l->module->trusted) d->total += used;
+}
+
+static int is_exhausted(const Device *d, const DeviceLaunch *l)
+{
+    return l->module && !l->module->trusted && d->total >= TOTAL_RUNS * d->limit;
+}
+
+/* Reports that all runs together are too long. Returns 1. */
+static int exhausted(DeviceFault *fault, const DeviceLaunch *l)
+{
+    refuse(fault, l,
+           "kernel %s: the runs of the candidate take more than the limit of instructions, all "
+           "checks together: far too much work%.0zu%.0zu%s",
+           "", 0, 0);
+    fault->outcome = OUTCOME_TIMEOUT;
     return 1;
 }
 
@@ -179,6 +214,8 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCount
     memset(fault, 0, sizeof *fault);
     int64_t limit = times ? d->limit : d->limit / CHECK_SHARE;
     if (d->exec.reversed && d->used < (limit - SLACK) / 4) limit = 4 * d->used + SLACK;
+    if (n && is_exhausted(d, launches)) return exhausted(fault, launches);
+    if (n) limit = grant(d, launches, limit);
     d->exec.budget = limit;
     d->exec.ample = limit - d->used > SLACK / 2;
     for (int i = 0; i < n; i++) {
@@ -190,7 +227,11 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCount
             if (times) add_lines(d, &launches[i], &counts[i], &times[i], lines);
             continue;
         }
+        int64_t before = d->exec.budget;
         int r = run_one(d, &launches[i], NULL, fault, err);
+        account(d, &launches[i], before - d->exec.budget);
+        if (r > 0 && fault->outcome == OUTCOME_TIMEOUT && is_exhausted(d, &launches[i]))
+            r = exhausted(fault, &launches[i]);
         fault->launch = i;
         if (r) return r;
         if (!times) continue;
@@ -268,9 +309,51 @@ static const SimCounts *find_predicted(const Device *d, const DeviceLaunch *l, i
     return found;
 }
 
+/* What a sample tells about an output (DeviceSample.comparable). */
+typedef struct {
+    int writers, writer, mixed;
+    int complete_until; /* launches before the first that read what no sampled block wrote */
+} OutputState;
+
+static void note_output(const Device *d, uint64_t output, int launch, OutputState *o)
+{
+    const Alloc *al = devmem_at((DevMem *)(uintptr_t)&d->mem, output);
+    if (!al || !al->written_sectors) return;
+    o->writers++;
+    o->writer = launch;
+    o->mixed |= al->atomics != 0;
+}
+
+/* The work of some launches: bytes of global memory, and flops. */
+typedef struct {
+    double bytes, flops;
+} Work;
+
+static Work work_of(const SimCounts *c, int n)
+{
+    Work w = {0, 0};
+    for (int i = 0; i < n; i++) {
+        w.bytes += (double)c[i].global_load_bytes + (double)c[i].global_store_bytes;
+        w.flops += (double)c[i].fp32_flops + (double)c[i].fp16_flops + (double)c[i].fp64_flops +
+                   (double)c[i].tensor_flops;
+    }
+    return w;
+}
+
+/* How many times more than it did at the timed size would the plan do, had its work grown from the
+ * small size on as the task's? A source could leave work out where its outputs are not compared. 1:
+ * it does enough. */
+static double missing_work(Work small, Work now, double growth)
+{
+    double bytes = growth * small.bytes, flops = growth * small.flops, factor = 1;
+    if (now.bytes < LEAST_BYTES * bytes) factor = bytes / fmax(now.bytes, 1);
+    if (now.flops < LEAST_FLOPS * flops) factor = fmax(factor, flops / fmax(now.flops, 1));
+    return factor;
+}
+
 /* Samples launch i, or scales the counters of the smaller launch. Returns as run_one. */
-static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out, SimCounts *counts,
-                      DeviceFault *fault, Error *err)
+static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out,
+                      OutputState *state, SimCounts *counts, DeviceFault *fault, Error *err)
 {
     Sample s;
     Occupancy o;
@@ -279,8 +362,13 @@ static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out
     if (!small)
         return refuse(fault, l, "kernel %s runs at the timed size only%.0zu%.0zu%s", "", 0, 0);
     sample_begin(&s, l);
-    int64_t limit = x->budget = sample_limit(d, small, out->growth);
+    int64_t limit = x->budget = grant(d, l, sample_limit(d, small, out->growth));
     int r = run_one(d, l, &s, fault, err);
+    account(d, l, limit - x->budget);
+    if (r > 0 && fault->outcome == OUTCOME_TIMEOUT && is_exhausted(d, l)) {
+        sample_release(&s);
+        return exhausted(fault, l);
+    }
     if (r > 0) s.atomics += x->counts.global_atomic_requests, s.fences += x->counts.fences;
     int waits = s.atomics && s.fences, timeout = r > 0 && fault->outcome == OUTCOME_TIMEOUT,
         endless = timeout && limit < d->limit / 2 && !waits && !d->mem.assumed;
@@ -298,8 +386,8 @@ static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out
         sample_finish(&s, d->profile, &d->mem, resident, counts);
         charge_spills(d, l, counts);
     }
-    if ((d->mem.assumed || s.atomics || out->scaled) && out->complete_until > i)
-        out->complete_until = i;
+    if ((d->mem.assumed || out->scaled) && state->complete_until > i) state->complete_until = i;
+    note_output(d, out->output, i, state);
     out->blocks += s.blocks;
     out->sampled += (uint64_t)s.n;
     sample_release(&s);
@@ -319,19 +407,29 @@ static int repeats(const DeviceLaunch *launches, int i)
     return 1;
 }
 
+/* The own launches of a plan that leaves work out take as much longer. */
+static void hold(const Device *d, const DeviceLaunch *launches, int n, DeviceSample *s,
+                 const SimCounts *counts, LaunchTime *times)
+{
+    double factor =
+        missing_work(work_of(d->predicted, d->n_predicted), work_of(counts, n), s->least_growth);
+    s->held = factor > 1;
+    for (int i = 0; i < n && s->held; i++)
+        if (!launches[i].library_args && !launches[i].op_line) times[i].seconds *= factor;
+}
+
 int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, DeviceTiming *out,
                DeviceFault *fault, Error *err)
 {
     SimCounts *counts = memory_array((size_t)n + 1, sizeof *counts);
     LaunchTime *times = memory_array((size_t)n + 1, sizeof *times);
     LineCosts lines = {0};
+    OutputState o = {.complete_until = n};
     int r = 0;
     s->blocks = s->sampled = 0;
     s->written_bytes = 0;
-    s->scaled = 0;
-    s->complete_until = n;
-    d->mem.assume = 1;
-    d->mem.assumed = 0;
+    s->scaled = s->held = 0;
+    devmem_assume(&d->mem, 1);
     for (int i = 0; i < n && !r; i++) {
         Error why;
         memset(fault, 0, sizeof *fault);
@@ -339,14 +437,16 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
         if (launches[i].library_args) { /* what it writes reads as zeros */
             r = library_time(d, &launches[i], &counts[i], &times[i], s, err);
             if (!r) add_lines(d, &launches[i], &counts[i], &times[i], &lines);
-            if (s->complete_until > i) s->complete_until = i;
+            if (o.complete_until > i) o.complete_until = i;
+            o.mixed = 1;
             continue;
         }
         if (repeats(launches, i)) {
             counts[i] = counts[i - 1];
-            if (s->complete_until > i) s->complete_until = i;
+            if (o.complete_until > i) o.complete_until = i;
+            o.mixed = 1;
         } else {
-            r = sample_one(d, &launches[i], i, s, &counts[i], fault, err);
+            r = sample_one(d, &launches[i], i, s, &o, &counts[i], fault, err);
         }
         fault->launch = i;
         s->written_bytes += (double)counts[i].footprint_write_bytes;
@@ -355,7 +455,9 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
                        why.text, 0, 0);
         if (!r) add_lines(d, &launches[i], &counts[i], &times[i], &lines);
     }
-    d->mem.assume = 0;
+    devmem_assume(&d->mem, 0);
+    s->comparable = o.writers == 1 && !o.mixed && o.writer < o.complete_until;
+    if (!r && !s->comparable) hold(d, launches, n, s, counts, times);
     if (!r) conclude(d, counts, times, n, &lines, out);
     line_costs_release(&lines);
     free(counts);

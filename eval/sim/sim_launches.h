@@ -14,6 +14,7 @@ struct Device {
     Exec exec;
     int64_t limit;        /* thread-instructions of a timed run */
     int64_t used;         /* thread-instructions of the last run in the usual order */
+    int64_t total;        /* of all runs of the candidate */
     SimCounts *predicted; /* of the launches of the last predict */
     int n_predicted;
     DeviceModule *modules;
@@ -23,6 +24,7 @@ struct DeviceModule {
     Code code;
     Cubin cubin;
     DeviceModule *next;
+    int trusted;
     uint64_t clock, launches; /* what its kernels read as %clock64 and %gridid */
     int n_variables;
     uint64_t *variables; /* addresses of its .global variables */

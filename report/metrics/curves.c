@@ -90,6 +90,14 @@ static double y_at(const Range *r, double y)
     return TOP + (HEIGHT - TOP - BOTTOM) * (r->y1 - y) / (r->y1 - r->y0);
 }
 
+/* A value of an axis, in at most seven characters: there is room for no more. */
+static void put_tick(double v, Buffer *b)
+{
+    char text[32];
+    if (snprintf(text, sizeof text, "%.3g", v) > 7) snprintf(text, sizeof text, "%.1g", v);
+    buffer_printf(b, "%s</text>", text);
+}
+
 static void frame(const Panel *p, const Range *r, Buffer *b)
 {
     buffer_printf(b, "<text x=\"%d\" y=\"14\" class=\"strong\">%s</text>", LEFT, p->title);
@@ -102,7 +110,7 @@ static void frame(const Panel *p, const Range *r, Buffer *b)
         if (p->is_share)
             buffer_printf(b, "%.0f%%</text>", 100 * v);
         else
-            buffer_printf(b, "%.3g</text>", v);
+            put_tick(v, b);
     }
     buffer_printf(b,
                   "<text class=\"t\" x=\"%d\" y=\"%d\">%.0f</text><text class=\"t end\" x=\"%d\" "
@@ -342,7 +350,8 @@ static const Plot plots[] = {
      1,
      {{"train", "plain.success", "plain.samples", BY_MODEL},
       {"composition", "composition.success", "composition.samples", BY_MODEL},
-      {"family", "family.success", "family.samples", BY_MODEL}}},
+      {"family", "family.success", "family.samples", BY_MODEL},
+      {"heldout", "heldout.success", "heldout.samples", BY_MODEL}}},
     {"Mean score",
      0,
      {{"plain", "plain.mean", NULL, BY_ROUND},
@@ -355,7 +364,8 @@ static const Plot plots[] = {
      0,
      {{"train", "plain.best8", NULL, BY_MODEL},
       {"composition", "composition.best8", NULL, BY_MODEL},
-      {"family", "family.best8", NULL, BY_MODEL}}},
+      {"family", "family.best8", NULL, BY_MODEL},
+      {"heldout", "heldout.best8", NULL, BY_MODEL}}},
     {"Gap closed, best of 8", 0, {{"", "gap.closed", NULL, BY_ROUND}}},
     {"Comparisons that are right", 1, {{"", "comparison.right", "comparison.judged", BY_ROUND}}},
     {"Tokens an answer",
@@ -369,9 +379,17 @@ static const Plot plots[] = {
     {"KL to stage 2, nats a token", 0, {{"", "reference.kl", NULL, BY_UPDATE}}},
 };
 
+/* All heldout tasks have a line of their own where neither kind of them has one. */
+static void drop_heldout(Panel *p)
+{
+    Series *all = p->n == MAX_SERIES ? &p->series[MAX_SERIES - 1] : NULL;
+    if (!all || strcmp(all->label, "heldout") != 0) return;
+    if (p->series[1].n || p->series[2].n) all->n = 0;
+}
+
 int curves_write(const RunNumbers *n, Buffer *b)
 {
-    static const char *const classes[MAX_SERIES] = {"one", "two", "three", "three"};
+    static const char *const classes[MAX_SERIES] = {"one", "two", "three", "two"};
     int panels = loss_panel(n, "sft", "Loss, stage 1", b) +
                  loss_panel(n, "selfsup", "Loss, stage 2", b) +
                  loss_panel(n, "crl", "Loss, stage 3", b);
@@ -387,6 +405,7 @@ int curves_write(const RunNumbers *n, Buffer *b)
             case BY_UPDATE: by_update(n, name, s); break;
             }
         }
+        drop_heldout(&p);
         panels += panel(&p, b);
     }
     return panels;

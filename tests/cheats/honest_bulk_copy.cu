@@ -1,7 +1,6 @@
 // A bulk copy into shared memory that an mbarrier counts in, and one back out. The tail goes by hand.
 // task: relu
-// expect sim: unsupported
-// expect cuda: ok
+// expect: ok
 //@ launch relu<<<ceil_div(n, 2048), 256>>>(x, y, n)
 extern "C" __global__ void relu(const float *x, float *y, int n)
 {

@@ -1,6 +1,7 @@
 // Sums over a warp of which one lane has left: what a shuffle gives for it is undefined.
 // task: row_sum
-// expect sim: wrong_result
+// expect sim: uninitialised
+// says sim: takes the value of lane 31, which does not take part in the shuffle
 // expect cuda: wrong_result | ok
 //@ launch row_sum<<<rows, 32>>>(x, y, rows, cols)
 extern "C" __global__ void row_sum(const float *x, float *y, int rows, int cols)

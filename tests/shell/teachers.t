@@ -18,6 +18,9 @@ is 'each has its own trials' "$(count all.qa one) $(count all.qa two) $(requests
 is 'and its own key' "$(perl -MJSON::PP -ne '$k{decode_json($_)->{key}}++; END { print join " ", map "$_=$k{$_}", sort keys %k }' log)" 'Bearer sk-secret-0123456789abcdef=3 Bearer sk-secret-second-0123456789=2'
 grep -q 'one: at most 3 requests, .* tokens of prompts and at most 0.0003 M of answers: at most \$' err; ok $? 'requests and cost are said before the first one'
 is 'the ledger has a line for each answer' "$(awk -F'\t' '{ n[$2]++; c += $5 } END { printf "%d %d %.6f", n["one"], n["two"], c }' spent.tsv)" "3 2 $(perl -e 'printf "%.6f", 5 * (3 * 1 + 5 * 2) / 1e6')"
+"$BIN/quern-fleet" run --workers 1 --dir q -- "$BIN/quern-evaluate" all.qa --output verdicts.qa --device sim:h100 --seed 1 2>err &&
+  "$BIN/quern-report" --output page --tasks relu --ledger spent.tsv $(for s in collect sft selfsup crl; do echo --$s-samples all.qa --$s-verdicts verdicts.qa; done) >out 2>>err &&
+  grep -q '^<tr><td>one<td>12<td>.*<td>under \$0.01</tr>' page/report.html && grep -q '^<tr><td>two<td>8<td>' page/report.html; ok $? 'the report has a row for each'
 
 # ---- budgets ----
 : >log; rm spent.tsv

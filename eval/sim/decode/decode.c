@@ -6,6 +6,9 @@
 #include "base/memory.h"
 #include "eval/sim/decode/decode_internal.h"
 
+/* In thread-instructions: a launch clears and sums what is counted by block and instruction. */
+enum { BLOCK_COST = 20, INST_COST = 6 };
+
 /* A kernel cannot run when a function that it calls cannot. */
 static void spread_unsupported(Function *f, Function *root, int depth)
 {
@@ -31,9 +34,24 @@ static void take_addresses(PtxModule *m)
         }
 }
 
-int code_build(PtxModule *ptx, Code *out, Error *err)
+/* Is there an instruction that reads shared memory and is not followed? */
+static int loads_matrices(const PtxModule *m)
+{
+    int found = 0;
+    for (int i = 0; i < m->n_functions; i++)
+        for (int k = 0; k < m->functions[i].n_insts; k++) {
+            const PtxInst *in = &m->functions[i].insts[k];
+            found |=
+                !strcmp(in->op, "ldmatrix") || !strcmp(in->op, "wmma") || !strcmp(in->op, "cp");
+        }
+    return found;
+}
+
+int code_build(PtxModule *ptx, int follow, Code *out, Error *err)
 {
     memset(out, 0, sizeof *out);
+    out->follow = follow;
+    out->loads_matrices = loads_matrices(ptx);
     out->ptx = *ptx;
     memset(ptx, 0, sizeof *ptx);
     int n = out->ptx.n_functions;
@@ -51,6 +69,9 @@ int code_build(PtxModule *ptx, Code *out, Error *err)
     take_addresses(&out->ptx);
     for (int i = 0; i < n; i++) layout_frame(&out->functions[i]);
     for (int i = 0; i < n; i++) decode_function(out, i);
+    for (int i = 0; i < n; i++)
+        out->launch_cost += BLOCK_COST * out->functions[i].n_blocks +
+                            INST_COST * (int64_t)out->ptx.functions[i].n_insts;
     for (int i = 0; i < n; i++) {
         out->functions[i].visited = i + 1;
         if (out->ptx.functions[i].is_entry)

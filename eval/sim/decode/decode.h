@@ -6,8 +6,9 @@
 #include "eval/sim/machine/instruction.h"
 
 /* Takes over *ptx, also on failure. The addresses of .global variables must be set. A function with
- * an unknown instruction is marked unsupported and is no failure. */
-int code_build(PtxModule *ptx, Code *out, Error *err);
+ * an unknown instruction is marked unsupported and is no failure. follow: doubtful values are
+ * followed (memory/doubts.h). */
+int code_build(PtxModule *ptx, int follow, Code *out, Error *err);
 void code_release(Code *c);
 Function *code_find_entry(Code *c, const char *name); /* a kernel, or NULL */
 

@@ -84,6 +84,7 @@ int decode_warp(Decoder *d);
 int decode_mma(Decoder *d);
 int decode_wmma(Decoder *d);
 int decode_mbarrier(Decoder *d);
+int decode_bulk(Decoder *d); /* decode_mbarrier.c: cp.async.bulk */
 
 /* decode_control.c: the PTX instruction behind a label of a scope; < 0: there is none */
 int decode_label(const Decoder *d, const char *name, int scope);

@@ -1,5 +1,5 @@
-/* mbarrier, and the arrival of cp.async at one. Clusters and counted bytes (bulk copies) are
- * refused. */
+/* mbarrier, the arrival of cp.async at one, and bulk copies. Other blocks of a cluster, tensor maps
+ * and reductions are refused. */
 #include "eval/sim/decode/decode_internal.h"
 #include "eval/sim/memory/memory_ops.h"
 
@@ -55,6 +55,16 @@ static int arrive_op(Decoder *d, int op)
     return 0;
 }
 
+static int expect_op(Decoder *d)
+{
+    MemOp *mo = barrier_address(d, 0);
+    uint32_t bytes;
+    if (!mo || decode_source(d, 1, 32, &bytes)) return decode_refuse(d, "a form that is not known");
+    emit(d, MBARRIER_EXPECT, mo)->a = bytes;
+    d->inst_class = INST_SHARED_STORE;
+    return 0;
+}
+
 /* mbarrier.init, mbarrier.inval and cp.async.mbarrier.arrive. */
 static int plain_op(Decoder *d, int op)
 {
@@ -71,7 +81,7 @@ static int plain_op(Decoder *d, int op)
 
 int decode_mbarrier(Decoder *d)
 {
-    static const char *const ignored[] = {"b64", "release", "acquire", "relaxed", "cta"};
+    static const char *const ignored[] = {"b64", "release", "acquire", "relaxed", "cta", "cluster"};
     int copies = !strcmp(d->in->op, "cp") && decode_has(d, "mbarrier");
     if (!copies && strcmp(d->in->op, "mbarrier")) return 1;
     for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++) decode_has(d, ignored[i]);
@@ -81,8 +91,69 @@ int decode_mbarrier(Decoder *d)
     if (decode_has(d, "init")) return plain_op(d, MBARRIER_INIT);
     if (decode_has(d, "inval")) return plain_op(d, MBARRIER_INVAL);
     if (decode_has(d, "try_wait") || decode_has(d, "test_wait")) return wait_op(d);
-    int drop = decode_has(d, "arrive_drop");
+    int drop = decode_has(d, "arrive_drop"), expect = decode_has(d, "expect_tx");
+    if (drop && expect) return decode_refuse(d, "a form that is not known");
     if (drop || decode_has(d, "arrive"))
-        return arrive_op(d, drop ? MBARRIER_DROP : MBARRIER_ARRIVE);
+        return arrive_op(d, drop     ? MBARRIER_DROP
+                            : expect ? MBARRIER_ARRIVE_EXPECT
+                                     : MBARRIER_ARRIVE);
+    if (expect) return expect_op(d);
     return decode_refuse(d, "a form that is not known");
+}
+
+/* ---- bulk copies ---- */
+
+static int bulk_group(Decoder *d, int waits)
+{
+    const PtxOperand *o = decode_operand(d, 0);
+    decode_has(d, "read");
+    if (waits && (!o || o->kind != OPND_INT)) return decode_refuse(d, "a form that is not known");
+    Inst *in = decode_emit(d, h_bulk_group);
+    in->k0 = (uint8_t)waits;
+    in->imm = waits ? (uint64_t)o->value : 0;
+    d->inst_class = INST_BARRIER;
+    return 0;
+}
+
+static int bulk_prefetch(Decoder *d)
+{
+    if (!decode_has(d, "L2") || !decode_has(d, "global"))
+        return decode_refuse(d, "an unknown form");
+    for (int i = 0; i < d->in->n_mods; i++)
+        if (!strncmp(d->in->mods[i], "L2::", 4)) d->mods_used |= 1u << i;
+    decode_emit(d, h_nop);
+    return 0;
+}
+
+int decode_bulk(Decoder *d)
+{
+    if (strcmp(d->in->op, "cp") || !decode_has(d, "async") || !decode_has(d, "bulk")) return 1;
+    int waits = decode_has(d, "wait_group");
+    if (waits || decode_has(d, "commit_group")) return bulk_group(d, waits);
+    if (decode_has(d, "prefetch")) return bulk_prefetch(d);
+    int cta = decode_has(d, "shared::cta"), cluster = decode_has(d, "shared::cluster"),
+        loads = decode_has(d, "mbarrier::complete_tx::bytes"), stores = decode_has(d, "bulk_group"),
+        hint = decode_has(d, "L2::cache_hint");
+    if (!decode_has(d, "global") || loads == stores || cta == cluster || (stores && cluster) ||
+        d->in->n_operands != 3 + loads + hint)
+        return decode_refuse(d, "a form that is not known");
+    BulkOp *op = ptx_arena_alloc(d->code->ptx.arena, sizeof *op);
+    memset(op, 0, sizeof *op);
+    op->traffic = &d->f->traffic[d->in - d->p->insts];
+    op->to.space = loads ? SPACE_SHARED : SPACE_GLOBAL;
+    op->from.space = loads ? SPACE_GLOBAL : SPACE_SHARED;
+    if (decode_address(d, decode_operand(d, 0), &op->to) ||
+        decode_address(d, decode_operand(d, 1), &op->from) || decode_source(d, 2, 32, &op->size))
+        return -1;
+    if (loads) {
+        op->barrier = (MemOp){.kind = MEM_ATOM,
+                              .space = SPACE_SHARED,
+                              .order = ORDER_VOLATILE,
+                              .element = 8,
+                              .count = 1};
+        if (decode_address(d, decode_operand(d, 3), &op->barrier)) return -1;
+    }
+    decode_emit(d, loads ? h_bulk_load : h_bulk_store)->bulk = op;
+    d->inst_class = loads ? INST_GLOBAL_LOAD : INST_GLOBAL_STORE;
+    return 0;
 }

@@ -326,11 +326,37 @@ static int spread_once(Decoder *d, Definedness *k, int *from)
     return changed;
 }
 
+/* Gives slots to what a load of shared memory or a shuffle may leave doubtful (memory/doubts.h). */
+static int add_doubtful(Decoder *d, Definedness *k)
+{
+    Registers dests;
+    int found = 0;
+    for (int i = 0; i < d->p->n_insts; i++) {
+        const PtxInst *in = &d->p->insts[i];
+        int loads = is_load(in) && may_be(in, SPACE_SHARED), shuffles = is_op(in, "shfl");
+        if (in->bad || !(loads || shuffles)) continue;
+        collect_dests(k, in, &dests);
+        for (int j = 0; j < dests.n; j++) {
+            if (k->slot[dests.reg[j]]) continue;
+            k->slot[dests.reg[j]] = decode_temp_pred(d);
+            k->origin[dests.reg[j]] = (uint32_t)i;
+        }
+        found |= dests.n > 0;
+    }
+    return found;
+}
+
+/* Another slot for each one: the event that made its value doubtful. */
+static void add_events(Decoder *d)
+{
+    for (int i = 0; i < d->f->n_slots; i++) decode_temp_pred(d);
+}
+
 void definedness_find(Decoder *d, const unsigned char *leader)
 {
     Definedness *k = memory_alloc(sizeof *k);
     Function *f = d->f;
-    int from = -1;
+    int from = -1, follow = d->code->follow;
     for (int c = 0; c < REG_128; c++) {
         k->base[c] = k->n_registers;
         k->n_registers += (int)d->p->n_regs[c] + 1;
@@ -340,16 +366,21 @@ void definedness_find(Decoder *d, const unsigned char *leader)
     d->definedness = k;
     f->first_slot = d->next_pred;
     find_seeds(d, k, leader);
-    if (!f->n_undefined) {
+    f->undefined =
+        ptx_arena_alloc(d->code->ptx.arena, sizeof(uint32_t) * (size_t)f->n_undefined + 1);
+    for (int i = 0; i < f->n_undefined; i++) f->undefined[i] = f->first_slot + (uint32_t)i;
+    while (f->n_undefined && spread_once(d, k, &from) && k->steps < STEPS_MAX) {
+    }
+    int doubtful = follow && add_doubtful(d, k);
+    if (!f->n_undefined && !doubtful) {
         definedness_release(d);
         return;
     }
-    f->undefined = ptx_arena_alloc(d->code->ptx.arena, sizeof(uint32_t) * (size_t)f->n_undefined);
-    for (int i = 0; i < f->n_undefined; i++) f->undefined[i] = f->first_slot + (uint32_t)i;
-    while (spread_once(d, k, &from) && k->steps < STEPS_MAX) {
+    while (doubtful && spread_once(d, k, &from) && k->steps < STEPS_MAX) {
     }
     if (k->steps >= STEPS_MAX) f->unsupported = "it has too many variables without a value";
     f->n_slots = (int)(d->next_pred - f->first_slot);
+    if (follow) add_events(d);
     decode_emit(d, h_undefine);
 }
 
@@ -370,6 +401,7 @@ static const char *use_of(const PtxInst *in)
         return "branches by it";
     if (is_op(in, "bar") || is_op(in, "barrier")) return "waits at a barrier by it";
     if (is_op(in, "call")) return "calls a function by it";
+    if (is_op(in, "st") && space_of(in) == SPACE_PARAM) return "calls a function with it";
     return "uses it for an access to memory";
 }
 
@@ -407,7 +439,9 @@ static int kind_of(const PtxInst *in)
     if (of_predicates && is_op(in, "and")) return TRACK_AND;
     if (of_predicates && is_op(in, "or")) return TRACK_OR;
     if (is_op(in, "shfl")) return TRACK_SHUFFLE;
-    if (is_op(in, "vote") || is_op(in, "match") || is_op(in, "redux")) return TRACK_GATHER;
+    if (is_op(in, "vote") || is_op(in, "match") || is_op(in, "redux") || is_op(in, "mma") ||
+        is_op(in, "movmatrix") || (is_op(in, "wmma") && in->n_mods && !strcmp(in->mods[0], "mma")))
+        return TRACK_GATHER;
     if (in->n_operands < 2) return TRACK_JOIN; /* refused, if it is an access */
     if (is_load(in) && (may_be(in, SPACE_SHARED) || may_be(in, SPACE_LOCAL))) return TRACK_LOAD;
     if (is_op(in, "st") && space_of(in) != SPACE_PARAM) return TRACK_STORE;
@@ -436,25 +470,30 @@ static MemOp *memory_of(Decoder *d, const PtxOperand *address)
 }
 
 /* Fills in the slots. Returns 0 when the instruction touches none. */
-static int fill_in(Decoder *d, TrackOp *t)
+static int fill_in(Decoder *d, TrackOp *t, int after)
 {
     const Definedness *k = d->definedness;
     const PtxInst *in = d->in;
     Registers dests, values, musts;
     t->kind = (uint8_t)kind_of(in);
     t->use = use_of(in);
+    t->events = d->code->follow ? (uint32_t)d->f->n_slots : 0;
     t->guard = in->guard >= 0 ? k->slot[k->base[REG_PRED] + in->guard] : 0;
     collect_dests(k, in, &dests);
     collect_values(k, in, &values);
     collect_addresses(k, in, &musts);
-    if (t->kind == TRACK_LOAD) collect_items(k, &in->operands[0], &dests);
+    if (t->kind == TRACK_LOAD && after) t->kind = TRACK_LOADED;
+    if (is_load(in) && t->kind != TRACK_JOIN) collect_items(k, &in->operands[0], &dests);
     if (t->kind == TRACK_STORE || t->kind == TRACK_PACK)
         collect_items(k, &in->operands[1], &values);
-    if (needs_values(in))
+    /* An argument of a call is not followed: a doubtful value must not get there. */
+    t->events_only = d->code->follow && is_op(in, "st") && space_of(in) == SPACE_PARAM;
+    if (needs_values(in) || t->events_only)
         for (int i = 0; i < values.n && musts.n < OPERANDS_MAX; i++)
             musts.reg[musts.n++] = values.reg[i];
     if (in->guard >= 0 && musts.n < OPERANDS_MAX && (needs_values(in) || t->kind == TRACK_STORE))
         musts.reg[musts.n++] = k->base[REG_PRED] + in->guard;
+    if (t->kind == TRACK_LOADED) values.n = musts.n = 0; /* they have been looked at before it */
     t->dests = slots_of(d, &dests);
     t->sources = slots_of(d, &values);
     t->musts = slots_of(d, &musts);
@@ -475,11 +514,12 @@ static void emit(Decoder *d, int after)
 {
     TrackOp found = {0};
     if (!d->definedness || d->in->bad) return;
-    int kind = kind_of(d->in), is_late = kind == TRACK_SHUFFLE || kind == TRACK_GATHER;
-    if (is_late != after || !fill_in(d, &found)) return;
+    int kind = kind_of(d->in), is_late = kind == TRACK_SHUFFLE || kind == TRACK_GATHER,
+        is_both = d->code->follow && kind == TRACK_LOAD && may_be(d->in, SPACE_SHARED);
+    if ((is_late != after && !is_both) || !fill_in(d, &found, after)) return;
     TrackOp *t = ptx_arena_alloc(d->code->ptx.arena, sizeof *t);
     *t = found;
-    if (kind == TRACK_LOAD || kind == TRACK_STORE) {
+    if (t->kind == TRACK_LOAD || t->kind == TRACK_STORE) {
         int address = kind == TRACK_LOAD ? 1 : 0;
         t->memory = memory_of(d, &d->in->operands[address]);
         if (!t->memory) return; /* the instruction itself is refused */

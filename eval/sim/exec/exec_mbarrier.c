@@ -4,6 +4,7 @@
 #include "eval/sim/exec/barrier.h"
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/memory/async_copy.h"
+#include "eval/sim/memory/bulk_copy.h"
 #include "eval/sim/memory/shadow.h"
 
 enum { COUNT_BITS = 20, LANE_COST = 32 };
@@ -39,6 +40,21 @@ static unsigned char *barrier_at(Warp *w, const Inst *in, int lane, uint32_t *at
     return NULL;
 }
 
+/* Ends the phase when all have arrived and the bytes that it expects are under way, which then land.
+ * Returns 0, or -1 with a fault. */
+static int end_phase(Warp *w, const Inst *in, unsigned char *p, uint32_t at)
+{
+    uint64_t v;
+    memcpy(&v, p, 8);
+    uint64_t expected = v & COUNT_MASK, pending = v >> COUNT_BITS & COUNT_MASK;
+    if (pending || !bulk_is_complete(w->x, at)) return 0;
+    v = state_of(expected, expected, (v & PARITY) ^ PARITY);
+    memcpy(p, &v, 8);
+    if (async_land_tied(w, in, at) || bulk_land(w, in, at)) return -1;
+    barrier_passed(w->x);
+    return w->x->faulted ? -1 : 0;
+}
+
 /* Counts n arrivals. Returns 0, or -1 with a fault. */
 static int arrive(Warp *w, const Inst *in, int lane, unsigned char *p, uint32_t at, uint64_t n)
 {
@@ -50,13 +66,9 @@ static int arrive(Warp *w, const Inst *in, int lane, unsigned char *p, uint32_t 
                          "arrives %llu times at an mbarrier that waits for %llu more",
                          (unsigned long long)n, (unsigned long long)pending);
     if (in->k0 == MBARRIER_DROP) expected -= n;
-    int ends = pending == n;
-    v = state_of(expected, ends ? expected : pending - n, (v & PARITY) ^ (ends ? PARITY : 0));
+    v = state_of(expected, pending - n, v & PARITY);
     memcpy(p, &v, 8);
-    if (!ends) return 0;
-    if (async_land_tied(w, in, at)) return -1;
-    barrier_passed(w->x);
-    return w->x->faulted ? -1 : 0;
+    return end_phase(w, in, p, at);
 }
 
 /* Runs the operation for one lane. Returns 0, or -1 with a fault. */
@@ -76,8 +88,16 @@ static int run_lane(Warp *w, const Inst *in, int lane)
                              count, COUNT_MASK);
         v = state_of(count, count, 0);
         memcpy(p, &v, 8);
+        bulk_forget(w->x, at);
         return 0;
-    case MBARRIER_INVAL: memset(p, 0, 8); return 0;
+    case MBARRIER_INVAL:
+        memset(p, 0, 8);
+        bulk_forget(w->x, at);
+        return 0;
+    case MBARRIER_EXPECT: return bulk_expect(w, in, lane, at, count);
+    case MBARRIER_ARRIVE_EXPECT:
+        if (in->d != ROW_NONE) row64(w, in->d)[lane] = v;
+        return bulk_expect(w, in, lane, at, count) ? -1 : arrive(w, in, lane, p, at, 1);
     case MBARRIER_COPIES: /* without .noinc it also raises the count by one, which cancels out */
         async_tie(w, lane, at);
         return in->k1 ? arrive(w, in, lane, p, at, 1) : 0;
@@ -99,5 +119,35 @@ const Inst *h_mbarrier(Warp *w, const Inst *in)
     for (uint32_t rest = m; rest; rest &= rest - 1)
         if (run_lane(w, in, __builtin_ctz(rest))) return NULL;
     if (in->k0 >= MBARRIER_WAIT && ~w->p[in->e] & m) w->slice = -1; /* let other splits run */
+    return in + 1;
+}
+
+const Inst *h_bulk_load(Warp *w, const Inst *in)
+{
+    uint32_t m = exec_mask(w, in);
+    Inst side = *in;
+    side.k0 = MBARRIER_ARRIVE;
+    side.mem = &in->bulk->barrier;
+    for (uint32_t rest = m; rest; rest &= rest - 1) {
+        int lane = __builtin_ctz(rest);
+        uint32_t at;
+        unsigned char *p = barrier_at(w, &side, lane, &at);
+        if (!p || bulk_load(w, in, lane, at) || end_phase(w, in, p, at)) return NULL;
+    }
+    return in + 1;
+}
+
+const Inst *h_bulk_store(Warp *w, const Inst *in)
+{
+    for (uint32_t m = exec_mask(w, in); m; m &= m - 1)
+        if (bulk_store(w, in, __builtin_ctz(m))) return NULL;
+    return in + 1;
+}
+
+const Inst *h_bulk_group(Warp *w, const Inst *in)
+{
+    uint32_t m = exec_mask(w, in);
+    if (in->k0) return m && bulk_wait(w, in, m, in->imm) ? NULL : in + 1;
+    bulk_commit(w, m);
     return in + 1;
 }

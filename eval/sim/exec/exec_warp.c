@@ -1,8 +1,10 @@
 /* Operations between the lanes of a warp: shuffles, votes, matches, reductions, elections. */
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/exec/warp_sync.h"
+#include "eval/sim/memory/doubts.h"
 
 enum { MATCH_COST = 500 };
+#define NOBODYS_VALUE 0x7e967699u /* 1e38 as a float; it is followed */
 
 const Inst *h_shfl(Warp *w, const Inst *in)
 {
@@ -10,8 +12,8 @@ const Inst *h_shfl(Warp *w, const Inst *in)
     if (!warp_sync(w, in, &s)) return s.next;
     uint32_t m = s.lanes;
     const uint32_t *a = row32(w, in->a), *b = row32(w, in->b), *c = row32(w, in->c);
-    /* What a lane that takes no part gives: 1e38 or -1e38 as a float, which no test accepts. */
-    uint32_t out[LANES], valid = 0, undefined = w->x->reversed ? 0xfe967699u : 0x7e967699u;
+    const uint32_t *members = row32(w, in->f);
+    uint32_t out[LANES], valid = 0, doubtful = 0, from[LANES];
     for (int i = 0; i < LANES; i++) {
         int clamp = (int)(c[i] & 31), segment = (int)(c[i] >> 8 & 31), bv = (int)(b[i] & 31);
         int max_lane = (i & segment) | (clamp & ~segment), min_lane = i & segment;
@@ -23,8 +25,19 @@ const Inst *h_shfl(Warp *w, const Inst *in)
         default: j = min_lane | (bv & ~segment), ok = j <= max_lane; break;
         }
         if (!ok || j < 0 || j > 31) j = i;
-        out[i] = m >> j & 1 ? a[j] : undefined;
+        int takes_part = (int)(m & members[i]) >> j & 1;
+        out[i] = takes_part || j == i ? a[j] : NOBODYS_VALUE;
+        doubtful |= (uint32_t)(!takes_part && j != i) << i;
+        from[i] = (uint32_t)j;
         valid |= (uint32_t)ok << i;
+    }
+    doubtful &= m;
+    if (doubtful && in->d != ROW_NONE) {
+        int lane = __builtin_ctz(doubtful);
+        exec_fault(w, in, lane, OUTCOME_UNINITIALISED,
+                   "takes the value of lane %u, which does not take part in the shuffle",
+                   from[lane]);
+        if (doubt_shuffle(w, in, doubtful)) return NULL;
     }
     if (in->d != ROW_NONE) blend32(row32(w, in->d), out, m);
     put_pred(w, in->e, m, valid);

@@ -25,6 +25,8 @@ Handler h_bar_result; /* after a bar.red: a as above, d the result; k0: BAR_* */
 /* mem: the barrier's address; k0: MBARRIER_*; a: row of the count, token or parity; d: row of the
  * token or ROW_NONE; e: predicate of a wait; k1: .noinc of MBARRIER_COPIES. */
 Handler h_mbarrier;
+Handler h_bulk_load, h_bulk_store; /* bulk */
+Handler h_bulk_group;              /* k0: wait or commit; imm: groups that may stay under way */
 
 /* ---- warp_sync.c, exec_warp.c: operations between lanes; f: row of the member mask ---- */
 

@@ -10,6 +10,8 @@
 #include "eval/sim/exec/barrier.h"
 #include "eval/sim/exec/scheduler.h"
 #include "eval/sim/memory/async_copy.h"
+#include "eval/sim/memory/bulk_copy.h"
+#include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
 #include "eval/sim/memory/undefined.h"
@@ -181,7 +183,9 @@ static void start_block(Exec *x, uint64_t linear)
     c->tag = devmem_take_tag(x->mem, (uint32_t)linear);
     c->stored = c->acquired = 0;
     async_start_block(x);
+    bulk_start_block(x);
     undefined_clear(x);
+    doubts_start_block(x);
     c->live_threads = x->block[0] * x->block[1] * x->block[2];
     x->budget -= x->block_cost;
     c->alone_since = x->budget;
@@ -264,6 +268,7 @@ static uint64_t run_block(Exec *x, uint64_t linear)
         if (!progress && !x->faulted) barrier_deadlock(x);
         if (x->cta.epoch >= SHARED_EPOCH_MAX) shared_renew_epochs(x);
     }
+    bulk_end_block(x);
     exec_raise_pending(x);
     return finish_block(x, n->warp_barriers - arrivals, n->barriers - completed);
 }
@@ -442,6 +447,7 @@ static int begin_launch(Exec *x, const DeviceLaunch *launch)
     n->warps = x->n_blocks * (uint64_t)x->cta.n_warps;
     clear_blocks(x->code);
     clear_lines(x->code);
+    exec_charge(x, x->code->launch_cost);
     devmem_launch(x->mem);
     return 0;
 }
@@ -461,6 +467,7 @@ int exec_launch_some(Exec *x, const DeviceLaunch *launch, ExecNext *next, void *
     SimCounts none = x->counts;
     for (const SimCounts *done = NULL; !x->faulted && next(of, done, &block); done = &x->counts) {
         x->counts = none;
+        exec_charge(x, x->code->launch_cost);
         clear_blocks(x->code);
         devmem_forget_traffic(x->mem);
         run_block(x, block);
@@ -472,6 +479,7 @@ int exec_launch_some(Exec *x, const DeviceLaunch *launch, ExecNext *next, void *
 void exec_release(Exec *x)
 {
     async_release(x);
+    bulk_release(x);
     undefined_clear(x);
     free(x->warps);
     free(x->shared_store);

@@ -265,6 +265,18 @@ void devmem_set_written(DevMem *m, uint64_t address, size_t bytes)
 
 /* ---- launches and block tags ---- */
 
+void devmem_assume(DevMem *m, int on)
+{
+    m->assume = on;
+    if (!on) return;
+    m->assumed = 0;
+    for (int i = 0; i < m->n_allocs; i++) {
+        Alloc *a = &m->allocs[i];
+        a->atomics = a->written_sectors = 0;
+        a->changed = 0;
+    }
+}
+
 void devmem_forget_traffic(DevMem *m)
 {
     if (++m->launch_id < 1u << 30) return;
@@ -282,8 +294,10 @@ void devmem_launch(DevMem *m)
         m->next_tag = 1;
     }
     devmem_forget_traffic(m);
-    for (int i = 0; i < m->n_allocs; i++)
+    for (int i = 0; i < m->n_allocs; i++) {
+        m->allocs[i].changed |= m->allocs[i].written_sectors != 0;
         m->allocs[i].read_sectors = m->allocs[i].written_sectors = 0;
+    }
     m->tag_floor = m->next_tag++; /* the floor itself means "several blocks" */
     m->n_tags = 1;
 }

@@ -35,6 +35,8 @@ typedef struct {
     void *fill_of;
     int fill_input;
     uint64_t read_sectors, written_sectors; /* distinct in each block, since devmem_launch */
+    uint64_t atomics;                       /* requests, since devmem_assume */
+    int changed;                            /* by an earlier launch, since then */
 } Alloc;
 
 typedef struct {
@@ -58,7 +60,7 @@ typedef struct {
     int n_tags, cap_tags;
     uint32_t launch_id;
     int assume;  /* unwritten bytes of a writable buffer read as zeros, which is no fault */
-    int assumed; /* that has happened */
+    int assumed; /* that has happened, or a load of a variable that other blocks may have changed */
 } DevMem;
 
 /* Reserves `bytes` of memory, a multiple of the page size. Returns 0 or -1. */
@@ -87,6 +89,7 @@ int devmem_read(DevMem *m, Alloc *a, uint64_t address, void *dst, size_t bytes);
  * them. Returns 0, or -1: they stay unwritten. */
 int devmem_supply(DevMem *m, const Alloc *a, uint64_t lo, uint64_t hi);
 
+void devmem_assume(DevMem *m, int on); /* sets assume; on: nothing has been assumed yet */
 void devmem_forget_traffic(DevMem *m); /* no sector counts as touched */
 void devmem_launch(DevMem *m); /* starts a launch: all tags of earlier ones become history */
 uint32_t devmem_take_tag(DevMem *m, uint32_t block);

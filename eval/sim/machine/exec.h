@@ -38,6 +38,7 @@ typedef struct {
 } Cta;
 
 typedef struct AsyncCopies AsyncCopies;
+typedef struct BulkCopies BulkCopies;
 typedef struct Exec Exec;
 struct Exec {
     DevMem *mem;
@@ -62,6 +63,7 @@ struct Exec {
     int64_t budget;                       /* thread-instructions left of this run */
     int64_t block_cost;                   /* charged to the budget for the start of a block */
     AsyncCopies *async;                   /* cp.async under way; NULL: none issued */
+    BulkCopies *bulk;                     /* cp.async.bulk under way */
     SimCounts counts;                     /* of the last launch */
     uint64_t clock;                       /* warp-instructions of the module since it was loaded */
     uint64_t grid_id;                     /* launches of the module since it was loaded */
@@ -71,6 +73,9 @@ struct Exec {
     unsigned char *undefined_shared;
     uint32_t *undefined_local;
     size_t undefined_words;
+    struct Doubts *doubts;    /* where doubtful values are followed; borrowed (memory/doubts.h) */
+    uint32_t event_in_memory; /* the event of a doubtful value that was stored last */
+    int doubted;              /* a run stopped at a doubtful value that nobody followed */
     DeviceFault *fault;
     int faulted;
     /* A read of unwritten shared memory. It becomes a fault at the next barrier, unless another

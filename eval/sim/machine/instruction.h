@@ -41,6 +41,7 @@ struct Inst {
         struct WmmaOp *wmma;
         struct WmmaPart *part;
         struct TrackOp *track;
+        struct BulkOp *bulk;
     };
     uint8_t k0, k1, k2, k3;    /* small constants: operation, type, flags; handlers.h says which */
     uint32_t source : 31;      /* index in the PTX function */
@@ -63,8 +64,8 @@ typedef struct CallOp {
                                 function cannot be called here */
 } CallOp;
 
-/* How an instruction hands on undefined values. SHUFFLE and GATHER follow the instruction, the
- * others come before it. */
+/* How an instruction hands on undefined values. SHUFFLE, GATHER and LOADED follow the instruction,
+ * the others come before it. */
 enum {
     TRACK_JOIN,    /* a destination is undefined when a source is */
     TRACK_PACK,    /* mov of a vector: undefined when all parts are; compilers leave parts out */
@@ -72,8 +73,9 @@ enum {
     TRACK_AND,     /* of predicates: a false one decides, whatever the other is */
     TRACK_OR,      /* of predicates: a true one decides */
     TRACK_SHUFFLE, /* shfl: the source lane counts */
-    TRACK_GATHER,  /* vote, match, redux: any lane counts */
+    TRACK_GATHER,  /* vote, match, redux, mma: any lane counts */
     TRACK_LOAD,    /* of shared, local or generic memory */
+    TRACK_LOADED,  /* what the load found */
     TRACK_STORE
 };
 
@@ -91,6 +93,8 @@ typedef struct TrackOp {
                              instruction that reads the undefined variable first */
     const char *use;      /* what a must is used for */
     struct MemOp *memory; /* LOAD, STORE */
+    uint32_t events;      /* from a slot to that of its event (memory/doubts.h); 0: there is none */
+    int events_only;      /* musts may be undefined variables, but not doubtful */
 } TrackOp;
 
 /* The accesses of a PTX instruction in the current launch, over all blocks that ran. */
@@ -161,6 +165,9 @@ typedef struct Code {
     unsigned char *const_bank; /* .const variables, const_bytes */
     uint32_t const_bytes;
     int64_t pointer_targets; /* table entries of all calls through pointers */
+    int64_t launch_cost;     /* charged for each launch and each block of a sample */
+    int follow;              /* doubtful values are followed (memory/doubts.h) */
+    int loads_matrices;      /* ldmatrix or wmma.load, which are not followed */
     int uses_reserved;       /* the system's part of a block's shared memory (cooperative groups) */
 } Code;
 

@@ -57,4 +57,11 @@ typedef struct WmmaPart {
     uint32_t stride;    /* row code */
 } WmmaPart;
 
+/* cp.async.bulk */
+typedef struct BulkOp {
+    MemOp to, from, barrier; /* barrier: of a copy into shared memory */
+    uint32_t size;           /* row code */
+    InstTraffic *traffic;
+} BulkOp;
+
 #endif

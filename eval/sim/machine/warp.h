@@ -88,6 +88,9 @@ struct Warp {
     uint32_t tid[3][LANES];
     uint32_t carry; /* condition code of add.cc, a bit per lane */
     Unwritten unwritten[UNWRITTEN_MAX];
+    /* Between an instruction and what follows its value (memory/doubts.h): the lanes whose value is
+     * doubtful with the event, and the tentative value. */
+    uint32_t doubtful_load, load_event, load_value, doubtful_shuffle, shuffle_event;
     uint64_t scratch[LANES];
 };
 

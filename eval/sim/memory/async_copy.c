@@ -10,6 +10,7 @@
 #include "eval/sim/memory/memory_ops.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
+#include "eval/sim/memory/undefined.h"
 
 enum {
     ASYNC_MAX = 1024, /* copies of a warp under way, which take a MiB */
@@ -99,6 +100,7 @@ static int land(Warp *w, const Inst *in, AsyncCopy *c, uint32_t m)
     for (uint32_t rest = m; rest; rest &= rest - 1) {
         int i = __builtin_ctz(rest);
         memcpy(w->x->cta.shared + c->to[i], c->data[i], (size_t)c->words * 4);
+        undefined_overwrite(w->x, c->to[i], (uint32_t)c->words * 4);
     }
     return 0;
 }

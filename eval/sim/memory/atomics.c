@@ -5,6 +5,7 @@
 #include "eval/sim/memory/memory_ops.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
+#include "eval/sim/memory/undefined.h"
 
 enum { LANE_COST = 8 }; /* of an element, in thread-instructions */
 
@@ -98,7 +99,7 @@ static int atomic_once(Warp *w, const Inst *in, uint32_t m)
     case SPACE_SHARED:
         if (access_shared_bounds(w, &a, 1)) return -1;
         if (a.mo->order == ORDER_RELEASE) shared_release(w->x);
-        if (shared_check_atomic(w, &a)) return -1;
+        if (shared_check_atomic(w, &a) || undefined_check_atomic(w, &a)) return -1;
         n->shared_atomic_requests++;
         n->shared_atomic_serial += a.p->max_same;
         if (a.mo->traffic) a.mo->traffic->requests++, a.mo->traffic->serial += a.p->max_same;

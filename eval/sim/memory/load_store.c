@@ -3,6 +3,7 @@
 #pragma GCC optimize("O3")
 #include "eval/sim/memory/memory_ops.h"
 
+#include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/local_memory.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
@@ -138,9 +139,43 @@ static int load_const(Warp *w, Access *a, const unsigned char *bank, uint32_t by
     return 0;
 }
 
+static int access_once(Warp *w, const Inst *in, uint32_t m);
+
+/* Lanes that read a little behind shared memory, as a load does that was moved up before the branch
+ * that guards it, get 0, which is doubtful. Returns 1 when there are others outside. */
+static int load_beyond(Warp *w, Access *a)
+{
+    const MemOp *mo = a->mo;
+    uint32_t beyond = 0, bytes = w->x->cta.shared_size;
+    EACH_LANE(a->mask, i)
+    {
+        uint64_t at = access_address(a, (int)i);
+        if (!access_is_beyond(at, a->size, bytes)) continue;
+        if (at > (uint64_t)bytes + DOUBT_NEAR) return 1;
+        beyond |= 1u << i;
+    }
+    access_shared_bounds(w, a, 0);
+    if (!beyond || doubt_load(w, a->in, beyond)) return -1;
+    for (int k = 0; k < mo->count; k++) {
+        EACH_LANE(mo->data[k] == ROW_NONE ? 0 : beyond, i)
+        {
+            if (mo->width[k & 3] == 64)
+                row64(w, mo->data[k])[i] = 0;
+            else
+                row32(w, mo->data[k])[i] = 0;
+        }
+    }
+    uint32_t rest = a->mask & ~beyond;
+    return rest ? access_once(w, a->in, rest) : 0;
+}
+
 static int load_shared(Warp *w, Access *a)
 {
     SimCounts *n = &w->x->counts;
+    if (a->mo->order == ORDER_WEAK && !access_is_within(a, w->x->cta.shared_size)) {
+        int r = load_beyond(w, a);
+        if (r <= 0) return r;
+    }
     if (access_shared_bounds(w, a, 0) ||
         (a->mo->order == ORDER_WEAK ? shared_check_load(w, a) : shared_check_written(w, a)))
         return -1;

@@ -29,6 +29,8 @@ int shared_check_load(Warp *w, Access *a);
 /* For a volatile load, which is no race: the bytes must only be written. */
 int shared_check_written(Warp *w, Access *a);
 int shared_check_store(Warp *w, Access *a, AccessChanged *changed); /* NULL: a volatile store */
+/* Only for races: the store comes later. */
+int shared_check_overwrite(Warp *w, Access *a, AccessChanged *changed);
 int shared_check_atomic(Warp *w, Access *a);
 /* Sets bytes of shared memory to 0, as if the system had written them before the block. Both are
  * multiples of 4. */
@@ -74,15 +76,23 @@ static inline uint64_t shadow_add_bytes(uint64_t tag, uint64_t mine, uint32_t by
     return mine | bytes | ((tag ^ mine) >> TAG_WARP_SHIFT ? 0 : tag & TAG_BYTES);
 }
 
-/* The first lane that touches a word, for messages. */
-static inline int shadow_lane(const Access *a, uint64_t origin, uint64_t word)
+/* The lanes that touch a word. */
+static inline uint32_t shadow_lanes(const Access *a, uint64_t origin, uint64_t word)
 {
+    uint32_t found = 0;
     EACH_LANE(a->mask, i)
     {
         uint64_t lo = access_address(a, (int)i) - origin;
-        if (lo < word * 4 + 4 && lo + (uint64_t)a->size > word * 4) return (int)i;
+        found |= (uint32_t)(lo < word * 4 + 4 && lo + (uint64_t)a->size > word * 4) << i;
     }
-    return a->first;
+    return found;
+}
+
+/* The first of them, for messages. */
+static inline int shadow_lane(const Access *a, uint64_t origin, uint64_t word)
+{
+    uint32_t lanes = shadow_lanes(a, origin, word);
+    return lanes ? __builtin_ctz(lanes) : a->first;
 }
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/unwritten.h"
 
 static inline uint32_t my_tag(const Warp *w)
@@ -56,11 +57,11 @@ static int load_fault(Warp *w, const Access *a, uint64_t word, uint32_t need)
         clear_unwritten(c, word);
         return x->has_pending ? 0 : unwritten_read(w, a, lane, access_address(a, lane), 1);
     }
-    return exec_fail(w, a->in, lane, OUTCOME_RACE,
-                     "reads shared memory at offset %lld, which a thread of warp %u writes with no "
-                     "barrier between",
-                     (long long)access_address(a, lane),
-                     c->shared_writer[word] >> TAG_WARP_SHIFT & 31);
+    exec_fault(w, a->in, lane, OUTCOME_RACE,
+               "reads shared memory at offset %lld, which a thread of warp %u writes with no "
+               "barrier between",
+               (long long)access_address(a, lane), c->shared_writer[word] >> TAG_WARP_SHIFT & 31);
+    return doubt_load(w, a->in, shadow_lanes(a, 0, word));
 }
 
 static void note_reader(Cta *c, uint64_t word, uint32_t mine, uint32_t bytes)
@@ -110,6 +111,7 @@ int shared_check_load(Warp *w, Access *a)
     Cta *c = &w->x->cta;
     uint32_t mine = my_tag(w), floor = c->floor, one = mine | TAG_BYTES;
     uint32_t several = (mine & ~(uint32_t)TAG_WARP_MASK) | TAG_SEVERAL_WARPS | TAG_BYTES;
+    if (w->x->doubts) doubt_note_read(w, a);
     for (int i = 0; i < a->p->n_ranges; i++) {
         ShadowRange range = shadow_range(a, i, 0);
         uint32_t bad = (uint32_t)((range.lo | range.hi) & 3);
@@ -146,12 +148,13 @@ static int store_lane(Warp *w, const Access *a, int lane, AccessChanged *changed
         uint32_t warp = (write_write ? t : r) >> TAG_WARP_SHIFT & 63;
         char who[32] = "threads of several warps";
         if (warp < 32) snprintf(who, sizeof who, "a thread of warp %u", warp);
-        return exec_fail(w, a->in, lane, OUTCOME_RACE,
-                         "writes shared memory at offset %lld, which %s %s with no barrier between",
-                         (long long)lo, who,
-                         write_write ? "also writes, another value,"
-                         : warp < 32 ? "reads"
-                                     : "read");
+        exec_fault(w, a->in, lane, OUTCOME_RACE,
+                   "writes shared memory at offset %lld, which %s %s with no barrier between",
+                   (long long)lo, who,
+                   write_write ? "also writes, another value,"
+                   : warp < 32 ? "reads"
+                               : "read");
+        if (write_write || doubt_read_before(w, a->in, word)) return -1;
     }
     return 0;
 }
@@ -172,12 +175,11 @@ static void mark_writer(Cta *c, ShadowRange range, uint32_t mine)
     }
 }
 
-int shared_check_store(Warp *w, Access *a, AccessChanged *changed)
+int shared_check_overwrite(Warp *w, Access *a, AccessChanged *changed)
 {
-    Cta *c = &w->x->cta;
-    /* A volatile store marks the words as written by no warp of this phase. */
-    uint32_t mine = changed ? my_tag(w) : c->floor, suspicious = 0;
-    for (int i = 0; i < a->p->n_ranges && changed; i++) {
+    const Cta *c = &w->x->cta;
+    uint32_t mine = my_tag(w), suspicious = 0;
+    for (int i = 0; i < a->p->n_ranges; i++) {
         ShadowRange range = shadow_range(a, i, 0);
         int n = (int)(((range.hi - 1) >> 2) - (range.lo >> 2)) + 1;
         const uint32_t *t = c->shared_writer + (range.lo >> 2),
@@ -190,6 +192,15 @@ int shared_check_store(Warp *w, Access *a, AccessChanged *changed)
             if (store_lane(w, a, (int)i, changed)) return -1;
         }
     }
+    return 0;
+}
+
+int shared_check_store(Warp *w, Access *a, AccessChanged *changed)
+{
+    Cta *c = &w->x->cta;
+    /* A volatile store marks the words as written by no warp of this phase. */
+    uint32_t mine = changed ? my_tag(w) : c->floor;
+    if (changed && shared_check_overwrite(w, a, changed)) return -1;
     for (int i = 0; i < a->p->n_ranges; i++) mark_writer(c, shadow_range(a, i, 0), mine);
     return 0;
 }
@@ -198,6 +209,7 @@ int shared_check_store(Warp *w, Access *a, AccessChanged *changed)
  * count as reads of it. */
 int shared_check_atomic(Warp *w, Access *a)
 {
+    if (w->x->doubts) doubt_note_read(w, a);
     for (int i = 0; i < a->p->n_ranges; i++)
         if (load_words(w, a, shadow_range(a, i, 0), my_tag(w))) return -1;
     return 0;

@@ -95,6 +95,7 @@ void traffic_count(Warp *w, const Access *a, int kind)
     }
     uint64_t wavefronts = a->p->wavefronts > (lines + 3) / 4 ? a->p->wavefronts : (lines + 3) / 4;
     if (kind == MEM_LOAD) {
+        x->mem->assumed |= x->mem->assume && (al->atomics || (al->changed && al->all_written));
         n->global_load_requests++;
         if (n->dram_read_sectors > read)
             w->dram_requests++;
@@ -109,6 +110,7 @@ void traffic_count(Warp *w, const Access *a, int kind)
         n->global_store_lines += lines;
         n->global_store_bytes += bytes;
     } else {
+        al->atomics++;
         w->l2_requests++;
         n->global_atomic_requests++;
         n->global_atomic_sectors += sectors;

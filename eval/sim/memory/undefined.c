@@ -9,8 +9,15 @@
 #include "base/memory.h"
 #include "eval/sim/machine/values.h"
 #include "eval/sim/memory/access.h"
+#include "eval/sim/memory/doubts.h"
 
-enum { ALLOCATION_COST = 500, LANE_COST = 4 }; /* in thread-instructions */
+enum { ALLOCATION_COST = 500, LANE_COST = 4 };            /* in thread-instructions */
+enum { IN_MEMORY_UNDEFINED = 1, IN_MEMORY_DOUBTFUL = 2 }; /* of a word */
+
+/* The lanes in which a value is undefined or doubtful, by one event (doubts.h). */
+typedef struct {
+    uint32_t lanes, event;
+} Mark;
 
 const Inst *h_undefine(Warp *w, const Inst *in)
 {
@@ -21,18 +28,54 @@ const Inst *h_undefine(Warp *w, const Inst *in)
 }
 
 /* Slot 0 is the predicate that is always true; as a slot it means: defined. */
-static uint32_t undefined_in(const Warp *w, uint32_t slot)
+static Mark mark_of(const Warp *w, const TrackOp *t, uint32_t slot, uint32_t m)
 {
-    return slot ? w->p[slot] : 0;
+    Mark v = {slot ? w->p[slot] & m : 0, 0};
+    if (v.lanes && t->events) v.event = w->p[slot + t->events];
+    if (v.event && doubt_is_settled(w->x, v.event)) v.lanes = 0;
+    return v;
 }
 
-/* Reports the variable at its first read: this is the line to mend. */
-static int report(Warp *w, const Inst *in, uint32_t lanes, uint32_t origin, const char *use)
+/* What depends on both. A tentative value that meets another one counts as one that matters. */
+static Mark joined(Exec *x, Mark a, Mark b)
 {
+    if (!a.lanes || !b.lanes || a.event == b.event)
+        return (Mark){a.lanes | b.lanes, a.lanes ? a.event : b.event};
+    if (doubt_is_tentative(x, a.event)) {
+        doubt_matters(x, a.event);
+        a.lanes = 0;
+    }
+    if (doubt_is_tentative(x, b.event)) {
+        doubt_matters(x, b.event);
+        b.lanes = 0;
+    }
+    return (Mark){a.lanes | b.lanes, a.lanes ? a.event : b.event};
+}
+
+/* Gives the lanes m of a slot the mark v. */
+static void put_mark(Warp *w, const TrackOp *t, uint32_t slot, uint32_t m, Mark v)
+{
+    if (!slot) return;
+    v.lanes &= m;
+    Mark old = mark_of(w, t, slot, ~m & w->live);
+    v = joined(w->x, v, old);
+    w->p[slot] = v.lanes;
+    if (t->events) w->p[slot + t->events] = v.event;
+}
+
+/* Reports the variable at its first read: this is the line to mend. Returns -1, or 0 for a value that
+ * is tentative. */
+static int report(Warp *w, const Inst *in, Mark v, uint32_t origin, const char *use)
+{
+    if (v.event && doubt_is_tentative(w->x, v.event)) {
+        doubt_matters(w->x, v.event);
+        return 0;
+    }
+    if (v.event) return doubt_report(w, in, v.event, use);
     Inst first_read = *in;
     const PtxInst *here = exec_source(w, in);
     first_read.source = origin;
-    return exec_fail(w, &first_read, __builtin_ctz(lanes), OUTCOME_UNINITIALISED,
+    return exec_fail(w, &first_read, __builtin_ctz(v.lanes), OUTCOME_UNINITIALISED,
                      "reads a variable that has no value, and line %d %s", here ? here->line : 0,
                      use);
 }
@@ -94,6 +137,7 @@ static int is_undefined(const Warp *w, const Place *p, int lane)
     return found;
 }
 
+/* undefined: 0 or IN_MEMORY_*. Of local memory only the fact is kept. */
 static void mark(Warp *w, const Place *p, int lane, int undefined)
 {
     Exec *x = w->x;
@@ -104,48 +148,110 @@ static void mark(Warp *w, const Place *p, int lane, int undefined)
             continue;
         }
         uint32_t *mask = &x->undefined_local[(size_t)w->index * x->undefined_words + i];
-        *mask = (*mask & ~(1u << lane)) | (uint32_t)undefined << lane;
+        *mask = (*mask & ~(1u << lane)) | (uint32_t) !!undefined << lane;
     }
 }
 
 /* A value that nobody uses may be undefined in shared and local memory, but not in global memory,
- * where the caller sees it. */
+ * where the caller sees it. Loads of matrices are not followed: a doubtful value must not get there. */
 static int track_store(Warp *w, const Inst *in, uint32_t m)
 {
     const TrackOp *t = in->track;
+    Exec *x = w->x;
     for (int k = 0; k < t->n_sources; k++) {
-        uint32_t undefined = undefined_in(w, t->sources[k]) & m;
-        if (!undefined && !w->x->undefined_shared && !w->x->undefined_local) continue;
-        exec_charge(w->x, LANE_COST * LANES);
+        Mark v = mark_of(w, t, t->sources[k], m);
+        if (v.lanes && v.event && doubt_is_tentative(x, v.event)) {
+            doubt_matters(x, v.event);
+            v.lanes = 0;
+        }
+        if (!v.lanes && !x->undefined_shared && !x->undefined_local) continue;
+        exec_charge(x, LANE_COST * LANES);
         EACH_LANE(m, lane)
         {
             Place p = place_of(w, t->memory, (int)lane, k);
-            int is = (int)(undefined >> lane & 1);
-            if (is && p.space == SPACE_GLOBAL)
-                return report(w, in, 1u << lane, t->origins[t->n_musts + k],
+            int is = (int)(v.lanes >> lane & 1);
+            int lost = p.space == SPACE_GLOBAL ||
+                       (v.event && p.space == SPACE_SHARED && x->code->loads_matrices);
+            if (is && lost)
+                return report(w, in, (Mark){1u << lane, v.event}, t->origins[t->n_musts + k],
                               "stores a result that depends on it");
-            mark(w, &p, (int)lane, is);
+            if (is && v.event) x->event_in_memory = v.event;
+            mark(w, &p, (int)lane, is ? v.event ? IN_MEMORY_DOUBTFUL : IN_MEMORY_UNDEFINED : 0);
         }
     }
     return 0;
 }
 
+/* Local memory that holds both kinds counts as doubtful. */
 static void track_load(Warp *w, const Inst *in, uint32_t m)
 {
     const TrackOp *t = in->track;
+    Exec *x = w->x;
     for (int k = 0; k < t->n_dests; k++) {
-        uint32_t found = 0;
+        Mark found = {0, 0};
         if (!t->dests[k]) continue;
-        if (w->x->undefined_shared || w->x->undefined_local) {
-            exec_charge(w->x, LANE_COST * LANES);
+        if (x->undefined_shared || x->undefined_local) {
+            exec_charge(x, LANE_COST * LANES);
             EACH_LANE(m, lane)
             {
                 Place p = place_of(w, t->memory, (int)lane, k);
-                found |= (uint32_t)is_undefined(w, &p, (int)lane) << lane;
+                int is = is_undefined(w, &p, (int)lane);
+                found.lanes |= (uint32_t) !!is << lane;
+                if (is && (is & IN_MEMORY_DOUBTFUL || p.space == SPACE_LOCAL))
+                    found.event = x->event_in_memory;
             }
         }
-        w->p[t->dests[k]] = (w->p[t->dests[k]] & ~m) | found;
+        put_mark(w, t, t->dests[k], m, found);
     }
+}
+
+/* Behind a load: what it found. */
+static void track_loaded(Warp *w, const Inst *in, uint32_t m)
+{
+    const TrackOp *t = in->track;
+    Mark tentative = {w->load_value ? m : 0, w->load_value},
+         doubtful = {w->doubtful_load & m, w->load_event};
+    for (int k = 0; k < t->n_dests && (tentative.lanes || doubtful.lanes); k++) {
+        Mark v = mark_of(w, t, t->dests[k], m);
+        if (t->dests[k])
+            put_mark(w, t, t->dests[k], m, joined(w->x, joined(w->x, tentative, doubtful), v));
+    }
+    w->load_value = w->doubtful_load = 0;
+}
+
+static int check_shared(Warp *w, const Access *a, const char *use)
+{
+    const Exec *x = w->x;
+    if (!x->undefined_shared) return 0;
+    EACH_LANE(a->mask, lane)
+    {
+        uint64_t at = access_address(a, (int)lane);
+        Place p = {SPACE_SHARED, at >> 2, (at + (uint64_t)a->size - 1) >> 2};
+        int is = is_undefined(w, &p, (int)lane);
+        if (is & IN_MEMORY_DOUBTFUL)
+            return doubt_report(w, a->in, x->event_in_memory, "stores a result that depends on it");
+        if (is)
+            return exec_fail(w, a->in, (int)lane, OUTCOME_UNINITIALISED,
+                             "%s a word of shared memory to which a value was stored that "
+                             "depends on a variable without a value",
+                             use);
+    }
+    return 0;
+}
+
+int undefined_check_atomic(Warp *w, const Access *a)
+{
+    return check_shared(w, a, "changes");
+}
+
+int undefined_check_copy(Warp *w, const Access *a)
+{
+    return check_shared(w, a, "copies");
+}
+
+void undefined_overwrite(Exec *x, uint64_t at, uint32_t bytes)
+{
+    if (x->undefined_shared) memset(x->undefined_shared + at / 4, 0, bytes / 4);
 }
 
 /* ---- registers ---- */
@@ -171,51 +277,113 @@ static uint32_t shuffled(const Warp *w, const Inst *in, uint32_t source)
     return out;
 }
 
-static uint32_t result_of(const Warp *w, const Inst *in, uint32_t m)
+/* Of the sources from k on. */
+static Mark any_of(Warp *w, const TrackOp *t, int k, uint32_t m)
+{
+    Mark all = {0, 0};
+    for (; k < t->n_sources; k++) all = joined(w->x, all, mark_of(w, t, t->sources[k], m));
+    return all;
+}
+
+static Mark of_select(Warp *w, const Inst *in, uint32_t m)
 {
     const TrackOp *t = in->track;
-    uint32_t all = 0;
-    if (t->kind == TRACK_SELECT) {
-        uint32_t chosen = w->p[in->a] ^ in->e;
-        return ((undefined_in(w, t->sources[0]) & chosen) |
-                (undefined_in(w, t->sources[1]) & ~chosen) | undefined_in(w, t->sources[2])) &
-               m;
-    }
-    if ((t->kind == TRACK_AND || t->kind == TRACK_OR) && t->n_sources == 2) {
-        uint32_t ua = undefined_in(w, t->sources[0]), ub = undefined_in(w, t->sources[1]);
-        uint32_t flip = t->kind == TRACK_OR ? FULL_MASK : 0;
-        uint32_t a = w->p[in->a] ^ in->e ^ flip, b = w->p[in->b] ^ in->f ^ flip;
-        return (ua | ub) & (ua | a) & (ub | b) & m;
-    }
-    if (t->kind == TRACK_PACK) {
-        all = FULL_MASK;
-        for (int i = 0; i < t->n_sources; i++) all &= undefined_in(w, t->sources[i]);
-        return all & m;
-    }
+    uint32_t chosen = w->p[in->a] ^ in->e;
+    Mark a = mark_of(w, t, t->sources[0], m & chosen),
+         b = mark_of(w, t, t->sources[1], m & ~chosen);
+    return joined(w->x, joined(w->x, a, b), mark_of(w, t, t->sources[2], m));
+}
+
+static Mark of_logic(Warp *w, const Inst *in, uint32_t m)
+{
+    const TrackOp *t = in->track;
+    Mark a = mark_of(w, t, t->sources[0], m), b = mark_of(w, t, t->sources[1], m);
+    uint32_t flip = t->kind == TRACK_OR ? FULL_MASK : 0, ua = a.lanes, ub = b.lanes;
+    uint32_t va = w->p[in->a] ^ in->e ^ flip, vb = w->p[in->b] ^ in->f ^ flip;
+    a.lanes = ua & (ub | vb);
+    b.lanes = ub & (ua | va);
+    return joined(w->x, a, b);
+}
+
+/* Compilers leave parts of a vector without a value. What an event made doubtful counts at once. */
+static Mark of_pack(Warp *w, const TrackOp *t, uint32_t m)
+{
+    Mark all = {t->n_sources ? m : 0, 0}, doubtful = {0, 0};
     for (int i = 0; i < t->n_sources; i++) {
-        uint32_t u = undefined_in(w, t->sources[i]);
-        all |= t->kind == TRACK_SHUFFLE && !i ? shuffled(w, in, u) : u;
+        Mark v = mark_of(w, t, t->sources[i], m);
+        all.lanes &= v.lanes;
+        if (v.event) doubtful = joined(w->x, doubtful, v);
     }
-    if (t->kind == TRACK_GATHER) return all & w->live ? m : 0;
-    return all & m;
+    return doubtful.lanes ? joined(w->x, doubtful, all) : all;
+}
+
+/* Value and predicate of a shuffle: the predicate does not depend on what is shuffled. */
+static void track_shuffle(Warp *w, const Inst *in, uint32_t m)
+{
+    const TrackOp *t = in->track;
+    Mark lane = any_of(w, t, 1, m), v = {0, 0},
+         doubtful = {w->doubtful_shuffle & m, w->shuffle_event};
+    if (t->n_sources) v = mark_of(w, t, t->sources[0], FULL_MASK);
+    v.lanes = shuffled(w, in, v.lanes) & m;
+    v = joined(w->x, joined(w->x, v, doubtful), lane);
+    w->doubtful_shuffle &= ~m;
+    for (int i = 0; i < t->n_dests; i++) put_mark(w, t, t->dests[i], m, i ? lane : v);
+}
+
+static Mark result_of(Warp *w, const Inst *in, uint32_t m)
+{
+    const TrackOp *t = in->track;
+    Mark all;
+    switch (t->kind) {
+    case TRACK_SELECT:
+        if (t->n_sources == 3) return of_select(w, in, m);
+        break;
+    case TRACK_AND:
+    case TRACK_OR:
+        if (t->n_sources == 2) return of_logic(w, in, m);
+        break;
+    case TRACK_PACK: return of_pack(w, t, m);
+    case TRACK_GATHER:
+        all = any_of(w, t, 0, FULL_MASK);
+        if (all.lanes & w->live)
+            all.lanes = m;
+        else
+            all.lanes = 0;
+        return all;
+    default: break;
+    }
+    return any_of(w, t, 0, m);
+}
+
+static const Inst *follow(Warp *w, const Inst *in, uint32_t m)
+{
+    const TrackOp *t = in->track;
+    Mark unsure = mark_of(w, t, t->guard, w->active), v = result_of(w, in, m);
+    for (int i = 0; i < t->n_dests; i++) {
+        put_mark(w, t, t->dests[i], m, v);
+        if (unsure.lanes && t->dests[i]) {
+            Mark now = mark_of(w, t, t->dests[i], FULL_MASK);
+            put_mark(w, t, t->dests[i], FULL_MASK, joined(w->x, unsure, now));
+        }
+    }
+    return in + 1;
 }
 
 const Inst *h_track(Warp *w, const Inst *in)
 {
     const TrackOp *t = in->track;
-    uint32_t m = exec_mask(w, in), unsure = undefined_in(w, t->guard) & w->active;
+    uint32_t m = exec_mask(w, in);
     for (int i = 0; i < t->n_musts; i++) {
         /* A must without a mask of its own is the guard of a branch. */
-        uint32_t u = undefined_in(w, t->musts[i]) & (t->musts[i] == t->guard ? w->active : m);
-        if (u && report(w, in, u, t->origins[i], t->use)) return NULL;
+        Mark v = mark_of(w, t, t->musts[i], t->musts[i] == t->guard ? w->active : m);
+        if (v.lanes && (v.event || !t->events_only) && report(w, in, v, t->origins[i], t->use))
+            return NULL;
     }
-    if (t->kind == TRACK_STORE) return track_store(w, in, m) ? NULL : in + 1;
-    if (t->kind == TRACK_LOAD) {
-        track_load(w, in, m);
-        return in + 1;
+    switch (t->kind) {
+    case TRACK_STORE: return track_store(w, in, m) ? NULL : in + 1;
+    case TRACK_LOAD: track_load(w, in, m); return in + 1;
+    case TRACK_LOADED: track_loaded(w, in, m); return in + 1;
+    case TRACK_SHUFFLE: track_shuffle(w, in, m); return in + 1;
+    default: return follow(w, in, m);
     }
-    uint32_t u = result_of(w, in, m);
-    for (int i = 0; i < t->n_dests; i++)
-        if (t->dests[i]) w->p[t->dests[i]] = (w->p[t->dests[i]] & ~m) | u | unsure;
-    return in + 1;
 }

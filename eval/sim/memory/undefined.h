@@ -3,10 +3,15 @@
 #ifndef EVAL_SIM_MEMORY_UNDEFINED_H
 #define EVAL_SIM_MEMORY_UNDEFINED_H
 
-#include "eval/sim/machine/exec.h"
+#include "eval/sim/memory/access.h"
 
-Handler h_undefine;            /* at a function's start */
-Handler h_track;               /* track; a, b: predicates of selp, and, or, flipped by e, f */
+Handler h_undefine; /* at a function's start */
+Handler h_track;    /* track; a, b: predicates of selp, and, or, flipped by e, f */
+/* An atomic on shared memory that holds an undefined value is a fault, and so is a copy of it to
+ * global memory. Return 0 or -1. */
+int undefined_check_atomic(Warp *w, const Access *a);
+int undefined_check_copy(Warp *w, const Access *a);
+void undefined_overwrite(Exec *x, uint64_t at, uint32_t bytes); /* shared memory has a value now */
 void undefined_clear(Exec *x); /* forgets the undefined values in memory */
 
 #endif

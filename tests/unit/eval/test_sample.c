@@ -64,7 +64,7 @@ static void close_to(const DeviceTiming *a, const DeviceTiming *b, const char *n
 static void compare(const char *kernel, double share, int traffic)
 {
     static DeviceTiming all, some;
-    DeviceSample s = {.growth = 1};
+    DeviceSample s = {.growth = 1, .least_growth = 1, .output = y};
     DeviceLaunch l = launch(kernel, N / BLOCK);
     assert_int_equal(ops->poison(sim.d, y, &sim.err), 0);
     if (ops->predict(sim.d, &l, 1, &all, &sim.fault, &sim.err)) fail_msg("%s", sim.fault.message);
@@ -73,7 +73,8 @@ static void compare(const char *kernel, double share, int traffic)
         fail_msg("%s", sim.fault.message);
     assert_int_equal(s.blocks, N / BLOCK);
     assert_in_range(s.sampled, 2, 96);
-    assert_int_equal(s.complete_until, 1);
+    assert_int_equal(s.comparable, 1);
+    assert_int_equal(s.held, 0);
     static const char *const names[] = {"warp_instructions", "thread_instructions",
                                         "global_load_sectors", "global_store_sectors",
                                         "waits_per_warp"};
@@ -150,12 +151,12 @@ static void test_waiting_blocks_are_scaled(void **state)
 {
     (void)state;
     static DeviceTiming small, large;
-    DeviceSample s = {.growth = 16};
+    DeviceSample s = {.growth = 16, .output = y};
     DeviceLaunch l = launch("last", 64), wide = launch("last", 1024);
     assert_int_equal(ops->predict(sim.d, &l, 1, &small, &sim.fault, &sim.err), 0);
     assert_int_equal(ops->sample(sim.d, &wide, 1, &s, &large, &sim.fault, &sim.err), 0);
     assert_int_equal(s.scaled, 1);
-    assert_int_equal(s.complete_until, 0);
+    assert_int_equal(s.comparable, 0);
     assert_true(counter(&large, "thread_instructions") ==
                 16 * counter(&small, "thread_instructions"));
     assert_true(counter(&large, "blocks") == 1024);

@@ -47,17 +47,17 @@ static void lineages(void **state)
     lineage_of(&pool, "relu", "best", &l);
     assert_int_equal(l.n_steps, 2);
     lineage_write(&l, "relu", 1, &b);
-    has(&b, "<li>This one, from <a class=\"link\" href=\"#relu-from-1\">collect, 1.21×</a> and <a "
+    has(&b, "<li>This one, from <a class=\"link\" href=\"#relu-from-1\">teacher, 1.21×</a> and <a "
             "class=\"link\" href=\"#relu-from-2\">crl, round 2, 1.48×</a></li>");
     has(&b,
         "<li><a class=\"link\" href=\"#relu-from-2\">crl, round 2, 1.48×</a>, from the baseline "
-        "and <a class=\"link\" href=\"#relu-from-1\">collect, 1.21×</a></li>");
-    has(&b, "<h4 id=\"relu-from-1\">collect, 1.21×</h4><pre>int a; // &lt;\n</pre>");
+        "and <a class=\"link\" href=\"#relu-from-1\">teacher, 1.21×</a></li>");
+    has(&b, "<h4 id=\"relu-from-1\">teacher, 1.21×</h4><pre>int a; // &lt;\n</pre>");
     has(&b, "id=\"relu-from-2\"");
     has_not(&b, "id=\"relu-from-0\""); /* the page has the best one already */
     buffer_clear(&b);
     lineage_write(&l, "relu", 0, &b);
-    has(&b, "This one, from collect, 1.21× and crl, round 2, 1.48×</li>");
+    has(&b, "This one, from teacher, 1.21× and crl, round 2, 1.48×</li>");
     has_not(&b, "<a ");
     lineage_release(&l);
     buffer_clear(&b);
@@ -135,9 +135,10 @@ static void paper(void **state)
     has(&b, "<tr><td>stage 1<td class=\"left\">this run<td>1<td class=\"hi\">4.00×");
     has(&b, "<tr class=\"soft\"><td>all stages<td class=\"left\">paper<td>250<td "
             "class=\"hi\">3.12×<td>120.00×<td>2.25×<td>1.42×<td>1.17×<td>99.6%<td>226</tr>");
-    has(&b, "<td>families of one task<td class=\"left\">this run<td>2<td "
+    has(&b, "<td>all tasks<td class=\"left\">this run<td>2<td "
             "class=\"hi\">2.50×<td>4.00×<td>3.25×<td>2.50×<td>1.75×<td>100%<td>1</tr>");
     has(&b, "whose tasks are others");
+    has_not(&b, "families of one task"); /* all of them are */
     has_not(&b, "KernelBench by level");
     has_not(&b, "nan");
     static char name[] = "x/kernelbench/level2/relu";
@@ -154,7 +155,7 @@ static void paper(void **state)
 
 /* ---- curves ---- */
 
-static StepValue steps[8];
+static StepValue steps[10];
 
 static FileNumbers file(const char *path, const char *stage, int round, int at, const char *name,
                         double value)
@@ -180,8 +181,10 @@ static void by_model(void **state)
         file("report/sft/metrics.qa", "report", 0, 4, "composition.best8", 1),
         file("report/selfsup/metrics.qa", "report", 0, 5, "composition.best8", 1.5),
         file("report/crl-x/metrics.qa", "report", 0, 6, "composition.best8", 9),
-        file("selfsup/1/metrics.qa", "selfsup", 1, 7, "plain.best8", 2)};
-    RunNumbers n = {files, 8};
+        file("selfsup/1/metrics.qa", "selfsup", 1, 7, "plain.best8", 2),
+        file("report/sft/metrics.qa", "report", 0, 8, "heldout.best8", 7),
+        file("report/crl/metrics.qa", "report", 0, 9, "heldout.best8", 7)};
+    RunNumbers n = {files, 10};
     Buffer b;
     buffer_init(&b, 1 << 16);
     assert_int_equal(curves_write(&n, &b), 2);
@@ -197,6 +200,12 @@ static void by_model(void **state)
                            "composition, 2: 2<"};
     for (int i = 0; i < 7; i++)
         if (!(at = strstr(at, order[i]))) fail_msg("expected '%s' in %s", order[i], b.data);
+    has_not(&b, "<title>heldout, "); /* the kinds of heldout tasks are apart */
+    for (int i = 0; i < 8; i++)
+        if (strstr(files[i].steps->name, "composition")) files[i].n_steps = 0;
+    buffer_clear(&b);
+    curves_write(&n, &b);
+    has(&b, "<title>heldout, 0: 7<"); /* without a kind they are one line */
     buffer_release(&b);
 }
 

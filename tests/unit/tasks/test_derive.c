@@ -199,6 +199,23 @@ static void test_long_sums(void **state)
     task_free(t);
 }
 
+/* A scan of small sizes: special contents are exact there with one draw, and cancel with another. */
+static void test_special(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"y = aten.cumsum(x, 1)"};
+    Small s = {.axes = {{"m", NULL, 64}, {"n", NULL, 128}},
+               .inputs = {tensor("x", DTYPE_F32, "m", "n")}};
+    small(&s, lines, 1, 2, 1);
+    Task *t = derived(&s.d);
+    for (int i = 0; i < t->n_workloads; i++) {
+        const double *a = t->workloads[i].atol;
+        assert_true(a[AT_SCALE_EIGHTH] > 0);
+        assert_true(a[AT_SPECIAL] >= a[AT_SCALE_EIGHTH]);
+    }
+    task_free(t);
+}
+
 static void test_degenerate(void **state)
 {
     (void)state;
@@ -302,6 +319,7 @@ int main(void)
                                        cmocka_unit_test(test_half),
                                        cmocka_unit_test(test_drift),
                                        cmocka_unit_test(test_long_sums),
+                                       cmocka_unit_test(test_special),
                                        cmocka_unit_test(test_degenerate),
                                        cmocka_unit_test(test_constraints),
                                        cmocka_unit_test(test_scaled),

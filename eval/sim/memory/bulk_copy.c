@@ -1,0 +1,308 @@
+/* A copy is checked in pieces, each as one access of the thread that issued it. */
+#include "eval/sim/memory/bulk_copy.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "eval/sim/memory/shadow.h"
+#include "eval/sim/memory/traffic.h"
+#include "eval/sim/memory/undefined.h"
+
+enum {
+    COPIES_MAX = 1024,    /* under way in a block, of each direction */
+    BARRIERS_MAX = 1024,  /* that expect bytes */
+    BYTES_MAX = 16 << 20, /* read and not landed yet */
+    TX_MAX = (1 << 20) - 1,
+    UNIT = 16,       /* of sizes and addresses */
+    PIECE = 128,     /* units that are checked together */
+    COPY_COST = 600, /* in thread-instructions; a piece costs a quarter of it */
+};
+
+typedef struct {
+    const Inst *in;
+    int warp, lane;
+    uint32_t barrier, group;
+    uint64_t to, from;
+    uint32_t bytes;
+    unsigned char *data; /* of a load */
+} Copy;
+
+typedef struct {
+    uint32_t barrier;
+    int64_t bytes; /* expected in this phase */
+} Expected;
+
+struct BulkCopies {
+    Copy loads[COPIES_MAX], stores[COPIES_MAX];
+    int n_loads, n_stores, n_expected;
+    size_t held; /* bytes of all data */
+    Expected expected[BARRIERS_MAX];
+    uint32_t groups[MAX_WARPS][LANES]; /* committed */
+};
+
+static BulkCopies *copies_of(Exec *x)
+{
+    if (!x->bulk) x->bulk = memory_alloc(sizeof *x->bulk);
+    return x->bulk;
+}
+
+static void drop_load(BulkCopies *b, int i)
+{
+    free(b->loads[i].data);
+    b->held -= b->loads[i].bytes;
+    b->loads[i] = b->loads[--b->n_loads];
+}
+
+void bulk_start_block(Exec *x)
+{
+    BulkCopies *b = x->bulk;
+    if (!b) return;
+    while (b->n_loads) drop_load(b, b->n_loads - 1);
+    b->n_stores = b->n_expected = 0;
+    memset(b->groups, 0, sizeof b->groups);
+}
+
+void bulk_release(Exec *x)
+{
+    bulk_start_block(x);
+    free(x->bulk);
+    x->bulk = NULL;
+}
+
+/* ---- the bytes that a barrier expects ---- */
+
+static Expected *find_expected(const BulkCopies *b, uint32_t barrier)
+{
+    for (int i = 0; b && i < b->n_expected; i++)
+        if (b->expected[i].barrier == barrier) return (Expected *)(uintptr_t)&b->expected[i];
+    return NULL;
+}
+
+int bulk_expect(Warp *w, const Inst *in, int lane, uint32_t barrier, uint32_t bytes)
+{
+    BulkCopies *b = copies_of(w->x);
+    Expected *e = find_expected(b, barrier);
+    exec_charge(w->x, b->n_expected);
+    if (!e && b->n_expected == BARRIERS_MAX)
+        return exec_fail(w, in, lane, OUTCOME_UNSUPPORTED,
+                         "has bytes expected at more than %d mbarriers", BARRIERS_MAX);
+    if (!e) {
+        e = &b->expected[b->n_expected++];
+        *e = (Expected){barrier, 0};
+    }
+    e->bytes += bytes;
+    if (bytes > TX_MAX || e->bytes > TX_MAX)
+        return exec_fail(w, in, lane, OUTCOME_LAUNCH_ERROR,
+                         "expects %lld bytes at an mbarrier; %d are allowed", (long long)e->bytes,
+                         TX_MAX);
+    return 0;
+}
+
+void bulk_forget(Exec *x, uint32_t barrier)
+{
+    Expected *e = find_expected(x->bulk, barrier);
+    if (e) *e = x->bulk->expected[--x->bulk->n_expected];
+}
+
+int bulk_is_complete(const Exec *x, uint32_t barrier)
+{
+    const BulkCopies *b = x->bulk;
+    if (!b) return 1;
+    const Expected *e = find_expected(b, barrier);
+    int64_t missing = e ? e->bytes : 0;
+    for (int i = 0; i < b->n_loads; i++)
+        if (b->loads[i].barrier == barrier) missing -= b->loads[i].bytes;
+    return !missing;
+}
+
+/* ---- pieces ---- */
+
+typedef struct {
+    Inst side;
+    MemOp mo;
+    Access a;
+} Piece;
+
+/* Describes bytes at an address as one lane's access. */
+static void describe(Warp *w, const Inst *in, int lane, PtxSpace space, uint64_t at, uint32_t bytes,
+                     Piece *p)
+{
+    memset(p, 0, sizeof *p);
+    p->mo.space = (uint8_t)space;
+    p->mo.element = UNIT;
+    p->mo.count = (uint8_t)(bytes / UNIT);
+    p->mo.address_kind = ADDRESS_FIXED;
+    p->mo.offset = (int64_t)at;
+    p->mo.traffic = in->bulk->traffic;
+    p->side = *in;
+    p->side.mem = &p->mo;
+    access_begin(w, &p->side, 1u << lane, &p->a);
+    p->a.align = UNIT;
+}
+
+static uint32_t piece_of(uint32_t left)
+{
+    return left < PIECE * UNIT ? left : PIECE * UNIT;
+}
+
+static int changes(const Access *a, const Warp *w, int lane, const unsigned char *now)
+{
+    (void)a, (void)w, (void)lane, (void)now;
+    return 1;
+}
+
+static int check_global(Warp *w, const Inst *in, int lane, uint64_t at, uint32_t bytes, int writes)
+{
+    Piece p;
+    for (uint32_t done = 0, n; done < bytes; done += n) {
+        n = piece_of(bytes - done);
+        exec_charge(w->x, COPY_COST / 4);
+        describe(w, in, lane, SPACE_GLOBAL, at + done, n, &p);
+        if (access_global_bounds(w, &p.a, writes)) return -1;
+        if (writes ? global_check_store(w, &p.a, changes) : global_check_load(w, &p.a)) return -1;
+        traffic_count(w, &p.a, writes ? MEM_STORE : MEM_LOAD);
+    }
+    return 0;
+}
+
+typedef enum { READS, WRITES, OVERWRITES } Use; /* OVERWRITES: later, at the latest moment */
+
+static int check_shared(Warp *w, const Inst *in, int lane, uint64_t at, uint32_t bytes, Use use)
+{
+    Piece p;
+    for (uint32_t done = 0, n; done < bytes; done += n) {
+        n = piece_of(bytes - done);
+        exec_charge(w->x, COPY_COST / 4);
+        describe(w, in, lane, SPACE_SHARED, at + done, n, &p);
+        if (access_shared_bounds(w, &p.a, use != READS)) return -1;
+        int r = use == READS    ? shared_check_load(w, &p.a) || undefined_check_copy(w, &p.a)
+                : use == WRITES ? shared_check_store(w, &p.a, changes)
+                                : shared_check_overwrite(w, &p.a, changes);
+        if (r) return -1;
+        if (use == WRITES) undefined_overwrite(w->x, p.a.base, n);
+    }
+    return 0;
+}
+
+/* ---- copies ---- */
+
+/* Fills in *c. Addresses of shared memory may come from a generic one. */
+static int begin(Warp *w, const Inst *in, int lane, int count, Copy *c)
+{
+    const BulkOp *op = in->bulk;
+    *c = (Copy){.in = in,
+                .warp = w->index,
+                .lane = lane,
+                .to = access_lane_address(w, &op->to, lane),
+                .from = access_lane_address(w, &op->from, lane),
+                .bytes = row32(w, op->size)[lane]};
+    exec_charge(w->x, COPY_COST + count);
+    if (!c->bytes || c->bytes % UNIT || c->bytes > BYTES_MAX)
+        return exec_fail(w, in, lane, OUTCOME_OUT_OF_BOUNDS,
+                         "copies %u bytes, which is not a positive multiple of %d", c->bytes, UNIT);
+    if (count == COPIES_MAX)
+        return exec_fail(w, in, lane, OUTCOME_UNSUPPORTED,
+                         "has more than %d bulk copies under way in a block", COPIES_MAX);
+    w->x->counts.async_copies++;
+    return 0;
+}
+
+int bulk_load(Warp *w, const Inst *in, int lane, uint32_t barrier)
+{
+    BulkCopies *b = copies_of(w->x);
+    Copy c;
+    if (begin(w, in, lane, b->n_loads, &c)) return -1;
+    c.to &= 0xffffffffu;
+    c.barrier = barrier;
+    if (check_shared(w, in, lane, c.to, c.bytes, OVERWRITES) ||
+        check_global(w, in, lane, c.from, c.bytes, 0))
+        return -1;
+    if (b->held + c.bytes > BYTES_MAX)
+        return exec_fail(w, in, lane, OUTCOME_UNSUPPORTED,
+                         "has more than %d bytes of bulk copies under way in a block", BYTES_MAX);
+    c.data = memory_alloc(c.bytes);
+    memcpy(c.data, devmem_host(w->x->mem, c.from), c.bytes);
+    b->held += c.bytes;
+    b->loads[b->n_loads++] = c;
+    return 0;
+}
+
+int bulk_land(Warp *w, const Inst *in, uint32_t barrier)
+{
+    BulkCopies *b = w->x->bulk;
+    int me = w->index;
+    if (!b) return 0;
+    bulk_forget(w->x, barrier);
+    exec_charge(w->x, b->n_loads);
+    for (int i = 0; i < b->n_loads; i++) {
+        Copy *c = &b->loads[i];
+        if (c->barrier != barrier) continue;
+        w->index = c->warp; /* the warp that issued the copy is the writer */
+        int r = check_shared(w, c->in, c->lane, c->to, c->bytes, WRITES);
+        w->index = me;
+        if (r) return -1;
+        memcpy(w->x->cta.shared + c->to, c->data, c->bytes);
+        drop_load(b, i--);
+    }
+    (void)in;
+    return 0;
+}
+
+int bulk_store(Warp *w, const Inst *in, int lane)
+{
+    BulkCopies *b = copies_of(w->x);
+    Copy c;
+    if (begin(w, in, lane, b->n_stores, &c)) return -1;
+    c.from &= 0xffffffffu;
+    c.group = b->groups[w->index][lane];
+    if (check_shared(w, in, lane, c.from, c.bytes, READS)) return -1;
+    b->stores[b->n_stores++] = c;
+    return 0;
+}
+
+void bulk_commit(Warp *w, uint32_t lanes)
+{
+    BulkCopies *b = copies_of(w->x);
+    EACH_LANE(lanes, i)
+    {
+        b->groups[w->index][i]++;
+    }
+}
+
+static int store_now(Warp *w, const Copy *c)
+{
+    if (check_shared(w, c->in, c->lane, c->from, c->bytes, READS) ||
+        check_global(w, c->in, c->lane, c->to, c->bytes, 1))
+        return -1;
+    memcpy(devmem_host(w->x->mem, c->to), w->x->cta.shared + c->from, c->bytes);
+    return 0;
+}
+
+int bulk_wait(Warp *w, const Inst *in, uint32_t lanes, uint64_t pending)
+{
+    BulkCopies *b = copies_of(w->x);
+    int kept = 0;
+    exec_charge(w->x, b->n_stores);
+    for (int i = 0; i < b->n_stores; i++) {
+        const Copy c = b->stores[i];
+        int ends = c.warp == w->index && lanes >> c.lane & 1 &&
+                   c.group + pending < b->groups[c.warp][c.lane];
+        if (ends && store_now(w, &c)) return -1;
+        if (!ends) b->stores[kept++] = c;
+    }
+    b->n_stores = kept;
+    (void)in;
+    return 0;
+}
+
+int bulk_end_block(Exec *x)
+{
+    const BulkCopies *b = x->bulk;
+    if (!b || x->faulted || !(b->n_stores + b->n_loads)) return 0;
+    const Copy *c = b->n_stores ? &b->stores[0] : &b->loads[0];
+    Warp *w = &x->warps[c->warp];
+    w->frame = &w->entry_frame;
+    return exec_fail(w, c->in, c->lane, OUTCOME_RACE,
+                     "the block ends while a bulk copy uses its shared memory: wait for it with %s",
+                     b->n_stores ? "cp.async.bulk.wait_group" : "mbarrier.try_wait");
+}
