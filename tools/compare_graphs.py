@@ -37,7 +37,17 @@ def run(module, task, folder, examples):
     inputs = task["inputs"]
     given = {s["parameter"]: load(folder, n, s) for n, s in inputs.items() if isinstance(s.get("parameter"), str)}
     free = iter([load(folder, n, s) for n, s in inputs.items() if "parameter" not in s])
-    names = [n for n in given if n in dict(module.named_parameters()) or n in dict(module.named_buffers())]
+    own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    names = [n for n in given if n in own]
+    # what no result depends on: as large as a tensor that had its shape, or as it was
+    for n, t in own.items():
+        if t.is_meta and n not in given:
+            like = next((given[o] for o in names if own[o].shape == t.shape), None)
+            given[n] = torch.zeros(t.shape) if like is None else like
+            names.append(n)
+    for m in module.modules():
+        for n, t in [(n, t) for n, t in vars(m).items() if isinstance(t, torch.Tensor) and t.is_meta]:
+            setattr(m, n, torch.zeros(t.shape))
     arguments = [next(free) if isinstance(x, torch.Tensor) else x for x in examples]
     out = export.Functional(module, names)([given[n] for n in names], arguments)
     return list(out) if isinstance(out, (tuple, list)) else [out]

@@ -19,6 +19,8 @@ static int vector_type(const FormulaKernel *k)
     const FormulaValue *y = &k->f->value[k->result];
     int any = 0;
     if (y->domain != PER_ELEMENT || kernel_has(k, PER_TURNED)) return 0;
+    if (kernel_space(k)->n_inner > 1 && (kernel_has(k, PER_ROW) || kernel_has(k, PER_COL)))
+        return 0; /* a vector has elements of several rows */
     for (int i = 0; i < k->n_loads; i++) {
         const FormulaValue *v = &k->f->value[k->load[i]];
         if (v->domain == PER_ELEMENT && v->dtype != y->dtype) return 0;
@@ -31,7 +33,7 @@ static void flat_sizes(Flat *t)
 {
     FormulaKernel *k = t->k;
     const FormulaSpace *s = kernel_space(k);
-    KernelSize sizes[4];
+    KernelSize sizes[KERNEL_ROW_SIZES];
     char count[2 * FORMULA_TEXT];
     t->rows = k->f->value[k->result].domain == PER_ROW;
     int whole = k->f->value[k->result].domain == PER_TASK;
@@ -44,7 +46,7 @@ static void flat_sizes(Flat *t)
         snprintf(count, sizeof count, "%s", sizes[0].text);
     } else {
         kernel_count(s, count);
-        kernel_row_sizes(k, sizes);
+        kernel_row_sizes(k, kernel_space(k), sizes);
         if (kernel_has(k, PER_COL) || kernel_has(k, PER_ROW) || kernel_has(k, PER_CHANNEL) ||
             kernel_has(k, PER_TURNED)) {
             t->most = "rows * cols";
@@ -67,11 +69,14 @@ static void element(Flat *t, Buffer *b, const char *indent)
     s.indent = indent;
     if (t->rows) s.row = "i";
     if (!t->rows) s.col = "col";
-    int row = kernel_has(k, PER_ROW) || kernel_has(k, PER_CHANNEL), col = kernel_has(k, PER_COL);
+    const FormulaSpace *space = kernel_space(k);
+    int row = kernel_has(k, PER_ROW) || (kernel_has(k, PER_CHANNEL) && !space->n_plane),
+        col = kernel_has(k, PER_COL);
     if (kernel_has(k, PER_TURNED)) row = col = 1;
     if (!t->rows && (row || col))
-        buffer_printf(b, "%sint %s%s%s;\n", indent, row ? "row = i / cols" : "",
-                      row && col ? ", " : "", col ? "col = i % cols" : "");
+        buffer_printf(b, "%sint %s%s%s%s%s;\n", indent, row ? "row = " : "",
+                      row ? kernel_row_of(space) : "", row && col ? ", " : "", col ? "col = " : "",
+                      col ? kernel_col_of(space) : "");
     code_count(&s, k->result);
     const char *value = code_value(&s, k->result);
     buffer_printf(b, "%s%s[i] = %s;\n", indent, k->f->value[k->result].name, value);
@@ -183,7 +188,7 @@ static void vector_kernel(Flat *t)
                         "    *($wide *)$(in)4 = *(const $wide *)($in + i);\n");
     }
     kernel_scope(k, &s, &body);
-    s.lane = "j", s.col = "col + j";
+    s.lane = "j", s.full = "i + j", s.col = "col + j";
     char *fast = kernel_expression(k, &s, k->result, -1, "", function);
     s.lane = NULL, s.full = "j", s.col = "j % cols", s.row = flat ? "" : "j / cols";
     char *slow = kernel_expression(k, &s, k->result, -1, "", function);
@@ -220,8 +225,8 @@ static void tile_kernel(Flat *t)
     grammar_set(g, "cast", x->dtype == OP_F32 ? "" : "(float)");
     grammar_set(g, "rowsize", kernel_space(k)->rows);
     grammar_set(g, "colsize", kernel_space(k)->cols);
-    KernelSize sizes[4];
-    kernel_row_sizes(k, sizes);
+    KernelSize sizes[KERNEL_ROW_SIZES];
+    kernel_row_sizes(k, kernel_space(k), sizes);
     kernel_signature(k, sizes);
     grammar_plan(g, "launch $kernel<$tile, $lines><<<dim3(ceil_div($colsize, $tile), "
                     "ceil_div($rowsize, $tile)), dim3($tile, $lines)>>>($args)");

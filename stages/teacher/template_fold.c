@@ -20,6 +20,7 @@ typedef struct {
     Keep keep;
     int online, moments; /* a softmax, or mean and variance, in one pass */
     int vector;
+    int strided; /* the columns of a row lie apart */
 } Rows;
 
 static const FormulaValue *value_of(const Rows *r, int v)
@@ -178,7 +179,11 @@ static void pass_body(Rows *r, int pass, const char *kept, int fill, const char 
     }
     if (pass == r->passes) {
         const char *e = code_value(s, r->k->result), *y = value_of(r, r->k->result)->name;
-        buffer_printf(b, r->vector ? "%s%s4[j] = %s;\n" : "%s%s[i] = %s;\n", indent, y, e);
+        buffer_printf(b,
+                      r->vector    ? "%s%s4[j] = %s;\n"
+                      : r->strided ? "%s%s[i * inner] = %s;\n"
+                                   : "%s%s[i] = %s;\n",
+                      indent, y, e);
         return;
     }
     for (int i = 0; i < r->k->n; i++)
@@ -261,7 +266,9 @@ static void one_loop(Rows *r, int pass)
         return;
     }
     snprintf(text, sizeof text, "%s[%s]", r->keep == KEEP_SHARED ? "kept" : y,
-             r->vector ? "i + j" : "i");
+             r->vector    ? "i + j"
+             : r->strided ? "i * inner"
+                          : "i");
     const char *kept = r->keep == KEEP_NOTHING ? NULL : text;
     if (r->vector)
         vector_loop(r, pass, kept, pass == 0);
@@ -399,7 +406,9 @@ static void choose_passes(Rows *r)
     find_kept(r);
     int stored = r->kept >= 0 && y->domain == PER_ELEMENT && y->dtype == OP_F32 &&
                  r->k->member[r->kept] && r->kept != r->k->result;
-    if (r->kept >= 0)
+    if (r->kept >= 0 && r->strided)
+        grammar_choose(g, "keep", stored ? "again:2 result registers:3" : "again:2 registers:3");
+    else if (r->kept >= 0)
         grammar_choose(g, "keep",
                        stored ? "again:3 result:2 shared registers" : "again:3 shared registers");
     else
@@ -415,14 +424,16 @@ static void choose_mapping(Rows *r)
     Grammar *g = r->k->g;
     int plain = r->keep == KEEP_REGISTERS || r->keep == KEEP_RESULT;
     rows_mapping(g,
-                 r->keep == KEEP_SHARED      ? "block"
+                 r->strided                  ? "thread"
+                 : r->keep == KEEP_SHARED    ? "block"
                  : r->keep == KEEP_REGISTERS ? "warp block"
                  : g->kept                   ? "thread warp:2 block:3"
                                              : "thread:3 warp:2 block:3",
-                 plain     ? NULL
-                 : g->kept ? "1 4:2"
-                           : "1:5 4");
+                 plain || r->strided ? NULL
+                 : g->kept           ? "1 4:2"
+                                     : "1:5 4");
     r->vector = !grammar_is(g, "vector", "1");
+    if (r->strided) grammar_set(g, "who", "One thread per place, over the channels: coalesced.");
     grammar_set(g, "row_count", kernel_space(r->k)->rows);
     if (strchr(kernel_space(r->k)->rows, ' ')) grammar_set(g, "row_count", "($row_list)");
     grammar_set(g, "row_list", kernel_space(r->k)->rows);
@@ -431,7 +442,7 @@ static void choose_mapping(Rows *r)
     if (grammar_is(g, "mapping", "block"))
         g->reduce = grammar_is(g, "reduce", "tree") ? "tree" : "shuffle";
     if (r->keep == KEEP_REGISTERS) {
-        rows_keep_registers(g);
+        rows_keep_registers(g, r->strided ? "8 16 32" : "2 4 8 16");
     } else {
         grammar_choose(g, "unroll", "1:2 4");
     }
@@ -473,27 +484,42 @@ static void vector_helpers(Rows *r)
     if (y->domain == PER_ELEMENT) kernel_vector_helpers(r->k, code_type(y), 1);
 }
 
+/* Moves the pointers to the row. */
+static void find_row(Rows *r)
+{
+    const FormulaKernel *k = r->k;
+    const char *move = r->strided ? "  $in += row / inner * (cols * inner) + row % inner;\n"
+                                  : "  $in += row * cols;\n";
+    for (int i = 0; i < k->n_loads; i++) {
+        const FormulaValue *v = &k->f->value[k->load[i]];
+        grammar_set(k->g, "in", v->name);
+        if (v->domain == PER_ELEMENT) grammar_code(k->g, move);
+    }
+    grammar_set(k->g, "in", k->f->value[k->result].name);
+    if (k->f->value[k->result].domain == PER_ELEMENT) grammar_code(k->g, move);
+    if (r->scope.first)
+        grammar_code(k->g, strcmp(kernel_space(k)->plane, "1")
+                               ? "  int first = row * (cols / plane) % channels;\n"
+                               : "  int first = row * cols % channels;\n");
+}
+
 void template_fold(FormulaKernel *k)
 {
-    Rows r = {.k = k};
+    Rows r = {.k = k, .strided = kernel_space(k)->n_inner > 1};
     Grammar *g = k->g;
-    KernelSize sizes[4];
-    kernel_row_sizes(k, sizes);
+    KernelSize sizes[KERNEL_ROW_SIZES];
+    kernel_row_sizes(k, kernel_space(k), sizes);
     kernel_signature(k, sizes);
     kernel_scope(k, &r.scope, NULL);
+    if (r.strided) r.scope.full = "i * inner";
+    r.scope.first = kernel_has(k, PER_CHANNEL) && kernel_space(k)->n_plane;
     choose_passes(&r);
     choose_mapping(&r);
     if (r.vector) vector_helpers(&r);
     describe(&r);
     grammar_plan(g, "launch $kernel$size<<<$grid, $block$shared>>>($args)");
     grammar_code(g, "$(template)__global__ void $kernel($params) {\n$head$keep_text");
-    for (int i = 0; i < k->n_loads; i++) {
-        const FormulaValue *v = &k->f->value[k->load[i]];
-        grammar_set(g, "in", v->name);
-        if (v->domain == PER_ELEMENT) grammar_code(g, "  $in += row * cols;\n");
-    }
-    grammar_set(g, "in", k->f->value[k->result].name);
-    if (k->f->value[k->result].domain == PER_ELEMENT) grammar_code(g, "  $in += row * cols;\n");
+    find_row(&r);
     all_passes(&r);
     grammar_code(g, "}\n");
     code_release(&r.scope);

@@ -48,6 +48,13 @@ static Writer *writer_of(const int *count)
                                   : template_window;
 }
 
+/* A pool computes each element of its argument, if it is not in memory, where it needs it. */
+static int is_pool(const Formula *f, int value)
+{
+    const FormulaValue *v = &f->value[value];
+    return f->window[v->window].kind >= WINDOW_MAX && f->value[v->arg[0]].domain == PER_ELEMENT;
+}
+
 /* The writer for the values [from, end) of the order, or NULL. */
 static Writer *group_writer(const Order *o, int from, int end)
 {
@@ -62,7 +69,9 @@ static Writer *group_writer(const Order *o, int from, int end)
     if (count[VALUE_KEPT]) return end - from == 1 ? template_kept : NULL;
     Writer *w = writer_of(count);
     if (!w) return NULL;
-    if (w == template_window && o->place[f->value[main_value].arg[0]] >= from) return NULL;
+    if (w == template_window && o->place[f->value[main_value].arg[0]] >= from &&
+        !is_pool(f, main_value))
+        return NULL;
     spaces[0] = f->value[o->order[end - 1]].space;
     if (main_value >= 0) {
         spaces[0] = f->value[main_value].space;
@@ -234,13 +243,26 @@ int kernel_has(const FormulaKernel *k, Domain d)
     return 0;
 }
 
-void kernel_row_sizes(const FormulaKernel *k, KernelSize sizes[4])
+const char *kernel_row_of(const FormulaSpace *s)
 {
-    const FormulaSpace *s = kernel_space(k);
-    int n = 0;
+    return s->n_inner > 1 ? "i / (cols * inner) * inner + i % inner" : "i / cols";
+}
+
+const char *kernel_col_of(const FormulaSpace *s)
+{
+    return s->n_inner > 1 ? "i / inner % cols" : "i % cols";
+}
+
+void kernel_row_sizes(const FormulaKernel *k, const FormulaSpace *s,
+                      KernelSize sizes[KERNEL_ROW_SIZES])
+{
+    int n = 0, channels = kernel_has(k, PER_CHANNEL);
     sizes[n++] = (KernelSize){"rows", s->rows};
     sizes[n++] = (KernelSize){"cols", s->cols};
-    if (kernel_has(k, PER_CHANNEL)) sizes[n++] = (KernelSize){"channels", s->channels};
+    if (channels) sizes[n++] = (KernelSize){"channels", s->channels};
+    if (channels && s->n_plane && strcmp(s->plane, "1"))
+        sizes[n++] = (KernelSize){"plane", s->plane};
+    if (s->n_inner > 1) sizes[n++] = (KernelSize){"inner", s->inner};
     sizes[n] = (KernelSize){0};
 }
 
@@ -338,7 +360,7 @@ char *kernel_expression(FormulaKernel *k, const CodeScope *at, int value, int kn
     CodeScope s;
     buffer_init(&statements, 1 << 15);
     kernel_scope(k, &s, &statements);
-    s.full = at->full, s.row = at->row, s.col = at->col, s.lane = at->lane;
+    s.full = at->full, s.row = at->row, s.col = at->col, s.lane = at->lane, s.first = at->first;
     if (known >= 0) code_set(&s, known, 0, text);
     code_count(&s, value);
     char *out = memory_strdup(code_value(&s, value));
@@ -347,6 +369,7 @@ char *kernel_expression(FormulaKernel *k, const CodeScope *at, int value, int kn
         free(out);
         kernel_scope(k, &s, &statements);
         s.full = at->full, s.row = at->row, s.col = at->col, s.lane = at->lane;
+        s.first = at->first;
         out = call_text(k, &s, value, known, text, function);
         code_release(&s);
     }

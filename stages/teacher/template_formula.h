@@ -34,8 +34,13 @@ typedef struct {
 
 /* Sets "params", "args" (of the launch) and "kernel": pointers, then the sizes up to a NULL name. */
 void kernel_signature(FormulaKernel *k, const KernelSize *sizes);
-/* rows and cols of a space, and channels where a load has one for each. */
-void kernel_row_sizes(const FormulaKernel *k, KernelSize sizes[4]);
+/* rows and cols of a space and, where they are needed, channels, plane and inner (row_formula.h). */
+enum { KERNEL_ROW_SIZES = 6 };
+void kernel_row_sizes(const FormulaKernel *k, const FormulaSpace *s,
+                      KernelSize sizes[KERNEL_ROW_SIZES]);
+/* The texts of the row and the column of element i of a space. */
+const char *kernel_row_of(const FormulaSpace *s);
+const char *kernel_col_of(const FormulaSpace *s);
 int kernel_has(const FormulaKernel *k, Domain d); /* a load of this kind */
 const FormulaSpace *kernel_space(const FormulaKernel *k);
 /* "rows * cols", without ones. The buffer is the caller's. */

@@ -63,10 +63,10 @@ void rows_vector_helpers(Grammar *g, const char *which);
  * parameter). */
 void rows_keep_shared(Grammar *g);
 
-/* Keeps the first N columns of each thread in registers: chooses `items`; sets "template" and
- * "size" (the head of the template and its argument in the plan), "each" (the loop over these
- * columns) and "rest" (the loop over the others). */
-void rows_keep_registers(Grammar *g);
+/* Keeps the first N columns of each thread in registers: chooses `items` of these numbers; sets
+ * "template" and "size" (the head of the template and its argument in the plan), "each" (the loop over
+ * these columns) and "rest" (the loop over the others). */
+void rows_keep_registers(Grammar *g, const char *items);
 
 /* The families. */
 void template_elementwise(Grammar *g);

@@ -20,7 +20,7 @@ static void norm_rows(Grammar *g, int way)
     if (!strcmp(g->task, "residual_rmsnorm") && grammar_is(g, "mapping", "block"))
         grammar_choose(g, "reduce", "tree shuffle");
     if (way == REGISTERS)
-        rows_keep_registers(g);
+        rows_keep_registers(g, "2 4 8 16");
     else
         grammar_choose(g, "unroll", "1:2 4");
     grammar_set(g, "pragma", grammar_is(g, "unroll", "4") ? "  #pragma unroll 4\n" : "");

@@ -151,9 +151,9 @@ void rows_vector_helpers(Grammar *g, const char *which)
         if (strstr(which, helpers[i].name)) grammar_helper(g, helpers[i].text);
 }
 
-void rows_keep_registers(Grammar *g)
+void rows_keep_registers(Grammar *g, const char *items)
 {
-    grammar_choose(g, "items", "2 4 8 16");
+    grammar_choose(g, "items", items);
     grammar_set(g, "size", "<$items>");
     grammar_set(g, "template", "template <int N>\n");
     grammar_set(g, "rest", "for (int i = $first + N * $step; i < cols; i += $step)");

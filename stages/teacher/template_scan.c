@@ -64,11 +64,11 @@ void template_scan(FormulaKernel *k)
         "    if (tid == blockDim.x - 1) last = acc;\n    __syncthreads();\n    carry = last;\n  "
         "}\n"};
     Grammar *g = k->g;
-    KernelSize sizes[4];
+    KernelSize sizes[KERNEL_ROW_SIZES];
     CodeScope s;
     Buffer unused;
     int main = find_kind(k, VALUE_SCAN);
-    kernel_row_sizes(k, sizes);
+    kernel_row_sizes(k, kernel_space(k), sizes);
     kernel_signature(k, sizes);
     rows_mapping(g, "thread:3 warp:2 block:2", NULL);
     grammar_set(g, "row_count", kernel_space(k)->rows);
@@ -114,10 +114,8 @@ static int total_sizes(FormulaKernel *k, int main)
     else
         kernel_count(s, count);
     KernelSize one[] = {{"n", count}, {0}};
-    KernelSize two[] = {{"rows", s->rows},
-                        {"cols", s->cols},
-                        {kernel_has(k, PER_CHANNEL) ? "channels" : NULL, s->channels},
-                        {0}};
+    KernelSize two[KERNEL_ROW_SIZES];
+    kernel_row_sizes(k, s, two);
     kernel_signature(k, apart ? two : one);
     grammar_set(k->g, "count", count);
     grammar_set(k->g, "most", apart ? "rows * cols" : "n");
@@ -195,8 +193,9 @@ void template_total(FormulaKernel *k)
     cut_signature(k);
     buffer_init(&unused, 1 << 12);
     kernel_scope(k, &s, &unused);
-    s.row = apart ? "i / cols" : "i";
-    s.col = "i % cols";
+    const FormulaSpace *of = &k->f->space[k->f->value[k->f->value[main].arg[0]].space];
+    s.row = apart ? kernel_row_of(of) : "i";
+    s.col = kernel_col_of(of);
     set_texts(k, &s, main, "acc");
     grammar_set(g, "type", code_type(&k->f->value[k->result]));
     grammar_set(g, "target", code_memory(k->f, k->result));

@@ -127,7 +127,7 @@ void template_softmax(Grammar *g)
     grammar_set(g, "reduce", "shuffle");
     grammar_choose(g, "exp", "expf:3 __expf");
     if (way == REGISTERS)
-        rows_keep_registers(g);
+        rows_keep_registers(g, "2 4 8 16");
     else
         grammar_choose(g, "unroll", "1:2 4");
     grammar_set(g, "pragma", grammar_is(g, "unroll", "4") ? "  #pragma unroll 4\n" : "");

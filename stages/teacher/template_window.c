@@ -29,36 +29,70 @@ static void set_result(Window *t, const char *sum)
     buffer_release(&unused);
 }
 
-/* Sets "guard" (inside the input) and the texts of places and constants. */
+/* Sets the text of an element of the argument, for which statements may be needed in a function. */
+static void set_element(Window *t, const FormulaValue *window)
+{
+    FormulaKernel *k = t->k;
+    CodeScope s;
+    Buffer unused;
+    char name[24];
+    snprintf(name, sizeof name, k->number > 1 ? "before%d" : "before", k->number);
+    buffer_init(&unused, 1 << 12);
+    kernel_scope(k, &s, &unused);
+    s.full = "at";
+    s.col = t->w->dims == 3 ? "((pz * in_high + py) * in_wide + px)" : "(py * in_wide + px)";
+    char *element = kernel_expression(k, &s, window->arg[0], -1, "", name);
+    grammar_set(k->g, "element", element);
+    free(element);
+    code_release(&s);
+    buffer_release(&unused);
+}
+
+/* The place along one dimension: "oy * 2 + dy - 1". */
+static void set_place(Window *t, const char *name, char axis)
+{
+    char text[64], scale[24] = "", less[24] = "";
+    if (t->w->stride > 1) snprintf(scale, sizeof scale, " * %d", (int)t->w->stride);
+    if (t->w->padding) snprintf(less, sizeof less, " - %d", (int)t->w->padding);
+    snprintf(text, sizeof text, "o%c%s + d%c%s", axis, scale, axis, less);
+    grammar_set(t->k->g, name, text);
+}
+
+/* Sets the loops over the window around "$step", and the texts of places and constants. */
 static void set_places(Window *t)
 {
     Grammar *g = t->k->g;
-    const FormulaWindow *w = t->w;
-    char oy[48], ox[48];
-    const char *forms[] = {"oy + dy",           "ox + dx",          "oy * %d + dy",
-                           "ox * %d + dx",      "oy + dy - %d",     "ox + dx - %d",
-                           "oy * %d + dy - %d", "ox * %d + dx - %d"};
-    int form = (w->stride > 1 ? 2 : 0) + (w->padding ? 4 : 0), s = (int)w->stride,
-        p = (int)w->padding;
-    snprintf(oy, sizeof oy, forms[form], w->stride > 1 ? s : p, p);
-    snprintf(ox, sizeof ox, forms[form + 1], w->stride > 1 ? s : p, p);
-    grammar_set(g, "iy", oy);
-    grammar_set(g, "ix", ox);
-    grammar_set_int(g, "side", (int)w->size[0]);
+    const FormulaValue *window = &t->k->f->value[t->window];
+    int deep = t->w->dims == 3, weight = window->arg[1];
+    set_place(t, "iz", 'z');
+    set_place(t, "iy", 'y');
+    set_place(t, "ix", 'x');
+    grammar_set_int(g, "side", (int)t->w->size);
     grammar_set(g, "guard",
-                w->padding ? "if (py >= 0 && py < in_high && px >= 0 && px < in_wide) " : "");
-    const FormulaValue *in = &t->k->f->value[t->k->f->value[t->window].arg[0]];
-    int weight = t->k->f->value[t->window].arg[1];
-    grammar_set(g, "in", in->name);
-    grammar_set(g, "cast", in->dtype == OP_F32 ? "" : "(float)");
-    grammar_set(g, "taps", weight < 0 ? "" : t->k->f->value[weight].name);
-    grammar_set(g, "element", "$cast$in[($plane * in_high + py) * in_wide + px]");
+                !t->w->padding ? ""
+                : deep ? "if (pz >= 0 && pz < in_deep && py >= 0 && py < in_high && px >= 0 && "
+                         "px < in_wide) "
+                       : "if (py >= 0 && py < in_high && px >= 0 && px < in_wide) ");
+    if (weight >= 0) {
+        const FormulaValue *in = &t->k->f->value[window->arg[0]];
+        grammar_set(g, "in", in->name);
+        grammar_set(g, "cast", in->dtype == OP_F32 ? "" : "(float)");
+        grammar_set(g, "taps", t->k->f->value[weight].name);
+        grammar_set(g, "element", "$cast$in[($plane * in_high + py) * in_wide + px]");
+    } else {
+        set_element(t, window);
+    }
     grammar_set(g, "out", t->k->f->value[t->k->result].name);
     grammar_set(g, "loops",
-                "$pragma$pad  for (int dy = 0; dy < $side; dy++)\n"
-                "$pragma$pad    for (int dx = 0; dx < $side; dx++) {\n"
-                "$pad      int py = $iy, px = $ix;\n"
-                "$pad      $guard$step\n$pad    }\n");
+                deep ? "$pragma  for (int dz = 0; dz < $side; dz++)\n"
+                       "$pragma  for (int dy = 0; dy < $side; dy++)\n"
+                       "$pragma    for (int dx = 0; dx < $side; dx++) {\n"
+                       "      int pz = $iz, py = $iy, px = $ix;\n"
+                       "      $guard$step\n    }\n"
+                     : "$pragma$pad  for (int dy = 0; dy < $side; dy++)\n"
+                       "$pragma$pad    for (int dx = 0; dx < $side; dx++) {\n"
+                       "$pad      int py = $iy, px = $ix;\n"
+                       "$pad      $guard$step\n$pad    }\n");
     grammar_choose(g, "unroll", "0 1");
     grammar_set(g, "pragma", grammar_is(g, "unroll", "1") ? "    #pragma unroll\n" : "");
 }
@@ -67,28 +101,52 @@ static const char head[] =
     "  int row = i / (high * wide), col = i % (high * wide);\n"
     "  int oy = col / wide, ox = col % wide, b = row / channels, o = row % channels;\n";
 
-/* Pools and depthwise convolutions: one plane of the input. */
+/* Depthwise convolutions: one plane of the input. */
 static void one_plane(Window *t)
 {
     Grammar *g = t->k->g;
-    int kind = t->w->kind;
-    set_result(t, kind == WINDOW_MEAN ? "(acc / ($side * $side))" : "acc");
+    set_result(t, "acc");
     grammar_set(g, "plane", "row");
     grammar_set(g, "pad", "");
+    grammar_set(g, "step", "acc += $element * $cast$taps[(o * $side + dy) * $side + dx];");
+    grammar_plan(g, "launch $kernel<<<ceil_div($count, $block), $block>>>($args)");
+    grammar_code(g, "__global__ void $kernel($params) {\n"
+                    "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                    "  if (i >= n) return;\n"
+                    "  int row = i / (high * wide), col = i % (high * wide);\n"
+                    "  int oy = col / wide, ox = col % wide;\n"
+                    "  int o = row % channels;\n"
+                    "  float acc = 0.0f;\n$loops  $out[i] = $result;\n}\n");
+    grammar_design(g, "One output per thread, $block threads a block.");
+}
+
+/* Pools: one plane, or one volume of three dimensions. */
+static void pool(Window *t)
+{
+    Grammar *g = t->k->g;
+    int most = t->w->kind == WINDOW_MAX, deep = t->w->dims == 3;
+    set_result(t, most   ? "acc"
+                  : deep ? "(acc / ($side * $side * $side))"
+                         : "(acc / ($side * $side))");
+    grammar_set(g, "pad", "");
+    grammar_set(g, "place",
+                deep ? "((row * in_deep + pz) * in_high + py) * in_wide + px"
+                     : "(row * in_high + py) * in_wide + px");
     grammar_set(g, "step",
-                kind == WINDOW_MAX ? "acc = fmaxf(acc, $element);"
-                : kind == WINDOW_MEAN
-                    ? "acc += $element;"
-                    : "acc += $element * $cast$taps[(o * $side + dy) * $side + dx];");
-    grammar_set(g, "start", kind == WINDOW_MAX ? "-1e30f" : "0.0f");
+                most ? "{ int at = $place; acc = fmaxf(acc, $element); }"
+                     : "{ int at = $place; acc += $element; }");
+    grammar_set(g, "start", most ? "-1e30f" : "0.0f");
     grammar_plan(g, "launch $kernel<<<ceil_div($count, $block), $block>>>($args)");
     grammar_code(g, "__global__ void $kernel($params) {\n"
                     "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
                     "  if (i >= n) return;\n");
-    grammar_code(g, "  int row = i / (high * wide), col = i % (high * wide);\n"
-                    "  int oy = col / wide, ox = col % wide;\n");
-    if (kind == WINDOW_DEPTHWISE) grammar_code(g, "  int o = row % channels;\n");
+    grammar_code(g,
+                 deep ? "  int row = i / (deep * high * wide), col = i % (deep * high * wide);\n"
+                        "  int oz = col / (high * wide), oy = col / wide % high, ox = col % wide;\n"
+                      : "  int row = i / (high * wide), col = i % (high * wide);\n"
+                        "  int oy = col / wide, ox = col % wide;\n");
     grammar_code(g, "  float acc = $start;\n$loops  $out[i] = $result;\n}\n");
+    grammar_analysis(g, "Each input is read by the threads around it, coalesced.");
     grammar_design(g, "One output per thread, $block threads a block.");
 }
 
@@ -174,27 +232,40 @@ static void many_channels(Window *t)
     grammar_design(g, "$items channels per thread share each input, $block threads a block.");
 }
 
+static void set_signature(Window *t)
+{
+    const FormulaWindow *w = t->w;
+    char count[2 * FORMULA_TEXT];
+    kernel_count(kernel_space(t->k), count);
+    KernelSize sizes[10] = {{"n", count}, {"channels", w->channels}};
+    int n = 2;
+    if (w->dims == 3) sizes[n++] = (KernelSize){"deep", w->out[0]};
+    sizes[n++] = (KernelSize){"high", w->out[1]};
+    sizes[n++] = (KernelSize){"wide", w->out[2]};
+    sizes[n++] = (KernelSize){"in_channels", w->in_channels};
+    if (w->dims == 3) sizes[n++] = (KernelSize){"in_deep", w->in[0]};
+    sizes[n++] = (KernelSize){"in_high", w->in[1]};
+    sizes[n++] = (KernelSize){"in_wide", w->in[2]};
+    sizes[n] = (KernelSize){0};
+    kernel_signature(t->k, sizes);
+    grammar_set(t->k->g, "count", count);
+}
+
 void template_window(FormulaKernel *k)
 {
-    Window t = {k, &k->f->window, -1};
+    Window t = {k, NULL, -1};
     Grammar *g = k->g;
-    char count[2 * FORMULA_TEXT];
     for (int i = 0; i < k->n; i++)
         if (k->f->value[k->value[i]].kind == VALUE_WINDOW) t.window = k->value[i];
-    kernel_count(kernel_space(k), count);
-    KernelSize sizes[] = {{"n", count},
-                          {"channels", t.w->channels},
-                          {"high", t.w->high},
-                          {"wide", t.w->wide},
-                          {"in_channels", t.w->in_channels},
-                          {"in_high", t.w->in_high},
-                          {"in_wide", t.w->in_wide},
-                          {0}};
-    kernel_signature(k, sizes);
-    grammar_set(g, "count", count);
+    t.w = &k->f->window[k->f->value[t.window].window];
+    set_signature(&t);
     set_places(&t);
     grammar_choose(g, "block", "64 128 256 512");
-    if (t.w->kind != WINDOW_CONV) {
+    if (t.w->kind >= WINDOW_MAX) {
+        pool(&t);
+        return;
+    }
+    if (t.w->kind == WINDOW_DEPTHWISE) {
         one_plane(&t);
         grammar_analysis(g, "Each input is read by the threads around it, coalesced.");
         return;

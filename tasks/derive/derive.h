@@ -25,6 +25,8 @@ enum { DERIVE_MAX_AXES = 256, DERIVE_MAX_CONSTRAINTS = 256 };
 #define DERIVE_CHECK_WORK 3e5
 #define DERIVE_SIM_WORK 4e6
 #define DERIVE_DEEP_FLOPS 4e5
+/* Bytes of the tensors of all cases that are measured at a time. */
+#define DERIVE_MEMORY (6.0 * (1 << 30))
 /* A graph whose smallest sizes need more is refused: it would be executed some 50 times. */
 #define DERIVE_MOST_FLOPS 3e10
 
@@ -69,6 +71,10 @@ typedef struct {
 /* *text: the whole file, which the caller frees. Errors say which axis, tensor, line or constraint is
  * wrong; UNSUPPORTED: an operator without a plain kernel. */
 int derive_task(const Draft *d, char **text, Error *err);
+
+/* Of a program that derives, at its start: freed arrays stay with the process, since the next execution
+ * needs as many. */
+void derive_prepare(void);
 
 /* Writes it to folder/NAME/task.json and makes the folders. */
 int derive_write(const Draft *d, const char *folder, Error *err);

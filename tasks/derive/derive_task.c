@@ -2,6 +2,7 @@
  * says of each check workload, and the text. */
 #include "tasks/derive/derive.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 #include "tasks/gate.h"
 
 enum { PATH_BYTES = 4096, WIDELY = 16, WIDER = 8 };
+static const double COSTLY_FLOPS = 1e8; /* of one execution: it runs on all cores */
 
 /* ---- outputs ---- */
 
@@ -67,6 +69,9 @@ static int choose_sizes(Derivation *v, Description *d, int widely, Sizes *deep, 
     for (int i = 0; i < n; i++) description_add(d, ROLE_CHECK, &checks[i]);
     if (!n) return error_set(err, ERROR_LIMIT, "no sizes of a check workload were found");
     if (sizes_affordable(v, &checks[0], DERIVE_MOST_FLOPS, err)) return -1;
+    omp_set_num_threads(sizes_affordable(v, &checks[n - 1], COSTLY_FLOPS, NULL)
+                            ? omp_get_num_procs()
+                            : 1); /* most executions are short, and threads would wait */
     if (sizes_time(v, DERIVE_TIME_BYTES, &time, err) ||
         sizes_small(v, &time, DERIVE_SIM_WORK, &sim, err) ||
         sizes_deep(v, &time, DERIVE_DEEP_FLOPS, deep, err))
@@ -112,26 +117,74 @@ static int measure_rtol(const Task *t, Description *d, Error *err)
     return 0;
 }
 
-/* grown: as honest_measure has it. */
-static int measure_cases(const Task *t, const Workload *w, const double *rtol, double grown,
-                         DescribedWorkload *to, Error *err)
+/* One case of one workload, measured on a thread of its own. grown: as honest_measure has it. */
+typedef struct {
+    Workload w;
+    double grown;
+    DescribedWorkload *to;
+    int which, rc;
+    HonestError found;
+    Error err;
+} Measurement;
+
+static const double case_scales[ATOL_CASES] = {1, 8, 0.125, 1, 1};
+static const Variant case_variants[ATOL_CASES] = {VARIANT_DRAWN, VARIANT_DRAWN, VARIANT_DRAWN,
+                                                  VARIANT_NEEDLES, VARIANT_SPECIAL};
+
+static int add_cases(const Task *t, const Workload *w, double grown, DescribedWorkload *to,
+                     Measurement *list)
 {
-    static const double scales[] = {1, 8, 0.125, 1, 1};
-    static const Variant variants[] = {VARIANT_DRAWN, VARIANT_DRAWN, VARIANT_DRAWN, VARIANT_NEEDLES,
-                                       VARIANT_SPECIAL};
+    int n = 0;
     to->atol = memory_array((size_t)t->n_outputs * ATOL_CASES, sizeof(double));
-    for (int k = 0; k < ATOL_CASES; k++) {
-        HonestError e;
-        if (!task_has_variant(t, w, variants[k])) continue;
-        if (honest_measure(t, w, variants[k], scales[k], rtol, grown, k == AT_SCALE_1, &e, err))
-            return -1;
-        to->finite &= e.finite;
-        for (int i = 0; i < t->n_outputs; i++) {
-            double least = t->outputs[i].dtype == DTYPE_F32 && k == AT_SPECIAL ? 0x1p-126 : 0;
-            to->atol[i * ATOL_CASES + k] = up(fmax(e.atol[i], least));
-        }
+    for (int k = 0; k < ATOL_CASES; k++)
+        if (task_has_variant(t, w, case_variants[k]))
+            list[n++] = (Measurement){.w = *w, .grown = grown, .to = to, .which = k};
+    return n;
+}
+
+static void take_case(const Task *t, const Measurement *m)
+{
+    m->to->finite &= m->found.finite;
+    for (int i = 0; i < t->n_outputs; i++) {
+        int single = t->outputs[i].dtype == DTYPE_F32;
+        double least = single && m->which == AT_SPECIAL ? 0x1p-126 : 0;
+        m->to->atol[i * ATOL_CASES + m->which] = up(fmax(m->found.atol[i], least));
     }
-    return 0;
+}
+
+/* As many threads as there are, as long as their tensors fit DERIVE_MEMORY. */
+static int case_threads(const Task *t, const Measurement *list, int n)
+{
+    double most = 1, threads = fmin(omp_get_num_procs(), n);
+    for (int k = 0; k < n; k++) {
+        double elements = 0;
+        size_t one;
+        for (int i = 0; i < t->n_inputs; i++)
+            if (!task_elements(t, &list[k].w, &t->inputs[i], &one, NULL)) elements += (double)one;
+        most = fmax(most, elements);
+    }
+    threads = fmin(threads, DERIVE_MEMORY / (most * 3 * sizeof(double)));
+    return threads < 1 ? 1 : (int)threads;
+}
+
+/* Cases do not depend on each other: on any number of threads the results are the same. */
+static int measure_cases(const Task *t, const double *rtol, Measurement *list, int n, Error *err)
+{
+    int threads = case_threads(t, list, n), rc = 0;
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+    for (int k = n - 1; k >= 0; k--) { /* the costly ones first */
+        Measurement *m = &list[k];
+        m->rc = honest_measure(t, &m->w, case_variants[m->which], case_scales[m->which], rtol,
+                               m->grown, m->which == AT_SCALE_1, &m->found, &m->err);
+    }
+    for (int k = 0; k < n && !rc; k++) {
+        rc = list[k].rc;
+        if (rc)
+            *err = list[k].err;
+        else
+            take_case(t, &list[k]);
+    }
+    return rc;
 }
 
 typedef struct {
@@ -179,18 +232,25 @@ static void floor_special(DescribedWorkload *w, int n_outputs)
     }
 }
 
-/* An earlier workload of the same sizes has the same errors. */
-static int copy_cases(const Task *t, const Description *d, DescribedWorkload *to)
+/* The workload before `to` that has the same sizes, and so the same errors; NULL: there is none. */
+static const DescribedWorkload *same_sizes(const Description *d, const DescribedWorkload *to)
+{
+    for (const DescribedWorkload *w = d->at; w < to && to->role != ROLE_TIME; w++)
+        if (w->role != ROLE_TIME && !memcmp(&w->sizes, &to->sizes, sizeof w->sizes)) return w;
+    return NULL;
+}
+
+static void copy_cases(const Task *t, Description *d)
 {
     size_t n = (size_t)t->n_outputs * ATOL_CASES;
-    for (const DescribedWorkload *w = d->at; w < to; w++) {
-        if (w->role == ROLE_TIME || memcmp(&w->sizes, &to->sizes, sizeof w->sizes)) continue;
+    for (int i = 0; i < d->n; i++) {
+        DescribedWorkload *to = &d->at[i];
+        const DescribedWorkload *from = same_sizes(d, to);
+        if (!from) continue;
         to->atol = memory_array(n, sizeof *to->atol);
-        memcpy(to->atol, w->atol, n * sizeof *to->atol);
-        to->finite = w->finite;
-        return 1;
+        memcpy(to->atol, from->atol, n * sizeof *to->atol);
+        to->finite = from->finite;
     }
-    return 0;
 }
 
 /* The timed workload is measured at `deep`, where sums are as long or nearly. */
@@ -198,7 +258,7 @@ static int calibrate(const Derivation *v, Description *d, const Sizes *deep, Err
 {
     char *text = description_text(v, d);
     Task *t = NULL;
-    int rc = task_parse(v->draft.name, text, &t, err);
+    int rc = task_parse(v->draft.name, text, &t, err), n = 0;
     free(text);
     if (rc) return error_prefix(err, "the task that was derived");
     Workload w = {.role = ROLE_TIME};
@@ -206,18 +266,21 @@ static int calibrate(const Derivation *v, Description *d, const Sizes *deep, Err
     memcpy(w.axis, deep->at, sizeof w.axis);
     rc = measure_rtol(t, d, err);
     for (int i = 0; i < t->n_outputs; i++) rtol[i] = d->rtol[t->outputs[i].dtype];
+    Measurement *list = memory_array((size_t)d->n * ATOL_CASES, sizeof *list);
     for (int i = 0; i < d->n && !rc; i++) {
         DescribedWorkload *to = &d->at[i];
         to->finite = 1;
-        if (to->role != ROLE_TIME && copy_cases(t, d, to)) continue;
-        if (to->role != ROLE_TIME)
-            rc = measure_cases(t, &t->workloads[i], rtol, 1, to, err);
-        else
-            rc = measure_cases(t, &w, rtol, growth(extent_of(v, &to->sizes), extent_of(v, deep)),
-                               to, err);
+        if (to->role == ROLE_TIME)
+            n += add_cases(t, &w, growth(extent_of(v, &to->sizes), extent_of(v, deep)), to,
+                           list + n);
+        else if (!same_sizes(d, to))
+            n += add_cases(t, &t->workloads[i], 1, to, list + n);
     }
+    if (!rc) rc = measure_cases(t, rtol, list, n, err);
+    if (!rc) copy_cases(t, d);
     if (!rc) pool_checks(d, t->n_outputs * ATOL_CASES);
     for (int i = 0; i < d->n && !rc; i++) floor_special(&d->at[i], t->n_outputs);
+    free(list);
     task_free(t);
     return rc;
 }
@@ -316,6 +379,12 @@ static int derive(Derivation *v, Description *d, Error *err)
     return rc || algebra_degenerate(v, d, err) ? -1 : 0;
 }
 
+void derive_prepare(void)
+{
+    mallopt(M_TRIM_THRESHOLD, 256 << 20);
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+}
+
 int derive_task(const Draft *draft, char **text, Error *err)
 {
     Derivation v;
@@ -323,7 +392,6 @@ int derive_task(const Draft *draft, char **text, Error *err)
     int threads = omp_get_max_threads();
     if (derivation_open(&v, draft, err))
         return error_prefix(err, "%.64s", draft->name ? draft->name : "");
-    omp_set_num_threads(1); /* the executions are short */
     int rc = derive(&v, &d, err);
     omp_set_num_threads(threads);
     if (!rc) *text = description_text(&v, &d);

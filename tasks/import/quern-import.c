@@ -9,6 +9,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "tasks/derive/derive.h"
 #include "tasks/import/import.h"
 #include "tasks/task_fields.h"
 
@@ -78,6 +79,7 @@ int main(int argc, char **argv)
                      .max_words = 1};
     const char **words = memory_array((size_t)argc, sizeof *words);
     char own[NAME_SIZE];
+    derive_prepare();
     log_open("quern-import");
     omp_set_num_threads(1); /* a derivation works on small arrays, for which threads mostly wait */
     flags_parse(&spec, argc, argv, words);

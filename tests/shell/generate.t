@@ -37,7 +37,26 @@ for task in k2_19_convtranspose2d_gelu_groupnorm k2_2_convtranspose2d_biasadd_cl
 done
 "$BIN/quern-template" --task k2_34_convtranspose3d_layernorm_gelu_scaling --seed 1 >"$tmp/kept.cu"
 ! grep -q 'aten.layer_norm' "$tmp/kept.cu"; ok $? 'a norm over the last of five dimensions is written'
-"$BIN/quern-template" --task k2_78_convtranspose3d_max_max_sum --seed 1 >/dev/null 2>"$tmp/err"
+# Norms over groups of channels or all of an image, folds and softmax over the channels, pools with what is before and after them.
+written() { # TASK PATTERN TEXT: no kernel of four seeds keeps the operators, and all are right
+    local seed outcome wrong=
+    for seed in 1 2 3 4; do
+        "$BIN/quern-template" --task "$1" --seed $seed >"$tmp/kernel.cu"
+        ! grep -qE "^//@ op .*aten\.($2)" "$tmp/kernel.cu" || wrong="$wrong $seed:kept"
+        outcome=$("$BIN/quern-eval" --task "$1" --device sim:h100 --json "$tmp/kernel.cu" | json_field outcome)
+        [ "$outcome" = ok ] || wrong="$wrong $seed:$outcome"
+    done
+    is "$3: $1" "$wrong" ''
+}
+written k2_30_gemm_groupnorm_hardtanh 'group_norm' 'groups of a matrix'
+written k2_60_convtranspose3d_swish_groupnorm_hardswish 'group_norm' 'groups of volumes'
+written k1_40_layernorm 'layer_norm' 'a norm over three dimensions'
+written k2_91_convtranspose2d_softmax_biasadd_scaling_sigmoid 'softmax' 'softmax over channels'
+written k2_25_conv2d_min_tanh_tanh 'min' 'the least channel'
+written k2_43_conv3d_max_logsumexp_relu 'logsumexp' 'logsumexp over channels'
+written k2_35_conv2d_subtract_hardswish_maxpool_mish 'max_pool2d|hardswish|sub' 'a pool of an expression'
+written k2_50_convtranspose3d_scaling_avgpool_biasadd_scaling 'avg_pool3d|mul' 'a pool over three dimensions'
+"$BIN/quern-template" --task k1_61_conv_transposed_3d_square_input_square_kernel --seed 1 >/dev/null 2>"$tmp/err"
 grep -q 'every operator would be kept' "$tmp/err"; ok $? 'nothing to write is said'
 "$BIN/quern-template" --task k2_33_gemm_scale_batchnorm --count 8 --texts --output "$tmp" 2>"$tmp/all"
 grep -q 'products=kept' "$tmp/all" && grep -q 'products=written' "$tmp/all"; ok $? 'a product is kept or written'

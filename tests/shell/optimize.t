@@ -14,6 +14,10 @@ optimize OP=none.py; [ $rc = 2 ] && grep -q 'cannot open none.py' err; ok $? "a 
 optimize OP="$op" TO=rust; [ $rc = 2 ] && grep -q 'TO is torch, c or flashinfer' err; ok $? "an unknown form is refused"
 optimize OP="$op" BUDGET=h; [ $rc = 2 ] && grep -q 'BUDGET is a time' err; ok $? "a budget that is no time is refused"
 optimize OP="$op" TASKS=relu; [ $rc = 2 ] && grep -q 'TASKS follows from OP' err; ok $? "TASKS follows from OP"
+echo 'a note' >notes.txt; optimize OP=notes.txt; [ $rc = 2 ] && grep -q 'notes.txt: expected model.py' err; ok $? "another kind of file is refused"
+head -c 1000 "$root/tests/fixtures/import/row.pt2" >cut.pt2; optimize OP=cut.pt2 RUNS=runs; [ $rc = 1 ] && grep -q '^quern-import: cut.pt2' err; ok $? "a damaged archive is refused"
+printf '#!/bin/sh\nexit 1\n' >no-torch; chmod +x no-torch; touch model.py
+optimize OP=model.py PYTHON=./no-torch RUNS=runs; [ $rc = 2 ] && grep -q './no-torch has no PyTorch' err; ok $? "a Python without PyTorch is named"
 mkdir empty; optimize OP=empty/; [ $rc = 2 ] && grep -q 'has no task.json' err; ok $? "a folder without a task is refused"
 
 optimize OP="$root/tasks/residual_rmsnorm/" BUDGET=1s "${small[@]}"; [ $rc = 1 ] && grep -q 'no kernel was judged' err; ok $? "nothing comes of a budget that is too short"
@@ -21,6 +25,13 @@ optimize OP="$root/tasks/residual_rmsnorm/" TO=c "${small[@]}"; [ $rc = 0 ] && g
 [ -s runs/residual_rmsnorm/residual_rmsnorm/residual_rmsnorm.c ] && [ -s runs/residual_rmsnorm/residual_rmsnorm/verdict.json ] && [ -s runs/residual_rmsnorm/report.html ]; ok $? "it and the report are there"
 optimize OP="$root/tasks/residual_rmsnorm/" TO=torch "${small[@]}"; [ $rc = 0 ] && [ -s runs/residual_rmsnorm/residual_rmsnorm/package.json ]; ok $? "again in another form"
 grep -q 'is up to date' out err; ok $? "without another search"
+optimize OP="$root/tasks/relu" RUN=residual_rmsnorm "${small[@]}"; [ $rc = 2 ] && grep -q 'the run runs/residual_rmsnorm is of .*residual_rmsnorm; choose another name' err
+ok $? "another operator does not take the run"
+cp "$root/tests/fixtures/import/row.pt2" row.pt2
+optimize OP=row.pt2 BUDGET=1s "${small[@]}"; [ $rc = 1 ] && [ -e runs/row/tasks/row/task.json ]; ok $? "an archive is imported"
+touch -d '+1 day' row.pt2; optimize OP=row.pt2 BUDGET=1s "${small[@]}"; [ $rc = 1 ] && ! grep -q '^runs/row/tasks/row' out; ok $? "the same archive is not imported again"
+cp "$root/tests/fixtures/import/causal.pt2" row.pt2; touch -d '-1 day' row.pt2
+optimize OP=row.pt2 BUDGET=1s "${small[@]}"; [ $rc = 1 ] && grep -q '^runs/row/tasks/row' out && grep -q tril runs/row/tasks/row/task.json; ok $? "a changed one is"
 optimize OP="$root/tasks/row_sum/" RUN=slow "${small[@]}" TRIALS=6 KEEP=2; [ $rc = 1 ] && grep -q 'nothing faster than the baseline was found' err && [ ! -e runs/slow/row_sum/package.json ]
 ok $? "where nothing is faster it says so, and writes no package"
 done_testing

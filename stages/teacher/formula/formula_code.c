@@ -194,6 +194,22 @@ static void variable(const CodeScope *s, int value, char out[72])
     snprintf(out, 72, code_is_load(s, value) || value == s->result ? "%s_i" : "%s", v->name);
 }
 
+/* The channel of an element, where rows are planes of one, or hold several of them. */
+static void channel_index(const CodeScope *s, const FormulaSpace *space, char out[320])
+{
+    const char *at = s->first ? s->col : s->full;
+    int term = code_is_term(at), whole = !strcmp(space->plane, "1");
+    if (!space->n_plane)
+        snprintf(out, 320, "%s %% channels", s->row);
+    else if (s->first && whole)
+        snprintf(out, 320, "first + %s", at);
+    else if (s->first)
+        snprintf(out, 320, term ? "first + %s / plane" : "first + (%s) / plane", at);
+    else
+        snprintf(out, 320, "%s%s%s%s %% channels", term ? "" : "(", at, term ? "" : ")",
+                 whole ? "" : " / plane");
+}
+
 /* The index of a load, from the indices of the element. */
 static void load_index(const CodeScope *s, const FormulaValue *v, char out[320])
 {
@@ -203,7 +219,7 @@ static void load_index(const CodeScope *s, const FormulaValue *v, char out[320])
     case PER_ELEMENT: snprintf(out, 320, "%s", s->full); break;
     case PER_ROW: snprintf(out, 320, "%s", row); break;
     case PER_COL: snprintf(out, 320, "%s", col); break;
-    case PER_CHANNEL: snprintf(out, 320, "%s %% channels", row); break;
+    case PER_CHANNEL: channel_index(s, &s->f->space[v->space], out); break;
     case PER_TURNED:
         snprintf(out, 320, simple ? "%s * rows + %s" : "(%s) * rows + %s", col, row);
         break;

@@ -13,10 +13,11 @@ typedef struct {
     int result;                  /* the value that goes to memory */
     Buffer *out;                 /* statements go here, each with `indent` before it */
     const char *indent;
-    const char *full, *row, *col;        /* indices of an element, as texts */
-    int bare;                            /* 1: a load is a parameter of its own name */
-    const char *lane;                    /* not NULL: elements of a row are NAME4[lane] */
-    int lane_floats;                     /* 1: they are floats whatever lies in memory */
+    const char *full, *row, *col; /* indices of an element, as texts */
+    int first;        /* 1: `first` is the row's first channel, and `full` starts at the row */
+    int bare;         /* 1: a load is a parameter of its own name */
+    const char *lane; /* not NULL: elements of a row are NAME4[lane] */
+    int lane_floats;  /* 1: they are floats whatever lies in memory */
     unsigned long long lanes;            /* bit v: such a load was used */
     char *text[FORMULA_VALUES];          /* of values that have one here */
     unsigned char outer[FORMULA_VALUES]; /* 1: it stays when the scope is left */

@@ -57,16 +57,12 @@ static int own(FormulaReader *r, const GraphCall *c, int arg, Error *err)
 static int over(const FormulaReader *r, const OpCall *call, int arg, const OpTensor *x)
 {
     const OpValue *v = arg < 0 ? NULL : &call->arg[arg];
-    int n = !v                   ? 0
-            : v->kind == OP_INT  ? 1
-            : v->kind == OP_INTS ? v->n
-                                 : 0,
-        cols = formula_cols(r, x->rank);
+    int n = !v ? 0 : v->kind == OP_INT ? 1 : v->kind == OP_INTS ? v->n : 0;
     unsigned mask = 0;
     for (int i = 0; i < n; i++)
         mask |= 1u << (v->integer[i] < 0 ? v->integer[i] + x->rank : v->integer[i]);
     if (!n || mask == (1u << x->rank) - 1) return x->rank == 1 && n ? 1 : 2;
-    return mask == ((1u << cols) - 1) << (x->rank - cols);
+    return formula_is_over(r, x->rank, mask);
 }
 
 static double number(const OpCall *call, const char *name, double otherwise)
@@ -123,7 +119,7 @@ static int softmax(FormulaReader *r, const GraphCall *c, const char *name, Error
     int x = own(r, c, 0, err);
     if (x < 0) return -1;
     if (over(r, &c->call, 1, op_tensor(&c->call, 0)) != 1 || r->f->value[x].domain != PER_ELEMENT)
-        return error_set(err, ERROR_UNSUPPORTED, "not over the last dimension");
+        return error_set(err, ERROR_UNSUPPORTED, "not over the columns");
     int top = fold(r, FOLD_MAX, "top", x, err);
     int less = top < 0 ? -1 : formula_make(r, "less", "a - b", x, top, err);
     int e = less < 0 ? -1 : formula_make(r, "e", "$exp(a)", less, -1, err);
@@ -158,9 +154,14 @@ static int norm(FormulaReader *r, const GraphCall *c, const char *name, Error *e
     int x = own(r, c, 0, err), layer = !strcmp(r->op, "layer_norm");
     if (x < 0) return -1;
     const OpValue *shape = &call->arg[1];
-    if (r->f->value[x].domain != PER_ELEMENT || shape->kind != OP_INTS || shape->n != 1 ||
-        formula_cols(r, op_tensor(call, 0)->rank) > 1)
-        return error_set(err, ERROR_UNSUPPORTED, "not over the last dimension");
+    int rank = op_tensor(call, 0)->rank, n = shape->kind == OP_INTS ? shape->n : 0, group = 0;
+    if (!strcmp(r->op, "group_norm"))
+        group = r->split == SPLIT_GROUPS && shape->integer[0] == r->groups;
+    else if (n < 1 || n > rank || !formula_is_over(r, rank, ((1u << n) - 1) << (rank - n)))
+        return error_set(err, ERROR_UNSUPPORTED, "not over the columns");
+    if (r->f->value[x].domain != PER_ELEMENT || (!n && !group))
+        return error_set(err, ERROR_UNSUPPORTED, "not over the columns");
+    layer |= group;
     int spread, less = x;
     if (layer) {
         spread = variance(r, "var", x, 0, err);
@@ -193,7 +194,8 @@ static int channel_norm(FormulaReader *r, const GraphCall *c, const char *name, 
     int batch = !strcmp(r->op, "batch_norm"), rank = op_tensor(call, 0)->rank;
     const OpValue *fresh =
         &call->arg[op_argument(call->op, batch ? "training" : "use_input_stats")];
-    if (fresh->integer[0] == batch || (rank == 2 ? !batch : formula_cols(r, rank) < 2))
+    int split = r->split == SPLIT_GROUPS || r->split == SPLIT_CHANNELS || rank == 2;
+    if (fresh->integer[0] == batch || (split ? !batch : formula_cols(r, rank) < 2))
         return error_set(err, ERROR_UNSUPPORTED, "no such norm");
     int x = own(r, c, 0, err), mean, spread;
     if (x < 0) return -1;
@@ -221,7 +223,8 @@ static int global_pool(FormulaReader *r, const GraphCall *c, const char *name, E
     int x = own(r, c, 0, err), cols = formula_cols(r, y->rank);
     if (x < 0) return -1;
     for (int d = y->rank - cols; d < y->rank; d++)
-        if (y->size[d] != 1 || r->f->value[x].domain != PER_ELEMENT || cols < 2)
+        if (y->size[d] != 1 || r->f->value[x].domain != PER_ELEMENT || cols < 2 ||
+            r->split != SPLIT_PLANES)
             return error_set(err, ERROR_UNSUPPORTED, "more than one window");
     return fold(r, FOLD_MEAN, name, x, err);
 }
@@ -230,7 +233,8 @@ static int scan(FormulaReader *r, const GraphCall *c, const char *name, Error *e
 {
     int x = own(r, c, 0, err);
     if (x < 0) return -1;
-    if (over(r, &c->call, 1, op_tensor(&c->call, 0)) != 1 || r->f->value[x].domain != PER_ELEMENT)
+    if (over(r, &c->call, 1, op_tensor(&c->call, 0)) != 1 || r->f->value[x].domain != PER_ELEMENT ||
+        r->f->space[r->f->value[x].space].n_inner > 1)
         return error_set(err, ERROR_UNSUPPORTED, "not over the last dimension");
     int at = fold(r, FOLD_SUM, name, x, err);
     if (at < 0) return -1;
@@ -279,14 +283,14 @@ int formula_composite(FormulaReader *r, const GraphCall *c, const char *name, Er
     } readers[] = {
         {" sum mean amax amin max min var linalg_vector_norm ", reduction},
         {" softmax _softmax log_softmax _log_softmax logsumexp ", softmax},
-        {" layer_norm rms_norm ", norm},
+        {" layer_norm rms_norm group_norm ", norm},
         {" batch_norm instance_norm ", channel_norm},
         {" adaptive_avg_pool2d adaptive_avg_pool3d ", global_pool},
         {" cumsum ", scan},
         {" mse_loss l1_loss ", loss},
         {" clone contiguous ", copy},
         {" mm matmul linear addmm ", formula_product},
-        {" conv2d max_pool2d avg_pool2d ", formula_window},
+        {" conv2d max_pool2d avg_pool2d max_pool3d avg_pool3d ", formula_window},
     };
     char word[40];
     snprintf(word, sizeof word, " %s ", r->op);

@@ -15,6 +15,21 @@ static int add_bias(FormulaReader *r, const GraphCall *c, const char *name, int 
     return bias < 0 ? -1 : formula_make(r, name, "a + b", x, bias, err);
 }
 
+/* The right matrix as it lies in memory. */
+static int right_matrix(FormulaReader *r, int value, int turned, Error *err)
+{
+    OpTensor *t = &r->b->values[value].tensor, kept = *t;
+    if (turned) {
+        t->size[0] = kept.size[1], t->size[1] = kept.size[0];
+        op_contiguous(t);
+    }
+    OpTensor like = *t;
+    int space = formula_space(r, &like, err);
+    int at = space < 0 ? -1 : formula_operand(r, value, &like, space, err);
+    *t = kept;
+    return at;
+}
+
 int formula_product(FormulaReader *r, const GraphCall *c, const char *name, Error *err)
 {
     const OpCall *call = &c->call;
@@ -31,8 +46,7 @@ int formula_product(FormulaReader *r, const GraphCall *c, const char *name, Erro
         return error_set(err, ERROR_UNSUPPORTED, "the right matrix has strides");
     int in_space = formula_space(r, a, err), space = formula_space(r, &call->result[0], err);
     int x = in_space < 0 || space < 0 ? -1 : formula_operand(r, c->in[left], a, in_space, err);
-    int in_b = x < 0 ? -1 : formula_space(r, b, err);
-    int y = in_b < 0 ? -1 : formula_operand(r, c->in[right], b, in_b, err);
+    int y = x < 0 ? -1 : right_matrix(r, c->in[right], turned, err);
     int at = y < 0 ? -1 : formula_add(r, VALUE_PRODUCT, name, err);
     if (at < 0) return -1;
     FormulaValue *v = &r->f->value[at];
@@ -44,43 +58,55 @@ int formula_product(FormulaReader *r, const GraphCall *c, const char *name, Erro
     return add_bias(r, c, name, at, linear ? 2 : addmm ? 0 : -1, err);
 }
 
-/* The window of one operator, or -1 when it is not one that the templates know. */
+/* The kind, size, stride and padding of a window that the templates know: equal along its dimensions. */
 static int read_window(FormulaReader *r, const OpCall *call, FormulaWindow *w, Error *err)
 {
-    const OpTensor *x = op_tensor(call, 0), *y = &call->result[0];
-    int conv = !strcmp(r->op, "conv2d");
+    const OpTensor *x = op_tensor(call, 0);
+    int conv = !strcmp(r->op, "conv2d"), dims = strstr(r->op, "3d") ? 3 : 2;
     const OpTensor *weight = conv ? op_tensor(call, 1) : NULL;
-    int at_stride = op_argument(call->op, "stride"), at_padding = op_argument(call->op, "padding"),
-        at_dilation = op_argument(call->op, "dilation"),
-        at_groups = op_argument(call->op, "groups"), at_ceil = op_argument(call->op, "ceil_mode");
-    const OpValue *stride = &call->arg[at_stride], *padding = &call->arg[at_padding],
-                  *size = &call->arg[1];
-    if (x->rank != 4 || r->one_col || padding->kind != OP_INTS ||
-        (at_ceil >= 0 && call->arg[at_ceil].integer[0]))
-        return error_set(err, ERROR_UNSUPPORTED, "no such window");
-    int64_t groups = at_groups < 0 ? 1 : call->arg[at_groups].integer[0];
-    w->kind = !conv         ? (strstr(r->op, "max") ? WINDOW_MAX : WINDOW_MEAN)
-              : groups == 1 ? WINDOW_CONV
-                            : WINDOW_DEPTHWISE;
-    if (conv && groups != 1 && (groups != x->size[1] || weight->size[0] != groups))
-        return error_set(err, ERROR_UNSUPPORTED, "groups of channels");
-    for (int i = 0; i < 2; i++) {
-        w->size[i] = conv ? weight->size[2 + i] : size->integer[size->n > i ? i : 0];
-        if (at_dilation >= 0 && call->arg[at_dilation].kind == OP_INTS &&
-            call->arg[at_dilation].integer[0] != 1)
-            return error_set(err, ERROR_UNSUPPORTED, "a dilated window");
+    static const char *const ones[] = {"dilation", "ceil_mode", "divisor_override", "groups"};
+    const OpValue *stride = &call->arg[op_argument(call->op, "stride")],
+                  *padding = &call->arg[op_argument(call->op, "padding")], *size = &call->arg[1];
+    int64_t other[4] = {1, 0, 0, 1};
+    for (int i = 0; i < 4; i++) {
+        int at = op_argument(call->op, ones[i]);
+        const OpValue *v = at < 0 ? NULL : &call->arg[at];
+        for (int d = 0; v && v->kind != OP_NONE && d < (v->kind == OP_INTS ? v->n : 1); d++)
+            if (v->integer[d] != other[i]) other[i] = i == 3 ? v->integer[d] : -1;
     }
-    w->stride = stride->kind == OP_INTS && stride->n ? stride->integer[0] : w->size[0];
+    if (x->rank != 2 + dims || r->split != SPLIT_PLANES || padding->kind != OP_INTS ||
+        other[0] != 1 || other[1] || other[2])
+        return error_set(err, ERROR_UNSUPPORTED, "no such window");
+    w->dims = dims;
+    w->kind = !conv           ? (strstr(r->op, "max") ? WINDOW_MAX : WINDOW_MEAN)
+              : other[3] == 1 ? WINDOW_CONV
+                              : WINDOW_DEPTHWISE;
+    if (conv && other[3] != 1 && (other[3] != x->size[1] || weight->size[0] != other[3]))
+        return error_set(err, ERROR_UNSUPPORTED, "groups of channels");
+    w->size = conv ? weight->size[2] : size->integer[0];
+    w->stride = stride->kind == OP_INTS && stride->n ? stride->integer[0] : w->size;
     w->padding = padding->n ? padding->integer[0] : 0;
-    for (int i = 1; i < 2; i++)
-        if ((stride->n > 1 && stride->integer[1] != w->stride) ||
-            (padding->n > 1 && padding->integer[1] != w->padding) || w->size[0] != w->size[1])
+    for (int i = 1; i < dims; i++)
+        if ((stride->kind == OP_INTS && stride->n > i && stride->integer[i] != w->stride) ||
+            (padding->n > i && padding->integer[i] != w->padding) ||
+            (conv ? weight->size[2 + i] : size->integer[size->n > i ? i : 0]) != w->size)
             return error_set(err, ERROR_UNSUPPORTED, "a window that is no square");
     if (w->kind == WINDOW_MEAN && w->padding)
         return error_set(err, ERROR_UNSUPPORTED, "a mean with padding");
-    for (int d = 2; d < 4; d++) {
-        char in[FORMULA_TEXT], out[2 * FORMULA_TEXT];
-        int64_t less = w->size[0] - 2 * w->padding;
+    return 0;
+}
+
+/* The texts of its sizes; a size of the result follows from that of the argument. */
+static int window_sizes(FormulaReader *r, const OpTensor *x, const OpTensor *y, FormulaWindow *w,
+                        Error *err)
+{
+    int64_t less = w->size - 2 * w->padding;
+    if (formula_size_text(r, x->size[0], w->batch, err) ||
+        formula_size_text(r, x->size[1], w->in_channels, err) ||
+        formula_size_text(r, y->size[1], w->channels, err))
+        return -1;
+    for (int d = 2; d < x->rank; d++) {
+        char *in = w->in[d - x->rank + 3], out[2 * FORMULA_TEXT];
         if (formula_size_text(r, x->size[d], in, err)) return -1;
         if (w->stride == 1 && less == 1)
             snprintf(out, sizeof out, "%s", in);
@@ -91,6 +117,7 @@ static int read_window(FormulaReader *r, const OpCall *call, FormulaWindow *w, E
                      (long long)w->stride);
         if (strlen(out) >= FORMULA_TEXT) return error_set(err, ERROR_UNSUPPORTED, "a long size");
         formula_size(r, y->size[d], out);
+        if (formula_size_text(r, y->size[d], w->out[d - x->rank + 3], err)) return -1;
     }
     return 0;
 }
@@ -98,18 +125,12 @@ static int read_window(FormulaReader *r, const OpCall *call, FormulaWindow *w, E
 int formula_window(FormulaReader *r, const GraphCall *c, const char *name, Error *err)
 {
     const OpCall *call = &c->call;
-    FormulaWindow *w = &r->f->window;
     const OpTensor *x = op_tensor(call, 0), *y = &call->result[0];
-    if (r->f->n_windows++) return error_set(err, ERROR_UNSUPPORTED, "a second window");
-    if (read_window(r, call, w, err)) return -1;
-    if (formula_size_text(r, x->size[0], w->batch, err) ||
-        formula_size_text(r, x->size[1], w->in_channels, err) ||
-        formula_size_text(r, y->size[1], w->channels, err) ||
-        formula_size_text(r, x->size[2], w->in_high, err) ||
-        formula_size_text(r, x->size[3], w->in_wide, err) ||
-        formula_size_text(r, y->size[2], w->high, err) ||
-        formula_size_text(r, y->size[3], w->wide, err))
-        return -1;
+    int number = r->f->n_windows++;
+    if (number >= (r->sizes ? FORMULA_WINDOWS : 1))
+        return error_set(err, ERROR_UNSUPPORTED, "too many windows");
+    FormulaWindow *w = &r->f->window[number];
+    if (read_window(r, call, w, err) || window_sizes(r, x, y, w, err)) return -1;
     int in_space = formula_space(r, x, err), space = formula_space(r, y, err), weight = -1;
     int in = in_space < 0 || space < 0
                  ? -1
@@ -123,6 +144,7 @@ int formula_window(FormulaReader *r, const GraphCall *c, const char *name, Error
     }
     int at = formula_add(r, VALUE_WINDOW, name, err);
     if (at < 0) return -1;
+    r->f->value[at].window = number;
     r->f->value[at].space = space;
     r->f->value[at].arg[0] = in;
     r->f->value[at].arg[1] = weight;

@@ -6,12 +6,21 @@
 #include "stages/teacher/formula/row_formula.h"
 #include "tasks/derive/derivation.h"
 
+typedef enum {
+    SPLIT_PLANES, /* of four and five dimensions all but two are the columns, else the last one is */
+    SPLIT_LAST,   /* the last dimension is the columns */
+    SPLIT_GROUPS,   /* all but the first are, of a group of channels (dimension 1) each */
+    SPLIT_CHANNELS, /* of three dimensions and more, dimension 1 is */
+    SPLITS
+} Split;
+
 typedef struct {
     Formula *f;
     GraphBound *b;
     int *of; /* by graph value that owns its memory: the formula's value; -1: none, or an input */
-    char op[32];       /* of the node that is read */
-    int one_col;       /* the last dimension is the columns, of any rank */
+    char op[32]; /* of the node that is read */
+    Split split;
+    int64_t groups;    /* of SPLIT_GROUPS */
     Derivation *sizes; /* operators may be kept; NULL: none is */
     int n_sizes;
     struct {
@@ -50,7 +59,15 @@ void formula_free_name(const Formula *f, const char *base, char out[64]);
 int formula_operand(FormulaReader *r, int value, const OpTensor *like, int space, Error *err);
 /* The same for a tensor of one dimension that has an element for each channel, dimension 1 of like. */
 int formula_channel(FormulaReader *r, int value, const OpTensor *like, int space, Error *err);
-int formula_cols(const FormulaReader *r, int rank); /* how many dimensions are the columns */
+
+/* Splits of dimensions (formula_split.c). Sets r->split; 0: it makes no sense for the graph. */
+int formula_splits(FormulaReader *r, Split split);
+int formula_cols(const FormulaReader *r,
+                 int rank); /* how many of the last dimensions are columns */
+int formula_is_over(const FormulaReader *r, int rank,
+                    unsigned dims); /* bits: are they the columns? */
+/* How a tensor lies in the space of one like `like`: 0 or -1. */
+int formula_domain(const FormulaReader *r, const OpTensor *t, const OpTensor *like, Domain *out);
 
 int formula_point(FormulaReader *r, const GraphCall *c, const char *name, Error *err);
 /* Reads an operator that is not pointwise, as one value or several; returns the result's. */

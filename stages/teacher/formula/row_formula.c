@@ -48,66 +48,18 @@ int formula_size_text(FormulaReader *r, int64_t n, char out[FORMULA_TEXT], Error
     return 0;
 }
 
-/* The text of a product of sizes, without ones. */
-static int product_text(FormulaReader *r, const int64_t *size, int n, char out[FORMULA_TEXT],
-                        Error *err)
-{
-    char one[FORMULA_TEXT];
-    size_t len = 0;
-    for (int i = 0; i < n; i++) {
-        if (size[i] == 1) continue;
-        if (formula_size_text(r, size[i], one, err)) return -1;
-        len += (size_t)snprintf(out + len, FORMULA_TEXT - len, "%s%s", len ? " * " : "", one);
-        if (len >= FORMULA_TEXT)
-            return error_set(err, ERROR_UNSUPPORTED, "the text of a size is too long");
-    }
-    if (!len) snprintf(out, FORMULA_TEXT, "1");
-    return 0;
-}
-
-int formula_cols(const FormulaReader *r, int rank)
-{
-    return !r->one_col && (rank == 4 || rank == 5) ? rank - 2 : rank ? 1 : 0;
-}
-
-static int64_t times(const int64_t *size, int n)
-{
-    int64_t all = 1;
-    for (int i = 0; i < n; i++) all *= size[i];
-    return all;
-}
-
-int formula_space(FormulaReader *r, const OpTensor *t, Error *err)
-{
-    Formula *f = r->f;
-    int cols = formula_cols(r, t->rank), rows = t->rank - cols;
-    FormulaSpace s = {times(t->size, rows), times(t->size + rows, cols), "", "", ""};
-    for (int i = 0; i < f->n_spaces; i++) {
-        if (f->space[i].n_rows != s.n_rows || f->space[i].n_cols != s.n_cols) continue;
-        if (formula_cols(r, t->rank) < 2 || f->space[i].channels[0]) return i;
-        return formula_size_text(r, t->size[1], f->space[i].channels, err) ? -1 : i;
-    }
-    if (f->n_spaces == FORMULA_SPACES || t->rank > 5)
-        return error_set(err, ERROR_UNSUPPORTED, "the graph has too many shapes");
-    if (product_text(r, t->size, rows, s.rows, err) ||
-        product_text(r, t->size + rows, cols, s.cols, err) ||
-        (cols > 1 && formula_size_text(r, t->size[1], s.channels, err)))
-        return -1;
-    f->space[f->n_spaces] = s;
-    return f->n_spaces++;
-}
-
 /* ---- values ---- */
 
 static int is_reserved(const char *name)
 {
     static const char *const reserved[] = {
-        "i",    "j",      "k",       "m",        "n",    "p",     "t",    "v",     "w",    "row",
-        "col",  "rows",   "cols",    "tid",      "lane", "step",  "part", "buf",   "a",    "b",
-        "as",   "bs",     "tx",      "ty",       "M",    "N",     "K",    "P",     "T",    "own",
-        "base", "carry",  "tile",    "big",      "acc",  "apply", "left", "high",  "wide", "half",
-        "int",  "float",  "for",     "if",       "max",  "min",   "abs",  "exp",   "log",  "batch",
-        "kept", "blocks", "partial", "channels", "all",  "do",    "char", "short", "void"};
+        "i",     "j",       "k",        "m",    "n",     "p",     "t",      "v",     "w",
+        "row",   "col",     "rows",     "cols", "tid",   "lane",  "step",   "part",  "buf",
+        "a",     "b",       "as",       "bs",   "tx",    "ty",    "M",      "N",     "K",
+        "P",     "T",       "own",      "base", "carry", "tile",  "big",    "acc",   "apply",
+        "left",  "high",    "wide",     "half", "int",   "float", "for",    "if",    "max",
+        "min",   "abs",     "exp",      "log",  "batch", "kept",  "blocks", "first", "inner",
+        "plane", "partial", "channels", "all",  "do",    "char",  "short",  "void"};
     for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
         if (!strcmp(name, reserved[i])) return 1;
     return 0;
@@ -178,51 +130,6 @@ static int load(FormulaReader *r, int base, Domain d, int space, Error *err)
     return at;
 }
 
-/* The stride of a group of dimensions that lie as one: 0 where all are broadcast, -1 when they do not. */
-static int64_t dense(const int64_t *size, const int64_t *stride, int n)
-{
-    int64_t step = 0, next = 0;
-    int zero = 0;
-    for (int i = n - 1; i >= 0; i--) {
-        if (size[i] == 1) continue;
-        if (!stride[i]) {
-            zero = 1;
-            continue;
-        }
-        if (next && stride[i] != next) return -1;
-        if (!next) step = stride[i];
-        next = stride[i] * size[i];
-    }
-    return zero && step ? -1 : step;
-}
-
-/* How the elements of an operand lie in a space of `rank` dimensions `size`, the last `cols` its columns. */
-static int find_domain(const OpTensor *t, const int64_t *size, int rank, int cols, Domain *out)
-{
-    int64_t stride[OP_MAX_RANK] = {0};
-    if (t->rank > rank || t->offset) return -1;
-    for (int i = 0; i < t->rank; i++)
-        stride[rank - t->rank + i] = t->size[i] == 1 ? 0 : t->stride[i];
-    int rows = rank - cols;
-    int64_t n_cols = times(size + rows, cols), n_rows = times(size, rows);
-    int64_t r = dense(size, stride, rows), c = dense(size + rows, stride + rows, cols);
-    if (c == 1 && (r == n_cols || n_rows == 1))
-        *out = PER_ELEMENT;
-    else if (c == 1 && r == 0)
-        *out = PER_COL;
-    else if (c == 0 && r == 1)
-        *out = PER_ROW;
-    else if (c == 0 && r == 0)
-        *out = PER_TASK;
-    else if (r == 1 && c == n_rows && rank == 2)
-        *out = PER_TURNED;
-    else if (cols > 1 && c == 0 && !stride[0] && stride[1] == 1)
-        *out = PER_CHANNEL;
-    else
-        return -1;
-    return 0;
-}
-
 int formula_operand(FormulaReader *r, int value, const OpTensor *like, int space, Error *err)
 {
     const OpTensor *t = &r->b->values[value].tensor;
@@ -239,7 +146,7 @@ int formula_operand(FormulaReader *r, int value, const OpTensor *like, int space
         s->n_rows != s->n_rows * s->n_cols && op_is_contiguous(t) && !t->offset &&
         (op_elements(t) == s->n_rows || op_elements(t) == 1))
         return load(r, base, op_elements(t) == 1 ? PER_TASK : PER_ROW, space, err);
-    if (find_domain(t, like->size, like->rank, formula_cols(r, like->rank), &d))
+    if (formula_domain(r, t, like, &d))
         return error_set(err, ERROR_UNSUPPORTED, "%s lies in no way that is known",
                          r->b->graph->name[value]);
     if (from >= 0 && r->f->value[from].domain == d && r->f->value[from].space == space) return from;
@@ -247,21 +154,6 @@ int formula_operand(FormulaReader *r, int value, const OpTensor *like, int space
         return error_set(err, ERROR_UNSUPPORTED, "%s changes its shape on the way",
                          r->b->graph->name[value]);
     return load(r, base, d, space, err);
-}
-
-int formula_channel(FormulaReader *r, int value, const OpTensor *like, int space, Error *err)
-{
-    OpTensor *t = &r->b->values[value].tensor, kept = *t;
-    if (formula_cols(r, like->rank) > 1 && t->rank == 1) {
-        t->rank = like->rank;
-        for (int d = 0; d < t->rank; d++) {
-            t->size[d] = d == 1 ? kept.size[0] : 1;
-            t->stride[d] = d == 1 ? kept.stride[0] : 0;
-        }
-    }
-    int at = formula_operand(r, value, like, space, err);
-    *t = kept;
-    return at;
 }
 
 /* ---- operators ---- */
@@ -451,13 +343,16 @@ static int bind_sizes(FormulaReader *r, int kept, Error *err)
     return 0;
 }
 
-static int read_task(const Task *task, int kept, int one_col, Formula **out, Error *err)
+static int read_task(const Task *task, int kept, Split split, Formula **out, Error *err)
 {
-    FormulaReader r = {.one_col = one_col};
+    FormulaReader r = {0};
     r.f = memory_alloc(sizeof *r.f);
     r.f->task = task;
     int rc = bind_sizes(&r, kept, err);
-    if (!rc) {
+    if (!rc && !formula_splits(&r, split)) {
+        rc = error_set(err, ERROR_UNSUPPORTED, "task %s has no such rows", task->name);
+        graph_bound_free(r.b);
+    } else if (!rc) {
         r.of = memory_array((size_t)r.b->graph->n_values + 1, sizeof *r.of);
         for (int i = 0; i < r.b->graph->n_values; i++) r.of[i] = -1;
         rc = read_graph(&r, err);
@@ -481,18 +376,22 @@ static int count_kept(const Formula *f)
     return n;
 }
 
-/* Of four and five dimensions the last ones are the columns, or the last one alone: what keeps less. */
+/* With the split that keeps fewest operators. */
 int formula_read(const Task *task, int kept, Formula **out, Error *err)
 {
-    Formula *other;
     Error unused;
     if (!task->graph) return error_set(err, ERROR_UNSUPPORTED, "task %s has no graph", task->name);
-    int rc = read_task(task, kept, 0, out, err);
-    if (!kept || read_task(task, kept, 1, &other, &unused)) return rc;
-    int better = rc || count_kept(other) < count_kept(*out);
-    if (!rc) formula_free(better ? *out : other);
-    if (better) *out = other;
-    return 0;
+    int rc = read_task(task, kept, SPLIT_PLANES, out, err);
+    for (Split split = SPLIT_LAST; kept && split < SPLITS; split++) {
+        Formula *other;
+        if (!rc && !count_kept(*out)) break;
+        if (read_task(task, kept, split, &other, &unused)) continue;
+        int better = rc || count_kept(other) < count_kept(*out);
+        if (!rc) formula_free(better ? *out : other);
+        if (better) *out = other;
+        rc = 0;
+    }
+    return rc;
 }
 
 void formula_free(Formula *f)

@@ -11,7 +11,13 @@
 
 #include "tasks/task.h"
 
-enum { FORMULA_VALUES = 64, FORMULA_SPACES = 8, FORMULA_NUMBERS = 48, FORMULA_TEXT = 160 };
+enum {
+    FORMULA_VALUES = 64,
+    FORMULA_SPACES = 8,
+    FORMULA_NUMBERS = 48,
+    FORMULA_WINDOWS = 4,
+    FORMULA_TEXT = 160
+};
 
 typedef enum {
     VALUE_LOAD,    /* an element of an input, or of an earlier value that lies in memory */
@@ -29,17 +35,20 @@ typedef enum { FOLD_SUM, FOLD_MEAN, FOLD_MAX, FOLD_MIN, FOLD_VAR } Fold;
 
 typedef struct {
     int64_t n_rows, n_cols;
-    char rows[FORMULA_TEXT], cols[FORMULA_TEXT],
-        channels[FORMULA_TEXT]; /* channels "": not of rank 4 */
+    int64_t n_inner; /* elements from one column to the next; 1: a row lies in one piece */
+    int64_t n_plane; /* elements of a channel where a row has several channels; 0: it has not */
+    char rows[FORMULA_TEXT], cols[FORMULA_TEXT], channels[FORMULA_TEXT]; /* "": none */
+    char inner[FORMULA_TEXT], plane[FORMULA_TEXT]; /* "": n_inner is 1, n_plane is 0 */
 } FormulaSpace;
 
-/* A window over the last two dimensions of a rank 4 value. */
+/* A window over the last two of four dimensions, or a pool over the last three of five. */
 typedef struct {
     enum { WINDOW_CONV, WINDOW_DEPTHWISE, WINDOW_MAX, WINDOW_MEAN } kind;
-    int64_t size[2], stride, padding;
-    char in_channels[FORMULA_TEXT], channels[FORMULA_TEXT]; /* texts of sizes */
-    char in_high[FORMULA_TEXT], in_wide[FORMULA_TEXT], high[FORMULA_TEXT], wide[FORMULA_TEXT];
-    char batch[FORMULA_TEXT];
+    int dims;
+    int64_t size, stride, padding; /* along each of the dimensions */
+    char in_channels[FORMULA_TEXT], channels[FORMULA_TEXT],
+        batch[FORMULA_TEXT];                        /* texts of sizes */
+    char in[3][FORMULA_TEXT], out[3][FORMULA_TEXT]; /* depth, height, width; no depth of two dims */
 } FormulaWindow;
 
 typedef struct {
@@ -57,6 +66,7 @@ typedef struct {
     int top;                  /* of the sum of exponentials of a softmax: its maximum; else -1 */
     int input, source;        /* of a load: one of them, the other is -1 */
     char inner[FORMULA_TEXT]; /* of a product: the common size */
+    int window;               /* of a window: which one */
     int right_turned;         /* of a product: the right matrix has a row for each column */
     int uses;       /* by values that are no loads, and by loads of it; the result has one more */
     int node, nth;  /* of a kept value: its operator in the graph, and which of the results */
@@ -69,7 +79,7 @@ typedef struct {
     int n_values, n_spaces, result;
     FormulaValue value[FORMULA_VALUES];
     FormulaSpace space[FORMULA_SPACES];
-    FormulaWindow window; /* one at most */
+    FormulaWindow window[FORMULA_WINDOWS]; /* of a formula without kept operators: one at most */
     int n_windows;
 } Formula;
 
