@@ -76,6 +76,15 @@ static void run_figures(const Report *r, Buffer *b)
         buffer_append(b, part.data, part.len);
     }
     buffer_clear(&part);
+    if (r->numbers && learned_turns(r->numbers, &part)) {
+        buffer_puts(b,
+                    "<h2>Turns</h2>\n<p>Answers of stage 3 by turn. From the second on a prompt "
+                    "shows the kernel before and its verdict. <i>Mended</i>: correct after a wrong "
+                    "one; <i>faster</i>: than a correct one; <i>broken</i>: wrong after a correct "
+                    "one. <i>Best so far</i> is the mean over the sequences of answers.</p>\n");
+        buffer_append(b, part.data, part.len);
+    }
+    buffer_clear(&part);
     if (r->n_rules && timeline_write(r->rules, r->n_rules, &part)) {
         buffer_puts(b, "<h2>Where the time went</h2>\n<figure>\n");
         buffer_append(b, part.data, part.len);
@@ -199,7 +208,8 @@ static void task_section(const Report *r, const ReportTask *t, int open, Buffer 
                       t->run.attempted);
     }
     buffer_puts(b, "</p>\n");
-    if (t->source) lineage_write(&t->lineage, t->task->name, r->tasks.n <= LINEAGE_TASKS, b);
+    int with_sources = r->tasks.n <= LINEAGE_TASKS;
+    if (t->source) lineage_write(&t->lineage, t->task->name, with_sources, b);
     counter_table(t, b);
     kernel_figures(r, t, b);
     buffer_printf(b,
@@ -212,7 +222,10 @@ static void task_section(const Report *r, const ReportTask *t, int open, Buffer 
         highlight_cuda(b, t->source);
         buffer_puts(b, "</pre></div>");
     }
-    buffer_puts(b, "</div></details></section>\n");
+    buffer_puts(b, "</div></details>\n");
+    /* After the kernels side by side: a link to a task opens its first details. */
+    if (t->source && with_sources) lineage_sources(&t->lineage, t->task->name, b);
+    buffer_puts(b, "</section>\n");
     buffer_release(&why);
 }
 
