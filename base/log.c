@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,10 +184,12 @@ void progress_end(Progress *p)
 int log_close(int status)
 {
     errno = 0;
-    if (fflush(stdout) || ferror(stdout)) {
-        fprintf(stderr, "%s: cannot write the result to stdout: %s\n", program_name,
-                strerror(errno));
-        return status ? status : EXIT_STATUS_SYSTEM;
-    }
-    return status;
+    if (!fflush(stdout) && !ferror(stdout)) return status;
+    int failed = errno;
+    struct pollfd out = {.fd = STDOUT_FILENO};
+    if (poll(&out, 1, 0) == 1 && out.revents & POLLERR) /* a pager or `head` that has seen enough */
+        return status ? status : EXIT_STATUS_SIGNAL + SIGPIPE;
+    fprintf(stderr, "%s: cannot write the result to stdout: %s\n", program_name,
+            failed ? strerror(failed) : "an earlier write failed");
+    return status ? status : EXIT_STATUS_SYSTEM;
 }

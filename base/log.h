@@ -30,7 +30,8 @@ void progress_start(Progress *p, const char *what, const char *unit, long done, 
 void progress_set(Progress *p, long done);
 void progress_end(Progress *p); /* prints the total, the time and the rate */
 
-/* Flushes stdout and reports a failed write. main returns its result as the exit status. */
+/* Flushes stdout and reports a failed write; a pipe whose reader has left is SIGPIPE, without a word.
+ * main returns its result as the exit status. */
 int log_close(int status);
 
 #endif

@@ -1,6 +1,6 @@
 # The default run: about eleven minutes on 2 cores without a GPU.
-TRIALS ?= 400
-KEEP ?= 160
+TRIALS ?= 250
+KEEP ?= 100
 MISTAKES ?= 0.15
 CONTRASTIVE ?= 0.6
 DRILLS ?= 2
@@ -11,12 +11,12 @@ BATCH ?= 64
 SELFSUP_ROUNDS ?= 2
 SELFSUP_GROUPS ?= 8
 SELFSUP_PLAIN ?= 6
-SELFSUP_COPIES ?= 48
-SELFSUP ?= --epochs 2 --batch 16 --lr 1e-3
+SELFSUP_COPIES ?= 24
+SELFSUP ?= --epochs 1 --batch 16 --lr 1e-3
 ROUNDS ?= 6
 GROUPS ?= 8
 PLAIN ?= 6
-COPIES ?= 16
+COPIES ?= 12
 CRL ?= --epochs 1 --batch 32 --lr 1.5e-4 --reward-clip 4 --best-of 8 --success-worth 0.1
 EXEMPLARS ?= --exemplars 2
-REPORT_SAMPLES ?= 64
+REPORT_SAMPLES ?= 48

@@ -76,6 +76,15 @@ static void run_figures(const Report *r, Buffer *b)
         buffer_append(b, part.data, part.len);
     }
     buffer_clear(&part);
+    if (r->numbers && learned_turns(r->numbers, &part)) {
+        buffer_puts(b,
+                    "<h2>Turns</h2>\n<p>Answers of stage 3 by turn. From the second on a prompt "
+                    "shows the kernel before and its verdict. <i>Mended</i>: correct after a wrong "
+                    "one; <i>faster</i>: than a correct one; <i>broken</i>: wrong after a correct "
+                    "one. <i>Best so far</i> is the mean over the sequences of answers.</p>\n");
+        buffer_append(b, part.data, part.len);
+    }
+    buffer_clear(&part);
     if (r->n_rules && timeline_write(r->rules, r->n_rules, &part)) {
         buffer_puts(b, "<h2>Where the time went</h2>\n<figure>\n");
         buffer_append(b, part.data, part.len);

@@ -2,6 +2,7 @@
 #include "report/metrics/learned.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,8 +72,8 @@ int learned_gap(const RunNumbers *n, Buffer *b)
     return rows;
 }
 
-/* The metrics of the rounds of both stages, at most MAX_ROUNDS, evenly spread. */
-static int find_rounds(const RunNumbers *n, const FileNumbers *out[MAX_ROUNDS])
+/* The metrics of the rounds of both stages that have this value, at most MAX_ROUNDS, evenly spread. */
+static int find_rounds(const RunNumbers *n, const char *has, const FileNumbers *out[MAX_ROUNDS])
 {
     static const char *const stages[] = {"selfsup", "crl"};
     const FileNumbers **all = memory_array((size_t)n->n, sizeof *all);
@@ -80,7 +81,7 @@ static int find_rounds(const RunNumbers *n, const FileNumbers *out[MAX_ROUNDS])
     for (int g = 0; g < 2; g++)
         for (int i = 0; i < n->n; i++)
             if (!strcmp(n->files[i].stage, stages[g]) && n->files[i].round > 0 &&
-                !isnan(value_of(&n->files[i], "technique.vectors")))
+                !isnan(value_of(&n->files[i], has)))
                 all[found++] = &n->files[i];
     kept = found < MAX_ROUNDS ? found : MAX_ROUNDS;
     for (int k = 0; k < kept; k++) /* the first and the last are among them */
@@ -92,7 +93,7 @@ static int find_rounds(const RunNumbers *n, const FileNumbers *out[MAX_ROUNDS])
 int learned_techniques(const RunNumbers *n, Buffer *b)
 {
     const FileNumbers *f[MAX_ROUNDS];
-    int rounds = find_rounds(n, f), rows = 0;
+    int rounds = find_rounds(n, "technique.vectors", f), rows = 0;
     if (!rounds) return 0;
     buffer_puts(b, "<div class=\"scroll\"><table><tr><th>technique");
     for (int k = 0; k < rounds; k++) buffer_printf(b, "<th>%s %d", f[k]->stage, f[k]->round);
@@ -105,6 +106,41 @@ int learned_techniques(const RunNumbers *n, Buffer *b)
         buffer_puts(b, "</tr>\n");
         rows++;
     }
+    buffer_puts(b, "</table></div>\n");
+    return rows;
+}
+
+static double turn_value(const FileNumbers *f, int turn, const char *what)
+{
+    char name[64];
+    snprintf(name, sizeof name, "turn.%d.%s", turn, what);
+    return value_of(f, name);
+}
+
+static void turn_row(const FileNumbers *f, int turn, Buffer *b)
+{
+    buffer_printf(b, "<tr%s><td>%s", turn == 1 ? " class=\"top\"" : "", turn == 1 ? f->stage : "");
+    if (turn == 1) buffer_printf(b, " %d", f->round);
+    buffer_printf(b, "<td>%d<td>%.0f", turn, turn_value(f, turn, "samples"));
+    percent(b, turn_value(f, turn, "success"));
+    buffer_printf(b, "<td>%.2f<td>%.2f", turn_value(f, turn, "mean"), turn_value(f, turn, "best"));
+    percent(b, turn_value(f, turn, "mended"));
+    percent(b, turn_value(f, turn, "faster"));
+    percent(b, turn_value(f, turn, "broken"));
+    buffer_puts(b, "</tr>\n");
+}
+
+int learned_turns(const RunNumbers *n, Buffer *b)
+{
+    const FileNumbers *f[MAX_ROUNDS];
+    int rounds = find_rounds(n, "turn.2.success", f), rows = 0;
+    if (!rounds) return 0;
+    buffer_puts(b,
+                "<div class=\"scroll\"><table><tr><th>round<th>turn<th>answers<th>correct<th>mean"
+                "<th>best so far<th>mended<th>faster<th>broken</tr>\n");
+    for (int k = 0; k < rounds; k++)
+        for (int turn = 1; !isnan(turn_value(f[k], turn, "success")); turn++, rows++)
+            turn_row(f[k], turn, b);
     buffer_puts(b, "</table></div>\n");
     return rows;
 }

@@ -1,6 +1,7 @@
 /* Reads settings.mk, which quern-config writes and Make includes. Only its assignments are read. */
 #include "report/run/run_folder.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -53,6 +54,8 @@ int run_folder_open(const char *run, const char *runs, RunFolder *out, Error *er
 {
     Buffer text;
     *out = (RunFolder){0};
+    if (!*run)
+        return error_set(err, ERROR_USAGE, "expected the name or the folder of a run, found ''");
     char *path = memory_printf("%s/settings.mk", run);
     int below = !file_exists(path);
     free(path);
@@ -60,10 +63,15 @@ int run_folder_open(const char *run, const char *runs, RunFolder *out, Error *er
     for (size_t n = strlen(out->dir); n > 1 && out->dir[n - 1] == '/';) out->dir[--n] = 0;
     path = run_folder_path(out, "settings.mk");
     if (!file_exists(path)) {
+        int refused = errno == EACCES;
+        if (refused)
+            error_errno(err, "cannot open %s", path);
+        else
+            error_set(err, ERROR_NOT_FOUND,
+                      "there is no run %s: neither %s/settings.mk nor %s/settings.mk is there", run,
+                      run, out->dir);
         free(path);
-        return error_set(err, ERROR_NOT_FOUND,
-                         "there is no run %s: neither %s/settings.mk nor %s/settings.mk is there",
-                         run, run, out->dir);
+        return -1;
     }
     buffer_init(&text, SETTINGS_MAX_BYTES);
     int rc = file_read(path, SETTINGS_MAX_BYTES, &text, err);
@@ -72,6 +80,9 @@ int run_folder_open(const char *run, const char *runs, RunFolder *out, Error *er
         read_line(out, p, n);
         p += n + (p[n] == '\n');
     }
+    if (!rc && !out->n_settings)
+        rc = error_set(err, ERROR_CORRUPT,
+                       "%s holds no setting: the command that made the run writes it again", path);
     buffer_release(&text);
     free(path);
     const char *slash = strrchr(out->dir, '/'), *name = run_folder_setting(out, "RUN");

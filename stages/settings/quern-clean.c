@@ -75,9 +75,9 @@ static int add_file(const char *path, const struct stat *st, int kind, struct FT
     sum.bytes += bytes;
     if (!is_spare(path)) return 0;
     sum.spare += bytes;
-    if (sum.remove && unlink(path) && errno != ENOENT)
-        return error_errno(sum.err, "cannot remove %s", path);
-    return 0;
+    if (!sum.remove || !unlink(path) || errno == ENOENT) return 0;
+    error_errno(sum.err, "cannot remove %s", path);
+    return 1;
 }
 
 static int measure(const char *path, int remove_spare, Error *err)
@@ -86,7 +86,7 @@ static int measure(const char *path, int remove_spare, Error *err)
     sum.remove = remove_spare;
     sum.err = err;
     int rc = nftw(path, add_file, OPEN_FOLDERS, FTW_PHYS);
-    if (rc && errno && rc != -1) return -1;
+    if (rc > 0) return -1; /* add_file has said why */
     return rc ? error_errno(err, "cannot read %s", path) : 0;
 }
 

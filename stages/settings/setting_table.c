@@ -128,9 +128,9 @@ const SettingSpec setting_table[SETTING_COUNT] = {
            "tasks that stage 1 alone learns from, beside TASKS; of the template teacher"),
     OPTION(WIDE_KEEP, WHOLE, "6", STAMP_COLLECT, "distinct correct kernels for each task of WIDE"),
     OPTION(CORRECTIONS, NUMBER, "0", STAMP_SFT,
-           "kernels with their verdicts, and better ones, for each kernel in stage 1"),
+           "examples of a second turn for each kernel in stage 1"),
     OPTION(HELDOUT_EVERY, WHOLE, "0", 0,
-           "rounds between samples of the heldout tasks, for the curves; 0: after each stage"),
+           "rounds between samples of heldout tasks; 0: after each stage alone"),
     OPTION(STAGE1, SWITCH, "1", STAMP_COLLECT | STAMP_SFT,
            "0: no teacher and no stage 1, for a model that writes CUDA already"),
 };

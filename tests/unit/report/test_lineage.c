@@ -3,6 +3,7 @@
 #include "tests/unit/report/run_fixture.h"
 
 #include "report/metrics/curves.h"
+#include "report/metrics/learned.h"
 
 static void has(const Buffer *b, const char *text)
 {
@@ -209,6 +210,28 @@ static void by_model(void **state)
     buffer_release(&b);
 }
 
+static void turns(void **state)
+{
+    (void)state;
+    StepValue v[] = {
+        {1, "turn.1.samples", 8}, {1, "turn.1.success", 0.5}, {1, "turn.1.mean", 0.75},
+        {1, "turn.1.best", 0.75}, {1, "turn.2.samples", 8},   {1, "turn.2.success", 0.75},
+        {1, "turn.2.mean", 1},    {1, "turn.2.best", 1.25},   {1, "turn.2.mended", 0.25},
+        {1, "turn.2.faster", 0},  {1, "turn.2.broken", 0.125}};
+    FileNumbers f = {
+        .path = (char *)(uintptr_t) "crl/3/metrics.qa", .round = 3, .steps = v, .n_steps = 11};
+    snprintf(f.stage, sizeof f.stage, "crl");
+    RunNumbers n = {&f, 1};
+    Buffer b;
+    buffer_init(&b, 1 << 16);
+    assert_int_equal(learned_turns(&n, &b), 2);
+    has(&b, "<tr class=\"top\"><td>crl 3<td>1<td>8<td>50%<td>0.75<td>0.75<td>–<td>–<td>–</tr>");
+    has(&b, "<tr><td><td>2<td>8<td>75%<td>1.00<td>1.25<td>25%<td>0%<td>12%</tr>");
+    f.n_steps = 4; /* a round of one turn has no table */
+    assert_int_equal(learned_turns(&n, &b), 0);
+    buffer_release(&b);
+}
+
 /* The loss of stage 1 and the loss of tasks that it does not learn from are two lines with a name each; a
  * line alone has none. */
 static void validation(void **state)
@@ -232,9 +255,9 @@ static void validation(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lineages), cmocka_unit_test(models),
-                                       cmocka_unit_test(paper), cmocka_unit_test(by_model),
-                                       cmocka_unit_test(validation)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lineages),   cmocka_unit_test(models),
+                                       cmocka_unit_test(paper),      cmocka_unit_test(by_model),
+                                       cmocka_unit_test(validation), cmocka_unit_test(turns)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, setup, teardown);
 }
