@@ -56,6 +56,10 @@ written k2_25_conv2d_min_tanh_tanh 'min' 'the least channel'
 written k2_43_conv3d_max_logsumexp_relu 'logsumexp' 'logsumexp over channels'
 written k2_35_conv2d_subtract_hardswish_maxpool_mish 'max_pool2d|hardswish|sub' 'a pool of an expression'
 written k2_50_convtranspose3d_scaling_avgpool_biasadd_scaling 'avg_pool3d|mul' 'a pool over three dimensions'
+# What follows a product of a library grows as its result, not as the product.
+"$BIN/quern-template" --task k2_59_matmul_swish_scaling --seed 0 >"$tmp/kernel.cu"
+score=$("$BIN/quern-eval" --task k2_59_matmul_swish_scaling --device sim:h100 --json "$tmp/kernel.cu" | json_field score)
+[ "$(cut -c1 <<<"$score")" = 1 ]; ok $? "three operators in one kernel behind a library's product: $score"
 "$BIN/quern-template" --task k1_61_conv_transposed_3d_square_input_square_kernel --seed 1 >/dev/null 2>"$tmp/err"
 grep -q 'every operator would be kept' "$tmp/err"; ok $? 'nothing to write is said'
 "$BIN/quern-template" --task k2_33_gemm_scale_batchnorm --count 8 --texts --output "$tmp" 2>"$tmp/all"
