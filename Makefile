@@ -124,9 +124,11 @@ FUZZERS := $(foreach m,$(MODULES),$(patsubst tests/fuzz/$(m)/%.c,$(BUILD)/fuzz/%
 LONG_TESTS := $(patsubst %,tests/shell/%.t,queue_kill faults resume)
 SHELL_TESTS := $(LONG_TESTS) $(filter-out $(LONG_TESTS),$(sort $(wildcard tests/shell/*.t)))
 
-# prove runs each test in a process and a folder of its own, under its own time limit; the long ones come first.
+# prove runs each test in a process and a folder of its own, under its own time limit; the long ones come first. Three at a
+# time keep two cores busy, since some tests mostly wait.
 test: build $(UNIT_TESTS) $(FUZZERS)
-	@QUERN_BUILD="$$(realpath '$(BUILD)')" QUERN_CC='$(CC)' QUERN_OPT='$(OPT)' QUERN_SAN='$(SAN)' prove --timer -j2 --exec tests/run $(SHELL_TESTS) $(UNIT_TESTS)
+	@build="$$(realpath '$(BUILD)')"; rm -rf "$$build/trash/compiled"; \
+	  QUERN_BUILD="$$build" QUERN_TEST_CACHE="$$build/trash/compiled" QUERN_CC='$(CC)' QUERN_OPT='$(OPT)' QUERN_SAN='$(SAN)' prove --timer -j3 --exec tests/run $(SHELL_TESTS) $(UNIT_TESTS)
 
 # Gates every task of every set; make test gates a sample.
 test-tasks: build

@@ -249,9 +249,9 @@ static void draw_segment(int group, long n, long total, double x, double width, 
     char full[64], percent[16];
     snprintf(percent, sizeof percent, "%.0f%%", 100.0 * (double)n / (double)total);
     snprintf(full, sizeof full, "%s %s", groups[group].label, percent);
-    const char *label = width > 7.4 * (double)strlen(full)       ? full
-                        : width > 10.5 * (double)strlen(percent) ? percent
-                                                                 : "";
+    const char *label = width > 8.6 * (double)strlen(full)     ? full
+                        : width > 13 * (double)strlen(percent) ? percent
+                                                               : "";
     buffer_printf(b,
                   "<rect class=\"%s\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\"><title>%s: "
                   "%ld of %ld</title></rect>",

@@ -208,7 +208,8 @@ static void task_section(const Report *r, const ReportTask *t, int open, Buffer 
                       t->run.attempted);
     }
     buffer_puts(b, "</p>\n");
-    if (t->source) lineage_write(&t->lineage, t->task->name, r->tasks.n <= LINEAGE_TASKS, b);
+    int with_sources = r->tasks.n <= LINEAGE_TASKS;
+    if (t->source) lineage_write(&t->lineage, t->task->name, with_sources, b);
     counter_table(t, b);
     kernel_figures(r, t, b);
     buffer_printf(b,
@@ -221,7 +222,10 @@ static void task_section(const Report *r, const ReportTask *t, int open, Buffer 
         highlight_cuda(b, t->source);
         buffer_puts(b, "</pre></div>");
     }
-    buffer_puts(b, "</div></details></section>\n");
+    buffer_puts(b, "</div></details>\n");
+    /* After the kernels side by side: a link to a task opens its first details. */
+    if (t->source && with_sources) lineage_sources(&t->lineage, t->task->name, b);
+    buffer_puts(b, "</section>\n");
     buffer_release(&why);
 }
 

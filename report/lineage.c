@@ -113,7 +113,7 @@ static void put_source(const Lineage *l, const char *task, int at, Buffer *b)
     buffer_puts(b, n < MAX_SOURCE ? "</pre></div>" : "\n…</pre></div>");
 }
 
-void lineage_write(const Lineage *l, const char *task, int sources, Buffer *b)
+void lineage_write(const Lineage *l, const char *task, int links, Buffer *b)
 {
     if (!l->known) return;
     if (!l->n_steps) {
@@ -121,9 +121,13 @@ void lineage_write(const Lineage *l, const char *task, int sources, Buffer *b)
         return;
     }
     buffer_puts(b, "<div class=\"soft from\">Lineage, by what prompts showed:<ol>\n");
-    for (int k = 0; k < l->n_steps; k++) put_step(l, task, k, sources, b);
+    for (int k = 0; k < l->n_steps; k++) put_step(l, task, k, links, b);
     buffer_puts(b, "</ol></div>\n");
-    if (!sources) return;
+}
+
+void lineage_sources(const Lineage *l, const char *task, Buffer *b)
+{
+    if (!l->n_steps) return;
     buffer_puts(b, "<details><summary>The kernels that it came from</summary><div class=\"pair\">");
     for (int i = 1; i < l->n_kernels; i++) put_source(l, task, i, b); /* 0 is the best one */
     buffer_puts(b, "</div></details>\n");

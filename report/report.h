@@ -47,8 +47,9 @@ typedef struct {
 char *lineage_origin(const PoolItem *p);
 void lineage_of(const Pool *pool, const char *task, const char *source_digest, Lineage *out);
 void lineage_release(Lineage *l);
-/* Writes it as a list. sources: with the kernels, and links to them. */
-void lineage_write(const Lineage *l, const char *task, int sources, Buffer *b);
+/* Writes it as a list. links: to the kernels that lineage_sources writes. */
+void lineage_write(const Lineage *l, const char *task, int links, Buffer *b);
+void lineage_sources(const Lineage *l, const char *task, Buffer *b);
 
 typedef struct {
     const Task *task;

@@ -146,8 +146,13 @@ const char *const report_style =
     "@media(max-width:820px){main{padding:24px 16px "
     "60px}.pair{grid-template-columns:1fr}.task{padding:14px}.task td,.task "
     "th{padding-right:12px}.task td.bar{min-width:90px}h1{font-size:25px}}\n"
-    "@media print{main{padding:0}.task{break-inside:avoid}pre{max-height:none}#tools,.copy,#tip"
-    "{display:none}}\n";
+    "@media(max-width:860px){.keys{grid-template-columns:1fr 1fr}.keys "
+    "div:last-child:nth-child(odd){grid-column:1/-1}}\n"
+    "@media(max-width:480px){.keys{grid-template-columns:1fr}}\n"
+    "@media print{main{padding:0}.task{break-inside:avoid}h2,h3{break-after:avoid}pre{max-height:"
+    "none;white-space:pre-wrap;overflow-wrap:anywhere}.scroll,figure{overflow:visible}figure "
+    "svg{min-width:0}table{font-size:10.5px}th{font-size:10px}th,td{padding-right:8px}"
+    "#tools,.copy,#tip{display:none}}\n";
 
 /* Without the script everything is there. With it the tasks can be filtered and sorted, kernels copied,
  * and values read off the curves. */

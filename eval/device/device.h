@@ -243,8 +243,8 @@ typedef struct {
     int (*follow)(Device *d, int on);
     /* The sentence of number i of the values that were found since and did not matter, or NULL. */
     const char *(*warning)(Device *d, int i);
-    /* Launch and predict the time: fills candidate_us[0], n = 1 and the counters. NULL: the device
-     * has a clock. */
+    /* Launch and predict the time: fills candidate_us[0], n = 1 and the counters. out NULL: launch
+     * under the same limit, without a prediction. NULL: the device has a clock. */
     int (*predict)(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
                    DeviceFault *fault, Error *err);
 

@@ -144,6 +144,22 @@ static int case_fill(const Cases *owner, Case *c, Task *t, size_t *total, Error 
     return rc;
 }
 
+static void drop(Cases *c, int slot)
+{
+    c->bytes -= c->slots[slot].bytes;
+    case_free(c, c->slots[slot].c);
+    c->slots[slot] = c->slots[--c->n];
+}
+
+void cases_drop(Cases *c, const Case *drawn)
+{
+    for (int i = 0; i < c->n; i++)
+        if (c->slots[i].c == drawn) {
+            drop(c, i);
+            return;
+        }
+}
+
 /* Make room for a case of `bytes`: drop the least recently used ones while over the bound. */
 static void make_room(Cases *c, size_t bytes)
 {
@@ -151,9 +167,7 @@ static void make_room(Cases *c, size_t bytes)
         int oldest = 0;
         for (int i = 1; i < c->n; i++)
             if (c->slots[i].used < c->slots[oldest].used) oldest = i;
-        c->bytes -= c->slots[oldest].bytes;
-        case_free(c, c->slots[oldest].c);
-        c->slots[oldest] = c->slots[--c->n];
+        drop(c, oldest);
     }
     if (c->n < c->capacity) return;
     c->capacity = c->capacity ? 2 * c->capacity : 32;

@@ -49,6 +49,9 @@ int cases_draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, d
 const Case *cases_get(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale,
                       Error *err);
 
+/* Forget a case that is for one candidate. The next draw gets its memory, pages and all. */
+void cases_drop(Cases *c, const Case *drawn);
+
 /* The lazy case of a workload and seed, which stays valid until the next call for the same task. */
 struct TimedContents *cases_timed(Cases *c, Task *t, const Workload *w, uint64_t seed, Error *err);
 

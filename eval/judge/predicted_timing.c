@@ -9,6 +9,7 @@
 #include "eval/judge/timed_contents.h"
 #include "eval/judge/timing_bounds.h"
 
+/* out NULL: the run alone, under the limits of a predicted one. */
 static int predict(Run *r, DeviceTiming *out, Finding *f, Error *err)
 {
     Loaded *l = r->loaded;
@@ -17,7 +18,7 @@ static int predict(Run *r, DeviceTiming *out, Finding *f, Error *err)
     l->runs++;
     int rc = l->ops->predict(l->device, r->launches, r->n_launches, out, &fault, err);
     if (rc > 0) run_fault(r, &fault, f);
-    return rc ? rc : timing_makes_sense(out, 0, err);
+    return rc || !out ? rc : timing_makes_sense(out, 0, err);
 }
 
 int predicted_measure(Loaded *l, Cases *cases, const Workload *w, uint64_t seed, DeviceTiming *out,
@@ -134,16 +135,14 @@ int predicted_timed(Loaded *l, Cases *cases, const Workload *small, const Worklo
     return c ? predict_timed(l, c, small, timed, out, passed, f, err) : -1;
 }
 
-/* Predict on case c, whose run has the same limits as the timed one. The time is dropped. */
-static int predict_on(Run *r, const Case *c, ChecksPassed *passed, Finding *f, Error *err)
+/* Run on case c under the limits of the timed run. The time is not needed. */
+static int run_on(Run *r, const Case *c, ChecksPassed *passed, Finding *f, Error *err)
 {
-    DeviceTiming *unused = memory_alloc(sizeof *unused);
     int rc = run_refill(r, c, 0, err);
-    if (!rc) rc = predict(r, unused, f, err);
+    if (!rc) rc = predict(r, NULL, f, err);
     if (!rc) rc = run_inspect(r, f, err);
     if (!rc) rc = run_compare(r, f, err);
     if (!rc) checks_pass(passed, "%s", r->where);
-    free(unused);
     return rc;
 }
 
@@ -171,7 +170,8 @@ int predicted_unseen(Loaded *l, Cases *cases, const Workload *small, const Workl
     if (!rc) rc = run_open(&r, l, c, NULL, f, err);
     for (int i = 0; i < CHECKS_UNSEEN && !rc; i++) {
         rc = checks_unseen(cases, l->task, small, seed, i, &c, err);
-        if (!rc && c) rc = predict_on(&r, c, passed, f, err);
+        if (!rc && c) rc = run_on(&r, c, passed, f, err);
+        if (c) cases_drop(cases, c); /* the seed is this candidate's */
     }
     run_close(&r);
     if (!rc) rc = loaded_again(l, f, err);

@@ -9,7 +9,10 @@
 #include "base/memory.h"
 #include "eval/judge/loaded_ops.h"
 
-enum { ROTATION_BYTES = 16 }; /* contents are rotated by multiples of this (DeviceOps.fill) */
+enum {
+    ROTATION_BYTES = 16, /* contents are rotated by multiples of this (DeviceOps.fill) */
+    COMPARED = 1 << 16   /* bytes of an input that are read back at a time: they stay in a cache */
+};
 
 /* ---- memory ---- */
 
@@ -235,13 +238,16 @@ static int input_changed(Run *r, int input, size_t *at, Error *err)
     if (c->golden_inputs[input])
         return l->ops->same(l->device, r->memory.inputs[input], c->golden_inputs[input],
                             rotated_elements(r, x, n / size) * size, at, err);
-    unsigned char *now = memory_alloc(n);
+    unsigned char now[COMPARED];
     const unsigned char *was = c->inputs[input];
-    int rc = l->ops->read(l->device, r->memory.inputs[input], now, n, err);
-    *at = rc || memcmp(now, was, n) ? 0 : n;
-    while (!rc && *at < n && now[*at] == was[*at]) ++*at;
-    free(now);
-    return rc ? -1 : *at < n;
+    for (size_t from = 0; from < n; from += COMPARED) {
+        size_t some = n - from < COMPARED ? n - from : COMPARED;
+        if (l->ops->read(l->device, r->memory.inputs[input] + from, now, some, err)) return -1;
+        if (!memcmp(now, was + from, some)) continue;
+        for (*at = from; now[*at - from] == was[*at];) ++*at;
+        return 1;
+    }
+    return 0;
 }
 
 static int inputs_unchanged(Run *r, Finding *f, Error *err)

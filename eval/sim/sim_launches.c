@@ -207,12 +207,19 @@ static int call_library(Device *d, const DeviceLaunch *launches, int i, DeviceFa
     return 1;
 }
 
-/* Runs n launches. times NULL: without counters, times and lines, under the limit of a check. */
-static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCounts *counts,
-                        LaunchTime *times, LineCosts *lines, DeviceFault *fault, Error *err)
+typedef struct {
+    SimCounts *counts; /* one a launch */
+    LaunchTime *times; /* one a launch */
+    LineCosts lines;
+} Prediction;
+
+/* Runs n launches. p: takes counters, times and lines; NULL: they are not wanted, and requests to
+ * global memory are not counted. */
+static int run_sequence(Device *d, const DeviceLaunch *launches, int n, int64_t limit,
+                        Prediction *p, DeviceFault *fault, Error *err)
 {
     memset(fault, 0, sizeof *fault);
-    int64_t limit = times ? d->limit : d->limit / CHECK_SHARE;
+    d->exec.counted = p || d->counted;
     if (d->exec.reversed && d->used < (limit - SLACK) / 4) limit = 4 * d->used + SLACK;
     if (n && is_exhausted(d, launches)) return exhausted(fault, launches);
     if (n) limit = grant(d, launches, limit);
@@ -223,8 +230,9 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCount
         if (launches[i].library_args) {
             int rc = call_library(d, launches, i, fault, err);
             if (rc) return rc;
-            if (times && library_time(d, &launches[i], &counts[i], &times[i], NULL, err)) return -1;
-            if (times) add_lines(d, &launches[i], &counts[i], &times[i], lines);
+            if (!p) continue;
+            if (library_time(d, &launches[i], &p->counts[i], &p->times[i], NULL, err)) return -1;
+            add_lines(d, &launches[i], &p->counts[i], &p->times[i], &p->lines);
             continue;
         }
         int64_t before = d->exec.budget;
@@ -234,15 +242,15 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCount
             r = exhausted(fault, &launches[i]);
         fault->launch = i;
         if (r) return r;
-        if (!times) continue;
-        counts[i] = d->exec.counts;
-        counts[i].op_line = launches[i].op_line;
-        charge_spills(d, &launches[i], &counts[i]);
+        if (!p) continue;
+        p->counts[i] = d->exec.counts;
+        p->counts[i].op_line = launches[i].op_line;
+        charge_spills(d, &launches[i], &p->counts[i]);
         Error why;
-        if (timemodel_launch(d->profile, &counts[i], &times[i], &why))
+        if (timemodel_launch(d->profile, &p->counts[i], &p->times[i], &why))
             return refuse(fault, &launches[i], "kernel %s cannot be launched%.0zu%.0zu: %.400s",
                           why.text, 0, 0);
-        add_lines(d, &launches[i], &counts[i], &times[i], lines);
+        add_lines(d, &launches[i], &p->counts[i], &p->times[i], &p->lines);
     }
     if (!d->exec.reversed) d->used = limit - d->exec.budget;
     return 0;
@@ -250,7 +258,7 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, SimCount
 
 int sim_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)
 {
-    return run_sequence(d, launches, n, NULL, NULL, NULL, fault, err);
+    return run_sequence(d, launches, n, d->limit / CHECK_SHARE, NULL, fault, err);
 }
 
 void sim_disturb(Device *d, int on)
@@ -273,16 +281,16 @@ static void conclude(const Device *d, const SimCounts *counts, const LaunchTime 
 int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
                 DeviceFault *fault, Error *err)
 {
-    SimCounts *counts = memory_array((size_t)n + 1, sizeof *counts);
-    LaunchTime *times = memory_array((size_t)n + 1, sizeof *times);
-    LineCosts lines = {0};
-    int r = run_sequence(d, launches, n, counts, times, &lines, fault, err);
-    if (!r) conclude(d, counts, times, n, &lines, out);
-    line_costs_release(&lines);
+    if (!out) return run_sequence(d, launches, n, d->limit, NULL, fault, err);
+    Prediction p = {.counts = memory_array((size_t)n + 1, sizeof *p.counts),
+                    .times = memory_array((size_t)n + 1, sizeof *p.times)};
+    int r = run_sequence(d, launches, n, d->limit, &p, fault, err);
+    if (!r) conclude(d, p.counts, p.times, n, &p.lines, out);
+    line_costs_release(&p.lines);
     free(d->predicted);
-    d->predicted = counts;
+    d->predicted = p.counts;
     d->n_predicted = r ? 0 : n;
-    free(times);
+    free(p.times);
     return r;
 }
 
@@ -430,6 +438,7 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
     s->written_bytes = 0;
     s->scaled = s->held = 0;
     devmem_assume(&d->mem, 1);
+    d->exec.counted = 1;
     for (int i = 0; i < n && !r; i++) {
         Error why;
         memset(fault, 0, sizeof *fault);

@@ -17,6 +17,7 @@ struct Device {
     int64_t total;        /* of all runs of the candidate */
     SimCounts *predicted; /* of the launches of the last predict */
     int n_predicted;
+    int counted; /* run counts requests to global memory, too */
     DeviceModule *modules;
 };
 

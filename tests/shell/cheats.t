@@ -2,6 +2,7 @@
 # Every kernel of tests/cheats gets the verdict that it names. TAP on stdout.
 # limit: 600
 . "$(dirname "$0")/verdicts.sh"
-export QUERN_LOG=quiet QUERN_CACHE=$tmp/cache # the baselines are compiled once
+export QUERN_LOG=quiet
+share_compiled # the baselines
 check_verdicts 2 "$root"/tests/cheats/*.cu
 done_testing

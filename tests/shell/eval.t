@@ -2,6 +2,7 @@
 # quern-eval: one kernel for each outcome, every task's baseline, exit statuses, determinism, JSON. TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet
+share_compiled
 cd "$root" || exit 1
 
 for file in tests/fixtures/kernels/*.cu; do check_verdict "$file"; done
@@ -19,8 +20,8 @@ for dir in tasks/*/; do
 done
 
 ok=tests/fixtures/kernels/ok.cu
-"$BIN/quern-eval" --task relu --json $ok >"$tmp/a"
-"$BIN/quern-eval" --task relu --json $ok >"$tmp/b"
+"$BIN/quern-eval" --task relu --json --cache '' $ok >"$tmp/a"
+"$BIN/quern-eval" --task relu --json --cache '' $ok >"$tmp/b"
 is "two runs give equal bytes" "$(cksum <"$tmp/a")" "$(cksum <"$tmp/b")"
 (cd "$tmp" && "$BIN/quern-eval" --task relu --json "$OLDPWD/$ok" >c)
 is "and so in another folder" "$(cksum <"$tmp/a")" "$(cksum <"$tmp/c")"

@@ -3,6 +3,7 @@
 # candidate. TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet
+share_compiled
 cd "$root" || exit 1
 fixtures=tests/fixtures/op_lines
 
@@ -13,9 +14,9 @@ for file in $fixtures/*.cu; do
 done
 
 export QUERN_TASKS=$fixtures/tasks
-"$BIN/quern-eval" --task op_layer --json $fixtures/only_ops.cu >"$tmp/a"
+QUERN_CACHE= "$BIN/quern-eval" --task op_layer --json $fixtures/only_ops.cu >"$tmp/a"
 is "the graph's own lines score exactly 1" "$(json_field score <"$tmp/a")" "1.0"
-"$BIN/quern-eval" --task op_layer --json $fixtures/only_ops.cu >"$tmp/b"
+QUERN_CACHE= "$BIN/quern-eval" --task op_layer --json $fixtures/only_ops.cu >"$tmp/b"
 is "two runs give equal bytes" "$(cksum <"$tmp/a")" "$(cksum <"$tmp/b")"
 score=$("$BIN/quern-eval" --task op_layer --json $fixtures/fused_rest.cu | json_field score)
 awk "BEGIN { exit !($score > 1) }"; ok $? "one kernel in place of four is faster than the graph: $score"

@@ -4,6 +4,7 @@
 # limit: 300
 . "$(dirname "$0")/tap.sh"
 export QUERN_LOG=info
+share_compiled
 optimize() { "$root/mk/optimize" optimize "$BUILD" - make "$@" >out 2>err; rc=$?; }
 small=(PROFILE=smoke CLASSES=sim:h100 DEVICES=sim:h100 TRIALS=24 KEEP=16 SELFSUP_GROUPS=1 SELFSUP_PLAIN=1 SELFSUP_COPIES=2 GROUPS=1 PLAIN=1 COPIES=2
   REPORT_SAMPLES=2 MAX_NEW=40 SELFSUP_ROUNDS=1 ROUNDS=1 "SFT=--plain-epochs 1 --epochs 1 --batch 8 --lr 1e-3" RUNS=runs)

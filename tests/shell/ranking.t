@@ -2,13 +2,17 @@
 # The simulator ranks kernels as a GPU does: in each pair of correct kernels the second must score higher. TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet
+share_compiled
 logs=()
 cd "$root" || exit 1
 
 score() { # TASK NAME: prints the score of $tmp/NAME.cu, or nothing when it is not ok
-    local json
-    json=$("$BIN/quern-eval" --task "$1" --device sim:h100 --json "$tmp/$2.cu" 2>"$tmp/$2.err") || { echo "# $2: $json" >&2; return; }
-    printf '%.3f' "$(json_field score <<<"$json")"
+    local json at=$tmp/$1.$2.score
+    if [ ! -e "$at" ]; then
+        json=$("$BIN/quern-eval" --task "$1" --device sim:h100 --json "$tmp/$2.cu" 2>"$tmp/$2.err") || { echo "# $2: $json" >&2; return; }
+        printf '%.3f' "$(json_field score <<<"$json")" >"$at"
+    fi
+    printf %s "$(<"$at")"
 }
 
 below() { # TASK LOW HIGH NAME: kernel LOW scores below kernel HIGH

@@ -35,11 +35,12 @@ would() { rules "$1" -n crl "${@:2}" && made >"$tmp/made"; }
 has() { grep -qxE "$1" "$tmp/made"; } # whether a rule would run
 
 # seen: whether every rule whose command a setting changes is made again; else adds it to $missed
-tried=
+tried= before_of=
 seen() { # RUN NAME=VALUE [NAME=VALUE...]: the settings of the run, the last one changed
-    local last=${*: -1} lacking
+    local last=${*: -1} base="${*:1:$#-1}" lacking
     tried+=" ${last%%=*}"
-    rules "$1" -n -B crl "${@:2:$#-2}" && commands >"$tmp/before" && rules "$1" -n -B crl "${@:2}" && commands >"$tmp/after" && would "$@" || return 1
+    [ "$base" = "$before_of" ] || { before_of= && rules "$1" -n -B crl "${@:2:$#-2}" && commands >"$tmp/before" && before_of=$base; } || return 1
+    rules "$1" -n -B crl "${@:2}" && commands >"$tmp/after" && would "$@" || return 1
     comm -13 "$tmp/before" "$tmp/after" | cut -d' ' -f1 >"$tmp/differ"
     lacking=$(comm -23 "$tmp/differ" "$tmp/made" | tr '\n' ' ')
     [ -s "$tmp/differ" ] && [ -z "$lacking" ] && return

@@ -59,12 +59,15 @@ run() { # PROGRAM ARGUMENT...: puts stdout into out, stderr into err, and the ex
 }
 # Whether stderr is one line that begins with the program's name and contains the words.
 sentence() { [ "$(wc -l <err)" = 1 ] && grep -q "^$1: " err && grep -qF -- "$2" err; } # PROGRAM WORDS
+# From here on a source is compiled once: for all tests of one `make test` that call this, else for this test.
+share_compiled() { export QUERN_CACHE=${QUERN_TEST_CACHE:-$tmp/cache}; }
 digest() { "$BIN/quern-artifact" validate "$1" 2>/dev/null | sed 's/.*payload //'; } # ARTIFACT: prints its payload's digest
 
 # ---- processes ----
+exec {never}<> <(:) # from which nothing comes: a wait without a process
 wait_for() { # CONDITION [SECONDS]: returns whether the condition, a command, holds within that time
   local end=$((SECONDS + ${2:-60}))
-  until eval "$1"; do [ $SECONDS -lt $end ] || return 1; sleep 0.02; done
+  until eval "$1"; do [ $SECONDS -lt $end ] || return 1; read -rt 0.02 -u "$never"; done
 }
 # The ids of the running processes that this test started and whose command line has left_pattern; not this shell and its
 # helpers.

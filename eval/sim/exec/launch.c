@@ -106,17 +106,35 @@ static int reserve_registers(Exec *x, int n_warps, const StackNeed *need)
         w->preds_end = (uint32_t *)(void *)w->local;
         w->local_init = w->local + local;
     }
-    /* Only the registers that the PTX declares need zeros: those that the decoder added are written
-     * before they are read. A callee's frame starts at a place that differs per call, so with calls
-     * everything is zeroed, and all local memory counts as unwritten. */
-    const PtxFunction *p = x->entry->ptx;
-    int calls = x->entry->n_callees > 0;
-    x->clear32 = (calls ? need->rows32 : p->n_regs[REG_32]) * ROW32;
-    x->clear64 = (calls ? need->rows64 : p->n_regs[REG_64]) * ROW64;
-    x->clear_preds = (calls ? need->preds : p->n_regs[REG_PRED] + 1) * 4;
-    x->clear_local = ((calls ? need->local : x->entry->local_bytes) + 3) / 4 * LANES;
     x->local_cap = need->local;
     return 0;
+}
+
+/* Chooses what each block clears. A register needs zeros only when a lane may read it before it sets
+ * it, which the decoder has found (decode/definedness.c): no result depends on a register of a lane
+ * that is not active. What arithmetic costs does, by denormal numbers, so the registers are zeros
+ * when a launch begins: it does not depend on other launches. Those that the decoder added are always
+ * set first. A callee's frame starts at a place that differs per call, so with calls everything is
+ * zeroed, and all local memory counts as unwritten. The charge is for all registers, so that a limit
+ * does not depend on this. */
+static void choose_cleared(Exec *x, int n_warps, const StackNeed *need)
+{
+    const PtxFunction *p = x->entry->ptx;
+    int calls = x->entry->n_callees > 0, zeros = calls || x->entry->n_undefined;
+    size_t rows32 = (calls ? need->rows32 : p->n_regs[REG_32]) * ROW32,
+           rows64 = (calls ? need->rows64 : p->n_regs[REG_64]) * ROW64;
+    x->clear32 = zeros ? rows32 : 0;
+    x->clear64 = zeros ? rows64 : 0;
+    for (int i = 0; i < n_warps && !zeros; i++) {
+        memset(x->warps[i].storage32, 0, rows32);
+        memset(x->warps[i].storage64, 0, rows64);
+    }
+    x->clear_preds = (calls ? need->preds : p->n_regs[REG_PRED] + 1) * 4;
+    x->clear_local = ((calls ? need->local : x->entry->local_bytes) + 3) / 4 * LANES;
+    /* The simulator's own work for a block is charged to the budget, at 64 bytes of cleared memory
+     * per thread-instruction, so that a grid of two thousand million empty blocks ends. */
+    size_t cleared = rows32 + rows64 + x->clear_preds + x->clear_local;
+    x->block_cost = BLOCK_COST + n_warps * (int64_t)(LANES + cleared / 64);
 }
 
 static void reserve_shared(Exec *x, uint32_t bytes)
@@ -416,10 +434,7 @@ static int set_up(Exec *x)
         f->parent = x->free_frames;
         x->free_frames = f;
     }
-    /* The simulator's own work for a block is charged to the budget, at 64 bytes of cleared memory
-     * per thread-instruction, so that a grid of two thousand million empty blocks ends. */
-    size_t cleared = x->clear32 + x->clear64 + x->clear_preds + x->clear_local;
-    x->block_cost = BLOCK_COST + n_warps * (int64_t)(LANES + cleared / 64);
+    choose_cleared(x, n_warps, &need);
     x->cta.n_warps = n_warps;
     x->cta.static_shared = x->entry->static_shared;
     uint32_t dynamic_at = x->entry->dynamic_at ? x->entry->dynamic_at : x->entry->static_shared;

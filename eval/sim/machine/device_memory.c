@@ -1,6 +1,8 @@
-/* The arena is reserved but not committed. Freed buffers keep their pages for the next ones, up to
- * KEPT_BYTES of buffers; then the pages go back to the system. Tags of freed buffers are of earlier
- * launches, and a new buffer is poisoned, so that what is left there does not matter. */
+/* The arena is reserved but not committed. Freed buffers keep their pages for the next ones, which
+ * often have the same place and the same blocks: a page fault takes as long as a thousand
+ * thread-instructions. Once the process has KEPT_MEMORY, the pages of freed buffers go back to the
+ * system. Tags of freed buffers are of earlier launches, and a new buffer is poisoned, so that what
+ * is left there does not matter. */
 #include "eval/sim/machine/device_memory.h"
 
 #include <errno.h>
@@ -8,10 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 
-enum { KEPT_BYTES = 48 << 20, CLEARED = 1 << 19 /* smaller ranges are cleared by hand */ };
+enum {
+    LOOK_EVERY = 48 << 20, /* bytes of freed buffers between looks at the process's memory */
+    KEPT_MEMORY = 1 << 30, /* bytes */
+    CLEARED = 1 << 19      /* smaller ranges are cleared by hand */
+};
 
 static void *reserve(size_t bytes)
 {
@@ -45,6 +52,7 @@ int devmem_open(DevMem *m, size_t bytes, Error *err)
     m->reader = reserve(bytes * 2);
     m->touched = reserve(bytes / 8);
     m->atomics = reserve(bytes / 4);
+    m->marked = memory_array(bytes / DEVMEM_MARKED + 1, 1);
     m->l1 = memory_array(L1_MAX_SETS * L1_WAYS, sizeof *m->l1);
     m->l1_sets = L1_MAX_SETS;
     m->next_tag = m->tag_floor = 1;
@@ -65,6 +73,7 @@ void devmem_close(DevMem *m)
     if (m->touched) munmap(m->touched, m->bytes / 8);
     if (m->atomics) munmap(m->atomics, m->bytes / 4);
     free(m->l1);
+    free(m->marked);
     free(m->allocs);
     free(m->tag_block);
     free(m->tag_released);
@@ -125,22 +134,30 @@ static void give_back_gaps(DevMem *m)
         from = at + ((m->allocs[i].room + 255) & ~(uint64_t)255);
     }
     give_back(m, from, m->bytes);
-    m->kept = 0;
+}
+
+/* The process has KEPT_MEMORY, or its memory is unknown. */
+static int has_much_memory(void)
+{
+    unsigned long long size, pages;
+    FILE *f = fopen("/proc/self/statm", "re");
+    int known = f && fscanf(f, "%llu %llu", &size, &pages) == 2;
+    if (f) fclose(f);
+    return !known || pages * (unsigned long long)sysconf(_SC_PAGESIZE) > KEPT_MEMORY;
 }
 
 int devmem_free(DevMem *m, uint64_t address)
 {
     Alloc *a = devmem_at(m, address);
     if (!a) return -1;
-    size_t from = a->base - ARENA_BASE, bytes = (a->room + 255) & ~(uint64_t)255;
+    size_t bytes = (a->room + 255) & ~(uint64_t)255;
     m->used -= bytes;
     int i = (int)(a - m->allocs);
     memmove(a, a + 1, sizeof(Alloc) * (size_t)(m->n_allocs - i - 1));
     m->n_allocs--;
-    if (bytes > KEPT_BYTES / 4)
-        give_back(m, from, from + bytes);
-    else if ((m->kept += bytes) > KEPT_BYTES)
-        give_back_gaps(m);
+    if ((m->kept += bytes) < LOOK_EVERY) return 0;
+    m->kept = 0;
+    if (has_much_memory()) give_back_gaps(m);
     return 0;
 }
 
@@ -192,14 +209,25 @@ void devmem_discard(DevMem *m, Alloc *a, uint64_t address, size_t bytes)
     a->all_written = 0;
 }
 
+/* Clears the bits of arena bytes [from, end), multiples of 256, where there may be any. */
+static void clear_written(DevMem *m, size_t from, size_t end)
+{
+    for (size_t i = from / DEVMEM_MARKED; i * DEVMEM_MARKED < end; i++) {
+        size_t at = i * DEVMEM_MARKED, next = at + DEVMEM_MARKED;
+        if (!m->marked[i]) continue;
+        if (at >= from && next <= end) m->marked[i] = 0;
+        if (at < from) at = from;
+        if (next > end) next = end;
+        memset(m->written + at / 64, 0, (next - at) / 8);
+    }
+}
+
+/* Nothing reads an unwritten byte of a large buffer: devmem_read and devmem_supply see to it. */
 void devmem_poison(DevMem *m, Alloc *a)
 {
     size_t from = a->base - ARENA_BASE, bytes = (a->bytes + 255) & ~(uint64_t)255;
-    if (bytes < DEVMEM_SPARSE)
-        memset(m->data + from, 0xff, bytes);
-    else
-        forget(m->data, from, bytes);
-    forget(m->written, from / 8, bytes / 8);
+    if (bytes < DEVMEM_SPARSE) memset(m->data + from, 0xff, bytes);
+    clear_written(m, from, from + bytes);
     a->all_written = 0;
 }
 

@@ -21,7 +21,8 @@ enum {
     L1_MAX_SETS = 512, /* of L1_WAYS lines with 128 bytes each */
     DEVMEM_MAX_ALLOCS = 1 << 16,
     DEVMEM_CHUNK = 1 << 10,
-    DEVMEM_SPARSE = 4 << 20 /* bytes from which on a poisoned buffer has no pages */
+    DEVMEM_MARKED = 1 << 15,
+    DEVMEM_SPARSE = 4 << 20 /* bytes from which on a poisoned buffer is not filled with 0xff */
 };
 
 typedef struct {
@@ -41,7 +42,8 @@ typedef struct {
 
 typedef struct {
     unsigned char *data;
-    uint64_t *written;         /* a bit per byte */
+    uint64_t *written;     /* a bit per byte */
+    unsigned char *marked; /* by pages of `written`, for DEVMEM_MARKED bytes: it may have bits */
     uint64_t *writer, *reader; /* a tag per word (shadow_global.c) */
     uint32_t *touched;         /* per sector: launch << 2 | written << 1 | read */
     uint64_t *atomics;         /* per sector: launch << 32 | lanes of atomics */
@@ -51,7 +53,7 @@ typedef struct {
     uint32_t l1_sets;
     size_t bytes; /* of the arena */
     size_t used;
-    size_t kept;   /* bytes of freed buffers whose pages may be here still */
+    size_t kept;   /* bytes of buffers that were freed since the process's memory was looked at */
     Alloc *allocs; /* sorted by base */
     int n_allocs, cap_allocs;
     uint32_t next_tag, tag_floor; /* block tags; tags below the floor are of earlier launches */
@@ -115,6 +117,7 @@ static inline void devmem_mark_written(DevMem *m, uint64_t lo, uint64_t hi)
 {
     uint64_t a = lo >> 6, b = (hi - 1) >> 6;
     uint64_t first = ~0ull << (lo & 63), last = ~0ull >> (63 - ((hi - 1) & 63));
+    for (uint64_t i = lo / DEVMEM_MARKED; i <= (hi - 1) / DEVMEM_MARKED; i++) m->marked[i] = 1;
     if (a == b) {
         m->written[a] |= first & last;
         return;

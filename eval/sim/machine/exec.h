@@ -65,6 +65,7 @@ struct Exec {
     AsyncCopies *async;                   /* cp.async under way; NULL: none issued */
     BulkCopies *bulk;                     /* cp.async.bulk under way */
     SimCounts counts;                     /* of the last launch */
+    int counted;                          /* counts has the requests to global memory */
     uint64_t clock;                       /* warp-instructions of the module since it was loaded */
     uint64_t grid_id;                     /* launches of the module since it was loaded */
     uint32_t sm_count;

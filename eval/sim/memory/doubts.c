@@ -1,4 +1,4 @@
-/* Events are few: one for each PTX instruction and outcome. They are kept over the runs of a module,
+/* Events are few: one for each line and outcome. They are kept over the runs of a module,
  * since those that never matter are the verdict's warnings. Tentative values have numbers of their
  * own, which grow; those below Doubts.first are settled. */
 #include "eval/sim/memory/doubts.h"
@@ -14,11 +14,6 @@
 enum { TURNED_MAX = 256, TAKE_COST = 1500 /* in thread-instructions */ };
 #define MATTERED 0xffffffffu
 
-typedef struct {
-    uint32_t source;
-    DeviceFault fault;
-} Event;
-
 /* The last read of a word of shared memory. */
 typedef struct {
     uint32_t epoch, value; /* value: a tentative one, or MATTERED */
@@ -26,7 +21,7 @@ typedef struct {
 
 struct Doubts {
     int n;
-    Event events[DOUBTS_MAX];
+    DeviceFault events[DOUBTS_MAX];
     uint32_t next, first; /* tentative values; those from first on are of this epoch */
     uint32_t epoch;
     unsigned char *mattered; /* by value, from first on */
@@ -61,26 +56,23 @@ void doubts_start_block(Exec *x)
 
 const char *doubts_text(const Doubts *d, int i)
 {
-    return i < d->n ? d->events[i].fault.message : NULL;
+    return i < d->n ? d->events[i].message : NULL;
 }
 
 /* ---- events ---- */
 
 /* Returns the number of the event of the fault that is in x->fault, which is taken back. 0: there are
  * too many. */
-static uint32_t take(Exec *x, uint32_t source)
+static uint32_t take(Exec *x)
 {
     Doubts *d = x->doubts;
     int i = 0;
     while (i < d->n &&
-           (d->events[i].source != source || d->events[i].fault.outcome != x->fault->outcome ||
-            strcmp(d->events[i].fault.kernel, x->fault->kernel)))
+           (d->events[i].line != x->fault->line || d->events[i].outcome != x->fault->outcome ||
+            strcmp(d->events[i].kernel, x->fault->kernel)))
         i++;
     if (i == DOUBTS_MAX) return 0;
-    if (i == d->n) {
-        d->events[d->n].source = source;
-        d->events[d->n++].fault = *x->fault;
-    }
+    if (i == d->n) d->events[d->n++] = *x->fault;
     memset(x->fault, 0, sizeof *x->fault);
     x->faulted = 0;
     return (uint32_t)i + 1;
@@ -103,7 +95,7 @@ static uint32_t doubt(Warp *w, const Inst *in, int kind)
         return 0;
     }
     exec_charge(x, TAKE_COST);
-    return is_followed(in, kind) ? take(x, in->source) : 0;
+    return is_followed(in, kind) ? take(x) : 0;
 }
 
 int doubt_load(Warp *w, const Inst *in, uint32_t lanes)
@@ -132,7 +124,7 @@ int doubt_report(Warp *w, const Inst *in, uint32_t event, const char *use)
         if (d->turned[i].value == event) event = d->turned[i].event;
     if (x->faulted || !event || event > (uint32_t)d->n) return -1;
     const PtxInst *here = exec_source(w, in);
-    *x->fault = d->events[event - 1].fault;
+    *x->fault = d->events[event - 1];
     size_t used = strlen(x->fault->message);
     snprintf(x->fault->message + used, sizeof x->fault->message - used, ", and line %d %s",
              here ? here->line : 0, use);
@@ -225,7 +217,7 @@ void doubt_note_read(Warp *w, const Access *a)
     }
 }
 
-int doubt_read_before(Warp *w, const Inst *in, uint64_t word)
+int doubt_read_before(Warp *w, uint64_t word)
 {
     Exec *x = w->x;
     Doubts *d = x->doubts;
@@ -244,7 +236,7 @@ int doubt_read_before(Warp *w, const Inst *in, uint64_t word)
     }
     if (d->n_turned == TURNED_MAX) return -1;
     exec_charge(x, TAKE_COST);
-    uint32_t event = take(x, in->source);
+    uint32_t event = take(x);
     if (!event) return -1;
     d->turned[d->n_turned].value = r->value;
     d->turned[d->n_turned++].event = event;

@@ -15,7 +15,7 @@
 #include "eval/sim/memory/access.h"
 
 enum {
-    DOUBTS_MAX = 24,          /* events of a module; further ones are faults */
+    DOUBTS_MAX = 48,          /* events of a module; further ones are faults */
     DOUBT_TENTATIVE = 64,     /* the lowest event of a tentative value */
     DOUBT_NEAR = 4096,        /* bytes beyond shared memory; a read farther away is a fault */
     DOUBT_LOADS_MAX = 1 << 20 /* tentative values between two barriers */
@@ -28,7 +28,7 @@ typedef struct Doubts Doubts;
 int doubt_load(Warp *w, const Inst *in, uint32_t lanes);
 int doubt_shuffle(Warp *w, const Inst *in, uint32_t lanes);
 /* After exec_fail, for a store that races with a read of this word. As above. */
-int doubt_read_before(Warp *w, const Inst *in, uint64_t word);
+int doubt_read_before(Warp *w, uint64_t word);
 
 /* A load, an atomic or a copy reads words of shared memory. */
 void doubt_note_read(Warp *w, const Access *a);

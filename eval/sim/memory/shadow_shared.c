@@ -154,7 +154,7 @@ static int store_lane(Warp *w, const Access *a, int lane, AccessChanged *changed
                    write_write ? "also writes, another value,"
                    : warp < 32 ? "reads"
                                : "read");
-        if (write_write || doubt_read_before(w, a->in, word)) return -1;
+        if (write_write || doubt_read_before(w, word)) return -1;
     }
     return 0;
 }

@@ -60,6 +60,7 @@ static void count_atomic_sector(Exec *x, uint64_t sector, uint32_t lanes)
 void traffic_count(Warp *w, const Access *a, int kind)
 {
     Exec *x = w->x;
+    if (!x->counted) return;
     SimCounts *n = &x->counts;
     uint64_t base = a->base - ARENA_BASE, next = 0, sectors = 0, line = UINT64_MAX, lines = 0;
     uint64_t bytes = (uint64_t)__builtin_popcount(a->mask) * (uint64_t)a->size;

@@ -27,6 +27,7 @@ static inline void traffic_count_shared(SimCounts *n, InstTraffic *t, const Patt
     t->ideal += p->ideal;
 }
 
-void traffic_count(Warp *w, const Access *a, int kind); /* kind: MEM_LOAD, MEM_STORE, MEM_ATOM */
+/* kind: MEM_LOAD, MEM_STORE, MEM_ATOM. Counts nothing in a run whose time is not predicted. */
+void traffic_count(Warp *w, const Access *a, int kind);
 
 #endif

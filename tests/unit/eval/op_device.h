@@ -261,10 +261,12 @@ static inline void flush(Batch *b)
     DeviceFault fault;
     Error err;
     if (b->n) {
-        if (b->plain.n) run_source(compiler, b->source.data, &r);
-        if (b->plain.n && !r.ok) fail_msg("%s\n%s", r.message, b->source.data);
         if (getenv("SHOW_KERNELS")) fputs(b->source.data, stderr);
         if (dev->open(device_arg, &d, &err)) fail_msg("%s", err.text);
+        /* A simulator executes PTX and needs no machine code. */
+        const char *arch = dev->info(d)->predicted ? "compute_90" : "sm_90";
+        if (b->plain.n) run_source_for(compiler, arch, b->source.data, &r);
+        if (b->plain.n && !r.ok) fail_msg("%s\n%s", r.message, b->source.data);
         DeviceCode code = {r.ptx, r.ptx_len, r.cubin, r.cubin_len};
         int rc = dev->load(d, b->plain.n ? &code : NULL, 1, &m, &fault, &err);
         if (rc) fail_msg("%s", rc < 0 ? err.text : fault.message);

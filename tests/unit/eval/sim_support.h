@@ -93,9 +93,9 @@ static inline int sim_try(Sim *s, Shape sh, int n, ...)
 
 /* ---- NVRTC ---- */
 
-/* Compiles a CUDA source to PTX for an architecture such as "sm_90". folders: two folders of
- * headers, or NULL. The caller frees the result. Returns NULL with a reason when there is no
- * toolkit. */
+/* Compiles a CUDA source to PTX for an architecture such as "sm_90", without the machine code, which
+ * takes as long again. folders: two folders of headers, or NULL. The caller frees the result.
+ * Returns NULL with a reason when there is no toolkit. */
 static inline char *cuda_to_ptx_for(const char *source, const char *arch,
                                     const char *const folders[2], const char **reason)
 {
@@ -134,7 +134,7 @@ static inline char *cuda_to_ptx_for(const char *source, const char *arch,
     *(void **)&log_size = dlsym(lib, "nvrtcGetProgramLogSize");
     *(void **)&get_log = dlsym(lib, "nvrtcGetProgramLog");
     *(void **)&destroy = dlsym(lib, "nvrtcDestroyProgram");
-    snprintf(target, sizeof target, "-arch=%s", arch);
+    snprintf(target, sizeof target, "-arch=compute_%s", arch + strlen("sm_"));
     for (int i = 0; i < 2; i++)
         snprintf(own[i], sizeof own[i], "-I%s", folders ? folders[i] : "/nowhere");
     const char *options[] = {target, "-lineinfo", "-std=c++17", include, own[0], own[1]};

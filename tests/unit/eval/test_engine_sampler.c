@@ -21,7 +21,7 @@ enum { SANITIZED = 0 };
 
 /* ---- models and requests ---- */
 
-enum { VOCAB = 70, NEW = 21, PROMPTS = 3, COPIES = 3, PROMPT_MAX = 64, END = 5 };
+enum { VOCAB = 70, NEW = 21, PROMPTS = 3, COPIES = 2, PROMPT_MAX = 64, END = 5 };
 #include "tests/unit/model/model_support.h"
 #include "tests/unit/model/sampler_support.h"
 

@@ -99,8 +99,13 @@ static const struct {
                       5) "ld.shared.u32 %r4, [%r3+64];\n"
                          "st.global.u32 [%rd1], %r4;\n" TAIL,
      OUTCOME_OUT_OF_BOUNDS, "no thread of the block has written"},
-    {PHASES("64") LOC(5) "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 16;\n" TAIL,
-     OUTCOME_UNSUPPORTED, "expect_tx"},
+    {PHASES("64") LOC(5) "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 16;\n" WAIT TAIL,
+     OUTCOME_TIMEOUT, "limit"},
+    {PHASES("64") LOC(5) "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r2], 2000000;\n" TAIL,
+     OUTCOME_LAUNCH_ERROR, "expects 2000000 bytes"},
+    {PHASES("64")
+         LOC(5) "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r2+8], 16;\n" TAIL,
+     OUTCOME_OUT_OF_BOUNDS, "multiple of 16"},
 };
 
 static void test_mbarriers(void **state)

@@ -86,6 +86,7 @@ static void test_copied_tails(void **state)
     for (int i = 0; i < 512; i++) data[i] = (unsigned char)(i % 251 + 1);
     for (uint32_t bytes = 470; bytes <= 512; bytes++) {
         sim_start(&sim, ptx);
+        sim_count_all(sim.d);
         DevicePtr x = sim_buffer(&sim, "input x", data, bytes),
                   y = sim_buffer(&sim, "output y", NULL, 512);
         if (copy_by(32, x, y, bytes)) fail_msg("%u bytes: %s", bytes, sim.fault.message);

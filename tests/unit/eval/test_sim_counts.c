@@ -14,6 +14,7 @@ static const SimCounts *count(const char *ptx, uint32_t blocks, uint32_t threads
 {
     static const unsigned char zeros[65536];
     sim_start(&sim, ptx);
+    sim_count_all(sim.d);
     DevicePtr x = sim_buffer(&sim, "x", zeros, sizeof zeros);
     sim_run(&sim, ((Shape){.kernel = "k", .grid = {blocks}, .block = {threads}}), 1, A(x));
     return sim_last_counts(sim.d);
@@ -273,6 +274,32 @@ static void test_repeats(void **state)
     sim_stop(&sim);
 }
 
+/* Requests to global memory are counted by a prediction, and not by a run that needs no time. */
+static void test_uncounted(void **state)
+{
+    (void)state;
+    static const unsigned char zeros[4096];
+    KernelInfo info;
+    sim_start(&sim, KERNEL(AT(4, 0) "ld.global.f32 %f1, [%rd1];\nst.global.f32 [%rd1], %f1;\n"));
+    DevicePtr x = sim_buffer(&sim, "x", zeros, sizeof zeros);
+    sim_run(&sim, ((Shape){.kernel = "k", .block = {32}}), 1, A(x));
+    SimCounts n = *sim_last_counts(sim.d);
+    assert_int_equal(n.thread_insts, 32 * 8);
+    assert_int_equal(n.global_load_requests + n.global_store_requests, 0);
+    if (ops->kernel(sim.d, sim.m, "k", &info, &sim.err)) fail_msg("%s", sim.err.text);
+    DeviceLaunch l = {.module = sim.m, .kernel = "k", .grid = {1, 1, 1}, .block = {32, 1, 1}};
+    memcpy(l.params + info.params[0].offset, &x, sizeof x);
+    DeviceTiming *t = calloc(1, sizeof *t);
+    assert_int_equal(ops->predict(sim.d, &l, 1, NULL, &sim.fault, &sim.err), 0);
+    assert_int_equal(sim_last_counts(sim.d)->global_load_requests, 0);
+    assert_int_equal(ops->predict(sim.d, &l, 1, t, &sim.fault, &sim.err), 0);
+    assert_int_equal(sim_last_counts(sim.d)->global_load_requests, 1);
+    assert_int_equal(sim_last_counts(sim.d)->global_store_requests, 1);
+    assert_int_equal(t->n, 1);
+    free(t);
+    sim_stop(&sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,7 +307,7 @@ int main(void)
         cmocka_unit_test(test_coalescing),   cmocka_unit_test(test_banks),
         cmocka_unit_test(test_waits),        cmocka_unit_test(test_idle),
         cmocka_unit_test(test_others),       cmocka_unit_test(test_long_block),
-        cmocka_unit_test(test_repeats),
+        cmocka_unit_test(test_repeats),      cmocka_unit_test(test_uncounted),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

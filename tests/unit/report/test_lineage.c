@@ -48,6 +48,7 @@ static void lineages(void **state)
     lineage_of(&pool, "relu", "best", &l);
     assert_int_equal(l.n_steps, 2);
     lineage_write(&l, "relu", 1, &b);
+    lineage_sources(&l, "relu", &b);
     has(&b, "<li>This one, from <a class=\"link\" href=\"#relu-from-1\">teacher, 1.21×</a> and <a "
             "class=\"link\" href=\"#relu-from-2\">crl, round 2, 1.48×</a></li>");
     has(&b,
