@@ -52,6 +52,31 @@ static int work_growth(const Task *t, const Workload *small, const Workload *tim
     return 0;
 }
 
+/* The least growth of a tensor of more than one element. */
+static double tensor_growth(const Task *t, const Workload *small, const Workload *timed)
+{
+    double least = INFINITY;
+    for (int i = 0; i < t->n_inputs + t->n_outputs; i++) {
+        const TaskTensor *x = i < t->n_inputs ? &t->inputs[i] : &t->outputs[i - t->n_inputs];
+        size_t from, to;
+        if (task_elements(t, small, x, &from, NULL) || task_elements(t, timed, x, &to, NULL))
+            continue;
+        if (to > 1) least = fmin(least, (double)to / (double)from);
+    }
+    return isfinite(least) ? least : 1;
+}
+
+/* Of a plan that leaves the costliest operator to a library, the other kernels may grow as little as
+ * any tensor does: what follows a product grows as its result. */
+static void allow_library(const Run *r, const Workload *small, const Workload *timed,
+                          DeviceSample *s)
+{
+    int library = 0;
+    for (int i = 0; i < r->n_launches; i++) library |= r->launches[i].library_args != 0;
+    if (library)
+        s->least_growth = fmin(s->least_growth, tensor_growth(r->loaded->task, small, timed));
+}
+
 /* The blocks write much less than the outputs hold, and not the last element: the grid is too
  * small. */
 static int covers_outputs(const Run *r, const DeviceSample *s, Finding *f)
@@ -86,6 +111,7 @@ static int predict_timed(Loaded *l, TimedContents *c, const Workload *small, con
     l->runs++;
     if (!rc) {
         s.output = r.memory.outputs[0];
+        allow_library(&r, small, timed, &s);
         rc = l->ops->sample(l->device, r.launches, r.n_launches, &s, out, &fault, err);
         if (rc > 0) run_fault(&r, &fault, f);
     }

