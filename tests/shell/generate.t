@@ -54,7 +54,7 @@ written k2_60_convtranspose3d_swish_groupnorm_hardswish 'group_norm' 'groups of 
 written k1_40_layernorm 'layer_norm' 'a norm over three dimensions'
 written k2_91_convtranspose2d_softmax_biasadd_scaling_sigmoid 'softmax' 'softmax over channels'
 written k2_25_conv2d_min_tanh_tanh 'min' 'the least channel'
-written k2_43_conv3d_max_logsumexp_relu 'logsumexp' 'logsumexp over channels'
+written k2_58_convtranspose3d_logsumexp_hardswish_subtract_clamp 'logsumexp' 'logsumexp over channels'
 written k2_35_conv2d_subtract_hardswish_maxpool_mish 'max_pool2d|hardswish|sub' 'a pool of an expression'
 written k2_50_convtranspose3d_scaling_avgpool_biasadd_scaling 'avg_pool3d|mul' 'a pool over three dimensions'
 # What follows a product of a library grows as its result, not as the product.

@@ -68,6 +68,7 @@ exec {never}<> <(:) # from which nothing comes: a wait without a process
 wait_for() { # CONDITION [SECONDS]: returns whether the condition, a command, holds within that time
   local end=$((SECONDS + ${2:-60}))
   until eval "$1"; do [ $SECONDS -lt $end ] || return 1; read -rt 0.02 -u "$never"; done
+  return 0 # not that of read
 }
 # The ids of the running processes that this test started and whose command line has left_pattern; not this shell and its
 # helpers.
