@@ -469,6 +469,20 @@ static MemOp *memory_of(Decoder *d, const PtxOperand *address)
     return decode_address(d, address, mo) ? NULL : mo;
 }
 
+/* Both values of a selp and its predicate, each in its place; a constant has slot 0. */
+static void select_sources(Decoder *d, TrackOp *t)
+{
+    const Definedness *k = d->definedness;
+    uint32_t *slots = ptx_arena_alloc(d->code->ptx.arena, sizeof(uint32_t) * 3);
+    for (int i = 0; i < 3; i++) {
+        Registers one = {.n = 0};
+        collect(k, &d->in->operands[i + 1], 0, &one);
+        slots[i] = one.n ? k->slot[one.reg[0]] : 0;
+    }
+    t->sources = slots;
+    t->n_sources = 3;
+}
+
 /* Fills in the slots. Returns 0 when the instruction touches none. */
 static int fill_in(Decoder *d, TrackOp *t, int after)
 {
@@ -500,13 +514,14 @@ static int fill_in(Decoder *d, TrackOp *t, int after)
     t->n_dests = (uint8_t)dests.n;
     t->n_sources = (uint8_t)values.n;
     t->n_musts = (uint8_t)musts.n;
+    if (t->kind == TRACK_SELECT) select_sources(d, t);
     t->origins = ptx_arena_alloc(d->code->ptx.arena,
                                  sizeof(uint32_t) * ((size_t)musts.n + (size_t)values.n + 1));
     for (int i = 0; i < musts.n; i++) t->origins[i] = k->origin[musts.reg[i]];
     for (int i = 0; i < values.n; i++) t->origins[musts.n + i] = k->origin[values.reg[i]];
     int stores = t->kind == TRACK_STORE &&
                  ((k->shared && may_be(in, SPACE_SHARED)) || (k->local && may_be(in, SPACE_LOCAL)));
-    return t->guard || stores || any(t->dests, dests.n) || any(t->sources, values.n) ||
+    return t->guard || stores || any(t->dests, dests.n) || any(t->sources, t->n_sources) ||
            any(t->musts, musts.n);
 }
 

@@ -335,9 +335,7 @@ static Mark result_of(Warp *w, const Inst *in, uint32_t m)
     const TrackOp *t = in->track;
     Mark all;
     switch (t->kind) {
-    case TRACK_SELECT:
-        if (t->n_sources == 3) return of_select(w, in, m);
-        break;
+    case TRACK_SELECT: return of_select(w, in, m);
     case TRACK_AND:
     case TRACK_OR:
         if (t->n_sources == 2) return of_logic(w, in, m);
