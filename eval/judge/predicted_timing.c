@@ -66,14 +66,15 @@ static double tensor_growth(const Task *t, const Workload *small, const Workload
     return isfinite(least) ? least : 1;
 }
 
-/* Of a plan that leaves the costliest operator to a library, the other kernels may grow as little as
- * any tensor does: what follows a product grows as its result. */
-static void allow_library(const Run *r, const Workload *small, const Workload *timed,
-                          DeviceSample *s)
+/* In a plan with op lines the other kernels may grow as little as any tensor does: what follows a
+ * product grows as its result. */
+static void allow_op_lines(const Run *r, const Workload *small, const Workload *timed,
+                           DeviceSample *s)
 {
-    int library = 0;
-    for (int i = 0; i < r->n_launches; i++) library |= r->launches[i].library_args != 0;
-    if (library)
+    int found = 0;
+    for (int i = 0; i < r->n_launches; i++)
+        found |= r->launches[i].library_args || r->launches[i].op_line;
+    if (found)
         s->least_growth = fmin(s->least_growth, tensor_growth(r->loaded->task, small, timed));
 }
 
@@ -111,7 +112,7 @@ static int predict_timed(Loaded *l, TimedContents *c, const Workload *small, con
     l->runs++;
     if (!rc) {
         s.output = r.memory.outputs[0];
-        allow_library(&r, small, timed, &s);
+        allow_op_lines(&r, small, timed, &s);
         rc = l->ops->sample(l->device, r.launches, r.n_launches, &s, out, &fault, err);
         if (rc > 0) run_fault(&r, &fault, f);
     }

@@ -337,10 +337,12 @@ typedef struct {
     double bytes, flops;
 } Work;
 
-static Work work_of(const SimCounts *c, int n)
+/* Without op lines: at the small size a plain kernel may stand for a library's. */
+static Work work_of(const SimCounts *c, const DeviceLaunch *launches, int n)
 {
     Work w = {0, 0};
     for (int i = 0; i < n; i++) {
+        if (launches ? launches[i].op_line : c[i].op_line) continue;
         w.bytes += (double)c[i].global_load_bytes + (double)c[i].global_store_bytes;
         w.flops += (double)c[i].fp32_flops + (double)c[i].fp16_flops + (double)c[i].fp64_flops +
                    (double)c[i].tensor_flops;
@@ -419,8 +421,8 @@ static int repeats(const DeviceLaunch *launches, int i)
 static void hold(const Device *d, const DeviceLaunch *launches, int n, DeviceSample *s,
                  const SimCounts *counts, LaunchTime *times)
 {
-    double factor =
-        missing_work(work_of(d->predicted, d->n_predicted), work_of(counts, n), s->least_growth);
+    double factor = missing_work(work_of(d->predicted, NULL, d->n_predicted),
+                                 work_of(counts, launches, n), s->least_growth);
     s->held = factor > 1;
     for (int i = 0; i < n && s->held; i++)
         if (!launches[i].library_args && !launches[i].op_line) times[i].seconds *= factor;
