@@ -182,8 +182,8 @@ typedef int DeviceFill(void *of, int input, size_t from, void *dst, size_t bytes
 
 /* A prediction from a sample of the blocks of each launch. */
 typedef struct {
-    /* The work of these launches over that of the last predicted ones: of bytes or flops, whichever
-     * grows more, and whichever grows less. */
+    /* The work of these launches, divided by the work of the last predicted ones. growth is the larger
+     * quotient of bytes and of flops, least_growth the smaller one. */
     double growth, least_growth;
     DevicePtr output; /* a buffer; comparable: one launch wrote it, from complete contents */
     int comparable;

@@ -96,7 +96,7 @@ static int read_window(FormulaReader *r, const OpCall *call, FormulaWindow *w, E
     return 0;
 }
 
-/* The texts of its sizes; a size of the result follows from that of the argument. */
+/* Makes the texts of the result's sizes. Each follows from a size of the argument. */
 static int window_sizes(FormulaReader *r, const OpTensor *x, const OpTensor *y, FormulaWindow *w,
                         Error *err)
 {
