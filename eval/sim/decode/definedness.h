@@ -15,8 +15,8 @@ struct Definedness {
     const PtxFunction *p;
     int first_word, n_words, n_parameters; /* of parameter variables; first the function's own */
     uint32_t *slot, *origin; /* by register: 0 when it is always defined; PTX instruction */
-    int *set_by;             /* by register: 1 + the mov that sets it, if nothing else does; or <= 0 */
-    int shared, local;       /* an undefined value may be stored there */
+    int *set_by;       /* by register: 1 + the mov that sets it, if nothing else does; or <= 0 */
+    int shared, local; /* an undefined value may be stored there */
     int64_t steps;
 };
 

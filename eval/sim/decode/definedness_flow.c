@@ -180,8 +180,8 @@ static const PtxOperand *constant_of(const Flow *f, int i)
 static int logic_flow(const Flow *f)
 {
     const PtxInst *in = f->in;
-    int width = in->operands[0].width, part = width / REG_PARTS,
-        is_and = definedness_is(in, "and"), is_or = definedness_is(in, "or");
+    int width = in->operands[0].width, part = width / REG_PARTS, is_and = definedness_is(in, "and"),
+        is_or = definedness_is(in, "or");
     uint64_t all = part < 16 ? (1ull << part) - 1 : 0xffff;
     for (int i = 1; i < in->n_operands; i++) {
         const PtxOperand *other = is_and || is_or ? constant_of(f, 3 - i) : NULL;
@@ -277,7 +277,8 @@ static int convert_flow(const Flow *f)
     }
     int kept = n < wide ? n : wide;
     copy_bits(f, 0, width, 0, v, source, 0, kept);
-    if ((n < wide ? from : to)[0] == 's') depend(f, 0, width, kept, width, v, source, kept - 1, kept);
+    if ((n < wide ? from : to)[0] == 's')
+        depend(f, 0, width, kept, width, v, source, kept - 1, kept);
     return 1;
 }
 
@@ -287,11 +288,9 @@ static int halves_flow(const Flow *f)
     static const char *const ops[] = {"add", "sub", "mul", "fma", "min",
                                       "max", "neg", "abs", "ex2", "tanh"};
     int found = 0;
-    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
-        found |= definedness_is(f->in, ops[i]);
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) found |= definedness_is(f->in, ops[i]);
     for (int i = 1; i < f->in->n_operands && found; i++)
-        for (int h = 0; h < 32; h += 16)
-            depend(f, 0, 32, h, h + 16, value_of(f, i), 32, h, h + 16);
+        for (int h = 0; h < 32; h += 16) depend(f, 0, 32, h, h + 16, value_of(f, i), 32, h, h + 16);
     return found;
 }
 
@@ -348,11 +347,11 @@ static int fill(const Flow *f)
         const char *op;
         int operands;
         int (*flow)(const Flow *f);
-    } known[] = {{"mov", 2, mov_flow},      {"and", 3, logic_flow}, {"or", 3, logic_flow},
-                 {"xor", 3, logic_flow},    {"not", 2, logic_flow}, {"lop3", 5, logic_flow},
-                 {"shl", 3, shift_flow},    {"shr", 3, shift_flow}, {"shf", 4, funnel_flow},
-                 {"bfe", 4, field_flow},    {"bfi", 5, field_flow}, {"prmt", 4, permute_flow},
-                 {"cvt", 2, convert_flow},  {"cvt", 3, convert_flow}};
+    } known[] = {{"mov", 2, mov_flow},     {"and", 3, logic_flow},  {"or", 3, logic_flow},
+                 {"xor", 3, logic_flow},   {"not", 2, logic_flow},  {"lop3", 5, logic_flow},
+                 {"shl", 3, shift_flow},   {"shr", 3, shift_flow},  {"shf", 4, funnel_flow},
+                 {"bfe", 4, field_flow},   {"bfi", 5, field_flow},  {"prmt", 4, permute_flow},
+                 {"cvt", 2, convert_flow}, {"cvt", 3, convert_flow}};
     const PtxInst *in = f->in;
     if (definedness_is(in, "ld") || definedness_is(in, "st")) return param_flow(f);
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
