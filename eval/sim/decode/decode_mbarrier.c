@@ -125,9 +125,9 @@ static int bulk_prefetch(Decoder *d)
     return 0;
 }
 
-/* Why a bulk copy is none that is known; NULL: it may be. */
-static const char *unknown_copy(const PtxInst *in)
+const char *decode_unknown_copy(const PtxInst *in)
 {
+    if (strcmp(in->op, "cp")) return NULL;
     if (in->n_mods && !strcmp(in->mods[0], "reduce"))
         return "a bulk copy that reduces: use atomics, or add before the copy";
     for (int i = 0; i < in->n_mods; i++) {
@@ -141,7 +141,7 @@ static const char *unknown_copy(const PtxInst *in)
 
 int decode_bulk(Decoder *d)
 {
-    const char *unknown = !strcmp(d->in->op, "cp") ? unknown_copy(d->in) : NULL;
+    const char *unknown = decode_unknown_copy(d->in);
     if (unknown) return decode_refuse(d, unknown);
     if (strcmp(d->in->op, "cp") || !decode_has(d, "async") || !decode_has(d, "bulk")) return 1;
     int waits = decode_has(d, "wait_group");
