@@ -111,7 +111,7 @@ typedef struct {
 } DeviceCounter;
 
 enum {
-    DEVICE_MAX_COUNTERS = 48,
+    DEVICE_MAX_COUNTERS = 80,
     DEVICE_MAX_SAMPLES = 1024,
     DEVICE_COPIES = 4 /* of a module without state that is loaded repeatedly, used in rotation */
 };
