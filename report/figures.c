@@ -11,7 +11,7 @@
 /* ---- best speedup by round ---- */
 
 enum { WIDTH = 960, HEIGHT = 430, LEFT = 52, RIGHT = 190, TOP = 16, BOTTOM = 44, LABEL_STEP = 15 };
-enum { LONGEST_LABEL = 17 };              /* letters */
+enum { LONGEST_LABEL = 16 };              /* letters */
 enum { MAX_POINTS = 240, MAX_DOTS = 60 }; /* 3 pixels per point; dots that do not touch */
 
 typedef struct {
@@ -177,7 +177,7 @@ static void draw_labels(const Axes *a, EndLabel *l, int n, Buffer *b)
                       "<path class=\"lead\" d=\"M%.1f %.1f L%.1f %.1f\"/><text class=\"%s\" "
                       "data-of=\"%s\" x=\"%.1f\" y=\"%.1f\">%.*s%s %.2f×</text>\n",
                       x + 6, y_of(a, l[i].value), x + 18, l[i].y, l[i].class, l[i].name, x + 22,
-                      l[i].y + 4, cut ? LONGEST_LABEL - 1 : LONGEST_LABEL, l[i].name,
+                      l[i].y + 4, cut ? LONGEST_LABEL - 3 : LONGEST_LABEL, l[i].name,
                       cut ? "…" : "", l[i].value);
     }
 }

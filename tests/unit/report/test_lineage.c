@@ -192,7 +192,7 @@ static void kernelbench(void **state)
     has_not(&b, "nan");
     buffer_clear(&b);
     figure_rounds(&r, &b);
-    has(&b, ">k2_12_gemm_multi… 3.00×</text>"); /* a long name does not leave the figure */
+    has(&b, ">k2_12_gemm_mu… 3.00×</text>"); /* a long name does not leave the figure */
     has(&b, "data-of=\"k2_12_gemm_multiply_leakyrelu\"");
     has(&b, ">k1_19_relu 2.00×</text>");
     buffer_release(&b);
