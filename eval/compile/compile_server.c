@@ -164,8 +164,8 @@ static int is_crash(int signal_no)
 }
 
 /* Make a reply of an end without one. The source is blamed for a limit only when the child has used
- * its CPU time; the client then asks once more. A child that was killed earlier, or that a busy machine did not let run, says
- * nothing about the source. */
+ * its CPU time; the client then asks once more. A child that was killed earlier, or that a busy
+ * machine did not let run, says nothing about the source. */
 static void reply_for_end(const End *e, int cpu_s, Buffer *out)
 {
     char text[200];
