@@ -280,6 +280,9 @@ static int walk_op(Walk *k, const OpLine *line)
         walk_use(k, storages[i]);
         m.x[i] = walk_place(storages[i]);
     }
+    OpCost cost = {0};
+    if (!rc && op_cost(call, &cost, &why)) rc = walk_fail_here(k, &why);
+    k->o->flops += cost.flops;
     if (!rc) rc = bind_results(k, line, call, storages, &m);
     free(call);
     return rc;

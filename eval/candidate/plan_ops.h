@@ -74,6 +74,7 @@ typedef struct {
     int n_slots;
     PlanKernelText *texts;
     int n_texts;
+    double flops; /* the least that the operators compute, each line once */
 } PlanOps;
 
 /* Fills *out. routes: vendor libraries may be called. Returns 0, or -1 with "line N: ..." and

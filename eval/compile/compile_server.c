@@ -165,14 +165,15 @@ static int is_crash(int signal_no)
 }
 
 /* Make a reply of an end without one. The source is blamed for a limit only when the child has used
- * its CPU time. A child that was killed earlier, or that a busy machine did not let run, says
- * nothing about the source. */
+ * its CPU time; the client then asks once more. A child that was killed earlier, or that a busy
+ * machine did not let run, says nothing about the source. */
 static void reply_for_end(const End *e, int cpu_s, Buffer *out)
 {
     char text[200];
     int signal_no = WIFSIGNALED(e->status) ? WTERMSIG(e->status) : 0;
     int killed = e->overdue || (signal_no && !is_crash(signal_no));
-    int blamed = !killed || out->full || signal_no == SIGXCPU || e->used_s >= cpu_s;
+    int late = signal_no == SIGXCPU || e->used_s >= cpu_s, full = out->full,
+        blamed = !killed || full || late;
     if (WIFEXITED(e->status) && WEXITSTATUS(e->status) == 0 && out->len && !e->overdue) return;
     if (!blamed && e->overdue)
         snprintf(text, sizeof text, "it had %.1f s of CPU time in %d s: this machine is too busy",
@@ -189,7 +190,7 @@ static void reply_for_end(const End *e, int cpu_s, Buffer *out)
                  "the compiler crashed or needed more than %zu GiB of memory (%s %d)",
                  memory_limit >> 30, signal_no ? "signal" : "exit status",
                  signal_no ? signal_no : WEXITSTATUS(e->status));
-    say(out, blamed ? "limit" : "failed", text);
+    say(out, !blamed ? "failed" : killed && late && !full ? "time" : "limit", text);
 }
 
 /* Wait for the end of a child, and note its CPU time. */

@@ -111,7 +111,7 @@ typedef struct {
 } DeviceCounter;
 
 enum {
-    DEVICE_MAX_COUNTERS = 48,
+    DEVICE_MAX_COUNTERS = 80,
     DEVICE_MAX_SAMPLES = 1024,
     DEVICE_COPIES = 4 /* of a module without state that is loaded repeatedly, used in rotation */
 };
@@ -185,6 +185,8 @@ typedef struct {
     /* The work of these launches, divided by the work of the last predicted ones. growth is the larger
      * quotient of bytes and of flops, least_growth the smaller one. */
     double growth, least_growth;
+    double
+        own_flops; /* the least that the plan's own launches compute; INFINITY: it is not known */
     DevicePtr output; /* a buffer; comparable: one launch wrote it, from complete contents */
     int comparable;
     uint64_t blocks, sampled; /* of all launches */

@@ -15,6 +15,7 @@
 static struct {
     const char *against, *device, *tasks_root, *cache;
     int64_t seed;
+    int counters;
 } args = {.device = "sim:h100", .seed = 1};
 
 static const Flag flags[] = {
@@ -22,6 +23,10 @@ static const Flag flags[] = {
      .kind = FLAG_TEXT,
      .target = &args.against,
      .help = "another kernel of the task to compare with, instead of the baseline"},
+    {.name = "counters",
+     .kind = FLAG_BOOL,
+     .target = &args.counters,
+     .help = "print every counter of the kernel too"},
     EVALUATOR_FLAGS(args.device, args.seed, args.tasks_root, args.cache),
     {.name = NULL}};
 
@@ -101,6 +106,8 @@ static void tell(const char *task, const Kernel *k, const Kernel *other)
     fwrite(text.data, 1, text.len, stdout);
     buffer_release(&text);
     print_rows(&before, &after, other ? other->label : "baseline");
+    for (int i = 0; args.counters && i < after.n; i++)
+        printf("%s  %s %.6g\n", i ? "" : "\n", after.v[i].name, after.v[i].value);
 }
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
-/* A table of resources and one of counters; the bits of a counter tell on which resources it
- * bears. */
+/* A table of resources, one of a GPU's units, and one of counters; the bits of a counter tell on
+ * which resources it bears. */
 #include "eval/explain/why.h"
 
 #include <math.h>
@@ -17,30 +17,64 @@ enum {
     BY_TENSOR = 128
 };
 
-/* By the time of each alone on a simulator, and by a GPU's share of its peak. */
+/* By the time of each alone, on a simulator. */
 static const struct {
-    const char *time, *percent, *text;
+    const char *time, *text;
     unsigned bit;
 } resources[] = {
-    {"time_dram_us", "dram_busy_pct", "DRAM", BY_DRAM},
-    {"time_l2_us", "l2_busy_pct", "L2", BY_L2},
-    {"time_l2_port_us", NULL, "the multiprocessors' ports to L2", BY_L2},
-    {"time_l1_us", NULL, "L1 and shared memory", BY_L1},
-    {"time_lsu_us", NULL, "the load-store unit", BY_L1},
-    {"time_issue_us", "issue_slots_busy_pct", "issue slots", BY_ISSUE},
-    {"time_fp32_us", NULL, "fp32 arithmetic", BY_ISSUE},
-    {"time_int_us", NULL, "integer arithmetic", BY_ISSUE},
-    {"time_sfu_us", NULL, "special functions", BY_ISSUE},
-    {"time_fp16_us", NULL, "fp16 arithmetic", BY_ISSUE},
-    {"time_fp64_us", NULL, "fp64 arithmetic", BY_ISSUE},
-    {"time_shuffle_us", NULL, "shuffles", BY_ISSUE},
-    {"time_tensor_us", "tensor_pipe_busy_pct", "tensor cores", BY_TENSOR},
-    {"time_atomic_us", NULL, "atomics", BY_ATOMIC},
-    {"time_block_start_us", NULL, "the start of blocks", BY_LAUNCH},
-    {"time_latency_us", NULL, "latency that nothing hides", BY_LATENCY},
-    {"time_launch_us", NULL, "launch overhead", BY_LAUNCH},
+    {"time_dram_us", "DRAM", BY_DRAM},
+    {"time_l2_us", "L2", BY_L2},
+    {"time_l2_port_us", "the multiprocessors' ports to L2", BY_L2},
+    {"time_l1_us", "L1 and shared memory", BY_L1},
+    {"time_lsu_us", "the load-store unit", BY_L1},
+    {"time_issue_us", "issue slots", BY_ISSUE},
+    {"time_fp32_us", "fp32 arithmetic", BY_ISSUE},
+    {"time_int_us", "integer arithmetic", BY_ISSUE},
+    {"time_sfu_us", "special functions", BY_ISSUE},
+    {"time_fp16_us", "fp16 arithmetic", BY_ISSUE},
+    {"time_fp64_us", "fp64 arithmetic", BY_ISSUE},
+    {"time_shuffle_us", "shuffles", BY_ISSUE},
+    {"time_tensor_us", "tensor cores", BY_TENSOR},
+    {"time_atomic_us", "atomics", BY_ATOMIC},
+    {"time_block_start_us", "the start of blocks", BY_LAUNCH},
+    {"time_latency_us", "latency that nothing hides", BY_LATENCY},
+    {"time_launch_us", "launch overhead", BY_LAUNCH},
 };
 enum { RESOURCES = sizeof resources / sizeof *resources };
+
+/* The units of a GPU, by their share of their peak: while the multiprocessors are at work, or of
+ * the time of the range around the launches. */
+typedef enum { WHILE_ACTIVE, OF_RANGE } ShareOf;
+static const struct {
+    const char *percent;
+    ShareOf of;
+    const char *text;
+    unsigned bit;
+} units[] = {
+    {"dram_busy_pct", OF_RANGE, "DRAM", BY_DRAM},
+    {"l2_busy_pct", OF_RANGE, "L2", BY_L2},
+    {"l2_data_busy_pct", OF_RANGE, "L2", BY_L2},
+    {"l2_tag_busy_pct", OF_RANGE, "L2", BY_L2},
+    {"l2_atomic_busiest_pct", OF_RANGE, "atomics", BY_ATOMIC},
+    {"l2_port_read_busy_pct", WHILE_ACTIVE, "the multiprocessors' ports to L2", BY_L2},
+    {"l2_port_write_busy_pct", WHILE_ACTIVE, "the multiprocessors' ports to L2", BY_L2},
+    {"l1_busy_pct", WHILE_ACTIVE, "L1 and shared memory", BY_L1},
+    {"l1_reads_busy_pct", WHILE_ACTIVE, "L1 and shared memory", BY_L1},
+    {"l1_writes_busy_pct", WHILE_ACTIVE, "L1 and shared memory", BY_L1},
+    {"lsu_requests_busy_pct", WHILE_ACTIVE, "the load-store unit", BY_L1},
+    {"lsu_busy_pct", WHILE_ACTIVE, "the load-store unit", BY_L1},
+    {"issue_slots_busy_pct", WHILE_ACTIVE, "issue slots", BY_ISSUE},
+    {"fma_busy_pct", WHILE_ACTIVE, "fp32 arithmetic", BY_ISSUE},
+    {"alu_busy_pct", WHILE_ACTIVE, "integer arithmetic", BY_ISSUE},
+    {"fma_heavy_busy_pct", WHILE_ACTIVE, "integer arithmetic", BY_ISSUE},
+    {"xu_busy_pct", WHILE_ACTIVE, "special functions", BY_ISSUE},
+    {"fp16_busy_pct", WHILE_ACTIVE, "fp16 arithmetic", BY_ISSUE},
+    {"fp16_of_fma_busy_pct", WHILE_ACTIVE, "fp16 arithmetic", BY_ISSUE},
+    {"fp64_busy_pct", WHILE_ACTIVE, "fp64 arithmetic", BY_ISSUE},
+    {"tensor_pipe_busy_pct", WHILE_ACTIVE, "tensor cores", BY_TENSOR},
+    {"tensor_cycles_busy_pct", WHILE_ACTIVE, "tensor cores", BY_TENSOR},
+};
+enum { UNITS = sizeof units / sizeof *units };
 
 /* `less` or `more` completes "it ..." when the counter falls or grows; a counter without both is
  * shown but explains nothing. */
@@ -110,23 +144,40 @@ void why_number(double v, const char *unit, char *out, size_t size)
         if (i && digits[i - 1] != '-' && (n - i) % 3 == 0) out[at++] = ',';
         out[at++] = digits[i];
     }
-    out[at] = 0;
+    snprintf(out + at, size - at, "%s%s", *unit ? " " : "", unit);
 }
 
-/* A GPU's counters: the busiest unit; below this share of its peak nothing is busy, and the kernel
- * waits. */
-static const double busy_share = 0.6;
+/* Below this share of its peak no unit of a GPU limits a kernel: the kernel waits. */
+static const double busy_share = 0.5;
+
+/* Returns the part of the range around the launches in which a kernel runs; 1 when it is not
+ * counted. */
+static double part_of_range(const Counters *c)
+{
+    double part = counters_get(c, "kernel_cycles") / counters_get(c, "range_cycles");
+    return part > 0 && part < 1 ? part : 1;
+}
+
+/* Tells whether atomics make most of the work of shared memory. */
+static int is_shared_atomic(const Counters *c)
+{
+    return counters_get(c, "shared_atomic_wavefronts") >
+           0.5 * counters_get(c, "shared_wavefronts_sum");
+}
 
 static int limit_of_gpu(const Counters *c, Limit *out)
 {
+    double part = part_of_range(c);
     *out = (Limit){0};
-    for (int i = 0; i < RESOURCES; i++) {
-        double v = resources[i].percent ? counters_get(c, resources[i].percent) / 100 : NAN;
-        if (v > out->share) *out = (Limit){resources[i].text, v, resources[i].bit};
+    for (int i = 0; i < UNITS; i++) {
+        double v = counters_get(c, units[i].percent) / 100 / (units[i].of == OF_RANGE ? part : 1);
+        if (v > out->share) *out = (Limit){units[i].text, v, units[i].bit, 1};
     }
     if (!out->text) return -1;
+    if (out->bit == BY_L1 && is_shared_atomic(c)) out->text = "atomics", out->bit = BY_ATOMIC;
     if (out->share < busy_share)
-        *out = (Limit){"latency that nothing hides", 1 - out->share, BY_LATENCY};
+        *out = (Limit){"latency that nothing hides", 1 - out->share, BY_LATENCY, 0};
+    out->share = fmin(out->share, 1);
     return 0;
 }
 
@@ -139,7 +190,7 @@ int why_limit(const Counters *c, Limit *out)
         double v = counters_get(c, resources[i].time);
         if (isnan(v) || v <= longest) continue;
         longest = v;
-        *out = (Limit){resources[i].text, all > 0 ? fmin(v / all, 1) : NAN, resources[i].bit};
+        *out = (Limit){resources[i].text, all > 0 ? fmin(v / all, 1) : NAN, resources[i].bit, 0};
     }
     return out->text ? 0 : limit_of_gpu(c, out);
 }

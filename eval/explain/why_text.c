@@ -28,8 +28,8 @@ void why_limit_text(const Verdict *v, Buffer *out)
         buffer_puts(out, "The counters do not tell what limits the kernel.");
         return;
     }
-    buffer_printf(out, "It is limited by %s, %.0f%% of its %.4g us%s.", l.text, 100 * l.share,
-                  v->time_us, v->predicted ? " (predicted)" : "");
+    buffer_printf(out, "It is limited by %s, %.0f%% of its %s%.4g us%s.", l.text, 100 * l.share,
+                  l.of_peak ? "peak over " : "", v->time_us, v->predicted ? " (predicted)" : "");
     if (v->light_us > 0)
         buffer_printf(out,
                       " The task's %s need %.4g us at best: the kernel reaches %.0f%% of that.",
@@ -102,6 +102,10 @@ static const Advice advice[] = {
      "Add up inside the warp and the block first, and do one atomic a block."},
     {NULL, "waves", 0, 0.5,
      "The grid does not fill the GPU: give each row or tile to more blocks."},
+    {"latency that nothing hides", "*spread", 0, 0.6,
+     "The grid does not fill the GPU, or a few blocks work much longer than the rest: give each "
+     "row "
+     "or tile to more blocks, of equal work."},
     {NULL, "occupancy", 0, 0.4,
      "Few warps are resident: use fewer registers or less shared memory a block, or start several "
      "loads before the first use."},
@@ -111,9 +115,12 @@ static const Advice advice[] = {
 };
 enum { ADVICE = sizeof advice / sizeof *advice };
 
-/* A counter, or *excess: the time of the DRAM traffic, divided by the time of the least bytes. */
+/* A counter; or *excess: the time of the DRAM traffic, divided by the time of the least bytes; or
+ * *spread: a GPU's mean multiprocessor's time at work, divided by that of the busiest. */
 static double figure(const Verdict *v, const char *name)
 {
+    if (!strcmp(name, "*spread"))
+        return count_of(v, "active_cycles") / count_of(v, "kernel_cycles");
     if (strcmp(name, "*excess") != 0) return count_of(v, name);
     return v->light_is_flops || v->light_us <= 0 ? NAN : count_of(v, "time_dram_us") / v->light_us;
 }

@@ -49,6 +49,7 @@ static int work_growth(const Task *t, const Workload *small, const Workload *tim
     s->growth = fmax(b1 / fmax(b0, 1), f1 / fmax(f0, 1));
     s->least_growth = b1 / fmax(b0, 1);
     if (f0 > 0) s->least_growth = fmin(s->least_growth, f1 / f0);
+    s->own_flops = f1;
     return 0;
 }
 
@@ -67,13 +68,15 @@ static double tensor_growth(const Task *t, const Workload *small, const Workload
 }
 
 /* In a plan with op lines the other kernels may grow as little as any tensor does: what follows a
- * product grows as its result. */
+ * product grows as its result. They have to compute what the op lines leave of the task. */
 static void allow_op_lines(const Run *r, const Workload *small, const Workload *timed,
                            DeviceSample *s)
 {
     int found = 0;
     for (int i = 0; i < r->n_launches; i++)
         found |= r->launches[i].library_args || r->launches[i].op_line;
+    const PlanOps *ops = r->loaded->context.ops;
+    s->own_flops = found && ops ? fmax(0, s->own_flops - ops->flops) : INFINITY;
     if (found)
         s->least_growth = fmin(s->least_growth, tensor_growth(r->loaded->task, small, timed));
 }

@@ -352,10 +352,11 @@ static Work work_of(const SimCounts *c, const DeviceLaunch *launches, int n)
 
 /* How many times more than it did at the timed size would the plan do, had its work grown from the
  * small size on as the task's? A source could leave work out where its outputs are not compared. 1:
- * it does enough. */
-static double missing_work(Work small, Work now, double growth)
+ * it does enough. Short rows make sums over a block dear, so that what the task needs is enough. */
+static double missing_work(Work small, Work now, const DeviceSample *s)
 {
-    double bytes = growth * small.bytes, flops = growth * small.flops, factor = 1;
+    double bytes = s->least_growth * small.bytes,
+           flops = fmin(s->least_growth * small.flops, s->own_flops), factor = 1;
     if (now.bytes < LEAST_BYTES * bytes) factor = bytes / fmax(now.bytes, 1);
     if (now.flops < LEAST_FLOPS * flops) factor = fmax(factor, flops / fmax(now.flops, 1));
     return factor;
@@ -421,8 +422,8 @@ static int repeats(const DeviceLaunch *launches, int i)
 static void hold(const Device *d, const DeviceLaunch *launches, int n, DeviceSample *s,
                  const SimCounts *counts, LaunchTime *times)
 {
-    double factor = missing_work(work_of(d->predicted, NULL, d->n_predicted),
-                                 work_of(counts, launches, n), s->least_growth);
+    double factor =
+        missing_work(work_of(d->predicted, NULL, d->n_predicted), work_of(counts, launches, n), s);
     s->held = factor > 1;
     for (int i = 0; i < n && s->held; i++)
         if (!launches[i].library_args && !launches[i].op_line) times[i].seconds *= factor;

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "stages/data/samples.h"
 
-enum { REWARD_MAX_TASKS = 512 };
+enum { REWARD_MAX_TASKS = 4096 };
 
 typedef struct {
     char *task[REWARD_MAX_TASKS];

@@ -106,7 +106,7 @@ static int measure_rtol(const Task *t, Description *d, Error *err)
     HonestError e;
     for (int i = 0; i < t->n_workloads; i++)
         if (t->workloads[i].role == ROLE_CHECK) last = &t->workloads[i];
-    if (honest_measure(t, last, VARIANT_DRAWN, 1, NULL, 1, 1, &e, err)) return -1;
+    if (honest_measure(t, last, VARIANT_DRAWN, 1, NULL, (double[]){1}, 1, 1, &e, err)) return -1;
     for (int i = 0; i < t->n_outputs; i++) {
         Dtype type = t->outputs[i].dtype;
         int margin = type == DTYPE_F32 ? HONEST_MARGIN : HONEST_MARGIN_HALF;
@@ -117,13 +117,14 @@ static int measure_rtol(const Task *t, Description *d, Error *err)
     return 0;
 }
 
-/* One case of one workload, measured on a thread of its own. grown: as honest_measure has it. */
+/* One case of one or two workloads that are measured at the same sizes, on a thread of its own. grown:
+ * as honest_measure has it. */
 typedef struct {
     Workload w;
-    double grown;
-    DescribedWorkload *to;
-    int which, rc;
-    HonestError found;
+    double grown[2];
+    DescribedWorkload *to[2];
+    int n, which, rc;
+    HonestError found[2];
     Error err;
 } Measurement;
 
@@ -131,24 +132,39 @@ static const double case_scales[ATOL_CASES] = {1, 8, 0.125, 1, 1};
 static const Variant case_variants[ATOL_CASES] = {VARIANT_DRAWN, VARIANT_DRAWN, VARIANT_DRAWN,
                                                   VARIANT_NEEDLES, VARIANT_SPECIAL};
 
+/* Adds to the n cases of the list those of a workload that is measured at w's sizes. */
 static int add_cases(const Task *t, const Workload *w, double grown, DescribedWorkload *to,
-                     Measurement *list)
+                     Measurement *list, int n)
 {
-    int n = 0;
+    int before = n;
+    to->finite = 1;
     to->atol = memory_array((size_t)t->n_outputs * ATOL_CASES, sizeof(double));
-    for (int k = 0; k < ATOL_CASES; k++)
-        if (task_has_variant(t, w, case_variants[k]))
-            list[n++] = (Measurement){.w = *w, .grown = grown, .to = to, .which = k};
+    for (int k = 0; k < ATOL_CASES; k++) {
+        if (!task_has_variant(t, w, case_variants[k])) continue;
+        Measurement *m = NULL;
+        for (int i = 0; i < before && !m; i++)
+            if (list[i].which == k && list[i].n == 1 &&
+                !memcmp(list[i].w.axis, w->axis, sizeof w->axis))
+                m = &list[i];
+        if (!m) {
+            m = &list[n++];
+            *m = (Measurement){.w = *w, .which = k};
+        }
+        m->grown[m->n] = grown;
+        m->to[m->n++] = to;
+    }
     return n;
 }
 
 static void take_case(const Task *t, const Measurement *m)
 {
-    m->to->finite &= m->found.finite;
-    for (int i = 0; i < t->n_outputs; i++) {
-        int single = t->outputs[i].dtype == DTYPE_F32;
-        double least = single && m->which == AT_SPECIAL ? 0x1p-126 : 0;
-        m->to->atol[i * ATOL_CASES + m->which] = up(fmax(m->found.atol[i], least));
+    for (int k = 0; k < m->n; k++) {
+        m->to[k]->finite &= m->found[k].finite;
+        for (int i = 0; i < t->n_outputs; i++) {
+            int single = t->outputs[i].dtype == DTYPE_F32;
+            double least = single && m->which == AT_SPECIAL ? 0x1p-126 : 0;
+            m->to[k]->atol[i * ATOL_CASES + m->which] = up(fmax(m->found[k].atol[i], least));
+        }
     }
 }
 
@@ -175,7 +191,7 @@ static int measure_cases(const Task *t, const double *rtol, Measurement *list, i
     for (int k = n - 1; k >= 0; k--) { /* the costly ones first */
         Measurement *m = &list[k];
         m->rc = honest_measure(t, &m->w, case_variants[m->which], case_scales[m->which], rtol,
-                               m->grown, m->which == AT_SCALE_1, &m->found, &m->err);
+                               m->grown, m->n, m->which == AT_SCALE_1, m->found, &m->err);
     }
     for (int k = 0; k < n && !rc; k++) {
         rc = list[k].rc;
@@ -267,15 +283,13 @@ static int calibrate(const Derivation *v, Description *d, const Sizes *deep, Err
     rc = measure_rtol(t, d, err);
     for (int i = 0; i < t->n_outputs; i++) rtol[i] = d->rtol[t->outputs[i].dtype];
     Measurement *list = memory_array((size_t)d->n * ATOL_CASES, sizeof *list);
-    for (int i = 0; i < d->n && !rc; i++) {
-        DescribedWorkload *to = &d->at[i];
-        to->finite = 1;
-        if (to->role == ROLE_TIME)
-            n += add_cases(t, &w, growth(extent_of(v, &to->sizes), extent_of(v, deep)), to,
-                           list + n);
-        else if (!same_sizes(d, to))
-            n += add_cases(t, &t->workloads[i], 1, to, list + n);
-    }
+    for (int i = 0; i < d->n && !rc; i++)
+        if (d->at[i].role != ROLE_TIME && !same_sizes(d, &d->at[i]))
+            n = add_cases(t, &t->workloads[i], 1, &d->at[i], list, n);
+    for (int i = 0; i < d->n && !rc; i++)
+        if (d->at[i].role == ROLE_TIME)
+            n = add_cases(t, &w, growth(extent_of(v, &d->at[i].sizes), extent_of(v, deep)),
+                          &d->at[i], list, n);
     if (!rc) rc = measure_cases(t, rtol, list, n, err);
     if (!rc) copy_cases(t, d);
     if (!rc) pool_checks(d, t->n_outputs * ATOL_CASES);

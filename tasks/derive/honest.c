@@ -199,7 +199,8 @@ static int results(void *ctx, const GraphBound *b, int node, const double *const
 typedef struct {
     const Task *t;
     const GraphBound *b;
-    double grown;
+    const double *grown;
+    int n_grown;
     double *in[TASK_MAX_TENSORS];
     double *want[GRAPH_MAX_OUTPUTS], *got[GRAPH_MAX_OUTPUTS], *relative;
     double middle[GRAPH_MAX_OUTPUTS]; /* of the wanted elements' sizes */
@@ -312,10 +313,9 @@ static double magnitude(double want, double got)
 
 /* The error of a sum does not shrink with the sum: what the smaller half of the elements needs, any
  * element near zero needs, and atol gives all of it. Beyond, rtol helps. */
-static void note_errors(Case *c, int i, double rtol, HonestError *out)
+static void note_errors(Case *c, int i, double rtol, double grown, HonestError *out)
 {
-    double margin =
-        c->grown * (is_half(c->t->outputs[i].dtype) ? HONEST_MARGIN_HALF : HONEST_MARGIN);
+    double margin = grown * (is_half(c->t->outputs[i].dtype) ? HONEST_MARGIN_HALF : HONEST_MARGIN);
     for (int64_t k = 0; k < c->n[i]; k++) {
         double want = c->want[i][k], got = c->got[i][k];
         if (!isfinite(want)) continue;
@@ -331,10 +331,9 @@ static int run_way(Case *c, const Way *way, const double *rtol, HonestError *out
     c->e.way = way;
     if (graph_run(c->b, (const double *const *)c->in, c->got, &hook, err)) return -1;
     for (int i = 0; i < c->t->n_outputs; i++) {
-        if (rtol)
-            note_errors(c, i, rtol[i], out);
-        else
-            out->rtol[i] = fmax(out->rtol[i], middle(c, i, relative_error));
+        for (int k = 0; k < c->n_grown && rtol; k++)
+            note_errors(c, i, rtol[i], c->grown[k], &out[k]);
+        if (!rtol) out->rtol[i] = fmax(out->rtol[i], middle(c, i, relative_error));
     }
     return 0;
 }
@@ -374,15 +373,17 @@ static int is_within(const Case *c)
 }
 
 int honest_measure(const Task *t, const Workload *w, Variant variant, double scale,
-                   const double *rtol, double grown, int all, HonestError *out, Error *err)
+                   const double *rtol, const double *grown, int n, int all, HonestError *out,
+                   Error *err)
 {
     GraphBound *b;
-    *out = (HonestError){.finite = 1};
+    for (int i = 0; i < n; i++) out[i] = (HonestError){.finite = 1};
     if (task_graph_bind(t, w, &b, err)) return -1;
     Case *c = memory_alloc(sizeof *c);
     c->t = t;
     c->b = b;
     c->grown = grown;
+    c->n_grown = n;
     case_prepare(c);
     int rc = 0, dear = sizes_flops(b) > DEAR_FLOPS, huge = sizes_flops(b) > HUGE_FLOPS;
     for (uint64_t draw = 0; draw < (dear ? 1 : DRAWS) && !rc; draw++) {
@@ -393,6 +394,7 @@ int honest_measure(const Task *t, const Workload *w, Variant variant, double sca
         Ways ways = huge ? WAYS_RUNNING : all && !draw && !dear ? WAYS_ALL : WAYS_FOUR;
         if (!rc && out->finite) rc = run_ways(c, rtol, ways, out, err);
     }
+    for (int i = 1; i < n; i++) out[i].finite = out->finite;
     case_release(c);
     graph_bound_free(b);
     return rc;

@@ -30,10 +30,11 @@ typedef struct {
     double rtol[GRAPH_MAX_OUTPUTS], atol[GRAPH_MAX_OUTPUTS];
 } HonestError;
 
-/* rtol: by output, or NULL to measure rtol alone. grown: what errors are multiplied by, for a workload
- * with longer sums or more elements than w. all: every way, else the four that differ most. A costly
- * graph has fewer ways and one draw. */
+/* rtol: by output, or NULL to measure rtol alone. grown: what errors are multiplied by, n of them and n
+ * results, for workloads with longer sums or more elements than w. all: every way, else the four that
+ * differ most. A costly graph has fewer ways and one draw. */
 int honest_measure(const Task *t, const Workload *w, Variant variant, double scale,
-                   const double *rtol, double grown, int all, HonestError *out, Error *err);
+                   const double *rtol, const double *grown, int n, int all, HonestError *out,
+                   Error *err);
 
 #endif

@@ -2,12 +2,15 @@
 """PyTorch's times of tasks at their timed workloads, to set beside Quern's baselines: of the twelve that are
 written here, or of any task with a graph.
 
-    python3 tests/gpu/eager.py [--tasks relu,kernelbench/level1] [--runs 100] [--task-root tasks] [--compile] [--seconds 300]
+    python3 tests/gpu/eager.py [--tasks relu,kernelbench/level1] [--runs 100] [--task-root tasks] [--compile]
+                               [--output ROWS.jsonl [--again]] [--seconds 480] [--limit 40] [--jobs 8]
 
 One JSON line a task and timed workload: task, axes, us and what (eager, the expression that baseline_cuda.cu
-follows launch for launch), and where PyTorch has a fused way too best_us and best (its text). Median of the runs;
-float32 without TF32; before each run L2 is written over twice and the device kept busy until the launches are
-enqueued, so that the time is the GPU's and not Python's.
+follows launch for launch), and where PyTorch has a fused way too best_us and best (its text). --compile: the fused way
+of a graph is torch.compile; --jobs tasks are compiled side by side and measured one by one. A task that fails has
+"error" and no us, a fused way that fails "best_error". With --output the same command goes on with the tasks that the
+file has no row of. Median of the runs; float32 without TF32; before each run L2 is written over twice and the device
+kept busy until the launches are enqueued, so that the time is the GPU's and not Python's.
 """
 import argparse
 import glob
@@ -20,8 +23,13 @@ import sys
 import time
 import types
 
-import torch
-import torch.nn.functional as F
+import eager_rows
+
+if "--worker" in sys.argv:
+    import torch
+    import torch.nn.functional as F
+
+    ZERO = torch.tensor(0.0)
 
 
 def relu(x):
@@ -93,7 +101,6 @@ def attention_fused(q, k, v):
 
 
 MASKS = {}
-ZERO = torch.tensor(0.0)
 
 
 def mask(seq, device):
@@ -159,6 +166,9 @@ def draw(task, axes):
     return [draw_one(x, axes, generator) for x in task["inputs"].values()]
 
 
+MOST_SECONDS = 2  # of the runs of one way
+
+
 class Named:
     """A tensor in the arguments of a line."""
 
@@ -198,12 +208,15 @@ def check(name, eager, fused, inputs):
     pairs = [(a, b)] if isinstance(a, torch.Tensor) else zip(a, b)
     worst = max(((x.double() - y.double()).abs() / (1.0 + x.double().abs())).max().item() for x, y in pairs)
     if not worst < (1e-3 if inputs[0].dtype is torch.float32 else 5e-2):
-        sys.exit(f"{name}: the fused way differs from the eager one by {worst}")
+        raise RuntimeError(f"{name}: the fused way differs from the eager one by {worst}")
 
 
 def median_us(f, inputs, runs, flush):
-    times = []
+    """Of so many runs, or of fewer, at least ten, where they take long."""
+    times, begin = [], time.monotonic()
     for run in range(runs + 10):
+        if len(times) >= 10 and time.monotonic() - begin > MOST_SECONDS:
+            break
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         flush.sum()  # read, as Quern does: lines that were written would have to be written back while f runs
         torch.cuda._sleep(400000)
@@ -227,53 +240,103 @@ def find(root, words):
             yield os.path.relpath(os.path.dirname(file), root), file
 
 
-def measure(name, task, axes, given, flush):
-    """One line of the answer."""
-    inputs = draw(task, axes)
-    eager, what = EAGER[name] if name in EAGER else (graph_function(task, axes), "its graph, by torch.ops.aten")
-    line = {"task": task["name"], "axes": axes, "us": median_us(eager, inputs, given.runs, flush), "what": what}
-    if name in FUSED:
-        fused, best_what = FUSED[name]
-        check(name, eager, fused, inputs)
-        line.update(best_us=median_us(fused, inputs, given.runs, flush), best=best_what)
-    elif given.compile:
+def reason(e):
+    return (str(e).splitlines() or [type(e).__name__])[0][:300]
+
+
+class Measurer:
+    """The worker's side: answers the questions of eager_rows."""
+
+    def __init__(self, given):
+        self.given, self.compiled = given, {}
+        if not torch.cuda.is_available():
+            sys.exit("eager.py: PyTorch sees no GPU")
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+        torch.set_grad_enabled(False)
+        self.gpu = torch.cuda.get_device_properties(0)
+        self.flush = torch.zeros(2 * self.gpu.L2_cache_size // 4, dtype=torch.int32, device="cuda")
+
+    def eager(self, name, task, axes):
+        return EAGER[name] if name in EAGER else (graph_function(task, axes), "its graph, by torch.ops.aten")
+
+    def prepare(self, name, task, axes):
+        """Compiles, and runs twice: the first time kernels are made, and chosen among a few."""
+        self.compiled.clear()
+        if name in FUSED:
+            return {}
         torch._dynamo.reset()
-        compiled = torch.compile(eager)
-        line.update(best_us=median_us(compiled, inputs, given.runs, flush), best="torch.compile")
-    return line
+        inputs, compiled = draw(task, axes), torch.compile(self.eager(name, task, axes)[0])
+        for _ in range(2):
+            compiled(*inputs)
+        torch.cuda.synchronize()
+        self.compiled[name] = compiled
+        return {}
+
+    def measure(self, name, task, axes):
+        inputs, (eager, what) = draw(task, axes), self.eager(name, task, axes)
+        line = {"us": median_us(eager, inputs, self.given.runs, self.flush), "what": what}
+        fused, best = FUSED[name] if name in FUSED else (self.compiled.get(name), "torch.compile")
+        if fused:
+            try:
+                check(name, eager, fused, inputs)
+                line.update(best_us=median_us(fused, inputs, self.given.runs, self.flush), best=best)
+            except Exception as e:
+                line["best_error"] = reason(e)
+        return line
+
+    def answer(self, question):
+        with open(question["path"]) as file:
+            task = json.load(file)
+        try:
+            return getattr(self, question["do"])(question["name"], task, question["axes"])
+        except Exception as e:  # out of memory, or an operator that torch refuses here
+            return {"error": reason(e)}
+        finally:
+            MASKS.clear()
+            torch.cuda.empty_cache()
+
+
+def serve(given):
+    """One answer a line on stdout, which nothing else writes to."""
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    measurer = Measurer(given)
+    print(json.dumps({"torch": torch.__version__, "gpu": measurer.gpu.name}), file=out, flush=True)
+    for line in sys.stdin:
+        print(json.dumps(measurer.answer(json.loads(line))), file=out, flush=True)
+
+
+def timed(root, words):
+    for name, path in find(root, words):
+        with open(path) as file:
+            task = json.load(file)
+        for axes in [w["axes"] for w in task["workloads"] if w["role"] == "time"]:
+            yield eager_rows.Task(task["name"], path, axes)
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--tasks", default="", help="tasks, sets or patterns, with commas; the twelve when left out")
     options.add_argument("--compile", action="store_true", help="torch.compile of a graph as its fused way")
+    options.add_argument("--output", help="file of rows; the tasks that it has are left out")
+    options.add_argument("--again", action="store_true", help="rows of the file with an error are measured again")
     options.add_argument("--seconds", type=float, default=1e9, help="no task is begun after them")
+    options.add_argument("--limit", type=float, default=40, help="seconds of one task, to compile and to measure")
+    options.add_argument("--jobs", type=int, default=8, help="tasks that are compiled side by side")
     options.add_argument("--runs", type=int, default=100)
     options.add_argument("--task-root", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tasks"))
+    options.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     given = options.parse_args()
-    if not torch.cuda.is_available():
-        sys.exit("eager.py: PyTorch sees no GPU")
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
-    torch.set_grad_enabled(False)
-    properties = torch.cuda.get_device_properties(0)
-    flush = torch.zeros(2 * properties.L2_cache_size // 4, dtype=torch.int32, device="cuda")
-    begin = time.monotonic()
-    for name, path in find(given.task_root, given.tasks.split(",") if given.tasks else sorted(EAGER)):
-        with open(path) as file:
-            task = json.load(file)
-        for axes in [w["axes"] for w in task["workloads"] if w["role"] == "time"]:
-            if time.monotonic() - begin > given.seconds:
-                return
-            try:
-                line = measure(name, task, axes, given, flush)
-            except (RuntimeError, NotImplementedError) as e:  # out of memory, or an operator that torch refuses here
-                print(f"eager.py: {name}: {str(e).splitlines()[0]}", file=sys.stderr)
-                continue
-            line.update(torch=torch.__version__, gpu=properties.name)
-            print(json.dumps(line), flush=True)
-            MASKS.clear()
-            torch.cuda.empty_cache()
+    if given.worker:
+        return serve(given)
+    if not given.compile:
+        given.jobs = 1
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "2")
+    tasks = list(timed(given.task_root, given.tasks.split(",") if given.tasks else sorted(EAGER)))
+    left = eager_rows.run([sys.executable, os.path.abspath(__file__), "--worker", "--runs", str(given.runs)], tasks, given)
+    if left:
+        print(f"eager.py: {left} tasks are left; the same command with --output goes on", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -34,24 +34,10 @@ static void take_addresses(PtxModule *m)
         }
 }
 
-/* Is there an instruction that reads shared memory and is not followed? */
-static int loads_matrices(const PtxModule *m)
-{
-    int found = 0;
-    for (int i = 0; i < m->n_functions; i++)
-        for (int k = 0; k < m->functions[i].n_insts; k++) {
-            const PtxInst *in = &m->functions[i].insts[k];
-            found |=
-                !strcmp(in->op, "ldmatrix") || !strcmp(in->op, "wmma") || !strcmp(in->op, "cp");
-        }
-    return found;
-}
-
 int code_build(PtxModule *ptx, int follow, Code *out, Error *err)
 {
     memset(out, 0, sizeof *out);
     out->follow = follow;
-    out->loads_matrices = loads_matrices(ptx);
     out->ptx = *ptx;
     memset(ptx, 0, sizeof *ptx);
     int n = out->ptx.n_functions;

@@ -68,7 +68,10 @@ static int decode_one(Decoder *d)
     d->why = NULL;
     d->flops = d->expansion = 0;
     d->inst_class = INST_OTHER;
-    if (d->in->bad) return -1;
+    if (d->in->bad) {
+        d->why = decode_unknown_copy(d->in);
+        return -1;
+    }
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         int r = parts[i](d);
         if (r > 0) continue;

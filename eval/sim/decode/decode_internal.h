@@ -85,6 +85,8 @@ int decode_mma(Decoder *d);
 int decode_wmma(Decoder *d);
 int decode_mbarrier(Decoder *d);
 int decode_bulk(Decoder *d); /* decode_mbarrier.c: cp.async.bulk */
+/* Why a bulk copy is none that is known, also one that could not be parsed; NULL: it may be. */
+const char *decode_unknown_copy(const PtxInst *in);
 
 /* decode_control.c: the PTX instruction behind a label of a scope; < 0: there is none */
 int decode_label(const Decoder *d, const char *name, int scope);

@@ -125,8 +125,24 @@ static int bulk_prefetch(Decoder *d)
     return 0;
 }
 
+const char *decode_unknown_copy(const PtxInst *in)
+{
+    if (strcmp(in->op, "cp")) return NULL;
+    if (in->n_mods && !strcmp(in->mods[0], "reduce"))
+        return "a bulk copy that reduces: use atomics, or add before the copy";
+    for (int i = 0; i < in->n_mods; i++) {
+        if (!strcmp(in->mods[i], "tensor"))
+            return "a tensor map, which only host code can make: a candidate has none";
+        if (!strncmp(in->mods[i], "multicast", 9))
+            return "a copy to several blocks of a cluster (multicast): copy in each block";
+    }
+    return NULL;
+}
+
 int decode_bulk(Decoder *d)
 {
+    const char *unknown = decode_unknown_copy(d->in);
+    if (unknown) return decode_refuse(d, unknown);
     if (strcmp(d->in->op, "cp") || !decode_has(d, "async") || !decode_has(d, "bulk")) return 1;
     int waits = decode_has(d, "wait_group");
     if (waits || decode_has(d, "commit_group")) return bulk_group(d, waits);

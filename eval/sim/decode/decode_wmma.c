@@ -53,6 +53,8 @@ static void access_part(Decoder *d, const WmmaPart *whole, int reg, int half, in
     Inst *in = decode_emit(d, h_wmma_address);
     in->part = p;
     in->d = decode_temp64(d);
+    in->k0 = (uint8_t)bytes;
+    in->k1 = (uint8_t)is_store;
     mo->kind = is_store ? MEM_STORE : MEM_LOAD;
     mo->space = p->base.space;
     mo->element = (uint8_t)bytes;

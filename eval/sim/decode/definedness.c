@@ -1,257 +1,60 @@
 /* Which registers of a function may have no value. A register that is read on some path before it is
  * set (a variable without an initialiser) starts undefined; whatever is computed from it may be
  * undefined too. Only such registers get a slot and a h_track at each use, so functions without them
- * cost nothing. Arguments of calls by value count as defined. */
+ * cost nothing. An argument of a call that may have no value is followed in a module that is loaded to
+ * follow doubtful values (memory/doubts.h); else the run stops there, and the module is loaded again. */
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "eval/sim/decode/decode_internal.h"
+#include "eval/sim/decode/definedness.h"
 #include "eval/sim/memory/undefined.h"
 
-enum {
-    STEPS_MAX = 50000000, /* of the search and of the closure, for hostile code */
-    OPERANDS_MAX = 250    /* registers of one instruction */
-};
+#define is_op definedness_is
 
-/* A list of places by register: the first one of each, and the next of the same register. */
-typedef struct {
-    int *head, *next, *block, *inst, n, cap;
-} Places;
-
-struct Definedness {
-    int n_registers, base[REG_CLASSES];
-    uint32_t *slot, *origin; /* by register: 0 when it is always defined; PTX instruction */
-    int shared, local;       /* an undefined value may be stored there */
-    int64_t steps;
-};
-
-typedef struct {
-    int n;
-    int reg[OPERANDS_MAX];
-} Registers;
-
-static int is_op(const PtxInst *in, const char *op)
+void definedness_add(Registers *r, int reg)
 {
-    return !strcmp(in->op, op);
-}
-
-static int register_of(const Definedness *k, const PtxOperand *o)
-{
-    return k->base[o->cls] + (int)o->reg;
+    if (reg >= 0 && r->n < OPERANDS_MAX) r->reg[r->n++] = reg;
 }
 
 static void collect(const Definedness *k, const PtxOperand *o, int addresses, Registers *out)
 {
-    if (o->kind == OPND_REG && o->cls < REG_128 && !addresses && out->n < OPERANDS_MAX)
-        out->reg[out->n++] = register_of(k, o);
+    if (!addresses) definedness_add(out, definedness_register(k, o));
     if (o->kind == OPND_ADDR && addresses) collect(k, &o->items[0], 0, out);
     for (int i = 0; (o->kind == OPND_VEC || o->kind == OPND_LIST) && i < o->n; i++)
         collect(k, &o->items[i], addresses, out);
     if (o->pair) collect(k, o->pair, addresses, out);
 }
 
-static void collect_dests(const Definedness *k, const PtxInst *in, Registers *out)
+void definedness_dests(const Definedness *k, const PtxInst *in, Registers *out)
 {
     out->n = 0;
     if (costs_has_dest(in)) collect(k, &in->operands[0], 0, out);
+    if (is_op(in, "st")) definedness_words(k, in, out);
+    definedness_arguments(k, in, 1, out);
 }
 
-/* The registers that are read as values, without the guard. */
-static void collect_values(const Definedness *k, const PtxInst *in, Registers *out)
+void definedness_values(const Definedness *k, const PtxInst *in, Registers *out)
 {
+    ParamAccess a;
     out->n = 0;
     for (int i = costs_has_dest(in); i < in->n_operands; i++) collect(k, &in->operands[i], 0, out);
+    definedness_arguments(k, in, 0, out);
+    if (definedness_param(k, in, &a) && (!a.is_store || a.bytes < 4))
+        definedness_words(k, in, out); /* a store of bytes keeps the others of the word */
 }
 
-static void collect_addresses(const Definedness *k, const PtxInst *in, Registers *out)
+void definedness_addresses(const Definedness *k, const PtxInst *in, Registers *out)
 {
     out->n = 0;
     for (int i = 0; i < in->n_operands; i++) collect(k, &in->operands[i], 1, out);
 }
 
-/* ---- registers that are read before they are set ---- */
-
-static void places_init(Places *p, int n_registers)
+void definedness_give_slot(Decoder *d, int reg, uint32_t origin)
 {
-    memset(p, 0, sizeof *p);
-    p->head = memory_array((size_t)n_registers + 1, sizeof(int));
-    for (int i = 0; i <= n_registers; i++) p->head[i] = -1;
-}
-
-/* Adds a place unless the register's last one is in the same block. */
-static void places_add(Places *p, int reg, int block, int inst)
-{
-    if (p->head[reg] >= 0 && p->block[p->head[reg]] == block) return;
-    if (p->n == p->cap) {
-        p->cap = p->cap ? p->cap * 2 : 256;
-        p->next = memory_grow(p->next, (size_t)p->cap, sizeof(int));
-        p->block = memory_grow(p->block, (size_t)p->cap, sizeof(int));
-        p->inst = memory_grow(p->inst, (size_t)p->cap, sizeof(int));
-    }
-    p->next[p->n] = p->head[reg];
-    p->block[p->n] = block;
-    p->inst[p->n] = inst;
-    p->head[reg] = p->n++;
-}
-
-static void places_release(Places *p)
-{
-    free(p->head);
-    free(p->next);
-    free(p->block);
-    free(p->inst);
-}
-
-static void add_uses(const Registers *r, const Places *sets, Places *reads, int block, int inst)
-{
-    for (int i = 0; i < r->n; i++) {
-        int set = sets->head[r->reg[i]];
-        if (set < 0 || sets->block[set] != block) places_add(reads, r->reg[i], block, inst);
-    }
-}
-
-/* Finds for each register the blocks that set it without a guard, and those that read it before. */
-static void find_places(const Decoder *d, const Definedness *k, const int *block_of, Places *sets,
-                        Places *reads)
-{
-    Registers r;
-    for (int i = 0; i < d->p->n_insts; i++) {
-        const PtxInst *in = &d->p->insts[i];
-        if (in->bad) continue;
-        collect_values(k, in, &r);
-        add_uses(&r, sets, reads, block_of[i], i);
-        collect_addresses(k, in, &r);
-        add_uses(&r, sets, reads, block_of[i], i);
-        if (in->guard >= 0) {
-            r = (Registers){1, {k->base[REG_PRED] + in->guard}};
-            add_uses(&r, sets, reads, block_of[i], i);
-            continue;
-        }
-        collect_dests(k, in, &r);
-        for (int j = 0; j < r.n; j++) places_add(sets, r.reg[j], block_of[i], i);
-    }
-}
-
-typedef struct {
-    int n, *first, *preds; /* predecessors of b: preds[first[b]] to preds[first[b + 1] - 1] */
-} Flow;
-
-/* Calls `edge` for each edge between blocks. */
-static void each_edge(const Decoder *d, const int *block_of, int n_blocks,
-                      void (*edge)(Flow *f, int from, int to), Flow *f)
-{
-    for (int i = 0; i < d->p->n_insts; i++) {
-        const PtxInst *in = &d->p->insts[i];
-        int b = block_of[i], falls = 1;
-        if (block_of[i + 1] == b || in->bad) continue;
-        if (is_op(in, "bra") && in->n_operands && in->operands[0].kind == OPND_NAME) {
-            int target = decode_label(d, in->operands[0].name, in->scope);
-            if (target >= 0) edge(f, b, block_of[target]);
-            falls = in->guard >= 0;
-        } else if (is_op(in, "brx")) {
-            int found = in->n_operands > 1 && in->operands[1].kind == OPND_NAME
-                            ? ptx_find_targets(d->p, in->operands[1].name, in->scope)
-                            : -1;
-            const PtxTargets *table = found < 0 ? NULL : &d->p->targets[found];
-            for (int j = 0; table && j < table->n; j++) {
-                int target = decode_label(d, table->labels[j], table->scope);
-                if (target >= 0) edge(f, b, block_of[target]);
-            }
-            falls = 0;
-        } else if (is_op(in, "ret") || is_op(in, "exit")) {
-            falls = in->guard >= 0;
-        }
-        if (falls && b + 1 < n_blocks) edge(f, b, b + 1);
-    }
-}
-
-static void count_edge(Flow *f, int from, int to)
-{
-    (void)from;
-    f->first[to + 1]++;
-}
-
-static void put_edge(Flow *f, int from, int to)
-{
-    f->preds[f->first[to]++] = from;
-}
-
-static void find_flow(const Decoder *d, const int *block_of, int n_blocks, Flow *f)
-{
-    f->n = n_blocks;
-    f->first = memory_array((size_t)n_blocks + 2, sizeof(int));
-    each_edge(d, block_of, n_blocks, count_edge, f);
-    for (int b = 0; b <= n_blocks; b++) f->first[b + 1] += f->first[b];
-    f->preds = memory_array((size_t)f->first[n_blocks] + 1, sizeof(int));
-    each_edge(d, block_of, n_blocks, put_edge, f);
-    for (int b = n_blocks; b > 0; b--) f->first[b] = f->first[b - 1];
-    f->first[0] = 0;
-}
-
-/* Does a path without a setting lead from the entry to a read of the register? stamp: by block,
- * `mark` where it was visited, -mark where it sets the register. */
-static int reaches_entry(const Flow *f, const Places *sets, const Places *reads, int reg, int mark,
-                         int *stamp, int *stack, int64_t *steps)
-{
-    int depth = 0;
-    for (int i = sets->head[reg]; i >= 0; i = sets->next[i]) stamp[sets->block[i]] = -mark;
-    for (int i = reads->head[reg]; i >= 0; i = reads->next[i]) {
-        int b = reads->block[i];
-        if (b == 0) return 1;
-        if (stamp[b] == mark) continue;
-        stamp[b] = stamp[b] == -mark ? -mark : mark; /* it may set the register behind the read */
-        stack[depth++] = b;
-        while (depth) {
-            int at = stack[--depth];
-            for (int e = f->first[at]; e < f->first[at + 1]; e++) {
-                int p = f->preds[e];
-                if (++*steps > STEPS_MAX) return 1;
-                if (stamp[p] == mark || stamp[p] == -mark) continue;
-                if (p == 0) return 1;
-                stamp[p] = mark;
-                stack[depth++] = p;
-            }
-        }
-    }
-    return 0;
-}
-
-static int first_read(const Places *reads, int reg)
-{
-    int first = 0;
-    for (int i = reads->head[reg]; i >= 0; i = reads->next[i]) first = reads->inst[i];
-    return first;
-}
-
-/* Gives slots to the registers that may be read before they are set. */
-static void find_seeds(Decoder *d, Definedness *k, const unsigned char *leader)
-{
-    Places sets, reads;
-    Flow flow;
-    int n_blocks = 0, *block_of = memory_array((size_t)d->p->n_insts + 1, sizeof(int));
-    for (int i = 0; i <= d->p->n_insts; i++)
-        block_of[i] = leader[i] || !i ? n_blocks++ : n_blocks - 1;
-    places_init(&sets, k->n_registers);
-    places_init(&reads, k->n_registers);
-    find_places(d, k, block_of, &sets, &reads);
-    find_flow(d, block_of, n_blocks, &flow);
-    int *stamp = memory_array((size_t)n_blocks + 1, sizeof(int)),
-        *stack = memory_array((size_t)n_blocks + 1, sizeof(int));
-    for (int r = 0; r < k->n_registers; r++) {
-        if (reads.head[r] < 0 ||
-            !reaches_entry(&flow, &sets, &reads, r, r + 1, stamp, stack, &k->steps))
-            continue;
-        k->slot[r] = decode_temp_pred(d);
-        k->origin[r] = (uint32_t)first_read(&reads, r);
-        d->f->n_undefined++;
-    }
-    places_release(&sets);
-    places_release(&reads);
-    free(flow.first);
-    free(flow.preds);
-    free(block_of);
-    free(stamp);
-    free(stack);
+    Definedness *k = d->definedness;
+    k->slot[reg] = decode_temp_pred(d);
+    k->origin[reg] = origin;
+    for (int i = 1; i < REG_PARTS; i++) decode_temp_pred(d);
 }
 
 /* ---- what is computed from them ---- */
@@ -282,6 +85,11 @@ static int is_load(const PtxInst *in)
     return is_op(in, "ld") || is_op(in, "ldu");
 }
 
+static int loads_from(const PtxInst *in, PtxSpace space)
+{
+    return (is_load(in) && may_be(in, space)) || (space == SPACE_SHARED && is_op(in, "ldmatrix"));
+}
+
 /* Returns a register without a value that the result depends on, or -1. */
 static int tainted_by(const Definedness *k, const PtxInst *in, const Registers *values)
 {
@@ -301,7 +109,7 @@ static int spread_once(Decoder *d, Definedness *k, int *from)
     for (int i = 0; i < d->p->n_insts; i++) {
         const PtxInst *in = &d->p->insts[i];
         if (in->bad) continue;
-        collect_values(k, in, &values);
+        definedness_values(k, in, &values);
         int by = tainted_by(k, in, &values);
         k->steps += 1 + values.n;
         if (is_op(in, "st") && by >= 0) {
@@ -311,76 +119,105 @@ static int spread_once(Decoder *d, Definedness *k, int *from)
             k->local |= may_be(in, SPACE_LOCAL);
             if (*from < 0) *from = by;
         }
-        if (is_load(in) &&
-            ((k->shared && may_be(in, SPACE_SHARED)) || (k->local && may_be(in, SPACE_LOCAL))))
+        if (is_op(in, "call") || is_op(in, "ret")) continue; /* results: add_doubtful */
+        if ((k->shared && loads_from(in, SPACE_SHARED)) ||
+            (k->local && loads_from(in, SPACE_LOCAL)))
             by = by >= 0 ? by : *from;
         if (by < 0) continue;
-        collect_dests(k, in, &dests);
+        definedness_dests(k, in, &dests);
         for (int j = 0; j < dests.n; j++) {
             if (k->slot[dests.reg[j]]) continue;
-            k->slot[dests.reg[j]] = decode_temp_pred(d);
-            k->origin[dests.reg[j]] = k->origin[by];
+            definedness_give_slot(d, dests.reg[j], k->origin[by]);
             changed = 1;
         }
     }
     return changed;
 }
 
-/* Gives slots to what a load of shared memory or a shuffle may leave doubtful (memory/doubts.h). */
-static int add_doubtful(Decoder *d, Definedness *k)
+/* Gives slots to what a load of shared memory or a shuffle may leave doubtful (memory/doubts.h), and to
+ * the results of calls. */
+static void add_doubtful(Decoder *d, Definedness *k)
 {
     Registers dests;
-    int found = 0;
     for (int i = 0; i < d->p->n_insts; i++) {
         const PtxInst *in = &d->p->insts[i];
-        int loads = is_load(in) && may_be(in, SPACE_SHARED), shuffles = is_op(in, "shfl");
-        if (in->bad || !(loads || shuffles)) continue;
-        collect_dests(k, in, &dests);
-        for (int j = 0; j < dests.n; j++) {
-            if (k->slot[dests.reg[j]]) continue;
-            k->slot[dests.reg[j]] = decode_temp_pred(d);
-            k->origin[dests.reg[j]] = (uint32_t)i;
-        }
-        found |= dests.n > 0;
+        if (in->bad || !(loads_from(in, SPACE_SHARED) || is_op(in, "shfl") || is_op(in, "call")))
+            continue;
+        definedness_dests(k, in, &dests);
+        for (int j = 0; j < dests.n; j++)
+            if (!k->slot[dests.reg[j]]) definedness_give_slot(d, dests.reg[j], (uint32_t)i);
     }
-    return found;
+    for (int i = 0; i < k->n_parameters; i++)
+        if (!k->slot[k->first_word + i]) definedness_give_slot(d, k->first_word + i, 0);
 }
 
-/* Another slot for each one: the event that made its value doubtful. */
-static void add_events(Decoder *d)
+static void number_registers(Decoder *d, Definedness *k)
 {
-    for (int i = 0; i < d->f->n_slots; i++) decode_temp_pred(d);
+    k->p = d->p;
+    for (int c = 0; c < REG_128; c++) {
+        k->base[c] = k->n_registers;
+        k->n_registers += (int)d->p->n_regs[c] + 1;
+    }
+    k->first_word = k->n_registers;
+    k->n_words = d->f->unsupported ? 0 : (int)(d->f->rows32 - d->p->n_regs[REG_32]);
+    k->n_registers += k->n_words;
+    for (int i = 0; i < d->p->n_params && !d->p->is_entry; i++)
+        k->n_parameters += (int)((d->p->params[i]->size + 3) / 4);
+    if (k->n_parameters > k->n_words) k->n_parameters = k->n_words;
+    k->slot = memory_array((size_t)k->n_registers + 1, sizeof(uint32_t));
+    k->origin = memory_array((size_t)k->n_registers + 1, sizeof(uint32_t));
+}
+
+static void find_constants(Definedness *k)
+{
+    Registers dests;
+    k->set_by = memory_array((size_t)k->n_registers + 1, sizeof(int));
+    for (int i = 0; i < k->p->n_insts; i++) {
+        const PtxInst *in = &k->p->insts[i];
+        if (in->bad) continue;
+        definedness_dests(k, in, &dests);
+        int once = is_op(in, "mov") && in->guard < 0 && in->n_operands == 2;
+        for (int j = 0; j < dests.n; j++)
+            k->set_by[dests.reg[j]] = k->set_by[dests.reg[j]] || !once ? -1 : i + 1;
+    }
+}
+
+/* Hands the slots to the function. */
+static void set_slots(Decoder *d, const Definedness *k)
+{
+    Function *f = d->f;
+    f->n_slots = (int)(d->next_pred - f->first_slot);
+    if (!d->code->follow) return;
+    f->first_event = d->next_pred;
+    for (int i = 0; i < f->n_slots / REG_PARTS; i++) decode_temp_pred(d);
+    f->first_word = d->p->n_regs[REG_32];
+    f->words = ptx_arena_alloc(d->code->ptx.arena, sizeof(uint32_t) * ((size_t)k->n_words + 1));
+    for (int i = 0; i < k->n_words; i++) f->words[i] = k->slot[k->first_word + i];
 }
 
 void definedness_find(Decoder *d, const unsigned char *leader)
 {
     Definedness *k = memory_alloc(sizeof *k);
     Function *f = d->f;
-    int from = -1, follow = d->code->follow;
-    for (int c = 0; c < REG_128; c++) {
-        k->base[c] = k->n_registers;
-        k->n_registers += (int)d->p->n_regs[c] + 1;
-    }
-    k->slot = memory_array((size_t)k->n_registers + 1, sizeof(uint32_t));
-    k->origin = memory_array((size_t)k->n_registers + 1, sizeof(uint32_t));
+    int from = -1;
     d->definedness = k;
+    number_registers(d, k);
     f->first_slot = d->next_pred;
-    find_seeds(d, k, leader);
+    definedness_seeds(d, leader);
     f->undefined =
         ptx_arena_alloc(d->code->ptx.arena, sizeof(uint32_t) * (size_t)f->n_undefined + 1);
-    for (int i = 0; i < f->n_undefined; i++) f->undefined[i] = f->first_slot + (uint32_t)i;
-    while (f->n_undefined && spread_once(d, k, &from) && k->steps < STEPS_MAX) {
-    }
-    int doubtful = follow && add_doubtful(d, k);
-    if (!f->n_undefined && !doubtful) {
+    for (int i = 0; i < f->n_undefined; i++)
+        f->undefined[i] = f->first_slot + (uint32_t)(i * REG_PARTS);
+    if (d->code->follow) add_doubtful(d, k);
+    if (d->next_pred == f->first_slot) {
         definedness_release(d);
         return;
     }
-    while (doubtful && spread_once(d, k, &from) && k->steps < STEPS_MAX) {
+    while (spread_once(d, k, &from) && k->steps < STEPS_MAX) {
     }
+    find_constants(k);
     if (k->steps >= STEPS_MAX) f->unsupported = "it has too many variables without a value";
-    f->n_slots = (int)(d->next_pred - f->first_slot);
-    if (follow) add_events(d);
+    set_slots(d, k);
     decode_emit(d, h_undefine);
 }
 
@@ -389,6 +226,7 @@ void definedness_release(Decoder *d)
     if (!d->definedness) return;
     free(d->definedness->slot);
     free(d->definedness->origin);
+    free(d->definedness->set_by);
     free(d->definedness);
     d->definedness = NULL;
 }
@@ -408,6 +246,7 @@ static const char *use_of(const PtxInst *in)
 /* Operations whose values, not only addresses, must be defined. */
 static int needs_values(const PtxInst *in)
 {
+    if (is_op(in, "wmma") && in->n_mods && !strcmp(in->mods[0], "store")) return 1;
     static const char *const ops[] = {"bra",      "brx",     "ret",     "exit", "call",
                                       "bar",      "red",     "atom",    "cp",   "trap",
                                       "mbarrier", "barrier", "stmatrix"};
@@ -433,8 +272,6 @@ static int any(const uint32_t *slots, int n)
 static int kind_of(const PtxInst *in)
 {
     int of_predicates = in->n_mods == 1 && !strcmp(in->mods[0], "pred") && in->n_operands == 3;
-    if (is_op(in, "mov") && in->n_operands == 2 && in->operands[1].kind == OPND_VEC)
-        return TRACK_PACK;
     if (is_op(in, "selp")) return TRACK_SELECT;
     if (of_predicates && is_op(in, "and")) return TRACK_AND;
     if (of_predicates && is_op(in, "or")) return TRACK_OR;
@@ -442,22 +279,27 @@ static int kind_of(const PtxInst *in)
     if (is_op(in, "vote") || is_op(in, "match") || is_op(in, "redux") || is_op(in, "mma") ||
         is_op(in, "movmatrix") || (is_op(in, "wmma") && in->n_mods && !strcmp(in->mods[0], "mma")))
         return TRACK_GATHER;
+    if (is_op(in, "ldmatrix")) return TRACK_MATRIX;
     if (in->n_operands < 2) return TRACK_JOIN; /* refused, if it is an access */
     if (is_load(in) && (may_be(in, SPACE_SHARED) || may_be(in, SPACE_LOCAL))) return TRACK_LOAD;
     if (is_op(in, "st") && space_of(in) != SPACE_PARAM) return TRACK_STORE;
     return TRACK_JOIN;
 }
 
-/* The items of a load or store, one register each; -1 for a constant or no destination. */
-static void collect_items(const Definedness *k, const PtxOperand *o, Registers *out)
+/* The items of a load or store, one register each, and their bits; 0, which is no register of the text,
+ * for a constant or no destination. */
+static uint8_t *collect_items(Decoder *d, const PtxOperand *o, Registers *out)
 {
-    out->n = 0;
     int n = o->kind == OPND_VEC ? o->n : 1;
+    uint8_t *widths = ptx_arena_alloc(d->code->ptx.arena, (size_t)n + 1);
+    out->n = 0;
     for (int i = 0; i < n && i < OPERANDS_MAX; i++) {
         const PtxOperand *item = o->kind == OPND_VEC ? &o->items[i] : o;
-        int known = item->kind == OPND_REG && item->cls < REG_128;
-        out->reg[out->n++] = known ? register_of(k, item) : 0; /* 0 is no register of the text */
+        int reg = definedness_register(d->definedness, item);
+        widths[out->n] = item->width;
+        definedness_add(out, reg < 0 ? 0 : reg);
     }
+    return widths;
 }
 
 static MemOp *memory_of(Decoder *d, const PtxOperand *address)
@@ -466,6 +308,7 @@ static MemOp *memory_of(Decoder *d, const PtxOperand *address)
     mo->space = (uint8_t)decode_space(d);
     const ValueType *t = decode_type(d);
     mo->element = (uint8_t)(t && t->bits >= 8 ? t->bits / 8 : 1);
+    mo->is_signed = t && t->is_signed && !t->is_float;
     return decode_address(d, address, mo) ? NULL : mo;
 }
 
@@ -475,9 +318,8 @@ static void select_sources(Decoder *d, TrackOp *t)
     const Definedness *k = d->definedness;
     uint32_t *slots = ptx_arena_alloc(d->code->ptx.arena, sizeof(uint32_t) * 3);
     for (int i = 0; i < 3; i++) {
-        Registers one = {.n = 0};
-        collect(k, &d->in->operands[i + 1], 0, &one);
-        slots[i] = one.n ? k->slot[one.reg[0]] : 0;
+        int reg = definedness_register(k, &d->in->operands[i + 1]);
+        slots[i] = reg < 0 ? 0 : k->slot[reg];
     }
     t->sources = slots;
     t->n_sources = 3;
@@ -491,22 +333,23 @@ static int fill_in(Decoder *d, TrackOp *t, int after)
     Registers dests, values, musts;
     t->kind = (uint8_t)kind_of(in);
     t->use = use_of(in);
-    t->events = d->code->follow ? (uint32_t)d->f->n_slots : 0;
     t->guard = in->guard >= 0 ? k->slot[k->base[REG_PRED] + in->guard] : 0;
-    collect_dests(k, in, &dests);
-    collect_values(k, in, &values);
-    collect_addresses(k, in, &musts);
+    definedness_dests(k, in, &dests);
+    definedness_values(k, in, &values);
+    definedness_addresses(k, in, &musts);
     if (t->kind == TRACK_LOAD && after) t->kind = TRACK_LOADED;
-    if (is_load(in) && t->kind != TRACK_JOIN) collect_items(k, &in->operands[0], &dests);
-    if (t->kind == TRACK_STORE || t->kind == TRACK_PACK)
-        collect_items(k, &in->operands[1], &values);
-    /* An argument of a call is not followed: a doubtful value must not get there. */
-    t->events_only = d->code->follow && is_op(in, "st") && space_of(in) == SPACE_PARAM;
-    if (needs_values(in) || t->events_only)
-        for (int i = 0; i < values.n && musts.n < OPERANDS_MAX; i++)
-            musts.reg[musts.n++] = values.reg[i];
-    if (in->guard >= 0 && musts.n < OPERANDS_MAX && (needs_values(in) || t->kind == TRACK_STORE))
-        musts.reg[musts.n++] = k->base[REG_PRED] + in->guard;
+    if (is_load(in) && t->kind != TRACK_JOIN)
+        t->widths = collect_items(d, &in->operands[0], &dests);
+    if (t->kind == TRACK_STORE) t->widths = collect_items(d, &in->operands[1], &values);
+    int leaves = is_op(in, "call") || is_op(in, "ret"),
+        argument = leaves || (is_op(in, "st") && space_of(in) == SPACE_PARAM);
+    t->doubts = argument && !d->code->follow;
+    for (int i = 0; i < values.n && (needs_values(in) || t->doubts); i++)
+        if (values.reg[i] < k->first_word || (leaves && t->doubts))
+            definedness_add(&musts, values.reg[i]);
+    if (in->guard >= 0 && (needs_values(in) || t->kind == TRACK_STORE))
+        definedness_add(&musts, k->base[REG_PRED] + in->guard);
+    if (leaves) values.n = dests.n = 0;                  /* they are followed from frame to frame */
     if (t->kind == TRACK_LOADED) values.n = musts.n = 0; /* they have been looked at before it */
     t->dests = slots_of(d, &dests);
     t->sources = slots_of(d, &values);
@@ -521,15 +364,18 @@ static int fill_in(Decoder *d, TrackOp *t, int after)
     for (int i = 0; i < values.n; i++) t->origins[musts.n + i] = k->origin[values.reg[i]];
     int stores = t->kind == TRACK_STORE &&
                  ((k->shared && may_be(in, SPACE_SHARED)) || (k->local && may_be(in, SPACE_LOCAL)));
-    return t->guard || stores || any(t->dests, dests.n) || any(t->sources, t->n_sources) ||
-           any(t->musts, musts.n);
+    int touches = t->guard || stores || any(t->dests, dests.n) || any(t->sources, t->n_sources) ||
+                  any(t->musts, musts.n);
+    if (touches && t->kind == TRACK_JOIN) t->flow = definedness_flow(d, &dests, &values);
+    return touches;
 }
 
 static void emit(Decoder *d, int after)
 {
     TrackOp found = {0};
     if (!d->definedness || d->in->bad) return;
-    int kind = kind_of(d->in), is_late = kind == TRACK_SHUFFLE || kind == TRACK_GATHER,
+    int kind = kind_of(d->in),
+        is_late = kind == TRACK_SHUFFLE || kind == TRACK_GATHER || kind == TRACK_MATRIX,
         is_both = d->code->follow && kind == TRACK_LOAD && may_be(d->in, SPACE_SHARED);
     if ((is_late != after && !is_both) || !fill_in(d, &found, after)) return;
     TrackOp *t = ptx_arena_alloc(d->code->ptx.arena, sizeof *t);

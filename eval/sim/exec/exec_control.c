@@ -7,6 +7,7 @@
 #include "eval/sim/exec/splits.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
+#include "eval/sim/memory/undefined.h"
 #include "eval/sim/memory/unwritten.h"
 
 enum {
@@ -222,6 +223,7 @@ const Inst *h_ret(Warp *w, const Inst *in)
     const CallOp *call = f->call;
     (void)in;
     copy_words(f->parent->rows32, call->out_to, f->rows32, call->out_from, call->n_out, w->active);
+    if (f->parent->fn->words) undefined_return(w);
     const Inst *next = f->ret;
     frame_enter(w, f->parent);
     leave_frame(w->x, f, (uint32_t)__builtin_popcount(w->active));

@@ -14,6 +14,7 @@
 #include "eval/sim/machine/half.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
+#include "eval/sim/memory/undefined.h"
 
 enum { M = 16, COLUMNS = 8, MAX_K = 32, MMA_COST = 2000, DOUBLES_COST = 1000, MATRIX_COST = 200 };
 
@@ -183,7 +184,10 @@ const Inst *h_stmatrix(Warp *w, const Inst *in)
     w->x->counts.shared_store_requests++;
     w->x->counts.shared_store_wavefronts += a.p->wavefronts;
     gather_rows(w, in, rows);
-    for (int i = 0; i < n; i++) memcpy(a.host + a.p->delta[i], rows[i], sizeof rows[i]);
+    for (int i = 0; i < n; i++) {
+        memcpy(a.host + a.p->delta[i], rows[i], sizeof rows[i]);
+        undefined_overwrite(w->x, access_address(&a, i), sizeof rows[i]);
+    }
     for (int i = 0; i < n; i++)
         if (memcmp(a.host + a.p->delta[i], rows[i], sizeof rows[i]))
             return exec_fault(w, in, i, OUTCOME_RACE,

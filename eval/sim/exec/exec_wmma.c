@@ -12,6 +12,7 @@
 #include "eval/sim/exec/warp_sync.h"
 #include "eval/sim/machine/half.h"
 #include "eval/sim/memory/access.h"
+#include "eval/sim/memory/undefined.h"
 
 enum { SIDE = 32, DEPTH = 16, WMMA_COST = 2000 };
 
@@ -50,6 +51,7 @@ const Inst *h_wmma_address(Warp *w, const Inst *in)
         uint64_t at = p->by_columns ? (uint64_t)column * stride[lane] + (uint64_t)row
                                     : (uint64_t)row * stride[lane] + (uint64_t)column;
         d[lane] = access_lane_address(w, &p->base, lane) + at * (uint64_t)bytes;
+        if (w->x->undefined_shared && undefined_element(w, in, d[lane], lane)) return NULL;
     }
     return in + 1;
 }

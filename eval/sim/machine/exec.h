@@ -69,11 +69,11 @@ struct Exec {
     uint64_t clock;                       /* warp-instructions of the module since it was loaded */
     uint64_t grid_id;                     /* launches of the module since it was loaded */
     uint32_t sm_count;
-    /* Words of shared memory (a byte each) and of a warp's local memory (a bit a lane, and
-     * undefined_words of them a warp) that hold an undefined value; NULL until there is one. */
+    /* Bytes of shared memory and of a warp's local memory (a bit a lane, undefined_cap bytes a warp)
+     * that hold an undefined value; NULL until there is one (memory/undefined_memory.h). */
     unsigned char *undefined_shared;
     uint32_t *undefined_local;
-    size_t undefined_words;
+    size_t undefined_cap;
     struct Doubts *doubts;    /* where doubtful values are followed; borrowed (memory/doubts.h) */
     uint32_t event_in_memory; /* the event of a doubtful value that was stored last */
     int doubted;              /* a run stopped at a doubtful value that nobody followed */

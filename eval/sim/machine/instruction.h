@@ -64,24 +64,27 @@ typedef struct CallOp {
                                 function cannot be called here */
 } CallOp;
 
-/* How an instruction hands on undefined values. SHUFFLE, GATHER and LOADED follow the instruction,
- * the others come before it. */
+/* How an instruction hands on undefined values. SHUFFLE, GATHER, MATRIX and LOADED follow the
+ * instruction, the others come before it. */
 enum {
-    TRACK_JOIN,    /* a destination is undefined when a source is */
-    TRACK_PACK,    /* mov of a vector: undefined when all parts are; compilers leave parts out */
+    TRACK_JOIN,    /* a destination is undefined when a source is, or by TrackOp.flow */
     TRACK_SELECT,  /* selp: only the chosen source counts */
     TRACK_AND,     /* of predicates: a false one decides, whatever the other is */
     TRACK_OR,      /* of predicates: a true one decides */
     TRACK_SHUFFLE, /* shfl: the source lane counts */
     TRACK_GATHER,  /* vote, match, redux, mma: any lane counts */
     TRACK_LOAD,    /* of shared, local or generic memory */
+    TRACK_MATRIX,  /* ldmatrix */
     TRACK_LOADED,  /* what the load found */
     TRACK_STORE
 };
 
+/* The parts of a register, a quarter of its bits each, and the most destinations of TrackOp.flow. */
+enum { REG_PARTS = 4, FLOW_DESTS = 8 };
+
 /* The registers of an instruction whose definedness is followed (decode/definedness.c). A slot is
- * a predicate of the frame: a bit a lane, set where the register is undefined. 0: the register is
- * always defined. */
+ * REG_PARTS predicates of the frame: a bit a lane, set where that part of the register is undefined.
+ * 0: the register is always defined. */
 typedef struct TrackOp {
     uint8_t kind; /* TRACK_* */
     uint8_t n_dests, n_sources, n_musts;
@@ -93,8 +96,10 @@ typedef struct TrackOp {
                              instruction that reads the undefined variable first */
     const char *use;      /* what a must is used for */
     struct MemOp *memory; /* LOAD, STORE */
-    uint32_t events;      /* from a slot to that of its event (memory/doubts.h); 0: there is none */
-    int events_only;      /* musts may be undefined variables, but not doubtful */
+    uint8_t *widths;      /* LOAD, STORE: bits of the items' registers */
+    uint8_t *flow;        /* JOIN: for destination i, part p and source j, at (i * REG_PARTS + p) *
+                             n_sources + j, the parts of the source; NULL: all on all */
+    int doubts;           /* a must may be followed when the module is loaded again */
 } TrackOp;
 
 /* The accesses of a PTX instruction in the current launch, over all blocks that ran. */
@@ -131,9 +136,12 @@ struct Function {
     int n_callees;
     int visited;            /* mark of a walk over the call graph */
     uint32_t static_shared; /* bytes, of a kernel with its callees */
-    uint32_t *undefined;    /* slots that are undefined when it starts, n_undefined of n_slots */
+    uint32_t *undefined;    /* n_undefined slots that are undefined when it starts; n_slots: the
+                               predicates of all slots */
     int n_undefined, n_slots;
-    uint32_t first_slot;
+    uint32_t first_slot, first_event; /* a predicate a slot: its event (memory/doubts.h); 0: none */
+    uint32_t *words;                  /* slots of the words of parameters, from row first_word on */
+    uint32_t first_word;
     uint32_t dynamic_at; /* offset of dynamic shared memory; 0: at static_shared */
     /* By PTX instruction: its class, the waits for global memory that it adds, its accesses. */
     uint8_t *classes, *waits;
@@ -167,7 +175,6 @@ typedef struct Code {
     int64_t pointer_targets; /* table entries of all calls through pointers */
     int64_t launch_cost;     /* charged for each launch and each block of a sample */
     int follow;              /* doubtful values are followed (memory/doubts.h) */
-    int loads_matrices;      /* ldmatrix or wmma.load, which are not followed */
     int uses_reserved;       /* the system's part of a block's shared memory (cooperative groups) */
 } Code;
 

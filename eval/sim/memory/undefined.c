@@ -1,67 +1,125 @@
-/* Undefined values at run time. A slot holds a bit for each lane in which a register has no value;
- * the decoder places h_track where such a register is read or set (decode/definedness.c). A branch,
- * an address, a barrier or a store to global memory that depends on an undefined value is a fault.
- * Shared and local memory keep such values by word. */
+/* Undefined values at run time. A slot holds, for each part of a register, a bit for each lane in which
+ * that part has no value; the decoder places h_track where such a register is read or set
+ * (decode/definedness.c). A branch, an address, a barrier or a store to global memory that depends on
+ * an undefined part is a fault. Shared and local memory keep such values by byte. */
 #include "eval/sim/memory/undefined.h"
 
-#include <stdlib.h>
-
-#include "base/memory.h"
 #include "eval/sim/machine/values.h"
-#include "eval/sim/memory/access.h"
 #include "eval/sim/memory/doubts.h"
+#include "eval/sim/memory/undefined_memory.h"
 
-enum { ALLOCATION_COST = 500, LANE_COST = 4 };            /* in thread-instructions */
-enum { IN_MEMORY_UNDEFINED = 1, IN_MEMORY_DOUBTFUL = 2 }; /* of a word */
+enum { LANE_COST = 8 }; /* in thread-instructions */
 
-/* The lanes in which a value is undefined or doubtful, by one event (doubts.h). */
+/* The lanes in which the parts of a value are undefined or doubtful, by one event (doubts.h). */
 typedef struct {
-    uint32_t lanes, event;
+    uint32_t part[REG_PARTS], event;
 } Mark;
 
-const Inst *h_undefine(Warp *w, const Inst *in)
+/* ---- marks ---- */
+
+static uint32_t lanes_of(const Mark *v)
 {
-    const Function *f = w->frame->fn;
-    for (int i = 0; i < f->n_slots; i++) w->p[f->first_slot + (uint32_t)i] &= ~w->active;
-    for (int i = 0; i < f->n_undefined; i++) w->p[f->undefined[i]] |= w->active;
-    return in + 1;
+    return v->part[0] | v->part[1] | v->part[2] | v->part[3];
+}
+
+static Mark whole(uint32_t lanes, uint32_t event)
+{
+    return (Mark){{lanes, lanes, lanes, lanes}, event};
+}
+
+static void keep(Mark *v, uint32_t m)
+{
+    for (int p = 0; p < REG_PARTS; p++) v->part[p] &= m;
+}
+
+static uint32_t *event_of(const Frame *f, uint32_t slot)
+{
+    return &f->preds[f->fn->first_event + (slot - f->fn->first_slot) / REG_PARTS];
 }
 
 /* Slot 0 is the predicate that is always true; as a slot it means: defined. */
-static Mark mark_of(const Warp *w, const TrackOp *t, uint32_t slot, uint32_t m)
+static Mark mark_in(Exec *x, const Frame *f, uint32_t slot, uint32_t m)
 {
-    Mark v = {slot ? w->p[slot] & m : 0, 0};
-    if (v.lanes && t->events) v.event = w->p[slot + t->events];
-    if (v.event && doubt_is_settled(w->x, v.event)) v.lanes = 0;
-    return v;
+    Mark v = {{0}, 0};
+    if (!slot) return v;
+    for (int p = 0; p < REG_PARTS; p++) v.part[p] = f->preds[slot + (uint32_t)p] & m;
+    if (!f->fn->first_event || !lanes_of(&v)) return v;
+    v.event = *event_of(f, slot);
+    return v.event && doubt_is_settled(x, v.event) ? (Mark){{0}, 0} : v;
+}
+
+static Mark mark_of(const Warp *w, uint32_t slot, uint32_t m)
+{
+    return mark_in(w->x, w->frame, slot, m);
 }
 
 /* What depends on both. A tentative value that meets another one counts as one that matters. */
 static Mark joined(Exec *x, Mark a, Mark b)
 {
-    if (!a.lanes || !b.lanes || a.event == b.event)
-        return (Mark){a.lanes | b.lanes, a.lanes ? a.event : b.event};
-    if (doubt_is_tentative(x, a.event)) {
-        doubt_matters(x, a.event);
-        a.lanes = 0;
+    uint32_t la = lanes_of(&a), lb = lanes_of(&b);
+    if (la && lb && a.event != b.event) {
+        if (doubt_is_tentative(x, a.event)) {
+            doubt_matters(x, a.event);
+            a = whole(la = 0, 0);
+        }
+        if (doubt_is_tentative(x, b.event)) {
+            doubt_matters(x, b.event);
+            b = whole(lb = 0, 0);
+        }
     }
-    if (doubt_is_tentative(x, b.event)) {
-        doubt_matters(x, b.event);
-        b.lanes = 0;
-    }
-    return (Mark){a.lanes | b.lanes, a.lanes ? a.event : b.event};
+    Mark v = {{0}, la ? a.event : b.event};
+    for (int p = 0; p < REG_PARTS; p++) v.part[p] = a.part[p] | b.part[p];
+    return v;
 }
 
 /* Gives the lanes m of a slot the mark v. */
-static void put_mark(Warp *w, const TrackOp *t, uint32_t slot, uint32_t m, Mark v)
+static void put_in(Exec *x, Frame *f, uint32_t slot, uint32_t m, uint32_t live, Mark v)
 {
     if (!slot) return;
-    v.lanes &= m;
-    Mark old = mark_of(w, t, slot, ~m & w->live);
-    v = joined(w->x, v, old);
-    w->p[slot] = v.lanes;
-    if (t->events) w->p[slot + t->events] = v.event;
+    keep(&v, m);
+    v = joined(x, v, mark_in(x, f, slot, ~m & live));
+    for (int p = 0; p < REG_PARTS; p++) f->preds[slot + (uint32_t)p] = v.part[p];
+    if (f->fn->first_event) *event_of(f, slot) = v.event;
 }
+
+static void put_mark(Warp *w, uint32_t slot, uint32_t m, Mark v)
+{
+    put_in(w->x, w->frame, slot, m, w->live, v);
+}
+
+/* ---- calls ---- */
+
+/* Marks of n words of a call, from rows of one frame to rows of another one. */
+static void copy_words(Warp *w, Frame *to, const uint32_t *to_rows, const Frame *from,
+                       const uint32_t *from_rows, int n)
+{
+    const Function *a = from->fn, *b = to->fn;
+    for (int i = 0; i < n; i++) {
+        uint32_t source = a->words ? a->words[from_rows[i] / ROW32 - a->first_word] : 0,
+                 dest = b->words ? b->words[to_rows[i] / ROW32 - b->first_word] : 0;
+        put_in(w->x, to, dest, w->active, w->live, mark_in(w->x, from, source, w->active));
+    }
+}
+
+const Inst *h_undefine(Warp *w, const Inst *in)
+{
+    Frame *f = w->frame;
+    const Function *fn = f->fn;
+    memset(w->p + fn->first_slot, 0, (size_t)fn->n_slots * sizeof *w->p);
+    for (int i = 0; i < fn->n_undefined; i++)
+        for (uint32_t p = 0; p < REG_PARTS; p++) w->p[fn->undefined[i] + p] |= w->active;
+    if (fn->words && f->call)
+        copy_words(w, f, f->call->in_to, f->parent, f->call->in_from, f->call->n_in);
+    return in + 1;
+}
+
+void undefined_return(Warp *w)
+{
+    const Frame *f = w->frame;
+    copy_words(w, f->parent, f->call->out_to, f, f->call->out_from, f->call->n_out);
+}
+
+/* ---- faults ---- */
 
 /* Reports the variable at its first read: this is the line to mend. Returns -1, or 0 for a value that
  * is tentative. */
@@ -75,166 +133,32 @@ static int report(Warp *w, const Inst *in, Mark v, uint32_t origin, const char *
     Inst first_read = *in;
     const PtxInst *here = exec_source(w, in);
     first_read.source = origin;
-    return exec_fail(w, &first_read, __builtin_ctz(v.lanes), OUTCOME_UNINITIALISED,
+    return exec_fail(w, &first_read, __builtin_ctz(lanes_of(&v)), OUTCOME_UNINITIALISED,
                      "reads a variable that has no value, and line %d %s", here ? here->line : 0,
                      use);
 }
 
-/* ---- memory ---- */
-
-typedef struct {
-    PtxSpace space;
-    uint64_t word, last; /* words of an element */
-} Place;
-
-static Place place_of(const Warp *w, const MemOp *mo, int lane, int item)
+/* The value of some bytes in memory matters. Returns 0 or -1. */
+static int check_place(Warp *w, const Inst *in, const Place *p, int lane, const char *use)
 {
-    uint64_t at = access_lane_address(w, mo, lane) + (uint64_t)(item * mo->element);
-    PtxSpace space = (PtxSpace)mo->space;
-    if (space == SPACE_GENERIC) {
-        space = access_space(at);
-        at &= ~(uint64_t)WINDOW_MASK;
-    }
-    return (Place){space, at >> 2, (at + mo->element - 1) >> 2};
-}
-
-static void allocate_map(Exec *x, PtxSpace space)
-{
-    if (space == SPACE_SHARED && !x->undefined_shared) {
-        exec_charge(x, x->cta.shared_size / 64 + ALLOCATION_COST);
-        x->undefined_shared = memory_alloc((size_t)x->cta.shared_size / 4 + 1);
-    }
-    if (space == SPACE_LOCAL && !x->undefined_local) {
-        x->undefined_words = x->local_cap / 4 + 1;
-        exec_charge(x, (int64_t)x->undefined_words * MAX_WARPS / 8 + ALLOCATION_COST);
-        x->undefined_local = memory_array(x->undefined_words * MAX_WARPS, sizeof(uint32_t));
-    }
-}
-
-void undefined_clear(Exec *x)
-{
-    free(x->undefined_shared);
-    free(x->undefined_local);
-    x->undefined_shared = NULL;
-    x->undefined_local = NULL;
-}
-
-static int in_map(const Exec *x, const Place *p)
-{
-    if (p->space == SPACE_SHARED) return x->undefined_shared && p->last <= x->cta.shared_size / 4;
-    return p->space == SPACE_LOCAL && x->undefined_local && p->last < x->undefined_words;
-}
-
-static int is_undefined(const Warp *w, const Place *p, int lane)
-{
-    const Exec *x = w->x;
-    int found = 0;
-    for (uint64_t i = p->word; i <= p->last && in_map(x, p); i++)
-        found |=
-            p->space == SPACE_SHARED
-                ? x->undefined_shared[i]
-                : (int)(x->undefined_local[(size_t)w->index * x->undefined_words + i] >> lane & 1);
-    return found;
-}
-
-/* undefined: 0 or IN_MEMORY_*. Of local memory only the fact is kept. */
-static void mark(Warp *w, const Place *p, int lane, int undefined)
-{
-    Exec *x = w->x;
-    if (undefined) allocate_map(x, p->space);
-    for (uint64_t i = p->word; i <= p->last && in_map(x, p); i++) {
-        if (p->space == SPACE_SHARED) {
-            x->undefined_shared[i] = (unsigned char)undefined;
-            continue;
-        }
-        uint32_t *mask = &x->undefined_local[(size_t)w->index * x->undefined_words + i];
-        *mask = (*mask & ~(1u << lane)) | (uint32_t) !!undefined << lane;
-    }
-}
-
-/* A value that nobody uses may be undefined in shared and local memory, but not in global memory,
- * where the caller sees it. Loads of matrices are not followed: a doubtful value must not get there. */
-static int track_store(Warp *w, const Inst *in, uint32_t m)
-{
-    const TrackOp *t = in->track;
-    Exec *x = w->x;
-    for (int k = 0; k < t->n_sources; k++) {
-        Mark v = mark_of(w, t, t->sources[k], m);
-        if (v.lanes && v.event && doubt_is_tentative(x, v.event)) {
-            doubt_matters(x, v.event);
-            v.lanes = 0;
-        }
-        if (!v.lanes && !x->undefined_shared && !x->undefined_local) continue;
-        exec_charge(x, LANE_COST * LANES);
-        EACH_LANE(m, lane)
-        {
-            Place p = place_of(w, t->memory, (int)lane, k);
-            int is = (int)(v.lanes >> lane & 1);
-            int lost = p.space == SPACE_GLOBAL ||
-                       (v.event && p.space == SPACE_SHARED && x->code->loads_matrices);
-            if (is && lost)
-                return report(w, in, (Mark){1u << lane, v.event}, t->origins[t->n_musts + k],
-                              "stores a result that depends on it");
-            if (is && v.event) x->event_in_memory = v.event;
-            mark(w, &p, (int)lane, is ? v.event ? IN_MEMORY_DOUBTFUL : IN_MEMORY_UNDEFINED : 0);
-        }
-    }
-    return 0;
-}
-
-/* Local memory that holds both kinds counts as doubtful. */
-static void track_load(Warp *w, const Inst *in, uint32_t m)
-{
-    const TrackOp *t = in->track;
-    Exec *x = w->x;
-    for (int k = 0; k < t->n_dests; k++) {
-        Mark found = {0, 0};
-        if (!t->dests[k]) continue;
-        if (x->undefined_shared || x->undefined_local) {
-            exec_charge(x, LANE_COST * LANES);
-            EACH_LANE(m, lane)
-            {
-                Place p = place_of(w, t->memory, (int)lane, k);
-                int is = is_undefined(w, &p, (int)lane);
-                found.lanes |= (uint32_t) !!is << lane;
-                if (is && (is & IN_MEMORY_DOUBTFUL || p.space == SPACE_LOCAL))
-                    found.event = x->event_in_memory;
-            }
-        }
-        put_mark(w, t, t->dests[k], m, found);
-    }
-}
-
-/* Behind a load: what it found. */
-static void track_loaded(Warp *w, const Inst *in, uint32_t m)
-{
-    const TrackOp *t = in->track;
-    Mark tentative = {w->load_value ? m : 0, w->load_value},
-         doubtful = {w->doubtful_load & m, w->load_event};
-    for (int k = 0; k < t->n_dests && (tentative.lanes || doubtful.lanes); k++) {
-        Mark v = mark_of(w, t, t->dests[k], m);
-        if (t->dests[k])
-            put_mark(w, t, t->dests[k], m, joined(w->x, joined(w->x, tentative, doubtful), v));
-    }
-    w->load_value = w->doubtful_load = 0;
+    int kinds;
+    if (!undefined_bytes(w, p, lane, &kinds)) return 0;
+    if (kinds & IN_MEMORY_DOUBTFUL)
+        return doubt_report(w, in, w->x->event_in_memory, "stores a result that depends on it");
+    return exec_fail(w, in, lane, OUTCOME_UNINITIALISED,
+                     "%s a word of shared memory to which a value was stored that depends on a "
+                     "variable without a value",
+                     use);
 }
 
 static int check_shared(Warp *w, const Access *a, const char *use)
 {
-    const Exec *x = w->x;
-    if (!x->undefined_shared) return 0;
+    if (!w->x->undefined_shared) return 0;
+    exec_charge(w->x, LANE_COST * LANES);
     EACH_LANE(a->mask, lane)
     {
-        uint64_t at = access_address(a, (int)lane);
-        Place p = {SPACE_SHARED, at >> 2, (at + (uint64_t)a->size - 1) >> 2};
-        int is = is_undefined(w, &p, (int)lane);
-        if (is & IN_MEMORY_DOUBTFUL)
-            return doubt_report(w, a->in, x->event_in_memory, "stores a result that depends on it");
-        if (is)
-            return exec_fail(w, a->in, (int)lane, OUTCOME_UNINITIALISED,
-                             "%s a word of shared memory to which a value was stored that "
-                             "depends on a variable without a value",
-                             use);
+        Place p = {SPACE_SHARED, access_address(a, (int)lane), a->size};
+        if (check_place(w, a->in, &p, (int)lane, use)) return -1;
     }
     return 0;
 }
@@ -249,9 +173,145 @@ int undefined_check_copy(Warp *w, const Access *a)
     return check_shared(w, a, "copies");
 }
 
-void undefined_overwrite(Exec *x, uint64_t at, uint32_t bytes)
+int undefined_element(Warp *w, const Inst *in, uint64_t address, int lane)
 {
-    if (x->undefined_shared) memset(x->undefined_shared + at / 4, 0, bytes / 4);
+    PtxSpace space = (PtxSpace)in->part->base.space;
+    if (space == SPACE_GENERIC) space = access_space(address);
+    Place p = {space, address & ~(uint64_t)WINDOW_MASK, in->k0};
+    if (space != SPACE_SHARED) return 0;
+    if (!in->k1) return check_place(w, in, &p, lane, "loads a matrix from");
+    undefined_mark(w, &p, lane, 0, 0);
+    return 0;
+}
+
+/* ---- loads and stores ---- */
+
+/* The bytes of an element that a register of `width` bits holds: a part of 64 bits has two, one of 16
+ * bits has half of one. */
+static uint32_t bytes_of(const Mark *v, int width, int element, int lane)
+{
+    uint32_t found = 0;
+    for (int b = 0; b < element && 8 * b < width; b++) { /* a constant has no bits */
+        uint32_t is = width == 64   ? v->part[b / 2]
+                      : width == 32 ? v->part[b]
+                                    : v->part[2 * b] | v->part[2 * b + 1];
+        found |= (is >> lane & 1) << b;
+    }
+    return found;
+}
+
+/* Bytes behind the element are copies of its sign, or 0. */
+static void put_bytes(Mark *v, uint32_t bytes, int width, int element, int is_signed, int lane)
+{
+    if (is_signed && bytes >> (element - 1) & 1) bytes |= 0xffu << element;
+    for (int b = 0; b < width / 8; b++) {
+        uint32_t is = (bytes >> b & 1) << lane;
+        if (width == 64) {
+            v->part[b / 2] |= is;
+        } else if (width == 32) {
+            v->part[b] |= is;
+        } else {
+            v->part[2 * b] |= is;
+            v->part[2 * b + 1] |= is;
+        }
+    }
+}
+
+/* A value that nobody uses may be undefined in shared and local memory, but not in global memory,
+ * where the caller sees it. */
+static int track_store(Warp *w, const Inst *in, uint32_t m)
+{
+    const TrackOp *t = in->track;
+    Exec *x = w->x;
+    for (int k = 0; k < t->n_sources; k++) {
+        Mark v = mark_of(w, t->sources[k], m);
+        if (lanes_of(&v) && v.event && doubt_is_tentative(x, v.event)) {
+            doubt_matters(x, v.event);
+            v = whole(0, 0);
+        }
+        if (!lanes_of(&v) && !undefined_any(x)) continue;
+        exec_charge(x, LANE_COST * LANES);
+        EACH_LANE(m, lane)
+        {
+            Place p = undefined_place(w, t->memory, (int)lane, k);
+            uint32_t bytes = bytes_of(&v, t->widths[k], p.bytes, (int)lane);
+            if (bytes && p.space == SPACE_GLOBAL)
+                return report(w, in, whole(1u << lane, v.event), t->origins[t->n_musts + k],
+                              "stores a result that depends on it");
+            if (bytes && v.event) x->event_in_memory = v.event;
+            undefined_mark(w, &p, (int)lane, bytes,
+                           v.event ? IN_MEMORY_DOUBTFUL : IN_MEMORY_UNDEFINED);
+        }
+    }
+    return 0;
+}
+
+/* What the bytes of a place make of a mark's event. Local memory that holds both kinds counts as
+ * doubtful. */
+static void note_event(const Warp *w, const Place *p, int kinds, Mark *found)
+{
+    if (kinds & IN_MEMORY_DOUBTFUL || (kinds && p->space == SPACE_LOCAL))
+        found->event = w->x->event_in_memory;
+}
+
+static void track_load(Warp *w, const Inst *in, uint32_t m)
+{
+    const TrackOp *t = in->track;
+    for (int k = 0; k < t->n_dests; k++) {
+        Mark found = whole(0, 0);
+        int kinds;
+        if (!t->dests[k]) continue;
+        if (undefined_any(w->x)) {
+            exec_charge(w->x, LANE_COST * LANES);
+            EACH_LANE(m, lane)
+            {
+                Place p = undefined_place(w, t->memory, (int)lane, k);
+                uint32_t bytes = undefined_bytes(w, &p, (int)lane, &kinds);
+                put_bytes(&found, bytes, t->widths[k], p.bytes, t->memory->is_signed, (int)lane);
+                note_event(w, &p, kinds, &found);
+            }
+        }
+        put_mark(w, t->dests[k], m, found);
+    }
+}
+
+/* Behind a ldmatrix: register i of a lane holds two halves of a row of matrix i, or of a column. */
+static void track_matrix(Warp *w, const Inst *in, uint32_t m)
+{
+    const TrackOp *t = in->track;
+    const Inst *load = in - 1;
+    for (int i = 0; i < t->n_dests; i++) {
+        Mark found = whole(0, 0);
+        if (!t->dests[i]) continue;
+        exec_charge(w->x, w->x->undefined_shared ? LANE_COST * LANES : 0);
+        for (int lane = 0; lane < LANES && w->x->undefined_shared; lane++) {
+            int r = lane >> 2, c = lane & 3, kinds;
+            for (int j = 0; j < 2; j++) {
+                int row = load->k1 ? 2 * c + j : r, column = load->k1 ? r : 2 * c + j;
+                Place p = undefined_place(w, load->mem, 8 * i + row, 0);
+                p = (Place){SPACE_SHARED, p.at + (uint64_t)(2 * column), 2};
+                uint32_t bytes = undefined_bytes(w, &p, lane, &kinds);
+                put_bytes(&found, bytes << 2 * j, 32, 4, 0, lane);
+                note_event(w, &p, kinds, &found);
+            }
+        }
+        put_mark(w, t->dests[i], m, found);
+    }
+}
+
+/* Behind a load: what it found. */
+static void track_loaded(Warp *w, const Inst *in, uint32_t m)
+{
+    const TrackOp *t = in->track;
+    Mark tentative = whole(w->load_value ? m : 0, w->load_value),
+         doubtful = whole(w->doubtful_load & m, w->load_event);
+    int any = lanes_of(&tentative) || lanes_of(&doubtful);
+    for (int k = 0; k < t->n_dests && any; k++) {
+        Mark v = mark_of(w, t->dests[k], m);
+        if (t->dests[k])
+            put_mark(w, t->dests[k], m, joined(w->x, joined(w->x, tentative, doubtful), v));
+    }
+    w->load_value = w->doubtful_load = 0;
 }
 
 /* ---- registers ---- */
@@ -277,11 +337,28 @@ static uint32_t shuffled(const Warp *w, const Inst *in, uint32_t source)
     return out;
 }
 
-/* Of the sources from k on. */
+/* Of the sources from k on, in any of their parts. */
 static Mark any_of(Warp *w, const TrackOp *t, int k, uint32_t m)
 {
-    Mark all = {0, 0};
-    for (; k < t->n_sources; k++) all = joined(w->x, all, mark_of(w, t, t->sources[k], m));
+    Mark all = whole(0, 0);
+    for (; k < t->n_sources; k++) all = joined(w->x, all, mark_of(w, t->sources[k], m));
+    return whole(lanes_of(&all), all.event);
+}
+
+/* Destination i, whose parts depend on some parts of the sources. */
+static Mark of_flow(Warp *w, const TrackOp *t, int i, uint32_t m)
+{
+    Mark all = whole(0, 0);
+    for (int j = 0; j < t->n_sources; j++) {
+        Mark v = mark_of(w, t->sources[j], m), out = whole(0, v.event);
+        if (!lanes_of(&v)) continue;
+        for (int p = 0; p < REG_PARTS; p++) {
+            int from = t->flow[(i * REG_PARTS + p) * t->n_sources + j];
+            for (int q = 0; q < REG_PARTS; q++)
+                if (from >> q & 1) out.part[p] |= v.part[q];
+        }
+        all = joined(w->x, all, out);
+    }
     return all;
 }
 
@@ -289,45 +366,30 @@ static Mark of_select(Warp *w, const Inst *in, uint32_t m)
 {
     const TrackOp *t = in->track;
     uint32_t chosen = w->p[in->a] ^ in->e;
-    Mark a = mark_of(w, t, t->sources[0], m & chosen),
-         b = mark_of(w, t, t->sources[1], m & ~chosen);
-    return joined(w->x, joined(w->x, a, b), mark_of(w, t, t->sources[2], m));
+    Mark a = mark_of(w, t->sources[0], m & chosen), b = mark_of(w, t->sources[1], m & ~chosen);
+    return joined(w->x, joined(w->x, a, b), mark_of(w, t->sources[2], m));
 }
 
 static Mark of_logic(Warp *w, const Inst *in, uint32_t m)
 {
     const TrackOp *t = in->track;
-    Mark a = mark_of(w, t, t->sources[0], m), b = mark_of(w, t, t->sources[1], m);
-    uint32_t flip = t->kind == TRACK_OR ? FULL_MASK : 0, ua = a.lanes, ub = b.lanes;
+    Mark a = mark_of(w, t->sources[0], m), b = mark_of(w, t->sources[1], m);
+    uint32_t flip = t->kind == TRACK_OR ? FULL_MASK : 0, ua = lanes_of(&a), ub = lanes_of(&b);
     uint32_t va = w->p[in->a] ^ in->e ^ flip, vb = w->p[in->b] ^ in->f ^ flip;
-    a.lanes = ua & (ub | vb);
-    b.lanes = ub & (ua | va);
-    return joined(w->x, a, b);
-}
-
-/* Compilers leave parts of a vector without a value. What an event made doubtful counts at once. */
-static Mark of_pack(Warp *w, const TrackOp *t, uint32_t m)
-{
-    Mark all = {t->n_sources ? m : 0, 0}, doubtful = {0, 0};
-    for (int i = 0; i < t->n_sources; i++) {
-        Mark v = mark_of(w, t, t->sources[i], m);
-        all.lanes &= v.lanes;
-        if (v.event) doubtful = joined(w->x, doubtful, v);
-    }
-    return doubtful.lanes ? joined(w->x, doubtful, all) : all;
+    return joined(w->x, whole(ua & (ub | vb), a.event), whole(ub & (ua | va), b.event));
 }
 
 /* Value and predicate of a shuffle: the predicate does not depend on what is shuffled. */
 static void track_shuffle(Warp *w, const Inst *in, uint32_t m)
 {
     const TrackOp *t = in->track;
-    Mark lane = any_of(w, t, 1, m), v = {0, 0},
-         doubtful = {w->doubtful_shuffle & m, w->shuffle_event};
-    if (t->n_sources) v = mark_of(w, t, t->sources[0], FULL_MASK);
-    v.lanes = shuffled(w, in, v.lanes) & m;
+    Mark lane = any_of(w, t, 1, m), v = whole(0, 0),
+         doubtful = whole(w->doubtful_shuffle & m, w->shuffle_event);
+    if (t->n_sources) v = mark_of(w, t->sources[0], FULL_MASK);
+    for (int p = 0; p < REG_PARTS && lanes_of(&v); p++) v.part[p] = shuffled(w, in, v.part[p]) & m;
     v = joined(w->x, joined(w->x, v, doubtful), lane);
     w->doubtful_shuffle &= ~m;
-    for (int i = 0; i < t->n_dests; i++) put_mark(w, t, t->dests[i], m, i ? lane : v);
+    for (int i = 0; i < t->n_dests; i++) put_mark(w, t->dests[i], m, i ? lane : v);
 }
 
 static Mark result_of(Warp *w, const Inst *in, uint32_t m)
@@ -340,14 +402,9 @@ static Mark result_of(Warp *w, const Inst *in, uint32_t m)
     case TRACK_OR:
         if (t->n_sources == 2) return of_logic(w, in, m);
         break;
-    case TRACK_PACK: return of_pack(w, t, m);
     case TRACK_GATHER:
         all = any_of(w, t, 0, FULL_MASK);
-        if (all.lanes & w->live)
-            all.lanes = m;
-        else
-            all.lanes = 0;
-        return all;
+        return whole(lanes_of(&all) & w->live ? m : 0, all.event);
     default: break;
     }
     return any_of(w, t, 0, m);
@@ -356,12 +413,16 @@ static Mark result_of(Warp *w, const Inst *in, uint32_t m)
 static const Inst *follow(Warp *w, const Inst *in, uint32_t m)
 {
     const TrackOp *t = in->track;
-    Mark unsure = mark_of(w, t, t->guard, w->active), v = result_of(w, in, m);
+    Mark unsure = mark_of(w, t->guard, w->active), all = whole(0, 0);
+    Mark out[FLOW_DESTS];
+    if (!t->flow) all = result_of(w, in, m);
+    for (int i = 0; i < t->n_dests && t->flow; i++) out[i] = of_flow(w, t, i, m);
+    unsure = whole(lanes_of(&unsure), unsure.event);
     for (int i = 0; i < t->n_dests; i++) {
-        put_mark(w, t, t->dests[i], m, v);
-        if (unsure.lanes && t->dests[i]) {
-            Mark now = mark_of(w, t, t->dests[i], FULL_MASK);
-            put_mark(w, t, t->dests[i], FULL_MASK, joined(w->x, unsure, now));
+        put_mark(w, t->dests[i], m, t->flow ? out[i] : all);
+        if (lanes_of(&unsure) && t->dests[i]) {
+            Mark now = mark_of(w, t->dests[i], FULL_MASK);
+            put_mark(w, t->dests[i], FULL_MASK, joined(w->x, unsure, now));
         }
     }
     return in + 1;
@@ -373,13 +434,15 @@ const Inst *h_track(Warp *w, const Inst *in)
     uint32_t m = exec_mask(w, in);
     for (int i = 0; i < t->n_musts; i++) {
         /* A must without a mask of its own is the guard of a branch. */
-        Mark v = mark_of(w, t, t->musts[i], t->musts[i] == t->guard ? w->active : m);
-        if (v.lanes && (v.event || !t->events_only) && report(w, in, v, t->origins[i], t->use))
-            return NULL;
+        Mark v = mark_of(w, t->musts[i], t->musts[i] == t->guard ? w->active : m);
+        if (!lanes_of(&v)) continue;
+        w->x->doubted |= t->doubts;
+        if (report(w, in, v, t->origins[i], t->use)) return NULL;
     }
     switch (t->kind) {
     case TRACK_STORE: return track_store(w, in, m) ? NULL : in + 1;
     case TRACK_LOAD: track_load(w, in, m); return in + 1;
+    case TRACK_MATRIX: track_matrix(w, in, m); return in + 1;
     case TRACK_LOADED: track_loaded(w, in, m); return in + 1;
     case TRACK_SHUFFLE: track_shuffle(w, in, m); return in + 1;
     default: return follow(w, in, m);

@@ -33,6 +33,10 @@ static int read_line(const char *line, size_t len, const char *path, int number,
     snprintf(where, sizeof where, "%s, line %d", path, number);
     json_t *o = json_read_text(line, len, where, err);
     if (!o) return -1;
+    if (json_object_get(o, "error")) { /* a task that failed there has no time */
+        json_decref(o);
+        return 0;
+    }
     const char *task = json_need_text(o, "task", where, err),
                *best = json_string_value(json_object_get(o, "best"));
     int rc = task && !json_need_number(o, "us", where, &e.us, err) ? 0 : -1;

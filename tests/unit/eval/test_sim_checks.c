@@ -263,6 +263,31 @@ static void test_unknown(void **state)
     expect(sim_try(&sim, shape(1, 1), 0), OUTCOME_UNSUPPORTED, 2, "mul.hi.f32");
 }
 
+/* Bulk copies that a block cannot make say what else would do. */
+static void test_unknown_copies(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *reason;
+    } copies[] = {
+        {"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%rd1], [%r1], 16;\n",
+         "use atomics"},
+        {"cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], "
+         "[%rd1, "
+         "{%r2}], [%r3];\n",
+         "a tensor map, which only host code can make"},
+        {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
+         "[%r1], [%rd1], 16, [%r3], %h1;\n",
+         "copy in each block"},
+    };
+    char ptx[2048];
+    for (size_t i = 0; i < sizeof copies / sizeof copies[0]; i++) {
+        snprintf(ptx, sizeof ptx, "%s%s%s", ENTRY("") LOC(7), copies[i].text, TAIL);
+        sim_start(&sim, ptx);
+        expect(sim_try(&sim, shape(1, 1), 0), OUTCOME_UNSUPPORTED, 7, copies[i].reason);
+    }
+}
+
 static void test_local(void **state)
 {
     (void)state;
@@ -290,7 +315,8 @@ int main(void)
         cmocka_unit_test(test_bounds),       cmocka_unit_test(test_copied_tails),
         cmocka_unit_test(test_shared),       cmocka_unit_test(test_shared_races),
         cmocka_unit_test(test_unused_reads), cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_unknown),      cmocka_unit_test(test_local),
+        cmocka_unit_test(test_unknown),      cmocka_unit_test(test_unknown_copies),
+        cmocka_unit_test(test_local),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -149,7 +149,11 @@ static void test_half(void **state)
     HonestError e;
     Error err;
     assert_true(rtol >= 0x1p-7 && rtol <= 0.05);
-    if (honest_measure(t, w, VARIANT_DRAWN, 1, &rtol, 1, 1, &e, &err)) fail_msg("%s", err.text);
+    HonestError both[2];
+    if (honest_measure(t, w, VARIANT_DRAWN, 1, &rtol, (double[]){1}, 1, 1, &e, &err) ||
+        honest_measure(t, w, VARIANT_DRAWN, 1, &rtol, (double[]){1, 3}, 2, 1, both, &err))
+        fail_msg("%s", err.text);
+    assert_true(both[0].atol[0] == e.atol[0] && both[1].atol[0] >= 3 * e.atol[0]);
     /* Four times the error takes e.atol beyond rtol: with 4 * atol the tolerance would be met. */
     assert_true(e.atol[0] <= 3 * w->atol[0]);
     task_free(t);

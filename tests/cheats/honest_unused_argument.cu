@@ -1,0 +1,12 @@
+// Passes a variable without a value to a function, which does not use it.
+// task: relu
+// expect: ok
+//@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)
+__device__ __noinline__ float floor_at(float v, float low, int n) { return fmaxf(v, n < 0 ? low : 0.0f); }
+extern "C" __global__ void relu(const float *x, float *y, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float low;
+    if (n < 0) low = x[0];
+    if (i < n) y[i] = floor_at(x[i], low, n);
+}
