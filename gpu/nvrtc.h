@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-enum { NVRTC_MAX_PTX = 8 << 20, NVRTC_MAX_CUBIN = 32 << 20, NVRTC_MAX_LOG = 64 << 10 };
+enum { NVRTC_MAX_PTX = 2 << 20, NVRTC_MAX_CUBIN = 32 << 20, NVRTC_MAX_LOG = 64 << 10 };
 
 typedef struct Nvrtc Nvrtc;
 

@@ -76,10 +76,25 @@ static void learned(const Report *r, const Standing *s, Buffer *b)
                       s->has_teacher ? "teacher" : "baseline", s->beaten, s->tasks);
 }
 
+/* What a run is, for a reader who has seen none. */
+static void purpose(const Report *r, Buffer *b)
+{
+    if (r->untrained) return;
+    buffer_puts(b,
+                "<p class=\"soft\">A language model learns to write faster CUDA kernels: in stage "
+                "1 from a teacher's (<code>sft</code>), in stage 2 from its own correct ones "
+                "(<code>selfsup</code>), in stage 3 by comparing their speed "
+                "(<code>crl</code>).</p>\n");
+}
+
 static void improved(const Report *r, const Standing *s, const TableRow rows[TABLE_ROWS], Buffer *b)
 {
     const TableRow *crl = row_of(rows, "crl", "train"), *sft = row_of(rows, "sft", "train");
     if (isnan(s->gain.middle)) return;
+    if (!crl->succeeded && !sft->succeeded) {
+        buffer_puts(b, " None of its answers to train tasks is correct, after stage 1 or stage 3.");
+        return;
+    }
     buffer_printf(b,
                   " Of its answers to train tasks %.3g%% are correct after stage 3, %.3g%% after "
                   "stage 1",
@@ -99,10 +114,14 @@ static void generalised(const TableRow *held, Buffer *b)
     if (!held->tasks || !held->attempted) return;
     const char *tasks = held->tasks == 1 ? "task" : "tasks";
     if (!held->succeeded)
-        buffer_printf(b, " On %d heldout %s it has nothing correct.", held->tasks, tasks);
+        buffer_printf(b, " Of its %ld answers to %d %s held out of training none is correct.",
+                      held->attempted, held->tasks, tasks);
     else
-        buffer_printf(b, " On %d heldout %s it beat the baseline on %d.", held->tasks, tasks,
-                      held->faster);
+        buffer_printf(
+            b,
+            " Of its %ld answers to %d %s held out of training %.3g%% are correct; it beat "
+            "the baseline on %d.",
+            held->attempted, held->tasks, tasks, 100 * held->in[TABLE_RATE].middle, held->faster);
 }
 
 static void judged_on(const Report *r, Buffer *b)
@@ -201,6 +220,7 @@ void html_top(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b)
     html_text(b, r->run);
     buffer_puts(b, "</h1>\n");
     if (r->live) html_live(r->live, b);
+    purpose(r, b);
     buffer_puts(b, "<p class=\"lead\">");
     learned(r, &s, b);
     improved(r, &s, rows, b);

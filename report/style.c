@@ -1,5 +1,5 @@
 /* The style of the page, two palettes and system fonts, and its script, both without references to other
- * files. */
+ * files. The browser lays out what is off the screen later. */
 #include "report/report.h"
 
 const char *const report_style =
@@ -21,15 +21,14 @@ const char *const report_style =
     "5fd0b6;--blt:#ef93b1}}\n"
     "*{box-sizing:border-box}html{-webkit-text-size-adjust:100%}\n"
     "body{margin:0;background:var(--bg);color:var(--fg);font:16px/1.55 "
-    "system-ui,-apple-system,'Segoe UI',Roboto,"
-    "'Helvetica Neue',Arial,sans-serif}\n"
+    "system-ui,sans-serif}\n"
     "main{max-width:1080px;margin:0 auto;padding:40px 24px 80px}\n"
     "h1{font-size:30px;line-height:1.2;margin:0 0 6px;letter-spacing:-.01em}\n"
     "h2{font-size:21px;line-height:1.3;margin:56px 0 10px;letter-spacing:-.005em}\n"
     "h3{font-size:17px;line-height:1.35;margin:0}p{margin:8px "
     "0;max-width:74ch}.soft{color:var(--soft)}\n"
-    "a{color:var(--accent)}code,pre{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,'"
-    "Liberation Mono',monospace}\n"
+    "a{color:var(--accent)}code,pre{font-family:ui-monospace,"
+    "monospace}\n"
     "code{font-size:.9em;overflow-wrap:anywhere}\n"
     ".keys{display:grid;grid-template-columns:repeat(auto-fit,minmax(190px,1fr));gap:1px;"
     "background:var(--line);"
@@ -55,11 +54,11 @@ const char *const report_style =
     "td.hi{color:var(--accent);font-weight:650}td.lo{color:var(--soft)}td.worse{color:var(--second)"
     ";font-weight:650}td.wrap{white-space:normal;"
     "min-width:280px}\n"
+    "section.task,figure,.scroll,dl{content-visibility:auto;contain-intrinsic-size:auto 400px}\n"
     "figure{margin:14px 0;overflow-x:auto}figure "
     "svg{display:block;min-width:680px;width:100%;height:auto}\n"
     "figcaption,.legend{font-size:14px;color:var(--soft);max-width:80ch}\n"
-    "svg text{fill:var(--fg);font:13px system-ui,-apple-system,'Segoe "
-    "UI',Roboto,Arial,sans-serif}svg "
+    "svg text{fill:var(--fg);font:13px system-ui,sans-serif}svg "
     ".t{fill:var(--soft)}\n"
     "svg .strong{fill:var(--fg);font-weight:600}svg .end{text-anchor:end}svg "
     ".mid{text-anchor:middle}\n"
@@ -149,7 +148,9 @@ const char *const report_style =
     "@media(max-width:860px){.keys{grid-template-columns:1fr 1fr}.keys "
     "div:last-child:nth-child(odd){grid-column:1/-1}}\n"
     "@media(max-width:480px){.keys{grid-template-columns:1fr}}\n"
-    "@media print{main{padding:0}.task{break-inside:avoid}h2,h3{break-after:avoid}pre{max-height:"
+    "@media "
+    "print{section.task,figure,.scroll,dl{content-visibility:visible}main{padding:0}.task{break-"
+    "inside:avoid}h2,h3{break-after:avoid}pre{max-height:"
     "none;white-space:pre-wrap;overflow-wrap:anywhere}.scroll,figure{overflow:visible}figure "
     "svg{min-width:0}table{font-size:10.5px}th{font-size:10px}th,td{padding-right:8px}"
     "#tools,.copy,#tip{display:none}}\n";

@@ -19,7 +19,7 @@
 #include "eval/compile/nvrtc_reply.h"
 #include "eval/compile/wire.h"
 
-enum { START_TIMEOUT_S = 60, DEFAULT_CPU_S = 12, MAX_ERRORS_SHOWN = 3, OFFERS = 2 };
+enum { START_TIMEOUT_S = 60, DEFAULT_CPU_S = 10, MAX_ERRORS_SHOWN = 3, OFFERS = 2 };
 
 typedef struct {
     char key[DIGEST_HEX];
@@ -349,7 +349,7 @@ static int read_success(WireCursor *c, const CompileRequest *r, CompileResult *o
 }
 
 /* Read c->reply into *out. *keep: the reply may be cached. A missing header depends on the toolkit,
- * too. That a limit was reached depends on the machine; it is kept, so that the verdict stays. */
+ * too. That the CPU time was used up depends on the machine; it is kept, so that the verdict stays. */
 static int read_reply(Compiler *c, const CompileRequest *r, CompileResult *out, int *keep,
                       Error *err)
 {
@@ -360,7 +360,7 @@ static int read_reply(Compiler *c, const CompileRequest *r, CompileResult *out, 
     field_text(&cursor, status, sizeof status);
     if (wire_get(&cursor, &log, &len))
         return error_set(err, ERROR_COMPILER, "a torn reply from quern-compile");
-    *keep = !strcmp(status, "ok") || !strcmp(status, "limit") ||
+    *keep = !strcmp(status, "ok") || !strcmp(status, "limit") || !strcmp(status, "time") ||
             (!strcmp(status, "refused") && !contains(log, log + len, "open source file"));
     if (!strcmp(status, "failed"))
         return error_set(err, ERROR_COMPILER, "the compiler process failed: %.*s", (int)len, log);
@@ -399,6 +399,22 @@ static int have_reply(Compiler *c)
     return c->cache && cache_get(c->cache, c->key, NVRTC_MAX_REPLY, &c->reply);
 }
 
+static int took_too_long(const Compiler *c)
+{
+    WireCursor cursor = {c->reply.data, c->reply.data + c->reply.len};
+    char status[16];
+    field_text(&cursor, status, sizeof status);
+    return !strcmp(status, "time");
+}
+
+/* A source that uses up the CPU time is compiled once more: one near the limit may have met a busy
+ * machine. */
+static int compile(Compiler *c, const CompileRequest *r, Error *err)
+{
+    int rc = ask_twice(c, r, c->cpu_s, err);
+    return !rc && took_too_long(c) ? ask_twice(c, r, c->cpu_s, err) : rc;
+}
+
 int compiler_run(Compiler *c, const CompileRequest *r, CompileResult *out, Error *err)
 {
     int keep = 0;
@@ -412,7 +428,7 @@ int compiler_run(Compiler *c, const CompileRequest *r, CompileResult *out, Error
         }
         compile_result_release(out);
     }
-    if (ask_twice(c, r, c->cpu_s, err) || read_reply(c, r, out, &keep, err)) return -1;
+    if (compile(c, r, err) || read_reply(c, r, out, &keep, err)) return -1;
     if (c->cache && keep) cache_put(c->cache, c->key, c->reply.data, c->reply.len);
     return 0;
 }

@@ -13,7 +13,8 @@ typedef struct Compiler Compiler;
 typedef struct {
     const char *cache_dir; /* NULL: no cache */
     size_t cache_bytes;    /* bound of the cache's size; 0: 1 GiB */
-    int cpu_s;             /* limit of one compilation in CPU seconds; 0: 12 */
+    int cpu_s;             /* limit of one compilation in CPU seconds; 0: 10; one that uses
+                              it up is compiled twice */
 } CompilerOptions;
 
 /* Start quern-compile without waiting until it is ready. */

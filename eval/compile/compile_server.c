@@ -24,13 +24,14 @@
 #include "eval/compile/wire.h"
 
 enum { MAX_NAMES = 2048, MAX_REQUEST = 1 << 20, WALL_FACTOR = 3, WALL_EXTRA_S = 10 };
+enum { IDLE_MS = 1000 }; /* without a request, after which the server warms up */
 static const size_t memory_limit = (size_t)2 << 30;
 
 typedef struct {
     Nvrtc *nvrtc;
     Headers *headers;
     Sandbox *sandbox;
-    Prefork *prefork;
+    Prefork *prefork; /* NULL: not warm */
 } Server;
 
 typedef struct {
@@ -164,14 +165,15 @@ static int is_crash(int signal_no)
 }
 
 /* Make a reply of an end without one. The source is blamed for a limit only when the child has used
- * its CPU time. A child that was killed earlier, or that a busy machine did not let run, says
- * nothing about the source. */
+ * its CPU time; the client then asks once more. A child that was killed earlier, or that a busy
+ * machine did not let run, says nothing about the source. */
 static void reply_for_end(const End *e, int cpu_s, Buffer *out)
 {
     char text[200];
     int signal_no = WIFSIGNALED(e->status) ? WTERMSIG(e->status) : 0;
     int killed = e->overdue || (signal_no && !is_crash(signal_no));
-    int blamed = !killed || out->full || signal_no == SIGXCPU || e->used_s >= cpu_s;
+    int late = signal_no == SIGXCPU || e->used_s >= cpu_s, full = out->full,
+        blamed = !killed || full || late;
     if (WIFEXITED(e->status) && WEXITSTATUS(e->status) == 0 && out->len && !e->overdue) return;
     if (!blamed && e->overdue)
         snprintf(text, sizeof text, "it had %.1f s of CPU time in %d s: this machine is too busy",
@@ -188,7 +190,7 @@ static void reply_for_end(const End *e, int cpu_s, Buffer *out)
                  "the compiler crashed or needed more than %zu GiB of memory (%s %d)",
                  memory_limit >> 30, signal_no ? "signal" : "exit status",
                  signal_no ? signal_no : WEXITSTATUS(e->status));
-    say(out, blamed ? "limit" : "failed", text);
+    say(out, !blamed ? "failed" : killed && late && !full ? "time" : "limit", text);
 }
 
 /* Wait for the end of a child, and note its CPU time. */
@@ -286,9 +288,25 @@ static int start(Server *s, Error *err)
     /* Keeps the memory that warming up frees, so that a child does not map it again. */
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
-    if (sandbox_open(&s->sandbox, err) || warm_up(s, err)) return -1;
+    return sandbox_open(&s->sandbox, err);
+}
+
+/* A client that finds all its results in a cache never needs this. */
+static int be_warm(Server *s, Error *err)
+{
+    if (s->prefork) return 0;
+    if (warm_up(s, err)) return -1;
     s->prefork = prefork_open(prefork_child, s);
     return 0;
+}
+
+/* Use the time before the first request, when it is long, and before each later one. A failure is
+ * the reply to the request that meets it again. */
+static void prepare(Server *s, int in)
+{
+    struct pollfd p = {in, POLLIN, 0};
+    if (!s->prefork && !poll(&p, 1, IDLE_MS)) be_warm(s, NULL);
+    if (s->prefork) prefork_fork(s->prefork);
 }
 
 static int answer(Server *s, const Buffer *frame, int out, Buffer *reply, Error *err)
@@ -297,7 +315,7 @@ static int answer(Server *s, const Buffer *frame, int out, Buffer *reply, Error 
     int rc = request_parse(frame, &r, err);
     if (!rc && !r.cpu_s)
         say_taken(s, &r, reply);
-    else if (!rc)
+    else if (!rc && !(rc = be_warm(s, err)))
         rc = compile_sandboxed(s, &r, frame, reply, err);
     request_release(&r);
     if (rc) say(reply, "failed", err->text);
@@ -323,7 +341,7 @@ int compile_server_run(int in, int out, Error *err)
     if (wire_write_frame(out, reply.data, reply.len, err)) rc = -1;
     int more = 1;
     while (!rc && more > 0) {
-        prefork_fork(s.prefork); /* while the client handles the reply */
+        prepare(&s, in); /* while the client handles the reply */
         more = wire_read_frame(in, MAX_REQUEST, 0, &frame, err);
         if (more > 0) rc = answer(&s, &frame, out, &reply, err);
     }

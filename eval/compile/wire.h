@@ -7,6 +7,7 @@
  *   status   "ok"
  *            "refused"  NVRTC's log says why
  *            "limit"    log: a sentence about the source
+ *            "time"     as "limit": the CPU time was used up, which depends on the machine
  *            "failed"   log: a sentence about the compiler process
  *            "taken"    log: headers_taken; the reply to a request of 0 CPU seconds */
 #ifndef EVAL_COMPILE_WIRE_H

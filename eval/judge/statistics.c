@@ -87,16 +87,21 @@ static double few_samples(int n)
     return n < 2 ? 1 : student(n - 2 * (n / 4) - 1) / student(1 << 20);
 }
 
-void statistics_resample(StatisticsDraw *draw, void *ctx, uint64_t seed, int n, Interval *out)
+/* Fills low and high of n intervals, and mean[0..n) when it is not NULL. */
+static void resample(StatisticsDraw *draw, void *ctx, uint64_t seed, int n, Interval *out,
+                     double *mean)
 {
     double one[STATISTICS_MAX], *all = memory_array((size_t)n * RESAMPLES, sizeof *all);
     Random r;
     assert(n <= STATISTICS_MAX);
     random_init(&r, seed, random_hash("bootstrap", 9));
+    for (int k = 0; mean && k < n; k++) mean[k] = 0;
     for (int i = 0; i < RESAMPLES; i++) {
         draw(ctx, &r, one);
         for (int k = 0; k < n; k++) all[k * RESAMPLES + i] = one[k];
+        for (int k = 0; mean && k < n; k++) mean[k] += one[k];
     }
+    for (int k = 0; mean && k < n; k++) mean[k] /= RESAMPLES;
     for (int k = 0; k < n; k++) {
         double *v = &all[k * RESAMPLES];
         qsort(v, RESAMPLES, sizeof *v, compare_doubles);
@@ -106,17 +111,16 @@ void statistics_resample(StatisticsDraw *draw, void *ctx, uint64_t seed, int n, 
     free(all);
 }
 
-void statistics_centre(StatisticsDraw *draw, void *ctx, uint64_t seed, Interval *in)
+void statistics_resample(StatisticsDraw *draw, void *ctx, uint64_t seed, int n, Interval *out)
 {
-    Random r;
-    double one[STATISTICS_MAX], sum = 0;
-    random_init(&r, seed, random_hash("bootstrap", 9));
-    for (int i = 0; i < RESAMPLES; i++) {
-        draw(ctx, &r, one);
-        sum += *one;
-    }
-    double bias = sum / RESAMPLES - in->middle;
-    in->low -= bias, in->high -= bias;
+    resample(draw, ctx, seed, n, out, NULL);
+}
+
+void statistics_centred(StatisticsDraw *draw, void *ctx, uint64_t seed, Interval *in)
+{
+    double mean;
+    resample(draw, ctx, seed, 1, in, &mean);
+    in->low -= mean - in->middle, in->high -= mean - in->middle;
 }
 
 void statistics_widen(Interval *in, int groups, double least, double most)

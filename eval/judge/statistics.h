@@ -31,9 +31,9 @@ typedef void StatisticsDraw(void *ctx, Random *r, double *out);
 /* Fills low and high of n <= 16 intervals with the bootstrap's 2.5% and 97.5% percentiles of those
  * statistics. Equal seeds give equal intervals. */
 void statistics_resample(StatisticsDraw *draw, void *ctx, uint64_t seed, int n, Interval *out);
-/* Moves an interval of statistics_resample, with the same draw and seed and one statistic, by the bias
- * of the resamples: their mean less in->middle. The best of a resample is below the best of all. */
-void statistics_centre(StatisticsDraw *draw, void *ctx, uint64_t seed, Interval *in);
+/* Fills low and high of an interval whose middle is given, moved by the bias of the resamples: their
+ * mean less the middle. The best of a resample is below the best of all. */
+void statistics_centred(StatisticsDraw *draw, void *ctx, uint64_t seed, Interval *in);
 /* Widens an interval whose resamples drew from `groups` >= 2 groups, by Student's t over the normal
  * quantile, within what the statistic can be. */
 void statistics_widen(Interval *in, int groups, double least, double most);

@@ -1,4 +1,5 @@
-/* Reads the ends of the logs: what a rule says now and then may be long, its last lines are short. */
+/* Reads the ends of the logs, and more of a log whose last start is further from its end: a rule may
+ * say much. What mk/run put aside counts too. */
 #include "report/run/run_logs.h"
 
 #include <dirent.h>
@@ -13,7 +14,7 @@
 
 #include "base/memory.h"
 
-enum { TAIL = 64 << 10, MAX_RULES = 100000 };
+enum { TAIL = 64 << 10, LONGEST_TAIL = 4 << 20, MAX_RULES = 100000 };
 
 /* "2026-11-24T08:25:28Z" as seconds since 1970; 0 when it is no time. */
 static double time_of(const char *text)
@@ -65,6 +66,26 @@ static int read_tail(int dir, const char *name, char *out, size_t size)
     return n < 0 ? -1 : 0;
 }
 
+/* Reads a log's times, of the one before it too. */
+static int read_log(int dir, const char *name, char *text, RunRule *r)
+{
+    char before[160];
+    int rc;
+    snprintf(before, sizeof before, "%s.1", name);
+    if (!read_tail(dir, before, text, TAIL)) read_lines(r, text);
+    double spent = r->spent;
+    r->start = 0;
+    size_t size = TAIL;
+    while (!(rc = read_tail(dir, name, text, size))) {
+        size_t n = strlen(text);
+        r->spent = spent;
+        read_lines(r, text);
+        if (r->start > 0 || n < size - 1 || size >= LONGEST_TAIL) break;
+        size *= 8;
+    }
+    return rc;
+}
+
 static void read_progress(int dir, RunRule *r)
 {
     char name[160], line[512];
@@ -84,7 +105,7 @@ static int by_start(const void *a, const void *b)
 
 int run_logs_read(const char *dir, RunRule **out, int *n, Error *err)
 {
-    char *folder = memory_printf("%s/log", dir), *text = memory_alloc(TAIL);
+    char *folder = memory_printf("%s/log", dir), *text = memory_alloc(LONGEST_TAIL);
     DIR *d = opendir(folder);
     int rc = 0;
     *out = NULL;
@@ -95,8 +116,7 @@ int run_logs_read(const char *dir, RunRule **out, int *n, Error *err)
         RunRule r = {.state = RULE_RUNNING};
         if (len < 5 || len - 4 >= sizeof r.name || strcmp(e->d_name + len - 4, ".log")) continue;
         snprintf(r.name, sizeof r.name, "%.*s", (int)(len - 4), e->d_name);
-        if (read_tail(dirfd(d), e->d_name, text, TAIL)) continue; /* it has just gone */
-        read_lines(&r, text);
+        if (read_log(dirfd(d), e->d_name, text, &r)) continue; /* it has just gone */
         if (r.start <= 0) continue;
         read_progress(dirfd(d), &r);
         *out = memory_grow(*out, (size_t)*n + 1, sizeof **out);

@@ -51,9 +51,8 @@ static void sum_up(Gap *g)
     }
     g->closed = (Interval){NAN, NAN, NAN};
     if (g->n > 1) {
-        statistics_resample(draw, g, 1, 1, &g->closed);
         g->closed.middle = closed / gap;
-        statistics_centre(draw, g, 1, &g->closed);
+        statistics_centred(draw, g, 1, &g->closed);
         statistics_widen(&g->closed, g->n, -INFINITY, INFINITY);
     }
     g->closed.middle = g->n ? closed / gap : NAN;

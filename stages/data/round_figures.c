@@ -111,9 +111,8 @@ static void add_best(const SampleSet *s, RoundPart *const *of, RoundPart *part)
     part->best = sum_best(&all, NULL);
     part->best8 = (Interval){NAN, NAN, NAN};
     if (all.tasks) {
-        statistics_resample(draw_best, &all, 1, 1, &part->best8);
         part->best8.middle = exp2(part->best / all.tasks);
-        statistics_centre(draw_best, &all, 1, &part->best8);
+        statistics_centred(draw_best, &all, 1, &part->best8);
     }
     free(all.score);
     free(all.drawn);

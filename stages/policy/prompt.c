@@ -130,7 +130,7 @@ static void put_task(Buffer *out, const Task *t, const PromptStyle *style)
     buffer_puts(out, !full      ? "\n"
                      : t->graph ? "\n\n# Reference Code\n```python\n"
                                 : "\n\n# Reference Code\n```c\n");
-    if (!full && t->graph) graph_formula(t->graph, BRIEF_FORMULA, out);
+    if (!full && t->graph) graph_formula(t->graph, FORMULA_LINES, BRIEF_FORMULA, out);
     if (full) {
         put_code(out, t->reference_source, strlen(t->reference_source));
         buffer_puts(out, "```\n\n");

@@ -146,13 +146,11 @@ static void add_fold(Rows *r, int v)
         const char *e = code_name(s, x->arg[0]);
         buffer_printf(s->out, "%s%s += %s * %s;\n", in, acc, e, e);
     } else if (x->fold == FOLD_VAR) {
-        const char *mean = code_value(s, x->mean), *e = code_value(s, x->arg[0]);
-        buffer_printf(s->out,
-                      code_is_term(e) ? "%sfloat dev = %s - %s;\n" : "%sfloat dev = (%s) - %s;\n",
-                      in, e, mean);
+        const char *mean = code_value(s, x->mean), *e = code_operand(s, x->arg[0]);
+        buffer_printf(s->out, "%sfloat dev = %s - %s;\n", in, e, mean);
         buffer_printf(s->out, "%s%s += dev * dev;\n", in, acc);
     } else {
-        const char *e = code_value(s, x->arg[0]);
+        const char *e = code_operand(s, x->arg[0]);
         const char *how = x->fold == FOLD_MAX   ? "%s%s = fmaxf(%s, %s);\n"
                           : x->fold == FOLD_MIN ? "%s%s = fminf(%s, %s);\n"
                                                 : NULL;
@@ -173,7 +171,7 @@ static void pass_body(Rows *r, int pass, const char *kept, int fill, const char 
     code_leave(s);
     count_pass(r, pass);
     if (kept && fill) {
-        const char *e = code_value(s, r->kept);
+        const char *e = code_operand(s, r->kept);
         buffer_printf(b, "%s%s = %s;\n", indent, kept, e);
         if (strpbrk(e, " [(")) code_set(s, r->kept, 0, kept);
     } else if (kept) {

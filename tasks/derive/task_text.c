@@ -200,7 +200,7 @@ static char *own_description(const Derivation *v)
 {
     Buffer b;
     buffer_init(&b, MAX_TEXT);
-    graph_formula(v->graph, LONG_FORMULA, &b);
+    graph_formula(v->graph, FORMULA_NESTED, LONG_FORMULA, &b);
     if (b.len && strchr(b.data, '\n') == b.data + b.len - 1) {
         b.data[--b.len] = 0;
         return buffer_detach(&b);

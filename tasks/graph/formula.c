@@ -18,7 +18,8 @@ typedef struct {
     int *uses;      /* by value: in arguments; an output has one more */
     char **text;    /* by value: what stands where it is used; NULL: its name */
     Binding *bound; /* by value: of its text */
-    int in_place;   /* an operator writes into its argument: then nothing moves */
+    FormulaForm form;
+    int in_place; /* an operator writes into its argument: then nothing moves */
 } Formula;
 
 static int is_word(char ch)
@@ -166,11 +167,15 @@ static char *expression(const Formula *f, int node, Binding *bound)
     return buffer_detach(&b);
 }
 
-static void formula_init(Formula *f, const Graph *g)
+static void formula_init(Formula *f, const Graph *g, FormulaForm form)
 {
     size_t n = (size_t)g->n_values + 1;
-    *f = (Formula){g, memory_array(n, sizeof *f->uses), memory_array(n, sizeof *f->text),
-                   memory_array(n, sizeof *f->bound), 0};
+    *f = (Formula){g,
+                   memory_array(n, sizeof *f->uses),
+                   memory_array(n, sizeof *f->text),
+                   memory_array(n, sizeof *f->bound),
+                   form,
+                   0};
     for (int node = 0; node < g->n_nodes; node++) {
         f->in_place |= (g->line[node].op->flags & OP_IN_PLACE) != 0;
         for (int i = 0; i < g->line[node].n_args; i++) count_uses(f, g->line[node].value[i]);
@@ -178,18 +183,24 @@ static void formula_init(Formula *f, const Graph *g)
     for (int i = 0; i < g->n_outputs; i++) f->uses[g->output[i]] += 2;
 }
 
+static int renames(const OpLine *l)
+{
+    return is_identity(l) || is(short_name(l->op), "t") || is(short_name(l->op), "numpy_T");
+}
+
 static int moves(const Formula *f, int node, const char *text)
 {
+    if (f->form == FORMULA_LINES && !renames(&f->g->line[node])) return 0;
     return !f->in_place && f->g->line[node].n_results == 1 && f->uses[f->g->first[node]] == 1 &&
            strlen(text) < LINE_LONG;
 }
 
-void graph_formula(const Graph *g, size_t max_bytes, Buffer *out)
+void graph_formula(const Graph *g, FormulaForm form, size_t max_bytes, Buffer *out)
 {
     Formula f;
     size_t start = out->len;
     int left = 0;
-    formula_init(&f, g);
+    formula_init(&f, g, form);
     for (int node = 0; node < g->n_nodes; node++) {
         const OpLine *l = &g->line[node];
         Binding bound;

@@ -287,13 +287,25 @@ static void substitute(Buffer *b, const char *text, const char *const operand[6]
     }
 }
 
+const char *code_operand(CodeScope *s, int value)
+{
+    int computed = s->f->value[value].kind == VALUE_POINT && !code_is_load(s, value);
+    return computed ? code_name(s, value) : code_value(s, value);
+}
+
+/* One operator: its operands that are computed here are variables, so that no expression nests. */
 static const char *point_text(CodeScope *s, int value)
 {
     const FormulaValue *v = &s->f->value[value];
     char numbers[6][40];
     const char *operand[6];
     for (int i = 0; i < 3; i++)
-        if (v->arg[i] >= 0 && mentions(v->text, i) > 1) code_name(s, v->arg[i]);
+        if (v->arg[i] >= 0 && mentions(v->text, i)) {
+            if (mentions(v->text, i) > 1)
+                code_name(s, v->arg[i]);
+            else
+                code_operand(s, v->arg[i]);
+        }
     for (int i = 0; i < 3; i++) {
         number_text(v->number[i], numbers[i]);
         number_text(v->p[i], numbers[3 + i]);

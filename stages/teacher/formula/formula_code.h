@@ -1,6 +1,6 @@
 /* CUDA expressions of a formula's values. Arithmetic is in float. Inside a scope, such as the body of a
- * loop, a value that is used more than once becomes a variable under its own name; others become part
- * of the expression that uses them. */
+ * loop, what an operator computes for another one becomes a variable under its own name: a statement an
+ * operator, as the prompt's formula has a line an operator. */
 #ifndef STAGES_TEACHER_FORMULA_FORMULA_CODE_H
 #define STAGES_TEACHER_FORMULA_FORMULA_CODE_H
 
@@ -39,6 +39,8 @@ void code_count(CodeScope *s, int value);
 const char *code_value(CodeScope *s, int value);
 /* Whether a text needs no brackets as a factor. */
 int code_is_term(const char *text);
+/* As an operand: a variable if an operator computes it here. */
+const char *code_operand(CodeScope *s, int value);
 /* As a variable or constant that may be named twice. */
 const char *code_name(CodeScope *s, int value);
 

@@ -120,6 +120,35 @@ static void test_ended_from_outside(void **state)
     compiler_close(c);
 }
 
+/* Of a source whose CPU time was used up once, the second compilation counts. */
+static void test_used_up_once(void **state)
+{
+    (void)state;
+    static int signal_no = SIGXCPU;
+    static char text[200000];
+    size_t n = (size_t)snprintf(text, sizeof text,
+                                "extern \"C\" __global__ void k(float *x) {\n"
+                                "float a = x[0], b = a;\n");
+    for (int i = 0; i < 2500; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "a = a * b + %d.5f; b += a * x[%d];\n", i,
+                              i % 7);
+    snprintf(text + n, sizeof text - n, "x[0] = a + b; }\n");
+    Compiler *c;
+    CompileResult r;
+    pthread_t thread;
+    void *failed;
+    assert_int_equal(compiler_open(&(CompilerOptions){.cpu_s = 20}, &c, &err), 0);
+    assert_non_null(compiler_version(c, &err));
+    assert_int_equal(pthread_create(&thread, NULL, signal_child, &signal_no), 0);
+    int rc = run(c, text, &r);
+    pthread_join(thread, &failed);
+    assert_null(failed);
+    assert_int_equal(rc, 0);
+    if (!r.ok) fail_msg("%s", r.message);
+    compile_result_release(&r);
+    compiler_close(c);
+}
+
 /* In a program without standard files the compiler's pipe is descriptor 0. */
 static void test_standard_files_closed(void **state)
 {
@@ -217,6 +246,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reaches_no_process),
         cmocka_unit_test(test_ended_from_outside),
+        cmocka_unit_test(test_used_up_once),
         cmocka_unit_test(test_standard_files_closed),
         cmocka_unit_test(test_toolkit_without_headers),
         cmocka_unit_test(test_message_is_plain_text),

@@ -99,6 +99,25 @@ static void test_few(void **state)
     assert_in_range(holds, 925, 998); /* rather too wide than too narrow */
 }
 
+static void draw_low(void *ctx, Random *r, double *out)
+{
+    ++*(int *)ctx;
+    *out = 1 + random_normal(r) * 0.1;
+}
+
+/* An interval of resamples that lie 0.5 below the middle is moved onto it, from one set of draws. */
+static void test_centred(void **state)
+{
+    (void)state;
+    int draws = 0, again = 0;
+    Interval v = {.middle = 1.5}, plain;
+    statistics_centred(draw_low, &draws, 7, &v);
+    statistics_resample(draw_low, &again, 7, 1, &plain);
+    assert_int_equal(draws, again);
+    assert_true(v.low > 1.28 && v.low < 1.33 && v.high > 1.67 && v.high < 1.72);
+    assert_true(close_to(v.high - v.low, plain.high - plain.low));
+}
+
 static void test_rounding(void **state)
 {
     (void)state;
@@ -117,6 +136,7 @@ int main(void)
         cmocka_unit_test(test_median),   cmocka_unit_test(test_point),
         cmocka_unit_test(test_interval), cmocka_unit_test(test_outliers),
         cmocka_unit_test(test_few),      cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_centred),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -218,6 +218,34 @@ static void foreign(void **state)
     run_status_release(&s);
 }
 
+/* A log that was put aside, and one whose start is further from its end than most. */
+static void long_logs(void **state)
+{
+    (void)state;
+    RunStatus s;
+    size_t n = 300000;
+    char *text = memory_alloc(n + 200);
+    clear();
+    put("log/a.log.1", "start: 2026-01-01T10:00:00Z\nend: 2026-01-01T10:00:09Z, 9 s, exit 1\n");
+    put("log/a.log", "start: 2026-01-01T11:00:00Z\nend: 2026-01-01T11:00:04Z, 4 s, exit 0\n");
+    int at = snprintf(text, 100, "start: 2026-01-01T12:00:00Z\n");
+    for (size_t i = (size_t)at; i < n; i++) text[i] = i % 50 ? 'x' : '\n';
+    snprintf(text + n, 200, "\nend: 2026-01-01T12:00:05Z, 5 s, exit 0\n");
+    put("log/b.log", text);
+    snprintf(text + n, 200, "\nend: 2026-01-01T12:00:05Z, 5 s, exit 0\n");
+    memcpy(text, "extra", 5);
+    put("log/c.log", text); /* no start at all */
+    look(&s);
+    assert_int_equal(s.n_rules, 2);
+    assert_string_equal(s.rules[0].name, "a");
+    assert_true(s.rules[0].seconds == 4 && s.rules[0].spent == 13);
+    assert_int_equal(s.rules[0].state, RULE_DONE);
+    assert_string_equal(s.rules[1].name, "b");
+    assert_true(s.rules[1].spent == 5 && s.rules[1].state == RULE_DONE);
+    run_status_release(&s);
+    free(text);
+}
+
 /* Writes the pool of n kernels as quern-pool does, with sources of 2 kB that differ. */
 static void put_real_pool(const char *name, int n)
 {
@@ -318,8 +346,9 @@ static void quick(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stopped), cmocka_unit_test(failed),  cmocka_unit_test(going_on),
-        cmocka_unit_test(foreign), cmocka_unit_test(summary), cmocka_unit_test(quick),
+        cmocka_unit_test(stopped), cmocka_unit_test(failed),    cmocka_unit_test(going_on),
+        cmocka_unit_test(foreign), cmocka_unit_test(long_logs), cmocka_unit_test(summary),
+        cmocka_unit_test(quick),
     };
     unsetenv("QUERN_REDIS");
     cmocka_set_message_output(CM_OUTPUT_TAP);

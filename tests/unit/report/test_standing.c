@@ -74,7 +74,8 @@ static void beats(void **state)
     must(&run, "The model beat its teacher on 2 of 4 train tasks.");
     must(&run, "<b>2 of 4</b>");
     must(&run, "the teacher alone gives 1.27×"); /* (2 1.2 1 1.1)^(1/4) */
-    must(&run, "On 1 heldout task it has nothing correct.");
+    must(&run, "Of its 2 answers to 1 task held out of training none is correct.");
+    must(&run, "A language model learns to write faster CUDA kernels");
     must(&run, "<b>0 of 2</b><span>answers of the final model to heldout tasks are correct: 0%");
     must_not(&run, "No weights were trained");
     must(&run, "–100]</small>");
@@ -90,6 +91,8 @@ static void nothing(void **state)
     load(&run, NULL, 0, poor, 5);
     assert_int_equal(run.s.beaten, 0);
     must(&run, "beat its baseline on none of 4 train tasks");
+    must(&run, "None of its answers to train tasks is correct, after stage 1 or stage 3.");
+    must_not(&run, "which may be chance");
     must(&run, "<b>0 of 12</b><span>samples of the run are correct");
     must_not(&run, "1.00×</b>");
     must_not(&run, "<td class=\"hi\">1.00×");
@@ -108,6 +111,7 @@ static void untrained(void **state)
     must(&run,
          "<b>No weights were trained.</b> The model <code>openai:big&lt;1&gt;</code> answered");
     must(&run, "both are the same model");
+    must_not(&run, "A language model learns");
     release(&run);
     adapter = 1;
     load(&run, teacher, 5, model, 6);

@@ -9,7 +9,8 @@
 
 #include "tasks/graph/formula.h"
 
-static void check(const char *const *lines, int n, size_t max, const char *expected)
+static void check(FormulaForm form, const char *const *lines, int n, size_t max,
+                  const char *expected)
 {
     static const char *const inputs[] = {"x", "w", "b", "z"};
     static const char *const outputs[] = {"y"};
@@ -19,16 +20,17 @@ static void check(const char *const *lines, int n, size_t max, const char *expec
     Buffer b;
     buffer_init(&b, 1 << 16);
     if (graph_read(&s, &g, &err)) fail_msg("%s", err.text);
-    graph_formula(g, max, &b);
+    graph_formula(g, form, max, &b);
     assert_string_equal(b.data, expected);
     buffer_release(&b);
     graph_free(g);
 }
-#define CHECK(expected, ...)                                                     \
-    do {                                                                         \
-        static const char *const lines_[] = {__VA_ARGS__};                       \
-        check(lines_, (int)(sizeof lines_ / sizeof *lines_), 1 << 12, expected); \
+#define CHECK_FORM(form, expected, ...)                                                \
+    do {                                                                               \
+        static const char *const lines_[] = {__VA_ARGS__};                             \
+        check(form, lines_, (int)(sizeof lines_ / sizeof *lines_), 1 << 12, expected); \
     } while (0)
+#define CHECK(expected, ...) CHECK_FORM(FORMULA_NESTED, expected, __VA_ARGS__)
 
 static void test_nesting(void **state)
 {
@@ -43,6 +45,16 @@ static void test_nesting(void **state)
     CHECK("y = cat([x * 2.0, w], 1)\n", "h = aten.mul.Tensor(x, 2.0)", "y = aten.cat([h, w], 1)");
     CHECK("y = relu(x + b)\n", "h = aten.add.Tensor(x, b)", "c = aten.contiguous(h)",
           "y = aten.relu(c)");
+}
+
+static void test_line_an_operator(void **state)
+{
+    (void)state;
+    CHECK_FORM(FORMULA_LINES, "h = x @ w.T + b\nr = relu(h)\ny = softmax(r, -1)\n",
+               "h = aten.linear.default(x, w, b)", "r = aten.relu.default(h)",
+               "y = aten.softmax.int(r, -1)");
+    CHECK_FORM(FORMULA_LINES, "h = x + b\ny = relu(h)\n", "h = aten.add.Tensor(x, b)",
+               "c = aten.contiguous(h)", "y = aten.relu(c)");
 }
 
 /* What is used twice, several results of one operator, an output that is used: each has a line. */
@@ -63,13 +75,14 @@ static void test_long(void **state)
     (void)state;
     static const char *const lines[] = {"h = aten.mm(x, w)", "g = aten.mul.Tensor(h, h)",
                                         "k = aten.mul.Tensor(g, g)", "y = aten.mul.Tensor(k, k)"};
-    check(lines, 4, 20, "h = x @ w\ng = h * h\n... and 2 more lines\n");
+    check(FORMULA_NESTED, lines, 4, 20, "h = x @ w\ng = h * h\n... and 2 more lines\n");
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_nesting), cmocka_unit_test(test_lines),
-                                       cmocka_unit_test(test_long)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_nesting),
+                                       cmocka_unit_test(test_line_an_operator),
+                                       cmocka_unit_test(test_lines), cmocka_unit_test(test_long)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
