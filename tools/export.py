@@ -552,6 +552,8 @@ def main():
     except Refused as e:
         print(f"export: {e}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 

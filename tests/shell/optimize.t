@@ -18,6 +18,11 @@ echo 'a note' >notes.txt; optimize OP=notes.txt; [ $rc = 2 ] && grep -q 'notes.t
 head -c 1000 "$root/tests/fixtures/import/row.pt2" >cut.pt2; optimize OP=cut.pt2 RUNS=runs; [ $rc = 1 ] && grep -q '^quern-import: cut.pt2' err; ok $? "a damaged archive is refused"
 printf '#!/bin/sh\nexit 1\n' >no-torch; chmod +x no-torch; touch model.py
 optimize OP=model.py PYTHON=./no-torch RUNS=runs; [ $rc = 2 ] && grep -q './no-torch has no PyTorch' err; ok $? "a Python without PyTorch is named"
+printf '#!/bin/sh\n[ "$1" = -c ] || kill -INT $$\n' >stopped; chmod +x stopped
+optimize OP=model.py PYTHON=./stopped RUNS=runs; [ $rc = 130 ] && grep -q 'stopped; the same command goes on' err && [ ! -e runs/model/operator ]; ok $? "an export that is interrupted is no refusal"
+printf '#!/bin/sh\n[ "$1" = -c ] || { printf "<%%s>" "$@" >given; exit 1; }\n' >writes; chmod +x writes
+optimize OP=a.b:Class INPUT='float32[8,4] float32[4]' INIT='[4]' AXES=M=8 PYTHON=./writes RUNS=runs
+[ $rc = 1 ] && grep -q 'a.b:Class cannot be exported' err && grep -qF '<a.b:Class><--input><float32[8,4]><--input><float32[4]><--init><[4]><--axes><M=8><-o>' given; ok $? "INPUT, INIT and AXES reach the export"
 mkdir empty; optimize OP=empty/; [ $rc = 2 ] && grep -q 'has no task.json' err; ok $? "a folder without a task is refused"
 
 optimize OP="$root/tasks/residual_rmsnorm/" BUDGET=1s "${small[@]}"; [ $rc = 1 ] && grep -q 'no kernel was judged' err; ok $? "nothing comes of a budget that is too short"
