@@ -22,9 +22,9 @@ void random_init(Random *r, uint64_t seed, uint64_t stream)
     for (int i = 0; i < 4; i++) r->s[i] = splitmix(&y);
 }
 
-uint64_t random_u64(Random *r)
+static inline uint64_t step(uint64_t s[4])
 {
-    uint64_t *s = r->s, out = rotl(s[1] * 5, 7) * 9, t = s[1] << 17;
+    uint64_t out = rotl(s[1] * 5, 7) * 9, t = s[1] << 17;
     s[2] ^= s[0];
     s[3] ^= s[1];
     s[1] ^= s[2];
@@ -32,6 +32,18 @@ uint64_t random_u64(Random *r)
     s[2] ^= t;
     s[3] = rotl(s[3], 45);
     return out;
+}
+
+uint64_t random_u64(Random *r)
+{
+    return step(r->s);
+}
+
+void random_fill(Random *r, uint64_t *out, size_t n)
+{
+    Random own = *r; /* it stays in registers */
+    for (size_t i = 0; i < n; i++) out[i] = step(own.s);
+    *r = own;
 }
 
 uint64_t random_below(Random *r, uint64_t n)
@@ -44,7 +56,7 @@ uint64_t random_below(Random *r, uint64_t n)
 
 double random_uniform(Random *r)
 {
-    return (double)(random_u64(r) >> 11) * 0x1p-53;
+    return random_unit(random_u64(r));
 }
 
 double random_normal(Random *r)

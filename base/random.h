@@ -12,9 +12,14 @@ typedef struct {
 
 void random_init(Random *r, uint64_t seed, uint64_t stream);
 uint64_t random_u64(Random *r);
-uint64_t random_below(Random *r, uint64_t n); /* uniform in [0, n), without bias; n >= 1 */
-double random_uniform(Random *r);             /* [0, 1), 53 bits */
-double random_normal(Random *r);              /* mean 0, variance 1 (Box-Muller, one at a time) */
+void random_fill(Random *r, uint64_t *out, size_t n); /* as n calls of random_u64 */
+uint64_t random_below(Random *r, uint64_t n);         /* uniform in [0, n), without bias; n >= 1 */
+double random_uniform(Random *r);                     /* random_unit of the next number */
+static inline double random_unit(uint64_t x)          /* [0, 1), 53 bits */
+{
+    return (double)(int64_t)(x >> 11) * 0x1p-53;
+}
+double random_normal(Random *r); /* mean 0, variance 1 (Box-Muller, one at a time) */
 uint64_t random_hash(const void *data,
                      size_t len); /* FNV-1a 64, finished by splitmix: names to streams */
 

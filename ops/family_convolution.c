@@ -295,10 +295,10 @@ static void part_block(const Part *p, int64_t block, int share, int shares)
     if (left <= 0 || share >= v->groups * down) return;
     int64_t depth = v->in * p->taps < TILE_K ? v->in * p->taps : TILE_K;
     int n = (int)(left < TILE_N ? left : TILE_N);
-    int64_t *table = memory_array((size_t)(p->taps + 1) * TILE_N, sizeof *table),
+    int64_t *table = memory_grow(NULL, (size_t)(p->taps + 1) * TILE_N, sizeof *table),
             *taps = memory_array((size_t)p->taps, sizeof *taps);
-    double *buffer =
-        memory_array((size_t)(most_rows(v) * (TILE_N + TILE_K) + depth * TILE_N), sizeof *buffer);
+    double *buffer = memory_grow(NULL, (size_t)(most_rows(v) * (TILE_N + TILE_K) + depth * TILE_N),
+                                 sizeof *buffer);
     part_table(p, first, n, table, to);
     for (int64_t t = 0; t < p->taps; t++) taps[t] = tap_place(p, t);
     for (int64_t i = share; i < v->groups * down; i += shares)

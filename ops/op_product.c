@@ -219,7 +219,7 @@ static double *work_buffer(const Work *w)
 {
     int m = least(w->p->count[w->left.group], TILE_M),
         k = least(w->p->count[PRODUCT_DEPTH], TILE_K);
-    return memory_array((size_t)(m * (TILE_N + TILE_K) + k * TILE_N + 1), sizeof(double));
+    return memory_grow(NULL, (size_t)(m * (TILE_N + TILE_K) + k * TILE_N + 1), sizeof(double));
 }
 
 /* The tile of c at (row, column) of a batch, in the left and the right factor's elements. buffer has

@@ -11,6 +11,7 @@
 /* ---- best speedup by round ---- */
 
 enum { WIDTH = 960, HEIGHT = 430, LEFT = 52, RIGHT = 190, TOP = 16, BOTTOM = 44, LABEL_STEP = 15 };
+enum { LONGEST_LABEL = 16 };              /* letters */
 enum { MAX_POINTS = 240, MAX_DOTS = 60 }; /* 3 pixels per point; dots that do not touch */
 
 typedef struct {
@@ -157,7 +158,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Draws the names at the ends of the lines. They are moved apart: downwards from the top, then
- * upwards from the bottom. */
+ * upwards from the bottom. A long name is cut to fit beside the lines. */
 static void draw_labels(const Axes *a, EndLabel *l, int n, Buffer *b)
 {
     double bottom = HEIGHT - BOTTOM + 4, x = x_of(a, a->points - 1);
@@ -170,12 +171,15 @@ static void draw_labels(const Axes *a, EndLabel *l, int n, Buffer *b)
         double limit = i == n - 1 ? bottom : l[i + 1].y - LABEL_STEP;
         if (l[i].y > limit) l[i].y = limit;
     }
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        int cut = strlen(l[i].name) > LONGEST_LABEL;
         buffer_printf(b,
                       "<path class=\"lead\" d=\"M%.1f %.1f L%.1f %.1f\"/><text class=\"%s\" "
-                      "data-of=\"%s\" x=\"%.1f\" y=\"%.1f\">%s %.2f×</text>\n",
+                      "data-of=\"%s\" x=\"%.1f\" y=\"%.1f\">%.*s%s %.2f×</text>\n",
                       x + 6, y_of(a, l[i].value), x + 18, l[i].y, l[i].class, l[i].name, x + 22,
-                      l[i].y + 4, l[i].name, l[i].value);
+                      l[i].y + 4, cut ? LONGEST_LABEL - 3 : LONGEST_LABEL, l[i].name,
+                      cut ? "…" : "", l[i].value);
+    }
 }
 
 void figure_rounds(const Report *r, Buffer *b)

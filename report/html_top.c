@@ -91,6 +91,10 @@ static void improved(const Report *r, const Standing *s, const TableRow rows[TAB
 {
     const TableRow *crl = row_of(rows, "crl", "train"), *sft = row_of(rows, "sft", "train");
     if (isnan(s->gain.middle)) return;
+    if (!crl->succeeded && !sft->succeeded) {
+        buffer_puts(b, " None of its answers to train tasks is correct, after stage 1 or stage 3.");
+        return;
+    }
     buffer_printf(b,
                   " Of its answers to train tasks %.3g%% are correct after stage 3, %.3g%% after "
                   "stage 1",

@@ -47,7 +47,7 @@ static void peak_table(const ReportTask *t, Buffer *b)
 
 /* ---- the roofline ---- */
 
-enum { WIDTH = 300, HEIGHT = 190, LEFT = 44, RIGHT = 10, TOP = 12, BOTTOM = 30 };
+enum { WIDTH = 300, HEIGHT = 204, LEFT = 44, RIGHT = 20, TOP = 16, BOTTOM = 40 };
 
 typedef struct {
     double x0, x1, y0, y1; /* logarithms to the base 10: flops a byte, flops a second */
@@ -91,14 +91,14 @@ static void roofs(const Profile *p, const Box *k, Buffer *b)
                   "class=\"t end\" x=\"%d\" y=\"%.1f\">fp32</text><text class=\"t end\" x=\"%d\" "
                   "y=\"%.1f\">tensor</text>",
                   x_at(k, fp32 / memory), WIDTH - RIGHT, y_at(k, fp32), y_at(k, fp32),
-                  WIDTH - RIGHT, y_at(k, fp32) - 3, WIDTH - RIGHT, y_at(k, tensor) + 12);
+                  WIDTH - RIGHT, y_at(k, fp32) - 3, WIDTH - RIGHT, y_at(k, tensor) - 4);
 }
 
 static void axes(const Box *k, Buffer *b)
 {
     for (int e = (int)ceil(k->x0); e <= (int)k->x1; e++)
         buffer_printf(b, "<text class=\"t mid\" x=\"%.1f\" y=\"%d\">%g</text>", x_at(k, pow(10, e)),
-                      HEIGHT - 14, pow(10, e));
+                      HEIGHT - 24, pow(10, e));
     for (int e = (int)ceil(k->y0); e <= (int)k->y1; e++)
         buffer_printf(b,
                       "<line class=\"grid\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/><text "
@@ -106,7 +106,7 @@ static void axes(const Box *k, Buffer *b)
                       LEFT, WIDTH - RIGHT, y_at(k, pow(10, e)), y_at(k, pow(10, e)), LEFT - 5,
                       y_at(k, pow(10, e)) + 4, pow(10, e - 12));
     buffer_printf(b, "<text class=\"t end\" x=\"%d\" y=\"%d\">flops a byte of DRAM</text>",
-                  WIDTH - RIGHT, HEIGHT - 2);
+                  WIDTH - RIGHT, HEIGHT - 6);
 }
 
 static void roofline(const ReportTask *t, const char *device, Buffer *b)

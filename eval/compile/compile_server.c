@@ -24,13 +24,14 @@
 #include "eval/compile/wire.h"
 
 enum { MAX_NAMES = 2048, MAX_REQUEST = 1 << 20, WALL_FACTOR = 3, WALL_EXTRA_S = 10 };
+enum { IDLE_MS = 1000 }; /* without a request, after which the server warms up */
 static const size_t memory_limit = (size_t)2 << 30;
 
 typedef struct {
     Nvrtc *nvrtc;
     Headers *headers;
     Sandbox *sandbox;
-    Prefork *prefork;
+    Prefork *prefork; /* NULL: not warm */
 } Server;
 
 typedef struct {
@@ -287,9 +288,25 @@ static int start(Server *s, Error *err)
     /* Keeps the memory that warming up frees, so that a child does not map it again. */
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
-    if (sandbox_open(&s->sandbox, err) || warm_up(s, err)) return -1;
+    return sandbox_open(&s->sandbox, err);
+}
+
+/* A client that finds all its results in a cache never needs this. */
+static int be_warm(Server *s, Error *err)
+{
+    if (s->prefork) return 0;
+    if (warm_up(s, err)) return -1;
     s->prefork = prefork_open(prefork_child, s);
     return 0;
+}
+
+/* Use the time before the first request, when it is long, and before each later one. A failure is
+ * the reply to the request that meets it again. */
+static void prepare(Server *s, int in)
+{
+    struct pollfd p = {in, POLLIN, 0};
+    if (!s->prefork && !poll(&p, 1, IDLE_MS)) be_warm(s, NULL);
+    if (s->prefork) prefork_fork(s->prefork);
 }
 
 static int answer(Server *s, const Buffer *frame, int out, Buffer *reply, Error *err)
@@ -298,7 +315,7 @@ static int answer(Server *s, const Buffer *frame, int out, Buffer *reply, Error 
     int rc = request_parse(frame, &r, err);
     if (!rc && !r.cpu_s)
         say_taken(s, &r, reply);
-    else if (!rc)
+    else if (!rc && !(rc = be_warm(s, err)))
         rc = compile_sandboxed(s, &r, frame, reply, err);
     request_release(&r);
     if (rc) say(reply, "failed", err->text);
@@ -324,7 +341,7 @@ int compile_server_run(int in, int out, Error *err)
     if (wire_write_frame(out, reply.data, reply.len, err)) rc = -1;
     int more = 1;
     while (!rc && more > 0) {
-        prefork_fork(s.prefork); /* while the client handles the reply */
+        prepare(&s, in); /* while the client handles the reply */
         more = wire_read_frame(in, MAX_REQUEST, 0, &frame, err);
         if (more > 0) rc = answer(&s, &frame, out, &reply, err);
     }

@@ -1,5 +1,5 @@
-/* The compile server, quern-compile --serve: it loads NVRTC once, compiles one kernel to warm up,
- * and serves each request in a sandboxed child. */
+/* The compile server, quern-compile --serve: it loads NVRTC once, warms up with one kernel
+ * before the first request that compiles, and serves each in a sandboxed child. */
 #ifndef EVAL_COMPILE_COMPILE_SERVER_H
 #define EVAL_COMPILE_COMPILE_SERVER_H
 

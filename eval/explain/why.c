@@ -144,7 +144,7 @@ void why_number(double v, const char *unit, char *out, size_t size)
         if (i && digits[i - 1] != '-' && (n - i) % 3 == 0) out[at++] = ',';
         out[at++] = digits[i];
     }
-    out[at] = 0;
+    snprintf(out + at, size - at, "%s%s", *unit ? " " : "", unit);
 }
 
 /* Below this share of its peak no unit of a GPU limits a kernel: the kernel waits. */

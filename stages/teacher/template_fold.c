@@ -480,7 +480,7 @@ static void choose_mapping(Rows *r)
                                                           : ", $col_count * 4");
         grammar_set(g, "keep_text", "  extern __shared__ float kept[];\n");
     } else {
-        grammar_set(g, "keep_text", r->keep == KEEP_REGISTERS ? "  float kept[N] = {};\n" : "");
+        grammar_set(g, "keep_text", r->keep == KEEP_REGISTERS ? "  float kept[N];\n" : "");
     }
 }
 

@@ -31,7 +31,9 @@ static void own_base(Memory *m, int base)
 {
     if (m->own[base]) return;
     size_t n = (size_t)m->b->values[base].extent;
-    m->own[base] = memory_array(n + 1, sizeof(double));
+    int whole = m->base[base] || in_order(m->b, base); /* the operator writes each element */
+    m->own[base] =
+        whole ? memory_grow(NULL, n + 1, sizeof(double)) : memory_array(n + 1, sizeof(double));
     if (m->base[base]) memcpy(m->own[base], m->base[base], n * sizeof(double));
     m->base[base] = m->own[base];
 }
@@ -48,7 +50,7 @@ static int run_node(Memory *m, int node, const GraphHook *hook, Error *err)
         const GraphValue *v = &b->values[c->in[i]];
         in[i] = m->base[v->base];
         if (in_order(b, c->in[i])) continue;
-        gathered[i] = memory_array((size_t)op_elements(&v->tensor) + 1, sizeof(double));
+        gathered[i] = memory_grow(NULL, (size_t)op_elements(&v->tensor) + 1, sizeof(double));
         walk_gather(&v->tensor, in[i], gathered[i]);
         in[i] = gathered[i];
     }
@@ -60,7 +62,7 @@ static int run_node(Memory *m, int node, const GraphHook *hook, Error *err)
             out[i] = m->own[base];
         else
             out[i] = made[i] =
-                memory_array((size_t)op_elements(&b->values[v].tensor) + 1, sizeof(double));
+                memory_grow(NULL, (size_t)op_elements(&b->values[v].tensor) + 1, sizeof(double));
     }
     if (hook && hook->arguments) rc = hook->arguments(hook->ctx, b, node, in, err);
     if (!rc) rc = c->call.op->reference(&c->call, in, out, err);

@@ -176,20 +176,34 @@ static int differs_by_lane(PtxSpecial which)
     }
 }
 
+/* Writes v to the active lanes of the destination. */
+static const Inst *write_all(Warp *w, const Inst *in, uint64_t v)
+{
+    if (in->k1) {
+        ROW_BODY(uint64_t, row64, blend64, v)
+    }
+    uint32_t low = (uint32_t)v & in->f;
+    ROW_BODY(uint32_t, row32, blend32, low)
+}
+
+/* Writes row ra, under the mask of the destination's size, to the active lanes. */
+static const Inst *write_row(Warp *w, const Inst *in, const uint32_t *ra)
+{
+    if (in->k1) {
+        ROW_BODY(uint64_t, row64, blend64, ra[i])
+    }
+    uint32_t keep = in->f;
+    ROW_BODY(uint32_t, row32, blend32, ra[i] & keep)
+}
+
 const Inst *h_special(Warp *w, const Inst *in)
 {
-    uint32_t m = exec_mask(w, in);
-    int each = differs_by_lane(in->k0);
-    uint64_t v = each ? 0 : special_value(w, in->k0, 0);
-    for (uint32_t rest = m; rest; rest &= rest - 1) {
-        int lane = __builtin_ctz(rest);
-        if (each) v = special_value(w, in->k0, lane);
-        if (in->k1)
-            row64(w, in->d)[lane] = v;
-        else
-            row32(w, in->d)[lane] = (uint32_t)v & in->f;
-    }
-    return in + 1;
+    uint32_t row[LANES];
+    PtxSpecial which = in->k0;
+    if (!differs_by_lane(which)) return write_all(w, in, special_value(w, which, 0));
+    if (which == SPECIAL_TID_X) return write_row(w, in, w->tid[0]);
+    for (int lane = 0; lane < LANES; lane++) row[lane] = (uint32_t)special_value(w, which, lane);
+    return write_row(w, in, row);
 }
 
 const Inst *h_local_address(Warp *w, const Inst *in)

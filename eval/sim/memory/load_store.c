@@ -3,6 +3,7 @@
 #pragma GCC optimize("O3")
 #include "eval/sim/memory/memory_ops.h"
 
+#include "eval/sim/machine/rows.h"
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/local_memory.h"
 #include "eval/sim/memory/shadow.h"
@@ -280,18 +281,11 @@ const Inst *h_discard(Warp *w, const Inst *in)
 
 const Inst *h_ldparam(Warp *w, const Inst *in)
 {
-    uint32_t m = exec_mask(w, in);
     uint64_t v = fetch(w->x->launch->params + in->imm, in->k0, in->k1, in->k2);
     if (in->k2 == 64) {
-        uint64_t *d = row64(w, in->d);
-        EACH_LANE(m, i)
-        d[i] = v;
-    } else {
-        uint32_t *d = row32(w, in->d);
-        EACH_LANE(m, i)
-        d[i] = (uint32_t)v;
+        ROW_BODY(uint64_t, row64, blend64, v)
     }
-    return in + 1;
+    ROW_BODY(uint32_t, row32, blend32, v)
 }
 
 const Inst *h_param_get(Warp *w, const Inst *in)

@@ -86,20 +86,19 @@ class Prepared:
             kept += [table, config]
             calls.append((ctypes.c_void_p(ctypes.addressof(config)), self.kernels.functions[kernel],
                           ctypes.c_void_p(ctypes.addressof(table)), None))
-        self.local.ready = pointers, moves, calls, [k for k in kept if isinstance(k, _Config)]
-        self.local.stream, self.local.kept = None, kept
+        self.local.ready = [None, pointers, moves, calls, [k for k in kept if isinstance(k, _Config)], kept]
         return self.local.ready
 
     def run(self, addresses, stream):
         """addresses: of the inputs, outputs and buffers by their slots."""
-        local = self.local
-        pointers, moves, calls, configs = getattr(local, "ready", None) or self._build()
+        ready = getattr(self.local, "ready", None) or self._build()
+        last, pointers, moves, calls, configs, _ = ready
         for i, slot, offset in moves:
             pointers[i] = addresses[slot] + offset
-        if stream != local.stream:
+        if stream != last:
             for config in configs:
                 config.stream = stream
-            local.stream = stream
+            ready[0] = stream
         launch = self.kernels.driver.launch
         for call in calls:
             status = launch(*call)

@@ -23,17 +23,12 @@ _device = getattr(torch._C, "_cuda_getDevice", None) or torch.cuda.current_devic
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
-def _watched():
-    """Whether a mode of PyTorch must see the call: tracing, functorch, a default device."""
-    c = torch._C
-    return c._len_torch_dispatch_stack() or c._len_torch_function_stack() or c._functorch.peek_interpreter_stack()
-
-
+# Whether a mode of PyTorch must see the call: tracing, functorch, a default device.
 try:
-    _watched()
+    _modes = torch._C._len_torch_dispatch_stack, torch._C._len_torch_function_stack, torch._C._functorch.peek_interpreter_stack
 except AttributeError:  # not in this PyTorch
-    def _watched():
-        return True
+    _modes = (lambda: True,) * 3
+_compiling = getattr(torch.compiler, "is_dynamo_compiling", torch.compiler.is_compiling)
 _fragment = torch.library.Library("quern", "FRAGMENT")
 
 
@@ -143,7 +138,7 @@ class Package:
         for line in [l for l in launches if isinstance(l, str)]:
             for name in line.split("=", 1)[0].split(","):
                 slots.setdefault(name.strip(), len(slots))
-        return Ready(self, self._segments(device, launches, slots), memory, axes), None
+        return Ready(self, self._segments(device, launches, slots), memory, axes, device.type), None
 
     def _segments(self, device, launches, slots):
         """The steps in order: a Prepared for launches that follow one another, or the line of an operator."""
@@ -172,33 +167,53 @@ class Package:
         addresses = self._addresses(tensors, index)
         if addresses is None:
             return self._fallback(self._reason(tensors), tensors)
+        shapes = [t.shape for t in tensors]
         if _device() == index:
-            return self._run(index, tensors, addresses)
+            return self._run(index, tensors, addresses, shapes)
         with torch.cuda.device(index):
-            return self._run(index, tensors, addresses)
+            return self._run(index, tensors, addresses, shapes)
 
-    def _run(self, index, tensors, addresses):
+    def _run(self, index, tensors, addresses, shapes):
         """On the current device."""
-        key = (index, *[t.shape for t in tensors])
+        key = (index, *shapes)
         found = self.prepared.get(key)
         if found is None:
-            found = self.prepared[key] = self._prepare(key, tensors[0].device, [tuple(t.shape) for t in tensors])
+            found = self.prepared[key] = self._prepare(key, tensors[0].device, [tuple(s) for s in shapes])
         ready, why = found
         return ready.run(tensors, addresses, _stream(index)) if ready else self._fallback(why, tensors)
+
+
+def _allocator(device):
+    """Memory on the current device: without PyTorch's dispatcher, as the code of torch.compile takes it."""
+    try:
+        return getattr(torch._C._dynamo.guards, f"_empty_strided_{device}")
+    except AttributeError:
+        return lambda shape, strides, dtype: torch.empty_strided(shape, strides, dtype=dtype, device=device)
+
+
+def _strides(shape):
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.insert(0, step)
+        step *= max(1, size)
+    return tuple(strides)
 
 
 class Ready:
     """A call for one set of shapes on one device."""
 
-    def __init__(self, package, segments, memory, axes):
-        self.package, self.segments, self.memory, self.axes = package, segments, memory, axes
+    def __init__(self, package, segments, memory, axes, device):
+        self.package, self.segments, self.axes = package, segments, axes
+        self.memory = [(shape, _strides(shape), dtype) for _, shape, dtype in memory]
+        self.names = [name for name, _, _ in memory]
+        self.empty = _allocator(device)
         self.lines = any(isinstance(s, str) for s in segments)
         self.outputs = len(package.out_names)
 
     def run(self, tensors, addresses, stream):
-        first, made = tensors[0], []
-        for _, shape, dtype in self.memory:
-            t = first.new_empty(shape) if dtype is first.dtype else first.new_empty(shape, dtype=dtype)
+        empty, made = self.empty, []
+        for shape, strides, dtype in self.memory:
+            t = empty(shape, strides, dtype)
             made.append(t)
             addresses.append(t.data_ptr())
         if self.lines:
@@ -209,7 +224,7 @@ class Ready:
 
     def _run_lines(self, tensors, made, stream):
         values = dict(zip(self.package.inputs, tensors))
-        values.update(zip([name for name, _, _ in self.memory], made))
+        values.update(zip(self.names, made))
         for segment in self.segments:
             if isinstance(segment, str):
                 run_line(segment, values, self.axes)
@@ -221,19 +236,29 @@ class Ready:
 def _quick(package):
     """The operator as a function: a call that the kernels take needs no dispatcher of PyTorch, which costs
     more than all the rest; any other call goes to the registered operator."""
-    registered, n = package.registered, len(package.inputs)
+    registered, dtypes, n = package.registered, tuple(package.dtypes), len(package.inputs)
+    plain, parameter = _PLAIN
+    dispatch, function, functorch = _modes
 
     def op(*tensors, **named):
-        if torch.compiler.is_compiling() or named or len(tensors) != n or _watched():
+        if _compiling() or named or len(tensors) != n or dispatch() or function() or functorch():
             return registered(*tensors, **named)
-        index = tensors[0].get_device() if type(tensors[0]) in _PLAIN else -1
-        if index < 0 or index != _device():
-            return registered(*tensors)
-        for t in tensors:
-            if type(t) not in _PLAIN or (t.requires_grad and torch.is_grad_enabled()):
+        index, addresses, shapes = None, [], []
+        for t, dtype in zip(tensors, dtypes):
+            kind = type(t)
+            if (kind is not plain and kind is not parameter) or t.dtype is not dtype or not t.is_contiguous() or (
+                    t.requires_grad and torch.is_grad_enabled()):
                 return registered(*tensors)
-        addresses = package._addresses(tensors, index)
-        return registered(*tensors) if addresses is None else package._run(index, tensors, addresses)
+            at, address = t.get_device(), t.data_ptr()
+            if at != index:
+                if addresses or at < 0 or at != _device():
+                    return registered(*tensors)
+                index = at
+            if address % _ALIGNMENT:
+                return registered(*tensors)
+            addresses.append(address)
+            shapes.append(t.shape)
+        return package._run(index, tensors, addresses, shapes)
 
     op.__name__ = op.__qualname__ = package.name
     return op

@@ -155,6 +155,50 @@ static void paper(void **state)
     report_release(&r);
 }
 
+/* A run on tasks of KernelBench: the rows of its levels, beside the paper's, and no families. */
+static void kernelbench(void **state)
+{
+    static const Row rows[] = {{"k1_19_relu", "ok", 2},
+                               {"k1_23_softmax", "wrong_result", 0},
+                               {"k2_12_gemm_multiply_leakyrelu", "ok", 3},
+                               {"k2_17_conv2d_instancenorm_divide", "ok", 0.5}};
+    (void)state;
+    Report r;
+    Buffer b;
+    Error err = {0};
+    ReportFiles f = report_files("kernelbench/level1/k1_19_relu,kernelbench/level1/k1_23_softmax,"
+                                 "kernelbench/level2/k2_12_gemm_multiply_leakyrelu,"
+                                 "kernelbench/level2/k2_17_conv2d_instancenorm_divide");
+    buffer_init(&b, 1 << 18);
+    write_pair("collect", rows, 4, &f.samples[REPORT_COLLECT], &f.verdicts[REPORT_COLLECT]);
+    write_pair("sft", rows, 4, &f.samples[REPORT_SFT], &f.verdicts[REPORT_SFT]);
+    if (report_load(&f, &r, &err)) fail_msg("%s", err.text);
+    int counted[3] = {0};
+    for (int i = 0; i < r.tasks.n; i++)
+        counted[r.tasks.tasks[i]->level] += !r.tasks.tasks[i]->degenerate;
+    assert_int_equal(r.tasks.n, 4);
+    assert_int_equal(counted[1], 2);
+    paper_write(&r, &b);
+    has(&b, "<b>KernelBench by level: the whole run</b>");
+    has(&b, "<tr><td>level 1<td class=\"left\">this run<td>2<td "
+            "class=\"hi\">1.50×<td>2.00×<td>1.75×<td>1.50×<td>1.25×<td>50%<td>1</tr>");
+    has(&b, counted[2] == 2
+                ? "<tr><td>level 2<td class=\"left\">this run<td>2<td class=\"hi\">2.00×"
+                : "<tr><td>level 2<td class=\"left\">this run<td>1<td class=\"hi\">3.00×");
+    has(&b, "<td>level 2<td class=\"left\">paper<td>100<td class=\"hi\">3.55×");
+    has_not(&b, "<tr><td>level 3");
+    has_not(&b, "By family");
+    has_not(&b, "whose tasks are others");
+    has_not(&b, "nan");
+    buffer_clear(&b);
+    figure_rounds(&r, &b);
+    has(&b, ">k2_12_gemm_mu… 3.00×</text>"); /* a long name does not leave the figure */
+    has(&b, "data-of=\"k2_12_gemm_multiply_leakyrelu\"");
+    has(&b, ">k1_19_relu 2.00×</text>");
+    buffer_release(&b);
+    report_release(&r);
+}
+
 /* ---- curves ---- */
 
 static StepValue steps[10];
@@ -256,9 +300,10 @@ static void validation(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lineages),   cmocka_unit_test(models),
-                                       cmocka_unit_test(paper),      cmocka_unit_test(by_model),
-                                       cmocka_unit_test(validation), cmocka_unit_test(turns)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lineages), cmocka_unit_test(models),
+                                       cmocka_unit_test(paper),    cmocka_unit_test(kernelbench),
+                                       cmocka_unit_test(by_model), cmocka_unit_test(validation),
+                                       cmocka_unit_test(turns)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, setup, teardown);
 }

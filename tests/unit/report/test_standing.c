@@ -91,6 +91,8 @@ static void nothing(void **state)
     load(&run, NULL, 0, poor, 5);
     assert_int_equal(run.s.beaten, 0);
     must(&run, "beat its baseline on none of 4 train tasks");
+    must(&run, "None of its answers to train tasks is correct, after stage 1 or stage 3.");
+    must_not(&run, "which may be chance");
     must(&run, "<b>0 of 12</b><span>samples of the run are correct");
     must_not(&run, "1.00×</b>");
     must_not(&run, "<td class=\"hi\">1.00×");
