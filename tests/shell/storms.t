@@ -52,6 +52,9 @@ storm generic 'float l[8]; for (int i = 0; i < 8; i++) l[(i + n) & 7] = i;
     'v += *(const volatile float *)p;'
 storm match 'unsigned long long w = threadIdx.x;' 'u ^= __match_any_sync(0xffffffffu, w); w += u;'
 storm scattered '' 'u = u * 1664525u + 1013904223u; v += ((const volatile float *)x)[(u >> 8) % 31];'
+storm bytes_in_shared_memory '__shared__ volatile unsigned char c[16384]; for (int k = threadIdx.x; k < 16384; k += 1024) c[k] = 0; __syncthreads();' \
+    'u = u * 1664525u + 1013904223u; c[(u >> 18 & ~1023) | threadIdx.x] = u; u += c[(u >> 9) & 16383];'
+storm bytes_in_local_memory 'char l[4096]; for (int k = 0; k < 4096; k++) l[k] = 0;' 'u = u * 1664525u + 1013904223u; l[u >> 20] = u; u += l[(u >> 9) & 4095];'
 storm undefined 'float w[8]; if (n < 0) for (int k = 0; k < 8; k++) w[k] = x[k];' \
     'w[k & 7] += w[(k + 3) & 7]; ((volatile float *)s)[(threadIdx.x * 33 + k) & 1023] = w[k & 7]; w[k & 7] = ((volatile float *)s)[(threadIdx.x * 31 + k) & 1023];'
 storm mbarrier '__shared__ unsigned long long b[1024]; unsigned at = (unsigned)__cvta_generic_to_shared(&b[threadIdx.x]);

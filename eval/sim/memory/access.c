@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+enum { RANGE_COST = 16 }; /* of a new pattern and its checks, in thread-instructions */
+
 /* ---- addresses ---- */
 
 uint64_t access_lane_address(const Warp *w, const MemOp *mo, int lane)
@@ -141,7 +143,10 @@ int access_begin(Warp *w, const Inst *in, uint32_t mask, Access *a)
     uint32_t differs =
         (p->mask ^ mask) | (p->phase ^ ((uint32_t)a->base & 3)) | (uint32_t)(p->size ^ a->size);
     for (int i = 0; i < LANES; i++) differs |= (uint32_t)(delta[i] ^ p->delta[i]);
-    if (differs) build_pattern(p, delta, mask, a->size, (uint32_t)a->base & 3);
+    if (differs) {
+        build_pattern(p, delta, mask, a->size, (uint32_t)a->base & 3);
+        exec_charge(w->x, RANGE_COST * p->n_ranges);
+    }
     a->p = p;
     return 1;
 }
