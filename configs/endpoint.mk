@@ -2,6 +2,7 @@
 # The model already writes CUDA, so stage 1 is skipped; nothing is trained, so there is no stage 2 and stage 3 evolves
 # prompts and pool. Answers may be long, for models that reason: the reasoning is kept apart from the answer.
 RUN ?= endpoint
+TASKS ?= all
 STAGE1 ?= 0
 TRIALS ?= 20
 KEEP ?= 2

@@ -2,6 +2,7 @@
 # settings of the profiles are for a small model from scratch. These are the values of published work on kernels (rank,
 # learning rates, group size, leave-one-out advantages); they were not tuned for Quern.
 RUN ?= lora
+TASKS ?= all
 LORA ?= 32
 LORA_ALPHA ?= 64
 SFT ?= --epochs 2 --batch 16 --lr 1e-4 --weight-decay 0 --context 8192

@@ -193,9 +193,10 @@ static void derive_flags(Settings *s)
 {
     Buffer b;
     const char *trainer = setting_text(s, SETTING_TRAINER);
-    char *word = setting_shell_word(s->checkpoint);
+    const char *start = *s->checkpoint ? s->checkpoint : s->starter;
+    char *word = setting_shell_word(start);
     buffer_init(&b, 1 << 16);
-    if (*s->checkpoint) add_flag(&b, "--base", word);
+    if (*start) add_flag(&b, "--base", word);
     free(word);
     keep_flags(s, SETTING_BASE_FLAGS, &b);
     add_engine(s, &b);

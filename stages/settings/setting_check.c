@@ -253,6 +253,28 @@ static int check_checkpoint(Settings *s, Error *err)
     return 0;
 }
 
+/* STARTER as it is, or below the folder that holds configs/. */
+static int check_starter(Settings *s, Error *err)
+{
+    const char *name = setting_text(s, SETTING_STARTER);
+    int none = !*name || !strcmp(name, "none") || strcmp(setting_text(s, SETTING_POLICY), "small");
+    for (int own = 0; !none && own < 2; own++) {
+        s->starter = own ? memory_printf("%s/%s", s->share, name) : memory_strdup(name);
+        char *config = memory_printf("%s/config.json", s->starter);
+        int there = file_exists(config);
+        free(config);
+        if (there) return 0;
+        free(s->starter);
+        s->starter = NULL;
+    }
+    s->starter = memory_strdup("");
+    return none ? 0
+                : setting_refuse(s, SETTING_STARTER, err,
+                                 ": there is no config.json in it, here or below %s, so it is no "
+                                 "model directory",
+                                 s->share);
+}
+
 static int check_engine(Settings *s, Error *err)
 {
     if (!s->value[SETTING_ENGINE].text)
@@ -305,7 +327,8 @@ int settings_check(Settings *s, Error *err)
         setting_replace(s, SETTING_STYLE, memory_strdup(small ? "brief" : "full"), "the default");
     }
     return check_kinds(s, err) || settings_check_devices(s, err) || check_checkpoint(s, err) ||
-                   check_engine(s, err) || check_adapter(s, err) || check_spending(s, err)
+                   check_starter(s, err) || check_engine(s, err) || check_adapter(s, err) ||
+                   check_spending(s, err)
                ? -1
                : 0;
 }

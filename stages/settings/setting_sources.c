@@ -151,8 +151,12 @@ static int take_config(Settings *s, Error *err)
     return rc;
 }
 
+/* The tasks that a profile names are Quern's own: with another TASK_ROOT, all of its tasks count. */
 static int take_profile(Settings *s, Error *err)
 {
+    if (s->value[SETTING_TASK_ROOT].text && !s->value[SETTING_TASKS].text)
+        set_value(&s->value[SETTING_TASKS], setting_table[SETTING_TASKS].fallback,
+                  "the default, with TASK_ROOT");
     if (!s->value[SETTING_PROFILE].text)
         set_value(&s->value[SETTING_PROFILE], setting_table[SETTING_PROFILE].fallback,
                   "the default");
@@ -195,6 +199,7 @@ void settings_release(Settings *s)
     free(s->local_classes);
     free(s->endpoint);
     free(s->checkpoint);
+    free(s->starter);
     free(s->tasks_digest);
     free(s->tasks_files);
     *s = (Settings){0};

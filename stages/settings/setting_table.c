@@ -131,6 +131,10 @@ const SettingSpec setting_table[SETTING_COUNT] = {
            "examples of a second turn for each kernel in stage 1"),
     OPTION(HELDOUT_EVERY, WHOLE, "0", 0,
            "rounds between samples of heldout tasks; 0: after each stage alone"),
+    OPTION(
+        STARTER, TEXT, "", 0,
+        "model directory, here or in Quern's share/, that POLICY=small starts from; none: random "
+        "weights"),
     OPTION(STAGE1, SWITCH, "1", STAMP_COLLECT | STAMP_SFT,
            "0: no teacher and no stage 1, for a model that writes CUDA already"),
 };

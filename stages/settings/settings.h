@@ -80,6 +80,7 @@ typedef enum {
     SETTING_JUDGE,
     SETTING_CORRECTIONS,
     SETTING_HELDOUT_EVERY,
+    SETTING_STARTER,
     SETTING_COUNT
 } SettingId;
 
@@ -153,6 +154,7 @@ typedef struct {
     char *local_classes; /* their classes as words: "NVIDIA+H200" */
     char *endpoint;      /* POLICY when it is one, or "" */
     char *checkpoint;    /* the model directory to start from, or "" */
+    char *starter;       /* the one that the small model starts from, or "" */
     int trained;         /* the run trains a model */
     char *tasks_digest;  /* of the files of the tasks */
     char *tasks_files; /* "relu/task.json=0123456789ab ...": each with its digest's first digits */

@@ -14,12 +14,13 @@ refused() { # SENTENCE ARGUMENT...
 }
 
 line() { grep -n "^$1 " "configs/$2.mk" | cut -d: -f1; }
+in_default() { sed -n "s/^$1 ?= //p" configs/default.mk; }
 
 # ---- where a value comes from ----
 printf '%s\n' 'ROUNDS ?= 5' 'KEEP = 7' 'KEEP ?= 8' 'TRIALS := 9' 'TRIALS = 10' 'RUN ?= night' 'SEED = 4' >"$tmp/own.mk"
 config
 value_is PROFILE 'default from the default'
-value_is ROUNDS "6 from configs/default.mk:$(line ROUNDS default)"
+value_is ROUNDS "$(in_default ROUNDS) from configs/default.mk:$(line ROUNDS default)"
 value_is RUN "default from the profile's name"
 value_is ENGINE 'cpu from the default'
 PROFILE=smoke ROUNDS=4 TRIALS=3 config
@@ -33,9 +34,14 @@ value_is ROUNDS "5 from $tmp/own.mk:1"
 value_is KEEP "7 from $tmp/own.mk:2" 'NAME ?= leaves what the file has set'
 value_is TRIALS "10 from $tmp/own.mk:5" 'the last NAME = of a file counts'
 value_is RUN "night from $tmp/own.mk:6"
-value_is GROUPS "8 from configs/default.mk:$(line GROUPS default)" 'what CONFIG leaves out is the profile'\''s'
+value_is GROUPS "$(in_default GROUPS) from configs/default.mk:$(line GROUPS default)" 'what CONFIG leaves out is the profile'\''s'
 SEED=3 config CONFIG="$tmp/own.mk"; value_is SEED '3 from the environment' 'the environment goes before CONFIG'
 config CONFIG="$tmp/own.mk" ROUNDS=1 ROUNDS=2; value_is ROUNDS '2 from the command line' 'the last word of the command line counts'
+config STARTER=share/starter
+value_is STARTER 'share/starter from the command line'
+grep -q '^override base := --base share/starter$' "$tmp/out"; ok $? 'the small model starts from STARTER'
+config STARTER=none; grep -q '^override base := *$' "$tmp/out"; ok $? 'or from random weights'
+refused 'STARTER=nothing: there is no config.json in it' STARTER=nothing
 config POLICY=openai:M
 value_is STYLE 'full from the default'
 config 'TASKS=relu, gelu,' TEACHERS='template , openai:M' CLASSES='sim:l40,,sim:h100 sim:l40'

@@ -1,0 +1,2 @@
+B = 1
+include c.mk
