@@ -151,10 +151,23 @@ static int take_config(Settings *s, Error *err)
     return rc;
 }
 
-/* The tasks that a profile names are Quern's own: with another TASK_ROOT, all of its tasks count. */
+/* TASK_ROOT is there and is another folder than Quern's own. */
+static int has_other_tasks(const Settings *s)
+{
+    const char *root = s->value[SETTING_TASK_ROOT].text;
+    char *own = memory_printf("%s/tasks", s->share), *a = root ? realpath(root, NULL) : NULL,
+         *b = realpath(own, NULL);
+    int other = root && !(a && b && !strcmp(a, b));
+    free(own);
+    free(a);
+    free(b);
+    return other;
+}
+
+/* The tasks that a profile names are Quern's own: in another folder all tasks count. */
 static int take_profile(Settings *s, Error *err)
 {
-    if (s->value[SETTING_TASK_ROOT].text && !s->value[SETTING_TASKS].text)
+    if (has_other_tasks(s) && !s->value[SETTING_TASKS].text)
         set_value(&s->value[SETTING_TASKS], setting_table[SETTING_TASKS].fallback,
                   "the default, with TASK_ROOT");
     if (!s->value[SETTING_PROFILE].text)

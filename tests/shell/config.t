@@ -131,6 +131,8 @@ config --output "$tmp/new/settings.mk"; s=$?; before=$(stat -c %i "$tmp/new/sett
 config --output "$tmp/new/settings.mk"; [ $s = 0 ] && [ "$(stat -c %i "$tmp/new/settings.mk")" = "$before" ]; ok $? 'a file that would be the same is not written'
 config --output "$tmp/new/settings.mk" SEED=2; [ "$(stat -c %i "$tmp/new/settings.mk")" != "$before" ]; ok $? 'another one is'
 mkdir "$tmp/my tasks"; cp -r tasks/relu "$tmp/my tasks"
+QUERN_TASKS=$root/tasks config; value_is TASKS "$(in_default TASKS) from configs/default.mk:$(line TASKS default)" 'the profile names tasks'
+config TASK_ROOT="$tmp/my tasks"; value_is TASKS 'all from the default, with TASK_ROOT' 'of Quern alone'
 config TASK_ROOT="$tmp/my tasks" -- sh -c 'echo "$QUERN_TASKS"'; [ "$(cat "$tmp/out")" = "$tmp/my tasks" ]; ok $? 'a command has the folder of the tasks'
 config ROUND=3 -- touch "$tmp/touched"; [ $? = 2 ] && [ ! -e "$tmp/touched" ]; ok $? 'and is not run with a wrong setting'
 config -- sh -c 'exit 7'; [ $? = 7 ]; ok $? 'its exit status is the command'\''s'
