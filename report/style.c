@@ -152,7 +152,7 @@ const char *const report_style =
     "print{section.task,figure,.scroll,dl{content-visibility:visible}main{padding:0}.task{break-"
     "inside:avoid}h2,h3{break-after:avoid}pre{max-height:"
     "none;white-space:pre-wrap;overflow-wrap:anywhere}.scroll,figure{overflow:visible}figure "
-    "svg{min-width:0}table{font-size:10.5px}th{font-size:10px}th,td{padding-right:8px}"
+    "svg{min-width:0}table{font-size:10.5px}th{font-size:10px}th,td{padding-right:6px}"
     "#tools,.copy,#tip{display:none}}\n";
 
 /* Without the script everything is there. With it the tasks can be filtered and sorted, kernels copied,
