@@ -52,7 +52,7 @@ rules small crl; s=$?
 rules small -q crl && [ $s = 0 ]; ok $? 'a run, and then nothing to do'
 missed=
 for setting in TASKS=relu TEACHERS=template,openai:M TRIALS=9 KEEP=3 MISTAKES=0.5 SEED=7 SECRET=5 DEVICE=sim:a100 'CLASSES=sim:h100 sim:l40' PROFILE=default \
-    STYLE=full CONTRASTIVE=0.1 DRILLS=0.1 SMALL_MODEL='--vocab 300' SFT='--epochs 9' ENGINE=cuda:0 GPUS=2 LEAN=1 MAX_NEW=9 BATCH=3 EXEMPLARS='--exemplars 3' RULE=island UPDATE=none UPDATE=template UPDATE=sft TURNS=2 WITHHOLD=1 JUDGE=openai:J CORRECTIONS=2 HELDOUT_EVERY=1 \
+    STYLE=full CONTRASTIVE=0.1 DRILLS=0.1 SMALL_MODEL='--vocab 300' STARTER=share/starter SFT='--epochs 9' ENGINE=cuda:0 GPUS=2 LEAN=1 MAX_NEW=9 BATCH=3 EXEMPLARS='--exemplars 3' RULE=island UPDATE=none UPDATE=template UPDATE=sft TURNS=2 WITHHOLD=1 JUDGE=openai:J CORRECTIONS=2 HELDOUT_EVERY=1 \
     SELFSUP_ROUNDS=1 SELFSUP_GROUPS=9 SELFSUP_PLAIN=1 SELFSUP_COPIES=9 SELFSUP='--epochs 9' ROUNDS=1 GROUPS=9 PLAIN=1 COPIES=9 CRL='--epochs 9' \
     REPORT_SAMPLES=9 "POLICY=native:$tmp/a"; do
     seen small "$setting"
