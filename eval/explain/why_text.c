@@ -116,7 +116,7 @@ static const Advice advice[] = {
 enum { ADVICE = sizeof advice / sizeof *advice };
 
 /* A counter; or *excess: the time of the DRAM traffic, divided by the time of the least bytes; or
- * *spread: a GPU's mean multiprocessor's time at work, divided by that of the busiest. */
+ * *spread: the mean time at work of the multiprocessors, as a share of the busiest one's. */
 static double figure(const Verdict *v, const char *name)
 {
     if (!strcmp(name, "*spread"))
