@@ -86,8 +86,8 @@ typedef struct {
     uint64_t spill_cycles;  /* waits for spilled registers of one warp of each block, in a sum */
     uint64_t const_requests, const_distinct; /* const_distinct: addresses, one after another */
 
-    /* Atomics and reductions. Serial: summed over requests, the largest number
-     * of lanes on one address. */
+    /* Atomics and reductions. Serial: summed over requests, the largest number of lanes on one
+     * address, 1 where the assembler merges them (merged.c). */
     uint64_t global_atomic_requests, global_atomic_sectors, global_atomic_serial;
     uint64_t global_atomic_hottest; /* the largest number of lanes on one sector in the launch */
     uint64_t shared_atomic_requests, shared_atomic_serial;

@@ -82,6 +82,7 @@ void traffic_count(Warp *w, const Access *a, int kind)
 {
     Exec *x = w->x;
     if (!x->counted) return;
+    uint32_t serial = a->mo->merged ? 1 : a->p->max_same;
     SimCounts *n = &x->counts;
     uint64_t base = a->base - ARENA_BASE, next = 0, sectors = 0, line = UINT64_MAX, lines = 0;
     uint64_t bytes = (uint64_t)__builtin_popcount(a->mask) * (uint64_t)a->size;
@@ -98,7 +99,7 @@ void traffic_count(Warp *w, const Access *a, int kind)
             else if (kind == MEM_STORE)
                 count_store_sector(x, s);
             else
-                count_atomic_sector(x, s, a->p->max_same);
+                count_atomic_sector(x, s, serial);
         }
         next = last + 1 > next ? last + 1 : next;
     }
@@ -117,7 +118,7 @@ void traffic_count(Warp *w, const Access *a, int kind)
         t->sectors += sectors;
         t->dram += n->dram_read_sectors - read + n->dram_write_sectors - written;
         t->l2 += kind == MEM_LOAD ? n->dram_read_sectors + n->l2_load_sectors - past_l1 : sectors;
-        t->serial += kind == MEM_ATOM ? a->p->max_same : 0;
+        t->serial += kind == MEM_ATOM ? serial : 0;
     }
     uint64_t wavefronts = a->p->wavefronts > (lines + 3) / 4 ? a->p->wavefronts : (lines + 3) / 4;
     if (kind == MEM_LOAD) {
@@ -140,6 +141,6 @@ void traffic_count(Warp *w, const Access *a, int kind)
         w->l2_requests++;
         n->global_atomic_requests++;
         n->global_atomic_sectors += sectors;
-        n->global_atomic_serial += a->p->max_same;
+        n->global_atomic_serial += serial;
     }
 }
