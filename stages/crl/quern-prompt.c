@@ -16,6 +16,7 @@ static int make(const TaskSet *tasks, const char *pool_path, const char *baselin
         (baselines && artifact_spec_input(out, baselines, err)))
         return -1;
     artifact_spec_input_digest(out, "tasks", tasks->digest);
+    if (o->wide.tasks) artifact_spec_input_digest(out, "wide", o->wide.tasks->digest);
     if (artifact_same(out, output)) return 0;
     if (prompt_facts_load(style[0] == 'f', device, baselines, &facts, err) ||
         pool_load(pool_path, &pool, err))
@@ -30,7 +31,9 @@ static int make(const TaskSet *tasks, const char *pool_path, const char *baselin
 int main(int argc, char **argv)
 {
     const char *pool_path = NULL, *output = NULL, *only = NULL, *root = NULL, *style = "brief",
-               *stage = "prompt", *rule = "bucket", *device = NULL, *baselines = NULL;
+               *stage = "prompt", *rule = "bucket", *device = NULL, *baselines = NULL,
+               *wide_only = NULL;
+    int64_t wide_ask = 0, wide_groups = 1, wide_copies = 5;
     int64_t groups = 4, plain = 1, exemplars = 2, seed = 1, migrate = 2, reset = 4;
     double width = 0.25, temperature = 1.0, least = 0.5;
     int heldout = 0, only_heldout = 0;
@@ -55,6 +58,13 @@ int main(int argc, char **argv)
         {"heldout", FLAG_BOOL, &heldout, "heldout tasks too (plain), for a report"},
         {"heldout-only", FLAG_BOOL, &only_heldout, "heldout tasks alone (plain)",
          .aside = CONFIG_CHANGED},
+        {"wide", FLAG_TEXT, &wide_only, "names of other tasks, comma separated", .aside = 1},
+        {"wide-ask", FLAG_INT, &wide_ask, "of them, train tasks that are drawn and asked too", 0,
+         100000, .aside = CONFIG_CHANGED},
+        {"wide-groups", FLAG_INT, &wide_groups, "prompts of each, one of them without exemplars", 1,
+         10000, .aside = CONFIG_CHANGED},
+        {"wide-copies", FLAG_INT, &wide_copies, "samples of each of these prompts", 1,
+         PROMPT_MAX_COPIES, .aside = CONFIG_CHANGED},
         {"style", FLAG_TEXT, &style, "of the prompts", .choices = "brief|full"},
         PROMPT_FACTS_FLAGS(device, baselines),
         {"seed", FLAG_INT, &seed, "of the draws", 0, 1e15},
@@ -86,10 +96,15 @@ int main(int argc, char **argv)
     exemplar_rule(rule, &o.draw.rule);
     ArtifactSpec out;
     config_spec(&out, "prompts", &spec, &defaults);
-    TaskSet tasks;
+    TaskSet tasks, wide = {0};
+    if (wide_only && wide_ask) {
+        if (taskset_load(root, wide_only, &wide, &err)) log_die(&err);
+        o.wide = (PromptWide){&wide, (int)wide_ask, (int)wide_groups, (int)wide_copies};
+    }
     if (taskset_load(root, only, &tasks, &err) ||
         make(&tasks, pool_path, baselines, style, device, &o, output, &out, &err))
         log_die(&err);
+    if (o.wide.tasks) taskset_release(&wide);
     taskset_release(&tasks);
     artifact_spec_release(&out);
     return log_close(0);
