@@ -35,7 +35,7 @@ int main(int argc, char **argv)
                *wide_only = NULL;
     int64_t wide_ask = 0, wide_groups = 1, wide_copies = 5;
     int64_t groups = 4, plain = 1, exemplars = 2, seed = 1, migrate = 2, reset = 4;
-    double width = 0.25, temperature = 1.0, least = 0.5;
+    double width = 0.25, temperature = 1.0, least = 0.5, apart = 1.0;
     int heldout = 0, only_heldout = 0;
     const Flag flags[] = {
         {"output", FLAG_TEXT, &output, "prompts artifact to write", .required = 1, .aside = 1},
@@ -53,6 +53,9 @@ int main(int argc, char **argv)
          100},
         {"floor", FLAG_FLOAT, &least,
          "kernels below this share of the baseline's speed are not drawn", 0, 1},
+        {"apart", FLAG_FLOAT, &apart,
+         "least factor between the fastest and the slowest kernel shown; 1: any", 1, 1000,
+         .aside = CONFIG_CHANGED},
         {"migrate", FLAG_INT, &migrate, "island: rounds between two migrations; 0: none", 0, 10000},
         {"reset", FLAG_INT, &reset, "island: rounds between two resets; 0: none", 0, 10000},
         {"heldout", FLAG_BOOL, &heldout, "heldout tasks too (plain), for a report"},
@@ -90,7 +93,8 @@ int main(int argc, char **argv)
                         .temperature = temperature,
                         .floor = least,
                         .migrate = (int)migrate,
-                        .reset = (int)reset},
+                        .reset = (int)reset,
+                        .apart = apart},
                        (uint64_t)seed};
     if (!pool_path) o.plain = o.groups;
     exemplar_rule(rule, &o.draw.rule);
