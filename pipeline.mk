@@ -80,14 +80,15 @@ $(R)/collect/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks $(if $(asked),$(baselin
 	$(run) $(B)/quern-collect --output $@ $(tasks) --teachers $(teachers) --trials $(if $(skipped),0,$(TRIALS)) --keep $(KEEP) $(if $(asked),$(spend)) \
 	  --mistakes $(MISTAKES) $(withhold) --device $(device) $(contents:--seed%=--eval-seed%) $(if $(asked),--baselines $(baselines)) --seed $(SEED)
 
-# With WIDE: a few kernels for each of those tasks, which stage 1 learns from. With WIDE_ASK each round of stages 2 and
-# 3 asks some of them beside TASKS, and its pool has their kernels; what is reported is of TASKS alone.
+# With WIDE: a few kernels for each of those tasks, which stage 1 learns from. With SELFSUP_WIDE_ASK or WIDE_ASK the
+# rounds of stage 2 or 3 ask some of them beside TASKS, each round others, and the pools have their kernels. What is
+# reported is of TASKS alone.
 wide := $(if $(skipped),,$(WIDE))
 taught := $(if $(wide),taught,collect)
 taught_tasks := $(if $(wide),--tasks $(call quoted,$(TASKS)$(comma)$(WIDE)),$(tasks))
-wide_ask := $(if $(wide),$(filter-out 0,$(WIDE_ASK)))
+wide_ask := $(if $(wide),$(filter-out 0,$(SELFSUP_WIDE_ASK) $(WIDE_ASK)))
 round_tasks := $(if $(wide_ask),$(taught_tasks),$(tasks))
-ask_wide := $(if $(wide_ask),--wide $(call quoted,$(WIDE)) --wide-ask $(wide_ask) --wide-copies $(WIDE_COPIES))
+ask_wide = $(if $(wide),$(if $(filter-out 0,$(1)), --wide $(call quoted,$(WIDE)) --wide-ask $(1) --wide-copies $(WIDE_COPIES)))
 $(R)/wide/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks | $(R)/cfg/device
 	$(run) $(B)/quern-collect --output $@ --tasks $(call quoted,$(WIDE)) --teachers template --trials $$((2 * $(WIDE_KEEP))) \
 	  --keep $(WIDE_KEEP) --mistakes $(MISTAKES) $(withhold) --device $(device) $(contents:--seed%=--eval-seed%) --seed $(SEED)
@@ -108,6 +109,7 @@ $(R)/collect/pool.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa
 first_pool := $(R)/$(if $(wide_ask),$(taught),collect)/pool.qa
 $(R)/taught/pool.qa: $(R)/taught/samples.qa $(R)/taught/verdicts.qa
 	$(run) $(B)/quern-pool --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --stage collect
+	$(live)
 
 # With WITHHOLD=1: what the whole grammar reaches at as many trials, where the teacher has kept its fast designs. The
 # gap closed is between both (stages/data/gap.h).
@@ -153,9 +155,6 @@ crl_ask = $(if $(searched),$(B)/quern-search $(round_tasks) $(withhold),$(call s
 crl_length := $(if $(searched),,$(length))
 crl_searched := $(searched)
 crl_rule := $(if $(RULE),--rule $(RULE))
-# A wide task has a plain prompt in each stage, and a contrastive one in stage 3.
-selfsup_wide := $(ask_wide)
-crl_wide := $(if $(ask_wide),$(ask_wide) --wide-groups 2)
 # The figures of a round count the wide tasks by themselves.
 counted := $(if $(wide_ask),--tasks $(call quoted,$(TASKS)))
 # With TURNS above 1 the answers to a round's prompts are in crl/N/turn-1/, and crl/N/ has those of all turns.
@@ -167,7 +166,7 @@ crl_reviews := $(R)/crl/%/reviews.qa
 define round_rules
 $($(1)_rounds:%=$(R)/$(1)/%/prompts.qa): $(R)/$(1)/%/prompts.qa: $$$$(call $(1)_pool,$$$$(call prev,$$$$*)) $(R)/cfg/$(1) $(R)/cfg/tasks $(facts_file)
 	$$(run) $(B)/quern-prompt --output $$@ --pool $$< $$(tasks) --stage $(1)-$$* --groups $$($(2)GROUPS) \
-	  --plain $$($(2)PLAIN) $$(EXEMPLARS) $$($(1)_rule) $$($(1)_wide) --style $$(STYLE) $$(facts) --seed $$(SEED)
+	  --plain $$($(2)PLAIN) $$(EXEMPLARS) $$($(1)_rule)$$(call ask_wide,$$($(2)WIDE_ASK)) --style $$(STYLE) $$(facts) --seed $$(SEED)
 
 $($(1)_rounds:%=$(R)/$(1)/%/$($(1)_first)samples.qa): $(R)/$(1)/%/$($(1)_first)samples.qa: $(R)/$(1)/%/prompts.qa \
   $$$$(call manifest,$$$$(call $(1)_model,$$$$(call prev,$$$$*))) $(R)/cfg/$(1)

@@ -63,8 +63,6 @@ static int write_prompt(ArtifactWriter *w, const Task *t, const Pool *pool, cons
 static int write_wide(ArtifactWriter *w, const Pool *pool, const PromptOptions *o, Error *err)
 {
     const TaskSet *all = o->wide.tasks;
-    PromptOptions each = *o;
-    each.plain = 1;
     int n = 0, rc = 0, left = o->wide.ask;
     for (int i = 0; i < all->n; i++) n += !all->tasks[i]->heldout;
     Random rng;
@@ -74,8 +72,8 @@ static int write_wide(ArtifactWriter *w, const Pool *pool, const PromptOptions *
         /* Of n tasks that are left, `left` are still to be drawn. */
         if (random_below(&rng, (uint64_t)n--) >= (uint64_t)left) continue;
         left--;
-        for (int g = 0; g < o->wide.groups && !rc; g++)
-            rc = write_prompt(w, all->tasks[i], pool, &each, g, o->wide.copies, err);
+        for (int g = 0; g < o->groups && !rc; g++)
+            rc = write_prompt(w, all->tasks[i], pool, o, g, o->wide.copies, err);
     }
     return rc;
 }

@@ -1,5 +1,5 @@
-/* Makes a prompts artifact: for each task `groups` prompts, plain or contrastive; then those of the wide
- * tasks. */
+/* Makes a prompts artifact: for each task `groups` prompts, plain or contrastive; then as many for each
+ * wide task that is drawn. */
 #ifndef STAGES_CRL_PROMPTS_H
 #define STAGES_CRL_PROMPTS_H
 
@@ -11,7 +11,6 @@
 typedef struct {
     const TaskSet *tasks; /* NULL: none */
     int ask;              /* train tasks that are drawn, by the seed and the stage's name */
-    int groups;           /* prompts of each; the first is plain, the others are contrastive */
     int copies;           /* answers to each prompt */
 } PromptWide;
 

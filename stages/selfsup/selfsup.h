@@ -8,8 +8,9 @@
  *   that can write many different kernels.
  * - Every task has the same weight: a success of a task with n successes weighs 1/n, times a factor
  *   that makes the mean weight 1. Otherwise the easy tasks would make most of the gradient.
- * - The examples of stage 1, or a share of them, are rehearsed beside them. Kernels that are hard to write succeed
- *   seldom, so the successes alone would teach the model away from them. */
+ * - The examples of stage 1, or a share of them that each round draws by itself, are rehearsed beside
+ *   them. Kernels that are hard to write succeed seldom, so the successes alone would teach the model
+ *   away from them. */
 #ifndef STAGES_SELFSUP_SELFSUP_H
 #define STAGES_SELFSUP_SELFSUP_H
 

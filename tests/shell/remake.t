@@ -60,6 +60,7 @@ done
 seen small TASKS=relu WIDE=transpose
 seen small TASKS=relu WIDE=transpose WIDE_KEEP=2
 seen small TASKS=relu WIDE=transpose WIDE_ASK=1
+seen small TASKS=relu WIDE=transpose SELFSUP_WIDE_ASK=1
 seen small TASKS=relu WIDE=transpose WIDE_ASK=1 WIDE_COPIES=2
 echo "$missed" >"$tmp/out"
 [ -z "$missed" ]; ok $? 'each setting, changed, makes again every rule that it is used in'

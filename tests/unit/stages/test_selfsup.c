@@ -167,9 +167,9 @@ static void rehearsal(void **state)
     assert_int_equal(s.n, 5);
     all.share = 0.5; /* 40 rounds of two examples each give about 40, often one of the two */
     int ones = 0;
-    for (int round = 0; round < 40; round++) {
+    for (int draw = 0; draw < 40; draw++) {
         long before = s.n;
-        all.stream = (uint64_t)round;
+        all.stream = (uint64_t)draw;
         assert_int_equal(successes_rehearse(&s, "model", "dataset.qa", &all, &err), 0);
         ones += s.n - before == 1;
     }
