@@ -24,10 +24,11 @@ static void advise_environment(const Settings *s)
 static void advise_root(const Settings *s, const TaskSet *tasks)
 {
     if (strcmp(s->value[SETTING_TASKS].origin, SETTING_ALL_OF_ROOT) != 0) return;
-    log_info("TASK_ROOT=%s: its %d task%s %s taken, since TASKS of PROFILE=%s names tasks of Quern's "
-             "own folder",
-             setting_text(s, SETTING_TASK_ROOT), tasks->n, tasks->n == 1 ? "" : "s",
-             tasks->n == 1 ? "is" : "are", setting_text(s, SETTING_PROFILE));
+    log_info(
+        "TASK_ROOT=%s: its %d task%s %s taken, since TASKS of PROFILE=%s names tasks of Quern's "
+        "own folder",
+        setting_text(s, SETTING_TASK_ROOT), tasks->n, tasks->n == 1 ? "" : "s",
+        tasks->n == 1 ? "is" : "are", setting_text(s, SETTING_PROFILE));
 }
 
 /* A starter has learned from the formulas of graphs, which these prompts lack. */
@@ -41,10 +42,11 @@ static void advise_starter(const Settings *s, const TaskSet *tasks)
         n++;
     }
     if (!*s->starter || !n) return;
-    log_warn("STARTER=%s: of %d tasks, %d without a graph (%s%s): a starter that has learned graphs "
-             "alone, as share/starter, writes few correct kernels there; CONFIG=configs/scratch.mk "
-             "starts from random weights",
-             setting_text(s, SETTING_STARTER), tasks->n, n, first, n > 1 ? ", ..." : "");
+    log_warn(
+        "STARTER=%s: of %d tasks, %d without a graph (%s%s): a starter that has learned graphs "
+        "alone, as share/starter, writes few correct kernels there; CONFIG=configs/scratch.mk "
+        "starts from random weights",
+        setting_text(s, SETTING_STARTER), tasks->n, n, first, n > 1 ? ", ..." : "");
 }
 
 int settings_advise(const Settings *s, Error *err)
