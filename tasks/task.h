@@ -157,9 +157,10 @@ typedef struct {
  * $QUERN_TASKS, else Quern's own tasks (base/paths.h). */
 int taskset_load(const char *root, const char *only, TaskSet *out, Error *err);
 void taskset_release(TaskSet *s);
-/* The index in the set of the task of a name. A task that is not there is loaded and added at the
- * end; the set's digest stays. -1: there is none, or it cannot be read. */
-int taskset_need(TaskSet *s, const char *root, const char *name, Error *err);
+/* The index in the set of one task, by its name or its folder ("composed/clamp_triu"). A task that is not
+ * there is loaded and added at the end; the set's digest stays. -1: there is none, or it cannot be
+ * read. */
+int taskset_need(TaskSet *s, const char *root, const char *word, Error *err);
 /* The folders that taskset_load would load, sorted; the caller frees. */
 int taskset_paths(const char *root, const char *only, char ***paths, int *n, Error *err);
 void taskset_paths_free(char **paths, int n);

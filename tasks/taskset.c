@@ -160,22 +160,26 @@ int taskset_load(const char *root, const char *only, TaskSet *out, Error *err)
     return rc;
 }
 
-int taskset_need(TaskSet *s, const char *root, const char *name, Error *err)
+/* Whether a word may be a task's name, or the folder of one: no pattern, and no list. */
+static int is_one(const char *word)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
+    return *word && *word != '/' && !word[strspn(word, letters)];
+}
+
+/* Loads the task of a folder below the root, or of a name, and adds it to the set. */
+static int add_one(TaskSet *s, const char *root, const char *word, Error *err)
 {
     char **paths;
     int n, at = -1;
-    for (int i = 0; i < s->n; i++)
-        if (!strcmp(s->tasks[i]->name, name)) return i;
-    if (!*name ||
-        name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")])
-        return error_set(err, ERROR_UNKNOWN_NAME, "no task is named \"%.80s\"", name);
-    if (taskset_paths(root, name, &paths, &n, err))
-        return error_set(err, ERROR_UNKNOWN_NAME, "no task is named \"%.80s\"", name);
+    if (taskset_paths(root, word, &paths, &n, err))
+        return error_set(err, ERROR_UNKNOWN_NAME, "no task is named \"%.80s\"", word);
     for (int i = 0; i < n; i++)
-        if (!strcmp(last_part(paths[i]), name)) at = i;
+        if (!strcmp(last_part(paths[i]), last_part(word))) at = i;
     Task *t = NULL;
     if (at < 0)
-        error_set(err, ERROR_UNKNOWN_NAME, "%.80s is a set of tasks; expected one task", name);
+        error_set(err, ERROR_UNKNOWN_NAME, "%.80s is a set of tasks; expected one task", word);
     else
         task_load(paths[at], &t, err);
     taskset_paths_free(paths, n);
@@ -183,6 +187,34 @@ int taskset_need(TaskSet *s, const char *root, const char *name, Error *err)
     s->tasks = memory_grow(s->tasks, (size_t)s->n + 1, sizeof *s->tasks);
     s->tasks[s->n] = t;
     return s->n++;
+}
+
+/* Whether a task is the one of the folder root/word. */
+static int is_at(const Task *t, const char *root, const char *word)
+{
+    char *from = own_root(root, NULL), *path = memory_printf("%s/%s", from ? from : "", word);
+    int same = !strcmp(t->dir, path);
+    free(from);
+    free(path);
+    return same;
+}
+
+int taskset_need(TaskSet *s, const char *root, const char *word, Error *err)
+{
+    size_t len = strlen(word);
+    while (len > 1 && word[len - 1] == '/') len--;
+    char *one = memory_strndup(word, len);
+    const char *name = last_part(one);
+    int at = -1;
+    for (int i = 0; i < s->n && at < 0; i++)
+        if (!strcmp(s->tasks[i]->name, name) && (name == one || is_at(s->tasks[i], root, one)))
+            at = i;
+    if (at < 0 && !is_one(one))
+        error_set(err, ERROR_UNKNOWN_NAME, "no task is named \"%.80s\"", one);
+    else if (at < 0)
+        at = add_one(s, root, one, err);
+    free(one);
+    return at;
 }
 
 void taskset_release(TaskSet *s)
