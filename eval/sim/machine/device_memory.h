@@ -1,8 +1,8 @@
 /* Global memory of the simulated device: one arena of reserved address space, a sorted table of
  * allocations with gaps between them, and the shadows that the checks read. Per byte the shadows
  * have a bit "written"; per word the tags of the last writer and reader; per sector of 32 bytes the
- * last launch that touched it, its atomics, and the bytes that it wrote. Tags and launch numbers grow, so that a launch
- * starts without clearing a shadow. */
+ * last launch that touched it, its atomics, and the bytes that it wrote. Tags and launch numbers
+ * grow, so that a launch starts without clearing a shadow. */
 #ifndef EVAL_SIM_MACHINE_DEVICE_MEMORY_H
 #define EVAL_SIM_MACHINE_DEVICE_MEMORY_H
 
