@@ -61,6 +61,7 @@ typedef enum {
     DTYPES
 } Dtype;
 size_t dtype_size(Dtype d);
+double dtype_overflow(Dtype d);   /* least magnitude that rounds to infinity; INFINITY: none does */
 const char *dtype_name(Dtype d);  /* "float32" as in task.json */
 const char *dtype_ctype(Dtype d); /* "float", "__half", "__nv_bfloat16", "int": in kernels */
 void dtype_to_double(Dtype d, const void *src, double *dst, size_t n);
