@@ -22,11 +22,11 @@ typedef struct {
     const char *sets;  /* tasks of baselines and sustained, as TASKS has them; NULL: in no set */
     int64_t jobs;      /* tasks of part baselines that are prepared side by side; 0: by the cores */
     const char *baseline_rows; /* file of part baselines' rows (gpubench_rows.h), or NULL */
-    const char *only;  /* tasks of part same, by comma; NULL: all */
-    int64_t from;      /* number of part hostile's first candidate, to split it over GPUs */
-    double span_s;     /* time from the first to the last repeat */
-    struct GpuRepeat *repeat; /* part repeat while it is open, or NULL */
-    const char *eager;        /* output of tests/gpu/eager.py, or NULL */
+    const char *only;          /* tasks of part same, by comma; NULL: all */
+    int64_t from;              /* number of part hostile's first candidate, to split it over GPUs */
+    double span_s;             /* time from the first to the last repeat */
+    struct GpuRepeat *repeat;  /* part repeat while it is open, or NULL */
+    const char *eager;         /* output of tests/gpu/eager.py, or NULL */
 } GpuBench;
 
 /* The parts. Each returns 0, or -1 with what could not be measured. */

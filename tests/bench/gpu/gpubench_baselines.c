@@ -137,16 +137,15 @@ static int judge(Baselines *s, const Task *t, GpuBaselineRow *row, Error *err)
     char program[4096], file[4200];
     snprintf(program, sizeof program, "%s/quern-eval", s->b->bin);
     snprintf(file, sizeof file, "%s/baselines-%s.cu", s->b->work, t->name);
-    const char *const argv[] = {program, "--task", t->name, "--device", s->b->device,
-                                "--json", file,    NULL};
+    const char *const argv[] = {program,      "--task", t->name, "--device",
+                                s->b->device, "--json", file,    NULL};
     Buffer said, wrong;
     ProcessResult r;
     double start = clock_seconds();
     buffer_init(&said, VERDICT_TEXT_MAX);
     buffer_init(&wrong, VERDICT_TEXT_MAX);
     int rc = file_write_atomic(file, t->baseline_source, strlen(t->baseline_source), err);
-    if (!rc)
-        rc = process_run(argv, &(ProcessOptions){.timeout_s = TASK_S}, &said, &wrong, &r, err);
+    if (!rc) rc = process_run(argv, &(ProcessOptions){.timeout_s = TASK_S}, &said, &wrong, &r, err);
     if (!rc && (r.timed_out || !said.len)) {
         snprintf(row->task, sizeof row->task, "%s", t->name);
         snprintf(row->outcome, sizeof row->outcome, "%s", r.timed_out ? "timeout" : "no_verdict");

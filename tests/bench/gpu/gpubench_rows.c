@@ -94,10 +94,10 @@ int gpubench_rows_add(GpuBaselineRows *r, const GpuBaselineRow *row, Error *err)
 {
     keep(r, row);
     if (!r->file) return 0;
-    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:f}", "task", row->task, "outcome",
-                          row->outcome, "message", row->message, "gpu", row->gpu, "us", row->us,
-                          "plain_us", row->plain_us, "light_us", row->light_us, "seconds",
-                          row->seconds);
+    json_t *o =
+        json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:f}", "task", row->task, "outcome",
+                  row->outcome, "message", row->message, "gpu", row->gpu, "us", row->us, "plain_us",
+                  row->plain_us, "light_us", row->light_us, "seconds", row->seconds);
     char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
     json_decref(o);
     if (!text)
