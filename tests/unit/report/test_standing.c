@@ -146,7 +146,8 @@ static void falls(void **state)
     load(&run, teacher, 5, slow, 4);
     near(run.s.rise.middle, -1);
     assert_true(run.s.rise.low <= -1 && run.s.rise.high >= -1 && run.s.rise.high < -0.99);
-    must(&run, "mean sample <b>falls</b> from 1.48× to 0.48×: -1.00, 95% interval -1.00 to -1.00 (");
+    must(&run,
+         "mean sample <b>falls</b> from 1.48× to 0.48×: -1.00, 95% interval -1.00 to -1.00 (");
     release(&run);
     static const Row mixed[] = {{"relu", "ok", 2.9},
                                 {"softmax", "ok", 0.6},
@@ -188,11 +189,8 @@ static void intervals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(beats),
-        cmocka_unit_test(nothing),
-        cmocka_unit_test(untrained),
-        cmocka_unit_test(falls),
-        cmocka_unit_test(intervals),
+        cmocka_unit_test(beats), cmocka_unit_test(nothing),   cmocka_unit_test(untrained),
+        cmocka_unit_test(falls), cmocka_unit_test(intervals),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, setup, teardown);
