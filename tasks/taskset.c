@@ -80,11 +80,11 @@ static int check_unique(const Folders *f, const char *root, Error *err)
     return 0;
 }
 
-/* "all": the tasks that are in no set. Else the name of a task, its folder, a set that holds it, or
- * a pattern with an asterisk for one of these. */
-static int matches(const char *word, const char *folder)
+/* "all": the tasks that are in no set, or every task where each is in one. Else the name of a task,
+ * its folder, a set that holds it, or a pattern with an asterisk for one of these. */
+static int matches(const char *word, const char *folder, int only_sets)
 {
-    if (!strcmp(word, "all")) return !strchr(folder, '/');
+    if (!strcmp(word, "all")) return only_sets || !strchr(folder, '/');
     if (!fnmatch(word, folder, FNM_PATHNAME | FNM_LEADING_DIR)) return 1;
     return !strchr(word, '/') && !fnmatch(word, last_part(folder), 0);
 }
@@ -93,13 +93,15 @@ static int matches(const char *word, const char *folder)
 static int select_listed(const char *only, const Folders *f, char *chosen, const char *root,
                          Error *err)
 {
+    int only_sets = 1;
+    for (int i = 0; i < f->n; i++) only_sets &= strchr(f->names[i], '/') != NULL;
     for (const char *p = only; *p;) {
         size_t len = strcspn(p, ","), end = len;
         while (end > 1 && p[end - 1] == '/') end--;
         char *word = memory_strndup(p, end);
         int known = !*word;
         for (int i = 0; i < f->n && *word; i++)
-            if (matches(word, f->names[i])) known = chosen[i] = 1;
+            if (matches(word, f->names[i], only_sets)) known = chosen[i] = 1;
         if (!known) error_set(err, ERROR_UNKNOWN_NAME, "no task \"%s\" in %s", word, root);
         free(word);
         if (!known) return -1;
