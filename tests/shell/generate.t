@@ -2,7 +2,6 @@
 # Composed tasks and the template teacher's kernels for them. TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet
-share_compiled
 cd "$root" || exit 1
 set=tasks/composed
 
