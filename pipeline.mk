@@ -80,10 +80,15 @@ $(R)/collect/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks $(if $(asked),$(baselin
 	$(run) $(B)/quern-collect --output $@ $(tasks) --teachers $(teachers) --trials $(if $(skipped),0,$(TRIALS)) --keep $(KEEP) $(if $(asked),$(spend)) \
 	  --mistakes $(MISTAKES) $(withhold) --device $(device) $(contents:--seed%=--eval-seed%) $(if $(asked),--baselines $(baselines)) --seed $(SEED)
 
-# With WIDE: a few kernels for each of those tasks, which stage 1 alone learns from.
+# With WIDE: a few kernels for each of those tasks, which stage 1 learns from. With SELFSUP_WIDE_ASK or WIDE_ASK the
+# rounds of stage 2 or 3 ask some of them beside TASKS, each round others, and the pools have their kernels. What is
+# reported is of TASKS alone.
 wide := $(if $(skipped),,$(WIDE))
 taught := $(if $(wide),taught,collect)
 taught_tasks := $(if $(wide),--tasks $(call quoted,$(TASKS)$(comma)$(WIDE)),$(tasks))
+wide_ask := $(if $(wide),$(filter-out 0,$(SELFSUP_WIDE_ASK) $(WIDE_ASK)))
+round_tasks := $(if $(wide_ask),$(taught_tasks),$(tasks))
+ask_wide = $(if $(wide),$(if $(filter-out 0,$(1)), --wide $(call quoted,$(WIDE)) --wide-ask $(1) --wide-copies $(WIDE_COPIES)))
 $(R)/wide/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks | $(R)/cfg/device
 	$(run) $(B)/quern-collect --output $@ --tasks $(call quoted,$(WIDE)) --teachers template --trials $$((2 * $(WIDE_KEEP))) \
 	  --keep $(WIDE_KEEP) --mistakes $(MISTAKES) $(withhold) --device $(device) $(contents:--seed%=--eval-seed%) --seed $(SEED)
@@ -99,6 +104,10 @@ $(R)/sft/model/manifest.qa: $(R)/sft/dataset.qa $(R)/cfg/sft
 	$(run) $(B)/quern-sft --dataset $< --output $(@D) $(base) $(SMALL_MODEL) $(SFT) $(training) $(memory) --seed $(SEED)
 
 $(R)/collect/pool.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa
+	$(run) $(B)/quern-pool --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --stage collect
+	$(live)
+first_pool := $(R)/$(if $(wide_ask),$(taught),collect)/pool.qa
+$(R)/taught/pool.qa: $(R)/taught/samples.qa $(R)/taught/verdicts.qa
 	$(run) $(B)/quern-pool --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --stage collect
 	$(live)
 
@@ -120,7 +129,7 @@ selfsup_model = $(if $(filter 0,$(1)),$(R)/sft/model,$(R)/selfsup/$(1)/model)
 # UPDATE=none and UPDATE=template leave the model of stage 3 as it is.
 updates := $(filter learn sft,$(UPDATE))
 crl_model = $(if $(and $(updates),$(filter-out 0,$(1))),$(R)/crl/$(1)/model,$(call selfsup_model,$(SELFSUP_ROUNDS)))
-selfsup_pool = $(if $(filter 0,$(1)),$(R)/collect/pool.qa,$(R)/selfsup/$(1)/pool.qa)
+selfsup_pool = $(if $(filter 0,$(1)),$(first_pool),$(R)/selfsup/$(1)/pool.qa)
 crl_pool = $(if $(filter 0,$(1)),$(call selfsup_pool,$(SELFSUP_ROUNDS)),$(R)/crl/$(1)/pool.qa)
 last_model := $(call crl_model,$(ROUNDS))
 # What answers: the model itself, or the endpoint with the model as its adapter. An endpoint alone is sampled as it
@@ -142,10 +151,12 @@ length := --max-new $(MAX_NEW) --batch $(BATCH)
 searched := $(filter template sft,$(UPDATE))
 selfsup_ask = $(call sampled,selfsup)
 selfsup_length := $(length)
-crl_ask = $(if $(searched),$(B)/quern-search $(tasks) $(withhold),$(call sampled,crl))
+crl_ask = $(if $(searched),$(B)/quern-search $(round_tasks) $(withhold),$(call sampled,crl))
 crl_length := $(if $(searched),,$(length))
 crl_searched := $(searched)
 crl_rule := $(if $(RULE),--rule $(RULE))
+# The figures of a round count the wide tasks by themselves.
+counted := $(if $(wide_ask),--tasks $(call quoted,$(TASKS)))
 # With TURNS above 1 the answers to a round's prompts are in crl/N/turn-1/, and crl/N/ has those of all turns.
 later_turns := $(wordlist 2,$(TURNS),$(turns))
 crl_first := $(if $(later_turns),turn-1/)
@@ -155,7 +166,7 @@ crl_reviews := $(R)/crl/%/reviews.qa
 define round_rules
 $($(1)_rounds:%=$(R)/$(1)/%/prompts.qa): $(R)/$(1)/%/prompts.qa: $$$$(call $(1)_pool,$$$$(call prev,$$$$*)) $(R)/cfg/$(1) $(R)/cfg/tasks $(facts_file)
 	$$(run) $(B)/quern-prompt --output $$@ --pool $$< $$(tasks) --stage $(1)-$$* --groups $$($(2)GROUPS) \
-	  --plain $$($(2)PLAIN) $$(EXEMPLARS) $$($(1)_rule) --style $$(STYLE) $$(facts) --seed $$(SEED)
+	  --plain $$($(2)PLAIN) $$(EXEMPLARS) $$($(1)_rule)$$(call ask_wide,$$($(2)WIDE_ASK)) --style $$(STYLE) $$(facts) --seed $$(SEED)
 
 $($(1)_rounds:%=$(R)/$(1)/%/$($(1)_first)samples.qa): $(R)/$(1)/%/$($(1)_first)samples.qa: $(R)/$(1)/%/prompts.qa \
   $$$$(call manifest,$$$$(call $(1)_model,$$$$(call prev,$$$$*))) $(R)/cfg/$(1)
@@ -173,8 +184,8 @@ $($(1)_rounds:%=$(R)/$(1)/%/pool.qa): $(R)/$(1)/%/pool.qa: $(R)/$(1)/%/samples.q
 	$$(live)
 
 # Success, scores, and how often the model's comparisons are right.
-$($(1)_rounds:%=$(R)/$(1)/%/metrics.qa): $(R)/$(1)/%/metrics.qa: $(R)/$(1)/%/samples.qa $(R)/$(1)/%/verdicts.qa $$(gap_pools)
-	$$(run) $(B)/quern-figures --samples $$(word 1,$$^) --verdicts $$(word 2,$$^) --output $$@ $$(gap) --round $$*
+$($(1)_rounds:%=$(R)/$(1)/%/metrics.qa): $(R)/$(1)/%/metrics.qa: $(R)/$(1)/%/samples.qa $(R)/$(1)/%/verdicts.qa $$(gap_pools) $(if $(wide_ask),$(R)/cfg/tasks)
+	$$(run) $(B)/quern-figures --samples $$(word 1,$$^) --verdicts $$(word 2,$$^) --output $$@ $$(gap) $$(counted) --round $$*
 endef
 $(eval $(call round_rules,selfsup,SELFSUP_))
 $(eval $(call round_rules,crl,))
@@ -189,14 +200,14 @@ $(crl_rounds:%=$(R)/crl/%/hacks.qa): $(R)/crl/%/hacks.qa: $(R)/crl/%/samples.qa 
 $(crl_rounds:%=$(R)/crl/%/reviews.qa): $(R)/crl/%/reviews.qa: $(R)/crl/%/samples.qa $(R)/crl/%/verdicts.qa \
   $$(call crl_pool,$$(call prev,$$*)) $$(call crl_hacks,$$(call prev,$$*)) $(R)/cfg/crl
 	$(run) $(B)/quern-review --samples $(word 1,$^) --verdicts $(word 2,$^) --pool $(word 3,$^) --hacks $(word 4,$^) \
-	  --output $@ $(tasks) --judge $(JUDGE) $(if $(filter-out none,$(JUDGE)),$(spend)) --device $(device) \
+	  --output $@ $(round_tasks) --judge $(JUDGE) $(if $(filter-out none,$(JUDGE)),$(spend)) --device $(device) \
 	  $(contents:--seed%=--eval-seed%)
 
 # Turn $(1) of stage 3's rounds, after turn $(2): the verdicts go back, and each is answered once.
 define turn_rules
 $(crl_rounds:%=$(R)/crl/%/turn-$(1)/prompts.qa): $(R)/crl/%/turn-$(1)/prompts.qa: $(R)/crl/%/turn-$(2)/samples.qa \
   $(R)/crl/%/turn-$(2)/verdicts.qa $(R)/cfg/crl $(R)/cfg/tasks $(facts_file)
-	$$(run) $(B)/quern-refine --samples $$(word 1,$$^) --verdicts $$(word 2,$$^) --output $$@ --turn $(1) $$(tasks) \
+	$$(run) $(B)/quern-refine --samples $$(word 1,$$^) --verdicts $$(word 2,$$^) --output $$@ --turn $(1) $$(round_tasks) \
 	  --style $$(STYLE) $$(facts)
 
 $(crl_rounds:%=$(R)/crl/%/turn-$(1)/samples.qa): $(R)/crl/%/turn-$(1)/samples.qa: $(R)/crl/%/turn-$(1)/prompts.qa \
@@ -227,7 +238,7 @@ $(selfsup_rounds:%=$(R)/selfsup/%/model/manifest.qa): $(R)/selfsup/%/model/manif
 ifeq ($(UPDATE),sft)
 # More of stage 1: the template teacher's kernels of the round, as examples.
 $(crl_rounds:%=$(R)/crl/%/dataset.qa): $(R)/crl/%/dataset.qa: $(R)/crl/%/samples.qa $(R)/crl/%/verdicts.qa $(facts_file)
-	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(tasks) \
+	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(round_tasks) \
 	  --contrastive $(CONTRASTIVE) --drills $(DRILLS) --corrections $(CORRECTIONS) --style $(STYLE) $(facts) --seed $(SEED)
 $(crl_rounds:%=$(R)/crl/%/model/manifest.qa): $(R)/crl/%/model/manifest.qa: $(R)/crl/%/dataset.qa \
   $$(call crl_model,$$(call prev,$$*))/manifest.qa $(R)/cfg/crl

@@ -63,6 +63,7 @@ static const Schema schemas[] = {
       {"kind", 't', 0},
       {"text", 't', 0},
       {"exemplars", 'L', '?'},
+      {"copies", 'i', '?'},
       {"group", 't', '?'},
       {"turn", 'i', '?'},
       {"parent", 't', '?'}}},

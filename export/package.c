@@ -34,11 +34,9 @@ static int judge(const PackageOptions *opt, const Buffer *source, Package *p, Er
                                 .cache_dir = opt->cache_dir,
                                 .seed = opt->seed};
     if (evaluator_open(&options, &p->evaluator, err)) return -1;
-    p->task = taskset_find(evaluator_tasks(p->evaluator), opt->task, strlen(opt->task));
-    if (!p->task)
-        return error_set(err, ERROR_UNKNOWN_NAME, "no task is named \"%s\" (quern-task list)",
-                         opt->task);
-    evaluator_run(p->evaluator, opt->task, source->data, source->len, &p->verdict);
+    p->task = evaluator_task(p->evaluator, opt->task, err);
+    if (!p->task) return -1;
+    evaluator_run(p->evaluator, p->task->name, source->data, source->len, &p->verdict);
     if (p->verdict.outcome == OUTCOME_EVALUATOR_ERROR)
         return error_set(err, p->verdict.error, "%.900s", p->verdict.message);
     time_t now = time(NULL);
@@ -114,11 +112,13 @@ int package_make(const PackageOptions *opt, Package *out, Error *err)
 {
     Buffer source;
     memset(out, 0, sizeof *out);
-    if (check_name(opt->name, err)) return -1;
-    snprintf(out->name, sizeof out->name, "%s", opt->name);
+    if (opt->name && check_name(opt->name, err)) return -1;
     buffer_init(&source, CANDIDATE_MAX_SOURCE + 1);
     int rc = file_read_source(opt->path, CANDIDATE_MAX_SOURCE, &source, err);
     if (!rc) rc = judge(opt, &source, out, err);
+    const char *name = opt->name || !out->task ? opt->name : out->task->name;
+    if (!rc) rc = check_name(name, err);
+    if (!rc) snprintf(out->name, sizeof out->name, "%s", name);
     if (!rc) rc = load(opt, &source, out, err);
     if (!rc && !out->candidate.plan.n_kernels)
         rc = error_set(err, ERROR_UNSUPPORTED,

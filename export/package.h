@@ -9,11 +9,11 @@
 enum { PACKAGE_MAX_ARCHS = 16, PACKAGE_MAX_NAME = 64 };
 
 typedef struct {
-    const char *name;       /* a C identifier: of the folder, functions and the operator */
-    const char *path;       /* the candidate's file; "-" is standard input */
-    const char *task;       /* its name */
-    const char *device;     /* where the verdict is made: "sim:h100", "cuda:0" */
-    const char *archs;      /* "sm_80,sm_90"; NULL: the device's */
+    const char *name;   /* a C identifier: of the functions and the operator; NULL: the task's */
+    const char *path;   /* the candidate's file; "-" is standard input */
+    const char *task;   /* its name or folder */
+    const char *device; /* where the verdict is made: "sim:h100", "cuda:0" */
+    const char *archs;  /* "sm_80,sm_90"; NULL: the device's */
     const char *tasks_root; /* NULL: the default of taskset_load */
     const char *cache_dir;  /* compile cache; NULL: $QUERN_CACHE, else none */
     uint64_t seed;          /* of the judged inputs */

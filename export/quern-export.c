@@ -138,12 +138,11 @@ int main(int argc, char **argv)
     opt.path = words[0];
     opt.seed = (uint64_t)seed;
     need_flags();
-    if (!opt.name) opt.name = opt.task;
     if (need_absent(output, &err)) log_die(&err);
     int rc = package_make(&opt, &p, &err);
     if (rc < 0) log_die(&err);
     if (rc > 0) {
-        show_text(stdout, opt.task, &p.verdict, 0);
+        show_text(stdout, p.task->name, &p.verdict, 0);
         log_warn("nothing is written: only a candidate whose verdict is ok is exported");
         return log_close(EXIT_STATUS_FAILED);
     }

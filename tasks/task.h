@@ -61,6 +61,7 @@ typedef enum {
     DTYPES
 } Dtype;
 size_t dtype_size(Dtype d);
+double dtype_overflow(Dtype d);   /* least magnitude that rounds to infinity; INFINITY: none does */
 const char *dtype_name(Dtype d);  /* "float32" as in task.json */
 const char *dtype_ctype(Dtype d); /* "float", "__half", "__nv_bfloat16", "int": in kernels */
 void dtype_to_double(Dtype d, const void *src, double *dst, size_t n);
@@ -153,13 +154,15 @@ typedef struct {
  * last part of its path names a task, and differs from that of all others.
  *
  * only: words by comma, each the name of a task ("relu"), a set ("kernelbench/level1"), or a pattern
- * of them ("kernelbench/level2/k*"). NULL, "" or "all": the tasks that are in no set. root NULL:
+ * of them ("kernelbench/level2/k*"). NULL, "" or "all": the tasks that are in no set, or every task
+ * where each is in a set. root NULL:
  * $QUERN_TASKS, else Quern's own tasks (base/paths.h). */
 int taskset_load(const char *root, const char *only, TaskSet *out, Error *err);
 void taskset_release(TaskSet *s);
-/* The index in the set of the task of a name. A task that is not there is loaded and added at the
- * end; the set's digest stays. -1: there is none, or it cannot be read. */
-int taskset_need(TaskSet *s, const char *root, const char *name, Error *err);
+/* The index in the set of one task, by its name or its folder ("composed/clamp_triu"). A task that is not
+ * there is loaded and added at the end; the set's digest stays. -1: there is none, or it cannot be
+ * read. */
+int taskset_need(TaskSet *s, const char *root, const char *word, Error *err);
 /* The folders that taskset_load would load, sorted; the caller frees. */
 int taskset_paths(const char *root, const char *only, char ***paths, int *n, Error *err);
 void taskset_paths_free(char **paths, int n);

@@ -80,11 +80,11 @@ static int check_unique(const Folders *f, const char *root, Error *err)
     return 0;
 }
 
-/* "all": the tasks that are in no set. Else the name of a task, its folder, a set that holds it, or
- * a pattern with an asterisk for one of these. */
-static int matches(const char *word, const char *folder)
+/* "all": the tasks that are in no set, or every task where each is in one. Else the name of a task,
+ * its folder, a set that holds it, or a pattern with an asterisk for one of these. */
+static int matches(const char *word, const char *folder, int only_sets)
 {
-    if (!strcmp(word, "all")) return !strchr(folder, '/');
+    if (!strcmp(word, "all")) return only_sets || !strchr(folder, '/');
     if (!fnmatch(word, folder, FNM_PATHNAME | FNM_LEADING_DIR)) return 1;
     return !strchr(word, '/') && !fnmatch(word, last_part(folder), 0);
 }
@@ -93,13 +93,15 @@ static int matches(const char *word, const char *folder)
 static int select_listed(const char *only, const Folders *f, char *chosen, const char *root,
                          Error *err)
 {
+    int only_sets = 1;
+    for (int i = 0; i < f->n; i++) only_sets &= strchr(f->names[i], '/') != NULL;
     for (const char *p = only; *p;) {
         size_t len = strcspn(p, ","), end = len;
         while (end > 1 && p[end - 1] == '/') end--;
         char *word = memory_strndup(p, end);
         int known = !*word;
         for (int i = 0; i < f->n && *word; i++)
-            if (matches(word, f->names[i])) known = chosen[i] = 1;
+            if (matches(word, f->names[i], only_sets)) known = chosen[i] = 1;
         if (!known) error_set(err, ERROR_UNKNOWN_NAME, "no task \"%s\" in %s", word, root);
         free(word);
         if (!known) return -1;
@@ -160,22 +162,26 @@ int taskset_load(const char *root, const char *only, TaskSet *out, Error *err)
     return rc;
 }
 
-int taskset_need(TaskSet *s, const char *root, const char *name, Error *err)
+/* Whether a word may be a task's name, or the folder of one: no pattern, and no list. */
+static int is_one(const char *word)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
+    return *word && *word != '/' && !word[strspn(word, letters)];
+}
+
+/* Loads the task of a folder below the root, or of a name, and adds it to the set. */
+static int add_one(TaskSet *s, const char *root, const char *word, Error *err)
 {
     char **paths;
     int n, at = -1;
-    for (int i = 0; i < s->n; i++)
-        if (!strcmp(s->tasks[i]->name, name)) return i;
-    if (!*name ||
-        name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")])
-        return error_set(err, ERROR_UNKNOWN_NAME, "no task is named \"%.80s\"", name);
-    if (taskset_paths(root, name, &paths, &n, err))
-        return error_set(err, ERROR_UNKNOWN_NAME, "no task is named \"%.80s\"", name);
+    if (taskset_paths(root, word, &paths, &n, err))
+        return error_set(err, ERROR_UNKNOWN_NAME, "no task is named \"%.80s\"", word);
     for (int i = 0; i < n; i++)
-        if (!strcmp(last_part(paths[i]), name)) at = i;
+        if (!strcmp(last_part(paths[i]), last_part(word))) at = i;
     Task *t = NULL;
     if (at < 0)
-        error_set(err, ERROR_UNKNOWN_NAME, "%.80s is a set of tasks; expected one task", name);
+        error_set(err, ERROR_UNKNOWN_NAME, "%.80s is a set of tasks; expected one task", word);
     else
         task_load(paths[at], &t, err);
     taskset_paths_free(paths, n);
@@ -183,6 +189,34 @@ int taskset_need(TaskSet *s, const char *root, const char *name, Error *err)
     s->tasks = memory_grow(s->tasks, (size_t)s->n + 1, sizeof *s->tasks);
     s->tasks[s->n] = t;
     return s->n++;
+}
+
+/* Whether a task is the one of the folder root/word. */
+static int is_at(const Task *t, const char *root, const char *word)
+{
+    char *from = own_root(root, NULL), *path = memory_printf("%s/%s", from ? from : "", word);
+    int same = !strcmp(t->dir, path);
+    free(from);
+    free(path);
+    return same;
+}
+
+int taskset_need(TaskSet *s, const char *root, const char *word, Error *err)
+{
+    size_t len = strlen(word);
+    while (len > 1 && word[len - 1] == '/') len--;
+    char *one = memory_strndup(word, len);
+    const char *name = last_part(one);
+    int at = -1;
+    for (int i = 0; i < s->n && at < 0; i++)
+        if (!strcmp(s->tasks[i]->name, name) && (name == one || is_at(s->tasks[i], root, one)))
+            at = i;
+    if (at < 0 && !is_one(one))
+        error_set(err, ERROR_UNKNOWN_NAME, "no task is named \"%.80s\"", one);
+    else if (at < 0)
+        at = add_one(s, root, one, err);
+    free(one);
+    return at;
 }
 
 void taskset_release(TaskSet *s)

@@ -5,6 +5,16 @@
 
 #include "tasks/task.h"
 
+double dtype_overflow(Dtype d)
+{
+    switch (d) {
+    case DTYPE_F32: return 0x1.ffffffp127;
+    case DTYPE_F16: return 65520;
+    case DTYPE_BF16: return 0x1.ffp127;
+    default: return INFINITY;
+    }
+}
+
 size_t dtype_size(Dtype d)
 {
     static const size_t sizes[DTYPES] = {4, 2, 2, 4, 8, 1, 8};
@@ -152,11 +162,15 @@ void dtype_from_double(Dtype d, const double *src, void *dst, size_t n)
     }
 }
 
-static int same(double got, double want, double atol, double rtol)
+/* Infinity stands for an expected value that is too large for the type, or that is within its
+ * tolerance of such a value. */
+static int same(Dtype type, double got, double want, double atol, double rtol)
 {
     if (isnan(want)) return isnan(got);
-    if (isinf(want) || isinf(got) || isnan(got)) return got == want;
-    return fabs(got - want) <= atol + rtol * fabs(want);
+    if (isinf(want) || isnan(got)) return got == want;
+    double limit = atol + rtol * fabs(want);
+    if (isinf(got)) return (got > 0) == (want > 0) && fabs(want) + limit >= dtype_overflow(type);
+    return fabs(got - want) <= limit;
 }
 
 /* The error in tolerances, which decides the worst element. */
@@ -212,7 +226,7 @@ int task_compare(const Task *t, const Workload *w, int output, const void *got, 
         dtype_to_double(y->dtype, (const char *)got + done * size, chunk, count);
         for (size_t i = 0; i < count; i++) {
             double expected = want[done + i];
-            if (same(chunk[i], expected, atol, rtol)) continue;
+            if (same(y->dtype, chunk[i], expected, atol, rtol)) continue;
             double by = excess(chunk[i], expected, atol, rtol);
             if (!bad++) first = done + i, first_got = chunk[i];
             if (by > worst_by) worst = done + i, worst_by = by, worst_got = chunk[i];

@@ -109,6 +109,12 @@ int launch_fault_explain(const LaunchEnd *end, const DeviceLaunch *launches, int
 {
     char who[300], shape[160] = "";
     if (n < 1 || end->first < 0 || end->last < end->first || end->last >= n) return 0;
+    if (end->step == END_LIBRARY) {
+        begin(launches, end->last, OUTCOME_LAUNCH_ERROR, fault);
+        snprintf(fault->message, sizeof fault->message, "the library refuses this call: %s",
+                 end->text);
+        return 1;
+    }
     const Reason *reason = end->step == END_LAUNCH
                                ? find(at_launch, sizeof at_launch / sizeof *at_launch, end->result)
                                : NULL;

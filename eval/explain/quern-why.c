@@ -130,13 +130,14 @@ int main(int argc, char **argv)
                                 .seed = (uint64_t)args.seed,
                                 .profile = 1};
     if (evaluator_open(&options, &e, &err)) log_die(&err);
-    if (!evaluator_task(e, words[0], &err)) {
+    const Task *task = evaluator_task(e, words[0], &err);
+    if (!task) {
         if (err.code == ERROR_UNKNOWN_NAME) flags_usage_error(&spec, "%s", err.text);
         log_die(&err);
     }
-    judge(e, words[0], words[1], &kernel);
-    if (args.against) judge(e, words[0], args.against, &other);
-    tell(words[0], &kernel, args.against ? &other : NULL);
+    judge(e, task->name, words[1], &kernel);
+    if (args.against) judge(e, task->name, args.against, &other);
+    tell(task->name, &kernel, args.against ? &other : NULL);
     int status = log_close(EXIT_STATUS_OK);
     fflush(NULL);
     process_answered(status); /* the end of the process frees everything */

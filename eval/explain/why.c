@@ -17,14 +17,15 @@ enum {
     BY_TENSOR = 128
 };
 
-/* By the time of each alone, on a simulator. */
+/* By the time of each alone, on a simulator. L2 and the ports have one name: what a store costs one
+ * of them by the time model, a GPU shows as a busy unit of the other. */
 static const struct {
     const char *time, *text;
     unsigned bit;
 } resources[] = {
     {"time_dram_us", "DRAM", BY_DRAM},
-    {"time_l2_us", "L2", BY_L2},
-    {"time_l2_port_us", "the multiprocessors' ports to L2", BY_L2},
+    {"time_l2_us", "L2 and the ports to it", BY_L2},
+    {"time_l2_port_us", "L2 and the ports to it", BY_L2},
     {"time_l1_us", "L1 and shared memory", BY_L1},
     {"time_lsu_us", "the load-store unit", BY_L1},
     {"time_issue_us", "issue slots", BY_ISSUE},
@@ -52,12 +53,12 @@ static const struct {
     unsigned bit;
 } units[] = {
     {"dram_busy_pct", OF_RANGE, "DRAM", BY_DRAM},
-    {"l2_busy_pct", OF_RANGE, "L2", BY_L2},
-    {"l2_data_busy_pct", OF_RANGE, "L2", BY_L2},
-    {"l2_tag_busy_pct", OF_RANGE, "L2", BY_L2},
+    {"l2_busy_pct", OF_RANGE, "L2 and the ports to it", BY_L2},
+    {"l2_data_busy_pct", OF_RANGE, "L2 and the ports to it", BY_L2},
+    {"l2_tag_busy_pct", OF_RANGE, "L2 and the ports to it", BY_L2},
     {"l2_atomic_busiest_pct", OF_RANGE, "atomics", BY_ATOMIC},
-    {"l2_port_read_busy_pct", WHILE_ACTIVE, "the multiprocessors' ports to L2", BY_L2},
-    {"l2_port_write_busy_pct", WHILE_ACTIVE, "the multiprocessors' ports to L2", BY_L2},
+    {"l2_port_read_busy_pct", WHILE_ACTIVE, "L2 and the ports to it", BY_L2},
+    {"l2_port_write_busy_pct", WHILE_ACTIVE, "L2 and the ports to it", BY_L2},
     {"l1_busy_pct", WHILE_ACTIVE, "L1 and shared memory", BY_L1},
     {"l1_reads_busy_pct", WHILE_ACTIVE, "L1 and shared memory", BY_L1},
     {"l1_writes_busy_pct", WHILE_ACTIVE, "L1 and shared memory", BY_L1},

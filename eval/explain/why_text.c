@@ -61,13 +61,10 @@ static const Advice advice[] = {
     {"DRAM", NULL, 0, 0,
      "It moves about the bytes that the task needs. What is left to gain is small: 16-byte "
      "accesses, and several of them in flight for each thread."},
-    {"L2", "sector_bytes_used", 0, 0.8,
+    {"L2 and the ports to it", "sector_bytes_used", 0, 0.8,
      "Threads use a part of each 32-byte sector: let neighbouring threads of a warp access "
      "neighbouring addresses."},
-    {"L2", NULL, 0, 0,
-     "The same data is read from L2 again and again: use larger tiles in shared memory or "
-     "registers, so that a block reads each value once."},
-    {"the multiprocessors' ports to L2", NULL, 0, 0,
+    {"L2 and the ports to it", NULL, 0, 0,
      "The same data is read from L2 again and again: use larger tiles in shared memory or "
      "registers, so that a block reads each value once."},
     {"L1 and shared memory", "bank_conflicts", 1, 0,

@@ -34,7 +34,7 @@ struct Evaluator {
     Device *device;
     TaskSet tasks;         /* those in no set, and each other one from when it is first named */
     char *tasks_root;      /* NULL: the default */
-    Baseline *baselines;   /* by index of the task */
+    Baseline **baselines;  /* by index of the task, each at one place: its parts point to it */
     char *baseline_source; /* replaces the tasks' baselines; NULL: none */
     Compiler *compiler;
     Cases *cases;
@@ -62,7 +62,7 @@ static Task *find_task(Evaluator *e, const char *name, Error *err)
     int before = e->tasks.n, i = taskset_need(&e->tasks, e->tasks_root, name, err);
     if (i >= before) {
         e->baselines = memory_grow(e->baselines, (size_t)e->tasks.n, sizeof *e->baselines);
-        memset(&e->baselines[i], 0, sizeof *e->baselines);
+        e->baselines[i] = memory_array(1, sizeof **e->baselines);
     }
     return i < 0 ? NULL : e->tasks.tasks[i];
 }
@@ -101,6 +101,7 @@ int evaluator_open(const EvaluatorOptions *opt, Evaluator **out, Error *err)
     }
     e->cases = cases_new(e->ops->golden ? device_bytes : host_bytes, e->ops, NULL);
     e->baselines = memory_array((size_t)e->tasks.n + 1, sizeof *e->baselines);
+    for (int i = 0; i < e->tasks.n; i++) e->baselines[i] = memory_array(1, sizeof **e->baselines);
     log_debug("compiler started, %d tasks loaded", e->tasks.n);
     begin_first(e, opt, arg);
     if (e->ops->open(arg, &e->device, err)) {
@@ -120,7 +121,10 @@ int evaluator_open(const EvaluatorOptions *opt, Evaluator **out, Error *err)
 void evaluator_close(Evaluator *e)
 {
     if (e->prepare) prepare_end(e->prepare);
-    for (int i = 0; e->baselines && i < e->tasks.n; i++) baseline_release(&e->baselines[i]);
+    for (int i = 0; e->baselines && i < e->tasks.n; i++) {
+        baseline_release(e->baselines[i]);
+        free(e->baselines[i]);
+    }
     free(e->baselines);
     free(e->baseline_source);
     sanitizer_free(e->sanitizer);
@@ -157,7 +161,7 @@ static int find_baseline(Evaluator *e, Task *t, const Workload *w, Baseline **ou
     int i = 0;
     while (e->tasks.tasks[i] != t) i++;
     BaselineContext x = baseline_context(e);
-    *out = &e->baselines[i];
+    *out = e->baselines[i];
     return (*out)->ready ? 0 : baseline_prepare(&x, t, w, *out, err);
 }
 
@@ -274,7 +278,7 @@ void evaluator_reseed(Evaluator *e, uint64_t seed)
 {
     if (seed == e->seed) return;
     e->seed = e->paired.seed = seed;
-    for (int i = 0; i < e->tasks.n; i++) baseline_release(&e->baselines[i]);
+    for (int i = 0; i < e->tasks.n; i++) baseline_release(e->baselines[i]);
 }
 
 void evaluator_sanitize_all(Evaluator *e, int on)

@@ -67,6 +67,9 @@ static int open_runs(PairedTiming *p, Cases *cases, const Workload *w, Finding *
         for (int side = CANDIDATE; side >= BASELINE; side--) {
             const Run *owner = side == CANDIDATE ? NULL : &p->run[CANDIDATE][set];
             int rc = run_open(&p->run[side][set], p->loaded[side], p->contents[set], owner, f, err);
+            if (rc > 0 && side == BASELINE)
+                return error_set(err, ERROR_INVALID, "the baseline cannot be run again: %.600s",
+                                 f->message);
             if (rc) return rc;
         }
     p->rotations = run_rotations(&p->run[CANDIDATE][0]);

@@ -75,10 +75,10 @@ static void allow_op_lines(const Run *r, const Workload *small, const Workload *
     int found = 0;
     for (int i = 0; i < r->n_launches; i++)
         found |= r->launches[i].library_args || r->launches[i].op_line;
+    if (!found) return;
     const PlanOps *ops = r->loaded->context.ops;
-    s->own_flops = found && ops ? fmax(0, s->own_flops - ops->flops) : INFINITY;
-    if (found)
-        s->least_growth = fmin(s->least_growth, tensor_growth(r->loaded->task, small, timed));
+    s->own_flops = ops ? fmax(0, s->own_flops - ops->flops) : INFINITY;
+    s->least_growth = fmin(s->least_growth, tensor_growth(r->loaded->task, small, timed));
 }
 
 /* The blocks write much less than the outputs hold, and not the last element: the grid is too

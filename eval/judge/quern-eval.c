@@ -29,7 +29,7 @@ static const Flag flags[] = {
     {.name = "task",
      .kind = FLAG_TEXT,
      .target = &args.task,
-     .help = "the task that the candidate is for (required)"},
+     .help = "the task that the candidate is for, as gelu or composed/clamp_triu (required)"},
     EVALUATOR_FLAGS(args.device, args.seed, args.tasks_root, args.cache),
     {.name = "mode",
      .kind = FLAG_TEXT,
@@ -115,14 +115,18 @@ static int judge_all(Evaluator *e, const char **files, int n, const Buffer *firs
     return status;
 }
 
-/* End with a usage error unless the task exists. */
+/* End with a usage error unless the task exists. --task may have its folder; what is printed has its name. */
 static void need_task(Evaluator *e)
 {
     char names[1000] = "";
     size_t n = 0;
     Error err;
     const TaskSet *set = evaluator_tasks(e);
-    if (evaluator_task(e, args.task, &err)) return;
+    const Task *t = evaluator_task(e, args.task, &err);
+    if (t) {
+        args.task = t->name;
+        return;
+    }
     if (err.code != ERROR_UNKNOWN_NAME) log_die(&err);
     for (int i = 0; i < set->n && n < sizeof names; i++)
         n += (size_t)snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "",

@@ -1,4 +1,5 @@
-/* The sample's text and finish decide; a sample without them, such as a file's, gets no advice. */
+/* The sample's text and finish decide; a sample without them, such as one of a pool's best kernels,
+ * gets no advice. */
 #include "eval/serve/advice.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@ static int advise(const View *sample, Buffer *out)
     size_t n, f;
     Error err;
     if (view_text(sample, "text", &text, &n, &err) ||
-        view_text(sample, "finish", &finish, &f, &err))
+        view_text(sample, "finish", &finish, &f, &err) || !n)
         return -1;
     return answer_advice(text, n, f == 6 && !memcmp(finish, "length", 6), out);
 }

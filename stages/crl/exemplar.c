@@ -186,6 +186,34 @@ static void show_winner(const Members *m, double tau, int drawn, Random *rng,
     free(taken);
 }
 
+/* Draws one of the kernels whose log2 score is in [low, high] in the place of a pick. Returns 0 when
+ * there is none. */
+static int replace_pick(const Members *m, double low, double high, Random *rng,
+                        const PoolItem **pick)
+{
+    char *taken = memory_alloc((size_t)m->n + 1);
+    for (int i = 0; i < m->n; i++) taken[i] = m->level[i] < low || m->level[i] > high;
+    int drawn = draw_members(m, taken, 1e9, 1, rng, pick);
+    free(taken);
+    return drawn;
+}
+
+/* Sees to it that the fastest pick is `apart` times as fast as the slowest: by a slower kernel in the
+ * place of the slowest one, or else by a faster one in the place of the fastest. */
+static void spread_picks(const Members *m, double apart, int drawn, Random *rng,
+                         const PoolItem **picks)
+{
+    int slow = 0, fast = 0;
+    for (int i = 1; i < drawn; i++) {
+        if (picks[i]->score < picks[slow]->score) slow = i;
+        if (picks[i]->score > picks[fast]->score) fast = i;
+    }
+    double low = log2(fmax(picks[slow]->score, 1e-3)), high = log2(fmax(picks[fast]->score, 1e-3));
+    if (high - low >= log2(apart)) return;
+    if (!replace_pick(m, -INFINITY, high - log2(apart), rng, &picks[slow]))
+        replace_pick(m, low + log2(apart), INFINITY, rng, &picks[fast]);
+}
+
 static int draw_by_rule(Members *m, const char *prompt, const ExemplarOptions *o, int n,
                         Random *rng, const PoolItem **picks)
 {
@@ -198,6 +226,7 @@ static int draw_by_rule(Members *m, const char *prompt, const ExemplarOptions *o
     else
         drawn = draw_buckets(m, o, n, rng, picks);
     show_winner(m, tau, drawn, rng, picks);
+    if (drawn > 1 && o->apart > 1) spread_picks(m, o->apart, drawn, rng, picks);
     return drawn;
 }
 

@@ -18,7 +18,9 @@
  * none: no kernels.
  *
  * With bucket, island and shuffled, one of N > 1 kernels beats the baseline where a kernel of the
- * task does: it takes the place of the slowest one. */
+ * task does: it takes the place of the slowest one. Then, with `apart`, the fastest of them is that
+ * many times as fast as the slowest where the task has such kernels, so that the scores tell which
+ * of them to follow. */
 #ifndef STAGES_CRL_EXEMPLAR_H
 #define STAGES_CRL_EXEMPLAR_H
 
@@ -41,6 +43,7 @@ typedef struct {
     double temperature; /* of the softmax, in standard deviations */
     double floor;       /* share of the baseline's speed; 0: every kernel is drawn from */
     int migrate, reset; /* island: so many rounds apart; 0: never */
+    double apart;       /* least factor between the fastest and the slowest kernel; 1: any */
 } ExemplarOptions;
 
 /* A kernel and the score that the prompt shows. */

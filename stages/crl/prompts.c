@@ -23,8 +23,9 @@ static int choose(const Task *t, const char *id, const Pool *pool, const PromptO
     return n;
 }
 
+/* copies: answers that the prompt asks for; 0: it does not say. */
 static int write_prompt(ArtifactWriter *w, const Task *t, const Pool *pool, const PromptOptions *o,
-                        int g, Error *err)
+                        int g, int copies, Error *err)
 {
     char id[256];
     Exemplar ex[EXEMPLAR_MAX];
@@ -43,6 +44,7 @@ static int write_prompt(ArtifactWriter *w, const Task *t, const Pool *pool, cons
     record_text(r, "split", t->heldout ? "heldout" : "train");
     record_text(r, "kind", plain ? "plain" : "contrastive");
     record_textn(r, "text", text.data, text.len);
+    if (copies) record_int(r, "copies", copies);
     for (int i = 0; i < n; i++) {
         Record *e = record_item(r, "exemplars");
         record_text(e, "id", ex[i].id);
@@ -56,6 +58,26 @@ static int write_prompt(ArtifactWriter *w, const Task *t, const Pool *pool, cons
     return rc;
 }
 
+/* Prompts of `ask` train tasks of the wide ones, each as likely as the others, in the order of their
+ * names. */
+static int write_wide(ArtifactWriter *w, const Pool *pool, const PromptOptions *o, Error *err)
+{
+    const TaskSet *all = o->wide.tasks;
+    int n = 0, rc = 0, left = o->wide.ask;
+    for (int i = 0; i < all->n; i++) n += !all->tasks[i]->heldout;
+    Random rng;
+    random_init(&rng, o->seed, random_hash(o->stage, strlen(o->stage)));
+    for (int i = 0; i < all->n && left && !rc; i++) {
+        if (all->tasks[i]->heldout) continue;
+        /* Of n tasks that are left, `left` are still to be drawn. */
+        if (random_below(&rng, (uint64_t)n--) >= (uint64_t)left) continue;
+        left--;
+        for (int g = 0; g < o->groups && !rc; g++)
+            rc = write_prompt(w, all->tasks[i], pool, o, g, o->wide.copies, err);
+    }
+    return rc;
+}
+
 int prompts_write(const TaskSet *tasks, const Pool *pool, const PromptOptions *o, const char *path,
                   const ArtifactSpec *spec, Error *err)
 {
@@ -65,7 +87,8 @@ int prompts_write(const TaskSet *tasks, const Pool *pool, const PromptOptions *o
     for (int i = 0; i < tasks->n; i++)
         for (int g = 0; !rc && g < o->groups; g++)
             if (tasks->tasks[i]->heldout ? o->heldout : !o->only_heldout)
-                rc = write_prompt(w, tasks->tasks[i], pool, o, g, err);
+                rc = write_prompt(w, tasks->tasks[i], pool, o, g, 0, err);
+    if (!rc && o->wide.tasks) rc = write_wide(w, pool, o, err);
     if (!rc) return artifact_finish(w, err);
     artifact_abandon(w);
     return -1;

@@ -1,10 +1,18 @@
-/* Makes a prompts artifact: for each task `groups` prompts, plain or contrastive. */
+/* Makes a prompts artifact: for each task `groups` prompts, plain or contrastive; then as many for each
+ * wide task that is drawn. */
 #ifndef STAGES_CRL_PROMPTS_H
 #define STAGES_CRL_PROMPTS_H
 
 #include "stages/crl/exemplar.h"
 #include "stages/policy/prompt_facts.h"
 #include "tasks/task.h"
+
+/* Tasks beside the others, of which each round asks some. */
+typedef struct {
+    const TaskSet *tasks; /* NULL: none */
+    int ask;              /* train tasks that are drawn, by the seed and the stage's name */
+    int copies;           /* answers to each prompt */
+} PromptWide;
 
 typedef struct {
     const char *stage; /* in the ids: "crl-3" */
@@ -16,6 +24,7 @@ typedef struct {
     const PromptFacts *facts; /* style, device, baselines */
     ExemplarOptions draw;
     uint64_t seed;
+    PromptWide wide;
 } PromptOptions;
 
 /* Writes the artifact. When fewer than two kernels can be drawn, a contrastive prompt shows the

@@ -1,63 +1,133 @@
 /* quern-prompt: makes prompts for tasks, with exemplars from a pool. */
+#include <string.h>
+
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "stages/crl/prompts.h"
 #include "stages/data/stage_config.h"
 
-/* Writes the prompts, unless the file has them. baselines and pool_path may be NULL. */
-static int make(const TaskSet *tasks, const char *pool_path, const char *baselines,
-                const char *style, const char *device, PromptOptions *o, const char *output,
-                ArtifactSpec *out, Error *err)
+/* What main's flags fill. */
+typedef struct {
+    const char *pool, *output, *only, *wide, *root, *style, *stage, *rule, *device, *baselines;
+    int64_t groups, plain, exemplars, seed, migrate, reset, wide_ask, wide_copies;
+    double width, temperature, least, apart;
+    int heldout, only_heldout;
+} Flags;
+
+static const Flags unset = {.style = "brief",
+                            .stage = "prompt",
+                            .rule = "bucket",
+                            .groups = 4,
+                            .plain = 1,
+                            .exemplars = 2,
+                            .seed = 1,
+                            .migrate = 2,
+                            .reset = 4,
+                            .width = 0.25,
+                            .temperature = 1,
+                            .least = 0.5,
+                            .apart = 1,
+                            .wide_copies = 5};
+
+/* Writes the prompts, unless the file has them. */
+static int make(const TaskSet *tasks, const Flags *f, PromptOptions *o, ArtifactSpec *out,
+                Error *err)
 {
     PromptFacts facts;
     Pool pool;
-    if ((pool_path && artifact_spec_input(out, pool_path, err)) ||
-        (baselines && artifact_spec_input(out, baselines, err)))
+    if ((f->pool && artifact_spec_input(out, f->pool, err)) ||
+        (f->baselines && artifact_spec_input(out, f->baselines, err)))
         return -1;
     artifact_spec_input_digest(out, "tasks", tasks->digest);
-    if (artifact_same(out, output)) return 0;
-    if (prompt_facts_load(style[0] == 'f', device, baselines, &facts, err) ||
-        pool_load(pool_path, &pool, err))
+    if (o->wide.tasks) artifact_spec_input_digest(out, "wide", o->wide.tasks->digest);
+    if (artifact_same(out, f->output)) return 0;
+    if (prompt_facts_load(f->style[0] == 'f', f->device, f->baselines, &facts, err) ||
+        pool_load(f->pool, &pool, err))
         return -1;
     o->facts = &facts;
-    int rc = prompts_write(tasks, &pool, o, output, out, err);
+    int rc = prompts_write(tasks, &pool, o, f->output, out, err);
     pool_release(&pool);
     prompt_facts_release(&facts);
     return rc;
 }
 
+static PromptOptions options_of(const Flags *f)
+{
+    PromptOptions o = {.stage = f->stage,
+                       .groups = (int)f->groups,
+                       .plain = (int)(f->pool ? f->plain : f->groups),
+                       .exemplars = (int)f->exemplars,
+                       .heldout = f->heldout || f->only_heldout,
+                       .only_heldout = f->only_heldout,
+                       .draw = {.width = f->width,
+                                .temperature = f->temperature,
+                                .floor = f->least,
+                                .migrate = (int)f->migrate,
+                                .reset = (int)f->reset,
+                                .apart = f->apart},
+                       .wide = {.ask = (int)f->wide_ask, .copies = (int)f->wide_copies},
+                       .seed = (uint64_t)f->seed};
+    exemplar_rule(f->rule, &o.draw.rule);
+    return o;
+}
+
+/* Loads the tasks of which some are asked too; none of them is in `tasks`. */
+static int load_wide(const Flags *f, const TaskSet *tasks, TaskSet *wide, Error *err)
+{
+    if (taskset_load(f->root, f->wide, wide, err)) return -1;
+    int n = 0;
+    for (int i = 0; i < wide->n; i++) {
+        const char *name = wide->tasks[i]->name;
+        n += !wide->tasks[i]->heldout;
+        if (taskset_find(tasks, name, strlen(name)))
+            return error_set(err, ERROR_INVALID,
+                             "--wide: expected other tasks than --tasks, found %s", name);
+    }
+    if (f->wide_ask > n)
+        log_warn("--wide-ask %lld: --wide has %d train tasks, and all are asked",
+                 (long long)f->wide_ask, n);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    const char *pool_path = NULL, *output = NULL, *only = NULL, *root = NULL, *style = "brief",
-               *stage = "prompt", *rule = "bucket", *device = NULL, *baselines = NULL;
-    int64_t groups = 4, plain = 1, exemplars = 2, seed = 1, migrate = 2, reset = 4;
-    double width = 0.25, temperature = 1.0, least = 0.5;
-    int heldout = 0, only_heldout = 0;
+    Flags f = unset;
     const Flag flags[] = {
-        {"output", FLAG_TEXT, &output, "prompts artifact to write", .required = 1, .aside = 1},
-        {"pool", FLAG_TEXT, &pool_path, "pool artifact; without it, no exemplars", .aside = 1},
-        {"tasks", FLAG_TEXT, &only, "names, comma separated; all when left out", .aside = 1},
-        {"task-root", FLAG_TEXT, &root, "folder of the tasks", .aside = 1},
-        {"stage", FLAG_TEXT, &stage, "name in the prompts' ids"},
-        {"groups", FLAG_INT, &groups, "prompts a task", 1, 10000},
-        {"plain", FLAG_INT, &plain, "of them, without exemplars", 0, 10000},
-        {"exemplars", FLAG_INT, &exemplars, "kernels that a contrastive prompt shows", 1,
+        {"output", FLAG_TEXT, &f.output, "prompts artifact to write", .required = 1, .aside = 1},
+        {"pool", FLAG_TEXT, &f.pool, "pool artifact; without it, no exemplars", .aside = 1},
+        {"tasks", FLAG_TEXT, &f.only, "names, comma separated; all when left out", .aside = 1},
+        {"task-root", FLAG_TEXT, &f.root, "folder of the tasks", .aside = 1},
+        {"stage", FLAG_TEXT, &f.stage, "name in the prompts' ids"},
+        {"groups", FLAG_INT, &f.groups, "prompts a task", 1, 10000},
+        {"plain", FLAG_INT, &f.plain, "of them, without exemplars", 0, 10000},
+        {"exemplars", FLAG_INT, &f.exemplars, "kernels that a contrastive prompt shows", 1,
          EXEMPLAR_MAX},
-        {"rule", FLAG_TEXT, &rule, "how they are drawn", .choices = EXEMPLAR_RULES},
-        {"bucket-width", FLAG_FLOAT, &width, "in log2 of the score", 0.01, 16},
-        {"tau", FLAG_FLOAT, &temperature, "in standard deviations of the buckets' scores", 0.01,
+        {"rule", FLAG_TEXT, &f.rule, "how they are drawn", .choices = EXEMPLAR_RULES},
+        {"bucket-width", FLAG_FLOAT, &f.width, "in log2 of the score", 0.01, 16},
+        {"tau", FLAG_FLOAT, &f.temperature, "in standard deviations of the buckets' scores", 0.01,
          100},
-        {"floor", FLAG_FLOAT, &least,
+        {"floor", FLAG_FLOAT, &f.least,
          "kernels below this share of the baseline's speed are not drawn", 0, 1},
-        {"migrate", FLAG_INT, &migrate, "island: rounds between two migrations; 0: none", 0, 10000},
-        {"reset", FLAG_INT, &reset, "island: rounds between two resets; 0: none", 0, 10000},
-        {"heldout", FLAG_BOOL, &heldout, "heldout tasks too (plain), for a report"},
-        {"heldout-only", FLAG_BOOL, &only_heldout, "heldout tasks alone (plain)",
+        {"apart", FLAG_FLOAT, &f.apart,
+         "least factor between the fastest and the slowest kernel shown; 1: any", 1, 1000,
          .aside = CONFIG_CHANGED},
-        {"style", FLAG_TEXT, &style, "of the prompts", .choices = "brief|full"},
-        PROMPT_FACTS_FLAGS(device, baselines),
-        {"seed", FLAG_INT, &seed, "of the draws", 0, 1e15},
+        {"migrate", FLAG_INT, &f.migrate, "island: rounds between two migrations; 0: none", 0,
+         10000},
+        {"reset", FLAG_INT, &f.reset, "island: rounds between two resets; 0: none", 0, 10000},
+        {"heldout", FLAG_BOOL, &f.heldout, "heldout tasks too (plain), for a report"},
+        {"heldout-only", FLAG_BOOL, &f.only_heldout, "heldout tasks alone (plain)",
+         .aside = CONFIG_CHANGED},
+        {"wide", FLAG_TEXT, &f.wide, "names of other tasks, of which some are asked too",
+         .aside = 1},
+        {"wide-ask", FLAG_INT, &f.wide_ask,
+         "how many of their train tasks: drawn by the seed and --stage", 0, 100000,
+         .aside = CONFIG_CHANGED},
+        {"wide-copies", FLAG_INT, &f.wide_copies, "samples of each of these prompts", 1,
+         PROMPT_MAX_COPIES, .aside = CONFIG_CHANGED},
+        {"style", FLAG_TEXT, &f.style, "of the prompts", .choices = "brief|full"},
+        PROMPT_FACTS_FLAGS(f.device, f.baselines),
+        {"seed", FLAG_INT, &f.seed, "of the draws", 0, 1e15},
         {0}};
     const FlagSpec spec = {"quern-prompt", "--output FILE [--pool FILE]",
                            "Make prompts: the task, its reference, scored exemplars from the pool.",
@@ -69,27 +139,17 @@ int main(int argc, char **argv)
     log_open("quern-prompt");
     stop_install();
     Error err;
-    PromptOptions o = {stage,
-                       (int)groups,
-                       (int)plain,
-                       (int)exemplars,
-                       heldout || only_heldout,
-                       only_heldout,
-                       NULL,
-                       {.width = width,
-                        .temperature = temperature,
-                        .floor = least,
-                        .migrate = (int)migrate,
-                        .reset = (int)reset},
-                       (uint64_t)seed};
-    if (!pool_path) o.plain = o.groups;
-    exemplar_rule(rule, &o.draw.rule);
+    PromptOptions o = options_of(&f);
     ArtifactSpec out;
     config_spec(&out, "prompts", &spec, &defaults);
-    TaskSet tasks;
-    if (taskset_load(root, only, &tasks, &err) ||
-        make(&tasks, pool_path, baselines, style, device, &o, output, &out, &err))
-        log_die(&err);
+    TaskSet tasks, wide = {0};
+    if (taskset_load(f.root, f.only, &tasks, &err)) log_die(&err);
+    if (f.wide && f.wide_ask) {
+        if (load_wide(&f, &tasks, &wide, &err)) log_die(&err);
+        o.wide.tasks = &wide;
+    }
+    if (make(&tasks, &f, &o, &out, &err)) log_die(&err);
+    if (o.wide.tasks) taskset_release(&wide);
     taskset_release(&tasks);
     artifact_spec_release(&out);
     return log_close(0);

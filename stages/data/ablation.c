@@ -84,13 +84,21 @@ static void read_samples(const SampleSet *s, AblationCell *out)
     out->value[ABLATION_BEST8] = tasks ? sum / tasks : NAN;
 }
 
-static void read_pool(const Pool *p, AblationCell *out)
+/* Whether the report asks a task: it has those of TASKS, the rounds may have others beside them. */
+static int is_reported(const SampleSet *report, const char *task)
+{
+    for (long i = 0; i < report->n; i++)
+        if (!strcmp(report->items[i].task, task)) return 1;
+    return 0;
+}
+
+static void read_pool(const Pool *p, const SampleSet *report, AblationCell *out)
 {
     double sum = 0;
     int tasks = 0;
     for (long i = 0; i < p->n; i++) {
         const char *task = p->items[i].task;
-        int first = 1;
+        int first = is_reported(report, task);
         for (long k = 0; k < i && first; k++) first = strcmp(p->items[k].task, task) != 0;
         if (!first) continue;
         sum += log_score(pool_best(p, task)->score);
@@ -99,8 +107,21 @@ static void read_pool(const Pool *p, AblationCell *out)
     out->value[ABLATION_BEST] = tasks ? sum / tasks : NAN;
 }
 
+/* Moves the samples of the report's tasks to the front. Returns how many there are. */
+static long keep_reported(SampleSet *s, const SampleSet *report)
+{
+    long kept = 0;
+    for (long i = 0; i < s->n; i++) {
+        if (!is_reported(report, s->items[i].task)) continue;
+        Sample x = s->items[i];
+        s->items[i] = s->items[kept];
+        s->items[kept++] = x;
+    }
+    return kept;
+}
+
 /* The rounds of stage 3: how many samples, and how often comparisons were right. */
-static int read_rounds(const char *run, AblationCell *out, Error *err)
+static int read_rounds(const char *run, const SampleSet *report, AblationCell *out, Error *err)
 {
     long right = 0, wrong = 0;
     int rc = 0;
@@ -112,7 +133,8 @@ static int read_rounds(const char *run, AblationCell *out, Error *err)
         rc = there ? samples_load(samples, NULL, &s, err) : 0;
         free(samples);
         if (!there || rc) break;
-        round_figures(&s, NULL, &f);
+        const SampleSet own = {.items = s.items, .n = keep_reported(&s, report)};
+        round_figures(&own, NULL, &f);
         right += f.right;
         wrong += f.wrong;
         out->evaluations += s.n;
@@ -156,8 +178,8 @@ static int read_finished(const char *run, const char *samples, const char *verdi
     int rc = pool_load(pool, &p, err);
     if (!rc) {
         read_samples(&s, out);
-        read_pool(&p, out);
-        rc = read_gaps(run, &s, &p, out, err) || read_rounds(run, out, err) ? -1 : 0;
+        read_pool(&p, &s, out);
+        rc = read_gaps(run, &s, &p, out, err) || read_rounds(run, &s, out, err) ? -1 : 0;
         pool_release(&p);
     }
     samples_release(&s);

@@ -19,6 +19,18 @@ static int read_turn(const View *v, PromptItem *p, Error *err)
     return 0;
 }
 
+static int read_copies(const View *v, PromptItem *p, Error *err)
+{
+    int64_t n;
+    if (!view_has(v, "copies")) return 0;
+    if (view_int(v, "copies", &n, err)) return -1;
+    if (n < 1 || n > PROMPT_MAX_COPIES)
+        return error_set(err, ERROR_CORRUPT, "%s, field copies: expected 1 to %d, found %lld",
+                         v->where, PROMPT_MAX_COPIES, (long long)n);
+    p->copies = (int)n;
+    return 0;
+}
+
 static int read_shown(const View *v, PromptItem *p, Error *err)
 {
     size_t n = 0;
@@ -50,7 +62,8 @@ int promptset_load(const char *path, PromptSet *out, Error *err)
         p->split = view_strdup(&v, "split", err);
         p->text = view_strdup(&v, "text", err);
         char *kind = view_strdup(&v, "kind", err);
-        rc = p->id && p->task && p->split && p->text && kind && !read_turn(&v, p, err)
+        rc = p->id && p->task && p->split && p->text && kind && !read_turn(&v, p, err) &&
+                     !read_copies(&v, p, err)
                  ? read_shown(&v, p, err)
                  : -1;
         p->contrastive = kind && !strcmp(kind, "contrastive");
@@ -86,6 +99,32 @@ void promptset_remove(PromptSet *p, long i)
     release_item(&p->items[i]);
     p->n--;
     memmove(p->items + i, p->items + i + 1, (size_t)(p->n - i) * sizeof *p->items);
+}
+
+long promptset_spread(PromptSet *p, int copies)
+{
+    long rows = 0;
+    for (long i = 0; i < p->n; i++) {
+        PromptItem *x = &p->items[i];
+        if (!x->copies) x->copies = copies;
+        x->first_row = rows;
+        rows += x->copies;
+    }
+    return rows;
+}
+
+long promptset_row(const PromptSet *p, long row, int *copy)
+{
+    long low = 0, high = p->n - 1;
+    while (low < high) {
+        long middle = (low + high + 1) / 2;
+        if (p->items[middle].first_row <= row)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    *copy = (int)(row - p->items[low].first_row);
+    return low;
 }
 
 uint64_t promptset_seed(const PromptItem *p, uint64_t seed, int trial)

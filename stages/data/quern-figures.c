@@ -103,8 +103,9 @@ int main(int argc, char **argv)
         {"output", FLAG_TEXT, &o.output, "metrics artifact to write in place of lines on stdout",
          .aside = 1},
         {"tasks", FLAG_TEXT, &o.only,
-         "names, comma separated: the heldout tasks are told apart by why they are held out, and "
-         "each task's gap is written",
+         "names, comma separated: these are counted, other tasks by themselves; the heldout tasks "
+         "are "
+         "told apart by why they are held out, and each task's gap is written",
          .aside = 1},
         {"task-root", FLAG_TEXT, &o.root, "folder of the tasks", .aside = 1},
         {"teacher", FLAG_TEXT, &o.teacher, "pool of what the teacher has shown, for the gap closed",

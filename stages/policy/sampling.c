@@ -87,7 +87,6 @@ static void on_sample(void *ctx, int request, int copy, const int32_t *ids, cons
 /* Samples the rows [first, last) in the order of (prompt, copy), as one batch of the journal. */
 static int run_chunk(Chunk *c, long first, long last, const SampleOptions *so, Error *err)
 {
-    int copies = c->o->copies;
     long rows = last - first;
     SampleRequest *req = memory_array((size_t)rows, sizeof *req);
     long *prompt = memory_array((size_t)rows, sizeof *prompt);
@@ -95,11 +94,12 @@ static int run_chunk(Chunk *c, long first, long last, const SampleOptions *so, E
     uint64_t *seeds = memory_array((size_t)rows, sizeof *seeds);
     int n = 0;
     for (long row = first; row < last; row++) {
-        long p = row / copies;
-        seeds[row - first] = promptset_seed(&c->prompts->items[p], c->o->seed, (int)(row % copies));
+        int which;
+        long p = promptset_row(c->prompts, row, &which);
+        seeds[row - first] = promptset_seed(&c->prompts->items[p], c->o->seed, which);
         if (n == 0 || prompt[n - 1] != p) {
             prompt[n] = p;
-            copy[n] = (int)(row % copies);
+            copy[n] = which;
             req[n] =
                 (SampleRequest){c->prompt_ids[p], (int)c->prompt_len[p], 0, &seeds[row - first]};
             n++;
@@ -217,8 +217,9 @@ static int sample_rows(const char *model_dir, const SamplingOptions *o, PromptSe
                         .min_p = (float)o->min_p};
     so.n_banned = policy_banned(&policy, banned, MAX_BANNED);
     int rc = encode_prompts(&policy, prompts, ids, len, o->max_new, err);
-    c.first_row = prompts->n * o->copies * ranks_rank() / ranks_size();
-    c.last_row = prompts->n * o->copies * (ranks_rank() + 1) / ranks_size();
+    long rows = promptset_spread(prompts, o->copies);
+    c.first_row = rows * ranks_rank() / ranks_size();
+    c.last_row = rows * (ranks_rank() + 1) / ranks_size();
     if (!rc) rc = encode_stop(&policy, o->stop, stops, err);
     if (o->stop) so.stops = stops, so.n_stops = 2;
     if (!rc) rc = batchlog_open(&log, output, spec, NULL, NULL, err);

@@ -10,7 +10,7 @@
 
 typedef struct {
     const char *prompts, *output, *stage;
-    int copies; /* samples per prompt: the size of a group */
+    int copies; /* samples of a prompt that does not say how many: the size of a group */
     int max_new, batch, concurrency;
     double temperature, top_p;
     uint64_t seed;

@@ -23,12 +23,18 @@ typedef struct {
     long n_rows, answered, without_ids;
 } EndpointRun;
 
+static const PromptItem *prompt_of(const EndpointRun *r, long row, int *copy)
+{
+    return &r->prompts->items[promptset_row(r->prompts, row, copy)];
+}
+
 static long row_of(const EndpointRun *r, const char *id, size_t len)
 {
     for (long row = 0; row < r->n_rows; row++) {
         char name[512];
-        int n = snprintf(name, sizeof name, "%s/%ld", r->prompts->items[row / r->o->copies].id,
-                         row % r->o->copies);
+        int copy;
+        const PromptItem *p = prompt_of(r, row, &copy);
+        int n = snprintf(name, sizeof name, "%s/%d", p->id, copy);
         if ((size_t)n == len && !memcmp(name, id, len)) return row;
     }
     return -1;
@@ -59,18 +65,19 @@ static const char *next_prompt(void *ctx, size_t index, uint64_t *seed)
 {
     EndpointRun *r = ctx;
     if (r->done[index]) return NULL;
-    const PromptItem *p = &r->prompts->items[(long)index / r->o->copies];
+    int copy;
+    const PromptItem *p = prompt_of(r, (long)index, &copy);
     double worst = budget_cost(&r->o->price, budget_tokens(strlen(p->text)), r->o->max_new);
     if (r->o->budget && !budget_take(r->o->budget, worst)) return NULL;
-    *seed = promptset_seed(p, r->o->seed, (int)((long)index % r->o->copies)) >> 33;
+    *seed = promptset_seed(p, r->o->seed, copy) >> 33;
     return p->text;
 }
 
 static int on_reply(void *ctx, const LlmReply *reply, Error *err)
 {
     EndpointRun *r = ctx;
-    const PromptItem *p = &r->prompts->items[(long)reply->index / r->o->copies];
-    int copy = (int)((long)reply->index % r->o->copies);
+    int copy;
+    const PromptItem *p = prompt_of(r, (long)reply->index, &copy);
     const char *text = reply->text ? reply->text : "";
     if (reply->error) log_warn("%s/%d: %s", p->id, copy, reply->error);
     Record *rec =
@@ -174,9 +181,10 @@ static int estimate(const EndpointRun *r, Error *err)
     long requests = 0;
     double tokens = 0;
     for (long i = 0; i < r->n_rows; i++) {
+        int copy;
         if (r->done[i]) continue;
         requests++;
-        tokens += budget_tokens(strlen(r->prompts->items[i / r->o->copies].text));
+        tokens += budget_tokens(strlen(prompt_of(r, i, &copy)->text));
     }
     return r->o->budget ? budget_estimate(r->o->budget, r->policy, &r->o->price, requests, tokens,
                                           r->o->max_new, err)
@@ -196,8 +204,8 @@ int sampling_endpoint(const char *policy, const SamplingOptions *o, const Artifa
 {
     PromptSet prompts;
     if (promptset_load(o->prompts, &prompts, err)) return -1;
-    EndpointRun r = {
-        .o = o, .policy = policy, .prompts = &prompts, .n_rows = prompts.n * o->copies};
+    EndpointRun r = {.o = o, .policy = policy, .prompts = &prompts};
+    r.n_rows = promptset_spread(&prompts, o->copies);
     r.done = memory_array((size_t)r.n_rows, sizeof *r.done);
     LlmOptions lo = endpoint_options(policy, o->max_new, o->concurrency);
     lo.temperature = o->temperature;

@@ -1,7 +1,10 @@
 /* quern-selfsup: one round of stage 2. It reads the model's samples of this round and of the
  * earlier ones with their verdicts, and writes the updated model. The scores play no part. */
+#include <string.h>
+
 #include "base/flags.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "stages/data/history.h"
 #include "stages/selfsup/selfsup.h"
 #include "stages/train/learn_program.h"
@@ -9,7 +12,7 @@
 typedef struct {
     const char *samples, *verdicts, *output, *base, *history, *rehearse;
     int64_t batch, epochs, seed, context;
-    double lr;
+    double lr, share;
     EngineFlags engine;
 } Options;
 
@@ -50,10 +53,16 @@ static int add_rounds(Selfsup *s, Error *err)
     if (add_round(s, &set, err)) return -1;
     log_info("%ld of %ld samples are new kernels that succeeded; %ld in the stage so far",
              s->successes.n - before, set.n, s->successes.n);
+    /* The first sample's id has the number of the round, so that each round draws other examples. */
+    const char *id = set.n ? set.items[0].id : "";
+    const Rehearsal r = {.max_len = (int)o->context,
+                         .share = o->share,
+                         .seed = (uint64_t)o->seed,
+                         .stream = random_hash(id, strlen(id))};
     samples_release(&set);
     successes_balance(&s->successes);
     return o->rehearse && s->successes.n
-               ? successes_rehearse(&s->successes, o->base, o->rehearse, (int)o->context, err)
+               ? successes_rehearse(&s->successes, o->base, o->rehearse, &r, err)
                : 0;
 }
 
@@ -75,6 +84,7 @@ int main(int argc, char **argv)
                  .seed = 1,
                  .context = 4096,
                  .lr = 3e-4,
+                 .share = 1,
                  .engine = ENGINE_DEFAULTS};
     const Flag flags[] = {
         {"samples", FLAG_TEXT, &o.samples, "samples of the model in --base", .aside = 1},
@@ -83,6 +93,8 @@ int main(int argc, char **argv)
          .aside = 1},
         {"rehearse", FLAG_TEXT, &o.rehearse,
          "stage 1's dataset, learned again beside the new kernels; left out: none", .aside = 1},
+        {"rehearse-share", FLAG_FLOAT, &o.share, "of its examples, drawn in each round", 0, 1,
+         .aside = CONFIG_CHANGED},
         {"base", FLAG_TEXT, &o.base, "model directory", .required = 1, .aside = 1},
         {"output", FLAG_TEXT, &o.output, "model directory to write", .aside = 1},
         {"lr", FLAG_FLOAT, &o.lr, "peak learning rate", 1e-9, 1},

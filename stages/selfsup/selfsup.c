@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 #include "stages/train/dataset_examples.h"
 
 int successes_add(Successes *s, const SampleSet *round, Pool *known, Error *err)
@@ -38,18 +39,24 @@ void successes_balance(Successes *s)
         s->items[i].advantage = (double)s->n / inverse / (double)count_of(s, s->task[i]);
 }
 
-int successes_rehearse(Successes *s, const char *model_dir, const char *dataset, int max_len,
+int successes_rehearse(Successes *s, const char *model_dir, const char *dataset, const Rehearsal *r,
                        Error *err)
 {
     Policy p;
-    DatasetExamples d = {.max_len = max_len};
+    Random rng;
+    DatasetExamples d = {.max_len = r->max_len};
     if (policy_tokenizer(model_dir, &p, err)) return -1;
     int rc = dataset_examples(&p, dataset, &d, err);
     policy_release(&p);
     if (rc) return -1;
     s->items = memory_grow(s->items, (size_t)(s->n + d.n), sizeof *s->items);
-    if (d.n) memcpy(s->items + s->n, d.ex, (size_t)d.n * sizeof *d.ex);
-    s->n += d.n;
+    random_init(&rng, r->seed, r->stream);
+    for (long i = 0; i < d.n; i++) {
+        if (random_uniform(&rng) < r->share)
+            s->items[s->n++] = d.ex[i];
+        else
+            example_release(&d.ex[i]);
+    }
     free(d.ex);
     return 0;
 }

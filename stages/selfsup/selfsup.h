@@ -8,8 +8,9 @@
  *   that can write many different kernels.
  * - Every task has the same weight: a success of a task with n successes weighs 1/n, times a factor
  *   that makes the mean weight 1. Otherwise the easy tasks would make most of the gradient.
- * - The examples of stage 1 are rehearsed beside them. Kernels that are hard to write succeed
- *   seldom, so the successes alone would teach the model away from them. */
+ * - The examples of stage 1, or a share of them that each round draws by itself, are rehearsed beside
+ *   them. Kernels that are hard to write succeed seldom, so the successes alone would teach the model
+ *   away from them. */
 #ifndef STAGES_SELFSUP_SELFSUP_H
 #define STAGES_SELFSUP_SELFSUP_H
 
@@ -27,8 +28,15 @@ typedef struct {
 int successes_add(Successes *s, const SampleSet *round, Pool *known, Error *err);
 /* Sets the weights by task. It is called once, after the last round. */
 void successes_balance(Successes *s);
-/* Adds the examples of stage 1 with weight 1. It is called after successes_balance. */
-int successes_rehearse(Successes *s, const char *model_dir, const char *dataset, int max_len,
+/* What is rehearsed: each example of stage 1 with a chance of `share`, by the seed and the stream. */
+typedef struct {
+    int max_len; /* in tokens; longer examples are left out */
+    double share;
+    uint64_t seed, stream;
+} Rehearsal;
+
+/* Adds examples of stage 1 with weight 1. It is called after successes_balance. */
+int successes_rehearse(Successes *s, const char *model_dir, const char *dataset, const Rehearsal *r,
                        Error *err);
 /* Hands over the *n examples, which the caller frees with examples_free, and releases *s. */
 Example *successes_take(Successes *s, long *n);

@@ -53,20 +53,6 @@ static const char *about(void)
     return buffer_detach(&b);
 }
 
-/* Settings that the environment has and that are not read there: the user may think they are. */
-static void warn_of_environment(const Settings *s)
-{
-    for (SettingId i = 0; i < SETTING_COUNT; i++) {
-        const SettingSpec *spec = &setting_table[i];
-        const char *text = getenv(spec->name);
-        if (!text || spec->environment || spec->kind == SETTING_KIND_DERIVED) continue;
-        if (!s->value[i].origin || strcmp(s->value[i].origin, "the command line"))
-            log_info("%s in the environment is not read: a run takes it from the command line, "
-                     "CONFIG or the profile",
-                     spec->name);
-    }
-}
-
 /* Where configs/ and tasks/ are: "." in Quern's own folder, for short names. */
 static const char *find_share(char share[PATH_MAX], Error *err)
 {
@@ -111,10 +97,7 @@ static int run(const Options *o, const char *const *words, int n, Settings *s, E
     Buffer b;
     int status = 0;
     if (settings_resolve(words, n, s, err) || settings_check(s, err)) return -1;
-    if (o->check) {
-        warn_of_environment(s);
-        if (settings_check_programs(s, err)) return -1;
-    }
+    if (o->check && (settings_check_programs(s, err) || settings_advise(s, err))) return -1;
     if (settings_derive(s, err) || settings_check_tasks(s, err)) return -1;
     buffer_init(&b, MAX_FRAGMENT);
     settings_print(s, &b);

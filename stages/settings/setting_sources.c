@@ -169,7 +169,7 @@ static int take_profile(Settings *s, Error *err)
 {
     if (has_other_tasks(s) && !s->value[SETTING_TASKS].text)
         set_value(&s->value[SETTING_TASKS], setting_table[SETTING_TASKS].fallback,
-                  "the default, with TASK_ROOT");
+                  SETTING_ALL_OF_ROOT);
     if (!s->value[SETTING_PROFILE].text)
         set_value(&s->value[SETTING_PROFILE], setting_table[SETTING_PROFILE].fallback,
                   "the default");

@@ -77,6 +77,9 @@ typedef enum {
     SETTING_WITHHOLD,
     SETTING_WIDE,
     SETTING_WIDE_KEEP,
+    SETTING_SELFSUP_WIDE_ASK,
+    SETTING_WIDE_ASK,
+    SETTING_WIDE_COPIES,
     SETTING_JUDGE,
     SETTING_CORRECTIONS,
     SETTING_HELDOUT_EVERY,
@@ -138,6 +141,9 @@ void settings_help_print(Buffer *out);
 
 enum { SETTINGS_MAX_GPUS = 64 };
 
+/* The origin of TASKS where the profile's are not those of TASK_ROOT, and all of these are taken. */
+#define SETTING_ALL_OF_ROOT "the default, with TASK_ROOT"
+
 typedef struct {
     char *text;   /* NULL: not given */
     char *origin; /* "the command line", "configs/smoke.mk:4" */
@@ -170,6 +176,8 @@ int settings_check_devices(Settings *s, Error *err);
 /* What is checked when there is something to do, and costs some milliseconds: the stage programs
  * beside this one take their flags, the engine's GPU exists, and every class has an evaluator. */
 int settings_check_programs(const Settings *s, Error *err);
+/* Says what may surprise in settings that are right. */
+int settings_advise(const Settings *s, Error *err);
 /* Digests and flags that follow from the settings. Reads the files of the tasks. */
 int settings_derive(Settings *s, Error *err);
 /* Refuses, after settings_derive, to make a finished run again because files of its tasks have changed,

@@ -37,12 +37,13 @@ static int write_answer(ArtifactWriter *w, const PromptItem *p, const Task *t, i
     return rc;
 }
 
-static int write_answers(const PromptSet *prompts, const TaskSet *tasks, const Options *o,
+static int write_answers(PromptSet *prompts, const TaskSet *tasks, const Options *o,
                          const char *output, const ArtifactSpec *spec, Error *err)
 {
     ArtifactWriter *w;
     if (artifact_create(output, spec, &w, err)) return -1;
     int rc = 0;
+    promptset_spread(prompts, (int)o->copies);
     for (long i = 0; !rc && i < prompts->n; i++) {
         const PromptItem *p = &prompts->items[i];
         const Task *t = taskset_find(tasks, p->task, strlen(p->task));
@@ -51,7 +52,7 @@ static int write_answers(const PromptSet *prompts, const TaskSet *tasks, const O
                            p->task);
         else if (!template_knows(t))
             continue; /* another teacher's task */
-        for (int k = 0; !rc && k < o->copies; k++) rc = write_answer(w, p, t, k, o, err);
+        for (int k = 0; !rc && k < p->copies; k++) rc = write_answer(w, p, t, k, o, err);
     }
     if (!rc) return artifact_finish(w, err);
     artifact_abandon(w);

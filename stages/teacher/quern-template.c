@@ -89,12 +89,15 @@ int main(int argc, char **argv)
     flags_parse(&spec, argc, argv, words);
     log_open("quern-template");
     Error err;
-    TaskSet tasks;
-    int loaded = !taskset_load(root, o.name, &tasks, &err);
-    if (!loaded && !template_has_family(o.name, NULL)) log_die(&err);
-    if (loaded) o.task = taskset_find(&tasks, o.name, strlen(o.name));
+    TaskSet tasks = {0};
+    int at = taskset_need(&tasks, root, o.name, &err);
+    if (at < 0 && !template_has_family(o.name, NULL)) log_die(&err);
+    if (at >= 0) {
+        o.task = tasks.tasks[at];
+        o.name = o.task->name;
+    }
     for (int64_t i = 0; i < count; i++)
         if (write_kernel(&o, (uint64_t)(seed + i), &err)) log_die(&err);
-    if (loaded) taskset_release(&tasks);
+    taskset_release(&tasks);
     return log_close(EXIT_STATUS_OK);
 }

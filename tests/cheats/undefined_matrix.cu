@@ -1,7 +1,7 @@
 // Stores a variable without a value in shared memory and takes it out with ldmatrix.
 // task: relu
 // expect sim: uninitialised
-// expect cuda: ok | wrong_result
+// expect cuda: ok | wrong_result | nondeterministic
 //@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)
 extern "C" __global__ void relu(const float *x, float *y, int n)
 {

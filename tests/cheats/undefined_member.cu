@@ -1,7 +1,7 @@
 // Passes a struct of which one member has no value to a function by value, which uses that member.
 // task: relu
 // expect sim: uninitialised
-// expect cuda: ok | wrong_result
+// expect cuda: ok | wrong_result | nondeterministic
 //@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)
 struct Range { float low, high, scale; };
 __device__ __noinline__ float clamp(float v, Range r) { return fminf(fmaxf(v, r.low), r.high); }

@@ -133,6 +133,15 @@ config --output "$tmp/new/settings.mk" SEED=2; [ "$(stat -c %i "$tmp/new/setting
 mkdir "$tmp/my tasks"; cp -r tasks/relu "$tmp/my tasks"
 QUERN_TASKS=$root/tasks config; value_is TASKS "$(in_default TASKS) from configs/default.mk:$(line TASKS default)" 'the profile names tasks'
 config TASK_ROOT="$tmp/my tasks"; value_is TASKS 'all from the default, with TASK_ROOT' 'of Quern alone'
+said() { grep -cF -- "$1" "$tmp/out"; }
+config --check TASK_ROOT="$tmp/my tasks" -- true
+[ "$(said "quern: TASK_ROOT=$tmp/my tasks: its 1 task is taken, since TASKS of PROFILE=default names tasks of Quern's own folder")" = 1 ]
+ok $? 'and that is said when a run starts'
+config --check TASK_ROOT="$tmp/my tasks" TASKS=relu -- true; [ "$(said 'TASK_ROOT=')" = 0 ]; ok $? 'but not of TASKS that are named'
+warned() { config --check "$@" -- true && said 'without a graph'; }
+[ "$(warned TASKS=relu,softmax,composed/clamp_colsum)" = 1 ] && [ "$(said 'STARTER=share/starter: of 3 tasks, 2 without a graph (relu, ...)')" = 1 ]
+ok $? 'a starter meets tasks without a graph'
+[ "$(warned TASKS=composed/clamp_colsum; warned TASKS=relu STARTER=none; warned CONFIG=configs/scratch.mk | xargs)" = $'0\n0\n0' ]; ok $? 'graphs, or no starter: nothing is said'
 config TASK_ROOT="$tmp/my tasks" -- sh -c 'echo "$QUERN_TASKS"'; [ "$(cat "$tmp/out")" = "$tmp/my tasks" ]; ok $? 'a command has the folder of the tasks'
 config ROUND=3 -- touch "$tmp/touched"; [ $? = 2 ] && [ ! -e "$tmp/touched" ]; ok $? 'and is not run with a wrong setting'
 config -- sh -c 'exit 7'; [ $? = 7 ]; ok $? 'its exit status is the command'\''s'

@@ -133,6 +133,8 @@ run quern-export --task row_sum --to c -o wrong wrong.cu; [ $rc = 1 ] && [ ! -e 
 run quern-export --task row_sum --to c -o c all.cu; [ $rc = 2 ] && sentence quern-export 'c is not empty'; ok $? "a folder with files is not written to"
 run quern-export --task row_sum --to rust -o d all.cu; [ $rc = 2 ] && sentence quern-export torch; ok $? "an unknown form is refused"
 run quern-export --task row_sum --to c -o d none.cu; [ $rc = 2 ] && sentence quern-export 'cannot open none.cu'; ok $? "a missing file is refused"
+"$BIN/quern-template" --task bias_norm_rowadd >set.cu
+run quern-export --task composed/bias_norm_rowadd --to c -o set set.cu; [ $rc = 0 ] && [ -e set/bias_norm_rowadd.c ]; ok $? "a task of a set, by its folder, gives the package its name"
 run quern-export --task row_som --to c -o d all.cu; [ $rc = 2 ] && sentence quern-export row_som; ok $? "an unknown task is refused"
 run quern-export --task row_sum --to c --name 3d -o d all.cu; [ $rc = 2 ] && sentence quern-export '"3d"'; ok $? "a name that is no identifier is refused"
 run quern-export --task row_sum --to c --arch sm90 -o d all.cu; [ $rc = 2 ] && sentence quern-export sm90; ok $? "an architecture that is none is refused"

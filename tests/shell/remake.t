@@ -59,6 +59,9 @@ for setting in TASKS=relu TEACHERS=template,openai:M TRIALS=9 KEEP=3 MISTAKES=0.
 done
 seen small TASKS=relu WIDE=transpose
 seen small TASKS=relu WIDE=transpose WIDE_KEEP=2
+seen small TASKS=relu WIDE=transpose WIDE_ASK=1
+seen small TASKS=relu WIDE=transpose SELFSUP_WIDE_ASK=1
+seen small TASKS=relu WIDE=transpose WIDE_ASK=1 WIDE_COPIES=2
 echo "$missed" >"$tmp/out"
 [ -z "$missed" ]; ok $? 'each setting, changed, makes again every rule that it is used in'
 
@@ -185,6 +188,7 @@ flags 'CONTRASTIVE=many: expected a number' CONTRASTIVE=many
 flags 'WIDE=relu: expected the names of TASKS beside it' WIDE=relu
 flags 'WIDE=relu gelu: expected other tasks than those of TASKS' TASKS=gelu 'WIDE=relu gelu'
 flags 'WIDE=rleu: no task' TASKS=gelu WIDE=rleu
+flags 'WIDE_COPIES: --wide-copies expects a value from 1 to' WIDE_COPIES=0
 flags 'KEEP: --keep expects a value from 1 to' KEEP=0
 flags 'CRL: the shell: ' CRL="'"
 flags 'DEVICE=NVIDIA H200: no evaluator of DEVICES=sim:h100 has the class NVIDIA+H200' 'DEVICE=NVIDIA H200'

@@ -204,6 +204,15 @@ static CuResult launch_kernel(Executor *e, const LaunchRecord *l)
                          l->block[2], l->shared, e->stream, NULL, bytes ? extra : NULL);
 }
 
+/* A call that the library refuses for its sizes is a fault of the plan that asks for it. All else that
+ * goes wrong there is a failure of the library or of the device. */
+static EndStep library_step(const Error *why)
+{
+    return why->code == ERROR_INVALID || why->code == ERROR_LIMIT || why->code == ERROR_UNSUPPORTED
+               ? END_LIBRARY
+               : END_HARNESS;
+}
+
 static int launch_one(Executor *e, const LaunchRecord *l, int since, int i, LaunchEnd *end)
 {
     Error why;
@@ -217,7 +226,7 @@ static int launch_one(Executor *e, const LaunchRecord *l, int since, int i, Laun
         /* A library meets the error of an earlier kernel too. */
         CuResult r = since < i ? executor_wait(e) : CU_OK;
         if (r != CU_OK) return executor_end(end, END_RUN, r, since, i - 1, "running");
-        return executor_end(end, END_HARNESS, CU_OK, i, i, why.text);
+        return executor_end(end, library_step(&why), CU_OK, i, i, why.text);
     }
     if (l->kernel >= e->n_kernels || !e->kernels[l->kernel].name ||
         l->param_bytes != e->kernels[l->kernel].info.param_bytes)

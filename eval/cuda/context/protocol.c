@@ -61,7 +61,7 @@ int protocol_check(const CudaCall *call, CudaAnswer *a, size_t size, Error *err)
         return error_set(err, ERROR_CORRUPT, "the runner answers call %u (%u) with %u (%u)",
                          call->kind, call->sequence, a->kind, a->sequence);
     a->end.text[sizeof a->end.text - 1] = 0;
-    if (a->end.step > END_HARNESS)
+    if (a->end.step > END_LIBRARY)
         return error_set(err, ERROR_CORRUPT, "the runner answers with step %u", a->end.step);
     if (a->end.step == END_OK) return check_numbers(call, a, err);
     int last = call->launches ? (int)call->launches - 1 : 0;

@@ -42,15 +42,16 @@ typedef struct {
     char name[PROTOCOL_NAME];
 } CudaCall;
 
-/* Where a launch sequence ended: refused at launch, while running, or in the harness's own work. */
-typedef enum { END_OK, END_LAUNCH, END_RUN, END_HARNESS } EndStep;
+/* Where a launch sequence ended: refused at launch, while running, in the harness's own work, or at a
+ * library call whose sizes the library refuses. */
+typedef enum { END_OK, END_LAUNCH, END_RUN, END_HARNESS, END_LIBRARY } EndStep;
 
 typedef struct {
     uint32_t step;        /* EndStep */
     int32_t result;       /* the driver's */
     int32_t first, last;  /* one of these launches is at fault */
     int32_t context_lost; /* the context cannot be used again */
-    char text[256];       /* what the runner was doing */
+    char text[256];       /* what the runner was doing; END_LIBRARY: what the library says */
 } LaunchEnd;
 
 typedef struct {

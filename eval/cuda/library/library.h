@@ -42,7 +42,8 @@
 #include "base/error.h"
 
 /* Enqueue the call on `stream` (a CUstream) of the current context. Handles and workspaces are kept
- * until the process ends. */
+ * until the process ends. A call that the library refuses for its sizes is ERROR_INVALID, ERROR_LIMIT or
+ * ERROR_UNSUPPORTED; what fails otherwise has another code. */
 int library_call(const char *name, const uint64_t *args, int n, void *stream, Error *err);
 
 #endif

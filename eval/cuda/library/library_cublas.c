@@ -11,6 +11,8 @@
 typedef void *BlasHandle;
 
 enum { BLAS_N = 0, BLAS_T = 1, BLAS_DEFAULT_MATH = 0, BLAS_TENSOR_ALGORITHM = 99 };
+/* Statuses of a call that cannot be made, on any device or on this one; cuBLASLt has the same. */
+enum { BLAS_INVALID_VALUE = 7, BLAS_ARCH_MISMATCH = 8, BLAS_NOT_SUPPORTED = 15 };
 
 static struct {
     int (*create)(BlasHandle *);
@@ -52,7 +54,9 @@ static struct {
 static int check(int status, const char *what, Error *err)
 {
     if (!status) return 0;
-    return error_set(err, ERROR_DEVICE, "%s: %s (%d)", what,
+    int refused = status == BLAS_INVALID_VALUE || status == BLAS_ARCH_MISMATCH ||
+                  status == BLAS_NOT_SUPPORTED;
+    return error_set(err, refused ? ERROR_UNSUPPORTED : ERROR_DEVICE, "%s: %s (%d)", what,
                      blas.status ? blas.status(status) : "unknown status", status);
 }
 
@@ -144,7 +148,7 @@ static int choose_algorithm(LtPlan *p, Error *err)
                    "cublasLtMatmulAlgoGetHeuristic", err);
     if (!rc && (!found || p->best.state))
         rc =
-            error_set(err, ERROR_DEVICE, "cublasLt has no algorithm for %llu x %llu x %llu",
+            error_set(err, ERROR_UNSUPPORTED, "cublasLt has no algorithm for %llu x %llu x %llu",
                       (unsigned long long)p->m, (unsigned long long)p->n, (unsigned long long)p->k);
     lt.api->preference_destroy(preference);
     return rc;

@@ -18,7 +18,10 @@ enum {
     DNN_TENSOR_MATH = 1,
     DNN_FMA_MATH = 3,
     DNN_CROSS_CORRELATION = 1,
-    DNN_ALGORITHMS = 8
+    DNN_ALGORITHMS = 8,
+    /* The thousands of a status: a call that cannot be made, on any device or on this one. */
+    DNN_BAD_PARAM = 2,
+    DNN_NOT_SUPPORTED = 3
 };
 
 /* cudnnConvolutionFwdAlgoPerf_t, and the same for gradients */
@@ -73,7 +76,9 @@ static struct {
 static int check(int status, const char *what, Error *err)
 {
     if (!status) return 0;
-    return error_set(err, ERROR_DEVICE, "%s: %s (%d)", what, dnn.status(status), status);
+    int refused = status / 1000 == DNN_BAD_PARAM || status / 1000 == DNN_NOT_SUPPORTED;
+    return error_set(err, refused ? ERROR_UNSUPPORTED : ERROR_DEVICE, "%s: %s (%d)", what,
+                     dnn.status(status), status);
 }
 
 static int load(Error *err)
@@ -174,7 +179,7 @@ static int choose_algorithm(DnnPlan *p, Error *err)
         if (choices[i].deterministic) break;
     }
     if (found < 0)
-        return error_set(err, ERROR_DEVICE,
+        return error_set(err, ERROR_UNSUPPORTED,
                          "cuDNN offers no algorithm for this convolution (%d were named)", n);
     return p->shape.dtype ? check(dnn.convolution_math(p->convolution, choices[found].math),
                                   "cudnnSetConvolutionMathType", err)

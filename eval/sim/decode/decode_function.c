@@ -198,6 +198,7 @@ void decode_function(Code *code, int index)
     d.f->waits = memory_alloc((size_t)d.p->n_insts + 1);
     d.f->traffic = memory_array((size_t)d.p->n_insts + 1, sizeof *d.f->traffic);
     d.folded = folded_find(d.p);
+    d.merged = merged_find(d.p);
     mark_leaders(d.p, leader);
     definedness_find(&d, leader);
     decode_body(&d, leader);
@@ -212,5 +213,6 @@ void decode_function(Code *code, int index)
     free(d.blocks);
     free(d.block_of);
     free(d.folded);
+    free(d.merged);
     free(leader);
 }

@@ -49,6 +49,7 @@ typedef struct {
     int *block_of;                    /* PTX instruction -> block; n_insts + 1 entries */
     uint8_t *classes;                 /* InstClass of each PTX instruction */
     uint8_t *folded;                  /* 1 for each PTX instruction that costs nothing */
+    uint8_t *merged;                  /* 1 for each atomic that one lane executes for all */
     int exit_block, ret_block;        /* a block or BLOCK_* */
     struct Definedness *definedness;  /* NULL: every register is set before it is read */
     int inst_class, flops, expansion; /* of the current instruction; flops per thread */
@@ -114,6 +115,12 @@ int costs_has_dest(const PtxInst *in); /* 1: its first operand is the destinatio
 /* Returns 1 for each instruction of the function that the assembler computes itself; the caller
  * frees the array. */
 uint8_t *folded_find(const PtxFunction *p);
+
+/* ---- merged.c ---- */
+
+/* Returns 1 for each atomic of the function that one lane executes for all lanes with its address;
+ * the caller frees the array. */
+uint8_t *merged_find(const PtxFunction *p);
 
 /* ---- definedness.c ---- */
 

@@ -240,6 +240,8 @@ static int vector_atomic(Decoder *d, MemOp *mo, const ValueType *t, int returns)
     return 0;
 }
 
+enum { MERGE_SLOTS = 6 }; /* a vote, the elected lane, and the combined value */
+
 static int atomic(Decoder *d, int returns)
 {
     static const char *const ops[] = {"add", "min",  "max", "and", "or",
@@ -274,6 +276,8 @@ static int atomic(Decoder *d, int returns)
             if (decode_source(d, n + 1 + i, t->bits, &mo->data[1 + i])) return -1;
     }
     d->inst_class = INST_ATOMIC;
+    mo->merged = d->merged[d->in - d->p->insts];
+    if (mo->merged) d->expansion = MERGE_SLOTS;
     decode_emit(d, h_atom)->mem = mo;
     return 0;
 }

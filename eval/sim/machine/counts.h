@@ -70,6 +70,9 @@ typedef struct {
     uint64_t l2_load_sectors;    /* load sectors past L1 that hit L2 */
     uint64_t dram_read_sectors;  /* first touched in this launch by a load, or again past L2 */
     uint64_t dram_write_sectors; /* distinct sectors written in this launch */
+    /* Sectors that the launch writes in part and does not read, and the bytes that it writes of its
+     * sectors. L2 reads such a sector from DRAM when it evicts it. */
+    uint64_t part_sectors, covered_bytes;
 
     /* Shared memory. The ideal wavefronts of a request deliver its distinct words, 32 in each.
      * Wavefronts beyond the ideal are bank conflicts. */
@@ -83,8 +86,8 @@ typedef struct {
     uint64_t spill_cycles;  /* waits for spilled registers of one warp of each block, in a sum */
     uint64_t const_requests, const_distinct; /* const_distinct: addresses, one after another */
 
-    /* Atomics and reductions. Serial: summed over requests, the largest number
-     * of lanes on one address. */
+    /* Atomics and reductions. Serial: summed over requests, the largest number of lanes on one
+     * address, 1 where the assembler merges them (merged.c). */
     uint64_t global_atomic_requests, global_atomic_sectors, global_atomic_serial;
     uint64_t global_atomic_hottest; /* the largest number of lanes on one sector in the launch */
     uint64_t shared_atomic_requests, shared_atomic_serial;

@@ -52,14 +52,16 @@ int devmem_open(DevMem *m, size_t bytes, Error *err)
     m->reader = reserve(bytes * 2);
     m->touched = reserve(bytes / 8);
     m->atomics = reserve(bytes / 4);
+    m->covered = reserve(bytes / 4);
     m->marked = memory_array(bytes / DEVMEM_MARKED + 1, 1);
     m->l1 = memory_array(L1_MAX_SETS * L1_WAYS, sizeof *m->l1);
     m->l1_sets = L1_MAX_SETS;
     m->next_tag = m->tag_floor = 1;
-    if (m->data && m->written && m->writer && m->reader && m->touched && m->atomics) return 0;
+    if (m->data && m->written && m->writer && m->reader && m->touched && m->atomics && m->covered)
+        return 0;
     error_errno(err,
                 "the simulator's memory of %zu MiB and its shadow of %zu MiB cannot be reserved",
-                bytes >> 20, (bytes * 4 + bytes / 2) >> 20);
+                bytes >> 20, (bytes * 4 + bytes * 3 / 4) >> 20);
     devmem_close(m);
     return -1;
 }
@@ -72,6 +74,7 @@ void devmem_close(DevMem *m)
     if (m->reader) munmap(m->reader, m->bytes * 2);
     if (m->touched) munmap(m->touched, m->bytes / 8);
     if (m->atomics) munmap(m->atomics, m->bytes / 4);
+    if (m->covered) munmap(m->covered, m->bytes / 4);
     free(m->l1);
     free(m->marked);
     free(m->allocs);
@@ -123,6 +126,7 @@ static void give_back(DevMem *m, size_t from, size_t end)
     forget(m->reader, from * 2, bytes * 2);
     forget(m->touched, from / 8, bytes / 8);
     forget(m->atomics, from / 4, bytes / 4);
+    forget(m->covered, from / 4, bytes / 4);
 }
 
 static void give_back_gaps(DevMem *m)
@@ -310,6 +314,7 @@ void devmem_forget_traffic(DevMem *m)
     if (++m->launch_id < 1u << 30) return;
     forget(m->touched, 0, m->bytes / 8);
     forget(m->atomics, 0, m->bytes / 4);
+    forget(m->covered, 0, m->bytes / 4);
     m->launch_id = 1;
 }
 

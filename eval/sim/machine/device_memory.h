@@ -1,8 +1,8 @@
 /* Global memory of the simulated device: one arena of reserved address space, a sorted table of
  * allocations with gaps between them, and the shadows that the checks read. Per byte the shadows
  * have a bit "written"; per word the tags of the last writer and reader; per sector of 32 bytes the
- * last launch that touched it and its atomics. Tags and launch numbers grow, so that a launch
- * starts without clearing a shadow. */
+ * last launch that touched it, its atomics, and the bytes that it wrote. Tags and launch numbers
+ * grow, so that a launch starts without clearing a shadow. */
 #ifndef EVAL_SIM_MACHINE_DEVICE_MEMORY_H
 #define EVAL_SIM_MACHINE_DEVICE_MEMORY_H
 
@@ -47,6 +47,7 @@ typedef struct {
     uint64_t *writer, *reader; /* a tag per word (shadow_global.c) */
     uint32_t *touched;         /* per sector: launch << 2 | written << 1 | read */
     uint64_t *atomics;         /* per sector: launch << 32 | lanes of atomics */
+    uint64_t *covered;         /* per sector: launch << 32 | a bit for each byte that it wrote */
     /* L1_WAYS entries for each set, the last used first: block tag << 32 | line << 4 | a bit for
      * each sector that is present. l1_sets of them are used, a power of two. */
     uint64_t *l1;

@@ -101,8 +101,9 @@ static int atomic_once(Warp *w, const Inst *in, uint32_t m)
         if (a.mo->order == ORDER_RELEASE) shared_release(w->x);
         if (shared_check_atomic(w, &a) || undefined_check_atomic(w, &a)) return -1;
         n->shared_atomic_requests++;
-        n->shared_atomic_serial += a.p->max_same;
-        if (a.mo->traffic) a.mo->traffic->requests++, a.mo->traffic->serial += a.p->max_same;
+        uint32_t serial = a.mo->merged ? 1 : a.p->max_same;
+        n->shared_atomic_serial += serial;
+        if (a.mo->traffic) a.mo->traffic->requests++, a.mo->traffic->serial += serial;
         break;
     case -1: return 1;
     default:

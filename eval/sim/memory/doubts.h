@@ -15,9 +15,9 @@
 #include "eval/sim/memory/access.h"
 
 enum {
-    DOUBTS_MAX = 48,          /* events of a module; further ones are faults */
-    DOUBT_TENTATIVE = 64,     /* the lowest event of a tentative value */
-    DOUBT_NEAR = 4096,        /* bytes beyond shared memory; a read farther away is a fault */
+    DOUBTS_MAX = 48,      /* events of a module; further ones are faults */
+    DOUBT_TENTATIVE = 64, /* the lowest event of a tentative value */
+    DOUBT_UNIT = 128,     /* a GPU rounds shared memory up to it; a read behind that is a fault */
     DOUBT_LOADS_MAX = 1 << 20 /* tentative values between two barriers */
 };
 

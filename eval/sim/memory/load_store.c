@@ -143,16 +143,18 @@ static int load_const(Warp *w, Access *a, const unsigned char *bank, uint32_t by
 static int access_once(Warp *w, const Inst *in, uint32_t m);
 
 /* Lanes that read a little behind shared memory, as a load does that was moved up before the branch
- * that guards it, get 0, which is doubtful. Returns 1 when there are others outside. */
+ * that guards it, get 0, which is doubtful. A GPU rounds a block's shared memory up, and refuses a
+ * load behind that. Returns 1 when there is such a lane. */
 static int load_beyond(Warp *w, Access *a)
 {
     const MemOp *mo = a->mo;
-    uint32_t beyond = 0, bytes = w->x->cta.shared_size;
+    uint32_t beyond = 0, bytes = w->x->cta.shared_size,
+             end = (bytes + DOUBT_UNIT - 1) / DOUBT_UNIT * DOUBT_UNIT;
     EACH_LANE(a->mask, i)
     {
         uint64_t at = access_address(a, (int)i);
         if (!access_is_beyond(at, a->size, bytes)) continue;
-        if (at > (uint64_t)bytes + DOUBT_NEAR) return 1;
+        if (access_is_beyond(at, a->size, end)) return 1;
         beyond |= 1u << i;
     }
     access_shared_bounds(w, a, 0);

@@ -44,6 +44,26 @@ static void count_store_sector(Exec *x, uint64_t sector)
     mem->touched[sector] = t | 2;
 }
 
+/* Notes the bytes [lo, hi) of the arena as written by the launch. */
+static void cover(Exec *x, uint64_t lo, uint64_t hi)
+{
+    DevMem *mem = x->mem;
+    SimCounts *n = &x->counts;
+    uint64_t launch = (uint64_t)mem->launch_id << 32;
+    for (uint64_t s = lo >> 5; s <= (hi - 1) >> 5; s++) {
+        uint64_t *slot = &mem->covered[s], first = s << 5;
+        uint32_t bits = UINT32_MAX, before = *slot >> 32 == mem->launch_id ? (uint32_t)*slot : 0;
+        if (lo > first) bits &= UINT32_MAX << (lo - first);
+        if (hi < first + 32) bits &= UINT32_MAX >> (first + 32 - hi);
+        if (!before && mem->touched[s] >> 2 == mem->launch_id && mem->touched[s] & 1)
+            bits = UINT32_MAX; /* L2 has read the sector */
+        uint32_t after = before | bits;
+        n->part_sectors += (uint64_t)(after != UINT32_MAX) - (before && before != UINT32_MAX);
+        n->covered_bytes += (uint64_t)__builtin_popcount(after & ~before);
+        *slot = launch | after;
+    }
+}
+
 /* Atomics on one sector run one after another, from whichever block, and read before they write. */
 static void count_atomic_sector(Exec *x, uint64_t sector, uint32_t lanes)
 {
@@ -55,12 +75,14 @@ static void count_atomic_sector(Exec *x, uint64_t sector, uint32_t lanes)
         x->counts.global_atomic_hottest = *slot - launch;
     x->counts.dram_read_sectors += mem->touched[sector] >> 2 != mem->launch_id;
     count_store_sector(x, sector);
+    cover(x, sector << 5, (sector + 1) << 5);
 }
 
 void traffic_count(Warp *w, const Access *a, int kind)
 {
     Exec *x = w->x;
     if (!x->counted) return;
+    uint32_t serial = a->mo->merged ? 1 : a->p->max_same;
     SimCounts *n = &x->counts;
     uint64_t base = a->base - ARENA_BASE, next = 0, sectors = 0, line = UINT64_MAX, lines = 0;
     uint64_t bytes = (uint64_t)__builtin_popcount(a->mask) * (uint64_t)a->size;
@@ -77,10 +99,14 @@ void traffic_count(Warp *w, const Access *a, int kind)
             else if (kind == MEM_STORE)
                 count_store_sector(x, s);
             else
-                count_atomic_sector(x, s, a->p->max_same);
+                count_atomic_sector(x, s, serial);
         }
         next = last + 1 > next ? last + 1 : next;
     }
+    if (kind == MEM_STORE)
+        for (int i = 0; i < a->p->n_ranges; i++)
+            cover(x, base + (uint64_t)(int64_t)a->p->ranges[i].lo,
+                  base + (uint64_t)(int64_t)a->p->ranges[i].hi);
     Alloc *al = &x->mem->allocs[a->mo->last_alloc];
     al->read_sectors += n->dram_read_sectors - read;
     al->written_sectors += n->dram_write_sectors - written;
@@ -92,7 +118,7 @@ void traffic_count(Warp *w, const Access *a, int kind)
         t->sectors += sectors;
         t->dram += n->dram_read_sectors - read + n->dram_write_sectors - written;
         t->l2 += kind == MEM_LOAD ? n->dram_read_sectors + n->l2_load_sectors - past_l1 : sectors;
-        t->serial += kind == MEM_ATOM ? a->p->max_same : 0;
+        t->serial += kind == MEM_ATOM ? serial : 0;
     }
     uint64_t wavefronts = a->p->wavefronts > (lines + 3) / 4 ? a->p->wavefronts : (lines + 3) / 4;
     if (kind == MEM_LOAD) {
@@ -115,6 +141,6 @@ void traffic_count(Warp *w, const Access *a, int kind)
         w->l2_requests++;
         n->global_atomic_requests++;
         n->global_atomic_sectors += sectors;
-        n->global_atomic_serial += a->p->max_same;
+        n->global_atomic_serial += serial;
     }
 }

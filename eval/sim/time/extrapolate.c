@@ -79,6 +79,16 @@ static double share_of_room(const BufferTraffic *buffers, int n, double write_sc
     return room > 0 ? fmin(1, excess / room) : 0;
 }
 
+/* Sectors that L2 reads because the launch has written a part of them. `writes`: the distinct
+ * sectors that it writes. Blocks that share a sector fill it together. A sector that stays in L2 is
+ * not read. */
+static double fills(const SimCounts *c, double writes, double footprint, double l2_size)
+{
+    double missing = writes * SECTOR - (double)c->covered_bytes;
+    if (footprint * SECTOR <= l2_size || missing <= 0) return 0;
+    return fmin(fmin((double)c->part_sectors, missing), writes);
+}
+
 void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, double resident,
                          SimCounts *c)
 {
@@ -111,7 +121,7 @@ void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, 
     c->footprint_read_bytes = whole(reads * SECTOR);
     c->footprint_write_bytes = whole(writes * SECTOR);
     c->wave_footprint_bytes = whole((wave_read + wave_written) * SECTOR);
-    c->dram_read_sectors = whole(dram);
+    c->dram_read_sectors = whole(dram + fills(c, writes, footprint, (double)p->l2_size));
     c->dram_write_sectors = whole(writes);
     c->l2_load_sectors = past_l1 > dram ? whole(past_l1 - dram) : 0;
     c->global_atomic_hottest = whole((double)c->global_atomic_hottest * sharing);

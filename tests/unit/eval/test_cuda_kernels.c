@@ -75,11 +75,13 @@ static void test_zones(void **state)
 
 /* ---- comparison ---- */
 
-static int host_same(double got, double want, double atol, double rtol)
+static int host_same(Dtype type, double got, double want, double atol, double rtol)
 {
+    double limit = atol + rtol * fabs(want);
     if (isnan(want)) return isnan(got);
-    if (isinf(want) || isinf(got) || isnan(got)) return got == want;
-    return fabs(got - want) <= atol + rtol * fabs(want);
+    if (isinf(want) || isnan(got)) return got == want;
+    if (isinf(got)) return got * want > 0 && fabs(want) + limit >= dtype_overflow(type);
+    return fabs(got - want) <= limit;
 }
 
 static double host_excess(double got, double want, double atol, double rtol)
@@ -102,7 +104,7 @@ static void compare_case(Dtype dtype, size_t n, size_t from, const void *got, co
         static const unsigned char poison[4] = {255, 255, 255, 255};
         dtype_to_double(dtype, p, &x, 1);
         if (dtype != DTYPE_I32 && !memcmp(p, poison, size) && !e.unwritten++) e.first_unwritten = i;
-        if (host_same(x, want[i], atol, rtol)) continue;
+        if (host_same(dtype, x, want[i], atol, rtol)) continue;
         if (!e.wrong++) e.first = i;
         double by = host_excess(x, want[i], atol, rtol);
         if (by > worst_by) worst_by = by, e.worst = i;
@@ -135,7 +137,8 @@ static void test_compare(void **state)
     random_init(&r, 9, 9);
     start();
     for (int dtype = DTYPE_F32; dtype <= DTYPE_I32; dtype++)
-        for (int kind = 0; kind < 6; kind++) {
+        for (int kind = 0; kind < 7; kind++) {
+            const double most = dtype_overflow((Dtype)dtype);
             for (int i = 0; i < N; i++) {
                 want[i] =
                     (double)(int)(random_below(&r, 200)) - 100 + (dtype == DTYPE_I32 ? 0 : 0.25);
@@ -147,6 +150,10 @@ static void test_compare(void **state)
                 if (kind == 3 && dtype != DTYPE_I32 && !random_below(&r, 40))
                     want[i] = INFINITY, drawn[i] = i % 3 ? INFINITY : -INFINITY;
                 if (kind == 5) drawn[i] = -want[i] - 1;
+                if (kind == 6 && !isinf(most) && !random_below(&r, 9)) { /* beyond the type */
+                    want[i] = most * (1 + ((double)random_below(&r, 9) - 4) * 4e-7);
+                    drawn[i] = i % 5 ? i % 3 ? INFINITY : -INFINITY : i;
+                }
             }
             dtype_from_double((Dtype)dtype, drawn, got, N);
             if (kind == 4)

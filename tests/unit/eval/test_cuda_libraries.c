@@ -2,6 +2,8 @@
  * have op lines run there beside library calls, and none in the process of another. */
 #include "cuda_support.h"
 
+#include "eval/judge/loaded_ops.h"
+
 static unsigned generation(int home)
 {
     return d->remotes[home].runner.pid ? d->remotes[home].runner.generation : 0;
@@ -34,8 +36,62 @@ static void run_ones(DeviceModule *m, DevicePtr y)
     ok(ops->poison(d, y, &err));
 }
 
-/* A library call and a candidate's launch are one sequence there; a call that the library refuses is no
- * fault of the candidate. Homes do not mix. */
+/* A call that contradicts itself, as the op line of a candidate whose sizes do not fit. */
+static DeviceLaunch refused_call(DeviceModule *m)
+{
+    const uint64_t args[6] = {8, 8, 8, 4, (uint64_t)1 << 31, 4};
+    DeviceLaunch l = {.module = m,
+                      .kernel = "cublas.sgemm",
+                      .library_args = 6,
+                      .op = "aten.mm.default",
+                      .op_line = 3};
+    memcpy(l.params, args, sizeof args);
+    return l;
+}
+
+/* What a library refuses is the candidate's fault, in the library's words and with the op's line; of a
+ * baseline it is a failure. */
+static void test_refused(void **state)
+{
+    (void)state;
+    DeviceFault fault = {0};
+    DeviceModule *calls = NULL, *trusted = NULL;
+    DeviceClock c;
+    Finding f;
+    DevicePtr y;
+    start();
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    ok(ops->load(d, NULL, HOME_LIBRARY, &calls, &fault, &err));
+    DeviceModule *own = load(HOME_LIBRARY);
+    DeviceLaunch l[2] = {launch(own, "ones", y, N, 0), refused_call(calls)};
+    for (int timed = 0; timed < 2; timed++) {
+        fault = (DeviceFault){0};
+        int rc = timed ? clock_one(l, 2, CLOCK_COLD, &c, &fault) : ops->run(d, l, 2, &fault, &err);
+        if (rc != 1) fail_msg("%s", err.text);
+        assert_int_equal(fault.outcome, OUTCOME_LAUNCH_ERROR);
+        assert_int_equal(fault.launch, 1);
+        loaded_ops_fault(&f, &fault, l, 2, "check 1");
+        assert_string_equal(f.message, "line 3: aten.mm.default, the library refuses this call: "
+                                       "cublas.sgemm: argument 5 is 2147483648; expected 1 to "
+                                       "2147483647 (check 1)");
+        assert_int_equal(f.line, 3);
+    }
+    run_ones(own, y); /* the process goes on */
+    assert_int_equal(generation(HOME_LIBRARY), 1);
+    ok(ops->load(d, NULL, HOME_TRUSTED, &trusted, &fault, &err));
+    DeviceLaunch of_baseline = refused_call(trusted);
+    assert_int_equal(ops->run(d, &of_baseline, 1, &fault, &err), -1);
+    if (!strstr(err.text, "of the harness's own launches, the library refuses this call"))
+        fail_msg("%s", err.text);
+    ops->free(d, y);
+    ops->unload(d, trusted);
+    ops->unload(d, calls);
+    ops->unload(d, own);
+    ops->close(d);
+}
+
+/* A library call and a candidate's launch are one sequence there; a call that no library has is no fault
+ * of the candidate. Homes do not mix. */
 static void test_calls(void **state)
 {
     (void)state;
@@ -135,7 +191,7 @@ int main(int argc, char **argv)
 {
     (void)argc;
     if (driver_ready(argv)) return 1;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls), cmocka_unit_test(test_refused),
                                        cmocka_unit_test(test_one_candidate),
                                        cmocka_unit_test(test_faults)};
     cmocka_set_message_output(CM_OUTPUT_TAP);

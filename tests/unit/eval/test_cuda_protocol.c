@@ -106,7 +106,7 @@ static void test_answers(void **state)
     assert_int_equal(protocol_check(&run, &a, sizeof a, &err), -1);
     a.end.first = -1, a.end.last = 2;
     assert_int_equal(protocol_check(&run, &a, sizeof a, &err), -1);
-    a.end.step = END_HARNESS + 1;
+    a.end.step = END_LIBRARY + 1;
     assert_int_equal(protocol_check(&run, &a, sizeof a, &err), -1);
     a = (CudaAnswer){.kind = CALL_CLOCK, .sequence = 7, .u.clock = {1, 2, 3}};
     assert_int_equal(protocol_check(&clock, &a, sizeof a, &err), 0);
@@ -180,6 +180,8 @@ static void test_faults(void **state)
               "kernel scale accessed", "misaligned");
     explained((LaunchEnd){END_RUN, CU_LAUNCH_TIMEOUT, 0, 0, 1, ""}, 1, OUTCOME_TIMEOUT,
               "kernel scale did not end", "time");
+    explained((LaunchEnd){END_LIBRARY, CU_OK, 1, 1, 0, "cublas.gemm: not supported (15)"}, 3,
+              OUTCOME_LAUNCH_ERROR, "the library refuses this call: cublas.gemm: ", "(15)");
     /* A memory error, a failure of the harness and invalid indices are not blamed on a
      * candidate. */
     assert_int_equal(launch_fault_explain(&(LaunchEnd){END_RUN, 214, 0, 0, 1, ""}, &l, 1, &f), 0);

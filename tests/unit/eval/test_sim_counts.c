@@ -215,7 +215,7 @@ static void test_others(void **state)
                      "0;\nmembar.gl;\n"),
               2, 64);
     assert_int_equal(n->global_atomic_requests, 8);
-    assert_int_equal(n->global_atomic_serial, 4 * 32 + 4 * 16);
+    assert_int_equal(n->global_atomic_serial, 4 * 1 + 4 * 16); /* the first is merged */
     assert_int_equal(n->barriers, 2);
     assert_int_equal(n->warp_barriers, 4);
     assert_int_equal(n->fences, 4);
@@ -233,6 +233,67 @@ static void test_others(void **state)
     assert_int_equal(n->local_load_sectors, 4); /* one row of 32 lanes */
     assert_int_equal(n->local_store_sectors,
                      4 + 16); /* lanes at four offsets: each group of 8 touches 4 rows */
+    sim_stop(&sim);
+}
+
+/* The lanes of two warps that one atomic handles one after another. */
+static void serial(const char *atomic, uint64_t expected)
+{
+    static const char body[] =
+        KERNEL("ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, s;\nshr.u32 %r4, %r1, "
+               "5;\nshl.b32 %r4, %r4, 2;\nadd.u32 %r5, %r2, %r4;\nst.shared.u32 [s], 0;\n"
+               "st.shared.u32 [s+4], 0;\nmov.f32 %f1, 0f3F800000;\nbar.sync 0;\n");
+    char ptx[2048];
+    int head = (int)(sizeof body - sizeof "ret;\n}\n");
+    snprintf(ptx, sizeof ptx, "%.*s%s\nret;\n}\n", head, body, atomic);
+    const SimCounts *n = count(ptx, 1, 64);
+    if (n->shared_atomic_serial + n->global_atomic_serial != expected)
+        fail_msg("%s: %llu lanes, expected %llu", atomic,
+                 (unsigned long long)(n->shared_atomic_serial + n->global_atomic_serial),
+                 (unsigned long long)expected);
+    sim_stop(&sim);
+}
+
+/* As an assembler for sm_90 does, by its machine code. */
+static void test_merged_atomics(void **state)
+{
+    (void)state;
+    serial("red.shared.max.s32 [%r2], %r1;", 2);
+    serial("atom.shared.and.b32 %r9, [%r2+4], %r1;", 2); /* nothing reads %r9 */
+    serial("atom.shared.add.u32 %r9, [%r2], %r1;\nadd.u32 %r9, %r9, 1;", 2);
+    serial("atom.shared.max.s32 %r9, [%r2], %r1;\nadd.u32 %r9, %r9, 1;", 64);
+    serial("red.shared.add.f32 [%r2], %f1;", 64);
+    serial("red.shared.inc.u32 [%r2], 7;", 64);
+    serial("red.shared.add.u32 [%r5], %r1;", 64); /* by warps, which nobody can prove */
+    serial("red.shared.add.u32 [%r5], 1;", 2);
+    serial("red.global.add.u32 [%rd1], %r1;", 2);
+    serial("ld.global.u32 %r6, [%rd1];\nadd.u32 %r7, %r2, %r6;\nred.shared.add.u32 [%r7], %r1;", 2);
+    serial("red.global.add.f32 [%rd1], %f1;", 64);
+    serial("red.global.add.u64 [%rd1], %rd1;", 64);
+}
+
+/* Sectors that a launch writes in part: by every other word, by both halves of the words in turn,
+ * after it has read them, and by an atomic. */
+static void test_part_sectors(void **state)
+{
+    (void)state;
+    const SimCounts *n = count(KERNEL(AT(8, 0) "st.global.u32 [%rd1], 1;\n"), 1, 64);
+    assert_int_equal(n->part_sectors, 16);
+    assert_int_equal(n->covered_bytes, 256);
+    sim_stop(&sim);
+    n = count(KERNEL(AT(8, 0) "st.global.u32 [%rd1], 1;\nst.global.u32 [%rd1+4], 1;\n"), 1, 64);
+    assert_int_equal(n->part_sectors, 0);
+    assert_int_equal(n->covered_bytes, 512);
+    sim_stop(&sim);
+    n = count(KERNEL(AT(8, 0) "ld.global.u32 %r9, [%rd1];\nst.global.u32 [%rd1], %r9;\n"), 1, 64);
+    assert_int_equal(n->part_sectors, 0);
+    sim_stop(&sim);
+    n = count(KERNEL(AT(8, 0) "red.global.add.u32 [%rd1], 1;\nst.global.u32 [%rd1], 1;\n"), 1, 64);
+    assert_int_equal(n->part_sectors, 0);
+    sim_stop(&sim);
+    n = count(KERNEL(AT(4, 4) "st.global.u32 [%rd1], 1;\n"), 1, 32); /* 4 sectors and two parts */
+    assert_int_equal(n->part_sectors, 2);
+    assert_int_equal(n->covered_bytes, 128);
     sim_stop(&sim);
 }
 
@@ -306,7 +367,8 @@ int main(void)
         cmocka_unit_test(test_instructions), cmocka_unit_test(test_divergence),
         cmocka_unit_test(test_coalescing),   cmocka_unit_test(test_banks),
         cmocka_unit_test(test_waits),        cmocka_unit_test(test_idle),
-        cmocka_unit_test(test_others),       cmocka_unit_test(test_long_block),
+        cmocka_unit_test(test_others),       cmocka_unit_test(test_merged_atomics),
+        cmocka_unit_test(test_part_sectors), cmocka_unit_test(test_long_block),
         cmocka_unit_test(test_repeats),      cmocka_unit_test(test_uncounted),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

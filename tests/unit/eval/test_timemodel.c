@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "eval/sim/time/extrapolate.h"
 #include "eval/sim/time/time_model.h"
 
 static const Profile *profile(const char *name)
@@ -441,15 +442,45 @@ static void test_counters(void **state)
     assert_int_equal(timemodel_launch(p, &c[0], &out, &err), -1);
 }
 
+/* The DRAM reads of 1000 blocks of 8 sectors, each written in part, of a buffer of `megabytes`. */
+static uint64_t fills(uint64_t part, uint64_t bytes, double megabytes)
+{
+    SimCounts c = grid(1000, 256);
+    double sectors = megabytes * 1e6 / 32;
+    c.dram_write_sectors = c.global_store_sectors = (uint64_t)sectors;
+    c.part_sectors = part, c.covered_bytes = bytes;
+    BufferTraffic b = {0, 8, megabytes * 1e6};
+    extrapolate_traffic(profile("h100"), &b, 1, 1000, &c);
+    return c.dram_read_sectors;
+}
+
+/* L2 reads the rest of a sector that was written in part from DRAM. It does not where the launch
+ * fits L2, and where the blocks together write all of it. */
+static void test_fills(void **state)
+{
+    (void)state;
+    assert_int_equal(fills(2000000, 32000000, 64), 2000000);
+    assert_int_equal(fills(1000000, 32000000, 64), 1000000);
+    assert_int_equal(fills(2000000, 32000000, 32), 0);
+    assert_int_equal(fills(2000000, 64000000, 64), 0);
+    assert_int_equal(fills(2000000, 63000000, 64), 1000000); /* no sector lacks less than a byte */
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_occupancy),       cmocka_unit_test(test_dram_by_hand),
-        cmocka_unit_test(test_latency_by_hand), cmocka_unit_test(test_pipes),
-        cmocka_unit_test(test_h200_streams),    cmocka_unit_test(test_h200_kernels),
-        cmocka_unit_test(test_rankings),        cmocka_unit_test(test_atomics),
-        cmocka_unit_test(test_slowest_warp),    cmocka_unit_test(test_junk_loads),
-        cmocka_unit_test(test_idle_blocks),     cmocka_unit_test(test_counters)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_occupancy),
+                                       cmocka_unit_test(test_dram_by_hand),
+                                       cmocka_unit_test(test_latency_by_hand),
+                                       cmocka_unit_test(test_pipes),
+                                       cmocka_unit_test(test_h200_streams),
+                                       cmocka_unit_test(test_h200_kernels),
+                                       cmocka_unit_test(test_rankings),
+                                       cmocka_unit_test(test_atomics),
+                                       cmocka_unit_test(test_slowest_warp),
+                                       cmocka_unit_test(test_junk_loads),
+                                       cmocka_unit_test(test_idle_blocks),
+                                       cmocka_unit_test(test_counters),
+                                       cmocka_unit_test(test_fills)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

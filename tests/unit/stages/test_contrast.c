@@ -129,7 +129,7 @@ static void bucket_law(void **state)
     (void)state;
     PoolItem items[6];
     Pool p = make_pool(items);
-    const ExemplarOptions o = {EXEMPLAR_BUCKET, 0.25, 1.0, 0, 0, 0};
+    const ExemplarOptions o = {EXEMPLAR_BUCKET, 0.25, 1.0, 0, 0, 0, 1};
     ExemplarPick picks[EXEMPLAR_MAX];
     Random rng;
     random_init(&rng, 7, 0);
@@ -165,7 +165,7 @@ static void other_rules(void **state)
     for (int r = 0; r < 3; r++) {
         const char *const names[3] = {"bucket", "island", "random"};
         assert_int_equal(exemplar_rule(names[r], &rule), 0);
-        const ExemplarOptions o = {rule, 0.25, 1.0, 0, 0, 0};
+        const ExemplarOptions o = {rule, 0.25, 1.0, 0, 0, 0, 1};
         for (int i = 0; i < 100; i++) {
             int n = exemplar_draw(&p, "t", "crl-1/t/0", &o, 2, &rng, picks);
             assert_int_equal(n, 2);
@@ -189,7 +189,7 @@ static void floor_and_winner(void **state)
     random_init(&rng, 7, 2);
     for (int i = 0; i < 6; i++) items[i].score = score[i];
     for (int r = 0; r < 4; r++) {
-        const ExemplarOptions o = {(ExemplarRule)r, 0.25, 1.0, 0.5, 0, 0};
+        const ExemplarOptions o = {(ExemplarRule)r, 0.25, 1.0, 0.5, 0, 0, 1};
         for (int i = 0, slow = 0; i < 200; i++, slow = 0) {
             int n = exemplar_draw(&p, "t", "crl-1/t/0", &o, 2, &rng, picks), won = 0;
             assert_int_equal(n, 2);
@@ -200,14 +200,44 @@ static void floor_and_winner(void **state)
             assert_true(!slow && (won || r == EXEMPLAR_RANDOM));
         }
     }
-    const ExemplarOptions high = {EXEMPLAR_BUCKET, 0.25, 1.0, 1.0, 0, 0};
+    const ExemplarOptions high = {EXEMPLAR_BUCKET, 0.25, 1.0, 1.0, 0, 0, 1};
     assert_int_equal(exemplar_draw(&p, "t", "crl-1/t/0", &high, 2, &rng, picks), 2); /* too few */
     for (int i = 0; i < 6; i++) items[i].score = score[i] / 10; /* the best is the measure */
-    const ExemplarOptions o = {EXEMPLAR_RANDOM, 0.25, 1.0, 0.5, 0, 0};
+    const ExemplarOptions o = {EXEMPLAR_RANDOM, 0.25, 1.0, 0.5, 0, 0, 1};
     for (int i = 0; i < 100; i++) {
         exemplar_draw(&p, "t", "crl-1/t/0", &o, 2, &rng, picks);
         assert_true(picks[0].item->score >= 0.055 && picks[1].item->score >= 0.055);
     }
+}
+
+/* `apart` holds with every seed where the pool allows it, whether the slow or the fast kernel has to
+ * change, and the placebo draws the same kernels. */
+static void spread(void **state)
+{
+    (void)state;
+    static const double score[6] = {0.6, 1.1, 1.2, 1.3, 1.4, 1.5};
+    PoolItem items[6];
+    Pool p = make_pool(items);
+    ExemplarPick picks[EXEMPLAR_MAX], again[EXEMPLAR_MAX];
+    for (int i = 0; i < 6; i++) items[i].score = score[i];
+    int slowest = 0;
+    for (uint64_t i = 0; i < 200; i++) {
+        ExemplarOptions o = {EXEMPLAR_BUCKET, 0.25, 1.0, 0, 0, 0, 2};
+        Random rng;
+        random_init(&rng, i, 0);
+        assert_int_equal(exemplar_draw(&p, "t", "crl-1/t/0", &o, 2, &rng, picks), 2);
+        double a = picks[0].item->score, b = picks[1].item->score;
+        assert_true(fmax(a, b) / fmin(a, b) > 1.999); /* 1.1 gives way: none is half as fast */
+        slowest += fmin(a, b) == 0.6;
+        o.rule = EXEMPLAR_SHUFFLED;
+        random_init(&rng, i, 0);
+        exemplar_draw(&p, "t", "crl-1/t/0", &o, 2, &rng, again);
+        assert_true(again[0].item == picks[0].item && again[1].item == picks[1].item);
+        o = (ExemplarOptions){EXEMPLAR_BUCKET, 0.25, 1.0, 0, 0, 0, 100}; /* none is so far apart */
+        assert_int_equal(exemplar_draw(&p, "t", "crl-1/t/0", &o, 2, &rng, picks), 2);
+        assert_ptr_not_equal(picks[0].item, picks[1].item);
+    }
+    assert_int_equal(slowest, 200);
 }
 
 static void placebo(void **state)
@@ -218,8 +248,8 @@ static void placebo(void **state)
     ExemplarPick picks[EXEMPLAR_MAX];
     Random rng;
     random_init(&rng, 7, 3);
-    const ExemplarOptions o = {EXEMPLAR_SHUFFLED, 0.25, 1.0, 0, 0, 0},
-                          none = {EXEMPLAR_NONE, 0.25, 1.0, 0, 0, 0};
+    const ExemplarOptions o = {EXEMPLAR_SHUFFLED, 0.25, 1.0, 0, 0, 0, 1},
+                          none = {EXEMPLAR_NONE, 0.25, 1.0, 0, 0, 0, 1};
     int true_order = 0;
     enum { DRAWS = 2000 };
     for (int i = 0; i < DRAWS; i++) {
@@ -350,6 +380,7 @@ int main(void)
                                        cmocka_unit_test(bucket_law),
                                        cmocka_unit_test(other_rules),
                                        cmocka_unit_test(floor_and_winner),
+                                       cmocka_unit_test(spread),
                                        cmocka_unit_test(placebo),
                                        cmocka_unit_test(islands),
                                        cmocka_unit_test(shown_kernels)};

@@ -40,9 +40,9 @@ static void parts(void **state)
 {
     (void)state;
     Task composed = {.name = "c", .by_composition = 1}, other = {.name = "f", .by_family = 1},
-         plain = {.name = "p"};
-    Task *list[] = {&composed, &other, &plain}; /* sorted by name */
-    const TaskSet tasks = {.tasks = list, .n = 3};
+         plain = {.name = "p"}, first = {.name = "t"}, second = {.name = "u"};
+    Task *list[] = {&composed, &other, &plain, &first, &second}; /* sorted by name */
+    const TaskSet tasks = {.tasks = list, .n = 5};
     Sample items[] = {sample("t", 0, 2, "//@ launch a\n//@ launch b\nfloat4 v;"),
                       sample("t", 0, 0, ""),
                       sample("u", 0, 8, "__shared__ float x;"),
@@ -65,6 +65,12 @@ static void parts(void **state)
     assert_int_equal(f.technique[0], 1);                    /* vectors */
     assert_int_equal(f.technique[1], 1);                    /* shared memory */
     assert_int_equal(f.technique[ROUND_TECHNIQUES - 1], 1); /* two launches */
+    assert_int_equal(f.wide.samples, 0);
+    const TaskSet fewer = {.tasks = list, .n = 4}; /* u is a wide task */
+    round_figures(&s, &fewer, &f);
+    assert_int_equal(f.plain.samples, 2);
+    assert_int_equal(f.wide.samples, 1);
+    assert_int_equal(f.correct, 1);
     round_figures(&s, NULL, &f);
     assert_int_equal(f.composition.samples + f.family.samples, 0);
 }

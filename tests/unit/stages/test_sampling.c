@@ -22,7 +22,7 @@
 #include "stages/train/training.h"
 #include "tests/unit/stages/children.h"
 
-enum { PROMPTS = 5, COPIES = 6, BATCH = 4, MAX_NEW = 150, TOTAL = PROMPTS * COPIES };
+enum { PROMPTS = 5, COPIES = 6, BATCH = 4, MAX_NEW = 150, TOTAL = PROMPTS * COPIES, FEWER = 2 };
 
 static int write_dataset(Error *err)
 {
@@ -51,7 +51,7 @@ static int write_dataset(Error *err)
 }
 
 /* Writes the prompts. Prompt `longer` is longer than the positions of the model, and of `kind`; -1:
- * none, PROMPTS: all. */
+ * none, PROMPTS: all. With kind "fewer" every second prompt asks for FEWER answers. */
 static int write_prompts(const char *path, int longer, const char *kind, Error *err)
 {
     ArtifactSpec spec;
@@ -72,6 +72,7 @@ static int write_prompts(const char *path, int longer, const char *kind, Error *
         record_text(r, "split", "train");
         record_text(r, "kind", is_longer ? kind : "plain");
         record_text(r, "text", text);
+        if (!strcmp(kind, "fewer") && i % 2) record_int(r, "copies", FEWER);
         if (artifact_write(w, r, err)) return -1;
         record_free(r);
     }
@@ -229,6 +230,35 @@ static void too_long(void **state)
     assert_false(file_exists("none.qa"));
 }
 
+/* A prompt that asks for fewer answers gets the first of those that it gets otherwise. */
+static void own_copies(void **state)
+{
+    (void)state;
+    Error err;
+    Job job = {"fewer.qa", BATCH, "fewer-prompts.qa"};
+    ArtifactReader *a, *b;
+    View v, w;
+    same_as_straight("straight.qa");
+    if (write_prompts("fewer-prompts.qa", -1, "fewer", &err)) fail_msg("%s", err.text);
+    assert_int_equal(child(sample, &job, 0, 0), 0);
+    if (artifact_open("fewer.qa", "samples", &a, &err) ||
+        artifact_open("straight.qa", "samples", &b, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(artifact_count(a), 3 * COPIES + 2 * FEWER);
+    for (long i = 0, k = 0; i < TOTAL; i++) {
+        const void *x, *y;
+        size_t nx, ny;
+        assert_int_equal(artifact_next(b, &w, &err), 1);
+        if (i / COPIES % 2 && i % COPIES >= FEWER) continue;
+        assert_int_equal(artifact_next(a, &v, &err), 1);
+        assert_int_equal(artifact_raw(a, k++, &x, &nx) || artifact_raw(b, i, &y, &ny), 0);
+        assert_int_equal(nx, ny);
+        assert_memory_equal(x, y, nx);
+    }
+    artifact_close(a);
+    artifact_close(b);
+}
+
 static void batch_changes_nothing(void **state)
 {
     (void)state;
@@ -340,12 +370,11 @@ static int set_up(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(killed),
-                                       cmocka_unit_test(stopped),
-                                       cmocka_unit_test(batch_changes_nothing),
-                                       cmocka_unit_test(too_long),
-                                       cmocka_unit_test(records_belong_together),
-                                       cmocka_unit_test(policy_round_trip)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(killed),           cmocka_unit_test(stopped),
+        cmocka_unit_test(own_copies),       cmocka_unit_test(batch_changes_nothing),
+        cmocka_unit_test(too_long),         cmocka_unit_test(records_belong_together),
+        cmocka_unit_test(policy_round_trip)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("sampling", tests, set_up, NULL);
 }

@@ -148,7 +148,8 @@ static void rehearsal(void **state)
     int32_t *ids;
     size_t n_prompt;
     assert_int_equal(policy_encode_prompt(&p, "# Task a\n", 9, &ids, &n_prompt, &err), 0);
-    assert_int_equal(successes_rehearse(&s, "model", "dataset.qa", (int)n_prompt + 20, &err), 0);
+    Rehearsal all = {.max_len = (int)n_prompt + 20, .share = 1, .seed = 1};
+    assert_int_equal(successes_rehearse(&s, "model", "dataset.qa", &all, &err), 0);
     assert_int_equal(s.own, 3);
     assert_int_equal(s.n, 5); /* the third is too long */
     assert_true(fabs(s.items[2].advantage - 1.5) < 1e-12);
@@ -159,8 +160,20 @@ static void rehearsal(void **state)
         assert_memory_equal(s.items[i].ids, ids, n_prompt * sizeof *ids);
         assert_int_equal(s.items[i].ids[s.items[i].len - 1], p.chat.end);
     }
-    assert_int_equal(successes_rehearse(&s, "model", "absent.qa", 100, &err), -1);
+    assert_int_equal(successes_rehearse(&s, "model", "absent.qa", &all, &err), -1);
     assert_int_equal(s.n, 5);
+    all.share = 0;
+    assert_int_equal(successes_rehearse(&s, "model", "dataset.qa", &all, &err), 0);
+    assert_int_equal(s.n, 5);
+    all.share = 0.5; /* 40 rounds of two examples each give about 40, often one of the two */
+    int ones = 0;
+    for (int draw = 0; draw < 40; draw++) {
+        long before = s.n;
+        all.stream = (uint64_t)draw;
+        assert_int_equal(successes_rehearse(&s, "model", "dataset.qa", &all, &err), 0);
+        ones += s.n - before == 1;
+    }
+    assert_true(s.n > 5 + 20 && s.n < 5 + 60 && ones > 8);
     free(ids);
     successes_release(&s);
     pool_release(&known);

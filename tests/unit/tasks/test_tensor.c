@@ -296,7 +296,29 @@ static void test_compare(void **state)
     assert_int_equal(compare(t, &w, got, want, 1.0, &message), 1);
     got[3] = INFINITY;
     assert_int_equal(compare(t, &w, got, want, 1.0, &message), 0);
+    want[3] = 1e39; /* too large for the type: eager PyTorch gives infinity, too */
+    assert_int_equal(compare(t, &w, got, want, 1.0, &message), 0);
+    want[3] = -1e39;
+    assert_int_equal(compare(t, &w, got, want, 1.0, &message), 1);
+    want[3] = 1e38;
+    t->rtol[DTYPE_F32] = 0;
+    got[0] = 1, got[1] = -10;
+    assert_int_equal(compare(t, &w, got, want, 1.0, &message), 1);
     task_free(t);
+}
+
+/* The least magnitude that rounds to infinity, and the number below it, in each type. */
+static void test_overflow(void **state)
+{
+    (void)state;
+    for (int d = DTYPE_F32; d <= DTYPE_BF16; d++) {
+        double most = dtype_overflow((Dtype)d), two[2] = {most, nextafter(most, 0)}, back[2];
+        float kept[2];
+        dtype_from_double((Dtype)d, two, kept, 2);
+        dtype_to_double((Dtype)d, kept, back, 2);
+        assert_true(isinf(back[0]) && isfinite(back[1]));
+    }
+    assert_true(isinf(dtype_overflow(DTYPE_I32)) && isinf(dtype_overflow(DTYPE_F64)));
 }
 
 /* atol counts the terms of the sum: matmul's grows with k, and with the square of the scale. */
@@ -324,7 +346,8 @@ int main(void)
         cmocka_unit_test(test_large_draw), cmocka_unit_test(test_parts),
         cmocka_unit_test(test_variants),   cmocka_unit_test(test_integers),
 
-        cmocka_unit_test(test_compare),    cmocka_unit_test(test_tolerance)};
+        cmocka_unit_test(test_compare),    cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_tolerance)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

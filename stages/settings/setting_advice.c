@@ -1,0 +1,63 @@
+/* Sentences about settings that are right and may surprise: said when a run starts, and once. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "stages/settings/settings.h"
+#include "tasks/task.h"
+
+/* Settings that the environment has and that are not read there: the user may think they are. */
+static void advise_environment(const Settings *s)
+{
+    for (SettingId i = 0; i < SETTING_COUNT; i++) {
+        const SettingSpec *spec = &setting_table[i];
+        const char *text = getenv(spec->name);
+        if (!text || spec->environment || spec->kind == SETTING_KIND_DERIVED) continue;
+        if (!s->value[i].origin || strcmp(s->value[i].origin, "the command line"))
+            log_info("%s in the environment is not read: a run takes it from the command line, "
+                     "CONFIG or the profile",
+                     spec->name);
+    }
+}
+
+/* The profile names tasks of Quern's own folder, and this is another one. */
+static void advise_root(const Settings *s, const TaskSet *tasks)
+{
+    if (strcmp(s->value[SETTING_TASKS].origin, SETTING_ALL_OF_ROOT) != 0) return;
+    log_info(
+        "TASK_ROOT=%s: its %d task%s %s taken, since TASKS of PROFILE=%s names tasks of Quern's "
+        "own folder",
+        setting_text(s, SETTING_TASK_ROOT), tasks->n, tasks->n == 1 ? "" : "s",
+        tasks->n == 1 ? "is" : "are", setting_text(s, SETTING_PROFILE));
+}
+
+/* A starter has learned from the formulas of graphs, which these prompts lack. */
+static void advise_starter(const Settings *s, const TaskSet *tasks)
+{
+    const char *first = NULL;
+    int n = 0;
+    for (int i = 0; i < tasks->n; i++) {
+        if (tasks->tasks[i]->graph) continue;
+        if (!first) first = tasks->tasks[i]->name;
+        n++;
+    }
+    if (!*s->starter || !n) return;
+    log_warn(
+        "STARTER=%s: of %d tasks, %d without a graph (%s%s): a starter that has learned graphs "
+        "alone, as share/starter, writes few correct kernels there; CONFIG=configs/scratch.mk "
+        "starts from random weights",
+        setting_text(s, SETTING_STARTER), tasks->n, n, first, n > 1 ? ", ..." : "");
+}
+
+int settings_advise(const Settings *s, Error *err)
+{
+    TaskSet tasks;
+    advise_environment(s);
+    if (taskset_load(setting_text(s, SETTING_TASK_ROOT), setting_text(s, SETTING_TASKS), &tasks,
+                     err))
+        return -1;
+    advise_root(s, &tasks);
+    advise_starter(s, &tasks);
+    taskset_release(&tasks);
+    return 0;
+}
