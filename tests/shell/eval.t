@@ -2,7 +2,6 @@
 # quern-eval: one kernel for each outcome, every task's baseline, exit statuses, determinism, JSON. TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet
-share_compiled
 cd "$root" || exit 1
 
 for file in tests/fixtures/kernels/*.cu; do check_verdict "$file"; done
