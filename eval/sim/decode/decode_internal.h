@@ -48,7 +48,9 @@ typedef struct {
     int cap_costs;
     int *block_of;                    /* PTX instruction -> block; n_insts + 1 entries */
     uint8_t *classes;                 /* InstClass of each PTX instruction */
-    uint8_t *folded;                  /* 1 for each PTX instruction that costs nothing */
+    uint8_t *cost;                    /* of each PTX instruction, in parts of COST_WHOLE */
+    int owed[INST_CLASS_COUNT];       /* the costs of the block that are not counted yet */
+    int *loop_of;                     /* of each PTX instruction, the unrolled loop; 0: none */
     uint8_t *merged;                  /* 1 for each atomic that one lane executes for all */
     int exit_block, ret_block;        /* a block or BLOCK_* */
     struct Definedness *definedness;  /* NULL: every register is set before it is read */
@@ -112,9 +114,16 @@ int costs_has_dest(const PtxInst *in); /* 1: its first operand is the destinatio
 
 /* ---- folded.c ---- */
 
-/* Returns 1 for each instruction of the function that the assembler computes itself; the caller
- * frees the array. */
+enum { COST_WHOLE = 64 };
+/* Returns the cost of each instruction of the function: COST_WHOLE, or 0 where the assembler computes
+ * it itself. The caller frees the array. */
 uint8_t *folded_find(const PtxFunction *p);
+
+/* ---- unrolled.c ---- */
+
+/* Lowers the costs of instructions in loops that the assembler unrolls, and numbers these loops in
+ * loop_of, by instruction; 0 elsewhere. */
+void unrolled_find(const PtxFunction *p, uint8_t *cost, int *loop_of);
 
 /* ---- merged.c ---- */
 
