@@ -13,9 +13,9 @@
 
 enum {
     MOST_TRIPS = 64,
-    MOST_STEPS = 1 << 14, /* of a loop */
+    MOST_STEPS = 1 << 12, /* of a loop */
     MOST_LOOPS = 64,      /* of a function */
-    SEEN = 1 << 15        /* entries of the table of operations: twice the steps */
+    SEEN = 1 << 13        /* entries of the table of operations: twice the steps */
 };
 
 typedef struct {
