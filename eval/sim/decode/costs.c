@@ -3,7 +3,7 @@
  * The assembler moves a load up to where its address is known, but not past a global store, an
  * atomic or a barrier before it. So loads that do not depend on one another are one wait. A few
  * instructions that a branch skips become predicated instructions: the blocks before, in and behind
- * them are one group, in which loads move freely. So are the blocks of an unrolled loop. */
+ * them are one group, in which loads move freely. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -190,8 +190,6 @@ static void find_preds(const Decoder *d, CostWalk *c)
 static int continues_group(const Decoder *d, const CostWalk *c, int block)
 {
     const BlockInfo *before = &d->blocks[block - 1];
-    int loop = d->loop_of[c->starts[block]];
-    if (loop && loop == d->loop_of[c->starts[block - 1]]) return 1;
     if (c->first_pred[block] < c->group || c->last_pred[block] >= block) return 0;
     if (before->end == END_FALL) return 1;
     if (before->end != END_BRANCH && before->end != END_COND) return 0;

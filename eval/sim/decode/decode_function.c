@@ -203,8 +203,7 @@ void decode_function(Code *code, int index)
     d.f->waits = memory_alloc((size_t)d.p->n_insts + 1);
     d.f->traffic = memory_array((size_t)d.p->n_insts + 1, sizeof *d.f->traffic);
     d.cost = folded_find(d.p);
-    d.loop_of = memory_array((size_t)d.p->n_insts + 1, sizeof *d.loop_of);
-    unrolled_find(d.p, d.cost, d.loop_of);
+    unrolled_find(d.p, d.cost);
     d.merged = merged_find(d.p);
     mark_leaders(d.p, leader);
     definedness_find(&d, leader);
@@ -220,7 +219,6 @@ void decode_function(Code *code, int index)
     free(d.blocks);
     free(d.block_of);
     free(d.cost);
-    free(d.loop_of);
     free(d.merged);
     free(leader);
 }

@@ -50,7 +50,6 @@ typedef struct {
     uint8_t *classes;                 /* InstClass of each PTX instruction */
     uint8_t *cost;                    /* of each PTX instruction, in parts of COST_WHOLE */
     int owed[INST_CLASS_COUNT];       /* the costs of the block that are not counted yet */
-    int *loop_of;                     /* of each PTX instruction, the unrolled loop; 0: none */
     uint8_t *merged;                  /* 1 for each atomic that one lane executes for all */
     int exit_block, ret_block;        /* a block or BLOCK_* */
     struct Definedness *definedness;  /* NULL: every register is set before it is read */
@@ -121,9 +120,8 @@ uint8_t *folded_find(const PtxFunction *p);
 
 /* ---- unrolled.c ---- */
 
-/* Lowers the costs of instructions in loops that the assembler unrolls, and numbers these loops in
- * loop_of, by instruction; 0 elsewhere. */
-void unrolled_find(const PtxFunction *p, uint8_t *cost, int *loop_of);
+/* Lowers the costs of instructions in loops that the assembler unrolls. */
+void unrolled_find(const PtxFunction *p, uint8_t *cost);
 
 /* ---- merged.c ---- */
 

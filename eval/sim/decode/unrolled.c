@@ -312,7 +312,7 @@ static int walk(Walk *w)
     return trips;
 }
 
-static void unroll(Walk *w, uint8_t *cost, int *loop_of)
+static void unroll(Walk *w, uint8_t *cost)
 {
     size_t n = (size_t)(w->last - w->first + 1);
     w->loop++;
@@ -320,12 +320,11 @@ static void unroll(Walk *w, uint8_t *cost, int *loop_of)
     memset(w->runs + w->first, 0, n * sizeof *w->runs);
     memset(w->fresh + w->first, 0, n * sizeof *w->fresh);
     if (find_start(w) || walk(w) < 2) return;
-    for (int i = w->first; i <= w->last; i++) loop_of[i] = w->loop;
     for (int i = w->first; i <= w->last; i++)
         if (w->runs[i]) cost[i] = (uint8_t)((cost[i] * w->fresh[i] + w->runs[i] - 1) / w->runs[i]);
 }
 
-void unrolled_find(const PtxFunction *p, uint8_t *cost, int *loop_of)
+void unrolled_find(const PtxFunction *p, uint8_t *cost)
 {
     Walk w = {.p = p};
     int loops = 0, inner = -1; /* inner: the last start of a loop that has ended */
@@ -346,7 +345,7 @@ void unrolled_find(const PtxFunction *p, uint8_t *cost, int *loop_of)
             w.fresh = memory_array((size_t)p->n_insts + 1, sizeof *w.fresh);
         }
         w.first = to, w.last = i;
-        unroll(&w, cost, loop_of);
+        unroll(&w, cost);
     }
     for (int k = 0; k < REG_CLASSES; k++) free(w.regs[k]);
     free(w.target);
