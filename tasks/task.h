@@ -154,7 +154,8 @@ typedef struct {
  * last part of its path names a task, and differs from that of all others.
  *
  * only: words by comma, each the name of a task ("relu"), a set ("kernelbench/level1"), or a pattern
- * of them ("kernelbench/level2/k*"). NULL, "" or "all": the tasks that are in no set. root NULL:
+ * of them ("kernelbench/level2/k*"). NULL, "" or "all": the tasks that are in no set, or every task
+ * where each is in a set. root NULL:
  * $QUERN_TASKS, else Quern's own tasks (base/paths.h). */
 int taskset_load(const char *root, const char *only, TaskSet *out, Error *err);
 void taskset_release(TaskSet *s);

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/paths.h"
+#include "base/suggest.h"
 #include "tasks/task.h"
 
 enum { TASKSET_MAX = 4096, TASKSET_DEPTH = 4 };
@@ -80,27 +81,42 @@ static int check_unique(const Folders *f, const char *root, Error *err)
     return 0;
 }
 
-/* "all": the tasks that are in no set. Else the name of a task, its folder, a set that holds it, or
- * a pattern with an asterisk for one of these. */
-static int matches(const char *word, const char *folder)
+/* "all": the tasks that are in no set, or every task where each is in one. Else the name of a task,
+ * its folder, a set that holds it, or a pattern with an asterisk for one of these. */
+static int matches(const char *word, const char *folder, int only_sets)
 {
-    if (!strcmp(word, "all")) return !strchr(folder, '/');
+    if (!strcmp(word, "all")) return only_sets || !strchr(folder, '/');
     if (!fnmatch(word, folder, FNM_PATHNAME | FNM_LEADING_DIR)) return 1;
     return !strchr(word, '/') && !fnmatch(word, last_part(folder), 0);
+}
+
+/* The task or the set of tasks whose name is near to a word's. */
+static int unknown(const char *word, const Folders *f, const char *root, Error *err)
+{
+    const char **names = memory_array((size_t)f->n + 1, sizeof *names);
+    for (int i = 0; i < f->n; i++) names[i] = last_part(f->names[i]);
+    const char *near = suggest_name(last_part(word), names, f->n);
+    error_set(err, ERROR_UNKNOWN_NAME, "no task \"%.80s\" in %s%s%s%s", word, root,
+              near ? "; did you mean " : "; `quern task list` lists them", near ? near : "",
+              near ? "?" : "");
+    free(names);
+    return -1;
 }
 
 /* Marks what the words of a list "relu,level1" select. */
 static int select_listed(const char *only, const Folders *f, char *chosen, const char *root,
                          Error *err)
 {
+    int only_sets = 1;
+    for (int i = 0; i < f->n; i++) only_sets &= strchr(f->names[i], '/') != NULL;
     for (const char *p = only; *p;) {
         size_t len = strcspn(p, ","), end = len;
         while (end > 1 && p[end - 1] == '/') end--;
         char *word = memory_strndup(p, end);
         int known = !*word;
         for (int i = 0; i < f->n && *word; i++)
-            if (matches(word, f->names[i])) known = chosen[i] = 1;
-        if (!known) error_set(err, ERROR_UNKNOWN_NAME, "no task \"%s\" in %s", word, root);
+            if (matches(word, f->names[i], only_sets)) known = chosen[i] = 1;
+        if (!known) unknown(word, f, root, err);
         free(word);
         if (!known) return -1;
         p += len + (p[len] == ',');
@@ -173,8 +189,7 @@ static int add_one(TaskSet *s, const char *root, const char *word, Error *err)
 {
     char **paths;
     int n, at = -1;
-    if (taskset_paths(root, word, &paths, &n, err))
-        return error_set(err, ERROR_UNKNOWN_NAME, "no task is named \"%.80s\"", word);
+    if (taskset_paths(root, word, &paths, &n, err)) return -1;
     for (int i = 0; i < n; i++)
         if (!strcmp(last_part(paths[i]), last_part(word))) at = i;
     Task *t = NULL;

@@ -3,7 +3,6 @@
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 need redis-server
 cd "$root" || exit 99
-share_compiled
 prefix=test-$$
 logs=("$tmp/out")
 left_pattern='@(*quern-*|*redis-server*|*mk/*|make*)'

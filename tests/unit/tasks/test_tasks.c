@@ -67,6 +67,10 @@ static void test_only(void **state)
     assert_string_equal(two.tasks[0]->name, "relu");
     assert_string_not_equal(two.digest, set.digest);
     taskset_release(&two);
+    /* A folder that holds sets alone: all of its tasks. */
+    assert_int_equal(taskset_load(fixture_path("tasks/kernelbench"), NULL, &two, &err), 0);
+    assert_true(two.n > 200);
+    taskset_release(&two);
     assert_int_equal(taskset_load(fixture_path("tasks"), "relu,nosuch", &two, &err), -1);
     assert_non_null(strstr(err.text, "no task \"nosuch\""));
 }
