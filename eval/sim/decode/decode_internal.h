@@ -6,6 +6,7 @@
 #ifndef EVAL_SIM_DECODE_DECODE_INTERNAL_H
 #define EVAL_SIM_DECODE_DECODE_INTERNAL_H
 
+#include "eval/sim/assembler/assembler.h"
 #include "eval/sim/exec/handlers.h"
 
 typedef struct {
@@ -107,27 +108,8 @@ int decode_fragment(Decoder *d, int operand, int n, uint32_t *rows, int is_dest)
 /* ---- decode_function.c, cfg.c, costs.c ---- */
 
 void decode_function(Code *code, int index);
-void cfg_joins(Decoder *d);            /* fills in the join of each block */
-void costs_find(Decoder *d);           /* fills in chains and waits of the blocks' costs */
-int costs_has_dest(const PtxInst *in); /* 1: its first operand is the destination */
-
-/* ---- folded.c ---- */
-
-enum { COST_WHOLE = 64 };
-/* Returns the cost of each instruction of the function: COST_WHOLE, or 0 where the assembler computes
- * it itself. The caller frees the array. */
-uint8_t *folded_find(const PtxFunction *p);
-
-/* ---- unrolled.c ---- */
-
-/* Lowers the costs of instructions in loops that the assembler unrolls. */
-void unrolled_find(const PtxFunction *p, uint8_t *cost);
-
-/* ---- merged.c ---- */
-
-/* Returns 1 for each atomic of the function that one lane executes for all lanes with its address;
- * the caller frees the array. */
-uint8_t *merged_find(const PtxFunction *p);
+void cfg_joins(Decoder *d);  /* fills in the join of each block */
+void costs_find(Decoder *d); /* fills in chains and waits of the blocks' costs */
 
 /* ---- definedness.c ---- */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "eval/sim/decode/decode_internal.h"
+#include "eval/sim/assembler/assembler.h"
 
 enum {
     MOST_TRIPS = 64,
@@ -215,7 +215,7 @@ static int execute(Walk *w, const PtxInst *in)
         guard = number_of(w, &o);
         if (guard.known && !is_taken(in, &guard)) return 0;
     }
-    if (!costs_has_dest(in)) return 1;
+    if (!ptx_has_dest(in)) return 1;
     if (!is_pure(in) || in->operands[0].pair || in->operands[0].kind != OPND_REG) {
         set_unlike(w, &in->operands[0]);
         return 1;
@@ -278,7 +278,7 @@ static int find_start(Walk *w)
     for (int i = 0; i < p->n_insts; i++) {
         const PtxInst *in = &p->insts[i];
         if (i >= w->first && i <= w->last) continue;
-        if (!in->bad && in->n_operands && costs_has_dest(in)) set_start(w, in);
+        if (!in->bad && in->n_operands && ptx_has_dest(in)) set_start(w, in);
         int to = w->target[i];
         if (to < w->first || to > w->last || to == w->entry) continue;
         if (w->entry >= 0) return -1;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "eval/sim/decode/decode_internal.h"
+#include "eval/sim/assembler/assembler.h"
 
 enum { MOST_TRIPS = 64 };
 
@@ -78,7 +78,7 @@ static void visit(Folding *f, const PtxInst *in)
     if (in->bad || !in->n_operands) return;
     if (is_long_loop(in))
         for (int i = 1; i < in->n_operands; i++) vary(f, &in->operands[i]);
-    if (costs_has_dest(in) && (!is_arithmetic(in) || !reads_constants(f, in)))
+    if (ptx_has_dest(in) && (!is_arithmetic(in) || !reads_constants(f, in)))
         vary(f, &in->operands[0]);
 }
 
@@ -107,7 +107,7 @@ static void fold_products(const PtxFunction *p, uint8_t *cost)
     size_t n = (size_t)p->n_regs[REG_64] + 1;
     uint32_t *reads = memory_array(n, sizeof *reads), *added = memory_array(n, sizeof *added);
     for (int i = 0; i < p->n_insts; i++)
-        for (int k = costs_has_dest(&p->insts[i]); k < p->insts[i].n_operands; k++) {
+        for (int k = ptx_has_dest(&p->insts[i]); k < p->insts[i].n_operands; k++) {
             count_reads(&p->insts[i].operands[k], reads);
             if (is_addition(&p->insts[i])) count_reads(&p->insts[i].operands[k], added);
         }
