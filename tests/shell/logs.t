@@ -44,4 +44,9 @@ exit 3
 END
 chmod +x "$tmp/waits"
 "$root/mk/run" "$tmp/waits.log" "$tmp/waits" >out 2>err; is 'a line is in the log at once' $? 0
+
+# ---- how a rule ended ----
+end() { "$root/mk/run" "$tmp/r/log/end.log" bash -c "$1" >out 2>err; }
+end 'kill -INT $$'; is 'a rule that is stopped is not said to fail' "$? $(grep -c '^\[end\] stopped after .* s; the same command continues$' err) $(grep -c failed err)" '130 1 0'
+end 'exit 4'; is 'one that fails is' "$? $(grep -c '^\[end\] failed with exit 4 after .*; log: ' err)" '4 1'
 done_testing
