@@ -118,17 +118,22 @@ $(BUILD)/tasks/%.so: tasks/%/reference.c $(BUILD)/flags
 $(BUILD)/root: ; @mkdir -p $(@D); realpath --relative-to=$(@D) . >$@
 all build: $(PROGRAMS) $(REFERENCES) $(BUILD)/root
 
-LONG_UNITS := $(patsubst %,$(BUILD)/test/eval/test_engine_%,sampler decode build)
-UNIT_TESTS := $(LONG_UNITS) $(filter-out $(LONG_UNITS),$(foreach m,$(MODULES),$(patsubst tests/unit/$(m)/%.c,$(BUILD)/test/$(m)/%,$(wildcard tests/unit/$(m)/*.c))))
+UNIT_TESTS := $(foreach m,$(MODULES),$(patsubst tests/unit/$(m)/%.c,$(BUILD)/test/$(m)/%,$(wildcard tests/unit/$(m)/*.c)))
 FUZZERS := $(foreach m,$(MODULES),$(patsubst tests/fuzz/$(m)/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/$(m)/*.c)))
-LONG_TESTS := $(patsubst %,tests/shell/%.t,queue_kill faults resume)
-SHELL_TESTS := $(LONG_TESTS) $(filter-out $(LONG_TESTS),$(sort $(wildcard tests/shell/*.t)))
+SHELL_TESTS := $(sort $(wildcard tests/shell/*.t))
+shell_tests = $(patsubst %,tests/shell/%.t,$(1))
+eval_units = $(patsubst %,$(BUILD)/test/eval/test_%,$(1))
+# What takes longest on two idle cores, longest first; queue_kill, llm and hosts mostly wait.
+LONG_TESTS := $(call shell_tests,queue_kill resume) $(call eval_units,engine_build) $(call shell_tests,cheats faults generate) \
+  $(call eval_units,op_kernels engine_sampler engine_decode) $(call shell_tests,eval llm hosts) $(call eval_units,compile) \
+  $(call shell_tests,remake derive optimize gap precompile storms ablation records) $(BUILD)/test/tasks/test_tolerance $(BUILD)/test/tasks/test_derive
+ALL_TESTS := $(LONG_TESTS) $(filter-out $(LONG_TESTS),$(SHELL_TESTS) $(UNIT_TESTS))
 
-# prove runs each test in a process and a folder of its own, under its own time limit; the long ones come first. Three at a
+# prove runs each test in a process and a folder of its own, under its own time limit; the long ones come first. Four at a
 # time keep two cores busy, since some tests mostly wait.
 test: build $(UNIT_TESTS) $(FUZZERS)
 	@build="$$(realpath '$(BUILD)')"; rm -rf "$$build/trash/compiled"; \
-	  QUERN_BUILD="$$build" QUERN_TEST_CACHE="$$build/trash/compiled" QUERN_CC='$(CC)' QUERN_OPT='$(OPT)' QUERN_SAN='$(SAN)' prove --timer -j3 --exec tests/run $(SHELL_TESTS) $(UNIT_TESTS)
+	  QUERN_BUILD="$$build" QUERN_TEST_CACHE="$$build/trash/compiled" QUERN_CC='$(CC)' QUERN_OPT='$(OPT)' QUERN_SAN='$(SAN)' prove --timer -j4 --exec tests/run $(ALL_TESTS)
 
 # Gates every task of every set; make test gates a sample.
 test-tasks: build

@@ -337,9 +337,11 @@ int html_page(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b, Error
     if (r->live) buffer_puts(b, "<meta http-equiv=\"refresh\" content=\"15\">\n");
     buffer_puts(b, "<title>Quern: ");
     html_text(b, r->run);
-    buffer_printf(b, "</title>\n<style>\n%s</style></head>\n<body><main>\n", report_style);
+    buffer_printf(b, "</title>\n<style>\n%s</style></head>\n<body><script>%s</script>\n<main>\n",
+                  report_style, report_first_script);
     html_top(r, rows, b);
     html_stages(r, rows, b);
+    buffer_puts(b, "<div class=\"later\">\n");
     models_write(r, b);
     figures(r, b);
     run_figures(r, b);
@@ -349,6 +351,6 @@ int html_page(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b, Error
     failures(r, b);
     caveats(r, b);
     provenance(r, b);
-    buffer_printf(b, "</main><script>%s</script></body></html>\n", report_script);
+    buffer_printf(b, "</div></main><script>%s</script></body></html>\n", report_script);
     return b->full ? error_set(err, ERROR_LIMIT, "the page takes more than %zu bytes", b->max) : 0;
 }

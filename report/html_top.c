@@ -76,6 +76,29 @@ static void learned(const Report *r, const Standing *s, Buffer *b)
                       s->has_teacher ? "teacher" : "baseline", s->beaten, s->tasks);
 }
 
+/* Whether training made a sample of the model faster, beside the best that the run found. */
+static void rose(const Report *r, const Standing *s, const TableRow *best, Buffer *b)
+{
+    if (r->untrained || isnan(s->rise.middle) || !(s->mean_before + s->mean_after > 0)) return;
+    int known = has_interval(&s->rise), rises = known && s->rise.low > 0,
+        falls = known && s->rise.high < 0;
+    buffer_printf(b, "From stage 1 to stage 3 the model's mean sample %s %.2f× to %.2f×",
+                  rises   ? "rises from"
+                  : falls ? "<b>falls</b> from"
+                  : known ? "hardly changes, from"
+                          : "goes from",
+                  s->mean_before, s->mean_after);
+    if (known)
+        buffer_printf(b, ": %+.2f, 95%% interval %+.2f to %+.2f%s", s->rise.middle, s->rise.low,
+                      s->rise.high, rises || falls ? "" : ", which may be chance");
+    buffer_puts(b, " (train tasks; a wrong answer counts 0)");
+    if (best->succeeded) {
+        buffer_puts(b, ". The best kernels that the run found reach ");
+        html_factor(b, best->geomean);
+    }
+    buffer_puts(b, ". ");
+}
+
 /* What a run is, for a reader who has seen none. */
 static void purpose(const Report *r, Buffer *b)
 {
@@ -222,6 +245,7 @@ void html_top(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b)
     if (r->live) html_live(r->live, b);
     purpose(r, b);
     buffer_puts(b, "<p class=\"lead\">");
+    rose(r, &s, best, b);
     learned(r, &s, b);
     improved(r, &s, rows, b);
     generalised(held, b);

@@ -195,6 +195,9 @@ typedef struct {
     /* The success rate of the crl model on train tasks, minus that of the sft model. NAN without
      * samples of both. */
     Interval gain;
+    /* The mean score of their samples on train tasks, 0 of a wrong one, and the difference. */
+    double mean_before, mean_after;
+    Interval rise;
 } Standing;
 
 /* Whether the model found a kernel that is more than a hundredth faster than every kernel of the
@@ -244,7 +247,7 @@ void html_stages(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b);
 void paper_write(const Report *r, Buffer *b);
 
 /* ---- html.c, style.c ---- */
-extern const char *const report_style, *const report_script;
+extern const char *const report_style, *const report_first_script, *const report_script;
 int html_page(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b, Error *err);
 
 #endif

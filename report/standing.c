@@ -30,45 +30,78 @@ static void draw_beaten(void *ctx, Random *r, double *out)
         *out += standing_beats_teacher(all->task[random_below(r, (uint64_t)all->n)]);
 }
 
-/* Draws as many of a task's samples as it has, and counts the correct ones. */
-static void draw_samples(const Tally *t, Random *r, long *attempted, long *succeeded)
+/* A stage's samples: how many, how many are correct, and their scores, 0 of a wrong one. */
+typedef struct {
+    double tried, good, score;
+} Sum;
+
+static void add_sample(Sum *s, double score)
 {
-    *attempted += t->attempted;
-    for (long i = 0; i < t->attempted; i++)
-        *succeeded += t->score[random_below(r, (uint64_t)t->attempted)] >= 0;
+    s->tried++;
+    s->good += score >= 0;
+    s->score += fmax(score, 0);
 }
 
-/* Both stages of a resample have the same tasks. */
+/* Draws as many of a task's samples as it has. */
+static void draw_samples(const Tally *t, Random *r, Sum *out)
+{
+    for (long i = 0; i < t->attempted; i++)
+        add_sample(out, t->score[random_below(r, (uint64_t)t->attempted)]);
+}
+
+/* Both stages of a resample have the same tasks. out: the gain in the rate and in the mean sample. */
 static void draw_gain(void *ctx, Random *r, double *out)
 {
     const Tasks *all = ctx;
-    long tried[2] = {0}, good[2] = {0};
+    Sum a = {0}, b = {0};
     for (int i = 0; i < all->n; i++) {
         const ReportTask *t = all->task[random_below(r, (uint64_t)all->n)];
-        draw_samples(&t->stage[REPORT_SFT], r, &tried[0], &good[0]);
-        draw_samples(&t->stage[REPORT_CRL], r, &tried[1], &good[1]);
+        draw_samples(&t->stage[REPORT_SFT], r, &a);
+        draw_samples(&t->stage[REPORT_CRL], r, &b);
     }
-    *out = tried[0] && tried[1]
-               ? (double)good[1] / (double)tried[1] - (double)good[0] / (double)tried[0]
-               : 0;
+    int both = a.tried > 0 && b.tried > 0;
+    out[0] = both ? b.good / b.tried - a.good / a.tried : 0;
+    out[1] = both ? b.score / b.tried - a.score / a.tried : 0;
 }
 
-static double rate_of(const Tasks *all, ReportStage stage)
+static Sum sum_of(const Tasks *all, ReportStage stage)
 {
-    long attempted = 0, succeeded = 0;
+    Sum s = {0};
     for (int i = 0; i < all->n; i++) {
-        attempted += all->task[i]->stage[stage].attempted;
-        succeeded += all->task[i]->stage[stage].succeeded;
+        const Tally *t = &all->task[i]->stage[stage];
+        for (long k = 0; k < t->attempted; k++) add_sample(&s, t->score[k]);
     }
-    return attempted ? (double)succeeded / (double)attempted : NAN;
+    return s;
 }
 
-static void resample(StatisticsDraw *draw, Tasks *all, double least, double most, Interval *out)
+/* The gains from stage 1 to stage 3; NAN without samples of both. */
+static void find_gains(Tasks *all, Standing *out)
 {
-    out->low = out->high = NAN;
-    if (all->n < 2 || isnan(out->middle)) return;
-    statistics_resample(draw, all, 1, 1, out);
-    statistics_widen(out, all->n, least, most);
+    Sum a = sum_of(all, REPORT_SFT), b = sum_of(all, REPORT_CRL);
+    Interval in[2];
+    out->mean_before = a.score / a.tried;
+    out->mean_after = b.score / b.tried;
+    in[0].middle = b.good / b.tried - a.good / a.tried;
+    in[1].middle = out->mean_after - out->mean_before;
+    for (int i = 0; i < 2; i++) in[i].low = in[i].high = NAN;
+    if (all->n > 1 && a.tried > 0 && b.tried > 0) {
+        statistics_resample(draw_gain, all, 1, 2, in);
+        statistics_widen(&in[0], all->n, -1, 1);
+        statistics_widen(&in[1], all->n, -INFINITY, INFINITY);
+    }
+    out->gain = in[0];
+    out->rise = in[1];
+}
+
+static void find_beaten(Tasks *all, Standing *out)
+{
+    Interval *in = &out->beaten_in;
+    *in = (Interval){out->beaten, NAN, NAN};
+    if (all->n < 2) return;
+    statistics_resample(draw_beaten, all, 1, 1, in);
+    statistics_widen(in, all->n, 0, all->n);
+    if (!out->beaten) in->high = all->n * statistics_none_of(all->n);
+    if (out->beaten == all->n) in->low = all->n * (1 - statistics_none_of(all->n));
 }
 
 void standing_of(const Report *r, Standing *out)
@@ -83,12 +116,7 @@ void standing_of(const Report *r, Standing *out)
         out->beaten += standing_beats_teacher(t);
     }
     out->tasks = all.n;
-    out->beaten_in.middle = out->beaten;
-    resample(draw_beaten, &all, 0, all.n, &out->beaten_in);
-    if (all.n > 1 && !out->beaten) out->beaten_in.high = all.n * statistics_none_of(all.n);
-    if (all.n > 1 && out->beaten == all.n)
-        out->beaten_in.low = all.n * (1 - statistics_none_of(all.n));
-    out->gain.middle = rate_of(&all, REPORT_CRL) - rate_of(&all, REPORT_SFT);
-    resample(draw_gain, &all, -1, 1, &out->gain);
+    find_beaten(&all, out);
+    find_gains(&all, out);
     free(all.task);
 }

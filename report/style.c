@@ -30,13 +30,14 @@ const char *const report_style =
     "a{color:var(--accent)}code,pre{font-family:ui-monospace,"
     "monospace}\n"
     "code{font-size:.9em;overflow-wrap:anywhere}\n"
-    ".keys{display:grid;grid-template-columns:repeat(auto-fit,minmax(190px,1fr));gap:1px;"
-    "background:var(--line);"
+    ".keys{display:grid;grid-template-columns:repeat(auto-fit,minmax(190px,1fr));"
     "border:1px solid var(--line);border-radius:10px;overflow:hidden;margin:26px 0 18px}\n"
-    ".keys div{background:var(--card);padding:16px 18px}.keys "
+    ".keys div{background:var(--card);padding:16px 18px;border:solid var(--line);border-width:1px "
+    "0 0 "
+    "1px;margin:-1px 0 0 -1px}.keys "
     "b{display:block;font-size:29px;line-height:1.15;"
     "font-weight:650;letter-spacing:-.02em;font-variant-numeric:tabular-nums}.keys "
-    "span{font-size:13.5px;color:var(--soft)}\n"
+    "span{display:block;font-size:13.5px;line-height:1.45;color:var(--soft)}\n"
     ".lead{font-size:18px;max-width:80ch;margin:14px 0}small{font-size:.82em;color:var(--soft);"
     "font-weight:400;white-space:nowrap}\n"
     ".note{background:var(--warnbg);border-left:3px solid var(--warn);border-radius:0 6px 6px "
@@ -55,6 +56,7 @@ const char *const report_style =
     ";font-weight:650}td.wrap{white-space:normal;"
     "min-width:280px}\n"
     "section.task,figure,.scroll,dl{content-visibility:auto;contain-intrinsic-size:auto 400px}\n"
+    "@media screen{.first .later{display:none}}\n"
     "figure{margin:14px 0;overflow-x:auto}figure "
     "svg{display:block;min-width:680px;width:100%;height:auto}\n"
     "figcaption,.legend{font-size:14px;color:var(--soft);max-width:80ch}\n"
@@ -145,7 +147,7 @@ const char *const report_style =
     "@media(max-width:820px){main{padding:24px 16px "
     "60px}.pair{grid-template-columns:1fr}.task{padding:14px}.task td,.task "
     "th{padding-right:12px}.task td.bar{min-width:90px}h1{font-size:25px}}\n"
-    "@media(max-width:860px){.keys{grid-template-columns:1fr 1fr}.keys "
+    "@media(max-width:960px){.keys{grid-template-columns:1fr 1fr}.keys "
     "div:last-child:nth-child(odd){grid-column:1/-1}}\n"
     "@media(max-width:480px){.keys{grid-template-columns:1fr}}\n"
     "@media "
@@ -154,6 +156,15 @@ const char *const report_style =
     "none;white-space:pre-wrap;overflow-wrap:anywhere}.scroll,figure{overflow:visible}figure "
     "svg{min-width:0}table{font-size:10.5px}th{font-size:10px}th,td{padding-right:6px}"
     "#tools,.copy,#tip{display:none}}\n";
+
+/* What is below the table of stages is laid out after the first paint, which so takes about half the
+ * work. Not where the page opens elsewhere: at a link's target, or where it was before a reload. */
+const char *const report_first_script =
+    "(function(r,n){n=performance.getEntriesByType('navigation')[0];"
+    "if(location.hash||!n||n.type!='navigate')return;r.className='first';"
+    "function show(){r.className=''}"
+    "try{new PerformanceObserver(show).observe({type:'paint',buffered:true})}catch(e){show()}"
+    "setTimeout(show,1000)})(document.documentElement)";
 
 /* Without the script everything is there. With it the tasks can be filtered and sorted, kernels copied,
  * and values read off the curves. */

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/paths.h"
+#include "base/suggest.h"
 #include "tasks/task.h"
 
 enum { TASKSET_MAX = 4096, TASKSET_DEPTH = 4 };
@@ -89,6 +90,19 @@ static int matches(const char *word, const char *folder, int only_sets)
     return !strchr(word, '/') && !fnmatch(word, last_part(folder), 0);
 }
 
+/* The task or the set of tasks whose name is near to a word's. */
+static int unknown(const char *word, const Folders *f, const char *root, Error *err)
+{
+    const char **names = memory_array((size_t)f->n + 1, sizeof *names);
+    for (int i = 0; i < f->n; i++) names[i] = last_part(f->names[i]);
+    const char *near = suggest_name(last_part(word), names, f->n);
+    error_set(err, ERROR_UNKNOWN_NAME, "no task \"%.80s\" in %s%s%s%s", word, root,
+              near ? "; did you mean " : "; `quern task list` lists them", near ? near : "",
+              near ? "?" : "");
+    free(names);
+    return -1;
+}
+
 /* Marks what the words of a list "relu,level1" select. */
 static int select_listed(const char *only, const Folders *f, char *chosen, const char *root,
                          Error *err)
@@ -102,7 +116,7 @@ static int select_listed(const char *only, const Folders *f, char *chosen, const
         int known = !*word;
         for (int i = 0; i < f->n && *word; i++)
             if (matches(word, f->names[i], only_sets)) known = chosen[i] = 1;
-        if (!known) error_set(err, ERROR_UNKNOWN_NAME, "no task \"%s\" in %s", word, root);
+        if (!known) unknown(word, f, root, err);
         free(word);
         if (!known) return -1;
         p += len + (p[len] == ',');
@@ -175,8 +189,7 @@ static int add_one(TaskSet *s, const char *root, const char *word, Error *err)
 {
     char **paths;
     int n, at = -1;
-    if (taskset_paths(root, word, &paths, &n, err))
-        return error_set(err, ERROR_UNKNOWN_NAME, "no task is named \"%.80s\"", word);
+    if (taskset_paths(root, word, &paths, &n, err)) return -1;
     for (int i = 0; i < n; i++)
         if (!strcmp(last_part(paths[i]), last_part(word))) at = i;
     Task *t = NULL;

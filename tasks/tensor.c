@@ -37,31 +37,28 @@ const char *dtype_ctype(Dtype d)
 
 static double half_to_double(uint16_t h)
 {
-    int exponent = h >> 10 & 31, fraction = h & 1023;
-    double v = exponent == 31 ? (fraction ? NAN : INFINITY)
-               : exponent     ? ldexp(1024 + fraction, exponent - 25)
-                              : ldexp(fraction, -24);
+    uint64_t exponent = h >> 10 & 31, fraction = h & 1023;
+    uint64_t bits = (exponent + 1023 - 15) << 52 | fraction << 42;
+    double v;
+    memcpy(&v, &bits, sizeof v);
+    if (exponent == 31) v = fraction ? NAN : INFINITY;
+    if (exponent == 0) v = (double)fraction * 0x1p-24;
     return h & 0x8000 ? -v : v;
 }
 
-/* Rounds once, from double to the nearest multiple of the step of its exponent. nearbyint rounds ties
- * to even in the default mode. */
+/* Rounds once, ties to even: by a sum whose last bit is the step of a subnormal number, else by
+ * bits, where a carry goes into the exponent. */
 static uint16_t half_from_double(double x)
 {
     uint16_t sign = signbit(x) ? 0x8000 : 0;
-    double a = fabs(x);
+    double a = fabs(x), steps = a * 0x1p24 + 0x1p52;
+    uint64_t bits;
     if (isnan(x)) return sign | 0x7e00;
     if (a >= 65520.0) return sign | 0x7c00;
-    int exponent;
-    frexp(a, &exponent); /* a = f * 2^exponent, f in [0.5, 1) */
-    int step = a < 0x1p-14 ? -24 : exponent - 11;
-    double units = nearbyint(ldexp(a, -step));
-    if (step == -24) return (uint16_t)(sign | (uint16_t)units);
-    if (units >= 2048.0) {
-        units = 1024.0;
-        step++;
-    }
-    return (uint16_t)(sign | (uint16_t)((step + 25) << 10) | ((uint16_t)units & 1023));
+    memcpy(&bits, a < 0x1p-14 ? &steps : &a, sizeof bits);
+    if (a < 0x1p-14) return (uint16_t)(sign | (bits & 0x7ff));
+    bits += ((uint64_t)1 << 41) - 1 + (bits >> 42 & 1);
+    return (uint16_t)(sign | ((bits >> 42) - ((1023 - 15) << 10)));
 }
 
 static double bfloat_to_double(uint16_t b)

@@ -99,7 +99,7 @@ static void *tensor_alloc(size_t n, size_t size)
     return p;
 }
 
-static int draw_inputs(Case *c, double **wide, size_t *total, Error *err)
+static int draw_inputs(Case *c, size_t *total, Error *err)
 {
     const Task *t = c->task;
     for (int i = 0; i < t->n_inputs; i++) {
@@ -107,29 +107,36 @@ static int draw_inputs(Case *c, double **wide, size_t *total, Error *err)
         if (task_elements(t, c->workload, &t->inputs[i], &n, err)) return -1;
         c->input_bytes[i] = n * size;
         c->inputs[i] = tensor_alloc(n, size);
-        wide[i] = tensor_alloc(n, sizeof **wide);
         if (task_draw(t, c->workload, i, c->variant, c->seed, c->scale, c->inputs[i], err))
             return -1;
-        dtype_to_double(t->inputs[i].dtype, c->inputs[i], wide[i], n);
         *total += n * size;
     }
     return 0;
 }
 
-static int reference(const Cases *owner, Case *c, Task *t, const double *const *in, Error *err)
+/* The host needs the inputs as doubles, which are widened for it alone. */
+static int reference(const Cases *owner, Case *c, Task *t, Error *err)
 {
+    double *wide[TASK_MAX_TENSORS] = {NULL};
+    const double *in[TASK_MAX_TENSORS];
     if (owner->reference &&
         !owner->reference(owner->reference_of, t, c->workload, c->inputs, c->expected))
         return 0;
-    return task_reference(t, c->workload, in, c->expected, err);
+    for (int i = 0; i < t->n_inputs; i++) {
+        Dtype dtype = t->inputs[i].dtype;
+        size_t n = c->input_bytes[i] / dtype_size(dtype);
+        in[i] = wide[i] = tensor_alloc(n, sizeof **wide);
+        dtype_to_double(dtype, c->inputs[i], wide[i], n);
+    }
+    int rc = task_reference(t, c->workload, in, c->expected, err);
+    for (int i = 0; i < t->n_inputs; i++) free(wide[i]);
+    return rc;
 }
 
 static int case_fill(const Cases *owner, Case *c, Task *t, size_t *total, Error *err)
 {
-    double *wide[TASK_MAX_TENSORS] = {NULL};
-    const double *in[TASK_MAX_TENSORS];
     *total = 0;
-    int rc = draw_inputs(c, wide, total, err);
+    int rc = draw_inputs(c, total, err);
     for (int i = 0; i < t->n_outputs && !rc; i++) {
         size_t n;
         if ((rc = task_elements(t, c->workload, &t->outputs[i], &n, err))) break;
@@ -138,10 +145,7 @@ static int case_fill(const Cases *owner, Case *c, Task *t, size_t *total, Error 
         *total += n * sizeof(double);
         rc = task_tolerance(t, c->workload, i, c->variant, c->scale, &c->atol[i], &c->rtol[i], err);
     }
-    for (int i = 0; i < t->n_inputs; i++) in[i] = wide[i];
-    if (!rc) rc = reference(owner, c, t, in, err);
-    for (int i = 0; i < t->n_inputs; i++) free(wide[i]);
-    return rc;
+    return rc ? rc : reference(owner, c, t, err);
 }
 
 static void drop(Cases *c, int slot)

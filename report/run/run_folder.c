@@ -1,6 +1,7 @@
 /* Reads settings.mk, which quern-config writes and Make includes. Only its assignments are read. */
 #include "report/run/run_folder.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/suggest.h"
 
 enum { SETTINGS_MAX_BYTES = 4 << 20, MAX_ROUNDS = 16384 };
 
@@ -50,6 +52,30 @@ static void read_line(RunFolder *r, const char *line, size_t n)
                                                 unescaped(value, (size_t)(line + n - value))};
 }
 
+/* Names the run that is meant, or a few that are there. */
+static void no_run(const char *run, const char *runs, const char *below, Error *err)
+{
+    enum { KNOWN = 256, SHOWN = 4 };
+    char *names[KNOWN], listed[256] = "";
+    int n = 0;
+    DIR *d = opendir(runs);
+    for (struct dirent *e; d && n < KNOWN && (e = readdir(d));) {
+        char *file = memory_printf("%s/%s/settings.mk", runs, e->d_name);
+        if (e->d_name[0] != '.' && file_exists(file)) names[n++] = memory_strdup(e->d_name);
+        free(file);
+    }
+    if (d) closedir(d);
+    const char *near = suggest_name(run, (const char *const *)names, n);
+    for (int i = 0; i < n && i < SHOWN && !near; i++) {
+        size_t at = strlen(listed);
+        snprintf(listed + at, sizeof listed - at, "%s %.48s", i ? "," : "; there are", names[i]);
+    }
+    error_set(err, ERROR_NOT_FOUND,
+              "there is no run %s: neither %s/settings.mk nor %s/settings.mk is there%s%s%s", run,
+              run, below, near ? "; did you mean " : listed, near ? near : "", near ? "?" : "");
+    while (n) free(names[--n]);
+}
+
 int run_folder_open(const char *run, const char *runs, RunFolder *out, Error *err)
 {
     Buffer text;
@@ -67,9 +93,7 @@ int run_folder_open(const char *run, const char *runs, RunFolder *out, Error *er
         if (refused)
             error_errno(err, "cannot open %s", path);
         else
-            error_set(err, ERROR_NOT_FOUND,
-                      "there is no run %s: neither %s/settings.mk nor %s/settings.mk is there", run,
-                      run, out->dir);
+            no_run(run, runs, out->dir, err);
         free(path);
         return -1;
     }

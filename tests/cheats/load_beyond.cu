@@ -3,11 +3,11 @@
 // expect sim: out_of_bounds
 // expect cuda: ok | wrong_result | out_of_bounds | nondeterministic
 // says sim: stores a result that depends on it
-//@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)
+//@ launch relu<<<ceil_div(n, 240), 240>>>(x, y, n)
 extern "C" __global__ void relu(const float *x, float *y, int n)
 {
-    __shared__ float s[256];
-    int t = threadIdx.x, i = blockIdx.x * 256 + t;
+    __shared__ float s[240];
+    int t = threadIdx.x, i = blockIdx.x * 240 + t;
     s[t] = 0;
     __syncthreads();
     float next;

@@ -3,6 +3,5 @@
 # limit: 600
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet
-share_compiled # the baselines
 check_verdicts 2 "$root"/tests/cheats/*.cu
 done_testing

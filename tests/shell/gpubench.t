@@ -38,6 +38,24 @@ bench --parts sustained --sustained 13 --compilers 0 --work "$tmp/work"
 again=$(find "$tmp/work/cache" -type f | wc -l)
 [ "$compiled" -gt 5 ] && [ $((again - compiled)) -gt 5 ]; ok $? "what a kept cache holds is not found in it: $compiled files, then $again"
 
+QUERN_TASKS=$root/tasks bench --parts sustained --sustained 4 --compilers 1 --sets kernelbench/level1/k1_19_relu,kernelbench/level1/k1_20_leakyrelu
+row_is 'distinct candidates judged' 4 'NOT REACHED'
+
+# ---- part baselines goes on with the rows that it has ----
+QUERN_TASKS=$tmp/tasks bench --parts baselines --jobs 2 --rows "$tmp/rows"
+row_is 'baselines that fail' 1 reached
+[ "$(wc -l <"$tmp/rows") $(grep -c '"task":"relu","outcome":"ok"' "$tmp/rows")" = '2 1' ]; ok $? 'a row a task, with its outcome'
+sed -i '/"gelu"/d; s/"plain_us":[0-9.]*/"plain_us":12345.5/' "$tmp/rows"
+printf '{"task":"gelu","outc' >>"$tmp/rows"
+rm -r "$tmp/tasks/gelu"
+cp -r "$root/tasks/gelu" "$tmp/tasks"
+QUERN_TASKS=$tmp/tasks bench --parts baselines --jobs 2 --rows "$tmp/rows"
+row_is 'baselines that fail' 0 reached
+grep -q '^  relu *12345.50' "$tmp/out" && [ "$(wc -l <"$tmp/rows")" = 2 ]; ok $? 'what was measured is taken from the file, a torn line is not'
+echo nonsense >>"$tmp/rows"
+QUERN_TASKS=$tmp/tasks bench --parts baselines --rows "$tmp/rows"
+[ $status = 1 ] && grep -q "rows, line 3" "$tmp/err"; ok $? 'a line that is no row is named'
+
 # ---- errors and an early end ----
 bench --parts ''
 [ $status = 2 ]; ok $? 'no part at all is a wrong flag'

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Logs rotate: mk/run puts a log of more than a megabyte aside, over the one before. TAP on stdout.
+# Logs rotate: mk/run puts a log of more than a megabyte aside, over the one before, also while the rule runs. TAP on stdout.
 . "$(dirname "$0")/tap.sh"
 log=$tmp/r/log/loud.log
 said() { "$root/mk/run" "$log" "$tmp/loud" "$@" >out 2>err; rc=$?; } # WORD LINES
@@ -10,7 +10,7 @@ END
 chmod +x "$tmp/loud"
 size() { stat -c %s "$1"; }
 
-said first 40000
+said first 30000
 [ $rc = 0 ] && [ "$(size "$log")" -gt 1000000 ] && [ ! -e "$log.1" ]; ok $? 'a loud rule writes more than a megabyte'
 said second 10
 [ $rc = 0 ] && [ "$(size "$log")" -lt 2000 ] && grep -q '^second says' "$log" && ! grep -q '^first says' "$log"
@@ -18,7 +18,35 @@ ok $? 'the next run of the rule begins a log'
 grep -q '^command: .*loud first' "$log.1" && grep -q '^end: .* exit 0$' "$log.1"; ok $? 'the log before is whole, beside it'
 said third 10
 grep -q '^second says' "$log" && grep -q '^third says' "$log" && grep -q '^first says' "$log.1"; ok $? 'a small log goes on'
-said fourth 40000; said fifth 10
+said fourth 30000; said fifth 10
 grep -q '^fourth says' "$log.1" && grep -q '^second says' "$log.1" && ! grep -q '^first says' "$log.1"; ok $? 'the next rotation replaces the last'
 [ "$(ls "$tmp/r/log" | tr '\n' ' ')" = 'loud.log loud.log.1 ' ]; ok $? 'two files a rule, no more'
+
+# ---- while the rule runs ----
+rm "$tmp/r/log/"*
+said endless 200000
+[ $rc = 0 ] && [ "$(size "$log")" -lt 3100000 ] && [ "$(size "$log.1")" -lt 3100000 ]; ok $? 'the log of a rule that writes 10 MB stays below 3.1 MB'
+grep -q '^command: .*loud endless' "$log" && grep -q '^start: ' "$log" && grep -q '^end: .* exit 0$' "$log"
+ok $? 'the log that follows names the command, its start and its end'
+is 'stderr has every line' "$(grep -c '^endless says' err)" 200000
+cat >"$tmp/slow" <<'END'
+#!/bin/bash
+for i in {1..300}; do echo "line $i" >&2; done
+END
+chmod +x "$tmp/slow"
+"$root/mk/run" "$tmp/r/log/slow.log" "$tmp/slow" >out 2>err
+is 'many short lines arrive in order' "$(grep '^line' "$tmp/r/log/slow.log")" "$(printf 'line %d\n' {1..300})"
+cat >"$tmp/waits" <<'END'
+#!/bin/bash
+echo begun >&2
+for ((i = 0; i < 500; i++)); do grep -q '^begun' "$0.log" && exit 0; sleep 0.02; done
+exit 3
+END
+chmod +x "$tmp/waits"
+"$root/mk/run" "$tmp/waits.log" "$tmp/waits" >out 2>err; is 'a line is in the log at once' $? 0
+
+# ---- how a rule ended ----
+end() { "$root/mk/run" "$tmp/r/log/end.log" bash -c "$1" >out 2>err; }
+end 'kill -INT $$'; is 'a rule that is stopped is not said to fail' "$? $(grep -c '^\[end\] stopped after .* s; the same command continues$' err) $(grep -c failed err)" '130 1 0'
+end 'exit 4'; is 'one that fails is' "$? $(grep -c '^\[end\] failed with exit 4 after .*; log: ' err)" '4 1'
 done_testing

@@ -19,6 +19,9 @@ for p in status watch metrics; do
 done
 run quern-compare a none; [ $rc = 2 ] && sentence quern-compare 'there is no run none: '; ok $? 'quern-compare of a run that is not there'
 run quern-clean ../a; [ $rc = 2 ] && sentence quern-clean 'expected the name of a run'; ok $? 'quern-clean takes names alone'
+run quern-status nothing-like-it; [ $rc = 2 ] && grep -Eq '; there are (a, empty|empty, a)$' err; ok $? 'the runs that are there are named'
+mkdir runs/overnight; cp runs/a/settings.mk runs/overnight/; run quern-status overnihgt; [ $rc = 2 ] && sentence quern-status '; did you mean overnight?'; ok $? 'or the one that is meant'
+rm -r runs/overnight
 as=()
 if [ "$UID" = 0 ]; then as=(setpriv --reuid 65534 --regid 65534 --clear-groups); fi
 if "${as[@]}" "$BIN/quern-status" --version >/dev/null 2>&1; then

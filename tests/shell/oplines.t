@@ -3,7 +3,6 @@
 # candidate. TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet
-share_compiled
 cd "$root" || exit 1
 fixtures=tests/fixtures/op_lines
 

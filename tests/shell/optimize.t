@@ -26,7 +26,6 @@ optimize OP=a.b:Class INPUT='float32[8,4] float32[4]' INIT='[4]' AXES=M=8 PYTHON
 mkdir empty; optimize OP=empty/; [ $rc = 2 ] && grep -q 'has no task.json' err; ok $? "a folder without a task is refused"
 
 optimize OP="$root/tasks/residual_rmsnorm/" BUDGET=1s "${small[@]}"; [ $rc = 1 ] && grep -q 'no kernel was judged' err; ok $? "nothing comes of a budget that is too short"
-share_compiled # with compiled baselines, a second may be enough
 optimize OP="$root/tasks/residual_rmsnorm/" TO=c "${small[@]}"; [ $rc = 0 ] && grep -q '^package: runs/residual_rmsnorm/residual_rmsnorm$' out; ok $? "the same command goes on to a package"
 [ -s runs/residual_rmsnorm/residual_rmsnorm/residual_rmsnorm.c ] && [ -s runs/residual_rmsnorm/residual_rmsnorm/verdict.json ] && [ -s runs/residual_rmsnorm/report.html ]; ok $? "it and the report are there"
 optimize OP="$root/tasks/residual_rmsnorm/" TO=torch "${small[@]}"; [ $rc = 0 ] && [ -s runs/residual_rmsnorm/residual_rmsnorm/package.json ]; ok $? "again in another form"

@@ -3,7 +3,6 @@
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 need redis-server
 cd "$root" || exit 99
-share_compiled
 prefix=test-$$
 logs=("$tmp/out")
 left_pattern='@(*quern-*|*redis-server*|*mk/*|make*)'
@@ -14,7 +13,7 @@ trap 'exit 143' TERM INT HUP
 cat >"$tmp/tiny.mk" <<'END'
 TASKS ?= relu,gelu,transpose
 TRIALS ?= 24
-KEEP ?= 5
+KEEP ?= 4
 MISTAKES ?= 0.15
 CONTRASTIVE ?= 1
 SMALL_MODEL ?= --vocab 700 --hidden 64 --ff 128 --layers 2 --heads 4 --kv-heads 2

@@ -2,7 +2,6 @@
 # The simulator ranks kernels as a GPU does: in each pair of correct kernels the second must score higher. TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet
-share_compiled
 logs=()
 cd "$root" || exit 1
 

@@ -68,6 +68,7 @@ ten_kills() { # fails when the run ended before the tenth kill, because this scr
   ! alive || wait "$make" 2>/dev/null
   [ "$kills" = 10 ] && [ ! -e "$(dir killed)/report.tsv" ]
 }
+shared=$QUERN_CACHE
 QUERN_CACHE=$tmp/cache # kills interrupt compilations, too
 for attempt in 1 2 3 4; do ten_kills && break; done
 [ "$kills" = 10 ] && [ ! -e "$(dir killed)/report.tsv" ]; ok $? "ten kills ($kills) before the end, $starts starts, attempt $attempt"
@@ -81,7 +82,7 @@ none_left; ok $? 'no process is left'
 [ -z "$(find "$(dir killed)" -name '*.journal' -o -name '*.tmp*' -o -name '*.checkpoint*' | grep -v /queue/)" ]; ok $? 'no journal, checkpoint or torn file is left'
 find "$(dir killed)" -name '*.journal' -o -name '*.tmp*' -o -name '*.checkpoint*' | grep -v /queue/ | sed 's/^/# /'
 
-share_compiled
+QUERN_CACHE=$shared
 
 # ---- Ctrl-C, once and twice; a second run beside the first ----
 start_int() { # a process group with SIGINT as in the foreground of a terminal

@@ -11,7 +11,9 @@ BUILD=$(cd "$root" && cd "${QUERN_BUILD:-build}" && pwd) || { echo 'Bail out! th
 BIN=$BUILD/bin
 tmp=$(mktemp -d)
 cd "$tmp" || exit 1
-unset QUERN_REDIS QUERN_CACHE MAKEFLAGS MFLAGS MAKELEVEL
+unset QUERN_REDIS MAKEFLAGS MFLAGS MAKELEVEL
+# A source is compiled once for all tests of one `make test`; a test of the compiler unsets this, or names a folder of its own.
+export QUERN_CACHE=${QUERN_TEST_CACHE:-$tmp/compiled}
 # Every process that the test starts inherits this mark; left finds them by it.
 export QUERN_MARK=$tmp
 
@@ -59,8 +61,6 @@ run() { # PROGRAM ARGUMENT...: puts stdout into out, stderr into err, and the ex
 }
 # Whether stderr is one line that begins with the program's name and contains the words.
 sentence() { [ "$(wc -l <err)" = 1 ] && grep -q "^$1: " err && grep -qF -- "$2" err; } # PROGRAM WORDS
-# From here on a source is compiled once: for all tests of one `make test` that call this, else for this test.
-share_compiled() { export QUERN_CACHE=${QUERN_TEST_CACHE:-$tmp/cache}; }
 digest() { "$BIN/quern-artifact" validate "$1" 2>/dev/null | sed 's/.*payload //'; } # ARTIFACT: prints its payload's digest
 
 # ---- processes ----

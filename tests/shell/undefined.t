@@ -2,7 +2,7 @@
 # Variables without a value: each task's baseline with an initialiser taken away is uninitialised, with the variable and
 # its line; kernels in which such a value does not matter are ok. TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
-export QUERN_LOG=quiet QUERN_CACHE=$tmp/cache
+export QUERN_LOG=quiet
 cd "$root" || exit 1
 
 check_verdicts 2 tests/fixtures/undefined/*.cu

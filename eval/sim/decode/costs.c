@@ -92,16 +92,6 @@ static void set_dest(CostWalk *c, const PtxOperand *o, uint32_t ready, WaitLevel
     if (o->kind == OPND_REG) c->regs[o->cls][o->reg] = (RegState){ready, c->block, c->group, level};
 }
 
-int costs_has_dest(const PtxInst *in)
-{
-    static const char *const none[] = {"st",     "red",   "bra",      "bar",    "barrier",
-                                       "membar", "fence", "ret",      "exit",   "call",
-                                       "cp",     "brx",   "stmatrix", "discard"};
-    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
-        if (!strcmp(in->op, none[i])) return !strncmp(in->op, "bar", 3) && in->n_operands > 2;
-    return in->n_operands > 0;
-}
-
 /* Does nothing that follows move up past the instruction? */
 static int is_fence(const PtxInst *in)
 {
@@ -130,7 +120,7 @@ static uint32_t host_cost(const PtxInst *in)
 static void walk_inst(CostWalk *c, const PtxInst *in, int inst_class, CodeBlock *cost,
                       uint8_t *waits)
 {
-    int dest = costs_has_dest(in), far = is_far(in, inst_class),
+    int dest = ptx_has_dest(in), far = is_far(in, inst_class),
         local = inst_class == INST_LOCAL_LOAD, copy = !strcmp(in->op, "cp");
     PtxOperand guard = {.kind = OPND_REG, .cls = REG_PRED, .reg = (uint32_t)in->guard};
     c->start = 0;

@@ -15,6 +15,7 @@ static void begin_block(Decoder *d)
     d->costs = ptx_push(d->costs, &n, &d->cap_costs, sizeof(CodeBlock));
     d->blocks[n - 1] = (BlockInfo){.first = d->n, .end = END_FALL, .join = -1};
     const PtxInst *in = d->in;
+    for (int k = 0; k < INST_CLASS_COUNT; k++) d->owed[k] = COST_WHOLE / 2; /* rounds the sum */
     d->in = NULL;
     Inst *i = decode_emit(d, h_block);
     i->starts_block = 1;
@@ -85,10 +86,14 @@ static int decode_one(Decoder *d)
 static void add_cost(Decoder *d)
 {
     CodeBlock *c = &d->costs[d->n_blocks - 1];
-    if (d->folded[d->in - d->p->insts]) {
+    int *owed = &d->owed[d->inst_class];
+    *owed += d->cost[d->in - d->p->insts];
+    if (*owed < COST_WHOLE) {
         c->folded++;
         d->inst_class = INST_OTHER;
         d->flops = d->expansion = 0;
+    } else {
+        *owed -= COST_WHOLE;
     }
     d->classes[d->in - d->p->insts] = (uint8_t)d->inst_class;
     c->n_insts++;
@@ -197,7 +202,8 @@ void decode_function(Code *code, int index)
     d.f->classes = d.classes = memory_alloc((size_t)d.p->n_insts + 1);
     d.f->waits = memory_alloc((size_t)d.p->n_insts + 1);
     d.f->traffic = memory_array((size_t)d.p->n_insts + 1, sizeof *d.f->traffic);
-    d.folded = folded_find(d.p);
+    d.cost = folded_find(d.p);
+    unrolled_find(d.p, d.cost);
     d.merged = merged_find(d.p);
     mark_leaders(d.p, leader);
     definedness_find(&d, leader);
@@ -212,7 +218,7 @@ void decode_function(Code *code, int index)
     for (int i = 0; i < d.n_blocks; i++) free(d.blocks[i].table);
     free(d.blocks);
     free(d.block_of);
-    free(d.folded);
+    free(d.cost);
     free(d.merged);
     free(leader);
 }

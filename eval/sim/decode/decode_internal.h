@@ -6,6 +6,7 @@
 #ifndef EVAL_SIM_DECODE_DECODE_INTERNAL_H
 #define EVAL_SIM_DECODE_DECODE_INTERNAL_H
 
+#include "eval/sim/assembler/assembler.h"
 #include "eval/sim/exec/handlers.h"
 
 typedef struct {
@@ -48,7 +49,8 @@ typedef struct {
     int cap_costs;
     int *block_of;                    /* PTX instruction -> block; n_insts + 1 entries */
     uint8_t *classes;                 /* InstClass of each PTX instruction */
-    uint8_t *folded;                  /* 1 for each PTX instruction that costs nothing */
+    uint8_t *cost;                    /* of each PTX instruction, in parts of COST_WHOLE */
+    int owed[INST_CLASS_COUNT];       /* the costs of the block that are not counted yet */
     uint8_t *merged;                  /* 1 for each atomic that one lane executes for all */
     int exit_block, ret_block;        /* a block or BLOCK_* */
     struct Definedness *definedness;  /* NULL: every register is set before it is read */
@@ -106,21 +108,8 @@ int decode_fragment(Decoder *d, int operand, int n, uint32_t *rows, int is_dest)
 /* ---- decode_function.c, cfg.c, costs.c ---- */
 
 void decode_function(Code *code, int index);
-void cfg_joins(Decoder *d);            /* fills in the join of each block */
-void costs_find(Decoder *d);           /* fills in chains and waits of the blocks' costs */
-int costs_has_dest(const PtxInst *in); /* 1: its first operand is the destination */
-
-/* ---- folded.c ---- */
-
-/* Returns 1 for each instruction of the function that the assembler computes itself; the caller
- * frees the array. */
-uint8_t *folded_find(const PtxFunction *p);
-
-/* ---- merged.c ---- */
-
-/* Returns 1 for each atomic of the function that one lane executes for all lanes with its address;
- * the caller frees the array. */
-uint8_t *merged_find(const PtxFunction *p);
+void cfg_joins(Decoder *d);  /* fills in the join of each block */
+void costs_find(Decoder *d); /* fills in chains and waits of the blocks' costs */
 
 /* ---- definedness.c ---- */
 

@@ -28,7 +28,7 @@ static void collect(const Definedness *k, const PtxOperand *o, int addresses, Re
 void definedness_dests(const Definedness *k, const PtxInst *in, Registers *out)
 {
     out->n = 0;
-    if (costs_has_dest(in)) collect(k, &in->operands[0], 0, out);
+    if (ptx_has_dest(in)) collect(k, &in->operands[0], 0, out);
     if (is_op(in, "st")) definedness_words(k, in, out);
     definedness_arguments(k, in, 1, out);
 }
@@ -37,7 +37,7 @@ void definedness_values(const Definedness *k, const PtxInst *in, Registers *out)
 {
     ParamAccess a;
     out->n = 0;
-    for (int i = costs_has_dest(in); i < in->n_operands; i++) collect(k, &in->operands[i], 0, out);
+    for (int i = ptx_has_dest(in); i < in->n_operands; i++) collect(k, &in->operands[i], 0, out);
     definedness_arguments(k, in, 0, out);
     if (definedness_param(k, in, &a) && (!a.is_store || a.bytes < 4))
         definedness_words(k, in, out); /* a store of bytes keeps the others of the word */

@@ -363,3 +363,13 @@ int ptx_parse_body(PtxParser *p)
     } while (depth > 0);
     return 0;
 }
+
+int ptx_has_dest(const PtxInst *in)
+{
+    static const char *const none[] = {"st",     "red",   "bra",      "bar",    "barrier",
+                                       "membar", "fence", "ret",      "exit",   "call",
+                                       "cp",     "brx",   "stmatrix", "discard"};
+    for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+        if (!strcmp(in->op, none[i])) return !strncmp(in->op, "bar", 3) && in->n_operands > 2;
+    return in->n_operands > 0;
+}

@@ -19,12 +19,14 @@ typedef struct {
     double until;     /* end of the time limit, set by gpubench_begin; 0: none */
     int64_t latency, sustained, pairs, trials, repeats, hostile, hangs;
     int64_t compilers; /* of quern-evald; -1: its own choice */
-    const char *sets;  /* tasks of part baselines, as TASKS has them; NULL: those in no set */
-    const char *only;  /* tasks of part same, by comma; NULL: all */
-    int64_t from;      /* number of part hostile's first candidate, to split it over GPUs */
-    double span_s;     /* time from the first to the last repeat */
-    struct GpuRepeat *repeat; /* part repeat while it is open, or NULL */
-    const char *eager;        /* output of tests/gpu/eager.py, or NULL */
+    const char *sets;  /* tasks of baselines and sustained, as TASKS has them; NULL: in no set */
+    int64_t jobs;      /* tasks of part baselines that are prepared side by side; 0: by the cores */
+    const char *baseline_rows; /* file of part baselines' rows (gpubench_rows.h), or NULL */
+    const char *only;          /* tasks of part same, by comma; NULL: all */
+    int64_t from;              /* number of part hostile's first candidate, to split it over GPUs */
+    double span_s;             /* time from the first to the last repeat */
+    struct GpuRepeat *repeat;  /* part repeat while it is open, or NULL */
+    const char *eager;         /* output of tests/gpu/eager.py, or NULL */
 } GpuBench;
 
 /* The parts. Each returns 0, or -1 with what could not be measured. */
@@ -73,8 +75,8 @@ typedef struct {
     int n;
 } GpuBenchList;
 
-/* Append n distinct kernels of the template teacher, over all its tasks, or fewer when it has no
- * more. mistakes: the share with a mistake. */
+/* Append n distinct kernels of the template teacher, over the tasks of b->sets in their order, or
+ * fewer when it has no more. mistakes: the share with a mistake. */
 int gpubench_teacher(const GpuBench *b, int n, double mistakes, GpuBenchList *out, Error *err);
 /* Append every file that matches and names a task. No match is no error. */
 int gpubench_files(const GpuBench *b, const char *pattern, GpuBenchList *out, Error *err);

@@ -140,7 +140,7 @@ int gpubench_teacher(const GpuBench *b, int n, double mistakes, GpuBenchList *ou
     char dir[4096];
     TaskSet tasks;
     if (gpubench_folder(b, "teacher", dir, sizeof dir, err) ||
-        taskset_load(NULL, NULL, &tasks, err))
+        taskset_load(NULL, b->sets, &tasks, err))
         return -1;
     int rc = 0;
     for (int i = 0; i < tasks.n && !rc; i++) {

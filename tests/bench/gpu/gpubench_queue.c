@@ -94,11 +94,14 @@ static void shuffle(GpuBenchList *l)
     }
 }
 
-/* Gather n candidates: the teacher's, and one in eight of the tests', which have every outcome. */
+/* Gather n candidates: the teacher's, and one in eight of the tests', which have every outcome.
+ * Those of sets are the teacher's alone, task after task, as a prompt's candidates come together. */
 static int gather(Sustained *s, int n, Error *err)
 {
     GpuBenchList tests = {0};
-    int rc = gpubench_files(s->b, "tests/fixtures/kernels/*.cu", &tests, err) ||
+    int rc = 0;
+    if (!s->b->sets)
+        rc = gpubench_files(s->b, "tests/fixtures/kernels/*.cu", &tests, err) ||
                      gpubench_files(s->b, "tests/cheats/*.cu", &tests, err)
                  ? -1
                  : 0;
@@ -111,7 +114,7 @@ static int gather(Sustained *s, int n, Error *err)
         s->list.items[s->list.n++].source = memory_strdup(tests.items[i].source);
     }
     gpubench_list_release(&tests);
-    shuffle(&s->list);
+    if (!s->b->sets) shuffle(&s->list);
     for (int i = 0; i < s->list.n; i++) {
         /* 1000000: beyond the numbers of other parts. */
         char *distinct = gpubench_variant(s->list.items[i].source, 1000000 + i);
@@ -355,7 +358,7 @@ static int run(Sustained *s, Error *err)
     char class[64];
     TaskSet tasks;
     if (gather(s, (int)s->b->sustained, err) || ask_device(s, class, sizeof class, err)) return -1;
-    if (taskset_load(NULL, NULL, &tasks, err)) return -1;
+    if (taskset_load(NULL, s->b->sets, &tasks, err)) return -1;
     int rc = server_prepare(&s->server, s->dir, err) || server_start(&s->server, err) ||
                      queue_open(s->server.url, NULL, VERDICT_HARNESS, &s->queue, err) ||
                      enqueue(s, &tasks, class, err)

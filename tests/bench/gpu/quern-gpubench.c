@@ -130,7 +130,12 @@ static const Flag flags[] = {
     {"hangs", FLAG_INT, &opt.bench.hangs, "of them at most so many that hang", 0, 1e5},
     {"sustained", FLAG_INT, &opt.bench.sustained, "candidates of part sustained", 1, 9000},
     {"compilers", FLAG_INT, &opt.bench.compilers, "quern-evald's; -1: its own choice", -1, 64},
-    {"sets", FLAG_TEXT, &opt.bench.sets, "tasks of part baselines, as kernelbench/level1"},
+    {"sets", FLAG_TEXT, &opt.bench.sets,
+     "tasks of parts baselines and sustained, as kernelbench/level1"},
+    {"jobs", FLAG_INT, &opt.bench.jobs,
+     "tasks that part baselines prepares side by side, timed one by one; 0: by the cores", 0, 16},
+    {"rows", FLAG_TEXT, &opt.bench.baseline_rows,
+     "part baselines: a JSON line a task, and the same command measures the others"},
     {"eager", FLAG_TEXT, &opt.bench.eager, "what tests/gpu/eager.py printed, for part baselines"},
     {0}};
 

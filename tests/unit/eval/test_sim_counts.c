@@ -236,6 +236,54 @@ static void test_others(void **state)
     sim_stop(&sim);
 }
 
+/* The integer instructions and the waits for global memory that a warp is charged. */
+static void charged(const char *ptx, uint64_t integers, uint64_t waits)
+{
+    const SimCounts *n = count(ptx, 1, 32);
+    assert_int_equal(n->by_class[INST_INT], integers);
+    assert_int_equal(n->global_waits, waits);
+    sim_stop(&sim);
+}
+
+#define START "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, 0;\nmov.u32 %r2, %tid.x;\n"
+#define NEXT(trips) "add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, " #trips ";\n@%p1 bra L;\n"
+#define HALVES                                                                  \
+    "shr.u32 %r3, %r1, 1;\nadd.u32 %r4, %r2, %r3;\nmul.lo.u32 %r5, %r4, %r2;\n" \
+    "add.u32 %r6, %r5, %r1;\n"
+
+/* In an unrolled loop, what depends on the counter is known, and what another trip has computed is
+ * not computed again: of 16 trips two sums and products in a row are equal. */
+static void test_unrolled(void **state)
+{
+    (void)state;
+    charged(KERNEL(START "L:\n" HALVES NEXT(16)), 16 * 2, 0);
+    charged(KERNEL(START "L:\n" HALVES NEXT(100)), 100 * 6, 0);
+    /* Of unknown trips only what reads nothing but the counter counts as known. */
+    charged(KERNEL(START "mov.u32 %r8, %ctaid.x;\nadd.u32 %r8, %r8, 16;\nL:\n" HALVES
+                         "add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, %r8;\n@%p1 bra L;\n"),
+            1 + 16 * 4, 0);
+    /* A branch inside that lanes decide. */
+    charged(
+        KERNEL(START
+               "L:\nsetp.eq.u32 %p2, %r2, 40;\n@%p2 bra M;\nadd.u32 %r4, %r2, %r2;\nM:\n" NEXT(16)),
+        16 * 2, 0);
+    /* It is entered in the middle: M runs 8 times, L 7 times. */
+    charged(KERNEL(START "bra M;\nL:\nadd.u32 %r3, %r2, %r1;\nM:\nadd.u32 %r4, %r2, 5;\n" NEXT(8)),
+            7, 0);
+}
+
+/* A product of 64 bits that is only added to a pointer is one instruction with the addition. */
+static void test_product(void **state)
+{
+    (void)state;
+    charged(KERNEL(START "mul.wide.u32 %rd2, %r2, 8;\nadd.s64 %rd3, %rd1, %rd2;\n"
+                         "st.global.u32 [%rd3], %r2;\n"),
+            1, 0);
+    charged(KERNEL(START "mul.wide.u32 %rd2, %r2, 8;\nadd.s64 %rd3, %rd1, %rd2;\n"
+                         "st.global.u64 [%rd3], %rd2;\n"),
+            2, 0);
+}
+
 /* The lanes of two warps that one atomic handles one after another. */
 static void serial(const char *atomic, uint64_t expected)
 {
@@ -368,6 +416,7 @@ int main(void)
         cmocka_unit_test(test_coalescing),   cmocka_unit_test(test_banks),
         cmocka_unit_test(test_waits),        cmocka_unit_test(test_idle),
         cmocka_unit_test(test_others),       cmocka_unit_test(test_merged_atomics),
+        cmocka_unit_test(test_unrolled),     cmocka_unit_test(test_product),
         cmocka_unit_test(test_part_sectors), cmocka_unit_test(test_long_block),
         cmocka_unit_test(test_repeats),      cmocka_unit_test(test_uncounted),
     };

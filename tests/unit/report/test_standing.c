@@ -27,6 +27,10 @@ typedef struct {
     Buffer page;
 } Run;
 
+/* The samples of stage 1; 5 of poor unless a test sets them. */
+static const Row *first = poor;
+static int n_first = 5;
+
 static void load(Run *run, const Row *collect, int n_collect, const Row *crl, int n_crl)
 {
     Error err = {0};
@@ -34,7 +38,7 @@ static void load(Run *run, const Row *collect, int n_collect, const Row *crl, in
     if (collect)
         write_pair("collect", collect, n_collect, &f.samples[REPORT_COLLECT],
                    &f.verdicts[REPORT_COLLECT]);
-    write_pair("sft", poor, 5, &f.samples[REPORT_SFT], &f.verdicts[REPORT_SFT]);
+    write_pair("sft", first, n_first, &f.samples[REPORT_SFT], &f.verdicts[REPORT_SFT]);
     write_pair("selfsup", poor, 5, &f.samples[REPORT_SELFSUP], &f.verdicts[REPORT_SELFSUP]);
     write_pair("crl", crl, n_crl, &f.samples[REPORT_CRL], &f.verdicts[REPORT_CRL]);
     if (report_load(&f, &run->r, &err)) fail_msg("%s", err.text);
@@ -71,6 +75,10 @@ static void beats(void **state)
     assert_true(run.s.beaten_in.low >= 0 && run.s.beaten_in.low < 2);
     assert_true(run.s.beaten_in.high > 2 && run.s.beaten_in.high <= 4);
     near(run.s.gain.middle, 1); /* 4 of 4 against 0 of 4 */
+    near(run.s.mean_before, 0);
+    near(run.s.mean_after, (1.9 + 1.6 + 1.3 + 1.105) / 4);
+    must(&run, "mean sample rises from 0.00× to 1.48×: +1.48, 95% interval +");
+    must(&run, "The best kernels that the run found reach 1.46×. The model beat");
     must(&run, "The model beat its teacher on 2 of 4 train tasks.");
     must(&run, "<b>2 of 4</b>");
     must(&run, "the teacher alone gives 1.27×"); /* (2 1.2 1 1.1)^(1/4) */
@@ -91,6 +99,7 @@ static void nothing(void **state)
     load(&run, NULL, 0, poor, 5);
     assert_int_equal(run.s.beaten, 0);
     must(&run, "beat its baseline on none of 4 train tasks");
+    must_not(&run, "mean sample"); /* of nothing */
     must(&run, "None of its answers to train tasks is correct, after stage 1 or stage 3.");
     must_not(&run, "which may be chance");
     must(&run, "<b>0 of 12</b><span>samples of the run are correct");
@@ -112,6 +121,7 @@ static void untrained(void **state)
          "<b>No weights were trained.</b> The model <code>openai:big&lt;1&gt;</code> answered");
     must(&run, "both are the same model");
     must_not(&run, "A language model learns");
+    must_not(&run, "mean sample");
     release(&run);
     adapter = 1;
     load(&run, teacher, 5, model, 6);
@@ -120,6 +130,37 @@ static void untrained(void **state)
     release(&run);
     endpoint = NULL;
     adapter = 0;
+}
+
+/* A mean that falls is said to fall, with its interval; one whose interval has 0 may be chance. */
+static void falls(void **state)
+{
+    (void)state;
+    static const Row slow[] = {{"relu", "ok", 0.9},
+                               {"softmax", "ok", 0.6},
+                               {"matmul", "ok", 0.3},
+                               {"transpose", "ok", 0.105}};
+    Run run;
+    first = model;
+    n_first = 6;
+    load(&run, teacher, 5, slow, 4);
+    near(run.s.rise.middle, -1);
+    assert_true(run.s.rise.low <= -1 && run.s.rise.high >= -1 && run.s.rise.high < -0.99);
+    must(&run,
+         "mean sample <b>falls</b> from 1.48× to 0.48×: -1.00, 95% interval -1.00 to -1.00 (");
+    release(&run);
+    static const Row mixed[] = {{"relu", "ok", 2.9},
+                                {"softmax", "ok", 0.6},
+                                {"matmul", "ok", 2.3},
+                                {"transpose", "ok", 0.105}};
+    load(&run, teacher, 5, mixed, 4);
+    near(run.s.rise.middle, 0);
+    assert_true(run.s.rise.low < -0.3 && run.s.rise.high > 0.3);
+    must(&run, "mean sample hardly changes, from 1.48× to 1.48×: ");
+    must(&run, ", which may be chance (train tasks;");
+    release(&run);
+    first = poor;
+    n_first = 5;
 }
 
 /* The interval of 4 tasks, half of whose samples work, holds the rate and is inside [0, 1]; that of
@@ -148,10 +189,8 @@ static void intervals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(beats),
-        cmocka_unit_test(nothing),
-        cmocka_unit_test(untrained),
-        cmocka_unit_test(intervals),
+        cmocka_unit_test(beats), cmocka_unit_test(nothing),   cmocka_unit_test(untrained),
+        cmocka_unit_test(falls), cmocka_unit_test(intervals),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, setup, teardown);

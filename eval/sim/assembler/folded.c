@@ -4,12 +4,15 @@
  *
  * A register is constant when each of its definitions reads constants only. That includes the
  * counter of a loop, which is defined by a constant and by itself. A counter that is compared with
- * a large constant belongs to a loop that stays. */
+ * a large constant belongs to a loop that stays.
+ *
+ * A product of 64 bits that is only added, as an index to a pointer, is one instruction with the
+ * addition, and costs nothing. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "eval/sim/decode/decode_internal.h"
+#include "eval/sim/assembler/assembler.h"
 
 enum { MOST_TRIPS = 64 };
 
@@ -75,14 +78,53 @@ static void visit(Folding *f, const PtxInst *in)
     if (in->bad || !in->n_operands) return;
     if (is_long_loop(in))
         for (int i = 1; i < in->n_operands; i++) vary(f, &in->operands[i]);
-    if (costs_has_dest(in) && (!is_arithmetic(in) || !reads_constants(f, in)))
+    if (ptx_has_dest(in) && (!is_arithmetic(in) || !reads_constants(f, in)))
         vary(f, &in->operands[0]);
+}
+
+static int is_product(const PtxInst *in)
+{
+    return !strcmp(in->op, "mul") && in->n_mods == 2 && !strcmp(in->mods[0], "wide") &&
+           in->n_operands == 3 && in->operands[0].kind == OPND_REG && in->operands[0].cls == REG_64;
+}
+
+static int is_addition(const PtxInst *in)
+{
+    return !strcmp(in->op, "add") && in->n_mods == 1 && !strcmp(in->mods[0] + 1, "64");
+}
+
+/* Counts the reads of 64-bit registers: all of them, and those by additions. */
+static void count_reads(const PtxOperand *o, uint32_t *reads)
+{
+    for (int i = 0; (o->kind == OPND_VEC || o->kind == OPND_LIST) && i < o->n; i++)
+        count_reads(&o->items[i], reads);
+    if (o->kind == OPND_ADDR) count_reads(&o->items[0], reads);
+    if (o->kind == OPND_REG && o->cls == REG_64) reads[o->reg]++;
+}
+
+static void fold_products(const PtxFunction *p, uint8_t *cost)
+{
+    size_t n = (size_t)p->n_regs[REG_64] + 1;
+    uint32_t *reads = memory_array(n, sizeof *reads), *added = memory_array(n, sizeof *added);
+    for (int i = 0; i < p->n_insts; i++)
+        for (int k = ptx_has_dest(&p->insts[i]); k < p->insts[i].n_operands; k++) {
+            count_reads(&p->insts[i].operands[k], reads);
+            if (is_addition(&p->insts[i])) count_reads(&p->insts[i].operands[k], added);
+        }
+    for (int i = 0; i < p->n_insts; i++) {
+        const PtxInst *in = &p->insts[i];
+        if (in->bad || !is_product(in)) continue;
+        uint32_t r = in->operands[0].reg;
+        if (reads[r] && reads[r] == added[r]) cost[i] = 0;
+    }
+    free(reads);
+    free(added);
 }
 
 uint8_t *folded_find(const PtxFunction *p)
 {
     Folding f = {.p = p, .changed = 1};
-    uint8_t *folded = memory_alloc((size_t)p->n_insts + 1);
+    uint8_t *cost = memory_alloc((size_t)p->n_insts + 1);
     for (int k = 0; k < REG_CLASSES; k++) f.varies[k] = memory_alloc((size_t)p->n_regs[k] + 1);
     while (f.changed) {
         f.changed = 0;
@@ -90,8 +132,9 @@ uint8_t *folded_find(const PtxFunction *p)
     }
     for (int i = 0; i < p->n_insts; i++) {
         const PtxInst *in = &p->insts[i];
-        folded[i] = !in->bad && is_arithmetic(in) && reads_constants(&f, in);
+        cost[i] = !in->bad && is_arithmetic(in) && reads_constants(&f, in) ? 0 : COST_WHOLE;
     }
+    fold_products(p, cost);
     for (int k = 0; k < REG_CLASSES; k++) free(f.varies[k]);
-    return folded;
+    return cost;
 }

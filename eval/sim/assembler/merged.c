@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "eval/sim/decode/decode_internal.h"
+#include "eval/sim/assembler/assembler.h"
 
 typedef struct {
     uint8_t *varies[REG_CLASSES]; /* by register: it may differ between lanes */
@@ -83,7 +83,7 @@ static int has_mod(const PtxInst *in, const char *mod)
 
 static void visit(Lanes *l, const PtxInst *in)
 {
-    if (in->bad || !in->n_operands || !costs_has_dest(in)) return;
+    if (in->bad || !in->n_operands || !ptx_has_dest(in)) return;
     int differs = is_lane_op(in->op) || has_mod(in, "local") ||
                   (in->guard >= 0 && l->varies[REG_PRED][in->guard]);
     for (int i = 1; i < in->n_operands && !differs; i++) differs = varies(l, &in->operands[i]);
@@ -126,7 +126,7 @@ uint8_t *merged_find(const PtxFunction *p)
         for (int i = 0; i < p->n_insts; i++) visit(&l, &p->insts[i]);
     }
     for (int i = 0; i < p->n_insts; i++)
-        for (int k = costs_has_dest(&p->insts[i]); k < p->insts[i].n_operands; k++)
+        for (int k = ptx_has_dest(&p->insts[i]); k < p->insts[i].n_operands; k++)
             note_read(&l, &p->insts[i].operands[k]);
     for (int i = 0; i < p->n_insts; i++)
         merged[i] = is_atomic(&p->insts[i]) && is_merged(&l, &p->insts[i]);

@@ -1,0 +1,21 @@
+/* What the assembler leaves of PTX: which instructions of a function cost a GPU nothing or less, so
+ * that counts of PTX stand for machine code. All of it follows from the text of the function. */
+#ifndef EVAL_SIM_ASSEMBLER_ASSEMBLER_H
+#define EVAL_SIM_ASSEMBLER_ASSEMBLER_H
+
+#include "eval/sim/ptx/ptx.h"
+
+enum { COST_WHOLE = 64 };
+
+/* folded.c: returns the cost of each instruction of the function, COST_WHOLE, or 0 where the
+ * assembler computes it itself. The caller frees the array. */
+uint8_t *folded_find(const PtxFunction *p);
+
+/* unrolled.c: lowers the costs of instructions in loops that the assembler unrolls. */
+void unrolled_find(const PtxFunction *p, uint8_t *cost);
+
+/* merged.c: returns 1 for each atomic of the function that one lane executes for all lanes with its
+ * address. The caller frees the array. */
+uint8_t *merged_find(const PtxFunction *p);
+
+#endif
