@@ -104,27 +104,33 @@ static int vector_of(const OpCall *c, const Softmax *s)
     return op_is_contiguous(x) && !x->offset && s->n % 4 == 0 ? 4 : 1;
 }
 
+/* The types in and out: the elements that a thread loads and stores together. */
+static void vector_types(Buffer *b, const OpCall *c, int vector)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    buffer_printf(b,
+                  "    struct __align__(%d) in { %s v[%d]; };\n"
+                  "    struct __align__(%d) out { %s v[%d]; };\n",
+                  vector * (int)op_dtype_size(x->dtype), op_dtype_ctype(x->dtype), vector,
+                  vector * (int)op_dtype_size(c->result[0].dtype),
+                  op_dtype_ctype(c->result[0].dtype), vector);
+}
+
 static void kept_loads(Buffer *b, const OpCall *c, const Softmax *s, int threads, int vector)
 {
     const OpTensor *x = op_tensor(c, 0);
-    const char *stored = op_dtype_ctype(x->dtype);
     int loads = (int)((s->n + threads * vector - 1) / (threads * vector));
-    buffer_printf(b,
-                  "    const int V = %d, N = %lld, LOADS = %d, STEP = %d;\n"
-                  "    struct __align__(%d) in { %s v[V]; };\n"
-                  "    struct __align__(%d) out { %s v[V]; };\n"
-                  "    const index base = blockIdx.x * (index)N;\n"
-                  "    T v[LOADS * V], most = LOW, sum = 0;\n"
-                  "#pragma unroll\n"
-                  "    for (int k = 0; k < LOADS; k++) {\n"
-                  "        const int i = k * STEP + threadIdx.x * V;\n"
-                  "#pragma unroll\n"
-                  "        for (int j = 0; j < V; j++) v[k * V + j] = LOW;\n"
-                  "        if (i < N) {\n",
-                  vector, (long long)s->n, loads, threads * vector,
-                  vector * (int)op_dtype_size(x->dtype), stored,
-                  vector * (int)op_dtype_size(c->result[0].dtype),
-                  op_dtype_ctype(c->result[0].dtype));
+    buffer_printf(b, "    const int V = %d, N = %lld, LOADS = %d, STEP = %d;\n", vector,
+                  (long long)s->n, loads, threads * vector);
+    vector_types(b, c, vector);
+    buffer_puts(b, "    const index base = blockIdx.x * (index)N;\n"
+                   "    T v[LOADS * V], most = LOW, sum = 0;\n"
+                   "#pragma unroll\n"
+                   "    for (int k = 0; k < LOADS; k++) {\n"
+                   "        const int i = k * STEP + threadIdx.x * V;\n"
+                   "#pragma unroll\n"
+                   "        for (int j = 0; j < V; j++) v[k * V + j] = LOW;\n"
+                   "        if (i < N) {\n");
     if (vector > 1) {
         buffer_printf(b,
                       "            const in w = *(const in *)(x%lld + base + i);\n"
@@ -173,38 +179,52 @@ static int kept_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *e
     return text_end(out, err);
 }
 
+/* One pass of a block over its row: `body` with each element in v. stored: what v becomes, or NULL. */
+static void block_pass(Buffer *b, const OpCall *c, const Softmax *s, int threads, int vector,
+                       const char *body, const char *stored)
+{
+    buffer_printf(b,
+                  "#pragma unroll 4\n    for (index i = threadIdx.x * %d; i < %lld; i += %d) {\n",
+                  vector, (long long)s->n, threads * vector);
+    if (vector > 1)
+        buffer_printf(b, "        const in w = *(const in *)(x%lld + base + i);\n%s",
+                      (long long)c->arg[0].integer[0], stored ? "        out o;\n" : "");
+    buffer_printf(
+        b,
+        "#pragma unroll\n        for (int j = 0; j < %d; j++) {\n            const T v = ", vector);
+    if (vector > 1)
+        buffer_printf(b, "(T)%sw.v[j]", text_cast(op_tensor(c, 0)->dtype, OP_F32));
+    else
+        element(b, c, "(base + i)");
+    buffer_printf(b, ";\n            %s", body);
+    if (stored)
+        buffer_printf(b, "%s = (%s)(%s);", vector > 1 ? "o.v[j]" : "y0[base + i]",
+                      op_dtype_ctype(c->result[0].dtype), stored);
+    buffer_printf(b, "\n        }\n%s    }\n",
+                  stored && vector > 1 ? "        *(out *)(y0 + base + i) = o;\n" : "");
+}
+
 /* A block a row that is read three times. */
 static int block_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
-    int threads = MAX_THREADS;
-    char loop[160];
+    int threads = MAX_THREADS, vector = c->result[0].dtype == OP_F64 ? 1 : vector_of(c, s);
     while (threads > 2 * LEAST_THREADS && threads * 2 > s->n) threads /= 2;
-    snprintf(loop, sizeof loop,
-             "#pragma unroll 4\n    for (index i = threadIdx.x; i < %lld; i += %d) {\n        "
-             "const T v = ",
-             (long long)s->n, threads);
     text_block_reduce(out);
     if (!begin(out, c, s, s->rows, threads, err)) return -1;
+    if (vector > 1) vector_types(b, c, vector);
     buffer_printf(b,
                   "    __shared__ T shared[32];\n"
                   "    const index base = blockIdx.x * (index)%lld;\n"
-                  "    T most = LOW, sum = 0;\n%s",
-                  (long long)s->n, loop);
-    element(b, c, "(base + i)");
-    buffer_printf(b,
-                  ";\n        most = v > most ? v : most;\n    }\n"
-                  "    most = op_block_reduce(most, [](T p, T q) { return p > q ? p : q; }, "
-                  "shared);\n%s",
-                  loop);
-    element(b, c, "(base + i)");
-    buffer_puts(b, ";\n        sum += exp(v - most);\n    }\n"
-                   "    sum = op_block_reduce(sum, [](T p, T q) { return p + q; }, shared);\n");
+                  "    T most = LOW, sum = 0;\n",
+                  (long long)s->n);
+    block_pass(b, c, s, threads, vector, "most = v > most ? v : most;", NULL);
+    buffer_puts(b, "    most = op_block_reduce(most, [](T p, T q) { return p > q ? p : q; }, "
+                   "shared);\n");
+    block_pass(b, c, s, threads, vector, "sum += exp(v - most);", NULL);
+    buffer_puts(b, "    sum = op_block_reduce(sum, [](T p, T q) { return p + q; }, shared);\n");
     scale(b, s);
-    buffer_puts(b, loop);
-    element(b, c, "(base + i)");
-    buffer_printf(b, ";\n        y0[base + i] = (%s)(%s);\n    }\n",
-                  op_dtype_ctype(c->result[0].dtype), value(s));
+    block_pass(b, c, s, threads, vector, "", value(s));
     return text_end(out, err);
 }
 

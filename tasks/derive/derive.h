@@ -22,6 +22,8 @@ enum { DERIVE_MAX_AXES = 256, DERIVE_MAX_CONSTRAINTS = 256 };
  * baseline at one check workload and at the simulator's; operations of one reference that is run to
  * measure long sums. */
 #define DERIVE_TIME_BYTES (1.75 * (1 << 30))
+/* What a simulator has for the results of op lines and their scratch (eval/sim/device.c). */
+#define DERIVE_SLOT_BYTES (2000.0 * (1 << 20))
 #define DERIVE_CHECK_WORK 3e5
 #define DERIVE_SIM_WORK 4e6
 #define DERIVE_DEEP_FLOPS 4e5

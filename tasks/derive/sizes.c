@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "tasks/derive/slots.h"
 
 enum { MOVES = 4096, NEAR = 96, PASSES = 3 };
 enum { SMALL_BATCH = 16 };
@@ -197,6 +198,7 @@ int sizes_time(const Derivation *v, double max_bytes, Sizes *out, Error *err)
     *out = derivation_own(v);
     for (int moves = 0; moves < MOVES; moves++) {
         if (measure(v, out, sizes_bytes) <= max_bytes &&
+            measure(v, out, slots_bytes) <= DERIVE_SLOT_BYTES &&
             measure(v, out, largest_tensor) < (double)INT32_MAX)
             return 0;
         if (shrink(v, out, stuck, 1, sizes_bytes)) break;
