@@ -13,7 +13,7 @@ trap 'exit 143' TERM INT HUP
 cat >"$tmp/tiny.mk" <<'END'
 TASKS ?= relu,gelu,transpose
 TRIALS ?= 24
-KEEP ?= 5
+KEEP ?= 4
 MISTAKES ?= 0.15
 CONTRASTIVE ?= 1
 SMALL_MODEL ?= --vocab 700 --hidden 64 --ff 128 --layers 2 --heads 4 --kv-heads 2
