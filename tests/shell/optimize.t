@@ -37,6 +37,12 @@ optimize OP=row.pt2 BUDGET=1s "${small[@]}"; [ $rc = 1 ] && [ -e runs/row/tasks/
 touch -d '+1 day' row.pt2; optimize OP=row.pt2 BUDGET=1s "${small[@]}"; [ $rc = 1 ] && ! grep -q '^runs/row/tasks/row' out; ok $? "the same archive is not imported again"
 cp "$root/tests/fixtures/import/causal.pt2" row.pt2; touch -d '-1 day' row.pt2
 optimize OP=row.pt2 BUDGET=1s "${small[@]}"; [ $rc = 1 ] && grep -q '^runs/row/tasks/row' out && grep -q tril runs/row/tasks/row/task.json; ok $? "a changed one is"
+setsid "$root/mk/optimize" optimize "$BUILD" - make OP="$root/tests/fixtures/import/row.pt2" RUN=broken "${small[@]}" >out 2>err & group=$!
+for _ in {1..300}; do [ ! -e runs/broken/collect ] || break; sleep 0.1; done
+sleep 1; kill -INT -- -$group; wait $group; rc=$?
+[ $rc = 130 ] && grep -q 'stopped; the same command goes on' err && [ ! -e runs/broken/row/package.json ]; ok $? "an interrupt in the search of an archive is said"
+find runs/broken -name '*.qa' -type f -exec md5sum {} + >sums
+optimize OP="$root/tests/fixtures/import/row.pt2" RUN=broken "${small[@]}"; [ $rc = 0 ] && [ -s runs/broken/row/package.json ] && md5sum --quiet -c sums; ok $? "the same command goes on to the package, and keeps what was done"
 optimize OP="$root/tasks/row_sum/" RUN=slow "${small[@]}" TRIALS=6 KEEP=2; [ $rc = 1 ] && grep -q 'nothing faster than the baseline was found' err && [ ! -e runs/slow/row_sum/package.json ]
 ok $? "where nothing is faster it says so, and writes no package"
 done_testing
