@@ -298,6 +298,21 @@ static void test_scaled(void **state)
     task_free(t);
 }
 
+/* Small tensors, and a result of 1.25 GiB with as much scratch: both must fit the simulator. */
+static void test_slots(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"h = aten.mul.Tensor(x, w)", "y = aten.logsumexp(h, [1])"};
+    Small s = {.axes = {{"n", NULL, 320}, {"c", NULL, 1 << 20}},
+               .inputs = {tensor("x", DTYPE_F32, "n", "1"), tensor("w", DTYPE_F32, "c", NULL)}};
+    small(&s, lines, 2, 2, 2);
+    Task *t = derived(&s.d);
+    const Workload *w = task_workload(t, ROLE_TIME);
+    assert_true((double)w->axis[0] * (double)w->axis[1] * 8 <= DERIVE_SLOT_BYTES);
+    assert_true((double)w->axis[0] * (double)w->axis[1] * 16 > DERIVE_SLOT_BYTES);
+    task_free(t);
+}
+
 static void test_draws(void **state)
 {
     (void)state;
@@ -327,6 +342,7 @@ int main(void)
                                        cmocka_unit_test(test_degenerate),
                                        cmocka_unit_test(test_constraints),
                                        cmocka_unit_test(test_scaled),
+                                       cmocka_unit_test(test_slots),
                                        cmocka_unit_test(test_expression),
                                        cmocka_unit_test(test_draws)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
