@@ -26,6 +26,12 @@ optimize OP=a.b:Class INPUT='float32[8,4] float32[4]' INIT='[4]' AXES=M=8 PYTHON
 mkdir empty; optimize OP=empty/; [ $rc = 2 ] && grep -q 'has no task.json' err; ok $? "a folder without a task is refused"
 
 optimize OP="$root/tasks/residual_rmsnorm/" BUDGET=1s "${small[@]}"; [ $rc = 1 ] && grep -q 'no kernel was judged' err; ok $? "nothing comes of a budget that is too short"
+set -m # Ctrl-C reaches a whole group of processes
+"$root/mk/optimize" optimize "$BUILD" - make OP="$root/tasks/residual_rmsnorm/" TO=c "${small[@]}" >out 2>err &
+wait_for "grep -q 'wave 1' err" 60
+kill -INT -- -$!; wait $!; rc=$?
+set +m
+[ $rc = 130 ] && grep -q '^quern optimize: stopped; the same command goes on' err && ! grep -q '^package' out; ok $? "Ctrl-C stops the search"
 optimize OP="$root/tasks/residual_rmsnorm/" TO=c "${small[@]}"; [ $rc = 0 ] && grep -q '^package: runs/residual_rmsnorm/residual_rmsnorm$' out; ok $? "the same command goes on to a package"
 [ -s runs/residual_rmsnorm/residual_rmsnorm/residual_rmsnorm.c ] && [ -s runs/residual_rmsnorm/residual_rmsnorm/verdict.json ] && [ -s runs/residual_rmsnorm/report.html ]; ok $? "it and the report are there"
 optimize OP="$root/tasks/residual_rmsnorm/" TO=torch "${small[@]}"; [ $rc = 0 ] && [ -s runs/residual_rmsnorm/residual_rmsnorm/package.json ]; ok $? "again in another form"
