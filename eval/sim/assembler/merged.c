@@ -18,27 +18,10 @@ typedef struct {
     int changed;
 } Lanes;
 
-static int is_lane_special(int64_t special)
-{
-    switch (special) {
-    case SPECIAL_TID_X:
-    case SPECIAL_TID_Y:
-    case SPECIAL_TID_Z:
-    case SPECIAL_LANEID:
-    case SPECIAL_WARPID:
-    case SPECIAL_LANEMASK_EQ:
-    case SPECIAL_LANEMASK_LE:
-    case SPECIAL_LANEMASK_LT:
-    case SPECIAL_LANEMASK_GE:
-    case SPECIAL_LANEMASK_GT: return 1;
-    default: return 0;
-    }
-}
-
 static int varies(const Lanes *l, const PtxOperand *o)
 {
     if (o->kind == OPND_REG) return o->cls >= REG_CLASSES || l->varies[o->cls][o->reg];
-    if (o->kind == OPND_SPECIAL) return is_lane_special(o->value);
+    if (o->kind == OPND_SPECIAL) return ptx_differs_by_lane((PtxSpecial)o->value);
     if (o->kind == OPND_VAR) return o->var->space == SPACE_LOCAL;
     if (o->kind == OPND_ADDR) return varies(l, &o->items[0]);
     for (int i = 0; (o->kind == OPND_VEC || o->kind == OPND_LIST) && i < o->n; i++)

@@ -160,22 +160,6 @@ static uint64_t special_value(const Warp *w, PtxSpecial which, int lane)
     }
 }
 
-static int differs_by_lane(PtxSpecial which)
-{
-    switch (which) {
-    case SPECIAL_TID_X:
-    case SPECIAL_TID_Y:
-    case SPECIAL_TID_Z:
-    case SPECIAL_LANEID:
-    case SPECIAL_LANEMASK_EQ:
-    case SPECIAL_LANEMASK_LE:
-    case SPECIAL_LANEMASK_LT:
-    case SPECIAL_LANEMASK_GE:
-    case SPECIAL_LANEMASK_GT: return 1;
-    default: return 0;
-    }
-}
-
 /* Writes v to the active lanes of the destination. */
 static const Inst *write_all(Warp *w, const Inst *in, uint64_t v)
 {
@@ -200,7 +184,7 @@ const Inst *h_special(Warp *w, const Inst *in)
 {
     uint32_t row[LANES];
     PtxSpecial which = in->k0;
-    if (!differs_by_lane(which)) return write_all(w, in, special_value(w, which, 0));
+    if (!ptx_differs_by_lane(which)) return write_all(w, in, special_value(w, which, 0));
     if (which == SPECIAL_TID_X) return write_row(w, in, w->tid[0]);
     for (int lane = 0; lane < LANES; lane++) row[lane] = (uint32_t)special_value(w, which, lane);
     return write_row(w, in, row);

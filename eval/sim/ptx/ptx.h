@@ -227,6 +227,7 @@ uint64_t ptx_take_address(PtxModule *m, const char *name);
 /* Returns the index of the function at an address of ptx_take_address; -1: there is none. */
 int ptx_function_at(const PtxModule *m, uint64_t address);
 
-int ptx_has_dest(const PtxInst *in); /* 1: its first operand is the destination */
+int ptx_differs_by_lane(PtxSpecial s); /* the lanes of a warp have values of their own */
+int ptx_has_dest(const PtxInst *in);   /* 1: its first operand is the destination */
 
 #endif

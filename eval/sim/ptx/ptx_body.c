@@ -18,6 +18,22 @@ static int find_special(const char *name, size_t len)
     return -1;
 }
 
+int ptx_differs_by_lane(PtxSpecial s)
+{
+    switch (s) {
+    case SPECIAL_TID_X:
+    case SPECIAL_TID_Y:
+    case SPECIAL_TID_Z:
+    case SPECIAL_LANEID:
+    case SPECIAL_LANEMASK_EQ:
+    case SPECIAL_LANEMASK_LE:
+    case SPECIAL_LANEMASK_LT:
+    case SPECIAL_LANEMASK_GE:
+    case SPECIAL_LANEMASK_GT: return 1;
+    default: return 0;
+    }
+}
+
 /* ---- operands ---- */
 
 static int parse_operand(PtxParser *p, PtxOperand *o, int depth);
