@@ -20,7 +20,7 @@ value() { export_ "$1" | sed -n "s/.*\"name\":\"$2\".*\"value\":\([0-9]*\)\.0}.*
 is 'they are counted by themselves' "$(value selfsup/1/metrics.qa wide.samples)" 6
 is 'and not among the train tasks' "$(value selfsup/1/metrics.qa plain.samples)" 16
 [ -n "$(others taught/pool.qa)" ] && [ -n "$(tasks_of collect/pool.qa)" ] && [ -z "$(others collect/pool.qa)" ]
-ok $? 'the first pool has their kernels, that of the teacher has not'
+ok $? 'the first pool holds their kernels, and the teacher'\''s pool does not'
 [ -n "$(tasks_of best/results.qa)" ] && [ -z "$(others best/samples.qa; others best/results.qa; others report/prompts.qa)" ]
 ok $? 'none of them is reported'
 is "nor in the report's numbers" "$(awk '$2 == "all" { n[$1] = $4 } END { print n["best"] - n["collect"] }' "$(dir a)/report.tsv")" $((16 + 16 + 3 * 8))
