@@ -19,7 +19,7 @@
 #include "eval/compile/nvrtc_reply.h"
 #include "eval/compile/wire.h"
 
-enum { START_TIMEOUT_S = 60, DEFAULT_CPU_S = 10, MAX_ERRORS_SHOWN = 3, OFFERS = 2 };
+enum { START_TIMEOUT_S = 60, DEFAULT_CPU_S = 10, MAX_ERRORS_SHOWN = 3, OFFERS = 3 };
 
 typedef struct {
     char key[DIGEST_HEX];

@@ -337,6 +337,14 @@ static int cuda_golden(Device *d, const void *src, size_t bytes, DeviceGolden **
     return leave(d, rc);
 }
 
+static int cuda_golden_of(Device *d, DevicePtr p, size_t bytes, DeviceGolden **out, Error *err)
+{
+    if (buffers_hold(d, p, bytes, err) || enter(d, err)) return -1;
+    int rc = trusted_golden_of(&d->trusted, p, bytes, out, err);
+    if (!rc && trusted_settle(&d->trusted, err)) rc = -1;
+    return leave(d, rc);
+}
+
 static void cuda_golden_free(Device *d, DeviceGolden *g)
 {
     trusted_enter(&d->trusted);
@@ -432,6 +440,7 @@ const DeviceOps cuda_device_ops = {
     .canary = cuda_canary,
     .counters = cuda_counters,
     .golden = cuda_golden,
+    .golden_of = cuda_golden_of,
     .golden_free = cuda_golden_free,
     .fill = cuda_fill,
     .same = cuda_same,

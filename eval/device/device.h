@@ -284,6 +284,8 @@ typedef struct {
      * host memory ---- */
 
     int (*golden)(Device *d, const void *src, size_t bytes, DeviceGolden **out, Error *err);
+    /* Keep the first bytes of a buffer. */
+    int (*golden_of)(Device *d, DevicePtr p, size_t bytes, DeviceGolden **out, Error *err);
     void (*golden_free)(Device *d, DeviceGolden *g);
     /* Copy g to p, rotated: byte i of p is byte (from + i) mod size of g. `from` is a multiple of
      * 16, and so is the size of g unless `from` is 0. same and compare rotate in the same way. */

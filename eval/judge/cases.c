@@ -64,7 +64,8 @@ static int case_upload(const Cases *cases, Case *c, Error *err)
 {
     const Task *t = c->task;
     for (int i = 0; i < t->n_inputs; i++) {
-        if (cases->ops->golden(cases->device, c->inputs[i], c->input_bytes[i], &c->golden_inputs[i],
+        if (!c->golden_inputs[i] &&
+            cases->ops->golden(cases->device, c->inputs[i], c->input_bytes[i], &c->golden_inputs[i],
                                err))
             return -1;
         free(c->inputs[i]);
@@ -72,7 +73,8 @@ static int case_upload(const Cases *cases, Case *c, Error *err)
     }
     for (int i = 0; i < t->n_outputs; i++) {
         size_t bytes = c->output_bytes[i] / dtype_size(t->outputs[i].dtype) * sizeof(double);
-        if (cases->ops->golden(cases->device, c->expected[i], bytes, &c->golden_expected[i], err))
+        if (!c->golden_expected[i] &&
+            cases->ops->golden(cases->device, c->expected[i], bytes, &c->golden_expected[i], err))
             return -1;
         free(c->expected[i]);
         c->expected[i] = NULL;
@@ -114,14 +116,22 @@ static int draw_inputs(Case *c, size_t *total, Error *err)
     return 0;
 }
 
+/* What a reference that failed has left. */
+static void forget_expected(const Cases *cases, Case *c)
+{
+    for (int i = 0; i < TASK_MAX_TENSORS; i++) {
+        if (c->golden_expected[i]) cases->ops->golden_free(cases->device, c->golden_expected[i]);
+        c->golden_expected[i] = NULL;
+    }
+}
+
 /* The host needs the inputs as doubles, which are widened for it alone. */
 static int reference(const Cases *owner, Case *c, Task *t, Error *err)
 {
     double *wide[TASK_MAX_TENSORS] = {NULL};
     const double *in[TASK_MAX_TENSORS];
-    if (owner->reference &&
-        !owner->reference(owner->reference_of, t, c->workload, c->inputs, c->expected))
-        return 0;
+    if (owner->reference && !owner->reference(owner->reference_of, c)) return 0;
+    forget_expected(owner, c);
     for (int i = 0; i < t->n_inputs; i++) {
         Dtype dtype = t->inputs[i].dtype;
         size_t n = c->input_bytes[i] / dtype_size(dtype);
@@ -133,7 +143,7 @@ static int reference(const Cases *owner, Case *c, Task *t, Error *err)
     return rc;
 }
 
-static int case_fill(const Cases *owner, Case *c, Task *t, size_t *total, Error *err)
+static int case_fill(Case *c, Task *t, size_t *total, Error *err)
 {
     *total = 0;
     int rc = draw_inputs(c, total, err);
@@ -145,7 +155,7 @@ static int case_fill(const Cases *owner, Case *c, Task *t, size_t *total, Error 
         *total += n * sizeof(double);
         rc = task_tolerance(t, c->workload, i, c->variant, c->scale, &c->atol[i], &c->rtol[i], err);
     }
-    return rc ? rc : reference(owner, c, t, err);
+    return rc;
 }
 
 static void drop(Cases *c, int slot)
@@ -197,11 +207,12 @@ static Slot *draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed
     Case *k = memory_alloc(sizeof *k);
     *k = (Case){.task = t, .workload = w, .variant = v, .seed = seed, .scale = scale};
     size_t bytes;
-    if (case_fill(c, k, t, &bytes, err)) {
+    int rc = case_fill(k, t, &bytes, err);
+    if (!rc) make_room(c, bytes); /* the reference may take it */
+    if (rc || reference(c, k, t, err)) {
         case_free(c, k);
         return NULL;
     }
-    make_room(c, bytes);
     Slot *s = &c->slots[c->n++];
     *s = (Slot){k, bytes, ++c->clock, c->ops != NULL};
     c->bytes += bytes;

@@ -36,9 +36,8 @@ void cases_free(Cases *c);
  * cases_draw may be called. */
 void cases_open(Cases *c, Device *device);
 /* Sets a function that computes the expected outputs of some cases in place of the host. It returns
- * 0, or another number when the host must. inputs: in the task's dtypes. */
-typedef int CasesReference(void *of, const Task *t, const Workload *w, void *const *inputs,
-                           double *const *out);
+ * 0, or another number when the host must. What it gives is in expected, or in golden_expected. */
+typedef int CasesReference(void *of, Case *c);
 void cases_reference(Cases *c, CasesReference *f, void *of);
 /* Draw a case into host memory. cases_get later moves it to the device. */
 int cases_draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale,

@@ -1,17 +1,21 @@
-/* Runs a task's op lines on tensors that are all float64 where the task's are floats of any width. A
- * graph that itself rounds to a narrower type is left to the host. */
+/* Runs a task's op lines on tensors that are all float64 where the task's are floats of any width: the
+ * inputs are as drawn, and an op line widens each. A graph that itself rounds to a narrower type is left
+ * to the host. Where the device keeps contents, inputs and results stay on it. */
 #include "eval/judge/device_reference.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "eval/candidate/candidate.h"
 #include "eval/judge/run.h"
 #include "tasks/task_graph.h"
 
-static const double host_flops = 2e9; /* about a second of all cores */
+/* Beyond it, the host's draws of elements and doubles of a result take longer than a compilation. */
+static const double host_flops = 1e8;
 
 int device_reference_wanted(const Task *t, const Workload *w)
 {
@@ -20,20 +24,23 @@ int device_reference_wanted(const Task *t, const Workload *w)
     return t->graph && !task_graph_cost(t, w, &bytes, &flops, &ignored) && flops > host_flops;
 }
 
-static void widen(TaskTensor **list, int n)
+static TaskTensor *widened(const TaskTensor *list, int n)
 {
     TaskTensor *copy = memory_array((size_t)n + 1, sizeof *copy);
-    memcpy(copy, *list, (size_t)n * sizeof *copy);
+    memcpy(copy, list, (size_t)n * sizeof *copy);
     for (int i = 0; i < n; i++)
         if (copy[i].dtype < DTYPE_I32) copy[i].dtype = DTYPE_F64;
-    *list = copy;
+    return copy;
 }
 
-/* Whether every float of the graph is a float64. */
+/* Whether every float of the graph is a float64 when the inputs are. */
 static int all_wide(const Task *t, const Workload *w, Error *err)
 {
+    Task wide = *t;
     GraphBound *b = NULL;
-    int rc = task_graph_bind(t, w, &b, err);
+    wide.inputs = widened(t->inputs, t->n_inputs);
+    wide.outputs = widened(t->outputs, t->n_outputs);
+    int rc = task_graph_bind(&wide, w, &b, err);
     for (int i = 0; i < t->graph->n_values && !rc; i++) {
         const GraphValue *v = &b->values[i];
         if (v->live && op_dtype_is_float(v->tensor.dtype) && v->tensor.dtype != OP_F64)
@@ -41,10 +48,41 @@ static int all_wide(const Task *t, const Workload *w, Error *err)
                            op_dtype_name(v->tensor.dtype));
     }
     graph_bound_free(b);
+    free(wide.inputs);
+    free(wide.outputs);
     return rc;
 }
 
-static int fill(Case *c, void *const *inputs, Error *err)
+/* The task whose inputs have other names, and the plan that widens them to those of the graph. */
+static char *narrow(const Task *t, Task *out, Error *err)
+{
+    Buffer b;
+    char prefix[32] = "narrow";
+    *out = *t;
+    out->turns = -1;
+    out->inputs = memory_array((size_t)t->n_inputs, sizeof *out->inputs);
+    memcpy(out->inputs, t->inputs, (size_t)t->n_inputs * sizeof *out->inputs);
+    out->outputs = widened(t->outputs, t->n_outputs);
+    while (strlen(prefix) + 1 < sizeof prefix && strstr(t->baseline_source, prefix))
+        strcat(prefix, "_");
+    buffer_init(&b, CANDIDATE_MAX_SOURCE + 1);
+    for (int i = 0; i < t->n_inputs; i++) {
+        TaskTensor *x = &out->inputs[i];
+        if (x->dtype >= DTYPE_I32) continue;
+        snprintf(x->name, sizeof x->name, "%s%d", prefix, i);
+        buffer_printf(&b, "//@ op %s = aten.to.dtype(%s, torch.float64)\n", t->inputs[i].name,
+                      x->name);
+    }
+    buffer_puts(&b, t->baseline_source);
+    if (!b.full) return buffer_detach(&b);
+    buffer_release(&b);
+    error_set(err, ERROR_LIMIT, "the plan of the reference has more than %d bytes",
+              CANDIDATE_MAX_SOURCE);
+    return NULL;
+}
+
+/* Inputs and outputs as the run needs them: the case's own inputs, and results of doubles. */
+static int fill(Case *c, const Case *of, Error *err)
 {
     const Task *t = c->task;
     size_t n;
@@ -52,31 +90,55 @@ static int fill(Case *c, void *const *inputs, Error *err)
         if (task_elements(t, c->workload, &t->outputs[i], &n, err)) return -1;
         c->output_bytes[i] = n * dtype_size(t->outputs[i].dtype);
     }
-    for (int i = 0; i < t->n_inputs; i++) {
-        if (task_elements(t, c->workload, &t->inputs[i], &n, err)) return -1;
-        c->input_bytes[i] = n * dtype_size(t->inputs[i].dtype);
-        c->inputs[i] = inputs[i];
-    }
+    memcpy(c->inputs, of->inputs, sizeof c->inputs);
+    memcpy(c->golden_inputs, of->golden_inputs, sizeof c->golden_inputs);
+    memcpy(c->input_bytes, of->input_bytes, sizeof c->input_bytes);
     return 0;
 }
 
-/* The outputs of a run as doubles. */
-static int read_outputs(const Run *r, double *const *out, Error *err)
+/* The outputs of a run: they stay on the device as they are, or are read as doubles. */
+static int take_outputs(const Run *r, Case *to, Error *err)
 {
     const Task *t = r->loaded->task;
+    const DeviceOps *ops = r->loaded->ops;
     for (int i = 0; i < t->n_outputs; i++) {
         Dtype d = t->outputs[i].dtype;
         size_t bytes = r->test->output_bytes[i];
-        void *raw = d == DTYPE_F64 ? (void *)out[i] : memory_array(bytes, 1);
-        int rc = r->loaded->ops->read(r->loaded->device, r->memory.outputs[i], raw, bytes, err);
-        if (!rc && d != DTYPE_F64) dtype_to_double(d, raw, out[i], bytes / dtype_size(d));
+        DevicePtr p = r->memory.outputs[i];
+        if (d == DTYPE_F64 && ops->golden_of) {
+            if (ops->golden_of(r->loaded->device, p, bytes, &to->golden_expected[i], err))
+                return -1;
+            continue;
+        }
+        void *raw = d == DTYPE_F64 ? (void *)to->expected[i] : memory_array(bytes, 1);
+        int rc = ops->read(r->loaded->device, p, raw, bytes, err);
+        if (!rc && d != DTYPE_F64) dtype_to_double(d, raw, to->expected[i], bytes / dtype_size(d));
         if (d != DTYPE_F64) free(raw);
         if (rc) return -1;
     }
     return 0;
 }
 
-static int run(const ReferenceDevice *d, Task *wide, const Case *c, double *const *out, Error *err)
+/* The compiler's reply for the kernels of a workload, which the next case has no need to ask for. */
+static void keep_kernels(ReferenceDevice *d, const Workload *w)
+{
+    const char *key;
+    const Buffer *reply = compiler_reply(d->compiler, &key);
+    device_reference_release(d);
+    d->compiled = w;
+    memcpy(d->key, key, sizeof d->key);
+    d->reply = memory_strndup(reply->data, reply->len);
+    d->len = reply->len;
+}
+
+void device_reference_release(ReferenceDevice *d)
+{
+    free(d->reply);
+    d->reply = NULL;
+    d->compiled = NULL;
+}
+
+static int run(ReferenceDevice *d, Task *t, const char *plan, const Case *c, Case *to, Error *err)
 {
     Candidate lines;
     Outcome outcome;
@@ -84,12 +146,13 @@ static int run(const ReferenceDevice *d, Task *wide, const Case *c, double *cons
     Loaded l = {0};
     Run r = {0};
     int line;
-    const char *source = wide->baseline_source;
-    int rc = candidate_parse_trusted(source, strlen(source), &lines, &outcome, &line, err);
-    if (!rc) rc = loaded_compile(&l, d->ops, d->device, d->compiler, wide, &lines, 1, &f, err);
+    int rc = candidate_parse_trusted(plan, strlen(plan), &lines, &outcome, &line, err);
+    if (!rc) rc = loaded_compile(&l, d->ops, d->device, d->compiler, t, &lines, 1, &f, err);
+    if (d->compiled == c->workload) compiler_offer(d->compiler, d->key, d->reply, d->len);
     if (!rc) rc = run_open(&r, &l, c, NULL, &f, err);
+    if (!rc) keep_kernels(d, c->workload);
     if (!rc) rc = run_launch(&r, &f, err);
-    if (!rc) rc = read_outputs(&r, out, err);
+    if (!rc) rc = take_outputs(&r, to, err);
     if (rc > 0) error_set(err, ERROR_UNSUPPORTED, "%.900s", f.message);
     run_close(&r);
     loaded_close(&l);
@@ -97,40 +160,36 @@ static int run(const ReferenceDevice *d, Task *wide, const Case *c, double *cons
     return rc;
 }
 
-int device_reference(const ReferenceDevice *d, const Task *t, const Workload *w,
-                     void *const *inputs, double *const *out, Error *err)
+/* The inputs that the device keeps, for the case and for the run. */
+static int keep_inputs(const ReferenceDevice *d, Case *c, Error *err)
 {
-    Task wide = *t;
-    Case c = {.task = &wide, .workload = w, .scale = 1};
-    void *raw[TASK_MAX_TENSORS] = {NULL};
-    size_t n;
-    int rc = 0;
-    wide.turns = -1;
-    widen(&wide.inputs, t->n_inputs);
-    widen(&wide.outputs, t->n_outputs);
-    int unfit = all_wide(&wide, w, err);
-    for (int i = 0; i < t->n_inputs && !unfit && !rc; i++) {
-        raw[i] = inputs[i];
-        if (t->inputs[i].dtype >= DTYPE_I32 || (rc = task_elements(t, w, &t->inputs[i], &n, err)))
-            continue;
-        raw[i] = memory_array(n, sizeof(double));
-        dtype_to_double(t->inputs[i].dtype, inputs[i], raw[i], n);
-    }
-    if (!unfit && !rc) rc = fill(&c, raw, err);
-    if (!unfit && !rc) rc = run(d, &wide, &c, out, err);
-    for (int i = 0; i < t->n_inputs; i++)
-        if (raw[i] != inputs[i]) free(raw[i]);
-    free(wide.inputs);
-    free(wide.outputs);
-    return unfit ? 1 : rc;
+    for (int i = 0; i < c->task->n_inputs && d->ops->golden; i++)
+        if (!c->golden_inputs[i] &&
+            d->ops->golden(d->device, c->inputs[i], c->input_bytes[i], &c->golden_inputs[i], err))
+            return -1;
+    return 0;
 }
 
-int device_reference_case(void *of, const Task *t, const Workload *w, void *const *inputs,
-                          double *const *out)
+int device_reference(ReferenceDevice *d, Case *c, Error *err)
+{
+    Task other;
+    if (all_wide(c->task, c->workload, err)) return 1;
+    char *plan = narrow(c->task, &other, err);
+    Case own = {.task = &other, .workload = c->workload, .scale = c->scale};
+    int rc = !plan || keep_inputs(d, c, err) || fill(&own, c, err)
+                 ? -1
+                 : run(d, &other, plan, &own, c, err);
+    free(plan);
+    free(other.inputs);
+    free(other.outputs);
+    return rc;
+}
+
+int device_reference_case(void *of, Case *c)
 {
     Error why;
-    if (!device_reference_wanted(t, w)) return 1;
-    int rc = device_reference(of, t, w, inputs, out, &why);
-    if (rc) log_debug("the host computes the reference of %s: %s", t->name, why.text);
+    if (!device_reference_wanted(c->task, c->workload)) return 1;
+    int rc = device_reference(of, c, &why);
+    if (rc) log_debug("the host computes the reference of %s: %s", c->task->name, why.text);
     return rc;
 }

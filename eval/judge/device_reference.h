@@ -6,25 +6,30 @@
 
 #include "eval/compile/compile_client.h"
 #include "eval/device/device.h"
+#include "eval/judge/cases.h"
 #include "tasks/task.h"
 
 typedef struct {
     const DeviceOps *ops;
     Device *device;
     Compiler *compiler;
+    /* The kernels of the last case: a task's cases come one after the other. */
+    const Workload *compiled; /* NULL: none */
+    char key[DIGEST_HEX];
+    char *reply;
+    size_t len;
 } ReferenceDevice;
 
 /* Whether the host would take long for a workload of the task. */
 int device_reference_wanted(const Task *t, const Workload *w);
 
 /* A CasesReference of a ReferenceDevice: 0 when it was wanted and is computed. */
-int device_reference_case(void *of, const Task *t, const Workload *w, void *const *inputs,
-                          double *const *out);
+int device_reference_case(void *of, Case *c);
 
-/* inputs: as drawn, in the task's dtypes. out: as many doubles as the outputs have elements. Returns 0
- * when they are computed; 1 when a device cannot compute this graph (the reason in *err); -1 when
- * the device failed. */
-int device_reference(const ReferenceDevice *d, const Task *t, const Workload *w,
-                     void *const *inputs, double *const *out, Error *err);
+/* Computes the expected outputs of a case whose inputs are drawn: its golden contents where the device
+ * keeps them, else doubles in c->expected, which has room. Returns 0 when they are computed; 1 when a
+ * device cannot compute this graph (the reason in *err); -1 when the device failed. */
+int device_reference(ReferenceDevice *d, Case *c, Error *err);
+void device_reference_release(ReferenceDevice *d);
 
 #endif

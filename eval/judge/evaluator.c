@@ -111,7 +111,7 @@ int evaluator_open(const EvaluatorOptions *opt, Evaluator **out, Error *err)
     log_debug("device open");
     cases_open(e->cases, e->device);
     if (!evaluator_device(e)->predicted) e->sanitizer = sanitizer_new(evaluator_device(e)->arch);
-    e->reference = (ReferenceDevice){e->ops, e->device, e->compiler};
+    e->reference = (ReferenceDevice){.ops = e->ops, .device = e->device, .compiler = e->compiler};
     if (!e->ops->info(e->device)->predicted)
         cases_reference(e->cases, device_reference_case, &e->reference);
     *out = e;
@@ -129,6 +129,7 @@ void evaluator_close(Evaluator *e)
     free(e->baseline_source);
     sanitizer_free(e->sanitizer);
     if (e->cases) cases_free(e->cases); /* before the device, which may keep them */
+    device_reference_release(&e->reference);
     if (e->compiler) compiler_close(e->compiler);
     if (e->device) e->ops->close(e->device);
     taskset_release(&e->tasks);

@@ -218,7 +218,7 @@ int trusted_poison(Trusted *t, CuPtr p, size_t bytes, Error *err)
 static const unsigned long long none = ~0ull;
 static const HarnessDifference equal = {.first = ~0ull, .first_unwritten = ~0ull, .worst = ~0ull};
 
-int trusted_golden(Trusted *t, const void *src, size_t bytes, DeviceGolden **out, Error *err)
+static int golden_room(Trusted *t, size_t bytes, DeviceGolden **out, Error *err)
 {
     CuPtr p = 0;
     if (bytes > t->golden_limit - t->golden_bytes)
@@ -229,14 +229,31 @@ int trusted_golden(Trusted *t, const void *src, size_t bytes, DeviceGolden **out
     if (cuda_check(t->executor.cu->memory_alloc(&p, bytes ? bytes : 1),
                    "memory for inputs and expected outputs", err))
         return -1;
-    if (trusted_write(t, p, src, bytes, err)) {
-        t->executor.cu->memory_free(p);
-        return -1;
-    }
     *out = memory_alloc(sizeof **out);
     **out = (DeviceGolden){p, bytes};
     t->golden_bytes += bytes;
     return 0;
+}
+
+int trusted_golden(Trusted *t, const void *src, size_t bytes, DeviceGolden **out, Error *err)
+{
+    if (golden_room(t, bytes, out, err)) return -1;
+    if (!trusted_write(t, (*out)->p, src, bytes, err)) return 0;
+    trusted_golden_free(t, *out);
+    *out = NULL;
+    return -1;
+}
+
+int trusted_golden_of(Trusted *t, CuPtr p, size_t bytes, DeviceGolden **out, Error *err)
+{
+    const CudaDriver *cu = t->executor.cu;
+    if (golden_room(t, bytes, out, err)) return -1;
+    if (!bytes || !queued(t, cu->copy_on_device((*out)->p, p, bytes, t->executor.stream),
+                          "a copy on the device", err))
+        return 0;
+    trusted_golden_free(t, *out);
+    *out = NULL;
+    return -1;
 }
 
 void trusted_golden_free(Trusted *t, DeviceGolden *g)

@@ -40,6 +40,30 @@ static void test_large_contents(void **state)
     ops->close(d);
 }
 
+/* What a buffer holds becomes contents, which stay when the buffer changes. */
+static void test_contents_of_a_buffer(void **state)
+{
+    (void)state;
+    enum { BYTES = 96, KEPT = 80 };
+    unsigned char bytes[BYTES], got[BYTES];
+    DeviceGolden *g = NULL;
+    DevicePtr p;
+    start();
+    for (int i = 0; i < BYTES; i++) bytes[i] = (unsigned char)i;
+    ok(ops->alloc(d, BYTES, "output y", &p, &err));
+    ok(ops->write(d, p, bytes, BYTES, &err));
+    ok(ops->golden_of(d, p, KEPT, &g, &err));
+    ok(ops->poison(d, p, &err));
+    ok(ops->fill(d, p, g, 0, &err));
+    ok(ops->read(d, p, got, BYTES, &err));
+    assert_memory_equal(got, bytes, KEPT);
+    for (int i = KEPT; i < BYTES; i++) assert_int_equal(got[i], 0xff);
+    ops->golden_free(d, g);
+    assert_int_equal(ops->golden_of(d, p, BYTES + 1, &g, &err), -1);
+    ops->free(d, p);
+    ops->close(d);
+}
+
 /* Each of many sequences is captured once, and again after its module was unloaded and another has
  * its number. */
 static void test_graphs(void **state)
@@ -149,9 +173,9 @@ static void test_compared(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_large_contents),
-                                       cmocka_unit_test(test_graphs),
-                                       cmocka_unit_test(test_compared)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_large_contents), cmocka_unit_test(test_contents_of_a_buffer),
+        cmocka_unit_test(test_graphs), cmocka_unit_test(test_compared)};
     (void)argc;
     if (driver_ready(argv)) return 1;
     cmocka_set_message_output(CM_OUTPUT_TAP);
