@@ -288,8 +288,8 @@ int library_cudnn_convolution(const LibraryConvolution *c, void *stream, Error *
     DnnPlan *p;
     if (load(err)) return -1;
     if (!dnn.handle && check(dnn.create(&dnn.handle), "cudnnCreate", err)) return -1;
-    if (check(dnn.set_stream(dnn.handle, stream), "cudnnSetStream", err) ||
-        find_plan(c, &p, err) || (p->bytes && library_workspace(p->bytes, &workspace, err)))
+    if (check(dnn.set_stream(dnn.handle, stream), "cudnnSetStream", err) || find_plan(c, &p, err) ||
+        (p->bytes && library_workspace(p->bytes, &workspace, err)))
         return -1;
     return p->engine.plan ? library_engine_run(dnn.handle, &p->engine, c, workspace, err)
                           : legacy_run(p, c, workspace, err);

@@ -77,7 +77,8 @@ enum {
 
 /* What an operation calls its operands: alpha, beta, the convolution, the weight, x and y, where x is the
  * wider side: of a gradient the result. */
-static const int attributes[2][6] = {{700, 701, 702, 703, 704, 705}, {706, 707, 708, 709, 710, 711}};
+static const int attributes[2][6] = {{700, 701, 702, 703, 704, 705},
+                                     {706, 707, 708, 709, 710, 711}};
 
 static struct {
     int (*create)(int type, void **);
@@ -171,12 +172,10 @@ static int make_tensor(void **out, const LibraryConvolution *c, int64_t name, in
         strides[i] = stride;
         stride *= sizes[i];
     }
-    const Attribute a[] = {{TENSOR_TYPE, TYPE_DATA, 1, &types[c->dtype]},
-                           {TENSOR_SIZES, TYPE_INT64, n, sizes},
-                           {TENSOR_STRIDES, TYPE_INT64, n, strides},
-                           {TENSOR_NAME, TYPE_INT64, 1, &name},
-                           {TENSOR_ALIGNMENT, TYPE_INT64, 1, &aligned},
-                           {0}};
+    const Attribute a[] = {
+        {TENSOR_TYPE, TYPE_DATA, 1, &types[c->dtype]}, {TENSOR_SIZES, TYPE_INT64, n, sizes},
+        {TENSOR_STRIDES, TYPE_INT64, n, strides},      {TENSOR_NAME, TYPE_INT64, 1, &name},
+        {TENSOR_ALIGNMENT, TYPE_INT64, 1, &aligned},   {0}};
     return make(out, TENSOR, a, "tensor", err);
 }
 
@@ -202,8 +201,7 @@ static int make_operands(Operation *o, const LibraryConvolution *c, Error *err)
                            {CONVOLUTION_STRIDES, TYPE_INT64, n, stride},
                            {CONVOLUTION_DILATIONS, TYPE_INT64, n, dilation},
                            {0}};
-    return make_tensor(&o->x, c, 'x', n + 2, x, err) ||
-                   make_tensor(&o->y, c, 'y', n + 2, y, err) ||
+    return make_tensor(&o->x, c, 'x', n + 2, x, err) || make_tensor(&o->y, c, 'y', n + 2, y, err) ||
                    make_tensor(&o->weight, c, 'w', n + 2, weight, err) ||
                    make(&o->convolution, CONVOLUTION, a, "convolution", err)
                ? -1
@@ -256,9 +254,8 @@ static int allowed(void *config, const LibraryConvolution *c, LibraryEngine *e)
 static int build(void *handle, void *config, LibraryEngine *e)
 {
     int64_t bytes = 0, n = 0;
-    const Attribute a[] = {{PLAN_HANDLE, TYPE_HANDLE, 1, &handle},
-                           {PLAN_CONFIG, TYPE_DESCRIPTOR, 1, &config},
-                           {0}};
+    const Attribute a[] = {
+        {PLAN_HANDLE, TYPE_HANDLE, 1, &handle}, {PLAN_CONFIG, TYPE_DESCRIPTOR, 1, &config}, {0}};
     if (!make(&e->plan, PLAN, a, "plan", NULL) &&
         !dnn.get(e->plan, PLAN_WORKSPACE, TYPE_INT64, 1, &n, &bytes) &&
         bytes <= LIBRARY_MAX_WORKSPACE) {
@@ -283,9 +280,8 @@ static int choose(void *handle, const Operation *o, const LibraryConvolution *c,
     for (; made < MOST_CONFIGS && !rc; made++)
         rc = check(dnn.create(CONFIG, &configs[made]), "configuration", err);
     if (!rc)
-        rc = check(
-            dnn.get(list, HEURISTICS_RESULTS, TYPE_DESCRIPTOR, MOST_CONFIGS, &n, configs),
-            "list of engines", err);
+        rc = check(dnn.get(list, HEURISTICS_RESULTS, TYPE_DESCRIPTOR, MOST_CONFIGS, &n, configs),
+                   "list of engines", err);
     for (int64_t i = 0; i < n && i < MOST_CONFIGS && !rc && !found; i++) {
         e->offered++;
         found = allowed(configs[i], c, e) && build(handle, configs[i], e);

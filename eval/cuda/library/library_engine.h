@@ -11,8 +11,8 @@
 enum { ENGINE_MOST_ALIGNED = 16 };
 
 typedef struct {
-    void *plan; /* NULL: none */
-    size_t bytes; /* of workspace */
+    void *plan;         /* NULL: none */
+    size_t bytes;       /* of workspace */
     int place, offered; /* it was the place-th of those offered, from 1 */
     int64_t index;      /* the engine's own number */
     int repeats;        /* equal inputs give equal bytes */
