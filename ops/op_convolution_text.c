@@ -349,14 +349,6 @@ static int is_depthwise(const Convolution *v)
     return !v->transposed && v->groups > 1 && v->in == 1;
 }
 
-/* cuDNN's gradients of grouped and of three-dimensional convolutions can take eleven times as long as
- * eager PyTorch, which reaches other engines of it; the plain kernel is never that slow
- * (docs/measurements/baselines.md). */
-static int is_slow_gradient(const Convolution *v)
-{
-    return v->transposed && (v->groups > 1 || v->dims == 3);
-}
-
 /* The sizes are those of a plain convolution, of which cuDNN computes the gradient for a transposed one.
  * "same" may pad the end alone, and output_padding may be above the stride. */
 static int is_even(const Window *w)
@@ -371,7 +363,7 @@ int convolution_route(const Convolution *v, const OpCall *c, OpRoute *out, Error
     const Window *w = v->w;
     char name[8], x[24], weight[24];
     size_t n = 0, size;
-    if (v->x->dtype > OP_BF16 || is_depthwise(v) || is_slow_gradient(v)) return 0;
+    if (v->x->dtype > OP_BF16 || is_depthwise(v)) return 0;
     if (op_elements(v->x) > INT32_MAX || op_elements(&c->result[0]) > INT32_MAX) return 0;
     for (int d = 0; d < WINDOW_DIMS; d++)
         if (!is_even(&w[d])) return 0;

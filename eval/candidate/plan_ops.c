@@ -392,6 +392,18 @@ int plan_ops_build(const Plan *plan, const Task *t, const Workload *w, int route
     return 0;
 }
 
+int plan_ops_vary(const PlanOps *o)
+{
+    enum { TRANSPOSED = 3 }; /* the argument (eval/cuda/library/library.h) */
+    for (int i = 0; i < o->n_launches; i++) {
+        const PlanOpLaunch *l = &o->launches[i];
+        if (l->library && !strcmp(l->kernel, "cudnn.convolution") && l->n_args > TRANSPOSED &&
+            o->args[l->first_arg + TRANSPOSED].value)
+            return 1;
+    }
+    return 0;
+}
+
 void plan_ops_release(PlanOps *o)
 {
     for (int i = 0; i < o->n_texts; i++) {

@@ -83,6 +83,10 @@ int plan_ops_build(const Plan *plan, const Task *t, const Workload *w, int route
                    int *line, Error *err);
 void plan_ops_release(PlanOps *o);
 
+/* A library adds in an order of its own each time: a transposed convolution of cuDNN, whose engines with
+ * atomics eager PyTorch takes too. */
+int plan_ops_vary(const PlanOps *o);
+
 /* The tensor of a name, or NULL. */
 const PlanTensor *plan_ops_find(const PlanOps *o, PlanText name);
 

@@ -148,6 +148,8 @@ static int has_atomics(const Loaded *l)
     if (l->code.ptx && ptx_has_atomics(l->code.ptx)) return 1;
     for (int i = 0; i < l->n_op_modules; i++)
         if (l->op_modules[i].code.ptx && ptx_has_atomics(l->op_modules[i].code.ptx)) return 1;
+    for (int i = 0; i < l->n_workload_ops; i++)
+        if (plan_ops_vary(&l->workload_ops[i].ops)) return 1;
     return 0;
 }
 

@@ -25,11 +25,12 @@
  *                        padding)
  *       y = x[batch,cin,depth,height,width] convolved (cross-correlated) with
  *       weight[cout,cin,kernel,kernel,kernel], without a bias, as torch's conv3d before its bias;
- *       the algorithm is the choice of cuDNN's heuristic
+ *       the engine is the choice of cuDNN's heuristic
  *   cudnn.convolution(x, weight, y, transposed, dtype, batch, cin, cout, groups, then for each of
  *                     three dimensions: input, kernel, output, stride, padding, dilation)
  *       the same in general. Fewer dimensions have leading ones of 1. transposed: the gradient by
- *       the input, with weight[cin,cout/groups,...], as torch's conv_transpose
+ *       the input, with weight[cin,cout/groups,...], as torch's conv_transpose; its engine may add in
+ *       another order each time, as torch's
  *
  * Descriptors and choices of the heuristics are kept for each shape. Only the first call for a
  * shape allocates or waits, so that later calls can be captured into a graph. One thread and one

@@ -1,12 +1,15 @@
-/* cuDNN's convolutions through its legacy functions, which cuDNN 9 still has. A transposed convolution
- * is the gradient of a plain one by its input. The declarations are here, so that a build needs no
- * header of cuDNN. */
+/* cuDNN's convolutions by an engine of its graph functions, and where it offers none by its legacy
+ * functions, which cuDNN 9 still has. A transposed convolution is the gradient of a plain one by its
+ * input. The declarations are here, so that a build needs no header of cuDNN. */
 #include "eval/cuda/library/library_cudnn.h"
 
 #include <string.h>
 
+#include "base/log.h"
 #include "eval/cuda/library/library_cublas.h"
+#include "eval/cuda/library/library_engine.h"
 #include "eval/cuda/library/library_workspace.h"
+#include "gpu/nvrtc.h"
 #include "gpu/open.h"
 
 enum {
@@ -35,6 +38,8 @@ typedef struct {
 /* One shape, ready to run. */
 typedef struct {
     LibraryConvolution shape; /* without pointers */
+    int aligned;              /* which these have */
+    LibraryEngine engine;     /* without a plan: the rest holds */
     void *x, *weight, *y, *convolution;
     int algorithm;
     size_t bytes;
@@ -106,16 +111,21 @@ static int load(Error *err)
         {"cudnnGetConvolutionBackwardDataWorkspaceSize", &dnn.way[1].workspace},
         {"cudnnConvolutionBackwardData", &dnn.way[1].run},
     };
+    Nvrtc *compiler;
     if (dnn.loaded) return 0;
     if (library_cublas_load(err) ||
-        open_library(files, symbols, sizeof symbols / sizeof *symbols, err))
+        open_library(files, symbols, sizeof symbols / sizeof *symbols, err) ||
+        library_engine_load(err))
         return -1;
+    /* Some engines are compiled by cuDNN, which would find NVRTC on the loader's path alone. */
+    if (!nvrtc_open(&compiler, NULL)) nvrtc_close(compiler);
     dnn.loaded = 1;
     return 0;
 }
 
 static void plan_destroy(DnnPlan *p)
 {
+    library_engine_release(&p->engine);
     if (p->x) dnn.tensor_destroy(p->x);
     if (p->y) dnn.tensor_destroy(p->y);
     if (p->weight) dnn.filter_destroy(p->weight);
@@ -187,7 +197,7 @@ static int choose_algorithm(DnnPlan *p, Error *err)
 }
 
 /* The spatial dimensions are the last two, or all three. */
-static int plan_make(DnnPlan *p, Error *err)
+static int legacy_make(DnnPlan *p, Error *err)
 {
     const LibraryConvolution *c = &p->shape;
     const int type = data_types[c->dtype];
@@ -219,15 +229,32 @@ static int plan_make(DnnPlan *p, Error *err)
     return choose_algorithm(p, err);
 }
 
-static int find_plan(const LibraryConvolution *shape, DnnPlan **out, Error *err)
+static int plan_make(DnnPlan *p, const LibraryConvolution *c, Error *err)
 {
+    Error why;
+    if (!library_engine_find(dnn.handle, c, &p->engine, &why)) {
+        p->bytes = p->engine.bytes;
+        log_debug("cuDNN's engine %lld, number %d of those offered, workspace %zu KiB%s",
+                  (long long)p->engine.index, p->engine.place, p->bytes >> 10,
+                  p->engine.repeats ? "" : ", does not repeat bit for bit");
+        return 0;
+    }
+    log_debug("%s; a legacy function of cuDNN computes it", why.text);
+    return legacy_make(p, err);
+}
+
+static int find_plan(const LibraryConvolution *c, DnnPlan **out, Error *err)
+{
+    DnnPlan made = {.algorithm = -1, .aligned = library_engine_alignment(c)};
+    memcpy(&made.shape, c, sizeof *c);
+    made.shape.x = made.shape.weight = made.shape.y = 0;
     for (int i = 0; i < dnn.n_plans; i++) {
         *out = &dnn.plans[i];
-        if (!memcmp(&(*out)->shape, shape, sizeof *shape)) return 0;
+        if ((*out)->aligned == made.aligned &&
+            !memcmp(&(*out)->shape, &made.shape, sizeof made.shape))
+            return 0;
     }
-    DnnPlan made = {.algorithm = -1};
-    memcpy(&made.shape, shape, sizeof *shape);
-    if (plan_make(&made, err)) {
+    if (plan_make(&made, c, err)) {
         plan_destroy(&made);
         return -1;
     }
@@ -242,24 +269,28 @@ static int find_plan(const LibraryConvolution *shape, DnnPlan **out, Error *err)
     return 0;
 }
 
-int library_cudnn_convolution(const LibraryConvolution *c, void *stream, Error *err)
+static int legacy_run(const DnnPlan *p, const LibraryConvolution *c, void *workspace, Error *err)
 {
     const float one = 1, zero = 0;
     const void *x = library_pointer(c->x), *weight = library_pointer(c->weight);
-    void *workspace = NULL, *first, *second;
-    LibraryConvolution shape = *c;
-    DnnPlan *p;
-    shape.x = shape.weight = shape.y = 0;
-    if (load(err)) return -1;
-    if (!dnn.handle && check(dnn.create(&dnn.handle), "cudnnCreate", err)) return -1;
-    if (check(dnn.set_stream(dnn.handle, stream), "cudnnSetStream", err) ||
-        find_plan(&shape, &p, err))
-        return -1;
-    if (p->bytes && library_workspace(p->bytes, &workspace, err)) return -1;
+    void *first, *second;
     operands(p, &first, &second);
     return check(dnn.way[c->transposed].run(dnn.handle, &one, first, c->transposed ? weight : x,
                                             second, c->transposed ? x : weight, p->convolution,
                                             p->algorithm, workspace, p->bytes, &zero, p->y,
                                             library_pointer(c->y)),
                  "a convolution of cuDNN", err);
+}
+
+int library_cudnn_convolution(const LibraryConvolution *c, void *stream, Error *err)
+{
+    void *workspace = NULL;
+    DnnPlan *p;
+    if (load(err)) return -1;
+    if (!dnn.handle && check(dnn.create(&dnn.handle), "cudnnCreate", err)) return -1;
+    if (check(dnn.set_stream(dnn.handle, stream), "cudnnSetStream", err) || find_plan(c, &p, err) ||
+        (p->bytes && library_workspace(p->bytes, &workspace, err)))
+        return -1;
+    return p->engine.plan ? library_engine_run(dnn.handle, &p->engine, c, workspace, err)
+                          : legacy_run(p, c, workspace, err);
 }

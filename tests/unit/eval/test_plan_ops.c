@@ -274,6 +274,33 @@ static void test_mistakes(void **state)
     fails("//@ buffer unsigned t[4]\n//@ op h = aten.relu(t)\n", 0, "no launch takes the output");
 }
 
+/* Only a library's transposed convolution, not the plain kernel that stands for it. */
+static int varies(const char *source, int routes)
+{
+    Plan plan;
+    PlanOps ops;
+    Error err;
+    int line;
+    if (plan_parse(source, strlen(source), &plan, &line, &err) ||
+        plan_ops_build(&plan, &task, &task.workloads[0], routes, &ops, &line, &err))
+        fail_msg("%s", err.text);
+    int vary = plan_ops_vary(&ops);
+    plan_ops_release(&ops);
+    plan_release(&plan);
+    return vary;
+}
+
+static void test_vary(void **state)
+{
+    (void)state;
+    const char *plain = "//@ op v = aten.view(x, [11, 7, 3])\n//@ op h = aten.conv1d(x, v)\n",
+               *transposed = "//@ op v = aten.view(x, [7, 11, 3])\n"
+                             "//@ op h = aten.conv_transpose1d(x, v)\n";
+    assert_int_equal(varies(plain, 1), 0);
+    assert_int_equal(varies(transposed, 1), 1);
+    assert_int_equal(varies(transposed, 0), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -283,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_memory_is_shared),
         cmocka_unit_test(test_source),
         cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_vary),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("plan_ops", tests, NULL, NULL);

@@ -1,0 +1,31 @@
+/* Engines of cuDNN's graph functions for one convolution, which are what eager PyTorch runs: the first of
+ * the heuristics' list, then of the fallback list, that computes in float32 and can be built. */
+#ifndef EVAL_CUDA_LIBRARY_LIBRARY_ENGINE_H
+#define EVAL_CUDA_LIBRARY_LIBRARY_ENGINE_H
+
+#include <stddef.h>
+
+#include "eval/candidate/library_arguments.h"
+
+/* Pointers are aligned to at least so many bytes, which decides what engines fit. */
+enum { ENGINE_MOST_ALIGNED = 16 };
+
+typedef struct {
+    void *plan;         /* NULL: none */
+    size_t bytes;       /* of workspace */
+    int place, offered; /* it was the place-th of those offered, from 1 */
+    int64_t index;      /* the engine's own number */
+    int repeats;        /* equal inputs give equal bytes */
+} LibraryEngine;
+
+/* The symbols of the open cuDNN. */
+int library_engine_load(Error *err);
+
+/* UNSUPPORTED: cuDNN offers none. The pointers of c say how they are aligned. */
+int library_engine_find(void *handle, const LibraryConvolution *c, LibraryEngine *out, Error *err);
+int library_engine_run(void *handle, const LibraryEngine *e, const LibraryConvolution *c,
+                       void *workspace, Error *err);
+void library_engine_release(LibraryEngine *e);
+int library_engine_alignment(const LibraryConvolution *c);
+
+#endif
