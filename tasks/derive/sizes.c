@@ -6,10 +6,12 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "ops/row/op_norm.h"
+#include "ops/row/op_softmax.h"
 #include "tasks/derive/slots.h"
 
 enum { MOVES = 4096, NEAR = 96, PASSES = 3 };
-enum { SMALL_BATCH = 16 };
+enum { SMALL_BATCH = 16, SOME_TERMS = 16, WIDE = 40 };
 
 /* ---- estimates ---- */
 
@@ -221,6 +223,56 @@ int sizes_small(const Derivation *v, const Sizes *from, double max_work, Sizes *
 
 /* ---- sums as long as those of the timed sizes ---- */
 
+/* How many elements a node takes together: the terms of its sums, or the rows that it normalises. */
+static int64_t reduced(const GraphCall *c)
+{
+    Norm norm;
+    Softmax softmax;
+    const Op *op = c->call.op;
+    if (!is_run(c)) return 1;
+    if (op->plain == norm_plain && !norm_of(&c->call, &norm, NULL)) return norm.own ? norm.n : 1;
+    if (op->plain == softmax_plain && !softmax_of(&c->call, &softmax, NULL)) return softmax.n;
+    return sizes_call_terms(c);
+}
+
+/* What each node reduces, of at most n; the number of nodes, or -1: the sizes do not fit. */
+static int node_lengths(const Derivation *v, const Sizes *s, int64_t *out, int n)
+{
+    GraphBound *b;
+    if (derivation_bind(v, s, &b, NULL)) return -1;
+    int nodes = b->graph->n_nodes < n ? b->graph->n_nodes : n;
+    for (int k = 0; k < nodes; k++) out[k] = reduced(&b->calls[k]);
+    graph_bound_free(b);
+    return nodes;
+}
+
+/* Doubles axes, as long as that stays within max_flops, until no node that reduces many terms at
+ * `from` reduces fewer than SOME_TERMS: a norm of groups of one element has no error at all. */
+static void widen(const Derivation *v, const Sizes *from, double max_flops, Sizes *s)
+{
+    int64_t whole[GRAPH_MAX_NODES], now[GRAPH_MAX_NODES];
+    int nodes = node_lengths(v, from, whole, GRAPH_MAX_NODES);
+    for (int moves = 0; moves < MOVES; moves++) {
+        int axis = -1;
+        if (node_lengths(v, s, now, GRAPH_MAX_NODES) != nodes) return;
+        for (int node = 0; node < nodes && axis < 0; node++) {
+            if (now[node] >= SOME_TERMS || now[node] >= whole[node]) continue;
+            for (int i = 0; i < v->draft.n_axes && axis < 0; i++) {
+                int64_t more[GRAPH_MAX_NODES];
+                Sizes t = *s;
+                t.at[i] = 2 * t.at[i] < from->at[i] ? 2 * t.at[i] : from->at[i];
+                if (t.at[i] == s->at[i] || derivation_fits(v, &t)) continue;
+                if (node_lengths(v, &t, more, GRAPH_MAX_NODES) != nodes || more[node] <= now[node])
+                    continue;
+                if (measure(v, &t, sizes_flops) > max_flops) continue;
+                *s = t;
+                axis = i;
+            }
+        }
+        if (axis < 0) return;
+    }
+}
+
 int sizes_deep(const Derivation *v, const Sizes *from, double max_flops, Sizes *out, Error *err)
 {
     int stuck[TASK_MAX_AXES] = {0};
@@ -236,6 +288,7 @@ int sizes_deep(const Derivation *v, const Sizes *from, double max_flops, Sizes *
         }
     for (int moves = 0; moves < MOVES && measure(v, out, sizes_flops) > max_flops; moves++)
         if (shrink(v, out, stuck, 0, sizes_flops)) break;
+    widen(v, from, WIDE * max_flops, out);
     return 0;
 }
 

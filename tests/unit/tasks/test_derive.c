@@ -220,6 +220,46 @@ static void test_special(void **state)
     task_free(t);
 }
 
+static double timed_atol(Small *s, const char *const *lines, int n, int n_axes, int n_inputs)
+{
+    small(s, lines, n, n_axes, n_inputs);
+    Task *t = derived(&s->d);
+    double atol = task_workload(t, ROLE_TIME)->atol[AT_SCALE_1];
+    task_free(t);
+    return atol;
+}
+
+/* Samples that show no error of the timed sizes: groups of one element, and a clamp that one element in
+ * ten thousand passes. */
+static void test_hidden(void **state)
+{
+    (void)state;
+    static const char *const groups[] = {"h = aten.mm(x, w)", "y = aten.group_norm(h, 64)"};
+    static const char *const clamp[] = {"h = aten.mm(x, w)", "g = aten.sub.Tensor(h, 100.0)",
+                                        "y = aten.relu(g)"};
+    Small s = {.axes = {{"m", NULL, 4096}, {"k", NULL, 512}, {"n", NULL, 4096}},
+               .inputs = {tensor("x", DTYPE_F32, "m", "k"), tensor("w", DTYPE_F32, "k", "n")}};
+    for (int i = 0; i < 2; i++) s.inputs[i].has_draw = 1, s.inputs[i].draw = DRAW_NORMAL;
+    double of_groups = timed_atol(&s, groups, 2, 3, 2), of_clamp = timed_atol(&s, clamp, 3, 3, 2);
+    assert_true(of_groups > 1e-6 && of_groups < 1e-3);
+    assert_true(of_clamp > 1e-5 && of_clamp < 0.1);
+}
+
+/* The error of a running product is relative. */
+static void test_running_product(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"y = aten.cumprod(x, 1)"};
+    Small s = {.axes = {{"m", NULL, 64}, {"n", NULL, 4096}},
+               .inputs = {tensor("x", DTYPE_F32, "m", "n")}};
+    small(&s, lines, 1, 2, 1);
+    s.inputs[0].has_draw = 1, s.inputs[0].draw = DRAW_UNIFORM;
+    s.inputs[0].low = 0.9, s.inputs[0].high = 1.1, s.inputs[0].fixed = 1;
+    Task *t = derived(&s.d);
+    assert_true(t->rtol[DTYPE_F32] >= 2 * 0x1p-24 * 64 && t->rtol[DTYPE_F32] < 1e-4);
+    task_free(t);
+}
+
 static void test_degenerate(void **state)
 {
     (void)state;
@@ -339,6 +379,8 @@ int main(void)
                                        cmocka_unit_test(test_drift),
                                        cmocka_unit_test(test_long_sums),
                                        cmocka_unit_test(test_special),
+                                       cmocka_unit_test(test_hidden),
+                                       cmocka_unit_test(test_running_product),
                                        cmocka_unit_test(test_degenerate),
                                        cmocka_unit_test(test_constraints),
                                        cmocka_unit_test(test_scaled),
