@@ -154,8 +154,10 @@ static int add_cases(const Task *t, const Workload *w, double grown, DescribedWo
                      Measurement *list, int n)
 {
     int before = n;
-    to->finite = 1;
-    to->atol = memory_array((size_t)t->n_outputs * ATOL_CASES, sizeof(double));
+    if (!to->atol) {
+        to->finite = 1;
+        to->atol = memory_array((size_t)t->n_outputs * ATOL_CASES, sizeof(double));
+    }
     for (int k = 0; k < ATOL_CASES; k++) {
         if (!task_has_variant(t, w, case_variants[k])) continue;
         Measurement *m = NULL;
@@ -180,7 +182,8 @@ static void take_case(const Task *t, const Measurement *m)
         for (int i = 0; i < t->n_outputs; i++) {
             int single = t->outputs[i].dtype == DTYPE_F32;
             double least = single && m->which == AT_SPECIAL ? 0x1p-126 : 0;
-            m->to[k]->atol[i * ATOL_CASES + m->which] = up(fmax(m->found[k].atol[i], least));
+            double *at = &m->to[k]->atol[i * ATOL_CASES + m->which];
+            *at = fmax(*at, up(fmax(m->found[k].atol[i], least)));
         }
     }
 }
@@ -298,7 +301,23 @@ static void copy_cases(const Task *t, Description *d)
     }
 }
 
-/* The timed workload is measured at `deep`, where sums are as long or nearly. */
+/* The timed workload is measured at `deep`, where one sum is as long or nearly, and also where no other
+ * reduction is trivial. */
+static int add_timed(const Derivation *v, const Task *t, DescribedWorkload *to, const Sizes *deep,
+                     Measurement *list, int n)
+{
+    Workload w = {.role = ROLE_TIME};
+    Sizes wide = *deep;
+    sizes_widen(v, &to->sizes, DERIVE_WIDE_FLOPS, &wide);
+    for (int k = 0; k < 2; k++) {
+        const Sizes *at = k ? &wide : deep;
+        if (k && !memcmp(&wide, deep, sizeof wide)) break;
+        memcpy(w.axis, at->at, sizeof w.axis);
+        n = add_cases(t, &w, growth(extent_of(v, &to->sizes), extent_of(v, at)), to, list, n);
+    }
+    return n;
+}
+
 static int calibrate(const Derivation *v, Description *d, const Sizes *deep, Error *err)
 {
     char *text = description_text(v, d);
@@ -306,22 +325,18 @@ static int calibrate(const Derivation *v, Description *d, const Sizes *deep, Err
     int rc = task_parse(v->draft.name, text, &t, err), n = 0;
     free(text);
     if (rc) return error_prefix(err, "the task that was derived");
-    Workload w = {.role = ROLE_TIME};
     double rtol[GRAPH_MAX_OUTPUTS];
-    memcpy(w.axis, deep->at, sizeof w.axis);
     rc = measure_rtol(t, d, err);
     for (int i = 0; i < d->n; i++)
         if (d->at[i].role == ROLE_TIME)
             d->rtol[DTYPE_F32] = fmax(d->rtol[DTYPE_F32], up(product_rtol(v, &d->at[i].sizes)));
     for (int i = 0; i < t->n_outputs; i++) rtol[i] = d->rtol[t->outputs[i].dtype];
-    Measurement *list = memory_array((size_t)d->n * ATOL_CASES, sizeof *list);
+    Measurement *list = memory_array((size_t)(d->n + 1) * ATOL_CASES, sizeof *list);
     for (int i = 0; i < d->n && !rc; i++)
         if (d->at[i].role != ROLE_TIME && !same_sizes(d, &d->at[i]))
             n = add_cases(t, &t->workloads[i], 1, &d->at[i], list, n);
     for (int i = 0; i < d->n && !rc; i++)
-        if (d->at[i].role == ROLE_TIME)
-            n = add_cases(t, &w, growth(extent_of(v, &d->at[i].sizes), extent_of(v, deep)),
-                          &d->at[i], list, n);
+        if (d->at[i].role == ROLE_TIME) n = add_timed(v, t, &d->at[i], deep, list, n);
     if (!rc) rc = measure_cases(t, rtol, list, n, err);
     if (!rc) copy_cases(t, d);
     if (!rc) pool_checks(d, t->n_outputs * ATOL_CASES);

@@ -11,7 +11,7 @@
 #include "tasks/derive/slots.h"
 
 enum { MOVES = 4096, NEAR = 96, PASSES = 3 };
-enum { SMALL_BATCH = 16, SOME_TERMS = 16, WIDE = 40 };
+enum { SMALL_BATCH = 16, SOME_TERMS = 16 };
 
 /* ---- estimates ---- */
 
@@ -246,9 +246,7 @@ static int node_lengths(const Derivation *v, const Sizes *s, int64_t *out, int n
     return nodes;
 }
 
-/* Doubles axes, as long as that stays within max_flops, until no node that reduces many terms at
- * `from` reduces fewer than SOME_TERMS: a norm of groups of one element has no error at all. */
-static void widen(const Derivation *v, const Sizes *from, double max_flops, Sizes *s)
+void sizes_widen(const Derivation *v, const Sizes *from, double max_flops, Sizes *s)
 {
     int64_t whole[GRAPH_MAX_NODES], now[GRAPH_MAX_NODES];
     int nodes = node_lengths(v, from, whole, GRAPH_MAX_NODES);
@@ -288,7 +286,6 @@ int sizes_deep(const Derivation *v, const Sizes *from, double max_flops, Sizes *
         }
     for (int moves = 0; moves < MOVES && measure(v, out, sizes_flops) > max_flops; moves++)
         if (shrink(v, out, stuck, 0, sizes_flops)) break;
-    widen(v, from, WIDE * max_flops, out);
     return 0;
 }
 

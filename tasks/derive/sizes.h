@@ -25,6 +25,10 @@ int sizes_checks(const Derivation *v, double max_work, int times, Sizes out[SIZE
 /* Sizes with the longest sums of `from` that cost at most max_flops, as long as they can be. */
 int sizes_deep(const Derivation *v, const Sizes *from, double max_flops, Sizes *out, Error *err);
 
+/* Doubles axes of s, up to those of `from` and within max_flops, until no node that reduces many elements
+ * at `from` reduces fewer than 16: a norm of groups of one element has no error at all. */
+void sizes_widen(const Derivation *v, const Sizes *from, double max_flops, Sizes *s);
+
 /* -1: one execution at these sizes takes more flops. */
 int sizes_affordable(const Derivation *v, const Sizes *s, double max_flops, Error *err);
 
