@@ -237,7 +237,7 @@ static void test_hidden(void **state)
     static const char *const groups[] = {"h = aten.mm(x, w)", "y = aten.group_norm(h, 64)"};
     static const char *const clamp[] = {"h = aten.mm(x, w)", "g = aten.sub.Tensor(h, 100.0)",
                                         "y = aten.relu(g)"};
-    Small s = {.axes = {{"m", NULL, 4096}, {"k", NULL, 512}, {"n", NULL, 4096}},
+    Small s = {.axes = {{"n", NULL, 4096}, {"k", NULL, 512}, {"m", NULL, 4096}},
                .inputs = {tensor("x", DTYPE_F32, "m", "k"), tensor("w", DTYPE_F32, "k", "n")}};
     for (int i = 0; i < 2; i++) s.inputs[i].has_draw = 1, s.inputs[i].draw = DRAW_NORMAL;
     double of_groups = timed_atol(&s, groups, 2, 3, 2), of_clamp = timed_atol(&s, clamp, 3, 3, 2);
