@@ -257,9 +257,9 @@ static void pool_checks(Description *d, int n)
     }
 }
 
-/* Where no element of a sample needs a tolerance, a clamp may hide the errors of all of them, and one in
- * thousands of the timed sizes still has one. Wider inputs show the error: it is that large at most,
- * less what the scale adds. */
+/* A clamp may hide the errors of all elements of a sample, and still pass one in thousands of the timed
+ * sizes. Where a case needs no tolerance at all, it has that of inputs eight times as large, which pass,
+ * divided by the ratio of the scales: errors grow at least as fast as the inputs. */
 static void floor_hidden(DescribedWorkload *w, int n_outputs)
 {
     for (int i = 0; i < n_outputs; i++) {

@@ -246,28 +246,33 @@ static int node_lengths(const Derivation *v, const Sizes *s, int64_t *out, int n
     return nodes;
 }
 
+/* Doubles one axis of s, up to that of `from`, so that the node reduces more than `now`. 0: none can be. */
+static int widen_node(const Derivation *v, const Sizes *from, double max_flops, int node,
+                      int64_t now, Sizes *s)
+{
+    int64_t length[GRAPH_MAX_NODES];
+    for (int i = 0; i < v->draft.n_axes; i++) {
+        Sizes t = *s;
+        t.at[i] = 2 * t.at[i] < from->at[i] ? 2 * t.at[i] : from->at[i];
+        if (t.at[i] == s->at[i] || derivation_fits(v, &t)) continue;
+        if (node_lengths(v, &t, length, GRAPH_MAX_NODES) <= node || length[node] <= now) continue;
+        if (measure(v, &t, sizes_flops) > max_flops) continue;
+        *s = t;
+        return 1;
+    }
+    return 0;
+}
+
 void sizes_widen(const Derivation *v, const Sizes *from, double max_flops, Sizes *s)
 {
     int64_t whole[GRAPH_MAX_NODES], now[GRAPH_MAX_NODES];
     int nodes = node_lengths(v, from, whole, GRAPH_MAX_NODES);
-    for (int moves = 0; moves < MOVES; moves++) {
-        int axis = -1;
+    for (int moves = 0, moved = 1; moves < MOVES && moved; moves++) {
+        moved = 0;
         if (node_lengths(v, s, now, GRAPH_MAX_NODES) != nodes) return;
-        for (int node = 0; node < nodes && axis < 0; node++) {
-            if (now[node] >= SOME_TERMS || now[node] >= whole[node]) continue;
-            for (int i = 0; i < v->draft.n_axes && axis < 0; i++) {
-                int64_t more[GRAPH_MAX_NODES];
-                Sizes t = *s;
-                t.at[i] = 2 * t.at[i] < from->at[i] ? 2 * t.at[i] : from->at[i];
-                if (t.at[i] == s->at[i] || derivation_fits(v, &t)) continue;
-                if (node_lengths(v, &t, more, GRAPH_MAX_NODES) != nodes || more[node] <= now[node])
-                    continue;
-                if (measure(v, &t, sizes_flops) > max_flops) continue;
-                *s = t;
-                axis = i;
-            }
-        }
-        if (axis < 0) return;
+        for (int node = 0; node < nodes && !moved; node++)
+            if (now[node] < SOME_TERMS && now[node] < whole[node])
+                moved = widen_node(v, from, max_flops, node, now[node], s);
     }
 }
 
