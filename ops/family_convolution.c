@@ -213,21 +213,26 @@ static void part_table(const Part *p, int64_t first, int n, int64_t *table, int6
     const Convolution *v = p->v;
     const Window *w = v->w;
     int64_t volume = w[0].in * w[1].in * w[2].in, all = v->in * v->groups * volume,
-            out_volume = w[0].out * w[1].out * w[2].out;
+            out_volume = w[0].out * w[1].out * w[2].out, from[WINDOW_DIMS][TILE_N], entry[TILE_N];
     for (int j = 0; j < n; j++) {
-        int64_t rest = (first + j) % p->outputs, entry = (first + j) / p->outputs, q[WINDOW_DIMS],
-                o = 0;
-        for (int d = WINDOW_DIMS - 1; d >= 0; rest /= p->k[d--].outputs)
+        int64_t rest = (first + j) % p->outputs, q[WINDOW_DIMS], o = 0;
+        entry[j] = (first + j) / p->outputs;
+        for (int d = WINDOW_DIMS - 1; d >= 0; rest /= p->k[d--].outputs) {
             q[d] = rest % p->k[d].outputs;
+            from[d][j] = q[d] * p->k[d].walk + p->k[d].shift;
+        }
         for (int d = 0; d < WINDOW_DIMS; d++) o = o * w[d].out + p->r[d] + q[d] * p->k[d].apart;
-        to[j] = entry * v->out * v->groups * out_volume + o;
-        for (int64_t t = 0; t < p->taps; t++) {
-            int64_t tap = t, at[WINDOW_DIMS], place = 0;
-            for (int d = WINDOW_DIMS - 1; d >= 0; tap /= p->k[d--].taps)
-                at[d] = q[d] * p->k[d].walk + p->k[d].shift + tap % p->k[d].taps * p->k[d].delta;
-            for (int d = 0; d < WINDOW_DIMS && place >= 0; d++)
-                place = at[d] < 0 || at[d] >= w[d].in ? -1 : place * w[d].in + at[d];
-            table[t * TILE_N + j] = place < 0 ? -1 : entry * all + place;
+        to[j] = entry[j] * v->out * v->groups * out_volume + o;
+    }
+    for (int64_t t = 0; t < p->taps; t++) {
+        int64_t tap = t, by[WINDOW_DIMS], *place = table + t * TILE_N;
+        for (int d = WINDOW_DIMS - 1; d >= 0; tap /= p->k[d--].taps)
+            by[d] = tap % p->k[d].taps * p->k[d].delta;
+        for (int j = 0; j < n; j++) {
+            int64_t a = from[0][j] + by[0], b = from[1][j] + by[1], c = from[2][j] + by[2];
+            int inside = (a >= 0) & (a < w[0].in) & (b >= 0) & (b < w[1].in) & (c >= 0) &
+                         (c < w[2].in);
+            place[j] = inside ? entry[j] * all + (a * w[1].in + b) * w[2].in + c : -1;
         }
     }
 }
@@ -263,7 +268,7 @@ static void part_rows(const Part *p, int64_t group, int64_t row, int n, const in
     int m = (int)(v->out - row < TILE_M ? v->out - row : TILE_M);
     int64_t volume = v->w[0].in * v->w[1].in * v->w[2].in, depth = v->in * p->taps,
             out_volume = v->w[0].out * v->w[1].out * v->w[2].out;
-    memset(acc, 0, (size_t)m * TILE_N * sizeof *acc);
+    product_clear(m, n, acc);
     for (int64_t first = 0; first < depth; first += TILE_K) {
         int k = (int)(depth - first < TILE_K ? depth - first : TILE_K);
         for (int e = 0; e < k; e++) {

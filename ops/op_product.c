@@ -149,13 +149,43 @@ static void tile_rows(const double *x, const double *x1, const double *b, double
         }
 }
 
+/* A column or a few: eight rows at a time, since the terms of one sum wait for each other. */
+static void tile_narrow(const Tile *t, const double *b, double *acc)
+{
+    enum { ROWS = 8 };
+    for (int i = 0; i < t->m; i += ROWS)
+        for (int column = 0; column < t->n; column++) {
+            const double *x[ROWS];
+            double s[ROWS];
+            int rows = t->m - i < ROWS ? t->m - i : ROWS;
+            for (int r = 0; r < ROWS; r++) {
+                int row = i + (r < rows ? r : 0);
+                x[r] = t->a + row * t->a_step;
+                s[r] = acc[(size_t)row * TILE_N + column];
+            }
+            for (int j = 0; j < t->k; j++)
+                for (int r = 0; r < ROWS; r++)
+                    s[r] = s[r] + x[r][j] * b[(size_t)j * TILE_N + column];
+            for (int r = 0; r < rows; r++) acc[(size_t)(i + r) * TILE_N + column] = s[r];
+        }
+}
+
 void product_tile(const Tile *t, const double *b, double *acc)
 {
+    if (t->n < TILE_NARROW) {
+        tile_narrow(t, b, acc);
+        return;
+    }
     for (int i = 0; i < t->m; i += 2) {
         const double *x = t->a + i * t->a_step;
         int rows = t->m - i > 1 ? 2 : 1;
         tile_rows(x, x + (rows - 1) * t->a_step, b, acc + (size_t)i * TILE_N, rows, t->k, t->n);
     }
+}
+
+void product_clear(int m, int n, double *acc)
+{
+    for (int i = 0; i < m; i++) memset(acc + (size_t)i * TILE_N, 0, (size_t)n * sizeof *acc);
 }
 
 /* One factor: where its outer elements (rows or columns of c) and its depth lie. */
@@ -233,7 +263,7 @@ static void work_tile(const Work *w, int64_t batch, int64_t row, int64_t column,
         n = least(p->count[w->right.group] - column, TILE_N);
     const double *a = w->left.data + place(p, (int)w->left.operand, PRODUCT_BATCH, batch),
                  *b = w->right.data + place(p, (int)w->right.operand, PRODUCT_BATCH, batch);
-    memset(acc, 0, (size_t)m * TILE_N * sizeof *acc);
+    product_clear(m, n, acc);
     for (int64_t first = 0; first < p->count[PRODUCT_DEPTH]; first += TILE_K) {
         int k = least(p->count[PRODUCT_DEPTH] - first, TILE_K);
         Tile t = left_tile(&w->left, a, row, first, (Tile){.m = m, .k = k, .n = n}, pa);

@@ -50,12 +50,13 @@ double product_flops(const Product *p);
 
 /* Tiles of a blocked product: acc[m][TILE_N] += a[m][k] b[k][TILE_N], of the first n columns. The rows
  * of a are a_step apart. */
-enum { TILE_M = 64, TILE_N = 128, TILE_K = 128 };
+enum { TILE_M = 64, TILE_N = 128, TILE_K = 128, TILE_NARROW = 4 };
 typedef struct {
     const double *a;
     int64_t a_step;
     int m, k, n;
 } Tile;
 void product_tile(const Tile *t, const double *b, double *acc);
+void product_clear(int m, int n, double *acc); /* m rows, of n columns */
 
 #endif

@@ -2,6 +2,7 @@
 #include "tasks/gate.h"
 
 #include <math.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +11,12 @@
 #include "tasks/task_graph.h"
 
 enum { GATE_SEED = 1, GATE_OTHER_SEEDS = 8, COSTLY_SEEDS = 2, LEAST_PERTURBED = 8 };
+enum { WORTH_THREADS = 1 << 22 }; /* flops of all executions */
 static const double scales[] = {1.0, 0.125, 8.0};
 /* Flops of one reference of a graph above which it runs with one scale and fewer seeds; of all that run
  * with another input. */
 static const double costly_flops = 5e7, perturb_flops = 1e9;
+static const double most_bytes = 4.0 * (1 << 30); /* of what is executed side by side */
 
 static double reference_flops(const Task *t, const Workload *w)
 {
@@ -72,6 +75,19 @@ static int case_init(Case *c, Task *t, const Workload *w, Variant v, double scal
     return run_reference(c, c->out, NAN, err);
 }
 
+/* As many threads as n executions of a case can use. A graph's operators then have one thread each: a
+ * costly one, whose executions are few, has all of them instead. */
+static int threads_for(const Case *c, int n)
+{
+    double bytes = 0, flops = reference_flops(c->task, c->w);
+    int threads = c->task->graph && flops * n > WORTH_THREADS ? omp_get_num_procs() : 1;
+    if (threads > n) threads = n < omp_get_num_procs() && flops > costly_flops ? 1 : n;
+    for (int i = 0; i < c->task->n_inputs; i++) bytes += 2 * sizeof(double) * (double)c->in_n[i];
+    for (int i = 0; i < c->task->n_outputs; i++) bytes += sizeof(double) * (double)c->out_n[i];
+    while (threads > 1 && threads * bytes > most_bytes) threads--;
+    return threads < 1 ? 1 : threads;
+}
+
 static void outputs_alloc(const Case *c, double **out)
 {
     for (int i = 0; i < c->task->n_outputs; i++) out[i] = memory_array(c->out_n[i], sizeof(double));
@@ -119,21 +135,37 @@ static void try_null(const Case *c, int output, const double *values, const char
     refuse(c, r, what);
 }
 
+/* Adds up in the order of the seeds, on any number of threads. */
+static int mean_of_others(const Case *c, double *const *mean, Error *err)
+{
+    int seeds = reference_flops(c->task, c->w) > costly_flops ? COSTLY_SEEDS : GATE_OTHER_SEEDS;
+    int rc = 0, threads = threads_for(c, seeds);
+#pragma omp parallel for ordered schedule(dynamic) num_threads(threads) if (threads > 1)
+    for (int s = 0; s < seeds; s++) {
+        Case o;
+        Error one;
+        int failed = case_init(&o, c->task, c->w, c->variant, c->scale,
+                               GATE_SEED + 1 + (uint64_t)s, &one);
+#pragma omp ordered
+        {
+            if (failed && !rc) *err = one;
+            rc |= failed;
+            for (int i = 0; i < c->task->n_outputs && !rc; i++)
+                for (size_t j = 0; j < c->out_n[i]; j++)
+                    mean[i][j] += o.out[i][j] / (double)seeds;
+        }
+        case_release(&o);
+    }
+    return rc;
+}
+
 static int null_models(Case *c, GateResult *r, Error *err)
 {
     double *mean[TASK_MAX_TENSORS], *other[TASK_MAX_TENSORS];
     const Task *t = c->task;
-    uint64_t seeds = reference_flops(t, c->w) > costly_flops ? COSTLY_SEEDS : GATE_OTHER_SEEDS;
-    int rc = 0;
     outputs_alloc(c, mean);
     outputs_alloc(c, other);
-    for (uint64_t s = 1; s <= seeds && !rc; s++) {
-        Case o;
-        rc = case_init(&o, c->task, c->w, c->variant, c->scale, GATE_SEED + s, err);
-        for (int i = 0; i < t->n_outputs && !rc; i++)
-            for (size_t j = 0; j < c->out_n[i]; j++) mean[i][j] += o.out[i][j] / (double)seeds;
-        case_release(&o);
-    }
+    int rc = mean_of_others(c, mean, err);
     for (int i = 0; i < t->n_outputs && !rc; i++) {
         double sum = 0;
         memset(other[i], 0, c->out_n[i] * sizeof(double));
@@ -172,25 +204,63 @@ static int is_perturbed(const Case *c, int input, int most)
     return !t->inputs[input].parameter || most >= n || (input + 1) * most / n > input * most / n;
 }
 
-static int perturb(Case *c, GateResult *r, Error *err)
+/* Draws one input again and executes: 1, an output moved; 0; -1. c is not changed; kept NULL: the
+ * reference runs as a whole. */
+static int moves(const Case *c, int input, const GraphKept *kept, Error *err)
 {
-    double *after[TASK_MAX_TENSORS], flops = reference_flops(c->task, c->w);
-    int rc = 0, most = c->task->n_inputs;
-    if (flops * most > perturb_flops) most = (int)fmax(LEAST_PERTURBED, perturb_flops / flops);
+    double *after[TASK_MAX_TENSORS];
+    Case o = *c;
     outputs_alloc(c, after);
-    for (int i = 0; i < c->task->n_inputs && !rc && !r->refused; i++) {
-        if (!is_perturbed(c, i, most)) continue;
-        rc = draw_input(c, i, GATE_SEED + 100, err) || run_reference(c, after, NAN, err) ? -1 : 0;
-        if (!rc && !moved(c, after)) {
-            char what[256];
-            snprintf(what, sizeof what,
-                     "other values of the input %s move no output by more than 10 tolerances",
-                     c->task->inputs[i].name);
-            refuse(c, r, what);
-        }
-        if (!rc) rc = draw_input(c, i, GATE_SEED, err);
-    }
+    o.in[input] = memory_grow(NULL, c->in_n[input] + 1, sizeof(double)); /* written whole */
+    int rc = draw_input(&o, input, GATE_SEED + 100, err);
+    if (!rc)
+        rc = kept ? graph_rerun(kept, input, o.in[input], after, err)
+                  : run_reference(&o, after, NAN, err);
+    free(o.in[input]);
+    if (!rc) rc = moved(c, after);
     outputs_free(c, after);
+    return rc;
+}
+
+/* An input that moves no output is refused, the first of them with its name. */
+static int perturb_inputs(const Case *c, const GraphKept *kept, GateResult *r, Error *err)
+{
+    double flops = reference_flops(c->task, c->w);
+    int rc = 0, n = c->task->n_inputs, most = n, still = n, threads = threads_for(c, n);
+    if (flops * most > perturb_flops) most = (int)fmax(LEAST_PERTURBED, perturb_flops / flops);
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
+    for (int i = 0; i < n; i++) {
+        Error one;
+        int stop;
+#pragma omp critical(gate_found)
+        stop = rc || i > still;
+        if (stop || !is_perturbed(c, i, most)) continue;
+        int found = moves(c, i, kept, &one);
+#pragma omp critical(gate_found)
+        {
+            if (found < 0 && !rc) *err = one, rc = -1;
+            if (!found && i < still) still = i;
+        }
+    }
+    if (rc || still == n) return rc;
+    char what[256];
+    snprintf(what, sizeof what,
+             "other values of the input %s move no output by more than 10 tolerances",
+             c->task->inputs[still].name);
+    refuse(c, r, what);
+    return 0;
+}
+
+static int perturb(const Case *c, GateResult *r, Error *err)
+{
+    if (!c->task->graph) return perturb_inputs(c, NULL, r, err);
+    GraphBound *b;
+    GraphKept *kept = NULL;
+    if (task_graph_bind(c->task, c->w, &b, err)) return -1;
+    int rc = graph_keep(b, (const double *const *)c->in, &kept, err);
+    if (!rc) rc = perturb_inputs(c, kept, r, err);
+    graph_kept_free(kept);
+    graph_bound_free(b);
     return rc;
 }
 
@@ -307,12 +377,14 @@ static int gate_workload(Task *t, const Workload *w, double scale, GateResult *h
 
 int task_gate_workload(Task *t, const Workload *w, GateResult *hard, GateResult *soft, Error *err)
 {
-    size_t n = reference_flops(t, w) > costly_flops ? 1 : sizeof scales / sizeof *scales;
-    for (size_t s = 0; s < n; s++)
-        if (gate_workload(t, w, scales[s], hard, soft, err)) return -1;
-    for (Variant v = VARIANT_NEEDLES; v < VARIANTS && !hard->refused; v++)
-        if (task_has_variant(t, w, v) && gate_variant(t, w, v, hard, err)) return -1;
-    return 0;
+    int costly = reference_flops(t, w) > costly_flops, rc = 0, threads = omp_get_max_threads();
+    size_t n = costly ? 1 : sizeof scales / sizeof *scales;
+    if (t->graph && !costly) omp_set_num_threads(1); /* of one execution, where threads would wait */
+    for (size_t s = 0; s < n && !rc; s++) rc = gate_workload(t, w, scales[s], hard, soft, err);
+    for (Variant v = VARIANT_NEEDLES; v < VARIANTS && !rc && !hard->refused; v++)
+        if (task_has_variant(t, w, v)) rc = gate_variant(t, w, v, hard, err);
+    omp_set_num_threads(threads);
+    return rc;
 }
 
 int task_gate(Task *t, GateResult *out, Error *err)

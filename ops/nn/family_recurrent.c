@@ -150,9 +150,11 @@ static double *pack_state(const double *weight, int64_t rows, int64_t n)
 {
     int64_t panels = (rows + TILE_N - 1) / TILE_N;
     double *to = memory_array((size_t)(panels * n * TILE_N) + 1, sizeof *to);
-    for (int64_t row = 0; row < rows; row++)
+    enum { BLOCK = 16 }; /* rows that are written together: they lie side by side */
+    for (int64_t first = 0; first < rows; first += BLOCK)
         for (int64_t k = 0; k < n; k++)
-            to[(row / TILE_N * n + k) * TILE_N + row % TILE_N] = weight[row * n + k];
+            for (int64_t row = first; row < rows && row < first + BLOCK; row++)
+                to[(row / TILE_N * n + k) * TILE_N + row % TILE_N] = weight[row * n + k];
     return to;
 }
 
@@ -167,7 +169,7 @@ static void state_product(const double *h, const double *panels, const double *b
         double acc[TILE_M * TILE_N];
         Tile t = {h + row * n, n, (int)(m - row < TILE_M ? m - row : TILE_M), 0,
                   (int)(rows - column < TILE_N ? rows - column : TILE_N)};
-        memset(acc, 0, (size_t)t.m * TILE_N * sizeof *acc);
+        product_clear(t.m, t.n, acc);
         for (int64_t first = 0; first < n; first += TILE_K, t.a += TILE_K) {
             t.k = (int)(n - first < TILE_K ? n - first : TILE_K);
             product_tile(&t, panels + (column * n + first * TILE_N), acc);

@@ -93,6 +93,7 @@ static int bind_node(GraphBound *b, int node, ExprLookup *axis, void *ctx, Error
     Scope s = {b, node, axis, ctx};
     OpScope scope = {&s, scope_axis, scope_tensor};
     GraphCall *c = &b->calls[node];
+    c->view = c->live = 0;
     if (op_line_call(&b->graph->line[node], &scope, &c->call, c->in, err) ||
         bind_results(b, node, err))
         return error_prefix(err, "graph[%d]", node);
@@ -180,7 +181,7 @@ int graph_bind(const Graph *g, ExprLookup *axis, void *ctx, const OpTensor *inpu
     GraphBound *b = memory_alloc(sizeof *b);
     b->graph = g;
     b->values = memory_array((size_t)g->n_values + 1, sizeof *b->values);
-    b->calls = memory_array((size_t)g->n_nodes, sizeof *b->calls);
+    b->calls = memory_grow(NULL, (size_t)g->n_nodes, sizeof *b->calls);
     int rc = 0;
     for (int i = 0; i < g->n_inputs && !rc; i++) {
         b->values[i] = (GraphValue){.tensor = inputs[i], .node = -1};

@@ -91,29 +91,136 @@ static void release_after(Memory *m, int node)
     }
 }
 
+static int enough_memory(const GraphBound *b, Error *err)
+{
+    if (b->peak <= most_bytes) return 0;
+    return error_set(err, ERROR_LIMIT,
+                     "the reference needs %.0f GiB for its values, at most %.0f are given",
+                     b->peak / (1 << 30), most_bytes / (1 << 30));
+}
+
+static Memory memory_open(const GraphBound *b)
+{
+    size_t n = (size_t)b->graph->n_values + 1;
+    Memory m = {b, memory_array(n, sizeof *m.base), memory_array(n, sizeof *m.own)};
+    return m;
+}
+
+static void memory_close(Memory *m)
+{
+    for (int v = 0; v < m->b->graph->n_values; v++) free(m->own[v]);
+    free(m->own);
+    free(m->base);
+}
+
+static int is_run(const GraphBound *b, int node)
+{
+    return b->calls[node].live && !b->calls[node].view;
+}
+
+static void give_outputs(const Memory *m, double *const *out)
+{
+    const Graph *g = m->b->graph;
+    for (int i = 0; i < g->n_outputs; i++) {
+        const GraphValue *v = &m->b->values[g->output[i]];
+        walk_gather(&v->tensor, m->base[v->base], out[i]);
+    }
+}
+
 int graph_run(const GraphBound *b, const double *const *in, double *const *out,
               const GraphHook *hook, Error *err)
 {
     const Graph *g = b->graph;
     int rc = 0;
-    if (b->peak > most_bytes)
-        return error_set(err, ERROR_LIMIT,
-                         "the reference needs %.0f GiB for its values, at most %.0f are given",
-                         b->peak / (1 << 30), most_bytes / (1 << 30));
-    Memory m = {b, memory_array((size_t)g->n_values + 1, sizeof *m.base),
-                memory_array((size_t)g->n_values + 1, sizeof *m.own)};
+    if (enough_memory(b, err)) return -1;
+    Memory m = memory_open(b);
     for (int i = 0; i < g->n_inputs; i++) m.base[i] = in[i];
     for (int node = 0; node < g->n_nodes && !rc; node++) {
-        if (!b->calls[node].live || b->calls[node].view) continue;
+        if (!is_run(b, node)) continue;
         rc = run_node(&m, node, hook, err);
         if (!rc) release_after(&m, node);
     }
-    for (int i = 0; i < g->n_outputs && !rc; i++) {
-        const GraphValue *v = &b->values[g->output[i]];
-        walk_gather(&v->tensor, m.base[v->base], out[i]);
+    if (!rc) give_outputs(&m, out);
+    memory_close(&m);
+    return rc;
+}
+
+/* ---- again, with another input ---- */
+
+struct GraphKept {
+    Memory m;
+    int whole; /* nothing is kept: every node runs again */
+};
+
+/* A base that is written in place has other contents for each of its readers, and is not kept. */
+static int can_be_kept(const GraphBound *b)
+{
+    double bytes = 0;
+    for (int v = 0; v < b->graph->n_values; v++)
+        if (b->values[v].base == v && b->values[v].live) bytes += 8.0 * (double)b->values[v].extent;
+    for (int node = 0; node < b->graph->n_nodes; node++)
+        if (is_run(b, node) && b->calls[node].call.op->flags & OP_IN_PLACE) return 0;
+    return bytes <= GRAPH_KEPT_BYTES;
+}
+
+int graph_keep(const GraphBound *b, const double *const *in, GraphKept **out, Error *err)
+{
+    const Graph *g = b->graph;
+    int rc = 0;
+    if (enough_memory(b, err)) return -1;
+    GraphKept *k = memory_alloc(sizeof *k);
+    k->m = memory_open(b);
+    k->whole = !can_be_kept(b);
+    for (int i = 0; i < g->n_inputs; i++) k->m.base[i] = in[i];
+    for (int node = 0; node < g->n_nodes && !rc && !k->whole; node++)
+        if (is_run(b, node)) rc = run_node(&k->m, node, NULL, err);
+    if (rc)
+        graph_kept_free(k);
+    else
+        *out = k;
+    return rc;
+}
+
+void graph_kept_free(GraphKept *k)
+{
+    if (!k) return;
+    memory_close(&k->m);
+    free(k);
+}
+
+/* Does a node read what has changed? Then its results have, and are no longer those that are kept. */
+static int reads_changed(Memory *m, int node, char *changed)
+{
+    const GraphBound *b = m->b;
+    const GraphCall *c = &b->calls[node];
+    int reads = 0;
+    for (int i = 0; i < c->call.n_tensors; i++) reads |= changed[b->values[c->in[i]].base];
+    for (int i = 0; reads && i < c->call.n_results; i++) {
+        int v = b->graph->first[node] + i;
+        changed[b->values[v].base] = 1;
+        if (b->values[v].base == v) m->base[v] = NULL;
     }
-    for (int v = 0; v < g->n_values; v++) free(m.own[v]);
-    free(m.own);
-    free(m.base);
+    return reads;
+}
+
+int graph_rerun(const GraphKept *k, int input, const double *elements, double *const *out,
+                Error *err)
+{
+    const GraphBound *b = k->m.b;
+    const Graph *g = b->graph;
+    int rc = 0;
+    Memory m = memory_open(b);
+    char *changed = memory_array((size_t)g->n_values + 1, 1);
+    memcpy(m.base, k->m.base, (size_t)g->n_values * sizeof *m.base);
+    m.base[input] = elements;
+    changed[input] = 1;
+    for (int node = 0; node < g->n_nodes && !rc; node++) {
+        if (!is_run(b, node) || (!k->whole && !reads_changed(&m, node, changed))) continue;
+        rc = run_node(&m, node, NULL, err);
+        if (!rc) release_after(&m, node);
+    }
+    if (!rc) give_outputs(&m, out);
+    free(changed);
+    memory_close(&m);
     return rc;
 }
