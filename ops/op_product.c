@@ -2,6 +2,7 @@
  * by one thread in an order that follows from the depth alone, so results repeat bit for bit. */
 #include "ops/op_product.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,8 +117,14 @@ static int64_t *places(const Product *p, int x, int g)
     return at;
 }
 
-/* Four terms at a time: a row of acc is loaded and stored once for the four. */
-/* Two rows share what they read of b. Each element is added up in the order of the terms. */
+/* a + x b with one rounding, which is one instruction. */
+static inline double add(double a, double x, double b)
+{
+    return fma(x, b, a);
+}
+
+/* Four terms at a time: a row of acc is loaded and stored once for the four. Two rows share what they
+ * read of b. Each element is added up in the order of the terms. */
 static void tile_rows(const double *x, const double *x1, const double *b, double *to, int rows,
                       int k, int n)
 {
@@ -131,13 +138,13 @@ static void tile_rows(const double *x, const double *x1, const double *b, double
         if (rows > 1) {
 #pragma omp simd
             for (int i = 0; i < n; i++) {
-                y0[i] = y0[i] + p0 * b0[i] + p1 * b1[i] + p2 * b2[i] + p3 * b3[i];
-                y1[i] = y1[i] + q0 * b0[i] + q1 * b1[i] + q2 * b2[i] + q3 * b3[i];
+                y0[i] = add(add(add(add(y0[i], p0, b0[i]), p1, b1[i]), p2, b2[i]), p3, b3[i]);
+                y1[i] = add(add(add(add(y1[i], q0, b0[i]), q1, b1[i]), q2, b2[i]), q3, b3[i]);
             }
         } else {
 #pragma omp simd
             for (int i = 0; i < n; i++)
-                y0[i] = y0[i] + p0 * b0[i] + p1 * b1[i] + p2 * b2[i] + p3 * b3[i];
+                y0[i] = add(add(add(add(y0[i], p0, b0[i]), p1, b1[i]), p2, b2[i]), p3, b3[i]);
         }
     }
     for (; j < k; j++)
@@ -145,7 +152,7 @@ static void tile_rows(const double *x, const double *x1, const double *b, double
             const double *restrict b0 = b + (size_t)j * TILE_N;
             double *restrict y = r ? y1 : y0, v = r ? x1[j] : x[j];
 #pragma omp simd
-            for (int i = 0; i < n; i++) y[i] = y[i] + v * b0[i];
+            for (int i = 0; i < n; i++) y[i] = add(y[i], v, b0[i]);
         }
 }
 
@@ -165,7 +172,7 @@ static void tile_narrow(const Tile *t, const double *b, double *acc)
             }
             for (int j = 0; j < t->k; j++)
                 for (int r = 0; r < ROWS; r++)
-                    s[r] = s[r] + x[r][j] * b[(size_t)j * TILE_N + column];
+                    s[r] = add(s[r], x[r][j], b[(size_t)j * TILE_N + column]);
             for (int r = 0; r < rows; r++) acc[(size_t)(i + r) * TILE_N + column] = s[r];
         }
 }

@@ -235,45 +235,65 @@ static int64_t reduced(const GraphCall *c)
     return sizes_call_terms(c);
 }
 
-/* What each node reduces, of at most n; the number of nodes, or -1: the sizes do not fit. */
-static int node_lengths(const Derivation *v, const Sizes *s, int64_t *out, int n)
+/* What each node reduces at some sizes, and what one execution costs. */
+typedef struct {
+    Sizes at;
+    int fits;
+    double flops;
+    int64_t length[GRAPH_MAX_NODES];
+} Lengths;
+
+static void lengths_of(const Derivation *v, const Sizes *s, Lengths *out)
 {
     GraphBound *b;
-    if (derivation_bind(v, s, &b, NULL)) return -1;
-    int nodes = b->graph->n_nodes < n ? b->graph->n_nodes : n;
-    for (int k = 0; k < nodes; k++) out[k] = reduced(&b->calls[k]);
+    out->at = *s;
+    out->fits = !derivation_bind(v, s, &b, NULL);
+    if (!out->fits) return;
+    for (int k = 0; k < b->graph->n_nodes; k++) out->length[k] = reduced(&b->calls[k]);
+    out->flops = sizes_flops(b);
     graph_bound_free(b);
-    return nodes;
 }
 
-/* Doubles one axis of s, up to that of `from`, so that the node reduces more than `now`. 0: none can be. */
-static int widen_node(const Derivation *v, const Sizes *from, double max_flops, int node,
-                      int64_t now, Sizes *s)
+/* By axis: with it doubled, up to that of `from`. */
+static void lengths_doubled(const Derivation *v, const Sizes *from, const Lengths *now,
+                            Lengths *wider)
 {
-    int64_t length[GRAPH_MAX_NODES];
     for (int i = 0; i < v->draft.n_axes; i++) {
-        Sizes t = *s;
+        Sizes t = now->at;
         t.at[i] = 2 * t.at[i] < from->at[i] ? 2 * t.at[i] : from->at[i];
-        if (t.at[i] == s->at[i] || derivation_fits(v, &t)) continue;
-        if (node_lengths(v, &t, length, GRAPH_MAX_NODES) <= node || length[node] <= now) continue;
-        if (measure(v, &t, sizes_flops) > max_flops) continue;
-        *s = t;
-        return 1;
+        wider[i].fits = 0;
+        if (t.at[i] != now->at.at[i]) lengths_of(v, &t, &wider[i]);
     }
-    return 0;
+}
+
+/* The first of the axes with which a node that reduces too few reduces more; NULL: there is none. */
+static const Lengths *wider_of(const Derivation *v, const Lengths *whole, double max_flops,
+                               const Lengths *now, const Lengths *wider)
+{
+    for (int node = 0; node < v->graph->n_nodes; node++) {
+        if (now->length[node] >= SOME_TERMS || now->length[node] >= whole->length[node]) continue;
+        for (int i = 0; i < v->draft.n_axes; i++)
+            if (wider[i].fits && wider[i].length[node] > now->length[node] &&
+                wider[i].flops <= max_flops)
+                return &wider[i];
+    }
+    return NULL;
 }
 
 void sizes_widen(const Derivation *v, const Sizes *from, double max_flops, Sizes *s)
 {
-    int64_t whole[GRAPH_MAX_NODES], now[GRAPH_MAX_NODES];
-    int nodes = node_lengths(v, from, whole, GRAPH_MAX_NODES);
-    for (int moves = 0, moved = 1; moves < MOVES && moved; moves++) {
-        moved = 0;
-        if (node_lengths(v, s, now, GRAPH_MAX_NODES) != nodes) return;
-        for (int node = 0; node < nodes && !moved; node++)
-            if (now[node] < SOME_TERMS && now[node] < whole[node])
-                moved = widen_node(v, from, max_flops, node, now[node], s);
+    Lengths *whole = memory_array(2 + TASK_MAX_AXES, sizeof *whole), *now = whole + 1,
+            *wider = whole + 2;
+    const Lengths *next = now;
+    lengths_of(v, from, whole);
+    lengths_of(v, s, now);
+    for (int moves = 0; moves < MOVES && next && whole->fits && now->fits; moves++) {
+        *s = now->at;
+        lengths_doubled(v, from, now, wider);
+        next = wider_of(v, whole, max_flops, now, wider);
+        if (next) *now = *next;
     }
+    free(whole);
 }
 
 int sizes_deep(const Derivation *v, const Sizes *from, double max_flops, Sizes *out, Error *err)
