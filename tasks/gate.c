@@ -387,6 +387,12 @@ int task_gate_workload(Task *t, const Workload *w, GateResult *hard, GateResult 
     return rc;
 }
 
+int task_gate_once(Task *t, const Workload *w, GateResult *soft, Error *err)
+{
+    GateResult hard = {0};
+    return gate_workload(t, w, 1, &hard, soft, err);
+}
+
 int task_gate(Task *t, GateResult *out, Error *err)
 {
     GateResult hard = {0}, soft = {0};

@@ -115,15 +115,20 @@ static double product_rtol(const Derivation *v, const Sizes *s)
     return longest > 1 ? HONEST_MARGIN * 0x1p-24 * sqrt((double)longest) : 0;
 }
 
-/* rtol is what the middle elements of all outputs need at the largest check workload; elements that
- * need more, there or where sums are longer, have it from atol. */
-static int measure_rtol(const Task *t, Description *d, Error *err)
+static const Workload *last_check(const Task *t)
 {
     const Workload *last = NULL;
-    HonestError e;
     for (int i = 0; i < t->n_workloads; i++)
         if (t->workloads[i].role == ROLE_CHECK) last = &t->workloads[i];
-    if (honest_measure(t, last, VARIANT_DRAWN, 1, NULL, (double[]){1}, 1, 1, &e, err)) return -1;
+    return last;
+}
+
+/* rtol is what the middle elements of all outputs need at the largest check workload; elements that
+ * need more, there or where sums are longer, have it from atol. */
+static int measure_rtol(const Task *t, Description *d, HonestRuns **runs, Error *err)
+{
+    HonestError e;
+    if (honest_runs(t, last_check(t), runs, &e, err)) return -1;
     for (int i = 0; i < t->n_outputs; i++) {
         Dtype type = t->outputs[i].dtype;
         int margin = type == DTYPE_F32 ? HONEST_MARGIN : HONEST_MARGIN_HALF;
@@ -140,7 +145,7 @@ typedef struct {
     Workload w;
     double grown[2];
     DescribedWorkload *to[2];
-    int n, which, rc;
+    int n, which, rc, known; /* known: found is filled already */
     HonestError found[2];
     Error err;
 } Measurement;
@@ -203,15 +208,33 @@ static int case_threads(const Task *t, const Measurement *list, int n)
     return threads < 1 ? 1 : (int)threads;
 }
 
-/* Cases do not depend on each other: on any number of threads the results are the same. */
-static int measure_cases(const Task *t, const double *rtol, Measurement *list, int n, Error *err)
+/* Those that were executed for rtol. */
+static void replay(const Task *t, const double *rtol, const HonestRuns *runs, Measurement *list,
+                   int n)
+{
+    for (int k = 0; k < n; k++) {
+        Measurement *m = &list[k];
+        if (m->which != AT_SCALE_1 || memcmp(m->w.axis, last_check(t)->axis, sizeof m->w.axis))
+            continue;
+        honest_replay(runs, rtol, m->grown, m->n, m->found);
+        m->known = 1;
+    }
+}
+
+/* Cases do not depend on each other: on any number of threads the results are the same. hopeless: only
+ * whether the references are finite. */
+static int measure_cases(const Task *t, const double *rtol, Measurement *list, int n, int hopeless,
+                         Error *err)
 {
     int threads = case_threads(t, list, n), rc = 0;
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (int k = n - 1; k >= 0; k--) { /* the costly ones first */
         Measurement *m = &list[k];
+        if (m->known) continue;
         m->rc = honest_measure(t, &m->w, case_variants[m->which], case_scales[m->which], rtol,
-                               m->grown, m->n, m->which == AT_SCALE_1, m->found, &m->err);
+                               m->grown, hopeless ? 0 : m->n, m->which == AT_SCALE_1, m->found,
+                               &m->err);
+        m->found[1].finite = m->found[0].finite;
     }
     for (int k = 0; k < n && !rc; k++) {
         rc = list[k].rc;
@@ -318,7 +341,35 @@ static int add_timed(const Derivation *v, const Task *t, DescribedWorkload *to, 
     return n;
 }
 
-static int calibrate(const Derivation *v, Description *d, const Sizes *deep, Error *err)
+/* No check workload will pass the gate: each is refused with tolerances that are no larger than they
+ * will be, those of the executions for rtol. */
+static int is_hopeless(const Derivation *v, const Description *d, const HonestRuns *runs,
+                       const double *rtol)
+{
+    HonestError e;
+    Description low = *d;
+    size_t n = (size_t)v->draft.n_outputs * ATOL_CASES;
+    double *atol = memory_array(n, sizeof *atol);
+    Task *t = NULL;
+    honest_replay(runs, rtol, (double[]){1}, 1, &e);
+    for (size_t k = 0; k < n; k++) atol[k] = e.atol[k / ATOL_CASES];
+    for (int i = 0; i < low.n; i++) low.at[i].atol = atol;
+    char *text = description_text(v, &low);
+    int hopeless = e.finite && !task_parse(v->draft.name, text, &t, NULL);
+    for (int i = 0; i < d->n && hopeless; i++) {
+        GateResult soft = {0};
+        if (d->at[i].role == ROLE_CHECK)
+            hopeless = !task_gate_once(t, &t->workloads[i], &soft, NULL) && soft.refused;
+    }
+    task_free(t);
+    free(text);
+    free(atol);
+    return hopeless;
+}
+
+/* widely: *hopeless is found first, and saves the measurements. */
+static int calibrate(const Derivation *v, Description *d, const Sizes *deep, int widely,
+                     int *hopeless, Error *err)
 {
     char *text = description_text(v, d);
     Task *t = NULL;
@@ -326,7 +377,8 @@ static int calibrate(const Derivation *v, Description *d, const Sizes *deep, Err
     free(text);
     if (rc) return error_prefix(err, "the task that was derived");
     double rtol[GRAPH_MAX_OUTPUTS];
-    rc = measure_rtol(t, d, err);
+    HonestRuns *runs = NULL;
+    rc = measure_rtol(t, d, &runs, err);
     for (int i = 0; i < d->n; i++)
         if (d->at[i].role == ROLE_TIME)
             d->rtol[DTYPE_F32] = fmax(d->rtol[DTYPE_F32], up(product_rtol(v, &d->at[i].sizes)));
@@ -337,7 +389,10 @@ static int calibrate(const Derivation *v, Description *d, const Sizes *deep, Err
             n = add_cases(t, &t->workloads[i], 1, &d->at[i], list, n);
     for (int i = 0; i < d->n && !rc; i++)
         if (d->at[i].role == ROLE_TIME) n = add_timed(v, t, &d->at[i], deep, list, n);
-    if (!rc) rc = measure_cases(t, rtol, list, n, err);
+    *hopeless = !rc && widely && is_hopeless(v, d, runs, rtol);
+    if (!rc) replay(t, rtol, runs, list, n);
+    if (!rc) rc = measure_cases(t, rtol, list, n, *hopeless, err);
+    honest_runs_free(runs);
     if (!rc) copy_cases(t, d);
     if (!rc) pool_checks(d, t->n_outputs * ATOL_CASES);
     for (int i = 0; i < d->n && !rc; i++) floor_hidden(&d->at[i], t->n_outputs);
@@ -366,11 +421,12 @@ static void tame_inputs(Derivation *v, int attempt)
     }
 }
 
-static int calibrate_finite(Derivation *v, Description *d, const Sizes *deep, Error *err)
+static int calibrate_finite(Derivation *v, Description *d, const Sizes *deep, int widely,
+                            int *hopeless, Error *err)
 {
     for (int attempt = 0; attempt < 3; attempt++) {
         if (attempt) tame_inputs(v, attempt - 1);
-        if (calibrate(v, d, deep, err)) return -1;
+        if (calibrate(v, d, deep, widely, hopeless, err)) return -1;
         if (is_finite(d)) return 0;
         description_forget(d);
     }
@@ -417,10 +473,12 @@ static int describe(Derivation *v, Description *d, int widely, int *any, Error *
     for (int i = 0; i < v->draft.n_inputs && widely; i++)
         if (v->inputs[i].draw == DRAW_NORMAL && !v->inputs[i].parameter)
             v->inputs[i].draw = DRAW_MIXED;
-    return choose_sizes(v, d, widely, &deep, err) || algebra_extremes(v, d, err) ||
-                   calibrate_finite(v, d, &deep, err) || gate(v, d, any, err)
-               ? -1
-               : 0;
+    int hopeless = 0;
+    *any = 0;
+    if (choose_sizes(v, d, widely, &deep, err) || algebra_extremes(v, d, err) ||
+        calibrate_finite(v, d, &deep, widely, &hopeless, err))
+        return -1;
+    return hopeless ? 0 : gate(v, d, any, err);
 }
 
 static int derive(Derivation *v, Description *d, Error *err)

@@ -221,7 +221,21 @@ typedef struct {
     int64_t *terms;
     double *drift;
     char *last;
+    HonestRuns *runs; /* what is executed is added to them, and rtol is measured; NULL: atol is */
 } Case;
+
+/* The outputs of one execution with errors, and those without. */
+typedef struct {
+    double *want, *got; /* output after output */
+    double middle[GRAPH_MAX_OUTPUTS];
+} Run;
+
+struct HonestRuns {
+    const Task *t;
+    int finite, n;
+    Run *run;
+    int64_t size[GRAPH_MAX_OUTPUTS];
+};
 
 /* Small tensors are drawn with few bits, whose sums need no rounding; large ones are not. Fills all. */
 static void fill_bits(const TaskTensor *x, Variant variant, int input, double *v, size_t n)
@@ -337,6 +351,24 @@ static void note_errors(Case *c, int i, double rtol, double grown, HonestError *
     }
 }
 
+static void keep_run(Case *c)
+{
+    HonestRuns *all = c->runs;
+    Run r;
+    size_t n = 0, at = 0;
+    for (int i = 0; i < c->t->n_outputs; i++) n += (size_t)c->n[i];
+    r.want = memory_grow(NULL, n + 1, sizeof(double));
+    r.got = memory_grow(NULL, n + 1, sizeof(double));
+    memcpy(r.middle, c->middle, sizeof r.middle);
+    for (int i = 0; i < c->t->n_outputs; at += (size_t)c->n[i++]) {
+        memcpy(r.want + at, c->want[i], (size_t)c->n[i] * sizeof(double));
+        memcpy(r.got + at, c->got[i], (size_t)c->n[i] * sizeof(double));
+        all->size[i] = c->n[i];
+    }
+    all->run = memory_grow(all->run, (size_t)all->n + 1, sizeof *all->run);
+    all->run[all->n++] = r;
+}
+
 static int run_way(Case *c, const Way *way, const double *rtol, HonestError *out, Error *err)
 {
     GraphHook hook = {&c->e, arguments, results};
@@ -347,6 +379,7 @@ static int run_way(Case *c, const Way *way, const double *rtol, HonestError *out
             note_errors(c, i, rtol[i], c->grown[k], &out[k]);
         if (!rtol) out->rtol[i] = fmax(out->rtol[i], middle(c, i, relative_error));
     }
+    if (c->runs) keep_run(c);
     return 0;
 }
 
@@ -387,18 +420,20 @@ static int is_within(const Case *c)
     return 1;
 }
 
-int honest_measure(const Task *t, const Workload *w, Variant variant, double scale,
-                   const double *rtol, const double *grown, int n, int all, HonestError *out,
-                   Error *err)
+/* The executions of one case. */
+static int execute(const Task *t, const Workload *w, Variant variant, double scale,
+                   const double *rtol, const double *grown, int n, int all, HonestRuns *runs,
+                   HonestError *out, Error *err)
 {
     GraphBound *b;
-    for (int i = 0; i < n; i++) out[i] = (HonestError){.finite = 1};
+    out->finite = 1;
     if (task_graph_bind(t, w, &b, err)) return -1;
     Case *c = memory_alloc(sizeof *c);
     c->t = t;
     c->b = b;
     c->grown = grown;
     c->n_grown = n;
+    c->runs = runs;
     case_prepare(c);
     int rc = 0, dear = sizes_flops(b) > DEAR_FLOPS, huge = sizes_flops(b) > HUGE_FLOPS;
     for (uint64_t draw = 0; draw < (dear ? 1 : DRAWS) && !rc; draw++) {
@@ -407,10 +442,56 @@ int honest_measure(const Task *t, const Workload *w, Variant variant, double sca
         if (!rc) out->finite &= is_within(c);
         for (int i = 0; i < t->n_outputs && !rc; i++) c->middle[i] = middle(c, i, magnitude);
         Ways ways = huge ? WAYS_RUNNING : all && !draw && !dear ? WAYS_ALL : WAYS_FOUR;
-        if (!rc && out->finite) rc = run_ways(c, rtol, ways, out, err);
+        if (!rc && out->finite && (n || runs)) rc = run_ways(c, rtol, ways, out, err);
     }
-    for (int i = 1; i < n; i++) out[i].finite = out->finite;
     case_release(c);
     graph_bound_free(b);
     return rc;
+}
+
+int honest_measure(const Task *t, const Workload *w, Variant variant, double scale,
+                   const double *rtol, const double *grown, int n, int all, HonestError *out,
+                   Error *err)
+{
+    for (int i = 0; i < n; i++) out[i] = (HonestError){.finite = 1};
+    int rc = execute(t, w, variant, scale, rtol, grown, n, all, NULL, out, err);
+    for (int i = 1; i < n; i++) out[i].finite = out->finite;
+    return rc;
+}
+
+int honest_runs(const Task *t, const Workload *w, HonestRuns **runs, HonestError *out, Error *err)
+{
+    HonestRuns *all = *runs = memory_alloc(sizeof *all);
+    all->t = t;
+    *out = (HonestError){.finite = 1};
+    int rc = execute(t, w, VARIANT_DRAWN, 1, NULL, (double[]){1}, 1, 1, all, out, err);
+    all->finite = out->finite;
+    return rc;
+}
+
+void honest_replay(const HonestRuns *runs, const double *rtol, const double *grown, int n,
+                   HonestError *out)
+{
+    Case *c = memory_alloc(sizeof *c);
+    c->t = runs->t;
+    for (int k = 0; k < n; k++) out[k] = (HonestError){.finite = runs->finite};
+    for (int r = 0; r < runs->n; r++) {
+        const Run *run = &runs->run[r];
+        size_t at = 0;
+        for (int i = 0; i < runs->t->n_outputs; at += (size_t)runs->size[i++]) {
+            c->n[i] = runs->size[i];
+            c->want[i] = run->want + at, c->got[i] = run->got + at;
+            c->middle[i] = run->middle[i];
+            for (int k = 0; k < n; k++) note_errors(c, i, rtol[i], grown[k], &out[k]);
+        }
+    }
+    free(c);
+}
+
+void honest_runs_free(HonestRuns *runs)
+{
+    if (!runs) return;
+    for (int r = 0; r < runs->n; r++) free(runs->run[r].want), free(runs->run[r].got);
+    free(runs->run);
+    free(runs);
 }

@@ -30,11 +30,19 @@ typedef struct {
     double rtol[GRAPH_MAX_OUTPUTS], atol[GRAPH_MAX_OUTPUTS];
 } HonestError;
 
-/* rtol: by output, or NULL to measure rtol alone. grown: what errors are multiplied by, n of them and n
- * results, for workloads with longer sums or more elements than w. all: every way, else the four that
- * differ most. A costly graph has fewer ways and one draw. */
+/* rtol: by output. grown: what errors are multiplied by, n of them and n results, for workloads with
+ * longer sums or more elements than w; n 0: out->finite alone, by the reference. all: every way, else
+ * the four that differ most. A costly graph has fewer ways and one draw. */
 int honest_measure(const Task *t, const Workload *w, Variant variant, double scale,
                    const double *rtol, const double *grown, int n, int all, HonestError *out,
                    Error *err);
+
+/* Measures rtol of contents as drawn, and keeps the executions: honest_replay gives of them what
+ * honest_measure gives of the same case. t lives as long. The caller frees *runs in any case. */
+typedef struct HonestRuns HonestRuns;
+int honest_runs(const Task *t, const Workload *w, HonestRuns **runs, HonestError *out, Error *err);
+void honest_replay(const HonestRuns *runs, const double *rtol, const double *grown, int n,
+                   HonestError *out);
+void honest_runs_free(HonestRuns *runs); /* NULL is allowed */
 
 #endif
