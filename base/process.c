@@ -24,6 +24,12 @@ void process_die_with_parent(void)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
 }
 
+void process_again_with(const char *name, const char *value, char *const argv[])
+{
+    if (getenv(name) || setenv(name, value, 1)) return;
+    execv("/proc/self/exe", argv);
+}
+
 void process_adopt(void)
 {
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);

@@ -45,6 +45,10 @@ int process_answer_early(void);
 /* Passes `status` to the parent, which exits with it at once, and ends this process. */
 _Noreturn void process_answered(int status);
 
+/* For a setting that a library reads before main: unless the variable is set, sets it and starts this
+ * program again. Returns where it is set, or cannot be. Call it first in main. */
+void process_again_with(const char *name, const char *value, char *const argv[]);
+
 /* Makes this process the parent of orphans below it, since a container may have no init that reaps
  * them. */
 void process_adopt(void);

@@ -7,6 +7,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "tasks/example.h"
 #include "tasks/gate.h"
 
@@ -133,6 +134,7 @@ static int example(const char *root, const char *name, const char *dir)
 
 int main(int argc, char **argv)
 {
+    process_again_with("OMP_WAIT_POLICY", "passive", argv); /* threads sleep without work */
     const char *root = NULL, *output = NULL;
     Flag flags[] = {{.name = "output",
                      .kind = FLAG_TEXT,

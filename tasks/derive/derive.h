@@ -75,9 +75,9 @@ typedef struct {
  * wrong; UNSUPPORTED: an operator without a plain kernel. */
 int derive_task(const Draft *d, char **text, Error *err);
 
-/* Of a program that derives, at its start: freed arrays stay with the process, since the next execution
- * needs as many. */
-void derive_prepare(void);
+/* Of a program that derives, first in main: freed arrays stay with the process, since the next execution
+ * needs as many, and threads sleep while they have no work (the program may start again for that). */
+void derive_prepare(char *const argv[]);
 
 /* Writes it to folder/NAME/task.json and makes the folders. */
 int derive_write(const Draft *d, const char *folder, Error *err);

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "tasks/derive/algebra.h"
 #include "tasks/derive/draws.h"
 #include "tasks/derive/honest.h"
@@ -499,8 +500,9 @@ static int derive(Derivation *v, Description *d, Error *err)
     return rc || algebra_degenerate(v, d, err) ? -1 : 0;
 }
 
-void derive_prepare(void)
+void derive_prepare(char *const argv[])
 {
+    process_again_with("OMP_WAIT_POLICY", "passive", argv);
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
     mallopt(M_MMAP_THRESHOLD, 32 << 20);
 }

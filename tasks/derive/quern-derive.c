@@ -9,6 +9,7 @@
 
 int main(int argc, char **argv)
 {
+    derive_prepare(argv);
     const char *folder = NULL;
     const Flag flags[] = {{"output", FLAG_TEXT, &folder,
                            "folder of tasks; a folder NAME in it is made", .required = 1},
@@ -24,7 +25,6 @@ int main(int argc, char **argv)
         .max_words = -1};
     const char **files = memory_array((size_t)argc, sizeof *files);
     int n = flags_parse(&spec, argc, argv, files), failed = 0;
-    derive_prepare();
     log_open("quern-derive");
     for (int i = 0; i < n; i++) {
         DraftFile f;

@@ -45,6 +45,7 @@ static int import(const char *path, const char *folder, const ImportOptions *o)
 
 int main(int argc, char **argv)
 {
+    derive_prepare(argv);
     const char *output = NULL, *name = NULL, *split = "train", *tag = "imported";
     int64_t level = 1;
     Flag flags[] = {{.name = "output",
@@ -79,7 +80,6 @@ int main(int argc, char **argv)
                      .max_words = 1};
     const char **words = memory_array((size_t)argc, sizeof *words);
     char own[NAME_SIZE];
-    derive_prepare();
     log_open("quern-import");
     omp_set_num_threads(1); /* a derivation works on small arrays, for which threads mostly wait */
     flags_parse(&spec, argc, argv, words);
