@@ -22,7 +22,11 @@ printf '#!/bin/sh\n[ "$1" = -c ] || kill -INT $$\n' >stopped; chmod +x stopped
 optimize OP=model.py PYTHON=./stopped RUNS=runs; [ $rc = 130 ] && grep -q 'stopped; the same command goes on' err && [ ! -e runs/model/operator ]; ok $? "an export that is interrupted is no refusal"
 printf '#!/bin/sh\n[ "$1" = -c ] || { printf "<%%s>" "$@" >given; exit 1; }\n' >writes; chmod +x writes
 optimize OP=a.b:Class INPUT='float32[8,4] float32[4]' INIT='[4]' AXES=M=8 PYTHON=./writes RUNS=runs
-[ $rc = 1 ] && grep -q 'a.b:Class cannot be exported' err && grep -qF '<a.b:Class><--input><float32[8,4]><--input><float32[4]><--init><[4]><--axes><M=8><-o>' given; ok $? "INPUT, INIT and AXES reach the export"
+[ $rc = 1 ] && grep -q 'a.b:Class cannot be exported: Python ended with status 1' err && grep -qF '<a.b:Class><--input><float32[8,4]><--input><float32[4]><--init><[4]><--axes><M=8><-o>' given; ok $? "INPUT, INIT and AXES reach the export"
+printf '#!/bin/sh\n[ "$1" = -c ] || { echo "a warning" >&2; echo "export: line 3 returns a dict" >&2; exit 1; }\n' >refuses; chmod +x refuses
+optimize OP=model.py PYTHON=./refuses RUNS=runs
+[ $rc = 1 ] && [ "$(cat err)" = 'quern optimize: model.py cannot be exported: line 3 returns a dict' ] && grep -q 'a warning' runs/model/export.err
+ok $? "a refusal of the export is one sentence"
 mkdir empty; optimize OP=empty/; [ $rc = 2 ] && grep -q 'has no task.json' err; ok $? "a folder without a task is refused"
 
 optimize OP="$root/tasks/residual_rmsnorm/" BUDGET=1s "${small[@]}"; [ $rc = 1 ] && grep -q 'no kernel was judged' err; ok $? "nothing comes of a budget that is too short"

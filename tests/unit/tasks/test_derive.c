@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "tasks/derive/draft_file.h"
 #include "tasks/derive/honest.h"
+#include "tasks/task_graph.h"
 #include "tests/fixture_path.h"
 
 static const char *const names[] = {"attention",        "conv3d_norm_min_clamp",
@@ -154,9 +155,71 @@ static void test_half(void **state)
         honest_measure(t, w, VARIANT_DRAWN, 1, &rtol, (double[]){1, 3}, 2, 1, both, &err))
         fail_msg("%s", err.text);
     assert_true(both[0].atol[0] == e.atol[0] && both[1].atol[0] >= 3 * e.atol[0]);
+    HonestRuns *runs; /* the same executions, evaluated later */
+    HonestError again[2], middle;
+    if (honest_runs(t, w, &runs, &middle, &err)) fail_msg("%s", err.text);
+    honest_replay(runs, &rtol, (double[]){1, 3}, 2, again);
+    honest_runs_free(runs);
+    assert_true(middle.rtol[0] > 0 && again[0].finite);
+    assert_true(again[0].atol[0] == both[0].atol[0] && again[1].atol[0] == both[1].atol[0]);
     /* Four times the error takes e.atol beyond rtol: with 4 * atol the tolerance would be met. */
     assert_true(e.atol[0] <= 3 * w->atol[0]);
     task_free(t);
+}
+
+/* Runs a graph again with each input drawn again: the bits of a whole execution. */
+static void rerun_all(const Task *t)
+{
+    GraphBound *b;
+    GraphKept *kept;
+    Error err;
+    double *in[4], *other, *want, *got;
+    const Workload *w = task_workload(t, ROLE_SIM);
+    size_t n[4], n_out;
+    if (task_graph_bind(t, w, &b, &err) || task_elements(t, w, &t->outputs[0], &n_out, &err))
+        fail_msg("%s", err.text);
+    want = calloc(n_out, sizeof *want), got = calloc(n_out, sizeof *got);
+    for (int i = 0; i < t->n_inputs; i++) {
+        task_elements(t, w, &t->inputs[i], &n[i], &err);
+        in[i] = calloc(n[i], sizeof **in);
+        for (size_t k = 0; k < n[i]; k++) in[i][k] = sin((double)(7 * k) + i);
+    }
+    if (graph_keep(b, (const double *const *)in, &kept, &err)) fail_msg("%s", err.text);
+    for (int i = 0; i < t->n_inputs; i++) {
+        double *saved = in[i];
+        other = calloc(n[i], sizeof *other);
+        for (size_t k = 0; k < n[i]; k++) other[k] = cos((double)(5 * k) + i);
+        in[i] = other;
+        if (graph_run(b, (const double *const *)in, &want, NULL, &err)) fail_msg("%s", err.text);
+        in[i] = saved;
+        if (graph_rerun(kept, i, other, &got, &err)) fail_msg("%s", err.text);
+        assert_memory_equal(want, got, n_out * sizeof *want);
+        free(other);
+    }
+    for (int i = 0; i < t->n_inputs; i++) free(in[i]);
+    free(want), free(got);
+    graph_kept_free(kept);
+    graph_bound_free(b);
+}
+
+static void test_rerun(void **state)
+{
+    (void)state;
+    static const char *const lines[2][4] = {
+        {"a = aten.relu(x)", "h = aten.linear(a, w, b)", "v = aten.t(h)",
+         "y = aten.softmax.int(v, -1)"},
+        {"a = aten.relu(x)", "h = aten.linear(a, w, b)", "v = aten.relu_.default(h)",
+         "y = aten.softmax.int(h, -1)"}};
+    for (int k = 0; k < 2; k++) {
+        Small s = {.axes = {{"rows", NULL, 64}, {"depth", NULL, 32}, {"cols", NULL, 48}},
+                   .inputs = {tensor("x", DTYPE_F32, "rows", "depth"),
+                              tensor("w", DTYPE_F32, "cols", "depth"),
+                              tensor("b", DTYPE_F32, "cols", NULL)}};
+        small(&s, lines[k], 4, 3, 3);
+        Task *t = derived(&s.d);
+        rerun_all(t);
+        task_free(t);
+    }
 }
 
 static void test_drift(void **state)
@@ -386,7 +449,8 @@ int main(void)
                                        cmocka_unit_test(test_scaled),
                                        cmocka_unit_test(test_slots),
                                        cmocka_unit_test(test_expression),
-                                       cmocka_unit_test(test_draws)};
+                                       cmocka_unit_test(test_draws),
+                                       cmocka_unit_test(test_rerun)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
