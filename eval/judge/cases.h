@@ -53,8 +53,8 @@ void cases_drop(Cases *c, const Case *drawn);
 
 /* The lazy case of a workload and seed, which stays valid until the next call for the same task. */
 struct TimedContents *cases_timed(Cases *c, Task *t, const Workload *w, uint64_t seed, Error *err);
-/* As above, for one candidate, in memory that is kept for the next one of the task. Valid until the next
- * call. */
+/* As above, for one candidate, in memory that is kept for the next one of the task. Valid until the
+ * next call. */
 struct TimedContents *cases_timed_once(Cases *c, Task *t, const Workload *w, uint64_t seed,
                                        Error *err);
 

@@ -83,8 +83,8 @@ static void begin_first(Evaluator *e, const EvaluatorOptions *opt, const char *a
                                                  opt->first_source, opt->first_len, arch});
 }
 
-/* Tensors come and go with each candidate, and to map their pages again takes longer than to draw what is
- * in them. */
+/* Tensors come and go with each candidate, and to map their pages again takes longer than to draw
+ * what is in them. */
 static void keep_freed_memory(void)
 {
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
