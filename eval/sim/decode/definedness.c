@@ -134,14 +134,15 @@ static int spread_once(Decoder *d, Definedness *k, int *from)
     return changed;
 }
 
-/* Gives slots to what a load of shared memory or a shuffle may leave doubtful (memory/doubts.h), and to
- * the results of calls. */
+/* Gives slots to what a load of shared memory or a shuffle may leave doubtful (memory/doubts.h), to
+ * what another kernel may have left undefined in global memory, and to the results of calls. */
 static void add_doubtful(Decoder *d, Definedness *k)
 {
     Registers dests;
     for (int i = 0; i < d->p->n_insts; i++) {
         const PtxInst *in = &d->p->insts[i];
-        if (in->bad || !(loads_from(in, SPACE_SHARED) || is_op(in, "shfl") || is_op(in, "call")))
+        if (in->bad || !(loads_from(in, SPACE_SHARED) || loads_from(in, SPACE_GLOBAL) ||
+                         is_op(in, "shfl") || is_op(in, "call")))
             continue;
         definedness_dests(k, in, &dests);
         for (int j = 0; j < dests.n; j++)
@@ -281,7 +282,9 @@ static int kind_of(const PtxInst *in)
         return TRACK_GATHER;
     if (is_op(in, "ldmatrix")) return TRACK_MATRIX;
     if (in->n_operands < 2) return TRACK_JOIN; /* refused, if it is an access */
-    if (is_load(in) && (may_be(in, SPACE_SHARED) || may_be(in, SPACE_LOCAL))) return TRACK_LOAD;
+    if (is_load(in) &&
+        (may_be(in, SPACE_SHARED) || may_be(in, SPACE_LOCAL) || may_be(in, SPACE_GLOBAL)))
+        return TRACK_LOAD;
     if (is_op(in, "st") && space_of(in) != SPACE_PARAM) return TRACK_STORE;
     return TRACK_JOIN;
 }
@@ -338,9 +341,11 @@ static int fill_in(Decoder *d, TrackOp *t, int after)
     definedness_values(k, in, &values);
     definedness_addresses(k, in, &musts);
     if (t->kind == TRACK_LOAD && after) t->kind = TRACK_LOADED;
+    if (t->kind == TRACK_STORE && after) t->kind = TRACK_STORED;
     if (is_load(in) && t->kind != TRACK_JOIN)
         t->widths = collect_items(d, &in->operands[0], &dests);
-    if (t->kind == TRACK_STORE) t->widths = collect_items(d, &in->operands[1], &values);
+    if (t->kind == TRACK_STORE || t->kind == TRACK_STORED)
+        t->widths = collect_items(d, &in->operands[1], &values);
     int leaves = is_op(in, "call") || is_op(in, "ret"),
         argument = leaves || (is_op(in, "st") && space_of(in) == SPACE_PARAM);
     t->doubts = argument && !d->code->follow;
@@ -350,7 +355,9 @@ static int fill_in(Decoder *d, TrackOp *t, int after)
     if (in->guard >= 0 && (needs_values(in) || t->kind == TRACK_STORE))
         definedness_add(&musts, k->base[REG_PRED] + in->guard);
     if (leaves) values.n = dests.n = 0;                  /* they are followed from frame to frame */
-    if (t->kind == TRACK_LOADED) values.n = musts.n = 0; /* they have been looked at before it */
+    if (t->kind == TRACK_LOADED) values.n = 0;
+    if (t->kind == TRACK_LOADED || t->kind == TRACK_STORED)
+        musts.n = 0; /* they have been looked at before it */
     t->dests = slots_of(d, &dests);
     t->sources = slots_of(d, &values);
     t->musts = slots_of(d, &musts);
@@ -376,11 +383,12 @@ static void emit(Decoder *d, int after)
     if (!d->definedness || d->in->bad) return;
     int kind = kind_of(d->in),
         is_late = kind == TRACK_SHUFFLE || kind == TRACK_GATHER || kind == TRACK_MATRIX,
-        is_both = d->code->follow && kind == TRACK_LOAD && may_be(d->in, SPACE_SHARED);
+        is_both = (d->code->follow && kind == TRACK_LOAD && may_be(d->in, SPACE_SHARED)) ||
+                  (kind == TRACK_STORE && may_be(d->in, SPACE_GLOBAL));
     if ((is_late != after && !is_both) || !fill_in(d, &found, after)) return;
     TrackOp *t = ptx_arena_alloc(d->code->ptx.arena, sizeof *t);
     *t = found;
-    if (t->kind == TRACK_LOAD || t->kind == TRACK_STORE) {
+    if (t->kind == TRACK_LOAD || t->kind == TRACK_STORE || t->kind == TRACK_STORED) {
         int address = kind == TRACK_LOAD ? 1 : 0;
         t->memory = memory_of(d, &d->in->operands[address]);
         if (!t->memory) return; /* the instruction itself is refused */
@@ -406,5 +414,6 @@ void definedness_before(Decoder *d)
 
 void definedness_after(Decoder *d)
 {
+    d->mods_used = 0;
     emit(d, 1);
 }

@@ -11,6 +11,10 @@
 
 #include <stdio.h>
 
+#include "eval/sim/memory/undefined.h"
+
+enum { UNDEFINED_COST = 256 }; /* of a look at each lane, in thread-instructions */
+
 static inline uint64_t my_tag(const Warp *w)
 {
     const Cta *c = &w->x->cta;
@@ -62,16 +66,36 @@ static int race_fault(Warp *w, const Access *a, int lane, int is_write, uint64_t
                      other_wrote ? "also writes" : "reads");
 }
 
+/* An undefined value that is read is a fault, unless the load's registers are followed. */
+static int load_undefined(Warp *w, const Access *a)
+{
+    const DevMem *mem = w->x->mem;
+    const Alloc *al = &mem->allocs[a->mo->last_alloc];
+    exec_charge(w->x, UNDEFINED_COST);
+    EACH_LANE(a->mask, i)
+    {
+        uint64_t at = access_address(a, (int)i);
+        if (!devmem_undefined(mem, at - ARENA_BASE, a->size) || undefined_is_loaded(w, a->in))
+            continue;
+        return exec_fail(w, a->in, (int)i, OUTCOME_UNINITIALISED,
+                         "reads %s at offset %llu, where a value was stored that depends on a "
+                         "variable without a value",
+                         al->label, (unsigned long long)(at - al->base));
+    }
+    return 0;
+}
+
 static int check_written(Warp *w, const Access *a, ShadowRange range)
 {
     DevMem *mem = w->x->mem;
     if (devmem_is_written(mem, range.lo, range.hi)) return 0;
     const Alloc *al = &mem->allocs[a->mo->last_alloc];
+    if (al->undefined && load_undefined(w, a)) return -1;
     if (!devmem_supply(mem, al, range.lo, range.hi)) return 0;
     EACH_LANE(a->mask, i)
     {
         uint64_t at = access_address(a, (int)i), lo = at - ARENA_BASE;
-        if (devmem_is_written(mem, lo, lo + (uint64_t)a->size)) continue;
+        if (devmem_unwritten(mem, lo, a->size) == devmem_undefined(mem, lo, a->size)) continue;
         return exec_fail(w, a->in, (int)i, OUTCOME_OUT_OF_BOUNDS,
                          "reads %d bytes at offset %llu of %s before anything was written there",
                          a->size, (unsigned long long)(at - al->base), al->label);

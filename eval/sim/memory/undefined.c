@@ -1,7 +1,8 @@
 /* Undefined values at run time. A slot holds, for each part of a register, a bit for each lane in which
  * that part has no value; the decoder places h_track where such a register is read or set
  * (decode/definedness.c). A branch, an address, a barrier or a store to global memory that depends on
- * an undefined part is a fault. Shared and local memory keep such values by byte. */
+ * an undefined part is a fault. Shared and local memory keep such values by byte, and so does global
+ * memory that only kernels read (Alloc.scratch). */
 #include "eval/sim/memory/undefined.h"
 
 #include "eval/sim/machine/values.h"
@@ -217,8 +218,13 @@ static void put_bytes(Mark *v, uint32_t bytes, int width, int element, int is_si
     }
 }
 
-/* A value that nobody uses may be undefined in shared and local memory, but not in global memory,
- * where the caller sees it. */
+/* A value that nobody uses may be undefined in memory, but not where the caller sees it. */
+static int is_seen(const Exec *x, const Place *p)
+{
+    int at = p->space == SPACE_GLOBAL ? devmem_find(x->mem, p->at) : -1;
+    return at >= 0 && !x->mem->allocs[at].scratch;
+}
+
 static int track_store(Warp *w, const Inst *in, uint32_t m)
 {
     const TrackOp *t = in->track;
@@ -235,15 +241,34 @@ static int track_store(Warp *w, const Inst *in, uint32_t m)
         {
             Place p = undefined_place(w, t->memory, (int)lane, k);
             uint32_t bytes = bytes_of(&v, t->widths[k], p.bytes, (int)lane);
-            if (bytes && p.space == SPACE_GLOBAL)
+            if (bytes && (is_seen(x, &p) || (p.space == SPACE_GLOBAL && v.event)))
                 return report(w, in, whole(1u << lane, v.event), t->origins[t->n_musts + k],
                               "stores a result that depends on it");
+            if (p.space == SPACE_GLOBAL) continue;
             if (bytes && v.event) x->event_in_memory = v.event;
             undefined_mark(w, &p, (int)lane, bytes,
                            v.event ? IN_MEMORY_DOUBTFUL : IN_MEMORY_UNDEFINED);
         }
     }
     return 0;
+}
+
+/* Behind a store, which counts as written what it touches. */
+static void track_stored(Warp *w, const Inst *in, uint32_t m)
+{
+    const TrackOp *t = in->track;
+    for (int k = 0; k < t->n_sources; k++) {
+        Mark v = mark_of(w, t->sources[k], m);
+        if (!lanes_of(&v) || v.event) continue;
+        exec_charge(w->x, LANE_COST * LANES);
+        EACH_LANE(m & lanes_of(&v), lane)
+        {
+            Place p = undefined_place(w, t->memory, (int)lane, k);
+            if (p.space == SPACE_GLOBAL)
+                undefined_mark(w, &p, (int)lane, bytes_of(&v, t->widths[k], p.bytes, (int)lane),
+                               IN_MEMORY_UNDEFINED);
+        }
+    }
 }
 
 /* What the bytes of a place make of a mark's event. Local memory that holds both kinds counts as
@@ -273,6 +298,21 @@ static void track_load(Warp *w, const Inst *in, uint32_t m)
         }
         put_mark(w, t->dests[k], m, found);
     }
+}
+
+int undefined_is_loaded(Warp *w, const Inst *load)
+{
+    const Inst *before = load - 1;
+    const PtxInst *p = exec_source(w, load);
+    const TrackOp *t = before->fn == h_track ? before->track : NULL;
+    if (t && before->source == load->source && t->kind == TRACK_LOAD) {
+        int followed = 1;
+        for (int k = 0; k < t->n_dests && k < load->mem->count; k++)
+            followed &= t->dests[k] || load->mem->data[k] == ROW_NONE;
+        if (followed) return 1;
+    }
+    if (!w->x->code->follow) w->x->doubted |= p && (!strcmp(p->op, "ld") || !strcmp(p->op, "ldu"));
+    return 0;
 }
 
 /* Behind a ldmatrix: register i of a lane holds two halves of a row of matrix i, or of a column. */
@@ -441,6 +481,7 @@ const Inst *h_track(Warp *w, const Inst *in)
     }
     switch (t->kind) {
     case TRACK_STORE: return track_store(w, in, m) ? NULL : in + 1;
+    case TRACK_STORED: track_stored(w, in, m); return in + 1;
     case TRACK_LOAD: track_load(w, in, m); return in + 1;
     case TRACK_MATRIX: track_matrix(w, in, m); return in + 1;
     case TRACK_LOADED: track_loaded(w, in, m); return in + 1;
