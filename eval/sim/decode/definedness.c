@@ -142,7 +142,7 @@ static void add_doubtful(Decoder *d, Definedness *k)
     for (int i = 0; i < d->p->n_insts; i++) {
         const PtxInst *in = &d->p->insts[i];
         if (in->bad || !(loads_from(in, SPACE_SHARED) || loads_from(in, SPACE_GLOBAL) ||
-                         is_op(in, "shfl") || is_op(in, "call")))
+                         loads_from(in, SPACE_LOCAL) || is_op(in, "shfl") || is_op(in, "call")))
             continue;
         definedness_dests(k, in, &dests);
         for (int j = 0; j < dests.n; j++)
@@ -150,6 +150,17 @@ static void add_doubtful(Decoder *d, Definedness *k)
     }
     for (int i = 0; i < k->n_parameters; i++)
         if (!k->slot[k->first_word + i]) definedness_give_slot(d, k->first_word + i, 0);
+}
+
+/* What memory keeps without a value was read by the register that was stored there. */
+static void trace_origins(Decoder *d, Definedness *k, int from)
+{
+    for (int r = 0; r < k->n_registers && from >= 0; r++) {
+        const PtxInst *in = &d->p->insts[k->origin[r]];
+        if (k->slot[r] && ((k->shared && loads_from(in, SPACE_SHARED)) ||
+                           (k->local && loads_from(in, SPACE_LOCAL))))
+            k->origin[r] = k->origin[from];
+    }
 }
 
 static void number_registers(Decoder *d, Definedness *k)
@@ -216,6 +227,7 @@ void definedness_find(Decoder *d, const unsigned char *leader)
     }
     while (spread_once(d, k, &from) && k->steps < STEPS_MAX) {
     }
+    if (d->code->follow) trace_origins(d, k, from);
     find_constants(k);
     if (k->steps >= STEPS_MAX) f->unsupported = "it has too many variables without a value";
     set_slots(d, k);
@@ -383,7 +395,7 @@ static void emit(Decoder *d, int after)
     if (!d->definedness || d->in->bad) return;
     int kind = kind_of(d->in),
         is_late = kind == TRACK_SHUFFLE || kind == TRACK_GATHER || kind == TRACK_MATRIX,
-        is_both = (d->code->follow && kind == TRACK_LOAD && may_be(d->in, SPACE_SHARED)) ||
+        is_both = (d->code->follow && kind == TRACK_LOAD) ||
                   (kind == TRACK_STORE && may_be(d->in, SPACE_GLOBAL));
     if ((is_late != after && !is_both) || !fill_in(d, &found, after)) return;
     TrackOp *t = ptx_arena_alloc(d->code->ptx.arena, sizeof *t);

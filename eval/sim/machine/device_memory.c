@@ -78,6 +78,7 @@ void devmem_close(DevMem *m)
     if (m->touched) munmap(m->touched, m->bytes / 8);
     if (m->atomics) munmap(m->atomics, m->bytes / 4);
     if (m->covered) munmap(m->covered, m->bytes / 4);
+    for (int i = 0; i < m->n_allocs; i++) free(m->allocs[i].undefined);
     free(m->l1);
     free(m->marked);
     free(m->allocs);
@@ -158,7 +159,8 @@ static int has_much_memory(void)
 static void forget_undefined(DevMem *m, Alloc *a)
 {
     if (!a->undefined) return;
-    a->undefined = 0;
+    free(a->undefined);
+    a->undefined = NULL;
     m->n_undefined--;
     forget(m->undefined, (a->base - ARENA_BASE) / 8, ((a->room + 255) & ~(uint64_t)255) / 8);
 }
@@ -233,9 +235,15 @@ static void set_bit(uint64_t *bits, uint64_t i, int on)
     bits[i >> 6] = (bits[i >> 6] & ~(1ull << (i & 63))) | (uint64_t)on << (i & 63);
 }
 
+void devmem_begin_undefined(DevMem *m, Alloc *a, const DeviceFault *by)
+{
+    a->undefined = memory_alloc(sizeof *a->undefined);
+    *a->undefined = *by;
+    m->n_undefined++;
+}
+
 void devmem_mark_undefined(DevMem *m, Alloc *a, uint64_t lo, uint32_t mask)
 {
-    if (mask && !a->undefined) a->undefined = 1, m->n_undefined++;
     if (mask) a->all_written = 0;
     for (; mask; mask &= mask - 1) {
         uint64_t at = lo + (uint64_t)__builtin_ctz(mask);

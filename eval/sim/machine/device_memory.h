@@ -33,7 +33,7 @@ typedef struct {
     int read_only;
     int all_written; /* every byte: the bits need no look */
     int scratch;     /* nobody but kernels reads it: an undefined value may lie there */
-    int undefined;   /* one does, or did */
+    DeviceFault *undefined; /* the store that left one there; NULL: none does, or did */
     /* Contents that are drawn when they are first read, DEVMEM_CHUNK bytes at a time; NULL: none. */
     DeviceFill *fill;
     void *fill_of;
@@ -91,7 +91,9 @@ void devmem_discard(DevMem *m, Alloc *a, uint64_t address, size_t bytes);
 int devmem_renew(DevMem *m, uint64_t base, size_t bytes, const char *label);
 void devmem_set_written(DevMem *m, uint64_t address, size_t bytes);
 
-/* The bytes of the mask from `lo` of the arena on, in allocation a, hold an undefined value. */
+/* The allocation has undefined values from now on, by such a store. */
+void devmem_begin_undefined(DevMem *m, Alloc *a, const DeviceFault *by);
+/* Of such an allocation: the bytes of the mask from `lo` of the arena on hold an undefined value. */
 void devmem_mark_undefined(DevMem *m, Alloc *a, uint64_t lo, uint32_t mask);
 /* A bit for each of n <= 32 bytes from there on: those that do; those that are unwritten. */
 uint32_t devmem_undefined(const DevMem *m, uint64_t lo, int n);

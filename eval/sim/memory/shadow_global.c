@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 
+#include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/undefined.h"
 
 enum { UNDEFINED_COST = 256 }; /* of a look at each lane, in thread-instructions */
@@ -77,10 +78,14 @@ static int load_undefined(Warp *w, const Access *a)
         uint64_t at = access_address(a, (int)i);
         if (!devmem_undefined(mem, at - ARENA_BASE, a->size) || undefined_is_loaded(w, a->in))
             continue;
-        return exec_fail(w, a->in, (int)i, OUTCOME_UNINITIALISED,
-                         "reads %s at offset %llu, where a value was stored that depends on a "
-                         "variable without a value",
-                         al->label, (unsigned long long)(at - al->base));
+        const PtxInst *p = exec_source(w, a->in);
+        DeviceFault *f = w->x->fault;
+        size_t used = strlen(al->undefined->message);
+        *f = *al->undefined;
+        snprintf(f->message + used, sizeof f->message - used, ", and line %d reads it there",
+                 p ? p->line : 0);
+        w->x->faulted = 1;
+        return -1;
     }
     return 0;
 }
@@ -95,10 +100,15 @@ static int check_written(Warp *w, const Access *a, ShadowRange range)
     EACH_LANE(a->mask, i)
     {
         uint64_t at = access_address(a, (int)i), lo = at - ARENA_BASE;
-        if (devmem_unwritten(mem, lo, a->size) == devmem_undefined(mem, lo, a->size)) continue;
-        return exec_fail(w, a->in, (int)i, OUTCOME_OUT_OF_BOUNDS,
-                         "reads %d bytes at offset %llu of %s before anything was written there",
-                         a->size, (unsigned long long)(at - al->base), al->label);
+        uint32_t bytes = devmem_unwritten(mem, lo, a->size),
+                 never = bytes & ~devmem_undefined(mem, lo, a->size);
+        if (!never) continue;
+        int is_partial = al->scratch && a->size < 32 && bytes != (1u << a->size) - 1;
+        if (is_partial && w->partial_load && !doubt_bytes(w, a->in, (int)i, never)) continue;
+        exec_fault(w, a->in, (int)i, OUTCOME_OUT_OF_BOUNDS,
+                   "reads %d bytes at offset %llu of %s before anything was written there", a->size,
+                   (unsigned long long)(at - al->base), al->label);
+        if (!is_partial || doubt_bytes(w, a->in, (int)i, never)) return -1;
     }
     return 0;
 }

@@ -68,7 +68,7 @@ static void mark_global(DevMem *m, const Place *p, uint32_t mask)
 {
     int at = devmem_find(m, p->at);
     Alloc *a = at >= 0 ? &m->allocs[at] : NULL;
-    if (mask && a && (uint64_t)p->bytes <= a->bytes - (p->at - a->base))
+    if (mask && a && a->undefined && (uint64_t)p->bytes <= a->bytes - (p->at - a->base))
         devmem_mark_undefined(m, a, p->at - ARENA_BASE, mask);
 }
 
