@@ -363,7 +363,7 @@ static int sim_follow(Device *d, int on)
     if (!on) d->total = 0;
     if (on && (x->doubts || !doubted)) return 0;
     doubts_free(x->doubts);
-    x->doubts = on ? doubts_new() : NULL;
+    x->doubts = on ? doubts_new(doubted) : NULL;
     return on;
 }
 

@@ -90,14 +90,26 @@ static int loads_from(const PtxInst *in, PtxSpace space)
     return (is_load(in) && may_be(in, space)) || (space == SPACE_SHARED && is_op(in, "ldmatrix"));
 }
 
+/* Is the register's first read a load of global memory? That knows by itself who left no value there. */
+static int is_loaded(const Definedness *k, int reg)
+{
+    const PtxInst *in = &k->p->insts[k->origin[reg]];
+    return is_load(in) && space_of(in) == SPACE_GLOBAL;
+}
+
 /* Returns a register without a value that the result depends on, or -1. */
 static int tainted_by(const Definedness *k, const PtxInst *in, const Registers *values)
 {
     int guard = in->guard >= 0 ? k->base[REG_PRED] + in->guard : -1;
     if (guard >= 0 && k->slot[guard]) return guard;
-    for (int i = 0; i < values->n; i++)
-        if (k->slot[values->reg[i]]) return values->reg[i];
-    return -1;
+    int found = -1;
+    for (int i = 0; i < values->n; i++) {
+        int reg = values->reg[i];
+        if (!k->slot[reg] || (found >= 0 && is_loaded(k, reg))) continue;
+        found = reg;
+        if (!is_loaded(k, reg)) break;
+    }
+    return found;
 }
 
 /* One pass. Returns 1 when a register or a space became tainted. *from: the register that taints

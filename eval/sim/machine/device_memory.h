@@ -95,7 +95,7 @@ void devmem_set_written(DevMem *m, uint64_t address, size_t bytes);
 void devmem_begin_undefined(DevMem *m, Alloc *a, const DeviceFault *by);
 /* Of such an allocation: the bytes of the mask from `lo` of the arena on hold an undefined value. */
 void devmem_mark_undefined(DevMem *m, Alloc *a, uint64_t lo, uint32_t mask);
-/* A bit for each of n <= 32 bytes from there on: those that do; those that are unwritten. */
+/* A bit for each of the first 32 of n bytes from there on: those that do; those that are unwritten. */
 uint32_t devmem_undefined(const DevMem *m, uint64_t lo, int n);
 uint32_t devmem_unwritten(const DevMem *m, uint64_t lo, int n);
 

@@ -112,6 +112,7 @@ enum {
     MBARRIER_ARRIVE,
     MBARRIER_DROP,
     MBARRIER_EXPECT, /* expect_tx */
+    MBARRIER_COMPLETE, /* complete_tx */
     MBARRIER_ARRIVE_EXPECT,
     MBARRIER_COPIES, /* cp.async.mbarrier.arrive */
     MBARRIER_WAIT,

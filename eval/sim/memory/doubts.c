@@ -20,7 +20,7 @@ typedef struct {
 } Reader;
 
 struct Doubts {
-    int n;
+    int n, unwritten; /* unwritten: what unwritten places give is doubtful */
     DeviceFault events[DOUBTS_MAX];
     uint32_t next, first; /* tentative values; those from first on are of this epoch */
     uint32_t epoch;
@@ -34,9 +34,10 @@ struct Doubts {
     } turned[TURNED_MAX];
 };
 
-Doubts *doubts_new(void)
+Doubts *doubts_new(int doubted)
 {
     Doubts *d = memory_alloc(sizeof *d);
+    d->unwritten = doubted & DOUBTED_UNWRITTEN;
     d->first = d->next = DOUBT_TENTATIVE;
     return d;
 }
@@ -126,7 +127,8 @@ int doubt_bytes(Warp *w, const Inst *in, int lane, uint32_t bytes)
 
 int doubt_is_followed(const Warp *w, const Inst *load)
 {
-    return w->x->code->follow && w->x->doubts && is_followed(load, TRACK_LOADED);
+    const Doubts *d = w->x->doubts;
+    return w->x->code->follow && d && d->unwritten && is_followed(load, TRACK_LOADED);
 }
 
 int doubt_is_race(const Exec *x, uint32_t event)

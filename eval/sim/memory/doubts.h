@@ -30,6 +30,7 @@ int doubt_shuffle(Warp *w, const Inst *in, uint32_t lanes);
 /* The same for some bytes of what a lane loads, a bit each. The fault of a load is that of the first lane:
  * when Warp.partial_load has one, there is none. */
 int doubt_bytes(Warp *w, const Inst *in, int lane, uint32_t bytes);
+/* Is what an unwritten place gives followed? */
 int doubt_is_followed(const Warp *w, const Inst *load);
 /* After exec_fail, for a store that races with a read of this word. As above. */
 int doubt_read_before(Warp *w, uint64_t word);
@@ -47,7 +48,7 @@ int doubt_is_race(const Exec *x, uint32_t event);
 /* Makes the event the fault of the run. Returns -1. */
 int doubt_report(Warp *w, const Inst *in, uint32_t event, const char *use);
 
-Doubts *doubts_new(void);
+Doubts *doubts_new(int doubted);
 void doubts_free(Doubts *d);
 void doubts_start_block(Exec *x);
 /* The sentence of event i, or NULL when there are fewer. */

@@ -57,7 +57,7 @@ static uint32_t unwritten_bytes(const Warp *w, const Access *a, int lane)
 {
     uint32_t found = 0;
     uint64_t at = access_address(a, lane);
-    for (int b = 0; b < a->size; b++, at++) {
+    for (int b = 0; b < a->size && b < 32; b++, at++) {
         unsigned init = w->local_init[(at >> 2) * LANES + (uint64_t)lane];
         found |= (~init >> (at & 3) & 1) << b;
     }

@@ -76,8 +76,10 @@ static int load_undefined(Warp *w, const Access *a)
     EACH_LANE(a->mask, i)
     {
         uint64_t at = access_address(a, (int)i);
-        if (!devmem_undefined(mem, at - ARENA_BASE, a->size) || undefined_is_loaded(w, a->in))
-            continue;
+        uint32_t bytes = 0;
+        for (int b = 0; b < a->size; b += 32)
+            bytes |= devmem_undefined(mem, at + (uint64_t)b - ARENA_BASE, a->size - b);
+        if (!bytes || undefined_is_loaded(w, a->in)) continue;
         const PtxInst *p = exec_source(w, a->in);
         DeviceFault *f = w->x->fault;
         size_t used = strlen(al->undefined->message);
@@ -102,7 +104,7 @@ static int check_written(Warp *w, const Access *a, ShadowRange range)
         uint64_t at = access_address(a, (int)i), lo = at - ARENA_BASE;
         uint32_t bytes = devmem_unwritten(mem, lo, a->size),
                  never = bytes & ~devmem_undefined(mem, lo, a->size);
-        if (!never) continue;
+        if (a->size > 32 ? devmem_is_written(mem, lo, lo + (uint64_t)a->size) : !never) continue;
         int is_partial = al->scratch && a->size < 32 && bytes != (1u << a->size) - 1;
         if (is_partial && w->partial_load && !doubt_bytes(w, a->in, (int)i, never)) continue;
         exec_fault(w, a->in, (int)i, OUTCOME_OUT_OF_BOUNDS,

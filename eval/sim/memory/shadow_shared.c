@@ -52,7 +52,7 @@ static uint32_t unwritten_bytes(const Cta *c, const Access *a, int lane)
 {
     uint32_t found = 0;
     uint64_t at = access_address(a, lane);
-    for (int b = 0; b < a->size; b++, at++)
+    for (int b = 0; b < a->size && b < 32; b++, at++)
         found |= (~written_bytes(c, at >> 2) >> (at & 3) & 1) << b;
     return found;
 }

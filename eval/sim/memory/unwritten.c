@@ -67,7 +67,7 @@ static int report(Warp *w, const Unwritten *u)
 static int confirm(Warp *w, const Unwritten *u)
 {
     Exec *x = w->x;
-    x->doubted |= u->is_copied && !x->code->follow;
+    if (u->is_copied && !x->code->follow) x->doubted |= DOUBTED_UNWRITTEN;
     if (!u->is_shared) return report(w, u);
     if (x->has_pending || x->faulted) return 0;
     report(w, u);
