@@ -378,7 +378,7 @@ static int fill_in(Decoder *d, TrackOp *t, int after)
             definedness_add(&musts, values.reg[i]);
     if (in->guard >= 0 && (needs_values(in) || t->kind == TRACK_STORE))
         definedness_add(&musts, k->base[REG_PRED] + in->guard);
-    if (leaves) values.n = dests.n = 0;                  /* they are followed from frame to frame */
+    if (leaves) values.n = dests.n = 0; /* they are followed from frame to frame */
     if (t->kind == TRACK_LOADED) values.n = 0;
     if (t->kind == TRACK_LOADED || t->kind == TRACK_STORED)
         musts.n = 0; /* they have been looked at before it */

@@ -31,8 +31,8 @@ typedef struct {
     uint64_t room;        /* bytes that it was allocated with */
     char label[64];
     int read_only;
-    int all_written; /* every byte: the bits need no look */
-    int scratch;     /* nobody but kernels reads it: an undefined value may lie there */
+    int all_written;        /* every byte: the bits need no look */
+    int scratch;            /* nobody but kernels reads it: an undefined value may lie there */
     DeviceFault *undefined; /* the store that left one there; NULL: none does, or did */
     /* Contents that are drawn when they are first read, DEVMEM_CHUNK bytes at a time; NULL: none. */
     DeviceFill *fill;

@@ -77,7 +77,7 @@ struct Exec {
     size_t undefined_cap;
     struct Doubts *doubts;    /* where doubtful values are followed; borrowed (memory/doubts.h) */
     uint32_t event_in_memory; /* the event of a doubtful value that was stored last */
-    int doubted; /* a run stopped at a value that nobody followed: DOUBTED_* */
+    int doubted;              /* a run stopped at a value that nobody followed: DOUBTED_* */
     DeviceFault *fault;
     int faulted;
     /* A read of unwritten shared memory. It becomes a fault at the next barrier, unless another

@@ -77,7 +77,7 @@ enum {
     TRACK_MATRIX,  /* ldmatrix */
     TRACK_LOADED,  /* what the load found */
     TRACK_STORE,
-    TRACK_STORED   /* what the store left in global memory */
+    TRACK_STORED /* what the store left in global memory */
 };
 
 /* The parts of a register, a quarter of its bits each, and the most destinations of TrackOp.flow. */
