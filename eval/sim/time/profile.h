@@ -39,6 +39,7 @@ typedef struct {
      * partial sectors cost the same. */
     double store_line_cycles, store_sector_cycles;
     double l2_bytes_per_s;   /* of the whole GPU */
+    double lone_sector_cost; /* in sectors: what L2 takes beyond one for half of 64 bytes alone */
     double dram_bytes_per_s; /* of the whole GPU, as specified */
     double dram_efficiency;  /* the share that a copy reaches */
     uint64_t memory_bytes, l2_size;

@@ -67,7 +67,8 @@ static void memory(const Profile *p, const SimCounts *c, double *cycles, double 
                            l2_writes(c) * p->store_sector_cycles;
     /* The rest belongs to the whole GPU. */
     double dram = (double)(c->dram_read_sectors + c->dram_write_sectors) * SECTOR;
-    double l2 = l2_reads(c) + (double)c->lone_sectors + WRITE_COST * l2_writes(c);
+    double l2 =
+        l2_reads(c) + (double)c->lone_sectors * p->lone_sector_cost + WRITE_COST * l2_writes(c);
     gpu[TIME_L2] = l2 * SECTOR / p->l2_bytes_per_s;
     gpu[TIME_DRAM] = dram / (p->dram_bytes_per_s * p->dram_efficiency);
     gpu[TIME_BLOCK_START] = (double)c->blocks * p->block_interval / p->clock_hz;
