@@ -34,6 +34,7 @@ static int refuse(DeviceFault *fault, const DeviceLaunch *l, const char *fmt, co
     char name[64];
     device_kernel_name(l->kernel, name, sizeof name);
     fault->outcome = OUTCOME_LAUNCH_ERROR;
+    fault->place = fault->what = 0;
     snprintf(fault->kernel, sizeof fault->kernel, "%s", l->kernel);
     snprintf(fault->message, sizeof fault->message, fmt, name, a, b, what);
     return 1;
@@ -202,6 +203,7 @@ static int call_library(Device *d, const DeviceLaunch *launches, int i, DeviceFa
     }
     fault->outcome = OUTCOME_OUT_OF_BOUNDS;
     fault->launch = i;
+    fault->place = fault->what = 0;
     snprintf(fault->kernel, sizeof fault->kernel, "%s", launches[i].kernel);
     snprintf(fault->message, sizeof fault->message, "%.500s", why.text);
     return 1;

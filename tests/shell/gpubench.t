@@ -106,7 +106,7 @@ parts
 [ -z "$(calls)" ]; ok $? 'nothing is measured twice'
 echo other >"$tmp/build/bin/quern-eval"
 parts
-[ "$(calls)" = 'latency 410;' ]; ok $? 'other programs: all anew'
+[ "$(calls)" = 'latency 410;' ]; ok $? 'other programs: all again'
 BUDGET='' parts
 [ "$(calls)" = 'latency 0;same,difference,repeat 0;sustained 0;hostile 0;' ]; ok $? 'without a budget: everything, without limits'
 PARTS=nothing parts

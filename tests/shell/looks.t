@@ -43,6 +43,7 @@ need script
 typed() { timeout 30 script -qec "$1" typed </dev/null >/dev/null; sed -i '/^Script /d' typed; }
 typed "$BIN/quern-status a"; grep -q $'\033' typed; ok $? 'a terminal gets colours'
 NO_COLOR=1 typed "$BIN/quern-status a"; grep -q '^run a: failed' typed && ! grep -q $'\033' typed; ok $? 'with NO_COLOR it gets none'
+NO_COLOR= typed "$BIN/quern-status a"; grep -q $'\033' typed; ok $? 'an empty NO_COLOR forbids nothing'
 (flock 9; exec sleep 60 >/dev/null 2>&1) 9>runs/a/queue/lock & holder=$! # the run goes on
 at_exit+=('kill $holder 2>/dev/null')
 wait_for '! flock -n -s runs/a/queue/lock true' 5

@@ -54,9 +54,9 @@ void doubts_start_block(Exec *x)
     if (x->doubts) x->doubts->n_turned = 0;
 }
 
-const char *doubts_text(const Doubts *d, int i)
+const DeviceFault *doubts_event(const Doubts *d, int i)
 {
-    return i < d->n ? d->events[i].message : NULL;
+    return i < d->n ? &d->events[i] : NULL;
 }
 
 /* ---- events ---- */
