@@ -111,8 +111,8 @@ int queue_exchange(Queue *q, const Command *commands, int n, redisReply **replie
             reply_is_error(r, "UNBLOCKED"))
             continue;
         ErrorCode code = error_says(r, "no such key") ? ERROR_NOT_FOUND : ERROR_SERVER;
-        error_set(err, code, "the queue's server %s refuses %s: %s",
-                  connection_name(q->connection), commands[i].argv[0], r->str);
+        error_set(err, code, "the queue's server %s refuses %s: %s", connection_name(q->connection),
+                  commands[i].argv[0], r->str);
         connection_free_replies(replies, n);
         return -1;
     }

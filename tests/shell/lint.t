@@ -2,6 +2,7 @@
 # The source tree passes mk/lint, and a test without TAP does not. A failure prints the findings. TAP on
 # stdout.
 . "$(dirname "$0")/tap.sh"
+need git
 diagnose() { sed 's/^/# /' "$tmp/out"; }
 cd "$root" || exit 1
 mk/lint >"$tmp/out" 2>&1; ok $? 'the tree is clean'
@@ -13,4 +14,9 @@ printf '%s\n' '/* A test. */' 'int main(void)' '{' '    SET' \
 ok $? 'a cmocka test without TAP is found'
 sed -i 's/SET/cmocka_set_message_output(CM_OUTPUT_TAP);/' tests/test_a.c
 mk/lint --no-format >"$tmp/out"; ok $? 'one with TAP is not'
+git init -q . && printf 'echo %s\n' "$(seq -s ' ' 60)" >wide.sh && printf 'x=%s\n' "$(seq -s '' 60)" >word.sh
+git add .
+! mk/lint --no-format >"$tmp/out" && [ "$(grep -c columns "$tmp/out")" = 1 ] &&
+    grep -q '^wide.sh:1: .* columns, at most 110' "$tmp/out"
+ok $? 'a line of a script that is too wide is found, a long word is not'
 done_testing
