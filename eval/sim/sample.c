@@ -70,7 +70,8 @@ static int is_enough(const Sample *s)
     if ((uint64_t)s->n == s->blocks || s->n == SAMPLE_BLOCKS) return 1;
     if (s->n < 2 || s->n % 2) return 0;
     if (s->insts + 2 * s->insts / (uint64_t)s->n > SAMPLE_INSTRUCTIONS) return 1;
-    return s->blocks > SAMPLE_BLOCKS && s->n >= SAMPLE_ALIKE && s->most - s->least <= s->most / 16;
+    return s->blocks > SAMPLE_BLOCKS && s->n >= SAMPLE_ALIKE &&
+           s->largest - s->least <= s->largest / 16;
 }
 
 int sample_next(void *sample, const SimCounts *done, uint64_t *block)
@@ -81,7 +82,7 @@ int sample_next(void *sample, const SimCounts *done, uint64_t *block)
         s->insts += done->thread_insts;
         s->atomics += done->global_atomic_requests;
         s->fences += done->fences;
-        if (done->thread_insts > s->most) s->most = done->thread_insts;
+        if (done->thread_insts > s->largest) s->largest = done->thread_insts;
         if (done->thread_insts < s->least) s->least = done->thread_insts;
     }
     if (is_enough(s)) return 0;

@@ -20,9 +20,9 @@ typedef struct {
     uint32_t grid[3];
     int n; /* blocks that have run */
     uint64_t ids[SAMPLE_BLOCKS];
-    uint64_t insts;                        /* thread-instructions of them */
-    uint64_t least, most, atomics, fences; /* thread-instructions of a block; sums */
-    SimCounts *done;                       /* SAMPLE_BLOCKS of them */
+    uint64_t insts;                           /* thread-instructions of them */
+    uint64_t least, largest, atomics, fences; /* thread-instructions of a block; sums */
+    SimCounts *done;                          /* SAMPLE_BLOCKS of them */
 } Sample;
 
 void sample_begin(Sample *s, const DeviceLaunch *l);

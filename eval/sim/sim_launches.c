@@ -300,8 +300,8 @@ int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *ou
  * work grows with the task's cost. */
 static int64_t sample_limit(const Device *d, const SimCounts *small, double growth)
 {
-    double most = SAMPLE_GROWTH * growth * (double)small->thread_insts + SLACK;
-    return most < (double)d->limit / 2 ? (int64_t)most : d->limit / 2;
+    double limit = SAMPLE_GROWTH * growth * (double)small->thread_insts + SLACK;
+    return limit < (double)d->limit / 2 ? (int64_t)limit : d->limit / 2;
 }
 
 /* The last predicted launch of the same kernel, or of the same op line, whose kernels depend on the
