@@ -19,4 +19,8 @@ git add .
 ! mk/lint --no-format >"$tmp/out" && [ "$(grep -c columns "$tmp/out")" = 1 ] &&
     grep -q '^wide.sh:1: .* columns, at most 110' "$tmp/out"
 ok $? 'a line of a script that is too wide is found, a long word is not'
+echo 0.2.0 >VERSION; echo 'version: 0.1.0' >CITATION.cff
+! mk/lint --no-format >"$tmp/out" &&
+    grep -q '^CITATION.cff:1: names version 0.1.0, and VERSION 0.2.0' "$tmp/out"
+ok $? 'another version in CITATION.cff is found'
 done_testing
