@@ -129,9 +129,9 @@ bad=1
 for ((call = 1; call < 400; call++)); do # refuse one allocation after the other, until none is left to refuse
     QUERN_FAIL_ALLOC=$call "$BIN/quern-artifact" diff good.qa other.qa >out 2>err; s=$?
     [ -s err ] || { [ $call -gt 10 ] && [ $s = 1 ] && bad=0; break; }
-    [ $s = 1 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'out of memory' err || break
+    [ $s = 3 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'out of memory' err || break
 done
-ok $bad 'out of memory at any allocation is one sentence'
+ok $bad 'out of memory at any allocation is one sentence, and the system'\''s failure'
 run quern-artifact frobnicate good.qa
 [ $? = 2 ] && sentence quern-artifact 'expected show, validate, export, diff or verify-model'
 ok $? 'an unknown command is exit 2'
