@@ -9,7 +9,7 @@
 #include "eval/sim/time/extrapolate.h"
 
 enum { SECTOR = 32, FARTHEST = 12 /* doublings of a distance in blocks */ };
-static const double shares_most = 0.5;
+static const double shared_enough = 0.5;
 
 /* The reads of a buffer by a block that ran after its neighbour. */
 struct SharedReads {
@@ -71,8 +71,8 @@ static int is_shared_apart(const Sample *s)
         const Alloc *a = &s->mem->allocs[i];
         const struct SharedReads *r = &s->shared[i];
         double all = (double)a->read_sectors / s->n * (double)s->blocks;
-        if (all * SECTOR > 2 * (double)a->bytes && r->share[0] < shares_most &&
-            r->share[1] < shares_most)
+        if (all * SECTOR > 2 * (double)a->bytes && r->share[0] < shared_enough &&
+            r->share[1] < shared_enough)
             return 1;
     }
     return 0;
@@ -135,7 +135,7 @@ static int is_enough(const Sample *s)
     if (s->n < 2 || s->n % 2) return 0;
     if (s->insts + 2 * s->insts / (uint64_t)s->n > SAMPLE_INSTRUCTIONS) return 1;
     return s->blocks > SAMPLE_BLOCKS && s->n >= SAMPLE_ALIKE &&
-           s->most - s->least <= s->most / 16 && !distance(s);
+           s->largest - s->least <= s->largest / 16 && !distance(s);
 }
 
 int sample_next(void *sample, const SimCounts *done, uint64_t *block)
@@ -147,7 +147,7 @@ int sample_next(void *sample, const SimCounts *done, uint64_t *block)
         s->insts += done->thread_insts;
         s->atomics += done->global_atomic_requests;
         s->fences += done->fences;
-        if (done->thread_insts > s->most) s->most = done->thread_insts;
+        if (done->thread_insts > s->largest) s->largest = done->thread_insts;
         if (done->thread_insts < s->least) s->least = done->thread_insts;
     }
     if (is_enough(s)) return 0;

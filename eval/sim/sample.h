@@ -22,9 +22,9 @@ typedef struct {
     int n;        /* blocks that have run */
     uint64_t far; /* of block n from the block before, when both are compared; else 0 */
     uint64_t ids[SAMPLE_BLOCKS];
-    uint64_t insts;                        /* thread-instructions of them */
-    uint64_t least, most, atomics, fences; /* thread-instructions of a block; sums */
-    SimCounts *done;                       /* SAMPLE_BLOCKS of them */
+    uint64_t insts;                           /* thread-instructions of them */
+    uint64_t least, largest, atomics, fences; /* thread-instructions of a block; sums */
+    SimCounts *done;                          /* SAMPLE_BLOCKS of them */
     const DevMem *mem;
     struct SharedReads *shared; /* one for each allocation of mem */
 } Sample;
