@@ -197,11 +197,11 @@ static int moved(const Case *c, double *const *after)
 }
 
 /* Of a costly graph with many parameters, some of them, spread evenly over the graph. */
-static int is_perturbed(const Case *c, int input, int most)
+static int is_perturbed(const Case *c, int input, int limit)
 {
     const Task *t = c->task;
     int64_t n = t->n_inputs;
-    return !t->inputs[input].parameter || most >= n || (input + 1) * most / n > input * most / n;
+    return !t->inputs[input].parameter || limit >= n || (input + 1) * limit / n > input * limit / n;
 }
 
 /* Draws one input again and executes: 1, an output moved; 0; -1. c is not changed; kept NULL: the

@@ -45,6 +45,14 @@ static int fill(void *of, int input, size_t from, void *dst, size_t bytes)
     return 0;
 }
 
+static int draw_small(TimedContents *c, int i, Error *err)
+{
+    const Case *k = &c->test;
+    return c->drawn[i]
+               ? 0
+               : task_draw(k->task, k->workload, i, k->variant, k->seed, k->scale, c->data[i], err);
+}
+
 TimedContents *timed_contents_new(Task *t, const Workload *w, uint64_t seed, Error *err)
 {
     TimedContents *c = memory_alloc(sizeof *c);
@@ -58,10 +66,8 @@ TimedContents *timed_contents_new(Task *t, const Workload *w, uint64_t seed, Err
         if ((rc = task_elements(t, w, &t->inputs[i], &n, err))) break;
         k->input_bytes[i] = n * size;
         c->data[i] = memory_array(n, size);
-        if (n > TASK_LARGE)
-            c->drawn[i] = memory_alloc(n / task_part(t, i) + 1);
-        else
-            rc = task_draw(t, w, i, VARIANT_DRAWN, seed, 1.0, c->data[i], err);
+        if (n > TASK_LARGE) c->drawn[i] = memory_alloc(n / task_part(t, i) + 1);
+        rc = draw_small(c, i, err);
     }
     for (int i = 0; i < t->n_outputs && !rc; i++) {
         size_t n;
@@ -72,6 +78,19 @@ TimedContents *timed_contents_new(Task *t, const Workload *w, uint64_t seed, Err
     if (!rc) return c;
     timed_contents_free(c);
     return NULL;
+}
+
+int timed_contents_renew(TimedContents *c, uint64_t seed, Error *err)
+{
+    const Task *t = c->test.task;
+    c->test.seed = seed;
+    for (int i = 0; i < t->n_inputs; i++) {
+        size_t n = c->test.input_bytes[i] / element_size(c, i);
+        if (c->drawn[i]) memset(c->drawn[i], 0, n / task_part(t, i) + 1);
+        c->is_wide[i] = 0;
+        if (draw_small(c, i, err)) return -1;
+    }
+    return 0;
 }
 
 void timed_contents_free(TimedContents *c)
@@ -128,13 +147,13 @@ static int find_spans(const Run *r, size_t bytes, Span *spans)
 }
 
 /* Chooses at most `most` positions, in order. The first and the last span come first. */
-static int64_t choose(const Span *spans, int n, int64_t most, int64_t *at)
+static int64_t choose(const Span *spans, int n, int64_t limit, int64_t *at)
 {
     int64_t count = 0;
-    int step = n > most ? (int)((n + most - 1) / most) : 1, used = (n + step - 1) / step;
-    for (int i = 0; i < used && count < most; i++) {
+    int step = n > limit ? (int)((n + limit - 1) / limit) : 1, used = (n + step - 1) / step;
+    for (int i = 0; i < used && count < limit; i++) {
         const Span *s = &spans[i == used - 1 ? n - 1 : i * step];
-        int64_t share = (most - count) / (used - i), length = (int64_t)(s->end - s->from);
+        int64_t share = (limit - count) / (used - i), length = (int64_t)(s->end - s->from);
         if (share > length) share = length;
         for (int64_t k = 0; k < share; k++)
             at[count++] =
@@ -157,9 +176,10 @@ static int gather_input(TimedContents *c, Gathered *g, int i, Error *err)
     size_t all = c->test.input_bytes[i], size = element_size(c, i);
     Dtype dtype = t->inputs[i].dtype;
     if (!is_turned(t, &t->inputs[i])) {
-        if (c->wide[i]) return 0;
+        if (c->is_wide[i]) return 0;
         if (draw_range(c, i, 0, all, err)) return -1;
-        c->wide[i] = memory_array(all / size, sizeof(double));
+        if (!c->wide[i]) c->wide[i] = memory_array(all / size, sizeof(double));
+        c->is_wide[i] = 1;
         dtype_to_double(dtype, c->data[i], c->wide[i], all / size);
         return 0;
     }
@@ -233,13 +253,13 @@ int timed_compare(TimedContents *c, Run *r, int64_t *positions, Finding *f, Erro
 {
     const Task *t = c->test.task;
     const Workload *w = c->test.workload;
-    int64_t most = most_positions(t, w);
+    int64_t limit = most_positions(t, w);
     *positions = 0;
-    if (!most) return 0;
+    if (!limit) return 0;
     Span *spans = memory_array(RUNS, sizeof *spans);
-    Gathered g = {.w = *w, .at = memory_array((size_t)most, sizeof *g.at)};
+    Gathered g = {.w = *w, .at = memory_array((size_t)limit, sizeof *g.at)};
     int n = find_spans(r, c->test.output_bytes[0] / (size_t)w->axis[t->turns], spans);
-    g.n = choose(spans, n, most, g.at);
+    g.n = choose(spans, n, limit, g.at);
     g.w.axis[t->turns] = g.n;
     int rc = g.n ? compare_gathered(c, r, &g, f, err) : 0;
     if (!rc) *positions = g.n;
