@@ -230,8 +230,8 @@ static void part_table(const Part *p, int64_t first, int n, int64_t *table, int6
             by[d] = tap % p->k[d].taps * p->k[d].delta;
         for (int j = 0; j < n; j++) {
             int64_t a = from[0][j] + by[0], b = from[1][j] + by[1], c = from[2][j] + by[2];
-            int inside = (a >= 0) & (a < w[0].in) & (b >= 0) & (b < w[1].in) & (c >= 0) &
-                         (c < w[2].in);
+            int inside =
+                (a >= 0) & (a < w[0].in) & (b >= 0) & (b < w[1].in) & (c >= 0) & (c < w[2].in);
             place[j] = inside ? entry[j] * all + (a * w[1].in + b) * w[2].in + c : -1;
         }
     }

@@ -144,15 +144,14 @@ static int mean_of_others(const Case *c, double *const *mean, Error *err)
     for (int s = 0; s < seeds; s++) {
         Case o;
         Error one;
-        int failed = case_init(&o, c->task, c->w, c->variant, c->scale,
-                               GATE_SEED + 1 + (uint64_t)s, &one);
+        int failed =
+            case_init(&o, c->task, c->w, c->variant, c->scale, GATE_SEED + 1 + (uint64_t)s, &one);
 #pragma omp ordered
         {
             if (failed && !rc) *err = one;
             rc |= failed;
             for (int i = 0; i < c->task->n_outputs && !rc; i++)
-                for (size_t j = 0; j < c->out_n[i]; j++)
-                    mean[i][j] += o.out[i][j] / (double)seeds;
+                for (size_t j = 0; j < c->out_n[i]; j++) mean[i][j] += o.out[i][j] / (double)seeds;
         }
         case_release(&o);
     }
@@ -226,15 +225,15 @@ static int moves(const Case *c, int input, const GraphKept *kept, Error *err)
 static int perturb_inputs(const Case *c, const GraphKept *kept, GateResult *r, Error *err)
 {
     double flops = reference_flops(c->task, c->w);
-    int rc = 0, n = c->task->n_inputs, most = n, still = n, threads = threads_for(c, n);
-    if (flops * most > perturb_flops) most = (int)fmax(LEAST_PERTURBED, perturb_flops / flops);
+    int rc = 0, n = c->task->n_inputs, limit = n, still = n, threads = threads_for(c, n);
+    if (flops * limit > perturb_flops) limit = (int)fmax(LEAST_PERTURBED, perturb_flops / flops);
 #pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
     for (int i = 0; i < n; i++) {
         Error one;
         int stop;
 #pragma omp critical(gate_found)
         stop = rc || i > still;
-        if (stop || !is_perturbed(c, i, most)) continue;
+        if (stop || !is_perturbed(c, i, limit)) continue;
         int found = moves(c, i, kept, &one);
 #pragma omp critical(gate_found)
         {
@@ -379,7 +378,8 @@ int task_gate_workload(Task *t, const Workload *w, GateResult *hard, GateResult 
 {
     int costly = reference_flops(t, w) > costly_flops, rc = 0, threads = omp_get_max_threads();
     size_t n = costly ? 1 : sizeof scales / sizeof *scales;
-    if (t->graph && !costly) omp_set_num_threads(1); /* of one execution, where threads would wait */
+    if (t->graph && !costly)
+        omp_set_num_threads(1); /* of one execution, where threads would wait */
     for (size_t s = 0; s < n && !rc; s++) rc = gate_workload(t, w, scales[s], hard, soft, err);
     for (Variant v = VARIANT_NEEDLES; v < VARIANTS && !rc && !hard->refused; v++)
         if (task_has_variant(t, w, v)) rc = gate_variant(t, w, v, hard, err);

@@ -232,9 +232,9 @@ static int measure_cases(const Task *t, const double *rtol, Measurement *list, i
     for (int k = n - 1; k >= 0; k--) { /* the costly ones first */
         Measurement *m = &list[k];
         if (m->known) continue;
-        m->rc = honest_measure(t, &m->w, case_variants[m->which], case_scales[m->which], rtol,
-                               m->grown, hopeless ? 0 : m->n, m->which == AT_SCALE_1, m->found,
-                               &m->err);
+        m->rc =
+            honest_measure(t, &m->w, case_variants[m->which], case_scales[m->which], rtol, m->grown,
+                           hopeless ? 0 : m->n, m->which == AT_SCALE_1, m->found, &m->err);
         m->found[1].finite = m->found[0].finite;
     }
     for (int k = 0; k < n && !rc; k++) {

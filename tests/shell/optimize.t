@@ -35,8 +35,8 @@ optimize OP=a.b:Class INPUT='float32[8,4] float32[4]' INIT='[4]' AXES=M=8 PYTHON
 [ $rc = 1 ] && grep -q 'a.b:Class cannot be exported: Python ended with status 1' err &&
   grep -qF '<a.b:Class><--input><float32[8,4]><--input><float32[4]><--init><[4]><--axes><M=8><-o>' given
 ok $? "INPUT, INIT and AXES reach the export"
-printf '#!/bin/sh\n[ "$1" = -c ] || { echo "a warning" >&2; echo "export: line 3 returns a dict" >&2; exit 1; }\n' \
-  >refuses
+printf '#!/bin/sh\n[ "$1" = -c ] && exit\n%s\n' \
+  'echo "a warning" >&2; echo "export: line 3 returns a dict" >&2; exit 1' >refuses
 chmod +x refuses
 optimize OP=model.py PYTHON=./refuses RUNS=runs
 [ $rc = 1 ] && [ "$(cat err)" = 'quern optimize: model.py cannot be exported: line 3 returns a dict' ] &&

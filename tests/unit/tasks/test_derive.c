@@ -205,11 +205,11 @@ static void rerun_all(const Task *t)
 static void test_rerun(void **state)
 {
     (void)state;
-    static const char *const lines[2][4] = {
-        {"a = aten.relu(x)", "h = aten.linear(a, w, b)", "v = aten.t(h)",
-         "y = aten.softmax.int(v, -1)"},
-        {"a = aten.relu(x)", "h = aten.linear(a, w, b)", "v = aten.relu_.default(h)",
-         "y = aten.softmax.int(h, -1)"}};
+    static const char *const lines[2][4] = {{"a = aten.relu(x)", "h = aten.linear(a, w, b)",
+                                             "v = aten.t(h)", "y = aten.softmax.int(v, -1)"},
+                                            {"a = aten.relu(x)", "h = aten.linear(a, w, b)",
+                                             "v = aten.relu_.default(h)",
+                                             "y = aten.softmax.int(h, -1)"}};
     for (int k = 0; k < 2; k++) {
         Small s = {.axes = {{"rows", NULL, 64}, {"depth", NULL, 32}, {"cols", NULL, 48}},
                    .inputs = {tensor("x", DTYPE_F32, "rows", "depth"),
