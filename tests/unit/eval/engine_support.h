@@ -187,13 +187,10 @@ static inline const char *engine_folder(const char *source)
 static inline char *engine_compile(const Buffer *text)
 {
     const char *const folders[2] = {fixture_path("model/cuda"), fixture_path("model/cuda/decode")};
-    char option[64];
     const char *reason;
     char *ptx = engine_kept_ptx(engine.arch, text->data, text->len);
     if (ptx) return ptx;
-    nvrtc_arch_option(engine.arch, option, sizeof option);
-    if (!(ptx = cuda_to_ptx_for((const char *)text->data, option + strlen("-arch="), folders,
-                                &reason)))
+    if (!(ptx = cuda_to_ptx_for((const char *)text->data, engine.arch, folders, &reason)))
         fail_msg("%s", reason);
     engine_keep_ptx(engine.arch, text->data, text->len, ptx);
     return ptx;
