@@ -13,28 +13,34 @@ CC ?= gcc
 ifeq ($(origin CC),default)
 CC := gcc
 endif
-# x86-64-v3 runs on every x86 server since 2013, with wider code for the model beside it; NATIVE=1 is for this machine alone.
+# x86-64-v3 runs on every x86 server since 2013, with wider code for the model beside it; NATIVE=1 is for this
+# machine alone.
 ARCH_FLAGS := $(if $(NATIVE),-march=native,-march=x86-64-v3)
 OPT ?= -O2 -g $(ARCH_FLAGS)
 SAN ?=
-WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wwrite-strings -Wno-missing-field-initializers -Wno-format-truncation
+WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wwrite-strings \
+  -Wno-missing-field-initializers -Wno-format-truncation
 # gcc checks the warnings; clang, which make fuzz uses, has others.
 ifneq ($(LIBFUZZER),)
 WARN := -w
 endif
 CFLAGS := -std=c11 -D_GNU_SOURCE -I. -fopenmp $(OPT) $(SAN) $(WARN)
 # Since its version 6 msgpack-c's library is named msgpack-c (Ubuntu 24.04, Debian 13).
-MSGPACK = $(if $(wildcard $(addsuffix /libmsgpack-c.so,/usr/lib /usr/lib64 /usr/lib/* /usr/local/lib)),msgpack-c,msgpackc)
-LIBS = -lhiredis -l$(MSGPACK) -lcurl -ljansson -lseccomp -lcrypto -lutf8proc -lzip -lz -lmicrohttpd -ldl -lm -lpthread
+LIB_DIRS := /usr/lib /usr/lib64 /usr/lib/* /usr/local/lib
+MSGPACK = $(if $(wildcard $(addsuffix /libmsgpack-c.so,$(LIB_DIRS))),msgpack-c,msgpackc)
+LIBS = -lhiredis -l$(MSGPACK) -lcurl -ljansson -lseccomp -lcrypto -lutf8proc -lzip -lz -lmicrohttpd -ldl -lm \
+  -lpthread
 Q := $(if $(V),,@)
 
 include mk/deps.mk
 
-# ---- modules: an include goes down this list only; a program or test links its module and those above it ----
+# ---- modules: an include goes down this list only; a program links its module and those above it ----
 MODULES := base gpu artifacts ops tasks queue model llm eval export stages report bench
 SOURCES := $(shell find $(filter-out bench,$(MODULES)) tests/bench -name '*.c')
 below = $(sort $(patsubst %/,%,$(dir $(filter $(1)/%,$(SOURCES)))))
-$(foreach m,$(MODULES),$(eval DIRS_$(m) := $(if $(filter tasks,$(m)),$(filter tasks tasks/graph tasks/derive tasks/import tasks/generate,$(call below,tasks)),$(call below,$(if $(filter bench,$(m)),tests/bench,$(m))))))
+DIRS_tasks := $(filter tasks tasks/graph tasks/derive tasks/import tasks/generate,$(call below,tasks))
+DIRS_bench := $(call below,tests/bench)
+$(foreach m,$(filter-out tasks bench,$(MODULES)),$(eval DIRS_$(m) := $(call below,$(m))))
 
 main_files = $(foreach d,$(DIRS_$(1)),$(wildcard $(d)/quern.c $(d)/quern-*.c))
 SRC = $(filter-out $(main_files),$(foreach d,$(DIRS_$(1)),$(wildcard $(d)/*.c)))
@@ -44,27 +50,32 @@ up_to = $(if $(filter $(1),$(firstword $(2))),$(1),$(firstword $(2)) $(call up_t
 reverse = $(if $(1),$(call reverse,$(wordlist 2,99,$(1))) $(firstword $(1)))
 archives = $(patsubst %,$(BUILD)/lib/%.a,$(call reverse,$(call up_to,$(1),$(MODULES))))
 
-# Device backends register themselves before main and nothing names them. As one object that defines device_backends,
-# which eval/device/registry.c needs, they come into every program that looks up a device, and into no other.
+# Device backends register themselves before main and nothing names them. As one object that defines
+# device_backends, which eval/device/registry.c needs, they come into every program that looks up a device,
+# and into no other.
 BACKENDS := eval/cuda/device.c eval/sim/device.c
 $(BUILD)/obj/eval/backends.o: $(BACKENDS:%.c=$(BUILD)/obj/%.o)
 	$(Q)ld -r --defsym=device_backends=0 -o $@ $^
 
-# The model's CPU files are compiled twice, and cpu_choice.c takes the variant for the processor that it runs on. With
-# NATIVE=1 or OPT=..., which decide it, and where the compiler knows no AVX-512, there is one variant.
+# The model's CPU files are compiled twice, and cpu_choice.c takes the variant for the processor that it runs
+# on. With NATIVE=1 or OPT=..., which decide it, and where the compiler knows no AVX-512, there is one
+# variant.
 CPU_FILES := $(patsubst %,model/cpu/%.c,attention_cpu decode_cpu decoder_cpu draw_cpu ops_cpu)
-CPU_WIDE := $(if $(NATIVE)$(filter command% environment%,$(origin OPT)),,$(if $(filter x86_64,$(shell uname -m)),wide))
+CPU_WIDE := $(if $(filter x86_64,$(shell uname -m)),wide)
+CPU_WIDE := $(if $(NATIVE)$(filter command% environment%,$(origin OPT)),,$(CPU_WIDE))
 CPU_OBJECTS := $(foreach v,narrow $(CPU_WIDE),$(CPU_FILES:model/cpu/%.c=$(BUILD)/obj/model/cpu/$(v)/%.o))
 $(BUILD)/obj/model/cpu/narrow/%.o: VARIANT := narrow
 $(BUILD)/obj/model/cpu/wide/%.o: VARIANT := wide -march=x86-64-v4
 define variant_rule
 $(BUILD)/obj/model/cpu/$(1)/%.o: model/cpu/%.c $(BUILD)/flags | $(BUILD)/deps
-	$$(Q)mkdir -p $$(@D); echo "CC $$< ($(1))"; $$(CC) $$(CFLAGS) -include model/cpu/cpu_variant.h -DCPU_VARIANT=$$(VARIANT) -MMD -MP -MF $$(@:.o=.d) -MT $$@ -c -o $$@ $$<
+	$$(Q)mkdir -p $$(@D); echo "CC $$< ($(1))"; $$(CC) $$(CFLAGS) -include model/cpu/cpu_variant.h \
+	  -DCPU_VARIANT=$$(VARIANT) -MMD -MP -MF $$(@:.o=.d) -MT $$@ -c -o $$@ $$<
 endef
 $(foreach v,narrow wide,$(eval $(call variant_rule,$(v))))
 $(BUILD)/obj/model/cpu/cpu_choice.o: CFLAGS += $(if $(CPU_WIDE),,-DCPU_NO_WIDE)
 
-objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(BACKENDS) $(CPU_FILES),$(SRC))) $(if $(filter eval,$(1)),$(BUILD)/obj/eval/backends.o) \
+objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(BACKENDS) $(CPU_FILES),$(SRC))) \
+  $(if $(filter eval,$(1)),$(BUILD)/obj/eval/backends.o) \
   $(if $(filter model,$(1)),$(CPU_OBJECTS))
 
 define module_rules
@@ -79,8 +90,10 @@ $(BUILD)/test/$(1)/$(notdir $(t:.c=)): $(BUILD)/obj/$(t:.c=.o) $(call archives,$
 	$$(Q)mkdir -p $$(@D); $(CC) $(CFLAGS) -rdynamic -o $$@.tmp $$^ $(LIBS) -lcmocka && mv $$@.tmp $$@
 )
 $(foreach t,$(wildcard tests/fuzz/$(1)/*.c),
-$(BUILD)/fuzz/$(notdir $(t:.c=)): $(BUILD)/obj/$(t:.c=.o) $(if $(LIBFUZZER),,$(BUILD)/obj/tests/fuzz/driver.o) $(call archives,$(1))
-	$$(Q)mkdir -p $$(@D); $(CC) $(CFLAGS) $(if $(LIBFUZZER),-fsanitize=fuzzer) -rdynamic -o $$@.tmp $$^ $(LIBS) && mv $$@.tmp $$@
+$(BUILD)/fuzz/$(notdir $(t:.c=)): $(BUILD)/obj/$(t:.c=.o) \
+  $(if $(LIBFUZZER),,$(BUILD)/obj/tests/fuzz/driver.o) $(call archives,$(1))
+	$$(Q)mkdir -p $$(@D); $(CC) $(CFLAGS) $(if $(LIBFUZZER),-fsanitize=fuzzer) -rdynamic -o $$@.tmp $$^ \
+	  $(LIBS) && mv $$@.tmp $$@
 )
 endef
 $(foreach m,$(MODULES),$(eval $(call module_rules,$(m))))
@@ -110,42 +123,53 @@ REFERENCES := $(patsubst tasks/%/reference.c,$(BUILD)/tasks/%.so,$(wildcard task
 $(BUILD)/tasks/%.so: tasks/%/reference.c $(BUILD)/flags
 	$(Q)mkdir -p $(@D)
 	$(Q)echo "const char reference_source[] = \"$$(sha256sum <$< | cut -c1-64)\";" | \
-	  $(CC) -std=gnu11 -O3 $(ARCH_FLAGS) -fopenmp -fPIC -shared -Wall -Wextra -Werror -o $@.tmp $< -x c - -lm && mv $@.tmp $@
+	  $(CC) -std=gnu11 -O3 $(ARCH_FLAGS) -fopenmp -fPIC -shared -Wall -Wextra -Werror -o $@.tmp \
+	  $< -x c - -lm && mv $@.tmp $@
 
 # ---- everything ----
-.PHONY: all build test test-tasks lint format fuzz docs test-gpu test-san bench bench-gpu install uninstall clean help
+.PHONY: all build test test-tasks lint format fuzz docs test-gpu test-san bench bench-gpu install uninstall \
+  clean help
 # Programs find the source tree by this file, so that a built tree can be moved.
 $(BUILD)/root: ; @mkdir -p $(@D); realpath --relative-to=$(@D) . >$@
 all build: $(PROGRAMS) $(REFERENCES) $(BUILD)/root
 
-UNIT_TESTS := $(foreach m,$(MODULES),$(patsubst tests/unit/$(m)/%.c,$(BUILD)/test/$(m)/%,$(wildcard tests/unit/$(m)/*.c)))
-FUZZERS := $(foreach m,$(MODULES),$(patsubst tests/fuzz/$(m)/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/$(m)/*.c)))
+UNIT_TESTS := \
+  $(foreach m,$(MODULES),$(patsubst tests/unit/$(m)/%.c,$(BUILD)/test/$(m)/%,$(wildcard tests/unit/$(m)/*.c)))
+FUZZERS := \
+  $(foreach m,$(MODULES),$(patsubst tests/fuzz/$(m)/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/$(m)/*.c)))
 SHELL_TESTS := $(sort $(wildcard tests/shell/*.t))
 shell_tests = $(patsubst %,tests/shell/%.t,$(1))
 eval_units = $(patsubst %,$(BUILD)/test/eval/test_%,$(1))
 # What takes longest on two idle cores, longest first; queue_kill, llm and hosts mostly wait.
-LONG_TESTS := $(call shell_tests,queue_kill resume) $(call eval_units,engine_build) $(call shell_tests,cheats faults generate) \
-  $(call eval_units,op_kernels engine_sampler engine_decode) $(call shell_tests,eval llm hosts) $(call eval_units,compile) \
-  $(call shell_tests,remake derive optimize gap precompile storms ablation records) $(BUILD)/test/tasks/test_tolerance $(BUILD)/test/tasks/test_derive
+LONG_TESTS := $(call shell_tests,queue_kill resume) $(call eval_units,engine_build) \
+  $(call shell_tests,cheats faults generate) \
+  $(call eval_units,op_kernels engine_sampler engine_decode) $(call shell_tests,eval llm hosts) \
+  $(call eval_units,compile) \
+  $(call shell_tests,remake derive optimize gap precompile storms ablation records) \
+  $(BUILD)/test/tasks/test_tolerance $(BUILD)/test/tasks/test_derive
 ALL_TESTS := $(LONG_TESTS) $(filter-out $(LONG_TESTS),$(SHELL_TESTS) $(UNIT_TESTS))
 
-# prove runs each test in a process and a folder of its own, under its own time limit; the long ones come first. Four at a
-# time keep two cores busy, since some tests mostly wait.
+# prove runs each test in a process and a folder of its own, under its own time limit; the long ones come
+# first. Four at a time keep two cores busy, since some tests mostly wait.
 test: build $(UNIT_TESTS) $(FUZZERS)
 	@build="$$(realpath '$(BUILD)')"; rm -rf "$$build/trash/compiled"; \
-	  QUERN_BUILD="$$build" QUERN_TEST_CACHE="$$build/trash/compiled" QUERN_CC='$(CC)' QUERN_OPT='$(OPT)' QUERN_SAN='$(SAN)' prove --timer -j4 --exec tests/run $(ALL_TESTS)
+	  QUERN_BUILD="$$build" QUERN_TEST_CACHE="$$build/trash/compiled" QUERN_CC='$(CC)' \
+	  QUERN_OPT='$(OPT)' QUERN_SAN='$(SAN)' prove --timer -j4 --exec tests/run $(ALL_TESTS)
 
 # Gates every task of every set; make test gates a sample.
 test-tasks: build
 	@$(BUILD)/bin/quern-task gate '*'
 
-# On a real GPU: its device, every kernel of tests/cheats, and the engine. Skipped, with a word, where there is none.
+# On a real GPU: its device, every kernel of tests/cheats, and the engine. Skipped, with a word, where there
+# is none.
 GPU ?= cuda:0
-test-gpu: build $(filter $(BUILD)/test/model/%_cuda,$(UNIT_TESTS)) $(patsubst %,$(BUILD)/test/eval/test_%,op_routes op_kernels library)
-	@QUERN_BUILD="$$(realpath '$(BUILD)')" QUERN_TEST_DEVICE='$(GPU)' prove --timer --exec tests/run $(sort $(wildcard tests/gpu/*.t))
+test-gpu: build $(filter $(BUILD)/test/model/%_cuda,$(UNIT_TESTS)) \
+  $(patsubst %,$(BUILD)/test/eval/test_%,op_routes op_kernels library)
+	@QUERN_BUILD="$$(realpath '$(BUILD)')" QUERN_TEST_DEVICE='$(GPU)' prove --timer --exec tests/run \
+	  $(sort $(wildcard tests/gpu/*.t))
 
-# A run's page in a headless browser, with screenshots in build/report/. REPORT names it; else a small run is made. PICTURE=1
-# renews docs/report.png.
+# A run's page in a headless browser, with screenshots in build/report/. REPORT names it; else a small run is
+# made. PICTURE=1 renews docs/report.png.
 REPORT ?= runs/test-report/report.html
 .PHONY: test-report
 test-report: build
@@ -161,7 +185,8 @@ test-san:
 san_tests = $(filter-out $(SKIP:%=$(BUILD)/test/%),$(UNIT_TESTS)) # SKIP: names as eval/test_stall
 san-run: build $(san_tests) $(FUZZERS)
 	@build="$$(realpath '$(BUILD)')"; rm -rf "$$build/trash/compiled"; \
-	  QUERN_BUILD="$$build" QUERN_TEST_CACHE="$$build/trash/compiled" QUERN_TEST_TIMEOUT=600 prove --timer -j2 --exec tests/run $(san_tests) tests/shell/fuzz.t
+	  QUERN_BUILD="$$build" QUERN_TEST_CACHE="$$build/trash/compiled" QUERN_TEST_TIMEOUT=600 prove \
+	  --timer -j2 --exec tests/run $(san_tests) tests/shell/fuzz.t
 
 # Layers, sizes, head comments, format: mk/lint says what it checks. `make format` formats every source.
 lint: $(BUILD)/deps
@@ -169,12 +194,14 @@ lint: $(BUILD)/deps
 format:
 	@mk/lint --files | xargs clang-format -i
 
-# The fuzz targets with clang's libFuzzer, each for FUZZ_SECONDS on its corpus; make test runs them with the mutator of
-# tests/fuzz/driver.c, which gcc alone can build.
+# The fuzz targets with clang's libFuzzer, each for FUZZ_SECONDS on its corpus; make test runs them with the
+# mutator of tests/fuzz/driver.c, which gcc alone can build.
 FUZZ_SECONDS ?= 60
 fuzz:
-	@command -v clang >/dev/null || { echo "quern: make fuzz needs clang with libFuzzer (Debian: apt-get install clang libclang-rt-14-dev libomp-dev)" >&2; exit 2; }
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)/libfuzzer CC=clang LIBFUZZER=1 OPT="-O1 -g $(ARCH_FLAGS)" SAN="-fsanitize=fuzzer-no-link,address,undefined" fuzz-targets
+	@command -v clang >/dev/null || { echo "quern: make fuzz needs clang with libFuzzer" \
+	  "(Debian: apt-get install clang libclang-rt-14-dev libomp-dev)" >&2; exit 2; }
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)/libfuzzer CC=clang LIBFUZZER=1 \
+	  OPT="-O1 -g $(ARCH_FLAGS)" SAN="-fsanitize=fuzzer-no-link,address,undefined" fuzz-targets
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) mk/fuzz $(BUILD)/libfuzzer/fuzz
 .PHONY: fuzz-targets
 fuzz-targets: $(FUZZERS)
@@ -182,15 +209,18 @@ fuzz-targets: $(FUZZERS)
 # Pages that programs write of themselves: the fields of a verdict, and every setting and variable.
 docs: build
 	@$(BUILD)/bin/quern-eval --schema >docs/verdict.md.tmp && mv docs/verdict.md.tmp docs/verdict.md
-	@{ printf '# Settings and variables\n\n`make docs` writes this page from `quern-config --table`. docs/pipeline.md says what the settings do.\n\n'; \
-	  $(BUILD)/bin/quern-config --table; } >docs/environment.md.tmp && mv docs/environment.md.tmp docs/environment.md
+	@{ printf '# Settings and variables\n\n'; \
+	  printf '`make docs` writes this page from `quern-config --table`. '; \
+	  printf 'docs/pipeline.md says what the settings do.\n\n'; \
+	  $(BUILD)/bin/quern-config --table; } >docs/environment.md.tmp && \
+	  mv docs/environment.md.tmp docs/environment.md
 
 # Speeds, one after another, in one table.
 bench: build
 	@mk/bench $(BUILD)
 
-# The speeds of the evaluator and of the engine on a GPU, in two tables: about ten minutes. FULL=1 runs all counts: about half
-# an hour more.
+# The speeds of the evaluator and of the engine on a GPU, in two tables: about ten minutes. FULL=1 runs all
+# counts: about half an hour more.
 bench-gpu: build
 	@mk/bench-gpu '$(BUILD)' '$(GPU)' '$(FULL)'
 	@mk/bench-engine '$(BUILD)' '$(GPU)'
@@ -199,7 +229,7 @@ bench-gpu: build
 clean:
 	find $(BUILD) -mindepth 1 -maxdepth 1 ! -name cuda -exec rm -rf {} +
 
-# ---- installing: programs, tasks, rules, man pages, completion. Everything is found from where `quern` is. ----
+# ---- installing: programs, tasks, rules, man pages, completion. All is found from where `quern` is. ----
 PREFIX ?= /usr/local
 INSTALLED := $(DESTDIR)$(PREFIX)
 PRODUCTS := $(filter-out $(BUILD)/bin/%bench,$(PROGRAMS))

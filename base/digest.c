@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/exit_status.h"
+
 static void must(int ok)
 {
     if (ok) return;
     fprintf(stderr, "quern: libcrypto refused a SHA-256 step\n");
-    exit(1);
+    exit(EXIT_STATUS_SYSTEM);
 }
 
 void digester_init(Digester *d)

@@ -7,10 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/exit_status.h"
+
 static _Noreturn void out_of_memory(size_t bytes)
 {
     fprintf(stderr, "quern: out of memory: %zu bytes were refused\n", bytes);
-    exit(1);
+    exit(EXIT_STATUS_SYSTEM);
 }
 
 /* -1: not read yet; 0: no injection; n: the n-th call from now fails. */

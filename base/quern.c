@@ -28,7 +28,7 @@ static const struct {
     {"status", "show where a run stands: stages, rates, time left, best so far, failures"},
     {"watch", "show that again and again until the run ends"},
     {"metrics", "serve the numbers of runs to Prometheus"},
-    {"compare", "put runs side by side: settings, stages, kernels"},
+    {"compare", "show runs side by side: settings, stages, kernels"},
     {"eval", "compile, check and time one candidate"},
     {"why", "say what limits a kernel, and which lines take its time"},
     {"export", "write a kernel as a package for PyTorch, C or FlashInfer-Bench"},
@@ -59,6 +59,11 @@ static const struct {
     {"results", "the best kernels on each device class"},
     {"report", "write report.html and best/"},
     {"template", "print kernels of the template teacher"},
+    {"ablation", "one table of arms over seeds, with intervals"},
+    {"figures", "success, score and length of a round's samples"},
+    {"join", "join artifacts of one kind"},
+    {"search", "answer prompts by random search, as a control of stage 3"},
+    {"calibrate", "compare predicted times with measured ones"},
     {"clean", "show the space of a run, and free what is not needed"},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
@@ -222,6 +227,6 @@ int main(int argc, char **argv)
     if (is_listed(names, n, command[0])) run_program(dir, command, help ? "--help" : NULL);
     const char *near = suggest_name(command[0], (const char *const *)names, n);
     error_set(&err, ERROR_UNKNOWN_NAME, "there is no command '%s'%s%s%s; quern help lists them",
-              command[0], near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
+              command[0], near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
     log_die(&err);
 }

@@ -9,12 +9,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/exit_status.h"
+
 static volatile sig_atomic_t requested;
 static int pipe_fd[2] = {-1, -1};
 
 static void on_signal(int sig)
 {
-    if (requested) _exit(128 + sig);
+    if (requested) _exit(EXIT_STATUS_SIGNAL + sig);
     requested = sig;
     if (pipe_fd[1] >= 0 && write(pipe_fd[1], "x", 1) < 0) return;
 }

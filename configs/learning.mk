@@ -1,6 +1,6 @@
-# The learning question: each stage's own worth, with intervals over seeds, on composed tasks. It wants a GPU for the
-# model and many cores for the simulators. A wide set of other compositions, which stage 1 learns from and
-# of which each later round asks some, is made first:
+# The learning question: each stage's own worth, with intervals over seeds, on composed tasks. It wants a GPU
+# for the model and many cores for the simulators. A wide set of other compositions, which stage 1 learns from
+# and of which each later round asks some, is made first:
 #   quern generate --train 2000 --composition 0 --family 0 --seed 7 --beside tasks/composed -o tasks/wide
 #   make -j4 ablation CONFIG=configs/learning.mk RUN=learning ENGINE=cuda:0 SEEDS=1,2,3,4,5 \
 #     ARMS=bucket,shuffled,none,random,island,evolve,more-sft,template

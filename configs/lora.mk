@@ -1,6 +1,7 @@
-# An adapter on open weights: make -j crl POLICY=native:DIR CONFIG=configs/lora.mk, or POLICY=openai:MODEL BASE=DIR. The
-# settings of the profiles are for a small model from scratch. These are the values of published work on kernels (rank,
-# learning rates, group size, leave-one-out advantages); they were not tuned for Quern.
+# An adapter on open weights, with POLICY=openai:MODEL BASE=DIR or as here:
+#   make -j crl POLICY=native:DIR CONFIG=configs/lora.mk
+# The settings of the profiles are for a small model from scratch. These are the values of published
+# work on kernels (rank, learning rates, group size, leave-one-out advantages); they were not tuned for Quern.
 RUN ?= lora
 TASKS ?= all
 LORA ?= 32

@@ -1,5 +1,6 @@
-# The small model from random weights, for tasks without a graph, such as tasks/softmax: the starter has not seen
-# prompts without a formula. Eleven minutes for all of them on 2 cores: make -j4 crl CONFIG=configs/scratch.mk
+# The small model from random weights, for tasks without a graph, such as tasks/softmax: the starter has not
+# seen prompts without a formula. Eleven minutes for all of them on 2 cores:
+#   make -j4 crl CONFIG=configs/scratch.mk
 RUN ?= scratch
 TASKS ?= all
 STARTER ?= none

@@ -151,11 +151,12 @@ void package_axis_bounds(const Package *p, int axis, int64_t *low, int64_t *high
 
 size_t package_max_elements(const Package *p, const TaskTensor *x)
 {
-    size_t most = 0, n;
+    size_t largest = 0, n;
     Error ignored;
     for (int i = 0; i < p->task->n_workloads; i++)
-        if (!task_elements(p->task, &p->task->workloads[i], x, &n, &ignored) && n > most) most = n;
-    return most;
+        if (!task_elements(p->task, &p->task->workloads[i], x, &n, &ignored) && n > largest)
+            largest = n;
+    return largest;
 }
 
 static int is(PlanText t, const char *name)

@@ -6,4 +6,5 @@ $(BUILD)/deps: mk/deps.sh
 
 .PHONY: deps
 deps:
-	@rm -f $(BUILD)/deps; $(MAKE) --no-print-directory $(BUILD)/deps && echo "quern: everything that is needed is here"
+	@rm -f $(BUILD)/deps; $(MAKE) --no-print-directory $(BUILD)/deps && \
+	  echo "quern: everything that is needed is here"

@@ -15,7 +15,8 @@ done
 
 cuda_home() {
   for d in "${CUDA_HOME:-}" /usr/local/cuda /opt/cuda /usr/lib/cuda; do
-    [ -n "$d" ] && ls "$d"/lib64/libnvrtc.so* >/dev/null 2>&1 && [ -f "$d/include/cuda_fp16.h" ] && { echo "$d"; return; }
+    [ -n "$d" ] && ls "$d"/lib64/libnvrtc.so* >/dev/null 2>&1 && [ -f "$d/include/cuda_fp16.h" ] &&
+      { echo "$d"; return; }
   done
   return 1
 }
@@ -39,19 +40,26 @@ if [ ${#missing[@]} -gt 0 ]; then
   echo "installing ${missing[*]}"
   export DEBIAN_FRONTEND=noninteractive
   { $sudo apt-get -q update && $sudo $line; } >"$build/deps.log" 2>&1 ||
-    { tail -5 "$build/deps.log" >&2; echo "quern: the installation failed (log: $build/deps.log): $line" >&2; exit 1; }
+    {
+      tail -5 "$build/deps.log" >&2; echo "quern: the installation failed (log: $build/deps.log): $line" >&2
+      exit 1
+    }
 fi
 
 if [ "$wheels" = yes ]; then
   names="nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl"
   if [ "${DEPS:-auto}" = manual ]; then
-    echo "quern: no CUDA Toolkit found (CUDA_HOME); get NVRTC with: python3 -m pip install --target DIR $names" >&2
+    echo "quern: no CUDA Toolkit found (CUDA_HOME); get NVRTC with:" \
+      "python3 -m pip install --target DIR $names" >&2
     exit 1
   fi
   echo "no CUDA Toolkit found: taking NVRTC and the CUDA headers from NVIDIA's wheels"
   rm -rf "$build/cuda.tmp"
   python3 -m pip install -q --no-deps --target "$build/cuda.tmp" $names >"$build/cuda.log" 2>&1 ||
-    { tail -3 "$build/cuda.log" >&2; echo "quern: the wheels could not be fetched (log: $build/cuda.log)" >&2; exit 1; }
+    {
+      tail -3 "$build/cuda.log" >&2; echo "quern: the wheels could not be fetched (log: $build/cuda.log)" >&2
+      exit 1
+    }
   rm -rf "$build/cuda"
   mv "$build"/cuda.tmp/nvidia/cu* "$build/cuda"
   rm -rf "$build/cuda.tmp"

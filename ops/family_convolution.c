@@ -311,12 +311,12 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
     Convolution v;
     if (convolution_of(c, &v, err)) return -1;
     enum { SHARES = 4 };
-    int64_t classes = 1, most = v.batch;
+    int64_t classes = 1, largest = v.batch;
     for (int d = 0; d < WINDOW_DIMS; d++) {
-        most *= window_most(&v.w[d]);
+        largest *= window_most(&v.w[d]);
         classes *= window_classes(&v.w[d]);
     }
-    int64_t blocks = (most + TILE_N - 1) / TILE_N, n = classes * blocks * SHARES;
+    int64_t blocks = (largest + TILE_N - 1) / TILE_N, n = classes * blocks * SHARES;
 #pragma omp parallel for schedule(dynamic)
     for (int64_t i = 0; i < n; i++) {
         Part p = {.v = &v, .x = in[v.x_index], .weight = in[v.weight_index], .y = out[0]};

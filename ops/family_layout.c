@@ -104,17 +104,17 @@ static int plain_cat(const OpCall *c, OpPlain *out, Error *err)
     OpTensor y = c->result[0], t;
     Buffer *b = out->source;
     int dim;
-    int64_t most = 1;
+    int64_t largest = 1;
     if (cat_dim(c, &dim, err)) return -1;
     for (int i = 0; i < c->arg[0].n; i++)
-        if (part(c, i, dim, &t) && op_elements(&t) > most) most = op_elements(&t);
-    OpLaunch *l = text_begin(out, c, "cat", NULL, (most + 511) / 512, 128, err);
+        if (part(c, i, dim, &t) && op_elements(&t) > largest) largest = op_elements(&t);
+    OpLaunch *l = text_begin(out, c, "cat", NULL, (largest + 511) / 512, 128, err);
     if (!l) return -1;
     l->grid[1] = c->arg[0].n;
     for (int i = 0; i < c->arg[0].n; i++) {
         if (!part(c, i, dim, &t)) continue;
         int64_t n = op_elements(&t);
-        const char *type = most < 1 << 30 ? "int" : "long long";
+        const char *type = largest < 1 << 30 ? "int" : "long long";
         buffer_printf(b,
                       "  if (blockIdx.y == %d)\n"
                       "    for (int k = 0; k < 4; k++) {\n"

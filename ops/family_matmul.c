@@ -47,11 +47,11 @@ static int describe_bmm(const OpCall *c, Product *p, Error *err)
 static int addend(const OpCall *c, Product *p, Error *err)
 {
     const char *letters = p->side[PRODUCT_C].letters;
-    int rank = op_tensor(c, 0)->rank, most = (int)strlen(letters);
-    if (rank > most)
-        return error_set(err, ERROR_INVALID, "self: expected at most %d dimensions, found %d", most,
-                         rank);
-    side(c, p, PRODUCT_D, 0, letters + most - rank);
+    int rank = op_tensor(c, 0)->rank, limit = (int)strlen(letters);
+    if (rank > limit)
+        return error_set(err, ERROR_INVALID, "self: expected at most %d dimensions, found %d",
+                         limit, rank);
+    side(c, p, PRODUCT_D, 0, letters + limit - rank);
     p->beta = c->arg[3].number;
     p->alpha = c->arg[4].number;
     return 0;

@@ -283,16 +283,16 @@ static void tiled(Writer *t, int r, int c, int64_t across, int64_t down)
 static int tiled_kernel(Writer *t, const char *names, OpPlain *out, Error *err)
 {
     const Convolution *v = t->v;
-    int64_t most = v->batch;
+    int64_t largest = v->batch;
     double blocks = (double)v->groups;
     for (int d = 0; d < WINDOW_DIMS; d++) {
-        most *= window_most(&v->w[d]);
+        largest *= window_most(&v->w[d]);
         blocks *= (double)window_classes(&v->w[d]);
     }
-    int r = v->out > 48 ? 4 : v->out > 16 ? 2 : 1, c = most > 48 ? 4 : most > 16 ? 2 : 1;
-    int64_t across = tile_count(most, c), down = tile_count(v->out, r);
+    int r = v->out > 48 ? 4 : v->out > 16 ? 2 : 1, c = largest > 48 ? 4 : largest > 16 ? 2 : 1;
+    int64_t across = tile_count(largest, c), down = tile_count(v->out, r);
     blocks *= (double)across * (double)down;
-    if (blocks >= INT32_MAX || most >= INT32_MAX)
+    if (blocks >= INT32_MAX || largest >= INT32_MAX)
         return error_set(err, ERROR_LIMIT, "more than 2^31 blocks");
     if (!text_begin(out, t->c, "convolution", names, (int64_t)blocks, THREADS, err)) return -1;
     buffer_printf(t->b, "    constexpr int IN = %lld;\n", (long long)v->in);

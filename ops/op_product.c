@@ -175,9 +175,9 @@ typedef struct {
     int64_t *c_left, *c_right, *d_left, *d_right;
 } Work;
 
-static int least(int64_t left, int most)
+static int least(int64_t left, int limit)
 {
-    return left < most ? (int)left : most;
+    return left < limit ? (int)left : limit;
 }
 
 static const double *d_at(const Product *p, int64_t batch)
@@ -227,8 +227,8 @@ static double *work_buffer(const Work *w)
 static void work_tile(const Work *w, int64_t batch, int64_t row, int64_t column, double *buffer)
 {
     const Product *p = w->p;
-    int most = least(p->count[w->left.group], TILE_M);
-    double *acc = buffer, *pa = acc + most * TILE_N, *pb = pa + most * TILE_K;
+    int limit = least(p->count[w->left.group], TILE_M);
+    double *acc = buffer, *pa = acc + limit * TILE_N, *pb = pa + limit * TILE_K;
     int m = least(p->count[w->left.group] - row, TILE_M),
         n = least(p->count[w->right.group] - column, TILE_N);
     const double *a = w->left.data + place(p, (int)w->left.operand, PRODUCT_BATCH, batch),
@@ -265,9 +265,9 @@ static void work_open(Work *w)
 {
     const Product *p = w->p;
     Factor a = factor(p, PRODUCT_A, PRODUCT_ROWS), b = factor(p, PRODUCT_B, PRODUCT_COLUMNS);
-    int turned = b.dense && (!a.dense || p->count[PRODUCT_COLUMNS] > p->count[PRODUCT_ROWS]);
-    w->left = turned ? b : a;
-    w->right = turned ? a : b;
+    int swapped = b.dense && (!a.dense || p->count[PRODUCT_COLUMNS] > p->count[PRODUCT_ROWS]);
+    w->left = swapped ? b : a;
+    w->right = swapped ? a : b;
     w->c_left = places(p, PRODUCT_C, (int)w->left.group);
     w->c_right = places(p, PRODUCT_C, (int)w->right.group);
     w->d_left = places(p, PRODUCT_D, (int)w->left.group);

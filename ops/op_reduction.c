@@ -107,9 +107,9 @@ static Plan plan_of(const Reduction *r)
         while (p.along < THREADS && p.along * 2 <= r->inputs) p.along *= 2;
     p.outputs = p.outer ? 32 : p.along >= 128 ? 1 : 128 / p.along;
     int64_t blocks = (r->outputs + p.outputs - 1) / p.outputs,
-            most = r->inputs / ((int64_t)p.along * LEAST_A_THREAD);
+            limit = r->inputs / ((int64_t)p.along * LEAST_A_THREAD);
     if (blocks < WANTED_BLOCKS / 2) p.splits = WANTED_BLOCKS / (blocks ? blocks : 1);
-    if (p.splits > most) p.splits = most;
+    if (p.splits > limit) p.splits = limit;
     if (p.splits < 1) p.splits = 1;
     return p;
 }

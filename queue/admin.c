@@ -131,7 +131,7 @@ int queue_workers(Queue *q, const char *device_class, double within_s, QueueWork
         command_text(&c, QUEUE_GROUP);
         /* A stream that no worker has read yet is not there. */
         if (queue_exchange(q, &c, 1, &r, 0, EXCHANGE_RETRY, &none)) {
-            if (strstr(none.text, "no such key")) continue;
+            if (none.code == ERROR_NOT_FOUND) continue;
             return error_set(err, none.code, "%s", none.text);
         }
         for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i < r->elements; i++)

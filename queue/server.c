@@ -85,7 +85,7 @@ static int spawn(Server *s, Error *err)
     if (pipe2(config, O_CLOEXEC)) return error_errno(err, "cannot make a pipe for redis-server");
     write_config(s, config[1]); /* far smaller than a pipe's 64 KiB */
     close(config[1]);
-    unlink(s->socket); /* left by a killed server; we hold the directory's lock */
+    unlink(s->socket); /* left by a killed server; this process holds the directory's lock */
     s->spawned = 1;
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) exec_server(s, parent, config[0]);

@@ -53,7 +53,7 @@ static void library_name(char out[32])
     snprintf(out, 32, "quern_%.8s", hex);
 }
 
-/* Redis gives these three errors the general prefix ERR: only the text tells them apart. */
+/* Redis gives these errors the general prefix ERR: only the text tells them apart. */
 static int error_says(const redisReply *r, const char *text)
 {
     return reply_is_error(r, "ERR") && strstr(r->str, text);
@@ -110,8 +110,9 @@ int queue_exchange(Queue *q, const Command *commands, int n, redisReply **replie
         if (r->type != REDIS_REPLY_ERROR || reply_is_error(r, "NOGROUP") ||
             reply_is_error(r, "UNBLOCKED"))
             continue;
-        error_set(err, ERROR_SERVER, "the queue's server %s refuses %s: %s",
-                  connection_name(q->connection), commands[i].argv[0], r->str);
+        ErrorCode code = error_says(r, "no such key") ? ERROR_NOT_FOUND : ERROR_SERVER;
+        error_set(err, code, "the queue's server %s refuses %s: %s", connection_name(q->connection),
+                  commands[i].argv[0], r->str);
         connection_free_replies(replies, n);
         return -1;
     }
@@ -164,7 +165,7 @@ static int find_outbox_end(Queue *q, Error *err)
     return 0;
 }
 
-/* A server of the network whose settings may lose jobs is told of once a day, to whoever comes first.
+/* A server of the network whose settings may lose jobs is reported once a day, to the first client.
  * One that hides its settings is believed. */
 static void check_settings(Queue *q)
 {

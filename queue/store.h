@@ -33,7 +33,8 @@ void queue_function(const Queue *q, Command *c, QueueFunction name, const char *
                     int n_keys);
 
 /* connection_exchange with two additions. It loads the library when the server lacks it. It turns
- * an error reply into an error, except NOGROUP and UNBLOCKED, which blocking reads expect. */
+ * an error reply into an error, except NOGROUP and UNBLOCKED, which blocking reads expect: NOT_FOUND
+ * for a key that is not there, else SERVER. */
 int queue_exchange(Queue *q, const Command *commands, int n, redisReply **replies, double block_s,
                    ExchangeMode mode, Error *err);
 /* Send one idempotent command whose reply is an integer. */

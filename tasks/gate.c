@@ -165,21 +165,21 @@ static int moved(const Case *c, double *const *after)
 }
 
 /* Of a costly graph with many parameters, some of them, spread evenly over the graph. */
-static int is_perturbed(const Case *c, int input, int most)
+static int is_perturbed(const Case *c, int input, int limit)
 {
     const Task *t = c->task;
     int64_t n = t->n_inputs;
-    return !t->inputs[input].parameter || most >= n || (input + 1) * most / n > input * most / n;
+    return !t->inputs[input].parameter || limit >= n || (input + 1) * limit / n > input * limit / n;
 }
 
 static int perturb(Case *c, GateResult *r, Error *err)
 {
     double *after[TASK_MAX_TENSORS], flops = reference_flops(c->task, c->w);
-    int rc = 0, most = c->task->n_inputs;
-    if (flops * most > perturb_flops) most = (int)fmax(LEAST_PERTURBED, perturb_flops / flops);
+    int rc = 0, limit = c->task->n_inputs;
+    if (flops * limit > perturb_flops) limit = (int)fmax(LEAST_PERTURBED, perturb_flops / flops);
     outputs_alloc(c, after);
     for (int i = 0; i < c->task->n_inputs && !rc && !r->refused; i++) {
-        if (!is_perturbed(c, i, most)) continue;
+        if (!is_perturbed(c, i, limit)) continue;
         rc = draw_input(c, i, GATE_SEED + 100, err) || run_reference(c, after, NAN, err) ? -1 : 0;
         if (!rc && !moved(c, after)) {
             char what[256];

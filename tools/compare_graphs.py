@@ -1,9 +1,12 @@
-"""Compares imported tasks with their modules in double precision: python3 tools/compare_graphs.py KERNELBENCH [WORD...]
+"""Compares imported tasks with their modules in double precision: python3 tools/compare_graphs.py KERNELBENCH
+[WORD...]
 
-Each check workload of each task in tasks/kernelbench: the module runs on the inputs that Quern drew, its parameters
-replaced by those of the task, in float64. Prints one line a task: the largest difference over the largest absolute value
-of the output. Exit status 1 if one is above LIMIT. Runs where torch is, after make build.
+Each check workload of each task in tasks/kernelbench: the module runs on the inputs that Quern drew, its
+parameters replaced by those of the task, in float64. Prints one line a task: the largest difference over the
+largest absolute value of the output. Exit status 1 if one is above LIMIT. Runs where torch is, after make
+build.
 """
+
 import glob
 import json
 import os
@@ -35,7 +38,9 @@ def load(folder, name, spec):
 def run(module, task, folder, examples):
     """The module's results on one workload. Numbers among the example inputs stay as they are."""
     inputs = task["inputs"]
-    given = {s["parameter"]: load(folder, n, s) for n, s in inputs.items() if isinstance(s.get("parameter"), str)}
+    given = {
+        s["parameter"]: load(folder, n, s) for n, s in inputs.items() if isinstance(s.get("parameter"), str)
+    }
     free = iter([load(folder, n, s) for n, s in inputs.items() if "parameter" not in s])
     own = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     names = [n for n in given if n in own]
@@ -71,11 +76,14 @@ def compare(path, task_file):
     task = json.load(open(task_file))
     source = export.KernelBench(path, None)
     examples = export.example_inputs(source, "meta")
-    # sizes that are not parameters, such as a causal mask's, are the module's own; it is built in double precision
+    # sizes that are not parameters, such as a causal mask's, are the module's own; it is built in double
+    # precision
     torch.set_default_dtype(torch.float64)
     try:
         module = export.build(source, "meta", "eval")
-        if any(n not in [s.get("parameter") for s in task["inputs"].values()] for n, _ in module.named_buffers()):
+        if any(
+            n not in [s.get("parameter") for s in task["inputs"].values()] for n, _ in module.named_buffers()
+        ):
             module = export.build(source, "cpu", "eval")
         with tempfile.TemporaryDirectory() as folder, torch.no_grad():
             subprocess.run([QUERN_TASK, "example", task["name"], "-o", folder], check=True)
@@ -103,7 +111,10 @@ def main():
                 print(f"{name}\t{n} workloads\t{difference:.2e}", flush=True)
             except Exception as e:
                 difference = float("inf")
-                print(f"{name}\tfailed\t{type(e).__name__}: {str(e).splitlines()[0][:200] if str(e) else ''}", flush=True)
+                print(
+                    f"{name}\tfailed\t{type(e).__name__}: {str(e).splitlines()[0][:200] if str(e) else ''}",
+                    flush=True,
+                )
             bad += not difference <= LIMIT
             count += 1
             most = max(most, difference)

@@ -1,14 +1,15 @@
-"""Writes a PyTorch module as an archive for `quern import`: PyTorch's exported program without its weights, and the
-shape and statistics of each parameter.
+"""Writes a PyTorch module as an archive for `quern import`: PyTorch's exported program without its weights,
+and the shape and statistics of each parameter.
 
     python3 tools/export.py model.py -o model.pt2             # Model, get_inputs() and get_init_inputs()
     python3 tools/export.py package.module:Class --init '[1024, 512]' --input 'float32[128,1024]' -o layer.pt2
     python3 tools/export.py definition.json --axes M=4096 -o gemm.pt2    # a FlashInfer-Bench definition
 
-Runs where torch (2.8 or later) is. The module is built and traced on the meta device, where tensors have shapes and no
-contents; a module that cannot be built there is built on the CPU. Exit status 1 with one sentence: the module cannot be
-imported. 2: a wrong command line.
+Runs where torch (2.8 or later) is. The module is built and traced on the meta device, where tensors have
+shapes and no contents; a module that cannot be built there is built on the CPU. Exit status 1 with one
+sentence: the module cannot be imported. 2: a wrong command line.
 """
+
 import argparse
 import builtins
 import importlib
@@ -28,13 +29,15 @@ import torch
 FORMAT = 1
 MAX_BUILD = 6 << 30     # bytes of parameters and constants that are built on the CPU for their statistics
 MAX_INPUTS = 256 << 20  # the same of example inputs
-MAX_FREE = 130          # parameters and buffers; of more, dimensions are fixed, since tracing would take minutes
+MAX_FREE = 130  # parameters and buffers; of more, dimensions are fixed, since tracing would take minutes
 MAX_VALUES = 64         # elements of a constant that are stored as they are
 DTYPES = {n: getattr(torch, n) for n in
           ("float32", "float16", "bfloat16", "float64", "int32", "int64", "bool")}
 # Operators that draw random numbers, whatever their arguments are.
-RANDOM = re.compile(r"aten\.(rand|randn|randint|randperm|normal|bernoulli|multinomial|poisson|uniform|exponential|"
-                    r"geometric|cauchy|log_normal|random|rrelu_with_noise|gumbel\w*)(_like|_)?(\.|$)")
+RANDOM = re.compile(
+    r"aten\.(rand|randn|randint|randperm|normal|bernoulli|multinomial|poisson|uniform|exponential|"
+    r"geometric|cauchy|log_normal|random|rrelu_with_noise|gumbel\w*)(_like|_)?(\.|$)"
+)
 
 
 class Refused(Exception):
@@ -45,7 +48,9 @@ class Refused(Exception):
 
 class KernelBench:
     def __init__(self, path, args):
-        spec = importlib.util.spec_from_file_location("quern_module_of_" + re.sub(r"\W", "_", os.path.basename(path)), path)
+        spec = importlib.util.spec_from_file_location(
+            "quern_module_of_" + re.sub(r"\W", "_", os.path.basename(path)), path
+        )
         module = importlib.util.module_from_spec(spec)
         self.path, self.file, self.name = path, os.path.abspath(path), "Model"
         sys.modules[spec.name] = module
@@ -54,14 +59,20 @@ class KernelBench:
             spec.loader.exec_module(module)
         for name in ("Model", "get_inputs"):
             if not hasattr(module, name):
-                raise Refused(f"{path} has no {name}; a file with Model, get_inputs and get_init_inputs is expected")
+                raise Refused(
+                    f"{path} has no {name}; a file with Model, get_inputs and get_init_inputs is expected"
+                )
         self.module = module
 
     def build(self):
         given = self.module.get_init_inputs() if hasattr(self.module, "get_init_inputs") else []
         if isinstance(given, dict):
             return self.module.Model(**given)
-        keywords = given.pop() if len(given) == 2 and isinstance(given[0], list) and isinstance(given[1], dict) else {}
+        keywords = (
+            given.pop()
+            if len(given) == 2 and isinstance(given[0], list) and isinstance(given[1], dict)
+            else {}
+        )
         return self.module.Model(*(given[0] if keywords else given), **keywords)
 
     def inputs(self):
@@ -99,14 +110,22 @@ class Definition:
             text = json.load(f)
         for field in ("axes", "inputs", "reference"):
             if field not in text:
-                raise Refused(f"{path} has no field {field}; a FlashInfer-Bench definition has axes, inputs and reference")
+                raise Refused(
+                    f"{path} has no field {field}; a FlashInfer-Bench definition has axes, "
+                    f"inputs and reference"
+                )
         sizes = dict(pair.split("=", 1) for pair in (args.axes or "").split(",") if pair)
         self.axes = {n: int(sizes.pop(n, a.get("value", 64))) for n, a in text["axes"].items()}
         if sizes:
             raise Refused(f"{path} has no axis {sorted(sizes)[0]}")
         self.given = text["inputs"]
         self.file = f"<{path}, reference>"
-        linecache.cache[self.file] = (len(text["reference"]), None, text["reference"].splitlines(True), self.file)
+        linecache.cache[self.file] = (
+            len(text["reference"]),
+            None,
+            text["reference"].splitlines(True),
+            self.file,
+        )
         scope = {"__name__": "reference"}
         with watched(self.file, "when it is imported"):
             exec(compile(text["reference"], self.file, "exec"), scope)
@@ -132,7 +151,10 @@ class Definition:
                 continue
             shape = [self.axes[d] if d in self.axes else int(d) for d in spec["shape"]]
             if spec["dtype"] not in DTYPES:
-                raise Refused(f"{self.path}: input {name} has the type {spec['dtype']}; one of {', '.join(DTYPES)} is expected")
+                raise Refused(
+                    f"{self.path}: input {name} has the type {spec['dtype']}; one of "
+                    f"{', '.join(DTYPES)} is expected"
+                )
             out.append(draw(DTYPES[spec["dtype"]], shape))
         return out
 
@@ -153,8 +175,8 @@ def draw(dtype, shape):
 # ---- what a module does beside computing ----
 
 class watched:
-    """Refuses a module that prints, opens a file or a socket, or starts a program while it is traced: an exported program
-    would do none of it. What torch itself does in between is its own."""
+    """Refuses a module that prints, opens a file or a socket, or starts a program while it is traced: an
+    exported program would do none of it. What torch itself does in between is its own."""
 
     hook, active = None, None
     EVENTS = {"open": "opens a file", "socket.connect": "opens a socket", "socket.__new__": "opens a socket",
@@ -165,8 +187,11 @@ class watched:
 
     def __enter__(self):
         if not watched.hook:
-            watched.hook = lambda event, args: watched.active and event in watched.EVENTS and watched.active.seen(
-                watched.EVENTS[event], sys._getframe(1))
+            watched.hook = (
+                lambda event, args: watched.active
+                and event in watched.EVENTS
+                and watched.active.seen(watched.EVENTS[event], sys._getframe(1))
+            )
             sys.addaudithook(watched.hook)
         self.found, self.print, watched.active = None, builtins.print, self
         builtins.print = self.printed
@@ -180,7 +205,9 @@ class watched:
         self.busy = True  # naming the line reads the file
         while frame and not self.found:
             name = frame.f_code.co_filename
-            if re.search(r"[/\\]torch[/\\](_?export|fx|_dynamo|_inductor|_subclasses)[/\\]|importlib|linecache", name):
+            if re.search(
+                r"[/\\]torch[/\\](_?export|fx|_dynamo|_inductor|_subclasses)[/\\]|importlib|linecache", name
+            ):
                 break
             if name == self.file:
                 self.found = f"{place(name, frame.f_lineno)} {what} {self.when}, which no graph can record"
@@ -210,11 +237,13 @@ class numbers_kept:
 
 
 class recurrent_shapes:
-    """Recurrent operators give results of the right shapes while a module is traced, and run no step: torch would run
-    each step of each layer, which takes minutes."""
+    """Recurrent operators give results of the right shapes while a module is traced, and run no step: torch
+    would run each step of each layer, which takes minutes."""
 
     def __init__(self):
-        self.ops = [getattr(getattr(torch.ops.aten, n), "input") for n in ("lstm", "gru", "rnn_tanh", "rnn_relu")]
+        self.ops = [
+            getattr(getattr(torch.ops.aten, n), "input") for n in ("lstm", "gru", "rnn_tanh", "rnn_relu")
+        ]
 
     @staticmethod
     def lstm(x, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first, gates=4):
@@ -254,7 +283,11 @@ class recurrent_shapes:
 
 def place(file, line):
     code = linecache.getline(file, line).strip()
-    return f"{os.path.basename(file.strip('<>'))}, line {line} (`{code}`)" if code else f"{os.path.basename(file)}, line {line}"
+    return (
+        f"{os.path.basename(file.strip('<>'))}, line {line} (`{code}`)"
+        if code
+        else f"{os.path.basename(file)}, line {line}"
+    )
 
 
 def blame(source, error):
@@ -273,7 +306,12 @@ def blame(source, error):
 def reason(error):
     kind, text = type(error).__name__, str(error)
     first = next((line.strip() for line in text.splitlines() if line.strip()), kind)
-    if "data-dependent" in text or "DataDependent" in kind or "_local_scalar_dense" in text or "Tensor.item()" in text:
+    if (
+        "data-dependent" in text
+        or "DataDependent" in kind
+        or "_local_scalar_dense" in text
+        or "Tensor.item()" in text
+    ):
         return "the contents of a tensor decide what is computed, which no graph can record"
     if isinstance(error, MemoryError) or "can't allocate memory" in text:
         return "it needs more memory than this machine has"
@@ -303,7 +341,9 @@ def example_inputs(source, device):
             raise Refused(f"{blame(source, e)}: the example inputs cannot be made: {reason(e)}") from e
     for i, x in enumerate(inputs):
         if not isinstance(x, (torch.Tensor, int, float, bool, type(None))):
-            raise Refused(f"{source.path}: example input {i} is a {type(x).__name__}; a tensor or a number is expected")
+            raise Refused(
+                f"{source.path}: example input {i} is a {type(x).__name__}; a tensor or a number is expected"
+            )
         if isinstance(x, torch.Tensor) and x.numel() == 0:
             raise Refused(f"{source.path}: example input {i} has no element")
     return inputs
@@ -312,10 +352,14 @@ def example_inputs(source, device):
 class Functional(torch.nn.Module):
     """A module as a function of its parameters and buffers, so that their dimensions are free too."""
 
-    # Sizes that a module keeps as numbers beside its weights: attribute, weight, and the dimensions of the weight.
-    SIZES = {torch.nn.LayerNorm: [("normalized_shape", "weight", None)],
-             getattr(torch.nn, "RMSNorm", torch.nn.LayerNorm): [("normalized_shape", "weight", None)],
-             torch.nn.LSTM: [("input_size", "weight_ih_l0", 1)], torch.nn.GRU: [("input_size", "weight_ih_l0", 1)]}
+    # Sizes that a module keeps as numbers beside its weights: attribute, weight, and the dimensions of the
+    # weight.
+    SIZES = {
+        torch.nn.LayerNorm: [("normalized_shape", "weight", None)],
+        getattr(torch.nn, "RMSNorm", torch.nn.LayerNorm): [("normalized_shape", "weight", None)],
+        torch.nn.LSTM: [("input_size", "weight_ih_l0", 1)],
+        torch.nn.GRU: [("input_size", "weight_ih_l0", 1)],
+    }
 
     def __init__(self, module, names):
         super().__init__()
@@ -337,20 +381,38 @@ class Functional(torch.nn.Module):
 
 
 def trace(source, module, inputs):
-    """The exported program and the names of its inputs: those of parameters first where they are inputs too, so that
-    their dimensions are free. Where the module does not allow it, only its inputs' dimensions are, or the first ones,
-    or none."""
+    """The exported program and the names of its inputs: those of parameters first where they are inputs too,
+    so that their dimensions are free. Where the module does not allow it, only its inputs' dimensions are, or
+    the first ones, or none."""
     auto = torch.export.Dim.AUTO
     names = [n for n, _ in module.named_parameters()] + [n for n, _ in module.named_buffers()]
     own = tuple(t.detach() for t in [*module.parameters(), *module.buffers()])
     free = tuple({d: auto for d in range(x.dim())} if isinstance(x, torch.Tensor) else None for x in inputs)
-    convolutions = {id(p) for m in module.modules() if isinstance(m, torch.nn.modules.conv._ConvNd) for p in m.parameters()}
-    fixed = [2 if id(p) in convolutions else 8 for p in [*module.parameters(), *module.buffers()]]  # a window keeps its size
-    ways = [(Functional(module, names), (own, tuple(inputs)),
-             (tuple({d: auto for d in range(min(t.dim(), f))} for t, f in zip(own, fixed)), free), names),
-            (module, tuple(inputs), free, []),
-            (module, tuple(inputs), tuple({0: auto} if isinstance(x, torch.Tensor) and x.dim() else None for x in inputs), []),
-            (module, tuple(inputs), None, [])]
+    convolutions = {
+        id(p)
+        for m in module.modules()
+        if isinstance(m, torch.nn.modules.conv._ConvNd)
+        for p in m.parameters()
+    }
+    fixed = [
+        2 if id(p) in convolutions else 8 for p in [*module.parameters(), *module.buffers()]
+    ]  # a window keeps its size
+    ways = [
+        (
+            Functional(module, names),
+            (own, tuple(inputs)),
+            (tuple({d: auto for d in range(min(t.dim(), f))} for t, f in zip(own, fixed)), free),
+            names,
+        ),
+        (module, tuple(inputs), free, []),
+        (
+            module,
+            tuple(inputs),
+            tuple({0: auto} if isinstance(x, torch.Tensor) and x.dim() else None for x in inputs),
+            [],
+        ),
+        (module, tuple(inputs), None, []),
+    ]
     first = None
     for callee, given, shapes, parameters in ways[0 if 0 < len(own) <= MAX_FREE else 1:]:
         with watched(source.file, "when it is called"), numbers_kept(), recurrent_shapes(), torch.no_grad():
@@ -362,8 +424,8 @@ def trace(source, module, inputs):
 
 
 def export(source, mode):
-    """On the meta device, else on the CPU. Returns the program, the names of parameters that are its inputs, and the
-    module on its device."""
+    """On the meta device, else on the CPU. Returns the program, the names of parameters that are its inputs,
+    and the module on its device."""
     errors = []
     for device in ("meta", "cpu"):
         try:
@@ -390,26 +452,38 @@ def check(source, program, mode):
     spec, outputs = program.call_spec.out_spec, program.graph_signature.output_specs
     while spec is not None and not spec.is_leaf():
         if spec.type not in (tuple, list):
-            raise Refused(f"{source.path}: {source.name} returns a {getattr(spec.type, '__name__', spec.type)}; "
-                          "a tensor or a tuple of tensors is expected")
+            raise Refused(
+                f"{source.path}: {source.name} returns a {getattr(spec.type, '__name__', spec.type)}; "
+                "a tensor or a tuple of tensors is expected"
+            )
         inner = [c for c in spec.children() if not c.is_leaf()]
         spec = inner[0] if inner else None
     for o in outputs:
         if o.kind.name == "USER_OUTPUT" and type(o.arg).__name__ != "TensorArgument":
             what = "None" if getattr(o.arg, "value", 0) is None else "a Python number"
-            raise Refused(f"{source.path}: {source.name} returns {what}; a tensor or a tuple of tensors is expected")
+            raise Refused(
+                f"{source.path}: {source.name} returns {what}; a tensor or a tuple of tensors is expected"
+            )
     for node in program.graph.nodes:
         if node.op != "call_function":
             continue
         name = str(node.target)
         if RANDOM.match(name):
-            raise Refused(f"{node_place(source, node)}: {name} draws random numbers, so that there is no right result")
+            raise Refused(
+                f"{node_place(source, node)}: {name} draws random numbers, so that there is no right result"
+            )
         if re.match(r"aten\.(item|_local_scalar_dense|nonzero|masked_select|unique\w*|_unique2?)\.", name):
-            raise Refused(f"{node_place(source, node)}: {name}: the contents of a tensor decide what is computed, which no "
-                          "graph can record")
+            raise Refused(
+                f"{node_place(source, node)}: {name}: the contents of a tensor decide what is computed, "
+                f"which no "
+                "graph can record"
+            )
         if "dropout" in name and len(node.args) > 2 and node.args[2] is True and node.args[1]:
-            raise Refused(f"{node_place(source, node)}: {name} is active in training mode, so that there is no right result; "
-                          "export with --mode eval, or with a rate of 0")
+            raise Refused(
+                f"{node_place(source, node)}: {name} is active in training mode, so that there is no "
+                f"right result; "
+                "export with --mode eval, or with a rate of 0"
+            )
 
 
 # ---- statistics ----
@@ -474,8 +548,8 @@ def argument_names(source, module, n):
 
 
 def describe(source, program, parameters, module, mode):
-    """What the archive says beside the program: what each input of the graph is. Contents are drawn on the CPU where they
-    are not too large."""
+    """What the archive says beside the program: what each input of the graph is. Contents are drawn on the
+    CPU where they are not too large."""
     tensors, examples, inputs = tensors_of(module), program.example_inputs[0], None
     examples = list(examples[1] if parameters else examples)
     if any(t.device.type == "meta" for t in tensors.values()) and size(tensors) <= MAX_BUILD:
@@ -488,7 +562,11 @@ def describe(source, program, parameters, module, mode):
             inputs = example_inputs(source, "cpu")
         except (Refused, RuntimeError, MemoryError):
             inputs = None
-    specs, arguments, out = program.graph_signature.input_specs, argument_names(source, module, len(examples)), []
+    specs, arguments, out = (
+        program.graph_signature.input_specs,
+        argument_names(source, module, len(examples)),
+        [],
+    )
     at = 0
     for s in specs:
         entry = {"placeholder": getattr(s.arg, "name", "")}
@@ -506,7 +584,10 @@ def describe(source, program, parameters, module, mode):
             value = tensors.get(s.target)
             value = program.constants.get(s.target) if value is None else value
             known = s.target in tensors and not s.target.startswith("lifted_tensor")
-            entry.update({"parameter" if known else "constant": s.target}, **(statistics(value) if value is not None else {}))
+            entry.update(
+                {"parameter" if known else "constant": s.target},
+                **(statistics(value) if value is not None else {}),
+            )
         out.append(entry)
     return {"format": FORMAT, "source": os.path.basename(source.path), "class": source.name, "mode": mode,
             "torch": torch.__version__, "inputs": out}
@@ -514,10 +595,18 @@ def describe(source, program, parameters, module, mode):
 
 def save(program, path, text):
     """Writes the archive with weights that have no contents."""
-    empty = {k: torch.nn.Parameter(v.detach().to("meta"), v.requires_grad) if isinstance(v, torch.nn.Parameter)
-             else v.to("meta") for k, v in program.state_dict.items()}
+    empty = {
+        k: (
+            torch.nn.Parameter(v.detach().to("meta"), v.requires_grad)
+            if isinstance(v, torch.nn.Parameter)
+            else v.to("meta")
+        )
+        for k, v in program.state_dict.items()
+    }
     program._state_dict = empty
-    program._constants = {k: v.to("meta") if isinstance(v, torch.Tensor) else v for k, v in program.constants.items()}
+    program._constants = {
+        k: v.to("meta") if isinstance(v, torch.Tensor) else v for k, v in program.constants.items()
+    }
     program._example_inputs = None
     with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(path))) as folder:
         temporary = os.path.join(folder, os.path.basename(path))
@@ -527,13 +616,20 @@ def save(program, path, text):
 
 def main():
     p = argparse.ArgumentParser(description="Writes a PyTorch module as an archive for `quern import`.")
-    p.add_argument("source", help="FILE.py with Model, get_inputs and get_init_inputs; package.module:Class; or a "
-                                  "FlashInfer-Bench definition, FILE.json")
+    p.add_argument(
+        "source",
+        help="FILE.py with Model, get_inputs and get_init_inputs; package.module:Class; or a "
+        "FlashInfer-Bench definition, FILE.json",
+    )
     p.add_argument("-o", "--output", required=True, metavar="FILE.pt2")
     p.add_argument("--mode", choices=("eval", "train"), default="eval")
     p.add_argument("--init", metavar="JSON", help="arguments of Class: a list or an object")
-    p.add_argument("--input", action="append", metavar="TYPE[N,...]", help="an example input of Class; repeat it")
-    p.add_argument("--axes", metavar="NAME=N,...", help="sizes of a definition's free axes; 64 where none is given")
+    p.add_argument(
+        "--input", action="append", metavar="TYPE[N,...]", help="an example input of Class; repeat it"
+    )
+    p.add_argument(
+        "--axes", metavar="NAME=N,...", help="sizes of a definition's free axes; 64 where none is given"
+    )
     args = p.parse_args()
     logging.disable(logging.CRITICAL)
     kind = Definition if args.source.endswith(".json") else Class if ":" in args.source else KernelBench

@@ -7,7 +7,8 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 [ $# -ge 1 ] || { echo "usage: tools/kernelbench.sh FOLDER [WORD]" >&2; exit 2; }
-problems=$1 word=${2:-} archives=${ARCHIVES:-build/kernelbench} out=tasks/kernelbench bin=${QUERN_BUILD:-build}/bin
+problems=$1 word=${2:-} archives=${ARCHIVES:-build/kernelbench} out=tasks/kernelbench \
+  bin=${QUERN_BUILD:-build}/bin
 log=$archives/refused err=$archives/err.$$
 mkdir -p "$log" "$out"
 export OMP_NUM_THREADS=1 # the arrays are small, and threads mostly wait
@@ -35,10 +36,12 @@ make_one() { # LEVEL FILE
   name=$(name_of "$level" "$stem")
   rm -f "$log/$level-$stem"
   mkdir -p "$archives/level$level"
-  if [ ! -e "$archive" ] && ! "${PYTHON:-python3}" tools/export.py "$2" -o "$archive" >/dev/null 2>"$err"; then
+  if [ ! -e "$archive" ] &&
+    ! "${PYTHON:-python3}" tools/export.py "$2" -o "$archive" >/dev/null 2>"$err"; then
     sed -i -n '/^export: /p' "$err"
     refuse "$level" "$stem" "$name" 's/^export: //' "tools/export.py failed"
-  elif ! timeout 600 "$bin/quern-import" "$archive" -o "$out/level$level" --name "$name" --level "$level" --tag kernelbench >/dev/null 2>"$err"; then
+  elif ! timeout 600 "$bin/quern-import" "$archive" -o "$out/level$level" --name "$name" --level "$level" \
+    --tag kernelbench >/dev/null 2>"$err"; then
     refuse "$level" "$stem" "$name" "s/^quern-import: //; s,^$archive: ,," "quern-import failed"
   elif ! timeout 600 "$bin/quern-task" gate "$name" >"$err" 2>&1; then
     refuse "$level" "$stem" "$name" "s/^$name: refused: /the gate refuses it: /" "quern-task gate failed"
@@ -50,7 +53,11 @@ for level in 1 2 3; do
     case $file in *"$word"*) ;; *) continue ;; esac
     make_one "$level" "$file"
     stem=$(basename "$file" .py)
-    if [ -s "$log/$level-$stem" ]; then echo "level$level/$stem: refused: $(cat "$log/$level-$stem")"; else echo "level$level/$stem: imported"; fi
+    if [ -s "$log/$level-$stem" ]; then
+      echo "level$level/$stem: refused: $(cat "$log/$level-$stem")"
+    else
+      echo "level$level/$stem: imported"
+    fi
   done
 done
 rm -f "$err"
@@ -59,15 +66,17 @@ rm -f "$err"
   cat <<'END'
 # KernelBench
 
-The problems of [KernelBench](https://github.com/ScalingIntelligence/KernelBench) (MIT licence, copyright 2023 Anne Ouyang,
-Simon Guo, Azalia Mirhoseini) as graphs. `tools/kernelbench.sh` makes this folder. `TASKS=kernelbench/level1` selects a level,
-`TASKS='kernelbench/level2/*'` a pattern. A time workload that is smaller than the problem has a note.
+The problems of [KernelBench](https://github.com/ScalingIntelligence/KernelBench) (MIT licence, copyright 2023
+Anne Ouyang, Simon Guo, Azalia Mirhoseini) as graphs. `tools/kernelbench.sh` makes this folder.
+`TASKS=kernelbench/level1` selects a level, `TASKS='kernelbench/level2/*'` a pattern. A time workload that is
+smaller than the problem has a note.
 
 | level | problems | imported and gated |
 |---|---|---|
 END
   for level in 1 2 3; do
-    echo "| $level | $(ls "$problems/level$level"/*.py | wc -l) | $(ls "$out/level$level" 2>/dev/null | wc -l) |"
+    echo "| $level | $(ls "$problems/level$level"/*.py | wc -l) | $(ls "$out/level$level" 2>/dev/null |
+      wc -l) |"
   done
   printf '\n| refused | because |\n|---|---|\n'
   for f in $(ls "$log" | sort -V); do

@@ -71,11 +71,11 @@ static void add_arg(Walk *k, PlanOpArg arg)
 static int named_memory(const Places *m, const char **p, PlanOpArg *out, size_t *size)
 {
     char *end, kind = **p;
-    long i = strtol(*p + 1, &end, 10), most = kind == 'x'   ? OP_MAX_TENSORS
-                                              : kind == 'y' ? OP_MAX_RESULTS
-                                              : kind == 't' ? OP_MAX_SCRATCH
-                                                            : 0;
-    if (end == *p + 1 || i < 0 || i >= most) return -1;
+    long i = strtol(*p + 1, &end, 10), limit = kind == 'x'   ? OP_MAX_TENSORS
+                                               : kind == 'y' ? OP_MAX_RESULTS
+                                               : kind == 't' ? OP_MAX_SCRATCH
+                                                             : 0;
+    if (end == *p + 1 || i < 0 || i >= limit) return -1;
     *out = kind == 'x' ? m->x[i] : kind == 'y' ? m->y[i] : m->t[i];
     *size = kind == 'x' ? m->x_size[i] : kind == 'y' ? m->y_size[i] : 1;
     *p = end;
@@ -89,10 +89,10 @@ static int add_launch(Walk *k, const OpLaunch *l, const char *kernel, int64_t ro
     PlanOpLaunch *to = new_launch(k, kernel);
     to->shared = (uint32_t)l->shared;
     for (int d = 0; d < 3; d++) {
-        int64_t most = d ? 65535 : INT32_MAX;
-        if (l->grid[d] < 1 || l->grid[d] > most)
+        int64_t limit = d ? 65535 : INT32_MAX;
+        if (l->grid[d] < 1 || l->grid[d] > limit)
             return walk_fail(k, "the operator's grid has %lld blocks; expected 1 to %lld",
-                             (long long)l->grid[d], (long long)most);
+                             (long long)l->grid[d], (long long)limit);
         to->grid[d] = (uint32_t)l->grid[d];
         to->block[d] = l->block[d] > 0 ? (uint32_t)l->block[d] : 1;
     }

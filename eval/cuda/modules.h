@@ -1,5 +1,7 @@
 /* Modules of the device "cuda:N", each in the runner of its home. A module without state is kept
- * when it is unloaded, and used again when the same code is loaded. */
+ * when it is unloaded, and used again when the same code is loaded. A small one is kept in several
+ * copies, since a kernel's time depends on where its code lies (docs/gpu-verdict.md, "Module
+ * copies"). */
 #ifndef EVAL_CUDA_MODULES_H
 #define EVAL_CUDA_MODULES_H
 

@@ -103,6 +103,9 @@ typedef struct {
     int line; /* of the source, 0 unknown */
     uint32_t block[3], thread[3];
     char message[512]; /* whole sentence, with kernel, line, block and thread */
+    /* Where in the message the block is named, and where the sentence without kernel, line, block and
+     * thread begins. 0: it names no block. */
+    int place, what;
 } DeviceFault;
 
 typedef struct {
@@ -243,8 +246,8 @@ typedef struct {
      * where they matter. Otherwise 0. on 0: they are not followed; the next candidate begins. NULL:
      * the device finds none. */
     int (*follow)(Device *d, int on);
-    /* The sentence of number i of the values that were found since and did not matter, or NULL. */
-    const char *(*warning)(Device *d, int i);
+    /* Number i of the values that were found since and did not matter, as a fault, or NULL. */
+    const DeviceFault *(*warning)(Device *d, int i);
     /* Launch and predict the time: fills candidate_us[0], n = 1 and the counters. out NULL: launch
      * under the same limit, without a prediction. NULL: the device has a clock. */
     int (*predict)(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,

@@ -27,15 +27,14 @@ void checks_pass(ChecksPassed *p, const char *fmt, ...)
 
 void checks_warn(ChecksPassed *p, const Loaded *l)
 {
-    const char *text;
+    const DeviceFault *event;
     if (!l->ops || !l->ops->warning) return;
-    for (int i = 0; p->n_warnings < VERDICT_MAX_WARNINGS && (text = l->ops->warning(l->device, i));
+    for (int i = 0; p->n_warnings < VERDICT_MAX_WARNINGS && (event = l->ops->warning(l->device, i));
          i++) {
-        int line = 0, is_new = 1;
+        int is_new = 1;
         char *to = p->warnings[p->n_warnings];
-        const char *at = strstr(text, ", line "), *what = strstr(text, "): ");
-        if (at) line = atoi(at + 7);
-        snprintf(to, sizeof p->warnings[0], "line %d %.140s", line, what ? what + 3 : text);
+        snprintf(to, sizeof p->warnings[0], "line %d %.140s", event->line,
+                 event->message + event->what);
         for (int k = 0; k < p->n_warnings; k++) is_new &= strcmp(p->warnings[k], to) != 0;
         p->n_warnings += is_new;
     }
@@ -87,7 +86,7 @@ int checks_explain_wrong(Run *r, Finding *f, Error *err)
     if (!used || !has_variables(r->loaded)) {
         finding_set(f, OUTCOME_NONDETERMINISTIC, 0,
                     "wrong in one run and right in the next on equal inputs%s: a race (%s)",
-                    has_variables(r->loaded) ? ", in a module that was loaded anew"
+                    has_variables(r->loaded) ? ", in a module that was loaded again"
                                              : ", and there is no variable that could explain it",
                     r->where);
         return 1;

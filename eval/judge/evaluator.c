@@ -242,8 +242,8 @@ static int measure(Evaluator *e, Task *t, const Workload *w, Baseline *b, Loaded
     return rc;
 }
 
-/* The second seed follows from the source, so that a source cannot hold what it gives: whoever
- * writes that down has another source. */
+/* The second seed follows from the source, so that a source cannot hold what it gives: a
+ * source that held it would have another seed. */
 static int predict(Evaluator *e, Task *t, const Workload *w, Baseline *b, Loaded *l, Verdict *v,
                    ChecksPassed *passed, Finding *f, Error *err)
 {

@@ -154,13 +154,6 @@ void loaded_ops_release(Loaded *l)
     free(l->workload_ops);
 }
 
-/* Copies a fault's sentence without "kernel NAME, line N, ", which is the harness's text. */
-static const char *after_kernel(const char *message)
-{
-    const char *block = !strncmp(message, "kernel ", 7) ? strstr(message, "block (") : NULL;
-    return block ? block : message;
-}
-
 void loaded_ops_fault(Finding *f, const DeviceFault *fault, const DeviceLaunch *launches, int n,
                       const char *where)
 {
@@ -170,7 +163,8 @@ void loaded_ops_fault(Finding *f, const DeviceFault *fault, const DeviceLaunch *
         finding_fault(f, fault, where);
         return;
     }
+    /* Without kernel and line, which are of the harness's text. */
     finding_set(f, fault->outcome, l->op_line, "line %d: %s, %s%s%s%s", l->op_line, l->op,
-                after_kernel(fault->message), where ? " (" : "", where ? where : "",
+                fault->message + fault->place, where ? " (" : "", where ? where : "",
                 where ? ")" : "");
 }

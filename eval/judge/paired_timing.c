@@ -48,7 +48,7 @@ typedef struct {
     int64_t rotations; /* run_rotations */
     const PairedOptions *opt;
     Random random;
-    int orders[ORDERS], n_ordered; /* the current block of orders; pairs ordered until now */
+    int orders[ORDERS], n_ordered; /* the current block of orders; pairs ordered so far */
     double phase;                  /* at which both runs of this pair begin (DeviceOps.clock) */
     double spent_s[STEPS];         /* for the log */
     int runs;                      /* of the candidate */
@@ -243,7 +243,7 @@ static double context_share(const DeviceTiming *t, double baseline_us, double ca
 }
 
 /* The half width, as a share of the ratio, at which sampling stops. *half: the estimated half width
- * of the samples until now, as a share of the ratio. */
+ * of the samples so far, as a share of the ratio. */
 static double target_share(const DeviceTiming *t, double *half)
 {
     Pairs pairs = timing_pairs(t);

@@ -16,7 +16,7 @@ typedef struct {
     int64_t rotation; /* positions by which the test's contents are rotated along Task.turns */
     char where[200];  /* "check rows=7 cols=33, input scale 8" */
     PlanMemory memory;
-    /* Allocated until now. The buffers are those of the plan, then the slots of its op lines. */
+    /* Allocated so far. The buffers are those of the plan, then the slots of its op lines. */
     int n_inputs, n_outputs, n_buffers;
     int all_buffers;
     int borrowed; /* inputs and outputs belong to another run */

@@ -123,11 +123,11 @@ void statistics_centred(StatisticsDraw *draw, void *ctx, uint64_t seed, Interval
     in->low -= mean - in->middle, in->high -= mean - in->middle;
 }
 
-void statistics_widen(Interval *in, int groups, double least, double most)
+void statistics_widen(Interval *in, int groups, double least, double upper)
 {
     double factor = student(groups - 1) / student(1 << 20);
     in->low = fmax(least, in->middle - fmax(0, in->middle - in->low) * factor);
-    in->high = fmin(most, in->middle + fmax(0, in->high - in->middle) * factor);
+    in->high = fmin(upper, in->middle + fmax(0, in->high - in->middle) * factor);
 }
 
 typedef struct {

@@ -36,7 +36,7 @@ void statistics_resample(StatisticsDraw *draw, void *ctx, uint64_t seed, int n, 
 void statistics_centred(StatisticsDraw *draw, void *ctx, uint64_t seed, Interval *in);
 /* Widens an interval whose resamples drew from `groups` >= 2 groups, by Student's t over the normal
  * quantile, within what the statistic can be. */
-void statistics_widen(Interval *in, int groups, double least, double most);
+void statistics_widen(Interval *in, int groups, double least, double upper);
 /* The upper end of the 95% interval of a rate of which n trials showed none; for all of n, one minus
  * it is the lower end. */
 double statistics_none_of(long n);

@@ -128,13 +128,13 @@ static int find_spans(const Run *r, size_t bytes, Span *spans)
 }
 
 /* Chooses at most `most` positions, in order. The first and the last span come first. */
-static int64_t choose(const Span *spans, int n, int64_t most, int64_t *at)
+static int64_t choose(const Span *spans, int n, int64_t limit, int64_t *at)
 {
     int64_t count = 0;
-    int step = n > most ? (int)((n + most - 1) / most) : 1, used = (n + step - 1) / step;
-    for (int i = 0; i < used && count < most; i++) {
+    int step = n > limit ? (int)((n + limit - 1) / limit) : 1, used = (n + step - 1) / step;
+    for (int i = 0; i < used && count < limit; i++) {
         const Span *s = &spans[i == used - 1 ? n - 1 : i * step];
-        int64_t share = (most - count) / (used - i), length = (int64_t)(s->end - s->from);
+        int64_t share = (limit - count) / (used - i), length = (int64_t)(s->end - s->from);
         if (share > length) share = length;
         for (int64_t k = 0; k < share; k++)
             at[count++] =
@@ -233,13 +233,13 @@ int timed_compare(TimedContents *c, Run *r, int64_t *positions, Finding *f, Erro
 {
     const Task *t = c->test.task;
     const Workload *w = c->test.workload;
-    int64_t most = most_positions(t, w);
+    int64_t limit = most_positions(t, w);
     *positions = 0;
-    if (!most) return 0;
+    if (!limit) return 0;
     Span *spans = memory_array(RUNS, sizeof *spans);
-    Gathered g = {.w = *w, .at = memory_array((size_t)most, sizeof *g.at)};
+    Gathered g = {.w = *w, .at = memory_array((size_t)limit, sizeof *g.at)};
     int n = find_spans(r, c->test.output_bytes[0] / (size_t)w->axis[t->turns], spans);
-    g.n = choose(spans, n, most, g.at);
+    g.n = choose(spans, n, limit, g.at);
     g.w.axis[t->turns] = g.n;
     int rc = g.n ? compare_gathered(c, r, &g, f, err) : 0;
     if (!rc) *positions = g.n;

@@ -172,17 +172,18 @@ static int get_seed(const View *v, const char *key, uint64_t *out, Error *err)
     return errno || *end || *digits < '0' || *digits > '9' ? unknown_word(v, key, digits, err) : 0;
 }
 
-static int get_texts(const View *v, const char *key, char *out, size_t most, int *found, Error *err)
+static int get_texts(const View *v, const char *key, char *out, size_t limit, int *found,
+                     Error *err)
 {
     size_t count, n;
     if (view_count(v, key, &count, err)) return -1;
     for (size_t i = 0; i < count; i++) {
         const char *text;
         if (view_text_at(v, key, i, &text, &n, err)) return -1;
-        if (count > most || n >= VERDICT_CHECK_TEXT)
+        if (count > limit || n >= VERDICT_CHECK_TEXT)
             return error_set(err, ERROR_LIMIT,
                              "%s, field %s: expected at most %zu texts of at most %d bytes",
-                             v->where, key, most, VERDICT_CHECK_TEXT - 1);
+                             v->where, key, limit, VERDICT_CHECK_TEXT - 1);
         memcpy(out + i * VERDICT_CHECK_TEXT, text, n);
     }
     *found = (int)count;

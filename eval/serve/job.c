@@ -117,12 +117,12 @@ static int check_number(const char *name, double value, Error *err)
 /* A prediction's factor is 1 or more, or 0 where it is not known; a measurement has none. */
 static int check_factors(const Verdict *v, Error *err)
 {
-    static const double most = 100;
+    static const double limit = 100;
     if (check_number("occupancy", v->occupancy, err) ||
         check_number("error factor", v->error_factor, err))
         return -1;
     double e = v->error_factor;
-    if (v->occupancy > 1 || (e != 0 && (e < 1 || e > most || !v->predicted)))
+    if (v->occupancy > 1 || (e != 0 && (e < 1 || e > limit || !v->predicted)))
         return error_set(err, ERROR_CORRUPT,
                          "a verdict, predicted %d, with occupancy %g and error factor %g",
                          v->predicted, v->occupancy, v->error_factor);
@@ -196,10 +196,10 @@ static int check_fields(const Job *job, const View *record, const Verdict *v, Er
 }
 
 /* An architecture is a class of several devices, all of them real. */
-static int of_class(const char *device, const char *wanted)
+static int of_class(const char *device, const char *class)
 {
-    if (!strncmp(wanted, "sm_", 3)) return device[0] && strncmp(device, "sim:", 4);
-    return !strcmp(device, wanted);
+    if (!strncmp(class, "sm_", 3)) return device[0] && strncmp(device, "sim:", 4);
+    return !strcmp(device, class);
 }
 
 static int check_identity(const Job *job, const View *record, const Verdict *v, Error *err)

@@ -360,9 +360,9 @@ static int sim_follow(Device *d, int on)
     return on;
 }
 
-static const char *sim_warning(Device *d, int i)
+static const DeviceFault *sim_warning(Device *d, int i)
 {
-    return d->exec.doubts ? doubts_text(d->exec.doubts, i) : NULL;
+    return d->exec.doubts ? doubts_event(d->exec.doubts, i) : NULL;
 }
 
 const SimCounts *sim_last_counts(const Device *d)

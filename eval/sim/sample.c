@@ -1,6 +1,7 @@
 /* The order of the picks is fixed, so that a prediction repeats bit for bit. */
 #include "eval/sim/sample.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@ void sample_begin(Sample *s, const DeviceLaunch *l)
 {
     memset(s, 0, sizeof *s);
     s->blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
-    s->row = l->grid[0];
+    memcpy(s->grid, l->grid, sizeof s->grid);
     s->least = UINT64_MAX;
     s->done = memory_array(SAMPLE_BLOCKS, sizeof *s->done);
 }
@@ -29,20 +30,37 @@ static int is_picked(const Sample *s, uint64_t block)
     return 0;
 }
 
+/* A block at the same distance from the end as `block` from the start, in each dimension. */
+static uint64_t mirrored(const Sample *s, uint64_t block)
+{
+    return s->blocks - 1 - block;
+}
+
+/* The first block of a pair: the coordinates of each dimension are spread evenly. */
+static uint64_t spread(const Sample *s)
+{
+    static const double steps[3] = {0.8191725133961645, 0.6710436067037893, 0.5497004779019703};
+    uint64_t block = 0, stride = 1;
+    for (int k = 0; k < 3; k++) {
+        double at = 0.25 + (s->n / 2 - 1) * steps[k];
+        block += (uint64_t)((at - floor(at)) * (double)s->grid[k]) * stride;
+        stride *= s->grid[k];
+    }
+    return block;
+}
+
 /* The next block. There is one that was not picked. */
 static uint64_t pick(const Sample *s)
 {
-    uint64_t inner = s->blocks - 2, b;
+    uint64_t b = s->blocks / 2;
     if (s->n == 0) return 0;
-    if (s->n == 1) return s->blocks - 1;
-    if (s->blocks <= SAMPLE_BLOCKS) {
-        for (b = s->blocks / 2; is_picked(s, b);) b = (b + 1) % s->blocks;
-        return b;
+    if (s->n % 2 && !is_picked(s, mirrored(s, s->ids[s->n - 1])))
+        return mirrored(s, s->ids[s->n - 1]);
+    if (s->blocks > SAMPLE_BLOCKS) {
+        b = spread(s);
+        if (s->n == 8) b = 1;
+        if (s->n == 10) b = s->grid[0] % s->blocks;
     }
-    if (s->n == 8 && !is_picked(s, 1)) return 1;
-    if (s->n == 9 && !is_picked(s, s->row % s->blocks)) return s->row % s->blocks;
-    double at = 0.5 + (s->n - 2) * 0.6180339887498949; /* the golden ratio spreads evenly */
-    b = 1 + (uint64_t)((at - (double)(uint64_t)at) * (double)inner);
     while (is_picked(s, b)) b = (b + 1) % s->blocks;
     return b;
 }
@@ -50,9 +68,10 @@ static uint64_t pick(const Sample *s)
 static int is_enough(const Sample *s)
 {
     if ((uint64_t)s->n == s->blocks || s->n == SAMPLE_BLOCKS) return 1;
-    if (s->n < 2) return 0;
-    if (s->insts + s->insts / (uint64_t)s->n > SAMPLE_INSTRUCTIONS) return 1;
-    return s->blocks > SAMPLE_BLOCKS && s->n >= SAMPLE_ALIKE && s->most - s->least <= s->most / 16;
+    if (s->n < 2 || s->n % 2) return 0;
+    if (s->insts + 2 * s->insts / (uint64_t)s->n > SAMPLE_INSTRUCTIONS) return 1;
+    return s->blocks > SAMPLE_BLOCKS && s->n >= SAMPLE_ALIKE &&
+           s->largest - s->least <= s->largest / 16;
 }
 
 int sample_next(void *sample, const SimCounts *done, uint64_t *block)
@@ -63,7 +82,7 @@ int sample_next(void *sample, const SimCounts *done, uint64_t *block)
         s->insts += done->thread_insts;
         s->atomics += done->global_atomic_requests;
         s->fences += done->fences;
-        if (done->thread_insts > s->most) s->most = done->thread_insts;
+        if (done->thread_insts > s->largest) s->largest = done->thread_insts;
         if (done->thread_insts < s->least) s->least = done->thread_insts;
     }
     if (is_enough(s)) return 0;

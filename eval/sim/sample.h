@@ -1,7 +1,8 @@
-/* Which blocks of a launch stand for all: the first, the last, the middle, blocks spread over the
- * rest, and neighbours. A grid of at most SAMPLE_BLOCKS runs whole while it is cheap. A sample ends
- * at SAMPLE_ALIKE blocks when their instructions differ little, else at SAMPLE_BLOCKS, and with two
- * blocks or more at SAMPLE_INSTRUCTIONS.
+/* Which blocks of a launch stand for all: the first and the last, blocks spread over the rest, and
+ * neighbours, in pairs that mirror each other. Where the work of a block grows with its place, as in
+ * causal attention, a pair has the mean. A grid of at most SAMPLE_BLOCKS runs whole while it is cheap.
+ * A sample ends at SAMPLE_ALIKE blocks when their instructions differ little, else at SAMPLE_BLOCKS,
+ * and with two blocks or more at SAMPLE_INSTRUCTIONS.
  *
  * Blocks that wait for others cannot be sampled. A launch that executes both atomics and fences
  * counts as such. So does one that fails after it read what no sampled block wrote, and one that
@@ -15,12 +16,13 @@
 enum { SAMPLE_BLOCKS = 96, SAMPLE_ALIKE = 16, SAMPLE_INSTRUCTIONS = 12000000 };
 
 typedef struct {
-    uint64_t blocks, row; /* of the grid, and of its first dimension */
-    int n;                /* blocks that have run */
+    uint64_t blocks; /* of the grid */
+    uint32_t grid[3];
+    int n; /* blocks that have run */
     uint64_t ids[SAMPLE_BLOCKS];
-    uint64_t insts;                        /* thread-instructions of them */
-    uint64_t least, most, atomics, fences; /* thread-instructions of a block; sums */
-    SimCounts *done;                       /* SAMPLE_BLOCKS of them */
+    uint64_t insts;                           /* thread-instructions of them */
+    uint64_t least, largest, atomics, fences; /* thread-instructions of a block; sums */
+    SimCounts *done;                          /* SAMPLE_BLOCKS of them */
 } Sample;
 
 void sample_begin(Sample *s, const DeviceLaunch *l);

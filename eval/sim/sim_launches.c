@@ -34,6 +34,7 @@ static int refuse(DeviceFault *fault, const DeviceLaunch *l, const char *fmt, co
     char name[64];
     device_kernel_name(l->kernel, name, sizeof name);
     fault->outcome = OUTCOME_LAUNCH_ERROR;
+    fault->place = fault->what = 0;
     snprintf(fault->kernel, sizeof fault->kernel, "%s", l->kernel);
     snprintf(fault->message, sizeof fault->message, fmt, name, a, b, what);
     return 1;
@@ -202,6 +203,7 @@ static int call_library(Device *d, const DeviceLaunch *launches, int i, DeviceFa
     }
     fault->outcome = OUTCOME_OUT_OF_BOUNDS;
     fault->launch = i;
+    fault->place = fault->what = 0;
     snprintf(fault->kernel, sizeof fault->kernel, "%s", launches[i].kernel);
     snprintf(fault->message, sizeof fault->message, "%.500s", why.text);
     return 1;
@@ -298,8 +300,8 @@ int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *ou
  * work grows with the task's cost. */
 static int64_t sample_limit(const Device *d, const SimCounts *small, double growth)
 {
-    double most = SAMPLE_GROWTH * growth * (double)small->thread_insts + SLACK;
-    return most < (double)d->limit / 2 ? (int64_t)most : d->limit / 2;
+    double limit = SAMPLE_GROWTH * growth * (double)small->thread_insts + SLACK;
+    return limit < (double)d->limit / 2 ? (int64_t)limit : d->limit / 2;
 }
 
 /* The last predicted launch of the same kernel, or of the same op line, whose kernels depend on the

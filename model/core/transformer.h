@@ -94,7 +94,7 @@ void grads_release(Grads *g, const Model *m);
 void head_backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, const float *weight, int fused,
                    float *grad);
 /* Called when the gradients at `from` and above, in the trained set, are complete for this pass.
- * `from` decreases from call to call and is 0 at last. */
+ * `from` decreases from call to call and ends at 0. */
 typedef void GradsDone(void *ctx, size_t from);
 
 /* Run the backward pass from g->dn down to the embedding. done may be NULL. */

@@ -97,7 +97,7 @@ void blas_sgemm(enum CBLAS_TRANSPOSE ta, enum CBLAS_TRANSPOSE tb, int m, int n, 
     Error err;
     if (blas_open(&err)) {
         log_warn("%s", err.text);
-        exit(1);
+        exit(error_exit_status(err.code));
     }
     blas.sgemm(CblasRowMajor, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }

@@ -181,8 +181,8 @@ __device__ __forceinline__ void rope_heads(bf16 *qkv, const int *pos, const floa
 #pragma unroll
             for (int i = 0; i < W; i++) {
                 float x = p[i], y = q[i];
-                p[i] = turned(x, y, c[i], -s[i]);
-                q[i] = turned(y, x, c[i], s[i]);
+                p[i] = rotated(x, y, c[i], -s[i]);
+                q[i] = rotated(y, x, c[i], s[i]);
             }
             *(Bits *)(base + (size_t)h * apart * dim) = pack_few<W>(p);
             *(Bits *)(base + (size_t)h * apart * dim + half) = pack_few<W>(q);

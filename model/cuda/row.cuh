@@ -116,7 +116,7 @@ __device__ __forceinline__ typename Load<X>::Halves scaled(uint4 x, typename Loa
 
 /* One number of a rotated pair, x' = x cos - y sin and y' = y cos + x sin: x with y and -sin, or y
  * with x and sin. */
-__device__ __forceinline__ float turned(float own, float other, float cosine, float sine)
+__device__ __forceinline__ float rotated(float own, float other, float cosine, float sine)
 {
     return fmaf(own, cosine, __fmul_rn(other, sine));
 }

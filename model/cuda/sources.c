@@ -131,10 +131,10 @@ static void *compile_some(void *arg)
 static void compile_missing(Compilation *c, int missing)
 {
     pthread_t workers[WORKERS_MAX];
-    int n = 0, wanted = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    if (wanted > missing) wanted = missing;
-    if (wanted > WORKERS_MAX) wanted = WORKERS_MAX;
-    while (n < wanted - 1 && !pthread_create(&workers[n], NULL, compile_some, c)) n++;
+    int n = 0, threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    if (threads > missing) threads = missing;
+    if (threads > WORKERS_MAX) threads = WORKERS_MAX;
+    while (n < threads - 1 && !pthread_create(&workers[n], NULL, compile_some, c)) n++;
     compile_some(c);
     while (n) pthread_join(workers[--n], NULL);
 }

@@ -211,9 +211,9 @@ static int64_t place(const Attention *a, const OpTensor *t, int64_t batch)
     return at;
 }
 
-static int least(int64_t left, int most)
+static int least(int64_t left, int largest)
 {
-    return left < most ? (int)left : most;
+    return left < largest ? (int)left : largest;
 }
 
 /* c[m][n] = a[m][k] b: rows of a are a_step apart; element (k, n) of b is at k * bk + n * bn. */
@@ -247,16 +247,16 @@ static void rows_product(const Rows *r, double *buffer)
 static void softmax_row(const Attention *a, int64_t row, const double *mask, double *s)
 {
     const int64_t step = a->t[MASK].stride[a->lead + 1];
-    double most = -INFINITY, sum = 0;
+    double largest = -INFINITY, sum = 0;
     for (int64_t j = 0; j < a->keys; j++) {
         s[j] *= a->scale;
         if (mask && a->t[MASK].dtype != OP_B8) s[j] += mask[j * step];
         if ((a->causal && j > row) || (mask && a->t[MASK].dtype == OP_B8 && !mask[j * step]))
             s[j] = -INFINITY;
-        if (s[j] > most) most = s[j];
+        if (s[j] > largest) largest = s[j];
     }
     for (int64_t j = 0; j < a->keys; j++) {
-        s[j] = exp(s[j] - (isinf(most) && most < 0 ? 0 : most));
+        s[j] = exp(s[j] - (isinf(largest) && largest < 0 ? 0 : largest));
         sum += s[j];
     }
     for (int64_t j = 0; j < a->keys; j++) s[j] = sum == 0 ? 0 : s[j] / sum;

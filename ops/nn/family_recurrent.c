@@ -237,9 +237,9 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
 {
     Recurrent r;
     if (recurrent_of(c, &r, err)) return -1;
-    int64_t across = r.hidden * r.directions, state = r.batch * r.hidden, most = r.in;
-    if (across > most) most = across;
-    size_t n = (size_t)(r.steps * r.batch * most) + 1;
+    int64_t across = r.hidden * r.directions, state = r.batch * r.hidden, largest = r.in;
+    if (across > largest) largest = across;
+    size_t n = (size_t)(r.steps * r.batch * largest) + 1;
     double *x = memory_array(n, sizeof *x), *y = memory_array(n, sizeof *y);
     if (r.batch_first)
         exchange(in[r.x_index], x, r.batch, r.steps, r.in);

@@ -56,10 +56,10 @@ static int pad(const OpCall *c, Map *m, Error *err)
     for (int i = 0; i < p->n / 2; i++) {
         int d = x->rank - 1 - i;
         int64_t low = p->integer[2 * i], high = p->integer[2 * i + 1], n = x->size[d],
-                most = m->kind == MAP_REFLECT ? n - 1
-                       : m->kind == MAP_WRAP  ? n
-                                              : INT64_C(1) << 48;
-        if (low > most || high > most || low < -n || high < -n || n + low + high < 0 ||
+                limit = m->kind == MAP_REFLECT ? n - 1
+                        : m->kind == MAP_WRAP  ? n
+                                               : INT64_C(1) << 48;
+        if (low > limit || high > limit || low < -n || high < -n || n + low + high < 0 ||
             (m->kind != MAP_OUTSIDE && !n && (low || high)))
             return error_set(err, ERROR_INVALID,
                              "a dimension of %lld cannot be padded by %lld, %lld", (long long)n,

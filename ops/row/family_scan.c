@@ -44,10 +44,10 @@ static int infer(OpCall *c, Error *err)
 
 static double combine(ScanKind kind, double a, double b)
 {
-    double most = a > b || isnan(a) ? a : b, least = a > b || isnan(a) ? b : a;
+    double largest = a > b || isnan(a) ? a : b, least = a > b || isnan(a) ? b : a;
     if (kind == SCAN_SUM) return a + b;
     if (kind == SCAN_PRODUCT) return a * b;
-    return most == least ? most + M_LN2 : most + log1p(exp(least - most));
+    return largest == least ? largest + M_LN2 : largest + log1p(exp(least - largest));
 }
 
 static int reference(const OpCall *c, const double *const *in, double *const *out, Error *err)

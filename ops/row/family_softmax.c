@@ -26,17 +26,17 @@ static int infer(OpCall *c, Error *err)
 
 static void row(const Softmax *s, const double *x, double *y)
 {
-    double most = -INFINITY, sum = 0, part = 0;
+    double largest = -INFINITY, sum = 0, part = 0;
     for (int64_t i = 0; i < s->n; i++)
-        if (x[i * s->inner] > most || isnan(x[i * s->inner])) most = x[i * s->inner];
+        if (x[i * s->inner] > largest || isnan(x[i * s->inner])) largest = x[i * s->inner];
     for (int64_t i = 0; i < s->n; i++) {
-        part += exp(x[i * s->inner] - most);
+        part += exp(x[i * s->inner] - largest);
         if (i % 1024 == 1023) sum += part, part = 0;
     }
     sum += part;
     double shift = log(sum);
     for (int64_t i = 0; i < s->n; i++) {
-        double d = x[i * s->inner] - most;
+        double d = x[i * s->inner] - largest;
         y[i * s->inner] = s->logarithm ? d - shift : exp(d) / sum;
     }
 }
@@ -72,24 +72,26 @@ static int logsumexp(Chain *k, const OpCall *c)
                        (ChainArg[]){CHAIN_TENSOR(e), dims, CHAIN_BOOL(keep)});
         return chain_call(k, "aten.log.default", 1, (ChainArg[]){CHAIN_TENSOR(e)});
     }
-    int most =
+    int largest =
         chain_call(k, "aten.amax.default", 3, (ChainArg[]){CHAIN_TENSOR(x), dims, CHAIN_BOOL(1)});
-    int size = chain_call(k, "aten.abs.default", 1, (ChainArg[]){CHAIN_TENSOR(most)});
+    int size = chain_call(k, "aten.abs.default", 1, (ChainArg[]){CHAIN_TENSOR(largest)});
     int infinite =
         chain_call(k, "aten.eq.Scalar", 2, (ChainArg[]){CHAIN_TENSOR(size), CHAIN_FLOAT(INFINITY)});
-    most = chain_over(k, "aten.masked_fill.Scalar", most, 3,
-                      (ChainArg[]){CHAIN_TENSOR(most), CHAIN_TENSOR(infinite), CHAIN_FLOAT(0)});
-    int d = chain_call(k, "aten.sub.Tensor", 2, (ChainArg[]){CHAIN_TENSOR(x), CHAIN_TENSOR(most)});
+    largest =
+        chain_over(k, "aten.masked_fill.Scalar", largest, 3,
+                   (ChainArg[]){CHAIN_TENSOR(largest), CHAIN_TENSOR(infinite), CHAIN_FLOAT(0)});
+    int d =
+        chain_call(k, "aten.sub.Tensor", 2, (ChainArg[]){CHAIN_TENSOR(x), CHAIN_TENSOR(largest)});
     d = chain_over(k, "aten.exp.default", d, 1, (ChainArg[]){CHAIN_TENSOR(d)});
     int y = chain_call(k, "aten.sum.dim_IntList", 3,
                        (ChainArg[]){CHAIN_TENSOR(d), dims, CHAIN_BOOL(keep)});
     y = chain_over(k, "aten.log.default", y, 1, (ChainArg[]){CHAIN_TENSOR(y)});
     if (!keep && dims.n)
-        most = chain_call(k, "aten.squeeze.dims", 2, (ChainArg[]){CHAIN_TENSOR(most), dims});
+        largest = chain_call(k, "aten.squeeze.dims", 2, (ChainArg[]){CHAIN_TENSOR(largest), dims});
     else if (!keep)
-        most = chain_call(k, "aten.squeeze.default", 1, (ChainArg[]){CHAIN_TENSOR(most)});
+        largest = chain_call(k, "aten.squeeze.default", 1, (ChainArg[]){CHAIN_TENSOR(largest)});
     return chain_over(k, "aten.add.Tensor", y, 2,
-                      (ChainArg[]){CHAIN_TENSOR(y), CHAIN_TENSOR(most)});
+                      (ChainArg[]){CHAIN_TENSOR(y), CHAIN_TENSOR(largest)});
 }
 
 #define ROW(aten, schema, logarithm)                                                             \

@@ -245,10 +245,10 @@ static int statistics_launch(const OpCall *c, const Norm *m, const Saved *saved,
     RowOperands o = {""};
     int threads = m->n < ROW_THREADS ? 32 : ROW_THREADS, t[3];
     OpDtype state = m->x->dtype == OP_F64 ? OP_F64 : OP_F32;
-    int64_t splits = 1, most = m->n / ((int64_t)threads * LEAST_A_THREAD);
+    int64_t splits = 1, limit = m->n / ((int64_t)threads * LEAST_A_THREAD);
     char first[48] = "threadIdx.x";
     if (m->kind == NORM_BATCH && m->rows < WANTED_BLOCKS / 2) splits = WANTED_BLOCKS / m->rows;
-    if (splits > most) splits = most;
+    if (splits > limit) splits = limit;
     if (splits < 2) splits = 1;
     for (int i = 0; i < 3 && splits > 1; i++)
         if ((t[i] = text_scratch(out, state, m->rows * splits, err)) < 0) return -1;

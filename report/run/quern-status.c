@@ -37,7 +37,7 @@ int main(int argc, char **argv)
     buffer_init(&text, 16 << 20);
     if (run_status_read(words[0], runs, clock_unix(), &s, &err)) log_die(&err);
     if (!as_json)
-        run_status_text(&s, isatty(STDOUT_FILENO) && !getenv("NO_COLOR"), &text);
+        run_status_text(&s, isatty(STDOUT_FILENO) && run_status_colours(), &text);
     else if (run_status_json(&s, &text, &err))
         log_die(&err);
     fputs(text.data, stdout);

@@ -79,7 +79,7 @@ static int watch(const char *run, const char *runs, double every, RunState *stat
     buffer_init(&text, 16 << 20);
     buffer_init(&page, 16 << 20);
     fputs("\033[?1049h\033[?25l", stdout); /* another screen, without a cursor */
-    while (!(rc = look(run, runs, &text, !getenv("NO_COLOR"), state, err))) {
+    while (!(rc = look(run, runs, &text, run_status_colours(), state, err))) {
         buffer_clear(&page);
         put_page(&page, text.data, "Ctrl-C leaves this page; the run goes on.");
         if (write_out(&page) || *state != RUN_GOING || stop_requested()) break;

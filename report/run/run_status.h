@@ -60,6 +60,8 @@ int run_status_queue(RunStatus *s, const char *url);
 void run_status_release(RunStatus *s);
 /* For people, a line each. colours: with escape sequences. */
 void run_status_text(const RunStatus *s, int colours, Buffer *out);
+/* Whether a terminal gets them: not where NO_COLOR is set to something. */
+int run_status_colours(void);
 /* One JSON object. */
 int run_status_json(const RunStatus *s, Buffer *out, Error *err);
 

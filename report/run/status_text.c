@@ -132,6 +132,12 @@ static void put_tasks(const RunStatus *s, int c, Buffer *b)
     }
 }
 
+int run_status_colours(void)
+{
+    const char *no = getenv("NO_COLOR");
+    return !no || !*no;
+}
+
 void run_status_text(const RunStatus *s, int colours, Buffer *out)
 {
     int c = colours != 0;

@@ -53,10 +53,10 @@ static double share_of(const View *map, int i)
 {
     double whole =
                fmax(value_of(map, "time_kernels_us"), 0) + fmax(value_of(map, "time_launch_us"), 0),
-           most = 0;
+           largest = 0;
     for (int k = 0; k < 3 && counters[i].time[k]; k++)
-        most = fmax(most, value_of(map, counters[i].time[k]));
-    return whole > 0 ? fmin(most / whole, 1) : 0;
+        largest = fmax(largest, value_of(map, counters[i].time[k]));
+    return whole > 0 ? fmin(largest / whole, 1) : 0;
 }
 
 /* Returns log2 of the factor by which counter i is better; 0: it is not, or is not there. */
@@ -71,19 +71,19 @@ int deciding_counter(const View *fast, const View *slow, Deciding *out)
 {
     View f, s;
     Error err;
-    double most = 0;
+    double largest = 0;
     if (!fast->map || !slow->map || !view_has(fast, "counters") || !view_has(slow, "counters") ||
         view_map(fast, "counters", &f, &err) || view_map(slow, "counters", &s, &err))
         return 0;
     for (int i = 0; i < (int)(sizeof counters / sizeof *counters); i++) {
         double a = value_of(&f, counters[i].name), b = value_of(&s, counters[i].name);
         double weight = gain_of(i, a, b) * share_of(&s, i);
-        if (weight <= most) continue;
-        most = weight;
+        if (weight <= largest) continue;
+        largest = weight;
         *out = (Deciding){counters[i].name, counters[i].label, counters[i].change, a, b,
                           share_of(&s, i)};
     }
-    return most > 0;
+    return largest > 0;
 }
 
 /* Returns how much counter i of value v costs: 0 when it is at its best, or is not there. */

@@ -95,10 +95,10 @@ static void draw_best(void *ctx, Random *r, double *out)
 
 static void add_best(const SampleSet *s, RoundPart *const *of, RoundPart *part)
 {
-    size_t most = (size_t)s->n + 1;
-    Scores all = {memory_array(most, sizeof(double)), memory_array(most, sizeof(double)),
-                  memory_array(most, sizeof(long)), 0};
-    char *done = memory_array(most, 1);
+    size_t limit = (size_t)s->n + 1;
+    Scores all = {memory_array(limit, sizeof(double)), memory_array(limit, sizeof(double)),
+                  memory_array(limit, sizeof(long)), 0};
+    char *done = memory_array(limit, 1);
     long n = 0;
     for (long i = 0; i < s->n; i++) {
         if (of[i] != part || done[i]) continue;

@@ -105,10 +105,10 @@ static int pick_two(const Group *g, int at, Random *rng, const Sample *out[2])
             first[n++] = i;
     for (; likes < LIKE_MOST && likes < n; likes++) { /* the most alike, the faster of equal ones */
         int top = -1;
-        double most = -1;
+        double largest = -1;
         for (int k = 0; k < n; k++) {
             double like = first[k] < 0 ? -1 : likeness(g->design[first[k]], g->design[at]);
-            if (like > most) most = like, top = k;
+            if (like > largest) largest = like, top = k;
         }
         best[likes] = first[top];
         first[top] = -1;
@@ -153,11 +153,11 @@ static int contrastive_example(ArtifactWriter *w, const Task *t, const Group *g,
 static int write_contrastive(ArtifactWriter *w, const Task *t, const Group *g,
                              const DatasetOptions *o, Error *err)
 {
-    long wanted = (long)(g->n * o->contrastive), made = 0;
+    long needed = (long)(g->n * o->contrastive), made = 0;
     int rc = 0, targets = (g->n + 1) / 2;
-    for (long k = 1, before = -1; !rc && made < wanted && made != before; k++) {
+    for (long k = 1, before = -1; !rc && made < needed && made != before; k++) {
         before = made;
-        for (int i = 0; !rc && i < targets && made < wanted; i++) {
+        for (int i = 0; !rc && i < targets && made < needed; i++) {
             const Sample *two[2];
             Random rng;
             random_init(&rng, o->seed ^ random_hash(g->items[i]->id, strlen(g->items[i]->id)),

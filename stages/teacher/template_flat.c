@@ -8,9 +8,9 @@
 
 typedef struct {
     FormulaKernel *k;
-    int rows;         /* the result has one element a row */
-    int vector;       /* elements of a vector; 1: none */
-    const char *most; /* "n" or "rows * cols": elements */
+    int rows;             /* the result has one element a row */
+    int vector;           /* elements of a vector; 1: none */
+    const char *elements; /* "n" or "rows * cols": elements */
 } Flat;
 
 /* Vectors need one type, in the order of the result. */
@@ -37,7 +37,7 @@ static void flat_sizes(Flat *t)
     char count[2 * FORMULA_TEXT];
     t->rows = k->f->value[k->result].domain == PER_ROW;
     int whole = k->f->value[k->result].domain == PER_TASK;
-    t->most = "n";
+    t->elements = "n";
     if (t->rows || whole) {
         sizes[0] = (KernelSize){"n", whole ? "1" : s->rows};
         sizes[1] =
@@ -49,7 +49,7 @@ static void flat_sizes(Flat *t)
         kernel_row_sizes(k, kernel_space(k), sizes);
         if (kernel_has(k, PER_COL) || kernel_has(k, PER_ROW) || kernel_has(k, PER_CHANNEL) ||
             kernel_has(k, PER_TURNED)) {
-            t->most = "rows * cols";
+            t->elements = "rows * cols";
         } else {
             sizes[0] = (KernelSize){"n", count};
             sizes[1] = (KernelSize){0};
@@ -57,7 +57,7 @@ static void flat_sizes(Flat *t)
     }
     kernel_signature(k, sizes);
     grammar_set(k->g, "count", count);
-    grammar_set(k->g, "most", t->most);
+    grammar_set(k->g, "most", t->elements);
 }
 
 /* The statements for element i. */
@@ -171,7 +171,7 @@ static void vector_kernel(Flat *t)
                 : t->vector == 4     ? "uint2"
                                      : "uint4");
     grammar_set(g, "out", y->name);
-    int flat = !strcmp(t->most, "n");
+    int flat = !strcmp(t->elements, "n");
     grammar_set(g, "whole", flat ? "i + $vector <= n" : "cols % $vector == 0");
     grammar_plan(g, "launch $kernel<<<ceil_div($count, $block * $vector), $block>>>($args)");
     grammar_set(g, "function", function);
@@ -213,10 +213,10 @@ static void tile_kernel(Flat *t)
 {
     FormulaKernel *k = t->k;
     Grammar *g = k->g;
-    int turned = -1;
+    int transposed = -1;
     for (int i = 0; i < k->n_loads; i++)
-        if (k->f->value[k->load[i]].domain == PER_TURNED) turned = k->load[i];
-    const FormulaValue *x = &k->f->value[turned];
+        if (k->f->value[k->load[i]].domain == PER_TURNED) transposed = k->load[i];
+    const FormulaValue *x = &k->f->value[transposed];
     int tile = 16 << grammar_choose(g, "tile", "16 32");
     grammar_choose(g, "pad", "0:2 1");
     grammar_choose(g, "lines", tile == 16 ? "4 8 16" : "4 8 16 32");
@@ -247,7 +247,7 @@ static void tile_kernel(Flat *t)
     buffer_init(&b, 1 << 15);
     kernel_scope(k, &s, &b);
     s.indent = "    ", s.full = "row * cols + col", s.col = "col";
-    code_set(&s, turned, 0, "tile[tx][ty + j]");
+    code_set(&s, transposed, 0, "tile[tx][ty + j]");
     code_count(&s, k->result);
     const char *value = code_value(&s, k->result);
     buffer_printf(&b, "    %s[row * cols + col] = %s;\n", k->f->value[k->result].name, value);
@@ -262,9 +262,9 @@ static void tile_kernel(Flat *t)
 void template_flat(FormulaKernel *k)
 {
     Flat t = {k, 0, 1, "n"};
-    int can = vector_type(k), half = k->f->value[k->result].dtype != OP_F32, turned = 0;
-    for (int i = 0; i < k->n_loads; i++) turned += k->f->value[k->load[i]].domain == PER_TURNED;
-    if (turned == 1 && k->f->value[k->result].domain == PER_ELEMENT &&
+    int can = vector_type(k), half = k->f->value[k->result].dtype != OP_F32, transposed = 0;
+    for (int i = 0; i < k->n_loads; i++) transposed += k->f->value[k->load[i]].domain == PER_TURNED;
+    if (transposed == 1 && k->f->value[k->result].domain == PER_ELEMENT &&
         grammar_choose(k->g, "way", "direct tile") == 1) {
         tile_kernel(&t);
         return;

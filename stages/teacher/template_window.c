@@ -124,8 +124,8 @@ static void one_plane(Window *t)
 static void pool(Window *t)
 {
     Grammar *g = t->k->g;
-    int most = t->w->kind == WINDOW_MAX, deep = t->w->dims == 3;
-    set_result(t, most   ? "acc"
+    int is_max = t->w->kind == WINDOW_MAX, deep = t->w->dims == 3;
+    set_result(t, is_max ? "acc"
                   : deep ? "(acc / ($side * $side * $side))"
                          : "(acc / ($side * $side))");
     grammar_set(g, "pad", "");
@@ -133,9 +133,9 @@ static void pool(Window *t)
                 deep ? "((row * in_deep + pz) * in_high + py) * in_wide + px"
                      : "(row * in_high + py) * in_wide + px");
     grammar_set(g, "step",
-                most ? "{ int at = $place; acc = fmaxf(acc, $element); }"
-                     : "{ int at = $place; acc += $element; }");
-    grammar_set(g, "start", most ? "-1e30f" : "0.0f");
+                is_max ? "{ int at = $place; acc = fmaxf(acc, $element); }"
+                       : "{ int at = $place; acc += $element; }");
+    grammar_set(g, "start", is_max ? "-1e30f" : "0.0f");
     grammar_plan(g, "launch $kernel<<<ceil_div($count, $block), $block>>>($args)");
     grammar_code(g, "__global__ void $kernel($params) {\n"
                     "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"

@@ -1,3 +1,4 @@
+/* Causal attention: o[h, i] = sum over j <= i of softmax(q[h, i] . k[h, j] / sqrt(dim)) * v[h, j]. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* A 3-D convolution with bias, group normalisation with one group, min(., 0), clamp to [0, 1]. */
 #include <math.h>
 #include <stdint.h>
 

@@ -127,9 +127,9 @@ static int measure_rtol(const Task *t, Description *d, Error *err)
     for (int i = 0; i < t->n_outputs; i++) {
         Dtype type = t->outputs[i].dtype;
         int margin = type == DTYPE_F32 ? HONEST_MARGIN : HONEST_MARGIN_HALF;
-        double most = type == DTYPE_F32 ? 1e-3 : 0.05;
+        double largest = type == DTYPE_F32 ? 1e-3 : 0.05;
         double need = fmax(least_rtol(type), margin * e.rtol[i]);
-        d->rtol[type] = fmax(d->rtol[type], fmin(most, up(need)));
+        d->rtol[type] = fmax(d->rtol[type], fmin(largest, up(need)));
     }
     return 0;
 }
@@ -191,15 +191,15 @@ static void take_case(const Task *t, const Measurement *m)
 /* As many threads as there are, as long as their tensors fit DERIVE_MEMORY. */
 static int case_threads(const Task *t, const Measurement *list, int n)
 {
-    double most = 1, threads = fmin(omp_get_num_procs(), n);
+    double largest = 1, threads = fmin(omp_get_num_procs(), n);
     for (int k = 0; k < n; k++) {
         double elements = 0;
         size_t one;
         for (int i = 0; i < t->n_inputs; i++)
             if (!task_elements(t, &list[k].w, &t->inputs[i], &one, NULL)) elements += (double)one;
-        most = fmax(most, elements);
+        largest = fmax(largest, elements);
     }
-    threads = fmin(threads, DERIVE_MEMORY / (most * 3 * sizeof(double)));
+    threads = fmin(threads, DERIVE_MEMORY / (largest * 3 * sizeof(double)));
     return threads < 1 ? 1 : (int)threads;
 }
 
@@ -250,10 +250,10 @@ static double growth(Extent to, Extent from)
 static void pool_checks(Description *d, int n)
 {
     for (int k = 0; k < n; k++) {
-        double most = 0;
+        double largest = 0;
         for (int i = 0; i < d->n; i++)
-            if (d->at[i].role == ROLE_CHECK) most = fmax(most, d->at[i].atol[k]);
-        for (int i = 0; i < d->n; i++) d->at[i].atol[k] = fmax(d->at[i].atol[k], most);
+            if (d->at[i].role == ROLE_CHECK) largest = fmax(largest, d->at[i].atol[k]);
+        for (int i = 0; i < d->n; i++) d->at[i].atol[k] = fmax(d->at[i].atol[k], largest);
     }
 }
 

@@ -253,7 +253,7 @@ static int case_draw(Case *c, const Workload *w, Variant variant, double scale, 
 static void case_prepare(Case *c)
 {
     const GraphBound *b = c->b;
-    int64_t most = 1;
+    int64_t largest = 1;
     c->terms = memory_array((size_t)b->graph->n_nodes, sizeof *c->terms);
     c->drift = memory_array((size_t)b->graph->n_nodes, sizeof *c->drift);
     c->last = memory_array((size_t)b->graph->n_values + 1, 1);
@@ -270,9 +270,9 @@ static void case_prepare(Case *c)
         c->n[i] = op_elements(&b->values[value].tensor);
         c->want[i] = memory_array((size_t)c->n[i] + 1, sizeof(double));
         c->got[i] = memory_array((size_t)c->n[i] + 1, sizeof(double));
-        if (c->n[i] > most) most = c->n[i];
+        if (c->n[i] > largest) largest = c->n[i];
     }
-    c->relative = memory_array((size_t)most, sizeof(double));
+    c->relative = memory_array((size_t)largest, sizeof(double));
     c->e = (Execution){NULL, c->terms, c->drift, c->last, 0};
 }
 

@@ -159,13 +159,13 @@ static float exponential(float x, const Way *way)
 
 static void softmax_row(const Softmax *s, const Way *way, const double *x, double *y, float *row)
 {
-    float most = -INFINITY;
-    for (int64_t i = 0; i < s->n; i++) most = fmaxf(most, (float)x[i * s->inner]);
-    for (int64_t i = 0; i < s->n; i++) row[i] = exponential((float)x[i * s->inner] - most, way);
+    float largest = -INFINITY;
+    for (int64_t i = 0; i < s->n; i++) largest = fmaxf(largest, (float)x[i * s->inner]);
+    for (int64_t i = 0; i < s->n; i++) row[i] = exponential((float)x[i * s->inner] - largest, way);
     float total = sum(row, s->n, 0, way), inverse = 1 / total, log_total = logf(total);
     for (int64_t i = 0; i < s->n; i++) {
         float v = way->approximate ? row[i] * inverse : row[i] / total;
-        if (s->logarithm) v = (float)x[i * s->inner] - most - log_total;
+        if (s->logarithm) v = (float)x[i * s->inner] - largest - log_total;
         y[i * s->inner] = (double)v;
     }
 }

@@ -35,11 +35,11 @@ static int is_run(const GraphCall *c)
 
 int64_t sizes_terms(const GraphBound *b)
 {
-    int64_t most = 1;
+    int64_t largest = 1;
     for (int node = 0; node < b->graph->n_nodes; node++)
-        if (is_run(&b->calls[node]) && sizes_call_terms(&b->calls[node]) > most)
-            most = sizes_call_terms(&b->calls[node]);
-    return most;
+        if (is_run(&b->calls[node]) && sizes_call_terms(&b->calls[node]) > largest)
+            largest = sizes_call_terms(&b->calls[node]);
+    return largest;
 }
 
 double sizes_flops(const GraphBound *b)
@@ -103,10 +103,10 @@ static double terms(const GraphBound *b)
 /* Every tensor has at most 2^31 - 1 elements. */
 static double largest_tensor(const GraphBound *b)
 {
-    double most = 0;
+    double largest = 0;
     for (int i = 0; i < b->graph->n_values; i++)
-        most = fmax(most, (double)op_elements(&b->values[i].tensor));
-    return most;
+        largest = fmax(largest, (double)op_elements(&b->values[i].tensor));
+    return largest;
 }
 
 int sizes_affordable(const Derivation *v, const Sizes *s, double max_flops, Error *err)
@@ -280,13 +280,13 @@ int sizes_deep(const Derivation *v, const Sizes *from, double max_flops, Sizes *
 {
     int stuck[TASK_MAX_AXES] = {0};
     *out = *from;
-    double most = measure(v, from, terms);
-    if (most < 0) return error_set(err, ERROR_INVALID, "the timed sizes cannot be bound");
+    double largest = measure(v, from, terms);
+    if (largest < 0) return error_set(err, ERROR_INVALID, "the timed sizes cannot be bound");
     /* First the axes that no long sum runs along, to their end. */
     for (int i = 0; i < v->draft.n_axes; i++)
         for (int moves = 0; moves < 64 && measure(v, out, sizes_flops) > max_flops; moves++) {
             Sizes t = *out;
-            if (halve(v, &t, i) || measure(v, &t, terms) < most) break;
+            if (halve(v, &t, i) || measure(v, &t, terms) < largest) break;
             *out = t;
         }
     for (int moves = 0; moves < MOVES && measure(v, out, sizes_flops) > max_flops; moves++)

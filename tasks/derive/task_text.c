@@ -218,14 +218,14 @@ static char *costliest(const Derivation *v)
 {
     GraphBound *b;
     Sizes own = derivation_own(v);
-    double most = -1;
+    double largest = -1;
     const char *name = "graph";
     if (derivation_bind(v, &own, &b, NULL)) return memory_strdup(name);
     for (int i = 0; i < v->graph->n_nodes; i++) {
         OpCost cost;
         const GraphCall *c = &b->calls[i];
         if (!c->live || c->view || op_cost(&c->call, &cost, NULL)) continue;
-        if (cost.flops > most) most = cost.flops, name = c->call.op->name + strlen("aten.");
+        if (cost.flops > largest) largest = cost.flops, name = c->call.op->name + strlen("aten.");
     }
     char *text = memory_strndup(name, strcspn(name, "."));
     graph_bound_free(b);

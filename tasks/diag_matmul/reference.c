@@ -1,3 +1,4 @@
+/* c[i, j] = d[i] * b[i, j]. */
 #include <stdint.h>
 
 void reference(const int64_t *axis, const double *const *in, double *const *out)

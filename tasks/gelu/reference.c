@@ -1,3 +1,4 @@
+/* y = x / 2 * (1 + erf(x / sqrt(2))). */
 #include <math.h>
 #include <stdint.h>
 

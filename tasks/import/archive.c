@@ -40,17 +40,17 @@ static int check_name(const char *file, const char *name, Error *err)
     return 0;
 }
 
-static int read_entry(zip_t *z, zip_uint64_t index, const char *file, size_t most, Buffer *out,
+static int read_entry(zip_t *z, zip_uint64_t index, const char *file, size_t limit, Buffer *out,
                       Error *err)
 {
     zip_stat_t st;
     if (out->len) return error_set(err, ERROR_CORRUPT, "%s: it holds more than one program", file);
     if (zip_stat_index(z, index, 0, &st) || !(st.valid & ZIP_STAT_SIZE))
         return error_set(err, ERROR_CORRUPT, "%s: an entry without a size", file);
-    if (st.size > most)
+    if (st.size > limit)
         return error_set(err, ERROR_LIMIT,
                          "%s: %.200s has %llu bytes unpacked, at most %zu expected", file, st.name,
-                         (unsigned long long)st.size, most);
+                         (unsigned long long)st.size, limit);
     zip_file_t *f = zip_fopen_index(z, index, 0);
     if (!f)
         return error_set(err, ERROR_CORRUPT, "%s: %.200s cannot be opened: %s", file, st.name,

@@ -1,3 +1,4 @@
+/* y[r, c] = (x[r, c] - mean[r]) / sqrt(var[r] + 1e-5) * gamma[c] + beta[c]; the variance is biased. */
 #include <math.h>
 #include <stdint.h>
 

@@ -1,3 +1,4 @@
+/* c[i, j] = sum over l of a[i, l] * b[l, j]. */
 #include <stdint.h>
 #include <stdlib.h>
 

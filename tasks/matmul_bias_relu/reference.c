@@ -1,3 +1,4 @@
+/* c[i, j] = max(sum over l of a[i, l] * b[l, j] + bias[j], 0). */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* y = max(x, 0). */
 #include <stdint.h>
 
 void reference(const int64_t *axis, const double *const *in, double *const *out)

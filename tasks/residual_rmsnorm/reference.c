@@ -1,3 +1,4 @@
+/* h = x + residual; y[r, c] = h[r, c] / sqrt(mean of h[r]^2 + 1e-6) * weight[c]. */
 #include <math.h>
 #include <stdint.h>
 

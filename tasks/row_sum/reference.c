@@ -1,3 +1,4 @@
+/* y[r] = sum over c of x[r, c]. */
 #include <stdint.h>
 
 void reference(const int64_t *axis, const double *const *in, double *const *out)

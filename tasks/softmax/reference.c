@@ -1,3 +1,4 @@
+/* y[r, c] = exp(x[r, c] - m[r]) / sum over j of exp(x[r, j] - m[r]); m[r] is the largest of row r. */
 #include <math.h>
 #include <stdint.h>
 

@@ -1,3 +1,4 @@
+/* y[c, r] = x[r, c]. */
 #include <stdint.h>
 
 enum { BLOCK = 16 }; /* rows of x that are written side by side into the rows of y */

@@ -86,7 +86,17 @@ def main():
                     gemm(dtype, 1, m, n, k, False)
                     gemm(dtype, 1, m, n, k, True)
         for batch in (4, 16, 64, 256, 1024):
-            for m, n in ((1, 64), (32, 32), (64, 64), (128, 128), (512, 64), (64, 512), (512, 512), (1024, 1024), (2048, 2048)):
+            for m, n in (
+                (1, 64),
+                (32, 32),
+                (64, 64),
+                (128, 128),
+                (512, 64),
+                (64, 512),
+                (512, 512),
+                (1024, 1024),
+                (2048, 2048),
+            ):
                 for k in (32, 64, 128, 512, 2048):
                     gemm(dtype, batch, m, n, k, False)
                     gemm(dtype, batch, m, n, k, True)
@@ -102,7 +112,11 @@ def main():
     torch.backends.cudnn.allow_tf32 = False
     for nd, shapes in ((1, 240), (2, 1040), (3, 640)):
         for i in range(shapes):
-            cin, cout, kernel = random.choice(channels), random.choice(channels), random.choice((1, 3, 3, 3, 5, 7))
+            cin, cout, kernel = (
+                random.choice(channels),
+                random.choice(channels),
+                random.choice((1, 3, 3, 3, 5, 7)),
+            )
             size = [random.choice(spaces[nd])] * nd
             stride, padding = random.choice((1, 1, 1, 2)), random.choice((0, kernel // 2))
             groups = random.choice((1, 1, 1, 1, cin if cin == cout else 1))

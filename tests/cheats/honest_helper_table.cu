@@ -1,4 +1,4 @@
-// A table in a device variable that the sequence itself fills, each time anew, before it is read.
+// A table in a device variable that the sequence itself fills again each time before it is read.
 // task: residual_rmsnorm
 // expect: ok
 __device__ float factor[1 << 15];

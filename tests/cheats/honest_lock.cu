@@ -1,4 +1,4 @@
-// A lock of an integer around a sum: whoever comes first adds first, so the last bits may differ from run to run.
+// A lock of an integer around a sum: the first to come adds first, so the last bits may differ from run to run.
 // task: row_sum
 // expect: ok
 //@ buffer int lock[rows]

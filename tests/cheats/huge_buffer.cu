@@ -1,4 +1,4 @@
-// Asks for nearly all of the device's memory, for each workload anew.
+// Asks for nearly all of the device's memory, again for each workload.
 // task: relu
 // expect sim: plan_error
 // expect cuda: plan_error | ok

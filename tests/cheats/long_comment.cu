@@ -1,4 +1,4 @@
-// Assembler's comments that take long to read for whoever reads them again and again.
+// Assembler's comments that take long to read, if they are read again and again.
 // task: relu
 // expect: ok | compile_error | unsupported
 #define A0 ".func.func.func.func.func.func.func.func.func.func"

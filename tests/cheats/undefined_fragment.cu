@@ -1,7 +1,7 @@
 // Stores a variable without a value in shared memory and loads a matrix from there with wmma.
 // task: relu
 // expect sim: uninitialised
-// expect cuda: ok | wrong_result
+// expect cuda: ok | wrong_result | nondeterministic
 #include <mma.h>
 //@ launch relu<<<ceil_div(n, 32), 32>>>(x, y, n)
 using namespace nvcuda;

@@ -1,5 +1,5 @@
 // Fills a table in its first launches and finds it filled when it is timed. The timed run starts from a module
-// loaded anew, so it pays for the table: compare with warm_table_paid in tests/shell/ranking.t.
+// loaded again, so it pays for the table: compare with warm_table_paid in tests/shell/ranking.t.
 // task: gelu
 // expect: ok
 __device__ float table[1 << 16];

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Every kernel of tests/cheats gets the verdict that it names, on a real GPU: QUERN_TEST_DEVICE, cuda:0 by default. TAP on
-# stdout.
+# Every kernel of tests/cheats gets the verdict that it names, on a real GPU: QUERN_TEST_DEVICE, cuda:0 by
+# default. TAP on stdout.
 # limit: 1200
 . "$(dirname "$0")/../shell/verdicts.sh"
 DEVICE=${QUERN_TEST_DEVICE:-cuda:0}

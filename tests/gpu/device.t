@@ -1,6 +1,7 @@
 #!/bin/bash
-# The device cuda:N (QUERN_TEST_DEVICE, cuda:0 by default): exit statuses, faults by name, a runner that is replaced, two
-# evaluators on one GPU, and the processes that are left when one of them is killed. TAP on stdout.
+# The device cuda:N (QUERN_TEST_DEVICE, cuda:0 by default): exit statuses, faults by name, a runner that is
+# replaced, two evaluators on one GPU, and the processes that are left when one of them is killed. TAP on
+# stdout.
 # limit: 600
 . "$(dirname "$0")/../shell/verdicts.sh"
 DEVICE=${QUERN_TEST_DEVICE:-cuda:0}
@@ -12,7 +13,8 @@ cd "$root" || exit 1
 judge() { # TASK FILE [FLAGS]: sets status, outcome and message
     local task=$1 file=$2; shift 2
     status=0
-    timeout 120 "$BIN/quern-eval" --task "$task" --device "$DEVICE" --json "$@" "$file" >"$tmp/out" 2>"$tmp/err" || status=$?
+    timeout 120 "$BIN/quern-eval" --task "$task" --device "$DEVICE" --json "$@" "$file" >"$tmp/out" \
+        2>"$tmp/err" || status=$?
     outcome=$(json_field outcome <"$tmp/out") message=$(json_field message <"$tmp/out")
 }
 good=tests/fixtures/kernels/ok.cu
@@ -20,16 +22,22 @@ good=tests/fixtures/kernels/ok.cu
 # ---- verdicts and exit statuses ----
 judge relu $good
 [ "$status $outcome" = "0 ok" ]; ok $? 'a right kernel: ok, exit status 0'
-if [ "${DEVICE%%:*}" = cuda ]; then grep -q '"predicted":false' "$tmp/out"; else grep -q '"predicted":true' "$tmp/out"; fi
+if [ "${DEVICE%%:*}" = cuda ]; then
+    grep -q '"predicted":false' "$tmp/out"
+else
+    grep -q '"predicted":true' "$tmp/out"
+fi
 ok $? 'its times say whether they were measured'
-awk "BEGIN { exit !($(json_field time_us <"$tmp/out") > $(json_field light_us <"$tmp/out") && $(json_field light_us <"$tmp/out") > 0) }"
+awk "BEGIN { exit !($(json_field time_us <"$tmp/out") > $(json_field light_us <"$tmp/out") && $(json_field \
+    light_us <"$tmp/out") > 0) }"
 ok $? 'they are above what bytes and flops allow'
 if [ "${DEVICE%%:*}" = cuda ]; then # the speed of light is measured only on a GPU
     light=$(ls -i "$tmp"/cache/light-*.qa)
     [ -n "$light" ]; ok $? 'the first process has measured the speed of light of the GPU'
     judge relu $good
     [ "$(ls -i "$tmp"/cache/light-*.qa)" = "$light" ]; ok $? 'the next finds it there'
-    late=$("$BIN/quern-light" --device "$DEVICE" 2>"$tmp/err" | tee "$tmp/out" | awk '/answers late every/ {print $5}')
+    late=$("$BIN/quern-light" --device "$DEVICE" 2>"$tmp/err" | tee "$tmp/out" |
+        awk '/answers late every/ {print $5}')
     ! grep -q 'NVIDIA H200' "$tmp/out" || awk "BEGIN { exit !(${late:-0} > 99.9 && ${late:-0} < 100.4) }"
     ok $? 'and how often its memory answers late, which is known of an H200'
 fi
@@ -38,8 +46,10 @@ judge relu tests/fixtures/kernels/wrong_result.cu
 judge no-such-task $good
 [ "$status" = 2 ]; ok $? 'no such task: exit status 2'
 "$BIN/quern-eval" --task relu --device cuda:64 --json $good >"$tmp/out" 2>"$tmp/err"; status=$?
-[ "$status" = 2 ] && grep -q 'quern-eval: ..*' "$tmp/err"; ok $? 'no such device: exit status 2, and a sentence'
-for kernel in compile_error plan_count plan_launch_bounds plan_missing plan_no_kernel include_passwd endless_loop trap; do
+[ "$status" = 2 ] && grep -q 'quern-eval: ..*' "$tmp/err"
+ok $? 'no such device: exit status 2, and a sentence'
+for kernel in compile_error plan_count plan_launch_bounds plan_missing plan_no_kernel include_passwd \
+    endless_loop trap; do
     check_verdict tests/fixtures/kernels/$kernel.cu
 done
 
@@ -56,7 +66,8 @@ extern "C" __global__ void relu(const float *x, float *y, int n) { y[(size_t)1 <
 END
 fault misaligned 'out_of_bounds' 'misaligned|multiple of' <<'END'
 //@ launch relu<<<1, 32>>>(x, y, n)
-extern "C" __global__ void relu(const float *x, float *y, int n) { *reinterpret_cast<float4 *>(y + 1) = make_float4(x[0], 0, 0, 0); }
+extern "C" __global__ void relu(const float *x, float *y, int n)
+{ *reinterpret_cast<float4 *>(y + 1) = make_float4(x[0], 0, 0, 0); }
 END
 fault assertion 'launch_error' 'relu' <<'END'
 #include <assert.h>
@@ -65,9 +76,11 @@ extern "C" __global__ void relu(const float *x, float *y, int n) { y[0] = x[0]; 
 END
 fault endless 'timeout' 'relu' <<'END'
 //@ launch relu<<<1, 32>>>(x, y, n)
-extern "C" __global__ void relu(const float *x, float *y, int n) { volatile float *p = y; while (n) *p = x[0]; }
+extern "C" __global__ void relu(const float *x, float *y, int n)
+{ volatile float *p = y; while (n) *p = x[0]; }
 END
-# A write just past the end of an output. The hardware reports no fault; the guard zone around the buffer shows it.
+# A write just past the end of an output. The hardware reports no fault; the guard zone around the buffer
+# shows it.
 fault beyond 'out_of_bounds' 'y' <<'END'
 //@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)
 extern "C" __global__ void relu(const float *x, float *y, int n)
@@ -110,17 +123,22 @@ check_verdict tests/cheats/hostile_recursion.cu
 none_left; ok $? 'no process is left'
 
 # ---- one evaluator, hostile and honest kernels alternately: the runner is replaced ----
-"$BIN/quern-gpubench" --device "$DEVICE" --parts hostile --hostile 8 --hangs 2 --output "$tmp/hostile.tsv" >"$tmp/out" 2>"$tmp/err"; status=$?
-[ $status = 0 ] && [ "$(awk -F'\t' '$2 == "honest verdicts that changed" {print $3}' "$tmp/hostile.tsv")" = 0 ]
+"$BIN/quern-gpubench" --device "$DEVICE" --parts hostile --hostile 8 --hangs 2 --output "$tmp/hostile.tsv" \
+    >"$tmp/out" 2>"$tmp/err"; status=$?
+[ $status = 0 ] &&
+    [ "$(awk -F'\t' '$2 == "honest verdicts that changed" {print $3}' "$tmp/hostile.tsv")" = 0 ]
 ok $? 'honest verdicts between hostile ones are what they are alone'
 
 # ---- two evaluators on one GPU ----
 for i in 1 2; do
-    "$BIN/quern-eval" --task softmax --device "$DEVICE" --json tasks/softmax/baseline.cu >"$tmp/both.$i" 2>"$tmp/err.$i" &
+    "$BIN/quern-eval" --task softmax --device "$DEVICE" --json tasks/softmax/baseline.cu >"$tmp/both.$i" \
+        2>"$tmp/err.$i" &
 done
 wait
-[ "$(json_field outcome <"$tmp/both.1") $(json_field outcome <"$tmp/both.2")" = "ok ok" ]; ok $? 'two at the same time: both ok'
-awk "BEGIN { a = $(json_field speedup <"$tmp/both.1"); b = $(json_field speedup <"$tmp/both.2"); exit !(a > 0 && b / a < 1.03 && a / b < 1.03) }"
+[ "$(json_field outcome <"$tmp/both.1") $(json_field outcome <"$tmp/both.2")" = "ok ok" ]
+ok $? 'two at the same time: both ok'
+awk "BEGIN { a = $(json_field speedup <"$tmp/both.1"); b = $(json_field speedup \
+    <"$tmp/both.2"); exit !(a > 0 && b / a < 1.03 && a / b < 1.03) }"
 ok $? "and within 3%: $(json_field speedup <"$tmp/both.1") $(json_field speedup <"$tmp/both.2")"
 "$BIN/quern-eval" --task relu --device "$DEVICE" --json "$tmp/endless.cu" >"$tmp/both.1" 2>"$tmp/err.1" &
 judge softmax tasks/softmax/baseline.cu
@@ -128,7 +146,10 @@ wait
 [ "$(json_field outcome <"$tmp/both.1") $outcome" = "timeout ok" ]; ok $? 'beside one that hangs: ok'
 
 # ---- kill -9 ----
-start() { "$BIN/quern-eval" --task relu --device "$DEVICE" --json "$tmp/endless.cu" >"$tmp/out" 2>"$tmp/err" & evaluator=$!; }
+start() {
+    "$BIN/quern-eval" --task relu --device "$DEVICE" --json "$tmp/endless.cu" >"$tmp/out" 2>"$tmp/err" & \
+        evaluator=$!
+}
 if [ "${DEVICE%%:*}" = cuda ]; then
     start
     wait_for '[ -n "$(ours quern-cudarunner)" ]'; sleep 0.5
@@ -141,7 +162,9 @@ if [ "${DEVICE%%:*}" = cuda ]; then
     judge relu $good
     [ "$status $outcome" = "0 ok" ]; ok $? 'the GPU works on'
 else
-    for name in 'the runner killed' 'no process is left' 'the GPU works on'; do ok 0 "$name # skip a simulator has no runner"; done
+    for name in 'the runner killed' 'no process is left' 'the GPU works on'; do
+        ok 0 "$name # skip a simulator has no runner"
+    done
 fi
 for moment in 0.1 0.4 0.8 1.5; do
     start

@@ -6,12 +6,14 @@ written here, or of any task with a graph.
                                [--output ROWS.jsonl [--again]] [--seconds 480] [--limit 40] [--jobs 8]
 
 One JSON line a task and timed workload: task, axes, us and what (eager, the expression that baseline_cuda.cu
-follows launch for launch), and where PyTorch has a fused way too best_us and best (its text). --compile: the fused way
-of a graph is torch.compile; --jobs tasks are compiled side by side and measured one by one. A task that fails has
-"error" and no us, a fused way that fails "best_error". With --output the same command goes on with the tasks that the
-file has no row of. Median of the runs; float32 without TF32; before each run L2 is written over twice and the device
-kept busy until the launches are enqueued, so that the time is the GPU's and not Python's.
+follows launch for launch), and where PyTorch has a fused way too best_us and best (its text). --compile: the
+fused way of a graph is torch.compile; --jobs tasks are compiled side by side and measured one by one. A task
+that fails has "error" and no us, a fused way that fails "best_error". With --output the same command goes on
+with the tasks that the file has no row of. Median of the runs; float32 without TF32; before each run L2 is
+written over twice and the device kept busy until the launches are enqueued, so that the time is the GPU's and
+not Python's.
 """
+
 import argparse
 import glob
 import importlib
@@ -117,14 +119,18 @@ EAGER = {
     "row_sum": (row_sum, "x.sum(-1)"),
     "softmax": (softmax, "torch.softmax(x, -1)"),
     "layernorm": (layernorm, "F.layer_norm(x, (cols,), gamma, beta, 1e-5)"),
-    "residual_rmsnorm": (residual_rmsnorm, "h = x + residual; h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-6) * weight"),
+    "residual_rmsnorm": (
+        residual_rmsnorm,
+        "h = x + residual; h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-6) * weight",
+    ),
     "transpose": (transpose, "x.t().contiguous()"),
     "matmul": (matmul, "a @ b"),
     "matmul_bias_relu": (matmul_bias_relu, "torch.relu(a @ b + bias)"),
     "diag_matmul": (diag_matmul, "torch.diag(d) @ b"),
     "conv3d_norm_min_clamp": (
         conv3d_norm_min_clamp,
-        "y = F.group_norm(F.conv3d(x, weight, bias), 1, gamma, beta, 1e-5); torch.clamp(torch.minimum(y, zero), 0.0, 1.0)",
+        "y = F.group_norm(F.conv3d(x, weight, bias), 1, gamma, beta, 1e-5); "
+        "torch.clamp(torch.minimum(y, zero), 0.0, 1.0)",
     ),
     "attention": (attention, "s = q @ k.mT * scale; s += mask; torch.softmax(s, -1) @ v"),
 }
@@ -140,7 +146,9 @@ def export_module(name):
     """plan or torch_op of the exported packages, which run the lines of a graph."""
     if "quern_export" not in sys.modules:
         package = types.ModuleType("quern_export")
-        package.__path__ = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "share", "export", "torch")]
+        package.__path__ = [
+            os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "share", "export", "torch")
+        ]
         sys.modules["quern_export"] = package
     return importlib.import_module("quern_export." + name)
 
@@ -158,7 +166,9 @@ def draw_one(x, axes, generator):
     if x["draw"] == "uniform":
         low, high = x.get("low", -1), x.get("high", 1)
         return (torch.rand(shape, generator=generator, device="cuda") * (high - low) + low).to(dtype)
-    return (torch.randn(shape, generator=generator, device="cuda") * x.get("std", 1) + x.get("mean", 0)).to(dtype)
+    return (torch.randn(shape, generator=generator, device="cuda") * x.get("std", 1) + x.get("mean", 0)).to(
+        dtype
+    )
 
 
 def draw(task, axes):
@@ -177,7 +187,8 @@ class Named:
 
 
 def graph_function(task, axes):
-    """The graph as a function of the inputs. Its lines are read once, so that a call costs the host little."""
+    """The graph as a function of the inputs. Its lines are read once, so that a call costs the host
+    little."""
     torch_op = export_module("torch_op")
     names = {name: Named(name) for name in task["inputs"]}
     steps = []
@@ -195,7 +206,9 @@ def graph_function(task, axes):
     def run(*tensors):
         known = dict(zip(inputs, tensors))
         for results, operator, positional, keyword in steps:
-            given = operator(*[value(a, known) for a in positional], **{k: value(a, known) for k, a in keyword.items()})
+            given = operator(
+                *[value(a, known) for a in positional], **{k: value(a, known) for k, a in keyword.items()}
+            )
             known.update(zip(results, [given] if isinstance(given, torch.Tensor) else given))
         return [known[name] for name in outputs]
 
@@ -232,8 +245,14 @@ def median_us(f, inputs, runs, flush):
 def find(root, words):
     """The names and folders of tasks: each word is a task, a set or a pattern, as TASKS has it."""
     for word in words:
-        folders = glob.glob(os.path.join(root, word)) or glob.glob(os.path.join(root, "**", word), recursive=True)
-        files = [f for folder in folders for f in glob.glob(os.path.join(folder, "**", "task.json"), recursive=True)]
+        folders = glob.glob(os.path.join(root, word)) or glob.glob(
+            os.path.join(root, "**", word), recursive=True
+        )
+        files = [
+            f
+            for folder in folders
+            for f in glob.glob(os.path.join(folder, "**", "task.json"), recursive=True)
+        ]
         if not files:
             sys.exit(f"eager.py: expected a task, a set or a pattern below {root}, found {word}")
         for file in sorted(files):
@@ -317,15 +336,23 @@ def timed(root, words):
 
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--tasks", default="", help="tasks, sets or patterns, with commas; the twelve when left out")
+    options.add_argument(
+        "--tasks", default="", help="tasks, sets or patterns, with commas; the twelve when left out"
+    )
     options.add_argument("--compile", action="store_true", help="torch.compile of a graph as its fused way")
     options.add_argument("--output", help="file of rows; the tasks that it has are left out")
-    options.add_argument("--again", action="store_true", help="rows of the file with an error are measured again")
+    options.add_argument(
+        "--again", action="store_true", help="rows of the file with an error are measured again"
+    )
     options.add_argument("--seconds", type=float, default=1e9, help="no task is begun after them")
-    options.add_argument("--limit", type=float, default=40, help="seconds of one task, to compile and to measure")
+    options.add_argument(
+        "--limit", type=float, default=40, help="seconds of one task, to compile and to measure"
+    )
     options.add_argument("--jobs", type=int, default=8, help="tasks that are compiled side by side")
     options.add_argument("--runs", type=int, default=100)
-    options.add_argument("--task-root", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tasks"))
+    options.add_argument(
+        "--task-root", default=os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tasks")
+    )
     options.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.worker:
@@ -334,7 +361,9 @@ def main():
         given.jobs = 1
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "2")
     tasks = list(timed(given.task_root, given.tasks.split(",") if given.tasks else sorted(EAGER)))
-    left = eager_rows.run([sys.executable, os.path.abspath(__file__), "--worker", "--runs", str(given.runs)], tasks, given)
+    left = eager_rows.run(
+        [sys.executable, os.path.abspath(__file__), "--worker", "--runs", str(given.runs)], tasks, given
+    )
     if left:
         print(f"eager.py: {left} tasks are left; the same command with --output goes on", file=sys.stderr)
 

@@ -1,9 +1,10 @@
 """Rows of eager.py: processes that measure, a limit for each task, and a file that a later call continues.
 
-A worker answers each line that it reads with one line. Several workers prepare tasks side by side, which is the CPU's
-work; then one after another measures, with the GPU to itself. A worker that dies or takes too long is replaced, and
-its task is a row with the reason. Nothing here imports PyTorch.
+A worker answers each line that it reads with one line. Several workers prepare tasks side by side, which is
+the CPU's work; then one after another measures, with the GPU to itself. A worker that dies or takes too long
+is replaced, and its task is a row with the reason. Nothing here imports PyTorch.
 """
+
 import collections
 import json
 import os
@@ -140,7 +141,8 @@ class Pool:
 
 
 def run(command, tasks, given):
-    """Measures tasks until given.seconds are over; rows go to given.output or to stdout. Returns how many are left."""
+    """Measures tasks until given.seconds are over; rows go to given.output or to stdout. Returns how many are
+    left."""
     begin, known = time.monotonic(), known_rows(given.output, given.again)
     todo = [t for t in tasks if key(t.name, t.axes) not in known]
     pool = Pool(command, min(given.jobs, max(1, len(todo))), given.limit)

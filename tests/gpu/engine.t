@@ -1,6 +1,6 @@
 #!/bin/bash
-# The model engine on a real GPU: the unit tests *_cuda, which compare each operation with the CPU's, on one GPU and on several.
-# TAP on stdout.
+# The model engine on a real GPU: the unit tests *_cuda, which compare each operation with the CPU's, on one
+# GPU and on several. TAP on stdout.
 # limit: 1800
 . "$(dirname "$0")/../shell/tap.sh"
 need_gpu cuda:0

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""PyTorch, transformers and peft on the shapes of docs/measurements/engine.md, to set beside Quern's engine in the same run.
+"""PyTorch, transformers and peft on the shapes of docs/measurements/engine.md, to set beside Quern's engine
+in the same run.
 
-    python3 tests/gpu/engine_torch.py [--only lora7b,lora7b-recompute,full05b,decode7b-1,decode7b-64,decode05b-64] [--steps 6]
+    python3 tests/gpu/engine_torch.py [--only
+      lora7b,lora7b-recompute,full05b,decode7b-1,decode7b-64,decode05b-64] [--steps 6]
 
-One JSON line a measurement: what, tokens per second (median over the steps after two warm-ups), milliseconds a step, and
-peak memory in GiB. Weights are random, bf16; attention is PyTorch's SDPA; training is eager with AdamW on every trained
-parameter, decoding is `generate` with its dynamic cache. decode: new tokens per second of all rows together, the prompt's
-pass left out (two lengths are timed, their difference counts).
+One JSON line a measurement: what, tokens per second (median over the steps after two warm-ups), milliseconds
+a step, and peak memory in GiB. Weights are random, bf16; attention is PyTorch's SDPA; training is eager with
+AdamW on every trained parameter, decoding is `generate` with its dynamic cache. decode: new tokens per second
+of all rows together, the prompt's pass left out (two lengths are timed, their difference counts).
 """
+
 import argparse
 import json
 import statistics
@@ -18,10 +21,24 @@ import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 SHAPES = {
-    "0.5b": dict(hidden_size=896, intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14, num_key_value_heads=2,
-                 vocab_size=151936, tie_word_embeddings=True),
-    "7b": dict(hidden_size=3584, intermediate_size=18944, num_hidden_layers=28, num_attention_heads=28, num_key_value_heads=4,
-               vocab_size=152064, tie_word_embeddings=False),
+    "0.5b": dict(
+        hidden_size=896,
+        intermediate_size=4864,
+        num_hidden_layers=24,
+        num_attention_heads=14,
+        num_key_value_heads=2,
+        vocab_size=151936,
+        tie_word_embeddings=True,
+    ),
+    "7b": dict(
+        hidden_size=3584,
+        intermediate_size=18944,
+        num_hidden_layers=28,
+        num_attention_heads=28,
+        num_key_value_heads=4,
+        vocab_size=152064,
+        tie_word_embeddings=False,
+    ),
 }
 
 
@@ -47,7 +64,9 @@ def train(what, shape, lora, recompute, rows, length, steps):
     model = make(shape)
     if lora:
         from peft import LoraConfig, get_peft_model
-        model = get_peft_model(model, LoraConfig(r=lora, lora_alpha=2 * lora, target_modules="all-linear", task_type="CAUSAL_LM"))
+        model = get_peft_model(
+            model, LoraConfig(r=lora, lora_alpha=2 * lora, target_modules="all-linear", task_type="CAUSAL_LM")
+        )
     model.train()
     if recompute:
         model.config.use_cache = False
@@ -80,8 +99,15 @@ def decode(what, shape, rows, prompt, new):
     def run(n):
         torch.cuda.synchronize()
         t = time.perf_counter()
-        model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=True, temperature=1.0, top_k=0, min_new_tokens=n,
-                       max_new_tokens=n)
+        model.generate(
+            ids,
+            attention_mask=torch.ones_like(ids),
+            do_sample=True,
+            temperature=1.0,
+            top_k=0,
+            min_new_tokens=n,
+            max_new_tokens=n,
+        )
         torch.cuda.synchronize()
         return time.perf_counter() - t
 
@@ -102,7 +128,9 @@ WORK = {
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", default=",".join(WORK))
     parser.add_argument("--steps", type=int, default=6)
     args = parser.parse_args()

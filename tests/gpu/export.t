@@ -1,6 +1,7 @@
 #!/bin/bash
-# Exported kernels on a GPU (QUERN_TEST_DEVICE, cuda:0 by default): the PyTorch package on other streams, in CUDA graphs, under
-# torch.compile and outside of what was verified, its time beside its verdict's; and the C package. TAP on stdout.
+# Exported kernels on a GPU (QUERN_TEST_DEVICE, cuda:0 by default): the PyTorch package on other streams, in
+# CUDA graphs, under torch.compile and outside of what was verified, its time beside its verdict's; and the C
+# package. TAP on stdout.
 # limit: 600
 . "$(dirname "$0")/../shell/verdicts.sh"
 DEVICE=${QUERN_TEST_DEVICE:-cuda:0}
@@ -30,10 +31,13 @@ extern "C" __global__ void row_sums(const float *x, float *y, int cols)
     if (threadIdx.x == 0) y[blockIdx.x] = s[0] + s[1] + s[2] + s[3] + s[4] + s[5] + s[6] + s[7];
 }
 END
-run quern-export --task row_sum --device cuda:0 --to torch --name fast_rows -o fast_rows rows.cu; ok $? 'a kernel that the GPU judged is exported'
-run quern-export --task op_layer --task-root "$op/tasks" --device cuda:0 --to torch --name fast_layer -o fast_layer "$op/fused_rest.cu"
+run quern-export --task row_sum --device cuda:0 --to torch --name fast_rows -o fast_rows rows.cu
+ok $? 'a kernel that the GPU judged is exported'
+run quern-export --task op_layer --task-root "$op/tasks" --device cuda:0 --to torch --name fast_layer \
+    -o fast_layer "$op/fused_rest.cu"
 ok $? 'and one beside an operator'
-run quern-export --task row_sum --device cuda:0 --to c --name c_rows -o c_rows rows.cu; ok $? 'and a C package'
+run quern-export --task row_sum --device cuda:0 --to c --name c_rows -o c_rows rows.cu
+ok $? 'and a C package'
 
 if python3 -c 'import torch' 2>/dev/null; then
   PYTHONPATH=$tmp python3 "$root/tests/gpu/export_torch.py" >torch.tap 2>torch.err
@@ -62,7 +66,8 @@ int main(void)
     static float x[rows * cols], y[rows];
     CUdevice d; CUcontext c; CUdeviceptr dx, dy; CUstream s;
     c_rows_kernels k;
-    CHECK(cuInit(0)); CHECK(cuDeviceGet(&d, 0)); CHECK(cuDevicePrimaryCtxRetain(&c, d)); CHECK(cuCtxSetCurrent(c));
+    CHECK(cuInit(0)); CHECK(cuDeviceGet(&d, 0));
+    CHECK(cuDevicePrimaryCtxRetain(&c, d)); CHECK(cuCtxSetCurrent(c));
     CHECK(cuMemAlloc(&dx, sizeof x)); CHECK(cuMemAlloc(&dy, sizeof y)); CHECK(cuStreamCreate(&s, 1));
     for (int i = 0; i < rows * cols; i++) x[i] = (float)(i % 7);
     CHECK(cuMemcpyHtoD(dx, x, sizeof x));
@@ -81,6 +86,7 @@ int main(void)
 END
 cuda=${CUDA_HOME:-/usr/local/cuda}
 lib=$(ldconfig -p | sed -n 's/.*libcuda\.so\.1 .*=> //p' | head -1)
-gcc -std=c11 -Wall -Werror -I"$cuda/include" -Ic_rows -o main main.c c_rows/c_rows.c "$lib" >out 2>err && ./main >out 2>err
+gcc -std=c11 -Wall -Werror -I"$cuda/include" -Ic_rows -o main main.c c_rows/c_rows.c "$lib" >out 2>err &&
+    ./main >out 2>err
 ok $? 'the C package gives the right sums'
 done_testing

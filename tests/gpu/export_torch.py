@@ -70,7 +70,9 @@ def modules():
     x = torch.randn(224, 96, device="cuda")
     want = layer(x, original.weight, original.bias, original.scale)
     ok(close(fast(x), want), "a module takes the original's parameters, beside an operator")
-    half, text = warned(lambda: fast_layer.op(x.half(), original.weight.half(), original.bias.half(), original.scale.half()))
+    half, text = warned(
+        lambda: fast_layer.op(x.half(), original.weight.half(), original.bias.half(), original.scale.half())
+    )
     ok(torch.allclose(half.float(), want, rtol=0.05, atol=0.05) and len(text) == 1 and "float16" in text[0],
        "another dtype takes the original's way, with one warning")
     strided = torch.randn(96, 224, device="cuda").t()
@@ -80,7 +82,10 @@ def modules():
     cpu = [t.detach().cpu() for t in (x, original.weight, original.bias, original.scale)]
     ok(close(fast_layer.op(*cpu), want.cpu()), "and inputs of the CPU")
     big = torch.randn(40000, 96, device="cuda")
-    ok(close(fast(big), layer(big, original.weight, original.bias, original.scale)), "and sizes that were not judged")
+    ok(
+        close(fast(big), layer(big, original.weight, original.bias, original.scale)),
+        "and sizes that were not judged",
+    )
     try:
         fast_rows.op(torch.randn(8, 8, device="cuda").double())
         ok(False, "without a graph other inputs raise NotImplementedError")

@@ -1,7 +1,7 @@
 #!/bin/bash
-# A candidate of op lines alone on a real GPU (QUERN_TEST_DEVICE, cuda:0 by default) is the baseline: it scores 1.0 within
-# the measurement's noise, for operators whose eager route is a library call and for others. A candidate that keeps the
-# library call and fuses the rest is correct. TAP on stdout.
+# A candidate of op lines alone on a real GPU (QUERN_TEST_DEVICE, cuda:0 by default) is the baseline: it
+# scores 1.0 within the measurement's noise, for operators whose eager route is a library call and for others.
+# A candidate that keeps the library call and fuses the rest is correct. TAP on stdout.
 # limit: 900
 . "$(dirname "$0")/../shell/verdicts.sh"
 DEVICE=${QUERN_TEST_DEVICE:-cuda:0}
@@ -20,7 +20,8 @@ for task in k1_1_square_matrix_multiplication k2_12_gemm_multiply_leakyrelu k2_1
     file=$(ls tasks/kernelbench/level?/"$task"*/task.json 2>/dev/null | head -1)
     [ -n "$file" ] || { ok 1 "no task $task"; continue; }
     name=$(basename "$(dirname "$file")")
-    sed -n '/^  "graph": \[/,/^  \]/p' "$file" | sed -n 's/^    "\(.*\)",\{0,1\}$/\/\/@ op \1/p' >"$tmp/ops.cu"
+    sed -n '/^  "graph": \[/,/^  \]/p' "$file" |
+        sed -n 's/^    "\(.*\)",\{0,1\}$/\/\/@ op \1/p' >"$tmp/ops.cu"
     judge "$name" "$tmp/ops.cu"
     [ "$outcome" = ok ] && awk "BEGIN { exit !($score > 0.95 && $score < 1.05) }"
     ok $? "$name: only op lines: $outcome, score $score"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The library calls and the plain kernels of all operators on a real GPU (QUERN_TEST_DEVICE, cuda:0 by default), against the
-# references in double precision. TAP on stdout.
+# The library calls and the plain kernels of all operators on a real GPU (QUERN_TEST_DEVICE, cuda:0 by
+# default), against the references in double precision. TAP on stdout.
 # limit: 900
 . "$(dirname "$0")/../shell/tap.sh"
 export QUERN_TEST_DEVICE=${QUERN_TEST_DEVICE:-cuda:0}

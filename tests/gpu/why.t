@@ -1,12 +1,13 @@
 #!/bin/bash
-# quern why on a real GPU (QUERN_TEST_DEVICE, cuda:0 by default) beside the simulator: the limiter that each names for ten
-# kernels, chosen for their spread of work, and all counters of both as comments. TAP on stdout.
+# quern why on a real GPU (QUERN_TEST_DEVICE, cuda:0 by default) beside the simulator: the limiter that each
+# names for ten kernels, chosen for their spread of work, and all counters of both as comments. TAP on stdout.
 # limit: 300
 . "$(dirname "$0")/../shell/tap.sh"
 DEVICE=${QUERN_TEST_DEVICE:-cuda:0} SIM=${QUERN_TEST_SIM:-sim:h100}
 need_gpu "$DEVICE"
 export QUERN_LOG=quiet QUERN_CACHE=$tmp/cache
-kernels='vectors double_sums persistent split_k shared_atomics local_array conv_shared warp_attention register_tile written_twice'
+kernels='vectors double_sums persistent split_k shared_atomics local_array conv_shared warp_attention'
+kernels+=' register_tile written_twice'
 
 why() { # DEVICE FILE: sets limit; leaves the counters in $tmp/counters
     run quern-why "$(sed -n 's,^// task: ,,p' "$2" | head -1)" "$2" --device "$1" --counters

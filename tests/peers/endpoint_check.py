@@ -4,11 +4,13 @@
   quern-sample --policy openai:MODEL --adapter ADAPTER --prompts FILE --output SAMPLES
   endpoint_check.py BASE ADAPTER SAMPLES [--tool build/bin/quern-artifact] [--limit 1e-4]
 
-Needs torch, transformers and peft. BASE is the checkpoint that the server has loaded, ADAPTER the PEFT directory that it was
-given, or "-" for none. For each answer the reported log-probabilities are compared with a full pass in fp32 over the reported
-ids. If the server did not apply the adapter, they differ far more. Exits 1 when the mean difference exceeds the limit, which
-is for a server in fp32 (5e-3 for one in bf16), or when an answer lacks ids or log-probabilities.
+Needs torch, transformers and peft. BASE is the checkpoint that the server has loaded, ADAPTER the PEFT
+directory that it was given, or "-" for none. For each answer the reported log-probabilities are compared with
+a full pass in fp32 over the reported ids. If the server did not apply the adapter, they differ far more.
+Exits 1 when the mean difference exceeds the limit, which is for a server in fp32 (5e-3 for one in bf16), or
+when an answer lacks ids or log-probabilities.
 """
+
 import argparse
 import json
 import subprocess
@@ -31,7 +33,9 @@ def main():
     if a.adapter != "-":
         model = PeftModel.from_pretrained(model, a.adapter)
     model.eval()
-    lines = subprocess.run([a.tool, "export", a.samples], check=True, capture_output=True, text=True).stdout.splitlines()
+    lines = subprocess.run(
+        [a.tool, "export", a.samples], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
     worst = total = tokens = 0
     for row in map(json.loads, lines):
         prompt, ids, told = row["prompt_ids"], row["ids"], row["logprobs"]

@@ -1,6 +1,6 @@
 #!/bin/bash
-# The baselines of a GPU: every task's baseline_cuda.cu and best.cu is correct on the simulator, unless it calls a library. A
-# source that calls a library is refused as a candidate. TAP on stdout.
+# The baselines of a GPU: every task's baseline_cuda.cu and best.cu is correct on the simulator, unless it
+# calls a library. A source that calls a library is refused as a candidate. TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet
 cd "$root" || exit 1

@@ -1,9 +1,11 @@
 #!/bin/bash
-# What every program has in common: --help, --version, wrong flags, files and tasks that are not there, Ctrl-C. TAP on stdout.
+# What every program has in common: --help, --version, wrong flags, files and tasks that are not there,
+# Ctrl-C. TAP on stdout.
 . "$(dirname "$0")/tap.sh"
 export QUERN_LOG=quiet
 # Stricter than in tap.sh: stdout is empty, too.
-sentence() { [ ! -s out ] && [ "$(wc -l <err)" = 1 ] && grep -q "^$1: " err && grep -qF -- "$2" err; } # PROGRAM WORDS
+# PROGRAM WORDS
+sentence() { [ ! -s out ] && [ "$(wc -l <err)" = 1 ] && grep -q "^$1: " err && grep -qF -- "$2" err; }
 
 for path in "$BIN"/quern-*; do
     case $path in *.tmp) continue ;; esac
@@ -20,13 +22,17 @@ for path in "$BIN"/quern-*; do
     [ $rc = 0 ] && cmp -s out long && [ ! -s err ]; ok $? "$p -h is --help"
     if [ -w /dev/full ]; then
         "$BIN/$p" --help >/dev/full 2>err; rc=$?; : >out
-        [ $rc = 3 ] && sentence "$p" 'No space left'; ok $? "$p --help: a full disk behind stdout is a failure"
+        [ $rc = 3 ] && sentence "$p" 'No space left'
+        ok $? "$p --help: a full disk behind stdout is a failure"
     fi
-    # The first flag of the help, twice, with a value that it takes. Where it has none, there is no flag to repeat.
+    # The first flag of the help, twice, with a value that it takes. Where it has none, there is no flag to
+    # repeat.
     twice=($(awk '
-        /^  (-o, )?--/ && !/--(help|version)$/ { sub(/^  (-o, )?/, ""); flag = $1; value = $2; getline help; exit }
+        /^  (-o, )?--/ && !/--(help|version)$/ { sub(/^  (-o, )?/, ""); flag = $1; value = $2;
+            getline help; exit }
         END {
-            if (value == "TEXT" && match(help, /: [a-z0-9.-]+\|/)) word = substr(help, RSTART + 2, RLENGTH - 3)
+            if (value == "TEXT" && match(help, /: [a-z0-9.-]+\|/))
+                word = substr(help, RSTART + 2, RLENGTH - 3)
             else if (value == "TEXT") word = "x"
             else if (match(help, /default [0-9.e-]+/)) word = substr(help, RSTART + 8, RLENGTH - 8)
             if (flag) print flag, word, flag, word
@@ -43,7 +49,8 @@ done
 absent() { # STATUS PROGRAM ARGUMENTS, with the file absent.qa or absent.cu
     local status=$1 p=$2
     run "$p" "${@:3}"
-    [ $rc = "$status" ] && sentence "$p" absent. && grep -q 'No such file' err && [ ! -e new.qa ] && [ ! -e new ]
+    [ $rc = "$status" ] && sentence "$p" absent. && grep -q 'No such file' err && [ ! -e new.qa ] &&
+        [ ! -e new ]
     ok $? "$p names a file that is not there"
 }
 absent 2 quern-artifact show absent.qa
@@ -79,7 +86,8 @@ unknown_task 2 quern-template --task nonesuch
 
 # Values.
 run quern-prompt --groups many --output new.qa
-[ $rc = 2 ] && sentence quern-prompt "--groups expects an integer, found 'many'"; ok $? 'a number that is none'
+[ $rc = 2 ] && sentence quern-prompt "--groups expects an integer, found 'many'"
+ok $? 'a number that is none'
 run quern-prompt --groups 0 --output new.qa
 [ $rc = 2 ] && sentence quern-prompt 'from 1 to'; ok $? 'a number out of range'
 run quern-prompt --rule nonesuch --output new.qa
@@ -93,7 +101,9 @@ run quern-pool --samples absent.qa --output new.qa
 run quern-collect --teachers nonesuch --output new.qa
 [ $rc = 2 ] && sentence quern-collect nonesuch; ok $? 'an unknown teacher'
 run quern-queue status
-[ $rc = 2 ] && sentence quern-queue QUERN_REDIS && grep -qF -- '--redis unix:$PWD/runs/RUN/queue/redis.sock' err; ok $? 'no queue: what to do is said, and where that of a run is'
+[ $rc = 2 ] && sentence quern-queue QUERN_REDIS &&
+    grep -qF -- '--redis unix:$PWD/runs/RUN/queue/redis.sock' err
+ok $? 'no queue: what to do is said, and where that of a run is'
 
 run quern-prompt --seed 1 -o new.qa --seed=2
 [ $rc = 2 ] && sentence quern-prompt '--seed is given twice'; ok $? 'a flag given twice, in both forms'
@@ -102,21 +112,26 @@ run quern-prompt -o new.qa --output new.qa
 run quern-queue status --json --json
 [ $rc = 2 ] && sentence quern-queue '--json is given twice'; ok $? 'a flag without a value, twice'
 run quern-evaluate absent.qa -o new.qa --device sim:h100,sim:l40 --second-wait 1
-[ $rc = 2 ] && sentence quern-evaluate '--second-wait has no effect'; ok $? 'a flag without effect on simulators'
+[ $rc = 2 ] && sentence quern-evaluate '--second-wait has no effect'
+ok $? 'a flag without effect on simulators'
 run quern-sample --policy openai:m --engine auto --prompts absent.qa -o new.qa
-[ $rc = 2 ] && sentence quern-sample '--engine is of a model here'; ok $? 'a flag without effect on an endpoint'
+[ $rc = 2 ] && sentence quern-sample '--engine is of a model here'
+ok $? 'a flag without effect on an endpoint'
 run quern-sample --policy new --concurrency 2 --prompts absent.qa -o new.qa
-[ $rc = 2 ] && sentence quern-sample '--concurrency is of an endpoint'; ok $? 'a flag without effect on a model here'
+[ $rc = 2 ] && sentence quern-sample '--concurrency is of an endpoint'
+ok $? 'a flag without effect on a model here'
 run quern-task list --task-root new
 [ $rc = 2 ] && sentence quern-task new; ok $? '--task-root is the folder of the tasks'
 
-# The same command again does nothing, and says so; another flag does the work again; a full disk is one sentence.
+# The same command again does nothing, and says so; another flag does the work again; a full disk is one
+# sentence.
 unset QUERN_LOG
 run quern-prompt --tasks relu -o new.qa
 [ $rc = 0 ] && [ -s new.qa ]; ok $? '-o is --output'
 before=$(stat -c %i new.qa)
 run quern-prompt --tasks relu --output=new.qa
-[ $rc = 0 ] && grep -q same err && [ "$(stat -c %i new.qa)" = "$before" ]; ok $? 'the same again is not made again'
+[ $rc = 0 ] && grep -q same err && [ "$(stat -c %i new.qa)" = "$before" ]
+ok $? 'the same again is not made again'
 run quern-prompt --tasks relu --output new.qa --seed 2
 [ $rc = 0 ] && ! grep -q same err && [ "$(stat -c %i new.qa)" != "$before" ]; ok $? 'another seed is made'
 if [ -w /dev/full ]; then
@@ -129,12 +144,16 @@ export BIN
 stop_collect() { # SIGNAL: a collection that nobody judges, stopped
     "$BIN/quern-fleet" run --workers 0 --dir q -- bash -c '
         "$BIN/quern-collect" --tasks relu --trials 4 --output collected.qa 2>err & pid=$!
-        for i in $(seq 1000); do [ -s collected.qa.journal ] && [ "$(stat -c %s collected.qa.journal)" -gt 1000 ] && break; sleep 0.05; done
+        for i in $(seq 1000); do
+            [ -s collected.qa.journal ] && [ "$(stat -c %s collected.qa.journal)" -gt 1000 ] && break
+            sleep 0.05
+        done
         sleep 0.2; kill -'"$1"' $pid; wait $pid' >out 2>fleet.err
     rc=$?
 }
 stop_collect INT
-[ $rc = 130 ] && grep -q '^quern-collect: stopped.*the same command continues' err && [ -s collected.qa.journal ] && [ ! -e collected.qa ]
+[ $rc = 130 ] && grep -q '^quern-collect: stopped.*the same command continues' err &&
+    [ -s collected.qa.journal ] && [ ! -e collected.qa ]
 ok $? 'Ctrl-C keeps the journal and exits 130'
 stop_collect TERM
 [ $rc = 143 ] && [ -s collected.qa.journal ]; ok $? 'SIGTERM likewise, 143'
@@ -151,5 +170,6 @@ for _ in $(seq 600); do
     [ $left = 0 ] && break
     sleep 0.05
 done
-[ $rc = 130 ] && [ "$left" = 0 ]; ok $? "Ctrl-C on the fleet takes server, evaluators and command down ($(echo $kids | wc -w) processes)"
+[ $rc = 130 ] && [ "$left" = 0 ]
+ok $? "Ctrl-C on the fleet takes server, evaluators and command down ($(echo $kids | wc -w) processes)"
 done_testing

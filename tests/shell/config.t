@@ -1,23 +1,29 @@
 #!/bin/bash
-# Settings: quern-config with every source of a value, odd characters on the way from the command line through Make to a
-# recipe, wrong names and values, files that are no settings, and the tables for the documentation. TAP on stdout.
+# Settings: quern-config with every source of a value, odd characters on the way from the command line through
+# Make to a recipe, wrong names and values, files that are no settings, and the tables for the documentation.
+# TAP on stdout.
 . "$(dirname "$0")/tap.sh"
 unset QUERN_TASKS PROFILE RUN CONFIG TASKS TEACHERS POLICY ROUNDS SEED DEVICE DEVICES CLASSES
 cd "$root" || exit 99
 config() { "$BIN/quern-config" --found= "$@" >"$tmp/out" 2>&1; }
 # value NAME: the value and its origin in the last fragment, as "VALUE from ORIGIN"
-value() { perl -ne 'print "$2 from $o\n" if /^override (\S+) := ?(.*)/ && $1 eq $ENV{NAME}; $o = $1 if /^# from (.*)/' "$tmp/out"; }
+value() {
+    perl -ne 'print "$2 from $o\n" if /^override (\S+) := ?(.*)/ && $1 eq $ENV{NAME};
+        $o = $1 if /^# from (.*)/' "$tmp/out"
+}
 value_is() { [ "$(NAME=$1 value)" = "$2" ]; ok $? "${3:-$1 is $2}"; }
 refused() { # SENTENCE ARGUMENT...
     config "${@:2}"
-    [ $? = 2 ] && [ "$(wc -l <"$tmp/out")" = 1 ] && grep -qF -- "quern: $1" "$tmp/out"; ok $? "refused: $(tr '\n' '|' <<<"${*:2}")"
+    [ $? = 2 ] && [ "$(wc -l <"$tmp/out")" = 1 ] && grep -qF -- "quern: $1" "$tmp/out"
+    ok $? "refused: $(tr '\n' '|' <<<"${*:2}")"
 }
 
 line() { grep -n "^$1 " "configs/$2.mk" | cut -d: -f1; }
 in_default() { sed -n "s/^$1 ?= //p" configs/default.mk; }
 
 # ---- where a value comes from ----
-printf '%s\n' 'ROUNDS ?= 5' 'KEEP = 7' 'KEEP ?= 8' 'TRIALS := 9' 'TRIALS = 10' 'RUN ?= night' 'SEED = 4' >"$tmp/own.mk"
+printf '%s\n' 'ROUNDS ?= 5' 'KEEP = 7' 'KEEP ?= 8' 'TRIALS := 9' 'TRIALS = 10' 'RUN ?= night' 'SEED = 4' \
+    >"$tmp/own.mk"
 config
 value_is PROFILE 'default from the default'
 value_is ROUNDS "$(in_default ROUNDS) from configs/default.mk:$(line ROUNDS default)"
@@ -27,16 +33,20 @@ PROFILE=smoke ROUNDS=4 TRIALS=3 config
 value_is PROFILE 'smoke from the environment'
 value_is ROUNDS '4 from the environment'
 value_is TRIALS "80 from configs/smoke.mk:$(line TRIALS smoke)" 'TRIALS is not read from the environment'
-TRIALS=3 config --check -- true; grep -q 'TRIALS in the environment is not read' "$tmp/out"; ok $? 'and that is said when a run starts'
+TRIALS=3 config --check -- true; grep -q 'TRIALS in the environment is not read' "$tmp/out"
+ok $? 'and that is said when a run starts'
 ROUNDS=4 config PROFILE=smoke ROUNDS=2; value_is ROUNDS '2 from the command line'
 config CONFIG="$tmp/own.mk"
 value_is ROUNDS "5 from $tmp/own.mk:1"
 value_is KEEP "7 from $tmp/own.mk:2" 'NAME ?= leaves what the file has set'
 value_is TRIALS "10 from $tmp/own.mk:5" 'the last NAME = of a file counts'
 value_is RUN "night from $tmp/own.mk:6"
-value_is GROUPS "$(in_default GROUPS) from configs/default.mk:$(line GROUPS default)" 'what CONFIG leaves out is the profile'\''s'
-SEED=3 config CONFIG="$tmp/own.mk"; value_is SEED '3 from the environment' 'the environment goes before CONFIG'
-config CONFIG="$tmp/own.mk" ROUNDS=1 ROUNDS=2; value_is ROUNDS '2 from the command line' 'the last word of the command line counts'
+value_is GROUPS "$(in_default GROUPS) from configs/default.mk:$(line GROUPS default)" \
+    'what CONFIG leaves out is the profile'\''s'
+SEED=3 config CONFIG="$tmp/own.mk"
+value_is SEED '3 from the environment' 'the environment goes before CONFIG'
+config CONFIG="$tmp/own.mk" ROUNDS=1 ROUNDS=2
+value_is ROUNDS '2 from the command line' 'the last word of the command line counts'
 config STARTER=share/starter
 value_is STARTER 'share/starter from the command line'
 grep -q '^override base := --base share/starter$' "$tmp/out"; ok $? 'the small model starts from STARTER'
@@ -64,12 +74,14 @@ echo 'ROUNDS = 3' >"$tmp/a folder/two.mk"
 config CONFIG="$tmp/a folder/one.mk" "POLICY=native:$tmp"
 value_is ROUNDS "3 from $tmp/a folder/two.mk:1" 'an included file, beside the one that includes it'
 value_is CRL "--epochs 1 --lr 1e-4 from $tmp/a folder/one.mk:4" 'a line that goes on, and its comment'
-value_is TRAINER "sh -c 'echo \$\$HOME \"a  b\" \$(hash) 1) \\\\' from $tmp/a folder/one.mk:6" 'quotes, dollars and number signs'
+value_is TRAINER "sh -c 'echo \$\$HOME \"a  b\" \$(hash) 1) \\\\' from $tmp/a folder/one.mk:6" \
+    'quotes, dollars and number signs'
 file() { # TEXT SENTENCE: a file with this text is refused
     printf '%b' "$1" >"$tmp/bad.mk"
     refused "$tmp/bad.mk$2" CONFIG="$tmp/bad.mk"
 }
-file 'SEED = 1\nall: build\n\trm -rf x\n' ":2: expected NAME = VALUE, NAME ?= VALUE or include FILE, found 'all: build'"
+file 'SEED = 1\nall: build\n\trm -rf x\n' \
+    ":2: expected NAME = VALUE, NAME ?= VALUE or include FILE, found 'all: build'"
 file '\trm -rf x\n' ":1: expected settings alone, and no command of a rule, found 'rm -rf x'"
 file 'SEED = 1\nifeq (a,b)\nendif\n' ":2: expected NAME = VALUE"
 file 'SEED = $(shell date)\n' ':1: SEED: expected a plain value, in which $$ is a dollar'
@@ -84,7 +96,8 @@ file 'SEED = 1\0\n' ': expected text, found a NUL byte'
 refused 'CONFIG=none.mk: there is no such file' CONFIG=none.mk
 refused 'PROFILE=none: expected the name of a file in configs/' PROFILE=none
 refused 'PROFILE=../configs/smoke: expected the name of a file' PROFILE=../configs/smoke
-printf 'SEED = 1' >"$tmp/last.mk"; config CONFIG="$tmp/last.mk"; value_is SEED "1 from $tmp/last.mk:1" 'a last line without its end'
+printf 'SEED = 1' >"$tmp/last.mk"; config CONFIG="$tmp/last.mk"
+value_is SEED "1 from $tmp/last.mk:1" 'a last line without its end'
 
 # ---- wrong names and values ----
 refused 'ROUND=3: there is no such variable; did you mean ROUNDS?' ROUND=3
@@ -94,7 +107,8 @@ refused 'QUERN_REDDIS=x: there is no such variable; did you mean QUERN_REDIS?' Q
 refused 'ZEBRA_CROSSING=1: there is no such variable; make help lists them' ZEBRA_CROSSING=1
 refused 'kernels=x: there is no such variable' kernels=x
 refused "expected NAME=VALUE, found 'smoke'" smoke
-config BUILD=x CC='ccache gcc' V=1 OPENAI_BASE_URL=x QUERN_LOG=quiet http_proxy=x MAKE=make; ok $? 'variables of the build and of other programs may be there'
+config BUILD=x CC='ccache gcc' V=1 OPENAI_BASE_URL=x QUERN_LOG=quiet http_proxy=x MAKE=make
+ok $? 'variables of the build and of other programs may be there'
 refused 'ROUNDS=x: expected a whole number' ROUNDS=x
 refused 'ROUNDS=-1: expected a whole number' ROUNDS=-1
 refused 'ROUNDS=2 3: expected a whole number' 'ROUNDS=2 3'
@@ -118,43 +132,62 @@ printf 'include Makefile\nwords: ; @printf "<%%s>\\n" $(command_line)\n' >"$tmp/
 make -s -f "$tmp/words.mk" BUILD="$BUILD" "${odd[@]//\$/\$\$}" words >"$tmp/out" 2>&1
 for w in "${odd[@]}"; do grep -qxF -- "<$w>" "$tmp/out" || echo "# not there: $w"; done >"$tmp/lacking"
 [ ! -s "$tmp/lacking" ]; ok $? "a command line's words reach a recipe: blanks, quotes, dollars, number signs"
-make -s -f "$tmp/words.mk" BUILD="$BUILD" $'TRAINER=a\nb' words >"$tmp/out" 2>&1; grep -qx '<TRAINER=a' "$tmp/out"; ok $? 'and a line break'
+make -s -f "$tmp/words.mk" BUILD="$BUILD" $'TRAINER=a\nb' words >"$tmp/out" 2>&1
+grep -qx '<TRAINER=a' "$tmp/out"
+ok $? 'and a line break'
 config "POLICY=native:$tmp" "${odd[@]}" && cp "$tmp/out" "$tmp/settings.mk"
-printf 'quoted = %s\ninclude %s\nshow: ; @printf "<%%s>\\n" $(call quoted,$(TRAINER)) $(training)\n' "'\$(subst ','\\'',\$(1))'" "$tmp/settings.mk" >"$tmp/show.mk"
+printf 'quoted = %s\ninclude %s\nshow: ; @printf "<%%s>\\n" $(call quoted,$(TRAINER)) $(training)\n' \
+    "'\$(subst ','\\'',\$(1))'" "$tmp/settings.mk" >"$tmp/show.mk"
 make -s -f "$tmp/show.mk" TRAINER=hidden show >"$tmp/out" 2>&1
-[ "$(grep -cxF -- "<${odd[0]#*=}>" "$tmp/out")" = 2 ]; ok $? 'Make reads it back as it was, and its own command line does not hide it'
-config "POLICY=native:$tmp" 'TRAINER=x \'; printf 'include %s\nshow: ; @echo $(SEED) "<$(subst \\,/,$(TRAINER))>"\n' "$tmp/out" >"$tmp/show.mk"
+[ "$(grep -cxF -- "<${odd[0]#*=}>" "$tmp/out")" = 2 ]
+ok $? 'Make reads it back as it was, and its own command line does not hide it'
+config "POLICY=native:$tmp" 'TRAINER=x \'
+printf 'include %s\nshow: ; @echo $(SEED) "<$(subst \\,/,$(TRAINER))>"\n' "$tmp/out" >"$tmp/show.mk"
 [ "$(make -s -f "$tmp/show.mk" show)" = '1 <x />' ]; ok $? 'a backslash at the end'
 
 # ---- a file, and a command ----
 config --output "$tmp/new/settings.mk"; s=$?; before=$(stat -c %i "$tmp/new/settings.mk")
-config --output "$tmp/new/settings.mk"; [ $s = 0 ] && [ "$(stat -c %i "$tmp/new/settings.mk")" = "$before" ]; ok $? 'a file that would be the same is not written'
-config --output "$tmp/new/settings.mk" SEED=2; [ "$(stat -c %i "$tmp/new/settings.mk")" != "$before" ]; ok $? 'another one is'
+config --output "$tmp/new/settings.mk"; [ $s = 0 ] && [ "$(stat -c %i "$tmp/new/settings.mk")" = "$before" ]
+ok $? 'a file that would be the same is not written'
+config --output "$tmp/new/settings.mk" SEED=2; [ "$(stat -c %i "$tmp/new/settings.mk")" != "$before" ]
+ok $? 'another one is'
 mkdir "$tmp/my tasks"; cp -r tasks/relu "$tmp/my tasks"
-QUERN_TASKS=$root/tasks config; value_is TASKS "$(in_default TASKS) from configs/default.mk:$(line TASKS default)" 'the profile names tasks'
+QUERN_TASKS=$root/tasks config
+value_is TASKS "$(in_default TASKS) from configs/default.mk:$(line TASKS default)" 'the profile names tasks'
 config TASK_ROOT="$tmp/my tasks"; value_is TASKS 'all from the default, with TASK_ROOT' 'of Quern alone'
 said() { grep -cF -- "$1" "$tmp/out"; }
 config --check TASK_ROOT="$tmp/my tasks" -- true
-[ "$(said "quern: TASK_ROOT=$tmp/my tasks: its 1 task is taken, since TASKS of PROFILE=default names tasks of Quern's own folder")" = 1 ]
+why="since TASKS of PROFILE=default names tasks of Quern's own folder"
+[ "$(said "quern: TASK_ROOT=$tmp/my tasks: its 1 task is taken, $why")" = 1 ]
 ok $? 'and that is said when a run starts'
-config --check TASK_ROOT="$tmp/my tasks" TASKS=relu -- true; [ "$(said 'TASK_ROOT=')" = 0 ]; ok $? 'but not of TASKS that are named'
+config --check TASK_ROOT="$tmp/my tasks" TASKS=relu -- true; [ "$(said 'TASK_ROOT=')" = 0 ]
+ok $? 'but not of TASKS that are named'
 warned() { config --check "$@" -- true && said 'without a graph'; }
-[ "$(warned TASKS=relu,softmax,composed/clamp_colsum)" = 1 ] && [ "$(said 'STARTER=share/starter: of 3 tasks, 2 without a graph (relu, ...)')" = 1 ]
+[ "$(warned TASKS=relu,softmax,composed/clamp_colsum)" = 1 ] &&
+    [ "$(said 'STARTER=share/starter: of 3 tasks, 2 without a graph (relu, ...)')" = 1 ]
 ok $? 'a starter meets tasks without a graph'
-[ "$(warned TASKS=composed/clamp_colsum; warned TASKS=relu STARTER=none; warned CONFIG=configs/scratch.mk | xargs)" = $'0\n0\n0' ]; ok $? 'graphs, or no starter: nothing is said'
-config TASK_ROOT="$tmp/my tasks" -- sh -c 'echo "$QUERN_TASKS"'; [ "$(cat "$tmp/out")" = "$tmp/my tasks" ]; ok $? 'a command has the folder of the tasks'
-config ROUND=3 -- touch "$tmp/touched"; [ $? = 2 ] && [ ! -e "$tmp/touched" ]; ok $? 'and is not run with a wrong setting'
+[ "$(warned TASKS=composed/clamp_colsum; warned TASKS=relu STARTER=none; warned CONFIG=configs/scratch.mk |
+    xargs)" = $'0\n0\n0' ]
+ok $? 'graphs, or no starter: nothing is said'
+config TASK_ROOT="$tmp/my tasks" -- sh -c 'echo "$QUERN_TASKS"'; [ "$(cat "$tmp/out")" = "$tmp/my tasks" ]
+ok $? 'a command has the folder of the tasks'
+config ROUND=3 -- touch "$tmp/touched"; [ $? = 2 ] && [ ! -e "$tmp/touched" ]
+ok $? 'and is not run with a wrong setting'
 config -- sh -c 'exit 7'; [ $? = 7 ]; ok $? 'its exit status is the command'\''s'
-cd "$tmp" && config --share "$here/../.." PROFILE=smoke && value_is TASK_ROOT "$here/../../tasks from the default" 'from another folder'
+cd "$tmp" && config --share "$here/../.." PROFILE=smoke &&
+    value_is TASK_ROOT "$here/../../tasks from the default" 'from another folder'
 cd "$here/../.." || exit 99
 
 # ---- the tables ----
 "$BIN/quern-config" --table >"$tmp/table"
-grep -rhoE '"QUERN_[A-Z_]+"' --include='*.c' --include='*.h' base gpu artifacts tasks queue model llm eval stages report | tr -d '"' | sort -u |
+grep -rhoE '"QUERN_[A-Z_]+"' --include='*.c' --include='*.h' base gpu artifacts tasks queue model llm eval \
+    stages report | tr -d '"' | sort -u |
     while read -r name; do grep -qF "| \`$name\` |" "$tmp/table" || echo "$name"; done >"$tmp/out"
 [ ! -s "$tmp/out" ]; ok $? "every QUERN_ variable of the programs is in the table: $(tr '\n' ' ' <"$tmp/out")"
-grep -hoE '^[A-Z_]+ \?=' Makefile | cut -d' ' -f1 | sort -u | while read -r name; do grep -qF "| \`$name\` |" "$tmp/table" || echo "$name"; done >"$tmp/out"
+grep -hoE '^[A-Z_]+ \?=' Makefile | cut -d' ' -f1 | sort -u |
+    while read -r name; do grep -qF "| \`$name\` |" "$tmp/table" || echo "$name"; done >"$tmp/out"
 [ ! -s "$tmp/out" ]; ok $? "every variable of the Makefile too: $(tr '\n' ' ' <"$tmp/out")"
-grep -hoE '^##   [A-Z]+ ' mk/help.txt | cut -c6- | while read -r name _; do grep -qF "| \`$name\` |" "$tmp/table" || echo "$name"; done >"$tmp/out"
+grep -hoE '^##   [A-Z]+ ' mk/help.txt | cut -c6- |
+    while read -r name _; do grep -qF "| \`$name\` |" "$tmp/table" || echo "$name"; done >"$tmp/out"
 [ ! -s "$tmp/out" ]; ok $? "and every variable of make help: $(tr '\n' ' ' <"$tmp/out")"
 done_testing

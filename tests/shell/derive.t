@@ -1,6 +1,6 @@
 #!/bin/bash
-# quern-derive: tasks from drafts of graphs. The gate accepts them, the two references of a task agree, equal drafts give
-# equal bytes, and mistakes have a sentence. TAP on stdout.
+# quern-derive: tasks from drafts of graphs. The gate accepts them, the two references of a task agree, equal
+# drafts give equal bytes, and mistakes have a sentence. TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet
 cd "$root" || exit 1
@@ -8,7 +8,8 @@ graphs=tests/fixtures/graphs
 
 "$BIN/quern-derive" -o "$tmp/one" $graphs/*.json; ok $? "a task is derived from each draft"
 OMP_NUM_THREADS=1 "$BIN/quern-derive" -o "$tmp/two" $graphs/*.json
-cmp -s <(cat "$tmp"/one/*/task.json) <(cat "$tmp"/two/*/task.json); ok $? "equal drafts give equal bytes, with one thread too"
+cmp -s <(cat "$tmp"/one/*/task.json) <(cat "$tmp"/two/*/task.json)
+ok $? "equal drafts give equal bytes, with one thread too"
 "$BIN/quern-task" gate --task-root "$tmp/one" >"$tmp/gate"; ok $? "the gate accepts them"
 is "one of them is degenerate" "$(grep -c 'accepted as degenerate' "$tmp/gate")" 1
 grep -q '"degenerate": "a kernel that writes zeros into y passes' "$tmp/one/conv3d_norm_min_clamp/task.json"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# quern-export: the C package and the Python package launch what the plan says, on a stand-in for libcuda; what is refused
-# leaves nothing behind. TAP on stdout.
+# quern-export: the C package and the Python package launch what the plan says, on a stand-in for libcuda;
+# what is refused leaves nothing behind. TAP on stdout.
 . "$(dirname "$0")/tap.sh"
 export QUERN_LOG=info
 need python3
@@ -10,13 +10,14 @@ cat >all.cu <<'END'
 //@ buffer int flags[ceil_div(rows, 32) + 3]
 //@ launch part<<<dim3(4, rows), 256>>>(x, partial, cols)
 //@ for t in 0..min(rows, 2)
-//@ launch mark<<<max(1, log2(rows)), 32 << 1, 2 * 1024>>>(flags + t * 2 % 3, t, cols > 100 ? rows / 2 : -(7 / 2), 0.5f, 1e-300, INFINITY)
+//@ launch mark<<<max(1, log2(rows)), 32 << 1, 2 * 1024>>>(ARGUMENTS)
 //@ launch finish<<<ceil_div(rows, 256), 256>>>(partial, y, rows)
 extern "C" __global__ void part(const float *x, float *partial, int cols)
 {
     __shared__ float s[256];
     float sum = 0;
-    for (int c = blockIdx.x * 256 + threadIdx.x; c < cols; c += 1024) sum += x[(long long)blockIdx.y * cols + c];
+    for (int c = blockIdx.x * 256 + threadIdx.x; c < cols; c += 1024)
+        sum += x[(long long)blockIdx.y * cols + c];
     s[threadIdx.x] = sum;
     __syncthreads();
     for (int d = 128; d; d /= 2) {
@@ -35,13 +36,18 @@ extern "C" __global__ void finish(const float *partial, float *y, int rows)
     if (r < rows) y[r] = partial[r * 4] + partial[r * 4 + 1] + partial[r * 4 + 2] + partial[r * 4 + 3];
 }
 END
+sed -i 's|ARGUMENTS|flags + t * 2 % 3, t, cols > 100 ? rows / 2 : -(7 / 2), 0.5f, 1e-300, INFINITY|' all.cu
 export SIZES='part:8,8,4 mark:8,8,4,4,8,4 finish:8,8,4'
-gcc -shared -fPIC -Wall -Werror -I"$root/tests/fixtures/export" -o libcuda.so "$root/tests/fixtures/export/driver.c"; ok $? "the stand-in compiles"
+gcc -shared -fPIC -Wall -Werror -I"$root/tests/fixtures/export" -o libcuda.so \
+    "$root/tests/fixtures/export/driver.c"
+ok $? "the stand-in compiles"
 
 # ---- C ----
 run quern-export --task row_sum --to c --name fast_sum -o c all.cu; ok $? "a C package is written"
-grep -q '^c: fast_sum, a c package of row_sum; [0-9.]*x predicted for sim:h100, within' out; ok $? "its verdict is told"
-[ "$(ls c | tr '\n' ' ')" = 'fast_sum.c fast_sum.h kernel.cu verdict.json ' ] && cmp -s all.cu c/kernel.cu; ok $? "with the source and the verdict"
+grep -q '^c: fast_sum, a c package of row_sum; [0-9.]*x predicted for sim:h100, within' out
+ok $? "its verdict is told"
+[ "$(ls c | tr '\n' ' ')" = 'fast_sum.c fast_sum.h kernel.cu verdict.json ' ] && cmp -s all.cu c/kernel.cu
+ok $? "with the source and the verdict"
 cat >main.c <<'END'
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +64,9 @@ int main(int argc, char **argv)
     return printf("launch %d\n", status), argc != 3;
 }
 END
-gcc -std=c11 -Wall -Wextra -Werror -I"$root/tests/fixtures/export" -Ic -o driven main.c c/fast_sum.c -L. -lcuda -Wl,-rpath,"$tmp"; ok $? "it compiles without a warning"
+gcc -std=c11 -Wall -Wextra -Werror -I"$root/tests/fixtures/export" -Ic -o driven main.c c/fast_sum.c -L. \
+    -lcuda -Wl,-rpath,"$tmp"
+ok $? "it compiles without a warning"
 LAUNCHES=$tmp/c.txt ./driven 40 128 >out; ok $? "it loads and launches"
 is "the workspace has room for each buffer" "$(head -1 out)" 'verified 1 workspace 1024'
 cat >want.txt <<'END'
@@ -68,12 +76,16 @@ mark 5,1,1 64,1,1 2048 stream=77 0000000000030308 0000000000000001 00000014 3f00
 finish 1,1,1 256,1,1 0 stream=77 0000000000030000 0000000000020000 00000028
 END
 cmp -s c.txt want.txt; ok $? "its launches are the plan's"; diff c.txt want.txt | sed 's/^/# /'
-LAUNCHES=$tmp/none.txt ./driven 1000000 128 >out; [ "$(cat out)" = $'verified 0 workspace 16125184\nlaunch 1' ] && [ ! -e none.txt ]; ok $? "sizes that were not judged are refused"
+LAUNCHES=$tmp/none.txt ./driven 1000000 128 >out
+[ "$(cat out)" = $'verified 0 workspace 16125184\nlaunch 1' ] && [ ! -e none.txt ]
+ok $? "sizes that were not judged are refused"
 CAPABILITY=80 ./driven 40 128 >out; is "a GPU without a binary is refused" "$(cat out)" 'load 209'
 
 # ---- Python, without torch ----
-run quern-export --task row_sum --to torch --name fast_sum --arch sm_80,sm_90 -o py all.cu; ok $? "a Python package is written"
-[ -s py/kernels_sm_80.cubin ] && [ -s py/kernels_sm_90.cubin ] && [ -s py/torch_op.py ]; ok $? "with a binary for each architecture"
+run quern-export --task row_sum --to torch --name fast_sum --arch sm_80,sm_90 -o py all.cu
+ok $? "a Python package is written"
+[ -s py/kernels_sm_80.cubin ] && [ -s py/kernels_sm_90.cubin ] && [ -s py/torch_op.py ]
+ok $? "with a binary for each architecture"
 cat >drive.py <<'END'
 import importlib.util, json, sys, threading
 def load(name):
@@ -88,7 +100,8 @@ axes = plan.solve_axes(package, [(rows, cols)])
 print(plan.unverified(package, axes))
 outputs, buffers, launches = plan.resolve(package, axes)
 print(outputs, buffers)
-kernels = driver.Kernels(driver.Driver("./libcuda.so"), open("py/kernels_sm_90.cubin", "rb").read(), package["kernels"])
+kernels = driver.Kernels(driver.Driver("./libcuda.so"), open("py/kernels_sm_90.cubin", "rb").read(),
+    package["kernels"])
 at, addresses, slots = 0x30000, [0x10000, 0x20000], {"x": 0, "y": 1}
 for buffer, size in zip(package["buffers"], buffers):
     slots[buffer["name"]] = len(slots)
@@ -101,17 +114,23 @@ t.join()
 END
 LAUNCHES=$tmp/py.txt python3 drive.py 40 128 >out 2>err; ok $? "it launches"
 is "outputs and buffers have the plan's sizes" "$(cat out)" $'None\n[[40]] [640, 20]'
-cmp -s py.txt want.txt; ok $? "its launches are the plan's, byte for byte"; diff py.txt want.txt | sed 's/^/# /'
-python3 drive.py 1000000 128 2>&1 | head -1 >out; grep -q '^rows=1000000 is outside of 1 to [0-9]*, which were judged$' out; ok $? "sizes that were not judged are named"
+cmp -s py.txt want.txt; ok $? "its launches are the plan's, byte for byte"
+diff py.txt want.txt | sed 's/^/# /'
+python3 drive.py 1000000 128 2>&1 | head -1 >out
+grep -q '^rows=1000000 is outside of 1 to [0-9]*, which were judged$' out
+ok $? "sizes that were not judged are named"
 cat >expressions.py <<'END'
 import importlib.util
 spec = importlib.util.spec_from_file_location("plan", "py/plan.py")
 plan = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(plan)
 values = {"n": 10, "m": -7}
-for text, want in [("n + 2 * 3 - 1", 15), ("m / 2", -3), ("m % 4", -3), ("-m / 2 * 2", 6), ("1 << 3 | 1", 9), ("n > 3 && m > 0", 0),
-                   ("n > 3 || 1 / 0", 1), ("n ? 4 : 1 / 0", 4), ("!n ? 1 / (n - 10) : 5", 5), ("n == 10 ? m < 0 ? 1 : 2 : 3", 1),
-                   ("ceil_div(n, 3)", 4), ("ceil_div(9, 3)", 3), ("ceil_div(0, 3)", 0), ("log2(n)", 3), ("min(n, m) + max(n, m)", 3),
+for text, want in [("n + 2 * 3 - 1", 15), ("m / 2", -3), ("m % 4", -3), ("-m / 2 * 2", 6), ("1 << 3 | 1", 9),
+                   ("n > 3 && m > 0", 0),
+                   ("n > 3 || 1 / 0", 1), ("n ? 4 : 1 / 0", 4), ("!n ? 1 / (n - 10) : 5", 5),
+                   ("n == 10 ? m < 0 ? 1 : 2 : 3", 1),
+                   ("ceil_div(n, 3)", 4), ("ceil_div(9, 3)", 3), ("ceil_div(0, 3)", 0), ("log2(n)", 3),
+                   ("min(n, m) + max(n, m)", 3),
                    ("0x10 + ~0", 15), ("(n & 6) ^ 1", 3), ("2 * (3 + n) % 7", 5), ("n >= 10 != 0", 1)]:
     try:
         got = plan.evaluate(text, values)
@@ -129,30 +148,51 @@ python3 expressions.py >out 2>err; [ $? = 0 ] && [ ! -s out ]; ok $? "expression
 
 # ---- refusals ----
 sed 's/partial\[r \* 4 + 3\]/0/' all.cu >wrong.cu
-run quern-export --task row_sum --to c -o wrong wrong.cu; [ $rc = 1 ] && [ ! -e wrong ] && grep -q 'wrong_result' out; ok $? "a kernel that is wrong is not exported"
-run quern-export --task row_sum --to c -o c all.cu; [ $rc = 2 ] && sentence quern-export 'c is not empty'; ok $? "a folder with files is not written to"
-run quern-export --task row_sum --to rust -o d all.cu; [ $rc = 2 ] && sentence quern-export torch; ok $? "an unknown form is refused"
-run quern-export --task row_sum --to c -o d none.cu; [ $rc = 2 ] && sentence quern-export 'cannot open none.cu'; ok $? "a missing file is refused"
+run quern-export --task row_sum --to c -o wrong wrong.cu; [ $rc = 1 ] && [ ! -e wrong ] &&
+    grep -q 'wrong_result' out
+ok $? "a kernel that is wrong is not exported"
+run quern-export --task row_sum --to c -o c all.cu; [ $rc = 2 ] && sentence quern-export 'c is not empty'
+ok $? "a folder with files is not written to"
+run quern-export --task row_sum --to rust -o d all.cu; [ $rc = 2 ] && sentence quern-export torch
+ok $? "an unknown form is refused"
+run quern-export --task row_sum --to c -o d none.cu
+[ $rc = 2 ] && sentence quern-export 'cannot open none.cu'
+ok $? "a missing file is refused"
 "$BIN/quern-template" --task bias_norm_rowadd >set.cu
-run quern-export --task composed/bias_norm_rowadd --to c -o set set.cu; [ $rc = 0 ] && [ -e set/bias_norm_rowadd.c ]; ok $? "a task of a set, by its folder, gives the package its name"
-run quern-export --task row_som --to c -o d all.cu; [ $rc = 2 ] && sentence quern-export row_som; ok $? "an unknown task is refused"
-run quern-export --task row_sum --to c --name 3d -o d all.cu; [ $rc = 2 ] && sentence quern-export '"3d"'; ok $? "a name that is no identifier is refused"
-run quern-export --task row_sum --to c --arch sm90 -o d all.cu; [ $rc = 2 ] && sentence quern-export sm90; ok $? "an architecture that is none is refused"
-run quern-export --task row_sum --to flashinfer -o d all.cu; [ $rc = 1 ] && sentence quern-export 'has no graph'; ok $? "FlashInfer-Bench needs a graph"
+run quern-export --task composed/bias_norm_rowadd --to c -o set set.cu
+[ $rc = 0 ] && [ -e set/bias_norm_rowadd.c ]
+ok $? "a task of a set, by its folder, gives the package its name"
+run quern-export --task row_som --to c -o d all.cu; [ $rc = 2 ] && sentence quern-export row_som
+ok $? "an unknown task is refused"
+run quern-export --task row_sum --to c --name 3d -o d all.cu; [ $rc = 2 ] && sentence quern-export '"3d"'
+ok $? "a name that is no identifier is refused"
+run quern-export --task row_sum --to c --arch sm90 -o d all.cu; [ $rc = 2 ] && sentence quern-export sm90
+ok $? "an architecture that is none is refused"
+run quern-export --task row_sum --to flashinfer -o d all.cu
+[ $rc = 1 ] && sentence quern-export 'has no graph'
+ok $? "FlashInfer-Bench needs a graph"
 op=$root/tests/fixtures/op_lines
-run quern-export --task op_layer --task-root "$op/tasks" --to torch --name op_layer -o py_op "$op/fused_rest.cu"; ok $? "a kernel beside an operator is exported for PyTorch"
+run quern-export --task op_layer --task-root "$op/tasks" --to torch --name op_layer -o py_op \
+    "$op/fused_rest.cu"
+ok $? "a kernel beside an operator is exported for PyTorch"
 python3 -c '
 import json
 p = json.load(open("py_op/package.json"))
 op, launch = p["steps"]
-print(op["op"], launch["arguments"][0])' >out; is "with the operator's whole name, and its result as the kernel's pointer" "$(cat out)" \
+print(op["op"], launch["arguments"][0])' >out
+is "with the operator's whole name, and its result as the kernel's pointer" "$(cat out)" \
   "h = aten.linear.default(x, weight, bias) {'kind': 'pointer', 'name': 'h', 'offset': '0', 'element': 4}"
 for form in c flashinfer; do
-  run quern-export --task op_layer --task-root "$op/tasks" --to $form -o d "$op/fused_rest.cu"; [ $rc = 1 ] && sentence quern-export 'line 4 runs aten.linear.default'; ok $? "no other package runs an operator: $form"
+  run quern-export --task op_layer --task-root "$op/tasks" --to $form -o d "$op/fused_rest.cu"
+  [ $rc = 1 ] && sentence quern-export 'line 4 runs aten.linear.default'
+  ok $? "no other package runs an operator: $form"
 done
-run quern-export --task op_layer --task-root "$op/tasks" --to torch -o d "$op/only_ops.cu"; [ $rc = 1 ] && sentence quern-export 'no kernel of its own'; ok $? "operators alone are nothing to export"
+run quern-export --task op_layer --task-root "$op/tasks" --to torch -o d "$op/only_ops.cu"
+[ $rc = 1 ] && sentence quern-export 'no kernel of its own'
+ok $? "operators alone are nothing to export"
 mkdir locked; chmod 500 locked
 if [ "$(id -u)" = 0 ]; then ok 0 "a folder that cannot be written (root writes everywhere) # SKIP"
-else run quern-export --task row_sum --to c -o locked/d all.cu; [ $rc = 3 ]; ok $? "a folder that cannot be written"; fi
+else run quern-export --task row_sum --to c -o locked/d all.cu; [ $rc = 3 ]
+ok $? "a folder that cannot be written"; fi
 [ -z "$(ls -d d* locked/d* 2>/dev/null | grep -v drive)" ]; ok $? "and nothing is left of them"
 done_testing

@@ -2,15 +2,17 @@
 """A chat endpoint that fails as the prompt asks, for tests/shell/llm.t: fake_llm.py LOG [STEP...].
 It listens on 127.0.0.1 and prints the port.
 
-The user message may hold "script: step step ...". The k-th request with the same message gets step k; the last step
-repeats. Without a script the steps are those of the command line, or else a kernel. Every request is appended to LOG
-as one JSON line: path, key, step, requests in work, body, time, version. While a file LOG.hold exists with a number
-N, the steps ok and kernel answer only the first N requests of LOG, so that a test can act while the others wait.
+The user message may hold "script: step step ...". The k-th request with the same message gets step k; the
+last step repeats. Without a script the steps are those of the command line, or else a kernel. Every request
+is appended to LOG as one JSON line: path, key, step, requests in work, body, time, version. While a file
+LOG.hold exists with a number N, the steps ok and kernel answer only the first N requests of LOG, so that a
+test can act while the others wait.
 
-LOG.adapters names the server whose adapter routes to imitate: vllm (also without the file), sglang, or another word for
-none. A model named quern-... is answered only while that adapter is loaded. A request with return_token_ids gets ids: the
-bytes of the text + 40.
+LOG.adapters names the server whose adapter routes to imitate: vllm (also without the file), sglang, or
+another word for none. A model named quern-... is answered only while that adapter is loaded. A request with
+return_token_ids gets ids: the bytes of the text + 40.
 """
+
 import email.utils, gzip, http.server, json, os, re, socket, sys, threading, time
 
 log = open(sys.argv[1], "a", buffering=1)
@@ -87,8 +89,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
         step = steps[min(count, len(steps)) - 1]
         key = self.headers.get("Authorization") or self.headers.get("x-api-key") or ""
         with lock:
-            log.write(json.dumps({"path": self.path, "key": key, "step": step, "working": now, "body": body,
-                                  "time": time.time(), "version": self.headers.get("anthropic-version", "")}) + "\n")
+            log.write(
+                json.dumps(
+                    {
+                        "path": self.path,
+                        "key": key,
+                        "step": step,
+                        "working": now,
+                        "body": body,
+                        "time": time.time(),
+                        "version": self.headers.get("anthropic-version", ""),
+                    }
+                )
+                + "\n"
+            )
             self.number = sum(1 for _ in open(sys.argv[1]))
         try:
             self.play(step, body, prompt, key)
@@ -120,12 +134,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if rank > 32:
                 return error(400, f"LoRA rank {rank} is greater than max_lora_rank 32.")
             adapters.add(name)
-        self.send(200, {"success": True} if kind() == "sglang" else f"Success: LoRA adapter '{name}' done.".encode())
+        self.send(
+            200, {"success": True} if kind() == "sglang" else f"Success: LoRA adapter '{name}' done.".encode()
+        )
 
     def play(self, step, body, prompt, key):
         model = body.get("model", "").rpartition(":")[2]
         if model.startswith("quern-") and model not in adapters:
-            self.send(404, {"object": "error", "message": f"The model `{model}` does not exist.", "type": "NotFoundError"})
+            self.send(
+                404,
+                {
+                    "object": "error",
+                    "message": f"The model `{model}` does not exist.",
+                    "type": "NotFoundError",
+                },
+            )
             return
         name, _, value = step.partition(":")
         error = {"error": {"message": "said the fake server", "type": "t", "code": None}}
@@ -136,15 +159,26 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send(200, answer("echo " + prompt.split(" ")[0]))
         elif name == "kernel":  # a candidate for the task relu, by the request's seed; one in four is wrong
             time.sleep(float(value))
-            block, function = 32 << body.get("seed", 0) % 5, "fminf" if body.get("seed", 0) % 4 == 0 else "fmaxf"
-            reply = answer("## Performance Analysis\na\n## Algorithm Design\nb\n## Code Implementation\n```cuda\n"
-                           f"//@ launch k<<<ceil_div(n, {block}), {block}>>>(x, y, n)\n"
-                           "__global__ void k(const float *x, float *y, int n) {\n"
-                           f"    int i = blockIdx.x * {block} + threadIdx.x;\n"
-                           f"    if (i < n) y[i] = {function}(x[i], 0.0f);\n}}\n```")
+            block, function = 32 << body.get("seed", 0) % 5, (
+                "fminf" if body.get("seed", 0) % 4 == 0 else "fmaxf"
+            )
+            reply = answer(
+                "## Performance Analysis\na\n## Algorithm Design\nb\n## Code Implementation\n```cuda\n"
+                f"//@ launch k<<<ceil_div(n, {block}), {block}>>>(x, y, n)\n"
+                "__global__ void k(const float *x, float *y, int n) {\n"
+                f"    int i = blockIdx.x * {block} + threadIdx.x;\n"
+                f"    if (i < n) y[i] = {function}(x[i], 0.0f);\n}}\n```"
+            )
             self.send(200, with_ids(reply, prompt) if body.get("return_token_ids") else reply)
         elif name == "long":
-            self.send(400, {"object": "error", "message": "9000 tokens, and the maximum context length is 8192", "code": 400})
+            self.send(
+                400,
+                {
+                    "object": "error",
+                    "message": "9000 tokens, and the maximum context length is 8192",
+                    "code": 400,
+                },
+            )
         elif name == "429":
             self.send(429, error, **({"Retry_After": value} if value else {}))
         elif name == "429ms":
@@ -171,7 +205,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif name == "never":
             self.send(500, error, x_should_retry="false")
         elif name == "quota":
-            self.send(429, {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}})
+            self.send(
+                429, {"error": {"message": "You exceeded your current quota", "code": "insufficient_quota"}}
+            )
         elif name == "echokey":
             self.send(400, {"error": {"message": "bad header " + key}})
         elif name == "keyanswer":
@@ -210,7 +246,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send(200, {"choices": [], "model": "fake-1"})
         elif name == "two":
             reply = answer("first")
-            reply["choices"].insert(0, {"index": 1, "finish_reason": "stop", "message": {"content": "second"}})
+            reply["choices"].insert(
+                0, {"index": 1, "finish_reason": "stop", "message": {"content": "second"}}
+            )
             self.send(200, reply)
         elif name == "error200":
             self.send(200, error)
@@ -228,15 +266,34 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send(200, answer("fine \ud83d"))
         elif name == "newname":
             if "max_tokens" in body:
-                self.send(400, {"error": {"message": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens'.",
-                                          "param": "max_tokens", "code": "unsupported_parameter"}})
+                self.send(
+                    400,
+                    {
+                        "error": {
+                            "message": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens'.",
+                            "param": "max_tokens",
+                            "code": "unsupported_parameter",
+                        }
+                    },
+                )
             else:
                 self.send(200, answer("new name"))
         elif name == "redirect":
             self.send(307, b"", Location="http://127.0.0.1:9/elsewhere")
         elif name == "claude":
-            self.send(200, {"model": "fake-c", "stop_reason": value or "end_turn", "usage": {"input_tokens": 1, "output_tokens": 2},
-                            "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "a"}, {"type": "text", "text": "b"}]})
+            self.send(
+                200,
+                {
+                    "model": "fake-c",
+                    "stop_reason": value or "end_turn",
+                    "usage": {"input_tokens": 1, "output_tokens": 2},
+                    "content": [
+                        {"type": "thinking", "thinking": "hm"},
+                        {"type": "text", "text": "a"},
+                        {"type": "text", "text": "b"},
+                    ],
+                },
+            )
 
 
 class Server(http.server.ThreadingHTTPServer):

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # limit: 900
-# Wrong settings, damaged files, a full disk, an endpoint that misbehaves, a task that no teacher knows. Each gives one clear
-# sentence and leaves no process, and the same command then continues to the digests of an undisturbed run. TAP on stdout.
+# Wrong settings, damaged files, a full disk, an endpoint that misbehaves, a task that no teacher knows. Each
+# gives one clear sentence and leaves no process, and the same command then continues to the digests of an
+# undisturbed run. TAP on stdout.
 . "$(dirname "$0")/pipeline.sh"
 server= full=$(dir full)
 at_exit=('[ -z "$server" ] || kill $server' '! mountpoint -q "$full" || umount "$full"' "${at_exit[@]}")
@@ -11,7 +12,9 @@ says() { grep -qE -- "$1" "$tmp/out"; }
 refused() { # SENTENCE NAME=VALUE...
   local sentence=$1; shift
   crl refused "$@"; local s=$?
-  [ $s = 2 ] && [ "$(grep -c '^quern' "$tmp/out")" = 1 ] && says "^quern: $sentence" && [ ! -e "$(dir refused)" ]; ok $? "$*: $(grep -m1 '^quern' "$tmp/out")"
+  [ $s = 2 ] && [ "$(grep -c '^quern' "$tmp/out")" = 1 ] && says "^quern: $sentence" &&
+    [ ! -e "$(dir refused)" ]
+  ok $? "$*: $(grep -m1 '^quern' "$tmp/out")"
 }
 refused 'TASKS=relu,unknown: no task "unknown" in tasks' TASKS=relu,unknown
 refused 'PROFILE=unknown: expected' PROFILE=unknown
@@ -29,19 +32,22 @@ digests calm >"$tmp/calm"
 continues() { # RUN WHAT: the same command once more
   crl "$1" "${@:3}"; local s=$?
   digests "$1" >"$tmp/again" 2>/dev/null
-  [ $s = 0 ] && diff "$tmp/calm" "$tmp/again" >>"$tmp/out"; ok $? "$2: the same command continues, to the same digests"
+  [ $s = 0 ] && diff "$tmp/calm" "$tmp/again" >>"$tmp/out"
+  ok $? "$2: the same command continues, to the same digests"
 }
 
 # ---- damaged files ----
 f=$(dir calm)/collect/samples.qa
 truncate -s $(($(stat -c %s "$f") / 2)) "$f"
 crl calm; s=$?
-[ $s != 0 ] && says "samples.qa.*it is kept as .*samples.qa.damaged, and the same command makes it again"; ok $? "half an artifact: $(grep -m1 'kept as' "$tmp/out")"
+[ $s != 0 ] && says "samples.qa.*it is kept as .*samples.qa.damaged, and the same command makes it again"
+ok $? "half an artifact: $(grep -m1 'kept as' "$tmp/out")"
 rm -f "$f.damaged"; continues calm 'half an artifact'
 f=$(dir calm)/sft/model/model.safetensors
 truncate -s $(($(stat -c %s "$f") / 2)) "$f"; rm "$(dir calm)/report/sft/samples.qa"
 crl calm; s=$?
-[ $s != 0 ] && says "model.safetensors.*kept as .*manifest.qa.damaged"; ok $? "half a model: $(grep -m1 'kept as' "$tmp/out")"
+[ $s != 0 ] && says "model.safetensors.*kept as .*manifest.qa.damaged"
+ok $? "half a model: $(grep -m1 'kept as' "$tmp/out")"
 rm -f "${f%/*}"/*.damaged; continues calm 'half a model'
 
 # ---- a full disk, at several places in the run ----
@@ -53,7 +59,9 @@ if mount -t tmpfs -o size=100k tmpfs "$full" 2>/dev/null; then
     crl full && break
     says 'No space left on device|the disk .* is full' && sentences=$((sentences + 1))
   done
-  [ $sentences = 3 ]; ok $? "a full disk, three times: $(grep -m1 -oE 'quern-.*(No space left on device|the disk .* is full).*' "$tmp/out")"
+  [ $sentences = 3 ]
+  ok $? "a full disk, three times: $(grep -m1 -oE 'quern-.*(No space left on device|the disk .* is full).*' \
+    "$tmp/out")"
   none_left; ok $? 'no process is left'
   mount -o remount,size=64m "$full"
   continues full 'room again'
@@ -67,9 +75,12 @@ if command -v python3 >/dev/null; then
   python3 tests/shell/fake_llm.py "$tmp/requests" 429:0.1 500 half nothing kernel:0 >"$tmp/port" 2>/dev/null &
   server=$!
   wait_for '[ -s $tmp/port ]'
-  export OPENAI_BASE_URL=http://127.0.0.1:$(cat "$tmp/port")/v1 OPENAI_API_KEY=sk-secret-0123456789abcdef no_proxy=127.0.0.1
+  export OPENAI_BASE_URL=http://127.0.0.1:$(cat "$tmp/port")/v1 OPENAI_API_KEY=sk-secret-0123456789abcdef \
+    no_proxy=127.0.0.1
   crl endpoint TASKS=relu POLICY=openai:fake ROUNDS=1 REPORT_SAMPLES=2; s=$?
-  [ $s = 0 ] && awk -F'\t' '$1 == "crl" && $2 == "train" { exit !($4 == 2 && $5 > 0) }' "$(dir endpoint)/report.tsv"; ok $? 'POLICY=openai: 429, 500, half a JSON and nothing for each prompt, and the run ends in its report'
+  [ $s = 0 ] &&
+    awk -F'\t' '$1 == "crl" && $2 == "train" { exit !($4 == 2 && $5 > 0) }' "$(dir endpoint)/report.tsv"
+  ok $? 'POLICY=openai: 429, 500, half a JSON and nothing for each prompt, and the run ends in its report'
   crl teacher TASKS=relu TEACHERS=openai:fake KEEP=2 ROUNDS=1; s=$?
   [ $s = 0 ]; ok $? 'TEACHERS=openai likewise'
   ! grep -rlF sk-secret "$(dir endpoint)" "$(dir teacher)" "$tmp/out"; ok $? 'the key is nowhere'
@@ -81,11 +92,17 @@ fi
 crl hidden TASKS=relu ROUNDS=1 SECRET=; s=$?
 secret=$(cat "$(dir hidden)/cfg/secret")
 digests hidden >"$tmp/hidden"
-[ $s = 0 ] && [ -n "$secret" ] && "$BIN/quern-artifact" export "$(dir hidden)/collect/verdicts.qa" | grep -qF "\"$secret\""; ok $? 'without SECRET a seed is drawn, and its verdicts say it'
-! grep -rlF "$secret" "$(dir hidden)" "$tmp/out" --include='*' --exclude-dir=queue | grep -vE '/cfg/secret$|verdicts[^/]*\.qa$|best/results.qa$' >"$tmp/leaks"; ok $? "and nothing else does $(tr '\n' ' ' <"$tmp/leaks")"
+[ $s = 0 ] && [ -n "$secret" ] && "$BIN/quern-artifact" export "$(dir hidden)/collect/verdicts.qa" |
+  grep -qF "\"$secret\""
+ok $? 'without SECRET a seed is drawn, and its verdicts say it'
+! grep -rlF "$secret" "$(dir hidden)" "$tmp/out" --include='*' --exclude-dir=queue |
+  grep -vE '/cfg/secret$|verdicts[^/]*\.qa$|best/results.qa$' >"$tmp/leaks"
+ok $? "and nothing else does $(tr '\n' ' ' <"$tmp/leaks")"
 rm "$(dir hidden)/crl/1/verdicts.qa" "$(dir hidden)/queue" -r; crl hidden TASKS=relu ROUNDS=1 SECRET=; s=$?
 digests hidden >"$tmp/again"
-[ $s = 0 ] && [ "$(cat "$(dir hidden)/cfg/secret")" = "$secret" ] && diff "$tmp/hidden" "$tmp/again" >>"$tmp/out"; ok $? 'the run keeps it, and its digests'
+[ $s = 0 ] && [ "$(cat "$(dir hidden)/cfg/secret")" = "$secret" ] &&
+  diff "$tmp/hidden" "$tmp/again" >>"$tmp/out"
+ok $? 'the run keeps it, and its digests'
 
 # ---- a model directory that an earlier run made ----
 crl native POLICY=native:"$(dir calm)/sft/model" STYLE=brief; s=$?
@@ -94,8 +111,12 @@ crl native POLICY=native:"$(dir calm)/sft/model" STYLE=brief; s=$?
 # ---- tasks that were added: one of a family that the template teacher knows, one of none ----
 mkdir "$tmp/tasks" "$tmp/teacher"
 cp -r tasks/relu "$tmp/tasks/relu"; cp -r tasks/relu "$tmp/tasks/novel"
-sed -i 's/"name": *"relu"/"name": "novel"/; s/"op_type": *"[a-z_]*"/"op_type": "novelty"/' "$tmp/tasks/novel/task.json"
-QUERN_TASKS=$tmp/tasks "$BIN/quern-fleet" run --workers 1 --dir "$tmp/q" -- "$BIN/quern-collect" --output "$tmp/novel.qa" --trials 8 --keep 2 >"$tmp/out" 2>&1; s=$?
-[ $s = 0 ] && says 'the template teacher has no family for task novel \(op_type novelty\)' && "$BIN/quern-artifact" export "$tmp/novel.qa" | grep -q 'collect/relu/template'; ok $? 'a task of an unknown family is said; the others are collected'
+sed -i 's/"name": *"relu"/"name": "novel"/; s/"op_type": *"[a-z_]*"/"op_type": "novelty"/' \
+  "$tmp/tasks/novel/task.json"
+QUERN_TASKS=$tmp/tasks "$BIN/quern-fleet" run --workers 1 --dir "$tmp/q" -- "$BIN/quern-collect" \
+  --output "$tmp/novel.qa" --trials 8 --keep 2 >"$tmp/out" 2>&1; s=$?
+[ $s = 0 ] && says 'the template teacher has no family for task novel \(op_type novelty\)' &&
+  "$BIN/quern-artifact" export "$tmp/novel.qa" | grep -q 'collect/relu/template'
+ok $? 'a task of an unknown family is said; the others are collected'
 none_left; ok $? 'no process is left'
 done_testing

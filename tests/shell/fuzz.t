@@ -1,8 +1,10 @@
 #!/bin/bash
-# Every fuzz target on its seeds and, for a short time, on mutants of them. QUERN_FUZZ_SECONDS (2) is the time of one target;
-# QUERN_FUZZ_SEED (1) selects the mutants. A crashing input stays in the test's folder as <target>/crash-<digest>. TAP on stdout.
+# Every fuzz target on its seeds and, for a short time, on mutants of them. QUERN_FUZZ_SECONDS (2) is the time
+# of one target; QUERN_FUZZ_SEED (1) selects the mutants. A crashing input stays in the test's folder as
+# <target>/crash-<digest>. TAP on stdout.
 . "$(dirname "$0")/tap.sh"
-fuzz=$(cd "$BUILD/fuzz" && pwd) || { echo "Bail out! no fuzz targets are built (make test builds them)"; exit 1; }
+fuzz=$(cd "$BUILD/fuzz" && pwd) ||
+    { echo "Bail out! no fuzz targets are built (make test builds them)"; exit 1; }
 seconds=${QUERN_FUZZ_SECONDS:-2} seed=${QUERN_FUZZ_SEED:-1}
 export QUERN_LOG=quiet
 logs=()
@@ -25,7 +27,9 @@ for target in "$fuzz"/fuzz_*; do
     case $target in *.tmp) continue ;; esac
     name=${target##*/fuzz_}
     seeds=()
-    for s in "$root/tests/fuzz/seeds/$name" "$root/tests/fixtures/$name" $(more_seeds "$name"); do [ -e "$s" ] && seeds+=("$s"); done
+    for s in "$root/tests/fuzz/seeds/$name" "$root/tests/fixtures/$name" $(more_seeds "$name"); do
+        [ -e "$s" ] && seeds+=("$s")
+    done
     if [ ${#seeds[@]} = 0 ]; then
         ok 1 "fuzz_$name has seeds in tests/fuzz/seeds/$name"
         continue

@@ -1,13 +1,15 @@
 #!/bin/bash
-# quern-gpubench on the simulator: it counts every failure, and calls no number reached that was not measured. Then mk/bench-gpu,
-# which measures the parts one by one within a budget, with stand-ins for Quern's programs. TAP on stdout.
+# quern-gpubench on the simulator: it counts every failure, and calls no number reached that was not measured.
+# Then mk/bench-gpu, which measures the parts one by one within a budget, with stand-ins for Quern's programs.
+# TAP on stdout.
 . "$(dirname "$0")/tap.sh"
 export QUERN_LOG=quiet
 bench() { # FLAGS: sets status
     status=0
     "$BIN/quern-gpubench" --device sim:h100 --output "$tmp/tsv" "$@" >"$tmp/out" 2>"$tmp/err" || status=$?
 }
-field() { awk -F'\t' -v what="$1" -v at="$2" '$2 == what {print $at}' "$tmp/tsv"; } # WHAT COLUMN: 3 is the value, 6 the judgement
+# WHAT COLUMN: 3 is the value, 6 the judgement
+field() { awk -F'\t' -v what="$1" -v at="$2" '$2 == what {print $at}' "$tmp/tsv"; }
 row_is() { # WHAT VALUE JUDGEMENT
     [ "$(field "$1" 3) $(field "$1" 6)" = "$2 $3" ]; ok $? "$1: $2 $3"
 }
@@ -23,7 +25,9 @@ row_is 'comparisons that were refused' 2 'NOT REACHED'
 
 bench --parts difference --trials 4
 row_is trials 4 'NOT REACHED'
-[ "$(awk -F'\t' '$6 == "raw" {print $2}' "$tmp/tsv" | sort | uniq -c | tr -s ' ' | tr '\n' ';')" = ' 2 2% faster; 2 2% slower;' ]; ok $? 'half of them either way'
+[ "$(awk -F'\t' '$6 == "raw" {print $2}' "$tmp/tsv" | sort | uniq -c | tr -s ' ' | tr '\n' ';')" = \
+    ' 2 2% faster; 2 2% slower;' ]
+ok $? 'half of them either way'
 row_is 'scored in the right direction' 100 reached
 
 bench --parts repeat --repeats 3 --span 1
@@ -36,22 +40,26 @@ row_is 'distinct candidates judged' 13 'NOT REACHED'
 compiled=$(find "$tmp/work/cache" -type f | wc -l)
 bench --parts sustained --sustained 13 --compilers 0 --work "$tmp/work"
 again=$(find "$tmp/work/cache" -type f | wc -l)
-[ "$compiled" -gt 5 ] && [ $((again - compiled)) -gt 5 ]; ok $? "what a kept cache holds is not found in it: $compiled files, then $again"
+[ "$compiled" -gt 5 ] && [ $((again - compiled)) -gt 5 ]
+ok $? "what a kept cache holds is not found in it: $compiled files, then $again"
 
-QUERN_TASKS=$root/tasks bench --parts sustained --sustained 4 --compilers 1 --sets kernelbench/level1/k1_19_relu,kernelbench/level1/k1_20_leakyrelu
+QUERN_TASKS=$root/tasks bench --parts sustained --sustained 4 --compilers 1 \
+    --sets kernelbench/level1/k1_19_relu,kernelbench/level1/k1_20_leakyrelu
 row_is 'distinct candidates judged' 4 'NOT REACHED'
 
 # ---- part baselines goes on with the rows that it has ----
 QUERN_TASKS=$tmp/tasks bench --parts baselines --jobs 2 --rows "$tmp/rows"
 row_is 'baselines that fail' 1 reached
-[ "$(wc -l <"$tmp/rows") $(grep -c '"task":"relu","outcome":"ok"' "$tmp/rows")" = '2 1' ]; ok $? 'a row a task, with its outcome'
+[ "$(wc -l <"$tmp/rows") $(grep -c '"task":"relu","outcome":"ok"' "$tmp/rows")" = '2 1' ]
+ok $? 'a row a task, with its outcome'
 sed -i '/"gelu"/d; s/"plain_us":[0-9.]*/"plain_us":12345.5/' "$tmp/rows"
 printf '{"task":"gelu","outc' >>"$tmp/rows"
 rm -r "$tmp/tasks/gelu"
 cp -r "$root/tasks/gelu" "$tmp/tasks"
 QUERN_TASKS=$tmp/tasks bench --parts baselines --jobs 2 --rows "$tmp/rows"
 row_is 'baselines that fail' 0 reached
-grep -q '^  relu *12345.50' "$tmp/out" && [ "$(wc -l <"$tmp/rows")" = 2 ]; ok $? 'what was measured is taken from the file, a torn line is not'
+grep -q '^  relu *12345.50' "$tmp/out" && [ "$(wc -l <"$tmp/rows")" = 2 ]
+ok $? 'what was measured is taken from the file, a torn line is not'
 echo nonsense >>"$tmp/rows"
 QUERN_TASKS=$tmp/tasks bench --parts baselines --rows "$tmp/rows"
 [ $status = 1 ] && grep -q "rows, line 3" "$tmp/err"; ok $? 'a line that is no row is named'
@@ -59,18 +67,21 @@ QUERN_TASKS=$tmp/tasks bench --parts baselines --rows "$tmp/rows"
 # ---- errors and an early end ----
 bench --parts ''
 [ $status = 2 ]; ok $? 'no part at all is a wrong flag'
-"$BIN/quern-gpubench" --device sim:h100 --parts difference --trials 2 --output /dev/full >"$tmp/out" 2>"$tmp/err"; status=$?
+"$BIN/quern-gpubench" --device sim:h100 --parts difference --trials 2 --output /dev/full >"$tmp/out" \
+    2>"$tmp/err"; status=$?
 [ $status = 3 ]; ok $? 'results that cannot be written: exit status 3'
 before=$(ls -d "${TMPDIR:-/tmp}"/quern-gpubench-* 2>/dev/null | wc -l)
 "$BIN/quern-gpubench" --device sim:h100 --output "$tmp/none/tsv" >"$tmp/out" 2>"$tmp/err"; status=$?
-[ $status = 2 ] && [ "$(ls -d "${TMPDIR:-/tmp}"/quern-gpubench-* 2>/dev/null | wc -l)" = "$before" ]; ok $? 'nor begun: exit status 2, and no folder is left'
+[ $status = 2 ] && [ "$(ls -d "${TMPDIR:-/tmp}"/quern-gpubench-* 2>/dev/null | wc -l)" = "$before" ]
+ok $? 'nor begun: exit status 2, and no folder is left'
 rm -f "$tmp/tsv"
 bench --parts difference --trials 400 &
 until [ -s "$tmp/tsv" ] && grep -q raw "$tmp/tsv"; do sleep 0.1; done
 kill -INT "$(pgrep -P $! -f quern-gpubench)"
 wait $!
 trials=$(field trials 3)
-[ "${trials:-0}" -gt 0 ] && [ "$trials" -lt 400 ] && [ "$(field trials 6)" = 'NOT REACHED' ]; ok $? "told to stop: what there is, as such ($trials trials)"
+[ "${trials:-0}" -gt 0 ] && [ "$trials" -lt 400 ] && [ "$(field trials 6)" = 'NOT REACHED' ]
+ok $? "told to stop: what there is, as such ($trials trials)"
 
 # ---- mk/bench-gpu ----
 mkdir -p "$tmp/build/bin"
@@ -99,16 +110,20 @@ parts
 [ "$status $(calls)" = '3 same,difference,repeat 410;' ]; ok $? 'which goes on there'
 parts
 parts
-[ "$status $(calls)" = '1 sustained 410;hostile 410;' ]; ok $? 'to the end; a part that failed makes the exit status 1'
-[ "$(wc -l <"$tmp/build/bench-gpu/summary.tsv") $(grep -c raw "$tmp/build/bench-gpu/summary.tsv")" = '9 0' ]; ok $? 'summary.tsv has all of them'
-[ "$(grep -c '^missed: ' "$tmp/out")" = 4 ] && grep -q '^4 of 8 asked numbers reached' "$tmp/out"; ok $? 'what was missed is said'
+[ "$status $(calls)" = '1 sustained 410;hostile 410;' ]
+ok $? 'to the end; a part that failed makes the exit status 1'
+[ "$(wc -l <"$tmp/build/bench-gpu/summary.tsv") $(grep -c raw "$tmp/build/bench-gpu/summary.tsv")" = '9 0' ]
+ok $? 'summary.tsv has all of them'
+[ "$(grep -c '^missed: ' "$tmp/out")" = 4 ] && grep -q '^4 of 8 targets reached' "$tmp/out"
+ok $? 'what was missed is said'
 parts
 [ -z "$(calls)" ]; ok $? 'nothing is measured twice'
 echo other >"$tmp/build/bin/quern-eval"
 parts
-[ "$(calls)" = 'latency 410;' ]; ok $? 'other programs: all anew'
+[ "$(calls)" = 'latency 410;' ]; ok $? 'other programs: all again'
 BUDGET='' parts
-[ "$(calls)" = 'latency 0;same,difference,repeat 0;sustained 0;hostile 0;' ]; ok $? 'without a budget: everything, without limits'
+[ "$(calls)" = 'latency 0;same,difference,repeat 0;sustained 0;hostile 0;' ]
+ok $? 'without a budget: everything, without limits'
 PARTS=nothing parts
 [ $status = 2 ]; ok $? 'no such part: exit status 2'
 done_testing

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A sick device leaves service: its job goes back to the queue without a counted delivery and another device judges it, the queue
-# lists the device, and the fleet does not start its evaluator again. TAP on stdout.
+# A sick device leaves service: its job goes back to the queue without a counted delivery and another device
+# judges it, the queue lists the device, and the fleet does not start its evaluator again. TAP on stdout.
 . "$(dirname "$0")/tap.sh"
 need redis-server
 export QUERN_LEASE_S=5
@@ -25,10 +25,18 @@ touch ill
 "$BIN/quern-evaluate" s.qa --output v.qa 2>err & submitter=$!
 wait_for 'status | grep -q "\"waiting\": 2"'
 ./noop --device sim:h100 2>a.log; s=$?
-[ $s = 4 ] && [ "$(wc -l <a.log)" = 1 ] && grep -q '^quern-evald: this GPU is out of service: it was told to be sick$' a.log; ok $? 'the evaluator ends with status 4 and one sentence'
-status | grep -q '"waiting": 2.*"leased": 0.*"done": 0.*"dead": 0'; ok $? 'its job is in the queue again, neither done nor dead'
-status | grep -qF "\"quarantined\": \"$place\"" && status | grep -q '"reason": "this GPU is out of service: it was told'; ok $? 'the queue says which device, and why'
-"$BIN/quern-queue" status | grep -qE "^out of service since 2[0-9-]+ [0-9:]+ UTC: $place \(sim:h100\): this GPU is out of service: it was told to be sick"; ok $? 'people read it too'
+[ $s = 4 ] && [ "$(wc -l <a.log)" = 1 ] &&
+    grep -q '^quern-evald: this GPU is out of service: it was told to be sick$' a.log
+ok $? 'the evaluator ends with status 4 and one sentence'
+status | grep -q '"waiting": 2.*"leased": 0.*"done": 0.*"dead": 0'
+ok $? 'its job is in the queue again, neither done nor dead'
+status | grep -qF "\"quarantined\": \"$place\"" &&
+    status | grep -q '"reason": "this GPU is out of service: it was told'
+ok $? 'the queue says which device, and why'
+told='this GPU is out of service: it was told to be sick'
+"$BIN/quern-queue" status |
+    grep -qE "^out of service since 2[0-9-]+ [0-9:]+ UTC: $place \(sim:h100\): $told"
+ok $? 'people read it too'
 "$BIN/quern-queue" status | head -1 | grep -q '^class .*waiting'; ok $? 'below the table'
 ./noop --device sim:h100 2>b.log & worker=$!
 wait $submitter; s=$?
@@ -43,7 +51,8 @@ sick_over again | "$here/make_samples.pl" >t.qa
 wait_for 'status | grep -q "\"waiting\": 1"'
 sick=0
 for i in 1 2 3 4; do touch ill; ./noop --device sim:h100 2>a.log; [ $? = 4 ] && sick=$((sick + 1)); done
-[ $sick = 4 ] && status | grep -q '"waiting": 1.*"dead": 0'; ok $? 'four devices that fall sick over one job leave it alive'
+[ $sick = 4 ] && status | grep -q '"waiting": 1.*"dead": 0'
+ok $? 'four devices that fall sick over one job leave it alive'
 ./noop --device sim:h100 --once 2>b.log; wait $submitter; s=$?
 [ $s = 0 ] && [ "$(message w.qa)" = noop ]; ok $? 'the fifth judges it'
 unset QUERN_REDIS
@@ -51,17 +60,23 @@ kill -TERM $fleet; wait $fleet
 
 # ---- a fleet: the sick evaluator is not started again, and the other gets its jobs ----
 touch ill
-{ sick_over fleet; for i in $(seq 20); do printf 'relu\t// selftest: sleep 0.02\\n// %d\n' $i; done; } | "$here/make_samples.pl" >u.qa
+{
+    sick_over fleet; for i in $(seq 20); do printf 'relu\t// selftest: sleep 0.02\\n// %d\n' $i; done
+} | "$here/make_samples.pl" >u.qa
 cat >command <<END
-"$BIN/quern-evaluate" u.qa --output x.qa && "$BIN/quern-queue" status && sleep 1 && pgrep -c -P \$PPID quern-evald >evaluators
+"$BIN/quern-evaluate" u.qa --output x.qa && "$BIN/quern-queue" status && sleep 1 &&
+    pgrep -c -P \$PPID quern-evald >evaluators
 END
 "$BIN/quern-fleet" run --evaluator ./noop --workers 2 --dir f -- sh command >out 2>log; s=$?
-[ $s = 0 ] && grep -qE '^sim:h100 +0 +0 +21 +0 ' out && grep -q "^out of service since .*: $place " out; ok $? 'every job of the fleet is done, and the sick device is named'
+[ $s = 0 ] && grep -qE '^sim:h100 +0 +0 +21 +0 ' out && grep -q "^out of service since .*: $place " out
+ok $? 'every job of the fleet is done, and the sick device is named'
 grep -q 'evaluator [01] on sim:h100 left service; it is not started again' log; ok $? 'the fleet says so'
 [ "$(cat evaluators)" = 1 ]; ok $? 'and leaves it alone'
-is 'evaluators share the cores' "$(cat threads)" "$(perl -e 'my $n = int(shift() / 2); print $n < 1 ? 1 : $n' "$(env -u OMP_NUM_THREADS nproc)")"
+is 'evaluators share the cores' "$(cat threads)" \
+    "$(perl -e 'my $n = int(shift() / 2); print $n < 1 ? 1 : $n' "$(env -u OMP_NUM_THREADS nproc)")"
 touch ill
 sick_over alone | "$here/make_samples.pl" >y.qa
-timeout 60 "$BIN/quern-fleet" run --evaluator ./noop --workers 1 --dir f -- "$BIN/quern-evaluate" y.qa --output y.out >out 2>log; s=$?
+timeout 60 "$BIN/quern-fleet" run --evaluator ./noop --workers 1 --dir f -- "$BIN/quern-evaluate" y.qa \
+    --output y.out >out 2>log; s=$?
 [ $s = 1 ] && grep -q 'no evaluator stays up' log; ok $? 'with no evaluator left the fleet ends, and says why'
 done_testing

@@ -1,10 +1,12 @@
 #!/bin/bash
-# Evaluators on three hosts, each a network namespace, with delay and loss between them and the queue, and a partition. Nothing is
-# lost, every job is finished once, and the verdicts are those of an undisturbed run. TAP on stdout.
-# JOBS, CUT (seconds of the partition), DELAY (seconds each way), LOSS (percent of messages), EACH (evaluators a host) and LIMIT (seconds)
-# make it larger: docs/measurements/queue.md has a run of 10,000 jobs.
+# Evaluators on three hosts, each a network namespace, with delay and loss between them and the queue, and a
+# partition. Nothing is lost, every job is finished once, and the verdicts are those of an undisturbed run.
+# TAP on stdout. JOBS, CUT (seconds of the partition), DELAY (seconds each way), LOSS (percent of messages),
+# EACH (evaluators a host) and LIMIT (seconds) make it larger: docs/measurements/queue.md has a run of 10,000
+# jobs.
 if [ -z "${QUERN_HOSTS:-}" ]; then
-  unshare --net --mount --uts true 2>/dev/null || { echo '1..0 # SKIP network namespaces are not permitted here'; exit 0; }
+  unshare --net --mount --uts true 2>/dev/null ||
+    { echo '1..0 # SKIP network namespaces are not permitted here'; exit 0; }
   export QUERN_HOSTS=1
   exec unshare --net --mount --uts "$0" "$@"
 fi
@@ -14,16 +16,18 @@ need ip
 need python3
 logs=(log out err redis.log)
 left_pattern='@(*quern-*|*redis-server*|*relay.py*)'
-mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns && ip netns add h1 2>/dev/null || skip_all 'ip netns is not permitted here'
+mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns && ip netns add h1 2>/dev/null ||
+  skip_all 'ip netns is not permitted here'
 ip netns del h1
 jobs=${JOBS:-90} cut_s=${CUT:-6} delay=${DELAY:-0.1} loss=${LOSS:-5} each=${EACH:-1}
 export QUERN_LEASE_S=${LEASE:-3} QUERN_QUEUE_RETRY_S=$((cut_s + 20))
 
 # ---- the network: a bridge with the queue, and three hosts ----
 ip link set lo up
-ip link add qbr0 type bridge && ip addr add 10.9.0.1/24 dev qbr0 && ip link set qbr0 up || skip_all 'no bridge can be made here'
-# netem where the kernel has it; else a relay on each host. It delays each way; a lost message comes after one or more
-# retransmissions, as TCP's would, and one lost message in ten ends its connection.
+ip link add qbr0 type bridge && ip addr add 10.9.0.1/24 dev qbr0 && ip link set qbr0 up ||
+  skip_all 'no bridge can be made here'
+# netem where the kernel has it; else a relay on each host. It delays each way; a lost message comes after one
+# or more retransmissions, as TCP's would, and one lost message in ten ends its connection.
 cat >relay.py <<'END'
 import asyncio, random, sys
 random.seed(int(sys.argv[1])); delay, loss = float(sys.argv[2]), float(sys.argv[3]) / 100
@@ -51,7 +55,8 @@ for i in 1 2 3; do
   ip link add v$i type veth peer name e0 netns h$i || skip_all 'no veth can be made here'
   ip link set v$i master qbr0 up
   ip -n h$i link set lo up; ip -n h$i addr add 10.9.0.1$i/24 dev e0; ip -n h$i link set e0 up
-  tc qdisc add dev v$i root netem delay ${delay}s loss $loss% 2>/dev/null && ip netns exec h$i tc qdisc add dev e0 root netem delay ${delay}s loss $loss% 2>/dev/null && netem=1
+  tc qdisc add dev v$i root netem delay ${delay}s loss $loss% 2>/dev/null &&
+    ip netns exec h$i tc qdisc add dev e0 root netem delay ${delay}s loss $loss% 2>/dev/null && netem=1
 done
 cat >redis.conf <<'END'
 bind 10.9.0.1
@@ -66,21 +71,26 @@ wait_for 'redis-cli -h 10.9.0.1 ping 2>/dev/null | grep -q PONG' 20
 export QUERN_REDIS=redis://10.9.0.1:6379
 
 # ---- the samples, and what an undisturbed run makes of them ----
-for i in $(seq $jobs); do printf 'relu\t// selftest: sleep 0.05\\n// candidate %d\n' $i; done | "$here/make_samples.pl" >s.qa
+for i in $(seq $jobs); do
+  printf 'relu\t// selftest: sleep 0.05\\n// candidate %d\n' $i
+done | "$here/make_samples.pl" >s.qa
 cat >noop <<END
 #!/bin/bash
 exec "$BIN/quern-evald" --runner noop "\$@"
 END
 chmod +x noop
-(unset QUERN_REDIS; "$BIN/quern-fleet" run --evaluator ./noop --workers $((each + 1)) --dir calm -- "$BIN/quern-evaluate" s.qa --output calm.qa) >out 2>log
+(unset QUERN_REDIS; "$BIN/quern-fleet" run --evaluator ./noop --workers $((each + 1)) --dir calm \
+  -- "$BIN/quern-evaluate" s.qa --output calm.qa) >out 2>log
 want=$(digest calm.qa)
 [ -n "$want" ]; ok $? "an undisturbed run judges $jobs jobs"
 
 # ---- a server whose settings may lose jobs is told of, once ----
 "$BIN/quern-queue" status >out 2>err
-grep -q 'appendonly yes' err && grep -q 'maxmemory-policy noeviction' err; ok $? 'settings of Redis that may lose jobs are warned about'
+grep -q 'appendonly yes' err && grep -q 'maxmemory-policy noeviction' err
+ok $? 'settings of Redis that may lose jobs are warned about'
 "$BIN/quern-queue" status >out 2>err; [ ! -s err ]; ok $? 'once'
-redis-cli -h 10.9.0.1 config set appendonly yes >/dev/null; redis-cli -h 10.9.0.1 config set maxmemory-policy noeviction >/dev/null
+redis-cli -h 10.9.0.1 config set appendonly yes >/dev/null
+redis-cli -h 10.9.0.1 config set maxmemory-policy noeviction >/dev/null
 
 # ---- three hosts ----
 for i in 1 2 3; do
@@ -90,11 +100,14 @@ for i in 1 2 3; do
     at=redis://127.0.0.1:6379
   fi
   for k in $(seq $each); do
-    QUERN_REDIS=$at ip netns exec h$i unshare --uts sh -c "hostname host$i; exec ./noop --device sim:h100" >>log 2>&1 & evald[i * 100 + k]=$!
+    QUERN_REDIS=$at ip netns exec h$i unshare --uts sh -c "hostname host$i; exec ./noop --device sim:h100" \
+      >>log 2>&1 & evald[i * 100 + k]=$!
   done
 done
 timeout ${LIMIT:-240} "$BIN/quern-evaluate" s.qa --output far.qa >out 2>err & submitter=$!
-count() { "$BIN/quern-queue" status --json 2>/dev/null | tr -d ' \n' | sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p"; }
+count() {
+  "$BIN/quern-queue" status --json 2>/dev/null | tr -d ' \n' | sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p"
+}
 wait_for '[ "0$(count done)" -ge 5 ]' 60
 "$BIN/quern-queue" top --window 0.5 >top 2>>log
 [ "$(grep -c '^host[123] ' top)" = 3 ]; ok $? 'quern queue top lists evaluators by host'
@@ -107,8 +120,11 @@ ip link set v2 up
 wait $submitter; s=$?
 [ $s = 0 ]; ok $? 'the submitter gets every verdict'
 is 'the verdicts are those of the undisturbed run' "$(digest far.qa)" "$want"
-is 'every job is finished once, none is dead or left' "$(count done) $(count dead) $(count waiting) $(count leased)" "$jobs 0 0 0"
-[ $cut_s -lt 60 ] || is 'the host that was cut off works again' "$("$BIN/quern-queue" top --window 0.5 | awk '$1 == "host2" { print $2 }')" $each
+is 'every job is finished once, none is dead or left' \
+  "$(count done) $(count dead) $(count waiting) $(count leased)" "$jobs 0 0 0"
+[ $cut_s -lt 60 ] ||
+  is 'the host that was cut off works again' \
+  "$("$BIN/quern-queue" top --window 0.5 | awk '$1 == "host2" { print $2 }')" $each
 kill -TERM "${evald[@]}"
 drained=0; for p in "${evald[@]}"; do wait $p || drained=$?; done
 is 'SIGTERM drains an evaluator, with status 0' $drained 0

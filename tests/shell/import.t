@@ -1,6 +1,6 @@
 #!/bin/bash
-# quern-import: archives of PyTorch become tasks that the gate accepts; archives that are damaged, too large or malicious are
-# refused with one sentence and leave nothing behind. TAP on stdout.
+# quern-import: archives of PyTorch become tasks that the gate accepts; archives that are damaged, too large
+# or malicious are refused with one sentence and leave nothing behind. TAP on stdout.
 . "$(dirname "$0")/tap.sh"
 need python3
 fixtures=$root/tests/fixtures/import
@@ -10,7 +10,8 @@ for name in row several causal rewritten; do
     [ "$(cat out)" = "tasks/$name" ]; ok $? "its folder is told"
     run quern-task gate "$name" --task-root tasks; ok $? "the gate accepts it"
 done
-run quern-import "$fixtures/row.pt2" -o again && cmp -s tasks/row/task.json again/row/task.json; ok $? "the same archive gives the same bytes"
+run quern-import "$fixtures/row.pt2" -o again && cmp -s tasks/row/task.json again/row/task.json
+ok $? "the same archive gives the same bytes"
 grep -q '"linear = aten.linear(x, up_weight, up_bias)"' tasks/row/task.json; ok $? "operators are lines"
 ! grep -q dropout tasks/row/task.json; ok $? "dropout is removed in evaluation"
 grep -q '"features % 4 == 0"' tasks/row/task.json; ok $? "a guard is a constraint"
@@ -19,10 +20,16 @@ grep -q '"shape": \["features", "cols"\]' tasks/row/task.json; ok $? "a paramete
 grep -q 'aten.full(\[\], 0.5' tasks/row/task.json; ok $? "a number of a tensor is a line"
 grep -q 'aten.to.dtype(getitem_1, torch.int32)' tasks/several/task.json; ok $? "indices become int32"
 grep -q 'aten.tril' tasks/causal/task.json; ok $? "a triangular buffer is a line"
-grep -q 'aten.div.Tensor(matmul, 2.8284271247461903)' tasks/causal/task.json; ok $? "a factor that follows from a size fixes it"
-grep -q 'stacked_1 = aten.stack(\[mul_64, .*mul_69\], 1)' tasks/rewritten/task.json && grep -q 'aten.cat(\[stacked, stacked_1\], 1)' tasks/rewritten/task.json; ok $? "a stack of 70 tensors is two that are joined"
-grep -q "aten.einsum('rsc,rc->rs', \[mul_70, copy_\])" tasks/rewritten/task.json && grep -q "aten.einsum('rs,rk->sk', \[paired, x\])" tasks/rewritten/task.json; ok $? "an einsum of three tensors is two of two"
-grep -q 'copy_ = aten.clone(y)' tasks/rewritten/task.json && ! grep -q '"state"' tasks/rewritten/task.json; ok $? "a constant that is overwritten first is no input"
+grep -q 'aten.div.Tensor(matmul, 2.8284271247461903)' tasks/causal/task.json
+ok $? "a factor that follows from a size fixes it"
+grep -q 'stacked_1 = aten.stack(\[mul_64, .*mul_69\], 1)' tasks/rewritten/task.json &&
+    grep -q 'aten.cat(\[stacked, stacked_1\], 1)' tasks/rewritten/task.json
+ok $? "a stack of 70 tensors is two that are joined"
+grep -q "aten.einsum('rsc,rc->rs', \[mul_70, copy_\])" tasks/rewritten/task.json &&
+    grep -q "aten.einsum('rs,rk->sk', \[paired, x\])" tasks/rewritten/task.json
+ok $? "an einsum of three tensors is two of two"
+grep -q 'copy_ = aten.clone(y)' tasks/rewritten/task.json && ! grep -q '"state"' tasks/rewritten/task.json
+ok $? "a constant that is overwritten first is no input"
 
 # ---- what is refused ----
 cat >make.py <<'END'
@@ -74,13 +81,17 @@ def huge(p):
     for t in graph(p)["tensor_values"].values():
         t["sizes"] = [{"as_int": 2 ** 62} for _ in t["sizes"]]
 program("huge", huge)
-program("zero", lambda p: [t.update(sizes=[{"as_int": 0} for _ in t["sizes"]]) for t in graph(p)["tensor_values"].values()])
-program("shape", lambda p: [t["sizes"].reverse() for n, t in graph(p)["tensor_values"].items() if n == "linear"])
+program("zero", lambda p: [t.update(sizes=[{"as_int": 0} for _ in t["sizes"]])
+                           for t in graph(p)["tensor_values"].values()])
+program("shape", lambda p: [t["sizes"].reverse() for n, t in graph(p)["tensor_values"].items()
+                            if n == "linear"])
 program("complex", lambda p: [t.update(dtype=10) for t in graph(p)["tensor_values"].values()])
 program("unknown", lambda p: graph(p)["nodes"][0].update(target="torch.ops.aten.lineal.default"))
 program("custom", lambda p: graph(p)["nodes"][0].update(target="torch.ops.mine.op.default"))
-program("random", lambda p: graph(p)["nodes"][0].update(target="torch.ops.aten.rand_like.default", inputs=graph(p)["nodes"][0]["inputs"][:1]))
-program("number", lambda p: p["graph_module"]["signature"]["output_specs"].__setitem__(0, {"user_output": {"arg": {"as_int": 3}}}))
+program("random", lambda p: graph(p)["nodes"][0].update(target="torch.ops.aten.rand_like.default",
+    inputs=graph(p)["nodes"][0]["inputs"][:1]))
+program("number", lambda p: p["graph_module"]["signature"]["output_specs"].__setitem__(
+    0, {"user_output": {"arg": {"as_int": 3}}}))
 def unbacked(p):
     for t in graph(p)["tensor_values"].values():
         if t["sizes"] and "as_expr" in t["sizes"][0]:
@@ -132,6 +143,8 @@ refused number 'returns something that is no tensor'
 refused unbacked 'does not say how large u0 is'
 refused contents 'a constant tensor, lifted_tensor_0, of which the archive has no contents'
 refused equation 'expected letters for each of 3 tensors and a result, found "rsc,rc,rk"'
-run quern-import missing.pt2 -o tasks; [ $? = 2 ] && grep -q 'there is no file missing.pt2' err; ok $? "a missing file is status 2"
-run quern-import "$fixtures/row.pt2" -o tasks --name 'a-b'; [ $? = 2 ]; ok $? "a name that is no identifier is status 2"
+run quern-import missing.pt2 -o tasks; [ $? = 2 ] && grep -q 'there is no file missing.pt2' err
+ok $? "a missing file is status 2"
+run quern-import "$fixtures/row.pt2" -o tasks --name 'a-b'; [ $? = 2 ]
+ok $? "a name that is no identifier is status 2"
 done_testing

@@ -1,12 +1,26 @@
 #!/usr/bin/env bash
-# The source tree passes mk/lint, and a test without TAP does not. A failure prints the findings. TAP on stdout.
+# The source tree passes mk/lint, and a test without TAP does not. A failure prints the findings. TAP on
+# stdout.
 . "$(dirname "$0")/tap.sh"
+need git
 diagnose() { sed 's/^/# /' "$tmp/out"; }
 cd "$root" || exit 1
 mk/lint >"$tmp/out" 2>&1; ok $? 'the tree is clean'
 mkdir -p "$tmp/tree/tests" && cp -r mk "$tmp/tree" && cd "$tmp/tree" || exit 1
-printf '%s\n' '/* A test. */' 'int main(void)' '{' '    SET' '    return cmocka_run_group_tests(tests, 0, 0);' '}' >tests/test_a.c
-! mk/lint --no-format >"$tmp/out" && grep -q '^tests/test_a.c:5: runs cmocka tests without CM_OUTPUT_TAP' "$tmp/out"; ok $? 'a cmocka test without TAP is found'
+printf '%s\n' '/* A test. */' 'int main(void)' '{' '    SET' \
+    '    return cmocka_run_group_tests(tests, 0, 0);' '}' >tests/test_a.c
+! mk/lint --no-format >"$tmp/out" &&
+    grep -q '^tests/test_a.c:5: runs cmocka tests without CM_OUTPUT_TAP' "$tmp/out"
+ok $? 'a cmocka test without TAP is found'
 sed -i 's/SET/cmocka_set_message_output(CM_OUTPUT_TAP);/' tests/test_a.c
 mk/lint --no-format >"$tmp/out"; ok $? 'one with TAP is not'
+git init -q . && printf 'echo %s\n' "$(seq -s ' ' 60)" >wide.sh && printf 'x=%s\n' "$(seq -s '' 60)" >word.sh
+git add .
+! mk/lint --no-format >"$tmp/out" && [ "$(grep -c columns "$tmp/out")" = 1 ] &&
+    grep -q '^wide.sh:1: .* columns, at most 110' "$tmp/out"
+ok $? 'a line of a script that is too wide is found, a long word is not'
+echo 0.2.0 >VERSION; echo 'version: 0.1.0' >CITATION.cff
+! mk/lint --no-format >"$tmp/out" &&
+    grep -q '^CITATION.cff:1: names version 0.1.0, and VERSION 0.2.0' "$tmp/out"
+ok $? 'another version in CITATION.cff is found'
 done_testing

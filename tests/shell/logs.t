@@ -1,5 +1,6 @@
 #!/bin/bash
-# Logs rotate: mk/run puts a log of more than a megabyte aside, over the one before, also while the rule runs. TAP on stdout.
+# Logs rotate: mk/run puts a log of more than a megabyte aside, over the one before, also while the rule runs.
+# TAP on stdout.
 . "$(dirname "$0")/tap.sh"
 log=$tmp/r/log/loud.log
 said() { "$root/mk/run" "$log" "$tmp/loud" "$@" >out 2>err; rc=$?; } # WORD LINES
@@ -11,21 +12,27 @@ chmod +x "$tmp/loud"
 size() { stat -c %s "$1"; }
 
 said first 30000
-[ $rc = 0 ] && [ "$(size "$log")" -gt 1000000 ] && [ ! -e "$log.1" ]; ok $? 'a loud rule writes more than a megabyte'
+[ $rc = 0 ] && [ "$(size "$log")" -gt 1000000 ] && [ ! -e "$log.1" ]
+ok $? 'a loud rule writes more than a megabyte'
 said second 10
-[ $rc = 0 ] && [ "$(size "$log")" -lt 2000 ] && grep -q '^second says' "$log" && ! grep -q '^first says' "$log"
+[ $rc = 0 ] && [ "$(size "$log")" -lt 2000 ] && grep -q '^second says' "$log" &&
+    ! grep -q '^first says' "$log"
 ok $? 'the next run of the rule begins a log'
-grep -q '^command: .*loud first' "$log.1" && grep -q '^end: .* exit 0$' "$log.1"; ok $? 'the log before is whole, beside it'
+grep -q '^command: .*loud first' "$log.1" && grep -q '^end: .* exit 0$' "$log.1"
+ok $? 'the log before is whole, beside it'
 said third 10
-grep -q '^second says' "$log" && grep -q '^third says' "$log" && grep -q '^first says' "$log.1"; ok $? 'a small log goes on'
+grep -q '^second says' "$log" && grep -q '^third says' "$log" && grep -q '^first says' "$log.1"
+ok $? 'a small log goes on'
 said fourth 30000; said fifth 10
-grep -q '^fourth says' "$log.1" && grep -q '^second says' "$log.1" && ! grep -q '^first says' "$log.1"; ok $? 'the next rotation replaces the last'
+grep -q '^fourth says' "$log.1" && grep -q '^second says' "$log.1" && ! grep -q '^first says' "$log.1"
+ok $? 'the next rotation replaces the last'
 [ "$(ls "$tmp/r/log" | tr '\n' ' ')" = 'loud.log loud.log.1 ' ]; ok $? 'two files a rule, no more'
 
 # ---- while the rule runs ----
 rm "$tmp/r/log/"*
 said endless 200000
-[ $rc = 0 ] && [ "$(size "$log")" -lt 3100000 ] && [ "$(size "$log.1")" -lt 3100000 ]; ok $? 'the log of a rule that writes 10 MB stays below 3.1 MB'
+[ $rc = 0 ] && [ "$(size "$log")" -lt 3100000 ] && [ "$(size "$log.1")" -lt 3100000 ]
+ok $? 'the log of a rule that writes 10 MB stays below 3.1 MB'
 grep -q '^command: .*loud endless' "$log" && grep -q '^start: ' "$log" && grep -q '^end: .* exit 0$' "$log"
 ok $? 'the log that follows names the command, its start and its end'
 is 'stderr has every line' "$(grep -c '^endless says' err)" 200000
@@ -47,6 +54,9 @@ chmod +x "$tmp/waits"
 
 # ---- how a rule ended ----
 end() { "$root/mk/run" "$tmp/r/log/end.log" bash -c "$1" >out 2>err; }
-end 'kill -INT $$'; is 'a rule that is stopped is not said to fail' "$? $(grep -c '^\[end\] stopped after .* s; the same command continues$' err) $(grep -c failed err)" '130 1 0'
+end 'kill -INT $$'
+is 'a rule that is stopped is not said to fail' \
+    "$? $(grep -c '^\[end\] stopped after .* s; the same command continues$' err) $(grep -c failed err)" \
+    '130 1 0'
 end 'exit 4'; is 'one that fails is' "$? $(grep -c '^\[end\] failed with exit 4 after .*; log: ' err)" '4 1'
 done_testing

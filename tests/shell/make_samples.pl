@@ -9,7 +9,8 @@ sub text { my $s = shift; my $n = length $s;
     return ($n < 32 ? chr(0xa0 + $n) : $n < 256 ? pack('CC', 0xd9, $n) : pack('Cn', 0xda, $n)) . $s }
 sub int_ { my $n = shift; return $n < 128 ? chr $n : $n < 256 ? pack('CC', 0xcc, $n) : pack('Cn', 0xcd, $n) }
 sub map_ { my %m = @_; my $n = keys %m;
-    return ($n < 16 ? chr(0x80 + $n) : pack('Cn', 0xde, $n)) . join '', map { text($_) . $m{$_} } sort keys %m }
+    return ($n < 16 ? chr(0x80 + $n) : pack('Cn', 0xde, $n)) .
+        join '', map { text($_) . $m{$_} } sort keys %m }
 
 my ($payload, $count) = ('', 0);
 while (my $line = <STDIN>) {
@@ -17,7 +18,8 @@ while (my $line = <STDIN>) {
     my ($task, $source) = split /\t/, $line, 2;
     $source = '' unless defined $source;
     $source =~ s/\\n/\n/g;
-    $payload .= map_(id => text("s$count"), task => text($task), split => text('train'), stage => text('test'),
+    $payload .= map_(id => text("s$count"), task => text($task), split => text('train'),
+                         stage => text('test'),
         producer => text('dir:test'), group => text('g'), trial => int_($count), seed => int_(1),
         finish => text('stop'), text => text('an answer'), source => text($source), prompt => text('p'));
     $count++;

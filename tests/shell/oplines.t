@@ -1,6 +1,6 @@
 #!/bin/bash
-# `//@ op` lines: kernels that keep some operators of a task, mistakes with their sentences, and a task's graph as its own
-# candidate. TAP on stdout.
+# `//@ op` lines: kernels that keep some operators of a task, mistakes with their sentences, and a task's
+# graph as its own candidate. TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet
 cd "$root" || exit 1
@@ -20,20 +20,29 @@ is "two runs give equal bytes" "$(cksum <"$tmp/a")" "$(cksum <"$tmp/b")"
 score=$("$BIN/quern-eval" --task op_layer --json $fixtures/fused_rest.cu | json_field score)
 awk "BEGIN { exit !($score > 1) }"; ok $? "one kernel in place of four is faster than the graph: $score"
 text=$("$BIN/quern-eval" --task op_layer --profile $fixtures/fused_rest.cu)
-is "registers and occupancy are those of the candidate's own kernel" "$(grep -cE '^  registers  [1-9][0-9]* a thread.*occupancy' <<<"$text")" 1
+is "registers and occupancy are those of the candidate's own kernel" \
+    "$(grep -cE '^  registers  [1-9][0-9]* a thread.*occupancy' <<<"$text")" 1
 text=$("$BIN/quern-eval" --task op_layer --profile $fixtures/only_ops.cu)
 is "a plan without kernels has none" "$(grep -c '^  registers.* a thread' <<<"$text")" 0
 "$BIN/quern-eval" --task op_layer --json --baseline $fixtures/fused_rest.cu $fixtures/only_ops.cu >"$tmp/c"
 awk "BEGIN { exit !($(json_field score <"$tmp/c") < 1) }"; ok $? "a baseline can mix both, too"
 
-# Short rows make sums over a block dear at the small size: a plan that does what the task needs is not held to them, and one
-# that leaves it out at the timed size is.
+# Short rows make sums over a block dear at the small size: a plan that does what the task needs is not held
+# to them, and one that leaves it out at the timed size is.
 short=$fixtures/short_rows.cu
-sed 's/  float mean = 0.0f;/if (cols > 4096) { for (int i = tid; i < cols; i += blockDim.x) mul[i] = y[i] * y[i]; return; }\n&/' $short >"$tmp/skips.cu"
-scaled() { QUERN_TASKS= "$BIN/quern-eval" --task k2_28_bmm_instancenorm_sum_residualadd_multiply --json "$1" | grep -c 'scaled from the small workload'; }
-is "held to the work of the small size: a right plan, one that skips a sum" "$(scaled $short) $(scaled "$tmp/skips.cu")" "0 1"
+early='if (cols > 4096) { for (int i = tid; i < cols; i += blockDim.x) mul[i] = y[i] * y[i]; return; }'
+sed "s/  float mean = 0.0f;/$early\\n&/" $short >"$tmp/skips.cu"
+scaled() {
+    QUERN_TASKS= "$BIN/quern-eval" --task k2_28_bmm_instancenorm_sum_residualadd_multiply --json "$1" |
+        grep -c 'scaled from the small workload'
+}
+is "held to the work of the small size: a right plan, one that skips a sum" \
+    "$(scaled $short) $(scaled "$tmp/skips.cu")" "0 1"
 
-# Rows that a block keeps in registers, with and without vectors, and longer ones; the place of the least across rows.
-printf '//@ op %s\n' 'y = aten.softmax.int(x, -1)' 'z = aten.log_softmax.int(x, -1)' 'least = aten.argmin(x, 0)' 'at = aten.to.dtype(least, torch.int32)' >"$tmp/long.cu"
-is "softmax and argmin of long rows" "$("$BIN/quern-eval" --task long_rows --json "$tmp/long.cu" | json_field outcome)" ok
+# Rows that a block keeps in registers, with and without vectors, and longer ones; the place of the least
+# across rows.
+printf '//@ op %s\n' 'y = aten.softmax.int(x, -1)' 'z = aten.log_softmax.int(x, -1)' \
+    'least = aten.argmin(x, 0)' 'at = aten.to.dtype(least, torch.int32)' >"$tmp/long.cu"
+is "softmax and argmin of long rows" \
+    "$("$BIN/quern-eval" --task long_rows --json "$tmp/long.cu" | json_field outcome)" ok
 done_testing

@@ -1,5 +1,6 @@
-# For tests of whole runs: a tiny profile whose model trains in seconds and still writes kernels that work, names of runs that
-# belong to this test, their digests, and the processes that they leave. Sourced; TAP on stdout.
+# For tests of whole runs: a tiny profile whose model trains in seconds and still writes kernels that work,
+# names of runs that belong to this test, their digests, and the processes that they leave. Sourced; TAP on
+# stdout.
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 need redis-server
 cd "$root" || exit 99
@@ -39,7 +40,11 @@ settings=(BUILD="${BUILD#"$root/"}" PROFILE=smoke CONFIG="$tmp/tiny.mk" SECRET=1
 for v in CC OPT SAN; do q=QUERN_$v; [ -z "${!q+x}" ] || settings+=("$v=${!q}"); done
 
 # crl RUN [NAME=VALUE...]: one `make crl`; its output is in $tmp/out
-crl() { local run=$1; shift; timeout -k 5 "${limit:-300}" make -j2 crl "${settings[@]}" RUN="$prefix-$run" "$@" >"$tmp/out" 2>&1 & wait $!; }
+crl() {
+  local run=$1; shift
+  timeout -k 5 "${limit:-300}" make -j2 crl "${settings[@]}" RUN="$prefix-$run" "$@" >"$tmp/out" 2>&1 & wait \
+    $!
+}
 dir() { echo "runs/$prefix-$1"; }
 # The names of the rules that the last call ran, sorted.
 ran() { sed -n 's/^\[\([^]]*\)\] [0-9.]* s$/\1/p' "$tmp/out" | sort; }

@@ -1,6 +1,7 @@
 #!/bin/bash
-# Precompilation: the verdicts equal those of an evaluator that compiles each candidate itself, also when compilers, runners and
-# evaluators are killed. A job that only waited does not count as delivered. TAP on stdout.
+# Precompilation: the verdicts equal those of an evaluator that compiles each candidate itself, also when
+# compilers, runners and evaluators are killed. A job that only waited does not count as delivered. TAP on
+# stdout.
 # limit: 300
 . "$(dirname "$0")/tap.sh"
 need redis-server
@@ -18,7 +19,8 @@ chmod +x evald-*
 # fleet DIR COMPILERS: starts a fleet in the background; $fleet is its process
 fleet() {
     "$BIN/quern-fleet" run --evaluator ./evald-$2 --devices sim:h100 --workers ${WORKERS:-1} --dir $1 -- \
-        sh -c "'$BIN/quern-evaluate' s.qa --output $1.qa && '$BIN/quern-queue' status --json >$1.status" >out 2>log & fleet=$!
+        sh -c "'$BIN/quern-evaluate' s.qa --output $1.qa && '$BIN/quern-queue' status --json >$1.status" \
+        >out 2>log & fleet=$!
 }
 
 # ---- candidates of several outcomes, each distinct ----
@@ -31,12 +33,14 @@ done | "$here/make_samples.pl" >s.qa
 jobs=24
 fleet plain 0; wait $fleet; s=$?
 want=$(digest plain.qa)
-[ $s = 0 ] && [ -n "$want" ] && [ "$("$BIN/quern-artifact" export plain.qa | grep -o '"outcome":"[a-z_]*"' | sort -u | wc -l)" -ge 5 ]
+[ $s = 0 ] && [ -n "$want" ] &&
+    [ "$("$BIN/quern-artifact" export plain.qa | grep -o '"outcome":"[a-z_]*"' | sort -u | wc -l)" -ge 5 ]
 ok $? 'without precompilation: every candidate has its verdict, of at least five outcomes'
 finish() { # NAME
     wait $fleet; local s=$?
     [ $s = 0 ] && [ "$(digest $1.qa)" = "$want" ]; ok $? "$1: the verdicts are the same bytes"
-    tr -d ' \n' <$1.status | grep -q "\"waiting\":0,\"leased\":0,\"done\":$jobs,\"dead\":0"; ok $? "$1: every job done, none dead"
+    tr -d ' \n' <$1.status | grep -q "\"waiting\":0,\"leased\":0,\"done\":$jobs,\"dead\":0"
+    ok $? "$1: every job done, none dead"
     none_left; ok $? "$1: no process is left"
 }
 fleet early 2; finish early

@@ -1,5 +1,6 @@
 #!/bin/bash
-# The simulator ranks kernels as a GPU does: in each pair of correct kernels the second must score higher. TAP on stdout.
+# The simulator ranks kernels as a GPU does: in each pair of correct kernels the second must score higher. TAP
+# on stdout.
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet
 logs=()
@@ -8,7 +9,8 @@ cd "$root" || exit 1
 score() { # TASK NAME: prints the score of $tmp/NAME.cu, or nothing when it is not ok
     local json at=$tmp/$1.$2.score
     if [ ! -e "$at" ]; then
-        json=$("$BIN/quern-eval" --task "$1" --device sim:h100 --json "$tmp/$2.cu" 2>"$tmp/$2.err") || { echo "# $2: $json" >&2; return; }
+        json=$("$BIN/quern-eval" --task "$1" --device sim:h100 --json "$tmp/$2.cu" 2>"$tmp/$2.err") ||
+            { echo "# $2: $json" >&2; return; }
         printf '%.3f' "$(json_field score <<<"$json")" >"$at"
     fi
     printf %s "$(<"$at")"
@@ -24,16 +26,21 @@ below() { # TASK LOW HIGH NAME: kernel LOW scores below kernel HIGH
 # ---- elementwise: coalescing, work per thread, number of launches ----
 
 relu() { # NAME LAUNCH BODY
-    printf '//@ launch k<<<%s>>>(x, y, n)\nextern "C" __global__ void k(const float *x, float *y, int n)\n{\n%s\n}\n' "$2" "$3" >"$tmp/$1.cu"
+    {
+        printf '//@ launch k<<<%s>>>(x, y, n)\nextern "C" __global__ void k(' "$2"
+        printf 'const float *x, float *y, int n)\n{\n%s\n}\n' "$3"
+    } >"$tmp/$1.cu"
 }
-relu coalesced 'ceil_div(n, 256), 256' 'int i = blockIdx.x * 256 + threadIdx.x; if (i < n) y[i] = fmaxf(x[i], 0.0f);'
+relu coalesced 'ceil_div(n, 256), 256' \
+    'int i = blockIdx.x * 256 + threadIdx.x; if (i < n) y[i] = fmaxf(x[i], 0.0f);'
 relu strided 'ceil_div(n, 8192), 256' 'for (int k = 0; k < 32; k++) {
     int i = blockIdx.x * 8192 + threadIdx.x * 32 + k;
     if (i < n) y[i] = fmaxf(x[i], 0.0f); }'
 relu single 'ceil_div(n, 32768), 1' 'for (int k = 0; k < 32768; k++) {
     int i = blockIdx.x * 32768 + k;
     if (i < n) y[i] = fmaxf(x[i], 0.0f); }'
-relu few_resident 'ceil_div(n, 64), 64, 100 * 1024' 'int i = blockIdx.x * 64 + threadIdx.x; if (i < n) y[i] = fmaxf(x[i], 0.0f);'
+relu few_resident 'ceil_div(n, 64), 64, 100 * 1024' \
+    'int i = blockIdx.x * 64 + threadIdx.x; if (i < n) y[i] = fmaxf(x[i], 0.0f);'
 relu vector 'ceil_div(n, 1024), 256' 'int i = (blockIdx.x * 256 + threadIdx.x) * 4;
     if (i + 3 < n) {
         float4 v = *(const float4 *)(x + i);
@@ -74,7 +81,7 @@ extern "C" __global__ void mm(const float *a, const float *b, float *c, int m, i
     c[row * n + col] = sum;
 }
 EOF
-sed 's/blockIdx.y \* 16 + threadIdx.y, col = blockIdx.x \* 16 + threadIdx.x/blockIdx.y * 16 + threadIdx.x, col = blockIdx.x * 16 + threadIdx.y/' \
+sed 's/\(blockIdx.y \* 16 + threadIdx.\)y\(, col = blockIdx.x \* 16 + threadIdx.\)x/\1x\2y/' \
     "$tmp/naive.cu" >"$tmp/transposed.cu"
 tiled() { # PAD
     cat <<EOF
@@ -105,10 +112,15 @@ below matmul conflicts tiled "tiles with bank conflicts below tiles without"
 # ---- row_sum: idle threads ----
 
 rows() { # NAME THREADS BODY
-    printf '//@ launch k<<<rows, %s>>>(x, y, cols)\nextern "C" __global__ void k(const float *x, float *y, int cols)\n{\n%s\n}\n' "$2" "$3" >"$tmp/$1.cu"
+    {
+        printf '//@ launch k<<<rows, %s>>>(x, y, cols)\nextern "C" __global__ void k(' "$2"
+        printf 'const float *x, float *y, int cols)\n{\n%s\n}\n' "$3"
+    } >"$tmp/$1.cu"
 }
-rows one_thread 1 'float s = 0; for (int c = 0; c < cols; c++) s += x[(long long)blockIdx.x * cols + c]; y[blockIdx.x] = s;'
-rows warp 32 'float s = 0; for (int c = threadIdx.x; c < cols; c += 32) s += x[(long long)blockIdx.x * cols + c];
+rows one_thread 1 \
+    'float s = 0; for (int c = 0; c < cols; c++) s += x[(long long)blockIdx.x * cols + c]; y[blockIdx.x] = s;'
+rows warp 32 \
+    'float s = 0; for (int c = threadIdx.x; c < cols; c += 32) s += x[(long long)blockIdx.x * cols + c];
     for (int d = 16; d; d /= 2) s += __shfl_xor_sync(0xffffffffu, s, d);
     if (threadIdx.x == 0) y[blockIdx.x] = s;'
 below row_sum one_thread warp "one thread a row below a warp a row"
@@ -127,7 +139,8 @@ rows beside 64 'if (threadIdx.x >= 32) return;
     float s = 0; for (int c = threadIdx.x; c < cols; c += 32) s += x[(long long)blockIdx.x * cols + c];
     for (int d = 16; d; d /= 2) s += __shfl_xor_sync(0xffffffffu, s, d);
     if (threadIdx.x == 0) y[blockIdx.x] = s;'
-rows twice 64 'float s = 0; for (int c = threadIdx.x % 32; c < cols; c += 32) s += x[(long long)blockIdx.x * cols + c];
+rows twice 64 \
+    'float s = 0; for (int c = threadIdx.x % 32; c < cols; c += 32) s += x[(long long)blockIdx.x * cols + c];
     for (int d = 16; d; d /= 2) s += __shfl_xor_sync(0xffffffffu, s, d);
     if (threadIdx.x == 0) y[blockIdx.x] = s;'
 warp=$(score row_sum warp)
@@ -137,7 +150,9 @@ for second in beside twice; do
     ok $? "a second warp of no use makes the block no faster ($second: $both, $warp)"
 done
 cp tasks/attention/best.cu "$tmp/alone.cu"
-sed 's/ceil_div(seq, 128))/ceil_div(seq, 128), 2)/; s/^    extern __shared__/    if (blockIdx.z) return;\n&/' tasks/attention/best.cu >"$tmp/idle.cu"
+sed 's/ceil_div(seq, 128))/ceil_div(seq, 128), 2)/
+    s/^    extern __shared__/    if (blockIdx.z) return;\n&/' \
+    tasks/attention/best.cu >"$tmp/idle.cu"
 alone=$(score attention alone) idle=$(score attention idle)
 awk "BEGIN { exit !(${idle:-9} < 1.01 * ${alone:-0}) }" && ! cmp -s "$tmp/alone.cu" "$tmp/idle.cu"
 ok $? "idle blocks beside two that work spread nothing over more SMs ($idle, $alone)"
@@ -167,7 +182,8 @@ spill free ""
 spill bound "__launch_bounds__(256, 8)"
 # The bound keeps more warps resident, as on a GPU; what it spills costs more than they bring.
 occupancy() { # NAME
-    "$BIN/quern-eval" --task row_sum --device sim:h100 --json "$tmp/$1.cu" | grep -o '"occupancy":[0-9.]*' | head -1 | cut -d: -f2
+    "$BIN/quern-eval" --task row_sum --device sim:h100 --json "$tmp/$1.cu" | grep -o '"occupancy":[0-9.]*' |
+        head -1 | cut -d: -f2
 }
 free=$(occupancy free) bound=$(occupancy bound)
 awk "BEGIN { exit !(${bound:-0} > ${free:-9}) }"

@@ -1,19 +1,28 @@
 #!/bin/bash
-# Records: a second device of the class judges a measured score above 3, or above twice the best known, again. The evaluators are
-# noop runners with invented devices. The candidates name their scores. TAP on stdout.
+# Records: a second device of the class judges a measured score above 3, or above twice the best known, again.
+# The evaluators are noop runners with invented devices. The candidates name their scores. TAP on stdout.
 . "$(dirname "$0")/tap.sh"
 need redis-server
 export QUERN_LEASE_S=3
 logs=(log A.log B.log err verdicts)
-count() { "$BIN/quern-queue" status --json 2>/dev/null | tr -d ' \n' | grep -o "\"class\":\"${2:-test:gpu}\"[^}]*" | sed "s/.*\"$1\":\([0-9]*\).*/\1/"; }
-field() { "$BIN/quern-artifact" export "$1" | sed -n "s/.*\"$2\":\"\{0,1\}\([^\",}]*\).*/\1/p" | tr '\n' ' '; }
+count() {
+    "$BIN/quern-queue" status --json 2>/dev/null | tr -d ' \n' | grep -o "\"class\":\"${2:-test:gpu}\"[^}]*" |
+        sed "s/.*\"$1\":\([0-9]*\).*/\1/"
+}
+field() {
+    "$BIN/quern-artifact" export "$1" | sed -n "s/.*\"$2\":\"\{0,1\}\([^\",}]*\).*/\1/p" | tr '\n' ' '
+}
 # start UUID [CLASS]: starts an evaluator with that device; $pid is its process
 start() { "$BIN/quern-evald" --runner noop --device ${2:-test:gpu} --uuid $1 2>>$1.log & pid=$!; }
 end() { kill -TERM $1; wait $1; }
-# evaluate NAME SOURCE...: writes NAME.qa in the background; $submitter is the process, $options are its options
+# evaluate NAME SOURCE...: writes NAME.qa in the background; $submitter is the process, $options are its
+# options
 samples() { local name=$1; shift; printf 'relu\t%s\n' "$@" | "$here/make_samples.pl" >$name.samples; }
 evaluate() { samples "$@"; again $1; }
-again() { "$BIN/quern-evaluate" $1.samples --output $1.qa --device ${class:-test:gpu} ${options:-} 2>err & submitter=$!; }
+again() {
+    "$BIN/quern-evaluate" $1.samples --output $1.qa --device ${class:-test:gpu} ${options:-} 2>err & \
+        submitter=$!
+}
 finish() { wait $submitter; local s=$?; "$BIN/quern-artifact" export $1.qa >verdicts 2>/dev/null; return $s; }
 fresh() { "$BIN/quern-queue" purge >/dev/null; }
 measured() { printf '// selftest: measured %s' "$*"; }
@@ -25,24 +34,32 @@ wait_for '[ -S q/redis.sock ] && "$BIN/quern-queue" status >/dev/null 2>&1'
 # ---- no record: no second job ----
 start A; a=$pid; start B; b=$pid
 evaluate plain "$(measured 0 A=3 B=3)" 'fine'; finish plain; s=$?
-[ $s = 0 ] && [ "$(field plain.qa outcome)" = 'ok evaluator_error ' ] && ! grep -qv '"confirmed":""' verdicts && [ "$(count done)" = 2 ]; ok $? 'a score of 3, and a failure, are no records'
+[ $s = 0 ] && [ "$(field plain.qa outcome)" = 'ok evaluator_error ' ] &&
+    ! grep -qv '"confirmed":""' verdicts && [ "$(count done)" = 2 ]
+ok $? 'a score of 3, and a failure, are no records'
 end $b
 
 # ---- two devices that agree; B starts later, so A is the first ----
 fresh; options='--second-wait 60'
 evaluate agree "$(measured 0 A=4 B=3.7)" "$(measured 0.1 A=3.5 B=3.6)"
 wait_for '[ "$(count done)" = 2 ]'; sleep 0.5
-[ "$(count done)" = 2 ] && [ ! -e agree.qa ]; ok $? 'a record waits for a second device, and its own does not judge it again'
+[ "$(count done)" = 2 ] && [ ! -e agree.qa ]
+ok $? 'a record waits for a second device, and its own does not judge it again'
 start B; b=$pid
 finish agree; s=$?
-[ $s = 0 ] && [ "$(field agree.qa confirmed)" = 'yes yes ' ] && [ "$(field agree.qa score)" = '3.7 3.5 ' ] && [ "$(count done)" = 4 ]; ok $? 'within 10%: confirmed, with the lower score'
-grep -q '"other":{[^}]*"score":4[^}]*"uuid":"A"' verdicts && grep -q '"other":{[^}]*"score":3.6[^}]*"uuid":"B"' verdicts; ok $? "the other device's numbers are kept"
+[ $s = 0 ] && [ "$(field agree.qa confirmed)" = 'yes yes ' ] && [ "$(field agree.qa score)" = '3.7 3.5 ' ] &&
+    [ "$(count done)" = 4 ]
+ok $? 'within 10%: confirmed, with the lower score'
+grep -q '"other":{[^}]*"score":4[^}]*"uuid":"A"' verdicts &&
+    grep -q '"other":{[^}]*"score":3.6[^}]*"uuid":"B"' verdicts
+ok $? "the other device's numbers are kept"
 
 # ---- the same samples again: nothing is judged twice, the bytes are the same ----
 want=$(digest agree.qa); cp agree.samples same.samples
 end $a; end $b
 again same; finish same; s=$?
-[ $s = 0 ] && [ -n "$want" ] && [ "$(digest same.qa)" = "$want" ] && [ "$(count done)" = 4 ]; ok $? 'submitted again, without any evaluator: the same bytes'
+[ $s = 0 ] && [ -n "$want" ] && [ "$(digest same.qa)" = "$want" ] && [ "$(count done)" = 4 ]
+ok $? 'submitted again, without any evaluator: the same bytes'
 
 # ---- devices that disagree ----
 fresh; start A; a=$pid
@@ -50,8 +67,12 @@ evaluate differ "$(measured 0 A=5 B=4.4)" "$(measured 0 A=4 B=9)" "$(measured 0 
 wait_for '[ "$(count done)" = 3 ]'
 start B; b=$pid
 finish differ; s=$?
-[ $s = 0 ] && [ "$(field differ.qa confirmed)" = 'no no alone ' ] && [ "$(field differ.qa score)" = '4.4 4.0 3.2 ' ]; ok $? 'beyond 10%: not confirmed, with the lower score; an evaluator that fails confirms nothing'
-grep -q '"message":"two devices of the class disagree: 5.000 on A, 4.400 on B"' verdicts && grep -q '4.000 on A, 9.000 on B' verdicts; ok $? 'the message says both'
+[ $s = 0 ] && [ "$(field differ.qa confirmed)" = 'no no alone ' ] &&
+    [ "$(field differ.qa score)" = '4.4 4.0 3.2 ' ]
+ok $? 'beyond 10%: not confirmed, with the lower score; an evaluator that fails confirms nothing'
+grep -q '"message":"two devices of the class disagree: 5.000 on A, 4.400 on B"' verdicts &&
+    grep -q '4.000 on A, 9.000 on B' verdicts
+ok $? 'the message says both'
 
 # ---- twice the best known ----
 "$BIN/quern-pool" --output none.pool 2>err
@@ -59,7 +80,9 @@ samples known "$(measured 0 A=1.2 B=1.2)"; again known; finish known
 "$BIN/quern-pool" --samples known.samples --verdicts known.qa --output known.pool 2>err
 options='--best known.pool'
 evaluate twice "$(measured 0 A=2.5 B=2.45)" "$(measured 0 A=2.3 B=2.3)"; finish twice; s=$?
-[ $s = 0 ] && [ "$(field twice.qa confirmed | tr -s ' ')" = 'yes ' ] && [ "$(grep -c '"confirmed":""' verdicts)" = 1 ] && [ "$(field twice.qa score)" = '2.45 2.3 ' ]; ok $? 'more than twice the best of the pool is a record, less is not'
+[ $s = 0 ] && [ "$(field twice.qa confirmed | tr -s ' ')" = 'yes ' ] &&
+    [ "$(grep -c '"confirmed":""' verdicts)" = 1 ] && [ "$(field twice.qa score)" = '2.45 2.3 ' ]
+ok $? 'more than twice the best of the pool is a record, less is not'
 options='--best none.pool'
 cp twice.samples new.samples; again new; finish new; s=$?
 [ $s = 0 ] && [ "$(grep -c '"confirmed":""' verdicts)" = 2 ]; ok $? 'a task that the pool lacks: only above 3'
@@ -74,7 +97,9 @@ wait_for '[ "$(count leased)" = 1 ]'; sleep 0.3
 kill -9 $b; wait $b 2>/dev/null
 start B; b=$pid
 finish killed; s=$?
-[ $s = 0 ] && [ "$(field killed.qa confirmed)" = 'yes ' ] && [ "$(field killed.qa score)" = '5.9 ' ] && [ "$(wc -l <verdicts)" = 1 ] && [ "$(count done)" = $((before + 2)) ]; ok $? 'kill -9 of the second: one verdict, confirmed, each job done once'
+[ $s = 0 ] && [ "$(field killed.qa confirmed)" = 'yes ' ] && [ "$(field killed.qa score)" = '5.9 ' ] &&
+    [ "$(wc -l <verdicts)" = 1 ] && [ "$(count done)" = $((before + 2)) ]
+ok $? 'kill -9 of the second: one verdict, confirmed, each job done once'
 
 # ---- the second device's evaluator does not come back ----
 end $b; fresh
@@ -85,28 +110,37 @@ start B; b=$pid
 wait_for '[ "$(count leased)" = 1 ]'; sleep 0.3
 kill -9 $b; wait $b 2>/dev/null
 finish gone; s=$?
-[ $s = 0 ] && [ "$(field gone.qa confirmed)" = 'alone ' ] && [ "$(field gone.qa score)" = '6.0 ' ] && [ "$(count done)" = 1 ] && [ "$(count waiting)" = 0 ]; ok $? 'without it the record stays unconfirmed, and its second job is taken back'
+[ $s = 0 ] && [ "$(field gone.qa confirmed)" = 'alone ' ] && [ "$(field gone.qa score)" = '6.0 ' ] &&
+    [ "$(count done)" = 1 ] && [ "$(count waiting)" = 0 ]
+ok $? 'without it the record stays unconfirmed, and its second job is taken back'
 
 # ---- one device ----
 options='--second-wait 2'
 evaluate alone "$(measured 0 A=7)"; finish alone; s=$?
-[ $s = 0 ] && [ "$(field alone.qa confirmed)" = 'alone ' ] && grep -q '"message":"unconfirmed: no other device of the class test:gpu was there"' verdicts; ok $? 'one device: unconfirmed'
+[ $s = 0 ] && [ "$(field alone.qa confirmed)" = 'alone ' ] &&
+    grep -q '"message":"unconfirmed: no other device of the class test:gpu was there"' verdicts
+ok $? 'one device: unconfirmed'
 
 # ---- the submitter is killed while a record waits, and continues from its journal ----
 fresh; options='--second-wait 60'
 evaluate journal "$(measured 0 A=4 B=3.9)"
 wait_for '[ "$(count done)" = 1 ]'; sleep 0.3
 kill -9 $submitter; wait $submitter 2>/dev/null
-[ -s journal.qa.journal ] && [ ! -e journal.qa ]; ok $? 'killed while it waits, the submitter leaves its journal'
+[ -s journal.qa.journal ] && [ ! -e journal.qa ]
+ok $? 'killed while it waits, the submitter leaves its journal'
 start B; b=$pid
 again journal; finish journal; s=$?
-[ $s = 0 ] && [ "$(field journal.qa confirmed)" = 'yes ' ] && [ "$(field journal.qa score)" = '3.9 ' ] && [ "$(count done)" = 2 ]; ok $? 'and continues'
+[ $s = 0 ] && [ "$(field journal.qa confirmed)" = 'yes ' ] && [ "$(field journal.qa score)" = '3.9 ' ] &&
+    [ "$(count done)" = 2 ]
+ok $? 'and continues'
 
 # ---- simulators have no records ----
 start A sim:h100; c=$pid
 class=sim:h100 options=
 evaluate sim "$(measured 0 A=9)"; finish sim; s=$?
-[ $s = 0 ] && [ "$(field sim.qa predicted)" = 'true ' ] && grep -q '"confirmed":""' verdicts && [ "$(count done sim:h100)" = 1 ]; ok $? 'a predicted time is no record'
+[ $s = 0 ] && [ "$(field sim.qa predicted)" = 'true ' ] && grep -q '"confirmed":""' verdicts &&
+    [ "$(count done sim:h100)" = 1 ]
+ok $? 'a predicted time is no record'
 end $a; end $b; end $c
 unset QUERN_REDIS
 kill -TERM $fleet; wait $fleet

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # limit: 900
-# A whole run that is killed at ten random moments ends with the payload digests of an undisturbed run. `make crl` does what is
-# missing and nothing else, and make -n and -q tell the truth about it. TAP on stdout.
+# A whole run that is killed at ten random moments ends with the payload digests of an undisturbed run. `make
+# crl` does what is missing and nothing else, and make -n and -q tell the truth about it. TAP on stdout.
 . "$(dirname "$0")/pipeline.sh"
 RANDOM=${QUERN_TEST_SEED:-7}
 now() { date +%s.%N; }
@@ -9,16 +9,20 @@ now() { date +%s.%N; }
 crl calm; s=$?
 [ $s = 0 ] && [ -s "$(dir calm)/report.html" ]; ok $? 'a tiny run ends in a report'
 digests calm >"$tmp/calm"
-awk -F'\t' '$1 == "crl" && $2 == "all" { exit !($5 > 0) }' "$(dir calm)/report.tsv"; ok $? 'its model writes kernels that work'
+awk -F'\t' '$1 == "crl" && $2 == "all" { exit !($5 > 0) }' "$(dir calm)/report.tsv"
+ok $? 'its model writes kernels that work'
 none_left; ok $? 'no process is left'
 
 # ---- nothing to do ----
 start=$(now); crl calm; s=$?; seconds=$(echo "$(now) - $start" | bc)
-[ $s = 0 ] && grep -q "crl of run $prefix-calm is up to date: runs/$prefix-calm/report.html" "$tmp/out" && [ -z "$(ran)" ]; ok $? "with nothing to do it says so ($seconds s)"
+[ $s = 0 ] && grep -q "crl of run $prefix-calm is up to date: runs/$prefix-calm/report.html" "$tmp/out" &&
+  [ -z "$(ran)" ]
+ok $? "with nothing to do it says so ($seconds s)"
 crl calm -q; ok $? 'make -q: up to date'
 crl calm -n && ! grep -q 'mk/run\|quern-fleet' "$tmp/out"; ok $? 'make -n: nothing to run'
 
-# ---- kill -9, ten times: the group, make alone, the fleet, the server, a stage, at moments spread over the run ----
+# ---- kill -9, ten times: the group, make alone, the fleet, the server, a stage, at moments spread over the
+# run ----
 stages='quern-(collect|filter|pool|prompt|sample|sft|selfsup|crl|evaluate|results|report) '
 stage_process() {
   local p
@@ -71,7 +75,8 @@ ten_kills() { # fails when the run ended before the tenth kill, because this scr
 shared=$QUERN_CACHE
 QUERN_CACHE=$tmp/cache # kills interrupt compilations, too
 for attempt in 1 2 3 4; do ten_kills && break; done
-[ "$kills" = 10 ] && [ ! -e "$(dir killed)/report.tsv" ]; ok $? "ten kills ($kills) before the end, $starts starts, attempt $attempt"
+[ "$kills" = 10 ] && [ ! -e "$(dir killed)/report.tsv" ]
+ok $? "ten kills ($kills) before the end, $starts starts, attempt $attempt"
 grep '^##' "$tmp/out" | sed 's/^/# /'
 crl killed; s=$?
 [ $s = 0 ] && [ -s "$(dir killed)/report.html" ]; ok $? 'the same command then ends well'
@@ -79,35 +84,44 @@ digests killed >"$tmp/killed"
 diff "$tmp/calm" "$tmp/killed" >"$tmp/diff"; ok $? 'with the digests of the run that was never killed'
 [ ! -s "$tmp/diff" ] || sed 's/^/# /' "$tmp/diff"
 none_left; ok $? 'no process is left'
-[ -z "$(find "$(dir killed)" -name '*.journal' -o -name '*.tmp*' -o -name '*.checkpoint*' | grep -v /queue/)" ]; ok $? 'no journal, checkpoint or torn file is left'
-find "$(dir killed)" -name '*.journal' -o -name '*.tmp*' -o -name '*.checkpoint*' | grep -v /queue/ | sed 's/^/# /'
+[ -z "$(find "$(dir killed)" -name '*.journal' -o -name '*.tmp*' -o -name '*.checkpoint*' |
+  grep -v /queue/)" ]
+ok $? 'no journal, checkpoint or torn file is left'
+find "$(dir killed)" -name '*.journal' -o -name '*.tmp*' -o -name '*.checkpoint*' | grep -v /queue/ |
+  sed 's/^/# /'
 
 QUERN_CACHE=$shared
 
 # ---- Ctrl-C, once and twice; a second run beside the first ----
 start_int() { # a process group with SIGINT as in the foreground of a terminal
   : >"$tmp/out"
-  perl -e '$SIG{INT} = "DEFAULT"; setpgrp; exec @ARGV' make -j2 crl "${settings[@]}" RUN="$prefix-killed" SEED=2 "$@" >"$tmp/out" 2>&1 &
+  perl -e '$SIG{INT} = "DEFAULT"; setpgrp; exec @ARGV' make -j2 crl "${settings[@]}" RUN="$prefix-killed" \
+    SEED=2 "$@" >"$tmp/out" 2>&1 &
   make=$!
 }
 before=$(sha256sum "$(dir killed)/report.tsv")
 start_int; wait_for "grep -q '^\[collect-samples\]' $tmp/out"
 start=$(now); kill -INT -- "-$make"; wait "$make"; s=$?
-[ $s -gt 128 ] && grep -q 'stopping (again to end at once)' "$tmp/out"; ok $? "Ctrl-C ends it in $(echo "$(now) - $start" | bc) s, exit $s"
+[ $s -gt 128 ] && grep -q 'stopping (again to end at once)' "$tmp/out"
+ok $? "Ctrl-C ends it in $(echo "$(now) - $start" | bc) s, exit $s"
 none_left; ok $? 'no process is left'
 start_int; wait_for "pgrep -P $make quern-fleet >/dev/null && [ -n \"\$(ours quern-evald)\" ]"
 cp "$tmp/out" "$tmp/first"
 start=$(now); crl killed SEED=2; s=$?
-[ $s != 0 ] && grep -q 'in use by a run that is going on (process [0-9]*)' "$tmp/out"; ok $? "a second run of it says that one is going on ($(echo "$(now) - $start" | bc) s)"
+[ $s != 0 ] && grep -q 'in use by a run that is going on (process [0-9]*)' "$tmp/out"
+ok $? "a second run of it says that one is going on ($(echo "$(now) - $start" | bc) s)"
 cp "$tmp/first" "$tmp/out"
-QUERN_REDIS=unix:$PWD/$(dir killed)/queue/redis.sock "$BIN/quern-queue" status >/dev/null 2>>"$tmp/out" && alive; ok $? 'and leaves that one its queue'
+QUERN_REDIS=unix:$PWD/$(dir killed)/queue/redis.sock "$BIN/quern-queue" status >/dev/null 2>>"$tmp/out" &&
+  alive
+ok $? 'and leaves that one its queue'
 kill -INT -- "-$make"; sleep 0.1; kill -INT -- "-$make"; wait "$make"; s=$?
 [ $s -gt 128 ]; ok $? "Ctrl-C twice ends it, exit $s"
 none_left; ok $? 'no process is left'
 crl killed SEED=2; s=$?
 crl other SEED=2
 digests killed >"$tmp/killed"; digests other >"$tmp/other"
-[ $s = 0 ] && diff "$tmp/other" "$tmp/killed" >"$tmp/diff" && ! diff "$tmp/calm" "$tmp/killed" >/dev/null; ok $? 'and it continues to the digests of an undisturbed run with that seed'
+[ $s = 0 ] && diff "$tmp/other" "$tmp/killed" >"$tmp/diff" && ! diff "$tmp/calm" "$tmp/killed" >/dev/null
+ok $? 'and it continues to the digests of an undisturbed run with that seed'
 
 # ---- only what is missing ----
 runs_only() { # NAME PATTERN...: the last call ran the rules of these patterns and no others
@@ -130,10 +144,13 @@ crl calm; digests calm | grep -v crl/3 >"$tmp/back"
 diff "$tmp/calm" "$tmp/back"; ok $? 'and back again, to the same digests'
 rm "$(dir calm)/sft/dataset.qa"
 crl calm -q; [ $? = 1 ]; ok $? 'one artifact deleted: make -q says that there is something to do'
-crl calm -n; grep -q 'quern-filter' "$tmp/out" && ! grep -q quern-collect "$tmp/out" && [ ! -e "$(dir calm)/sft/dataset.qa" ]; ok $? 'make -n names the stages from there, and runs none'
+crl calm -n; grep -q 'quern-filter' "$tmp/out" && ! grep -q quern-collect "$tmp/out" &&
+  [ ! -e "$(dir calm)/sft/dataset.qa" ]
+ok $? 'make -n names the stages from there, and runs none'
 crl calm; s=$?
 digests calm | grep -v crl/3 >"$tmp/back"
-[ $s = 0 ] && diff "$tmp/calm" "$tmp/back" >/dev/null && [[ "$(same calm)" = *sft/model/manifest.qa* ]]; ok $? "it is made again, and what follows is the same: $(same calm)"
+[ $s = 0 ] && diff "$tmp/calm" "$tmp/back" >/dev/null && [[ "$(same calm)" = *sft/model/manifest.qa* ]]
+ok $? "it is made again, and what follows is the same: $(same calm)"
 crl calm -q; ok $? 'then all is up to date'
 none_left; ok $? 'no process is left'
 done_testing

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A run that people watch: quern-status and quern-watch while it goes on and after it, the page that is written after every
-# round, and progress on a terminal although a log is kept. TAP on stdout.
+# A run that people watch: quern-status and quern-watch while it goes on and after it, the page that is
+# written after every round, and progress on a terminal although a log is kept. TAP on stdout.
 . "$(dirname "$0")/pipeline.sh"
 need script
 at=runs/$prefix-seen
@@ -10,51 +10,68 @@ wait_for "[ -e $at/collect/pool.qa ]" 240; wait_for "[ -e $at/report.html ]" 60
 status() { "$BIN/quern-status" "$prefix-seen" "$@" >"$tmp/status" 2>"$tmp/err"; }
 drawn() { grep -c "going on" "$tmp/typed" 2>/dev/null; }
 logs=("$tmp/out" "$tmp/status" "$tmp/err" "$tmp/scrape")
-status && grep -q "^run $prefix-seen: going on" "$tmp/status" && grep -qE '^collect .* done$' "$tmp/status" && grep -qE '^crl +0 of 2' "$tmp/status"
+status && grep -q "^run $prefix-seen: going on" "$tmp/status" && grep -qE '^collect .* done$' "$tmp/status" &&
+    grep -qE '^crl +0 of 2' "$tmp/status"
 ok $? 'quern-status: what is done and what is to come'
-grep -qE '^sim:h100 +[1-9][0-9]* evaluators?, [0-9]+ at work; [0-9]+ wait' "$tmp/status"; ok $? 'the queue, and its evaluators'
+grep -qE '^sim:h100 +[1-9][0-9]* evaluators?, [0-9]+ at work; [0-9]+ wait' "$tmp/status"
+ok $? 'the queue, and its evaluators'
 grep -qE '^relu +[0-9.]+x +[0-9.]+x +[0-9]+  collect$' "$tmp/status"; ok $? 'the best so far of each task'
-grep -q 'http-equiv="refresh"' "$at/report.html" && grep -q 'This run is going on' "$at/report.html" && [ ! -e "$at/report.tsv" ]
+grep -q 'http-equiv="refresh"' "$at/report.html" && grep -q 'This run is going on' "$at/report.html" &&
+    [ ! -e "$at/report.tsv" ]
 ok $? 'the page is there, and reloads itself'
 port=$((20000 + $$ % 20000))
 "$BIN/quern-metrics" "$prefix-seen" --port $port --every 0.2 2>"$tmp/served" & served=$!
-fetch() { exec 3<>"/dev/tcp/127.0.0.1/$port" && printf 'GET %s HTTP/1.0\r\n\r\n' "$1" >&3 && cat <&3 >"$tmp/scrape"; exec 3<&-; } 2>/dev/null
+fetch() { exec 3<>"/dev/tcp/127.0.0.1/$port" && printf 'GET %s HTTP/1.0\r\n\r\n' "$1" >&3 &&
+    cat <&3 >"$tmp/scrape"; exec 3<&-; } 2>/dev/null
 wait_for 'fetch /metrics && grep -q "^quern_verdicts_total" "$tmp/scrape"' 20
-head -1 "$tmp/scrape" | grep -q ' 200 ' && grep -qi '^content-type: text/plain; version=0.0.4' "$tmp/scrape"; ok $? 'quern-metrics answers a scrape'
-printf 'GET /metrics HTTP/1.1\r\nHost: a\r\n\r\nGET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n' >"$tmp/asks"
-twice() { exec 3<>"/dev/tcp/127.0.0.1/$port" && cat "$tmp/asks" >&3 && timeout 10 cat <&3 >"$tmp/scrape"; exec 3<&-; } 2>/dev/null
+head -1 "$tmp/scrape" | grep -q ' 200 ' && grep -qi '^content-type: text/plain; version=0.0.4' "$tmp/scrape"
+ok $? 'quern-metrics answers a scrape'
+printf 'GET /metrics HTTP/1.1\r\nHost: a\r\n%s\r\n' '' $'Connection: close\r\n' >"$tmp/asks"
+twice() { exec 3<>"/dev/tcp/127.0.0.1/$port" && cat "$tmp/asks" >&3 &&
+    timeout 10 cat <&3 >"$tmp/scrape"; exec 3<&-; } 2>/dev/null
 twice; is 'two scrapes on one connection' "$(grep -ac '^HTTP/1.1 200' "$tmp/scrape")" 2
 state_is_told() { # on a slow machine the run may be over, and its queue with it, before anyone has asked
-  fetch /metrics && grep -q "^quern_run_state{run=\"$prefix-seen\",state=\"finished\"} 1" "$tmp/scrape" && return 0
+  fetch /metrics && grep -q "^quern_run_state{run=\"$prefix-seen\",state=\"finished\"} 1" "$tmp/scrape" &&
+      return 0
   grep -q "^quern_run_state{run=\"$prefix-seen\",state=\"going on\"} 1" "$tmp/scrape" &&
     grep -qE '^quern_jobs\{run="[^"]*",class="sim:h100",state="done"\} [1-9]' "$tmp/scrape" &&
     grep -qE '^quern_evaluators\{.*class="sim:h100"\} [1-9]' "$tmp/scrape"
 }
 wait_for state_is_told 20 # what the queue says comes with the next look at it
 ok $? 'the state of the run, jobs and evaluators'
-status --json && "$BIN/quern-watch" "$prefix-seen" >"$tmp/watched" && ! grep -q $'\033' "$tmp/watched" && grep -q '^run .* going on' "$tmp/watched"
+status --json && "$BIN/quern-watch" "$prefix-seen" >"$tmp/watched" && ! grep -q $'\033' "$tmp/watched" &&
+    grep -q '^run .* going on' "$tmp/watched"
 ok $? 'quern-watch without a terminal prints it once'
-timeout 20 script -qec "$BIN/quern-watch --every 0.2 $prefix-seen" "$tmp/typed" </dev/null >/dev/null 2>&1 & watch=$!
+timeout 20 script -qec "$BIN/quern-watch --every 0.2 $prefix-seen" "$tmp/typed" </dev/null >/dev/null 2>&1 & \
+    watch=$!
 wait_for '[ "0$(drawn)" -ge 3 ]' 15
 ok $? 'on a terminal it draws again and again'
 kill "$watch" 2>/dev/null; wait "$watch" 2>/dev/null
 fetch /other; head -1 "$tmp/scrape" | grep -q ' 404 '; ok $? 'another path is not there'
 kill "$served"; wait "$served"; ok $? 'SIGTERM ends it'
 wait "$run_pid"; s=$?
-[ $s = 0 ] && ! grep -q 'http-equiv="refresh"' "$at/report.html" && [ -s "$at/report.tsv" ]; ok $? 'the last page stands still'
-status && grep -q "^run $prefix-seen: finished" "$tmp/status" && grep -qE '^crl +2 of 2 .* done$' "$tmp/status"; ok $? 'a finished run'
-[ ! -e "$at/queue/appendonlydir" ] && "$BIN/quern-clean" "$prefix-seen" | grep -q '^queue  *0.0 '; ok $? 'and its queue takes no space'
+[ $s = 0 ] && ! grep -q 'http-equiv="refresh"' "$at/report.html" && [ -s "$at/report.tsv" ]
+ok $? 'the last page stands still'
+status && grep -q "^run $prefix-seen: finished" "$tmp/status" &&
+    grep -qE '^crl +2 of 2 .* done$' "$tmp/status"
+ok $? 'a finished run'
+[ ! -e "$at/queue/appendonlydir" ] && "$BIN/quern-clean" "$prefix-seen" | grep -q '^queue  *0.0 '
+ok $? 'and its queue takes no space'
 [ -z "$(ls "$at/log" | grep progress)" ]; ok $? 'no file of progress is left'
 "$BIN/quern-metrics" --once "$prefix-seen" >"$tmp/scrape"
 # Every metric of the dashboard exists, but those of a queue that is gone and of prices.
 asked=$(grep -o 'quern_[a-z_]*' share/grafana/quern.json | sort -u)
 [ "$(wc -w <<<"$asked")" -ge 10 ] && for m in $asked; do
-  grep -q "^# TYPE $m " "$tmp/scrape" || [ $m = quern_cost_dollars_total ] || { echo "# $m is unknown"; false; break; }
+  grep -q "^# TYPE $m " "$tmp/scrape" || [ $m = quern_cost_dollars_total ] ||
+      { echo "# $m is unknown"; false; break; }
 done
 ok $? 'the dashboard asks for metrics that exist'
 told=$(awk '/^quern_verdicts_total.*stage="collect"/ { n += $2 } END { print n }' "$tmp/scrape")
-is 'the verdicts of a stage add up' "$told" "$("$BIN/quern-artifact" export "$at/collect/verdicts.qa" | wc -l)"
-awk '/^#/ { next } !/^quern_[a-z_]+\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\} (NaN|-?[0-9.e+-]+)$/ { exit 1 }' "$tmp/scrape"; ok $? 'every line has the form that Prometheus reads'
+is 'the verdicts of a stage add up' "$told" \
+    "$("$BIN/quern-artifact" export "$at/collect/verdicts.qa" | wc -l)"
+awk '/^#/ { next } !/^quern_[a-z_]+\{[a-z]+="[^"]*"(,[a-z]+="[^"]*")*\} (NaN|-?[0-9.e+-]+)$/ { exit 1 }' \
+    "$tmp/scrape"
+ok $? 'every line has the form that Prometheus reads'
 # The event files, read by an independent reader: lengths, masked CRC-32C, and the loss of each step.
 python3 - "$at/metrics" >"$tmp/events" 2>&1 <<'END'
 import glob, json, struct, sys
@@ -91,15 +108,19 @@ for path in glob.glob(sys.argv[1] + '/*/events.out.tfevents.*'):
         v = dict(fields(dict(fields(e[5]))[1]))
         found.append((path.split('/')[-2], e[2], v[1].decode(), struct.unpack('<f', v[2])[0]))
 lines = [json.loads(l) for l in open(sys.argv[1] + '/steps.jsonl')]
-want = [(l['stage'], l['step'], l['name'], struct.unpack('<f', struct.pack('<f', l['value']))[0]) for l in lines]
+want = [(l['stage'], l['step'], l['name'], struct.unpack('<f', struct.pack('<f', l['value']))[0])
+        for l in lines]
 assert len(want) > 100 and sorted(map(repr, found)) == sorted(map(repr, want))
 losses = [l for l in lines if l['stage'] == 'sft' and l['name'] == 'loss']
-assert [l['step'] for l in losses] == sorted(l['step'] for l in losses) and losses[-1]['value'] < losses[0]['value']
+assert [l['step'] for l in losses] == sorted(l['step'] for l in losses)
+assert losses[-1]['value'] < losses[0]['value']
 END
 ok $? 'steps as JSON lines and as TensorBoard events agree'
 [ ! -s "$tmp/events" ] || sed 's/^/# /' "$tmp/events"
 "$BIN/quern-status" "$at" >"$tmp/status" && grep -q finished "$tmp/status"; ok $? 'a run by its folder'
-"$BIN/quern-status" nothing >"$tmp/status" 2>"$tmp/err"; [ $? = 2 ] && grep -q '^quern-status: there is no run nothing: ' "$tmp/err"; ok $? 'no such run'
+"$BIN/quern-status" nothing >"$tmp/status" 2>"$tmp/err"
+[ $? = 2 ] && grep -q '^quern-status: there is no run nothing: ' "$tmp/err"
+ok $? 'no such run'
 
 # ---- a finished run that goes on: its page and table are kept from the start on ----
 cp "$at/report.html" "$tmp/old.html"; cp "$at/report.tsv" "$tmp/old.tsv"
@@ -108,8 +129,11 @@ crl seen ROUNDS=3 & run_pid=$!
 wait_for "[ -e $at/crl/3/pool.qa ]" 240; wait_for "grep -q 'http-equiv=.refresh' $at/report.html" 60
 kept; ok $? 'the page of before is kept while a finished run goes on'
 wait "$run_pid"; s=$?
-[ $s = 0 ] && kept && ! cmp -s "$at/report.html" "$tmp/old.html" && grep -q "the report is kept as $at/report-1.html" "$tmp/out"; ok $? 'and after it'
-crl seen ROUNDS=3 && [ ! -e "$at/report-2.html" ] && [ ! -e "$at/report-2.tsv" ]; ok $? 'a run with nothing to do keeps no page'
+[ $s = 0 ] && kept && ! cmp -s "$at/report.html" "$tmp/old.html" &&
+    grep -q "the report is kept as $at/report-1.html" "$tmp/out"
+ok $? 'and after it'
+crl seen ROUNDS=3 && [ ! -e "$at/report-2.html" ] && [ ! -e "$at/report-2.tsv" ]
+ok $? 'a run with nothing to do keeps no page'
 "$BIN/quern-clean" --free "$prefix-seen" >/dev/null 2>&1; kept; ok $? 'quern-clean leaves kept pages alone'
 
 # ---- progress: to the terminal, not to the log ----
@@ -121,8 +145,10 @@ echo said >&2
 END
 chmod +x "$tmp/bar"
 script -qec "mk/run $tmp/logs/a.log $tmp/bar" "$tmp/typed" </dev/null >/dev/null
-grep -q bar "$tmp/typed" && grep -q said "$tmp/typed" && grep -qx said "$tmp/logs/a.log" && ! grep -qx '.*bar' <(grep -v '^command' "$tmp/logs/a.log")
+grep -q bar "$tmp/typed" && grep -q said "$tmp/typed" && grep -qx said "$tmp/logs/a.log" &&
+    ! grep -qx '.*bar' <(grep -v '^command' "$tmp/logs/a.log")
 ok $? 'mk/run hands on the terminal'
-mk/run "$tmp/logs/b.log" "$tmp/bar" >"$tmp/out" 2>&1; ! grep -q bar <(grep -v '^command' "$tmp/out") && [ ! -e "$tmp/logs/b.progress" ]
+mk/run "$tmp/logs/b.log" "$tmp/bar" >"$tmp/out" 2>&1; ! grep -q bar <(grep -v '^command' "$tmp/out") &&
+    [ ! -e "$tmp/logs/b.progress" ]
 ok $? 'where there is none, there is none to hand on'
 done_testing

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Endless loops of the instructions that take the simulator longest: each ends by its limit, which counts host work, after
-# about the same CPU time. TAP on stdout.
+# Endless loops of the instructions that take the simulator longest: each ends by its limit, which counts host
+# work, after about the same CPU time. TAP on stdout.
 # limit: 600
 . "$(dirname "$0")/tap.sh"
 export QUERN_LOG=quiet
 most=2.5 # CPU seconds of the process, a check that runs into its limit included; usually 0.1 to 0.6
 
-# storm NAME DECLARATIONS INSTRUCTIONS: in a loop, with the registers v (float), d (double), u, a (address in shared memory)
+# storm NAME DECLARATIONS INSTRUCTIONS: in a loop, with the registers v (float), d (double), u, a (address in
+# shared memory)
 storm() {
     cat >"$tmp/$1.cu" <<END
 #include <mma.h>
@@ -29,40 +30,62 @@ extern "C" __global__ void relu(const float *x, float *y, int n)
 }
 END
     local TIMEFORMAT='%U %S' json spent
-    { time json=$("$BIN/quern-eval" --task relu --device sim:h100 --json "$tmp/$1.cu" 2>"$tmp/err"); } 2>"$tmp/time"
+    {
+        time json=$("$BIN/quern-eval" --task relu --device sim:h100 --json "$tmp/$1.cu" 2>"$tmp/err")
+    } 2>"$tmp/time"
     spent=$(awk '{ print $1 + $2 }' "$tmp/time")
     [[ $json == *'"outcome":"timeout"'* ]] && awk "BEGIN { exit !($spent <= $most) }"
     ok $? "$1: a timeout after $spent CPU seconds"
     [[ $json == *timeout* ]] || echo "# ${json:0:400}"
 }
 ptx() { # NAME TEXT: one asm statement
-    storm "$1" '' "asm volatile(\"$2\" : \"+f\"(v), \"+d\"(d), \"+r\"(u) : \"f\"(tiny), \"r\"(a), \"l\"(x + threadIdx.x % 31), \"l\"(sums + (threadIdx.x * 37 & 1023)) : \"memory\");"
+    storm "$1" '' \
+        "asm volatile(\"$2\" : \"+f\"(v), \"+d\"(d), \"+r\"(u) : \"f\"(tiny), \"r\"(a),
+        \"l\"(x + threadIdx.x % 31), \"l\"(sums + (threadIdx.x * 37 & 1023)) : \"memory\");"
 }
 storm wmma 'nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, __half, nvcuda::wmma::row_major> p;
     nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, 16, 16, 16, __half, nvcuda::wmma::col_major> q;
     nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> c;
-    nvcuda::wmma::fill_fragment(p, 1); nvcuda::wmma::fill_fragment(q, 1); nvcuda::wmma::fill_fragment(c, 0);' \
+    nvcuda::wmma::fill_fragment(p, 1); nvcuda::wmma::fill_fragment(q, 1);
+    nvcuda::wmma::fill_fragment(c, 0);' \
     'nvcuda::wmma::mma_sync(c, p, q, c); v += c.x[0];'
-storm mma 'float m[4] = {};' 'asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%4,%4,%4}, {%4,%4}, {%0,%1,%2,%3};"
+storm mma 'float m[4] = {};' \
+    'asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, "
+    "{%4,%4,%4,%4}, {%4,%4}, {%0,%1,%2,%3};"
     : "+f"(m[0]), "+f"(m[1]), "+f"(m[2]), "+f"(m[3]) : "r"(u));'
-storm mma_f64 'double m[4] = {};' 'asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%4,%4,%4,%4,%4,%4,%4}, {%4,%4,%4,%4}, {%0,%1,%2,%3};"
+storm mma_f64 'double m[4] = {};' \
+    'asm volatile("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, "
+    "{%4,%4,%4,%4,%4,%4,%4,%4}, {%4,%4,%4,%4}, {%0,%1,%2,%3};"
     : "+d"(m[0]), "+d"(m[1]), "+d"(m[2]), "+d"(m[3]) : "d"(d));'
 storm generic 'float l[8]; for (int i = 0; i < 8; i++) l[(i + n) & 7] = i;
-    const float *p = threadIdx.x % 3 == 0 ? &s[threadIdx.x] : threadIdx.x % 3 == 1 ? &x[threadIdx.x % 31] : &l[n & 7];' \
+    const float *p = threadIdx.x % 3 == 0 ? &s[threadIdx.x] : threadIdx.x % 3 == 1 ? &x[threadIdx.x % 31]
+        : &l[n & 7];' \
     'v += *(const volatile float *)p;'
 storm match 'unsigned long long w = threadIdx.x;' 'u ^= __match_any_sync(0xffffffffu, w); w += u;'
 storm scattered '' 'u = u * 1664525u + 1013904223u; v += ((const volatile float *)x)[(u >> 8) % 31];'
-storm bytes_in_shared_memory '__shared__ volatile unsigned char c[16384]; for (int k = threadIdx.x; k < 16384; k += 1024) c[k] = 0; __syncthreads();' \
+storm bytes_in_shared_memory \
+    '__shared__ volatile unsigned char c[16384]; for (int k = threadIdx.x; k < 16384; k += 1024) c[k] = 0;
+        __syncthreads();' \
     'u = u * 1664525u + 1013904223u; c[(u >> 18 & ~1023) | threadIdx.x] = u; u += c[(u >> 9) & 16383];'
-storm bytes_in_local_memory 'char l[4096]; for (int k = 0; k < 4096; k++) l[k] = 0;' 'u = u * 1664525u + 1013904223u; l[u >> 20] = u; u += l[(u >> 9) & 4095];'
+storm bytes_in_local_memory 'char l[4096]; for (int k = 0; k < 4096; k++) l[k] = 0;' \
+    'u = u * 1664525u + 1013904223u; l[u >> 20] = u; u += l[(u >> 9) & 4095];'
 storm undefined 'float w[8]; if (n < 0) for (int k = 0; k < 8; k++) w[k] = x[k];' \
-    'w[k & 7] += w[(k + 3) & 7]; ((volatile float *)s)[(threadIdx.x * 33 + k) & 1023] = w[k & 7]; w[k & 7] = ((volatile float *)s)[(threadIdx.x * 31 + k) & 1023];'
-storm mbarrier '__shared__ unsigned long long b[1024]; unsigned at = (unsigned)__cvta_generic_to_shared(&b[threadIdx.x]);
-    asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(at));' 'asm volatile("mbarrier.arrive.shared.b64 _, [%0];" :: "r"(at) : "memory");'
-storm shuffles_from_nobody '' 'if (threadIdx.x % 32 < 16) asm volatile("{.reg .f32 q;\nshfl.sync.bfly.b32 q, %0, 16, 31, 65535;}" : "+f"(v));'
+    'w[k & 7] += w[(k + 3) & 7]; ((volatile float *)s)[(threadIdx.x * 33 + k) & 1023] = w[k & 7];
+        w[k & 7] = ((volatile float *)s)[(threadIdx.x * 31 + k) & 1023];'
+storm mbarrier \
+    '__shared__ unsigned long long b[1024]; unsigned at = (unsigned)__cvta_generic_to_shared(&b[threadIdx.x]);
+    asm volatile("mbarrier.init.shared.b64 [%0], 1;" :: "r"(at));' \
+        'asm volatile("mbarrier.arrive.shared.b64 _, [%0];" :: "r"(at) : "memory");'
+storm shuffles_from_nobody '' \
+    'if (threadIdx.x % 32 < 16)
+        asm volatile("{.reg .f32 q;\nshfl.sync.bfly.b32 q, %0, 16, 31, 65535;}" : "+f"(v));'
 # Behind what the block uses, in the 128 bytes that the GPU gives it in one.
-storm loads_beyond '__shared__ volatile float odd[3]; odd[threadIdx.x % 3] = 0;' 'asm volatile("{.reg .f32 q;\nld.shared.f32 q, [%0+16416];}" : : "r"(a & 31) : "memory");'
-storm bulk_copies '' 'if (threadIdx.x == 0) asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 16;\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 900;" : : "l"(y), "r"(a) : "memory");'
+storm loads_beyond '__shared__ volatile float odd[3]; odd[threadIdx.x % 3] = 0;' \
+    'asm volatile("{.reg .f32 q;\nld.shared.f32 q, [%0+16416];}" : : "r"(a & 31) : "memory");'
+storm bulk_copies '' \
+    'if (threadIdx.x == 0)
+        asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 16;\n"
+        "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 900;" : : "l"(y), "r"(a) : "memory");'
 ptx stmatrix 'stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%4], {%2,%2,%2,%2};'
 ptx vector_atomics 'red.global.add.v4.f32 [%6], {%3,%3,%3,%3};'
 ptx cp_async 'cp.async.ca.shared.global [%4], [%5], 4;\ncp.async.wait_all;'

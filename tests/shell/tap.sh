@@ -1,18 +1,21 @@
 # The shell tests' harness, sourced first: . "$(dirname "$0")/tap.sh"
 #
-# It sets root (the source tree), here (tests/shell), BUILD, BIN, kept (the folder in which the test was started; tests/run
-# keeps it when the test fails) and tmp (a new folder), and changes to tmp. TAP goes to stdout. A test calls ok or is once for
-# each check and done_testing at its end. At its exit all processes that it left are killed and tmp is removed.
+# It sets root (the source tree), here (tests/shell), BUILD, BIN, kept (the folder in which the test was
+# started; tests/run keeps it when the test fails) and tmp (a new folder), and changes to tmp. TAP goes to
+# stdout. A test calls ok or is once for each check and done_testing at its end. At its exit all processes
+# that it left are killed and tmp is removed.
 set -u
 root=${QUERN_SOURCE:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)}
 here=$root/tests/shell
 kept=$PWD
-BUILD=$(cd "$root" && cd "${QUERN_BUILD:-build}" && pwd) || { echo 'Bail out! there is no build folder'; exit 1; }
+BUILD=$(cd "$root" && cd "${QUERN_BUILD:-build}" && pwd) ||
+  { echo 'Bail out! there is no build folder'; exit 1; }
 BIN=$BUILD/bin
 tmp=$(mktemp -d)
 cd "$tmp" || exit 1
 unset QUERN_REDIS MAKEFLAGS MFLAGS MAKELEVEL
-# A source is compiled once for all tests of one `make test`; a test of the compiler unsets this, or names a folder of its own.
+# A source is compiled once for all tests of one `make test`; a test of the compiler unsets this, or names a
+# folder of its own.
 export QUERN_CACHE=${QUERN_TEST_CACHE:-$tmp/compiled}
 # Every process that the test starts inherits this mark; left finds them by it.
 export QUERN_MARK=$tmp
@@ -54,14 +57,16 @@ need_gpu() { [[ $1 != cuda:* ]] || [ -e /dev/nvidiactl ] || skip_all 'no NVIDIA 
 done_testing() { echo "1..$n"; exit $failed; }
 
 # ---- programs ----
-run() { # PROGRAM ARGUMENT...: puts stdout into out, stderr into err, and the exit status into rc; returns it too
+# PROGRAM ARGUMENT...: puts stdout into out, stderr into err, and the exit status into rc; returns it too
+run() {
   "$BIN/$1" "${@:2}" >out 2>err </dev/null
   rc=$?
   return $rc
 }
 # Whether stderr is one line that begins with the program's name and contains the words.
 sentence() { [ "$(wc -l <err)" = 1 ] && grep -q "^$1: " err && grep -qF -- "$2" err; } # PROGRAM WORDS
-digest() { "$BIN/quern-artifact" validate "$1" 2>/dev/null | sed 's/.*payload //'; } # ARTIFACT: prints its payload's digest
+# ARTIFACT: prints its payload's digest
+digest() { "$BIN/quern-artifact" validate "$1" 2>/dev/null | sed 's/.*payload //'; }
 
 # ---- processes ----
 exec {never}<> <(:) # from which nothing comes: a wait without a process
@@ -70,8 +75,8 @@ wait_for() { # CONDITION [SECONDS]: returns whether the condition, a command, ho
   until eval "$1"; do [ $SECONDS -lt $end ] || return 1; read -rt 0.02 -u "$never"; done
   return 0 # not that of read
 }
-# The ids of the running processes that this test started and whose command line has left_pattern; not this shell and its
-# helpers.
+# The ids of the running processes that this test started and whose command line has left_pattern; not this
+# shell and its helpers.
 left() {
   local p
   for p in $(cd /proc && grep -lzxsF "QUERN_MARK=$tmp" [0-9]*/environ | cut -d/ -f1); do

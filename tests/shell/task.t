@@ -5,7 +5,10 @@ task() { "$BIN/quern-task" "$@" >"$tmp/out" 2>"$tmp/err"; }
 # refused NAME TEXT: gate refuses that copy with exit status 1 and the text
 refused() { task gate "$1" --task-root "$tmp/tasks"; [ $? = 1 ] && grep -qF -- "$2" "$tmp/out"; }
 # broken NAME SED-SCRIPT: makes a copy of softmax with an edited task.json
-broken() { cp -r "$root/tasks/softmax" "$tmp/tasks/$1"; sed -i -e "s/\"name\": \"softmax\"/\"name\": \"$1\"/" -e "$2" "$tmp/tasks/$1/task.json"; }
+broken() {
+    cp -r "$root/tasks/softmax" "$tmp/tasks/$1"
+    sed -i -e "s/\"name\": \"softmax\"/\"name\": \"$1\"/" -e "$2" "$tmp/tasks/$1/task.json"
+}
 compile() { # as the Makefile does
   local source=$tmp/tasks/$1/reference.c
   mkdir -p "$tmp/so"
@@ -14,11 +17,15 @@ compile() { # as the Makefile does
 }
 
 task list; [ $? = 0 ] && [ "$(wc -l <"$tmp/out")" = 13 ]; ok $? "list names the twelve"
-task show matmul; [ $? = 0 ] && grep -q 'check m=34 n=49 k=31' "$tmp/out" && grep -q '//@ launch matmul' "$tmp/out"; ok $? "show prints workloads and baseline"
-task gate; [ $? = 0 ] && grep -q 'conv3d_norm_min_clamp: accepted as degenerate: .*zeros' "$tmp/out"; ok $? "the gate accepts the twelve, saying why for the degenerate one"
+task show matmul; [ $? = 0 ] && grep -q 'check m=34 n=49 k=31' "$tmp/out" &&
+    grep -q '//@ launch matmul' "$tmp/out"
+ok $? "show prints workloads and baseline"
+task gate; [ $? = 0 ] && grep -q 'conv3d_norm_min_clamp: accepted as degenerate: .*zeros' "$tmp/out"
+ok $? "the gate accepts the twelve, saying why for the degenerate one"
 task show nosuch; [ $? = 2 ] && grep -q 'no task "nosuch"' "$tmp/err"; ok $? "an unknown task is one sentence"
 task frobnicate; [ $? = 2 ]; ok $? "an unknown word is a usage error"
-task list --task-root "$tmp/nowhere"; [ $? = 2 ] && grep -q nowhere "$tmp/err"; ok $? "a missing root is an error"
+task list --task-root "$tmp/nowhere"; [ $? = 2 ] && grep -q nowhere "$tmp/err"
+ok $? "a missing root is an error"
 
 mkdir -p "$tmp/tasks"
 broken shape 's/"shape": \["rows", "cols"\], "draw"/"shape": ["rows", "cols * colz"], "draw"/'
@@ -57,23 +64,28 @@ C
 compile planted
 refused planted 'a kernel that writes zeros into y passes'; ok $? "a task that zeros would pass is refused"
 sed -i 's/in\[0\]\[i\] - in\[0\]\[i\]) \* 3/in[0][i]) * 1/' "$tmp/tasks/planted/reference.c"
-refused planted 'was built from another' && refused planted ': run make build'; ok $? "a stale reference asks for make build"
+refused planted 'was built from another' && refused planted ': run make build'
+ok $? "a stale reference asks for make build"
 compile planted
-refused planted 'a kernel that writes a copy of x into y passes'; ok $? "a task that a copy would pass is refused"
+refused planted 'a kernel that writes a copy of x into y passes'
+ok $? "a task that a copy would pass is refused"
 sed -i 's/axis\[0\] \* axis\[1\]/axis[0] * axis[1] - 1/; s/\* 1/* 2/' "$tmp/tasks/planted/reference.c"
 compile planted
 refused planted 'unwritten or not finite'; ok $? "a reference that leaves an element is refused"
-sed -i 's/out\[0\]\[i\] = .*/out[0][i] = 2.0 + (double)(i % axis[1] % 7);/; s/ - 1//' "$tmp/tasks/planted/reference.c"
+sed -i 's/out\[0\]\[i\] = .*/out[0][i] = 2.0 + (double)(i % axis[1] % 7);/; s/ - 1//' \
+    "$tmp/tasks/planted/reference.c"
 compile planted
 refused planted 'mean of other outputs'; ok $? "outputs that no input moves are refused"
 sed -i 's/= 2.0 + .*;/= in[0][i] * (double)(i \/ axis[1] + 2);/' "$tmp/tasks/planted/reference.c"
 compile planted
-refused planted '"turns" says rows, but with the inputs turned by one'; ok $? "a reference that does not turn as the task says is refused"
+refused planted '"turns" says rows, but with the inputs turned by one'
+ok $? "a reference that does not turn as the task says is refused"
 rm -rf "$tmp/tasks/planted"
 broken inexact 's/"bytes"/"exact": "cols", "bytes"/'
 sed 's/exp(x/0.1 * exp(x/' "$root/tasks/softmax/reference.c" >"$tmp/tasks/inexact/reference.c"
 compile inexact
-refused inexact 'no integers below 2^24 although the task says "exact"'; ok $? "a task that is wrongly called exact is refused"
+refused inexact 'no integers below 2^24 although the task says "exact"'
+ok $? "a task that is wrongly called exact is refused"
 broken inexact2 's/"bytes"/"special": ["huge"], "bytes"/'
 refused inexact2 'found "huge"'; ok $? "an unknown special value is named"
 rm -rf "$tmp"/tasks/inexact*
@@ -89,6 +101,9 @@ void reference(const int64_t *axis, const double *const *in, double *const *out)
 C
 compile triple
 cp -r "$root"/tasks/*/ "$tmp/tasks/"
-task list --task-root "$tmp/tasks"; [ $? = 0 ] && [ "$(wc -l <"$tmp/out")" = 14 ] && grep -q '^triple' "$tmp/out"; ok $? "a thirteenth folder is listed"
-task gate triple --task-root "$tmp/tasks"; [ $? = 0 ] && grep -q '^triple: accepted$' "$tmp/out"; ok $? "and passes the gate"
+task list --task-root "$tmp/tasks"; [ $? = 0 ] && [ "$(wc -l <"$tmp/out")" = 14 ] &&
+    grep -q '^triple' "$tmp/out"
+ok $? "a thirteenth folder is listed"
+task gate triple --task-root "$tmp/tasks"; [ $? = 0 ] && grep -q '^triple: accepted$' "$tmp/out"
+ok $? "and passes the gate"
 done_testing

@@ -11,7 +11,8 @@ comm -23 "$tmp/all" "$tmp/plain" >"$tmp/sets"
 is "without names, the tasks of no set" "$(wc -l <"$tmp/plain")" 12
 awk 'NR % 15 == 1' "$tmp/sets" >"$tmp/sample"
 mapfile -t sample <"$tmp/sample"
-[ ${#sample[@]} = 0 ] || "$BIN/quern-task" gate "${sample[@]}" >"$tmp/gate"; ok $? "the gate accepts a sample of ${#sample[@]}"
+[ ${#sample[@]} = 0 ] || "$BIN/quern-task" gate "${sample[@]}" >"$tmp/gate"
+ok $? "the gate accepts a sample of ${#sample[@]}"
 touch "$tmp/gate"; is "a line for each" "$(wc -l <"$tmp/gate")" "${#sample[@]}"
 grep refused "$tmp/gate" | sed 's/^/# /'
 done_testing

@@ -7,40 +7,67 @@ unset OPENAI_BASE_URL
 export SECOND_KEY=sk-secret-second-0123456789
 cat >two.json <<END
 {"teachers": ["template",
-  {"name": "one", "api": "openai", "model": "a", "url": "$url", "key": "OPENAI_API_KEY", "trials": 3, "keep": 3, "tokens": 100, "concurrency": 2, "price": {"input": 1, "output": 2}},
-  {"name": "two", "api": "openai", "model": "b", "url": "$url", "key": "SECOND_KEY", "trials": 2, "keep": 2, "tokens": 200, "price": {"input": 1, "output": 2}}]}
+  {"name": "one", "api": "openai", "model": "a", "url": "$url", "key": "OPENAI_API_KEY",
+    "trials": 3, "keep": 3, "tokens": 100, "concurrency": 2, "price": {"input": 1, "output": 2}},
+  {"name": "two", "api": "openai", "model": "b", "url": "$url", "key": "SECOND_KEY",
+    "trials": 2, "keep": 2, "tokens": 200, "price": {"input": 1, "output": 2}}]}
 END
-collect() { "$BIN/quern-fleet" run --workers 1 --dir q -- "$BIN/quern-collect" --tasks relu --teachers file:two.json --trials 4 --keep 2 --output "$@" 2>err; }
+collect() {
+  "$BIN/quern-fleet" run --workers 1 --dir q -- "$BIN/quern-collect" --tasks relu --teachers file:two.json \
+    --trials 4 --keep 2 --output "$@" 2>err
+}
 : >log
 collect all.qa --ledger spent.tsv; ok $? 'a file of teachers'
 count() { "$BIN/quern-artifact" export "$1" | grep -c "\"id\":\"collect/relu/$2/"; }
 is 'each has its own trials' "$(count all.qa one) $(count all.qa two) $(requests)" '3 2 5'
-is 'and its own key' "$(perl -MJSON::PP -ne '$k{decode_json($_)->{key}}++; END { print join " ", map "$_=$k{$_}", sort keys %k }' log)" 'Bearer sk-secret-0123456789abcdef=3 Bearer sk-secret-second-0123456789=2'
-grep -q 'one: at most 3 requests, .* tokens of prompts and at most 0.0003 M of answers: at most \$' err; ok $? 'requests and cost are said before the first one'
-is 'the ledger has a line for each answer' "$(awk -F'\t' '{ n[$2]++; c += $5 } END { printf "%d %d %.6f", n["one"], n["two"], c }' spent.tsv)" "3 2 $(perl -e 'printf "%.6f", 5 * (3 * 1 + 5 * 2) / 1e6')"
-"$BIN/quern-fleet" run --workers 1 --dir q -- "$BIN/quern-evaluate" all.qa --output verdicts.qa --device sim:h100 --seed 1 2>err &&
-  "$BIN/quern-report" --output page --tasks relu --ledger spent.tsv $(for s in collect sft selfsup crl; do echo --$s-samples all.qa --$s-verdicts verdicts.qa; done) >out 2>>err &&
-  grep -q '^<tr><td>one<td>12<td>.*<td>under \$0.01</tr>' page/report.html && grep -q '^<tr><td>two<td>8<td>' page/report.html; ok $? 'the report has a row for each'
+is 'and its own key' \
+  "$(perl -MJSON::PP \
+  -ne '$k{decode_json($_)->{key}}++; END { print join " ", map "$_=$k{$_}", sort keys %k }' log)" \
+  'Bearer sk-secret-0123456789abcdef=3 Bearer sk-secret-second-0123456789=2'
+grep -q 'one: at most 3 requests, .* tokens of prompts and at most 0.0003 M of answers: at most \$' err
+ok $? 'requests and cost are said before the first one'
+is 'the ledger has a line for each answer' \
+  "$(awk -F'\t' '{ n[$2]++; c += $5 } END { printf "%d %d %.6f", n["one"], n["two"], c }' spent.tsv)" \
+  "3 2 $(perl -e 'printf "%.6f", 5 * (3 * 1 + 5 * 2) / 1e6')"
+"$BIN/quern-fleet" run --workers 1 --dir q -- "$BIN/quern-evaluate" all.qa --output verdicts.qa \
+  --device sim:h100 --seed 1 2>err &&
+  "$BIN/quern-report" --output page --tasks relu --ledger spent.tsv \
+  $(for s in collect sft selfsup crl; do echo --$s-samples all.qa --$s-verdicts verdicts.qa; done) >out \
+  2>>err &&
+  grep -q '^<tr><td>one<td>12<td>.*<td>under \$0.01</tr>' page/report.html &&
+  grep -q '^<tr><td>two<td>8<td>' page/report.html
+ok $? 'the report has a row for each'
 
 # ---- budgets ----
 : >log; rm spent.tsv
 collect few.qa --ledger spent.tsv --budget '2 requests'
-[ $? = 1 ] && [ ! -e few.qa ] && grep -q 'the budget of 2 requests is spent; what was answered is kept' err; ok $? 'a budget of requests stops cleanly'
+[ $? = 1 ] && [ ! -e few.qa ] && grep -q 'the budget of 2 requests is spent; what was answered is kept' err
+ok $? 'a budget of requests stops cleanly'
 is 'after two' "$(requests)" 2
 collect few.qa --ledger spent.tsv --budget '9 requests'; ok $? 'a larger one continues'
 is 'and nothing is paid twice' "$(requests) $(wc -l <spent.tsv)" '5 5'
 is 'the result is that of a run without a budget' "$(digest few.qa)" "$(digest all.qa)"
 : >log; rm -f spent.tsv
 collect dear.qa --ledger spent.tsv --budget 0.00003usd
-[ $? = 1 ] && [ "$(requests)" -lt 5 ] && grep -q 'the budget of \$0.00 is spent' err; ok $? 'a budget in dollars stops, too'
+[ $? = 1 ] && [ "$(requests)" -lt 5 ] && grep -q 'the budget of \$0.00 is spent' err
+ok $? 'a budget in dollars stops, too'
 sed -i 's/, "price": [^}]*}//' two.json
-collect none.qa --budget '$5'; [ $? = 2 ] && grep -q 'a budget in dollars needs the price' err; ok $? 'without a price it is refused'
-QUERN_DEADLINE=$(($(date +%s) + 1)) bash -c 'echo 0 >log.hold; exec "$1" run --workers 1 --dir q -- "$2" --tasks relu --teachers file:two.json --trials 4 --keep 2 --output late.qa' - "$BIN/quern-fleet" "$BIN/quern-collect" 2>err & late=$!
+collect none.qa --budget '$5'; [ $? = 2 ] && grep -q 'a budget in dollars needs the price' err
+ok $? 'without a price it is refused'
+QUERN_DEADLINE=$(($(date +%s) + 1)) bash \
+  -c 'echo 0 >log.hold
+  exec "$1" run --workers 1 --dir q -- "$2" \
+    --tasks relu --teachers file:two.json --trials 4 --keep 2 -o late.qa' \
+  - "$BIN/quern-fleet" "$BIN/quern-collect" 2>err & late=$!
 wait_for 'grep -q "stopped by signal" err'; rm log.hold; wait $late
 [ $? != 0 ] && [ ! -e late.qa ]; ok $? 'a deadline stops a program'
 
 # ---- mistakes in the file ----
-wrong() { echo "{\"teachers\": [$1]}" >wrong.json; "$BIN/quern-collect" --check-flags --teachers file:wrong.json 2>err; [ $? = 2 ] && grep -qF "$2" err; ok $? "refused: $2"; }
+wrong() {
+  echo "{\"teachers\": [$1]}" >wrong.json; "$BIN/quern-collect" --check-flags --teachers file:wrong.json 2>err
+  [ $? = 2 ] && grep -qF "$2" err
+  ok $? "refused: $2"
+}
 wrong '{"api": "openai"}' 'wrong.json, teachers[0]: expected "api" (openai or anthropic) and "model"'
 wrong '{"api": "openai", "model": "m", "uri": "x"}' 'there is no field "uri"'
 wrong '{"api": "openai", "model": "m", "keep": 0}' '"keep": expected 1 to 100000, found 0'
@@ -48,10 +75,16 @@ wrong '"template", "template"' "the teacher 'template' is there twice"
 wrong '{"api": "openai", "model": "a/b"}' 'has a blank or a slash: give it a "name"'
 
 # ---- no stage 1 ----
-"$BIN/quern-fleet" run --workers 1 --dir q -- "$BIN/quern-collect" --tasks relu --trials 0 --output no.qa 2>err; ok $? 'no trials'
+"$BIN/quern-fleet" run --workers 1 --dir q -- "$BIN/quern-collect" --tasks relu --trials 0 --output no.qa \
+  2>err
+ok $? 'no trials'
 is 'give an artifact without samples' "$("$BIN/quern-artifact" export no.qa | wc -l)" 0
-! "$BIN/quern-config" STAGE1=0 DEVICES=sim:h100 >out 2>&1 && grep -q 'STAGE1=0 is for POLICY=native:DIR or an endpoint' out; ok $? 'a small model needs stage 1'
-! "$BIN/quern-config" BUDGET=5 DEVICES=sim:h100 >out 2>&1 && grep -q "BUDGET=5: the budget '5': expected 30m" out; ok $? 'a budget needs a unit'
+! "$BIN/quern-config" STAGE1=0 DEVICES=sim:h100 >out 2>&1 &&
+  grep -q 'STAGE1=0 is for POLICY=native:DIR or an endpoint' out
+ok $? 'a small model needs stage 1'
+! "$BIN/quern-config" BUDGET=5 DEVICES=sim:h100 >out 2>&1 &&
+  grep -q "BUDGET=5: the budget '5': expected 30m" out
+ok $? 'a budget needs a unit'
 check_key
 ! grep -rlF sk-secret-second --exclude=log . ; ok $? 'nor is the second key'
 done_testing

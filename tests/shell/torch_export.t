@@ -1,6 +1,6 @@
 #!/bin/bash
-# tools/export.py: what it writes is imported, and what cannot be a task is refused with one sentence that names the line.
-# Skipped where Python has no torch; QUERN_PYTHON names another Python. TAP on stdout.
+# tools/export.py: what it writes is imported, and what cannot be a task is refused with one sentence that
+# names the line. Skipped where Python has no torch; QUERN_PYTHON names another Python. TAP on stdout.
 . "$(dirname "$0")/tap.sh"
 python=${QUERN_PYTHON:-python3}
 "$python" -c 'import torch' 2>/dev/null || skip_all "no torch in $python"
@@ -19,7 +19,9 @@ export_it() { # NAME [FLAG...]
 }
 refused() { # NAME WORDS
     export_it "$1"
-    [ $rc = 1 ] && [ "$(wc -l <err)" = 1 ] && grep -q "^export: " err && grep -q -- "$2" err && [ ! -e "$1.pt2" ]; ok $? "refused: $1"
+    [ $rc = 1 ] && [ "$(wc -l <err)" = 1 ] && grep -q "^export: " err && grep -q -- "$2" err &&
+        [ ! -e "$1.pt2" ]
+    ok $? "refused: $1"
 }
 imported() { # NAME WORDS of its graph
     export_it "$1" && [ $rc = 0 ]; ok $rc "$1 is exported"
@@ -60,7 +62,8 @@ refused none 'has no Model'
 init='self.d = torch.nn.Dropout(0.5)' module drop <<<'return self.d(x) * 2'
 imported drop 'aten.mul.Tensor(x, 2)'
 rm drop.pt2
-export_it drop --mode train; [ $rc = 1 ] && grep -q 'is active in training mode' err; ok $? "active dropout is refused"
+export_it drop --mode train; [ $rc = 1 ] && grep -q 'is active in training mode' err
+ok $? "active dropout is refused"
 module tuple <<<'return x + 1, torch.argmax(x, 1)'
 imported tuple 'aten.argmax(x, 1)'
 inputs='torch.rand(6, 8), 3.5' module scalar <<<'return x * 2'
@@ -68,20 +71,32 @@ sed -i 's/def forward(self, x)/def forward(self, x, s)/; s/x \* 2/x * s/' scalar
 imported scalar 'aten.mul.Tensor(x, 3.5)'
 inputs='torch.randint(0, 5, (6, 8)), torch.rand(6, 8) > 0.5' module integers <<<'return x * m * 0.5'
 sed -i 's/def forward(self, x)/def forward(self, x, m)/' integers.py
-export_it integers; run quern-import integers.pt2 -o tasks && grep -q '"int64"' tasks/integers/task.json && grep -q '"bool"' tasks/integers/task.json; ok $? "integer and bool inputs"
-inputs='torch.rand(6, 80000)'; init='self.w = torch.nn.Parameter(torch.empty(80000, 80000))' module large <<<'return x @ self.w'; inputs=
+export_it integers; run quern-import integers.pt2 -o tasks && grep -q '"int64"' tasks/integers/task.json &&
+    grep -q '"bool"' tasks/integers/task.json
+ok $? "integer and bool inputs"
+inputs='torch.rand(6, 80000)'
+init='self.w = torch.nn.Parameter(torch.empty(80000, 80000))' module large <<<'return x @ self.w'; inputs=
 imported large 'aten.matmul(x, w)'
-inputs='torch.rand(3, 500, 8)'; init='self.l = torch.nn.LSTM(8, 4, 6, batch_first=True)' module recurrent <<<'return self.l(x)[0]'; inputs=
+inputs='torch.rand(3, 500, 8)'
+init='self.l = torch.nn.LSTM(8, 4, 6, batch_first=True)' module recurrent <<<'return self.l(x)[0]'; inputs=
 start=$SECONDS; imported recurrent 'aten.lstm.input'
 [ $((SECONDS - start)) -lt 120 ]; ok $? "500 steps of 6 layers are not run to be exported"
 
-cat >definition.json <<'END'
+code='import torch\n\ndef run(x, w):\n    h = x.float()\n'
+code+='    return (h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-6) * w.float()).half()\n'
+cat >definition.json <<END
 {"name": "rms", "axes": {"rows": {"type": "var"}, "hidden": {"type": "const", "value": 96}},
- "inputs": {"x": {"shape": ["rows", "hidden"], "dtype": "float16"}, "w": {"shape": ["hidden"], "dtype": "float16"}},
+ "inputs": {"x": {"shape": ["rows", "hidden"], "dtype": "float16"},
+            "w": {"shape": ["hidden"], "dtype": "float16"}},
  "outputs": {"y": {"shape": ["rows", "hidden"], "dtype": "float16"}},
- "reference": "import torch\n\ndef run(x, w):\n    h = x.float()\n    return (h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-6) * w.float()).half()\n"}
+ "reference": "$code"}
 END
-"$python" "$root/tools/export.py" definition.json --axes rows=48 -o rms.pt2 2>err; run quern-import rms.pt2 -o tasks && grep -q 'aten.rsqrt' tasks/rms/task.json; ok $? "a FlashInfer-Bench definition"
-"$python" "$root/tools/export.py" torch.nn:Linear --init '[24, 12]' --input 'float32[10,24]' -o linear.pt2 2>err; run quern-import linear.pt2 -o tasks && grep -q 'aten.linear(input, weight, bias)' tasks/linear/task.json; ok $? "a class of a package"
+"$python" "$root/tools/export.py" definition.json --axes rows=48 -o rms.pt2 2>err
+run quern-import rms.pt2 -o tasks && grep -q 'aten.rsqrt' tasks/rms/task.json
+ok $? "a FlashInfer-Bench definition"
+"$python" "$root/tools/export.py" torch.nn:Linear --init '[24, 12]' --input 'float32[10,24]' -o linear.pt2 \
+    2>err; run quern-import linear.pt2 -o tasks &&
+    grep -q 'aten.linear(input, weight, bias)' tasks/linear/task.json
+ok $? "a class of a package"
 [ "$(ls -- *.tmp* 2>/dev/null)" = '' ]; ok $? "no temporary file stays"
 done_testing

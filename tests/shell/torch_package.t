@@ -1,13 +1,15 @@
 #!/bin/bash
-# An exported package in PyTorch without a GPU: which calls its function hands to the registered operator, and, over a stand-in
-# for libcuda, what it launches by itself. Skipped where Python has no torch; QUERN_PYTHON names another Python. TAP on stdout.
+# An exported package in PyTorch without a GPU: which calls its function hands to the registered operator,
+# and, over a stand-in for libcuda, what it launches by itself. Skipped where Python has no torch;
+# QUERN_PYTHON names another Python. TAP on stdout.
 . "$(dirname "$0")/tap.sh"
 python=${QUERN_PYTHON:-python3}
 "$python" -c 'import torch' 2>/dev/null || skip_all "no torch in $python"
 export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
 op=$root/tests/fixtures/op_lines
 cd "$tmp" || exit 1
-run quern-export --task op_layer --task-root "$op/tasks" --to torch --name layer -o layer "$op/fused_rest.cu"; ok $? "a package is written"
+run quern-export --task op_layer --task-root "$op/tasks" --to torch --name layer -o layer "$op/fused_rest.cu"
+ok $? "a package is written"
 cat >sum.cu <<'END'
 //@ buffer float part[rows]
 //@ launch parts<<<rows, 32>>>(x, part, cols)
@@ -25,8 +27,10 @@ extern "C" __global__ void copy(const float *part, float *y, int rows)
     if (i < rows) y[i] = part[i];
 }
 END
-run quern-export --task row_sum --to torch --name sums -o sums sum.cu; ok $? "and one of two launches and a buffer"
-"${QUERN_CC:-gcc}" -w -O1 -fPIC -shared -I"$root/tests/fixtures/export" -o libcuda.so "$root/tests/fixtures/export/driver.c"
+run quern-export --task row_sum --to torch --name sums -o sums sum.cu
+ok $? "and one of two launches and a buffer"
+"${QUERN_CC:-gcc}" -w -O1 -fPIC -shared -I"$root/tests/fixtures/export" -o libcuda.so \
+    "$root/tests/fixtures/export/driver.c"
 
 cat >calls.py <<'END'
 import torch
@@ -82,14 +86,19 @@ None x is not contiguous
 None x is not aligned to 16 bytes"
 sed 's/^/# /' err | tail -5
 is "each call launches both kernels on its stream" "$(awk '{print $1, $2, $3, $5}' launched)" \
-  "$(printf '%s\n' 'parts 40,1,1 32,1,1 stream=10' 'copy 2,1,1 32,1,1 stream=10' 'parts 40,1,1 32,1,1 stream=10' 'copy 2,1,1 32,1,1 stream=10' 'parts 40,1,1 32,1,1 stream=20' 'copy 2,1,1 32,1,1 stream=20')"
-is "the second takes what the first gives" "$(awk '$1 == "parts" {print $7}' launched)" "$(awk '$1 == "copy" {print $6}' launched)"
+  "$(printf '%s\n' 'parts 40,1,1 32,1,1 stream=10' 'copy 2,1,1 32,1,1 stream=10' \
+  'parts 40,1,1 32,1,1 stream=10' 'copy 2,1,1 32,1,1 stream=10' 'parts 40,1,1 32,1,1 stream=20' \
+  'copy 2,1,1 32,1,1 stream=20')"
+is "the second takes what the first gives" "$(awk '$1 == "parts" {print $7}' launched)" \
+    "$(awk '$1 == "copy" {print $6}' launched)"
 
 # FlashInfer-Bench's own models take the three files.
 if "$python" -c 'import flashinfer_bench' 2>/dev/null; then
   task=k1_19_relu
   "$BIN/quern-template" --task "$task" --task-root "$root/tasks/kernelbench/level1" --seed 1 >point.cu
-  run quern-export --task "$task" --task-root "$root/tasks/kernelbench/level1" --to flashinfer --name point -o point point.cu; ok $? "$task is exported"
+  run quern-export --task "$task" --task-root "$root/tasks/kernelbench/level1" --to flashinfer --name point \
+      -o point point.cu
+  ok $? "$task is exported"
   "$python" -c '
 import json
 from flashinfer_bench.data import Definition, Solution, Trace

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Variables without a value: each task's baseline with an initialiser taken away is uninitialised, with the variable and
-# its line; kernels in which such a value does not matter are ok. TAP on stdout.
+# Variables without a value: each task's baseline with an initialiser taken away is uninitialised, with the
+# variable and its line; kernels in which such a value does not matter are ok. TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet
 cd "$root" || exit 1

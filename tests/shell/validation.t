@@ -1,23 +1,30 @@
 #!/bin/bash
-# quern-sft --validation: the tasks that it measures on are not learned, and each pass has one value. TAP on stdout.
+# quern-sft --validation: the tasks that it measures on are not learned, and each pass has one value. TAP on
+# stdout.
 . "$(dirname "$0")/tap.sh"
 need redis-server
 export BIN
 tasks=relu,gelu,transpose,softmax,row_sum,diag_matmul
-"$BIN/quern-fleet" run --workers 1 --dir q -- bash -c '"$BIN/quern-collect" --tasks '$tasks' --teachers template --trials 6 --keep 3 --output s.qa &&
+"$BIN/quern-fleet" run --workers 1 --dir q -- bash \
+    -c '"$BIN/quern-collect" --tasks '$tasks' --teachers template --trials 6 --keep 3 --output s.qa &&
     "$BIN/quern-evaluate" s.qa --output v.qa' 2>err
 run quern-filter --samples s.qa --verdicts v.qa --output dataset.qa --contrastive 1
 [ $? = 0 ]; ok $? 'a dataset of six tasks'
-sft() { run quern-sft --dataset dataset.qa --vocab 700 --hidden 32 --ff 64 --layers 1 --heads 2 --kv-heads 1 --plain-epochs 3 --epochs 2 --batch 4 --lr 5e-3 "$@"; }
+sft() {
+    run quern-sft --dataset dataset.qa --vocab 700 --hidden 32 --ff 64 --layers 1 --heads 2 --kv-heads 1 \
+        --plain-epochs 3 --epochs 2 --batch 4 --lr 5e-3 "$@"
+}
 examples() { sed -n 's/^quern-sft: \([0-9]*\) examples of [0-9].*/\1/p' err; }
 sft --output all; s=$? all=$(examples); is 'without it all examples are learned' $s 0
 sft --output part --validation 0.5; s=$? part=$(examples)
 held=$(sed -n 's/^quern-sft: \([0-9]*\) examples of other tasks.*/\1/p' err)
-[ $s = 0 ] && [ "${held:-0}" -gt 0 ] && [ $((part + held)) -le "$all" ]; ok $? "half of the tasks are held: $part and $held of $all"
+[ $s = 0 ] && [ "${held:-0}" -gt 0 ] && [ $((part + held)) -le "$all" ]
+ok $? "half of the tasks are held: $part and $held of $all"
 values() { "$BIN/quern-artifact" export "$1/metrics.qa" | grep '"validation"'; }
 is 'one value after each pass' "$(values part | wc -l)" 5
 is 'none without it' "$(values all | wc -l)" 0
-first=$(values part | sed -n '1s/.*"value":\([0-9.]*\).*/\1/p') last=$(values part | sed -n '$s/.*"value":\([0-9.]*\).*/\1/p')
+first=$(values part | sed -n '1s/.*"value":\([0-9.]*\).*/\1/p') last=$(values part |
+    sed -n '$s/.*"value":\([0-9.]*\).*/\1/p')
 awk "BEGIN { exit !($last < $first) }"; ok $? "it falls: $first to $last"
 sft --output again --validation 0.5; is 'and repeats bit for bit' "$(values again)" "$(values part)"
 run quern-sft --dataset dataset.qa --base all --trainer true --validation 0.5 --output out

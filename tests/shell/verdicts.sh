@@ -1,9 +1,10 @@
-# Sourced by eval.t, baselines.t, ranking.t, device.t and both cheats.t. It sources tap.sh and adds checks of kernels whose first
-# lines say which verdict they expect:
+# Sourced by eval.t, baselines.t, ranking.t, device.t and both cheats.t. It sources tap.sh and adds checks of
+# kernels whose first lines say which verdict they expect:
 #   // task: NAME                 // expect: OUTCOME [CHEAT]  (several alternatives are separated by " | ")
 #   // most: the largest SCORE that an `ok` may have
 #   // says: TEXT that the message contains    // never: TEXT that it does not contain    // line: N
-# A field may depend on the device: "// expect sim: ..." and "// expect cuda: ..." come before "// expect: ...".
+# A field may depend on the device: "// expect sim: ..." and "// expect cuda: ..." come before "// expect:
+# ...".
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 DEVICE=${DEVICE:-sim:h100} # of check_verdict and check_verdicts
 
@@ -31,10 +32,11 @@ json_value() { # NAME JSON VARIABLE: sets the variable to that field of JSON, or
     [[ $2 =~ $pattern ]] && printf -v "$3" %s "${BASH_REMATCH[2]:-${BASH_REMATCH[1]#\"\"}}"
 }
 
-# One check: the verdict of a kernel is what the kernel expects. PROBLEM is one that the caller has found. ERRORS is the file
-# with the evaluator's messages.
+# One check: the verdict of a kernel is what the kernel expects. PROBLEM is one that the caller has found.
+# ERRORS is the file with the evaluator's messages.
 say_verdict() { # FILE JSON ERRORS [PROBLEM]
-    local file=$1 json=$2 errors=$3 problem=${4-} name task expect most says never line got cheat message score at
+    local file=$1 json=$2 errors=$3 problem=${4-} name task expect most says never line got cheat message \
+        score at
     name=${file##*/} name=${name%.cu}
     read_fields "$file"
     json_value outcome "$json" got
@@ -44,10 +46,14 @@ say_verdict() { # FILE JSON ERRORS [PROBLEM]
     message=${message//'\"'/'"'}
     got=$got${cheat:+ $cheat}
     [ "$got" != ok ] || { json_value score "$json" score && printf -v score %.3f "$score"; }
-    case " | $expect | " in *" | $got | "*) ;; *) problem="verdict $got, expected $expect${problem:+; $problem}" ;; esac
-    [ -z "${score-}" ] || [ -z "$most" ] || awk "BEGIN { exit !($score <= $most) }" || problem="${problem:+$problem; }score $score, expected at most $most"
-    [ -z "$says" ] || [[ $message == *"$says"* ]] || problem="${problem:+$problem; }the message does not say '$says'"
-    [ -z "$never" ] || [[ $message != *"$never"* ]] || problem="${problem:+$problem; }the message says '$never'"
+    case " | $expect | " in *" | $got | "*) ;; *) \
+        problem="verdict $got, expected $expect${problem:+; $problem}" ;; esac
+    [ -z "${score-}" ] || [ -z "$most" ] || awk "BEGIN { exit !($score <= $most) }" ||
+        problem="${problem:+$problem; }score $score, expected at most $most"
+    [ -z "$says" ] || [[ $message == *"$says"* ]] ||
+        problem="${problem:+$problem; }the message does not say '$says'"
+    [ -z "$never" ] || [[ $message != *"$never"* ]] ||
+        problem="${problem:+$problem; }the message says '$never'"
     [ -z "$line" ] || [ "$at" = "$line" ] || problem="${problem:+$problem; }line $at, expected $line"
     local logs=()
     if [ -z "$problem" ]; then
@@ -70,8 +76,8 @@ check_verdict() { # FILE
     say_verdict "$1" "$json" "$tmp/err" "$problem"
 }
 
-# Evaluates a list of kernels, AT_A_TIME processes in parallel, each with the kernels of one task in a shuffled order, so that
-# hostile kernels come before honest ones. The checks come in the order of the list.
+# Evaluates a list of kernels, AT_A_TIME processes in parallel, each with the kernels of one task in a
+# shuffled order, so that hostile kernels come before honest ones. The checks come in the order of the list.
 check_verdicts() { # AT_A_TIME FILE...
     local workers=$1 w i k one tasks task expect most says never line
     shift
@@ -82,11 +88,15 @@ check_verdicts() { # AT_A_TIME FILE...
     for ((w = 0; w < workers; w++)); do
         for one in $tasks; do
             mine=()
-            for i in "${order[@]}"; do ((i % workers != w)) || [ "${task_of[i]}" != "$one" ] || mine+=("$i"); done
+            for i in "${order[@]}"; do
+                ((i % workers != w)) || [ "${task_of[i]}" != "$one" ] || mine+=("$i")
+            done
             [ ${#mine[@]} -gt 0 ] || continue
             paths=()
             for i in "${mine[@]}"; do paths+=("${files[i]}"); done
-            readarray -t jsons < <("$BIN/quern-eval" --task "$one" --device "$DEVICE" --json "${paths[@]}" 2>"$tmp/err.$w.$one")
+            readarray -t jsons \
+                < <("$BIN/quern-eval" --task "$one" --device "$DEVICE" --json "${paths[@]}" \
+                2>"$tmp/err.$w.$one")
             for k in "${!mine[@]}"; do
                 printf '%s\n' "${jsons[k]-}" >"$tmp/json.${mine[k]}"
                 ln "$tmp/err.$w.$one" "$tmp/err.${mine[k]}"

@@ -1,5 +1,6 @@
 #!/bin/bash
-# quern why: the limiting resource, the line that takes the time, its excess, and the change that helps. TAP on stdout.
+# quern why: the limiting resource, the line that takes the time, its excess, and the change that helps. TAP
+# on stdout.
 . "$(dirname "$0")/tap.sh"
 export QUERN_LOG=quiet
 says() { grep -qF -- "$1" out; } # WORDS
@@ -9,7 +10,8 @@ run quern-why transpose "$root/tasks/transpose/baseline.cu"
 ok $rc 'a kernel is explained'
 says 'It is limited by DRAM'; ok $? 'its limit is named'
 line=$(grep -n 'y\[i\] = x' "$root/tasks/transpose/baseline.cu" | cut -d: -f1)
-grep -q "line $line: 9[0-9]%, DRAM: 18 sectors a request, 4 at best" out; ok $? 'the strided line takes the time, with its sectors'
+grep -q "line $line: 9[0-9]%, DRAM: 18 sectors a request, 4 at best" out
+ok $? 'the strided line takes the time, with its sectors'
 grep -A1 "line $line:" out | grep -q '^ *y\[i\] = x'; ok $? 'the text of the line follows'
 says 'neighbouring addresses'; ok $? 'coalescing is advised'
 
@@ -36,17 +38,20 @@ kernel 32 >tight.cu
 kernel 33 >padded.cu
 run quern-why transpose tight.cu
 ok $rc 'a kernel with bank conflicts is explained'
-grep -q 'line 12: [0-9]*%, L1 and shared memory: 32 times its ideal shared wavefronts' out; ok $? 'the line with 32-way conflicts is named'
+grep -q 'line 12: [0-9]*%, L1 and shared memory: 32 times its ideal shared wavefronts' out
+ok $? 'the line with 32-way conflicts is named'
 says 'bank conflicts: pad the rows'; ok $? 'padding is advised'
 run quern-why transpose padded.cu --against tight.cu
 ok $rc 'two kernels are compared'
-says 'tight.cu is limited most by L1 and shared memory.' && says 'has fewer bank conflicts: 0 instead of'; ok $? 'the difference is the conflicts'
+says 'tight.cu is limited most by L1 and shared memory.' && says 'has fewer bank conflicts: 0 instead of'
+ok $? 'the difference is the conflicts'
 grep -q '^  bank conflicts .* 0  better$' out; ok $? 'fewer conflicts are better'
 says 'line 12: '; [ $? = 0 ] && ! says 'ideal shared wavefronts'; ok $? 'the padded tile has no conflict'
 
 sed 's/= tile\[threadIdx.x\]\[i\]/= 0/' padded.cu >wide.cu
 run quern-why transpose wide.cu
-[ $rc = 1 ] && says 'wide.cu is not correct: wrong_result'; ok $? 'a wrong kernel is status 1, with its verdict'
+[ $rc = 1 ] && says 'wide.cu is not correct: wrong_result'
+ok $? 'a wrong kernel is status 1, with its verdict'
 
 run quern-why transpose absent.cu
 [ $rc = 2 ] && sentence quern-why 'absent.cu'; ok $? 'a file that is not there'

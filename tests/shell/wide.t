@@ -1,10 +1,12 @@
 #!/bin/bash
-# SELFSUP_WIDE_ASK and WIDE_ASK: each round of stage 2 or 3 asks some tasks of WIDE, learns from them and counts them by
-# themselves; the report has TASKS alone. TAP on stdout.
+# SELFSUP_WIDE_ASK and WIDE_ASK: each round of stage 2 or 3 asks some tasks of WIDE, learns from them and
+# counts them by themselves; the report has TASKS alone. TAP on stdout.
 . "$(dirname "$0")/pipeline.sh"
 sed -i 's/^TASKS .*/TASKS ?= relu,transpose/; s/^ROUNDS .*/ROUNDS ?= 1/; s/^PLAIN .*/PLAIN ?= 1/
-  s/^SFT .*/SFT ?= --plain-epochs 20 --epochs 2 --batch 4 --lr 8e-3/; s/^SELFSUP ?= /&--rehearse-share 0.25 /' "$tmp/tiny.mk"
-wide=$(cd tasks/composed && grep -l '"split": "train"' */task.json | head -3 | sed 's|/task.json||; s|^|composed/|' | paste -sd,)
+  s/^SFT .*/SFT ?= --plain-epochs 20 --epochs 2 --batch 4 --lr 8e-3/;
+  s/^SELFSUP ?= /&--rehearse-share 0.25 /' "$tmp/tiny.mk"
+wide=$(cd tasks/composed && grep -l '"split": "train"' */task.json | head -3 |
+  sed 's|/task.json||; s|^|composed/|' | paste -sd,)
 run=(WIDE="$wide" WIDE_KEEP=2 SELFSUP_WIDE_ASK=1 WIDE_ASK=2 WIDE_COPIES=3 WITHHOLD=1)
 crl a "${run[@]}"; ok $? "a run that asks some of $wide"
 
@@ -15,21 +17,31 @@ others() { tasks_of "$1" | grep -vxE 'relu|transpose'; }
 counts() { others "$1" | sort | uniq -c | awk '{print $1}' | xargs; }
 is 'stage 2: one wide task, two prompts of three samples' "$(counts selfsup/1/samples.qa)" 6
 is 'stage 3: two' "$(counts crl/1/samples.qa)" '6 6'
-is 'half of the prompts are contrastive' "$(export_ crl/1/prompts.qa | grep '"copies":3' | grep -c '"kind":"contrastive"')" 2
+is 'half of the prompts are contrastive' \
+  "$(export_ crl/1/prompts.qa | grep '"copies":3' | grep -c '"kind":"contrastive"')" 2
 value() { export_ "$1" | sed -n "s/.*\"name\":\"$2\".*\"value\":\([0-9]*\)\.0}.*/\1/p"; }
 is 'they are counted by themselves' "$(value selfsup/1/metrics.qa wide.samples)" 6
 is 'and not among the train tasks' "$(value selfsup/1/metrics.qa plain.samples)" 16
-[ -n "$(others taught/pool.qa)" ] && [ -n "$(tasks_of collect/pool.qa)" ] && [ -z "$(others collect/pool.qa)" ]
+[ -n "$(others taught/pool.qa)" ] && [ -n "$(tasks_of collect/pool.qa)" ] &&
+  [ -z "$(others collect/pool.qa)" ]
 ok $? 'the first pool holds their kernels, and the teacher'\''s pool does not'
-[ -n "$(tasks_of best/results.qa)" ] && [ -z "$(others best/samples.qa; others best/results.qa; others report/prompts.qa)" ]
+[ -n "$(tasks_of best/results.qa)" ] &&
+  [ -z "$(others best/samples.qa; others best/results.qa; others report/prompts.qa)" ]
 ok $? 'none of them is reported'
-is "nor in the report's numbers" "$(awk '$2 == "all" { n[$1] = $4 } END { print n["best"] - n["collect"] }' "$(dir a)/report.tsv")" $((16 + 16 + 3 * 8))
-! grep -qF "$(tr , '\n' <<<"${wide//composed\//}")" "$(dir a)/report.html" && grep -q transpose "$(dir a)/report.html"; ok $? 'nor on its page'
+is "nor in the report's numbers" \
+  "$(awk '$2 == "all" { n[$1] = $4 } END { print n["best"] - n["collect"] }' "$(dir a)/report.tsv")" \
+  $((16 + 16 + 3 * 8))
+! grep -qF "$(tr , '\n' <<<"${wide//composed\//}")" "$(dir a)/report.html" &&
+  grep -q transpose "$(dir a)/report.html"
+ok $? 'nor on its page'
 crl a "${run[@]}"; [ $? = 0 ] && [ -z "$(ran)" ]; ok $? 'the same command again does nothing'
 none_left; ok $? 'no process is left at the end'
 
 # ---- quern-prompt by itself ----
 prompt() { "$BIN/quern-prompt" --output "$tmp/p.qa" --tasks relu --wide "$1" --wide-ask 9 >"$tmp/out" 2>&1; }
-! prompt relu,transpose && grep -q -- '--wide: expected other tasks than --tasks, found relu' "$tmp/out"; ok $? 'no task is asked twice'
-prompt transpose,softmax,gelu && grep -q -- '--wide-ask 9: --wide has 2 train tasks, and all are asked' "$tmp/out"; ok $? 'more than there are'
+! prompt relu,transpose && grep -q -- '--wide: expected other tasks than --tasks, found relu' "$tmp/out"
+ok $? 'no task is asked twice'
+prompt transpose,softmax,gelu &&
+  grep -q -- '--wide-ask 9: --wide has 2 train tasks, and all are asked' "$tmp/out"
+ok $? 'more than there are'
 done_testing

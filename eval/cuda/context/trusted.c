@@ -106,8 +106,8 @@ static int launch(Trusted *t, HarnessKernel k, unsigned gx, unsigned gy, void **
 /* One thread for each item, at most as many blocks as fill the device. */
 static unsigned blocks_for(const Trusted *t, size_t items)
 {
-    size_t most = (size_t)t->sms * BLOCKS_AN_SM, needed = (items + THREADS - 1) / THREADS;
-    return (unsigned)(needed < 1 ? 1 : needed < most ? needed : most);
+    size_t limit = (size_t)t->sms * BLOCKS_AN_SM, needed = (items + THREADS - 1) / THREADS;
+    return (unsigned)(needed < 1 ? 1 : needed < limit ? needed : limit);
 }
 
 /* Set the result on the device to its initial value. */
@@ -389,9 +389,9 @@ static unsigned blocks_for_zones(const Trusted *t, const HarnessZone *zones)
     for (int i = 0; i < t->n_zones; i++)
         if (zones[i].end - zones[i].start > largest) largest = zones[i].end - zones[i].start;
     unsigned blocks = blocks_for(t, largest / 16),
-             most = t->n_zones ? ALL_ZONES_BLOCKS / (unsigned)t->n_zones : 1;
-    if (most < ZONE_BLOCKS) most = ZONE_BLOCKS;
-    return blocks < most ? blocks : most;
+             limit = t->n_zones ? ALL_ZONES_BLOCKS / (unsigned)t->n_zones : 1;
+    if (limit < ZONE_BLOCKS) limit = ZONE_BLOCKS;
+    return blocks < limit ? blocks : limit;
 }
 
 void trusted_set_zones(Trusted *t, const HarnessZone *zones, int n)

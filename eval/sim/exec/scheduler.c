@@ -1,5 +1,9 @@
 /* The split that was added last runs first. A split that uses up its slice goes behind the others,
- * so that a lane that spins on a flag lets the lane run that sets it. */
+ * so that a lane that spins on a flag lets the lane run that sets it.
+ *
+ * Where requests to global memory are counted, a slice is divided into turns, between which the
+ * other warps of the block run. So warps that read the same data find it in L1 as they do on a GPU,
+ * where they run side by side. */
 #include "eval/sim/exec/scheduler.h"
 
 #include "eval/sim/exec/splits.h"
@@ -14,10 +18,13 @@ void warp_start(Warp *w)
     w->dram_waits = w->l2_waits = 0;
     w->open_waits = w->dram_requests = w->l2_requests = 0;
     w->carry = 0;
+    w->turns = 0;
     w->entry_frame.lanes = (uint32_t)__builtin_popcount(w->lanes);
     w->entry_frame.preds[0] = FULL_MASK;
     split_add(w, w->lanes, w->entry_frame.fn->insts, &w->entry_frame, NULL);
 }
+
+enum { TURN = 64 /* instructions */ };
 
 static int next_ready(const Warp *w)
 {
@@ -48,10 +55,13 @@ int warp_run(Warp *w)
         }
         did = 1;
         split_select(w, s);
+        if (w->x->counted) w->slice = TURN;
         const Inst *in = w->splits[s].pc;
         while (in) in = in->fn(w, in);
         if (w->yielded) {
             w->yielded = 0;
+            if (w->x->counted && ++w->turns < SLICE / TURN) break;
+            w->turns = 0;
             requeue(w);
             warp_sync_resolve(w); /* the split may spin until lanes at a warp operation go on */
             if (++slices >= w->n_splits) break;

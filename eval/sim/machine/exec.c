@@ -29,9 +29,11 @@ const Inst *exec_fault(Warp *w, const Inst *in, int lane, Outcome outcome, const
     vsnprintf(what, sizeof what, fmt, ap);
     va_end(ap);
     device_kernel_name(x->launch->kernel, name, sizeof name);
-    snprintf(f->message, sizeof f->message,
-             "kernel %s, line %d, block (%u,%u,%u), thread (%u,%u,%u): %s", name, f->line,
-             f->block[0], f->block[1], f->block[2], f->thread[0], f->thread[1], f->thread[2], what);
+    f->place = snprintf(f->message, sizeof f->message, "kernel %s, line %d, ", name, f->line);
+    f->what = f->place + snprintf(f->message + f->place, sizeof f->message - (size_t)f->place,
+                                  "block (%u,%u,%u), thread (%u,%u,%u): ", f->block[0], f->block[1],
+                                  f->block[2], f->thread[0], f->thread[1], f->thread[2]);
+    snprintf(f->message + f->what, sizeof f->message - (size_t)f->what, "%s", what);
     return NULL;
 }
 

@@ -71,6 +71,7 @@ struct Warp {
     uint32_t lanes; /* lanes that exist */
     int index, current, n_splits;
     int yielded;     /* the running split used up its slice */
+    int turns;       /* of the slice that the warp has had */
     int n_unwritten; /* of unwritten[] */
     int converged;   /* all lanes of the pending warp-level operation are here: it may run */
     Split splits[LANES];

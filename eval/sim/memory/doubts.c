@@ -11,7 +11,7 @@
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/undefined.h"
 
-enum { TURNED_MAX = 256, TAKE_COST = 1500 /* in thread-instructions */ };
+enum { SETTLED_MAX = 256, TAKE_COST = 1500 /* in thread-instructions */ };
 #define MATTERED 0xffffffffu
 
 /* The last read of a word of shared memory. */
@@ -28,10 +28,10 @@ struct Doubts {
     size_t cap;
     Reader *readers;
     size_t words;
-    int n_turned; /* tentative values of this block that became doubtful */
+    int n_settled; /* tentative values of this block that became doubtful */
     struct {
         uint32_t value, event;
-    } turned[TURNED_MAX];
+    } settled[SETTLED_MAX];
 };
 
 Doubts *doubts_new(void)
@@ -51,12 +51,12 @@ void doubts_free(Doubts *d)
 
 void doubts_start_block(Exec *x)
 {
-    if (x->doubts) x->doubts->n_turned = 0;
+    if (x->doubts) x->doubts->n_settled = 0;
 }
 
-const char *doubts_text(const Doubts *d, int i)
+const DeviceFault *doubts_event(const Doubts *d, int i)
 {
-    return i < d->n ? d->events[i].message : NULL;
+    return i < d->n ? &d->events[i] : NULL;
 }
 
 /* ---- events ---- */
@@ -120,8 +120,8 @@ int doubt_report(Warp *w, const Inst *in, uint32_t event, const char *use)
 {
     Exec *x = w->x;
     Doubts *d = x->doubts;
-    for (int i = 0; i < d->n_turned; i++)
-        if (d->turned[i].value == event) event = d->turned[i].event;
+    for (int i = 0; i < d->n_settled; i++)
+        if (d->settled[i].value == event) event = d->settled[i].event;
     if (x->faulted || !event || event > (uint32_t)d->n) return -1;
     const PtxInst *here = exec_source(w, in);
     *x->fault = d->events[event - 1];
@@ -143,10 +143,10 @@ static void enter_epoch(Exec *x)
     if (d->next > 1u << 31) d->first = d->next = DOUBT_TENTATIVE; /* registers of old blocks */
 }
 
-static int is_turned(const Doubts *d, uint32_t value)
+static int is_settled(const Doubts *d, uint32_t value)
 {
-    for (int i = 0; i < d->n_turned; i++)
-        if (d->turned[i].value == value) return 1;
+    for (int i = 0; i < d->n_settled; i++)
+        if (d->settled[i].value == value) return 1;
     return 0;
 }
 
@@ -154,13 +154,13 @@ int doubt_is_tentative(const Exec *x, uint32_t event)
 {
     const Doubts *d = x->doubts;
     return d && event >= d->first && event < d->next && d->epoch == x->cta.epoch &&
-           !is_turned(d, event);
+           !is_settled(d, event);
 }
 
 int doubt_is_settled(const Exec *x, uint32_t event)
 {
     return event >= DOUBT_TENTATIVE && !doubt_is_tentative(x, event) &&
-           !(x->doubts && is_turned(x->doubts, event));
+           !(x->doubts && is_settled(x->doubts, event));
 }
 
 void doubt_matters(Exec *x, uint32_t event)
@@ -229,16 +229,16 @@ int doubt_read_before(Warp *w, uint64_t word)
     const Reader *r = word < d->words ? &d->readers[word] : NULL;
     if (!r || r->epoch != x->cta.epoch || r->value < d->first || r->value >= d->next) return -1;
     if (d->mattered[r->value - d->first]) return -1;
-    if (is_turned(d, r->value)) {
+    if (is_settled(d, r->value)) {
         x->faulted = 0;
         memset(x->fault, 0, sizeof *x->fault);
         return 0;
     }
-    if (d->n_turned == TURNED_MAX) return -1;
+    if (d->n_settled == SETTLED_MAX) return -1;
     exec_charge(x, TAKE_COST);
     uint32_t event = take(x);
     if (!event) return -1;
-    d->turned[d->n_turned].value = r->value;
-    d->turned[d->n_turned++].event = event;
+    d->settled[d->n_settled].value = r->value;
+    d->settled[d->n_settled++].event = event;
     return 0;
 }

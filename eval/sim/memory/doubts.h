@@ -43,7 +43,7 @@ int doubt_report(Warp *w, const Inst *in, uint32_t event, const char *use);
 Doubts *doubts_new(void);
 void doubts_free(Doubts *d);
 void doubts_start_block(Exec *x);
-/* The sentence of event i, or NULL when there are fewer. */
-const char *doubts_text(const Doubts *d, int i);
+/* Event i, or NULL when there are fewer. */
+const DeviceFault *doubts_event(const Doubts *d, int i);
 
 #endif

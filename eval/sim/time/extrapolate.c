@@ -50,18 +50,18 @@ static void find_heavy(const SimCounts *done, int n, SimCounts *out)
 void extrapolate_blocks(const SimCounts *done, int n, SimCounts *out)
 {
     double sum[FIELDS] = {0};
-    uint64_t most[LARGEST] = {0}, one[FIELDS];
+    uint64_t top[LARGEST] = {0}, one[FIELDS];
     *out = done[0];
     for (int i = 0; i < n; i++) {
         SimCounts block = done[i];
         memcpy(one, (char *)&block + FIRST_FIELD, sizeof one);
         for (int k = 0; k < FIELDS; k++) sum[k] += (double)one[k] * weight(i, n, out->blocks);
         for (int k = 0; k < LARGEST; k++)
-            if (*field(&block, largest[k]) > most[k]) most[k] = *field(&block, largest[k]);
+            if (*field(&block, largest[k]) > top[k]) top[k] = *field(&block, largest[k]);
     }
     for (int k = 0; k < FIELDS; k++) one[k] = whole(sum[k]);
     memcpy((char *)out + FIRST_FIELD, one, sizeof one);
-    for (int k = 0; k < LARGEST; k++) *field(out, largest[k]) = most[k];
+    for (int k = 0; k < LARGEST; k++) *field(out, largest[k]) = top[k];
     find_heavy(done, n, out);
 }
 

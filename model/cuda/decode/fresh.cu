@@ -73,8 +73,8 @@ __device__ __forceinline__ uint4 turned_head(uint4 head, const float (&cosine)[8
                                      (lower ? j + half : j - half) / 8, lanes);
         float s = lower ? -sine[2 * w] : sine[2 * w],
               t = lower ? -sine[2 * w + 1] : sine[2 * w + 1];
-        out[w] = pack2(turned(low_half(own[w]), low_half(other), cosine[2 * w], s),
-                       turned(high_half(own[w]), high_half(other), cosine[2 * w + 1], t));
+        out[w] = pack2(rotated(low_half(own[w]), low_half(other), cosine[2 * w], s),
+                       rotated(high_half(own[w]), high_half(other), cosine[2 * w + 1], t));
     }
     return result;
 }

@@ -34,11 +34,18 @@ class Kernels:
         self.functions = []
         limit, fixed, device = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
         driver.check(driver.lib.cuCtxGetDevice(ctypes.byref(device)), "asking for the device")
-        driver.check(driver.lib.cuDeviceGetAttribute(ctypes.byref(limit), _SHARED_OPTIN, device), "asking for shared memory")
+        driver.check(
+            driver.lib.cuDeviceGetAttribute(ctypes.byref(limit), _SHARED_OPTIN, device),
+            "asking for shared memory",
+        )
         for name in names:
             f = ctypes.c_void_p()
-            driver.check(driver.lib.cuModuleGetFunction(ctypes.byref(f), module, name.encode()), f"finding {name}")
-            driver.check(driver.lib.cuFuncGetAttribute(ctypes.byref(fixed), _STATIC_SHARED, f), f"asking about {name}")
+            driver.check(
+                driver.lib.cuModuleGetFunction(ctypes.byref(f), module, name.encode()), f"finding {name}"
+            )
+            driver.check(
+                driver.lib.cuFuncGetAttribute(ctypes.byref(fixed), _STATIC_SHARED, f), f"asking about {name}"
+            )
             driver.check(driver.lib.cuFuncSetAttribute(f, _MAX_DYNAMIC_SHARED, limit.value - fixed.value),
                          f"giving shared memory to {name}")
             self.functions.append(f)

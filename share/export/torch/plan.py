@@ -142,7 +142,9 @@ def solve_axes(package, shapes):
             raise PlanError(f"{spec['name']} has {len(shape)} dimensions, expected {len(spec['shape'])}")
         for expression, size in zip(spec["shape"], shape):
             if expression in package["axes"] and axes.setdefault(expression, size) != size:
-                raise PlanError(f"{spec['name']} has size {size} for {expression}, expected {axes[expression]}")
+                raise PlanError(
+                    f"{spec['name']} has size {size} for {expression}, expected {axes[expression]}"
+                )
     missing = [a for a in package["axes"] if a not in axes]
     if missing:
         raise PlanError(f"the shapes do not tell {', '.join(missing)}")
@@ -182,8 +184,15 @@ def resolve(package, axes):
         turns = range(evaluate(loop["from"], axes), evaluate(loop["to"], axes)) if loop else [None]
         for turn in turns:
             values = dict(axes, **{loop["name"]: turn}) if loop else axes
-            launches.append((step["kernel"], _dims(step["grid"], values), _dims(step["block"], values),
-                             evaluate(step["shared"], values), [_argument(a, values) for a in step["arguments"]]))
+            launches.append(
+                (
+                    step["kernel"],
+                    _dims(step["grid"], values),
+                    _dims(step["block"], values),
+                    evaluate(step["shared"], values),
+                    [_argument(a, values) for a in step["arguments"]],
+                )
+            )
     return outputs, buffers, launches
 
 

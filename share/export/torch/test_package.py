@@ -29,7 +29,10 @@ def main():
         except NotImplementedError as e:
             print(f"skipped: {e}")
             return 0
-        pairs = zip([got] if isinstance(got, torch.Tensor) else got, [want] if isinstance(want, torch.Tensor) else want)
+        pairs = zip(
+            [got] if isinstance(got, torch.Tensor) else got,
+            [want] if isinstance(want, torch.Tensor) else want,
+        )
         for (g, w), tolerance in zip(pairs, case["tolerance"]):
             right = torch.allclose(g.double(), w.double(), rtol=tolerance["rtol"], atol=tolerance["atol"])
             print(f"{'ok' if right else 'WRONG'} {case['sizes']}")

@@ -17,7 +17,9 @@ _BUFFERS = {"float": torch.float32, "double": torch.float64, "__half": torch.flo
             "__nv_bfloat16": torch.bfloat16, "int": torch.int32, "long long": torch.int64}
 _ALIGNMENT = 16
 # The handle of the current stream. torch.cuda.current_stream makes an object of it, which costs microseconds.
-_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (lambda index: torch.cuda.current_stream(index).cuda_stream)
+_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (
+    lambda index: torch.cuda.current_stream(index).cuda_stream
+)
 # The current device, without the check that CUDA is there: a tensor lies on it.
 _device = getattr(torch._C, "_cuda_getDevice", None) or torch.cuda.current_device
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -25,7 +27,11 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 # Whether a mode of PyTorch must see the call: tracing, functorch, a default device.
 try:
-    _modes = torch._C._len_torch_dispatch_stack, torch._C._len_torch_function_stack, torch._C._functorch.peek_interpreter_stack
+    _modes = (
+        torch._C._len_torch_dispatch_stack,
+        torch._C._len_torch_function_stack,
+        torch._C._functorch.peek_interpreter_stack,
+    )
 except AttributeError:  # not in this PyTorch
     _modes = (lambda: True,) * 3
 _compiling = getattr(torch.compiler, "is_dynamo_compiling", torch.compiler.is_compiling)
@@ -53,7 +59,11 @@ class Package:
 
     def _register(self):
         arguments = ", ".join(f"Tensor {n}" for n in self.inputs)
-        result = "Tensor" if len(self.out_dtypes) == 1 else "(" + ", ".join(["Tensor"] * len(self.out_dtypes)) + ")"
+        result = (
+            "Tensor"
+            if len(self.out_dtypes) == 1
+            else "(" + ", ".join(["Tensor"] * len(self.out_dtypes)) + ")"
+        )
         _fragment.define(f"{self.name}({arguments}) -> {result}")
         _fragment.impl(self.name, self._cuda, "CUDA")
         _fragment.impl(self.name, self._original, "CPU")
@@ -75,7 +85,9 @@ class Package:
         graph = self.json.get("graph")
         if not graph:
             raise NotImplementedError(
-                f"quern.{self.name}: these inputs are outside of what was verified, and the package has no original")
+                f"quern.{self.name}: these inputs are outside of what was verified, and "
+                f"the package has no original"
+            )
         axes = plan.solve_axes(self.json, [t.shape for t in tensors])
         for line in graph:
             run_line(line, values, axes)
@@ -130,7 +142,10 @@ class Package:
                 self.kernels[device] = cubin and Kernels(self.driver, cubin, self.json["kernels"])
         if not self.kernels[device]:
             return None, f"it has no binary for {torch.cuda.get_device_name(device)}"
-        memory = [(name, tuple(shape), dtype) for name, shape, dtype in zip(self.out_names, outputs, self.out_dtypes)]
+        memory = [
+            (name, tuple(shape), dtype)
+            for name, shape, dtype in zip(self.out_names, outputs, self.out_dtypes)
+        ]
         for buffer, size in zip(self.json["buffers"], buffers):
             dtype = _BUFFERS.get(buffer["type"], torch.uint8)
             memory.append((buffer["name"], (size // dtype.itemsize,), dtype))
@@ -157,7 +172,12 @@ class Package:
         addresses = []
         for t, dtype in zip(tensors, self.dtypes):
             address = t.data_ptr()
-            if t.dtype is not dtype or t.get_device() != index or address % _ALIGNMENT or not t.is_contiguous():
+            if (
+                t.dtype is not dtype
+                or t.get_device() != index
+                or address % _ALIGNMENT
+                or not t.is_contiguous()
+            ):
                 return None
             addresses.append(address)
         return addresses
@@ -246,8 +266,12 @@ def _quick(package):
         index, addresses, shapes = None, [], []
         for t, dtype in zip(tensors, dtypes):
             kind = type(t)
-            if (kind is not plain and kind is not parameter) or t.dtype is not dtype or not t.is_contiguous() or (
-                    t.requires_grad and torch.is_grad_enabled()):
+            if (
+                (kind is not plain and kind is not parameter)
+                or t.dtype is not dtype
+                or not t.is_contiguous()
+                or (t.requires_grad and torch.is_grad_enabled())
+            ):
                 return registered(*tensors)
             at, address = t.get_device(), t.data_ptr()
             if at != index:

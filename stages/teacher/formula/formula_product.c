@@ -16,10 +16,10 @@ static int add_bias(FormulaReader *r, const GraphCall *c, const char *name, int 
 }
 
 /* The right matrix as it lies in memory. */
-static int right_matrix(FormulaReader *r, int value, int turned, Error *err)
+static int right_matrix(FormulaReader *r, int value, int transposed, Error *err)
 {
     OpTensor *t = &r->b->values[value].tensor, kept = *t;
-    if (turned) {
+    if (transposed) {
         t->size[0] = kept.size[1], t->size[1] = kept.size[0];
         op_contiguous(t);
     }
@@ -41,19 +41,19 @@ int formula_product(FormulaReader *r, const GraphCall *c, const char *name, Erro
         return error_set(err, ERROR_UNSUPPORTED, "expected a matrix and an input that is one");
     for (int i = 3; addmm && i < call->n_args; i++)
         if (call->arg[i].number != 1) return error_set(err, ERROR_UNSUPPORTED, "a scaled product");
-    int turned = b->stride[0] == 1 && b->stride[1] == b->size[0];
-    if (!turned && (b->stride[1] != 1 || b->stride[0] != b->size[1]))
+    int transposed = b->stride[0] == 1 && b->stride[1] == b->size[0];
+    if (!transposed && (b->stride[1] != 1 || b->stride[0] != b->size[1]))
         return error_set(err, ERROR_UNSUPPORTED, "the right matrix has strides");
     int in_space = formula_space(r, a, err), space = formula_space(r, &call->result[0], err);
     int x = in_space < 0 || space < 0 ? -1 : formula_operand(r, c->in[left], a, in_space, err);
-    int y = x < 0 ? -1 : right_matrix(r, c->in[right], turned, err);
+    int y = x < 0 ? -1 : right_matrix(r, c->in[right], transposed, err);
     int at = y < 0 ? -1 : formula_add(r, VALUE_PRODUCT, name, err);
     if (at < 0) return -1;
     FormulaValue *v = &r->f->value[at];
     v->space = space;
     v->arg[0] = x;
     v->arg[1] = y;
-    v->right_turned = turned != linear;
+    v->right_turned = transposed != linear;
     memcpy(v->inner, r->f->space[in_space].cols, sizeof v->inner);
     return add_bias(r, c, name, at, linear ? 2 : addmm ? 0 : -1, err);
 }

@@ -95,10 +95,10 @@ static int check_numbers(const FormulaReader *r, const Sizes *s, size_t other, E
 {
     Sizes t = derivation_own(r->sizes);
     GraphBound *b;
-    int rc = 0, most = r->sizes->draft.n_axes + r->b->graph->n_values * OP_MAX_RANK;
+    int rc = 0, largest = r->sizes->draft.n_axes + r->b->graph->n_values * OP_MAX_RANK;
     for (int i = 0; i < r->sizes->draft.n_axes; i++) choose_size(r->sizes, &t, i, other);
     if (derivation_bind(r->sizes, &t, &b, err)) return -1;
-    Place *place = memory_array((size_t)most + 1, sizeof *place);
+    Place *place = memory_array((size_t)largest + 1, sizeof *place);
     int n = all_places(r, place);
     for (int i = 0; i < n && !rc; i++)
         for (int k = 0; k < i && !rc; k++)

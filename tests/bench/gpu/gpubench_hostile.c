@@ -1,5 +1,6 @@
 /* Part hostile: hostile candidates alternate with honest ones. It measures whether honest verdicts
- * change, and how long the device takes to recover. */
+ * change, and how long the device takes to recover. The control is an honest verdict after another
+ * honest one: intervals of separate verdicts also move where nothing hostile came before. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "eval/judge/statistics.h"
 #include "tests/bench/gpu/gpubench.h"
 
-enum { HONEST_MAX = 24, HOSTILE_MAX = 100000 };
+enum { HONEST_MAX = 24, HOSTILE_MAX = 100000, CONTROL_EVERY = 4 };
 
 typedef struct {
     Outcome outcome;
@@ -26,8 +27,9 @@ typedef struct {
     double hostile_s[HOSTILE_MAX]; /* time of a hostile verdict */
     double after_s[HOSTILE_MAX];   /* extra time of the honest verdict after it */
     int n, n_hangs, changed, unexpected, refused;
-    int apart;    /* honest intervals that do not overlap the one alone */
-    double moved; /* largest change of an honest score */
+    int apart; /* honest intervals after a hostile verdict that do not overlap the one alone */
+    int apart_control, n_control; /* the same after an honest verdict */
+    double moved;                 /* largest change of an honest score */
 } Hostile;
 
 static Judged judge_one(Hostile *h, const char *task, const char *source)
@@ -45,6 +47,21 @@ static Judged judge_one(Hostile *h, const char *task, const char *source)
     snprintf(j.message, sizeof j.message, "%s", v.message);
     verdict_release(&v);
     return j;
+}
+
+static int intervals_apart(const Judged *a, const Judged *b)
+{
+    return a->low > b->high || a->high < b->low;
+}
+
+/* Record an honest verdict, so that its interval can be held against the one alone afterwards. */
+static void record_interval(Hostile *h, const char *what, int at, const Judged *j)
+{
+    char name[160];
+    snprintf(name, sizeof name, "%s %d %s", what, at, h->honest.items[at].task);
+    gpubench_raw(h->b, "hostile", name, j->score, "score");
+    gpubench_raw(h->b, "hostile", name, j->low, "low");
+    gpubench_raw(h->b, "hostile", name, j->high, "high");
 }
 
 /* Judge an honest kernel alone, twice: the first run also prepares the task and fills the compile
@@ -83,6 +100,7 @@ static int judge_alone(Hostile *h, Error *err)
         if (!gpubench_expected(&c, "ok", "") || !judge_one_alone(h, &c, &j)) continue;
         h->honest.items[i] = h->honest.items[kept];
         h->honest.items[kept] = c;
+        record_interval(h, "alone", kept, &j);
         h->alone[kept++] = j;
     }
     for (int i = kept; i < h->honest.n; i++) free(h->honest.items[i].source);
@@ -98,6 +116,17 @@ static int gather(Hostile *h, Error *err)
     for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
         if (gpubench_files(h->b, patterns[i], &h->hostile, err)) return -1;
     return h->hostile.n ? 0 : error_set(err, ERROR_INVALID, "no hostile kernels in tests/cheats");
+}
+
+/* Judge the honest kernel once more, after an honest verdict. */
+static void one_control(Hostile *h, int at)
+{
+    const GpuBenchCandidate *c = &h->honest.items[at];
+    Judged j = judge_one(h, c->task, c->source);
+    if (j.outcome != OUTCOME_OK) return;
+    h->n_control++;
+    h->apart_control += intervals_apart(&j, &h->alone[at]);
+    record_interval(h, "control", at, &j);
 }
 
 /* Judge a new variant of a hostile kernel, and an honest kernel after it. */
@@ -124,13 +153,16 @@ static void one_round(Hostile *h, int *slow, int round)
                outcome_name(good.outcome), good.message);
     } else {
         h->moved = fmax(h->moved, fabs(good.score / h->alone[at].score - 1));
-        h->apart += good.low > h->alone[at].high || good.high < h->alone[at].low;
+        h->apart += intervals_apart(&good, &h->alone[at]);
+        record_interval(h, "honest", at, &good);
     }
     h->hostile_s[h->n] = bad.seconds;
     h->after_s[h->n++] = fmax(good.seconds - h->alone[at].seconds, 0);
     gpubench_raw(h->b, "hostile", c->kind, bad.seconds, "s");
     gpubench_raw(h->b, "hostile", "honest, longer than alone", good.seconds - h->alone[at].seconds,
                  "s");
+    /* Every kernel takes its turn: round / n shifts the choice by one each time round. */
+    if ((round / h->honest.n + at) % CONTROL_EVERY == 0) one_control(h, at);
 }
 
 static void report(Hostile *h)
@@ -145,6 +177,9 @@ static void report(Hostile *h)
     gpubench_row(b, "hostile", "honest kernels that are refused alone", h->refused, "", "<0");
     gpubench_row(b, "hostile", "honest intervals apart from the one alone (few by chance)",
                  100.0 * h->apart / h->n, "%", "<1");
+    if (h->n_control)
+        gpubench_row(b, "hostile", "the same after an honest verdict (control)",
+                     100.0 * h->apart_control / h->n_control, "%", "");
     gpubench_row(b, "hostile", "largest change of an honest score", 100 * h->moved, "%", "");
     gpubench_row(b, "hostile", "hostile verdicts that their file does not expect", h->unexpected,
                  "", "<0");

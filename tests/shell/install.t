@@ -1,0 +1,75 @@
+#!/bin/bash
+# quern COMMAND; mk/install below a prefix with a blank in its name, and a run from an empty folder; a built
+# tree that is moved. TAP on stdout.
+. "$(dirname "$0")/tap.sh"
+export QUERN_LOG=quiet
+unset QUERN_HOME QUERN_TASKS PROFILE RUN RUNS CONFIG TASKS DEVICES
+verdict='^relu on sim:h100: ok$'
+
+# ---- the commands ----
+run quern; [ $rc = 2 ] && grep -q '^usage: quern COMMAND' out; ok $? 'quern alone says what there is'
+run quern help; cp out help; [ $rc = 0 ] && ! "$BIN/quern" help | grep -q '^Also: .*\b\(ablation\|join\)\b'
+ok $? 'quern help has a line of every command of a user'
+for p in "$BIN"/quern-*; do
+    p=${p##*/quern-}
+    case $p in *.tmp | *bench | cudarunner) continue ;; esac
+    grep -q "^  $p  *[a-z]" help || echo "# no line of $p"
+done >lacking
+[ ! -s lacking ]; ok $? 'and no program is left out'
+cat lacking
+run quern evla
+[ $rc = 2 ] && sentence quern "there is no command 'evla' (did you mean 'eval'?); quern help lists them"
+ok $? 'a command that is misspelt'
+run quern help eval; cp out a; run quern-eval --help; cmp -s a out
+ok $? 'quern help COMMAND is quern-COMMAND --help'
+run quern status nonesuch; [ $rc = 2 ] && sentence quern-status 'no run nonesuch'
+ok $? 'the status of the command'
+run quern run smoke; [ $rc = 2 ] && sentence quern "found 'smoke'"
+ok $? 'quern run takes targets and settings'
+
+# ---- installed ----
+prefix="$tmp/a prefix/usr" installed="$tmp/a prefix/usr/bin/quern"
+programs=(quern quern-eval quern-compile quern-config quern-status quern-fleet)
+(cd "$root" && mk/install "$BUILD" "$prefix" "${programs[@]}") >out 2>err
+[ $? = 0 ] && grep -q "^quern: installed ${#programs[@]} programs below " out; ok $? 'it is installed'
+[ -s "$prefix/share/bash-completion/completions/quern" ] && [ -s "$prefix/share/quern/tools/export.py" ]
+ok $? 'completion, and what make optimize needs'
+if command -v help2man >/dev/null; then
+    grep -q '^quern-eval .- compile, check and time one candidate' "$prefix/share/man/man1/quern-eval.1"
+    ok $? 'a man page has a line that says what the program does'
+fi
+find "$prefix" | sort >before
+mkdir empty && cd empty || exit 1
+logs=("$tmp/empty/out" "$tmp/empty/err")
+"$installed" eval --task relu "$root/tasks/relu/baseline.cu" >out 2>err; grep -q "$verdict" out
+ok $? 'a verdict from an empty folder'
+"$installed" run -n collect PROFILE=smoke >out 2>err
+[ $? = 0 ] && grep -q "quern-collect --output runs/smoke/collect/samples.qa" out
+ok $? 'a run is made below the current folder'
+"$installed" run -n crl PROFILE=smoke >out 2>err
+[ $? = 0 ] && grep -q 'quern-report.* --output runs/smoke' out
+ok $? 'to its end'
+cd .. && mv 'a prefix' 'another place' && cd empty || exit 1
+"$tmp/another place/usr/bin/quern" eval --task relu "$root/tasks/relu/baseline.cu" >out 2>err
+grep -q "$verdict" out
+ok $? 'a prefix that is moved'
+find "$tmp/another place/usr" | sed "s/another place/a prefix/" | sort | cmp -s - ../before
+ok $? 'nothing is written below it'
+(cd "$root" && mk/install --remove "$tmp/another place/usr")
+[ -z "$(find "$tmp/another place/usr" -type f)" ]; ok $? 'uninstalling leaves no file'
+
+# ---- a built tree that is moved ----
+cd "$tmp" && mkdir -p 'my tree/build/bin' && cp -r "$root"/{tasks,configs,mk,pipeline.mk} 'my tree' &&
+    cp "$BIN"/quern{,-eval,-compile,-config} 'my tree/build/bin' && cp -r "$BUILD/tasks" 'my tree/build' &&
+    echo .. >'my tree/build/root'
+[ ! -d "$BUILD/cuda" ] || ln -s "$BUILD/cuda" 'my tree/build/cuda'
+mv 'my tree' 'moved tree' && cd empty || exit 1
+sed -i 's/"name": "relu"/"name": "relu", "moved": 1/' "$tmp/moved tree/tasks/relu/task.json"
+"$tmp/moved tree/build/bin/quern" eval --task relu "$root/tasks/relu/baseline.cu" >out 2>err
+grep -q "$tmp/moved tree/tasks/relu/task.json" err; ok $? 'its programs read its own tasks'
+sed -i 's/, "moved": 1//' "$tmp/moved tree/tasks/relu/task.json"
+"$tmp/moved tree/build/bin/quern" eval --task gelu "$root/tasks/gelu/baseline.cu" >out 2>err
+grep -q '^gelu on sim:h100: ok$' out; ok $? 'and judge'
+"$tmp/moved tree/build/bin/quern" run -n collect PROFILE=smoke >out 2>err
+[ $? = 0 ] && grep -q "^'.*/moved tree/mk/run' runs/smoke" out; ok $? 'and make runs'
+done_testing
