@@ -230,6 +230,8 @@ typedef struct {
     /* Unwritten bytes read as the poison, 0xFF. */
     int (*read)(Device *d, DevicePtr p, void *dst, size_t bytes, Error *err);
     int (*poison)(Device *d, DevicePtr p, Error *err); /* the whole buffer */
+    /* The candidate's kernels alone use the buffer: they may leave there what nobody reads. Optional. */
+    void (*own)(Device *d, DevicePtr p);
     /* Make the buffer read-only for kernels, or writable. On a simulator a write is OUT_OF_BOUNDS.
      */
     int (*protect)(Device *d, DevicePtr p, int read_only, Error *err);

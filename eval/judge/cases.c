@@ -27,6 +27,7 @@ struct Cases {
     uint64_t clock;
     TimedContents **timed; /* one a task */
     int n_timed;
+    TimedContents *once;  /* NULL: none yet */
     const DeviceOps *ops; /* NULL unless the device keeps contents */
     Device *device;
     CasesReference *reference; /* NULL: none */
@@ -86,6 +87,7 @@ void cases_free(Cases *c)
 {
     for (int i = 0; i < c->n; i++) case_free(c, c->slots[i].c);
     for (int i = 0; i < c->n_timed; i++) timed_contents_free(c->timed[i]);
+    if (c->once) timed_contents_free(c->once);
     free(c->timed);
     free(c->slots);
     free(c);
@@ -262,6 +264,14 @@ TimedContents *cases_timed(Cases *c, Task *t, const Workload *w, uint64_t seed, 
     else
         c->timed = memory_grow(c->timed, (size_t)++c->n_timed, sizeof(TimedContents *));
     return c->timed[i] = x;
+}
+
+TimedContents *cases_timed_once(Cases *c, Task *t, const Workload *w, uint64_t seed, Error *err)
+{
+    if (c->once && c->once->test.task == t && c->once->test.workload == w)
+        return timed_contents_renew(c->once, seed, err) ? NULL : c->once;
+    if (c->once) timed_contents_free(c->once);
+    return c->once = timed_contents_new(t, w, seed, err);
 }
 
 void case_text(const Case *c, char *out, size_t size)

@@ -53,6 +53,10 @@ void cases_drop(Cases *c, const Case *drawn);
 
 /* The lazy case of a workload and seed, which stays valid until the next call for the same task. */
 struct TimedContents *cases_timed(Cases *c, Task *t, const Workload *w, uint64_t seed, Error *err);
+/* As above, for one candidate, in memory that is kept for the next one of the task. Valid until the
+ * next call. */
+struct TimedContents *cases_timed_once(Cases *c, Task *t, const Workload *w, uint64_t seed,
+                                       Error *err);
 
 /* "check rows=7 cols=33, input scale 8" or "check rows=7 cols=33, needles" */
 void case_text(const Case *c, char *out, size_t size);

@@ -2,6 +2,7 @@
  * compiler, tasks, baselines, cases. */
 #include "eval/judge/evaluator.h"
 
+#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,10 +83,19 @@ static void begin_first(Evaluator *e, const EvaluatorOptions *opt, const char *a
                                                  opt->first_source, opt->first_len, arch});
 }
 
+/* Tensors come and go with each candidate, and to map their pages again takes longer than to draw
+ * what is in them. */
+static void keep_freed_memory(void)
+{
+    mallopt(M_TRIM_THRESHOLD, 256 << 20);
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+}
+
 int evaluator_open(const EvaluatorOptions *opt, Evaluator **out, Error *err)
 {
     Evaluator *e = memory_alloc(sizeof *e);
     const char *arg, *cache = opt->cache_dir ? opt->cache_dir : getenv("QUERN_CACHE");
+    keep_freed_memory();
     e->seed = opt->seed;
     e->tasks_root = opt->tasks_root ? memory_strdup(opt->tasks_root) : NULL;
     e->paired = (PairedOptions){opt->mode, opt->budget_s > 0 ? opt->budget_s : default_budget_s,

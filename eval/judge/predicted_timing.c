@@ -150,18 +150,19 @@ static int run_on(Run *r, const Case *c, ChecksPassed *passed, Finding *f, Error
     return rc;
 }
 
-/* Predicts on other contents of the timed workload. They are for one candidate and are not kept. */
-static int predict_other(Loaded *l, const Workload *small, const Workload *timed, uint64_t seed,
-                         DeviceTiming *out, ChecksPassed *passed, Finding *f, Error *err)
+/* Predicts on other contents of the timed workload, which are for one candidate. */
+static int predict_other(Loaded *l, Cases *cases, const Workload *small, const Workload *timed,
+                         uint64_t seed, DeviceTiming *out, ChecksPassed *passed, Finding *f,
+                         Error *err)
 {
-    TimedContents *c = timed_contents_new(l->task, timed, case_seed(seed, l->task, timed, 0), err);
+    TimedContents *c =
+        cases_timed_once(cases, l->task, timed, case_seed(seed, l->task, timed, 0), err);
     if (!c) return -1;
     DeviceTiming *other = memory_alloc(sizeof *other);
     *other = *out;
     int rc = predict_timed(l, c, small, timed, other, passed, f, err);
     if (!rc && other->candidate_us[0] > out->candidate_us[0]) *out = *other;
     free(other);
-    timed_contents_free(c);
     return rc;
 }
 
@@ -180,5 +181,5 @@ int predicted_unseen(Loaded *l, Cases *cases, const Workload *small, const Workl
     run_close(&r);
     if (!rc) rc = loaded_again(l, f, err);
     if (rc || !l->ops->sample) return rc;
-    return predict_other(l, small, timed, seed, out, passed, f, err);
+    return predict_other(l, cases, small, timed, seed, out, passed, f, err);
 }

@@ -38,7 +38,10 @@ static int allocate_buffer(Run *r, const Run *owner, int i, Error *err)
         snprintf(label, sizeof label, "buffer %s", r->loaded->plan->buffers[i].name);
     else
         snprintf(label, sizeof label, "a result of an op line");
-    return r->loaded->ops->alloc(r->loaded->device, r->buffer_bytes[i], label, &r->buffers[i], err);
+    const Loaded *l = r->loaded;
+    if (l->ops->alloc(l->device, r->buffer_bytes[i], label, &r->buffers[i], err)) return -1;
+    if (l->ops->own) l->ops->own(l->device, r->buffers[i]);
+    return 0;
 }
 
 static int allocate(Run *r, const Run *owner, Error *err)

@@ -45,6 +45,14 @@ static int fill(void *of, int input, size_t from, void *dst, size_t bytes)
     return 0;
 }
 
+static int draw_small(TimedContents *c, int i, Error *err)
+{
+    const Case *k = &c->test;
+    return c->drawn[i]
+               ? 0
+               : task_draw(k->task, k->workload, i, k->variant, k->seed, k->scale, c->data[i], err);
+}
+
 TimedContents *timed_contents_new(Task *t, const Workload *w, uint64_t seed, Error *err)
 {
     TimedContents *c = memory_alloc(sizeof *c);
@@ -58,10 +66,8 @@ TimedContents *timed_contents_new(Task *t, const Workload *w, uint64_t seed, Err
         if ((rc = task_elements(t, w, &t->inputs[i], &n, err))) break;
         k->input_bytes[i] = n * size;
         c->data[i] = memory_array(n, size);
-        if (n > TASK_LARGE)
-            c->drawn[i] = memory_alloc(n / task_part(t, i) + 1);
-        else
-            rc = task_draw(t, w, i, VARIANT_DRAWN, seed, 1.0, c->data[i], err);
+        if (n > TASK_LARGE) c->drawn[i] = memory_alloc(n / task_part(t, i) + 1);
+        rc = draw_small(c, i, err);
     }
     for (int i = 0; i < t->n_outputs && !rc; i++) {
         size_t n;
@@ -72,6 +78,19 @@ TimedContents *timed_contents_new(Task *t, const Workload *w, uint64_t seed, Err
     if (!rc) return c;
     timed_contents_free(c);
     return NULL;
+}
+
+int timed_contents_renew(TimedContents *c, uint64_t seed, Error *err)
+{
+    const Task *t = c->test.task;
+    c->test.seed = seed;
+    for (int i = 0; i < t->n_inputs; i++) {
+        size_t n = c->test.input_bytes[i] / element_size(c, i);
+        if (c->drawn[i]) memset(c->drawn[i], 0, n / task_part(t, i) + 1);
+        c->is_wide[i] = 0;
+        if (draw_small(c, i, err)) return -1;
+    }
+    return 0;
 }
 
 void timed_contents_free(TimedContents *c)
@@ -157,9 +176,10 @@ static int gather_input(TimedContents *c, Gathered *g, int i, Error *err)
     size_t all = c->test.input_bytes[i], size = element_size(c, i);
     Dtype dtype = t->inputs[i].dtype;
     if (!is_turned(t, &t->inputs[i])) {
-        if (c->wide[i]) return 0;
+        if (c->is_wide[i]) return 0;
         if (draw_range(c, i, 0, all, err)) return -1;
-        c->wide[i] = memory_array(all / size, sizeof(double));
+        if (!c->wide[i]) c->wide[i] = memory_array(all / size, sizeof(double));
+        c->is_wide[i] = 1;
         dtype_to_double(dtype, c->data[i], c->wide[i], all / size);
         return 0;
     }

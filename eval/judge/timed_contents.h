@@ -17,9 +17,12 @@ typedef struct TimedContents {
     unsigned char *data[TASK_MAX_TENSORS];
     unsigned char *drawn[TASK_MAX_TENSORS]; /* a byte a part; NULL: all is */
     double *wide[TASK_MAX_TENSORS];         /* all of an input that is not gathered */
+    int is_wide[TASK_MAX_TENSORS];          /* wide[i] is of these contents */
 } TimedContents;
 
 TimedContents *timed_contents_new(Task *t, const Workload *w, uint64_t seed, Error *err);
+/* Makes the contents those of another seed, in the same memory: its pages need not be mapped again. */
+int timed_contents_renew(TimedContents *c, uint64_t seed, Error *err);
 void timed_contents_free(TimedContents *c);
 
 /* Compares the outputs of run r, whose case is c->test. Sets *positions to those compared. */

@@ -141,6 +141,7 @@ static int place_variables(Device *d, DeviceModule *m, PtxModule *ptx, Outcome *
             cap = cap ? cap * 2 : 16;
             m->variables = memory_grow(m->variables, (size_t)cap, sizeof(uint64_t));
         }
+        devmem_at(&d->mem, v->address)->scratch = 1;
         m->variables[m->n_variables++] = v->address;
     }
     *outcome = OUTCOME_UNSUPPORTED;
@@ -285,6 +286,12 @@ static int sim_poison(Device *d, DevicePtr p, Error *err)
     return 0;
 }
 
+static void sim_own(Device *d, DevicePtr p)
+{
+    Alloc *a = devmem_at(&d->mem, p);
+    if (a) a->scratch = 1;
+}
+
 static int sim_protect(Device *d, DevicePtr p, int read_only, Error *err)
 {
     Alloc *a = devmem_at(&d->mem, p);
@@ -356,7 +363,7 @@ static int sim_follow(Device *d, int on)
     if (!on) d->total = 0;
     if (on && (x->doubts || !doubted)) return 0;
     doubts_free(x->doubts);
-    x->doubts = on ? doubts_new() : NULL;
+    x->doubts = on ? doubts_new(doubted) : NULL;
     return on;
 }
 
@@ -391,6 +398,7 @@ const DeviceOps sim_device_ops = {
     .write = sim_write,
     .read = sim_read,
     .poison = sim_poison,
+    .own = sim_own,
     .protect = sim_protect,
     .check_guards = sim_check_guards,
     .run = sim_run,

@@ -8,19 +8,33 @@
 #include "base/memory.h"
 #include "eval/sim/time/extrapolate.h"
 
-void sample_begin(Sample *s, const DeviceLaunch *l)
+enum { SECTOR = 32, FARTHEST = 12 /* doublings of a distance in blocks */ };
+static const double shared_enough = 0.5;
+
+/* The reads of a buffer by a block that ran after its neighbour. */
+struct SharedReads {
+    uint64_t read, near; /* of the buffer, before that block */
+    double share[2];     /* that both read, the largest found: next to it, and `apart` from it */
+    uint64_t apart;
+};
+
+void sample_begin(Sample *s, const DeviceLaunch *l, const DevMem *mem)
 {
     memset(s, 0, sizeof *s);
     s->blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
     memcpy(s->grid, l->grid, sizeof s->grid);
     s->least = UINT64_MAX;
     s->done = memory_array(SAMPLE_BLOCKS, sizeof *s->done);
+    s->mem = mem;
+    s->shared = memory_array((size_t)mem->n_allocs + 1, sizeof *s->shared);
 }
 
 void sample_release(Sample *s)
 {
     free(s->done);
+    free(s->shared);
     s->done = NULL;
+    s->shared = NULL;
 }
 
 static int is_picked(const Sample *s, uint64_t block)
@@ -49,6 +63,58 @@ static uint64_t spread(const Sample *s)
     return block;
 }
 
+/* Is there a buffer of which several blocks read the same sectors, none of them neighbours found so
+ * far? */
+static int is_shared_apart(const Sample *s)
+{
+    for (int i = 0; i < s->mem->n_allocs; i++) {
+        const Alloc *a = &s->mem->allocs[i];
+        const struct SharedReads *r = &s->shared[i];
+        double all = (double)a->read_sectors / s->n * (double)s->blocks;
+        if (all * SECTOR > 2 * (double)a->bytes && r->share[0] < shared_enough &&
+            r->share[1] < shared_enough)
+            return 1;
+    }
+    return 0;
+}
+
+/* Where block n of a large sample lies, counted from the block before, when it is there to tell what
+ * both read; else 0. Next to it, and in the next row of the grid. Each comes twice: where data that
+ * neighbours share end between the first two, they do not end between the second two, which lie
+ * one further. In a grid of one row, blocks that share may lie a row of the tensor apart: the
+ * distances double until some are found. */
+static uint64_t distance(const Sample *s)
+{
+    int is_row = s->grid[1] == 1 && s->grid[2] == 1, doublings = (s->n - SAMPLE_ALIKE) / 2 + 1;
+    if (s->blocks <= SAMPLE_BLOCKS || s->n < 8 || s->n % 2) return 0;
+    if (s->n < SAMPLE_ALIKE) return s->n % 4 && !is_row ? s->grid[0] : 1;
+    if (!is_row || doublings > FARTHEST || 1ull << doublings > s->blocks / 2) return 0;
+    return is_shared_apart(s) ? 1ull << doublings : 0;
+}
+
+static void note_reads(const Sample *s)
+{
+    for (int i = 0; i < s->mem->n_allocs; i++) {
+        s->shared[i].read = s->mem->allocs[i].read_sectors;
+        s->shared[i].near = s->mem->allocs[i].near_sectors;
+    }
+}
+
+/* Block n has run. */
+static void note_shared(const Sample *s)
+{
+    uint64_t far = s->far;
+    if (!far || s->ids[s->n] != s->ids[s->n - 1] + far) return;
+    for (int i = 0; i < s->mem->n_allocs; i++) {
+        struct SharedReads *r = &s->shared[i];
+        double read = (double)(s->mem->allocs[i].read_sectors - r->read),
+               near = (double)(s->mem->allocs[i].near_sectors - r->near);
+        if (read <= 0 || near / read <= r->share[far > 1]) continue;
+        r->share[far > 1] = near / read;
+        if (far > 1) r->apart = far;
+    }
+}
+
 /* The next block. There is one that was not picked. */
 static uint64_t pick(const Sample *s)
 {
@@ -57,9 +123,7 @@ static uint64_t pick(const Sample *s)
     if (s->n % 2 && !is_picked(s, mirrored(s, s->ids[s->n - 1])))
         return mirrored(s, s->ids[s->n - 1]);
     if (s->blocks > SAMPLE_BLOCKS) {
-        b = spread(s);
-        if (s->n == 8) b = 1;
-        if (s->n == 10) b = s->grid[0] % s->blocks;
+        b = s->far ? (s->ids[s->n - 1] + s->far) % s->blocks : spread(s);
     }
     while (is_picked(s, b)) b = (b + 1) % s->blocks;
     return b;
@@ -71,13 +135,14 @@ static int is_enough(const Sample *s)
     if (s->n < 2 || s->n % 2) return 0;
     if (s->insts + 2 * s->insts / (uint64_t)s->n > SAMPLE_INSTRUCTIONS) return 1;
     return s->blocks > SAMPLE_BLOCKS && s->n >= SAMPLE_ALIKE &&
-           s->largest - s->least <= s->largest / 16;
+           s->largest - s->least <= s->largest / 16 && !distance(s);
 }
 
 int sample_next(void *sample, const SimCounts *done, uint64_t *block)
 {
     Sample *s = sample;
     if (done) {
+        note_shared(s);
         s->done[s->n++] = *done;
         s->insts += done->thread_insts;
         s->atomics += done->global_atomic_requests;
@@ -86,19 +151,23 @@ int sample_next(void *sample, const SimCounts *done, uint64_t *block)
         if (done->thread_insts < s->least) s->least = done->thread_insts;
     }
     if (is_enough(s)) return 0;
+    s->far = distance(s);
     s->ids[s->n] = *block = pick(s);
+    if (s->far) note_reads(s);
     return 1;
 }
 
-void sample_finish(const Sample *s, const Profile *p, const DevMem *mem, double resident,
-                   SimCounts *out)
+void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts *out)
 {
+    const DevMem *mem = s->mem;
     BufferTraffic *t = memory_array((size_t)mem->n_allocs + 1, sizeof *t);
     int registers = out->registers;
     for (int i = 0; i < mem->n_allocs; i++)
-        t[i] =
-            (BufferTraffic){(double)mem->allocs[i].read_sectors,
-                            (double)mem->allocs[i].written_sectors, (double)mem->allocs[i].bytes};
+        t[i] = (BufferTraffic){.read = (double)mem->allocs[i].read_sectors,
+                               .written = (double)mem->allocs[i].written_sectors,
+                               .size = (double)mem->allocs[i].bytes,
+                               .shared = {s->shared[i].share[0], s->shared[i].share[1]},
+                               .apart = (double)s->shared[i].apart};
     extrapolate_blocks(s->done, s->n, out);
     extrapolate_traffic(p, t, mem->n_allocs, resident, out);
     out->registers = registers;

@@ -2,7 +2,8 @@
  * neighbours, in pairs that mirror each other. Where the work of a block grows with its place, as in
  * causal attention, a pair has the mean. A grid of at most SAMPLE_BLOCKS runs whole while it is cheap.
  * A sample ends at SAMPLE_ALIKE blocks when their instructions differ little, else at SAMPLE_BLOCKS,
- * and with two blocks or more at SAMPLE_INSTRUCTIONS.
+ * and with two blocks or more at SAMPLE_INSTRUCTIONS. Neighbours run one right after the other, and
+ * tell which share of its reads of a buffer a block has in common with the next one.
  *
  * Blocks that wait for others cannot be sampled. A launch that executes both atomics and fences
  * counts as such. So does one that fails after it read what no sampled block wrote, and one that
@@ -18,18 +19,20 @@ enum { SAMPLE_BLOCKS = 96, SAMPLE_ALIKE = 16, SAMPLE_INSTRUCTIONS = 12000000 };
 typedef struct {
     uint64_t blocks; /* of the grid */
     uint32_t grid[3];
-    int n; /* blocks that have run */
+    int n;        /* blocks that have run */
+    uint64_t far; /* of block n from the block before, when both are compared; else 0 */
     uint64_t ids[SAMPLE_BLOCKS];
     uint64_t insts;                           /* thread-instructions of them */
     uint64_t least, largest, atomics, fences; /* thread-instructions of a block; sums */
     SimCounts *done;                          /* SAMPLE_BLOCKS of them */
+    const DevMem *mem;
+    struct SharedReads *shared; /* one for each allocation of mem */
 } Sample;
 
-void sample_begin(Sample *s, const DeviceLaunch *l);
+void sample_begin(Sample *s, const DeviceLaunch *l, const DevMem *mem);
 void sample_release(Sample *s);
 int sample_next(void *sample, const SimCounts *done, uint64_t *block); /* an ExecNext */
 /* Sums up with extrapolate.h; at least one block has run. resident: blocks on the whole GPU. */
-void sample_finish(const Sample *s, const Profile *p, const DevMem *mem, double resident,
-                   SimCounts *out);
+void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts *out);
 
 #endif

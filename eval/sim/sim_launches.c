@@ -374,7 +374,7 @@ static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out
     const SimCounts *small = find_predicted(d, l, i);
     if (!small)
         return refuse(fault, l, "kernel %s runs at the timed size only%.0zu%.0zu%s", "", 0, 0);
-    sample_begin(&s, l);
+    sample_begin(&s, l, &d->mem);
     int64_t limit = x->budget = grant(d, l, sample_limit(d, small, out->growth));
     int r = run_one(d, l, &s, fault, err);
     account(d, l, limit - x->budget);
@@ -396,7 +396,7 @@ static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out
         if (!occupancy_of(d->profile, threads, counts->registers,
                           (uint64_t)counts->static_shared + counts->dynamic_shared, &o, NULL))
             resident = (double)o.blocks_per_sm * d->profile->sm_count;
-        sample_finish(&s, d->profile, &d->mem, resident, counts);
+        sample_finish(&s, d->profile, resident, counts);
         charge_spills(d, l, counts);
     }
     if ((d->mem.assumed || out->scaled) && state->complete_until > i) state->complete_until = i;

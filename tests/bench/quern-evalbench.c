@@ -12,7 +12,7 @@
 #include "eval/judge/evaluator.h"
 #include "eval/judge/statistics.h"
 
-enum { REPEATS_MAX = 100, TASKS_MAX = 1000 };
+enum { REPEATS_MAX = 100, TASKS_MAX = 1000, WORDS_MAX = 64 };
 
 /* Returns the milliseconds of one verdict, or -1 when it is not ok. */
 static double time_verdict(Evaluator *e, const Task *t, int round)
@@ -31,13 +31,21 @@ static double time_verdict(Evaluator *e, const Task *t, int round)
     return ms;
 }
 
-static int bench(Evaluator *e, int repeats)
+static int is_named(const char *name, int n_words, const char *const *words)
+{
+    for (int i = 0; i < n_words; i++)
+        if (!strcmp(name, words[i])) return 1;
+    return !n_words;
+}
+
+static int bench(Evaluator *e, int repeats, int n_words, const char *const *words)
 {
     const TaskSet *set = evaluator_tasks(e);
     double firsts[TASKS_MAX], again[TASKS_MAX], ms[REPEATS_MAX];
     int n = 0;
     printf("%-28s %10s %10s\n", "task", "first ms", "then ms");
     for (int i = 0; i < set->n && n < TASKS_MAX; i++) {
+        if (!is_named(set->tasks[i]->name, n_words, words)) continue;
         firsts[n] = time_verdict(e, set->tasks[i], 0);
         for (int k = 0; k < repeats; k++)
             if ((ms[k] = time_verdict(e, set->tasks[i], k + 1)) < 0) return -1;
@@ -54,7 +62,7 @@ static int bench(Evaluator *e, int repeats)
 
 int main(int argc, char **argv)
 {
-    const char *device = "sim:h100", *words[1];
+    const char *device = "sim:h100", *words[WORDS_MAX];
     int64_t repeats = 3;
     Flag flags[] = {
         {.name = "device", .kind = FLAG_TEXT, .target = &device, .help = "where the kernels run"},
@@ -66,16 +74,18 @@ int main(int argc, char **argv)
          .max = REPEATS_MAX},
         {.name = NULL}};
     FlagSpec spec = {.program = "quern-evalbench",
-                     .synopsis = "[--device sim:h100]",
-                     .about = "Measure how long a verdict takes, task by task.",
-                     .flags = flags};
+                     .synopsis = "[--device sim:h100] [TASK...]",
+                     .about = "Measure how long a verdict takes, task by task: all tasks, or those "
+                              "that are named.",
+                     .flags = flags,
+                     .max_words = WORDS_MAX};
     Error err;
     Evaluator *e;
-    flags_parse(&spec, argc, argv, words);
+    int n_words = flags_parse(&spec, argc, argv, words);
     log_open("quern-evalbench");
     if (evaluator_open(&(EvaluatorOptions){.device = device, .cache_dir = "", .seed = 1}, &e, &err))
         log_die(&err);
-    int rc = bench(e, (int)repeats);
+    int rc = bench(e, (int)repeats, n_words, words);
     evaluator_close(e);
     return log_close(rc ? 1 : 0);
 }

@@ -55,12 +55,12 @@ static int arrive_op(Decoder *d, int op)
     return 0;
 }
 
-static int expect_op(Decoder *d)
+static int bytes_op(Decoder *d, int op)
 {
     MemOp *mo = barrier_address(d, 0);
     uint32_t bytes;
     if (!mo || decode_source(d, 1, 32, &bytes)) return decode_refuse(d, "a form that is not known");
-    emit(d, MBARRIER_EXPECT, mo)->a = bytes;
+    emit(d, op, mo)->a = bytes;
     d->inst_class = INST_SHARED_STORE;
     return 0;
 }
@@ -97,7 +97,8 @@ int decode_mbarrier(Decoder *d)
         return arrive_op(d, drop     ? MBARRIER_DROP
                             : expect ? MBARRIER_ARRIVE_EXPECT
                                      : MBARRIER_ARRIVE);
-    if (expect) return expect_op(d);
+    if (expect) return bytes_op(d, MBARRIER_EXPECT);
+    if (decode_has(d, "complete_tx")) return bytes_op(d, MBARRIER_COMPLETE);
     return decode_refuse(d, "a form that is not known");
 }
 

@@ -90,14 +90,26 @@ static int loads_from(const PtxInst *in, PtxSpace space)
     return (is_load(in) && may_be(in, space)) || (space == SPACE_SHARED && is_op(in, "ldmatrix"));
 }
 
+/* Is the register's first read a load of global memory? That knows by itself who left no value there. */
+static int is_loaded(const Definedness *k, int reg)
+{
+    const PtxInst *in = &k->p->insts[k->origin[reg]];
+    return is_load(in) && space_of(in) == SPACE_GLOBAL;
+}
+
 /* Returns a register without a value that the result depends on, or -1. */
 static int tainted_by(const Definedness *k, const PtxInst *in, const Registers *values)
 {
     int guard = in->guard >= 0 ? k->base[REG_PRED] + in->guard : -1;
     if (guard >= 0 && k->slot[guard]) return guard;
-    for (int i = 0; i < values->n; i++)
-        if (k->slot[values->reg[i]]) return values->reg[i];
-    return -1;
+    int found = -1;
+    for (int i = 0; i < values->n; i++) {
+        int reg = values->reg[i];
+        if (!k->slot[reg] || (found >= 0 && is_loaded(k, reg))) continue;
+        found = reg;
+        if (!is_loaded(k, reg)) break;
+    }
+    return found;
 }
 
 /* One pass. Returns 1 when a register or a space became tainted. *from: the register that taints
@@ -134,14 +146,15 @@ static int spread_once(Decoder *d, Definedness *k, int *from)
     return changed;
 }
 
-/* Gives slots to what a load of shared memory or a shuffle may leave doubtful (memory/doubts.h), and to
- * the results of calls. */
+/* Gives slots to what a load of shared memory or a shuffle may leave doubtful (memory/doubts.h), to
+ * what another kernel may have left undefined in global memory, and to the results of calls. */
 static void add_doubtful(Decoder *d, Definedness *k)
 {
     Registers dests;
     for (int i = 0; i < d->p->n_insts; i++) {
         const PtxInst *in = &d->p->insts[i];
-        if (in->bad || !(loads_from(in, SPACE_SHARED) || is_op(in, "shfl") || is_op(in, "call")))
+        if (in->bad || !(loads_from(in, SPACE_SHARED) || loads_from(in, SPACE_GLOBAL) ||
+                         loads_from(in, SPACE_LOCAL) || is_op(in, "shfl") || is_op(in, "call")))
             continue;
         definedness_dests(k, in, &dests);
         for (int j = 0; j < dests.n; j++)
@@ -149,6 +162,17 @@ static void add_doubtful(Decoder *d, Definedness *k)
     }
     for (int i = 0; i < k->n_parameters; i++)
         if (!k->slot[k->first_word + i]) definedness_give_slot(d, k->first_word + i, 0);
+}
+
+/* What memory keeps without a value was read by the register that was stored there. */
+static void trace_origins(Decoder *d, Definedness *k, int from)
+{
+    for (int r = 0; r < k->n_registers && from >= 0; r++) {
+        const PtxInst *in = &d->p->insts[k->origin[r]];
+        if (k->slot[r] && ((k->shared && loads_from(in, SPACE_SHARED)) ||
+                           (k->local && loads_from(in, SPACE_LOCAL))))
+            k->origin[r] = k->origin[from];
+    }
 }
 
 static void number_registers(Decoder *d, Definedness *k)
@@ -215,6 +239,7 @@ void definedness_find(Decoder *d, const unsigned char *leader)
     }
     while (spread_once(d, k, &from) && k->steps < STEPS_MAX) {
     }
+    if (d->code->follow) trace_origins(d, k, from);
     find_constants(k);
     if (k->steps >= STEPS_MAX) f->unsupported = "it has too many variables without a value";
     set_slots(d, k);
@@ -281,7 +306,9 @@ static int kind_of(const PtxInst *in)
         return TRACK_GATHER;
     if (is_op(in, "ldmatrix")) return TRACK_MATRIX;
     if (in->n_operands < 2) return TRACK_JOIN; /* refused, if it is an access */
-    if (is_load(in) && (may_be(in, SPACE_SHARED) || may_be(in, SPACE_LOCAL))) return TRACK_LOAD;
+    if (is_load(in) &&
+        (may_be(in, SPACE_SHARED) || may_be(in, SPACE_LOCAL) || may_be(in, SPACE_GLOBAL)))
+        return TRACK_LOAD;
     if (is_op(in, "st") && space_of(in) != SPACE_PARAM) return TRACK_STORE;
     return TRACK_JOIN;
 }
@@ -338,9 +365,11 @@ static int fill_in(Decoder *d, TrackOp *t, int after)
     definedness_values(k, in, &values);
     definedness_addresses(k, in, &musts);
     if (t->kind == TRACK_LOAD && after) t->kind = TRACK_LOADED;
+    if (t->kind == TRACK_STORE && after) t->kind = TRACK_STORED;
     if (is_load(in) && t->kind != TRACK_JOIN)
         t->widths = collect_items(d, &in->operands[0], &dests);
-    if (t->kind == TRACK_STORE) t->widths = collect_items(d, &in->operands[1], &values);
+    if (t->kind == TRACK_STORE || t->kind == TRACK_STORED)
+        t->widths = collect_items(d, &in->operands[1], &values);
     int leaves = is_op(in, "call") || is_op(in, "ret"),
         argument = leaves || (is_op(in, "st") && space_of(in) == SPACE_PARAM);
     t->doubts = argument && !d->code->follow;
@@ -349,8 +378,10 @@ static int fill_in(Decoder *d, TrackOp *t, int after)
             definedness_add(&musts, values.reg[i]);
     if (in->guard >= 0 && (needs_values(in) || t->kind == TRACK_STORE))
         definedness_add(&musts, k->base[REG_PRED] + in->guard);
-    if (leaves) values.n = dests.n = 0;                  /* they are followed from frame to frame */
-    if (t->kind == TRACK_LOADED) values.n = musts.n = 0; /* they have been looked at before it */
+    if (leaves) values.n = dests.n = 0; /* they are followed from frame to frame */
+    if (t->kind == TRACK_LOADED) values.n = 0;
+    if (t->kind == TRACK_LOADED || t->kind == TRACK_STORED)
+        musts.n = 0; /* they have been looked at before it */
     t->dests = slots_of(d, &dests);
     t->sources = slots_of(d, &values);
     t->musts = slots_of(d, &musts);
@@ -376,11 +407,12 @@ static void emit(Decoder *d, int after)
     if (!d->definedness || d->in->bad) return;
     int kind = kind_of(d->in),
         is_late = kind == TRACK_SHUFFLE || kind == TRACK_GATHER || kind == TRACK_MATRIX,
-        is_both = d->code->follow && kind == TRACK_LOAD && may_be(d->in, SPACE_SHARED);
+        is_both = (d->code->follow && kind == TRACK_LOAD) ||
+                  (kind == TRACK_STORE && may_be(d->in, SPACE_GLOBAL));
     if ((is_late != after && !is_both) || !fill_in(d, &found, after)) return;
     TrackOp *t = ptx_arena_alloc(d->code->ptx.arena, sizeof *t);
     *t = found;
-    if (t->kind == TRACK_LOAD || t->kind == TRACK_STORE) {
+    if (t->kind == TRACK_LOAD || t->kind == TRACK_STORE || t->kind == TRACK_STORED) {
         int address = kind == TRACK_LOAD ? 1 : 0;
         t->memory = memory_of(d, &d->in->operands[address]);
         if (!t->memory) return; /* the instruction itself is refused */
@@ -406,5 +438,6 @@ void definedness_before(Decoder *d)
 
 void definedness_after(Decoder *d)
 {
+    d->mods_used = 0;
     emit(d, 1);
 }

@@ -95,6 +95,8 @@ static int run_lane(Warp *w, const Inst *in, int lane)
         bulk_forget(w->x, at);
         return 0;
     case MBARRIER_EXPECT: return bulk_expect(w, in, lane, at, count);
+    case MBARRIER_COMPLETE:
+        return bulk_complete(w, in, lane, at, count) ? -1 : end_phase(w, in, p, at);
     case MBARRIER_ARRIVE_EXPECT:
         if (in->d != ROW_NONE) row64(w, in->d)[lane] = v;
         return bulk_expect(w, in, lane, at, count) ? -1 : arrive(w, in, lane, p, at, 1);

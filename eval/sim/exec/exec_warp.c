@@ -1,4 +1,5 @@
 /* Operations between the lanes of a warp: shuffles, votes, matches, reductions, elections. */
+#pragma GCC optimize("O3")
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/exec/warp_sync.h"
 #include "eval/sim/memory/doubts.h"
@@ -6,37 +7,52 @@
 enum { MATCH_COST = 500 };
 #define NOBODYS_VALUE 0x7e967699u /* 1e38 as a float; it is followed */
 
+/* For each lane the one whose value it takes, and all ones where that is one of its segment. */
+typedef struct {
+    uint32_t from[LANES], ok[LANES];
+} Partners;
+
+#define FIND_PARTNERS(lane, is_ok)                                                \
+    for (int i = 0; i < LANES; i++) {                                             \
+        int clamp = (int)(c[i] & 31), segment = (int)(c[i] >> 8 & 31);            \
+        int by = (int)(b[i] & 31), max_lane = (i & segment) | (clamp & ~segment); \
+        int j = (lane), ok = -((is_ok) & !(j & ~31));                             \
+        (void)by, (void)max_lane;                                                 \
+        out->from[i] = (uint32_t)((j & ok) | (i & ~ok));                          \
+        out->ok[i] = (uint32_t) - (is_ok);                                        \
+    }
+
+static void find_partners(const uint32_t *b, const uint32_t *c, int kind, Partners *out)
+{
+    switch (kind) {
+    case SHFL_UP: FIND_PARTNERS(i - by, j >= max_lane); break;
+    case SHFL_DOWN: FIND_PARTNERS(i + by, j <= max_lane); break;
+    case SHFL_BFLY: FIND_PARTNERS(i ^ by, j <= max_lane); break;
+    default: FIND_PARTNERS((i & segment) | (by & ~segment), j <= max_lane);
+    }
+}
+
 const Inst *h_shfl(Warp *w, const Inst *in)
 {
     WarpSync s;
     if (!warp_sync(w, in, &s)) return s.next;
+    Partners p;
     uint32_t m = s.lanes;
-    const uint32_t *a = row32(w, in->a), *b = row32(w, in->b), *c = row32(w, in->c);
-    const uint32_t *members = row32(w, in->f);
-    uint32_t out[LANES], valid = 0, doubtful = 0, from[LANES];
-    for (int i = 0; i < LANES; i++) {
-        int clamp = (int)(c[i] & 31), segment = (int)(c[i] >> 8 & 31), bv = (int)(b[i] & 31);
-        int max_lane = (i & segment) | (clamp & ~segment), min_lane = i & segment;
-        int j = i, ok = 0;
-        switch (in->k0) {
-        case SHFL_UP: j = i - bv, ok = j >= max_lane; break;
-        case SHFL_DOWN: j = i + bv, ok = j <= max_lane; break;
-        case SHFL_BFLY: j = i ^ bv, ok = j <= max_lane; break;
-        default: j = min_lane | (bv & ~segment), ok = j <= max_lane; break;
-        }
-        if (!ok || j < 0 || j > 31) j = i;
-        int takes_part = (int)(m & members[i]) >> j & 1;
-        out[i] = takes_part || j == i ? a[j] : NOBODYS_VALUE;
-        doubtful |= (uint32_t)(!takes_part && j != i) << i;
-        from[i] = (uint32_t)j;
-        valid |= (uint32_t)ok << i;
+    const uint32_t *a = row32(w, in->a), *members = row32(w, in->f);
+    uint32_t out[LANES], valid = 0, doubtful = 0;
+    find_partners(row32(w, in->b), row32(w, in->c), in->k0, &p);
+    for (uint32_t i = 0; i < LANES; i++) {
+        uint32_t j = p.from[i], taken = (m & members[i]) >> j & 1, alone = j == i;
+        out[i] = taken | alone ? a[j] : NOBODYS_VALUE;
+        doubtful |= ((taken | alone) ^ 1) << i;
+        valid |= (p.ok[i] & 1) << i;
     }
     doubtful &= m;
     if (doubtful && in->d != ROW_NONE) {
         int lane = __builtin_ctz(doubtful);
         exec_fault(w, in, lane, OUTCOME_UNINITIALISED,
                    "takes the value of lane %u, which does not take part in the shuffle",
-                   from[lane]);
+                   p.from[lane]);
         if (doubt_shuffle(w, in, doubtful)) return NULL;
     }
     if (in->d != ROW_NONE) blend32(row32(w, in->d), out, m);

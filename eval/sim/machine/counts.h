@@ -66,9 +66,11 @@ typedef struct {
     uint64_t global_store_lines; /* of 128 bytes, in each request */
     uint64_t global_load_wavefronts, global_store_wavefronts;
     uint64_t global_load_bytes, global_store_bytes; /* that the threads asked for */
-    uint64_t l1_hit_sectors;     /* load sectors found in the L1 of the block (traffic.c) */
-    uint64_t l2_load_sectors;    /* load sectors past L1 that hit L2 */
-    uint64_t dram_read_sectors;  /* first touched in this launch by a load, or again past L2 */
+    uint64_t l1_hit_sectors;    /* load sectors found in the L1 of the block (traffic.c) */
+    uint64_t l2_load_sectors;   /* load sectors past L1 that hit L2 */
+    uint64_t lone_sectors;      /* of a request past L1, without the other half of their 64 bytes */
+    uint64_t near_sectors;      /* first touched by a block, and read by the block before it */
+    uint64_t dram_read_sectors; /* first touched in this launch by a load, or again past L2 */
     uint64_t dram_write_sectors; /* distinct sectors written in this launch */
     /* Sectors that the launch writes in part and does not read, and the bytes that it writes of its
      * sectors. L2 reads such a sector from DRAM when it evicts it. */

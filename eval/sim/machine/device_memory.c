@@ -48,6 +48,7 @@ int devmem_open(DevMem *m, size_t bytes, Error *err)
     m->bytes = bytes;
     m->data = reserve(bytes);
     m->written = reserve(bytes / 8);
+    m->undefined = reserve(bytes / 8);
     m->writer = reserve(bytes * 2);
     m->reader = reserve(bytes * 2);
     m->touched = reserve(bytes / 8);
@@ -57,11 +58,12 @@ int devmem_open(DevMem *m, size_t bytes, Error *err)
     m->l1 = memory_array(L1_MAX_SETS * L1_WAYS, sizeof *m->l1);
     m->l1_sets = L1_MAX_SETS;
     m->next_tag = m->tag_floor = 1;
-    if (m->data && m->written && m->writer && m->reader && m->touched && m->atomics && m->covered)
+    if (m->data && m->written && m->undefined && m->writer && m->reader && m->touched &&
+        m->atomics && m->covered)
         return 0;
     error_errno(err,
                 "the simulator's memory of %zu MiB and its shadow of %zu MiB cannot be reserved",
-                bytes >> 20, (bytes * 4 + bytes * 3 / 4) >> 20);
+                bytes >> 20, (bytes * 4 + bytes * 7 / 8) >> 20);
     devmem_close(m);
     return -1;
 }
@@ -70,11 +72,13 @@ void devmem_close(DevMem *m)
 {
     if (m->data) munmap(m->data, m->bytes);
     if (m->written) munmap(m->written, m->bytes / 8);
+    if (m->undefined) munmap(m->undefined, m->bytes / 8);
     if (m->writer) munmap(m->writer, m->bytes * 2);
     if (m->reader) munmap(m->reader, m->bytes * 2);
     if (m->touched) munmap(m->touched, m->bytes / 8);
     if (m->atomics) munmap(m->atomics, m->bytes / 4);
     if (m->covered) munmap(m->covered, m->bytes / 4);
+    for (int i = 0; i < m->n_allocs; i++) free(m->allocs[i].undefined);
     free(m->l1);
     free(m->marked);
     free(m->allocs);
@@ -122,6 +126,7 @@ static void give_back(DevMem *m, size_t from, size_t end)
     size_t bytes = end - from;
     forget(m->data, from, bytes);
     forget(m->written, from / 8, bytes / 8);
+    forget(m->undefined, from / 8, bytes / 8);
     forget(m->writer, from * 2, bytes * 2);
     forget(m->reader, from * 2, bytes * 2);
     forget(m->touched, from / 8, bytes / 8);
@@ -150,11 +155,22 @@ static int has_much_memory(void)
     return !known || pages * (unsigned long long)sysconf(_SC_PAGESIZE) > KEPT_MEMORY;
 }
 
+/* No byte of the allocation holds an undefined value. */
+static void forget_undefined(DevMem *m, Alloc *a)
+{
+    if (!a->undefined) return;
+    free(a->undefined);
+    a->undefined = NULL;
+    m->n_undefined--;
+    forget(m->undefined, (a->base - ARENA_BASE) / 8, ((a->room + 255) & ~(uint64_t)255) / 8);
+}
+
 int devmem_free(DevMem *m, uint64_t address)
 {
     Alloc *a = devmem_at(m, address);
     if (!a) return -1;
     size_t bytes = (a->room + 255) & ~(uint64_t)255;
+    forget_undefined(m, a);
     m->used -= bytes;
     int i = (int)(a - m->allocs);
     memmove(a, a + 1, sizeof(Alloc) * (size_t)(m->n_allocs - i - 1));
@@ -210,7 +226,47 @@ void devmem_discard(DevMem *m, Alloc *a, uint64_t address, size_t bytes)
 {
     memset(devmem_host(m, address), 0xff, bytes);
     memset(&m->written[(address - ARENA_BASE) / 64], 0, bytes / 8);
+    if (a->undefined) memset(&m->undefined[(address - ARENA_BASE) / 64], 0, bytes / 8);
     a->all_written = 0;
+}
+
+static void set_bit(uint64_t *bits, uint64_t i, int on)
+{
+    bits[i >> 6] = (bits[i >> 6] & ~(1ull << (i & 63))) | (uint64_t)on << (i & 63);
+}
+
+void devmem_begin_undefined(DevMem *m, Alloc *a, const DeviceFault *by)
+{
+    a->undefined = memory_alloc(sizeof *a->undefined);
+    *a->undefined = *by;
+    m->n_undefined++;
+}
+
+void devmem_mark_undefined(DevMem *m, Alloc *a, uint64_t lo, uint32_t mask)
+{
+    if (mask) a->all_written = 0;
+    for (; mask; mask &= mask - 1) {
+        uint64_t at = lo + (uint64_t)__builtin_ctz(mask);
+        set_bit(m->written, at, 0);
+        set_bit(m->undefined, at, 1);
+    }
+}
+
+static uint32_t bits_at(const uint64_t *bits, uint64_t lo, int n)
+{
+    uint64_t v = bits[lo >> 6] >> (lo & 63);
+    if ((lo & 63) + (uint64_t)n > 64) v |= bits[(lo >> 6) + 1] << (64 - (lo & 63));
+    return (uint32_t)(n < 32 ? v & ((1ull << n) - 1) : v);
+}
+
+uint32_t devmem_unwritten(const DevMem *m, uint64_t lo, int n)
+{
+    return ~bits_at(m->written, lo, n) & (n < 32 ? (1u << n) - 1 : ~0u);
+}
+
+uint32_t devmem_undefined(const DevMem *m, uint64_t lo, int n)
+{
+    return bits_at(m->undefined, lo, n) & devmem_unwritten(m, lo, n);
 }
 
 /* Clears the bits of arena bytes [from, end), multiples of 256, where there may be any. */
@@ -232,6 +288,7 @@ void devmem_poison(DevMem *m, Alloc *a)
     size_t from = a->base - ARENA_BASE, bytes = (a->bytes + 255) & ~(uint64_t)255;
     if (bytes < DEVMEM_SPARSE) memset(m->data + from, 0xff, bytes);
     clear_written(m, from, from + bytes);
+    forget_undefined(m, a);
     a->all_written = 0;
 }
 
@@ -329,7 +386,7 @@ void devmem_launch(DevMem *m)
     devmem_forget_traffic(m);
     for (int i = 0; i < m->n_allocs; i++) {
         m->allocs[i].changed |= m->allocs[i].written_sectors != 0;
-        m->allocs[i].read_sectors = m->allocs[i].written_sectors = 0;
+        m->allocs[i].read_sectors = m->allocs[i].written_sectors = m->allocs[i].near_sectors = 0;
     }
     m->tag_floor = m->next_tag++; /* the floor itself means "several blocks" */
     m->n_tags = 1;

@@ -1,6 +1,7 @@
 /* Global memory of the simulated device: one arena of reserved address space, a sorted table of
  * allocations with gaps between them, and the shadows that the checks read. Per byte the shadows
- * have a bit "written"; per word the tags of the last writer and reader; per sector of 32 bytes the
+ * have a bit "written" and, of an unwritten byte, a bit that says that the value which was stored
+ * there is undefined; per word the tags of the last writer and reader; per sector of 32 bytes the
  * last launch that touched it, its atomics, and the bytes that it wrote. Tags and launch numbers
  * grow, so that a launch starts without clearing a shadow. */
 #ifndef EVAL_SIM_MACHINE_DEVICE_MEMORY_H
@@ -30,19 +31,24 @@ typedef struct {
     uint64_t room;        /* bytes that it was allocated with */
     char label[64];
     int read_only;
-    int all_written; /* every byte: the bits need no look */
+    int all_written;        /* every byte: the bits need no look */
+    int scratch;            /* nobody but kernels reads it: an undefined value may lie there */
+    DeviceFault *undefined; /* the store that left one there; NULL: none does, or did */
     /* Contents that are drawn when they are first read, DEVMEM_CHUNK bytes at a time; NULL: none. */
     DeviceFill *fill;
     void *fill_of;
     int fill_input;
     uint64_t read_sectors, written_sectors; /* distinct in each block, since devmem_launch */
-    uint64_t atomics;                       /* requests, since devmem_assume */
-    int changed;                            /* by an earlier launch, since then */
+    uint64_t near_sectors; /* of those that were read, those that the block before read, too */
+    uint64_t atomics;      /* requests, since devmem_assume */
+    int changed;           /* by an earlier launch, since then */
 } Alloc;
 
 typedef struct {
     unsigned char *data;
     uint64_t *written;     /* a bit per byte */
+    uint64_t *undefined;   /* a bit per byte, which counts where the byte is unwritten */
+    int n_undefined;       /* allocations that have such bytes */
     unsigned char *marked; /* by pages of `written`, for DEVMEM_MARKED bytes: it may have bits */
     uint64_t *writer, *reader; /* a tag per word (shadow_global.c) */
     uint32_t *touched;         /* per sector: launch << 2 | written << 1 | read */
@@ -85,6 +91,14 @@ void devmem_discard(DevMem *m, Alloc *a, uint64_t address, size_t bytes);
  * 0, or -1: no buffer with such room starts there. */
 int devmem_renew(DevMem *m, uint64_t base, size_t bytes, const char *label);
 void devmem_set_written(DevMem *m, uint64_t address, size_t bytes);
+
+/* The allocation has undefined values from now on, by such a store. */
+void devmem_begin_undefined(DevMem *m, Alloc *a, const DeviceFault *by);
+/* Of such an allocation: the bytes of the mask from `lo` of the arena on hold an undefined value. */
+void devmem_mark_undefined(DevMem *m, Alloc *a, uint64_t lo, uint32_t mask);
+/* A bit for each of the first 32 of n bytes from there on: those that do; those that are unwritten. */
+uint32_t devmem_undefined(const DevMem *m, uint64_t lo, int n);
+uint32_t devmem_unwritten(const DevMem *m, uint64_t lo, int n);
 
 /* Copies bytes out. Unwritten bytes are the poison 0xff, or are drawn first. */
 int devmem_read(DevMem *m, Alloc *a, uint64_t address, void *dst, size_t bytes);

@@ -7,6 +7,7 @@
 #include "eval/sim/machine/memory_op.h"
 #include "eval/sim/machine/warp.h"
 
+enum { DOUBTED = 1, DOUBTED_UNWRITTEN = 2 /* in shared or local memory */ };
 enum { MAX_WARPS = 32, MAX_BARRIERS = 16, RESERVED_SHARED = 1024 };
 
 /* A barrier of the block. Counts are of threads. */
@@ -76,7 +77,7 @@ struct Exec {
     size_t undefined_cap;
     struct Doubts *doubts;    /* where doubtful values are followed; borrowed (memory/doubts.h) */
     uint32_t event_in_memory; /* the event of a doubtful value that was stored last */
-    int doubted;              /* a run stopped at a doubtful value that nobody followed */
+    int doubted;              /* a run stopped at a value that nobody followed: DOUBTED_* */
     DeviceFault *fault;
     int faulted;
     /* A read of unwritten shared memory. It becomes a fault at the next barrier, unless another

@@ -73,10 +73,11 @@ enum {
     TRACK_OR,      /* of predicates: a true one decides */
     TRACK_SHUFFLE, /* shfl: the source lane counts */
     TRACK_GATHER,  /* vote, match, redux, mma: any lane counts */
-    TRACK_LOAD,    /* of shared, local or generic memory */
+    TRACK_LOAD,    /* of shared, local, global or generic memory */
     TRACK_MATRIX,  /* ldmatrix */
     TRACK_LOADED,  /* what the load found */
-    TRACK_STORE
+    TRACK_STORE,
+    TRACK_STORED /* what the store left in global memory */
 };
 
 /* The parts of a register, a quarter of its bits each, and the most destinations of TrackOp.flow. */

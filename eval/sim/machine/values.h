@@ -111,7 +111,8 @@ enum {
     MBARRIER_INVAL,
     MBARRIER_ARRIVE,
     MBARRIER_DROP,
-    MBARRIER_EXPECT, /* expect_tx */
+    MBARRIER_EXPECT,   /* expect_tx */
+    MBARRIER_COMPLETE, /* complete_tx */
     MBARRIER_ARRIVE_EXPECT,
     MBARRIER_COPIES, /* cp.async.mbarrier.arrive */
     MBARRIER_WAIT,

@@ -50,6 +50,7 @@ typedef struct {
     Frame *frame;
     uint32_t lanes;
     int lane, size, is_shared; /* lane: the first that read so, for the message */
+    int is_copied;             /* as a part of what has a value, or into memory */
     uint64_t at;
     int n_regs;
     struct {
@@ -92,6 +93,7 @@ struct Warp {
     /* Between an instruction and what follows its value (memory/doubts.h): the lanes whose value is
      * doubtful with the event, and the tentative value. */
     uint32_t doubtful_load, load_event, load_value, doubtful_shuffle, shuffle_event;
+    uint32_t partial_load, partial_bytes[LANES]; /* lanes with some doubtful bytes, and these */
     uint64_t scratch[LANES];
 };
 

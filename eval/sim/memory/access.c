@@ -128,6 +128,29 @@ static void build_pattern(Pattern *p, const int32_t *delta, uint32_t m, int size
     p->wavefronts = (uint16_t)count_wavefronts(sorted, n, size, phase, &p->ideal);
 }
 
+/* Are the differences those of the pattern, which were built of the same mask? */
+static int has_deltas(const Warp *w, const MemOp *mo, uint32_t m, int first, const int32_t *delta)
+{
+    if (mo->address_kind == ADDRESS_32) {
+        const uint32_t *a = row32(w, mo->address);
+        uint32_t b = a[first], differs = 0;
+        if (m == FULL_MASK)
+            for (int i = 0; i < LANES; i++) differs |= (a[i] - b) ^ (uint32_t)delta[i];
+        else
+            for (int i = 0; i < LANES; i++)
+                differs |= (m >> i & 1 ? a[i] - b : 0) ^ (uint32_t)delta[i];
+        return !differs;
+    }
+    const uint64_t *a = row64(w, mo->address);
+    uint64_t b = a[first], differs = 0;
+    if (m == FULL_MASK)
+        for (int i = 0; i < LANES; i++) differs |= (a[i] - b) ^ (uint64_t)(int64_t)delta[i];
+    else
+        for (int i = 0; i < LANES; i++)
+            differs |= (m >> i & 1 ? a[i] - b : 0) ^ (uint64_t)(int64_t)delta[i];
+    return !differs;
+}
+
 int access_begin(Warp *w, const Inst *in, uint32_t mask, Access *a)
 {
     MemOp *mo = in->mem;
@@ -137,17 +160,17 @@ int access_begin(Warp *w, const Inst *in, uint32_t mask, Access *a)
     a->mask = mask;
     a->size = a->align = mo->element * mo->count;
     a->first = __builtin_ctz(mask);
-    if (!lane_deltas(w, mo, mask, a->first, delta)) return 0;
-    a->base = access_lane_address(w, mo, a->first);
     Pattern *p = &mo->pattern;
+    a->p = p;
+    a->base = access_lane_address(w, mo, a->first);
     uint32_t differs =
         (p->mask ^ mask) | (p->phase ^ ((uint32_t)a->base & 3)) | (uint32_t)(p->size ^ a->size);
-    for (int i = 0; i < LANES; i++) differs |= (uint32_t)(delta[i] ^ p->delta[i]);
-    if (differs) {
-        build_pattern(p, delta, mask, a->size, (uint32_t)a->base & 3);
-        exec_charge(w->x, RANGE_COST * p->n_ranges);
-    }
-    a->p = p;
+    if (!differs &&
+        (mo->address_kind == ADDRESS_FIXED || has_deltas(w, mo, mask, a->first, p->delta)))
+        return 1;
+    if (!lane_deltas(w, mo, mask, a->first, delta)) return 0;
+    build_pattern(p, delta, mask, a->size, (uint32_t)a->base & 3);
+    exec_charge(w->x, RANGE_COST * p->n_ranges);
     return 1;
 }
 

@@ -78,7 +78,8 @@ static Expected *find_expected(const BulkCopies *b, uint32_t barrier)
     return NULL;
 }
 
-int bulk_expect(Warp *w, const Inst *in, int lane, uint32_t barrier, uint32_t bytes)
+/* Adds to the bytes that the barrier expects. They are fewer than 0 when more have arrived. */
+static int add_expected(Warp *w, const Inst *in, int lane, uint32_t barrier, int64_t bytes)
 {
     BulkCopies *b = copies_of(w->x);
     Expected *e = find_expected(b, barrier);
@@ -91,11 +92,21 @@ int bulk_expect(Warp *w, const Inst *in, int lane, uint32_t barrier, uint32_t by
         *e = (Expected){barrier, 0};
     }
     e->bytes += bytes;
-    if (bytes > TX_MAX || e->bytes > TX_MAX)
+    if (llabs(bytes) > TX_MAX || llabs(e->bytes) > TX_MAX)
         return exec_fail(w, in, lane, OUTCOME_LAUNCH_ERROR,
                          "expects %lld bytes at an mbarrier; %d are allowed", (long long)e->bytes,
                          TX_MAX);
     return 0;
+}
+
+int bulk_expect(Warp *w, const Inst *in, int lane, uint32_t barrier, uint32_t bytes)
+{
+    return add_expected(w, in, lane, barrier, bytes);
+}
+
+int bulk_complete(Warp *w, const Inst *in, int lane, uint32_t barrier, uint32_t bytes)
+{
+    return add_expected(w, in, lane, barrier, -(int64_t)bytes);
 }
 
 void bulk_forget(Exec *x, uint32_t barrier)

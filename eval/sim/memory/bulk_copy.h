@@ -12,6 +12,8 @@
 
 /* The barrier at this offset of shared memory expects `bytes` more in this phase. */
 int bulk_expect(Warp *w, const Inst *in, int lane, uint32_t barrier, uint32_t bytes);
+/* As many of them have arrived, without a copy. */
+int bulk_complete(Warp *w, const Inst *in, int lane, uint32_t barrier, uint32_t bytes);
 void bulk_forget(Exec *x, uint32_t barrier); /* mbarrier.init and .inval */
 int bulk_is_complete(const Exec *x, uint32_t barrier);
 int bulk_land(Warp *w, const Inst *in, uint32_t barrier); /* its copies, at the end of a phase */

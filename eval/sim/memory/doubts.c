@@ -20,7 +20,7 @@ typedef struct {
 } Reader;
 
 struct Doubts {
-    int n;
+    int n, unwritten; /* unwritten: what unwritten places give is doubtful */
     DeviceFault events[DOUBTS_MAX];
     uint32_t next, first; /* tentative values; those from first on are of this epoch */
     uint32_t epoch;
@@ -34,9 +34,10 @@ struct Doubts {
     } settled[SETTLED_MAX];
 };
 
-Doubts *doubts_new(void)
+Doubts *doubts_new(int doubted)
 {
     Doubts *d = memory_alloc(sizeof *d);
+    d->unwritten = doubted & DOUBTED_UNWRITTEN;
     d->first = d->next = DOUBT_TENTATIVE;
     return d;
 }
@@ -61,21 +62,29 @@ const DeviceFault *doubts_event(const Doubts *d, int i)
 
 /* ---- events ---- */
 
+uint32_t doubt_of(Exec *x, const DeviceFault *fault)
+{
+    Doubts *d = x->doubts;
+    int i = 0;
+    if (!d) return 0;
+    while (i < d->n &&
+           (d->events[i].line != fault->line || d->events[i].outcome != fault->outcome ||
+            strcmp(d->events[i].kernel, fault->kernel)))
+        i++;
+    if (i == DOUBTS_MAX) return 0;
+    if (i == d->n) d->events[d->n++] = *fault;
+    return (uint32_t)i + 1;
+}
+
 /* Returns the number of the event of the fault that is in x->fault, which is taken back. 0: there are
  * too many. */
 static uint32_t take(Exec *x)
 {
-    Doubts *d = x->doubts;
-    int i = 0;
-    while (i < d->n &&
-           (d->events[i].line != x->fault->line || d->events[i].outcome != x->fault->outcome ||
-            strcmp(d->events[i].kernel, x->fault->kernel)))
-        i++;
-    if (i == DOUBTS_MAX) return 0;
-    if (i == d->n) d->events[d->n++] = *x->fault;
+    uint32_t event = doubt_of(x, x->fault);
+    if (!event) return 0;
     memset(x->fault, 0, sizeof *x->fault);
     x->faulted = 0;
-    return (uint32_t)i + 1;
+    return event;
 }
 
 /* The decoder has placed behind an instruction what follows its value. */
@@ -105,6 +114,27 @@ int doubt_load(Warp *w, const Inst *in, uint32_t lanes)
     w->doubtful_load |= lanes;
     w->load_event = event;
     return 0;
+}
+
+int doubt_bytes(Warp *w, const Inst *in, int lane, uint32_t bytes)
+{
+    uint32_t bit = 1u << lane;
+    if (!w->partial_load && !(w->load_event = doubt(w, in, TRACK_LOADED))) return -1;
+    w->partial_bytes[lane] = bytes | (w->partial_load & bit ? w->partial_bytes[lane] : 0);
+    w->partial_load |= bit;
+    return 0;
+}
+
+int doubt_is_followed(const Warp *w, const Inst *load)
+{
+    const Doubts *d = w->x->doubts;
+    return w->x->code->follow && d && d->unwritten && is_followed(load, TRACK_LOADED);
+}
+
+int doubt_is_race(const Exec *x, uint32_t event)
+{
+    const Doubts *d = x->doubts;
+    return !d || !event || event > (uint32_t)d->n || d->events[event - 1].outcome == OUTCOME_RACE;
 }
 
 int doubt_shuffle(Warp *w, const Inst *in, uint32_t lanes)

@@ -27,6 +27,11 @@ typedef struct Doubts Doubts;
  * there is no fault then. Else -1. */
 int doubt_load(Warp *w, const Inst *in, uint32_t lanes);
 int doubt_shuffle(Warp *w, const Inst *in, uint32_t lanes);
+/* The same for some bytes of what a lane loads, a bit each. The fault of a load is that of the first lane:
+ * when Warp.partial_load has one, there is none. */
+int doubt_bytes(Warp *w, const Inst *in, int lane, uint32_t bytes);
+/* Is what an unwritten place gives followed? */
+int doubt_is_followed(const Warp *w, const Inst *load);
 /* After exec_fail, for a store that races with a read of this word. As above. */
 int doubt_read_before(Warp *w, uint64_t word);
 
@@ -37,10 +42,13 @@ void doubt_note_read(Warp *w, const Access *a);
 int doubt_is_settled(const Exec *x, uint32_t event);
 int doubt_is_tentative(const Exec *x, uint32_t event);
 void doubt_matters(Exec *x, uint32_t event); /* of a tentative value */
+/* The event that a fault is, which has been taken back; 0: nobody follows it. */
+uint32_t doubt_of(Exec *x, const DeviceFault *fault);
+int doubt_is_race(const Exec *x, uint32_t event);
 /* Makes the event the fault of the run. Returns -1. */
 int doubt_report(Warp *w, const Inst *in, uint32_t event, const char *use);
 
-Doubts *doubts_new(void);
+Doubts *doubts_new(int doubted);
 void doubts_free(Doubts *d);
 void doubts_start_block(Exec *x);
 /* Event i, or NULL when there are fewer. */

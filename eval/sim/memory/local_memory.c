@@ -52,6 +52,18 @@ static uint64_t local_sectors(const Access *a)
     return n;
 }
 
+/* A bit for each byte of a lane's access that has no value. */
+static uint32_t unwritten_bytes(const Warp *w, const Access *a, int lane)
+{
+    uint32_t found = 0;
+    uint64_t at = access_address(a, lane);
+    for (int b = 0; b < a->size && b < 32; b++, at++) {
+        unsigned init = w->local_init[(at >> 2) * LANES + (uint64_t)lane];
+        found |= (~init >> (at & 3) & 1) << b;
+    }
+    return found;
+}
+
 int local_load(Warp *w, Access *a)
 {
     const MemOp *mo = a->mo;
@@ -66,7 +78,8 @@ int local_load(Warp *w, Access *a)
                 size_t n = mo->element < 4 ? mo->element : 4;
                 uint32_t need = (15u >> (4 - n)) << (at & 3);
                 if ((w->local_init[((at + b) >> 2) * LANES + (uint64_t)lane] & need) != need) {
-                    if (unwritten_read(w, a, lane, at + b, 0)) return -1;
+                    uint32_t bytes = unwritten_bytes(w, a, lane);
+                    if (unwritten_read(w, a, lane, at + b, 0, bytes)) return -1;
                 }
                 memcpy((unsigned char *)&v + b, cell(w, at + b, lane), n);
             }

@@ -11,6 +11,11 @@
 
 #include <stdio.h>
 
+#include "eval/sim/memory/doubts.h"
+#include "eval/sim/memory/undefined.h"
+
+enum { UNDEFINED_COST = 256 }; /* of a look at each lane, in thread-instructions */
+
 static inline uint64_t my_tag(const Warp *w)
 {
     const Cta *c = &w->x->cta;
@@ -62,19 +67,50 @@ static int race_fault(Warp *w, const Access *a, int lane, int is_write, uint64_t
                      other_wrote ? "also writes" : "reads");
 }
 
+/* An undefined value that is read is a fault, unless the load's registers are followed. */
+static int load_undefined(Warp *w, const Access *a)
+{
+    const DevMem *mem = w->x->mem;
+    const Alloc *al = &mem->allocs[a->mo->last_alloc];
+    exec_charge(w->x, UNDEFINED_COST);
+    EACH_LANE(a->mask, i)
+    {
+        uint64_t at = access_address(a, (int)i);
+        uint32_t bytes = 0;
+        for (int b = 0; b < a->size; b += 32)
+            bytes |= devmem_undefined(mem, at + (uint64_t)b - ARENA_BASE, a->size - b);
+        if (!bytes || undefined_is_loaded(w, a->in)) continue;
+        const PtxInst *p = exec_source(w, a->in);
+        DeviceFault *f = w->x->fault;
+        size_t used = strlen(al->undefined->message);
+        *f = *al->undefined;
+        snprintf(f->message + used, sizeof f->message - used, ", and line %d reads it there",
+                 p ? p->line : 0);
+        w->x->faulted = 1;
+        return -1;
+    }
+    return 0;
+}
+
 static int check_written(Warp *w, const Access *a, ShadowRange range)
 {
     DevMem *mem = w->x->mem;
     if (devmem_is_written(mem, range.lo, range.hi)) return 0;
     const Alloc *al = &mem->allocs[a->mo->last_alloc];
+    if (al->undefined && load_undefined(w, a)) return -1;
     if (!devmem_supply(mem, al, range.lo, range.hi)) return 0;
     EACH_LANE(a->mask, i)
     {
         uint64_t at = access_address(a, (int)i), lo = at - ARENA_BASE;
-        if (devmem_is_written(mem, lo, lo + (uint64_t)a->size)) continue;
-        return exec_fail(w, a->in, (int)i, OUTCOME_OUT_OF_BOUNDS,
-                         "reads %d bytes at offset %llu of %s before anything was written there",
-                         a->size, (unsigned long long)(at - al->base), al->label);
+        uint32_t bytes = devmem_unwritten(mem, lo, a->size),
+                 never = bytes & ~devmem_undefined(mem, lo, a->size);
+        if (a->size > 32 ? devmem_is_written(mem, lo, lo + (uint64_t)a->size) : !never) continue;
+        int is_partial = al->scratch && a->size < 32 && bytes != (1u << a->size) - 1;
+        if (is_partial && w->partial_load && !doubt_bytes(w, a->in, (int)i, never)) continue;
+        exec_fault(w, a->in, (int)i, OUTCOME_OUT_OF_BOUNDS,
+                   "reads %d bytes at offset %llu of %s before anything was written there", a->size,
+                   (unsigned long long)(at - al->base), al->label);
+        if (!is_partial || doubt_bytes(w, a->in, (int)i, never)) return -1;
     }
     return 0;
 }

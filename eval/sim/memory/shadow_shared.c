@@ -47,16 +47,39 @@ static int all_written(const Cta *c, uint64_t lo, uint64_t hi)
     return 1;
 }
 
+/* A bit for each byte of a lane's access that has no value. */
+static uint32_t unwritten_bytes(const Cta *c, const Access *a, int lane)
+{
+    uint32_t found = 0;
+    uint64_t at = access_address(a, lane);
+    for (int b = 0; b < a->size && b < 32; b++, at++)
+        found |= (~written_bytes(c, at >> 2) >> (at & 3) & 1) << b;
+    return found;
+}
+
+/* Of all lanes where the decoder follows what they load, else of the first. */
+static int read_unwritten(Warp *w, const Access *a, uint64_t word)
+{
+    const Cta *c = &w->x->cta;
+    uint32_t lanes = shadow_lanes(a, 0, word), first = lanes & -lanes;
+    EACH_LANE(doubt_is_followed(w, a->in) ? lanes : first, i)
+    {
+        uint64_t at = access_address(a, (int)i);
+        if (unwritten_read(w, a, (int)i, at, 1, unwritten_bytes(c, a, (int)i))) return -1;
+    }
+    return 0;
+}
+
 /* A load of the bytes `need` of a word that are not all written, or that race with a write. */
 static int load_fault(Warp *w, const Access *a, uint64_t word, uint32_t need)
 {
     Exec *x = w->x;
     Cta *c = &x->cta;
-    int lane = shadow_lane(a, 0, word);
     if (need & ~written_bytes(c, word)) {
         clear_unwritten(c, word);
-        return x->has_pending ? 0 : unwritten_read(w, a, lane, access_address(a, lane), 1);
+        return x->has_pending ? 0 : read_unwritten(w, a, word);
     }
+    int lane = shadow_lane(a, 0, word);
     exec_fault(w, a->in, lane, OUTCOME_RACE,
                "reads shared memory at offset %lld, which a thread of warp %u writes with no "
                "barrier between",

@@ -17,22 +17,27 @@ static int in_l1(DevMem *mem, uint64_t tag, uint64_t sector)
     return (found & bit) != 0;
 }
 
-static void count_load_sector(Exec *x, uint64_t sector)
+/* Returns 1 when the sector is not in L1. */
+static int count_load_sector(Exec *x, uint64_t sector)
 {
     DevMem *mem = x->mem;
     SimCounts *n = &x->counts;
     n->global_load_sectors++;
     if (in_l1(mem, x->cta.tag, sector)) {
         n->l1_hit_sectors++;
-        return;
+        return 0;
     }
     uint32_t t = mem->touched[sector];
-    if (t >> 2 != mem->launch_id) t = mem->launch_id << 2;
+    if (t >> 2 != mem->launch_id) {
+        n->near_sectors += t >> 2 == mem->launch_id - 1 && t & 1;
+        t = mem->launch_id << 2;
+    }
     if (t & 3)
         n->l2_load_sectors++;
     else
         n->dram_read_sectors++;
     mem->touched[sector] = t | 1;
+    return 1;
 }
 
 static void count_store_sector(Exec *x, uint64_t sector)
@@ -86,17 +91,19 @@ void traffic_count(Warp *w, const Access *a, int kind)
     SimCounts *n = &x->counts;
     uint64_t base = a->base - ARENA_BASE, next = 0, sectors = 0, line = UINT64_MAX, lines = 0;
     uint64_t bytes = (uint64_t)__builtin_popcount(a->mask) * (uint64_t)a->size;
-    uint64_t read = n->dram_read_sectors, written = n->dram_write_sectors,
-             past_l1 = n->dram_read_sectors + n->l2_load_sectors;
+    uint64_t read = n->dram_read_sectors, written = n->dram_write_sectors, near = n->near_sectors,
+             pair = UINT64_MAX, past_l1 = n->dram_read_sectors + n->l2_load_sectors;
     for (int i = 0; i < a->p->n_ranges; i++) {
         uint64_t s = (base + (uint64_t)(int64_t)a->p->ranges[i].lo) >> 5;
         uint64_t last = (base + (uint64_t)(int64_t)a->p->ranges[i].hi - 1) >> 5;
         for (s = s < next ? next : s; s <= last; s++, sectors++) {
             lines += s >> 2 != line;
             line = s >> 2;
-            if (kind == MEM_LOAD)
-                count_load_sector(x, s);
-            else if (kind == MEM_STORE)
+            if (kind == MEM_LOAD) {
+                if (!count_load_sector(x, s)) continue;
+                n->lone_sectors += s >> 1 == pair ? UINT64_MAX : 1;
+                pair = s >> 1;
+            } else if (kind == MEM_STORE)
                 count_store_sector(x, s);
             else
                 count_atomic_sector(x, s, serial);
@@ -109,6 +116,7 @@ void traffic_count(Warp *w, const Access *a, int kind)
                   base + (uint64_t)(int64_t)a->p->ranges[i].hi);
     Alloc *al = &x->mem->allocs[a->mo->last_alloc];
     al->read_sectors += n->dram_read_sectors - read;
+    al->near_sectors += n->near_sectors - near;
     al->written_sectors += n->dram_write_sectors - written;
     /* A wavefront covers at most four lines of 128 bytes. */
     InstTraffic *t = a->mo->traffic;

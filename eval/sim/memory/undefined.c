@@ -1,14 +1,17 @@
 /* Undefined values at run time. A slot holds, for each part of a register, a bit for each lane in which
  * that part has no value; the decoder places h_track where such a register is read or set
  * (decode/definedness.c). A branch, an address, a barrier or a store to global memory that depends on
- * an undefined part is a fault. Shared and local memory keep such values by byte. */
+ * an undefined part is a fault. Shared and local memory keep such values by byte, and so does global
+ * memory that only kernels read (Alloc.scratch). */
 #include "eval/sim/memory/undefined.h"
+
+#include <stdio.h>
 
 #include "eval/sim/machine/values.h"
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/undefined_memory.h"
 
-enum { LANE_COST = 8 }; /* in thread-instructions */
+enum { LANE_COST = 8, STORE_COST = 1500 }; /* in thread-instructions */
 
 /* The lanes in which the parts of a value are undefined or doubtful, by one event (doubts.h). */
 typedef struct {
@@ -217,8 +220,13 @@ static void put_bytes(Mark *v, uint32_t bytes, int width, int element, int is_si
     }
 }
 
-/* A value that nobody uses may be undefined in shared and local memory, but not in global memory,
- * where the caller sees it. */
+/* A value that nobody uses may be undefined in memory, but not where the caller sees it. */
+static int is_seen(const Exec *x, const Place *p)
+{
+    int at = devmem_find(x->mem, p->at);
+    return at >= 0 && !x->mem->allocs[at].scratch;
+}
+
 static int track_store(Warp *w, const Inst *in, uint32_t m)
 {
     const TrackOp *t = in->track;
@@ -235,9 +243,11 @@ static int track_store(Warp *w, const Inst *in, uint32_t m)
         {
             Place p = undefined_place(w, t->memory, (int)lane, k);
             uint32_t bytes = bytes_of(&v, t->widths[k], p.bytes, (int)lane);
-            if (bytes && p.space == SPACE_GLOBAL)
+            int is_global = p.space == SPACE_GLOBAL;
+            if (bytes && is_global && (is_seen(x, &p) || (v.event && doubt_is_race(x, v.event))))
                 return report(w, in, whole(1u << lane, v.event), t->origins[t->n_musts + k],
                               "stores a result that depends on it");
+            if (is_global) continue;
             if (bytes && v.event) x->event_in_memory = v.event;
             undefined_mark(w, &p, (int)lane, bytes,
                            v.event ? IN_MEMORY_DOUBTFUL : IN_MEMORY_UNDEFINED);
@@ -246,10 +256,46 @@ static int track_store(Warp *w, const Inst *in, uint32_t m)
     return 0;
 }
 
+/* A buffer remembers the first store of an undefined value. */
+static void note_store(Warp *w, const Inst *in, Mark v, uint32_t origin, uint64_t address)
+{
+    Exec *x = w->x;
+    char use[96];
+    int at = devmem_find(x->mem, address);
+    if (at < 0 || x->mem->allocs[at].undefined) return;
+    exec_charge(x, STORE_COST);
+    snprintf(use, sizeof use, "stores it in %s", x->mem->allocs[at].label);
+    report(w, in, v, origin, use);
+    devmem_begin_undefined(x->mem, &x->mem->allocs[at], x->fault);
+    memset(x->fault, 0, sizeof *x->fault);
+    x->faulted = 0;
+}
+
+/* Behind a store, which counts as written what it touches. */
+static void track_stored(Warp *w, const Inst *in, uint32_t m)
+{
+    const TrackOp *t = in->track;
+    for (int k = 0; k < t->n_sources; k++) {
+        Mark v = mark_of(w, t->sources[k], m);
+        if (!lanes_of(&v) || (v.event && doubt_is_race(w->x, v.event))) continue;
+        exec_charge(w->x, LANE_COST * LANES);
+        EACH_LANE(m & lanes_of(&v), lane)
+        {
+            Place p = undefined_place(w, t->memory, (int)lane, k);
+            if (p.space != SPACE_GLOBAL) continue;
+            note_store(w, in, whole(1u << lane, v.event), t->origins[k], p.at);
+            undefined_mark(w, &p, (int)lane, bytes_of(&v, t->widths[k], p.bytes, (int)lane),
+                           IN_MEMORY_UNDEFINED);
+        }
+    }
+}
+
 /* What the bytes of a place make of a mark's event. Local memory that holds both kinds counts as
  * doubtful. */
-static void note_event(const Warp *w, const Place *p, int kinds, Mark *found)
+static void note_event(Warp *w, const Place *p, int kinds, Mark *found)
 {
+    int at = kinds && p->space == SPACE_GLOBAL ? devmem_find(w->x->mem, p->at) : -1;
+    if (at >= 0) found->event = doubt_of(w->x, w->x->mem->allocs[at].undefined);
     if (kinds & IN_MEMORY_DOUBTFUL || (kinds && p->space == SPACE_LOCAL))
         found->event = w->x->event_in_memory;
 }
@@ -273,6 +319,21 @@ static void track_load(Warp *w, const Inst *in, uint32_t m)
         }
         put_mark(w, t->dests[k], m, found);
     }
+}
+
+int undefined_is_loaded(Warp *w, const Inst *load)
+{
+    const Inst *before = load - 1;
+    const PtxInst *p = exec_source(w, load);
+    const TrackOp *t = before->fn == h_track && w->x->code->follow ? before->track : NULL;
+    if (t && before->source == load->source && t->kind == TRACK_LOAD) {
+        int followed = 1;
+        for (int k = 0; k < t->n_dests && k < load->mem->count; k++)
+            followed &= t->dests[k] || load->mem->data[k] == ROW_NONE;
+        if (followed) return 1;
+    }
+    if (!w->x->code->follow) w->x->doubted |= p && (!strcmp(p->op, "ld") || !strcmp(p->op, "ldu"));
+    return 0;
 }
 
 /* Behind a ldmatrix: register i of a lane holds two halves of a row of matrix i, or of a column. */
@@ -299,19 +360,34 @@ static void track_matrix(Warp *w, const Inst *in, uint32_t m)
     }
 }
 
+/* What a load found of item k where some bytes have no value. */
+static Mark partly(const Warp *w, const Inst *in, int k, uint32_t m)
+{
+    const MemOp *mo = in[-1].mem;
+    Mark found = whole(0, w->load_event);
+    EACH_LANE(w->partial_load & m, lane)
+    {
+        uint32_t bytes = w->partial_bytes[lane] >> (k * mo->element) & ((1u << mo->element) - 1);
+        put_bytes(&found, bytes, in->track->widths[k], mo->element, mo->is_signed, (int)lane);
+    }
+    return found;
+}
+
 /* Behind a load: what it found. */
 static void track_loaded(Warp *w, const Inst *in, uint32_t m)
 {
     const TrackOp *t = in->track;
     Mark tentative = whole(w->load_value ? m : 0, w->load_value),
          doubtful = whole(w->doubtful_load & m, w->load_event);
-    int any = lanes_of(&tentative) || lanes_of(&doubtful);
+    int any = lanes_of(&tentative) || lanes_of(&doubtful) || w->partial_load;
     for (int k = 0; k < t->n_dests && any; k++) {
         Mark v = mark_of(w, t->dests[k], m);
         if (t->dests[k])
-            put_mark(w, t->dests[k], m, joined(w->x, joined(w->x, tentative, doubtful), v));
+            put_mark(w, t->dests[k], m,
+                     joined(w->x, joined(w->x, joined(w->x, tentative, doubtful), v),
+                            partly(w, in, k, m)));
     }
-    w->load_value = w->doubtful_load = 0;
+    w->load_value = w->doubtful_load = w->partial_load = 0;
 }
 
 /* ---- registers ---- */
@@ -441,6 +517,7 @@ const Inst *h_track(Warp *w, const Inst *in)
     }
     switch (t->kind) {
     case TRACK_STORE: return track_store(w, in, m) ? NULL : in + 1;
+    case TRACK_STORED: track_stored(w, in, m); return in + 1;
     case TRACK_LOAD: track_load(w, in, m); return in + 1;
     case TRACK_MATRIX: track_matrix(w, in, m); return in + 1;
     case TRACK_LOADED: track_loaded(w, in, m); return in + 1;

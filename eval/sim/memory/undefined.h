@@ -8,6 +8,9 @@
 Handler h_undefine;             /* at a function's start */
 Handler h_track;                /* track; a, b: predicates of selp, and, or, flipped by e, f */
 void undefined_return(Warp *w); /* a function's results, from its frame to the caller's */
+/* Does the decoder follow what a load reads from global memory? If not, the module may be loaded again
+ * so that it does (doubts.h). */
+int undefined_is_loaded(Warp *w, const Inst *load);
 /* An atomic on shared memory that holds an undefined value is a fault, and so is a copy of it to
  * global memory. Return 0 or -1. */
 int undefined_check_atomic(Warp *w, const Access *a);

@@ -1,5 +1,5 @@
-/* The maps are allocated for the block that stores the first undefined value, and freed when the next
- * one starts. */
+/* The maps of shared and local memory are allocated for the block that stores the first undefined
+ * value, and freed when the next one starts. Global memory has its own (device_memory.h). */
 #include "eval/sim/memory/undefined_memory.h"
 
 #include <stdlib.h>
@@ -56,6 +56,22 @@ static int in_map(const Exec *x, const Place *p)
            bytes <= x->undefined_cap - p->at;
 }
 
+/* Returns a bit for each undefined byte. */
+static uint32_t global_bytes(const DevMem *m, const Place *p)
+{
+    uint64_t lo = p->at - ARENA_BASE;
+    if (!m->n_undefined || lo >= m->bytes || (uint64_t)p->bytes > m->bytes - lo) return 0;
+    return devmem_undefined(m, lo, p->bytes);
+}
+
+static void mark_global(DevMem *m, const Place *p, uint32_t mask)
+{
+    int at = devmem_find(m, p->at);
+    Alloc *a = at >= 0 ? &m->allocs[at] : NULL;
+    if (mask && a && a->undefined && (uint64_t)p->bytes <= a->bytes - (p->at - a->base))
+        devmem_mark_undefined(m, a, p->at - ARENA_BASE, mask);
+}
+
 static uint32_t *local_mask(const Warp *w, uint64_t at)
 {
     return &w->x->undefined_local[(size_t)w->index * w->x->undefined_cap + at];
@@ -65,6 +81,11 @@ uint32_t undefined_bytes(const Warp *w, const Place *p, int lane, int *kinds)
 {
     uint32_t found = 0;
     *kinds = 0;
+    if (p->space == SPACE_GLOBAL) {
+        found = global_bytes(w->x->mem, p);
+        *kinds = found ? IN_MEMORY_UNDEFINED : 0;
+        return found;
+    }
     if (!in_map(w->x, p)) return 0;
     for (int b = 0; b < p->bytes; b++) {
         int kind = p->space == SPACE_SHARED
@@ -78,6 +99,10 @@ uint32_t undefined_bytes(const Warp *w, const Place *p, int lane, int *kinds)
 
 void undefined_mark(Warp *w, const Place *p, int lane, uint32_t mask, int kind)
 {
+    if (p->space == SPACE_GLOBAL) {
+        mark_global(w->x->mem, p, mask);
+        return;
+    }
     if (mask) allocate_map(w->x, p->space);
     if (!in_map(w->x, p)) return;
     for (int b = 0; b < p->bytes; b++) {

@@ -2,6 +2,8 @@
  * or neither. A selection is followed when it runs, since it uses only one of its operands. */
 #include "eval/sim/memory/unwritten.h"
 
+#include "eval/sim/memory/doubts.h"
+
 typedef enum { KEPT, OVERWRITTEN, USED } Effect;
 
 static int is_register(const PtxOperand *o, uint8_t cls, uint32_t reg)
@@ -27,6 +29,14 @@ static int has_destination(const PtxInst *in)
     return 1;
 }
 
+/* A store to memory that keeps undefined values. */
+static int is_copy(const PtxInst *in)
+{
+    int is = !strcmp(in->op, "st");
+    for (int i = 0; i < in->n_mods; i++) is &= strcmp(in->mods[i], "global") != 0;
+    return is;
+}
+
 /* What an instruction does with a register. */
 static Effect effect_on(const PtxInst *in, uint8_t cls, uint32_t reg)
 {
@@ -39,22 +49,28 @@ static Effect effect_on(const PtxInst *in, uint8_t cls, uint32_t reg)
     return mentions(d, cls, reg) && in->guard < 0 ? OVERWRITTEN : KEPT;
 }
 
+static int report(Warp *w, const Unwritten *u)
+{
+    if (!u->is_shared)
+        return exec_fail(w, u->in, u->lane, OUTCOME_OUT_OF_BOUNDS,
+                         "reads %d bytes of a local array before writing them (offset %llu)",
+                         u->size, (unsigned long long)u->at);
+    return exec_fail(
+        w, u->in, u->lane, OUTCOME_OUT_OF_BOUNDS,
+        "reads %d bytes at offset %llu of shared memory that no thread of the block has written",
+        u->size, (unsigned long long)u->at);
+}
+
 /* The value is used. In local memory that is a fault. In shared memory the fault is pending until
  * the next barrier: if another warp writes the place before, it is a race. Returns 0, or -1 with a
  * fault. */
 static int confirm(Warp *w, const Unwritten *u)
 {
     Exec *x = w->x;
-    if (!u->is_shared) {
-        return exec_fail(w, u->in, u->lane, OUTCOME_OUT_OF_BOUNDS,
-                         "reads %d bytes of a local array before writing them (offset %llu)",
-                         u->size, (unsigned long long)u->at);
-    }
+    if (u->is_copied && !x->code->follow) x->doubted |= DOUBTED_UNWRITTEN;
+    if (!u->is_shared) return report(w, u);
     if (x->has_pending || x->faulted) return 0;
-    exec_fault(
-        w, u->in, u->lane, OUTCOME_OUT_OF_BOUNDS,
-        "reads %d bytes at offset %llu of shared memory that no thread of the block has written",
-        u->size, (unsigned long long)u->at);
+    report(w, u);
     x->pending = *x->fault;
     x->has_pending = 1;
     x->faulted = 0;
@@ -79,6 +95,7 @@ static int follow_one(Warp *w, Unwritten *u, const Inst *from)
         seen = in->source;
         for (int k = 0; k < u->n_regs; k++) {
             Effect e = effect_on(p, u->regs[k].cls, u->regs[k].reg);
+            u->is_copied |= e == USED && is_copy(p);
             if (e == USED) return confirm(w, u) ? -1 : 1;
             if (e == OVERWRITTEN && !(u->lanes & ~w->active)) u->regs[k--] = u->regs[--u->n_regs];
         }
@@ -116,7 +133,7 @@ int unwritten_select(Warp *w, const Inst *in, uint32_t m, uint32_t takes_a)
     return 0;
 }
 
-int unwritten_read(Warp *w, const Access *a, int lane, uint64_t at, int is_shared)
+int unwritten_read(Warp *w, const Access *a, int lane, uint64_t at, int is_shared, uint32_t bytes)
 {
     const PtxInst *p = exec_source(w, a->in);
     const MemOp *mo = a->mo;
@@ -131,6 +148,11 @@ int unwritten_read(Warp *w, const Access *a, int lane, uint64_t at, int is_share
     /* A compiler does not move atomics, volatile loads or loads of matrices. */
     int plain = d && (!strcmp(p->op, "ld") || !strcmp(p->op, "ldu")) && mo->kind == MEM_LOAD &&
                 mo->order == ORDER_WEAK;
+    u.is_copied = plain && a->size < 32 && bytes != (1u << a->size) - 1;
+    if (plain && doubt_is_followed(w, a->in)) {
+        if (!w->partial_load) report(w, &u);
+        return doubt_bytes(w, a->in, lane, bytes);
+    }
     for (int i = 0; i < w->n_unwritten; i++)
         if (w->unwritten[i].in == a->in && w->unwritten[i].frame == w->frame) {
             u.lanes |= w->unwritten[i].lanes; /* a repeated read, or the next lane of the access */

@@ -7,8 +7,10 @@
 
 #include "eval/sim/memory/access.h"
 
-/* A load found unwritten bytes, first for this lane at offset `at`. */
-int unwritten_read(Warp *w, const Access *a, int lane, uint64_t at, int is_shared);
+/* A load found unwritten bytes, first for this lane at offset `at`. bytes: a bit for each one of the
+ * lane's access. Where others have a value, as between the members of a struct, or where they are
+ * copied in memory, the module is loaded again, and the value of these is doubtful (doubts.h). */
+int unwritten_read(Warp *w, const Access *a, int lane, uint64_t at, int is_shared, uint32_t bytes);
 /* The running split is about to run the rest of a block, from an instruction on. */
 int unwritten_follow(Warp *w, const Inst *from);
 /* A selection uses operand a in the lanes of takes_a, operand b in the others of m. */

@@ -89,11 +89,48 @@ static double fills(const SimCounts *c, double writes, double footprint, double 
     return fmin(fmin((double)c->part_sectors, missing), writes);
 }
 
+/* The distinct share of what n blocks in a row read, of which each shares a part with the next. */
+static double distinct(double n, double shared)
+{
+    return (1 + (n - 1) * (1 - shared)) / n;
+}
+
+/* Sectors of a buffer that a wave of `resident` blocks reads. all: of all blocks, counted for each;
+ * once: that are distinct. */
+static double wave_reads(const BufferTraffic *b, const SimCounts *c, double resident, double all,
+                         double once)
+{
+    if (all <= 0) return 0;
+    double row = fmin(b->apart > 0 ? b->apart : (double)c->blocks, resident), rows = resident / row,
+           each = all / (double)c->blocks * resident,
+           least = each * once / all; /* no sector is read more often than all/once times */
+    return fmin(fmax(least, each * distinct(row, b->shared[0]) * distinct(rows, b->shared[1])),
+                once);
+}
+
+/* The share of `sectors` that a second pass over them finds in L2, which replaces at random: of what
+ * it misses, each takes the place of another one. The root below 1 of h = exp(-(1 - h) ratio). */
+static double kept_in_l2(const Profile *p, double sectors)
+{
+    double ratio = sectors * SECTOR / (double)p->l2_size, kept = 0;
+    if (ratio <= 1) return 1;
+    for (int i = 0; i < 100; i++) kept = exp(-(1 - kept) * ratio);
+    return kept;
+}
+
+/* How many blocks of an SM read the same sector, where the blocks of a wave read `each` sectors of a
+ * buffer and `wave` of them are distinct. They share the SM's L1. */
+static double on_one_sm(const Profile *p, double each, double wave, double resident)
+{
+    double sharers = wave > 0 ? each / wave : 1;
+    return fmax(1, fmin(sharers, resident) / p->sm_count);
+}
+
 void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, double resident,
                          SimCounts *c)
 {
-    double read = 0, written = 0, footprint = 0, wave_read = 0, wave_written = 0, again = 0,
-           sharing = 1, blocks = (double)c->blocks, reads = 0, writes = 0;
+    double read = 0, written = 0, footprint = 0, wave_footprint = 0, again = 0, sharing = 1,
+           blocks = (double)c->blocks, reads = 0, writes = 0, loads = 0, misses = 0;
     for (int i = 0; i < n; i++) read += buffers[i].read, written += buffers[i].written;
     double read_scale = read > 0 ? (double)c->dram_read_sectors / read : 0,
            write_scale = written > 0 ? (double)c->dram_write_sectors / written : 0;
@@ -103,30 +140,37 @@ void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, 
         double sectors = ceil(buffers[i].size / SECTOR), in = buffers[i].read * read_scale,
                out = buffers[i].written * write_scale;
         if (out > 0 && out < sectors) out += (sectors - out) * moved;
-        double once = fmin(in, sectors), wave = fmin(in / blocks * resident, once);
+        double once = fmin(in, sectors), wave = wave_reads(&buffers[i], c, resident, in, once);
+        loads += in;
+        misses += in / on_one_sm(p, in / blocks * resident, wave, resident);
         reads += once;
         writes += fmin(out, sectors);
         footprint += fmin(once + out, sectors);
-        wave_read += wave;
-        wave_written += fmin(out / blocks * resident, sectors);
+        wave_footprint += fmin(wave + out / blocks * resident, sectors);
         again += fmin(in, fmax(once, wave * ceil(blocks / resident)));
         if (out > sectors) sharing = fmax(sharing, out / sectors);
     }
     double dram = footprint * SECTOR <= (double)p->l2_size ? reads : again,
            touched = (double)c->dram_read_sectors,
            past_l1 = (double)c->global_load_sectors - (double)c->l1_hit_sectors,
-           kept = (double)p->l2_size / SECTOR / fmax(wave_read + wave_written, 1);
-    /* What a block reads again finds its data in L2 as far as those of a wave fit there. */
-    if (kept < 1 && past_l1 > touched) dram += (past_l1 - touched) * (1 - kept);
+           kept = kept_in_l2(p, wave_footprint);
+    /* What a block reads again finds its data in L2 as far as those of a wave stay there. */
+    if (past_l1 > touched) dram += (past_l1 - touched) * (1 - kept);
     c->footprint_read_bytes = whole(reads * SECTOR);
     c->footprint_write_bytes = whole(writes * SECTOR);
-    c->wave_footprint_bytes = whole((wave_read + wave_written) * SECTOR);
+    c->wave_footprint_bytes = whole(wave_footprint * SECTOR);
     c->dram_read_sectors = whole(dram + fills(c, writes, footprint, (double)p->l2_size));
     c->dram_write_sectors = whole(writes);
-    c->l2_load_sectors = past_l1 > dram ? whole(past_l1 - dram) : 0;
+    /* One block of an SM asks L2 for what several of them read. */
+    double asked = past_l1 * (loads > 0 ? misses / loads : 1);
+    c->lone_sectors = whole((double)c->lone_sectors * asked / fmax(past_l1, 1));
+    c->l1_hit_sectors = whole((double)c->global_load_sectors - asked);
+    c->l2_load_sectors = asked > dram ? whole(asked - dram) : 0;
     c->global_atomic_hottest = whole((double)c->global_atomic_hottest * sharing);
+    double first = (double)c->leader_dram_waits,
+           later = fmax(0, (double)c->leader_far_waits - first);
     if (touched > 0)
-        c->leader_dram_waits = whole((double)c->leader_dram_waits * fmin(1, dram / touched));
+        c->leader_dram_waits = whole(first * fmin(1, dram / touched) + later * (1 - kept));
 }
 
 void extrapolate_growth(const SimCounts *small, double growth, const uint32_t grid[3],

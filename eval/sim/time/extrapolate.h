@@ -13,11 +13,14 @@ void extrapolate_blocks(const SimCounts *done, int n, SimCounts *out);
 /* Distinct sectors of one buffer, summed over the blocks of the sample. */
 typedef struct {
     double read, written, size;
+    double shared[2]; /* the share of its reads that a block has in common with the next one, and
+                         with the one `apart` from it */
+    double apart;
 } BufferTraffic;
 
 /* Sets what reaches DRAM, and the footprints. A buffer that blocks share counts once where the
- * launch's footprint fits L2, else once for each wave of `resident` blocks. Blocks that read
- * the same part of a buffer are taken to read different parts. */
+ * launch's footprint fits L2, else once for each wave of `resident` blocks. Blocks that are no
+ * neighbours are taken to read different parts of a buffer. */
 void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, double resident,
                          SimCounts *c);
 

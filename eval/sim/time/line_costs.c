@@ -47,11 +47,11 @@ static double of_class(const Demand *d, InstClass a)
 }
 
 /* Passes of L1: of shared memory, or one for each four lines of a global request. */
-static double l1_passes(const Profile *p, const InstTraffic *t)
+static double l1_passes(const InstTraffic *t)
 {
     double global = (double)t->sectors / 16;
     if (global < (double)t->requests) global = (double)t->requests;
-    return t->sectors ? global * p->l1_global_cycles : (double)t->wavefronts;
+    return t->sectors ? global : (double)t->wavefronts;
 }
 
 static double dependent_cycles(int inst_class)
@@ -83,7 +83,7 @@ static double demand_of(const Profile *p, int stall, const Demand *d)
     case TIME_SHUFFLE: return of_class(d, INST_SHUFFLE);
     case TIME_LSU:
         return d->inst_class >= INST_GLOBAL_LOAD && d->inst_class <= INST_ATOMIC ? d->passes : 0;
-    case TIME_L1: return l1_passes(p, d->t);
+    case TIME_L1: return l1_passes(d->t);
     case TIME_L2_PORT:
     case TIME_L2: return (double)d->t->l2;
     case TIME_DRAM: return (double)d->t->dram;

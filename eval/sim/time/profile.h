@@ -32,14 +32,14 @@ typedef struct {
     double tensor_flops; /* fp16 with fp32 accumulators, dense, per cycle and SM */
 
     /* memory */
-    uint32_t l1_size;        /* bytes of an SM; L1 and shared memory are one array */
-    double l1_bytes;         /* per cycle and SM */
-    double l1_global_cycles; /* per wavefront of a global request; shared memory: 1 */
-    double l2_bytes;         /* per cycle and SM: the port to L2, for reads */
+    uint32_t l1_size; /* bytes of an SM; L1 and shared memory are one array */
+    double l1_bytes;  /* per cycle and SM: a wavefront */
+    double l2_bytes;  /* per cycle and SM: the port to L2, for reads */
     /* Cycles of that port for each line of a store request, and for each of its sectors: full or
      * partial sectors cost the same. */
     double store_line_cycles, store_sector_cycles;
     double l2_bytes_per_s;   /* of the whole GPU */
+    double lone_sector_cost; /* in sectors: what L2 takes beyond one for half of 64 bytes alone */
     double dram_bytes_per_s; /* of the whole GPU, as specified */
     double dram_efficiency;  /* the share that a copy reaches */
     uint64_t memory_bytes, l2_size;

@@ -59,13 +59,17 @@ static void memory(const Profile *p, const SimCounts *c, double *cycles, double 
     double wavefronts = (double)(c->shared_load_wavefronts + c->shared_store_wavefronts);
     double global = (double)(c->global_load_wavefronts + c->global_store_wavefronts);
     double local = (double)(c->local_load_sectors + c->local_store_sectors) * SECTOR / p->l1_bytes;
-    cycles[TIME_L1] = wavefronts + global * p->l1_global_cycles + local + (double)c->const_distinct;
+    /* Sectors that arrive from L2 are written to the array, too. */
+    double fills = l2_reads(c) * SECTOR / p->l1_bytes;
+    cycles[TIME_L1] = wavefronts + global + fills + local + (double)c->const_distinct;
     cycles[TIME_L2_PORT] = l2_reads(c) * SECTOR / p->l2_bytes +
                            (double)c->global_store_lines * p->store_line_cycles +
                            l2_writes(c) * p->store_sector_cycles;
     /* The rest belongs to the whole GPU. */
     double dram = (double)(c->dram_read_sectors + c->dram_write_sectors) * SECTOR;
-    gpu[TIME_L2] = (l2_reads(c) + WRITE_COST * l2_writes(c)) * SECTOR / p->l2_bytes_per_s;
+    double l2 =
+        l2_reads(c) + (double)c->lone_sectors * p->lone_sector_cost + WRITE_COST * l2_writes(c);
+    gpu[TIME_L2] = l2 * SECTOR / p->l2_bytes_per_s;
     gpu[TIME_DRAM] = dram / (p->dram_bytes_per_s * p->dram_efficiency);
     gpu[TIME_BLOCK_START] = (double)c->blocks * p->block_interval / p->clock_hz;
     cycles[TIME_ATOMIC] = (double)c->shared_atomic_serial * p->shared_atomic_cycles;

@@ -11,13 +11,22 @@ static const char source[] =
     "}\n"
     "extern \"C\" __global__ void ramp(const float *x, float *y, int n) {\n"
     "    float s = 0;\n"
-    "    for (int k = 0; k < blockIdx.x / 1024; k++) s += x[k * 256 + threadIdx.x];\n"
+    "    #pragma unroll 1\n"
+    "    for (unsigned k = 0; k <= blockIdx.x / 1024; k++) s += x[k * 256 + threadIdx.x];\n"
     "    y[blockIdx.x * 256 + threadIdx.x] = s;\n"
     "}\n"
     "extern \"C\" __global__ void shared_rows(const float *x, float *y, int n) {\n"
     "    float s = 0;\n"
     "    for (int k = 0; k < 512; k++) s += x[k * 32 + threadIdx.x % 32];\n"
     "    y[blockIdx.x * 256 + threadIdx.x] = s;\n"
+    "}\n"
+    "extern \"C\" __global__ void columns(const float *x, float *y, int n) {\n"
+    "    int row = blockIdx.x * 256 + threadIdx.x;\n"
+    "    y[blockIdx.y * gridDim.x * 256 + row] = x[row * gridDim.y + blockIdx.y];\n"
+    "}\n"
+    "extern \"C\" __global__ void strided(const float *x, float *y, int n) {\n"
+    "    int i = blockIdx.x * 256 + threadIdx.x;\n"
+    "    y[i] = x[i % 4096 * (gridDim.x / 16) + i / 4096];\n"
     "}\n"
     "__device__ unsigned count;\n"
     "extern \"C\" __global__ void last(const float *x, float *y, int n) {\n"
@@ -117,6 +126,37 @@ static void test_warps_share_what_one_has_loaded(void **state)
     static DeviceTiming t;
     sample_alone("shared_rows", N / BLOCK, &t);
     assert_true(counter(&t, "l1_hit_sectors") == counter(&t, "global_load_sectors") / 8 * 7);
+}
+
+/* A transpose of 4096 rows, larger than L2. Eight blocks read each sector, at almost the same time: it
+ * comes from DRAM once. */
+static void transpose(const char *kernel, uint32_t row)
+{
+    enum { COLUMNS = 8192, BYTES = 4096 * COLUMNS * 4 };
+    static DeviceTiming t;
+    size_t drawn = 0;
+    DeviceSample s = {.growth = COLUMNS};
+    DeviceLaunch small = launch(kernel, 16), l = small;
+    DevicePtr in = sim_buffer(&sim, "in", NULL, BYTES), out = sim_buffer(&sim, "out", NULL, BYTES);
+    l.grid[0] = row, l.grid[1] = 16 * COLUMNS / row;
+    memcpy(l.params, &in, 8);
+    memcpy(l.params + 8, &out, 8);
+    assert_int_equal(ops->fill_lazily(sim.d, in, draw, &drawn, 0, &sim.err), 0);
+    if (ops->predict(sim.d, &small, 1, &t, &sim.fault, &sim.err) ||
+        ops->sample(sim.d, &l, 1, &s, &t, &sim.fault, &sim.err))
+        fail_msg("%s", sim.fault.message);
+    if (counter(&t, "dram_bytes") > 2.2 * BYTES)
+        fail_msg("%g bytes, expected %d", counter(&t, "dram_bytes"), 2 * BYTES);
+    assert_true(counter(&t, "l2_sectors") >= BYTES / 4); /* but a request for each thread */
+    ops->free(sim.d, in);
+    ops->free(sim.d, out);
+}
+
+static void test_neighbours_share_sectors(void **state)
+{
+    (void)state;
+    transpose("columns", 16);
+    transpose("strided", 16 * 8192); /* the blocks that share lie 16 apart */
 }
 
 /* The same launch has the same prediction to the last bit, also after other launches. */
@@ -222,6 +262,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts_match_the_whole_launch),
         cmocka_unit_test(test_warps_share_what_one_has_loaded),
+        cmocka_unit_test(test_neighbours_share_sectors),
         cmocka_unit_test(test_a_prediction_repeats),
         cmocka_unit_test(test_repeated_launches),
         cmocka_unit_test(test_waiting_blocks_are_scaled),

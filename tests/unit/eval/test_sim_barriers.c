@@ -72,6 +72,11 @@ static const char *const passed[] = {
                  "_, [%r2];\n" WAIT
                  "xor.b32 %r5, %r1, 63;\nmad.lo.u32 %r6, %r5, 4, %r2;\nld.shared.u32 %r4, "
                  "[%r6+64];\nsetp.ne.u32 %p4, %r4, 7;\n@%p4 trap;\n" TAIL,
+    /* bytes that no copy brings: told after they were expected, and before */
+    PHASES("64") "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 16;\n"
+                 "mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r2], 16;\n" WAIT TAIL,
+    PHASES("64") "@%p1 mbarrier.complete_tx.shared.b64 [%r2], 1024;\nbar.sync 0;\n"
+                 "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 16;\n" WAIT TAIL,
 };
 
 /* Wrong uses. */
@@ -101,6 +106,11 @@ static const struct {
      OUTCOME_OUT_OF_BOUNDS, "no thread of the block has written"},
     {PHASES("64") LOC(5) "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 16;\n" WAIT TAIL,
      OUTCOME_TIMEOUT, "limit"},
+    {PHASES("64") LOC(5) "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 16;\n"
+                         "mbarrier.complete_tx.shared.b64 [%r2], 8;\n" WAIT TAIL,
+     OUTCOME_TIMEOUT, "limit"},
+    {PHASES("64") LOC(5) "@%p1 mbarrier.complete_tx.shared.b64 [%r2], 2000000;\n" TAIL,
+     OUTCOME_LAUNCH_ERROR, "bytes at an mbarrier"},
     {PHASES("64") LOC(5) "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r2], 2000000;\n" TAIL,
      OUTCOME_LAUNCH_ERROR, "expects 2000000 bytes"},
     {PHASES("64")

@@ -118,6 +118,24 @@ static void test_coalescing(void **state)
     sim_stop(&sim);
 }
 
+static void lone(const char *ptx, uint64_t sectors)
+{
+    assert_int_equal(count(ptx, 1, 32)->lone_sectors, sectors);
+    sim_stop(&sim);
+}
+
+/* Sectors that a request asks of L2 without the other half of their 64 bytes. */
+static void test_lone_sectors(void **state)
+{
+    (void)state;
+    lone(KERNEL(AT(4, 0) "ld.global.f32 %f1, [%rd1];\n"), 0);
+    lone(KERNEL(AT(4, 4) "ld.global.f32 %f1, [%rd1];\n"), 1);
+    lone(KERNEL(AT(32, 0) "ld.global.f32 %f1, [%rd1];\n"), 0);
+    lone(KERNEL(AT(64, 0) "ld.global.f32 %f1, [%rd1];\n"), 32);
+    lone(KERNEL(AT(64, 0) "ld.global.f32 %f1, [%rd1];\nld.global.f32 %f2, [%rd1];\n"), 32);
+    lone(KERNEL(AT(64, 0) "st.global.u32 [%rd1], 1;\n"), 0);
+}
+
 /* ideal: of the store and of the load, without bank conflicts */
 static void wavefronts(const char *ptx, uint64_t expected, uint64_t ideal)
 {
@@ -412,13 +430,14 @@ static void test_uncounted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_instructions), cmocka_unit_test(test_divergence),
-        cmocka_unit_test(test_coalescing),   cmocka_unit_test(test_banks),
-        cmocka_unit_test(test_waits),        cmocka_unit_test(test_idle),
-        cmocka_unit_test(test_others),       cmocka_unit_test(test_merged_atomics),
-        cmocka_unit_test(test_unrolled),     cmocka_unit_test(test_product),
-        cmocka_unit_test(test_part_sectors), cmocka_unit_test(test_long_block),
-        cmocka_unit_test(test_repeats),      cmocka_unit_test(test_uncounted),
+        cmocka_unit_test(test_instructions),   cmocka_unit_test(test_divergence),
+        cmocka_unit_test(test_coalescing),     cmocka_unit_test(test_lone_sectors),
+        cmocka_unit_test(test_banks),          cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_idle),           cmocka_unit_test(test_others),
+        cmocka_unit_test(test_merged_atomics), cmocka_unit_test(test_unrolled),
+        cmocka_unit_test(test_product),        cmocka_unit_test(test_part_sectors),
+        cmocka_unit_test(test_long_block),     cmocka_unit_test(test_repeats),
+        cmocka_unit_test(test_uncounted),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -270,6 +270,7 @@ static SimCounts transposed(int tiled, int wavefronts)
     c.dram_read_sectors = c.dram_write_sectors = c.global_store_sectors = requests * 4;
     c.global_load_sectors = requests * (tiled ? 4 : 32);
     c.l2_load_sectors = c.global_load_sectors - c.dram_read_sectors;
+    c.lone_sectors = tiled ? 0 : c.global_load_sectors;
     c.global_waits = c.warps * (tiled ? 1 : 4), c.global_waits_max = tiled ? 1 : 4;
     c.chain_cycles_max = 150, c.chain_cycles = 150 * c.warps, c.warp_insts_max = 80,
     c.warp_insts = 80 * c.warps;
@@ -449,7 +450,7 @@ static uint64_t fills(uint64_t part, uint64_t bytes, double megabytes)
     double sectors = megabytes * 1e6 / 32;
     c.dram_write_sectors = c.global_store_sectors = (uint64_t)sectors;
     c.part_sectors = part, c.covered_bytes = bytes;
-    BufferTraffic b = {0, 8, megabytes * 1e6};
+    BufferTraffic b = {.written = 8, .size = megabytes * 1e6};
     extrapolate_traffic(profile("h100"), &b, 1, 1000, &c);
     return c.dram_read_sectors;
 }
@@ -466,21 +467,78 @@ static void test_fills(void **state)
     assert_int_equal(fills(2000000, 63000000, 64), 1000000); /* no sector lacks less than a byte */
 }
 
+/* 1000 cycles of wavefronts on each SM. L1 is written with what comes from L2, 128 bytes a cycle. A
+ * sector alone costs L2 almost as much as two. */
+static void test_l1_and_l2(void **state)
+{
+    (void)state;
+    SimCounts c = grid(1000, 256);
+    c.global_load_requests = 1000, c.global_load_wavefronts = 132000;
+    c.global_load_sectors = c.l1_hit_sectors = 132000;
+    close_to(predict(profile("h100"), &c, 132).resource_s[TIME_L1], 1000 / 1.98e9, 1e-9);
+    c.l1_hit_sectors = 0;
+    LaunchTime t = predict(profile("h100"), &c, 132);
+    close_to(t.resource_s[TIME_L1], 1250 / 1.98e9, 1e-9);
+    close_to(t.resource_s[TIME_L2], 132000 * 32 / 8e12, 1e-9);
+    c.lone_sectors = 132000;
+    t = predict(profile("h100"), &c, 132);
+    close_to(t.resource_s[TIME_L2], 132000 * 32 * 1.8 / 8e12, 1e-9);
+}
+
+/* The DRAM reads of 64 x 1000 blocks, of which eight read each sector of 256 MB, in waves of 640. */
+static uint64_t shared_reads(double first, double second)
+{
+    SimCounts c = grid(64000, 256);
+    BufferTraffic b = {.read = 1000, .size = 256e6, .shared = {first, second}, .apart = 64};
+    c.dram_read_sectors = c.global_load_sectors = 64000000;
+    extrapolate_traffic(profile("h100"), &b, 1, 640, &c);
+    return c.dram_read_sectors;
+}
+
+/* Blocks that share sectors do it in one wave when they are neighbours, and else in several. */
+static void test_shared_reads(void **state)
+{
+    (void)state;
+    assert_int_equal(shared_reads(0, 0), 64000000);
+    assert_int_equal(shared_reads(1, 0), 8000000);
+    assert_int_equal(shared_reads(0, 1), 8000000); /* a wave has ten rows of blocks */
+    assert_int_equal(shared_reads(0, 0.5), 64000000 * 0.55);
+}
+
+/* Reads of 1000 blocks that go twice over `megabytes`, past L1. */
+static SimCounts passes(double megabytes)
+{
+    SimCounts c = grid(1000, 256);
+    BufferTraffic b = {.read = 8, .size = megabytes * 1e6};
+    c.dram_read_sectors = (uint64_t)(megabytes * 1e6 / 32);
+    c.global_load_sectors = 2 * c.dram_read_sectors;
+    c.leader_dram_waits = 1000, c.leader_far_waits = 2000;
+    extrapolate_traffic(profile("h100"), &b, 1, 1000, &c);
+    return c;
+}
+
+/* A second pass finds what L2 holds; over twice as much, a fifth. Its waits are as long. */
+static void test_second_pass(void **state)
+{
+    (void)state;
+    SimCounts small = passes(50), large = passes(2 * 50 * 1.048576);
+    assert_int_equal(small.dram_read_sectors, 50e6 / 32);
+    assert_int_equal(small.leader_dram_waits, 1000);
+    close_to((double)large.dram_read_sectors, (1 + 0.797) * 100 * 1048576 / 32, 0.001);
+    close_to((double)large.leader_dram_waits, 1797, 0.001);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_occupancy),
-                                       cmocka_unit_test(test_dram_by_hand),
-                                       cmocka_unit_test(test_latency_by_hand),
-                                       cmocka_unit_test(test_pipes),
-                                       cmocka_unit_test(test_h200_streams),
-                                       cmocka_unit_test(test_h200_kernels),
-                                       cmocka_unit_test(test_rankings),
-                                       cmocka_unit_test(test_atomics),
-                                       cmocka_unit_test(test_slowest_warp),
-                                       cmocka_unit_test(test_junk_loads),
-                                       cmocka_unit_test(test_idle_blocks),
-                                       cmocka_unit_test(test_counters),
-                                       cmocka_unit_test(test_fills)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_occupancy),       cmocka_unit_test(test_dram_by_hand),
+        cmocka_unit_test(test_latency_by_hand), cmocka_unit_test(test_pipes),
+        cmocka_unit_test(test_h200_streams),    cmocka_unit_test(test_h200_kernels),
+        cmocka_unit_test(test_rankings),        cmocka_unit_test(test_atomics),
+        cmocka_unit_test(test_slowest_warp),    cmocka_unit_test(test_junk_loads),
+        cmocka_unit_test(test_idle_blocks),     cmocka_unit_test(test_counters),
+        cmocka_unit_test(test_fills),           cmocka_unit_test(test_l1_and_l2),
+        cmocka_unit_test(test_shared_reads),    cmocka_unit_test(test_second_pass)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
