@@ -9,7 +9,6 @@
 
 #include "base/cache.h"
 #include "base/memory.h"
-#include "gpu/nvrtc.h"
 
 /* The assembler reads the files relative to make's folder. The Makefile makes this object depend on
  * them. */
@@ -59,15 +58,15 @@ typedef struct {
     Error err;
 } Compilation;
 
-static void key_of(const Compilation *c, CudaSource s, char hex[DIGEST_HEX])
+void cuda_source_key(const Nvrtc *nvrtc, const char *arch, CudaSource s, char hex[DIGEST_HEX])
 {
     char option[64];
     Digester d;
     Digest digest;
-    nvrtc_arch_option(c->arch, option, sizeof option);
+    nvrtc_arch_option(arch, option, sizeof option);
     digester_init(&d);
     digester_add_field(&d, "engine", 6);
-    digester_add_field(&d, nvrtc_version(c->nvrtc), strlen(nvrtc_version(c->nvrtc)));
+    digester_add_field(&d, nvrtc_version(nvrtc), strlen(nvrtc_version(nvrtc)));
     digester_add_field(&d, option, strlen(option));
     for (int i = 0; i < N_FLAGS; i++) digester_add_field(&d, flags[i], strlen(flags[i]));
     for (int i = 0; i < N_HEADERS; i++)
@@ -77,27 +76,33 @@ static void key_of(const Compilation *c, CudaSource s, char hex[DIGEST_HEX])
     digest_hex(&digest, hex);
 }
 
-static void compile_one(Compilation *c, CudaSource s)
+NvrtcOutcome cuda_compile_source(const Nvrtc *nvrtc, const char *arch, CudaSource s,
+                                 NvrtcOutput *out)
 {
     const char *names[N_HEADERS + 1], *texts[N_HEADERS + 1], *options[N_FLAGS + 1];
     char include[4200];
-    NvrtcOutput o;
     for (int i = 0; i < N_HEADERS; i++) {
         names[i] = headers[i][0];
         texts[i] = headers[i][1];
     }
-    snprintf(include, sizeof include, "-I%s", nvrtc_include_dir(c->nvrtc));
+    snprintf(include, sizeof include, "-I%s", nvrtc_include_dir(nvrtc));
     memcpy(options, flags, sizeof flags);
     options[N_FLAGS] = include;
-    NvrtcJob job = {.arch = c->arch,
+    NvrtcJob job = {.arch = arch,
                     .name = sources[s][0],
                     .source = sources[s][1],
                     .n_headers = N_HEADERS,
                     .header_names = names,
                     .header_texts = texts,
-                    .n_options = N_FLAGS + (*nvrtc_include_dir(c->nvrtc) != 0),
+                    .n_options = N_FLAGS + (*nvrtc_include_dir(nvrtc) != 0),
                     .options = options};
-    if (nvrtc_compile(c->nvrtc, &job, &o) == NVRTC_DONE) {
+    return nvrtc_compile(nvrtc, &job, out);
+}
+
+static void compile_one(Compilation *c, CudaSource s)
+{
+    NvrtcOutput o;
+    if (cuda_compile_source(c->nvrtc, c->arch, s, &o) == NVRTC_DONE) {
         c->out[s] = (CudaBinary){o.cubin, o.cubin_len};
         o.cubin = NULL;
     } else {
@@ -157,7 +162,7 @@ int cuda_compile(const char *arch, const char *cache_dir, CudaBinary out[SOURCE_
     if (nvrtc_open(&c.nvrtc, err)) return -1;
     Cache *cache = cache_dir ? cache_open(cache_dir, cache_bytes) : NULL;
     for (int s = 0; s < SOURCE_COUNT; s++) {
-        key_of(&c, (CudaSource)s, keys[s]);
+        cuda_source_key(c.nvrtc, arch, (CudaSource)s, keys[s]);
         had[s] = cache && read_cache(cache, keys[s], &out[s]);
         missing += !had[s];
     }

@@ -4,7 +4,9 @@
 
 #include <stddef.h>
 
+#include "base/digest.h"
 #include "base/error.h"
+#include "gpu/nvrtc.h"
 #include "model/cuda/kernels.h"
 
 const char *cuda_source_name(CudaSource s); /* "norm.cu" */
@@ -21,5 +23,11 @@ typedef struct {
 int cuda_compile(const char *arch, const char *cache_dir, CudaBinary out[SOURCE_COUNT + 1],
                  Error *err);
 void cuda_compile_release(CudaBinary cubins[SOURCE_COUNT + 1]);
+
+/* One compilation of cuda_compile, of which it keeps the binary, and the key of that binary in the
+ * cache. The caller releases *out in all cases. */
+NvrtcOutcome cuda_compile_source(const Nvrtc *nvrtc, const char *arch, CudaSource s,
+                                 NvrtcOutput *out);
+void cuda_source_key(const Nvrtc *nvrtc, const char *arch, CudaSource s, char hex[DIGEST_HEX]);
 
 #endif

@@ -27,13 +27,13 @@ static float halves(const float *a, int64_t n, int squares)
 /* The sum of a[i], or of its squares. */
 static float sum(const float *a, int64_t n, int squares, const Way *way)
 {
-    static const int lanes[ORDERS] = {1, 1, 32, 256};
+    static const int lanes[ORDERS] = {1, 1, 32, 256}; /* powers of two: & takes the place of % */
     float lane[256] = {0};
-    int width = lanes[way->order];
+    int width = lanes[way->order], mask = width - 1;
     if (n < 1) return 0;
     if (way->order == HALVES) return halves(a, n, squares);
     for (int64_t i = 0; i < n; i++)
-        lane[i % width] = squares ? add_square(lane[i % width], a[i], way) : lane[i % width] + a[i];
+        lane[i & mask] = squares ? add_square(lane[i & mask], a[i], way) : lane[i & mask] + a[i];
     for (int half = width / 2; half; half /= 2)
         for (int i = 0; i < half; i++) lane[i] += lane[i + half];
     return lane[0];
@@ -87,25 +87,28 @@ static int reduction(const GraphCall *c, const Way *way, const double *const *in
         !op_dtype_is_float(c->call.tensor[0].dtype))
         return 0;
     float *row = memory_array((size_t)r.inputs, sizeof *row);
+    int64_t *at = memory_array((size_t)r.inputs, sizeof *at); /* the same in each row */
+    for (int64_t i = 0; i < r.inputs; i++)
+        at[i] = place(r.reduced, r.reduced_size, r.reduced_step, i);
     for (int64_t o = 0; o < r.outputs; o++) {
         const double *x = in[0] + place(r.kept, r.kept_size, r.kept_step, o);
-        for (int64_t i = 0; i < r.inputs; i++)
-            row[i] = (float)x[place(r.reduced, r.reduced_size, r.reduced_step, i)];
+        for (int64_t i = 0; i < r.inputs; i++) row[i] = (float)x[at[i]];
         out[0][o] = reduced(&r, row, way);
     }
     free(row);
+    free(at);
     return 1;
 }
 
 /* ---- normalisations ---- */
 
-static void norm_row(const Norm *m, const Way *way, const double *const *in, int64_t r, float *row,
-                     float *copy, double *y)
+/* at: where the elements are, after a row's first one. */
+static void norm_row(const Norm *m, const Way *way, const double *const *in, int64_t r,
+                     const int64_t *at, float *row, float *copy, double *y)
 {
     float mean = 0, var;
     for (int64_t i = 0; i < m->n; i++)
-        row[i] = copy[i] = (float)
-            in[m->x_index][i / m->inner * (m->rows * m->inner) + r * m->inner + i % m->inner];
+        row[i] = copy[i] = (float)in[m->x_index][r * m->inner + at[i]];
     if (!m->own) {
         mean = (float)in[m->mean_index][r], var = (float)in[m->var_index][r];
     } else if (m->kind == NORM_RMS) {
@@ -116,8 +119,7 @@ static void norm_row(const Norm *m, const Way *way, const double *const *in, int
     }
     float root = sqrtf(var + (float)m->eps), inverse = 1 / root;
     for (int64_t i = 0; i < m->n; i++) {
-        int64_t f = i / m->inner * (m->rows * m->inner) + r * m->inner + i % m->inner,
-                j = f / m->spread % m->channels;
+        int64_t f = r * m->inner + at[i], j = f / m->spread % m->channels;
         float w = m->weight ? (float)in[m->weight_index][j] : 1,
               b = m->bias ? (float)in[m->bias_index][j] : 0, v;
         if (way->approximate && way->fma) { /* x * scale + shift */
@@ -139,9 +141,12 @@ static int norm(const GraphCall *c, const Way *way, const double *const *in, dou
     if (norm_of(&c->call, &m, NULL) || m.results != NORM_ONE) return 0;
     float *row = memory_array((size_t)m.n + 1, sizeof *row),
           *copy = memory_array((size_t)m.n + 1, sizeof *copy);
-    for (int64_t r = 0; r < m.rows; r++) norm_row(&m, way, in, r, row, copy, out[0]);
+    int64_t *at = memory_array((size_t)m.n + 1, sizeof *at);
+    for (int64_t i = 0; i < m.n; i++) at[i] = i / m.inner * (m.rows * m.inner) + i % m.inner;
+    for (int64_t r = 0; r < m.rows; r++) norm_row(&m, way, in, r, at, row, copy, out[0]);
     free(row);
     free(copy);
+    free(at);
     return 1;
 }
 

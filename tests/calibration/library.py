@@ -4,7 +4,7 @@
     tests/calibration/library.py >library_DEVICE.tsv
 
 A line is: operator, dtype, sizes, microseconds. The time is the median of cold runs: the L2 is
-overwritten before each. The sizes are those of eval/sim/time/library_time.h:
+overwritten before each. The sizes are those of eval/sim/library/library_time.h:
 
     gemm    batch x m x n x k x transposed b
     conv    batch x cin x cout x depth x height x width x kernel (3 sizes) x stride x padding x groups

@@ -18,13 +18,13 @@
 #include "sim_support.h"
 
 #include "base/buffer.h"
-#include "base/cache.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "gpu/nvrtc.h"
 #include "model/cuda/cuda_state.h"
 #include "model/cuda/table.h"
 #include "tests/fixture_path.h"
+#include "tests/unit/eval/engine_ptx.h"
 
 static struct {
     Sim sim;
@@ -184,56 +184,15 @@ static inline const char *engine_folder(const char *source)
     return NULL;
 }
 
-/* The key of a source's PTX: the text, the headers beside it and the architecture. */
-static inline void engine_key(const Buffer *text, const char *const folders[2],
-                              char key[DIGEST_HEX])
-{
-    static const char name[] = "engine PTX of a test";
-    Digester d;
-    Digest digest;
-    digester_init(&d);
-    digester_add_field(&d, name, sizeof name);
-    digester_add_field(&d, engine.arch, strlen(engine.arch));
-    digester_add_field(&d, text->data, text->len);
-    for (int i = 0; i < 2; i++) {
-        char pattern[600];
-        glob_t found = {0};
-        snprintf(pattern, sizeof pattern, "%s/*.cuh", folders[i]);
-        if (glob(pattern, 0, NULL, &found)) fail_msg("no %s", pattern);
-        for (size_t k = 0; k < found.gl_pathc; k++) {
-            Buffer header;
-            Error err;
-            buffer_init(&header, (size_t)1 << 24);
-            if (file_read(found.gl_pathv[k], (size_t)1 << 24, &header, &err))
-                fail_msg("%s", err.text);
-            digester_add_field(&d, header.data, header.len);
-            buffer_release(&header);
-        }
-        globfree(&found);
-    }
-    digester_finish(&d, &digest);
-    digest_hex(&digest, key);
-}
-
-/* The tests of one `make test` compile a source once, in $QUERN_TEST_CACHE. */
 static inline char *engine_compile(const Buffer *text)
 {
     const char *const folders[2] = {fixture_path("model/cuda"), fixture_path("model/cuda/decode")};
-    const char *dir = getenv("QUERN_TEST_CACHE"), *reason;
-    char key[DIGEST_HEX], *ptx = NULL;
-    Buffer kept;
-    Cache *cache = dir ? cache_open(dir, (size_t)1 << 30) : NULL;
-    engine_key(text, folders, key);
-    buffer_init(&kept, NVRTC_MAX_PTX);
-    if (cache && cache_get(cache, key, NVRTC_MAX_PTX, &kept) && kept.len)
-        ptx = memory_strndup((const char *)kept.data, kept.len);
-    buffer_release(&kept);
-    if (!ptx) {
-        if (!(ptx = cuda_to_ptx_for((const char *)text->data, engine.arch, folders, &reason)))
-            fail_msg("%s", reason);
-        if (cache) cache_put(cache, key, ptx, strlen(ptx));
-    }
-    if (cache) cache_close(cache);
+    const char *reason;
+    char *ptx = engine_kept_ptx(engine.arch, text->data, text->len);
+    if (ptx) return ptx;
+    if (!(ptx = cuda_to_ptx_for((const char *)text->data, engine.arch, folders, &reason)))
+        fail_msg("%s", reason);
+    engine_keep_ptx(engine.arch, text->data, text->len, ptx);
     return ptx;
 }
 

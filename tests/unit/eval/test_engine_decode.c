@@ -303,7 +303,23 @@ static void law_of(const DrawRows *law, const float *z, const uint32_t *banned, 
     free(s);
 }
 
-enum { DRAWS = 24 };
+enum { DRAWS = 24, CHUNK = 4096 /* of draw.cu */ };
+
+/* The numbers that draw: the least, the greatest, and between them those beside the first id of each
+ * chunk, and others. Rows of the same logits cost the same sums again, so a wide vocabulary has few. */
+static int choose_u(const DrawRows *law, const double *p, double u[DRAWS])
+{
+    int n = 0, rows = law->vocab > CHUNK ? DRAWS / 3 : DRAWS;
+    double before = 0;
+    u[n++] = 0, u[n++] = 1 - 0x1p-53;
+    for (int i = 0; i < law->vocab && n + 2 <= rows; i++) {
+        if (i && i % CHUNK == 0 && before > 1e-3 && before < 1 - 1e-3)
+            u[n++] = before - 1e-5, u[n++] = before + 1e-5;
+        before += p[i];
+    }
+    for (int i = 1; n < rows; i++) u[n++] = fmod(i * 0.6180339887498949, 1);
+    return rows;
+}
 
 static void check_draws(DrawRows law, const float *z, const uint32_t *banned)
 {
@@ -311,8 +327,7 @@ static void check_draws(DrawRows law, const float *z, const uint32_t *banned)
     int32_t ids[DRAWS], best = -1;
     float logp[DRAWS];
     law_of(&law, z, banned, p);
-    for (int i = 0; i < DRAWS; i++)
-        u[i] = i == DRAWS - 1 ? 1 - 0x1p-53 : i ? fmod(i * 0.6180339887498949, 1) : 0;
+    int rows = choose_u(&law, p, u);
     for (int i = 0; i < law.vocab; i++) {
         top = (double)z[i] > top ? (double)z[i] : top;
         if (p[i] > 0 && (best < 0 || p[i] > p[best])) best = i;
@@ -320,14 +335,14 @@ static void check_draws(DrawRows law, const float *z, const uint32_t *banned)
     for (int i = 0; i < law.vocab; i++) sum += exp(((double)z[i] - top) * (double)law.inverse);
     law.logits = engine_new("logits", z, (size_t)law.vocab * 4);
     law.banned = engine_new("banned", banned, (size_t)((law.vocab + 31) / 32) * 4);
-    law.cut = engine_new("cut", NULL, DRAWS * 8);
-    void *d_ids = engine_new("ids", NULL, sizeof ids),
-         *d_logp = engine_new("logp", NULL, sizeof logp);
-    void *scratch = engine_new("scratch", NULL, cuda_draw_scratch(DRAWS, law.vocab));
-    cuda_draw(d_ids, d_logp, &law, engine_new("u", u, sizeof u), scratch, DRAWS);
-    engine_get(d_ids, ids, sizeof ids);
-    engine_get(d_logp, logp, sizeof logp);
-    for (int i = 0; i < DRAWS; i++) {
+    law.cut = engine_new("cut", NULL, (size_t)rows * 8);
+    size_t bytes = (size_t)rows * 4;
+    void *d_ids = engine_new("ids", NULL, bytes), *d_logp = engine_new("logp", NULL, bytes);
+    void *scratch = engine_new("scratch", NULL, cuda_draw_scratch(rows, law.vocab));
+    cuda_draw(d_ids, d_logp, &law, engine_new("u", u, 2 * bytes), scratch, rows);
+    engine_get(d_ids, ids, bytes);
+    engine_get(d_logp, logp, bytes);
+    for (int i = 0; i < rows; i++) {
         assert_in_range(ids[i], 0, law.vocab - 1);
         double before = 0;
         for (int j = 0; j < ids[i]; j++) before += p[j];

@@ -62,13 +62,13 @@ static float pairwise(const float *a, const float *b, int64_t n, int64_t step)
 /* The sum of a[i] * b[i * step], or of a[i] where b is NULL. */
 static float sum(const float *a, const float *b, int64_t n, int64_t step, const Way *way)
 {
-    static const int lanes[ORDERS] = {1, 1, 32, 256};
+    static const int lanes[ORDERS] = {1, 1, 32, 256}; /* powers of two: & takes the place of % */
     float lane[256] = {0};
-    int width = lanes[way->order];
+    int width = lanes[way->order], mask = width - 1;
     if (way->order == PAIRWISE) return pairwise(a, b, n, step);
     for (int64_t i = 0; i < n; i++)
-        lane[i % width] =
-            b ? add_product(lane[i % width], a[i], b[i * step], way->fma) : lane[i % width] + a[i];
+        lane[i & mask] =
+            b ? add_product(lane[i & mask], a[i], b[i * step], way->fma) : lane[i & mask] + a[i];
     for (int half = width / 2; half; half /= 2)
         for (int i = 0; i < half; i++) lane[i] += lane[i + half];
     return lane[0];
