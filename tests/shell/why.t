@@ -8,9 +8,9 @@ says() { grep -qF -- "$1" out; } # WORDS
 # The transposition with strided stores: the line of the store, with its sectors a request.
 run quern-why transpose "$root/tasks/transpose/baseline.cu"
 ok $rc 'a kernel is explained'
-says 'It is limited by DRAM'; ok $? 'its limit is named'
+says 'It is limited by L2'; ok $? 'its limit is named'
 line=$(grep -n 'y\[i\] = x' "$root/tasks/transpose/baseline.cu" | cut -d: -f1)
-grep -q "line $line: 9[0-9]%, DRAM: 18 sectors a request, 4 at best" out
+grep -q "line $line: 9[0-9]%, L2: 18 sectors a request, 4 at best" out
 ok $? 'the strided line takes the time, with its sectors'
 grep -A1 "line $line:" out | grep -q '^ *y\[i\] = x'; ok $? 'the text of the line follows'
 says 'neighbouring addresses'; ok $? 'coalescing is advised'
