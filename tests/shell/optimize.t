@@ -49,6 +49,7 @@ optimize OP="$root/tasks/residual_rmsnorm/" BUDGET=1s "${small[@]}"
 [ $rc = 1 ] && grep -q 'no kernel was judged' err
 ok $? "nothing comes of a budget that is too short"
 set -m # Ctrl-C reaches a whole group of processes
+rm -f err # of the test before, which names a wave too
 "$root/mk/optimize" optimize "$BUILD" - make OP="$root/tasks/residual_rmsnorm/" TO=c "${small[@]}" >out \
   2>err &
 wait_for "grep -q 'wave 1' err" 60
@@ -85,7 +86,8 @@ for _ in {1..300}; do [ ! -e runs/broken/collect ] || break; sleep 0.1; done
 sleep 1; kill -INT -- -$group; wait $group; rc=$?
 [ $rc = 130 ] && grep -q 'stopped; the same command goes on' err && [ ! -e runs/broken/row/package.json ]
 ok $? "an interrupt in the search of an archive is said"
-find runs/broken -name '*.qa' -type f -exec md5sum {} + >sums
+# A checkpoint is a part of a stage that is not done: it goes when the stage ends.
+find runs/broken -name '*.qa' -type f ! -path '*.checkpoint/*' -exec md5sum {} + >sums
 optimize OP="$root/tests/fixtures/import/row.pt2" RUN=broken "${small[@]}"
 [ $rc = 0 ] && [ -s runs/broken/row/package.json ] && md5sum --quiet -c sums
 ok $? "the same command goes on to the package, and keeps what was done"
