@@ -16,7 +16,7 @@ static const double scales[] = {1.0, 0.125, 8.0};
 /* Flops of one reference of a graph above which it runs with one scale and fewer seeds; of all that run
  * with another input. */
 static const double costly_flops = 5e7, perturb_flops = 1e9;
-static const double most_bytes = 4.0 * (1 << 30); /* of what is executed side by side */
+static const double bytes_limit = 4.0 * (1 << 30); /* of what is executed side by side */
 
 static double reference_flops(const Task *t, const Workload *w)
 {
@@ -84,7 +84,7 @@ static int threads_for(const Case *c, int n)
     if (threads > n) threads = n < omp_get_num_procs() && flops > costly_flops ? 1 : n;
     for (int i = 0; i < c->task->n_inputs; i++) bytes += 2 * sizeof(double) * (double)c->in_n[i];
     for (int i = 0; i < c->task->n_outputs; i++) bytes += sizeof(double) * (double)c->out_n[i];
-    while (threads > 1 && threads * bytes > most_bytes) threads--;
+    while (threads > 1 && threads * bytes > bytes_limit) threads--;
     return threads < 1 ? 1 : threads;
 }
 

@@ -78,7 +78,7 @@ sentence $s 1 'notes holds thoughts.md' && [ -s notes/thoughts.md ]
 ok $? 'a folder of something else is not emptied'
 run quern-sft --dataset dataset.qa --base base --epochs 1 --batch 4 --output ./base; s=$?
 sentence $s 1 './base is the folder of the model that is read' && [ -s base/model.safetensors ]
-ok $? 'nor is that of the base'
+ok $? 'the folder of the base model is not emptied'
 run quern-prompt --tasks relu --groups 3 --style brief -o prompts.qa
 run quern-sample --policy one/model --prompts prompts.qa --copies 2 --max-new 8 --output native.qa; s=$?
 [ $s = 0 ] && "$BIN/quern-artifact" export native.qa | grep -q '"logprobs"'

@@ -27,8 +27,8 @@ typedef struct Doubts Doubts;
  * there is no fault then. Else -1. */
 int doubt_load(Warp *w, const Inst *in, uint32_t lanes);
 int doubt_shuffle(Warp *w, const Inst *in, uint32_t lanes);
-/* The same for some bytes of what a lane loads, a bit each. The fault of a load is that of the first lane:
- * when Warp.partial_load has one, there is none. */
+/* The same for some bytes of what a lane loads, a bit each. The first lane reports the fault of a load:
+ * exec_fail is not called again when Warp.partial_load has a lane. */
 int doubt_bytes(Warp *w, const Inst *in, int lane, uint32_t bytes);
 /* Is what an unwritten place gives followed? */
 int doubt_is_followed(const Warp *w, const Inst *load);
