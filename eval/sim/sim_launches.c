@@ -16,7 +16,7 @@
 #include "tasks/task.h"
 
 enum {
-    TOTAL_RUNS = 4,      /* all runs of a candidate get the limit of a timed one so many times */
+    TOTAL_RUNS = 3,      /* all runs of a candidate get the limit of a timed one so many times */
     CHECK_SHARE = 8,     /* other runs are smaller: they get the limit divided by this */
     SLACK = 10000000,    /* thread-instructions that any run in reversed order may take */
     SPILLS_TOGETHER = 2, /* loads of spilled registers that wait together */
@@ -66,6 +66,25 @@ static int exhausted(DeviceFault *fault, const DeviceLaunch *l)
     refuse(fault, l,
            "kernel %s: the runs of the candidate take more than the limit of instructions, all "
            "checks together: far too much work%.0zu%.0zu%s",
+           "", 0, 0);
+    fault->outcome = OUTCOME_TIMEOUT;
+    return 1;
+}
+
+/* Takes the host work of a library call of a candidate's op line. Returns 0, or 1 with a fault. */
+static int charge_call(Device *d, const DeviceLaunch *l, DeviceFault *fault)
+{
+    if (!l->module || l->module->trusted) return 0;
+    int64_t work = library_run_cost(l);
+    if (work <= d->exec.budget) {
+        d->exec.budget -= work;
+        account(d, l, work);
+        return 0;
+    }
+    account(d, l, d->exec.budget);
+    refuse(fault, l,
+           "kernel %s: the products and convolutions of op lines take more than the limit of "
+           "instructions: far too much work%.0zu%.0zu%s",
            "", 0, 0);
     fault->outcome = OUTCOME_TIMEOUT;
     return 1;
@@ -230,7 +249,9 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, int64_t 
     for (int i = 0; i < n; i++) {
         if (renew(d, &launches[i], err)) return -1;
         if (launches[i].library_args) {
-            int rc = call_library(d, launches, i, fault, err);
+            int rc = charge_call(d, &launches[i], fault);
+            fault->launch = i;
+            if (!rc) rc = call_library(d, launches, i, fault, err);
             if (rc) return rc;
             if (!p) continue;
             if (library_time(d, &launches[i], &p->counts[i], &p->times[i], NULL, err)) return -1;

@@ -7,6 +7,9 @@
 #include "eval/sim/exec/handlers.h"
 #include "tasks/task.h"
 
+/* Host work in thread-instructions. */
+static const double RESULT_COST = 20, PRODUCT_COST = 4, TAP_COST = 10;
+
 /* Elements of one dtype in simulated memory. */
 typedef struct {
     unsigned char *p;
@@ -148,19 +151,48 @@ static int run_convolution(DevMem *m, const char *call, const LibraryConvolution
     return 0;
 }
 
-int library_run(DevMem *m, const DeviceLaunch *call, Error *err)
-{
-    uint64_t args[KERNEL_MAX_PARAMS] = {0};
+typedef struct {
+    enum { PRODUCT, CONVOLUTION } kind;
     LibraryProduct p;
     LibraryConvolution c;
+} Call;
+
+static int read_call(const DeviceLaunch *call, Call *out, Error *err)
+{
+    uint64_t args[KERNEL_MAX_PARAMS] = {0};
     int n = call->library_args;
     if (n > KERNEL_MAX_PARAMS)
         return error_set(err, ERROR_LIMIT, "%s has %d arguments", call->kernel, n);
     memcpy(args, call->params, (size_t)n * sizeof *args);
-    int rc = library_product(call->kernel, args, n, &p, err);
-    if (rc > 0) return run_product(m, call->kernel, &p, err);
-    if (!rc) rc = library_convolution(call->kernel, args, n, &c, err);
-    if (rc > 0) return run_convolution(m, call->kernel, &c, err);
+    int rc = library_product(call->kernel, args, n, &out->p, err);
+    out->kind = rc ? PRODUCT : CONVOLUTION;
+    if (!rc) rc = library_convolution(call->kernel, args, n, &out->c, err);
+    if (rc > 0) return 0;
     if (rc < 0) return error_prefix(err, "%s", call->kernel);
     return error_set(err, ERROR_UNSUPPORTED, "the simulator has no library call %s", call->kernel);
+}
+
+int library_run(DevMem *m, const DeviceLaunch *call, Error *err)
+{
+    Call k;
+    if (read_call(call, &k, err)) return -1;
+    return k.kind == PRODUCT ? run_product(m, call->kernel, &k.p, err)
+                             : run_convolution(m, call->kernel, &k.c, err);
+}
+
+int64_t library_run_cost(const DeviceLaunch *call)
+{
+    Call k;
+    double cost;
+    if (read_call(call, &k, NULL)) return 0;
+    if (k.kind == PRODUCT) {
+        cost = (double)k.p.batch * (double)k.p.m * (double)k.p.n *
+               (RESULT_COST + PRODUCT_COST * (double)k.p.k);
+    } else {
+        cost = (double)k.c.in / (double)k.c.groups * TAP_COST;
+        for (int i = 0; i < 3; i++) cost *= (double)k.c.d[i].kernel;
+        cost = (cost + RESULT_COST) * (double)k.c.batch * (double)k.c.out;
+        for (int i = 0; i < 3; i++) cost *= (double)k.c.d[i].out;
+    }
+    return cost < 1e15 ? (int64_t)cost : (int64_t)1e15;
 }
