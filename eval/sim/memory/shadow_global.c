@@ -14,7 +14,9 @@
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/undefined.h"
 
-enum { UNDEFINED_COST = 256 }; /* of a look at each lane, in thread-instructions */
+/* In thread-instructions: of a look at each lane; of a store's further ranges; of a lane that stores where
+ * another block or warp has been. */
+enum { UNDEFINED_COST = 256, STORE_RANGE_COST = 100, STORE_LANE_COST = 60 };
 
 static inline uint64_t my_tag(const Warp *w)
 {
@@ -238,7 +240,9 @@ int global_check_store(Warp *w, Access *a, AccessChanged *changed)
             suspicious |= (uint64_t)(t[k] >= floor && (t[k] | 15) != one) |
                           (uint64_t)(r[k] >= floor && (r[k] | 15) != one);
     }
+    exec_charge(w->x, STORE_RANGE_COST * (a->p->n_ranges - 1));
     if (suspicious) {
+        exec_charge(w->x, STORE_LANE_COST * __builtin_popcount(a->mask));
         EACH_LANE(a->mask, i)
         {
             if (store_lane(w, a, (int)i, changed)) return -1;
