@@ -14,9 +14,9 @@
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/undefined.h"
 
-/* In thread-instructions: of a look at each lane; of a store's further ranges; of a lane that stores where
- * another block or warp has been. */
-enum { UNDEFINED_COST = 256, STORE_RANGE_COST = 100, STORE_LANE_COST = 60 };
+/* In thread-instructions: of a look at each lane; of contents that are drawn; of a store's further ranges;
+ * of a lane that stores where another block or warp has been. */
+enum { UNDEFINED_COST = 256, DRAW_COST = 4000, STORE_RANGE_COST = 100, STORE_LANE_COST = 60 };
 
 static inline uint64_t my_tag(const Warp *w)
 {
@@ -100,6 +100,7 @@ static int check_written(Warp *w, const Access *a, ShadowRange range)
     if (devmem_is_written(mem, range.lo, range.hi)) return 0;
     const Alloc *al = &mem->allocs[a->mo->last_alloc];
     if (al->undefined && load_undefined(w, a)) return -1;
+    if (al->fill) exec_charge(w->x, DRAW_COST);
     if (!devmem_supply(mem, al, range.lo, range.hi)) return 0;
     EACH_LANE(a->mask, i)
     {
