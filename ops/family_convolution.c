@@ -234,7 +234,7 @@ static void runs_read(const Run *r, const double *x, double *to)
     for (; r->n; to += r++->n) {
         const double *from = x + r->first;
         if (r->step == 1)
-            for (int i = 0; i < r->n; i++) to[i] = from[i];
+            memcpy(to, from, (size_t)r->n * sizeof *to);
         else
             for (int i = 0; i < r->n; i++) to[i] = r->step ? from[i * r->step] : 0;
     }
@@ -323,8 +323,13 @@ static void part_rows(const Part *p, int64_t group, int64_t row, int n, const Ru
         double bias = p->bias ? p->bias[channel] : 0;
         const double *from = acc + i * TILE_N;
         double *y = p->y + channel * out_volume;
-        for (const Run *r = to; r->n; from += r++->n)
-            for (int j = 0; j < r->n; j++) y[r->first + j * r->step] = from[j] + bias;
+        for (const Run *r = to; r->n; from += r++->n) {
+            double *at = y + r->first;
+            int64_t step = r->step;
+            for (int j = 0; j < r->n && step != 1; j++) at[j * step] = from[j] + bias;
+#pragma omp simd
+            for (int j = 0; j < (step == 1 ? r->n : 0); j++) at[j] = from[j] + bias;
+        }
     }
 }
 

@@ -222,10 +222,9 @@ static void replay(const Task *t, const double *rtol, const HonestRuns *runs, Me
     }
 }
 
-/* Cases do not depend on each other: on any number of threads the results are the same. hopeless: only
- * whether the references are finite. */
-static int measure_cases(const Task *t, const double *rtol, Measurement *list, int n, int hopeless,
-                         Error *err)
+/* Cases do not depend on each other: on any number of threads the results are the same. */
+static int measure_cases(const Task *t, const double *rtol, const HonestRuns *runs,
+                         Measurement *list, int n, Error *err)
 {
     int threads = case_threads(t, list, n), rc = 0;
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
@@ -234,8 +233,7 @@ static int measure_cases(const Task *t, const double *rtol, Measurement *list, i
         if (m->known) continue;
         m->rc =
             honest_measure(t, &m->w, case_variants[m->which], case_scales[m->which], rtol, m->grown,
-                           hopeless ? 0 : m->n, m->which == AT_SCALE_1, m->found, &m->err);
-        m->found[1].finite = m->found[0].finite;
+                           m->n, m->which == AT_SCALE_1, runs, m->found, &m->err);
     }
     for (int k = 0; k < n && !rc; k++) {
         rc = list[k].rc;
@@ -358,14 +356,22 @@ static int is_hopeless(const Derivation *v, const Description *d, const HonestRu
     char *text = description_text(v, &low);
     int hopeless = e.finite && !task_parse(v->draft.name, text, &t, NULL);
     for (int i = 0; i < d->n && hopeless; i++) {
-        GateResult soft = {0};
-        if (d->at[i].role == ROLE_CHECK)
-            hopeless = !task_gate_once(t, &t->workloads[i], &soft, NULL) && soft.refused;
+        if (d->at[i].role == ROLE_CHECK && task_gate_once(t, &t->workloads[i], &hopeless, NULL))
+            hopeless = 0;
     }
     task_free(t);
     free(text);
     free(atol);
     return hopeless;
+}
+
+/* What is measured at some sizes counts at others. */
+static void pool(const Task *t, Description *d)
+{
+    copy_cases(t, d);
+    pool_checks(d, t->n_outputs * ATOL_CASES);
+    for (int i = 0; i < d->n; i++) floor_hidden(&d->at[i], t->n_outputs);
+    for (int i = 0; i < d->n; i++) floor_special(&d->at[i], t->n_outputs);
 }
 
 /* widely: *hopeless is found first, and saves the measurements. */
@@ -391,13 +397,12 @@ static int calibrate(const Derivation *v, Description *d, const Sizes *deep, int
     for (int i = 0; i < d->n && !rc; i++)
         if (d->at[i].role == ROLE_TIME) n = add_timed(v, t, &d->at[i], deep, list, n);
     *hopeless = !rc && widely && is_hopeless(v, d, runs, rtol);
-    if (!rc) replay(t, rtol, runs, list, n);
-    if (!rc) rc = measure_cases(t, rtol, list, n, *hopeless, err);
+    if (!rc && !*hopeless) {
+        replay(t, rtol, runs, list, n);
+        rc = measure_cases(t, rtol, runs, list, n, err);
+    }
     honest_runs_free(runs);
-    if (!rc) copy_cases(t, d);
-    if (!rc) pool_checks(d, t->n_outputs * ATOL_CASES);
-    for (int i = 0; i < d->n && !rc; i++) floor_hidden(&d->at[i], t->n_outputs);
-    for (int i = 0; i < d->n && !rc; i++) floor_special(&d->at[i], t->n_outputs);
+    if (!rc && !*hopeless) pool(t, d);
     free(list);
     task_free(t);
     return rc;
@@ -428,7 +433,7 @@ static int calibrate_finite(Derivation *v, Description *d, const Sizes *deep, in
     for (int attempt = 0; attempt < 3; attempt++) {
         if (attempt) tame_inputs(v, attempt - 1);
         if (calibrate(v, d, deep, widely, hopeless, err)) return -1;
-        if (is_finite(d)) return 0;
+        if (*hopeless || is_finite(d)) return 0;
         description_forget(d);
     }
     return error_set(err, ERROR_UNSUPPORTED, "the outputs are not finite for the inputs drawn");

@@ -151,8 +151,8 @@ static void test_half(void **state)
     Error err;
     assert_true(rtol >= 0x1p-7 && rtol <= 0.05);
     HonestError both[2];
-    if (honest_measure(t, w, VARIANT_DRAWN, 1, &rtol, (double[]){1}, 1, 1, &e, &err) ||
-        honest_measure(t, w, VARIANT_DRAWN, 1, &rtol, (double[]){1, 3}, 2, 1, both, &err))
+    if (honest_measure(t, w, VARIANT_DRAWN, 1, &rtol, (double[]){1}, 1, 1, NULL, &e, &err) ||
+        honest_measure(t, w, VARIANT_DRAWN, 1, &rtol, (double[]){1, 3}, 2, 1, NULL, both, &err))
         fail_msg("%s", err.text);
     assert_true(both[0].atol[0] == e.atol[0] && both[1].atol[0] >= 3 * e.atol[0]);
     HonestRuns *runs; /* the same executions, evaluated later */
