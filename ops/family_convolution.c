@@ -221,7 +221,9 @@ static void runs_of(const int64_t *place, int n, Run *out)
     int j = 0;
     while (j < n) {
         int from = j++;
-        int64_t step = place[from] < 0 ? 0 : j < n && place[j] > place[from] ? place[j] - place[from] : 1;
+        int64_t step = place[from] < 0                   ? 0
+                       : j < n && place[j] > place[from] ? place[j] - place[from]
+                                                         : 1;
         while (j < n && (step ? place[j] == place[j - 1] + step : place[j] < 0)) j++;
         *out++ = (Run){place[from], step, j - from};
     }
@@ -309,7 +311,8 @@ static void part_rows(const Part *p, int64_t group, int64_t row, int n, const Ru
         int k = (int)(depth - first < TILE_K ? depth - first : TILE_K);
         for (int e = 0; e < k; e++) {
             int64_t channel = (first + e) / p->taps, tap = (first + e) % p->taps;
-            runs_read(table + tap * RUNS, p->x + (group * v->in + channel) * volume, b + e * TILE_N);
+            runs_read(table + tap * RUNS, p->x + (group * v->in + channel) * volume,
+                      b + e * TILE_N);
             for (int i = 0; i < m && v->transposed; i++)
                 a[i * TILE_K + e] = p->weight[weight_place(v, group, row + i, channel) + taps[tap]];
         }

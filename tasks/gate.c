@@ -307,8 +307,8 @@ static int repeatable(Case *c, const GraphKept *kept, GateResult *r, Error *err)
 {
     double *again[TASK_MAX_TENSORS];
     outputs_alloc(c, again);
-    int rc = kept ? graph_rerun(kept, -1, NULL, again, err)
-                  : run_reference(c, again, -12345.5, err);
+    int rc =
+        kept ? graph_rerun(kept, -1, NULL, again, err) : run_reference(c, again, -12345.5, err);
     for (int i = 0; i < c->task->n_outputs && !rc; i++) {
         char what[256];
         size_t bad = 0;

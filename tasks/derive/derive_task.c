@@ -234,9 +234,8 @@ static int measure_cases(const Task *t, const double *rtol, const HonestRuns *ru
     for (int k = n - 1; k >= 0; k--) { /* the costly ones first */
         Measurement *m = &list[k];
         if (m->known) continue;
-        m->rc =
-            honest_measure(t, &m->w, case_variants[m->which], case_scales[m->which], rtol, m->grown,
-                           m->n, m->which == AT_SCALE_1, runs, m->found, &m->err);
+        m->rc = honest_measure(t, &m->w, case_variants[m->which], case_scales[m->which], rtol,
+                               m->grown, m->n, m->which == AT_SCALE_1, runs, m->found, &m->err);
     }
     for (int k = 0; k < n && !rc; k++) {
         rc = list[k].rc;

@@ -317,8 +317,7 @@ static void test_off(void **state)
     Small s = {.axes = {{"m", NULL, 64}}, .inputs = {tensor("x", DTYPE_F32, "m", "16")}};
     small(&s, lines, 4, 1, 1);
     Task *t = derived(&s.d);
-    for (int k = 0; k < ATOL_CASES; k++)
-        assert_true(task_workload(t, ROLE_CHECK)->atol[k] > 1e-9);
+    for (int k = 0; k < ATOL_CASES; k++) assert_true(task_workload(t, ROLE_CHECK)->atol[k] > 1e-9);
     task_free(t);
 }
 
@@ -475,8 +474,8 @@ int main(void)
                                        cmocka_unit_test(test_long_sums),
                                        cmocka_unit_test(test_special),
                                        cmocka_unit_test(test_hidden),
-        cmocka_unit_test(test_off),
-        cmocka_unit_test(test_calm),
+                                       cmocka_unit_test(test_off),
+                                       cmocka_unit_test(test_calm),
                                        cmocka_unit_test(test_running_product),
                                        cmocka_unit_test(test_degenerate),
                                        cmocka_unit_test(test_constraints),
