@@ -154,8 +154,7 @@ OpLaunch *text_each(OpPlain *out, const OpCall *c, const char *stem, const char 
                   "  for (int k = 0; k < %d; k++) {\n"
                   "    const %s i = (%s)blockIdx.x * %d + k * %d + threadIdx.x;\n"
                   "    if (i >= %lld) return;\n",
-                  each, type, type, EACH_THREADS * each, EACH_THREADS,
-                  (long long)n);
+                  each, type, type, EACH_THREADS * each, EACH_THREADS, (long long)n);
     return l;
 }
 

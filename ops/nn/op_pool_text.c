@@ -106,9 +106,9 @@ static void largest(const Writer *t, int of, const char *to)
         buffer_printf(b, "        for (int i%d = a%d; i%d < b%d; i%d += dilation%d)\n", d, d, d, d,
                       d, d);
     buffer_printf(b, "        {\n            const %s at = ",
-                  of == 2                      ? "long long"
+                  of == 2                    ? "long long"
                   : t->p->volume < INT32_MAX ? "int"
-                                               : "long long");
+                                             : "long long");
     place(b, of, 'i');
     buffer_printf(b,
                   ";\n            const T v = (T)plane[at];\n"
@@ -214,8 +214,8 @@ static int framed(const Writer *t, Error *err)
     bounds(t, 3);
     if (p->average) {
         char load[160];
-        snprintf(load, sizeof load,
-                 "(%s)[slice * step + i0 * step0 + i1 * step1 + i2 * step2]", t->x);
+        snprintf(load, sizeof load, "(%s)[slice * step + i0 * step0 + i1 * step1 + i2 * step2]",
+                 t->x);
         average(t, 3, load, "slice * to + o0 * to0 + o1 * to1 + o2 * to2");
     } else {
         buffer_printf(t->b,
