@@ -1,9 +1,10 @@
-/* Plain kernels of convolutions. Depthwise ones in one and two dimensions are built as eager PyTorch's:
- * one thread an output in blocks of 1024, sizes that the kernel learns at run time, and windows of
- * 1 x 1, 3 x 3 and 5 x 5 unrolled with a test of each tap, others walked between bounds found before.
- * Others with few channels in a group have one thread an output too. Else the tiled product of weights and inputs, the inputs gathered as they are
- * brought into shared memory; outputs of a transposed convolution that meet the same taps share a
- * tile, so that no multiplication is by a zero of the stride. Sizes are constants of the text. */
+/* Plain kernels of convolutions. Depthwise ones in one and two dimensions are built as eager
+ * PyTorch's: one thread an output in blocks of 1024, sizes that the kernel learns at run time, and
+ * windows of 1 x 1, 3 x 3 and 5 x 5 unrolled with a test of each tap, others walked between bounds
+ * found before. Others with few channels in a group have one thread an output too. Else the tiled
+ * product of weights and inputs, the inputs gathered as they are brought into shared memory;
+ * outputs of a transposed convolution that meet the same taps share a tile, so that no
+ * multiplication is by a zero of the stride. Sizes are constants of the text. */
 #include <stdio.h>
 #include <string.h>
 

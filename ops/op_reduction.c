@@ -1,7 +1,8 @@
-/* Kernels of reductions. A block has threads along the outputs and along the reduced elements, whichever
- * lie side by side in memory on threadIdx.x. As in eager PyTorch, a thread reduces an output alone where
- * outputs lie side by side and less than 256 elements make one. Where there are few outputs, several blocks share one:
- * they leave their states in scratch memory, and a second launch merges these, one warp an output. */
+/* Kernels of reductions. A block has threads along the outputs and along the reduced elements,
+ * whichever lie side by side in memory on threadIdx.x. As in eager PyTorch, a thread reduces an
+ * output alone where outputs lie side by side and less than 256 elements make one. Where there are
+ * few outputs, several blocks share one: they leave their states in scratch memory, and a second
+ * launch merges these, one warp an output. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

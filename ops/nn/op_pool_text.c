@@ -1,8 +1,9 @@
-/* Plain kernels of pools, built as eager PyTorch's: one thread an output, and sizes, strides and windows
- * that the kernel learns at run time, so that no loop over a window is unrolled and no division is by
- * a constant. In one and two dimensions outputs are counted flat, 256 or 1024 a block, and divided by
- * 64-bit sizes; in three a block is 32 columns x 8 rows of one frame, and averages step through memory
- * by 64-bit strides. The input is copied first where it is not dense. Adaptive pools know their sizes. */
+/* Plain kernels of pools, built as eager PyTorch's: one thread an output, and sizes, strides and
+ * windows that the kernel learns at run time, so that no loop over a window is unrolled and no
+ * division is by a constant. In one and two dimensions outputs are counted flat, 256 or 1024 a
+ * block, and divided by 64-bit sizes; in three a block is 32 columns x 8 rows of one frame, and
+ * averages step through memory by 64-bit strides. The input is copied first where it is not dense.
+ * Adaptive pools know their sizes. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
-/* Cumulative sums, products and logarithms of sums of exponentials along one dimension. Element i of
- * row r is the flat index (r / inner * n + i) * inner + r % inner. Rows in
- * one piece are scanned as eager PyTorch does it: a block of 512 threads has several rows side by side,
- * brings two elements a thread of each into shared memory, combines them in rounds and carries the last
- * value on; rows, sizes and rounds are known at run time. A tensor that is one row is scanned by several
+/* Cumulative sums, products and logarithms of sums of exponentials along one dimension. Element i
+ * of row r is the flat index (r / inner * n + i) * inner + r % inner. Rows in one piece are scanned
+ * as eager PyTorch does it: a block of 512 threads has several rows side by side, brings two
+ * elements a thread of each into shared memory, combines them in rounds and carries the last value
+ * on; rows, sizes and rounds are known at run time. A tensor that is one row is scanned by several
  * blocks, after a launch that computes their totals. A row across memory belongs to a thread. */
 #include <math.h>
 #include <stdio.h>

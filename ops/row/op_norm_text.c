@@ -1,8 +1,8 @@
-/* Kernels of normalisations, launched as eager PyTorch does it. Layer and RMS norm are one launch, a
- * block a row: of 32 x 4 threads, each of which reads four elements at once and twice, where rows
- * allow it, and one of scalar loads where not. The others with statistics of the input are two: statistics, then all elements; where
- * there are few rows, several blocks share one and a third launch merges their states. With running
- * statistics one launch does it all. */
+/* Kernels of normalisations, launched as eager PyTorch does it. Layer and RMS norm are one launch,
+ * a block a row: of 32 x 4 threads, each of which reads four elements at once and twice, where rows
+ * allow it, and one of scalar loads where not. The others with statistics of the input are two:
+ * statistics, then all elements; where there are few rows, several blocks share one and a third
+ * launch merges their states. With running statistics one launch does it all. */
 #include <stdio.h>
 #include <string.h>
 
