@@ -1,5 +1,6 @@
 /* Kernels of softmax, by the row's length and its place in memory as in eager PyTorch: a warp a row that
- * stays in registers; a block a row that stays in registers too, or is read three times; and for rows
+ * stays in registers; a block of 1024 threads a row that stays in registers too, up to nine elements of
+ * a thread read one by one, and more in vectors; a row that is read three times; and for rows
  * across memory a thread a row, or several threads where there are few rows side by side. */
 #include <stdio.h>
 
@@ -7,7 +8,9 @@
 #include "ops/row/op_softmax.h"
 
 enum {
-    WARP_ELEMENTS = 1024,
+    WARP_ELEMENTS = 2048,
+    WARP_BYTES = 8192,
+    MOST_SINGLE = 9, /* elements of a thread that reads them one by one */
     MAX_THREADS = 1024,
     LEAST_THREADS = 128,
     EACH = 16, /* elements of a thread that keeps them */
@@ -149,8 +152,7 @@ static void kept_loads(Buffer *b, const OpCall *c, const Softmax *s, int threads
 static int kept_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
-    int threads = LEAST_THREADS, vector = vector_of(c, s);
-    while (threads * EACH < s->n) threads *= 2;
+    int threads = MAX_THREADS, vector = s->n <= MOST_SINGLE * MAX_THREADS ? 1 : vector_of(c, s);
     text_block_reduce(out);
     if (!begin(out, c, s, s->rows, threads, err)) return -1;
     buffer_puts(b, "    __shared__ T shared[32];\n");
@@ -280,7 +282,8 @@ int softmax_plain(const OpCall *c, OpPlain *out, Error *err)
     Softmax s;
     if (softmax_of(c, &s, err)) return -1;
     if (s.inner > 1) return across_launch(c, &s, out, err);
-    if (s.n <= WARP_ELEMENTS) return warp_launch(c, &s, out, err);
+    int64_t bytes = s.n * (int64_t)op_dtype_size(op_tensor(c, 0)->dtype);
+    if (s.n <= WARP_ELEMENTS && bytes <= WARP_BYTES) return warp_launch(c, &s, out, err);
     int keeps = s.n <= EACH * MAX_THREADS && c->result[0].dtype != OP_F64;
     return keeps ? kept_launch(c, &s, out, err) : block_launch(c, &s, out, err);
 }
