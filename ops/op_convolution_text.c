@@ -180,13 +180,16 @@ static void depthwise_taps(Writer *t)
         else
             buffer_printf(t->b, "        for (int u%d = first%d; u%d < last%d; u%d++)\n", d, d, d,
                           d, d);
-    buffer_printf(t->b,
-                  "        {\n"
-                  "            const int i1 = low1 + u1 * dilation1, i2 = low2 + u2 * dilation2;\n"
-                  "            %ssum += (T)taps[u1 * kernel2 + u2] * (T)plane[i1 * in2 + i2];\n"
-                  "        }\n",
-                  unrolled ? "if (i1 >= 0 && i1 < in1 && i2 >= 0 && i2 < in2)\n                "
-                           : "");
+    buffer_puts(t->b,
+                "        {\n"
+                "            const int i1 = low1 + u1 * dilation1, i2 = low2 + u2 * dilation2;\n");
+    if (unrolled)
+        buffer_puts(t->b, "            if (i1 >= 0 && i1 < in1 && i2 >= 0 && i2 < in2)\n"
+                          "                sum += (T)*taps * (T)from[plane + i1 * in2 + i2];\n"
+                          "            taps++;\n        }\n");
+    else
+        buffer_puts(t->b, "            sum += (T)taps[u1 * kernel2 + u2] * "
+                          "(T)from[plane + i1 * in2 + i2];\n        }\n");
 }
 
 /* The names of the memory that places are in, each once. */
@@ -238,10 +241,11 @@ static int depthwise(Writer *t, OpPlain *out, Error *err)
                   "        const int i = at, row = i / out2, o2 = i - row * out2;\n"
                   "        const int flat = row / out1, o1 = row - flat * out1;\n"
                   "        const int entry = flat / channels, channel = flat - entry * channels;\n"
-                  "        int from = channel, inputs = channels;\n"
-                  "        if (multiplier != 1) from /= multiplier, inputs /= multiplier;\n"
+                  "        int own = channel, inputs = channels;\n"
+                  "        if (multiplier != 1) own /= multiplier, inputs /= multiplier;\n"
                   "        const %s *taps = %s + channel * kernel1 * kernel2;\n"
-                  "        const %s *plane = %s + (entry * inputs + from) * in1 * in2;\n"
+                  "        const %s *from = %s;\n"
+                  "        const int plane = (entry * inputs + own) * in1 * in2;\n"
                   "        const int low1 = o1 * stride1 - pad1, low2 = o2 * stride2 - pad2;\n"
                   "        T sum = ",
                   t->type, op_dtype_ctype(v->weight->dtype), weight, op_dtype_ctype(v->x->dtype),
