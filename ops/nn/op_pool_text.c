@@ -17,6 +17,7 @@ enum {
     COLUMNS = 32,
     ROWS = 8,
     FRAMES = 65535, /* of a grid */
+    KNOWN_COLUMNS = 7,
     MOST_OPERANDS = 720
 };
 
@@ -39,6 +40,12 @@ static Window window_at(const Pool *p, int of, int d)
     return one;
 }
 
+/* 1: the text has the size of a window as a constant: the columns of small averages of frames. */
+static int is_known(const Writer *t, int of, int d)
+{
+    return t->p->average && of == 3 && d == 2 && t->p->w[d].kernel <= KNOWN_COLUMNS;
+}
+
 /* The windows of the last `of` dimensions as operands: sizes as long long with `wide`, else as int. */
 static size_t window_operands(const Writer *t, int of, char wide, char wide_out, char *text,
                               size_t size)
@@ -46,10 +53,12 @@ static size_t window_operands(const Writer *t, int of, char wide, char wide_out,
     size_t n = 0;
     for (int d = 0; d < of; d++) {
         const Window w = window_at(t->p, of, d);
-        n += (size_t)snprintf(text + n, size - n,
-                              " in%d%c%lld out%d%c%lld kernel%d=%lld stride%d=%lld pad%d=%lld", d,
-                              wide, (long long)w.in, d, d ? '=' : wide_out, (long long)w.out, d,
-                              (long long)w.kernel, d, (long long)w.stride, d, (long long)w.padding);
+        n +=
+            (size_t)snprintf(text + n, size - n, " in%d%c%lld out%d%c%lld stride%d=%lld pad%d=%lld",
+                             d, wide, (long long)w.in, d, d ? '=' : wide_out, (long long)w.out, d,
+                             (long long)w.stride, d, (long long)w.padding);
+        if (!is_known(t, of, d))
+            n += (size_t)snprintf(text + n, size - n, " kernel%d=%lld", d, (long long)w.kernel);
         if (!t->p->average)
             n += (size_t)snprintf(text + n, size - n, " dilation%d=%lld", d, (long long)w.dilation);
     }
@@ -122,6 +131,10 @@ static void largest(const Writer *t, int of, const char *to)
 static void average(const Writer *t, int of, const char *load, const char *to)
 {
     Buffer *b = t->b;
+    buffer_puts(b, "        if (");
+    for (int d = 0; d < of; d++) buffer_printf(b, "%sa%d >= b%d", d ? " || " : "", d, d);
+    buffer_printf(b, ") {\n            y0[%s] = (%s)0.0f;\n            %s;\n        }\n", to,
+                  t->stored, of == 2 ? "continue" : "return");
     buffer_puts(b, "        T sum = 0;\n        const int inside = ");
     for (int d = 0; d < of; d++) buffer_printf(b, "%s(b%d - a%d)", d ? " * " : "", d, d);
     buffer_puts(b, ";\n");
@@ -134,6 +147,17 @@ static void average(const Writer *t, int of, const char *load, const char *to)
                   load, to, t->stored);
 }
 
+static int64_t frames_of(const Writer *t)
+{
+    return t->p->planes * t->p->w[0].out;
+}
+
+/* 1: a grid does not hold the frames. */
+static int is_repeated(const Writer *t)
+{
+    return frames_of(t) > FRAMES;
+}
+
 /* The start of a kernel: sizes as operands, and the type of the arithmetic. */
 static OpLaunch *begin(const Writer *t, int of, const char *more, char wide_out, int64_t blocks,
                        int threads, Error *err)
@@ -141,10 +165,14 @@ static OpLaunch *begin(const Writer *t, int of, const char *more, char wide_out,
     char text[MOST_OPERANDS];
     size_t n = (size_t)snprintf(text, sizeof text, "%.*s y0%s%s%s", (int)strcspn(t->x, " "), t->x,
                                 *t->indices ? " " : "", t->indices, more);
-    window_operands(t, of, of == 2 || t->p->average ? ':' : '=', wide_out, text + n,
-                    sizeof text - n);
+    n += window_operands(t, of, of == 2 || t->p->average ? ':' : '=', wide_out, text + n,
+                         sizeof text - n);
+    if (of == 3 && is_repeated(t)) snprintf(text + n, sizeof text - n, " t");
     OpLaunch *l = text_begin(t->out, t->c, "pool", text, blocks, threads, err);
-    if (l) buffer_printf(t->b, "    typedef %s T;\n", t->type);
+    if (!l) return NULL;
+    buffer_printf(t->b, "    typedef %s T;\n", t->type);
+    if (is_known(t, of, 2))
+        buffer_printf(t->b, "    constexpr int kernel2 = %d;\n", (int)t->p->w[2].kernel);
     return l;
 }
 
@@ -185,11 +213,12 @@ static int64_t divided(int64_t n, int64_t by)
     return (n + by - 1) / by;
 }
 
-/* Columns and rows of a frame on x and y, and frames of all planes on z. */
+/* Columns and rows of a frame on x and y, and frames of all planes on z, in several launches where a grid
+ * does not hold them. */
 static int framed(const Writer *t, Error *err)
 {
     const Pool *p = t->p;
-    const int64_t *out = &t->c->result[0].size[p->lead], frames = p->planes * out[0];
+    const int64_t *out = &t->c->result[0].size[p->lead], frames = frames_of(t);
     char more[256];
     size_t n = (size_t)snprintf(more, sizeof more, " frames:%lld", (long long)frames);
     if (divided(out[1], ROWS) > FRAMES || frames >= INT32_MAX)
@@ -206,12 +235,15 @@ static int framed(const Writer *t, Error *err)
     l->grid[1] = divided(out[1], ROWS);
     l->grid[2] = frames > FRAMES ? FRAMES : frames > 0 ? frames : 1;
     l->block[1] = ROWS;
-    buffer_puts(t->b, "    const int o2 = blockIdx.x * blockDim.x + threadIdx.x;\n"
-                      "    const int o1 = blockIdx.y * blockDim.y + threadIdx.y;\n"
-                      "    for (int z = blockIdx.z; z < frames; z += gridDim.z) {\n"
-                      "        const int o0 = z % out0;\n"
-                      "        const long long slice = z / out0;\n"
-                      "        if (o1 >= out1 || o2 >= out2) return;\n");
+    if (is_repeated(t)) l->repeat = divided(frames, FRAMES);
+    buffer_printf(t->b,
+                  "    const int o2 = blockIdx.x * blockDim.x + threadIdx.x;\n"
+                  "    const int o1 = blockIdx.y * blockDim.y + threadIdx.y;\n"
+                  "    const int z = blockIdx.z%s;\n"
+                  "    const int o0 = z %% out0;\n"
+                  "    const long long slice = z / out0;\n"
+                  "    if (%so1 < out1 && o2 < out2) {\n",
+                  l->repeat ? " + t * 65535" : "", l->repeat ? "z < frames && " : "");
     bounds(t, 3);
     if (p->average) {
         char load[160];
