@@ -466,7 +466,7 @@ static int add_bias(const Convolution *v, const OpCall *c, OpPlain *out, Error *
     int64_t volume = v->w[0].out * v->w[1].out * v->w[2].out;
     char names[24];
     snprintf(names, sizeof names, "x%d y0", v->bias_index);
-    if (!text_each(out, c, "add_bias", names, op_elements(y), err)) return -1;
+    if (!text_walk(out, c, "add_bias", names, op_elements(y), err)) return -1;
     buffer_printf(out->source,
                   "    y0[i] = (%s)((%s)y0[i] + (%s)x%d[%lld + i / %lld %% %lld * %lld]);\n",
                   op_dtype_ctype(y->dtype), text_type(y->dtype), text_type(y->dtype), v->bias_index,

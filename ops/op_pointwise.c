@@ -290,7 +290,7 @@ int pointwise_plain(const OpCall *c, OpPlain *out, Error *err)
     const char *type = compute_type(c);
     Buffer *b = out->source;
     if (is_dense(c)) return is_mixed(c) ? mixed_plain(c, out, err) : dense_plain(c, out, err);
-    if (!text_each(out, c, "pointwise", NULL, op_elements(y), err)) return -1;
+    if (!text_walk(out, c, "pointwise", NULL, op_elements(y), err)) return -1;
     constants(b, c, type);
     for (int i = 0; i < w->operands; i++) load(b, c, i, type);
     buffer_puts(b, "    y0[");

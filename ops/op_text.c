@@ -143,10 +143,9 @@ int text_end(OpPlain *out, Error *err)
     return 0;
 }
 
-OpLaunch *text_each(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
-                    int64_t n, Error *err)
+static OpLaunch *elements(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
+                          int64_t n, int each, Error *err)
 {
-    const int each = op_dtype_size(c->n_results ? c->result[0].dtype : OP_F32) >= 4 ? 2 : 4;
     const int64_t block = EACH_THREADS * each;
     OpLaunch *l = text_begin(out, c, stem, operands, (n + block - 1) / block, EACH_THREADS, err);
     const char *type = n < 1 << 30 ? "int" : "long long";
@@ -156,6 +155,19 @@ OpLaunch *text_each(OpPlain *out, const OpCall *c, const char *stem, const char 
                   "    if (i >= %lld) return;\n",
                   each, type, type, EACH_THREADS * each, EACH_THREADS, (long long)n);
     return l;
+}
+
+OpLaunch *text_each(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
+                    int64_t n, Error *err)
+{
+    return elements(out, c, stem, operands, n, 4, err);
+}
+
+OpLaunch *text_walk(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
+                    int64_t n, Error *err)
+{
+    int each = c->n_results && op_dtype_size(c->result[0].dtype) < 4 ? 4 : 2;
+    return elements(out, c, stem, operands, n, each, err);
 }
 
 int text_each_end(OpPlain *out, Error *err)
@@ -259,7 +271,7 @@ int text_dense(OpPlain *out, const OpCall *c, const char *name, const OpTensor *
     if (to < 0) return -1;
     snprintf(place, size, "t%d", to);
     snprintf(names, sizeof names, "%s t%d", name, to);
-    if (!text_each(out, c, "copy", names, op_elements(t), err)) return -1;
+    if (!text_walk(out, c, "copy", names, op_elements(t), err)) return -1;
     buffer_printf(out->source, "    t%d[i] = %s[", to, name);
     text_index(out->source, t, t->rank, t->size, "i");
     buffer_puts(out->source, "];\n");

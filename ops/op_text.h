@@ -18,10 +18,12 @@ void text_number(Buffer *b, double v);           /* a literal, also of NaN and i
  * The launch can be changed until text_end. */
 OpLaunch *text_begin(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
                      int64_t blocks, int threads, Error *err);
-/* As text_begin, for each of n elements, of which a thread has two, or four of types of less than four
- * bytes, as in eager PyTorch's loops over strided tensors: the text goes on within a loop in which `i`
- * is the element. */
+/* As text_begin, for one thread each of n elements, four of them a thread: the text goes on within a
+ * loop in which `i` is the element. text_walk has two of a thread, or four of types of less than four
+ * bytes, as eager PyTorch's loop over strided tensors. */
 OpLaunch *text_each(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
+                    int64_t n, Error *err);
+OpLaunch *text_walk(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
                     int64_t n, Error *err);
 /* Closes the braces and counts the launch. */
 int text_end(OpPlain *out, Error *err);
