@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The kernels that eager PyTorch launches for tasks with a graph, which is what their baselines are compared with.
+"""The kernels that eager PyTorch launches for tasks with a graph, which their baselines are compared with.
 
     python3 tests/gpu/eager_kernels.py TASKS [TASK_ROOT]
 
-For each task at its timed workload: its name, and a line a kernel: microseconds of one warm run, grid, block, registers
-a thread, bytes of shared memory, name. TASKS: tasks, sets or patterns, with commas.
+For each task at its timed workload: its name, and a line a kernel: microseconds of one warm run, grid,
+block, registers a thread, bytes of shared memory, name. TASKS: tasks, sets or patterns, with commas.
 """
 import json
 import os
