@@ -13,7 +13,7 @@ static const char prelude[] =
     "using int32_t = signed int; using uint32_t = unsigned int;\n"
     "using int64_t = signed long long; using uint64_t = unsigned long long;\n"
     "using uchar = unsigned char; using ushort = unsigned short; using uint = unsigned int;\n"
-    "using ulong = unsigned long;\n"
+    "using ulong = unsigned long; using intptr_t = int64_t; using uintptr_t = uint64_t;\n"
     "#ifndef INFINITY\n#define INFINITY __int_as_float(0x7f800000)\n#endif\n"
     "#ifndef NAN\n#define NAN __int_as_float(0x7fffffff)\n#endif\n"
     "#ifndef FLT_MAX\n#define FLT_MAX 3.402823466e+38f\n#define FLT_MIN 1.175494351e-38f\n"

@@ -103,7 +103,7 @@ template <typename T> __global__ void relu(const T *x, T *y, uint n)
 {
     static_assert(std::is_same<T, float>::value, "");
     uint i = blockIdx.x * 256 + threadIdx.x;
-    T a = 0, b = i < n ? x[i] : 0;
+    T a = 0, b = i < n && (intptr_t)(uintptr_t)x ? x[i] : 0;
     if (b < a) std::swap(a, b);
     if (i < n) y[i] = std::max(b, -std::numeric_limits<T>::max());
 }

@@ -9,6 +9,8 @@
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
 
+enum { WAIT_SLICE = 100 /* instructions of a slice that a load takes which may wait */ };
+
 /* ---- moving the data ---- */
 
 /* Reads an element and extends it to the width of its register in bits. */
@@ -172,6 +174,13 @@ static int load_beyond(Warp *w, Access *a)
     return rest ? access_once(w, a->in, rest) : 0;
 }
 
+/* A volatile or acquiring load may spin on what another warp writes: others run soon. Where requests are
+ * counted they do anyway (scheduler.c). */
+static void may_wait(Warp *w)
+{
+    if (!w->x->counted) w->slice -= WAIT_SLICE;
+}
+
 static int load_shared(Warp *w, Access *a)
 {
     SimCounts *n = &w->x->counts;
@@ -182,6 +191,7 @@ static int load_shared(Warp *w, Access *a)
     if (access_shared_bounds(w, a, 0) ||
         (a->mo->order == ORDER_WEAK ? shared_check_load(w, a) : shared_check_written(w, a)))
         return -1;
+    if (a->mo->order != ORDER_WEAK) may_wait(w);
     n->shared_load_requests++;
     n->shared_load_wavefronts += a->p->wavefronts;
     traffic_count_shared(n, a->mo->traffic, a->p);
@@ -193,7 +203,10 @@ static int load_global(Warp *w, Access *a)
 {
     int r = access_global_bounds(w, a, 0);
     if (r) return r;
-    if (a->mo->order != ORDER_WEAK) exec_acquire(w->x);
+    if (a->mo->order != ORDER_WEAK) {
+        exec_acquire(w->x);
+        may_wait(w);
+    }
     if (global_check_load(w, a) || (a->mo->read_only && global_check_read_only(w, a))) return -1;
     traffic_count(w, a, MEM_LOAD);
     load_rows(w, a);

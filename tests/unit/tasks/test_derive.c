@@ -292,6 +292,22 @@ static double timed_atol(Small *s, const char *const *lines, int n, int n_axes, 
     return atol;
 }
 
+/* The errors along a running sum are one walk: more rows have larger errors than the few that are
+ * measured. */
+static void test_walks(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"y = aten.cumsum(x, 1)"};
+    double atol[2];
+    for (int k = 0; k < 2; k++) {
+        Small s = {.axes = {{"m", NULL, k ? 4096 : 2}, {"n", NULL, 32768}},
+                   .inputs = {tensor("x", DTYPE_F32, "m", "n")}};
+        s.inputs[0].has_draw = 1, s.inputs[0].draw = DRAW_NORMAL;
+        atol[k] = timed_atol(&s, lines, 1, 2, 1);
+    }
+    assert_true(atol[1] > 2 * atol[0]);
+}
+
 /* Samples that show no error of the timed sizes: groups of one element, and a clamp that one element in
  * ten thousand passes. */
 static void test_hidden(void **state)
@@ -473,6 +489,7 @@ int main(void)
                                        cmocka_unit_test(test_drift),
                                        cmocka_unit_test(test_long_sums),
                                        cmocka_unit_test(test_special),
+                                       cmocka_unit_test(test_walks),
                                        cmocka_unit_test(test_hidden),
                                        cmocka_unit_test(test_off),
                                        cmocka_unit_test(test_calm),
