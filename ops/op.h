@@ -75,7 +75,7 @@ typedef struct {
     char kernel[48];
     int64_t grid[3];
     int block[3], shared;
-    char arguments[512]; /* "x0, x1, t0, y0": inputs, scratch and results by index */
+    char arguments[512]; /* "x0, x1, t0, y0, 64": inputs, scratch and results by index; numbers */
     int64_t repeat; /* 0: once; else for t in 0..repeat, and the last argument is "t", an int */
 } OpLaunch;
 

@@ -1,14 +1,17 @@
-/* Plain kernels of convolutions. With few channels in a group, one thread an output, as eager PyTorch's
- * depthwise kernels. Else the tiled product of weights and inputs, the inputs gathered as they are
- * brought into shared memory; outputs of a transposed convolution that meet the same taps share a
- * tile, so that no multiplication is by a zero of the stride. Sizes are constants of the text. */
+/* Plain kernels of convolutions. Depthwise ones in one and two dimensions are built as eager
+ * PyTorch's: one thread an output in blocks of 1024, sizes that the kernel learns at run time, and
+ * windows of 1 x 1, 3 x 3 and 5 x 5 unrolled with a test of each tap, others walked between bounds
+ * found before. Others with few channels in a group have one thread an output too. Else the tiled
+ * product of weights and inputs, the inputs gathered as they are brought into shared memory;
+ * outputs of a transposed convolution that meet the same taps share a tile, so that no
+ * multiplication is by a zero of the stride. Sizes are constants of the text. */
 #include <stdio.h>
 #include <string.h>
 
 #include "ops/op_convolution.h"
 #include "ops/op_text.h"
 
-enum { FEW_CHANNELS = 8, THREADS = 256 };
+enum { FEW_CHANNELS = 8, THREADS = 256, DEPTHWISE_THREADS = 1024 };
 
 typedef struct {
     const Convolution *v;
@@ -123,6 +126,134 @@ static void direct(Writer *t)
     for (int d = t->first; d < WINDOW_DIMS; d++) buffer_puts(b, "}");
     buffer_puts(b, "\n    ");
     store(t, "channel", "sum");
+}
+
+/* ---- depthwise ---- */
+
+static int is_depthwise(const Convolution *v)
+{
+    return !v->transposed && v->groups > 1 && v->in == 1;
+}
+
+/* Eager's kernel of one and two dimensions, whose places are ints. */
+static int is_flat_depthwise(const Convolution *v, const OpCall *c)
+{
+    int64_t reach = 0;
+    for (int d = 0; d < WINDOW_DIMS; d++) {
+        const Window *w = &v->w[d];
+        int64_t last = w->out * w->stride + w->kernel * w->dilation + w->padding;
+        if (last > reach) reach = last;
+    }
+    return is_depthwise(v) && v->dims < WINDOW_DIMS && reach < INT32_MAX &&
+           op_elements(v->x) < INT32_MAX && op_elements(&c->result[0]) < INT32_MAX;
+}
+
+/* 1: the loops over the taps are unrolled. */
+static int is_unrolled(const Convolution *v)
+{
+    int64_t k = v->w[1].kernel;
+    return k == v->w[2].kernel && (k == 1 || k == 3 || k == 5);
+}
+
+/* The taps first to last of a dimension that meet the input. */
+static void tap_bounds(Buffer *b, int d)
+{
+    buffer_printf(b,
+                  "        int first%d = 0, last%d = kernel%d;\n"
+                  "        if (low%d < 0) first%d = (dilation%d - 1 - low%d) / dilation%d;\n"
+                  "        const int over%d = low%d + (kernel%d - 1) * dilation%d - in%d + 1;\n"
+                  "        if (over%d > 0) last%d -= (over%d + dilation%d - 1) / dilation%d;\n",
+                  d, d, d, d, d, d, d, d, d, d, d, d, d, d, d, d, d, d);
+}
+
+/* The sum over the taps, whose inputs begin at low1, low2. */
+static void depthwise_taps(Writer *t)
+{
+    int unrolled = is_unrolled(t->v);
+    for (int d = 1; d < WINDOW_DIMS && !unrolled; d++) tap_bounds(t->b, d);
+    for (int d = 1; d < WINDOW_DIMS; d++)
+        if (unrolled)
+            buffer_printf(t->b,
+                          "#pragma unroll\n"
+                          "        for (int u%d = 0; u%d < %d; u%d++)\n",
+                          d, d, (int)t->v->w[d].kernel, d);
+        else
+            buffer_printf(t->b, "        for (int u%d = first%d; u%d < last%d; u%d++)\n", d, d, d,
+                          d, d);
+    buffer_puts(t->b,
+                "        {\n"
+                "            const int i1 = low1 + u1 * dilation1, i2 = low2 + u2 * dilation2;\n");
+    if (unrolled)
+        buffer_puts(t->b, "            if (i1 >= 0 && i1 < in1 && i2 >= 0 && i2 < in2)\n"
+                          "                sum += (T)*taps * (T)from[plane + i1 * in2 + i2];\n"
+                          "            taps++;\n        }\n");
+    else
+        buffer_puts(t->b, "            sum += (T)taps[u1 * kernel2 + u2] * "
+                          "(T)from[plane + i1 * in2 + i2];\n        }\n");
+}
+
+/* The names of the memory that places are in, each once. */
+static size_t depthwise_operands(const char *x, const char *weight, const char *bias, char *out,
+                                 size_t size)
+{
+    const char *all[] = {x, weight, bias};
+    size_t n = 0;
+    for (int i = 0; i < 3; i++) {
+        size_t len = strcspn(all[i], " ");
+        int again = !len;
+        for (int k = 0; k < i && !again; k++)
+            again = strcspn(all[k], " ") == len && !strncmp(all[k], all[i], len);
+        if (!again)
+            n += (size_t)snprintf(out + n, size - n, "%s%.*s", n ? " " : "", (int)len, all[i]);
+    }
+    return n;
+}
+
+static int depthwise(Writer *t, OpPlain *out, Error *err)
+{
+    const Convolution *v = t->v;
+    Buffer *b = t->b;
+    const int64_t n = op_elements(&t->c->result[0]);
+    char x[24], weight[24], bias[24] = "", names[420];
+    if (text_dense(out, t->c, t->x, v->x, x, sizeof x, err) ||
+        text_dense(out, t->c, t->weight, v->weight, weight, sizeof weight, err) ||
+        (v->bias && text_dense(out, t->c, t->bias, v->bias, bias, sizeof bias, err)))
+        return -1;
+    size_t used = depthwise_operands(x, weight, bias, names, sizeof names);
+    snprintf(names + used, sizeof names - used, " y0 n=%lld channels=%lld multiplier=%lld",
+             (long long)n, (long long)(v->out * v->groups), (long long)v->out);
+    for (int d = 1; d < WINDOW_DIMS; d++) {
+        const Window *w = &v->w[d];
+        used = strlen(names);
+        snprintf(names + used, sizeof names - used,
+                 " in%d=%lld out%d=%lld kernel%d=%lld stride%d=%lld pad%d=%lld dilation%d=%lld", d,
+                 (long long)w->in, d, (long long)w->out, d, (long long)w->kernel, d,
+                 (long long)w->stride, d, (long long)w->padding, d, (long long)w->dilation);
+    }
+    if (!text_begin(out, t->c, "depthwise", names, (n + DEPTHWISE_THREADS - 1) / DEPTHWISE_THREADS,
+                    DEPTHWISE_THREADS, err))
+        return -1;
+    buffer_printf(b,
+                  "    typedef %s T;\n"
+                  "    const long long step = (long long)blockDim.x * gridDim.x;\n"
+                  "    long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n"
+                  "    for (; at < n; at += step) {\n"
+                  "        const int i = at, row = i / out2, o2 = i - row * out2;\n"
+                  "        const int flat = row / out1, o1 = row - flat * out1;\n"
+                  "        const int entry = flat / channels, channel = flat - entry * channels;\n"
+                  "        int own = channel, inputs = channels;\n"
+                  "        if (multiplier != 1) own /= multiplier, inputs /= multiplier;\n"
+                  "        const %s *taps = %s + channel * kernel1 * kernel2;\n"
+                  "        const %s *from = %s;\n"
+                  "        const int plane = (entry * inputs + own) * in1 * in2;\n"
+                  "        const int low1 = o1 * stride1 - pad1, low2 = o2 * stride2 - pad2;\n"
+                  "        T sum = ",
+                  t->type, op_dtype_ctype(v->weight->dtype), weight, op_dtype_ctype(v->x->dtype),
+                  x);
+    buffer_printf(b, v->bias ? "(T)(%s)[channel];\n" : "0;\n", bias);
+    depthwise_taps(t);
+    buffer_printf(b, "        y0[i] = (%s)sum;\n    }\n", op_dtype_ctype(t->c->result[0].dtype));
+    return text_end(out, err);
 }
 
 /* ---- the tiled product ---- */
@@ -319,6 +450,7 @@ int convolution_plain(const Convolution *v, const OpCall *c, OpPlain *out, Error
     snprintf(names + n, sizeof names - n, " y0");
     if (v->in * v->w[0].kernel * v->w[1].kernel * v->w[2].kernel >= INT32_MAX)
         return error_set(err, ERROR_LIMIT, "an element is a sum of 2^31 terms");
+    if (is_flat_depthwise(v, c)) return depthwise(&t, out, err);
     if (v->out >= FEW_CHANNELS) return tiled_kernel(&t, names, out, err);
     if (!text_each(out, c, "convolution", names, op_elements(&c->result[0]), err)) return -1;
     buffer_printf(t.b, "    constexpr int IN = %lld;\n", (long long)v->in);
@@ -334,19 +466,13 @@ static int add_bias(const Convolution *v, const OpCall *c, OpPlain *out, Error *
     int64_t volume = v->w[0].out * v->w[1].out * v->w[2].out;
     char names[24];
     snprintf(names, sizeof names, "x%d y0", v->bias_index);
-    if (!text_each(out, c, "add_bias", names, op_elements(y), err)) return -1;
+    if (!text_walk(out, c, "add_bias", names, op_elements(y), err)) return -1;
     buffer_printf(out->source,
                   "    y0[i] = (%s)((%s)y0[i] + (%s)x%d[%lld + i / %lld %% %lld * %lld]);\n",
                   op_dtype_ctype(y->dtype), text_type(y->dtype), text_type(y->dtype), v->bias_index,
                   (long long)v->bias->offset, (long long)volume, (long long)(v->out * v->groups),
                   (long long)v->bias->stride[0]);
     return text_each_end(out, err);
-}
-
-/* Eager PyTorch has kernels of its own for these. */
-static int is_depthwise(const Convolution *v)
-{
-    return !v->transposed && v->groups > 1 && v->in == 1;
 }
 
 /* The sizes are those of a plain convolution, of which cuDNN computes the gradient for a transposed one.
@@ -363,7 +489,7 @@ int convolution_route(const Convolution *v, const OpCall *c, OpRoute *out, Error
     const Window *w = v->w;
     char name[8], x[24], weight[24];
     size_t n = 0, size;
-    if (v->x->dtype > OP_BF16 || is_depthwise(v)) return 0;
+    if (v->x->dtype > OP_BF16 || is_depthwise(v)) return 0; /* eager has kernels of its own */
     if (op_elements(v->x) > INT32_MAX || op_elements(&c->result[0]) > INT32_MAX) return 0;
     for (int d = 0; d < WINDOW_DIMS; d++)
         if (!is_even(&w[d])) return 0;

@@ -172,31 +172,34 @@ static void result(Buffer *b, const OpCall *c, const char *type)
 /* ---- dense tensors: four elements a thread, as eager PyTorch reads and writes them ---- */
 
 enum { LANES = 4, LANE_THREADS = 128 };
-typedef enum { LIES_DENSE, LIES_ONCE, LIES_STRIDED } Lies;
 
-/* LIES_DENSE: its elements are at the places of y's; LIES_ONCE: it is one element. */
-static Lies lies(const OpTensor *t, const OpTensor *y)
+/* 1: its elements are at the places of y's. One element for all of y's is not dense: eager PyTorch
+ * then walks by strides. */
+static int lies_dense(const OpTensor *t, const OpTensor *y)
 {
     int64_t step[OP_MAX_RANK], n[OP_MAX_RANK], s[OP_MAX_RANK];
     op_steps(t, y->rank, step);
     int r = op_merge(y->rank, y->size, step, n, s);
-    if (!r || (r == 1 && !s[0])) return LIES_ONCE;
-    return r == 1 && s[0] == 1 && t->offset % LANES == 0 ? LIES_DENSE : LIES_STRIDED;
+    return r == 1 && s[0] == 1 && t->offset % LANES == 0;
 }
 
 static int is_dense(const OpCall *c)
 {
     const Pointwise *w = c->op->detail;
     const OpTensor *y = &c->result[0];
-    int dense = op_elements(y) % LANES == 0 && op_elements(y) && lies(y, y) == LIES_DENSE;
+    int dense = op_elements(y) % LANES == 0 && op_elements(y) && lies_dense(y, y);
     for (int i = 0; i < w->operands && dense; i++)
-        dense = !op_tensor(c, i) || lies(op_tensor(c, i), y) != LIES_STRIDED;
+        dense = !op_tensor(c, i) || lies_dense(op_tensor(c, i), y);
     return dense;
 }
 
-static int is_lanes(const OpCall *c, int arg)
+/* 1: an operand is converted as it is read. */
+static int is_mixed(const OpCall *c)
 {
-    return op_tensor(c, arg) && lies(op_tensor(c, arg), &c->result[0]) == LIES_DENSE;
+    const Pointwise *w = c->op->detail;
+    const OpTensor *a = op_tensor(c, 0), *b = w->operands == 2 ? op_tensor(c, 1) : NULL;
+    return (w->rule == RESULT_PROMOTED || w->rule == RESULT_FLOAT) && a && b &&
+           a->dtype != b->dtype;
 }
 
 static void at_lane(Buffer *b, int64_t offset)
@@ -224,7 +227,7 @@ static int dense_plain(const OpCall *c, OpPlain *out, Error *err)
                   LANE_THREADS, LANES, (long long)n);
     constants(b, c, type);
     for (int k = 0; k < w->operands; k++) {
-        if (!is_lanes(c, k)) {
+        if (!op_tensor(c, k)) {
             load(b, c, k, type);
             continue;
         }
@@ -236,7 +239,7 @@ static int dense_plain(const OpCall *c, OpPlain *out, Error *err)
     }
     buffer_printf(b, "    op_lanes<%s> to;\n    for (int k = 0; k < %d; k++) {\n", element, LANES);
     for (int k = 0; k < w->operands; k++)
-        if (is_lanes(c, k))
+        if (op_tensor(c, k))
             buffer_printf(b, "    const %s %c = (%s)in_%c.v[k];\n", type, 'a' + k, type, 'a' + k);
     buffer_puts(b, "    to.v[k]");
     result(b, c, type);
@@ -246,14 +249,48 @@ static int dense_plain(const OpCall *c, OpPlain *out, Error *err)
     return text_end(out, err);
 }
 
+/* Of two types: four elements of a thread lie 128 apart, and all are read before one is written. */
+static int mixed_plain(const OpCall *c, OpPlain *out, Error *err)
+{
+    const char *type = compute_type(c);
+    int64_t n = op_elements(&c->result[0]), block = LANES * LANE_THREADS;
+    Buffer *b = out->source;
+    if (!text_begin(out, c, "pointwise", NULL, (n + block - 1) / block, LANE_THREADS, err))
+        return -1;
+    constants(b, c, type);
+    buffer_printf(b,
+                  "    const long long first = blockIdx.x * %lldLL + threadIdx.x;\n"
+                  "    %s in_a[%d], in_b[%d];\n"
+                  "#pragma unroll\n"
+                  "    for (int k = 0; k < %d; k++) {\n"
+                  "        const long long i = first + k * %d;\n"
+                  "        if (i >= %lld) break;\n",
+                  (long long)block, type, LANES, LANES, LANES, LANE_THREADS, (long long)n);
+    for (int k = 0; k < 2; k++)
+        buffer_printf(b, "        in_%c[k] = (%s)x%lld[i + %lldLL];\n", 'a' + k, type,
+                      (long long)c->arg[k].integer[0], (long long)op_tensor(c, k)->offset);
+    buffer_printf(b,
+                  "    }\n"
+                  "#pragma unroll\n"
+                  "    for (int k = 0; k < %d; k++) {\n"
+                  "        const long long i = first + k * %d;\n"
+                  "        if (i >= %lld) break;\n"
+                  "        const %s a = in_a[k], b = in_b[k];\n"
+                  "        y0[i + %lldLL]",
+                  LANES, LANE_THREADS, (long long)n, type, (long long)c->result[0].offset);
+    result(b, c, type);
+    buffer_puts(b, "    }\n");
+    return text_end(out, err);
+}
+
 int pointwise_plain(const OpCall *c, OpPlain *out, Error *err)
 {
     const Pointwise *w = c->op->detail;
     const OpTensor *y = &c->result[0];
     const char *type = compute_type(c);
     Buffer *b = out->source;
-    if (is_dense(c)) return dense_plain(c, out, err);
-    if (!text_each(out, c, "pointwise", NULL, op_elements(y), err)) return -1;
+    if (is_dense(c)) return is_mixed(c) ? mixed_plain(c, out, err) : dense_plain(c, out, err);
+    if (!text_walk(out, c, "pointwise", NULL, op_elements(y), err)) return -1;
     constants(b, c, type);
     for (int i = 0; i < w->operands; i++) load(b, c, i, type);
     buffer_puts(b, "    y0[");

@@ -274,7 +274,7 @@ static int copy_matrix(const Product *p, int x, int across, int along, const OpC
     int t = text_scratch(out, s->tensor->dtype, all, err);
     if (t < 0) return -1;
     snprintf(names, sizeof names, "%s t%d", s->name, t);
-    if (!text_each(out, c, "copy", names, all, err)) return -1;
+    if (!text_walk(out, c, "copy", names, all, err)) return -1;
     buffer_printf(out->source,
                   "    const int batch = i / %lldLL, row = i %% %lldLL / %lld, at = i %% %lld;\n"
                   "    t%d[i] = %s[",
@@ -315,7 +315,7 @@ static int add_d(const Product *p, const OpCall *c, OpPlain *out, Error *err)
     const char *type = text_type(y->dtype);
     char names[24];
     snprintf(names, sizeof names, "%s y0", d->name);
-    if (!text_each(out, c, "add_bias", names, op_elements(y), err)) return -1;
+    if (!text_walk(out, c, "add_bias", names, op_elements(y), err)) return -1;
     buffer_printf(out->source, "    y0[i] = (%s)((%s)y0[i] + ", op_dtype_ctype(y->dtype), type);
     if (p->beta != 1) {
         buffer_printf(out->source, "(%s)", type);

@@ -1,6 +1,8 @@
-/* Kernels of reductions. A block has threads along the outputs and along the reduced elements, whichever
- * lie side by side in memory on threadIdx.x. Where there are few outputs, several blocks share one:
- * they leave their states in scratch memory, and a second launch merges these, one warp an output. */
+/* Kernels of reductions. A block has threads along the outputs and along the reduced elements,
+ * whichever lie side by side in memory on threadIdx.x. As in eager PyTorch, a thread reduces an
+ * output alone where outputs lie side by side and less than 256 elements make one. Where there are
+ * few outputs, several blocks share one: they leave their states in scratch memory, and a second
+ * launch merges these, one warp an output. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +10,7 @@
 #include "ops/op_reduction.h"
 #include "ops/op_text.h"
 
-enum { THREADS = 512, WANTED_BLOCKS = 528, LEAST_A_THREAD = 16 };
+enum { THREADS = 512, WANTED_BLOCKS = 528, LEAST_A_THREAD = 16, LEAST_SHARED = 256 };
 
 /* What a kind keeps of the elements that it has seen: up to three fields. */
 typedef struct {
@@ -102,10 +104,15 @@ static Plan plan_of(const Reduction *r)
               r->outputs > 1;
     p.along = 32;
     if (p.outer)
-        p.along = r->inputs < 16 ? 4 : 16;
+        p.along = r->inputs < LEAST_SHARED ? 1 : 16;
     else
         while (p.along < THREADS && p.along * 2 <= r->inputs) p.along *= 2;
-    p.outputs = p.outer ? 32 : p.along >= 128 ? 1 : 128 / p.along;
+    p.outputs = p.outer ? THREADS / 16 : p.along >= 128 ? 1 : 128 / p.along;
+    if (p.outer && p.along == 1) {
+        p.outputs = THREADS;
+        while (p.outputs > 32 && p.outputs / 2 >= r->outputs) p.outputs /= 2;
+        return p;
+    }
     int64_t blocks = (r->outputs + p.outputs - 1) / p.outputs,
             limit = r->inputs / ((int64_t)p.along * LEAST_A_THREAD);
     if (blocks < WANTED_BLOCKS / 2) p.splits = WANTED_BLOCKS / (blocks ? blocks : 1);
@@ -177,7 +184,7 @@ static void shuffles(Buffer *b)
 static void merge_block(Buffer *b, const Plan *p)
 {
     if (!p->outer) shuffles(b);
-    if (!p->outer && p->along == 32) return;
+    if (p->along == (p->outer ? 1 : 32)) return;
     int parts = p->outer ? p->along : p->along / 32;
     buffer_printf(b,
                   "    __shared__ state shared[%d];\n"

@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 
-enum { EACH_THREADS = 128, EACH_ELEMENTS = 4 };
+enum { EACH_THREADS = 128, MAX_OPERAND = 40 };
 
 const char *text_type(OpDtype d)
 {
@@ -57,12 +57,25 @@ char *text_library(OpRoute *out, const char *library, size_t *size, Error *err)
     return call->arguments;
 }
 
+/* A size as an operand: 8 bytes in the argument, whatever the text makes of it. */
+static int number_operand(OpPlain *out, OpLaunch *l, const char *name, Error *err)
+{
+    size_t len = strlen(l->arguments), n = strcspn(name, "=:");
+    if (len + strlen(name + n) + 2 > sizeof l->arguments)
+        return error_set(err, ERROR_LIMIT, "a launch has too many arguments");
+    snprintf(l->arguments + len, sizeof l->arguments - len, "%s%s", len ? ", " : "", name + n + 1);
+    buffer_printf(out->source, "%sconst long long %.*s%s", len ? ", " : "", (int)n, name,
+                  name[n] == '=' ? "_" : "");
+    return 0;
+}
+
 /* Appends one operand to the kernel's head and the launch's arguments. */
 static int operand(OpPlain *out, const OpCall *c, OpLaunch *l, const char *name, Error *err)
 {
     size_t len = strlen(l->arguments);
     int k = -1;
     char kind = 0;
+    if (strpbrk(name, "=:")) return number_operand(out, l, name, err);
     if (len + 8 > sizeof l->arguments)
         return error_set(err, ERROR_LIMIT, "a launch has too many arguments");
     if (!strcmp(name, "t")) {
@@ -88,7 +101,7 @@ static int operand(OpPlain *out, const OpCall *c, OpLaunch *l, const char *name,
 OpLaunch *text_begin(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
                      int64_t blocks, int threads, Error *err)
 {
-    char name[8];
+    char name[MAX_OPERAND];
     int rc = 0;
     if (out->n >= OP_MAX_LAUNCHES || blocks > INT32_MAX) {
         error_set(err, ERROR_LIMIT, "more than %d launches, or %d blocks", OP_MAX_LAUNCHES,
@@ -113,6 +126,12 @@ OpLaunch *text_begin(OpPlain *out, const OpCall *c, const char *stem, const char
         at += n;
     }
     buffer_puts(out->source, ")\n{\n");
+    for (const char *at = operands; at && (at = strchr(at, '=')); at++) {
+        const char *from = at;
+        while (from > operands && from[-1] != ' ') from--;
+        buffer_printf(out->source, "    const int %.*s = (int)%.*s_;\n", (int)(at - from), from,
+                      (int)(at - from), from);
+    }
     return rc ? NULL : l;
 }
 
@@ -124,19 +143,31 @@ int text_end(OpPlain *out, Error *err)
     return 0;
 }
 
-OpLaunch *text_each(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
-                    int64_t n, Error *err)
+static OpLaunch *elements(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
+                          int64_t n, int each, Error *err)
 {
-    const int64_t block = EACH_THREADS * EACH_ELEMENTS;
+    const int64_t block = EACH_THREADS * each;
     OpLaunch *l = text_begin(out, c, stem, operands, (n + block - 1) / block, EACH_THREADS, err);
     const char *type = n < 1 << 30 ? "int" : "long long";
     buffer_printf(out->source,
                   "  for (int k = 0; k < %d; k++) {\n"
                   "    const %s i = (%s)blockIdx.x * %d + k * %d + threadIdx.x;\n"
                   "    if (i >= %lld) return;\n",
-                  EACH_ELEMENTS, type, type, EACH_THREADS * EACH_ELEMENTS, EACH_THREADS,
-                  (long long)n);
+                  each, type, type, EACH_THREADS * each, EACH_THREADS, (long long)n);
     return l;
+}
+
+OpLaunch *text_each(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
+                    int64_t n, Error *err)
+{
+    return elements(out, c, stem, operands, n, 4, err);
+}
+
+OpLaunch *text_walk(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
+                    int64_t n, Error *err)
+{
+    int each = c->n_results && op_dtype_size(c->result[0].dtype) < 4 ? 4 : 2;
+    return elements(out, c, stem, operands, n, each, err);
 }
 
 int text_each_end(OpPlain *out, Error *err)
@@ -209,6 +240,18 @@ void text_block_reduce(OpPlain *out)
                 "    __syncthreads();\n"
                 "    if (!lane) shared[warp] = v;\n"
                 "    __syncthreads();\n"
+                "    if (warps > 8) {\n"
+                "        if (!warp) {\n"
+                "            v = shared[lane < warps ? lane : 0];\n"
+                "            for (int d = 16; d; d /= 2) {\n"
+                "                const T o = __shfl_down_sync(0xffffffffu, v, d);\n"
+                "                if (lane + d < warps) v = f(v, o);\n"
+                "            }\n"
+                "            if (!lane) shared[0] = v;\n"
+                "        }\n"
+                "        __syncthreads();\n"
+                "        return shared[0];\n"
+                "    }\n"
                 "    v = shared[0];\n"
                 "    for (int w = 1; w < warps; w++) v = f(v, shared[w]);\n"
                 "    return v;\n"
@@ -228,7 +271,7 @@ int text_dense(OpPlain *out, const OpCall *c, const char *name, const OpTensor *
     if (to < 0) return -1;
     snprintf(place, size, "t%d", to);
     snprintf(names, sizeof names, "%s t%d", name, to);
-    if (!text_each(out, c, "copy", names, op_elements(t), err)) return -1;
+    if (!text_walk(out, c, "copy", names, op_elements(t), err)) return -1;
     buffer_printf(out->source, "    t%d[i] = %s[", to, name);
     text_index(out->source, t, t->rank, t->size, "i");
     buffer_puts(out->source, "];\n");

@@ -12,14 +12,18 @@ const char *text_cast(OpDtype from, OpDtype to); /* "(float)" where a half type 
 void text_number(Buffer *b, double v);           /* a literal, also of NaN and infinities */
 
 /* Begins a kernel: its launch, and its text up to the brace. operands are names as in
- * OpLaunch.arguments, "x0 x1 y0 t0"; NULL stands for all inputs and results. Inputs are const. A last
- * "t" is the round of a repeated launch, an int. NULL: *err says why. The launch can be changed until
- * text_end. */
+ * OpLaunch.arguments, "x0 x1 y0 t0"; NULL stands for all inputs and results. Inputs are const. A size
+ * that eager PyTorch's kernel learns at run time is an operand too: "width=512" is an int in the text,
+ * "width:512" a long long. A last "t" is the round of a repeated launch, an int. NULL: *err says why.
+ * The launch can be changed until text_end. */
 OpLaunch *text_begin(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
                      int64_t blocks, int threads, Error *err);
 /* As text_begin, for one thread each of n elements, four of them a thread: the text goes on within a
- * loop in which `i` is the element. */
+ * loop in which `i` is the element. text_walk has two of a thread, or four of types of less than four
+ * bytes, as eager PyTorch's loop over strided tensors. */
 OpLaunch *text_each(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
+                    int64_t n, Error *err);
+OpLaunch *text_walk(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
                     int64_t n, Error *err);
 /* Closes the braces and counts the launch. */
 int text_end(OpPlain *out, Error *err);

@@ -2,6 +2,7 @@
  * scratch becomes slots that live for one step, repeated launches are unrolled. */
 #include "eval/candidate/op_launches.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,6 +102,8 @@ static int add_launch(Walk *k, const OpLaunch *l, const char *kernel, int64_t ro
         size_t size;
         if (!strcmp(p, "t"))
             p++;
+        else if (*p == '-' || isdigit((unsigned char)*p))
+            arg.value = (uint64_t)strtoll(p, (char **)&p, 10);
         else if (named_memory(m, &p, &arg, &size))
             return walk_fail(k, "the operator's launch has the arguments '%s'", l->arguments);
         add_arg(k, arg);

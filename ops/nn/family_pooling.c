@@ -1,31 +1,14 @@
 /* Pools in one to three dimensions: largest value or average of a window, whose place follows from
- * stride and padding, or in adaptive pools from the sizes. One thread an output, in references and in
- * kernels. Averages over the whole plane are means, as in eager PyTorch. */
+ * stride and padding, or in adaptive pools from the sizes. One thread an output. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "ops/op_text.h"
-#include "ops/op_window.h"
-
-enum { MAX_PLACES = 1 << 27, UNROLLED = 16 }; /* a gibibyte */
+#include "ops/nn/op_pool.h"
 
 typedef struct {
     int dims, average, adaptive, results;
 } Kind;
-
-/* The windows w[0] to w[dims - 1] are of the last dimensions. */
-typedef struct {
-    int dims, average, adaptive;
-    const OpTensor *x;
-    int lead; /* dimensions before the windows */
-    int64_t planes, volume, outputs;
-    Window w[WINDOW_DIMS];
-    int include_pad, ceil;
-    int64_t divisor; /* 0: the number of elements */
-} Pool;
 
 /* The inputs low, low + step, ... of an output, n in all; size: of the window with its padding. */
 typedef struct {
@@ -200,146 +183,12 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
     return 0;
 }
 
-/* ---- kernels ---- */
+/* ---- the rest ---- */
 
-/* const int low0, high0, size0 of the output o0. */
-static void span_text(Buffer *b, const Pool *p, int d)
-{
-    const Window *w = &p->w[d];
-    long long in = w->in, out = w->out;
-    if (p->adaptive) {
-        const char *cast = w->in * (w->out + 1) >= INT32_MAX ? "(long long)" : "";
-        buffer_printf(b,
-                      "    const int low%d = %so%d * %lld / %lld;\n"
-                      "    const int high%d = (%s(o%d + 1) * %lld + %lld) / %lld;\n"
-                      "    const int size%d = high%d - low%d;\n",
-                      d, cast, d, in, out, d, cast, d, in, out - 1, out, d, d, d);
-        return;
-    }
-    buffer_printf(b,
-                  "    const int first%d = o%d * %lld - %lld;\n"
-                  "    const int low%d = first%d < 0 ? first%d + (-first%d + %lld) / %lld * %lld : "
-                  "first%d;\n"
-                  "    const int high%d = min(first%d + %lld, %lld);\n",
-                  d, d, (long long)w->stride, (long long)w->padding, d, d, d, d,
-                  (long long)w->dilation - 1, (long long)w->dilation, (long long)w->dilation, d, d,
-                  d, (long long)((w->kernel - 1) * w->dilation + 1), in);
-    if (!p->average) return;
-    if (p->include_pad && !p->divisor)
-        buffer_printf(b, "    const int size%d = min(first%d + %lld, %lld) - first%d;\n", d, d,
-                      (long long)w->kernel, (long long)(w->in + w->padding), d);
-    else
-        buffer_printf(b, "    const int size%d = high%d - low%d;\n", d, d, d);
-}
-
-/* The loops over the window, the last one of an average unrolled so that its loads overlap, which end in
- * `step` over the element v at `at` of the plane. */
-static void loops(Buffer *b, const Pool *p, const char *type, const char *x, const char *step)
-{
-    int64_t inner = 1, last = p->x->offset;
-    for (int d = 0; d < p->x->rank; d++) last += (p->x->size[d] - 1) * p->x->stride[d];
-    const char *index = last >= INT32_MAX ? "long long" : "int";
-    buffer_printf(b, "    const %s base = ", index);
-    text_strided(b, p->x->offset, p->lead, p->x->size, p->x->stride, "plane");
-    buffer_puts(b, ";\n");
-    for (int d = 0; d < p->dims; d++) {
-        const Window *w = &p->w[d];
-        if (p->average && !p->adaptive && d == p->dims - 1 && w->kernel <= UNROLLED)
-            buffer_printf(b,
-                          "#pragma unroll\n    for (int k = 0; k < %lld; k++)\n"
-                          "    if (const int a%d = first%d + k; a%d >= 0 && a%d < %lld)\n",
-                          (long long)w->kernel, d, d, d, d, (long long)w->in);
-        else
-            buffer_printf(b, "    for (int a%d = low%d; a%d < high%d; a%d += %lld)\n", d, d, d, d,
-                          d, (long long)w->dilation);
-    }
-    buffer_printf(b, "    {\n        const %s v = (%s)%s[base", type, type, x);
-    for (int d = 0; d < p->dims; d++)
-        buffer_printf(b, " + (%s)a%d * %lld", index, d, (long long)p->x->stride[p->lead + d]);
-    buffer_puts(b, "];\n");
-    if (!p->average) {
-        buffer_printf(b, "        const long long at = 0");
-        for (int d = p->dims - 1; d >= 0; inner *= p->w[d--].in)
-            buffer_printf(b, " + a%d * %lldLL", d, (long long)inner);
-        buffer_puts(b, ";\n");
-    }
-    buffer_printf(b, "        %s\n    }\n", step);
-}
-
-static void average_text(Buffer *b, const Pool *p, const char *type, const char *x, const char *y)
-{
-    buffer_printf(b, "    %s sum = 0;\n", type);
-    loops(b, p, type, x, "sum += v;");
-    buffer_printf(b, "    y0[i] = (%s)(sum / (%s)", y, type);
-    if (p->divisor) {
-        buffer_printf(b, "%lld);\n", (long long)p->divisor);
-        return;
-    }
-    for (int d = 0; d < p->dims; d++) buffer_printf(b, "%ssize%d", d ? " * " : "(", d);
-    buffer_puts(b, "));\n");
-}
-
-static void largest_text(Buffer *b, const Pool *p, const char *type, const char *x, const char *y,
-                         const char *indices)
-{
-    int64_t inner = 1;
-    buffer_printf(b, "    %s best = (%s)-__longlong_as_double(0x7ff0000000000000LL);\n", type,
-                  type);
-    buffer_puts(b, "    long long best_at = 0");
-    for (int d = p->dims - 1; d >= 0; inner *= p->w[d--].in)
-        buffer_printf(b, " + low%d * %lldLL", d, (long long)inner);
-    buffer_puts(b, ";\n");
-    loops(b, p, type, x, "if (v > best || v != v) best = v, best_at = at;");
-    buffer_printf(b, "    y0[i] = (%s)best;\n", y);
-    if (*indices) buffer_printf(b, "    %s[i] = best_at;\n", indices);
-}
-
-/* The mean over the windows' dimensions, which eager launches for an output of one element. */
-static int mean(const OpCall *c, const Pool *p, OpPlain *out, Error *err)
-{
-    const Op *op = op_find("aten.mean.dim", err);
-    OpCall m;
-    OpValue v[] = {c->arg[0], {.kind = OP_INTS, .n = p->dims}, {.kind = OP_BOOL, .integer = {1}}};
-    if (!op) return -1;
-    op_call_init(&m, op);
-    memcpy(m.tensor, c->tensor, sizeof m.tensor);
-    m.n_tensors = c->n_tensors;
-    for (int d = 0; d < p->dims; d++) v[1].integer[d] = p->lead + d;
-    return op_bind(&m, NULL, v, 3, err) || op_infer(&m, err) ? -1 : op_plain(&m, out, err);
-}
-
-/* The largest value's place is stored, as in eager PyTorch, also where it is no result; but not where a
- * device may lack the memory. */
 static int plain(const OpCall *c, OpPlain *out, Error *err)
 {
     Pool p;
-    char x[8], indices[8] = "", names[32];
-    int64_t inner = 1;
-    int t = 0;
-    if (pool_of(c, &p, err)) return -1;
-    if (p.average && p.adaptive && p.outputs == 1) return mean(c, &p, out, err);
-    const OpTensor *y = &c->result[0];
-    const char *type = text_type(y->dtype), *stored = op_dtype_ctype(y->dtype);
-    if (c->n_results == 2) {
-        strcpy(indices, "y1");
-    } else if (!p.average && op_elements(y) <= MAX_PLACES) {
-        if ((t = text_scratch(out, OP_I64, op_elements(y), err)) < 0) return -1;
-        snprintf(indices, sizeof indices, "t%d", t);
-    }
-    snprintf(x, sizeof x, "x%d", (int)c->arg[0].integer[0]);
-    snprintf(names, sizeof names, "%s y0 %s", x, indices);
-    if (!text_each(out, c, "pool", names, op_elements(y), err)) return -1;
-    Buffer *b = out->source;
-    for (int d = p.dims - 1; d >= 0; inner *= p.w[d--].out)
-        buffer_printf(b, "    const int o%d = i / %lld %% %lld;\n", d, (long long)inner,
-                      (long long)p.w[d].out);
-    buffer_printf(b, "    const int plane = i / %lld;\n", (long long)inner);
-    for (int d = 0; d < p.dims; d++) span_text(b, &p, d);
-    if (p.average)
-        average_text(b, &p, type, x, stored);
-    else
-        largest_text(b, &p, type, x, stored, indices);
-    return text_each_end(out, err);
+    return pool_of(c, &p, err) ? -1 : pool_plain(&p, c, out, err);
 }
 
 /* Inputs between the windows are not read. An adaptive pool reads all. */

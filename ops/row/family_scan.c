@@ -1,14 +1,20 @@
-/* Cumulative sums, products and logarithms of sums of exponentials along one dimension. Element i of
- * row r is the flat index (r / inner * n + i) * inner + r % inner. In kernels a row in one piece
- * belongs to a block, which carries the value from tile to tile; where there are few rows, several
- * blocks share one and a launch before computes their totals. A row across memory belongs to a thread. */
+/* Cumulative sums, products and logarithms of sums of exponentials along one dimension. Element i
+ * of row r is the flat index (r / inner * n + i) * inner + r % inner. Rows in one piece are scanned
+ * as eager PyTorch does it: a block of 512 threads has several rows side by side, brings two
+ * elements a thread of each into shared memory, combines them in rounds and carries the last value
+ * on; rows, sizes and rounds are known at run time. A tensor that is one row is scanned by several
+ * blocks, after a launch that computes their totals. A row across memory belongs to a thread. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "ops/op_text.h"
 #include "ops/row/row_text.h"
 
 enum {
+    ROWS_THREADS = 512,
+    LEAST_ALONG = 4, /* of the threads of a row, as a power of two */
+    MOST_ALONG = 9,
     THREADS = 256,
     TILE = 1024, /* 128 elements a warp */
     WANTED_BLOCKS = 528,
@@ -261,10 +267,86 @@ static int scan_launches(const OpCall *c, const Scan *s, OpPlain *out, Error *er
     return text_end(out, err);
 }
 
+static int power_above(int64_t n)
+{
+    int power = 0;
+    while (INT64_C(1) << power < n) power++;
+    return power;
+}
+
+/* The powers of two: threads of a row, so that a block is as wide to high as all rows are. */
+static int along_of(const Scan *s)
+{
+    int power = (MOST_ALONG + power_above(s->n) - power_above(s->rows)) / 2;
+    return power < LEAST_ALONG ? LEAST_ALONG : power > MOST_ALONG ? MOST_ALONG : power;
+}
+
+/* The rounds over the 2 * width elements of a row in `own`: in round m, each second run of 2^m elements
+ * takes the last element of the run before it. */
+static const char rounds_text[] =
+    "            __syncthreads();\n"
+    "            for (unsigned m = 0; m <= (unsigned)power; m++) {\n"
+    "                if (row < rows) {\n"
+    "                    const unsigned run = 1u << m;\n"
+    "                    const unsigned first = (threadIdx.x >> m) << (m + 1) | run;\n"
+    "                    const unsigned to = first + threadIdx.x % run;\n"
+    "                    own[to] = f(own[first - 1], own[to]);\n"
+    "                }\n"
+    "                __syncthreads();\n"
+    "            }\n";
+
+static int rows_launch(const OpCall *c, const Scan *s, OpPlain *out, Error *err)
+{
+    Buffer *b = out->source;
+    const OpTensor *x = op_tensor(c, 0);
+    const char *stored = op_dtype_ctype(c->result[0].dtype), *cast = text_cast(x->dtype, OP_F32);
+    int power = along_of(s), high = ROWS_THREADS >> power;
+    char name[8], place[24], operands[160];
+    snprintf(name, sizeof name, "x%lld", (long long)c->arg[0].integer[0]);
+    if (s->rows * s->n > UINT32_MAX)
+        return error_set(err, ERROR_LIMIT, "a scan of more than 2^32 elements");
+    if (text_dense(out, c, name, x, place, sizeof place, err)) return -1;
+    snprintf(operands, sizeof operands, "%.*s y0 rows=%lld n=%lld power=%d",
+             (int)strcspn(place, " "), place, (long long)s->rows, (long long)s->n, power);
+    OpLaunch *l = begin(out, c, s, "scan", operands, (s->rows + high - 1) / high, 1 << power, err);
+    if (!l) return -1;
+    l->block[1] = high;
+    buffer_printf(b,
+                  "    __shared__ T shared[%d];\n"
+                  "    const unsigned width = 1u << power, lane = threadIdx.x;\n"
+                  "    T *own = shared + 2 * width * threadIdx.y;\n"
+                  "    for (unsigned block = blockIdx.x * blockDim.y; block < (unsigned)rows;\n"
+                  "         block += blockDim.y * gridDim.x) {\n"
+                  "        const unsigned row = block + threadIdx.y;\n"
+                  "        const %s *in = %s + row * (unsigned)n;\n"
+                  "        %s *to_row = y0 + row * (unsigned)n;\n"
+                  "        T carry = NONE;\n"
+                  "        for (unsigned at = 0; at < (unsigned)n; at += 2 * width) {\n"
+                  "            const unsigned i = at + lane, k = at + width + lane;\n"
+                  "            if (row < rows) {\n"
+                  "                own[lane] = i < n ? (T)%sin[i] : NONE;\n"
+                  "                own[width + lane] = k < n ? (T)%sin[k] : NONE;\n"
+                  "                if (lane == 0) own[0] = f(carry, own[0]);\n"
+                  "            }\n",
+                  2 * ROWS_THREADS, op_dtype_ctype(x->dtype), place, stored, cast, cast);
+    buffer_puts(b, rounds_text);
+    buffer_printf(b,
+                  "            if (row < rows) {\n"
+                  "                if (i < n) to_row[i] = (%s)own[lane];\n"
+                  "                if (k < n) to_row[k] = (%s)own[width + lane];\n"
+                  "                carry = own[2 * width - 1];\n"
+                  "            }\n"
+                  "            __syncthreads();\n"
+                  "        }\n    }\n",
+                  stored, stored);
+    return text_end(out, err);
+}
+
 static int plain(const OpCall *c, OpPlain *out, Error *err)
 {
     Scan s;
     if (scan_of(c, &s, err)) return -1;
+    if (s.inner == 1 && s.rows > 1) return rows_launch(c, &s, out, err);
     return s.inner > 1 ? across_launch(c, &s, out, err) : scan_launches(c, &s, out, err);
 }
 

@@ -172,20 +172,23 @@ static int sum_launch(const OpCall *c, const Nll *m, int64_t parts, const int *t
 {
     Buffer *b = out->source;
     RowOperands o = inputs(c, m);
+    char size[32];
     int64_t threads = 32;
     while (threads < MAX_THREADS && threads * 24 < m->n) threads *= 2; /* some 16 targets each */
     if (parts == 1) row_operand(&o, 'y', 0);
     if (parts == 1 && two_results(c)) row_operand(&o, 'y', 1);
     for (int i = 0; parts > 1 && i < 2; i++) row_operand(&o, 't', t[i]);
+    snprintf(size, sizeof size, "n:%lld", (long long)m->n);
+    row_operand_named(&o, size);
     if (!text_begin(out, c, "nll", o.text, parts, (int)threads, err)) return -1;
     buffer_printf(
         b,
         "    typedef %s T;\n"
         "    __shared__ T shared[32];\n"
         "    T sum = 0, weights = 0;\n"
-        "    for (long long i = blockIdx.x * %lldLL + threadIdx.x; i < %lldLL; i += %lld) "
-        "{\n",
-        text_type(m->x->dtype), (long long)threads, (long long)m->n, (long long)(threads * parts));
+        "    for (long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x; i < n;\n"
+        "         i += (long long)blockDim.x * gridDim.x) {\n",
+        text_type(m->x->dtype));
     element(b, c, m);
     buffer_puts(b, "        sum += v;\n        weights += w;\n    }\n");
     reduce(b);
@@ -227,7 +230,7 @@ int nll_plain(const OpCall *c, OpPlain *out, Error *err)
     if (nll_of(c, &m, err)) return -1;
     if (!m.reduction) return each_launch(c, &m, out, err);
     OpDtype d = m.x->dtype == OP_F64 ? OP_F64 : OP_F32;
-    if (m.n > ONE_BLOCK) parts = m.n / (4 * MAX_THREADS);
+    if (m.n > ONE_BLOCK && m.x->rank > 2) parts = m.n / (4 * MAX_THREADS);
     if (parts > MAX_PARTS) parts = MAX_PARTS;
     for (int i = 0; i < 2 && parts > 1; i++)
         if ((t[i] = text_scratch(out, d, parts, err)) < 0) return -1;

@@ -1,7 +1,8 @@
-/* Kernels of normalisations, launched as eager PyTorch does it. Layer and RMS norm are one launch, a
- * block a row. The others with statistics of the input are two: statistics, then all elements; where
- * there are few rows, several blocks share one and a third launch merges their states. With running
- * statistics one launch does it all. */
+/* Kernels of normalisations, launched as eager PyTorch does it. Layer and RMS norm are one launch,
+ * a block a row: of 32 x 4 threads, each of which reads four elements at once and twice, where rows
+ * allow it, and one of scalar loads where not. The others with statistics of the input are two:
+ * statistics, then all elements; where there are few rows, several blocks share one and a third
+ * launch merges their states. With running statistics one launch does it all. */
 #include <stdio.h>
 #include <string.h>
 
@@ -157,7 +158,137 @@ static void add_tensors(RowOperands *o, const Norm *m, int affine_too, int runni
     if (running_too) row_operand(o, 'x', m->var_index);
 }
 
-/* Layer and RMS norm. */
+/* ---- layer and RMS norm ---- */
+
+enum { LANES = 4, WARPS = 4, MOST_COUNTED = 1 << 24 /* a float counts so far */ };
+
+/* 1: a tensor of channels, or x, can be read four elements at once. */
+static int in_fours(const OpTensor *t)
+{
+    return !t || (op_is_contiguous(t) && t->offset % LANES == 0);
+}
+
+static int is_fours(const Norm *m)
+{
+    return m->x->dtype != OP_F64 && m->n % LANES == 0 && m->n <= MOST_COUNTED && in_fours(m->x) &&
+           in_fours(m->weight) && in_fours(m->bias);
+}
+
+/* const op_fours<type> *NAME: where a tensor's elements begin, or a row's. */
+static void fours(Buffer *b, const char *name, const OpTensor *t, int index, const char *more)
+{
+    if (!t) return;
+    buffer_printf(b, "    const op_fours<%s> *%s = (const op_fours<%s> *)(x%d + %lldLL%s);\n",
+                  op_dtype_ctype(t->dtype), name, op_dtype_ctype(t->dtype), index,
+                  (long long)t->offset, more);
+}
+
+/* The moments of the warps, merged pair by pair; mean and rstd for all threads. */
+static void merge_warps(Buffer *b, const Norm *m)
+{
+    buffer_puts(b,
+                "    s.warp();\n"
+                "    for (int half = blockDim.y / 2; half; half /= 2) {\n"
+                "        if (threadIdx.x == 0 && threadIdx.y >= half && threadIdx.y < 2 * half) {\n"
+                "            T *to = shared[threadIdx.y - half];\n"
+                "            to[0] = s.n, to[1] = s.mean, to[2] = s.m2;\n"
+                "        }\n"
+                "        __syncthreads();\n"
+                "        const T *from = shared[threadIdx.y];\n"
+                "        if (threadIdx.x == 0 && threadIdx.y < half)\n"
+                "            s.merge(from[0], from[1], from[2]);\n"
+                "        __syncthreads();\n"
+                "    }\n"
+                "    if (thread == 0) shared[0][0] = s.mean, shared[0][1] = s.m2 / (T)n;\n"
+                "    __syncthreads();\n");
+    number(b, "    const T eps = ", m->eps, ";\n");
+    buffer_puts(b, "    const T mean = shared[0][0], rstd = rsqrt(shared[0][1] + eps);\n");
+}
+
+static void fours_text(Buffer *b, const OpCall *c, const Norm *m, const Saved *saved)
+{
+    const char *stored = op_dtype_ctype(c->result[0].dtype);
+    int rms = m->kind == NORM_RMS;
+    buffer_printf(b,
+                  "    typedef %s T;\n"
+                  "    __shared__ T shared[%d][3];\n"
+                  "    const int thread = threadIdx.x + threadIdx.y * blockDim.x;\n"
+                  "    const int threads = blockDim.x * blockDim.y, all = n / 4;\n"
+                  "    const long long r = blockIdx.x;\n",
+                  type_of(m), WARPS);
+    fours(b, "row", m->x, m->x_index, " + r * n");
+    fours(b, "weight", m->weight, m->weight_index, "");
+    fours(b, "bias", m->bias, m->bias_index, "");
+    buffer_printf(b,
+                  "    op_fours<%s> *to = (op_fours<%s> *)(y0 + r * n);\n"
+                  "    op_moments<T> s = {0, 0, 0};\n"
+                  "    for (int i = thread; i < all; i += threads) {\n"
+                  "        const op_fours<%s> x = row[i];\n"
+                  "#pragma unroll\n"
+                  "        for (int k = 0; k < 4; k++) s.%s((T)x.v[k]);\n"
+                  "    }\n",
+                  stored, stored, op_dtype_ctype(m->x->dtype), rms ? "add_square" : "add");
+    merge_warps(b, m);
+    buffer_printf(b,
+                  "    for (int i = thread; i < all; i += threads) {\n"
+                  "        const op_fours<%s> x = row[i];\n"
+                  "        op_fours<%s> y;\n"
+                  "#pragma unroll\n"
+                  "        for (int k = 0; k < 4; k++)\n"
+                  "            y.v[k] = (%s)(%srstd * ((T)x.v[k]%s)%s);\n"
+                  "        to[i] = y;\n"
+                  "    }\n",
+                  op_dtype_ctype(m->x->dtype), stored, stored,
+                  m->weight ? "(T)weight[i].v[k] * (" : "(", rms ? "" : " - mean",
+                  m->bias ? ") + (T)bias[i].v[k]" : ")");
+    const char *type = c->n_results > 1 ? op_dtype_ctype(c->result[1].dtype) : "T";
+    if (*saved->mean)
+        buffer_printf(b, "    if (thread == 0) %s[r] = (%s)mean;\n", saved->mean, type);
+    if (*saved->rstd)
+        buffer_printf(b, "    if (thread == 0) %s[r] = (%s)rstd;\n", saved->rstd, type);
+    buffer_puts(b, "    (void)mean;\n");
+}
+
+/* Scratch memory where the statistics are no results: eager PyTorch stores them too. */
+static int keep_statistics(const OpCall *c, const Norm *m, OpPlain *out, Saved *saved, Error *err)
+{
+    if (c->n_results > 1) {
+        *saved = (Saved){"y1", "y2"};
+        return 0;
+    }
+    int mean = -1, rstd = text_scratch(out, OP_F32, m->rows, err);
+    if (rstd < 0) return -1;
+    snprintf(saved->rstd, sizeof saved->rstd, "t%d", rstd);
+    if (m->kind == NORM_RMS) return 0;
+    if ((mean = text_scratch(out, OP_F32, m->rows, err)) < 0) return -1;
+    snprintf(saved->mean, sizeof saved->mean, "t%d", mean);
+    return 0;
+}
+
+static int fours_launch(const OpCall *c, const Norm *m, OpPlain *out, Error *err)
+{
+    Buffer *b = out->source;
+    RowOperands o = {""};
+    Saved saved = {"", ""};
+    char size[24];
+    if (keep_statistics(c, m, out, &saved, err)) return -1;
+    add_tensors(&o, m, 1, 0);
+    row_operand(&o, 'y', 0);
+    row_operand_named(&o, saved.mean);
+    row_operand_named(&o, saved.rstd);
+    snprintf(size, sizeof size, "n=%lld", (long long)m->n);
+    row_operand_named(&o, size);
+    moments_text(b);
+    buffer_puts(b, "#ifndef OP_FOURS\n#define OP_FOURS\n"
+                   "template <typename T> struct __align__(4 * sizeof(T)) op_fours { T v[4]; };\n"
+                   "#endif\n");
+    OpLaunch *l = text_begin(out, c, "layer_norm", o.text, m->rows, 32, err);
+    if (!l) return -1;
+    l->block[1] = WARPS;
+    fours_text(b, c, m, &saved);
+    return text_end(out, err);
+}
+
 static int one_launch(const OpCall *c, const Norm *m, OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
@@ -340,7 +471,8 @@ int norm_plain(const OpCall *c, OpPlain *out, Error *err)
     Norm m;
     Saved saved = {"", ""};
     if (norm_of(c, &m, err)) return -1;
-    if (m.kind == NORM_LAYER || m.kind == NORM_RMS) return one_launch(c, &m, out, err);
+    if (m.kind == NORM_LAYER || m.kind == NORM_RMS)
+        return is_fours(&m) ? fours_launch(c, &m, out, err) : one_launch(c, &m, out, err);
     if (!m.own) {
         if (m.results == NORM_UPDATED && keep_launch(c, &m, out, err)) return -1;
         return elements_launch(c, &m, &saved, out, err);

@@ -1,18 +1,24 @@
 /* Kernels of softmax, by the row's length and its place in memory as in eager PyTorch: a warp a row that
- * stays in registers; a block a row that stays in registers too, or is read three times; and for rows
- * across memory a thread a row, or several threads where there are few rows side by side. */
+ * stays in registers; a block of 1024 threads a row that stays in registers too, up to nine elements of
+ * a thread read one by one, and more in vectors; a row that is read three times; and for rows
+ * across memory a thread a row, side by side up to 1024, or several threads a row where few are side by
+ * side; sizes are known at run time, and a block takes several groups of rows. */
 #include <stdio.h>
+#include <string.h>
 
 #include "ops/op_text.h"
 #include "ops/row/op_softmax.h"
 
 enum {
-    WARP_ELEMENTS = 1024,
+    WARP_ELEMENTS = 2048,
+    WARP_BYTES = 8192,
+    MOST_SINGLE = 9, /* elements of a thread that reads them one by one */
     MAX_THREADS = 1024,
     LEAST_THREADS = 128,
-    EACH = 16, /* elements of a thread that keeps them */
-    ACROSS_THREADS = 128,
-    ALONG = 16 /* threads along a row across memory */
+    EACH = 16,       /* elements of a thread that keeps them */
+    FEW_BESIDE = 64, /* rows side by side, of which each has several threads */
+    MULTIPROCESSORS = 132,
+    MOST_RESIDENT = 2048 /* threads of one */
 };
 
 static const char *index_type(const Softmax *s)
@@ -29,11 +35,11 @@ static void element(Buffer *b, const OpCall *c, const char *f)
     buffer_puts(b, "]");
 }
 
-static OpLaunch *begin(OpPlain *out, const OpCall *c, const Softmax *s, int64_t blocks, int threads,
-                       Error *err)
+static OpLaunch *begin(OpPlain *out, const OpCall *c, const Softmax *s, const char *operands,
+                       int64_t blocks, int threads, Error *err)
 {
-    OpLaunch *l =
-        text_begin(out, c, s->logarithm ? "log_softmax" : "softmax", NULL, blocks, threads, err);
+    OpLaunch *l = text_begin(out, c, s->logarithm ? "log_softmax" : "softmax", operands, blocks,
+                             threads, err);
     buffer_printf(out->source, "    typedef %s T;\n    typedef %s index;\n",
                   text_type(c->result[0].dtype), index_type(s));
     buffer_puts(out->source, "    const T LOW = (T)-__longlong_as_double(0x7ff0000000000000LL);\n");
@@ -56,7 +62,7 @@ static int warp_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *e
 {
     Buffer *b = out->source;
     int each = (int)((s->n + 31) / 32);
-    if (!begin(out, c, s, (s->rows + 3) / 4, 128, err)) return -1;
+    if (!begin(out, c, s, NULL, (s->rows + 3) / 4, 128, err)) return -1;
     buffer_printf(b,
                   "    const index r = blockIdx.x * 4 + threadIdx.x / 32;\n"
                   "    const int lane = threadIdx.x %% 32;\n"
@@ -149,10 +155,9 @@ static void kept_loads(Buffer *b, const OpCall *c, const Softmax *s, int threads
 static int kept_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
-    int threads = LEAST_THREADS, vector = vector_of(c, s);
-    while (threads * EACH < s->n) threads *= 2;
+    int threads = MAX_THREADS, vector = s->n <= MOST_SINGLE * MAX_THREADS ? 1 : vector_of(c, s);
     text_block_reduce(out);
-    if (!begin(out, c, s, s->rows, threads, err)) return -1;
+    if (!begin(out, c, s, NULL, s->rows, threads, err)) return -1;
     buffer_puts(b, "    __shared__ T shared[32];\n");
     kept_loads(b, c, s, threads, vector);
     buffer_printf(b,
@@ -211,7 +216,7 @@ static int block_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *
     int threads = MAX_THREADS, vector = c->result[0].dtype == OP_F64 ? 1 : vector_of(c, s);
     while (threads > 2 * LEAST_THREADS && threads * 2 > s->n) threads /= 2;
     text_block_reduce(out);
-    if (!begin(out, c, s, s->rows, threads, err)) return -1;
+    if (!begin(out, c, s, NULL, s->rows, threads, err)) return -1;
     if (vector > 1) vector_types(b, c, vector);
     buffer_printf(b,
                   "    __shared__ T shared[32];\n"
@@ -228,50 +233,94 @@ static int block_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *
     return text_end(out, err);
 }
 
-/* Merges `name` of the threads along a row. */
+/* Threads along a row and side by side, and the blocks of rows side by side and of groups of them: as
+ * many as a device of 132 full multiprocessors runs at a time, so that a block takes several. */
+typedef struct {
+    int along, beside;
+    int64_t inner, outer;
+} Spread;
+
+static Spread spread_of(const Softmax *s)
+{
+    Spread p = {.along = 1};
+    int64_t active, groups = s->rows / s->inner;
+    p.beside = (int)(s->inner < MAX_THREADS ? s->inner : MAX_THREADS);
+    while (p.beside <= FEW_BESIDE && s->n >= FEW_BESIDE && 2 * p.along <= s->n &&
+           2 * p.along * p.beside <= MAX_THREADS)
+        p.along *= 2;
+    active = MULTIPROCESSORS * (MOST_RESIDENT / (p.along * p.beside));
+    if (active > MULTIPROCESSORS * 32) active = MULTIPROCESSORS * 32;
+    p.inner = (s->inner + p.beside - 1) / p.beside;
+    if (p.inner > active) p.inner = active;
+    p.outer = (active + p.inner - 1) / p.inner;
+    if (p.outer > groups) p.outer = groups;
+    if (p.outer < 1) p.outer = 1;
+    return p;
+}
+
+/* Merges `name` of the threads along a row, a power of two, for all of them. */
 static void along_merge(Buffer *b, const char *name, const char *with)
 {
     buffer_printf(b,
-                  "    shared[threadIdx.y][threadIdx.x] = %s;\n    __syncthreads();\n"
-                  "    %s = shared[0][threadIdx.x];\n"
-                  "    for (int k = 1; k < %d; k++) {\n"
-                  "        const T o = shared[k][threadIdx.x];\n        %s;\n    }\n"
-                  "    __syncthreads();\n",
-                  name, name, ALONG, with);
+                  "            __syncthreads();\n"
+                  "            own[threadIdx.x] = %s;\n"
+                  "            for (int half = blockDim.x / 2; half; half /= 2) {\n"
+                  "                __syncthreads();\n"
+                  "                if (threadIdx.x < half) {\n"
+                  "                    const T o = own[threadIdx.x + half];\n"
+                  "                    T %s = own[threadIdx.x];\n"
+                  "                    %s;\n"
+                  "                    own[threadIdx.x] = %s;\n"
+                  "                }\n"
+                  "            }\n"
+                  "            __syncthreads();\n"
+                  "            %s = own[0];\n",
+                  name, name, with, name, name);
 }
 
+/* Rows across memory. */
 static int across_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
-    int along = s->inner <= 64 && s->n >= 64 ? ALONG : 1, x = along > 1 ? 32 : ACROSS_THREADS;
-    char loop[240];
-    OpLaunch *l = begin(out, c, s, (s->rows + x - 1) / x, x, err);
+    const Spread p = spread_of(s);
+    const OpTensor *x = op_tensor(c, 0);
+    const char *loop = "            for (index i = threadIdx.x; i < n; i += blockDim.x) {\n";
+    char name[8], place[24], operands[160], load[64];
+    snprintf(name, sizeof name, "x%lld", (long long)c->arg[0].integer[0]);
+    if (text_dense(out, c, name, x, place, sizeof place, err)) return -1;
+    snprintf(operands, sizeof operands, "%.*s y0 outer:%lld n:%lld inner:%lld",
+             (int)strcspn(place, " "), place, (long long)(s->rows / s->inner), (long long)s->n,
+             (long long)s->inner);
+    snprintf(load, sizeof load, "(T)%s(%s)[base + i * side]", text_cast(x->dtype, OP_F32), place);
+    OpLaunch *l = begin(out, c, s, operands, p.outer, p.along, err);
     if (!l) return -1;
-    l->block[1] = along;
-    snprintf(loop, sizeof loop,
-             "    if (r < %lld)\n#pragma unroll 4\n"
-             "      for (index i = threadIdx.y; i < %lld; i += %d) {\n"
-             "        const index f = base + i * %lld;\n        const T v = ",
-             (long long)s->rows, (long long)s->n, along, (long long)s->inner);
+    l->grid[1] = p.inner;
+    l->block[1] = p.beside;
+    if (p.along > 1)
+        buffer_printf(b,
+                      "    __shared__ T shared[%d];\n"
+                      "    T *own = shared + threadIdx.y * blockDim.x;\n",
+                      MAX_THREADS);
     buffer_printf(b,
-                  "    const index r = blockIdx.x * (index)%d + threadIdx.x;\n"
-                  "    const index base = r / %lld * %lld + r %% %lld;\n"
-                  "    T most = LOW, sum = 0;\n",
-                  x, (long long)s->inner, (long long)(s->n * s->inner), (long long)s->inner);
-    if (along > 1) buffer_printf(b, "    __shared__ T shared[%d][%d];\n", along, x);
-    buffer_puts(b, loop);
-    element(b, c, "f");
-    buffer_puts(b, ";\n        most = v > most ? v : most;\n      }\n");
-    if (along > 1) along_merge(b, "most", "most = o > most ? o : most");
-    buffer_puts(b, loop);
-    element(b, c, "f");
-    buffer_puts(b, ";\n        sum += exp(v - most);\n      }\n");
-    if (along > 1) along_merge(b, "sum", "sum += o");
+                  "    const index side = (index)inner;\n"
+                  "    for (index o = blockIdx.x; o < (index)outer; o += gridDim.x) {\n"
+                  "        index r = blockIdx.y * blockDim.y + threadIdx.y;\n"
+                  "        for (; r < side; r += blockDim.y * gridDim.y) {\n"
+                  "            const index base = o * (index)n * side + r;\n"
+                  "            T most = LOW, sum = 0;\n"
+                  "%s"
+                  "                const T v = %s;\n"
+                  "                most = v > most ? v : most;\n            }\n",
+                  loop, load);
+    if (p.along > 1) along_merge(b, "most", "most = o > most ? o : most");
+    buffer_printf(b, "%s                sum += exp(%s - most);\n            }\n", loop, load);
+    if (p.along > 1) along_merge(b, "sum", "sum += o");
     scale(b, s);
-    buffer_puts(b, loop);
-    element(b, c, "f");
-    buffer_printf(b, ";\n        y0[f] = (%s)(%s);\n      }\n", op_dtype_ctype(c->result[0].dtype),
-                  value(s));
+    buffer_printf(b,
+                  "%s                const T v = %s;\n"
+                  "                y0[base + i * side] = (%s)(%s);\n            }\n"
+                  "        }\n    }\n",
+                  loop, load, op_dtype_ctype(c->result[0].dtype), value(s));
     return text_end(out, err);
 }
 
@@ -280,7 +329,8 @@ int softmax_plain(const OpCall *c, OpPlain *out, Error *err)
     Softmax s;
     if (softmax_of(c, &s, err)) return -1;
     if (s.inner > 1) return across_launch(c, &s, out, err);
-    if (s.n <= WARP_ELEMENTS) return warp_launch(c, &s, out, err);
+    int64_t bytes = s.n * (int64_t)op_dtype_size(op_tensor(c, 0)->dtype);
+    if (s.n <= WARP_ELEMENTS && bytes <= WARP_BYTES) return warp_launch(c, &s, out, err);
     int keeps = s.n <= EACH * MAX_THREADS && c->result[0].dtype != OP_F64;
     return keeps ? kept_launch(c, &s, out, err) : block_launch(c, &s, out, err);
 }

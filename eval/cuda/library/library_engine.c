@@ -250,15 +250,16 @@ static int allowed(void *config, const LibraryConvolution *c, LibraryEngine *e)
     return ok;
 }
 
-/* 1: the plan is built and its workspace fits. */
+/* 1: the plan is built and there is memory for its workspace. */
 static int build(void *handle, void *config, LibraryEngine *e)
 {
     int64_t bytes = 0, n = 0;
+    void *workspace;
     const Attribute a[] = {
         {PLAN_HANDLE, TYPE_HANDLE, 1, &handle}, {PLAN_CONFIG, TYPE_DESCRIPTOR, 1, &config}, {0}};
     if (!make(&e->plan, PLAN, a, "plan", NULL) &&
-        !dnn.get(e->plan, PLAN_WORKSPACE, TYPE_INT64, 1, &n, &bytes) &&
-        bytes <= LIBRARY_MAX_WORKSPACE) {
+        !dnn.get(e->plan, PLAN_WORKSPACE, TYPE_INT64, 1, &n, &bytes) && bytes >= 0 &&
+        (!bytes || !library_workspace((size_t)bytes, &workspace, NULL))) {
         e->bytes = (size_t)bytes;
         return 1;
     }

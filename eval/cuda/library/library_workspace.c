@@ -13,7 +13,7 @@ int library_workspace(size_t bytes, void **p, Error *err)
     const CudaDriver *cu = cuda_driver(err);
     if (!cu) return -1;
     if (bytes > LIBRARY_MAX_WORKSPACE)
-        return error_set(err, ERROR_LIMIT, "a workspace of %zu MiB; at most %d MiB are given",
+        return error_set(err, ERROR_LIMIT, "a workspace of %zu MiB; at most %zu MiB are given",
                          bytes >> 20, LIBRARY_MAX_WORKSPACE >> 20);
     if (bytes > workspace.bytes) {
         /* Calls enqueued earlier may still use the old one: freeing it waits for them. */

@@ -7,9 +7,12 @@
 
 #include "base/error.h"
 
+/* Of any call. Eager PyTorch gives cuDNN what an engine asks for: those that transform the input and the
+ * output ask for several times their size. */
+#define LIBRARY_MAX_WORKSPACE ((size_t)16 << 30)
+
 enum {
     LIBRARY_GEMM_WORKSPACE = 32 << 20, /* PyTorch's choice here; the heuristics depend on it */
-    LIBRARY_MAX_WORKSPACE = 1 << 30,   /* of any call */
     LIBRARY_MAX_SHAPES = 64            /* kept ready for one call */
 };
 

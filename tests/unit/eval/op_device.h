@@ -5,6 +5,8 @@
 #ifndef TESTS_UNIT_EVAL_OP_DEVICE_H
 #define TESTS_UNIT_EVAL_OP_DEVICE_H
 
+#include <ctype.h>
+
 #include "eval/candidate/library_signatures.h"
 #include "eval/device/device.h"
 #include "tests/unit/eval/compile_support.h"
@@ -162,7 +164,13 @@ static inline void launch(Device *d, DeviceModule *m, const OpLaunch *l, int rou
         go.grid[i] = (uint32_t)l->grid[i];
         go.block[i] = (uint32_t)l->block[i];
     }
-    for (const char *at = l->arguments; *at; at += strcspn(at, "xyt"), n++) {
+    for (const char *at = l->arguments; *at; at += strspn(at, ", "), n++) {
+        if (*at == '-' || isdigit((unsigned char)*at)) {
+            long long number = strtoll(at, (char **)&at, 10);
+            assert_true(n < info.n_params && info.params[n].size == sizeof number);
+            memcpy(go.params + info.params[n].offset, &number, sizeof number);
+            continue;
+        }
         int set = *at == 'x' ? 0 : *at == 'y' ? 1 : 2;
         if (!strcmp(at, "t")) {
             assert_int_equal(info.params[n].size, sizeof round);
@@ -170,8 +178,7 @@ static inline void launch(Device *d, DeviceModule *m, const OpLaunch *l, int rou
             n++;
             break;
         }
-        DevicePtr p = operands[set][strtol(at + 1, NULL, 10)];
-        at++;
+        DevicePtr p = operands[set][strtol(at + 1, (char **)&at, 10)];
         assert_true(n < info.n_params && info.params[n].size == sizeof p);
         memcpy(go.params + info.params[n].offset, &p, sizeof p);
     }

@@ -138,7 +138,8 @@ static void places(void **state)
 {
     (void)state;
     assert_int_equal(scratch_of(1 << 10), 1);
-    assert_int_equal(scratch_of(1 << 23), 0);
+    assert_int_equal(scratch_of(1 << 23), 1);
+    assert_int_equal(scratch_of(1 << 24), 0);
 }
 
 int main(void)

@@ -1,0 +1,138 @@
+/* How plain kernels are launched: blocks, grids and run-time sizes as eager PyTorch's kernels have them. The
+ * kernels' results are test_op_kernels'. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/ops/op_fixture.h"
+
+#define T(shape) "{\"shape\":[" shape "],\"seed\":1}"
+#define DTYPE(shape, draw) "{\"shape\":[" shape "],\"seed\":1,\"draw\":\"" draw "\"}"
+
+static const struct {
+    const char *name, *args;
+    int launch, block[2];
+    int64_t grid[3];
+    const char *arguments, *text; /* NULL: whatever they are */
+} cases[] = {
+    /* pools: outputs counted flat, or 32 columns x 8 rows of a frame */
+    {"max_pool2d.default",
+     T("2,3,40,40") ",[3,3],[1,1]",
+     0,
+     {256, 1},
+     {34, 1, 1},
+     "x0, y0, t0, 8664, 3, 40, 38, 1, 0, 3, 1, 40, 38, 1, 0, 3, 1",
+     "i0 += dilation0"},
+    {"avg_pool1d.default", T("2,3,40") ",[4],[1],[2]", 0, {1024, 1}, {1, 1, 1}, NULL, NULL},
+    {"avg_pool3d.default",
+     T("2,3,8,40,40") ",[2,2,2],[2,2,2]",
+     0,
+     {32, 8},
+     {1, 3, 24},
+     NULL,
+     "constexpr int kernel2 = 2"},
+    {"max_pool3d.default",
+     T("2,3,8,40,40") ",[2,2,2],[2,2,2]",
+     0,
+     {32, 8},
+     {1, 3, 24},
+     NULL,
+     "i2 += dilation2"},
+    {"max_pool3d.default",
+     T("70000,2,2,2") ",[2,2,2]",
+     0,
+     {32, 8},
+     {1, 1, 65535},
+     NULL,
+     "t * 65535"},
+    /* depthwise convolutions: 3 x 3 unrolled, others between bounds */
+    {"conv2d.default",
+     T("2,8,20,20") "," T("8,1,3,3") ",null,[1,1],[0,0],[1,1],8",
+     0,
+     {1024, 1},
+     {6, 1, 1},
+     NULL,
+     "taps++"},
+    {"conv2d.default",
+     T("2,8,20,20") "," T("8,1,3,1") ",null,[1,1],[0,0],[1,1],8",
+     0,
+     {1024, 1},
+     {6, 1, 1},
+     NULL,
+     "u1 = first1"},
+    /* scans: rows of a block; one row by several blocks */
+    {"cumsum.default", T("64,512") ",1", 0, {64, 8}, {8, 1, 1}, "x0, y0, 64, 512, 6", NULL},
+    {"cumsum.default", T("512,64") ",1", 0, {16, 32}, {16, 1, 1}, NULL, NULL},
+    {"cumsum.default", T("1000") ",0", 0, {256, 1}, {1, 1, 1}, NULL, NULL},
+    /* a layer norm of rows that are read in fours, and one of others */
+    {"layer_norm.default", T("5,64") ",[64]", 0, {32, 4}, {5, 1, 1}, "x0, y0, t1, t0, 64", NULL},
+    {"layer_norm.default", T("5,63") ",[63]", 0, {128, 1}, {5, 1, 1}, NULL, NULL},
+    /* softmax by the row's length, and across memory */
+    {"softmax.int", T("5,2048") ",1", 0, {128, 1}, {2, 1, 1}, NULL, NULL},
+    {"softmax.int", T("5,2049") ",1", 0, {1024, 1}, {5, 1, 1}, NULL, "LOADS = 3"},
+    {"softmax.int", T("5,3,4096") ",1", 0, {1, 1024}, {5, 4, 1}, "x0, y0, 5, 3, 4096", NULL},
+    {"softmax.int", T("5,64,4") ",1", 0, {64, 4}, {5, 1, 1}, NULL, NULL},
+    /* a thread an output where less than 256 elements side by side make one */
+    {"min.dim", T("4,22,900") ",1", 0, {512, 1}, {8, 1, 1}, NULL, NULL},
+    {"min.dim", T("4,256,900") ",1", 0, {32, 16}, {113, 1, 1}, NULL, NULL},
+    /* four elements in a vector; two of a walk by strides, also where an operand is one element */
+    {"mul.Tensor", T("64,64") "," T("64,64"), 0, {128, 1}, {8, 1, 1}, NULL, "op_lanes"},
+    {"mul.Tensor", T("64,64") "," T("64"), 0, {128, 1}, {16, 1, 1}, NULL, "k < 2"},
+    {"mul.Tensor", T("64,64") "," T(""), 0, {128, 1}, {16, 1, 1}, NULL, "k < 2"},
+    {"mul.Tensor",
+     T("64,64") "," DTYPE("64,64", "index 5"),
+     0,
+     {128, 1},
+     {8, 1, 1},
+     NULL,
+     "in_a[4], in_b[4]"},
+};
+
+static void check(int i)
+{
+    Error err;
+    FixtureCase f;
+    Buffer text;
+    OpPlain plain = {.source = &text};
+    char json[400], name[80];
+    snprintf(json, sizeof json, "{\"args\":[%s]}", cases[i].args);
+    snprintf(name, sizeof name, "aten.%s", cases[i].name);
+    json_t *j = json_loads(json, 0, NULL);
+    assert_non_null(j);
+    fixture_bind(&f, name, j);
+    for (int t = 0; t < f.call.n_tensors; t++)
+        if (f.call.tensor[t].dtype == OP_F64) f.call.tensor[t].dtype = OP_F32;
+    buffer_init(&text, 1 << 16);
+    if (op_infer(&f.call, &err) || op_plain(&f.call, &plain, &err))
+        fail_msg("%s(%s): %s", name, cases[i].args, err.text);
+    assert_true(plain.n > cases[i].launch);
+    const OpLaunch *l = &plain.launch[cases[i].launch];
+    for (int d = 0; d < 3; d++)
+        if (l->grid[d] != cases[i].grid[d] ||
+            (d < 2 && (l->block[d] > 1 ? l->block[d] : 1) != cases[i].block[d]))
+            fail_msg("%s(%s): grid %lld x %lld x %lld, block %d x %d", name, cases[i].args,
+                     (long long)l->grid[0], (long long)l->grid[1], (long long)l->grid[2],
+                     l->block[0], l->block[1]);
+    if (cases[i].arguments) assert_string_equal(l->arguments, cases[i].arguments);
+    if (cases[i].text && !strstr(text.data, cases[i].text))
+        fail_msg("%s(%s): no \"%s\" in %s", name, cases[i].args, cases[i].text, text.data);
+    free(plain.launch);
+    buffer_release(&text);
+    fixture_close(&f);
+    json_decref(j);
+}
+
+static void launches(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check((int)i);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(launches)};
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests_name("op_launches", tests, NULL, NULL);
+}
