@@ -29,7 +29,7 @@ typedef struct {
     size_t len;
     int n_names;
     const char *const *names; /* of the requested kernels, in C++: "foo<float, 256>" */
-    int half;                 /* of the limit is allowed */
+    int half;                 /* of the limit is allowed: op lines take the rest */
 } CompileRequest;
 
 typedef struct {

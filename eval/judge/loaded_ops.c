@@ -81,8 +81,7 @@ static int compile_source(Loaded *l, const Buffer *text, char **names, int n_nam
                               .source = text->data,
                               .len = text->len,
                               .n_names = n_names,
-                              .names = (const char *const *)names,
-                              .half = !l->trusted};
+                              .names = (const char *const *)names};
     if (!n_names) return 0;
     if (compiler_run(l->compiler, &request, &m->code, err)) return -1;
     if (m->code.ok) return 0;

@@ -24,7 +24,7 @@ enum {
     DEVMEM_CHUNK = 1 << 10,
     DEVMEM_MARKED = 1 << 15,
     DEVMEM_PAGE = 4096,
-    DEVMEM_NEAR = 4096, /* a power of two */
+    DEVMEM_NEAR = 4096,     /* a power of two */
     DEVMEM_SPARSE = 4 << 20 /* bytes from which on a poisoned buffer is not filled with 0xff */
 };
 
