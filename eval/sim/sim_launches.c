@@ -89,18 +89,9 @@ static void account_buffers(Device *d, const DeviceLaunch *l)
 static int charge_call(Device *d, const DeviceLaunch *l, DeviceFault *fault)
 {
     if (!l->module || l->module->trusted) return 0;
-    int64_t work = library_run_cost(l);
-    if (work <= d->exec.budget) {
-        d->exec.budget -= work;
-        account(d, l, work);
-        return 0;
-    }
-    account(d, l, d->exec.budget);
-    refuse(fault, l,
-           "kernel %s: the products and convolutions of op lines take more than the limit of "
-           "instructions: far too much work%.0zu%.0zu%s",
-           "", 0, 0);
-    fault->outcome = OUTCOME_TIMEOUT;
+    account(d, l, library_run_cost(l));
+    if (!is_exhausted(d, l)) return 0;
+    exhausted(fault, l);
     return 1;
 }
 
