@@ -140,9 +140,9 @@ FUZZERS := \
 SHELL_TESTS := $(sort $(wildcard tests/shell/*.t))
 shell_tests = $(patsubst %,tests/shell/%.t,$(1))
 eval_units = $(patsubst %,$(BUILD)/test/eval/test_%,$(1))
-# What takes longest on two idle cores, longest first. Those that mostly wait (queue_kill, llm, records, hosts,
-# sandbox, fuzz) are among them by their time, so that others compute beside them. engine_build compiles what
-# the engine's other tests run.
+# What takes longest on two idle cores, longest first. Those that mostly wait (queue_kill, llm, records,
+# hosts, sandbox, fuzz) are among them by their time, so that others compute beside them. engine_build
+# compiles what the engine's other tests run.
 LONG_TESTS := $(call shell_tests,queue_kill resume) $(call eval_units,engine_build) \
   $(call shell_tests,cheats generate faults llm records) \
   $(call eval_units,op_kernels) $(call shell_tests,eval fuzz hosts optimize) $(call eval_units,sandbox) \
