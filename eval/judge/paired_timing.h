@@ -1,6 +1,6 @@
 /* Timing on a device with a clock: pairs of one baseline run and one candidate run, in random
- * order, on the same buffers. There are two sets of buffers, since the address of a buffer changes
- * its speed (1% between equal buffers of 64 MiB on an H200). Inputs are new in every pair, outputs
+ * order, on the same buffers. There are four sets of buffers, or two of large ones, since the address
+ * of a buffer changes its speed (1% between equal buffers of 64 MiB on an H200). Inputs are new in every pair, outputs
  * are poisoned before every run, and the candidate's are compared after every run. Pairs are taken
  * until the interval of their ratio is narrow. The device's timing lock is held throughout.
  *
@@ -16,6 +16,9 @@
  * standard deviation over processes was 0.02 to 0.11 us (docs/measurements/evaluator.md,
  * "Contexts"). */
 #define PAIRED_CONTEXT_US 0.2
+/* Half of the 95% interval that buffers and code at other places give, as a share of the ratio: on an
+ * H100 the standard deviation over processes was 0.1 to 0.3% (the same page, "Places"). */
+#define PAIRED_PLACE_SHARE 0.004
 
 typedef struct {
     ClockMode mode;
@@ -39,7 +42,7 @@ int paired_unseen(Loaded *baseline, Loaded *candidate, Cases *cases, const Workl
 
 /* The ratio of the samples with its 95% interval, symmetric around the ratio. The half width is
  * that of the resampled interval, but not less than the width at which sampling stops: with few
- * samples a narrower one is chance. The offset of the contexts is added to it. */
+ * samples a narrower one is chance. The shares of contexts and places are added in quadrature. */
 void paired_ratio(const DeviceTiming *t, uint64_t seed, Interval *out);
 
 #endif
