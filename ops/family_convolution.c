@@ -207,13 +207,49 @@ static void part_init(Part *p, const Convolution *v, int64_t which)
     }
 }
 
-/* For each tap and output of the block: the place in channel 0 of the group 0; -1: padding. */
-static void part_table(const Part *p, int64_t first, int n, int64_t *table, int64_t *to)
+enum { RUNS = TILE_N + 1 };
+
+/* Places that are evenly apart; step 0: padding, which reads as 0. */
+typedef struct {
+    int64_t first, step;
+    int n;
+} Run;
+
+/* Those of n places, where -1 is padding, in order; at most n. A last one of no places ends them. */
+static void runs_of(const int64_t *place, int n, Run *out)
+{
+    int j = 0;
+    while (j < n) {
+        int from = j++;
+        int64_t step = place[from] < 0                   ? 0
+                       : j < n && place[j] > place[from] ? place[j] - place[from]
+                                                         : 1;
+        while (j < n && (step ? place[j] == place[j - 1] + step : place[j] < 0)) j++;
+        *out++ = (Run){place[from], step, j - from};
+    }
+    *out = (Run){0};
+}
+
+/* Brings the elements of a channel into a row of the panel. */
+static void runs_read(const Run *r, const double *x, double *to)
+{
+    for (; r->n; to += r++->n) {
+        const double *from = x + r->first;
+        if (r->step == 1)
+            memcpy(to, from, (size_t)r->n * sizeof *to);
+        else
+            for (int i = 0; i < r->n; i++) to[i] = r->step ? from[i * r->step] : 0;
+    }
+}
+
+/* For each tap the runs of the block's inputs, in channel 0 of the group 0; `to`: the outputs' places. */
+static void part_table(const Part *p, int64_t first, int n, Run *table, Run *to)
 {
     const Convolution *v = p->v;
     const Window *w = v->w;
     int64_t volume = w[0].in * w[1].in * w[2].in, all = v->in * v->groups * volume,
-            out_volume = w[0].out * w[1].out * w[2].out, from[WINDOW_DIMS][TILE_N], entry[TILE_N];
+            out_volume = w[0].out * w[1].out * w[2].out, from[WINDOW_DIMS][TILE_N], entry[TILE_N],
+            place[TILE_N];
     for (int j = 0; j < n; j++) {
         int64_t rest = (first + j) % p->outputs, q[WINDOW_DIMS], o = 0;
         entry[j] = (first + j) / p->outputs;
@@ -222,10 +258,11 @@ static void part_table(const Part *p, int64_t first, int n, int64_t *table, int6
             from[d][j] = q[d] * p->k[d].walk + p->k[d].shift;
         }
         for (int d = 0; d < WINDOW_DIMS; d++) o = o * w[d].out + p->r[d] + q[d] * p->k[d].apart;
-        to[j] = entry[j] * v->out * v->groups * out_volume + o;
+        place[j] = entry[j] * v->out * v->groups * out_volume + o;
     }
+    runs_of(place, n, to);
     for (int64_t t = 0; t < p->taps; t++) {
-        int64_t tap = t, by[WINDOW_DIMS], *place = table + t * TILE_N;
+        int64_t tap = t, by[WINDOW_DIMS];
         for (int d = WINDOW_DIMS - 1; d >= 0; tap /= p->k[d--].taps)
             by[d] = tap % p->k[d].taps * p->k[d].delta;
         for (int j = 0; j < n; j++) {
@@ -234,6 +271,7 @@ static void part_table(const Part *p, int64_t first, int n, int64_t *table, int6
                 (a >= 0) & (a < w[0].in) & (b >= 0) & (b < w[1].in) & (c >= 0) & (c < w[2].in);
             place[j] = inside ? entry[j] * all + (a * w[1].in + b) * w[2].in + c : -1;
         }
+        runs_of(place, n, table + t * RUNS);
     }
 }
 
@@ -260,8 +298,8 @@ static int64_t most_rows(const Convolution *v)
 }
 
 /* TILE_M channels of a group from channel `row`, for the block of outputs that `table` is of. */
-static void part_rows(const Part *p, int64_t group, int64_t row, int n, const int64_t *table,
-                      const int64_t *taps, const int64_t *to, double *acc)
+static void part_rows(const Part *p, int64_t group, int64_t row, int n, const Run *table,
+                      const int64_t *taps, const Run *to, double *acc)
 {
     const Convolution *v = p->v;
     double *a = acc + most_rows(v) * TILE_N, *b = a + most_rows(v) * TILE_K;
@@ -273,9 +311,8 @@ static void part_rows(const Part *p, int64_t group, int64_t row, int n, const in
         int k = (int)(depth - first < TILE_K ? depth - first : TILE_K);
         for (int e = 0; e < k; e++) {
             int64_t channel = (first + e) / p->taps, tap = (first + e) % p->taps;
-            const int64_t *from = table + tap * TILE_N;
-            const double *x = p->x + (group * v->in + channel) * volume;
-            for (int j = 0; j < n; j++) b[e * TILE_N + j] = from[j] < 0 ? 0 : x[from[j]];
+            runs_read(table + tap * RUNS, p->x + (group * v->in + channel) * volume,
+                      b + e * TILE_N);
             for (int i = 0; i < m && v->transposed; i++)
                 a[i * TILE_K + e] = p->weight[weight_place(v, group, row + i, channel) + taps[tap]];
         }
@@ -287,7 +324,15 @@ static void part_rows(const Part *p, int64_t group, int64_t row, int n, const in
     for (int i = 0; i < m; i++) {
         int64_t channel = group * v->out + row + i;
         double bias = p->bias ? p->bias[channel] : 0;
-        for (int j = 0; j < n; j++) p->y[to[j] + channel * out_volume] = acc[i * TILE_N + j] + bias;
+        const double *from = acc + i * TILE_N;
+        double *y = p->y + channel * out_volume;
+        for (const Run *r = to; r->n; from += r++->n) {
+            double *at = y + r->first;
+            int64_t step = r->step;
+            for (int j = 0; j < r->n && step != 1; j++) at[j * step] = from[j] + bias;
+#pragma omp simd
+            for (int j = 0; j < (step == 1 ? r->n : 0); j++) at[j] = from[j] + bias;
+        }
     }
 }
 
@@ -296,12 +341,12 @@ static void part_block(const Part *p, int64_t block, int share, int shares)
 {
     const Convolution *v = p->v;
     int64_t first = block * TILE_N, left = v->batch * p->outputs - first,
-            down = (v->out + TILE_M - 1) / TILE_M, to[TILE_N];
+            down = (v->out + TILE_M - 1) / TILE_M;
     if (left <= 0 || share >= v->groups * down) return;
     int64_t depth = v->in * p->taps < TILE_K ? v->in * p->taps : TILE_K;
     int n = (int)(left < TILE_N ? left : TILE_N);
-    int64_t *table = memory_grow(NULL, (size_t)(p->taps + 1) * TILE_N, sizeof *table),
-            *taps = memory_array((size_t)p->taps, sizeof *taps);
+    Run *table = memory_grow(NULL, (size_t)(p->taps + 1) * RUNS, sizeof *table), to[RUNS];
+    int64_t *taps = memory_array((size_t)p->taps, sizeof *taps);
     double *buffer = memory_grow(NULL, (size_t)(most_rows(v) * (TILE_N + TILE_K) + depth * TILE_N),
                                  sizeof *buffer);
     part_table(p, first, n, table, to);

@@ -65,7 +65,7 @@ static int case_init(Case *c, Task *t, const Workload *w, Variant v, double scal
     *c = (Case){.task = t, .w = w, .variant = v, .scale = scale};
     for (int i = 0; i < t->n_inputs; i++) {
         if (task_elements(t, w, &t->inputs[i], &c->in_n[i], err)) return -1;
-        c->in[i] = memory_array(c->in_n[i], sizeof(double));
+        c->in[i] = memory_grow(NULL, c->in_n[i] + 1, sizeof(double)); /* written whole */
         if (draw_input(c, i, seed, err)) return -1;
     }
     for (int i = 0; i < t->n_outputs; i++) {
@@ -158,13 +158,14 @@ static int mean_of_others(const Case *c, double *const *mean, Error *err)
     return rc;
 }
 
-static int null_models(Case *c, GateResult *r, Error *err)
+/* means 0: those that need no execution alone. */
+static int null_models(Case *c, int means, GateResult *r, Error *err)
 {
     double *mean[TASK_MAX_TENSORS], *other[TASK_MAX_TENSORS];
     const Task *t = c->task;
     outputs_alloc(c, mean);
     outputs_alloc(c, other);
-    int rc = mean_of_others(c, mean, err);
+    int rc = means ? mean_of_others(c, mean, err) : 0;
     for (int i = 0; i < t->n_outputs && !rc; i++) {
         double sum = 0;
         memset(other[i], 0, c->out_n[i] * sizeof(double));
@@ -172,6 +173,7 @@ static int null_models(Case *c, GateResult *r, Error *err)
         for (size_t j = 0; j < c->out_n[i]; j++) other[i][j] = 1.0, sum += mean[i][j];
         try_null(c, i, other[i], "ones", "", r);
         for (size_t j = 0; j < c->out_n[i]; j++) other[i][j] = sum / (double)c->out_n[i];
+        if (!means) continue;
         try_null(c, i, other[i], "the mean of other outputs", "", r);
         try_null(c, i, mean[i], "the element-wise mean of other outputs", "", r);
         for (int k = 0; k < t->n_inputs; k++)
@@ -250,19 +252,6 @@ static int perturb_inputs(const Case *c, const GraphKept *kept, GateResult *r, E
     return 0;
 }
 
-static int perturb(const Case *c, GateResult *r, Error *err)
-{
-    if (!c->task->graph) return perturb_inputs(c, NULL, r, err);
-    GraphBound *b;
-    GraphKept *kept = NULL;
-    if (task_graph_bind(c->task, c->w, &b, err)) return -1;
-    int rc = graph_keep(b, (const double *const *)c->in, &kept, err);
-    if (!rc) rc = perturb_inputs(c, kept, r, err);
-    graph_kept_free(kept);
-    graph_bound_free(b);
-    return rc;
-}
-
 /* Returns the elements of one position of the rotated axis, or 0 if it is not the tensor's first
  * dimension. */
 static size_t position(const Case *c, const TaskTensor *x, size_t n)
@@ -275,22 +264,24 @@ static size_t position(const Case *c, const TaskTensor *x, size_t n)
 
 /* A GPU evaluator rotates the timed contents along the axis "turns", and the expected outputs with
  * them. Checks that the reference agrees with that. */
-static int turns(Case *c, GateResult *r, Error *err)
+static int turns(const Case *c, GateResult *r, Error *err)
 {
     const Task *t = c->task;
     double *after[TASK_MAX_TENSORS];
     int rc = 0;
     if (t->turns < 0 || c->w->axis[t->turns] < 2) return 0;
     outputs_alloc(c, after);
+    Case o = *c;
     for (int i = 0; i < t->n_inputs; i++) {
-        size_t one = position(c, &t->inputs[i], c->in_n[i]), rest = c->in_n[i] - one;
-        double *first = memory_array(one + 1, sizeof *first);
-        memcpy(first, c->in[i], one * sizeof *first);
-        memmove(c->in[i], c->in[i] + one, rest * sizeof *first);
-        memcpy(c->in[i] + rest, first, one * sizeof *first);
-        free(first);
+        size_t n = c->in_n[i], one = position(c, &t->inputs[i], n), rest = n - one;
+        if (!one) continue;
+        o.in[i] = memory_grow(NULL, n + 1, sizeof(double)); /* written whole */
+        memcpy(o.in[i], c->in[i] + one, rest * sizeof(double));
+        memcpy(o.in[i] + rest, c->in[i], one * sizeof(double));
     }
-    rc = run_reference(c, after, NAN, err);
+    rc = run_reference(&o, after, NAN, err);
+    for (int i = 0; i < t->n_inputs; i++)
+        if (o.in[i] != c->in[i]) free(o.in[i]);
     for (int i = 0; i < t->n_outputs && !rc; i++) {
         double atol, rtol;
         size_t one = position(c, &t->outputs[i], c->out_n[i]), bad = 0;
@@ -306,18 +297,18 @@ static int turns(Case *c, GateResult *r, Error *err)
                  t->axis_name[t->turns], bad, c->out_n[i], t->outputs[i].name);
         if (bad) refuse(c, r, what);
     }
-    for (int i = 0; i < t->n_inputs && !rc; i++) rc = draw_input(c, i, GATE_SEED, err);
     outputs_free(c, after);
     return rc;
 }
 
-/* Runs the reference again on outputs with another poison. An unwritten element or another result
- * shows. */
-static int repeatable(Case *c, GateResult *r, Error *err)
+/* Runs the reference again on outputs with another poison, or takes the second execution, whose values
+ * are kept. An unwritten element or another result shows. */
+static int repeatable(Case *c, const GraphKept *kept, GateResult *r, Error *err)
 {
     double *again[TASK_MAX_TENSORS];
     outputs_alloc(c, again);
-    int rc = run_reference(c, again, -12345.5, err);
+    int rc =
+        kept ? graph_rerun(kept, -1, NULL, again, err) : run_reference(c, again, -12345.5, err);
     for (int i = 0; i < c->task->n_outputs && !rc; i++) {
         char what[256];
         size_t bad = 0;
@@ -361,16 +352,41 @@ static int gate_variant(Task *t, const Workload *w, Variant v, GateResult *r, Er
     return rc;
 }
 
+/* A case at one input scale, and of a graph an execution whose values are kept. */
+typedef struct {
+    Case c;
+    GraphBound *b;
+    GraphKept *kept;
+} Gated;
+
+static int gated_open(Gated *g, Task *t, const Workload *w, double scale, Error *err)
+{
+    g->b = NULL, g->kept = NULL;
+    if (case_init(&g->c, t, w, VARIANT_DRAWN, scale, GATE_SEED, err)) return -1;
+    if (!t->graph) return 0;
+    return task_graph_bind(t, w, &g->b, err) ||
+                   graph_keep(g->b, (const double *const *)g->c.in, &g->kept, err)
+               ? -1
+               : 0;
+}
+
+static void gated_close(Gated *g)
+{
+    graph_kept_free(g->kept);
+    graph_bound_free(g->b);
+    case_release(&g->c);
+}
+
 static int gate_workload(Task *t, const Workload *w, double scale, GateResult *hard,
                          GateResult *soft, Error *err)
 {
-    Case c;
-    int rc = case_init(&c, t, w, VARIANT_DRAWN, scale, GATE_SEED, err);
-    if (!rc) rc = repeatable(&c, hard, err);
-    if (!rc && !hard->refused) rc = turns(&c, hard, err);
-    if (!rc && !hard->refused && !soft->refused) rc = null_models(&c, soft, err);
-    if (!rc && !hard->refused && !soft->refused) rc = perturb(&c, soft, err);
-    case_release(&c);
+    Gated g;
+    int rc = gated_open(&g, t, w, scale, err);
+    if (!rc) rc = repeatable(&g.c, g.kept, hard, err);
+    if (!rc && !hard->refused) rc = turns(&g.c, hard, err);
+    if (!rc && !hard->refused && !soft->refused) rc = null_models(&g.c, 1, soft, err);
+    if (!rc && !hard->refused && !soft->refused) rc = perturb_inputs(&g.c, g.kept, soft, err);
+    gated_close(&g);
     return rc;
 }
 
@@ -387,10 +403,17 @@ int task_gate_workload(Task *t, const Workload *w, GateResult *hard, GateResult 
     return rc;
 }
 
-int task_gate_once(Task *t, const Workload *w, GateResult *soft, Error *err)
+int task_gate_once(Task *t, const Workload *w, int *refused, Error *err)
 {
-    GateResult hard = {0};
-    return gate_workload(t, w, 1, &hard, soft, err);
+    Gated g;
+    GateResult soft = {0};
+    int rc = gated_open(&g, t, w, 1, err);
+    if (!rc) rc = null_models(&g.c, 0, &soft, err);
+    if (!rc && !soft.refused) rc = perturb_inputs(&g.c, g.kept, &soft, err);
+    if (!rc && !soft.refused) rc = null_models(&g.c, 1, &soft, err);
+    gated_close(&g);
+    *refused = soft.refused;
+    return rc;
 }
 
 int task_gate(Task *t, GateResult *out, Error *err)

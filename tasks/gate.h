@@ -23,7 +23,8 @@ int task_gate(Task *t, GateResult *out, Error *err);
 
 /* One check workload. hard: a mistake of the task; soft: what a degenerate task is excused from. */
 int task_gate_workload(Task *t, const Workload *w, GateResult *hard, GateResult *soft, Error *err);
-/* At the input scale 1 alone. What is refused so with some tolerance, is with a larger one. */
-int task_gate_once(Task *t, const Workload *w, GateResult *soft, Error *err);
+/* What a degenerate task is excused from, at the input scale 1 alone. What is refused so with some
+ * tolerance, is with a larger one. */
+int task_gate_once(Task *t, const Workload *w, int *refused, Error *err);
 
 #endif

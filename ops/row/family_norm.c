@@ -192,10 +192,12 @@ static void row_write(const Norm *m, const double *const *in, int64_t row, doubl
     const double *x = in[m->x_index], *w = m->weight ? in[m->weight_index] : NULL,
                  *b = m->bias ? in[m->bias_index] : NULL;
     for (int64_t k = 0; k * m->inner < m->n; k++) {
-        int64_t base = (k * m->rows + row) * m->inner;
-        for (int64_t f = base; f < base + m->inner; f++) {
-            int64_t j = f / m->spread % m->channels;
-            y[f] = (x[f] - mean) * rstd * (w ? w[j] : 1) + (b ? b[j] : 0);
+        int64_t f = (k * m->rows + row) * m->inner, end = f + m->inner;
+        int64_t j = f / m->spread % m->channels, last = f - f % m->spread;
+        for (; f < end; j = j + 1 < m->channels ? j + 1 : 0) {
+            double scale = w ? w[j] : 1, shift = b ? b[j] : 0;
+            last = last + m->spread < end ? last + m->spread : end;
+            for (; f < last; f++) y[f] = (x[f] - mean) * rstd * scale + shift;
         }
     }
 }

@@ -19,8 +19,9 @@
 #include "tasks/derive/task_text.h"
 #include "tasks/gate.h"
 
-enum { PATH_BYTES = 4096, WIDELY = 16, WIDER = 8 };
+enum { PATH_BYTES = 4096, WIDELY = 16, WIDER = 8, ATTEMPTS = 3, CALMER = 8 };
 static const double COSTLY_FLOPS = 1e8; /* of one execution: it runs on all cores */
+static const double MOST_RTOL = 1e-3, MOST_RTOL_HALF = 0.05;
 
 /* ---- outputs ---- */
 
@@ -125,7 +126,8 @@ static const Workload *last_check(const Task *t)
 }
 
 /* rtol is what the middle elements of all outputs need at the largest check workload; elements that
- * need more, there or where sums are longer, have it from atol. */
+ * need more, there or where sums are longer, have it from atol. d->blunt: the middle ones need more than
+ * MOST_RTOL, so that results with half of the digits would pass. */
 static int measure_rtol(const Task *t, Description *d, HonestRuns **runs, Error *err)
 {
     HonestError e;
@@ -133,9 +135,10 @@ static int measure_rtol(const Task *t, Description *d, HonestRuns **runs, Error 
     for (int i = 0; i < t->n_outputs; i++) {
         Dtype type = t->outputs[i].dtype;
         int margin = type == DTYPE_F32 ? HONEST_MARGIN : HONEST_MARGIN_HALF;
-        double largest = type == DTYPE_F32 ? 1e-3 : 0.05;
+        double largest = type == DTYPE_F32 ? MOST_RTOL : MOST_RTOL_HALF;
         double need = fmax(least_rtol(type), margin * e.rtol[i]);
         d->rtol[type] = fmax(d->rtol[type], fmin(largest, up(need)));
+        d->blunt |= need > largest;
     }
     return 0;
 }
@@ -222,20 +225,17 @@ static void replay(const Task *t, const double *rtol, const HonestRuns *runs, Me
     }
 }
 
-/* Cases do not depend on each other: on any number of threads the results are the same. hopeless: only
- * whether the references are finite. */
-static int measure_cases(const Task *t, const double *rtol, Measurement *list, int n, int hopeless,
-                         Error *err)
+/* Cases do not depend on each other: on any number of threads the results are the same. */
+static int measure_cases(const Task *t, const double *rtol, const HonestRuns *runs,
+                         Measurement *list, int n, Error *err)
 {
     int threads = case_threads(t, list, n), rc = 0;
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (int k = n - 1; k >= 0; k--) { /* the costly ones first */
         Measurement *m = &list[k];
         if (m->known) continue;
-        m->rc =
-            honest_measure(t, &m->w, case_variants[m->which], case_scales[m->which], rtol, m->grown,
-                           hopeless ? 0 : m->n, m->which == AT_SCALE_1, m->found, &m->err);
-        m->found[1].finite = m->found[0].finite;
+        m->rc = honest_measure(t, &m->w, case_variants[m->which], case_scales[m->which], rtol,
+                               m->grown, m->n, m->which == AT_SCALE_1, runs, m->found, &m->err);
     }
     for (int k = 0; k < n && !rc; k++) {
         rc = list[k].rc;
@@ -299,13 +299,18 @@ static void pool_checks(Description *d, int n)
 
 /* A clamp may hide the errors of all elements of a sample, and still pass one in thousands of the timed
  * sizes. Where a case needs no tolerance at all, it has that of inputs eight times as large, which pass,
- * divided by the ratio of the scales: errors grow at least as fast as the inputs. */
+ * divided by the ratio of the scales: errors grow at least as fast as the inputs. Where these need none
+ * either, as where each unit is off, it has that of the contents with the least errors. */
 static void floor_hidden(DescribedWorkload *w, int n_outputs)
 {
     for (int i = 0; i < n_outputs; i++) {
-        double *at = w->atol + (size_t)i * ATOL_CASES, wide = at[AT_SCALE_8] / 8;
+        double *at = w->atol + (size_t)i * ATOL_CASES, wide = at[AT_SCALE_8] / 8, least = INFINITY;
         for (int k = 0; k < AT_SPECIAL; k++)
             if (at[k] == 0) at[k] = up(k == AT_SCALE_EIGHTH ? wide / 8 : wide);
+        for (int k = 0; k < AT_SPECIAL; k++)
+            if (at[k] > 0) least = fmin(least, at[k]);
+        for (int k = 0; k < AT_SPECIAL; k++)
+            if (at[k] == 0 && isfinite(least)) at[k] = least;
     }
 }
 
@@ -374,14 +379,22 @@ static int is_hopeless(const Derivation *v, const Description *d, const HonestRu
     char *text = description_text(v, &low);
     int hopeless = e.finite && !task_parse(v->draft.name, text, &t, NULL);
     for (int i = 0; i < d->n && hopeless; i++) {
-        GateResult soft = {0};
-        if (d->at[i].role == ROLE_CHECK)
-            hopeless = !task_gate_once(t, &t->workloads[i], &soft, NULL) && soft.refused;
+        if (d->at[i].role == ROLE_CHECK && task_gate_once(t, &t->workloads[i], &hopeless, NULL))
+            hopeless = 0;
     }
     task_free(t);
     free(text);
     free(atol);
     return hopeless;
+}
+
+/* What is measured at some sizes counts at others. */
+static void pool(const Task *t, Description *d)
+{
+    copy_cases(t, d);
+    pool_checks(d, t->n_outputs * ATOL_CASES);
+    for (int i = 0; i < d->n; i++) floor_hidden(&d->at[i], t->n_outputs);
+    for (int i = 0; i < d->n; i++) floor_special(&d->at[i], t->n_outputs);
 }
 
 /* widely: *hopeless is found first, and saves the measurements. */
@@ -407,13 +420,12 @@ static int calibrate(const Derivation *v, Description *d, const Sizes *deep, int
     for (int i = 0; i < d->n && !rc; i++)
         if (d->at[i].role == ROLE_TIME) n = add_timed(v, t, &d->at[i], deep, list, n);
     *hopeless = !rc && widely && is_hopeless(v, d, runs, rtol);
-    if (!rc) replay(t, rtol, runs, list, n);
-    if (!rc) rc = measure_cases(t, rtol, list, n, *hopeless, err);
+    if (!rc && !*hopeless) {
+        replay(t, rtol, runs, list, n);
+        rc = measure_cases(t, rtol, runs, list, n, err);
+    }
     honest_runs_free(runs);
-    if (!rc) copy_cases(t, d);
-    if (!rc) pool_checks(d, t->n_outputs * ATOL_CASES);
-    for (int i = 0; i < d->n && !rc; i++) floor_hidden(&d->at[i], t->n_outputs);
-    for (int i = 0; i < d->n && !rc; i++) floor_special(&d->at[i], t->n_outputs);
+    if (!rc && !*hopeless) pool(t, d);
     free(list);
     task_free(t);
     return rc;
@@ -438,13 +450,31 @@ static void tame_inputs(Derivation *v, int attempt)
     }
 }
 
+/* An exponential of sums of parameters makes some elements 10^20 times as large as others: no tolerance
+ * holds for both. Normal parameters are drawn CALMER times as small then. Returns whether there are any. */
+static int calm_parameters(Derivation *v)
+{
+    int any = 0;
+    for (int i = 0; i < v->draft.n_inputs; i++) {
+        DraftTensor *x = &v->inputs[i];
+        if (x->dtype >= DTYPE_I32 || !x->parameter || x->draw != DRAW_NORMAL) continue;
+        x->mean /= CALMER, x->std /= CALMER;
+        any = 1;
+    }
+    return any;
+}
+
 static int calibrate_finite(Derivation *v, Description *d, const Sizes *deep, int widely,
                             int *hopeless, Error *err)
 {
-    for (int attempt = 0; attempt < 3; attempt++) {
-        if (attempt) tame_inputs(v, attempt - 1);
+    for (int attempt = 0, calm = 0; attempt < ATTEMPTS;) {
         if (calibrate(v, d, deep, widely, hopeless, err)) return -1;
-        if (is_finite(d)) return 0;
+        if (!calm && is_finite(d) && d->blunt && calm_parameters(v)) {
+            calm = 1;
+        } else {
+            if (*hopeless || is_finite(d)) return 0;
+            tame_inputs(v, attempt++);
+        }
         description_forget(d);
     }
     return error_set(err, ERROR_UNSUPPORTED, "the outputs are not finite for the inputs drawn");

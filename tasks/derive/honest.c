@@ -222,6 +222,7 @@ typedef struct {
     double *drift;
     char *last;
     HonestRuns *runs; /* what is executed is added to them, and rtol is measured; NULL: atol is */
+    const HonestRuns *drawn; /* their parameters are used; NULL: none are */
 } Case;
 
 /* The outputs of one execution with errors, and those without. */
@@ -235,6 +236,8 @@ struct HonestRuns {
     int finite, n;
     Run *run;
     int64_t size[GRAPH_MAX_OUTPUTS];
+    Workload w;
+    double *parameter[TASK_MAX_TENSORS]; /* as the first draw gives them; NULL: not kept */
 };
 
 /* Small tensors are drawn with few bits, whose sums need no rounding; large ones are not. Fills all. */
@@ -253,9 +256,13 @@ static int case_draw(Case *c, const Workload *w, Variant variant, double scale, 
     int rc = 0;
     for (int i = 0; i < t->n_inputs && !rc; i++) {
         size_t n;
+        if (c->drawn && c->drawn->parameter[i]) {
+            c->in[i] = c->drawn->parameter[i];
+            continue;
+        }
         if (task_elements(t, w, &t->inputs[i], &n, err)) return -1;
-        void *raw = memory_array(n, dtype_size(t->inputs[i].dtype));
-        if (!c->in[i]) c->in[i] = memory_array(n, sizeof(double));
+        void *raw = memory_grow(NULL, n + 1, dtype_size(t->inputs[i].dtype)); /* written whole */
+        if (!c->in[i]) c->in[i] = memory_grow(NULL, n + 1, sizeof(double));
         rc = task_draw(t, w, i, variant, seed, scale, raw, err);
         dtype_to_double(t->inputs[i].dtype, raw, c->in[i], n);
         fill_bits(&t->inputs[i], variant, i, c->in[i], n);
@@ -290,9 +297,20 @@ static void case_prepare(Case *c)
     c->e = (Execution){NULL, c->terms, c->drift, c->last, 0};
 }
 
+/* Keeps the parameters for the cases that follow. */
+static void keep_parameters(Case *c)
+{
+    for (int i = 0; i < c->t->n_inputs; i++)
+        if (c->t->inputs[i].parameter) {
+            c->runs->parameter[i] = c->in[i];
+            c->in[i] = NULL;
+        }
+}
+
 static void case_release(Case *c)
 {
-    for (int i = 0; i < c->t->n_inputs; i++) free(c->in[i]);
+    for (int i = 0; i < c->t->n_inputs; i++)
+        if (!c->drawn || c->in[i] != c->drawn->parameter[i]) free(c->in[i]);
     for (int i = 0; i < c->t->n_outputs; i++) free(c->want[i]), free(c->got[i]);
     free(c->relative);
     free(c->terms);
@@ -420,41 +438,45 @@ static int is_within(const Case *c)
     return 1;
 }
 
-/* The executions of one case. */
+/* The executions of one case. like: as Case has it. */
 static int execute(const Task *t, const Workload *w, Variant variant, double scale,
-                   const double *rtol, const double *grown, int n, int all, HonestRuns *runs,
-                   HonestError *out, Error *err)
+                   const double *rtol, const Case *like, int all, HonestError *out, Error *err)
 {
     GraphBound *b;
     out->finite = 1;
     if (task_graph_bind(t, w, &b, err)) return -1;
     Case *c = memory_alloc(sizeof *c);
+    *c = *like;
     c->t = t;
     c->b = b;
-    c->grown = grown;
-    c->n_grown = n;
-    c->runs = runs;
     case_prepare(c);
     int rc = 0, dear = sizes_flops(b) > DEAR_FLOPS, huge = sizes_flops(b) > HUGE_FLOPS;
+    if (!dear || variant != VARIANT_DRAWN ||
+        (c->drawn && memcmp(c->drawn->w.axis, w->axis, sizeof w->axis)))
+        c->drawn = NULL;
     for (uint64_t draw = 0; draw < (dear ? 1 : DRAWS) && !rc; draw++) {
         rc = case_draw(c, w, variant, scale, SEED + draw, err);
         if (!rc) rc = graph_run(b, (const double *const *)c->in, c->want, NULL, err);
         if (!rc) out->finite &= is_within(c);
         for (int i = 0; i < t->n_outputs && !rc; i++) c->middle[i] = middle(c, i, magnitude);
         Ways ways = huge ? WAYS_RUNNING : all && !draw && !dear ? WAYS_ALL : WAYS_FOUR;
-        if (!rc && out->finite && (n || runs)) rc = run_ways(c, rtol, ways, out, err);
+        if (!rc && out->finite) rc = run_ways(c, rtol, ways, out, err);
     }
+    if (c->runs && dear) keep_parameters(c);
     case_release(c);
     graph_bound_free(b);
     return rc;
 }
 
 int honest_measure(const Task *t, const Workload *w, Variant variant, double scale,
-                   const double *rtol, const double *grown, int n, int all, HonestError *out,
-                   Error *err)
+                   const double *rtol, const double *grown, int n, int all, const HonestRuns *runs,
+                   HonestError *out, Error *err)
 {
     for (int i = 0; i < n; i++) out[i] = (HonestError){.finite = 1};
-    int rc = execute(t, w, variant, scale, rtol, grown, n, all, NULL, out, err);
+    Case *like = memory_alloc(sizeof *like);
+    like->grown = grown, like->n_grown = n, like->drawn = runs;
+    int rc = execute(t, w, variant, scale, rtol, like, all, out, err);
+    free(like);
     for (int i = 1; i < n; i++) out[i].finite = out->finite;
     return rc;
 }
@@ -463,8 +485,12 @@ int honest_runs(const Task *t, const Workload *w, HonestRuns **runs, HonestError
 {
     HonestRuns *all = *runs = memory_alloc(sizeof *all);
     all->t = t;
+    all->w = *w;
     *out = (HonestError){.finite = 1};
-    int rc = execute(t, w, VARIANT_DRAWN, 1, NULL, (double[]){1}, 1, 1, all, out, err);
+    Case *like = memory_alloc(sizeof *like);
+    like->grown = (double[]){1}, like->n_grown = 1, like->runs = all;
+    int rc = execute(t, w, VARIANT_DRAWN, 1, NULL, like, 1, out, err);
+    free(like);
     all->finite = out->finite;
     return rc;
 }
@@ -492,6 +518,7 @@ void honest_runs_free(HonestRuns *runs)
 {
     if (!runs) return;
     for (int r = 0; r < runs->n; r++) free(runs->run[r].want), free(runs->run[r].got);
+    for (int i = 0; i < runs->t->n_inputs; i++) free(runs->parameter[i]);
     free(runs->run);
     free(runs);
 }

@@ -30,16 +30,18 @@ typedef struct {
     double rtol[GRAPH_MAX_OUTPUTS], atol[GRAPH_MAX_OUTPUTS];
 } HonestError;
 
+typedef struct HonestRuns HonestRuns;
+
 /* rtol: by output. grown: what errors are multiplied by, n of them and n results, for workloads with
- * longer sums or more elements than w; n 0: out->finite alone, by the reference. all: every way, else
- * the four that differ most. A costly graph has fewer ways and one draw. */
+ * longer sums or more elements than w. all: every way, else the four that differ most. A costly graph
+ * has fewer ways and one draw. runs: of the same task, whose parameters need not be drawn again where
+ * they are the same; NULL: none. */
 int honest_measure(const Task *t, const Workload *w, Variant variant, double scale,
-                   const double *rtol, const double *grown, int n, int all, HonestError *out,
-                   Error *err);
+                   const double *rtol, const double *grown, int n, int all, const HonestRuns *runs,
+                   HonestError *out, Error *err);
 
 /* Measures rtol of contents as drawn, and keeps the executions: honest_replay gives of them what
  * honest_measure gives of the same case. t lives as long. The caller frees *runs in any case. */
-typedef struct HonestRuns HonestRuns;
 int honest_runs(const Task *t, const Workload *w, HonestRuns **runs, HonestError *out, Error *err);
 void honest_replay(const HonestRuns *runs, const double *rtol, const double *grown, int n,
                    HonestError *out);

@@ -26,6 +26,7 @@ void description_forget(Description *d)
         d->at[i].finite = 1;
     }
     memset(d->rtol, 0, sizeof d->rtol);
+    d->blunt = 0;
 }
 
 void description_keep(Description *d, const int *good)

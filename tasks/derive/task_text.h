@@ -15,6 +15,7 @@ typedef struct {
     DescribedWorkload at[TASK_MAX_WORKLOADS];
     int n;
     double rtol[DTYPES];
+    int blunt;        /* a tolerance that holds would tell little */
     int turns;        /* 1 + the axis; 0: none */
     char *exact;      /* expression; NULL: none */
     char *degenerate; /* the reason; NULL: it is not */

@@ -212,8 +212,7 @@ int graph_rerun(const GraphKept *k, int input, const double *elements, double *c
     Memory m = memory_open(b);
     char *changed = memory_array((size_t)g->n_values + 1, 1);
     memcpy(m.base, k->m.base, (size_t)g->n_values * sizeof *m.base);
-    m.base[input] = elements;
-    changed[input] = 1;
+    if (input >= 0) m.base[input] = elements, changed[input] = 1;
     for (int node = 0; node < g->n_nodes && !rc; node++) {
         if (!is_run(b, node) || (!k->whole && !reads_changed(&m, node, changed))) continue;
         rc = run_node(&m, node, NULL, err);

@@ -151,8 +151,8 @@ static void test_half(void **state)
     Error err;
     assert_true(rtol >= 0x1p-7 && rtol <= 0.05);
     HonestError both[2];
-    if (honest_measure(t, w, VARIANT_DRAWN, 1, &rtol, (double[]){1}, 1, 1, &e, &err) ||
-        honest_measure(t, w, VARIANT_DRAWN, 1, &rtol, (double[]){1, 3}, 2, 1, both, &err))
+    if (honest_measure(t, w, VARIANT_DRAWN, 1, &rtol, (double[]){1}, 1, 1, NULL, &e, &err) ||
+        honest_measure(t, w, VARIANT_DRAWN, 1, &rtol, (double[]){1, 3}, 2, 1, NULL, both, &err))
         fail_msg("%s", err.text);
     assert_true(both[0].atol[0] == e.atol[0] && both[1].atol[0] >= 3 * e.atol[0]);
     HonestRuns *runs; /* the same executions, evaluated later */
@@ -324,6 +324,37 @@ static void test_hidden(void **state)
     assert_true(of_clamp > 1e-5 && of_clamp < 0.1);
 }
 
+/* A unit that only needles turn on: other seeds may turn it on in other cases too. */
+static void test_off(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"h = aten.abs(x)", "s = aten.sum.dim_IntList(h, [1])",
+                                        "g = aten.rsub.Scalar(s, 0.6)", "y = aten.relu(g)"};
+    Small s = {.axes = {{"m", NULL, 64}}, .inputs = {tensor("x", DTYPE_F32, "m", "16")}};
+    small(&s, lines, 4, 1, 1);
+    Task *t = derived(&s.d);
+    for (int k = 0; k < ATOL_CASES; k++) assert_true(task_workload(t, ROLE_CHECK)->atol[k] > 1e-9);
+    task_free(t);
+}
+
+/* Exponentials of sums of a parameter: with normal numbers some rows are 10^20 times as large as others,
+ * and half of the digits would pass. */
+static void test_calm(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"c = aten.cumsum(w, 1)", "d = aten.exp(c)",
+                                        "y = aten.mm(x, d)"};
+    Small s = {.axes = {{"m", NULL, 64}, {"n", NULL, 64}},
+               .inputs = {tensor("x", DTYPE_F32, "m", "n"), tensor("w", DTYPE_F32, "n", "128")}};
+    s.inputs[1].parameter = "w", s.inputs[1].has_statistics = 1, s.inputs[1].std = 1;
+    s.inputs[1].min = -4, s.inputs[1].max = 4;
+    small(&s, lines, 3, 2, 2);
+    Task *t = derived(&s.d);
+    assert_true(t->inputs[1].std == 0.125);
+    assert_true(t->rtol[DTYPE_F32] < 1e-4 && !t->degenerate);
+    task_free(t);
+}
+
 /* The error of a running product is relative. */
 static void test_running_product(void **state)
 {
@@ -460,6 +491,8 @@ int main(void)
                                        cmocka_unit_test(test_special),
                                        cmocka_unit_test(test_walks),
                                        cmocka_unit_test(test_hidden),
+                                       cmocka_unit_test(test_off),
+                                       cmocka_unit_test(test_calm),
                                        cmocka_unit_test(test_running_product),
                                        cmocka_unit_test(test_degenerate),
                                        cmocka_unit_test(test_constraints),
