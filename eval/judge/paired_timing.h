@@ -13,11 +13,11 @@
 
 /* Every launch of one context takes longer than in another by a constant offset, which the samples
  * of one verdict cannot show. This is half of its 95% interval, in us. On an H200 the offset's
- * standard deviation over processes was 0.02 to 0.11 us (docs/measurements/evaluator.md,
- * "Contexts"). */
+ * standard deviation over processes was 0.02 to 0.11 us. */
 #define PAIRED_CONTEXT_US 0.2
 /* Half of the 95% interval that buffers and code at other places give, as a share of the ratio: on an
- * H100 the standard deviation over processes was 0.1 to 0.3% (the same page, "Places"). */
+ * H100 the standard deviation over processes was 0.1 to 0.3% (docs/measurements/evaluator.md,
+ * "Features"). */
 #define PAIRED_PLACE_SHARE 0.004
 
 typedef struct {
