@@ -234,7 +234,8 @@ static int measure(const char *kernel, ChecksPassed *passed, Finding *f)
 }
 
 /* The ratio of pairs is right under a drift that both sides share. Each side uses all four sets of
- * buffers, two on a device that has room for no more, and no buffer, also none of a plan, holds the other side's result during a run. */
+ * buffers, two on a device that has room for no more, and no buffer, also none of a plan, holds the
+ * other side's result during a run. */
 static void test_paired_timing(void **state)
 {
     (void)state;
@@ -294,8 +295,9 @@ static void test_orders(void **state)
 }
 
 /* Sampling stops early for a candidate that is clearly slower. The interval is as wide as the width
- * at which sampling stopped, widened by the 0.2 us of each side's launch between contexts and by 0.4% between places. A
- * candidate whose ratio that may explain is not timed to a very narrow interval. */
+ * at which sampling stopped, widened by the 0.2 us of each side's launch between contexts and
+ * by 0.4% between places. A candidate whose ratio that may explain is not timed to a very narrow
+ * interval. */
 static void test_few_for_losers(void **state)
 {
     (void)state;
