@@ -140,21 +140,26 @@ FUZZERS := \
 SHELL_TESTS := $(sort $(wildcard tests/shell/*.t))
 shell_tests = $(patsubst %,tests/shell/%.t,$(1))
 eval_units = $(patsubst %,$(BUILD)/test/eval/test_%,$(1))
-# What takes longest on two idle cores, longest first; queue_kill, llm and hosts mostly wait.
+# What takes longest on two idle cores, longest first. Those that mostly wait (queue_kill, llm, records,
+# hosts, sandbox, fuzz) are among them by their time, so that others compute beside them. engine_build
+# compiles what the engine's other tests run.
 LONG_TESTS := $(call shell_tests,queue_kill resume) $(call eval_units,engine_build) \
-  $(call shell_tests,cheats faults generate) \
-  $(call eval_units,op_kernels engine_sampler engine_decode) $(call shell_tests,eval llm hosts) \
-  $(call eval_units,compile) \
-  $(call shell_tests,remake derive optimize gap precompile storms ablation records) \
-  $(BUILD)/test/tasks/test_tolerance $(BUILD)/test/tasks/test_derive
+  $(call shell_tests,cheats generate faults llm records) \
+  $(call eval_units,op_kernels) $(call shell_tests,eval fuzz hosts optimize) $(call eval_units,sandbox) \
+  $(call shell_tests,precompile remake) $(call eval_units,engine_sampler cuda_device) \
+  $(call shell_tests,gpubench storms ablation gap derive wide ranking) \
+  $(call eval_units,engine_decode compile) $(call shell_tests,undefined status) \
+  $(BUILD)/test/tasks/test_tolerance $(BUILD)/test/tasks/test_derive \
+  $(call shell_tests,oplines lint outside tasksets) \
+  $(call eval_units,op_routes engine_paged compile_server)
 ALL_TESTS := $(LONG_TESTS) $(filter-out $(LONG_TESTS),$(SHELL_TESTS) $(UNIT_TESTS))
 
 # prove runs each test in a process and a folder of its own, under its own time limit; the long ones come
-# first. Four at a time keep two cores busy, since some tests mostly wait.
+# first. Five at a time keep two cores busy, since some tests mostly wait.
 test: build $(UNIT_TESTS) $(FUZZERS)
 	@build="$$(realpath '$(BUILD)')"; rm -rf "$$build/trash/compiled"; \
 	  QUERN_BUILD="$$build" QUERN_TEST_CACHE="$$build/trash/compiled" QUERN_CC='$(CC)' \
-	  QUERN_OPT='$(OPT)' QUERN_SAN='$(SAN)' prove --timer -j4 --exec tests/run $(ALL_TESTS)
+	  QUERN_OPT='$(OPT)' QUERN_SAN='$(SAN)' prove --timer -j5 --exec tests/run $(ALL_TESTS)
 
 # Gates every task of every set; make test gates a sample.
 test-tasks: build

@@ -3,6 +3,7 @@
 # report and the table of an ablation say how much of the gap is closed. TAP on stdout.
 . "$(dirname "$0")/pipeline.sh"
 sed -i 's/^TASKS .*/TASKS ?= relu,gelu,transpose,softmax/; s/^PLAIN .*/PLAIN ?= 1/; s/^ROUNDS .*/ROUNDS ?= 1/;
+    s/^REPORT_SAMPLES .*/REPORT_SAMPLES ?= 1/
     s/^SFT .*/SFT ?= --plain-epochs 2 --epochs 1 --batch 4 --lr 8e-3/' "$tmp/tiny.mk"
 crl a WITHHOLD=1; ok $? 'a run with withheld designs'
 export_() { "$BIN/quern-artifact" export "$(dir a)/$1"; }

@@ -93,10 +93,11 @@ find "$(dir killed)" -name '*.journal' -o -name '*.tmp*' -o -name '*.checkpoint*
 QUERN_CACHE=$shared
 
 # ---- Ctrl-C, once and twice; a second run beside the first ----
+second=(SEED=2 REPORT_SAMPLES=1) # of the run that Ctrl-C stops
 start_int() { # a process group with SIGINT as in the foreground of a terminal
   : >"$tmp/out"
   perl -e '$SIG{INT} = "DEFAULT"; setpgrp; exec @ARGV' make -j2 crl "${settings[@]}" RUN="$prefix-killed" \
-    SEED=2 "$@" >"$tmp/out" 2>&1 &
+    "${second[@]}" >"$tmp/out" 2>&1 &
   make=$!
 }
 before=$(sha256sum "$(dir killed)/report.tsv")
@@ -107,7 +108,7 @@ ok $? "Ctrl-C ends it in $(echo "$(now) - $start" | bc) s, exit $s"
 none_left; ok $? 'no process is left'
 start_int; wait_for "pgrep -P $make quern-fleet >/dev/null && [ -n \"\$(ours quern-evald)\" ]"
 cp "$tmp/out" "$tmp/first"
-start=$(now); crl killed SEED=2; s=$?
+start=$(now); crl killed "${second[@]}"; s=$?
 [ $s != 0 ] && grep -q 'in use by a run that is going on (process [0-9]*)' "$tmp/out"
 ok $? "a second run of it says that one is going on ($(echo "$(now) - $start" | bc) s)"
 cp "$tmp/first" "$tmp/out"
@@ -117,8 +118,8 @@ ok $? 'and leaves that one its queue'
 kill -INT -- "-$make"; sleep 0.1; kill -INT -- "-$make"; wait "$make"; s=$?
 [ $s -gt 128 ]; ok $? "Ctrl-C twice ends it, exit $s"
 none_left; ok $? 'no process is left'
-crl killed SEED=2; s=$?
-crl other SEED=2
+crl killed "${second[@]}"; s=$?
+crl other "${second[@]}"
 digests killed >"$tmp/killed"; digests other >"$tmp/other"
 [ $s = 0 ] && diff "$tmp/other" "$tmp/killed" >"$tmp/diff" && ! diff "$tmp/calm" "$tmp/killed" >/dev/null
 ok $? 'and it continues to the digests of an undisturbed run with that seed'

@@ -70,9 +70,15 @@ digest() { "$BIN/quern-artifact" validate "$1" 2>/dev/null | sed 's/.*payload //
 
 # ---- processes ----
 exec {never}<> <(:) # from which nothing comes: a wait without a process
-wait_for() { # CONDITION [SECONDS]: returns whether the condition, a command, holds within that time
-  local end=$((SECONDS + ${2:-60}))
-  until eval "$1"; do [ $SECONDS -lt $end ] || return 1; read -rt 0.02 -u "$never"; done
+# CONDITION [SECONDS]: returns whether the condition, a command, holds within that time. It is asked at
+# intervals of 20 ms, which grow to 100 ms: a condition that starts processes costs more than they wait.
+wait_for() {
+  local end=$((SECONDS + ${2:-60})) ms=20
+  until eval "$1"; do
+    [ $SECONDS -lt $end ] || return 1
+    read -rt "0.0$ms" -u "$never"
+    ms=$((ms < 80 ? ms + 5 : 99))
+  done
   return 0 # not that of read
 }
 # The ids of the running processes that this test started and whose command line has left_pattern; not this

@@ -76,30 +76,35 @@ check_verdict() { # FILE
     say_verdict "$1" "$json" "$tmp/err" "$problem"
 }
 
-# Evaluates a list of kernels, AT_A_TIME processes in parallel, each with the kernels of one task in a
+# Evaluates a list of kernels, AT_A_TIME processes in parallel, each with all kernels of one task in a
 # shuffled order, so that hostile kernels come before honest ones. The checks come in the order of the list.
 check_verdicts() { # AT_A_TIME FILE...
-    local workers=$1 w i k one tasks task expect most says never line
+    local workers=$1 w least i k one task expect most says never line
     shift
-    local files=("$@") task_of=() order mine paths jsons
-    for i in "${!files[@]}"; do read_fields "${files[i]}"; task_of[i]=$task; done
+    local files=("$@") order mine paths jsons counts=() tasks=()
+    local -A kernels=()
     readarray -t order < <(printf '%s\n' "${!files[@]}" | shuf --random-source=<(yes mixed))
-    tasks=$(printf '%s\n' "${task_of[@]}" | sort -u)
+    for i in "${order[@]}"; do read_fields "${files[i]}"; kernels[$task]+="$i "; done
+    # A worker has whole tasks: those with the most kernels first, each to the worker with the fewest.
+    for ((w = 0; w < workers; w++)); do counts[w]=0 tasks[w]=; done
+    for one in $(for task in "${!kernels[@]}"; do echo "$(wc -w <<<"${kernels[$task]}") $task"; done |
+        sort -k1,1rn -k2 | cut -d' ' -f2); do
+        least=0
+        for ((w = 1; w < workers; w++)); do [ "${counts[w]}" -ge "${counts[least]}" ] || least=$w; done
+        tasks[least]+="$one "
+        counts[least]=$((counts[least] + $(wc -w <<<"${kernels[$one]}")))
+    done
     for ((w = 0; w < workers; w++)); do
-        for one in $tasks; do
-            mine=()
-            for i in "${order[@]}"; do
-                ((i % workers != w)) || [ "${task_of[i]}" != "$one" ] || mine+=("$i")
-            done
-            [ ${#mine[@]} -gt 0 ] || continue
+        for one in ${tasks[w]}; do
+            read -ra mine <<<"${kernels[$one]}"
             paths=()
             for i in "${mine[@]}"; do paths+=("${files[i]}"); done
             readarray -t jsons \
                 < <("$BIN/quern-eval" --task "$one" --device "$DEVICE" --json "${paths[@]}" \
-                2>"$tmp/err.$w.$one")
+                2>"$tmp/err.$one")
             for k in "${!mine[@]}"; do
                 printf '%s\n' "${jsons[k]-}" >"$tmp/json.${mine[k]}"
-                ln "$tmp/err.$w.$one" "$tmp/err.${mine[k]}"
+                ln "$tmp/err.$one" "$tmp/err.${mine[k]}"
             done
         done &
     done
