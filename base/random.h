@@ -24,9 +24,12 @@ static inline uint64_t random_u64(Random *r)          /* inline: the state may s
     s[3] = s[3] << 45 | s[3] >> 19;
     return out;
 }
-static inline double random_unit(uint64_t x) /* [0, 1), 53 bits */
+/* [0, 1), 53 bits. Both halves are converted by themselves, which vectors can do; their sum is exact. */
+static inline double random_unit(uint64_t x)
 {
-    return (double)(int64_t)(x >> 11) * 0x1p-53;
+    double high = (double)(int32_t)(x >> 43) * 0x1p32,
+           low = (double)(int32_t)((uint32_t)(x >> 11) ^ 0x80000000u) + 0x1p31;
+    return (high + low) * 0x1p-53;
 }
 static inline double random_uniform(Random *r) /* random_unit of the next number */
 {

@@ -141,18 +141,22 @@ static int draw_chunk(Random *r, const Recipe *m, double *out, size_t n)
     const TaskTensor *x = m->x;
     uint64_t bits[3 * CHUNK];
     if (m->variant != VARIANT_DRAWN || x->draw > DRAW_POSITIVE) return 0;
+    double low = x->low, wide = x->high - low, mean = x->mean, std = x->std, scale = m->scale;
     random_fill(r, bits, x->draw == DRAW_NORMAL ? 3 * n : n);
-    if (x->draw == DRAW_NORMAL)
+    if (x->draw == DRAW_NORMAL) {
+#pragma omp simd
         for (size_t i = 0; i < n; i++) {
             const uint64_t *b = bits + 3 * i;
             uint32_t sum = four_uniforms(b[0]) + four_uniforms(b[1]) + four_uniforms(b[2]);
-            out[i] = (x->mean + x->std * centred(sum)) * m->scale;
+            out[i] = (mean + std * centred(sum)) * scale;
         }
-    else if (x->draw == DRAW_UNIFORM)
-        for (size_t i = 0; i < n; i++)
-            out[i] = (x->low + (x->high - x->low) * random_unit(bits[i])) * m->scale;
-    else
-        for (size_t i = 0; i < n; i++) out[i] = (0.5 + random_unit(bits[i])) * m->scale;
+    } else if (x->draw == DRAW_UNIFORM) {
+#pragma omp simd
+        for (size_t i = 0; i < n; i++) out[i] = (low + wide * random_unit(bits[i])) * scale;
+    } else {
+#pragma omp simd
+        for (size_t i = 0; i < n; i++) out[i] = (0.5 + random_unit(bits[i])) * scale;
+    }
     return 1;
 }
 
