@@ -11,38 +11,16 @@ static uint64_t splitmix(uint64_t *x)
     return z ^ (z >> 31);
 }
 
-static uint64_t rotl(uint64_t x, int k)
-{
-    return (x << k) | (x >> (64 - k));
-}
-
 void random_init(Random *r, uint64_t seed, uint64_t stream)
 {
     uint64_t x = stream, y = seed ^ splitmix(&x);
     for (int i = 0; i < 4; i++) r->s[i] = splitmix(&y);
 }
 
-static inline uint64_t step(uint64_t s[4])
-{
-    uint64_t out = rotl(s[1] * 5, 7) * 9, t = s[1] << 17;
-    s[2] ^= s[0];
-    s[3] ^= s[1];
-    s[1] ^= s[2];
-    s[0] ^= s[3];
-    s[2] ^= t;
-    s[3] = rotl(s[3], 45);
-    return out;
-}
-
-uint64_t random_u64(Random *r)
-{
-    return step(r->s);
-}
-
 void random_fill(Random *r, uint64_t *out, size_t n)
 {
     Random own = *r; /* it stays in registers */
-    for (size_t i = 0; i < n; i++) out[i] = step(own.s);
+    for (size_t i = 0; i < n; i++) out[i] = random_u64(&own);
     *r = own;
 }
 
@@ -52,11 +30,6 @@ uint64_t random_below(Random *r, uint64_t n)
     do x = random_u64(r);
     while (x >= limit);
     return x % n;
-}
-
-double random_uniform(Random *r)
-{
-    return random_unit(random_u64(r));
 }
 
 double random_normal(Random *r)

@@ -400,7 +400,7 @@ static void cost(const OpCall *c, OpCost *out)
            inputs = (double)(v.batch * v.in * v.groups), taps = (double)(v.in * v.out * v.groups),
            pairs = (double)(v.batch * v.in * v.out * v.groups);
     for (int d = 0; d < WINDOW_DIMS; d++) {
-        WindowUse u = window_use(&v.w[d]);
+        WindowUse u = window_use(&v.w[d], out->flops_alone);
         inputs *= u.inputs, taps *= u.taps, pairs *= u.pairs;
     }
     double bias = v.bias ? (double)v.bias->size[0] : 0, x = inputs * size;

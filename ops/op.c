@@ -263,9 +263,8 @@ int op_is_view(const OpCall *c)
     return c->n_results > 0 && is_view(c, 0);
 }
 
-int op_cost(const OpCall *c, OpCost *out, Error *err)
+static int cost_of(const OpCall *c, OpCost *out, Error *err)
 {
-    *out = (OpCost){0};
     if (!c->n_results && !(c->op->flags & OP_VIEW))
         return error_set(err, ERROR_INVALID, "%s: results are not inferred", c->op->name);
     int own = 0;
@@ -276,6 +275,20 @@ int op_cost(const OpCall *c, OpCost *out, Error *err)
         if (!is_view(c, i)) out->bytes += op_bytes(&c->result[i]);
     if (c->op->cost) c->op->cost(c, out);
     return 0;
+}
+
+int op_cost(const OpCall *c, OpCost *out, Error *err)
+{
+    *out = (OpCost){0};
+    return cost_of(c, out, err);
+}
+
+int op_flops(const OpCall *c, double *out, Error *err)
+{
+    OpCost cost = {.flops_alone = 1};
+    int rc = cost_of(c, &cost, err);
+    *out = cost.flops;
+    return rc;
 }
 
 const char op_plain_head[] = "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n";

@@ -110,6 +110,7 @@ typedef struct {
 
 typedef struct {
     double bytes, flops; /* the least that any kernel moves and computes */
+    int flops_alone;     /* bytes are not asked for */
 } OpCost;
 
 /* OP_VIEW: results may be an input's memory under another shape; OpCall.view_of says whether they are.
@@ -166,6 +167,7 @@ int op_call_tensor(OpCall *c, const OpTensor *t, Error *err); /* its index, or -
 int op_bind(OpCall *c, const char *const *keyword, const OpValue *values, int n, Error *err);
 int op_infer(OpCall *c, Error *err);
 int op_cost(const OpCall *c, OpCost *out, Error *err);
+int op_flops(const OpCall *c, double *out, Error *err); /* in little time, whatever the sizes */
 /* Appends the plain kernels of an inferred call: none where all results are views. The source begins
  * with op_plain_head. UNSUPPORTED: no plain kernel is known. */
 int op_plain(const OpCall *c, OpPlain *out, Error *err);

@@ -172,7 +172,7 @@ static int takes_over(const Chain *k, const Value *v, int over)
 static int run_step(Chain *k, const Op *op, int over, int n, const ChainArg *args)
 {
     int first = k->n, rc;
-    OpCost flops;
+    double flops;
     if (k->failed) return -1;
     OpCall *s = memory_alloc(sizeof *s);
     op_call_init(s, op);
@@ -188,7 +188,7 @@ static int run_step(Chain *k, const Op *op, int over, int n, const ChainArg *arg
     }
     if (!rc && k->purpose == REFERENCE) rc = run_reference(k, s, n, args, first);
     if (!rc && k->purpose == PLAIN) rc = run_plain(k, s, n, args, first);
-    if (!rc && k->purpose == COST && !(rc = op_cost(s, &flops, k->err))) k->flops += flops.flops;
+    if (!rc && k->purpose == COST && !(rc = op_flops(s, &flops, k->err))) k->flops += flops;
     free(s);
     if (!rc) return first;
     k->failed = 1;

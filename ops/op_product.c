@@ -178,7 +178,7 @@ static void tile_narrow(const Tile *t, const double *b, double *acc)
 }
 
 typedef double Lanes __attribute__((vector_size(32), aligned(8), may_alias));
-enum { LANES = 4, CORNER_ROWS = 4, CORNER_LANES = 3, CORNER = CORNER_LANES * LANES };
+enum { LANES = 4, MOST_ROWS = 8, MOST_LANES = 3 };
 
 static inline Lanes add_lanes(Lanes a, double x, Lanes b)
 {
@@ -186,36 +186,44 @@ static inline Lanes add_lanes(Lanes a, double x, Lanes b)
     return a;
 }
 
-/* CORNER_ROWS rows and CORNER columns, whose sums stay in registers for all terms. */
-static void corner(const Tile *t, int row, const double *b, double *acc)
+/* Some rows and columns, whose sums stay in registers for all terms. rows and lanes are constants. */
+static inline __attribute__((always_inline)) void corner(const Tile *t, int row, const double *b,
+                                                         double *acc, const int rows,
+                                                         const int lanes)
 {
     const double *a = t->a + row * t->a_step;
-    Lanes s[CORNER_ROWS][CORNER_LANES], *to[CORNER_ROWS];
-    for (int r = 0; r < CORNER_ROWS; r++) {
+    Lanes s[MOST_ROWS][MOST_LANES], *to[MOST_ROWS];
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) {
         to[r] = (Lanes *)(acc + (size_t)(row + r) * TILE_N);
-        for (int c = 0; c < CORNER_LANES; c++) s[r][c] = to[r][c];
+#pragma GCC unroll 3
+        for (int c = 0; c < lanes; c++) s[r][c] = to[r][c];
     }
     for (int j = 0; j < t->k; j++, b += TILE_N) {
         const Lanes *v = (const Lanes *)b;
-#pragma GCC unroll 4
-        for (int r = 0; r < CORNER_ROWS; r++)
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++)
 #pragma GCC unroll 3
-            for (int c = 0; c < CORNER_LANES; c++)
+            for (int c = 0; c < lanes; c++)
                 s[r][c] = add_lanes(s[r][c], a[r * t->a_step + j], v[c]);
     }
-    for (int r = 0; r < CORNER_ROWS; r++)
-        for (int c = 0; c < CORNER_LANES; c++) to[r][c] = s[r][c];
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 3
+        for (int c = 0; c < lanes; c++) to[r][c] = s[r][c];
 }
 
 void product_tile(const Tile *t, const double *b, double *acc)
 {
-    int m = t->m - t->m % CORNER_ROWS, n = t->n - t->n % CORNER;
+    int m = t->m - t->m % 8, n = t->n - t->n % LANES, column = 0;
     if (t->n < TILE_NARROW) {
         tile_narrow(t, b, acc);
         return;
     }
-    for (int column = 0; column < n; column += CORNER)
-        for (int row = 0; row < m; row += CORNER_ROWS) corner(t, row, b + column, acc + column);
+    for (; column + 3 * LANES <= n; column += 3 * LANES)
+        for (int row = 0; row < m; row += 4) corner(t, row, b + column, acc + column, 4, 3);
+    for (; column < n; column += LANES)
+        for (int row = 0; row < m; row += 8) corner(t, row, b + column, acc + column, 8, 1);
     for (int i = 0; i < t->m; i += 2) { /* what is left of the rows and columns */
         const double *x = t->a + i * t->a_step;
         int rows = t->m - i > 1 ? 2 : 1, from = i < m ? n : 0;

@@ -20,11 +20,12 @@ void window_none(Window *w);
 int64_t window_input(const Window *w, int64_t o, int64_t k);
 
 /* How many of a dimension's inputs, of its taps, and of its pairs of output and tap are used. Where
- * the pairs are too many to walk, inputs is a lower bound. */
+ * the pairs are too many to walk, or pairs_alone is set, inputs is a lower bound. Of a kernel of more
+ * than 4096 taps all are. */
 typedef struct {
     double inputs, taps, pairs;
 } WindowUse;
-WindowUse window_use(const Window *w);
+WindowUse window_use(const Window *w, int pairs_alone);
 
 /* Element i of a list argument of `n` ints. Bounded: sizes in [least, 2^31). */
 int window_argument(const OpCall *c, const char *name, int i, int64_t least, int64_t *out,

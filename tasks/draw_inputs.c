@@ -53,7 +53,7 @@ static inline double centred(uint32_t sum)
 
 /* A sum of twelve 16-bit uniforms, centred: variance 1, within +-6. It uses no libm, so that a seed
  * gives the same bytes on every machine. */
-static double draw_normal(Random *r)
+static inline double draw_normal(Random *r)
 {
     uint32_t sum = 0;
     for (int i = 0; i < 3; i++) sum += four_uniforms(random_u64(r));
@@ -71,7 +71,7 @@ static double draw_mixed(Random *r)
     }
 }
 
-static double draw_plain(Random *r, const TaskTensor *x, double scale)
+static inline double draw_plain(Random *r, const TaskTensor *x, double scale)
 {
     switch (x->draw) {
     case DRAW_NORMAL: return (x->mean + x->std * draw_normal(r)) * scale;
@@ -84,7 +84,7 @@ static double draw_plain(Random *r, const TaskTensor *x, double scale)
                     (int64_t)random_below(r, (uint64_t)(x->draw_high - x->draw_low) + 1));
 }
 
-static double draw_needle(Random *r, const TaskTensor *x)
+static inline double draw_needle(Random *r, const TaskTensor *x)
 {
     uint64_t bits = random_u64(r);
     double large = 4.0 + 4.0 * random_uniform(r);
@@ -94,7 +94,7 @@ static double draw_needle(Random *r, const TaskTensor *x)
 }
 
 /* Draws one of the extreme numbers of a type. */
-static double draw_special(Random *r, const Recipe *m)
+static inline double draw_special(Random *r, const Recipe *m)
 {
     static const double ends[DTYPES][5] = {
         /* smallest subnormal, largest power of two that is one, smallest normal, tiny, largest */
@@ -112,14 +112,25 @@ static double draw_special(Random *r, const Recipe *m)
     return bits & 1 ? value : -value;
 }
 
-static double draw_one(Random *r, const Recipe *m)
+/* One loop a variant, with the generator's state in registers. */
+static void draw_each(Random *r, const Recipe *m, double *out, size_t n)
 {
+    Random own = *r;
     switch (m->variant) {
-    case VARIANT_NEEDLES: return draw_needle(r, m->x);
-    case VARIANT_SPECIAL: return draw_special(r, m);
-    case VARIANT_INTEGERS: return (double)random_below(r, (uint64_t)(2 * m->limit) + 1) - m->limit;
-    default: return draw_plain(r, m->x, m->scale);
+    case VARIANT_NEEDLES:
+        for (size_t i = 0; i < n; i++) out[i] = draw_needle(&own, m->x);
+        break;
+    case VARIANT_SPECIAL:
+        for (size_t i = 0; i < n; i++) out[i] = draw_special(&own, m);
+        break;
+    case VARIANT_INTEGERS:
+        for (size_t i = 0; i < n; i++)
+            out[i] = (double)random_below(&own, (uint64_t)(2 * m->limit) + 1) - m->limit;
+        break;
+    default:
+        for (size_t i = 0; i < n; i++) out[i] = draw_plain(&own, m->x, m->scale);
     }
+    *r = own;
 }
 
 /* ---- a tensor ---- */
@@ -130,18 +141,22 @@ static int draw_chunk(Random *r, const Recipe *m, double *out, size_t n)
     const TaskTensor *x = m->x;
     uint64_t bits[3 * CHUNK];
     if (m->variant != VARIANT_DRAWN || x->draw > DRAW_POSITIVE) return 0;
+    double low = x->low, wide = x->high - low, mean = x->mean, std = x->std, scale = m->scale;
     random_fill(r, bits, x->draw == DRAW_NORMAL ? 3 * n : n);
-    if (x->draw == DRAW_NORMAL)
+    if (x->draw == DRAW_NORMAL) {
+#pragma omp simd
         for (size_t i = 0; i < n; i++) {
             const uint64_t *b = bits + 3 * i;
             uint32_t sum = four_uniforms(b[0]) + four_uniforms(b[1]) + four_uniforms(b[2]);
-            out[i] = (x->mean + x->std * centred(sum)) * m->scale;
+            out[i] = (mean + std * centred(sum)) * scale;
         }
-    else if (x->draw == DRAW_UNIFORM)
-        for (size_t i = 0; i < n; i++)
-            out[i] = (x->low + (x->high - x->low) * random_unit(bits[i])) * m->scale;
-    else
-        for (size_t i = 0; i < n; i++) out[i] = (0.5 + random_unit(bits[i])) * m->scale;
+    } else if (x->draw == DRAW_UNIFORM) {
+#pragma omp simd
+        for (size_t i = 0; i < n; i++) out[i] = (low + wide * random_unit(bits[i])) * scale;
+    } else {
+#pragma omp simd
+        for (size_t i = 0; i < n; i++) out[i] = (0.5 + random_unit(bits[i])) * scale;
+    }
     return 1;
 }
 
@@ -150,8 +165,7 @@ static void fill(Random *r, const Recipe *m, char *dst, size_t n)
     double chunk[CHUNK];
     for (size_t done = 0; done < n; done += CHUNK) {
         size_t count = n - done < CHUNK ? n - done : CHUNK;
-        if (!draw_chunk(r, m, chunk, count))
-            for (size_t i = 0; i < count; i++) chunk[i] = draw_one(r, m);
+        if (!draw_chunk(r, m, chunk, count)) draw_each(r, m, chunk, count);
         dtype_from_double(m->x->dtype, chunk, dst + done * dtype_size(m->x->dtype), count);
     }
 }

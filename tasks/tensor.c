@@ -94,6 +94,7 @@ static void widen(Dtype d, const void *src, double *dst, size_t n)
     const uint16_t *half = src;
     switch (d) {
     case DTYPE_F32:
+#pragma omp simd
         for (size_t i = 0; i < n; i++) dst[i] = (double)((const float *)src)[i];
         break;
     case DTYPE_F16:
@@ -140,6 +141,7 @@ void dtype_from_double(Dtype d, const double *src, void *dst, size_t n)
     uint16_t *half = dst;
     switch (d) {
     case DTYPE_F32:
+#pragma omp simd
         for (size_t i = 0; i < n; i++) ((float *)dst)[i] = (float)src[i];
         break;
     case DTYPE_F16:

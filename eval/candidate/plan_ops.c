@@ -280,10 +280,12 @@ static int walk_op(Walk *k, const OpLine *line)
         walk_use(k, storages[i]);
         m.x[i] = walk_place(storages[i]);
     }
-    OpCost cost = {0};
-    if (!rc && op_cost(call, &cost, &why)) rc = walk_fail_here(k, &why);
-    k->o->flops += cost.flops;
+    double flops = 0;
+    if (!rc && op_flops(call, &flops, &why)) rc = walk_fail_here(k, &why);
+    k->o->flops += flops;
     if (!rc) rc = bind_results(k, line, call, storages, &m);
+    if (!rc && k->o->n_launches > PLAN_MAX_LAUNCHES)
+        rc = walk_fail(k, "the plan makes more than %d launches", PLAN_MAX_LAUNCHES);
     free(call);
     return rc;
 }

@@ -349,7 +349,8 @@ static int read_success(WireCursor *c, const CompileRequest *r, CompileResult *o
 }
 
 /* Read c->reply into *out. *keep: the reply may be cached. A missing header depends on the toolkit,
- * too. That the CPU time was used up depends on the machine; it is kept, so that the verdict stays. */
+ * too. That the CPU time was used up depends on the machine; it is kept, so that the verdict stays, but
+ * not for others who ask with the whole limit. */
 static int read_reply(Compiler *c, const CompileRequest *r, CompileResult *out, int *keep,
                       Error *err)
 {
@@ -360,7 +361,8 @@ static int read_reply(Compiler *c, const CompileRequest *r, CompileResult *out, 
     field_text(&cursor, status, sizeof status);
     if (wire_get(&cursor, &log, &len))
         return error_set(err, ERROR_COMPILER, "a torn reply from quern-compile");
-    *keep = !strcmp(status, "ok") || !strcmp(status, "limit") || !strcmp(status, "time") ||
+    *keep = !strcmp(status, "ok") || !strcmp(status, "limit") ||
+            (!strcmp(status, "time") && !r->half) ||
             (!strcmp(status, "refused") && !contains(log, log + len, "open source file"));
     if (!strcmp(status, "failed"))
         return error_set(err, ERROR_COMPILER, "the compiler process failed: %.*s", (int)len, log);
@@ -368,6 +370,7 @@ static int read_reply(Compiler *c, const CompileRequest *r, CompileResult *out, 
         return read_success(&cursor, r, out)
                    ? error_set(err, ERROR_COMPILER, "a torn reply from quern-compile")
                    : 0;
+    out->limited = !strcmp(status, "limit") || !strcmp(status, "time");
     digest_log(r, log, len, out);
     if (out->bad_name >= 0 && !out->line) explain_bad_name(r, out);
     return 0;
@@ -407,12 +410,12 @@ static int took_too_long(const Compiler *c)
     return !strcmp(status, "time");
 }
 
-/* A source that uses up the CPU time is compiled once more: one near the limit may have met a busy
- * machine. */
+/* A source that uses up the CPU time is compiled once more: a busy machine makes it take half as much
+ * again. One that is near the limit without that is refused, so that both together stay bounded. */
 static int compile(Compiler *c, const CompileRequest *r, Error *err)
 {
-    int rc = ask_twice(c, r, c->cpu_s, err);
-    return !rc && took_too_long(c) ? ask_twice(c, r, c->cpu_s, err) : rc;
+    int cpu_s = r->half ? (c->cpu_s + 1) / 2 : c->cpu_s, rc = ask_twice(c, r, cpu_s, err);
+    return !rc && took_too_long(c) ? ask_twice(c, r, (7 * cpu_s + 9) / 10, err) : rc;
 }
 
 int compiler_run(Compiler *c, const CompileRequest *r, CompileResult *out, Error *err)

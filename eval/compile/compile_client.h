@@ -14,7 +14,7 @@ typedef struct {
     const char *cache_dir; /* NULL: no cache */
     size_t cache_bytes;    /* bound of the cache's size; 0: 1 GiB */
     int cpu_s;             /* limit of one compilation in CPU seconds; 0: 10; one that uses
-                              it up is compiled twice */
+                              it up is compiled again, within 0.7 of it */
 } CompilerOptions;
 
 /* Start quern-compile without waiting until it is ready. */
@@ -29,6 +29,7 @@ typedef struct {
     size_t len;
     int n_names;
     const char *const *names; /* of the requested kernels, in C++: "foo<float, 256>" */
+    int half;                 /* of the limit is allowed: op lines take the rest */
 } CompileRequest;
 
 typedef struct {
@@ -36,6 +37,7 @@ typedef struct {
     int bad_name;       /* not ok, because names[bad_name] is no kernel of the source; else -1 */
     char message[1600]; /* when not ok: the reason, for a model to read */
     int line;           /* of the first error, 0 unknown */
+    int limited;        /* not ok, because a limit was reached */
     int cached;         /* the reply was not compiled now */
     char *ptx;
     size_t ptx_len;

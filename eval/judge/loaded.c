@@ -104,7 +104,8 @@ int loaded_compile(Loaded *l, const DeviceOps *ops, Device *d, Compiler *compile
 {
     const char **names = plan_kernel_names(&c->plan);
     CompileResult code = {0};
-    CompileRequest request = {ops->info(d)->arch, c->source, c->len, c->plan.n_kernels, names};
+    CompileRequest request = {ops->info(d)->arch, c->source, c->len,
+                              c->plan.n_kernels,  names,     c->plan.n_ops && !trusted};
     int rc = c->plan.n_kernels ? compiler_run(compiler, &request, &code, err) : 0;
     if (!rc && c->plan.n_kernels && !code.ok) {
         int plan_line = code.bad_name >= 0 && !code.line ? c->plan.kernel_line[code.bad_name] : 0;

@@ -8,7 +8,8 @@
 
 #include "base/memory.h"
 
-enum { MAX_SOURCE = 1000 << 10 }; /* below the compiler's bound of a request */
+/* Below the compiler's bounds of a request. */
+enum { MAX_SOURCE = 1000 << 10, MAX_NAMES = 2000 };
 
 static WorkloadOps *find(Loaded *l, const Workload *w)
 {
@@ -74,15 +75,33 @@ static int check_kernels(const Loaded *l, const PlanOps *o, DeviceModule *m, Err
 }
 
 static int compile_source(Loaded *l, const Buffer *text, char **names, int n_names, OpModule *m,
-                          Error *err)
+                          Finding *f, Error *err)
 {
-    CompileRequest request = {l->ops->info(l->device)->arch, text->data, text->len, n_names,
-                              (const char *const *)names};
+    CompileRequest request = {.arch = l->ops->info(l->device)->arch,
+                              .source = text->data,
+                              .len = text->len,
+                              .n_names = n_names,
+                              .names = (const char *const *)names};
     if (!n_names) return 0;
     if (compiler_run(l->compiler, &request, &m->code, err)) return -1;
     if (m->code.ok) return 0;
+    if (m->code.limited && !l->trusted) {
+        finding_set(f, OUTCOME_COMPILE_ERROR, 0, "the kernels of the op lines: %s",
+                    m->code.message);
+        return 1;
+    }
     return error_set(err, ERROR_COMPILER, "the kernels of the op lines do not compile: %.700s",
                      m->code.message);
+}
+
+/* Of a candidate it is a plan that has too many different op lines. */
+static int refuse_size(const Loaded *l, Finding *f, Error *err)
+{
+    static const char text[] =
+        "the op lines of the plan need more than %d kernels or %d KiB of text";
+    if (l->trusted) return error_set(err, ERROR_LIMIT, text, MAX_NAMES, MAX_SOURCE >> 10);
+    finding_set(f, OUTCOME_PLAN_ERROR, 0, text, MAX_NAMES, MAX_SOURCE >> 10);
+    return 1;
 }
 
 static int compile(Loaded *l, WorkloadOps *const *at, int n, Finding *f, Error *err)
@@ -95,10 +114,8 @@ static int compile(Loaded *l, WorkloadOps *const *at, int n, Finding *f, Error *
     buffer_init(&text, MAX_SOURCE);
     for (int i = 0; i < n; i++) ops[i] = &at[i]->ops;
     int rc = plan_ops_source(ops, n, &text, &names, &n_names);
-    if (rc)
-        error_set(err, ERROR_LIMIT, "the kernels of the op lines have more than %d KiB of text",
-                  MAX_SOURCE >> 10);
-    if (!rc) rc = compile_source(l, &text, names, n_names, &m, err);
+    if (rc || n_names > MAX_NAMES) rc = refuse_size(l, f, err);
+    if (!rc) rc = compile_source(l, &text, names, n_names, &m, f, err);
     if (!rc) rc = load(l, &m, f, err);
     l->op_modules = memory_grow(l->op_modules, (size_t)l->n_op_modules + 1, sizeof m);
     l->op_modules[l->n_op_modules] = m;

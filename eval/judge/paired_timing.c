@@ -16,14 +16,18 @@
 enum { BASELINE, CANDIDATE, SIDES };
 enum { STEP_REFILL, STEP_RUN, STEP_COMPARE, STEPS }; /* of a pair, for the log */
 enum {
-    SETS = 2,              /* of inputs and outputs */
-    ORDERS = SIDES * SETS, /* which side runs first, on which set */
-    FIRST_PAIRS = 4,       /* before the interval is looked at, and within any budget */
-    MIN_PAIRS = 24,        /* of a candidate that is not clearly slower */
+    SETS = 4,       /* of inputs and outputs, where they are small */
+    BLOCK_SETS = 2, /* of one block of pairs, and of all pairs where tensors are large */
+    CONTENTS = 2,   /* draws that the sets receive in turn */
+    ORDERS = SIDES * BLOCK_SETS, /* which side runs first, on which set */
+    FIRST_PAIRS = 4,             /* before the interval is looked at, and within any budget */
+    MIN_PAIRS = 24,              /* of a candidate that is not clearly slower */
     MAX_PAIRS = 800,
     LOOK_EVERY = ORDERS, /* pairs between looks at the interval */
     WARM_PAIRS = 4       /* not counted */
 };
+
+static const size_t small_set = (size_t)256 << 20; /* bytes; larger tensors lie at many places */
 
 /* Half of the interval, as a share of the ratio, at which sampling stops. A ratio that lies above 1
  * and below small_win needs narrow_win: of many candidates that equal their baseline, some seem to
@@ -44,7 +48,8 @@ static const double unseen_factor = 1.15;
 typedef struct {
     Loaded *loaded[SIDES];
     Run run[SIDES][SETS]; /* both sides use the same inputs and outputs */
-    const Case *contents[SETS];
+    int sets;
+    const Case *contents[CONTENTS];
     int64_t rotations; /* run_rotations */
     const PairedOptions *opt;
     Random random;
@@ -56,22 +61,47 @@ typedef struct {
     int host_longer[SIDES]; /* runs in which the host's clock showed much more than the events */
 } PairedTiming;
 
+static int open_set(PairedTiming *p, int set, Finding *f, Error *err)
+{
+    for (int side = CANDIDATE; side >= BASELINE; side--) {
+        const Run *owner = side == CANDIDATE ? NULL : &p->run[CANDIDATE][set];
+        int rc = run_open(&p->run[side][set], p->loaded[side], p->contents[set % CONTENTS], owner,
+                          f, err);
+        if (rc > 0 && side == BASELINE)
+            return error_set(err, ERROR_INVALID, "the baseline cannot be run again: %.600s",
+                             f->message);
+        if (rc) return rc;
+    }
+    return 0;
+}
+
+/* Whether SETS sets, with the buffers of both plans, are small and fit the device. */
+static int sets_fit(const PairedTiming *p)
+{
+    const Run *r = &p->run[CANDIDATE][0];
+    size_t bytes = 0;
+    for (int i = 0; i < r->n_inputs; i++) bytes += r->test->input_bytes[i];
+    for (int i = 0; i < r->n_outputs; i++) bytes += r->test->output_bytes[i];
+    for (int side = BASELINE; side < SIDES; side++)
+        for (int i = 0; i < p->run[side][0].n_buffers; i++)
+            bytes += p->run[side][0].buffer_bytes[i];
+    const Loaded *l = p->loaded[CANDIDATE];
+    return bytes <= small_set && bytes <= l->ops->info(l->device)->memory_bytes / SETS;
+}
+
 static int open_runs(PairedTiming *p, Cases *cases, const Workload *w, Finding *f, Error *err)
 {
     Task *t = p->loaded[CANDIDATE]->task;
-    for (int set = 0; set < SETS; set++)
-        if (!(p->contents[set] = cases_get(cases, t, w, VARIANT_DRAWN,
-                                           case_seed(p->opt->seed, t, w, set), 1.0, err)))
+    for (int i = 0; i < CONTENTS; i++)
+        if (!(p->contents[i] = cases_get(cases, t, w, VARIANT_DRAWN,
+                                         case_seed(p->opt->seed, t, w, i), 1.0, err)))
             return -1;
-    for (int set = 0; set < SETS; set++)
-        for (int side = CANDIDATE; side >= BASELINE; side--) {
-            const Run *owner = side == CANDIDATE ? NULL : &p->run[CANDIDATE][set];
-            int rc = run_open(&p->run[side][set], p->loaded[side], p->contents[set], owner, f, err);
-            if (rc > 0 && side == BASELINE)
-                return error_set(err, ERROR_INVALID, "the baseline cannot be run again: %.600s",
-                                 f->message);
-            if (rc) return rc;
-        }
+    p->sets = BLOCK_SETS;
+    for (int set = 0; set < p->sets; set++) {
+        int rc = open_set(p, set, f, err);
+        if (rc) return rc;
+        if (!set && sets_fit(p)) p->sets = SETS;
+    }
     p->rotations = run_rotations(&p->run[CANDIDATE][0]);
     return 0;
 }
@@ -79,7 +109,7 @@ static int open_runs(PairedTiming *p, Cases *cases, const Workload *w, Finding *
 static void close_runs(PairedTiming *p)
 {
     for (int side = BASELINE; side < SIDES; side++)
-        for (int set = 0; set < SETS; set++) run_close(&p->run[side][set]);
+        for (int set = 0; set < p->sets; set++) run_close(&p->run[side][set]);
 }
 
 /* ---- one run ---- */
@@ -168,11 +198,12 @@ static int run_side(PairedTiming *p, int side, int used, double *us, Finding *f,
     return rc;
 }
 
-/* Run both sides, one after the other. The set that is not used is poisoned once before both: the
- * baseline reads nothing from it, and it is poisoned again before the next pair. */
+/* Run both sides, one after the other. The sets that are not used are poisoned once before both: the
+ * baseline reads nothing from them, and they are poisoned again before the next pair. */
 static int run_sides(PairedTiming *p, int first, int set, double us[SIDES], Finding *f, Error *err)
 {
-    if (poison_set(p, !set, err)) return -1;
+    for (int other = 0; other < p->sets; other++)
+        if (other != set && poison_set(p, other, err)) return -1;
     int rc = run_side(p, first, set, &us[first], f, err);
     return rc ? rc : run_side(p, !first, set, &us[!first], f, err);
 }
@@ -185,28 +216,27 @@ static int load_both(PairedTiming *p, Finding *f, Error *err)
 {
     Finding own;
     int rc = loaded_again(p->loaded[CANDIDATE], f, err);
-    for (int set = 0; set < SETS && !rc; set++) rc = run_resolve(&p->run[CANDIDATE][set], f);
+    for (int set = 0; set < p->sets && !rc; set++) rc = run_resolve(&p->run[CANDIDATE][set], f);
     if (rc) return rc;
     rc = loaded_again(p->loaded[BASELINE], &own, err);
-    for (int set = 0; set < SETS && !rc; set++) rc = run_resolve(&p->run[BASELINE][set], &own);
+    for (int set = 0; set < p->sets && !rc; set++) rc = run_resolve(&p->run[BASELINE][set], &own);
     return rc > 0 ? error_set(err, ERROR_INVALID, "the baseline cannot be loaded again: %s",
                               own.message)
                   : rc;
 }
 
-/* Give both sets new contents: the two draws change places at random, and each is rotated by a
+/* Give two sets new contents: the two draws change places at random, and each is rotated by a
  * random number of positions where the task allows it. A row may still have been seen before, so
  * that the modules are loaded again, too: their variables keep nothing. Loading a module without
  * variables again is free. */
-static int refill_sets(PairedTiming *p, Finding *f, Error *err)
+static int refill_sets(PairedTiming *p, int from, Finding *f, Error *err)
 {
-    int swap = (int)random_below(&p->random, SETS);
-    for (int set = 0; set < SETS; set++) {
+    int swap = (int)random_below(&p->random, CONTENTS);
+    for (int i = 0; i < BLOCK_SETS; i++) {
         int64_t rotation =
             p->rotations ? (int64_t)random_below(&p->random, (uint64_t)p->rotations) : 0;
         for (int side = CANDIDATE; side >= BASELINE; side--)
-            if (run_refill(&p->run[side][set], p->contents[swap ? SETS - 1 - set : set], rotation,
-                           err))
+            if (run_refill(&p->run[side][from + i], p->contents[i ^ swap], rotation, err))
                 return -1;
     }
     return load_both(p, f, err);
@@ -227,10 +257,12 @@ static int next_order(PairedTiming *p)
  * device a time limit for the candidate. */
 static int take_pair(PairedTiming *p, double us[SIDES], Finding *f, Error *err)
 {
-    int order = next_order(p), first = p->runs ? order % SIDES : BASELINE, set = order / SIDES;
+    int block = p->n_ordered / ORDERS, from = block * BLOCK_SETS % p->sets;
+    int order = next_order(p), first = p->runs ? order % SIDES : BASELINE;
+    int set = from + order / SIDES;
     double since = clock_seconds();
     p->phase = random_uniform(&p->random);
-    int rc = refill_sets(p, f, err);
+    int rc = refill_sets(p, from, f, err);
     spend(p, STEP_REFILL, &since);
     return rc ? rc : run_sides(p, first, set, us, f, err);
 }
@@ -242,6 +274,12 @@ static double context_share(const DeviceTiming *t, double baseline_us, double ca
            hypot(t->baseline_launches / baseline_us, t->candidate_launches / candidate_us);
 }
 
+/* Half of the 95% interval by all that the samples of one verdict cannot show. */
+static double unseen_share(const DeviceTiming *t, double baseline_us, double candidate_us)
+{
+    return hypot(PAIRED_PLACE_SHARE, context_share(t, baseline_us, candidate_us));
+}
+
 /* The half width, as a share of the ratio, at which sampling stops. *half: the estimated half width
  * of the samples so far, as a share of the ratio. */
 static double target_share(const DeviceTiming *t, double *half)
@@ -251,7 +289,7 @@ static double target_share(const DeviceTiming *t, double *half)
            candidate = statistics_median(t->candidate_us, t->n);
     double ratio = baseline / candidate;
     *half = statistics_half_width(&pairs) / ratio;
-    double unknown = ratio * hypot(*half, context_share(t, baseline, candidate));
+    double unknown = ratio * hypot(*half, unseen_share(t, baseline, candidate));
     if (ratio + unknown < slow) return narrow_slow;
     return ratio - unknown > 1 && ratio < small_win ? narrow_win : narrow;
 }
@@ -280,9 +318,9 @@ static int narrow_enough(PairedTiming *p, const DeviceTiming *t)
 void paired_ratio(const DeviceTiming *t, uint64_t seed, Interval *out)
 {
     double estimate, share = target_share(t, &estimate), half = resampled_share(t, seed, out);
-    double contexts = context_share(t, statistics_median(t->baseline_us, t->n),
-                                    statistics_median(t->candidate_us, t->n));
-    double unknown = out->middle * hypot(fmax(half, share), contexts);
+    double unseen = unseen_share(t, statistics_median(t->baseline_us, t->n),
+                                 statistics_median(t->candidate_us, t->n));
+    double unknown = out->middle * hypot(fmax(half, share), unseen);
     out->low = fmax(out->middle - unknown, 0);
     out->high = out->middle + unknown;
 }
@@ -323,7 +361,7 @@ static int profile(PairedTiming *p, DeviceTiming *out, Finding *f, Error *err)
     const Loaded *l = p->loaded[CANDIDATE];
     DeviceTiming *side = memory_alloc(sizeof *side);
     DeviceFault fault = {0};
-    int rc = refill_sets(p, f, err);
+    int rc = refill_sets(p, 0, f, err);
     for (int s = 0; s < SIDES && !rc; s++) {
         const Run *r = &p->run[s][0];
         memset(side, 0, sizeof *side);
@@ -381,7 +419,7 @@ int paired_measure(Loaded *baseline, Loaded *candidate, Cases *cases, const Work
     log_spent(&p, out, start, at);
     if (!rc && ops->telemetry) rc = ops->telemetry(d, &out->after, err);
     if (!rc && opt->profile && ops->counters) rc = profile(&p, out, f, err);
-    for (int set = 0; set < SETS && !rc; set++) rc = run_inspect(&p.run[CANDIDATE][set], f, err);
+    for (int set = 0; set < p.sets && !rc; set++) rc = run_inspect(&p.run[CANDIDATE][set], f, err);
     if (locked && ops->lock(d, 0, rc < 0 ? &ignored : err) && rc >= 0) rc = -1;
     if (!rc)
         checks_pass(passed, "%s: outputs of all %d timed runs", p.run[CANDIDATE][0].where, p.runs);
@@ -391,13 +429,13 @@ int paired_measure(Loaded *baseline, Loaded *candidate, Cases *cases, const Work
 
 /* ---- unseen inputs ---- */
 
-/* Run both sides on case c, in random order. Both sets get c, since the cases of the sets may have
+/* Run both sides on case c, in random order. All sets get c, since the cases of the sets may have
  * been dropped to make room for it. *fast: the largest ratio that this pair leaves possible. */
 static int take_unseen_pair(PairedTiming *p, const Case *c, double *fast, Finding *f, Error *err)
 {
     double us[SIDES];
     int first = (int)random_below(&p->random, SIDES);
-    for (int set = 0; set < SETS; set++)
+    for (int set = 0; set < p->sets; set++)
         for (int side = CANDIDATE; side >= BASELINE; side--)
             if (run_refill(&p->run[side][set], c, 0, err)) return -1;
     p->phase = random_uniform(&p->random);

@@ -1,8 +1,9 @@
 /* Timing on a device with a clock: pairs of one baseline run and one candidate run, in random
- * order, on the same buffers. There are two sets of buffers, since the address of a buffer changes
- * its speed (1% between equal buffers of 64 MiB on an H200). Inputs are new in every pair, outputs
- * are poisoned before every run, and the candidate's are compared after every run. Pairs are taken
- * until the interval of their ratio is narrow. The device's timing lock is held throughout.
+ * order, on the same buffers. There are four sets of buffers, or two of large ones, since the address
+ * of a buffer changes its speed (1% between equal buffers of 64 MiB on an H200). Inputs are new in
+ * every pair, outputs are poisoned before every run, and the candidate's are compared after every
+ * run. Pairs are taken until the interval of their ratio is narrow. The device's timing lock is held
+ * throughout.
  *
  * Functions return 0, 1 or -1 as in eval/judge/loaded.h. */
 #ifndef EVAL_JUDGE_PAIRED_TIMING_H
@@ -13,9 +14,12 @@
 
 /* Every launch of one context takes longer than in another by a constant offset, which the samples
  * of one verdict cannot show. This is half of its 95% interval, in us. On an H200 the offset's
- * standard deviation over processes was 0.02 to 0.11 us (docs/measurements/evaluator.md,
- * "Contexts"). */
+ * standard deviation over processes was 0.02 to 0.11 us. */
 #define PAIRED_CONTEXT_US 0.2
+/* Half of the 95% interval that buffers and code at other places give, as a share of the ratio: on an
+ * H100 the standard deviation over processes was 0.1 to 0.3% (docs/measurements/evaluator.md,
+ * "Features"). */
+#define PAIRED_PLACE_SHARE 0.004
 
 typedef struct {
     ClockMode mode;
@@ -39,7 +43,7 @@ int paired_unseen(Loaded *baseline, Loaded *candidate, Cases *cases, const Workl
 
 /* The ratio of the samples with its 95% interval, symmetric around the ratio. The half width is
  * that of the resampled interval, but not less than the width at which sampling stops: with few
- * samples a narrower one is chance. The offset of the contexts is added to it. */
+ * samples a narrower one is chance. The shares of contexts and places are added in quadrature. */
 void paired_ratio(const DeviceTiming *t, uint64_t seed, Interval *out);
 
 #endif

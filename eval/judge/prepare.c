@@ -30,7 +30,8 @@ static void compile(Prepare *p, const Candidate *c)
     CompileResult r;
     if (!c->plan.n_kernels) return;
     const char **names = plan_kernel_names(&c->plan);
-    CompileRequest request = {p->arch, c->source, c->len, c->plan.n_kernels, names};
+    CompileRequest request = {p->arch,           c->source, c->len,
+                              c->plan.n_kernels, names,     c->plan.n_ops > 0};
     if (!compiler_run(p->opt.compiler, &request, &r, NULL)) {
         const Buffer *reply = compiler_reply(p->opt.compiler, &key);
         compiler_offer(p->opt.compiler, key, reply->data, reply->len);

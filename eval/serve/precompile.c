@@ -76,8 +76,9 @@ static void compile_job(Compiler *c, const char *arch, const Buffer *body, Buffe
     if (!candidate_parse(job.source, job.source_len, &candidate, &outcome, &line, NULL) &&
         candidate.plan.n_kernels) {
         const char **names = plan_kernel_names(&candidate.plan);
-        CompileRequest request = {arch, candidate.source, candidate.len, candidate.plan.n_kernels,
-                                  names};
+        CompileRequest request = {arch,          candidate.source,
+                                  candidate.len, candidate.plan.n_kernels,
+                                  names,         candidate.plan.n_ops > 0};
         if (!compiler_run(c, &request, &result, NULL)) {
             const Buffer *reply = compiler_reply(c, &key);
             if (reply->len > RUNNER_MAX_COMPILED || wire_puts(frame, key) ||

@@ -16,11 +16,12 @@
 #include "tasks/task.h"
 
 enum {
-    TOTAL_RUNS = 4,      /* all runs of a candidate get the limit of a timed one so many times */
+    TOTAL_RUNS = 3,      /* all runs of a candidate get the limit of a timed one so many times */
     CHECK_SHARE = 8,     /* other runs are smaller: they get the limit divided by this */
     SLACK = 10000000,    /* thread-instructions that any run in reversed order may take */
     SPILLS_TOGETHER = 2, /* loads of spilled registers that wait together */
     L1_LINE = 128,       /* bytes */
+    POISONED_BYTES = 4,  /* that take as long as a thread-instruction */
     SAMPLE_GROWTH = 64,  /* a sample may take so many times the expected work of the launch */
 };
 
@@ -68,6 +69,29 @@ static int exhausted(DeviceFault *fault, const DeviceLaunch *l)
            "checks together: far too much work%.0zu%.0zu%s",
            "", 0, 0);
     fault->outcome = OUTCOME_TIMEOUT;
+    return 1;
+}
+
+/* What it takes to poison so many bytes. */
+static int64_t poison_cost(size_t bytes)
+{
+    return bytes < DEVMEM_SPARSE ? (int64_t)(bytes / POISONED_BYTES) : 0;
+}
+
+/* Takes what it took to poison the plan's buffers for this run. */
+static void account_buffers(Device *d, const DeviceLaunch *l)
+{
+    for (int i = 0; i < d->mem.n_allocs; i++)
+        if (d->mem.allocs[i].scratch) account(d, l, poison_cost(d->mem.allocs[i].bytes));
+}
+
+/* Takes the host work of a library call of a candidate's op line. Returns 0, or 1 with a fault. */
+static int charge_call(Device *d, const DeviceLaunch *l, DeviceFault *fault)
+{
+    if (!l->module || l->module->trusted) return 0;
+    account(d, l, library_run_cost(l));
+    if (!is_exhausted(d, l)) return 0;
+    exhausted(fault, l);
     return 1;
 }
 
@@ -183,10 +207,12 @@ static int library_time(const Device *d, const DeviceLaunch *l, SimCounts *count
 /* The buffers whose contents begin with the launch. */
 static int renew(Device *d, const DeviceLaunch *l, Error *err)
 {
-    for (int i = 0; i < l->n_fresh; i++)
+    for (int i = 0; i < l->n_fresh; i++) {
+        account(d, l, poison_cost(l->fresh[i].bytes));
         if (devmem_renew(&d->mem, l->fresh[i].p, l->fresh[i].bytes, l->fresh[i].label))
             return error_set(err, ERROR_INVALID, "%s has no buffer of %zu bytes", l->fresh[i].label,
                              l->fresh[i].bytes);
+    }
     return 0;
 }
 
@@ -223,6 +249,7 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, int64_t 
     memset(fault, 0, sizeof *fault);
     d->exec.counted = p || d->counted;
     if (d->exec.reversed && d->used < (limit - SLACK) / 4) limit = 4 * d->used + SLACK;
+    if (n) account_buffers(d, launches);
     if (n && is_exhausted(d, launches)) return exhausted(fault, launches);
     if (n) limit = grant(d, launches, limit);
     d->exec.budget = limit;
@@ -230,7 +257,9 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, int64_t 
     for (int i = 0; i < n; i++) {
         if (renew(d, &launches[i], err)) return -1;
         if (launches[i].library_args) {
-            int rc = call_library(d, launches, i, fault, err);
+            int rc = charge_call(d, &launches[i], fault);
+            fault->launch = i;
+            if (!rc) rc = call_library(d, launches, i, fault, err);
             if (rc) return rc;
             if (!p) continue;
             if (library_time(d, &launches[i], &p->counts[i], &p->times[i], NULL, err)) return -1;

@@ -199,7 +199,7 @@ static void cost(const OpCall *c, OpCost *out)
     double inputs = (double)p.planes, pairs = (double)p.planes;
     for (int d = 0; d < p.dims; d++) {
         WindowUse u = {.inputs = (double)p.w[d].in, .pairs = (double)p.w[d].in};
-        if (!p.adaptive) u = window_use(&p.w[d]);
+        if (!p.adaptive) u = window_use(&p.w[d], out->flops_alone);
         inputs *= u.inputs, pairs *= u.pairs;
     }
     double read = inputs * (double)op_dtype_size(p.x->dtype), x = op_bytes(p.x);

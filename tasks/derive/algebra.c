@@ -41,7 +41,28 @@ static double drawn(const DraftTensor *x, Random *r)
     }
 }
 
-static int trial_open(Trial *t, const Derivation *v, const Sizes *s, uint64_t seed, Error *err)
+/* As drawn gives each. */
+static void draw_all(const DraftTensor *x, Random *r, double *out, int64_t n)
+{
+    enum { CHUNK = 512 };
+    uint64_t bits[CHUNK];
+    int uniform = x->draw == DRAW_UNIFORM;
+    double low = uniform ? x->low : 0.5, wide = uniform ? x->high - x->low : 1;
+    if (!uniform && x->draw != DRAW_POSITIVE) {
+        for (int64_t k = 0; k < n; k++) out[k] = drawn(x, r);
+        return;
+    }
+    for (int64_t k = 0; k < n; k += CHUNK) {
+        int64_t count = n - k < CHUNK ? n - k : CHUNK;
+        random_fill(r, bits, (size_t)count);
+#pragma omp simd
+        for (int64_t i = 0; i < count; i++) out[k + i] = low + wide * random_unit(bits[i]);
+    }
+}
+
+/* like: another trial of the same sizes and seed; NULL: none. */
+static int trial_open(Trial *t, const Derivation *v, const Sizes *s, uint64_t seed,
+                      const Trial *like, Error *err)
 {
     if (derivation_bind(v, s, &t->b, err)) return -1;
     t->n_inputs = v->draft.n_inputs, t->n_outputs = v->draft.n_outputs;
@@ -51,8 +72,11 @@ static int trial_open(Trial *t, const Derivation *v, const Sizes *s, uint64_t se
         int64_t n = op_elements(&t->b->values[i].tensor);
         Random r;
         random_init(&r, seed, (uint64_t)i);
-        t->in[i] = memory_array((size_t)n, sizeof(double));
-        for (int64_t k = 0; k < n; k++) t->in[i][k] = drawn(&v->inputs[i], &r);
+        t->in[i] = memory_grow(NULL, (size_t)n + 1, sizeof(double)); /* written whole */
+        if (like)
+            memcpy(t->in[i], like->in[i], (size_t)n * sizeof(double));
+        else
+            draw_all(&v->inputs[i], &r, t->in[i], n);
     }
     for (int i = 0; i < t->n_outputs; i++) {
         int64_t n = op_elements(&t->b->values[v->graph->output[i]].tensor);
@@ -101,8 +125,8 @@ static int rotation_holds(const Derivation *v, const Sizes *s, int axis)
     const char *name = v->axes[axis].name;
     Trial a, b;
     int holds = 1;
-    if (trial_open(&a, v, s, 1, NULL)) return 0;
-    if (trial_open(&b, v, s, 1, NULL)) return trial_close(&a), 0;
+    if (trial_open(&a, v, s, 1, NULL, NULL)) return 0;
+    if (trial_open(&b, v, s, 1, &a, NULL)) return trial_close(&a), 0;
     for (int i = 0; i < a.n_inputs; i++) {
         int64_t n = value_elements(&b, i);
         if (leads(&v->inputs[i], name)) rotate(b.in[i], n, n / s->at[axis]);
@@ -202,26 +226,33 @@ static int watch(void *ctx, const GraphBound *b, int node, const double *const *
     return 0;
 }
 
+/* The first node whose results were the same in all trials; -1: there is none. */
+static int still_node(const GraphBound *b, const char *moved)
+{
+    for (int node = 0; node < b->graph->n_nodes; node++) {
+        const GraphCall *c = &b->calls[node];
+        int value = b->graph->first[node], any = 0;
+        if (!c->live || c->view || !b->values[value].varies) continue;
+        for (int i = 0; i < c->call.n_results; i++)
+            any |= moved[value + i] || !b->values[value + i].live;
+        if (!any) return node;
+    }
+    return -1;
+}
+
 /* A node between an output and the inputs whose results are the same for all of them. */
 static int constant_node(const Derivation *v, const Sizes *s, char *moved, Error *err)
 {
     size_t n = (size_t)v->graph->n_values + 1;
     Watch w = {memory_array(n, sizeof *w.kept), moved, 0};
     GraphHook hook = {&w, NULL, watch};
-    int rc = 0, found = -1;
-    for (uint64_t seed = 1; seed <= 3 && !rc; seed++) {
+    int rc = 0, found = 0;
+    for (uint64_t seed = 1; seed <= 3 && !rc && found >= 0; seed++) {
         Trial t;
         w.compare = seed > 1;
-        if ((rc = trial_open(&t, v, s, seed, err))) break;
+        if ((rc = trial_open(&t, v, s, seed, NULL, err))) break;
         rc = trial_run(&t, &hook, err);
-        for (int node = 0; node < v->graph->n_nodes && seed == 3 && found < 0 && !rc; node++) {
-            const GraphCall *c = &t.b->calls[node];
-            int value = v->graph->first[node], any = 0;
-            if (!c->live || c->view || !t.b->values[value].varies) continue;
-            for (int i = 0; i < c->call.n_results; i++)
-                any |= moved[value + i] || !t.b->values[value + i].live;
-            if (!any) found = node;
-        }
+        if (!rc && w.compare) found = still_node(t.b, moved);
         trial_close(&t);
     }
     for (size_t i = 0; i < n; i++) free(w.kept[i]);

@@ -49,6 +49,7 @@ static void round_to(OpDtype d, double *restrict x, int64_t n)
     enum { CHUNK = 512 };
     uint16_t half[CHUNK];
     if (d != OP_F16 && d != OP_BF16) {
+#pragma omp simd
         for (int64_t k = 0; k < n; k++) x[k] = (double)(float)x[k];
         return;
     }
@@ -245,6 +246,7 @@ static void fill_bits(const TaskTensor *x, Variant variant, int input, double *v
 {
     uint64_t name[2] = {SEED, (uint64_t)input}, key = random_hash(name, sizeof name);
     if (x->dtype != DTYPE_F32 || x->draw == DRAW_INTEGER || variant == VARIANT_SPECIAL) return;
+#pragma omp simd
     for (size_t i = 0; i < n; i++)
         v[i] = (double)(float)(v[i] * (1 + 0x1p-12 * noise(key, (int64_t)i)));
 }

@@ -118,8 +118,13 @@ static void norm_row(const Norm *m, const Way *way, const double *const *in, int
         var = variance(copy, m->n, 0, way);
     }
     float root = sqrtf(var + (float)m->eps), inverse = 1 / root;
+    int64_t first = 0, end = 0, j = 0; /* the elements of channel j around f */
     for (int64_t i = 0; i < m->n; i++) {
-        int64_t f = r * m->inner + at[i], j = f / m->spread % m->channels;
+        int64_t f = r * m->inner + at[i];
+        if (f < first || f >= end) {
+            first = f - f % m->spread, end = first + m->spread;
+            j = first / m->spread % m->channels;
+        }
         float w = m->weight ? (float)in[m->weight_index][j] : 1,
               b = m->bias ? (float)in[m->bias_index][j] : 0, v;
         if (way->approximate && way->fma) { /* x * scale + shift */

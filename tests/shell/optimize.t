@@ -30,6 +30,19 @@ printf '#!/bin/sh\n[ "$1" = -c ] || kill -INT $$\n' >stopped; chmod +x stopped
 optimize OP=model.py PYTHON=./stopped RUNS=runs
 [ $rc = 130 ] && grep -q 'stopped; the same command goes on' err && [ ! -e runs/model/operator ]
 ok $? "an export that is interrupted is no refusal"
+printf '#!/bin/sh\n[ "$1" = %s ] || exit 0\ntouch begun; exec sleep 30\n' -c >probes
+printf '#!/bin/sh\n[ "$1" != %s ] || exit 0\ntouch begun; exec sleep 30\n' -c >exports
+chmod +x probes exports
+set -m # Ctrl-C reaches a whole group of processes
+for python in probes exports; do
+  rm -f begun
+  "$root/mk/optimize" optimize "$BUILD" - make OP=model.py PYTHON=./$python RUNS=runs >out 2>err &
+  wait_for "[ -e begun ]" 20
+  kill -INT -- -$!; wait $!; rc=$?
+  [ $rc = 130 ] && [ "$(cat err)" = 'quern optimize: stopped; the same command goes on' ]
+  ok $? "Ctrl-C in what ./$python does has one sentence"
+done
+set +m
 printf '#!/bin/sh\n[ "$1" = -c ] || { printf "<%%s>" "$@" >given; exit 1; }\n' >writes; chmod +x writes
 optimize OP=a.b:Class INPUT='float32[8,4] float32[4]' INIT='[4]' AXES=M=8 PYTHON=./writes RUNS=runs
 [ $rc = 1 ] && grep -q 'a.b:Class cannot be exported: Python ended with status 1' err &&

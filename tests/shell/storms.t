@@ -29,14 +29,17 @@ extern "C" __global__ void relu(const float *x, float *y, int n)
     if (v == 12345) y[threadIdx.x] = v + d + u;
 }
 END
+    judge "$1" timeout
+}
+judge() { # NAME OUTCOME: of $tmp/NAME.cu
     local TIMEFORMAT='%U %S' json spent
     {
         time json=$("$BIN/quern-eval" --task relu --device sim:h100 --json "$tmp/$1.cu" 2>"$tmp/err")
     } 2>"$tmp/time"
     spent=$(awk '{ print $1 + $2 }' "$tmp/time")
-    [[ $json == *'"outcome":"timeout"'* ]] && awk "BEGIN { exit !($spent <= $most) }"
-    ok $? "$1: a timeout after $spent CPU seconds"
-    [[ $json == *timeout* ]] || echo "# ${json:0:400}"
+    [[ $json == *"\"outcome\":\"$2\""* ]] && awk "BEGIN { exit !($spent <= $most) }"
+    ok $? "$1: $2 after $spent CPU seconds"
+    [[ $json == *"$2"* ]] || echo "# ${json:0:400}"
 }
 ptx() { # NAME TEXT: one asm statement
     storm "$1" '' \
@@ -96,4 +99,33 @@ ptx denormal_doubles 'fma.rn.f64 %1, %1, 0d0010000000000001, 0d0000000000000001;
 ptx conversions '{.reg .b16 h;\ncvt.rz.f16.f32 h, %0;\ncvt.f32.f16 %0, h;}'
 ptx fns 'fns.b32 %2, %2, 3, 4;'
 ptx sine 'sin.approx.f32 %0, %0;'
+
+# Host work outside of the kernels' instructions: new pages of large buffers and places far apart in them,
+# library calls, sizes that an operator's cost is computed from, different kernels of op lines.
+large() { # NAME LAUNCH BODY: a buffer b of 480 MB
+    printf '%s\n' '//@ buffer float b[120000000]' '//@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)' \
+        "//@ launch k<<<$2>>>(b, n)" 'extern "C" __global__ void relu(const float *x, float *y, int n) {' \
+        'int i = blockIdx.x * 256 + threadIdx.x; if (i < n) y[i] = fmaxf(x[i], 0.0f); }' \
+        'extern "C" __global__ void k(float *b, int n) {' \
+        "unsigned u = blockIdx.x * 1024 + threadIdx.x; $3 }" >"$tmp/$1.cu"
+    judge "$1" timeout
+}
+lines() { # NAME OUTCOME HOW_OFTEN OP [LINE...]: an op line repeated after others, @ is its number
+    local k
+    { printf '//@ op %s\n' "${@:5}"
+        for ((k = 1; k <= $3; k++)); do echo "//@ op c$k = ${4//@/$k}"; done
+        echo '//@ op y = aten.relu(x)'; } >"$tmp/$1.cu"
+    judge "$1" "$2"
+}
+large new_pages '116, 1024' 'if (u < 117000) b[u * 1024] = 1;'
+large far_stores '64, 1024' 'for (;;) { u = u * 1664525u + 1013904223u;
+#pragma unroll
+for (int k = 0; k < 8; k++) b[((u >> 4) + k * 15000001u) % 120000000] = 0; }'
+one='z = aten.slice(x, 0, 0, 1)'
+lines products timeout 100 'aten.mm(e, e)' "$one" 'e = aten.expand(z, [2000, 2000])'
+lines convolutions timeout 100 'aten.conv2d(e, e, bias=None, stride=[1, 1], padding=[16, 16])' "$one" \
+    'e = aten.expand(z, [64, 64, 32, 32])'
+lines wide_windows ok 40 'aten.conv1d(v, v, bias=None, stride=[1], padding=[0])' \
+    'v = aten.view(x, [1, 1, -1])'
+lines different_kernels plan_error 400 'aten.add.Scalar(x, @.25)' 'a = aten.relu(x)'
 done_testing

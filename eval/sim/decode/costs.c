@@ -112,7 +112,8 @@ static uint32_t host_cost(const PtxInst *in)
                 {"redux", 30}, {"bfi", 30},  {"vabsdiff4", 50}};
     for (size_t i = 0; i < sizeof slow / sizeof slow[0]; i++)
         if (!strcmp(in->op, slow[i].op)) return slow[i].cost;
-    int fma = !strcmp(in->op, "fma");
+    int fma = !strcmp(in->op, "fma"), access = !strcmp(in->op, "ld") || !strcmp(in->op, "st");
+    if (access && (has_mod(in, "global") || has_mod(in, "param"))) return 32;
     if (has_mod(in, "f16x2") || has_mod(in, "bf16x2")) return fma ? 320 : 80;
     return has_mod(in, "f16") || has_mod(in, "bf16") ? fma ? 160 : 40 : 0;
 }

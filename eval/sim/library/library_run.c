@@ -1,11 +1,17 @@
 /* Products and convolutions by their definitions: only small workloads are computed. */
 #include "eval/sim/library/library_run.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "eval/candidate/library_arguments.h"
 #include "eval/sim/exec/handlers.h"
 #include "tasks/task.h"
+
+/* Host work in thread-instructions. */
+static const double RESULT_COST = 20, PRODUCT_COST = 3, TAP_COST = 2, CHANNEL_COST = 8,
+                    FIND_COST = 4, WIDEN_COST = 2, MOST_COUNTED = 1 << 16;
 
 /* Elements of one dtype in simulated memory. */
 typedef struct {
@@ -104,27 +110,68 @@ static int64_t input_of(const LibraryConvolution *c, int d, int64_t o, int64_t k
     return i < c->d[d].in ? i : -1;
 }
 
-/* The element at `o` of channel `out`; x is of the batch's entry. */
-static double convolved(const LibraryConvolution *c, const Elements *x, int64_t entry,
-                        const Elements *weight, int64_t out, const int64_t o[3])
+/* The taps of a dimension that meet an input for one output, and these inputs. */
+typedef struct {
+    int64_t n, *tap, *input;
+} Taps;
+
+static void find_taps(const LibraryConvolution *c, int d, int64_t o, Taps *t)
+{
+    t->n = 0;
+    for (int64_t k = 0; k < c->d[d].kernel; k++) {
+        int64_t i = input_of(c, d, o, k);
+        if (i < 0) continue;
+        t->tap[t->n] = k;
+        t->input[t->n++] = i;
+    }
+}
+
+/* What one channel of the input adds to an output, in the order of the taps. */
+static double add_channel(const LibraryConvolution *c, const float *x, const float *weight,
+                          const Taps t[3], double sum)
+{
+    for (int64_t i = 0; i < t[0].n; i++)
+        for (int64_t j = 0; j < t[1].n; j++) {
+            const float *row = x + (t[0].input[i] * c->d[1].in + t[1].input[j]) * c->d[2].in;
+            const float *taps =
+                weight + (t[0].tap[i] * c->d[1].kernel + t[1].tap[j]) * c->d[2].kernel;
+            for (int64_t k = 0; k < t[2].n; k++)
+                sum += (double)row[t[2].input[k]] * (double)taps[t[2].tap[k]];
+        }
+    return sum;
+}
+
+/* The outputs of channel `out` of the batch's entry, from number `at` of y on. */
+static void convolve(const LibraryConvolution *c, const float *x, int64_t entry,
+                     const float *weight, int64_t out, Taps t[3], const Elements *y, int64_t at)
 {
     int64_t in = c->in / c->groups, outs = c->out / c->groups, group = out / outs,
-            kernel = c->d[0].kernel * c->d[1].kernel * c->d[2].kernel;
-    double sum = 0;
-    for (int64_t i = group * in; i < (group + 1) * in; i++) {
-        int64_t pair = c->transposed ? i * outs + out % outs : out * in + i % in;
-        for (int64_t t = 0; t < kernel; t++) {
-            int64_t tap[3] = {t / (c->d[1].kernel * c->d[2].kernel),
-                              t / c->d[2].kernel % c->d[1].kernel, t % c->d[2].kernel},
-                    at = entry * c->in + i;
-            for (int d = 0; d < 3 && at >= 0; d++) {
-                int64_t from = input_of(c, d, o[d], tap[d]);
-                at = from < 0 ? -1 : at * c->d[d].in + from;
+            kernel = c->d[0].kernel * c->d[1].kernel * c->d[2].kernel,
+            plane = c->d[0].in * c->d[1].in * c->d[2].in, o[3];
+    for (o[0] = 0; o[0] < c->d[0].out; o[0]++) {
+        find_taps(c, 0, o[0], &t[0]);
+        for (o[1] = 0; o[1] < c->d[1].out; o[1]++) {
+            find_taps(c, 1, o[1], &t[1]);
+            for (o[2] = 0; o[2] < c->d[2].out; o[2]++) {
+                double sum = 0;
+                find_taps(c, 2, o[2], &t[2]);
+                for (int64_t i = group * in; i < (group + 1) * in; i++) {
+                    int64_t pair = c->transposed ? i * outs + out % outs : out * in + i % in;
+                    sum = add_channel(c, x + (entry * c->in + i) * plane, weight + pair * kernel, t,
+                                      sum);
+                }
+                put(y, at++, sum);
             }
-            if (at >= 0) sum += get(x, at) * get(weight, pair * kernel + t);
         }
     }
-    return sum;
+}
+
+/* As floats, which hold every value of the operand's dtype. */
+static float *widened(const Elements *e, int64_t n)
+{
+    float *out = memory_array((size_t)n + 1, sizeof *out);
+    for (int64_t i = 0; i < n; i++) out[i] = (float)get(e, i);
+    return out;
 }
 
 static int run_convolution(DevMem *m, const char *call, const LibraryConvolution *c, Error *err)
@@ -140,27 +187,83 @@ static int run_convolution(DevMem *m, const char *call, const LibraryConvolution
         operand(m, call, "the weight", c->weight, weights, c->dtype, 0, &weight, err) ||
         operand(m, call, "y", c->y, out, c->dtype, 1, &y, err))
         return -1;
-    for (int64_t i = 0; i < out; i++) {
-        int64_t j = i % volume, o[3] = {j / (c->d[1].out * c->d[2].out),
-                                        j / c->d[2].out % c->d[1].out, j % c->d[2].out};
-        put(&y, i, convolved(c, &x, i / volume / c->out, &weight, i / volume % c->out, o));
+    float *xs = widened(&x, in), *ws = widened(&weight, weights);
+    Taps t[3];
+    for (int d = 0; d < 3; d++) {
+        t[d].tap = memory_array((size_t)c->d[d].kernel + 1, sizeof *t[d].tap);
+        t[d].input = memory_array((size_t)c->d[d].kernel + 1, sizeof *t[d].input);
     }
+    for (int64_t i = 0; i < c->batch * c->out; i++)
+        convolve(c, xs, i / c->out, ws, i % c->out, t, &y, i * volume);
+    for (int d = 0; d < 3; d++) {
+        free(t[d].tap);
+        free(t[d].input);
+    }
+    free(xs);
+    free(ws);
     return 0;
 }
 
-int library_run(DevMem *m, const DeviceLaunch *call, Error *err)
-{
-    uint64_t args[KERNEL_MAX_PARAMS] = {0};
+typedef struct {
+    enum { PRODUCT, CONVOLUTION } kind;
     LibraryProduct p;
     LibraryConvolution c;
+} Call;
+
+static int read_call(const DeviceLaunch *call, Call *out, Error *err)
+{
+    uint64_t args[KERNEL_MAX_PARAMS] = {0};
     int n = call->library_args;
     if (n > KERNEL_MAX_PARAMS)
         return error_set(err, ERROR_LIMIT, "%s has %d arguments", call->kernel, n);
     memcpy(args, call->params, (size_t)n * sizeof *args);
-    int rc = library_product(call->kernel, args, n, &p, err);
-    if (rc > 0) return run_product(m, call->kernel, &p, err);
-    if (!rc) rc = library_convolution(call->kernel, args, n, &c, err);
-    if (rc > 0) return run_convolution(m, call->kernel, &c, err);
+    int rc = library_product(call->kernel, args, n, &out->p, err);
+    out->kind = rc ? PRODUCT : CONVOLUTION;
+    if (!rc) rc = library_convolution(call->kernel, args, n, &out->c, err);
+    if (rc > 0) return 0;
     if (rc < 0) return error_prefix(err, "%s", call->kernel);
     return error_set(err, ERROR_UNSUPPORTED, "the simulator has no library call %s", call->kernel);
+}
+
+int library_run(DevMem *m, const DeviceLaunch *call, Error *err)
+{
+    Call k;
+    if (read_call(call, &k, err)) return -1;
+    return k.kind == PRODUCT ? run_product(m, call->kernel, &k.p, err)
+                             : run_convolution(m, call->kernel, &k.c, err);
+}
+
+/* Pairs of output and tap that meet an input; where they are many to count, all pairs. */
+static double pairs_of(const LibraryConvolution *c, int d)
+{
+    double all = (double)c->d[d].out * (double)c->d[d].kernel, n = 0;
+    if (all > MOST_COUNTED) return all;
+    for (int64_t o = 0; o < c->d[d].out; o++)
+        for (int64_t k = 0; k < c->d[d].kernel; k++) n += input_of(c, d, o, k) >= 0;
+    return n;
+}
+
+static double convolution_cost(const LibraryConvolution *c)
+{
+    double channels = (double)c->batch * (double)c->out, in = (double)c->in / (double)c->groups,
+           pairs = channels * in, outs = channels, x = (double)c->batch * (double)c->in,
+           weights = (double)c->out * in;
+    for (int d = 0; d < 3; d++) {
+        pairs *= pairs_of(c, d);
+        outs *= (double)c->d[d].out;
+        x *= (double)c->d[d].in;
+        weights *= (double)c->d[d].kernel;
+    }
+    return TAP_COST * pairs + WIDEN_COST * (x + weights) +
+           outs * (RESULT_COST + CHANNEL_COST * in + FIND_COST * (double)c->d[2].kernel);
+}
+
+int64_t library_run_cost(const DeviceLaunch *call)
+{
+    Call k;
+    if (read_call(call, &k, NULL)) return 0;
+    double cost = k.kind == PRODUCT ? (double)k.p.batch * (double)k.p.m * (double)k.p.n *
+                                          (RESULT_COST + PRODUCT_COST * (double)k.p.k)
+                                    : convolution_cost(&k.c);
+    return cost < 1e15 ? (int64_t)cost : (int64_t)1e15;
 }

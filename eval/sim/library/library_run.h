@@ -8,4 +8,7 @@
  * trusted, so that this is an error and no fault. */
 int library_run(DevMem *m, const DeviceLaunch *call, Error *err);
 
+/* What the call takes the host, in thread-instructions. 0: library_run reports an error. */
+int64_t library_run_cost(const DeviceLaunch *call);
+
 #endif

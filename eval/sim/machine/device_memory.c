@@ -55,6 +55,7 @@ int devmem_open(DevMem *m, size_t bytes, Error *err)
     m->atomics = reserve(bytes / 4);
     m->covered = reserve(bytes / 4);
     m->marked = memory_array(bytes / DEVMEM_MARKED + 1, 1);
+    m->seen = memory_array(bytes / DEVMEM_PAGE / 8 + 1, 1);
     m->l1 = memory_array(L1_MAX_SETS * L1_WAYS, sizeof *m->l1);
     m->l1_sets = L1_MAX_SETS;
     m->next_tag = m->tag_floor = 1;
@@ -79,6 +80,7 @@ void devmem_close(DevMem *m)
     if (m->atomics) munmap(m->atomics, m->bytes / 4);
     if (m->covered) munmap(m->covered, m->bytes / 4);
     for (int i = 0; i < m->n_allocs; i++) free(m->allocs[i].undefined);
+    free(m->seen);
     free(m->l1);
     free(m->marked);
     free(m->allocs);
@@ -384,6 +386,8 @@ void devmem_launch(DevMem *m)
         m->next_tag = 1;
     }
     devmem_forget_traffic(m);
+    memset(m->near, 0, sizeof m->near);
+    memset(m->seen, 0, m->bytes / DEVMEM_PAGE / 8 + 1);
     for (int i = 0; i < m->n_allocs; i++) {
         m->allocs[i].changed |= m->allocs[i].written_sectors != 0;
         m->allocs[i].read_sectors = m->allocs[i].written_sectors = m->allocs[i].near_sectors = 0;

@@ -23,6 +23,8 @@ enum {
     DEVMEM_MAX_ALLOCS = 1 << 16,
     DEVMEM_CHUNK = 1 << 10,
     DEVMEM_MARKED = 1 << 15,
+    DEVMEM_PAGE = 4096,
+    DEVMEM_NEAR = 4096,     /* a power of two */
     DEVMEM_SPARSE = 4 << 20 /* bytes from which on a poisoned buffer is not filled with 0xff */
 };
 
@@ -58,6 +60,9 @@ typedef struct {
      * each sector that is present. l1_sets of them are used, a power of two. */
     uint64_t *l1;
     uint32_t l1_sets;
+    /* Pages of 4096 bytes that the launch has used: a bit each, and by a hash page + 1 of the last ones. */
+    unsigned char *seen;
+    uint32_t near[DEVMEM_NEAR];
     size_t bytes; /* of the arena */
     size_t used;
     size_t kept;   /* bytes of buffers that were freed since the process's memory was looked at */

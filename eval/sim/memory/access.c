@@ -5,7 +5,11 @@
 
 #include <stdio.h>
 
-enum { RANGE_COST = 16 }; /* of a new pattern and its checks, in thread-instructions */
+#include "eval/sim/memory/shadow.h"
+
+/* In thread-instructions: of a new pattern and its checks; of a page of memory that was not used lately; of
+ * one that the launch has not used. */
+enum { RANGE_COST = 24, FAR_COST = 250, FRESH_COST = 3500 };
 
 /* ---- addresses ---- */
 
@@ -256,6 +260,23 @@ static inline int inside(const Alloc *al, const Access *a)
     return lo < al->bytes && hi <= al->bytes && lo < hi;
 }
 
+/* The host waits for memory that it has not used lately, and for the system where it is new. */
+static void charge_far(Exec *x, const Access *a)
+{
+    DevMem *m = x->mem;
+    int far = 0, fresh = 0;
+    for (int i = 0; i < a->p->n_ranges; i++) {
+        uint32_t page = (uint32_t)(shadow_range(a, i, ARENA_BASE).lo / DEVMEM_PAGE);
+        uint32_t *near = &m->near[page * 2654435761u / (UINT32_MAX / DEVMEM_NEAR + 1)];
+        if (*near == page + 1) continue;
+        *near = page + 1;
+        far++;
+        fresh += !(m->seen[page / 8] >> page % 8 & 1);
+        m->seen[page / 8] |= (unsigned char)(1 << page % 8);
+    }
+    if (far) exec_charge(x, far * FAR_COST + fresh * FRESH_COST);
+}
+
 int access_global_bounds(Warp *w, Access *a, int is_write)
 {
     DevMem *mem = w->x->mem;
@@ -277,6 +298,7 @@ int access_global_bounds(Warp *w, Access *a, int is_write)
                          (unsigned long long)(a->base - al->base));
     }
     a->host = devmem_host(mem, a->base);
+    charge_far(w->x, a);
     return 0;
 }
 

@@ -6,6 +6,8 @@
 
 #include "eval/sim/memory/unwritten.h"
 
+enum { LANE_COST = 6 }; /* in thread-instructions */
+
 static unsigned char *cell(const Warp *w, uint64_t offset, int lane)
 {
     return w->local + (offset >> 2) * ROW32 + (uint64_t)lane * 4 + (offset & 3);
@@ -68,6 +70,7 @@ int local_load(Warp *w, Access *a)
 {
     const MemOp *mo = a->mo;
     if (local_bounds(w, a, 0)) return -1;
+    exec_charge(w->x, LANE_COST * __builtin_popcount(a->mask));
     w->x->counts.local_load_sectors += local_sectors(a);
     for (uint32_t m = a->mask; m; m &= m - 1) {
         int lane = __builtin_ctz(m);
@@ -99,6 +102,7 @@ int local_store(Warp *w, Access *a)
 {
     const MemOp *mo = a->mo;
     if (local_bounds(w, a, 1)) return -1;
+    exec_charge(w->x, LANE_COST * __builtin_popcount(a->mask));
     w->x->counts.local_store_sectors += local_sectors(a);
     for (uint32_t m = a->mask; m; m &= m - 1) {
         int lane = __builtin_ctz(m);

@@ -14,7 +14,9 @@
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/undefined.h"
 
-enum { UNDEFINED_COST = 256 }; /* of a look at each lane, in thread-instructions */
+/* In thread-instructions: of a look at each lane; of contents that are drawn; of a store's further ranges;
+ * of a lane that stores where another block or warp has been. */
+enum { UNDEFINED_COST = 256, DRAW_COST = 4000, STORE_RANGE_COST = 100, STORE_LANE_COST = 60 };
 
 static inline uint64_t my_tag(const Warp *w)
 {
@@ -98,6 +100,7 @@ static int check_written(Warp *w, const Access *a, ShadowRange range)
     if (devmem_is_written(mem, range.lo, range.hi)) return 0;
     const Alloc *al = &mem->allocs[a->mo->last_alloc];
     if (al->undefined && load_undefined(w, a)) return -1;
+    if (al->fill) exec_charge(w->x, DRAW_COST);
     if (!devmem_supply(mem, al, range.lo, range.hi)) return 0;
     EACH_LANE(a->mask, i)
     {
@@ -238,7 +241,9 @@ int global_check_store(Warp *w, Access *a, AccessChanged *changed)
             suspicious |= (uint64_t)(t[k] >= floor && (t[k] | 15) != one) |
                           (uint64_t)(r[k] >= floor && (r[k] | 15) != one);
     }
+    exec_charge(w->x, STORE_RANGE_COST * (a->p->n_ranges - 1));
     if (suspicious) {
+        exec_charge(w->x, STORE_LANE_COST * __builtin_popcount(a->mask));
         EACH_LANE(a->mask, i)
         {
             if (store_lane(w, a, (int)i, changed)) return -1;

@@ -11,7 +11,7 @@
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/undefined_memory.h"
 
-enum { LANE_COST = 8, STORE_COST = 1500 }; /* in thread-instructions */
+enum { LANE_COST = 8, FOLLOW_COST = 32, STORE_COST = 1500 }; /* in thread-instructions */
 
 /* The lanes in which the parts of a value are undefined or doubtful, by one event (doubts.h). */
 typedef struct {
@@ -494,6 +494,7 @@ static const Inst *follow(Warp *w, const Inst *in, uint32_t m)
     if (!t->flow) all = result_of(w, in, m);
     for (int i = 0; i < t->n_dests && t->flow; i++) out[i] = of_flow(w, t, i, m);
     unsure = whole(lanes_of(&unsure), unsure.event);
+    exec_charge(w->x, FOLLOW_COST);
     for (int i = 0; i < t->n_dests; i++) {
         put_mark(w, t->dests[i], m, t->flow ? out[i] : all);
         if (lanes_of(&unsure) && t->dests[i]) {
