@@ -299,8 +299,8 @@ static void pool_checks(Description *d, int n)
 
 /* A clamp may hide the errors of all elements of a sample, and still pass one in thousands of the timed
  * sizes. Where a case needs no tolerance at all, it has that of inputs eight times as large, which pass,
- * divided by the ratio of the scales: errors grow at least as fast as the inputs. Where these need none
- * either, as where each unit is off, it has that of the contents with the least errors. */
+ * divided by the ratio of the scales: errors grow at least as fast as the inputs. When all units are off,
+ * these inputs need no tolerance either: the case then takes the least tolerance of the other cases. */
 static void floor_hidden(DescribedWorkload *w, int n_outputs)
 {
     for (int i = 0; i < n_outputs; i++) {

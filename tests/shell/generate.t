@@ -25,8 +25,7 @@ is 'held out by composition' "$(count '"composition"')" 16
 is 'held out by family' "$(count '"family"')" 4
 is 'none is degenerate' "$(count '"degenerate"')" 0
 
-# `composed` is what seed 1 gives, with two tasks of --train 62 in place of two in which gelu of large
-# negative numbers cancels. One kernel of each family, without and with a mistake.
+# One kernel of each family of `composed`, without and with a mistake.
 for family in point fold softmax norm product turn scan window loss; do
     task=$(basename "$(dirname "$(grep -l "\"op_type\": \"$family\"" $set/*/task.json | head -1)")")
     "$BIN/quern-template" --task "$task" --task-root $set --seed 2 >"$tmp/good.cu"
