@@ -112,10 +112,10 @@ int pointwise_reference(const OpCall *c, const double *const *in, double *const 
 #pragma omp parallel for if (n >= 1 << 16)
     for (int64_t i = 0; i < walk.runs; i++) {
         OpRun r = walk_run(&walk, i);
-        const double *a = source[0] + r.at[0], *b = source[1] + r.at[1], *x = source[2] + r.at[2];
-        int64_t sa = r.step[0], sb = r.step[1], sx = r.step[2];
-        for (int64_t k = 0; k < r.n; k++)
-            out[0][r.first + k] = w->f(a[k * sa], b[k * sb], x[k * sx], p);
+        PointRun run = {.p = p, .n = r.n, .y = out[0] + r.first};
+        for (int k = 0; k < MAX_OPERANDS; k++)
+            run.x[k] = source[k] + r.at[k], run.step[k] = r.step[k];
+        w->f(&run);
     }
     return 0;
 }

@@ -151,18 +151,18 @@ static int is_rich(const double *x, int64_t n)
     return 2 * rich >= seen;
 }
 
-/* Costly sums of products of such numbers are never all exact: they run once, with errors. */
+/* Costly sums of such numbers, and their products, are never all exact: they run once, with errors. */
 static int arguments(void *ctx, const GraphBound *b, int node, const double **in, Error *err)
 {
     Execution *e = ctx;
     const OpCall *c = &b->calls[node].call;
     OpCost cost;
+    int factors = honest_products(c->op) ? 2 : honest_norm(c) ? 1 : 0;
     (void)err;
     e->inexact = 0;
-    if (!honest_products(c->op) || c->n_tensors < 2 || op_cost(c, &cost, NULL) ||
-        cost.flops < COSTLY)
+    if (!factors || c->n_tensors < factors || op_cost(c, &cost, NULL) || cost.flops < COSTLY)
         return 0;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < factors; i++)
         if (!op_dtype_is_float(c->tensor[i].dtype) || !is_rich(in[i], op_elements(&c->tensor[i])))
             return 0;
     return e->inexact = 1;
@@ -202,7 +202,8 @@ static int results(void *ctx, const GraphBound *b, int node, const double *const
         for (int64_t k = 0; k < n && !exact && (drift != 0 || ulps != 0); k++)
             if (summed || (double)(float)out[i][k] != out[i][k])
                 out[i][k] *= 1 + drift + (ulps != 0 ? ulps * noise(key, k) : 0);
-        round_to(to, out[i], n);
+        int rounded = (exact || summed) && drift == 0 && ulps == 0; /* to float32 */
+        if (!rounded || to == OP_F16 || to == OP_BF16) round_to(to, out[i], n);
     }
     return 0;
 }

@@ -69,8 +69,14 @@ static int run_node(Memory *m, int node, const GraphHook *hook, Error *err)
     if (rc >= 0 && hook && hook->results) rc = hook->results(hook->ctx, b, node, in, out, err);
     for (int i = 0; i < c->call.n_results; i++) {
         int v = g->first[node] + i;
-        if (made[i] && m->own[b->values[v].base])
-            walk_scatter(&b->values[v].tensor, made[i], m->own[b->values[v].base]);
+        double **own = &m->own[b->values[v].base];
+        if (made[i] && *own && in_order(b, v)) { /* all of the base: no copy is needed */
+            double *old = *own;
+            m->base[b->values[v].base] = *own = made[i];
+            made[i] = old;
+        } else if (made[i] && *own) {
+            walk_scatter(&b->values[v].tensor, made[i], *own);
+        }
         free(made[i]);
     }
     for (int i = 0; i < c->call.n_tensors; i++) free(gathered[i]);
