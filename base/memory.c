@@ -1,10 +1,10 @@
 /* Allocation that ends the process when memory is exhausted. */
 #include "base/memory.h"
 
-#include <stdarg.h>
-#include <stdint.h>
 #include <limits.h>
 #include <malloc.h>
+#include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

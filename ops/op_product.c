@@ -329,22 +329,39 @@ static void work_close(Work *w)
     free(w->c_left), free(w->c_right), free(w->d_left), free(w->d_right);
 }
 
+typedef struct {
+    Work w;
+    Panel panel;
+    int64_t down, across, n; /* tiles, of all batches */
+} Tiles;
+
+static void tiles_at(const Tiles *t, int64_t i, double *buffer)
+{
+    work_tile(&t->w, &t->panel, i / (t->down * t->across), i / t->across % t->down * TILE_M,
+              i % t->across * TILE_N, buffer);
+}
+
 void product_reference(const Product *p, double *c)
 {
-    Work w = {.p = p, .c = c};
-    work_open(&w);
-    int64_t down = (p->count[w.left.group] + TILE_M - 1) / TILE_M,
-            across = (p->count[w.right.group] + TILE_N - 1) / TILE_N,
-            n = p->count[PRODUCT_BATCH] * down * across;
-    Panel panel = product_panel(least(p->count[w.right.group], TILE_N), p->count[PRODUCT_DEPTH]);
-#pragma omp parallel if (n > 1)
-    {
-        double *buffer = work_buffer(&w, &panel);
-#pragma omp for schedule(dynamic)
-        for (int64_t i = 0; i < n; i++)
-            work_tile(&w, &panel, i / (down * across), i / across % down * TILE_M,
-                      i % across * TILE_N, buffer);
+    Tiles t = {.w = {.p = p, .c = c}};
+    work_open(&t.w);
+    int64_t right = p->count[t.w.right.group];
+    t.down = (p->count[t.w.left.group] + TILE_M - 1) / TILE_M;
+    t.across = (right + TILE_N - 1) / TILE_N;
+    t.n = p->count[PRODUCT_BATCH] * t.down * t.across;
+    t.panel = product_panel(least(right, TILE_N), p->count[PRODUCT_DEPTH]);
+    if (t.n == 1) { /* even a team of one thread costs as much as a small product */
+        double *buffer = work_buffer(&t.w, &t.panel);
+        tiles_at(&t, 0, buffer);
         free(buffer);
+    } else if (t.n > 1) {
+#pragma omp parallel
+        {
+            double *buffer = work_buffer(&t.w, &t.panel);
+#pragma omp for schedule(dynamic)
+            for (int64_t i = 0; i < t.n; i++) tiles_at(&t, i, buffer);
+            free(buffer);
+        }
     }
-    work_close(&w);
+    work_close(&t.w);
 }

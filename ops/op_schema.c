@@ -64,7 +64,8 @@ static Schema *read_schema(const Op *op, Error *err)
     SchemaParameter p;
     while ((more = next(&at, &keyword_only, &p, err)) == 1) {
         if (s->n == OP_MAX_ARGS)
-            more = error_set(err, ERROR_LIMIT, "%s: more than %d parameters", op->name, OP_MAX_ARGS);
+            more =
+                error_set(err, ERROR_LIMIT, "%s: more than %d parameters", op->name, OP_MAX_ARGS);
         if (more < 0) break;
         s->p[s->n++] = p;
     }

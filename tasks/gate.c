@@ -171,8 +171,8 @@ static int mean_of_others(const Case *c, double *const *mean, Error *err)
     for (int s = 0; s < seeds; s++) {
         Case o;
         Error one;
-        int failed =
-            case_init(&o, lender, c->task, c->w, c->variant, c->scale, GATE_SEED + 1 + (uint64_t)s, &one);
+        int failed = case_init(&o, lender, c->task, c->w, c->variant, c->scale,
+                               GATE_SEED + 1 + (uint64_t)s, &one);
 #pragma omp ordered
         {
             if (failed && !rc) *err = one;
@@ -417,9 +417,8 @@ static int gated_open(Gated *g, Task *t, const Workload *w, double scale, int on
     threads = once ? 1 : threads_for(&g->c, 2);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int i = once; i < 2; i++)
-        failed[i] =
-            i ? graph_keep(g->b, (const double *const *)g->c.in, &g->kept, &errors[1])
-              : run_reference(&g->c, g->c.out, NAN, &errors[0]);
+        failed[i] = i ? graph_keep(g->b, (const double *const *)g->c.in, &g->kept, &errors[1])
+                      : run_reference(&g->c, g->c.out, NAN, &errors[0]);
     for (int i = 0; i < 2; i++)
         if (failed[i]) return *err = errors[i], -1;
     return once ? graph_rerun(g->kept, -1, NULL, g->c.out, err) : 0;

@@ -168,8 +168,12 @@ static void state_product(const double *h, const double *panels, const double *b
     for (int64_t i = 0; i < across * down; i++) {
         int64_t row = i / across * TILE_M, column = i % across * TILE_N;
         double acc[TILE_M * TILE_N];
-        Tile t = {h + row * n, n, (int)(m - row < TILE_M ? m - row : TILE_M), 0,
-                  (int)(rows - column < TILE_N ? rows - column : TILE_N), TILE_N};
+        Tile t = {h + row * n,
+                  n,
+                  (int)(m - row < TILE_M ? m - row : TILE_M),
+                  0,
+                  (int)(rows - column < TILE_N ? rows - column : TILE_N),
+                  TILE_N};
         product_clear(t.m, t.n, acc);
         for (int64_t first = 0; first < n; first += TERMS, t.a += TERMS) {
             t.k = (int)(n - first < TERMS ? n - first : TERMS);

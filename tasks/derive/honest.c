@@ -19,7 +19,7 @@ enum { SAMPLE = 1024, COSTLY = 1 << 16 };
 /* Of one execution: fewer ways are tried; only one running sum, with its drift. */
 static const double DEAR_FLOPS = 4e6, HUGE_FLOPS = 5e7;
 static const double WORTH_FLOPS = 4e6; /* of all executions of a draw: threads share them */
-static const double unit = 0x1p-24; /* the error of one rounding to float32 */
+static const double unit = 0x1p-24;    /* the error of one rounding to float32 */
 
 /* ---- errors of sums ---- */
 
@@ -88,7 +88,9 @@ typedef struct {
     const int64_t *terms; /* by node */
     const double *drift;
     const char *last; /* by value: an output, which is always stored */
-    int inexact;      /* the node's results need a rounding, and were not computed without errors */
+    const char
+        *factors; /* by node: the tensors that make it inexact where they are rich; 0: none do */
+    int inexact;  /* the node's results need a rounding, and were not computed without errors */
 } Execution;
 
 /* Every element is a float32 number: what was computed needed no rounding, or only chose. */
@@ -164,18 +166,24 @@ static int is_rich(const double *x, int64_t n)
     return 2 * rich >= seen;
 }
 
+/* Of a costly sum: those of its tensors whose products or numbers are summed. */
+static int factors_of(const OpCall *c)
+{
+    OpCost cost;
+    int factors = honest_products(c->op) ? 2 : honest_norm(c) ? 1 : 0;
+    if (c->n_tensors < factors || !factors || op_cost(c, &cost, NULL)) return 0;
+    return cost.flops < COSTLY ? 0 : factors;
+}
+
 /* Costly sums of such numbers, and their products, are never all exact: they run once, with errors. */
 static int arguments(void *ctx, const GraphBound *b, int node, const double **in, Error *err)
 {
     Execution *e = ctx;
     const OpCall *c = &b->calls[node].call;
-    OpCost cost;
-    int factors = honest_products(c->op) ? 2 : honest_norm(c) ? 1 : 0;
     (void)err;
     e->inexact = 0;
-    if (!factors || c->n_tensors < factors || op_cost(c, &cost, NULL) || cost.flops < COSTLY)
-        return 0;
-    for (int i = 0; i < factors; i++)
+    if (!e->factors[node]) return 0;
+    for (int i = 0; i < e->factors[node]; i++)
         if (!op_dtype_is_float(c->tensor[i].dtype) || !is_rich(in[i], op_elements(&c->tensor[i])))
             return 0;
     return e->inexact = 1;
@@ -235,7 +243,7 @@ typedef struct {
     Execution e;
     int64_t *terms;
     double *drift;
-    char *last;
+    char *last, *factors;
     HonestRuns *runs; /* what is executed is added to them, and rtol is measured; NULL: atol is */
     const HonestRuns *drawn; /* their parameters are used; NULL: none are */
 } Case;
@@ -291,8 +299,10 @@ static void case_prepare(Case *c)
     c->terms = memory_array((size_t)b->graph->n_nodes, sizeof *c->terms);
     c->drift = memory_array((size_t)b->graph->n_nodes, sizeof *c->drift);
     c->last = memory_array((size_t)b->graph->n_values + 1, 1);
+    c->factors = memory_array((size_t)b->graph->n_nodes, 1);
     for (int node = 0; node < b->graph->n_nodes; node++) {
         c->terms[node] = sizes_call_terms(&b->calls[node]);
+        c->factors[node] = (char)factors_of(&b->calls[node].call);
         int known = -1;
         for (int k = 0; k < node && known < 0; k++)
             if (c->terms[k] == c->terms[node]) known = k;
@@ -306,7 +316,7 @@ static void case_prepare(Case *c)
         if (c->n[i] > largest) largest = c->n[i];
     }
     c->relative = memory_array((size_t)largest, sizeof(double));
-    c->e = (Execution){NULL, c->terms, c->drift, c->last, 0};
+    c->e = (Execution){NULL, c->terms, c->drift, c->last, c->factors, 0};
 }
 
 /* Keeps the parameters for the cases that follow. */
@@ -328,6 +338,7 @@ static void case_release(Case *c)
     free(c->terms);
     free(c->drift);
     free(c->last);
+    free(c->factors);
     free(c);
 }
 
