@@ -46,8 +46,8 @@ void predicted_early(Loaded *l, Cases *cases, const Workload *w, uint64_t seed)
     if (!rc) rc = l->ops->early(l->device, r.launches, r.n_launches, &fault, &ignored);
     if (!rc) rc = run_inspect(&r, &unused, &ignored);
     if (!rc) rc = run_compare(&r, &unused, &ignored);
-    log_debug("early");
     run_close(&r);
+    log_debug("run in the other order");
     l->early = !rc;
 }
 
@@ -72,16 +72,13 @@ int predicted_measure(Loaded *l, Cases *cases, const Workload *w, uint64_t seed,
         cases_get(cases, l->task, w, VARIANT_DRAWN, case_seed(seed, l->task, w, 0), 1.0, err);
     if (!c) return -1;
     int rc = run_open(&r, l, c, NULL, f, err);
-    log_debug("opened");
     if (!rc) rc = predict(&r, out, f, err);
     log_debug("predicted");
     if (!rc) rc = run_inspect(&r, f, err);
     if (!rc) rc = run_compare(&r, f, err);
     if (rc == 1) rc = checks_explain_wrong(&r, f, err);
     if (!rc) checks_pass(passed, "%s: outputs after timing", r.where);
-    log_debug("compared");
     if (!rc) rc = disturbed(&r, passed, f, err);
-    log_debug("disturbed");
     run_close(&r);
     return rc;
 }
