@@ -234,8 +234,8 @@ static int tell_early(void *of, void *reserved)
     (void)reserved;
     if (e->told || e->nvrtc->GetPTXSize(e->program, &len) || len < 2) return 0;
     e->told = 1;
-    char *ptx = read_output(e->program, e->nvrtc->GetPTXSize, e->nvrtc->GetPTX, NVRTC_MAX_PTX,
-                            &len);
+    char *ptx =
+        read_output(e->program, e->nvrtc->GetPTXSize, e->nvrtc->GetPTX, NVRTC_MAX_PTX, &len);
     if (ptx) e->job->on_ptx(e->job->of, ptx, strlen(ptx));
     free(ptx);
     return 0; /* go on */

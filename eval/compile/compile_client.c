@@ -514,8 +514,7 @@ static int is_same(const CompileResult *a, const CompileResult *b)
     return 1;
 }
 
-int compiler_finish(Compiler *c, const CompileRequest *r, CompileResult *out, int *same,
-                    Error *err)
+int compiler_finish(Compiler *c, const CompileRequest *r, CompileResult *out, int *same, Error *err)
 {
     CompileResult early = *out;
     memset(out, 0, sizeof *out);

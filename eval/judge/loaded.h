@@ -44,7 +44,8 @@ typedef struct {
     const Plan *plan;
     int trusted;     /* the harness's own code: it runs in the trusted context of a GPU */
     DeviceHome home; /* HOME_LIBRARY: a candidate with op lines, whose routes call libraries */
-    CompileResult code; /* pending: loaded from PTX alone; registers and local bytes are not known */
+    CompileResult
+        code; /* pending: loaded from PTX alone; registers and local bytes are not known */
     PlanKernel *kernels;
     PlanContext context;
     Compiler *compiler; /* of the op lines; NULL: the plan has none */

@@ -11,9 +11,10 @@
 
 #include "compile_support.h"
 
-static const char source[] = "template <typename T, int N> __global__ void scale(T *x) { *x *= N; }\n"
-                             "extern \"C\" __global__ void plain(float *y) { *y = 1; }\n"
-                             "__global__ void other(float *y) { *y = 2; }\n";
+static const char source[] =
+    "template <typename T, int N> __global__ void scale(T *x) { *x *= N; }\n"
+    "extern \"C\" __global__ void plain(float *y) { *y = 1; }\n"
+    "__global__ void other(float *y) { *y = 2; }\n";
 static const char *const names[] = {"scale<float, 256>", "plain", "other"};
 
 static CompileRequest request(const char *text, int n)
@@ -149,8 +150,8 @@ static void test_early_names(void **state)
     expect_name(ptx, "plain", "plain");
     expect_name(ptx, "scale<float, 4>", "_Z5scaleIfLi4EEvPT_");
     expect_name(ptx, "::scale <float, (1 < 2) ? 4 : 2>", "_Z5scaleIfLi4EEvPT_");
-    expect_name(ptx, "two<float>", NULL);    /* two entries */
-    expect_name(ptx, "ns::set<4>", NULL);    /* not unmangled */
+    expect_name(ptx, "two<float>", NULL); /* two entries */
+    expect_name(ptx, "ns::set<4>", NULL); /* not unmangled */
     expect_name(ptx, "missing", NULL);
     expect_name(ptx, "", NULL);
     expect_name(".entry", "x", NULL);
