@@ -30,7 +30,7 @@ typedef struct {
     double middle[GRAPH_MAX_OUTPUTS]; /* of the wanted elements' sizes */
     int64_t n[GRAPH_MAX_OUTPUTS];
     int draw;
-    double need[MOST_GROWN][GRAPH_MAX_OUTPUTS]; /* of atol, by all draws */
+    double need[MOST_GROWN][GRAPH_MAX_OUTPUTS];  /* of atol, by all draws */
     double worst[GRAPH_MAX_OUTPUTS][MOST_DRAWS]; /* error, by the last way, which each draw has */
     int is_last;
     Execution e;
@@ -177,7 +177,10 @@ static void note_errors(Case *c, int i, double rtol, HonestError *out)
         for (int64_t e = 0; e < c->n[i]; e++) {
             double want = c->want[i][e], error = fabs(c->got[i][e] - want);
             if (!isfinite(want)) continue;
-            if (!isfinite(error)) out[k].finite = 0;
+            if (!isfinite(error)) {
+                out[k].overflow = 1;
+                continue;
+            }
             double needed = more * error;
             if (fabs(want) > c->middle[i]) needed -= rtol * fabs(want);
             if (needed > *need) *need = needed;
@@ -350,7 +353,7 @@ static int execute(const Task *t, const Workload *w, Variant variant, double sca
     int draws = dear ? 1 : MOST_DRAWS;
     for (; c->draw < draws && !rc; c->draw++) {
         rc = case_draw(c, w, variant, scale, HONEST_SEED + (uint64_t)c->draw, err);
-        Ways ways = huge || c->draw >= DRAWS            ? WAYS_DRIFT
+        Ways ways = huge || c->draw >= DRAWS   ? WAYS_DRIFT
                     : all && !c->draw && !dear ? WAYS_ALL
                                                : WAYS_FOUR;
         if (!rc) rc = run_draw(c, ways, rtol, out, err);

@@ -35,10 +35,10 @@ enum { HONEST_DRIFT_MOST = 1 << 18, HONEST_SEED = 7 };
 double honest_drift(int64_t n);
 
 /* How much of rtol and atol the honest variants of one case need. rtol: per output, what the middle
- * element needs; atol: what every element needs beyond rtol. NOT finite: the reference or an honest result
- * is not. */
+ * element needs; atol: what every element needs beyond rtol. NOT finite: the reference is not. overflow:
+ * an honest result is not. */
 typedef struct {
-    int finite;
+    int finite, overflow;
     double rtol[GRAPH_MAX_OUTPUTS], atol[GRAPH_MAX_OUTPUTS];
 } HonestError;
 

@@ -75,7 +75,6 @@ static uint64_t noise_key(const Way *way, int node, int tensor)
     return random_hash(name, sizeof name);
 }
 
-
 /* Every element is a float32 number: what was computed needed no rounding, or only chose. */
 static int is_exact(const double *x, int64_t n)
 {
