@@ -31,8 +31,8 @@ typedef struct {
     int64_t n[GRAPH_MAX_OUTPUTS];
     int draw;
     double need[MOST_GROWN][GRAPH_MAX_OUTPUTS];  /* of atol, by all draws */
-    double worst[GRAPH_MAX_OUTPUTS][MOST_DRAWS]; /* error, by the last way, which each draw has */
-    int is_last;
+    double worst[GRAPH_MAX_OUTPUTS][MOST_DRAWS]; /* error, by the ways that each draw has */
+    int is_common;
     Execution e;
     int64_t *terms;
     double *drift;
@@ -44,7 +44,7 @@ typedef struct {
 /* The outputs of one execution with errors, and those without. */
 typedef struct {
     double *want, *got; /* output after output */
-    int draw, is_last;
+    int draw, is_common;
     double middle[GRAPH_MAX_OUTPUTS];
 } Run;
 
@@ -184,7 +184,7 @@ static void note_errors(Case *c, int i, double rtol, HonestError *out)
             double needed = more * error;
             if (fabs(want) > c->middle[i]) needed -= rtol * fabs(want);
             if (needed > *need) *need = needed;
-            if (c->is_last && error > *worst) *worst = error;
+            if (c->is_common && error > *worst) *worst = error;
         }
     }
 }
@@ -217,7 +217,7 @@ static void keep_run(Case *c)
     Run r;
     size_t n = 0, at = 0;
     for (int i = 0; i < c->t->n_outputs; i++) n += (size_t)c->n[i];
-    r.draw = c->draw, r.is_last = c->is_last;
+    r.draw = c->draw, r.is_common = c->is_common;
     r.want = memory_grow(NULL, n + 1, sizeof(double));
     r.got = memory_grow(NULL, n + 1, sizeof(double));
     memcpy(r.middle, c->middle, sizeof r.middle);
@@ -230,7 +230,7 @@ static void keep_run(Case *c)
     all->run[all->n++] = r;
 }
 
-typedef enum { WAYS_ALL, WAYS_FOUR, WAYS_DRIFT } Ways;
+typedef enum { WAYS_ALL, WAYS_FOUR, WAYS_COMMON, WAYS_DRIFT } Ways;
 enum { MOST_WAYS = 4 * ORDERS + 1 };
 
 /* Those of a case; the last one drifts. */
@@ -242,6 +242,7 @@ static int ways_of(const Case *c, Ways ways, Way *out)
     for (int k = 0; k < 2 * ORDERS && ways != WAYS_DRIFT; k++)
         for (int stored = 0; stored < 2; stored++) {
             if (ways == WAYS_FOUR && k % 3 != 0) continue;
+            if (ways == WAYS_COMMON && (k || !stored)) continue;
             if (stored && !half && k % 2) continue; /* without half types it is the same */
             out[n++] = (Way){.order = (Order)(k / 2),
                              .fma = k % 2,
@@ -321,7 +322,7 @@ static int run_draw(Case *c, Ways ways, const double *rtol, HonestError *out, Er
         c->middle[i] = middle(c, i, magnitude);
     }
     for (int w = 0; w < n && !rc && out->finite; w++) {
-        c->is_last = w + 1 == n;
+        c->is_common = way[w].order == RUNNING && !way[w].fma && way[w].stored;
         for (int i = 0; i < outputs; i++) {
             c->got[i] = got[w * outputs + i];
             if (rtol) note_errors(c, i, rtol[i], out);
@@ -353,7 +354,8 @@ static int execute(const Task *t, const Workload *w, Variant variant, double sca
     int draws = dear ? 1 : MOST_DRAWS;
     for (; c->draw < draws && !rc; c->draw++) {
         rc = case_draw(c, w, variant, scale, HONEST_SEED + (uint64_t)c->draw, err);
-        Ways ways = huge || c->draw >= DRAWS   ? WAYS_DRIFT
+        Ways ways = huge                       ? WAYS_DRIFT
+                    : c->draw >= DRAWS         ? WAYS_COMMON
                     : all && !c->draw && !dear ? WAYS_ALL
                                                : WAYS_FOUR;
         if (!rc) rc = run_draw(c, ways, rtol, out, err);
@@ -407,7 +409,7 @@ void honest_replay(const HonestRuns *runs, const double *rtol, const double *gro
             c->n[i] = runs->size[i];
             c->want[i] = run->want + at, c->got[i] = run->got + at;
             c->middle[i] = run->middle[i];
-            c->draw = run->draw, c->is_last = run->is_last;
+            c->draw = run->draw, c->is_common = run->is_common;
             note_errors(c, i, rtol[i], out);
         }
     }
