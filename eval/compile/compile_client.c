@@ -14,6 +14,7 @@
 
 #include "base/cache.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
 #include "eval/compile/nvrtc_reply.h"
@@ -427,6 +428,7 @@ int compiler_run(Compiler *c, const CompileRequest *r, CompileResult *out, Error
     if (have_reply(c)) {
         if (!read_reply(c, r, out, &keep, NULL)) {
             out->cached = 1;
+            log_debug("%.12s was compiled before", c->key);
             return 0;
         }
         compile_result_release(out);

@@ -67,7 +67,7 @@ maxmemory-policy allkeys-lru
 END
 redis-server redis.conf --dir "$tmp" --logfile "$tmp/redis.log" --port 6379 >/dev/null 2>&1 & redis=$!
 at_exit=('kill -9 $redis 2>/dev/null' "${at_exit[@]}")
-wait_for 'redis-cli -h 10.9.0.1 ping 2>/dev/null | grep -q PONG' 20
+wait_for 'redis-cli -h 10.9.0.1 ping 2>/dev/null | grep -q PONG'
 export QUERN_REDIS=redis://10.9.0.1:6379
 
 # ---- the samples, and what an undisturbed run makes of them ----
@@ -104,13 +104,14 @@ for i in 1 2 3; do
       >>log 2>&1 & evald[i * 100 + k]=$!
   done
 done
+listed() { "$BIN/quern-queue" top --window 0.1 2>>log | grep -c '^host[123] '; }
+wait_for '[ "$(listed)" = 3 ]'; ok $? 'quern queue top lists evaluators by host'
 timeout ${LIMIT:-240} "$BIN/quern-evaluate" s.qa --output far.qa >out 2>err & submitter=$!
 count() {
   "$BIN/quern-queue" status --json 2>/dev/null | tr -d ' \n' | sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p"
 }
 wait_for '[ "0$(count done)" -ge 5 ]' 60
 "$BIN/quern-queue" top --window 0.5 >top 2>>log
-[ "$(grep -c '^host[123] ' top)" = 3 ]; ok $? 'quern queue top lists evaluators by host'
 grep -q '^sim:h100 .*[0-9]$' top; ok $? 'and the jobs a minute of the class'
 before=$(count done)
 ip link set v2 down # a partition: host2 holds a job, and cannot say so

@@ -4,13 +4,21 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "base/clock.h"
 
 #include "cuda_support.h"
 
 static CudaRunner *runner_of(int home)
 {
     return &d->remotes[home].runner;
+}
+
+/* Kills a runner and waits for its end, which the device has yet to see. */
+static void kill_runner(int home)
+{
+    siginfo_t ended;
+    pid_t pid = runner_of(home)->pid;
+    kill(pid, SIGKILL);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT), 0);
 }
 
 /* The number of open descriptors; a device that was closed leaves none, and no child. */
@@ -273,8 +281,7 @@ static void test_not_the_candidates(void **state)
     honest();
     m = load(0);
     l = launch(m, "ones", y, 1, 0);
-    kill(runner_of(HOME_CANDIDATE)->pid, SIGKILL);
-    clock_sleep(0.1);
+    kill_runner(HOME_CANDIDATE);
     assert_int_equal(ops->run(d, &l, 1, &fault, &err), -1);
     ops->unload(d, m);
     honest();
@@ -381,8 +388,7 @@ static void test_copies(void **state)
             assert_in_range(follows[k], k ? 5 : 0, k ? TIMES : 0);
         }
     }
-    kill(runner_of(HOME_CANDIDATE)->pid, SIGKILL);
-    clock_sleep(0.1);
+    kill_runner(HOME_CANDIDATE);
     honest();
     ops->close(d);
 }
@@ -449,8 +455,10 @@ static void test_trusted_runner(void **state)
     assert_true(trusted_runner->pid && runner->pid && trusted_runner->pid != runner->pid);
     pid_t pid = runner->pid;
     for (unsigned round = 0; round < 3; round++) {
-        kill(trusted_runner->pid, SIGKILL);
-        if (round) clock_sleep(0.1); /* so that it has ended before the next call */
+        if (round)
+            kill_runner(HOME_TRUSTED);
+        else
+            kill(trusted_runner->pid, SIGKILL); /* the next call may come before its end */
         DeviceLaunch l = launch(trusted, "ones", y, N, 0);
         if (!round && ops->run(d, &l, 1, &fault, &err)) assert_non_null(strstr(err.text, "runner"));
         alternate(trusted, candidate, y);
@@ -458,8 +466,7 @@ static void test_trusted_runner(void **state)
         /* The next runner maps it too. */
         if (round == 1) ok(ops->alloc(d, (size_t)100 << 20, "output z", &z, &err));
     }
-    kill(trusted_runner->pid, SIGKILL);
-    clock_sleep(0.1);
+    kill_runner(HOME_TRUSTED);
     ok(ops->kernel(d, trusted, "illegal", &info,
                    &err)); /* a kernel that was not asked for before */
     ops->free(d, z);
