@@ -47,7 +47,8 @@ fi
 
 # ---- a reader that leaves ----
 mkfifo gone; exec {reader}<>gone {writer}>gone {reader}<&-
-"$BIN/quern-metrics" --once a >&$writer 2>err; is 'a reader that has left is no failure to speak of' "$? $(cat err)" '141 '
+"$BIN/quern-metrics" --once a >&$writer 2>err
+is 'a reader that has left is no failure to speak of' "$? $(cat err)" '141 '
 exec {writer}>&-
 
 # ---- a terminal ----

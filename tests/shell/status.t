@@ -43,8 +43,8 @@ ok $? 'the state of the run, jobs and evaluators'
 status --json && "$BIN/quern-watch" "$prefix-seen" >"$tmp/watched" && ! grep -q $'\033' "$tmp/watched" &&
     grep -q '^run .* going on' "$tmp/watched"
 ok $? 'quern-watch without a terminal prints it once'
-timeout 120 script -qec "$BIN/quern-watch --every 0.2 $prefix-seen" "$tmp/typed" </dev/null >/dev/null 2>&1 & \
-    watch=$!
+timeout 120 script -qec "$BIN/quern-watch --every 0.2 $prefix-seen" "$tmp/typed" </dev/null \
+    >/dev/null 2>&1 & watch=$!
 wait_for '[ "0$(drawn)" -ge 3 ]'
 ok $? 'on a terminal it draws again and again'
 kill "$watch" 2>/dev/null; wait "$watch" 2>/dev/null

@@ -176,8 +176,7 @@ static void child_without_outputs(void **state)
     const char *hang[] = {"sh", "-c", "echo said; exec >&- 2>&-; sleep 100", NULL},
                *busy[] = {"sh", "-c", "exec >&- 2>&-; sleep 0.3; exit 4", NULL};
     double start = clock_seconds();
-    assert_int_equal(process_run(hang, &(ProcessOptions){.timeout_s = 2}, &out, NULL, &r, &err),
-                     0);
+    assert_int_equal(process_run(hang, &(ProcessOptions){.timeout_s = 2}, &out, NULL, &r, &err), 0);
     assert_true(r.timed_out && r.signal == SIGKILL && r.exit_code == -1 &&
                 clock_seconds() - start < 50);
     assert_string_equal(out.data, "said\n");

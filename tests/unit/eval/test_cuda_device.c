@@ -1,24 +1,12 @@
 /* The device "cuda:N" over tests/fixtures/cuda/driver.c, a stand-in for libcuda: shared buffers,
  * guard zones, and runner processes that candidates make fail in every way. */
 #include <dirent.h>
-#include <signal.h>
-#include <sys/wait.h>
-
 
 #include "cuda_support.h"
 
 static CudaRunner *runner_of(int home)
 {
     return &d->remotes[home].runner;
-}
-
-/* Kills a runner and waits for its end, which the device has yet to see. */
-static void kill_runner(int home)
-{
-    siginfo_t ended;
-    pid_t pid = runner_of(home)->pid;
-    kill(pid, SIGKILL);
-    assert_int_equal(waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT), 0);
 }
 
 /* The number of open descriptors; a device that was closed leaves none, and no child. */
@@ -281,7 +269,7 @@ static void test_not_the_candidates(void **state)
     honest();
     m = load(0);
     l = launch(m, "ones", y, 1, 0);
-    kill_runner(HOME_CANDIDATE);
+    end_runner(runner_of(HOME_CANDIDATE)->pid);
     assert_int_equal(ops->run(d, &l, 1, &fault, &err), -1);
     ops->unload(d, m);
     honest();
@@ -388,7 +376,7 @@ static void test_copies(void **state)
             assert_in_range(follows[k], k ? 5 : 0, k ? TIMES : 0);
         }
     }
-    kill_runner(HOME_CANDIDATE);
+    end_runner(runner_of(HOME_CANDIDATE)->pid);
     honest();
     ops->close(d);
 }
@@ -455,10 +443,8 @@ static void test_trusted_runner(void **state)
     assert_true(trusted_runner->pid && runner->pid && trusted_runner->pid != runner->pid);
     pid_t pid = runner->pid;
     for (unsigned round = 0; round < 3; round++) {
-        if (round)
-            kill_runner(HOME_TRUSTED);
-        else
-            kill(trusted_runner->pid, SIGKILL); /* the next call may come before its end */
+        kill(trusted_runner->pid, SIGKILL);
+        if (round) end_runner(trusted_runner->pid); /* so that it has ended before the next call */
         DeviceLaunch l = launch(trusted, "ones", y, N, 0);
         if (!round && ops->run(d, &l, 1, &fault, &err)) assert_non_null(strstr(err.text, "runner"));
         alternate(trusted, candidate, y);
@@ -466,7 +452,7 @@ static void test_trusted_runner(void **state)
         /* The next runner maps it too. */
         if (round == 1) ok(ops->alloc(d, (size_t)100 << 20, "output z", &z, &err));
     }
-    kill_runner(HOME_TRUSTED);
+    end_runner(trusted_runner->pid);
     ok(ops->kernel(d, trusted, "illegal", &info,
                    &err)); /* a kernel that was not asked for before */
     ops->free(d, z);
