@@ -76,30 +76,38 @@ class Prepared:
 
     def _build(self):
         self._need_context()
-        n = sum(kind == "pointer" for launch in self.launches for kind, _, _ in launch[4])
-        pointers, moves, calls, kept = (ctypes.c_uint64 * max(1, n))(), [], [], []
+        # A tensor's address lies at its slot, where the launches read it; an address within a tensor has a
+        # cell of its own.
+        inside = sum(kind == "pointer" and extra != 0 for launch in self.launches
+                     for kind, _, extra in launch[4])
+        pointers = (ctypes.c_uint64 * (len(self.slots) + inside))()
+        moves, calls, kept, configs = [], [], [], []
         for kernel, grid, block, shared, arguments in self.launches:
             cells = []
             for kind, value, extra in arguments:
                 if kind == "pointer":
-                    cells.append(ctypes.addressof(pointers) + 8 * len(moves))
-                    moves.append((len(moves), self.slots[value], extra))
+                    cell = self.slots[value]
+                    if extra:
+                        moves.append((len(self.slots) + len(moves), cell, extra))
+                        cell = moves[-1][0]
+                    cells.append(ctypes.addressof(pointers) + 8 * cell)
                     continue
                 kept.append((ctypes.c_double if extra == 8 else ctypes.c_float)(value) if kind == "float"
                             else _INTEGERS[extra](value))
                 cells.append(ctypes.addressof(kept[-1]))
             table = (ctypes.c_void_p * max(1, len(cells)))(*cells)
-            config = _Config(grid, block, shared)
-            kept += [table, config]
-            calls.append((ctypes.c_void_p(ctypes.addressof(config)), self.kernels.functions[kernel],
+            configs.append(_Config(grid, block, shared))
+            kept.append(table)
+            calls.append((ctypes.c_void_p(ctypes.addressof(configs[-1])), self.kernels.functions[kernel],
                           ctypes.c_void_p(ctypes.addressof(table)), None))
-        self.local.ready = [None, pointers, moves, calls, [k for k in kept if isinstance(k, _Config)], kept]
+        self.local.ready = [None, pointers, moves, calls, configs, kept]
         return self.local.ready
 
     def run(self, addresses, stream):
-        """addresses: of the inputs, outputs and buffers by their slots."""
+        """addresses: a list of those of the inputs, outputs and buffers by their slots."""
         ready = getattr(self.local, "ready", None) or self._build()
         last, pointers, moves, calls, configs, _ = ready
+        pointers[:len(addresses)] = addresses
         for i, slot, offset in moves:
             pointers[i] = addresses[slot] + offset
         if stream != last:

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import keyword
 import os
 import threading
 import warnings
@@ -49,7 +50,9 @@ class Package:
         self.dtypes = [_DTYPES[spec["dtype"]] for spec in self.json["inputs"]]
         self.out_dtypes = [_DTYPES[spec["dtype"]] for spec in self.json["outputs"]]
         self.out_names = [spec["name"] for spec in self.json["outputs"]]
-        self.driver, self.kernels, self.prepared = None, {}, {}
+        self.driver, self.kernels = None, {}
+        # By the device and the shapes: the function of a call; for the others, why there is none.
+        self.calls, self.refused = {}, {}
         self.lock, self.warned = threading.Lock(), False
         self.registered = self._register()
         self.op = _quick(self)
@@ -124,8 +127,8 @@ class Package:
         with open(os.path.join(self.folder, best["file"]), "rb") as f:
             return f.read()
 
-    def _prepare(self, key, device, shapes):
-        """A pair, one of which is None: the steps with the memory to allocate and the axes; a reason."""
+    def _prepare(self, device, shapes):
+        """A pair, one of which is None: the function of a call, a reason."""
         try:
             axes = plan.solve_axes(self.json, shapes)
             why = plan.unverified(self.json, axes)
@@ -153,7 +156,10 @@ class Package:
         for line in [l for l in launches if isinstance(l, str)]:
             for name in line.split("=", 1)[0].split(","):
                 slots.setdefault(name.strip(), len(slots))
-        return Ready(self, self._segments(device, launches, slots), memory, axes, device.type), None
+        segments = self._segments(device, launches, slots)
+        if any(isinstance(s, str) for s in segments):
+            return _call_with_lines(self, segments, memory, axes, device.type), None
+        return _call(segments[0].run, memory, device.type, len(outputs)), None
 
     def _segments(self, device, launches, slots):
         """The steps in order: a Prepared for launches that follow one another, or the line of an operator."""
@@ -196,11 +202,16 @@ class Package:
     def _run(self, index, tensors, addresses, shapes):
         """On the current device."""
         key = (index, *shapes)
-        found = self.prepared.get(key)
-        if found is None:
-            found = self.prepared[key] = self._prepare(key, tensors[0].device, [tuple(s) for s in shapes])
-        ready, why = found
-        return ready.run(tensors, addresses, _stream(index)) if ready else self._fallback(why, tensors)
+        call = self.calls.get(key)
+        if call is None and key not in self.refused:
+            call, why = self._prepare(tensors[0].device, [tuple(s) for s in shapes])
+            if call:
+                self.calls[key] = call
+            else:
+                self.refused[key] = why
+        if call is None:
+            return self._fallback(self.refused[key], tensors)
+        return call(tensors, addresses, _stream(index))
 
 
 def _allocator(device):
@@ -219,73 +230,106 @@ def _strides(shape):
     return tuple(strides)
 
 
-class Ready:
-    """A call for one set of shapes on one device."""
+def _make(memory, device):
+    """A function that allocates outputs and buffers, and appends their addresses to a list."""
+    wanted, empty = [(shape, _strides(shape), dtype) for _, shape, dtype in memory], _allocator(device)
 
-    def __init__(self, package, segments, memory, axes, device):
-        self.package, self.segments, self.axes = package, segments, axes
-        self.memory = [(shape, _strides(shape), dtype) for _, shape, dtype in memory]
-        self.names = [name for name, _, _ in memory]
-        self.empty = _allocator(device)
-        self.lines = any(isinstance(s, str) for s in segments)
-        self.outputs = len(package.out_names)
-
-    def run(self, tensors, addresses, stream):
-        empty, made = self.empty, []
-        for shape, strides, dtype in self.memory:
+    def make(addresses):
+        made = []
+        for shape, strides, dtype in wanted:
             t = empty(shape, strides, dtype)
             made.append(t)
             addresses.append(t.data_ptr())
-        if self.lines:
-            return self._run_lines(tensors, made, stream)
-        for segment in self.segments:
-            segment.run(addresses, stream)
-        return made[0] if self.outputs == 1 else tuple(made[:self.outputs])
+        return made
 
-    def _run_lines(self, tensors, made, stream):
-        values = dict(zip(self.package.inputs, tensors))
-        values.update(zip(self.names, made))
-        for segment in self.segments:
+    return make
+
+
+def _call(launch, memory, device, outputs):
+    """A call for one set of shapes on one device, of launches alone: a function of the inputs, the list of
+    their addresses, which it extends, and the stream."""
+    make, empty = _make(memory, device), _allocator(device)
+    _, shape, dtype = memory[0]
+    strides = _strides(shape)
+
+    def call(tensors, addresses, stream):
+        made = make(addresses)
+        launch(addresses, stream)
+        return made[0] if outputs == 1 else tuple(made[:outputs])
+
+    def call_of_one(tensors, addresses, stream):
+        result = empty(shape, strides, dtype)
+        addresses.append(result.data_ptr())
+        launch(addresses, stream)
+        return result
+
+    return call_of_one if len(memory) == 1 else call
+
+
+def _call_with_lines(package, segments, memory, axes, device):
+    """The same, where operators run between the launches."""
+    make, names = _make(memory, device), package.inputs + [name for name, _, _ in memory]
+
+    def call(tensors, addresses, stream):
+        values = dict(zip(names, (*tensors, *make(addresses))))
+        for segment in segments:
             if isinstance(segment, str):
-                run_line(segment, values, self.axes)
+                run_line(segment, values, axes)
             else:
-                segment.run({segment.slots[n]: values[n].data_ptr() for n in segment.names}, stream)
-        return self.package._result([values[n].contiguous() for n in self.package.out_names])
+                at = [0] * len(segment.slots)
+                for name in segment.names:
+                    at[segment.slots[name]] = values[name].data_ptr()
+                segment.run(at, stream)
+        return package._result([values[n].contiguous() for n in package.out_names])
+
+    return call
+
+
+# The function of an operator: a call that the kernels take needs no dispatcher of PyTorch, which costs more
+# than all the rest; any other call goes to the registered operator. The checks are written out for each
+# input: a loop over them costs as much as they do.
+_FUNCTION = """
+def {name}({arguments}):
+    if _compiling() or _dispatch() or _function() or _functorch() or {unfit}:
+        return _registered({arguments})
+    _index = {first}.get_device()
+    if _index < 0 or _index != _device(){elsewhere}:
+        return _registered({arguments})
+    _addresses = [{addresses}]
+    if {unaligned}:
+        return _registered({arguments})
+    _call = _calls((_index, {shapes}))
+    if _call is None:
+        return _run(_index, ({arguments},), _addresses, [{shapes}])
+    return _call(({arguments},), _addresses, _stream(_index))
+"""
+_UNFIT = ("(_type({t}) is not _plain and _type({t}) is not _parameter) or {t}.dtype is not _dtype_{t} or "
+          "not {t}.is_contiguous() or ({t}.requires_grad and _grad())")
 
 
 def _quick(package):
-    """The operator as a function: a call that the kernels take needs no dispatcher of PyTorch, which costs
-    more than all the rest; any other call goes to the registered operator."""
-    registered, dtypes, n = package.registered, tuple(package.dtypes), len(package.inputs)
-    plain, parameter = _PLAIN
+    names = [n + "_" if keyword.iskeyword(n) or n.startswith("_") else n for n in package.inputs]
+
+    def each(text, separator, of=names):
+        return separator.join(text.format(t=n) for n in of)
+
+    source = _FUNCTION.format(
+        name=package.name, first=names[0], arguments=", ".join(names), unfit=each(_UNFIT, " or "),
+        elsewhere=each(" or {t}.get_device() != _index", "", names[1:]),
+        addresses=each("{t}.data_ptr()", ", "), shapes=each("{t}.shape", ", "),
+        unaligned=" or ".join(f"_addresses[{i}] % {_ALIGNMENT}" for i in range(len(names))),
+    )
     dispatch, function, functorch = _modes
-
-    def op(*tensors, **named):
-        if _compiling() or named or len(tensors) != n or dispatch() or function() or functorch():
-            return registered(*tensors, **named)
-        index, addresses, shapes = None, [], []
-        for t, dtype in zip(tensors, dtypes):
-            kind = type(t)
-            if (
-                (kind is not plain and kind is not parameter)
-                or t.dtype is not dtype
-                or not t.is_contiguous()
-                or (t.requires_grad and torch.is_grad_enabled())
-            ):
-                return registered(*tensors)
-            at, address = t.get_device(), t.data_ptr()
-            if at != index:
-                if addresses or at < 0 or at != _device():
-                    return registered(*tensors)
-                index = at
-            if address % _ALIGNMENT:
-                return registered(*tensors)
-            addresses.append(address)
-            shapes.append(t.shape)
-        return package._run(index, tensors, addresses, shapes)
-
-    op.__name__ = op.__qualname__ = package.name
-    return op
+    plain, parameter = _PLAIN
+    scope = {
+        "_compiling": _compiling, "_dispatch": dispatch, "_function": function, "_functorch": functorch,
+        "_grad": torch.is_grad_enabled, "_type": type, "_plain": plain, "_parameter": parameter,
+        "_device": _device, "_stream": _stream, "_registered": package.registered,
+        "_calls": package.calls.get, "_run": package._run,
+    }
+    scope.update((f"_dtype_{n}", d) for n, d in zip(names, package.dtypes))
+    exec(compile(source, f"<the function of {package.name}>", "exec"), scope)
+    return scope[package.name]
 
 
 # ---- a line of a graph, as PyTorch runs it ----
