@@ -41,4 +41,14 @@ QUERN_LOG=debug "$BIN/quern-eval" --task relu passes.cu >out 2>err
 if grep -q 'NVRTC 13.0' out err passes.cu.first; then
   grep -q 'cubin made' err; ok $? 'the checks begin before the cubin is made'
 fi
+
+# Inputs for one candidate are drawn on another core where there is one.
+for task in softmax transpose; do
+  for threads in 1 3; do
+    OMP_NUM_THREADS=$threads "$BIN/quern-eval" --task $task --json --cache cache \
+      "$root/tasks/$task/baseline.cu" >"$task.$threads" 2>err
+  done
+  grep -q '"outcome":"ok"' $task.1 && ! grep -q '"second_seed":0[,}]' $task.1 && cmp $task.1 $task.3
+  ok $? "$task: a win on one core and on three, the same"
+done
 done_testing
