@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +15,10 @@
 
 #include "base/cache.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "eval/compile/early_names.h"
 #include "eval/compile/nvrtc_reply.h"
 #include "eval/compile/wire.h"
 
@@ -37,6 +40,7 @@ struct Compiler {
     char key[DIGEST_HEX]; /* of the last request */
     Offer offers[OFFERS]; /* the last ones, used as a ring */
     int n_offers;
+    double pending_s; /* a reply of quern-compile is due, for so many seconds; 0: none */
 };
 
 static _Noreturn void become_server(const char *path, int in, int out)
@@ -83,6 +87,7 @@ static void stop_server(Compiler *c)
     while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR) {
     }
     c->pid = 0;
+    c->pending_s = 0;
     c->version[0] = 0; /* the next one says hello again */
 }
 
@@ -172,9 +177,35 @@ static void request_key(const Compiler *c, const CompileRequest *r, const char *
     digest_hex(&digest, key);
 }
 
-static int ask(Compiler *c, const CompileRequest *r, int cpu_s, Error *err)
+static int is_early(const Compiler *c)
+{
+    WireCursor cursor = {c->reply.data, c->reply.data + c->reply.len};
+    char status[16];
+    field_text(&cursor, status, sizeof status);
+    return !strcmp(status, "ptx");
+}
+
+/* Read the reply that is due, or with `early` what may come before it. */
+static int receive(Compiler *c, int early, Error *err)
+{
+    for (;;) {
+        double limit = c->pending_s;
+        int rc = wire_read_frame(c->from, NVRTC_MAX_REPLY, limit, &c->reply, err);
+        if (rc <= 0) {
+            c->pending_s = 0;
+            return rc < 0 ? -1
+                          : error_set(err, ERROR_COMPILER, "quern-compile ended without a reply");
+        }
+        if (is_early(c) && !early) continue;
+        if (!is_early(c)) c->pending_s = 0;
+        return 0;
+    }
+}
+
+static int ask(Compiler *c, const CompileRequest *r, int cpu_s, int early, Error *err)
 {
     char digits[16];
+    if (c->pending_s > 0 && receive(c, 0, err)) return -1; /* nobody waits for it any more */
     snprintf(digits, sizeof digits, "%d", cpu_s);
     buffer_clear(&c->frame);
     int rc = wire_puts(&c->frame, digits) || wire_puts(&c->frame, r->arch) ||
@@ -184,10 +215,8 @@ static int ask(Compiler *c, const CompileRequest *r, int cpu_s, Error *err)
         return error_set(err, ERROR_LIMIT,
                          "a source of %zu bytes is too large to send to the compiler", r->len);
     if (wire_write_frame(c->to, c->frame.data, c->frame.len, err)) return -1;
-    rc = wire_read_frame(c->from, NVRTC_MAX_REPLY, 4.0 * cpu_s + START_TIMEOUT_S, &c->reply, err);
-    return rc > 0   ? 0
-           : rc < 0 ? -1
-                    : error_set(err, ERROR_COMPILER, "quern-compile ended without a reply");
+    c->pending_s = 4.0 * cpu_s + START_TIMEOUT_S;
+    return receive(c, early, err);
 }
 
 static int find_key(Compiler *c, const CompileRequest *r, Error *err);
@@ -195,12 +224,12 @@ static int find_key(Compiler *c, const CompileRequest *r, Error *err);
 /* Ask, and once more of a new process when that fails: the server may have been killed from
  * outside. The new server reads the headers again, and they may have changed, so the key is found
  * again. */
-static int ask_twice(Compiler *c, const CompileRequest *r, int cpu_s, Error *err)
+static int ask_twice(Compiler *c, const CompileRequest *r, int cpu_s, int early, Error *err)
 {
-    if (!ask(c, r, cpu_s, err)) return 0;
+    if (!ask(c, r, cpu_s, early, err)) return 0;
     stop_server(c);
     if (!compiler_version(c, err)) return -1;
-    if ((!cpu_s || !find_key(c, r, err)) && !ask(c, r, cpu_s, err)) return 0;
+    if ((!cpu_s || !find_key(c, r, err)) && !ask(c, r, cpu_s, early, err)) return 0;
     stop_server(c);
     return -1;
 }
@@ -211,7 +240,7 @@ static int find_key(Compiler *c, const CompileRequest *r, Error *err)
 {
     char status[16], taken[200] = "";
     if (c->folders) {
-        if (ask_twice(c, r, 0, err)) return -1;
+        if (ask_twice(c, r, 0, 0, err)) return -1;
         WireCursor cursor = {c->reply.data, c->reply.data + c->reply.len};
         field_text(&cursor, status, sizeof status);
         field_text(&cursor, taken, sizeof taken);
@@ -412,28 +441,98 @@ static int took_too_long(const Compiler *c)
 
 /* A source that uses up the CPU time is compiled once more: a busy machine makes it take half as much
  * again. One that is near the limit without that is refused, so that both together stay bounded. */
-static int compile(Compiler *c, const CompileRequest *r, Error *err)
+static int cpu_limit(const Compiler *c, const CompileRequest *r)
 {
-    int cpu_s = r->half ? (c->cpu_s + 1) / 2 : c->cpu_s, rc = ask_twice(c, r, cpu_s, err);
-    return !rc && took_too_long(c) ? ask_twice(c, r, (7 * cpu_s + 9) / 10, err) : rc;
+    return r->half ? (c->cpu_s + 1) / 2 : c->cpu_s;
 }
 
-int compiler_run(Compiler *c, const CompileRequest *r, CompileResult *out, Error *err)
+static int compile_again(Compiler *c, const CompileRequest *r, Error *err)
+{
+    return ask_twice(c, r, (7 * cpu_limit(c, r) + 9) / 10, 0, err);
+}
+
+/* Take the reply, which is whole, and keep it. */
+static int take_reply(Compiler *c, const CompileRequest *r, CompileResult *out, Error *err)
 {
     int keep = 0;
+    if (took_too_long(c) && compile_again(c, r, err)) return -1;
+    if (read_reply(c, r, out, &keep, err)) return -1;
+    if (c->cache && keep) cache_put(c->cache, c->key, c->reply.data, c->reply.len);
+    return 0;
+}
+
+/* Take an early message. Returns -1 when the names in it are not clear. */
+static int take_early(Compiler *c, const CompileRequest *r, CompileResult *out)
+{
+    WireCursor cursor = {c->reply.data, c->reply.data + c->reply.len};
+    size_t n;
+    free(field_copy(&cursor, &n)); /* its status */
+    out->ptx = field_copy(&cursor, &out->ptx_len);
+    out->lowered = memory_array((size_t)r->n_names + 1, sizeof *out->lowered);
+    out->n_lowered = r->n_names;
+    if (!out->ptx || early_names(out->ptx, r->n_names, r->names, out->lowered)) return -1;
+    out->ok = out->pending = 1;
+    return 0;
+}
+
+static int run(Compiler *c, const CompileRequest *r, int early, CompileResult *out, Error *err)
+{
+    int unused;
     memset(out, 0, sizeof *out);
     out->bad_name = -1;
     if (!compiler_version(c, err) || find_key(c, r, err)) return -1;
     if (have_reply(c)) {
-        if (!read_reply(c, r, out, &keep, NULL)) {
+        if (!read_reply(c, r, out, &unused, NULL)) {
             out->cached = 1;
+            log_debug("%.12s was compiled before", c->key);
             return 0;
         }
         compile_result_release(out);
     }
-    if (compile(c, r, err) || read_reply(c, r, out, &keep, err)) return -1;
-    if (c->cache && keep) cache_put(c->cache, c->key, c->reply.data, c->reply.len);
-    return 0;
+    if (ask_twice(c, r, cpu_limit(c, r), early, err)) return -1;
+    if (is_early(c)) {
+        if (!take_early(c, r, out)) return 0;
+        compile_result_release(out);
+        return compiler_finish(c, r, out, &unused, err);
+    }
+    return take_reply(c, r, out, err);
+}
+
+int compiler_run(Compiler *c, const CompileRequest *r, CompileResult *out, Error *err)
+{
+    return run(c, r, 0, out, err);
+}
+
+int compiler_begin(Compiler *c, const CompileRequest *r, CompileResult *out, Error *err)
+{
+    return run(c, r, 1, out, err);
+}
+
+static int is_same(const CompileResult *a, const CompileResult *b)
+{
+    if (a->ptx_len != b->ptx_len || memcmp(a->ptx, b->ptx, a->ptx_len)) return 0;
+    for (int i = 0; i < a->n_lowered; i++)
+        if (i >= b->n_lowered || strcmp(a->lowered[i], b->lowered[i])) return 0;
+    return 1;
+}
+
+int compiler_finish(Compiler *c, const CompileRequest *r, CompileResult *out, int *same, Error *err)
+{
+    CompileResult early = *out;
+    memset(out, 0, sizeof *out);
+    out->bad_name = -1;
+    int due = c->pending_s > 0, lost = !due || receive(c, 0, NULL);
+    if (due && lost) stop_server(c);
+    int rc = lost ? run(c, r, 0, out, err) : take_reply(c, r, out, err);
+    *same = !rc && out->ok && early.pending && is_same(&early, out);
+    compile_result_release(&early);
+    return rc;
+}
+
+int compiler_is_done(const Compiler *c)
+{
+    struct pollfd p = {c->from, POLLIN, 0};
+    return !(c->pending_s > 0) || poll(&p, 1, 0);
 }
 
 void compile_result_release(CompileResult *r)

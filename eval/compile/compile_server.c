@@ -35,6 +35,8 @@ typedef struct {
     Headers *headers;
     Sandbox *sandbox;
     Prefork *prefork; /* NULL: not warm */
+    int tells_early;  /* NVRTC gave the PTX early when it warmed up */
+    int to;           /* the client's end */
 } Server;
 
 typedef struct {
@@ -93,7 +95,7 @@ static NvrtcJob make_job(Server *s, const Request *r)
     return job;
 }
 
-static _Noreturn void reply_and_end(const Buffer *out, int fd)
+static int write_whole(const Buffer *out, int fd)
 {
     size_t done = 0;
     while (done < out->len) {
@@ -101,7 +103,22 @@ static _Noreturn void reply_and_end(const Buffer *out, int fd)
         if (n <= 0 && errno != EINTR) break;
         if (n > 0) done += (size_t)n;
     }
-    _exit(done == out->len ? 0 : 1);
+    return done == out->len ? 0 : -1;
+}
+
+static _Noreturn void reply_and_end(const Buffer *out, int fd)
+{
+    _exit(write_whole(out, fd) ? 1 : 0);
+}
+
+/* of: the descriptor of the reply, which follows. */
+static void write_early(void *of, const char *ptx, size_t len)
+{
+    Buffer out;
+    buffer_init(&out, NVRTC_MAX_REPLY);
+    if (wire_puts(&out, "ptx") || wire_put(&out, ptx, len) || write_whole(&out, *(int *)of))
+        _exit(1);
+    buffer_release(&out);
 }
 
 /* Enter the sandbox, or end with a reply that says why not. */
@@ -118,8 +135,11 @@ static void enter_sandbox(Server *s, int cpu_s, int fd)
 static _Noreturn void compile_and_end(Server *s, const NvrtcJob *job, int fd)
 {
     Buffer out;
+    NvrtcJob told = *job;
+    told.on_ptx = s->tells_early ? write_early : NULL;
+    told.of = &fd;
     buffer_init(&out, NVRTC_MAX_REPLY);
-    nvrtc_reply(s->nvrtc, job, headers_none(s->headers), &out);
+    nvrtc_reply(s->nvrtc, &told, headers_none(s->headers), &out);
     reply_and_end(&out, fd);
 }
 
@@ -136,11 +156,40 @@ static void prefork_child(void *context, const Buffer *frame, double used_s, int
     compile_and_end(s, &job, fd);
 }
 
-/* Read the child's reply. Returns 1 when the deadline passed or the reply is too large. */
-static int collect(int fd, double deadline, Buffer *out)
+/* The length of a complete early message at the beginning of what a child has written; 0: there is
+ * none, or not all of it. *begun: the beginning of one. */
+static size_t early_length(const Buffer *out, int *begun)
+{
+    WireCursor c = {out->data, out->data + out->len};
+    const char *word, *ptx;
+    size_t n;
+    *begun = !wire_get(&c, &word, &n) && n == 3 && !memcmp(word, "ptx", 3);
+    return *begun && !wire_get(&c, &ptx, &n) ? (size_t)(c.p - out->data) : 0;
+}
+
+/* Leave the reply alone in `out`. */
+static void drop_early(Buffer *out)
+{
+    int begun;
+    size_t n = early_length(out, &begun);
+    if (!begun) return;
+    if (!n) n = out->len;
+    memmove(out->data, out->data + n, out->len - n);
+    out->len -= n;
+    out->full |= out->len > NVRTC_MAX_REPLY;
+}
+
+/* Read what the child writes, and send an early message on at once. Returns 1 when the deadline passed
+ * or the reply is too large. A client that does not read meets that again with the reply. */
+static int collect(int fd, int client, double deadline, Buffer *out)
 {
     char chunk[65536];
-    for (;;) {
+    for (int sent = 0, begun;;) {
+        size_t early = sent ? 0 : early_length(out, &begun);
+        if (early) {
+            wire_write_frame(client, out->data, early, NULL);
+            sent = 1;
+        }
         double left = deadline - clock_seconds();
         struct pollfd p = {fd, POLLIN, 0};
         int ready = left > 0 ? poll(&p, 1, (int)(left * 1000) + 1) : 0;
@@ -234,8 +283,9 @@ static int compile_sandboxed(Server *s, const Request *r, const Buffer *frame, B
     if (!pid) pid = fork_child(s, r, &job, &fd, err);
     if (pid < 0) return -1;
     buffer_clear(out);
-    end.overdue = collect(fd, clock_seconds() + WALL_FACTOR * r->cpu_s + WALL_EXTRA_S, out);
+    end.overdue = collect(fd, s->to, clock_seconds() + WALL_FACTOR * r->cpu_s + WALL_EXTRA_S, out);
     close(fd);
+    drop_early(out);
     if (end.overdue) kill(pid, SIGKILL);
     await(pid, &end);
     reply_for_end(&end, r->cpu_s, out);
@@ -250,6 +300,22 @@ static void say_taken(Server *s, const Request *r, Buffer *out)
     say(out, "taken", headers_taken(s->headers));
 }
 
+static void note_early(void *of, const char *ptx, size_t len)
+{
+    buffer_append(of, ptx, len);
+}
+
+/* The reply has the PTX that was told early. */
+static int is_as_told(const Buffer *reply, const Buffer *early)
+{
+    WireCursor c = {reply->data, reply->data + reply->len};
+    const char *field = NULL;
+    size_t n = 0;
+    for (int i = 0; i < 3; i++) /* status, log, PTX */
+        if (wire_get(&c, &field, &n)) return 0;
+    return n && n == early->len && !memcmp(field, early->data, n);
+}
+
 /* Compile once in this process: NVRTC then has loaded all its libraries before children are forked.
  */
 static int warm_up(Server *s, Error *err)
@@ -259,8 +325,9 @@ static int warm_up(Server *s, Error *err)
     const char *const *names, *const *texts;
     const char *kernel = "warm", *status = "";
     size_t len = 0;
-    Buffer out;
+    Buffer out, early;
     buffer_init(&out, NVRTC_MAX_REPLY);
+    buffer_init(&early, NVRTC_MAX_PTX);
     int n = headers_collect(s->headers, source, strlen(source), &names, &texts);
     NvrtcJob job = {.arch = "sm_90",
                     .source = source,
@@ -268,8 +335,11 @@ static int warm_up(Server *s, Error *err)
                     .header_names = names,
                     .header_texts = texts,
                     .n_names = 1,
-                    .names = &kernel};
+                    .names = &kernel,
+                    .on_ptx = note_early,
+                    .of = &early};
     nvrtc_reply(s->nvrtc, &job, headers_none(s->headers), &out);
+    s->tells_early = is_as_told(&out, &early);
     WireCursor c = {out.data, out.data + out.len};
     int rc = 0;
     if (wire_get(&c, &status, &len) || len != 2 || memcmp(status, "ok", 2)) {
@@ -279,6 +349,7 @@ static int warm_up(Server *s, Error *err)
                        nvrtc_version(s->nvrtc), (int)len, log);
     }
     buffer_release(&out);
+    buffer_release(&early);
     return rc;
 }
 
@@ -340,10 +411,10 @@ static int answer(Server *s, const Buffer *frame, int out, Buffer *reply, Error 
 
 int compile_server_run(int in, int out, Error *err)
 {
-    Server s = {0};
+    Server s = {.to = out};
     Buffer frame, reply, flags;
     buffer_init(&frame, MAX_REQUEST);
-    buffer_init(&reply, NVRTC_MAX_REPLY);
+    buffer_init(&reply, NVRTC_MAX_REPLY + NVRTC_MAX_PTX); /* with an early message */
     buffer_init(&flags, 4096);
     setpgid(0, 0); /* Ctrl-C reaches only the client, which then closes the input */
     process_die_with_parent();

@@ -242,6 +242,11 @@ typedef struct {
     /* on: from now on `run` takes blocks and warps in another order, under a limit of a few times
      * the instructions of the last usual run. 0: the usual order. NULL: the hardware decides. */
     void (*disturb)(Device *d, int on);
+    /* Launch in the other order before the usual `run` or `predict` of the same launches, and leave no
+     * trace but in memory. Then early_counts: after the usual run, says whether `run` in the other order
+     * would now do just what `early` did. 1: it counts as done. NULL with disturb NULL. */
+    int (*early)(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
+    int (*early_counts)(Device *d, const DeviceLaunch *launches, int n);
     /* on: returns 1 when a run stopped at a value that need not matter, and such values are not
      * followed yet: a load that races or lies beyond shared memory, a shuffle from a lane that takes
      * no part. Modules that are loaded from then on follow these values, which are a fault only

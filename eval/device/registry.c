@@ -52,17 +52,3 @@ const DeviceOps *device_find(const char *name, const char **arg, Error *err)
     error_set(err, ERROR_UNKNOWN_NAME, "device \"%s\": expected %s", name, expected);
     return NULL;
 }
-
-void device_kernel_name(const char *lowered, char *out, size_t size)
-{
-    const char *p = lowered;
-    size_t n = 0;
-    if (p[0] == '_' && p[1] == 'Z' && p[2] >= '1' && p[2] <= '9') {
-        for (p += 2; *p >= '0' && *p <= '9' && n < 1000; p++) n = n * 10 + (size_t)(*p - '0');
-        if (n && n <= strlen(p)) {
-            snprintf(out, size, "%.*s", (int)n, p);
-            return;
-        }
-    }
-    snprintf(out, size, "%s", lowered);
-}

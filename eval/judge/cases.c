@@ -274,6 +274,13 @@ TimedContents *cases_timed_once(Cases *c, Task *t, const Workload *w, uint64_t s
     return c->once = timed_contents_new(t, w, seed, err);
 }
 
+void cases_draw_once(const Cases *c, const atomic_int *stop)
+{
+    for (int i = 0; i < c->n_timed; i++)
+        if (c->timed[i]->test.task == c->once->test.task)
+            timed_contents_draw_as(c->once, c->timed[i], stop);
+}
+
 void case_text(const Case *c, char *out, size_t size)
 {
     task_workload_text(c->task, c->workload, out, size);

@@ -4,6 +4,8 @@
 #ifndef EVAL_JUDGE_CASES_H
 #define EVAL_JUDGE_CASES_H
 
+#include <stdatomic.h>
+
 #include "eval/device/device.h"
 #include "tasks/task.h"
 
@@ -57,6 +59,10 @@ struct TimedContents *cases_timed(Cases *c, Task *t, const Workload *w, uint64_t
  * next call. */
 struct TimedContents *cases_timed_once(Cases *c, Task *t, const Workload *w, uint64_t seed,
                                        Error *err);
+
+/* Draw of the last cases_timed_once what cases_timed of its task has drawn: other seeds are read at the
+ * same places. It ends early where *stop is set. */
+void cases_draw_once(const Cases *c, const atomic_int *stop);
 
 /* "check rows=7 cols=33, input scale 8" or "check rows=7 cols=33, needles" */
 void case_text(const Case *c, char *out, size_t size);

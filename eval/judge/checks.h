@@ -24,6 +24,7 @@ int checks_run(Loaded *l, Cases *cases, uint64_t seed, ChecksPassed *passed, Fin
 
 /* Launch once more with blocks and warps in another order, where the device can do that. */
 int checks_disturbed(Run *r, ChecksPassed *passed, Finding *f, Error *err);
+void checks_disturbed_passed(const Run *r, ChecksPassed *passed); /* adds its line */
 
 /* Input number i, of CHECKS_UNSEEN, for a candidate that is faster than its baseline. It is the
  * timed workload at another scale, with needles, special values or integers: in the timed runs the

@@ -363,15 +363,32 @@ static int compile_ops(Evaluator *e, Loaded *l, Finding *f, Error *err)
     return loaded_ops_compile(l, list, n, f, err);
 }
 
+/* After the checks, which returned rc: load again, since a device variable must not keep their results
+ * for the timed runs. Where the cubin is still made, wait for it, with a run that needs none in the
+ * meantime; that the assembler refuses the source goes before what the checks found. */
+static int load_for_timing(Evaluator *e, Task *t, Loaded *l, const Candidate *c, int rc, Verdict *v,
+                           Finding *f, Error *err)
+{
+    Finding late;
+    if (!l->code.pending) return rc ? rc : loaded_again(l, f, err);
+    if (rc < 0) return rc;
+    if (!rc && !compiler_is_done(e->compiler))
+        predicted_early(l, e->cases, task_workload(t, ROLE_SIM), e->seed);
+    int end = loaded_finish(l, c, 1, &late, err);
+    if (!end) describe_launches(l, task_workload(t, ROLE_TIME), v);
+    if (end == 1) *f = late;
+    log_debug("cubin made");
+    return end ? end : rc;
+}
+
 /* Check and time what is loaded. ms: adds the milliseconds of both. */
-static int judge_loaded(Evaluator *e, Task *t, Loaded *l, Verdict *v, ChecksPassed *passed,
-                        Finding *f, double ms[2], Error *err)
+static int judge_loaded(Evaluator *e, Task *t, Loaded *l, const Candidate *c, Verdict *v,
+                        ChecksPassed *passed, Finding *f, double ms[2], Error *err)
 {
     double since = clock_seconds();
     const Workload *w = task_workload(t, ROLE_TIME);
     int rc = checks_run(l, e->cases, e->seed, passed, f, err);
-    /* Load again: a device variable must not keep results of the checks for the timed runs. */
-    if (!rc) rc = loaded_again(l, f, err);
+    rc = load_for_timing(e, t, l, c, rc, v, f, err);
     ms[0] += lap(&since);
     log_debug("checked");
     if (!rc) rc = time_candidate(e, t, w, l, v, passed, f, err);
@@ -380,45 +397,69 @@ static int judge_loaded(Evaluator *e, Task *t, Loaded *l, Verdict *v, ChecksPass
 }
 
 /* After a fault that may not matter: judge again, with a module that follows doubtful values. */
-static int judge_again(Evaluator *e, Task *t, Loaded *l, Verdict *v, ChecksPassed *passed,
-                       Finding *f, double ms[2], Error *err)
+static int judge_again(Evaluator *e, Task *t, Loaded *l, const Candidate *c, Verdict *v,
+                       ChecksPassed *passed, Finding *f, double ms[2], Error *err)
 {
     int follows = loaded_follow(l, err);
     if (follows < 1) return follows < 0 ? -1 : 1;
     verdict_release(v);
     v->second_seed = 0;
     *passed = (ChecksPassed){0};
-    int rc = judge_loaded(e, t, l, v, passed, f, ms, err);
+    int rc = judge_loaded(e, t, l, c, v, passed, f, ms, err);
     if (!rc) checks_warn(passed, l);
     loaded_unfollow(l);
     return rc;
 }
 
-static int judge(Evaluator *e, Task *t, const Candidate *c, Verdict *v, ChecksPassed *passed,
-                 Finding *f, Error *err)
+/* The plan, before anything runs. */
+static int check_plan(Evaluator *e, Task *t, Loaded *l, Finding *f, Error *err)
+{
+    int rc = checks_plan(l, task_workload(t, ROLE_TIME), f);
+    if (!rc && evaluator_device(e)->predicted) rc = checks_plan(l, task_workload(t, ROLE_SIM), f);
+    return rc ? rc : compile_ops(e, l, f, err);
+}
+
+/* early: begin with the PTX, where it is there before the cubin. */
+static int judge_once(Evaluator *e, Task *t, const Candidate *c, int early, Verdict *v,
+                      ChecksPassed *passed, Finding *f, Error *err)
 {
     Loaded l = {0};
     double ms[2] = {0}, since = clock_seconds();
     const Workload *w = task_workload(t, ROLE_TIME);
     /* Upload the first contents while the process that runs the candidate still starts. */
     if (prepare_contents(e->prepare, err)) return -1;
-    int rc = loaded_compile(&l, e->ops, e->device, e->compiler, t, c, 0, f, err);
-    if (!rc) rc = checks_plan(&l, w, f);
-    if (!rc && evaluator_device(e)->predicted) rc = checks_plan(&l, task_workload(t, ROLE_SIM), f);
-    if (!rc) rc = compile_ops(e, &l, f, err);
+    int rc = early ? loaded_begin(&l, e->ops, e->device, e->compiler, t, c, f, err)
+                   : loaded_compile(&l, e->ops, e->device, e->compiler, t, c, 0, f, err);
+    if (!rc) rc = check_plan(e, t, &l, f, err);
     double compile_ms = lap(&since);
     if (!rc) {
-        describe_launches(&l, w, v);
+        if (!l.code.pending) describe_launches(&l, w, v);
         prepare_drawn(e->prepare);
         log_debug("compiled, loaded, contents drawn");
-        rc = judge_loaded(e, t, &l, v, passed, f, ms, err);
+        rc = judge_loaded(e, t, &l, c, v, passed, f, ms, err);
+    } else if (rc == 1 && l.code.pending) { /* see load_for_timing */
+        Finding late;
+        int end = loaded_finish(&l, c, 0, &late, err);
+        if (end == 1) *f = late;
+        if (end) rc = end;
     }
-    if (rc == 1) rc = judge_again(e, t, &l, v, passed, f, ms, err);
+    if (rc == 1) rc = judge_again(e, t, &l, c, v, passed, f, ms, err);
     loaded_unfollow(&l);
     loaded_close(&l);
     log_debug("%s: compile and load %.0f ms, checks %.0f ms, timing %.0f ms", t->name, compile_ms,
               ms[0], ms[1]);
     return rc;
+}
+
+static int judge(Evaluator *e, Task *t, const Candidate *c, Verdict *v, ChecksPassed *passed,
+                 Finding *f, Error *err)
+{
+    int rc = judge_once(e, t, c, 1, v, passed, f, err);
+    if (rc != LOADED_DIFFERS) return rc;
+    log_warn("the compiler gave other PTX at the end than before: judging again");
+    verdict_release(v);
+    *passed = (ChecksPassed){0};
+    return judge_once(e, t, c, 0, v, passed, f, err);
 }
 
 /* After an abnormal end: check that the GPU still computes. If not, the verdict is an evaluator's

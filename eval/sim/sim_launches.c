@@ -241,6 +241,12 @@ typedef struct {
     LineCosts lines;
 } Prediction;
 
+/* The limit of a run in the other order, after a usual one. */
+static int64_t reversed_limit(const Device *d, int64_t limit)
+{
+    return d->used < (limit - SLACK) / 4 ? 4 * d->used + SLACK : limit;
+}
+
 /* Runs n launches. p: takes counters, times and lines; NULL: they are not wanted, and requests to
  * global memory are not counted. */
 static int run_sequence(Device *d, const DeviceLaunch *launches, int n, int64_t limit,
@@ -248,7 +254,7 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, int64_t 
 {
     memset(fault, 0, sizeof *fault);
     d->exec.counted = p || d->counted;
-    if (d->exec.reversed && d->used < (limit - SLACK) / 4) limit = 4 * d->used + SLACK;
+    if (d->exec.reversed) limit = reversed_limit(d, limit);
     if (n) account_buffers(d, launches);
     if (n && is_exhausted(d, launches)) return exhausted(fault, launches);
     if (n) limit = grant(d, launches, limit);
@@ -295,6 +301,43 @@ int sim_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, 
 void sim_disturb(Device *d, int on)
 {
     d->exec.reversed = on;
+}
+
+/* The run has the limit of any check, and looks for loops that do not end (ample) as the later run
+ * might: used is set to suit both. */
+int sim_early(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)
+{
+    int64_t limit = d->limit / CHECK_SHARE, used = d->used, total = d->total;
+    int doubted = d->exec.doubted;
+    DeviceModule *m = n ? launches[0].module : NULL;
+    if (!m || limit <= SLACK) return 1;
+    uint64_t clock = m->clock, count = m->launches;
+    d->used = limit / 2;
+    d->total = 0;
+    sim_disturb(d, 1);
+    int r = run_sequence(d, launches, n, limit, NULL, fault, err);
+    sim_disturb(d, 0);
+    d->early = limit - d->exec.budget;
+    d->used = used;
+    d->total = total;
+    d->exec.doubted = doubted;
+    m->clock = clock;
+    m->launches = count;
+    return r;
+}
+
+/* The later run would have had as many instructions, or more. */
+int sim_early_counts(Device *d, const DeviceLaunch *launches, int n)
+{
+    int64_t limit = reversed_limit(d, d->limit / CHECK_SHARE), total = d->total;
+    if (!n) return 0;
+    account_buffers(d, launches);
+    if (d->early < limit && limit <= TOTAL_RUNS * d->limit - d->total) {
+        account(d, launches, d->early);
+        return 1;
+    }
+    d->total = total;
+    return 0;
 }
 
 /* Fills in the time of a sequence, its counters and its costliest lines. */

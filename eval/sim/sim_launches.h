@@ -15,6 +15,7 @@ struct Device {
     int64_t limit;        /* thread-instructions of a timed run */
     int64_t used;         /* thread-instructions of the last run in the usual order */
     int64_t total;        /* of all runs of the candidate */
+    int64_t early;        /* of the last early run */
     SimCounts *predicted; /* of the launches of the last predict */
     int n_predicted;
     int counted; /* run counts requests to global memory, too */
@@ -34,6 +35,8 @@ struct DeviceModule {
 /* The functions of DeviceOps with these names. */
 int sim_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
 void sim_disturb(Device *d, int on);
+int sim_early(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
+int sim_early_counts(Device *d, const DeviceLaunch *launches, int n);
 int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
                 DeviceFault *fault, Error *err);
 int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, DeviceTiming *out,

@@ -229,7 +229,7 @@ wait_for '[ "$(count hosts waiting)" = 3 ]'; redis-cli -s hosts/redis.sock del $
 "$BIN/quern-queue" resume
 wait_for '! kill -0 $e 2>/dev/null'; ended=$?; kill $e 2>/dev/null; wait $e; s=$?
 [ $s$ended = 00 ] && [ "$(count hosts done)" = 33 ]; ok $? 'jobs whose stream was deleted are put back'
-printf 'relu\t// selftest: sleep 3\n' | "$here/make_samples.pl" >long.qa
+printf 'relu\t// selftest: sleep 8\n' | "$here/make_samples.pl" >long.qa
 "$BIN/quern-evaluate" long.qa --output long.out --seed 5 2>/dev/null & e=$!
 # 3 idle for ms, 4 deliveries
 lease() {
