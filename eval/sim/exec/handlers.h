@@ -50,7 +50,7 @@ Handler h_wmma_address;         /* part; d: row of the address; k0: bytes, k1: o
 Handler h_wmma_pack;            /* d = a | b << k0 */
 Handler h_wmma_unpack;          /* d = half k0 of a */
 int mma_per_register(int type); /* elements of a type in a register */
-double mma_element(uint32_t v, int type, int j); /* element j of a register */
+double mma_element(uint32_t v, int type, int j);    /* element j of a register */
 uint32_t mma_sum(double v, int type, int saturate); /* the bits of an accumulator's element */
 
 /* ---- exec_int.c ---- */

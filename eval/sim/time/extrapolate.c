@@ -172,8 +172,8 @@ void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, 
     /* The blocks of the first wave start together: each waits for what one of them loads. */
     double cold = resident / blocks;
     if (touched > 0)
-        c->leader_dram_waits = whole(first * (cold + (1 - cold) * fmin(1, dram / touched)) +
-                                     later * (1 - kept));
+        c->leader_dram_waits =
+            whole(first * (cold + (1 - cold) * fmin(1, dram / touched)) + later * (1 - kept));
 }
 
 void extrapolate_growth(const SimCounts *small, double growth, const uint32_t grid[3],

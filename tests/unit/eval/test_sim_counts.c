@@ -173,8 +173,8 @@ static void test_banks(void **state)
 }
 
 /* Stores and loads `v` words a lane at `address`, a multiple of 4 v that depends on the lane r1. */
-#define VECTORS(v, data, to, address)                                                             \
-    KERNEL("mov.u32 %r1, %tid.x;\n" address "mov.u32 %r3, s;\nadd.u32 %r3, %r3, %r2;\n"            \
+#define VECTORS(v, data, to, address)                                                   \
+    KERNEL("mov.u32 %r1, %tid.x;\n" address "mov.u32 %r3, s;\nadd.u32 %r3, %r3, %r2;\n" \
            "st.shared." v ".u32 [%r3], " data ";\nld.shared." v ".u32 " to ", [%r3];\n")
 #define FOURS(address) VECTORS("v4", "{7, 7, 7, 7}", "{%r4, %r5, %r6, %r7}", address)
 #define TWOS(address) VECTORS("v2", "{7, 7}", "{%r4, %r5}", address)
