@@ -1,6 +1,8 @@
 /* Allocation that ends the process when memory is exhausted. */
 #include "base/memory.h"
 
+#include <limits.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -72,4 +74,11 @@ char *memory_printf(const char *fmt, ...)
     vsnprintf(p, (size_t)(n < 0 ? 0 : n) + 1, fmt, again);
     va_end(again);
     return p;
+}
+
+void memory_keep(void)
+{
+    mallopt(M_TRIM_THRESHOLD, INT_MAX);
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_ARENA_MAX, 1); /* those of threads are given back by the heap */
 }

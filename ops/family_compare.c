@@ -47,7 +47,7 @@ static int infer_bitwise_not(OpCall *c, Error *err)
     return pointwise_infer(c, err);
 }
 
-static const Pointwise bitwise_not = {f_logical_not, "a == 0", 1, RESULT_BOOL, NULL};
+static const Pointwise bitwise_not = {run_f_logical_not, "a == 0", 1, RESULT_BOOL, NULL};
 
 #define ROW(aten, ...) POINTWISE("aten." aten, __VA_ARGS__)
 #define BINARY "Operand self, Operand other"

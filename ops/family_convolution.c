@@ -2,6 +2,7 @@
  * of them, or of a transposed convolution those of one remainder by the stride), the inputs are brought
  * into a panel of terms x outputs, which the weights multiply. Each output is one thread's, its terms
  * in the order of channels and taps. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -292,48 +293,83 @@ static int64_t weight_place(const Convolution *v, int64_t group, int64_t o, int6
            kernel;
 }
 
-static int64_t most_rows(const Convolution *v)
+/* A block of outputs: its inputs and places, the taps' weights, and memory to work in. */
+typedef struct {
+    const Part *p;
+    int n;
+    Run *table, to[RUNS]; /* by tap; of the outputs */
+    int64_t *taps;
+    Panel panel;
+    double *acc, *a, *b;
+} Block;
+
+static void put_row(const Block *k, int64_t channel, const double *from)
 {
-    return v->out < TILE_M ? v->out : TILE_M;
+    const Part *p = k->p;
+    const Window *w = p->v->w;
+    double bias = p->bias ? p->bias[channel] : 0,
+           *y = p->y + channel * (w[0].out * w[1].out * w[2].out);
+    for (const Run *r = k->to; r->n; from += r++->n) {
+        double *at = y + r->first;
+        int64_t step = r->step;
+        for (int j = 0; j < r->n && step != 1; j++) at[j * step] = from[j] + bias;
+#pragma omp simd
+        for (int j = 0; j < (step == 1 ? r->n : 0); j++) at[j] = from[j] + bias;
+    }
 }
 
-/* TILE_M channels of a group from channel `row`, for the block of outputs that `table` is of. */
-static void part_rows(const Part *p, int64_t group, int64_t row, int n, const Run *table,
-                      const int64_t *taps, const Run *to, double *acc)
+/* to += weight * from, over the runs of a tap. */
+static void add_runs(const Run *r, const double *from, double weight, double *restrict to)
 {
+    for (; r->n; to += r++->n) {
+        const double *restrict x = from + r->first;
+        int64_t step = r->step;
+        for (int i = 0; i < r->n && step > 1; i++) to[i] = fma(weight, x[i * step], to[i]);
+        for (int i = 0; i < r->n && !step; i++) to[i] = fma(weight, 0, to[i]);
+#pragma omp simd
+        for (int i = 0; i < (step == 1 ? r->n : 0); i++) to[i] = fma(weight, x[i], to[i]);
+    }
+}
+
+/* One channel of a group that has no other: a panel would be used once. */
+static void block_row(const Block *k, int64_t group)
+{
+    const Part *p = k->p;
     const Convolution *v = p->v;
-    double *a = acc + most_rows(v) * TILE_N, *b = a + most_rows(v) * TILE_K;
-    int m = (int)(v->out - row < TILE_M ? v->out - row : TILE_M);
-    int64_t volume = v->w[0].in * v->w[1].in * v->w[2].in, depth = v->in * p->taps,
-            out_volume = v->w[0].out * v->w[1].out * v->w[2].out;
-    product_clear(m, n, acc);
-    for (int64_t first = 0; first < depth; first += TILE_K) {
-        int k = (int)(depth - first < TILE_K ? depth - first : TILE_K);
-        for (int e = 0; e < k; e++) {
+    int64_t volume = v->w[0].in * v->w[1].in * v->w[2].in;
+    product_clear(1, k->n, k->acc);
+    for (int64_t channel = 0; channel < v->in; channel++)
+        for (int64_t t = 0; t < p->taps; t++)
+            add_runs(k->table + t * RUNS, p->x + (group * v->in + channel) * volume,
+                     p->weight[weight_place(v, group, 0, channel) + k->taps[t]], k->acc);
+    put_row(k, group, k->acc);
+}
+
+/* TILE_M channels of a group from channel `row`. */
+static void block_rows(const Block *k, int64_t group, int64_t row)
+{
+    const Part *p = k->p;
+    const Convolution *v = p->v;
+    int m = (int)(v->out - row < TILE_M ? v->out - row : TILE_M), step = k->panel.step,
+        terms = k->panel.terms;
+    int64_t volume = v->w[0].in * v->w[1].in * v->w[2].in, depth = v->in * p->taps;
+    product_clear(m, k->n, k->acc);
+    for (int64_t first = 0; first < depth; first += terms) {
+        int part = (int)(depth - first < terms ? depth - first : terms);
+        for (int e = 0; e < part; e++) {
             int64_t channel = (first + e) / p->taps, tap = (first + e) % p->taps;
-            runs_read(table + tap * RUNS, p->x + (group * v->in + channel) * volume,
-                      b + e * TILE_N);
+            runs_read(k->table + tap * RUNS, p->x + (group * v->in + channel) * volume,
+                      k->b + e * step);
             for (int i = 0; i < m && v->transposed; i++)
-                a[i * TILE_K + e] = p->weight[weight_place(v, group, row + i, channel) + taps[tap]];
+                k->a[i * terms + e] =
+                    p->weight[weight_place(v, group, row + i, channel) + k->taps[tap]];
         }
-        Tile t = {a, TILE_K, m, k, n};
+        Tile t = {k->a, terms, m, part, k->n, step};
         if (!v->transposed) /* a row's weights lie in the order of the terms */
             t.a = p->weight + weight_place(v, group, row, 0) + first, t.a_step = depth;
-        product_tile(&t, b, acc);
+        product_tile(&t, k->b, k->acc);
     }
-    for (int i = 0; i < m; i++) {
-        int64_t channel = group * v->out + row + i;
-        double bias = p->bias ? p->bias[channel] : 0;
-        const double *from = acc + i * TILE_N;
-        double *y = p->y + channel * out_volume;
-        for (const Run *r = to; r->n; from += r++->n) {
-            double *at = y + r->first;
-            int64_t step = r->step;
-            for (int j = 0; j < r->n && step != 1; j++) at[j * step] = from[j] + bias;
-#pragma omp simd
-            for (int j = 0; j < (step == 1 ? r->n : 0); j++) at[j] = from[j] + bias;
-        }
-    }
+    for (int i = 0; i < m; i++) put_row(k, group * v->out + row + i, k->acc + i * TILE_N);
 }
 
 /* Block `block` of a class: `share` of `shares` of its rows. */
@@ -341,19 +377,24 @@ static void part_block(const Part *p, int64_t block, int share, int shares)
 {
     const Convolution *v = p->v;
     int64_t first = block * TILE_N, left = v->batch * p->outputs - first,
-            down = (v->out + TILE_M - 1) / TILE_M;
+            down = (v->out + TILE_M - 1) / TILE_M, m = v->out < TILE_M ? v->out : TILE_M;
     if (left <= 0 || share >= v->groups * down) return;
-    int64_t depth = v->in * p->taps < TILE_K ? v->in * p->taps : TILE_K;
-    int n = (int)(left < TILE_N ? left : TILE_N);
-    Run *table = memory_grow(NULL, (size_t)(p->taps + 1) * RUNS, sizeof *table), to[RUNS];
-    int64_t *taps = memory_array((size_t)p->taps, sizeof *taps);
-    double *buffer = memory_grow(NULL, (size_t)(most_rows(v) * (TILE_N + TILE_K) + depth * TILE_N),
-                                 sizeof *buffer);
-    part_table(p, first, n, table, to);
-    for (int64_t t = 0; t < p->taps; t++) taps[t] = tap_place(p, t);
+    Block k = {.p = p, .n = (int)(left < TILE_N ? left : TILE_N)};
+    k.panel = product_panel(k.n, v->in * p->taps);
+    k.table = memory_grow(NULL, (size_t)(p->taps + 1) * RUNS, sizeof *k.table);
+    k.taps = memory_array((size_t)p->taps, sizeof *k.taps);
+    size_t panel = (size_t)k.panel.terms * (size_t)k.panel.step, a = (size_t)(m * k.panel.terms);
+    k.acc = memory_grow(NULL, (size_t)m * TILE_N + panel + a, sizeof *k.acc);
+    k.b = k.acc + m * TILE_N, k.a = k.b + panel;
+    part_table(p, first, k.n, k.table, k.to);
+    product_pad(&k.panel, k.n, k.b);
+    for (int64_t t = 0; t < p->taps; t++) k.taps[t] = tap_place(p, t);
     for (int64_t i = share; i < v->groups * down; i += shares)
-        part_rows(p, i / down, i % down * TILE_M, n, table, taps, to, buffer);
-    free(table), free(taps), free(buffer);
+        if (v->out == 1)
+            block_row(&k, i);
+        else
+            block_rows(&k, i / down, i % down * TILE_M);
+    free(k.table), free(k.taps), free(k.acc);
 }
 
 static int reference(const OpCall *c, const double *const *in, double *const *out, Error *err)

@@ -189,11 +189,9 @@ const OpTensor *op_tensor(const OpCall *c, int arg)
 
 int op_argument(const Op *op, const char *name)
 {
-    const char *at = op->schema;
-    int keyword_only = 0;
-    SchemaParameter p;
-    for (int i = 0; schema_next(&at, &keyword_only, &p, NULL) == 1; i++)
-        if (!strcmp(p.name, name)) return i;
+    const Schema *s = schema_of(op, NULL);
+    for (int i = 0; s && i < s->n; i++)
+        if (!strcmp(s->p[i].name, name)) return i;
     return -1;
 }
 
@@ -221,26 +219,23 @@ static int given(const SchemaParameter *p, int position, const char *const *keyw
 
 int op_bind(OpCall *c, const char *const *keyword, const OpValue *values, int n, Error *err)
 {
-    const char *at = c->op->schema;
-    int keyword_only = 0, used = 0, more;
-    SchemaParameter p;
-    for (c->n_args = 0; (more = schema_next(&at, &keyword_only, &p, err)) == 1; c->n_args++) {
-        if (c->n_args == OP_MAX_ARGS)
-            return error_set(err, ERROR_LIMIT, "%s: more than %d parameters", c->op->name,
-                             OP_MAX_ARGS);
+    const Schema *s = schema_of(c->op, err);
+    int used = 0;
+    if (!s) return -1;
+    for (c->n_args = 0; c->n_args < s->n; c->n_args++) {
+        const SchemaParameter *p = &s->p[c->n_args];
         OpValue *v = &c->arg[c->n_args];
-        int i = given(&p, c->n_args, keyword, n);
+        int i = given(p, c->n_args, keyword, n);
         if (i == -2)
-            return error_set(err, ERROR_INVALID, "%s: %s is given twice", c->op->name, p.name);
-        if (i == -1 && p.required)
-            return error_set(err, ERROR_INVALID, "%s: %s is missing", c->op->name, p.name);
+            return error_set(err, ERROR_INVALID, "%s: %s is given twice", c->op->name, p->name);
+        if (i == -1 && p->required)
+            return error_set(err, ERROR_INVALID, "%s: %s is missing", c->op->name, p->name);
         if (i >= 0) *v = values[i];
         used += i >= 0;
-        if (i >= 0 ? schema_accept(&p, v, err) : schema_default(&p, v, err))
+        if (i >= 0 ? schema_accept(p, v, err) : schema_default(p, v, err))
             return error_prefix(err, "%s", c->op->name);
-        if (names_tensors(c, v, err)) return error_prefix(err, "%s: %s", c->op->name, p.name);
+        if (names_tensors(c, v, err)) return error_prefix(err, "%s: %s", c->op->name, p->name);
     }
-    if (more < 0) return -1;
     if (used != n)
         return error_set(err, ERROR_INVALID, "%s: %d of %d arguments fit no parameter of (%s)",
                          c->op->name, n - used, n, c->op->schema);

@@ -8,7 +8,7 @@
 #include "ops/op_strided.h"
 #include "ops/op_text.h"
 
-enum { MAX_OPERANDS = WALK_OPERANDS };
+enum { MAX_OPERANDS = WALK_OPERANDS, WORTH_THREADS = 1 << 16 };
 
 double pointwise_clamp(double x, double low, double high)
 {
@@ -87,6 +87,23 @@ int pointwise_infer(OpCall *c, Error *err)
     return op_result(c, d, rank, size, err);
 }
 
+/* The loop over an operator's runs. */
+typedef struct {
+    const OpWalk *walk;
+    PointFunction *f;
+    const double *source[MAX_OPERANDS], *p;
+    double *y;
+} Loop;
+
+static void loop_run(const Loop *l, int64_t i)
+{
+    OpRun r = walk_run(l->walk, i);
+    PointRun run = {.p = l->p, .n = r.n, .y = l->y + r.first};
+    for (int k = 0; k < MAX_OPERANDS; k++)
+        run.x[k] = l->source[k] + r.at[k], run.step[k] = r.step[k];
+    l->f(&run);
+}
+
 int pointwise_reference(const OpCall *c, const double *const *in, double *const *out, Error *err)
 {
     const Pointwise *w = c->op->detail;
@@ -109,13 +126,12 @@ int pointwise_reference(const OpCall *c, const double *const *in, double *const 
     }
     OpWalk walk;
     walk_open(&walk, y->rank, y->size, step, MAX_OPERANDS);
-#pragma omp parallel for if (n >= 1 << 16)
-    for (int64_t i = 0; i < walk.runs; i++) {
-        OpRun r = walk_run(&walk, i);
-        const double *a = source[0] + r.at[0], *b = source[1] + r.at[1], *x = source[2] + r.at[2];
-        int64_t sa = r.step[0], sb = r.step[1], sx = r.step[2];
-        for (int64_t k = 0; k < r.n; k++)
-            out[0][r.first + k] = w->f(a[k * sa], b[k * sb], x[k * sx], p);
+    Loop loop = {&walk, w->f, {source[0], source[1], source[2]}, p, out[0]};
+    if (n < WORTH_THREADS) { /* even a team of one thread takes its time */
+        for (int64_t i = 0; i < walk.runs; i++) loop_run(&loop, i);
+    } else {
+#pragma omp parallel for
+        for (int64_t i = 0; i < walk.runs; i++) loop_run(&loop, i);
     }
     return 0;
 }

@@ -7,7 +7,13 @@
 
 #include "ops/op.h"
 
-typedef double PointFunction(double a, double b, double c, const double *p);
+/* A run of elements: operand i is read every step[i] elements, y is dense. */
+typedef struct {
+    const double *x[3], *p;
+    int64_t step[3], n;
+    double *y;
+} PointRun;
+typedef void PointFunction(const PointRun *r);
 /* The dtype: promoted of all arguments; that, or float32 for integers; of argument 0; bool; promoted
  * of all arguments but the first. */
 typedef enum { RESULT_PROMOTED, RESULT_FLOAT, RESULT_SELF, RESULT_BOOL, RESULT_OTHERS } ResultRule;
@@ -27,11 +33,29 @@ void pointwise_cost(const OpCall *c, OpCost *out);
 
 double pointwise_clamp(double x, double low, double high); /* a bound of NaN is none */
 
-#define POINT(name, expression)                                       \
-    static double name(double a, double b, double c, const double *p) \
-    {                                                                 \
-        (void)a, (void)b, (void)c, (void)p;                           \
-        return expression;                                            \
+/* One element, and a run: its operands are mostly dense, or one number. */
+#define POINT_LOOP(name, vector, sa, sb, sc)                   \
+    {                                                          \
+        vector for (int64_t k = 0; k < r->n; k++) y[k] =       \
+            name(a[k * (sa)], b[k * (sb)], c[k * (sc)], r->p); \
+    }
+#define POINT(name, expression)                                              \
+    static inline double name(double a, double b, double c, const double *p) \
+    {                                                                        \
+        (void)a, (void)b, (void)c, (void)p;                                  \
+        return expression;                                                   \
+    }                                                                        \
+    static void __attribute__((unused)) run_##name(const PointRun *r)        \
+    {                                                                        \
+        const double *a = r->x[0], *b = r->x[1], *c = r->x[2];               \
+        double *restrict y = r->y;                                           \
+        const int64_t *s = r->step;                                          \
+        if (s[0] == 1 && !s[1] && !s[2])                                     \
+            POINT_LOOP(name, _Pragma("omp simd"), 1, 0, 0)                   \
+        else if (s[0] == 1 && s[1] == 1 && !s[2])                            \
+            POINT_LOOP(name, _Pragma("omp simd"), 1, 1, 0)                   \
+        else                                                                 \
+            POINT_LOOP(name, , s[0], s[1], s[2])                             \
     }
 
 #define POINTWISE(aten, schema_text, function, text, operands, rule, refused, op_flags)           \
@@ -39,7 +63,7 @@ double pointwise_clamp(double x, double low, double high); /* a bound of NaN is 
         aten, schema_text, pointwise_infer, pointwise_reference, pointwise_plain, pointwise_cost, \
             op_flags, &(const Pointwise)                                                          \
         {                                                                                         \
-            function, text, operands, rule, refused                                               \
+            run_##function, text, operands, rule, refused                                         \
         }                                                                                         \
     }
 

@@ -123,62 +123,8 @@ static inline double add(double a, double x, double b)
     return fma(x, b, a);
 }
 
-/* Four terms at a time: a row of acc is loaded and stored once for the four. Two rows share what they
- * read of b. Each element is added up in the order of the terms. */
-static void tile_rows(const double *x, const double *x1, const double *b, double *to, int rows,
-                      int k, int n)
-{
-    double *restrict y0 = to, *restrict y1 = to + (rows > 1 ? TILE_N : 0);
-    int j = 0;
-    for (; j + 4 <= k; j += 4) {
-        const double *restrict b0 = b + (size_t)j * TILE_N, *restrict b1 = b0 + TILE_N,
-                               *restrict b2 = b1 + TILE_N, *restrict b3 = b2 + TILE_N;
-        double p0 = x[j], p1 = x[j + 1], p2 = x[j + 2], p3 = x[j + 3];
-        double q0 = x1[j], q1 = x1[j + 1], q2 = x1[j + 2], q3 = x1[j + 3];
-        if (rows > 1) {
-#pragma omp simd
-            for (int i = 0; i < n; i++) {
-                y0[i] = add(add(add(add(y0[i], p0, b0[i]), p1, b1[i]), p2, b2[i]), p3, b3[i]);
-                y1[i] = add(add(add(add(y1[i], q0, b0[i]), q1, b1[i]), q2, b2[i]), q3, b3[i]);
-            }
-        } else {
-#pragma omp simd
-            for (int i = 0; i < n; i++)
-                y0[i] = add(add(add(add(y0[i], p0, b0[i]), p1, b1[i]), p2, b2[i]), p3, b3[i]);
-        }
-    }
-    for (; j < k; j++)
-        for (int r = 0; r < rows; r++) {
-            const double *restrict b0 = b + (size_t)j * TILE_N;
-            double *restrict y = r ? y1 : y0, v = r ? x1[j] : x[j];
-#pragma omp simd
-            for (int i = 0; i < n; i++) y[i] = add(y[i], v, b0[i]);
-        }
-}
-
-/* A column or a few: eight rows at a time, since the terms of one sum wait for each other. */
-static void tile_narrow(const Tile *t, const double *b, double *acc)
-{
-    enum { ROWS = 8 };
-    for (int i = 0; i < t->m; i += ROWS)
-        for (int column = 0; column < t->n; column++) {
-            const double *x[ROWS];
-            double s[ROWS];
-            int rows = t->m - i < ROWS ? t->m - i : ROWS;
-            for (int r = 0; r < ROWS; r++) {
-                int row = i + (r < rows ? r : 0);
-                x[r] = t->a + row * t->a_step;
-                s[r] = acc[(size_t)row * TILE_N + column];
-            }
-            for (int j = 0; j < t->k; j++)
-                for (int r = 0; r < ROWS; r++)
-                    s[r] = add(s[r], x[r][j], b[(size_t)j * TILE_N + column]);
-            for (int r = 0; r < rows; r++) acc[(size_t)(i + r) * TILE_N + column] = s[r];
-        }
-}
-
 typedef double Lanes __attribute__((vector_size(32), aligned(8), may_alias));
-enum { LANES = 4, MOST_ROWS = 8, MOST_LANES = 3 };
+enum { LANES = TILE_LANES, MOST_ROWS = 8, MOST_LANES = 3 };
 
 static inline Lanes add_lanes(Lanes a, double x, Lanes b)
 {
@@ -199,7 +145,7 @@ static inline __attribute__((always_inline)) void corner(const Tile *t, int row,
 #pragma GCC unroll 3
         for (int c = 0; c < lanes; c++) s[r][c] = to[r][c];
     }
-    for (int j = 0; j < t->k; j++, b += TILE_N) {
+    for (int j = 0; j < t->k; j++, b += t->b_step) {
         const Lanes *v = (const Lanes *)b;
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++)
@@ -213,29 +159,49 @@ static inline __attribute__((always_inline)) void corner(const Tile *t, int row,
         for (int c = 0; c < lanes; c++) to[r][c] = s[r][c];
 }
 
+static int whole_lanes(int n)
+{
+    return (n + LANES - 1) / LANES * LANES;
+}
+
+/* Columns of some lanes: eight or four rows at a time, since the terms of one sum wait for each other,
+ * then row by row. */
+static inline __attribute__((always_inline)) void strip(const Tile *t, const double *b, double *acc,
+                                                        const int lanes)
+{
+    int row = 0;
+    for (; row + 8 <= t->m && lanes == 1; row += 8) corner(t, row, b, acc, 8, lanes);
+    for (; row + 4 <= t->m; row += 4) corner(t, row, b, acc, 4, lanes);
+    for (; row < t->m; row++) corner(t, row, b, acc, 1, lanes);
+}
+
 void product_tile(const Tile *t, const double *b, double *acc)
 {
-    int m = t->m - t->m % 8, n = t->n - t->n % LANES, column = 0;
-    if (t->n < TILE_NARROW) {
-        tile_narrow(t, b, acc);
-        return;
-    }
-    for (; column + 3 * LANES <= n; column += 3 * LANES)
-        for (int row = 0; row < m; row += 4) corner(t, row, b + column, acc + column, 4, 3);
-    for (; column < n; column += LANES)
-        for (int row = 0; row < m; row += 8) corner(t, row, b + column, acc + column, 8, 1);
-    for (int i = 0; i < t->m; i += 2) { /* what is left of the rows and columns */
-        const double *x = t->a + i * t->a_step;
-        int rows = t->m - i > 1 ? 2 : 1, from = i < m ? n : 0;
-        if (from < t->n)
-            tile_rows(x, x + (rows - 1) * t->a_step, b + from, acc + (size_t)i * TILE_N + from,
-                      rows, t->k, t->n - from);
-    }
+    int n = whole_lanes(t->n), column = 0;
+    for (; column + 3 * LANES <= n; column += 3 * LANES) strip(t, b + column, acc + column, 3);
+    for (; column + 2 * LANES <= n; column += 2 * LANES) strip(t, b + column, acc + column, 2);
+    for (; column < n; column += LANES) strip(t, b + column, acc + column, 1);
 }
 
 void product_clear(int m, int n, double *acc)
 {
-    for (int i = 0; i < m; i++) memset(acc + (size_t)i * TILE_N, 0, (size_t)n * sizeof *acc);
+    for (int i = 0; i < m; i++)
+        memset(acc + (size_t)i * TILE_N, 0, (size_t)whole_lanes(n) * sizeof *acc);
+}
+
+Panel product_panel(int n, int64_t depth)
+{
+    enum { LINE = 8, MOST_TERMS = 1024 };
+    int step = n <= LANES ? LANES : ((n + LINE - 1) / LINE | 1) * LINE,
+        terms = PANEL_ELEMENTS / step;
+    if (terms > MOST_TERMS) terms = MOST_TERMS;
+    return (Panel){step, depth < terms ? (int)depth : terms};
+}
+
+void product_pad(const Panel *p, int n, double *b)
+{
+    for (int j = 0; j < p->terms; j++)
+        for (int i = n; i < whole_lanes(n); i++) b[(size_t)j * p->step + i] = 0;
 }
 
 /* One factor: where its outer elements (rows or columns of c) and its depth lie. */
@@ -268,7 +234,7 @@ static const double *d_at(const Product *p, int64_t batch)
 
 /* The rows of a tile: as they lie where they are evenly apart, else packed. */
 static Tile left_tile(const Factor *f, const double *data, int64_t row, int64_t first, Tile t,
-                      double *pack)
+                      int step, double *pack)
 {
     const int64_t *at = f->outer + row;
     int even = f->dense;
@@ -276,14 +242,14 @@ static Tile left_tile(const Factor *f, const double *data, int64_t row, int64_t 
     t.a = data + at[0] + first, t.a_step = t.m > 1 ? at[1] - at[0] : 0;
     if (even) return t;
     for (int i = 0; i < t.m; i++)
-        for (int j = 0; j < t.k; j++) pack[i * TILE_K + j] = data[at[i] + f->depth[first + j]];
-    t.a = pack, t.a_step = TILE_K;
+        for (int j = 0; j < t.k; j++) pack[i * step + j] = data[at[i] + f->depth[first + j]];
+    t.a = pack, t.a_step = step;
     return t;
 }
 
 /* Blocks of the square of terms and columns, since either may be far apart in memory. */
 static void pack_right(const Factor *f, const double *data, int64_t column, int64_t first, int k,
-                       int n, double *pack)
+                       int n, int step, double *pack)
 {
     enum { BLOCK = 16 };
     const int64_t *depth = f->depth + first, *outer = f->outer + column;
@@ -291,33 +257,36 @@ static void pack_right(const Factor *f, const double *data, int64_t column, int6
         for (int i0 = 0; i0 < n; i0 += BLOCK)
             for (int j = j0; j < k && j < j0 + BLOCK; j++)
                 for (int i = i0; i < n && i < i0 + BLOCK; i++)
-                    pack[j * TILE_N + i] = data[depth[j] + outer[i]];
+                    pack[j * step + i] = data[depth[j] + outer[i]];
 }
 
 /* A small product has small tiles. */
-static double *work_buffer(const Work *w)
+static double *work_buffer(const Work *w, const Panel *b)
 {
-    int m = least(w->p->count[w->left.group], TILE_M),
-        k = least(w->p->count[PRODUCT_DEPTH], TILE_K);
-    return memory_grow(NULL, (size_t)(m * (TILE_N + TILE_K) + k * TILE_N + 1), sizeof(double));
+    int m = least(w->p->count[w->left.group], TILE_M);
+    return memory_grow(NULL, (size_t)(m * (TILE_N + b->terms) + b->terms * b->step + 1),
+                       sizeof(double));
 }
 
 /* The tile of c at (row, column) of a batch, in the left and the right factor's elements. buffer has
- * room for acc, a tile of a and one of b. */
-static void work_tile(const Work *w, int64_t batch, int64_t row, int64_t column, double *buffer)
+ * room for acc, a tile of a and the panel. */
+static void work_tile(const Work *w, const Panel *panel, int64_t batch, int64_t row, int64_t column,
+                      double *buffer)
 {
     const Product *p = w->p;
     int limit = least(p->count[w->left.group], TILE_M);
-    double *acc = buffer, *pa = acc + limit * TILE_N, *pb = pa + limit * TILE_K;
+    double *acc = buffer, *pa = acc + limit * TILE_N, *pb = pa + limit * panel->terms;
     int m = least(p->count[w->left.group] - row, TILE_M),
         n = least(p->count[w->right.group] - column, TILE_N);
     const double *a = w->left.data + place(p, (int)w->left.operand, PRODUCT_BATCH, batch),
                  *b = w->right.data + place(p, (int)w->right.operand, PRODUCT_BATCH, batch);
     product_clear(m, n, acc);
-    for (int64_t first = 0; first < p->count[PRODUCT_DEPTH]; first += TILE_K) {
-        int k = least(p->count[PRODUCT_DEPTH] - first, TILE_K);
-        Tile t = left_tile(&w->left, a, row, first, (Tile){.m = m, .k = k, .n = n}, pa);
-        pack_right(&w->right, b, column, first, k, n, pb);
+    product_pad(panel, n, pb);
+    for (int64_t first = 0; first < p->count[PRODUCT_DEPTH]; first += panel->terms) {
+        int k = least(p->count[PRODUCT_DEPTH] - first, panel->terms);
+        Tile t = {.m = m, .k = k, .n = n, .b_step = panel->step};
+        t = left_tile(&w->left, a, row, first, t, panel->terms, pa);
+        pack_right(&w->right, b, column, first, k, n, panel->step, pb);
         product_tile(&t, pb, acc);
     }
     double *c = w->c + place(p, PRODUCT_C, PRODUCT_BATCH, batch);
@@ -360,21 +329,39 @@ static void work_close(Work *w)
     free(w->c_left), free(w->c_right), free(w->d_left), free(w->d_right);
 }
 
+typedef struct {
+    Work w;
+    Panel panel;
+    int64_t down, across, n; /* tiles, of all batches */
+} Tiles;
+
+static void tiles_at(const Tiles *t, int64_t i, double *buffer)
+{
+    work_tile(&t->w, &t->panel, i / (t->down * t->across), i / t->across % t->down * TILE_M,
+              i % t->across * TILE_N, buffer);
+}
+
 void product_reference(const Product *p, double *c)
 {
-    Work w = {.p = p, .c = c};
-    work_open(&w);
-    int64_t down = (p->count[w.left.group] + TILE_M - 1) / TILE_M,
-            across = (p->count[w.right.group] + TILE_N - 1) / TILE_N,
-            n = p->count[PRODUCT_BATCH] * down * across;
-#pragma omp parallel if (n > 1)
-    {
-        double *buffer = work_buffer(&w);
-#pragma omp for schedule(dynamic)
-        for (int64_t i = 0; i < n; i++)
-            work_tile(&w, i / (down * across), i / across % down * TILE_M, i % across * TILE_N,
-                      buffer);
+    Tiles t = {.w = {.p = p, .c = c}};
+    work_open(&t.w);
+    int64_t right = p->count[t.w.right.group];
+    t.down = (p->count[t.w.left.group] + TILE_M - 1) / TILE_M;
+    t.across = (right + TILE_N - 1) / TILE_N;
+    t.n = p->count[PRODUCT_BATCH] * t.down * t.across;
+    t.panel = product_panel(least(right, TILE_N), p->count[PRODUCT_DEPTH]);
+    if (t.n == 1) { /* even a team of one thread costs as much as a small product */
+        double *buffer = work_buffer(&t.w, &t.panel);
+        tiles_at(&t, 0, buffer);
         free(buffer);
+    } else if (t.n > 1) {
+#pragma omp parallel
+        {
+            double *buffer = work_buffer(&t.w, &t.panel);
+#pragma omp for schedule(dynamic)
+            for (int64_t i = 0; i < t.n; i++) tiles_at(&t, i, buffer);
+            free(buffer);
+        }
     }
-    work_close(&w);
+    work_close(&t.w);
 }

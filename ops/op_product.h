@@ -48,15 +48,25 @@ void product_reference(const Product *p, double *c);
 
 double product_flops(const Product *p);
 
-/* Tiles of a blocked product: acc[m][TILE_N] += a[m][k] b[k][TILE_N], of the first n columns. The rows
- * of a are a_step apart. */
-enum { TILE_M = 64, TILE_N = 128, TILE_K = 128, TILE_NARROW = 4 };
+/* Tiles of a blocked product: acc[m][TILE_N] += a[m][k] b[k][n]. The rows of a are a_step apart, those
+ * of b b_step. b has numbers in the columns up to the next multiple of TILE_LANES, of which nothing is
+ * used. */
+enum { TILE_M = 64, TILE_N = 128, TILE_LANES = 4 };
 typedef struct {
     const double *a;
     int64_t a_step;
-    int m, k, n;
+    int m, k, n, b_step;
 } Tile;
 void product_tile(const Tile *t, const double *b, double *acc);
 void product_clear(int m, int n, double *acc); /* m rows, of n columns */
+
+/* A panel is a b of at most TILE_N columns, whose rows are so far apart that they meet in no cache
+ * line, and with the more terms the fewer columns it has: the rows of a are read in long runs. */
+enum { PANEL_ELEMENTS = 1 << 14 };
+typedef struct {
+    int step, terms; /* their product is at most PANEL_ELEMENTS */
+} Panel;
+Panel product_panel(int n, int64_t depth);
+void product_pad(const Panel *p, int n, double *b); /* zeros beyond n, in all terms */
 
 #endif

@@ -1,8 +1,10 @@
 /* Schemas: "Tensor self, int[2] stride=1, *, ScalarType? dtype=None" read parameter by parameter. */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "ops/op_schema.h"
 
 static int word(const char **at, const char *stops, char *out, size_t size)
@@ -15,7 +17,8 @@ static int word(const char **at, const char *stops, char *out, size_t size)
     return 0;
 }
 
-int schema_next(const char **at, int *keyword_only, SchemaParameter *p, Error *err)
+/* Advances *at past one parameter. 1: one was read; 0: the end; -1: the schema is malformed. */
+static int next(const char **at, int *keyword_only, SchemaParameter *p, Error *err)
 {
     const char *start = *at;
     memset(p, 0, sizeof *p);
@@ -51,6 +54,42 @@ int schema_next(const char **at, int *keyword_only, SchemaParameter *p, Error *e
     return 1;
 bad:
     return error_set(err, ERROR_INVALID, "the schema \"%s\" is malformed at \"%.20s\"", start, *at);
+}
+
+static Schema *read_schema(const Op *op, Error *err)
+{
+    Schema *s = memory_alloc(sizeof *s);
+    const char *at = s->text = op->schema;
+    int keyword_only = 0, more;
+    SchemaParameter p;
+    while ((more = next(&at, &keyword_only, &p, err)) == 1) {
+        if (s->n == OP_MAX_ARGS)
+            more =
+                error_set(err, ERROR_LIMIT, "%s: more than %d parameters", op->name, OP_MAX_ARGS);
+        if (more < 0) break;
+        s->p[s->n++] = p;
+    }
+    if (!more) return s;
+    free(s);
+    return NULL;
+}
+
+const Schema *schema_of(const Op *op, Error *err)
+{
+    enum { PLACES = 1 << 12 }; /* more than there are texts in the library */
+    static _Atomic(Schema *) known[PLACES];
+    size_t at = (uintptr_t)op->schema % PLACES;
+    for (int tries = 0; tries < PLACES; tries++, at = (at + 1) % PLACES) {
+        Schema *have = atomic_load(&known[at]);
+        if (!have) {
+            Schema *own = read_schema(op, err);
+            if (!own || atomic_compare_exchange_strong(&known[at], &have, own)) return own;
+            free(own); /* another thread was faster */
+        }
+        if (have->text == op->schema) return have;
+    }
+    error_set(err, ERROR_LIMIT, "more than %d schemas", PLACES);
+    return NULL;
 }
 
 static const char *kind_name(OpKind k)

@@ -1,4 +1,4 @@
-/* Argument schemas as ATen writes them, one parameter at a time. */
+/* Argument schemas as ATen writes them. Each is read once. */
 #ifndef OPS_OP_SCHEMA_H
 #define OPS_OP_SCHEMA_H
 
@@ -11,8 +11,15 @@ typedef struct {
     int optional, list, count, required, keyword_only;
 } SchemaParameter;
 
-/* Advances *at past one parameter. 1: one was read; 0: the end; -1: the schema is malformed. */
-int schema_next(const char **at, int *keyword_only, SchemaParameter *p, Error *err);
+/* A schema that was read. It stays with the process; threads share it. */
+typedef struct {
+    const char *text;
+    int n;
+    SchemaParameter p[OP_MAX_ARGS];
+} Schema;
+
+/* The schema of an operator; NULL: it is malformed, or has too many parameters. */
+const Schema *schema_of(const Op *op, Error *err);
 
 /* Checks a value against a parameter and widens it: an int for a float, one int for int[N]. */
 int schema_accept(const SchemaParameter *p, OpValue *v, Error *err);

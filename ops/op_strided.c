@@ -177,16 +177,24 @@ static void open_one(OpWalk *w, const OpTensor *t)
     walk_open(w, t->rank, t->size, (const int64_t(*)[OP_MAX_RANK]) & t->stride, 1);
 }
 
+static void gather_run(const OpWalk *w, int64_t i, const double *from, double *to)
+{
+    OpRun r = walk_run(w, i);
+    int64_t step = r.step[0];
+    from += r.at[0];
+    for (int64_t k = 0; k < r.n; k++) to[r.first + k] = from[k * step];
+}
+
 void walk_gather(const OpTensor *t, const double *memory, double *to)
 {
     OpWalk w;
     open_one(&w, t);
-#pragma omp parallel for if (op_elements(t) >= PARALLEL)
-    for (int64_t i = 0; i < w.runs; i++) {
-        OpRun r = walk_run(&w, i);
-        const double *from = memory + t->offset + r.at[0];
-        int64_t step = r.step[0];
-        for (int64_t k = 0; k < r.n; k++) to[r.first + k] = from[k * step];
+    memory += t->offset;
+    if (op_elements(t) < PARALLEL) { /* even a team of one thread takes its time */
+        for (int64_t i = 0; i < w.runs; i++) gather_run(&w, i, memory, to);
+    } else {
+#pragma omp parallel for
+        for (int64_t i = 0; i < w.runs; i++) gather_run(&w, i, memory, to);
     }
 }
 

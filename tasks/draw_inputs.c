@@ -1,8 +1,10 @@
 /* Draws the inputs of a case: as the task says, or as one of the variants that reveal skipped work. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/random.h"
 #include "tasks/task.h"
 
@@ -327,6 +329,29 @@ int task_draw_part(const Task *t, const Workload *w, int input, Variant v, uint6
     random_init(&r, seed, name);
     fill(&r, &m, dst, n);
     return 0;
+}
+
+int task_draw_wide(const Task *t, const Workload *w, int input, Variant v, uint64_t seed,
+                   double scale, double *dst, Error *err)
+{
+    size_t n;
+    int rc = 0;
+    if (task_elements(t, w, &t->inputs[input], &n, err)) return -1;
+    Dtype type = t->inputs[input].dtype;
+    size_t step = n > TASK_LARGE ? BLOCK : n;
+#pragma omp parallel for if (n > TASK_LARGE)
+    for (size_t from = 0; from < n; from += step) {
+        Error one;
+        size_t count = step < n - from ? step : n - from;
+        void *raw = memory_grow(NULL, count, dtype_size(type));
+        int failed = task_draw_part(t, w, input, v, seed, scale, from, count, raw, &one);
+        if (!failed) dtype_to_double(type, raw, dst + from, count);
+        free(raw);
+        if (!failed) continue;
+#pragma omp critical(draw_wide)
+        *err = one, rc = -1;
+    }
+    return rc;
 }
 
 /* ---- tolerance ---- */

@@ -11,7 +11,7 @@
 #include "tasks/task_graph.h"
 
 enum { GATE_SEED = 1, GATE_OTHER_SEEDS = 8, COSTLY_SEEDS = 2, LEAST_PERTURBED = 8 };
-enum { WORTH_THREADS = 1 << 22 }; /* flops of all executions */
+enum { WORTH_THREADS = 1 << 22, MANY_INPUTS = 16 }; /* flops of all executions */
 static const double scales[] = {1.0, 0.125, 8.0};
 /* Flops of one reference of a graph above which it runs with one scale and fewer seeds; of all that run
  * with another input. */
@@ -24,8 +24,9 @@ static double reference_flops(const Task *t, const Workload *w)
     return t->graph && !task_graph_cost(t, w, &bytes, &flops, NULL) ? flops : 0;
 }
 
-/* Inputs and outputs of one workload as doubles. */
-typedef struct {
+/* Inputs and outputs of one workload as doubles. The parameters may be another case's. */
+typedef struct Case {
+    const struct Case *lender;
     Task *task;
     const Workload *w;
     Variant variant;
@@ -36,17 +37,32 @@ typedef struct {
 
 static void case_release(Case *c)
 {
-    for (int i = 0; i < c->task->n_inputs; i++) free(c->in[i]);
+    for (int i = 0; i < c->task->n_inputs; i++)
+        if (!c->lender || c->in[i] != c->lender->in[i]) free(c->in[i]);
     for (int i = 0; i < c->task->n_outputs; i++) free(c->out[i]);
 }
 
 static int draw_input(Case *c, int i, uint64_t seed, Error *err)
 {
-    const TaskTensor *x = &c->task->inputs[i];
-    void *raw = memory_grow(NULL, c->in_n[i], dtype_size(x->dtype)); /* written whole */
-    int rc = task_draw(c->task, c->w, i, c->variant, seed, c->scale, raw, err);
-    if (!rc) dtype_to_double(x->dtype, raw, c->in[i], c->in_n[i]);
-    free(raw);
+    return task_draw_wide(c->task, c->w, i, c->variant, seed, c->scale, c->in[i], err);
+}
+
+/* Every input, on all cores. */
+static int draw_inputs(Case *c, uint64_t seed, Error *err)
+{
+    int rc = 0;
+#pragma omp parallel for schedule(dynamic) if (c->task->n_inputs > MANY_INPUTS)
+    for (int i = 0; i < c->task->n_inputs; i++) {
+        Error one;
+        if (c->lender && c->task->inputs[i].parameter) {
+            c->in[i] = c->lender->in[i];
+            continue;
+        }
+        c->in[i] = memory_grow(NULL, c->in_n[i] + 1, sizeof(double)); /* written whole */
+        if (!draw_input(c, i, seed, &one)) continue;
+#pragma omp critical(gate_found)
+        *err = one, rc = -1;
+    }
     return rc;
 }
 
@@ -59,20 +75,30 @@ static int run_reference(Case *c, double *const *out, double poison, Error *err)
     return task_reference(c->task, c->w, in, out, err);
 }
 
-static int case_init(Case *c, Task *t, const Workload *w, Variant v, double scale, uint64_t seed,
-                     Error *err)
+/* lender: of the same workload, NULL: none. */
+static int case_draw(Case *c, const Case *lender, Task *t, const Workload *w, Variant v,
+                     double scale, uint64_t seed, Error *err)
 {
-    *c = (Case){.task = t, .w = w, .variant = v, .scale = scale};
-    for (int i = 0; i < t->n_inputs; i++) {
+    *c = (Case){.lender = lender, .task = t, .w = w, .variant = v, .scale = scale};
+    for (int i = 0; i < t->n_inputs; i++)
         if (task_elements(t, w, &t->inputs[i], &c->in_n[i], err)) return -1;
-        c->in[i] = memory_grow(NULL, c->in_n[i] + 1, sizeof(double)); /* written whole */
-        if (draw_input(c, i, seed, err)) return -1;
-    }
     for (int i = 0; i < t->n_outputs; i++) {
         if (task_elements(t, w, &t->outputs[i], &c->out_n[i], err)) return -1;
         c->out[i] = memory_array(c->out_n[i], sizeof(double));
     }
+    return draw_inputs(c, seed, err);
+}
+
+static int case_init(Case *c, const Case *lender, Task *t, const Workload *w, Variant v,
+                     double scale, uint64_t seed, Error *err)
+{
+    if (case_draw(c, lender, t, w, v, scale, seed, err)) return -1;
     return run_reference(c, c->out, NAN, err);
+}
+
+static int is_costly(const Case *c)
+{
+    return reference_flops(c->task, c->w) > costly_flops;
 }
 
 /* As many threads as n executions of a case can use. A graph's operators then have one thread each: a
@@ -138,14 +164,15 @@ static void try_null(const Case *c, int output, const double *values, const char
 /* Adds up in the order of the seeds, on any number of threads. */
 static int mean_of_others(const Case *c, double *const *mean, Error *err)
 {
-    int seeds = reference_flops(c->task, c->w) > costly_flops ? COSTLY_SEEDS : GATE_OTHER_SEEDS;
+    int seeds = is_costly(c) ? COSTLY_SEEDS : GATE_OTHER_SEEDS;
     int rc = 0, threads = threads_for(c, seeds);
+    const Case *lender = is_costly(c) ? c : NULL;
 #pragma omp parallel for ordered schedule(dynamic) num_threads(threads) if (threads > 1)
     for (int s = 0; s < seeds; s++) {
         Case o;
         Error one;
-        int failed =
-            case_init(&o, c->task, c->w, c->variant, c->scale, GATE_SEED + 1 + (uint64_t)s, &one);
+        int failed = case_init(&o, lender, c->task, c->w, c->variant, c->scale,
+                               GATE_SEED + 1 + (uint64_t)s, &one);
 #pragma omp ordered
         {
             if (failed && !rc) *err = one;
@@ -295,7 +322,7 @@ static int turns(const Case *c, GateResult *r, Error *err)
                  "\"turns\" says %s, but with the inputs turned by one %zu of %zu elements of %s "
                  "are not the turned ones",
                  t->axis_name[t->turns], bad, c->out_n[i], t->outputs[i].name);
-        if (bad) refuse(c, r, what);
+        if (bad) refuse(c, r, what), r->turned = 1;
     }
     outputs_free(c, after);
     return rc;
@@ -329,10 +356,12 @@ static int repeatable(Case *c, const GraphKept *kept, GateResult *r, Error *err)
 }
 
 /* Checks the reference on another variant, and that "exact" holds. */
-static int gate_variant(Task *t, const Workload *w, Variant v, GateResult *r, Error *err)
+static int gate_variant(const Case *like, Variant v, GateResult *r, Error *err)
 {
     Case c;
-    int rc = case_init(&c, t, w, v, 1.0, GATE_SEED, err),
+    Task *t = like->task;
+    const Case *lender = is_costly(like) ? like : NULL;
+    int rc = case_init(&c, lender, t, like->w, v, 1.0, GATE_SEED, err),
         open = v == VARIANT_SPECIAL && t->special & (SPECIAL_INF | SPECIAL_NAN);
     for (int i = 0; i < t->n_outputs && !rc; i++) {
         size_t endless = 0, broken = 0;
@@ -352,6 +381,23 @@ static int gate_variant(Task *t, const Workload *w, Variant v, GateResult *r, Er
     return rc;
 }
 
+/* All of them side by side; the first refusal counts. */
+static int gate_variants(const Case *c, GateResult *r, Error *err)
+{
+    GateResult found[VARIANTS] = {{0}};
+    Error errors[VARIANTS];
+    int failed[VARIANTS] = {0}, rc = 0, threads = threads_for(c, VARIANTS);
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
+    for (int v = VARIANT_NEEDLES; v < VARIANTS; v++)
+        if (task_has_variant(c->task, c->w, (Variant)v))
+            failed[v] = gate_variant(c, (Variant)v, &found[v], &errors[v]);
+    for (int v = VARIANT_NEEDLES; v < VARIANTS && !rc && !r->refused; v++) {
+        if (failed[v]) *err = errors[v], rc = -1;
+        if (found[v].refused) *r = found[v];
+    }
+    return rc;
+}
+
 /* A case at one input scale, and of a graph an execution whose values are kept. */
 typedef struct {
     Case c;
@@ -359,15 +405,23 @@ typedef struct {
     GraphKept *kept;
 } Gated;
 
-static int gated_open(Gated *g, Task *t, const Workload *w, double scale, Error *err)
+/* Of a graph, the execution and the one that is kept run side by side, or with `once` only the latter. */
+static int gated_open(Gated *g, Task *t, const Workload *w, double scale, int once, Error *err)
 {
+    Error errors[2];
+    int failed[2] = {0}, threads;
     g->b = NULL, g->kept = NULL;
-    if (case_init(&g->c, t, w, VARIANT_DRAWN, scale, GATE_SEED, err)) return -1;
-    if (!t->graph) return 0;
-    return task_graph_bind(t, w, &g->b, err) ||
-                   graph_keep(g->b, (const double *const *)g->c.in, &g->kept, err)
-               ? -1
-               : 0;
+    if (case_draw(&g->c, NULL, t, w, VARIANT_DRAWN, scale, GATE_SEED, err)) return -1;
+    if (!t->graph) return run_reference(&g->c, g->c.out, NAN, err);
+    if (task_graph_bind(t, w, &g->b, err)) return -1;
+    threads = once ? 1 : threads_for(&g->c, 2);
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int i = once; i < 2; i++)
+        failed[i] = i ? graph_keep(g->b, (const double *const *)g->c.in, &g->kept, &errors[1])
+                      : run_reference(&g->c, g->c.out, NAN, &errors[0]);
+    for (int i = 0; i < 2; i++)
+        if (failed[i]) return *err = errors[i], -1;
+    return once ? graph_rerun(g->kept, -1, NULL, g->c.out, err) : 0;
 }
 
 static void gated_close(Gated *g)
@@ -377,15 +431,17 @@ static void gated_close(Gated *g)
     case_release(&g->c);
 }
 
-static int gate_workload(Task *t, const Workload *w, double scale, GateResult *hard,
+/* variants: these too. */
+static int gate_workload(Task *t, const Workload *w, double scale, int variants, GateResult *hard,
                          GateResult *soft, Error *err)
 {
     Gated g;
-    int rc = gated_open(&g, t, w, scale, err);
+    int rc = gated_open(&g, t, w, scale, 0, err);
     if (!rc) rc = repeatable(&g.c, g.kept, hard, err);
     if (!rc && !hard->refused) rc = turns(&g.c, hard, err);
     if (!rc && !hard->refused && !soft->refused) rc = null_models(&g.c, 1, soft, err);
     if (!rc && !hard->refused && !soft->refused) rc = perturb_inputs(&g.c, g.kept, soft, err);
+    if (!rc && !hard->refused && variants) rc = gate_variants(&g.c, hard, err);
     gated_close(&g);
     return rc;
 }
@@ -396,9 +452,8 @@ int task_gate_workload(Task *t, const Workload *w, GateResult *hard, GateResult 
     size_t n = costly ? 1 : sizeof scales / sizeof *scales;
     if (t->graph && !costly)
         omp_set_num_threads(1); /* of one execution, where threads would wait */
-    for (size_t s = 0; s < n && !rc; s++) rc = gate_workload(t, w, scales[s], hard, soft, err);
-    for (Variant v = VARIANT_NEEDLES; v < VARIANTS && !rc && !hard->refused; v++)
-        if (task_has_variant(t, w, v)) rc = gate_variant(t, w, v, hard, err);
+    for (size_t s = 0; s < n && !rc; s++)
+        rc = gate_workload(t, w, scales[s], s + 1 == n, hard, soft, err);
     omp_set_num_threads(threads);
     return rc;
 }
@@ -407,7 +462,7 @@ int task_gate_once(Task *t, const Workload *w, int *refused, Error *err)
 {
     Gated g;
     GateResult soft = {0};
-    int rc = gated_open(&g, t, w, 1, err);
+    int rc = gated_open(&g, t, w, 1, 1, err);
     if (!rc) rc = null_models(&g.c, 0, &soft, err);
     if (!rc && !soft.refused) rc = perturb_inputs(&g.c, g.kept, &soft, err);
     if (!rc && !soft.refused) rc = null_models(&g.c, 1, &soft, err);

@@ -7,15 +7,16 @@
  * For needles, special values and integers the reference must be finite (unless the task declares
  * infinite inputs), and integral below 2^24 where the task says "exact". A task tagged degenerate is
  * excused from the first two rules: it is measured, but is in no headline mean. A costly graph has
- * fewer seeds, one scale, and some of its parameters drawn again, spread over the graph. */
+ * fewer seeds, one scale, and some of its parameters drawn again, spread over the graph; its other seeds
+ * and variants have the same parameters. */
 #ifndef TASKS_GATE_H
 #define TASKS_GATE_H
 
 #include "tasks/task.h"
 
 typedef struct {
-    int refused;
-    char reason[1024]; /* why it is refused, or what a degenerate task is excused from */
+    int refused, turned; /* turned: since "turns" does not hold */
+    char reason[1024];   /* why it is refused, or what a degenerate task is excused from */
 } GateResult;
 
 /* Returns -1 if the task cannot be judged, for example without a compiled reference. */

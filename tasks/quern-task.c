@@ -135,6 +135,7 @@ static int example(const char *root, const char *name, const char *dir)
 int main(int argc, char **argv)
 {
     process_again_with("OMP_WAIT_POLICY", "passive", argv); /* threads sleep without work */
+    memory_keep();
     const char *root = NULL, *output = NULL;
     Flag flags[] = {{.name = "output",
                      .kind = FLAG_TEXT,

@@ -199,6 +199,10 @@ size_t task_part(const Task *t, int input);
 int task_draw_part(const Task *t, const Workload *w, int input, Variant v, uint64_t seed,
                    double scale, size_t from, size_t count, void *dst, Error *err);
 
+/* task_draw's elements as doubles, a large input by parts. */
+int task_draw_wide(const Task *t, const Workload *w, int input, Variant v, uint64_t seed,
+                   double scale, double *dst, Error *err);
+
 /* Writes the workload's name in messages: "check rows=7 cols=33". */
 void task_workload_text(const Task *t, const Workload *w, char *out, size_t size);
 

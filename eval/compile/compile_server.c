@@ -26,7 +26,7 @@
 #include "eval/compile/source_text.h"
 #include "eval/compile/wire.h"
 
-enum { MAX_NAMES = 2048, MAX_REQUEST = 1 << 20, WALL_FACTOR = 3, WALL_EXTRA_S = 10 };
+enum { MAX_NAMES = 2048, MAX_REQUEST = 1 << 20, WALL_FACTOR = 3, WALL_EXTRA_S = 20 };
 enum { IDLE_MS = 1000 };  /* without a request, after which the server warms up */
 enum { LEARN_AFTER = 3 }; /* compilations: a server of a few needs no prefault */
 enum { ROOM = 31 << 20 }; /* bytes of heap that a child finds mapped; less than M_MMAP_THRESHOLD */

@@ -224,19 +224,21 @@ typedef struct {
     int m;
 } Rows;
 
-/* buffer has room for acc, a tile of a and one of b. */
+/* buffer has room for acc and a panel of b. */
 static void rows_product(const Rows *r, double *buffer)
 {
     double *acc = buffer, *pb = acc + TILE_M * TILE_N;
     for (int64_t column = 0; column < r->n; column += TILE_N) {
         int n = least(r->n - column, TILE_N);
-        memset(acc, 0, (size_t)r->m * TILE_N * sizeof *acc);
-        for (int64_t first = 0; first < r->k; first += TILE_K) {
-            int k = least(r->k - first, TILE_K);
+        Panel panel = product_panel(n, r->k);
+        product_clear(r->m, n, acc);
+        product_pad(&panel, n, pb);
+        for (int64_t first = 0; first < r->k; first += panel.terms) {
+            int k = least(r->k - first, panel.terms);
             for (int j = 0; j < k; j++)
                 for (int i = 0; i < n; i++)
-                    pb[j * TILE_N + i] = r->b[(first + j) * r->bk + (column + i) * r->bn];
-            product_tile(&(Tile){r->a + first, r->a_step, r->m, k, n}, pb, acc);
+                    pb[j * panel.step + i] = r->b[(first + j) * r->bk + (column + i) * r->bn];
+            product_tile(&(Tile){r->a + first, r->a_step, r->m, k, n, panel.step}, pb, acc);
         }
         for (int i = 0; i < r->m; i++)
             memcpy(r->c + i * r->c_step + column, acc + i * TILE_N, (size_t)n * sizeof *acc);
@@ -268,8 +270,7 @@ static void block_of(const Attention *a, const double *const *in, double *y, int
 {
     int m = least(a->rows - row, TILE_M);
     double *scores = memory_array((size_t)m * (size_t)a->keys + 1, sizeof *scores),
-           *buffer =
-               memory_array(TILE_M * TILE_N + TILE_M * TILE_K + TILE_K * TILE_N, sizeof *buffer);
+           *buffer = memory_grow(NULL, TILE_M * TILE_N + PANEL_ELEMENTS, sizeof *buffer);
     const double *q = in[a->index[QUERY]] + place(a, &a->t[QUERY], entry) + row * a->depth,
                  *k = in[a->index[KEY]] + place(a, &a->t[KEY], entry),
                  *v = in[a->index[VALUE]] + place(a, &a->t[VALUE], entry),

@@ -162,16 +162,21 @@ static double *pack_state(const double *weight, int64_t rows, int64_t n)
 static void state_product(const double *h, const double *panels, const double *bias, double *state,
                           int64_t m, int64_t rows, int64_t n)
 {
+    enum { TERMS = 128 };
     int64_t across = (rows + TILE_N - 1) / TILE_N, down = (m + TILE_M - 1) / TILE_M;
 #pragma omp parallel for if (m * rows * n >= 1 << 18)
     for (int64_t i = 0; i < across * down; i++) {
         int64_t row = i / across * TILE_M, column = i % across * TILE_N;
         double acc[TILE_M * TILE_N];
-        Tile t = {h + row * n, n, (int)(m - row < TILE_M ? m - row : TILE_M), 0,
-                  (int)(rows - column < TILE_N ? rows - column : TILE_N)};
+        Tile t = {h + row * n,
+                  n,
+                  (int)(m - row < TILE_M ? m - row : TILE_M),
+                  0,
+                  (int)(rows - column < TILE_N ? rows - column : TILE_N),
+                  TILE_N};
         product_clear(t.m, t.n, acc);
-        for (int64_t first = 0; first < n; first += TILE_K, t.a += TILE_K) {
-            t.k = (int)(n - first < TILE_K ? n - first : TILE_K);
+        for (int64_t first = 0; first < n; first += TERMS, t.a += TERMS) {
+            t.k = (int)(n - first < TERMS ? n - first : TERMS);
             product_tile(&t, panels + (column * n + first * TILE_N), acc);
         }
         for (int r = 0; r < t.m; r++)

@@ -60,6 +60,8 @@ static void draw_all(const DraftTensor *x, Random *r, double *out, int64_t n)
     }
 }
 
+enum { WORTH_BYTES = 1 << 24 }; /* of all values: threads share the draws */
+
 /* like: another trial of the same sizes and seed; NULL: none. */
 static int trial_open(Trial *t, const Derivation *v, const Sizes *s, uint64_t seed,
                       const Trial *like, Error *err)
@@ -68,6 +70,8 @@ static int trial_open(Trial *t, const Derivation *v, const Sizes *s, uint64_t se
     t->n_inputs = v->draft.n_inputs, t->n_outputs = v->draft.n_outputs;
     t->in = memory_array((size_t)t->n_inputs, sizeof *t->in);
     t->out = memory_array((size_t)t->n_outputs, sizeof *t->out);
+    double bytes = sizes_bytes(t->b);
+#pragma omp parallel for schedule(dynamic) if (bytes > WORTH_BYTES)
     for (int i = 0; i < t->n_inputs; i++) {
         int64_t n = op_elements(&t->b->values[i].tensor);
         Random r;
@@ -105,6 +109,9 @@ static int64_t value_elements(const Trial *t, int value)
 }
 
 /* ---- rotations ---- */
+
+/* Of one execution: the gate is the first to turn the inputs of a costlier graph. */
+static const double UNPROVEN_FLOPS = 5e7;
 
 static int leads(const DraftTensor *x, const char *axis)
 {
@@ -144,13 +151,14 @@ static int rotation_holds(const Derivation *v, const Sizes *s, int axis)
     return holds;
 }
 
-static int find_turns(const Derivation *v, const Sizes *s)
+/* unproven: the first that the shapes allow. */
+static int find_turns(const Derivation *v, const Sizes *s, int unproven)
 {
     for (int axis = 0; axis < v->draft.n_axes; axis++) {
         int all = s->at[axis] > 1;
         for (int i = 0; i < v->draft.n_outputs; i++)
             all &= leads(&v->outputs[i], v->axes[axis].name);
-        if (all && rotation_holds(v, s, axis)) return 1 + axis;
+        if (all && (unproven || rotation_holds(v, s, axis))) return 1 + axis;
     }
     return 0;
 }
@@ -182,14 +190,25 @@ static int exact_node(const Derivation *v, const GraphBound *b)
     return found;
 }
 
-int algebra_extremes(const Derivation *v, Description *d, Error *err)
+static const Sizes *early_check(const Description *d)
 {
     const Sizes *s = NULL;
-    GraphBound *b;
     for (int i = 0; i < d->n; i++)
         if (d->at[i].role == ROLE_CHECK && (!s || i < 3)) s = &d->at[i].sizes;
+    return s;
+}
+
+void algebra_turns(const Derivation *v, Description *d)
+{
+    d->turns = find_turns(v, early_check(d), 0);
+}
+
+int algebra_extremes(const Derivation *v, Description *d, Error *err)
+{
+    const Sizes *s = early_check(d);
+    GraphBound *b;
     if (!s || derivation_bind(v, s, &b, err)) return -1;
-    d->turns = find_turns(v, s);
+    d->turns = find_turns(v, s, sizes_flops(b) > UNPROVEN_FLOPS);
     int node = exact_node(v, b);
     if (node >= 0) d->exact = derivation_expression(v, call_terms, &node);
     graph_bound_free(b);

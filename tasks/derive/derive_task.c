@@ -2,7 +2,6 @@
  * says of each check workload, and the text. */
 #include "tasks/derive/derive.h"
 
-#include <malloc.h>
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
@@ -483,8 +482,8 @@ static int calibrate_finite(Derivation *v, Description *d, const Sizes *deep, in
 /* ---- the gate ---- */
 
 /* Drops check workloads that cannot tell a right kernel from a wrong one. *any: one is left; else all stay
- * and the reason is given. */
-static int gate(const Derivation *v, Description *d, int *any, Error *err)
+ * and the reason is given. 1: "turns" does not hold. */
+static int gate_described(const Derivation *v, Description *d, int *any, Error *err)
 {
     char *text = description_text(v, d), reason[1024] = "";
     Task *t = NULL;
@@ -499,17 +498,28 @@ static int gate(const Derivation *v, Description *d, int *any, Error *err)
             continue;
         }
         rc = task_gate_workload(t, &t->workloads[i], &hard, &soft, err);
-        if (!rc && hard.refused) rc = error_set(err, ERROR_UNSUPPORTED, "%.900s", hard.reason);
+        if (!rc && hard.refused) {
+            error_set(err, ERROR_UNSUPPORTED, "%.900s", hard.reason);
+            rc = hard.turned ? 1 : -1;
+        }
         *any |= good[i] = !soft.refused;
         if (soft.refused) snprintf(reason, sizeof reason, "%s", soft.reason);
     }
     task_free(t);
-    if (rc) return -1;
+    if (rc) return rc;
     if (*any)
         description_keep(d, good);
     else
         description_degenerate(d, reason);
     return 0;
+}
+
+static int gate(const Derivation *v, Description *d, int *any, Error *err)
+{
+    int rc = gate_described(v, d, any, err);
+    if (rc != 1) return rc;
+    algebra_turns(v, d);
+    return gate_described(v, d, any, err) ? -1 : 0;
 }
 
 /* Where small sizes say nothing, larger ones and wider draws may: a group of one element, a clamp
@@ -549,8 +559,7 @@ static int derive(Derivation *v, Description *d, Error *err)
 void derive_prepare(char *const argv[])
 {
     process_again_with("OMP_WAIT_POLICY", "passive", argv);
-    mallopt(M_TRIM_THRESHOLD, 256 << 20);
-    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    memory_keep();
 }
 
 int derive_task(const Draft *draft, char **text, Error *err)

@@ -2,21 +2,24 @@
 #include "tasks/derive/honest.h"
 
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/random.h"
 #include "ops/op_pointwise.h"
+#include "tasks/derive/derive.h"
 #include "tasks/derive/honest_sums.h"
 #include "tasks/derive/sizes.h"
 #include "tasks/task_graph.h"
 
 enum { SEED = 7, DRAWS = 3, DRIFT_MOST = 1 << 18, DRIFT_TERMS = 16, MOST_SORTED = 4096 };
 enum { SAMPLE = 1024, COSTLY = 1 << 16 };
-/* Of one execution: fewer ways are tried; only one running sum and its drift. */
+/* Of one execution: fewer ways are tried; only one running sum, with its drift. */
 static const double DEAR_FLOPS = 4e6, HUGE_FLOPS = 5e7;
-static const double unit = 0x1p-24; /* the error of one rounding to float32 */
+static const double WORTH_FLOPS = 4e6; /* of all executions of a draw: threads share them */
+static const double unit = 0x1p-24;    /* the error of one rounding to float32 */
 
 /* ---- errors of sums ---- */
 
@@ -85,7 +88,9 @@ typedef struct {
     const int64_t *terms; /* by node */
     const double *drift;
     const char *last; /* by value: an output, which is always stored */
-    int inexact;      /* the node's results need a rounding, and were not computed without errors */
+    const char
+        *factors; /* by node: the tensors that make it inexact where they are rich; 0: none do */
+    int inexact;  /* the node's results need a rounding, and were not computed without errors */
 } Execution;
 
 /* Every element is a float32 number: what was computed needed no rounding, or only chose. */
@@ -108,6 +113,16 @@ static int is_steep(const Op *op, const Way *way)
     return 0;
 }
 
+/* In four parts, whose terms do not wait for each other. */
+static double sum_of(const double *x, int64_t n)
+{
+    double part[4] = {0};
+    for (int64_t k = 0; k + 4 <= n; k += 4)
+        for (int i = 0; i < 4; i++) part[i] += x[k + i];
+    for (int64_t k = n - n % 4; k < n; k++) part[0] += x[k];
+    return part[0] + part[1] + (part[2] + part[3]);
+}
+
 /* Runs the operator again on arguments with errors. */
 static int with_errors(const Execution *e, const GraphBound *b, int node, const double *const *in,
                        double *const *out, Error *err)
@@ -125,7 +140,7 @@ static int with_errors(const Execution *e, const GraphBound *b, int node, const 
         uint64_t key = noise_key(e->way, node, i);
         double shift = 0;
         if (e->way->drift) {
-            for (int64_t k = 0; k < n; k++) shift += in[i][k];
+            shift = sum_of(in[i], n);
             shift = isfinite(shift) ? shift / (double)n * e->drift[node] / 2 : 0;
         }
         const double *restrict from = in[i];
@@ -151,18 +166,24 @@ static int is_rich(const double *x, int64_t n)
     return 2 * rich >= seen;
 }
 
-/* Costly sums of products of such numbers are never all exact: they run once, with errors. */
+/* Of a costly sum: those of its tensors whose products or numbers are summed. */
+static int factors_of(const OpCall *c)
+{
+    OpCost cost;
+    int factors = honest_products(c->op) ? 2 : honest_norm(c) ? 1 : 0;
+    if (c->n_tensors < factors || !factors || op_cost(c, &cost, NULL)) return 0;
+    return cost.flops < COSTLY ? 0 : factors;
+}
+
+/* Costly sums of such numbers, and their products, are never all exact: they run once, with errors. */
 static int arguments(void *ctx, const GraphBound *b, int node, const double **in, Error *err)
 {
     Execution *e = ctx;
     const OpCall *c = &b->calls[node].call;
-    OpCost cost;
     (void)err;
     e->inexact = 0;
-    if (!honest_products(c->op) || c->n_tensors < 2 || op_cost(c, &cost, NULL) ||
-        cost.flops < COSTLY)
-        return 0;
-    for (int i = 0; i < 2; i++)
+    if (!e->factors[node]) return 0;
+    for (int i = 0; i < e->factors[node]; i++)
         if (!op_dtype_is_float(c->tensor[i].dtype) || !is_rich(in[i], op_elements(&c->tensor[i])))
             return 0;
     return e->inexact = 1;
@@ -202,7 +223,8 @@ static int results(void *ctx, const GraphBound *b, int node, const double *const
         for (int64_t k = 0; k < n && !exact && (drift != 0 || ulps != 0); k++)
             if (summed || (double)(float)out[i][k] != out[i][k])
                 out[i][k] *= 1 + drift + (ulps != 0 ? ulps * noise(key, k) : 0);
-        round_to(to, out[i], n);
+        int rounded = (exact || summed) && drift == 0 && ulps == 0; /* to float32 */
+        if (!rounded || to == OP_F16 || to == OP_BF16) round_to(to, out[i], n);
     }
     return 0;
 }
@@ -221,7 +243,7 @@ typedef struct {
     Execution e;
     int64_t *terms;
     double *drift;
-    char *last;
+    char *last, *factors;
     HonestRuns *runs; /* what is executed is added to them, and rtol is measured; NULL: atol is */
     const HonestRuns *drawn; /* their parameters are used; NULL: none are */
 } Case;
@@ -263,12 +285,9 @@ static int case_draw(Case *c, const Workload *w, Variant variant, double scale, 
             continue;
         }
         if (task_elements(t, w, &t->inputs[i], &n, err)) return -1;
-        void *raw = memory_grow(NULL, n + 1, dtype_size(t->inputs[i].dtype)); /* written whole */
-        if (!c->in[i]) c->in[i] = memory_grow(NULL, n + 1, sizeof(double));
-        rc = task_draw(t, w, i, variant, seed, scale, raw, err);
-        dtype_to_double(t->inputs[i].dtype, raw, c->in[i], n);
+        if (!c->in[i]) c->in[i] = memory_grow(NULL, n + 1, sizeof(double)); /* written whole */
+        rc = task_draw_wide(t, w, i, variant, seed, scale, c->in[i], err);
         fill_bits(&t->inputs[i], variant, i, c->in[i], n);
-        free(raw);
     }
     return rc;
 }
@@ -280,8 +299,10 @@ static void case_prepare(Case *c)
     c->terms = memory_array((size_t)b->graph->n_nodes, sizeof *c->terms);
     c->drift = memory_array((size_t)b->graph->n_nodes, sizeof *c->drift);
     c->last = memory_array((size_t)b->graph->n_values + 1, 1);
+    c->factors = memory_array((size_t)b->graph->n_nodes, 1);
     for (int node = 0; node < b->graph->n_nodes; node++) {
         c->terms[node] = sizes_call_terms(&b->calls[node]);
+        c->factors[node] = (char)factors_of(&b->calls[node].call);
         int known = -1;
         for (int k = 0; k < node && known < 0; k++)
             if (c->terms[k] == c->terms[node]) known = k;
@@ -292,11 +313,10 @@ static void case_prepare(Case *c)
         c->last[b->values[value].base] = 1;
         c->n[i] = op_elements(&b->values[value].tensor);
         c->want[i] = memory_array((size_t)c->n[i] + 1, sizeof(double));
-        c->got[i] = memory_array((size_t)c->n[i] + 1, sizeof(double));
         if (c->n[i] > largest) largest = c->n[i];
     }
     c->relative = memory_array((size_t)largest, sizeof(double));
-    c->e = (Execution){NULL, c->terms, c->drift, c->last, 0};
+    c->e = (Execution){NULL, c->terms, c->drift, c->last, c->factors, 0};
 }
 
 /* Keeps the parameters for the cases that follow. */
@@ -313,11 +333,12 @@ static void case_release(Case *c)
 {
     for (int i = 0; i < c->t->n_inputs; i++)
         if (!c->drawn || c->in[i] != c->drawn->parameter[i]) free(c->in[i]);
-    for (int i = 0; i < c->t->n_outputs; i++) free(c->want[i]), free(c->got[i]);
+    for (int i = 0; i < c->t->n_outputs; i++) free(c->want[i]);
     free(c->relative);
     free(c->terms);
     free(c->drift);
     free(c->last);
+    free(c->factors);
     free(c);
 }
 
@@ -389,41 +410,69 @@ static void keep_run(Case *c)
     all->run[all->n++] = r;
 }
 
-static int run_way(Case *c, const Way *way, const double *rtol, HonestError *out, Error *err)
-{
-    GraphHook hook = {&c->e, arguments, results};
-    c->e.way = way;
-    if (graph_run(c->b, (const double *const *)c->in, c->got, &hook, err)) return -1;
-    for (int i = 0; i < c->t->n_outputs; i++) {
-        for (int k = 0; k < c->n_grown && rtol; k++)
-            note_errors(c, i, rtol[i], c->grown[k], &out[k]);
-        if (!rtol) out->rtol[i] = fmax(out->rtol[i], middle(c, i, relative_error));
-    }
-    if (c->runs) keep_run(c);
-    return 0;
-}
+typedef enum { WAYS_ALL, WAYS_FOUR, WAYS_DRIFT } Ways;
+enum { MOST_WAYS = 4 * ORDERS + 1 };
 
-typedef enum { WAYS_ALL, WAYS_FOUR, WAYS_RUNNING } Ways;
-
-static int run_ways(Case *c, const double *rtol, Ways ways, HonestError *out, Error *err)
+/* Those of a case; the last one drifts. */
+static int ways_of(const Case *c, Ways ways, Way *out)
 {
-    int rc = 0, half = 0;
+    int n = 0, half = 0;
     for (int i = 0; i < c->b->graph->n_values; i++)
         half |= c->b->values[i].tensor.dtype == OP_F16 || c->b->values[i].tensor.dtype == OP_BF16;
-    for (int k = 0; k < 2 * ORDERS && !rc; k++)
-        for (int stored = 0; stored < 2 && !rc; stored++) {
-            Way way = {.order = (Order)(k / 2),
-                       .fma = k % 2,
-                       .stored = stored,
-                       .approximate = (k + stored) % 2,
-                       .number = (uint64_t)(2 * k + stored)};
+    for (int k = 0; k < 2 * ORDERS && ways != WAYS_DRIFT; k++)
+        for (int stored = 0; stored < 2; stored++) {
             if (ways == WAYS_FOUR && k % 3 != 0) continue;
-            if (ways == WAYS_RUNNING && (k || !stored)) continue;
             if (stored && !half && k % 2) continue; /* without half types it is the same */
-            rc = run_way(c, &way, rtol, out, err);
+            out[n++] = (Way){.order = (Order)(k / 2),
+                             .fma = k % 2,
+                             .stored = stored,
+                             .approximate = (k + stored) % 2,
+                             .number = (uint64_t)(2 * k + stored)};
         }
-    Way drift = {.order = RUNNING, .drift = 1, .stored = 1, .number = 99};
-    return rc ? rc : run_way(c, &drift, rtol, out, err);
+    out[n++] = (Way){.order = RUNNING, .drift = 1, .stored = 1, .number = 99};
+    return n;
+}
+
+/* An execution by one way; NULL: the reference. */
+static int run_way(const Case *c, const Way *way, double *const *out, Error *err)
+{
+    Execution e = c->e;
+    GraphHook hook = {&e, arguments, results};
+    e.way = way;
+    return graph_run(c->b, (const double *const *)c->in, out, way ? &hook : NULL, err);
+}
+
+/* As many as there are, as long as their tensors fit DERIVE_MEMORY. */
+static int way_threads(const Case *c, int n)
+{
+    double threads = fmin(omp_get_num_procs(), n);
+    if (sizes_flops(c->b) * n < WORTH_FLOPS) return 1;
+    threads = fmin(threads, DERIVE_MEMORY / (c->b->peak + 1));
+    return threads < 1 ? 1 : (int)threads;
+}
+
+/* Outputs of n executions, each after the other. */
+static double **outputs_of(const Case *c, int n)
+{
+    int outputs = c->t->n_outputs;
+    double **out = memory_array((size_t)(n * outputs), sizeof *out);
+    for (int k = 0; k < n * outputs; k++)
+        out[k] = memory_array((size_t)c->n[k % outputs] + 1, sizeof(double));
+    return out;
+}
+
+/* The reference, and the ways side by side: with one way, beside the reference. */
+static int run_ways(Case *c, const Way *way, int n, double **out, Error *err)
+{
+    Error errors[MOST_WAYS + 1];
+    int failed[MOST_WAYS + 1] = {0}, rc = 0, threads = way_threads(c, n + 1);
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
+    for (int k = 0; k <= n; k++)
+        failed[k] = k ? run_way(c, &way[k - 1], out + (k - 1) * c->t->n_outputs, &errors[k])
+                      : run_way(c, NULL, c->want, &errors[0]);
+    for (int k = 0; k <= n && !rc; k++)
+        if ((rc = failed[k])) *err = errors[k];
+    return rc;
 }
 
 /* Every output is a finite number of its type. */
@@ -438,6 +487,32 @@ static int is_within(const Case *c)
         }
     }
     return 1;
+}
+
+/* One draw of the inputs. */
+static int run_draw(Case *c, Ways ways, const double *rtol, HonestError *out, Error *err)
+{
+    Way way[MOST_WAYS];
+    int n = ways_of(c, ways, way), outputs = c->t->n_outputs;
+    double **got = outputs_of(c, n);
+    int rc = run_ways(c, way, n, got, err);
+    if (!rc) out->finite &= is_within(c);
+    for (int i = 0; i < outputs && !rc; i++) {
+        c->got[i] = c->want[i];
+        c->middle[i] = middle(c, i, magnitude);
+    }
+    for (int w = 0; w < n && !rc && out->finite; w++) {
+        for (int i = 0; i < outputs; i++) {
+            c->got[i] = got[w * outputs + i];
+            for (int k = 0; k < c->n_grown && rtol; k++)
+                note_errors(c, i, rtol[i], c->grown[k], &out[k]);
+            if (!rtol) out->rtol[i] = fmax(out->rtol[i], middle(c, i, relative_error));
+        }
+        if (c->runs) keep_run(c);
+    }
+    for (int k = 0; k < n * outputs; k++) free(got[k]);
+    free(got);
+    return rc;
 }
 
 /* The executions of one case. like: as Case has it. */
@@ -458,11 +533,8 @@ static int execute(const Task *t, const Workload *w, Variant variant, double sca
         c->drawn = NULL;
     for (uint64_t draw = 0; draw < (dear ? 1 : DRAWS) && !rc; draw++) {
         rc = case_draw(c, w, variant, scale, SEED + draw, err);
-        if (!rc) rc = graph_run(b, (const double *const *)c->in, c->want, NULL, err);
-        if (!rc) out->finite &= is_within(c);
-        for (int i = 0; i < t->n_outputs && !rc; i++) c->middle[i] = middle(c, i, magnitude);
-        Ways ways = huge ? WAYS_RUNNING : all && !draw && !dear ? WAYS_ALL : WAYS_FOUR;
-        if (!rc && out->finite) rc = run_ways(c, rtol, ways, out, err);
+        Ways ways = huge ? WAYS_DRIFT : all && !draw && !dear ? WAYS_ALL : WAYS_FOUR;
+        if (!rc) rc = run_draw(c, ways, rtol, out, err);
     }
     if (c->runs && dear) keep_parameters(c);
     case_release(c);

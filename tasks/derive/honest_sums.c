@@ -229,6 +229,12 @@ int honest_products(const Op *op)
     return belongs(op, matmul_family()) || belongs(op, convolution_family());
 }
 
+int honest_norm(const OpCall *c)
+{
+    Norm m;
+    return belongs(c->op, norm_family()) && !norm_of(c, &m, NULL) && m.results == NORM_ONE;
+}
+
 int honest_sums(const GraphCall *c, const Way *way, const double *const *in, double *const *out)
 {
     if (belongs(c->call.op, reduction_family())) return reduction(c, way, in, out);

@@ -20,4 +20,7 @@ int honest_sums(const GraphCall *c, const Way *way, const double *const *in, dou
 /* Matrix products and convolutions, whose results are sums of products of two tensors. */
 int honest_products(const Op *op);
 
+/* Normalisations that honest_sums computes. */
+int honest_norm(const OpCall *c);
+
 #endif

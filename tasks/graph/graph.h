@@ -87,8 +87,7 @@ int graph_run(const GraphBound *b, const double *const *in, double *const *out,
 
 /* An execution whose values are kept, so that a graph runs again with other elements of one input:
  * graph_rerun executes what depends on it (input -1: no other elements), with the bits of graph_run. b
- * and in[] must live as long. A
- * graph that writes in place, or has more than GRAPH_KEPT_BYTES of values, runs again as a whole.
+ * and in[] must live as long. A graph with more than GRAPH_KEPT_BYTES of values runs again as a whole.
  * Threads may share one GraphKept. */
 #define GRAPH_KEPT_BYTES (1.0 * (1 << 30))
 typedef struct GraphKept GraphKept;

@@ -69,8 +69,14 @@ static int run_node(Memory *m, int node, const GraphHook *hook, Error *err)
     if (rc >= 0 && hook && hook->results) rc = hook->results(hook->ctx, b, node, in, out, err);
     for (int i = 0; i < c->call.n_results; i++) {
         int v = g->first[node] + i;
-        if (made[i] && m->own[b->values[v].base])
-            walk_scatter(&b->values[v].tensor, made[i], m->own[b->values[v].base]);
+        double **own = &m->own[b->values[v].base];
+        if (made[i] && *own && in_order(b, v)) { /* all of the base: no copy is needed */
+            double *old = *own;
+            m->base[b->values[v].base] = *own = made[i];
+            made[i] = old;
+        } else if (made[i] && *own) {
+            walk_scatter(&b->values[v].tensor, made[i], *own);
+        }
         free(made[i]);
     }
     for (int i = 0; i < c->call.n_tensors; i++) free(gathered[i]);
@@ -147,33 +153,66 @@ int graph_run(const GraphBound *b, const double *const *in, double *const *out,
 
 /* ---- again, with another input ---- */
 
+/* What is written in place has other contents for each of its readers: every version is kept. */
 struct GraphKept {
-    Memory m;
-    int whole; /* nothing is kept: every node runs again */
+    Memory m;       /* at the end */
+    double **first; /* by value: of a base, as it is first */
+    double **after; /* by value: of a result in place, its base after it */
+    int whole;      /* nothing is kept: every node runs again */
 };
 
-/* A base that is written in place has other contents for each of its readers, and is not kept. */
+static int is_in_place(const GraphBound *b, int node)
+{
+    return is_run(b, node) && b->calls[node].call.op->flags & OP_IN_PLACE;
+}
+
 static int can_be_kept(const GraphBound *b)
 {
     double bytes = 0;
-    for (int v = 0; v < b->graph->n_values; v++)
-        if (b->values[v].base == v && b->values[v].live) bytes += 8.0 * (double)b->values[v].extent;
-    for (int node = 0; node < b->graph->n_nodes; node++)
-        if (is_run(b, node) && b->calls[node].call.op->flags & OP_IN_PLACE) return 0;
+    for (int v = 0; v < b->graph->n_values; v++) {
+        int base = b->values[v].base, node = b->values[v].node;
+        if (b->values[v].live && (base == v || (node >= 0 && is_in_place(b, node))))
+            bytes += 8.0 * (double)b->values[base].extent;
+    }
     return bytes <= GRAPH_KEPT_BYTES;
+}
+
+/* The base of a result in place is another array after it. */
+static int keep_node(GraphKept *k, int node, Error *err)
+{
+    const GraphBound *b = k->m.b;
+    int first = b->graph->first[node], in_place = is_in_place(b, node);
+    for (int i = 0; i < b->calls[node].call.n_results && in_place; i++) {
+        int base = b->values[first + i].base;
+        if (base != first + i) k->m.own[base] = NULL; /* `first` or `after` has it */
+    }
+    int rc = run_node(&k->m, node, NULL, err);
+    for (int i = 0; i < b->calls[node].call.n_results; i++) {
+        int base = b->values[first + i].base;
+        if (base == first + i)
+            k->first[base] = k->m.own[base];
+        else if (in_place)
+            k->after[first + i] = k->m.own[base];
+    }
+    return rc;
 }
 
 int graph_keep(const GraphBound *b, const double *const *in, GraphKept **out, Error *err)
 {
     const Graph *g = b->graph;
+    size_t n = (size_t)g->n_values + 1;
     int rc = 0;
     if (enough_memory(b, err)) return -1;
     GraphKept *k = memory_alloc(sizeof *k);
     k->m = memory_open(b);
+    k->first = memory_array(n, sizeof *k->first);
+    k->after = memory_array(n, sizeof *k->after);
     k->whole = !can_be_kept(b);
     for (int i = 0; i < g->n_inputs; i++) k->m.base[i] = in[i];
     for (int node = 0; node < g->n_nodes && !rc && !k->whole; node++)
-        if (is_run(b, node)) rc = run_node(&k->m, node, NULL, err);
+        if (is_run(b, node)) rc = keep_node(k, node, err);
+    for (int i = 0; i < g->n_inputs; i++) k->m.base[i] = in[i];
+    for (int v = g->n_inputs; v < g->n_values; v++) k->m.base[v] = k->first[v];
     if (rc)
         graph_kept_free(k);
     else
@@ -184,8 +223,20 @@ int graph_keep(const GraphBound *b, const double *const *in, GraphKept **out, Er
 void graph_kept_free(GraphKept *k)
 {
     if (!k) return;
-    memory_close(&k->m);
+    for (int v = 0; v < k->m.b->graph->n_values; v++) free(k->first[v]), free(k->after[v]);
+    free(k->first), free(k->after);
+    free(k->m.own), free(k->m.base);
     free(k);
+}
+
+/* The base of what was written in place and has not changed. */
+static void take_after(const GraphKept *k, int node, Memory *m)
+{
+    const GraphBound *b = m->b;
+    for (int i = 0; i < b->calls[node].call.n_results; i++) {
+        int v = b->graph->first[node] + i;
+        if (k->after[v]) m->base[b->values[v].base] = k->after[v];
+    }
 }
 
 /* Does a node read what has changed? Then its results have, and are no longer those that are kept. */
@@ -214,7 +265,11 @@ int graph_rerun(const GraphKept *k, int input, const double *elements, double *c
     memcpy(m.base, k->m.base, (size_t)g->n_values * sizeof *m.base);
     if (input >= 0) m.base[input] = elements, changed[input] = 1;
     for (int node = 0; node < g->n_nodes && !rc; node++) {
-        if (!is_run(b, node) || (!k->whole && !reads_changed(&m, node, changed))) continue;
+        if (!is_run(b, node)) continue;
+        if (!k->whole && !reads_changed(&m, node, changed)) {
+            take_after(k, node, &m);
+            continue;
+        }
         rc = run_node(&m, node, NULL, err);
         if (!rc) release_after(&m, node);
     }

@@ -295,7 +295,8 @@ int op_line_call(const OpLine *l, const OpScope *scope, OpCall *call, int id[OP_
         if (k.len >= sizeof names[0])
             return error_set(err, ERROR_INVALID, "%s has no parameter %.*s", l->op->name,
                              (int)(k.len < 40 ? k.len : 40), k.p);
-        snprintf(names[i], sizeof names[i], "%.*s", (int)k.len, k.p);
+        memcpy(names[i], k.p, k.len);
+        names[i][k.len] = 0;
         if (k.len) keyword[i] = names[i];
         if (value(&b, l->value[i], &values[i]))
             return error_prefix(err, "%s, argument %d", l->op->name, i + 1);
