@@ -195,7 +195,7 @@ test-san:
 san_tests = $(filter-out $(SKIP:%=$(BUILD)/test/%),$(UNIT_TESTS)) # SKIP: names as eval/test_stall
 san-run: build $(san_tests) $(FUZZERS)
 	@build="$$(realpath '$(BUILD)')"; rm -rf "$$build/trash/compiled"; \
-	  QUERN_BUILD="$$build" QUERN_TEST_CACHE="$$build/trash/compiled" QUERN_TEST_TIMEOUT=600 prove \
+	  QUERN_BUILD="$$build" QUERN_TEST_CACHE="$$build/trash/compiled" QUERN_TEST_TIMEOUT=3600 prove \
 	  --timer -j2 --exec tests/run $(san_tests) tests/shell/fuzz.t
 
 # Layers, sizes, head comments, format: mk/lint says what it checks. `make format` formats every source.
