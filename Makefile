@@ -160,11 +160,17 @@ LONG_TESTS := $(call shell_tests,queue_kill resume) $(call eval_units,engine_bui
 ALL_TESTS := $(LONG_TESTS) $(filter-out $(LONG_TESTS),$(SHELL_TESTS) $(UNIT_TESTS))
 
 # prove runs each test in a process and a folder of its own, under its own time limit; the long ones come
-# first. Five at a time keep two cores busy, since some tests mostly wait.
-test: build $(UNIT_TESTS) $(FUZZERS)
+# first. Five at a time keep two cores busy, since some tests mostly wait. The test programs are compiled on
+# all cores, without -j too.
+test: build
+	+@$(MAKE) --no-print-directory $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$$(nproc)) \
+	  test-programs
 	@build="$$(realpath '$(BUILD)')"; rm -rf "$$build/trash/compiled"; \
 	  QUERN_BUILD="$$build" QUERN_TEST_CACHE="$$build/trash/compiled" QUERN_CC='$(CC)' \
 	  QUERN_OPT='$(OPT)' QUERN_SAN='$(SAN)' prove --timer -j5 --exec tests/run $(ALL_TESTS)
+
+.PHONY: test-programs
+test-programs: $(UNIT_TESTS) $(FUZZERS) ; @:
 
 # Gates every task of every set; make test gates a sample.
 test-tasks: build
