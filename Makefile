@@ -78,6 +78,11 @@ objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(BACKENDS) $(CPU_FILES),
   $(if $(filter eval,$(1)),$(BUILD)/obj/eval/backends.o) \
   $(if $(filter model,$(1)),$(CPU_OBJECTS))
 
+# Tests check and compute little themselves: they are compiled for a short build, and linked by gold, in half
+# the time, where it is. What they call is the product's code as it is.
+$(BUILD)/obj/tests/unit/%.o: CFLAGS += -Og -g1
+LINK_TEST = $(CC) $(CFLAGS) $(if $(LIBFUZZER),,$(if $(wildcard /usr/bin/ld.gold),-fuse-ld=gold)) -rdynamic
+
 define module_rules
 $(BUILD)/lib/$(1).a: $(call objects,$(1))
 	$$(Q)mkdir -p $$(@D); rm -f $$@; ar rcs $$@ $$^
@@ -87,13 +92,13 @@ $(BUILD)/bin/$(notdir $(p:.c=)): $(BUILD)/obj/$(p:.c=.o) $(call archives,$(1))
 )
 $(foreach t,$(wildcard tests/unit/$(1)/*.c),
 $(BUILD)/test/$(1)/$(notdir $(t:.c=)): $(BUILD)/obj/$(t:.c=.o) $(call archives,$(1))
-	$$(Q)mkdir -p $$(@D); $(CC) $(CFLAGS) -rdynamic -o $$@.tmp $$^ $(LIBS) -lcmocka && mv $$@.tmp $$@
+	$$(Q)mkdir -p $$(@D); $$(LINK_TEST) -o $$@.tmp $$^ $(LIBS) -lcmocka && mv $$@.tmp $$@
 )
 $(foreach t,$(wildcard tests/fuzz/$(1)/*.c),
 $(BUILD)/fuzz/$(notdir $(t:.c=)): $(BUILD)/obj/$(t:.c=.o) \
   $(if $(LIBFUZZER),,$(BUILD)/obj/tests/fuzz/driver.o) $(call archives,$(1))
-	$$(Q)mkdir -p $$(@D); $(CC) $(CFLAGS) $(if $(LIBFUZZER),-fsanitize=fuzzer) -rdynamic -o $$@.tmp $$^ \
-	  $(LIBS) && mv $$@.tmp $$@
+	$$(Q)mkdir -p $$(@D); $$(LINK_TEST) $(if $(LIBFUZZER),-fsanitize=fuzzer) -o $$@.tmp $$^ $(LIBS) && \
+	  mv $$@.tmp $$@
 )
 endef
 $(foreach m,$(MODULES),$(eval $(call module_rules,$(m))))
@@ -155,11 +160,17 @@ LONG_TESTS := $(call shell_tests,queue_kill resume) $(call eval_units,engine_bui
 ALL_TESTS := $(LONG_TESTS) $(filter-out $(LONG_TESTS),$(SHELL_TESTS) $(UNIT_TESTS))
 
 # prove runs each test in a process and a folder of its own, under its own time limit; the long ones come
-# first. Five at a time keep two cores busy, since some tests mostly wait.
-test: build $(UNIT_TESTS) $(FUZZERS)
+# first. Five at a time keep two cores busy, since some tests mostly wait. The test programs are compiled on
+# all cores, without -j too.
+test: build
+	+@$(MAKE) --no-print-directory $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$$(nproc)) \
+	  test-programs
 	@build="$$(realpath '$(BUILD)')"; rm -rf "$$build/trash/compiled"; \
 	  QUERN_BUILD="$$build" QUERN_TEST_CACHE="$$build/trash/compiled" QUERN_CC='$(CC)' \
 	  QUERN_OPT='$(OPT)' QUERN_SAN='$(SAN)' prove --timer -j5 --exec tests/run $(ALL_TESTS)
+
+.PHONY: test-programs
+test-programs: $(UNIT_TESTS) $(FUZZERS) ; @:
 
 # Gates every task of every set; make test gates a sample.
 test-tasks: build
@@ -190,7 +201,7 @@ test-san:
 san_tests = $(filter-out $(SKIP:%=$(BUILD)/test/%),$(UNIT_TESTS)) # SKIP: names as eval/test_stall
 san-run: build $(san_tests) $(FUZZERS)
 	@build="$$(realpath '$(BUILD)')"; rm -rf "$$build/trash/compiled"; \
-	  QUERN_BUILD="$$build" QUERN_TEST_CACHE="$$build/trash/compiled" QUERN_TEST_TIMEOUT=600 prove \
+	  QUERN_BUILD="$$build" QUERN_TEST_CACHE="$$build/trash/compiled" QUERN_TEST_TIMEOUT=3600 prove \
 	  --timer -j2 --exec tests/run $(san_tests) tests/shell/fuzz.t
 
 # Layers, sizes, head comments, format: mk/lint says what it checks. `make format` formats every source.

@@ -40,9 +40,12 @@ static const char *mark_at(const char *p, size_t n)
 int host_code(const char *source, size_t len, char *out, size_t size)
 {
     int line = 1;
+    unsigned char begins[256] = {0}; /* by the first character: a mark begins with it */
+    for (size_t k = 0; k < sizeof marks / sizeof *marks; k++) begins[(unsigned char)*marks[k]] = 1;
     for (size_t i = 0, skip; i < len; i += skip) {
         skip = skipped(source + i, len - i);
-        const char *mark = skip ? NULL : mark_at(source + i, len - i);
+        int may = !skip && begins[(unsigned char)source[i]];
+        const char *mark = may ? mark_at(source + i, len - i) : NULL;
         if (mark && is_word(*mark) && i && is_word(source[i - 1])) mark = NULL;
         if (mark) {
             size_t n = strcspn(mark, "(");

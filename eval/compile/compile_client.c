@@ -15,6 +15,7 @@
 
 #include "base/cache.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
 #include "eval/compile/early_names.h"
@@ -483,6 +484,7 @@ static int run(Compiler *c, const CompileRequest *r, int early, CompileResult *o
     if (have_reply(c)) {
         if (!read_reply(c, r, out, &unused, NULL)) {
             out->cached = 1;
+            log_debug("%.12s was compiled before", c->key);
             return 0;
         }
         compile_result_release(out);

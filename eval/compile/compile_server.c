@@ -20,13 +20,15 @@
 #include "base/process.h"
 #include "eval/compile/headers.h"
 #include "eval/compile/nvrtc_reply.h"
+#include "eval/compile/prefault.h"
 #include "eval/compile/prefork.h"
 #include "eval/compile/sandbox.h"
 #include "eval/compile/source_text.h"
 #include "eval/compile/wire.h"
 
-enum { MAX_NAMES = 2048, MAX_REQUEST = 1 << 20, WALL_FACTOR = 3, WALL_EXTRA_S = 10 };
+enum { MAX_NAMES = 2048, MAX_REQUEST = 1 << 20, WALL_FACTOR = 3, WALL_EXTRA_S = 20 };
 enum { IDLE_MS = 1000 };  /* without a request, after which the server warms up */
+enum { LEARN_AFTER = 3 }; /* compilations: a server of a few needs no prefault */
 enum { ROOM = 31 << 20 }; /* bytes of heap that a child finds mapped; less than M_MMAP_THRESHOLD */
 static const size_t memory_limit = (size_t)2 << 30;
 
@@ -35,8 +37,10 @@ typedef struct {
     Headers *headers;
     Sandbox *sandbox;
     Prefork *prefork; /* NULL: not warm */
-    int tells_early;  /* NVRTC gave the PTX early when it warmed up */
-    int to;           /* the client's end */
+    Prefault *prefault;
+    int served;      /* compilations */
+    int tells_early; /* NVRTC gave the PTX early when it warmed up */
+    int to;          /* the client's end */
 } Server;
 
 typedef struct {
@@ -286,6 +290,7 @@ static int compile_sandboxed(Server *s, const Request *r, const Buffer *frame, B
     end.overdue = collect(fd, s->to, clock_seconds() + WALL_FACTOR * r->cpu_s + WALL_EXTRA_S, out);
     close(fd);
     drop_early(out);
+    s->served++;
     if (end.overdue) kill(pid, SIGKILL);
     await(pid, &end);
     reply_for_end(&end, r->cpu_s, out);
@@ -316,18 +321,10 @@ static int is_as_told(const Buffer *reply, const Buffer *early)
     return n && n == early->len && !memcmp(field, early->data, n);
 }
 
-/* Compile once in this process: NVRTC then has loaded all its libraries before children are forked.
- */
-static int warm_up(Server *s, Error *err)
+/* Compile a source of the server's own in this process, whose kernel is `warm`. */
+static void compile_own(Server *s, const char *source, Buffer *out, Buffer *early)
 {
-    static const char source[] =
-        "__global__ void warm(float *x) { x[threadIdx.x] = expf(x[threadIdx.x]); }\n";
-    const char *const *names, *const *texts;
-    const char *kernel = "warm", *status = "";
-    size_t len = 0;
-    Buffer out, early;
-    buffer_init(&out, NVRTC_MAX_REPLY);
-    buffer_init(&early, NVRTC_MAX_PTX);
+    const char *const *names, *const *texts, *kernel = "warm";
     int n = headers_collect(s->headers, source, strlen(source), &names, &texts);
     NvrtcJob job = {.arch = "sm_90",
                     .source = source,
@@ -337,8 +334,49 @@ static int warm_up(Server *s, Error *err)
                     .n_names = 1,
                     .names = &kernel,
                     .on_ptx = note_early,
-                    .of = &early};
-    nvrtc_reply(s->nvrtc, &job, headers_none(s->headers), &out);
+                    .of = early};
+    nvrtc_reply(s->nvrtc, &job, headers_none(s->headers), out);
+}
+
+/* A common kernel: a reduction by a block. */
+static void compile_common(void *of)
+{
+    static const char source[] =
+        "__global__ void warm(const float *x, float *y, int n)\n{\n"
+        "    __shared__ float part[32];\n    float sum = 0.0f;\n"
+        "    for (int i = threadIdx.x; i < n; i += blockDim.x) sum += expf(x[i]) / (1 + x[i]);\n"
+        "    for (int k = 16; k; k /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, k);\n"
+        "    if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = sum;\n    __syncthreads();\n"
+        "    sum = part[threadIdx.x % 32];\n"
+        "    float4 v = reinterpret_cast<const float4 *>(x)[threadIdx.x];\n"
+        "    y[threadIdx.x] = sum + v.x * v.y + v.z * v.w;\n}\n";
+    Buffer out, early;
+    buffer_init(&out, NVRTC_MAX_REPLY);
+    buffer_init(&early, NVRTC_MAX_PTX);
+    compile_own(of, source, &out, &early);
+    buffer_release(&out);
+    buffer_release(&early);
+}
+
+/* In a child that waits for its request. */
+static void touch_pages(void *of)
+{
+    const Server *s = of;
+    prefault_touch(s->prefault);
+}
+
+/* Compile once in this process: NVRTC then has loaded all its libraries before children are forked.
+ */
+static int warm_up(Server *s, Error *err)
+{
+    static const char source[] =
+        "__global__ void warm(float *x) { x[threadIdx.x] = expf(x[threadIdx.x]); }\n";
+    const char *status = "";
+    size_t len = 0;
+    Buffer out, early;
+    buffer_init(&out, NVRTC_MAX_REPLY);
+    buffer_init(&early, NVRTC_MAX_PTX);
+    compile_own(s, source, &out, &early);
     s->tells_early = is_as_told(&out, &early);
     WireCursor c = {out.data, out.data + out.len};
     int rc = 0;
@@ -383,7 +421,8 @@ static int be_warm(Server *s, Error *err)
     if (s->prefork) return 0;
     if (warm_up(s, err)) return -1;
     make_room();
-    s->prefork = prefork_open(prefork_child, s);
+    s->prefault = prefault_open();
+    s->prefork = prefork_open(prefork_child, touch_pages, s);
     return 0;
 }
 
@@ -393,7 +432,13 @@ static void prepare(Server *s, int in)
 {
     struct pollfd p = {in, POLLIN, 0};
     if (!s->prefork && !poll(&p, 1, IDLE_MS)) be_warm(s, NULL);
-    if (s->prefork) prefork_fork(s->prefork);
+    if (!s->prefork) return;
+    if (s->served == LEARN_AFTER) {
+        s->served++;
+        prefault_learn(s->prefault, compile_common, s);
+    }
+    prefork_fork(s->prefork);
+    prefault_wait(s->prefault, in);
 }
 
 static int answer(Server *s, const Buffer *frame, int out, Buffer *reply, Error *err)
@@ -433,6 +478,7 @@ int compile_server_run(int in, int out, Error *err)
         if (more > 0) rc = answer(&s, &frame, out, &reply, err);
     }
     if (s.prefork) prefork_close(s.prefork);
+    if (s.prefault) prefault_close(s.prefault);
     if (s.headers) headers_close(s.headers);
     if (s.sandbox) sandbox_close(s.sandbox);
     free(s.nvrtc);

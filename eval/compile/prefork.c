@@ -19,15 +19,17 @@
 enum { MAX_REQUEST = 60 << 10, TAKE_TIMEOUT_MS = 10000 };
 struct Prefork {
     PreforkWork *work;
+    PreforkReady *ready;
     void *context;
     pid_t pid; /* of the waiting child; 0: none */
     int to, from;
 };
 
-Prefork *prefork_open(PreforkWork *work, void *context)
+Prefork *prefork_open(PreforkWork *work, PreforkReady *ready, void *context)
 {
     Prefork *s = memory_alloc(sizeof *s);
     s->work = work;
+    s->ready = ready;
     s->context = context;
     return s;
 }
@@ -49,6 +51,7 @@ static _Noreturn void child(const Prefork *s, int in, int out)
     buffer_init(&request, MAX_REQUEST);
     process_die_with_parent(); /* when it died before this call, the input has ended */
     if (keep_files(in, out)) _exit(1);
+    if (s->ready) s->ready(s->context);
     if (wire_read_frame(0, MAX_REQUEST, 0, &request, NULL) <= 0 || write(out, "", 1) != 1) _exit(1);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
     s->work(s->context, &request, (double)used.tv_sec + 1e-9 * (double)used.tv_nsec, out);

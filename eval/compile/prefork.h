@@ -14,7 +14,10 @@ typedef struct Prefork Prefork;
  * child has used before. */
 typedef void PreforkWork(void *context, const Buffer *request, double used_s, int fd);
 
-Prefork *prefork_open(PreforkWork *work, void *context);
+/* What the child does before it waits; NULL: nothing. */
+typedef void PreforkReady(void *context);
+
+Prefork *prefork_open(PreforkWork *work, PreforkReady *ready, void *context);
 void prefork_close(Prefork *s); /* and ends the child */
 
 /* Fork a child unless one waits. A failure to fork is no error. */

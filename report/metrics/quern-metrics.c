@@ -35,8 +35,8 @@ static const Flag flags[] = {
     {.name = "port",
      .kind = FLAG_INT,
      .target = &args.port,
-     .help = "the port to listen on",
-     .min = 1,
+     .help = "the port to listen on; 0: any free one",
+     .min = 0,
      .max = 65535},
     {.name = "every",
      .kind = FLAG_FLOAT,
@@ -211,7 +211,8 @@ static int serve(int all, Error *err)
         MHD_OPTION_CONNECTION_TIMEOUT, 10u, MHD_OPTION_END);
     if (!d) return error_errno(err, "cannot listen on %s port %d", args.address, (int)args.port);
     process_notify("READY=1");
-    log_info("serving http://%s:%d/metrics", args.address, (int)args.port);
+    const union MHD_DaemonInfo *bound = MHD_get_daemon_info(d, MHD_DAEMON_INFO_BIND_PORT);
+    log_info("serving http://%s:%d/metrics", args.address, bound ? bound->port : (int)args.port);
     int rc = 0;
     for (double next = clock_seconds(); !rc && !stop_requested(); clock_sleep(0.05)) {
         if (clock_seconds() < next + args.every_s) continue;

@@ -1,6 +1,7 @@
 #!/bin/bash
 # make ablation: arms share stages 1 and 2, a control without a model costs as many evaluations, a run that is
 # missing is a hole, and the same command does nothing more. TAP on stdout.
+# limit: 900
 . "$(dirname "$0")/pipeline.sh"
 limit=500
 echo 'include '"$tmp/tiny.mk" >"$tmp/one.mk"

@@ -82,7 +82,7 @@ command -v redis-server >/dev/null || done_testing
 mkdir "$tmp/bin"; cp "$BIN/quern-fleet" "$tmp/bin/"
 cat >"$tmp/bin/quern-evald" <<'END'
 #!/bin/bash
-echo "$2" >>"$QUERN_NOTES"; exec sleep 100
+echo "$2" >>"$QUERN_NOTES"; exec sleep 1000
 END
 chmod +x "$tmp/bin/quern-evald"
 export QUERN_NOTES=$tmp/notes
@@ -91,7 +91,7 @@ cores=$(nproc)
 fleet() { # DEVICES HOW_MANY: which devices its evaluators were given
     rm -f "$QUERN_NOTES"
     "$tmp/bin/quern-fleet" run --dir "$tmp/q" --devices "$1" -- bash \
-        -c "for i in \$(seq 500); do [ \"\$(cat '$QUERN_NOTES' 2>/dev/null | wc -l)\" -ge $2 ] && break;
+        -c "for i in \$(seq 3000); do [ \"\$(cat '$QUERN_NOTES' 2>/dev/null | wc -l)\" -ge $2 ] && break;
             sleep 0.02; done; sleep 0.2" >"$tmp/out" 2>&1
     sort "$QUERN_NOTES" | tr '\n' ' '
 }

@@ -13,7 +13,7 @@ for line in sys.stdin:
         print(q["do"], q["name"], file=log)
     if q["do"] == "prepare":
         if q["name"] == "hangs":
-            time.sleep(60)
+            time.sleep(600)
         if q["name"] == "dies":
             os._exit(3)
         ready.add(q["name"])
@@ -21,14 +21,14 @@ for line in sys.stdin:
     elif q["name"] == "fails":
         print(json.dumps({"error": "out of memory"}), flush=True)
     elif q["name"] == "slow":
-        time.sleep(60)
+        time.sleep(600)
     else:
         print(json.dumps({"us": 1.5, "ready": q["name"] in ready}), flush=True)
 END
 cat >rows.py <<'END'
 import sys, types
 import eager_rows
-given = types.SimpleNamespace(output="rows", again="again" in sys.argv, seconds=60, limit=2, jobs=3,
+given = types.SimpleNamespace(output="rows", again="again" in sys.argv, seconds=600, limit=5, jobs=3,
     compile=True)
 names = sys.argv[1].split(",")
 print(eager_rows.run([sys.executable, "worker.py"], [eager_rows.Task(n, n, {"n": 4}) for n in names], given))
@@ -38,12 +38,12 @@ row() { grep -q "\"task\": \"$1\", \"axes\": {\"n\": 4}, $2, \"gpu\": \"none\"}"
 python3 rows.py a,hangs,dies,fused,fails,slow,b >out; [ "$(cat out)" = 0 ] && [ "$(wc -l <rows)" = 7 ]
 ok $? "each task has a row"
 row a '"us": 1.5, "ready": true' && row b '"us": 1.5, "ready": true'; ok $? "those that work have a time"
-row hangs '"us": 1.5, "ready": false, "best_error": "took over 2 s"'
+row hangs '"us": 1.5, "ready": false, "best_error": "took over 5 s"'
 ok $? "one that is compiled too long is timed without that"
 row dies '"us": 1.5, "ready": false, "best_error": "the process ended with status 3"'
 ok $? "so is one that ends its process"
 row fused '"us": 1.5, "ready": true, "best_error": "no way"'; ok $? "and one that cannot be compiled"
-row fails '"error": "out of memory"' && row slow '"error": "took over 2 s"'
+row fails '"error": "out of memory"' && row slow '"error": "took over 5 s"'
 ok $? "one that fails or is too slow says so"
 : >asked; python3 rows.py a,hangs,c >out; [ "$(wc -l <rows)" = 8 ] &&
     [ "$(sort -u asked)" = $'measure c\nprepare c' ]
@@ -53,7 +53,7 @@ printf '{"task": "d", "ax' >>rows; : >asked; python3 rows.py c,d >out; [ "$(wc -
 ok $? "a torn row is measured again"
 : >asked; python3 rows.py a,fails again >out; [ "$(sort -u asked)" = $'measure fails\nprepare fails' ]
 ok $? "again: failed tasks are"
-: >asked; sed -i 's/seconds=60/seconds=-1/' rows.py; python3 rows.py e,f >out; [ "$(cat out)" = 2 ] &&
+: >asked; sed -i 's/seconds=600/seconds=-1/' rows.py; python3 rows.py e,f >out; [ "$(cat out)" = 2 ] &&
     [ ! -s asked ]
 ok $? "no task is begun when the time is over"
 printf 'import sys\nsys.exit("no GPU")\n' >worker.py; sed -i 's/seconds=-1/seconds=9/' rows.py

@@ -19,7 +19,7 @@ refused() { # SENTENCE NAME=VALUE...
     [ ! -e "$(dir refused)" ]
   ok $? "$*: $(grep -m1 '^quern' "$tmp/out")"
 }
-refused 'TASKS=relu,unknown: no task "unknown" in tasks' TASKS=relu,unknown
+refused "TASKS=relu,unknown: no task \"unknown\" in $QUERN_TASKS" TASKS=relu,unknown
 refused 'PROFILE=unknown: expected' PROFILE=unknown
 refused 'CONFIG=/none.mk: there is no such file' CONFIG=/none.mk
 refused 'POLICY=foo: expected small, native:DIR' POLICY=foo

@@ -17,7 +17,7 @@ message() { "$BIN/quern-artifact" export "$1" | sed -n 's/.*"message":"\([^"]*\)
 sick_over() { printf 'relu\t// selftest: sick %s\\n// %s\n' "$tmp/ill" "$1"; }
 
 # ---- a job makes one device sick; another device judges it ----
-"$BIN/quern-fleet" run --workers 0 --dir q -- sleep 100 >out 2>log & fleet=$!
+"$BIN/quern-fleet" run --workers 0 --dir q -- sleep 1000 >out 2>log & fleet=$!
 export QUERN_REDIS=unix:$tmp/q/redis.sock
 wait_for '[ -S q/redis.sock ] && status >/dev/null'
 touch ill
@@ -76,7 +76,7 @@ is 'evaluators share the cores' "$(cat threads)" \
     "$(perl -e 'my $n = int(shift() / 2); print $n < 1 ? 1 : $n' "$(env -u OMP_NUM_THREADS nproc)")"
 touch ill
 sick_over alone | "$here/make_samples.pl" >y.qa
-timeout 60 "$BIN/quern-fleet" run --evaluator ./noop --workers 1 --dir f -- "$BIN/quern-evaluate" y.qa \
+timeout 200 "$BIN/quern-fleet" run --evaluator ./noop --workers 1 --dir f -- "$BIN/quern-evaluate" y.qa \
     --output y.out >out 2>log; s=$?
 [ $s = 1 ] && grep -q 'no evaluator stays up' log; ok $? 'with no evaluator left the fleet ends, and says why'
 done_testing

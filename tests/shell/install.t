@@ -37,6 +37,9 @@ ok $? 'completion, and what make optimize needs'
 if command -v help2man >/dev/null; then
     grep -q '^quern-eval .- compile, check and time one candidate' "$prefix/share/man/man1/quern-eval.1"
     ok $? 'a man page has a line that says what the program does'
+    grep -A2 '^\.SH SYNOPSIS' "$prefix/share/man/man1/quern-eval.1" | grep -q -- '--task NAME' &&
+        ! grep -q 'internal to' "$prefix/share/man/man1/quern.1"
+    ok $? 'and one that says how it is called'
 fi
 find "$prefix" | sort >before
 mkdir empty && cd empty || exit 1

@@ -1,7 +1,7 @@
 #!/bin/bash
 # make optimize: from a task's folder to a package, the same command again, a budget that is too short, and
 # mistakes. TAP on stdout.
-# limit: 300
+# limit: 900
 . "$(dirname "$0")/tap.sh"
 export QUERN_LOG=info
 optimize() { "$root/mk/optimize" optimize "$BUILD" - make "$@" >out 2>err; rc=$?; }
@@ -30,14 +30,14 @@ printf '#!/bin/sh\n[ "$1" = -c ] || kill -INT $$\n' >stopped; chmod +x stopped
 optimize OP=model.py PYTHON=./stopped RUNS=runs
 [ $rc = 130 ] && grep -q 'stopped; the same command goes on' err && [ ! -e runs/model/operator ]
 ok $? "an export that is interrupted is no refusal"
-printf '#!/bin/sh\n[ "$1" = %s ] || exit 0\ntouch begun; exec sleep 30\n' -c >probes
-printf '#!/bin/sh\n[ "$1" != %s ] || exit 0\ntouch begun; exec sleep 30\n' -c >exports
+printf '#!/bin/sh\n[ "$1" = %s ] || exit 0\ntouch begun; exec sleep 100\n' -c >probes
+printf '#!/bin/sh\n[ "$1" != %s ] || exit 0\ntouch begun; exec sleep 100\n' -c >exports
 chmod +x probes exports
 set -m # Ctrl-C reaches a whole group of processes
 for python in probes exports; do
   rm -f begun
   "$root/mk/optimize" optimize "$BUILD" - make OP=model.py PYTHON=./$python RUNS=runs >out 2>err &
-  wait_for "[ -e begun ]" 20
+  wait_for "[ -e begun ]"
   kill -INT -- -$!; wait $!; rc=$?
   [ $rc = 130 ] && [ "$(cat err)" = 'quern optimize: stopped; the same command goes on' ]
   ok $? "Ctrl-C in what ./$python does has one sentence"
@@ -95,7 +95,7 @@ optimize OP=row.pt2 BUDGET=1s "${small[@]}"; [ $rc = 1 ] && grep -q '^runs/row/t
 ok $? "a changed one is"
 setsid "$root/mk/optimize" optimize "$BUILD" - make OP="$root/tests/fixtures/import/row.pt2" RUN=broken \
   "${small[@]}" >out 2>err & group=$!
-for _ in {1..300}; do [ ! -e runs/broken/collect ] || break; sleep 0.1; done
+wait_for '[ -e runs/broken/collect ]'
 sleep 1; kill -INT -- -$group; wait $group; rc=$?
 [ $rc = 130 ] && grep -q 'stopped; the same command goes on' err && [ ! -e runs/broken/row/package.json ]
 ok $? "an interrupt in the search of an archive is said"

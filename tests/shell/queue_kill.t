@@ -2,6 +2,7 @@
 # The queue under SIGKILL of every process, stopped workers, an emptied server, dropped connections, and
 # candidates that crash their evaluator. Each time the payload of the verdicts equals that of an undisturbed
 # run, each distinct job is finished once, and no process is left. TAP on stdout.
+# limit: 1200
 #
 # On a busy machine any process may pause for seconds. A fault therefore waits for the state that it needs,
 # and a run that ends before its faults is repeated. Leases have the usual 30 s except in the tests of an
@@ -199,7 +200,7 @@ none_left; ok $? 'signals: no process is left'
 
 # ---- workers of other hosts: only an expired lease shows that they are gone ----
 export QUERN_LEASE_S=2
-WORKERS=0 fleet hosts sleep 600
+WORKERS=0 fleet hosts sleep 1800
 wait_for '[ -S hosts/redis.sock ] && [ -n "$(status hosts)" ]'
 export QUERN_REDIS=unix:$tmp/hosts/redis.sock
 for try in 1 2 3 4 5 6; do
@@ -229,7 +230,7 @@ wait_for '[ "$(count hosts waiting)" = 3 ]'; redis-cli -s hosts/redis.sock del $
 "$BIN/quern-queue" resume
 wait_for '! kill -0 $e 2>/dev/null'; ended=$?; kill $e 2>/dev/null; wait $e; s=$?
 [ $s$ended = 00 ] && [ "$(count hosts done)" = 33 ]; ok $? 'jobs whose stream was deleted are put back'
-printf 'relu\t// selftest: sleep 3\n' | "$here/make_samples.pl" >long.qa
+printf 'relu\t// selftest: sleep 4.5\n' | "$here/make_samples.pl" >long.qa
 "$BIN/quern-evaluate" long.qa --output long.out --seed 5 2>/dev/null & e=$!
 # 3 idle for ms, 4 deliveries
 lease() {

@@ -25,6 +25,13 @@ again() {
 }
 finish() { wait $submitter; local s=$?; "$BIN/quern-artifact" export $1.qa >verdicts 2>/dev/null; return $s; }
 fresh() { "$BIN/quern-queue" purge >/dev/null; }
+# hold PID: stops an evaluator while it has a job
+hold() {
+    local have; have=$(count done)
+    until kill -STOP $1; [ "$(count leased)" = 1 ] || [ "$(count done)" != "$have" ]; do
+        kill -CONT $1; sleep 0.2
+    done
+}
 measured() { printf '// selftest: measured %s' "$*"; }
 
 "$BIN/quern-fleet" run --devices sim:h100 --workers 0 --dir q -- sleep 1000 >out 2>log & fleet=$!
@@ -92,8 +99,7 @@ options='--second-wait 60'
 end $b; before=$(count done)
 evaluate killed "$(measured 1.5 A=6 B=5.9)"
 wait_for "[ \"\$(count done)\" = $((before + 1)) ]"
-start B; b=$pid
-wait_for '[ "$(count leased)" = 1 ]'; sleep 0.3
+start B; b=$pid; hold $b
 kill -9 $b; wait $b 2>/dev/null
 start B; b=$pid
 finish killed; s=$?
@@ -106,8 +112,7 @@ end $b; fresh
 options='--second-wait 15'
 evaluate gone "$(measured 1.5 A=6 B=5.9)"
 wait_for '[ "$(count done)" = 1 ]'
-start B; b=$pid
-wait_for '[ "$(count leased)" = 1 ]'; sleep 0.3
+start B; b=$pid; hold $b
 kill -9 $b; wait $b 2>/dev/null
 finish gone; s=$?
 [ $s = 0 ] && [ "$(field gone.qa confirmed)" = 'alone ' ] && [ "$(field gone.qa score)" = '6.0 ' ] &&
@@ -124,7 +129,7 @@ ok $? 'one device: unconfirmed'
 # ---- the submitter is killed while a record waits, and continues from its journal ----
 fresh; options='--second-wait 60'
 evaluate journal "$(measured 0 A=4 B=3.9)"
-wait_for '[ "$(count done)" = 1 ]'; sleep 0.3
+wait_for '[ "$(count done)" = 1 ] && grep -aqs test:gpu journal.qa.journal'
 kill -9 $submitter; wait $submitter 2>/dev/null
 [ -s journal.qa.journal ] && [ ! -e journal.qa ]
 ok $? 'killed while it waits, the submitter leaves its journal'

@@ -93,7 +93,8 @@ find "$(dir killed)" -name '*.journal' -o -name '*.tmp*' -o -name '*.checkpoint*
 QUERN_CACHE=$shared
 
 # ---- Ctrl-C, once and twice; a second run beside the first ----
-second=(SEED=2 REPORT_SAMPLES=1) # of the run that Ctrl-C stops
+# Of the run that Ctrl-C stops, and of its like.
+second=(SEED=2 REPORT_SAMPLES=1 SFT='--plain-epochs 20 --epochs 2 --batch 4 --lr 8e-3')
 start_int() { # a process group with SIGINT as in the foreground of a terminal
   : >"$tmp/out"
   perl -e '$SIG{INT} = "DEFAULT"; setpgrp; exec @ARGV' make -j2 crl "${settings[@]}" RUN="$prefix-killed" \

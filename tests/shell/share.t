@@ -52,7 +52,7 @@ is 'a run that ends well ends the job' "$? $(cat asked)" '0 run ends'
 bash "$share/slurm/pipeline.sbatch" fails >out 2>err; is 'the job fails with the status of the pipeline' $? 3
 [ ! -e requeued ]; ok $? 'neither goes back into the queue'
 bash "$share/slurm/pipeline.sbatch" runs >out 2>err & job=$!
-wait_for '[ -e running ]' 10
+wait_for '[ -e running ]'
 kill -TERM $job; wait $job; is 'near its time limit a run is stopped' $? 0
 is 'and goes back into the queue' "$(cat requeued)" 'requeue 17'
 bash "$share/slurm/evaluators.sbatch" >out 2>err

@@ -113,11 +113,23 @@ static int carry_op(Decoder *d, const char *op)
     return emit_row(d, fn, bits, product ? 3 : 2, flags);
 }
 
+/* add, min and max of two halves in a register. */
+static int pair_op(Decoder *d, const char *op, int is_signed, int n)
+{
+    char name[24];
+    int relu = decode_has(d, "relu"), bits[] = {32, 32, 32, 32};
+    if (relu && (!is_signed || !strcmp(op, "add")))
+        return decode_refuse(d, "a type that it does not exist for");
+    snprintf(name, sizeof name, "%s.x2", op);
+    d->inst_class = INST_INT;
+    return emit_row(d, int_handler(name, 32, is_signed), bits, n, relu);
+}
+
 static int int_op(Decoder *d, const char *op, const ValueType *t, int n)
 {
     char name[24];
     int product = !strcmp(op, "mul") || !strcmp(op, "mad") || !strcmp(op, "mul24");
-    const char *part = !product                ? ""
+    const char *part = !product                ? decode_has(d, "relu") ? ".relu" : ""
                        : decode_has(d, "wide") ? ".wide"
                        : decode_has(d, "hi")   ? ".hi"
                        : decode_has(d, "lo")   ? ".lo"
@@ -179,6 +191,8 @@ static int arithmetic_op(Decoder *d, int index)
     int n = arithmetic[index].sources;
     if (n >= 2 && !strcmp(d->in->mods[d->in->n_mods > 1 ? d->in->n_mods - 2 : 0], "cc"))
         return carry_op(d, op);
+    int is_signed = decode_has(d, "s16x2");
+    if (is_signed || decode_has(d, "u16x2")) return pair_op(d, op, is_signed, n);
     const ValueType *t = decode_type(d);
     if (!t) return decode_refuse(d, "no type");
     if (t->bits == 1) return pred_logic(d);

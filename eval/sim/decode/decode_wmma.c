@@ -1,5 +1,5 @@
-/* wmma. A load or store of a fragment becomes ordinary loads or stores, each of a register or of
- * half a register. exec_wmma.c defines the layout of fragments. */
+/* wmma. A load or store of a fragment becomes ordinary loads or stores, each of a register or of one
+ * of its elements. exec_wmma.c defines the layout of fragments. */
 #include "eval/sim/decode/decode_internal.h"
 #include "eval/sim/memory/memory_ops.h"
 
@@ -28,7 +28,7 @@ static int shape_of(Decoder *d, Shape *s)
  * registers of the fragment. */
 static int registers(char which, const Shape *s, int type, int *all)
 {
-    int e = type == T_F16 || type == T_BF16 ? 2 : 1;
+    int e = mma_per_register(type);
     int n = (which == 'a' ? s->m * s->k : which == 'b' ? s->k * s->n : s->m * s->n) / (LANES * e);
     *all = which != 'c' && type == T_F16 ? 8 : n;
     return n;
@@ -37,19 +37,21 @@ static int registers(char which, const Shape *s, int type, int *all)
 static int is_known(char which, const Shape *s, const ValueType *t)
 {
     if (!t || t->packed) return 0;
-    if (which == 'c') return t->type == T_F32 || t->type == T_F16;
-    return s->k == 8 ? t->type == T_TF32 : t->type == T_F16 || t->type == T_BF16;
+    if (which == 'c')
+        return t->type == T_F32 || t->type == T_F16 || (t->type == T_S32 && s->k == 16);
+    if (s->k == 8) return t->type == T_TF32;
+    return t->type == T_F16 || t->type == T_BF16 || t->type == T_S8 || t->type == T_U8;
 }
 
 /* Emits an access of `bytes` by every lane. data: row of a 32-bit register. */
-static void access_part(Decoder *d, const WmmaPart *whole, int reg, int half, int bytes,
+static void access_part(Decoder *d, const WmmaPart *whole, int reg, int element, int bytes,
                         uint32_t data, int is_store)
 {
     WmmaPart *p = ptx_arena_alloc(d->code->ptx.arena, sizeof *p);
     MemOp *mo = decode_mem(d);
     *p = *whole;
     p->reg = (uint8_t)reg;
-    p->half = (uint8_t)half;
+    p->element = (uint8_t)element;
     Inst *in = decode_emit(d, h_wmma_address);
     in->part = p;
     in->d = decode_temp64(d);
@@ -67,24 +69,36 @@ static void access_part(Decoder *d, const WmmaPart *whole, int reg, int half, in
     d->expansion++;
 }
 
-/* Emits accesses for two elements of a register that are not adjacent in memory. */
-static void access_halves(Decoder *d, const WmmaPart *whole, int reg, uint32_t data, int is_store)
+/* d = low | high << bits */
+static void pack(Decoder *d, uint32_t to, uint32_t low, uint32_t high, int bits)
 {
-    uint32_t part[2] = {decode_temp32(d), decode_temp32(d)};
-    for (int j = 0; j < 2; j++) {
+    Inst *in = decode_emit(d, h_wmma_pack);
+    in->d = to;
+    in->a = low;
+    in->b = high;
+    in->k0 = (uint8_t)bits;
+}
+
+/* Emits accesses for the elements of a register, of `bits` each, that are not adjacent in memory.
+ * Bytes are loaded only. */
+static void access_elements(Decoder *d, const WmmaPart *whole, int reg, int bits, uint32_t data,
+                            int is_store)
+{
+    uint32_t part[4];
+    int n = 32 / bits;
+    for (int j = 0; j < n; j++) {
+        part[j] = decode_temp32(d);
         if (is_store) {
             Inst *in = decode_emit(d, h_wmma_unpack);
             in->d = part[j];
             in->a = data;
             in->k0 = (uint8_t)j;
         }
-        access_part(d, whole, reg, j, 2, part[j], is_store);
+        access_part(d, whole, reg, j, bits / 8, part[j], is_store);
     }
     if (is_store) return;
-    Inst *in = decode_emit(d, h_wmma_pack);
-    in->d = data;
-    in->a = part[0];
-    in->b = part[1];
+    for (int j = 0; j < n && n == 4; j += 2) pack(d, part[j], part[j], part[j + 1], 8);
+    pack(d, data, part[0], part[n / 2], 16);
 }
 
 static int matrix_access(Decoder *d, int is_store)
@@ -119,7 +133,7 @@ static int matrix_access(Decoder *d, int is_store)
         if (t->bits == 32 || adjacent)
             access_part(d, &whole, i, 0, 4, data[i], is_store);
         else
-            access_halves(d, &whole, i, data[i], is_store);
+            access_elements(d, &whole, i, t->bits, data[i], is_store);
     for (int i = n; i < all && !is_store; i++) {
         Inst *in = decode_emit(d, h_mov32);
         in->d = data[i];
@@ -130,6 +144,14 @@ static int matrix_access(Decoder *d, int is_store)
     return 0;
 }
 
+/* Are there products of a type with accumulators of these types? */
+static int can_add(int type, int from, int to)
+{
+    if (type == T_S8 || type == T_U8) return from == T_S32 && to == T_S32;
+    if (type == T_F16) return from != T_S32 && to != T_S32;
+    return from == T_F32 && to == T_F32;
+}
+
 static int multiply(Decoder *d)
 {
     Shape s = {0};
@@ -138,6 +160,7 @@ static int multiply(Decoder *d)
     for (int i = 0; i < d->in->n_mods; i++)
         if (!strcmp(d->in->mods[i], "row") || !strcmp(d->in->mods[i], "col"))
             d->mods_used |= 1u << i;
+    int saturate = decode_has(d, "satfinite");
     decode_has(d, "aligned");
     if (!decode_has(d, "sync") || shape_of(d, &s))
         return decode_refuse(d, "a form that is not known");
@@ -147,8 +170,10 @@ static int multiply(Decoder *d)
     op->type = a ? a->type : T_F16; /* f16 names the accumulators' types alone */
     if (!a) to = b;
     if ((a && (!to || a != b || !is_known('a', &s, a))) || !is_known('c', &s, from) ||
-        !is_known('c', &s, to) || (op->type != T_F16 && (from->type != T_F32 || to->type != T_F32)))
+        !is_known('c', &s, to) || !can_add(op->type, from->type, to->type) ||
+        (saturate && to->type != T_S32))
         return decode_refuse(d, "types that are not known");
+    op->saturate = (uint8_t)saturate;
     op->m = (uint8_t)s.m;
     op->n = (uint8_t)s.n;
     op->k = (uint8_t)s.k;

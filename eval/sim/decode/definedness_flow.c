@@ -10,7 +10,8 @@ static int bits_of(const char *mod)
     static const struct {
         const char *name;
         int bits;
-    } others[] = {{"bf16", 16}, {"f16x2", 32}, {"bf16x2", 32}, {"tf32", 32}};
+    } others[] = {{"bf16", 16},  {"f16x2", 32}, {"bf16x2", 32},
+                  {"u16x2", 32}, {"s16x2", 32}, {"tf32", 32}};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (!strcmp(mod, others[i].name)) return others[i].bits;
     if (!*mod || !strchr("busf", *mod)) return 0;
@@ -358,7 +359,8 @@ static int fill(const Flow *f)
         if (definedness_is(in, known[i].op) && in->n_operands == known[i].operands)
             return known[i].flow(f);
     if (in->n_operands < 2 || in->operands[0].kind != OPND_REG) return 0;
-    if (has(in, "f16x2") || has(in, "bf16x2")) return halves_flow(f);
+    if (has(in, "f16x2") || has(in, "bf16x2") || has(in, "u16x2") || has(in, "s16x2"))
+        return halves_flow(f);
     return integer_flow(f);
 }
 

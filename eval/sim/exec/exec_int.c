@@ -82,6 +82,25 @@ WRAP2(xor_, a ^ b)
 INT2(min, a < b ? a : b)
 INT2(max, a > b ? a : b)
 
+/* Two halves of 16 bits each. k0 of min and max: what is negative becomes 0. */
+#define HALVES(e_low, e_high) (U16(e_low) | (uint32_t)U16(e_high) << 16)
+#define LESS(a, b) ((a) < (b) ? (a) : (b))
+#define MORE(a, b) ((a) > (b) ? (a) : (b))
+#define FLOOR(v) MORE(v, in->k0 ? 0 : INT16_MIN)
+HANDLER32(add_x2, ROWS_32_2, HALVES(ra[i] + rb[i], (ra[i] >> 16) + (rb[i] >> 16)))
+HANDLER32(min_u16x2, ROWS_32_2,
+          HALVES(LESS(U16(ra[i]), U16(rb[i])), LESS(ra[i] >> 16, rb[i] >> 16)))
+HANDLER32(max_u16x2, ROWS_32_2,
+          HALVES(MORE(U16(ra[i]), U16(rb[i])), MORE(ra[i] >> 16, rb[i] >> 16)))
+HANDLER32(min_s16x2, ROWS_32_2,
+          HALVES(FLOOR(LESS(S16(ra[i]), S16(rb[i]))),
+                 FLOOR(LESS(S16(ra[i] >> 16), S16(rb[i] >> 16)))))
+HANDLER32(max_s16x2, ROWS_32_2,
+          HALVES(FLOOR(MORE(S16(ra[i]), S16(rb[i]))),
+                 FLOOR(MORE(S16(ra[i] >> 16), S16(rb[i] >> 16)))))
+HANDLER32(min_relu, ROWS_32_2, MORE(LESS(S32(ra[i]), S32(rb[i])), 0))
+HANDLER32(max_relu, ROWS_32_2, MORE(MORE(S32(ra[i]), S32(rb[i])), 0))
+
 HANDLER32(not_16, ROWS_32_1, U16(~ra[i]))
 HANDLER32(not_32, ROWS_32_1, ~ra[i])
 HANDLER64(not_64, ROWS_64_1, ~ra[i])
@@ -174,6 +193,11 @@ static const struct {
     {"rem", INT_LIST(rem)},
     {"min", INT_LIST(min)},
     {"max", INT_LIST(max)},
+    {"add.x2", {0, 0, add_x2, add_x2}},
+    {"min.x2", {0, 0, min_u16x2, min_s16x2}},
+    {"max.x2", {0, 0, max_u16x2, max_s16x2}},
+    {"min.relu", {0, 0, 0, min_relu}},
+    {"max.relu", {0, 0, 0, max_relu}},
     {"and", WRAP_LIST(and_)},
     {"or", WRAP_LIST(or_)},
     {"xor", WRAP_LIST(xor_)},

@@ -31,7 +31,7 @@ double mma_element(uint32_t v, int type, int j)
 
 int mma_per_register(int type)
 {
-    return type == T_TF32 ? 1 : type == T_F16 || type == T_BF16 ? 2 : 4;
+    return type == T_F16 || type == T_BF16 ? 2 : type == T_S8 || type == T_U8 ? 4 : 1;
 }
 
 static double accumulator(const Warp *w, const MmaOp *op, int i, int lane)
@@ -42,14 +42,14 @@ static double accumulator(const Warp *w, const MmaOp *op, int i, int lane)
     return op->acc_type == T_S32 ? (double)(int32_t)v : (double)as_float(v);
 }
 
-static uint32_t result(const MmaOp *op, double v)
+uint32_t mma_sum(double v, int type, int saturate)
 {
-    if (op->acc_type == T_S32) {
-        if (op->saturate)
+    if (type == T_S32) {
+        if (saturate)
             return (uint32_t)(v > INT32_MAX ? INT32_MAX : v < INT32_MIN ? INT32_MIN : (int32_t)v);
         return (uint32_t)(int64_t)v;
     }
-    if (op->acc_type == T_F16) return f16_narrow(to_odd(v));
+    if (type == T_F16) return f16_narrow(to_odd(v));
     float f = (float)v;
     return f != f ? 0x7fffffffu : float_bits(f);
 }
@@ -83,7 +83,8 @@ const Inst *h_mma(Warp *w, const Inst *in)
     for (int lane = 0; lane < LANES; lane++)
         for (int i = 0; i < 4; i++) {
             int row = (lane >> 2) + 8 * (i >> 1), column = 2 * (lane & 3) + (i & 1);
-            out[i][lane] = result(op, sums[row][column] + accumulator(w, op, i, lane));
+            double sum = sums[row][column] + accumulator(w, op, i, lane);
+            out[i][lane] = mma_sum(sum, op->acc_type, op->saturate);
         }
     for (int lane = 0; lane < LANES; lane++)
         for (int i = 0; i < op->n_c; i++)

@@ -44,10 +44,10 @@ const Inst *h_wmma_address(Warp *w, const Inst *in)
     const WmmaPart *p = in->part;
     const uint32_t *stride = row32(w, p->stride);
     uint64_t *d = row64(w, in->d);
-    int e = p->type == T_F16 || p->type == T_BF16 ? 2 : 1, bytes = 4 / e;
+    int e = mma_per_register(p->type), bytes = 4 / e;
     for (uint32_t m = exec_mask(w, in); m; m &= m - 1) {
         int lane = __builtin_ctz(m), row, column;
-        place(p->which, p->m, p->n, e, lane, p->reg, p->half, &row, &column);
+        place(p->which, p->m, p->n, e, lane, p->reg, p->element, &row, &column);
         uint64_t at = p->by_columns ? (uint64_t)column * stride[lane] + (uint64_t)row
                                     : (uint64_t)row * stride[lane] + (uint64_t)column;
         d[lane] = access_lane_address(w, &p->base, lane) + at * (uint64_t)bytes;
@@ -60,7 +60,7 @@ const Inst *h_wmma_pack(Warp *w, const Inst *in)
 {
     const uint32_t *a = row32(w, in->a), *b = row32(w, in->b);
     uint32_t out[LANES];
-    for (int i = 0; i < LANES; i++) out[i] = (a[i] & 0xffff) | b[i] << 16;
+    for (int i = 0; i < LANES; i++) out[i] = (a[i] & ((1u << in->k0) - 1)) | b[i] << in->k0;
     blend32(row32(w, in->d), out, exec_mask(w, in));
     return in + 1;
 }
@@ -94,7 +94,8 @@ static void gather(const Warp *w, const WmmaOp *op, double a[SIDE][DEPTH], doubl
 static double sum_of(const Warp *w, const WmmaOp *op, int i, int lane)
 {
     if (op->from == T_F16) return mma_element(row32(w, op->c[i / 2])[lane], T_F16, i & 1);
-    return (double)as_float(row32(w, op->c[i])[lane]);
+    uint32_t v = row32(w, op->c[i])[lane];
+    return op->from == T_S32 ? (double)(int32_t)v : (double)as_float(v);
 }
 
 const Inst *h_wmma(Warp *w, const Inst *in)
@@ -115,10 +116,7 @@ const Inst *h_wmma(Warp *w, const Inst *in)
         for (int i = 0; i < 8; i++) {
             place('c', op->m, op->n, 1, lane, i, 0, &row, &column);
             double sum = sums[row][column] + sum_of(w, op, i, lane);
-            float f = (float)sum;
-            out[i][lane] = op->to == T_F16 ? f16_narrow(to_odd(sum))
-                           : f != f        ? 0x7fffffffu
-                                           : float_bits(f);
+            out[i][lane] = mma_sum(sum, op->to, op->saturate);
         }
     for (int lane = 0; lane < LANES; lane++)
         for (int i = 0; i < 8; i++)

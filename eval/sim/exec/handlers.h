@@ -47,10 +47,11 @@ Handler h_movmatrix;
 Handler h_wmma;                 /* wmma */
 Handler h_wmma_sync;            /* waits for all 32 lanes before the accesses of a fragment */
 Handler h_wmma_address;         /* part; d: row of the address; k0: bytes, k1: of a store */
-Handler h_wmma_pack;            /* d = a | b << 16 */
+Handler h_wmma_pack;            /* d = a | b << k0 */
 Handler h_wmma_unpack;          /* d = half k0 of a */
 int mma_per_register(int type); /* elements of a type in a register */
-double mma_element(uint32_t v, int type, int j); /* element j of a register */
+double mma_element(uint32_t v, int type, int j);    /* element j of a register */
+uint32_t mma_sum(double v, int type, int saturate); /* the bits of an accumulator's element */
 
 /* ---- exec_int.c ---- */
 

@@ -161,6 +161,7 @@ typedef struct MmaOp {
 typedef struct WmmaOp {
     uint8_t m, n, k;
     uint8_t type, from, to; /* T_*; type: of the factors */
+    uint8_t saturate;
     uint32_t d[8], a[8], b[8], c[8];
 } WmmaOp;
 

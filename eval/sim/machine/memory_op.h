@@ -49,11 +49,11 @@ typedef struct MemOp {
     Pattern pattern;
 } MemOp;
 
-/* A register of a wmma fragment, or a half of one, that is loaded or stored. */
+/* A register of a wmma fragment, or an element of one, that is loaded or stored. */
 typedef struct WmmaPart {
     MemOp base; /* address of the matrix */
     char which; /* 'a', 'b', or 'c' for accumulators */
-    uint8_t m, n, type, reg, half;
+    uint8_t m, n, type, reg, element;
     uint8_t by_columns; /* the layout in memory */
     uint32_t stride;    /* row code */
 } WmmaPart;

@@ -70,9 +70,9 @@ static int sort_active(const int32_t *delta, uint32_t m, int32_t *sorted)
     return n;
 }
 
-/* There are 32 banks of 4-byte words. A wavefront delivers one word of each bank. *ideal: as many
- * wavefronts as the distinct words need at least. */
-static int count_wavefronts(const int32_t *sorted, int n, int size, uint32_t phase, uint16_t *ideal)
+/* There are 32 banks of 4-byte words. A wavefront delivers one word of each bank, and one word to
+ * each lane. *ideal: as many wavefronts as the distinct words need at least. */
+static int count_wavefronts(const int32_t *sorted, int n, int size, uint32_t phase, int *ideal)
 {
     uint8_t taken[32] = {0};
     int64_t last = INT64_MIN;
@@ -87,8 +87,35 @@ static int count_wavefronts(const int32_t *sorted, int n, int size, uint32_t pha
             words++;
         }
     }
-    *ideal = (uint16_t)((words + 31) / 32);
+    *ideal += (words + 31) / 32;
     return wavefronts;
+}
+
+/* Do all active lanes have the address of the lane whose number differs in bit 1, or 2? */
+static int has_pairs(const int32_t *delta, uint32_t m, int bit)
+{
+    for (uint32_t rest = m; rest; rest &= rest - 1) {
+        int lane = __builtin_ctz(rest), other = lane ^ bit;
+        if (m >> other & 1 && delta[lane] != delta[other]) return 0;
+    }
+    return 1;
+}
+
+/* The data path returns one register a cycle: 8 bytes a lane take a half of the warp at a time, and
+ * 16 bytes a quarter. Where lanes have their addresses in pairs, twice as many lanes go at once. */
+static void add_wavefronts(Pattern *p, int32_t *sorted, int n)
+{
+    int size = p->size, lanes = size > 4 ? 4 * LANES / size : LANES, ideal = 0, sum = 0;
+    if (!lanes) lanes = 1; /* a bulk copy: one lane, and more than a register each */
+    if (lanes < LANES && (has_pairs(p->delta, p->mask, 1) || has_pairs(p->delta, p->mask, 2)))
+        lanes *= 2;
+    for (int i = 0; i < LANES; i += lanes) {
+        uint32_t some = lanes < LANES ? ((1u << lanes) - 1) << i : FULL_MASK;
+        if (lanes < LANES) n = sort_active(p->delta, p->mask & some, sorted);
+        sum += count_wavefronts(sorted, n, size, p->phase, &ideal);
+    }
+    p->wavefronts = (uint16_t)sum;
+    p->ideal = (uint16_t)ideal;
 }
 
 static void build_pattern(Pattern *p, const int32_t *delta, uint32_t m, int size, uint32_t phase)
@@ -129,7 +156,7 @@ static void build_pattern(Pattern *p, const int32_t *delta, uint32_t m, int size
         p->half[h] = (uint8_t)(same ? HALF_SAME : next ? HALF_ROW : HALF_ANY);
     }
     p->aligned = (low_bits & (size - 1)) == 0;
-    p->wavefronts = (uint16_t)count_wavefronts(sorted, n, size, phase, &p->ideal);
+    add_wavefronts(p, sorted, n);
 }
 
 /* Are the differences those of the pattern, which were built of the same mask? */

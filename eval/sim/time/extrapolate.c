@@ -169,8 +169,11 @@ void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, 
     c->global_atomic_hottest = whole((double)c->global_atomic_hottest * sharing);
     double first = (double)c->leader_dram_waits,
            later = fmax(0, (double)c->leader_far_waits - first);
+    /* The blocks of the first wave start together: each waits for what one of them loads. */
+    double cold = resident / blocks;
     if (touched > 0)
-        c->leader_dram_waits = whole(first * fmin(1, dram / touched) + later * (1 - kept));
+        c->leader_dram_waits =
+            whole(first * (cold + (1 - cold) * fmin(1, dram / touched)) + later * (1 - kept));
 }
 
 void extrapolate_growth(const SimCounts *small, double growth, const uint32_t grid[3],

@@ -96,6 +96,41 @@ static double load_latency(const Profile *p, const SimCounts *c)
            (1 - from_dram - from_l2) * p->l1_cycles + wavefronts - 1;
 }
 
+/* Threads a cycle of the pipe that executes a class; 0: of none that holds up a warp. */
+static int pipe_lanes(const Profile *p, int inst_class)
+{
+    switch (inst_class) {
+    case INST_FP32: return p->fp32_lanes;
+    case INST_INT: return p->int_lanes;
+    case INST_FP16: return p->fp16_lanes;
+    case INST_FP64: return p->fp64_lanes;
+    case INST_SFU: return p->sfu_lanes;
+    case INST_SHUFFLE: return p->shuffle_lanes;
+    case INST_GLOBAL_LOAD:
+    case INST_GLOBAL_STORE:
+    case INST_SHARED_LOAD:
+    case INST_SHARED_STORE:
+    case INST_LOCAL_LOAD:
+    case INST_LOCAL_STORE:
+    case INST_ATOMIC: return p->lsu_lanes;
+    default: return 0;
+    }
+}
+
+/* Cycles of an average instruction of a warp alone. It issues in order, and each of the schedulers
+ * has its part of a pipe: 16 lanes take an instruction every second cycle. */
+static double issue_interval(const Profile *p, const SimCounts *c)
+{
+    double cycles = 0, insts = 0;
+    for (int i = 0; i < INST_CLASS_COUNT; i++) {
+        int all = pipe_lanes(p, i);
+        double each = all ? lanes(SCHEDULERS, all) : 1;
+        cycles += (double)c->by_class[i] * larger(1, each);
+        insts += (double)c->by_class[i];
+    }
+    return insts > 0 ? cycles / insts : 1;
+}
+
 static double warp_latency(const Profile *p, double load, double chain, double insts, double waits,
                            double local, double barriers)
 {
@@ -110,8 +145,8 @@ static double barrier_latency(const Profile *p, const SimCounts *c)
 
 void timemodel_latency(const Profile *p, const SimCounts *c, LatencyParts *out)
 {
-    double blocks = (double)c->blocks;
-    out->chain = larger((double)c->block_chain_cycles, (double)c->block_insts) / blocks;
+    double blocks = (double)c->blocks, issue = issue_interval(p, c) * (double)c->block_insts;
+    out->chain = larger((double)c->block_chain_cycles, issue) / blocks;
     out->loads = ((double)c->block_global_waits * load_latency(p, c) +
                   (double)c->block_local_waits * p->l1_cycles + (double)c->spill_cycles) /
                  blocks;
@@ -123,16 +158,16 @@ void timemodel_latency(const Profile *p, const SimCounts *c, LatencyParts *out)
 static void latencies(const Profile *p, const SimCounts *c, double *average, double *slowest)
 {
     double blocks = (double)c->blocks, load = load_latency(p, c), barrier = barrier_latency(p, c);
-    double spills = (double)c->spill_cycles / blocks;
+    double spills = (double)c->spill_cycles / blocks, interval = issue_interval(p, c);
     *average = spills + warp_latency(p, load, (double)c->block_chain_cycles / blocks,
-                                     (double)c->block_insts / blocks,
+                                     interval * (double)c->block_insts / blocks,
                                      (double)c->block_global_waits / blocks,
                                      (double)c->block_local_waits / blocks,
                                      (double)c->block_barriers / blocks * barrier);
     *slowest =
-        spills + warp_latency(p, load, (double)c->chain_cycles_max, (double)c->warp_insts_max,
-                              (double)c->global_waits_max, (double)c->local_waits_max,
-                              (double)c->block_barriers_max * barrier);
+        spills + warp_latency(p, load, (double)c->chain_cycles_max,
+                              interval * (double)c->warp_insts_max, (double)c->global_waits_max,
+                              (double)c->local_waits_max, (double)c->block_barriers_max * barrier);
 }
 
 /* Seconds of a wave of `here` blocks on the busiest SM and `all` on the GPU. */

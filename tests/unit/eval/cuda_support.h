@@ -4,12 +4,14 @@
 #define TESTS_CUDA_SUPPORT_H
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -52,6 +54,14 @@ static int clock_one(const DeviceLaunch *launches, int n, ClockMode mode, Device
                      DeviceFault *fault)
 {
     return ops->clock(d, launches, n, mode, -1, out, fault, &err);
+}
+
+/* Kills a runner and waits for its end, which the device has yet to see. */
+static inline void end_runner(pid_t pid)
+{
+    siginfo_t ended;
+    kill(pid, SIGKILL);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT), 0);
 }
 
 static DeviceLaunch launch(DeviceModule *m, const char *kernel, DevicePtr p, int count, int first)

@@ -40,7 +40,7 @@ static int children_of(pid_t parent, pid_t *newest)
 static pid_t prefork_child_of(pid_t server)
 {
     pid_t child;
-    for (double end = clock_seconds() + 10; clock_seconds() < end; clock_sleep(0.01))
+    for (double end = clock_seconds() + 60; clock_seconds() < end; clock_sleep(0.01))
         if (children_of(server, &child) == 1) return child;
     fail_msg("no child waits");
     return 0;
@@ -159,7 +159,7 @@ static void test_limit_of_prefork(void **state)
     double took = clock_seconds() - start;
     assert_false(r.ok);
     assert_string_equal(r.message, "compiling took more than 1 s of CPU time or too much output");
-    assert_true(took > 1.8 && took < 40); /* twice */
+    assert_true(took > 1.8 && took < 150); /* twice */
     compile_result_release(&r);
     assert_true(has_ended(child));
     expect_compiles(c, source_templates, 0);

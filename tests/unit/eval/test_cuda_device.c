@@ -1,10 +1,6 @@
 /* The device "cuda:N" over tests/fixtures/cuda/driver.c, a stand-in for libcuda: shared buffers,
  * guard zones, and runner processes that candidates make fail in every way. */
 #include <dirent.h>
-#include <signal.h>
-#include <sys/wait.h>
-
-#include "base/clock.h"
 
 #include "cuda_support.h"
 
@@ -273,8 +269,7 @@ static void test_not_the_candidates(void **state)
     honest();
     m = load(0);
     l = launch(m, "ones", y, 1, 0);
-    kill(runner_of(HOME_CANDIDATE)->pid, SIGKILL);
-    clock_sleep(0.1);
+    end_runner(runner_of(HOME_CANDIDATE)->pid);
     assert_int_equal(ops->run(d, &l, 1, &fault, &err), -1);
     ops->unload(d, m);
     honest();
@@ -381,8 +376,7 @@ static void test_copies(void **state)
             assert_in_range(follows[k], k ? 5 : 0, k ? TIMES : 0);
         }
     }
-    kill(runner_of(HOME_CANDIDATE)->pid, SIGKILL);
-    clock_sleep(0.1);
+    end_runner(runner_of(HOME_CANDIDATE)->pid);
     honest();
     ops->close(d);
 }
@@ -450,7 +444,7 @@ static void test_trusted_runner(void **state)
     pid_t pid = runner->pid;
     for (unsigned round = 0; round < 3; round++) {
         kill(trusted_runner->pid, SIGKILL);
-        if (round) clock_sleep(0.1); /* so that it has ended before the next call */
+        if (round) end_runner(trusted_runner->pid); /* so that it has ended before the next call */
         DeviceLaunch l = launch(trusted, "ones", y, N, 0);
         if (!round && ops->run(d, &l, 1, &fault, &err)) assert_non_null(strstr(err.text, "runner"));
         alternate(trusted, candidate, y);
@@ -458,8 +452,7 @@ static void test_trusted_runner(void **state)
         /* The next runner maps it too. */
         if (round == 1) ok(ops->alloc(d, (size_t)100 << 20, "output z", &z, &err));
     }
-    kill(trusted_runner->pid, SIGKILL);
-    clock_sleep(0.1);
+    end_runner(trusted_runner->pid);
     ok(ops->kernel(d, trusted, "illegal", &info,
                    &err)); /* a kernel that was not asked for before */
     ops->free(d, z);

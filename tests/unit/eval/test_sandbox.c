@@ -81,13 +81,15 @@ static void test_reaches_no_process(void **state)
     assert_int_equal(WTERMSIG(status), SIGKILL);
 }
 
-/* Send `signal_no` to the child that compiles, a moment after its start. */
+/* Send `signal_no` to the child that compiles, once it has used 0.2 s of CPU time: one that waits for
+ * a source has not. */
 static void *signal_child(void *signal_no)
 {
-    char command[300];
+    char command[400];
     snprintf(command, sizeof command,
-             "sleep 0.2; for s in $(pgrep -P %ld quern-compile); do kill -%d $(pgrep -P $s "
-             "quern-compile); done",
+             "for i in $(seq 2000); do for s in $(pgrep -P %ld quern-compile); do "
+             "for c in $(pgrep -P $s quern-compile); do t=$(cut -d' ' -f14 /proc/$c/stat); "
+             "[ ${t:-0} -lt 20 ] || { kill -%d $c; exit; }; done; done; sleep 0.03; done; exit 1",
              (long)getpid(), *(int *)signal_no);
     return system(command) ? signal_no : NULL;
 }

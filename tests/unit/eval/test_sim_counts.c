@@ -172,6 +172,29 @@ static void test_banks(void **state)
                1, 1);
 }
 
+/* Stores and loads `v` words a lane at `address`, a multiple of 4 v that depends on the lane r1. */
+#define VECTORS(v, data, to, address)                                                   \
+    KERNEL("mov.u32 %r1, %tid.x;\n" address "mov.u32 %r3, s;\nadd.u32 %r3, %r3, %r2;\n" \
+           "st.shared." v ".u32 [%r3], " data ";\nld.shared." v ".u32 " to ", [%r3];\n")
+#define FOURS(address) VECTORS("v4", "{7, 7, 7, 7}", "{%r4, %r5, %r6, %r7}", address)
+#define TWOS(address) VECTORS("v2", "{7, 7}", "{%r4, %r5}", address)
+
+/* A cycle returns one register of 32 lanes: 16 bytes a lane go a quarter of the warp at a time, and
+ * a half where neighbours share addresses. Banks conflict within such a group. */
+static void test_vector_banks(void **state)
+{
+    (void)state;
+    wavefronts(FOURS("and.b32 %r2, %r1, 7;\nshl.b32 %r2, %r2, 4;\n"), 4, 4); /* 128 bytes in all */
+    wavefronts(FOURS("and.b32 %r2, %r1, 7;\nshl.b32 %r2, %r2, 5;\n"), 8, 4); /* 32 bytes apart */
+    wavefronts(FOURS("shr.u32 %r2, %r1, 1;\nshl.b32 %r2, %r2, 4;\n"), 2, 2); /* in pairs */
+    wavefronts(FOURS("and.b32 %r2, %r1, 5;\nshl.b32 %r2, %r2, 4;\n"), 2, 2); /* lanes i and i ^ 2 */
+    wavefronts(FOURS("mov.u32 %r2, 0;\n"), 2, 2);                            /* one address */
+    wavefronts(TWOS("shl.b32 %r2, %r1, 3;\n"), 2, 2);
+    wavefronts(TWOS("and.b32 %r2, %r1, 15;\nshl.b32 %r2, %r2, 3;\n"), 2, 2);
+    wavefronts(TWOS("shr.u32 %r2, %r1, 1;\nshl.b32 %r2, %r2, 3;\n"), 1, 1);
+    wavefronts(TWOS("shl.b32 %r2, %r1, 4;\n"), 4, 2);
+}
+
 static void test_waits(void **state)
 {
     (void)state;
@@ -437,7 +460,7 @@ int main(void)
         cmocka_unit_test(test_merged_atomics), cmocka_unit_test(test_unrolled),
         cmocka_unit_test(test_product),        cmocka_unit_test(test_part_sectors),
         cmocka_unit_test(test_long_block),     cmocka_unit_test(test_repeats),
-        cmocka_unit_test(test_uncounted),
+        cmocka_unit_test(test_uncounted),      cmocka_unit_test(test_vector_banks),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,10 +117,94 @@ static void test_integers(void **state)
     sim_stop(&sim);
 }
 
+/* ---- pairs of halves, as Hopper's instructions for dynamic programming have them ---- */
+
+enum { PAIRS = 14 };
+
+static const char *pair_source =
+    "extern \"C\" __global__ void k(const int *a, const int *b, const int *c, unsigned *y, int n)\n"
+    "{ int i = threadIdx.x; unsigned u = a[i], v = b[i], w = c[i];\n"
+    "y[i] = __vadd2(u, v); y[n + i] = __vsub2(u, v); y[2 * n + i] = __vmaxs2(u, v);\n"
+    "y[3 * n + i] = __vmins2(u, v); y[4 * n + i] = __vmaxu2(u, v); y[5 * n + i] = __vminu2(u, v);\n"
+    "y[6 * n + i] = __viaddmax_s16x2(u, v, w); y[7 * n + i] = __viaddmax_s16x2_relu(u, v, w);\n"
+    "y[8 * n + i] = __viaddmin_u16x2(u, v, w); y[9 * n + i] = __vimax3_s16x2_relu(u, v, w);\n"
+    "y[10 * n + i] = __vimin3_s16x2_relu(u, v, w); y[11 * n + i] = __vimax_s32_relu(u, v);\n"
+    "y[12 * n + i] = __vimin3_s32_relu(u, v, w);\n"
+    "y[13 * n + i] = __viaddmax_s32_relu(u, v, w); }\n";
+
+static int32_t least(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
+static int32_t most(int32_t a, int32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Expression k of two signed or unsigned halves, and a third. */
+static uint16_t half_of(int k, uint16_t a, uint16_t b, uint16_t c)
+{
+    int16_t s = (int16_t)a, t = (int16_t)b, u = (int16_t)c, sum = (int16_t)(a + b);
+    int32_t all[] = {a + b,
+                     a - b,
+                     most(s, t),
+                     least(s, t),
+                     most(a, b),
+                     least(a, b),
+                     most(sum, u),
+                     most(most(sum, u), 0),
+                     least((uint16_t)sum, c),
+                     most(most(most(s, t), u), 0),
+                     most(least(least(s, t), u), 0)};
+    return (uint16_t)all[k];
+}
+
+static uint32_t pair_of(int k, uint32_t a, uint32_t b, uint32_t c)
+{
+    int32_t s = (int32_t)a, t = (int32_t)b, u = (int32_t)c;
+    switch (k) {
+    case 11: return (uint32_t)most(most(s, t), 0);
+    case 12: return (uint32_t)most(least(least(s, t), u), 0);
+    case 13: return (uint32_t)most(most((int32_t)(a + b), u), 0);
+    default:
+        return half_of(k, (uint16_t)a, (uint16_t)b, (uint16_t)c) |
+               (uint32_t)half_of(k, (uint16_t)(a >> 16), (uint16_t)(b >> 16), (uint16_t)(c >> 16))
+                   << 16;
+    }
+}
+
+static void test_pairs(void **state)
+{
+    (void)state;
+    static uint32_t in[3][N], y[PAIRS * N];
+    static const uint32_t edges[] = {0,           0x7fff8000u, 0x80007fffu,
+                                     0xffffffffu, 0x0001ffffu, 0x80008000u};
+    for (int i = 0; i < N; i++)
+        for (int k = 0; k < 3; k++)
+            in[k][i] = i < 216 ? edges[i / (int[]){1, 6, 36}[k] % 6]
+                               : (uint32_t)(i + 9 * k + 1) * 2654435761u;
+    sim_start_cuda(&sim, pair_source);
+    DevicePtr p[3], py;
+    for (int k = 0; k < 3; k++) p[k] = sim_buffer(&sim, "input", in[k], sizeof in[k]);
+    py = sim_buffer(&sim, "output y", NULL, sizeof y);
+    sim_run(&sim, ((Shape){.kernel = "k", .block = {N}}), 5, A(p[0]), A(p[1]), A(p[2]), A(py),
+            A(N));
+    sim_read(&sim, py, y, sizeof y);
+    for (int i = 0; i < PAIRS * N; i++) {
+        uint32_t a = in[0][i % N], b = in[1][i % N], c = in[2][i % N],
+                 want = pair_of(i / N, a, b, c);
+        if (y[i] != want)
+            fail_msg("expression %d of %x, %x and %x: %x, %x expected", i / N, a, b, c, y[i], want);
+    }
+    sim_stop(&sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_pairs),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

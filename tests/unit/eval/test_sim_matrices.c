@@ -119,7 +119,9 @@ static void test_matrices(void **state)
 
 static const char *wmma_source =
     "#include <mma.h>\nusing namespace nvcuda;\n"
-    "template <class T> __device__ T of(int v) { return T(float(v)); } template <class L> "
+    "template <class T> __device__ T of(int v) { return T(float(v)); }\n"
+    "template <> __device__ unsigned char of<unsigned char>(int v) { return v + 130; }\n"
+    "template <class L> "
     "struct by { enum { columns = 0 }; }; template <> struct by<wmma::col_major> { enum { "
     "columns = 1 }; };\n"
     "template <int M, int N, int K, class T, class P, class S, class LA, class LB, bool C> "
@@ -150,7 +152,8 @@ static const char *wmma_source =
     "S>(y); all<32, 8, 16, T, T, S>(y + 1024); all<8, 32, 16, T, T, S>(y + 2048); }\n"
     "extern \"C\" __global__ void k(float *y) { shapes<__half, float>(y); shapes<__half, "
     "__half>(y + 3072); shapes<__nv_bfloat16, float>(y + 6144);\n"
-    "all<16, 16, 8, float, wmma::precision::tf32, float>(y + 9216); }\n";
+    "shapes<signed char, int>(y + 9216); shapes<unsigned char, int>(y + 12288);\n"
+    "all<16, 16, 8, float, wmma::precision::tf32, float>(y + 15360); }\n";
 
 /* Every shape, type and layout, on whole numbers: the results are exact whatever the layout of a
  * fragment is. */
@@ -158,18 +161,19 @@ static void test_fragments(void **state)
 {
     (void)state;
     sim_start_cuda(&sim, wmma_source);
-    enum { TILES = 40 };
+    enum { BYTES = 48, TF32 = 60, TILES = 64 }; /* BYTES: the first without signs */
     static float results[TILES * 256];
     DevicePtr py = sim_buffer(&sim, "y", NULL, sizeof results);
     sim_run(&sim, ((Shape){.kernel = "k", .block = {32}, .shared = 15360}), 1, A(py));
     sim_read(&sim, py, results, sizeof results);
     for (int tile = 0; tile < TILES; tile++) {
         int columns = (int[]){16, 8, 32}[tile / 4 % 3], depth = 16;
-        if (tile >= 36) columns = 16, depth = 8;
+        int more = tile >= BYTES && tile < TF32 ? 130 : 0;
+        if (tile >= TF32) columns = 16, depth = 8;
         for (int e = 0; e < 256; e++) {
             int i = e / columns, j = e % columns, want = 2 * (i - j);
             for (int k = 0; k < depth; k++)
-                want += ((i * 7 + k * 3) % 11 - 5) * ((k * 5 + j * 2) % 7 - 3);
+                want += ((i * 7 + k * 3) % 11 - 5 + more) * ((k * 5 + j * 2) % 7 - 3 + more);
             if (results[tile * 256 + e] != (float)want)
                 fail_msg("tile %d, row %d, column %d: %g, %d expected", tile, i, j,
                          (double)results[tile * 256 + e], want);
@@ -178,11 +182,85 @@ static void test_fragments(void **state)
     sim_stop(&sim);
 }
 
+/* Sums of bytes wrap around, and with satfinite they end at the limits. */
+static void test_saturation(void **state)
+{
+    (void)state;
+    static int32_t sums[2][256];
+    sim_start_cuda(
+        &sim,
+        "#include <mma.h>\nusing namespace nvcuda;\nextern \"C\" __global__ void k(int *y) {\n"
+        "wmma::fragment<wmma::matrix_a, 16, 16, 16, signed char, wmma::row_major> a;\n"
+        "wmma::fragment<wmma::matrix_b, 16, 16, 16, signed char, wmma::col_major> b;\n"
+        "wmma::fragment<wmma::accumulator, 16, 16, 16, int> c, d;\n"
+        "wmma::fill_fragment(a, 127); wmma::fill_fragment(b, 127); wmma::fill_fragment(c, "
+        "2147483000);\n"
+        "wmma::mma_sync(d, a, b, c, false); wmma::store_matrix_sync(y, d, 16, "
+        "wmma::mem_row_major);\n"
+        "wmma::mma_sync(d, a, b, c, true); wmma::store_matrix_sync(y + 256, d, 16, "
+        "wmma::mem_row_major); }\n");
+    DevicePtr py = sim_buffer(&sim, "y", NULL, sizeof sums);
+    sim_run(&sim, ((Shape){.kernel = "k", .block = {32}}), 1, A(py));
+    assert_int_equal(sim_last_counts(sim.d)->tensor_flops, 2 * 2 * 16 * 16 * 16);
+    sim_read(&sim, py, sums, sizeof sums);
+    for (int i = 0; i < 256; i++) {
+        assert_int_equal(sums[0][i], (int32_t)(2147483000u + 16u * 127u * 127u));
+        assert_int_equal(sums[1][i], INT32_MAX);
+    }
+    sim_stop(&sim);
+}
+
+/* A matrix of bytes in shared memory, which have no value when n is 0. */
+static const char *bytes_source =
+    "#include <mma.h>\nusing namespace nvcuda;\n"
+    "extern \"C\" __global__ void k(const signed char *x, int *y, int n) {\n"
+    "__shared__ __align__(32) signed char s[256]; signed char v; int l = threadIdx.x;\n"
+    "if (n) v = x[l];\n"
+    "for (int i = l; i < 256; i += blockDim.x) s[i] = v;\n"
+    "if (ORDERED) __syncthreads();\n"
+    "wmma::fragment<wmma::matrix_a, 16, 16, 16, signed char, LAYOUT> a;\n"
+    "wmma::fragment<wmma::matrix_b, 16, 16, 16, signed char, wmma::col_major> b;\n"
+    "wmma::fragment<wmma::accumulator, 16, 16, 16, int> c;\n"
+    "if (l < 32) { wmma::load_matrix_sync(a, s, 16); wmma::fill_fragment(b, 1); "
+    "wmma::fill_fragment(c, 0);\n"
+    "wmma::mma_sync(c, a, b, c); wmma::store_matrix_sync(y, c, 16, wmma::mem_row_major); } }\n";
+
+static void judge_bytes(const char *layout, int threads, int ordered, int n, Outcome outcome)
+{
+    char source[4096];
+    snprintf(source, sizeof source, "#define LAYOUT wmma::%s\n#define ORDERED %d\n%s", layout,
+             ordered, bytes_source);
+    sim_start_cuda(&sim, source);
+    signed char x[64];
+    memset(x, 1, sizeof x);
+    DevicePtr px = sim_buffer(&sim, "x", x, sizeof x), py = sim_buffer(&sim, "y", NULL, 1024);
+    Shape block = {.kernel = "k", .block = {(uint32_t)threads}};
+    int r = sim_try(&sim, block, 3, A(px), A(py), A(n));
+    if ((r ? sim.fault.outcome : OUTCOME_OK) != outcome)
+        fail_msg("%s, %d threads: %d %s", layout, threads, r, sim.fault.message);
+    sim_stop(&sim);
+}
+
+/* A matrix of bytes has its undefined elements and its races seen, in both layouts. */
+static void test_checked_bytes(void **state)
+{
+    (void)state;
+    static const char *const layouts[] = {"row_major", "col_major"};
+    for (int i = 0; i < 2; i++) {
+        judge_bytes(layouts[i], 32, 1, 1, OUTCOME_OK);
+        judge_bytes(layouts[i], 32, 1, 0, OUTCOME_UNINITIALISED);
+        judge_bytes(layouts[i], 64, 1, 1, OUTCOME_OK);
+        judge_bytes(layouts[i], 64, 0, 1, OUTCOME_RACE);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_matrices),
         cmocka_unit_test(test_fragments),
+        cmocka_unit_test(test_saturation),
+        cmocka_unit_test(test_checked_bytes),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

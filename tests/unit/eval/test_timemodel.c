@@ -528,6 +528,53 @@ static void test_second_pass(void **state)
     close_to((double)large.leader_dram_waits, 1797, 0.001);
 }
 
+/* The waits for DRAM, of 1000, of 4000 blocks that read one sector, `resident` at a time. */
+static uint64_t cold_waits(double resident)
+{
+    SimCounts c = grid(4000, 256);
+    BufferTraffic b = {.read = 1, .size = 32};
+    c.dram_read_sectors = c.global_load_sectors = 4000;
+    c.leader_dram_waits = c.leader_far_waits = 1000;
+    extrapolate_traffic(profile("h100"), &b, 1, resident, &c);
+    return c.leader_dram_waits;
+}
+
+/* The blocks of the first wave wait together for what one of them loads; later ones find it in L2. */
+static void test_first_wave(void **state)
+{
+    (void)state;
+    assert_int_equal(cold_waits(8000), 1000);
+    assert_int_equal(cold_waits(4000), 1000);
+    assert_int_equal(cold_waits(1000), 250);
+    assert_int_equal(cold_waits(400), 100);
+}
+
+/* Cycles of a warp alone for 1000 instructions of a class. */
+static double alone(const char *name, InstClass a)
+{
+    SimCounts c = grid(1, 32);
+    LatencyParts parts;
+    c.by_class[a] = c.warp_insts = c.block_insts = c.warp_insts_max = 1000;
+    timemodel_latency(profile(name), &c, &parts);
+    return parts.chain;
+}
+
+/* A scheduler has a quarter of each pipe, and its only warp issues in order. */
+static void test_intervals(void **state)
+{
+    (void)state;
+    close_to(alone("h100", INST_FP32), 1000, 1e-12);
+    close_to(alone("a100", INST_FP32), 2000, 1e-12);
+    close_to(alone("h100", INST_INT), 2000, 1e-12);
+    close_to(alone("h100", INST_SHARED_LOAD), 4000, 1e-12);
+    close_to(alone("h100", INST_SFU), 8000, 1e-12);
+    close_to(alone("l40", INST_FP64), 64000, 1e-12);
+    close_to(alone("h100", INST_BRANCH), 1000, 1e-12);
+    SimCounts c = grid(1, 32);
+    c.by_class[INST_INT] = c.warp_insts = c.block_insts = c.warp_insts_max = 1000000;
+    close_to(predict(profile("h100"), &c, 1).seconds, (2e6 + 365) / 1.98e9, 0.04);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -538,7 +585,8 @@ int main(void)
         cmocka_unit_test(test_slowest_warp),    cmocka_unit_test(test_junk_loads),
         cmocka_unit_test(test_idle_blocks),     cmocka_unit_test(test_counters),
         cmocka_unit_test(test_fills),           cmocka_unit_test(test_l1_and_l2),
-        cmocka_unit_test(test_shared_reads),    cmocka_unit_test(test_second_pass)};
+        cmocka_unit_test(test_shared_reads),    cmocka_unit_test(test_second_pass),
+        cmocka_unit_test(test_first_wave),      cmocka_unit_test(test_intervals)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
