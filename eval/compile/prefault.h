@@ -1,6 +1,6 @@
 /* The pages that a compilation touches, mapped while a forked child waits for its request: a fork shares
- * them for reading at most, and each would cost the compilation a fault, and often a copy. A compilation
- * takes a tenth to a sixth less time (docs/measurements/evaluator.md). All of it is advice: what goes
+ * them for reading at most, and each would cost the compilation a fault, and often a copy. A verdict
+ * takes 7% less time (docs/measurements/evaluator.md). All of it is advice: what goes
  * wrong leaves the faults where they were. */
 #ifndef EVAL_COMPILE_PREFAULT_H
 #define EVAL_COMPILE_PREFAULT_H

@@ -106,6 +106,7 @@ static int has_pairs(const int32_t *delta, uint32_t m, int bit)
 static void add_wavefronts(Pattern *p, int32_t *sorted, int n)
 {
     int size = p->size, lanes = size > 4 ? 4 * LANES / size : LANES, ideal = 0, sum = 0;
+    if (!lanes) lanes = 1; /* a bulk copy: one lane, and more than a register each */
     if (lanes < LANES && (has_pairs(p->delta, p->mask, 1) || has_pairs(p->delta, p->mask, 2)))
         lanes *= 2;
     for (int i = 0; i < LANES; i += lanes) {
