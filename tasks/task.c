@@ -505,3 +505,17 @@ const Workload *task_workload(const Task *t, Role role)
         if (t->workloads[i].role == role) return &t->workloads[i];
     return NULL;
 }
+
+const Workload *task_largest_check(const Task *t)
+{
+    const Workload *best = NULL;
+    size_t largest = 0;
+    for (int i = 0; i < t->n_workloads; i++) {
+        size_t n = 0;
+        if (t->workloads[i].role != ROLE_CHECK ||
+            task_elements(t, &t->workloads[i], &t->inputs[0], &n, NULL))
+            continue;
+        if (!best || n > largest) best = &t->workloads[i], largest = n;
+    }
+    return best;
+}

@@ -182,6 +182,10 @@ int task_shape(const Task *t, const Workload *w, const TaskTensor *x, int64_t sh
 int task_elements(const Task *t, const Workload *w, const TaskTensor *x, size_t *n, Error *err);
 int task_cost(const Task *t, const Workload *w, double *bytes, double *flops, Error *err);
 
+/* The check workload with the most elements of the first input, which is judged with all variants too:
+ * its many blocks can show a dependence on order. NULL: there is none. */
+const Workload *task_largest_check(const Task *t);
+
 /* Does the workload have this variant? 0 or 1. */
 int task_has_variant(const Task *t, const Workload *w, Variant v);
 

@@ -228,25 +228,10 @@ static int check_workload(Loaded *l, Cases *cases, const Workload *w, uint64_t s
     return rc;
 }
 
-/* The check workload with the most elements: its many blocks can show a dependence on order. */
-static const Workload *largest_check(const Task *t)
-{
-    const Workload *best = NULL;
-    size_t largest = 0;
-    for (int i = 0; i < t->n_workloads; i++) {
-        size_t n = 0;
-        if (t->workloads[i].role != ROLE_CHECK ||
-            task_elements(t, &t->workloads[i], &t->inputs[0], &n, NULL))
-            continue;
-        if (!best || n > largest) best = &t->workloads[i], largest = n;
-    }
-    return best;
-}
-
 int checks_run(Loaded *l, Cases *cases, uint64_t seed, ChecksPassed *passed, Finding *f, Error *err)
 {
     const Task *t = l->task;
-    const Workload *repeated = largest_check(t);
+    const Workload *repeated = task_largest_check(t);
     int k = 0;
     for (int i = 0; i < t->n_workloads; i++) {
         const Workload *w = &t->workloads[i];

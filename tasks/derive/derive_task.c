@@ -13,6 +13,7 @@
 #include "base/process.h"
 #include "tasks/derive/algebra.h"
 #include "tasks/derive/draws.h"
+#include "tasks/derive/growth.h"
 #include "tasks/derive/honest.h"
 #include "tasks/derive/sizes.h"
 #include "tasks/derive/task_text.h"
@@ -183,10 +184,18 @@ static int add_cases(const Task *t, const Workload *w, double grown, DescribedWo
     return n;
 }
 
+/* Only the largest check workload is judged with needles and special contents. The others, with sums that
+ * may underflow, add to what is known of the errors. */
+static int is_judged(const Task *t, const Measurement *m)
+{
+    return m->w.role != ROLE_CHECK || case_variants[m->which] == VARIANT_DRAWN ||
+           !memcmp(m->w.axis, task_largest_check(t)->axis, sizeof m->w.axis);
+}
+
 static void take_case(const Task *t, const Measurement *m)
 {
     for (int k = 0; k < m->n; k++) {
-        m->to[k]->finite &= m->found[k].finite;
+        m->to[k]->finite &= m->found[k].finite && !(m->found[k].overflow && is_judged(t, m));
         for (int i = 0; i < t->n_outputs; i++) {
             int single = t->outputs[i].dtype == DTYPE_F32;
             double least = single && m->which == AT_SPECIAL ? 0x1p-126 : 0;
@@ -246,45 +255,6 @@ static int measure_cases(const Task *t, const double *rtol, const HonestRuns *ru
     return rc;
 }
 
-typedef struct {
-    double terms, extreme;
-} Extent;
-
-/* The longest running sum; 1: there is none. */
-static double longest_scan(const GraphBound *b)
-{
-    int64_t longest = 1;
-    int dim;
-    for (int node = 0; node < b->graph->n_nodes; node++) {
-        const OpCall *c = &b->calls[node].call;
-        const OpTensor *x = &c->tensor[0];
-        if (strcmp(c->op->name, "aten.cumsum.default") != 0 || !x->rank) continue;
-        if (op_dim(c->arg[1].integer[0], x->rank, &dim, NULL)) continue;
-        if (x->size[dim] > longest) longest = x->size[dim];
-    }
-    return (double)longest;
-}
-
-/* The longest sum, and about how many standard deviations the largest of all outputs' errors is. The
- * errors along a running sum are one random walk, and count as one. */
-static Extent extent_of(const Derivation *v, const Sizes *s)
-{
-    GraphBound *b;
-    double n = 0;
-    if (derivation_bind(v, s, &b, NULL)) return (Extent){1, 1};
-    for (int i = 0; i < v->draft.n_outputs; i++)
-        n += (double)op_elements(&b->values[v->graph->output[i]].tensor);
-    Extent e = {(double)sizes_terms(b), sqrt(2 * log(2 + n / longest_scan(b)))};
-    graph_bound_free(b);
-    return e;
-}
-
-/* An error grows at most as the number of terms does, and the largest of more errors is larger. */
-static double growth(Extent to, Extent from)
-{
-    return fmax(1, to.terms / from.terms) * fmax(1, to.extreme / from.extreme);
-}
-
 /* The largest errors of few elements vary with the draw: each check workload has the tolerance of all. */
 static void pool_checks(Description *d, int n)
 {
@@ -310,6 +280,16 @@ static void floor_hidden(DescribedWorkload *w, int n_outputs)
             if (at[k] > 0) least = fmin(least, at[k]);
         for (int k = 0; k < AT_SPECIAL; k++)
             if (at[k] == 0 && isfinite(least)) at[k] = least;
+    }
+}
+
+/* Inputs eight times as large may saturate nearly all elements. One that is not has the errors of smaller
+ * inputs, and another draw may have it. */
+static void floor_saturated(DescribedWorkload *w, int n_outputs)
+{
+    for (int i = 0; i < n_outputs; i++) {
+        double *at = w->atol + (size_t)i * ATOL_CASES;
+        at[AT_SCALE_8] = fmax(at[AT_SCALE_8], at[AT_SCALE_1]);
     }
 }
 
@@ -357,7 +337,7 @@ static int add_timed(const Derivation *v, const Task *t, DescribedWorkload *to, 
         const Sizes *at = k ? &wide : deep;
         if (k && !memcmp(&wide, deep, sizeof wide)) break;
         memcpy(w.axis, at->at, sizeof w.axis);
-        n = add_cases(t, &w, growth(extent_of(v, &to->sizes), extent_of(v, at)), to, list, n);
+        n = add_cases(t, &w, growth_of(v, &to->sizes, at), to, list, n);
     }
     return n;
 }
@@ -393,7 +373,10 @@ static void pool(const Task *t, Description *d)
     copy_cases(t, d);
     pool_checks(d, t->n_outputs * ATOL_CASES);
     for (int i = 0; i < d->n; i++) floor_hidden(&d->at[i], t->n_outputs);
-    for (int i = 0; i < d->n; i++) floor_special(&d->at[i], t->n_outputs);
+    for (int i = 0; i < d->n; i++) {
+        floor_saturated(&d->at[i], t->n_outputs);
+        floor_special(&d->at[i], t->n_outputs);
+    }
 }
 
 /* widely: *hopeless is found first, and saves the measurements. */

@@ -1,4 +1,4 @@
-/* Executes a graph with the rounding errors of honest kernels. */
+/* Executes a graph with the rounding errors of honest kernels, and says what tolerance they need. */
 #include "tasks/derive/honest.h"
 
 #include <math.h>
@@ -7,227 +7,16 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/random.h"
-#include "ops/op_pointwise.h"
 #include "tasks/derive/derive.h"
-#include "tasks/derive/honest_sums.h"
+#include "tasks/derive/honest_way.h"
 #include "tasks/derive/sizes.h"
 #include "tasks/task_graph.h"
 
-enum { SEED = 7, DRAWS = 3, DRIFT_MOST = 1 << 18, DRIFT_TERMS = 16, MOST_SORTED = 4096 };
-enum { SAMPLE = 1024, COSTLY = 1 << 16 };
+/* Draws of a case; the first DRAWS have more than one way. */
+enum { DRAWS = 3, MOST_DRAWS = 8, MOST_SORTED = 4096, MOST_GROWN = 2 };
 /* Of one execution: fewer ways are tried; only one running sum, with its drift. */
 static const double DEAR_FLOPS = 4e6, HUGE_FLOPS = 5e7;
 static const double WORTH_FLOPS = 4e6; /* of all executions of a draw: threads share them */
-static const double unit = 0x1p-24;    /* the error of one rounding to float32 */
-
-/* ---- errors of sums ---- */
-
-double honest_drift(int64_t n)
-{
-    double worst = 0;
-    if (n > DRIFT_MOST) n = DRIFT_MOST;
-    for (int k = 0; k < DRIFT_TERMS; k++) {
-        float sum = 0, term = 1 + (float)k / (DRIFT_TERMS + 0.3f);
-        for (int64_t i = 0; i < n; i++) sum += term;
-        worst = fmax(worst, fabs((double)sum / ((double)n * (double)term) - 1));
-    }
-    return worst;
-}
-
-/* What the error of one term must be, in roundings, for the sum to have the error of its order: the
- * partial sums of n terms of both signs grow with the square root of n. */
-static double growth(Order order, int64_t n)
-{
-    static const int lanes[ORDERS] = {1, 0, 32, 256};
-    double depth = order == HALVES ? log2((double)n + 1) : (double)n / lanes[order];
-    double running = order == HALVES ? 0.4 * sqrt(depth) : 0.4 * sqrt(fmax(depth, 1));
-    return fmax(1, running);
-}
-
-/* ---- roundings ---- */
-
-static void round_to(OpDtype d, double *restrict x, int64_t n)
-{
-    enum { CHUNK = 512 };
-    uint16_t half[CHUNK];
-    if (d != OP_F16 && d != OP_BF16) {
-#pragma omp simd
-        for (int64_t k = 0; k < n; k++) x[k] = (double)(float)x[k];
-        return;
-    }
-    Dtype type = d == OP_F16 ? DTYPE_F16 : DTYPE_BF16;
-    for (int64_t k = 0; k < n; k += CHUNK) {
-        size_t count = n - k < CHUNK ? (size_t)(n - k) : CHUNK;
-        dtype_from_double(type, x + k, half, count);
-        dtype_to_double(type, half, x + k, count);
-    }
-}
-
-/* In [-1, 1), from the names of a way, a node, a tensor and an element. The halves of the number are
- * converted by themselves, which vectors can do: both are exact, and their sum is rounded once. */
-static inline double noise(uint64_t key, int64_t i)
-{
-    uint64_t x = key + (uint64_t)i * 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    x ^= x >> 31;
-    double high = (double)(int32_t)(x >> 32) * 0x1p32,
-           low = (double)(int32_t)((uint32_t)x ^ 0x80000000u) + 0x1p31;
-    return (high + low) * 0x1p-63;
-}
-
-static uint64_t noise_key(const Way *way, int node, int tensor)
-{
-    uint64_t name[4] = {SEED, way->number, (uint64_t)node, (uint64_t)tensor};
-    return random_hash(name, sizeof name);
-}
-
-typedef struct {
-    const Way *way;
-    const int64_t *terms; /* by node */
-    const double *drift;
-    const char *last; /* by value: an output, which is always stored */
-    const char
-        *factors; /* by node: the tensors that make it inexact where they are rich; 0: none do */
-    int inexact;  /* the node's results need a rounding, and were not computed without errors */
-} Execution;
-
-/* Every element is a float32 number: what was computed needed no rounding, or only chose. */
-static int is_exact(const double *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        if ((double)(float)x[i] != x[i] && !isnan(x[i])) return 0;
-    return 1;
-}
-
-/* Functions of an exponential: the exponent is multiplied and rounded, and errors of its argument
- * count as often as it is large. */
-static int is_steep(const Op *op, const Way *way)
-{
-    static const char *const names[] = {"exp",       "soft", "sigmoid", "tanh",   "gelu",
-                                        "silu",      "mish", "elu",     "pow",    "cross",
-                                        "attention", "lstm", "gru",     "kl_div", "log"};
-    for (size_t i = 0; i < sizeof names / sizeof *names && way->approximate; i++)
-        if (strstr(op->name, names[i])) return 1;
-    return 0;
-}
-
-/* In four parts, whose terms do not wait for each other. */
-static double sum_of(const double *x, int64_t n)
-{
-    double part[4] = {0};
-    for (int64_t k = 0; k + 4 <= n; k += 4)
-        for (int i = 0; i < 4; i++) part[i] += x[k + i];
-    for (int64_t k = n - n % 4; k < n; k++) part[0] += x[k];
-    return part[0] + part[1] + (part[2] + part[3]);
-}
-
-/* Runs the operator again on arguments with errors. */
-static int with_errors(const Execution *e, const GraphBound *b, int node, const double *const *in,
-                       double *const *out, Error *err)
-{
-    const GraphCall *c = &b->calls[node];
-    const double *changed[OP_MAX_TENSORS] = {0};
-    double *own[OP_MAX_TENSORS] = {0};
-    double grow = unit * growth(e->way->order, e->terms[node]);
-    if (is_steep(c->call.op, e->way)) grow = fmax(2 * grow, 2.5 * unit);
-    for (int i = 0; i < c->call.n_tensors; i++) {
-        int64_t n = op_elements(&c->call.tensor[i]);
-        changed[i] = in[i];
-        if (!op_dtype_is_float(c->call.tensor[i].dtype)) continue;
-        changed[i] = own[i] = memory_grow(NULL, (size_t)n + 1, sizeof(double)); /* written whole */
-        uint64_t key = noise_key(e->way, node, i);
-        double shift = 0;
-        if (e->way->drift) {
-            shift = sum_of(in[i], n);
-            shift = isfinite(shift) ? shift / (double)n * e->drift[node] / 2 : 0;
-        }
-        const double *restrict from = in[i];
-        double *restrict to = own[i];
-#pragma omp simd
-        for (int64_t k = 0; k < n; k++)
-            to[k] = from[k] * (1 + grow * noise(key, k)) + (from[k] != 0 ? shift : 0);
-    }
-    int rc = c->call.op->reference(&c->call, changed, out, err);
-    for (int i = 0; i < c->call.n_tensors; i++) free(own[i]);
-    return rc;
-}
-
-/* Half of a sample of elements have more than half of float32's bits. */
-static int is_rich(const double *x, int64_t n)
-{
-    int64_t step = 1 + n / SAMPLE, seen = 0, rich = 0;
-    for (int64_t i = 0; i < n; i += step, seen++) {
-        int exponent;
-        double bits = ldexp(frexp(x[i], &exponent), 12);
-        rich += isfinite(bits) && bits != nearbyint(bits);
-    }
-    return 2 * rich >= seen;
-}
-
-/* Of a costly sum: those of its tensors whose products or numbers are summed. */
-static int factors_of(const OpCall *c)
-{
-    OpCost cost;
-    int factors = honest_products(c->op) ? 2 : honest_norm(c) ? 1 : 0;
-    if (c->n_tensors < factors || !factors || op_cost(c, &cost, NULL)) return 0;
-    return cost.flops < COSTLY ? 0 : factors;
-}
-
-/* Costly sums of such numbers, and their products, are never all exact: they run once, with errors. */
-static int arguments(void *ctx, const GraphBound *b, int node, const double **in, Error *err)
-{
-    Execution *e = ctx;
-    const OpCall *c = &b->calls[node].call;
-    (void)err;
-    e->inexact = 0;
-    if (!e->factors[node]) return 0;
-    for (int i = 0; i < e->factors[node]; i++)
-        if (!op_dtype_is_float(c->tensor[i].dtype) || !is_rich(in[i], op_elements(&c->tensor[i])))
-            return 0;
-    return e->inexact = 1;
-}
-
-static int has_float(const OpCall *c)
-{
-    for (int i = 0; i < c->n_results; i++)
-        if (op_dtype_is_float(c->result[i].dtype)) return 1;
-    return 0;
-}
-
-static int results(void *ctx, const GraphBound *b, int node, const double *const *in,
-                   double *const *out, Error *err)
-{
-    const Execution *e = ctx;
-    const GraphCall *c = &b->calls[node];
-    const Op *op = c->call.op;
-    int exact = !e->inexact, summed = 0, point = op->reference == pointwise_reference,
-        product = !strncmp(op->name, "aten.mul", 8);
-    for (int i = 0; i < c->call.n_results && exact; i++)
-        exact = !op_dtype_is_float(c->call.result[i].dtype) ||
-                is_exact(out[i], op_elements(&c->call.result[i]));
-    if (!exact && (!point || is_steep(op, e->way)) && has_float(&c->call) &&
-        !(summed = honest_sums(c, e->way, in, out)) && with_errors(e, b, node, in, out, err))
-        return -1;
-    for (int i = 0; i < c->call.n_results; i++) {
-        const OpTensor *y = &c->call.result[i];
-        int value = b->graph->first[node] + i;
-        int64_t n = op_elements(y);
-        if (!op_dtype_is_float(y->dtype)) continue;
-        if (e->way->fma && product && !e->way->stored && !e->last[b->values[value].base]) continue;
-        OpDtype to = e->way->stored || e->last[b->values[value].base] ? y->dtype : OP_F32;
-        uint64_t key = noise_key(e->way, node, 64 + i);
-        double ulps = e->way->approximate && !summed ? 3 * unit : 0, drift = 0;
-        if (e->way->drift && !point) drift = e->drift[node] / (summed ? 1 : 2);
-        for (int64_t k = 0; k < n && !exact && (drift != 0 || ulps != 0); k++)
-            if (summed || (double)(float)out[i][k] != out[i][k])
-                out[i][k] *= 1 + drift + (ulps != 0 ? ulps * noise(key, k) : 0);
-        int rounded = (exact || summed) && drift == 0 && ulps == 0; /* to float32 */
-        if (!rounded || to == OP_F16 || to == OP_BF16) round_to(to, out[i], n);
-    }
-    return 0;
-}
 
 /* ---- one case ---- */
 
@@ -240,6 +29,10 @@ typedef struct {
     double *want[GRAPH_MAX_OUTPUTS], *got[GRAPH_MAX_OUTPUTS], *relative;
     double middle[GRAPH_MAX_OUTPUTS]; /* of the wanted elements' sizes */
     int64_t n[GRAPH_MAX_OUTPUTS];
+    int draw;
+    double need[MOST_GROWN][GRAPH_MAX_OUTPUTS];  /* of atol, by all draws */
+    double worst[GRAPH_MAX_OUTPUTS][MOST_DRAWS]; /* error, by the ways that each draw has */
+    int is_common;
     Execution e;
     int64_t *terms;
     double *drift;
@@ -251,27 +44,18 @@ typedef struct {
 /* The outputs of one execution with errors, and those without. */
 typedef struct {
     double *want, *got; /* output after output */
+    int draw, is_common;
     double middle[GRAPH_MAX_OUTPUTS];
 } Run;
 
 struct HonestRuns {
     const Task *t;
-    int finite, n;
+    int finite, n, draws;
     Run *run;
     int64_t size[GRAPH_MAX_OUTPUTS];
     Workload w;
     double *parameter[TASK_MAX_TENSORS]; /* as the first draw gives them; NULL: not kept */
 };
-
-/* Small tensors are drawn with few bits, whose sums need no rounding; large ones are not. Fills all. */
-static void fill_bits(const TaskTensor *x, Variant variant, int input, double *v, size_t n)
-{
-    uint64_t name[2] = {SEED, (uint64_t)input}, key = random_hash(name, sizeof name);
-    if (x->dtype != DTYPE_F32 || x->draw == DRAW_INTEGER || variant == VARIANT_SPECIAL) return;
-#pragma omp simd
-    for (size_t i = 0; i < n; i++)
-        v[i] = (double)(float)(v[i] * (1 + 0x1p-12 * noise(key, (int64_t)i)));
-}
 
 static int case_draw(Case *c, const Workload *w, Variant variant, double scale, uint64_t seed,
                      Error *err)
@@ -287,7 +71,7 @@ static int case_draw(Case *c, const Workload *w, Variant variant, double scale, 
         if (task_elements(t, w, &t->inputs[i], &n, err)) return -1;
         if (!c->in[i]) c->in[i] = memory_grow(NULL, n + 1, sizeof(double)); /* written whole */
         rc = task_draw_wide(t, w, i, variant, seed, scale, c->in[i], err);
-        fill_bits(&t->inputs[i], variant, i, c->in[i], n);
+        way_fill_bits(&t->inputs[i], variant, i, c->in[i], n);
     }
     return rc;
 }
@@ -302,7 +86,7 @@ static void case_prepare(Case *c)
     c->factors = memory_array((size_t)b->graph->n_nodes, 1);
     for (int node = 0; node < b->graph->n_nodes; node++) {
         c->terms[node] = sizes_call_terms(&b->calls[node]);
-        c->factors[node] = (char)factors_of(&b->calls[node].call);
+        c->factors[node] = (char)way_factors(&b->calls[node].call);
         int known = -1;
         for (int k = 0; k < node && known < 0; k++)
             if (c->terms[k] == c->terms[node]) known = k;
@@ -378,18 +162,53 @@ static double magnitude(double want, double got)
     return fabs(want);
 }
 
+static int margin_of(const Case *c, int i)
+{
+    return is_half(c->t->outputs[i].dtype) ? HONEST_MARGIN_HALF : HONEST_MARGIN;
+}
+
 /* The error of a sum does not shrink with the sum: what the smaller half of the elements needs, any
  * element near zero needs, and atol gives all of it. Beyond, rtol helps. */
-static void note_errors(Case *c, int i, double rtol, double grown, HonestError *out)
+static void note_errors(Case *c, int i, double rtol, HonestError *out)
 {
-    double margin = grown * (is_half(c->t->outputs[i].dtype) ? HONEST_MARGIN_HALF : HONEST_MARGIN);
-    for (int64_t k = 0; k < c->n[i]; k++) {
-        double want = c->want[i][k], got = c->got[i][k];
-        if (!isfinite(want)) continue;
-        double needed = margin * fabs(got - want);
-        if (fabs(want) > c->middle[i]) needed -= rtol * fabs(want);
-        if (needed > out->atol[i]) out->atol[i] = needed;
+    double margin = margin_of(c, i), *worst = &c->worst[i][c->draw];
+    for (int k = 0; k < c->n_grown; k++) {
+        double more = c->grown[k] * margin, *need = &c->need[k][i];
+        for (int64_t e = 0; e < c->n[i]; e++) {
+            double want = c->want[i][e], error = fabs(c->got[i][e] - want);
+            if (!isfinite(want)) continue;
+            if (!isfinite(error)) {
+                out[k].overflow = 1;
+                continue;
+            }
+            double needed = more * error;
+            if (fabs(want) > c->middle[i]) needed -= rtol * fabs(want);
+            if (needed > *need) *need = needed;
+            if (c->is_common && error > *worst) *worst = error;
+        }
     }
+}
+
+/* How much wider the margin is than by the worst draw. */
+static double widening(const Case *c, int i, int draws)
+{
+    double sorted[MOST_DRAWS];
+    int n = 0;
+    if (draws == 1) return HONEST_SINGLE;
+    for (int k = 0; k < draws; k++)
+        if (c->worst[i][k] > 0) sorted[n++] = c->worst[i][k];
+    if (!n) return 1;
+    qsort(sorted, (size_t)n, sizeof *sorted, ascending);
+    double ratio = fmin(HONEST_WIDEST, sorted[n - 1] / sorted[(n - 1) / 2]);
+    return fmax(1, ratio / margin_of(c, i));
+}
+
+/* Errors that grow to more elements have the margin of the largest of them already. */
+static void settle(const Case *c, int draws, HonestError *out)
+{
+    for (int i = 0; i < c->t->n_outputs; i++)
+        for (int k = 0; k < c->n_grown; k++)
+            out[k].atol[i] = c->need[k][i] * (c->grown[k] > 1 ? 1 : widening(c, i, draws));
 }
 
 static void keep_run(Case *c)
@@ -398,6 +217,7 @@ static void keep_run(Case *c)
     Run r;
     size_t n = 0, at = 0;
     for (int i = 0; i < c->t->n_outputs; i++) n += (size_t)c->n[i];
+    r.draw = c->draw, r.is_common = c->is_common;
     r.want = memory_grow(NULL, n + 1, sizeof(double));
     r.got = memory_grow(NULL, n + 1, sizeof(double));
     memcpy(r.middle, c->middle, sizeof r.middle);
@@ -410,7 +230,7 @@ static void keep_run(Case *c)
     all->run[all->n++] = r;
 }
 
-typedef enum { WAYS_ALL, WAYS_FOUR, WAYS_DRIFT } Ways;
+typedef enum { WAYS_ALL, WAYS_FOUR, WAYS_COMMON, WAYS_DRIFT } Ways;
 enum { MOST_WAYS = 4 * ORDERS + 1 };
 
 /* Those of a case; the last one drifts. */
@@ -422,6 +242,7 @@ static int ways_of(const Case *c, Ways ways, Way *out)
     for (int k = 0; k < 2 * ORDERS && ways != WAYS_DRIFT; k++)
         for (int stored = 0; stored < 2; stored++) {
             if (ways == WAYS_FOUR && k % 3 != 0) continue;
+            if (ways == WAYS_COMMON && (k || !stored)) continue;
             if (stored && !half && k % 2) continue; /* without half types it is the same */
             out[n++] = (Way){.order = (Order)(k / 2),
                              .fma = k % 2,
@@ -437,9 +258,8 @@ static int ways_of(const Case *c, Ways ways, Way *out)
 static int run_way(const Case *c, const Way *way, double *const *out, Error *err)
 {
     Execution e = c->e;
-    GraphHook hook = {&e, arguments, results};
     e.way = way;
-    return graph_run(c->b, (const double *const *)c->in, out, way ? &hook : NULL, err);
+    return way_run(c->b, &e, (const double *const *)c->in, out, err);
 }
 
 /* As many as there are, as long as their tensors fit DERIVE_MEMORY. */
@@ -482,7 +302,7 @@ static int is_within(const Case *c)
         OpDtype to = c->b->values[c->b->graph->output[i]].tensor.dtype;
         for (int64_t k = 0; k < c->n[i]; k++) {
             double x = c->want[i][k];
-            round_to(to, &x, 1);
+            way_round(to, &x, 1);
             if (!isfinite(x)) return 0;
         }
     }
@@ -502,10 +322,10 @@ static int run_draw(Case *c, Ways ways, const double *rtol, HonestError *out, Er
         c->middle[i] = middle(c, i, magnitude);
     }
     for (int w = 0; w < n && !rc && out->finite; w++) {
+        c->is_common = way[w].order == RUNNING && !way[w].fma && way[w].stored;
         for (int i = 0; i < outputs; i++) {
             c->got[i] = got[w * outputs + i];
-            for (int k = 0; k < c->n_grown && rtol; k++)
-                note_errors(c, i, rtol[i], c->grown[k], &out[k]);
+            if (rtol) note_errors(c, i, rtol[i], out);
             if (!rtol) out->rtol[i] = fmax(out->rtol[i], middle(c, i, relative_error));
         }
         if (c->runs) keep_run(c);
@@ -531,11 +351,17 @@ static int execute(const Task *t, const Workload *w, Variant variant, double sca
     if (!dear || variant != VARIANT_DRAWN ||
         (c->drawn && memcmp(c->drawn->w.axis, w->axis, sizeof w->axis)))
         c->drawn = NULL;
-    for (uint64_t draw = 0; draw < (dear ? 1 : DRAWS) && !rc; draw++) {
-        rc = case_draw(c, w, variant, scale, SEED + draw, err);
-        Ways ways = huge ? WAYS_DRIFT : all && !draw && !dear ? WAYS_ALL : WAYS_FOUR;
+    int draws = dear ? 1 : MOST_DRAWS;
+    for (; c->draw < draws && !rc; c->draw++) {
+        rc = case_draw(c, w, variant, scale, HONEST_SEED + (uint64_t)c->draw, err);
+        Ways ways = huge                       ? WAYS_DRIFT
+                    : c->draw >= DRAWS         ? WAYS_COMMON
+                    : all && !c->draw && !dear ? WAYS_ALL
+                                               : WAYS_FOUR;
         if (!rc) rc = run_draw(c, ways, rtol, out, err);
     }
+    if (c->runs) c->runs->draws = draws;
+    settle(c, draws, out);
     if (c->runs && dear) keep_parameters(c);
     case_release(c);
     graph_bound_free(b);
@@ -574,6 +400,7 @@ void honest_replay(const HonestRuns *runs, const double *rtol, const double *gro
 {
     Case *c = memory_alloc(sizeof *c);
     c->t = runs->t;
+    c->grown = grown, c->n_grown = n;
     for (int k = 0; k < n; k++) out[k] = (HonestError){.finite = runs->finite};
     for (int r = 0; r < runs->n; r++) {
         const Run *run = &runs->run[r];
@@ -582,9 +409,11 @@ void honest_replay(const HonestRuns *runs, const double *rtol, const double *gro
             c->n[i] = runs->size[i];
             c->want[i] = run->want + at, c->got[i] = run->got + at;
             c->middle[i] = run->middle[i];
-            for (int k = 0; k < n; k++) note_errors(c, i, rtol[i], grown[k], &out[k]);
+            c->draw = run->draw, c->is_common = run->is_common;
+            note_errors(c, i, rtol[i], out);
         }
     }
+    settle(c, runs->draws, out);
     free(c);
 }
 

@@ -9,7 +9,12 @@
  *   functions  those of the precise mathematical library, or of an approximate one
  *
  * A sum of n terms by one running sum, whose terms are all equal, may drift by honest_drift(n): one
- * more way. Errors are drawn with a fixed seed. */
+ * more way. Errors are drawn with a fixed seed.
+ *
+ * The inputs of a case are drawn several times. The margin is HONEST_MARGIN over the worst draw; where that
+ * draw needs more than HONEST_MARGIN times what the middle one needs, such as where an output is divided by
+ * a deviation that may be small, it is this ratio, at most HONEST_WIDEST. A costly graph is drawn once, and
+ * has the margin HONEST_SINGLE times as large. */
 #ifndef TASKS_DERIVE_HONEST_H
 #define TASKS_DERIVE_HONEST_H
 
@@ -20,13 +25,20 @@ enum {
     HONEST_MARGIN_HALF = 4
 }; /* tolerance by worst error: float32; narrower */
 
+/* No kernel adds more terms than this in one running sum. */
+enum { HONEST_DRIFT_MOST = 1 << 18, HONEST_SEED = 7 };
+
+#define HONEST_WIDEST 8.0
+#define HONEST_SINGLE 1.5
+
 /* The relative error of a running sum of n equal terms in float32. */
 double honest_drift(int64_t n);
 
 /* How much of rtol and atol the honest variants of one case need. rtol: per output, what the middle
- * element needs; atol: what every element needs beyond rtol. NOT finite: the reference is not. */
+ * element needs; atol: what every element needs beyond rtol. NOT finite: the reference is not. overflow:
+ * an honest result is not. */
 typedef struct {
-    int finite;
+    int finite, overflow;
     double rtol[GRAPH_MAX_OUTPUTS], atol[GRAPH_MAX_OUTPUTS];
 } HonestError;
 

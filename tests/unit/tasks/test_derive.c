@@ -202,15 +202,18 @@ static void rerun_all(const Task *t)
     graph_bound_free(b);
 }
 
+/* Of a graph that writes in place, with what is read before and after it. */
 static void test_rerun(void **state)
 {
     (void)state;
-    static const char *const lines[2][4] = {{"a = aten.relu(x)", "h = aten.linear(a, w, b)",
-                                             "v = aten.t(h)", "y = aten.softmax.int(v, -1)"},
-                                            {"a = aten.relu(x)", "h = aten.linear(a, w, b)",
-                                             "v = aten.relu_.default(h)",
-                                             "y = aten.softmax.int(h, -1)"}};
-    for (int k = 0; k < 2; k++) {
+    static const char *const lines[3][4] = {
+        {"a = aten.relu(x)", "h = aten.linear(a, w, b)", "v = aten.t(h)",
+         "y = aten.softmax.int(v, -1)"},
+        {"a = aten.relu(x)", "h = aten.linear(a, w, b)", "v = aten.relu_.default(h)",
+         "y = aten.softmax.int(h, -1)"},
+        {"h = aten.linear(x, w)", "c = aten.sigmoid(h)", "v = aten.add_.Tensor(h, b)",
+         "y = aten.mul.Tensor(c, h)"}};
+    for (int k = 0; k < 3; k++) {
         Small s = {.axes = {{"rows", NULL, 64}, {"depth", NULL, 32}, {"cols", NULL, 48}},
                    .inputs = {tensor("x", DTYPE_F32, "rows", "depth"),
                               tensor("w", DTYPE_F32, "cols", "depth"),
@@ -245,6 +248,51 @@ static void test_drift(void **state)
         }
     }
     assert_string_equal(t->exact ? t->exact : "", "cols");
+    task_free(t);
+}
+
+/* A layer norm in float32, by the mean of the squares. */
+static void norm_rows(const float *x, float *y, int64_t rows, int64_t cols)
+{
+    for (int64_t r = 0; r < rows; r++, x += cols, y += cols) {
+        float sum = 0, squares = 0, n = (float)cols;
+        for (int64_t c = 0; c < cols; c++) sum += x[c], squares += x[c] * x[c];
+        float mean = sum / n, var = fmaxf(0, squares / n - mean * mean);
+        for (int64_t c = 0; c < cols; c++) y[c] = (x[c] - mean) / sqrtf(var + 1e-5f);
+    }
+}
+
+/* Rows of a few elements, some of which are nearly equal: one draw needs many times what another does. A
+ * right kernel passes at seeds that were not drawn. */
+static void test_other_seeds(void **state)
+{
+    (void)state;
+    enum { SEEDS = 200, COLS = 3 };
+    static const char *const lines[] = {"y = aten.layer_norm(x, [3])"};
+    Small s = {.axes = {{"rows", NULL, 64}, {"cols", NULL, 3, 3, 3}},
+               .inputs = {tensor("x", DTYPE_F32, "rows", "cols")}};
+    small(&s, lines, 1, 2, 1);
+    Task *t = derived(&s.d);
+    int refused = 0, n_checks = 0;
+    for (int i = 0; i < t->n_workloads; i++) {
+        const Workload *w = &t->workloads[i];
+        int64_t rows = w->axis[0], n = rows * COLS; /* cols has one size, and is no axis */
+        float x[64 * COLS], y[64 * COLS];
+        double wide[64 * COLS], want[64 * COLS], atol, rtol;
+        Error err;
+        if (w->role != ROLE_CHECK) continue;
+        assert_int_equal(task_tolerance(t, w, 0, VARIANT_DRAWN, 1, &atol, &rtol, &err), 0);
+        for (uint64_t seed = 1000; seed < 1000 + SEEDS; seed++, n_checks++) {
+            assert_int_equal(task_draw(t, w, 0, VARIANT_DRAWN, seed, 1, x, &err), 0);
+            for (int64_t k = 0; k < n; k++) wide[k] = (double)x[k];
+            const double *in = wide;
+            double *out = want;
+            assert_int_equal(task_reference(t, w, &in, &out, &err), 0);
+            norm_rows(x, y, rows, COLS);
+            refused += task_compare(t, w, 0, y, want, atol, rtol, &err);
+        }
+    }
+    if (refused > n_checks / 400) fail_msg("%d of %d are refused", refused, n_checks);
     task_free(t);
 }
 
@@ -487,6 +535,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_references_agree),
                                        cmocka_unit_test(test_half),
                                        cmocka_unit_test(test_drift),
+                                       cmocka_unit_test(test_other_seeds),
                                        cmocka_unit_test(test_long_sums),
                                        cmocka_unit_test(test_special),
                                        cmocka_unit_test(test_walks),

@@ -1,0 +1,229 @@
+/* One honest way: the errors that it puts into each node of an execution. */
+#include "tasks/derive/honest_way.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "ops/op_pointwise.h"
+#include "tasks/derive/honest.h"
+
+enum { DRIFT_TERMS = 16, SAMPLE = 1024, COSTLY = 1 << 16 };
+static const double unit = 0x1p-24; /* the error of one rounding to float32 */
+
+/* ---- errors of sums ---- */
+
+double honest_drift(int64_t n)
+{
+    double worst = 0;
+    if (n > HONEST_DRIFT_MOST) n = HONEST_DRIFT_MOST;
+    for (int k = 0; k < DRIFT_TERMS; k++) {
+        float sum = 0, term = 1 + (float)k / (DRIFT_TERMS + 0.3f);
+        for (int64_t i = 0; i < n; i++) sum += term;
+        worst = fmax(worst, fabs((double)sum / ((double)n * (double)term) - 1));
+    }
+    return worst;
+}
+
+/* What the error of one term must be, in roundings, for the sum to have the error of its order: the
+ * partial sums of n terms of both signs grow with the square root of n. */
+static double growth(Order order, int64_t n)
+{
+    static const int lanes[ORDERS] = {1, 0, 32, 256};
+    double depth = order == HALVES ? log2((double)n + 1) : (double)n / lanes[order];
+    double running = order == HALVES ? 0.4 * sqrt(depth) : 0.4 * sqrt(fmax(depth, 1));
+    return fmax(1, running);
+}
+
+/* ---- roundings ---- */
+
+void way_round(OpDtype d, double *restrict x, int64_t n)
+{
+    enum { CHUNK = 512 };
+    uint16_t half[CHUNK];
+    if (d != OP_F16 && d != OP_BF16) {
+#pragma omp simd
+        for (int64_t k = 0; k < n; k++) x[k] = (double)(float)x[k];
+        return;
+    }
+    Dtype type = d == OP_F16 ? DTYPE_F16 : DTYPE_BF16;
+    for (int64_t k = 0; k < n; k += CHUNK) {
+        size_t count = n - k < CHUNK ? (size_t)(n - k) : CHUNK;
+        dtype_from_double(type, x + k, half, count);
+        dtype_to_double(type, half, x + k, count);
+    }
+}
+
+/* In [-1, 1), from the names of a way, a node, a tensor and an element. The halves of the number are
+ * converted by themselves, which vectors can do: both are exact, and their sum is rounded once. */
+static inline double noise(uint64_t key, int64_t i)
+{
+    uint64_t x = key + (uint64_t)i * 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    x ^= x >> 31;
+    double high = (double)(int32_t)(x >> 32) * 0x1p32,
+           low = (double)(int32_t)((uint32_t)x ^ 0x80000000u) + 0x1p31;
+    return (high + low) * 0x1p-63;
+}
+
+static uint64_t noise_key(const Way *way, int node, int tensor)
+{
+    uint64_t name[4] = {HONEST_SEED, way->number, (uint64_t)node, (uint64_t)tensor};
+    return random_hash(name, sizeof name);
+}
+
+/* Every element is a float32 number: what was computed needed no rounding, or only chose. */
+static int is_exact(const double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if ((double)(float)x[i] != x[i] && !isnan(x[i])) return 0;
+    return 1;
+}
+
+/* Functions of an exponential: the exponent is multiplied and rounded, and errors of its argument
+ * count as often as it is large. */
+static int is_steep(const Op *op, const Way *way)
+{
+    static const char *const names[] = {"exp",       "soft", "sigmoid", "tanh",   "gelu",
+                                        "silu",      "mish", "elu",     "pow",    "cross",
+                                        "attention", "lstm", "gru",     "kl_div", "log"};
+    for (size_t i = 0; i < sizeof names / sizeof *names && way->approximate; i++)
+        if (strstr(op->name, names[i])) return 1;
+    return 0;
+}
+
+/* In four parts, whose terms do not wait for each other. */
+static double sum_of(const double *x, int64_t n)
+{
+    double part[4] = {0};
+    for (int64_t k = 0; k + 4 <= n; k += 4)
+        for (int i = 0; i < 4; i++) part[i] += x[k + i];
+    for (int64_t k = n - n % 4; k < n; k++) part[0] += x[k];
+    return part[0] + part[1] + (part[2] + part[3]);
+}
+
+/* Runs the operator again on arguments with errors. */
+static int with_errors(const Execution *e, const GraphBound *b, int node, const double *const *in,
+                       double *const *out, Error *err)
+{
+    const GraphCall *c = &b->calls[node];
+    const double *changed[OP_MAX_TENSORS] = {0};
+    double *own[OP_MAX_TENSORS] = {0};
+    double grow = unit * growth(e->way->order, e->terms[node]);
+    if (is_steep(c->call.op, e->way)) grow = fmax(2 * grow, 2.5 * unit);
+    for (int i = 0; i < c->call.n_tensors; i++) {
+        int64_t n = op_elements(&c->call.tensor[i]);
+        changed[i] = in[i];
+        if (!op_dtype_is_float(c->call.tensor[i].dtype)) continue;
+        changed[i] = own[i] = memory_grow(NULL, (size_t)n + 1, sizeof(double)); /* written whole */
+        uint64_t key = noise_key(e->way, node, i);
+        double shift = 0;
+        if (e->way->drift) {
+            shift = sum_of(in[i], n);
+            shift = isfinite(shift) ? shift / (double)n * e->drift[node] / 2 : 0;
+        }
+        const double *restrict from = in[i];
+        double *restrict to = own[i];
+#pragma omp simd
+        for (int64_t k = 0; k < n; k++)
+            to[k] = from[k] * (1 + grow * noise(key, k)) + (from[k] != 0 ? shift : 0);
+    }
+    int rc = c->call.op->reference(&c->call, changed, out, err);
+    for (int i = 0; i < c->call.n_tensors; i++) free(own[i]);
+    return rc;
+}
+
+/* Half of a sample of elements have more than half of float32's bits. */
+static int is_rich(const double *x, int64_t n)
+{
+    int64_t step = 1 + n / SAMPLE, seen = 0, rich = 0;
+    for (int64_t i = 0; i < n; i += step, seen++) {
+        int exponent;
+        double bits = ldexp(frexp(x[i], &exponent), 12);
+        rich += isfinite(bits) && bits != nearbyint(bits);
+    }
+    return 2 * rich >= seen;
+}
+
+/* Of a costly sum: those of its tensors whose products or numbers are summed. */
+int way_factors(const OpCall *c)
+{
+    OpCost cost;
+    int factors = honest_products(c->op) ? 2 : honest_norm(c) ? 1 : 0;
+    if (c->n_tensors < factors || !factors || op_cost(c, &cost, NULL)) return 0;
+    return cost.flops < COSTLY ? 0 : factors;
+}
+
+/* Costly sums of such numbers, and their products, are never all exact: they run once, with errors. */
+static int arguments(void *ctx, const GraphBound *b, int node, const double **in, Error *err)
+{
+    Execution *e = ctx;
+    const OpCall *c = &b->calls[node].call;
+    (void)err;
+    e->inexact = 0;
+    if (!e->factors[node]) return 0;
+    for (int i = 0; i < e->factors[node]; i++)
+        if (!op_dtype_is_float(c->tensor[i].dtype) || !is_rich(in[i], op_elements(&c->tensor[i])))
+            return 0;
+    return e->inexact = 1;
+}
+
+static int has_float(const OpCall *c)
+{
+    for (int i = 0; i < c->n_results; i++)
+        if (op_dtype_is_float(c->result[i].dtype)) return 1;
+    return 0;
+}
+
+static int results(void *ctx, const GraphBound *b, int node, const double *const *in,
+                   double *const *out, Error *err)
+{
+    const Execution *e = ctx;
+    const GraphCall *c = &b->calls[node];
+    const Op *op = c->call.op;
+    int exact = !e->inexact, summed = 0, point = op->reference == pointwise_reference,
+        product = !strncmp(op->name, "aten.mul", 8);
+    for (int i = 0; i < c->call.n_results && exact; i++)
+        exact = !op_dtype_is_float(c->call.result[i].dtype) ||
+                is_exact(out[i], op_elements(&c->call.result[i]));
+    if (!exact && (!point || is_steep(op, e->way)) && has_float(&c->call) &&
+        !(summed = honest_sums(c, e->way, in, out)) && with_errors(e, b, node, in, out, err))
+        return -1;
+    for (int i = 0; i < c->call.n_results; i++) {
+        const OpTensor *y = &c->call.result[i];
+        int value = b->graph->first[node] + i;
+        int64_t n = op_elements(y);
+        if (!op_dtype_is_float(y->dtype)) continue;
+        if (e->way->fma && product && !e->way->stored && !e->last[b->values[value].base]) continue;
+        OpDtype to = e->way->stored || e->last[b->values[value].base] ? y->dtype : OP_F32;
+        uint64_t key = noise_key(e->way, node, 64 + i);
+        double ulps = e->way->approximate && !summed ? 3 * unit : 0, drift = 0;
+        if (e->way->drift && !point) drift = e->drift[node] / (summed ? 1 : 2);
+        for (int64_t k = 0; k < n && !exact && (drift != 0 || ulps != 0); k++)
+            if (summed || (double)(float)out[i][k] != out[i][k])
+                out[i][k] *= 1 + drift + (ulps != 0 ? ulps * noise(key, k) : 0);
+        int rounded = (exact || summed) && drift == 0 && ulps == 0; /* to float32 */
+        if (!rounded || to == OP_F16 || to == OP_BF16) way_round(to, out[i], n);
+    }
+    return 0;
+}
+
+int way_run(const GraphBound *b, Execution *e, const double *const *in, double *const *out,
+            Error *err)
+{
+    GraphHook hook = {e, arguments, results};
+    return graph_run(b, in, out, e->way ? &hook : NULL, err);
+}
+
+/* Small tensors are drawn with few bits, whose sums need no rounding; large ones are not. Fills all. */
+void way_fill_bits(const TaskTensor *x, Variant variant, int input, double *v, size_t n)
+{
+    uint64_t name[2] = {HONEST_SEED, (uint64_t)input}, key = random_hash(name, sizeof name);
+    if (x->dtype != DTYPE_F32 || x->draw == DRAW_INTEGER || variant == VARIANT_SPECIAL) return;
+#pragma omp simd
+    for (size_t i = 0; i < n; i++)
+        v[i] = (double)(float)(v[i] * (1 + 0x1p-12 * noise(key, (int64_t)i)));
+}

@@ -1,0 +1,30 @@
+/* An execution of a graph by one honest way (honest.h). */
+#ifndef TASKS_DERIVE_HONEST_WAY_H
+#define TASKS_DERIVE_HONEST_WAY_H
+
+#include "tasks/derive/honest_sums.h"
+#include "tasks/task.h"
+
+typedef struct {
+    const Way *way;
+    const int64_t *terms; /* by node */
+    const double *drift;
+    const char *last; /* by value: an output, which is always stored */
+    const char
+        *factors; /* by node: the tensors that make it inexact where they are rich; 0: none do */
+    int inexact;  /* the node's results need a rounding, and were not computed without errors */
+} Execution;
+
+/* Of a costly sum: those of its tensors whose numbers or products are summed; else 0. */
+int way_factors(const OpCall *c);
+
+/* e->way NULL: the reference. */
+int way_run(const GraphBound *b, Execution *e, const double *const *in, double *const *out,
+            Error *err);
+
+/* Rounds to a type; to float32 where it is no narrower one. */
+void way_round(OpDtype d, double *x, int64_t n);
+
+void way_fill_bits(const TaskTensor *x, Variant variant, int input, double *v, size_t n);
+
+#endif
