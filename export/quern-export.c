@@ -1,4 +1,5 @@
 /* quern-export: judge a candidate, and write it as a package that runs outside of Quern. */
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -90,6 +91,20 @@ static int need_absent(const char *dir, Error *err)
     return error_set(err, ERROR_USAGE, "%s is not empty: name another folder, or remove it", dir);
 }
 
+/* Python imports a package by the name of its folder. */
+static int need_importable(const char *dir, Error *err)
+{
+    size_t end = strlen(dir);
+    while (end > 1 && dir[end - 1] == '/') end--;
+    size_t begin = end;
+    while (begin && dir[begin - 1] != '/') begin--;
+    int good = begin < end && !isdigit((unsigned char)dir[begin]);
+    for (size_t i = begin; i < end; i++) good &= isalnum((unsigned char)dir[i]) || dir[i] == '_';
+    if (good) return 0;
+    return error_set(err, ERROR_USAGE,
+                     "%s: expected a folder that Python can import, of letters, digits and _", dir);
+}
+
 static int write_verdict(const Package *p, const char *dir, Error *err)
 {
     char *text = NULL;
@@ -138,6 +153,7 @@ int main(int argc, char **argv)
     opt.path = words[0];
     opt.seed = (uint64_t)seed;
     need_flags();
+    if (!strcmp(form, "torch") && need_importable(output, &err)) log_die(&err);
     if (need_absent(output, &err)) log_die(&err);
     int rc = package_make(&opt, &p, &err);
     if (rc < 0) log_die(&err);

@@ -29,10 +29,15 @@ static void default_name(const char *path, char out[NAME_SIZE])
 static int import(const char *path, const char *folder, const ImportOptions *o)
 {
     char *text, *dir = memory_printf("%s/%s", folder, o->name),
-                *file = memory_printf("%s/task.json", dir);
+                *file = memory_printf("%s/task.json", dir),
+                *own = memory_printf("%s/reference.c", dir);
     Error err;
     int rc = import_file(path, o, &text, &err);
-    if (!rc) {
+    if (!rc && file_exists(own)) {
+        rc = error_set(&err, ERROR_USAGE,
+                       "%s is a task with files of its own: choose another --name", dir);
+        free(text);
+    } else if (!rc) {
         rc = file_mkdirs(dir, &err) || file_write_atomic(file, text, strlen(text), &err);
         free(text);
     }
@@ -40,6 +45,7 @@ static int import(const char *path, const char *folder, const ImportOptions *o)
     printf("%s\n", dir);
     free(dir);
     free(file);
+    free(own);
     return 0;
 }
 

@@ -82,6 +82,11 @@ ok $? "sizes that were not judged are refused"
 CAPABILITY=80 ./driven 40 128 >out; is "a GPU without a binary is refused" "$(cat out)" 'load 209'
 
 # ---- Python, without torch ----
+for name in x-1 1x a.b/; do
+  run quern-export --task row_sum --to torch -o $name all.cu
+  [ $rc = 2 ] && sentence quern-export 'a folder that Python can import' && [ ! -e $name ]
+  ok $? "a folder that Python cannot import: $name"
+done
 run quern-export --task row_sum --to torch --name fast_sum --arch sm_80,sm_90 -o py all.cu
 ok $? "a Python package is written"
 [ -s py/kernels_sm_80.cubin ] && [ -s py/kernels_sm_90.cubin ] && [ -s py/torch_op.py ]

@@ -145,6 +145,10 @@ refused contents 'a constant tensor, lifted_tensor_0, of which the archive has n
 refused equation 'expected letters for each of 3 tensors and a result, found "rsc,rc,rk"'
 run quern-import missing.pt2 -o tasks; [ $? = 2 ] && grep -q 'there is no file missing.pt2' err
 ok $? "a missing file is status 2"
+mkdir tasks/own; touch tasks/own/{task.json,reference.c}
+run quern-import "$fixtures/row.pt2" -o tasks --name own; [ $? = 2 ] && [ ! -s tasks/own/task.json ] &&
+    sentence quern-import 'tasks/own is a task with files of its own'
+ok $? "a task that was written by hand is not overwritten"
 run quern-import "$fixtures/row.pt2" -o tasks --name 'a-b'; [ $? = 2 ]
 ok $? "a name that is no identifier is status 2"
 done_testing
