@@ -12,8 +12,8 @@
 #include "tasks/derive/sizes.h"
 #include "tasks/task_graph.h"
 
-/* Draws of a case; the first DRAWS have more than one way. */
-enum { DRAWS = 3, MOST_DRAWS = 8, MOST_SORTED = 4096, MOST_GROWN = 2 };
+/* Draws of a case; the first DRAWS have more ways, and a graph of many nodes has no others. */
+enum { DRAWS = 3, MOST_DRAWS = 8, MANY_NODES = 512, MOST_SORTED = 4096, MOST_GROWN = 2 };
 /* Of one execution: fewer ways are tried; only one running sum, with its drift. */
 static const double DEAR_FLOPS = 4e6, HUGE_FLOPS = 5e7;
 static const double WORTH_FLOPS = 4e6; /* of all executions of a draw: threads share them */
@@ -351,7 +351,7 @@ static int execute(const Task *t, const Workload *w, Variant variant, double sca
     if (!dear || variant != VARIANT_DRAWN ||
         (c->drawn && memcmp(c->drawn->w.axis, w->axis, sizeof w->axis)))
         c->drawn = NULL;
-    int draws = dear ? 1 : MOST_DRAWS;
+    int draws = dear ? 1 : b->graph->n_nodes > MANY_NODES ? DRAWS : MOST_DRAWS;
     for (; c->draw < draws && !rc; c->draw++) {
         rc = case_draw(c, w, variant, scale, HONEST_SEED + (uint64_t)c->draw, err);
         Ways ways = huge                       ? WAYS_DRIFT
