@@ -109,6 +109,8 @@ const Inst *h_undefine(Warp *w, const Inst *in)
     Frame *f = w->frame;
     const Function *fn = f->fn;
     memset(w->p + fn->first_slot, 0, (size_t)fn->n_slots * sizeof *w->p);
+    if (fn->first_event)
+        memset(w->p + fn->first_event, 0, (size_t)fn->n_slots / REG_PARTS * sizeof *w->p);
     for (int i = 0; i < fn->n_undefined; i++)
         for (uint32_t p = 0; p < REG_PARTS; p++) w->p[fn->undefined[i] + p] |= w->active;
     if (fn->words && f->call)
