@@ -1,2 +1,0 @@
-B = 1
-include c.mk
