@@ -23,6 +23,7 @@ enum { MADV_POPULATE_READ = 22, MADV_POPULATE_WRITE = 23 };
 
 /* MAX_RANGES: a pipe holds them all, so that the child never waits. */
 enum { PAGE = 4096, MAX_RANGES = 2048, MAX_PAGES = 16384, GAP = 3, CHUNK = 512 };
+static const uint64_t MAX_MAPPING = 4ull << 30; /* bytes; a larger one is reserved, not used */
 static const uint64_t present = 1ull << 63, exclusive = 1ull << 56;
 
 typedef struct {
@@ -110,6 +111,7 @@ static void find_ranges(Ranges *r)
         if (sscanf(line, "%lx-%lx %7s %*s %*s %*s %63s", &from, &end, rights, name) < 3) continue;
         if (rights[0] != 'r' || rights[3] != 'p' || (*name == '[' && strcmp(name, "[heap]")))
             continue;
+        if (end - from > MAX_MAPPING) continue;
         add_mapping(r, fd, from, end, rights[1] == 'w');
     }
     if (maps) fclose(maps);

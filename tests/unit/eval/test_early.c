@@ -112,7 +112,7 @@ static void test_another_in_between(void **state)
 static void test_differs(void **state)
 {
     (void)state;
-    CompileResult early;
+    CompileResult early, plain;
     CompileRequest r = request(source, 3), other = request(source_templates, 0);
     begin(&r, &early);
     expect_pending(&early);
@@ -121,7 +121,8 @@ static void test_differs(void **state)
     assert_true(early.ok);
     compile_result_release(&early);
     begin(&r, &early);
-    compile("extern \"C\" __global__ void k() {}\n", 0, NULL, &(CompileResult){0});
+    compile("extern \"C\" __global__ void k() {}\n", 0, NULL, &plain);
+    compile_result_release(&plain);
     assert_int_equal(finish(&other, &early), 0);
     assert_true(early.ok);
     compile_result_release(&early);
