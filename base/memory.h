@@ -13,7 +13,7 @@ char *memory_strdup(const char *s);
 char *memory_strndup(const char *s, size_t n);
 char *memory_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Of a short program that needs large arrays again and again: freed memory stays with the process. */
+/* For a short program that needs large arrays again and again: freed memory stays with the process. */
 void memory_keep(void);
 
 #endif
