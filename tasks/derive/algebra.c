@@ -248,10 +248,12 @@ static int watch(void *ctx, const GraphBound *b, int node, const double *const *
 /* The first node whose results were the same in all trials; -1: there is none. */
 static int still_node(const GraphBound *b, const char *moved)
 {
+    static const char *const fills[] = {"fill_", "zero_", NULL}; /* of memory that also varies */
     for (int node = 0; node < b->graph->n_nodes; node++) {
         const GraphCall *c = &b->calls[node];
         int value = b->graph->first[node], any = 0;
         if (!c->live || c->view || !b->values[value].varies) continue;
+        if (c->call.op->flags & OP_CONSTANT || is_named(c->call.op, fills)) continue;
         for (int i = 0; i < c->call.n_results; i++)
             any |= moved[value + i] || !b->values[value + i].live;
         if (!any) return node;

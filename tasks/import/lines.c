@@ -344,24 +344,99 @@ static int words(const char *p, const char *end, json_t *set, int add)
     return 0;
 }
 
+/* The name whose memory a tensor is, or its own name. */
+static const char *root_of(const json_t *roots, const char *name)
+{
+    const char *root = json_string_value(json_object_get(roots, name));
+    return root ? root : name;
+}
+
+static unsigned flags_of(const Line *line)
+{
+    static const char prefix[] = "torch.ops.";
+    const char *target =
+        line->node ? json_string_value(json_object_get(line->node, "target")) : NULL;
+    const Op *op = target && !strncmp(target, prefix, strlen(prefix))
+                       ? op_find(target + strlen(prefix), NULL)
+                       : NULL;
+    return op ? op->flags : 0;
+}
+
+/* Where a line's results end, and where its arguments begin. */
+static void parts_of(const Line *line, const char **equals, const char **bracket)
+{
+    *equals = strchr(line->text, '=');
+    *bracket = strchr(*equals, '(');
+}
+
+/* The first word of a text, or "". */
+static void first_word(const char *p, char out[GRAPH_NAME])
+{
+    size_t n = 0;
+    while (*p && !is_word(*p)) p++;
+    while (is_word(p[n]) && n + 1 < GRAPH_NAME) n++;
+    memcpy(out, p, n);
+    out[n] = 0;
+}
+
+/* By result that may be a view of another tensor's memory, or is that memory: the owner's name. */
+static json_t *find_roots(const Lines *l)
+{
+    json_t *roots = json_object();
+    for (int i = 0; i < l->n; i++) {
+        const char *equals, *bracket;
+        char of[GRAPH_NAME], name[GRAPH_NAME];
+        if (!(flags_of(&l->list[i]) & (OP_VIEW | OP_IN_PLACE))) continue;
+        parts_of(&l->list[i], &equals, &bracket);
+        first_word(bracket, of);
+        for (const char *p = l->list[i].text; p < equals; p += strcspn(p, ",=") + 1) {
+            first_word(p, name);
+            json_object_set_new(roots, name, json_string(root_of(roots, of)));
+        }
+    }
+    return roots;
+}
+
+/* Adds the owners of the memory that the words of a text name. */
+static void words_roots(const char *p, const json_t *roots, json_t *memory)
+{
+    char name[GRAPH_NAME];
+    for (first_word(p, name); *name; first_word(p, name)) {
+        json_object_set_new(memory, root_of(roots, name), json_true());
+        while (*p && !is_word(*p)) p++;
+        while (is_word(*p)) p++;
+    }
+}
+
+/* Backwards: a line is needed for its results, or because it writes to memory that is read later, under
+ * whatever name. */
 static void mark_live(const Program *p, Lines *l)
 {
-    json_t *needed = json_object();
-    for (int i = 0; i < l->n_outputs; i++) json_object_set_new(needed, l->output[i], json_true());
+    json_t *needed = json_object(), *memory = json_object(), *roots = find_roots(l);
+    for (int i = 0; i < l->n_outputs; i++) {
+        json_object_set_new(needed, l->output[i], json_true());
+        json_object_set_new(memory, root_of(roots, l->output[i]), json_true());
+    }
     for (int i = l->n - 1; i >= 0; i--) {
         Line *line = &l->list[i];
-        const char *equals = strchr(line->text, '='), *op = equals + 2, *bracket = strchr(op, '('),
-                   *end = op + strlen(op);
-        const char *target =
-            line->node ? json_string_value(json_object_get(line->node, "target")) : NULL;
-        int in_place = target && strstr(target, "_.") != NULL;
+        const char *equals, *bracket;
+        char written[GRAPH_NAME];
+        parts_of(line, &equals, &bracket);
+        const char *end = bracket + strlen(bracket);
+        first_word(bracket, written);
         line->live =
-            words(line->text, equals, needed, 0) || (in_place && words(bracket, end, needed, 0));
-        if (line->live) words(bracket, end, needed, 1);
+            words(line->text, equals, needed, 0) ||
+            (flags_of(line) & OP_IN_PLACE && (json_object_get(memory, root_of(roots, written)) ||
+                                              words(bracket, end, needed, 0)));
+        if (!line->live) continue;
+        words(bracket, end, needed, 1);
+        words_roots(bracket, roots, memory);
     }
     for (int i = 0; i < p->n_inputs; i++)
         l->used[i] = json_object_get(needed, lines_name(l, &p->inputs[i])) != NULL;
     json_decref(needed);
+    json_decref(memory);
+    json_decref(roots);
 }
 
 static int find_outputs(Writer *w)

@@ -5,7 +5,7 @@
 need python3
 fixtures=$root/tests/fixtures/import
 
-for name in row several causal rewritten; do
+for name in row several causal assigned rewritten; do
     run quern-import "$fixtures/$name.pt2" -o tasks; ok $? "$name is imported"
     [ "$(cat out)" = "tasks/$name" ]; ok $? "its folder is told"
     run quern-task gate "$name" --task-root tasks; ok $? "the gate accepts it"
@@ -28,6 +28,10 @@ ok $? "a stack of 70 tensors is two that are joined"
 grep -q "aten.einsum('rsc,rc->rs', \[mul_70, copy_\])" tasks/rewritten/task.json &&
     grep -q "aten.einsum('rs,rk->sk', \[paired, x\])" tasks/rewritten/task.json
 ok $? "an einsum of three tensors is two of two"
+grep -q 'aten.copy_(slice_4, slice_2)' tasks/assigned/task.json &&
+    grep -q 'aten.fill_.Scalar(select, 1.5)' tasks/assigned/task.json &&
+    ! grep -q degenerate tasks/assigned/task.json
+ok $? "what is written through a view of a result is kept"
 grep -q 'copy_ = aten.clone(y)' tasks/rewritten/task.json && ! grep -q '"state"' tasks/rewritten/task.json
 ok $? "a constant that is overwritten first is no input"
 
