@@ -3,6 +3,13 @@
 
 #include "ops/op_pointwise.h"
 
+/* With the sign of the divisor. */
+static double remainder_of(double a, double b)
+{
+    double r = fmod(a, b);
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
 POINT(f_mul_scalar, a *p[0])
 POINT(f_mul_tensor, a *b)
 POINT(f_add_scalar, a + p[1] * p[0])
@@ -18,10 +25,26 @@ POINT(f_atan2, atan2(a, b))
 POINT(f_where_self, a != 0 ? b : c)
 POINT(f_addcmul, a + p[0] * b * c)
 POINT(f_addcdiv, a + p[0] * b / c)
+POINT(f_lerp_tensor, c < 0.5 ? a + c * (b - a) : b - (b - a) * (1 - c))
 POINT(f_lerp_scalar, p[0] < 0.5 ? a + p[0] * (b - a) : b - (b - a) * (1 - p[0]))
 POINT(f_clamp_tensor, (a < b ? b : a) > c ? c : (a < b ? b : a))
 POINT(f_masked_fill_scalar, b != 0 ? p[0] : a)
+POINT(f_masked_fill_tensor, b != 0 ? c : a)
 POINT(f_fill_scalar, p[0])
+POINT(f_zero, 0 * p[0])
+POINT(f_logical_xor, (a != 0) != (b != 0))
+POINT(f_remainder, remainder_of(a, b))
+POINT(f_remainder_scalar, remainder_of(a, p[0]))
+POINT(f_fmod, fmod(a, b))
+POINT(f_fmod_scalar, fmod(a, p[0]))
+POINT(f_floor_divide, floor(a / b))
+POINT(f_hypot, hypot(a, b))
+POINT(f_logaddexp, a == b && isinf(a) ? a : (a > b ? a : b) + log1p(exp(-fabs(a - b))))
+POINT(f_and, (double)((int64_t)a &(int64_t)b))
+POINT(f_or, (double)((int64_t)a | (int64_t)b))
+POINT(f_xor, (double)((int64_t)a ^ (int64_t)b))
+POINT(f_shift_left, (double)((int64_t)a << (int64_t)b))
+POINT(f_shift_right, (double)((int64_t)a >> (int64_t)b))
 POINT(f_eq_tensor, a == b)
 POINT(f_ne_tensor, a != b)
 POINT(f_lt_tensor, a < b)
@@ -49,9 +72,54 @@ static int infer_bitwise_not(OpCall *c, Error *err)
 
 static const Pointwise bitwise_not = {run_f_logical_not, "a == 0", 1, RESULT_BOOL, NULL};
 
+/* Of whole numbers: others have no bits in ATen. */
+static int infer_bits(OpCall *c, Error *err)
+{
+    for (int i = 0; i < 2; i++) {
+        const OpTensor *x = op_tensor(c, i);
+        if (x ? op_dtype_is_float(x->dtype) : c->arg[i].kind == OP_FLOAT)
+            return error_set(err, ERROR_INVALID, "expected whole numbers, found %s",
+                             x ? op_dtype_name(x->dtype) : "a float");
+    }
+    return pointwise_infer(c, err);
+}
+
+/* A shift by more bits than a number has is another one on each device. */
+static int infer_shift(OpCall *c, Error *err)
+{
+    if (op_tensor(c, 0)->dtype == OP_B8)
+        return error_set(err, ERROR_UNSUPPORTED, "a shift of bool is not supported");
+    if (c->arg[1].number < 0 || c->arg[1].number > 31)
+        return error_set(err, ERROR_UNSUPPORTED, "expected a shift by 0 to 31 bits, found %g",
+                         c->arg[1].number);
+    return infer_bits(c, err);
+}
+
 #define ROW(aten, ...) POINTWISE("aten." aten, __VA_ARGS__)
 #define BINARY "Operand self, Operand other"
 #define TENSORS "Tensor self, Tensor other"
+
+#define BITS(aten, schema, infer, function, text)                                             \
+    {                                                                                         \
+        "aten." aten, schema, infer, pointwise_reference, pointwise_plain, pointwise_cost, 0, \
+            &(const Pointwise){run_##function, text, 2, RESULT_PROMOTED, NULL}, NULL          \
+    }
+#define LOGIC(aten, function, text)                            \
+    BITS(aten ".Tensor", TENSORS, infer_bits, function, text), \
+        BITS(aten ".Scalar", WITH_SCALAR, infer_bits, function, text)
+#define SHIFT(aten, function, text) BITS(aten, WITH_SCALAR, infer_shift, function, text)
+#define WITH_SCALAR "Tensor self, Scalar other"
+#define AND_TEXT "(long long)a & (long long)b"
+#define OR_TEXT "(long long)a | (long long)b"
+#define XOR_TEXT "(long long)a ^ (long long)b"
+#define LEFT_TEXT "(long long)a << (int)b"
+#define RIGHT_TEXT "(long long)a >> (int)b"
+#define REMAINDER_TEXT(b)                                                              \
+    "fmod(a, " b ") != 0 && (fmod(a, " b ") < 0) != (" b " < 0) ? fmod(a, " b ") + " b \
+    " : fmod(a, " b ")"
+/* In double precision also of whole numbers. */
+#define FLOOR_TEXT "floor(a / (b + 0.0f))"
+#define LERP_TEXT(w) w " < 0.5f ? a + " w " * (b - a) : b - (b - a) * (1 - " w ")"
 
 static const Op table[] = {
     ROW("mul.Scalar", "Tensor self, Scalar other", f_mul_scalar, "a * p0", 1, RESULT_PROMOTED, NULL,
@@ -85,8 +153,19 @@ static const Op table[] = {
         f_addcmul, "a + p0 * b * c", 3, RESULT_PROMOTED, NULL, 0),
     ROW("addcdiv.default", "Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1",
         f_addcdiv, "a + p0 * b / c", 3, RESULT_PROMOTED, NULL, 0),
-    ROW("lerp.Scalar", "Tensor self, Tensor end, Scalar weight", f_lerp_scalar,
-        "p0 < 0.5f ? a + p0 * (b - a) : b - (b - a) * (1 - p0)", 2, RESULT_SELF, NULL, 0),
+    ROW("lerp.Scalar", "Tensor self, Tensor end, Scalar weight", f_lerp_scalar, LERP_TEXT("p0"), 2,
+        RESULT_SELF, NULL, 0),
+    ROW("lerp.Tensor", "Tensor self, Tensor end, Tensor weight", f_lerp_tensor, LERP_TEXT("c"), 3,
+        RESULT_SELF, NULL, 0),
+    ROW("lerp_.Scalar", "Tensor self, Tensor end, Scalar weight", f_lerp_scalar, LERP_TEXT("p0"), 2,
+        RESULT_SELF, NULL, OP_IN_PLACE),
+    ROW("addcmul_.default", "Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1",
+        f_addcmul, "a + p0 * b * c", 3, RESULT_SELF, NULL, OP_IN_PLACE),
+    ROW("addcdiv_.default", "Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1",
+        f_addcdiv, "a + p0 * b / c", 3, RESULT_SELF, NULL, OP_IN_PLACE),
+    ROW("masked_fill.Tensor", "Tensor self, Tensor mask, Tensor value", f_masked_fill_tensor,
+        "b != 0 ? c : a", 3, RESULT_SELF, NULL, 0),
+    ROW("zero_.default", "Tensor self", f_zero, "0", 1, RESULT_SELF, NULL, OP_IN_PLACE),
     ROW("clamp.Tensor", "Tensor self, Tensor? min=None, Tensor? max=None", f_clamp_tensor,
         "(a < b ? b : a) > c ? c : (a < b ? b : a)", 3, RESULT_PROMOTED, NULL, 0),
     ROW("masked_fill_.Scalar", "Tensor self, Tensor mask, Scalar value", f_masked_fill_scalar,
@@ -106,6 +185,34 @@ static const Op table[] = {
     ROW("ge.Scalar", "Tensor self, Scalar other", f_ge_scalar, "a >= p0", 1, RESULT_BOOL, NULL, 0),
     ROW("logical_and.default", TENSORS, f_logical_and, "a != 0 && b != 0", 2, RESULT_BOOL, NULL, 0),
     ROW("logical_or.default", TENSORS, f_logical_or, "a != 0 || b != 0", 2, RESULT_BOOL, NULL, 0),
+    ROW("logical_xor.default", TENSORS, f_logical_xor, "(a != 0) != (b != 0)", 2, RESULT_BOOL, NULL,
+        0),
+    ROW("where.ScalarOther", "Tensor condition, Tensor self, Scalar other", f_where_self,
+        "a != 0 ? b : c", 3, RESULT_OTHERS, NULL, 0),
+    ROW("where.ScalarSelf", "Tensor condition, Scalar self, Tensor other", f_where_self,
+        "a != 0 ? b : c", 3, RESULT_OTHERS, NULL, 0),
+    ROW("remainder.Tensor", TENSORS, f_remainder, REMAINDER_TEXT("b"), 2, RESULT_PROMOTED, NULL, 0),
+    ROW("remainder.Scalar", WITH_SCALAR, f_remainder_scalar, REMAINDER_TEXT("p0"), 1,
+        RESULT_PROMOTED, NULL, 0),
+    ROW("fmod.Tensor", TENSORS, f_fmod, "fmod(a, b)", 2, RESULT_PROMOTED, NULL, 0),
+    ROW("fmod.Scalar", WITH_SCALAR, f_fmod_scalar, "fmod(a, p0)", 1, RESULT_PROMOTED, NULL, 0),
+    ROW("floor_divide.default", BINARY, f_floor_divide, FLOOR_TEXT, 2, RESULT_PROMOTED, NULL, 0),
+    ROW("floor_divide.Scalar", WITH_SCALAR, f_floor_divide, FLOOR_TEXT, 2, RESULT_PROMOTED, NULL,
+        0),
+    ROW("hypot.default", TENSORS, f_hypot, "hypot(a, b)", 2, RESULT_PROMOTED, NULL, 0),
+    ROW("logaddexp.default", TENSORS, f_logaddexp,
+        "a == b && a - a != 0 ? a : (a > b ? a : b) + log1p(exp(a > b ? b - a : a - b))", 2,
+        RESULT_PROMOTED, NULL, 0),
+    LOGIC("bitwise_and", f_and, AND_TEXT),
+    LOGIC("bitwise_or", f_or, OR_TEXT),
+    LOGIC("bitwise_xor", f_xor, XOR_TEXT),
+    LOGIC("__and__", f_and, AND_TEXT),
+    LOGIC("__or__", f_or, OR_TEXT),
+    LOGIC("__xor__", f_xor, XOR_TEXT),
+    SHIFT("bitwise_left_shift.Tensor_Scalar", f_shift_left, LEFT_TEXT),
+    SHIFT("bitwise_right_shift.Tensor_Scalar", f_shift_right, RIGHT_TEXT),
+    SHIFT("__lshift__.Scalar", f_shift_left, LEFT_TEXT),
+    SHIFT("__rshift__.Scalar", f_shift_right, RIGHT_TEXT),
     ROW("logical_not.default", "Tensor self", f_logical_not, "a == 0", 1, RESULT_BOOL, NULL, 0),
     {"aten.bitwise_not.default", "Tensor self", infer_bitwise_not, pointwise_reference,
      pointwise_plain, pointwise_cost, 0, &bitwise_not, NULL},

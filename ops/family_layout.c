@@ -1,4 +1,5 @@
 /* Operators that write memory without arithmetic: concatenation, triangles, constants, conversions. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,6 +15,14 @@ static int convert(const OpCall *c, OpTensor *y, Error *err)
     (void)err;
     if (c->arg[dtype].kind == OP_DTYPE) y->dtype = (OpDtype)c->arg[dtype].integer[0];
     return y->dtype != from || c->arg[copy].integer[0];
+}
+
+static int convert_as(const OpCall *c, OpTensor *y, Error *err)
+{
+    OpDtype from = y->dtype;
+    (void)err;
+    y->dtype = op_tensor(c, 1)->dtype;
+    return y->dtype != from;
 }
 
 /* ---- cat and stack ---- */
@@ -234,6 +243,59 @@ static void cost_constant(const OpCall *c, OpCost *out)
     out->bytes = op_bytes(&c->result[0]);
 }
 
+/* ---- ranges ---- */
+
+/* start, step and the number of elements; 0: the arguments give none. */
+static int64_t range(const OpCall *c, double *start, double *step)
+{
+    int at = op_argument(c->op, "start"), by = op_argument(c->op, "step");
+    double end = c->arg[op_argument(c->op, "end")].number;
+    *start = at >= 0 ? c->arg[at].number : 0;
+    *step = by >= 0 ? c->arg[by].number : 1;
+    double n = *step != 0 ? ceil((end - *start) / *step) : -1;
+    return n >= 0 && n < 0x1p48 ? (int64_t)n : -1;
+}
+
+static int infer_range(OpCall *c, Error *err)
+{
+    static const char *const numbers[] = {"start", "end", "step"};
+    const OpValue *dtype = &c->arg[op_argument(c->op, "dtype")];
+    double start, step;
+    int64_t n = range(c, &start, &step);
+    OpDtype d = OP_I64;
+    for (int i = 0; i < 3; i++) {
+        int at = op_argument(c->op, numbers[i]);
+        if (at >= 0 && c->arg[at].kind == OP_FLOAT) d = OP_F32;
+    }
+    if (dtype->kind == OP_DTYPE) d = (OpDtype)dtype->integer[0];
+    if (n < 0) return error_set(err, ERROR_INVALID, "expected a step that leads from start to end");
+    return op_result(c, d, 1, &n, err);
+}
+
+static int reference_range(const OpCall *c, const double *const *in, double *const *out, Error *err)
+{
+    double start, step;
+    int64_t n = range(c, &start, &step);
+    (void)in, (void)err;
+    for (int64_t i = 0; i < n; i++) out[0][i] = start + (double)i * step;
+    return 0;
+}
+
+static int plain_range(const OpCall *c, OpPlain *out, Error *err)
+{
+    double start, step;
+    int64_t n = range(c, &start, &step);
+    OpDtype d = c->result[0].dtype;
+    const char *type = text_type(d);
+    if (!text_each(out, c, "range", "y0", n, err)) return -1;
+    buffer_printf(out->source, "    y0[i] = (%s)((%s)", op_dtype_ctype(d), type);
+    text_number(out->source, start);
+    buffer_printf(out->source, " + (%s)i * (%s)", type, type);
+    text_number(out->source, step);
+    buffer_puts(out->source, ");\n");
+    return text_each_end(out, err);
+}
+
 static int infer_random(OpCall *c, Error *err)
 {
     (void)c;
@@ -264,6 +326,11 @@ static int infer_random(OpCall *c, Error *err)
     {                                                                         \
         "aten." aten, schema OPTIONS, infer_random, NULL, NULL, NULL, 0, NULL \
     }
+#define RANGE(aten, schema)                                                                     \
+    {                                                                                           \
+        "aten." aten, schema OPTIONS, infer_range, reference_range, plain_range, cost_constant, \
+            OP_CONSTANT, NULL                                                                   \
+    }
 #define SELF "Tensor self"
 #define OPTIONS                                                         \
     ", *, ScalarType? dtype=None, Any? layout=None, Any? device=None, " \
@@ -276,6 +343,7 @@ static const Op table[] = {
         SELF ", *, ScalarType? dtype=None, Any? layout=None, Any? device=None, "
              "Any? pin_memory=None" AS_BEFORE,
         STRIDED_MAYBE, convert),
+    ROW("type_as.default", SELF ", Tensor other", STRIDED_MAYBE, convert_as),
     CAT("cat.default"),
     CAT("concat.default"),
     CAT("stack.default"),
@@ -290,6 +358,9 @@ static const Op table[] = {
     CONSTANT("zeros.default", "int[] size"),
     CONSTANT("ones.default", "int[] size"),
     CONSTANT("full.default", "int[] size, Scalar fill_value"),
+    RANGE("arange.default", "Scalar end"),
+    RANGE("arange.start", "Scalar start, Scalar end"),
+    RANGE("arange.start_step", "Scalar start, Scalar end, Scalar step=1"),
     RANDOM("randn.default", "int[] size"),
     RANDOM("rand.default", "int[] size"),
     RANDOM("randn_like.default", SELF),

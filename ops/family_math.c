@@ -14,6 +14,12 @@ POINT(f_cos, cos(a))
 POINT(f_tan, tan(a))
 POINT(f_atan, atan(a))
 POINT(f_sinh, sinh(a))
+POINT(f_asin, asin(a))
+POINT(f_acos, acos(a))
+POINT(f_asinh, asinh(a))
+POINT(f_atanh, atanh(a))
+POINT(f_isnan, isnan(a))
+POINT(f_isinf, isinf(a) != 0)
 POINT(f_cosh, cosh(a))
 POINT(f_erf, erf(a))
 POINT(f_erfc, erfc(a))
@@ -58,6 +64,13 @@ static const Op table[] = {
     ROW("atan.default", UNARY, f_atan, "atan(a)", 1, RESULT_FLOAT, NULL, 0),
     ROW("sinh.default", UNARY, f_sinh, "sinh(a)", 1, RESULT_FLOAT, NULL, 0),
     ROW("cosh.default", UNARY, f_cosh, "cosh(a)", 1, RESULT_FLOAT, NULL, 0),
+    ROW("asin.default", UNARY, f_asin, "asin(a)", 1, RESULT_FLOAT, NULL, 0),
+    ROW("acos.default", UNARY, f_acos, "acos(a)", 1, RESULT_FLOAT, NULL, 0),
+    ROW("asinh.default", UNARY, f_asinh, "asinh(a)", 1, RESULT_FLOAT, NULL, 0),
+
+    ROW("atanh.default", UNARY, f_atanh, "atanh(a)", 1, RESULT_FLOAT, NULL, 0),
+    ROW("isnan.default", UNARY, f_isnan, "a != a", 1, RESULT_BOOL, NULL, 0),
+    ROW("isinf.default", UNARY, f_isinf, "a == a && a - a != 0", 1, RESULT_BOOL, NULL, 0),
     ROW("erf.default", UNARY, f_erf, "erf(a)", 1, RESULT_FLOAT, NULL, 0),
     ROW("erfc.default", UNARY, f_erfc, "erfc(a)", 1, RESULT_FLOAT, NULL, 0),
     ROW("silu.default", UNARY, f_silu, "a / (1 + exp(-a))", 1, RESULT_SELF, NULL, 0),
@@ -75,6 +88,10 @@ static const Op table[] = {
     ROW("round.default", UNARY, f_round, "rint(a)", 1, RESULT_SELF, NULL, 0),
     ROW("trunc.default", UNARY, f_trunc, "trunc(a)", 1, RESULT_SELF, NULL, 0),
     ROW("relu6.default", UNARY, f_relu6, "a < 0 ? 0 : a > 6 ? 6 : a", 1, RESULT_SELF, NULL, 0),
+    ROW("relu6_.default", UNARY, f_relu6, "a < 0 ? 0 : a > 6 ? 6 : a", 1, RESULT_SELF, NULL,
+        OP_IN_PLACE),
+    ROW("rsqrt_.default", UNARY, f_rsqrt, "rsqrt(a)", 1, RESULT_SELF, NULL, OP_IN_PLACE),
+    ROW("reciprocal_.default", UNARY, f_reciprocal, "1 / a", 1, RESULT_SELF, NULL, OP_IN_PLACE),
     ROW("sigmoid_.default", UNARY, f_sigmoid, "1 / (1 + exp(-a))", 1, RESULT_SELF, NULL,
         OP_IN_PLACE),
     ROW("tanh_.default", UNARY, f_tanh, "tanh(a)", 1, RESULT_SELF, NULL, OP_IN_PLACE),
@@ -90,6 +107,10 @@ static const Op table[] = {
         "a <= p0 ? p1 : a", 1, RESULT_SELF, NULL, 0),
     ROW("clamp_max.default", "Tensor self, Scalar max", f_clamp_max, "a > p0 ? p0 : a", 1,
         RESULT_PROMOTED, NULL, 0),
+    ROW("clamp_max_.default", "Tensor self, Scalar max", f_clamp_max, "a > p0 ? p0 : a", 1,
+        RESULT_SELF, NULL, OP_IN_PLACE),
+    ROW("clip.default", "Tensor self, Scalar? min=None, Scalar? max=None", f_clamp_,
+        "a < p0 ? p0 : a > p1 ? p1 : a", 1, RESULT_PROMOTED, NULL, 0),
     ROW("clamp_.default", "Tensor self, Scalar? min=None, Scalar? max=None", f_clamp_,
         "a < p0 ? p0 : a > p1 ? p1 : a", 1, RESULT_SELF, NULL, OP_IN_PLACE),
     ROW("leaky_relu_.default", "Tensor self, Scalar negative_slope=0.01", f_leaky_relu_,

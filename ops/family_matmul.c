@@ -35,6 +35,21 @@ static int describe_mm(const OpCall *c, Product *p, Error *err)
     return rank_is(c, 0, 2, "self", err) || rank_is(c, 1, 2, "mat2", err) ? -1 : 0;
 }
 
+static int describe_mv(const OpCall *c, Product *p, Error *err)
+{
+    side(c, p, PRODUCT_A, 0, "mk");
+    side(c, p, PRODUCT_B, 1, "k");
+    strcpy(p->side[PRODUCT_C].letters, "m");
+    return rank_is(c, 0, 2, "self", err) || rank_is(c, 1, 1, "vec", err) ? -1 : 0;
+}
+
+static int describe_dot(const OpCall *c, Product *p, Error *err)
+{
+    side(c, p, PRODUCT_A, 0, "k");
+    side(c, p, PRODUCT_B, 1, "k");
+    return rank_is(c, 0, 1, "self", err) || rank_is(c, 1, 1, "tensor", err) ? -1 : 0;
+}
+
 static int describe_bmm(const OpCall *c, Product *p, Error *err)
 {
     side(c, p, PRODUCT_A, 0, "bmk");
@@ -120,24 +135,53 @@ static int describe_linear(const OpCall *c, Product *p, Error *err)
 
 /* ---- einsum ---- */
 
+/* An equation's ellipsis stands for the dimensions that no letter names, here for digits: the last one
+ * is '9' in each operand. `rank`: of the operand; below 0 of the result, with -rank - 1 digits. */
+static int ellipsis(const char **at, int rank, const char *begin, const char *end, char *out,
+                    int *n, Error *err)
+{
+    int digits = rank < 0 ? -rank - 1 : rank;
+    if (end - *at < 3 || strncmp(*at, "...", 3) || strpbrk(out, "0123456789"))
+        return error_set(err, ERROR_INVALID, "equation: a dot that is no ellipsis");
+    for (const char *p = begin; rank >= 0 && p < end && *p != ','; p++)
+        digits -= *p != ' ' && *p != '.';
+    if (digits < 0 || digits + *n > OP_MAX_RANK)
+        return error_set(err, ERROR_INVALID, "equation: the ellipsis has no dimension");
+    for (int d = 0; d < digits; d++) out[(*n)++] = (char)('9' - digits + 1 + d);
+    out[*n] = 0;
+    *at += 2;
+    return 0;
+}
+
 /* The letters of one operand or of the result. Spaces do not count. */
-static int term(const char **at, const char *end, char *out, Error *err)
+static int term(const char **at, const char *end, int rank, char *out, Error *err)
 {
     int n = 0;
+    const char *begin = *at;
+    *out = 0;
     for (; *at < end && **at != ','; (*at)++) {
         char l = **at;
         if (l == ' ') continue;
-        if (l == '.')
-            return error_set(err, ERROR_UNSUPPORTED, "equation: an ellipsis is not supported");
+        if (l == '.') {
+            if (ellipsis(at, rank, begin, end, out, &n, err)) return -1;
+            continue;
+        }
         if (!((l >= 'a' && l <= 'z') || (l >= 'A' && l <= 'Z')))
             return error_set(err, ERROR_INVALID, "equation: expected a letter, found '%c'", l);
         if (n == OP_MAX_RANK)
             return error_set(err, ERROR_LIMIT, "equation: more than %d letters in an operand",
                              OP_MAX_RANK);
         out[n++] = l;
+        out[n] = 0;
     }
-    out[n] = 0;
     return 0;
+}
+
+static int digits_of(const char *letters)
+{
+    int n = 0;
+    for (; *letters; letters++) n += *letters >= '0' && *letters <= '9';
+    return n;
 }
 
 static int result_letters(const char *equation, Product *p, Error *err)
@@ -147,7 +191,8 @@ static int result_letters(const char *equation, Product *p, Error *err)
                *arrow = strstr(equation, "->");
     if (arrow) {
         const char *at = arrow + 2, *end = at + strlen(at);
-        if (term(&at, end, c, err)) return -1;
+        int of_a = digits_of(a), of_b = digits_of(b);
+        if (term(&at, end, -1 - (of_a > of_b ? of_a : of_b), c, err)) return -1;
         if (at < end) return error_set(err, ERROR_INVALID, "equation: a comma in the result");
         for (const char *s = c; *s; s++)
             if ((!strchr(a, *s) && !strchr(b, *s)) || strchr(s + 1, *s))
@@ -156,11 +201,12 @@ static int result_letters(const char *equation, Product *p, Error *err)
                                  *s);
         return 0;
     }
-    int n = 0; /* the letters that occur once, in the order of the alphabet */
-    for (int l = 'A'; l <= 'z'; l++) {
+    int n = 0; /* the ellipsis, and the letters that occur once, in the order of the alphabet */
+    for (int l = '0'; l <= 'z'; l++) {
         int times = 0;
         for (const char *s = a; *s; s++) times += *s == l;
         for (const char *s = b; *s; s++) times += *s == l;
+        if (times && l <= '9') times = 1;
         if (times == 1 && n == OP_MAX_RANK)
             return error_set(err, ERROR_LIMIT, "the result has more than %d dimensions",
                              OP_MAX_RANK);
@@ -181,7 +227,7 @@ static int describe_einsum(const OpCall *c, Product *p, Error *err)
         ProductSide *s = &p->side[x];
         s->tensor = &c->tensor[list->integer[x]];
         snprintf(s->name, sizeof s->name, "x%d", (int)list->integer[x]);
-        if (term(&at, end, s->letters, err)) return -1;
+        if (term(&at, end, s->tensor->rank, s->letters, err)) return -1;
         if ((int)strlen(s->letters) != s->tensor->rank)
             return error_set(err, ERROR_INVALID,
                              "equation: operand %d has %d dimensions and %zu letters", x + 1,
@@ -307,6 +353,8 @@ static void cost(const OpCall *c, OpCost *out)
 
 static const Op table[] = {
     ROW("mm.default", "Tensor self, Tensor mat2", describe_mm),
+    ROW("mv.default", "Tensor self, Tensor vec", describe_mv),
+    ROW("dot.default", "Tensor self, Tensor tensor", describe_dot),
     ROW("bmm.default", "Tensor self, Tensor mat2", describe_bmm),
     ROW("addmm.default", "Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1",
         describe_addmm),

@@ -39,7 +39,47 @@ def alpha(r):
     return [either(r, shape(r)), number(r)] + [number(r)] * r.randint(0, 1), {}
 
 
+def in_place(make):
+    """The result has the shape of the first tensor."""
+
+    def made(r):
+        args, kwargs = make(r)
+        own = args[0]["shape"]
+        return [args[0]] + [either(r, broadcast(r, own), a.get("draw", "any")) if isinstance(a, dict) else a
+                            for a in args[1:]], kwargs
+
+    return made
+
+
+def masked_tensor(r):
+    a = shape(r)
+    return [either(r, a), either(r, broadcast(r, a), "mask"), either(r, [])], {}
+
+
+def lerp_tensor(r):
+    a = shape(r)
+    return [either(r, a), either(r, broadcast(r, a)), either(r, broadcast(r, a), "unit")], {}
+
+
+def whole(r):
+    a = shape(r)
+    draw = r.choice(["index 9", "index 9", "mask"])
+    return [either(r, a, draw), either(r, broadcast(r, a), draw)], {}
+
+
+def chosen(first, second):
+    def make(r):
+        a = shape(r)
+        made = [either(r, broadcast(r, a)) if one else number(r) for one in (first, second)]
+        return [either(r, a, "mask")] + made, {}
+
+    return make
+
+
+whole_scalar = lambda r: ([either(r, shape(r), "index 9"), r.randint(0, 5)], {})
+divisor = lambda r: r.choice([-2.5, 1.5, 2, 3])
 tensors = binary(scalar=False)
+positive = binary(draw="positive", scalar=False)
 EXACT = {
     "mul.Scalar": need(unary(), number),
     "mul_.Tensor": binary(in_place=True),
@@ -59,6 +99,26 @@ EXACT = {
     "clamp.Tensor": bounds,
     "lerp.Scalar": lerp,
     "masked_fill_.Scalar": masked,
+    "masked_fill.Tensor": masked_tensor,
+    "lerp.Tensor": lerp_tensor,
+    "lerp_.Scalar": in_place(lerp),
+    "addcmul_.default": in_place(ternary(value=1)),
+    "addcdiv_.default": in_place(ternary(last="positive", value=1)),
+    "zero_.default": unary(),
+    "logical_xor.default": pairs,
+    "where.ScalarOther": chosen(True, False),
+    "where.ScalarSelf": chosen(False, True),
+    "remainder.Tensor": positive,
+    "remainder.Scalar": need(unary(), divisor),
+    "fmod.Tensor": positive,
+    "fmod.Scalar": need(unary(), divisor),
+    "floor_divide.default": positive,
+    "floor_divide.Scalar": need(unary(), divisor),
+    **{n + ".Tensor": whole for n in "bitwise_and bitwise_or bitwise_xor __and__ __or__ __xor__".split()},
+    **{n + ".Scalar": whole_scalar
+       for n in "bitwise_and bitwise_or bitwise_xor __and__ __or__ __xor__ __lshift__ __rshift__".split()},
+    "bitwise_left_shift.Tensor_Scalar": whole_scalar,
+    "bitwise_right_shift.Tensor_Scalar": whole_scalar,
     "fill_.Scalar": need(unary(), number),
     **{n + ".Tensor": pairs for n in "eq ne lt gt le ge".split()},
     **{n + ".Scalar": lambda r: ([either(r, shape(r), "index 3"), r.randint(0, 2)], {})
@@ -72,4 +132,6 @@ TRANSCENDENTAL = {
     "pow.Tensor_Tensor": power,
     "pow.Scalar": lambda r: ([number(r, 1, 3), either(r, shape(r))], {}),
     "atan2.default": tensors,
+    "hypot.default": tensors,
+    "logaddexp.default": tensors,
 }

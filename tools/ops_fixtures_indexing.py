@@ -36,6 +36,17 @@ def repeat(r):
     return [x, [r.choice([0, 1, 1, 2, 2, 3, 3]) for _ in range(n)]], {}
 
 
+def tile(r):
+    x = either(r, shape(r, high=3))
+    return [x, [r.choice([0, 1, 1, 2, 2, 3]) for _ in range(r.randint(1, rank(x) + 2))]], {}
+
+
+def interleave(r):
+    x = either(r, shape(r, low=1, high=3))
+    args = [x, r.choice([1, 2, 3])]
+    return args + ([dim(r, rank(x))] if r.random() < 0.8 else []), {}
+
+
 def index(r):
     s = shape(r, low=1)
     n, common = r.randint(1, len(s)), shape(r, high=2)
@@ -63,6 +74,8 @@ EXACT = {
     "constant_pad_nd.default": constant_pad,
     "roll.default": roll,
     "repeat.default": repeat,
+    "tile.default": tile,
+    "repeat_interleave.self_int": interleave,
     "index.Tensor": index,
     "index_select.default": index_select,
     "gather.default": gather,

@@ -39,12 +39,34 @@ def dtyped(make):
     return made
 
 
+def type_as(r):
+    return [some(r, low=0), either(r, shape(r), r.choice(["any", "mask", "index 9"]))], {}
+
+
+def counted(n):
+    """The last n of start, end and step; a step of the right sign."""
+
+    def make(r):
+        whole = r.random() < 0.6
+        step = r.choice([1, 2, 3, -1]) if whole else r.choice([0.5, 1.25, -0.75])
+        start = r.randint(-4, 4) if whole else round(r.uniform(-4, 4), 2)
+        end = start + step * r.randint(1, 30)
+        own = {1: [abs(end) + 1], 2: sorted([start, end]), 3: [start, end, step]}[n]
+        return own, {} if whole else {"dtype": {"dtype": "float64"}}
+
+    return make
+
+
 like = lambda r: [some(r, low=0)]
 sized = lambda r: [shape(r)]
 new = lambda r: [some(r, low=0), shape(r)]
 value = lambda make: lambda r: make(r) + [number(r)]
 EXACT = {
     "to.dtype": to(False),
+    "type_as.default": type_as,
+    "arange.default": counted(1),
+    "arange.start": counted(2),
+    "arange.start_step": counted(3),
     "to.dtype_layout": to(True),
     "cat.default": cat,
     "concat.default": cat,

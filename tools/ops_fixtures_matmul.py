@@ -65,13 +65,45 @@ def einsum(r):
     return [e, [either(r, s) for s in shapes]], {}, summed
 
 
+DOTS = ["...d,...k->...dk", "...ij,jk->...ik", "...td,...sd->...ts", "i...,ij...->j...", "...,...",
+        "b...i,b...i->b...", "...ab,...bc"]
+
+
+def ellipsis(r):
+    e = r.choice(DOTS)
+    size = {c: r.choice([1, 2, 3, 5]) for c in sorted(set(e)) if c.isalpha()}
+    batch = [r.choice([1, 2, 3]) for _ in range(r.randint(0, 3))]
+    shapes = []
+    for t in e.split("->")[0].split(","):
+        own = [1 if r.random() < 0.2 else b for b in batch[r.randint(0, len(batch)):]]
+        a, _, b = t.partition("...") if "..." in t else (t, "", "")
+        shapes.append([size[c] for c in a] + (own if "..." in t else []) + [size[c] for c in b])
+    return [e, [either(r, s) for s in shapes]], {}, 5 * math.prod(batch) * 25
+
+
+def either_einsum(r):
+    return einsum(r) if r.random() < 0.6 else ellipsis(r)
+
+
+def mv(r):
+    m, k = n(r), r.choice([1, 4, 33, 150])
+    return [either(r, [m, k]), either(r, [k])], {}, k
+
+
+def dot(r):
+    k = r.choice([1, 4, 33, 150])
+    return [either(r, [k]), either(r, [k])], {}, k
+
+
 EXACT = {
     "mm.default": mm,
     "bmm.default": bmm,
+    "mv.default": mv,
+    "dot.default": dot,
     "addmm.default": add(mm),
     "baddbmm.default": add(bmm),
     "matmul.default": matmul,
     "linear.default": linear,
-    "einsum.default": einsum,
+    "einsum.default": either_einsum,
 }
 TRANSCENDENTAL = {}

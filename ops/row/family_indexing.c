@@ -1,20 +1,22 @@
 /* Copies whose source is another place: padding, rolling and repeating, which map each dimension by
  * itself, and selections by index tensors. Kernels compute the flat index f of the source in C order. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "ops/op_text.h"
 #include "ops/row/row_text.h"
 
 /* ---- maps of dimensions ---- */
 
-typedef enum { MAP_OUTSIDE, MAP_CLAMP, MAP_REFLECT, MAP_WRAP } MapKind;
+typedef enum { MAP_OUTSIDE, MAP_CLAMP, MAP_REFLECT, MAP_WRAP, MAP_EACH } MapKind;
 
 /* Coordinate o of the result is o - low of the source; kind says what is at places that it does not
- * have. in[] are the source's sizes, with leading ones. */
+ * have. MAP_EACH: it is o / times. in[] are the source's sizes, with leading ones. */
 typedef struct {
     MapKind kind;
     int rank;
-    int64_t in[OP_MAX_RANK], out[OP_MAX_RANK], low[OP_MAX_RANK];
+    int64_t in[OP_MAX_RANK], out[OP_MAX_RANK], low[OP_MAX_RANK], times[OP_MAX_RANK];
     double value; /* MAP_OUTSIDE: what is there */
 } Map;
 
@@ -112,6 +114,46 @@ static int repeat(const OpCall *c, Map *m, Error *err)
     return 0;
 }
 
+/* Fewer numbers than dimensions are those of the last ones. */
+static int tile(const OpCall *c, Map *m, Error *err)
+{
+    OpCall *padded = memory_alloc(sizeof *padded);
+    OpValue *times = &padded->arg[1];
+    int rank = op_tensor(c, 0)->rank, lead = rank - c->arg[1].n;
+    *padded = *c;
+    if (lead > 0 && rank <= OP_MAX_RANK) {
+        memmove(times->integer + lead, times->integer, (size_t)times->n * sizeof *times->integer);
+        for (int d = 0; d < lead; d++) times->integer[d] = 1;
+        times->n = rank;
+    }
+    int rc = repeat(padded, m, err);
+    free(padded);
+    return rc;
+}
+
+/* Each element along one dimension several times; without a dimension, of the flat tensor. */
+static int interleave(const OpCall *c, Map *m, Error *err)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    int64_t times = c->arg[1].integer[0];
+    int dim = 0;
+    map_same(x, m);
+    m->kind = MAP_EACH;
+    if (c->arg[2].kind == OP_NONE) {
+        m->rank = 1;
+        m->in[0] = m->out[0] = op_elements(x);
+    } else if (op_dim(c->arg[2].integer[0], x->rank, &dim, err)) {
+        return -1;
+    }
+    if (!m->rank) m->rank = 1, m->in[0] = m->out[0] = 1;
+    if (times < 0 || times >= INT64_C(1) << 24)
+        return error_set(err, ERROR_INVALID, "elements cannot be repeated %lld times",
+                         (long long)times);
+    for (int d = 0; d < m->rank; d++) m->times[d] = d == dim && times ? times : 1;
+    m->out[dim] *= times;
+    return 0;
+}
+
 static int map_of(const OpCall *c, Map *m, Error *err)
 {
     return ((Describe *const *)c->op->detail)[0](c, m, err);
@@ -122,7 +164,8 @@ static int infer_map(OpCall *c, Error *err)
     const OpTensor *x = op_tensor(c, 0);
     Map m;
     if (map_of(c, &m, err)) return -1;
-    if (m.rank == 1 && x->rank != 1 && m.in[0] == op_elements(x) && m.out[0] == m.in[0])
+    if (m.kind == MAP_WRAP && m.rank == 1 && x->rank != 1 && m.in[0] == op_elements(x) &&
+        m.out[0] == m.in[0])
         return op_result(c, x->dtype, x->rank, x->size, err); /* rolled as one dimension */
     return op_result(c, x->dtype, m.rank, m.out, err);
 }
@@ -134,6 +177,7 @@ static int64_t mapped(const Map *m, int d, int64_t o)
     switch (m->kind) {
     case MAP_OUTSIDE: return i < 0 || i >= n ? -1 : i;
     case MAP_CLAMP: return i < 0 ? 0 : i >= n ? n - 1 : i;
+    case MAP_EACH: return o / m->times[d];
     case MAP_REFLECT: return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
     default: i %= n; return i < 0 ? i + n : i;
     }
@@ -190,6 +234,8 @@ static int plain_map(const OpCall *c, OpPlain *out, Error *err)
         else if (m.kind == MAP_REFLECT)
             buffer_printf(b, "        k = k < 0 ? -k : k >= %lld ? %lld - k : k;\n", n,
                           2 * (n - 1));
+        else if (m.kind == MAP_EACH)
+            buffer_printf(b, "        k /= %lld;\n", (long long)m.times[d]);
         else
             buffer_printf(b, "        k %%= %lld;\n        k = k < 0 ? k + %lld : k;\n", n, n);
         buffer_printf(b, "        f += k * %lld;\n    }\n", (long long)step);
@@ -391,6 +437,10 @@ static const Op table[] = {
     MAPPED("constant_pad_nd", "int[] pad, Scalar value=0", pad),
     MAPPED("roll", "int[1] shifts, int[1] dims=[]", roll),
     MAPPED("repeat", "int[] repeats", repeat),
+    MAPPED("tile", "int[] dims", tile),
+    {"aten.repeat_interleave.self_int",
+     "Tensor self, int repeats, int? dim=None, *, int? output_size=None", infer_map, reference_map,
+     plain_map, cost, 0, &(Describe *const){interleave}},
     SELECT("index.Tensor", "Tensor[] indices", infer_index, SELECT_INDEX),
     SELECT("index_select.default", "int dim, Tensor index", infer_select, SELECT_DIM),
     SELECT("gather.default", "int dim, Tensor index, *, bool sparse_grad=False", infer_select,

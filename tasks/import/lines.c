@@ -426,8 +426,8 @@ static void mark_live(const Program *p, Lines *l)
         first_word(bracket, written);
         line->live =
             words(line->text, equals, needed, 0) ||
-            (flags_of(line) & OP_IN_PLACE && (json_object_get(memory, root_of(roots, written)) ||
-                                              words(bracket, end, needed, 0)));
+            (flags_of(line) & OP_IN_PLACE &&
+             (json_object_get(memory, root_of(roots, written)) || words(bracket, end, needed, 0)));
         if (!line->live) continue;
         words(bracket, end, needed, 1);
         words_roots(bracket, roots, memory);
