@@ -234,7 +234,9 @@ int flags_parse(const FlagSpec *spec, int argc, char **argv, const char **words)
     begin(spec);
     for (int i = 1; i < argc;) {
         if (only_words || argv[i][0] != '-' || !argv[i][1]) {
-            words[n++] = argv[i++];
+            if (spec->max_words < 0 || n < spec->max_words) words[n] = argv[i];
+            n++;
+            i++;
             only_words |= spec->stop_at_word;
             continue;
         }
@@ -254,9 +256,8 @@ int flags_parse(const FlagSpec *spec, int argc, char **argv, const char **words)
         if (!checking) flags_usage_error(spec, "--%s is required", f->name);
         *(const char **)f->target = "";
     }
-    if (checking) return n;
-    if (n < spec->min_words || (spec->max_words >= 0 && n > spec->max_words))
-        flags_usage_error(spec, "expected %s %s, found %d word%s", spec->program, spec->synopsis, n,
-                          n == 1 ? "" : "s");
+    if ((n < spec->min_words && !checking) || (spec->max_words >= 0 && n > spec->max_words))
+        flags_usage_error(spec, "expected %s%s%s, found %d word%s", spec->program,
+                          *spec->synopsis ? " " : "", spec->synopsis, n, n == 1 ? "" : "s");
     return n;
 }

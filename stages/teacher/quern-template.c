@@ -91,7 +91,8 @@ int main(int argc, char **argv)
     Error err;
     TaskSet tasks = {0};
     int at = taskset_need(&tasks, root, o.name, &err);
-    if (at < 0 && !template_has_family(o.name, NULL)) log_die(&err);
+    if (at < 0 && (err.code != ERROR_UNKNOWN_NAME || !template_has_family(o.name, NULL)))
+        log_die(&err);
     if (at >= 0) {
         o.task = tasks.tasks[at];
         o.name = o.task->name;

@@ -38,6 +38,16 @@ static int is_named(const char *name, int n_words, const char *const *words)
     return !n_words;
 }
 
+static int check_names(const TaskSet *set, int n_words, const char *const *words, Error *err)
+{
+    for (int w = 0; w < n_words; w++) {
+        int i = 0;
+        while (i < set->n && strcmp(set->tasks[i]->name, words[w])) i++;
+        if (i == set->n) return error_set(err, ERROR_UNKNOWN_NAME, "no task \"%s\"", words[w]);
+    }
+    return 0;
+}
+
 static int bench(Evaluator *e, int repeats, int n_words, const char *const *words)
 {
     const TaskSet *set = evaluator_tasks(e);
@@ -85,6 +95,7 @@ int main(int argc, char **argv)
     log_open("quern-evalbench");
     if (evaluator_open(&(EvaluatorOptions){.device = device, .cache_dir = "", .seed = 1}, &e, &err))
         log_die(&err);
+    if (check_names(evaluator_tasks(e), n_words, words, &err)) log_die(&err);
     int rc = bench(e, (int)repeats, n_words, words);
     evaluator_close(e);
     return log_close(rc ? 1 : 0);

@@ -43,6 +43,9 @@ for path in "$BIN"/quern-*; do
     fi
     run "$p" -x
     [ $rc = 2 ] && sentence "$p" "'-x'"; ok $? "$p refuses a short flag"
+    # 3000 words, without the flags that are required: a crash would be another status.
+    run "$p" $(seq 3000)
+    [ $rc = 2 ] && sentence "${p%-config}" ''; ok $? "$p refuses 3000 words"
 done
 
 # A file that is not there is named in one sentence; nothing is written.
@@ -83,6 +86,9 @@ unknown_task 2 quern-prompt --tasks nonesuch --output new.qa
 unknown_task 2 quern-results --tasks nonesuch --samples absent.qa --output new.qa absent.qa
 unknown_task 2 quern-eval --task nonesuch some.cu
 unknown_task 2 quern-template --task nonesuch
+unknown_task 2 quern-evalbench nonesuch
+run quern-template --task relu --task-root nonesuch
+[ $rc = 2 ] && sentence quern-template nonesuch; ok $? 'quern-template names a task root that is not there'
 
 # Values.
 run quern-prompt --groups many --output new.qa
