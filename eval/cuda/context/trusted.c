@@ -13,10 +13,10 @@
 /* Offsets in the block of results, which exists on the device and in pinned memory. */
 enum {
     AT_ZONES = 0,
-    AT_BAD = 8 << 10,
-    AT_RESULT = 16 << 10,
-    AT_INITIAL = 17 << 10,
-    RESULTS_BYTES = 18 << 10
+    AT_BAD = 160 << 10,
+    AT_RESULT = 320 << 10,
+    AT_INITIAL = 321 << 10,
+    RESULTS_BYTES = 322 << 10
 };
 /* A slot holds one result. */
 enum { SLOT_BYTES = 64, SLOTS = (AT_INITIAL - AT_RESULT) / SLOT_BYTES };

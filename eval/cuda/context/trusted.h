@@ -7,7 +7,7 @@
 #include "eval/cuda/context/executor.h"
 #include "eval/cuda/context/harness.h"
 
-enum { TRUSTED_MAX_ZONES = 320, TRUSTED_STAGES = 2 };
+enum { TRUSTED_MAX_ZONES = 8193, TRUSTED_STAGES = 2 };
 
 typedef struct {
     Executor executor;

@@ -106,7 +106,8 @@ static void test_reuse(void **state)
     assert_int_equal(arena_place(&arena, 15 * MIB, "no room", &at, &more, &err), -1);
     assert_int_equal(arena_grown(&arena, 3, &err), -1);
     check();
-    arena_init(&arena, 64 * MIB);
+    arena_init(&arena, (uint64_t)2048 * MIB);
+    assert_int_equal(arena_grown(&arena, (uint64_t)1024 * MIB, &err), 0);
     for (int i = 0; i < ARENA_MAX_BUFFERS; i++) place(1, "small");
     assert_int_equal(arena_place(&arena, 1, "one more", &at, &more, &err), -1);
     check();
