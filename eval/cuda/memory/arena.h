@@ -13,7 +13,7 @@
 enum {
     ARENA_GUARD = 64 << 10,
     ARENA_ALIGN = 256,
-    ARENA_PAGE = 2 << 20, /* large buffers start on a page, as with cuMemAlloc */
+    ARENA_PAGE = 2 << 20,     /* large buffers start on a page, as with cuMemAlloc */
     ARENA_MAX_BUFFERS = 8192, /* two sides with up to four sets of a deep network's tensors */
     ARENA_MAX_EXTENTS = 256,
     ARENA_LABEL = 64
