@@ -102,8 +102,10 @@ int decode_space(Decoder *d); /* uses the modifier; PtxSpace, SPACE_GENERIC with
 /* Fills in the address of *mo. A generic access to a variable gets the variable's space. */
 int decode_address(Decoder *d, const PtxOperand *o, MemOp *mo);
 int decode_memory_class(int space, int kind); /* InstClass */
-/* decode_mma.c: n registers of 32 bits */
-int decode_fragment(Decoder *d, int operand, int n, uint32_t *rows, int is_dest);
+/* decode_mma.c: n registers of 32 or 64 bits */
+int decode_fragment(Decoder *d, int operand, int n, int bits, uint32_t *rows, int is_dest);
+/* A product of doubles. rows: of the result */
+int decode_mma_doubles(Decoder *d, int rows, int k);
 
 /* ---- decode_function.c, cfg.c, costs.c ---- */
 

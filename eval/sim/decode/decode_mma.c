@@ -1,7 +1,7 @@
 /* mma, ldmatrix, stmatrix and movmatrix. */
 #include "eval/sim/decode/decode_internal.h"
 
-static int fragment_of(Decoder *d, int operand, int n, int bits, uint32_t *rows, int is_dest)
+int decode_fragment(Decoder *d, int operand, int n, int bits, uint32_t *rows, int is_dest)
 {
     const PtxOperand *o = decode_operand(d, operand);
     if (o && n == 1 && o->kind == OPND_REG)
@@ -17,17 +17,10 @@ static int fragment_of(Decoder *d, int operand, int n, int bits, uint32_t *rows,
     return 0;
 }
 
-int decode_fragment(Decoder *d, int operand, int n, uint32_t *rows, int is_dest)
-{
-    return fragment_of(d, operand, n, 32, rows, is_dest);
-}
-
 static int element_bits(int type)
 {
-    return type == T_TF32                    ? 32
-           : type == T_F16 || type == T_BF16 ? 16
-           : type == T_S8 || type == T_U8    ? 8
-                                             : 0;
+    int bytes = type == T_S8 || type == T_U8 || type == T_E4M3 || type == T_E5M2;
+    return type == T_TF32 ? 32 : type == T_F16 || type == T_BF16 ? 16 : bytes ? 8 : 0;
 }
 
 static int shape_k(Decoder *d)
@@ -41,7 +34,7 @@ static int shape_k(Decoder *d)
     return 0;
 }
 
-static int mma_doubles(Decoder *d, int rows, int k)
+int decode_mma_doubles(Decoder *d, int rows, int k)
 {
     MmaOp *op = ptx_arena_alloc(d->code->ptx.arena, sizeof *op);
     op->k = (uint8_t)k;
@@ -49,9 +42,10 @@ static int mma_doubles(Decoder *d, int rows, int k)
     op->n_b = (uint8_t)(k / 4);
     op->n_c = (uint8_t)(rows / 4);
     op->a_type = op->b_type = op->acc_type = T_F64;
-    if (d->in->n_operands != 4 || fragment_of(d, 0, op->n_c, 64, op->d, 1) ||
-        fragment_of(d, 1, op->n_a, 64, op->a, 0) || fragment_of(d, 2, op->n_b, 64, op->b, 0) ||
-        fragment_of(d, 3, op->n_c, 64, op->c, 0))
+    if (d->in->n_operands != 4 || decode_fragment(d, 0, op->n_c, 64, op->d, 1) ||
+        decode_fragment(d, 1, op->n_a, 64, op->a, 0) ||
+        decode_fragment(d, 2, op->n_b, 64, op->b, 0) ||
+        decode_fragment(d, 3, op->n_c, 64, op->c, 0))
         return decode_refuse(d, "fragments of other lengths");
     decode_emit(d, h_mma_doubles)->mma = op;
     d->inst_class = INST_TENSOR;
@@ -70,13 +64,15 @@ static int mma_op(Decoder *d)
     if (!k || !sync || !row || !col || !to || c != to)
         return decode_refuse(d, "a shape or types that are not known");
     if (a->type == T_F64 && b == a && c == a && k <= 16 && !saturate)
-        return mma_doubles(d, small ? 8 : 16, k);
+        return decode_mma_doubles(d, small ? 8 : 16, k);
     if (small) return decode_refuse(d, "a shape or types that are not known");
-    int bits = element_bits(a->type), int_sum = a->bits == 8 && !a->is_float;
-    if (!bits || element_bits(b->type) != bits || (!int_sum && a->type != b->type) ||
-        to->type != (int_sum                                 ? T_S32
-                     : to->type == T_F16 && a->type == T_F16 ? T_F16
-                                                             : T_F32) ||
+    int bits = element_bits(a->type), int_sum = a->bits == 8 && !a->is_float,
+        fp8 = a->bits == 8 && a->is_float;
+    if (!bits || element_bits(b->type) != bits || b->is_float != a->is_float ||
+        (bits != 8 && a->type != b->type) ||
+        to->type != (int_sum                                          ? T_S32
+                     : to->type == T_F16 && (a->type == T_F16 || fp8) ? T_F16
+                                                                      : T_F32) ||
         k * bits < 128 || k * bits > 256)
         return decode_refuse(d, "a shape or types that are not known");
     MmaOp *op = ptx_arena_alloc(d->code->ptx.arena, sizeof *op);
@@ -88,9 +84,10 @@ static int mma_op(Decoder *d)
     op->b_type = b->type;
     op->acc_type = to->type;
     op->saturate = (uint8_t)saturate;
-    if (d->in->n_operands != 4 || decode_fragment(d, 0, op->n_c, op->d, 1) ||
-        decode_fragment(d, 1, op->n_a, op->a, 0) || decode_fragment(d, 2, op->n_b, op->b, 0) ||
-        decode_fragment(d, 3, op->n_c, op->c, 0))
+    if (d->in->n_operands != 4 || decode_fragment(d, 0, op->n_c, 32, op->d, 1) ||
+        decode_fragment(d, 1, op->n_a, 32, op->a, 0) ||
+        decode_fragment(d, 2, op->n_b, 32, op->b, 0) ||
+        decode_fragment(d, 3, op->n_c, 32, op->c, 0))
         return decode_refuse(d, "fragments of other lengths");
     decode_emit(d, h_mma)->mma = op;
     d->inst_class = INST_TENSOR;
@@ -122,7 +119,7 @@ static int matrix_access(Decoder *d)
     mo->address_kind = o->items[0].cls == REG_64 ? ADDRESS_64 : ADDRESS_32;
     mo->address = o->items[0].reg * (o->items[0].cls == REG_64 ? ROW64 : ROW32);
     mo->offset = o->value;
-    if (decode_fragment(d, stores, n, &mo->data[4], !stores)) return -1;
+    if (decode_fragment(d, stores, n, 32, &mo->data[4], !stores)) return -1;
     Inst *in = decode_emit(d, stores ? h_stmatrix : h_ldmatrix);
     in->mem = mo;
     in->k0 = (uint8_t)n;

@@ -122,8 +122,8 @@ static int cvt_fp8(Decoder *d, const ValueType *to, const ValueType *from, int m
 {
     int narrow = is_fp8(to), floats = from->type == T_F32, halves = from->type == T_F16;
     uint32_t a, b = 0, dest;
-    if (narrow ? !(mode & CVT_SATFINITE) || !(floats || (halves && from->packed))
-               : to->type != T_F16 || !to->packed || !is_fp8(from))
+    if (narrow ? !to->packed || !(mode & CVT_SATFINITE) || !(floats || (halves && from->packed))
+               : to->type != T_F16 || !to->packed || !is_fp8(from) || !from->packed)
         return decode_refuse(d, "types that are not known");
     if (d->in->n_operands != 2 + floats || (mode & FP_ROUNDING) ||
         decode_source(d, 1, narrow ? 32 : 16, &a) || (floats && decode_source(d, 2, 32, &b)) ||

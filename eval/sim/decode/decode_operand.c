@@ -101,7 +101,8 @@ static const ValueType value_types[] = {
     {"f16x2", T_F16, 32, 1, 1, 1},   {"bf16x2", T_BF16, 32, 1, 1, 1},
     {"f32", T_F32, 32, 1, 1, 0},     {"f64", T_F64, 64, 1, 1, 0},
     {"tf32", T_TF32, 32, 1, 1, 0},   {"e4m3x2", T_E4M3, 16, 1, 1, 1},
-    {"e5m2x2", T_E5M2, 16, 1, 1, 1}, {"pred", T_U8, 1, 0, 0, 0},
+    {"e5m2x2", T_E5M2, 16, 1, 1, 1}, {"e4m3", T_E4M3, 8, 1, 1, 0},
+    {"e5m2", T_E5M2, 8, 1, 1, 0},    {"pred", T_U8, 1, 0, 0, 0},
 };
 
 const ValueType *decode_type(Decoder *d)

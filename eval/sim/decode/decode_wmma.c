@@ -15,7 +15,8 @@ static int shape_of(Decoder *d, Shape *s)
     } shapes[] = {{"m16n16k16", {16, 16, 16}},
                   {"m32n8k16", {32, 8, 16}},
                   {"m8n32k16", {8, 32, 16}},
-                  {"m16n16k8", {16, 16, 8}}};
+                  {"m16n16k8", {16, 16, 8}},
+                  {"m8n8k4", {8, 8, 4}}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         if (decode_has(d, shapes[i].name)) {
             *s = shapes[i].shape;
@@ -37,13 +38,14 @@ static int registers(char which, const Shape *s, int type, int *all)
 static int is_known(char which, const Shape *s, const ValueType *t)
 {
     if (!t || t->packed) return 0;
+    if (s->k == 4) return t->type == T_F64;
     if (which == 'c')
         return t->type == T_F32 || t->type == T_F16 || (t->type == T_S32 && s->k == 16);
     if (s->k == 8) return t->type == T_TF32;
     return t->type == T_F16 || t->type == T_BF16 || t->type == T_S8 || t->type == T_U8;
 }
 
-/* Emits an access of `bytes` by every lane. data: row of a 32-bit register. */
+/* Emits an access of `bytes` by every lane. data: row of a register of 64 bits for 8 bytes, else of 32. */
 static void access_part(Decoder *d, const WmmaPart *whole, int reg, int element, int bytes,
                         uint32_t data, int is_store)
 {
@@ -61,7 +63,7 @@ static void access_part(Decoder *d, const WmmaPart *whole, int reg, int element,
     mo->space = p->base.space;
     mo->element = (uint8_t)bytes;
     mo->count = 1;
-    mo->width[0] = 32;
+    mo->width[0] = bytes == 8 ? 64 : 32;
     mo->data[0] = data;
     mo->address_kind = ADDRESS_64;
     mo->address = in->d;
@@ -124,14 +126,14 @@ static int matrix_access(Decoder *d, int is_store)
     int high = which == 'b' ? s.k : s.m, wide = which == 'a' ? s.k : s.n;
     whole.stride = decode_const32(d->code, (uint32_t)(columns ? high : wide));
     if ((d->in->n_operands > 2 && decode_source(d, 2, 32, &whole.stride)) ||
-        decode_fragment(d, 1 - address, all, data, !is_store) ||
+        decode_fragment(d, 1 - address, all, t->bits == 64 ? 64 : 32, data, !is_store) ||
         decode_address(d, decode_operand(d, address), &whole.base))
         return -1;
     decode_emit(d, h_wmma_sync);
     int adjacent = which == 'b' ? columns : rows;
     for (int i = 0; i < n; i++)
-        if (t->bits == 32 || adjacent)
-            access_part(d, &whole, i, 0, 4, data[i], is_store);
+        if (t->bits >= 32 || adjacent)
+            access_part(d, &whole, i, 0, t->bits == 64 ? 8 : 4, data[i], is_store);
         else
             access_elements(d, &whole, i, t->bits, data[i], is_store);
     for (int i = n; i < all && !is_store; i++) {
@@ -148,6 +150,7 @@ static int matrix_access(Decoder *d, int is_store)
 static int can_add(int type, int from, int to)
 {
     if (type == T_S8 || type == T_U8) return from == T_S32 && to == T_S32;
+    if (type == T_F64) return from == T_F64 && to == T_F64;
     if (type == T_F16) return from != T_S32 && to != T_S32;
     return from == T_F32 && to == T_F32;
 }
@@ -162,7 +165,7 @@ static int multiply(Decoder *d)
             d->mods_used |= 1u << i;
     int saturate = decode_has(d, "satfinite");
     decode_has(d, "aligned");
-    if (!decode_has(d, "sync") || shape_of(d, &s))
+    if (!decode_has(d, "sync") || shape_of(d, &s) || (decode_has(d, "rn") && s.k != 4))
         return decode_refuse(d, "a form that is not known");
     const ValueType *from = decode_type(d), *b = decode_type(d), *a = decode_type(d),
                     *to = decode_type(d);
@@ -173,6 +176,7 @@ static int multiply(Decoder *d)
         !is_known('c', &s, to) || !can_add(op->type, from->type, to->type) ||
         (saturate && to->type != T_S32))
         return decode_refuse(d, "types that are not known");
+    if (s.k == 4) return decode_mma_doubles(d, s.m, s.k);
     op->saturate = (uint8_t)saturate;
     op->m = (uint8_t)s.m;
     op->n = (uint8_t)s.n;
@@ -182,9 +186,9 @@ static int multiply(Decoder *d)
     int n_d = registers('c', &s, op->to, &all), n_c = registers('c', &s, op->from, &all), n_a, n_b;
     registers('a', &s, op->type, &n_a);
     registers('b', &s, op->type, &n_b);
-    if (d->in->n_operands != 4 || decode_fragment(d, 0, n_d, op->d, 1) ||
-        decode_fragment(d, 1, n_a, op->a, 0) || decode_fragment(d, 2, n_b, op->b, 0) ||
-        decode_fragment(d, 3, n_c, op->c, 0))
+    if (d->in->n_operands != 4 || decode_fragment(d, 0, n_d, 32, op->d, 1) ||
+        decode_fragment(d, 1, n_a, 32, op->a, 0) || decode_fragment(d, 2, n_b, 32, op->b, 0) ||
+        decode_fragment(d, 3, n_c, 32, op->c, 0))
         return decode_refuse(d, "fragments of other lengths");
     decode_emit(d, h_wmma)->wmma = op;
     d->inst_class = INST_TENSOR;

@@ -203,7 +203,7 @@ static uint32_t fp8_narrow(double v, const Format *f, int relu)
            (((uint32_t)(e - f->lowest) << f->fraction) + (uint32_t)steps); /* carries into it */
 }
 
-static uint32_t fp8_widen(uint32_t v, int type)
+uint32_t fp8_widen(uint32_t v, int type)
 {
     uint32_t sign = (v & 0x80) << 8, rest = v & 0x7f;
     if (type == T_E5M2) return (rest & 0x7f) > 0x7c ? 0x7fff : v << 8;

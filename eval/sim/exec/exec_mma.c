@@ -25,13 +25,16 @@ double mma_element(uint32_t v, int type, int j)
     case T_BF16: return (double)bf16_widen(v >> (16 * j) & 0xffff);
     case T_TF32: return (double)as_float(v & ~0x1fffu);
     case T_S8: return (int8_t)(v >> (8 * j));
+    case T_E4M3:
+    case T_E5M2: return (double)f16_widen(fp8_widen(v >> (8 * j) & 255, type));
     default: return (double)(v >> (8 * j) & 255);
     }
 }
 
 int mma_per_register(int type)
 {
-    return type == T_F16 || type == T_BF16 ? 2 : type == T_S8 || type == T_U8 ? 4 : 1;
+    if (type == T_F16 || type == T_BF16) return 2;
+    return type == T_S8 || type == T_U8 || type == T_E4M3 || type == T_E5M2 ? 4 : 1;
 }
 
 static double accumulator(const Warp *w, const MmaOp *op, int i, int lane)

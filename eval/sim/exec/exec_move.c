@@ -156,6 +156,7 @@ static uint64_t special_value(const Warp *w, PtxSpecial which, int lane)
     case SPECIAL_LANEMASK_GT: return FULL_MASK & ~((2ull << lane) - 1);
     case SPECIAL_DYNAMIC_SMEM_SIZE: return x->launch->shared_bytes;
     case SPECIAL_TOTAL_SMEM_SIZE: return x->cta.shared_size;
+    case SPECIAL_AGGR_SMEM_SIZE: return x->cta.reserved_at + RESERVED_SHARED;
     default: return which >= SPECIAL_CLUSTERID_X ? cluster_value(w, which) : LANES;
     }
 }

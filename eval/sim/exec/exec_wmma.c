@@ -44,7 +44,7 @@ const Inst *h_wmma_address(Warp *w, const Inst *in)
     const WmmaPart *p = in->part;
     const uint32_t *stride = row32(w, p->stride);
     uint64_t *d = row64(w, in->d);
-    int e = mma_per_register(p->type), bytes = 4 / e;
+    int e = mma_per_register(p->type), bytes = p->type == T_F64 ? 8 : 4 / e;
     for (uint32_t m = exec_mask(w, in); m; m &= m - 1) {
         int lane = __builtin_ctz(m), row, column;
         place(p->which, p->m, p->n, e, lane, p->reg, p->element, &row, &column);

@@ -119,6 +119,7 @@ uint32_t bf16_from_double(double v);
 Handler *cvt_handler(int to, int from, int round_int, int mode, int to_bits, int from_bits);
 /* exec_half.c. k0: T_E4M3 or T_E5M2; narrow: k1: T_F32 with b the low half, or T_F16; k3: CVT_*. */
 Handler h_fp8_narrow, h_fp8_widen;
-Handler h_cvt_pack; /* d = to(a) << 16 | to(b); k0: to, k3: as above */
+uint32_t fp8_widen(uint32_t v, int type); /* to the bits of a half */
+Handler h_cvt_pack;                       /* d = to(a) << 16 | to(b); k0: to, k3: as above */
 
 #endif

@@ -27,6 +27,7 @@ enum {
     PTX_MAX_REGS = 1 << 16,  /* of one class in a function */
     PTX_MAX_VARS = 1 << 14,
     PTX_MAX_INIT = 64 << 20, /* bytes of one initialised variable */
+    PTX_MAX_ALIGN = 64 << 10,
 };
 
 typedef enum {
@@ -71,6 +72,7 @@ typedef enum {
     X(LANEMASK_GT, "%lanemask_gt")                   \
     X(DYNAMIC_SMEM_SIZE, "%dynamic_smem_size")       \
     X(TOTAL_SMEM_SIZE, "%total_smem_size")           \
+    X(AGGR_SMEM_SIZE, "%aggr_smem_size")             \
     X(WARP_SIZE, "WARP_SZ")                          \
     X(RESERVED_BEGIN, "%reserved_smem_offset_begin") \
     X(RESERVED_0, "%reserved_smem_offset_0")         \

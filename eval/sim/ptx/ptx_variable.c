@@ -79,7 +79,7 @@ static int parse_declarator(PtxParser *p, PtxVar *v, uint64_t max)
     while (p->lex.tok.kind == TOK_IDENT && p->lex.tok.start[0] == '.') {
         if (ptx_lex_accept(&p->lex, ".align")) {
             uint64_t align = 0;
-            if (ptx_parse_count(p, 4096, &align)) return -1;
+            if (ptx_parse_count(p, PTX_MAX_ALIGN, &align)) return -1;
             if (!v->is_pointer) v->align = (uint32_t)align;
         } else if (ptx_lex_accept(&p->lex, ".ptr")) {
             v->is_pointer = 1;

@@ -1,0 +1,211 @@
+/* Products of 8-bit floats and of fragments of doubles, and what variables and special registers of
+ * shared memory give them room. */
+#include "sim_checks.h"
+
+#include <math.h>
+
+/* ---- mma of 8-bit floats ---- */
+
+/* One warp multiplies 16 x 32 by 32 x 8 and adds 1. Element e of a thread's registers is byte e % 4 of
+ * register e / 4. */
+static const char *bytes_source =
+    "typedef unsigned u;\nextern \"C\" __global__ void k(const u *a, const u *b, float *y, u "
+    "*half, int "
+    "n)\n"
+    "{ int l = threadIdx.x, g = l >> 2, t = l & 3; u A[4], B[2], last;\n"
+    "for (int i = 0; i < 3; i++) A[i] = a[(g + 8 * (i & 1)) * 8 + t + 4 * (i >> 1)];\n"
+    "if (n) last = a[(g + 8) * 8 + t + 4]; A[3] = last;\n"
+    "for (int i = 0; i < 2; i++) B[i] = b[g * 8 + t + 4 * i]; float C[4] = {1, 1, 1, 1}; u H[2];\n"
+    "asm volatile(\"mma.sync.aligned.m16n8k32.row.col.f32.\" TYPES \".f32 {%0,%1,%2,%3}, "
+    "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\" : \"+f\"(C[0]), \"+f\"(C[1]), \"+f\"(C[2]), "
+    "\"+f\"(C[3]) : \"r\"(A[0]), \"r\"(A[1]), \"r\"(A[2]), \"r\"(A[3]), \"r\"(B[0]), "
+    "\"r\"(B[1]));\n"
+    "asm volatile(\"mma.sync.aligned.m16n8k32.row.col.f16.\" TYPES \".f16 {%0,%1}, "
+    "{%2,%3,%4,%5}, {%6,%7}, {%8,%8};\" : \"=r\"(H[0]), \"=r\"(H[1]) : "
+    "\"r\"(A[0]), \"r\"(A[1]), \"r\"(A[2]), \"r\"(A[3]), \"r\"(B[0]), \"r\"(B[1]), \"r\"(0));\n"
+    "for (int i = 0; i < 4; i++) y[(g + 8 * (i >> 1)) * 8 + 2 * t + (i & 1)] = C[i];\n"
+    "for (int i = 0; i < 2; i++) half[(g + 8 * i) * 4 + t] = H[i]; }\n";
+
+/* The value of the bits of an 8-bit float, which are no NaN and no infinity. */
+static double fp8(int v, int fraction, int bias)
+{
+    int e = (v & 127) >> fraction, f = v & ((1 << fraction) - 1);
+    double m = e ? ldexp(f + (1 << fraction), e - bias - fraction) : ldexp(f, 1 - bias - fraction);
+    return v & 128 ? -m : m;
+}
+
+static double of_type(const char *type, int v)
+{
+    return !strcmp(type, "e4m3") ? fp8(v, 3, 7) : fp8(v, 2, 15);
+}
+
+static void start_bytes(const char *a_type, const char *b_type)
+{
+    char source[4096];
+    snprintf(source, sizeof source, "#define TYPES \"%s.%s\"\n%s", a_type, b_type, bytes_source);
+    sim_start_cuda(&sim, source);
+}
+
+static void check_bytes(const char *a_type, const char *b_type)
+{
+    static uint8_t a[16][32], b[8][32];
+    static float y[16][8];
+    static _Float16 half[16][8];
+    start_bytes(a_type, b_type);
+    /* Exponents near 1, all fractions, both signs, and a number below the normal ones. */
+    int middle_a = strcmp(a_type, "e4m3") ? 15 << 2 : 7 << 3,
+        middle_b = strcmp(b_type, "e4m3") ? 15 << 2 : 7 << 3;
+    for (int i = 0; i < 512; i++)
+        a[i / 32][i % 32] = (uint8_t)((middle_a + i * 5 % 17 - 8) | (i & 1) << 7);
+    for (int i = 0; i < 256; i++)
+        b[i / 32][i % 32] = (uint8_t)((middle_b + i * 7 % 13 - 6) | (i & 4) << 5);
+    a[0][0] = 3;
+    DevicePtr pa = sim_buffer(&sim, "a", a, sizeof a), pb = sim_buffer(&sim, "b", b, sizeof b),
+              py = sim_buffer(&sim, "y", NULL, sizeof y),
+              ph = sim_buffer(&sim, "h", NULL, sizeof half);
+    sim_run(&sim, shape(1, 32), 5, A(pa), A(pb), A(py), A(ph), A(1));
+    assert_int_equal(sim_last_counts(sim.d)->tensor_flops, 2 * 2 * 16 * 8 * 32);
+    assert_int_equal(sim_last_counts(sim.d)->by_class[INST_TENSOR], 2);
+    sim_read(&sim, py, y, sizeof y);
+    sim_read(&sim, ph, half, sizeof half);
+    for (int row = 0; row < 16; row++)
+        for (int c = 0; c < 8; c++) {
+            double sum = 0;
+            for (int k = 0; k < 32; k++)
+                sum += of_type(a_type, a[row][k]) * of_type(b_type, b[c][k]);
+            if ((double)y[row][c] != (double)(float)(sum + 1) ||
+                (double)half[row][c] != (double)(_Float16)sum)
+                fail_msg("%s %s row %d column %d: %g and %g, %g expected", a_type, b_type, row, c,
+                         (double)y[row][c], (double)half[row][c], sum);
+        }
+    sim_stop(&sim);
+}
+
+static void test_bytes(void **state)
+{
+    (void)state;
+    check_bytes("e4m3", "e4m3");
+    check_bytes("e5m2", "e5m2");
+    check_bytes("e4m3", "e5m2");
+    check_bytes("e5m2", "e4m3");
+}
+
+/* A factor without a value makes the product one. */
+static void test_undefined_bytes(void **state)
+{
+    (void)state;
+    uint8_t zeros[512] = {0};
+    start_bytes("e4m3", "e4m3");
+    DevicePtr pa = sim_buffer(&sim, "a", zeros, 512), pb = sim_buffer(&sim, "b", zeros, 256),
+              py = sim_buffer(&sim, "y", NULL, 512), ph = sim_buffer(&sim, "h", NULL, 256);
+    assert_int_equal(sim_try(&sim, shape(1, 32), 5, A(pa), A(pb), A(py), A(ph), A(1)), 0);
+    assert_int_not_equal(sim_try(&sim, shape(1, 32), 5, A(pa), A(pb), A(py), A(ph), A(0)), 0);
+    assert_int_equal(sim.fault.outcome, OUTCOME_UNINITIALISED);
+    sim_stop(&sim);
+}
+
+/* ---- wmma of doubles ---- */
+
+static const char *doubles_source =
+    "#include <mma.h>\nusing namespace nvcuda;\n"
+    "extern \"C\" __global__ void k(const double *a, const double *b, double *y, int n) {\n"
+    "__shared__ double s[2 * 8 * 10]; int l = threadIdx.x;\n"
+    "double v; if (n) v = a[63]; for (int i = l; i < 64; i += 32) s[i / 8 * 10 + i % 8] = (i / 8 - "
+    "i % 8) * "
+    "v; __syncwarp();\n"
+    "wmma::fragment<wmma::matrix_a, 8, 8, 4, double, wmma::LA> fa;\n"
+    "wmma::fragment<wmma::matrix_b, 8, 8, 4, double, wmma::LB> fb;\n"
+    "wmma::fragment<wmma::accumulator, 8, 8, 4, double> fc;\n"
+    "wmma::load_matrix_sync(fa, a, DA); wmma::load_matrix_sync(fb, b, DB);\n"
+    "wmma::load_matrix_sync(fc, s, 10, wmma::mem_row_major);\n"
+    "for (int e = 0; e < fc.num_elements; e++) fc.x[e] += fc.x[e]; wmma::mma_sync(fc, fa, fb, "
+    "fc);\n"
+    "wmma::store_matrix_sync(s + 80, fc, 10, wmma::mem_col_major); __syncwarp();\n"
+    "for (int i = l; i < 64; i += 32) y[i] = s[80 + i % 8 * 10 + i / 8]; }\n";
+
+/* Layouts: 1 by columns. In memory the rows of a are 6 apart or its columns 9, those of b 9 or 6. */
+static void check_doubles(int a_columns, int b_columns)
+{
+    char source[4096];
+    static double a[64], b[64], y[64];
+    snprintf(source, sizeof source,
+             "#define LA %s\n#define LB %s\n#define DA %d\n#define DB %d\n%s",
+             a_columns ? "col_major" : "row_major", b_columns ? "col_major" : "row_major",
+             a_columns ? 9 : 6, b_columns ? 6 : 9, doubles_source);
+    sim_start_cuda(&sim, source);
+    for (int i = 0; i < 64; i++) a[i] = i * 37 % 41 / 8.0, b[i] = i * 23 % 29 - 14;
+    a[63] = 1;
+    DevicePtr pa = sim_buffer(&sim, "a", a, sizeof a), pb = sim_buffer(&sim, "b", b, sizeof b),
+              py = sim_buffer(&sim, "y", NULL, sizeof y);
+    sim_run(&sim, shape(1, 32), 4, A(pa), A(pb), A(py), A(1));
+    assert_int_equal(sim_last_counts(sim.d)->tensor_flops, 2 * 8 * 8 * 4);
+    sim_read(&sim, py, y, sizeof y);
+    for (int i = 0; i < 8; i++)
+        for (int j = 0; j < 8; j++) {
+            double sum = 2 * (i - j);
+            for (int k = 0; k < 4; k++)
+                sum += a[a_columns ? k * 9 + i : i * 6 + k] * b[b_columns ? j * 6 + k : k * 9 + j];
+            if (y[i * 8 + j] != sum)
+                fail_msg("row %d column %d: %g, %g expected", i, j, y[i * 8 + j], sum);
+        }
+    assert_int_not_equal(sim_try(&sim, shape(1, 32), 4, A(pa), A(pb), A(py), A(0)), 0);
+    assert_int_equal(sim.fault.outcome, OUTCOME_UNINITIALISED);
+    sim_stop(&sim);
+}
+
+static void test_doubles(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) check_doubles(i & 1, i >> 1);
+}
+
+/* ---- shared memory ---- */
+
+/* A variable may be aligned to more than a page, so that an exclusive or of its address changes halves. */
+static void test_aligned(void **state)
+{
+    (void)state;
+    unsigned y[3];
+    sim_start_cuda(
+        &sim,
+        "extern \"C\" __global__ void k(unsigned *y) {\n"
+        "__shared__ unsigned before[4]; __shared__ __align__(16384) unsigned s[4096]; unsigned "
+        "a, z;\n"
+        "before[threadIdx.x & 3] = 5; s[threadIdx.x] = 1; s[2048 + threadIdx.x] = 7; "
+        "__syncthreads(); a = (unsigned)__cvta_generic_to_shared(s);\n"
+        "asm volatile(\"ld.shared.u32 %0, [%1];\" : \"=r\"(z) : \"r\"((a ^ 8192) + 4 * "
+        "threadIdx.x)); y[0] = a % 16384; y[1] = z; y[2] = before[1]; }\n");
+    DevicePtr py = sim_buffer(&sim, "y", NULL, sizeof y);
+    sim_run(&sim, shape(1, 32), 1, A(py));
+    sim_read(&sim, py, y, sizeof y);
+    assert_true(y[0] == 0 && y[1] == 7 && y[2] == 5);
+    sim_stop(&sim);
+}
+
+/* The system's part of a block's shared memory counts in one of the sizes. */
+static void test_sizes(void **state)
+{
+    (void)state;
+    unsigned y[2];
+    sim_start_cuda(&sim, "extern \"C\" __global__ void k(unsigned *y) { __shared__ unsigned s[64]; "
+                         "s[threadIdx.x] = threadIdx.x; __syncthreads(); unsigned t, a;\n"
+                         "asm(\"mov.u32 %0, %%total_smem_size;\" : \"=r\"(t)); asm(\"mov.u32 %0, "
+                         "%%aggr_smem_size;\" : \"=r\"(a)); y[0] = t + s[0]; y[1] = a; }\n");
+    DevicePtr py = sim_buffer(&sim, "y", NULL, sizeof y);
+    sim_run(&sim, shape(1, 32), 1, A(py));
+    sim_read(&sim, py, y, sizeof y);
+    assert_int_equal(y[0], 256);
+    assert_int_equal(y[1], 256 + 1024);
+    sim_stop(&sim);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bytes),   cmocka_unit_test(test_undefined_bytes),
+        cmocka_unit_test(test_doubles), cmocka_unit_test(test_aligned),
+        cmocka_unit_test(test_sizes),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
