@@ -28,6 +28,8 @@ static OpFamily (*const families[])(void) = {
     loss_family,
     indexing_family,
     composed_family,
+    sort_family,
+    scatter_family,
 };
 /* clang-format on */
 

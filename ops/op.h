@@ -151,6 +151,8 @@ OpFamily scan_family(void);
 OpFamily loss_family(void);
 OpFamily indexing_family(void);
 OpFamily composed_family(void);
+OpFamily sort_family(void);
+OpFamily scatter_family(void);
 OpFamily pooling_family(void);
 OpFamily attention_family(void);
 OpFamily recurrent_family(void);

@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "tasks/derive/indices.h"
 #include "tasks/task_fields.h"
 
 enum { MAX_TEXT = 1 << 16, LONG_ARGUMENT = 32 };
@@ -358,6 +359,8 @@ int derivation_bind(const Derivation *v, const Sizes *s, GraphBound **out, Error
                                v->outputs[i].name, k, v->outputs[i].shape[k]);
         }
     }
+    if (!rc && !indices_fit(*out))
+        rc = error_set(err, ERROR_INVALID, "indices that the graph makes are out of range");
     if (rc) graph_bound_free(*out);
     return rc ? -1 : 0;
 }

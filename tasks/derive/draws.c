@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "tasks/derive/indices.h"
 
 /* Operators with an argument that must be positive; which one, by its name in the schema. */
 static const struct {
@@ -30,20 +31,6 @@ static const struct {
                 {"aten.native_batch_norm.", "running_var"},
                 {"aten._native_batch_norm_legit_no_training.", "running_var"},
                 {"aten.kl_div.", "target"}};
-
-/* Operators with an argument of indices, and the tensor and dimension that they index; "dim": the
- * argument of this name. */
-static const struct {
-    const char *op, *argument, *of;
-    int dim; /* -1: the argument "dim" */
-} indexed[] = {{"aten.embedding.", "indices", "weight", 0},
-               {"aten.cross_entropy_loss.", "target", "self", 1},
-               {"aten.nll_loss.", "target", "self", 1},
-               {"aten.nll_loss_nd.", "target", "self", 1},
-               {"aten.index_select.", "index", "self", -1},
-               {"aten.gather.", "index", "self", -1},
-               {"aten.take_along_dim.", "indices", "self", -1},
-               {"aten.one_hot.", "self", "num_classes", -2}};
 
 static int argument_value(const GraphCall *c, const char *name)
 {
@@ -81,28 +68,24 @@ static int must_be_positive(const GraphBound *b, int input)
     return 0;
 }
 
+typedef struct {
+    const GraphBound *b;
+    int input;
+    int64_t range;
+} Range;
+
+static void narrow(void *ctx, int value, int64_t size)
+{
+    Range *r = ctx;
+    if (is_input(r->b, value, r->input) && (!r->range || size < r->range)) r->range = size;
+}
+
 /* The size of what an input indexes in one bound graph; 0: it is no index. */
 static int64_t index_range(const GraphBound *b, int input)
 {
-    int64_t range = 0;
-    for (int node = 0; node < b->graph->n_nodes; node++) {
-        const GraphCall *c = &b->calls[node];
-        for (size_t i = 0; i < sizeof indexed / sizeof *indexed; i++) {
-            if (strncmp(c->call.op->name, indexed[i].op, strlen(indexed[i].op)) ||
-                !is_input(b, argument_value(c, indexed[i].argument), input))
-                continue;
-            int arg = op_argument(c->call.op, "dim"), of = argument_value(c, indexed[i].of),
-                dim = indexed[i].dim;
-            if (dim == -2) return c->call.arg[op_argument(c->call.op, "num_classes")].integer[0];
-            if (of < 0) continue;
-            const OpTensor *x = &b->values[of].tensor;
-            if (dim == -1 && (arg < 0 || op_dim(c->call.arg[arg].integer[0], x->rank, &dim, NULL)))
-                continue;
-            if (dim >= x->rank) dim = 0;
-            if (!range || x->size[dim] < range) range = x->size[dim];
-        }
-    }
-    return range;
+    Range r = {b, input, 0};
+    indices_each(b, narrow, &r);
+    return r.range;
 }
 
 static void draw_integer(const Derivation *v, const Sizes *sizes, int n, int input, DraftTensor *x)

@@ -15,6 +15,22 @@ is "one of them is degenerate" "$(grep -c 'accepted as degenerate' "$tmp/gate")"
 grep -q '"degenerate": "a kernel that writes zeros into y passes' "$tmp/one/conv3d_norm_min_clamp/task.json"
 ok $? "which has the reason in its file"
 
+# Indices that a graph makes itself.
+cat >"$tmp/places.json" <<'END'
+{"name": "places",
+ "axes": {"rows": {"size": 64}, "n": {"size": 40}, "m": {"size": 48}, "table": {"size": 96}},
+ "inputs": {"x": {"dtype": "float32", "shape": ["rows", "n"]},
+            "v": {"dtype": "float32", "shape": ["rows", "m"]},
+            "w": {"dtype": "float32", "shape": ["table", "n"]}},
+ "outputs": {"y": {}},
+ "graph": ["s, i = aten.sort(x, 1, True)", "g = aten.gather(v, 1, i)", "r = aten.arange(rows)",
+           "e = aten.embedding(w, r)", "a = aten.add.Tensor(g, e)",
+           "y = aten.scatter_add(s, 1, i, a)"]}
+END
+"$BIN/quern-derive" -o "$tmp/made" "$tmp/places.json" &&
+    "$BIN/quern-task" gate --task-root "$tmp/made" >"$tmp/gate"
+ok $? "indices that a graph makes decide which sizes fit"
+
 refused() { # name, what a draft says instead, sentence, another draft
     sed "$2" $graphs/"${4:-softmax}".json >"$tmp/draft.json"
     "$BIN/quern-derive" -o "$tmp/refused" "$tmp/draft.json" 2>"$tmp/err"

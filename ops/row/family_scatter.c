@@ -1,0 +1,270 @@
+/* Elements that are written, or added, at places that an index tensor says. Of elements for one place the
+ * last one stays: a launch finds it by a maximum, so that the result does not depend on the order. Sums
+ * are added as they come, as eager PyTorch does. */
+#include <math.h>
+#include <string.h>
+
+#include "ops/op_text.h"
+#include "ops/row/row_text.h"
+
+typedef enum { SCATTER_WRITE = 0, SCATTER_ADD = 1, SCATTER_LINES = 2 } ScatterKind;
+
+/* Element i of the elements that are written, by their coordinates: where its index is, and where it
+ * goes without the indexed dimension. */
+typedef struct {
+    int adds, lines, dim, rank, source; /* source -1: a number */
+    int64_t n, size[OP_MAX_RANK], at[OP_MAX_RANK], to[OP_MAX_RANK], from[OP_MAX_RANK];
+    double value, alpha;
+} Scatter;
+
+static int argument(const OpCall *c, const char *a, const char *b)
+{
+    int at = op_argument(c->op, a);
+    return at >= 0 || !b ? at : op_argument(c->op, b);
+}
+
+/* logical: places are those of elements in C order, not in memory. */
+static void scatter_of(const OpCall *c, int logical, Scatter *s)
+{
+    int kind = *(const int *)c->op->detail, src = argument(c, "src", "source");
+    OpTensor x = *op_tensor(c, 0), index = *op_tensor(c, 2), y = x;
+    OpTensor given = src >= 0 ? *op_tensor(c, src) : index;
+    *s = (Scatter){.adds = kind & SCATTER_ADD, .lines = kind & SCATTER_LINES, .alpha = 1};
+    if (c->n_results) y = c->result[0];
+    if (logical) op_contiguous(&y), op_contiguous(&index), op_contiguous(&given);
+    op_dim(c->arg[1].integer[0], x.rank, &s->dim, NULL);
+    s->rank = x.rank;
+    s->source = src >= 0 ? (int)c->arg[src].integer[0] : -1;
+    if (src < 0) s->value = c->arg[op_argument(c->op, "value")].number;
+    int alpha = op_argument(c->op, "alpha");
+    if (alpha >= 0) s->alpha = c->arg[alpha].number;
+    s->n = 1;
+    for (int d = 0; d < x.rank; d++) {
+        s->size[d] = s->lines ? given.size[d] : index.size[d];
+        s->n *= s->size[d];
+        s->at[d] = !s->lines ? index.stride[d] : d == s->dim && index.rank ? index.stride[0] : 0;
+        s->to[d] = d == s->dim ? 0 : y.stride[d];
+        s->from[d] = given.stride[d];
+    }
+}
+
+static int check_sizes(const OpCall *c, const OpTensor *src, int dim, Error *err)
+{
+    const OpTensor *x = op_tensor(c, 0), *index = op_tensor(c, 2);
+    int lines = *(const int *)c->op->detail & SCATTER_LINES;
+    if (lines ? index->rank > 1 : index->rank != x->rank)
+        return error_set(err, ERROR_INVALID, "index: expected %d dimensions, found %d",
+                         lines ? 1 : x->rank, index->rank);
+    if (src && src->rank != x->rank)
+        return error_set(err, ERROR_INVALID, "the source: expected %d dimensions, found %d",
+                         x->rank, src->rank);
+    for (int d = 0; d < x->rank; d++) {
+        int fits = lines ? src->size[d] == (d == dim ? op_elements(index) : x->size[d])
+                         : (d == dim || index->size[d] <= x->size[d]) &&
+                               (!src || index->size[d] <= src->size[d]);
+        if (!fits) return error_set(err, ERROR_INVALID, "the sizes do not fit at dimension %d", d);
+    }
+    return 0;
+}
+
+static int infer(OpCall *c, Error *err)
+{
+    const OpTensor *x = op_tensor(c, 0), *index = op_tensor(c, 2);
+    int src = argument(c, "src", "source"), dim;
+    const OpTensor *given = src >= 0 ? op_tensor(c, src) : NULL;
+    if (x->rank < 1) return error_set(err, ERROR_UNSUPPORTED, "self has no dimensions");
+    if (op_dim(c->arg[1].integer[0], x->rank, &dim, err)) return -1;
+    if (index->dtype != OP_I64 && index->dtype != OP_I32)
+        return error_set(err, ERROR_INVALID, "index: expected integers, found %s",
+                         op_dtype_name(index->dtype));
+    if (given && given->dtype != x->dtype)
+        return error_set(err, ERROR_INVALID, "the source: expected %s, found %s",
+                         op_dtype_name(x->dtype), op_dtype_name(given->dtype));
+    if (check_sizes(c, given, dim, err)) return -1;
+    if (*(const int *)c->op->detail & SCATTER_ADD && x->dtype == OP_B8)
+        return error_set(err, ERROR_UNSUPPORTED, "a sum of bool is not supported");
+    if (c->op->flags & OP_IN_PLACE) return op_view(c, (int)c->arg[0].integer[0], x, err);
+    return op_result(c, x->dtype, x->rank, x->size, err);
+}
+
+static int reference(const OpCall *c, const double *const *in, double *const *out, Error *err)
+{
+    const double *self = in[c->arg[0].integer[0]], *index = in[c->arg[2].integer[0]];
+    const OpTensor *y = &c->result[0];
+    OpTensor plain = *y;
+    Scatter s;
+    scatter_of(c, 1, &s);
+    op_contiguous(&plain);
+    if (self != out[0]) memcpy(out[0], self, (size_t)op_elements(y) * sizeof **out);
+    for (int64_t i = 0; i < s.n; i++) {
+        int64_t at = 0, to = 0, from = 0, rest = i;
+        for (int d = s.rank - 1; d >= 0; rest /= s.size[d--]) {
+            int64_t o = rest % s.size[d];
+            at += o * s.at[d], to += o * s.to[d], from += o * s.from[d];
+        }
+        int64_t k = (int64_t)index[at];
+        if (k < 0 || k >= y->size[s.dim])
+            return error_set(err, ERROR_INVALID, "index %lld of %lld", (long long)k,
+                             (long long)y->size[s.dim]);
+        double v = s.alpha * (s.source >= 0 ? in[s.source][from] : s.value);
+        double *place = &out[0][to + k * plain.stride[s.dim]];
+        *place = s.adds ? *place + v : v;
+    }
+    return 0;
+}
+
+static void cost(const OpCall *c, OpCost *out)
+{
+    Scatter s;
+    scatter_of(c, 1, &s);
+    if (s.adds) out->flops = (double)s.n;
+}
+
+/* ---- kernels ---- */
+
+static void operands(const OpCall *c, const Scatter *s, int owner, RowOperands *o)
+{
+    row_operand(o, 'x', (int)c->arg[2].integer[0]);
+    if (s->source >= 0) row_operand(o, 'x', s->source);
+    if (owner >= 0) row_operand(o, 't', owner);
+    row_operand(o, 'y', 0);
+}
+
+/* The result is self, and no place has an owner. */
+static int begin_launch(const OpCall *c, int owner, OpPlain *out, Error *err)
+{
+    const OpTensor *x = op_tensor(c, 0), *y = &c->result[0];
+    Buffer *b = out->source;
+    RowOperands o = {""};
+    int copies = !(c->op->flags & OP_IN_PLACE);
+    if (copies) row_operand(&o, 'x', (int)c->arg[0].integer[0]);
+    if (owner >= 0) row_operand(&o, 't', owner);
+    if (copies) row_operand(&o, 'y', 0);
+    if (!copies && owner < 0) return 0;
+    if (!text_each(out, c, "scatter_begin", o.text, op_elements(y), err)) return -1;
+    if (owner >= 0) buffer_printf(b, "    t%d[i] = -1;\n", owner);
+    if (copies) {
+        buffer_printf(b, "    y0[i] = x%lld[", (long long)c->arg[0].integer[0]);
+        text_index(b, x, x->rank, x->size, "i");
+        buffer_puts(b, "];\n");
+    }
+    return text_each_end(out, err);
+}
+
+/* `place`: of element i, in memory by y's strides or in C order. */
+static void place_text(const OpCall *c, const Scatter *s, int logical, Buffer *b)
+{
+    const OpTensor *index = op_tensor(c, 2);
+    OpTensor y = c->result[0];
+    int64_t to[OP_MAX_RANK];
+    if (logical) op_contiguous(&y);
+    for (int d = 0; d < s->rank; d++) to[d] = d == s->dim ? 0 : y.stride[d];
+    buffer_printf(b, "    const long long place = (long long)x%lld[",
+                  (long long)c->arg[2].integer[0]);
+    text_strided(b, index->offset, s->rank, s->size, s->at, "i");
+    buffer_printf(b, "] * %lldLL + ", (long long)y.stride[s->dim]);
+    text_strided(b, y.offset, s->rank, s->size, to, "i");
+    buffer_puts(b, ";\n");
+}
+
+/* The element that is written, as a number of the arithmetic's type. */
+static void value_text(const OpCall *c, const Scatter *s, Buffer *b)
+{
+    OpDtype d = c->result[0].dtype;
+    const char *type = text_type(d);
+    buffer_printf(b, "    const %s v = ", type);
+    if (s->source >= 0) {
+        buffer_printf(b, "(%s)%sx%d[", type, text_cast(d, OP_F32), s->source);
+        text_strided(b, c->tensor[s->source].offset, s->rank, s->size, s->from, "i");
+        buffer_puts(b, "]");
+    } else {
+        buffer_printf(b, "(%s)", type);
+        text_number(b, s->value);
+    }
+    if (s->alpha != 1) {
+        buffer_printf(b, " * (%s)", type);
+        text_number(b, s->alpha);
+    }
+    buffer_puts(b, ";\n");
+}
+
+static int add_launch(const OpCall *c, const Scatter *s, OpPlain *out, Error *err)
+{
+    Buffer *b = out->source;
+    RowOperands o = {""};
+    OpDtype d = c->result[0].dtype;
+    const char *element = op_dtype_ctype(d);
+    operands(c, s, -1, &o);
+    if (!text_each(out, c, "scatter_add", o.text, s->n, err)) return -1;
+    place_text(c, s, 0, b);
+    value_text(c, s, b);
+    if (d == OP_I64)
+        buffer_puts(b, "    atomicAdd((unsigned long long *)&y0[place], (unsigned long long)v);\n");
+    else
+        buffer_printf(b, "    atomicAdd(&y0[place], (%s)v);\n", element);
+    return text_each_end(out, err);
+}
+
+static int owner_launch(const OpCall *c, const Scatter *s, int owner, OpPlain *out, Error *err)
+{
+    RowOperands o = {""};
+    row_operand(&o, 'x', (int)c->arg[2].integer[0]);
+    row_operand(&o, 't', owner);
+    if (!text_each(out, c, "scatter_owner", o.text, s->n, err)) return -1;
+    place_text(c, s, 1, out->source);
+    buffer_printf(out->source, "    atomicMax(&t%d[place], (int)i);\n", owner);
+    return text_each_end(out, err);
+}
+
+static int write_launch(const OpCall *c, const Scatter *s, int owner, OpPlain *out, Error *err)
+{
+    Buffer *b = out->source;
+    RowOperands o = {""};
+    operands(c, s, owner, &o);
+    if (!text_each(out, c, "scatter_write", o.text, s->n, err)) return -1;
+    buffer_puts(b, "    {\n");
+    place_text(c, s, 1, b);
+    buffer_printf(b, "    if (t%d[place] != (int)i) continue;\n    }\n", owner);
+    place_text(c, s, 0, b);
+    value_text(c, s, b);
+    buffer_printf(b, "    y0[place] = (%s)v;\n", op_dtype_ctype(c->result[0].dtype));
+    return text_each_end(out, err);
+}
+
+static int plain(const OpCall *c, OpPlain *out, Error *err)
+{
+    Scatter s;
+    int owner = -1;
+    scatter_of(c, 0, &s);
+    if (s.n > INT32_MAX) return error_set(err, ERROR_LIMIT, "more than 2^31 elements are written");
+    if (!s.adds && s.n && (owner = text_scratch(out, OP_I32, op_elements(&c->result[0]), err)) < 0)
+        return -1;
+    if (begin_launch(c, owner, out, err)) return -1;
+    if (!s.n) return 0;
+    if (s.adds) return add_launch(c, &s, out, err);
+    return owner_launch(c, &s, owner, out, err) || write_launch(c, &s, owner, out, err) ? -1 : 0;
+}
+
+#define ROW(aten, text, kind, op_flags)                                                           \
+    {                                                                                             \
+        "aten." aten, "Tensor self, int dim, Tensor index, " text, infer, reference, plain, cost, \
+            op_flags, &(const int)                                                                \
+        {                                                                                         \
+            kind                                                                                  \
+        }                                                                                         \
+    }
+#define BOTH(packet, overload, text, kind) \
+    ROW(packet "." overload, text, kind, 0), ROW(packet "_." overload, text, kind, OP_IN_PLACE)
+
+static const Op table[] = {
+    BOTH("scatter", "src", "Tensor src", SCATTER_WRITE),
+    BOTH("scatter", "value", "Scalar value", SCATTER_WRITE),
+    BOTH("scatter_add", "default", "Tensor src", SCATTER_ADD),
+    BOTH("index_copy", "default", "Tensor source", SCATTER_WRITE | SCATTER_LINES),
+    BOTH("index_add", "default", "Tensor source, *, Scalar alpha=1", SCATTER_ADD | SCATTER_LINES),
+};
+
+OpFamily scatter_family(void)
+{
+    return (OpFamily){"scatter", table, (int)(sizeof table / sizeof *table)};
+}

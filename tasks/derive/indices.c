@@ -1,0 +1,115 @@
+/* Finds the operators that index, and the largest numbers of those that make indices. */
+#include "tasks/derive/indices.h"
+
+#include <string.h>
+
+/* Operators with an argument of indices, and the tensor and dimension that they index. */
+static const struct {
+    const char *op, *argument, *of;
+    int dim; /* -1: the argument "dim"; -2: `of` is a number of classes */
+} indexed[] = {{"aten.embedding.", "indices", "weight", 0},
+               {"aten.cross_entropy_loss.", "target", "self", 1},
+               {"aten.nll_loss.", "target", "self", 1},
+               {"aten.nll_loss_nd.", "target", "self", 1},
+               {"aten.index.Tensor", "indices", "self", 0},
+               {"aten.index_select.", "index", "self", -1},
+               {"aten.index_add", "index", "self", -1},
+               {"aten.index_copy", "index", "self", -1},
+               {"aten.scatter", "index", "self", -1},
+               {"aten.gather.", "index", "self", -1},
+               {"aten.take_along_dim.", "indices", "self", -1},
+               {"aten.one_hot.", "self", "num_classes", -2}};
+
+/* The size that the k-th index of a list stands for; 0: it is not known. */
+static int64_t indexed_size(const GraphBound *b, const GraphCall *c, size_t row, int k)
+{
+    const OpCall *call = &c->call;
+    int arg = op_argument(call->op, "dim"), of = op_argument(call->op, indexed[row].of),
+        dim = indexed[row].dim;
+    if (of < 0) return 0;
+    if (dim == -2) return call->arg[of].integer[0];
+    if (call->arg[of].kind != OP_TENSOR) return 0;
+    const OpTensor *x = &b->values[c->in[call->arg[of].integer[0]]].tensor;
+    if (dim == -1 && (arg < 0 || op_dim(call->arg[arg].integer[0], x->rank, &dim, NULL))) return 0;
+    dim += k;
+    return x->rank ? x->size[dim >= x->rank ? 0 : dim] : 0;
+}
+
+static int has_integers(const OpCall *c)
+{
+    for (int i = 0; i < c->n_tensors; i++)
+        if (c->tensor[i].dtype == OP_I64 || c->tensor[i].dtype == OP_I32) return 1;
+    return 0;
+}
+
+void indices_each(const GraphBound *b, IndexSeen *f, void *ctx)
+{
+    for (int node = 0; node < b->graph->n_nodes; node++) {
+        const GraphCall *c = &b->calls[node];
+        if (!has_integers(&c->call)) continue;
+        for (size_t i = 0; i < sizeof indexed / sizeof *indexed; i++) {
+            if (strncmp(c->call.op->name, indexed[i].op, strlen(indexed[i].op))) continue;
+            int at = op_argument(c->call.op, indexed[i].argument);
+            if (at < 0) continue;
+            const OpValue *v = &c->call.arg[at];
+            int n = v->kind == OP_TENSOR ? 1 : v->kind == OP_TENSORS ? v->n : 0;
+            for (int k = 0; k < n; k++) {
+                int64_t size = indexed_size(b, c, i, k);
+                if (size) f(ctx, c->in[v->integer[k]], size);
+            }
+        }
+    }
+}
+
+static int is_called(const OpCall *c, const char *packet)
+{
+    size_t len = strlen(packet);
+    return !strncmp(c->op->name, packet, len) && c->op->name[len] == '.';
+}
+
+/* The largest index that a value holds; -1: it is not known. */
+static int64_t largest_index(const GraphBound *b, int value)
+{
+    static const char *const places[] = {"aten.sort",   "aten.argsort", "aten.topk", "aten.argmax",
+                                         "aten.argmin", "aten.max",     "aten.min"};
+    for (int steps = 0; steps < 16; steps++) {
+        int base = b->values[value].base, node = b->values[base].node, dim;
+        if (node < 0) return -1;
+        const GraphCall *c = &b->calls[node];
+        const OpValue *end = &c->call.arg[0];
+        if (is_called(&c->call, "aten.arange")) {
+            int at = op_argument(c->call.op, "end"), by = op_argument(c->call.op, "step");
+            end = &c->call.arg[at];
+            return by < 0 && end->kind == OP_INT ? end->integer[0] - 1 : -1;
+        }
+        if (is_called(&c->call, "aten.to") || is_called(&c->call, "aten.clone")) {
+            value = c->in[c->call.arg[0].integer[0]];
+            continue;
+        }
+        int at = op_argument(c->call.op, "dim");
+        for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+            if (is_called(&c->call, places[i]) && at >= 0 && c->call.arg[at].kind == OP_INT &&
+                !op_dim(c->call.arg[at].integer[0], c->call.tensor[0].rank, &dim, NULL))
+                return c->call.tensor[0].rank ? c->call.tensor[0].size[dim] - 1 : 0;
+        return -1;
+    }
+    return -1;
+}
+
+typedef struct {
+    const GraphBound *b;
+    int fits;
+} Fit;
+
+static void check(void *ctx, int value, int64_t size)
+{
+    Fit *f = ctx;
+    if (largest_index(f->b, value) >= size) f->fits = 0;
+}
+
+int indices_fit(const GraphBound *b)
+{
+    Fit f = {b, 1};
+    indices_each(b, check, &f);
+    return f.fits;
+}

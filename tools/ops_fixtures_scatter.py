@@ -1,0 +1,61 @@
+"""Argument sets of writes and sums at indexed places. Of two writes to a place torch keeps the last one."""
+from ops_draw import dim, either, number, shape, spec
+
+
+def base(r):
+    s = shape(r, low=1)
+    return s, dim(r, len(s))
+
+
+def one_index(r, s, d):
+    own = [r.randint(1, n) for n in s]
+    own[d] = r.choice([1, 2, 5])
+    return own, either(r, own, f"index {s[d]}")
+
+
+def scatter(r):
+    s, d = base(r)
+    own, index = one_index(r, s, d)
+    src = [n + r.choice([0, 0, 2]) for n in own]
+    return [either(r, s), d, index, either(r, src)], {}
+
+
+def scatter_value(r):
+    s, d = base(r)
+    return [either(r, s), d, one_index(r, s, d)[1], number(r)], {}
+
+
+def scatter_add(r):
+    s, d = base(r)
+    own = [r.randint(1, n) for n in s]
+    own[d] = r.choice([1, 3, 9])
+    return [either(r, s), d, either(r, own, f"index {s[d]}"), either(r, own)], {}
+
+
+def index_copy(r):
+    s, d = base(r)
+    own = list(s)
+    own[d] = r.choice([1, 2, 5])
+    return [either(r, s), d, spec(r, [own[d]], f"index {s[d]}"), either(r, own)], {}
+
+
+def index_add(r):
+    s, d = base(r)
+    own = list(s)
+    own[d] = r.choice([1, 3, 9])
+    return [either(r, s), d, either(r, [own[d]], f"index {s[d]}"), either(r, own)], (
+        {"alpha": number(r)} if r.random() < 0.5 else {})
+
+
+EXACT = {
+    n + end: make
+    for name, overload, make in [
+        ("scatter", ".src", scatter),
+        ("scatter", ".value", scatter_value),
+        ("scatter_add", ".default", scatter_add),
+        ("index_copy", ".default", index_copy),
+        ("index_add", ".default", index_add),
+    ]
+    for n, end in [(name, overload), (name + "_", overload)]
+}
+TRANSCENDENTAL = {}
