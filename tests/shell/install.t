@@ -34,6 +34,14 @@ programs=(quern quern-eval quern-compile quern-config quern-status quern-fleet)
 [ $? = 0 ] && grep -q "^quern: installed ${#programs[@]} programs below " out; ok $? 'it is installed'
 [ -s "$prefix/share/bash-completion/completions/quern" ] && [ -s "$prefix/share/quern/tools/export.py" ]
 ok $? 'completion, and what make optimize needs'
+# WORDS: what completion offers for the last one
+offers() {
+    PATH="$prefix/bin:$PATH" bash -c '. "$0"; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _quern
+        echo "${COMPREPLY[*]}"' "$prefix/share/bash-completion/completions/quern" "$@"
+}
+[ "$(offers quern ev)" = eval ] && [ "$(offers quern help ev)" = eval ] &&
+    [ "$(offers quern eval --t)" = '--task --task-root' ] && [ "$(offers quern compile --h)" = --help ]
+ok $? 'completion offers commands and flags'
 if command -v help2man >/dev/null; then
     grep -q '^quern-eval .- compile, check and time one candidate' "$prefix/share/man/man1/quern-eval.1"
     ok $? 'a man page has a line that says what the program does'
