@@ -24,9 +24,10 @@ int error_set(Error *err, ErrorCode code, const char *fmt, ...)
     return -1;
 }
 
+/* A folder where a file is expected, or a file where a folder is, is as wrong a name as none. */
 static ErrorCode code_of(int number)
 {
-    if (number == ENOENT) return ERROR_NOT_FOUND;
+    if (number == ENOENT || number == EISDIR || number == ENOTDIR) return ERROR_NOT_FOUND;
     return number == ENOMEM ? ERROR_MEMORY : ERROR_IO;
 }
 

@@ -15,7 +15,8 @@
     X(USAGE, EXIT_STATUS_USAGE, "a wrong flag, setting or combination of them")        \
     X(UNKNOWN_NAME, EXIT_STATUS_USAGE,                                                 \
       "a name that nothing has: of a task, device, variable or flag")                  \
-    X(NOT_FOUND, EXIT_STATUS_USAGE, "a file or folder that does not exist")            \
+    X(NOT_FOUND, EXIT_STATUS_USAGE,                                                    \
+      "a file or folder that does not exist, or is of the other kind")                 \
     X(CORRUPT, EXIT_STATUS_FAILED, "content that is damaged or not of its format")     \
     X(LIMIT, EXIT_STATUS_FAILED, "a size beyond its bound")                            \
     X(UNSUPPORTED, EXIT_STATUS_FAILED, "valid, but not something that Quern does")     \

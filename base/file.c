@@ -118,7 +118,7 @@ int file_begin(const char *path, char *temp, size_t temp_size, Error *err)
 {
     int n = snprintf(temp, temp_size, "%s.tmp.%ld", path, (long)getpid());
     if (is_no_output(path))
-        return error_set(err, ERROR_IO, "%s is there and no regular file", path);
+        return error_set(err, ERROR_USAGE, "%s is there and is no regular file", path);
     if (n < 0 || (size_t)n >= temp_size)
         return error_set(err, ERROR_LIMIT, "path too long: %s", path);
     int fd = open(temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

@@ -2,6 +2,7 @@
 #include "tasks/import/archive.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <zip.h>
 
 #include "base/file.h"
@@ -121,7 +122,9 @@ int archive_read(const char *path, Archive *out, Error *err)
 {
     zip_error_t e;
     zip_error_init(&e);
-    if (!file_exists(path)) return error_set(err, ERROR_NOT_FOUND, "there is no file %s", path);
+    struct stat st;
+    if (stat(path, &st)) return error_set(err, ERROR_NOT_FOUND, "there is no file %s", path);
+    if (S_ISDIR(st.st_mode)) return error_set(err, ERROR_NOT_FOUND, "%s is a folder", path);
     zip_source_t *source = zip_source_file_create(path, 0, -1, &e);
     if (!source) return zip_failure(err, path, &e);
     zip_error_fini(&e);

@@ -72,6 +72,19 @@ absent 2 quern-results --samples absent.qa --output new.qa absent.qa
 absent 2 quern-eval --task relu absent.cu
 absent 2 quern-compile absent.cu
 
+# A folder where a file is expected, as input and as output.
+mkdir folder
+echo >some.cu
+for words in 'artifact show' 'evaluate -o new.qa' 'derive -o new' 'import -o new' 'eval --task relu' compile \
+    'why relu' 'export --task relu --to c -o new' 'sft --output new --dataset' 'join -o new.qa' \
+    'calibrate --measured folder' 'prompt --tasks relu -o'; do
+    run quern-$words folder
+    [ $rc = 2 ] && sentence "quern-${words%% *}" folder && [ ! -e new.qa ] && [ ! -e new ]
+    ok $? "quern-${words%% *} refuses a folder for a file"
+done
+run quern-template --task relu --output some.cu
+[ $rc = 2 ] && sentence quern-template some.cu; ok $? 'a file for a folder'
+
 # A task that is not there.
 unknown_task() { # STATUS PROGRAM ARGUMENTS
     local status=$1 p=$2
@@ -79,7 +92,6 @@ unknown_task() { # STATUS PROGRAM ARGUMENTS
     [ $rc = "$status" ] && sentence "$p" nonesuch && [ ! -e new.qa ]
     ok $? "$p names a task that is not there"
 }
-echo >some.cu
 unknown_task 2 quern-collect --tasks relu,nonesuch --output new.qa
 unknown_task 2 quern-filter --tasks nonesuch --samples absent.qa --verdicts absent.qa --output new.qa
 unknown_task 2 quern-prompt --tasks nonesuch --output new.qa
