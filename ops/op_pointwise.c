@@ -136,7 +136,7 @@ int pointwise_reference(const OpCall *c, const double *const *in, double *const 
     return 0;
 }
 
-/* The type of the arithmetic: of a result that is a bool, that of the arguments. */
+/* The type of the arithmetic. Where the result is a bool, it is the arguments' type. */
 static const char *compute_type(const OpCall *c)
 {
     OpDtype d = c->result[0].dtype;

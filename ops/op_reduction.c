@@ -14,7 +14,7 @@ enum { THREADS = 512, WANTED_BLOCKS = 528, LEAST_A_THREAD = 16, LEAST_SHARED = 2
 
 /* What a kind keeps of the elements that it has seen: up to three fields. */
 typedef struct {
-    const char *type[3], *name[3], *start[3]; /* type NULL: that of the arithmetic */
+    const char *type[3], *name[3], *start[3]; /* type NULL: the arithmetic's */
     int n;
     const char *step, *merge, *value; /* over x and its index i, another state o, N elements */
 } StateText;

@@ -99,8 +99,8 @@ static int write_live(const char *dir, Error *err)
     return rc;
 }
 
-/* Where the report's folder is that of a run, its steps and what its programs took are shown. They
- * last until the program ends. */
+/* Where the report's folder belongs to a run, the run's steps and the times of its programs are
+ * shown. They last until the program ends. */
 static void note_run(Report *r, const char *dir)
 {
     static RunNumbers numbers;

@@ -192,7 +192,7 @@ typedef struct {
     int has_teacher;
     int tasks, beaten;  /* train tasks; those whose best kernel is the model's, not the teacher's */
     Interval beaten_in; /* NAN with a single task */
-    /* The success rate of the crl model on train tasks, minus that of the sft model. NAN without
+    /* The success rate of the crl model on train tasks, minus the sft model's. NAN without
      * samples of both. */
     Interval gain;
     /* The mean score of their samples on train tasks, 0 of a wrong one, and the difference. */

@@ -201,7 +201,7 @@ static int read_head(Task *t, const json_t *root, const char *file, Error *err)
                          sizeof t->name - 1);
     if (strcmp(name, folder))
         return error_set(err, ERROR_CORRUPT,
-                         "%s: name \"%s\" is expected to be that of its folder, \"%s\"", file, name,
+                         "%s: name \"%s\" is expected to be its folder's, \"%s\"", file, name,
                          folder);
     if (strlen(op_type) >= sizeof t->op_type)
         return error_set(err, ERROR_LIMIT, "%s: op_type of at most %zu bytes expected", file,

@@ -151,7 +151,7 @@ typedef struct {
 } TaskSet;
 
 /* Folders nest: one that holds a task.json is a task, any other is a set of the tasks below it. The
- * last part of its path names a task, and differs from that of all others.
+ * last part of its path names a task, and is unique among all tasks.
  *
  * only: words by comma, each the name of a task ("relu"), a set ("kernelbench/level1"), or a pattern
  * of them ("kernelbench/level2/k*"). NULL, "" or "all": the tasks that are in no set, or every task

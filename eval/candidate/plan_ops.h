@@ -46,7 +46,7 @@ enum { PLAN_KERNEL_NAME = 96 };
 
 typedef struct {
     int step;                      /* of the plan */
-    char kernel[PLAN_KERNEL_NAME]; /* its lowered name, or that of a library call */
+    char kernel[PLAN_KERNEL_NAME]; /* its lowered name, or the library call's */
     int library;                   /* a library call */
     uint32_t grid[3], block[3], shared;
     int first_arg, n_args; /* of PlanOps.args; 8 bytes each */

@@ -20,7 +20,7 @@ typedef struct {
     const char *text; /* "DRAM" */
     double share;     /* of the time that the resource alone needs, or of its peak */
     unsigned bit;     /* of why_most_gained */
-    int of_peak;      /* share is that of a GPU's unit, of its peak while the kernel runs */
+    int of_peak;      /* share: how much of its peak a GPU's unit reaches in the kernel */
 } Limit;
 
 /* Finds the limiting resource. Returns 0, or -1 when the counters do not tell. */

@@ -8,8 +8,8 @@
 
 #include "eval/judge/loaded.h"
 
-/* Make l->context that of workload w: its op lines are built. The module is there when the workload
- * is compiled; else it is NULL. */
+/* Set l->context to workload w's, where its op lines are built. The module is there when the
+ * workload is compiled; else it is NULL. */
 int loaded_ops_at(Loaded *l, const Workload *w, Finding *f);
 
 /* Compile and load the kernels for n workloads that were not compiled before. */
@@ -19,7 +19,7 @@ int loaded_ops_compile(Loaded *l, const Workload *const *w, int n, Finding *f, E
 int loaded_ops_again(Loaded *l, Finding *f, Error *err);
 void loaded_ops_release(Loaded *l);
 
-/* A fault of a launch as the verdict reports it: that of an op line names the line and the
+/* A fault of a launch as the verdict reports it. A fault of an op line names the line and the
  * operator. */
 void loaded_ops_fault(Finding *f, const DeviceFault *fault, const DeviceLaunch *launches, int n,
                       const char *where);

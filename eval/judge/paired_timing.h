@@ -42,8 +42,8 @@ int paired_unseen(Loaded *baseline, Loaded *candidate, Cases *cases, const Workl
                   Error *err);
 
 /* The ratio of the samples with its 95% interval, symmetric around the ratio. The half width is
- * that of the resampled interval, but not less than the width at which sampling stops: with few
- * samples a narrower one is chance. The shares of contexts and places are added in quadrature. */
+ * the resampled interval's, but not less than the width at which sampling stops: with few samples
+ * a narrower one is chance. The shares of contexts and places are added in quadrature. */
 void paired_ratio(const DeviceTiming *t, uint64_t seed, Interval *out);
 
 #endif

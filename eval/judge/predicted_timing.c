@@ -86,7 +86,7 @@ int predicted_measure(Loaded *l, Cases *cases, const Workload *w, uint64_t seed,
     return rc;
 }
 
-/* The work of the timed workload over that of the small one. */
+/* The work of the timed workload over the small workload's. */
 static int work_growth(const Task *t, const Workload *small, const Workload *timed, DeviceSample *s,
                        Error *err)
 {

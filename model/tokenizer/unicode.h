@@ -13,8 +13,8 @@
 #define UNICODE_INVALID UINT32_MAX
 
 /* Decode the code point at s, which has n >= 1 bytes, and return its length. If it is ill-formed,
- * *code is UNICODE_INVALID and the length is that of the maximal part that a decoder replaces by
- * one U+FFFD. */
+ * *code is UNICODE_INVALID, and the length covers the maximal part that a decoder replaces by one
+ * U+FFFD. */
 size_t unicode_decode(const char *s, size_t n, uint32_t *code);
 
 typedef enum { CLASS_OTHER, CLASS_LETTER, CLASS_NUMBER, CLASS_SPACE } UnicodeClass;

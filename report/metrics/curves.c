@@ -201,7 +201,7 @@ static void interval(double share, double n, Point *p)
 }
 
 /* Adds the value of a name in a file at x: with the interval NAME.low to NAME.high where the file has
- * one, or that of a share of the number `count`, unless NULL. */
+ * one, or the interval of a share of the number `count`, unless NULL. */
 static void add_value(const FileNumbers *f, const char *name, const char *count, double x,
                       Series *s)
 {

@@ -69,7 +69,7 @@ static const FlagSpec spec = {
     .synopsis = "[RUN...] [--once | --steps]",
     .about = "Serves GET /metrics for Prometheus: jobs by state, evaluators, verdicts by outcome, "
              "seconds by step, tokens, rewards and losses, of the named runs or of all. The queue "
-             "is that of a run that is going on, or $QUERN_REDIS.",
+             "belongs to a run that is going on, or is $QUERN_REDIS.",
     .flags = flags,
     .max_words = -1};
 

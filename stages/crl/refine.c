@@ -1,4 +1,4 @@
-/* The order of the prompts is that of the samples, so that the answers of a group are adjacent. */
+/* The prompts are in the order of the samples, so that the answers of a group are adjacent. */
 #include "stages/crl/refine.h"
 
 #include <stdio.h>

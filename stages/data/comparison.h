@@ -16,7 +16,7 @@ typedef enum {
 enum { COMPARISON_MAX = 8 }; /* kernels of a prompt that are read */
 
 /* Reads the titles "// codeN (score S)" of a prompt. Returns how many there are, at most
- * COMPARISON_MAX; score[i] is that of code i + 1. */
+ * COMPARISON_MAX; score[i] belongs to code i + 1. */
 int comparison_scores(const char *prompt, double score[COMPARISON_MAX]);
 /* Judges the first such sentence of an answer. */
 Comparison comparison_judge(const char *prompt, const char *answer);

@@ -33,7 +33,7 @@ typedef struct {
     int64_t round;
 } Options;
 
-/* The gap closed over the tasks, and with by_task that of each. */
+/* The gap closed over the tasks, and with by_task each task's gap. */
 static int put_gap(Output *out, const SampleSet *s, const Options *o, int by_task, Error *err)
 {
     Pool teacher, full;

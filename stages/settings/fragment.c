@@ -84,7 +84,7 @@ static int unescape_dollars(char *text)
 }
 
 /* The next line without its comment, lines that a backslash joins as one; NULL at the end. r->line
- * becomes the number of its first line, *next that of the line behind it. */
+ * becomes the number of its first line, *next the number of the line behind it. */
 static char *next_line(Reader *r, char **text, int *next)
 {
     if (!**text) return NULL;

@@ -189,7 +189,7 @@ static int check_device(Settings *s, Error *err)
                     given ? s->value[SETTING_DEVICE].origin : "the first of DEVICES");
     if (!*device)
         return setting_refuse(s, SETTING_DEVICE, err,
-                              " names no class; leave it out for that of DEVICES");
+                              " names no class; leave it out for the class of DEVICES");
     if (check_class(s, SETTING_DEVICE, device, strlen(device), err)) return -1;
     int found = !given && setting_has_word(setting_text(s, SETTING_DEVICES), "auto", 4);
     return found ? check_judge(s, err) : 0;

@@ -12,7 +12,7 @@
 #include "base/buffer.h"
 #include "base/error.h"
 
-/* The order is that of the stamps' text: a change of it makes every run again. Names in lower case
+/* The order decides the stamps' text: a change of it makes every run again. Names in lower case
  * and HARNESS are derived, and cannot be given. */
 typedef enum {
     SETTING_PROFILE,

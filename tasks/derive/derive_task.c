@@ -267,7 +267,7 @@ static void pool_checks(Description *d, int n)
 }
 
 /* A clamp may hide the errors of all elements of a sample, and still pass one in thousands of the timed
- * sizes. Where a case needs no tolerance at all, it has that of inputs eight times as large, which pass,
+ * sizes. Where a case needs no tolerance at all, it has the one for inputs eight times as large, which pass,
  * divided by the ratio of the scales: errors grow at least as fast as the inputs. When all units are off,
  * these inputs need no tolerance either: the case then takes the least tolerance of the other cases. */
 static void floor_hidden(DescribedWorkload *w, int n_outputs)

@@ -254,7 +254,7 @@ static void lengths_of(const Derivation *v, const Sizes *s, Lengths *out)
     graph_bound_free(b);
 }
 
-/* By axis: with it doubled, up to that of `from`. */
+/* By axis: with the axis doubled, up to its size in `from`. */
 static void lengths_doubled(const Derivation *v, const Sizes *from, const Lengths *now,
                             Lengths *wider)
 {

@@ -10,7 +10,7 @@ enum { MAX_PLACE = 400 };
 
 typedef struct {
     OpTensor tensor;
-    int input; /* its memory is that of this input of the program; -1: of its own */
+    int input; /* it shares the memory of this input of the program; -1: it has its own */
 } Value;
 
 typedef struct {

@@ -62,7 +62,7 @@ int main(int argc, char **argv)
                     {.name = "name",
                      .kind = FLAG_TEXT,
                      .target = &name,
-                     .help = "of the task; else that of the archive"},
+                     .help = "of the task; else the archive's"},
                     {.name = "level",
                      .kind = FLAG_INT,
                      .target = &level,

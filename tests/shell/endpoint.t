@@ -1,6 +1,6 @@
 #!/bin/bash
 # Stages with an endpoint as the policy and as a teacher, killed and continued. No answered request is sent
-# again, the artifact equals that of an uninterrupted run, and the key is nowhere. TAP on stdout.
+# again, the artifact equals an uninterrupted run's, and the key is nowhere. TAP on stdout.
 . "$(dirname "$0")/endpoint.sh"
 requests() { wc -l <log; }
 

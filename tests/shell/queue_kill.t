@@ -1,6 +1,6 @@
 #!/bin/bash
 # The queue under SIGKILL of every process, stopped workers, an emptied server, dropped connections, and
-# candidates that crash their evaluator. Each time the payload of the verdicts equals that of an undisturbed
+# candidates that crash their evaluator. Each time the payload of the verdicts is as in an undisturbed
 # run, each distinct job is finished once, and no process is left. TAP on stdout.
 # limit: 1200
 #

@@ -79,7 +79,7 @@ wait_for() {
     read -rt "0.0$ms" -u "$never"
     ms=$((ms < 80 ? ms + 5 : 99))
   done
-  return 0 # not that of read
+  return 0 # not the status of read
 }
 # The ids of the running processes that this test started and whose command line has left_pattern; not this
 # shell and its helpers.

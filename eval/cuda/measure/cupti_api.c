@@ -52,14 +52,13 @@ const Cupti *cupti_open(Error *err)
     if (ready) return &table;
     void *library = open_library(err);
     if (!library) return NULL;
-#define X(exported, name, args)                                                               \
-    symbol.object = dlsym(library, #exported);                                                \
-    if (!symbol.object) {                                                                     \
-        dlclose(library);                                                                     \
-        error_set(err, ERROR_DEVICE, "CUPTI has no %s; that of CUDA 12.6 or later is needed", \
-                  #exported);                                                                 \
-        return NULL;                                                                          \
-    }                                                                                         \
+#define X(exported, name, args)                                                                   \
+    symbol.object = dlsym(library, #exported);                                                    \
+    if (!symbol.object) {                                                                         \
+        dlclose(library);                                                                         \
+        error_set(err, ERROR_DEVICE, "CUPTI has no %s; CUDA 12.6 or later is needed", #exported); \
+        return NULL;                                                                              \
+    }                                                                                             \
     memcpy(&table.name, &symbol, sizeof table.name);
     CUPTI_FUNCTIONS(X)
 #undef X

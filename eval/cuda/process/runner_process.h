@@ -22,7 +22,7 @@ typedef struct {
     int status;             /* of the last process that ended, from waitpid */
 } CudaRunner;
 
-/* Create the mailbox. role lasts as long as the process; NULL: that of candidates. */
+/* Create the mailbox. role lasts as long as the process; NULL: it runs candidates. */
 int cudarunner_open(CudaRunner *r, int ordinal, const char *role, Error *err);
 const char *cudarunner_name(const CudaRunner *r); /* in messages */
 /* Start a process when none runs, without waiting for it. */

@@ -16,8 +16,8 @@ typedef struct {
     int n, first[LIBRARY_OPS][3], count[LIBRARY_OPS][3]; /* by operation and dtype */
 } LibraryTable;
 
-/* The table of a profile: its own, that of an H200 for a profile with its memory, else that of an
- * H100. It is read at the first call, and kept. */
+/* The table of a profile: its own; else an H200's for a profile with its memory, and an H100's for
+ * any other. It is read at the first call, and kept. */
 const LibraryTable *library_table(const char *profile);
 
 #endif

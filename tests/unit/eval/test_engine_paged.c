@@ -1,4 +1,4 @@
-/* On the simulator: the attention of decoding equals that of the full pass bit for bit.
+/* On the simulator: the attention of decoding equals the full pass bit for bit.
  * test_engine_attention.c checks that the latter is right. */
 #include "engine_support.h"
 

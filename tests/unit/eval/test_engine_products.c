@@ -1,5 +1,5 @@
 /* The products of a decoding step on the simulator. Every sum is one chain of matrix instructions
- * along k. It equals, bit for bit, that of a kernel with nothing but the chain, for every division
+ * along k. It equals, bit for bit, the sum of a kernel with nothing but the chain, for every division
  * into blocks. The chain kernel is compared with double precision. */
 #include "engine_support.h"
 

@@ -102,7 +102,7 @@ static double light_seconds(const LibraryShape *s)
                 size * (w.in + w.weights + w.out) / h100->dram_bytes_per_s);
 }
 
-/* Dilated and uneven convolutions have no row of their own; their work is that of their outputs. */
+/* Dilated and uneven convolutions have no row of their own; their work follows from their outputs. */
 static void test_uneven(void **state)
 {
     (void)state;

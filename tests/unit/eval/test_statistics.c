@@ -32,7 +32,7 @@ static void test_point(void **state)
 }
 
 /* The interval of n normal ratios holds the true ratio in about 95 of 100 experiments. Its width is
- * that of theory: the interquartile mean has 1.0926 times the mean's standard error. Equal seeds
+ * the theory's: the interquartile mean has 1.0926 times the mean's standard error. Equal seeds
  * give equal intervals. */
 static void test_interval(void **state)
 {

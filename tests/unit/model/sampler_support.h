@@ -66,7 +66,7 @@ static inline void sample_all(Model *m, const Ask *a, int batch, int64_t cache, 
 /* The differences of the sampled log-probabilities to those of a full pass over the same ids. */
 typedef struct {
     double mean, worst;
-    double above_uniform; /* mean log-probability, minus that of the uniform distribution */
+    double above_uniform; /* mean log-probability, minus the uniform distribution's */
     int tokens;
 } Distance;
 

@@ -1,4 +1,4 @@
-/* On a GPU: the attention of decoding equals that of the full pass bit for bit. */
+/* On a GPU: the attention of decoding equals the full pass bit for bit. */
 #include "tests/unit/model/ops_on_gpu.h"
 
 static inline void *same_new(const char *label, const void *data, size_t bytes)

@@ -300,8 +300,8 @@ static void every_third(void *ctx, int sequence, const float *logp, float *weigh
         weight[t] = t % 3 || (t > 60 && t < 120) ? 0 : 0.01f * (float)(t - 80);
 }
 
-/* The logits of two sequences are not all held at a time. The gradient from pieces equals that of
- * one sequence after another. */
+/* The logits of two sequences are not all held at a time. The gradient from pieces equals the
+ * gradient of one sequence after another. */
 static void in_pieces(int fixed_weights)
 {
     enum { LONG = 200, SEQS = 2, MANY = 60000 };

@@ -357,8 +357,8 @@ static void residual(void **state)
     drop_dir(dir);
 }
 
-/* More rows than a piece of logits: in one pass, piece by piece, the gradient equals that of logits
- * kept whole. */
+/* More rows than a piece of logits: in one pass, piece by piece, the gradient is the same as from
+ * logits kept whole. */
 static void pieces(void **state)
 {
     (void)state;

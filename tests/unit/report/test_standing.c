@@ -163,8 +163,8 @@ static void falls(void **state)
     n_first = 5;
 }
 
-/* The interval of 4 tasks, half of whose samples work, holds the rate and is inside [0, 1]; that of
- * one task is none. */
+/* The interval of 4 tasks, half of whose samples work, holds the rate and is inside [0, 1]. One
+ * task has no interval. */
 static void intervals(void **state)
 {
     (void)state;
