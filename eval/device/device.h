@@ -186,16 +186,18 @@ typedef int DeviceFill(void *of, int input, size_t from, void *dst, size_t bytes
 /* A prediction from a sample of the blocks of each launch. */
 typedef struct {
     /* The work of these launches, divided by the work of the last predicted ones. growth is the larger
-     * quotient of bytes and of flops, least_growth the smaller one. */
-    double growth, least_growth;
+     * quotient of bytes and of flops, least_growth the smaller one. flops_growth is that of flops. */
+    double growth, least_growth, flops_growth;
     double
         own_flops; /* the least that the plan's own launches compute; INFINITY: it is not known */
+    double own_bytes; /* the least that they move; 0: it is not known */
+    int compared;     /* the caller compares the outputs if they are comparable */
     DevicePtr output; /* a buffer; comparable: one launch wrote it, from complete contents */
     int comparable;
     uint64_t blocks, sampled; /* of all launches */
     double written_bytes;     /* distinct bytes that the launches write, estimated, in a sum */
     int scaled;               /* launches whose counters are those of the last predicted ones */
-    int held;                 /* not comparable, and longer since they do less work than there */
+    int held; /* not to be compared, and longer since they do less work than there */
 } DeviceSample;
 
 /* Every function returns 0, or -1 when the device failed (in *err). Those with a DeviceFault return

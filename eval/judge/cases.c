@@ -259,6 +259,7 @@ TimedContents *cases_timed(Cases *c, Task *t, const Workload *w, uint64_t seed, 
         return c->timed[i];
     TimedContents *x = timed_contents_new(t, w, seed, err);
     if (!x) return NULL;
+    x->shared = 1;
     if (i < c->n_timed)
         timed_contents_free(c->timed[i]);
     else

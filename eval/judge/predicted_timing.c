@@ -94,8 +94,10 @@ static int work_growth(const Task *t, const Workload *small, const Workload *tim
     if (task_cost(t, small, &b0, &f0, err) || task_cost(t, timed, &b1, &f1, err)) return -1;
     s->growth = fmax(b1 / fmax(b0, 1), f1 / fmax(f0, 1));
     s->least_growth = b1 / fmax(b0, 1);
-    if (f0 > 0) s->least_growth = fmin(s->least_growth, f1 / f0);
+    s->flops_growth = f0 > 0 ? f1 / f0 : s->least_growth;
+    s->least_growth = fmin(s->least_growth, s->flops_growth);
     s->own_flops = f1;
+    s->own_bytes = t->degenerate ? 0 : b1;
     return 0;
 }
 
@@ -125,6 +127,8 @@ static void allow_op_lines(const Run *r, const Workload *small, const Workload *
     const PlanOps *ops = r->loaded->context.ops;
     s->own_flops = ops ? fmax(0, s->own_flops - ops->flops) : INFINITY;
     s->least_growth = fmin(s->least_growth, tensor_growth(r->loaded->task, small, timed));
+    s->flops_growth = s->least_growth;
+    s->own_bytes = 0;
 }
 
 /* The blocks write much less than the outputs hold, and not the last element: the grid is too
@@ -161,6 +165,7 @@ static int predict_timed(Loaded *l, TimedContents *c, const Workload *small, con
     l->runs++;
     if (!rc) {
         s.output = r.memory.outputs[0];
+        s.compared = timed_positions(l->task, timed) > 0;
         allow_op_lines(&r, small, timed, &s);
         rc = l->ops->sample(l->device, r.launches, r.n_launches, &s, out, &fault, err);
         if (rc > 0) run_fault(&r, &fault, f);

@@ -4,8 +4,9 @@
  * timed_compare checks what the sampled blocks wrote. It takes a few positions along the task's
  * axis `turns` and runs the reference on the tensors gathered there, since positions along this
  * axis do not depend on one another. It compares only written elements. It compares nothing where
- * the task has no such axis, another dimension has its name, or one position costs too much. The
- * caller compares plans of one launch only: the sampled blocks of a later launch need not finish
+ * the task has no such axis, another dimension has its name, or one position costs too much. A dear
+ * position is compared alone, in the contents that all candidates share, and its outputs are kept.
+ * The caller compares plans of one launch only: the sampled blocks of a later launch need not finish
  * what those of an earlier one wrote. */
 #ifndef EVAL_JUDGE_TIMED_CONTENTS_H
 #define EVAL_JUDGE_TIMED_CONTENTS_H
@@ -18,6 +19,9 @@ typedef struct TimedContents {
     unsigned char *drawn[TASK_MAX_TENSORS]; /* a byte a part; NULL: all is */
     double *wide[TASK_MAX_TENSORS];         /* all of an input that is not gathered */
     int is_wide[TASK_MAX_TENSORS];          /* wide[i] is of these contents */
+    int shared;                             /* by all candidates of the task */
+    int64_t kept_at;                        /* 1 + the dear position; 0: none */
+    double *kept[TASK_MAX_TENSORS];         /* its expected outputs */
 } TimedContents;
 
 TimedContents *timed_contents_new(Task *t, const Workload *w, uint64_t seed, Error *err);
@@ -27,6 +31,8 @@ int timed_contents_renew(TimedContents *c, uint64_t seed, Error *err);
 void timed_contents_draw_as(TimedContents *c, const TimedContents *like, const atomic_int *stop);
 void timed_contents_free(TimedContents *c);
 
+/* The most positions that may be compared of a workload; 0: none can be. */
+int64_t timed_positions(const Task *t, const Workload *w);
 /* Compares the outputs of run r, whose case is c->test. Sets *positions to those compared. */
 int timed_compare(TimedContents *c, Run *r, int64_t *positions, Finding *f, Error *err);
 

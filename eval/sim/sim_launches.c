@@ -25,8 +25,8 @@ enum {
     SAMPLE_GROWTH = 64,  /* a sample may take so many times the expected work of the launch */
 };
 
-/* Less of the scaled work than this is too little (does_less). */
-static const double LEAST_BYTES = 0.75, LEAST_FLOPS = 0.5;
+/* Less of the scaled work than this is too little (missing_work), and less of what the task itself needs. */
+static const double LEAST_BYTES = 0.75, LEAST_FLOPS = 0.5, LEAST_OWN = 0.97;
 
 /* Reports a launch that cannot start. Returns 1. */
 static int refuse(DeviceFault *fault, const DeviceLaunch *l, const char *fmt, const char *what,
@@ -430,7 +430,9 @@ static Work work_of(const SimCounts *c, const DeviceLaunch *launches, int n)
 static double missing_work(Work small, Work now, const DeviceSample *s)
 {
     double bytes = s->least_growth * small.bytes,
-           flops = fmin(s->least_growth * small.flops, s->own_flops), factor = 1;
+           flops = fmin(s->flops_growth * small.flops, s->own_flops), factor = 1;
+    double own = fmin(bytes, s->own_bytes);
+    if (now.bytes < LEAST_OWN * own) factor = own / fmax(now.bytes, 1);
     if (now.bytes < LEAST_BYTES * bytes) factor = bytes / fmax(now.bytes, 1);
     if (now.flops < LEAST_FLOPS * flops) factor = fmax(factor, flops / fmax(now.flops, 1));
     return factor;
@@ -543,7 +545,7 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
     }
     devmem_assume(&d->mem, 0);
     s->comparable = o.writers == 1 && !o.mixed && o.writer < o.complete_until;
-    if (!r && !s->comparable) hold(d, launches, n, s, counts, times);
+    if (!r && !(s->comparable && s->compared)) hold(d, launches, n, s, counts, times);
     if (!r) conclude(d, counts, times, n, &lines, out);
     line_costs_release(&lines);
     free(counts);

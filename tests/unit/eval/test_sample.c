@@ -1,8 +1,10 @@
 /* Samples of blocks: their counts against those of the whole launch, lazy contents, and launches
  * whose blocks wait for others. */
+#include <math.h>
+
 #include "sim_support.h"
 
-enum { N = 1 << 22, BLOCK = 256 };
+enum { N = 1 << 22, BLOCK = 256, BLOCKS = N / BLOCK };
 
 static const char source[] =
     "extern \"C\" __global__ void clamp(const float *x, float *y, int n) {\n"
@@ -78,7 +80,8 @@ static void close_to(const DeviceTiming *a, const DeviceTiming *b, const char *n
 static void compare(const char *kernel, double share, int traffic)
 {
     static DeviceTiming all, some;
-    DeviceSample s = {.growth = 1, .least_growth = 1, .output = y};
+    DeviceSample s = {
+        .growth = 1, .least_growth = 1, .flops_growth = 1, .compared = 1, .output = y};
     DeviceLaunch l = launch(kernel, N / BLOCK);
     assert_int_equal(ops->poison(sim.d, y, &sim.err), 0);
     if (ops->predict(sim.d, &l, 1, &all, &sim.fault, &sim.err)) fail_msg("%s", sim.fault.message);
@@ -239,6 +242,45 @@ static void test_waiting_blocks_are_scaled(void **state)
     assert_true(counter(&large, "blocks") == 1024);
 }
 
+/* Samples a kernel at four times the size of its small launch. Returns how much longer it is held. */
+static double held(DeviceSample s, const char *kernel)
+{
+    static DeviceTiming t, free_of_it;
+    DeviceSample compared = {.growth = 1, .compared = 1, .output = y};
+    DeviceLaunch l = launch(kernel, BLOCKS / 4), wide = launch(kernel, BLOCKS);
+    assert_int_equal(ops->poison(sim.d, y, &sim.err), 0);
+    assert_int_equal(ops->predict(sim.d, &l, 1, &t, &sim.fault, &sim.err), 0);
+    assert_int_equal(ops->sample(sim.d, &wide, 1, &compared, &free_of_it, &sim.fault, &sim.err), 0);
+    assert_int_equal(compared.held, 0);
+    s.output = y;
+    assert_int_equal(ops->sample(sim.d, &wide, 1, &s, &t, &sim.fault, &sim.err), 0);
+    assert_int_equal(s.comparable, 1);
+    double factor = t.candidate_us[0] / free_of_it.candidate_us[0];
+    assert_int_equal(s.held, factor > 1);
+    return factor;
+}
+
+/* Outputs that are not compared: a plan that leaves work out is as long as one that does not. */
+static void test_work_left_out(void **state)
+{
+    (void)state;
+    double bytes = 8.0 * N;
+    DeviceSample s = {.growth = 4, .least_growth = 4, .flops_growth = 4};
+    assert_true(held(s, "clamp") == 1);
+    s.least_growth = 8; /* half of the bytes are missing */
+    assert_true(held(s, "clamp") > 1.8);
+    s.least_growth = 5; /* a fifth: seen where the task needs them */
+    assert_true(held(s, "clamp") == 1);
+    s.own_bytes = bytes;
+    assert_true(held(s, "clamp") == 1);
+    s.own_bytes = 1.25 * bytes;
+    assert_true(held(s, "clamp") > 1.15);
+    s = (DeviceSample){.growth = 16, .least_growth = 4, .flops_growth = 16, .own_flops = INFINITY};
+    assert_true(held(s, "shared_rows") > 3.5); /* the bytes grow as they should, the flops do not */
+    s.own_flops = 512.0 * N;
+    assert_true(held(s, "shared_rows") == 1);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -266,6 +308,7 @@ int main(void)
         cmocka_unit_test(test_a_prediction_repeats),
         cmocka_unit_test(test_repeated_launches),
         cmocka_unit_test(test_waiting_blocks_are_scaled),
+        cmocka_unit_test(test_work_left_out),
         cmocka_unit_test(test_contents_are_drawn_where_they_are_read),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
