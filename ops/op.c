@@ -30,6 +30,7 @@ static OpFamily (*const families[])(void) = {
     composed_family,
     sort_family,
     scatter_family,
+    resize_family,
 };
 /* clang-format on */
 

@@ -153,6 +153,7 @@ OpFamily indexing_family(void);
 OpFamily composed_family(void);
 OpFamily sort_family(void);
 OpFamily scatter_family(void);
+OpFamily resize_family(void);
 OpFamily pooling_family(void);
 OpFamily attention_family(void);
 OpFamily recurrent_family(void);
