@@ -1,12 +1,13 @@
 /* Finds operators, binds arguments by schema, and what all families share: sizes, broadcasting,
  * promotion. Every size is checked before it is multiplied. */
+#include <pthread.h>
 #include <string.h>
 
 #include "base/suggest.h"
 #include "ops/op.h"
 #include "ops/op_schema.h"
 
-enum { MAX_NAMES = 512 }; /* of suggestions */
+enum { MAX_OPS = 1024 };
 
 /* clang-format off */
 static OpFamily (*const families[])(void) = {
@@ -39,31 +40,39 @@ OpFamily op_family(int i)
     return i < (int)(sizeof families / sizeof *families) ? families[i]() : (OpFamily){0};
 }
 
-const Op *op_at(int i)
+/* All operators, found once. */
+static const Op *all[MAX_OPS];
+static int n_all;
+
+static void find_all(void)
 {
     OpFamily f;
-    for (int k = 0; (f = op_family(k)).n; i -= f.n, k++)
-        if (i < f.n) return &f.ops[i];
-    return NULL;
+    for (int k = 0; (f = op_family(k)).n; k++)
+        for (int i = 0; i < f.n && n_all < MAX_OPS; i++) all[n_all++] = &f.ops[i];
 }
 
 int op_count(void)
 {
-    OpFamily f;
-    int n = 0;
-    for (int k = 0; (f = op_family(k)).n; k++) n += f.n;
-    return n;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find_all);
+    return n_all;
+}
+
+const Op *op_at(int i)
+{
+    return i >= 0 && i < op_count() ? all[i] : NULL;
 }
 
 const Op *op_find(const char *name, Error *err)
 {
-    const char *names[MAX_NAMES];
+    const char *names[MAX_OPS];
     int n = 0;
     const Op *op;
     for (int i = 0; (op = op_at(i)); i++) {
         if (!strcmp(op->name, name)) return op;
-        if (n < MAX_NAMES) names[n++] = op->name;
+        names[n++] = op->name;
     }
+    if (!err) return NULL;
     const char *near = suggest_name(name, names, n);
     error_set(err, ERROR_UNKNOWN_NAME, "operator %.80s is not in the library%s%s%s", name,
               near ? "; did you mean " : "", near ? near : "", near ? "?" : "");

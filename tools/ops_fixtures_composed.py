@@ -44,7 +44,14 @@ def outer(r):
     return [either(r, [size(r)]), either(r, [r.choice([1, 7, 40])])], {}
 
 
+def weight_norm(r):
+    s = shape(r, low=2)
+    d = r.choice([0, 0, len(s) - 1])
+    return [either(r, s), either(r, [n if k == d else 1 for k, n in enumerate(s)]), d], {}
+
+
 EXACT = {
+    "_weight_norm.default": weight_norm,
     "prelu.default": prelu,
     "pixel_shuffle.default": pixel_shuffle,
     "pixel_unshuffle.default": pixel_unshuffle,

@@ -145,20 +145,19 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
 
 /* ---- kernel ---- */
 
-static const char weights_text[] =
-    "#ifndef OP_RESIZE\n"
-    "#define OP_RESIZE\n"
-    "template <typename T> __device__ T op_near(T x)\n"
-    "{\n"
-    "    const T a = -0.75;\n"
-    "    return ((a + 2) * x - (a + 3)) * x * x + 1;\n"
-    "}\n"
-    "template <typename T> __device__ T op_far(T x)\n"
-    "{\n"
-    "    const T a = -0.75;\n"
-    "    return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;\n"
-    "}\n"
-    "#endif\n";
+static const char weights_text[] = "#ifndef OP_RESIZE\n"
+                                   "#define OP_RESIZE\n"
+                                   "template <typename T> __device__ T op_near(T x)\n"
+                                   "{\n"
+                                   "    const T a = -0.75;\n"
+                                   "    return ((a + 2) * x - (a + 3)) * x * x + 1;\n"
+                                   "}\n"
+                                   "template <typename T> __device__ T op_far(T x)\n"
+                                   "{\n"
+                                   "    const T a = -0.75;\n"
+                                   "    return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;\n"
+                                   "}\n"
+                                   "#endif\n";
 
 /* Places p0[], p1[] and weights w0[], w1[] of dimension d, whose coordinate is `o`. */
 static void taps_text(Buffer *b, const Resize *r, int d, int64_t inner)
@@ -177,8 +176,8 @@ static void taps_text(Buffer *b, const Resize *r, int d, int64_t inner)
     text_number(b, r->scale[d]);
     buffer_printf(b, r->aligned ? " * (T)o%d;\n" : " * ((T)o%d + (T)0.5) - (T)0.5;\n", d);
     if (r->taps == 2) buffer_printf(b, "    if (s%d < 0) s%d = 0;\n", d, d);
-    buffer_printf(b, "    const int f%d = (int)floor(s%d);\n    const T v%d = s%d - f%d;\n", d, d, d,
-                  d, d);
+    buffer_printf(b, "    const int f%d = (int)floor(s%d);\n    const T v%d = s%d - f%d;\n", d, d,
+                  d, d, d);
     if (r->taps == 2)
         buffer_printf(b, "    const T w%d[2] = {1 - v%d, v%d};\n", d, d, d);
     else
@@ -233,10 +232,13 @@ static void cost(const OpCall *c, OpCost *out)
     if (r.taps > 1) out->flops = 2 * pow(r.taps, r.dims) * (double)op_elements(&c->result[0]);
 }
 
-#define ROW(aten, text, dims, taps)                                                       \
-    {                                                                                     \
-        "aten.upsample_" aten ".default", "Tensor self, " text, infer, reference, plain,  \
-            cost, 0, &(const ResizeKind){dims, taps}                                      \
+#define ROW(aten, text, dims, taps)                                                               \
+    {                                                                                             \
+        "aten.upsample_" aten ".default", "Tensor self, " text, infer, reference, plain, cost, 0, \
+            &(const ResizeKind)                                                                   \
+        {                                                                                         \
+            dims, taps                                                                            \
+        }                                                                                         \
     }
 #define ONE "float? scales=None"
 #define TWO "float? scales_h=None, float? scales_w=None"

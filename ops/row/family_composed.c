@@ -132,12 +132,31 @@ static int outer(Chain *k, const OpCall *c)
     return chain_call(k, "aten.mul.Tensor", ARGS(T(a), T(b)));
 }
 
+/* A direction, and its length for each of one dimension's numbers. */
+static int weight_norm(Chain *k, const OpCall *c)
+{
+    const OpTensor *v = op_tensor(c, 0);
+    int in = chain_input(k, 0), g = chain_input(k, 1), dim;
+    Error err;
+    ChainArg dims = {.kind = OP_INTS};
+    if (v->rank < 1 || op_dim(c->arg[2].integer[0], v->rank, &dim, &err))
+        return chain_fail(k, ERROR_INVALID, "the dimension is not one of the weight's");
+    for (int d = 0; d < v->rank; d++)
+        if (d != dim) dims.integer[dims.n++] = d;
+    if (!dims.n) return chain_fail(k, ERROR_UNSUPPORTED, "a weight of one dimension");
+    int length = chain_call(k, "aten.linalg_vector_norm.default",
+                            ARGS(T(in), CHAIN_INT(2), dims, CHAIN_BOOL(1)));
+    int scale = chain_call(k, "aten.div.Tensor", ARGS(T(g), T(length)));
+    return chain_call(k, "aten.mul.Tensor", ARGS(T(in), T(scale)));
+}
+
 static const Op table[] = {
     CHAIN("aten.glu.default", "Tensor self, int dim=-1", glu),
     CHAIN("aten.prelu.default", "Tensor self, Tensor weight", prelu),
     CHAIN("aten.pixel_shuffle.default", "Tensor self, int upscale_factor", pixel_shuffle),
     CHAIN("aten.pixel_unshuffle.default", "Tensor self, int downscale_factor", pixel_unshuffle),
     CHAIN("aten.channel_shuffle.default", "Tensor self, int groups", channel_shuffle),
+    CHAIN("aten._weight_norm.default", "Tensor v, Tensor g, int dim=0", weight_norm),
     CHAIN("aten.outer.default", "Tensor self, Tensor vec2", outer),
 };
 

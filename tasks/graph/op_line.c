@@ -89,21 +89,21 @@ static int results(Cut *c, OpLine *out)
     return take(c, '=') ? 0 : fail(c, c->p, "expected '=' after the results");
 }
 
-/* Without an overload: the one entry that begins so, else the .default one, else .Tensor. */
+/* Without an overload: the one entry that begins so, else the .default one, else .Tensor or .self. */
 static const Op *find(const char *name, Error *err)
 {
     const Op *one = NULL, *standard = NULL;
     size_t len = strlen(name);
     int n = 0;
-    for (int i = 0; i < op_count(); i++) {
-        const Op *op = op_at(i);
+    const Op *op;
+    for (int i = 0; (op = op_at(i)); i++) {
         if (!strcmp(op->name, name)) return op;
         if (strncmp(op->name, name, len) || op->name[len] != '.' || strchr(op->name + len + 1, '.'))
             continue;
         one = op;
         n++;
         if (!strcmp(op->name + len, ".default") ||
-            (!standard && !strcmp(op->name + len, ".Tensor")))
+            (!standard && (!strcmp(op->name + len, ".Tensor") || !strcmp(op->name + len, ".self"))))
             standard = op;
     }
     if (standard || n == 1) return standard ? standard : one;

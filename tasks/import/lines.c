@@ -235,14 +235,13 @@ static int write_call(Writer *w, const json_t *node, const char *op)
         return 0;
     }
     int rewritten = result ? rewrite_call(w, node, op, result) : 0;
+    if (!rewritten) rewritten = rewrite_cell(w, node, op);
     if (rewritten) return rewritten < 0 ? -1 : 0;
     if (n > OP_MAX_RESULTS)
         return error_set(w->err, ERROR_LIMIT, "it gives %d tensors, at most %d expected", n,
                          OP_MAX_RESULTS);
-    if (!op_find(op, w->err)) {
-        w->err->code = ERROR_UNSUPPORTED;
-        return -1;
-    }
+    if (!op_find(op, NULL)) /* its name is PyTorch's: no other one is meant */
+        return error_set(w->err, ERROR_UNSUPPORTED, "operator %.80s is not in the library", op);
     return write_operator(w, node, op);
 }
 
@@ -351,22 +350,24 @@ static const char *root_of(const json_t *roots, const char *name)
     return root ? root : name;
 }
 
-static unsigned flags_of(const Line *line)
-{
-    static const char prefix[] = "torch.ops.";
-    const char *target =
-        line->node ? json_string_value(json_object_get(line->node, "target")) : NULL;
-    const Op *op = target && !strncmp(target, prefix, strlen(prefix))
-                       ? op_find(target + strlen(prefix), NULL)
-                       : NULL;
-    return op ? op->flags : 0;
-}
-
 /* Where a line's results end, and where its arguments begin. */
 static void parts_of(const Line *line, const char **equals, const char **bracket)
 {
     *equals = strchr(line->text, '=');
     *bracket = strchr(*equals, '(');
+}
+
+/* Lines leave .default out. */
+static unsigned flags_of(const Line *line)
+{
+    const char *equals, *bracket;
+    char name[128];
+    parts_of(line, &equals, &bracket);
+    snprintf(name, sizeof name, "%.*s.default", (int)(bracket - equals) - 2, equals + 2);
+    const Op *op = op_find(name, NULL);
+    name[strlen(name) - strlen(".default")] = 0;
+    if (!op) op = op_find(name, NULL);
+    return op ? op->flags : 0;
 }
 
 /* The first word of a text, or "". */

@@ -246,5 +246,6 @@ int rewrite_call(Writer *w, const json_t *node, const char *op, const char *resu
         return write_stacks(w, node, first, result) ? -1 : 1;
     if (!strcmp(op, "aten.einsum.default") && json_array_size(second) > 2)
         return write_einsum(w, node, second, result) ? -1 : 1;
-    return strcmp(op, "aten.copy_.default") ? 0 : write_copy(w, node, result);
+    if (!strcmp(op, "aten.copy_.default")) return write_copy(w, node, result);
+    return 0;
 }

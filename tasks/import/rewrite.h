@@ -19,6 +19,10 @@ int rewrite_overwrites(const Program *p, const ProgramInput *x);
 /* What a constant is made of: "full", "tril", "triu", or NULL: it is an input. */
 const char *rewrite_pattern(const ProgramInput *x);
 
+/* As rewrite_call, of cells of recurrent networks, images of another size, indices with None, and of
+ * variance and mean at once. */
+int rewrite_cell(Writer *w, const json_t *node, const char *op);
+
 /* Argument i of a node, and the name of the tensor that it is, or NULL. */
 const json_t *rewrite_argument(const json_t *node, size_t i);
 const char *rewrite_tensor(const json_t *node, size_t i);

@@ -5,7 +5,7 @@
 need python3
 fixtures=$root/tests/fixtures/import
 
-for name in row several causal assigned rewritten; do
+for name in row several causal assigned cells rewritten; do
     run quern-import "$fixtures/$name.pt2" -o tasks; ok $? "$name is imported"
     [ "$(cat out)" = "tasks/$name" ]; ok $? "its folder is told"
     run quern-task gate "$name" --task-root tasks; ok $? "the gate accepts it"
@@ -32,6 +32,14 @@ grep -q 'aten.copy_(slice_4, slice_2)' tasks/assigned/task.json &&
     grep -q 'aten.fill_.Scalar(select, 1.5)' tasks/assigned/task.json &&
     ! grep -q degenerate tasks/assigned/task.json
 ok $? "what is written through a view of a result is kept"
+grep -q 'aten.gru.input(step, state, \[gru_weight_ih, .*\], True, 1, 0.0' tasks/cells/task.json &&
+    grep -q 'aten.lstm.input(step_1, \[state_1, state_2\]' tasks/cells/task.json
+ok $? "a cell is one step of a network"
+grep -q '\[2 \* height, 2 \* width\], False, scales_h=2.0' tasks/cells/task.json
+ok $? "the size of an image follows from a factor"
+grep -q 'aten.index_select(slice_2, 2, at)' tasks/cells/task.json &&
+    grep -q 'aten.index_copy_(.*, 2, at, placed)' tasks/cells/task.json
+ok $? "indices beside None are of one dimension"
 grep -q 'copy_ = aten.clone(y)' tasks/rewritten/task.json && ! grep -q '"state"' tasks/rewritten/task.json
 ok $? "a constant that is overwritten first is no input"
 

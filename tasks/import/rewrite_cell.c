@@ -1,0 +1,239 @@
+/* Operators of PyTorch that are others of the library with other arguments: a cell of a recurrent network is
+ * one step of it, an image's size comes from a scale, None among indices is a whole dimension. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "tasks/import/argument.h"
+#include "tasks/import/names.h"
+#include "tasks/import/rewrite.h"
+
+static const json_t *argument(const json_t *node, const char *name)
+{
+    json_t *list = json_object_get(node, "inputs"), *e;
+    size_t i;
+    json_array_foreach(list, i, e)
+    {
+        const char *have = json_string_value(json_object_get(e, "name"));
+        if (have && !strcmp(have, name)) return json_object_get(e, "arg");
+    }
+    return NULL;
+}
+
+/* The name in lines of a tensor; NULL: the argument is none. */
+static const char *name_of(Writer *w, const json_t *tensor)
+{
+    const char *name = json_string_value(json_object_get(tensor, "name"));
+    return name ? json_string_value(json_object_get(w->out->names, name)) : NULL;
+}
+
+static const char *tensor(Writer *w, const json_t *node, const char *name)
+{
+    return name_of(w, json_object_get(argument(node, name), "as_tensor"));
+}
+
+static const char *output(const json_t *node, size_t i)
+{
+    const json_t *o = json_array_get(json_object_get(node, "outputs"), i);
+    return json_string_value(json_object_get(json_object_get(o, "as_tensor"), "name"));
+}
+
+static int unknown_tensor(Writer *w)
+{
+    return error_set(w->err, ERROR_CORRUPT, "it uses a tensor that nothing before it gives");
+}
+
+/* Adds "NAME = TEXT", where NAME is a free one. `result` is then what the program's tensor of that name
+ * is; of a name on the way it is 0. Frees the text. */
+static void add(Writer *w, const char *wish, int result, const json_t *node, char *text,
+                char chosen[GRAPH_NAME])
+{
+    names_choose(w->out->taken, wish, chosen, GRAPH_NAME);
+    lines_add(w->out, memory_printf("%s = %s", chosen, text), node);
+    if (result) lines_rename(w->out, wish, chosen);
+    free(text);
+}
+
+/* ---- cells ---- */
+
+/* One step of a network: x and each state have a dimension of one step, or of one layer, in front. */
+static int write_cell(Writer *w, const json_t *node, const char *network)
+{
+    static const char *const weights[] = {"w_ih", "w_hh", "b_ih", "b_hh"};
+    const json_t *hx = argument(node, "hx"), *states = json_object_get(hx, "as_tensors");
+    const char *x = tensor(w, node, "input"), *h[2] = {tensor(w, node, "hx"), NULL};
+    int lstm = states != NULL, biases = tensor(w, node, "b_ih") != NULL;
+    char step[GRAPH_NAME], state[2][GRAPH_NAME], got[3][GRAPH_NAME], chosen[GRAPH_NAME];
+    Buffer text;
+    for (int i = 0; i < 2 && lstm; i++) h[i] = name_of(w, json_array_get(states, (size_t)i));
+    if (!x || !h[0] || (lstm && !h[1]) || !tensor(w, node, "w_ih") || !tensor(w, node, "w_hh"))
+        return unknown_tensor(w);
+    add(w, "step", 0, NULL, memory_printf("aten.unsqueeze(%s, 0)", x), step);
+    for (int i = 0; i <= lstm; i++)
+        add(w, "state", 0, NULL, memory_printf("aten.unsqueeze(%s, 0)", h[i]), state[i]);
+    buffer_init(&text, OP_LINE_MAX);
+    for (int i = 0; i < 2 + lstm; i++) {
+        names_choose(w->out->taken, i ? "last" : "steps", got[i], GRAPH_NAME);
+        buffer_printf(&text, "%s%s", i ? ", " : "", got[i]);
+    }
+    buffer_printf(&text, " = aten.%s.input(%s, %s%s%s%s%s, [", network, step, lstm ? "[" : "",
+                  state[0], lstm ? ", " : "", lstm ? state[1] : "", lstm ? "]" : "");
+    for (int i = 0; i < (biases ? 4 : 2); i++) {
+        const char *name = tensor(w, node, weights[i]);
+        buffer_printf(&text, "%s%s", i ? ", " : "", name ? name : "None");
+    }
+    buffer_printf(&text, "], %s, 1, 0.0, False, False, False)", biases ? "True" : "False");
+    lines_add(w->out, buffer_detach(&text), node);
+    buffer_release(&text);
+    for (int i = 0; i <= lstm; i++)
+        if (output(node, (size_t)i))
+            add(w, output(node, (size_t)i), 1, NULL,
+                memory_printf("aten.squeeze.dim(%s, 0)", got[1 + i]), chosen);
+    return 1;
+}
+
+/* ---- sizes of images ---- */
+
+/* The sizes are those that PyTorch recorded, whatever they come from; the scales stay. */
+static int write_resize(Writer *w, const json_t *node, const char *op)
+{
+    static const char *const scales[3][3] = {
+        {"scales"}, {"scales_h", "scales_w"}, {"scales_d", "scales_h", "scales_w"}};
+    const char *x = tensor(w, node, "input"), *result = output(node, 0);
+    const json_t *corners = json_object_get(argument(node, "align_corners"), "as_bool"),
+                 *factors = json_object_get(argument(node, "scale_factors"), "as_floats"),
+                 *sizes =
+                     json_object_get(json_object_get(w->p->tensors, result ? result : ""), "sizes");
+    size_t rank = json_array_size(sizes);
+    char chosen[GRAPH_NAME];
+    Buffer text;
+    if (!x || !result || rank < 3 || rank > 5) return unknown_tensor(w);
+    buffer_init(&text, OP_LINE_MAX);
+    buffer_printf(&text, "%.*s(%s, [", (int)strcspn(op + 5, ".") + 5, op, x);
+    int rc = 0;
+    for (size_t d = 2; d < rank && !rc; d++) {
+        buffer_puts(&text, d > 2 ? ", " : "");
+        rc = argument_size(w->p, json_array_get(sizes, d), &text, w->err);
+    }
+    buffer_puts(&text, "]");
+    if (corners) buffer_printf(&text, ", %s", json_is_true(corners) ? "True" : "False");
+    for (size_t d = 0; d < json_array_size(factors) && d < rank - 2; d++) {
+        buffer_printf(&text, ", %s=", scales[rank - 3][d]);
+        argument_real(json_number_value(json_array_get(factors, d)), &text);
+    }
+    buffer_puts(&text, ")");
+    if (!rc) add(w, result, 1, node, buffer_detach(&text), chosen);
+    buffer_release(&text);
+    return rc ? -1 : 1;
+}
+
+/* ---- indices ---- */
+
+/* The one index among None, and its dimension: -1, there are several, or none. */
+static int only_index(const json_t *list, const char **name)
+{
+    int dim = -1;
+    json_t *e;
+    size_t i;
+    json_array_foreach((json_t *)list, i, e)
+    {
+        const char *have =
+            json_string_value(json_object_get(json_object_get(e, "as_tensor"), "name"));
+        if (!have) continue;
+        if (dim >= 0) return -1;
+        dim = (int)i;
+        *name = have;
+    }
+    return dim;
+}
+
+static size_t rank_of(const Writer *w, const char *name)
+{
+    return json_array_size(json_object_get(json_object_get(w->p->tensors, name), "sizes"));
+}
+
+/* x[:, i] with one dimension of indices: a selection, or a copy or sum of as many places. */
+static int write_indexed(Writer *w, const json_t *node, const char *op)
+{
+    const json_t *arg = argument(node, "indices"),
+                 *list = json_object_get(arg, "as_optional_tensors");
+    const char *index = NULL, *x = tensor(w, node, "self"), *result = output(node, 0),
+               *to = json_string_value(
+                   json_object_get(json_object_get(argument(node, "self"), "as_tensor"), "name"));
+    int puts = !strncmp(op, "aten.index_put", 14);
+    if (!list && puts) list = json_object_get(arg, "as_tensors");
+    int dim = only_index(list, &index);
+    char chosen[GRAPH_NAME], selected[GRAPH_NAME];
+    if (dim < 0 || rank_of(w, index) != 1 || !x || !to || !result) return 0;
+    const char *i = json_string_value(json_object_get(w->out->names, index));
+    if (!i) return unknown_tensor(w);
+    if (!puts) {
+        add(w, result, 1, node, memory_printf("aten.index_select(%s, %d, %s)", x, dim, i), chosen);
+        return 1;
+    }
+    const char *values = tensor(w, node, "values");
+    int sums = json_is_true(json_object_get(argument(node, "accumulate"), "as_bool")),
+        in_place = strstr(op, "put_.") != NULL;
+    if (!values) return unknown_tensor(w);
+    add(w, "selected", 0, NULL, memory_printf("aten.index_select(%s, %d, %s)", x, dim, i),
+        selected);
+    add(w, "placed", 0, NULL, memory_printf("aten.expand_as(%s, %s)", values, selected), selected);
+    add(w, result, 1, node,
+        memory_printf("aten.%s%s(%s, %d, %s, %s)", sums ? "index_add" : "index_copy",
+                      in_place ? "_" : "", x, dim, i, selected),
+        chosen);
+    return 1;
+}
+
+/* ---- variance and mean ---- */
+
+static int write_moments(Writer *w, const json_t *node, const char *op)
+{
+    const char *x = tensor(w, node, "self"), *variance = output(node, 0), *mean = output(node, 1);
+    const json_t *dims = json_object_get(argument(node, "dim"), "as_ints"),
+                 *unbiased = json_object_get(argument(node, "unbiased"), "as_bool"),
+                 *by = argument(node, "correction"),
+                 *keep = json_object_get(argument(node, "keepdim"), "as_bool");
+    const json_t *whole = json_object_get(by, "as_int"), *real = json_object_get(by, "as_float");
+    int correction = unbiased ? json_is_true(unbiased)
+                     : whole  ? (int)json_integer_value(whole)
+                     : real   ? (int)json_number_value(real)
+                              : 1;
+    const char *kept = json_is_true(keep) ? "True" : "False";
+    char list[160] = "", chosen[GRAPH_NAME];
+    size_t n = 0;
+    if (!x || json_array_size(dims) < 1 || json_array_size(dims) > OP_MAX_RANK) return 0;
+    for (size_t i = 0; i < json_array_size(dims); i++)
+        n += (size_t)snprintf(list + n, sizeof list - n, "%s%lld", i ? ", " : "",
+                              (long long)json_integer_value(json_array_get(dims, i)));
+    if (variance)
+        add(w, variance, 1, NULL,
+            memory_printf("aten.%s.correction(%s, [%s], correction=%d, keepdim=%s)",
+                          strncmp(op, "aten.var", 8) ? "std" : "var", x, list, correction, kept),
+            chosen);
+    if (mean)
+        add(w, mean, 1, NULL, memory_printf("aten.mean.dim(%s, [%s], %s)", x, list, kept), chosen);
+    return 1;
+}
+
+int rewrite_cell(Writer *w, const json_t *node, const char *op)
+{
+    static const char *const cells[][2] = {{"aten.gru_cell.default", "gru"},
+                                           {"aten.lstm_cell.default", "lstm"},
+                                           {"aten.rnn_tanh_cell.default", "rnn_tanh"},
+                                           {"aten.rnn_relu_cell.default", "rnn_relu"}};
+    size_t len = strlen(op);
+    for (size_t i = 0; i < sizeof cells / sizeof *cells; i++)
+        if (!strcmp(op, cells[i][0])) return write_cell(w, node, cells[i][1]);
+    if (!strncmp(op, "aten.upsample_", 14) && len > 4 && !strcmp(op + len - 4, ".vec"))
+        return write_resize(w, node, op);
+    if (!strncmp(op, "aten.index_put", 14) ||
+        (!strcmp(op, "aten.index.Tensor") &&
+         json_object_get(argument(node, "indices"), "as_optional_tensors")))
+        return write_indexed(w, node, op);
+    if (!strcmp(op, "aten.var_mean.dim") || !strcmp(op, "aten.var_mean.correction") ||
+        !strcmp(op, "aten.std_mean.dim") || !strcmp(op, "aten.std_mean.correction"))
+        return write_moments(w, node, op);
+    return 0;
+}
