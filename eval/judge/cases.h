@@ -60,8 +60,8 @@ struct TimedContents *cases_timed(Cases *c, Task *t, const Workload *w, uint64_t
 struct TimedContents *cases_timed_once(Cases *c, Task *t, const Workload *w, uint64_t seed,
                                        Error *err);
 
-/* Draw of the last cases_timed_once what cases_timed of its task has drawn: other seeds are read at the
- * same places. It ends early where *stop is set. */
+/* Draws ahead for the case of the last cases_timed_once: the places that the task's cases_timed has
+ * drawn, since other seeds are read at the same places. It ends early where *stop is set. */
 void cases_draw_once(const Cases *c, const atomic_int *stop);
 
 /* "check rows=7 cols=33, input scale 8" or "check rows=7 cols=33, needles" */

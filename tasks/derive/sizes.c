@@ -154,7 +154,7 @@ static int halve_two(const Derivation *v, Sizes *s, int axis)
     return -1;
 }
 
-/* The first dimension of some input that is no parameter, and in no other place. */
+/* A batch axis is the first dimension of some input that is no parameter, and stands nowhere else. */
 static int is_batch(const Derivation *v, int axis)
 {
     int first = 0;
@@ -302,7 +302,7 @@ int sizes_deep(const Derivation *v, const Sizes *from, double max_flops, Sizes *
     *out = *from;
     double largest = measure(v, from, terms);
     if (largest < 0) return error_set(err, ERROR_INVALID, "the timed sizes cannot be bound");
-    /* First the axes that no long sum runs along, to their end. */
+    /* First the axes along which no long sum runs, each as far as it can be halved. */
     for (int i = 0; i < v->draft.n_axes; i++)
         for (int moves = 0; moves < 64 && measure(v, out, sizes_flops) > max_flops; moves++) {
             Sizes t = *out;

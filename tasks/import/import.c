@@ -115,7 +115,7 @@ static void fill_axes(Program *p, Parts *parts)
     }
 }
 
-/* A constraint that names an axis which is not there says nothing of the task. */
+/* A constraint on an axis that is not there has no meaning for the task. */
 static void drop_constraints(const Program *p, Parts *parts)
 {
     int kept = 0;

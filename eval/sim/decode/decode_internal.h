@@ -88,7 +88,7 @@ int decode_mma(Decoder *d);
 int decode_wmma(Decoder *d);
 int decode_mbarrier(Decoder *d);
 int decode_bulk(Decoder *d); /* decode_mbarrier.c: cp.async.bulk */
-/* Why a bulk copy is none that is known, also one that could not be parsed; NULL: it may be. */
+/* Says why a bulk copy is unknown, also one that could not be parsed; NULL: it may be known. */
 const char *decode_unknown_copy(const PtxInst *in);
 
 /* decode_control.c: the PTX instruction behind a label of a scope; < 0: there is none */

@@ -13,7 +13,7 @@
 enum {
     MAX_CALL_DEPTH = 512,
     MIN_CHARGED_LANES = 8, /* one lane costs the simulator as much as eight */
-    DENORMALS = 0x12,      /* of MXCSR: a denormal operand, a result that underflows */
+    DENORMALS = 0x12,      /* flags of MXCSR: a denormal operand, a result that underflows */
     DENORMAL_COST = 200,   /* of an instruction, in thread-instructions */
     ALONE = 2500000        /* thread-instructions: more is a wait, where the limit is reached */
 };

@@ -14,8 +14,8 @@
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/undefined.h"
 
-/* In thread-instructions: of a look at each lane; of contents that are drawn; of a store's further ranges;
- * of a lane that stores where another block or warp has been. */
+/* Costs in thread-instructions: a look at each lane; contents that are drawn; each further range of a
+ * store; a lane that stores where another block or warp has been. */
 enum { UNDEFINED_COST = 256, DRAW_COST = 4000, STORE_RANGE_COST = 100, STORE_LANE_COST = 60 };
 
 static inline uint64_t my_tag(const Warp *w)
