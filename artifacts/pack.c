@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-enum { LEVEL = 6, MOST_RATIO = 1032 /* of deflate */, SLACK = 64 };
+enum { LEVEL = 6, MAX_RATIO = 1032 /* of deflate */, SLACK = 64 };
 
 int pack_payload(const void *data, size_t len, Buffer *out)
 {
@@ -23,7 +23,7 @@ int pack_payload(const void *data, size_t len, Buffer *out)
 int unpack_payload(const void *data, size_t len, size_t expected, const char *where, Buffer *out,
                    Error *err)
 {
-    if (expected > len * MOST_RATIO + SLACK || expected > out->max)
+    if (expected > len * MAX_RATIO + SLACK || expected > out->max)
         return error_set(err, ERROR_CORRUPT,
                          "%s, header, field packed: %zu bytes are claimed, which %zu packed bytes "
                          "cannot hold",

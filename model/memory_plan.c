@@ -67,12 +67,12 @@ static int fits_with(const Model *m, const TrainerOptions *o, int tokens, size_t
  * recomputation if they fit, and recompute only if 4096 do not fit. */
 static void choose_tokens(const Model *m, const TrainerOptions *o, size_t available, MemoryPlan *p)
 {
-    enum { MOST = 16384, ENOUGH = 4096, LEAST = 512 };
+    enum { MAX = 16384, ENOUGH = 4096, LEAST = 512 };
     TrainerOptions plain = *o;
     if (plain.recompute == RECOMPUTE_AUTO) plain.recompute = RECOMPUTE_NO;
-    for (int tokens = MOST; tokens >= ENOUGH; tokens /= 2)
+    for (int tokens = MAX; tokens >= ENOUGH; tokens /= 2)
         if (fits_with(m, &plain, tokens, available, p)) return;
-    for (int tokens = MOST; tokens >= LEAST; tokens /= 2)
+    for (int tokens = MAX; tokens >= LEAST; tokens /= 2)
         if (fits_with(m, o, tokens, available, p)) return;
 }
 

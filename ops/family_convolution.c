@@ -173,7 +173,7 @@ WindowClass window_class(const Window *w, int64_t r)
     return k;
 }
 
-int64_t window_most(const Window *w)
+int64_t window_max(const Window *w)
 {
     return window_class(w, 0).outputs;
 }
@@ -404,7 +404,7 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
     enum { SHARES = 4 };
     int64_t classes = 1, largest = v.batch;
     for (int d = 0; d < WINDOW_DIMS; d++) {
-        largest *= window_most(&v.w[d]);
+        largest *= window_max(&v.w[d]);
         classes *= window_classes(&v.w[d]);
     }
     int64_t blocks = (largest + TILE_N - 1) / TILE_N, n = classes * blocks * SHARES;

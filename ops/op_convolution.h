@@ -21,7 +21,7 @@ typedef struct {
 } WindowClass;
 WindowClass window_class(const Window *w, int64_t r);
 int64_t window_classes(const Window *w);
-int64_t window_most(const Window *w); /* outputs of the class with the most */
+int64_t window_max(const Window *w); /* outputs of the class with the most */
 
 /* Appends the plain kernel. */
 int convolution_plain(const Convolution *v, const OpCall *c, OpPlain *out, Error *err);

@@ -417,7 +417,7 @@ static int tiled_kernel(Writer *t, const char *names, OpPlain *out, Error *err)
     int64_t largest = v->batch;
     double blocks = (double)v->groups;
     for (int d = 0; d < WINDOW_DIMS; d++) {
-        largest *= window_most(&v->w[d]);
+        largest *= window_max(&v->w[d]);
         blocks *= (double)window_classes(&v->w[d]);
     }
     int r = v->out > 48 ? 4 : v->out > 16 ? 2 : 1, c = largest > 48 ? 4 : largest > 16 ? 2 : 1;

@@ -124,7 +124,7 @@ static inline double add(double a, double x, double b)
 }
 
 typedef double Lanes __attribute__((vector_size(32), aligned(8), may_alias));
-enum { LANES = TILE_LANES, MOST_ROWS = 8, MOST_LANES = 3 };
+enum { LANES = TILE_LANES, MAX_ROWS = 8, MAX_LANES = 3 };
 
 static inline Lanes add_lanes(Lanes a, double x, Lanes b)
 {
@@ -138,7 +138,7 @@ static inline __attribute__((always_inline)) void corner(const Tile *t, int row,
                                                          const int lanes)
 {
     const double *a = t->a + row * t->a_step;
-    Lanes s[MOST_ROWS][MOST_LANES], *to[MOST_ROWS];
+    Lanes s[MAX_ROWS][MAX_LANES], *to[MAX_ROWS];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
         to[r] = (Lanes *)(acc + (size_t)(row + r) * TILE_N);
@@ -191,10 +191,10 @@ void product_clear(int m, int n, double *acc)
 
 Panel product_panel(int n, int64_t depth)
 {
-    enum { LINE = 8, MOST_TERMS = 1024 };
+    enum { LINE = 8, MAX_TERMS = 1024 };
     int step = n <= LANES ? LANES : ((n + LINE - 1) / LINE | 1) * LINE,
         terms = PANEL_ELEMENTS / step;
-    if (terms > MOST_TERMS) terms = MOST_TERMS;
+    if (terms > MAX_TERMS) terms = MAX_TERMS;
     return (Panel){step, depth < terms ? (int)depth : terms};
 }
 

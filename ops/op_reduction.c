@@ -10,7 +10,7 @@
 #include "ops/op_reduction.h"
 #include "ops/op_text.h"
 
-enum { THREADS = 512, WANTED_BLOCKS = 528, LEAST_A_THREAD = 16, LEAST_SHARED = 256 };
+enum { THREADS = 512, TARGET_BLOCKS = 528, LEAST_A_THREAD = 16, LEAST_SHARED = 256 };
 
 /* What a kind keeps of the elements that it has seen: up to three fields. */
 typedef struct {
@@ -115,7 +115,7 @@ static Plan plan_of(const Reduction *r)
     }
     int64_t blocks = (r->outputs + p.outputs - 1) / p.outputs,
             limit = r->inputs / ((int64_t)p.along * LEAST_A_THREAD);
-    if (blocks < WANTED_BLOCKS / 2) p.splits = WANTED_BLOCKS / (blocks ? blocks : 1);
+    if (blocks < TARGET_BLOCKS / 2) p.splits = TARGET_BLOCKS / (blocks ? blocks : 1);
     if (p.splits > limit) p.splits = limit;
     if (p.splits < 1) p.splits = 1;
     return p;

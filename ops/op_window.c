@@ -25,7 +25,7 @@ int64_t window_input(const Window *w, int64_t o, int64_t k)
     return i >= 0 && i < w->in ? i : -1;
 }
 
-enum { MARKED = 1 << 26, MOST_TAPS = 4096 };
+enum { MARKED = 1 << 26, MAX_TAPS = 4096 };
 
 /* The walk i of `from` steps for which i * stride + shift lies in [0, to): [*low, *high). */
 static void meets(const Window *w, int64_t from, int64_t to, int64_t shift, int64_t *low,
@@ -56,7 +56,7 @@ WindowUse window_use(const Window *w, int pairs_alone)
 {
     int64_t from = w->transposed ? w->in : w->out, to = w->transposed ? w->out : w->in, low, high;
     WindowUse u = {0};
-    for (int64_t k = 0; k < w->kernel && k < MOST_TAPS; k++) {
+    for (int64_t k = 0; k < w->kernel && k < MAX_TAPS; k++) {
         meets(w, from, to, k * w->dilation - w->padding, &low, &high);
         u.pairs += (double)(high - low);
         u.taps += high > low;

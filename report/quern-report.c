@@ -42,18 +42,18 @@ static int write_report(const Report *r, const char *dir, Error *err)
 }
 
 /* The time that the last page took, which its end tells; 0 when there is none. */
-static double last_took(const char *page)
+static double last_duration(const char *page)
 {
     char tail[64] = "";
-    double took = 0;
+    double elapsed = 0;
     FILE *f = fopen(page, "re");
     if (!f) return 0;
     if (!fseek(f, -(long)sizeof tail + 1, SEEK_END) && fread(tail, 1, sizeof tail - 1, f)) {
         const char *at = strstr(tail, "<!-- took ");
-        if (at) took = strtod(at + 10, NULL);
+        if (at) elapsed = strtod(at + 10, NULL);
     }
     fclose(f);
-    return took;
+    return elapsed;
 }
 
 /* Writes the page of a run that is going on, unless the last one was written so lately that pages take
@@ -69,7 +69,7 @@ static int write_live(const char *dir, Error *err)
     TableRow rows[TABLE_ROWS];
     Buffer page;
     char *path = memory_printf("%s/report.html", dir);
-    int early = !stat(path, &st) && clock_unix() - (double)st.st_mtime < 20 * last_took(path);
+    int early = !stat(path, &st) && clock_unix() - (double)st.st_mtime < 20 * last_duration(path);
     free(path);
     if (early) return 0;
     buffer_init(&page, 64 << 20);

@@ -322,7 +322,7 @@ static int turns(const Case *c, GateResult *r, Error *err)
                  "\"turns\" says %s, but with the inputs turned by one %zu of %zu elements of %s "
                  "are not the turned ones",
                  t->axis_name[t->turns], bad, c->out_n[i], t->outputs[i].name);
-        if (bad) refuse(c, r, what), r->turned = 1;
+        if (bad) refuse(c, r, what), r->rotated = 1;
     }
     outputs_free(c, after);
     return rc;

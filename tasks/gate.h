@@ -15,8 +15,8 @@
 #include "tasks/task.h"
 
 typedef struct {
-    int refused, turned; /* turned: since "turns" does not hold */
-    char reason[1024];   /* why it is refused, or what a degenerate task is excused from */
+    int refused, rotated; /* rotated: refused since "turns" does not hold */
+    char reason[1024];    /* why it is refused, or what a degenerate task is excused from */
 } GateResult;
 
 /* Returns -1 if the task cannot be judged, for example without a compiled reference. */

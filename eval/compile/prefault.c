@@ -86,7 +86,7 @@ static void add_page(Ranges *r, uint64_t at, uint32_t written)
 
 static void add_mapping(Ranges *r, int fd, uint64_t from, uint64_t end, int writable)
 {
-    uint64_t entries[CHUNK], wanted = writable ? present | exclusive : present;
+    uint64_t entries[CHUNK], needed = writable ? present | exclusive : present;
     while (from < end && r->pages < MAX_PAGES) {
         uint64_t n = (end - from) / PAGE;
         if (n > CHUNK) n = CHUNK;
@@ -94,7 +94,7 @@ static void add_mapping(Ranges *r, int fd, uint64_t from, uint64_t end, int writ
             (ssize_t)(n * sizeof *entries))
             return;
         for (uint64_t i = 0; i < n; i++)
-            if ((entries[i] & wanted) == wanted) add_page(r, from + i * PAGE, (uint32_t)writable);
+            if ((entries[i] & needed) == needed) add_page(r, from + i * PAGE, (uint32_t)writable);
         from += n * PAGE;
     }
 }

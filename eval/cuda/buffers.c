@@ -5,7 +5,7 @@
 #include "eval/cuda/guards.h"
 #include "eval/cuda/remote.h"
 
-enum { LEAST_GROWTH = 64 << 20, MOST_EXTRA = 512 << 20 };
+enum { LEAST_GROWTH = 64 << 20, MAX_EXTRA = 512 << 20 };
 /* Memory that stays mapped when there is no buffer; more would make the guard checks slow. */
 static const uint64_t kept_bytes = 64 << 20;
 
@@ -14,8 +14,8 @@ static const uint64_t kept_bytes = 64 << 20;
 static int grow(Device *d, uint64_t needed, Error *err)
 {
     uint64_t extra = d->arena.mapped < LEAST_GROWTH ? LEAST_GROWTH
-                     : d->arena.mapped < MOST_EXTRA ? d->arena.mapped
-                                                    : MOST_EXTRA;
+                     : d->arena.mapped < MAX_EXTRA  ? d->arena.mapped
+                                                    : MAX_EXTRA;
     uint64_t bytes = needed > extra ? needed : extra, at = d->arena.mapped;
     if (bytes > d->arena.limit - at) bytes = needed;
     if (space_map(&d->space, at, bytes, err)) return -1;

@@ -16,7 +16,7 @@ static const double trusted_s = 60; /* a library is opened at its first call */
 static const double library_s = 10; /* and chooses what it calls at the first call of a shape */
 /* Sequences longer than this many periods of the memory's stall meet about as many stalls at any
  * phase, so that they need not wait for one. */
-static const double most_periods = 20;
+static const double max_periods = 20;
 
 /* Write the launches as records into the mailbox of their home; they take *used bytes. */
 static int encode(Device *d, const DeviceLaunch *launches, int n, size_t *used, Error *err)
@@ -137,7 +137,7 @@ int launches_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mod
 {
     CudaAnswer a;
     CudaCall call = {.kind = CALL_CLOCK, .mode = mode};
-    if (phase >= 0 && d->baseline_us < most_periods * 1e-3 * d->stall_ns)
+    if (phase >= 0 && d->baseline_us < max_periods * 1e-3 * d->stall_ns)
         call.period_ns = d->stall_ns;
     if (call.period_ns) call.phase_ns = (uint32_t)(phase * call.period_ns);
     double limit = clock_limit(d, &d->remotes[n > 0 ? launches[0].module->home : HOME_CANDIDATE]);

@@ -247,7 +247,7 @@ static void clause(const Counters *before, const Counters *after, int i, const c
 
 /* Returns the counter that improved most among the ones that bear on any of `bits`; -1 when none
  * improved by a twentieth. */
-static int most_gained(const Counters *before, const Counters *after, unsigned bits, int except)
+static int max_gained(const Counters *before, const Counters *after, unsigned bits, int except)
 {
     int best = -1;
     for (int i = 0; i < SHOWN; i++)
@@ -274,10 +274,10 @@ void why_difference(const Counters *before, const Counters *after, const char *b
     int known = !why_limit(before, &was), first = -1;
     if (known) {
         buffer_printf(out, "%s is limited most by %s. ", before_name, was.text);
-        first = most_gained(before, after, was.bit, -1);
+        first = max_gained(before, after, was.bit, -1);
     }
-    if (first < 0) first = most_gained(before, after, ~0u, -1);
-    int second = first < 0 ? -1 : most_gained(before, after, ~0u, first);
+    if (first < 0) first = max_gained(before, after, ~0u, -1);
+    int second = first < 0 ? -1 : max_gained(before, after, ~0u, first);
     if (first >= 0) {
         buffer_printf(out, "%s ", after_name);
         clause(before, after, first, "", out);

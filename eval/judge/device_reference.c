@@ -17,7 +17,7 @@
 /* Beyond it, the host's draws of elements and doubles of a result take longer than a compilation. */
 static const double host_flops = 1e8;
 
-int device_reference_wanted(const Task *t, const Workload *w)
+int device_reference_needed(const Task *t, const Workload *w)
 {
     double bytes, flops;
     Error ignored;
@@ -188,7 +188,7 @@ int device_reference(ReferenceDevice *d, Case *c, Error *err)
 int device_reference_case(void *of, Case *c)
 {
     Error why;
-    if (!device_reference_wanted(c->task, c->workload)) return 1;
+    if (!device_reference_needed(c->task, c->workload)) return 1;
     int rc = device_reference(of, c, &why);
     if (rc) log_debug("the host computes the reference of %s: %s", c->task->name, why.text);
     return rc;

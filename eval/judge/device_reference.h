@@ -21,7 +21,7 @@ typedef struct {
 } ReferenceDevice;
 
 /* Whether the host would take long for a workload of the task. */
-int device_reference_wanted(const Task *t, const Workload *w);
+int device_reference_needed(const Task *t, const Workload *w);
 
 /* A CasesReference of a ReferenceDevice: 0 when it was wanted and is computed. */
 int device_reference_case(void *of, Case *c);

@@ -75,7 +75,7 @@ static void begin_first(Evaluator *e, const EvaluatorOptions *opt, const char *a
     char arch[16];
     Task *t = opt->first_task && opt->first_source ? find_task(e, opt->first_task, NULL) : NULL;
     const Workload *w = t ? task_workload(t, ROLE_TIME) : NULL;
-    if (!w || device_reference_wanted(t, w) || !e->ops->expected_arch ||
+    if (!w || device_reference_needed(t, w) || !e->ops->expected_arch ||
         e->ops->expected_arch(arg, arch))
         return;
     e->prepare = prepare_begin(&(PrepareOptions){e->compiler, e->cases, t, w, e->seed,

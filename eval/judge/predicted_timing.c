@@ -197,7 +197,7 @@ int predicted_timed(Loaded *l, Cases *cases, const Workload *small, const Worklo
  * cases meanwhile, and stops between two draws. What is drawn is the same without it. */
 
 /* All cases together stay far below what is kept, so that none is dropped before its run. */
-static const size_t most_bytes = (size_t)256 << 20;
+static const size_t max_bytes = (size_t)256 << 20;
 
 typedef struct {
     Cases *cases;
@@ -253,7 +253,7 @@ static int is_small(const Task *t, const Workload *w)
         if (task_elements(t, w, &t->outputs[i], &n, NULL)) return 0;
         bytes += n * sizeof(double);
     }
-    return bytes < most_bytes / CHECKS_UNSEEN;
+    return bytes < max_bytes / CHECKS_UNSEEN;
 }
 
 static Unseen *unseen_begin(Cases *cases, Task *t, const Workload *small, const Workload *timed,

@@ -11,7 +11,7 @@ enum { POSITIONS = 4096, RUNS = 8192 };
 
 /* Bytes and flops that the reference of all chosen positions may have, and of a single one. Flops of a
  * dear position. */
-static const double reference_cost = 8e6, reference_most = 2e7, dear_most = 6e8;
+static const double reference_cost = 8e6, reference_max = 2e7, dear_max = 6e8;
 
 /* ---- contents ---- */
 
@@ -122,17 +122,17 @@ void timed_contents_free(TimedContents *c)
 
 /* ---- positions ---- */
 
-static int is_turned(const Task *t, const TaskTensor *x)
+static int is_rotated(const Task *t, const TaskTensor *x)
 {
     return x->rank && !strcmp(x->shape[0], t->axis_name[t->turns]);
 }
 
 /* Dear: a single position is worth keeping. */
-static int64_t most_positions(const Task *t, const Workload *w, int *dear)
+static int64_t max_positions(const Task *t, const Workload *w, int *dear)
 {
     double bytes, flops;
     *dear = 0;
-    if (t->turns < 0 || !is_turned(t, &t->outputs[0])) return 0;
+    if (t->turns < 0 || !is_rotated(t, &t->outputs[0])) return 0;
     for (int i = 0; i < t->n_inputs + t->n_outputs; i++) {
         const TaskTensor *x = i < t->n_inputs ? &t->inputs[i] : &t->outputs[i - t->n_inputs];
         for (int k = 1; k < x->rank; k++)
@@ -140,8 +140,8 @@ static int64_t most_positions(const Task *t, const Workload *w, int *dear)
     }
     if (task_cost(t, w, &bytes, &flops, NULL)) return 0;
     double all = (double)w->axis[t->turns], each = fmax(bytes, flops) / all;
-    *dear = each > reference_most;
-    if (*dear) return bytes / all <= reference_most && flops / all <= dear_most;
+    *dear = each > reference_max;
+    if (*dear) return bytes / all <= reference_max && flops / all <= dear_max;
     double n = fmax(1, reference_cost / fmax(each, 1));
     return n < POSITIONS ? (int64_t)n : POSITIONS;
 }
@@ -149,7 +149,7 @@ static int64_t most_positions(const Task *t, const Workload *w, int *dear)
 int64_t timed_positions(const Task *t, const Workload *w)
 {
     int dear;
-    return most_positions(t, w, &dear);
+    return max_positions(t, w, &dear);
 }
 
 typedef struct {
@@ -200,7 +200,7 @@ static int gather_input(TimedContents *c, Gathered *g, int i, Error *err)
     const Task *t = c->test.task;
     size_t all = c->test.input_bytes[i], size = element_size(c, i);
     Dtype dtype = t->inputs[i].dtype;
-    if (!is_turned(t, &t->inputs[i])) {
+    if (!is_rotated(t, &t->inputs[i])) {
         if (c->is_wide[i]) return 0;
         if (draw_range(c, i, 0, all, err)) return -1;
         if (!c->wide[i]) c->wide[i] = memory_array(all / size, sizeof(double));
@@ -315,7 +315,7 @@ static int compare_gathered(TimedContents *c, Run *r, Gathered *g, int dear, Fin
         rc = expect_gathered(c, t, g, err);
     if (dear) forget_wide(c);
     for (int i = 0; i < t->n_outputs && !rc; i++)
-        if (is_turned(t, &t->outputs[i])) rc = compare_output(c, r, g, i, f, err);
+        if (is_rotated(t, &t->outputs[i])) rc = compare_output(c, r, g, i, f, err);
     if (dear) {
         swap_kept(c, g);
         c->kept_at = rc < 0 ? 0 : g->at[0] + 1;
@@ -329,7 +329,7 @@ int timed_compare(TimedContents *c, Run *r, int64_t *positions, Finding *f, Erro
     const Task *t = c->test.task;
     const Workload *w = c->test.workload;
     int dear;
-    int64_t limit = most_positions(t, w, &dear);
+    int64_t limit = max_positions(t, w, &dear);
     *positions = 0;
     if (!limit || (dear && !c->shared)) return 0;
     Span *spans = memory_array(RUNS, sizeof *spans);

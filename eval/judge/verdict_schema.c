@@ -14,7 +14,7 @@
 #define OUT VERDICT_NOT_RECORDED
 #define ALWAYS VERDICT_ALWAYS
 #define TIMED VERDICT_TIMED
-#define CLOCKED VERDICT_CLOCKED
+#define MEASURED VERDICT_MEASURED
 
 /* name, kind, optional, place, in the JSON, when, storage, where, unit, meaning */
 const VerdictField verdict_fields[] = {
@@ -81,21 +81,21 @@ const VerdictField verdict_fields[] = {
      "its version; empty on a simulator"},
     {"uuid", 't', '?', DET, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(uuid), "",
      "the GPU's UUID; empty on a simulator"},
-    {"pairs", 'i', 0, OUT, 1, CLOCKED, VERDICT_INT, IN_TIMING(n), "",
+    {"pairs", 'i', 0, OUT, 1, MEASURED, VERDICT_INT, IN_TIMING(n), "",
      "the number of pairs of samples"},
-    {"mode", 't', '?', DET, 1, CLOCKED, VERDICT_MODE, IN_TIMING(mode), "",
+    {"mode", 't', '?', DET, 1, MEASURED, VERDICT_MODE, IN_TIMING(mode), "",
      "cold, warm, or graph (cold, as a CUDA graph)"},
-    {"candidate_launches", 'i', '?', DET, 1, CLOCKED, VERDICT_INT, IN_TIMING(candidate_launches),
+    {"candidate_launches", 'i', '?', DET, 1, MEASURED, VERDICT_INT, IN_TIMING(candidate_launches),
      "", "launches a sample"},
-    {"baseline_launches", 'i', '?', DET, 1, CLOCKED, VERDICT_INT, IN_TIMING(baseline_launches), "",
+    {"baseline_launches", 'i', '?', DET, 1, MEASURED, VERDICT_INT, IN_TIMING(baseline_launches), "",
      "the baseline's"},
-    {"before", 'm', '?', DET, 1, CLOCKED, VERDICT_TELEMETRY, IN_TIMING(before), "",
+    {"before", 'm', '?', DET, 1, MEASURED, VERDICT_TELEMETRY, IN_TIMING(before), "",
      "telemetry before the samples, below"},
-    {"after", 'm', '?', DET, 1, CLOCKED, VERDICT_TELEMETRY, IN_TIMING(after), "",
+    {"after", 'm', '?', DET, 1, MEASURED, VERDICT_TELEMETRY, IN_TIMING(after), "",
      "telemetry after them"},
-    {"candidate_samples_us", 'F', '?', DET, 1, CLOCKED, VERDICT_SAMPLES,
+    {"candidate_samples_us", 'F', '?', DET, 1, MEASURED, VERDICT_SAMPLES,
      LIST(DeviceTiming, candidate_us, n), "us", "the candidate's time in each pair"},
-    {"baseline_samples_us", 'F', '?', DET, 1, CLOCKED, VERDICT_SAMPLES,
+    {"baseline_samples_us", 'F', '?', DET, 1, MEASURED, VERDICT_SAMPLES,
      LIST(DeviceTiming, baseline_us, n), "us", "the baseline's"},
     {"counters", 'm', '?', REC, 1, TIMED, VERDICT_COUNTERS,
      LIST(DeviceTiming, counters, n_counters), "",
@@ -166,7 +166,7 @@ static const char *kind_name(char kind)
 static void print_place(FILE *out, const VerdictField *f)
 {
     static const char *const when[] = {
-        [VERDICT_ALWAYS] = "", [VERDICT_TIMED] = ", timed", [VERDICT_CLOCKED] = ", measured"};
+        [VERDICT_ALWAYS] = "", [VERDICT_TIMED] = ", timed", [VERDICT_MEASURED] = ", measured"};
     const char *place = f->place == VERDICT_DETAIL         ? "detail"
                         : f->place == VERDICT_NOT_RECORDED ? "JSON only"
                         : !f->in_json                      ? "record only"

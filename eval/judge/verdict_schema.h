@@ -18,8 +18,8 @@ typedef enum { VERDICT_RECORD, VERDICT_DETAIL, VERDICT_NOT_RECORDED } VerdictPla
 /* When a field has a value. Its offset is in Verdict, or for the other two in DeviceTiming. */
 typedef enum {
     VERDICT_ALWAYS,
-    VERDICT_TIMED,  /* the outcome is ok */
-    VERDICT_CLOCKED /* the outcome is ok, and the device has a clock: the times are measured */
+    VERDICT_TIMED,   /* the outcome is ok */
+    VERDICT_MEASURED /* the outcome is ok, and the device has a clock: the times are measured */
 } VerdictWhen;
 
 /* How a field is kept in the struct. */

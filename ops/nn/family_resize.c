@@ -6,7 +6,7 @@
 
 #include "ops/op_text.h"
 
-enum { RESIZE_DIMS = 3, MOST_TAPS = 4 };
+enum { RESIZE_DIMS = 3, MAX_TAPS = 4 };
 
 typedef struct {
     int dims, taps, aligned; /* aligned: the corners of both images are at the same places */
@@ -113,8 +113,8 @@ static void taps_of(const Resize *r, int d, int64_t o, int64_t *place, double *w
 }
 
 /* The sum over all taps of the dimensions from d on. */
-static double sum_of(const Resize *r, const double *x, int d, int64_t at,
-                     int64_t place[][MOST_TAPS], double weight[][MOST_TAPS])
+static double sum_of(const Resize *r, const double *x, int d, int64_t at, int64_t place[][MAX_TAPS],
+                     double weight[][MAX_TAPS])
 {
     double sum = 0;
     if (d == r->dims) return x[at];
@@ -134,8 +134,8 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
     resize_of(c, &r);
 #pragma omp parallel for if (n >= 1 << 14)
     for (int64_t i = 0; i < n; i++) {
-        int64_t rest = i, place[RESIZE_DIMS][MOST_TAPS];
-        double weight[RESIZE_DIMS][MOST_TAPS];
+        int64_t rest = i, place[RESIZE_DIMS][MAX_TAPS];
+        double weight[RESIZE_DIMS][MAX_TAPS];
         for (int d = r.dims - 1; d >= 0; rest /= r.out[d--])
             taps_of(&r, d, rest % r.out[d], place[d], weight[d]);
         out[0][i] = sum_of(&r, x, 0, rest, place, weight);

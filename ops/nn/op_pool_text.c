@@ -18,7 +18,7 @@ enum {
     ROWS = 8,
     FRAMES = 65535, /* of a grid */
     KNOWN_COLUMNS = 7,
-    MOST_OPERANDS = 720
+    MAX_OPERANDS = 720
 };
 
 typedef struct {
@@ -162,7 +162,7 @@ static int is_repeated(const Writer *t)
 static OpLaunch *begin(const Writer *t, int of, const char *more, char wide_out, int64_t blocks,
                        int threads, Error *err)
 {
-    char text[MOST_OPERANDS];
+    char text[MAX_OPERANDS];
     size_t n = (size_t)snprintf(text, sizeof text, "%.*s y0%s%s%s", (int)strcspn(t->x, " "), t->x,
                                 *t->indices ? " " : "", t->indices, more);
     n += window_operands(t, of, of == 2 || t->p->average ? ':' : '=', wide_out, text + n,

@@ -14,10 +14,10 @@
 enum {
     ROWS_THREADS = 512,
     LEAST_ALONG = 4, /* of the threads of a row, as a power of two */
-    MOST_ALONG = 9,
+    MAX_ALONG = 9,
     THREADS = 256,
     TILE = 1024, /* 128 elements a warp */
-    WANTED_BLOCKS = 528,
+    TARGET_BLOCKS = 528,
     LEAST_TILES = 4 /* of a block */
 };
 
@@ -237,7 +237,7 @@ static int scan_launches(const OpCall *c, const Scan *s, OpPlain *out, Error *er
     int64_t tiles = (s->n + TILE - 1) / TILE, parts = 1, part;
     int t = 0;
     OpDtype y = c->result[0].dtype;
-    if (s->rows < WANTED_BLOCKS / 2) parts = WANTED_BLOCKS / (s->rows ? s->rows : 1);
+    if (s->rows < TARGET_BLOCKS / 2) parts = TARGET_BLOCKS / (s->rows ? s->rows : 1);
     if (parts > tiles / LEAST_TILES) parts = tiles / LEAST_TILES;
     if (parts < 2) parts = 1;
     part = (tiles + parts - 1) / parts * TILE;
@@ -277,8 +277,8 @@ static int power_above(int64_t n)
 /* The powers of two: threads of a row, so that a block is as wide to high as all rows are. */
 static int along_of(const Scan *s)
 {
-    int power = (MOST_ALONG + power_above(s->n) - power_above(s->rows)) / 2;
-    return power < LEAST_ALONG ? LEAST_ALONG : power > MOST_ALONG ? MOST_ALONG : power;
+    int power = (MAX_ALONG + power_above(s->n) - power_above(s->rows)) / 2;
+    return power < LEAST_ALONG ? LEAST_ALONG : power > MAX_ALONG ? MAX_ALONG : power;
 }
 
 /* The rounds over the 2 * width elements of a row in `own`: in round m, each second run of 2^m elements

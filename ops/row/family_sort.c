@@ -10,7 +10,7 @@
 #include "ops/op_text.h"
 #include "ops/row/row_text.h"
 
-enum { SHARED_PLACES = 2048, MOST_PLACES = 1 << 24 };
+enum { SHARED_PLACES = 2048, MAX_PLACES = 1 << 24 };
 
 typedef struct {
     int64_t rows, n, inner, k; /* k: elements of a row that are results */
@@ -36,8 +36,8 @@ static int sort_of(const OpCall *c, Sort *s, Error *err)
     if (s->k < 0 || s->k > s->n)
         return error_set(err, ERROR_INVALID, "k: expected 0 to %lld, found %lld", (long long)s->n,
                          (long long)s->k);
-    if (s->n > MOST_PLACES)
-        return error_set(err, ERROR_LIMIT, "a row of more than %d elements", MOST_PLACES);
+    if (s->n > MAX_PLACES)
+        return error_set(err, ERROR_LIMIT, "a row of more than %d elements", MAX_PLACES);
     for (s->places = 2; s->places < s->n; s->places *= 2) s->steps++;
     s->steps = (s->steps + 1) * (s->steps + 2) / 2;
     return 0;

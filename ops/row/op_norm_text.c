@@ -10,7 +10,7 @@
 #include "ops/row/op_norm.h"
 #include "ops/row/row_text.h"
 
-enum { ROW_THREADS = 512, WANTED_BLOCKS = 528, LEAST_A_THREAD = 16 };
+enum { ROW_THREADS = 512, TARGET_BLOCKS = 528, LEAST_A_THREAD = 16 };
 
 /* Where the statistics are: names of memory, "y1" or "t0". */
 typedef struct {
@@ -160,7 +160,7 @@ static void add_tensors(RowOperands *o, const Norm *m, int affine_too, int runni
 
 /* ---- layer and RMS norm ---- */
 
-enum { LANES = 4, WARPS = 4, MOST_COUNTED = 1 << 24 /* a float counts so far */ };
+enum { LANES = 4, WARPS = 4, MAX_COUNTED = 1 << 24 /* a float counts so far */ };
 
 /* 1: a tensor of channels, or x, can be read four elements at once. */
 static int in_fours(const OpTensor *t)
@@ -170,7 +170,7 @@ static int in_fours(const OpTensor *t)
 
 static int is_fours(const Norm *m)
 {
-    return m->x->dtype != OP_F64 && m->n % LANES == 0 && m->n <= MOST_COUNTED && in_fours(m->x) &&
+    return m->x->dtype != OP_F64 && m->n % LANES == 0 && m->n <= MAX_COUNTED && in_fours(m->x) &&
            in_fours(m->weight) && in_fours(m->bias);
 }
 
@@ -378,7 +378,7 @@ static int statistics_launch(const OpCall *c, const Norm *m, const Saved *saved,
     OpDtype state = m->x->dtype == OP_F64 ? OP_F64 : OP_F32;
     int64_t splits = 1, limit = m->n / ((int64_t)threads * LEAST_A_THREAD);
     char first[48] = "threadIdx.x";
-    if (m->kind == NORM_BATCH && m->rows < WANTED_BLOCKS / 2) splits = WANTED_BLOCKS / m->rows;
+    if (m->kind == NORM_BATCH && m->rows < TARGET_BLOCKS / 2) splits = TARGET_BLOCKS / m->rows;
     if (splits > limit) splits = limit;
     if (splits < 2) splits = 1;
     for (int i = 0; i < 3 && splits > 1; i++)

@@ -12,13 +12,13 @@
 enum {
     WARP_ELEMENTS = 2048,
     WARP_BYTES = 8192,
-    MOST_SINGLE = 9, /* elements of a thread that reads them one by one */
+    MAX_SINGLE = 9, /* elements of a thread that reads them one by one */
     MAX_THREADS = 1024,
     LEAST_THREADS = 128,
     EACH = 16,       /* elements of a thread that keeps them */
     FEW_BESIDE = 64, /* rows side by side, of which each has several threads */
     MULTIPROCESSORS = 132,
-    MOST_RESIDENT = 2048 /* threads of one */
+    MAX_RESIDENT = 2048 /* threads of one */
 };
 
 static const char *index_type(const Softmax *s)
@@ -155,7 +155,7 @@ static void kept_loads(Buffer *b, const OpCall *c, const Softmax *s, int threads
 static int kept_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
-    int threads = MAX_THREADS, vector = s->n <= MOST_SINGLE * MAX_THREADS ? 1 : vector_of(c, s);
+    int threads = MAX_THREADS, vector = s->n <= MAX_SINGLE * MAX_THREADS ? 1 : vector_of(c, s);
     text_block_reduce(out);
     if (!begin(out, c, s, NULL, s->rows, threads, err)) return -1;
     buffer_puts(b, "    __shared__ T shared[32];\n");
@@ -248,7 +248,7 @@ static Spread spread_of(const Softmax *s)
     while (p.beside <= FEW_BESIDE && s->n >= FEW_BESIDE && 2 * p.along <= s->n &&
            2 * p.along * p.beside <= MAX_THREADS)
         p.along *= 2;
-    active = MULTIPROCESSORS * (MOST_RESIDENT / (p.along * p.beside));
+    active = MULTIPROCESSORS * (MAX_RESIDENT / (p.along * p.beside));
     if (active > MULTIPROCESSORS * 32) active = MULTIPROCESSORS * 32;
     p.inner = (s->inner + p.beside - 1) / p.beside;
     if (p.inner > active) p.inner = active;

@@ -413,7 +413,7 @@ int curves_write(const RunNumbers *n, Buffer *b)
 
 /* ---- the timeline ---- */
 
-enum { LINE = 960, ROW = 18, NAME = 170, MOST_ROWS = 60 };
+enum { LINE = 960, ROW = 18, NAME = 170, MAX_ROWS = 60 };
 
 /* Log files have the names of rules; another name is not put into the page. */
 static int is_plain(const char *name)
@@ -458,7 +458,7 @@ static void stage_row(const RunRule *r, int n, const char *stage, size_t len, do
 int timeline_write(const RunRule *rules, int n, Buffer *b)
 {
     double start = INFINITY, end = 0;
-    const char *stages[MOST_ROWS];
+    const char *stages[MAX_ROWS];
     int rows = 0;
     for (int i = 0; i < n; i++) {
         size_t len = strcspn(rules[i].name, "-");
@@ -467,7 +467,7 @@ int timeline_write(const RunRule *rules, int n, Buffer *b)
         end = fmax(end, rules[i].start + rules[i].seconds);
         for (int k = 0; k < rows; k++)
             known |= strcspn(stages[k], "-") == len && !strncmp(stages[k], rules[i].name, len);
-        if (!known && rows < MOST_ROWS) stages[rows++] = rules[i].name;
+        if (!known && rows < MAX_ROWS) stages[rows++] = rules[i].name;
     }
     if (!rows || end <= start) return 0;
     buffer_printf(b, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"Timeline\">", LINE,

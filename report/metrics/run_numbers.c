@@ -75,7 +75,7 @@ static void read_file(const char *path, FileNumbers *f)
     }
 }
 
-static int is_wanted(const char *name, int steps_only)
+static int is_selected(const char *name, int steps_only)
 {
     if (steps_only) return !strcmp(name, "metrics.qa");
     return !strcmp(name, "verdicts.qa") || !strcmp(name, "samples.qa") ||
@@ -125,7 +125,7 @@ static void walk(const RunFolder *run, const char *below, int depth, int steps_o
             ;
         else if (S_ISDIR(st.st_mode) && depth > 1)
             walk(run, next, depth - 1, steps_only, old, now);
-        else if (S_ISREG(st.st_mode) && is_wanted(e->d_name, steps_only) && *below)
+        else if (S_ISREG(st.st_mode) && is_selected(e->d_name, steps_only) && *below)
             add_file(run, next, &st, old, now);
         free(path);
         free(next);

@@ -26,7 +26,7 @@ static const char *duration(double seconds, char out[32])
 
 static void put_head(const RunStatus *s, int c, Buffer *b)
 {
-    char took[32];
+    char elapsed[32];
     const RunFolder *f = &s->folder;
     const char *policy = run_folder_setting(f, "POLICY");
     buffer_printf(b, "%srun %s%s: %s%s%s", bold[c], f->name, plain[c],
@@ -34,7 +34,7 @@ static void put_head(const RunStatus *s, int c, Buffer *b)
                   : s->state == RUN_STOPPED ? ""
                                             : green[c],
                   run_state_names[s->state], plain[c]);
-    if (s->n_rules) buffer_printf(b, ", %s of work", duration(s->seconds, took));
+    if (s->n_rules) buffer_printf(b, ", %s of work", duration(s->seconds, elapsed));
     buffer_printf(b, "\nprofile %s, model %s%s, judged on %s\n", run_folder_setting(f, "PROFILE"),
                   policy, run_folder_has(f, "trained") ? "" : " (its weights are not trained)",
                   run_folder_setting(f, "DEVICE"));
@@ -49,14 +49,14 @@ static void put_progress(const RunRule *r, Buffer *b)
 
 static void put_stages(const RunStatus *s, int c, Buffer *b)
 {
-    char took[32];
+    char elapsed[32];
     buffer_printf(b, "\n%s%-9s %-12s %-12s%s\n", faint[c], "stage", "rounds", "time", plain[c]);
     for (int i = 0; i < STAGES; i++) {
         const StageStatus *k = &s->stage[i];
         char rounds[32] = "";
         if (k->planned) snprintf(rounds, sizeof rounds, "%d of %d", k->rounds, k->planned);
         buffer_printf(b, "%-9s %-12s %-12s %s%s%s\n", run_stage_names[i], rounds,
-                      k->rules ? duration(k->seconds, took) : "",
+                      k->rules ? duration(k->seconds, elapsed) : "",
                       k->failed ? red[c]
                       : k->done ? green[c]
                                 : "",

@@ -12,7 +12,7 @@
 #include "stages/policy/prompt.h"
 #include "stages/sft/corrections.h"
 
-enum { MAX_TEXT = 1 << 20, LIKE_MOST = 4 /* kernels of the target's design to draw from */ };
+enum { MAX_TEXT = 1 << 20, LIKE_MAX = 4 /* kernels of the target's design to draw from */ };
 #define SHOWN 0.01 /* the step of the scores in a prompt */
 
 int dataset_example(ArtifactWriter *w, const Sample *s, const char *kind, long k,
@@ -98,12 +98,12 @@ typedef struct {
  * a second one that the first beats. The order in out is random. Returns 0 when there are none. */
 static int pick_two(const Group *g, int at, Random *rng, const Sample *out[2])
 {
-    int *first = memory_array((size_t)g->n, sizeof *first), n = 0, best[LIKE_MOST], likes = 0;
+    int *first = memory_array((size_t)g->n, sizeof *first), n = 0, best[LIKE_MAX], likes = 0;
     for (int i = at + 1; i < g->n; i++)
         if (dataset_beats(g->items[at], g->items[i]) &&
             dataset_beats(g->items[i], g->items[g->n - 1]))
             first[n++] = i;
-    for (; likes < LIKE_MOST && likes < n; likes++) { /* the most alike, the faster of equal ones */
+    for (; likes < LIKE_MAX && likes < n; likes++) { /* the most alike, the faster of equal ones */
         int top = -1;
         double largest = -1;
         for (int k = 0; k < n; k++) {

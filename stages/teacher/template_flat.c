@@ -18,7 +18,7 @@ static int vector_type(const FormulaKernel *k)
 {
     const FormulaValue *y = &k->f->value[k->result];
     int any = 0;
-    if (y->domain != PER_ELEMENT || kernel_has(k, PER_TURNED)) return 0;
+    if (y->domain != PER_ELEMENT || kernel_has(k, PER_TRANSPOSED)) return 0;
     if (kernel_space(k)->n_inner > 1 && (kernel_has(k, PER_ROW) || kernel_has(k, PER_COL)))
         return 0; /* a vector has elements of several rows */
     for (int i = 0; i < k->n_loads; i++) {
@@ -48,7 +48,7 @@ static void flat_sizes(Flat *t)
         kernel_count(s, count);
         kernel_row_sizes(k, kernel_space(k), sizes);
         if (kernel_has(k, PER_COL) || kernel_has(k, PER_ROW) || kernel_has(k, PER_CHANNEL) ||
-            kernel_has(k, PER_TURNED)) {
+            kernel_has(k, PER_TRANSPOSED)) {
             t->elements = "rows * cols";
         } else {
             sizes[0] = (KernelSize){"n", count};
@@ -72,7 +72,7 @@ static void element(Flat *t, Buffer *b, const char *indent)
     const FormulaSpace *space = kernel_space(k);
     int row = kernel_has(k, PER_ROW) || (kernel_has(k, PER_CHANNEL) && !space->n_plane),
         col = kernel_has(k, PER_COL);
-    if (kernel_has(k, PER_TURNED)) row = col = 1;
+    if (kernel_has(k, PER_TRANSPOSED)) row = col = 1;
     if (!t->rows && (row || col))
         buffer_printf(b, "%sint %s%s%s%s%s;\n", indent, row ? "row = " : "",
                       row ? kernel_row_of(space) : "", row && col ? ", " : "", col ? "col = " : "",
@@ -215,7 +215,7 @@ static void tile_kernel(Flat *t)
     Grammar *g = k->g;
     int transposed = -1;
     for (int i = 0; i < k->n_loads; i++)
-        if (k->f->value[k->load[i]].domain == PER_TURNED) transposed = k->load[i];
+        if (k->f->value[k->load[i]].domain == PER_TRANSPOSED) transposed = k->load[i];
     const FormulaValue *x = &k->f->value[transposed];
     int tile = 16 << grammar_choose(g, "tile", "16 32");
     grammar_choose(g, "pad", "0:2 1");
@@ -263,7 +263,8 @@ void template_flat(FormulaKernel *k)
 {
     Flat t = {k, 0, 1, "n"};
     int can = vector_type(k), half = k->f->value[k->result].dtype != OP_F32, transposed = 0;
-    for (int i = 0; i < k->n_loads; i++) transposed += k->f->value[k->load[i]].domain == PER_TURNED;
+    for (int i = 0; i < k->n_loads; i++)
+        transposed += k->f->value[k->load[i]].domain == PER_TRANSPOSED;
     if (transposed == 1 && k->f->value[k->result].domain == PER_ELEMENT &&
         grammar_choose(k->g, "way", "direct tile") == 1) {
         tile_kernel(&t);

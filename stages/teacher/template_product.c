@@ -26,7 +26,7 @@ static void set_texts(Product *t, const char *sum)
     kernel_scope(k, &s, &unused);
     s.full = "row * k + p", s.col = "p";
     char *left = kernel_expression(k, &s, t->v->arg[0], -1, "", left_name);
-    s.full = t->v->right_turned ? "col * k + p" : "p * n + col";
+    s.full = t->v->right_transposed ? "col * k + p" : "p * n + col";
     char *right = kernel_expression(k, &s, t->v->arg[1], -1, "", "unused");
     s.full = "row * n + col", s.col = "col";
     char *out = kernel_expression(k, &s, k->result, t->product, sum, right_name);
@@ -121,10 +121,11 @@ static void tile(Product *t)
                     "  for (int t = 0; t < k; t += T) {\n"
                     "    int p = t + tx;\n"
                     "    as[ty][tx] = row < m && p < k ? $left : 0.0f;\n");
-    grammar_code(g, t->v->right_turned ? "    int col = left + ty;\n"
-                                         "    bs[tx][ty] = p < k && col < n ? $right : 0.0f;\n"
-                                       : "    int col = left + tx;\n    p = t + ty;\n"
-                                         "    bs[ty][tx] = p < k && col < n ? $right : 0.0f;\n");
+    grammar_code(g, t->v->right_transposed
+                        ? "    int col = left + ty;\n"
+                          "    bs[tx][ty] = p < k && col < n ? $right : 0.0f;\n"
+                        : "    int col = left + tx;\n    p = t + ty;\n"
+                          "    bs[ty][tx] = p < k && col < n ? $right : 0.0f;\n");
     grammar_code(g, "    __syncthreads();\n"
                     "$pragma    for (int q = 0; q < T; q++) sum += as[ty][q] * bs[q][tx];\n"
                     "    __syncthreads();\n"
@@ -140,7 +141,7 @@ static void set_fill(Product *t)
 {
     Grammar *g = t->k->g;
     grammar_set(g, "fill_right",
-                t->v->right_turned
+                t->v->right_transposed
                     ? "    for (int i = tid; i < K * N; i += P) {\n"
                       "      int col = left + i / K, p = t + i % K;\n"
                       "      bs$slot[i % K][i / K] = p < k && col < n ? $right : 0.0f;\n"

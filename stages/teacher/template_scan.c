@@ -107,8 +107,9 @@ static int total_sizes(FormulaKernel *k, int main)
     const FormulaValue *x = &k->f->value[k->f->value[main].arg[0]];
     const FormulaSpace *s = &k->f->space[x->space];
     char count[2 * FORMULA_TEXT];
-    int apart = x->domain != PER_ROW && (kernel_has(k, PER_COL) || kernel_has(k, PER_ROW) ||
-                                         kernel_has(k, PER_CHANNEL) || kernel_has(k, PER_TURNED));
+    int apart =
+        x->domain != PER_ROW && (kernel_has(k, PER_COL) || kernel_has(k, PER_ROW) ||
+                                 kernel_has(k, PER_CHANNEL) || kernel_has(k, PER_TRANSPOSED));
     if (x->domain == PER_ROW)
         snprintf(count, sizeof count, "%s", s->rows);
     else

@@ -31,7 +31,7 @@ enum { DERIVE_MAX_AXES = 256, DERIVE_MAX_CONSTRAINTS = 256 };
 /* Bytes of the tensors of all cases that are measured at a time. */
 #define DERIVE_MEMORY (6.0 * (1 << 30))
 /* A graph whose smallest sizes need more is refused: it would be executed some 50 times. */
-#define DERIVE_MOST_FLOPS 3e10
+#define DERIVE_MAX_FLOPS 3e10
 
 typedef struct {
     const char *name;        /* a C identifier of at most 31 bytes */

@@ -21,7 +21,7 @@
 
 enum { PATH_BYTES = 4096, WIDELY = 16, WIDER = 8, ATTEMPTS = 3, CALMER = 8 };
 static const double COSTLY_FLOPS = 1e8; /* of one execution: it runs on all cores */
-static const double MOST_RTOL = 1e-3, MOST_RTOL_HALF = 0.05;
+static const double MAX_RTOL = 1e-3, MAX_RTOL_HALF = 0.05;
 
 /* ---- outputs ---- */
 
@@ -70,7 +70,7 @@ static int choose_sizes(Derivation *v, Description *d, int widely, Sizes *deep, 
     int n = sizes_checks(v, (widely ? WIDELY : 1) * DERIVE_CHECK_WORK, widely ? WIDER : 1, checks);
     for (int i = 0; i < n; i++) description_add(d, ROLE_CHECK, &checks[i]);
     if (!n) return error_set(err, ERROR_LIMIT, "no sizes of a check workload were found");
-    if (sizes_affordable(v, &checks[0], DERIVE_MOST_FLOPS, err)) return -1;
+    if (sizes_affordable(v, &checks[0], DERIVE_MAX_FLOPS, err)) return -1;
     omp_set_num_threads(sizes_affordable(v, &checks[n - 1], COSTLY_FLOPS, NULL)
                             ? omp_get_num_procs()
                             : 1); /* most executions are short, and threads would wait */
@@ -135,7 +135,7 @@ static int measure_rtol(const Task *t, Description *d, HonestRuns **runs, Error 
     for (int i = 0; i < t->n_outputs; i++) {
         Dtype type = t->outputs[i].dtype;
         int margin = type == DTYPE_F32 ? HONEST_MARGIN : HONEST_MARGIN_HALF;
-        double largest = type == DTYPE_F32 ? MOST_RTOL : MOST_RTOL_HALF;
+        double largest = type == DTYPE_F32 ? MAX_RTOL : MAX_RTOL_HALF;
         double need = fmax(least_rtol(type), margin * e.rtol[i]);
         d->rtol[type] = fmax(d->rtol[type], fmin(largest, up(need)));
         d->blunt |= need > largest;
@@ -483,7 +483,7 @@ static int gate_described(const Derivation *v, Description *d, int *any, Error *
         rc = task_gate_workload(t, &t->workloads[i], &hard, &soft, err);
         if (!rc && hard.refused) {
             error_set(err, ERROR_UNSUPPORTED, "%.900s", hard.reason);
-            rc = hard.turned ? 1 : -1;
+            rc = hard.rotated ? 1 : -1;
         }
         *any |= good[i] = !soft.refused;
         if (soft.refused) snprintf(reason, sizeof reason, "%s", soft.reason);

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "tasks/derive/derivation.h"
 
-enum { MAX_PROBES = 256, EACH = 15, MOST_STEP = 16, MOST_SHIFT = 64 };
+enum { MAX_PROBES = 256, EACH = 15, MAX_STEP = 16, MAX_SHIFT = 64 };
 
 typedef struct {
     const Derivation *v;
@@ -111,8 +111,8 @@ static int64_t linear_value(int64_t x, int s, int a, int t, int64_t b)
 static char *stepped(const Probes *p, int axis)
 {
     int64_t x = p->at[0].at[axis];
-    for (int t = 2; t <= MOST_STEP; t++)
-        for (int s = 2; s <= MOST_STEP; s++) {
+    for (int t = 2; t <= MAX_STEP; t++)
+        for (int s = 2; s <= MAX_STEP; s++) {
             char *part = memory_printf("%s / %d * %d", p->v->axes[axis].name, t, s),
                  *text = try_text(p, shifted(part, p->value[0] - x / t * s));
             free(part);
@@ -124,9 +124,9 @@ static char *stepped(const Probes *p, int axis)
 static char *linear(const Probes *p, int axis)
 {
     int64_t x = p->at[0].at[axis];
-    for (int t = 1; t <= MOST_STEP; t++)
-        for (int s = 1; s <= MOST_STEP; s++)
-            for (int k = 0; k <= (t == 1 ? 0 : 2 * MOST_SHIFT); k++) {
+    for (int t = 1; t <= MAX_STEP; t++)
+        for (int s = 1; s <= MAX_STEP; s++)
+            for (int k = 0; k <= (t == 1 ? 0 : 2 * MAX_SHIFT); k++) {
                 int a = k % 2 ? (k + 1) / 2 : -k / 2, same = 1;
                 if (x * s + a < 0) continue;
                 int64_t b = p->value[0] - (x * s + a) / t;

@@ -43,9 +43,8 @@ static Extent extent_of(const Derivation *v, const Sizes *s)
  * its root; and the largest of more errors is larger. */
 static double growth(Extent to, Extent from)
 {
-    double most = HONEST_DRIFT_MOST,
-           running = fmax(1, fmin(to.terms, most) / fmin(from.terms, most)),
-           beyond = fmax(1, to.terms / fmax(from.terms, most));
+    double max = HONEST_DRIFT_MAX, running = fmax(1, fmin(to.terms, max) / fmin(from.terms, max)),
+           beyond = fmax(1, to.terms / fmax(from.terms, max));
     return running * sqrt(beyond) * fmax(1, to.extreme / from.extreme);
 }
 

@@ -13,7 +13,7 @@
 #include "tasks/task_graph.h"
 
 /* Draws of a case; the first DRAWS have more ways, and a graph of many nodes has no others. */
-enum { DRAWS = 3, MOST_DRAWS = 8, MANY_NODES = 512, MOST_SORTED = 4096, MOST_GROWN = 2 };
+enum { DRAWS = 3, MAX_DRAWS = 8, MANY_NODES = 512, MAX_SORTED = 4096, MAX_GROWN = 2 };
 /* Of one execution: fewer ways are tried; only one running sum, with its drift. */
 static const double DEAR_FLOPS = 4e6, HUGE_FLOPS = 5e7;
 static const double WORTH_FLOPS = 4e6; /* of all executions of a draw: threads share them */
@@ -30,8 +30,8 @@ typedef struct {
     double middle[GRAPH_MAX_OUTPUTS]; /* of the wanted elements' sizes */
     int64_t n[GRAPH_MAX_OUTPUTS];
     int draw;
-    double need[MOST_GROWN][GRAPH_MAX_OUTPUTS];  /* of atol, by all draws */
-    double worst[GRAPH_MAX_OUTPUTS][MOST_DRAWS]; /* error, by the ways that each draw has */
+    double need[MAX_GROWN][GRAPH_MAX_OUTPUTS];  /* of atol, by all draws */
+    double worst[GRAPH_MAX_OUTPUTS][MAX_DRAWS]; /* error, by the ways that each draw has */
     int is_common;
     Execution e;
     int64_t *terms;
@@ -142,7 +142,7 @@ typedef double Size(double want, double got);
 static double middle(Case *c, int i, Size *f)
 {
     size_t n = 0;
-    int64_t step = 1 + c->n[i] / MOST_SORTED;
+    int64_t step = 1 + c->n[i] / MAX_SORTED;
     for (int64_t k = 0; k < c->n[i]; k += step)
         if (c->want[i][k] != 0 && isfinite(c->want[i][k]))
             c->relative[n++] = f(c->want[i][k], c->got[i][k]);
@@ -192,7 +192,7 @@ static void note_errors(Case *c, int i, double rtol, HonestError *out)
 /* How much wider the margin is than by the worst draw. */
 static double widening(const Case *c, int i, int draws)
 {
-    double sorted[MOST_DRAWS];
+    double sorted[MAX_DRAWS];
     int n = 0;
     if (draws == 1) return HONEST_SINGLE;
     for (int k = 0; k < draws; k++)
@@ -231,7 +231,7 @@ static void keep_run(Case *c)
 }
 
 typedef enum { WAYS_ALL, WAYS_FOUR, WAYS_COMMON, WAYS_DRIFT } Ways;
-enum { MOST_WAYS = 4 * ORDERS + 1 };
+enum { MAX_WAYS = 4 * ORDERS + 1 };
 
 /* Those of a case; the last one drifts. */
 static int ways_of(const Case *c, Ways ways, Way *out)
@@ -284,8 +284,8 @@ static double **outputs_of(const Case *c, int n)
 /* The reference, and the ways side by side: with one way, beside the reference. */
 static int run_ways(Case *c, const Way *way, int n, double **out, Error *err)
 {
-    Error errors[MOST_WAYS + 1];
-    int failed[MOST_WAYS + 1] = {0}, rc = 0, threads = way_threads(c, n + 1);
+    Error errors[MAX_WAYS + 1];
+    int failed[MAX_WAYS + 1] = {0}, rc = 0, threads = way_threads(c, n + 1);
 #pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
     for (int k = 0; k <= n; k++)
         failed[k] = k ? run_way(c, &way[k - 1], out + (k - 1) * c->t->n_outputs, &errors[k])
@@ -312,7 +312,7 @@ static int is_within(const Case *c)
 /* One draw of the inputs. */
 static int run_draw(Case *c, Ways ways, const double *rtol, HonestError *out, Error *err)
 {
-    Way way[MOST_WAYS];
+    Way way[MAX_WAYS];
     int n = ways_of(c, ways, way), outputs = c->t->n_outputs;
     double **got = outputs_of(c, n);
     int rc = run_ways(c, way, n, got, err);
@@ -351,7 +351,7 @@ static int execute(const Task *t, const Workload *w, Variant variant, double sca
     if (!dear || variant != VARIANT_DRAWN ||
         (c->drawn && memcmp(c->drawn->w.axis, w->axis, sizeof w->axis)))
         c->drawn = NULL;
-    int draws = dear ? 1 : b->graph->n_nodes > MANY_NODES ? DRAWS : MOST_DRAWS;
+    int draws = dear ? 1 : b->graph->n_nodes > MANY_NODES ? DRAWS : MAX_DRAWS;
     for (; c->draw < draws && !rc; c->draw++) {
         rc = case_draw(c, w, variant, scale, HONEST_SEED + (uint64_t)c->draw, err);
         Ways ways = huge                       ? WAYS_DRIFT

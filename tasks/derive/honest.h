@@ -26,7 +26,7 @@ enum {
 }; /* tolerance by worst error: float32; narrower */
 
 /* No kernel adds more terms than this in one running sum. */
-enum { HONEST_DRIFT_MOST = 1 << 18, HONEST_SEED = 7 };
+enum { HONEST_DRIFT_MAX = 1 << 18, HONEST_SEED = 7 };
 
 #define HONEST_WIDEST 8.0
 #define HONEST_SINGLE 1.5

@@ -18,7 +18,7 @@ static const double unit = 0x1p-24; /* the error of one rounding to float32 */
 double honest_drift(int64_t n)
 {
     double worst = 0;
-    if (n > HONEST_DRIFT_MOST) n = HONEST_DRIFT_MOST;
+    if (n > HONEST_DRIFT_MAX) n = HONEST_DRIFT_MAX;
     for (int k = 0; k < DRIFT_TERMS; k++) {
         float sum = 0, term = 1 + (float)k / (DRIFT_TERMS + 0.3f);
         for (int64_t i = 0; i < n; i++) sum += term;

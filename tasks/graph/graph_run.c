@@ -8,7 +8,7 @@
 #include "ops/op_strided.h"
 #include "tasks/graph/graph.h"
 
-static const double most_bytes = 64.0 * (1 << 30);
+static const double max_bytes = 64.0 * (1 << 30);
 
 typedef struct {
     const GraphBound *b;
@@ -99,10 +99,10 @@ static void release_after(Memory *m, int node)
 
 static int enough_memory(const GraphBound *b, Error *err)
 {
-    if (b->peak <= most_bytes) return 0;
+    if (b->peak <= max_bytes) return 0;
     return error_set(err, ERROR_LIMIT,
                      "the reference needs %.0f GiB for its values, at most %.0f are given",
-                     b->peak / (1 << 30), most_bytes / (1 << 30));
+                     b->peak / (1 << 30), max_bytes / (1 << 30));
 }
 
 static Memory memory_open(const GraphBound *b)

@@ -69,8 +69,8 @@ enum {
     NOTE_TENSOR_CORE = 0,
     NOTE_NARROWED_INPUTS = 1,
     NOTE_VARIES = 4,
-    MOST_NOTES = 16,
-    MOST_CONFIGS = 64,
+    MAX_NOTES = 16,
+    MAX_CONFIGS = 64,
     CROSS_CORRELATION = 1,
     DATA_FLOAT = 0
 };
@@ -159,7 +159,7 @@ static void operation_destroy(Operation *o)
 int library_engine_alignment(const LibraryConvolution *c)
 {
     int n = 1;
-    while (n < ENGINE_MOST_ALIGNED && (c->x | c->weight | c->y) % (2 * (uint64_t)n) == 0) n *= 2;
+    while (n < ENGINE_MAX_ALIGNED && (c->x | c->weight | c->y) % (2 * (uint64_t)n) == 0) n *= 2;
     return n;
 }
 
@@ -235,13 +235,13 @@ static int make_operation(Operation *o, void *handle, const LibraryConvolution *
 static int allowed(void *config, const LibraryConvolution *c, LibraryEngine *e)
 {
     void *engine = NULL;
-    int notes[MOST_NOTES], ok;
+    int notes[MAX_NOTES], ok;
     int64_t n = 0;
     e->repeats = 1, e->index = -1;
     if (dnn.create(ENGINE, &engine)) return 0;
     ok = !dnn.get(config, CONFIG_ENGINE, TYPE_DESCRIPTOR, 1, &n, &engine) &&
-         !dnn.get(engine, ENGINE_NOTES, TYPE_NOTE, MOST_NOTES, &n, notes);
-    for (int64_t i = 0; ok && i < n && i < MOST_NOTES; i++) {
+         !dnn.get(engine, ENGINE_NOTES, TYPE_NOTE, MAX_NOTES, &n, notes);
+    for (int64_t i = 0; ok && i < n && i < MAX_NOTES; i++) {
         if (notes[i] == NOTE_VARIES) e->repeats = 0;
         if (!c->dtype && (notes[i] == NOTE_TENSOR_CORE || notes[i] == NOTE_NARROWED_INPUTS)) ok = 0;
     }
@@ -271,19 +271,19 @@ static int build(void *handle, void *config, LibraryEngine *e)
 static int choose(void *handle, const Operation *o, const LibraryConvolution *c, int mode,
                   LibraryEngine *e, Error *err)
 {
-    void *list = NULL, *configs[MOST_CONFIGS] = {NULL};
+    void *list = NULL, *configs[MAX_CONFIGS] = {NULL};
     int64_t n = 0;
     int rc, made = 0, found = 0;
     const Attribute a[] = {{HEURISTICS_OPERATIONS, TYPE_DESCRIPTOR, 1, &o->graph},
                            {HEURISTICS_MODE, TYPE_HEURISTIC, 1, &mode},
                            {0}};
     rc = make(&list, HEURISTICS, a, "heuristics", err);
-    for (; made < MOST_CONFIGS && !rc; made++)
+    for (; made < MAX_CONFIGS && !rc; made++)
         rc = check(dnn.create(CONFIG, &configs[made]), "configuration", err);
     if (!rc)
-        rc = check(dnn.get(list, HEURISTICS_RESULTS, TYPE_DESCRIPTOR, MOST_CONFIGS, &n, configs),
+        rc = check(dnn.get(list, HEURISTICS_RESULTS, TYPE_DESCRIPTOR, MAX_CONFIGS, &n, configs),
                    "list of engines", err);
-    for (int64_t i = 0; i < n && i < MOST_CONFIGS && !rc && !found; i++) {
+    for (int64_t i = 0; i < n && i < MAX_CONFIGS && !rc && !found; i++) {
         e->offered++;
         found = allowed(configs[i], c, e) && build(handle, configs[i], e);
         if (found) e->place = e->offered;

@@ -8,7 +8,7 @@
 #include "eval/candidate/library_arguments.h"
 
 /* Pointers are aligned to at least so many bytes, which decides what engines fit. */
-enum { ENGINE_MOST_ALIGNED = 32 };
+enum { ENGINE_MAX_ALIGNED = 32 };
 
 typedef struct {
     void *plan;         /* NULL: none */

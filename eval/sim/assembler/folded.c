@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "eval/sim/assembler/assembler.h"
 
-enum { MOST_TRIPS = 64 };
+enum { MAX_TRIPS = 64 };
 
 typedef struct {
     const PtxFunction *p;
@@ -68,7 +68,7 @@ static int is_long_loop(const PtxInst *in)
     if (strcmp(in->op, "setp")) return 0;
     for (int i = 1; i < in->n_operands; i++)
         if (in->operands[i].kind == OPND_INT &&
-            (in->operands[i].value > MOST_TRIPS || in->operands[i].value < -MOST_TRIPS))
+            (in->operands[i].value > MAX_TRIPS || in->operands[i].value < -MAX_TRIPS))
             return 1;
     return 0;
 }

@@ -12,10 +12,10 @@
 #include "eval/sim/assembler/assembler.h"
 
 enum {
-    MOST_TRIPS = 64,
-    MOST_STEPS = 1 << 12, /* of a loop */
-    MOST_LOOPS = 64,      /* of a function */
-    SEEN = 1 << 13        /* entries of the table of operations: twice the steps */
+    MAX_TRIPS = 64,
+    MAX_STEPS = 1 << 12, /* of a loop */
+    MAX_LOOPS = 64,      /* of a function */
+    SEEN = 1 << 13       /* entries of the table of operations: twice the steps */
 };
 
 typedef struct {
@@ -293,7 +293,7 @@ static int walk(Walk *w)
     int trips = 1, at = w->entry;
     for (int steps = 0; at >= w->first && at <= w->last; steps++) {
         const PtxInst *in = &w->p->insts[at];
-        if (steps == MOST_STEPS || in->bad || !strcmp(in->op, "call") || !strcmp(in->op, "brx") ||
+        if (steps == MAX_STEPS || in->bad || !strcmp(in->op, "call") || !strcmp(in->op, "brx") ||
             !strcmp(in->op, "ret") || !strcmp(in->op, "exit"))
             return 0;
         w->runs[at]++;
@@ -306,7 +306,7 @@ static int walk(Walk *w)
         Number guard = in->guard < 0 ? known(1) : number_of(w, &o);
         int taken = is_taken(in, &guard), to = w->target[at];
         if (!guard.known || to < 0) return 0;
-        if (taken && at == w->last && ++trips > MOST_TRIPS) return 0;
+        if (taken && at == w->last && ++trips > MAX_TRIPS) return 0;
         at = taken ? to : at + 1;
     }
     return trips;
@@ -331,12 +331,12 @@ void unrolled_find(const PtxFunction *p, uint8_t *cost)
     w.target = memory_array((size_t)p->n_insts + 1, sizeof *w.target);
     for (int i = 0; i < p->n_insts; i++)
         w.target[i] = strcmp(p->insts[i].op, "bra") ? -1 : target_of(p, &p->insts[i]);
-    for (int i = 0; i < p->n_insts && loops < MOST_LOOPS; i++) {
+    for (int i = 0; i < p->n_insts && loops < MAX_LOOPS; i++) {
         int to = w.target[i];
         if (to < 0 || to > i) continue;
         int is_inner = inner < to;
         inner = to > inner ? to : inner;
-        if (!is_inner || i - to >= MOST_STEPS / 2) continue;
+        if (!is_inner || i - to >= MAX_STEPS / 2) continue;
         if (!loops++) {
             for (int k = 0; k < REG_CLASSES; k++)
                 w.regs[k] = memory_array((size_t)p->n_regs[k] + 1, sizeof(Number));

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "eval/sim/decode/decode_internal.h"
 
-enum { MOST_PREDICATED = 5 /* instructions that a branch skips */ };
+enum { MAX_PREDICATED = 5 /* instructions that a branch skips */ };
 
 /* How many waits one after another a value or an instruction needs, for global and local memory. */
 typedef struct {
@@ -185,7 +185,7 @@ static int continues_group(const Decoder *d, const CostWalk *c, int block)
     if (before->end == END_FALL) return 1;
     if (before->end != END_BRANCH && before->end != END_COND) return 0;
     return before->target >= block &&
-           c->starts[before->target] - c->starts[block] <= MOST_PREDICATED;
+           c->starts[before->target] - c->starts[block] <= MAX_PREDICATED;
 }
 
 static void begin_cost_block(const Decoder *d, CostWalk *c, int block)

@@ -11,7 +11,7 @@
 
 /* Host work in thread-instructions. */
 static const double RESULT_COST = 20, PRODUCT_COST = 3, TAP_COST = 2, CHANNEL_COST = 8,
-                    FIND_COST = 4, WIDEN_COST = 2, MOST_COUNTED = 1 << 16;
+                    FIND_COST = 4, WIDEN_COST = 2, MAX_COUNTED = 1 << 16;
 
 /* Elements of one dtype in simulated memory. */
 typedef struct {
@@ -237,7 +237,7 @@ int library_run(DevMem *m, const DeviceLaunch *call, Error *err)
 static double pairs_of(const LibraryConvolution *c, int d)
 {
     double all = (double)c->d[d].out * (double)c->d[d].kernel, n = 0;
-    if (all > MOST_COUNTED) return all;
+    if (all > MAX_COUNTED) return all;
     for (int64_t o = 0; o < c->d[d].out; o++)
         for (int64_t k = 0; k < c->d[d].kernel; k++) n += input_of(c, d, o, k) >= 0;
     return n;

@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 
-enum { MOST_LINES = 1 << 16, SECTOR = 32 };
+enum { MAX_LINES = 1 << 16, SECTOR = 32 };
 static const double least_share = 0.03;
 
 static const char *const stall_names[STALL_COUNT] = {
@@ -102,7 +102,7 @@ static double demand_of(const Profile *p, int stall, const Demand *d)
 
 static LineCost *cost_at(LineCosts *l, int line)
 {
-    if (line < 0 || line >= MOST_LINES) line = 0;
+    if (line < 0 || line >= MAX_LINES) line = 0;
     if (line >= l->n) {
         l->line = memory_grow(l->line, (size_t)line + 1, sizeof *l->line);
         memset(l->line + l->n, 0, (size_t)(line + 1 - l->n) * sizeof *l->line);

@@ -220,7 +220,7 @@ static void load_index(const CodeScope *s, const FormulaValue *v, char out[320])
     case PER_ROW: snprintf(out, 320, "%s", row); break;
     case PER_COL: snprintf(out, 320, "%s", col); break;
     case PER_CHANNEL: channel_index(s, &s->f->space[v->space], out); break;
-    case PER_TURNED:
+    case PER_TRANSPOSED:
         snprintf(out, 320, simple ? "%s * rows + %s" : "(%s) * rows + %s", col, row);
         break;
     default: snprintf(out, 320, "0");
@@ -233,7 +233,7 @@ static const char *load_text(CodeScope *s, int value)
     char text[480], index[320], name[72];
     const char *cast = v->dtype == OP_F32 ? "" : "(float)";
     if (s->bare) {
-        snprintf(text, sizeof text, v->domain == PER_TURNED ? "%s_t" : "%s", v->name);
+        snprintf(text, sizeof text, v->domain == PER_TRANSPOSED ? "%s_t" : "%s", v->name);
     } else if (s->lane && v->domain == PER_ELEMENT) {
         snprintf(text, sizeof text, "%s%s4[%s]", s->lane_floats ? "" : cast, v->name, s->lane);
         s->lanes |= 1ull << value;

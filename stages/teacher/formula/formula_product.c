@@ -53,7 +53,7 @@ int formula_product(FormulaReader *r, const GraphCall *c, const char *name, Erro
     v->space = space;
     v->arg[0] = x;
     v->arg[1] = y;
-    v->right_turned = transposed != linear;
+    v->right_transposed = transposed != linear;
     memcpy(v->inner, r->f->space[in_space].cols, sizeof v->inner);
     return add_bias(r, c, name, at, linear ? 2 : addmm ? 0 : -1, err);
 }

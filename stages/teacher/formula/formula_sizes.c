@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "stages/teacher/formula/formula_read.h"
 
-enum { ATTEMPTS = 6, MOST_VALUES = 512 };
+enum { ATTEMPTS = 6, MAX_VALUES = 512 };
 
 /* A dimension of a value of the graph; value -1: an axis. */
 typedef struct {
@@ -113,7 +113,7 @@ static int check_numbers(const FormulaReader *r, const Sizes *s, size_t other, E
 int formula_bind_freely(FormulaReader *r, Error *err)
 {
     const Task *t = r->f->task;
-    if (t->graph->n_values > MOST_VALUES)
+    if (t->graph->n_values > MAX_VALUES)
         return error_set(err, ERROR_UNSUPPORTED, "task %s has too many operators", t->name);
     r->sizes = memory_alloc(sizeof *r->sizes);
     if (open_draft(t, 2, r->sizes, err) && open_draft(t, 1, r->sizes, err)) {

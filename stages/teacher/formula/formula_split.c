@@ -169,7 +169,7 @@ static int plain_domain(const int64_t *size, const int64_t *stride, int rank, in
     else if (c == 0 && r == 0)
         *out = PER_TASK;
     else if (r == 1 && c == n_rows && rank == 2)
-        *out = PER_TURNED;
+        *out = PER_TRANSPOSED;
     else if (cols > 1 && c == 0 && !stride[0] && stride[1] == 1)
         *out = PER_CHANNEL;
     else

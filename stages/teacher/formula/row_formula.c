@@ -150,7 +150,7 @@ int formula_operand(FormulaReader *r, int value, const OpTensor *like, int space
         return error_set(err, ERROR_UNSUPPORTED, "%s lies in no way that is known",
                          r->b->graph->name[value]);
     if (from >= 0 && r->f->value[from].domain == d && r->f->value[from].space == space) return from;
-    if (from >= 0 && d != PER_TURNED)
+    if (from >= 0 && d != PER_TRANSPOSED)
         return error_set(err, ERROR_UNSUPPORTED, "%s changes its shape on the way",
                          r->b->graph->name[value]);
     return load(r, base, d, space, err);

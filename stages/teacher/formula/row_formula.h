@@ -30,7 +30,7 @@ typedef enum {
     VALUE_KEPT     /* the result of an op line, in memory */
 } ValueKind;
 
-typedef enum { PER_ELEMENT, PER_ROW, PER_COL, PER_CHANNEL, PER_TASK, PER_TURNED } Domain;
+typedef enum { PER_ELEMENT, PER_ROW, PER_COL, PER_CHANNEL, PER_TASK, PER_TRANSPOSED } Domain;
 typedef enum { FOLD_SUM, FOLD_MEAN, FOLD_MAX, FOLD_MIN, FOLD_VAR } Fold;
 
 typedef struct {
@@ -67,7 +67,7 @@ typedef struct {
     int input, source;        /* of a load: one of them, the other is -1 */
     char inner[FORMULA_TEXT]; /* of a product: the common size */
     int window;               /* of a window: which one */
-    int right_turned;         /* of a product: the right matrix has a row for each column */
+    int right_transposed;     /* of a product: the right matrix has a row for each column */
     int uses;       /* by values that are no loads, and by loads of it; the result has one more */
     int node, nth;  /* of a kept value: its operator in the graph, and which of the results */
     uint64_t takes; /* of a kept value: bit v: its op line takes the memory of value v */

@@ -48,7 +48,7 @@ static int teardown(void **state)
  * that file into the buffers; returns the seconds that it took. */
 static double run_child(char *shown, char *logged, size_t size)
 {
-    double start = clock_seconds(), took;
+    double start = clock_seconds(), elapsed;
     char path[96];
     snprintf(path, sizeof path, "%s/log", dir);
     pid_t child = fork();
@@ -66,7 +66,7 @@ static double run_child(char *shown, char *logged, size_t size)
         _exit(0);
     }
     waitpid(child, NULL, 0);
-    took = clock_seconds() - start;
+    elapsed = clock_seconds() - start;
     ssize_t n = read(master, shown, size - 1);
     shown[n > 0 ? n : 0] = 0;
     Buffer b;
@@ -75,7 +75,7 @@ static double run_child(char *shown, char *logged, size_t size)
     if (file_read(path, 4096, &b, &err)) fail_msg("%s", err.text);
     snprintf(logged, size, "%s", b.data);
     buffer_release(&b);
-    return took;
+    return elapsed;
 }
 
 static void bar(void **state)
@@ -84,7 +84,7 @@ static void bar(void **state)
     char shown[4096], logged[4096], path[96], what[16], unit[16];
     long done, total;
     double rate, left;
-    double took = run_child(shown, logged, sizeof shown);
+    double elapsed = run_child(shown, logged, sizeof shown);
     assert_non_null(strstr(shown, "\r\033[Kquern-test: walk 30/40 steps, "));
     assert_string_equal(shown + strlen(shown) - 4,
                         "\r\033[K"); /* gone before the line of the log */
@@ -98,7 +98,7 @@ static void bar(void **state)
     assert_string_equal(unit, "steps");
     assert_int_equal(done, 30);
     assert_int_equal(total, 40);
-    assert_true(rate > 29 / took && rate < 51 && left <= 10 / rate + 1);
+    assert_true(rate > 29 / elapsed && rate < 51 && left <= 10 / rate + 1);
 }
 
 static void one_at_a_time(void **state)

@@ -8,21 +8,21 @@
 
 static uint64_t seed = 7; /* of the operands */
 
-enum { MOST = 1 << 17 };
-static float host[6][MOST], got[MOST];
-static double want[MOST];
+enum { MAX = 1 << 17 };
+static float host[6][MAX], got[MAX];
+static double want[MAX];
 
 /* n random numbers in [-size, size), in host[k] and in a buffer of bf16. */
 static inline void *numbers(int k, size_t n, float size)
 {
-    assert_true(n <= MOST);
+    assert_true(n <= MAX);
     for (size_t i = 0; i < n; i++) host[k][i] = engine_random(&seed) * size;
     return engine_bf16("numbers", host[k], n);
 }
 
 static inline void *floats(int k, size_t n, float size)
 {
-    assert_true(n <= MOST);
+    assert_true(n <= MAX);
     for (size_t i = 0; i < n; i++) host[k][i] = engine_random(&seed) * size;
     return engine_new("floats", host[k], n * 4);
 }

@@ -36,7 +36,7 @@ struct Device {
     float remembered[64][2]; /* the first elements of inputs that "remembers" has seen */
     int n_remembered;
     double work; /* of the last launch; an ordinary one has 1 */
-    int clocked, locked, spied, calls;
+    int measured, locked, spied, calls;
     struct {
         int trusted, block;
     } began[1 << 14]; /* by call of the clock: the side, and the output's block */
@@ -297,7 +297,7 @@ static int fake_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode 
     d->began[d->calls++].block = block;
     d->spied |= sees_result(d, &launches[0]);
     if (fake_run(d, launches, n, fault, err)) return 1;
-    double drift = 1 + 0.1 * (d->clocked++ % 1000) / 1000;
+    double drift = 1 + 0.1 * (d->measured++ % 1000) / 1000;
     out->us = (trusted ? 15 : d->candidate_us * d->work) * drift *
               (1 + d->noise * random_normal(&d->drift));
     out->flush_us = 30;

@@ -136,9 +136,9 @@ static void test_bombs(void **state)
         CompileResult r;
         double start = clock_seconds();
         run_source(c, bombs[i], &r);
-        double took = clock_seconds() - start;
-        print_message("bomb %zu: %.2f s: %.100s\n", i, took, r.ok ? "compiled" : r.message);
-        assert_true(took < 150); /* on a machine that may be busy */
+        double elapsed = clock_seconds() - start;
+        print_message("bomb %zu: %.2f s: %.100s\n", i, elapsed, r.ok ? "compiled" : r.message);
+        assert_true(elapsed < 150); /* on a machine that may be busy */
         assert_false(r.ok);
         assert_true(r.message[0]);
         compile_result_release(&r);

@@ -316,7 +316,7 @@ static void test_begins_anywhere(void **state)
     DeviceClock c;
     DevicePtr y;
     Buffer launches;
-    int idle = 0, least = 8, most = 0, timings = 0;
+    int idle = 0, least = 8, max = 0, timings = 0;
     setenv("TEST_LAUNCHES", "launches", 1);
     start();
     DeviceModule *m = load(0);
@@ -335,14 +335,14 @@ static void test_begins_anywhere(void **state)
         } else if (!strcmp(name, "harness_flush")) {
             timings++;
             if (idle < least) least = idle;
-            if (idle > most) most = idle;
+            if (idle > max) max = idle;
             idle = 0;
         }
     }
     assert_int_equal(timings, TIMINGS);
     assert_int_equal(idle, 0); /* a warm timing has no empty launches */
     assert_int_equal(least, 0);
-    assert_int_equal(most, 7);
+    assert_int_equal(max, 7);
     buffer_release(&launches);
     ops->free(d, y);
     ops->unload(d, m);

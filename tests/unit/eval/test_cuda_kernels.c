@@ -138,7 +138,7 @@ static void test_compare(void **state)
     start();
     for (int dtype = DTYPE_F32; dtype <= DTYPE_I32; dtype++)
         for (int kind = 0; kind < 7; kind++) {
-            const double most = dtype_overflow((Dtype)dtype);
+            const double max = dtype_overflow((Dtype)dtype);
             for (int i = 0; i < N; i++) {
                 want[i] =
                     (double)(int)(random_below(&r, 200)) - 100 + (dtype == DTYPE_I32 ? 0 : 0.25);
@@ -150,8 +150,8 @@ static void test_compare(void **state)
                 if (kind == 3 && dtype != DTYPE_I32 && !random_below(&r, 40))
                     want[i] = INFINITY, drawn[i] = i % 3 ? INFINITY : -INFINITY;
                 if (kind == 5) drawn[i] = -want[i] - 1;
-                if (kind == 6 && !isinf(most) && !random_below(&r, 9)) { /* beyond the type */
-                    want[i] = most * (1 + ((double)random_below(&r, 9) - 4) * 4e-7);
+                if (kind == 6 && !isinf(max) && !random_below(&r, 9)) { /* beyond the type */
+                    want[i] = max * (1 + ((double)random_below(&r, 9) - 4) * 4e-7);
                     drawn[i] = i % 5 ? i % 3 ? INFINITY : -INFINITY : i;
                 }
             }
@@ -254,10 +254,10 @@ static void test_bytes(void **state)
 static void test_flush(void **state)
 {
     (void)state;
-    enum { MOST = 64 * 11 };
-    static unsigned char memory[MOST * 16 + 16];
+    enum { MAX = 64 * 11 };
+    static unsigned char memory[MAX * 16 + 16];
     start();
-    for (int words = 1; words <= MOST; words += words < 600 ? 149 : 26) {
+    for (int words = 1; words <= MAX; words += words < 600 ? 149 : 26) {
         for (size_t i = 0; i < sizeof memory; i++) memory[i] = (unsigned char)(i % 7 == 3 ? i : 0);
         DevicePtr p = sim_buffer(&sim, "memory", memory, sizeof memory);
         sim_run(&sim, ((Shape){harness_names[HARNESS_FLUSH], {2}, {64}, 1024}), 3, A(p), A(words),

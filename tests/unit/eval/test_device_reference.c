@@ -162,8 +162,8 @@ static void same_as_host(const char *dtype, int keeping)
         free(host[i]);
         free(device[i]);
     }
-    assert_int_equal(device_reference_wanted(set.tasks[0], &set.tasks[0]->workloads[0]), 0);
-    assert_int_equal(device_reference_wanted(set.tasks[0], &set.tasks[0]->workloads[1]), 1);
+    assert_int_equal(device_reference_needed(set.tasks[0], &set.tasks[0]->workloads[0]), 0);
+    assert_int_equal(device_reference_needed(set.tasks[0], &set.tasks[0]->workloads[1]), 1);
     taskset_release(&set);
 }
 

@@ -445,8 +445,8 @@ static void test_lock(void **state)
     while (!waitpid(pid, &status, WNOHANG) && clock_seconds() < start + 20) {
         double before = clock_seconds();
         cuda_launch((CudaKernel)0, (Dim3){1, 1, 1}, (Dim3){32, 1, 1}, 0, NULL);
-        double took = clock_seconds() - before;
-        if (took > longest) longest = took;
+        double elapsed = clock_seconds() - before;
+        if (elapsed > longest) longest = elapsed;
     }
     assert_int_equal(status, 0);
     assert_true(longest > 0.15);

@@ -103,7 +103,7 @@ static void fill_pages(Context *c, const Heads *h)
 /* q, k or v of one head of a row, from the planes. */
 static void fresh_head(const Context *c, const Heads *h, int r, int head, double *out)
 {
-    int all = h->group * h->kv + 2 * h->kv, d = h->dim, turned = head < h->group * h->kv + h->kv;
+    int all = h->group * h->kv + 2 * h->kv, d = h->dim, rotated = head < h->group * h->kv + h->kv;
     double v[256], squares = 0;
     for (int i = 0; i < d; i++) {
         size_t at = (size_t)((r * all + head) * d + i);
@@ -111,11 +111,11 @@ static void fresh_head(const Context *c, const Heads *h, int r, int head, double
                (h->bias ? (double)c->bias[head * d + i] : 0);
         squares += v[i] * v[i];
     }
-    for (int i = 0; i < d && h->norm && turned; i++)
+    for (int i = 0; i < d && h->norm && rotated; i++)
         v[i] *= (double)c->norm[(head < h->group * h->kv ? 0 : d) + i] / sqrt(squares / d + 1e-6);
     for (int i = 0; i < d / 2; i++) {
-        double cosine = turned ? (double)c->cosines[h->pos[r] * (d / 2) + i] : 1,
-               sine = turned ? (double)c->sines[h->pos[r] * (d / 2) + i] : 0;
+        double cosine = rotated ? (double)c->cosines[h->pos[r] * (d / 2) + i] : 1,
+               sine = rotated ? (double)c->sines[h->pos[r] * (d / 2) + i] : 0;
         out[i] = v[i] * cosine - v[d / 2 + i] * sine;
         out[d / 2 + i] = v[d / 2 + i] * cosine + v[i] * sine;
     }

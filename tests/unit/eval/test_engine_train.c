@@ -199,11 +199,11 @@ static void test_embed_grad(void **state)
 static void test_sum_squares(void **state)
 {
     (void)state;
-    static const size_t sizes[] = {0, 1, 7, 16384, 16385, 50000, MOST};
+    static const size_t sizes[] = {0, 1, 7, 16384, 16385, 50000, MAX};
     engine_start("sm_90");
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
         for (int off = 0; off < 2; off++) {
-            size_t n = sizes[k] - (sizes[k] == MOST ? (size_t)off : 0);
+            size_t n = sizes[k] - (sizes[k] == MAX ? (size_t)off : 0);
             char *x = floats(0, n + (size_t)off, 1e5f);
             double sum = 0, first = cuda_sum_squares((float *)(void *)(x + 4 * off), n);
             for (size_t i = 0; i < n; i++)
@@ -369,7 +369,7 @@ static void test_adamw_lean(void **state)
         AdamStep s = adam;
         s.lean = 1;
         cuda_adamw(p, NULL, g, m, v, n, &s);
-        static float out[3][MOST];
+        static float out[3][MAX];
         engine_floats(p, out[0], n), engine_floats(m, out[1], n), engine_floats(v, out[2], n);
         double mean[3] = {0}, exact[3] = {0}, steps[3] = {0};
         for (size_t i = 0; i < n; i++) {

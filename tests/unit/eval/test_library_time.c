@@ -165,12 +165,12 @@ static void check_task(const Task *t, Count *count)
         check_call(t, &ops, &ops.launches[i]);
         calls++;
     }
-    int wanted = lines_of(source, "aten.conv") + lines_of(source, "aten.linear") +
+    int needed = lines_of(source, "aten.conv") + lines_of(source, "aten.linear") +
                  lines_of(source, "aten.matmul") + lines_of(source, "aten.bmm");
-    if (calls < wanted) {
+    if (calls < needed) {
         print_message("# %s: %d of %d products and convolutions are calls\n", t->name, calls,
-                      wanted);
-        count->uncalled += wanted - calls;
+                      needed);
+        count->uncalled += needed - calls;
     }
     count->calls += calls;
     count->tasks++;

@@ -38,13 +38,13 @@ static const json_t *largest(const json_t *cases)
 static void kernel(Batch *b, const Op *op, const json_t *cases)
 {
     static const OpDtype dtypes[] = {OP_F32, OP_F16, OP_BF16, OP_F64};
-    const json_t *most = largest(cases);
+    const json_t *max = largest(cases);
     if (!op->plain) return;
-    add(b, op->name, most, OP_F32, 0);
+    add(b, op->name, max, OP_F32, 0);
     for (int d = 0; d < 4; d++)
         for (int n = 0; n < (getenv("ONLY_OP") ? 16 : d ? 1 : CASES); n++) {
             const json_t *one = json_array_get(cases, (size_t)(d * 3 + n));
-            if (d || one != most) add(b, op->name, one, dtypes[d], 0);
+            if (d || one != max) add(b, op->name, one, dtypes[d], 0);
         }
 }
 

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "eval/compile/prefault.h"
 
-enum { PAGE = 4096, PAGES = 400, WRITTEN = 150, MOST = 200 };
+enum { PAGE = 4096, PAGES = 400, WRITTEN = 150, MAX = 200 };
 static char *memory;
 static int input; /* there always is some */
 
@@ -45,7 +45,7 @@ static int faults_of_child(const Prefault *p)
         long before = faults();
         write_pages(memory);
         long n = faults() - before;
-        _exit(n < MOST ? (int)n : MOST);
+        _exit(n < MAX ? (int)n : MAX);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status));
@@ -66,9 +66,9 @@ static void test_learns(void **state)
     (void)state;
     if (!is_supported()) skip();
     Prefault *p = prefault_open();
-    assert_in_range(faults_of_child(p), WRITTEN - 5, MOST);
+    assert_in_range(faults_of_child(p), WRITTEN - 5, MAX);
     prefault_learn(p, write_pages, memory);
-    int n = MOST;
+    int n = MAX;
     for (double end = clock_seconds() + 60; n > 20 && clock_seconds() < end; usleep(10000)) {
         prefault_wait(p, input);
         n = faults_of_child(p);
@@ -99,7 +99,7 @@ static void test_child_that_tells_nothing(void **state)
         double start = clock_seconds();
         prefault_learn(p, works[i], NULL);
         for (int k = 0; k < 20; k++, usleep(5000)) prefault_wait(p, input);
-        if (is_supported()) assert_in_range(faults_of_child(p), WRITTEN - 5, MOST);
+        if (is_supported()) assert_in_range(faults_of_child(p), WRITTEN - 5, MAX);
         prefault_close(p);
         assert_true(clock_seconds() - start < 20);
         assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);

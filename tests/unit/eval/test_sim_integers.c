@@ -137,7 +137,7 @@ static int32_t least(int32_t a, int32_t b)
     return a < b ? a : b;
 }
 
-static int32_t most(int32_t a, int32_t b)
+static int32_t max(int32_t a, int32_t b)
 {
     return a > b ? a : b;
 }
@@ -148,15 +148,15 @@ static uint16_t half_of(int k, uint16_t a, uint16_t b, uint16_t c)
     int16_t s = (int16_t)a, t = (int16_t)b, u = (int16_t)c, sum = (int16_t)(a + b);
     int32_t all[] = {a + b,
                      a - b,
-                     most(s, t),
+                     max(s, t),
                      least(s, t),
-                     most(a, b),
+                     max(a, b),
                      least(a, b),
-                     most(sum, u),
-                     most(most(sum, u), 0),
+                     max(sum, u),
+                     max(max(sum, u), 0),
                      least((uint16_t)sum, c),
-                     most(most(most(s, t), u), 0),
-                     most(least(least(s, t), u), 0)};
+                     max(max(max(s, t), u), 0),
+                     max(least(least(s, t), u), 0)};
     return (uint16_t)all[k];
 }
 
@@ -164,9 +164,9 @@ static uint32_t pair_of(int k, uint32_t a, uint32_t b, uint32_t c)
 {
     int32_t s = (int32_t)a, t = (int32_t)b, u = (int32_t)c;
     switch (k) {
-    case 11: return (uint32_t)most(most(s, t), 0);
-    case 12: return (uint32_t)most(least(least(s, t), u), 0);
-    case 13: return (uint32_t)most(most((int32_t)(a + b), u), 0);
+    case 11: return (uint32_t)max(max(s, t), 0);
+    case 12: return (uint32_t)max(least(least(s, t), u), 0);
+    case 13: return (uint32_t)max(max((int32_t)(a + b), u), 0);
     default:
         return half_of(k, (uint16_t)a, (uint16_t)b, (uint16_t)c) |
                (uint32_t)half_of(k, (uint16_t)(a >> 16), (uint16_t)(b >> 16), (uint16_t)(c >> 16))

@@ -24,13 +24,13 @@ static uint32_t watched(double period, double seen, double strays, uint64_t seed
     random_init(&r, seed, 0);
     double now = 1e5 * random_uniform(&r), next = now + 5e4;
     for (int i = 0; i < STALL_LOADS; i++) {
-        double took = 340 + 120 * random_uniform(&r);
-        if (random_uniform(&r) < strays) took += 430 * random_uniform(&r);
-        if (now + took > next) {
-            if (random_uniform(&r) < seen) took += 430 * random_uniform(&r);
+        double elapsed = 340 + 120 * random_uniform(&r);
+        if (random_uniform(&r) < strays) elapsed += 430 * random_uniform(&r);
+        if (now + elapsed > next) {
+            if (random_uniform(&r) < seen) elapsed += 430 * random_uniform(&r);
             next += period;
         }
-        now += took;
+        now += elapsed;
         done[i] = 1795376696104133760 + (uint64_t)(now / 32) * 32;
     }
     return stall_period(done, STALL_LOADS);

@@ -41,10 +41,10 @@ static void promises(void **state)
 static void churn(void **state)
 {
     (void)state;
-    enum { PAGES = 40, LISTS = 12, MOST = 8, SHARED = 3 };
+    enum { PAGES = 40, LISTS = 12, MAX = 8, SHARED = 3 };
     PagePool p;
     PageList list[LISTS] = {{0}}, prompt;
-    int32_t room[LISTS][MOST], shared[SHARED];
+    int32_t room[LISTS][MAX], shared[SHARED];
     int begun[LISTS] = {0}, refused = 0;
     Random r;
     random_init(&r, 1, 0);
@@ -54,7 +54,7 @@ static void churn(void **state)
     for (int step = 0; step < 5000; step++) {
         int i = (int)random_below(&r, LISTS);
         if (!begun[i]) {
-            begun[i] = pagelist_begin(&list[i], &p, room[i], shared, SHARED, MOST);
+            begun[i] = pagelist_begin(&list[i], &p, room[i], shared, SHARED, MAX);
             refused += !begun[i];
         } else if (list[i].promised && random_below(&r, 4))
             pagelist_add(&list[i], &p);

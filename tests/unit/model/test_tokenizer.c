@@ -400,8 +400,8 @@ static int speed(const char *tokenizer, char **names, int n_names)
             n = 0;
             start = clock_seconds();
             if (tokenizer_encode(t, text.data, text.len, &ids, &n, &err)) return 1;
-            double took = clock_seconds() - start;
-            best = took < best ? took : best;
+            double elapsed = clock_seconds() - start;
+            best = elapsed < best ? elapsed : best;
             free(ids);
         }
         printf("quern: %s: %.2f MB, %zu ids, %.2f MB/s\n", names[i], (double)text.len / 1e6, n,

@@ -17,7 +17,7 @@
 #include "stages/train/loss.h"
 #include "tests/fixture_path.h"
 
-enum { MOST = 16, ANSWERS = 4 };
+enum { MAX = 16, ANSWERS = 4 };
 
 /* ---- by hand ---- */
 
@@ -205,7 +205,7 @@ static void advantages_by_hand(void **state)
 typedef struct {
     int n;
     double advantage;
-    float logp[MOST], old[MOST], ref[MOST], sampler[MOST];
+    float logp[MAX], old[MAX], ref[MAX], sampler[MAX];
 } Answer;
 
 typedef struct {
@@ -259,7 +259,7 @@ static double token_loss(const Loss *l, const Answer *a, const double *x, int t)
     return c * loss + l->kl * kl;
 }
 
-static double batch_loss(const Loss *l, const Batch *b, const double x[ANSWERS][MOST])
+static double batch_loss(const Loss *l, const Batch *b, const double x[ANSWERS][MAX])
 {
     double sum = 0, tokens = 0;
     for (int i = 0; i < b->n; i++) {
@@ -288,12 +288,12 @@ static void weights_of(const Loss *l, const Batch *b, int i, float *w)
 static int check_slopes(const Loss *l, const Batch *b)
 {
     const double h = 1e-6;
-    double x[ANSWERS][MOST];
+    double x[ANSWERS][MAX];
     int alive = 0;
     for (int i = 0; i < b->n; i++)
         for (int t = 0; t < b->items[i].n; t++) x[i][t] = (double)b->items[i].logp[t];
     for (int i = 0; i < b->n; i++) {
-        float w[MOST];
+        float w[MAX];
         weights_of(l, b, i, w);
         for (int t = 0; t < b->items[i].n; t++) {
             double at = x[i][t];
@@ -365,7 +365,7 @@ static void floats_of(const json_t *obj, const char *key, float *out, int *n)
 {
     const json_t *list = json_object_get(obj, key);
     *n = (int)json_array_size(list);
-    assert_in_range(*n, 1, MOST);
+    assert_in_range(*n, 1, MAX);
     for (int i = 0; i < *n; i++) out[i] = (float)json_number_value(json_array_get(list, (size_t)i));
 }
 
@@ -400,7 +400,7 @@ static void one_case(const json_t *c)
                     .cap = number(o, "cap"),
                     .longest = (int)number(o, "longest")};
     Batch b = {.n = (int)json_array_size(answers)};
-    float expected[ANSWERS][MOST], w[MOST];
+    float expected[ANSWERS][MAX], w[MAX];
     size_t k;
     assert_int_equal(b.n, ANSWERS);
     json_array_foreach(answers, k, item)
@@ -444,9 +444,9 @@ static void autograd(void **state)
     {
         const json_t *rewards = json_object_get(item, "rewards"),
                      *expected = json_object_get(item, "advantages");
-        double r[MOST], a[MOST];
+        double r[MAX], a[MAX];
         int n = (int)json_array_size(rewards);
-        assert_in_range(n, 1, MOST);
+        assert_in_range(n, 1, MAX);
         for (int k = 0; k < n; k++) r[k] = json_number_value(json_array_get(rewards, (size_t)k));
         loss_advantages((LossAdvantage)choice(item, "form", LOSS_ADVANTAGES), r, n,
                         number(item, "floor"), a);

@@ -230,7 +230,7 @@ static void test_integers(void **state)
     for (int64_t k = 1; k < 5000; k = 2 * k + 1) {
         Workload w = {.role = ROLE_CHECK, .axis = {64, 64, k}};
         float *a = malloc(64 * (size_t)k * sizeof *a), *b = malloc(64 * (size_t)k * sizeof *b),
-              most_a = 0, most_b = 0;
+              max_a = 0, max_b = 0;
         assert_true(a && b);
         if (!task_has_variant(t, &w, VARIANT_INTEGERS)) {
             assert_true(k > 4000);
@@ -239,9 +239,9 @@ static void test_integers(void **state)
                                  task_draw(t, &w, 1, VARIANT_INTEGERS, 9, 1.0, b, &err),
                              0);
             for (int64_t i = 0; i < 64 * k; i++)
-                most_a = fmaxf(most_a, fabsf(a[i])), most_b = fmaxf(most_b, fabsf(b[i]));
-            assert_true((double)most_a * (double)most_b * (double)k < 0x1p24 &&
-                        fmaxf(most_a, most_b) > 2048);
+                max_a = fmaxf(max_a, fabsf(a[i])), max_b = fmaxf(max_b, fabsf(b[i]));
+            assert_true((double)max_a * (double)max_b * (double)k < 0x1p24 &&
+                        fmaxf(max_a, max_b) > 2048);
         }
         free(a);
         free(b);
@@ -312,7 +312,7 @@ static void test_overflow(void **state)
 {
     (void)state;
     for (int d = DTYPE_F32; d <= DTYPE_BF16; d++) {
-        double most = dtype_overflow((Dtype)d), two[2] = {most, nextafter(most, 0)}, back[2];
+        double max = dtype_overflow((Dtype)d), two[2] = {max, nextafter(max, 0)}, back[2];
         float kept[2];
         dtype_from_double((Dtype)d, two, kept, 2);
         dtype_to_double((Dtype)d, kept, back, 2);

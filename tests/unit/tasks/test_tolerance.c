@@ -252,15 +252,15 @@ static void example_release(Example *x)
 /* The largest error in tolerances; an allowance of nothing is met exactly or not at all. */
 static double used(const Example *x, const float *got, double *error)
 {
-    double most = 0;
+    double upper = 0;
     for (size_t i = 0; i < x->n; i++) {
         double d = fabs((double)got[i] - x->want[i]), limit = x->atol + x->rtol * fabs(x->want[i]);
         if ((double)got[i] == x->want[i] || (isnan(got[i]) && isnan(x->want[i]))) continue;
         if (isnan(d) || limit == 0) return INFINITY;
         if (d > *error) *error = d;
-        if (d / limit > most) most = d / limit;
+        if (d / limit > upper) upper = d / limit;
     }
-    return most;
+    return upper;
 }
 
 static double run_way(const Example *x, const Model *m, Way way, double *error)
