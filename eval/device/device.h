@@ -71,6 +71,7 @@ typedef struct {
 } DeviceFresh;
 
 enum { DEVICE_MAX_FRESH = 20 };
+enum { DEVICE_FOLLOWS_USES = 2 }; /* DeviceOps.follow */
 
 /* Where code runs: candidates, the harness's own code and baselines, or a candidate whose plan has op
  * lines, which may call libraries. A launch sequence has one home. */
@@ -252,8 +253,10 @@ typedef struct {
     /* on: returns 1 when a run stopped at a value that need not matter, and such values are not
      * followed yet: a load that races or lies beyond shared memory, a shuffle from a lane that takes
      * no part. Modules that are loaded from then on follow these values, which are a fault only
-     * where they matter. Otherwise 0. on 0: they are not followed; the next candidate begins. NULL:
-     * the device finds none. */
+     * where they matter. DEVICE_FOLLOWS_USES: the same, where the run stopped at what unwritten shared
+     * or local memory gave to arithmetic: its fault stays the verdict when there is one again.
+     * Otherwise 0. on 0: they are not followed; the next candidate begins. NULL: the device finds
+     * none. */
     int (*follow)(Device *d, int on);
     /* Number i of the values that were found since and did not matter, as a fault, or NULL. */
     const DeviceFault *(*warning)(Device *d, int i);

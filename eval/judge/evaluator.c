@@ -403,11 +403,19 @@ static int judge_again(Evaluator *e, Task *t, Loaded *l, const Candidate *c, Ver
     int follows = loaded_follow(l, err);
     if (follows < 1) return follows < 0 ? -1 : 1;
     verdict_release(v);
+    const Verdict first = *v;
+    const ChecksPassed had = *passed;
+    const Finding found = *f;
     v->second_seed = 0;
     *passed = (ChecksPassed){0};
     int rc = judge_loaded(e, t, l, c, v, passed, f, ms, err);
     if (!rc) checks_warn(passed, l);
     loaded_unfollow(l);
+    if (rc != 1 || follows != DEVICE_FOLLOWS_USES) return rc;
+    verdict_release(v);
+    *v = first;
+    *passed = had;
+    *f = found;
     return rc;
 }
 

@@ -176,9 +176,9 @@ int loaded_again(Loaded *l, Finding *f, Error *err)
 int loaded_follow(Loaded *l, Error *err)
 {
     Finding unused;
-    if (!l->ops || !l->ops->follow || !l->ops->follow(l->device, 1)) return 0;
-    int rc = loaded_again(l, &unused, err);
-    return rc < 0 ? -1 : !rc;
+    int follows = l->ops && l->ops->follow ? l->ops->follow(l->device, 1) : 0;
+    int rc = follows ? loaded_again(l, &unused, err) : 1;
+    return rc < 0 ? -1 : rc ? 0 : follows;
 }
 
 void loaded_unfollow(Loaded *l)

@@ -81,7 +81,7 @@ int loaded_finish(Loaded *l, const Candidate *c, int again, Finding *f, Error *e
 int loaded_again(Loaded *l, Finding *f, Error *err);
 
 /* After a fault: when it is a value that need not matter (DeviceOps.follow), load the module again, to
- * follow such values, and return 1. Otherwise 0; -1: the evaluator failed. */
+ * follow such values, and return what it returned. Otherwise 0; -1: the evaluator failed. */
 int loaded_follow(Loaded *l, Error *err);
 void loaded_unfollow(Loaded *l);
 void loaded_close(Loaded *l);

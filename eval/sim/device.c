@@ -364,7 +364,7 @@ static int sim_follow(Device *d, int on)
     if (on && (x->doubts || !doubted)) return 0;
     doubts_free(x->doubts);
     x->doubts = on ? doubts_new(doubted) : NULL;
-    return on;
+    return on && doubted == DOUBTED_USED ? DEVICE_FOLLOWS_USES : on;
 }
 
 static const DeviceFault *sim_warning(Device *d, int i)

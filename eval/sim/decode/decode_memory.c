@@ -296,16 +296,33 @@ static int copy_async_group(Decoder *d, int waits, int all)
     return 0;
 }
 
+/* How many bytes are copied: the operand, or none where the source is ignored. */
+static int copied_bytes(Decoder *d, int whole, uint32_t *row)
+{
+    const PtxOperand *size = decode_operand(d, 3);
+    uint32_t p, flip;
+    if (size->kind != OPND_REG || size->cls != REG_PRED) return decode_source(d, 3, 32, row);
+    if (decode_pred(d, 3, &p, &flip)) return -1;
+    Inst *in = decode_emit(d, h_selp32);
+    in->d = *row = decode_temp32(d);
+    in->a = decode_const32(d->code, 0);
+    in->b = decode_const32(d->code, (uint32_t)whole);
+    in->c = p;
+    in->f = flip;
+    return 0;
+}
+
 static int copy_async(Decoder *d)
 {
     int commits = decode_has(d, "commit_group"), all = decode_has(d, "wait_all");
     if (commits || all || decode_has(d, "wait_group")) return copy_async_group(d, !commits, all);
     int shared = decode_has(d, "shared") | decode_has(d, "shared::cta"),
-        global = decode_has(d, "global");
+        global = decode_has(d, "global"), hint = decode_has(d, "L2::cache_hint"),
+        n = d->in->n_operands - hint; /* the last operand is the hint */
     order_of(d);
     const PtxOperand *to = decode_operand(d, 0), *bytes = decode_operand(d, 2);
     if (!shared || !global || !bytes || bytes->kind != OPND_INT ||
-        (bytes->value != 4 && bytes->value != 8 && bytes->value != 16) || d->in->n_operands > 4)
+        (bytes->value != 4 && bytes->value != 8 && bytes->value != 16) || n > 4)
         return decode_refuse(d, "a form that is not known");
     MemOp *mo = decode_mem(d), side = {.space = SPACE_SHARED};
     mo->kind = MEM_LOAD;
@@ -319,8 +336,7 @@ static int copy_async(Decoder *d)
         side.address_kind = ADDRESS_32;
         side.offset = 0;
     }
-    const PtxOperand *size = decode_operand(d, 3);
-    if (size && decode_source(d, 3, 32, &sizes)) return -1;
+    if (n > 3 && copied_bytes(d, (int)bytes->value, &sizes)) return -1;
     Inst *in = decode_emit(d, h_cp_async);
     in->mem = mo;
     in->a = side.address;

@@ -7,7 +7,11 @@
 #include "eval/sim/machine/memory_op.h"
 #include "eval/sim/machine/warp.h"
 
-enum { DOUBTED = 1, DOUBTED_UNWRITTEN = 2 /* in shared or local memory */ };
+enum {
+    DOUBTED = 1,
+    DOUBTED_UNWRITTEN = 2, /* in shared or local memory: stored, or a part of what has a value */
+    DOUBTED_USED = 4       /* the same, in arithmetic */
+};
 enum { MAX_WARPS = 32, MAX_BARRIERS = 16, RESERVED_SHARED = 1024 };
 
 /* A barrier of the block. Counts are of threads. */

@@ -50,6 +50,7 @@ typedef struct {
     Frame *frame;
     uint32_t lanes;
     int lane, size, is_shared; /* lane: the first that read so, for the message */
+    int is_plain;              /* a load that a compiler might move */
     int is_copied;             /* as a part of what has a value, or into memory */
     uint64_t at;
     int n_regs;

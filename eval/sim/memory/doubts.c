@@ -37,7 +37,7 @@ struct Doubts {
 Doubts *doubts_new(int doubted)
 {
     Doubts *d = memory_alloc(sizeof *d);
-    d->unwritten = doubted & DOUBTED_UNWRITTEN;
+    d->unwritten = doubted & (DOUBTED_UNWRITTEN | DOUBTED_USED);
     d->first = d->next = DOUBT_TENTATIVE;
     return d;
 }

@@ -67,7 +67,8 @@ static int report(Warp *w, const Unwritten *u)
 static int confirm(Warp *w, const Unwritten *u)
 {
     Exec *x = w->x;
-    if (u->is_copied && !x->code->follow) x->doubted |= DOUBTED_UNWRITTEN;
+    if (u->is_plain && !x->code->follow)
+        x->doubted |= u->is_copied ? DOUBTED_UNWRITTEN : DOUBTED_USED;
     if (!u->is_shared) return report(w, u);
     if (x->has_pending || x->faulted) return 0;
     report(w, u);
@@ -148,6 +149,7 @@ int unwritten_read(Warp *w, const Access *a, int lane, uint64_t at, int is_share
     /* A compiler does not move atomics, volatile loads or loads of matrices. */
     int plain = d && (!strcmp(p->op, "ld") || !strcmp(p->op, "ldu")) && mo->kind == MEM_LOAD &&
                 mo->order == ORDER_WEAK;
+    u.is_plain = plain;
     u.is_copied = plain && a->size < 32 && bytes != (1u << a->size) - 1;
     if (plain && doubt_is_followed(w, a->in)) {
         if (!w->partial_load) report(w, &u);
