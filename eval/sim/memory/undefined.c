@@ -56,21 +56,23 @@ static Mark mark_of(const Warp *w, uint32_t slot, uint32_t m)
     return mark_in(w->x, w->frame, slot, m);
 }
 
+/* Of two marks with different events, one that is tentative matters, and counts as a value. */
+static void part_events(Exec *x, Mark *a, Mark *b)
+{
+    Mark *both[2] = {a, b};
+    if (!lanes_of(a) || !lanes_of(b) || a->event == b->event) return;
+    for (int i = 0; i < 2; i++) {
+        if (!doubt_is_tentative(x, both[i]->event)) continue;
+        doubt_matters(x, both[i]->event);
+        *both[i] = whole(0, 0);
+    }
+}
+
 /* What depends on both. A tentative value that meets another one counts as one that matters. */
 static Mark joined(Exec *x, Mark a, Mark b)
 {
-    uint32_t la = lanes_of(&a), lb = lanes_of(&b);
-    if (la && lb && a.event != b.event) {
-        if (doubt_is_tentative(x, a.event)) {
-            doubt_matters(x, a.event);
-            a = whole(la = 0, 0);
-        }
-        if (doubt_is_tentative(x, b.event)) {
-            doubt_matters(x, b.event);
-            b = whole(lb = 0, 0);
-        }
-    }
-    Mark v = {{0}, la ? a.event : b.event};
+    part_events(x, &a, &b);
+    Mark v = {{0}, lanes_of(&a) ? a.event : b.event};
     for (int p = 0; p < REG_PARTS; p++) v.part[p] = a.part[p] | b.part[p];
     return v;
 }
@@ -452,6 +454,7 @@ static Mark of_logic(Warp *w, const Inst *in, uint32_t m)
 {
     const TrackOp *t = in->track;
     Mark a = mark_of(w, t->sources[0], m), b = mark_of(w, t->sources[1], m);
+    part_events(w->x, &a, &b);
     uint32_t flip = t->kind == TRACK_OR ? FULL_MASK : 0, ua = lanes_of(&a), ub = lanes_of(&b);
     uint32_t va = w->p[in->a] ^ in->e ^ flip, vb = w->p[in->b] ^ in->f ^ flip;
     return joined(w->x, whole(ua & (ub | vb), a.event), whole(ub & (ua | va), b.event));

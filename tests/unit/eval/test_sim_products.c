@@ -199,12 +199,46 @@ static void test_sizes(void **state)
     sim_stop(&sim);
 }
 
+/* ---- cp.async ---- */
+
+/* With a predicate in the place of the size, lanes whose source is ignored store zeros and read nothing. A
+ * hint may follow. */
+static void test_ignored_source(void **state)
+{
+    (void)state;
+    float x[16], y[64];
+    sim_start_cuda(
+        &sim,
+        "extern \"C\" __global__ void k(const float *x, float *y, int n) {\n"
+        "__shared__ float s[64]; int l = threadIdx.x; unsigned a = "
+        "(unsigned)__cvta_generic_to_shared(s + "
+        "l); unsigned long long hint;\n"
+        "asm volatile(\"createpolicy.fractional.L2::evict_first.b64 %0, 1.0;\" : \"=l\"(hint));\n"
+        "asm volatile(\"{ .reg .pred p; setp.ge.s32 p, %2, %3; cp.async.ca.shared.global [%0], "
+        "[%1], 4, "
+        "p; }\" :: \"r\"(a), \"l\"(x + l), \"r\"(l), \"r\"(n));\n"
+        "if (l < n) asm volatile(\"cp.async.ca.shared.global.L2::cache_hint [%0], [%1], 4, 4, "
+        "%2;\" :: "
+        "\"r\"(a + 128), \"l\"(x + l), \"l\"(hint));\n"
+        "else s[l + 32] = 5; asm volatile(\"cp.async.wait_all;\" ::: \"memory\"); __syncwarp();\n"
+        "y[l] = s[l]; y[l + 32] = s[l + 32]; }\n");
+    for (int i = 0; i < 16; i++) x[i] = (float)(i + 1);
+    DevicePtr px = sim_buffer(&sim, "x", x, sizeof x), py = sim_buffer(&sim, "y", NULL, sizeof y);
+    sim_run(&sim, shape(1, 32), 3, A(px), A(py), A(16));
+    sim_read(&sim, py, y, sizeof y);
+    for (int i = 0; i < 32; i++)
+        assert_true(y[i] == (i < 16 ? x[i] : 0) && y[i + 32] == (i < 16 ? x[i] : 5));
+    assert_int_not_equal(sim_try(&sim, shape(1, 32), 3, A(px), A(py), A(17)), 0);
+    assert_int_equal(sim.fault.outcome, OUTCOME_OUT_OF_BOUNDS);
+    sim_stop(&sim);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bytes),   cmocka_unit_test(test_undefined_bytes),
         cmocka_unit_test(test_doubles), cmocka_unit_test(test_aligned),
-        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_sizes),   cmocka_unit_test(test_ignored_source),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
