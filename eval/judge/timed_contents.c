@@ -10,8 +10,8 @@
 enum { POSITIONS = 4096, RUNS = 8192 };
 
 /* Bytes and flops that the reference of all chosen positions may have, and of a single one. Flops of a
- * dear position. */
-static const double reference_cost = 8e6, reference_max = 2e7, dear_max = 6e8;
+ * costly position. */
+static const double reference_cost = 8e6, reference_max = 2e7, costly_max = 6e8;
 
 /* ---- contents ---- */
 
@@ -127,11 +127,11 @@ static int is_rotated(const Task *t, const TaskTensor *x)
     return x->rank && !strcmp(x->shape[0], t->axis_name[t->turns]);
 }
 
-/* Dear: a single position is worth keeping. */
-static int64_t max_positions(const Task *t, const Workload *w, int *dear)
+/* Costly: a single position is worth keeping. */
+static int64_t max_positions(const Task *t, const Workload *w, int *costly)
 {
     double bytes, flops;
-    *dear = 0;
+    *costly = 0;
     if (t->turns < 0 || !is_rotated(t, &t->outputs[0])) return 0;
     for (int i = 0; i < t->n_inputs + t->n_outputs; i++) {
         const TaskTensor *x = i < t->n_inputs ? &t->inputs[i] : &t->outputs[i - t->n_inputs];
@@ -140,16 +140,16 @@ static int64_t max_positions(const Task *t, const Workload *w, int *dear)
     }
     if (task_cost(t, w, &bytes, &flops, NULL)) return 0;
     double all = (double)w->axis[t->turns], each = fmax(bytes, flops) / all;
-    *dear = each > reference_max;
-    if (*dear) return bytes / all <= reference_max && flops / all <= dear_max;
+    *costly = each > reference_max;
+    if (*costly) return bytes / all <= reference_max && flops / all <= costly_max;
     double n = fmax(1, reference_cost / fmax(each, 1));
     return n < POSITIONS ? (int64_t)n : POSITIONS;
 }
 
 int64_t timed_positions(const Task *t, const Workload *w)
 {
-    int dear;
-    return max_positions(t, w, &dear);
+    int costly;
+    return max_positions(t, w, &costly);
 }
 
 typedef struct {
@@ -295,7 +295,7 @@ static void forget_wide(TimedContents *c)
     }
 }
 
-/* The expected outputs of a dear position are swapped with those that c keeps. */
+/* The expected outputs of a costly position are swapped with those that c keeps. */
 static void swap_kept(TimedContents *c, Gathered *g)
 {
     for (int i = 0; i < c->test.task->n_outputs; i++) {
@@ -305,18 +305,19 @@ static void swap_kept(TimedContents *c, Gathered *g)
     }
 }
 
-static int compare_gathered(TimedContents *c, Run *r, Gathered *g, int dear, Finding *f, Error *err)
+static int compare_gathered(TimedContents *c, Run *r, Gathered *g, int costly, Finding *f,
+                            Error *err)
 {
     Task *t = r->loaded->task;
-    int rc = 0, is_kept = dear && c->kept_at == g->at[0] + 1;
+    int rc = 0, is_kept = costly && c->kept_at == g->at[0] + 1;
     if (is_kept)
         swap_kept(c, g);
     else
         rc = expect_gathered(c, t, g, err);
-    if (dear) forget_wide(c);
+    if (costly) forget_wide(c);
     for (int i = 0; i < t->n_outputs && !rc; i++)
         if (is_rotated(t, &t->outputs[i])) rc = compare_output(c, r, g, i, f, err);
-    if (dear) {
+    if (costly) {
         swap_kept(c, g);
         c->kept_at = rc < 0 ? 0 : g->at[0] + 1;
     }
@@ -328,16 +329,16 @@ int timed_compare(TimedContents *c, Run *r, int64_t *positions, Finding *f, Erro
 {
     const Task *t = c->test.task;
     const Workload *w = c->test.workload;
-    int dear;
-    int64_t limit = max_positions(t, w, &dear);
+    int costly;
+    int64_t limit = max_positions(t, w, &costly);
     *positions = 0;
-    if (!limit || (dear && !c->shared)) return 0;
+    if (!limit || (costly && !c->shared)) return 0;
     Span *spans = memory_array(RUNS, sizeof *spans);
     Gathered g = {.w = *w, .at = memory_array((size_t)limit, sizeof *g.at)};
     int n = find_spans(r, c->test.output_bytes[0] / (size_t)w->axis[t->turns], spans);
     g.n = choose(spans, n, limit, g.at);
     g.w.axis[t->turns] = g.n;
-    int rc = g.n ? compare_gathered(c, r, &g, dear, f, err) : 0;
+    int rc = g.n ? compare_gathered(c, r, &g, costly, f, err) : 0;
     if (!rc) *positions = g.n;
     free(spans);
     free(g.at);

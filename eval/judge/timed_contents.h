@@ -4,7 +4,7 @@
  * timed_compare checks what the sampled blocks wrote. It takes a few positions along the task's
  * axis `turns` and runs the reference on the tensors gathered there, since positions along this
  * axis do not depend on one another. It compares only written elements. It compares nothing where
- * the task has no such axis, another dimension has its name, or one position costs too much. A dear
+ * the task has no such axis, another dimension has its name, or one position costs too much. A costly
  * position is compared alone, in the contents that all candidates share, and its outputs are kept.
  * The caller compares plans of one launch only: the sampled blocks of a later launch need not finish
  * what those of an earlier one wrote. */
@@ -20,7 +20,7 @@ typedef struct TimedContents {
     double *wide[TASK_MAX_TENSORS];         /* all of an input that is not gathered */
     int is_wide[TASK_MAX_TENSORS];          /* wide[i] is of these contents */
     int shared;                             /* by all candidates of the task */
-    int64_t kept_at;                        /* 1 + the dear position; 0: none */
+    int64_t kept_at;                        /* 1 + the costly position; 0: none */
     double *kept[TASK_MAX_TENSORS];         /* its expected outputs */
 } TimedContents;
 

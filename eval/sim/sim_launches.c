@@ -426,7 +426,7 @@ static Work work_of(const SimCounts *c, const DeviceLaunch *launches, int n)
 
 /* How many times more than it did at the timed size would the plan do, had its work grown from the
  * small size on as the task's? A source could leave work out where its outputs are not compared. 1:
- * it does enough. Short rows make sums over a block dear, so that what the task needs is enough. */
+ * it does enough. Short rows make sums over a block costly, so that what the task needs is enough. */
 static double missing_work(Work small, Work now, const DeviceSample *s)
 {
     double bytes = s->least_growth * small.bytes,

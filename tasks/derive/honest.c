@@ -15,7 +15,7 @@
 /* Draws of a case; the first DRAWS have more ways, and a graph of many nodes has no others. */
 enum { DRAWS = 3, MAX_DRAWS = 8, MANY_NODES = 512, MAX_SORTED = 4096, MAX_GROWN = 2 };
 /* Of one execution: fewer ways are tried; only one running sum, with its drift. */
-static const double DEAR_FLOPS = 4e6, HUGE_FLOPS = 5e7;
+static const double COSTLY_FLOPS = 4e6, HUGE_FLOPS = 5e7;
 static const double WORTH_FLOPS = 4e6; /* of all executions of a draw: threads share them */
 
 /* ---- one case ---- */
@@ -347,22 +347,22 @@ static int execute(const Task *t, const Workload *w, Variant variant, double sca
     c->t = t;
     c->b = b;
     case_prepare(c);
-    int rc = 0, dear = sizes_flops(b) > DEAR_FLOPS, huge = sizes_flops(b) > HUGE_FLOPS;
-    if (!dear || variant != VARIANT_DRAWN ||
+    int rc = 0, costly = sizes_flops(b) > COSTLY_FLOPS, huge = sizes_flops(b) > HUGE_FLOPS;
+    if (!costly || variant != VARIANT_DRAWN ||
         (c->drawn && memcmp(c->drawn->w.axis, w->axis, sizeof w->axis)))
         c->drawn = NULL;
-    int draws = dear ? 1 : b->graph->n_nodes > MANY_NODES ? DRAWS : MAX_DRAWS;
+    int draws = costly ? 1 : b->graph->n_nodes > MANY_NODES ? DRAWS : MAX_DRAWS;
     for (; c->draw < draws && !rc; c->draw++) {
         rc = case_draw(c, w, variant, scale, HONEST_SEED + (uint64_t)c->draw, err);
-        Ways ways = huge                       ? WAYS_DRIFT
-                    : c->draw >= DRAWS         ? WAYS_COMMON
-                    : all && !c->draw && !dear ? WAYS_ALL
-                                               : WAYS_FOUR;
+        Ways ways = huge                         ? WAYS_DRIFT
+                    : c->draw >= DRAWS           ? WAYS_COMMON
+                    : all && !c->draw && !costly ? WAYS_ALL
+                                                 : WAYS_FOUR;
         if (!rc) rc = run_draw(c, ways, rtol, out, err);
     }
     if (c->runs) c->runs->draws = draws;
     settle(c, draws, out);
-    if (c->runs && dear) keep_parameters(c);
+    if (c->runs && costly) keep_parameters(c);
     case_release(c);
     graph_bound_free(b);
     return rc;

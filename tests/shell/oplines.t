@@ -27,7 +27,7 @@ is "a plan without kernels has none" "$(grep -c '^  registers.* a thread' <<<"$t
 "$BIN/quern-eval" --task op_layer --json --baseline $fixtures/fused_rest.cu $fixtures/only_ops.cu >"$tmp/c"
 awk "BEGIN { exit !($(json_field score <"$tmp/c") < 1) }"; ok $? "a baseline can mix both, too"
 
-# Short rows make sums over a block dear at the small size: a plan that does what the task needs is not held
+# Short rows make sums over a block costly at the small size: a plan that does what the task needs is not held
 # to them, and one that leaves it out at the timed size is.
 short=$fixtures/short_rows.cu
 early='if (cols > 4096) { for (int i = tid; i < cols; i += blockDim.x) mul[i] = y[i] * y[i]; return; }'
