@@ -216,9 +216,13 @@ static int verify_file(const char *dir, const View *v, Error *err)
     size_t len;
     int rc = name && !view_text(v, "digest", &expected, &len, err) ? 0 : -1;
     char *path = memory_printf("%s/%s", dir, name ? name : "");
-    if (!rc &&
-        (file_digest(path, hex, NULL, NULL) || strlen(hex) != len || memcmp(hex, expected, len)))
+    if (!rc && file_digest(path, hex, NULL, err)) {
+        rc = -1;
+        if (err->code == ERROR_NOT_FOUND)
+            error_set(err, ERROR_CORRUPT, "%s is not there, and its manifest names it", path);
+    } else if (!rc && (strlen(hex) != len || memcmp(hex, expected, len))) {
         rc = error_set(err, ERROR_CORRUPT, "%s is not what its manifest says", path);
+    }
     free(path);
     free(name);
     return rc;

@@ -109,6 +109,19 @@ run quern-artifact validate good.qa flip.qa; [ $? = 1 ] && grep -q 'good.qa: ok'
     sentence quern-artifact flip.qa
 ok $? 'several files: the good ones are still said'
 
+# ---- damage, and what only cannot be read now: /proc/self/mem gives an I/O error ----
+cp -r "$root/share/starter" model && rm model/model.safetensors
+run quern-artifact verify-model model; [ $? = 1 ] && sentence quern-artifact 'model.safetensors is not there'
+ok $? 'a model without its weights'
+ln -s /proc/self/mem model/model.safetensors
+run quern-artifact verify-model model; [ $? = 3 ] && sentence quern-artifact 'Input/output error'
+ok $? 'a model that cannot be read'
+mkdir run && mv model run && ln -s /proc/self/mem run/unread.qa && cp flip.qa run
+"$root/mk/damaged" run "$BIN/quern-sft" run/unread.qa run/flip.qa run/model 2>err
+[ "$(ls run | tr '\n' ' ')" = 'flip.qa.damaged model unread.qa ' ] && [ -e run/model/manifest.qa ] &&
+    [ "$(wc -l <err)" = 1 ]
+ok $? 'a failed stage puts aside what is damaged alone'
+
 # ---- diff ----
 cp good.qa same.qa; run quern-artifact diff good.qa same.qa; [ $? = 0 ] && grep -q 'payloads are equal' out
 ok $? 'diff of equal files'
