@@ -129,6 +129,19 @@ static int check_factors(const Verdict *v, Error *err)
     return 0;
 }
 
+/* A prediction's speedup is the quotient of its times, and a win names the seed on which it was timed again. */
+static int check_prediction(const Verdict *v, Error *err)
+{
+    static const double rounding = 1e-9;
+    double quotient = v->baseline_us / v->time_us;
+    if (fabs(v->speedup - quotient) > rounding * quotient)
+        return error_set(err, ERROR_CORRUPT, "a verdict's predicted speedup %g, of times %g and %g",
+                         v->speedup, v->baseline_us, v->time_us);
+    if (v->low > 1 && !v->second_seed)
+        return error_set(err, ERROR_CORRUPT, "a verdict of a win %g without a second seed", v->low);
+    return 0;
+}
+
 static int check_numbers(const Verdict *v, Error *err)
 {
     static const double rounding = 0.001; /* score is low, rounded towards 1 */
@@ -148,6 +161,7 @@ static int check_numbers(const Verdict *v, Error *err)
     if (ok && fabs(v->score - v->low) > rounding * 1.001)
         return error_set(err, ERROR_CORRUPT, "a verdict's score %g, whose interval begins at %g",
                          v->score, v->low);
+    if (ok && v->predicted && check_prediction(v, err)) return -1;
     const DeviceTiming *t = v->timing;
     for (int i = 0; t && i < t->n_counters; i++)
         if (check_number(t->counters[i].name, t->counters[i].value, err)) return -1;

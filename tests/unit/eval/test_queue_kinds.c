@@ -298,6 +298,8 @@ static int contradictions(const Job *job, const Verdict *honest)
         case 10: v.seed++; break;
         case 11: v.error_factor = v.predicted ? 0.5 : 1.1; break;
         case 12: v.outcome = OUTCOME_EVALUATOR_ERROR; break;
+        case 13: v.low = v.score = v.speedup = v.high = v.predicted ? 50 : 0; break;
+        case 14: v.second_seed = v.predicted ? 0 : 7, v.seed += !v.predicted; break;
         default: record_free(r); return n;
         }
         buffer_init(&b, QUEUE_MAX_BODY);
