@@ -129,7 +129,7 @@ static int check_factors(const Verdict *v, Error *err)
     return 0;
 }
 
-/* A prediction's speedup is the quotient of its times, and a win names the seed on which it was timed again. */
+/* A prediction's speedup is the quotient of its times, and a win names its second seed. */
 static int check_prediction(const Verdict *v, Error *err)
 {
     static const double rounding = 1e-9;
