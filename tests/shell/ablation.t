@@ -14,6 +14,14 @@ ablation() {
 }
 where=runs/$prefix-a
 
+# Nothing starts where a seed or an arm is wrong.
+echo 'ROUNDS ?= many' >"$tmp/wrong.mk"
+ablation ARMS=bucket SEEDS=1,x; [ $? = 2 ] && grep -qF 'quern: SEED=x: ' "$tmp/out" && [ ! -e "$where" ]
+ok $? 'a seed that is no number is refused first'
+ablation ARMS="bucket,$tmp/wrong.mk"
+[ $? = 2 ] && grep -qF 'quern: ROUNDS=many: ' "$tmp/out" && [ ! -e "$where" ]
+ok $? 'an arm with a wrong setting is refused first'
+
 ablation ARMS=bucket,none,template,more-sft
 ok $? 'four arms of one seed'
 is 'every arm has a row' \
