@@ -159,35 +159,44 @@ static const char run_help[] =
     "-n prints what would be made, -q only tells by its exit status whether there is anything.\n\n"
     "`quern config --help` lists the settings.\n";
 
+/* Where a word after `run` goes; NULL: it is neither a target nor a flag. */
+static const char **run_word(const char *word, const char **target, const char **flags)
+{
+    static const char *const targets[] = {"collect", "sft", "selfsup", "crl", "optimize"};
+    if (!strcmp(word, "-n") || !strcmp(word, "-q")) return flags;
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
+        if (!strcmp(word, targets[i])) return target;
+    return NULL;
+}
+
 /* argv: the words after `run`. */
 static _Noreturn void run_pipeline(const char *programs, int argc, char **argv)
 {
     char build[PATH_MAX + 8], *script;
-    const char *target = "crl", *flags = "-";
+    const char *target = NULL, *flags = NULL;
     char **words = memory_array((size_t)argc + 6, sizeof *words);
     int n = 5;
-    Error err;
+    Error err = {0};
     for (int i = 0; i < argc; i++) {
+        const char **to = run_word(argv[i], &target, &flags);
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
             fputs(run_help, stdout);
             exit(log_close(EXIT_STATUS_OK));
         }
-        if (!strcmp(argv[i], "-n") || !strcmp(argv[i], "-q")) {
-            flags = argv[i];
-        } else if (strchr(argv[i], '=')) {
-            words[n++] = argv[i];
-        } else if (!strcmp(argv[i], "collect") || !strcmp(argv[i], "sft") ||
-                   !strcmp(argv[i], "selfsup") || !strcmp(argv[i], "crl") ||
-                   !strcmp(argv[i], "optimize")) {
-            target = argv[i];
-        } else {
+        if (to && *to) error_set(&err, ERROR_USAGE, "run: %s is given beside %s", argv[i], *to);
+        if (!to && !strchr(argv[i], '='))
             error_set(&err, ERROR_USAGE,
                       "run: expected collect, sft, selfsup, crl, optimize, -n, -q or NAME=VALUE, "
                       "found '%s'",
                       argv[i]);
-            log_die(&err);
-        }
+        if (err.code) log_die(&err);
+        if (to)
+            *to = argv[i];
+        else
+            words[n++] = argv[i];
     }
+    if (!target) target = "crl";
+    if (!flags) flags = "-";
     script = paths_in_root(strcmp(target, "optimize") ? "mk/pipeline" : "mk/optimize", &err);
     if (!script) log_die(&err);
     snprintf(build, sizeof build, "%s/..", programs);

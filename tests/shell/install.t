@@ -26,6 +26,9 @@ run quern status nonesuch; [ $rc = 2 ] && sentence quern-status 'no run nonesuch
 ok $? 'the status of the command'
 run quern run smoke; [ $rc = 2 ] && sentence quern "found 'smoke'"
 ok $? 'quern run takes targets and settings'
+run quern run sft crl; [ $rc = 2 ] && sentence quern 'crl is given beside sft'
+ok $? 'one target alone'
+run quern run -n -n; [ $rc = 2 ] && sentence quern '-n is given beside -n'; ok $? 'and one flag'
 
 # ---- installed ----
 prefix="$tmp/a prefix/usr" installed="$tmp/a prefix/usr/bin/quern"
