@@ -167,7 +167,8 @@ static void print_task(const char *name, const Kernel *k, int n, double *errors)
            picked(k, n), errors[n / 2], errors[(int)(0.9 * n)]);
 }
 
-static void print_all(const Table *t)
+/* Returns how many kernels have both speedups. */
+static int print_all(const Table *t)
 {
     Kernel *some = memory_array((size_t)t->n + 1, sizeof *some);
     double *errors = memory_array((size_t)t->n + 1, sizeof *errors);
@@ -186,6 +187,7 @@ static void print_all(const Table *t)
     if (all) printf("all\t%d\t\t\t\t%.2f\t%.2f\n", all, errors[all / 2], errors[(int)(0.9 * all)]);
     free(some);
     free(errors);
+    return all;
 }
 
 int main(int argc, char **argv)
@@ -196,7 +198,11 @@ int main(int argc, char **argv)
     log_open("quern-calibrate");
     Table t = {.kernel = memory_array(MAX_KERNELS, sizeof *t.kernel)};
     if (read_measured(measured_path, &t, &err) || read_predicted(words[0], &t, &err)) log_die(&err);
-    print_all(&t);
+    if (!print_all(&t)) {
+        error_set(&err, ERROR_INVALID, "no kernel of %s has an ok verdict in %s", measured_path,
+                  words[0]);
+        log_die(&err);
+    }
     free(t.kernel);
     free(words);
     return log_close(EXIT_STATUS_OK);

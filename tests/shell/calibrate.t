@@ -25,6 +25,10 @@ run quern-calibrate --measured measured.tsv predicted
 echo '{' >>predicted; sed -i '$d' measured.tsv
 run quern-calibrate --measured measured.tsv predicted
 [ $rc != 0 ] && sentence quern-calibrate 'predicted:7: expected a verdict'; ok $? 'a bad verdict is named'
+: >none
+run quern-calibrate --measured measured.tsv none
+[ $rc = 1 ] && grep -q '^quern-calibrate: no kernel of measured.tsv has an ok verdict in none$' err
+ok $? 'nothing to compare is a failure'
 
 # ---- the error of a prediction ----
 sed -n '/^\/\/== relu k00.cu/,/^\/\/== relu k01.cu/{/^\/\/==/!p}' "$root/tests/calibration/kernels.txt" \
