@@ -64,7 +64,8 @@ static int has_mod(const PtxInst *in, const char *mod)
 static int is_far(const PtxInst *in, int inst_class)
 {
     return inst_class == INST_GLOBAL_LOAD ||
-           (!strcmp(in->op, "atom") && !has_mod(in, "shared") && !has_mod(in, "shared::cta"));
+           (!strcmp(in->op, "atom") && !has_mod(in, "shared") && !has_mod(in, "shared::cta") &&
+            !has_mod(in, "shared::cluster"));
 }
 
 static void raise_level(WaitLevel *to, WaitLevel v)

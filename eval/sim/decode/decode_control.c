@@ -252,7 +252,6 @@ static int bar_op(Decoder *d)
         decode_emit(d, h_bar_warp)->f = mask;
         return 0;
     }
-    if (decode_has(d, "cluster")) return decode_refuse(d, "clusters");
     int aligned = decode_has(d, "aligned") || !strcmp(d->in->op, "bar");
     if (decode_has(d, "red")) {
         int kind = decode_has(d, "popc")  ? BAR_POPC

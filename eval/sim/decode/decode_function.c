@@ -62,9 +62,9 @@ static void refuse_instruction(Decoder *d)
 
 static int decode_one(Decoder *d)
 {
-    static int (*const parts[])(Decoder *) = {decode_alu,  decode_moves,  decode_mbarrier,
-                                              decode_bulk, decode_memory, decode_control,
-                                              decode_warp, decode_mma,    decode_wmma};
+    static int (*const parts[])(Decoder *) = {
+        decode_alu,     decode_moves,   decode_mbarrier, decode_bulk, decode_memory,
+        decode_cluster, decode_control, decode_warp,     decode_mma,  decode_wmma};
     d->mods_used = 0;
     d->why = NULL;
     d->flops = d->expansion = 0;

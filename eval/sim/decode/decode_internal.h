@@ -86,6 +86,7 @@ int decode_control(Decoder *d);
 int decode_warp(Decoder *d);
 int decode_mma(Decoder *d);
 int decode_wmma(Decoder *d);
+int decode_cluster(Decoder *d);
 int decode_mbarrier(Decoder *d);
 int decode_bulk(Decoder *d); /* decode_mbarrier.c: cp.async.bulk */
 /* Says why a bulk copy is unknown, also one that could not be parsed; NULL: it may be known. */
@@ -93,6 +94,9 @@ const char *decode_unknown_copy(const PtxInst *in);
 
 /* decode_control.c: the PTX instruction behind a label of a scope; < 0: there is none */
 int decode_label(const Decoder *d, const char *name, int scope);
+
+/* decode_cluster.c: is every block of the module's kernels a cluster of its own? */
+int decode_is_alone(const Decoder *d);
 
 /* decode_operand.c: a MemOp of the current instruction, which counts its accesses */
 MemOp *decode_mem(Decoder *d);

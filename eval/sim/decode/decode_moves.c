@@ -354,6 +354,7 @@ static int space_mod(Decoder *d)
                   {"param::entry", SPACE_PARAM}};
     for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
         if (decode_has(d, spaces[i].name)) return (int)spaces[i].space;
+    if (decode_is_alone(d) && decode_has(d, "shared::cluster")) return SPACE_SHARED;
     return -1;
 }
 

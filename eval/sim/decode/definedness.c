@@ -65,9 +65,10 @@ static int space_of(const PtxInst *in)
         const char *name;
         PtxSpace space;
     } spaces[] = {{"global", SPACE_GLOBAL},      {"shared", SPACE_SHARED},
-                  {"shared::cta", SPACE_SHARED}, {"local", SPACE_LOCAL},
-                  {"const", SPACE_CONST},        {"param", SPACE_PARAM},
-                  {"param::entry", SPACE_PARAM}, {"param::func", SPACE_PARAM}};
+                  {"shared::cta", SPACE_SHARED}, {"shared::cluster", SPACE_SHARED},
+                  {"local", SPACE_LOCAL},        {"const", SPACE_CONST},
+                  {"param", SPACE_PARAM},        {"param::entry", SPACE_PARAM},
+                  {"param::func", SPACE_PARAM}};
     for (int i = 0; i < in->n_mods; i++)
         for (size_t s = 0; s < sizeof spaces / sizeof spaces[0]; s++)
             if (!strcmp(in->mods[i], spaces[s].name)) return (int)spaces[s].space;

@@ -87,7 +87,7 @@ const Inst *h_bar(Warp *w, const Inst *in)
     uint32_t m = exec_mask(w, in);
     if (!m) return in + 1;
     uint32_t index = row32(w, in->a)[__builtin_ctz(m)];
-    if (index >= MAX_BARRIERS)
+    if (index >= NAMED_BARRIERS && !in->k2)
         return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR,
                           "uses barrier %u; there are 16", index);
     if (arrive_at(w, in, m, (int)index)) return NULL;

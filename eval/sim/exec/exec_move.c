@@ -220,6 +220,23 @@ const Inst *h_cvta(Warp *w, const Inst *in)
     ROW_BODY(uint64_t, row64, blend64, ra[i] + add)
 }
 
+const Inst *h_mapa(Warp *w, const Inst *in)
+{
+    uint32_t m = exec_mask(w, in);
+    const uint32_t *rank = row32(w, in->b);
+    for (uint32_t rest = m; rest; rest &= rest - 1) {
+        int lane = __builtin_ctz(rest);
+        if (rank[lane])
+            return exec_fault(w, in, lane, OUTCOME_OUT_OF_BOUNDS,
+                              "maps an address to block %u of a cluster of one block", rank[lane]);
+    }
+    if (in->k1)
+        blend64(row64(w, in->d), row64(w, in->a), m);
+    else
+        blend32(row32(w, in->d), row32(w, in->a), m);
+    return in + 1;
+}
+
 const Inst *h_isspacep(Warp *w, const Inst *in)
 {
     const uint64_t *a = row64(w, in->a);

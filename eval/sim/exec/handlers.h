@@ -18,7 +18,8 @@ Handler h_ret, h_exit, h_trap, h_assert, h_nop, h_fence;
 
 /* ---- exec_barrier.c, exec_mbarrier.c ---- */
 
-/* a: row of the barrier's index, b: of the thread count or ROW_NONE; k0: BAR_*, k1: .aligned;
+/* a: row of the barrier's index, b: of the thread count or ROW_NONE; k0: BAR_*, k1: .aligned, k2: of a
+ * cluster;
  * BAR_POPC and later: c the predicate, e the mask that flips it. */
 Handler h_bar;
 Handler h_bar_result; /* after a bar.red: a as above, d the result; k0: BAR_* */
@@ -82,6 +83,7 @@ Handler h_unpack32, h_unpack64, h_unpack64_16; /* from a to d, e, b, c; ROW_NONE
 Handler h_special;          /* k0: PtxSpecial, k1: 64-bit; f: mask of the value */
 Handler h_local_address;    /* imm: offset in the frame's local memory; k1: 64-bit */
 Handler h_cvta;             /* k0: PtxSpace, k1: from generic addresses */
+Handler h_mapa;             /* d = a, where the block's rank b is 0; k1: 64-bit */
 Handler h_isspacep;         /* d: predicate; k0: PtxSpace */
 Handler h_selp32, h_selp64; /* c: predicate, flipped by f */
 Handler h_slct32, h_slct64; /* k0: c is a float */

@@ -12,7 +12,9 @@ enum {
     DOUBTED_UNWRITTEN = 2, /* in shared or local memory: stored, or a part of what has a value */
     DOUBTED_USED = 4       /* the same, in arithmetic */
 };
-enum { MAX_WARPS = 32, MAX_BARRIERS = 16, RESERVED_SHARED = 1024 };
+enum { MAX_WARPS = 32, RESERVED_SHARED = 1024 };
+/* The barriers that have an index in a program, and the one of a cluster, which is this block alone. */
+enum { NAMED_BARRIERS = 16, CLUSTER_BARRIER = 16, MAX_BARRIERS = 17 };
 
 /* A barrier of the block. Counts are of threads. */
 typedef struct {

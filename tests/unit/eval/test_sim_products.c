@@ -199,6 +199,65 @@ static void test_sizes(void **state)
     sim_stop(&sim);
 }
 
+/* ---- clusters ---- */
+
+/* DIMS: of the clusters. SYNC: between a store and a load of another thread's word. */
+static const char *cluster_source =
+    "#define WAIT asm volatile(\"barrier.cluster.arrive; barrier.cluster.wait;\" ::: \"memory\")\n"
+    "extern \"C\" __global__ void DIMS k(unsigned *y, int rank) {\n"
+    "__shared__ unsigned s[64]; unsigned t = threadIdx.x, a, at, v, mine; unsigned *other; "
+    "unsigned long long at64; s[t] = t; "
+    "SYNC;\n"
+    "asm volatile(\"mapa.u64 %0, %1, %2;\" : \"=l\"(at64) : \"l\"(s), \"r\"(rank)); other = "
+    "(unsigned "
+    "*)at64; v = other[63 - t];\n"
+    "asm volatile(\"getctarank.u64 %0, %1;\" : \"=r\"(mine) : \"l\"(other)); v += 100 + mine; "
+    "WAIT;\n"
+    "a = (unsigned)__cvta_generic_to_shared(s + t);\n"
+    "asm volatile(\"mapa.shared::cluster.u32 %0, %1, %2;\" : \"=r\"(at) : \"r\"(a), \"r\"(rank));\n"
+    "asm volatile(\"st.shared::cluster.u32 [%0], %1;\" :: \"r\"(at), \"r\"(v) : \"memory\");\n"
+    "asm volatile(\"atom.shared::cluster.add.u32 %0, [%1], 1000;\" : \"=r\"(v) : \"r\"(at) : "
+    "\"memory\");\n"
+    "asm volatile(\"barrier.cluster.arrive.release.aligned; "
+    "barrier.cluster.wait.acquire.aligned;\" ::: "
+    "\"memory\"); y[blockIdx.x * 64 + t] = s[(t + 32) % 64]; }\n";
+
+static int run_cluster(const char *dims, const char *sync, int rank, unsigned *y)
+{
+    char source[4096];
+    snprintf(source, sizeof source, "#define DIMS %s\n#define SYNC %s\n%s", dims, sync,
+             cluster_source);
+    sim_start_cuda(&sim, source);
+    DevicePtr py = sim_buffer(&sim, "y", NULL, 512);
+    int r = sim_try(&sim, shape(2, 64), 2, A(py), A(rank));
+    if (!r) sim_read(&sim, py, y, 512);
+    return r;
+}
+
+static void refuse_cluster(const char *dims, const char *sync, int rank, Outcome outcome,
+                           const char *part)
+{
+    unsigned y[128];
+    int r = run_cluster(dims, sync, rank, y);
+    expect(r, outcome, sim.fault.line, part);
+}
+
+static void test_cluster_of_one(void **state)
+{
+    (void)state;
+    unsigned y[128];
+    for (int i = 0; i < 2; i++) {
+        accept(run_cluster(i ? "__cluster_dims__(1, 1, 1)" : "", "WAIT", 0, y));
+        for (unsigned t = 0; t < 64; t++) {
+            unsigned want = 1100 + 63 - (t + 32) % 64;
+            assert_true(y[t] == want && y[64 + t] == want);
+        }
+    }
+    refuse_cluster("", "(void)0", 0, OUTCOME_RACE, "shared memory");
+    refuse_cluster("", "WAIT", 1, OUTCOME_OUT_OF_BOUNDS, "block 1 of a cluster of one block");
+    refuse_cluster("__cluster_dims__(2, 1, 1)", "WAIT", 1, OUTCOME_UNSUPPORTED, "clusters");
+}
+
 /* ---- cp.async ---- */
 
 /* With a predicate in the place of the size, lanes whose source is ignored store zeros and read nothing. A
@@ -236,9 +295,10 @@ static void test_ignored_source(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes),   cmocka_unit_test(test_undefined_bytes),
-        cmocka_unit_test(test_doubles), cmocka_unit_test(test_aligned),
-        cmocka_unit_test(test_sizes),   cmocka_unit_test(test_ignored_source),
+        cmocka_unit_test(test_bytes),          cmocka_unit_test(test_undefined_bytes),
+        cmocka_unit_test(test_doubles),        cmocka_unit_test(test_aligned),
+        cmocka_unit_test(test_sizes),          cmocka_unit_test(test_ignored_source),
+        cmocka_unit_test(test_cluster_of_one),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,72 @@
+/* A cluster of one block, which every block is without cluster dimensions: its barrier is one of the
+ * block, passed at the wait, and its shared memory is the block's. Clusters of more are refused. */
+#include "eval/sim/decode/decode_internal.h"
+
+int decode_is_alone(const Decoder *d)
+{
+    const PtxModule *m = &d->code->ptx;
+    for (int i = 0; i < m->n_functions; i++)
+        for (int k = 0; k < 3; k++)
+            if (m->functions[i].cluster[k] > 1) return 0;
+    return 1;
+}
+
+static int barrier_op(Decoder *d)
+{
+    static const char *const ignored[] = {"aligned", "release", "acquire", "relaxed"};
+    for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++) decode_has(d, ignored[i]);
+    d->inst_class = INST_BARRIER;
+    if (decode_has(d, "arrive")) {
+        decode_emit(d, h_nop);
+        return 0;
+    }
+    if (!decode_has(d, "wait")) return decode_refuse(d, "a form that is not known");
+    Inst *in = decode_emit(d, h_bar);
+    in->a = decode_const32(d->code, CLUSTER_BARRIER);
+    in->b = ROW_NONE;
+    in->k0 = BAR_SYNC;
+    in->k2 = 1;
+    return 0;
+}
+
+/* The address that another block of the cluster has for what lies at an address of this one. */
+static int map_op(Decoder *d)
+{
+    uint32_t a, rank, dest;
+    decode_has(d, "shared::cluster");
+    const ValueType *t = decode_type(d);
+    if (!t || t->is_float || t->bits < 32 || decode_source(d, 1, t->bits, &a) ||
+        decode_source(d, 2, 32, &rank) || decode_dest(d, 0, t->bits, &dest))
+        return decode_refuse(d, "a form that is not known");
+    Inst *in = decode_emit(d, h_mapa);
+    in->d = dest;
+    in->a = a;
+    in->b = rank;
+    in->k1 = t->bits == 64;
+    d->inst_class = INST_INT;
+    return 0;
+}
+
+static int rank_op(Decoder *d)
+{
+    uint32_t a, dest;
+    decode_has(d, "shared::cluster");
+    const ValueType *t = decode_type(d);
+    if (!t || t->is_float || t->bits < 32 || decode_source(d, 1, t->bits, &a) ||
+        decode_dest(d, 0, 32, &dest))
+        return decode_refuse(d, "a form that is not known");
+    Inst *in = decode_emit(d, h_mov32);
+    in->d = dest;
+    in->a = decode_const32(d->code, 0);
+    d->inst_class = INST_INT;
+    return 0;
+}
+
+int decode_cluster(Decoder *d)
+{
+    int map = !strcmp(d->in->op, "mapa"), rank = !strcmp(d->in->op, "getctarank"),
+        waits = !strcmp(d->in->op, "barrier") && decode_has(d, "cluster");
+    if (!map && !rank && !waits) return 1;
+    if (!decode_is_alone(d)) return decode_refuse(d, "clusters");
+    return map ? map_op(d) : rank ? rank_op(d) : barrier_op(d);
+}
