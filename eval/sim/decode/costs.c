@@ -107,10 +107,11 @@ static uint32_t host_cost(const PtxInst *in)
     static const struct {
         const char *op;
         uint32_t cost;
-    } slow[] = {{"fns", 400},  {"sin", 180}, {"cos", 180},     {"prmt", 80}, {"ex2", 70},
-                {"tanh", 80},  {"lg2", 50},  {"div", 60},      {"rem", 50},  {"sqrt", 30},
-                {"rsqrt", 30}, {"rcp", 30},  {"dp4a", 50},     {"dp2a", 50}, {"shfl", 40},
-                {"redux", 30}, {"bfi", 30},  {"vabsdiff4", 50}};
+    } slow[] = {{"fns", 400},     {"sin", 180}, {"cos", 180},      {"prmt", 80}, {"ex2", 70},
+                {"tanh", 80},     {"lg2", 50},  {"div", 60},       {"rem", 50},  {"sqrt", 30},
+                {"rsqrt", 30},    {"rcp", 30},  {"dp4a", 50},      {"dp2a", 50}, {"shfl", 40},
+                {"redux", 30},    {"bfi", 30},  {"vabsdiff4", 50}, {"vadd", 30}, {"vsub", 30},
+                {"vabsdiff", 30}, {"vmin", 30}, {"vmax", 30}};
     for (size_t i = 0; i < sizeof slow / sizeof slow[0]; i++)
         if (!strcmp(in->op, slow[i].op)) return slow[i].cost;
     int fma = !strcmp(in->op, "fma"), access = !strcmp(in->op, "ld") || !strcmp(in->op, "st");

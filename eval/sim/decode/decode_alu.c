@@ -320,6 +320,29 @@ static int absolute_differences(Decoder *d)
     return 0;
 }
 
+/* Operations of 33 bits on whole registers, with a second one on the result and c. */
+static int video_op(Decoder *d)
+{
+    static const char *const ops[] = {"vadd", "vsub", "vabsdiff", "vmin", "vmax"};
+    int bits[] = {32, 32, 32, 32}, saturates = decode_has(d, "sat"), op = 0,
+        second = decode_has(d, "add")   ? VIDEO_ADD + 1
+                 : decode_has(d, "min") ? VIDEO_MIN + 1
+                 : decode_has(d, "max") ? VIDEO_MAX + 1
+                                        : 0;
+    const ValueType *b = decode_type(d), *a = decode_type(d), *to = decode_type(d);
+    if (!to || a->bits != 32 || b->bits != 32 || to->bits != 32 || a->is_float || b->is_float ||
+        to->is_float)
+        return decode_refuse(d, "a type that it does not exist for");
+    while (strcmp(d->in->op, ops[op])) op++;
+    d->inst_class = INST_INT;
+    d->expansion = second ? 2 : 1;
+    if (emit_row(d, h_video, bits, second ? 3 : 2, op)) return -1;
+    d->out[d->n - 1].k1 = (uint8_t)(a->is_signed | b->is_signed << 1 | to->is_signed << 2);
+    d->out[d->n - 1].k2 = (uint8_t)saturates;
+    d->out[d->n - 1].k3 = (uint8_t)second;
+    return 0;
+}
+
 static int shf_op(Decoder *d)
 {
     int right = decode_has(d, "r"), wrap = decode_has(d, "wrap"), bits[] = {32, 32, 32, 32};
@@ -370,6 +393,9 @@ int decode_alu(Decoder *d)
         {"ex2", approximation},  {"lg2", approximation},
         {"sin", approximation},  {"cos", approximation},
         {"tanh", approximation}, {"vabsdiff4", absolute_differences},
+        {"vadd", video_op},      {"vsub", video_op},
+        {"vabsdiff", video_op},  {"vmin", video_op},
+        {"vmax", video_op},
     };
     const char *op = d->in->op;
     if (!strcmp(op, "addc") || !strcmp(op, "subc") || !strcmp(op, "madc")) return carry_op(d, op);

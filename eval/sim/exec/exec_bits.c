@@ -103,6 +103,35 @@ static uint32_t absolute_differences(uint32_t a, uint32_t b, uint32_t c, const I
 
 PUBLIC32(h_absdiff4, ROWS_32_3, absolute_differences(ra[i], rb[i], rc[i], in))
 
+static int64_t video_value(uint32_t v, int is_signed)
+{
+    return is_signed ? (int32_t)v : (int64_t)v;
+}
+
+static int64_t video_result(int64_t a, int64_t b, int op)
+{
+    switch (op) {
+    case VIDEO_ADD: return a + b;
+    case VIDEO_SUB: return a - b;
+    case VIDEO_ABSDIFF: return a < b ? b - a : a - b;
+    case VIDEO_MIN: return a < b ? a : b;
+    default: return a > b ? a : b;
+    }
+}
+
+static uint32_t video(uint32_t a, uint32_t b, uint32_t c, const Inst *in)
+{
+    int is_signed = in->k1 >> 2;
+    int64_t low = is_signed ? INT32_MIN : 0, high = is_signed ? INT32_MAX : UINT32_MAX;
+    int64_t v = video_result(video_value(a, in->k1 & 1), video_value(b, in->k1 & 2), in->k0);
+    if (in->k2) v = v < low ? low : v > high ? high : v;
+    if (!in->k3) return (uint32_t)v;
+    return (uint32_t)video_result(video_value((uint32_t)v, is_signed), video_value(c, is_signed),
+                                  in->k3 - 1);
+}
+
+PUBLIC32(h_video, ROWS_32_3, video(ra[i], rb[i], in->k3 ? rc[i] : 0, in))
+
 /* prmt: c selects four of the eight bytes of b:a. */
 static uint32_t permute(uint32_t a, uint32_t b, uint32_t c, int mode)
 {

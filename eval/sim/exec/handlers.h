@@ -69,9 +69,10 @@ Handler h_bmsk;               /* k0: .wrap */
 Handler h_szext;              /* k0: .wrap, k1: signed */
 Handler h_prmt;               /* k0: PRMT_* */
 Handler h_lop3;               /* k0: the truth table */
-Handler h_absdiff4;           /* k0: .add, k1: signs of a and b, k2: the highest byte or 0 */
-Handler h_shf;                /* k0: to the right, k1: .wrap */
-Handler h_dp4a, h_dp2a;       /* k0: DOT_*, k1: .hi */
+Handler h_video; /* k0: VIDEO_*, k1: signs of a, b and d, k2: .sat, k3: VIDEO_* with c + 1, or 0 */
+Handler h_absdiff4;     /* k0: .add, k1: signs of a and b, k2: the highest byte or 0 */
+Handler h_shf;          /* k0: to the right, k1: .wrap */
+Handler h_dp4a, h_dp2a; /* k0: DOT_*, k1: .hi */
 Handler h_add_carry32, h_add_carry64, h_mad_carry32; /* k0: CARRY_* */
 
 /* ---- exec_move.c: moves, selections, integer comparisons, address spaces ---- */

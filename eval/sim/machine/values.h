@@ -105,6 +105,7 @@ enum {
 };
 
 /* Block barriers: bar.sync, bar.arrive, bar.red.{popc,and,or}. */
+enum { VIDEO_ADD, VIDEO_SUB, VIDEO_ABSDIFF, VIDEO_MIN, VIDEO_MAX };
 enum { BAR_SYNC, BAR_ARRIVE, BAR_POPC, BAR_AND, BAR_OR };
 enum {
     MBARRIER_INIT,
