@@ -14,6 +14,7 @@ import argparse
 import builtins
 import importlib
 import importlib.util
+import inspect
 import json
 import linecache
 import logging
@@ -68,15 +69,29 @@ class KernelBench:
         given = self.module.get_init_inputs() if hasattr(self.module, "get_init_inputs") else []
         if isinstance(given, dict):
             return self.module.Model(**given)
-        keywords = (
-            given.pop()
-            if len(given) == 2 and isinstance(given[0], list) and isinstance(given[1], dict)
-            else {}
-        )
-        return self.module.Model(*(given[0] if keywords else given), **keywords)
+        if len(given) == 2 and isinstance(given[0], list) and isinstance(given[1], dict):
+            return self.module.Model(*given[0], **given[1])
+        return self.module.Model(*given)
 
     def inputs(self):
-        return list(self.module.get_inputs())
+        given = self.module.get_inputs()
+        return by_position(self.path, self.module.Model, given) if isinstance(given, dict) else list(given)
+
+
+def by_position(path, model, given):
+    """Inputs that are given by name, in the order of forward's arguments."""
+    arguments, out = list(inspect.signature(model.forward).parameters.values())[1:], []
+    names = [a.name for a in arguments]
+    for name in given:
+        if name not in names:
+            raise Refused(f"{path}: get_inputs gives {name}, which is no argument of forward")
+    for a in arguments[: max((names.index(n) + 1 for n in given), default=0)]:
+        if a.name not in given and a.default is a.empty:
+            raise Refused(f"{path}: get_inputs does not give {a.name}, an argument of forward")
+        if a.kind not in (a.POSITIONAL_ONLY, a.POSITIONAL_OR_KEYWORD):
+            raise Refused(f"{path}: the argument {a.name} of forward can only be given by name")
+        out.append(given.get(a.name, a.default))
+    return out
 
 
 class Class:

@@ -104,13 +104,14 @@ static void draw_integer(const Derivation *v, const Sizes *sizes, int n, int inp
     }
 }
 
-/* The statistics of a module's parameter, which are those of a uniform, a normal or one value. */
+/* The statistics of a module's parameter, which are those of a uniform, a normal or one value. One that
+ * begins at zero or nearly, as the scale of a branch, is trained away from it. */
 static void draw_statistics(DraftTensor *x)
 {
     double half = (x->max - x->min) / 2;
     if (x->std <= 1e-6 * fabs(x->mean) || x->std == 0) {
         double c = x->mean;
-        x->draw = c == 0 ? DRAW_NORMAL : c == 1 ? DRAW_POSITIVE : DRAW_UNIFORM;
+        x->draw = fabs(c) < 1e-3 ? DRAW_NORMAL : c == 1 ? DRAW_POSITIVE : DRAW_UNIFORM;
         x->low = fmin(c / 2, c * 1.5), x->high = fmax(c / 2, c * 1.5);
         x->mean = 0, x->std = 0.25;
     } else if (fabs(half - x->std * sqrt(3)) < 0.1 * half) {

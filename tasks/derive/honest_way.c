@@ -95,6 +95,17 @@ static int is_steep(const Op *op, const Way *way)
     return 0;
 }
 
+/* How many roundings of its arguments' elements an operator's own numbers are worth: weights of neighbours
+ * follow from coordinates, whose error is as large as they are. */
+static double coordinates(const OpCall *c)
+{
+    double largest = 1;
+    if (strncmp(c->op->name, "aten.upsample_", 14) || strstr(c->op->name, "nearest")) return 1;
+    for (int d = 2; d < c->tensor[0].rank; d++)
+        largest = fmax(largest, (double)c->tensor[0].size[d]);
+    return largest;
+}
+
 /* In four parts, whose terms do not wait for each other. */
 static double sum_of(const double *x, int64_t n)
 {
@@ -114,6 +125,7 @@ static int with_errors(const Execution *e, const GraphBound *b, int node, const 
     double *own[OP_MAX_TENSORS] = {0};
     double grow = unit * growth(e->way->order, e->terms[node]);
     if (is_steep(c->call.op, e->way)) grow = fmax(2 * grow, 2.5 * unit);
+    grow *= coordinates(&c->call);
     for (int i = 0; i < c->call.n_tensors; i++) {
         int64_t n = op_elements(&c->call.tensor[i]);
         changed[i] = in[i];

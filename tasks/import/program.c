@@ -44,6 +44,15 @@ int program_size(Program *p, const json_t *value, Symbolic *out, Error *err)
     return 0;
 }
 
+static const char *type_name(int64_t scalar_type)
+{
+    static const char *const names[] = {"unknown", "uint8",     "int8",      "int16",
+                                        "int32",   "int64",     "float16",   "float32",
+                                        "float64", "complex32", "complex64", "complex128"};
+    int known = scalar_type >= 0 && scalar_type < (int)(sizeof names / sizeof *names);
+    return known ? names[scalar_type] : scalar_type >= 29 ? "of 8 bits" : "unknown";
+}
+
 int program_tensor(Program *p, const char *name, OpDtype *dtype, int *rank,
                    Symbolic size[OP_MAX_RANK], Error *err)
 {
@@ -55,8 +64,8 @@ int program_tensor(Program *p, const char *name, OpDtype *dtype, int *rank,
     *rank = 0;
     if (*dtype == OP_DTYPES)
         return error_set(err, ERROR_UNSUPPORTED,
-                         "%.80s has PyTorch's element type %lld, which Quern has not", name,
-                         (long long)type);
+                         "%.80s has PyTorch's element type %s, which Quern has not", name,
+                         type_name(type));
     if (json_array_size(sizes) > OP_MAX_RANK)
         return error_set(err, ERROR_UNSUPPORTED, "%.80s has %zu dimensions, at most %d expected",
                          name, json_array_size(sizes), OP_MAX_RANK);

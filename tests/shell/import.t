@@ -147,7 +147,7 @@ refused twice 'two nodes give the tensor linear'
 refused huge 'has the size 4611686018427387904'
 refused zero 'has the size 0, 1 to'
 refused shape 'Quern infers float32\[10, 12\] where PyTorch has float32\[12, 10\]'
-refused complex "PyTorch's element type 10"
+refused complex 'element type complex64, which Quern has not'
 refused unknown 'aten.lineal.default is not in the library'
 refused custom 'operators of ATen only'
 refused random 'aten.rand_like.default.*random'

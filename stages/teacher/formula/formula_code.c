@@ -2,6 +2,7 @@
 #include "stages/teacher/formula/formula_code.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,6 +176,12 @@ static int named(const char *start, const char *p)
 
 static void number_text(double x, char out[40])
 {
+    if (!isfinite(x)) {
+        strcpy(out, isnan(x) ? "__int_as_float(0x7fc00000)"
+                    : x < 0  ? "__int_as_float(0xff800000)"
+                             : "__int_as_float(0x7f800000)");
+        return;
+    }
     snprintf(out, 40, "%.9g", x);
     if (!strpbrk(out, ".e")) strcat(out, ".0");
     strcat(out, "f");

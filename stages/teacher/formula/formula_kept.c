@@ -144,11 +144,25 @@ static char *shape_buffer(Lines *l, int value)
     return memory_strdup(name);
 }
 
+/* The line that gives one value, a view; the operator's other results have no names. */
+static int put_view(Lines *l, const char *name, int value)
+{
+    const GraphBound *b = l->r->b;
+    int node = b->values[value].node, first = b->graph->first[node];
+    Buffer results;
+    buffer_init(&results, OP_LINE_MAX);
+    for (int i = 0; i < b->calls[node].call.n_results; i++)
+        buffer_printf(&results, "%s%s", i ? ", " : "", first + i == value ? name : "_");
+    int rc = put_line(l, results.data, node);
+    buffer_release(&results);
+    return rc;
+}
+
 static char *view_name(Lines *l, int value)
 {
     char name[64];
     formula_free_name(l->r->f, l->r->b->graph->name[value], name);
-    return put_line(l, name, l->r->b->values[value].node) ? NULL : memory_strdup(name);
+    return put_view(l, name, value) ? NULL : memory_strdup(name);
 }
 
 /* The name in the plan of a value of the graph, for which lines may be written; NULL: an error. */
