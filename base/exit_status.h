@@ -9,7 +9,9 @@ enum {
     EXIT_STATUS_SYSTEM =
         3,                /* the system failed: a disk, memory, a device, a server, the compiler */
     EXIT_STATUS_SICK = 4, /* the device must leave service; a new start does not help */
-    EXIT_STATUS_SIGNAL = 128 /* plus the number of the signal that stopped it */
+    EXIT_STATUS_CANNOT_RUN = 126, /* as in a shell: the command of quern-fleet cannot be run, */
+    EXIT_STATUS_NO_COMMAND = 127, /* or is not there */
+    EXIT_STATUS_SIGNAL = 128      /* plus the number of the signal that stopped it */
 };
 
 #endif

@@ -168,8 +168,9 @@ static void start_command(Fleet *f, Error *err)
         int null = isatty(STDIN_FILENO) ? open("/dev/null", O_RDONLY) : -1;
         if (null >= 0) dup2(null, STDIN_FILENO);
         execvp(f->opt->command[0], f->opt->command);
-        fprintf(stderr, "quern-fleet: cannot run %s: %s\n", f->opt->command[0], strerror(errno));
-        _exit(errno == ENOENT ? 127 : 126);
+        int why = errno;
+        fprintf(stderr, "quern-fleet: cannot run %s: %s\n", f->opt->command[0], strerror(why));
+        _exit(why == ENOENT ? EXIT_STATUS_NO_COMMAND : EXIT_STATUS_CANNOT_RUN);
     }
     if (f->command < 0) {
         f->command = 0;

@@ -187,7 +187,7 @@ typedef int DeviceFill(void *of, int input, size_t from, void *dst, size_t bytes
 /* A prediction from a sample of the blocks of each launch. */
 typedef struct {
     /* The work of these launches, divided by the work of the last predicted ones. growth is the larger
-     * quotient of bytes and of flops, least_growth the smaller one. flops_growth is that of flops. */
+     * quotient of bytes and of flops, least_growth the smaller one. flops_growth: of flops alone. */
     double growth, least_growth, flops_growth;
     double
         own_flops; /* the least that the plan's own launches compute; INFINITY: it is not known */
