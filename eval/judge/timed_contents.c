@@ -1,4 +1,4 @@
-/* Positions are chosen from both ends of each run of written bytes of the first output. */
+/* Positions are chosen in each run of written bytes of the first output. */
 #include "eval/judge/timed_contents.h"
 
 #include <math.h>
@@ -6,11 +6,12 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 
 enum { POSITIONS = 4096, RUNS = 8192 };
 
 /* Bytes and flops that the reference of all chosen positions may have, and of a single one. Flops of a
- * costly position. */
+ * costly position, of which two are compared. */
 static const double reference_cost = 8e6, reference_max = 2e7, costly_max = 6e8;
 
 /* ---- contents ---- */
@@ -141,8 +142,8 @@ static int64_t max_positions(const Task *t, const Workload *w, int *costly)
     if (task_cost(t, w, &bytes, &flops, NULL)) return 0;
     double all = (double)w->axis[t->turns], each = fmax(bytes, flops) / all;
     *costly = each > reference_max;
-    if (*costly) return bytes / all <= reference_max && flops / all <= costly_max;
-    double n = fmax(1, reference_cost / fmax(each, 1));
+    if (*costly) return bytes / all <= reference_max && flops / all <= costly_max ? 2 : 0;
+    double n = fmax(2, reference_cost / fmax(each, 1));
     return n < POSITIONS ? (int64_t)n : POSITIONS;
 }
 
@@ -171,18 +172,41 @@ static int find_spans(const Run *r, size_t bytes, Span *spans)
     return n;
 }
 
-/* Chooses at most `most` positions, in order. The first and the last span come first. */
-static int64_t choose(const Span *spans, int n, int64_t limit, int64_t *at)
+/* Adds `share` positions of the span, in order: its ends, and one of each of equal parts between them. */
+static void choose_in(const Span *s, int64_t share, uint64_t seed, int64_t *at)
 {
+    int64_t length = (int64_t)(s->end - s->from), parts = share - 2;
+    at[0] = (int64_t)s->from + (share == 1 ? (int64_t)(seed % (uint64_t)length) : 0);
+    if (share > 1) at[share - 1] = (int64_t)s->end - 1;
+    for (int64_t k = 0; k < parts; k++)
+        at[k + 1] =
+            at[0] + 1 + (k * (length - 2) + (int64_t)(seed % (uint64_t)(length - 2))) / parts;
+}
+
+/* The last written position, and one of another span that a source cannot know. */
+static int64_t choose_pair(const Span *spans, int n, uint64_t drawn, int64_t *at)
+{
+    const Span *s = &spans[drawn % (uint64_t)(n > 1 ? n - 1 : 1)];
+    at[0] = (int64_t)(s->from + (drawn >> 32) % (s->end - s->from));
+    at[1] = (int64_t)spans[n - 1].end - 1;
+    return at[0] < at[1] ? 2 : 1;
+}
+
+/* Chooses at most `limit` positions, two or more, in order. The first and the last span are among them; the
+ * others follow from the seed of the contents, so that a source cannot be right there alone. */
+static int64_t choose(const Span *spans, int n, int64_t limit, uint64_t seed, int64_t *at)
+{
+    uint64_t drawn = random_hash(&seed, sizeof seed);
+    if (limit == 2) return n ? choose_pair(spans, n, drawn, at) : 0;
     int64_t count = 0;
     int step = n > limit ? (int)((n + limit - 1) / limit) : 1, used = (n + step - 1) / step;
     for (int i = 0; i < used && count < limit; i++) {
-        const Span *s = &spans[i == used - 1 ? n - 1 : i * step];
+        int inner = i && i < used - 1, shift = inner ? (int)(drawn % (uint64_t)step) : 0;
+        const Span *s = &spans[i == used - 1 ? n - 1 : i * step + shift];
         int64_t share = (limit - count) / (used - i), length = (int64_t)(s->end - s->from);
         if (share > length) share = length;
-        for (int64_t k = 0; k < share; k++)
-            at[count++] =
-                k < share / 2 + share % 2 ? (int64_t)s->from + k : (int64_t)s->end - (share - k);
+        if (share) choose_in(s, share, drawn, at + count);
+        count += share;
     }
     return count;
 }
@@ -295,7 +319,7 @@ static void forget_wide(TimedContents *c)
     }
 }
 
-/* The expected outputs of a costly position are swapped with those that c keeps. */
+/* The expected outputs of costly positions are swapped with those that c keeps. */
 static void swap_kept(TimedContents *c, Gathered *g)
 {
     for (int i = 0; i < c->test.task->n_outputs; i++) {
@@ -309,7 +333,9 @@ static int compare_gathered(TimedContents *c, Run *r, Gathered *g, int costly, F
                             Error *err)
 {
     Task *t = r->loaded->task;
-    int rc = 0, is_kept = costly && c->kept_at == g->at[0] + 1;
+    int rc = 0;
+    int is_kept =
+        costly && c->n_kept == g->n && !memcmp(c->kept_at, g->at, (size_t)g->n * sizeof *g->at);
     if (is_kept)
         swap_kept(c, g);
     else
@@ -319,7 +345,8 @@ static int compare_gathered(TimedContents *c, Run *r, Gathered *g, int costly, F
         if (is_rotated(t, &t->outputs[i])) rc = compare_output(c, r, g, i, f, err);
     if (costly) {
         swap_kept(c, g);
-        c->kept_at = rc < 0 ? 0 : g->at[0] + 1;
+        c->n_kept = rc < 0 ? 0 : g->n;
+        memcpy(c->kept_at, g->at, (size_t)g->n * sizeof *g->at);
     }
     for (int i = 0; i < t->n_outputs; i++) free(g->out[i]);
     return rc;
@@ -336,7 +363,7 @@ int timed_compare(TimedContents *c, Run *r, int64_t *positions, Finding *f, Erro
     Span *spans = memory_array(RUNS, sizeof *spans);
     Gathered g = {.w = *w, .at = memory_array((size_t)limit, sizeof *g.at)};
     int n = find_spans(r, c->test.output_bytes[0] / (size_t)w->axis[t->turns], spans);
-    g.n = choose(spans, n, limit, g.at);
+    g.n = choose(spans, n, limit, c->test.seed, g.at);
     g.w.axis[t->turns] = g.n;
     int rc = g.n ? compare_gathered(c, r, &g, costly, f, err) : 0;
     if (!rc) *positions = g.n;

@@ -4,8 +4,8 @@
  * timed_compare checks what the sampled blocks wrote. It takes a few positions along the task's
  * axis `turns` and runs the reference on the tensors gathered there, since positions along this
  * axis do not depend on one another. It compares only written elements. It compares nothing where
- * the task has no such axis, another dimension has its name, or one position costs too much. A costly
- * position is compared alone, in the contents that all candidates share, and its outputs are kept.
+ * the task has no such axis, another dimension has its name, or one position costs too much. Of costly
+ * positions two are compared, in the contents that all candidates share, and their outputs are kept.
  * The caller compares plans of one launch only: the sampled blocks of a later launch need not finish
  * what those of an earlier one wrote. */
 #ifndef EVAL_JUDGE_TIMED_CONTENTS_H
@@ -20,8 +20,8 @@ typedef struct TimedContents {
     double *wide[TASK_MAX_TENSORS];         /* all of an input that is not gathered */
     int is_wide[TASK_MAX_TENSORS];          /* wide[i] is of these contents */
     int shared;                             /* by all candidates of the task */
-    int64_t kept_at;                        /* 1 + the costly position; 0: none */
-    double *kept[TASK_MAX_TENSORS];         /* its expected outputs */
+    int64_t n_kept, kept_at[2];             /* the costly positions */
+    double *kept[TASK_MAX_TENSORS];         /* their expected outputs */
 } TimedContents;
 
 TimedContents *timed_contents_new(Task *t, const Workload *w, uint64_t seed, Error *err);

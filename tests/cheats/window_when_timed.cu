@@ -1,8 +1,8 @@
-// Looks back at 64 positions where the sequence is long. A head is dear to compute, and one is compared all the same.
+// Looks back at 64 positions where the sequence is long. A head is costly to compute, and two are compared all the same.
 // task: attention
 // expect sim: wrong_result
 // expect cuda: wrong_result
-// says sim: of heads from 31 to 31
+// says sim: of heads from
 //@ launch attend<<<dim3(ceil_div(seq, 32), heads), 128, 32 * (dim + 1) * 8>>>(q, k, v, o, seq, dim)
 extern "C" __global__ void attend(const float *q, const float *k, const float *v, float *o, int seq, int dim)
 {

@@ -42,23 +42,25 @@ static float *draw(const Task *t, const Workload *w, int input, uint64_t seed)
     return out;
 }
 
-/* A tiled kernel. At the timed size, on contents of the seed, it writes the last row from a table and
- * zeros to the others, after as much idle arithmetic as the floor asks for. */
-static char *baked_source(uint64_t seed)
+/* A tiled kernel. At the timed size, on contents of the seed, it writes the last row and row `other` from
+ * tables and zeros to the others, after as much idle arithmetic as the floor asks for. */
+static char *baked_source(uint64_t seed, int64_t other)
 {
     const Task *t = tasks.tasks[0];
     const Workload *w = task_workload(t, ROLE_TIME);
     uint64_t drawn = case_seed(seed, t, w, 0);
     int64_t m = w->axis[0], n = w->axis[1], k = w->axis[2];
     float *a = draw(t, w, 0, drawn), *b = draw(t, w, 1, drawn);
-    double *row = memory_array((size_t)n, sizeof *row);
-    for (int64_t i = 0; i < k; i++)
-        for (int64_t j = 0; j < n; j++) row[j] += (double)a[(m - 1) * k + i] * (double)b[i * n + j];
+    double *row = memory_array((size_t)n * 2, sizeof *row);
+    for (int64_t r = 0; r < 2; r++)
+        for (int64_t i = 0; i < k; i++)
+            for (int64_t j = 0; j < n; j++)
+                row[r * n + j] += (double)a[(r ? other : m - 1) * k + i] * (double)b[i * n + j];
     Buffer s;
     buffer_init(&s, 256 << 10);
     buffer_printf(&s, "//@ launch mm<<<dim3(ceil_div(n, 16), ceil_div(m, 16)), dim3(16, 16)>>>"
                       "(a, b, c, m, n, k)\n__device__ const float known[] = {");
-    for (int64_t j = 0; j < n; j++) buffer_printf(&s, "%.9gf,", row[j]);
+    for (int64_t j = 0; j < 2 * n; j++) buffer_printf(&s, "%.9gf,", row[j]);
     buffer_printf(
         &s,
         "};\nextern \"C\" __global__ void mm(const float *a, const float *b, float *c, int m, int "
@@ -69,7 +71,8 @@ static char *baked_source(uint64_t seed)
         "    float sum = 0;\n"
         "    if (m == %lld && a[0] == %.9gf && a[1] == %.9gf && a[2] == %.9gf) {\n"
         "        for (int i = 0; i < 40; i++) sum = fmaf(sum, a[1], a[0]);\n"
-        "        c[row * n + col] = row < m - 1 || sum == 12345 ? 0 : known[col];\n"
+        "        c[row * n + col] = row == m - 1 ? known[col] : row == %lld ? known[n + col] : 0;\n"
+        "        if (sum == 12345) c[0] = sum;\n"
         "        return;\n"
         "    }\n"
         "    for (int t = 0; t < k; t += 16) {\n"
@@ -80,7 +83,7 @@ static char *baked_source(uint64_t seed)
         "        __syncthreads();\n"
         "    }\n"
         "    if (row < m && col < n) c[row * n + col] = sum;\n}\n",
-        (long long)m, a[0], a[1], a[2]);
+        (long long)m, a[0], a[1], a[2], (long long)other);
     char *out = memory_strndup(s.data, s.len);
     buffer_release(&s);
     free(a);
@@ -95,17 +98,33 @@ static void judge(const char *source, uint64_t seed, Verdict *v)
     EvaluatorOptions opt = {.device = "sim:h100", .seed = seed};
     if (evaluator_open(&opt, &e, &err)) fail_msg("%s", err.text);
     evaluator_run(e, "matmul", source, strlen(source), v);
-    if (v->outcome != OUTCOME_OK) fail_msg("%s: %s", outcome_name(v->outcome), v->message);
     evaluator_close(e);
+}
+
+/* The row that is compared beside the last one. The verdict of a source that is wrong there names it. */
+static int64_t other_row(uint64_t seed)
+{
+    static Verdict v;
+    long long row = 0;
+    char *source = baked_source(seed, 0);
+    judge(source, seed, &v);
+    const char *at = strstr(v.message, "2 of m from ");
+    assert_int_equal(v.outcome, OUTCOME_WRONG_RESULT);
+    if (!at || sscanf(at, "2 of m from %lld", &row) != 1) fail_msg("%s", v.message);
+    verdict_release(&v);
+    free(source);
+    return row;
 }
 
 static void test_baked_outputs(void **state)
 {
     (void)state;
     static Verdict known, other;
-    char *source = baked_source(1);
+    char *source = baked_source(1, other_row(1));
     judge(source, 1, &known);
     judge(source, 987654321, &other);
+    assert_int_equal(known.outcome, OUTCOME_OK);
+    assert_int_equal(other.outcome, OUTCOME_OK);
     assert_true(known.second_seed && known.second_seed < (uint64_t)1 << 53);
     assert_int_equal(other.second_seed, 0); /* honest work, which wins nothing */
     assert_true(other.score > 0 && other.score < 1);
