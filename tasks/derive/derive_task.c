@@ -147,7 +147,7 @@ static int measure_rtol(const Task *t, Description *d, HonestRuns **runs, Error 
  * as honest_measure has it. */
 typedef struct {
     Workload w;
-    double grown[2];
+    HonestGrowth grown[2];
     DescribedWorkload *to[2];
     int n, which, rc, known; /* known: found is filled already */
     HonestError found[2];
@@ -159,7 +159,7 @@ static const Variant case_variants[ATOL_CASES] = {VARIANT_DRAWN, VARIANT_DRAWN, 
                                                   VARIANT_NEEDLES, VARIANT_SPECIAL};
 
 /* Adds to the n cases of the list those of a workload that is measured at w's sizes. */
-static int add_cases(const Task *t, const Workload *w, double grown, DescribedWorkload *to,
+static int add_cases(const Task *t, const Workload *w, HonestGrowth grown, DescribedWorkload *to,
                      Measurement *list, int n)
 {
     int before = n;
@@ -352,7 +352,7 @@ static int is_hopeless(const Derivation *v, const Description *d, const HonestRu
     size_t n = (size_t)v->draft.n_outputs * ATOL_CASES;
     double *atol = memory_array(n, sizeof *atol);
     Task *t = NULL;
-    honest_replay(runs, rtol, (double[]){1}, 1, &e);
+    honest_replay(runs, rtol, (HonestGrowth[]){{1, 1}}, 1, &e);
     for (size_t k = 0; k < n; k++) atol[k] = e.atol[k / ATOL_CASES];
     for (int i = 0; i < low.n; i++) low.at[i].atol = atol;
     char *text = description_text(v, &low);
@@ -398,7 +398,7 @@ static int calibrate(const Derivation *v, Description *d, const Sizes *deep, int
     Measurement *list = memory_array((size_t)(d->n + 1) * ATOL_CASES, sizeof *list);
     for (int i = 0; i < d->n && !rc; i++)
         if (d->at[i].role != ROLE_TIME && !same_sizes(d, &d->at[i]))
-            n = add_cases(t, &t->workloads[i], 1, &d->at[i], list, n);
+            n = add_cases(t, &t->workloads[i], (HonestGrowth){1, 1}, &d->at[i], list, n);
     for (int i = 0; i < d->n && !rc; i++)
         if (d->at[i].role == ROLE_TIME) n = add_timed(v, t, &d->at[i], deep, list, n);
     *hopeless = !rc && widely && is_hopeless(v, d, runs, rtol);

@@ -4,10 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "tasks/derive/honest.h"
-
 typedef struct {
-    double terms, extreme;
+    double terms, elements;
 } Extent;
 
 /* The longest running sum; 1: there is none. */
@@ -25,8 +23,8 @@ static double longest_scan(const GraphBound *b)
     return (double)longest;
 }
 
-/* The longest sum, and about how many standard deviations the largest of all outputs' errors is. The
- * errors along a running sum are one random walk, and count as one. */
+/* The longest sum, and how many errors do not depend on each other: those along a running sum are one
+ * random walk. */
 static Extent extent_of(const Derivation *v, const Sizes *s)
 {
     GraphBound *b;
@@ -34,21 +32,28 @@ static Extent extent_of(const Derivation *v, const Sizes *s)
     if (derivation_bind(v, s, &b, NULL)) return (Extent){1, 1};
     for (int i = 0; i < v->draft.n_outputs; i++)
         n += (double)op_elements(&b->values[v->graph->output[i]].tensor);
-    Extent e = {(double)sizes_terms(b), sqrt(2 * log(2 + n / longest_scan(b)))};
+    Extent e = {(double)sizes_terms(b), n / longest_scan(b)};
     graph_bound_free(b);
     return e;
 }
 
+/* About how many standard deviations the largest of n normal errors is. */
+static double deviations(double n)
+{
+    return sqrt(2 * log(2 + n));
+}
+
 /* An error grows at most as the number of terms does while one running sum may have them all, and else with
  * its root; and the largest of more errors is larger. */
-static double growth(Extent to, Extent from)
+static HonestGrowth growth(Extent to, Extent from)
 {
     double max = HONEST_DRIFT_MAX, running = fmax(1, fmin(to.terms, max) / fmin(from.terms, max)),
            beyond = fmax(1, to.terms / fmax(from.terms, max));
-    return running * sqrt(beyond) * fmax(1, to.extreme / from.extreme);
+    double extreme = deviations(to.elements) / deviations(from.elements);
+    return (HonestGrowth){running * sqrt(beyond) * fmax(1, extreme), to.elements / from.elements};
 }
 
-double growth_of(const Derivation *v, const Sizes *to, const Sizes *from)
+HonestGrowth growth_of(const Derivation *v, const Sizes *to, const Sizes *from)
 {
     return growth(extent_of(v, to), extent_of(v, from));
 }

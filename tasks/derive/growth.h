@@ -2,9 +2,9 @@
 #ifndef TASKS_DERIVE_GROWTH_H
 #define TASKS_DERIVE_GROWTH_H
 
+#include "tasks/derive/honest.h"
 #include "tasks/derive/sizes.h"
 
-/* A factor of at least 1. */
-double growth_of(const Derivation *v, const Sizes *to, const Sizes *from);
+HonestGrowth growth_of(const Derivation *v, const Sizes *to, const Sizes *from);
 
 #endif

@@ -18,20 +18,26 @@ enum { DRAWS = 3, MAX_DRAWS = 8, MANY_NODES = 512, MAX_SORTED = 4096, MAX_GROWN 
 static const double COSTLY_FLOPS = 4e6, HUGE_FLOPS = 5e7;
 static const double WORTH_FLOPS = 4e6; /* of all executions of a draw: threads share them */
 
+/* Parts of a draw, elements of a part, and parts of all draws that tell the tail of errors; where these are
+ * normal, their largest ones spread less. */
+enum { PARTS = 8, LEAST_PART = 256, LEAST_PARTS = 4 };
+static const double NORMAL_SPREAD = 1.5;
+
 /* ---- one case ---- */
 
 typedef struct {
     const Task *t;
     const GraphBound *b;
-    const double *grown;
+    const HonestGrowth *grown;
     int n_grown;
     double *in[TASK_MAX_TENSORS];
     double *want[GRAPH_MAX_OUTPUTS], *got[GRAPH_MAX_OUTPUTS], *relative;
     double middle[GRAPH_MAX_OUTPUTS]; /* of the wanted elements' sizes */
     int64_t n[GRAPH_MAX_OUTPUTS];
     int draw;
-    double need[MAX_GROWN][GRAPH_MAX_OUTPUTS];  /* of atol, by all draws */
-    double worst[GRAPH_MAX_OUTPUTS][MAX_DRAWS]; /* error, by the ways that each draw has */
+    double need[MAX_GROWN][GRAPH_MAX_OUTPUTS]; /* of atol, by all draws */
+    /* The largest error of each part, by the ways that every draw has. */
+    double worst[GRAPH_MAX_OUTPUTS][MAX_DRAWS][PARTS];
     int is_common;
     Execution e;
     int64_t *terms;
@@ -167,13 +173,21 @@ static int margin_of(const Case *c, int i)
     return is_half(c->t->outputs[i].dtype) ? HONEST_MARGIN_HALF : HONEST_MARGIN;
 }
 
+/* The largest of few errors says nothing of more. */
+static int parts_of(const Case *c, int i)
+{
+    int64_t n = c->n[i] / LEAST_PART;
+    return n < 1 ? 1 : n < PARTS ? (int)n : PARTS;
+}
+
 /* The error of a sum does not shrink with the sum: what the smaller half of the elements needs, any
  * element near zero needs, and atol gives all of it. Beyond, rtol helps. */
 static void note_errors(Case *c, int i, double rtol, HonestError *out)
 {
-    double margin = margin_of(c, i), *worst = &c->worst[i][c->draw];
+    double margin = margin_of(c, i), *worst = c->worst[i][c->draw];
+    int parts = parts_of(c, i);
     for (int k = 0; k < c->n_grown; k++) {
-        double more = c->grown[k] * margin, *need = &c->need[k][i];
+        double more = c->grown[k].by * margin, *need = &c->need[k][i];
         for (int64_t e = 0; e < c->n[i]; e++) {
             double want = c->want[i][e], error = fabs(c->got[i][e] - want);
             if (!isfinite(want)) continue;
@@ -184,31 +198,59 @@ static void note_errors(Case *c, int i, double rtol, HonestError *out)
             double needed = more * error;
             if (fabs(want) > c->middle[i]) needed -= rtol * fabs(want);
             if (needed > *need) *need = needed;
-            if (c->is_common && error > *worst) *worst = error;
+            if (!c->is_common) continue;
+            double *part = &worst[e * parts / c->n[i]];
+            if (error > *part) *part = error;
         }
     }
+}
+
+/* The largest of n numbers by their middle one, without zeros; 1: all are zero. Sorts them. */
+static double spread(double *of, int n)
+{
+    int kept = 0;
+    for (int k = 0; k < n; k++)
+        if (of[k] > 0) of[kept++] = of[k];
+    if (!kept) return 1;
+    qsort(of, (size_t)kept, sizeof *of, ascending);
+    return of[kept - 1] / of[(kept - 1) / 2];
 }
 
 /* How much wider the margin is than by the worst draw. */
 static double widening(const Case *c, int i, int draws)
 {
-    double sorted[MAX_DRAWS];
-    int n = 0;
+    double worst[MAX_DRAWS] = {0};
     if (draws == 1) return HONEST_SINGLE;
     for (int k = 0; k < draws; k++)
-        if (c->worst[i][k] > 0) sorted[n++] = c->worst[i][k];
-    if (!n) return 1;
-    qsort(sorted, (size_t)n, sizeof *sorted, ascending);
-    double ratio = fmin(HONEST_WIDEST, sorted[n - 1] / sorted[(n - 1) / 2]);
-    return fmax(1, ratio / margin_of(c, i));
+        for (int part = 0; part < PARTS; part++) worst[k] = fmax(worst[k], c->worst[i][k][part]);
+    return fmax(1, fmin(HONEST_WIDEST, spread(worst, draws)) / margin_of(c, i));
 }
 
-/* Errors that grow to more elements have the margin of the largest of them already. */
+/* The largest of `elements` times as many errors by the largest one here, as of the parts of all draws. */
+static double tail(const Case *c, int i, int draws, double elements)
+{
+    double worst[MAX_DRAWS * PARTS];
+    int n = 0, parts = parts_of(c, i);
+    for (int k = 0; k < draws * parts; k++) worst[n++] = c->worst[i][k / parts][k % parts];
+    double ratio = spread(worst, n);
+    if (n < LEAST_PARTS || c->n[i] < LEAST_PART || ratio < NORMAL_SPREAD) return 1;
+    return fmin(HONEST_WIDEST, pow(fmax(1, elements / draws), log(ratio) / log(n)));
+}
+
+/* Where errors grow to more elements, these have a wider margin than by the worst draw. */
+static double margin_at(const Case *c, int i, int k, int draws)
+{
+    double wide = widening(c, i, draws);
+    const HonestGrowth *g = &c->grown[k];
+    if (g->by <= 1 && g->elements <= 1) return wide;
+    return fmax(draws > 1 ? 1 : wide, tail(c, i, draws, g->elements) / g->by);
+}
+
 static void settle(const Case *c, int draws, HonestError *out)
 {
     for (int i = 0; i < c->t->n_outputs; i++)
         for (int k = 0; k < c->n_grown; k++)
-            out[k].atol[i] = c->need[k][i] * (c->grown[k] > 1 ? 1 : widening(c, i, draws));
+            out[k].atol[i] = c->need[k][i] * margin_at(c, i, k, draws);
 }
 
 static void keep_run(Case *c)
@@ -369,8 +411,8 @@ static int execute(const Task *t, const Workload *w, Variant variant, double sca
 }
 
 int honest_measure(const Task *t, const Workload *w, Variant variant, double scale,
-                   const double *rtol, const double *grown, int n, int all, const HonestRuns *runs,
-                   HonestError *out, Error *err)
+                   const double *rtol, const HonestGrowth *grown, int n, int all,
+                   const HonestRuns *runs, HonestError *out, Error *err)
 {
     for (int i = 0; i < n; i++) out[i] = (HonestError){.finite = 1};
     Case *like = memory_alloc(sizeof *like);
@@ -388,14 +430,14 @@ int honest_runs(const Task *t, const Workload *w, HonestRuns **runs, HonestError
     all->w = *w;
     *out = (HonestError){.finite = 1};
     Case *like = memory_alloc(sizeof *like);
-    like->grown = (double[]){1}, like->n_grown = 1, like->runs = all;
+    like->grown = (HonestGrowth[]){{1, 1}}, like->n_grown = 1, like->runs = all;
     int rc = execute(t, w, VARIANT_DRAWN, 1, NULL, like, 1, out, err);
     free(like);
     all->finite = out->finite;
     return rc;
 }
 
-void honest_replay(const HonestRuns *runs, const double *rtol, const double *grown, int n,
+void honest_replay(const HonestRuns *runs, const double *rtol, const HonestGrowth *grown, int n,
                    HonestError *out)
 {
     Case *c = memory_alloc(sizeof *c);

@@ -44,18 +44,25 @@ typedef struct {
 
 typedef struct HonestRuns HonestRuns;
 
-/* rtol: by output. grown: what errors are multiplied by, n of them and n results, for workloads with
- * longer sums or more elements than w. all: every way, else the four that differ most. A costly graph
- * has fewer ways and one draw. runs: of the same task, whose parameters need not be drawn again where
- * they are the same; NULL: none. */
+/* From measured sizes to larger ones: `by` is what errors are multiplied by, at least 1, for longer sums and
+ * the largest of more normal errors; `elements` how many times as many elements there are. Where some
+ * eighths of the measured elements have far larger errors than others, such as in sums of products of
+ * exponentials, the largest error grows with a power of `elements`, by at most HONEST_WIDEST. */
+typedef struct {
+    double by, elements;
+} HonestGrowth;
+
+/* rtol: by output. grown: n of them, for n results. all: every way, else the four that differ most. A
+ * costly graph has fewer ways and one draw. runs: of the same task, whose parameters need not be drawn
+ * again where they are the same; NULL: none. */
 int honest_measure(const Task *t, const Workload *w, Variant variant, double scale,
-                   const double *rtol, const double *grown, int n, int all, const HonestRuns *runs,
-                   HonestError *out, Error *err);
+                   const double *rtol, const HonestGrowth *grown, int n, int all,
+                   const HonestRuns *runs, HonestError *out, Error *err);
 
 /* Measures rtol of contents as drawn, and keeps the executions: honest_replay gives of them what
  * honest_measure gives of the same case. t lives as long. The caller frees *runs in any case. */
 int honest_runs(const Task *t, const Workload *w, HonestRuns **runs, HonestError *out, Error *err);
-void honest_replay(const HonestRuns *runs, const double *rtol, const double *grown, int n,
+void honest_replay(const HonestRuns *runs, const double *rtol, const HonestGrowth *grown, int n,
                    HonestError *out);
 void honest_runs_free(HonestRuns *runs); /* NULL is allowed */
 

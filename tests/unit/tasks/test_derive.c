@@ -150,15 +150,16 @@ static void test_half(void **state)
     HonestError e;
     Error err;
     assert_true(rtol >= 0x1p-7 && rtol <= 0.05);
+    const HonestGrowth grown[] = {{1, 1}, {3, 1}};
     HonestError both[2];
-    if (honest_measure(t, w, VARIANT_DRAWN, 1, &rtol, (double[]){1}, 1, 1, NULL, &e, &err) ||
-        honest_measure(t, w, VARIANT_DRAWN, 1, &rtol, (double[]){1, 3}, 2, 1, NULL, both, &err))
+    if (honest_measure(t, w, VARIANT_DRAWN, 1, &rtol, grown, 1, 1, NULL, &e, &err) ||
+        honest_measure(t, w, VARIANT_DRAWN, 1, &rtol, grown, 2, 1, NULL, both, &err))
         fail_msg("%s", err.text);
     assert_true(both[0].atol[0] == e.atol[0] && both[1].atol[0] >= 3 * e.atol[0]);
     HonestRuns *runs; /* the same executions, evaluated later */
     HonestError again[2], middle;
     if (honest_runs(t, w, &runs, &middle, &err)) fail_msg("%s", err.text);
-    honest_replay(runs, &rtol, (double[]){1, 3}, 2, again);
+    honest_replay(runs, &rtol, grown, 2, again);
     honest_runs_free(runs);
     assert_true(middle.rtol[0] > 0 && again[0].finite);
     assert_true(again[0].atol[0] == both[0].atol[0] && again[1].atol[0] == both[1].atol[0]);
@@ -356,6 +357,40 @@ static void test_walks(void **state)
     assert_true(atol[1] > 2 * atol[0]);
 }
 
+/* How many times as large the tolerance of 2^14 times as many sums is, of 64 numbers times
+ * exponentials of running sums. */
+static double many_by_few(double deviation)
+{
+    const char *const lines[] = {"c = aten.cumsum(x, 1)", "e = aten.exp(c)",
+                                 "p = aten.mul.Tensor(e, z)",
+                                 "y = aten.sum.dim_IntList(p, [1], False)"};
+    static const HonestGrowth grown[] = {{1, 1}, {1, 1 << 14}};
+    Small s = {.axes = {{"m", NULL, 4096}, {"n", NULL, 64}},
+               .inputs = {tensor("x", DTYPE_F32, "m", "n"), tensor("z", DTYPE_F32, "m", "n")}};
+    for (int i = 0; i < 2; i++) s.inputs[i].has_draw = 1, s.inputs[i].draw = DRAW_NORMAL;
+    s.inputs[0].parameter = "x", s.inputs[0].has_statistics = 1, s.inputs[0].std = deviation;
+    s.inputs[0].min = -6 * deviation, s.inputs[0].max = 6 * deviation;
+    small(&s, lines, 4, 2, 2);
+    Task *t = derived(&s.d);
+    Workload w = {.role = ROLE_CHECK, .axis = {600, 64}};
+    HonestError found[2];
+    Error err;
+    if (honest_measure(t, &w, VARIANT_DRAWN, 1, &t->rtol[DTYPE_F32], grown, 2, 1, NULL, found,
+                       &err))
+        fail_msg("%s", err.text);
+    task_free(t);
+    return found[1].atol[0] / found[0].atol[0];
+}
+
+/* The errors of sums of a few large terms have a heavy tail: the largest of many is far larger. */
+static void test_heavy_tail(void **state)
+{
+    (void)state;
+    double heavy = many_by_few(0.25), normal = many_by_few(0.001);
+    print_message("# heavy %.2f, normal %.2f\n", heavy, normal);
+    assert_true(heavy > 2 && normal <= 1);
+}
+
 /* Samples that show no error of the timed sizes: groups of one element, and a clamp that one element in
  * ten thousand passes. */
 static void test_hidden(void **state)
@@ -539,6 +574,7 @@ int main(void)
                                        cmocka_unit_test(test_long_sums),
                                        cmocka_unit_test(test_special),
                                        cmocka_unit_test(test_walks),
+                                       cmocka_unit_test(test_heavy_tail),
                                        cmocka_unit_test(test_hidden),
                                        cmocka_unit_test(test_off),
                                        cmocka_unit_test(test_calm),
