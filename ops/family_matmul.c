@@ -11,12 +11,32 @@
 /* What an operator says of its call: the sides a, b, d and the letters of c in side[PRODUCT_C]. */
 typedef int Describe(const OpCall *c, Product *p, Error *err);
 
+/* Two texts, of at most a letter a dimension. Every execution of a product describes it. */
+static void letters_of(char out[OP_MAX_RANK + 1], const char *batch, const char *own)
+{
+    int n = 0;
+    while (*batch && n < OP_MAX_RANK) out[n++] = *batch++;
+    while (*own && n < OP_MAX_RANK) out[n++] = *own++;
+    out[n] = 0;
+}
+
+/* The name of a tensor in kernels: "x12". */
+static void name_tensor(ProductSide *s, int64_t index)
+{
+    char *to = s->name;
+    *to++ = 'x';
+    if (index >= 10) *to++ = (char)('0' + index / 10 % 10);
+    *to++ = (char)('0' + index % 10);
+    *to = 0;
+}
+_Static_assert(OP_MAX_TENSORS <= 100, "two digits");
+
 static void side(const OpCall *c, Product *p, ProductOperand x, int arg, const char *letters)
 {
     ProductSide *s = &p->side[x];
     s->tensor = op_tensor(c, arg);
-    snprintf(s->letters, sizeof s->letters, "%s", letters);
-    if (s->tensor) snprintf(s->name, sizeof s->name, "x%d", (int)c->arg[arg].integer[0]);
+    letters_of(s->letters, letters, "");
+    if (s->tensor) name_tensor(s, c->arg[arg].integer[0]);
 }
 
 static int rank_is(const OpCall *c, int arg, int rank, const char *name, Error *err)
@@ -105,8 +125,8 @@ static int describe_matmul(const OpCall *c, Product *p, Error *err)
         return error_set(err, ERROR_INVALID, "both arguments need a dimension, found %d and %d", ra,
                          rb);
     int ba = ra > 2 ? ra - 2 : 0, bb = rb > 2 ? rb - 2 : 0;
-    snprintf(a, sizeof a, "%s%s", batch_letters(ba), ra == 1 ? "k" : "mk");
-    snprintf(b, sizeof b, "%s%s", batch_letters(bb), rb == 1 ? "k" : "kn");
+    letters_of(a, batch_letters(ba), ra == 1 ? "k" : "mk");
+    letters_of(b, batch_letters(bb), rb == 1 ? "k" : "kn");
     side(c, p, PRODUCT_A, 0, a);
     side(c, p, PRODUCT_B, 1, b);
     snprintf(p->side[PRODUCT_C].letters, sizeof p->side[PRODUCT_C].letters, "%s%s%s",
@@ -123,13 +143,12 @@ static int describe_linear(const OpCall *c, Product *p, Error *err)
     if (bias && (bias->rank != 1 || bias->size[0] != op_tensor(c, 1)->size[0]))
         return error_set(err, ERROR_INVALID, "bias: expected %lld elements in one dimension",
                          (long long)op_tensor(c, 1)->size[0]);
-    snprintf(a, sizeof a, "%sk", batch_letters(x->rank - 1));
+    letters_of(a, batch_letters(x->rank - 1), "k");
     side(c, p, PRODUCT_A, 0, a);
     side(c, p, PRODUCT_B, 1, "nk");
     side(c, p, PRODUCT_D, 2, "n");
     p->beta = bias != NULL;
-    snprintf(p->side[PRODUCT_C].letters, sizeof p->side[PRODUCT_C].letters, "%sn",
-             batch_letters(x->rank - 1));
+    letters_of(p->side[PRODUCT_C].letters, batch_letters(x->rank - 1), "n");
     return 0;
 }
 
@@ -226,7 +245,7 @@ static int describe_einsum(const OpCall *c, Product *p, Error *err)
     for (int x = PRODUCT_A; x <= PRODUCT_B; x++) {
         ProductSide *s = &p->side[x];
         s->tensor = &c->tensor[list->integer[x]];
-        snprintf(s->name, sizeof s->name, "x%d", (int)list->integer[x]);
+        name_tensor(s, list->integer[x]);
         if (term(&at, end, s->tensor->rank, s->letters, err)) return -1;
         if ((int)strlen(s->letters) != s->tensor->rank)
             return error_set(err, ERROR_INVALID,
