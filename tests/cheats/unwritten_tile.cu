@@ -1,6 +1,7 @@
 // The same with a column too many stored: what was never copied is a part of a result.
 // task: matmul
-// expect: out_of_bounds
+// expect sim: out_of_bounds
+// expect cuda: wrong_result
 //@ launch matmul<<<dim3(ceil_div(n, 16), ceil_div(m, 16)), 256>>>(a, b, c, m, n, k)
 extern "C" __global__ void matmul(const float *a, const float *b, float *c, int m, int n, int k)
 {

@@ -60,13 +60,22 @@ int layout_const(Code *c, Error *err)
     return 0;
 }
 
+/* ptxas aligns variables behind the system's part of a block's shared memory: one that is aligned to more
+ * than the size of this part lies so many bytes behind a multiple of its alignment. */
+static uint64_t place_shared(PtxVar *v, uint64_t at)
+{
+    place(v, at);
+    if (v->align > RESERVED_SHARED) v->offset += RESERVED_SHARED;
+    return v->offset + v->size;
+}
+
 uint64_t layout_shared(Code *c)
 {
     uint64_t at = 0;
     for (int i = -1; i < c->ptx.n_functions; i++) {
         if (i >= 0 && c->ptx.functions[i].is_entry) continue;
         for (PtxVar *v = i < 0 ? c->ptx.vars : c->ptx.functions[i].vars; v; v = v->next)
-            if (v->space == SPACE_SHARED && !is_dynamic(v)) at = place(v, at);
+            if (v->space == SPACE_SHARED && !is_dynamic(v)) at = place_shared(v, at);
     }
     return at;
 }
@@ -74,7 +83,7 @@ uint64_t layout_shared(Code *c)
 void layout_entry_shared(Function *f, uint64_t at)
 {
     for (PtxVar *v = f->ptx->vars; v; v = v->next)
-        if (v->space == SPACE_SHARED && !is_dynamic(v)) at = place(v, at);
+        if (v->space == SPACE_SHARED && !is_dynamic(v)) at = place_shared(v, at);
     f->static_shared = (uint32_t)(((at > 1 << 20 ? 1 << 20 : at) + 15) & ~(uint64_t)15);
     /* The size is bounded even so: the dynamic memory of other kernels starts behind it. */
     if (at > 1 << 20) f->unsupported = "it declares more than 1 MiB of static shared memory";
