@@ -173,7 +173,8 @@ static void test_aligned(void **state)
         "__shared__ unsigned before[4]; __shared__ __align__(16384) unsigned s[4096]; unsigned "
         "a, z;\n"
         "before[threadIdx.x & 3] = 5; s[threadIdx.x] = 1; s[2048 + threadIdx.x] = 7; "
-        "__syncthreads(); a = (unsigned)__cvta_generic_to_shared(s);\n"
+        "__syncthreads(); asm volatile(\"mov.u32 %0, %1;\" : \"=r\"(a) : "
+        "\"r\"((unsigned)__cvta_generic_to_shared(s)));\n"
         "asm volatile(\"ld.shared.u32 %0, [%1];\" : \"=r\"(z) : \"r\"((a ^ 8192) + 4 * "
         "threadIdx.x)); y[0] = a % 16384; y[1] = z; y[2] = before[1]; }\n");
     DevicePtr py = sim_buffer(&sim, "y", NULL, sizeof y);
