@@ -165,9 +165,11 @@ static void test_not_made(void **state)
 {
     (void)state;
     static Verdict v;
-    judge(KERNEL("    asm volatile(\"barrier.cluster.arrive.aligned;\");\n"
-                 "    if (i < n) y[i] = fmaxf(x[i], 0);\n"),
-          10, &v);
+    judge(
+        KERNEL(
+            "    float z = i;\n    asm volatile(\"min.xorsign.abs.f32 %0, %0, %0;\" : \"+f\"(z));\n"
+            "    if (i < n) y[i] = fmaxf(x[i], 0);\n"),
+        10, &v);
     if (v.outcome != OUTCOME_OK) fail_msg("%s: %s", outcome_name(v.outcome), v.message);
     assert_true(says(&v, "could not check it: unsupported"));
     verdict_release(&v);
