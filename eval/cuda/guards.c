@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+_Static_assert(ARENA_MAX_BUFFERS + 1 <= TRUSTED_MAX_ZONES, "every zone is checked");
+
 /* Give the harness's kernels the table of zones when it has changed. */
 static void update_zones(Device *d)
 {
