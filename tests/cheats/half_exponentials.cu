@@ -10,5 +10,6 @@ extern "C" __global__ void softmax(const float *x, float *y, int cols)
     for (int d = 16; d; d /= 2) m = fmaxf(m, __shfl_xor_sync(~0u, m, d));
     for (int c = threadIdx.x; c < cols; c += 32) s += __half2float(hexp(__float2half(r[c] - m)));
     for (int d = 16; d; d /= 2) s += __shfl_xor_sync(~0u, s, d);
-    for (int c = threadIdx.x; c < cols; c += 32) y[(long long)blockIdx.x * cols + c] = __half2float(hexp(__float2half(r[c] - m))) / s;
+    for (int c = threadIdx.x; c < cols; c += 32)
+        y[(long long)blockIdx.x * cols + c] = __half2float(hexp(__float2half(r[c] - m))) / s;
 }

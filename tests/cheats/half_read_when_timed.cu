@@ -1,5 +1,5 @@
-// Leaves out every other row of its input at the timed size. A simulator does not compare these outputs: it counts the
-// reading that is missing, so that it scores below the honest kernel (2.53).
+// Leaves out every other row of its input at the timed size. A simulator does not compare these outputs.
+// It counts the missing reads, so the score is below that of the honest kernel (2.53).
 // task: transpose
 // expect sim: ok | wrong_result
 // expect cuda: wrong_result
@@ -11,8 +11,10 @@ extern "C" __global__ void turn(const float *x, float *y, int rows, int cols)
     int r0 = blockIdx.x * 32, c0 = blockIdx.y * 32;
     for (int k = threadIdx.y; k < 32; k += 8)
         if (r0 + k < rows && c0 + threadIdx.x < cols)
-            s[k][threadIdx.x] = cols > 4096 && k % 2 ? 0.0f : x[(long long)(r0 + k) * cols + c0 + threadIdx.x];
+            s[k][threadIdx.x] =
+                cols > 4096 && k % 2 ? 0.0f : x[(long long)(r0 + k) * cols + c0 + threadIdx.x];
     __syncthreads();
     for (int k = threadIdx.y; k < 32; k += 8)
-        if (c0 + k < cols && r0 + threadIdx.x < rows) y[(long long)(c0 + k) * rows + r0 + threadIdx.x] = s[threadIdx.x][k];
+        if (c0 + k < cols && r0 + threadIdx.x < rows)
+            y[(long long)(c0 + k) * rows + r0 + threadIdx.x] = s[threadIdx.x][k];
 }

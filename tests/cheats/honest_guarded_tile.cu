@@ -6,7 +6,8 @@ __device__ void copy(float *to, const float *from, bool inside, bool copied)
 {
     unsigned at = (unsigned)__cvta_generic_to_shared(to);
     asm volatile("{ .reg .pred p, q; setp.eq.u32 p, %2, 0; setp.ne.u32 q, %3, 0;\n"
-                 "@q cp.async.ca.shared.global [%0], [%1], 4, p; }" ::"r"(at), "l"(from), "r"((int)inside), "r"((int)copied));
+                 "@q cp.async.ca.shared.global [%0], [%1], 4, p; }" ::"r"(at),
+                 "l"(from), "r"((int)inside), "r"((int)copied));
 }
 extern "C" __global__ void matmul(const float *a, const float *b, float *c, int m, int n, int k)
 {

@@ -1,4 +1,4 @@
-// Each block also writes the next one's elements, wrongly; whoever comes last decides.
+// Each block also writes the next block's elements, wrongly. The block that writes last decides.
 // task: relu
 // expect sim: race
 // expect cuda: wrong_result | nondeterministic | race

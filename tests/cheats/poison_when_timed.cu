@@ -1,4 +1,4 @@
-// Leaves out most of the sum at the timed size and writes there the bytes that stand for a result nobody has written.
+// Leaves out most of the sum at the timed size, and writes the bytes that mark an unwritten result.
 // task: matmul
 // expect: wrong_result
 //@ launch mm<<<dim3(ceil_div(n, 16), ceil_div(m, 16)), dim3(16, 16)>>>(a, b, c, m, n, k)

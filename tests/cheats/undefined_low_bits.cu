@@ -1,4 +1,4 @@
-// Fills the lowest bits of each result from a register without a value: too little to be seen in a comparison.
+// Fills the lowest bits of each result from a register without a value. A comparison does not see them.
 // task: relu
 // expect sim: uninitialised
 // expect cuda: ok | wrong_result | nondeterministic | uninitialised

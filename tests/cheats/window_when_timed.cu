@@ -1,4 +1,4 @@
-// Looks back at 64 positions where the sequence is long. A head is costly to compute, and two are compared all the same.
+// Looks back at 64 positions where the sequence is long. A head is costly to compute; two are compared.
 // task: attention
 // expect sim: wrong_result
 // expect cuda: wrong_result
@@ -12,8 +12,13 @@ extern "C" __global__ void attend(const float *q, const float *k, const float *v
     int lane = threadIdx.x % 4, i = blockIdx.x * 32 + threadIdx.x / 4;
     float top = -INFINITY, sum = 0, scale = rsqrtf((float)dim);
     #pragma unroll
-    for (int e = 0; e < 32; e++) out[e] = 0, mine[e] = e * 4 + lane < dim && i < seq ? q[head + (long long)i * dim + e * 4 + lane] * scale : 0.0f;
-    for (int j0 = seq > 1024 ? max(0, ((int)blockIdx.x - 2) * 32) : 0; j0 < min(seq, (int)(blockIdx.x + 1) * 32); j0 += 32) {
+    for (int e = 0; e < 32; e++) {
+        int at = e * 4 + lane;
+        out[e] = 0;
+        mine[e] = at < dim && i < seq ? q[head + (long long)i * dim + at] * scale : 0.0f;
+    }
+    int from = seq > 1024 ? max(0, ((int)blockIdx.x - 2) * 32) : 0;
+    for (int j0 = from; j0 < min(seq, (int)(blockIdx.x + 1) * 32); j0 += 32) {
         __syncthreads();
         for (int e = threadIdx.x; e < 32 * dim; e += 128) {
             int j = e / dim, c = e % dim;
