@@ -1,6 +1,7 @@
 /* Progress where stderr is a log: the bar goes to the terminal that is handed on, the log gets a line a
  * minute, and the file of the progress has what quern-status reads. One program draws at a time. */
 #include <fcntl.h>
+#include <poll.h>
 #include <pty.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +27,6 @@ static int setup(void **state)
     char number[16], path[96];
     strcpy(dir, "/tmp/quern-log-XXXXXX");
     if (!mkdtemp(dir) || openpty(&master, &slave, NULL, NULL, NULL)) return -1;
-    fcntl(master, F_SETFL, O_NONBLOCK);
     snprintf(number, sizeof number, "%d", slave);
     snprintf(path, sizeof path, "%s/x.progress", dir);
     setenv("QUERN_TERMINAL", number, 1);
@@ -42,6 +42,26 @@ static int teardown(void **state)
     close(master);
     close(slave);
     return file_remove_tree(dir, &err);
+}
+
+/* Reads what the terminal shows. The kernel passes bytes on some time after they are written: a mark that
+ * follows them tells that all of them have come. */
+static void read_terminal(char *shown, size_t size)
+{
+    static const char mark[] = "<end>";
+    size_t n = 0;
+    char *end = NULL;
+    assert_int_equal(write(slave, mark, sizeof mark - 1), sizeof mark - 1);
+    while (!end) {
+        struct pollfd p = {.fd = master, .events = POLLIN};
+        assert_int_equal(poll(&p, 1, 60000), 1);
+        ssize_t got = read(master, shown + n, size - 1 - n);
+        assert_true(got > 0);
+        n += (size_t)got;
+        shown[n] = 0;
+        end = strstr(shown, mark);
+    }
+    *end = 0;
 }
 
 /* Runs three steps of 0.2 s in a child whose stderr is a file. Puts what came to the terminal and to
@@ -67,8 +87,7 @@ static double run_child(char *shown, char *logged, size_t size)
     }
     waitpid(child, NULL, 0);
     elapsed = clock_seconds() - start;
-    ssize_t n = read(master, shown, size - 1);
-    shown[n > 0 ? n : 0] = 0;
+    read_terminal(shown, size);
     Buffer b;
     Error err;
     buffer_init(&b, 4096);
