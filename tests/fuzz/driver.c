@@ -252,7 +252,8 @@ static void fuzz(double seconds, uint64_t seed)
     long runs = 0;
     Random r;
     random_init(&r, seed, random_hash("fuzz", 4));
-    for (double start = clock_seconds(); clock_seconds() - start < seconds; runs++) {
+    for (double start = clock_seconds();
+         (seconds > 0 && !runs) || clock_seconds() - start < seconds; runs++) {
         const Input *from = &seeds[random_below(&r, n_seeds)];
         size_t n = from->size;
         memcpy(m, from->data, n);

@@ -37,8 +37,8 @@ class Worker:
         """The next line, within so many seconds."""
         end = time.monotonic() + seconds
         while b"\n" not in self.data:
-            left = end - time.monotonic()
-            if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
+            left = max(0, end - time.monotonic())  # what has come counts, however late this process looks
+            if not select.select([self.process.stdout], [], [], left)[0]:
                 self.stop()
                 raise Failed(f"took over {seconds:.0f} s")
             more = os.read(self.process.stdout.fileno(), 1 << 16)

@@ -3,7 +3,7 @@
 # missing is a hole, and the same command does nothing more. TAP on stdout.
 # limit: 900
 . "$(dirname "$0")/pipeline.sh"
-limit=500
+limit=1200
 echo 'include '"$tmp/tiny.mk" >"$tmp/one.mk"
 sed -i 's/^SFT .*/SFT ?= --plain-epochs 2 --epochs 1 --batch 4 --lr 8e-3/; s/^ROUNDS .*/ROUNDS ?= 1/;
     s/^REPORT_SAMPLES .*/REPORT_SAMPLES ?= 1/; s/^TASKS .*/TASKS ?= relu/

@@ -46,7 +46,7 @@ ok $? 'export -: standard input'
 [ $s = 0 ] && grep -q '^standard input$' out && grep -q '"value": 0.5' out; ok $? 'show -'
 mkfifo pipe
 for path in /dev/zero pipe; do
-    timeout 10 "$BIN/quern-artifact" show $path >out 2>err
+    timeout 100 "$BIN/quern-artifact" show $path >out 2>err
     [ $? = 1 ] && sentence quern-artifact 'expected a file, found a device or a pipe'
     ok $? "$path is no artifact"
 done

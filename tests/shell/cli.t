@@ -159,13 +159,11 @@ fi
 
 # Ctrl-C: the stage keeps its journal, says how to go on and exits 128+n; a second one ends it at once.
 export BIN
+export -f wait_for
 stop_collect() { # SIGNAL: a collection that nobody judges, stopped
     "$BIN/quern-fleet" run --workers 0 --dir q -- bash -c '
         "$BIN/quern-collect" --tasks relu --trials 4 --output collected.qa 2>err & pid=$!
-        for i in $(seq 1000); do
-            [ -s collected.qa.journal ] && [ "$(stat -c %s collected.qa.journal)" -gt 1000 ] && break
-            sleep 0.05
-        done
+        wait_for "[ \"\$(stat -c %s collected.qa.journal 2>/dev/null || echo 0)\" -gt 1000 ]"
         sleep 0.2; kill -'"$1"' $pid; wait $pid' >out 2>fleet.err
     rc=$?
 }
@@ -175,19 +173,17 @@ stop_collect INT
 ok $? 'Ctrl-C keeps the journal and exits 130'
 stop_collect TERM
 [ $rc = 143 ] && [ -s collected.qa.journal ]; ok $? 'SIGTERM likewise, 143'
-setsid "$BIN/quern-fleet" run --workers 1 --dir q -- sleep 60 >out 2>err &
+setsid "$BIN/quern-fleet" run --workers 1 --dir q -- sleep 1000 >out 2>err &
 pid=$!
-for _ in $(seq 600); do children=$(pgrep -P $pid | wc -l); [ "$children" -ge 3 ] && break; sleep 0.05; done
+wait_for '[ "$(pgrep -P $pid | wc -l)" -ge 3 ]'
 kids=$(pgrep -s "$(ps -o sid= -p $pid | tr -d ' ')" | tr '\n' ' ')
 kill -INT $pid
 wait $pid; rc=$?
-left=0
-for _ in $(seq 600); do
-    left=0
-    for k in $kids; do [ -e "/proc/$k" ] && left=$((left + 1)); done
-    [ $left = 0 ] && break
-    sleep 0.05
-done
-[ $rc = 130 ] && [ "$left" = 0 ]
+alive() { # whether one of them is left
+    local k
+    for k in $kids; do [ ! -e "/proc/$k" ] || return 0; done
+    return 1
+}
+wait_for '! alive' && [ $rc = 130 ]
 ok $? "Ctrl-C on the fleet takes server, evaluators and command down ($(echo $kids | wc -w) processes)"
 done_testing

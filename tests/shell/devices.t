@@ -86,13 +86,14 @@ echo "$2" >>"$QUERN_NOTES"; exec sleep 1000
 END
 chmod +x "$tmp/bin/quern-evald"
 export QUERN_NOTES=$tmp/notes
+export -f wait_for
 said() { printf '#!/bin/bash\n%s\n' "$1" >"$tmp/bin/quern-devices"; chmod +x "$tmp/bin/quern-devices"; }
-cores=$(nproc)
+cores=$(cores)
 fleet() { # DEVICES HOW_MANY: which devices its evaluators were given
     rm -f "$QUERN_NOTES"
     "$tmp/bin/quern-fleet" run --dir "$tmp/q" --devices "$1" -- bash \
-        -c "for i in \$(seq 3000); do [ \"\$(cat '$QUERN_NOTES' 2>/dev/null | wc -l)\" -ge $2 ] && break;
-            sleep 0.02; done; sleep 0.2" >"$tmp/out" 2>&1
+        -c "wait_for '[ \"\$(cat \"\$QUERN_NOTES\" 2>/dev/null | wc -l)\" -ge $2 ]'; sleep 0.2" \
+        >"$tmp/out" 2>&1
     sort "$QUERN_NOTES" | tr '\n' ' '
 }
 said "printf 'cuda:0 NVIDIA H200\ncuda:1 NVIDIA H200\n'"

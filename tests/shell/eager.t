@@ -28,7 +28,7 @@ END
 cat >rows.py <<'END'
 import sys, types
 import eager_rows
-given = types.SimpleNamespace(output="rows", again="again" in sys.argv, seconds=600, limit=5, jobs=3,
+given = types.SimpleNamespace(output="rows", again="again" in sys.argv, seconds=600, limit=10, jobs=3,
     compile=True)
 names = sys.argv[1].split(",")
 print(eager_rows.run([sys.executable, "worker.py"], [eager_rows.Task(n, n, {"n": 4}) for n in names], given))
@@ -38,12 +38,12 @@ row() { grep -q "\"task\": \"$1\", \"axes\": {\"n\": 4}, $2, \"gpu\": \"none\"}"
 python3 rows.py a,hangs,dies,fused,fails,slow,b >out; [ "$(cat out)" = 0 ] && [ "$(wc -l <rows)" = 7 ]
 ok $? "each task has a row"
 row a '"us": 1.5, "ready": true' && row b '"us": 1.5, "ready": true'; ok $? "those that work have a time"
-row hangs '"us": 1.5, "ready": false, "best_error": "took over 5 s"'
+row hangs '"us": 1.5, "ready": false, "best_error": "took over 10 s"'
 ok $? "one that is compiled too long is timed without that"
 row dies '"us": 1.5, "ready": false, "best_error": "the process ended with status 3"'
 ok $? "so is one that ends its process"
 row fused '"us": 1.5, "ready": true, "best_error": "no way"'; ok $? "and one that cannot be compiled"
-row fails '"error": "out of memory"' && row slow '"error": "took over 5 s"'
+row fails '"error": "out of memory"' && row slow '"error": "took over 10 s"'
 ok $? "one that fails or is too slow says so"
 : >asked; python3 rows.py a,hangs,c >out; [ "$(wc -l <rows)" = 8 ] &&
     [ "$(sort -u asked)" = $'measure c\nprepare c' ]

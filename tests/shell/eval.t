@@ -134,16 +134,10 @@ extern "C" __global__ void k(float *y) { *y = sizeof(Q<24, 0>); }
 EOF
 "$BIN/quern-eval" --task relu "$tmp/long.cu" >/dev/null 2>&1 &
 pid=$!
-for i in $(seq 600); do
-    server=$(pgrep -P $pid quern-compile) && child=$(pgrep -P "$server") && break
-    sleep 0.05
-done
+wait_for 'server=$(pgrep -P $pid quern-compile) && child=$(pgrep -P "$server")'
 kill -9 $pid
 wait $pid 2>/dev/null
-for i in $(seq 600); do
-    [ -e "/proc/$server" ] || [ -e "/proc/$child" ] || break
-    sleep 0.05
-done
+wait_for '[ ! -e "/proc/$server" ] && [ ! -e "/proc/$child" ]'
 is "a killed evaluator leaves no process" \
     "${server:+server}${child:+child} $(ls -d "/proc/$server" "/proc/$child" 2>/dev/null | wc -l)" \
     "serverchild 0"

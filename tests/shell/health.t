@@ -3,7 +3,6 @@
 # judges it, the queue lists the device, and the fleet does not start its evaluator again. TAP on stdout.
 . "$(dirname "$0")/tap.sh"
 need redis-server
-export QUERN_LEASE_S=5
 logs=(log a.log b.log out err)
 status() { "$BIN/quern-queue" status --json 2>/dev/null | tr -d '\n'; }
 place="$(hostname) sim:h100"
@@ -13,6 +12,7 @@ echo "\$OMP_NUM_THREADS" >threads
 exec "$BIN/quern-evald" --runner noop "\$@"
 END
 chmod +x noop
+export -f wait_for
 message() { "$BIN/quern-artifact" export "$1" | sed -n 's/.*"message":"\([^"]*\)".*/\1/p'; }
 sick_over() { printf 'relu\t// selftest: sick %s\\n// %s\n' "$tmp/ill" "$1"; }
 
@@ -64,16 +64,16 @@ touch ill
     sick_over fleet; for i in $(seq 20); do printf 'relu\t// selftest: sleep 0.02\\n// %d\n' $i; done
 } | "$here/make_samples.pl" >u.qa
 cat >command <<END
-"$BIN/quern-evaluate" u.qa --output x.qa && "$BIN/quern-queue" status && sleep 1 &&
-    pgrep -c -P \$PPID quern-evald >evaluators
+"$BIN/quern-evaluate" u.qa --output x.qa && "$BIN/quern-queue" status &&
+    wait_for 'grep -q "left service" log' && sleep 1 && pgrep -c -P \$PPID quern-evald >evaluators
 END
-"$BIN/quern-fleet" run --evaluator ./noop --workers 2 --dir f -- sh command >out 2>log; s=$?
+"$BIN/quern-fleet" run --evaluator ./noop --workers 2 --dir f -- bash command >out 2>log; s=$?
 [ $s = 0 ] && grep -qE '^sim:h100 +0 +0 +21 +0 ' out && grep -q "^out of service since .*: $place " out
 ok $? 'every job of the fleet is done, and the sick device is named'
 grep -q 'evaluator [01] on sim:h100 left service; it is not started again' log; ok $? 'the fleet says so'
 [ "$(cat evaluators)" = 1 ]; ok $? 'and leaves it alone'
 is 'evaluators share the cores' "$(cat threads)" \
-    "$(perl -e 'my $n = int(shift() / 2); print $n < 1 ? 1 : $n' "$(env -u OMP_NUM_THREADS nproc)")"
+    "$(perl -e 'my $n = int(shift() / 2); print $n < 1 ? 1 : $n' "$(cores)")"
 touch ill
 sick_over alone | "$here/make_samples.pl" >y.qa
 timeout 200 "$BIN/quern-fleet" run --evaluator ./noop --workers 1 --dir f -- "$BIN/quern-evaluate" y.qa \

@@ -86,7 +86,12 @@ drive -- 'v script: 400' 'w script: 422' 'x script: never' 'y script: filter' 'z
 4 307 1 error
 5 200 1 stop' ] && grep -q 'answered 400 (said the fake server)' out
 ok $? 'what no retry mends is not retried, the rest goes on'
-GIVE_UP=4 drive -- 'ab script: 500' 'ac script: ok'
+# A machine that pauses for as long as the patience lets it try once: then it is done again.
+impatient() { # FLAGS -- PROMPT...
+    local try
+    for try in 1 2 3 4 5; do GIVE_UP=4 drive "$@"; grep -qE '^0 [0-9]+ 1 error' out || break; done
+}
+impatient -- 'ab script: 500' 'ac script: ok'
 [ $rc = 0 ] && grep -q '^0 500 [2-9]* error .*given up after' out && grep -q '^1 200 1 stop' out
 ok $? 'patience ends'
 GIVE_UP=1 drive -- 'ad script: 429:3600'
@@ -135,7 +140,7 @@ kill $silent; silent=
 http_proxy=http://nohost.invalid:1 NO_PROXY= no_proxy= GIVE_UP=20 drive --absent 1 -- 'bid script: ok'
 [ $rc = 1 ] && grep -q 'nothing was reached there for 1 s; 0 of 1' err
 ok $? 'a proxy that has no address: the run stops'
-GIVE_UP=4 drive --timeout 0.5 --absent 1 -- 'bic script: drip'
+impatient --timeout 0.5 --absent 1 -- 'bic script: drip'
 [ $rc = 0 ] && grep -q '^0 200 [2-9]* error .*given up after' out; ok $? 'who answers too late is there'
 OPENAI_BASE_URL='ftp://me:pw@host/x' drive -- 'bj script: ok'
 [ $rc = 1 ] && grep -q 'OPENAI_BASE_URL: expected an http or https URL' err && ! grep -q pw err

@@ -46,7 +46,7 @@ is 'many short lines arrive in order' "$(grep '^line' "$tmp/r/log/slow.log")" "$
 cat >"$tmp/waits" <<'END'
 #!/bin/bash
 echo begun >&2
-for ((i = 0; i < 3000; i++)); do grep -q '^begun' "$0.log" && exit 0; sleep 0.02; done
+for ((i = 0; i < 10000; i++)); do grep -q '^begun' "$0.log" && exit 0; sleep 0.02; done
 exit 3
 END
 chmod +x "$tmp/waits"

@@ -58,7 +58,7 @@ typed "$BIN/quern-status a"; grep -q $'\033' typed; ok $? 'a terminal gets colou
 NO_COLOR=1 typed "$BIN/quern-status a"; grep -q '^run a: failed' typed && ! grep -q $'\033' typed
 ok $? 'with NO_COLOR it gets none'
 NO_COLOR= typed "$BIN/quern-status a"; grep -q $'\033' typed; ok $? 'an empty NO_COLOR forbids nothing'
-(flock 9; exec sleep 60 >/dev/null 2>&1) 9>runs/a/queue/lock & holder=$! # the run goes on
+(flock 9; exec sleep 1000 >/dev/null 2>&1) 9>runs/a/queue/lock & holder=$! # the run goes on
 at_exit+=('kill $holder 2>/dev/null')
 wait_for '! flock -n -s runs/a/queue/lock true'
 # watched COLUMNS ROWS COMMAND: once quern-watch has drawn a page on such a terminal, COMMAND is run
@@ -81,8 +81,7 @@ tail -c 300 typed | sed 's/.*\x1b\[?1049l//' | grep -q 'quern-watch: there is no
 ok $? 'a run that vanishes is told after the other screen'
 
 # ---- a queue that does not answer ----
-began=$SECONDS
-QUERN_REDIS=redis://127.0.0.1:1 run quern-status a
-[ $rc = 0 ] && grep -q '^The queue does not answer\.$' out && [ $((SECONDS - began)) -le 30 ]
+QUERN_QUEUE_RETRY_S=100000 QUERN_REDIS=redis://127.0.0.1:1 timeout 300 "$BIN/quern-status" a >out 2>err; rc=$?
+[ $rc = 0 ] && grep -q '^The queue does not answer\.$' out
 ok $? 'a queue that does not answer is left out at once'
 done_testing

@@ -7,7 +7,6 @@ cd "$root" || exit 99
 prefix=test-$$
 logs=("$tmp/out")
 left_pattern='@(*quern-*|*redis-server*|*mk/*|make*)'
-left_s=30
 at_exit+=('rm -rf "$root/runs/$prefix"-*')
 trap 'exit 143' TERM INT HUP
 
@@ -57,8 +56,8 @@ for v in CC OPT SAN; do q=QUERN_$v; [ -z "${!q+x}" ] || settings+=("$v=${!q}"); 
 # crl RUN [NAME=VALUE...]: one `make crl`; its output is in $tmp/out
 crl() {
   local run=$1; shift
-  timeout -k 5 "${limit:-300}" make -j2 crl "${settings[@]}" RUN="$prefix-$run" "$@" >"$tmp/out" 2>&1 & wait \
-    $!
+  timeout -k 5 "${limit:-1200}" make -j2 crl "${settings[@]}" RUN="$prefix-$run" "$@" >"$tmp/out" 2>&1 &
+  wait $!
 }
 dir() { echo "runs/$prefix-$1"; }
 # The names of the rules that the last call ran, sorted.

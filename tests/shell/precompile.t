@@ -5,7 +5,7 @@
 # limit: 900
 . "$(dirname "$0")/tap.sh"
 need redis-server
-export QUERN_LEASE_S=1.5 QUERN_LOG=debug
+export QUERN_LOG=debug
 unset QUERN_CACHE
 diagnose() { grep -v ' ms$' log | tail -15 | sed 's/^/# /'; }
 status() { QUERN_REDIS=unix:$1/redis.sock "$BIN/quern-queue" status --json 2>/dev/null | tr -d ' \n'; }

@@ -327,10 +327,10 @@ grep -q 'folders of kernels: sofmax$' out && grep -q 'not read: loose.cu$' out &
 ok $? 'what no task has is warned of'
 rm -r kernels/sofmax kernels/softmax kernels/loose.cu
 command -v redis-server >/dev/null || done_testing
-export -f collect
+export -f collect wait_for
 rm kernels/relu/*; kernel b; kernel c
 "$BIN/quern-fleet" run --workers 0 --dir q -- bash -c 'collect & pid=$!
-    for i in $(seq 1000); do grep -aqs "// c" kept.qa.journal && break; sleep 0.02; done
+    wait_for "grep -aqs \"// c\" kept.qa.journal"
     kill -KILL $pid; wait $pid' 2>fleet.err
 grep -aq '// b' kept.qa.journal && grep -aq '// c' kept.qa.journal && [ ! -e kept.qa ]
 ok $? 'a collection is killed, with both kernels in its journal'

@@ -23,7 +23,7 @@ export QUERN_MARK=$tmp
 n=0 failed=0 rc=
 logs=("$tmp/out" "$tmp/err")               # the files whose ends a failed check prints
 left_pattern='@(*quern-*|*redis-server*)'  # the command lines that left looks for
-left_s=60                                  # how long none_left waits, in seconds
+left_s=150                                 # how long none_left waits, in seconds
 at_exit=()                                 # commands to run at the exit, in order, before tmp is removed
 
 end_test() {
@@ -69,13 +69,19 @@ sentence() { [ "$(wc -l <err)" = 1 ] && grep -q "^$1: " err && grep -qF -- "$2" 
 digest() { "$BIN/quern-artifact" validate "$1" 2>/dev/null | sed 's/.*payload //'; }
 
 # ---- processes ----
+cores() { env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc; } # as Quern's programs count them
 exec {never}<> <(:) # from which nothing comes: a wait without a process
+export never        # for a bash that is given wait_for
 # CONDITION [SECONDS]: returns whether the condition, a command, holds within that time. It is asked at
-# intervals of 20 ms, which grow to 100 ms: a condition that starts processes costs more than they wait.
+# intervals of 20 ms, which grow to 100 ms: a condition that starts processes costs more than they wait. The
+# clock is that of /proc/uptime, which nobody sets.
 wait_for() {
-  local end=$((SECONDS + ${2:-60})) ms=20
+  local now end='' ms=20
   until eval "$1"; do
-    [ $SECONDS -lt $end ] || return 1
+    read -r now _ </proc/uptime
+    now=${now%.*}
+    : "${end:=$((now + ${2:-150}))}"
+    [ "$now" -lt "$end" ] || return 1
     read -rt "0.0$ms" -u "$never"
     ms=$((ms < 80 ? ms + 5 : 99))
   done

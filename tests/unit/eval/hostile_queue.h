@@ -38,7 +38,7 @@ static inline void start_evaluator(void)
     EvalWorkerOptions opt = {.runner = {.device = CLASS, .noop = 1},
                              .redis = server.url,
                              .queue = "hostile",
-                             .deadline_s = 20};
+                             .deadline_s = 200};
     Error err;
     _exit(eval_worker_run(&opt, &err) ? 1 : 0);
 }
@@ -129,7 +129,7 @@ static inline void lives(int number)
     if (queue_enqueue(queue, CLASS, key, body.data, body.len, &state, &err))
         fail_msg("%s", err.text);
     buffer_release(&body);
-    for (double end = clock_seconds() + 120; !p.finished && clock_seconds() < end;) {
+    for (double end = clock_seconds() + 300; !p.finished && clock_seconds() < end;) {
         p = result_of(&job);
         if (!p.finished) clock_sleep(0.01);
     }

@@ -224,7 +224,7 @@ static void test_failures(void **state)
     gpu.query = CU_NOT_READY;
     double begin = clock_seconds();
     assert_int_equal(health_check(h, &err), -1);
-    assert_true(clock_seconds() - begin < 50);
+    assert_true(clock_seconds() - begin < 200);
     assert_non_null(strstr(err.text, "did not end within"));
     close_health(h);
 }

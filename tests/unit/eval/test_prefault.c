@@ -101,7 +101,7 @@ static void test_child_that_tells_nothing(void **state)
         for (int k = 0; k < 20; k++, usleep(5000)) prefault_wait(p, input);
         if (is_supported()) assert_in_range(faults_of_child(p), WRITTEN - 5, MAX);
         prefault_close(p);
-        assert_true(clock_seconds() - start < 20);
+        assert_true(clock_seconds() - start < 200);
         assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
         assert_int_equal(errno, ECHILD);
     }

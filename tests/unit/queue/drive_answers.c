@@ -135,7 +135,7 @@ static void test_wrong_answers(void **state)
             queue_close(q);
             kill(pid, SIGKILL);
             waitpid(pid, NULL, 0);
-            if (clock_seconds() - began > 60)
+            if (clock_seconds() - began > 200)
                 fail_msg("answer %zu: %.1f s", i, clock_seconds() - began);
         }
     }
