@@ -63,12 +63,21 @@ touch ill
 {
     sick_over fleet; for i in $(seq 20); do printf 'relu\t// selftest: sleep 0.02\\n// %d\n' $i; done
 } | "$here/make_samples.pl" >u.qa
+# Both have begun before one falls sick: one that begins later would serve the same place again, and take the
+# mark away.
 cat >command <<END
+for ((k = 1; k <= 100; k++)); do
+    printf 'relu\t// selftest: sleep 0.3\\\\n// first %d\n' \${k}1 \${k}2 | "$here/make_samples.pl" >first.qa
+    "$BIN/quern-evaluate" first.qa --output first.\$k || exit
+    "$BIN/quern-queue" top --window 0.1 | grep -q "^$(hostname)  *2 " && break
+done
+echo \$k >rounds
 "$BIN/quern-evaluate" u.qa --output x.qa && "$BIN/quern-queue" status &&
     wait_for 'grep -q "left service" log' && sleep 1 && pgrep -c -P \$PPID quern-evald >evaluators
 END
 "$BIN/quern-fleet" run --evaluator ./noop --workers 2 --dir f -- bash command >out 2>log; s=$?
-[ $s = 0 ] && grep -qE '^sim:h100 +0 +0 +21 +0 ' out && grep -q "^out of service since .*: $place " out
+[ $s = 0 ] && grep -qE "^sim:h100 +0 +0 +$((21 + 2 * $(cat rounds))) +0 " out &&
+    grep -q "^out of service since .*: $place " out
 ok $? 'every job of the fleet is done, and the sick device is named'
 grep -q 'evaluator [01] on sim:h100 left service; it is not started again' log; ok $? 'the fleet says so'
 [ "$(cat evaluators)" = 1 ]; ok $? 'and leaves it alone'

@@ -25,10 +25,11 @@ again() {
 }
 finish() { wait $submitter; local s=$?; "$BIN/quern-artifact" export $1.qa >verdicts 2>/dev/null; return $s; }
 fresh() { "$BIN/quern-queue" purge >/dev/null; }
-# hold PID: stops an evaluator while it has a job
+# hold PID: stops an evaluator while it has a job; fails when job or submitter end before that is seen
 hold() {
     local have; have=$(count done)
-    until kill -STOP $1; [ "$(count leased)" = 1 ] || [ "$(count done)" != "$have" ]; do
+    until kill -STOP $1; [ "$(count leased)" = 1 ]; do
+        [ "$(count done)" = "$have" ] && kill -0 $submitter 2>/dev/null || return 1
         kill -CONT $1; sleep 0.2
     done
 }
@@ -108,13 +109,17 @@ finish killed; s=$?
 ok $? 'kill -9 of the second: one verdict, confirmed, each job done once'
 
 # ---- the second device's evaluator does not come back ----
-end $b; fresh
+end $b
 options='--second-wait 15'
-evaluate gone "$(measured 1.5 A=6 B=5.9)"
-wait_for '[ "$(count done)" = 1 ]'
-start B; b=$pid; hold $b
-kill -9 $b; wait $b 2>/dev/null
-finish gone; s=$?
+for try in 1 2 3 4 5; do
+    fresh; rm -f gone.qa
+    evaluate gone "$(measured 1.5 A=6 B=5.9)"
+    wait_for '[ "$(count done)" = 1 ]'
+    start B; b=$pid; hold $b; held=$?
+    kill -9 $b; wait $b 2>/dev/null
+    finish gone; s=$?
+    [ $held != 0 ] || break # else it had the job for less time than it takes to see that, on a busy machine
+done
 [ $s = 0 ] && [ "$(field gone.qa confirmed)" = 'alone ' ] && [ "$(field gone.qa score)" = '6.0 ' ] &&
     [ "$(count done)" = 1 ] && [ "$(count waiting)" = 0 ]
 ok $? 'without it the record stays unconfirmed, and its second job is taken back'

@@ -6,7 +6,10 @@ need script
 at=runs/$prefix-seen
 
 crl seen & run_pid=$!
-wait_for "[ -e $at/collect/pool.qa ]" 240; wait_for "[ -e $at/report.html ]" 60
+wait_for "[ -e $at/collect/pool.qa ]" 400; wait_for "[ -e $at/report.html ]"
+# Its queue pauses while it is looked at: a run that waits for its next verdicts cannot end meanwhile.
+queue() { "$BIN/quern-queue" "$1" --redis "unix:$PWD/$at/queue/redis.sock" >>"$tmp/out" 2>&1; }
+queue pause; ok $? 'its queue pauses'
 status() { "$BIN/quern-status" "$prefix-seen" "$@" >"$tmp/status" 2>"$tmp/err"; }
 drawn() { grep -c "going on" "$tmp/typed" 2>/dev/null; }
 logs=("$tmp/out" "$tmp/status" "$tmp/err" "$tmp/scrape")
@@ -29,25 +32,26 @@ head -1 "$tmp/scrape" | grep -q ' 200 ' && grep -qi '^content-type: text/plain; 
 ok $? 'quern-metrics answers a scrape'
 printf 'GET /metrics HTTP/1.1\r\nHost: a\r\n%s\r\n' '' $'Connection: close\r\n' >"$tmp/asks"
 twice() { exec 3<>"/dev/tcp/127.0.0.1/$port" && cat "$tmp/asks" >&3 &&
-    timeout 60 cat <&3 >"$tmp/scrape"; exec 3<&-; } 2>/dev/null
+    timeout 300 cat <&3 >"$tmp/scrape"; exec 3<&-; } 2>/dev/null
 twice; is 'two scrapes on one connection' "$(grep -ac '^HTTP/1.1 200' "$tmp/scrape")" 2
-state_is_told() { # on a slow machine the run may be over, and its queue with it, before anyone has asked
+state_is_told() { # after the pause the run may be over, and its queue with it, before anyone has asked
   fetch /metrics && grep -q "^quern_run_state{run=\"$prefix-seen\",state=\"finished\"} 1" "$tmp/scrape" &&
       return 0
   grep -q "^quern_run_state{run=\"$prefix-seen\",state=\"going on\"} 1" "$tmp/scrape" &&
     grep -qE '^quern_jobs\{run="[^"]*",class="sim:h100",state="done"\} [1-9]' "$tmp/scrape" &&
     grep -qE '^quern_evaluators\{.*class="sim:h100"\} [1-9]' "$tmp/scrape"
 }
-wait_for state_is_told # what the queue says comes with the next look at it
-ok $? 'the state of the run, jobs and evaluators'
 status --json && "$BIN/quern-watch" "$prefix-seen" >"$tmp/watched" && ! grep -q $'\033' "$tmp/watched" &&
     grep -q '^run .* going on' "$tmp/watched"
 ok $? 'quern-watch without a terminal prints it once'
-timeout 120 script -qec "$BIN/quern-watch --every 0.2 $prefix-seen" "$tmp/typed" </dev/null \
+timeout 1000 script -qec "$BIN/quern-watch --every 0.2 $prefix-seen" "$tmp/typed" </dev/null \
     >/dev/null 2>&1 & watch=$!
 wait_for '[ "0$(drawn)" -ge 3 ]'
 ok $? 'on a terminal it draws again and again'
 kill "$watch" 2>/dev/null; wait "$watch" 2>/dev/null
+queue resume
+wait_for state_is_told # what the queue says comes with the next look at it
+ok $? 'the state of the run, jobs and evaluators'
 fetch /other; head -1 "$tmp/scrape" | grep -q ' 404 '; ok $? 'another path is not there'
 kill "$served"; wait "$served"; ok $? 'SIGTERM ends it'
 wait "$run_pid"; s=$?
