@@ -51,7 +51,7 @@ static void note_read(Lanes *l, const PtxOperand *o)
 static int is_lane_op(const char *op)
 {
     static const char *const ops[] = {"atom", "shfl",  "ldmatrix", "movmatrix", "mma",
-                                      "wmma", "match", "call",     "elect"};
+                                      "wmma", "match", "call",     "elect",     "wgmma"};
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
         if (!strcmp(op, ops[i])) return 1;
     return 0;

@@ -130,7 +130,8 @@ static void walk_inst(CostWalk *c, const PtxInst *in, int inst_class, CodeBlock 
     cost->host += host_cost(in);
     c->need = (WaitLevel){0};
     if (in->guard >= 0) visit_sources(c, &guard);
-    for (int i = dest; i < in->n_operands; i++) visit_sources(c, &in->operands[i]);
+    for (int i = dest && strcmp(in->op, "wgmma"); i < in->n_operands; i++) /* that adds to it */
+        visit_sources(c, &in->operands[i]);
     uint32_t done = c->start + (uint32_t)latency_of(inst_class);
     if (done > cost->chain) cost->chain = done;
     WaitLevel level = c->need;

@@ -63,8 +63,8 @@ static void refuse_instruction(Decoder *d)
 static int decode_one(Decoder *d)
 {
     static int (*const parts[])(Decoder *) = {
-        decode_alu,     decode_moves,   decode_mbarrier, decode_bulk, decode_memory,
-        decode_cluster, decode_control, decode_warp,     decode_mma,  decode_wmma};
+        decode_alu,     decode_moves, decode_mbarrier, decode_bulk, decode_memory, decode_cluster,
+        decode_control, decode_warp,  decode_mma,      decode_wmma, decode_wgmma};
     d->mods_used = 0;
     d->why = NULL;
     d->flops = d->expansion = 0;
@@ -123,6 +123,7 @@ static void decode_body(Decoder *d, const unsigned char *leader)
         d->in = &d->p->insts[i];
         if (leader[i]) begin_block(d);
         d->block_of[i] = d->n_blocks - 1;
+        wgmma_before(d);
         definedness_before(d);
         if (decode_one(d)) refuse_instruction(d);
         definedness_after(d);
@@ -205,6 +206,7 @@ void decode_function(Code *code, int index)
     d.cost = folded_find(d.p);
     unrolled_find(d.p, d.cost);
     d.merged = merged_find(d.p);
+    d.accumulators = wgmma_accumulators(d.p);
     mark_leaders(d.p, leader);
     definedness_find(&d, leader);
     decode_body(&d, leader);
@@ -220,5 +222,6 @@ void decode_function(Code *code, int index)
     free(d.block_of);
     free(d.cost);
     free(d.merged);
+    free(d.accumulators);
     free(leader);
 }

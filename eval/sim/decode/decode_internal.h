@@ -51,6 +51,7 @@ typedef struct {
     uint8_t *classes;                 /* InstClass of each PTX instruction */
     uint8_t *cost;                    /* of each PTX instruction, in parts of COST_WHOLE */
     int owed[INST_CLASS_COUNT];       /* the costs of the block that are not counted yet */
+    uint8_t *accumulators;            /* 1 for each 32-bit register of wgmma; NULL: none */
     uint8_t *merged;                  /* 1 for each atomic that one lane executes for all */
     int exit_block, ret_block;        /* a block or BLOCK_* */
     struct Definedness *definedness;  /* NULL: every register is set before it is read */
@@ -86,6 +87,7 @@ int decode_control(Decoder *d);
 int decode_warp(Decoder *d);
 int decode_mma(Decoder *d);
 int decode_wmma(Decoder *d);
+int decode_wgmma(Decoder *d);
 int decode_cluster(Decoder *d);
 int decode_mbarrier(Decoder *d);
 int decode_bulk(Decoder *d); /* decode_mbarrier.c: cp.async.bulk */
@@ -110,6 +112,10 @@ int decode_memory_class(int space, int kind); /* InstClass */
 int decode_fragment(Decoder *d, int operand, int n, int bits, uint32_t *rows, int is_dest);
 /* A product of doubles. rows: of the result */
 int decode_mma_doubles(Decoder *d, int rows, int k);
+
+/* decode_wgmma.c. Returns 1 for each 32-bit register that may hold an accumulator of wgmma, or NULL. */
+uint8_t *wgmma_accumulators(const PtxFunction *p);
+void wgmma_before(Decoder *d); /* emits the wait that the current instruction needs */
 
 /* ---- decode_function.c, cfg.c, costs.c ---- */
 

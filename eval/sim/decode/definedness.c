@@ -37,7 +37,8 @@ void definedness_values(const Definedness *k, const PtxInst *in, Registers *out)
 {
     ParamAccess a;
     out->n = 0;
-    for (int i = ptx_has_dest(in); i < in->n_operands; i++) collect(k, &in->operands[i], 0, out);
+    int first = ptx_has_dest(in) && !is_op(in, "wgmma"); /* that adds to its destination */
+    for (int i = first; i < in->n_operands; i++) collect(k, &in->operands[i], 0, out);
     definedness_arguments(k, in, 0, out);
     if (definedness_param(k, in, &a) && (!a.is_store || a.bytes < 4))
         definedness_words(k, in, out); /* a store of bytes keeps the others of the word */
@@ -88,7 +89,8 @@ static int is_load(const PtxInst *in)
 
 static int loads_from(const PtxInst *in, PtxSpace space)
 {
-    return (is_load(in) && may_be(in, space)) || (space == SPACE_SHARED && is_op(in, "ldmatrix"));
+    return (is_load(in) && may_be(in, space)) ||
+           (space == SPACE_SHARED && (is_op(in, "ldmatrix") || is_op(in, "wgmma")));
 }
 
 /* Is the register's first read a load of global memory? That knows by itself who left no value there. */
@@ -306,6 +308,7 @@ static int kind_of(const PtxInst *in)
         is_op(in, "movmatrix") || (is_op(in, "wmma") && in->n_mods && !strcmp(in->mods[0], "mma")))
         return TRACK_GATHER;
     if (is_op(in, "ldmatrix")) return TRACK_MATRIX;
+    if (is_op(in, "wgmma") && ptx_has_dest(in)) return TRACK_PRODUCT;
     if (in->n_operands < 2) return TRACK_JOIN; /* refused, if it is an access */
     if (is_load(in) &&
         (may_be(in, SPACE_SHARED) || may_be(in, SPACE_LOCAL) || may_be(in, SPACE_GLOBAL)))
@@ -353,6 +356,22 @@ static void select_sources(Decoder *d, TrackOp *t)
     t->n_sources = 3;
 }
 
+/* Of a wgmma, the descriptors and the predicate must be defined before it. The accumulators and registers of
+ * the first factor are followed after it, in this order. */
+static void divide_product(const Definedness *k, TrackOp *t, int after, Registers *dests,
+                           Registers *values, Registers *musts)
+{
+    int n = values->n;
+    values->n = musts->n = 0;
+    for (int i = 0; i < n; i++) {
+        int reg = values->reg[i], is_32 = reg >= k->base[REG_32] && reg < k->base[REG_64];
+        if (is_32 == after) definedness_add(after ? values : musts, reg);
+    }
+    if (after) return;
+    t->kind = TRACK_JOIN;
+    dests->n = 0;
+}
+
 /* Fills in the slots. Returns 0 when the instruction touches none. */
 static int fill_in(Decoder *d, TrackOp *t, int after)
 {
@@ -365,6 +384,7 @@ static int fill_in(Decoder *d, TrackOp *t, int after)
     definedness_dests(k, in, &dests);
     definedness_values(k, in, &values);
     definedness_addresses(k, in, &musts);
+    if (t->kind == TRACK_PRODUCT) divide_product(k, t, after, &dests, &values, &musts);
     if (t->kind == TRACK_LOAD && after) t->kind = TRACK_LOADED;
     if (t->kind == TRACK_STORE && after) t->kind = TRACK_STORED;
     if (is_load(in) && t->kind != TRACK_JOIN)
@@ -408,7 +428,7 @@ static void emit(Decoder *d, int after)
     if (!d->definedness || d->in->bad) return;
     int kind = kind_of(d->in),
         is_late = kind == TRACK_SHUFFLE || kind == TRACK_GATHER || kind == TRACK_MATRIX,
-        is_both = (d->code->follow && kind == TRACK_LOAD) ||
+        is_both = (d->code->follow && kind == TRACK_LOAD) || kind == TRACK_PRODUCT ||
                   (kind == TRACK_STORE && may_be(d->in, SPACE_GLOBAL));
     if ((is_late != after && !is_both) || !fill_in(d, &found, after)) return;
     TrackOp *t = ptx_arena_alloc(d->code->ptx.arena, sizeof *t);

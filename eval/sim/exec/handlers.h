@@ -39,7 +39,7 @@ Handler h_redux; /* k0: REDUX_* */
 Handler h_elect; /* e: predicate or 0 */
 Handler h_activemask;
 
-/* ---- exec_mma.c, exec_wmma.c: matrices ---- */
+/* ---- eval/sim/matrix ---- */
 
 Handler h_mma, h_mma_doubles; /* mma */
 /* mem, whose data[4] and on are the registers; k0: matrices, k1: .trans */
@@ -50,6 +50,9 @@ Handler h_wmma_sync;            /* waits for all 32 lanes before the accesses of
 Handler h_wmma_address;         /* part; d: row of the address; k0: bytes, k1: of a store */
 Handler h_wmma_pack;            /* d = a | b << k0 */
 Handler h_wmma_unpack;          /* d = half k0 of a */
+Handler h_wgmma;                /* wgmma */
+Handler h_wgmma_group;          /* k0: wait or commit; imm: groups that may stay under way */
+Handler h_wgmma_used;           /* before a use of an accumulator: waits for all products */
 int mma_per_register(int type); /* elements of a type in a register */
 double mma_element(uint32_t v, int type, int j);    /* element j of a register */
 uint32_t mma_sum(double v, int type, int saturate); /* the bits of an accumulator's element */

@@ -15,6 +15,7 @@
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
 #include "eval/sim/memory/undefined.h"
+#include "eval/sim/memory/wgmma_reads.h"
 
 enum {
     RECURSION_FRAMES = 512, /* reserved for a kernel that recurses */
@@ -202,6 +203,7 @@ static void start_block(Exec *x, uint64_t linear)
     c->stored = c->acquired = 0;
     async_start_block(x);
     bulk_start_block(x);
+    wgmma_start_block(x);
     undefined_clear(x);
     doubts_start_block(x);
     c->live_threads = x->block[0] * x->block[1] * x->block[2];
@@ -287,6 +289,7 @@ static uint64_t run_block(Exec *x, uint64_t linear)
         if (x->cta.epoch >= SHARED_EPOCH_MAX) shared_renew_epochs(x);
     }
     bulk_end_block(x);
+    wgmma_end_block(x);
     exec_raise_pending(x);
     return finish_block(x, n->warp_barriers - arrivals, n->barriers - completed);
 }
@@ -495,6 +498,7 @@ void exec_release(Exec *x)
 {
     async_release(x);
     bulk_release(x);
+    wgmma_release(x);
     undefined_clear(x);
     free(x->warps);
     free(x->shared_store);

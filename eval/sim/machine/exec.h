@@ -46,6 +46,7 @@ typedef struct {
 
 typedef struct AsyncCopies AsyncCopies;
 typedef struct BulkCopies BulkCopies;
+typedef struct WgmmaReads WgmmaReads;
 typedef struct Exec Exec;
 struct Exec {
     DevMem *mem;
@@ -71,6 +72,7 @@ struct Exec {
     int64_t block_cost;                   /* charged to the budget for the start of a block */
     AsyncCopies *async;                   /* cp.async under way; NULL: none issued */
     BulkCopies *bulk;                     /* cp.async.bulk under way */
+    WgmmaReads *wgmma;                    /* products under way; NULL: none issued */
     SimCounts counts;                     /* of the last launch */
     int counted;                          /* counts has the requests to global memory */
     uint64_t clock;                       /* warp-instructions of the module since it was loaded */

@@ -40,6 +40,7 @@ struct Inst {
         struct MmaOp *mma;
         struct WmmaOp *wmma;
         struct WmmaPart *part;
+        struct WgmmaOp *wgmma;
         struct TrackOp *track;
         struct BulkOp *bulk;
     };
@@ -64,8 +65,8 @@ typedef struct CallOp {
                                 function cannot be called here */
 } CallOp;
 
-/* How an instruction hands on undefined values. SHUFFLE, GATHER, MATRIX and LOADED follow the
- * instruction, the others come before it. */
+/* How an instruction hands on undefined values. SHUFFLE, GATHER, MATRIX, PRODUCT and LOADED
+ * follow the instruction, the others come before it. */
 enum {
     TRACK_JOIN,    /* a destination is undefined when a source is, or by TrackOp.flow */
     TRACK_SELECT,  /* selp: only the chosen source counts */
@@ -75,6 +76,7 @@ enum {
     TRACK_GATHER,  /* vote, match, redux, mma: any lane counts */
     TRACK_LOAD,    /* of shared, local, global or generic memory */
     TRACK_MATRIX,  /* ldmatrix */
+    TRACK_PRODUCT, /* wgmma: rows of the first factor and columns of the second one count */
     TRACK_LOADED,  /* what the load found */
     TRACK_STORE,
     TRACK_STORED /* what the store left in global memory */
@@ -164,6 +166,21 @@ typedef struct WmmaOp {
     uint8_t saturate;
     uint32_t d[8], a[8], b[8], c[8];
 } WmmaOp;
+
+/* wgmma.mma_async of 64 x N x K, of which a warp computes 16 rows. A register of an accumulator that is
+ * T_F16 holds two of them. */
+typedef struct WgmmaOp {
+    int n, k;
+    uint8_t n_c, a_type, b_type, acc_type; /* n_c: registers of the accumulators; T_* */
+    uint8_t saturate, negated;
+    uint8_t a_in_registers, a_transposed, b_transposed;
+    uint32_t *c;              /* rows */
+    uint32_t a[4];            /* rows; from shared memory a[0] is the descriptor's */
+    uint32_t b;               /* row of the descriptor */
+    uint32_t adds, adds_flip; /* predicate scale-d: adds to the accumulators */
+    uint32_t wavefronts;      /* of a warp's share of the factors in shared memory */
+    InstTraffic *traffic;
+} WgmmaOp;
 
 /* ---- a module ---- */
 

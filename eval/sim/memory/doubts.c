@@ -98,7 +98,8 @@ static uint32_t doubt(Warp *w, const Inst *in, int kind)
 {
     Exec *x = w->x;
     const PtxInst *p = exec_source(w, in);
-    int can_be = p && (!strcmp(p->op, "ld") || !strcmp(p->op, "ldu") || !strcmp(p->op, "shfl"));
+    int can_be = p && (!strcmp(p->op, "ld") || !strcmp(p->op, "ldu") || !strcmp(p->op, "shfl") ||
+                       !strcmp(p->op, "wgmma"));
     if (!x->code->follow || !x->doubts) {
         x->doubted |= can_be;
         return 0;
@@ -114,6 +115,11 @@ int doubt_load(Warp *w, const Inst *in, uint32_t lanes)
     w->doubtful_load |= lanes;
     w->load_event = event;
     return 0;
+}
+
+uint32_t doubt_product(Warp *w, const Inst *in)
+{
+    return doubt(w, in, TRACK_PRODUCT);
 }
 
 int doubt_bytes(Warp *w, const Inst *in, int lane, uint32_t bytes)
@@ -245,6 +251,17 @@ void doubt_note_read(Warp *w, const Access *a)
             }
         }
     }
+}
+
+/* The value counts as one that matters: an accumulator depends on many. */
+void doubt_note_product(Warp *w, uint64_t at, uint32_t bytes)
+{
+    Doubts *d = w->x->doubts;
+    if (!d || !w->x->code->follow) return;
+    enter_epoch(w->x);
+    fit_readers(w->x);
+    for (uint64_t word = at / 4; word < (at + bytes) / 4; word++)
+        d->readers[word] = (Reader){w->x->cta.epoch, MATTERED};
 }
 
 int doubt_read_before(Warp *w, uint64_t word)

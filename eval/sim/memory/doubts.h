@@ -27,6 +27,8 @@ typedef struct Doubts Doubts;
  * there is no fault then. Else -1. */
 int doubt_load(Warp *w, const Inst *in, uint32_t lanes);
 int doubt_shuffle(Warp *w, const Inst *in, uint32_t lanes);
+/* The same for what a wgmma reads. Returns the event of what depends on it, or 0: the fault stays. */
+uint32_t doubt_product(Warp *w, const Inst *in);
 /* The same for some bytes of what a lane loads, a bit each. The first lane reports the fault of a load:
  * exec_fail is not called again when Warp.partial_load has a lane. */
 int doubt_bytes(Warp *w, const Inst *in, int lane, uint32_t bytes);
@@ -37,6 +39,8 @@ int doubt_read_before(Warp *w, uint64_t word);
 
 /* A load, an atomic or a copy reads words of shared memory. */
 void doubt_note_read(Warp *w, const Access *a);
+void doubt_note_product(Warp *w, uint64_t at,
+                        uint32_t bytes); /* the same for a wgmma, in whole words */
 
 /* Is the value of an event as good as any other? */
 int doubt_is_settled(const Exec *x, uint32_t event);

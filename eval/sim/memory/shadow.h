@@ -26,6 +26,11 @@ enum {
 typedef int AccessChanged(const Access *a, const Warp *w, int lane, const unsigned char *now);
 
 int shared_check_load(Warp *w, Access *a);
+/* The same for what a wgmma reads: chunks of 16 bytes at n offsets, which lie in shared memory. doubtful: a
+ * flag for each chunk; those that have it are not looked at, and those whose value is doubtful get it,
+ * with the event. event NULL: these are faults. */
+int shared_check_chunks(Warp *w, const Inst *in, const uint32_t *at, int n, uint8_t *doubtful,
+                        uint32_t *event);
 /* For a volatile load, which is no race: the bytes must only be written. */
 int shared_check_written(Warp *w, Access *a);
 int shared_check_store(Warp *w, Access *a, AccessChanged *changed); /* NULL: a volatile store */

@@ -10,6 +10,8 @@
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/unwritten.h"
 
+enum { CHUNK = 16 /* bytes of what wgmma reads at once */ };
+
 static inline uint32_t my_tag(const Warp *w)
 {
     return w->x->cta.epoch << TAG_PHASE_SHIFT | (uint32_t)w->index << TAG_WARP_SHIFT;
@@ -151,6 +153,73 @@ int shared_check_load(Warp *w, Access *a)
             continue;
         }
         for (int k = 0; k < n; k++) r[k] = foreign(r[k], mine) ? several : one;
+    }
+    return 0;
+}
+
+/* A chunk of a wgmma that is not all written, or races with a write. Returns 0, -1 with a fault, or 1: it is
+ * doubtful. */
+static int check_chunk(Warp *w, const Inst *in, uint32_t at, uint32_t *event)
+{
+    Cta *c = &w->x->cta;
+    uint32_t mine = my_tag(w), unwritten = 0, writer = 0;
+    for (uint64_t word = at / 4; word < at / 4 + CHUNK / 4; word++) {
+        uint32_t t = c->shared_writer[word];
+        if (TAG_BYTES & ~written_bytes(c, word)) {
+            clear_unwritten(c, word);
+            unwritten = 1;
+        }
+        if (foreign(t, mine) && t & TAG_BYTES) writer = 1 + (t >> TAG_WARP_SHIFT & 31);
+        note_reader(c, word, mine, TAG_BYTES);
+    }
+    doubt_note_product(w, at, CHUNK);
+    if (!unwritten && !writer) return 0;
+    if (writer)
+        exec_fault(
+            w, in, __builtin_ctz(w->active), OUTCOME_RACE,
+            "multiplies shared memory at offset %u, which a thread of warp %u writes with no "
+            "barrier between",
+            at, writer - 1);
+    else
+        exec_fault(
+            w, in, __builtin_ctz(w->active), OUTCOME_OUT_OF_BOUNDS,
+            "multiplies %d bytes at offset %u of shared memory that no thread of the block has "
+            "written",
+            CHUNK, at);
+    return event && (*event = doubt_product(w, in)) ? 1 : -1;
+}
+
+/* The tags of a chunk, and for each all ones where `foreign` is true. */
+typedef uint32_t Tags __attribute__((vector_size(CHUNK)));
+
+static inline Tags foreign_tags(Tags t, uint32_t mine)
+{
+    return (Tags)((((t ^ mine) & ~15u) - 16) < 1024 - 16);
+}
+
+int shared_check_chunks(Warp *w, const Inst *in, const uint32_t *at, int n, uint8_t *doubtful,
+                        uint32_t *event)
+{
+    Cta *c = &w->x->cta;
+    uint32_t mine = my_tag(w), one = mine | TAG_BYTES;
+    uint32_t several = (mine & ~(uint32_t)TAG_WARP_MASK) | TAG_SEVERAL_WARPS | TAG_BYTES;
+    for (int i = 0; i < n; i++) {
+        Tags t, r;
+        uint64_t bad[2];
+        if (doubtful[i]) continue;
+        memcpy(&t, c->shared_writer + at[i] / 4, sizeof t);
+        memcpy(&r, c->shared_reader + at[i] / 4, sizeof r);
+        t = (Tags)(t < c->floor) | (Tags)((t & TAG_BYTES) != TAG_BYTES) | foreign_tags(t, mine);
+        memcpy(bad, &t, sizeof bad);
+        if (bad[0] | bad[1] || w->x->doubts) {
+            int is = check_chunk(w, in, at[i], event);
+            if (is < 0) return -1;
+            doubtful[i] = (uint8_t)is;
+            continue;
+        }
+        r = foreign_tags(r, mine) & (several ^ one);
+        r ^= one;
+        memcpy(c->shared_reader + at[i] / 4, &r, sizeof r);
     }
     return 0;
 }

@@ -10,6 +10,7 @@
 #include "eval/sim/machine/values.h"
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/undefined_memory.h"
+#include "eval/sim/memory/wgmma_reads.h"
 
 enum { LANE_COST = 8, FOLLOW_COST = 32, STORE_COST = 1500 }; /* in thread-instructions */
 
@@ -364,6 +365,46 @@ static void track_matrix(Warp *w, const Inst *in, uint32_t m)
     }
 }
 
+/* The lanes whose accumulators of row g + 8 half depend on undefined values of the first factor. */
+static Mark of_rows(Warp *w, const TrackOp *t, const WgmmaUndefined *u, int half)
+{
+    Mark v = whole(0, 0);
+    uint32_t lanes = 0;
+    for (int k = t->n_dests + half; k < t->n_sources; k += 2) /* registers of the factor */
+        v = joined(w->x, v, mark_of(w, t->sources[k], FULL_MASK));
+    for (int i = 0; i < LANES; i++) {
+        uint32_t row = lanes_of(&v) >> (i & ~3) & 15;
+        lanes |= (uint32_t)(row != 0) << i;
+    }
+    v = whole(lanes, v.event);
+    for (int i = lanes = 0; i < LANES; i++) lanes |= (u->rows >> (8 * half + i / 4) & 1) << i;
+    return joined(w->x, v, whole(lanes, u->event));
+}
+
+/* Behind a wgmma: register i of a lane is an element of the product, or two halves. */
+static void track_product(Warp *w, const Inst *in)
+{
+    const TrackOp *t = in->track;
+    const WgmmaOp *op = in[-1].wgmma;
+    const WgmmaUndefined *u = &w->x->wgmma->undefined;
+    int adds = (w->p[op->adds] ^ op->adds_flip) & 1, is_half = op->acc_type == T_F16;
+    Mark rows[2] = {of_rows(w, t, u, 0), of_rows(w, t, u, 1)};
+    exec_charge(w->x, FOLLOW_COST + t->n_dests * LANE_COST);
+    for (int i = 0; i < t->n_dests; i++) {
+        Mark v = whole(0, u->event), old = whole(0, 0);
+        int column = is_half ? 8 * (i / 2) : 8 * (i / 4) + (i & 1);
+        for (int lane = 0; lane < LANES; lane++)
+            for (int p = 0; p < REG_PARTS; p++) {
+                int c = column + 2 * (lane & 3) + (is_half ? p / 2 : 0);
+                v.part[p] |= (u->columns[c / 32] >> c % 32 & 1) << lane;
+            }
+        if (adds) old = mark_of(w, t->dests[i], FULL_MASK);
+        v = joined(w->x, joined(w->x, v, old), rows[is_half ? i & 1 : i >> 1 & 1]);
+        if (!is_half) v = whole(lanes_of(&v), v.event);
+        put_mark(w, t->dests[i], FULL_MASK, v);
+    }
+}
+
 /* What a load found of item k where some bytes have no value. */
 static Mark partly(const Warp *w, const Inst *in, int k, uint32_t m)
 {
@@ -526,6 +567,9 @@ const Inst *h_track(Warp *w, const Inst *in)
     case TRACK_STORED: track_stored(w, in, m); return in + 1;
     case TRACK_LOAD: track_load(w, in, m); return in + 1;
     case TRACK_MATRIX: track_matrix(w, in, m); return in + 1;
+    case TRACK_PRODUCT:
+        if (m) track_product(w, in);
+        return in + 1;
     case TRACK_LOADED: track_loaded(w, in, m); return in + 1;
     case TRACK_SHUFFLE: track_shuffle(w, in, m); return in + 1;
     default: return follow(w, in, m);

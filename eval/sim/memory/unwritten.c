@@ -22,8 +22,9 @@ static int mentions(const PtxOperand *o, uint8_t cls, uint32_t reg)
 
 static int has_destination(const PtxInst *in)
 {
-    static const char *const none[] = {"st",      "red",       "call",     "cp",     "bar",
-                                       "barrier", "nanosleep", "stmatrix", "discard"};
+    static const char *const none[] = {
+        "st",      "red",       "call",     "cp",      "bar",
+        "barrier", "nanosleep", "stmatrix", "discard", "wgmma" /* it reads its destination, too */};
     for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
         if (!strcmp(in->op, none[i])) return 0;
     return 1;

@@ -90,8 +90,7 @@ static void check_binaries(const char *arch, const CudaBinary *binaries)
 }
 
 /* Does what cuda_compile does, one source at a time, and keeps the PTX for the tests that execute
- * the kernels, but for PTX with wgmma, which the simulator does not know. Then cuda_compile finds
- * the binaries in its cache. */
+ * the kernels (engine_compile says which). Then cuda_compile finds the binaries in its cache. */
 static void fill_cache(const char *arch)
 {
     Nvrtc *nvrtc;
@@ -108,7 +107,8 @@ static void fill_cache(const char *arch)
         if (outcome == NVRTC_DONE) {
             cuda_source_key(nvrtc, arch, (CudaSource)s, key);
             cache_put(c, key, o.cubin, o.cubin_len);
-            if (!strstr(o.ptx, "wgmma")) engine_keep_ptx(arch, text, strlen(text), o.ptx);
+            if (s != SOURCE_gemv || !strstr(o.ptx, "wgmma"))
+                engine_keep_ptx(arch, text, strlen(text), o.ptx);
         }
         nvrtc_output_release(&o);
     }

@@ -1,0 +1,143 @@
+/* A race with a write of the same phase is found at the issue or at the write, as for loads. The wait
+ * counts as another read: the phase may be a later one. */
+#pragma GCC optimize("O3")
+#include "eval/sim/memory/wgmma_reads.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "eval/sim/memory/shadow.h"
+
+enum { READS_MAX = 32 /* products of a warp under way that are followed */, HOLD_COST = 300 };
+
+typedef struct WgmmaRead {
+    const Inst *in;
+    const Frame *frame;
+    uint32_t group, epoch;
+    WgmmaChunks chunks;
+} WgmmaRead;
+
+WgmmaReads *wgmma_reads(Exec *x)
+{
+    if (!x->wgmma) x->wgmma = memory_alloc(sizeof *x->wgmma);
+    return x->wgmma;
+}
+
+void wgmma_start_block(Exec *x)
+{
+    for (int i = 0; x->wgmma && i < MAX_WARPS; i++)
+        x->wgmma->warps[i].n = x->wgmma->warps[i].issued = x->wgmma->warps[i].committed = 0;
+}
+
+void wgmma_release(Exec *x)
+{
+    for (int i = 0; x->wgmma && i < MAX_WARPS; i++) {
+        for (int k = 0; k < x->wgmma->warps[i].cap; k++) free(x->wgmma->warps[i].reads[k]);
+        free(x->wgmma->warps[i].reads);
+    }
+    free(x->wgmma);
+    x->wgmma = NULL;
+}
+
+int wgmma_read(Warp *w, const Inst *in, WgmmaChunks *c)
+{
+    const Cta *cta = &w->x->cta;
+    for (int i = 0; i < c->n; i++)
+        if (c->at[i] > cta->shared_size || cta->shared_size - c->at[i] < WGMMA_CHUNK)
+            return exec_fail(w, in, 0, OUTCOME_OUT_OF_BOUNDS,
+                             "multiplies %d bytes at offset %u of the block's shared memory, which "
+                             "has %u bytes (%u static, %u dynamic)",
+                             WGMMA_CHUNK, c->at[i], cta->shared_size, cta->static_shared,
+                             cta->shared_size - cta->static_shared);
+    memset(c->doubtful, 0, (size_t)c->n);
+    c->event = 0;
+    if (shared_check_chunks(w, in, c->at, c->n, c->doubtful, &c->event)) return -1;
+    for (int i = 0; i < c->n; i++) memcpy(c->bytes[i], cta->shared + c->at[i], WGMMA_CHUNK);
+    return 0;
+}
+
+/* The bytes must still be those of the issue, unless nothing depends on them. */
+static int end_read(Warp *w, const Inst *in, WgmmaRead *r)
+{
+    WgmmaChunks *c = &r->chunks;
+    const Inst *of = r->frame == w->frame ? r->in : in;
+    exec_charge(w->x, HOLD_COST + c->n);
+    for (int i = 0; i < c->n; i++)
+        if (!c->doubtful[i] && memcmp(c->bytes[i], w->x->cta.shared + c->at[i], WGMMA_CHUNK))
+            return exec_fail(
+                w, of, 0, OUTCOME_RACE,
+                "multiplies shared memory at offset %u, which a thread of warp %u writes "
+                "before wgmma.wait_group has waited for the product",
+                c->at[i], w->x->cta.shared_writer[c->at[i] / 4] >> TAG_WARP_SHIFT & 31);
+    if (r->epoch == w->x->cta.epoch) return 0;
+    return shared_check_chunks(w, of, c->at, c->n, c->doubtful, NULL);
+}
+
+/* Drops the first n reads, whose products are done. */
+static int end_reads(Warp *w, const Inst *in, int n)
+{
+    WgmmaWarp *own = &w->x->wgmma->warps[w->index];
+    for (int i = 0; i < n; i++)
+        if (end_read(w, in, own->reads[i])) return -1;
+    for (int i = 0; i + n < own->n && n; i++) { /* the others move up */
+        WgmmaRead *done = own->reads[i];
+        own->reads[i] = own->reads[i + n];
+        own->reads[i + n] = done;
+    }
+    own->n -= n;
+    return 0;
+}
+
+int wgmma_hold(Warp *w, const Inst *in, const WgmmaChunks *c)
+{
+    WgmmaWarp *own = &wgmma_reads(w->x)->warps[w->index];
+    own->issued++;
+    if (own->n == READS_MAX && end_reads(w, in, 1)) return -1; /* it may be done */
+    if (own->n == own->cap) {
+        int cap = own->cap ? 2 * own->cap : 4;
+        own->reads = memory_grow(own->reads, (size_t)cap, sizeof *own->reads);
+        for (; own->cap < cap; own->cap++) own->reads[own->cap] = memory_alloc(sizeof(WgmmaRead));
+    }
+    WgmmaRead *r = own->reads[own->n++];
+    r->in = in;
+    r->frame = w->frame;
+    r->group = own->committed;
+    r->epoch = w->x->cta.epoch;
+    r->chunks.n = c->n;
+    memcpy(r->chunks.at, c->at, (size_t)c->n * sizeof *c->at);
+    memcpy(r->chunks.bytes, c->bytes, (size_t)c->n * WGMMA_CHUNK);
+    memcpy(r->chunks.doubtful, c->doubtful, (size_t)c->n);
+    return 0;
+}
+
+void wgmma_commit(Warp *w)
+{
+    wgmma_reads(w->x)->warps[w->index].committed++;
+}
+
+int wgmma_wait(Warp *w, const Inst *in, int64_t pending)
+{
+    const WgmmaWarp *own = w->x->wgmma ? &w->x->wgmma->warps[w->index] : NULL;
+    int n = 0;
+    if (!own || !own->n) return 0;
+    while (n < own->n &&
+           (pending < 0 || (int64_t)own->reads[n]->group + pending < (int64_t)own->committed))
+        n++;
+    return end_reads(w, in, n);
+}
+
+int wgmma_end_block(Exec *x)
+{
+    if (!x->wgmma || x->faulted) return 0;
+    for (int i = 0; i < x->cta.n_warps; i++) {
+        const WgmmaWarp *all = x->wgmma->warps, *first = &all[i - i % WGMMA_WARPS];
+        Warp *w = &x->warps[all[i].issued > first->issued ? i : i - i % WGMMA_WARPS];
+        if (all[i].issued == first->issued) continue;
+        w->frame = &w->entry_frame;
+        return exec_fail(w, w->frame->fn->insts, 0, OUTCOME_RACE,
+                         "issues %u times a wgmma, and another warp of its warpgroup %u times",
+                         x->wgmma->warps[w->index].issued,
+                         w->index == i ? first->issued : all[i].issued);
+    }
+    return 0;
+}
