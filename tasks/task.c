@@ -222,7 +222,7 @@ static int read_head(Task *t, const json_t *root, const char *file, Error *err)
     return read_tags(t, root, file, err);
 }
 
-static int check_constraints(const Task *t, const Workload *w, Error *err)
+int task_allows(const Task *t, const Workload *w, Error *err)
 {
     TaskScope scope = {t, w};
     for (int i = 0; i < t->n_constraints; i++) {
@@ -258,7 +258,7 @@ static int check_workloads(const Task *t, const char *file, Error *err)
         if (!bad && terms < 1)
             bad = error_set(err, ERROR_CORRUPT, "exact: at least 1 expected, found %lld",
                             (long long)terms);
-        if (!bad) bad = check_constraints(t, w, err);
+        if (!bad) bad = task_allows(t, w, err);
         if (bad || task_cost(t, w, &bytes, &flops, err))
             return error_prefix(err, "%s, workloads[%d]", file, i);
     }

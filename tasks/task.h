@@ -181,6 +181,8 @@ int task_shape(const Task *t, const Workload *w, const TaskTensor *x, int64_t sh
                Error *err);
 int task_elements(const Task *t, const Workload *w, const TaskTensor *x, size_t *n, Error *err);
 int task_cost(const Task *t, const Workload *w, double *bytes, double *flops, Error *err);
+/* Returns 0 when the workload keeps to the task's constraints. */
+int task_allows(const Task *t, const Workload *w, Error *err);
 
 /* The check workload with the most elements of the first input, which is judged with all variants too:
  * its many blocks can show a dependence on order. NULL: there is none. */

@@ -250,6 +250,10 @@ typedef struct {
      * would now do just what `early` did. 1: it counts as done. NULL with disturb NULL. */
     int (*early)(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
     int (*early_counts)(Device *d, const DeviceLaunch *launches, int n);
+    /* After sample, and at other sizes: 0 where the work of the launches is surely more than the limit of
+     * attempt, which does as run and counts for nothing else. NULL with sample. */
+    int (*fits)(Device *d, const DeviceLaunch *launches, int n);
+    int (*attempt)(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
     /* on: returns 1 when a run stopped at a value that need not matter, and such values are not
      * followed yet: a load that races or lies beyond shared memory, a shuffle from a lane that takes
      * no part. Modules that are loaded from then on follow these values, which are a fault only

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "eval/judge/timed_contents.h"
+#include "tasks/shortened.h"
 
 enum { KEEP_AT_LEAST = 3 };
 
@@ -20,6 +21,15 @@ typedef struct {
     int pending; /* drawn, and not yet uploaded to the device that keeps contents */
 } Slot;
 
+/* The workload stays at its place. It has no positions where the task cannot be made short. */
+typedef struct {
+    const Task *task;
+    const Workload *timed;
+    uint64_t seed;
+    int64_t positions;
+    Workload w;
+} Shortened;
+
 struct Cases {
     Slot *slots;
     int n, capacity;
@@ -27,7 +37,9 @@ struct Cases {
     uint64_t clock;
     TimedContents **timed; /* one a task */
     int n_timed;
-    TimedContents *once;  /* NULL: none yet */
+    TimedContents *once;   /* NULL: none yet */
+    Shortened **shortened; /* one a task */
+    int n_shortened;
     const DeviceOps *ops; /* NULL unless the device keeps contents */
     Device *device;
     CasesReference *reference; /* NULL: none */
@@ -88,6 +100,11 @@ void cases_free(Cases *c)
     for (int i = 0; i < c->n; i++) case_free(c, c->slots[i].c);
     for (int i = 0; i < c->n_timed; i++) timed_contents_free(c->timed[i]);
     if (c->once) timed_contents_free(c->once);
+    for (int i = 0; i < c->n_shortened; i++) {
+        free(c->shortened[i]->w.atol);
+        free(c->shortened[i]);
+    }
+    free(c->shortened);
     free(c->timed);
     free(c->slots);
     free(c);
@@ -280,6 +297,32 @@ void cases_draw_once(const Cases *c, const atomic_int *stop)
     for (int i = 0; i < c->n_timed; i++)
         if (c->timed[i]->test.task == c->once->test.task)
             timed_contents_draw_as(c->once, c->timed[i], stop);
+}
+
+/* The cases of the workload that it was go with it. */
+static void forget_workload(Cases *c, const Workload *w)
+{
+    for (int i = c->n - 1; i >= 0; i--)
+        if (c->slots[i].c->workload == w) drop(c, i);
+}
+
+const Workload *cases_shortened(Cases *c, const Task *t, const Workload *timed, uint64_t seed)
+{
+    int i = 0;
+    while (i < c->n_shortened && c->shortened[i]->task != t) i++;
+    if (i == c->n_shortened) {
+        c->shortened = memory_grow(c->shortened, (size_t)++c->n_shortened, sizeof(Shortened *));
+        c->shortened[i] = memory_alloc(sizeof(Shortened));
+        *c->shortened[i] = (Shortened){.task = t};
+    }
+    Shortened *s = c->shortened[i];
+    if (s->timed != timed || s->seed != seed) {
+        forget_workload(c, &s->w);
+        free(s->w.atol);
+        *s = (Shortened){t, timed, seed, shortened_positions(t, timed, seed), {0}};
+        if (s->positions && shortened_make(t, timed, s->positions, &s->w, NULL)) s->positions = 0;
+    }
+    return s->positions ? &s->w : NULL;
 }
 
 void case_text(const Case *c, char *out, size_t size)

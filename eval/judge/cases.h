@@ -60,6 +60,10 @@ struct TimedContents *cases_timed(Cases *c, Task *t, const Workload *w, uint64_t
 struct TimedContents *cases_timed_once(Cases *c, Task *t, const Workload *w, uint64_t seed,
                                        Error *err);
 
+/* The timed workload made short (shortened.h), by the seed of its contents. It stays valid until the next
+ * call for the same task with another seed. NULL: it cannot be. */
+const Workload *cases_shortened(Cases *c, const Task *t, const Workload *timed, uint64_t seed);
+
 /* Draws ahead for the case of the last cases_timed_once: the places that the task's cases_timed has
  * drawn, since other seeds are read at the same places. It ends early where *stop is set. */
 void cases_draw_once(const Cases *c, const atomic_int *stop);

@@ -66,8 +66,7 @@ int checks_plan(Loaded *l, const Workload *timed, Finding *f)
     return resolve_dry(l, timed, f);
 }
 
-/* The module has variables in global memory, which keep their values between launches. */
-static int has_variables(const Loaded *l)
+int checks_has_variables(const Loaded *l)
 {
     return l->code.ptx && strstr(l->code.ptx, ".global .") != NULL;
 }
@@ -83,11 +82,12 @@ int checks_explain_wrong(Run *r, Finding *f, Error *err)
     if (!rc) rc = run_compare(r, &fresh, err);
     if (rc < 0) return -1;
     if (rc > 0) return 1;
-    if (!used || !has_variables(r->loaded)) {
+    if (!used || !checks_has_variables(r->loaded)) {
         finding_set(f, OUTCOME_NONDETERMINISTIC, 0,
                     "wrong in one run and right in the next on equal inputs%s: a race (%s)",
-                    has_variables(r->loaded) ? ", in a module that was loaded again"
-                                             : ", and there is no variable that could explain it",
+                    checks_has_variables(r->loaded)
+                        ? ", in a module that was loaded again"
+                        : ", and there is no variable that could explain it",
                     r->where);
         return 1;
     }

@@ -33,6 +33,9 @@ enum { CHECKS_UNSEEN = 5 };
 int checks_unseen(Cases *cases, Task *t, const Workload *timed, uint64_t seed, int i,
                   const Case **out, Error *err);
 
+/* Has the module variables in global memory, which keep their values between launches? */
+int checks_has_variables(const Loaded *l);
+
 /* After a wrong result: launch in a freshly loaded module. When that is right, *f becomes
  * stale_result or nondeterministic. Returns 1, or -1. */
 int checks_explain_wrong(Run *r, Finding *f, Error *err);

@@ -29,6 +29,8 @@
 static const double default_budget_s = 5;
 /* Bounds of the cases that are kept for the next candidate, in host memory or on the device. */
 static const size_t host_bytes = (size_t)1 << 30, device_bytes = (size_t)22 << 30;
+/* The kernels of more op lines may be too many for a compilation with one more workload. */
+static const int few_ops = 64;
 
 struct Evaluator {
     const DeviceOps *ops;
@@ -354,12 +356,15 @@ static void describe_launches(Loaded *l, const Workload *w, Verdict *v)
 /* The kernels of the plan's op lines for every workload that will run, with one compilation. */
 static int compile_ops(Evaluator *e, Loaded *l, Finding *f, Error *err)
 {
-    const Workload *list[TASK_MAX_WORKLOADS];
+    const Workload *list[TASK_MAX_WORKLOADS + 1];
     int n = 0;
     for (int i = 0; i < l->task->n_workloads; i++) {
         const Workload *w = &l->task->workloads[i];
         if (w->role != ROLE_SIM || evaluator_device(e)->predicted) list[n++] = w;
     }
+    if (l->plan->n_ops && l->plan->n_ops <= few_ops &&
+        (list[n] = predicted_shortened(l, e->cases, task_workload(l->task, ROLE_TIME), e->seed)))
+        n++;
     return loaded_ops_compile(l, list, n, f, err);
 }
 

@@ -10,8 +10,12 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "eval/judge/loaded_ops.h"
 #include "eval/judge/timed_contents.h"
 #include "eval/judge/timing_bounds.h"
+#include "tasks/shortened.h"
+
+enum { SHORT_TRIAL = 3 }; /* of case_seed, in no earlier run */
 
 /* out NULL: the run alone, under the limits of a predicted one. */
 static int predict(Run *r, DeviceTiming *out, Finding *f, Error *err)
@@ -153,12 +157,14 @@ static int covers_outputs(const Run *r, const DeviceSample *s, Finding *f)
 }
 
 static int predict_timed(Loaded *l, TimedContents *c, const Workload *small, const Workload *timed,
-                         DeviceTiming *out, ChecksPassed *passed, Finding *f, Error *err)
+                         DeviceTiming *out, int64_t *compared, ChecksPassed *passed, Finding *f,
+                         Error *err)
 {
     Run r = {0};
     DeviceFault fault = {0};
     DeviceSample s = {0};
     int64_t rows = 0;
+    *compared = 0;
     if (work_growth(l->task, small, timed, &s, err)) return -1;
     int rc = run_open(&r, l, &c->test, NULL, f, err);
     if (!rc) rc = run_reset(&r, err);
@@ -179,7 +185,87 @@ static int predict_timed(Loaded *l, TimedContents *c, const Workload *small, con
                     (unsigned long long)s.sampled, (unsigned long long)s.blocks, (long long)rows,
                     l->task->turns >= 0 ? l->task->axis_name[l->task->turns] : "rows",
                     s.scaled || s.held ? "; scaled from the small workload" : "");
+    *compared = rows;
     run_close(&r);
+    return rc;
+}
+
+/* ---- the timed sizes, made short ---- */
+
+/* The harness's own launches need no check. */
+static int has_own_launches(const Loaded *l)
+{
+    return !l->trusted && l->plan->n_kernels > 0;
+}
+
+const Workload *predicted_shortened(const Loaded *l, Cases *cases, const Workload *timed,
+                                    uint64_t seed)
+{
+    if (!l->ops->attempt || !has_own_launches(l)) return NULL;
+    return cases_shortened(cases, l->task, timed, case_seed(seed, l->task, timed, SHORT_TRIAL));
+}
+
+/* The plan has launches for the workload, and their work is not too much. */
+static int fits(Loaded *l, const Workload *w)
+{
+    Finding unused;
+    DeviceLaunch *launches = NULL;
+    int n, line, ok = 0;
+    if (loaded_ops_at(l, w, &unused)) return 0;
+    if (!plan_resolve(&l->context, w, NULL, &launches, &n, &line, NULL))
+        ok = l->ops->fits(l->device, launches, n);
+    free(launches);
+    return ok;
+}
+
+/* Runs and compares. *too_long: it has not ended. */
+static int attempt(Run *r, int *too_long, Finding *f, Error *err)
+{
+    Loaded *l = r->loaded;
+    DeviceFault fault = {0};
+    if (run_reset(r, err)) return -1;
+    l->runs++;
+    int rc = l->ops->attempt(l->device, r->launches, r->n_launches, &fault, err);
+    *too_long = rc > 0 && fault.outcome == OUTCOME_TIMEOUT;
+    if (*too_long) return 0;
+    if (rc > 0) run_fault(r, &fault, f);
+    if (!rc) rc = run_inspect(r, f, err);
+    if (!rc) rc = run_compare(r, f, err);
+    return rc == 1 ? checks_explain_wrong(r, f, err) : rc;
+}
+
+/* Variables have their first values, since a sample leaves them in between. A plan that cannot be opened
+ * for the workload, such as one whose op lines take too much text, need not be. */
+static int run_shortened(Loaded *l, const Case *c, int *too_long, ChecksPassed *passed, Finding *f,
+                         Error *err)
+{
+    Run r = {0};
+    int rc = checks_has_variables(l) ? loaded_again(l, f, err) : 0;
+    int opened = rc ? rc : run_open(&r, l, c, NULL, f, err);
+    if (!rc && opened < 0) rc = -1;
+    if (!opened) rc = attempt(&r, too_long, f, err);
+    if (!rc && !*too_long) checks_pass(passed, "%s: all blocks", r.where);
+    run_close(&r);
+    log_debug("run at the timed sizes, made short");
+    return rc;
+}
+
+/* A comparison that would take too long is left out. */
+static int compare_shortened(Loaded *l, Cases *cases, const Workload *timed, uint64_t seed,
+                             ChecksPassed *passed, Finding *f, Error *err)
+{
+    const Workload *w = predicted_shortened(l, cases, timed, seed);
+    int too_long = 1, rc = 0;
+    if (!has_own_launches(l) || !shortened_has_axis(l->task)) return 0;
+    if (w && fits(l, w)) {
+        const Case *c = cases_get(cases, l->task, w, VARIANT_DRAWN,
+                                  case_seed(seed, l->task, timed, SHORT_TRIAL), 1.0, err);
+        rc = c ? run_shortened(l, c, &too_long, passed, f, err) : -1;
+    }
+    if (!rc && too_long)
+        checks_pass(passed,
+                    "no outputs of the timed sizes are compared, with few %s either: too long",
+                    l->task->axis_name[l->task->turns]);
     return rc;
 }
 
@@ -188,7 +274,9 @@ int predicted_timed(Loaded *l, Cases *cases, const Workload *small, const Worklo
 {
     if (!l->ops->sample) return 0;
     TimedContents *c = cases_timed(cases, l->task, timed, case_seed(seed, l->task, timed, 0), err);
-    return c ? predict_timed(l, c, small, timed, out, passed, f, err) : -1;
+    int64_t compared;
+    int rc = c ? predict_timed(l, c, small, timed, out, &compared, passed, f, err) : -1;
+    return rc || compared ? rc : compare_shortened(l, cases, timed, seed, passed, f, err);
 }
 
 /* ---- inputs for one candidate ---- */
@@ -336,8 +424,9 @@ static int predict_other(Loaded *l, TimedContents *c, const Workload *small, con
                          DeviceTiming *out, ChecksPassed *passed, Finding *f, Error *err)
 {
     DeviceTiming *other = memory_alloc(sizeof *other);
+    int64_t compared;
     *other = *out;
-    int rc = predict_timed(l, c, small, timed, other, passed, f, err);
+    int rc = predict_timed(l, c, small, timed, other, &compared, passed, f, err);
     if (!rc && other->candidate_us[0] > out->candidate_us[0]) *out = *other;
     free(other);
     return rc;

@@ -16,9 +16,14 @@ void predicted_early(Loaded *l, Cases *cases, const Workload *w, uint64_t seed);
 int predicted_measure(Loaded *l, Cases *cases, const Workload *w, uint64_t seed, DeviceTiming *out,
                       ChecksPassed *passed, Finding *f, Error *err);
 
+/* The workload that predicted_timed may run completely; NULL: it runs none. */
+const Workload *predicted_shortened(const Loaded *l, Cases *cases, const Workload *timed,
+                                    uint64_t seed);
+
 /* After predicted_measure on the small workload: replaces the time and the counters by those of the
  * timed workload, from a sample of its blocks. The outputs of these blocks are compared where
- * timed_compare can. */
+ * timed_compare can. Where it cannot, the plan runs completely on predicted_shortened, and is compared
+ * there, unless that takes too long. */
 int predicted_timed(Loaded *l, Cases *cases, const Workload *small, const Workload *timed,
                     uint64_t seed, DeviceTiming *out, ChecksPassed *passed, Finding *f, Error *err);
 

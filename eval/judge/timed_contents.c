@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "tasks/shortened.h"
 
 enum { POSITIONS = 4096, RUNS = 8192 };
 
@@ -133,12 +134,7 @@ static int64_t max_positions(const Task *t, const Workload *w, int *costly)
 {
     double bytes, flops;
     *costly = 0;
-    if (t->turns < 0 || !is_rotated(t, &t->outputs[0])) return 0;
-    for (int i = 0; i < t->n_inputs + t->n_outputs; i++) {
-        const TaskTensor *x = i < t->n_inputs ? &t->inputs[i] : &t->outputs[i - t->n_inputs];
-        for (int k = 1; k < x->rank; k++)
-            if (strstr(x->shape[k], t->axis_name[t->turns]) && strlen(x->shape[k]) > 1) return 0;
-    }
+    if (!shortened_has_axis(t) || !is_rotated(t, &t->outputs[0])) return 0;
     if (task_cost(t, w, &bytes, &flops, NULL)) return 0;
     double all = (double)w->axis[t->turns], each = fmax(bytes, flops) / all;
     *costly = each > reference_max;
@@ -272,6 +268,7 @@ static int compare_output(const TimedContents *c, Run *r, const Gathered *g, int
            each = c->test.output_bytes[i] / (size_t)c->test.workload->axis[t->turns],
            elements = (size_t)g->n * (each / size);
     unsigned char *got = memory_array(elements, size);
+    double share = shortened_share((double)elements, (double)(c->test.output_bytes[i] / size));
     Error message;
     int rc = 0;
     for (int64_t k = 0; k < g->n && !rc; k++) {
@@ -279,8 +276,8 @@ static int compare_output(const TimedContents *c, Run *r, const Gathered *g, int
                           got + (size_t)k * each, each, err);
         if (!rc) take_unwritten(r, g, i, k, each, got + (size_t)k * each);
     }
-    if (!rc &&
-        task_compare(t, &g->w, i, got, g->out[i], c->test.atol[i], c->test.rtol[i], &message)) {
+    if (!rc && task_compare(t, &g->w, i, got, g->out[i], share * c->test.atol[i], c->test.rtol[i],
+                            &message)) {
         finding_set(f, OUTCOME_WRONG_RESULT, 0, "%s, %lld of %s from %lld to %lld gathered: %s",
                     r->where, (long long)g->n, t->axis_name[t->turns], (long long)g->at[0],
                     (long long)g->at[g->n - 1], message.text);

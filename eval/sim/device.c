@@ -83,6 +83,7 @@ static void sim_close(Device *d)
     doubts_free(d->exec.doubts);
     exec_release(&d->exec);
     free(d->predicted);
+    free(d->sampled);
     devmem_close(&d->mem);
     free(d);
 }
@@ -405,6 +406,8 @@ const DeviceOps sim_device_ops = {
     .disturb = sim_disturb,
     .early = sim_early,
     .early_counts = sim_early_counts,
+    .fits = sim_fits,
+    .attempt = sim_attempt,
     .follow = sim_follow,
     .warning = sim_warning,
     .predict = sim_predict,

@@ -21,8 +21,14 @@ enum {
     SLACK = 10000000,    /* thread-instructions that any run in reversed order may take */
     SPILLS_TOGETHER = 2, /* loads of spilled registers that wait together */
     L1_LINE = 128,       /* bytes */
+    ATTEMPT_SHARE = 4,   /* an attempt has the limit of a timed run divided by this */
     POISONED_BYTES = 4,  /* that take as long as a thread-instruction */
     SAMPLE_GROWTH = 64,  /* a sample may take so many times the expected work of the launch */
+};
+
+/* Blocks of a launch, and thread-instructions of one. */
+struct BlockWork {
+    double blocks, work;
 };
 
 /* Less of the scaled work than this is too little (missing_work), and less of what the task itself needs. */
@@ -340,6 +346,28 @@ int sim_early_counts(Device *d, const DeviceLaunch *launches, int n)
     return 0;
 }
 
+/* A block does what it did in the last sample where the grid is that of fewer blocks. */
+int sim_fits(Device *d, const DeviceLaunch *launches, int n)
+{
+    double work = 0;
+    for (int i = 0; i < n && n == d->n_sampled; i++) {
+        const DeviceLaunch *l = &launches[i];
+        double blocks = (double)l->grid[0] * l->grid[1] * l->grid[2];
+        if (blocks <= d->sampled[i].blocks / 2) work += d->sampled[i].work * blocks;
+    }
+    return work <= (double)(d->limit / ATTEMPT_SHARE);
+}
+
+int sim_attempt(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)
+{
+    int64_t used = d->used, total = d->total;
+    d->total = 0;
+    int r = run_sequence(d, launches, n, d->limit / ATTEMPT_SHARE, NULL, fault, err);
+    d->used = used;
+    d->total = total;
+    return r;
+}
+
 /* Fills in the time of a sequence, its counters and its costliest lines. */
 static void conclude(const Device *d, const SimCounts *counts, const LaunchTime *times, int n,
                      const LineCosts *lines, DeviceTiming *out)
@@ -452,6 +480,8 @@ static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out
     int64_t limit = x->budget = grant(d, l, sample_limit(d, small, out->growth));
     int r = run_one(d, l, &s, fault, err);
     account(d, l, limit - x->budget);
+    d->sampled[i] =
+        (struct BlockWork){(double)s.blocks, (double)(limit - x->budget) / fmax(1, s.n)};
     if (r > 0 && fault->outcome == OUTCOME_TIMEOUT && is_exhausted(d, l)) {
         sample_release(&s);
         return exhausted(fault, l);
@@ -516,6 +546,9 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
     s->blocks = s->sampled = 0;
     s->written_bytes = 0;
     s->scaled = s->held = 0;
+    free(d->sampled);
+    d->sampled = memory_array((size_t)n + 1, sizeof *d->sampled);
+    d->n_sampled = n;
     devmem_assume(&d->mem, 1);
     d->exec.counted = 1;
     for (int i = 0; i < n && !r; i++) {

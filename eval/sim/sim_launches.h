@@ -18,6 +18,8 @@ struct Device {
     int64_t early;        /* of the last early run */
     SimCounts *predicted; /* of the launches of the last predict */
     int n_predicted;
+    struct BlockWork *sampled; /* of the launches of the last sample */
+    int n_sampled;
     int counted; /* run counts requests to global memory, too */
     DeviceModule *modules;
 };
@@ -37,6 +39,8 @@ int sim_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, 
 void sim_disturb(Device *d, int on);
 int sim_early(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
 int sim_early_counts(Device *d, const DeviceLaunch *launches, int n);
+int sim_fits(Device *d, const DeviceLaunch *launches, int n);
+int sim_attempt(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
 int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
                 DeviceFault *fault, Error *err);
 int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, DeviceTiming *out,

@@ -88,6 +88,26 @@ static void test_leaves_no_trace(void **state)
     sim_stop(&sim);
 }
 
+/* An attempt has a quarter of a timed run's limit, ends as a timeout, and takes nothing of what all runs
+ * together have. */
+static void test_attempt(void **state)
+{
+    (void)state;
+    DevicePtr x = start(loop, 100000);
+    DeviceLaunch l = launch_of(x);
+    sim_set_limit(sim.d, 200000000);
+    run(&l);
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(ops->attempt(sim.d, &l, 1, &sim.fault, &sim.err), 0);
+    run(&l);
+    set_rounds(x, 1000000);
+    assert_int_equal(ops->attempt(sim.d, &l, 1, &sim.fault, &sim.err), 1);
+    assert_int_equal(sim.fault.outcome, OUTCOME_TIMEOUT);
+    set_rounds(x, 100000);
+    run(&l);
+    sim_stop(&sim);
+}
+
 /* A fault is not to be known: the usual runs find it again. */
 static void test_fault_is_found_again(void **state)
 {
@@ -108,6 +128,7 @@ int main(void)
         cmocka_unit_test(test_counts),
         cmocka_unit_test(test_takes_too_long),
         cmocka_unit_test(test_leaves_no_trace),
+        cmocka_unit_test(test_attempt),
         cmocka_unit_test(test_fault_is_found_again),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
