@@ -101,10 +101,10 @@ check_verdicts() { # AT_A_TIME FILE...
             for i in "${mine[@]}"; do paths+=("${files[i]}"); done
             readarray -t jsons \
                 < <("$BIN/quern-eval" --task "$one" --device "$DEVICE" --json "${paths[@]}" \
-                2>"$tmp/err.$one")
+                2>"$tmp/err.${one//\//_}")
             for k in "${!mine[@]}"; do
                 printf '%s\n' "${jsons[k]-}" >"$tmp/json.${mine[k]}"
-                ln "$tmp/err.$one" "$tmp/err.${mine[k]}"
+                ln "$tmp/err.${one//\//_}" "$tmp/err.${mine[k]}"
             done
         done &
     done

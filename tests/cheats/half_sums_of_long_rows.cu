@@ -1,0 +1,34 @@
+// Adds every sixteen products to a sum in float16: right at the sizes of all checks, and out of tolerance
+// in a few of a thousand elements of the timed size, where the sums are eight times as long.
+// task: composed/mm_silu_f16
+// expect sim: wrong_result
+// expect cuda: wrong_result
+//@ buffer half h[m * n]
+//@ launch product<<<dim3(ceil_div(n, 128), ceil_div(m, 4)), 128>>>(x, weight, h, m, n, k)
+//@ launch silu<<<ceil_div(m * n, 256), 256>>>(h, y, m * n)
+#include <cuda_fp16.h>
+extern "C" __global__ void product(const __half *x, const __half *w, __half *h, int m, int n, int k)
+{
+    int j = blockIdx.x * 128 + threadIdx.x, i = blockIdx.y * 4;
+    __half sum[4];
+    if (j >= n) return;
+    for (int r = 0; r < 4; r++) sum[r] = __float2half(0);
+    for (int from = 0; from < k; from += 16) {
+        float part[4] = {0, 0, 0, 0};
+        for (int e = from; e < from + 16 && e < k; e++) {
+            float b = __half2float(w[e * n + j]);
+            for (int r = 0; r < 4; r++)
+                if (i + r < m) part[r] += __half2float(x[(i + r) * k + e]) * b;
+        }
+        for (int r = 0; r < 4; r++) sum[r] = __float2half(__half2float(sum[r]) + part[r]);
+    }
+    for (int r = 0; r < 4; r++)
+        if (i + r < m) h[(i + r) * n + j] = sum[r];
+}
+extern "C" __global__ void silu(const __half *h, __half *y, int n)
+{
+    int i = blockIdx.x * 256 + threadIdx.x;
+    if (i >= n) return;
+    float v = __half2float(h[i]);
+    y[i] = __float2half(v / (1 + expf(-v)));
+}
