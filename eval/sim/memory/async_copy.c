@@ -11,6 +11,7 @@
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
 #include "eval/sim/memory/undefined.h"
+#include "eval/sim/memory/wgmma_reads.h"
 
 enum {
     ASYNC_MAX = 1024, /* copies of a warp under way, which take a MiB */
@@ -247,6 +248,10 @@ static int copy_async(Warp *w, const Inst *in, uint32_t m)
             memcpy(c->data[i], devmem_host(w->x->mem, access_lane_address(w, in->mem, i)), size);
     }
     if (begin_at_row(w, in, c->to, words, m, &to, &side, &mo)) return -1;
+    for (uint32_t rest = w->x->wgmma ? m : 0; rest; rest &= rest - 1)
+        if (wgmma_check_copy(w, in, __builtin_ctz(rest), c->to[__builtin_ctz(rest)],
+                             (uint32_t)words * 4))
+            return -1;
     n->shared_store_requests++;
     n->shared_store_wavefronts += to.p->wavefronts;
     traffic_count_shared(n, in->mem->traffic, to.p);

@@ -7,6 +7,7 @@
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
 #include "eval/sim/memory/undefined.h"
+#include "eval/sim/memory/wgmma_reads.h"
 
 enum {
     COPIES_MAX = 1024,    /* under way in a block, of each direction */
@@ -226,6 +227,7 @@ int bulk_load(Warp *w, const Inst *in, int lane, uint32_t barrier)
     c.to &= 0xffffffffu;
     c.barrier = barrier;
     if (check_shared(w, in, lane, c.to, c.bytes, OVERWRITES) ||
+        wgmma_check_copy(w, in, lane, c.to, c.bytes) ||
         check_global(w, in, lane, c.from, c.bytes, 0))
         return -1;
     if (b->held + c.bytes > BYTES_MAX)

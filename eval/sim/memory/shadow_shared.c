@@ -10,7 +10,10 @@
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/unwritten.h"
 
-enum { CHUNK = 16 /* bytes of what wgmma reads at once */ };
+enum {
+    CHUNK = 16,     /* bytes of what wgmma reads at once */
+    CHUNK_COST = 20 /* of one that is not checked with others, in thread-instructions */
+};
 
 static inline uint32_t my_tag(const Warp *w)
 {
@@ -163,6 +166,7 @@ static int check_chunk(Warp *w, const Inst *in, uint32_t at, uint32_t *event)
 {
     Cta *c = &w->x->cta;
     uint32_t mine = my_tag(w), unwritten = 0, writer = 0;
+    exec_charge(w->x, CHUNK_COST);
     for (uint64_t word = at / 4; word < at / 4 + CHUNK / 4; word++) {
         uint32_t t = c->shared_writer[word];
         if (TAG_BYTES & ~written_bytes(c, word)) {

@@ -389,11 +389,13 @@ static void track_product(Warp *w, const Inst *in)
     const WgmmaUndefined *u = &w->x->wgmma->undefined;
     int adds = (w->p[op->adds] ^ op->adds_flip) & 1, is_half = op->acc_type == T_F16;
     Mark rows[2] = {of_rows(w, t, u, 0), of_rows(w, t, u, 1)};
-    exec_charge(w->x, FOLLOW_COST + t->n_dests * LANE_COST);
+    uint32_t columns = 0;
+    for (size_t i = 0; i < sizeof u->columns / sizeof *u->columns; i++) columns |= u->columns[i];
+    exec_charge(w->x, FOLLOW_COST + t->n_dests * (columns ? 8 : 1) * LANE_COST);
     for (int i = 0; i < t->n_dests; i++) {
         Mark v = whole(0, u->event), old = whole(0, 0);
         int column = is_half ? 8 * (i / 2) : 8 * (i / 4) + (i & 1);
-        for (int lane = 0; lane < LANES; lane++)
+        for (int lane = 0; lane < LANES && columns; lane++)
             for (int p = 0; p < REG_PARTS; p++) {
                 int c = column + 2 * (lane & 3) + (is_half ? p / 2 : 0);
                 v.part[p] |= (u->columns[c / 32] >> c % 32 & 1) << lane;

@@ -14,6 +14,7 @@ typedef struct WgmmaRead {
     const Inst *in;
     const Frame *frame;
     uint32_t group, epoch;
+    ShadowRange range[2]; /* of the first 32 chunks and of the others: of the two factors */
     WgmmaChunks chunks;
 } WgmmaRead;
 
@@ -88,6 +89,47 @@ static int end_reads(Warp *w, const Inst *in, int n)
     return 0;
 }
 
+static void find_ranges(WgmmaRead *r)
+{
+    for (int k = 0; k < 2; k++) {
+        int i = k ? 2 * WGMMA_ROWS : 0, end = k ? r->chunks.n : 2 * WGMMA_ROWS;
+        ShadowRange v = {UINT32_MAX, 0};
+        for (; i < end && i < r->chunks.n; i++) {
+            uint32_t at = r->chunks.at[i];
+            if (at < v.lo) v.lo = at;
+            if (at + WGMMA_CHUNK > v.hi) v.hi = at + WGMMA_CHUNK;
+        }
+        r->range[k] = v;
+    }
+}
+
+static int overlaps(const WgmmaRead *r, uint64_t at, uint64_t end)
+{
+    const WgmmaChunks *c = &r->chunks;
+    if ((at >= r->range[0].hi || end <= r->range[0].lo) &&
+        (at >= r->range[1].hi || end <= r->range[1].lo))
+        return 0;
+    for (int i = 0; i < c->n; i++)
+        if (at < c->at[i] + WGMMA_CHUNK && end > c->at[i] && !c->doubtful[i]) return 1;
+    return 0;
+}
+
+int wgmma_check_copy(Warp *w, const Inst *in, int lane, uint64_t at, uint32_t bytes)
+{
+    const WgmmaReads *all = w->x->wgmma;
+    for (int i = 0; all && i < w->x->cta.n_warps; i++) {
+        exec_charge(w->x, all->warps[i].n);
+        for (int k = 0; k < all->warps[i].n; k++)
+            if (overlaps(all->warps[i].reads[k], at, at + bytes))
+                return exec_fail(
+                    w, in, lane, OUTCOME_RACE,
+                    "copies to offset %llu of shared memory, which a product of warp %d "
+                    "reads until wgmma.wait_group has waited for it",
+                    (unsigned long long)at, i);
+    }
+    return 0;
+}
+
 int wgmma_hold(Warp *w, const Inst *in, const WgmmaChunks *c)
 {
     WgmmaWarp *own = &wgmma_reads(w->x)->warps[w->index];
@@ -107,6 +149,7 @@ int wgmma_hold(Warp *w, const Inst *in, const WgmmaChunks *c)
     memcpy(r->chunks.at, c->at, (size_t)c->n * sizeof *c->at);
     memcpy(r->chunks.bytes, c->bytes, (size_t)c->n * WGMMA_CHUNK);
     memcpy(r->chunks.doubtful, c->doubtful, (size_t)c->n);
+    find_ranges(r);
     return 0;
 }
 

@@ -59,6 +59,9 @@ int wgmma_read(Warp *w, const Inst *in, WgmmaChunks *c);
 /* Keeps the chunks until the wait. */
 int wgmma_hold(Warp *w, const Inst *in, const WgmmaChunks *c);
 void wgmma_commit(Warp *w);
+/* A copy into shared memory begins, which may land at once: no product of the block may be under way that
+ * reads there. */
+int wgmma_check_copy(Warp *w, const Inst *in, int lane, uint64_t at, uint32_t bytes);
 /* Waits for all groups but the last `pending`; < 0: for everything. */
 int wgmma_wait(Warp *w, const Inst *in, int64_t pending);
 

@@ -19,7 +19,8 @@ static const char *source =
     "\"+f\"(d[3]) : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"l\"(db))\n"
     "__device__ w at(const void *p) { return 3ull << 62 | 1ull << 16 | 16ull << 32 | "
     "(u)__cvta_generic_to_shared(p) >> 4; }\n"
-    "extern \"C\" __global__ void k(float *out, int n) {\n"
+    "__device__ __align__(16) float copied[512]; extern \"C\" __global__ void k(float *out, int n) "
+    "{\n"
     "__shared__ __align__(256) u a[2][64 * 8], b[2][8 * 8]; u t = threadIdx.x; float d[4];\n"
     "FILL; PROXY; __syncthreads();\n"
     "BODY;\n"
@@ -96,6 +97,23 @@ static void test_order(void **state)
         "COMMIT; "
         "WAIT(0)",
         OUTCOME_RACE, RACE);
+}
+
+#define COPY(to)                                                                        \
+    "asm volatile(\"cp.async.ca.shared.global [%0], [%1], 16; cp.async.wait_all;\" :: " \
+    "\"r\"((u)__cvta_generic_to_shared(" to ")), \"l\"(copied) : \"memory\"); "
+
+/* A copy that begins while a product reads may land before the product has read. */
+static void test_copies(void **state)
+{
+    (void)state;
+    const char *part = "which a product of warp 1 reads until wgmma.wait_group has waited";
+    good(USUAL "if (t < 32) " COPY("a[1] + 4 * t") "WAIT(0)");
+    good(USUAL "WAIT(0); __syncthreads(); " COPY("a[0] + 4 * t"));
+    bad(USUAL "__syncthreads(); if (t == 0) " COPY("a[0] + 16 * 8 + 4") "WAIT(0)", OUTCOME_RACE,
+        part);
+    /* The product still runs when its own copy into the same place begins. */
+    bad("if (t >= 0) " USUAL "if (t == 40) " COPY("b[0]") "WAIT(0)", OUTCOME_RACE, part);
 }
 
 /* ptxas inserts what is missing where registers depend on it. */
@@ -213,10 +231,10 @@ static void test_architecture(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),        cmocka_unit_test(test_inserted),
-        cmocka_unit_test(test_memory),       cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_undefined),    cmocka_unit_test(test_followed),
-        cmocka_unit_test(test_architecture),
+        cmocka_unit_test(test_copies),   cmocka_unit_test(test_order),
+        cmocka_unit_test(test_inserted), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_groups),   cmocka_unit_test(test_undefined),
+        cmocka_unit_test(test_followed), cmocka_unit_test(test_architecture),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
