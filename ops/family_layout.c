@@ -107,20 +107,16 @@ static int reference_cat(const OpCall *c, const double *const *in, double *const
     return 0;
 }
 
-/* One launch for all tensors, one row of blocks for each, as eager's batched copy. */
-static int plain_cat(const OpCall *c, OpPlain *out, Error *err)
+/* A kernel of the tensors [from, to) of the list, one row of blocks for each. *y: where the next one goes. */
+static int cat_kernel(const OpCall *c, int dim, int from, int to, const char *operands,
+                      int64_t largest, OpTensor *y, OpPlain *out, Error *err)
 {
-    OpTensor y = c->result[0], t;
     Buffer *b = out->source;
-    int dim;
-    int64_t largest = 1;
-    if (cat_dim(c, &dim, err)) return -1;
-    for (int i = 0; i < c->arg[0].n; i++)
-        if (part(c, i, dim, &t) && op_elements(&t) > largest) largest = op_elements(&t);
-    OpLaunch *l = text_begin(out, c, "cat", NULL, (largest + 511) / 512, 128, err);
+    OpTensor t;
+    OpLaunch *l = text_begin(out, c, "cat", operands, (largest + 511) / 512, 128, err);
     if (!l) return -1;
-    l->grid[1] = c->arg[0].n;
-    for (int i = 0; i < c->arg[0].n; i++) {
+    l->grid[1] = to - from;
+    for (int i = from; i < to; i++) {
         if (!part(c, i, dim, &t)) continue;
         int64_t n = op_elements(&t);
         const char *type = largest < 1 << 30 ? "int" : "long long";
@@ -129,15 +125,47 @@ static int plain_cat(const OpCall *c, OpPlain *out, Error *err)
                       "    for (int k = 0; k < 4; k++) {\n"
                       "      const %s i = (%s)blockIdx.x * 512 + k * 128 + threadIdx.x;\n"
                       "      if (i < %lld) y0[",
-                      i, type, type, (long long)n);
-        text_strided(b, y.offset, t.rank, t.size, y.stride, "i");
-        buffer_printf(b, "] = (%s)%sx%lld[", op_dtype_ctype(y.dtype), text_cast(t.dtype, y.dtype),
+                      i - from, type, type, (long long)n);
+        text_strided(b, y->offset, t.rank, t.size, y->stride, "i");
+        buffer_printf(b, "] = (%s)%sx%lld[", op_dtype_ctype(y->dtype), text_cast(t.dtype, y->dtype),
                       (long long)c->arg[0].integer[i]);
         text_index(b, &t, t.rank, t.size, "i");
         buffer_puts(b, "];\n    }\n");
-        y.offset += t.size[dim] * y.stride[dim];
+        y->offset += t.size[dim] * y->stride[dim];
     }
     return text_end(out, err);
+}
+
+/* The operands of such a kernel: its tensors, each once, and the result. */
+static void cat_operands(const OpCall *c, int from, int to, char *out, size_t size)
+{
+    char named[OP_MAX_TENSORS] = {0};
+    size_t n = 0;
+    for (int i = from; i < to; i++) {
+        int64_t tensor = c->arg[0].integer[i];
+        if (named[tensor]++) continue;
+        n += (size_t)snprintf(out + n, size - n, "x%d ", (int)tensor);
+    }
+    snprintf(out + n, size - n, "y0");
+}
+
+/* One launch for all tensors, as eager's batched copy; more where a kernel's pointers are too few. */
+static int plain_cat(const OpCall *c, OpPlain *out, Error *err)
+{
+    enum { POINTERS = 64 };
+    OpTensor y = c->result[0], t;
+    char operands[5 * OP_MAX_TENSORS];
+    int dim, rc = 0, n = c->arg[0].n, each = c->n_tensors < POINTERS ? n : POINTERS / 2;
+    int64_t largest = 1;
+    if (cat_dim(c, &dim, err)) return -1;
+    for (int i = 0; i < n; i++)
+        if (part(c, i, dim, &t) && op_elements(&t) > largest) largest = op_elements(&t);
+    for (int from = 0; from < n && !rc; from += each) {
+        int to = from + each < n ? from + each : n;
+        cat_operands(c, from, to, operands, sizeof operands);
+        rc = cat_kernel(c, dim, from, to, each < n ? operands : NULL, largest, &y, out, err);
+    }
+    return rc;
 }
 
 /* ---- triangles ---- */

@@ -54,6 +54,7 @@ static PlanOpLaunch *new_launch(Walk *k, const char *kernel)
     PlanOpLaunch *l = &o->launches[o->n_launches++];
     memset(l, 0, sizeof *l);
     l->step = k->step;
+    l->text = -1;
     l->first_arg = o->n_args;
     snprintf(l->kernel, sizeof l->kernel, "%s", kernel);
     return l;
@@ -116,8 +117,7 @@ static int add_library(Walk *k, const OpLibraryCall *route, const Places *m);
 /* The launches of kernels, with memory for their scratch, and library calls between them. */
 static int add_plain(Walk *k, const Op *op, const OpPlain *plain, const OpRoute *route, Places *m)
 {
-    int rc = 0, calls = 0;
-    if (plain->n) plan_kernels_add(k->o, plain);
+    int rc = 0, calls = 0, text = plain->n ? plan_kernels_add(k->o, plain) : -1;
     for (int i = 0; i < plain->n_scratch; i++) {
         size_t bytes = (size_t)plain->scratch[i].elements * op_dtype_size(plain->scratch[i].dtype);
         m->t[i] = (PlanOpArg){walk_storage(k->o, HELD_SLOT, -1, bytes, op->name), 0};
@@ -132,8 +132,10 @@ static int add_plain(Walk *k, const Op *op, const OpPlain *plain, const OpRoute 
         plan_kernels_name(plain, plain->launch[i].kernel, kernel);
         if (rounds < 0 || rounds > PLAN_MAX_LAUNCHES)
             return walk_fail(k, "the operator repeats a launch %lld times", (long long)rounds);
-        for (int64_t t = 0; t < rounds && !rc; t++)
+        for (int64_t t = 0; t < rounds && !rc; t++) {
             rc = add_launch(k, &plain->launch[i], kernel, t, m);
+            k->o->launches[k->o->n_launches - 1].text = text;
+        }
     }
     return rc;
 }

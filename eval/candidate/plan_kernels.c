@@ -85,14 +85,14 @@ static void split_lines(const OpPlain *plain, const char *digits, PlanKernelText
     buffer_release(&defined);
 }
 
-void plan_kernels_add(PlanOps *o, const OpPlain *plain)
+int plan_kernels_add(PlanOps *o, const OpPlain *plain)
 {
     PlanKernelText t = {0};
     char digits[DIGITS + 1];
     text_digest(plain, digits);
     snprintf(t.name, sizeof t.name, "op_%s", digits);
     for (int i = 0; i < o->n_texts; i++)
-        if (!strcmp(o->texts[i].name, t.name)) return;
+        if (!strcmp(o->texts[i].name, t.name)) return i;
     t.kernels = memory_array((size_t)plain->n + 1, sizeof *t.kernels);
     for (int k = 0; k < plain->n; k++) {
         int seen = 0; /* a kernel that is launched twice */
@@ -101,7 +101,8 @@ void plan_kernels_add(PlanOps *o, const OpPlain *plain)
     }
     split_lines(plain, digits, &t);
     o->texts = memory_grow(o->texts, (size_t)o->n_texts + 1, sizeof t);
-    o->texts[o->n_texts++] = t;
+    o->texts[o->n_texts] = t;
+    return o->n_texts++;
 }
 
 int plan_kernels_copy(const OpTensor *x, const OpTensor *y, OpPlain *out, Error *err)
@@ -144,43 +145,47 @@ static void add_lines(Buffer *all, const char *text)
     }
 }
 
-static int is_first(const PlanOps *const *ops, int o, int t)
+int plan_ops_texts(const PlanOps *const *ops, int n, const PlanKernelText ***out)
 {
-    for (int i = 0; i < o; i++)
-        for (int k = 0; k < ops[i]->n_texts; k++)
-            if (!strcmp(ops[i]->texts[k].name, ops[o]->texts[t].name)) return 0;
-    return 1;
-}
-
-static void add_includes(const PlanOps *const *ops, int n, Buffer *out)
-{
-    Buffer all;
-    buffer_init(&all, MAX_TEXT);
+    int all = 0, kept = 0;
+    for (int o = 0; o < n; o++) all += ops[o]->n_texts;
+    *out = memory_array((size_t)all + 1, sizeof **out);
     for (int o = 0; o < n; o++)
         for (int i = 0; i < ops[o]->n_texts; i++) {
             const PlanKernelText *t = &ops[o]->texts[i];
-            if (strstr(t->text, "__half")) add_lines(&all, "#include <cuda_fp16.h>");
-            if (strstr(t->text, "__nv_bfloat16")) add_lines(&all, "#include <cuda_bf16.h>");
-            add_lines(&all, t->includes);
+            int known = 0;
+            while (known < kept && strcmp((*out)[known]->name, t->name)) known++;
+            if (known == kept) (*out)[kept++] = t;
         }
+    return kept;
+}
+
+static void add_includes(const PlanKernelText *const *texts, int n, Buffer *out)
+{
+    Buffer all;
+    buffer_init(&all, MAX_TEXT);
+    for (int i = 0; i < n; i++) {
+        if (strstr(texts[i]->text, "__half")) add_lines(&all, "#include <cuda_fp16.h>");
+        if (strstr(texts[i]->text, "__nv_bfloat16")) add_lines(&all, "#include <cuda_bf16.h>");
+        add_lines(&all, texts[i]->includes);
+    }
     buffer_append(out, all.data, all.len);
     buffer_release(&all);
 }
 
-int plan_ops_source(const PlanOps *const *ops, int n, Buffer *out, char ***names, int *n_names)
+int plan_ops_source(const PlanKernelText *const *texts, int n, Buffer *out, char ***names,
+                    int *n_names)
 {
-    add_includes(ops, n, out);
-    for (int o = 0; o < n; o++)
-        for (int i = 0; i < ops[o]->n_texts; i++) {
-            const PlanKernelText *t = &ops[o]->texts[i];
-            if (!is_first(ops, o, i)) continue;
-            buffer_printf(out, "namespace %s {\n", t->name);
-            buffer_append(out, t->text, strlen(t->text));
-            buffer_puts(out, "}\n");
-            for (int k = 0; k < t->n_kernels; k++) {
-                *names = memory_grow(*names, (size_t)*n_names + 1, sizeof **names);
-                (*names)[(*n_names)++] = memory_printf("%s::%s", t->name, t->kernels[k]);
-            }
+    add_includes(texts, n, out);
+    for (int i = 0; i < n; i++) {
+        const PlanKernelText *t = texts[i];
+        buffer_printf(out, "namespace %s {\n", t->name);
+        buffer_append(out, t->text, strlen(t->text));
+        buffer_puts(out, "}\n");
+        for (int k = 0; k < t->n_kernels; k++) {
+            *names = memory_grow(*names, (size_t)*n_names + 1, sizeof **names);
+            (*names)[(*n_names)++] = memory_printf("%s::%s", t->name, t->kernels[k]);
         }
+    }
     return out->full ? -1 : 0;
 }

@@ -5,8 +5,8 @@
 #include "eval/candidate/plan_ops.h"
 
 /* Adds the kernels of one operator to o->texts, under names that follow from their text, so that
- * equal kernels are one. */
-void plan_kernels_add(PlanOps *o, const OpPlain *plain);
+ * equal kernels are one. Returns their index there. */
+int plan_kernels_add(PlanOps *o, const OpPlain *plain);
 /* The name in o->texts of a kernel that the plain text calls `own`. */
 void plan_kernels_name(const OpPlain *plain, const char *own, char out[PLAN_KERNEL_NAME]);
 

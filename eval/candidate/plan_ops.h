@@ -48,6 +48,7 @@ typedef struct {
     int step;                      /* of the plan */
     char kernel[PLAN_KERNEL_NAME]; /* its lowered name, or the library call's */
     int library;                   /* a library call */
+    int text;                      /* of PlanOps.texts, which has the kernel; -1: a library call */
     uint32_t grid[3], block[3], shared;
     int first_arg, n_args; /* of PlanOps.args; 8 bytes each */
 } PlanOpLaunch;
@@ -90,8 +91,13 @@ int plan_ops_vary(const PlanOps *o);
 /* The tensor of a name, or NULL. */
 const PlanTensor *plan_ops_find(const PlanOps *o, PlanText name);
 
-/* Appends the text of all kernels of n PlanOps, each kernel once, and its name for the compiler
- * ("space::kernel") to *names, which has *n_names. Returns 0, or -1 when the buffer is full. */
-int plan_ops_source(const PlanOps *const *ops, int n, Buffer *out, char ***names, int *n_names);
+/* The texts of n PlanOps, equal ones once, in *out, which the caller frees; they are of the PlanOps.
+ * Returns their number. */
+int plan_ops_texts(const PlanOps *const *ops, int n, const PlanKernelText ***out);
+
+/* Appends the source of n texts, and the names of their kernels for the compiler ("space::kernel") to
+ * *names, which has *n_names. Returns 0, or -1 when the buffer is full. */
+int plan_ops_source(const PlanKernelText *const *texts, int n, Buffer *out, char ***names,
+                    int *n_names);
 
 #endif

@@ -416,7 +416,9 @@ static void resolve_op_launch(const Resolver *r, int l, DeviceLaunch *out)
     const PlanOps *o = r->p->ops;
     const PlanOpLaunch *from = &o->launches[l];
     memset(out, 0, sizeof *out);
-    out->module = r->p->ops_module;
+    out->module = from->library      ? r->p->calls_module
+                  : r->p->op_modules ? r->p->op_modules[from->text]
+                                     : NULL;
     out->kernel = from->kernel;
     memcpy(out->grid, from->grid, sizeof out->grid);
     memcpy(out->block, from->block, sizeof out->block);

@@ -25,9 +25,10 @@ typedef struct {
     const DeviceInfo *device;
     DeviceModule *module;
     const PlanKernel *kernels; /* plan->n_kernels of them */
-    /* The op lines for the workload, and the module of their kernels; NULL: the plan has none. */
+    /* The op lines for the workload, the modules of their kernels, by PlanOps.texts, and that of their
+     * library calls; NULL: the plan has none, or they are not loaded. */
     const PlanOps *ops;
-    DeviceModule *ops_module;
+    DeviceModule *const *op_modules, *calls_module;
 } PlanContext;
 
 typedef struct {

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,14 +21,11 @@
 #include "base/process.h"
 #include "eval/compile/early_names.h"
 #include "eval/compile/nvrtc_reply.h"
+#include "eval/compile/replies.h"
 #include "eval/compile/wire.h"
 
-enum { START_TIMEOUT_S = 60, DEFAULT_CPU_S = 10, MAX_ERRORS_SHOWN = 3, OFFERS = 3 };
-
-typedef struct {
-    char key[DIGEST_HEX];
-    Buffer reply; /* empty: no offer */
-} Offer;
+enum { START_TIMEOUT_S = 60, DEFAULT_CPU_S = 10, MAX_ERRORS_SHOWN = 3 };
+enum { OFFERS = 3, KEPT = 256, KEPT_BYTES = 48 << 20 };
 
 struct Compiler {
     Cache *cache;
@@ -38,8 +36,8 @@ struct Compiler {
     int folders;                  /* the user named folders of headers, so results depend on them */
     Buffer frame, reply;
     char key[DIGEST_HEX]; /* of the last request */
-    Offer offers[OFFERS]; /* the last ones, used as a ring */
-    int n_offers;
+    Replies *offers, *kept;
+    long compiled;    /* sources */
     double pending_s; /* a reply of quern-compile is due, for so many seconds; 0: none */
 };
 
@@ -100,7 +98,8 @@ int compiler_open(const CompilerOptions *opt, Compiler **out, Error *err)
             cache_open(opt->cache_dir, opt->cache_bytes ? opt->cache_bytes : (size_t)1 << 30);
     buffer_init(&c->frame, 1 << 20);
     buffer_init(&c->reply, NVRTC_MAX_REPLY);
-    for (int i = 0; i < OFFERS; i++) buffer_init(&c->offers[i].reply, NVRTC_MAX_REPLY);
+    c->offers = replies_open(OFFERS, SIZE_MAX);
+    c->kept = replies_open(KEPT, KEPT_BYTES);
     signal(SIGPIPE, SIG_IGN); /* a dead compiler is then an error of write */
     if (start_server(c, err)) {
         compiler_close(c);
@@ -116,7 +115,8 @@ void compiler_close(Compiler *c)
     if (c->cache) cache_close(c->cache);
     buffer_release(&c->frame);
     buffer_release(&c->reply);
-    for (int i = 0; i < OFFERS; i++) buffer_release(&c->offers[i].reply);
+    replies_close(c->offers);
+    replies_close(c->kept);
     free(c);
 }
 
@@ -413,21 +413,14 @@ const Buffer *compiler_reply(const Compiler *c, const char **key)
 
 void compiler_offer(Compiler *c, const char *key, const void *reply, size_t len)
 {
-    Offer *o = &c->offers[c->n_offers++ % OFFERS];
-    snprintf(o->key, sizeof o->key, "%s", key);
-    buffer_clear(&o->reply);
-    buffer_append(&o->reply, reply, len);
+    replies_put(c->offers, key, reply, len);
 }
 
-/* Returns 1 with c->reply from an offer or the cache. */
+/* Returns 1 with c->reply from memory or the cache. */
 static int have_reply(Compiler *c)
 {
-    for (int i = 0; i < OFFERS; i++) {
-        const Offer *o = &c->offers[i];
-        if (!o->reply.len || strcmp(o->key, c->key)) continue;
-        buffer_clear(&c->reply);
-        return !buffer_append(&c->reply, o->reply.data, o->reply.len);
-    }
+    if (replies_find(c->offers, c->key, &c->reply) || replies_find(c->kept, c->key, &c->reply))
+        return 1;
     return c->cache && cache_get(c->cache, c->key, NVRTC_MAX_REPLY, &c->reply);
 }
 
@@ -457,8 +450,15 @@ static int take_reply(Compiler *c, const CompileRequest *r, CompileResult *out, 
     int keep = 0;
     if (took_too_long(c) && compile_again(c, r, err)) return -1;
     if (read_reply(c, r, out, &keep, err)) return -1;
+    c->compiled++;
     if (c->cache && keep) cache_put(c->cache, c->key, c->reply.data, c->reply.len);
+    if (!c->cache && keep && r->keep) replies_put(c->kept, c->key, c->reply.data, c->reply.len);
     return 0;
+}
+
+long compiler_compiled(const Compiler *c)
+{
+    return c->compiled;
 }
 
 /* Take an early message. Returns -1 when the names in it are not clear. */

@@ -30,6 +30,7 @@ typedef struct {
     int n_names;
     const char *const *names; /* of the requested kernels, in C++: "foo<float, 256>" */
     int half;                 /* of the limit is allowed: op lines take the rest */
+    int keep;                 /* the reply in memory, where there is no cache: others ask for it */
 } CompileRequest;
 
 typedef struct {
@@ -67,5 +68,7 @@ void compile_result_release(CompileResult *r);
  * the next compiler_run, which uses it when its request has the same digest. */
 const Buffer *compiler_reply(const Compiler *c, const char **key);
 void compiler_offer(Compiler *c, const char *key, const void *reply, size_t len);
+
+long compiler_compiled(const Compiler *c); /* sources so far, which no cache had */
 
 #endif

@@ -18,7 +18,8 @@ enum {
     PARKED_IMAGE = 4 << 20, /* larger modules are loaded each time */
     COPIED_IMAGE = 1 << 20, /* larger modules have one copy */
     MAX_PARKED = 2 * DEVICE_COPIES,
-    MAX_PARKED_TRUSTED = 16 * DEVICE_COPIES
+    MAX_PARKED_PARTS = 64 * DEVICE_COPIES, /* of baselines, and where op lines have many parts */
+    PARKED_BYTES = 256 << 20               /* of their images */
 };
 
 static int refuse(DeviceFault *fault, Outcome outcome, const char *why)
@@ -102,12 +103,15 @@ static void release(Device *d, DeviceModule *m)
 static void park(Device *d, DeviceModule *m)
 {
     DeviceModule **at = &d->parked;
-    int n = 0, limit = m->trusted ? MAX_PARKED_TRUSTED : MAX_PARKED;
+    int n = 0, limit = m->home == HOME_CANDIDATE ? MAX_PARKED : MAX_PARKED_PARTS;
+    size_t bytes = 0;
     m->next = d->parked;
     d->parked = m;
     while (*at) {
         DeviceModule *one = *at;
-        if (remote_has(d, one) && (one->home != m->home || n++ < limit)) {
+        bytes += one->home == m->home ? one->image_bytes : 0;
+        if (remote_has(d, one) &&
+            (one->home != m->home || (n++ < limit && bytes <= PARKED_BYTES))) {
             at = &one->next;
             continue;
         }

@@ -119,25 +119,6 @@ static int take_outputs(const Run *r, Case *to, Error *err)
     return 0;
 }
 
-/* The compiler's reply for the kernels of a workload, which the next case has no need to ask for. */
-static void keep_kernels(ReferenceDevice *d, const Workload *w)
-{
-    const char *key;
-    const Buffer *reply = compiler_reply(d->compiler, &key);
-    device_reference_release(d);
-    d->compiled = w;
-    memcpy(d->key, key, sizeof d->key);
-    d->reply = memory_strndup(reply->data, reply->len);
-    d->len = reply->len;
-}
-
-void device_reference_release(ReferenceDevice *d)
-{
-    free(d->reply);
-    d->reply = NULL;
-    d->compiled = NULL;
-}
-
 static int run(ReferenceDevice *d, Task *t, const char *plan, const Case *c, Case *to, Error *err)
 {
     Candidate lines;
@@ -148,9 +129,7 @@ static int run(ReferenceDevice *d, Task *t, const char *plan, const Case *c, Cas
     int line;
     int rc = candidate_parse_trusted(plan, strlen(plan), &lines, &outcome, &line, err);
     if (!rc) rc = loaded_compile(&l, d->ops, d->device, d->compiler, t, &lines, 1, &f, err);
-    if (d->compiled == c->workload) compiler_offer(d->compiler, d->key, d->reply, d->len);
     if (!rc) rc = run_open(&r, &l, c, NULL, &f, err);
-    if (!rc) keep_kernels(d, c->workload);
     if (!rc) rc = run_launch(&r, &f, err);
     if (!rc) rc = take_outputs(&r, to, err);
     if (rc > 0) error_set(err, ERROR_UNSUPPORTED, "%.900s", f.message);

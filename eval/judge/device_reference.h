@@ -12,12 +12,7 @@
 typedef struct {
     const DeviceOps *ops;
     Device *device;
-    Compiler *compiler;
-    /* The kernels of the last case: a task's cases come one after the other. */
-    const Workload *compiled; /* NULL: none */
-    char key[DIGEST_HEX];
-    char *reply;
-    size_t len;
+    Compiler *compiler; /* it keeps the kernels of the last case for the next one */
 } ReferenceDevice;
 
 /* Whether the host would take long for a workload of the task. */
@@ -30,6 +25,5 @@ int device_reference_case(void *of, Case *c);
  * keeps them, else doubles in c->expected, which has room. Returns 0 when they are computed; 1 when a
  * device cannot compute this graph (the reason in *err); -1 when the device failed. */
 int device_reference(ReferenceDevice *d, Case *c, Error *err);
-void device_reference_release(ReferenceDevice *d);
 
 #endif

@@ -141,7 +141,6 @@ void evaluator_close(Evaluator *e)
     free(e->baseline_source);
     sanitizer_free(e->sanitizer);
     if (e->cases) cases_free(e->cases); /* before the device, which may keep them */
-    device_reference_release(&e->reference);
     if (e->compiler) compiler_close(e->compiler);
     if (e->device) e->ops->close(e->device);
     taskset_release(&e->tasks);

@@ -8,6 +8,7 @@
 #define EVAL_JUDGE_LOADED_H
 
 #include "eval/candidate/candidate.h"
+#include "eval/candidate/op_parts.h"
 #include "eval/candidate/resolve.h"
 #include "eval/compile/compile_client.h"
 #include "eval/device/device.h"
@@ -24,17 +25,25 @@ void finding_set(Finding *f, Outcome outcome, int line, const char *fmt, ...)
 /* The device's sentence, with ` (where)` behind it unless where is NULL. */
 void finding_fault(Finding *f, const DeviceFault *fault, const char *where);
 
-/* The kernels of the op lines for some workloads: text of the harness, in a module of its own. */
+/* A part (op_parts.h) of the kernels of the op lines: text of the harness, in a module of its own. */
 typedef struct {
     CompileResult code;
     DeviceModule *module;
 } OpModule;
 
+/* A text of kernels that is compiled. */
+typedef struct {
+    char name[sizeof((PlanKernelText *)0)->name];
+    int module; /* index into Loaded.op_modules */
+} CompiledText;
+
 /* The op lines for one workload. */
 typedef struct {
     int64_t axis[TASK_MAX_AXES];
+    Role role; /* the greatest of the workloads with these axes */
     PlanOps ops;
-    int module; /* index into Loaded.op_modules; -1: not compiled yet */
+    int *part;             /* by ops.texts: index into Loaded.op_modules; NULL: not compiled yet */
+    DeviceModule **loaded; /* the same, as they are loaded now */
 } WorkloadOps;
 
 typedef struct {
@@ -51,11 +60,14 @@ typedef struct {
     Compiler *compiler; /* of the op lines; NULL: the plan has none */
     WorkloadOps *workload_ops;
     int n_workload_ops;
-    OpModule *op_modules;
+    OpModule *op_modules; /* the first one also takes the library calls */
     int n_op_modules;
-    int registers; /* per thread, the maximum over the kernels */
-    long runs;     /* launch sequences since the module was loaded */
-    int early;     /* a run in the other order went well before the usual one (predicted_early) */
+    CompiledText *op_texts;
+    int n_op_texts;
+    OpPartSize op_total; /* of op_texts */
+    int registers;       /* per thread, the maximum over the kernels */
+    long runs;           /* launch sequences since the module was loaded */
+    int early; /* a run in the other order went well before the usual one (predicted_early) */
 } Loaded;
 
 /* Load *code, whose contents move to *l in every case. plan must outlive *l. Release with

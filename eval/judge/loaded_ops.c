@@ -8,8 +8,9 @@
 
 #include "base/memory.h"
 
-/* Below the compiler's bounds of a request. */
-enum { MAX_SOURCE = 1000 << 10, MAX_NAMES = 2000 };
+/* Of all parts of a candidate, which bounds the time of their compilations; a baseline may have more. */
+enum { MAX_SOURCE = 1500 << 10, MAX_KERNELS = 2000, TRUSTED_FACTOR = 8 };
+enum { MAX_PART = 1000 << 10 }; /* below the compiler's bound of a request */
 
 static WorkloadOps *find(Loaded *l, const Workload *w)
 {
@@ -22,8 +23,11 @@ static int build(Loaded *l, const Workload *w, WorkloadOps **out, Finding *f)
 {
     Error text;
     int line;
-    if ((*out = find(l, w))) return 0;
-    WorkloadOps fresh = {.module = -1};
+    if ((*out = find(l, w))) {
+        if (w->role > (*out)->role) (*out)->role = w->role;
+        return 0;
+    }
+    WorkloadOps fresh = {.role = w->role};
     memcpy(fresh.axis, w->axis, sizeof w->axis);
     if (plan_ops_build(l->plan, l->task, w, 1, &fresh.ops, &line, &text)) {
         plan_ops_release(&fresh.ops);
@@ -41,8 +45,11 @@ int loaded_ops_at(Loaded *l, const Workload *w, Finding *f)
     WorkloadOps *at;
     if (!l->plan->n_ops) return 0;
     if (build(l, w, &at, f)) return 1;
+    for (int i = 0; at->part && i < at->ops.n_texts; i++)
+        at->loaded[i] = l->op_modules[at->part[i]].module;
     l->context.ops = &at->ops;
-    l->context.ops_module = at->module >= 0 ? l->op_modules[at->module].module : NULL;
+    l->context.op_modules = at->loaded;
+    l->context.calls_module = at->part ? l->op_modules[0].module : NULL;
     return 0;
 }
 
@@ -58,12 +65,14 @@ static int load(Loaded *l, OpModule *m, Finding *f, Error *err)
 
 /* Each kernel takes the pointers that its launch passes: a mistake of the operator library, not of
  * the plan. */
-static int check_kernels(const Loaded *l, const PlanOps *o, DeviceModule *m, Error *err)
+static int check_kernels(const Loaded *l, const WorkloadOps *at, Error *err)
 {
+    const PlanOps *o = &at->ops;
     for (int i = 0; i < o->n_launches; i++) {
         KernelInfo info;
         const PlanOpLaunch *launch = &o->launches[i];
         if (launch->library) continue;
+        DeviceModule *m = l->op_modules[at->part[launch->text]].module;
         if (l->ops->kernel(l->device, m, launch->kernel, &info, err)) return -1;
         if (info.n_params != launch->n_args || (int)info.param_bytes > 8 * launch->n_args)
             return error_set(err, ERROR_INVALID,
@@ -81,7 +90,8 @@ static int compile_source(Loaded *l, const Buffer *text, char **names, int n_nam
                               .source = text->data,
                               .len = text->len,
                               .n_names = n_names,
-                              .names = (const char *const *)names};
+                              .names = (const char *const *)names,
+                              .keep = 1};
     if (!n_names) return 0;
     if (compiler_run(l->compiler, &request, &m->code, err)) return -1;
     if (m->code.ok) return 0;
@@ -95,39 +105,109 @@ static int compile_source(Loaded *l, const Buffer *text, char **names, int n_nam
 }
 
 /* Of a candidate it is a plan that has too many different op lines. */
-static int refuse_size(const Loaded *l, Finding *f, Error *err)
+static int check_size(Loaded *l, const PlanKernelText *const *texts, int n, Finding *f, Error *err)
 {
     static const char text[] =
         "the op lines of the plan need more than %d kernels or %d KiB of text";
-    if (l->trusted) return error_set(err, ERROR_LIMIT, text, MAX_NAMES, MAX_SOURCE >> 10);
-    finding_set(f, OUTCOME_PLAN_ERROR, 0, text, MAX_NAMES, MAX_SOURCE >> 10);
+    OpPartSize more = op_part_total(texts, n), *sum = &l->op_total;
+    int factor = l->trusted ? TRUSTED_FACTOR : 1, kernels = factor * MAX_KERNELS,
+        bytes = factor * MAX_SOURCE;
+    sum->kernels += more.kernels;
+    sum->bytes += more.bytes;
+    if (sum->kernels <= kernels && sum->bytes <= (size_t)bytes) return 0;
+    if (l->trusted) return error_set(err, ERROR_LIMIT, text, kernels, bytes >> 10);
+    finding_set(f, OUTCOME_PLAN_ERROR, 0, text, kernels, bytes >> 10);
     return 1;
 }
 
-static int compile(Loaded *l, WorkloadOps *const *at, int n, Finding *f, Error *err)
+/* The index of a text in l->op_texts, or -1. */
+static int known(const Loaded *l, const char *name)
 {
-    const PlanOps **ops = memory_array((size_t)n + 1, sizeof *ops);
+    for (int i = 0; i < l->n_op_texts; i++)
+        if (!strcmp(l->op_texts[i].name, name)) return i;
+    return -1;
+}
+
+/* Compile and load one part. */
+static int add_part(Loaded *l, const PlanKernelText *const *texts, int n, Finding *f, Error *err)
+{
     char **names = NULL;
     int n_names = 0;
     Buffer text;
     OpModule m = {0};
-    buffer_init(&text, MAX_SOURCE);
-    for (int i = 0; i < n; i++) ops[i] = &at[i]->ops;
-    int rc = plan_ops_source(ops, n, &text, &names, &n_names);
-    if (rc || n_names > MAX_NAMES) rc = refuse_size(l, f, err);
+    buffer_init(&text, MAX_PART);
+    int rc = plan_ops_source(texts, n, &text, &names, &n_names);
+    if (rc) error_set(err, ERROR_LIMIT, "the kernels of an op line are too long");
     if (!rc) rc = compile_source(l, &text, names, n_names, &m, f, err);
     if (!rc) rc = load(l, &m, f, err);
-    l->op_modules = memory_grow(l->op_modules, (size_t)l->n_op_modules + 1, sizeof m);
-    l->op_modules[l->n_op_modules] = m;
+    l->op_texts = memory_grow(l->op_texts, (size_t)(l->n_op_texts + n) + 1, sizeof *l->op_texts);
     for (int i = 0; i < n && !rc; i++) {
-        rc = check_kernels(l, ops[i], m.module, err);
-        at[i]->module = l->n_op_modules;
+        CompiledText *t = &l->op_texts[l->n_op_texts++];
+        memcpy(t->name, texts[i]->name, sizeof t->name);
+        t->module = l->n_op_modules;
     }
-    l->n_op_modules++;
+    l->op_modules = memory_grow(l->op_modules, (size_t)l->n_op_modules + 1, sizeof m);
+    l->op_modules[l->n_op_modules++] = m;
     for (int i = 0; i < n_names; i++) free(names[i]);
     free(names);
-    free(ops);
     buffer_release(&text);
+    return rc;
+}
+
+/* Note where the kernels of a workload are. */
+static int find_parts(Loaded *l, WorkloadOps *at, Error *err)
+{
+    at->part = memory_array((size_t)at->ops.n_texts + 1, sizeof *at->part);
+    at->loaded = memory_array((size_t)at->ops.n_texts + 1, sizeof *at->loaded);
+    for (int i = 0; i < at->ops.n_texts; i++)
+        at->part[i] = l->op_texts[known(l, at->ops.texts[i].name)].module;
+    return check_kernels(l, at, err);
+}
+
+/* The texts of n workloads that no part has. */
+static int missing_texts(const Loaded *l, WorkloadOps *const *at, int n,
+                         const PlanKernelText ***out)
+{
+    const PlanOps **ops = memory_array((size_t)n + 1, sizeof *ops);
+    int kept = 0;
+    for (int i = 0; i < n; i++) ops[i] = &at[i]->ops;
+    int all = plan_ops_texts(ops, n, out);
+    for (int i = 0; i < all; i++)
+        if (known(l, (*out)[i]->name) < 0) (*out)[kept++] = (*out)[i];
+    free(ops);
+    return kept;
+}
+
+static void by_role(WorkloadOps **at, int n)
+{
+    for (int i = 1; i < n; i++)
+        for (int k = i; k && at[k]->role > at[k - 1]->role; k--) {
+            WorkloadOps *swap = at[k];
+            at[k] = at[k - 1];
+            at[k - 1] = swap;
+        }
+}
+
+/* In several parts, the kernels of the baseline's workloads come first: equal parts are then compiled once
+ * for both. */
+static int compile(Loaded *l, WorkloadOps **at, int n, Finding *f, Error *err)
+{
+    const PlanKernelText **texts;
+    OpPartSize size = op_part_size();
+    int end, n_texts = missing_texts(l, at, n, &texts);
+    int rc = check_size(l, texts, n_texts, f, err);
+    if (!rc && n_texts && op_part_end(texts, n_texts, 0, size) < n_texts) {
+        by_role(at, n);
+        free(texts);
+        n_texts = missing_texts(l, at, n, &texts);
+    }
+    if (!rc && !n_texts && !l->n_op_modules) rc = add_part(l, texts, 0, f, err);
+    for (int from = 0; from < n_texts && !rc; from = end) {
+        end = op_part_end(texts, n_texts, from, size);
+        rc = add_part(l, texts + from, end - from, f, err);
+    }
+    free(texts);
+    for (int i = 0; i < n && !rc; i++) rc = find_parts(l, at[i], err);
     return rc;
 }
 
@@ -140,7 +220,7 @@ int loaded_ops_compile(Loaded *l, const Workload *const *w, int n, Finding *f, E
         int seen = 0;
         one = find(l, w[i]);
         for (int k = 0; k < missing; k++) seen |= at[k] == one;
-        if (!seen && one->module < 0) at[missing++] = one;
+        if (!seen && !one->part) at[missing++] = one;
     }
     if (!rc && missing) rc = compile(l, at, missing, f, err);
     free(at);
@@ -166,8 +246,13 @@ void loaded_ops_release(Loaded *l)
         if (l->op_modules[i].module) l->ops->unload(l->device, l->op_modules[i].module);
         compile_result_release(&l->op_modules[i].code);
     }
-    for (int i = 0; i < l->n_workload_ops; i++) plan_ops_release(&l->workload_ops[i].ops);
+    for (int i = 0; i < l->n_workload_ops; i++) {
+        free(l->workload_ops[i].part);
+        free(l->workload_ops[i].loaded);
+        plan_ops_release(&l->workload_ops[i].ops);
+    }
     free(l->op_modules);
+    free(l->op_texts);
     free(l->workload_ops);
 }
 

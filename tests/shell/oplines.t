@@ -12,6 +12,22 @@ for file in $fixtures/*.cu; do
     QUERN_TASKS=$QUERN_TASKS check_verdict "$file"
 done
 
+# Kernels in several parts give the same verdicts as in one.
+parts() { # KERNELS FILE
+    read_fields "$2"
+    QUERN_TASKS=; [ "$task" = op_layer ] && QUERN_TASKS=$fixtures/tasks
+    QUERN_OP_KERNELS=$1 QUERN_TASKS=$QUERN_TASKS "$BIN/quern-eval" --task "$task" --json "$2"
+}
+differ=
+for file in $fixtures/*.cu; do
+    parts "" "$file" >"$tmp/one"
+    for kernels in 1 3; do
+        parts $kernels "$file" >"$tmp/parts"
+        cmp -s "$tmp/one" "$tmp/parts" || differ+=" ${file##*/}:$kernels"
+    done
+done
+is "verdicts of kernels in parts of 1 and of 3, where they differ from those in one" "$differ" ""
+
 export QUERN_TASKS=$fixtures/tasks
 QUERN_CACHE= "$BIN/quern-eval" --task op_layer --json $fixtures/only_ops.cu >"$tmp/a"
 is "the graph's own lines score exactly 1" "$(json_field score <"$tmp/a")" "1.0"

@@ -160,6 +160,35 @@ static void test_one_candidate(void **state)
     ops->close(d);
 }
 
+/* The parts of a plan's kernels are loaded again and again in turn: after a few rounds none is loaded
+ * anew. */
+static void test_many_parts(void **state)
+{
+    (void)state;
+    enum { PARTS = 12, ROUNDS = 2 * DEVICE_COPIES };
+    static const int homes[] = {HOME_LIBRARY, HOME_TRUSTED};
+    DevicePtr y;
+    start();
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    for (int h = 0; h < 2; h++) {
+        DeviceModule *part[PARTS];
+        for (size_t i = 0; i < PARTS; i++) part[i] = load_other(homes[h], 8 * i);
+        for (int round = 0; round < ROUNDS; round++)
+            for (size_t i = 0; i < PARTS; i++) {
+                ops->unload(d, part[i]);
+                part[i] = load_other(homes[h], 8 * i);
+            }
+        int parked = 0;
+        for (const DeviceModule *m = d->parked; m; m = m->next) parked += m->home == homes[h];
+        assert_int_equal(parked, PARTS * (DEVICE_COPIES - 1));
+        for (int i = 0; i < PARTS; i++) run_ones(part[i], y);
+        for (int i = 0; i < PARTS; i++) ops->unload(d, part[i]);
+        assert_int_equal(generation(homes[h]), 1);
+    }
+    ops->free(d, y);
+    ops->close(d);
+}
+
 /* A fault there is the candidate's, and costs no other runner. */
 static void test_faults(void **state)
 {
@@ -193,6 +222,7 @@ int main(int argc, char **argv)
     if (driver_ready(argv)) return 1;
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls), cmocka_unit_test(test_refused),
                                        cmocka_unit_test(test_one_candidate),
+                                       cmocka_unit_test(test_many_parts),
                                        cmocka_unit_test(test_faults)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -34,7 +34,7 @@ static PlanKernel kernel = {.lowered = "f", .info = {.n_params = 2, .param_bytes
 typedef struct {
     Plan plan;
     PlanOps ops;
-    DevicePtr buffers[64];
+    DevicePtr buffers[128];
     size_t *bytes;
     DeviceLaunch *launches;
     int n, n_buffers;
@@ -210,6 +210,7 @@ static void test_source(void **state)
     Plan plan;
     PlanOps ops[2];
     const PlanOps *all[] = {&ops[0], &ops[1], &ops[0]};
+    const PlanKernelText **texts;
     Error err = {0};
     Buffer text;
     char **names = NULL;
@@ -222,7 +223,10 @@ static void test_source(void **state)
     assert_string_equal(ops[0].launches[0].kernel, ops[0].launches[1].kernel);
     assert_string_not_equal(ops[0].launches[0].kernel, ops[0].launches[2].kernel);
     buffer_init(&text, 1 << 20);
-    assert_int_equal(plan_ops_source(all, 3, &text, &names, &n), 0);
+    int n_texts = plan_ops_texts(all, 3, &texts);
+    assert_int_equal(n_texts, 4);
+    assert_int_equal(plan_ops_source(texts, n_texts, &text, &names, &n), 0);
+    free(texts);
     assert_int_equal(n, 4);
     for (int i = 0; i < n; i++) {
         const char *own = strstr(names[i], "::") + 2, *at = strstr(text.data, own);
@@ -235,6 +239,34 @@ static void test_source(void **state)
     buffer_release(&text);
     for (int i = 0; i < 2; i++) plan_ops_release(&ops[i]);
     plan_release(&plan);
+}
+
+/* A kernel takes 64 pointers: 63 tensors and the result, or half of 64 each. */
+static void test_long_lists(void **state)
+{
+    (void)state;
+    for (int tensors = 63; tensors <= 64; tensors++) {
+        Buffer source;
+        Built b;
+        buffer_init(&source, 1 << 16);
+        for (int i = 0; i < tensors; i++) buffer_printf(&source, "//@ op h%d = aten.relu(x)\n", i);
+        buffer_puts(&source, "//@ op c = aten.cat([");
+        for (int i = 0; i < tensors; i++) buffer_printf(&source, "%sh%d", i ? ", " : "", i);
+        buffer_puts(&source, "])\n//@ op y = aten.relu(x)\n" Z_LINE);
+        built(&b, source.data);
+        assert_int_equal(b.n, tensors + 2 + (tensors == 64 ? 2 : 1));
+        for (int i = tensors; i < b.n - 2; i++) {
+            const PlanOpLaunch *l = &b.ops.launches[i];
+            int own = tensors == 64 ? 32 : 63;
+            assert_int_equal(l->n_args, own + 1);
+            assert_int_equal(l->grid[1], own);
+            for (int k = 0; k < own; k++)
+                assert_int_equal(argument(&b, i, k), argument(&b, (i - tensors) * own + k, 1));
+            assert_int_equal(argument(&b, i, own), argument(&b, b.n - 3, own));
+        }
+        release(&b);
+        buffer_release(&source);
+    }
 }
 
 static void test_mistakes(void **state)
@@ -309,6 +341,7 @@ int main(void)
         cmocka_unit_test(test_launches_take_results),
         cmocka_unit_test(test_memory_is_shared),
         cmocka_unit_test(test_source),
+        cmocka_unit_test(test_long_lists),
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_vary),
     };
