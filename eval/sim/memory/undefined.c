@@ -391,7 +391,7 @@ static void track_product(Warp *w, const Inst *in)
     Mark rows[2] = {of_rows(w, t, u, 0), of_rows(w, t, u, 1)};
     uint32_t columns = 0;
     for (size_t i = 0; i < sizeof u->columns / sizeof *u->columns; i++) columns |= u->columns[i];
-    exec_charge(w->x, FOLLOW_COST + t->n_dests * (columns ? 8 : 1) * LANE_COST);
+    exec_charge(w->x, FOLLOW_COST + t->n_dests * (columns ? 16 : 4) * LANE_COST);
     for (int i = 0; i < t->n_dests; i++) {
         Mark v = whole(0, u->event), old = whole(0, 0);
         int column = is_half ? 8 * (i / 2) : 8 * (i / 4) + (i & 1);

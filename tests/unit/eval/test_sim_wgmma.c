@@ -248,6 +248,8 @@ static void check(Case c)
     sim_run(&sim, s, 6, A(pi), A(pa), A(da), A(db), A(po), A(c.adds));
     assert_int_equal(sim_last_counts(sim.d)->by_class[INST_TENSOR], 4);
     assert_int_equal(sim_last_counts(sim.d)->tensor_flops, 2 * 64 * c.n * 16);
+    int bytes = c.n * 8 + (c.a_registers ? 0 : 512); /* of each warp */
+    assert_int_equal(sim_last_counts(sim.d)->shared_load_wavefronts, 4 * ((bytes + 127) / 128));
     sim_read(&sim, po, out, (size_t)registers(&c) * 512);
     compare(&c, out);
     sim_stop(&sim);
