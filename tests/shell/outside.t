@@ -112,7 +112,7 @@ run quern-sample --policy one/model --prompts prompts.qa --copies 2 --max-new 8 
 s=$?
 [ $s = 0 ] && [ "$(digest native.qa)" = "$(digest pair.qa)" ] && [ -z "$(ls pair.qa.* 2>/dev/null)" ]
 ok $? 'and sample what one samples'
-"$BIN/quern-sft" --dataset dataset.qa --base base --epochs 4000 --batch 4 --lora 4 --gpus 2 \
+"$BIN/quern-sft" --dataset dataset.qa --base base --epochs 1000 --batch 4 --lora 4 --gpus 2 \
     --output pair2/model 2>err &
 pid=$!
 wait_for '[ -e pair2/model ]'; kill -TERM $pid; wait $pid; s=$?
