@@ -8,6 +8,7 @@ build=$BUILD
 . "$here/rules.sh"
 run=test-devices-$$
 at_exit+=('rm -rf "$root/runs/$run"')
+rm -rf "runs/$run" # of a test that was killed
 two='--found=cuda:0=NVIDIA+H200 cuda:1=NVIDIA+H200'
 simulated='sim:a100 sim:h100 sim:h200 sim:l40 sim:rtx3090 sim:h20'
 

@@ -121,7 +121,7 @@ LAUNCHES=$tmp/py.txt python3 drive.py 40 128 >out 2>err; ok $? "it launches"
 is "outputs and buffers have the plan's sizes" "$(cat out)" $'None\n[[40]] [640, 20]'
 cmp -s py.txt want.txt; ok $? "its launches are the plan's, byte for byte"
 diff py.txt want.txt | sed 's/^/# /'
-python3 drive.py 1000000 128 2>&1 | head -1 >out
+python3 drive.py 1000000 128 2>err | head -1 >out
 grep -q '^rows=1000000 is outside of 1 to [0-9]*, which were judged$' out
 ok $? "sizes that were not judged are named"
 cat >expressions.py <<'END'

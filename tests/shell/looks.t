@@ -3,6 +3,7 @@
 # a narrow terminal, a reader that leaves. One sentence each. TAP on stdout.
 . "$(dirname "$0")/tap.sh"
 unset RUN RUNS PROFILE CONFIG DEVICE DEVICES CLASSES TASKS NO_COLOR
+umask 022 # another user looks at some
 chmod 755 "$tmp"
 mkdir -p runs/empty runs/a/log runs/a/queue
 : >runs/empty/settings.mk; : >runs/a/queue/lock; : >runs/a/queue/redis.log
@@ -53,11 +54,12 @@ exec {writer}>&-
 
 # ---- a terminal ----
 need script
+bin=$(printf %q "$BIN") # as a word of a shell
 typed() { timeout 120 script -qec "$1" typed </dev/null >/dev/null; sed -i '/^Script /d' typed; }
-typed "$BIN/quern-status a"; grep -q $'\033' typed; ok $? 'a terminal gets colours'
-NO_COLOR=1 typed "$BIN/quern-status a"; grep -q '^run a: failed' typed && ! grep -q $'\033' typed
+typed "$bin/quern-status a"; grep -q $'\033' typed; ok $? 'a terminal gets colours'
+NO_COLOR=1 typed "$bin/quern-status a"; grep -q '^run a: failed' typed && ! grep -q $'\033' typed
 ok $? 'with NO_COLOR it gets none'
-NO_COLOR= typed "$BIN/quern-status a"; grep -q $'\033' typed; ok $? 'an empty NO_COLOR forbids nothing'
+NO_COLOR= typed "$bin/quern-status a"; grep -q $'\033' typed; ok $? 'an empty NO_COLOR forbids nothing'
 (flock 9; exec sleep 1000 >/dev/null 2>&1) 9>runs/a/queue/lock & holder=$! # the run goes on
 at_exit+=('kill $holder 2>/dev/null')
 wait_for '! flock -n -s runs/a/queue/lock true'
@@ -65,7 +67,7 @@ wait_for '! flock -n -s runs/a/queue/lock true'
 watched() {
   : >typed
   (wait_for 'grep -q "going on" typed'; eval "$3") & typed \
-    "stty cols $1 rows $2; echo \$\$ >watch; exec $BIN/quern-watch --every 0.2 a"
+    "stty cols $1 rows $2; echo \$\$ >watch; exec $bin/quern-watch --every 0.2 a"
   wait $!
 }
 watched 20 6 'kill -INT $(cat watch)'

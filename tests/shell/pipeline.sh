@@ -8,6 +8,7 @@ prefix=test-$$
 logs=("$tmp/out")
 left_pattern='@(*quern-*|*redis-server*|*mk/*|make*)'
 at_exit+=('rm -rf "$root/runs/$prefix"-*')
+rm -rf "$root/runs/$prefix"-* # of a test that was killed, whose number this process has got
 trap 'exit 143' TERM INT HUP
 
 # The tasks; three of them with smaller inputs, since drawing and simulating those takes much of a run's time.

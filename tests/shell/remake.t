@@ -9,6 +9,7 @@ source_dir=$root
 . "$here/rules.sh"
 run=test-remake-$$
 at_exit+=('rm -rf "$root/runs/$run"-*')
+rm -rf "runs/$run"-* # of a test that was killed
 
 # ---- programs that only create their files, and two empty checkpoints ----
 mkdir -p "$tmp/bin" "$tmp/a" "$tmp/b" "$tmp/kernels/relu"

@@ -6,8 +6,9 @@ share=$root/share
 
 # ---- systemd ----
 if command -v systemd-analyze >/dev/null; then
+  ln -s "$BIN" bin # a path without a blank
   for unit in "$share"/systemd/*.service; do
-    sed "s|/usr/local/libexec/quern/bin|$BIN|" "$unit" >"${unit##*/}"
+    sed "s|/usr/local/libexec/quern/bin|$tmp/bin|" "$unit" >"${unit##*/}"
   done
   systemd-analyze verify --man=no ./*.service >out 2>&1; s=$?
   [ $s = 0 ] && [ ! -s out ]; ok $? 'systemd-analyze finds nothing wrong with the units'

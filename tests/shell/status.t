@@ -44,7 +44,7 @@ state_is_told() { # after the pause the run may be over, and its queue with it, 
 status --json && "$BIN/quern-watch" "$prefix-seen" >"$tmp/watched" && ! grep -q $'\033' "$tmp/watched" &&
     grep -q '^run .* going on' "$tmp/watched"
 ok $? 'quern-watch without a terminal prints it once'
-timeout 1000 script -qec "$BIN/quern-watch --every 0.2 $prefix-seen" "$tmp/typed" </dev/null \
+timeout 1000 script -qec "$(printf %q "$BIN")/quern-watch --every 0.2 $prefix-seen" "$tmp/typed" </dev/null \
     >/dev/null 2>&1 & watch=$!
 wait_for '[ "0$(drawn)" -ge 3 ]'
 ok $? 'on a terminal it draws again and again'

@@ -11,6 +11,7 @@ kept=$PWD
 BUILD=$(cd "$root" && cd "${QUERN_BUILD:-build}" && pwd) ||
   { echo 'Bail out! there is no build folder'; exit 1; }
 BIN=$BUILD/bin
+case ${TMPDIR:-} in *[[:space:]]*) TMPDIR=/tmp ;; esac # make, which some tests call, takes no such path
 tmp=$(mktemp -d)
 cd "$tmp" || exit 1
 unset QUERN_REDIS MAKEFLAGS MFLAGS MAKELEVEL
