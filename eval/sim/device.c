@@ -58,6 +58,7 @@ static int sim_open(const char *arg, Device **out, Error *err)
     i->flops_per_s = (tensor > fp32 ? tensor : fp32) * p->sm_count * p->clock_hz;
     d->exec.mem = &d->mem;
     d->exec.sm_count = (uint32_t)p->sm_count;
+    d->exec.has_clusters = strtol(p->arch + 3, NULL, 10) >= 90; /* "sm_90" */
     *out = d;
     return 0;
 }

@@ -18,11 +18,16 @@ struct SharedReads {
     uint64_t apart;
 };
 
-void sample_begin(Sample *s, const DeviceLaunch *l, const DevMem *mem)
+void sample_begin(Sample *s, const DeviceLaunch *l, const uint32_t cluster[3], const DevMem *mem)
 {
     memset(s, 0, sizeof *s);
-    s->blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
-    memcpy(s->grid, l->grid, sizeof s->grid);
+    s->blocks = s->cluster = 1;
+    for (int i = 0; i < 3; i++) {
+        uint32_t of = cluster[i] ? cluster[i] : 1;
+        s->grid[i] = l->grid[i] / of;
+        s->blocks *= s->grid[i];
+        s->cluster *= of;
+    }
     s->least = UINT64_MAX;
     s->done = memory_array(SAMPLE_BLOCKS, sizeof *s->done);
     s->mem = mem;
@@ -143,7 +148,8 @@ int sample_next(void *sample, const SimCounts *done, uint64_t *block)
     Sample *s = sample;
     if (done) {
         note_shared(s);
-        s->done[s->n++] = *done;
+        s->done[s->n] = *done;
+        s->done[s->n++].blocks = s->blocks;
         s->insts += done->thread_insts;
         s->atomics += done->global_atomic_requests;
         s->fences += done->fences;
@@ -169,7 +175,9 @@ void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts
                                .shared = {s->shared[i].share[0], s->shared[i].share[1]},
                                .apart = (double)s->shared[i].apart};
     extrapolate_blocks(s->done, s->n, out);
-    extrapolate_traffic(p, t, mem->n_allocs, resident, out);
+    extrapolate_traffic(p, t, mem->n_allocs, resident / (double)s->cluster, out);
     out->registers = registers;
+    out->blocks *= s->cluster;
+    out->heavy_blocks *= s->cluster;
     free(t);
 }

@@ -17,10 +17,11 @@
 enum { SAMPLE_BLOCKS = 96, SAMPLE_ALIKE = 16, SAMPLE_INSTRUCTIONS = 12000000 };
 
 typedef struct {
-    uint64_t blocks; /* of the grid */
+    uint64_t blocks; /* of the grid; of clusters, their number, as in all that follows */
     uint32_t grid[3];
-    int n;        /* blocks that have run */
-    uint64_t far; /* of block n from the block before, when both are compared; else 0 */
+    uint64_t cluster; /* blocks of a cluster */
+    int n;            /* blocks that have run */
+    uint64_t far;     /* of block n from the block before, when both are compared; else 0 */
     uint64_t ids[SAMPLE_BLOCKS];
     uint64_t insts;                           /* thread-instructions of them */
     uint64_t least, largest, atomics, fences; /* thread-instructions of a block; sums */
@@ -29,7 +30,8 @@ typedef struct {
     struct SharedReads *shared; /* one for each allocation of mem */
 } Sample;
 
-void sample_begin(Sample *s, const DeviceLaunch *l, const DevMem *mem);
+/* cluster: the blocks of a cluster in each dimension, or 0; clusters are picked as others' blocks are. */
+void sample_begin(Sample *s, const DeviceLaunch *l, const uint32_t cluster[3], const DevMem *mem);
 void sample_release(Sample *s);
 int sample_next(void *sample, const SimCounts *done, uint64_t *block); /* an ExecNext */
 /* Sums up with extrapolate.h; at least one block has run. resident: blocks on the whole GPU. */

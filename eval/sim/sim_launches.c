@@ -476,12 +476,15 @@ static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out
     const SimCounts *small = find_predicted(d, l, i);
     if (!small)
         return refuse(fault, l, "kernel %s runs at the timed size only%.0zu%.0zu%s", "", 0, 0);
-    sample_begin(&s, l, &d->mem);
+    static const uint32_t alone[3];
+    const Function *f = code_find_entry(&l->module->code, l->kernel);
+    sample_begin(&s, l, f ? f->ptx->cluster : alone, &d->mem);
     int64_t limit = x->budget = grant(d, l, sample_limit(d, small, out->growth));
     int r = run_one(d, l, &s, fault, err);
     account(d, l, limit - x->budget);
     d->sampled[i] =
-        (struct BlockWork){(double)s.blocks, (double)(limit - x->budget) / fmax(1, s.n)};
+        (struct BlockWork){(double)(s.blocks * s.cluster),
+                           (double)(limit - x->budget) / fmax(1, s.n) / (double)s.cluster};
     if (r > 0 && fault->outcome == OUTCOME_TIMEOUT && is_exhausted(d, l)) {
         sample_release(&s);
         return exhausted(fault, l);
@@ -505,8 +508,8 @@ static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out
     }
     if ((d->mem.assumed || out->scaled) && state->complete_until > i) state->complete_until = i;
     note_output(d, out->output, i, state);
-    out->blocks += s.blocks;
-    out->sampled += (uint64_t)s.n;
+    out->blocks += s.blocks * s.cluster;
+    out->sampled += (uint64_t)s.n * s.cluster;
     sample_release(&s);
     return r;
 }

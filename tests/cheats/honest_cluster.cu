@@ -1,6 +1,6 @@
 // Two blocks of a cluster share a row, each reading the other's sum from its shared memory.
 // task: residual_rmsnorm
-// expect sim: unsupported
+// expect sim: ok
 // expect cuda: ok
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;

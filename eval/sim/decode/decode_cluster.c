@@ -1,8 +1,9 @@
-/* A cluster of one block, which every block is without cluster dimensions: its barrier is one of the
- * block, passed at the wait, and its shared memory is the block's. Clusters of more are refused. */
+/* The barrier of a cluster and the addresses of its blocks. Where no kernel of the module has clusters of
+ * several blocks, the barrier is one of the block, passed at the wait. */
 #include "eval/sim/decode/decode_internal.h"
 
-int decode_is_alone(const Decoder *d)
+/* Is every block of the module's kernels a cluster of its own? */
+static int is_alone(const Decoder *d)
 {
     const PtxModule *m = &d->code->ptx;
     for (int i = 0; i < m->n_functions; i++)
@@ -13,15 +14,16 @@ int decode_is_alone(const Decoder *d)
 
 static int barrier_op(Decoder *d)
 {
-    static const char *const ignored[] = {"aligned", "release", "acquire", "relaxed"};
+    static const char *const ignored[] = {"aligned", "release", "acquire"};
+    int alone = is_alone(d), relaxed = decode_has(d, "relaxed");
     for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++) decode_has(d, ignored[i]);
     d->inst_class = INST_BARRIER;
     if (decode_has(d, "arrive")) {
-        decode_emit(d, h_nop);
+        decode_emit(d, alone ? h_nop : h_cluster_arrive)->k0 = (uint8_t)relaxed;
         return 0;
     }
     if (!decode_has(d, "wait")) return decode_refuse(d, "a form that is not known");
-    Inst *in = decode_emit(d, h_bar);
+    Inst *in = decode_emit(d, alone ? h_bar : h_cluster_wait);
     in->a = decode_const32(d->code, CLUSTER_BARRIER);
     in->b = ROW_NONE;
     in->k0 = BAR_SYNC;
@@ -38,7 +40,7 @@ static int map_op(Decoder *d)
     if (!t || t->is_float || t->bits < 32 || decode_source(d, 1, t->bits, &a) ||
         decode_source(d, 2, 32, &rank) || decode_dest(d, 0, t->bits, &dest))
         return decode_refuse(d, "a form that is not known");
-    Inst *in = decode_emit(d, h_mapa);
+    Inst *in = decode_emit(d, is_alone(d) ? h_mapa : h_cluster_map);
     in->d = dest;
     in->a = a;
     in->b = rank;
@@ -55,18 +57,17 @@ static int rank_op(Decoder *d)
     if (!t || t->is_float || t->bits < 32 || decode_source(d, 1, t->bits, &a) ||
         decode_dest(d, 0, 32, &dest))
         return decode_refuse(d, "a form that is not known");
-    Inst *in = decode_emit(d, h_mov32);
+    Inst *in = decode_emit(d, h_cluster_rank);
     in->d = dest;
-    in->a = decode_const32(d->code, 0);
+    in->a = a;
+    in->k1 = t->bits == 64;
     d->inst_class = INST_INT;
     return 0;
 }
 
 int decode_cluster(Decoder *d)
 {
-    int map = !strcmp(d->in->op, "mapa"), rank = !strcmp(d->in->op, "getctarank"),
-        waits = !strcmp(d->in->op, "barrier") && decode_has(d, "cluster");
-    if (!map && !rank && !waits) return 1;
-    if (!decode_is_alone(d)) return decode_refuse(d, "clusters");
-    return map ? map_op(d) : rank ? rank_op(d) : barrier_op(d);
+    if (!strcmp(d->in->op, "mapa")) return map_op(d);
+    if (!strcmp(d->in->op, "getctarank")) return rank_op(d);
+    return !strcmp(d->in->op, "barrier") && decode_has(d, "cluster") ? barrier_op(d) : 1;
 }

@@ -97,9 +97,6 @@ const char *decode_unknown_copy(const PtxInst *in);
 /* decode_control.c: the PTX instruction behind a label of a scope; < 0: there is none */
 int decode_label(const Decoder *d, const char *name, int scope);
 
-/* decode_cluster.c: is every block of the module's kernels a cluster of its own? */
-int decode_is_alone(const Decoder *d);
-
 /* decode_operand.c: a MemOp of the current instruction, which counts its accesses */
 MemOp *decode_mem(Decoder *d);
 

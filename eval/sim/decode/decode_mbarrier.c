@@ -1,5 +1,5 @@
-/* mbarrier, the arrival of cp.async at one, and bulk copies. Other blocks of a cluster, tensor maps
- * and reductions are refused. */
+/* mbarrier, the arrival of cp.async at one, bulk copies and st.async. Tensor maps, copies to several
+ * blocks and reductions are refused. */
 #include "eval/sim/decode/decode_internal.h"
 #include "eval/sim/memory/memory_ops.h"
 
@@ -140,10 +140,46 @@ const char *decode_unknown_copy(const PtxInst *in)
     return NULL;
 }
 
+static const MemOp barrier_of_copy = {
+    .kind = MEM_ATOM, .space = SPACE_SHARED, .order = ORDER_VOLATILE, .element = 8, .count = 1};
+
+/* st.async: a store that an mbarrier in the same block as the address counts. */
+static int store_async(Decoder *d)
+{
+    static const char *const ignored[] = {"async", "weak", "shared::cluster"};
+    int count = decode_has(d, "v2") ? 2 : decode_has(d, "v4") ? 4 : 1;
+    for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++) decode_has(d, ignored[i]);
+    int counts = decode_has(d, "mbarrier::complete_tx::bytes");
+    const ValueType *t = decode_type(d);
+    const PtxOperand *data = decode_operand(d, 1);
+    if (!counts || !t || t->bits < 32 || t->bits * count > 128 || d->in->n_operands != 3 ||
+        (count > 1 && (data->kind != OPND_VEC || data->n != count)))
+        return decode_refuse(d, "a form that is not known");
+    BulkOp *op = ptx_arena_alloc(d->code->ptx.arena, sizeof *op);
+    memset(op, 0, sizeof *op);
+    op->traffic = &d->f->traffic[d->in - d->p->insts];
+    op->to.space = SPACE_SHARED;
+    op->to.element = t->bits / 8;
+    op->to.count = (uint8_t)count;
+    op->barrier = barrier_of_copy;
+    if (decode_address(d, decode_operand(d, 0), &op->to) ||
+        decode_address(d, decode_operand(d, 2), &op->barrier))
+        return -1;
+    for (int i = 0; i < count; i++) {
+        op->to.width[i] = t->bits;
+        if (decode_source_of(d, count > 1 ? &data->items[i] : data, t->bits, &op->to.data[i]))
+            return -1;
+    }
+    decode_emit(d, h_store_async)->bulk = op;
+    d->inst_class = INST_SHARED_STORE;
+    return 0;
+}
+
 int decode_bulk(Decoder *d)
 {
     const char *unknown = decode_unknown_copy(d->in);
     if (unknown) return decode_refuse(d, unknown);
+    if (!strcmp(d->in->op, "st") && decode_has(d, "async")) return store_async(d);
     if (strcmp(d->in->op, "cp") || !decode_has(d, "async") || !decode_has(d, "bulk")) return 1;
     int waits = decode_has(d, "wait_group");
     if (waits || decode_has(d, "commit_group")) return bulk_group(d, waits);
@@ -151,23 +187,20 @@ int decode_bulk(Decoder *d)
     int cta = decode_has(d, "shared::cta"), cluster = decode_has(d, "shared::cluster"),
         loads = decode_has(d, "mbarrier::complete_tx::bytes"), stores = decode_has(d, "bulk_group"),
         hint = decode_has(d, "L2::cache_hint");
-    if (!decode_has(d, "global") || loads == stores || cta == cluster || (stores && cluster) ||
-        d->in->n_operands != 3 + loads + hint)
+    int global = decode_has(d, "global");
+    if (loads == stores || (global ? cta == cluster : !cta || !cluster || stores) ||
+        (stores && cluster) || d->in->n_operands != 3 + loads + hint)
         return decode_refuse(d, "a form that is not known");
     BulkOp *op = ptx_arena_alloc(d->code->ptx.arena, sizeof *op);
     memset(op, 0, sizeof *op);
     op->traffic = &d->f->traffic[d->in - d->p->insts];
     op->to.space = loads ? SPACE_SHARED : SPACE_GLOBAL;
-    op->from.space = loads ? SPACE_GLOBAL : SPACE_SHARED;
+    op->from.space = loads && global ? SPACE_GLOBAL : SPACE_SHARED;
     if (decode_address(d, decode_operand(d, 0), &op->to) ||
         decode_address(d, decode_operand(d, 1), &op->from) || decode_source(d, 2, 32, &op->size))
         return -1;
     if (loads) {
-        op->barrier = (MemOp){.kind = MEM_ATOM,
-                              .space = SPACE_SHARED,
-                              .order = ORDER_VOLATILE,
-                              .element = 8,
-                              .count = 1};
+        op->barrier = barrier_of_copy;
         if (decode_address(d, decode_operand(d, 3), &op->barrier)) return -1;
     }
     decode_emit(d, loads ? h_bulk_load : h_bulk_store)->bulk = op;

@@ -9,13 +9,13 @@ int decode_space(Decoder *d)
     static const struct {
         const char *name;
         PtxSpace space;
-    } spaces[] = {{"global", SPACE_GLOBAL},      {"shared", SPACE_SHARED},
-                  {"shared::cta", SPACE_SHARED}, {"local", SPACE_LOCAL},
-                  {"const", SPACE_CONST},        {"param", SPACE_PARAM},
-                  {"param::entry", SPACE_PARAM}, {"param::func", SPACE_PARAM}};
+    } spaces[] = {{"global", SPACE_GLOBAL},         {"shared", SPACE_SHARED},
+                  {"shared::cta", SPACE_SHARED},    {"local", SPACE_LOCAL},
+                  {"const", SPACE_CONST},           {"param", SPACE_PARAM},
+                  {"param::entry", SPACE_PARAM},    {"param::func", SPACE_PARAM},
+                  {"shared::cluster", SPACE_SHARED}};
     for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
         if (decode_has(d, spaces[i].name)) return (int)spaces[i].space;
-    if (decode_is_alone(d) && decode_has(d, "shared::cluster")) return SPACE_SHARED;
     return SPACE_GENERIC;
 }
 

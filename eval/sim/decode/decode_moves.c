@@ -351,10 +351,9 @@ static int space_mod(Decoder *d)
     } spaces[] = {{"global", SPACE_GLOBAL},      {"shared", SPACE_SHARED},
                   {"shared::cta", SPACE_SHARED}, {"local", SPACE_LOCAL},
                   {"const", SPACE_CONST},        {"param", SPACE_PARAM},
-                  {"param::entry", SPACE_PARAM}};
+                  {"param::entry", SPACE_PARAM}, {"shared::cluster", SPACE_SHARED}};
     for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
         if (decode_has(d, spaces[i].name)) return (int)spaces[i].space;
-    if (decode_is_alone(d) && decode_has(d, "shared::cluster")) return SPACE_SHARED;
     return -1;
 }
 
@@ -375,7 +374,7 @@ static int cvta_op(Decoder *d)
 
 static int isspacep_op(Decoder *d)
 {
-    int space = space_mod(d);
+    int own = !decode_has(d, "shared::cluster"), space = own ? space_mod(d) : SPACE_SHARED;
     uint32_t a, p;
     if (space < 0 || decode_source(d, 1, 64, &a) || decode_pred_dest(d, decode_operand(d, 0), &p))
         return decode_refuse(d, "no space");
@@ -383,6 +382,7 @@ static int isspacep_op(Decoder *d)
     in->d = p;
     in->a = a;
     in->k0 = (uint8_t)space;
+    in->k1 = (uint8_t)(own && space == SPACE_SHARED);
     d->inst_class = INST_INT;
     return 0;
 }

@@ -271,10 +271,16 @@ static const char *use_of(const PtxInst *in)
     return "uses it for an access to memory";
 }
 
+static int is_async_store(const PtxInst *in)
+{
+    return is_op(in, "st") && in->n_mods && !strcmp(in->mods[0], "async");
+}
+
 /* Operations whose values, not only addresses, must be defined. */
 static int needs_values(const PtxInst *in)
 {
     if (is_op(in, "wmma") && in->n_mods && !strcmp(in->mods[0], "store")) return 1;
+    if (is_async_store(in)) return 1;
     static const char *const ops[] = {"bra",      "brx",     "ret",     "exit", "call",
                                       "bar",      "red",     "atom",    "cp",   "trap",
                                       "mbarrier", "barrier", "stmatrix"};
@@ -313,7 +319,7 @@ static int kind_of(const PtxInst *in)
     if (is_load(in) &&
         (may_be(in, SPACE_SHARED) || may_be(in, SPACE_LOCAL) || may_be(in, SPACE_GLOBAL)))
         return TRACK_LOAD;
-    if (is_op(in, "st") && space_of(in) != SPACE_PARAM) return TRACK_STORE;
+    if (is_op(in, "st") && space_of(in) != SPACE_PARAM && !is_async_store(in)) return TRACK_STORE;
     return TRACK_JOIN;
 }
 

@@ -5,6 +5,7 @@
 #include "eval/sim/exec/barrier.h"
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/exec/splits.h"
+#include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
 #include "eval/sim/memory/undefined.h"
@@ -250,7 +251,7 @@ const Inst *h_exit(Warp *w, const Inst *in)
 {
     uint32_t lanes = (uint32_t)__builtin_popcount(w->active);
     Join *join = w->join;
-    (void)in;
+    if (w->x->cluster && cluster_exit(w, in)) return NULL;
     for (Frame *f = w->frame, *up; f; f = up) {
         up = f->parent;
         leave_frame(w->x, f, lanes);

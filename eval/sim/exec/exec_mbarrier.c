@@ -1,10 +1,13 @@
 /* mbarrier: a counter of arrivals in shared memory. Its phase ends when as many have arrived as it
  * expects. The 64 bits are opaque to a program: expected arrivals, arrivals still pending, the
  * parity of the phase, and a mark that tells an mbarrier from other data. */
+#include <stdlib.h>
+
 #include "eval/sim/exec/barrier.h"
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/memory/async_copy.h"
 #include "eval/sim/memory/bulk_copy.h"
+#include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/shadow.h"
 
 enum { COUNT_BITS = 20, LANE_COST = 32 };
@@ -28,6 +31,7 @@ static unsigned char *barrier_at(Warp *w, const Inst *in, int lane, uint32_t *at
                    "uses a barrier that is not in shared memory");
         return NULL;
     }
+    if (w->x->cluster && cluster_rank(w->x->cluster, a.base) >= 0) a.base &= CLUSTER_OFFSET;
     if (access_shared_bounds(w, &a, 1) || (in->k0 != MBARRIER_INIT && shared_check_written(w, &a)))
         return NULL;
     if (in->k0 == MBARRIER_INIT && shared_check_store(w, &a, NULL)) return NULL;
@@ -50,7 +54,13 @@ static int end_phase(Warp *w, const Inst *in, unsigned char *p, uint32_t at)
     if (pending || !bulk_is_complete(w->x, at)) return 0;
     v = state_of(expected, expected, (v & PARITY) ^ PARITY);
     memcpy(p, &v, 8);
-    if (async_land_tied(w, in, at) || bulk_land(w, in, at)) return -1;
+    /* Whoever ends the phase, the copies that land are the current block's own. */
+    Cluster *k = w->x->cluster;
+    int actor = k ? k->actor : 0;
+    if (k) k->actor = k->current;
+    int r = async_land_tied(w, in, at) || bulk_land(w, in, at);
+    if (k) k->actor = actor;
+    if (r) return -1;
     barrier_passed(w->x);
     return w->x->faulted ? -1 : 0;
 }
@@ -109,19 +119,95 @@ static int run_lane(Warp *w, const Inst *in, int lane)
         return arrive(w, in, lane, p, at, count);
     default:
         parity = in->k0 == MBARRIER_WAIT ? row64(w, in->a)[lane] & PARITY : count & 1 ? PARITY : 0;
+        if (w->x->cluster && (v & PARITY) != parity) cluster_await(w->x, at);
         put_pred(w, in->e, 1u << lane, (v & PARITY) != parity ? FULL_MASK : 0);
         return 0;
     }
+}
+
+/* ---- mbarriers of other blocks of the cluster ---- */
+
+/* Returns the block whose mbarrier the lane names, or -1 for the running one. */
+static int other_block(const Warp *w, const MemOp *barrier, int lane)
+{
+    const Cluster *k = w->x->cluster;
+    if (!k) return -1;
+    int rank = cluster_rank(k, access_lane_address(w, barrier, lane) & UINT32_MAX);
+    return rank == k->actor ? -1 : rank;
+}
+
+static int run_lane_at(Warp *w, const Inst *in, int lane, int rank)
+{
+    int arrives = in->k0 >= MBARRIER_ARRIVE && in->k0 <= MBARRIER_ARRIVE_EXPECT;
+    if (!arrives || (in->k0 != MBARRIER_EXPECT && in->k0 != MBARRIER_COMPLETE && in->d != ROW_NONE))
+        return exec_fail(w, in, lane, OUTCOME_OUT_OF_BOUNDS,
+                         "uses an mbarrier of block %d of its cluster for more than an arrival",
+                         rank);
+    if (cluster_enter(w, in, lane, rank)) return -1;
+    int r = run_lane(w, in, lane);
+    cluster_signal(w->x, (uint32_t)access_lane_address(w, in->mem, lane) & CLUSTER_OFFSET);
+    cluster_leave(w->x);
+    return r;
 }
 
 const Inst *h_mbarrier(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
     exec_charge(w->x, LANE_COST * __builtin_popcount(m));
-    for (uint32_t rest = m; rest; rest &= rest - 1)
-        if (run_lane(w, in, __builtin_ctz(rest))) return NULL;
+    for (uint32_t rest = m; rest; rest &= rest - 1) {
+        int lane = __builtin_ctz(rest), rank = other_block(w, in->mem, lane);
+        if (rank < 0 ? run_lane(w, in, lane) : run_lane_at(w, in, lane, rank)) return NULL;
+    }
     if (in->k0 >= MBARRIER_WAIT && ~w->p[in->e] & m) w->slice = -1; /* let other splits run */
     return in + 1;
+}
+
+/* ---- copies ---- */
+
+/* The copy and its mbarrier must be in one block. */
+static int check_target(Warp *w, const Inst *in, int lane, int rank)
+{
+    const Cluster *k = w->x->cluster;
+    int to = cluster_rank(k, access_lane_address(w, &in->bulk->to, lane) & UINT32_MAX);
+    if (to == (rank < 0 ? k->actor : rank)) return 0;
+    if (to < 0)
+        return exec_fail(w, in, lane, OUTCOME_OUT_OF_BOUNDS,
+                         "copies to an address outside the shared memory of the cluster");
+    return exec_fail(w, in, lane, OUTCOME_OUT_OF_BOUNDS,
+                     "copies into the shared memory of block %d of the cluster and counts at an "
+                     "mbarrier of another",
+                     to);
+}
+
+/* Writes bytes that have been read into the block of the mbarrier, which counts them. For another block
+ * they land at once: what reads them there before the mbarrier's phase has ended is a race. */
+static int deliver(Warp *w, const Inst *in, const Inst *side, int lane, int rank,
+                   const unsigned char *data, uint32_t bytes)
+{
+    Exec *x = w->x;
+    uint32_t at;
+    if (rank >= 0 && cluster_enter(w, in, lane, rank)) return -1;
+    unsigned char *p = barrier_at(w, side, lane, &at);
+    int r = !p || bulk_put(w, in, lane, data, bytes) || bulk_complete(w, in, lane, at, bytes);
+    if (!r && rank >= 0) cluster_signal(x, at);
+    r = r || end_phase(w, in, p, at);
+    if (rank >= 0) cluster_leave(x);
+    return r ? -1 : 0;
+}
+
+static int load_lane(Warp *w, const Inst *in, const Inst *side, int lane)
+{
+    int rank = other_block(w, side->mem, lane);
+    uint32_t at, bytes;
+    if (w->x->cluster && check_target(w, in, lane, rank)) return -1;
+    if (rank < 0) {
+        unsigned char *p = barrier_at(w, side, lane, &at);
+        return !p || bulk_load(w, in, lane, at) || end_phase(w, in, p, at) ? -1 : 0;
+    }
+    unsigned char *data = bulk_take(w, in, lane, rank, &bytes);
+    int r = data ? deliver(w, in, side, lane, rank, data, bytes) : -1;
+    free(data);
+    return r;
 }
 
 const Inst *h_bulk_load(Warp *w, const Inst *in)
@@ -130,11 +216,29 @@ const Inst *h_bulk_load(Warp *w, const Inst *in)
     Inst side = *in;
     side.k0 = MBARRIER_ARRIVE;
     side.mem = &in->bulk->barrier;
-    for (uint32_t rest = m; rest; rest &= rest - 1) {
-        int lane = __builtin_ctz(rest);
-        uint32_t at;
-        unsigned char *p = barrier_at(w, &side, lane, &at);
-        if (!p || bulk_load(w, in, lane, at) || end_phase(w, in, p, at)) return NULL;
+    for (uint32_t rest = m; rest; rest &= rest - 1)
+        if (load_lane(w, in, &side, __builtin_ctz(rest))) return NULL;
+    return in + 1;
+}
+
+const Inst *h_store_async(Warp *w, const Inst *in)
+{
+    const MemOp *mo = &in->bulk->to;
+    Inst side = *in;
+    side.k0 = MBARRIER_ARRIVE;
+    side.mem = &in->bulk->barrier;
+    exec_charge(w->x, LANE_COST * __builtin_popcount(exec_mask(w, in)));
+    for (uint32_t rest = exec_mask(w, in); rest; rest &= rest - 1) {
+        int lane = __builtin_ctz(rest), rank = other_block(w, side.mem, lane);
+        unsigned char data[16];
+        for (int k = 0; k < mo->count; k++) {
+            uint64_t v =
+                mo->width[k] == 64 ? row64(w, mo->data[k])[lane] : row32(w, mo->data[k])[lane];
+            memcpy(data + k * mo->element, &v, mo->element);
+        }
+        if (w->x->cluster && check_target(w, in, lane, rank)) return NULL;
+        if (deliver(w, in, &side, lane, rank, data, (uint32_t)(mo->element * mo->count)))
+            return NULL;
     }
     return in + 1;
 }

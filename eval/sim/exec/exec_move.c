@@ -5,6 +5,7 @@
 #include "eval/sim/exec/setp.h"
 #include "eval/sim/machine/rows.h"
 #include "eval/sim/memory/access.h"
+#include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/unwritten.h"
 
 /* ---- moves ---- */
@@ -237,11 +238,52 @@ const Inst *h_mapa(Warp *w, const Inst *in)
     return in + 1;
 }
 
+/* The address of a block's shared memory that lies where another block has its own. */
+const Inst *h_cluster_map(Warp *w, const Inst *in)
+{
+    const Cluster *k = w->x->cluster;
+    const uint32_t *rank = row32(w, in->b);
+    if (!k) return h_mapa(w, in);
+    for (uint32_t m = exec_mask(w, in); m; m &= m - 1) {
+        int lane = __builtin_ctz(m);
+        uint64_t at = in->k1 ? row64(w, in->a)[lane] : row32(w, in->a)[lane];
+        if (rank[lane] >= (uint32_t)k->n)
+            return exec_fault(w, in, lane, OUTCOME_OUT_OF_BOUNDS,
+                              "maps an address to block %u of a cluster of %d blocks", rank[lane],
+                              k->n);
+        if (in->k1 && access_space(at) != SPACE_SHARED)
+            return exec_fault(w, in, lane, OUTCOME_OUT_OF_BOUNDS,
+                              "maps an address that is not in shared memory");
+        at = (at & (WINDOW_MASK | CLUSTER_OFFSET)) | ((uint64_t)rank[lane] + 1) << CLUSTER_SHIFT;
+        if (in->k1)
+            row64(w, in->d)[lane] = at;
+        else
+            row32(w, in->d)[lane] = (uint32_t)at;
+    }
+    return in + 1;
+}
+
+const Inst *h_cluster_rank(Warp *w, const Inst *in)
+{
+    const Cluster *k = w->x->cluster;
+    for (uint32_t m = exec_mask(w, in); m; m &= m - 1) {
+        int lane = __builtin_ctz(m);
+        uint64_t at = in->k1 ? row64(w, in->a)[lane] : row32(w, in->a)[lane];
+        int rank = k ? cluster_rank(k, at & UINT32_MAX) : 0;
+        row32(w, in->d)[lane] = (uint32_t)(rank < 0 ? 0 : rank);
+    }
+    return in + 1;
+}
+
 const Inst *h_isspacep(Warp *w, const Inst *in)
 {
     const uint64_t *a = row64(w, in->a);
+    const Cluster *k = w->x->cluster;
     uint32_t r = 0;
-    for (int i = 0; i < LANES; i++) r |= (uint32_t)(access_space(a[i]) == in->k0) << i;
+    for (int i = 0; i < LANES; i++) {
+        int of_other = in->k1 && k && cluster_rank(k, a[i] & UINT32_MAX) != k->actor;
+        r |= (uint32_t)(access_space(a[i]) == in->k0 && !of_other) << i;
+    }
     put_pred(w, in->d, exec_mask(w, in), r);
     return in + 1;
 }

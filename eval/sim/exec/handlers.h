@@ -26,8 +26,15 @@ Handler h_bar_result; /* after a bar.red: a as above, d the result; k0: BAR_* */
 /* mem: the barrier's address; k0: MBARRIER_*; a: row of the count, token or parity; d: row of the
  * token or ROW_NONE; e: predicate of a wait; k1: .noinc of MBARRIER_COPIES. */
 Handler h_mbarrier;
-Handler h_bulk_load, h_bulk_store; /* bulk */
-Handler h_bulk_group;              /* k0: wait or commit; imm: groups that may stay under way */
+Handler h_bulk_load, h_bulk_store, h_store_async; /* bulk */
+Handler h_bulk_group; /* k0: wait or commit; imm: groups that may stay under way */
+
+/* ---- exec_barrier.c, exec_move.c: for modules with clusters of several blocks ---- */
+
+Handler h_cluster_arrive; /* k0: .relaxed */
+Handler h_cluster_wait;   /* as h_bar, where the launch has no clusters */
+Handler h_cluster_map;    /* d = a for the block of rank b; k1: 64-bit */
+Handler h_cluster_rank;   /* d = the rank of the block of a; k1: 64-bit */
 
 /* ---- warp_sync.c, exec_warp.c: operations between lanes; f: row of the member mask ---- */
 
@@ -88,7 +95,7 @@ Handler h_special;          /* k0: PtxSpecial, k1: 64-bit; f: mask of the value 
 Handler h_local_address;    /* imm: offset in the frame's local memory; k1: 64-bit */
 Handler h_cvta;             /* k0: PtxSpace, k1: from generic addresses */
 Handler h_mapa;             /* d = a, where the block's rank b is 0; k1: 64-bit */
-Handler h_isspacep;         /* d: predicate; k0: PtxSpace */
+Handler h_isspacep;         /* d: predicate; k0: PtxSpace, k1: the block's own shared memory */
 Handler h_selp32, h_selp64; /* c: predicate, flipped by f */
 Handler h_slct32, h_slct64; /* k0: c is a float */
 Handler h_pred_to32;        /* a: predicate; k0: the result is a float */

@@ -11,6 +11,7 @@
 #include "eval/sim/exec/scheduler.h"
 #include "eval/sim/memory/async_copy.h"
 #include "eval/sim/memory/bulk_copy.h"
+#include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
@@ -21,7 +22,8 @@ enum {
     RECURSION_FRAMES = 512, /* reserved for a kernel that recurses */
     LOCAL_MAX = 512 << 10,  /* bytes of local memory per thread, with all frames */
     BLOCK_COST = 128,       /* thread-instructions charged for the start of a block */
-    BLOCK_THREADS = 1024
+    BLOCK_THREADS = 1024,
+    TURNS = 16 /* of a block of a cluster, before the others run */
 };
 
 /* Reports a launch that does not start. Returns 1. */
@@ -273,25 +275,60 @@ static uint64_t finish_block(Exec *x, uint64_t arrivals, uint64_t completed)
     return sum;
 }
 
+/* Lets each warp of the block run once. Returns 0 when none can. */
+static int run_warps(Exec *x)
+{
+    int progress = 0;
+    for (int i = 0; i < x->cta.n_warps && !x->faulted; i++) {
+        Warp *w = &x->warps[x->reversed ? x->cta.n_warps - 1 - i : i];
+        if (w->n_splits) progress |= warp_run(w);
+    }
+    if (x->cta.epoch >= SHARED_EPOCH_MAX) shared_renew_epochs(x);
+    return progress;
+}
+
 /* Returns the block's warp-instructions. */
 static uint64_t run_block(Exec *x, uint64_t linear)
 {
     SimCounts *n = &x->counts;
     uint64_t arrivals = n->warp_barriers, completed = n->barriers;
     start_block(x, linear);
-    while (x->cta.live_threads && !x->faulted) {
-        int progress = 0;
-        for (int i = 0; i < x->cta.n_warps && !x->faulted; i++) {
-            Warp *w = &x->warps[x->reversed ? x->cta.n_warps - 1 - i : i];
-            if (w->n_splits) progress |= warp_run(w);
-        }
-        if (!progress && !x->faulted) barrier_deadlock(x);
-        if (x->cta.epoch >= SHARED_EPOCH_MAX) shared_renew_epochs(x);
-    }
+    while (x->cta.live_threads && !x->faulted)
+        if (!run_warps(x) && !x->faulted) barrier_deadlock(x);
     bulk_end_block(x);
     wgmma_end_block(x);
     exec_raise_pending(x);
     return finish_block(x, n->warp_barriers - arrivals, n->barriers - completed);
+}
+
+/* The blocks of a cluster take turns. insts: the warp-instructions of each. */
+static void run_cluster(Exec *x, uint64_t index, uint64_t *insts)
+{
+    Cluster *k = x->cluster;
+    for (int r = 0; r < k->n; r++) {
+        cluster_select(x, r);
+        start_block(x, cluster_block(x, index, r));
+    }
+    cluster_start(x);
+    while (k->live && !x->faulted) {
+        int progress = 0;
+        for (int i = 0; i < k->n && !x->faulted; i++) {
+            int r = x->reversed ? k->n - 1 - i : i;
+            uint64_t arrivals = x->counts.warp_barriers;
+            cluster_select(x, r);
+            for (int t = 0; t < TURNS && x->cta.live_threads && run_warps(x); t++) progress = 1;
+            k->blocks[r].arrivals += x->counts.warp_barriers - arrivals;
+        }
+        if (!progress && !x->faulted) barrier_deadlock(x);
+    }
+    x->keeps_pending = 0;
+    for (int r = 0; r < k->n; r++) {
+        cluster_select(x, r);
+        bulk_end_block(x);
+        wgmma_end_block(x);
+        exec_raise_pending(x);
+        insts[r] = finish_block(x, k->blocks[r].arrivals, x->cta.phase);
+    }
 }
 
 /* A histogram of the blocks by their warp-instructions, in 32 steps per octave. */
@@ -315,8 +352,16 @@ static void run_blocks(Exec *x)
 {
     SimCounts *n = &x->counts;
     uint64_t weights[WEIGHTS] = {0};
-    for (uint64_t b = 0; b < x->n_blocks && !x->faulted; b++)
-        weights[weight_of(run_block(x, x->reversed ? x->n_blocks - 1 - b : b))]++;
+    uint64_t each[CLUSTER_MAX], of = x->cluster ? (uint64_t)x->cluster->n : 1,
+                                all = x->n_blocks / of;
+    for (uint64_t i = 0; i < all && !x->faulted; i++) {
+        uint64_t b = x->reversed ? all - 1 - i : i;
+        if (x->cluster)
+            run_cluster(x, b, each);
+        else
+            each[0] = run_block(x, b);
+        for (uint64_t k = 0; k < of; k++) weights[weight_of(each[k])]++;
+    }
     int top = weight_of(n->heaviest_insts), next = top ? top - 1 : 0;
     n->heavy_insts = least_of_weight(next);
     n->heavy_blocks = weights[top] + (next < top ? weights[next] : 0);
@@ -363,6 +408,32 @@ static void sum_blocks(Exec *x)
         }
 }
 
+static int check_cluster(Exec *x)
+{
+    const uint32_t *grid = x->launch->grid, *of = x->entry->ptx->cluster;
+    uint64_t n = 1;
+    char what[200];
+    for (int i = 0; i < 3; i++) n *= of[i] ? of[i] : 1;
+    for (int i = 0; i < 3; i++)
+        if (of[i] && grid[i] % of[i]) {
+            snprintf(what, sizeof what,
+                     "cannot be launched with a grid of (%u,%u,%u), which is no multiple of its "
+                     "clusters of (%u,%u,%u)",
+                     grid[0], grid[1], grid[2], of[0], of[1], of[2]);
+            return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0, what);
+        }
+    if (n > 1 && !x->has_clusters)
+        return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0,
+                            "cannot be launched with clusters of blocks, which this GPU does not "
+                            "have: they need sm_90");
+    if (n <= CLUSTER_MAX) return 0;
+    snprintf(what, sizeof what,
+             "cannot be launched with clusters of %llu blocks: at most %d are "
+             "allowed",
+             (unsigned long long)n, CLUSTER_MAX);
+    return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0, what);
+}
+
 static int check_launch(Exec *x)
 {
     const DeviceLaunch *l = x->launch;
@@ -387,15 +458,26 @@ static int check_launch(Exec *x)
                  l->grid[1], l->grid[2]);
         return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0, what);
     }
-    for (int i = 0; i < 3; i++)
-        if (f->ptx->cluster[i] && l->grid[i] % f->ptx->cluster[i]) {
-            snprintf(what, sizeof what,
-                     "cannot be launched with a grid of (%u,%u,%u), which is no multiple of its "
-                     "clusters of (%u,%u,%u)",
-                     l->grid[0], l->grid[1], l->grid[2], f->ptx->cluster[0], f->ptx->cluster[1],
-                     f->ptx->cluster[2]);
-            return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0, what);
-        }
+    return check_cluster(x);
+}
+
+/* The memory of one block. Returns 1 with a fault. */
+static int set_up_block(Exec *x, const StackNeed *need)
+{
+    int n_warps = (int)((x->block[0] * x->block[1] * x->block[2] + LANES - 1) / LANES);
+    uint32_t dynamic = x->launch->shared_bytes;
+    prepare_warps(x, n_warps);
+    if (reserve_registers(x, n_warps, need))
+        return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0,
+                            "needs more registers and local memory than the simulator can reserve");
+    for (int i = 0; i < n_warps; i++) set_up_warp(x, i);
+    choose_cleared(x, n_warps, need);
+    x->cta.n_warps = n_warps;
+    x->cta.static_shared = x->entry->static_shared;
+    uint32_t dynamic_at = x->entry->dynamic_at ? x->entry->dynamic_at : x->entry->static_shared;
+    x->cta.reserved_at = (dynamic_at + dynamic + 15) & ~15u;
+    reserve_shared(x, x->code->uses_reserved ? x->cta.reserved_at + RESERVED_SHARED
+                                             : dynamic_at + dynamic);
     return 0;
 }
 
@@ -426,24 +508,16 @@ static int set_up(Exec *x)
     memcpy(x->grid, l->grid, sizeof x->grid);
     memcpy(x->block, l->block, sizeof x->block);
     x->n_blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
-    int n_warps = (int)((l->block[0] * l->block[1] * l->block[2] + LANES - 1) / LANES);
-    prepare_warps(x, n_warps);
-    if (reserve_registers(x, n_warps, &need))
-        return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0,
-                            "needs more registers and local memory than the simulator can reserve");
-    for (int i = 0; i < n_warps; i++) set_up_warp(x, i);
     x->free_frames = NULL; /* a fault may have left frames in use */
     for (Frame *f = x->all_frames; f; f = f->next) {
         f->parent = x->free_frames;
         x->free_frames = f;
     }
-    choose_cleared(x, n_warps, &need);
-    x->cta.n_warps = n_warps;
-    x->cta.static_shared = x->entry->static_shared;
-    uint32_t dynamic_at = x->entry->dynamic_at ? x->entry->dynamic_at : x->entry->static_shared;
-    x->cta.reserved_at = (dynamic_at + l->shared_bytes + 15) & ~15u;
-    reserve_shared(x, x->code->uses_reserved ? x->cta.reserved_at + RESERVED_SHARED
-                                             : dynamic_at + l->shared_bytes);
+    cluster_prepare(x, x->entry->ptx->cluster);
+    for (int r = x->cluster ? x->cluster->n - 1 : 0; r >= 0; r--) {
+        if (x->cluster) cluster_select(x, r);
+        if (set_up_block(x, &need)) return 1;
+    }
     return 0;
 }
 
@@ -451,6 +525,7 @@ static int set_up(Exec *x)
 static int begin_launch(Exec *x, const DeviceLaunch *launch)
 {
     SimCounts *n = &x->counts;
+    cluster_unload(x);
     x->launch = launch;
     x->faulted = x->has_pending = 0;
     memset(n, 0, sizeof *n);
@@ -488,7 +563,11 @@ int exec_launch_some(Exec *x, const DeviceLaunch *launch, ExecNext *next, void *
         exec_charge(x, x->code->launch_cost);
         clear_blocks(x->code);
         devmem_forget_traffic(x->mem);
-        run_block(x, block);
+        uint64_t insts[CLUSTER_MAX];
+        if (x->cluster)
+            run_cluster(x, block, insts);
+        else
+            run_block(x, block);
         sum_blocks(x);
     }
     return x->faulted;
@@ -496,6 +575,7 @@ int exec_launch_some(Exec *x, const DeviceLaunch *launch, ExecNext *next, void *
 
 void exec_release(Exec *x)
 {
+    cluster_release(x);
     async_release(x);
     bulk_release(x);
     wgmma_release(x);

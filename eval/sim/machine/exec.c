@@ -39,7 +39,7 @@ const Inst *exec_fault(Warp *w, const Inst *in, int lane, Outcome outcome, const
 
 void exec_raise_pending(Exec *x)
 {
-    if (!x->has_pending || x->faulted) return;
+    if (!x->has_pending || x->faulted || x->keeps_pending) return;
     *x->fault = x->pending;
     x->faulted = 1;
 }

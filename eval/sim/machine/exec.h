@@ -13,7 +13,7 @@ enum {
     DOUBTED_USED = 4       /* the same, in arithmetic */
 };
 enum { MAX_WARPS = 32, RESERVED_SHARED = 1024 };
-/* The barriers that have an index in a program, and the one of a cluster, which is this block alone. */
+/* The barriers that have an index in a program, and the one of a cluster. */
 enum { NAMED_BARRIERS = 16, CLUSTER_BARRIER = 16, MAX_BARRIERS = 17 };
 
 /* A barrier of the block. Counts are of threads. */
@@ -83,6 +83,7 @@ struct Exec {
     unsigned char *undefined_shared;
     uint32_t *undefined_local;
     size_t undefined_cap;
+    struct Cluster *cluster;  /* the blocks beside cta; NULL: a block is alone (memory/cluster.h) */
     struct Doubts *doubts;    /* where doubtful values are followed; borrowed (memory/doubts.h) */
     uint32_t event_in_memory; /* the event of a doubtful value that was stored last */
     int doubted;              /* a run stopped at a value that nobody followed: DOUBTED_* */
@@ -92,13 +93,21 @@ struct Exec {
      * warp writes the place before: then it is a race. */
     int has_pending;
     DeviceFault pending;
+    int keeps_pending;        /* until the next barrier of the cluster */
+    struct Cluster *clusters; /* kept for the next launch that has a cluster */
+    int has_clusters;         /* the simulated GPU has them */
 };
+
+/* memory/cluster_shadow.c: a fence of the current block, and what sees the fences of others. */
+void cluster_fence(Exec *x);
+void cluster_acquire(Exec *x);
 
 /* A fence, an atomic or a volatile load: from now on the block sees released writes of others. */
 static inline void exec_acquire(Exec *x)
 {
     x->cta.acquired = 1;
     x->cta.alone_since = x->budget;
+    if (x->cluster) cluster_acquire(x);
 }
 
 /* Charges host work that takes longer than a thread-instruction for each lane, which may cost 1.25 ns.

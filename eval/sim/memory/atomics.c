@@ -2,6 +2,7 @@
  * themselves, so only a plain write by another warp or block makes a race. */
 #include "eval/sim/machine/half.h"
 #include "eval/sim/machine/values.h"
+#include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/memory_ops.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
@@ -83,10 +84,23 @@ static void perform(Warp *w, const Access *a)
     }
 }
 
+static int atomic_shared(Warp *w, Access *a)
+{
+    SimCounts *n = &w->x->counts;
+    if (access_shared_bounds(w, a, 1)) return -1;
+    if (a->mo->order == ORDER_RELEASE) shared_release(w->x);
+    if (shared_check_atomic(w, a) || undefined_check_atomic(w, a)) return -1;
+    n->shared_atomic_requests++;
+    uint32_t serial = a->mo->merged ? 1 : a->p->max_same;
+    n->shared_atomic_serial += serial;
+    if (a->mo->traffic) a->mo->traffic->requests++, a->mo->traffic->serial += serial;
+    perform(w, a);
+    return 0;
+}
+
 static int atomic_once(Warp *w, const Inst *in, uint32_t m)
 {
     Access a;
-    SimCounts *n = &w->x->counts;
     int space = access_resolve(w, in, m, &a), r = 0;
     switch (space) {
     case SPACE_GLOBAL:
@@ -97,14 +111,7 @@ static int atomic_once(Warp *w, const Inst *in, uint32_t m)
         traffic_count(w, &a, MEM_ATOM);
         break;
     case SPACE_SHARED:
-        if (access_shared_bounds(w, &a, 1)) return -1;
-        if (a.mo->order == ORDER_RELEASE) shared_release(w->x);
-        if (shared_check_atomic(w, &a) || undefined_check_atomic(w, &a)) return -1;
-        n->shared_atomic_requests++;
-        uint32_t serial = a.mo->merged ? 1 : a.p->max_same;
-        n->shared_atomic_serial += serial;
-        if (a.mo->traffic) a.mo->traffic->requests++, a.mo->traffic->serial += serial;
-        break;
+        return w->x->cluster ? cluster_access(w, &a, atomic_shared) : atomic_shared(w, &a);
     case -1: return 1;
     default:
         return exec_fail(w, in, a.first, OUTCOME_OUT_OF_BOUNDS,

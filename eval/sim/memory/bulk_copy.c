@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
 #include "eval/sim/memory/undefined.h"
@@ -141,15 +142,16 @@ static void describe(Warp *w, const Inst *in, int lane, PtxSpace space, uint64_t
 {
     memset(p, 0, sizeof *p);
     p->mo.space = (uint8_t)space;
-    p->mo.element = UNIT;
-    p->mo.count = (uint8_t)(bytes / UNIT);
+    int unit = bytes < UNIT ? (int)bytes : UNIT; /* st.async has smaller ones */
+    p->mo.element = (uint8_t)unit;
+    p->mo.count = (uint8_t)(bytes / (uint32_t)unit);
     p->mo.address_kind = ADDRESS_FIXED;
     p->mo.offset = (int64_t)at;
     p->mo.traffic = in->bulk->traffic;
     p->side = *in;
     p->side.mem = &p->mo;
     access_begin(w, &p->side, 1u << lane, &p->a);
-    p->a.align = UNIT;
+    p->a.align = unit;
 }
 
 static uint32_t piece_of(uint32_t left)
@@ -219,24 +221,59 @@ static int begin(Warp *w, const Inst *in, int lane, int count, Copy *c)
     return 0;
 }
 
+/* Checks what a load reads, from global memory or the block's own shared memory. Returns where it lies,
+ * or NULL with a fault. */
+static const unsigned char *source_of(Warp *w, const Inst *in, int lane, Copy *c)
+{
+    if (in->bulk->from.space == SPACE_GLOBAL)
+        return check_global(w, in, lane, c->from, c->bytes, 0) ? NULL
+                                                               : devmem_host(w->x->mem, c->from);
+    c->from &= UINT32_MAX;
+    return check_shared(w, in, lane, c->from, c->bytes, READS) ? NULL : w->x->cta.shared + c->from;
+}
+
 int bulk_load(Warp *w, const Inst *in, int lane, uint32_t barrier)
 {
     BulkCopies *b = copies_of(w->x);
     Copy c;
     if (begin(w, in, lane, b->n_loads, &c)) return -1;
-    c.to &= 0xffffffffu;
+    c.to &= w->x->cluster ? CLUSTER_OFFSET : UINT32_MAX;
     c.barrier = barrier;
     if (check_shared(w, in, lane, c.to, c.bytes, OVERWRITES) ||
-        wgmma_check_copy(w, in, lane, c.to, c.bytes) ||
-        check_global(w, in, lane, c.from, c.bytes, 0))
+        wgmma_check_copy(w, in, lane, c.to, c.bytes))
         return -1;
+    const unsigned char *from = source_of(w, in, lane, &c);
+    if (!from) return -1;
     if (b->held + c.bytes > BYTES_MAX)
         return exec_fail(w, in, lane, OUTCOME_UNSUPPORTED,
                          "has more than %d bytes of bulk copies under way in a block", BYTES_MAX);
     c.data = memory_alloc(c.bytes);
-    memcpy(c.data, devmem_host(w->x->mem, c.from), c.bytes);
+    memcpy(c.data, from, c.bytes);
     b->held += c.bytes;
     b->loads[b->n_loads++] = c;
+    return 0;
+}
+
+unsigned char *bulk_take(Warp *w, const Inst *in, int lane, int rank, uint32_t *bytes)
+{
+    Copy c;
+    if (begin(w, in, lane, 0, &c)) return NULL;
+    const unsigned char *from = source_of(w, in, lane, &c);
+    if (!from) return NULL;
+    if (in->bulk->from.space == SPACE_SHARED) cluster_lend(w->x, c.from, c.bytes, rank);
+    unsigned char *data = memory_alloc(c.bytes);
+    memcpy(data, from, c.bytes);
+    *bytes = c.bytes;
+    return data;
+}
+
+int bulk_put(Warp *w, const Inst *in, int lane, const unsigned char *data, uint32_t bytes)
+{
+    uint64_t at =
+        access_lane_address(w, &in->bulk->to, lane) & (w->x->cluster ? CLUSTER_OFFSET : UINT32_MAX);
+    if (check_shared(w, in, lane, at, bytes, WRITES) || wgmma_check_copy(w, in, lane, at, bytes))
+        return -1;
+    memcpy(w->x->cta.shared + at, data, bytes);
     return 0;
 }
 

@@ -21,6 +21,10 @@ int bulk_land(Warp *w, const Inst *in, uint32_t barrier); /* its copies, at the 
 /* Issue the copy in->bulk of one lane. barrier: where the load counts its bytes. */
 int bulk_load(Warp *w, const Inst *in, int lane, uint32_t barrier);
 int bulk_store(Warp *w, const Inst *in, int lane);
+/* A load into the shared memory of another block of the cluster, in two steps. Returns what is copied, or
+ * NULL with a fault; the caller frees it. rank: the other block. */
+unsigned char *bulk_take(Warp *w, const Inst *in, int lane, int rank, uint32_t *bytes);
+int bulk_put(Warp *w, const Inst *in, int lane, const unsigned char *data, uint32_t bytes);
 void bulk_commit(Warp *w, uint32_t lanes);
 int bulk_wait(Warp *w, const Inst *in, uint32_t lanes, uint64_t pending);
 

@@ -60,6 +60,11 @@ const DeviceFault *doubts_event(const Doubts *d, int i)
     return i < d->n ? &d->events[i] : NULL;
 }
 
+void doubts_change_block(Exec *x)
+{
+    if (x->doubts) x->doubts->epoch = 0;
+}
+
 /* ---- events ---- */
 
 uint32_t doubt_of(Exec *x, const DeviceFault *fault)

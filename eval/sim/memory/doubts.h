@@ -55,6 +55,7 @@ int doubt_report(Warp *w, const Inst *in, uint32_t event, const char *use);
 Doubts *doubts_new(int doubted);
 void doubts_free(Doubts *d);
 void doubts_start_block(Exec *x);
+void doubts_change_block(Exec *x); /* to another one of the cluster: tentative values are settled */
 /* Event i, or NULL when there are fewer. */
 const DeviceFault *doubts_event(const Doubts *d, int i);
 

@@ -4,6 +4,7 @@
 #include "eval/sim/memory/memory_ops.h"
 
 #include "eval/sim/machine/rows.h"
+#include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/local_memory.h"
 #include "eval/sim/memory/shadow.h"
@@ -181,7 +182,7 @@ static void may_wait(Warp *w)
     if (!w->x->counted) w->slice -= WAIT_SLICE;
 }
 
-static int load_shared(Warp *w, Access *a)
+static inline __attribute__((always_inline)) int load_shared(Warp *w, Access *a)
 {
     SimCounts *n = &w->x->counts;
     if (a->mo->order == ORDER_WEAK && !access_is_within(a, w->x->cta.shared_size)) {
@@ -213,7 +214,7 @@ static int load_global(Warp *w, Access *a)
     return 0;
 }
 
-static int store_shared(Warp *w, Access *a)
+static inline __attribute__((always_inline)) int store_shared(Warp *w, Access *a)
 {
     SimCounts *n = &w->x->counts;
     if (access_shared_bounds(w, a, 1)) return -1;
@@ -224,6 +225,22 @@ static int store_shared(Warp *w, Access *a)
     traffic_count_shared(n, a->mo->traffic, a->p);
     store_rows(w, a);
     return store_agrees(w, a);
+}
+
+static int load_at(Warp *w, Access *a)
+{
+    return load_shared(w, a);
+}
+
+static int store_at(Warp *w, Access *a)
+{
+    return store_shared(w, a);
+}
+
+/* Apart from the common path, whose calls are inlined. */
+static __attribute__((cold, noinline)) int shared_in_cluster(Warp *w, Access *a)
+{
+    return cluster_access(w, a, a->mo->kind == MEM_LOAD ? load_at : store_at);
 }
 
 static int store_global(Warp *w, Access *a)
@@ -244,7 +261,9 @@ static int access_once(Warp *w, const Inst *in, uint32_t m)
     int space = access_resolve(w, in, m, &a), load = a.mo->kind == MEM_LOAD;
     switch (space) {
     case SPACE_GLOBAL: return load ? load_global(w, &a) : store_global(w, &a);
-    case SPACE_SHARED: return load ? load_shared(w, &a) : store_shared(w, &a);
+    case SPACE_SHARED:
+        if (x->cluster) return shared_in_cluster(w, &a);
+        return load ? load_shared(w, &a) : store_shared(w, &a);
     case SPACE_LOCAL: return load ? local_load(w, &a) : local_store(w, &a);
     case SPACE_CONST:
     case SPACE_PARAM:

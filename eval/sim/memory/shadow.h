@@ -40,6 +40,8 @@ int shared_check_atomic(Warp *w, Access *a);
 /* Sets bytes of shared memory to 0, as if the system had written them before the block. Both are
  * multiples of 4. */
 void shared_clear(Cta *c, uint32_t at, uint32_t bytes);
+/* Has the block written all bytes of [lo, hi)? */
+int shared_has_value(const Cta *c, uint64_t lo, uint64_t hi);
 /* A release: what the block's threads have done to shared memory comes before what follows. */
 void shared_release(Exec *x);
 /* Starts the epochs again from the lowest. Written bytes stay written. */
@@ -51,6 +53,8 @@ int global_check_read_only(Warp *w, const Access *a);
 int global_check_store(Warp *w, Access *a, AccessChanged *changed);
 int global_check_atomic(Warp *w, Access *a);
 void global_fence(Warp *w);
+/* What the block has done before a barrier of its cluster comes before what others do after it. */
+void global_release(Exec *x);
 
 /* ---- what both shadows share; lo, hi: byte offsets from the start of the shadowed memory ---- */
 

@@ -286,10 +286,18 @@ void global_fence(Warp *w)
     Cta *c = &w->x->cta;
     DevMem *mem = w->x->mem;
     exec_acquire(w->x);
+    if (w->x->cluster) cluster_fence(w->x);
     w->x->counts.fences++;
     if (c->stored) {
         mem->tag_released[c->tag - mem->tag_floor] = 1;
         c->tag = devmem_take_tag(mem, (uint32_t)c->linear);
         c->stored = 0;
     }
+}
+
+void global_release(Exec *x)
+{
+    x->mem->tag_released[x->cta.tag - x->mem->tag_floor] = 1;
+    x->cta.tag = devmem_take_tag(x->mem, (uint32_t)x->cta.linear);
+    x->cta.stored = 0;
 }

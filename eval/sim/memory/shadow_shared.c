@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 
+#include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/unwritten.h"
 
@@ -50,6 +51,11 @@ static int all_written(const Cta *c, uint64_t lo, uint64_t hi)
     for (uint64_t word = lo >> 2; word <= (hi - 1) >> 2; word++)
         if (shadow_bytes(word, lo, hi) & ~written_bytes(c, word)) return 0;
     return 1;
+}
+
+int shared_has_value(const Cta *c, uint64_t lo, uint64_t hi)
+{
+    return all_written(c, lo, hi);
 }
 
 /* A bit for each byte of a lane's access that has no value. */
@@ -128,6 +134,16 @@ int shared_check_written(Warp *w, Access *a)
     return 0;
 }
 
+/* A read in a cluster, or one that is followed. Returns 0, -1 with a fault, or 1 for one in another block,
+ * which is checked. */
+static __attribute__((cold, noinline)) int note_read(Warp *w, Access *a, ClusterUse use)
+{
+    int remote = w->x->cluster ? cluster_note(w, a, use, NULL) : 0;
+    if (remote) return remote < 0 || shared_check_written(w, a) ? -1 : 1;
+    if (w->x->doubts) doubt_note_read(w, a);
+    return 0;
+}
+
 /* Whole words that are written, and by no other warp in this phase, pass without the slow path. */
 static inline uint32_t load_is_bad(uint32_t t, uint32_t mine, uint32_t floor)
 {
@@ -139,7 +155,10 @@ int shared_check_load(Warp *w, Access *a)
     Cta *c = &w->x->cta;
     uint32_t mine = my_tag(w), floor = c->floor, one = mine | TAG_BYTES;
     uint32_t several = (mine & ~(uint32_t)TAG_WARP_MASK) | TAG_SEVERAL_WARPS | TAG_BYTES;
-    if (w->x->doubts) doubt_note_read(w, a);
+    if ((uintptr_t)w->x->cluster | (uintptr_t)w->x->doubts) {
+        int r = note_read(w, a, CLUSTER_READS);
+        if (r) return r < 0 ? -1 : 0;
+    }
     for (int i = 0; i < a->p->n_ranges; i++) {
         ShadowRange range = shadow_range(a, i, 0);
         uint32_t bad = (uint32_t)((range.lo | range.hi) & 3);
@@ -207,6 +226,8 @@ int shared_check_chunks(Warp *w, const Inst *in, const uint32_t *at, int n, uint
     Cta *c = &w->x->cta;
     uint32_t mine = my_tag(w), one = mine | TAG_BYTES;
     uint32_t several = (mine & ~(uint32_t)TAG_WARP_MASK) | TAG_SEVERAL_WARPS | TAG_BYTES;
+    for (int i = 0; i < n && w->x->cluster; i++)
+        if (!doubtful[i] && cluster_note_product(w, in, at[i], CHUNK)) return -1;
     for (int i = 0; i < n; i++) {
         Tags t, r;
         uint64_t bad[2];
@@ -291,21 +312,34 @@ int shared_check_overwrite(Warp *w, Access *a, AccessChanged *changed)
     return 0;
 }
 
-int shared_check_store(Warp *w, Access *a, AccessChanged *changed)
+static inline int check_store(Warp *w, Access *a, AccessChanged *changed)
 {
     Cta *c = &w->x->cta;
-    /* A volatile store marks the words as written by no warp of this phase. */
+    /* A volatile store, or one of another block, marks the words as written by no warp of this phase. */
     uint32_t mine = changed ? my_tag(w) : c->floor;
     if (changed && shared_check_overwrite(w, a, changed)) return -1;
     for (int i = 0; i < a->p->n_ranges; i++) mark_writer(c, shadow_range(a, i, 0), mine);
     return 0;
 }
 
+static __attribute__((cold, noinline)) int check_store_in_cluster(Warp *w, Access *a,
+                                                                  AccessChanged *changed)
+{
+    int remote = changed ? cluster_note(w, a, CLUSTER_WRITES, changed) : 0;
+    return remote < 0 ? -1 : check_store(w, a, remote ? NULL : changed);
+}
+
+int shared_check_store(Warp *w, Access *a, AccessChanged *changed)
+{
+    return w->x->cluster ? check_store_in_cluster(w, a, changed) : check_store(w, a, changed);
+}
+
 /* Atomics are ordered among themselves. They must not meet a plain write of this phase, and they
  * count as reads of it. */
 int shared_check_atomic(Warp *w, Access *a)
 {
-    if (w->x->doubts) doubt_note_read(w, a);
+    int r = note_read(w, a, CLUSTER_ATOMIC);
+    if (r) return r < 0 ? -1 : 0;
     for (int i = 0; i < a->p->n_ranges; i++)
         if (load_words(w, a, shadow_range(a, i, 0), my_tag(w))) return -1;
     return 0;
@@ -321,6 +355,10 @@ void shared_clear(Cta *c, uint32_t at, uint32_t bytes)
 /* As at a barrier, also where no acquire follows: a warp that goes on without one is not found. */
 void shared_release(Exec *x)
 {
+    if (x->cluster) {
+        cluster_fence(x);
+        if (x->cluster->actor != x->cluster->current) return;
+    }
     if (++x->cta.epoch >= SHARED_EPOCH_MAX) shared_renew_epochs(x);
 }
 

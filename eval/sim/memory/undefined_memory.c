@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/undefined.h"
 
 enum { ALLOCATION_COST = 500 }; /* in thread-instructions */
@@ -20,11 +21,22 @@ Place undefined_place(const Warp *w, const MemOp *mo, int lane, int item)
     return (Place){space, at, mo->element};
 }
 
-static void allocate_map(Exec *x, PtxSpace space)
+/* The map of the block in whose shared memory the place is, which becomes relative to that block. */
+static unsigned char **shared_map(const Exec *x, Place *p)
 {
-    if (space == SPACE_SHARED && !x->undefined_shared) {
+    Cluster *k = x->cluster;
+    int rank = k && p->at > CLUSTER_OFFSET ? cluster_rank(k, p->at) : -1;
+    if (rank >= 0) p->at &= CLUSTER_OFFSET;
+    return (unsigned char **)(uintptr_t)(rank < 0 || rank == k->current
+                                             ? &x->undefined_shared
+                                             : &k->blocks[rank].undefined_shared);
+}
+
+static void allocate_map(Exec *x, PtxSpace space, unsigned char **shared)
+{
+    if (space == SPACE_SHARED && !*shared) {
         exec_charge(x, x->cta.shared_size / 16 + ALLOCATION_COST);
-        x->undefined_shared = memory_alloc((size_t)x->cta.shared_size + 1);
+        *shared = memory_alloc((size_t)x->cta.shared_size + 1);
     }
     if (space == SPACE_LOCAL && !x->undefined_local) {
         x->undefined_cap = x->local_cap;
@@ -46,12 +58,11 @@ void undefined_overwrite(Exec *x, uint64_t at, uint32_t bytes)
     if (x->undefined_shared) memset(x->undefined_shared + at, 0, bytes);
 }
 
-static int in_map(const Exec *x, const Place *p)
+static int in_map(const Exec *x, const Place *p, const unsigned char *shared)
 {
     uint64_t bytes = (uint64_t)p->bytes;
     if (p->space == SPACE_SHARED)
-        return x->undefined_shared && p->at <= x->cta.shared_size &&
-               bytes <= x->cta.shared_size - p->at;
+        return shared && p->at <= x->cta.shared_size && bytes <= x->cta.shared_size - p->at;
     return p->space == SPACE_LOCAL && x->undefined_local && p->at <= x->undefined_cap &&
            bytes <= x->undefined_cap - p->at;
 }
@@ -77,19 +88,21 @@ static uint32_t *local_mask(const Warp *w, uint64_t at)
     return &w->x->undefined_local[(size_t)w->index * w->x->undefined_cap + at];
 }
 
-uint32_t undefined_bytes(const Warp *w, const Place *p, int lane, int *kinds)
+uint32_t undefined_bytes(const Warp *w, const Place *place, int lane, int *kinds)
 {
     uint32_t found = 0;
+    Place here = *place, *p = &here;
     *kinds = 0;
     if (p->space == SPACE_GLOBAL) {
         found = global_bytes(w->x->mem, p);
         *kinds = found ? IN_MEMORY_UNDEFINED : 0;
         return found;
     }
-    if (!in_map(w->x, p)) return 0;
+    const unsigned char *shared = *shared_map(w->x, p);
+    if (!in_map(w->x, p, shared)) return 0;
     for (int b = 0; b < p->bytes; b++) {
         int kind = p->space == SPACE_SHARED
-                       ? w->x->undefined_shared[p->at + (uint64_t)b]
+                       ? shared[p->at + (uint64_t)b]
                        : (int)(*local_mask(w, p->at + (uint64_t)b) >> lane & 1);
         found |= (uint32_t) !!kind << b;
         *kinds |= kind;
@@ -97,18 +110,20 @@ uint32_t undefined_bytes(const Warp *w, const Place *p, int lane, int *kinds)
     return found;
 }
 
-void undefined_mark(Warp *w, const Place *p, int lane, uint32_t mask, int kind)
+void undefined_mark(Warp *w, const Place *place, int lane, uint32_t mask, int kind)
 {
+    Place here = *place, *p = &here;
     if (p->space == SPACE_GLOBAL) {
         mark_global(w->x->mem, p, mask);
         return;
     }
-    if (mask) allocate_map(w->x, p->space);
-    if (!in_map(w->x, p)) return;
+    unsigned char **shared = shared_map(w->x, p);
+    if (mask) allocate_map(w->x, p->space, shared);
+    if (!in_map(w->x, p, *shared)) return;
     for (int b = 0; b < p->bytes; b++) {
         uint32_t is = mask >> b & 1;
         if (p->space == SPACE_SHARED) {
-            w->x->undefined_shared[p->at + (uint64_t)b] = (unsigned char)(is ? kind : 0);
+            (*shared)[p->at + (uint64_t)b] = (unsigned char)(is ? kind : 0);
             continue;
         }
         uint32_t *lanes = local_mask(w, p->at + (uint64_t)b);

@@ -25,7 +25,7 @@ void undefined_mark(Warp *w, const Place *p, int lane, uint32_t mask, int kind);
 /* Does memory hold anything that is undefined? */
 static inline int undefined_any(const Exec *x)
 {
-    return x->undefined_shared || x->undefined_local || x->mem->n_undefined;
+    return x->undefined_shared || x->undefined_local || x->mem->n_undefined || x->cluster;
 }
 
 #endif

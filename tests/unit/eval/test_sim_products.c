@@ -257,7 +257,8 @@ static void test_cluster_of_one(void **state)
     }
     refuse_cluster("", "(void)0", 0, OUTCOME_RACE, "shared memory");
     refuse_cluster("", "WAIT", 1, OUTCOME_OUT_OF_BOUNDS, "block 1 of a cluster of one block");
-    refuse_cluster("__cluster_dims__(2, 1, 1)", "WAIT", 1, OUTCOME_UNSUPPORTED, "clusters");
+    refuse_cluster("__cluster_dims__(2, 1, 1)", "WAIT", 1, OUTCOME_RACE,
+                   "block 0 of the cluster writes");
 }
 
 /* ---- cp.async ---- */

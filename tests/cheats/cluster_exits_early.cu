@@ -1,0 +1,27 @@
+// A block exits while the other one may still read its sum.
+// task: residual_rmsnorm
+// expect sim: race
+// expect cuda: ok | wrong_result | nondeterministic | launch_error | out_of_bounds | timeout
+// says sim: a cluster barrier must come before
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
+//@ launch rmsnorm<<<rows * 2, 128>>>(x, residual, weight, y, cols)
+extern "C" __global__ void __cluster_dims__(2, 1, 1) rmsnorm(const float *x, const float *residual, const float *weight, float *y, int cols)
+{
+    __shared__ float part[4], sum;
+    cg::cluster_group cluster = cg::this_cluster();
+    long long row = (long long)(blockIdx.x / 2) * cols;
+    int half = blockIdx.x % 2;
+    float s = 0;
+    for (int c = half * 128 + threadIdx.x; c < cols; c += 256) {
+        float h = x[row + c] + residual[row + c];
+        s += h * h;
+    }
+    for (int d = 16; d; d /= 2) s += __shfl_xor_sync(0xffffffffu, s, d);
+    if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = s;
+    __syncthreads();
+    if (threadIdx.x == 0) sum = part[0] + part[1] + part[2] + part[3];
+    cluster.sync();
+    float f = rsqrtf((*cluster.map_shared_rank(&sum, 0) + *cluster.map_shared_rank(&sum, 1)) / cols + 1e-6f);
+    for (int c = half * 128 + threadIdx.x; c < cols; c += 256) y[row + c] = (x[row + c] + residual[row + c]) * f * weight[c];
+}
