@@ -117,7 +117,7 @@ count() {
   "$BIN/quern-queue" status --json 2>/dev/null | tr -d ' \n' | sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p"
 }
 earlier=$(count done)
-timeout ${LIMIT:-240} "$BIN/quern-evaluate" s.qa --output far.qa >out 2>err & submitter=$!
+timeout ${LIMIT:-900} "$BIN/quern-evaluate" s.qa --output far.qa >out 2>err & submitter=$!
 wait_for '[ "0$(count done)" -ge $((earlier + 5)) ]' 120
 "$BIN/quern-queue" top --window 0.5 >top 2>>log
 grep -q '^sim:h100 .*[0-9]$' top; ok $? 'and the jobs a minute of the class'
