@@ -326,7 +326,7 @@ static void copy_cases(const Task *t, Description *d)
 }
 
 /* The timed workload is measured at `deep`, where one sum is as long or nearly, and also where no other
- * reduction is trivial. */
+ * reduction is trivial: only there do the sums before and behind it say what their errors grow to. */
 static int add_timed(const Derivation *v, const Task *t, DescribedWorkload *to, const Sizes *deep,
                      Measurement *list, int n)
 {
@@ -335,9 +335,12 @@ static int add_timed(const Derivation *v, const Task *t, DescribedWorkload *to, 
     sizes_widen(v, &to->sizes, DERIVE_WIDE_FLOPS, &wide);
     for (int k = 0; k < 2; k++) {
         const Sizes *at = k ? &wide : deep;
+        int is_wide = !memcmp(&wide, at, sizeof wide);
         if (k && !memcmp(&wide, deep, sizeof wide)) break;
         memcpy(w.axis, at->at, sizeof w.axis);
-        n = add_cases(t, &w, growth_of(v, &to->sizes, at), to, list, n);
+        HonestGrowth g = growth_of(v, &to->sizes, at);
+        if (!is_wide) g.chain = 0;
+        n = add_cases(t, &w, g, to, list, n);
     }
     return n;
 }

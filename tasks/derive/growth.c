@@ -2,7 +2,11 @@
 #include "tasks/derive/growth.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/memory.h"
+#include "tasks/derive/honest_sums.h"
 
 typedef struct {
     double terms, elements;
@@ -50,10 +54,105 @@ static HonestGrowth growth(Extent to, Extent from)
     double max = HONEST_DRIFT_MAX, running = fmax(1, fmin(to.terms, max) / fmin(from.terms, max)),
            beyond = fmax(1, to.terms / fmax(from.terms, max));
     double extreme = deviations(to.elements) / deviations(from.elements);
-    return (HonestGrowth){running * sqrt(beyond) * fmax(1, extreme), to.elements / from.elements};
+    return (HonestGrowth){.by = running * sqrt(beyond) * fmax(1, extreme),
+                          .elements = to.elements / from.elements};
+}
+
+/* ---- sums that follow each other ---- */
+
+/* How large the elements of a value are, as variances add up, and how many products with longer sums are on
+ * its path. Negative: not known. */
+typedef struct {
+    double size;
+    int depth;
+} Chain;
+
+static double drawn_size(const DraftTensor *x)
+{
+    if (x->draw == DRAW_NORMAL) return hypot(x->mean, x->std);
+    if (x->draw == DRAW_UNIFORM)
+        return sqrt((x->low * x->low + x->low * x->high + x->high * x->high) / 3);
+    return -1;
+}
+
+static int is_one_of(const Op *op, const char *const *names)
+{
+    for (int i = 0; names[i]; i++)
+        if (!strcmp(op->name, names[i])) return 1;
+    return 0;
+}
+
+/* Of a product with two factors and perhaps a bias, and of what keeps the size of its argument. */
+static double size_of(const GraphCall *c, const Chain *values)
+{
+    static const char *const products[] = {"aten.linear.default", "aten.mm.default",
+                                           "aten.bmm.default", "aten.matmul.default", NULL};
+    static const char *const keeps[] = {"aten.relu.default",
+                                        "aten.relu_.default",
+                                        "aten.leaky_relu.default",
+                                        "aten.gelu.default",
+                                        "aten.silu.default",
+                                        "aten.dropout.default",
+                                        NULL};
+    const OpCall *call = &c->call;
+    double x = call->n_tensors > 0 ? values[c->in[0]].size : -1,
+           w = call->n_tensors > 1 ? values[c->in[1]].size : 0,
+           b = call->n_tensors > 2 ? values[c->in[2]].size : 0;
+    if (x < 0 || w < 0 || b < 0) return -1;
+    if (c->view || is_one_of(call->op, keeps)) return x;
+    if (!is_one_of(call->op, products)) return -1;
+    return hypot(x * w * sqrt((double)sizes_call_terms(c)), b);
+}
+
+/* By how much the largest output is larger, and errors relative to it: each sum's grow with the root of its
+ * terms, and those of all add up. 0: there are not two such sums, or the sizes are not known. */
+static double chain_growth(const Derivation *v, const GraphBound *to, const GraphBound *from)
+{
+    const Graph *g = to->graph;
+    const GraphBound *both[2] = {to, from};
+    Chain *values[2];
+    double terms[2] = {1, 1}, size[2] = {0, 0};
+    int depth = 0, known = 1;
+    for (int k = 0; k < 2; k++) {
+        Chain *at = values[k] = memory_array((size_t)g->n_values + 1, sizeof *at);
+        for (int i = 0; i < g->n_inputs; i++) at[i].size = drawn_size(&v->inputs[i]);
+        for (int node = 0; node < g->n_nodes; node++) {
+            const GraphCall *c = &both[k]->calls[node];
+            Chain r = {.size = size_of(c, at)};
+            int longer = sizes_call_terms(&to->calls[node]) > sizes_call_terms(&from->calls[node]);
+            for (int i = 0; i < c->call.n_tensors; i++)
+                if (at[c->in[i]].depth > r.depth) r.depth = at[c->in[i]].depth;
+            r.depth += longer && honest_products(c->call.op);
+            for (int i = 0; i < c->call.n_results; i++) at[g->first[node] + i] = r;
+            if (honest_products(c->call.op)) terms[k] += (double)sizes_call_terms(c);
+        }
+        for (int i = 0; i < g->n_outputs; i++) {
+            const Chain *y = &at[g->output[i]];
+            known &= y->size > 0;
+            if (y->size > size[k]) size[k] = y->size;
+            if (y->depth > depth) depth = y->depth;
+        }
+        free(at);
+    }
+    return known && depth > 1 ? size[0] / size[1] * sqrt(fmax(1, terms[0] / terms[1])) : 0;
+}
+
+static double chain_between(const Derivation *v, const Sizes *to, const Sizes *from)
+{
+    GraphBound *large = NULL, *small = NULL;
+    double by = 0;
+    if (!derivation_bind(v, to, &large, NULL) && !derivation_bind(v, from, &small, NULL))
+        by = chain_growth(v, large, small);
+    graph_bound_free(large);
+    graph_bound_free(small);
+    return by;
 }
 
 HonestGrowth growth_of(const Derivation *v, const Sizes *to, const Sizes *from)
 {
-    return growth(extent_of(v, to), extent_of(v, from));
+    Extent large = extent_of(v, to), small = extent_of(v, from);
+    HonestGrowth g = growth(large, small);
+    double extreme = fmax(1, deviations(large.elements) / deviations(small.elements));
+    g.chain = extreme * chain_between(v, to, from);
+    return g;
 }

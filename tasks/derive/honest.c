@@ -38,7 +38,7 @@ typedef struct {
     double need[MAX_GROWN][GRAPH_MAX_OUTPUTS]; /* of atol, by all draws */
     /* The largest error of each part, by the ways that every draw has. */
     double worst[GRAPH_MAX_OUTPUTS][MAX_DRAWS][PARTS];
-    int is_common;
+    int is_common, drifts;
     Execution e;
     int64_t *terms;
     double *drift;
@@ -50,7 +50,7 @@ typedef struct {
 /* The outputs of one execution with errors, and those without. */
 typedef struct {
     double *want, *got; /* output after output */
-    int draw, is_common;
+    int draw, is_common, drifts;
     double middle[GRAPH_MAX_OUTPUTS];
 } Run;
 
@@ -187,7 +187,8 @@ static void note_errors(Case *c, int i, double rtol, HonestError *out)
     double margin = margin_of(c, i), *worst = c->worst[i][c->draw];
     int parts = parts_of(c, i);
     for (int k = 0; k < c->n_grown; k++) {
-        double more = c->grown[k].by * margin, *need = &c->need[k][i];
+        const HonestGrowth *g = &c->grown[k];
+        double more = margin * (c->drifts ? g->by : fmax(g->by, g->chain)), *need = &c->need[k][i];
         for (int64_t e = 0; e < c->n[i]; e++) {
             double want = c->want[i][e], error = fabs(c->got[i][e] - want);
             if (!isfinite(want)) continue;
@@ -259,7 +260,7 @@ static void keep_run(Case *c)
     Run r;
     size_t n = 0, at = 0;
     for (int i = 0; i < c->t->n_outputs; i++) n += (size_t)c->n[i];
-    r.draw = c->draw, r.is_common = c->is_common;
+    r.draw = c->draw, r.is_common = c->is_common, r.drifts = c->drifts;
     r.want = memory_grow(NULL, n + 1, sizeof(double));
     r.got = memory_grow(NULL, n + 1, sizeof(double));
     memcpy(r.middle, c->middle, sizeof r.middle);
@@ -365,6 +366,7 @@ static int run_draw(Case *c, Ways ways, const double *rtol, HonestError *out, Er
     }
     for (int w = 0; w < n && !rc && out->finite; w++) {
         c->is_common = way[w].order == RUNNING && !way[w].fma && way[w].stored;
+        c->drifts = way[w].drift;
         for (int i = 0; i < outputs; i++) {
             c->got[i] = got[w * outputs + i];
             if (rtol) note_errors(c, i, rtol[i], out);
@@ -451,7 +453,7 @@ void honest_replay(const HonestRuns *runs, const double *rtol, const HonestGrowt
             c->n[i] = runs->size[i];
             c->want[i] = run->want + at, c->got[i] = run->got + at;
             c->middle[i] = run->middle[i];
-            c->draw = run->draw, c->is_common = run->is_common;
+            c->draw = run->draw, c->is_common = run->is_common, c->drifts = run->drifts;
             note_errors(c, i, rtol[i], out);
         }
     }

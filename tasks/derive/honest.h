@@ -47,9 +47,11 @@ typedef struct HonestRuns HonestRuns;
 /* From measured sizes to larger ones: `by` is what errors are multiplied by, at least 1, for longer sums and
  * the largest of more normal errors; `elements` how many times as many elements there are. Where some
  * eighths of the measured elements have far larger errors than others, such as in sums of products of
- * exponentials, the largest error grows with a power of `elements`, by at most HONEST_WIDEST. */
+ * exponentials, the largest error grows with a power of `elements`, by at most HONEST_WIDEST. chain: by what
+ * errors that do not drift are multiplied, where it is more, since sums that follow each other multiply what
+ * the first ones err. */
 typedef struct {
-    double by, elements;
+    double by, elements, chain;
 } HonestGrowth;
 
 /* rtol: by output. grown: n of them, for n results. all: every way, else the four that differ most. A
