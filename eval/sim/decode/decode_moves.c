@@ -48,12 +48,29 @@ static int mov_unpack(Decoder *d, const PtxOperand *to, int bits)
     return 0;
 }
 
+/* A special register that is a truth value. */
+static int mov_truth(Decoder *d, const PtxOperand *to, const PtxOperand *from)
+{
+    uint32_t dest, row;
+    if (decode_source_of(d, from, 32, &row) || decode_pred_dest(d, to, &dest)) return -1;
+    Inst *in = decode_emit(d, setp_handler(32, 0));
+    in->d = dest;
+    in->e = in->c = 0;
+    in->a = row;
+    in->b = decode_const32(d->code, 0);
+    in->k0 = CMP_NE;
+    in->k1 = COMBINE_NONE;
+    return 0;
+}
+
 static int mov_op(Decoder *d)
 {
     const ValueType *t = decode_type(d);
     const PtxOperand *to = decode_operand(d, 0), *from = decode_operand(d, 1);
     uint32_t dest, source, flip;
     if (!t || !to || !from || t->bits == 8) return decode_refuse(d, "no type");
+    if (t->bits == 1 && from->kind == OPND_SPECIAL && from->value == SPECIAL_IS_EXPLICIT_CLUSTER)
+        return mov_truth(d, to, from);
     if (t->bits == 1) {
         if (decode_pred(d, 1, &source, &flip) || decode_pred_dest(d, to, &dest)) return -1;
         Inst *in = decode_emit(d, h_mov_pred);

@@ -92,9 +92,10 @@ const Inst *h_unpack64_16(Warp *w, const Inst *in)
 static uint32_t cluster_value(const Warp *w, PtxSpecial which)
 {
     const Exec *x = w->x;
-    uint32_t of[3], at[3];
+    uint32_t of[3], at[3], is_explicit = 0;
     for (int i = 0; i < 3; i++) {
         uint32_t n = w->entry_frame.fn->ptx->cluster[i];
+        is_explicit |= n > 0;
         of[i] = n ? n : 1;
         at[i] = x->cta.id[i] % of[i];
     }
@@ -110,6 +111,7 @@ static uint32_t cluster_value(const Warp *w, PtxSpecial which)
     case SPECIAL_CLUSTER_NCTAID_Z: return of[2];
     case SPECIAL_CLUSTER_NCTARANK: return of[0] * of[1] * of[2];
     case SPECIAL_CLUSTER_CTAID_X: return at[0];
+    case SPECIAL_IS_EXPLICIT_CLUSTER: return is_explicit;
     case SPECIAL_CLUSTER_CTAID_Y: return at[1];
     case SPECIAL_CLUSTER_CTAID_Z: return at[2];
     default: return at[0] + of[0] * (at[1] + of[1] * at[2]); /* %cluster_ctarank */

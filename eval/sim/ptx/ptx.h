@@ -91,6 +91,7 @@ typedef enum {
     X(CLUSTER_NCTAID_X, "%cluster_nctaid.x")         \
     X(CLUSTER_NCTAID_Y, "%cluster_nctaid.y")         \
     X(CLUSTER_NCTAID_Z, "%cluster_nctaid.z")         \
+    X(IS_EXPLICIT_CLUSTER, "%is_explicit_cluster")   \
     X(CLUSTER_CTARANK, "%cluster_ctarank")           \
     X(CLUSTER_NCTARANK, "%cluster_nctarank")
 

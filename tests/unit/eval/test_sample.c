@@ -30,6 +30,19 @@ static const char source[] =
     "    int i = blockIdx.x * 256 + threadIdx.x;\n"
     "    y[i] = x[i % 4096 * (gridDim.x / 16) + i / 4096];\n"
     "}\n"
+    "extern \"C\" __global__ void __cluster_dims__(4, 1, 1) swap(const float *x, float *y, int n) "
+    "{\n"
+    "    __shared__ float s[256];\n"
+    "    int i = blockIdx.x * 256 + threadIdx.x;\n"
+    "    unsigned at = (unsigned)__cvta_generic_to_shared(s + threadIdx.x), there;\n"
+    "    s[threadIdx.x] = x[i];\n"
+    "    asm volatile(\"barrier.cluster.arrive; barrier.cluster.wait;\" ::: \"memory\");\n"
+    "    asm(\"mapa.shared::cluster.u32 %0, %1, %2;\" : \"=r\"(there) : \"r\"(at), \"r\"(3 - "
+    "blockIdx.x % 4));\n"
+    "    asm volatile(\"ld.shared::cluster.f32 %0, [%1];\" : \"=f\"(y[i]) : \"r\"(there) : "
+    "\"memory\");\n"
+    "    asm volatile(\"barrier.cluster.arrive; barrier.cluster.wait;\" ::: \"memory\");\n"
+    "}\n"
     "__device__ unsigned count;\n"
     "extern \"C\" __global__ void last(const float *x, float *y, int n) {\n"
     "    y[blockIdx.x] = x[blockIdx.x];\n"
@@ -108,6 +121,7 @@ static void test_counts_match_the_whole_launch(void **state)
 {
     (void)state;
     compare("clamp", 1e-3, 1);
+    compare("swap", 1e-3, 1); /* whole clusters */
     compare("ramp", 1e-3, 0); /* a pair of blocks has the mean of both */
 }
 

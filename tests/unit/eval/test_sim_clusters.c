@@ -110,6 +110,22 @@ static void test_special_registers(void **state)
     sim_stop(&sim);
 }
 
+static uint32_t is_explicit(uint32_t block, uint32_t t)
+{
+    (void)block, (void)t;
+    return 1;
+}
+
+static void test_explicit(void **state)
+{
+    (void)state;
+    accept_both(
+        "2, 1, 1", 2,
+        "U v; ASM(\"{ .reg .pred p; mov.pred p, %%is_explicit_cluster; selp.b32 %0, 1, 0, p; "
+        "}\" : \"=r\"(v)); y[first + t] = v;",
+        is_explicit);
+}
+
 static uint32_t neighbour(uint32_t block, uint32_t t)
 {
     return 1000 * (block ^ 1) + 63 - t;
@@ -403,6 +419,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_special_registers),
+        cmocka_unit_test(test_explicit),
         cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_accesses),
         cmocka_unit_test(test_signals),
