@@ -228,6 +228,10 @@ typedef struct {
 void task_difference_text(const Task *t, const Workload *w, int output, double atol, double rtol,
                           const TaskDifference *d, Error *message);
 
+/* Adds those of elements [from, from + n), which are got[0] and want[0] on, by the rule of task_compare. */
+void task_differences(Dtype type, const void *got, const double *want, size_t from, size_t n,
+                      double atol, double rtol, TaskDifference *d);
+
 /* Compares an output with the reference: |got - want| <= atol + rtol*|want| for every element; NaN
  * equals only NaN, an infinity only itself. Returns 0 if they are equal, else 1 with a message that
  * names the first and the worst element and how many are wrong. */

@@ -213,31 +213,42 @@ void task_difference_text(const Task *t, const Workload *w, int output, double a
               y->name, worst_at, d->worst_got, d->worst_want);
 }
 
-int task_compare(const Task *t, const Workload *w, int output, const void *got, const double *want,
-                 double atol, double rtol, Error *message)
+static void note_difference(TaskDifference *d, size_t at, double got, double want, double by,
+                            double *worst_by)
 {
-    const TaskTensor *y = &t->outputs[output];
-    size_t n, first = 0, worst = 0, bad = 0;
-    double worst_by = -1, first_got = 0, worst_got = 0;
-    /* Loading has checked this for the task's own workloads, but not for another one. */
-    if (task_elements(t, w, y, &n, message)) return 1;
-    size_t size = dtype_size(y->dtype);
+    if (!d->bad++) d->first = at, d->first_got = got, d->first_want = want;
+    if (by <= *worst_by) return;
+    d->worst = at, d->worst_got = got, d->worst_want = want;
+    *worst_by = by;
+}
+
+void task_differences(Dtype type, const void *got, const double *want, size_t from, size_t n,
+                      double atol, double rtol, TaskDifference *d)
+{
+    size_t size = dtype_size(type);
+    double worst_by = d->bad ? excess(d->worst_got, d->worst_want, atol, rtol) : -1;
     for (size_t done = 0; done < n; done += 512) {
         double chunk[512];
         size_t count = n - done < 512 ? n - done : 512;
-        dtype_to_double(y->dtype, (const char *)got + done * size, chunk, count);
+        dtype_to_double(type, (const char *)got + done * size, chunk, count);
         for (size_t i = 0; i < count; i++) {
             double expected = want[done + i];
-            if (same(y->dtype, chunk[i], expected, atol, rtol)) continue;
-            double by = excess(chunk[i], expected, atol, rtol);
-            if (!bad++) first = done + i, first_got = chunk[i];
-            if (by > worst_by) worst = done + i, worst_by = by, worst_got = chunk[i];
+            if (same(type, chunk[i], expected, atol, rtol)) continue;
+            note_difference(d, from + done + i, chunk[i], expected,
+                            excess(chunk[i], expected, atol, rtol), &worst_by);
         }
     }
-    if (!bad) return 0;
-    task_difference_text(
-        t, w, output, atol, rtol,
-        &(TaskDifference){bad, first, worst, first_got, want[first], worst_got, want[worst]},
-        message);
+}
+
+int task_compare(const Task *t, const Workload *w, int output, const void *got, const double *want,
+                 double atol, double rtol, Error *message)
+{
+    TaskDifference d = {0};
+    size_t n;
+    /* Loading has checked this for the task's own workloads, but not for another one. */
+    if (task_elements(t, w, &t->outputs[output], &n, message)) return 1;
+    task_differences(t->outputs[output].dtype, got, want, 0, n, atol, rtol, &d);
+    if (!d.bad) return 0;
+    task_difference_text(t, w, output, atol, rtol, &d, message);
     return 1;
 }

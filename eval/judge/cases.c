@@ -13,6 +13,7 @@
 #include "tasks/shortened.h"
 
 enum { KEEP_AT_LEAST = 3 };
+static const size_t max_whole = (size_t)512 << 20; /* of the references of timed workloads */
 
 typedef struct {
     Case *c;
@@ -110,8 +111,7 @@ void cases_free(Cases *c)
     free(c);
 }
 
-/* Large tensors in huge pages: page faults take half the time of the first touch. */
-static void *tensor_alloc(size_t n, size_t size)
+void *cases_tensor(size_t n, size_t size)
 {
     char *p = memory_array(n, size);
     size_t bytes = n * size, skip = (4096 - (uintptr_t)p % 4096) % 4096;
@@ -127,7 +127,7 @@ static int draw_inputs(Case *c, size_t *total, Error *err)
         size_t n, size = dtype_size(t->inputs[i].dtype);
         if (task_elements(t, c->workload, &t->inputs[i], &n, err)) return -1;
         c->input_bytes[i] = n * size;
-        c->inputs[i] = tensor_alloc(n, size);
+        c->inputs[i] = cases_tensor(n, size);
         if (task_draw(t, c->workload, i, c->variant, c->seed, c->scale, c->inputs[i], err))
             return -1;
         *total += n * size;
@@ -154,7 +154,7 @@ static int reference(const Cases *owner, Case *c, Task *t, Error *err)
     for (int i = 0; i < t->n_inputs; i++) {
         Dtype dtype = t->inputs[i].dtype;
         size_t n = c->input_bytes[i] / dtype_size(dtype);
-        in[i] = wide[i] = tensor_alloc(n, sizeof **wide);
+        in[i] = wide[i] = cases_tensor(n, sizeof **wide);
         dtype_to_double(dtype, c->inputs[i], wide[i], n);
     }
     int rc = task_reference(t, c->workload, in, c->expected, err);
@@ -169,7 +169,7 @@ static int case_fill(Case *c, Task *t, size_t *total, Error *err)
     for (int i = 0; i < t->n_outputs && !rc; i++) {
         size_t n;
         if ((rc = task_elements(t, c->workload, &t->outputs[i], &n, err))) break;
-        c->expected[i] = tensor_alloc(n, sizeof(double));
+        c->expected[i] = cases_tensor(n, sizeof(double));
         c->output_bytes[i] = n * dtype_size(t->outputs[i].dtype);
         *total += n * sizeof(double);
         rc = task_tolerance(t, c->workload, i, c->variant, c->scale, &c->atol[i], &c->rtol[i], err);
@@ -268,10 +268,20 @@ const Case *cases_get(Cases *c, Task *t, const Workload *w, Variant v, uint64_t 
     return NULL;
 }
 
+/* Few tasks have a whole reference: when they are too many, all but that of contents i. */
+static void bound_whole(Cases *c, int i)
+{
+    size_t bytes = 0;
+    for (int k = 0; k < c->n_timed; k++) bytes += timed_whole_bytes(c->timed[k]);
+    for (int k = 0; k < c->n_timed && bytes > max_whole; k++)
+        if (k != i) timed_forget_whole(c->timed[k]);
+}
+
 TimedContents *cases_timed(Cases *c, Task *t, const Workload *w, uint64_t seed, Error *err)
 {
     int i = 0;
     while (i < c->n_timed && c->timed[i]->test.task != t) i++;
+    bound_whole(c, i);
     if (i < c->n_timed && c->timed[i]->test.workload == w && c->timed[i]->test.seed == seed)
         return c->timed[i];
     TimedContents *x = timed_contents_new(t, w, seed, err);

@@ -68,6 +68,10 @@ const Workload *cases_shortened(Cases *c, const Task *t, const Workload *timed, 
  * drawn, since other seeds are read at the same places. It ends early where *stop is set. */
 void cases_draw_once(const Cases *c, const atomic_int *stop);
 
+/* Memory of zeros, for free(). Large tensors are in huge pages: page faults take half the time of the first
+ * touch. */
+void *cases_tensor(size_t n, size_t size);
+
 /* "check rows=7 cols=33, input scale 8" or "check rows=7 cols=33, needles" */
 void case_text(const Case *c, char *out, size_t size);
 

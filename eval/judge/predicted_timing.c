@@ -171,7 +171,7 @@ static int predict_timed(Loaded *l, TimedContents *c, const Workload *small, con
     l->runs++;
     if (!rc) {
         s.output = r.memory.outputs[0];
-        s.compared = timed_positions(l->task, timed) > 0;
+        s.compared = timed_is_compared(l->task, timed);
         allow_op_lines(&r, small, timed, &s);
         rc = l->ops->sample(l->device, r.launches, r.n_launches, &s, out, &fault, err);
         if (rc > 0) run_fault(&r, &fault, f);
@@ -183,7 +183,7 @@ static int predict_timed(Loaded *l, TimedContents *c, const Workload *small, con
     if (!rc)
         checks_pass(passed, "%s: %llu of %llu blocks, outputs of %lld %s%s", r.where,
                     (unsigned long long)s.sampled, (unsigned long long)s.blocks, (long long)rows,
-                    l->task->turns >= 0 ? l->task->axis_name[l->task->turns] : "rows",
+                    l->task->turns >= 0 ? l->task->axis_name[l->task->turns] : "elements",
                     s.scaled || s.held ? "; scaled from the small workload" : "");
     *compared = rows;
     run_close(&r);

@@ -9,11 +9,13 @@
 #include "base/random.h"
 #include "tasks/shortened.h"
 
-enum { POSITIONS = 4096, RUNS = 8192 };
+enum { POSITIONS = 4096, RUNS = 8192, READ = 1 << 14 /* bytes */ };
 
 /* Bytes and flops that the reference of all chosen positions may have, and of a single one. Flops of a
  * costly position, of which two are compared. */
 static const double reference_cost = 8e6, reference_max = 2e7, costly_max = 6e8;
+/* Flops of a reference that is computed whole, and elements of all its tensors. */
+static const double whole_flops = 1e9, whole_elements = 1 << 26;
 
 /* ---- contents ---- */
 
@@ -126,7 +128,7 @@ void timed_contents_free(TimedContents *c)
 
 static int is_rotated(const Task *t, const TaskTensor *x)
 {
-    return x->rank && !strcmp(x->shape[0], t->axis_name[t->turns]);
+    return t->turns >= 0 && x->rank && !strcmp(x->shape[0], t->axis_name[t->turns]);
 }
 
 /* Costly: a single position is worth keeping. */
@@ -143,10 +145,25 @@ static int64_t max_positions(const Task *t, const Workload *w, int *costly)
     return n < POSITIONS ? (int64_t)n : POSITIONS;
 }
 
-int64_t timed_positions(const Task *t, const Workload *w)
+/* The task has no axis of positions, and its whole reference is cheap. */
+static int is_whole(const Task *t, const Workload *w)
+{
+    double bytes, flops, all = 0;
+    if (t->turns >= 0 || task_cost(t, w, &bytes, &flops, NULL) || flops > whole_flops) return 0;
+    for (int i = 0; i < t->n_inputs + t->n_outputs; i++) {
+        size_t n;
+        if (task_elements(t, w, i < t->n_inputs ? &t->inputs[i] : &t->outputs[i - t->n_inputs], &n,
+                          NULL))
+            return 0;
+        all += (double)n;
+    }
+    return all <= whole_elements;
+}
+
+int timed_is_compared(const Task *t, const Workload *w)
 {
     int costly;
-    return max_positions(t, w, &costly);
+    return is_whole(t, w) || max_positions(t, w, &costly) > 0;
 }
 
 typedef struct {
@@ -223,7 +240,7 @@ static int gather_input(TimedContents *c, Gathered *g, int i, Error *err)
     if (!is_rotated(t, &t->inputs[i])) {
         if (c->is_wide[i]) return 0;
         if (draw_range(c, i, 0, all, err)) return -1;
-        if (!c->wide[i]) c->wide[i] = memory_array(all / size, sizeof(double));
+        if (!c->wide[i]) c->wide[i] = cases_tensor(all / size, sizeof(double));
         c->is_wide[i] = 1;
         dtype_to_double(dtype, c->data[i], c->wide[i], all / size);
         return 0;
@@ -299,7 +316,7 @@ static int expect_gathered(TimedContents *c, Task *t, Gathered *g, Error *err)
     for (int i = 0; i < t->n_outputs && !rc; i++) {
         size_t n;
         if ((rc = task_elements(t, &g->w, &t->outputs[i], &n, err))) break;
-        g->out[i] = memory_array(n, sizeof(double));
+        g->out[i] = cases_tensor(n, sizeof(double));
     }
     if (!rc) rc = task_reference(t, &g->w, in, g->out, err);
     for (int i = 0; i < t->n_inputs; i++) free(g->in[i]);
@@ -349,6 +366,77 @@ static int compare_gathered(TimedContents *c, Run *r, Gathered *g, int costly, F
     return rc;
 }
 
+/* The next run of written elements at or after *from: 1, or 0 when there is none. */
+static int next_written(const Run *r, int output, size_t *from, size_t *end)
+{
+    const Loaded *l = r->loaded;
+    size_t size = dtype_size(l->task->outputs[output].dtype), first = *from * size, last;
+    if (!l->ops->written(l->device, r->memory.outputs[output], &first, &last)) return 0;
+    *from = (first + size - 1) / size;
+    *end = last / size > *from ? last / size : *from;
+    return 1;
+}
+
+/* The written elements of an output. Adds their number to *compared. */
+static int compare_written(const TimedContents *c, Run *r, int i, int64_t *compared, Finding *f,
+                           Error *err)
+{
+    const Loaded *l = r->loaded;
+    const TaskTensor *y = &l->task->outputs[i];
+    size_t size = dtype_size(y->dtype), all = c->test.output_bytes[i] / size, n = 0, end;
+    unsigned char got[READ];
+    TaskDifference d = {0};
+    Error message;
+    for (size_t at = 0; next_written(r, i, &at, &end); at = end + !(end - at)) n += end - at;
+    double atol = shortened_share((double)n, (double)all) * c->test.atol[i];
+    for (size_t at = 0; next_written(r, i, &at, &end); at = end + !(end - at))
+        for (size_t some; at < end; at += some) {
+            some = end - at < READ / size ? end - at : READ / size;
+            if (l->ops->read(l->device, r->memory.outputs[i] + at * size, got, some * size, err))
+                return -1;
+            task_differences(y->dtype, got, c->kept[i] + at, at, some, atol, c->test.rtol[i], &d);
+        }
+    *compared += (int64_t)n;
+    if (!d.bad) return 0;
+    task_difference_text(l->task, c->test.workload, i, atol, c->test.rtol[i], &d, &message);
+    finding_set(f, OUTCOME_WRONG_RESULT, 0, "%s, %zu elements: %s", r->where, n, message.text);
+    return 1;
+}
+
+static int compare_whole(TimedContents *c, Run *r, int64_t *compared, Finding *f, Error *err)
+{
+    Task *t = r->loaded->task;
+    Gathered g = {.w = *c->test.workload};
+    int rc = 0;
+    if (!c->is_whole) {
+        rc = expect_gathered(c, t, &g, err);
+        forget_wide(c);
+        swap_kept(c, &g);
+        c->is_whole = !rc;
+    }
+    for (int i = 0; i < t->n_outputs; i++) free(g.out[i]);
+    for (int i = 0; i < t->n_outputs && !rc; i++) rc = compare_written(c, r, i, compared, f, err);
+    return rc;
+}
+
+size_t timed_whole_bytes(const TimedContents *c)
+{
+    size_t bytes = 0;
+    const Task *t = c->test.task;
+    for (int i = 0; i < t->n_outputs && c->is_whole; i++)
+        bytes += c->test.output_bytes[i] / dtype_size(t->outputs[i].dtype) * sizeof(double);
+    return bytes;
+}
+
+void timed_forget_whole(TimedContents *c)
+{
+    for (int i = 0; i < c->test.task->n_outputs && c->is_whole; i++) {
+        free(c->kept[i]);
+        c->kept[i] = NULL;
+    }
+    c->is_whole = 0;
+}
+
 int timed_compare(TimedContents *c, Run *r, int64_t *positions, Finding *f, Error *err)
 {
     const Task *t = c->test.task;
@@ -356,6 +444,7 @@ int timed_compare(TimedContents *c, Run *r, int64_t *positions, Finding *f, Erro
     int costly;
     int64_t limit = max_positions(t, w, &costly);
     *positions = 0;
+    if (c->shared && is_whole(t, w)) return compare_whole(c, r, positions, f, err);
     if (!limit || (costly && !c->shared)) return 0;
     Span *spans = memory_array(RUNS, sizeof *spans);
     Gathered g = {.w = *w, .at = memory_array((size_t)limit, sizeof *g.at)};

@@ -4,8 +4,9 @@
  * timed_compare checks what the sampled blocks wrote. It takes a few positions along the task's
  * axis `turns` and runs the reference on the tensors gathered there, since positions along this
  * axis do not depend on one another. It compares only written elements. It compares nothing where
- * the task has no such axis, another dimension has its name, or one position costs too much. Of costly
- * positions two are compared, in the contents that all candidates share, and their outputs are kept.
+ * another dimension has the axis's name, or one position costs too much. Of costly positions two are
+ * compared, in the contents that all candidates share, and their outputs are kept. So is the whole
+ * reference of these contents where the task has no such axis and it is cheap.
  * The caller compares plans of one launch only: the sampled blocks of a later launch need not finish
  * what those of an earlier one wrote. */
 #ifndef EVAL_JUDGE_TIMED_CONTENTS_H
@@ -22,6 +23,7 @@ typedef struct TimedContents {
     int shared;                             /* by all candidates of the task */
     int64_t n_kept, kept_at[2];             /* the costly positions */
     double *kept[TASK_MAX_TENSORS];         /* their expected outputs */
+    int is_whole;                           /* kept[] is of all elements */
 } TimedContents;
 
 TimedContents *timed_contents_new(Task *t, const Workload *w, uint64_t seed, Error *err);
@@ -31,9 +33,14 @@ int timed_contents_renew(TimedContents *c, uint64_t seed, Error *err);
 void timed_contents_draw_as(TimedContents *c, const TimedContents *like, const atomic_int *stop);
 void timed_contents_free(TimedContents *c);
 
-/* The most positions that may be compared of a workload; 0: none can be. */
-int64_t timed_positions(const Task *t, const Workload *w);
-/* Compares the outputs of run r, whose case is c->test. Sets *positions to those compared. */
+/* Can outputs of a workload be compared? */
+int timed_is_compared(const Task *t, const Workload *w);
+/* Compares the outputs of run r, whose case is c->test. Sets *positions to those compared, or to elements
+ * where the task has no axis of them. */
 int timed_compare(TimedContents *c, Run *r, int64_t *positions, Finding *f, Error *err);
+
+/* The memory of a whole reference that is kept, and its end: it is computed again where it is needed. */
+size_t timed_whole_bytes(const TimedContents *c);
+void timed_forget_whole(TimedContents *c);
 
 #endif

@@ -1,9 +1,7 @@
-// Leaves out every other row of its input at the timed size. A simulator does not compare these outputs.
-// It counts the missing reads, so the score is below that of the honest kernel (2.53).
+// Leaves out every other row of its input at the timed size. A simulator computes the whole reference there,
+// and compares what the sampled blocks write.
 // task: transpose
-// expect sim: ok | wrong_result
-// expect cuda: wrong_result
-// most sim: 2.35
+// expect: wrong_result
 //@ launch turn<<<dim3(ceil_div(rows, 32), ceil_div(cols, 32)), dim3(32, 8)>>>(x, y, rows, cols)
 extern "C" __global__ void turn(const float *x, float *y, int rows, int cols)
 {
