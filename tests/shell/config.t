@@ -180,6 +180,8 @@ cd "$here/../.." || exit 99
 
 # ---- the tables ----
 "$BIN/quern-config" --table >"$tmp/table"
+sed -n '/^## /,$p' docs/environment.md | diff - "$tmp/table" >"$tmp/out"
+ok $? 'docs/environment.md is what make docs writes'
 grep -rhoE '"QUERN_[A-Z_]+"' --include='*.c' --include='*.h' base gpu artifacts tasks queue model llm eval \
     stages report | tr -d '"' | sort -u |
     while read -r name; do grep -qF "| \`$name\` |" "$tmp/table" || echo "$name"; done >"$tmp/out"
