@@ -3,6 +3,7 @@
 # judges it, the queue lists the device, and the fleet does not start its evaluator again. TAP on stdout.
 . "$(dirname "$0")/tap.sh"
 need redis-server
+unset OMP_NUM_THREADS # the fleet leaves it as it is
 logs=(log a.log b.log out err)
 status() { "$BIN/quern-queue" status --json 2>/dev/null | tr -d '\n'; }
 place="$(hostname) sim:h100"
