@@ -268,6 +268,46 @@ static void test_signals(void **state)
         rounds);
 }
 
+static uint32_t pipeline(uint32_t block, uint32_t t)
+{
+    return block % 2 ? 6 * t + 15 : 0;
+}
+
+/* A ring of two stages from block 0 to block 1: mbarriers of both say "full" and "empty", and no other
+ * barrier of the cluster lies between. EMPTY: what the consumer does before it gives a stage back. */
+static const char *const ring =
+    "__shared__ L full[2], empty[2]; U sum = 0; if (t < 2) { init(at(full + t), 1); init(at(empty "
+    "+ "
+    "t), 1); } __syncthreads(); SYNC;\n"
+    "for (U i = 0; i < 6; i++) { U stage = i % 2, turn = i / 2; if (r == 0) { if (turn) "
+    "await(at(empty "
+    "+ stage), (turn - 1) & 1); put(map(at(s + 32 * stage + t % 32), 1), t % 32 + i); "
+    "__syncthreads(); if (t == 0) signal(map(at(full + stage), 1)); } else { await(at(full + "
+    "stage), "
+    "turn & 1); sum += s[32 * stage + t % 32]; EMPTY if (t == 0) signal(map(at(empty + stage), "
+    "0)); } }\n"
+    "SYNC; y[first + t] = r ? sum + 6 * (t - t % 32) : 0;";
+
+static void test_ring(void **state)
+{
+    (void)state;
+    char body[4096];
+    snprintf(body, sizeof body, "\n#define EMPTY __syncthreads();\n%s", ring);
+    accept_both("2, 1, 1", 4, body, pipeline);
+    /* a stage that is given back before it is read */
+    snprintf(body, sizeof body, "\n#define EMPTY\n%s", ring);
+    char *read = strstr(body, "sum += s[32 * stage + t % 32]; EMPTY");
+    assert_non_null(read);
+    memset(read, ' ', strlen("sum += s[32 * stage + t % 32];"));
+    char *end = strstr(body, "} }\nSYNC;");
+    assert_non_null(end);
+    char rest[256];
+    snprintf(rest, sizeof rest, "%s", end);
+    snprintf(end, sizeof body - (size_t)(end - body),
+             "__syncthreads(); sum += s[32 * stage + t %% 32]; %s", rest);
+    refuse_both(body, OUTCOME_RACE);
+}
+
 /* Bulk copies of a block whose mbarrier another block completes are its own. */
 static void test_foreign_end(void **state)
 {
@@ -424,6 +464,7 @@ int main(void)
         cmocka_unit_test(test_accesses),
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_foreign_end),
+        cmocka_unit_test(test_ring),
         cmocka_unit_test(test_flags),
         cmocka_unit_test(test_races),
         cmocka_unit_test(test_presence),
