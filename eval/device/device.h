@@ -191,10 +191,12 @@ typedef struct {
     double growth, least_growth, flops_growth;
     double
         own_flops; /* the least that the plan's own launches compute; INFINITY: it is not known */
-    double own_bytes; /* the least that they move; 0: it is not known */
-    int compared;     /* the caller compares the outputs if they are comparable */
-    DevicePtr output; /* a buffer; comparable: one launch wrote it, from complete contents */
-    int comparable;
+    double own_bytes;         /* the least that they move; 0: it is not known */
+    int compared;             /* the caller compares the outputs if they are comparable */
+    const DevicePtr *outputs; /* n_outputs buffers */
+    int n_outputs;
+    unsigned char
+        *comparable;          /* set for each output: one launch wrote it, from complete contents */
     uint64_t blocks, sampled; /* of all launches */
     double written_bytes;     /* distinct bytes that the launches write, estimated, in a sum */
     int scaled;               /* launches whose counters are those of the last predicted ones */

@@ -156,13 +156,15 @@ static int covers_outputs(const Run *r, const DeviceSample *s, Finding *f)
     return 1;
 }
 
+/* *compared: every output was. */
 static int predict_timed(Loaded *l, TimedContents *c, const Workload *small, const Workload *timed,
-                         DeviceTiming *out, int64_t *compared, ChecksPassed *passed, Finding *f,
+                         DeviceTiming *out, int *compared, ChecksPassed *passed, Finding *f,
                          Error *err)
 {
     Run r = {0};
     DeviceFault fault = {0};
-    DeviceSample s = {0};
+    unsigned char comparable[TASK_MAX_TENSORS] = {0};
+    DeviceSample s = {.n_outputs = l->task->n_outputs, .comparable = comparable};
     int64_t rows = 0;
     *compared = 0;
     if (work_growth(l->task, small, timed, &s, err)) return -1;
@@ -170,7 +172,7 @@ static int predict_timed(Loaded *l, TimedContents *c, const Workload *small, con
     if (!rc) rc = run_reset(&r, err);
     l->runs++;
     if (!rc) {
-        s.output = r.memory.outputs[0];
+        s.outputs = r.memory.outputs;
         s.compared = timed_is_compared(l->task, timed);
         allow_op_lines(&r, small, timed, &s);
         rc = l->ops->sample(l->device, r.launches, r.n_launches, &s, out, &fault, err);
@@ -179,13 +181,13 @@ static int predict_timed(Loaded *l, TimedContents *c, const Workload *small, con
     if (!rc) rc = timing_makes_sense(out, 0, err);
     log_debug("sampled");
     if (!rc) rc = covers_outputs(&r, &s, f);
-    if (!rc && s.comparable) rc = timed_compare(c, &r, &rows, f, err);
+    if (!rc) rc = timed_compare(c, &r, comparable, &rows, f, err);
     if (!rc)
         checks_pass(passed, "%s: %llu of %llu blocks, outputs of %lld %s%s", r.where,
                     (unsigned long long)s.sampled, (unsigned long long)s.blocks, (long long)rows,
                     l->task->turns >= 0 ? l->task->axis_name[l->task->turns] : "elements",
                     s.scaled || s.held ? "; scaled from the small workload" : "");
-    *compared = rows;
+    *compared = rows > 0 && timed_compares_all(l->task, comparable);
     run_close(&r);
     return rc;
 }
@@ -274,7 +276,7 @@ int predicted_timed(Loaded *l, Cases *cases, const Workload *small, const Worklo
 {
     if (!l->ops->sample) return 0;
     TimedContents *c = cases_timed(cases, l->task, timed, case_seed(seed, l->task, timed, 0), err);
-    int64_t compared;
+    int compared;
     int rc = c ? predict_timed(l, c, small, timed, out, &compared, passed, f, err) : -1;
     return rc || compared ? rc : compare_shortened(l, cases, timed, seed, passed, f, err);
 }
@@ -424,7 +426,7 @@ static int predict_other(Loaded *l, TimedContents *c, const Workload *small, con
                          DeviceTiming *out, ChecksPassed *passed, Finding *f, Error *err)
 {
     DeviceTiming *other = memory_alloc(sizeof *other);
-    int64_t compared;
+    int compared;
     *other = *out;
     int rc = predict_timed(l, c, small, timed, other, &compared, passed, f, err);
     if (!rc && other->candidate_us[0] > out->candidate_us[0]) *out = *other;

@@ -343,8 +343,8 @@ static void swap_kept(TimedContents *c, Gathered *g)
     }
 }
 
-static int compare_gathered(TimedContents *c, Run *r, Gathered *g, int costly, Finding *f,
-                            Error *err)
+static int compare_gathered(TimedContents *c, Run *r, Gathered *g, const unsigned char *comparable,
+                            int costly, Finding *f, Error *err)
 {
     Task *t = r->loaded->task;
     int rc = 0;
@@ -356,7 +356,7 @@ static int compare_gathered(TimedContents *c, Run *r, Gathered *g, int costly, F
         rc = expect_gathered(c, t, g, err);
     if (costly) forget_wide(c);
     for (int i = 0; i < t->n_outputs && !rc; i++)
-        if (is_rotated(t, &t->outputs[i])) rc = compare_output(c, r, g, i, f, err);
+        if (comparable[i] && is_rotated(t, &t->outputs[i])) rc = compare_output(c, r, g, i, f, err);
     if (costly) {
         swap_kept(c, g);
         c->n_kept = rc < 0 ? 0 : g->n;
@@ -403,8 +403,8 @@ static int compare_written(const TimedContents *c, Run *r, int i, int64_t *compa
     return 1;
 }
 
-/* The first output alone: of the others it is not known that the sampled blocks complete what they write. */
-static int compare_whole(TimedContents *c, Run *r, int64_t *compared, Finding *f, Error *err)
+static int compare_whole(TimedContents *c, Run *r, const unsigned char *comparable,
+                         int64_t *compared, Finding *f, Error *err)
 {
     Task *t = r->loaded->task;
     Gathered g = {.w = *c->test.workload};
@@ -416,7 +416,9 @@ static int compare_whole(TimedContents *c, Run *r, int64_t *compared, Finding *f
         c->is_whole = !rc;
     }
     for (int i = 0; i < t->n_outputs; i++) free(g.out[i]);
-    return rc ? rc : compare_written(c, r, 0, compared, f, err);
+    for (int i = 0; i < t->n_outputs && !rc; i++)
+        if (comparable[i]) rc = compare_written(c, r, i, compared, f, err);
+    return rc;
 }
 
 size_t timed_whole_bytes(const TimedContents *c)
@@ -437,21 +439,29 @@ void timed_forget_whole(TimedContents *c)
     c->is_whole = 0;
 }
 
-int timed_compare(TimedContents *c, Run *r, int64_t *positions, Finding *f, Error *err)
+int timed_compares_all(const Task *t, const unsigned char *comparable)
+{
+    for (int i = 0; i < t->n_outputs; i++)
+        if (!comparable[i] || (t->turns >= 0 && !is_rotated(t, &t->outputs[i]))) return 0;
+    return 1;
+}
+
+int timed_compare(TimedContents *c, Run *r, const unsigned char *comparable, int64_t *positions,
+                  Finding *f, Error *err)
 {
     const Task *t = c->test.task;
     const Workload *w = c->test.workload;
     int costly;
     int64_t limit = max_positions(t, w, &costly);
     *positions = 0;
-    if (c->shared && is_whole(t, w)) return compare_whole(c, r, positions, f, err);
-    if (!limit || (costly && !c->shared)) return 0;
+    if (c->shared && is_whole(t, w)) return compare_whole(c, r, comparable, positions, f, err);
+    if (!limit || (costly && !c->shared) || !comparable[0]) return 0;
     Span *spans = memory_array(RUNS, sizeof *spans);
     Gathered g = {.w = *w, .at = memory_array((size_t)limit, sizeof *g.at)};
     int n = find_spans(r, c->test.output_bytes[0] / (size_t)w->axis[t->turns], spans);
     g.n = choose(spans, n, limit, c->test.seed, g.at);
     g.w.axis[t->turns] = g.n;
-    int rc = g.n ? compare_gathered(c, r, &g, costly, f, err) : 0;
+    int rc = g.n ? compare_gathered(c, r, &g, comparable, costly, f, err) : 0;
     if (!rc) *positions = g.n;
     free(spans);
     free(g.at);

@@ -7,8 +7,8 @@
  * another dimension has the axis's name, or one position costs too much. Of costly positions two are
  * compared, in the contents that all candidates share, and their outputs are kept. So is the whole
  * reference of these contents where the task has no such axis and it is cheap.
- * The caller compares plans of one launch only: the sampled blocks of a later launch need not finish
- * what those of an earlier one wrote. */
+ * An output is compared where one launch wrote it, from complete contents: the sampled blocks of a later
+ * launch need not finish what those of an earlier one wrote. */
 #ifndef EVAL_JUDGE_TIMED_CONTENTS_H
 #define EVAL_JUDGE_TIMED_CONTENTS_H
 
@@ -35,9 +35,12 @@ void timed_contents_free(TimedContents *c);
 
 /* Can outputs of a workload be compared? */
 int timed_is_compared(const Task *t, const Workload *w);
-/* Compares the outputs of run r, whose case is c->test. Sets *positions to those compared, or to elements
- * where the task has no axis of them. */
-int timed_compare(TimedContents *c, Run *r, int64_t *positions, Finding *f, Error *err);
+/* Compares the comparable outputs (DeviceSample) of run r, whose case is c->test. Sets *positions to those
+ * compared, or to elements where the task has no axis of them. */
+int timed_compare(TimedContents *c, Run *r, const unsigned char *comparable, int64_t *positions,
+                  Finding *f, Error *err);
+/* Does timed_compare look at every output? */
+int timed_compares_all(const Task *t, const unsigned char *comparable);
 
 /* The memory of a whole reference that is kept, and its end: it is computed again where it is needed. */
 size_t timed_whole_bytes(const TimedContents *c);

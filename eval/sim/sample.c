@@ -181,3 +181,28 @@ void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts
     out->heavy_blocks *= s->cluster;
     free(t);
 }
+
+/* ---- outputs ---- */
+
+void sampled_outputs_note(SampledOutputs *o, const DeviceSample *s, DevMem *mem, int launch)
+{
+    for (int i = 0; i < o->n; i++) {
+        const Alloc *a = devmem_at(mem, s->outputs[i]);
+        if (!a || !a->written_sectors) continue;
+        o->of[i].writers++;
+        o->of[i].writer = launch;
+        o->of[i].atomics |= a->atomics != 0;
+    }
+}
+
+int sampled_outputs_finish(const SampledOutputs *o, const DeviceSample *s)
+{
+    int all = 1;
+    for (int i = 0; i < o->n; i++) {
+        const SampledOutput *y = &o->of[i];
+        s->comparable[i] =
+            y->writers == 1 && !y->atomics && !o->guessed && y->writer < o->complete_until;
+        all &= s->comparable[i];
+    }
+    return all;
+}

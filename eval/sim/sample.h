@@ -37,4 +37,22 @@ int sample_next(void *sample, const SimCounts *done, uint64_t *block); /* an Exe
 /* Sums up with extrapolate.h; at least one block has run. resident: blocks on the whole GPU. */
 void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts *out);
 
+/* What the launches of a sample tell about an output. */
+typedef struct {
+    int writers, writer; /* launches that wrote to it, and the last of them */
+    int atomics;
+} SampledOutput;
+
+typedef struct {
+    SampledOutput *of; /* n of them */
+    int n;
+    int guessed;        /* launches were not executed, and may have written any output */
+    int complete_until; /* launches before the first that read what no sampled block wrote */
+} SampledOutputs;
+
+/* Launch `launch` has run. */
+void sampled_outputs_note(SampledOutputs *o, const DeviceSample *s, DevMem *mem, int launch);
+/* Sets s->comparable. Returns 1 when each output is. */
+int sampled_outputs_finish(const SampledOutputs *o, const DeviceSample *s);
+
 #endif

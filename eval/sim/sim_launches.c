@@ -419,21 +419,6 @@ static const SimCounts *find_predicted(const Device *d, const DeviceLaunch *l, i
     return found;
 }
 
-/* What a sample tells about an output (DeviceSample.comparable). */
-typedef struct {
-    int writers, writer, mixed;
-    int complete_until; /* launches before the first that read what no sampled block wrote */
-} OutputState;
-
-static void note_output(const Device *d, uint64_t output, int launch, OutputState *o)
-{
-    const Alloc *al = devmem_at((DevMem *)(uintptr_t)&d->mem, output);
-    if (!al || !al->written_sectors) return;
-    o->writers++;
-    o->writer = launch;
-    o->mixed |= al->atomics != 0;
-}
-
 /* The work of some launches: bytes of global memory, and flops. */
 typedef struct {
     double bytes, flops;
@@ -468,7 +453,7 @@ static double missing_work(Work small, Work now, const DeviceSample *s)
 
 /* Samples launch i, or scales the counters of the smaller launch. Returns as run_one. */
 static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out,
-                      OutputState *state, SimCounts *counts, DeviceFault *fault, Error *err)
+                      SampledOutputs *state, SimCounts *counts, DeviceFault *fault, Error *err)
 {
     Sample s;
     Occupancy o;
@@ -507,7 +492,7 @@ static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out
         charge_spills(d, l, counts);
     }
     if ((d->mem.assumed || out->scaled) && state->complete_until > i) state->complete_until = i;
-    note_output(d, out->output, i, state);
+    sampled_outputs_note(state, out, &d->mem, i);
     out->blocks += s.blocks * s.cluster;
     out->sampled += (uint64_t)s.n * s.cluster;
     sample_release(&s);
@@ -544,7 +529,9 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
     SimCounts *counts = memory_array((size_t)n + 1, sizeof *counts);
     LaunchTime *times = memory_array((size_t)n + 1, sizeof *times);
     LineCosts lines = {0};
-    OutputState o = {.complete_until = n};
+    SampledOutputs o = {.of = memory_array((size_t)s->n_outputs + 1, sizeof *o.of),
+                        .n = s->n_outputs,
+                        .complete_until = n};
     int r = 0;
     s->blocks = s->sampled = 0;
     s->written_bytes = 0;
@@ -561,14 +548,12 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
         if (launches[i].library_args) { /* what it writes reads as zeros */
             r = library_time(d, &launches[i], &counts[i], &times[i], s, err);
             if (!r) add_lines(d, &launches[i], &counts[i], &times[i], &lines);
-            if (o.complete_until > i) o.complete_until = i;
-            o.mixed = 1;
+            o.guessed = 1;
             continue;
         }
         if (repeats(launches, i)) {
             counts[i] = counts[i - 1];
-            if (o.complete_until > i) o.complete_until = i;
-            o.mixed = 1;
+            o.guessed = 1;
         } else {
             r = sample_one(d, &launches[i], i, s, &o, &counts[i], fault, err);
         }
@@ -580,10 +565,11 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
         if (!r) add_lines(d, &launches[i], &counts[i], &times[i], &lines);
     }
     devmem_assume(&d->mem, 0);
-    s->comparable = o.writers == 1 && !o.mixed && o.writer < o.complete_until;
-    if (!r && !(s->comparable && s->compared)) hold(d, launches, n, s, counts, times);
+    int comparable = sampled_outputs_finish(&o, s);
+    if (!r && !(comparable && s->compared)) hold(d, launches, n, s, counts, times);
     if (!r) conclude(d, counts, times, n, &lines, out);
     line_costs_release(&lines);
+    free(o.of);
     free(counts);
     free(times);
     return r;

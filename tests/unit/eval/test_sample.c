@@ -53,6 +53,7 @@ static const char source[] =
 
 static Sim sim;
 static DevicePtr x, y;
+static unsigned char comparable[2];
 
 static int draw(void *of, int input, size_t from, void *dst, size_t bytes)
 {
@@ -93,8 +94,13 @@ static void close_to(const DeviceTiming *a, const DeviceTiming *b, const char *n
 static void compare(const char *kernel, double share, int traffic)
 {
     static DeviceTiming all, some;
-    DeviceSample s = {
-        .growth = 1, .least_growth = 1, .flops_growth = 1, .compared = 1, .output = y};
+    DeviceSample s = {.growth = 1,
+                      .least_growth = 1,
+                      .flops_growth = 1,
+                      .compared = 1,
+                      .outputs = &y,
+                      .n_outputs = 1,
+                      .comparable = comparable};
     DeviceLaunch l = launch(kernel, N / BLOCK);
     assert_int_equal(ops->poison(sim.d, y, &sim.err), 0);
     if (ops->predict(sim.d, &l, 1, &all, &sim.fault, &sim.err)) fail_msg("%s", sim.fault.message);
@@ -103,7 +109,7 @@ static void compare(const char *kernel, double share, int traffic)
         fail_msg("%s", sim.fault.message);
     assert_int_equal(s.blocks, N / BLOCK);
     assert_in_range(s.sampled, 2, 96);
-    assert_int_equal(s.comparable, 1);
+    assert_int_equal(comparable[0], 1);
     assert_int_equal(s.held, 0);
     static const char *const names[] = {"warp_instructions", "thread_instructions",
                                         "global_load_sectors", "global_store_sectors",
@@ -128,7 +134,8 @@ static void test_counts_match_the_whole_launch(void **state)
 /* Samples a launch after a small one of the same kernel. */
 static void sample_alone(const char *kernel, uint32_t blocks, DeviceTiming *t)
 {
-    DeviceSample s = {.growth = blocks / 8.0, .output = y};
+    DeviceSample s = {
+        .growth = blocks / 8.0, .outputs = &y, .n_outputs = 1, .comparable = comparable};
     DeviceLaunch small = launch(kernel, 8), l = launch(kernel, blocks);
     memset(t, 0, sizeof *t);
     if (ops->predict(sim.d, &small, 1, t, &sim.fault, &sim.err) ||
@@ -245,12 +252,12 @@ static void test_waiting_blocks_are_scaled(void **state)
 {
     (void)state;
     static DeviceTiming small, large;
-    DeviceSample s = {.growth = 16, .output = y};
+    DeviceSample s = {.growth = 16, .outputs = &y, .n_outputs = 1, .comparable = comparable};
     DeviceLaunch l = launch("last", 64), wide = launch("last", 1024);
     assert_int_equal(ops->predict(sim.d, &l, 1, &small, &sim.fault, &sim.err), 0);
     assert_int_equal(ops->sample(sim.d, &wide, 1, &s, &large, &sim.fault, &sim.err), 0);
     assert_int_equal(s.scaled, 1);
-    assert_int_equal(s.comparable, 0);
+    assert_int_equal(comparable[0], 0);
     assert_true(counter(&large, "thread_instructions") ==
                 16 * counter(&small, "thread_instructions"));
     assert_true(counter(&large, "blocks") == 1024);
@@ -260,15 +267,18 @@ static void test_waiting_blocks_are_scaled(void **state)
 static double held(DeviceSample s, const char *kernel)
 {
     static DeviceTiming t, free_of_it;
-    DeviceSample compared = {.growth = 1, .compared = 1, .output = y};
+    DeviceSample compared = {
+        .growth = 1, .compared = 1, .outputs = &y, .n_outputs = 1, .comparable = comparable};
     DeviceLaunch l = launch(kernel, BLOCKS / 4), wide = launch(kernel, BLOCKS);
     assert_int_equal(ops->poison(sim.d, y, &sim.err), 0);
     assert_int_equal(ops->predict(sim.d, &l, 1, &t, &sim.fault, &sim.err), 0);
     assert_int_equal(ops->sample(sim.d, &wide, 1, &compared, &free_of_it, &sim.fault, &sim.err), 0);
     assert_int_equal(compared.held, 0);
-    s.output = y;
+    s.outputs = &y;
+    s.n_outputs = 1;
+    s.comparable = comparable;
     assert_int_equal(ops->sample(sim.d, &wide, 1, &s, &t, &sim.fault, &sim.err), 0);
-    assert_int_equal(s.comparable, 1);
+    assert_int_equal(comparable[0], 1);
     double factor = t.candidate_us[0] / free_of_it.candidate_us[0];
     assert_int_equal(s.held, factor > 1);
     return factor;
@@ -293,6 +303,33 @@ static void test_work_left_out(void **state)
     assert_true(held(s, "shared_rows") > 3.5); /* the bytes grow as they should, the flops do not */
     s.own_flops = 512.0 * N;
     assert_true(held(s, "shared_rows") == 1);
+}
+
+/* An output that two launches write, or that depends on what a sample left out, is not complete. */
+static void test_each_output_has_its_writer(void **state)
+{
+    (void)state;
+    static DeviceTiming t;
+    DevicePtr z = sim_buffer(&sim, "output z", NULL, (size_t)N * 4), outputs[] = {z, y};
+    DeviceSample s = {.growth = 4, .outputs = outputs, .n_outputs = 2, .comparable = comparable};
+    DeviceLaunch small = launch("clamp", BLOCKS / 4), to_y = launch("clamp", BLOCKS), to_z = to_y;
+    memcpy(to_z.params + 8, &z, 8);
+    DeviceLaunch l[3] = {to_z, to_y, to_z};
+    assert_int_equal(ops->predict(sim.d, &small, 1, &t, &sim.fault, &sim.err), 0);
+    assert_int_equal(ops->sample(sim.d, l, 2, &s, &t, &sim.fault, &sim.err), 0);
+    assert_int_equal(comparable[0], 1);
+    assert_int_equal(comparable[1], 1);
+    assert_int_equal(ops->sample(sim.d, l, 3, &s, &t, &sim.fault, &sim.err), 0);
+    assert_int_equal(comparable[0], 0);
+    assert_int_equal(comparable[1], 1);
+    l[2] = launch("strided", BLOCKS); /* its blocks read of all of y */
+    memcpy(l[2].params, &y, 8);
+    memcpy(l[2].params + 8, &z, 8);
+    small = launch("strided", BLOCKS / 4);
+    assert_int_equal(ops->predict(sim.d, &small, 1, &t, &sim.fault, &sim.err), 0);
+    assert_int_equal(ops->poison(sim.d, y, &sim.err), 0);
+    assert_int_equal(ops->sample(sim.d, l + 2, 1, &s, &t, &sim.fault, &sim.err), 0);
+    assert_int_equal(comparable[0], 0);
 }
 
 static int set_up(void **state)
@@ -323,6 +360,7 @@ int main(void)
         cmocka_unit_test(test_repeated_launches),
         cmocka_unit_test(test_waiting_blocks_are_scaled),
         cmocka_unit_test(test_work_left_out),
+        cmocka_unit_test(test_each_output_has_its_writer),
         cmocka_unit_test(test_contents_are_drawn_where_they_are_read),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
