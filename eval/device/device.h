@@ -242,6 +242,9 @@ typedef struct {
     int (*protect)(Device *d, DevicePtr p, int read_only, Error *err);
     /* Returns 1 when a guard zone was written. */
     int (*check_guards)(Device *d, DeviceFault *fault, Error *err);
+    /* The least work of what run and early get from now on, in words moved and flops: a limit of
+     * instructions allows for it. NULL: limits do not depend on it. */
+    void (*announce)(Device *d, double work);
     /* Launch in order with all checks, under the device's limit of instructions or seconds. */
     int (*run)(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
     /* on: from now on `run` takes blocks and warps in another order, under a limit of a few times

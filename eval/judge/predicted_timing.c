@@ -50,6 +50,7 @@ void predicted_early(Loaded *l, Cases *cases, const Workload *w, uint64_t seed)
     if (!c) return;
     int rc = run_open(&r, l, c, NULL, &unused, &ignored);
     if (!rc) rc = run_reset(&r, &ignored);
+    if (!rc) run_announce(&r);
     if (!rc) rc = l->ops->early(l->device, r.launches, r.n_launches, &fault, &ignored);
     if (!rc) rc = run_inspect(&r, &unused, &ignored);
     if (!rc) rc = run_compare(&r, &unused, &ignored);
@@ -62,6 +63,7 @@ void predicted_early(Loaded *l, Cases *cases, const Workload *w, uint64_t seed)
 static int disturbed(Run *r, ChecksPassed *passed, Finding *f, Error *err)
 {
     Loaded *l = r->loaded;
+    run_announce(r);
     if (!l->early || !l->ops->early_counts(l->device, r->launches, r->n_launches))
         return checks_disturbed(r, passed, f, err);
     l->early = 0;

@@ -183,6 +183,12 @@ static void borrow(Run *r, const Run *owner)
     r->borrowed = 1;
 }
 
+static double least_work(const Task *t, const Workload *w)
+{
+    double bytes, flops;
+    return task_cost(t, w, &bytes, &flops, NULL) ? 0 : bytes / sizeof(float) + flops;
+}
+
 int run_open(Run *r, Loaded *l, const Case *c, const Run *owner, Finding *f, Error *err)
 {
     Error text;
@@ -190,6 +196,7 @@ int run_open(Run *r, Loaded *l, const Case *c, const Run *owner, Finding *f, Err
     memset(r, 0, sizeof *r);
     r->loaded = l;
     r->test = c;
+    r->work = least_work(l->task, c->workload);
     describe(r);
     int rc = loaded_ops_compile(l, &c->workload, 1, f, err);
     if (rc || (rc = loaded_ops_at(l, c->workload, f))) return rc;
@@ -305,11 +312,18 @@ void run_fault(const Run *r, const DeviceFault *fault, Finding *f)
     loaded_ops_fault(f, fault, r->launches, r->n_launches, r->where);
 }
 
+void run_announce(const Run *r)
+{
+    const Loaded *l = r->loaded;
+    if (l->ops->announce) l->ops->announce(l->device, r->work);
+}
+
 int run_launch(Run *r, Finding *f, Error *err)
 {
     Loaded *l = r->loaded;
     DeviceFault fault = {0};
     if (run_reset(r, err)) return -1;
+    run_announce(r);
     l->runs++;
     int rc = l->ops->run(l->device, r->launches, r->n_launches, &fault, err);
     if (rc < 0) return -1;

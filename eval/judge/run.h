@@ -19,6 +19,7 @@ typedef struct {
     /* Allocated so far. The buffers are those of the plan, then the slots of its op lines. */
     int n_inputs, n_outputs, n_buffers;
     int all_buffers;
+    double work;  /* the least of the workload: words of memory and flops */
     int borrowed; /* inputs and outputs belong to another run */
     size_t *buffer_bytes;
     DevicePtr *buffers;
@@ -41,6 +42,7 @@ int run_refill(Run *r, const Case *c, int64_t rotation, Error *err);
  * keep contents. */
 int64_t run_rotations(const Run *r);
 
+void run_announce(const Run *r);               /* tells the device how much work the next run is */
 int run_reset(Run *r, Error *err);             /* poison the outputs and the plan's buffers */
 int run_reset_own_buffers(Run *r, Error *err); /* poison the plan's buffers that are not lent */
 int run_resolve(Run *r, Finding *f);           /* resolve the launches again, after loaded_again */

@@ -403,6 +403,7 @@ const DeviceOps sim_device_ops = {
     .own = sim_own,
     .protect = sim_protect,
     .check_guards = sim_check_guards,
+    .announce = sim_announce,
     .run = sim_run,
     .disturb = sim_disturb,
     .early = sim_early,

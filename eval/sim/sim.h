@@ -11,7 +11,7 @@ extern const DeviceOps sim_device_ops; /* eval/sim/device.c */
  * sample; after a run only when sim_count_all was called. */
 const SimCounts *sim_last_counts(const Device *d);
 void sim_count_all(Device *d);
-/* Sets the limit of a timed run. Other runs get an eighth of it. */
+/* Sets the limit of a timed run. Other runs get an eighth of it, or more where their work needs it. */
 void sim_set_limit(Device *d, int64_t thread_instructions);
 
 #endif

@@ -17,7 +17,8 @@
 
 enum {
     TOTAL_RUNS = 3,      /* all runs of a candidate get the limit of a timed one so many times */
-    CHECK_SHARE = 8,     /* other runs are smaller: they get the limit divided by this */
+    CHECK_SHARE = 8,     /* other runs are smaller: they get the limit divided by this, or */
+    UNIT_COST = 200,     /* so many for each unit of the least work, up to the limit */
     SLACK = 10000000,    /* thread-instructions that any run in reversed order may take */
     SPILLS_TOGETHER = 2, /* loads of spilled registers that wait together */
     L1_LINE = 128,       /* bytes */
@@ -299,9 +300,20 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, int64_t 
     return 0;
 }
 
+void sim_announce(Device *d, double work)
+{
+    d->announced = work;
+}
+
+static int64_t check_limit(const Device *d)
+{
+    double least = fmin(UNIT_COST * d->announced, (double)d->limit);
+    return (int64_t)fmax((double)(d->limit / CHECK_SHARE), least);
+}
+
 int sim_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)
 {
-    return run_sequence(d, launches, n, d->limit / CHECK_SHARE, NULL, fault, err);
+    return run_sequence(d, launches, n, check_limit(d), NULL, fault, err);
 }
 
 void sim_disturb(Device *d, int on)
@@ -313,7 +325,7 @@ void sim_disturb(Device *d, int on)
  * might: used is set to suit both. */
 int sim_early(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)
 {
-    int64_t limit = d->limit / CHECK_SHARE, used = d->used, total = d->total;
+    int64_t limit = check_limit(d), used = d->used, total = d->total;
     int doubted = d->exec.doubted;
     DeviceModule *m = n ? launches[0].module : NULL;
     if (!m || limit <= SLACK) return 1;
@@ -335,7 +347,7 @@ int sim_early(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault
 /* The later run would have had as many instructions, or more. */
 int sim_early_counts(Device *d, const DeviceLaunch *launches, int n)
 {
-    int64_t limit = reversed_limit(d, d->limit / CHECK_SHARE), total = d->total;
+    int64_t limit = reversed_limit(d, check_limit(d)), total = d->total;
     if (!n) return 0;
     account_buffers(d, launches);
     if (d->early < limit && limit <= TOTAL_RUNS * d->limit - d->total) {

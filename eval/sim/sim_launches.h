@@ -13,6 +13,7 @@ struct Device {
     DevMem mem;
     Exec exec;
     int64_t limit;        /* thread-instructions of a timed run */
+    double announced;     /* the least work of the next run (sim_announce) */
     int64_t used;         /* thread-instructions of the last run in the usual order */
     int64_t total;        /* of all runs of the candidate */
     int64_t early;        /* of the last early run */
@@ -35,6 +36,7 @@ struct DeviceModule {
 };
 
 /* The functions of DeviceOps with these names. */
+void sim_announce(Device *d, double work);
 int sim_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
 void sim_disturb(Device *d, int on);
 int sim_early(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
