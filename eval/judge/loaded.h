@@ -65,6 +65,7 @@ typedef struct {
     CompiledText *op_texts;
     int n_op_texts;
     OpPartSize op_total; /* of op_texts */
+    size_t op_own;       /* bytes of op_texts that are the candidate's own, once there are many */
     int registers;       /* per thread, the maximum over the kernels */
     long runs;           /* launch sequences since the module was loaded */
     int early; /* a run in the other order went well before the usual one (predicted_early) */

@@ -11,6 +11,8 @@
 /* Of all parts of a candidate, which bounds the time of their compilations; a baseline may have more. */
 enum { MAX_SOURCE = 1500 << 10, MAX_KERNELS = 2000, TRUSTED_FACTOR = 8 };
 enum { MAX_PART = 1000 << 10 }; /* below the compiler's bound of a request */
+/* Of a candidate's texts that its task's own operators do not need: others take 4 to 12 s. */
+enum { MAX_OWN = 192 << 10 };
 
 static WorkloadOps *find(Loaded *l, const Workload *w)
 {
@@ -120,6 +122,56 @@ static int check_size(Loaded *l, const PlanKernelText *const *texts, int n, Find
     return 1;
 }
 
+static int is_one_of(const PlanKernelText *const *texts, int n, const char *name)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(texts[i]->name, name)) return 1;
+    return 0;
+}
+
+/* The bytes of n texts that the operators of the task's graph do not have for n_at workloads. */
+static size_t own_bytes(Loaded *l, WorkloadOps *const *at, int n_at,
+                        const PlanKernelText *const *texts, int n)
+{
+    const char *source = l->task->graph ? l->task->baseline_source : "";
+    PlanOps *ops = memory_array((size_t)n_at + 1, sizeof *ops);
+    const PlanOps **list = memory_array((size_t)n_at + 1, sizeof *list);
+    const PlanKernelText **known;
+    Error ignored;
+    Plan plan;
+    int line, n_list = 0;
+    size_t bytes = 0;
+    int parsed = !plan_parse_trusted(source, strlen(source), &plan, &line, &ignored);
+    for (int i = 0; i < n_at && parsed; i++) {
+        Workload w = {.role = at[i]->role};
+        memcpy(w.axis, at[i]->axis, sizeof w.axis);
+        if (!plan_ops_build(&plan, l->task, &w, 1, &ops[i], &line, &ignored))
+            list[n_list++] = &ops[i];
+    }
+    int n_known = plan_ops_texts(list, n_list, &known);
+    for (int i = 0; i < n; i++)
+        if (!is_one_of(known, n_known, texts[i]->name)) bytes += strlen(texts[i]->text);
+    free(known);
+    for (int i = 0; i < n_at; i++) plan_ops_release(&ops[i]);
+    plan_release(&plan);
+    free(list);
+    free(ops);
+    return bytes;
+}
+
+static int check_own_size(Loaded *l, WorkloadOps *const *at, int n_at,
+                          const PlanKernelText *const *texts, int n, Finding *f)
+{
+    if (l->trusted || l->op_total.bytes <= MAX_OWN) return 0;
+    l->op_own += own_bytes(l, at, n_at, texts, n);
+    if (l->op_own <= MAX_OWN) return 0;
+    finding_set(f, OUTCOME_PLAN_ERROR, 0,
+                "the op lines of the plan need more than %d KiB of text that the operators of the "
+                "task do not need",
+                MAX_OWN >> 10);
+    return 1;
+}
+
 /* The index of a text in l->op_texts, or -1. */
 static int known(const Loaded *l, const char *name)
 {
@@ -196,6 +248,7 @@ static int compile(Loaded *l, WorkloadOps **at, int n, Finding *f, Error *err)
     OpPartSize size = op_part_size();
     int end, n_texts = missing_texts(l, at, n, &texts);
     int rc = check_size(l, texts, n_texts, f, err);
+    if (!rc) rc = check_own_size(l, at, n, texts, n_texts, f);
     if (!rc && n_texts && op_part_end(texts, n_texts, 0, size) < n_texts) {
         by_role(at, n);
         free(texts);
