@@ -6,7 +6,8 @@
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;
 //@ launch rmsnorm<<<rows * 2, 128>>>(x, residual, weight, y, cols)
-extern "C" __global__ void __cluster_dims__(2, 1, 1) rmsnorm(const float *x, const float *residual, const float *weight, float *y, int cols)
+extern "C" __global__ void __cluster_dims__(2, 1, 1)
+    rmsnorm(const float *x, const float *residual, const float *weight, float *y, int cols)
 {
     __shared__ float part[4], sum;
     cg::cluster_group cluster = cg::this_cluster();
@@ -24,6 +25,7 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) rmsnorm(const float *x, con
     if (threadIdx.x == 0) sum = part[0] + part[1] + part[2] + part[3];
     __syncthreads();
     float f = rsqrtf((*cluster.map_shared_rank(&sum, 0) + *cluster.map_shared_rank(&sum, 1)) / cols + 1e-6f);
-    for (int c = half * 128 + threadIdx.x; c < cols; c += 256) y[row + c] = (x[row + c] + residual[row + c]) * f * weight[c];
+    for (int c = half * 128 + threadIdx.x; c < cols; c += 256)
+        y[row + c] = (x[row + c] + residual[row + c]) * f * weight[c];
     cluster.sync();
 }

@@ -8,7 +8,8 @@ struct Stage { // rows of 128 bytes, whose chunks of 16 are exchanged by the row
 };
 __device__ float tf32(float v) { return __uint_as_float(__float_as_uint(v) & ~0x1fffu); }
 __device__ int place(int row, int l) { return row * 32 + ((l / 4 ^ row & 7) * 4 | l & 3); }
-__device__ void fill(Stage *big, Stage *low, const float *a, const float *b, int row, int col, int l, int m, int n, int k)
+__device__ void fill(Stage *big, Stage *low, const float *a, const float *b, int row, int col, int l, int m,
+                     int n, int k)
 {
     for (int e = threadIdx.x; e < 64 * 32; e += 128) {
         int i = row + e / 32, la = l + e % 32, at = place(e / 32, e % 32);
@@ -29,11 +30,13 @@ __device__ u64 descriptor(const float *tile)
 __device__ void multiply(float (&d)[16], const float *a, const float *b, int adds)
 {
     for (int l = 0; l < 4; l++, adds = 1)
-        asm volatile("{ .reg .pred p; setp.ne.b32 p, %18, 0; wgmma.mma_async.sync.aligned.m64n32k8.f32.tf32.tf32 "
-                     "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, %16, %17, p, 1, 1; }"
-                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
-                       "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15])
-                     : "l"(descriptor(a) + 2 * l), "l"(descriptor(b) + 2 * l), "r"(adds));
+        asm volatile(
+            "{ .reg .pred p; setp.ne.b32 p, %18, 0; wgmma.mma_async.sync.aligned.m64n32k8.f32.tf32.tf32 "
+            "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, %16, %17, p, 1, 1; }"
+            : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),
+              "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]),
+              "+f"(d[15])
+            : "l"(descriptor(a) + 2 * l), "l"(descriptor(b) + 2 * l), "r"(adds));
 }
 extern "C" __global__ void matmul(const float *a, const float *b, float *c, int m, int n, int k)
 {
@@ -54,7 +57,8 @@ extern "C" __global__ void matmul(const float *a, const float *b, float *c, int 
         __syncthreads();
     }
     for (int i = 0; i < 16; i++) {
-        int t = threadIdx.x, y = row + t / 32 * 16 + t % 32 / 4 + (i & 2) * 4, x = col + i / 4 * 8 + t % 4 * 2 + i % 2;
+        int t = threadIdx.x, y = row + t / 32 * 16 + t % 32 / 4 + (i & 2) * 4,
+            x = col + i / 4 * 8 + t % 4 * 2 + i % 2;
         if (y < m && x < n) c[(long long)y * n + x] = d[i];
     }
 }

@@ -160,8 +160,8 @@ static void test_one_candidate(void **state)
     ops->close(d);
 }
 
-/* The parts of a plan's kernels are loaded again and again in turn: after a few rounds none is loaded
- * anew. */
+/* The parts of a plan's kernels are loaded and unloaded in turn. After a few rounds each is found among those
+ * that are kept, and the driver loads none. */
 static void test_many_parts(void **state)
 {
     (void)state;
