@@ -576,13 +576,7 @@ int exec_launch_some(Exec *x, const DeviceLaunch *launch, ExecNext *next, void *
 void exec_release(Exec *x)
 {
     cluster_release(x);
-    async_release(x);
-    bulk_release(x);
-    wgmma_release(x);
-    undefined_clear(x);
-    free(x->warps);
-    free(x->shared_store);
-    if (x->register_file) munmap(x->register_file, x->register_file_bytes);
+    cluster_release_block(x);
     for (Frame *f = x->all_frames, *next; f; f = next) {
         next = f->next;
         free(f);

@@ -99,6 +99,17 @@ void cluster_unload(Exec *x)
     x->keeps_pending = 0;
 }
 
+void cluster_release_block(Exec *x)
+{
+    async_release(x);
+    bulk_release(x);
+    wgmma_release(x);
+    undefined_clear(x);
+    free(x->warps);
+    free(x->shared_store);
+    if (x->register_file) munmap(x->register_file, x->register_file_bytes);
+}
+
 void cluster_release(Exec *x)
 {
     Cluster *k = x->clusters;
@@ -110,13 +121,7 @@ void cluster_release(Exec *x)
         free(k->blocks[r].marks);
         free(k->blocks[r].signals);
         if (!r) continue;
-        async_release(x);
-        bulk_release(x);
-        wgmma_release(x);
-        undefined_clear(x);
-        free(x->warps);
-        free(x->shared_store);
-        if (x->register_file) munmap(x->register_file, x->register_file_bytes);
+        cluster_release_block(x);
     }
     cluster_unload(x);
     free(k);

@@ -75,8 +75,9 @@ typedef struct Cluster {
 
 /* Prepares x->cluster for clusters of this size; NULL for blocks that are alone. */
 void cluster_prepare(Exec *x, const uint32_t of[3]);
-void cluster_unload(Exec *x);  /* block 0 is the current one again, and x->cluster NULL */
-void cluster_release(Exec *x); /* frees all but block 0 */
+void cluster_unload(Exec *x);        /* block 0 is the current one again, and x->cluster NULL */
+void cluster_release(Exec *x);       /* frees all but block 0 */
+void cluster_release_block(Exec *x); /* frees what the current block has; also without a cluster */
 void cluster_select(Exec *x, int rank);
 /* All blocks have started. */
 void cluster_start(Exec *x);
