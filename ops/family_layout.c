@@ -27,6 +27,8 @@ static int convert_as(const OpCall *c, OpTensor *y, Error *err)
 
 /* ---- cat and stack ---- */
 
+enum { MIN_ALIKE = 4 }; /* tensors that share their text, which two or three would not shorten */
+
 static int is_stack(const OpCall *c)
 {
     return !strcmp(c->op->name, "aten.stack.default");
@@ -107,31 +109,65 @@ static int reference_cat(const OpCall *c, const double *const *in, double *const
     return 0;
 }
 
+/* The end of the tensors from i on that differ in their address alone: in (i, to]. */
+static int alike(const OpCall *c, int dim, int i, int to)
+{
+    OpTensor first, t;
+    int end = i + 1;
+    if (!part(c, i, dim, &first)) return end;
+    while (end < to && part(c, end, dim, &t) && t.dtype == first.dtype &&
+           t.offset == first.offset && t.rank == first.rank &&
+           !memcmp(t.size, first.size, (size_t)t.rank * sizeof *t.size) &&
+           !memcmp(t.stride, first.stride, (size_t)t.rank * sizeof *t.stride))
+        end++;
+    return end;
+}
+
+/* Write the rows of blocks [row, row + n), for n tensors as t, whose numbers are `tensors`. */
+static void cat_rows(Buffer *b, int row, int n, const int64_t *tensors, const OpTensor *t,
+                     const OpTensor *y, const char *type, int64_t step)
+{
+    if (n == 1) {
+        buffer_printf(b, "  if (blockIdx.y == %d)\n", row);
+    } else {
+        buffer_printf(b,
+                      "  if (blockIdx.y >= %d && blockIdx.y < %d) {\n"
+                      "    const %s *x = x%lld;\n    switch (blockIdx.y) {\n",
+                      row, row + n, op_dtype_ctype(t->dtype), (long long)tensors[0]);
+        for (int i = 1; i < n; i++)
+            buffer_printf(b, "    case %d: x = x%lld; break;\n", row + i, (long long)tensors[i]);
+        buffer_puts(b, "    }\n");
+    }
+    buffer_printf(b,
+                  "    for (int k = 0; k < 4; k++) {\n"
+                  "      const %s i = (%s)blockIdx.x * 512 + k * 128 + threadIdx.x;\n"
+                  "      if (i < %lld) y0[",
+                  type, type, (long long)op_elements(t));
+    text_strided(b, y->offset, t->rank, t->size, y->stride, "i");
+    if (n > 1) buffer_printf(b, " + (%s)(blockIdx.y - %d) * %lld", type, row, (long long)step);
+    buffer_printf(b, "] = (%s)%sx", op_dtype_ctype(y->dtype), text_cast(t->dtype, y->dtype));
+    if (n == 1) buffer_printf(b, "%lld", (long long)tensors[0]);
+    buffer_puts(b, "[");
+    text_index(b, t, t->rank, t->size, "i");
+    buffer_puts(b, n == 1 ? "];\n    }\n" : "];\n    }\n  }\n");
+}
+
 /* A kernel of the tensors [from, to) of the list, one row of blocks for each. *y: where the next one goes. */
 static int cat_kernel(const OpCall *c, int dim, int from, int to, const char *operands,
                       int64_t largest, OpTensor *y, OpPlain *out, Error *err)
 {
-    Buffer *b = out->source;
+    const char *type = op_elements(y) < 1 << 30 ? "int" : "long long";
     OpTensor t;
     OpLaunch *l = text_begin(out, c, "cat", operands, (largest + 511) / 512, 128, err);
     if (!l) return -1;
     l->grid[1] = to - from;
-    for (int i = from; i < to; i++) {
+    for (int i = from, end; i < to; i = end) {
+        end = alike(c, dim, i, to);
+        if (end < i + MIN_ALIKE) end = i + 1;
         if (!part(c, i, dim, &t)) continue;
-        int64_t n = op_elements(&t);
-        const char *type = largest < 1 << 30 ? "int" : "long long";
-        buffer_printf(b,
-                      "  if (blockIdx.y == %d)\n"
-                      "    for (int k = 0; k < 4; k++) {\n"
-                      "      const %s i = (%s)blockIdx.x * 512 + k * 128 + threadIdx.x;\n"
-                      "      if (i < %lld) y0[",
-                      i - from, type, type, (long long)n);
-        text_strided(b, y->offset, t.rank, t.size, y->stride, "i");
-        buffer_printf(b, "] = (%s)%sx%lld[", op_dtype_ctype(y->dtype), text_cast(t.dtype, y->dtype),
-                      (long long)c->arg[0].integer[i]);
-        text_index(b, &t, t.rank, t.size, "i");
-        buffer_puts(b, "];\n    }\n");
-        y->offset += t.size[dim] * y->stride[dim];
+        int64_t step = t.size[dim] * y->stride[dim];
+        cat_rows(out->source, i - from, end - i, &c->arg[0].integer[i], &t, y, type, step);
+        y->offset += (end - i) * step;
     }
     return text_end(out, err);
 }

@@ -1,7 +1,7 @@
 // A block exits while the other one may still read its sum.
 // task: residual_rmsnorm
 // expect sim: race
-// expect cuda: ok | wrong_result | nondeterministic | launch_error | out_of_bounds | timeout
+// expect cuda: ok | wrong_result | nondeterministic | launch_error | out_of_bounds | timeout | race
 // says sim: a cluster barrier must come before
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;

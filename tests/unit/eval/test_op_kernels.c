@@ -54,9 +54,46 @@ static void kernels(void **state)
     each_operator(kernel);
 }
 
+/* Lists in which neighbours differ in their address alone, which share the text of a kernel. */
+static void tensors_alike(void **state)
+{
+    static const char *const cases[][2] = {
+        {"aten.cat.default",
+         "{'args':[[{'shape':[2,3,5],'seed':1},{'shape':[2,2,5],'seed':2},{'shape':[2,2,5],'seed':3},"
+         "{'shape':[2,2,5],'seed':4},{'shape':[2,2,5],'seed':5},{'shape':[2,2,5],'seed':6},"
+         "{'shape':[2,1,5],'seed':7},{'shape':[2,2,5],'stride':[10,1,2],'seed':8},"
+         "{'shape':[2,2,5],'stride':[10,1,2],'seed':9},"
+         "{'shape':[2,2,5],'stride':[10,1,2],'seed':10},"
+         "{'shape':[2,2,5],'stride':[10,1,2],'seed':11},{'shape':[0],'seed':12},"
+         "{'shape':[2,2,5],'seed':13}],1],'results':[{'shape':[2,24,5],'want':[]}]}"},
+        {"aten.stack.default",
+         "{'args':[[{'shape':[3,4],'seed':1},{'shape':[3,4],'seed':2},{'shape':[3,4],'seed':3},"
+         "{'shape':[3,4],'seed':4},{'shape':[3,4],'seed':5}],1],"
+         "'results':[{'shape':[3,5,4],'want':[]}]}"}};
+    static const OpDtype dtypes[] = {OP_F32, OP_F16, OP_F64};
+    Batch b = {.n = 0};
+    json_t *j[2];
+    (void)state;
+    buffer_init(&b.source, 1 << 22);
+    choose_device();
+    flush(&b);
+    for (int i = 0; i < 2; i++) {
+        char *text = memory_strdup(cases[i][1]);
+        for (char *p = text; *p; p++) *p = *p == '\'' ? '"' : *p;
+        assert_non_null(j[i] = json_loads(text, 0, NULL));
+        free(text);
+        for (int d = 0; d < 3; d++) assert_int_equal(add(&b, cases[i][0], j[i], dtypes[d], 0), 1);
+    }
+    assert_non_null(strstr(b.source.data, "switch (blockIdx.y)"));
+    flush(&b);
+    for (int i = 0; i < 2; i++) json_decref(j[i]);
+    buffer_release(&b.source);
+    free(b.plain.launch);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(kernels)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(kernels), cmocka_unit_test(tensors_alike)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("op_kernels", tests, open_batch_compiler, close_compiler);
 }
