@@ -288,6 +288,7 @@ static int source_node(const GraphBound *b, int value)
     static const char *const scalings[] = {"mul", "div", "neg", "multiply", NULL};
     for (int steps = 0; steps < 16 && value >= b->graph->n_inputs; steps++) {
         int node = b->values[b->values[value].base].node;
+        if (node < 0) return -1; /* a view of an input */
         const GraphCall *c = &b->calls[node];
         if (!is_named(c->call.op, scalings) || c->call.n_tensors != 1) return node;
         value = c->in[0];
