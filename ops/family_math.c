@@ -34,6 +34,7 @@ POINT(f_floor, floor(a))
 POINT(f_ceil, ceil(a))
 POINT(f_round, nearbyint(a))
 POINT(f_trunc, trunc(a))
+POINT(f_frac, a - trunc(a))
 POINT(f_relu6, pointwise_clamp(a, 0, 6))
 POINT(f_sigmoid, 1 / (1 + exp(-a)))
 POINT(f_tanh, tanh(a))
@@ -87,6 +88,7 @@ static const Op table[] = {
     ROW("ceil.default", UNARY, f_ceil, "ceil(a)", 1, RESULT_SELF, NULL, 0),
     ROW("round.default", UNARY, f_round, "rint(a)", 1, RESULT_SELF, NULL, 0),
     ROW("trunc.default", UNARY, f_trunc, "trunc(a)", 1, RESULT_SELF, NULL, 0),
+    ROW("frac.default", UNARY, f_frac, "a - trunc(a)", 1, RESULT_SELF, NULL, 0),
     ROW("relu6.default", UNARY, f_relu6, "a < 0 ? 0 : a > 6 ? 6 : a", 1, RESULT_SELF, NULL, 0),
     ROW("relu6_.default", UNARY, f_relu6, "a < 0 ? 0 : a > 6 ? 6 : a", 1, RESULT_SELF, NULL,
         OP_IN_PLACE),

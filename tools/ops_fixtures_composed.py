@@ -50,7 +50,17 @@ def weight_norm(r):
     return [either(r, s), either(r, [n if k == d else 1 for k, n in enumerate(s)]), d], {}
 
 
+def diff(r):
+    s = shape(r, low=1)
+    d = dim(r, len(s))
+    n = r.choice([1, 1, 1, 2])
+    s[d] = n + r.choice([1, 2, 4])
+    rest = [n] if n > 1 or r.random() < 0.3 else []
+    return [either(r, s)] + rest, {"dim": d} if d not in (-1, len(s) - 1) or r.random() < 0.5 else {}
+
+
 EXACT = {
+    "diff.default": diff,
     "_weight_norm.default": weight_norm,
     "prelu.default": prelu,
     "pixel_shuffle.default": pixel_shuffle,

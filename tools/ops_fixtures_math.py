@@ -2,7 +2,7 @@
 from ops_draw import either, shape
 from ops_fixtures_pointwise import clamp, low, need, slope, unary
 
-exact = "neg neg_ square sign floor ceil round trunc relu6 abs_ hardshrink softshrink"
+exact = "neg neg_ square sign floor ceil round trunc frac relu6 abs_ hardshrink softshrink"
 unit = lambda r: ([either(r, shape(r), "unit")], {})
 EXACT = {
     **{n + ".default": unary() for n in exact.split()},

@@ -47,6 +47,11 @@ def index_add(r):
         {"alpha": number(r)} if r.random() < 0.5 else {})
 
 
+def one_hot(r):
+    n = r.choice([1, 2, 7, 40])
+    return [either(r, shape(r, high=3), f"index {n}"), n], {}
+
+
 EXACT = {
     n + end: make
     for name, overload, make in [
@@ -58,4 +63,5 @@ EXACT = {
     ]
     for n, end in [(name, overload), (name + "_", overload)]
 }
+EXACT["one_hot.default"] = one_hot
 TRANSCENDENTAL = {}

@@ -132,6 +132,31 @@ static int outer(Chain *k, const OpCall *c)
     return chain_call(k, "aten.mul.Tensor", ARGS(T(a), T(b)));
 }
 
+/* The differences of neighbours, n times. */
+static int diff(Chain *k, const OpCall *c)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    int y = chain_input(k, 0), dim;
+    int64_t n = c->arg[1].integer[0];
+    Error err;
+    if (x->rank < 1 || op_dim(c->arg[2].integer[0], x->rank, &dim, &err))
+        return chain_fail(k, ERROR_INVALID, "the dimension is not one of the input's");
+    if (c->arg[3].kind != OP_NONE || c->arg[4].kind != OP_NONE)
+        return chain_fail(k, ERROR_UNSUPPORTED, "a tensor that is put before or behind");
+    if (x->dtype == OP_B8) return chain_fail(k, ERROR_UNSUPPORTED, "differences of bool");
+    if (n < 1 || n > 8 || n >= x->size[dim])
+        return chain_fail(k, ERROR_UNSUPPORTED,
+                          "expected 1 to 8 differences, and fewer than there are elements");
+    for (int64_t i = 1, size = x->size[dim]; i <= n; i++, size--) {
+        ChainArg later[] = {T(y), CHAIN_INT(dim), CHAIN_INT(1), CHAIN_INT(size - 1)},
+                 sooner[] = {T(y), CHAIN_INT(dim), CHAIN_INT(0), CHAIN_INT(size - 1)};
+        int a = chain_call(k, "aten.narrow.default", 4, later),
+            b = chain_call(k, "aten.narrow.default", 4, sooner);
+        y = chain_call(k, "aten.sub.Tensor", ARGS(T(a), T(b)));
+    }
+    return y;
+}
+
 /* A direction, and its length for each of one dimension's numbers. */
 static int weight_norm(Chain *k, const OpCall *c)
 {
@@ -157,6 +182,8 @@ static const Op table[] = {
     CHAIN("aten.pixel_unshuffle.default", "Tensor self, int downscale_factor", pixel_unshuffle),
     CHAIN("aten.channel_shuffle.default", "Tensor self, int groups", channel_shuffle),
     CHAIN("aten._weight_norm.default", "Tensor v, Tensor g, int dim=0", weight_norm),
+    CHAIN("aten.diff.default",
+          "Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None", diff),
     CHAIN("aten.outer.default", "Tensor self, Tensor vec2", outer),
 };
 

@@ -245,6 +245,52 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
     return owner_launch(c, &s, owner, out, err) || write_launch(c, &s, owner, out, err) ? -1 : 0;
 }
 
+/* ---- one_hot ---- */
+
+static int infer_one_hot(OpCall *c, Error *err)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    int64_t size[OP_MAX_RANK], classes = c->arg[1].integer[0];
+    if (x->dtype != OP_I64) return error_set(err, ERROR_INVALID, "expected indices of int64");
+    if (classes < 1)
+        return error_set(err, ERROR_UNSUPPORTED,
+                         "num_classes is not given: a size may not depend on the data");
+    if (x->rank == OP_MAX_RANK)
+        return error_set(err, ERROR_LIMIT, "expected a rank below %d", OP_MAX_RANK);
+    memcpy(size, x->size, sizeof size);
+    size[x->rank] = classes;
+    return op_result(c, OP_I64, x->rank + 1, size, err);
+}
+
+static int reference_one_hot(const OpCall *c, const double *const *in, double *const *out,
+                             Error *err)
+{
+    const double *index = in[c->arg[0].integer[0]];
+    int64_t n = op_elements(op_tensor(c, 0)), classes = c->arg[1].integer[0];
+    memset(out[0], 0, (size_t)(n * classes) * sizeof(double));
+    for (int64_t i = 0; i < n; i++) {
+        if (!(index[i] >= 0 && index[i] < (double)classes))
+            return error_set(err, ERROR_INVALID, "index %g of %lld", index[i], (long long)classes);
+        out[0][i * classes + (int64_t)index[i]] = 1;
+    }
+    return 0;
+}
+
+/* Zeros, and a scatter of ones, as eager PyTorch does it. */
+static int plain_one_hot(const OpCall *c, OpPlain *out, Error *err)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    Buffer *b = out->source;
+    if (!text_each(out, c, "one_hot_begin", "y0", op_elements(&c->result[0]), err)) return -1;
+    buffer_puts(b, "    y0[i] = 0;\n");
+    if (text_each_end(out, err) || !text_each(out, c, "one_hot", NULL, op_elements(x), err))
+        return -1;
+    buffer_printf(b, "    y0[(long long)i * %lld + x0[", (long long)c->arg[1].integer[0]);
+    text_index(b, x, x->rank, x->size, "i");
+    buffer_puts(b, "]] = 1;\n");
+    return text_each_end(out, err);
+}
+
 #define ROW(aten, text, kind, op_flags)                                                           \
     {                                                                                             \
         "aten." aten, "Tensor self, int dim, Tensor index, " text, infer, reference, plain, cost, \
@@ -262,6 +308,8 @@ static const Op table[] = {
     BOTH("scatter_add", "default", "Tensor src", SCATTER_ADD),
     BOTH("index_copy", "default", "Tensor source", SCATTER_WRITE | SCATTER_LINES),
     BOTH("index_add", "default", "Tensor source, *, Scalar alpha=1", SCATTER_ADD | SCATTER_LINES),
+    {"aten.one_hot.default", "Tensor self, int num_classes=-1", infer_one_hot, reference_one_hot,
+     plain_one_hot, NULL, 0, NULL},
 };
 
 OpFamily scatter_family(void)
