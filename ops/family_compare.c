@@ -114,9 +114,11 @@ static int infer_shift(OpCall *c, Error *err)
 #define XOR_TEXT "(long long)a ^ (long long)b"
 #define LEFT_TEXT "(long long)a << (int)b"
 #define RIGHT_TEXT "(long long)a >> (int)b"
-#define REMAINDER_TEXT(b)                                                              \
-    "fmod(a, " b ") != 0 && (fmod(a, " b ") < 0) != (" b " < 0) ? fmod(a, " b ") + " b \
-    " : fmod(a, " b ")"
+/* A factor of 1.0f makes whole numbers floating-point ones, of which fmod is not ambiguous. */
+#define FMOD_TEXT(b) "fmod(a, 1.0f * " b ")"
+#define REMAINDER_TEXT(b) \
+    FMOD_TEXT(b)          \
+    " != 0 && (" FMOD_TEXT(b) " < 0) != (" b " < 0) ? " FMOD_TEXT(b) " + " b " : " FMOD_TEXT(b)
 /* In double precision also of whole numbers. */
 #define FLOOR_TEXT "floor(a / (b + 0.0f))"
 #define LERP_TEXT(w) w " < 0.5f ? a + " w " * (b - a) : b - (b - a) * (1 - " w ")"
@@ -194,8 +196,8 @@ static const Op table[] = {
     ROW("remainder.Tensor", TENSORS, f_remainder, REMAINDER_TEXT("b"), 2, RESULT_PROMOTED, NULL, 0),
     ROW("remainder.Scalar", WITH_SCALAR, f_remainder_scalar, REMAINDER_TEXT("p0"), 1,
         RESULT_PROMOTED, NULL, 0),
-    ROW("fmod.Tensor", TENSORS, f_fmod, "fmod(a, b)", 2, RESULT_PROMOTED, NULL, 0),
-    ROW("fmod.Scalar", WITH_SCALAR, f_fmod_scalar, "fmod(a, p0)", 1, RESULT_PROMOTED, NULL, 0),
+    ROW("fmod.Tensor", TENSORS, f_fmod, FMOD_TEXT("b"), 2, RESULT_PROMOTED, NULL, 0),
+    ROW("fmod.Scalar", WITH_SCALAR, f_fmod_scalar, FMOD_TEXT("p0"), 1, RESULT_PROMOTED, NULL, 0),
     ROW("floor_divide.default", BINARY, f_floor_divide, FLOOR_TEXT, 2, RESULT_PROMOTED, NULL, 0),
     ROW("floor_divide.Scalar", WITH_SCALAR, f_floor_divide, FLOOR_TEXT, 2, RESULT_PROMOTED, NULL,
         0),

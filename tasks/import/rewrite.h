@@ -19,8 +19,8 @@ int rewrite_overwrites(const Program *p, const ProgramInput *x);
 /* What a constant is made of: "full", "tril", "triu", or NULL: it is an input. */
 const char *rewrite_pattern(const ProgramInput *x);
 
-/* As rewrite_call, of cells of recurrent networks, images of another size, indices with None, and of
- * variance and mean at once. */
+/* As rewrite_call, of cells of recurrent networks, images of another size, indices with None,
+ * variance and mean at once, and compositions such as linspace, cdist and meshgrid. */
 int rewrite_cell(Writer *w, const json_t *node, const char *op);
 
 /* Argument i of a node, and the name of the tensor that it is, or NULL. */

@@ -1,5 +1,6 @@
 /* Operators of PyTorch that are others of the library with other arguments: a cell of a recurrent network is
- * one step of it, an image's size comes from a scale, None among indices is a whole dimension. */
+ * one step of it, an image's size comes from a scale, None among indices is a whole dimension, a
+ * composition is its parts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,8 +139,8 @@ static int only_index(const json_t *list, const char **name)
     size_t i;
     json_array_foreach((json_t *)list, i, e)
     {
-        const char *have =
-            json_string_value(json_object_get(json_object_get(e, "as_tensor"), "name"));
+        const json_t *optional = json_object_get(e, "as_tensor");
+        const char *have = json_string_value(json_object_get(optional ? optional : e, "name"));
         if (!have) continue;
         if (dim >= 0) return -1;
         dim = (int)i;
@@ -217,6 +218,144 @@ static int write_moments(Writer *w, const json_t *node, const char *op)
     return 1;
 }
 
+/* ---- compositions ---- */
+
+static int64_t whole(const json_t *node, const char *name, int64_t unless)
+{
+    const json_t *v = json_object_get(argument(node, name), "as_int");
+    return v ? json_integer_value(v) : unless;
+}
+
+static double number(const json_t *node, const char *name, double unless)
+{
+    const json_t *v = argument(node, name), *real = json_object_get(v, "as_float");
+    return real ? json_number_value(real) : (double)whole(node, name, (int64_t)unless);
+}
+
+/* start + (end - start) / (steps - 1) * i, of a known number of steps. */
+static int write_linspace(Writer *w, const json_t *node)
+{
+    const char *result = output(node, 0);
+    int64_t steps = whole(node, "steps", 0);
+    double start = number(node, "start", 0), end = number(node, "end", 0);
+    char at[GRAPH_NAME];
+    Buffer text;
+    OpDtype dtype;
+    Symbolic size[OP_MAX_RANK];
+    int rank;
+    if (!result || steps < 2) return 0;
+    if (program_tensor(w->p, result, &dtype, &rank, size, w->err)) return -1;
+    for (int d = 0; d < rank; d++) symbolic_release(&size[d]);
+    if (dtype != OP_F32) return 0;
+    add(w, "step", 0, NULL,
+        memory_printf("aten.arange(%lld, dtype=torch.float32)", (long long)steps), at);
+    buffer_init(&text, OP_LINE_MAX);
+    buffer_printf(&text, "aten.mul.Tensor(%s, ", at);
+    argument_real((end - start) / (double)(steps - 1), &text);
+    buffer_puts(&text, ")");
+    add(w, "offset", 0, NULL, buffer_detach(&text), at);
+    buffer_printf(&text, "aten.add.Tensor(%s, ", at);
+    argument_real(start, &text);
+    buffer_puts(&text, ")");
+    add(w, result, 1, node, buffer_detach(&text), at);
+    buffer_release(&text);
+    return 1;
+}
+
+/* The norm of the difference of each pair of rows. */
+static int write_cdist(Writer *w, const json_t *node)
+{
+    const char *x = tensor(w, node, "x1"), *y = tensor(w, node, "x2"), *result = output(node, 0);
+    char left[GRAPH_NAME], right[GRAPH_NAME], between[GRAPH_NAME];
+    Buffer text;
+    if (!x || !y || !result) return 0;
+    add(w, "rows", 0, NULL, memory_printf("aten.unsqueeze(%s, -2)", x), left);
+    add(w, "others", 0, NULL, memory_printf("aten.unsqueeze(%s, -3)", y), right);
+    add(w, "between", 0, NULL, memory_printf("aten.sub.Tensor(%s, %s)", left, right), between);
+    buffer_init(&text, OP_LINE_MAX);
+    buffer_printf(&text, "aten.linalg_vector_norm(%s, ", between);
+    argument_real(number(node, "p", 2), &text);
+    buffer_puts(&text, ", [-1])");
+    add(w, result, 1, node, buffer_detach(&text), between);
+    buffer_release(&text);
+    return 1;
+}
+
+static int write_aminmax(Writer *w, const json_t *node)
+{
+    const char *x = tensor(w, node, "self");
+    const json_t *dim = json_object_get(argument(node, "dim"), "as_int"),
+                 *keep = json_object_get(argument(node, "keepdim"), "as_bool");
+    char of[32] = "", chosen[GRAPH_NAME];
+    if (!x) return 0;
+    if (dim) snprintf(of, sizeof of, "%lld", (long long)json_integer_value(dim));
+    for (size_t i = 0; i < 2; i++)
+        if (output(node, i))
+            add(w, output(node, i), 1, NULL,
+                memory_printf("aten.%s(%s, [%s], %s)", i ? "amax" : "amin", x, of,
+                              json_is_true(keep) ? "True" : "False"),
+                chosen);
+    return 1;
+}
+
+/* The sizes of a tensor that is made of vectors. */
+static int grid_sizes(Writer *w, const char *result, Buffer *text)
+{
+    const json_t *sizes = json_object_get(json_object_get(w->p->tensors, result), "sizes");
+    for (size_t d = 0; d < json_array_size(sizes); d++) {
+        buffer_puts(text, d ? ", " : "[");
+        if (argument_size(w->p, json_array_get(sizes, d), text, w->err)) return -1;
+    }
+    buffer_puts(text, "])");
+    return 0;
+}
+
+/* Each vector along its dimension of the grid. */
+static int write_meshgrid(Writer *w, const json_t *node)
+{
+    const json_t *from = json_object_get(argument(node, "tensors"), "as_tensors"),
+                 *to = json_object_get(json_array_get(json_object_get(node, "outputs"), 0),
+                                       "as_tensors");
+    const char *order = json_string_value(json_object_get(argument(node, "indexing"), "as_string"));
+    size_t n = json_array_size(from);
+    char chosen[GRAPH_NAME];
+    int rc = 0;
+    if (n < 2 || n > OP_MAX_RANK || json_array_size(to) != n) return 0;
+    for (size_t i = 0; i < n && !rc; i++) {
+        size_t at = order && !strcmp(order, "xy") && i < 2 ? 1 - i : i;
+        const char *x = name_of(w, json_array_get(from, i)),
+                   *result = json_string_value(json_object_get(json_array_get(to, i), "name"));
+        Buffer text;
+        if (!x || !result) return unknown_tensor(w);
+        buffer_init(&text, OP_LINE_MAX);
+        buffer_printf(&text, "aten.view(%s, [", x);
+        for (size_t d = 0; d < n; d++)
+            buffer_printf(&text, "%s%d", d ? ", " : "", d == at ? -1 : 1);
+        buffer_puts(&text, "])");
+        add(w, "line", 0, NULL, buffer_detach(&text), chosen);
+        buffer_printf(&text, "aten.expand(%s, ", chosen);
+        rc = grid_sizes(w, result, &text);
+        if (!rc) add(w, result, 1, NULL, buffer_detach(&text), chosen);
+        buffer_release(&text);
+    }
+    return rc ? -1 : 1;
+}
+
+static int write_composed(Writer *w, const json_t *node, const char *op)
+{
+    static const struct {
+        const char *op;
+        int (*write)(Writer *w, const json_t *node);
+    } composed[] = {{"aten.linspace.default", write_linspace},
+                    {"aten.cdist.default", write_cdist},
+                    {"aten.aminmax.default", write_aminmax},
+                    {"aten.meshgrid.default", write_meshgrid},
+                    {"aten.meshgrid.indexing", write_meshgrid}};
+    for (size_t i = 0; i < sizeof composed / sizeof *composed; i++)
+        if (!strcmp(op, composed[i].op)) return composed[i].write(w, node);
+    return 0;
+}
+
 int rewrite_cell(Writer *w, const json_t *node, const char *op)
 {
     static const char *const cells[][2] = {{"aten.gru_cell.default", "gru"},
@@ -235,5 +374,5 @@ int rewrite_cell(Writer *w, const json_t *node, const char *op)
     if (!strcmp(op, "aten.var_mean.dim") || !strcmp(op, "aten.var_mean.correction") ||
         !strcmp(op, "aten.std_mean.dim") || !strcmp(op, "aten.std_mean.correction"))
         return write_moments(w, node, op);
-    return 0;
+    return write_composed(w, node, op);
 }

@@ -5,7 +5,7 @@
 need python3
 fixtures=$root/tests/fixtures/import
 
-for name in row several causal assigned cells rewritten; do
+for name in row several causal assigned cells composed rewritten; do
     run quern-import "$fixtures/$name.pt2" -o tasks; ok $? "$name is imported"
     [ "$(cat out)" = "tasks/$name" ]; ok $? "its folder is told"
     run quern-task gate "$name" --task-root tasks; ok $? "the gate accepts it"
@@ -40,6 +40,17 @@ ok $? "the size of an image follows from a factor"
 grep -q 'aten.index_select(slice_2, 2, at)' tasks/cells/task.json &&
     grep -q 'aten.index_copy_(.*, 2, at, placed)' tasks/cells/task.json
 ok $? "indices beside None are of one dimension"
+grep -q 'aten.linalg_vector_norm(between, 2.0, \[-1\])' tasks/composed/task.json &&
+    grep -q 'aten.amin(x, \[1\], True)' tasks/composed/task.json &&
+    grep -q 'linspace = aten.add.Tensor(offset, -1.0)' tasks/composed/task.json &&
+    grep -q 'aten.expand(line_1, \[5, 6\])' tasks/composed/task.json
+ok $? "a distance, extremes, steps and a grid are compositions"
+grep -q 'aten.index_copy_(clone, 0, at, placed)' tasks/composed/task.json
+ok $? "an assignment at indices is a copy to them"
+"$BIN/quern-task" show composed --task-root tasks 2>err | grep '^//@' >composed.cu
+run quern-eval --task composed --task-root tasks --device sim:h100 --json composed.cu &&
+    grep -q '"outcome":"ok"' out
+ok $? "its kernels compile and are right, a remainder of whole numbers among them"
 grep -q 'copy_ = aten.clone(y)' tasks/rewritten/task.json && ! grep -q '"state"' tasks/rewritten/task.json
 ok $? "a constant that is overwritten first is no input"
 
