@@ -432,10 +432,22 @@ def trace(source, module, inputs):
     for callee, given, shapes, parameters in ways[0 if 0 < len(own) <= MAX_FREE else 1:]:
         with watched(source.file, "when it is called"), numbers_kept(), recurrent_shapes(), torch.no_grad():
             try:
-                return torch.export.export(callee, given, dynamic_shapes=shapes, strict=False), parameters
+                program = torch.export.export(callee, given, dynamic_shapes=shapes, strict=False)
             except Exception as e:
                 first = e
+                continue
+        if any(has_lost_rows(n) for n in program.graph.nodes):
+            raise Refused(f"{source.path}: the module cannot be exported: the loss of each row has no rows")
+        return program, parameters
     raise Refused(f"{blame(source, first)}: the module cannot be exported: {reason(first)}") from first
+
+
+def has_lost_rows(node):
+    """On the meta device torch gives a cross entropy of each row with free sizes the shape of a number."""
+    if node.target is not torch.ops.aten.cross_entropy_loss.default:
+        return False
+    reduction = node.args[3] if len(node.args) > 3 else node.kwargs.get("reduction", 1)
+    return reduction == 0 and node.meta["val"].dim() == 0 and node.args[0].meta["val"].dim() > 1
 
 
 def export(source, mode):

@@ -74,6 +74,10 @@ sed -i 's/def forward(self, x)/def forward(self, x, m)/' integers.py
 export_it integers; run quern-import integers.pt2 -o tasks && grep -q '"int64"' tasks/integers/task.json &&
     grep -q '"bool"' tasks/integers/task.json
 ok $? "integer and bool inputs"
+inputs='torch.randn(6, 8), torch.randint(0, 8, (6,))' module losses \
+    <<<'return (torch.nn.functional.cross_entropy(x, y, reduction="none") ** 2).mean()'
+sed -i 's/def forward(self, x)/def forward(self, x, y)/' losses.py
+imported losses 'aten.cross_entropy_loss(x, y, weight=None, reduction=0)'
 inputs='torch.rand(6, 80000)'
 init='self.w = torch.nn.Parameter(torch.empty(80000, 80000))' module large <<<'return x @ self.w'; inputs=
 imported large 'aten.matmul(x, w)'
