@@ -185,6 +185,9 @@ static int exact_node(const Derivation *v, const GraphBound *b)
         if (found >= 0 || !(product || is_named(c->call.op, sum))) return -1;
         for (int i = 0; i < c->call.n_tensors; i++)
             if (b->values[c->in[i]].base >= b->graph->n_inputs) return -1;
+        if (product &&
+            (c->call.n_tensors < 2 || b->values[c->in[0]].base == b->values[c->in[1]].base))
+            return -1; /* squares are larger than what an input is drawn for */
         found = node;
     }
     return found;

@@ -458,14 +458,15 @@ static void test_degenerate(void **state)
     (void)state;
     static const struct {
         const char *lines[3];
-        int n, degenerate;
+        int n, degenerate, exact;
     } cases[] = {
         {{"h = aten.softmax.int(x, 1)", "y = aten.mean.dim(h, [1])"}, 2, 1},
         {{"g = aten.mean.dim(x, [1], True)", "h = aten.mean.dim(g, [1], True)",
           "y = aten.sub.Tensor(g, h)"},
          3,
          1},
-        {{"h = aten.unsqueeze(x, 0)", "y = aten.sum.dim_IntList(h, [2])"}, 2, 0},
+        {{"h = aten.unsqueeze(x, 0)", "y = aten.sum.dim_IntList(h, [2])"}, 2, 0, 1},
+        {{"h = aten.t(x)", "y = aten.mm(h, x)"}, 2, 0},
         {{"h = aten.mm(x, w)", "y = aten.sum.dim_IntList(h, [1])"}, 2, 1},
         {{"h = aten.mm(x, w)", "g = aten.amax(h, [1], True)", "y = aten.softmax.int(g, 1)"}, 3, 1},
         {{"h = aten.mm(x, w)", "y = aten.amax(h, [1])"}, 2, 0},
@@ -474,10 +475,11 @@ static void test_degenerate(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Small s = {.axes = {{"m", NULL, 256}, {"k", NULL, 128}, {"n", NULL, 64}},
                    .inputs = {tensor("x", DTYPE_F32, "m", "k"), tensor("w", DTYPE_F32, "k", "n")}};
-        small(&s, cases[i].lines, cases[i].n, 3, i < 3 ? 1 : 2);
+        small(&s, cases[i].lines, cases[i].n, 3, i < 4 ? 1 : 2);
         Task *t = derived(&s.d);
         if (t->degenerate != cases[i].degenerate)
             fail_msg("case %zu: degenerate is %d", i, t->degenerate);
+        assert_int_equal(t->exact != NULL, cases[i].exact);
         task_free(t);
     }
 }
