@@ -72,6 +72,7 @@ static int64_t largest_index(const GraphBound *b, int value)
 {
     static const char *const places[] = {"aten.sort",   "aten.argsort", "aten.topk", "aten.argmax",
                                          "aten.argmin", "aten.max",     "aten.min"};
+    int64_t moved = 0;
     for (int steps = 0; steps < 16; steps++) {
         int base = b->values[value].base, node = b->values[base].node, dim;
         if (node < 0) return -1;
@@ -80,17 +81,28 @@ static int64_t largest_index(const GraphBound *b, int value)
         if (is_called(&c->call, "aten.arange")) {
             int at = op_argument(c->call.op, "end"), by = op_argument(c->call.op, "step");
             end = &c->call.arg[at];
-            return by < 0 && end->kind == OP_INT ? end->integer[0] - 1 : -1;
+            return by < 0 && end->kind == OP_INT ? end->integer[0] - 1 + moved : -1;
         }
         if (is_called(&c->call, "aten.to") || is_called(&c->call, "aten.clone")) {
             value = c->in[c->call.arg[0].integer[0]];
             continue;
         }
+        const OpValue *more = &c->call.arg[1];
+        if (is_called(&c->call, "aten.add") && c->call.n_tensors == 1 && more->kind == OP_INT) {
+            moved += more->integer[0];
+            value = c->in[0];
+            continue;
+        }
+        if (is_called(&c->call, "aten.clamp")) {
+            int most = op_argument(c->call.op, "max");
+            end = &c->call.arg[most];
+            return end->kind == OP_INT ? end->integer[0] + moved : -1;
+        }
         int at = op_argument(c->call.op, "dim");
         for (size_t i = 0; i < sizeof places / sizeof *places; i++)
             if (is_called(&c->call, places[i]) && at >= 0 && c->call.arg[at].kind == OP_INT &&
                 !op_dim(c->call.arg[at].integer[0], c->call.tensor[0].rank, &dim, NULL))
-                return c->call.tensor[0].rank ? c->call.tensor[0].size[dim] - 1 : 0;
+                return moved + (c->call.tensor[0].rank ? c->call.tensor[0].size[dim] - 1 : 0);
         return -1;
     }
     return -1;

@@ -27,6 +27,20 @@ cat >"$tmp/places.json" <<'END'
            "e = aten.embedding(w, r)", "a = aten.add.Tensor(g, e)",
            "y = aten.scatter_add(s, 1, i, a)"]}
 END
+cat >"$tmp/relative.json" <<'END'
+{"name": "relative",
+ "axes": {"n": {"size": 64}, "table": {"size": 32}, "heads": {"size": 4}},
+ "inputs": {"x": {"dtype": "float32", "shape": ["n", "n", "heads"]},
+            "w": {"dtype": "float32", "shape": ["table", "heads"]}},
+ "outputs": {"y": {}},
+ "graph": ["p = aten.arange(n)", "q = aten.unsqueeze(p, 1)", "d = aten.sub.Tensor(p, q)",
+           "c = aten.clamp(d, -15, 16)", "i = aten.add.Tensor(c, 15)", "e = aten.embedding(w, i)",
+           "y = aten.add.Tensor(x, e)"]}
+END
+"$BIN/quern-derive" -o "$tmp/relative" "$tmp/relative.json" 2>"$tmp/err" &&
+    "$BIN/quern-task" gate --task-root "$tmp/relative" >/dev/null &&
+    ! grep '"role"' "$tmp/relative/relative/task.json" | grep -qv '"table": 32'
+ok $? "a table has a row for each distance that a clamp leaves"
 "$BIN/quern-derive" -o "$tmp/made" "$tmp/places.json" &&
     "$BIN/quern-task" gate --task-root "$tmp/made" >"$tmp/gate"
 ok $? "indices that a graph makes decide which sizes fit"
