@@ -20,7 +20,7 @@ int rewrite_overwrites(const Program *p, const ProgramInput *x);
 const char *rewrite_pattern(const ProgramInput *x);
 
 /* As rewrite_call, of cells of recurrent networks, images of another size, indices with None,
- * variance and mean at once, and compositions such as linspace, cdist and meshgrid. */
+ * variance and mean at once, and compositions such as cdist, meshgrid and a whole number's power. */
 int rewrite_cell(Writer *w, const json_t *node, const char *op);
 
 /* Argument i of a node, and the name of the tensor that it is, or NULL. */

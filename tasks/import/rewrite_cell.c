@@ -341,16 +341,42 @@ static int write_meshgrid(Writer *w, const json_t *node)
     return rc ? -1 : 1;
 }
 
+/* A small power of whole numbers, which the functions of floating-point ones would round: products. */
+static int write_power(Writer *w, const json_t *node)
+{
+    const char *x = tensor(w, node, "self"), *result = output(node, 0);
+    int64_t power = whole(node, "exponent", -1);
+    char product[GRAPH_NAME];
+    OpDtype dtype;
+    Symbolic size[OP_MAX_RANK];
+    int rank;
+    if (!x || !result) return 0;
+    if (program_tensor(w->p, result, &dtype, &rank, size, w->err)) return -1;
+    for (int d = 0; d < rank; d++) symbolic_release(&size[d]);
+    if (dtype != OP_I64 && dtype != OP_I32) return 0;
+    if (power < 2 || power > 4)
+        return error_set(w->err, ERROR_UNSUPPORTED,
+                         "whole numbers have the powers 2 to 4 here, found another");
+    snprintf(product, sizeof product, "%s", x);
+    for (int64_t i = 2; i <= power; i++) {
+        char *text = memory_printf("aten.mul.Tensor(%s, %s)", product, x);
+        if (i == power)
+            add(w, result, 1, node, text, product);
+        else
+            add(w, "power", 0, NULL, text, product);
+    }
+    return 1;
+}
+
 static int write_composed(Writer *w, const json_t *node, const char *op)
 {
     static const struct {
         const char *op;
         int (*write)(Writer *w, const json_t *node);
-    } composed[] = {{"aten.linspace.default", write_linspace},
-                    {"aten.cdist.default", write_cdist},
-                    {"aten.aminmax.default", write_aminmax},
-                    {"aten.meshgrid.default", write_meshgrid},
-                    {"aten.meshgrid.indexing", write_meshgrid}};
+    } composed[] = {
+        {"aten.pow.Tensor_Scalar", write_power},   {"aten.linspace.default", write_linspace},
+        {"aten.cdist.default", write_cdist},       {"aten.aminmax.default", write_aminmax},
+        {"aten.meshgrid.default", write_meshgrid}, {"aten.meshgrid.indexing", write_meshgrid}};
     for (size_t i = 0; i < sizeof composed / sizeof *composed; i++)
         if (!strcmp(op, composed[i].op)) return composed[i].write(w, node);
     return 0;

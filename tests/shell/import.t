@@ -45,6 +45,7 @@ grep -q 'aten.linalg_vector_norm(between, 2.0, \[-1\])' tasks/composed/task.json
     grep -q 'linspace = aten.add.Tensor(offset, -1.0)' tasks/composed/task.json &&
     grep -q 'aten.expand(line_1, \[5, 6\])' tasks/composed/task.json
 ok $? "a distance, extremes, steps and a grid are compositions"
+grep -q 'aten.mul.Tensor(power, at)' tasks/composed/task.json; ok $? "a power of whole numbers is products"
 grep -q 'aten.index_copy_(clone, 0, at, placed)' tasks/composed/task.json
 ok $? "an assignment at indices is a copy to them"
 "$BIN/quern-task" show composed --task-root tasks 2>err | grep '^//@' >composed.cu
