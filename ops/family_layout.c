@@ -360,6 +360,49 @@ static int plain_range(const OpCall *c, OpPlain *out, Error *err)
     return text_each_end(out, err);
 }
 
+/* ---- linspace ---- */
+
+static int infer_steps(OpCall *c, Error *err)
+{
+    const OpValue *dtype = &c->arg[op_argument(c->op, "dtype")];
+    int64_t n = c->arg[2].integer[0];
+    OpDtype d = dtype->kind == OP_DTYPE ? (OpDtype)dtype->integer[0] : OP_F32;
+    if (n < 0) return error_set(err, ERROR_INVALID, "expected a number of steps");
+    if (!op_dtype_is_float(d)) return error_set(err, ERROR_UNSUPPORTED, "steps of whole numbers");
+    return op_result(c, d, 1, &n, err);
+}
+
+/* Both halves count from their own end. */
+static int reference_steps(const OpCall *c, const double *const *in, double *const *out, Error *err)
+{
+    double start = c->arg[0].number, end = c->arg[1].number;
+    int64_t n = c->arg[2].integer[0];
+    double step = n > 1 ? (end - start) / (double)(n - 1) : 0;
+    (void)in, (void)err;
+    for (int64_t i = 0; i < n; i++)
+        out[0][i] = i < (n + 1) / 2 ? start + step * (double)i : end - step * (double)(n - 1 - i);
+    return 0;
+}
+
+static int plain_steps(const OpCall *c, OpPlain *out, Error *err)
+{
+    double start = c->arg[0].number, end = c->arg[1].number;
+    int64_t n = c->arg[2].integer[0];
+    OpDtype d = c->result[0].dtype;
+    const char *type = text_type(d);
+    Buffer *b = out->source;
+    if (!text_each(out, c, "steps", "y0", n, err)) return -1;
+    buffer_printf(b, "    const %s step = (%s)", type, type);
+    text_number(b, n > 1 ? (end - start) / (double)(n - 1) : 0);
+    buffer_printf(b, ";\n    y0[i] = (%s)(i < %lld ? (%s)", op_dtype_ctype(d),
+                  (long long)(n + 1) / 2, type);
+    text_number(b, start);
+    buffer_printf(b, " + step * (%s)i : (%s)", type, type);
+    text_number(b, end);
+    buffer_printf(b, " - step * (%s)(%lld - i));\n", type, (long long)n - 1);
+    return text_each_end(out, err);
+}
+
 static int infer_random(OpCall *c, Error *err)
 {
     (void)c;
@@ -422,6 +465,8 @@ static const Op table[] = {
     CONSTANT("zeros.default", "int[] size"),
     CONSTANT("ones.default", "int[] size"),
     CONSTANT("full.default", "int[] size, Scalar fill_value"),
+    {"aten.linspace.default", "Scalar start, Scalar end, int steps" OPTIONS, infer_steps,
+     reference_steps, plain_steps, cost_constant, OP_CONSTANT, NULL},
     RANGE("arange.default", "Scalar end"),
     RANGE("arange.start", "Scalar start, Scalar end"),
     RANGE("arange.start_step", "Scalar start, Scalar end, Scalar step=1"),

@@ -61,9 +61,15 @@ like = lambda r: [some(r, low=0)]
 sized = lambda r: [shape(r)]
 new = lambda r: [some(r, low=0), shape(r)]
 value = lambda make: lambda r: make(r) + [number(r)]
+
+
+def linspace(r):
+    start, end = r.choice([-1, 0, -2.5, 3]), r.choice([1, 2.0, 7.25, -3])
+    return [start, end, r.choice([0, 1, 2, 5, 33])], {"dtype": {"dtype": "float64"}}
 EXACT = {
     "to.dtype": to(False),
     "type_as.default": type_as,
+    "linspace.default": linspace,
     "arange.default": counted(1),
     "arange.start": counted(2),
     "arange.start_step": counted(3),

@@ -232,69 +232,46 @@ static double number(const json_t *node, const char *name, double unless)
     return real ? json_number_value(real) : (double)whole(node, name, (int64_t)unless);
 }
 
-/* start + (end - start) / (steps - 1) * i, of a known number of steps. */
-static int write_linspace(Writer *w, const json_t *node)
+/* The module's own size of a tensor's dimension, counted from the end; 0: it is not known. */
+static int64_t own_size(const Writer *w, const char *name, size_t from_end)
 {
-    const char *result = output(node, 0);
-    int64_t steps = whole(node, "steps", 0);
-    double start = number(node, "start", 0), end = number(node, "end", 0);
-    char at[GRAPH_NAME];
-    Buffer text;
-    OpDtype dtype;
-    Symbolic size[OP_MAX_RANK];
-    int rank;
-    if (!result || steps < 2) return 0;
-    if (program_tensor(w->p, result, &dtype, &rank, size, w->err)) return -1;
-    for (int d = 0; d < rank; d++) symbolic_release(&size[d]);
-    if (dtype != OP_F32) return 0;
-    add(w, "step", 0, NULL,
-        memory_printf("aten.arange(%lld, dtype=torch.float32)", (long long)steps), at);
-    buffer_init(&text, OP_LINE_MAX);
-    buffer_printf(&text, "aten.mul.Tensor(%s, ", at);
-    argument_real((end - start) / (double)(steps - 1), &text);
-    buffer_puts(&text, ")");
-    add(w, "offset", 0, NULL, buffer_detach(&text), at);
-    buffer_printf(&text, "aten.add.Tensor(%s, ", at);
-    argument_real(start, &text);
-    buffer_puts(&text, ")");
-    add(w, result, 1, node, buffer_detach(&text), at);
-    buffer_release(&text);
-    return 1;
+    const json_t *sizes = json_object_get(json_object_get(w->p->tensors, name), "sizes");
+    size_t rank = json_array_size(sizes);
+    const json_t *size = from_end > rank ? NULL : json_array_get(sizes, rank - from_end),
+                 *hint = json_object_get(json_object_get(size, "as_expr"), "hint");
+    return json_integer_value(json_object_get(hint ? hint : size, "as_int"));
 }
 
-/* The norm of the difference of each pair of rows. */
+/* Rows beside the sums of their squares and ones, in an order that a product of two such needs. */
+static void write_sides(Writer *w, const char *rows, const char *scaled, int ones_last,
+                        char out[GRAPH_NAME])
+{
+    char square[GRAPH_NAME], sum[GRAPH_NAME], ones[GRAPH_NAME];
+    add(w, "square", 0, NULL, memory_printf("aten.pow.Tensor_Scalar(%s, 2)", rows), square);
+    add(w, "sum", 0, NULL, memory_printf("aten.sum.dim_IntList(%s, [-1], True)", square), sum);
+    add(w, "ones", 0, NULL, memory_printf("aten.ones_like(%s)", sum), ones);
+    add(w, "sides", 0, NULL,
+        memory_printf("aten.cat([%s, %s, %s], -1)", scaled, ones_last ? sum : ones,
+                      ones_last ? ones : sum),
+        out);
+}
+
+/* Euclidean distances by a product, as eager PyTorch computes those of more than 25 rows. It has a kernel
+ * of its own for others, which is no composition. */
 static int write_cdist(Writer *w, const json_t *node)
 {
     const char *x = tensor(w, node, "x1"), *y = tensor(w, node, "x2"), *result = output(node, 0);
-    char left[GRAPH_NAME], right[GRAPH_NAME], between[GRAPH_NAME];
-    Buffer text;
-    if (!x || !y || !result) return 0;
-    add(w, "rows", 0, NULL, memory_printf("aten.unsqueeze(%s, -2)", x), left);
-    add(w, "others", 0, NULL, memory_printf("aten.unsqueeze(%s, -3)", y), right);
-    add(w, "between", 0, NULL, memory_printf("aten.sub.Tensor(%s, %s)", left, right), between);
-    buffer_init(&text, OP_LINE_MAX);
-    buffer_printf(&text, "aten.linalg_vector_norm(%s, ", between);
-    argument_real(number(node, "p", 2), &text);
-    buffer_puts(&text, ", [-1])");
-    add(w, result, 1, node, buffer_detach(&text), between);
-    buffer_release(&text);
-    return 1;
-}
-
-static int write_aminmax(Writer *w, const json_t *node)
-{
-    const char *x = tensor(w, node, "self");
-    const json_t *dim = json_object_get(argument(node, "dim"), "as_int"),
-                 *keep = json_object_get(argument(node, "keepdim"), "as_bool");
-    char of[32] = "", chosen[GRAPH_NAME];
-    if (!x) return 0;
-    if (dim) snprintf(of, sizeof of, "%lld", (long long)json_integer_value(dim));
-    for (size_t i = 0; i < 2; i++)
-        if (output(node, i))
-            add(w, output(node, i), 1, NULL,
-                memory_printf("aten.%s(%s, [%s], %s)", i ? "amax" : "amin", x, of,
-                              json_is_true(keep) ? "True" : "False"),
-                chosen);
+    int64_t mode = whole(node, "compute_mode", 0);
+    char scaled[GRAPH_NAME], left[GRAPH_NAME], right[GRAPH_NAME], squares[GRAPH_NAME];
+    if (!x || !y || !result || number(node, "p", 2) != 2 || mode == 2) return 0;
+    if (mode != 1 && own_size(w, x, 2) <= 25 && own_size(w, y, 2) <= 25) return 0;
+    add(w, "scaled", 0, NULL, memory_printf("aten.mul.Tensor(%s, -2)", x), scaled);
+    write_sides(w, x, scaled, 1, left);
+    write_sides(w, y, y, 0, right);
+    add(w, "turned", 0, NULL, memory_printf("aten.transpose.int(%s, -2, -1)", right), right);
+    add(w, "squares", 0, NULL, memory_printf("aten.matmul(%s, %s)", left, right), squares);
+    add(w, "positive", 0, NULL, memory_printf("aten.clamp_min_(%s, 0)", squares), squares);
+    add(w, result, 1, node, memory_printf("aten.sqrt_(%s)", squares), left);
     return 1;
 }
 
@@ -341,11 +318,10 @@ static int write_meshgrid(Writer *w, const json_t *node)
     return rc ? -1 : 1;
 }
 
-/* A small power of whole numbers, which the functions of floating-point ones would round: products. */
+/* The square of whole numbers, which the functions of floating-point ones would round: a product. */
 static int write_power(Writer *w, const json_t *node)
 {
     const char *x = tensor(w, node, "self"), *result = output(node, 0);
-    int64_t power = whole(node, "exponent", -1);
     char product[GRAPH_NAME];
     OpDtype dtype;
     Symbolic size[OP_MAX_RANK];
@@ -354,17 +330,10 @@ static int write_power(Writer *w, const json_t *node)
     if (program_tensor(w->p, result, &dtype, &rank, size, w->err)) return -1;
     for (int d = 0; d < rank; d++) symbolic_release(&size[d]);
     if (dtype != OP_I64 && dtype != OP_I32) return 0;
-    if (power < 2 || power > 4)
+    if (whole(node, "exponent", -1) != 2)
         return error_set(w->err, ERROR_UNSUPPORTED,
-                         "whole numbers have the powers 2 to 4 here, found another");
-    snprintf(product, sizeof product, "%s", x);
-    for (int64_t i = 2; i <= power; i++) {
-        char *text = memory_printf("aten.mul.Tensor(%s, %s)", product, x);
-        if (i == power)
-            add(w, result, 1, node, text, product);
-        else
-            add(w, "power", 0, NULL, text, product);
-    }
+                         "a power of whole numbers other than the second");
+    add(w, result, 1, node, memory_printf("aten.mul.Tensor(%s, %s)", x, x), product);
     return 1;
 }
 
@@ -373,10 +342,10 @@ static int write_composed(Writer *w, const json_t *node, const char *op)
     static const struct {
         const char *op;
         int (*write)(Writer *w, const json_t *node);
-    } composed[] = {
-        {"aten.pow.Tensor_Scalar", write_power},   {"aten.linspace.default", write_linspace},
-        {"aten.cdist.default", write_cdist},       {"aten.aminmax.default", write_aminmax},
-        {"aten.meshgrid.default", write_meshgrid}, {"aten.meshgrid.indexing", write_meshgrid}};
+    } composed[] = {{"aten.pow.Tensor_Scalar", write_power},
+                    {"aten.cdist.default", write_cdist},
+                    {"aten.meshgrid.default", write_meshgrid},
+                    {"aten.meshgrid.indexing", write_meshgrid}};
     for (size_t i = 0; i < sizeof composed / sizeof *composed; i++)
         if (!strcmp(op, composed[i].op)) return composed[i].write(w, node);
     return 0;

@@ -40,12 +40,12 @@ ok $? "the size of an image follows from a factor"
 grep -q 'aten.index_select(slice_2, 2, at)' tasks/cells/task.json &&
     grep -q 'aten.index_copy_(.*, 2, at, placed)' tasks/cells/task.json
 ok $? "indices beside None are of one dimension"
-grep -q 'aten.linalg_vector_norm(between, 2.0, \[-1\])' tasks/composed/task.json &&
-    grep -q 'aten.amin(x, \[1\], True)' tasks/composed/task.json &&
-    grep -q 'linspace = aten.add.Tensor(offset, -1.0)' tasks/composed/task.json &&
+grep -q 'aten.matmul(sides, turned)' tasks/composed/task.json &&
+    grep -q 'cdist = aten.sqrt_(positive)' tasks/composed/task.json &&
+    grep -q 'aten.linspace(-1' tasks/composed/task.json &&
     grep -q 'aten.expand(line_1, \[5, 6\])' tasks/composed/task.json
-ok $? "a distance, extremes, steps and a grid are compositions"
-grep -q 'aten.mul.Tensor(power, at)' tasks/composed/task.json; ok $? "a power of whole numbers is products"
+ok $? "a distance and a grid are compositions"
+grep -q 'aten.mul.Tensor(at, at)' tasks/composed/task.json; ok $? "a square of whole numbers is a product"
 grep -q 'aten.index_copy_(clone, 0, at, placed)' tasks/composed/task.json
 ok $? "an assignment at indices is a copy to them"
 "$BIN/quern-task" show composed --task-root tasks 2>err | grep '^//@' >composed.cu
