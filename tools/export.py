@@ -437,7 +437,8 @@ def trace(source, module, inputs):
                 first = e
                 continue
         if any(has_lost_rows(n) for n in program.graph.nodes):
-            raise Refused(f"{source.path}: the module cannot be exported: the loss of each row has no rows")
+            lost = "PyTorch gives the loss of each row the shape of a number"
+            raise Refused(f"{source.path}: the module cannot be exported: {lost}")
         return program, parameters
     raise Refused(f"{blame(source, first)}: the module cannot be exported: {reason(first)}") from first
 

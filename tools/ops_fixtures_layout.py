@@ -66,6 +66,8 @@ value = lambda make: lambda r: make(r) + [number(r)]
 def linspace(r):
     start, end = r.choice([-1, 0, -2.5, 3]), r.choice([1, 2.0, 7.25, -3])
     return [start, end, r.choice([0, 1, 2, 5, 33])], {"dtype": {"dtype": "float64"}}
+
+
 EXACT = {
     "to.dtype": to(False),
     "type_as.default": type_as,

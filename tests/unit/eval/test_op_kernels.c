@@ -59,8 +59,8 @@ static void tensors_alike(void **state)
 {
     static const char *const cases[][2] = {
         {"aten.cat.default",
-         "{'args':[[{'shape':[2,3,5],'seed':1},{'shape':[2,2,5],'seed':2},{'shape':[2,2,5],'seed':"
-         "3},"
+         "{'args':[[{'shape':[2,3,5],'seed':1},"
+         "{'shape':[2,2,5],'seed':2},{'shape':[2,2,5],'seed':3},"
          "{'shape':[2,2,5],'seed':4},{'shape':[2,2,5],'seed':5},{'shape':[2,2,5],'seed':6},"
          "{'shape':[2,1,5],'seed':7},{'shape':[2,2,5],'stride':[10,1,2],'seed':8},"
          "{'shape':[2,2,5],'stride':[10,1,2],'seed':9},"
