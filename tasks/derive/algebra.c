@@ -187,7 +187,7 @@ static int exact_node(const Derivation *v, const GraphBound *b)
             if (b->values[c->in[i]].base >= b->graph->n_inputs) return -1;
         if (product &&
             (c->call.n_tensors < 2 || b->values[c->in[0]].base == b->values[c->in[1]].base))
-            return -1; /* squares are larger than what an input is drawn for */
+            return -1; /* the integers of one input are drawn for sums, not for sums of squares */
         found = node;
     }
     return found;
