@@ -62,6 +62,11 @@ int reduction_of(const OpCall *c, int logical, Reduction *r, Error *err)
     return 0;
 }
 
+int reduction_is_spread(ReduceKind k)
+{
+    return k >= REDUCE_VAR && k <= REDUCE_STD_MEAN;
+}
+
 static int needs_elements(ReduceKind k)
 {
     return k == REDUCE_MAX || k == REDUCE_MIN || (k >= REDUCE_ARGMAX && k <= REDUCE_MIN_AT);
@@ -76,8 +81,7 @@ static int result_dtype(const OpCall *c, OpDtype *d, Error *err)
     if (k == REDUCE_ANY || k == REDUCE_ALL) *d = OP_B8;
     if ((k == REDUCE_SUM || k == REDUCE_PROD) && !op_dtype_is_float(*d)) *d = OP_I64;
     if (at >= 0 && c->arg[at].kind == OP_DTYPE) *d = (OpDtype)c->arg[at].integer[0];
-    if ((k == REDUCE_MEAN || k == REDUCE_NORM || k == REDUCE_VAR || k == REDUCE_STD) &&
-        !op_dtype_is_float(*d))
+    if ((k == REDUCE_MEAN || k == REDUCE_NORM || reduction_is_spread(k)) && !op_dtype_is_float(*d))
         return error_set(err, ERROR_INVALID, "expected a floating dtype, found %s",
                          op_dtype_name(*d));
     return 0;
@@ -98,8 +102,13 @@ static int infer(OpCall *c, Error *err)
     for (int i = 0; i < x->rank; i++)
         if (keep || !(mask & 1 << i)) size[rank++] = mask & 1 << i ? 1 : x->size[i];
     if (op_result(c, d, rank, size, err)) return -1;
-    int two = r.kind == REDUCE_MAX_AT || r.kind == REDUCE_MIN_AT;
-    return two ? op_result(c, OP_I64, rank, size, err) : 0;
+    switch (r.kind) {
+    case REDUCE_MAX_AT:
+    case REDUCE_MIN_AT: return op_result(c, OP_I64, rank, size, err);
+    case REDUCE_VAR_MEAN:
+    case REDUCE_STD_MEAN: return op_result(c, d, rank, size, err);
+    default: return 0;
+    }
 }
 
 /* ---- reference ---- */
@@ -128,7 +137,9 @@ static void step(State *s, const Reduction *r, double x, double mean)
             s->part += power(x, r->order);
         break;
     case REDUCE_VAR:
-    case REDUCE_STD: s->part += (x - mean) * (x - mean); break;
+    case REDUCE_STD:
+    case REDUCE_VAR_MEAN:
+    case REDUCE_STD_MEAN: s->part += (x - mean) * (x - mean); break;
     case REDUCE_ANY:
     case REDUCE_ALL: s->part += x != 0; break;
     default: break;
@@ -175,8 +186,10 @@ static double value(const State *s, const Reduction *r)
                : r->order == 2                  ? sqrt(s->sum)
                : r->order == 1 || r->order == 0 ? s->sum
                                                 : pow(s->sum, 1 / r->order);
-    case REDUCE_VAR: return s->sum / spread;
-    case REDUCE_STD: return sqrt(s->sum / spread);
+    case REDUCE_VAR:
+    case REDUCE_VAR_MEAN: return s->sum / spread;
+    case REDUCE_STD:
+    case REDUCE_STD_MEAN: return sqrt(s->sum / spread);
     case REDUCE_ANY: return s->sum > 0;
     case REDUCE_ALL: return s->sum == n;
     default: return s->best;
@@ -188,7 +201,7 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
     const double *x = in[c->arg[0].integer[0]];
     Reduction r;
     if (reduction_of(c, 1, &r, err)) return -1;
-    int spread = r.kind == REDUCE_VAR || r.kind == REDUCE_STD;
+    int spread = reduction_is_spread(r.kind);
 #pragma omp parallel for if (r.outputs * r.inputs >= 1 << 16)
     for (int64_t o = 0; o < r.outputs; o++) {
         int64_t rest = o, base = 0;
@@ -204,7 +217,7 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
         }
         walk(&s, &r, x + base, mean);
         out[0][o] = value(&s, &r);
-        if (c->n_results > 1) out[1][o] = (double)s.at;
+        if (c->n_results > 1) out[1][o] = spread ? mean : (double)s.at;
     }
     return 0;
 }
@@ -223,11 +236,18 @@ static void cost(const OpCall *c, OpCost *out)
 #define SOME ", int[1] dim=[], bool keepdim=False"
 #define ONE ", int dim, bool keepdim=False"
 #define MAYBE ", int? dim=None, bool keepdim=False"
+#define UNBIASED ", bool unbiased=True"
+#define CORRECTION ", int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False"
 #define DTYPE ", *, ScalarType? dtype=None"
 
-static const ReduceKind kinds[] = {
-    REDUCE_SUM,    REDUCE_MEAN,   REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_ARGMAX, REDUCE_ARGMIN,
-    REDUCE_MAX_AT, REDUCE_MIN_AT, REDUCE_NORM, REDUCE_VAR, REDUCE_STD, REDUCE_ANY,    REDUCE_ALL};
+#define SPREADS(aten, kind)                                                          \
+    ROW(aten ".correction", CORRECTION, kind), ROW(aten ".default", UNBIASED, kind), \
+        ROW(aten ".dim", ", int[1]? dim" UNBIASED ", bool keepdim=False", kind)
+
+static const ReduceKind kinds[] = {REDUCE_SUM,      REDUCE_MEAN,     REDUCE_PROD,   REDUCE_MAX,
+                                   REDUCE_MIN,      REDUCE_ARGMAX,   REDUCE_ARGMIN, REDUCE_MAX_AT,
+                                   REDUCE_MIN_AT,   REDUCE_NORM,     REDUCE_VAR,    REDUCE_STD,
+                                   REDUCE_VAR_MEAN, REDUCE_STD_MEAN, REDUCE_ANY,    REDUCE_ALL};
 
 static const Op table[] = {
     ROW("sum.default", DTYPE, REDUCE_SUM),
@@ -248,14 +268,10 @@ static const Op table[] = {
         REDUCE_NORM),
     ROW("norm.ScalarOpt_dim", ", Scalar? p, int[1] dim, bool keepdim=False", REDUCE_NORM),
     ROW("norm.Scalar", ", Scalar p=2", REDUCE_NORM),
-    ROW("var.correction", ", int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False",
-        REDUCE_VAR),
-    ROW("std.correction", ", int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False",
-        REDUCE_STD),
-    ROW("var.default", ", bool unbiased=True", REDUCE_VAR),
-    ROW("std.default", ", bool unbiased=True", REDUCE_STD),
-    ROW("var.dim", ", int[1]? dim, bool unbiased=True, bool keepdim=False", REDUCE_VAR),
-    ROW("std.dim", ", int[1]? dim, bool unbiased=True, bool keepdim=False", REDUCE_STD),
+    SPREADS("var", REDUCE_VAR),
+    SPREADS("std", REDUCE_STD),
+    SPREADS("var_mean", REDUCE_VAR_MEAN),
+    SPREADS("std_mean", REDUCE_STD_MEAN),
     ROW("any.default", "", REDUCE_ANY),
     ROW("all.default", "", REDUCE_ALL),
     ROW("any.dim", ONE, REDUCE_ANY),

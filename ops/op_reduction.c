@@ -31,6 +31,7 @@ typedef struct {
     {                                                 \
         {NULL}, {"v"}, {first}, 1, step, merge, value \
     }
+#define VARIANCE "m2 / (N - P > 0 ? N - P : 0)"
 #define SPREAD(value)                                                                             \
     {                                                                                             \
         {NULL, NULL, NULL}, {"n", "mean", "m2"}, {"0", "0", "0"}, 3,                              \
@@ -51,8 +52,10 @@ static const StateText texts[] = {
     [REDUCE_MAX_AT] = INDEXED("LOW", GREATER),
     [REDUCE_MIN_AT] = INDEXED("HIGH", LESS),
     [REDUCE_NORM] = VALUE("0", "v += x * x;", "v += o.v;", "sqrt(v)"),
-    [REDUCE_VAR] = SPREAD("m2 / (N - P > 0 ? N - P : 0)"),
-    [REDUCE_STD] = SPREAD("sqrt(m2 / (N - P > 0 ? N - P : 0))"),
+    [REDUCE_VAR] = SPREAD(VARIANCE),
+    [REDUCE_STD] = SPREAD("sqrt(" VARIANCE ")"),
+    [REDUCE_VAR_MEAN] = SPREAD(VARIANCE),
+    [REDUCE_STD_MEAN] = SPREAD("sqrt(" VARIANCE ")"),
     [REDUCE_ANY] = VALUE("0", "v = v != 0 || x != 0;", "v = v != 0 || o.v != 0;", "v != 0"),
     [REDUCE_ALL] = VALUE("1", "v = v != 0 && x != 0;", "v = v != 0 && o.v != 0;", "v != 0"),
 };
@@ -172,7 +175,12 @@ static void store(Buffer *b, const OpCall *c, const Reduction *r)
     int index = r->kind == REDUCE_ARGMAX || r->kind == REDUCE_ARGMIN;
     buffer_printf(b, "y0[o] = (%s)%s;", op_dtype_ctype(c->result[0].dtype),
                   index ? "s.at" : "s.value()");
-    if (c->n_results > 1) buffer_puts(b, " y1[o] = s.at;");
+    if (c->n_results < 2) return;
+    if (reduction_is_spread(r->kind)) /* no elements have no mean */
+        buffer_printf(b, " y1[o] = (%s)%s;", op_dtype_ctype(c->result[1].dtype),
+                      r->inputs ? "s.mean" : "s.value()");
+    else
+        buffer_puts(b, " y1[o] = s.at;");
 }
 
 static void shuffles(Buffer *b)

@@ -18,6 +18,8 @@ typedef enum {
     REDUCE_NORM,
     REDUCE_VAR,
     REDUCE_STD,
+    REDUCE_VAR_MEAN, /* and the mean as a second result */
+    REDUCE_STD_MEAN,
     REDUCE_ANY,
     REDUCE_ALL
 } ReduceKind;
@@ -34,6 +36,7 @@ typedef struct {
 
 /* logical: steps are of contiguous elements, else the tensor's strides. */
 int reduction_of(const OpCall *c, int logical, Reduction *r, Error *err);
+int reduction_is_spread(ReduceKind k); /* a variance or its root, with the mean or alone */
 int reduction_plain(const OpCall *c, OpPlain *out, Error *err);
 
 #endif

@@ -71,6 +71,15 @@ def spread(dims):
     return make
 
 
+def moments(r):
+    """Also of a row that several blocks share, and of several dimensions."""
+    small = [r.randint(2, 5) for _ in range(r.randint(1, 3))]
+    x = some(r, "positive", 1) if r.random() < 0.3 else either(r, small)
+    chosen = [d for d in range(rank(x)) if r.random() < 0.5]
+    kwargs = {"correction": r.choice([0, 0.5, 1]), "keepdim": r.random() < 0.5}
+    return [x, r.choice([chosen, chosen, None])], kwargs if r.random() < 0.7 else {}
+
+
 def whole_numbers(r):
     return [some(r, "index 9")], {}
 
@@ -100,6 +109,12 @@ EXACT = {
     "std.default": spread(0),
     "var.dim": spread(1),
     "std.dim": spread(1),
+    "var_mean.correction": moments,
+    "std_mean.correction": moments,
+    "var_mean.default": spread(0),
+    "std_mean.default": spread(0),
+    "var_mean.dim": spread(1),
+    "std_mean.dim": spread(1),
     "any.default": whole("mask"),
     "all.default": whole("mask"),
     "any.dim": one("mask"),

@@ -187,37 +187,6 @@ static int write_indexed(Writer *w, const json_t *node, const char *op)
     return 1;
 }
 
-/* ---- variance and mean ---- */
-
-static int write_moments(Writer *w, const json_t *node, const char *op)
-{
-    const char *x = tensor(w, node, "self"), *variance = output(node, 0), *mean = output(node, 1);
-    const json_t *dims = json_object_get(argument(node, "dim"), "as_ints"),
-                 *unbiased = json_object_get(argument(node, "unbiased"), "as_bool"),
-                 *by = argument(node, "correction"),
-                 *keep = json_object_get(argument(node, "keepdim"), "as_bool");
-    const json_t *whole = json_object_get(by, "as_int"), *real = json_object_get(by, "as_float");
-    int correction = unbiased ? json_is_true(unbiased)
-                     : whole  ? (int)json_integer_value(whole)
-                     : real   ? (int)json_number_value(real)
-                              : 1;
-    const char *kept = json_is_true(keep) ? "True" : "False";
-    char list[160] = "", chosen[GRAPH_NAME];
-    size_t n = 0;
-    if (!x || json_array_size(dims) < 1 || json_array_size(dims) > OP_MAX_RANK) return 0;
-    for (size_t i = 0; i < json_array_size(dims); i++)
-        n += (size_t)snprintf(list + n, sizeof list - n, "%s%lld", i ? ", " : "",
-                              (long long)json_integer_value(json_array_get(dims, i)));
-    if (variance)
-        add(w, variance, 1, NULL,
-            memory_printf("aten.%s.correction(%s, [%s], correction=%d, keepdim=%s)",
-                          strncmp(op, "aten.var", 8) ? "std" : "var", x, list, correction, kept),
-            chosen);
-    if (mean)
-        add(w, mean, 1, NULL, memory_printf("aten.mean.dim(%s, [%s], %s)", x, list, kept), chosen);
-    return 1;
-}
-
 /* ---- compositions ---- */
 
 static int64_t whole(const json_t *node, const char *name, int64_t unless)
@@ -366,8 +335,5 @@ int rewrite_cell(Writer *w, const json_t *node, const char *op)
         (!strcmp(op, "aten.index.Tensor") &&
          json_object_get(argument(node, "indices"), "as_optional_tensors")))
         return write_indexed(w, node, op);
-    if (!strcmp(op, "aten.var_mean.dim") || !strcmp(op, "aten.var_mean.correction") ||
-        !strcmp(op, "aten.std_mean.dim") || !strcmp(op, "aten.std_mean.correction"))
-        return write_moments(w, node, op);
     return write_composed(w, node, op);
 }
