@@ -17,7 +17,7 @@
 enum { PAIRS_MAX = 100000, PAIRS_A_TASK = 4096, PAIRS_A_PROCESS = 4, REPEATS_MAX = 1000 };
 
 typedef struct {
-    double score, speedup, low, high;
+    double score, speedup, low, high, baseline_us, candidate_us;
 } Pair;
 
 /* Judge a candidate. Returns 1 when it is ok, 0 when it is refused, which counts as a fault of the
@@ -28,7 +28,7 @@ static int judge_pair(GpuBench *b, const char *part, Evaluator *e, const char *t
     Verdict v;
     evaluator_run(e, task, source, strlen(source), &v);
     int rc = v.outcome == OUTCOME_OK;
-    *out = (Pair){v.score, v.speedup, v.low, v.high};
+    *out = (Pair){v.score, v.speedup, v.low, v.high, v.baseline_us, v.time_us};
     if (v.outcome == OUTCOME_EVALUATOR_ERROR) {
         rc = error_set(err, ERROR_INVALID, "%s: %.600s", task, v.message);
     } else if (!rc) {
@@ -344,6 +344,9 @@ static int repeat_once(GpuBench *b, Repeat *r, Error *err)
         r->scores[i][r->judged[i]++] = p.score;
         gpubench_raw(b, "repeat", repeat_tasks[i], p.score, "score");
         gpubench_raw(b, "repeat", repeat_tasks[i], p.low, "lower bound");
+        gpubench_raw(b, "repeat", repeat_tasks[i], p.speedup, "ratio");
+        gpubench_raw(b, "repeat", repeat_tasks[i], p.baseline_us, "us, baseline");
+        gpubench_raw(b, "repeat", repeat_tasks[i], p.candidate_us, "us, candidate");
     }
     evaluator_close(e);
     return rc < 0 ? -1 : 0;
@@ -403,6 +406,15 @@ static double spread(const double *v, int n)
     return 100 * (high - low) / statistics_median(v, n);
 }
 
+/* Of n >= 2 values, as a percentage of their mean. */
+static double deviation(const double *v, int n)
+{
+    double mean = 0, squares = 0;
+    for (int i = 0; i < n; i++) mean += v[i] / n;
+    for (int i = 0; i < n; i++) squares += (v[i] - mean) * (v[i] - mean);
+    return 100 * sqrt(squares / (n - 1)) / mean;
+}
+
 static int report_repeats(GpuBench *b, const Repeat *r, Error *err)
 {
     double worst = 0;
@@ -419,6 +431,8 @@ static int report_repeats(GpuBench *b, const Repeat *r, Error *err)
         worst = fmax(worst, s);
         snprintf(what, sizeof what, "%s: scores, largest less smallest", repeat_tasks[i]);
         gpubench_row(b, "repeat", what, s, "%", "");
+        snprintf(what, sizeof what, "%s: their standard deviation", repeat_tasks[i]);
+        gpubench_row(b, "repeat", what, deviation(r->scores[i], r->judged[i]), "%", "");
     }
     gpubench_row(b, "repeat", "scores within", worst, "%", "<1");
     return 0;
