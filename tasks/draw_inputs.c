@@ -25,7 +25,8 @@ typedef struct {
     Variant variant;
     double scale;
     unsigned special;
-    double limit; /* VARIANT_INTEGERS: the largest value */
+    double limit;      /* VARIANT_INTEGERS: the largest value */
+    int64_t low, high; /* DRAW_INTEGER */
 } Recipe;
 
 const char *draw_name(Draw d)
@@ -73,8 +74,9 @@ static double draw_mixed(Random *r)
     }
 }
 
-static inline double draw_plain(Random *r, const TaskTensor *x, double scale)
+static inline double draw_plain(Random *r, const Recipe *m, double scale)
 {
+    const TaskTensor *x = m->x;
     switch (x->draw) {
     case DRAW_NORMAL: return (x->mean + x->std * draw_normal(r)) * scale;
     case DRAW_UNIFORM: return (x->low + (x->high - x->low) * random_uniform(r)) * scale;
@@ -82,15 +84,14 @@ static inline double draw_plain(Random *r, const TaskTensor *x, double scale)
     case DRAW_MIXED: return (x->mean + x->std * draw_mixed(r)) * scale;
     case DRAW_INTEGER: break;
     }
-    return (double)(x->draw_low +
-                    (int64_t)random_below(r, (uint64_t)(x->draw_high - x->draw_low) + 1));
+    return (double)(m->low + (int64_t)random_below(r, (uint64_t)(m->high - m->low) + 1));
 }
 
-static inline double draw_needle(Random *r, const TaskTensor *x)
+static inline double draw_needle(Random *r, const Recipe *m)
 {
     uint64_t bits = random_u64(r);
     double large = 4.0 + 4.0 * random_uniform(r);
-    if (x->draw == DRAW_POSITIVE) return bits >> 57 ? draw_plain(r, x, 1.0) : large;
+    if (m->x->draw == DRAW_POSITIVE) return bits >> 57 ? draw_plain(r, m, 1.0) : large;
     if (bits >> 57) return draw_normal(r) * needle_noise;
     return bits & 1 ? large : -large;
 }
@@ -120,7 +121,7 @@ static void draw_each(Random *r, const Recipe *m, double *out, size_t n)
     Random own = *r;
     switch (m->variant) {
     case VARIANT_NEEDLES:
-        for (size_t i = 0; i < n; i++) out[i] = draw_needle(&own, m->x);
+        for (size_t i = 0; i < n; i++) out[i] = draw_needle(&own, m);
         break;
     case VARIANT_SPECIAL:
         for (size_t i = 0; i < n; i++) out[i] = draw_special(&own, m);
@@ -130,7 +131,7 @@ static void draw_each(Random *r, const Recipe *m, double *out, size_t n)
             out[i] = (double)random_below(&own, (uint64_t)(2 * m->limit) + 1) - m->limit;
         break;
     default:
-        for (size_t i = 0; i < n; i++) out[i] = draw_plain(&own, m->x, m->scale);
+        for (size_t i = 0; i < n; i++) out[i] = draw_plain(&own, m, m->scale);
     }
     *r = own;
 }
@@ -314,8 +315,14 @@ int task_draw_part(const Task *t, const Workload *w, int input, Variant v, uint6
         len += snprintf(stream + len, sizeof stream - (size_t)len, "/%lld", (long long)w->axis[i]);
     if (v != VARIANT_DRAWN)
         len += snprintf(stream + len, sizeof stream - (size_t)len, "/%s", variant_name(v));
-    Recipe m = {x, variant_of_input(x, input, v), v == VARIANT_DRAWN && !x->parameter ? scale : 1.0,
-                t->special, 0};
+    Recipe m = {x,
+                variant_of_input(x, input, v),
+                v == VARIANT_DRAWN && !x->parameter ? scale : 1.0,
+                t->special,
+                0,
+                0,
+                0};
+    if (x->draw == DRAW_INTEGER && task_integers(t, w, x, &m.low, &m.high, err)) return -1;
     if (m.variant == VARIANT_INTEGERS) m.limit = integer_limit(t, w, input, seed);
     uint64_t name = random_hash(stream, (size_t)len);
     if (n > TASK_LARGE) {

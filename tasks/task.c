@@ -245,8 +245,11 @@ static int check_workloads(const Task *t, const char *file, Error *err)
         double bytes, flops, atol, rtol;
         size_t n;
         int bad = 0;
+        int64_t low, high;
         for (int j = 0; j < t->n_inputs && !bad; j++)
-            bad = task_elements(t, w, &t->inputs[j], &n, err);
+            bad = task_elements(t, w, &t->inputs[j], &n, err) ||
+                  (t->inputs[j].draw == DRAW_INTEGER &&
+                   task_integers(t, w, &t->inputs[j], &low, &high, err));
         for (int j = 0; j < t->n_outputs && !bad; j++)
             bad = task_elements(t, w, &t->outputs[j], &n, err) ||
                   task_tolerance(t, w, j, VARIANT_DRAWN, 1.0, &atol, &rtol, err);
@@ -402,8 +405,10 @@ int task_parse(const char *name, const char *text, Task **out, Error *err)
 
 static void release_tensors(TaskTensor *list, int n)
 {
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         for (int j = 0; j < list[i].rank; j++) free(list[i].shape[j]);
+        free(list[i].draw_highest);
+    }
     free(list);
 }
 
@@ -470,6 +475,21 @@ int task_elements(const Task *t, const Workload *w, const TaskTensor *x, size_t 
             return error_set(err, ERROR_LIMIT, "%s: more than %zu elements", x->name,
                              TASK_MAX_ELEMENTS);
     return 0;
+}
+
+int task_integers(const Task *t, const Workload *w, const TaskTensor *x, int64_t *low,
+                  int64_t *high, Error *err)
+{
+    TaskScope scope = {t, w};
+    const char *text = x->draw_highest;
+    *low = x->draw_low;
+    *high = x->draw_high;
+    if (text && expr_eval(text, strlen(text), task_lookup, &scope, high, err))
+        return error_prefix(err, "%s.high", x->name);
+    if (*low <= *high && *low >= INT32_MIN && *high <= INT32_MAX) return 0;
+    return error_set(err, ERROR_CORRUPT,
+                     "%s: low <= high expected, both of 32 bits, found %lld, %lld", x->name,
+                     (long long)*low, (long long)*high);
 }
 
 int task_cost(const Task *t, const Workload *w, double *bytes, double *flops, Error *err)

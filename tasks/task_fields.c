@@ -192,13 +192,13 @@ static int read_draw(TaskTensor *x, const json_t *obj, const char *where, Error 
     if (draw < 0) return -1;
     x->draw = (Draw)draw;
     if (x->draw != DRAW_INTEGER) return read_statistics(x, obj, where, err);
-    if (json_need_int(obj, "low", where, &x->draw_low, err) ||
-        json_need_int(obj, "high", where, &x->draw_high, err))
+    const json_t *highest = json_object_get(obj, "high");
+    if (json_need_int(obj, "low", where, &x->draw_low, err)) return -1;
+    if (json_is_string(highest))
+        x->draw_highest = memory_strdup(json_string_value(highest));
+    else if (json_need_int(obj, "high", where, &x->draw_high, err))
         return -1;
-    if (read_parameter(x, obj, where, err)) return -1;
-    if (x->draw_low > x->draw_high || x->draw_low < INT32_MIN || x->draw_high > INT32_MAX)
-        return error_set(err, ERROR_CORRUPT, "%s: low <= high expected, both of 32 bits", where);
-    return 0;
+    return read_parameter(x, obj, where, err);
 }
 
 int task_read_tensors(Task *t, const json_t *root, const char *key, TaskTensor **list, int *n,

@@ -31,25 +31,25 @@ typedef struct {
     int n_inputs, n_outputs;
 } Trial;
 
-static double drawn(const DraftTensor *x, Random *r)
+static double drawn(const DraftTensor *x, double high, Random *r)
 {
     switch (x->draw) {
-    case DRAW_UNIFORM: return x->low + (x->high - x->low) * random_uniform(r);
+    case DRAW_UNIFORM: return x->low + (high - x->low) * random_uniform(r);
     case DRAW_POSITIVE: return 0.5 + random_uniform(r);
-    case DRAW_INTEGER: return x->low + (double)random_below(r, (uint64_t)(x->high - x->low) + 1);
+    case DRAW_INTEGER: return x->low + (double)random_below(r, (uint64_t)(high - x->low) + 1);
     default: return x->mean + x->std * random_normal(r);
     }
 }
 
-/* As drawn gives each. */
-static void draw_all(const DraftTensor *x, Random *r, double *out, int64_t n)
+/* As drawn gives each. high: the largest number of a uniform or integer draw. */
+static void draw_all(const DraftTensor *x, double high, Random *r, double *out, int64_t n)
 {
     enum { CHUNK = 512 };
     uint64_t bits[CHUNK];
     int uniform = x->draw == DRAW_UNIFORM;
-    double low = uniform ? x->low : 0.5, wide = uniform ? x->high - x->low : 1;
+    double low = uniform ? x->low : 0.5, wide = uniform ? high - x->low : 1;
     if (!uniform && x->draw != DRAW_POSITIVE) {
-        for (int64_t k = 0; k < n; k++) out[k] = drawn(x, r);
+        for (int64_t k = 0; k < n; k++) out[k] = drawn(x, high, r);
         return;
     }
     for (int64_t k = 0; k < n; k += CHUNK) {
@@ -58,6 +58,13 @@ static void draw_all(const DraftTensor *x, Random *r, double *out, int64_t n)
 #pragma omp simd
         for (int64_t i = 0; i < count; i++) out[k + i] = low + wide * random_unit(bits[i]);
     }
+}
+
+/* The largest number of a uniform or integer draw. */
+static double largest(const Derivation *v, const Sizes *s, const DraftTensor *x)
+{
+    int64_t high;
+    return x->highest && !derivation_value(v, s, x->highest, &high, NULL) ? (double)high : x->high;
 }
 
 enum { WORTH_BYTES = 1 << 24 }; /* of all values: threads share the draws */
@@ -80,7 +87,7 @@ static int trial_open(Trial *t, const Derivation *v, const Sizes *s, uint64_t se
         if (like)
             memcpy(t->in[i], like->in[i], (size_t)n * sizeof(double));
         else
-            draw_all(&v->inputs[i], &r, t->in[i], n);
+            draw_all(&v->inputs[i], largest(v, s, &v->inputs[i]), &r, t->in[i], n);
     }
     for (int i = 0; i < t->n_outputs; i++) {
         int64_t n = op_elements(&t->b->values[v->graph->output[i]].tensor);

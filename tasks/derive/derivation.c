@@ -105,6 +105,9 @@ static void copy_tensors(Derivation *v, DraftTensor *to, const DraftTensor *from
         to[i] = from[i];
         to[i].name = copy(v, from[i].name);
         to[i].parameter = copy(v, from[i].parameter);
+        if (from[i].highest)
+            to[i].highest = derivation_keep(
+                v, replace(from[i].highest, d->axes, (const char *const *)by, d->n_axes));
         for (int k = 0; k < from[i].rank; k++)
             to[i].shape[k] = derivation_keep(
                 v, replace(from[i].shape[k], d->axes, (const char *const *)by, d->n_axes));

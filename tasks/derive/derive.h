@@ -52,7 +52,9 @@ typedef struct {
     int has_draw; /* `draw` and its numbers hold, as in task.json; 0: derive chooses */
     Draw draw;
     double low, high; /* of DRAW_UNIFORM and DRAW_INTEGER */
-    int fixed;        /* as drawn at every input scale and in every variant, like a parameter */
+    const char
+        *highest; /* of DRAW_INTEGER, an expression over the axes in place of high; NULL: none */
+    int fixed;    /* as drawn at every input scale and in every variant, like a parameter */
 } DraftTensor;
 
 typedef struct {

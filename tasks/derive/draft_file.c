@@ -78,8 +78,9 @@ static int read_draw(DraftTensor *x, const json_t *o, Error *err)
         x->has_draw = 1;
     }
     x->has_statistics = json_object_get(o, "std") != NULL;
+    x->highest = x->draw == DRAW_INTEGER ? json_string_value(json_object_get(o, "high")) : NULL;
     return optional_number(o, "low", x->name, &x->low, err) ||
-                   optional_number(o, "high", x->name, &x->high, err) ||
+                   (!x->highest && optional_number(o, "high", x->name, &x->high, err)) ||
                    optional_number(o, "mean", x->name, &x->mean, err) ||
                    optional_number(o, "std", x->name, &x->std, err) ||
                    optional_number(o, "min", x->name, &x->min, err) ||

@@ -4,6 +4,7 @@
 #include "tasks/derive/draws.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -88,7 +89,26 @@ static int64_t index_range(const GraphBound *b, int input)
     return r.range;
 }
 
-static void draw_integer(const Derivation *v, const Sizes *sizes, int n, int input, DraftTensor *x)
+static int64_t range_of(const Derivation *v, const GraphBound *b, const void *input)
+{
+    (void)v;
+    return index_range(b, *(const int *)input);
+}
+
+/* The largest index as an expression, where the size of what is indexed varies; NULL: none is found. */
+static const char *largest_index(Derivation *v, int input)
+{
+    char *size = derivation_expression(v, range_of, &input), *largest = NULL;
+    int named = 0;
+    for (int i = 0; size && i < v->draft.n_axes; i++)
+        named |= derivation_mentions(size, v->axes[i].name);
+    if (named) largest = memory_printf("%s - 1", size);
+    free(size);
+    return largest ? derivation_keep(v, largest) : NULL;
+}
+
+/* Sets x->high for the n sizes, too, for all of which it fits. */
+static void draw_integer(Derivation *v, const Sizes *sizes, int n, int input, DraftTensor *x)
 {
     x->draw = DRAW_INTEGER;
     x->low = x->dtype == DTYPE_B8 ? 0 : -8;
@@ -102,6 +122,7 @@ static void draw_integer(const Derivation *v, const Sizes *sizes, int n, int inp
         if (x->low < 0 || (double)(range - 1) < x->high) x->high = (double)(range - 1);
         x->low = 0;
     }
+    if (x->low == 0 && x->dtype != DTYPE_B8) x->highest = largest_index(v, input);
 }
 
 /* The statistics of a module's parameter, which are those of a uniform, a normal or one value. One that

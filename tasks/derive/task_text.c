@@ -109,7 +109,8 @@ static json_t *input_of(const DraftTensor *x)
                           "draw", draw_name(x->draw));
     if (x->draw == DRAW_INTEGER) {
         json_object_set_new(o, "low", json_integer((json_int_t)x->low));
-        json_object_set_new(o, "high", json_integer((json_int_t)x->high));
+        json_object_set_new(
+            o, "high", x->highest ? json_string(x->highest) : json_integer((json_int_t)x->high));
     } else if (x->draw == DRAW_UNIFORM && (x->low != -1 || x->high != 1)) {
         json_object_set_new(o, "low", json_real(x->low));
         json_object_set_new(o, "high", json_real(x->high));

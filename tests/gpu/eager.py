@@ -160,7 +160,8 @@ def shape_of(tensor, axes):
 def draw_one(x, axes, generator):
     shape, dtype = shape_of(x, axes), getattr(torch, x["dtype"])
     if x["draw"] == "integer":
-        return torch.randint(x["low"], x["high"] + 1, shape, generator=generator, device="cuda").to(dtype)
+        high = x["high"] if isinstance(x["high"], int) else export_module("plan").evaluate(x["high"], axes)
+        return torch.randint(x["low"], high + 1, shape, generator=generator, device="cuda").to(dtype)
     if x["draw"] == "positive":
         return (torch.rand(shape, generator=generator, device="cuda") + 0.5).to(dtype)
     if x["draw"] == "uniform":

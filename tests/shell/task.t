@@ -42,13 +42,17 @@ broken twice 's/"y": {"dtype"/"x": {"dtype"/'
 refused twice 'the name "x" is used twice'; ok $? "a name used twice is refused"
 broken dtype 's/"float32", "shape": \["rows", "cols"\], "draw"/"float33", "shape": ["rows", "cols"], "draw"/'
 refused dtype 'found "float33"'; ok $? "an unknown dtype is named"
+broken high 's/"draw": "mixed"/"draw": "integer", "low": 0, "high": "rowz - 1"/'
+refused high 'x.high: expression "rowz - 1"'; ok $? "a wrong expression of the largest integer names itself"
+broken range 's/"draw": "mixed"/"draw": "integer", "low": 0, "high": "cols - 38"/'
+refused range 'low <= high expected'; ok $? "no integers between the bounds of one workload are refused"
 broken huge 's/"rows": 8192/"rows": 4611686018427387904/'
 refused huge 'more than 2147483648 elements'; ok $? "a shape that overflows is refused"
 broken cut '10,$d'
 refused cut 'not valid JSON'; ok $? "a truncated task.json is refused"
 broken nosrc 's/level/level/'; rm "$tmp/tasks/nosrc/baseline.cu"
 refused nosrc 'baseline.cu'; ok $? "a missing baseline is named"
-rm -rf "$tmp"/tasks/{shape,missing,split,extra,small,twice,dtype,huge,cut,nosrc}
+rm -rf "$tmp"/tasks/{shape,missing,split,extra,small,twice,dtype,huge,high,range,cut,nosrc}
 
 # A planted task whose reference writes only zeros.
 export QUERN_REFERENCES=$tmp/so

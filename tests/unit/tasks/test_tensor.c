@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/memory.h"
 #include "tasks/task.h"
 #include "tests/fixture_path.h"
 
@@ -117,6 +118,14 @@ static void test_draws(void **state)
         seen[n[i] + 2]++;
     }
     for (int i = 0; i < 6; i++) assert_in_range(seen[i], 560, 800);
+    t->inputs[0].draw_highest = memory_strdup("n / 1024 - 2");
+    task_draw(t, &w, 0, VARIANT_DRAWN, 7, 1.0, n, &err);
+    memset(seen, 0, sizeof seen);
+    for (int i = 0; i < 4096; i++) {
+        assert_true(n[i] >= -2 && n[i] <= 2);
+        seen[n[i] + 2]++;
+    }
+    for (int i = 0; i < 5; i++) assert_in_range(seen[i], 680, 960);
     task_free(t);
 }
 
