@@ -10,6 +10,15 @@ static double remainder_of(double a, double b)
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
+/* single: of float or a shorter type. The floor is that of the numbers, the truncation that of a quotient
+ * which is rounded first. */
+static double rounded_quotient(double a, double b, double truncated, double single)
+{
+    if (single != 0) a = (double)(float)a, b = (double)(float)b;
+    if (truncated == 0) return floor(a / b);
+    return trunc(single != 0 ? (double)((float)a / (float)b) : a / b);
+}
+
 POINT(f_mul_scalar, a *p[0])
 POINT(f_mul_tensor, a *b)
 POINT(f_add_scalar, a + p[1] * p[0])
@@ -37,8 +46,14 @@ POINT(f_remainder, remainder_of(a, b))
 POINT(f_remainder_scalar, remainder_of(a, p[0]))
 POINT(f_fmod, fmod(a, b))
 POINT(f_fmod_scalar, fmod(a, p[0]))
-POINT(f_floor_divide, floor(a / b))
+POINT(f_floor_divide, rounded_quotient(a, b, 0, p[1]))
 POINT(f_hypot, hypot(a, b))
+POINT(f_fmax, fmax(a, b))
+POINT(f_fmin, fmin(a, b))
+POINT(f_copysign, copysign(a, b))
+POINT(f_copysign_scalar, copysign(a, p[0]))
+POINT(f_heaviside, a == 0 ? b : a > 0)
+POINT(f_div_mode, rounded_quotient(a, b, p[0], p[1]))
 POINT(f_logaddexp, a == b && isinf(a) ? a : (a > b ? a : b) + log1p(exp(-fabs(a - b))))
 POINT(f_and, (double)((int64_t)a &(int64_t)b))
 POINT(f_or, (double)((int64_t)a | (int64_t)b))
@@ -119,9 +134,41 @@ static int infer_shift(OpCall *c, Error *err)
 #define REMAINDER_TEXT(b) \
     FMOD_TEXT(b)          \
     " != 0 && (" FMOD_TEXT(b) " < 0) != (" b " < 0) ? " FMOD_TEXT(b) " + " b " : " FMOD_TEXT(b)
-/* In double precision also of whole numbers. */
-#define FLOOR_TEXT "floor(a / (b + 0.0f))"
+/* The whole quotient without the remainder, as in eager PyTorch: that of the numbers themselves. */
+#define FLOOR_TEXT "b == 0 ? a / (b + 0.0f) : rint((a - (" REMAINDER_TEXT("b") ")) / (b + 0.0f))"
+#define DIV_TEXT "p0 != 0 ? trunc(a / (b + 0.0f)) : " FLOOR_TEXT
+#define DIVISION(aten, schema, detail)                                                             \
+    {                                                                                              \
+        "aten." aten, schema, infer_rounded, pointwise_reference, pointwise_plain, pointwise_cost, \
+            0, &detail, NULL                                                                       \
+    }
 #define LERP_TEXT(w) w " < 0.5f ? a + " w " * (b - a) : b - (b - a) * (1 - " w ")"
+
+/* Rounded divisions jump, so numbers are those of the arithmetic's type. A mode comes first. */
+static void round_numbers(const OpCall *c, double *p)
+{
+    p[1] = c->result[0].dtype != OP_F64;
+}
+
+/* Without a mode it is a division, which has another type. */
+static int infer_rounded(OpCall *c, Error *err)
+{
+    if (c->n_args > 2 && c->arg[2].kind == OP_NONE)
+        return error_set(err, ERROR_UNSUPPORTED, "a division without rounding is aten.div.Tensor");
+    return pointwise_infer(c, err);
+}
+
+static const Pointwise floor_division = {.f = run_f_floor_divide,
+                                         .cuda = FLOOR_TEXT,
+                                         .operands = 2,
+                                         .rule = RESULT_PROMOTED,
+                                         .fill = round_numbers},
+                       rounded_division = {.f = run_f_div_mode,
+                                           .cuda = DIV_TEXT,
+                                           .operands = 2,
+                                           .rule = RESULT_PROMOTED,
+                                           .fill = round_numbers,
+                                           .modes = " floor trunc "};
 
 static const Op table[] = {
     ROW("mul.Scalar", "Tensor self, Scalar other", f_mul_scalar, "a * p0", 1, RESULT_PROMOTED, NULL,
@@ -189,18 +236,21 @@ static const Op table[] = {
     ROW("logical_or.default", TENSORS, f_logical_or, "a != 0 || b != 0", 2, RESULT_BOOL, NULL, 0),
     ROW("logical_xor.default", TENSORS, f_logical_xor, "(a != 0) != (b != 0)", 2, RESULT_BOOL, NULL,
         0),
-    ROW("where.ScalarOther", "Tensor condition, Tensor self, Scalar other", f_where_self,
-        "a != 0 ? b : c", 3, RESULT_OTHERS, NULL, 0),
-    ROW("where.ScalarSelf", "Tensor condition, Scalar self, Tensor other", f_where_self,
-        "a != 0 ? b : c", 3, RESULT_OTHERS, NULL, 0),
     ROW("remainder.Tensor", TENSORS, f_remainder, REMAINDER_TEXT("b"), 2, RESULT_PROMOTED, NULL, 0),
     ROW("remainder.Scalar", WITH_SCALAR, f_remainder_scalar, REMAINDER_TEXT("p0"), 1,
         RESULT_PROMOTED, NULL, 0),
     ROW("fmod.Tensor", TENSORS, f_fmod, FMOD_TEXT("b"), 2, RESULT_PROMOTED, NULL, 0),
     ROW("fmod.Scalar", WITH_SCALAR, f_fmod_scalar, FMOD_TEXT("p0"), 1, RESULT_PROMOTED, NULL, 0),
-    ROW("floor_divide.default", BINARY, f_floor_divide, FLOOR_TEXT, 2, RESULT_PROMOTED, NULL, 0),
-    ROW("floor_divide.Scalar", WITH_SCALAR, f_floor_divide, FLOOR_TEXT, 2, RESULT_PROMOTED, NULL,
+    DIVISION("floor_divide.default", BINARY, floor_division),
+    DIVISION("floor_divide.Scalar", WITH_SCALAR, floor_division),
+    ROW("fmax.default", TENSORS, f_fmax, "a != a || b > a ? b : a", 2, RESULT_PROMOTED, NULL, 0),
+    ROW("fmin.default", TENSORS, f_fmin, "a != a || b < a ? b : a", 2, RESULT_PROMOTED, NULL, 0),
+    ROW("copysign.Tensor", TENSORS, f_copysign, "copysign(a, b)", 2, RESULT_FLOAT, NULL, 0),
+    ROW("copysign.Scalar", WITH_SCALAR, f_copysign_scalar, "copysign(a, p0)", 1, RESULT_FLOAT, NULL,
         0),
+    ROW("heaviside.default", "Tensor self, Tensor values", f_heaviside, "a == 0 ? b : a > 0", 2,
+        RESULT_PROMOTED, NULL, 0),
+    DIVISION("div.Tensor_mode", BINARY ", *, str? rounding_mode", rounded_division),
     ROW("hypot.default", TENSORS, f_hypot, "hypot(a, b)", 2, RESULT_PROMOTED, NULL, 0),
     ROW("logaddexp.default", TENSORS, f_logaddexp,
         "a == b && a - a != 0 ? a : (a > b ? a : b) + log1p(exp(a > b ? b - a : a - b))", 2,

@@ -63,8 +63,69 @@ const Op *op_at(int i)
     return i >= 0 && i < op_count() ? all[i] : NULL;
 }
 
+/* Names under which ATen has the operator of another name. */
+static const char *const aliases[][2] = {
+    {"aten.absolute.default", "aten.abs.default"},
+    {"aten.absolute_.default", "aten.abs_.default"},
+    {"aten.arccos.default", "aten.acos.default"},
+    {"aten.arcsin.default", "aten.asin.default"},
+    {"aten.arcsinh.default", "aten.asinh.default"},
+    {"aten.arctan.default", "aten.atan.default"},
+    {"aten.arctan2.default", "aten.atan2.default"},
+    {"aten.arctanh.default", "aten.atanh.default"},
+    {"aten.concatenate.default", "aten.cat.default"},
+    {"aten.divide.Scalar", "aten.div.Scalar"},
+    {"aten.divide.Tensor_mode", "aten.div.Tensor_mode"},
+    {"aten.divide_.Tensor", "aten.div_.Tensor"},
+    {"aten.fix.default", "aten.trunc.default"},
+    {"aten.ger.default", "aten.outer.default"},
+    {"aten.greater.Scalar", "aten.gt.Scalar"},
+    {"aten.greater.Tensor", "aten.gt.Tensor"},
+    {"aten.greater_equal.Scalar", "aten.ge.Scalar"},
+    {"aten.greater_equal.Tensor", "aten.ge.Tensor"},
+    {"aten.less.Scalar", "aten.lt.Scalar"},
+    {"aten.less.Tensor", "aten.lt.Tensor"},
+    {"aten.less_equal.Scalar", "aten.le.Scalar"},
+    {"aten.less_equal.Tensor", "aten.le.Tensor"},
+    {"aten.multiply.Scalar", "aten.mul.Scalar"},
+    {"aten.multiply_.Tensor", "aten.mul_.Tensor"},
+    {"aten.negative.default", "aten.neg.default"},
+    {"aten.negative_.default", "aten.neg_.default"},
+    {"aten.not_equal.Scalar", "aten.ne.Scalar"},
+    {"aten.not_equal.Tensor", "aten.ne.Tensor"},
+    {"aten.sgn.default", "aten.sign.default"},
+    {"aten.special_erf.default", "aten.erf.default"},
+    {"aten.special_erfc.default", "aten.erfc.default"},
+    {"aten.special_erfinv.default", "aten.erfinv.default"},
+    {"aten.special_exp2.default", "aten.exp2.default"},
+    {"aten.special_expit.default", "aten.sigmoid.default"},
+    {"aten.special_expm1.default", "aten.expm1.default"},
+    {"aten.special_gammaln.default", "aten.lgamma.default"},
+    {"aten.special_log1p.default", "aten.log1p.default"},
+    {"aten.special_logit.default", "aten.logit.default"},
+    {"aten.special_sinc.default", "aten.sinc.default"},
+    {"aten.special_xlogy.default", "aten.xlogy.Tensor"},
+    {"aten.subtract.Scalar", "aten.sub.Scalar"},
+    {"aten.subtract.Tensor", "aten.sub.Tensor"},
+    {"aten.subtract_.Tensor", "aten.sub_.Tensor"},
+    {"aten.swapaxes.default", "aten.transpose.int"},
+    {"aten.true_divide.Scalar", "aten.div.Scalar"},
+    {"aten.true_divide.Tensor", "aten.div.Tensor"},
+    {"aten.true_divide_.Tensor", "aten.div_.Tensor"},
+};
+
+const char *op_alias(int i, const char **of)
+{
+    if (i < 0 || i >= (int)(sizeof aliases / sizeof *aliases)) return NULL;
+    *of = aliases[i][1];
+    return aliases[i][0];
+}
+
 const Op *op_find(const char *name, Error *err)
 {
+    const char *alias, *of;
+    for (int i = 0; (alias = op_alias(i, &of)); i++)
+        if (!strcmp(name, alias)) name = of;
     const char *names[MAX_OPS];
     int n = 0;
     const Op *op;

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "ops/op_strided.h"
@@ -22,7 +23,20 @@ static int is_operand(const Pointwise *w, int arg)
     return arg < w->operands;
 }
 
-/* The scalar arguments; "tanh" is 1, "none" 0, None NaN. */
+/* The place of a string among those that an operator knows; -1: it is none of them. */
+static int mode_of(const Pointwise *w, const char *text)
+{
+    const char *modes = w->modes ? w->modes : " none tanh ";
+    char word[sizeof((OpValue *)0)->text + 2];
+    snprintf(word, sizeof word, " %s ", text);
+    const char *found = strchr(text, ' ') ? NULL : strstr(modes, word);
+    int place = 0;
+    if (!found) return -1;
+    for (const char *p = modes + 1; p <= found; p++) place += *p == ' ';
+    return place;
+}
+
+/* The scalar arguments; None is NaN. */
 static void parameters(const OpCall *c, double *p)
 {
     const Pointwise *w = c->op->detail;
@@ -30,9 +44,10 @@ static void parameters(const OpCall *c, double *p)
     for (int i = w->operands; i < c->n_args; i++) {
         const OpValue *v = &c->arg[i];
         p[i - w->operands] = v->kind == OP_NONE     ? NAN
-                             : v->kind == OP_STRING ? !strcmp(v->text, "tanh")
+                             : v->kind == OP_STRING ? mode_of(w, v->text)
                                                     : v->number;
     }
+    if (w->fill) w->fill(c, p);
 }
 
 /* An operand that is no tensor; None is NaN. */
@@ -50,10 +65,9 @@ static int check_arguments(const OpCall *c, Error *err)
                          "%s=True draws random numbers; only evaluation mode is supported",
                          w->refused);
     for (int i = 0; i < c->n_args; i++)
-        if (c->arg[i].kind == OP_STRING && strcmp(c->arg[i].text, "tanh") &&
-            strcmp(c->arg[i].text, "none"))
-            return error_set(err, ERROR_INVALID, "expected \"none\" or \"tanh\", found \"%s\"",
-                             c->arg[i].text);
+        if (c->arg[i].kind == OP_STRING && mode_of(w, c->arg[i].text) < 0)
+            return error_set(err, ERROR_INVALID, "expected one of%s, found \"%s\"",
+                             w->modes ? w->modes : " none tanh", c->arg[i].text);
     return 0;
 }
 

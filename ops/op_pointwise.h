@@ -1,7 +1,7 @@
 /* Operators that compute each element of the result from the elements of up to three operands at the
  * same place, after broadcasting. A row of a family's table has the function twice: in C over doubles,
  * and as CUDA text over a, b, c (operands) and p0, p1, ... (the other arguments, in the schema's order;
- * None is NaN, a bool 0 or 1, "tanh" 1, "none" 0). */
+ * None is NaN, a bool 0 or 1, a string its place among those that it may be). */
 #ifndef OPS_OP_POINTWISE_H
 #define OPS_OP_POINTWISE_H
 
@@ -24,6 +24,9 @@ typedef struct {
     int operands;
     ResultRule rule;
     const char *refused; /* a bool argument that must be false: active dropout */
+    void (*fill)(const OpCall *c, double *p); /* optional: changes parameters */
+    const char
+        *modes; /* what a string may be: " one two ", its place from 0 on; NULL: " none tanh " */
 } Pointwise;
 
 int pointwise_infer(OpCall *c, Error *err);

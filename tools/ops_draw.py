@@ -3,6 +3,8 @@
 A generator takes a random.Random and returns (args, kwargs) of a call. A tensor among them is the
 result of spec(); tests/unit/ops/op_fixture.h draws its elements again and describes the form.
 """
+import math
+
 import torch
 
 MASK = (1 << 64) - 1
@@ -28,11 +30,14 @@ def tensor(spec):
     shape, draw = spec["shape"], spec.get("draw", "any")
     stride, offset = spec.get("stride", contiguous(shape)), spec.get("offset", 0)
     extent = 1 if 0 in shape else offset + 1 + sum((n - 1) * s for n, s in zip(shape, stride))
-    x = [bits(spec["seed"], i) for i in range(extent)]
+    x = raw = [bits(spec["seed"], i) for i in range(extent)]
     if draw.startswith("index"):
         x = torch.tensor([b % int(draw[6:]) for b in x])
     else:
         x = torch.tensor([b * 2.0**-22 - 2 for b in x], dtype=torch.float64)
+    if draw == "special":
+        of = [math.nan, math.inf, -math.inf, 0]
+        x = torch.tensor([of[b % 8] if b % 8 < 4 else b * 2.0**-22 - 2 for b in raw], dtype=torch.float64)
     if draw == "positive":
         x = x.abs() + 0.125
     if draw == "unit":

@@ -67,16 +67,17 @@ def whole(r):
     return [either(r, a, draw), either(r, broadcast(r, a), draw)], {}
 
 
-def chosen(first, second):
-    def make(r):
-        a = shape(r)
-        made = [either(r, broadcast(r, a)) if one else number(r) for one in (first, second)]
-        return [either(r, a, "mask")] + made, {}
-
-    return make
-
-
 whole_scalar = lambda r: ([either(r, shape(r), "index 9"), r.randint(0, 5)], {})
+def rounded(r):
+    args, kwargs = binary(draw="positive")(r)
+    return args, {"rounding_mode": r.choice(["floor", "trunc"])}
+
+
+def steps(r):
+    a = shape(r)
+    return [either(r, a, r.choice(["any", "index 2"])), either(r, broadcast(r, a), "index 3")], {}
+
+
 divisor = lambda r: r.choice([-2.5, 1.5, 2, 3])
 tensors = binary(scalar=False)
 positive = binary(draw="positive", scalar=False)
@@ -106,12 +107,16 @@ EXACT = {
     "addcdiv_.default": in_place(ternary(last="positive", value=1)),
     "zero_.default": unary(),
     "logical_xor.default": pairs,
-    "where.ScalarOther": chosen(True, False),
-    "where.ScalarSelf": chosen(False, True),
     "remainder.Tensor": positive,
     "remainder.Scalar": need(unary(), divisor),
     "fmod.Tensor": positive,
     "fmod.Scalar": need(unary(), divisor),
+    "fmax.default": tensors,
+    "fmin.default": tensors,
+    "copysign.Tensor": tensors,
+    "copysign.Scalar": need(unary(), number),
+    "heaviside.default": lambda r: ([dict(t, dtype="float64") for t in steps(r)[0]], {}),
+    "div.Tensor_mode": rounded,
     "floor_divide.default": positive,
     "floor_divide.Scalar": need(unary(), divisor),
     **{n + ".Tensor": whole for n in "bitwise_and bitwise_or bitwise_xor __and__ __or__ __xor__".split()},

@@ -1,5 +1,6 @@
 """Argument sets of operators that ATen composes of views, products and element functions."""
-from ops_draw import dim, either, shape
+from ops_draw import broadcast, dim, either, number, shape
+from ops_fixtures_pointwise import unary
 
 
 def glu(r):
@@ -18,6 +19,15 @@ def prelu(r):
 def image(r, channels, h, w):
     lead = [r.choice([1, 2, 3]) for _ in range(r.randint(0, 2))]
     return either(r, lead + [channels, h, w])
+
+
+def chosen(first, second):
+    def make(r):
+        a = shape(r)
+        made = [either(r, broadcast(r, a)) if one else number(r) for one in (first, second)]
+        return [either(r, a, "mask")] + made, {}
+
+    return make
 
 
 def size(r):
@@ -60,6 +70,11 @@ def diff(r):
 
 
 EXACT = {
+    "where.ScalarOther": chosen(True, False),
+    "where.ScalarSelf": chosen(False, True),
+    "where.Scalar": lambda r: ([either(r, shape(r), "mask"), r.choice([-2.5, 3]), r.choice([0.125, 1])], {}),
+    "isinf.default": unary("special"),
+    "isfinite.default": unary("special"),
     "diff.default": diff,
     "_weight_norm.default": weight_norm,
     "prelu.default": prelu,

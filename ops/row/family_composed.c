@@ -1,4 +1,6 @@
 /* Other operators that ATen composes of views, products and element functions. */
+#include <math.h>
+
 #include "ops/op_chain.h"
 #include "ops/op_pointwise.h"
 
@@ -175,7 +177,60 @@ static int weight_norm(Chain *k, const OpCall *c)
     return chain_call(k, "aten.mul.Tensor", ARGS(T(in), T(scale)));
 }
 
+/* ---- numbers that are tensors on the way ---- */
+
+/* A tensor of one number, which eager PyTorch fills on the device. */
+static int number(Chain *k, const OpValue *v, OpDtype dtype)
+{
+    ChainArg none = {.kind = OP_INTS},
+             type = {.name = "dtype", .kind = OP_DTYPE, .integer = {dtype}};
+    return chain_call(k, "aten.full.default", ARGS(none, CHAIN_FLOAT(v->number), type));
+}
+
+/* A choice between a tensor and a number, or two numbers. */
+static int where(Chain *k, const OpCall *c)
+{
+    OpDtype dtype = op_promote(c, (int[]){1, 2}, 2);
+    int condition = chain_input(k, 0), side[2];
+    for (int i = 0; i < 2; i++) {
+        const OpTensor *t = op_tensor(c, 1 + i);
+        ChainArg type = {.kind = OP_DTYPE, .integer = {dtype}};
+        side[i] = t ? chain_input(k, 1 + i) : number(k, &c->arg[1 + i], dtype);
+        if (t && t->dtype != dtype)
+            side[i] = chain_call(k, "aten.to.dtype", ARGS(T(side[i]), type));
+    }
+    return chain_call(k, "aten.where.self", ARGS(T(condition), T(side[0]), T(side[1])));
+}
+
+/* ---- infinities ---- */
+
+static int size_is_infinite(Chain *k, const OpCall *c, int x, const char *test)
+{
+    if (!op_dtype_is_float(op_tensor(c, 0)->dtype))
+        return chain_fail(k, ERROR_UNSUPPORTED, "whole numbers, which are all finite");
+    int size = chain_call(k, "aten.abs.default", ARGS(T(x)));
+    return chain_call(k, test, ARGS(T(size), CHAIN_FLOAT(INFINITY)));
+}
+
+static int isinf_steps(Chain *k, const OpCall *c)
+{
+    return size_is_infinite(k, c, chain_input(k, 0), "aten.eq.Scalar");
+}
+
+static int isfinite_steps(Chain *k, const OpCall *c)
+{
+    int x = chain_input(k, 0);
+    int bounded = size_is_infinite(k, c, x, "aten.ne.Scalar");
+    int number = chain_call(k, "aten.eq.Tensor", ARGS(T(x), T(x)));
+    return chain_call(k, "aten.mul.Tensor", ARGS(T(number), T(bounded)));
+}
+
 static const Op table[] = {
+    CHAIN("aten.where.Scalar", "Tensor condition, Scalar self, Scalar other", where),
+    CHAIN("aten.where.ScalarOther", "Tensor condition, Tensor self, Scalar other", where),
+    CHAIN("aten.where.ScalarSelf", "Tensor condition, Scalar self, Tensor other", where),
+    CHAIN("aten.isinf.default", "Tensor self", isinf_steps),
+    CHAIN("aten.isfinite.default", "Tensor self", isfinite_steps),
     CHAIN("aten.glu.default", "Tensor self, int dim=-1", glu),
     CHAIN("aten.prelu.default", "Tensor self, Tensor weight", prelu),
     CHAIN("aten.pixel_shuffle.default", "Tensor self, int upscale_factor", pixel_shuffle),

@@ -240,9 +240,10 @@ static int write_call(Writer *w, const json_t *node, const char *op)
     if (n > OP_MAX_RESULTS)
         return error_set(w->err, ERROR_LIMIT, "it gives %d tensors, at most %d expected", n,
                          OP_MAX_RESULTS);
-    if (!op_find(op, NULL)) /* its name is PyTorch's: no other one is meant */
+    const Op *known = op_find(op, NULL);
+    if (!known) /* its name is PyTorch's: no other one is meant */
         return error_set(w->err, ERROR_UNSUPPORTED, "operator %.80s is not in the library", op);
-    return write_operator(w, node, op);
+    return write_operator(w, node, known->name);
 }
 
 static int write_node(Writer *w, const json_t *node)

@@ -43,8 +43,8 @@ static inline uint64_t fixture_bits(uint64_t seed, uint64_t i)
     return z >> 40;
 }
 
-/* "any": [-2, 2); "positive": [0.125, 2.125]; "unit": [0, 1); "mask": 0 or 1; "index N": an integer
- * below N. */
+/* "any": [-2, 2); "special": the same, and NaN, infinities and 0; "positive": [0.125, 2.125];
+ * "unit": [0, 1); "mask": 0 or 1; "index N": an integer below N. */
 static inline double fixture_drawn(const char *draw, uint64_t seed, uint64_t i)
 {
     uint64_t bits = fixture_bits(seed, i);
@@ -52,6 +52,8 @@ static inline double fixture_drawn(const char *draw, uint64_t seed, uint64_t i)
     if (!strcmp(draw, "positive")) return fabs(x) + 0.125;
     if (!strcmp(draw, "unit")) return (x + 2) / 4;
     if (!strcmp(draw, "mask")) return x > 0;
+    if (!strcmp(draw, "special"))
+        return bits % 8 < 4 ? (double[]){NAN, INFINITY, -INFINITY, 0}[bits % 8] : x;
     if (!strncmp(draw, "index ", 6)) return (double)(bits % strtoull(draw + 6, NULL, 10));
     assert_string_equal(draw, "any");
     return x;

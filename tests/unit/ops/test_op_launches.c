@@ -90,23 +90,68 @@ static const struct {
      "in_a[4], in_b[4]"},
 };
 
-static void check(int i)
+/* How many kernels eager PyTorch launches. */
+static const struct {
+    const char *name, *args;
+    int launches;
+} counts[] = {
+    {"var_mean.correction", T("64,256") ",[1]", 1},
+    {"std_mean.default", T("64,16"), 1},
+    {"isinf.default", T("64,16"), 2},
+    {"isfinite.default", T("64,16"), 4},
+    {"isnan.default", T("64,16"), 1},
+    {"nan_to_num.default", T("64,16"), 1},
+    {"where.Scalar", DTYPE("64,16", "mask") ",1.5,0.5", 3},
+    {"where.ScalarOther", DTYPE("64,16", "mask") "," T("64,16") ",0.5", 2},
+    {"where.self", DTYPE("64,16", "mask") "," T("64,16") "," T("64,16"), 1},
+};
+
+/* The call of JSON arguments, in float32, and its kernels. The caller closes both. */
+static void open_call(const char *op, const char *args, FixtureCase *f, OpPlain *plain)
 {
     Error err;
+    char json[400], name[80];
+    snprintf(json, sizeof json, "{\"args\":[%s]}", args);
+    snprintf(name, sizeof name, "aten.%s", op);
+    json_t *j = json_loads(json, 0, NULL);
+    assert_non_null(j);
+    fixture_bind(f, name, j);
+    for (int t = 0; t < f->call.n_tensors; t++)
+        if (f->call.tensor[t].dtype == OP_F64) f->call.tensor[t].dtype = OP_F32;
+    buffer_init(plain->source, 1 << 16);
+    if (op_infer(&f->call, &err) || op_plain(&f->call, plain, &err))
+        fail_msg("%s(%s): %s", name, args, err.text);
+    json_decref(j);
+}
+
+static void close_call(FixtureCase *f, OpPlain *plain)
+{
+    free(plain->launch);
+    buffer_release(plain->source);
+    fixture_close(f);
+}
+
+static void numbers_of_launches(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        FixtureCase f;
+        Buffer text;
+        OpPlain plain = {.source = &text};
+        open_call(counts[i].name, counts[i].args, &f, &plain);
+        if (plain.n != counts[i].launches)
+            fail_msg("%s(%s): %d launches", counts[i].name, counts[i].args, plain.n);
+        close_call(&f, &plain);
+    }
+}
+
+static void check(int i)
+{
     FixtureCase f;
     Buffer text;
     OpPlain plain = {.source = &text};
-    char json[400], name[80];
-    snprintf(json, sizeof json, "{\"args\":[%s]}", cases[i].args);
-    snprintf(name, sizeof name, "aten.%s", cases[i].name);
-    json_t *j = json_loads(json, 0, NULL);
-    assert_non_null(j);
-    fixture_bind(&f, name, j);
-    for (int t = 0; t < f.call.n_tensors; t++)
-        if (f.call.tensor[t].dtype == OP_F64) f.call.tensor[t].dtype = OP_F32;
-    buffer_init(&text, 1 << 16);
-    if (op_infer(&f.call, &err) || op_plain(&f.call, &plain, &err))
-        fail_msg("%s(%s): %s", name, cases[i].args, err.text);
+    const char *name = cases[i].name;
+    open_call(name, cases[i].args, &f, &plain);
     assert_true(plain.n > cases[i].launch);
     const OpLaunch *l = &plain.launch[cases[i].launch];
     for (int d = 0; d < 3; d++)
@@ -118,10 +163,7 @@ static void check(int i)
     if (cases[i].arguments) assert_string_equal(l->arguments, cases[i].arguments);
     if (cases[i].text && !strstr(text.data, cases[i].text))
         fail_msg("%s(%s): no \"%s\" in %s", name, cases[i].args, cases[i].text, text.data);
-    free(plain.launch);
-    buffer_release(&text);
-    fixture_close(&f);
-    json_decref(j);
+    close_call(&f, &plain);
 }
 
 static void launches(void **state)
@@ -132,7 +174,8 @@ static void launches(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(launches)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(launches),
+                                       cmocka_unit_test(numbers_of_launches)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("op_launches", tests, NULL, NULL);
 }

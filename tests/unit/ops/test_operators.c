@@ -50,6 +50,11 @@ static void refusals(void **state)
     const char *keyword[] = {NULL, NULL, "other"};
     assert_int_not_equal(bind_error("aten.add.Tensor", 3, keyword, (OpValue[]){x, x, x}, &err), 0);
     assert_string_equal(err.text, "aten.add.Tensor: other is given twice");
+    const char *alias, *of;
+    for (int i = 0; (alias = op_alias(i, &of)); i++) {
+        assert_non_null(op_find(of, NULL));
+        assert_ptr_equal(op_find(alias, NULL), op_find(of, NULL));
+    }
     OpCall c;
     op_call_init(&c, op_find("aten.relu.default", NULL));
     OpTensor huge = {.rank = 2, .size = {INT64_C(1) << 47, 2}};
