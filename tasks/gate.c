@@ -250,8 +250,20 @@ static int moves(const Case *c, int input, const GraphKept *kept, Error *err)
     return rc;
 }
 
-/* An input that moves no output is refused, the first of them with its name. */
-static int perturb_inputs(const Case *c, const GraphKept *kept, GateResult *r, Error *err)
+/* What the gate says of an input that moves no output. */
+static void refuse_still(const Case *c, int input, GateResult *r)
+{
+    char what[256];
+    snprintf(what, sizeof what,
+             "other values of the input %s move no output by more than 10 tolerances",
+             c->task->inputs[input].name);
+    refuse(c, r, what);
+}
+
+/* Refuses the first input that moves no output. input: the state of each is kept there too; NULL: those
+ * behind the first one are left out. */
+static int perturb_inputs(const Case *c, const GraphKept *kept, unsigned char *input, GateResult *r,
+                          Error *err)
 {
     double flops = reference_flops(c->task, c->w);
     int rc = 0, n = c->task->n_inputs, limit = n, still = n, threads = threads_for(c, n);
@@ -261,22 +273,18 @@ static int perturb_inputs(const Case *c, const GraphKept *kept, GateResult *r, E
         Error one;
         int stop;
 #pragma omp critical(gate_found)
-        stop = rc || i > still;
+        stop = rc || (i > still && !input);
         if (stop || !is_perturbed(c, i, limit)) continue;
         int found = moves(c, i, kept, &one);
 #pragma omp critical(gate_found)
         {
             if (found < 0 && !rc) *err = one, rc = -1;
             if (!found && i < still) still = i;
+            if (input) input[i] = found > 0 ? GATE_MOVES : GATE_STILL;
         }
     }
-    if (rc || still == n) return rc;
-    char what[256];
-    snprintf(what, sizeof what,
-             "other values of the input %s move no output by more than 10 tolerances",
-             c->task->inputs[still].name);
-    refuse(c, r, what);
-    return 0;
+    if (!rc && still < n) refuse_still(c, still, r);
+    return rc;
 }
 
 /* Returns the elements of one position of the rotated axis, or 0 if it is not the tensor's first
@@ -431,58 +439,114 @@ static void gated_close(Gated *g)
     case_release(&g->c);
 }
 
-/* variants: these too. */
-static int gate_workload(Task *t, const Workload *w, double scale, int variants, GateResult *hard,
-                         GateResult *soft, Error *err)
+/* One input scale. last: the other variants too. At other scales than 1, which come later, null models and
+ * inputs are tried while all is well. */
+static int gate_scale(Task *t, const Workload *w, double scale, int last, GateFound *f, Error *err)
 {
     Gated g;
+    GateResult *hard = &f->hard;
+    int first = scale == scales[0];
     int rc = gated_open(&g, t, w, scale, 0, err);
     if (!rc) rc = repeatable(&g.c, g.kept, hard, err);
     if (!rc && !hard->refused) rc = turns(&g.c, hard, err);
-    if (!rc && !hard->refused && !soft->refused) rc = null_models(&g.c, 1, soft, err);
-    if (!rc && !hard->refused && !soft->refused) rc = perturb_inputs(&g.c, g.kept, soft, err);
-    if (!rc && !hard->refused && variants) rc = gate_variants(&g.c, hard, err);
+    if (!rc && !hard->refused && !f->soft.refused) rc = null_models(&g.c, 1, &f->soft, err);
+    if (first) f->null = f->soft;
+    if (!rc && !hard->refused && !f->soft.refused)
+        rc = perturb_inputs(&g.c, g.kept, first ? f->input : NULL, &f->soft, err);
+    if (!rc && !hard->refused && last) rc = gate_variants(&g.c, hard, err);
     gated_close(&g);
     return rc;
 }
 
-int task_gate_workload(Task *t, const Workload *w, GateResult *hard, GateResult *soft, Error *err)
+int task_gate_workload(Task *t, const Workload *w, GateFound *out, Error *err)
 {
     int costly = reference_flops(t, w) > costly_flops, rc = 0, threads = omp_get_max_threads();
     size_t n = costly ? 1 : sizeof scales / sizeof *scales;
+    memset(out, 0, sizeof *out);
     if (t->graph && !costly)
         omp_set_num_threads(1); /* of one execution, where threads would wait */
-    for (size_t s = 0; s < n && !rc; s++)
-        rc = gate_workload(t, w, scales[s], s + 1 == n, hard, soft, err);
+    for (size_t s = 0; s < n && !rc; s++) rc = gate_scale(t, w, scales[s], s + 1 == n, out, err);
     omp_set_num_threads(threads);
     return rc;
 }
 
-int task_gate_once(Task *t, const Workload *w, int *refused, Error *err)
+int task_gate_once(Task *t, const Workload *w, GateFound *out, Error *err)
 {
     Gated g;
-    GateResult soft = {0};
+    memset(out, 0, sizeof *out);
     int rc = gated_open(&g, t, w, 1, 1, err);
-    if (!rc) rc = null_models(&g.c, 0, &soft, err);
-    if (!rc && !soft.refused) rc = perturb_inputs(&g.c, g.kept, &soft, err);
-    if (!rc && !soft.refused) rc = null_models(&g.c, 1, &soft, err);
+    if (!rc) rc = null_models(&g.c, 0, &out->null, err);
+    if (!rc && !out->null.refused) rc = null_models(&g.c, 1, &out->null, err);
+    out->soft = out->null;
+    if (!rc && !out->null.refused) rc = perturb_inputs(&g.c, g.kept, out->input, &out->soft, err);
     gated_close(&g);
-    *refused = soft.refused;
     return rc;
+}
+
+int task_gate_zeroed(Task *t, const Workload *w, GateResult *out, Error *err)
+{
+    Gated g;
+    double *after[TASK_MAX_TENSORS];
+    memset(out, 0, sizeof *out);
+    int rc = gated_open(&g, t, w, 1, 1, err);
+    if (!rc) outputs_alloc(&g.c, after);
+    for (int i = 0; i < t->n_inputs && !rc && !out->refused; i++) {
+        double *zeros = memory_array(g.c.in_n[i] + 1, sizeof *zeros);
+        int differs = 0;
+        char what[256];
+        rc = graph_rerun(g.kept, i, zeros, after, err);
+        for (int k = 0; k < t->n_outputs && !rc; k++) differs |= !passes(&g.c, k, after[k]);
+        snprintf(what, sizeof what, "a kernel that takes the input %s for zeros passes",
+                 t->inputs[i].name);
+        if (!rc && !differs) refuse(&g.c, out, what);
+        free(zeros);
+    }
+    if (!rc) outputs_free(&g.c, after);
+    gated_close(&g);
+    return rc;
+}
+
+void gate_inputs_add(const Task *t, const GateFound *f, unsigned char *input)
+{
+    for (int i = 0; i < t->n_inputs && !f->null.refused; i++)
+        if (f->input[i] > input[i]) input[i] = f->input[i];
+}
+
+int gate_inputs_still(const Task *t, const unsigned char *input)
+{
+    int i = 0;
+    while (i < t->n_inputs && input[i] != GATE_STILL) i++;
+    return i < t->n_inputs ? i : -1;
+}
+
+/* Of the check workloads that the gate has seen: the first that a null model passes, and for each input
+ * whether it matters at any. */
+static void judge(const Task *t, const GateResult *null, const unsigned char *input,
+                  GateResult *out)
+{
+    int still = gate_inputs_still(t, input);
+    *out = *null;
+    if (out->refused || still < 0) return;
+    out->refused = 1;
+    snprintf(out->reason, sizeof out->reason,
+             "other values of the input %s move no output by more than 10 tolerances at any check "
+             "workload (input scale 1)",
+             t->inputs[still].name);
 }
 
 int task_gate(Task *t, GateResult *out, Error *err)
 {
-    GateResult hard = {0}, soft = {0};
-    for (int i = 0; i < t->n_workloads && !hard.refused; i++)
-        if (t->workloads[i].role == ROLE_CHECK &&
-            task_gate_workload(t, &t->workloads[i], &hard, &soft, err))
-            return -1;
-    if (hard.refused || !soft.refused || !t->degenerate) {
-        *out = hard.refused ? hard : soft;
-        return 0;
+    GateResult null = {0};
+    GateFound f;
+    unsigned char input[TASK_MAX_TENSORS] = {0};
+    for (int i = 0; i < t->n_workloads; i++) {
+        if (t->workloads[i].role != ROLE_CHECK) continue;
+        if (task_gate_workload(t, &t->workloads[i], &f, err)) return -1;
+        if (f.hard.refused) return *out = f.hard, 0;
+        if (!null.refused) null = f.null;
+        gate_inputs_add(t, &f, input);
     }
-    *out = soft;
-    out->refused = 0;
+    judge(t, &null, input, out);
+    if (t->degenerate) out->refused = 0; /* the reason says what it is excused from */
     return 0;
 }

@@ -227,6 +227,9 @@ int algebra_extremes(const Derivation *v, Description *d, Error *err)
 
 /* ---- work that algebra removes ---- */
 
+/* Less of the work than this may be constant: the first step of a loop whose state begins with zeros. */
+static const double SOME_WORK = 0.125;
+
 /* Keeps every result of one execution, and compares another with them. */
 typedef struct {
     double **kept; /* by value */
@@ -255,27 +258,30 @@ static int watch(void *ctx, const GraphBound *b, int node, const double *const *
     return 0;
 }
 
-/* The first node whose results were the same in all trials; -1: there is none. */
-static int still_node(const GraphBound *b, const char *moved)
+/* By node: its results were the same in all trials. Returns the first; -1: there is none. */
+static int still_nodes(const GraphBound *b, const char *moved, char *still)
 {
     static const char *const fills[] = {"fill_", "zero_", NULL}; /* of memory that also varies */
-    for (int node = 0; node < b->graph->n_nodes; node++) {
+    int first = -1;
+    for (int node = b->graph->n_nodes - 1; node >= 0; node--) {
         const GraphCall *c = &b->calls[node];
         int value = b->graph->first[node], any = 0;
+        still[node] = 0;
         if (!c->live || c->view || !b->values[value].varies) continue;
         if (c->call.op->flags & OP_CONSTANT || is_named(c->call.op, fills)) continue;
         for (int i = 0; i < c->call.n_results; i++)
             any |= moved[value + i] || !b->values[value + i].live;
-        if (!any) return node;
+        if (!any) still[node] = 1, first = node;
     }
-    return -1;
+    return first;
 }
 
-/* A node between an output and the inputs whose results are the same for all of them. */
-static int constant_node(const Derivation *v, const Sizes *s, char *moved, Error *err)
+/* The first node between an output and the inputs whose results are the same for all of them; -1: there is
+ * none; -2: an error. */
+static int constant_nodes(const Derivation *v, const Sizes *s, char *still, Error *err)
 {
     size_t n = (size_t)v->graph->n_values + 1;
-    Watch w = {memory_array(n, sizeof *w.kept), moved, 0};
+    Watch w = {memory_array(n, sizeof *w.kept), memory_array(n, 1), 0};
     GraphHook hook = {&w, NULL, watch};
     int rc = 0, found = 0;
     for (uint64_t seed = 1; seed <= 3 && !rc && found >= 0; seed++) {
@@ -283,12 +289,39 @@ static int constant_node(const Derivation *v, const Sizes *s, char *moved, Error
         w.compare = seed > 1;
         if ((rc = trial_open(&t, v, s, seed, NULL, err))) break;
         rc = trial_run(&t, &hook, err);
-        if (!rc && w.compare) found = still_node(t.b, moved);
+        if (!rc && w.compare) found = still_nodes(t.b, w.moved, still);
         trial_close(&t);
     }
     for (size_t i = 0; i < n; i++) free(w.kept[i]);
     free(w.kept);
+    free(w.moved);
     return rc ? -2 : found;
+}
+
+/* What part of the elements that all nodes read and write only still nodes need. */
+static double removed_share(const GraphBound *b, const char *still)
+{
+    const Graph *g = b->graph;
+    char *needed = memory_array((size_t)g->n_values + 1, 1);
+    double all = 0, left = 0;
+    for (int i = 0; i < g->n_outputs; i++) needed[b->values[g->output[i]].base] = 1;
+    for (int node = g->n_nodes - 1; node >= 0; node--) {
+        const GraphCall *c = &b->calls[node];
+        double elements = 0;
+        int is_needed = 0;
+        for (int i = 0; i < c->call.n_results; i++) {
+            is_needed |= needed[b->values[g->first[node] + i].base];
+            elements += (double)op_elements(&c->call.result[i]);
+        }
+        for (int i = 0; i < c->call.n_tensors; i++)
+            elements += (double)op_elements(&c->call.tensor[i]);
+        if (c->live && !c->view) all += elements;
+        if (!is_needed || still[node]) continue;
+        for (int i = 0; i < c->call.n_tensors; i++) needed[b->values[c->in[i]].base] = 1;
+        if (!c->view) left += elements;
+    }
+    free(needed);
+    return all > 0 ? 1 - left / all : 0;
 }
 
 /* The node that computes a value, through scalings and additions of what does not vary with the summed
@@ -342,15 +375,19 @@ static char *line_text(const Derivation *v, int node, const char *what)
 int algebra_degenerate(const Derivation *v, Description *d, Error *err)
 {
     GraphBound *b;
-    const Sizes *s = NULL;
-    for (int i = 0; i < d->n; i++)
+    const Sizes *s = NULL, *time = &d->at[0].sizes;
+    for (int i = 0; i < d->n; i++) {
         if (d->at[i].role == ROLE_CHECK) s = &d->at[i].sizes;
-    char *moved = memory_array((size_t)v->graph->n_values + 1, 1);
-    int node = constant_node(v, s, moved, err);
-    free(moved);
-    if (node == -2 || derivation_bind(v, s, &b, err)) return -1;
-    char *reason = NULL;
-    if (node >= 0) reason = line_text(v, node, "its result is the same for all inputs");
+        if (d->at[i].role == ROLE_TIME) time = &d->at[i].sizes;
+    }
+    char *reason = NULL, *still = memory_array((size_t)v->graph->n_nodes + 1, 1);
+    int node = constant_nodes(v, s, still, err);
+    if (node == -2 || derivation_bind(v, time, &b, err)) {
+        free(still);
+        return -1;
+    }
+    if (node >= 0 && removed_share(b, still) > SOME_WORK)
+        reason = line_text(v, node, "its result is the same for all inputs");
     for (int i = 0; i < v->graph->n_nodes && !reason; i++) {
         if (summed_product(b, i))
             reason = line_text(v, i, "the sum of a product's elements needs no product");
@@ -359,6 +396,7 @@ int algebra_degenerate(const Derivation *v, Description *d, Error *err)
     }
     if (reason) description_degenerate(d, reason);
     free(reason);
+    free(still);
     graph_bound_free(b);
     return 0;
 }

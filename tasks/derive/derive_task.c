@@ -12,14 +12,18 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "tasks/derive/algebra.h"
+#include "tasks/derive/derive_gate.h"
 #include "tasks/derive/draws.h"
 #include "tasks/derive/growth.h"
 #include "tasks/derive/honest.h"
 #include "tasks/derive/sizes.h"
 #include "tasks/derive/task_text.h"
-#include "tasks/gate.h"
 
-enum { PATH_BYTES = 4096, WIDELY = 16, WIDER = 8, ATTEMPTS = 3, CALMER = 8 };
+enum { PATH_BYTES = 4096, MORE_WORK = 16, WIDER = 8, ATTEMPTS = 3, CALMER = 8 };
+/* How sizes and draws are chosen. Where small sizes say nothing, larger ones and wider draws may (a clamp
+ * whose bounds are not reached), or sizes at which no reduction is of few elements (a norm of groups of one
+ * channel). */
+enum { PLAINLY, WIDELY, DEEPLY, WAYS };
 static const double COSTLY_FLOPS = 1e8; /* of one execution: it runs on all cores */
 static const double MAX_RTOL = 1e-3, MAX_RTOL_HALF = 0.05;
 
@@ -64,19 +68,41 @@ static int find_outputs(Derivation *v, Error *err)
 
 /* ---- sizes ---- */
 
-static int choose_sizes(Derivation *v, Description *d, int widely, Sizes *deep, Error *err)
+static const Sizes *timed_sizes(const Description *d)
+{
+    int i = 0;
+    while (i < d->n - 1 && d->at[i].role != ROLE_TIME) i++;
+    return &d->at[i].sizes;
+}
+
+/* The sizes of a simulator. DEEPLY: the largest of half, a quarter ... that are affordable when widened. */
+static int choose_sim(const Derivation *v, const Sizes *time, int way, Sizes *sim, Error *err)
+{
+    double work = DERIVE_SIM_WORK;
+    do {
+        if (sizes_small(v, time, work, sim, err)) return -1;
+        if (way != DEEPLY) return 0;
+        sizes_widen_all(v, time, INFINITY, sim, 1);
+        work /= 2;
+    } while (work > DERIVE_SIM_WORK / 64 && sizes_affordable(v, sim, DERIVE_SIM_WORK / 2, NULL));
+    return 0;
+}
+
+static int choose_sizes(Derivation *v, Description *d, int way, Sizes *deep, Error *err)
 {
     Sizes time, sim, checks[SIZES_CHECKS];
-    int n = sizes_checks(v, (widely ? WIDELY : 1) * DERIVE_CHECK_WORK, widely ? WIDER : 1, checks);
-    for (int i = 0; i < n; i++) description_add(d, ROLE_CHECK, &checks[i]);
+    double work = (way == WIDELY ? MORE_WORK : 1) * DERIVE_CHECK_WORK;
+    int n = sizes_checks(v, work, way == WIDELY ? WIDER : 1, checks);
     if (!n) return error_set(err, ERROR_LIMIT, "no sizes of a check workload were found");
-    if (sizes_affordable(v, &checks[0], DERIVE_MAX_FLOPS, err)) return -1;
+    if (sizes_affordable(v, &checks[0], DERIVE_MAX_FLOPS, err) ||
+        sizes_time(v, DERIVE_TIME_BYTES, &time, err))
+        return -1;
+    if (way == DEEPLY) n = sizes_widen_all(v, &time, MORE_WORK * DERIVE_CHECK_WORK / 2, checks, n);
+    for (int i = 0; i < n; i++) description_add(d, ROLE_CHECK, &checks[i]);
     omp_set_num_threads(sizes_affordable(v, &checks[n - 1], COSTLY_FLOPS, NULL)
                             ? omp_get_num_procs()
                             : 1); /* most executions are short, and threads would wait */
-    if (sizes_time(v, DERIVE_TIME_BYTES, &time, err) ||
-        sizes_small(v, &time, DERIVE_SIM_WORK, &sim, err) ||
-        sizes_deep(v, &time, DERIVE_DEEP_FLOPS, deep, err))
+    if (choose_sim(v, &time, way, &sim, err) || sizes_deep(v, &time, DERIVE_DEEP_FLOPS, deep, err))
         return -1;
     description_add(d, ROLE_TIME, &time);
     description_add(d, ROLE_SIM, &sim);
@@ -345,31 +371,6 @@ static int add_timed(const Derivation *v, const Task *t, DescribedWorkload *to, 
     return n;
 }
 
-/* No check workload will pass the gate: each is refused with tolerances that are no larger than they
- * will be, those of the executions for rtol. */
-static int is_hopeless(const Derivation *v, const Description *d, const HonestRuns *runs,
-                       const double *rtol)
-{
-    HonestError e;
-    Description low = *d;
-    size_t n = (size_t)v->draft.n_outputs * ATOL_CASES;
-    double *atol = memory_array(n, sizeof *atol);
-    Task *t = NULL;
-    honest_replay(runs, rtol, (HonestGrowth[]){{1, 1}}, 1, &e);
-    for (size_t k = 0; k < n; k++) atol[k] = e.atol[k / ATOL_CASES];
-    for (int i = 0; i < low.n; i++) low.at[i].atol = atol;
-    char *text = description_text(v, &low);
-    int hopeless = e.finite && !task_parse(v->draft.name, text, &t, NULL);
-    for (int i = 0; i < d->n && hopeless; i++) {
-        if (d->at[i].role == ROLE_CHECK && task_gate_once(t, &t->workloads[i], &hopeless, NULL))
-            hopeless = 0;
-    }
-    task_free(t);
-    free(text);
-    free(atol);
-    return hopeless;
-}
-
 /* What is measured at some sizes counts at others. */
 static void pool(const Task *t, Description *d)
 {
@@ -382,9 +383,9 @@ static void pool(const Task *t, Description *d)
     }
 }
 
-/* widely: *hopeless is found first, and saves the measurements. */
-static int calibrate(const Derivation *v, Description *d, const Sizes *deep, int widely,
-                     int *hopeless, Error *err)
+/* *hopeless: it is found first, but of the first way, and saves the measurements. */
+static int calibrate(const Derivation *v, Description *d, const Sizes *deep, int way, int *hopeless,
+                     Error *err)
 {
     char *text = description_text(v, d);
     Task *t = NULL;
@@ -404,7 +405,7 @@ static int calibrate(const Derivation *v, Description *d, const Sizes *deep, int
             n = add_cases(t, &t->workloads[i], (HonestGrowth){1, 1}, &d->at[i], list, n);
     for (int i = 0; i < d->n && !rc; i++)
         if (d->at[i].role == ROLE_TIME) n = add_timed(v, t, &d->at[i], deep, list, n);
-    *hopeless = !rc && widely && is_hopeless(v, d, runs, rtol);
+    *hopeless = !rc && way != PLAINLY && gate_hopeless(v, d, runs, rtol);
     if (!rc && !*hopeless) {
         replay(t, rtol, runs, list, n);
         rc = measure_cases(t, rtol, runs, list, n, err);
@@ -449,11 +450,11 @@ static int calm_parameters(Derivation *v)
     return any;
 }
 
-static int calibrate_finite(Derivation *v, Description *d, const Sizes *deep, int widely,
+static int calibrate_finite(Derivation *v, Description *d, const Sizes *deep, int way,
                             int *hopeless, Error *err)
 {
     for (int attempt = 0, calm = 0; attempt < ATTEMPTS;) {
-        if (calibrate(v, d, deep, widely, hopeless, err)) return -1;
+        if (calibrate(v, d, deep, way, hopeless, err)) return -1;
         if (!calm && is_finite(d) && d->blunt && calm_parameters(v)) {
             calm = 1;
         } else {
@@ -465,80 +466,49 @@ static int calibrate_finite(Derivation *v, Description *d, const Sizes *deep, in
     return error_set(err, ERROR_UNSUPPORTED, "the outputs are not finite for the inputs drawn");
 }
 
-/* ---- the gate ---- */
+/* ---- attempts ---- */
 
-/* Drops check workloads that cannot tell a right kernel from a wrong one. *any: one is left; else all stay
- * and the reason is given. 1: "turns" does not hold. */
-static int gate_described(const Derivation *v, Description *d, int *any, Error *err)
+static int describe(Derivation *v, Description *d, int way, int *tells, Error *err)
 {
-    char *text = description_text(v, d), reason[1024] = "";
-    Task *t = NULL;
-    int rc = task_parse(v->draft.name, text, &t, err), good[TASK_MAX_WORKLOADS] = {0};
-    free(text);
-    *any = 0;
-    if (rc) return error_prefix(err, "the task that was derived");
-    for (int i = 0; i < d->n && !rc; i++) {
-        GateResult hard = {0}, soft = {0};
-        if (d->at[i].role != ROLE_CHECK) {
-            good[i] = 1;
-            continue;
-        }
-        rc = task_gate_workload(t, &t->workloads[i], &hard, &soft, err);
-        if (!rc && hard.refused) {
-            error_set(err, ERROR_UNSUPPORTED, "%.900s", hard.reason);
-            rc = hard.rotated ? 1 : -1;
-        }
-        *any |= good[i] = !soft.refused;
-        if (soft.refused) snprintf(reason, sizeof reason, "%s", soft.reason);
-    }
-    task_free(t);
-    if (rc) return rc;
-    if (*any)
-        description_keep(d, good);
-    else
-        description_degenerate(d, reason);
-    return 0;
-}
-
-static int gate(const Derivation *v, Description *d, int *any, Error *err)
-{
-    int rc = gate_described(v, d, any, err);
-    if (rc != 1) return rc;
-    algebra_turns(v, d);
-    return gate_described(v, d, any, err) ? -1 : 0;
-}
-
-/* Where small sizes say nothing, larger ones and wider draws may: a group of one element, a clamp
- * whose bounds are not reached. */
-static int describe(Derivation *v, Description *d, int widely, int *any, Error *err)
-{
-    Sizes deep;
-    for (int i = 0; i < v->draft.n_inputs && widely; i++)
+    Sizes deep, wide;
+    for (int i = 0; i < v->draft.n_inputs && way == WIDELY; i++)
         if (v->inputs[i].draw == DRAW_NORMAL && !v->inputs[i].parameter)
             v->inputs[i].draw = DRAW_MIXED;
     int hopeless = 0;
-    *any = 0;
-    if (choose_sizes(v, d, widely, &deep, err) || algebra_extremes(v, d, err) ||
-        calibrate_finite(v, d, &deep, widely, &hopeless, err))
+    *tells = TELLS_NOTHING;
+    if (choose_sizes(v, d, way, &deep, err) || algebra_extremes(v, d, err) ||
+        calibrate_finite(v, d, &deep, way, &hopeless, err))
         return -1;
-    return hopeless ? 0 : gate(v, d, any, err);
+    if (hopeless) return 0;
+    wide = deep;
+    sizes_widen_all(v, timed_sizes(d), DERIVE_WIDE_FLOPS, &wide, 1);
+    return gate_described_sizes(v, d, &wide, way == DEEPLY, tells, err);
 }
 
+/* The best of the ways, the first of those that are as good. Only the first may fail. */
 static int derive(Derivation *v, Description *d, Error *err)
 {
-    Description wide = {0};
-    DraftTensor *kept = memory_array((size_t)v->draft.n_inputs, sizeof *kept);
-    size_t bytes = (size_t)v->draft.n_inputs * sizeof *kept;
-    int any, rc = find_outputs(v, err) || describe(v, d, 0, &any, err);
-    memcpy(kept, v->inputs, bytes);
-    if (!rc && !any && !describe(v, &wide, 1, &any, NULL) && any) {
-        description_release(d);
-        *d = wide;
-    } else {
-        description_release(&wide);
-        memcpy(v->inputs, kept, bytes);
+    size_t bytes = (size_t)v->draft.n_inputs * sizeof *v->inputs;
+    DraftTensor *own = memory_grow(NULL, bytes, 1), *best = memory_grow(NULL, bytes, 1);
+    int told = TELLS_NOTHING, tells, rc = find_outputs(v, err);
+    if (!rc) rc = describe(v, d, PLAINLY, &told, err);
+    memcpy(own, v->inputs, bytes);
+    memcpy(best, v->inputs, bytes);
+    for (int way = WIDELY; way < WAYS && !rc; way++) {
+        Description now = {0};
+        if (told == TELLS_ALL || (told && way == DEEPLY)) break;
+        memcpy(v->inputs, own, bytes);
+        if (!describe(v, &now, way, &tells, NULL) && tells > told) {
+            description_release(d);
+            *d = now, told = tells;
+            memcpy(best, v->inputs, bytes);
+        } else {
+            description_release(&now);
+        }
     }
-    free(kept);
+    memcpy(v->inputs, best, bytes);
+    free(own);
+    free(best);
     return rc || algebra_degenerate(v, d, err) ? -1 : 0;
 }
 

@@ -401,3 +401,29 @@ int sizes_checks(const Derivation *v, double max_work, int times, Sizes out[SIZE
     }
     return n;
 }
+
+/* With each axis of at least twice its least size: groups of one channel have two. */
+static void leave_least(const Derivation *v, const Sizes *from, double max_flops, Sizes *s)
+{
+    int64_t to[TASK_MAX_AXES];
+    for (int i = 0; i < TASK_MAX_AXES; i++) to[i] = 1;
+    Sizes least = toward(v, *s, to);
+    for (int i = 0; i < v->draft.n_axes; i++) {
+        int64_t twice = 2 * least.at[i] < from->at[i] ? 2 * least.at[i] : from->at[i];
+        to[i] = s->at[i] > twice ? s->at[i] : twice;
+    }
+    Sizes t = toward(v, *s, to);
+    if (measure(v, &t, sizes_flops) <= max_flops) *s = t;
+}
+
+int sizes_widen_all(const Derivation *v, const Sizes *from, double max_flops, Sizes *list, int n)
+{
+    int kept = 0;
+    for (int i = 0; i < n; i++) {
+        Sizes s = list[i];
+        sizes_widen(v, from, max_flops, &s);
+        leave_least(v, from, max_flops, &s);
+        if (!known(list, kept, &s)) list[kept++] = s;
+    }
+    return kept;
+}

@@ -28,6 +28,8 @@ int sizes_deep(const Derivation *v, const Sizes *from, double max_flops, Sizes *
 /* Doubles axes of s, up to those of `from` and within max_flops, until no node that reduces many elements
  * at `from` reduces fewer than 16: a norm of groups of one element has no error at all. */
 void sizes_widen(const Derivation *v, const Sizes *from, double max_flops, Sizes *s);
+/* The same of each of n sizes, and no axis has its least size but that of `from`; returns how many differ. */
+int sizes_widen_all(const Derivation *v, const Sizes *from, double max_flops, Sizes *list, int n);
 
 /* -1: one execution at these sizes takes more flops. */
 int sizes_affordable(const Derivation *v, const Sizes *s, double max_flops, Error *err);

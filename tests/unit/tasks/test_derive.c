@@ -1,5 +1,5 @@
 /* Tasks derived from graphs: their references agree with those written by hand, tolerances hold a running
- * sum of equal terms and half precision, work that algebra removes is found, and constraints hold. */
+ * sum of equal terms and half precision, and constraints hold. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,6 +16,7 @@
 #include "tasks/derive/honest.h"
 #include "tasks/task_graph.h"
 #include "tests/fixture_path.h"
+#include "tests/small_draft.h"
 
 static const char *const names[] = {"attention",        "conv3d_norm_min_clamp",
                                     "diag_matmul",      "gelu",
@@ -23,17 +24,6 @@ static const char *const names[] = {"attention",        "conv3d_norm_min_clamp",
                                     "matmul_bias_relu", "relu",
                                     "residual_rmsnorm", "row_sum",
                                     "softmax",          "transpose"};
-
-static Task *derived(const Draft *d)
-{
-    Error err;
-    char *text;
-    Task *t;
-    if (derive_task(d, &text, &err) || task_parse(d->name, text, &t, &err))
-        fail_msg("%s", err.text);
-    free(text);
-    return t;
-}
 
 /* ---- the twelve tasks ---- */
 
@@ -107,32 +97,6 @@ static void test_references_agree(void **state)
 }
 
 /* ---- small drafts ---- */
-
-typedef struct {
-    DraftAxis axes[4];
-    DraftTensor inputs[4], output;
-    Draft d;
-} Small;
-
-static DraftTensor tensor(const char *name, Dtype dtype, const char *a, const char *b)
-{
-    return (DraftTensor){.name = name, .dtype = dtype, .rank = b ? 2 : a ? 1 : 0, .shape = {a, b}};
-}
-
-static void small(Small *s, const char *const *lines, int n_lines, int n_axes, int n_inputs)
-{
-    s->output = (DraftTensor){.name = "y", .dtype = DTYPES, .rank = -1};
-    s->d = (Draft){.name = "small",
-                   .level = 1,
-                   .axes = s->axes,
-                   .n_axes = n_axes,
-                   .inputs = s->inputs,
-                   .n_inputs = n_inputs,
-                   .outputs = &s->output,
-                   .n_outputs = 1,
-                   .lines = lines,
-                   .n_lines = n_lines};
-}
 
 /* linear and softmax in bfloat16: one kernel, and two with a rounding in between. */
 static void test_half(void **state)
@@ -453,37 +417,6 @@ static void test_running_product(void **state)
     task_free(t);
 }
 
-static void test_degenerate(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *lines[3];
-        int n, degenerate, exact;
-    } cases[] = {
-        {{"h = aten.softmax.int(x, 1)", "y = aten.mean.dim(h, [1])"}, 2, 1},
-        {{"g = aten.mean.dim(x, [1], True)", "h = aten.mean.dim(g, [1], True)",
-          "y = aten.sub.Tensor(g, h)"},
-         3,
-         1},
-        {{"h = aten.unsqueeze(x, 0)", "y = aten.sum.dim_IntList(h, [2])"}, 2, 0, 1},
-        {{"h = aten.t(x)", "y = aten.mm(h, x)"}, 2, 0},
-        {{"h = aten.mm(x, w)", "y = aten.sum.dim_IntList(h, [1])"}, 2, 1},
-        {{"h = aten.mm(x, w)", "g = aten.amax(h, [1], True)", "y = aten.softmax.int(g, 1)"}, 3, 1},
-        {{"h = aten.mm(x, w)", "y = aten.amax(h, [1])"}, 2, 0},
-        {{"h = aten.mul.Tensor(w, 0.0)", "y = aten.mm(x, h)"}, 2, 1},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        Small s = {.axes = {{"m", NULL, 256}, {"k", NULL, 128}, {"n", NULL, 64}},
-                   .inputs = {tensor("x", DTYPE_F32, "m", "k"), tensor("w", DTYPE_F32, "k", "n")}};
-        small(&s, cases[i].lines, cases[i].n, 3, i < 4 ? 1 : 2);
-        Task *t = derived(&s.d);
-        if (t->degenerate != cases[i].degenerate)
-            fail_msg("case %zu: degenerate is %d", i, t->degenerate);
-        assert_int_equal(t->exact != NULL, cases[i].exact);
-        task_free(t);
-    }
-}
-
 static void test_constraints(void **state)
 {
     (void)state;
@@ -581,7 +514,6 @@ int main(void)
                                        cmocka_unit_test(test_off),
                                        cmocka_unit_test(test_calm),
                                        cmocka_unit_test(test_running_product),
-                                       cmocka_unit_test(test_degenerate),
                                        cmocka_unit_test(test_constraints),
                                        cmocka_unit_test(test_scaled),
                                        cmocka_unit_test(test_slots),

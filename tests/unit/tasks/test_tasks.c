@@ -191,6 +191,46 @@ static void test_gate(void **state)
     relu->workloads[0] = saved;
 }
 
+/* A norm of groups of one channel, of which an embedding is no part, and of two. */
+static void test_gate_input(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"name\": \"groups\", \"description\": \"d\", \"op_type\": \"norm\", \"tags\": "
+        "[\"graph\"],"
+        "\"level\": 1, \"split\": \"train\", \"axes\": {\"b\": {\"description\": \"d\"}, \"c\": "
+        "{\"description\": \"d\"}, \"n\": {\"description\": \"d\"}}, \"inputs\": {"
+        "\"x\": {\"dtype\": \"float32\", \"shape\": [\"b\", \"c\", \"n\"], \"draw\": \"normal\"},"
+        "\"t\": {\"dtype\": \"float32\", \"shape\": [\"b\", \"c\", \"1\"], \"draw\": \"normal\"}},"
+        "\"outputs\": {\"y\": {\"dtype\": \"float32\", \"shape\": [\"b\", \"c\", \"n\"]}},"
+        "\"graph\": [\"h = aten.add.Tensor(x, t)\", \"y = aten.group_norm(h, 4)\"],"
+        "\"tolerance\": {\"float32\": {\"atol\": 1e-5, \"rtol\": 1e-5}}, \"workloads\": ["
+        "{\"role\": \"check\", \"axes\": {\"b\": 2, \"c\": 4, \"n\": 7}},"
+        "{\"role\": \"check\", \"axes\": {\"b\": 3, \"c\": 8, \"n\": 5}},"
+        "{\"role\": \"time\", \"axes\": {\"b\": 8, \"c\": 64, \"n\": 64}},"
+        "{\"role\": \"sim\", \"axes\": {\"b\": 8, \"c\": 64, \"n\": 64}}]}";
+    Task *t;
+    Error err;
+    GateResult r;
+    GateFound f;
+    if (task_parse("groups", text, &t, &err)) fail_msg("%s", err.text);
+    if (task_gate(t, &r, &err)) fail_msg("%s", err.text);
+    assert_int_equal(r.refused, 0); /* the second size refuses what ignores t */
+    task_gate_workload(t, &t->workloads[0], &f, &err);
+    assert_true(f.soft.refused && !f.null.refused);
+    assert_int_equal(f.input[0], GATE_MOVES);
+    assert_int_equal(f.input[1], GATE_STILL);
+    task_gate_zeroed(t, &t->workloads[0], &r, &err);
+    assert_non_null(strstr(r.reason, "takes the input t for zeros"));
+    task_gate_zeroed(t, &t->workloads[1], &r, &err);
+    assert_int_equal(r.refused, 0);
+    t->workloads[1].axis[1] = 4; /* no size is left that does */
+    task_gate(t, &r, &err);
+    assert_int_equal(r.refused, 1);
+    assert_non_null(strstr(r.reason, "other values of the input t move no output"));
+    task_free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_set),
@@ -198,7 +238,8 @@ int main(void)
                                        cmocka_unit_test(test_shape_and_cost),
                                        cmocka_unit_test(test_references),
                                        cmocka_unit_test(test_attention),
-                                       cmocka_unit_test(test_gate)};
+                                       cmocka_unit_test(test_gate),
+                                       cmocka_unit_test(test_gate_input)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, load_all, release_all);
 }
