@@ -24,8 +24,10 @@ import re
 import sys
 import tempfile
 import traceback
+import warnings
 
 import torch
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 FORMAT = 1
 MAX_BUILD = 6 << 30     # bytes of parameters and constants that are built on the CPU for their statistics
@@ -475,6 +477,16 @@ def node_place(source, node):
     return place(own[-1][0], int(own[-1][1])) if own else source.path
 
 
+def first_place(source, program, node):
+    """Of a node that calls a graph: the place of its first node."""
+    for arg in node.args:
+        if getattr(arg, "op", "") == "get_attr":
+            for inner in getattr(program.graph_module, arg.target).graph.nodes:
+                if inner.meta.get("stack_trace"):
+                    return node_place(source, inner)
+    return node_place(source, node)
+
+
 def check(source, program, mode):
     """Refuses results that are no tensors, and operators that draw random numbers."""
     spec, outputs = program.call_spec.out_spec, program.graph_signature.output_specs
@@ -496,6 +508,11 @@ def check(source, program, mode):
         if node.op != "call_function":
             continue
         name = str(node.target)
+        if "wrap_with_autocast" in name:
+            raise Refused(
+                f"{first_place(source, program, node)}: torch.autocast chooses an element type for each "
+                "operator, which Quern does not follow; convert with .to()"
+            )
         if RANDOM.match(name):
             raise Refused(
                 f"{node_place(source, node)}: {name} draws random numbers, so that there is no right result"
@@ -505,6 +522,11 @@ def check(source, program, mode):
                 f"{node_place(source, node)}: {name}: the contents of a tensor decide what is computed, "
                 f"which no "
                 "graph can record"
+            )
+        if free_unbacked_symbols(node.meta.get("val")):
+            raise Refused(
+                f"{node_place(source, node)}: {name}: the contents of a tensor decide the size of the "
+                "result, which no graph can record"
             )
         if "dropout" in name and len(node.args) > 2 and node.args[2] is True and node.args[1]:
             raise Refused(
@@ -660,6 +682,7 @@ def main():
     )
     args = p.parse_args()
     logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")
     kind = Definition if args.source.endswith(".json") else Class if ":" in args.source else KernelBench
     try:
         try:

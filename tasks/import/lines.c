@@ -10,8 +10,6 @@
 #include "tasks/import/names.h"
 #include "tasks/import/rewrite.h"
 
-enum { MAX_PLACE = 400 };
-
 const char *lines_name(const Lines *l, const ProgramInput *x)
 {
     return json_string_value(json_object_get(l->names, x->placeholder));
@@ -250,7 +248,7 @@ static int write_node(Writer *w, const json_t *node)
 {
     static const char prefix[] = "torch.ops.";
     const char *target = json_string_value(json_object_get(node, "target"));
-    char place[MAX_PLACE];
+    char place[PROGRAM_PLACE];
     int n = 0;
     if (!target) return error_set(w->err, ERROR_CORRUPT, "a node has no target");
     int is_op = !strncmp(target, prefix, strlen(prefix)), rc;
@@ -261,10 +259,14 @@ static int write_node(Writer *w, const json_t *node)
         rc = write_call(w, node, op);
     else if (!n)
         return 0;
+    else if (strstr(op, "wrap_with_autocast"))
+        rc = error_set(w->err, ERROR_UNSUPPORTED,
+                       "torch.autocast chooses an element type for each operator, which Quern does "
+                       "not follow; convert with .to()");
     else
         rc = error_set(w->err, ERROR_UNSUPPORTED, "Quern knows operators of ATen only");
     if (!rc) return 0;
-    program_place(node, place, sizeof place);
+    program_place_within(node, place, sizeof place);
     return error_prefix(w->err, "%s%s%.100s", place, *place ? ": " : "", op);
 }
 

@@ -6,8 +6,6 @@
 #include "base/memory.h"
 #include "tasks/import/lines.h"
 
-enum { MAX_PLACE = 400 };
-
 typedef struct {
     OpTensor tensor;
     int input; /* it shares the memory of this input of the program; -1: it has its own */
@@ -118,7 +116,7 @@ static int check_line(Check *c, const Line *line, Error *err)
         if (!rc) add(c, name, &call->result[i], input);
     }
     if (rc) {
-        char place[MAX_PLACE];
+        char place[PROGRAM_PLACE];
         program_place(line->node, place, sizeof place);
         const char *target = json_string_value(json_object_get(line->node, "target"));
         error_prefix(err, "%s%s%.100s", place, *place ? ": " : "",

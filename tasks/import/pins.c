@@ -168,9 +168,7 @@ static int pin_value(Program *p, const char *name, const json_t *value, int is_r
     int rc = 0;
     for (int i = 0; i < e.n && !rc; i++)
         if (e.node[i].kind == SYM_SYMBOL && !p->symbols.list[e.node[i].a].known)
-            rc = error_set(err, ERROR_UNSUPPORTED,
-                           "the contents of a tensor decide the size %s (%.80s)",
-                           p->symbols.list[e.node[i].a].name, name);
+            rc = program_unknown_size(p, p->symbols.list[e.node[i].a].name, err);
     buffer_init(&text, ARGUMENT_TEXT);
     if (!rc && (is_real || symbolic_text(&e, &p->symbols, &text, NULL)))
         symbolic_pin(&e, &p->symbols);

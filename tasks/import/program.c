@@ -109,6 +109,84 @@ void program_place(const json_t *node, char *out, size_t size)
              length ? "`)" : "");
 }
 
+void program_place_within(const json_t *node, char *out, size_t size)
+{
+    json_t *input, *inner;
+    size_t i, k;
+    program_place(node, out, size);
+    json_array_foreach(json_object_get(node, "inputs"), i, input)
+    {
+        json_t *graph = json_object_get(
+            json_object_get(json_object_get(json_object_get(input, "arg"), "as_graph"), "graph"),
+            "nodes");
+        json_array_foreach(graph, k, inner)
+        {
+            if (!*out) program_place(inner, out, size);
+        }
+    }
+}
+
+/* Is a symbol in a size? */
+static int is_of(const json_t *size, const char *symbol)
+{
+    char quoted[96];
+    const char *text =
+        json_string_value(json_object_get(json_object_get(size, "as_expr"), "expr_str"));
+    snprintf(quoted, sizeof quoted, "Symbol('%.80s'", symbol);
+    return text && strstr(text, quoted);
+}
+
+static int tensor_is_of(const Program *p, const json_t *tensor, const char *symbol)
+{
+    const char *name = json_string_value(json_object_get(tensor, "name"));
+    json_t *size;
+    size_t d;
+    json_array_foreach(json_object_get(json_object_get(p->tensors, name ? name : ""), "sizes"), d,
+                       size)
+    {
+        if (is_of(size, symbol)) return 1;
+    }
+    return 0;
+}
+
+/* Has a node a result whose size, or value, names the symbol? */
+static int gives(const Program *p, const json_t *node, const char *symbol)
+{
+    json_t *result, *one;
+    size_t i, k;
+    json_array_foreach(json_object_get(node, "outputs"), i, result)
+    {
+        const char *name =
+            json_string_value(json_object_get(json_object_get(result, "as_sym_int"), "as_name"));
+        if (name && is_of(json_object_get(p->sizes, name), symbol)) return 1;
+        if (tensor_is_of(p, json_object_get(result, "as_tensor"), symbol)) return 1;
+        json_array_foreach(json_object_get(result, "as_tensors"), k, one)
+        {
+            if (tensor_is_of(p, one, symbol)) return 1;
+        }
+    }
+    return 0;
+}
+
+int program_unknown_size(const Program *p, const char *symbol, Error *err)
+{
+    json_t *node;
+    size_t i;
+    json_array_foreach(p->nodes, i, node)
+    {
+        const char *target = json_string_value(json_object_get(node, "target"));
+        char place[PROGRAM_PLACE];
+        if (!target || !gives(p, node, symbol)) continue;
+        program_place(node, place, sizeof place);
+        if (!strncmp(target, "torch.ops.", 10)) target += 10;
+        return error_set(err, ERROR_UNSUPPORTED,
+                         "%s%s%.100s: the contents of a tensor decide the size of the result, "
+                         "which no graph can record",
+                         place, *place ? ": " : "", target);
+    }
+    return error_set(err, ERROR_UNSUPPORTED, "the contents of a tensor decide the size %s", symbol);
+}
+
 /* ---- reading ---- */
 
 static int check_version(Program *p, Error *err)

@@ -47,7 +47,14 @@ OpDtype program_dtype(int64_t scalar_type);
 /* An integer or symbolic size {"as_int": 3} or {"as_expr": {...}}. */
 int program_size(Program *p, const json_t *value, Symbolic *out, Error *err);
 
-/* "model.py, line 15 (`x = self.conv(x)`)": where the module computes a node. Empty: unknown. */
+enum { PROGRAM_PLACE = 400 };
+
+/* "model.py, line 15 (`x = self.conv(x)`)": where the module computes a node. Empty: unknown. Within: the
+ * first line of a node that holds a graph, where it has none itself. */
 void program_place(const json_t *node, char *out, size_t size);
+void program_place_within(const json_t *node, char *out, size_t size);
+
+/* The error of a symbol of which no input knows the size: the first node that gives it. Returns -1. */
+int program_unknown_size(const Program *p, const char *symbol, Error *err);
 
 #endif

@@ -124,6 +124,17 @@ def unbacked(p):
         if t["sizes"] and "as_expr" in t["sizes"][0]:
             t["sizes"][0] = {"as_expr": {"expr_str": "Symbol('u0', integer=True)", "hint": None}}
 program("unbacked", unbacked)
+def chosen(p):
+    size = {"as_expr": {"expr_str": "Symbol('u0', integer=True)", "hint": None}}
+    graph(p)["tensor_values"]["linear"]["sizes"][0] = size
+    graph(p)["sym_int_values"]["sym_size_int_9"] = size
+program("chosen", chosen)
+def autocast(p):
+    node = graph(p)["nodes"][0]
+    inner = {"as_graph": {"name": "submod_1", "graph": {"nodes": [{"metadata": node["metadata"]}]}}}
+    node.update(target="torch.ops.higher_order.wrap_with_autocast", metadata={},
+                inputs=[{"name": "", "arg": inner, "kind": 1}])
+program("autocast", autocast)
 source = sys.argv[3]
 z = zipfile.ZipFile(source)
 text = z.read(next(n for n in z.namelist() if n.endswith("models/model.json"))).decode()
@@ -168,6 +179,8 @@ refused custom 'operators of ATen only'
 refused random 'aten.rand_like.default.*random'
 refused number 'returns something that is no tensor'
 refused unbacked 'does not say how large u0 is'
+refused chosen 'modules.py, line .*aten.linear.default: the contents of a tensor decide the size'
+refused autocast 'modules.py, line .*wrap_with_autocast: torch.autocast chooses an element type'
 refused contents 'a constant tensor, lifted_tensor_0, of which the archive has no contents'
 refused equation 'expected letters for each of 3 tensors and a result, found "rsc,rc,rk"'
 run quern-import missing.pt2 -o tasks; [ $? = 2 ] && grep -q 'there is no file missing.pt2' err

@@ -50,6 +50,16 @@ return x * 2'
 refused branch 'line 4 (`if x.sum() > 0:`): .*contents of a tensor decide'
 module item <<<'return x * x.sum().item()'
 refused item 'contents of a tensor decide'
+module masked <<<'y = x[x.sum(1) > 3]
+return y * 2'
+refused masked 'line 4 (`y = x\[x.sum(1) > 3\]`): aten.index.Tensor: the contents of a tensor decide the size'
+module places <<<'i, j = torch.where(x > 0)
+return x[i, j]'
+refused places 'line 4 (`i, j = .*`): aten.where.default: the contents of a tensor decide the size'
+module autocast <<<'with torch.autocast("cuda", dtype=torch.bfloat16):
+    x = x @ x.T
+return x.float()'
+refused autocast 'line 5 (`x = x @ x.T`): torch.autocast chooses an element type'
 inputs='torch.rand(0, 8)' module empty <<<'return x * 2'
 refused empty 'has no element'
 init='self.w = undefined' module broken <<<'return x * 2'
