@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "eval/judge/verdict.h"
+#include "eval/judge/verdict/verdict.h"
 #include "report/load_notes.h"
 #include "report/report.h"
 #include "stages/data/pool.h"

@@ -7,7 +7,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
-#include "eval/judge/verdict.h"
+#include "eval/judge/verdict/verdict.h"
 #include "stages/data/samples.h"
 #include "stages/data/stage_config.h"
 #include "tasks/task.h"

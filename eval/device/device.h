@@ -187,8 +187,9 @@ typedef int DeviceFill(void *of, int input, size_t from, void *dst, size_t bytes
 /* A prediction from a sample of the blocks of each launch. */
 typedef struct {
     /* The work of these launches, divided by the work of the last predicted ones. growth is the larger
-     * quotient of bytes and of flops, least_growth the smaller one. flops_growth: of flops alone. */
-    double growth, least_growth, flops_growth;
+     * quotient of bytes and of flops, least_growth the smaller one. flops_growth: of flops alone.
+     * tensor_growth: of the elements of the tensor that grows least. */
+    double growth, least_growth, flops_growth, tensor_growth;
     double
         own_flops; /* the least that the plan's own launches compute; INFINITY: it is not known */
     double own_bytes;         /* the least that they move; 0: it is not known */

@@ -5,7 +5,7 @@
 #define EVAL_EXPLAIN_WHY_H
 
 #include "base/buffer.h"
-#include "eval/judge/verdict.h"
+#include "eval/judge/verdict/verdict.h"
 
 typedef struct {
     int n;

@@ -17,6 +17,7 @@
 #include "eval/judge/baseline.h"
 #include "eval/judge/device_reference.h"
 #include "eval/judge/loaded_ops.h"
+#include "eval/judge/outliers.h"
 #include "eval/judge/paired_timing.h"
 #include "eval/judge/predicted_timing.h"
 #include "eval/judge/prepare.h"
@@ -216,6 +217,13 @@ static int sanitize(Evaluator *e, Loaded *l, ChecksPassed *passed, Finding *f, E
     return 0;
 }
 
+static int with_outliers(Evaluator *e, const Workload *w, Baseline *b, Loaded *l, const Verdict *v,
+                         ChecksPassed *passed, Finding *f, Error *err)
+{
+    BaselineContext x = baseline_context(e);
+    return outliers_check(&x, b, l, w, v->timing, passed, f, err);
+}
+
 /* Time a win again on contents of its second seed. The lower interval stays in *v. */
 static int measured_again(Evaluator *e, Task *t, const Workload *w, Baseline *b, Loaded *l,
                           const PairedOptions *second, Verdict *v, ChecksPassed *passed, Finding *f,
@@ -248,6 +256,7 @@ static int measure(Evaluator *e, Task *t, const Workload *w, Baseline *b, Loaded
     second.seed = v->second_seed = seed_derive(e->seed, "second", t->digest);
     rc = paired_unseen(&b->loaded, l, e->cases, w, &second, v->low, passed, f, err);
     if (!rc) rc = measured_again(e, t, w, b, l, &second, v, passed, f, err);
+    if (!rc) rc = with_outliers(e, w, b, l, v, passed, f, err);
     if (!rc) rc = sanitize(e, l, passed, f, err);
     e->paired.timed_at = clock_seconds();
     return rc;
@@ -272,7 +281,8 @@ static int predict(Evaluator *e, Task *t, const Workload *w, Baseline *b, Loaded
     rc = loaded_again(l, f, err);
     if (!rc)
         rc = predicted_unseen(l, e->cases, small, w, v->second_seed, v->timing, passed, f, err);
-    return rc ? rc : score(e, t, w, v, f, err);
+    if (!rc) rc = score(e, t, w, v, f, err);
+    return rc || v->low <= 1 ? rc : with_outliers(e, w, b, l, v, passed, f, err);
 }
 
 static int time_candidate(Evaluator *e, Task *t, const Workload *w, Loaded *l, Verdict *v,

@@ -4,7 +4,7 @@
 #ifndef EVAL_JUDGE_EVALUATOR_H
 #define EVAL_JUDGE_EVALUATOR_H
 
-#include "eval/judge/verdict.h"
+#include "eval/judge/verdict/verdict.h"
 #include "tasks/task.h"
 
 typedef struct Evaluator Evaluator;

@@ -92,21 +92,6 @@ int predicted_measure(Loaded *l, Cases *cases, const Workload *w, uint64_t seed,
     return rc;
 }
 
-/* The work of the timed workload over the small workload's. */
-static int work_growth(const Task *t, const Workload *small, const Workload *timed, DeviceSample *s,
-                       Error *err)
-{
-    double b0, f0, b1, f1;
-    if (task_cost(t, small, &b0, &f0, err) || task_cost(t, timed, &b1, &f1, err)) return -1;
-    s->growth = fmax(b1 / fmax(b0, 1), f1 / fmax(f0, 1));
-    s->least_growth = b1 / fmax(b0, 1);
-    s->flops_growth = f0 > 0 ? f1 / f0 : s->least_growth;
-    s->least_growth = fmin(s->least_growth, s->flops_growth);
-    s->own_flops = f1;
-    s->own_bytes = t->degenerate ? 0 : b1;
-    return 0;
-}
-
 /* The least growth of a tensor of more than one element. */
 static double tensor_growth(const Task *t, const Workload *small, const Workload *timed)
 {
@@ -121,10 +106,25 @@ static double tensor_growth(const Task *t, const Workload *small, const Workload
     return isfinite(least) ? least : 1;
 }
 
+/* The work of the timed workload over the small workload's. */
+static int work_growth(const Task *t, const Workload *small, const Workload *timed, DeviceSample *s,
+                       Error *err)
+{
+    double b0, f0, b1, f1;
+    if (task_cost(t, small, &b0, &f0, err) || task_cost(t, timed, &b1, &f1, err)) return -1;
+    s->growth = fmax(b1 / fmax(b0, 1), f1 / fmax(f0, 1));
+    s->least_growth = b1 / fmax(b0, 1);
+    s->flops_growth = f0 > 0 ? f1 / f0 : s->least_growth;
+    s->least_growth = fmin(s->least_growth, s->flops_growth);
+    s->tensor_growth = tensor_growth(t, small, timed);
+    s->own_flops = f1;
+    s->own_bytes = t->degenerate ? 0 : b1;
+    return 0;
+}
+
 /* In a plan with op lines the other kernels may grow as little as any tensor does: what follows a
  * product grows as its result. They have to compute what the op lines leave of the task. */
-static void allow_op_lines(const Run *r, const Workload *small, const Workload *timed,
-                           DeviceSample *s)
+static void allow_op_lines(const Run *r, DeviceSample *s)
 {
     int found = 0;
     for (int i = 0; i < r->n_launches; i++)
@@ -132,7 +132,7 @@ static void allow_op_lines(const Run *r, const Workload *small, const Workload *
     if (!found) return;
     const PlanOps *ops = r->loaded->context.ops;
     s->own_flops = ops ? fmax(0, s->own_flops - ops->flops) : INFINITY;
-    s->least_growth = fmin(s->least_growth, tensor_growth(r->loaded->task, small, timed));
+    s->least_growth = fmin(s->least_growth, s->tensor_growth);
     s->flops_growth = s->least_growth;
     s->own_bytes = 0;
 }
@@ -176,7 +176,7 @@ static int predict_timed(Loaded *l, TimedContents *c, const Workload *small, con
     if (!rc) {
         s.outputs = r.memory.outputs;
         s.compared = timed_is_compared(l->task, timed);
-        allow_op_lines(&r, small, timed, &s);
+        allow_op_lines(&r, &s);
         rc = l->ops->sample(l->device, r.launches, r.n_launches, &s, out, &fault, err);
         if (rc > 0) run_fault(&r, &fault, f);
     }

@@ -12,7 +12,7 @@
 #include "base/process.h"
 #include "eval/candidate/candidate.h"
 #include "eval/device/evaluator_flags.h"
-#include "eval/judge/verdict_schema.h"
+#include "eval/judge/verdict/verdict_schema.h"
 #include "eval/judge/verdict_show.h"
 
 /* Sources up to this size are read. One above CANDIDATE_MAX_SOURCE gets a verdict that says so. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "eval/judge/statistics.h"
-#include "eval/judge/verdict_schema.h"
+#include "eval/judge/verdict/verdict_schema.h"
 
 static const char *mode_name(ClockMode m)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "eval/judge/verdict_schema.h"
+#include "eval/judge/verdict/verdict_schema.h"
 #include "eval/serve/seal.h"
 
 void job_init(Job *job, const Task *task, const char *device_class, const char *source, size_t len,

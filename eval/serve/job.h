@@ -7,7 +7,7 @@
 #include "artifacts/record.h"
 #include "base/digest.h"
 #include "eval/device/outcome.h"
-#include "eval/judge/verdict.h"
+#include "eval/judge/verdict/verdict.h"
 #include "queue/queue.h"
 #include "tasks/task.h"
 

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/stop.h"
-#include "eval/judge/verdict.h"
+#include "eval/judge/verdict/verdict.h"
 #include "queue/fleet.h"
 
 enum { FIND_S = 30 }; /* time limit of quern-devices */

@@ -10,7 +10,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
-#include "eval/judge/verdict.h"
+#include "eval/judge/verdict/verdict.h"
 #include "queue/queue.h"
 
 enum { MAX_CLASSES = 256, MAX_SICK = 1024, MAX_WORKERS = 4096, MAX_HOSTS = 1024, HEARD_S = 60 };

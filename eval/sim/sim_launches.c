@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "eval/sim/library/library_run.h"
 #include "eval/sim/library/library_time.h"
+#include "eval/sim/missing.h"
 #include "eval/sim/sample.h"
 #include "eval/sim/time/extrapolate.h"
 #include "eval/sim/time/line_costs.h"
@@ -31,9 +33,6 @@ enum {
 struct BlockWork {
     double blocks, work;
 };
-
-/* Less of the scaled work than this is too little (missing_work), and less of what the task itself needs. */
-static const double LEAST_BYTES = 0.75, LEAST_FLOPS = 0.5, LEAST_OWN = 0.97;
 
 /* Reports a launch that cannot start. Returns 1. */
 static int refuse(DeviceFault *fault, const DeviceLaunch *l, const char *fmt, const char *what,
@@ -416,53 +415,6 @@ static int64_t sample_limit(const Device *d, const SimCounts *small, double grow
     return limit < (double)d->limit / 2 ? (int64_t)limit : d->limit / 2;
 }
 
-/* The last predicted launch of the same kernel, or of the same op line, whose kernels depend on the
- * sizes: that with the same index where it is one. */
-static const SimCounts *find_predicted(const Device *d, const DeviceLaunch *l, int at)
-{
-    char name[sizeof d->predicted->kernel];
-    const SimCounts *found = NULL;
-    device_kernel_name(l->kernel, name, sizeof name);
-    for (int i = 0; i < d->n_predicted; i++)
-        if ((l->op_line ? d->predicted[i].op_line == l->op_line
-                        : !strcmp(d->predicted[i].kernel, name)) &&
-            (!found || i <= at))
-            found = &d->predicted[i];
-    return found;
-}
-
-/* The work of some launches: bytes of global memory, and flops. */
-typedef struct {
-    double bytes, flops;
-} Work;
-
-/* Without op lines: at the small size a plain kernel may stand for a library's. */
-static Work work_of(const SimCounts *c, const DeviceLaunch *launches, int n)
-{
-    Work w = {0, 0};
-    for (int i = 0; i < n; i++) {
-        if (launches ? launches[i].op_line : c[i].op_line) continue;
-        w.bytes += (double)c[i].global_load_bytes + (double)c[i].global_store_bytes;
-        w.flops += (double)c[i].fp32_flops + (double)c[i].fp16_flops + (double)c[i].fp64_flops +
-                   (double)c[i].tensor_flops;
-    }
-    return w;
-}
-
-/* How many times more than it did at the timed size would the plan do, had its work grown from the
- * small size on as the task's? A source could leave work out where its outputs are not compared. 1:
- * it does enough. Short rows make sums over a block costly, so that what the task needs is enough. */
-static double missing_work(Work small, Work now, const DeviceSample *s)
-{
-    double bytes = s->least_growth * small.bytes,
-           flops = fmin(s->flops_growth * small.flops, s->own_flops), factor = 1;
-    double own = fmin(bytes, s->own_bytes);
-    if (now.bytes < LEAST_OWN * own) factor = own / fmax(now.bytes, 1);
-    if (now.bytes < LEAST_BYTES * bytes) factor = bytes / fmax(now.bytes, 1);
-    if (now.flops < LEAST_FLOPS * flops) factor = fmax(factor, flops / fmax(now.flops, 1));
-    return factor;
-}
-
 /* Samples launch i, or scales the counters of the smaller launch. Returns as run_one. */
 static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out,
                       SampledOutputs *state, SimCounts *counts, DeviceFault *fault, Error *err)
@@ -470,7 +422,7 @@ static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out
     Sample s;
     Occupancy o;
     Exec *x = &d->exec;
-    const SimCounts *small = find_predicted(d, l, i);
+    const SimCounts *small = missing_find(d->predicted, d->n_predicted, l, i);
     if (!small)
         return refuse(fault, l, "kernel %s runs at the timed size only%.0zu%.0zu%s", "", 0, 0);
     static const uint32_t alone[3];
@@ -524,15 +476,21 @@ static int repeats(const DeviceLaunch *launches, int i)
     return 1;
 }
 
-/* The own launches of a plan that leaves work out take as much longer. */
+/* The own launches of a plan that leaves work out take as much longer, and one that leaves out bytes as much
+ * as DRAM takes for them. */
 static void hold(const Device *d, const DeviceLaunch *launches, int n, DeviceSample *s,
                  const SimCounts *counts, LaunchTime *times)
 {
-    double factor =
-        missing_work(work_of(d->predicted, NULL, d->n_predicted), work_of(counts, launches, n), s);
+    double factor = missing_work(d->predicted, d->n_predicted, counts, launches, n, s);
     s->held = factor > 1;
-    for (int i = 0; i < n && s->held; i++)
-        if (!launches[i].library_args && !launches[i].op_line) times[i].seconds *= factor;
+    for (int i = 0; i < n; i++) {
+        if (launches[i].library_args || launches[i].op_line) continue;
+        double bytes = missing_bytes(d->predicted, d->n_predicted, &counts[i], &launches[i], i, s);
+        times[i].seconds = times[i].seconds * factor +
+                           bytes / (d->profile->dram_bytes_per_s * d->profile->dram_efficiency);
+        if (bytes > 0) log_debug("launch %d leaves %.0f bytes out", i, bytes);
+        s->held |= bytes > 0;
+    }
 }
 
 int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, DeviceTiming *out,

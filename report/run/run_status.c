@@ -7,7 +7,7 @@
 
 #include "artifacts/artifact.h"
 #include "base/memory.h"
-#include "eval/judge/verdict.h"
+#include "eval/judge/verdict/verdict.h"
 #include "queue/connection.h"
 
 const char *const run_state_names[] = {"going on", "finished", "stopped", "failed"};

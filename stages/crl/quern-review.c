@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/stop.h"
 #include "eval/judge/seeds.h"
-#include "eval/judge/verdict.h"
+#include "eval/judge/verdict/verdict.h"
 #include "stages/crl/review.h"
 #include "stages/data/stage_config.h"
 #include "stages/policy/endpoint_name.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "eval/judge/verdict.h"
+#include "eval/judge/verdict/verdict.h"
 
 static int read_ids(const View *v, const char *key, int32_t **out, int *n, Error *err)
 {

@@ -9,7 +9,7 @@
 
 #include "base/file_digest.h"
 #include "base/memory.h"
-#include "eval/judge/verdict.h"
+#include "eval/judge/verdict/verdict.h"
 #include "stages/settings/settings.h"
 #include "tasks/task.h"
 

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "base/stop.h"
 #include "eval/judge/seeds.h"
-#include "eval/judge/verdict.h"
+#include "eval/judge/verdict/verdict.h"
 #include "stages/data/stage_config.h"
 #include "stages/sft/collect.h"
 

@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-#include "eval/judge/verdict_schema.h"
+#include "eval/judge/verdict/verdict_schema.h"
 #include "eval/serve/seal.h"
 
 enum { LEAST_VERDICTS = 400, LEAST_JOBS = 80, LONG_TEXT = 5000 };

@@ -11,7 +11,7 @@
 #include "artifacts/schema.h"
 #include "base/memory.h"
 #include "eval/judge/evaluator.h"
-#include "eval/judge/verdict_schema.h"
+#include "eval/judge/verdict/verdict_schema.h"
 
 static Verdict sample(void)
 {

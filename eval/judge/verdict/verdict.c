@@ -1,5 +1,5 @@
 /* A verdict's key, and its record: written and read by the table in verdict_schema.c. */
-#include "eval/judge/verdict.h"
+#include "eval/judge/verdict/verdict.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "eval/judge/verdict_schema.h"
+#include "eval/judge/verdict/verdict_schema.h"
 
 void verdict_key(const VerdictKey *key, char out[DIGEST_HEX])
 {

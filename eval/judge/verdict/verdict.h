@@ -1,7 +1,7 @@
 /* A verdict: the result of evaluating one candidate, its key, and its record in an artifact. The
- * fields of the record and of the JSON are in eval/judge/verdict_schema.h. */
-#ifndef EVAL_JUDGE_VERDICT_H
-#define EVAL_JUDGE_VERDICT_H
+ * fields of the record and of the JSON are in eval/judge/verdict/verdict_schema.h. */
+#ifndef EVAL_JUDGE_VERDICT_VERDICT_H
+#define EVAL_JUDGE_VERDICT_VERDICT_H
 
 #include "artifacts/record.h"
 #include "base/digest.h"
@@ -9,7 +9,7 @@
 
 /* The version of the rules by which verdicts are made. It is part of every key, since verdicts of
  * two versions cannot be compared. */
-#define VERDICT_HARNESS "19"
+#define VERDICT_HARNESS "20"
 
 typedef struct {
     Outcome outcome;

@@ -1,5 +1,5 @@
 /* The table of a verdict's fields, and its print as Markdown. */
-#include "eval/judge/verdict_schema.h"
+#include "eval/judge/verdict/verdict_schema.h"
 
 #include <string.h>
 

@@ -5,12 +5,12 @@
  * lists.
  *
  * The order of the table is the order of the keys in the JSON. A record's keys are sorted. */
-#ifndef EVAL_JUDGE_VERDICT_SCHEMA_H
-#define EVAL_JUDGE_VERDICT_SCHEMA_H
+#ifndef EVAL_JUDGE_VERDICT_VERDICT_SCHEMA_H
+#define EVAL_JUDGE_VERDICT_VERDICT_SCHEMA_H
 
 #include <stdio.h>
 
-#include "eval/judge/verdict.h"
+#include "eval/judge/verdict/verdict.h"
 
 /* Where a field is in the record. */
 typedef enum { VERDICT_RECORD, VERDICT_DETAIL, VERDICT_NOT_RECORDED } VerdictPlace;

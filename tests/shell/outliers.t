@@ -1,0 +1,87 @@
+#!/bin/bash
+# A win of a task with a long sum is run on inputs with a few outliers: what leaves most of the sum out is a
+# wrong result. On a simulator what a launch leaves out at the timed size counts as done. TAP on stdout.
+. "$(dirname "$0")/verdicts.sh"
+export QUERN_LOG=quiet QUERN_CACHE=$tmp/cache
+cd "$tmp" || exit 1
+
+for name in norm large steep; do
+    size=2048 line='s = aten.linalg_vector_norm(x)' last='y = aten.div.Tensor(x, s)'
+    [ $name != large ] || size=6144
+    [ $name != steep ] || size=1024
+    [ $name != steep ] || line='h = aten.sin(x)", "s = aten.mean(h)' last='y = aten.mul.Tensor(x, s)'
+    cat >$name.json <<END
+{"name": "$name", "axes": {"rows": {"size": $size}, "cols": {"size": $size}},
+ "inputs": {"x": {"dtype": "float32", "shape": ["rows", "cols"]}}, "outputs": {"y": {}},
+ "graph": ["$line", "$last"]}
+END
+done
+"$BIN/quern-derive" -o tasks norm.json large.json steep.json
+ok $? "three tasks whose outputs depend on a sum over all inputs"
+
+# kernel NAME USED TERM RESULT: two launches, of which the first adds terms of the first USED inputs
+kernel() {
+    cat >"$1.cu" <<END
+//@ buffer float sums[1024]
+//@ launch add<<<1024, 256>>>(x, sums, rows * cols)
+//@ launch scale<<<ceil_div(rows * cols, 1024), 256>>>(x, sums, y, rows * cols)
+__device__ float block_sum(float s)
+{
+    __shared__ float part[8];
+    for (int d = 16; d; d /= 2) s += __shfl_xor_sync(~0u, s, d);
+    if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = s;
+    __syncthreads();
+    s = 0;
+    for (int i = 0; i < 8; i++) s += part[i];
+    return s;
+}
+extern "C" __global__ void add(const float *x, float *sums, int n)
+{
+    int used = $2;
+    float s = 0;
+    for (int i = blockIdx.x * 256 + threadIdx.x; i < used; i += 262144) s += $3;
+    s = block_sum(s);
+    if (threadIdx.x == 0) sums[blockIdx.x] = s * ((float)n / used);
+}
+extern "C" __global__ void scale(const float *x, const float *sums, float *y, int n)
+{
+    float4 four = ((const float4 *)sums)[threadIdx.x];
+    float s = block_sum(four.x + four.y + four.z + four.w);
+    for (int j = 0; j < 4; j++) {
+        int i = blockIdx.x * 1024 + j * 256 + threadIdx.x;
+        if (i < n) y[i] = $4;
+    }
+}
+END
+}
+
+judge() { # TASK KERNEL: leaves the verdict in $verdict and its score in $score
+    verdict=$("$BIN/quern-eval" --task "$1" --task-root tasks --device sim:h100 --json "$2.cu")
+    score=$(json_field score <<<"$verdict")
+    echo "# $2 of $1: $(json_field outcome <<<"$verdict"), score $score"
+}
+
+kernel whole n 'x[i] * x[i]' 'x[i] * rsqrtf(s)'
+judge norm whole
+[[ $verdict == *'"outcome":"ok"'* && $verdict == *'"time, with a few outliers: all blocks"'* ]]
+ok $? "a win that adds all terms runs with outliers and is ok"
+judge large whole
+honest=$score
+
+kernel part 'n > 1000000 ? n / 2 : n' 'x[i] * x[i]' 'x[i] * rsqrtf(s)'
+judge norm part
+[[ $verdict == *'"outcome":"wrong_result"'* && $verdict == *'few outliers among the inputs'*'left out'* ]]
+ok $? "one that estimates the sum from a half is wrong there, and is told why"
+
+kernel most 'n > 1000000 ? n / 64 : n' 'x[i] * x[i]' 'x[i] * rsqrtf(s)'
+judge large most
+[[ $verdict == *'"outcome":"ok"'* && $verdict == *'with outliers: a simulator takes too long'* ]]
+ok $? "where a simulator would take too long, the verdict says that it did not run"
+awk "BEGIN {exit !($score < $honest * 1.02)}"
+ok $? "and what is left out takes its time all the same"
+
+kernel steep n 'sinf(x[i])' 'x[i] * s / n'
+judge steep steep
+[[ $verdict == *'"outcome":"ok"'* && $verdict != *'a few outliers'* ]]
+ok $? "a sum that the inputs' last bits decide is not checked so"
+done_testing
