@@ -416,6 +416,41 @@ static int infer_split_sizes(OpCall *c, Error *err)
                            (long long)start, (long long)x->size[dim]);
 }
 
+/* Pieces of nearly the same size, the longer ones first. */
+static int infer_sections(OpCall *c, Error *err)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    int dim;
+    int64_t n = c->arg[1].integer[0], start = 0;
+    if (need_rank(x, err) || op_dim(c->arg[2].integer[0], x->rank, &dim, err)) return -1;
+    if (n < 1 || n > OP_MAX_RESULTS)
+        return error_set(err, ERROR_LIMIT, "expected 1 to %d sections, found %lld", OP_MAX_RESULTS,
+                         (long long)n);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t length = x->size[dim] / n + (i < x->size[dim] % n);
+        if (piece(c, dim, start, length, err)) return -1;
+        start += length;
+    }
+    return 0;
+}
+
+/* Pieces between places, each of which is a slice's end: negative ones count from the end. */
+static int infer_cuts(OpCall *c, Error *err)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    const OpValue *at = &c->arg[1];
+    int dim;
+    if (need_rank(x, err) || op_dim(c->arg[2].integer[0], x->rank, &dim, err)) return -1;
+    int64_t n = x->size[dim], start = 0;
+    for (int i = 0; i <= at->n; i++) {
+        int64_t end = i == at->n ? n : at->integer[i] < 0 ? at->integer[i] + n : at->integer[i];
+        end = end < 0 ? 0 : end > n ? n : end;
+        if (piece(c, dim, start, end > start ? end - start : 0, err)) return -1;
+        start = end;
+    }
+    return 0;
+}
+
 static int infer_unbind(OpCall *c, Error *err)
 {
     const OpTensor *x = op_tensor(c, 0);
@@ -498,6 +533,8 @@ static const Op table[] = {
     MANY("split.Tensor", SELF ", int split_size, int dim=0", infer_split),
     MANY("split_with_sizes.default", SELF ", int[] split_sizes, int dim=0", infer_split_sizes),
     MANY("chunk.default", SELF ", int chunks, int dim=0", infer_split),
+    MANY("tensor_split.sections", SELF ", int sections, int dim=0", infer_sections),
+    MANY("tensor_split.indices", SELF ", int[] indices, int dim=0", infer_cuts),
     MANY("unbind.int", SELF ", int dim=0", infer_unbind),
     MANY("broadcast_tensors.default", "Tensor[] tensors", infer_broadcast),
     MANY("_assert_tensor_metadata.default",

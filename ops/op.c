@@ -32,6 +32,7 @@ static OpFamily (*const families[])(void) = {
     sort_family,
     scatter_family,
     resize_family,
+    columns_family,
 };
 /* clang-format on */
 

@@ -1,5 +1,5 @@
 """Argument sets of operators that ATen composes of views, products and element functions."""
-from ops_draw import broadcast, dim, either, number, shape
+from ops_draw import broadcast, dim, either, number, shape, spec
 from ops_fixtures_pointwise import unary
 
 
@@ -60,6 +60,15 @@ def weight_norm(r):
     return [either(r, s), either(r, [n if k == d else 1 for k, n in enumerate(s)]), d], {}
 
 
+def kron(r):
+    return [spec(r, shape(r, low=1, high=3)), spec(r, shape(r, low=1, high=2))], {}
+
+
+def dist(r):
+    s = shape(r)
+    return [either(r, s), either(r, broadcast(r, s))] + [r.choice([1, 2, 0])] * r.randint(0, 1), {}
+
+
 def diff(r):
     s = shape(r, low=1)
     d = dim(r, len(s))
@@ -75,6 +84,9 @@ EXACT = {
     "where.Scalar": lambda r: ([either(r, shape(r), "mask"), r.choice([-2.5, 3]), r.choice([0.125, 1])], {}),
     "isinf.default": unary("special"),
     "isfinite.default": unary("special"),
+    "trace.default": lambda r: ([either(r, [size(r), size(r)], "positive")], {}),
+    "kron.default": kron,
+    "dist.default": dist,
     "diff.default": diff,
     "_weight_norm.default": weight_norm,
     "prelu.default": prelu,

@@ -154,6 +154,16 @@ def split(r):
     return r.choice([([x, r.randint(2, 5), d], {}), ([x, r.randint(2, 5)], {})])
 
 
+def sections(r):
+    x = some(r)
+    return [x, r.randint(1, 5), dim(r, rank(x))], {}
+
+
+def cuts(r):
+    x = some(r)
+    return [x, [r.randint(-3, 8) for _ in range(r.randint(1, 3))], dim(r, rank(x))], {}
+
+
 def split_sizes(r):
     x = some(r)
     d = dim(r, rank(x))
@@ -201,6 +211,8 @@ EXACT = {
     "expand_as.default": expand_as,
     "diagonal.default": diagonal,
     "flip.default": dims,
+    "tensor_split.sections": sections,
+    "tensor_split.indices": cuts,
     "split.Tensor": split,
     "split_with_sizes.default": split_sizes,
     "chunk.default": split,

@@ -177,6 +177,43 @@ static int weight_norm(Chain *k, const OpCall *c)
     return chain_call(k, "aten.mul.Tensor", ARGS(T(in), T(scale)));
 }
 
+static int trace(Chain *k, const OpCall *c)
+{
+    int x = chain_input(k, 0);
+    if (op_tensor(c, 0)->rank != 2) return chain_fail(k, ERROR_INVALID, "expected a matrix");
+    x = chain_call(k, "aten.diagonal.default", ARGS(T(x)));
+    return chain_call(k, "aten.sum.default", ARGS(T(x)));
+}
+
+/* Each element of one tensor times the other: their dimensions alternate. */
+static int kron(Chain *k, const OpCall *c)
+{
+    const OpTensor *x[] = {op_tensor(c, 0), op_tensor(c, 1)};
+    int rank = x[0]->rank > x[1]->rank ? x[0]->rank : x[1]->rank, side[2];
+    ChainArg joined = {.kind = OP_INTS, .n = rank};
+    if (rank < 1 || rank > OP_MAX_RANK / 2)
+        return chain_fail(k, ERROR_UNSUPPORTED, "expected 1 to 4 dimensions");
+    for (int d = 0; d < rank; d++) joined.integer[d] = 1;
+    for (int i = 0; i < 2; i++) {
+        ChainArg apart = {.kind = OP_INTS, .n = 2 * rank};
+        for (int d = 0; d < rank; d++) {
+            int own = d - (rank - x[i]->rank);
+            apart.integer[2 * d + i] = own < 0 ? 1 : x[i]->size[own];
+            apart.integer[2 * d + 1 - i] = 1;
+            joined.integer[d] *= apart.integer[2 * d + i];
+        }
+        side[i] = chain_call(k, "aten.reshape.default", ARGS(T(chain_input(k, i)), apart));
+    }
+    int y = chain_call(k, "aten.mul.Tensor", ARGS(T(side[0]), T(side[1])));
+    return chain_call(k, "aten.reshape.default", ARGS(T(y), joined));
+}
+
+static int dist(Chain *k, const OpCall *c)
+{
+    int d = chain_call(k, "aten.sub.Tensor", ARGS(T(chain_input(k, 0)), T(chain_input(k, 1))));
+    return chain_call(k, "aten.norm.Scalar", ARGS(T(d), CHAIN_FLOAT(c->arg[2].number)));
+}
+
 /* ---- numbers that are tensors on the way ---- */
 
 /* A tensor of one number, which eager PyTorch fills on the device. */
@@ -229,6 +266,9 @@ static const Op table[] = {
     CHAIN("aten.where.Scalar", "Tensor condition, Scalar self, Scalar other", where),
     CHAIN("aten.where.ScalarOther", "Tensor condition, Tensor self, Scalar other", where),
     CHAIN("aten.where.ScalarSelf", "Tensor condition, Scalar self, Tensor other", where),
+    CHAIN("aten.trace.default", "Tensor self", trace),
+    CHAIN("aten.kron.default", "Tensor self, Tensor other", kron),
+    CHAIN("aten.dist.default", "Tensor self, Tensor other, Scalar p=2", dist),
     CHAIN("aten.isinf.default", "Tensor self", isinf_steps),
     CHAIN("aten.isfinite.default", "Tensor self", isfinite_steps),
     CHAIN("aten.glu.default", "Tensor self, int dim=-1", glu),

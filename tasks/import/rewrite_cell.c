@@ -248,8 +248,9 @@ static int write_cdist(Writer *w, const json_t *node)
 static int grid_sizes(Writer *w, const char *result, Buffer *text)
 {
     const json_t *sizes = json_object_get(json_object_get(w->p->tensors, result), "sizes");
+    buffer_puts(text, "[");
     for (size_t d = 0; d < json_array_size(sizes); d++) {
-        buffer_puts(text, d ? ", " : "[");
+        buffer_puts(text, d ? ", " : "");
         if (argument_size(w->p, json_array_get(sizes, d), text, w->err)) return -1;
     }
     buffer_puts(text, "])");
@@ -306,15 +307,145 @@ static int write_power(Writer *w, const json_t *node)
     return 1;
 }
 
+/* ---- contractions ---- */
+
+static const char *own_name(const json_t *node, const char *name)
+{
+    return json_string_value(
+        json_object_get(json_object_get(argument(node, name), "as_tensor"), "name"));
+}
+
+/* The dimensions of a list, counted from the front: how many; 0: they are not those of the tensor. */
+static size_t dimensions(const json_t *node, const char *name, size_t rank, size_t out[OP_MAX_RANK])
+{
+    const json_t *list = json_object_get(argument(node, name), "as_ints");
+    size_t n = json_array_size(list);
+    if (!list && rank) return out[0] = rank - 1, 1; /* of an inner product */
+    for (size_t i = 0; i < n && n <= rank; i++) {
+        int64_t d = json_integer_value(json_array_get(list, i));
+        if (d < 0) d += (int64_t)rank;
+        if (d < 0 || d >= (int64_t)rank) return 0;
+        out[i] = (size_t)d;
+        for (size_t k = 0; k < i; k++)
+            if (out[k] == out[i]) return 0;
+    }
+    return n <= rank ? n : 0;
+}
+
+/* A matrix of a tensor: the dimensions that stay are its rows, or with `turned` its columns. */
+static void write_matrix(Writer *w, const char *x, size_t rank, const size_t *dims, size_t n,
+                         int turned, char out[GRAPH_NAME])
+{
+    Buffer text;
+    char gone[OP_MAX_RANK] = {0};
+    size_t kept = rank - n, first = turned ? n : kept;
+    buffer_init(&text, OP_LINE_MAX);
+    for (size_t i = 0; i < n; i++) gone[dims[i]] = 1;
+    buffer_printf(&text, "aten.permute(%s, [", x);
+    for (int part = 0, count = 0; part < 2; part++)
+        for (size_t d = 0; d < (part == turned ? rank : n); d++) {
+            if (part == turned && gone[d]) continue;
+            buffer_printf(&text, "%s%zu", count++ ? ", " : "", part == turned ? d : dims[d]);
+        }
+    buffer_puts(&text, "])");
+    add(w, "turned", 0, NULL, buffer_detach(&text), out);
+    buffer_release(&text);
+    if (rank - first > 1)
+        add(w, "flat", 0, NULL, memory_printf("aten.flatten.using_ints(%s, %zu, -1)", out, first),
+            out);
+    if (first > 1)
+        add(w, "flat", 0, NULL,
+            memory_printf("aten.flatten.using_ints(%s, 0, %zu)", out, first - 1), out);
+    if (!kept) add(w, "flat", 0, NULL, memory_printf("aten.unsqueeze(%s, %d)", out, turned), out);
+}
+
+/* A product of matrices, as eager PyTorch computes contractions. */
+static int write_tensordot(Writer *w, const json_t *node)
+{
+    const char *x = tensor(w, node, "self"), *y = tensor(w, node, "other"),
+               *result = output(node, 0);
+    const char *own[] = {own_name(node, "self"), own_name(node, "other")};
+    size_t dims[2][OP_MAX_RANK], rank[2];
+    char left[GRAPH_NAME], right[GRAPH_NAME], product[GRAPH_NAME];
+    Buffer text;
+    if (!x || !y || !own[0] || !own[1] || !result) return unknown_tensor(w);
+    for (int i = 0; i < 2; i++) rank[i] = rank_of(w, own[i]);
+    if (rank[0] > OP_MAX_RANK || rank[1] > OP_MAX_RANK) return 0;
+    size_t n = dimensions(node, "dims_self", rank[0], dims[0]);
+    if (!n || dimensions(node, "dims_other", rank[1], dims[1]) != n) return 0;
+    for (size_t i = 0; i < n; i++) { /* a dimension of one would be a sum of the other */
+        int64_t a = own_size(w, own[0], rank[0] - dims[0][i]),
+                b = own_size(w, own[1], rank[1] - dims[1][i]);
+        if (a < 2 || a != b) return 0;
+    }
+    write_matrix(w, x, rank[0], dims[0], n, 0, left);
+    write_matrix(w, y, rank[1], dims[1], n, 1, right);
+    add(w, "product", 0, NULL, memory_printf("aten.mm(%s, %s)", left, right), product);
+    buffer_init(&text, OP_LINE_MAX);
+    buffer_printf(&text, "aten.reshape(%s, ", product);
+    int rc = grid_sizes(w, result, &text);
+    if (!rc) add(w, result, 1, node, buffer_detach(&text), product);
+    buffer_release(&text);
+    return rc ? -1 : 1;
+}
+
+/* ---- tensors side by side ---- */
+
+/* Along a dimension that tensors of fewer dimensions lack: a stack. */
+static int write_beside(Writer *w, const json_t *node, int64_t dim, int64_t alone)
+{
+    const json_t *list = json_object_get(argument(node, "tensors"), "as_tensors");
+    const char *result = output(node, 0);
+    size_t n = json_array_size(list), rank = 0;
+    char chosen[GRAPH_NAME];
+    Buffer text;
+    buffer_init(&text, OP_LINE_MAX);
+    for (size_t i = 0; i < n; i++) {
+        const char *own = json_string_value(json_object_get(json_array_get(list, i), "name")),
+                   *x = name_of(w, json_array_get(list, i));
+        if (!x || !own || (i && rank_of(w, own) != rank)) n = 0;
+        if (!n) break;
+        rank = rank_of(w, own);
+        buffer_printf(&text, "%s%s", i ? ", " : "", x);
+    }
+    int stacks = rank == 1 && alone < 0,
+        rc = n && n <= OP_MAX_LIST && result && rank && (rank > 1 || alone >= -1);
+    if (rank <= (size_t)dim && rank > 1) rc = 0;
+    if (rc)
+        add(w, result, 1, node,
+            memory_printf("aten.%s([%s], %lld)", stacks ? "stack" : "cat", text.data,
+                          (long long)(rank == 1 && !stacks ? alone : dim)),
+            chosen);
+    buffer_release(&text);
+    return rc;
+}
+
+static int write_hstack(Writer *w, const json_t *node)
+{
+    return write_beside(w, node, 1, 0);
+}
+
+static int write_vstack(Writer *w, const json_t *node)
+{
+    return write_beside(w, node, 0, -1);
+}
+
+static int write_columns(Writer *w, const json_t *node)
+{
+    return write_beside(w, node, 1, -1);
+}
+
 static int write_composed(Writer *w, const json_t *node, const char *op)
 {
     static const struct {
         const char *op;
         int (*write)(Writer *w, const json_t *node);
-    } composed[] = {{"aten.pow.Tensor_Scalar", write_power},
-                    {"aten.cdist.default", write_cdist},
-                    {"aten.meshgrid.default", write_meshgrid},
-                    {"aten.meshgrid.indexing", write_meshgrid}};
+    } composed[] = {
+        {"aten.tensordot.default", write_tensordot},  {"aten.inner.default", write_tensordot},
+        {"aten.hstack.default", write_hstack},        {"aten.vstack.default", write_vstack},
+        {"aten.column_stack.default", write_columns}, {"aten.pow.Tensor_Scalar", write_power},
+        {"aten.cdist.default", write_cdist},          {"aten.meshgrid.default", write_meshgrid},
+        {"aten.meshgrid.indexing", write_meshgrid}};
     for (size_t i = 0; i < sizeof composed / sizeof *composed; i++)
         if (!strcmp(op, composed[i].op)) return composed[i].write(w, node);
     return 0;

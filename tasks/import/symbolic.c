@@ -318,6 +318,26 @@ static int power_text(Writer *w, const SymNode *n)
     return 0;
 }
 
+/* A size times a fraction whose denominator is a power of two, of which doubles are exact. */
+static int rounded(Writer *w, const SymNode *n)
+{
+    const SymNode *product = &w->e->node[n->a];
+    int first = w->e->node[product->a].kind == SYM_REAL, size = first ? product->b : product->a;
+    const SymNode *factor = &w->e->node[first ? product->a : product->b];
+    if (product->kind != SYM_MUL || factor->kind != SYM_REAL || !(factor->real > 0)) return -1;
+    double up = factor->real;
+    int64_t below = 1;
+    while (up != floor(up) && below < 1024) up *= 2, below *= 2;
+    if (up != floor(up) || up > 1 << 20) return -1;
+    int more = below > 1 && n->kind == SYM_CEIL;
+    if (more) buffer_puts(w->out, "(");
+    if (up != 1) buffer_printf(w->out, "%lld * ", (long long)up);
+    if (write(w, size, LEVEL_ATOM)) return -1;
+    if (more) buffer_printf(w->out, " + %lld)", (long long)below - 1);
+    if (below > 1) buffer_printf(w->out, " / %lld", (long long)below);
+    return 0;
+}
+
 static int level_of(SymKind kind)
 {
     switch (kind) {
@@ -331,6 +351,8 @@ static int level_of(SymKind kind)
     case SYM_MUL:
     case SYM_POW:
     case SYM_MOD:
+    case SYM_FLOOR:
+    case SYM_CEIL:
     case SYM_FLOOR_DIV: return LEVEL_PRODUCT;
     default: return LEVEL_ATOM;
     }
@@ -353,6 +375,8 @@ static int operation(Writer *w, int i)
     case SYM_FLOOR_DIV: return pair(w, n, " / ", LEVEL_PRODUCT);
     case SYM_MOD: return pair(w, n, " % ", LEVEL_PRODUCT);
     case SYM_POW: return power_text(w, n);
+    case SYM_FLOOR:
+    case SYM_CEIL: return rounded(w, n);
     case SYM_MAX: return function(w, n, "max");
     case SYM_MIN: return function(w, n, "min");
     case SYM_EQ: return pair(w, n, " == ", LEVEL_ORDER);
@@ -393,5 +417,6 @@ int symbolic_text(const Symbolic *e, const Symbols *s, Buffer *out, Error *err)
     if (out->full) return error_set(err, ERROR_LIMIT, "a symbolic size is too long");
     out->len = before;
     out->data[before] = 0;
-    return error_set(err, ERROR_UNSUPPORTED, "a size is no expression in integers");
+    return error_set(err, ERROR_UNSUPPORTED,
+                     "a size is no expression in integers; its factors are multiples of 1/1024");
 }

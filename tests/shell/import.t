@@ -5,7 +5,7 @@
 need python3
 fixtures=$root/tests/fixtures/import
 
-for name in row several causal assigned cells composed rewritten; do
+for name in row several causal assigned cells composed contracted rewritten; do
     run quern-import "$fixtures/$name.pt2" -o tasks; ok $? "$name is imported"
     [ "$(cat out)" = "tasks/$name" ]; ok $? "its folder is told"
     run quern-task gate "$name" --task-root tasks; ok $? "the gate accepts it"
@@ -55,6 +55,15 @@ ok $? "an assignment at indices is a copy to them"
 run quern-eval --task composed --task-root tasks --device sim:h100 --json composed.cu &&
     grep -q '"outcome":"ok"' out
 ok $? "its kernels compile and are right, a remainder of whole numbers among them"
+grep -q 'aten.permute(x, \[0, 1, 2\])' tasks/contracted/task.json &&
+    grep -q 'aten.permute(y, \[2, 0, 1\])' tasks/contracted/task.json &&
+    grep -q 'product = aten.mm(flat, flat_1)' tasks/contracted/task.json
+ok $? "a contraction is a product of matrices"
+grep -q 'aten.sub.Tensor(' tasks/contracted/task.json; ok $? "another name of an operator is its own"
+grep -q 'aten.cat(\[where, getitem_1\], 0)' tasks/contracted/task.json
+ok $? "tensors below each other are joined"
+grep -q '\[3 \* height / 2, 3 \* width / 2\], False, scales_h=1.5' tasks/contracted/task.json
+ok $? "a fraction of a size is one of integers"
 grep -q 'copy_ = aten.clone(y)' tasks/rewritten/task.json && ! grep -q '"state"' tasks/rewritten/task.json
 ok $? "a constant that is overwritten first is no input"
 

@@ -61,6 +61,18 @@ static void is(const char *text, const char *want, int64_t value)
     symbolic_release(&e);
 }
 
+static void no_text(const char *text)
+{
+    Symbolic e;
+    Buffer b;
+    Error err;
+    assert_int_equal(symbolic_parse(text, &symbols, dimension, NULL, &e, &err), 0);
+    buffer_init(&b, 1 << 12);
+    assert_int_equal(symbolic_text(&e, &symbols, &b, &err), -1);
+    buffer_release(&b);
+    symbolic_release(&e);
+}
+
 static void bad(const char *text, const char *sentence)
 {
     Symbolic e;
@@ -87,6 +99,12 @@ static void test_texts(void **state)
     is("s2 - 2*s1", "h - 2 * c", -10);
     is("s0 % 4", "n % 4", 2);
     is("2 + 3 * 4", "14", 14);
+    is("TruncToInt(Mul(Float('2.0', precision=53), ToFloat(Symbol('s1'))))", "2 * c", 22);
+    is("FloorToInt(Mul(Float('0.75', precision=53), ToFloat(Symbol('s1'))))", "3 * c / 4", 8);
+    is("Add(Integer(1), CeilToInt(Mul(ToFloat(Add(Symbol('s0'), Symbol('s1'))), Float('0.5', "
+       "precision=53))))",
+       "((n + c) + 1) / 2 + 1", 12);
+    no_text("FloorToInt(Mul(Float('1.3', precision=53), ToFloat(Symbol('s1'))))");
 }
 
 static void test_guards(void **state)

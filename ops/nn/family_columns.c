@@ -1,0 +1,223 @@
+/* Windows of images as columns, and the sums of columns in an image. Eager PyTorch launches a kernel for each
+ * image of a batch to make columns, and one for all to add them; a thread has an image's element, or one
+ * place of a window in a channel. */
+#include <stdio.h>
+#include <string.h>
+
+#include "ops/op_text.h"
+#include "ops/op_window.h"
+
+enum { COLUMN_THREADS = 1024, IMAGE_THREADS = 512 };
+
+/* x is [batch, channels, h, w], of a fold [batch, channels * taps, places]; `lead` is 0 without a batch. */
+typedef struct {
+    int folds, lead;
+    int64_t batch, channels, taps, places;
+    Window w[2];
+} Columns;
+
+static int window(const OpCall *c, int d, Window *w, Error *err)
+{
+    if (window_argument(c, "kernel_size", d, 1, &w->kernel, err) ||
+        window_argument(c, "dilation", d, 1, &w->dilation, err) ||
+        window_argument(c, "padding", d, 0, &w->padding, err) ||
+        window_argument(c, "stride", d, 1, &w->stride, err))
+        return -1;
+    int64_t room = w->in + 2 * w->padding - w->dilation * (w->kernel - 1) - 1;
+    if (room < 0)
+        return error_set(err, ERROR_INVALID, "a window of %lld does not fit in %lld elements",
+                         (long long)w->kernel, (long long)w->in);
+    w->out = room / w->stride + 1;
+    return 0;
+}
+
+static int columns_of(const OpCall *c, Columns *k, Error *err)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    *k = (Columns){.folds = op_argument(c->op, "output_size") >= 0};
+    k->lead = x->rank - (k->folds ? 2 : 3);
+    if (k->lead != 0 && k->lead != 1)
+        return error_set(err, ERROR_INVALID, "expected %d or %d dimensions, found %d",
+                         k->folds ? 2 : 3, k->folds ? 3 : 4, x->rank);
+    if (!op_dtype_is_float(x->dtype))
+        return error_set(err, ERROR_UNSUPPORTED, "expected a floating-point type, found %s",
+                         op_dtype_name(x->dtype));
+    for (int d = 0; d < x->rank; d++)
+        if (x->size[d] < 1 || x->size[d] > INT32_MAX)
+            return error_set(err, ERROR_INVALID, "a dimension has %lld elements",
+                             (long long)x->size[d]);
+    for (int d = 0; d < 2; d++) {
+        k->w[d].in = k->folds ? 0 : x->size[k->lead + 1 + d];
+        if (k->folds && window_argument(c, "output_size", d, 1, &k->w[d].in, err)) return -1;
+        if (window(c, d, &k->w[d], err)) return -1;
+    }
+    k->batch = k->lead ? x->size[0] : 1;
+    k->taps = k->w[0].kernel * k->w[1].kernel;
+    k->places = k->w[0].out * k->w[1].out;
+    k->channels = k->folds ? x->size[k->lead] / k->taps : x->size[k->lead];
+    if (!k->folds) return 0;
+    if (x->size[k->lead] != k->channels * k->taps || x->size[k->lead + 1] != k->places)
+        return error_set(err, ERROR_INVALID,
+                         "expected a multiple of %lld rows and %lld columns, found %lld and %lld",
+                         (long long)k->taps, (long long)k->places, (long long)x->size[k->lead],
+                         (long long)x->size[k->lead + 1]);
+    return 0;
+}
+
+static int infer(OpCall *c, Error *err)
+{
+    Columns k;
+    int64_t size[4] = {0};
+    int n = 0;
+    if (columns_of(c, &k, err)) return -1;
+    if (k.lead) size[n++] = k.batch;
+    size[n++] = k.folds ? k.channels : k.channels * k.taps;
+    if (!k.folds) size[n++] = k.places;
+    for (int d = 0; d < 2 && k.folds; d++) size[n++] = k.w[d].in;
+    return op_result(c, op_tensor(c, 0)->dtype, n, size, err);
+}
+
+/* ---- reference ---- */
+
+/* Copies one row of columns from a channel's image, or adds it there. */
+static void row(const Columns *k, int64_t tap, double *image, double *column)
+{
+    const Window *h = &k->w[0], *w = &k->w[1];
+    for (int64_t o = 0; o < h->out; o++) {
+        int64_t y = window_input(h, o, tap / w->kernel);
+        for (int64_t p = 0; p < w->out; p++) {
+            int64_t x = window_input(w, p, tap % w->kernel);
+            double *at = &column[o * w->out + p];
+            if (!k->folds)
+                *at = y < 0 || x < 0 ? 0 : image[y * w->in + x];
+            else if (y >= 0 && x >= 0)
+                image[y * w->in + x] += *at;
+        }
+    }
+}
+
+static int reference(const OpCall *c, const double *const *in, double *const *out, Error *err)
+{
+    double *x = (double *)in[c->arg[0].integer[0]], *y = out[0];
+    Columns k;
+    if (columns_of(c, &k, err)) return -1;
+    int64_t image = k.w[0].in * k.w[1].in;
+    double *images = k.folds ? y : x, *columns = k.folds ? x : y;
+#pragma omp parallel for if (op_elements(op_tensor(c, 0)) >= 1 << 14)
+    for (int64_t i = 0; i < k.batch * k.channels; i++) {
+        double *own = images + i * image;
+        if (k.folds) memset(own, 0, (size_t)image * sizeof *own);
+        for (int64_t t = 0; t < k.taps; t++) row(&k, t, own, columns + (i * k.taps + t) * k.places);
+    }
+    return 0;
+}
+
+/* Elements between the windows, or columns in the padding, need not be read. */
+static void cost(const OpCall *c, OpCost *out)
+{
+    Columns k;
+    Error err;
+    double used = 1;
+    if (columns_of(c, &k, &err)) return;
+    for (int d = 0; d < 2; d++) {
+        const Window *w = &k.w[d];
+        WindowUse u = window_use(w, k.folds);
+        used *= k.folds ? u.pairs / ((double)w->out * (double)w->kernel) : u.inputs / (double)w->in;
+    }
+    if (used < 1) out->bytes -= (1 - used) * op_bytes(op_tensor(c, 0));
+    out->flops = k.folds ? used * (double)op_elements(op_tensor(c, 0)) : 0;
+}
+
+/* ---- kernels ---- */
+
+static const char unfold_text[] =
+    "    const long long index = blockIdx.x * 1024LL + threadIdx.x;\n"
+    "    if (index >= n) return;\n"
+    "    const long long ow = index % outw, oh = index / outw % outh, channel = index / outw / "
+    "outh;\n"
+    "    const long long h0 = oh * strideh - padh, w0 = ow * stridew - padw;\n"
+    "    im += (channel * inh + h0) * inw + w0;\n"
+    "    col += (channel * kernelh * kernelw * outh + oh) * outw + ow;\n"
+    "    for (long long i = 0; i < kernelh; i++)\n"
+    "        for (long long j = 0; j < kernelw; j++) {\n"
+    "            const long long h = h0 + i * dilationh, w = w0 + j * dilationw;\n"
+    "            *col = (T)0.0f;\n"
+    "            if (h >= 0 && w >= 0 && h < inh && w < inw)\n"
+    "                *col = im[i * dilationh * inw + j * dilationw];\n"
+    "            col += outh * outw;\n"
+    "        }\n";
+
+static const char fold_text[] =
+    "    const long long at = blockIdx.x * 512LL + threadIdx.x;\n"
+    "    if (at >= n) return;\n"
+    "    const long long w = at % inw + padw, h = at / inw % inh + padh, channel = at / inw / "
+    "inh;\n"
+    "    const long long extenth = (kernelh - 1) * dilationh + 1;\n"
+    "    const long long extentw = (kernelw - 1) * dilationw + 1;\n"
+    "    const long long endh = min(h / strideh + 1, outh), endw = min(w / stridew + 1, outw);\n"
+    "    const long long firsth = h < extenth ? 0 : (h - extenth) / strideh + 1;\n"
+    "    const long long firstw = w < extentw ? 0 : (w - extentw) / stridew + 1;\n"
+    "    A sum = 0;\n"
+    "    for (long long oh = firsth; oh < endh; oh++)\n"
+    "        for (long long ow = firstw; ow < endw; ow++) {\n"
+    "            long long i = h - oh * strideh, j = w - ow * stridew;\n"
+    "            if (i % dilationh || j % dilationw) continue;\n"
+    "            i /= dilationh, j /= dilationw;\n"
+    "            sum += (A)col[(((channel * kernelh + i) * kernelw + j) * outh + oh) * outw + "
+    "ow];\n"
+    "        }\n"
+    "    y0[at] = (T)sum;\n";
+
+static int plain(const OpCall *c, OpPlain *out, Error *err)
+{
+    static const char *const names[] = {"h", "w"};
+    const OpTensor *x = op_tensor(c, 0);
+    const char *type = op_dtype_ctype(x->dtype);
+    char place[48], name[24], operands[400];
+    Columns k;
+    snprintf(name, sizeof name, "x%lld", (long long)c->arg[0].integer[0]);
+    if (columns_of(c, &k, err) || text_dense(out, c, name, x, place, sizeof place, err)) return -1;
+    int threads = k.folds ? IMAGE_THREADS : COLUMN_THREADS;
+    int64_t image = k.channels * k.w[0].in * k.w[1].in,
+            n = k.folds ? k.batch * image : k.channels * k.places;
+    int len = snprintf(operands, sizeof operands, "%.*s y0 n:%lld", (int)strcspn(place, " "), place,
+                       (long long)n);
+    for (int d = 0; d < 2; d++) {
+        const Window *w = &k.w[d];
+        len += snprintf(operands + len, sizeof operands - (size_t)len,
+                        " in%s:%lld out%s:%lld kernel%s:%lld pad%s:%lld stride%s:%lld "
+                        "dilation%s:%lld",
+                        names[d], (long long)w->in, names[d], (long long)w->out, names[d],
+                        (long long)w->kernel, names[d], (long long)w->padding, names[d],
+                        (long long)w->stride, names[d], (long long)w->dilation);
+    }
+    if (!k.folds) snprintf(operands + len, sizeof operands - (size_t)len, " t");
+    OpLaunch *l = text_begin(out, c, k.folds ? "col2im" : "im2col", operands,
+                             (n + threads - 1) / threads, threads, err);
+    if (!l) return -1;
+    buffer_printf(out->source, "    typedef %s T;\n    typedef %s A;\n    (void)(A)0;\n", type,
+                  text_type(x->dtype));
+    if (k.folds) {
+        buffer_printf(out->source, "    const T *col = %s;\n%s", place, fold_text);
+    } else {
+        l->repeat = k.batch;
+        buffer_printf(out->source,
+                      "    const T *im = %s + t * %lldLL;\n    T *col = y0 + t * n * kernelh * "
+                      "kernelw;\n%s",
+                      place, (long long)image, unfold_text);
+    }
+    return text_end(out, err);
+}
+
+#define WINDOWS "int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride"
+
+static const Op table[] = {
+    {"aten.im2col.default", "Tensor self, " WINDOWS, infer, reference, plain, cost, 0, NULL, NULL},
+    {"aten.col2im.default", "Tensor self, int[2] output_size, " WINDOWS, infer, reference, plain,
+     cost, 0, NULL, NULL},
+};
+
+OpFamily columns_family(void)
+{
+    return (OpFamily){"columns", table, (int)(sizeof table / sizeof *table)};
+}
