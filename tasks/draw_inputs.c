@@ -27,6 +27,8 @@ typedef struct {
     unsigned special;
     double limit;      /* VARIANT_INTEGERS: the largest value */
     int64_t low, high; /* DRAW_INTEGER */
+    int64_t length,
+        inner; /* of the dimension of distinct integers, and elements below it; 0: none */
 } Recipe;
 
 const char *draw_name(Draw d)
@@ -234,6 +236,51 @@ static void fill_large(uint64_t seed, uint64_t stream, const Recipe *m, char *ds
     }
 }
 
+/* Number i of [0, n), permuted by the key: a Feistel network over the bits of n, walked until the result
+ * is below n. */
+static uint64_t permuted(uint64_t key, uint64_t i, uint64_t n)
+{
+    int half = 1;
+    while ((uint64_t)1 << 2 * half < n) half++;
+    const uint64_t mask = ((uint64_t)1 << half) - 1;
+    do {
+        uint64_t left = i >> half, right = i & mask;
+        for (uint64_t round = 0; round < 6; round++) {
+            uint64_t next = left ^ (number(key + 8 * right + round) & mask);
+            left = right;
+            right = next;
+        }
+        i = left << half | right;
+    } while (i >= n);
+    return i;
+}
+
+/* Elements [from, from + n) of a tensor whose integers are distinct along one dimension: each line along it
+ * is the beginning of a permutation of its own. */
+static void fill_distinct(uint64_t key, const Recipe *m, char *dst, size_t from, size_t n)
+{
+    size_t size = dtype_size(m->x->dtype), inner = (size_t)m->inner, length = (size_t)m->length;
+    uint64_t range = (uint64_t)(m->high - m->low) + 1;
+#pragma omp parallel for if (n > BLOCK)
+    for (size_t k = 0; k < n; k++) {
+        size_t i = from + k, line = i / (inner * length) * inner + i % inner;
+        uint64_t place = permuted(number(key + line), i / inner % length, range);
+        double v = (double)(m->low + (int64_t)place);
+        dtype_from_double(m->x->dtype, &v, dst + k * size, 1);
+    }
+}
+
+static int note_lines(const Task *t, const Workload *w, Recipe *m, Error *err)
+{
+    const TaskTensor *x = m->x;
+    int64_t shape[TASK_MAX_RANK];
+    if (task_shape(t, w, x, shape, err)) return -1;
+    m->length = shape[x->distinct];
+    m->inner = 1;
+    for (int d = x->distinct + 1; d < x->rank; d++) m->inner *= shape[d];
+    return 0;
+}
+
 static int is_real(const TaskTensor *x)
 {
     return x->dtype < DTYPE_I32 && x->draw != DRAW_INTEGER;
@@ -315,16 +362,21 @@ int task_draw_part(const Task *t, const Workload *w, int input, Variant v, uint6
         len += snprintf(stream + len, sizeof stream - (size_t)len, "/%lld", (long long)w->axis[i]);
     if (v != VARIANT_DRAWN)
         len += snprintf(stream + len, sizeof stream - (size_t)len, "/%s", variant_name(v));
-    Recipe m = {x,
-                variant_of_input(x, input, v),
-                v == VARIANT_DRAWN && !x->parameter ? scale : 1.0,
-                t->special,
-                0,
-                0,
-                0};
+    Recipe m = {.x = x,
+                .variant = variant_of_input(x, input, v),
+                .scale = v == VARIANT_DRAWN && !x->parameter ? scale : 1.0,
+                .special = t->special};
     if (x->draw == DRAW_INTEGER && task_integers(t, w, x, &m.low, &m.high, err)) return -1;
+    if (x->distinct >= 0 && note_lines(t, w, &m, err)) return -1;
     if (m.variant == VARIANT_INTEGERS) m.limit = integer_limit(t, w, input, seed);
     uint64_t name = random_hash(stream, (size_t)len);
+    if (m.length) {
+        fill_distinct(seed ^ name, &m, dst, from,
+                      from > n           ? 0
+                      : count < n - from ? count
+                                         : n - from);
+        return 0;
+    }
     if (n > TASK_LARGE) {
         if (from > n || from % (is_counted(&m) ? GRAIN : BLOCK))
             return error_set(err, ERROR_INVALID, "task %s: a part of input %s from element %zu",

@@ -486,6 +486,15 @@ int task_integers(const Task *t, const Workload *w, const TaskTensor *x, int64_t
     *high = x->draw_high;
     if (text && expr_eval(text, strlen(text), task_lookup, &scope, high, err))
         return error_prefix(err, "%s.high", x->name);
+    if (x->distinct >= 0) {
+        int64_t shape[TASK_MAX_RANK];
+        if (task_shape(t, w, x, shape, err)) return -1;
+        if (*high - *low + 1 < shape[x->distinct])
+            return error_set(
+                err, ERROR_CORRUPT,
+                "%s: %lld distinct integers expected between low and high, found %lld to %lld",
+                x->name, (long long)shape[x->distinct], (long long)*low, (long long)*high);
+    }
     if (*low <= *high && *low >= INT32_MIN && *high <= INT32_MAX) return 0;
     return error_set(err, ERROR_CORRUPT,
                      "%s: low <= high expected, both of 32 bits, found %lld, %lld", x->name,

@@ -9,7 +9,8 @@
  *   axes       {"rows": {"description": "..."}, ...}; their order is the axis order
  *   inputs     {"x": {"dtype": "float32", "shape": ["rows", "cols"], "draw": "normal"}}
  *   outputs    the same without "draw"; "integer" draws take "low" and "high", which may be an
- *              expression over the axes: "rows - 1"
+ *              expression over the axes: "rows - 1", and may take "distinct": a dimension along
+ *              which no integer comes twice
  *   graph      ["h = aten.linear(x, w, b)", "y = aten.relu(h)"]: operators of graph/op_line.h over
  *              axes and inputs; each output is the name of a result. bytes and flops then follow
  *   tolerance  {"float32": {"atol": 1e-5, "rtol": 1e-4}, "terms": "cols", "degree": 2}
@@ -97,6 +98,7 @@ typedef struct {
     Draw draw;                   /* inputs only */
     int64_t draw_low, draw_high; /* DRAW_INTEGER; see task_integers */
     char *draw_highest;          /* an expression in place of draw_high; NULL: none */
+    int distinct;                /* the dimension along which no integer comes twice; -1: none */
     double mean, std;            /* of DRAW_NORMAL and DRAW_MIXED: 0 and 1 unless given */
     double low, high;            /* of DRAW_UNIFORM: -1 and 1 unless given */
     int parameter; /* of a module, or "fixed": not scaled, and as drawn in every variant */
@@ -182,7 +184,7 @@ int task_lookup(void *task_scope, const char *name, size_t len, int64_t *value);
 int task_shape(const Task *t, const Workload *w, const TaskTensor *x, int64_t shape[TASK_MAX_RANK],
                Error *err);
 int task_elements(const Task *t, const Workload *w, const TaskTensor *x, size_t *n, Error *err);
-/* The bounds of an integer draw, both included. */
+/* The bounds of an integer draw, both included. An error: they are too close for distinct integers. */
 int task_integers(const Task *t, const Workload *w, const TaskTensor *x, int64_t *low,
                   int64_t *high, Error *err);
 int task_cost(const Task *t, const Workload *w, double *bytes, double *flops, Error *err);

@@ -184,6 +184,19 @@ static int read_statistics(TaskTensor *x, const json_t *obj, const char *where, 
     return 0;
 }
 
+static int read_distinct(TaskTensor *x, const json_t *obj, const char *where, Error *err)
+{
+    int64_t dim;
+    if (!json_object_get(obj, "distinct")) return 0;
+    if (json_need_int(obj, "distinct", where, &dim, err)) return -1;
+    if (dim < 0 || dim >= x->rank)
+        return error_set(err, ERROR_CORRUPT,
+                         "%s: distinct is expected to be a dimension, found %lld", where,
+                         (long long)dim);
+    x->distinct = (int)dim;
+    return 0;
+}
+
 static int read_draw(TaskTensor *x, const json_t *obj, const char *where, Error *err)
 {
     static const char *const draws[] = {"normal", "uniform", "positive", "integer", "mixed"};
@@ -191,6 +204,7 @@ static int read_draw(TaskTensor *x, const json_t *obj, const char *where, Error 
     int draw = text ? task_choose(text, draws, 5, "draw", where, err) : -1;
     if (draw < 0) return -1;
     x->draw = (Draw)draw;
+    x->distinct = -1;
     if (x->draw != DRAW_INTEGER) return read_statistics(x, obj, where, err);
     const json_t *highest = json_object_get(obj, "high");
     if (json_need_int(obj, "low", where, &x->draw_low, err)) return -1;
@@ -198,7 +212,7 @@ static int read_draw(TaskTensor *x, const json_t *obj, const char *where, Error 
         x->draw_highest = memory_strdup(json_string_value(highest));
     else if (json_need_int(obj, "high", where, &x->draw_high, err))
         return -1;
-    return read_parameter(x, obj, where, err);
+    return read_distinct(x, obj, where, err) || read_parameter(x, obj, where, err) ? -1 : 0;
 }
 
 int task_read_tensors(Task *t, const json_t *root, const char *key, TaskTensor **list, int *n,
@@ -208,7 +222,7 @@ int task_read_tensors(Task *t, const json_t *root, const char *key, TaskTensor *
                                          "int32",   "int64",   "bool"};
     static const char *const in_fields[] = {"dtype", "shape", "draw",        "low",
                                             "high",  "std",   "description", "parameter",
-                                            "mean",  "fixed", NULL};
+                                            "mean",  "fixed", "distinct",    NULL};
     static const char *const out_fields[] = {"dtype", "shape", "description", NULL};
     json_t *tensors = json_need_object(root, key, file, err), *obj;
     const char *name;

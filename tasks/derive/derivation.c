@@ -340,6 +340,19 @@ static int check_sizes(const Derivation *v, const Sizes *s, Error *err)
     return 0;
 }
 
+/* Distinct places need room. */
+static int check_room(const Derivation *v, const GraphBound *b, int input, Error *err)
+{
+    int64_t room;
+    if (v->inputs[input].dtype < DTYPE_I32) return 0;
+    int dim = indices_distinct(b, input, &room);
+    int64_t n = dim < 0 ? 0 : b->values[input].tensor.size[dim];
+    if (dim < 0 || n <= room) return 0;
+    return error_set(err, ERROR_UNSUPPORTED,
+                     "%s names %lld of %lld places to write: which of two elements stays is open",
+                     v->inputs[input].name, (long long)n, (long long)room);
+}
+
 int derivation_bind(const Derivation *v, const Sizes *s, GraphBound **out, Error *err)
 {
     if (check_sizes(v, s, err)) return -1;
@@ -364,6 +377,7 @@ int derivation_bind(const Derivation *v, const Sizes *s, GraphBound **out, Error
     }
     if (!rc && !indices_fit(*out))
         rc = error_set(err, ERROR_INVALID, "indices that the graph makes are out of range");
+    for (int i = 0; i < v->draft.n_inputs && !rc; i++) rc = check_room(v, *out, i, err);
     if (rc) graph_bound_free(*out);
     return rc ? -1 : 0;
 }

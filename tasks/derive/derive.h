@@ -51,9 +51,9 @@ typedef struct {
     double mean, std, min, max;
     int has_draw; /* `draw` and its numbers hold, as in task.json; 0: derive chooses */
     Draw draw;
-    double low, high; /* of DRAW_UNIFORM and DRAW_INTEGER */
-    const char
-        *highest; /* of DRAW_INTEGER, an expression over the axes in place of high; NULL: none */
+    double low, high;    /* of DRAW_UNIFORM and DRAW_INTEGER */
+    const char *highest; /* of DRAW_INTEGER, an expression in place of high; NULL: none */
+    int distinct; /* of DRAW_INTEGER: 1 + the dimension along which no integer comes twice, or 0 */
     int fixed;    /* as drawn at every input scale and in every variant, like a parameter */
 } DraftTensor;
 

@@ -78,6 +78,9 @@ static int read_draw(DraftTensor *x, const json_t *o, Error *err)
         x->has_draw = 1;
     }
     x->has_statistics = json_object_get(o, "std") != NULL;
+    int64_t distinct = -1;
+    if (optional_int(o, "distinct", x->name, &distinct, err)) return -1;
+    x->distinct = (int)distinct + 1;
     x->highest = x->draw == DRAW_INTEGER ? json_string_value(json_object_get(o, "high")) : NULL;
     return optional_number(o, "low", x->name, &x->low, err) ||
                    (!x->highest && optional_number(o, "high", x->name, &x->high, err)) ||
@@ -95,8 +98,8 @@ static int read_tensors(DraftFile *f, const char *key, DraftTensor **list, int *
 {
     static const char *const dtypes[] = {"float32", "float16", "bfloat16",
                                          "int32",   "int64",   "bool"};
-    static const char *const fields[] = {"dtype", "shape", "draw", "low",       "high", "mean",
-                                         "std",   "min",   "max",  "parameter", NULL};
+    static const char *const fields[] = {"dtype", "shape", "draw", "low",       "high",     "mean",
+                                         "std",   "min",   "max",  "parameter", "distinct", NULL};
     json_t *tensors = json_need_object(f->root, key, file, err), *o;
     const char *name;
     if (!tensors) return -1;

@@ -116,7 +116,8 @@ static void draw_integer(Derivation *v, const Sizes *sizes, int n, int input, Dr
     for (int i = 0; i < n; i++) {
         GraphBound *b;
         if (derivation_bind(v, &sizes[i], &b, NULL)) continue;
-        int64_t range = index_range(b, input);
+        int64_t range = index_range(b, input), room;
+        if (range) x->distinct = indices_distinct(b, input, &room) + 1;
         graph_bound_free(b);
         if (!range) continue;
         if (x->low < 0 || (double)(range - 1) < x->high) x->high = (double)(range - 1);

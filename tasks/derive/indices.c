@@ -125,3 +125,40 @@ int indices_fit(const GraphBound *b)
     indices_each(b, check, &f);
     return f.fits;
 }
+
+/* The dimension of an input that is dimension dim of a value which repeats the input along others; -1: it is
+ * not the input, or not so simple. */
+static int dimension_of(const GraphBound *b, int input, int value, int dim)
+{
+    const OpTensor *x = &b->values[input].tensor, *y = &b->values[value].tensor;
+    if (b->values[value].base != input || x->rank < 1 || y->rank < 1) return -1;
+    if (x->rank == y->rank) return x->size[dim] == y->size[dim] ? dim : -1;
+    return x->rank == 1 && y->size[dim] == x->size[0] && y->stride[dim] == 1 ? 0 : -1;
+}
+
+/* Does a call write elements to places that an argument names, one by one? *value: the places, along
+ * dimension *dim; *room: how many there are. */
+static int writes_places(const GraphCall *c, int *value, int *dim, int64_t *room)
+{
+    const OpCall *call = &c->call;
+    int lines = !strncmp(call->op->name, "aten.index_copy", 15), at;
+    if (!lines && strcmp(call->op->name, "aten.scatter.src") &&
+        strcmp(call->op->name, "aten.scatter_.src"))
+        return 0;
+    const OpTensor *x = op_tensor(call, 0);
+    if (op_dim(call->arg[1].integer[0], x->rank, &at, NULL)) return 0;
+    *value = c->in[call->arg[2].integer[0]];
+    *dim = lines ? 0 : at;
+    *room = x->size[at];
+    return 1;
+}
+
+int indices_distinct(const GraphBound *b, int input, int64_t *room)
+{
+    int value, dim, found = -1;
+    int64_t own;
+    for (int node = 0; node < b->graph->n_nodes && found < 0; node++)
+        if (writes_places(&b->calls[node], &value, &dim, &own))
+            found = dimension_of(b, input, value, dim), *room = own;
+    return found;
+}

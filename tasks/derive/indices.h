@@ -13,4 +13,9 @@ void indices_each(const GraphBound *b, IndexSeen *f, void *ctx);
  * index, as far as shapes tell: 1, or 0. */
 int indices_fit(const GraphBound *b);
 
+/* The dimension of an input along which its integers must be distinct, since an operator writes to the
+ * places that they name and the order of two writes is open; -1: there is none. *room: the number of
+ * places. */
+int indices_distinct(const GraphBound *b, int input, int64_t *room);
+
 #endif

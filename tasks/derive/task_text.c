@@ -111,6 +111,7 @@ static json_t *input_of(const DraftTensor *x)
         json_object_set_new(o, "low", json_integer((json_int_t)x->low));
         json_object_set_new(
             o, "high", x->highest ? json_string(x->highest) : json_integer((json_int_t)x->high));
+        if (x->distinct) json_object_set_new(o, "distinct", json_integer(x->distinct - 1));
     } else if (x->draw == DRAW_UNIFORM && (x->low != -1 || x->high != 1)) {
         json_object_set_new(o, "low", json_real(x->low));
         json_object_set_new(o, "high", json_real(x->high));

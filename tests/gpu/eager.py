@@ -161,6 +161,10 @@ def draw_one(x, axes, generator):
     shape, dtype = shape_of(x, axes), getattr(torch, x["dtype"])
     if x["draw"] == "integer":
         high = x["high"] if isinstance(x["high"], int) else export_module("plan").evaluate(x["high"], axes)
+        if "distinct" in x:
+            d, length = x["distinct"], high + 1 - x["low"]
+            wide = torch.rand(shape[:d] + [length] + shape[d + 1 :], generator=generator, device="cuda")
+            return (wide.argsort(d).narrow(d, 0, shape[d]) + x["low"]).to(dtype)
         return torch.randint(x["low"], high + 1, shape, generator=generator, device="cuda").to(dtype)
     if x["draw"] == "positive":
         return (torch.rand(shape, generator=generator, device="cuda") + 0.5).to(dtype)

@@ -15,6 +15,39 @@ is "one of them is degenerate" "$(grep -c 'accepted as degenerate' "$tmp/gate")"
 grep -q '"degenerate": "a kernel that writes zeros into y passes' "$tmp/one/conv3d_norm_min_clamp/task.json"
 ok $? "which has the reason in its file"
 
+# Places to write that an input names.
+places() { # NAME ROWS
+    cat >"$tmp/$1.json" <<END
+{"name": "$1", "axes": {"rows": {"size": $2}, "table": {"size": 32}, "n": {"size": 48}},
+ "inputs": {"cache": {"dtype": "float32", "shape": ["table", "n"]},
+            "i": {"dtype": "int64", "shape": ["rows"]},
+            "x": {"dtype": "float32", "shape": ["rows", "n"]}},
+ "outputs": {"y": {}}, "graph": ["y = aten.index_copy(cache, 0, i, x)"]}
+END
+    "$BIN/quern-derive" -o "$tmp/written" "$tmp/$1.json" 2>"$tmp/err"
+}
+places few 16 && grep -q '"low": 0, "high": "table - 1", "distinct": 0' "$tmp/written/few/task.json" &&
+    "$BIN/quern-task" gate few --task-root "$tmp/written" >"$tmp/out"
+ok $? "no place is written twice"
+cat >"$tmp/few.cu" <<'END'
+//@ launch copy<<<ceil_div(table * n, 256), 256>>>(cache, y, table * n)
+//@ launch put<<<dim3(ceil_div(n, 64), rows), 64>>>(i, x, y, n)
+extern "C" __global__ void copy(const float *cache, float *y, int size)
+{
+    int k = blockIdx.x * 256 + threadIdx.x;
+    if (k < size) y[k] = cache[k];
+}
+extern "C" __global__ void put(const long long *i, const float *x, float *y, int n)
+{
+    int c = blockIdx.x * 64 + threadIdx.x;
+    if (c < n) y[i[blockIdx.y] * n + c] = x[blockIdx.y * n + c];
+}
+END
+"$BIN/quern-eval" --task few --task-root "$tmp/written" --device sim:h100 "$tmp/few.cu" >"$tmp/out"
+grep -q ': ok$' "$tmp/out"; ok $? "so a kernel that writes them side by side has no race"
+places many 64; [ $? = 1 ] && grep -q 'i names 64 of 32 places to write' "$tmp/err"
+ok $? "more elements than places are refused"
+
 # Indices that a graph makes itself.
 cat >"$tmp/places.json" <<'END'
 {"name": "places",

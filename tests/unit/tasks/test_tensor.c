@@ -129,6 +129,41 @@ static void test_draws(void **state)
     task_free(t);
 }
 
+/* Along one dimension no integer comes twice, and each line along it has an order of its own. */
+static void test_distinct(void **state)
+{
+    (void)state;
+    enum { LINES = 40, LENGTH = 37, RANGE = 50 };
+    static const char *const shape[] = {"5", "n / 40", "8"};
+    Task *t = relu();
+    TaskTensor *x = &t->inputs[0];
+    Workload w = {.role = ROLE_CHECK, .axis = {LINES * LENGTH}};
+    int32_t v[LINES * LENGTH];
+    Error err;
+    free(x->shape[0]);
+    for (x->rank = 0; x->rank < 3; x->rank++) x->shape[x->rank] = memory_strdup(shape[x->rank]);
+    x->draw = DRAW_INTEGER, x->dtype = DTYPE_I32, x->distinct = 1;
+    x->draw_low = 3, x->draw_high = RANGE + 2;
+    assert_int_equal(task_draw(t, &w, 0, VARIANT_DRAWN, 7, 1.0, v, &err), 0);
+    int used[RANGE] = {0}, moved = 0;
+    for (int line = 0; line < LINES; line++) {
+        int seen[RANGE] = {0};
+        for (int i = 0; i < LENGTH; i++) {
+            int32_t k = v[(line / 8 * LENGTH + i) * 8 + line % 8] - 3;
+            assert_in_range(k, 0, RANGE - 1);
+            assert_int_equal(seen[k]++, 0);
+            used[k]++;
+            moved += k != v[i * 8] - 3;
+        }
+    }
+    for (int k = 0; k < RANGE; k++) assert_in_range(used[k], 15, LINES);
+    assert_true(moved > LINES * LENGTH * 9 / 10);
+    x->draw_high = LENGTH + 1;
+    assert_int_equal(task_draw(t, &w, 0, VARIANT_DRAWN, 7, 1.0, v, &err), -1);
+    assert_non_null(strstr(err.text, "37 distinct integers expected"));
+    task_free(t);
+}
+
 /* Tensors of a GPU's size: the same bytes on any number of threads, the same distribution as small
  * ones. */
 static void test_large_draw(void **state)
@@ -352,8 +387,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_half),       cmocka_unit_test(test_bfloat),
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_draws),
-        cmocka_unit_test(test_large_draw), cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_variants),   cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_distinct),   cmocka_unit_test(test_large_draw),
+        cmocka_unit_test(test_parts),      cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_integers),
 
         cmocka_unit_test(test_compare),    cmocka_unit_test(test_overflow),
         cmocka_unit_test(test_tolerance)};
