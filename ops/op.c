@@ -33,6 +33,7 @@ static OpFamily (*const families[])(void) = {
     scatter_family,
     resize_family,
     columns_family,
+    grid_family,
 };
 /* clang-format on */
 
