@@ -34,6 +34,7 @@ static OpFamily (*const families[])(void) = {
     resize_family,
     columns_family,
     grid_family,
+    extreme_family,
 };
 /* clang-format on */
 

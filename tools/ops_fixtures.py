@@ -39,6 +39,7 @@ FAMILIES = [
     "resize",
     "columns",
     "grid",
+    "extreme",
 ]
 # Sums of products cancel: an element may also differ by this much for each of its terms, about four
 # roundings of the largest product. A generator then gives the number of terms as its third value.
