@@ -33,6 +33,8 @@ static OpFamily (*const families[])(void) = {
     scatter_family,
     resize_family,
     columns_family,
+    grid_family,
+    extreme_family,
 };
 /* clang-format on */
 

@@ -38,6 +38,8 @@ FAMILIES = [
     "scatter",
     "resize",
     "columns",
+    "grid",
+    "extreme",
 ]
 # Sums of products cancel: an element may also differ by this much for each of its terms, about four
 # roundings of the largest product. A generator then gives the number of terms as its third value.

@@ -450,6 +450,20 @@ static int calm_parameters(Derivation *v)
     return any;
 }
 
+/* Integers by which something is divided or of which a logarithm is taken are counts, from one on. Returns
+ * whether there are any below. */
+static int raise_integers(Derivation *v)
+{
+    int any = 0;
+    for (int i = 0; i < v->draft.n_inputs; i++) {
+        DraftTensor *x = &v->inputs[i];
+        if (x->draw != DRAW_INTEGER || x->dtype == DTYPE_B8 || x->low > 0 || x->high < 1) continue;
+        x->low = 1;
+        any = 1;
+    }
+    return any;
+}
+
 static int calibrate_finite(Derivation *v, Description *d, const Sizes *deep, int way,
                             int *hopeless, Error *err)
 {
@@ -459,7 +473,7 @@ static int calibrate_finite(Derivation *v, Description *d, const Sizes *deep, in
             calm = 1;
         } else {
             if (*hopeless || is_finite(d)) return 0;
-            tame_inputs(v, attempt++);
+            if (!raise_integers(v)) tame_inputs(v, attempt++);
         }
         description_forget(d);
     }

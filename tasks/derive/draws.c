@@ -1,6 +1,7 @@
 /* Draws follow from use. What a logarithm, a square root, a power or a division takes is positive; what an
- * operator takes as indices or classes is an integer within what it indexes; a parameter is as its
- * statistics say, and a constant one varies around its value, so that leaving it out shows. */
+ * operator takes as indices or classes is an integer within what it indexes, and what is compared with
+ * positions is a length that leaves one or more; a parameter is as its statistics say, and a constant one
+ * varies around its value, so that leaving it out shows. */
 #include "tasks/derive/draws.h"
 
 #include <math.h>
@@ -69,61 +70,118 @@ static int must_be_positive(const GraphBound *b, int input)
     return 0;
 }
 
+/* What the uses of an integer input leave: from low to size + above, of several the least. n: of how many
+ * uses. */
 typedef struct {
     const GraphBound *b;
-    int input;
-    int64_t range;
+    int input, n;
+    int64_t low, size, above;
 } Range;
 
-static void narrow(void *ctx, int value, int64_t size)
+static void narrow(Range *r, int value, int64_t least, int64_t n)
 {
-    Range *r = ctx;
-    if (is_input(r->b, value, r->input) && (!r->range || size < r->range)) r->range = size;
+    int64_t plus, low;
+    if (!indices_of_input(r->b, value, r->input, &plus)) return;
+    low = least - plus;
+    if (!r->n || low > r->low) r->low = low;
+    if (!r->n || n + low - 1 < r->size + r->above) r->size = n, r->above = low - 1;
+    r->n++;
 }
 
-/* The size of what an input indexes in one bound graph; 0: it is no index. */
-static int64_t index_range(const GraphBound *b, int input)
+static void narrow_index(void *ctx, int value, int64_t size)
 {
-    Range r = {b, input, 0};
-    indices_each(b, narrow, &r);
-    return r.range;
+    narrow(ctx, value, 0, size);
 }
 
-static int64_t range_of(const Derivation *v, const GraphBound *b, const void *input)
+static void narrow_length(void *ctx, int value, int64_t least, int64_t n)
 {
+    narrow(ctx, value, least, n);
+}
+
+/* The integers that an input holds in one bound graph. What no index may be is left out in any case, what
+ * lengths leave where that is any. n 0: it is neither. */
+static Range range_of(const GraphBound *b, int input)
+{
+    Range r = {b, input, 0}, both;
+    indices_each(b, narrow_index, &r);
+    both = r;
+    lengths_each(b, narrow_length, &both);
+    return both.n && both.low <= both.size + both.above ? both : r;
+}
+
+static int64_t range_size(const Derivation *v, const GraphBound *b, const void *own)
+{
+    const Range *r = own, now = range_of(b, r->input);
     (void)v;
-    return index_range(b, *(const int *)input);
+    return now.size + now.above - r->above;
 }
 
-/* The largest index as an expression, where the size of what is indexed varies; NULL: none is found. */
-static const char *largest_index(Derivation *v, int input)
+/* The axis that is r's size at all of the n sizes: one that is tied to others, which no expression finds.
+ * NULL: none is. */
+static char *tied_axis(const Derivation *v, const Range *r, const Sizes *sizes, int n)
 {
-    char *size = derivation_expression(v, range_of, &input), *largest = NULL;
+    char varies = 0, holds[TASK_MAX_AXES];
+    memset(holds, 1, sizeof holds);
+    for (int i = 0; i < n; i++) {
+        GraphBound *b;
+        if (derivation_bind(v, &sizes[i], &b, NULL)) continue;
+        int64_t size = range_size(v, b, r);
+        graph_bound_free(b);
+        varies |= size != r->size;
+        for (int k = 0; k < v->draft.n_axes; k++) holds[k] &= sizes[i].at[k] == size;
+    }
+    for (int k = 0; k < v->draft.n_axes && varies; k++)
+        if (holds[k]) return memory_strdup(v->axes[k].name);
+    return NULL;
+}
+
+/* The largest integer as an expression, where it varies; NULL: none is found. */
+static const char *largest_integer(Derivation *v, const Sizes *sizes, int n, int input)
+{
+    GraphBound *b;
+    Sizes module = derivation_own(v);
+    if (derivation_bind(v, &module, &b, NULL)) return NULL;
+    Range own = range_of(b, input);
+    graph_bound_free(b);
+    char *size = derivation_expression(v, range_size, &own);
+    const char *largest = NULL;
     int named = 0;
     for (int i = 0; size && i < v->draft.n_axes; i++)
         named |= derivation_mentions(size, v->axes[i].name);
-    if (named) largest = memory_printf("%s - 1", size);
+    if (!named) {
+        free(size);
+        size = tied_axis(v, &own, sizes, n);
+    }
+    if (size && own.above)
+        largest = derivation_keep(v, memory_printf("%s %c %lld", size, own.above < 0 ? '-' : '+',
+                                                   (long long)llabs(own.above)));
+    else if (size)
+        largest = derivation_keep(v, memory_strdup(size));
     free(size);
-    return largest ? derivation_keep(v, largest) : NULL;
+    return largest;
 }
 
 /* Sets x->high for the n sizes, too, for all of which it fits. */
 static void draw_integer(Derivation *v, const Sizes *sizes, int n, int input, DraftTensor *x)
 {
+    int known = 0;
     x->draw = DRAW_INTEGER;
     x->low = x->dtype == DTYPE_B8 ? 0 : -8;
     x->high = x->dtype == DTYPE_B8 ? 1 : 8;
     for (int i = 0; i < n; i++) {
         GraphBound *b;
         if (derivation_bind(v, &sizes[i], &b, NULL)) continue;
-        int64_t range = index_range(b, input), room;
-        if (range) x->distinct = indices_distinct(b, input, &room) + 1;
+        int64_t room;
+        Range r = range_of(b, input);
+        if (r.n) x->distinct = indices_distinct(b, input, &room) + 1;
         graph_bound_free(b);
-        if (!range) continue;
-        if (x->low < 0 || (double)(range - 1) < x->high) x->high = (double)(range - 1);
-        x->low = 0;
+        if (!r.n) continue;
+        double high = (double)(r.size + r.above);
+        if (!known || high < x->high) x->high = high;
+        if (!known || (double)r.low > x->low) x->low = (double)r.low;
+        known = 1;
     }
-    if (x->low == 0 && x->dtype != DTYPE_B8) x->highest = largest_index(v, input);
+    if (known && x->dtype != DTYPE_B8) x->highest = largest_integer(v, sizes, n, input);
 }
 
 /* The statistics of a module's parameter, which are those of a uniform, a normal or one value. One that

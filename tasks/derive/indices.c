@@ -1,4 +1,5 @@
-/* Finds the operators that index, and the largest numbers of those that make indices. */
+/* Finds the operators that index or compare with positions, and the largest numbers of those that make
+ * indices. */
 #include "tasks/derive/indices.h"
 
 #include <string.h>
@@ -61,11 +62,85 @@ void indices_each(const GraphBound *b, IndexSeen *f, void *ctx)
     }
 }
 
+/* ---- integers of inputs ---- */
+
 static int is_called(const OpCall *c, const char *packet)
 {
     size_t len = strlen(packet);
     return !strncmp(c->op->name, packet, len) && c->op->name[len] == '.';
 }
+
+/* By how much add or sub with a number moves its argument. 0: it is none. */
+static int moved_by(const OpCall *c, int64_t *by)
+{
+    int is_sub = is_called(c, "aten.sub"), alpha = op_argument(c->op, "alpha");
+    if (!(is_sub || is_called(c, "aten.add")) || c->n_tensors != 1 || c->arg[1].kind != OP_INT ||
+        (alpha >= 0 && c->arg[alpha].kind == OP_INT && c->arg[alpha].integer[0] != 1))
+        return 0;
+    *by = is_sub ? -c->arg[1].integer[0] : c->arg[1].integer[0];
+    return 1;
+}
+
+int indices_of_input(const GraphBound *b, int value, int input, int64_t *plus)
+{
+    *plus = 0;
+    for (int steps = 0; steps < 16 && value >= 0; steps++) {
+        int base = b->values[value].base, node = b->values[base].node;
+        int64_t by = 0;
+        if (base == input) return 1;
+        if (node < 0) return 0;
+        const OpCall *c = &b->calls[node].call;
+        if (!moved_by(c, &by) && !is_called(c, "aten.to") && !is_called(c, "aten.clone") &&
+            !is_called(c, "aten.clamp") && !is_called(c, "aten.clamp_min"))
+            return 0;
+        *plus += by;
+        value = b->calls[node].in[0];
+    }
+    return 0;
+}
+
+/* The positions from *first on that a value holds along one dimension; 0: it holds others. */
+static int64_t positions(const GraphBound *b, int value, int64_t *first)
+{
+    const OpTensor *x = &b->values[value].tensor;
+    int node = b->values[b->values[value].base].node, along = -1;
+    if (node < 0 || !is_called(&b->calls[node].call, "aten.arange")) return 0;
+    const OpCall *c = &b->calls[node].call;
+    int start = op_argument(c->op, "start"), step = op_argument(c->op, "step");
+    for (int d = 0; d < x->rank; d++) {
+        if (!x->stride[d] || x->size[d] == 1) continue;
+        if (along >= 0 || x->stride[d] != 1) return 0;
+        along = d;
+    }
+    if (step >= 0 && !(c->arg[step].kind == OP_INT && c->arg[step].integer[0] == 1)) return 0;
+    if (start >= 0 && c->arg[start].kind != OP_INT) return 0;
+    *first = x->offset + (start >= 0 ? c->arg[start].integer[0] : 0);
+    return along < 0 ? 1 : x->size[along];
+}
+
+void lengths_each(const GraphBound *b, LengthSeen *f, void *ctx)
+{
+    /* positions < length: as many hold as the length says; <=: it is the last one that does. With `>`
+     * and `>=`, those are the ones that do not hold. */
+    static const struct {
+        const char *op;
+        int last; /* with the positions on the left, and on the right */
+    } compared[] = {
+        {"aten.lt.Tensor", 0}, {"aten.le.Tensor", 1}, {"aten.gt.Tensor", 1}, {"aten.ge.Tensor", 0}};
+    for (int node = 0; node < b->graph->n_nodes; node++) {
+        const GraphCall *c = &b->calls[node];
+        for (size_t i = 0; i < sizeof compared / sizeof *compared && c->call.n_tensors == 2; i++) {
+            if (strcmp(c->call.op->name, compared[i].op) != 0) continue;
+            for (int side = 0; side < 2; side++) {
+                int64_t first, n = positions(b, c->in[side], &first);
+                int last = side ? !compared[i].last : compared[i].last;
+                if (n) f(ctx, c->in[!side], first + !last, n);
+            }
+        }
+    }
+}
+
+/* ---- integers that the graph makes ---- */
 
 /* The largest index that a value holds; -1: it is not known. */
 static int64_t largest_index(const GraphBound *b, int value)

@@ -9,6 +9,14 @@
 typedef void IndexSeen(void *ctx, int value, int64_t size);
 void indices_each(const GraphBound *b, IndexSeen *f, void *ctx);
 
+/* Called with a value that is compared with a range of positions: it is a length, or the last position that
+ * counts. `least` is the least that leaves a position, n their number: least + n - 1 leaves all. */
+typedef void LengthSeen(void *ctx, int value, int64_t least, int64_t n);
+void lengths_each(const GraphBound *b, LengthSeen *f, void *ctx);
+
+/* Is a value the integers of an input, each with *plus added? */
+int indices_of_input(const GraphBound *b, int value, int input, int64_t *plus);
+
 /* Indices that the graph makes itself, a range or the places of sorted elements, are within what they
  * index, as far as shapes tell: 1, or 0. */
 int indices_fit(const GraphBound *b);

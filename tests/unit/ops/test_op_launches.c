@@ -107,6 +107,9 @@ static const struct {
     {"kron.default", T("4,6") "," T("3,5"), 1},
     {"im2col.default", T("3,2,8,8") ",[3,3],[1,1],[1,1],[1,1]", 3},
     {"col2im.default", T("3,18,64") ",[8,8],[3,3],[1,1],[1,1],[1,1]", 1},
+    {"grid_sampler.default", T("2,3,8,8") "," T("2,4,4,2") ",0,0,false", 1},
+    {"cummax.default", T("64,200") ",1", 1},
+    {"cummin.default", T("200,64") ",0", 1},
     {"where.self", DTYPE("64,16", "mask") "," T("64,16") "," T("64,16"), 1},
 };
 

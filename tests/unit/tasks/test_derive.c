@@ -500,6 +500,46 @@ static void test_draws(void **state)
     task_free(t);
 }
 
+/* Integers that are compared with positions are lengths, or last positions; those that divide are counts. */
+static void test_lengths(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *lines[3];
+        int n, low;
+        const char *highest;
+    } cases[] = {
+        {{"k = aten.lt.Tensor(r, u)", "y = aten.mul.Tensor(x, k)"}, 2, 1, "n"},
+        {{"k = aten.ge.Tensor(r, u)", "y = aten.masked_fill.Scalar(x, k, 0.0)"}, 2, 1, "n"},
+        {{"k = aten.gt.Tensor(u, r)", "y = aten.mul.Tensor(x, k)"}, 2, 1, "n"},
+        {{"k = aten.le.Tensor(r, u)", "y = aten.mul.Tensor(x, k)"}, 2, 0, "n - 1"},
+        {{"k = aten.ge.Tensor(u, r)", "y = aten.mul.Tensor(x, k)"}, 2, 0, "n - 1"},
+        {{"v = aten.sub.Tensor(u, 1)", "k = aten.lt.Tensor(r, v)", "y = aten.mul.Tensor(x, k)"},
+         3,
+         2,
+         "n + 1"},
+        {{"v = aten.sub.Tensor(u, 1)", "k = aten.gather(x, 1, v)", "y = aten.sub.Tensor(k, x)"},
+         3,
+         1,
+         "n"},
+        {{"y = aten.div.Tensor(x, u)"}, 1, 1, NULL},
+        {{"y = aten.mul.Tensor(x, u)"}, 1, -8, NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *lines[] = {"r = aten.arange(n)", "u = aten.unsqueeze(l, 1)", NULL, NULL, NULL};
+        Small s = {.axes = {{"m", NULL, 256}, {"n", NULL, 512}},
+                   .inputs = {tensor("x", DTYPE_F32, "m", "n"), tensor("l", DTYPE_I64, "m", NULL)}};
+        memcpy(lines + 2, cases[i].lines, sizeof cases[i].lines);
+        small(&s, lines, 2 + cases[i].n, 2, 2);
+        Task *t = derived(&s.d);
+        const TaskTensor *l = &t->inputs[1];
+        if (l->draw_low != cases[i].low || strcmp(l->draw_highest ? l->draw_highest : "",
+                                                  cases[i].highest ? cases[i].highest : ""))
+            fail_msg("case %zu: from %lld to %s", i, (long long)l->draw_low, l->draw_highest);
+        task_free(t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_references_agree),
@@ -519,6 +559,7 @@ int main(void)
                                        cmocka_unit_test(test_slots),
                                        cmocka_unit_test(test_expression),
                                        cmocka_unit_test(test_draws),
+                                       cmocka_unit_test(test_lengths),
                                        cmocka_unit_test(test_rerun)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,178 @@
+/* Running largest and smallest values along one dimension with their indices, the last one of equals. A row
+ * in one piece belongs to 16 threads of a block of 32 rows, which combine 32 elements at a time in shared
+ * memory and carry the last one on, as eager PyTorch does it; a row across memory belongs to a thread. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ops/op_text.h"
+
+enum { ALONG = 16, HIGH = 32, MOST_THREADS = 512 };
+
+typedef struct {
+    int least;
+    int64_t rows, n, inner;
+} Extreme;
+
+static int extreme_of(const OpCall *c, Extreme *s, Error *err)
+{
+    *s = (Extreme){.least = *(const int *)c->op->detail};
+    return op_rows(op_tensor(c, 0), c->arg[1].integer[0], &s->rows, &s->n, &s->inner, err);
+}
+
+static int infer(OpCall *c, Error *err)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    Extreme s;
+    if (extreme_of(c, &s, err)) return -1;
+    if (x->dtype == OP_B8) return error_set(err, ERROR_UNSUPPORTED, "a scan of bool");
+    if (s.n > INT32_MAX) return error_set(err, ERROR_LIMIT, "a row of more than 2^31 elements");
+    return op_result(c, x->dtype, x->rank, x->size, err) ||
+                   op_result(c, OP_I64, x->rank, x->size, err)
+               ? -1
+               : 0;
+}
+
+static int reference(const OpCall *c, const double *const *in, double *const *out, Error *err)
+{
+    const double *x = in[c->arg[0].integer[0]];
+    Extreme s;
+    if (extreme_of(c, &s, err)) return -1;
+#pragma omp parallel for if (s.rows * s.n >= 1 << 16)
+    for (int64_t r = 0; r < s.rows; r++) {
+        int64_t at = r / s.inner * s.n * s.inner + r % s.inner, place = 0;
+        double best = s.n ? x[at] : 0;
+        for (int64_t i = 0; i < s.n; i++, at += s.inner) {
+            int better = s.least ? x[at] <= best : x[at] >= best;
+            if (isnan(x[at]) || (!isnan(best) && better)) best = x[at], place = i;
+            out[0][at] = best;
+            out[1][at] = (double)place;
+        }
+    }
+    return 0;
+}
+
+static void cost(const OpCall *c, OpCost *out)
+{
+    out->flops = (double)op_elements(op_tensor(c, 0));
+}
+
+/* ---- kernels ---- */
+
+/* op_extreme_N: what stays of an element and one behind it. */
+static const char state_text[] =
+    "#ifndef OP_EXTREME\n"
+    "#define OP_EXTREME\n"
+    "template <int LEAST, typename T>\n"
+    "__device__ void op_extreme(T before, long long place, T &v, long long &own)\n"
+    "{\n"
+    "    const bool better = LEAST ? v <= before : v >= before;\n"
+    "    if (v == v && (before != before || !better)) v = before, own = place;\n"
+    "}\n"
+    "#endif\n";
+
+static const char along_text[] =
+    "    for (long long first = blockIdx.x * 32LL; first < rows; first += gridDim.x * 32LL) {\n"
+    "        const long long row = first + threadIdx.y;\n"
+    "        T carry = NONE, *v = values[threadIdx.y];\n"
+    "        long long last = 0, *at = places[threadIdx.y];\n"
+    "        for (int column = 0; column < n; column += 32) {\n"
+    "            if (row < rows) {\n"
+    "                for (int k = lane; k < 32; k += 16) {\n"
+    "                    const int i = column + k;\n"
+    "                    v[k] = i < n ? (T)x[row * n + i] : NONE;\n"
+    "                    at[k] = i;\n"
+    "                }\n"
+    "                if (lane == 0) op_extreme<LEAST>(carry, last, v[0], at[0]);\n"
+    "            }\n"
+    "            __syncthreads();\n"
+    "            for (int s = 16, d = 1; s >= 1; s /= 2, d *= 2) {\n"
+    "                const int i = (2 * lane + 1) * d - 1;\n"
+    "                if (row < rows && lane < s) op_extreme<LEAST>(v[i], at[i], v[i + d], at[i + "
+    "d]);\n"
+    "                __syncthreads();\n"
+    "            }\n"
+    "            for (int s = 2, d = 8; d >= 1; s *= 2, d /= 2) {\n"
+    "                const int i = 2 * (lane + 1) * d - 1;\n"
+    "                if (row < rows && lane < s - 1)\n"
+    "                    op_extreme<LEAST>(v[i], at[i], v[i + d], at[i + d]);\n"
+    "                __syncthreads();\n"
+    "            }\n"
+    "            if (row < rows) {\n"
+    "                for (int k = lane; k < 32; k += 16)\n"
+    "                    if (column + k < n)\n"
+    "                        y0[row * n + column + k] = (S)v[k], y1[row * n + column + k] = "
+    "at[k];\n"
+    "                carry = v[31], last = at[31];\n"
+    "            }\n"
+    "            __syncthreads();\n"
+    "        }\n"
+    "    }\n";
+
+static const char across_text[] =
+    "    const long long in_row = blockIdx.y * (long long)blockDim.x + threadIdx.x;\n"
+    "    if (in_row >= inner) return;\n"
+    "    for (long long row = blockIdx.x; row < rows / inner; row += gridDim.x) {\n"
+    "        long long i = row * n * inner + in_row, place = 0;\n"
+    "        T best = NONE;\n"
+    "        for (long long k = 0; k < n; k++, i += inner) {\n"
+    "            T v = (T)x[i];\n"
+    "            long long own = k;\n"
+    "            op_extreme<LEAST>(best, place, v, own);\n"
+    "            best = v, place = own;\n"
+    "            y0[i] = (S)best, y1[i] = place;\n"
+    "        }\n"
+    "    }\n";
+
+static int plain(const OpCall *c, OpPlain *out, Error *err)
+{
+    const OpTensor *x = op_tensor(c, 0);
+    const char *type = text_type(x->dtype), *stored = op_dtype_ctype(x->dtype);
+    int whole = !op_dtype_is_float(x->dtype);
+    char name[24], place[48], operands[160];
+    Buffer *b = out->source;
+    Extreme s;
+    snprintf(name, sizeof name, "x%lld", (long long)c->arg[0].integer[0]);
+    if (extreme_of(c, &s, err) || text_dense(out, c, name, x, place, sizeof place, err)) return -1;
+    int across = s.inner > 1;
+    int64_t outer = s.inner ? s.rows / s.inner : 0,
+            blocks = across ? outer : (s.rows + HIGH - 1) / HIGH;
+    int threads = !across ? ALONG : s.inner < MOST_THREADS ? (int)s.inner : MOST_THREADS;
+    snprintf(operands, sizeof operands, "%.*s y0 y1 rows:%lld n=%lld inner:%lld",
+             (int)strcspn(place, " "), place, (long long)s.rows, (long long)s.n,
+             (long long)s.inner);
+    buffer_puts(b, state_text);
+    OpLaunch *l =
+        text_begin(out, c, "extreme", operands, blocks < 65535 ? blocks : 65535, threads, err);
+    if (!l) return -1;
+    if (across)
+        l->grid[1] = (s.inner + threads - 1) / threads;
+    else
+        l->block[1] = HIGH;
+    buffer_printf(b,
+                  "    typedef %s T;\n    typedef %s S;\n    constexpr int LEAST = %d;\n"
+                  "    const T NONE = %s%s;\n"
+                  "    const %s *x = %s;\n",
+                  type, stored, s.least, s.least ? "" : "-",
+                  whole ? "0x7fffffffffffffffLL" : "(T)__longlong_as_double(0x7ff0000000000000LL)",
+                  stored, place);
+    if (!across)
+        buffer_puts(b,
+                    "    __shared__ T values[32][32];\n    __shared__ long long places[32][32];\n"
+                    "    const int lane = threadIdx.x;\n    (void)inner;\n");
+    buffer_puts(b, across ? across_text : along_text);
+    return text_end(out, err);
+}
+
+#define ROW(aten, least)                                                        \
+    {                                                                           \
+        "aten." aten, "Tensor self, int dim", infer, reference, plain, cost, 0, \
+            &(const int){least}, NULL                                           \
+    }
+
+static const Op table[] = {ROW("cummax.default", 0), ROW("cummin.default", 1)};
+
+OpFamily extreme_family(void)
+{
+    return (OpFamily){"extreme", table, (int)(sizeof table / sizeof *table)};
+}
