@@ -35,6 +35,7 @@ static OpFamily (*const families[])(void) = {
     columns_family,
     grid_family,
     extreme_family,
+    search_family,
 };
 /* clang-format on */
 

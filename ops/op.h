@@ -161,6 +161,7 @@ OpFamily embedding_family(void);
 OpFamily columns_family(void);
 OpFamily grid_family(void);
 OpFamily extreme_family(void);
+OpFamily search_family(void);
 
 const Op *op_find(const char *name, Error *err); /* UNKNOWN_NAME says which name comes near */
 const char *op_alias(int i, const char **of); /* another name of an operator; NULL: past the last */

@@ -145,8 +145,9 @@ void lengths_each(const GraphBound *b, LengthSeen *f, void *ctx)
 /* The largest index that a value holds; -1: it is not known. */
 static int64_t largest_index(const GraphBound *b, int value)
 {
-    static const char *const places[] = {"aten.sort",   "aten.argsort", "aten.topk", "aten.argmax",
-                                         "aten.argmin", "aten.max",     "aten.min"};
+    static const char *const places[] = {"aten.sort",   "aten.argsort", "aten.topk",
+                                         "aten.argmax", "aten.argmin",  "aten.max",
+                                         "aten.min",    "aten.cummax",  "aten.cummin"};
     int64_t moved = 0;
     for (int steps = 0; steps < 16; steps++) {
         int base = b->values[value].base, node = b->values[base].node, dim;
@@ -172,6 +173,11 @@ static int64_t largest_index(const GraphBound *b, int value)
             int most = op_argument(c->call.op, "max");
             end = &c->call.arg[most];
             return end->kind == OP_INT ? end->integer[0] + moved : -1;
+        }
+        if (is_called(&c->call, "aten.bucketize") || is_called(&c->call, "aten.searchsorted")) {
+            int of = is_called(&c->call, "aten.bucketize") ? 1 : 0; /* the boundaries */
+            const OpTensor *t = &c->call.tensor[c->call.arg[of].integer[0]];
+            return t->rank ? t->size[t->rank - 1] + moved : -1;
         }
         int at = op_argument(c->call.op, "dim");
         for (size_t i = 0; i < sizeof places / sizeof *places; i++)

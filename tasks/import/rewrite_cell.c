@@ -435,12 +435,63 @@ static int write_columns(Writer *w, const json_t *node)
     return write_beside(w, node, 1, -1);
 }
 
+/* ---- boundaries ---- */
+
+/* The node that gives a tensor, past conversions; NULL: none, or a later one overwrites it. */
+static const json_t *source_of(const Writer *w, const char *name)
+{
+    for (int steps = 0; name && steps < 8; steps++) {
+        const json_t *found = NULL;
+        json_t *e;
+        size_t i;
+        json_array_foreach((json_t *)w->p->nodes, i, e)
+        {
+            const char *own = output(e, 0), *self = own_name(e, "self"),
+                       *op = json_string_value(json_object_get(e, "target"));
+            if (own && !strcmp(own, name)) found = e;
+            if (op && strstr(op, "_.") && self && !strcmp(self, name)) return NULL;
+        }
+        const char *target = json_string_value(json_object_get(found, "target"));
+        if (!target || strncmp(target, "torch.ops.aten.to.", 18) != 0) return found;
+        name = own_name(found, "self");
+    }
+    return NULL;
+}
+
+static int sorts_rows(const Writer *w, const json_t *node)
+{
+    const char *x = own_name(node, "self");
+    int64_t dim = whole(node, "dim", -1);
+    return x && (dim == -1 || dim + 1 == (int64_t)rank_of(w, x)) &&
+           !json_is_true(json_object_get(argument(node, "descending"), "as_bool"));
+}
+
+/* Boundaries that are drawn would be in no order, of which a search has no meaning: 0 if they are. */
+static int write_search(Writer *w, const json_t *node)
+{
+    const char *name = own_name(node, "boundaries");
+    const json_t *from = source_of(w, name ? name : own_name(node, "sorted_sequence"));
+    const char *target = json_string_value(json_object_get(from, "target")),
+               *op = target ? target : "";
+    if (!strncmp(op, "torch.ops.aten.linspace.", 24) &&
+        number(from, "start", 0) < number(from, "end", 0))
+        return 0;
+    if (!strcmp(op, "torch.ops.aten.arange.default") || !strcmp(op, "torch.ops.aten.arange.start"))
+        return 0;
+    if (!strncmp(op, "torch.ops.aten.sort.", 20) && sorts_rows(w, from)) return 0;
+    return error_set(w->err, ERROR_UNSUPPORTED,
+                     "its boundaries are not known to be in order, as those of linspace, arange "
+                     "and sort are");
+}
+
 static int write_composed(Writer *w, const json_t *node, const char *op)
 {
     static const struct {
         const char *op;
         int (*write)(Writer *w, const json_t *node);
     } composed[] = {
+        {"aten.bucketize.Tensor", write_search},      {"aten.searchsorted.Tensor", write_search},
+
         {"aten.tensordot.default", write_tensordot},  {"aten.inner.default", write_tensordot},
         {"aten.hstack.default", write_hstack},        {"aten.vstack.default", write_vstack},
         {"aten.column_stack.default", write_columns}, {"aten.pow.Tensor_Scalar", write_power},

@@ -156,8 +156,16 @@ def equation(p):
     einsum = next(n for n in graph(p)["nodes"] if "einsum" in n["target"])
     einsum["inputs"][0]["arg"]["as_string"] = "rsc,rc,rk"
 program("equation", equation)
+def unsorted(p):
+    search = next(n for n in graph(p)["nodes"] if "bucketize" in n["target"])
+    search["inputs"][1]["arg"] = search["inputs"][0]["arg"]
+z = zipfile.ZipFile(sys.argv[4])
+notes = next(n for n in z.namelist() if n.endswith("extra/quern.json"))
+text = z.read(next(n for n in z.namelist() if n.endswith("models/model.json"))).decode()
+program("unsorted", unsorted)
 END
-mkdir bad && python3 make.py "$fixtures/row.pt2" bad "$fixtures/rewritten.pt2"; ok $? "bad archives are made"
+mkdir bad && python3 make.py "$fixtures/row.pt2" bad "$fixtures/rewritten.pt2" "$fixtures/contracted.pt2"
+ok $? "bad archives are made"
 refused() { # NAME SENTENCE
     run quern-import "bad/$1.pt2" -o bad/tasks
     [ $rc = 1 ] && [ "$(wc -l <err)" = 1 ] && grep -q -- "$2" err && [ ! -e bad/tasks ]; ok $? "refused: $1"
@@ -190,6 +198,7 @@ refused number 'returns something that is no tensor'
 refused unbacked 'does not say how large u0 is'
 refused chosen 'modules.py, line .*aten.linear.default: the contents of a tensor decide the size'
 refused autocast 'modules.py, line .*wrap_with_autocast: torch.autocast chooses an element type'
+refused unsorted 'boundaries are not known to be in order'
 refused contents 'a constant tensor, lifted_tensor_0, of which the archive has no contents'
 refused equation 'expected letters for each of 3 tensors and a result, found "rsc,rc,rk"'
 run quern-import missing.pt2 -o tasks; [ $? = 2 ] && grep -q 'there is no file missing.pt2' err

@@ -110,6 +110,7 @@ static const struct {
     {"grid_sampler.default", T("2,3,8,8") "," T("2,4,4,2") ",0,0,false", 1},
     {"cummax.default", T("64,200") ",1", 1},
     {"cummin.default", T("200,64") ",0", 1},
+    {"bucketize.Tensor", T("64,16") "," T("9"), 1},
     {"where.self", DTYPE("64,16", "mask") "," T("64,16") "," T("64,16"), 1},
 };
 
