@@ -1,6 +1,6 @@
 /* Elements that are written, or added, at places that an index tensor says. Of elements for one place the
- * last one stays: a launch finds it by a maximum, so that the result does not depend on the order. Sums
- * are added as they come, as eager PyTorch does. */
+ * last one stays: where they may differ, a launch finds it by a maximum, so that the result does not depend
+ * on the order. Sums are added as they come, as eager PyTorch does. */
 #include <math.h>
 #include <string.h>
 
@@ -222,9 +222,11 @@ static int write_launch(const OpCall *c, const Scatter *s, int owner, OpPlain *o
     RowOperands o = {""};
     operands(c, s, owner, &o);
     if (!text_each(out, c, "scatter_write", o.text, s->n, err)) return -1;
-    buffer_puts(b, "    {\n");
-    place_text(c, s, 1, b);
-    buffer_printf(b, "    if (t%d[place] != (int)i) continue;\n    }\n", owner);
+    if (owner >= 0) {
+        buffer_puts(b, "    {\n");
+        place_text(c, s, 1, b);
+        buffer_printf(b, "    if (t%d[place] != (int)i) continue;\n    }\n", owner);
+    }
     place_text(c, s, 0, b);
     value_text(c, s, b);
     buffer_printf(b, "    y0[place] = (%s)v;\n", op_dtype_ctype(c->result[0].dtype));
@@ -237,12 +239,14 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
     int owner = -1;
     scatter_of(c, 0, &s);
     if (s.n > INT32_MAX) return error_set(err, ERROR_LIMIT, "more than 2^31 elements are written");
-    if (!s.adds && s.n && (owner = text_scratch(out, OP_I32, op_elements(&c->result[0]), err)) < 0)
+    int may_differ = !s.adds && s.n && s.source >= 0 && s.size[s.dim] > 1;
+    if (may_differ && (owner = text_scratch(out, OP_I32, op_elements(&c->result[0]), err)) < 0)
         return -1;
     if (begin_launch(c, owner, out, err)) return -1;
     if (!s.n) return 0;
     if (s.adds) return add_launch(c, &s, out, err);
-    return owner_launch(c, &s, owner, out, err) || write_launch(c, &s, owner, out, err) ? -1 : 0;
+    if (owner >= 0 && owner_launch(c, &s, owner, out, err)) return -1;
+    return write_launch(c, &s, owner, out, err);
 }
 
 /* ---- one_hot ---- */
