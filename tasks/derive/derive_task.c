@@ -14,6 +14,7 @@
 #include "tasks/derive/algebra.h"
 #include "tasks/derive/derive_gate.h"
 #include "tasks/derive/draws.h"
+#include "tasks/derive/exponential.h"
 #include "tasks/derive/growth.h"
 #include "tasks/derive/honest.h"
 #include "tasks/derive/sizes.h"
@@ -104,12 +105,13 @@ static int choose_sizes(Derivation *v, Description *d, int way, Sizes *deep, Err
                             : 1); /* most executions are short, and threads would wait */
     if (choose_sim(v, &time, way, &sim, err) || sizes_deep(v, &time, DERIVE_DEEP_FLOPS, deep, err))
         return -1;
+    exponential_deepen(v, &time, deep);
     description_add(d, ROLE_TIME, &time);
     description_add(d, ROLE_SIM, &sim);
     Sizes all[SIZES_CHECKS + 3];
     for (int i = 0; i < d->n; i++) all[i] = d->at[i].sizes;
     all[d->n] = *deep;
-    return draws_choose(v, all, d->n + 1, err);
+    return draws_choose(v, all, d->n + 1, err) || exponential_calm(v, &time, err) ? -1 : 0;
 }
 
 /* ---- tolerances ---- */

@@ -12,21 +12,6 @@ typedef struct {
     double terms, elements;
 } Extent;
 
-/* The longest running sum; 1: there is none. */
-static double longest_scan(const GraphBound *b)
-{
-    int64_t longest = 1;
-    int dim;
-    for (int node = 0; node < b->graph->n_nodes; node++) {
-        const OpCall *c = &b->calls[node].call;
-        const OpTensor *x = &c->tensor[0];
-        if (strcmp(c->op->name, "aten.cumsum.default") != 0 || !x->rank) continue;
-        if (op_dim(c->arg[1].integer[0], x->rank, &dim, NULL)) continue;
-        if (x->size[dim] > longest) longest = x->size[dim];
-    }
-    return (double)longest;
-}
-
 /* The longest sum, and how many errors do not depend on each other: those along a running sum are one
  * random walk. */
 static Extent extent_of(const Derivation *v, const Sizes *s)
@@ -36,7 +21,7 @@ static Extent extent_of(const Derivation *v, const Sizes *s)
     if (derivation_bind(v, s, &b, NULL)) return (Extent){1, 1};
     for (int i = 0; i < v->draft.n_outputs; i++)
         n += (double)op_elements(&b->values[v->graph->output[i]].tensor);
-    Extent e = {(double)sizes_terms(b), n / longest_scan(b)};
+    Extent e = {(double)sizes_terms(b), n / sizes_scan(b)};
     graph_bound_free(b);
     return e;
 }

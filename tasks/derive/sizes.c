@@ -42,6 +42,20 @@ int64_t sizes_terms(const GraphBound *b)
     return largest;
 }
 
+double sizes_scan(const GraphBound *b)
+{
+    int64_t longest = 1;
+    int dim;
+    for (int node = 0; node < b->graph->n_nodes; node++) {
+        const OpCall *c = &b->calls[node].call;
+        const OpTensor *x = &c->tensor[0];
+        if (strcmp(c->op->name, "aten.cumsum.default") != 0 || !x->rank) continue;
+        if (op_dim(c->arg[1].integer[0], x->rank, &dim, NULL)) continue;
+        if (x->size[dim] > longest) longest = x->size[dim];
+    }
+    return (double)longest;
+}
+
 double sizes_flops(const GraphBound *b)
 {
     double flops = 0;
@@ -294,6 +308,18 @@ void sizes_widen(const Derivation *v, const Sizes *from, double max_flops, Sizes
         if (next) *now = *next;
     }
     free(whole);
+}
+
+void sizes_long(const Derivation *v, const Sizes *from, double max_flops, Sizes *out)
+{
+    double longest = measure(v, from, sizes_scan);
+    *out = *from;
+    for (int i = 0; i < v->draft.n_axes; i++)
+        for (int moves = 0; moves < 64 && measure(v, out, sizes_flops) > max_flops; moves++) {
+            Sizes t = *out;
+            if (halve(v, &t, i) || measure(v, &t, sizes_scan) < longest) break;
+            *out = t;
+        }
 }
 
 int sizes_deep(const Derivation *v, const Sizes *from, double max_flops, Sizes *out, Error *err)

@@ -15,6 +15,9 @@ double sizes_flops(const GraphBound *b);
 int64_t sizes_terms(const GraphBound *b);
 int64_t sizes_call_terms(const GraphCall *c);
 
+double sizes_scan(
+    const GraphBound *b); /* the elements of the longest running sum; 1: there is none */
+
 /* The module's own, halved along a batch axis or else the largest one until the tensors fit. */
 int sizes_time(const Derivation *v, double max_bytes, Sizes *out, Error *err);
 /* The same shape halved until it costs at most so much work. */
@@ -24,6 +27,9 @@ int sizes_small(const Derivation *v, const Sizes *from, double max_work, Sizes *
 int sizes_checks(const Derivation *v, double max_work, int times, Sizes out[SIZES_CHECKS]);
 /* Sizes with the longest sums of `from` that cost at most max_flops, as long as they can be. */
 int sizes_deep(const Derivation *v, const Sizes *from, double max_flops, Sizes *out, Error *err);
+
+/* Sizes with the running sums of `from` that cost max_flops, or more where these cost more. */
+void sizes_long(const Derivation *v, const Sizes *from, double max_flops, Sizes *out);
 
 /* Doubles axes of s, up to those of `from` and within max_flops, until no node that reduces many elements
  * at `from` reduces fewer than 16: a norm of groups of one element has no error at all. */
