@@ -1,5 +1,5 @@
-"""Argument sets of writes and sums at indexed places. Of two writes to a place torch keeps the last one."""
-from ops_draw import dim, either, number, shape, spec
+"""Argument sets of writes and sums at indexed places. No place is written twice with different elements."""
+from ops_draw import dim, either, number, shape, spec, tensor
 
 
 def base(r):
@@ -13,9 +13,18 @@ def one_index(r, s, d):
     return own, either(r, own, f"index {s[d]}")
 
 
+def distinct(make, d):
+    """An index that names no place twice along dimension d."""
+    while True:
+        found = make()
+        x = tensor(found[1])
+        if x.numel() == 0 or all((x.sort(d).values.diff(dim=d) != 0).flatten()):
+            return found
+
+
 def scatter(r):
     s, d = base(r)
-    own, index = one_index(r, s, d)
+    own, index = distinct(lambda: one_index(r, s, d), d)
     src = [n + r.choice([0, 0, 2]) for n in own]
     return [either(r, s), d, index, either(r, src)], {}
 
@@ -35,8 +44,13 @@ def scatter_add(r):
 def index_copy(r):
     s, d = base(r)
     own = list(s)
-    own[d] = r.choice([1, 2, 5])
-    return [either(r, s), d, spec(r, [own[d]], f"index {s[d]}"), either(r, own)], {}
+
+    def make():
+        n = r.choice([1, 2, 5])
+        return n, spec(r, [n], f"index {s[d]}")
+
+    own[d], index = distinct(make, 0)
+    return [either(r, s), d, index, either(r, own)], {}
 
 
 def index_add(r):

@@ -1,6 +1,5 @@
-/* Elements that are written, or added, at places that an index tensor says. Of elements for one place the
- * last one stays: where they may differ, a launch finds it by a maximum, so that the result does not depend
- * on the order. Sums are added as they come, as eager PyTorch does. */
+/* Elements that are written, or added, at places that an index tensor says, as they come, as eager PyTorch
+ * does. Of elements for one place that differ any may stay; in the reference it is the last one. */
 #include <math.h>
 #include <string.h>
 
@@ -122,48 +121,38 @@ static void cost(const OpCall *c, OpCost *out)
 
 /* ---- kernels ---- */
 
-static void operands(const OpCall *c, const Scatter *s, int owner, RowOperands *o)
+static void operands(const OpCall *c, const Scatter *s, RowOperands *o)
 {
     row_operand(o, 'x', (int)c->arg[2].integer[0]);
     if (s->source >= 0) row_operand(o, 'x', s->source);
-    if (owner >= 0) row_operand(o, 't', owner);
     row_operand(o, 'y', 0);
 }
 
-/* The result is self, and no place has an owner. */
-static int begin_launch(const OpCall *c, int owner, OpPlain *out, Error *err)
+/* The result is self. */
+static int begin_launch(const OpCall *c, OpPlain *out, Error *err)
 {
     const OpTensor *x = op_tensor(c, 0), *y = &c->result[0];
     Buffer *b = out->source;
     RowOperands o = {""};
-    int copies = !(c->op->flags & OP_IN_PLACE);
-    if (copies) row_operand(&o, 'x', (int)c->arg[0].integer[0]);
-    if (owner >= 0) row_operand(&o, 't', owner);
-    if (copies) row_operand(&o, 'y', 0);
-    if (!copies && owner < 0) return 0;
+    if (c->op->flags & OP_IN_PLACE) return 0;
+    row_operand(&o, 'x', (int)c->arg[0].integer[0]);
+    row_operand(&o, 'y', 0);
     if (!text_each(out, c, "scatter_begin", o.text, op_elements(y), err)) return -1;
-    if (owner >= 0) buffer_printf(b, "    t%d[i] = -1;\n", owner);
-    if (copies) {
-        buffer_printf(b, "    y0[i] = x%lld[", (long long)c->arg[0].integer[0]);
-        text_index(b, x, x->rank, x->size, "i");
-        buffer_puts(b, "];\n");
-    }
+    buffer_printf(b, "    y0[i] = x%lld[", (long long)c->arg[0].integer[0]);
+    text_index(b, x, x->rank, x->size, "i");
+    buffer_puts(b, "];\n");
     return text_each_end(out, err);
 }
 
-/* `place`: of element i, in memory by y's strides or in C order. */
-static void place_text(const OpCall *c, const Scatter *s, int logical, Buffer *b)
+/* `place`: of element i, in memory. */
+static void place_text(const OpCall *c, const Scatter *s, Buffer *b)
 {
-    const OpTensor *index = op_tensor(c, 2);
-    OpTensor y = c->result[0];
-    int64_t to[OP_MAX_RANK];
-    if (logical) op_contiguous(&y);
-    for (int d = 0; d < s->rank; d++) to[d] = d == s->dim ? 0 : y.stride[d];
+    const OpTensor *index = op_tensor(c, 2), *y = &c->result[0];
     buffer_printf(b, "    const long long place = (long long)x%lld[",
                   (long long)c->arg[2].integer[0]);
     text_strided(b, index->offset, s->rank, s->size, s->at, "i");
-    buffer_printf(b, "] * %lldLL + ", (long long)y.stride[s->dim]);
-    text_strided(b, y.offset, s->rank, s->size, to, "i");
+    buffer_printf(b, "] * %lldLL + ", (long long)y->stride[s->dim]);
+    text_strided(b, y->offset, s->rank, s->size, s->to, "i");
     buffer_puts(b, ";\n");
 }
 
@@ -194,9 +183,9 @@ static int add_launch(const OpCall *c, const Scatter *s, OpPlain *out, Error *er
     RowOperands o = {""};
     OpDtype d = c->result[0].dtype;
     const char *element = op_dtype_ctype(d);
-    operands(c, s, -1, &o);
+    operands(c, s, &o);
     if (!text_each(out, c, "scatter_add", o.text, s->n, err)) return -1;
-    place_text(c, s, 0, b);
+    place_text(c, s, b);
     value_text(c, s, b);
     if (d == OP_I64)
         buffer_puts(b, "    atomicAdd((unsigned long long *)&y0[place], (unsigned long long)v);\n");
@@ -205,29 +194,13 @@ static int add_launch(const OpCall *c, const Scatter *s, OpPlain *out, Error *er
     return text_each_end(out, err);
 }
 
-static int owner_launch(const OpCall *c, const Scatter *s, int owner, OpPlain *out, Error *err)
-{
-    RowOperands o = {""};
-    row_operand(&o, 'x', (int)c->arg[2].integer[0]);
-    row_operand(&o, 't', owner);
-    if (!text_each(out, c, "scatter_owner", o.text, s->n, err)) return -1;
-    place_text(c, s, 1, out->source);
-    buffer_printf(out->source, "    atomicMax(&t%d[place], (int)i);\n", owner);
-    return text_each_end(out, err);
-}
-
-static int write_launch(const OpCall *c, const Scatter *s, int owner, OpPlain *out, Error *err)
+static int write_launch(const OpCall *c, const Scatter *s, OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
     RowOperands o = {""};
-    operands(c, s, owner, &o);
+    operands(c, s, &o);
     if (!text_each(out, c, "scatter_write", o.text, s->n, err)) return -1;
-    if (owner >= 0) {
-        buffer_puts(b, "    {\n");
-        place_text(c, s, 1, b);
-        buffer_printf(b, "    if (t%d[place] != (int)i) continue;\n    }\n", owner);
-    }
-    place_text(c, s, 0, b);
+    place_text(c, s, b);
     value_text(c, s, b);
     buffer_printf(b, "    y0[place] = (%s)v;\n", op_dtype_ctype(c->result[0].dtype));
     return text_each_end(out, err);
@@ -236,17 +209,12 @@ static int write_launch(const OpCall *c, const Scatter *s, int owner, OpPlain *o
 static int plain(const OpCall *c, OpPlain *out, Error *err)
 {
     Scatter s;
-    int owner = -1;
     scatter_of(c, 0, &s);
     if (s.n > INT32_MAX) return error_set(err, ERROR_LIMIT, "more than 2^31 elements are written");
-    int may_differ = !s.adds && s.n && s.source >= 0 && s.size[s.dim] > 1;
-    if (may_differ && (owner = text_scratch(out, OP_I32, op_elements(&c->result[0]), err)) < 0)
-        return -1;
-    if (begin_launch(c, owner, out, err)) return -1;
+    if (begin_launch(c, out, err)) return -1;
     if (!s.n) return 0;
     if (s.adds) return add_launch(c, &s, out, err);
-    if (owner >= 0 && owner_launch(c, &s, owner, out, err)) return -1;
-    return write_launch(c, &s, owner, out, err);
+    return write_launch(c, &s, out, err);
 }
 
 /* ---- one_hot ---- */

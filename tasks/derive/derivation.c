@@ -378,6 +378,11 @@ int derivation_bind(const Derivation *v, const Sizes *s, GraphBound **out, Error
     if (!rc && !indices_fit(*out))
         rc = error_set(err, ERROR_INVALID, "indices that the graph makes are out of range");
     for (int i = 0; i < v->draft.n_inputs && !rc; i++) rc = check_room(v, *out, i, err);
+    const char *repeats = rc ? NULL : indices_repeat(*out);
+    if (repeats)
+        rc = error_set(err, ERROR_UNSUPPORTED,
+                       "%s may write two elements to one place: which of them stays is open",
+                       repeats);
     if (rc) graph_bound_free(*out);
     return rc ? -1 : 0;
 }

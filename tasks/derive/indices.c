@@ -207,14 +207,50 @@ int indices_fit(const GraphBound *b)
     return f.fits;
 }
 
-/* The dimension of an input that is dimension dim of a value which repeats the input along others; -1: it is
- * not the input, or not so simple. */
-static int dimension_of(const GraphBound *b, int input, int value, int dim)
+/* The value that a value is, under another shape and type and with a number added. */
+static int origin_of(const GraphBound *b, int value)
 {
-    const OpTensor *x = &b->values[input].tensor, *y = &b->values[value].tensor;
-    if (b->values[value].base != input || x->rank < 1 || y->rank < 1) return -1;
-    if (x->rank == y->rank) return x->size[dim] == y->size[dim] ? dim : -1;
+    int64_t by;
+    for (int steps = 0; steps < 16; steps++) {
+        int base = b->values[value].base, node = b->values[base].node;
+        if (node < 0) return base;
+        const OpCall *c = &b->calls[node].call;
+        if (!moved_by(c, &by) && !is_called(c, "aten.to") && !is_called(c, "aten.clone"))
+            return base;
+        value = b->calls[node].in[0];
+    }
+    return value;
+}
+
+/* The dimension of x that is dimension dim of a value which repeats x along others; -1: it is not so
+ * simple. */
+static int dimension_of(const GraphBound *b, int origin, int value, int dim)
+{
+    const OpTensor *x = &b->values[origin].tensor, *y = &b->values[value].tensor;
+    if (x->rank < 1 || y->rank < 1) return -1;
+    if (x->rank == y->rank)
+        return x->size[dim] == y->size[dim] &&
+                       (x->size[dim] == 1 || x->stride[dim] == y->stride[dim])
+                   ? dim
+                   : -1;
     return x->rank == 1 && y->size[dim] == x->size[0] && y->stride[dim] == 1 ? 0 : -1;
+}
+
+/* The graph makes a value whose integers are distinct along a dimension: a range, or places of sorted
+ * elements. */
+static int makes_distinct(const GraphBound *b, int origin, int dim)
+{
+    static const char *const sorts[] = {"aten.sort", "aten.argsort", "aten.topk"};
+    int node = b->values[origin].node, own;
+    if (node < 0) return 0;
+    const OpCall *c = &b->calls[node].call;
+    if (is_called(c, "aten.arange")) return 1;
+    int at = op_argument(c->op, "dim");
+    for (size_t i = 0; i < sizeof sorts / sizeof *sorts; i++)
+        if (is_called(c, sorts[i]) && at >= 0 && c->arg[at].kind == OP_INT &&
+            !op_dim(c->arg[at].integer[0], c->tensor[0].rank, &own, NULL))
+            return own == dim;
+    return 0;
 }
 
 /* Does a call write elements to places that an argument names, one by one? *value: the places, along
@@ -240,6 +276,23 @@ int indices_distinct(const GraphBound *b, int input, int64_t *room)
     int64_t own;
     for (int node = 0; node < b->graph->n_nodes && found < 0; node++)
         if (writes_places(&b->calls[node], &value, &dim, &own))
-            found = dimension_of(b, input, value, dim), *room = own;
+            if (origin_of(b, value) == input)
+                found = dimension_of(b, input, value, dim), *room = own;
     return found;
+}
+
+const char *indices_repeat(const GraphBound *b)
+{
+    int value, dim;
+    int64_t room;
+    for (int node = 0; node < b->graph->n_nodes; node++) {
+        const GraphCall *c = &b->calls[node];
+        if (!writes_places(c, &value, &dim, &room)) continue;
+        const OpTensor *y = &b->values[value].tensor;
+        if (!y->rank || y->size[dim] <= 1) continue;
+        int origin = origin_of(b, value), own = dimension_of(b, origin, value, dim);
+        if (own < 0 || (b->values[origin].node >= 0 && !makes_distinct(b, origin, own)))
+            return c->call.op->name;
+    }
+    return NULL;
 }

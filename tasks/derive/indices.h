@@ -26,4 +26,8 @@ int indices_fit(const GraphBound *b);
  * places. */
 int indices_distinct(const GraphBound *b, int input, int64_t *room);
 
+/* An operator that writes elements to places of which two may be the same, as far as the graph tells; NULL:
+ * there is none. */
+const char *indices_repeat(const GraphBound *b);
+
 #endif

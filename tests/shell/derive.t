@@ -47,6 +47,15 @@ END
 grep -q ': ok$' "$tmp/out"; ok $? "so a kernel that writes them side by side has no race"
 places many 64; [ $? = 1 ] && grep -q 'i names 64 of 32 places to write' "$tmp/err"
 ok $? "more elements than places are refused"
+cat >"$tmp/again.json" <<'END'
+{"name": "again", "axes": {"rows": {"size": 64}, "n": {"size": 48}},
+ "inputs": {"x": {"dtype": "float32", "shape": ["rows", "n"]}},
+ "outputs": {"y": {}}, "graph": ["r = aten.arange(rows)", "i = aten.clamp(r, 0, 7)",
+                                 "y = aten.index_copy(x, 0, i, x)"]}
+END
+"$BIN/quern-derive" -o "$tmp/written" "$tmp/again.json" 2>"$tmp/err"
+[ $? = 1 ] && grep -q 'index_copy.default may write two elements to one place' "$tmp/err"
+ok $? "and places that the graph may name twice"
 
 # Indices that a graph makes itself.
 cat >"$tmp/places.json" <<'END'
