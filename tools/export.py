@@ -253,6 +253,28 @@ class numbers_kept:
         torch.tensor = self.tensor
 
 
+class autocast_off:
+    """A region that turns torch.autocast off is none: one around it that turns it on is refused."""
+
+    def __enter__(self):
+        kind = torch.autocast
+        init, enter, leave = self.own = kind.__init__, kind.__enter__, kind.__exit__
+
+        def noted(region, device_type, dtype=None, enabled=True, cache_enabled=None):
+            region.is_off = not enabled
+            init(region, device_type, dtype, enabled, cache_enabled)
+
+        def is_off(region):
+            return getattr(region, "is_off", False)
+
+        kind.__init__ = noted
+        kind.__enter__ = lambda region: region if is_off(region) else enter(region)
+        kind.__exit__ = lambda region, *error: None if is_off(region) else leave(region, *error)
+
+    def __exit__(self, *error):
+        torch.autocast.__init__, torch.autocast.__enter__, torch.autocast.__exit__ = self.own
+
+
 class recurrent_shapes:
     """Recurrent operators give results of the right shapes while a module is traced, and run no step: torch
     would run each step of each layer, which takes minutes."""
@@ -432,7 +454,8 @@ def trace(source, module, inputs):
     ]
     first = None
     for callee, given, shapes, parameters in ways[0 if 0 < len(own) <= MAX_FREE else 1:]:
-        with watched(source.file, "when it is called"), numbers_kept(), recurrent_shapes(), torch.no_grad():
+        with watched(source.file, "when it is called"), numbers_kept(), recurrent_shapes(), \
+                autocast_off(), torch.no_grad():
             try:
                 program = torch.export.export(callee, given, dynamic_shapes=shapes, strict=False)
             except Exception as e:

@@ -60,6 +60,10 @@ module autocast <<<'with torch.autocast("cuda", dtype=torch.bfloat16):
     x = x @ x.T
 return x.float()'
 refused autocast 'line 5 (`x = x @ x.T`): torch.autocast chooses an element type'
+module autocast_off <<<'with torch.autocast("cuda", enabled=False):
+    x = x.float() @ x.T
+return x * 2'
+imported autocast_off 'aten.matmul(x, numpy_t)'
 inputs='torch.rand(0, 8)' module empty <<<'return x * 2'
 refused empty 'has no element'
 init='self.w = undefined' module broken <<<'return x * 2'
