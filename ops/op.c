@@ -36,6 +36,7 @@ static OpFamily (*const families[])(void) = {
     grid_family,
     extreme_family,
     search_family,
+    select_family,
 };
 /* clang-format on */
 

@@ -162,6 +162,7 @@ OpFamily columns_family(void);
 OpFamily grid_family(void);
 OpFamily extreme_family(void);
 OpFamily search_family(void);
+OpFamily select_family(void);
 
 const Op *op_find(const char *name, Error *err); /* UNKNOWN_NAME says which name comes near */
 const char *op_alias(int i, const char **of); /* another name of an operator; NULL: past the last */

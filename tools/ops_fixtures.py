@@ -41,6 +41,7 @@ FAMILIES = [
     "grid",
     "extreme",
     "search",
+    "select",
 ]
 # Sums of products cancel: an element may also differ by this much for each of its terms, about four
 # roundings of the largest product. A generator then gives the number of terms as its third value.

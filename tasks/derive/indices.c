@@ -145,9 +145,9 @@ void lengths_each(const GraphBound *b, LengthSeen *f, void *ctx)
 /* The largest index that a value holds; -1: it is not known. */
 static int64_t largest_index(const GraphBound *b, int value)
 {
-    static const char *const places[] = {"aten.sort",   "aten.argsort", "aten.topk",
-                                         "aten.argmax", "aten.argmin",  "aten.max",
-                                         "aten.min",    "aten.cummax",  "aten.cummin"};
+    static const char *const places[] = {
+        "aten.sort", "aten.argsort", "aten.topk",   "aten.argmax", "aten.argmin",  "aten.max",
+        "aten.min",  "aten.cummax",  "aten.cummin", "aten.median", "aten.kthvalue"};
     int64_t moved = 0;
     for (int steps = 0; steps < 16; steps++) {
         int base = b->values[value].base, node = b->values[base].node, dim;

@@ -111,6 +111,7 @@ static const struct {
     {"cummax.default", T("64,200") ",1", 1},
     {"cummin.default", T("200,64") ",0", 1},
     {"bucketize.Tensor", T("64,16") "," T("9"), 1},
+    {"median.dim", T("64,200") ",1", 1},
     {"where.self", DTYPE("64,16", "mask") "," T("64,16") "," T("64,16"), 1},
 };
 
