@@ -48,9 +48,9 @@ static int gate_timed(const Derivation *v, Task *t, const Sizes *wide, GateResul
     return task_gate_zeroed(t, &w, r, err);
 }
 
-/* Which check workloads stay: those where each input matters at each scale, else those that no null model
- * passes, if each input matters at one of them and at the timed sizes. reason: where there are none. 1:
- * "turns" does not hold. */
+/* Which check workloads stay: those that no null model passes, if each input matters at each scale at one of
+ * them, or at scale 1 at one of them and at the timed sizes. reason: where there are none. 1: "turns" does
+ * not hold. */
 static int gate_described(const Derivation *v, const Description *d, const Sizes *wide,
                           int cautious, int *good, int *tells, char reason[1024], Error *err)
 {
@@ -79,7 +79,7 @@ static int gate_described(const Derivation *v, const Description *d, const Sizes
     if (!rc && (all ? cautious : some)) rc = gate_timed(v, t, wide, &timed, err);
     if (timed.refused) snprintf(reason, 1024, "%s", timed.reason);
     *tells = rc || timed.refused ? TELLS_NOTHING : all ? TELLS_ALL : some ? TELLS_TOGETHER : 0;
-    for (int i = 0; i < d->n && !all; i++) good[i] = !fails[i];
+    for (int i = 0; i < d->n; i++) good[i] = !fails[i];
     task_free(t);
     return rc;
 }
