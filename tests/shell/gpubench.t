@@ -34,7 +34,7 @@ bench --parts repeat --repeats 3 --span 1
 row_is times 3 'NOT REACHED'
 row_is 'first to last' "$(field 'first to last' 3)" 'NOT REACHED'
 row_is 'scores within' 0 reached
-[ "$(grep -c 'us, baseline.raw$' "$tmp/tsv") $(grep -c 'us, candidate.raw$' "$tmp/tsv")" = '9 9' ]
+[ "$(grep -c 'us, baseline..raw$' "$tmp/tsv") $(grep -c 'us, candidate..raw$' "$tmp/tsv")" = '9 9' ]
 ok $? 'each with the times of both sides'
 
 bench --parts sustained --sustained 13 --compilers 0 --work "$tmp/work"
