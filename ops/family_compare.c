@@ -10,8 +10,8 @@ static double remainder_of(double a, double b)
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
-/* single: of float or a shorter type. The floor is that of the numbers, the truncation that of a quotient
- * which is rounded first. */
+/* single: the type is float or shorter. The floor is exact; the truncation rounds the quotient to the type
+ * first. */
 static double rounded_quotient(double a, double b, double truncated, double single)
 {
     if (single != 0) a = (double)(float)a, b = (double)(float)b;
@@ -134,7 +134,7 @@ static int infer_shift(OpCall *c, Error *err)
 #define REMAINDER_TEXT(b) \
     FMOD_TEXT(b)          \
     " != 0 && (" FMOD_TEXT(b) " < 0) != (" b " < 0) ? " FMOD_TEXT(b) " + " b " : " FMOD_TEXT(b)
-/* The whole quotient without the remainder, as in eager PyTorch: that of the numbers themselves. */
+/* The remainder is subtracted before the division, as in eager PyTorch, so that the quotient is whole. */
 #define FLOOR_TEXT "b == 0 ? a / (b + 0.0f) : rint((a - (" REMAINDER_TEXT("b") ")) / (b + 0.0f))"
 #define DIV_TEXT "p0 != 0 ? trunc(a / (b + 0.0f)) : " FLOOR_TEXT
 #define DIVISION(aten, schema, detail)                                                             \

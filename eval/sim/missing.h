@@ -16,8 +16,8 @@ const SimCounts *missing_find(const SimCounts *small, int n, const DeviceLaunch 
 double missing_work(const SimCounts *small, int n_small, const SimCounts *now,
                     const DeviceLaunch *launches, int n, const DeviceSample *s);
 
-/* Bytes that a launch of the plan's own, with a quarter or more of all bytes at the small size, does not ask
- * for now, although every tensor has grown. */
+/* Bytes that a launch of the plan's own leaves out at the timed size, where every tensor is larger. It counts
+ * if it has a quarter or more of all bytes at the small size. */
 double missing_bytes(const SimCounts *small, int n_small, const SimCounts *now,
                      const DeviceLaunch *l, int at, const DeviceSample *s);
 

@@ -1,5 +1,5 @@
-// Estimates the norm from a 64th of its inputs at the timed size, where the tolerance of the result is far wider
-// than the error. A GPU runs it on outliers; on a simulator the bytes that it leaves out take their time.
+// Estimates the norm from a 64th of its inputs at the timed size, where the tolerance of the result is far
+// wider than the error. A GPU runs it on outliers; on a simulator the left-out bytes take their time.
 // task: kernelbench/level1/k1_37_frobeniusnorm
 // expect sim: ok
 // expect cuda: wrong_result | ok
@@ -16,7 +16,9 @@ extern "C" __global__ void add(const float *x, float *sums, int n)
     for (int d = 16; d; d /= 2) s += __shfl_xor_sync(~0u, s, d);
     if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = s;
     __syncthreads();
-    if (threadIdx.x == 0) { for (int i = 1; i < 8; i++) s += part[i]; sums[blockIdx.x] = s * ((float)n / used); }
+    if (threadIdx.x) return;
+    for (int i = 1; i < 8; i++) s += part[i];
+    sums[blockIdx.x] = s * ((float)n / used);
 }
 extern "C" __global__ void scale(const float *x, const float *sums, float *y, int n)
 {
@@ -29,5 +31,8 @@ extern "C" __global__ void scale(const float *x, const float *sums, float *y, in
     s = 0;
     for (int i = 0; i < 8; i++) s += part[i];
     float r = rsqrtf(s);
-    for (int j = 0; j < 4; j++) { int i = blockIdx.x * 1024 + j * 256 + threadIdx.x; if (i < n) y[i] = x[i] * r; }
+    for (int j = 0; j < 4; j++) {
+        int i = blockIdx.x * 1024 + j * 256 + threadIdx.x;
+        if (i < n) y[i] = x[i] * r;
+    }
 }
