@@ -5,6 +5,10 @@
 
 #include "eval/cuda/cuda_device.h"
 
+/* Make room for n buffers of these sizes, in this order, in one extent: the speed of a kernel depends on
+ * where its tensors lie in the device's memory, and a large extent lies in the same way each time. Does
+ * nothing while there are buffers, or where the memory does not suffice. */
+int buffers_reserve(Device *d, const size_t *bytes, int n, Error *err);
 /* A poisoned buffer of `bytes`; `label` names it in faults. */
 int buffers_alloc(Device *d, size_t bytes, const char *label, DevicePtr *out, Error *err);
 /* Free the buffer that starts at p. When it was the last, most of the memory goes back. */

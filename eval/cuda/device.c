@@ -256,6 +256,12 @@ static int cuda_alloc(Device *d, size_t bytes, const char *label, DevicePtr *out
     return leave(d, buffers_alloc(d, bytes, label, out, err));
 }
 
+static int cuda_reserve(Device *d, const size_t *bytes, int n, Error *err)
+{
+    if (enter(d, err)) return -1;
+    return leave(d, buffers_reserve(d, bytes, n, err));
+}
+
 static void cuda_free(Device *d, DevicePtr p)
 {
     Error ignored; /* it frees without the lock too */
@@ -426,6 +432,7 @@ const DeviceOps cuda_device_ops = {
     .load = cuda_load,
     .unload = cuda_unload,
     .kernel = cuda_kernel,
+    .reserve = cuda_reserve,
     .alloc = cuda_alloc,
     .free = cuda_free,
     .write = cuda_write,

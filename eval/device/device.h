@@ -228,6 +228,9 @@ typedef struct {
     void (*unload)(Device *d, DeviceModule *m);
     /* The attributes of a kernel by its lowered name; -1 when the module has no such kernel. */
     int (*kernel)(Device *d, DeviceModule *m, const char *lowered, KernelInfo *out, Error *err);
+    /* The next n buffers have these sizes: lay them in one piece of memory, so that their place, on which
+     * speed depends, repeats. Without effect while there are buffers. NULL: place does not matter. */
+    int (*reserve)(Device *d, const size_t *bytes, int n, Error *err);
     /* A buffer of 256-byte alignment with guard zones on both sides. It is poisoned: the simulator
      * reports a read before the first write. label names it in faults: "output y". */
     int (*alloc)(Device *d, size_t bytes, const char *label, DevicePtr *out, Error *err);

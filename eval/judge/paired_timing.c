@@ -35,7 +35,7 @@ static const size_t small_set = (size_t)256 << 20; /* bytes; larger tensors lie 
  * matter. */
 static const double narrow = 0.0035;
 static const double small_win = 1.03, narrow_win = 0.0015;
-static const double slow = 0.9, narrow_slow = 0.02;
+static const double slow = 0.9, narrow_slow = 0.01;
 
 static const double warm_s = 0.010;       /* of uncounted pairs: clocks rise */
 static const double stays_warm_s = 0.250; /* clocks stay high so long after the last timing */
@@ -89,6 +89,29 @@ static int sets_fit(const PairedTiming *p)
     return bytes <= small_set && bytes <= l->ops->info(l->device)->memory_bytes / SETS;
 }
 
+static void close_set(PairedTiming *p, int set)
+{
+    for (int side = BASELINE; side < SIDES; side++) run_close(&p->run[side][set]);
+}
+
+/* Open set 0 again after making room for all sets in one piece of memory. */
+static int open_in_one_piece(PairedTiming *p, Finding *f, Error *err)
+{
+    const Loaded *l = p->loaded[CANDIDATE];
+    if (!l->ops->reserve) return 0;
+    const Run *own = &p->run[CANDIDATE][0], *other = &p->run[BASELINE][0];
+    int most = 2 * TASK_MAX_TENSORS + own->all_buffers + other->all_buffers;
+    size_t *bytes = memory_array((size_t)most * (size_t)p->sets, sizeof *bytes);
+    int n = run_sizes(own, bytes);
+    n += run_sizes(other, bytes + n);
+    for (int set = 1; set < p->sets; set++)
+        memcpy(bytes + (size_t)n * (size_t)set, bytes, (size_t)n * sizeof *bytes);
+    close_set(p, 0);
+    int rc = l->ops->reserve(l->device, bytes, n * p->sets, err);
+    free(bytes);
+    return rc ? rc : open_set(p, 0, f, err);
+}
+
 static int open_runs(PairedTiming *p, Cases *cases, const Workload *w, Finding *f, Error *err)
 {
     Task *t = p->loaded[CANDIDATE]->task;
@@ -100,7 +123,9 @@ static int open_runs(PairedTiming *p, Cases *cases, const Workload *w, Finding *
     for (int set = 0; set < p->sets; set++) {
         int rc = open_set(p, set, f, err);
         if (rc) return rc;
-        if (!set && sets_fit(p)) p->sets = SETS;
+        if (set) continue;
+        if (sets_fit(p)) p->sets = SETS;
+        if ((rc = open_in_one_piece(p, f, err))) return rc;
     }
     p->rotations = run_rotations(&p->run[CANDIDATE][0]);
     return 0;
@@ -108,8 +133,7 @@ static int open_runs(PairedTiming *p, Cases *cases, const Workload *w, Finding *
 
 static void close_runs(PairedTiming *p)
 {
-    for (int side = BASELINE; side < SIDES; side++)
-        for (int set = 0; set < p->sets; set++) run_close(&p->run[side][set]);
+    for (int set = 0; set < p->sets; set++) close_set(p, set);
 }
 
 /* ---- one run ---- */

@@ -228,6 +228,16 @@ void run_close(Run *r)
     memset(r, 0, sizeof *r);
 }
 
+int run_sizes(const Run *r, size_t *bytes)
+{
+    int n = 0;
+    for (int i = 0; i < r->n_inputs && !r->borrowed; i++) bytes[n++] = r->test->input_bytes[i];
+    for (int i = 0; i < r->n_outputs && !r->borrowed; i++) bytes[n++] = r->test->output_bytes[i];
+    for (int i = 0; i < r->n_buffers; i++)
+        if (!r->lent[i]) bytes[n++] = r->buffer_bytes[i];
+    return n;
+}
+
 int run_refill(Run *r, const Case *c, int64_t rotation, Error *err)
 {
     r->test = c;

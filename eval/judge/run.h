@@ -33,6 +33,9 @@ typedef struct {
  * and its plan's buffers of equal sizes, since the address of a buffer changes its speed. */
 int run_open(Run *r, Loaded *l, const Case *c, const Run *owner, Finding *f, Error *err);
 void run_close(Run *r);
+/* The sizes of the buffers that the open run allocated, in that order. Returns how many there are: at
+ * most 2 * TASK_MAX_TENSORS + all_buffers. */
+int run_sizes(const Run *r, size_t *bytes);
 
 /* Give the run another case of the same workload, at the same addresses. rotation: 0, or less than
  * run_rotations. A run that borrows its inputs only notes the case: the owner is filled. */

@@ -34,6 +34,13 @@ static void insert(Arena *a, int i, uint64_t at, uint64_t bytes, const char *lab
     a->n++;
 }
 
+uint64_t arena_room(const size_t *bytes, int n)
+{
+    uint64_t at = 0;
+    for (int i = 0; i < n; i++) at = start_after(at, bytes[i]) + bytes[i];
+    return round_up(at + ARENA_GUARD, ARENA_PAGE);
+}
+
 int arena_place(Arena *a, uint64_t bytes, const char *label, uint64_t *at, uint64_t *grow,
                 Error *err)
 {
@@ -44,7 +51,7 @@ int arena_place(Arena *a, uint64_t bytes, const char *label, uint64_t *at, uint6
     if (a->n == ARENA_MAX_BUFFERS)
         return error_set(err, ERROR_LIMIT, "%s would be buffer number %d; %d are allowed", label,
                          a->n + 1, a->n);
-    uint64_t from = 0;
+    uint64_t from = a->floor;
     for (int i = 0; i <= a->n; i++) {
         uint64_t start = start_after(from, bytes), end = i < a->n ? a->buffers[i].at : a->mapped;
         if (start + bytes + ARENA_GUARD <= end) {

@@ -30,6 +30,7 @@ typedef struct {
 
 typedef struct {
     uint64_t mapped, limit; /* bytes backed by memory, and their bound */
+    uint64_t floor;         /* the first buffer's place; the caller sets it while there are none */
     int n, n_extents;
     ArenaBuffer buffers[ARENA_MAX_BUFFERS]; /* by address */
     ArenaZone extents[ARENA_MAX_EXTENTS];   /* each is one allocation of memory */
@@ -41,6 +42,8 @@ void arena_init(Arena *a, uint64_t limit);
  * then call again; -1 when the limit does not allow it or there are too many buffers. */
 int arena_place(Arena *a, uint64_t bytes, const char *label, uint64_t *at, uint64_t *grow,
                 Error *err);
+/* The bytes that an extent must have for n buffers, placed in this order with nothing else in it. */
+uint64_t arena_room(const size_t *bytes, int n);
 /* Record that an extent of `bytes` was mapped at the end. */
 int arena_grown(Arena *a, uint64_t bytes, Error *err);
 /* How many of the last extents may be unmapped: no buffer needs them, and they lie beyond the first

@@ -66,9 +66,16 @@ int space_move(Space *s, Error *err)
     return reserve_from(s, s->hint + 1, err);
 }
 
+static void drop_spare(Space *s)
+{
+    if (s->spare_bytes) s->cu->vm_release(s->spare);
+    s->spare_bytes = 0;
+}
+
 void space_close(Space *s)
 {
     if (!s->cu || !s->base) return;
+    drop_spare(s);
     s->cu->vm_unreserve(s->base, s->reserved);
     s->base = 0;
 }
@@ -84,13 +91,29 @@ static int map(const CudaDriver *cu, CuDevice device, CuPtr p, uint64_t bytes, C
     return -1;
 }
 
-int space_map(Space *s, uint64_t at, uint64_t bytes, Error *err)
+/* Memory of an extent: the spare one of this size, or new memory. Extents and the spare one together
+ * take no more than the range has. */
+static CuResult take_memory(Space *s, uint64_t at, uint64_t bytes, CuMemHandle *out)
 {
     CuMemProp p = properties(s->device);
+    if (bytes == s->spare_bytes) {
+        *out = s->spare;
+        s->spare_bytes = 0;
+        return CU_OK;
+    }
+    if (s->spare_bytes > s->reserved - at - bytes) drop_spare(s);
+    CuResult r = s->cu->vm_create(out, bytes, &p, 0);
+    if (r == CU_OK || !s->spare_bytes) return r;
+    drop_spare(s);
+    return s->cu->vm_create(out, bytes, &p, 0);
+}
+
+int space_map(Space *s, uint64_t at, uint64_t bytes, Error *err)
+{
     CuMemHandle handle = 0;
     if (s->n == ARENA_MAX_EXTENTS || at > s->reserved || bytes > s->reserved - at)
         return error_set(err, ERROR_LIMIT, "the buffers' range of addresses is used up");
-    CuResult r = s->cu->vm_create(&handle, bytes, &p, 0);
+    CuResult r = take_memory(s, at, bytes, &handle);
     if (r != CU_OK) {
         cuda_check(r, "the GPU", err);
         return error_prefix(err, "no %llu MiB of memory for buffers",
@@ -104,11 +127,18 @@ int space_map(Space *s, uint64_t at, uint64_t bytes, Error *err)
     return 0;
 }
 
-void space_unmap(Space *s, uint64_t at, uint64_t bytes)
+void space_unmap(Space *s, uint64_t at, uint64_t bytes, int keep)
 {
     if (!s->n) return;
     s->cu->vm_unmap(s->base + at, bytes);
-    s->cu->vm_release(s->handles[--s->n]);
+    CuMemHandle handle = s->handles[--s->n];
+    if (!keep) {
+        s->cu->vm_release(handle);
+        return;
+    }
+    drop_spare(s);
+    s->spare = handle;
+    s->spare_bytes = bytes;
 }
 
 int space_export(const Space *s, int extent, int *fd, Error *err)

@@ -15,6 +15,8 @@ typedef struct {
     int hint;                               /* index of the base in the list of addresses */
     CuMemHandle handles[ARENA_MAX_EXTENTS]; /* of the arena's extents */
     int n;
+    CuMemHandle spare; /* memory of the last extent that was unmapped to be kept */
+    uint64_t spare_bytes;
 } Space;
 
 /* Reserve `bytes` of addresses, at the first base of a fixed list that is free. */
@@ -26,8 +28,9 @@ void space_close(Space *s); /* after all extents were unmapped */
 
 /* Map new memory as the next extent, at the offset `at`. */
 int space_map(Space *s, uint64_t at, uint64_t bytes, Error *err);
-/* Unmap the last extent. */
-void space_unmap(Space *s, uint64_t at, uint64_t bytes);
+/* Unmap the last extent. keep: the next extent of the same size gets its memory, so that what lies there
+ * is as fast as before. */
+void space_unmap(Space *s, uint64_t at, uint64_t bytes, int keep);
 /* A descriptor of an extent's memory, for the other process. The caller closes it. */
 int space_export(const Space *s, int extent, int *fd, Error *err);
 

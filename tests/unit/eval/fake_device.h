@@ -37,6 +37,9 @@ struct Device {
     int n_remembered;
     double work; /* of the last launch; an ordinary one has 1 */
     int measured, locked, spied, calls;
+    /* The last reservation, how many of its buffers were allocated, and allocations unlike it. */
+    size_t reserved[MAX_BLOCKS];
+    int n_reserved, n_placed, strays;
     struct {
         int trusted, block;
     } began[1 << 14]; /* by call of the clock: the side, and the output's block */
@@ -114,6 +117,16 @@ static int fake_poison(Device *d, DevicePtr p, Error *err)
     return 0;
 }
 
+static int fake_reserve(Device *d, const size_t *bytes, int n, Error *err)
+{
+    (void)err;
+    d->strays += d->allocated || n > MAX_BLOCKS;
+    d->n_reserved = n;
+    d->n_placed = 0;
+    memcpy(d->reserved, bytes, (size_t)n * sizeof *bytes);
+    return 0;
+}
+
 static int fake_alloc(Device *d, size_t bytes, const char *label, DevicePtr *out, Error *err)
 {
     (void)label;
@@ -124,6 +137,8 @@ static int fake_alloc(Device *d, size_t bytes, const char *label, DevicePtr *out
         memset(b->base, 0xab, bytes + 2 * GUARD);
         *out = (DevicePtr)(uintptr_t)(b->base + GUARD);
         d->allocated++;
+        d->strays += d->n_placed < d->n_reserved && d->reserved[d->n_placed] != bytes;
+        d->n_placed++;
         return fake_poison(d, *out, err);
     }
     return error_set(err, ERROR_INVALID, "no block left");
@@ -327,6 +342,7 @@ static const DeviceOps fake_ops = {
     .load = fake_load,
     .unload = fake_unload,
     .kernel = fake_kernel,
+    .reserve = fake_reserve,
     .alloc = fake_alloc,
     .free = fake_free,
     .write = fake_write,

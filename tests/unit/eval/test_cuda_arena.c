@@ -1,5 +1,6 @@
 /* The arena: buffers keep the distance of a guard and lie inside the mapped memory, and every byte
- * outside of buffers is in exactly one zone. A changed byte is blamed on the nearest buffer. */
+ * outside of buffers is in exactly one zone. A changed byte is blamed on the nearest buffer. Kept memory
+ * comes back for the next extent of its size. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 
 #include "base/random.h"
 #include "eval/cuda/memory/arena.h"
+#include "eval/cuda/memory/space.h"
 
 enum { MIB = 1 << 20 };
 
@@ -135,10 +137,113 @@ static void test_blame(void **state)
     assert_true(who.before && who.distance == 8);
 }
 
+/* Buffers that fill an extent made for them begin at its start and need no other. */
+static void test_room(void **state)
+{
+    (void)state;
+    Error err;
+    static const size_t bytes[] = {3 * MIB, 28, 2 * MIB, 0, MIB - 1, 5000, MIB};
+    enum { N = sizeof bytes / sizeof *bytes };
+    arena_init(&arena, 256 * MIB);
+    arena_remove(&arena, place(MIB, "before"));
+    uint64_t room = arena_room(bytes, N), floor = arena.mapped;
+    assert_int_equal(room % ARENA_PAGE, 0);
+    assert_int_equal(arena_grown(&arena, room, &err), 0);
+    arena.floor = floor;
+    for (int i = 0; i < N; i++) assert_true(place(bytes[i], "x") > floor);
+    assert_int_equal(arena.mapped, floor + room);
+    assert_int_equal(arena.n_extents, 2);
+    check();
+}
+
+/* ---- a driver whose memory is counted ---- */
+
+static int live, most_live = 100;
+static CuMemHandle last;
+
+static CuResult make_memory(CuMemHandle *out, size_t bytes, const CuMemProp *p,
+                            unsigned long long flags)
+{
+    (void)bytes, (void)p, (void)flags;
+    if (live >= most_live) return 2;
+    live++;
+    *out = ++last;
+    return CU_OK;
+}
+
+static CuResult free_memory(CuMemHandle handle)
+{
+    (void)handle;
+    live--;
+    return CU_OK;
+}
+
+static CuResult map_memory(CuPtr p, size_t bytes, size_t from, CuMemHandle handle,
+                           unsigned long long flags)
+{
+    (void)p, (void)bytes, (void)from, (void)handle, (void)flags;
+    return CU_OK;
+}
+
+static CuResult unmap_memory(CuPtr p, size_t bytes)
+{
+    (void)p, (void)bytes;
+    return CU_OK;
+}
+
+static CuResult allow(CuPtr p, size_t bytes, const CuMemAccess *access, size_t n)
+{
+    (void)p, (void)bytes, (void)access, (void)n;
+    return CU_OK;
+}
+
+/* Kept memory comes back for an extent of its size. It gives way to an extent of another size when both
+ * exceed the range, or when the device has no other memory. */
+static void test_spare_memory(void **state)
+{
+    (void)state;
+    Error err;
+    CudaDriver cu = {.vm_create = make_memory,
+                     .vm_release = free_memory,
+                     .vm_map = map_memory,
+                     .vm_unmap = unmap_memory,
+                     .vm_access = allow,
+                     .vm_unreserve = unmap_memory};
+    Space s = {.cu = &cu, .base = ARENA_PAGE, .reserved = 100 * MIB};
+    assert_int_equal(space_map(&s, 0, 4 * MIB, &err), 0);
+    assert_int_equal(space_map(&s, 4 * MIB, 40 * MIB, &err), 0);
+    CuMemHandle kept = s.handles[1];
+    space_unmap(&s, 4 * MIB, 40 * MIB, 1);
+    assert_int_equal(live, 2);
+    assert_int_equal(space_map(&s, 4 * MIB, 2 * MIB, &err), 0);
+    assert_int_equal(live, 3);
+    assert_int_equal(space_map(&s, 6 * MIB, 40 * MIB, &err), 0);
+    assert_true(s.handles[2] == kept && live == 3);
+    space_unmap(&s, 6 * MIB, 40 * MIB, 1);
+    assert_int_equal(space_map(&s, 6 * MIB, 60 * MIB, &err), 0); /* 106 MiB of 100 */
+    assert_int_equal(live, 3);
+    space_unmap(&s, 6 * MIB, 60 * MIB, 1);
+    most_live = live;
+    assert_int_equal(space_map(&s, 6 * MIB, 8 * MIB, &err), 0);
+    assert_int_equal(live, 3);
+    most_live = 2;
+    space_unmap(&s, 6 * MIB, 8 * MIB, 0);
+    assert_int_equal(space_map(&s, 6 * MIB, 8 * MIB, &err), -1);
+    most_live = 100;
+    assert_int_equal(space_map(&s, 6 * MIB, 8 * MIB, &err), 0);
+    space_unmap(&s, 6 * MIB, 8 * MIB, 1);
+    space_unmap(&s, 4 * MIB, 2 * MIB, 0);
+    space_unmap(&s, 0, 4 * MIB, 0);
+    assert_int_equal(live, 1);
+    space_close(&s);
+    assert_int_equal(live, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_many), cmocka_unit_test(test_reuse),
-                                       cmocka_unit_test(test_blame)};
+                                       cmocka_unit_test(test_blame), cmocka_unit_test(test_room),
+                                       cmocka_unit_test(test_spare_memory)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -267,6 +267,24 @@ static void test_paired_timing(void **state)
     fake.info.memory_bytes = room;
 }
 
+/* All buffers of all sets are reserved at once, in the order in which they are then allocated. */
+static void test_one_piece(void **state)
+{
+    (void)state;
+    Finding f;
+    ChecksPassed passed = {0};
+    size_t bytes = TIMED * sizeof(float);
+    buffers[0] = "//@ buffer float a[n]\n//@ buffer float b[2 * n]\n";
+    buffers[1] = "//@ buffer float c[3 * n]\n//@ buffer float d[n]\n";
+    assert_int_equal(measure("relu", &passed, &f), 0);
+    buffers[0] = buffers[1] = "";
+    assert_int_equal(fake.n_reserved, 4 * 5);
+    assert_int_equal(fake.n_placed, fake.n_reserved);
+    assert_int_equal(fake.strays, 0);
+    static const size_t sizes[] = {1, 1, 1, 2, 3}; /* x, y, a and d together, b, c */
+    for (int i = 0; i < 4 * 5; i++) assert_int_equal(fake.reserved[i], bytes * sizes[i % 5]);
+}
+
 /* Of four pairs two begin with each side, and of those one with each of two sets of buffers. The next
  * four pairs use the other two sets. */
 static void test_orders(void **state)
@@ -304,7 +322,7 @@ static void test_few_for_losers(void **state)
     static const struct {
         double us, noise, width;
         int min, max;
-    } tries[] = {{150, 0.001, 0.02, 4, 8},    {150, 0.01, 0.02, 4, 48},
+    } tries[] = {{150, 0.001, 0.01, 4, 12},   {150, 0.01, 0.01, 12, 160},
                  {16, 0.001, 0.0035, 24, 24}, {15, 0.001, 0.0035, 24, 24},
                  {10, 0.001, 0.0035, 24, 24}, {10, 0.01, 0.0035, 48, 320}};
     Finding f;
@@ -559,6 +577,7 @@ int main(void)
         cmocka_unit_test(test_kernel_refused),
         cmocka_unit_test(test_homes),
         cmocka_unit_test(test_paired_timing),
+        cmocka_unit_test(test_one_piece),
         cmocka_unit_test(test_orders),
         cmocka_unit_test(test_few_for_losers),
         cmocka_unit_test(test_unknown_by_launch),
