@@ -222,15 +222,10 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
     return 0;
 }
 
-static void cost(const OpCall *c, OpCost *out)
-{
-    out->flops = (double)op_elements(op_tensor(c, 0));
-}
-
-#define ROW(aten, schema, kind)                                                         \
-    {                                                                                   \
-        "aten." aten, "Tensor self" schema, infer, reference, reduction_plain, cost, 0, \
-            &kinds[kind]                                                                \
+#define ROW(aten, schema, kind)                                                                  \
+    {                                                                                            \
+        "aten." aten, "Tensor self" schema, infer, reference, reduction_plain, op_cost_elements, \
+            0, &kinds[kind]                                                                      \
     }
 #define DIMS ", int[1]? dim, bool keepdim=False"
 #define SOME ", int[1] dim=[], bool keepdim=False"

@@ -336,6 +336,11 @@ int op_is_view(const OpCall *c)
     return c->n_results > 0 && is_view(c, 0);
 }
 
+void op_cost_elements(const OpCall *c, OpCost *out)
+{
+    out->flops = (double)op_elements(op_tensor(c, 0));
+}
+
 static int cost_of(const OpCall *c, OpCost *out, Error *err)
 {
     if (!c->n_results && !(c->op->flags & OP_VIEW))

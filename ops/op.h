@@ -197,6 +197,8 @@ int op_view(OpCall *c, int input, const OpTensor *t, Error *err);
 const OpTensor *op_tensor(const OpCall *c, int arg); /* NULL: not a tensor */
 int op_is_contiguous(const OpTensor *t);
 double op_bytes(const OpTensor *t); /* of its distinct elements */
+/* A cost of one flop for each element of the first argument. */
+void op_cost_elements(const OpCall *c, OpCost *out);
 int op_dim(int64_t dim, int rank, int *out, Error *err);
 /* The rows of x along a dimension: n elements each, one in every `inner`. */
 int op_rows(const OpTensor *x, int64_t dim, int64_t *rows, int64_t *n, int64_t *inner, Error *err);

@@ -52,11 +52,6 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
     return 0;
 }
 
-static void cost(const OpCall *c, OpCost *out)
-{
-    out->flops = (double)op_elements(op_tensor(c, 0));
-}
-
 /* ---- kernels ---- */
 
 /* op_extreme_N: what stays of an element and one behind it. */
@@ -164,10 +159,10 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
     return text_end(out, err);
 }
 
-#define ROW(aten, least)                                                        \
-    {                                                                           \
-        "aten." aten, "Tensor self, int dim", infer, reference, plain, cost, 0, \
-            &(const int){least}, NULL                                           \
+#define ROW(aten, least)                                                                    \
+    {                                                                                       \
+        "aten." aten, "Tensor self, int dim", infer, reference, plain, op_cost_elements, 0, \
+            &(const int){least}, NULL                                                       \
     }
 
 static const Op table[] = {ROW("cummax.default", 0), ROW("cummin.default", 1)};

@@ -72,11 +72,6 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
     return 0;
 }
 
-static void cost(const OpCall *c, OpCost *out)
-{
-    out->flops = (double)op_elements(op_tensor(c, 0));
-}
-
 /* ---- kernels ---- */
 
 static void combine_text(Buffer *b)
@@ -350,13 +345,13 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
     return s.inner > 1 ? across_launch(c, &s, out, err) : scan_launches(c, &s, out, err);
 }
 
-#define ROW(aten, schema, kind)                                                        \
-    {                                                                                  \
-        "aten." aten, "Tensor self, int dim" schema, infer, reference, plain, cost, 0, \
-            &(const ScanKind)                                                          \
-        {                                                                              \
-            kind                                                                       \
-        }                                                                              \
+#define ROW(aten, schema, kind)                                                                    \
+    {                                                                                              \
+        "aten." aten, "Tensor self, int dim" schema, infer, reference, plain, op_cost_elements, 0, \
+            &(const ScanKind)                                                                      \
+        {                                                                                          \
+            kind                                                                                   \
+        }                                                                                          \
     }
 #define DTYPE ", *, ScalarType? dtype=None"
 

@@ -79,11 +79,6 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
     return 0;
 }
 
-static void cost(const OpCall *c, OpCost *out)
-{
-    out->flops = (double)op_elements(op_tensor(c, 0));
-}
-
 /* ---- kernel ---- */
 
 /* op_order(v): bits that rise with v; all are set of NaN. */
@@ -171,10 +166,10 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
 }
 
 static const Op table[] = {
-    {"aten.median.dim", "Tensor self, int dim, bool keepdim=False", infer, reference, plain, cost,
-     0, NULL, NULL},
+    {"aten.median.dim", "Tensor self, int dim, bool keepdim=False", infer, reference, plain,
+     op_cost_elements, 0, NULL, NULL},
     {"aten.kthvalue.default", "Tensor self, int k, int dim=-1, bool keepdim=False", infer,
-     reference, plain, cost, 0, NULL, NULL},
+     reference, plain, op_cost_elements, 0, NULL, NULL},
 };
 
 OpFamily select_family(void)
