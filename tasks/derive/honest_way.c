@@ -95,15 +95,15 @@ static int is_steep(const Op *op, const Way *way)
     return 0;
 }
 
-/* How many roundings of its arguments' elements an operator's own numbers are worth: weights of neighbours
- * follow from coordinates, whose error is as large as they are. */
+/* How many roundings of its arguments' elements an operator's own numbers are worth. Weights of neighbours
+ * follow from the coordinate along each dimension, a product of which both the scale and the result are
+ * rounded: its error is as large as two roundings of the dimension's size. */
 static double coordinates(const OpCall *c)
 {
-    double largest = 1;
+    double sizes = 0;
     if (strncmp(c->op->name, "aten.upsample_", 14) || strstr(c->op->name, "nearest")) return 1;
-    for (int d = 2; d < c->tensor[0].rank; d++)
-        largest = fmax(largest, (double)c->tensor[0].size[d]);
-    return largest;
+    for (int d = 2; d < c->tensor[0].rank; d++) sizes += (double)c->tensor[0].size[d];
+    return fmax(1, 2 * sizes);
 }
 
 /* In four parts, whose terms do not wait for each other. */
