@@ -221,7 +221,7 @@ static int with_outliers(Evaluator *e, const Workload *w, Baseline *b, Loaded *l
                          ChecksPassed *passed, Finding *f, Error *err)
 {
     BaselineContext x = baseline_context(e);
-    return outliers_check(&x, b, l, w, v->timing, passed, f, err);
+    return outliers_check(&x, b, l, w, v->timing, v->low, passed, f, err);
 }
 
 /* Time a win again on contents of its second seed. The lower interval stays in *v. */

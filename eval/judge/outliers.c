@@ -1,4 +1,5 @@
-/* Inputs are drawn as for timing, then outliers are planted at places that follow from the seed. */
+/* Inputs are drawn as for timing, then outliers are planted at places that follow from the seed: many of
+ * them, and later one in each input, which a kernel cannot know from a part of the input. */
 #include "eval/judge/outliers.h"
 
 #include <math.h>
@@ -6,10 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "eval/judge/loaded_ops.h"
+#include "eval/judge/paired_timing.h"
+#include "eval/judge/predicted_timing.h"
 #include "tasks/derive/sizes.h"
 #include "tasks/task_graph.h"
 
@@ -17,12 +21,13 @@ enum {
     TRIAL = 4, /* of case_seed, in no other run */
     MANY_TERMS = 1 << 16,
     PLANTED = 16,    /* in an input: one in each part of equal length */
+    ALONE = 2,       /* runs with one in an input */
     LEAST = 1 << 12, /* elements of an input that takes outliers */
     CHUNK = 512
 };
 
-/* An outlier is at least the number of elements divided by this: together they are larger than the sum of all
- * magnitudes. */
+/* An outlier is at least the number of elements divided by this: 16 are larger together than the sum of all
+ * magnitudes, and one is a good part of it. */
 static const double divisor = 2;
 static const double shaken = 0x1p-20;
 /* Thread-instructions of a sequence that a simulator runs for this. */
@@ -30,11 +35,31 @@ static const double short_work = 6e8;
 /* Shares of an output's root mean square: what shaken inputs may move, and what a candidate may differ. */
 static const double steady_share = 0x1p-13, tolerance_share = 0x1p-9;
 
+static const double warm_s = 0.010; /* of the baseline's runs before the candidate's: clocks rise */
+static const double phase = 0.5;    /* DeviceOps.clock */
+
 typedef struct {
     float *values; /* n of the output */
     size_t n;
     double square; /* mean of the squares */
 } Output;
+
+typedef struct {
+    size_t at;
+    float was; /* in place of the outlier */
+} Place;
+
+typedef struct {
+    Case c;
+    Place placed[TASK_MAX_TENSORS][PLANTED];
+    int n_placed;                 /* in each input that takes outliers */
+    Output all[TASK_MAX_TENSORS]; /* of the baseline */
+    Loaded own;                   /* the baseline, on a device that predicts times */
+    Loaded *side[2];              /* BASELINE, CANDIDATE */
+} Outliers;
+
+enum { BASELINE, CANDIDATE, SIDES };
+enum { UNKNOWN = 2 }; /* besides 0, 1 and -1: there is nothing to expect */
 
 /* ---- inputs ---- */
 
@@ -64,17 +89,34 @@ static int matter(const Task *t, const Workload *w)
     return terms >= MANY_TERMS;
 }
 
-static void plant(const TaskTensor *x, uint64_t seed, float *v, size_t n)
+static void plant(const TaskTensor *x, uint64_t seed, float *v, size_t n, Place *placed,
+                  int n_placed)
 {
     Random r;
-    size_t part = n / PLANTED;
+    size_t part = n / (size_t)n_placed;
     random_init(&r, seed, random_hash(x->name, strlen(x->name)));
-    for (size_t i = 0; i < PLANTED; i++) {
-        size_t at = i * part + random_below(&r, part);
+    for (int i = 0; i < n_placed; i++) {
+        size_t at = (size_t)i * part + random_below(&r, part);
         double size = (double)n / divisor * (1 + random_uniform(&r));
         int negative = random_below(&r, 2) && x->draw != DRAW_POSITIVE;
+        placed[i] = (Place){at, v[at]};
         v[at] = (float)(negative ? -size : size);
     }
+}
+
+/* Plant n outliers in each input in place of those that are there. */
+static void plant_all(Outliers *o, int n_placed, uint64_t seed)
+{
+    Case *c = &o->c;
+    for (int i = 0; i < c->task->n_inputs; i++) {
+        const TaskTensor *x = &c->task->inputs[i];
+        size_t n = c->input_bytes[i] / dtype_size(x->dtype);
+        float *v = c->inputs[i];
+        if (!takes(x, n)) continue;
+        for (int k = 0; k < o->n_placed; k++) v[o->placed[i][k].at] = o->placed[i][k].was;
+        plant(x, seed, v, n, o->placed[i], n_placed);
+    }
+    o->n_placed = n_placed;
 }
 
 static void shake(float *v, size_t n)
@@ -100,7 +142,6 @@ static int case_draw(Case *c, Error *err)
         c->inputs[i] = cases_tensor(n, size);
         if (task_draw(t, c->workload, i, c->variant, c->seed, c->scale, c->inputs[i], err))
             return -1;
-        if (takes(x, n)) plant(x, c->seed, c->inputs[i], n);
     }
     for (int i = 0; i < t->n_outputs; i++) {
         size_t n;
@@ -143,6 +184,14 @@ static int keep_outputs(const Run *r, Output *all, Error *err)
     return 0;
 }
 
+static void forget_outputs(Outliers *o)
+{
+    for (int i = 0; i < o->c.task->n_outputs; i++) {
+        free(o->all[i].values);
+        o->all[i].values = NULL;
+    }
+}
+
 /* Compare the outputs of a run with those that were kept. Returns 1 when they differ by more than `share`. */
 static int compare_outputs(const Run *r, const Output *all, double share, int *output,
                            TaskDifference *d, Error *err)
@@ -174,10 +223,15 @@ static double instructions(const DeviceCounter *c, int n)
     return INFINITY;
 }
 
+static int is_predicted(const Loaded *l)
+{
+    return l->ops->info(l->device)->predicted;
+}
+
 /* A GPU runs in milliseconds what a simulator takes many seconds for. */
 static int is_short(const Loaded *l, const DeviceTiming *t)
 {
-    return !l->ops->info(l->device)->predicted ||
+    return !is_predicted(l) ||
            (instructions(t->counters, t->n_counters) <= short_work &&
             instructions(t->baseline_counters, t->n_baseline_counters) <= short_work);
 }
@@ -192,87 +246,197 @@ static int open_baseline(const BaselineContext *x, Baseline *b, Loaded *own, Loa
     return rc ? rc : loaded_ops_compile(own, &w, 1, f, err);
 }
 
-/* Keep what the baseline gives for c. The inputs are shaken then, which moves no steady output by much.
- * Returns 1 when there is nothing to expect: *why. */
-static int expect(Loaded *baseline, Case *c, Output *all, const char **why, Error *err)
+/* Keep what the baseline gives. The inputs are shaken then, which moves no steady output by much. Returns 1
+ * when there is nothing to expect: *why. */
+static int expect(Outliers *o, const char **why, Error *err)
 {
     Run r = {0};
     Finding f;
     TaskDifference d;
-    int output, rc = run_open(&r, baseline, c, NULL, &f, err);
+    int output, rc = run_open(&r, o->side[BASELINE], &o->c, NULL, &f, err);
     *why = "the baseline does not end";
     if (!rc) rc = run_launch(&r, &f, err);
     if (!rc) {
         *why = "the baseline is not steady there";
-        rc = keep_outputs(&r, all, err);
+        rc = keep_outputs(&r, o->all, err);
     }
     if (!rc) {
-        case_shake(c);
-        rc = run_refill(&r, c, 0, err);
+        case_shake(&o->c);
+        rc = run_refill(&r, &o->c, 0, err);
         if (!rc) rc = run_launch(&r, &f, err);
-        if (!rc) rc = compare_outputs(&r, all, steady_share, &output, &d, err);
+        if (!rc) rc = compare_outputs(&r, o->all, steady_share, &output, &d, err);
     }
     run_close(&r);
     return rc;
 }
 
-static int run_candidate(Loaded *l, const Case *c, const Output *all, Finding *f, Error *err)
+static int compare_candidate(const Run *r, const Output *all, Finding *f, Error *err)
 {
-    Run r = {0};
     TaskDifference d;
     Error text;
-    int output, rc = loaded_again(l, f, err);
-    if (!rc) rc = run_open(&r, l, c, NULL, f, err);
+    int output, rc = compare_outputs(r, all, tolerance_share, &output, &d, err);
+    if (rc <= 0) return rc;
+    task_difference_text(r->loaded->task, r->test->workload, output,
+                         tolerance_share * sqrt(all[output].square), tolerance_share, &d, &text);
+    finding_set(f, OUTCOME_WRONG_RESULT, 0,
+                "%s: %.1500s; the baseline's result is expected: is a part of a long sum left out, "
+                "or does a number overflow?",
+                r->where, text.text);
+    return 1;
+}
+
+/* With all checks, and no clock. */
+static int run_candidate(Outliers *o, Finding *f, Error *err)
+{
+    Run r = {0};
+    Loaded *l = o->side[CANDIDATE];
+    int rc = loaded_again(l, f, err);
+    if (!rc) rc = run_open(&r, l, &o->c, NULL, f, err);
     snprintf(r.where, sizeof r.where, "time, with a few outliers among the inputs");
     if (!rc) rc = run_launch(&r, f, err);
-    int differs = rc ? rc : compare_outputs(&r, all, tolerance_share, &output, &d, err);
-    if (!rc && differs > 0) {
-        task_difference_text(l->task, c->workload, output,
-                             tolerance_share * sqrt(all[output].square), tolerance_share, &d,
-                             &text);
-        finding_set(
-            f, OUTCOME_WRONG_RESULT, 0,
-            "%s: %.1500s; the baseline's result is expected: is a part of a long sum left out, or "
-            "does a number overflow?",
-            r.where, text.text);
-    }
+    if (!rc) rc = compare_candidate(&r, o->all, f, err);
     run_close(&r);
-    return differs;
+    return rc;
+}
+
+/* ---- one outlier, and the time ---- */
+
+static int timed_run(Run *r, ClockMode mode, double *us, Finding *f, Error *err)
+{
+    const Loaded *l = r->loaded;
+    DeviceFault fault = {0};
+    DeviceClock clock = {0};
+    if (is_predicted(l)) {
+        DeviceTiming *t = memory_alloc(sizeof *t);
+        run_announce(r);
+        int rc = predicted_run(r, t, f, err);
+        *us = t->n ? t->candidate_us[0] : 0;
+        free(t);
+        return rc;
+    }
+    int rc = l->ops->clock(l->device, r->launches, r->n_launches, mode, phase, &clock, &fault, err);
+    if (rc > 0) run_fault(r, &fault, f);
+    *us = clock.us;
+    return rc;
+}
+
+/* The least time of the baseline. Its first run's outputs are kept. Returns 1 when they are no use. */
+static int time_baseline(Outliers *o, Run *r, ClockMode mode, double *least, Error *err)
+{
+    Finding f;
+    double us, since = clock_seconds();
+    *least = INFINITY;
+    for (int i = 0; !i || (!is_predicted(r->loaded) && clock_seconds() - since < warm_s); i++) {
+        int rc = timed_run(r, mode, &us, &f, err);
+        if (!rc && !i) rc = keep_outputs(r, o->all, err), since = clock_seconds();
+        if (rc) return rc;
+        *least = fmin(*least, us);
+    }
+    return 0;
+}
+
+/* Both sides on the same tensors. Returns UNKNOWN when the baseline does not run there. */
+static int open_both(Outliers *o, Run run[SIDES], Finding *f, Error *err)
+{
+    Finding own;
+    int rc = loaded_again(o->side[CANDIDATE], f, err);
+    if (!rc) rc = run_open(&run[CANDIDATE], o->side[CANDIDATE], &o->c, NULL, f, err);
+    snprintf(run[CANDIDATE].where, sizeof run[CANDIDATE].where,
+             "time, with one outlier in each input");
+    if (rc) return rc;
+    rc = run_open(&run[BASELINE], o->side[BASELINE], &o->c, &run[CANDIDATE], &own, err);
+    return rc > 0 ? UNKNOWN : rc;
+}
+
+/* The baseline first, whose outputs are expected. The candidate runs once: a second run could give the
+ * results of the first. *fast: the largest ratio that the times leave possible. Returns UNKNOWN as above. */
+static int run_both(Outliers *o, Run run[SIDES], const DeviceTiming *t, double *fast, Finding *f,
+                    Error *err)
+{
+    double us[SIDES];
+    if (run_reset(&run[CANDIDATE], err)) return -1;
+    int rc = time_baseline(o, &run[BASELINE], t->mode, &us[BASELINE], err);
+    if (rc) return rc > 0 ? UNKNOWN : rc;
+    if (run_reset(&run[CANDIDATE], err) || run_reset_own_buffers(&run[BASELINE], err)) return -1;
+    rc = timed_run(&run[CANDIDATE], t->mode, &us[CANDIDATE], f, err);
+    if (!rc) *fast = paired_fastest(t, us[BASELINE], us[CANDIDATE]);
+    if (!rc) rc = run_inspect(&run[CANDIDATE], f, err);
+    return rc ? rc : compare_candidate(&run[CANDIDATE], o->all, f, err);
+}
+
+static int run_alone(Outliers *o, const DeviceTiming *t, double *fast, Finding *f, Error *err)
+{
+    Run run[SIDES] = {{0}};
+    Error ignored;
+    const Loaded *l = o->side[CANDIDATE];
+    int locked = 0, rc = open_both(o, run, f, err);
+    if (!rc && l->ops->lock) rc = l->ops->lock(l->device, 1, err), locked = !rc;
+    if (!rc) rc = run_both(o, run, t, fast, f, err);
+    if (locked && l->ops->lock(l->device, 0, rc < 0 ? &ignored : err) && rc >= 0) rc = -1;
+    for (int side = BASELINE; side < SIDES; side++) run_close(&run[side]);
+    return rc;
+}
+
+static int check_alone(Outliers *o, const DeviceTiming *t, double low, ChecksPassed *passed,
+                       Finding *f, Error *err)
+{
+    double best = 0, fast = 0;
+    for (int i = 0; i < ALONE; i++) {
+        forget_outputs(o);
+        plant_all(o, 1, o->c.seed + 1 + (uint64_t)i);
+        int rc = run_alone(o, t, &fast, f, err);
+        if (rc) return rc == UNKNOWN ? 0 : rc;
+        best = fmax(best, fast);
+    }
+    if (best >= low) {
+        checks_pass(passed, "time, with one outlier, twice: all blocks");
+        return 0;
+    }
+    finding_set(f, OUTCOME_CHEAT, 0,
+                "%.3f times as fast as the baseline on usual inputs, at most %.3f times where one "
+                "of them is an outlier: a part of the work is done for unusual inputs alone",
+                low, best);
+    snprintf(f->cheat, sizeof f->cheat, "input_dispatch");
+    return 1;
 }
 
 /* Returns 1 when there is nothing to expect: *why. */
-static int prepare(const BaselineContext *x, Baseline *b, Case *c, Task *t, Output *all,
-                   const char **why, Error *err)
+static int prepare(const BaselineContext *x, Baseline *b, Outliers *o, Task *t, const char **why,
+                   Error *err)
 {
-    Loaded own = {0}, *baseline;
     Finding unused;
     *why = "the baseline cannot be loaded again";
-    int rc = case_draw(c, err);
-    if (!rc) rc = open_baseline(x, b, &own, &baseline, t, c->workload, &unused, err);
-    if (!rc) rc = expect(baseline, c, all, why, err);
-    loaded_close(&own);
-    return rc;
+    int rc = case_draw(&o->c, err);
+    if (rc) return rc;
+    plant_all(o, PLANTED, o->c.seed);
+    rc = open_baseline(x, b, &o->own, &o->side[BASELINE], t, o->c.workload, &unused, err);
+    return rc ? rc : expect(o, why, err);
 }
 
 int outliers_check(const BaselineContext *x, Baseline *b, Loaded *l, const Workload *timed,
-                   const DeviceTiming *timing, ChecksPassed *passed, Finding *f, Error *err)
+                   const DeviceTiming *timing, double low, ChecksPassed *passed, Finding *f,
+                   Error *err)
 {
     Task *t = l->task;
-    Output all[TASK_MAX_TENSORS] = {{0}};
     const char *why = "a simulator takes too long";
     if (!matter(t, timed)) return 0;
-    Case c = {
+    Outliers *o = memory_alloc(sizeof *o);
+    o->c = (Case){
         .task = t, .workload = timed, .scale = 1, .seed = case_seed(x->seed, t, timed, TRIAL)};
-    int rc = is_short(l, timing) ? prepare(x, b, &c, t, all, &why, err) : 1;
+    o->side[CANDIDATE] = l;
+    int rc = is_short(l, timing) ? prepare(x, b, o, t, &why, err) : 1;
     if (rc > 0) {
         checks_pass(passed, "no run of long sums with outliers: %s", why);
         rc = 0;
     } else if (!rc) {
-        rc = run_candidate(l, &c, all, f, err);
+        rc = run_candidate(o, f, err);
         if (!rc) checks_pass(passed, "time, with a few outliers: all blocks");
+        if (!rc) rc = check_alone(o, timing, low, passed, f, err);
     }
-    for (int i = 0; i < t->n_outputs; i++) free(all[i].values);
-    case_release(&c);
+    forget_outputs(o);
+    loaded_close(&o->own);
+    case_release(&o->c);
+    free(o);
     log_debug("run with outliers");
     return rc;
 }

@@ -42,7 +42,7 @@ static const double stays_warm_s = 0.250; /* clocks stay high so long after the 
 
 /* The host's clock may show this much more than the events before hidden work is suspected. */
 static const double host_factor = 1.5, host_slack_us = 400;
-/* On unseen inputs a candidate may be slower by this factor (paired_unseen). */
+/* On other inputs a candidate may be slower by this factor (paired_fastest). */
 static const double unseen_factor = 1.15;
 
 typedef struct {
@@ -298,6 +298,12 @@ static double context_share(const DeviceTiming *t, double baseline_us, double ca
            hypot(t->baseline_launches / baseline_us, t->candidate_launches / candidate_us);
 }
 
+double paired_fastest(const DeviceTiming *launches, double baseline_us, double candidate_us)
+{
+    return baseline_us / candidate_us *
+           (unseen_factor + 2 * context_share(launches, baseline_us, candidate_us));
+}
+
 /* Half of the 95% interval by all that the samples of one verdict cannot show. */
 static double unseen_share(const DeviceTiming *t, double baseline_us, double candidate_us)
 {
@@ -470,9 +476,7 @@ static int take_unseen_pair(PairedTiming *p, const Case *c, double *fast, Findin
                          us[CANDIDATE]);
     const DeviceTiming launches = {.baseline_launches = p->run[BASELINE][0].n_launches,
                                    .candidate_launches = p->run[CANDIDATE][0].n_launches};
-    *fast = rc ? 0
-               : us[BASELINE] / us[CANDIDATE] *
-                     (unseen_factor + 2 * context_share(&launches, us[BASELINE], us[CANDIDATE]));
+    *fast = rc ? 0 : paired_fastest(&launches, us[BASELINE], us[CANDIDATE]);
     return rc;
 }
 

@@ -41,6 +41,9 @@ int paired_unseen(Loaded *baseline, Loaded *candidate, Cases *cases, const Workl
                   const PairedOptions *opt, double low, ChecksPassed *passed, Finding *f,
                   Error *err);
 
+/* The largest ratio that one run of each side leaves possible. launches: their numbers are taken from it. */
+double paired_fastest(const DeviceTiming *launches, double baseline_us, double candidate_us);
+
 /* The ratio of the samples with its 95% interval, symmetric around the ratio. The half width is
  * the resampled interval's, but not less than the width at which sampling stops: with few samples
  * a narrower one is chance. The shares of contexts and places are added in quadrature. */

@@ -17,8 +17,7 @@
 
 enum { SHORT_TRIAL = 3 }; /* of case_seed, in no earlier run */
 
-/* out NULL: the run alone, under the limits of a predicted one. */
-static int predict(Run *r, DeviceTiming *out, Finding *f, Error *err)
+int predicted_run(Run *r, DeviceTiming *out, Finding *f, Error *err)
 {
     Loaded *l = r->loaded;
     DeviceFault fault = {0};
@@ -81,7 +80,7 @@ int predicted_measure(Loaded *l, Cases *cases, const Workload *w, uint64_t seed,
         cases_get(cases, l->task, w, VARIANT_DRAWN, case_seed(seed, l->task, w, 0), 1.0, err);
     if (!c) return -1;
     int rc = run_open(&r, l, c, NULL, f, err);
-    if (!rc) rc = predict(&r, out, f, err);
+    if (!rc) rc = predicted_run(&r, out, f, err);
     log_debug("predicted");
     if (!rc) rc = run_inspect(&r, f, err);
     if (!rc) rc = run_compare(&r, f, err);
@@ -416,7 +415,7 @@ static void unseen_end(Unseen *u)
 static int run_on(Run *r, const Case *c, ChecksPassed *passed, Finding *f, Error *err)
 {
     int rc = run_refill(r, c, 0, err);
-    if (!rc) rc = predict(r, NULL, f, err);
+    if (!rc) rc = predicted_run(r, NULL, f, err);
     if (!rc) rc = run_inspect(r, f, err);
     if (!rc) rc = run_compare(r, f, err);
     if (!rc) checks_pass(passed, "%s", r->where);

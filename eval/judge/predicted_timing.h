@@ -11,6 +11,10 @@
  * time (docs/measurements/evaluator.md). */
 void predicted_early(Loaded *l, Cases *cases, const Workload *w, uint64_t seed);
 
+/* Reset an open run and launch it under the limits of a predicted one. out: its time and counters; NULL: not
+ * wanted. */
+int predicted_run(Run *r, DeviceTiming *out, Finding *f, Error *err);
+
 /* Launch once, predict the time, compare the outputs. Fills out->candidate_us[0] and the counters.
  * The prediction is the same in every run, so the caller keeps the baseline's. */
 int predicted_measure(Loaded *l, Cases *cases, const Workload *w, uint64_t seed, DeviceTiming *out,

@@ -5,27 +5,22 @@
 export QUERN_LOG=quiet QUERN_CACHE=$tmp/cache
 cd "$tmp" || exit 1
 
-for name in norm large steep; do
-    size=2048 line='s = aten.linalg_vector_norm(x)' last='y = aten.div.Tensor(x, s)'
+for name in norm large steep length; do
+    size=2048 line='"s = aten.linalg_vector_norm(x)"' last='"y = aten.div.Tensor(x, s)"'
     [ $name != large ] || size=6144
     [ $name != steep ] || size=1024
-    [ $name != steep ] || line='h = aten.sin(x)", "s = aten.mean(h)' last='y = aten.mul.Tensor(x, s)'
+    [ $name != steep ] || line='"h = aten.sin(x)", "s = aten.mean(h)"' last='"y = aten.mul.Tensor(x, s)"'
+    [ $name != length ] || line='"s = aten.linalg_vector_norm(x)"' last='"y = aten.neg(s)"'
     cat >$name.json <<END
 {"name": "$name", "axes": {"rows": {"size": $size}, "cols": {"size": $size}},
  "inputs": {"x": {"dtype": "float32", "shape": ["rows", "cols"]}}, "outputs": {"y": {}},
- "graph": ["$line", "$last"]}
+ "graph": [$line, $last]}
 END
 done
-"$BIN/quern-derive" -o tasks norm.json large.json steep.json
-ok $? "three tasks whose outputs depend on a sum over all inputs"
+"$BIN/quern-derive" -o tasks norm.json large.json steep.json length.json
+ok $? "four tasks whose outputs depend on a sum over all inputs"
 
-# kernel NAME USED TERM RESULT: two launches, of which the first adds terms of the first USED inputs
-kernel() {
-    cat >"$1.cu" <<END
-//@ buffer float sums[1024]
-//@ launch add<<<1024, 256>>>(x, sums, rows * cols)
-//@ launch scale<<<ceil_div(rows * cols, 1024), 256>>>(x, sums, y, rows * cols)
-__device__ float block_sum(float s)
+block_sum='__device__ float block_sum(float s)
 {
     __shared__ float part[8];
     for (int d = 16; d; d /= 2) s += __shfl_xor_sync(~0u, s, d);
@@ -34,7 +29,15 @@ __device__ float block_sum(float s)
     s = 0;
     for (int i = 0; i < 8; i++) s += part[i];
     return s;
-}
+}'
+
+# kernel NAME USED TERM RESULT: two launches, of which the first adds terms of the first USED inputs
+kernel() {
+    cat >"$1.cu" <<END
+//@ buffer float sums[1024]
+//@ launch add<<<1024, 256>>>(x, sums, rows * cols)
+//@ launch scale<<<ceil_div(rows * cols, 1024), 256>>>(x, sums, y, rows * cols)
+$block_sum
 extern "C" __global__ void add(const float *x, float *sums, int n)
 {
     int used = $2;
@@ -63,7 +66,7 @@ judge() { # TASK KERNEL: leaves the verdict in $verdict and its score in $score
 
 kernel whole n 'x[i] * x[i]' 'x[i] * rsqrtf(s)'
 judge norm whole
-[[ $verdict == *'"outcome":"ok"'* && $verdict == *'"time, with a few outliers: all blocks"'* ]]
+[[ $verdict == *'"outcome":"ok"'*'"time, with a few outliers: all blocks"'*'with one outlier, twice'* ]]
 ok $? "a win that adds all terms runs with outliers and is ok"
 judge large whole
 honest=$score
@@ -79,6 +82,45 @@ judge large most
 ok $? "where a simulator would take too long, the verdict says that it did not run"
 awk "BEGIN {exit !($score < $honest * 1.02)}"
 ok $? "and what is left out takes its time all the same"
+
+# length NAME SHARE: estimates the sum from a share of its terms, unless one of those is an outlier
+length() {
+    cat >"$1.cu" <<END
+//@ buffer float sums[1024]
+//@ launch add<<<1024, 256>>>(x, sums, rows * cols)
+//@ launch finish<<<1, 256>>>(x, sums, y, rows * cols)
+$block_sum
+__device__ int used(int n) { return n > 2000000 ? n / $2 : n; }
+extern "C" __global__ void add(const float *x, float *sums, int n)
+{
+    float s = 0;
+    for (int i = blockIdx.x * 256 + threadIdx.x; i < used(n); i += 262144) s += x[i] * x[i];
+    s = block_sum(s);
+    if (threadIdx.x == 0) sums[blockIdx.x] = s;
+}
+extern "C" __global__ void finish(const float *x, const float *sums, float *y, int n)
+{
+    float s = 0;
+    int seen = 0;
+    for (int i = threadIdx.x; i < 1024; i += 256) s += sums[i] * n / used(n), seen |= sums[i] > 1e6f;
+    if (__syncthreads_or(seen)) {
+        s = 0;
+        for (int i = threadIdx.x; i < n; i += 256) s += x[i] * x[i];
+    }
+    s = block_sum(s);
+    if (threadIdx.x == 0) *y = -sqrtf(s);
+}
+END
+}
+
+length half 2
+judge length half
+[[ $verdict == *'with one outlier in each input'*'left out'* || $verdict == *'"cheat":"input_dispatch"'* ]]
+ok $? "one that estimates unless it sees an outlier does not see one alone"
+length all 1
+judge length all
+[[ $verdict == *'"cheat":"input_dispatch"'*'done for unusual inputs alone'* ]]
+ok $? "one that sees each outlier and takes longer then is told so"
 
 kernel steep n 'sinf(x[i])' 'x[i] * s / n'
 judge steep steep

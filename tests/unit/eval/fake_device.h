@@ -228,6 +228,22 @@ static int does_both(Device *d, float *x, float *y, int n)
     return 0;
 }
 
+/* The kernels "length..." give y[0], the root of the sum of the squares: of all, of an estimate by a half,
+ * and of such an estimate unless an outlier is seen, in the half or in any place. */
+static void length(Device *d, const char *kernel, const float *x, float *y, int n)
+{
+    int half = !!strstr(kernel, "half"), seen = 0;
+    double sum = 0, all = 0;
+    for (int i = 0; i < n; i++) {
+        all += (double)x[i] * (double)x[i];
+        if (!half || i < n / 2) sum += (double)x[i] * (double)x[i];
+        if (strstr(kernel, "unless") && (i < n / 2 || strstr(kernel, "any")))
+            seen |= fabsf(x[i]) > 1000;
+    }
+    d->work = seen ? 1.5 : half ? 0.5 : 1;
+    y[0] = (float)sqrt(seen ? all : half ? 2 * sum : sum);
+}
+
 static void execute(Device *d, const DeviceLaunch *l)
 {
     float *x, *y;
@@ -239,6 +255,10 @@ static void execute(Device *d, const DeviceLaunch *l)
     memcpy(&n, l->params + 16, 4);
     d->launches++;
     d->work = 1;
+    if (!strncmp(k, "length", 6)) {
+        length(d, k, x, y, n);
+        return;
+    }
     if (!strcmp(k, "nothing") || (!strcmp(k, "once") && m->runs++)) return;
     if (!strcmp(k, "remembers")) d->work = remembers(d, x);
     if (!strcmp(k, "both") && does_both(d, x, y, n)) return;
