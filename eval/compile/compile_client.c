@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/personality.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,9 +42,18 @@ struct Compiler {
     double pending_s; /* a reply of quern-compile is due, for so many seconds; 0: none */
 };
 
+/* NVRTC orders some of its work by addresses: the PTX of a large kernel differs between processes whose
+ * libraries and heap lie elsewhere. Where the system refuses, sources are compiled all the same. */
+static void fix_addresses(void)
+{
+    int now = personality(0xffffffff);
+    if (now >= 0) personality((unsigned long)now | ADDR_NO_RANDOMIZE);
+}
+
 static _Noreturn void become_server(const char *path, int in, int out)
 {
     process_die_with_parent();
+    fix_addresses();
     if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || fcntl(0, F_SETFD, 0))
         _exit(127); /* F_SETFD: `in` itself is 0 when 0 was closed */
     execl(path, path, "--serve", (char *)NULL);

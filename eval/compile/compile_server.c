@@ -3,14 +3,12 @@
 #include "eval/compile/compile_server.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +17,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "eval/compile/headers.h"
+#include "eval/compile/heap.h"
 #include "eval/compile/nvrtc_reply.h"
 #include "eval/compile/prefault.h"
 #include "eval/compile/prefork.h"
@@ -29,7 +28,6 @@
 enum { MAX_NAMES = 2048, MAX_REQUEST = 1 << 20, WALL_FACTOR = 3, WALL_EXTRA_S = 20 };
 enum { IDLE_MS = 1000 };  /* without a request, after which the server warms up */
 enum { LEARN_AFTER = 3 }; /* compilations: a server of a few needs no prefault */
-enum { ROOM = 31 << 20 }; /* bytes of heap that a child finds mapped; less than M_MMAP_THRESHOLD */
 static const size_t memory_limit = (size_t)2 << 30;
 
 typedef struct {
@@ -142,6 +140,7 @@ static _Noreturn void compile_and_end(Server *s, const NvrtcJob *job, int fd)
     NvrtcJob told = *job;
     told.on_ptx = s->tells_early ? write_early : NULL;
     told.of = &fd;
+    heap_begin();
     buffer_init(&out, NVRTC_MAX_REPLY);
     nvrtc_reply(s->nvrtc, &told, headers_none(s->headers), &out);
     reply_and_end(&out, fd);
@@ -397,22 +396,7 @@ static int start(Server *s, Error *err)
     const char *folders = getenv("QUERN_INCLUDE");
     if (headers_open(nvrtc_include_dir(s->nvrtc), folders ? folders : "", &s->headers, err))
         return -1;
-    /* Keeps the room of make_room, and what a child frees, mapped. */
-    mallopt(M_TRIM_THRESHOLD, 256 << 20);
-    mallopt(M_MMAP_THRESHOLD, 32 << 20);
     return sandbox_open(&s->sandbox, err);
-}
-
-/* Give back what warming up has freed, and map room for a child in huge pages. A page that the
- * server has touched costs each child a fault and a copy. */
-static void make_room(void)
-{
-    malloc_trim(0);
-    char *p = malloc(ROOM);
-    if (!p) return;
-    size_t skip = (4096 - (uintptr_t)p % 4096) % 4096;
-    (void)madvise(p + skip, ROOM - skip, MADV_HUGEPAGE); /* only advice */
-    free(p);
 }
 
 /* A client that finds all its results in a cache never needs this. */
@@ -420,7 +404,7 @@ static int be_warm(Server *s, Error *err)
 {
     if (s->prefork) return 0;
     if (warm_up(s, err)) return -1;
-    make_room();
+    heap_map();
     s->prefault = prefault_open();
     s->prefork = prefork_open(prefork_child, touch_pages, s);
     return 0;

@@ -1,5 +1,7 @@
 /* quern-compile: the compiler process. With --serve, as compile_client.c starts it, it answers
  * requests on stdin, each in a sandboxed child. Without --serve it prints the PTX of one file. */
+#include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,46 @@
 #include "eval/candidate/candidate.h"
 #include "eval/compile/compile_client.h"
 #include "eval/compile/compile_server.h"
+#include "eval/compile/heap.h"
+
+#ifndef __SANITIZE_ADDRESS__ /* which has a heap of its own */
+void *malloc(size_t bytes)
+{
+    return heap_malloc(bytes);
+}
+
+void *calloc(size_t n, size_t bytes)
+{
+    return heap_calloc(n, bytes);
+}
+
+void *realloc(void *p, size_t bytes)
+{
+    return heap_realloc(p, bytes);
+}
+
+void *memalign(size_t alignment, size_t bytes)
+{
+    return heap_aligned(alignment, bytes);
+}
+
+void *aligned_alloc(size_t alignment, size_t bytes)
+{
+    return heap_aligned(alignment, bytes);
+}
+
+int posix_memalign(void **out, size_t alignment, size_t bytes)
+{
+    void *p = heap_aligned(alignment, bytes);
+    if (p) *out = p;
+    return p ? 0 : ENOMEM;
+}
+
+void free(void *p)
+{
+    heap_free(p);
+}
+#endif
 
 /* Compiles, with the kernels that the plan names, if there is one: a template has no code otherwise. */
 static int compile(Compiler *c, const char *arch, const Buffer *source, CompileResult *r,

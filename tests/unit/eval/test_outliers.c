@@ -28,7 +28,8 @@ static void load(Loaded *l, int trusted, const char *kernel)
     CompileResult code = {.ok = 1, .n_lowered = 1};
     code.lowered = memory_array(1, sizeof *code.lowered);
     code.lowered[0] = memory_strdup(kernel);
-    code.ptx = memory_printf(".entry %s(\n.param .u64 a,\n.param .u64 b,\n.param .u32 c\n)\n", kernel);
+    code.ptx =
+        memory_printf(".entry %s(\n.param .u64 a,\n.param .u64 b,\n.param .u32 c\n)\n", kernel);
     snprintf(sources[trusted], sizeof sources[0], "//@ launch %s<<<1, 32>>>(x, y, n)\n", kernel);
     if (plan_parse(sources[trusted], strlen(sources[trusted]), &plans[trusted], &line, &err) ||
         loaded_open(l, &fake_ops, &fake, task, &plans[trusted], trusted, &code, &f, &err))
@@ -79,7 +80,8 @@ static void test_lengths(void **state)
     assert_int_equal(judge("length_half", 2.9).wrong, 12);
     /* It sees the many and redoes all; a single one it sees, and is slow, or does not see. */
     Verdicts some = judge("length_half_unless", 2.9);
-    print_message("# unless in the half: %d ok, %d wrong, %d cheats\n", some.ok, some.wrong, some.cheat);
+    print_message("# unless in the half: %d ok, %d wrong, %d cheats\n", some.ok, some.wrong,
+                  some.cheat);
     assert_true(some.ok == 0 && some.wrong > 0 && some.cheat > 0 && some.wrong + some.cheat == 12);
     assert_int_equal(judge("length_half_unless_any", 2.9).cheat, 12);
     /* A ratio that its time with an outlier explains is no cheat. */
