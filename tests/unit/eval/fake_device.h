@@ -14,6 +14,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "eval/compile/compile_client.h"
 #include "eval/device/device.h"
 
 enum { MAX_BLOCKS = 64, GUARD = 64 };
@@ -354,6 +355,18 @@ static int fake_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTi
     out->n = 1;
     out->candidate_us[0] = 10;
     return fake_run(d, launches, n, fault, err);
+}
+
+/* The code of a kernel of two pointers and a number, with a variable. */
+static inline CompileResult fake_code(const char *kernel)
+{
+    CompileResult code = {.ok = 1, .n_lowered = 1};
+    code.lowered = memory_array(1, sizeof *code.lowered);
+    code.lowered[0] = memory_strdup(kernel);
+    code.ptx = memory_printf(
+        ".global .b8 bank[4];\n.entry %s(\n.param .u64 a,\n.param .u64 b,\n.param .u32 c\n)\n",
+        kernel);
+    return code;
 }
 
 static const DeviceOps fake_ops = {

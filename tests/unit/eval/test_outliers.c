@@ -25,11 +25,7 @@ static void load(Loaded *l, int trusted, const char *kernel)
     Finding f;
     Error err = {0};
     int line;
-    CompileResult code = {.ok = 1, .n_lowered = 1};
-    code.lowered = memory_array(1, sizeof *code.lowered);
-    code.lowered[0] = memory_strdup(kernel);
-    code.ptx =
-        memory_printf(".entry %s(\n.param .u64 a,\n.param .u64 b,\n.param .u32 c\n)\n", kernel);
+    CompileResult code = fake_code(kernel);
     snprintf(sources[trusted], sizeof sources[0], "//@ launch %s<<<1, 32>>>(x, y, n)\n", kernel);
     if (plan_parse(sources[trusted], strlen(sources[trusted]), &plans[trusted], &line, &err) ||
         loaded_open(l, &fake_ops, &fake, task, &plans[trusted], trusted, &code, &f, &err))
