@@ -128,7 +128,8 @@ static void enter_sandbox(Server *s, int cpu_s, int fd)
 {
     Buffer out;
     Error err;
-    if (!sandbox_enter(s->sandbox, fd, cpu_s, memory_limit, &err)) return;
+    size_t beyond = memory_limit - heap_room(); /* the range is mapped already */
+    if (!sandbox_enter(s->sandbox, fd, cpu_s, beyond, &err)) return;
     buffer_init(&out, NVRTC_MAX_REPLY);
     say(&out, "failed", err.text);
     reply_and_end(&out, fd);

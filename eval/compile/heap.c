@@ -27,7 +27,7 @@ extern void __libc_free(void *);
 
 enum { STEPS = 4, CLASSES = STEPS * 32, FIRST_BITS = 4 /* the smallest class has 16 bytes */ };
 
-static const size_t room = (size_t)256 << 20;
+static const size_t room = (size_t)512 << 20;
 static char *const fixed = (char *)0x500000000000;
 
 typedef struct {
@@ -49,6 +49,11 @@ void heap_map(void)
     if (p == MAP_FAILED) return;
     (void)madvise(p, room, MADV_HUGEPAGE); /* only advice: fewer faults */
     base = p;
+}
+
+size_t heap_room(void)
+{
+    return base ? room : 0;
 }
 
 void heap_begin(void)
@@ -106,6 +111,7 @@ static void *allocate(size_t alignment, size_t bytes, int *fresh)
 {
     int class;
     if (bytes > room) return NULL;
+    if (!bytes) bytes = 1; /* or the last block's address would be the range's end */
     char *block =
         take(bytes + sizeof(Head) + (alignment > HEAP_ALIGN ? alignment : 0), &class, fresh);
     if (!block) return NULL;

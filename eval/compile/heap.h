@@ -11,6 +11,7 @@ enum { HEAP_ALIGN = 16 };
 
 /* Map the range, before children are forked. Where it cannot be mapped, the heap stays the C library's. */
 void heap_map(void);
+size_t heap_room(void); /* bytes of the range; 0: it is not mapped */
 /* From now on, in a child. */
 void heap_begin(void);
 

@@ -116,7 +116,9 @@ static void test_addresses(void **state)
 static void test_both_heaps(void **state)
 {
     (void)state;
-    char *before = heap_malloc(100), *large[5];
+    enum { LARGE = 6, SMALL = 1000, EMPTY = 100000 };
+    static char *large[LARGE], *small[SMALL], *empty[EMPTY];
+    char *before = heap_malloc(100);
     strcpy(before, "kept");
     pid_t pid = fork();
     if (!pid) {
@@ -124,12 +126,17 @@ static void test_both_heaps(void **state)
         char *more = heap_realloc(before, 100000);
         int wrong = strcmp(more, "kept");
         heap_free(more);
-        for (int i = 0; i < 5; i++) {
+        for (int i = 0; i < LARGE; i++) {
             large[i] = heap_malloc((size_t)100 << 20);
             wrong |= !large[i];
             if (large[i]) large[i][(100 << 20) - 1] = 1;
         }
-        for (int i = 0; i < 5; i++) heap_free(large[i]);
+        for (int i = 0; i < SMALL; i++) wrong |= !(small[i] = heap_malloc(1 << 17));
+        for (int i = 0; i < EMPTY; i++)
+            wrong |= !(empty[i] = heap_malloc(0)); /* to the last byte */
+        for (int i = 0; i < EMPTY; i++) heap_free(empty[i]);
+        for (int i = 0; i < SMALL; i++) heap_free(small[i]);
+        for (int i = 0; i < LARGE; i++) heap_free(large[i]);
 #ifndef __SANITIZE_ADDRESS__ /* which ends the process */
         wrong |= heap_malloc(SIZE_MAX - 8) != NULL || heap_calloc(SIZE_MAX / 2, 3) != NULL;
 #endif
