@@ -78,6 +78,7 @@ for attempt in 1 2 3 4; do ten_kills && break; done
 [ "$kills" = 10 ] && [ ! -e "$(dir killed)/report.tsv" ]
 ok $? "ten kills ($kills) before the end, $starts starts, attempt $attempt"
 grep '^##' "$tmp/out" | sed 's/^/# /'
+wait_for '[ -z "$(left)" ]' "$left_s" # the fleet outlives a killed group by a moment
 crl killed; s=$?
 [ $s = 0 ] && [ -s "$(dir killed)/report.html" ]; ok $? 'the same command then ends well'
 digests killed >"$tmp/killed"
