@@ -31,8 +31,8 @@ static const size_t room = (size_t)512 << 20;
 static char *const fixed = (char *)0x500000000000;
 
 typedef struct {
-    uint32_t class, skip; /* skip: bytes between the block's begin and this */
-    uint64_t unused;      /* keeps the alignment */
+    uint32_t size_class, skip; /* skip: bytes between the block's begin and this */
+    uint64_t unused;           /* keeps the alignment */
 } Head;
 
 static char *base; /* NULL: the range is not mapped */
@@ -66,33 +66,33 @@ static int is_own(const void *p)
     return base && (const char *)p >= base && (const char *)p < base + room;
 }
 
-static size_t class_bytes(int class)
+static size_t class_bytes(int size_class)
 {
-    size_t whole = (size_t)1 << (class / STEPS + FIRST_BITS);
-    return whole + whole / STEPS * (size_t)(class % STEPS);
+    size_t whole = (size_t)1 << (size_class / STEPS + FIRST_BITS);
+    return whole + whole / STEPS * (size_t)(size_class % STEPS);
 }
 
 static int class_of(size_t bytes)
 {
-    int class = 0;
-    if (bytes > 16) class = (63 - __builtin_clzll(bytes) - FIRST_BITS) * STEPS;
-    while (class_bytes(class) < bytes) class ++;
-    return class;
+    int size_class = 0;
+    if (bytes > 16) size_class = (63 - __builtin_clzll(bytes) - FIRST_BITS) * STEPS;
+    while (class_bytes(size_class) < bytes) size_class++;
+    return size_class;
 }
 
 /* A block with its head. NULL: no room. *fresh: it holds zeros. */
-static char *take(size_t bytes, int *class, int *fresh)
+static char *take(size_t bytes, int *size_class, int *fresh)
 {
     char *p = NULL;
     *fresh = 0;
     if (bytes > room) return NULL;
-    *class = class_of(bytes);
-    size_t whole = (class_bytes(*class) + HEAP_ALIGN - 1) / HEAP_ALIGN * HEAP_ALIGN;
+    *size_class = class_of(bytes);
+    size_t whole = (class_bytes(*size_class) + HEAP_ALIGN - 1) / HEAP_ALIGN * HEAP_ALIGN;
     while (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire)) {
     }
-    if (freed[*class]) {
-        p = freed[*class];
-        memcpy(&freed[*class], p, sizeof(void *));
+    if (freed[*size_class]) {
+        p = freed[*size_class];
+        memcpy(&freed[*size_class], p, sizeof(void *));
     } else if (whole <= room - used) {
         p = base + used;
         used += whole;
@@ -109,17 +109,17 @@ static Head *head_of(void *p)
 
 static void *allocate(size_t alignment, size_t bytes, int *fresh)
 {
-    int class;
+    int size_class;
     if (bytes > room) return NULL;
     if (!bytes) bytes = 1; /* or the last block's address would be the range's end */
     char *block =
-        take(bytes + sizeof(Head) + (alignment > HEAP_ALIGN ? alignment : 0), &class, fresh);
+        take(bytes + sizeof(Head) + (alignment > HEAP_ALIGN ? alignment : 0), &size_class, fresh);
     if (!block) return NULL;
     char *p = block + sizeof(Head);
     if (alignment > HEAP_ALIGN)
         p = (char *)(((uintptr_t)p + alignment - 1) / alignment * alignment);
-    *head_of(p) =
-        (Head){.class = (uint32_t) class, .skip = (uint32_t)(p - block - (ptrdiff_t)sizeof(Head))};
+    *head_of(p) = (Head){.size_class = (uint32_t)size_class,
+                         .skip = (uint32_t)(p - block - (ptrdiff_t)sizeof(Head))};
     return p;
 }
 
@@ -154,7 +154,7 @@ void *heap_aligned(size_t alignment, size_t bytes)
 static size_t usable(void *p)
 {
     const Head *h = head_of(p);
-    return class_bytes((int)h->class) - h->skip - sizeof *h;
+    return class_bytes((int)h->size_class) - h->skip - sizeof *h;
 }
 
 void heap_free(void *p)
@@ -164,12 +164,12 @@ void heap_free(void *p)
         return;
     }
     Head *h = head_of(p);
-    int class = (int)h->class;
+    int size_class = (int)h->size_class;
     char *block = (char *)h - h->skip;
     while (atomic_flag_test_and_set_explicit(&busy, memory_order_acquire)) {
     }
-    memcpy(block, &freed[class], sizeof(void *));
-    freed[class] = block;
+    memcpy(block, &freed[size_class], sizeof(void *));
+    freed[size_class] = block;
     atomic_flag_clear_explicit(&busy, memory_order_release);
 }
 
