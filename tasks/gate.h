@@ -6,8 +6,8 @@
  *     workloads. A kernel that ignores the input is refused there, whatever the others show: it may cancel
  *     at small sizes alone, as in a norm of groups of one channel. What derives a task excludes that it
  *     cancels at sizes like the timed ones.
- * Both count at the input scale 1, that of the timed inputs: at another scale a tolerance may hide an
- * input that matters at this one. At all three scales the reference must write every element,
+ * Both rules apply at input scale 1 only, the scale of the timed inputs. At another scale the tolerance may
+ * hide an input that matters at scale 1. At all three scales the reference must write every element,
  * finitely, and give the same bits twice.
  *
  * For needles, special values and integers the reference must be finite (unless the task declares
