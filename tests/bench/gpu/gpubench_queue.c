@@ -94,9 +94,23 @@ static void shuffle(GpuBenchList *l)
     }
 }
 
+/* Leaves out the candidates of tasks that the evaluator does not have. */
+static void drop_unknown(GpuBenchList *l, const TaskSet *tasks)
+{
+    int n = 0;
+    for (int i = 0; i < l->n; i++) {
+        const char *task = l->items[i].task;
+        if (taskset_find(tasks, task, strlen(task)))
+            l->items[n++] = l->items[i];
+        else
+            free(l->items[i].source);
+    }
+    l->n = n;
+}
+
 /* Gather n candidates: the teacher's, and one in eight of the tests', which have every outcome.
  * Those of sets are the teacher's alone, task after task, as a prompt's candidates come together. */
-static int gather(Sustained *s, int n, Error *err)
+static int gather(Sustained *s, const TaskSet *tasks, int n, Error *err)
 {
     GpuBenchList tests = {0};
     int rc = 0;
@@ -105,6 +119,7 @@ static int gather(Sustained *s, int n, Error *err)
                      gpubench_files(s->b, "tests/cheats/*.cu", &tests, err)
                  ? -1
                  : 0;
+    drop_unknown(&tests, tasks);
     int from_tests = tests.n < n / 8 ? tests.n : n / 8;
     shuffle(&tests);
     if (!rc) rc = gpubench_teacher(s->b, n - from_tests, teacher_mistakes, &s->list, err);
@@ -357,9 +372,10 @@ static int run(Sustained *s, Error *err)
 {
     char class[64];
     TaskSet tasks;
-    if (gather(s, (int)s->b->sustained, err) || ask_device(s, class, sizeof class, err)) return -1;
-    if (taskset_load(NULL, s->b->sets, &tasks, err)) return -1;
-    int rc = server_prepare(&s->server, s->dir, err) || server_start(&s->server, err) ||
+    if (ask_device(s, class, sizeof class, err) || taskset_load(NULL, s->b->sets, &tasks, err))
+        return -1;
+    int rc = gather(s, &tasks, (int)s->b->sustained, err) ||
+                     server_prepare(&s->server, s->dir, err) || server_start(&s->server, err) ||
                      queue_open(s->server.url, NULL, VERDICT_HARNESS, &s->queue, err) ||
                      enqueue(s, &tasks, class, err)
                  ? -1
