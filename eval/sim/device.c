@@ -83,7 +83,7 @@ static void sim_close(Device *d)
     while (d->modules) sim_unload(d, d->modules);
     doubts_free(d->exec.doubts);
     exec_release(&d->exec);
-    free(d->predicted);
+    work_release(&d->predicted);
     free(d->sampled);
     devmem_close(&d->mem);
     free(d);
@@ -143,7 +143,8 @@ static int place_variables(Device *d, DeviceModule *m, PtxModule *ptx, Outcome *
             cap = cap ? cap * 2 : 16;
             m->variables = memory_grow(m->variables, (size_t)cap, sizeof(uint64_t));
         }
-        devmem_at(&d->mem, v->address)->scratch = 1;
+        Alloc *a = devmem_at(&d->mem, v->address);
+        a->scratch = a->variable = 1;
         m->variables[m->n_variables++] = v->address;
     }
     *outcome = OUTCOME_UNSUPPORTED;

@@ -6,19 +6,28 @@
 
 #include "eval/device/device.h"
 #include "eval/sim/machine/counts.h"
+#include "eval/sim/uses.h"
 
-/* The last of the n small launches that has the same kernel, or the same op line, whose kernels depend on
- * the sizes: that with the index `at` where it is one. NULL: there is none. */
-const SimCounts *missing_find(const SimCounts *small, int n, const DeviceLaunch *l, int at);
+/* What n launches did, in order. A list without uses belongs to a library call, or to a launch whose counters
+ * are scaled from those of the small size. */
+typedef struct {
+    int n;
+    SimCounts *counts;
+    LaunchUses *uses;
+} SequenceWork;
+
+SequenceWork work_new(int n);
+void work_release(SequenceWork *w);
+
+/* The index of the last small launch that has the same kernel, or the same op line, whose kernels depend on
+ * the sizes: that with the index `at` where it is one. -1: there is none. */
+int missing_find(const SequenceWork *small, const DeviceLaunch *l, int at);
 
 /* How many times more than they do would the own launches of a plan do together, had their work grown from
- * the small size on as the task's (s). 1: they do enough. now: by launch. */
-double missing_work(const SimCounts *small, int n_small, const SimCounts *now,
-                    const DeviceLaunch *launches, int n, const DeviceSample *s);
-
-/* Bytes that a launch of the plan's own leaves out at the timed size, where every tensor is larger. It counts
- * if it has a quarter or more of all bytes at the small size. */
-double missing_bytes(const SimCounts *small, int n_small, const SimCounts *now,
-                     const DeviceLaunch *l, int at, const DeviceSample *s);
+ * the small size on as the task's (s). 1: they do enough.
+ * bytes: takes for each launch the bytes that it leaves out, where every tensor is larger: of the plan's own
+ * launches with a quarter or more of all bytes. */
+double missing_work(const SequenceWork *small, const SequenceWork *now,
+                    const DeviceLaunch *launches, const DeviceSample *s, double *bytes);
 
 #endif

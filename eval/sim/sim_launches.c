@@ -242,7 +242,7 @@ static int call_library(Device *d, const DeviceLaunch *launches, int i, DeviceFa
 }
 
 typedef struct {
-    SimCounts *counts; /* one a launch */
+    SequenceWork work;
     LaunchTime *times; /* one a launch */
     LineCosts lines;
 } Prediction;
@@ -274,8 +274,9 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, int64_t 
             if (!rc) rc = call_library(d, launches, i, fault, err);
             if (rc) return rc;
             if (!p) continue;
-            if (library_time(d, &launches[i], &p->counts[i], &p->times[i], NULL, err)) return -1;
-            add_lines(d, &launches[i], &p->counts[i], &p->times[i], &p->lines);
+            if (library_time(d, &launches[i], &p->work.counts[i], &p->times[i], NULL, err))
+                return -1;
+            add_lines(d, &launches[i], &p->work.counts[i], &p->times[i], &p->lines);
             continue;
         }
         int64_t before = d->exec.budget;
@@ -286,14 +287,16 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, int64_t 
         fault->launch = i;
         if (r) return r;
         if (!p) continue;
-        p->counts[i] = d->exec.counts;
-        p->counts[i].op_line = launches[i].op_line;
-        charge_spills(d, &launches[i], &p->counts[i]);
+        SimCounts *c = &p->work.counts[i];
+        *c = d->exec.counts;
+        c->op_line = launches[i].op_line;
+        if (!c->op_line) uses_note(&p->work.uses[i], &d->mem, 1);
+        charge_spills(d, &launches[i], c);
         Error why;
-        if (timemodel_launch(d->profile, &p->counts[i], &p->times[i], &why))
+        if (timemodel_launch(d->profile, c, &p->times[i], &why))
             return refuse(fault, &launches[i], "kernel %s cannot be launched%.0zu%.0zu: %.400s",
                           why.text, 0, 0);
-        add_lines(d, &launches[i], &p->counts[i], &p->times[i], &p->lines);
+        add_lines(d, &launches[i], &p->work.counts[i], &p->times[i], &p->lines);
     }
     if (!d->exec.reversed) d->used = limit - d->exec.budget;
     return 0;
@@ -395,14 +398,13 @@ int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *ou
                 DeviceFault *fault, Error *err)
 {
     if (!out) return run_sequence(d, launches, n, d->limit, NULL, fault, err);
-    Prediction p = {.counts = memory_array((size_t)n + 1, sizeof *p.counts),
-                    .times = memory_array((size_t)n + 1, sizeof *p.times)};
+    Prediction p = {.work = work_new(n), .times = memory_array((size_t)n + 1, sizeof *p.times)};
     int r = run_sequence(d, launches, n, d->limit, &p, fault, err);
-    if (!r) conclude(d, p.counts, p.times, n, &p.lines, out);
+    if (!r) conclude(d, p.work.counts, p.times, n, &p.lines, out);
     line_costs_release(&p.lines);
-    free(d->predicted);
-    d->predicted = p.counts;
-    d->n_predicted = r ? 0 : n;
+    work_release(&d->predicted);
+    d->predicted = p.work;
+    if (r) work_release(&d->predicted);
     free(p.times);
     return r;
 }
@@ -417,14 +419,16 @@ static int64_t sample_limit(const Device *d, const SimCounts *small, double grow
 
 /* Samples launch i, or scales the counters of the smaller launch. Returns as run_one. */
 static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out,
-                      SampledOutputs *state, SimCounts *counts, DeviceFault *fault, Error *err)
+                      SampledOutputs *state, SimCounts *counts, LaunchUses *uses,
+                      DeviceFault *fault, Error *err)
 {
     Sample s;
     Occupancy o;
     Exec *x = &d->exec;
-    const SimCounts *small = missing_find(d->predicted, d->n_predicted, l, i);
-    if (!small)
+    int was = missing_find(&d->predicted, l, i);
+    if (was < 0)
         return refuse(fault, l, "kernel %s runs at the timed size only%.0zu%.0zu%s", "", 0, 0);
+    const SimCounts *small = &d->predicted.counts[was];
     static const uint32_t alone[3];
     const Function *f = code_find_entry(&l->module->code, l->kernel);
     sample_begin(&s, l, f ? f->ptx->cluster : alone, &d->mem);
@@ -444,6 +448,8 @@ static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out
     *counts = x->counts;
     if (r >= 0 && (waits || (r && d->mem.assumed) || (timeout && !endless))) {
         extrapolate_growth(small, out->growth, l->grid, counts);
+        uses_note(uses, &d->mem, 0);
+        uses->scaled = 1;
         out->scaled++;
         r = 0;
     } else if (!r) {
@@ -453,6 +459,9 @@ static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out
                           (uint64_t)counts->static_shared + counts->dynamic_shared, &o, NULL))
             resident = (double)o.blocks_per_sm * d->profile->sm_count;
         sample_finish(&s, d->profile, resident, counts);
+        uses_note(uses, &d->mem,
+                  (double)(counts->global_load_bytes + counts->global_store_bytes) /
+                      fmax(uses_asked(&d->mem), 1));
         charge_spills(d, l, counts);
     }
     if ((d->mem.assumed || out->scaled) && state->complete_until > i) state->complete_until = i;
@@ -476,27 +485,36 @@ static int repeats(const DeviceLaunch *launches, int i)
     return 1;
 }
 
-/* The own launches of a plan that leaves work out take as much longer, and one that leaves out bytes as much
- * as DRAM takes for them. */
-static void hold(const Device *d, const DeviceLaunch *launches, int n, DeviceSample *s,
-                 const SimCounts *counts, LaunchTime *times)
+/* The own launches of a plan that leaves work out take as much longer, or, where that is more, as DRAM takes
+ * for the bytes that are left out. */
+static void hold(const Device *d, const DeviceLaunch *launches, const SequenceWork *work,
+                 DeviceSample *s, LaunchTime *times)
 {
-    double factor = missing_work(d->predicted, d->n_predicted, counts, launches, n, s);
-    s->held = factor > 1;
-    for (int i = 0; i < n; i++) {
+    double *bytes = memory_array((size_t)work->n + 1, sizeof *bytes), own = 0, missing = 0,
+           factor = missing_work(&d->predicted, work, launches, s, bytes),
+           rate = d->profile->dram_bytes_per_s * d->profile->dram_efficiency;
+    for (int i = 0; i < work->n; i++) {
         if (launches[i].library_args || launches[i].op_line) continue;
-        double bytes = missing_bytes(d->predicted, d->n_predicted, &counts[i], &launches[i], i, s);
-        times[i].seconds = times[i].seconds * factor +
-                           bytes / (d->profile->dram_bytes_per_s * d->profile->dram_efficiency);
-        if (bytes > 0) log_debug("launch %d leaves %.0f bytes out", i, bytes);
-        s->held |= bytes > 0;
+        own += times[i].seconds;
+        missing += bytes[i] / rate;
+        if (bytes[i] > 0) log_debug("launch %d leaves %.0f bytes out", i, bytes[i]);
     }
+    s->held = factor > 1 || missing > 0;
+    if (s->held) log_debug("the launches do too little, by a factor of %.2f", factor);
+    int by_factor = own * factor > own + missing;
+    for (int i = 0; i < work->n; i++) {
+        if (launches[i].library_args || launches[i].op_line) continue;
+        times[i].seconds =
+            by_factor ? times[i].seconds * factor : times[i].seconds + bytes[i] / rate;
+    }
+    free(bytes);
 }
 
 int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, DeviceTiming *out,
                DeviceFault *fault, Error *err)
 {
-    SimCounts *counts = memory_array((size_t)n + 1, sizeof *counts);
+    SequenceWork work = work_new(n);
+    SimCounts *counts = work.counts;
     LaunchTime *times = memory_array((size_t)n + 1, sizeof *times);
     LineCosts lines = {0};
     SampledOutputs o = {.of = memory_array((size_t)s->n_outputs + 1, sizeof *o.of),
@@ -525,7 +543,7 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
             counts[i] = counts[i - 1];
             o.guessed = 1;
         } else {
-            r = sample_one(d, &launches[i], i, s, &o, &counts[i], fault, err);
+            r = sample_one(d, &launches[i], i, s, &o, &counts[i], &work.uses[i], fault, err);
         }
         fault->launch = i;
         s->written_bytes += (double)counts[i].footprint_write_bytes;
@@ -536,11 +554,11 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
     }
     devmem_assume(&d->mem, 0);
     int comparable = sampled_outputs_finish(&o, s);
-    if (!r && !(comparable && s->compared)) hold(d, launches, n, s, counts, times);
+    if (!r && !(comparable && s->compared)) hold(d, launches, &work, s, times);
     if (!r) conclude(d, counts, times, n, &lines, out);
     line_costs_release(&lines);
     free(o.of);
-    free(counts);
+    work_release(&work);
     free(times);
     return r;
 }

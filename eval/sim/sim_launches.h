@@ -5,6 +5,7 @@
 #include "eval/candidate/cubin.h"
 #include "eval/sim/decode/decode.h"
 #include "eval/sim/exec/launch.h"
+#include "eval/sim/missing.h"
 #include "eval/sim/time/profile.h"
 
 struct Device {
@@ -12,13 +13,12 @@ struct Device {
     DeviceInfo info;
     DevMem mem;
     Exec exec;
-    int64_t limit;        /* thread-instructions of a timed run */
-    double announced;     /* the least work of the next run (sim_announce) */
-    int64_t used;         /* thread-instructions of the last run in the usual order */
-    int64_t total;        /* of all runs of the candidate */
-    int64_t early;        /* of the last early run */
-    SimCounts *predicted; /* of the launches of the last predict */
-    int n_predicted;
+    int64_t limit;             /* thread-instructions of a timed run */
+    double announced;          /* the least work of the next run (sim_announce) */
+    int64_t used;              /* thread-instructions of the last run in the usual order */
+    int64_t total;             /* of all runs of the candidate */
+    int64_t early;             /* of the last early run */
+    SequenceWork predicted;    /* of the launches of the last predict */
     struct BlockWork *sampled; /* of the launches of the last sample */
     int n_sampled;
     int counted; /* run counts requests to global memory, too */

@@ -1,19 +1,19 @@
 # Sourced by eval.t, baselines.t, ranking.t, device.t and both cheats.t. It sources tap.sh and adds checks of
 # kernels whose first lines say which verdict they expect:
 #   // task: NAME                 // expect: OUTCOME [CHEAT]  (several alternatives are separated by " | ")
-#   // most: the largest SCORE that an `ok` may have
+#   // most: the largest SCORE that an `ok` may have    // least: the smallest one
 #   // says: TEXT that the message contains    // never: TEXT that it does not contain    // line: N
 # A field may depend on the device: "// expect sim: ..." and "// expect cuda: ..." come before "// expect:
 # ...".
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 DEVICE=${DEVICE:-sim:h100} # of check_verdict and check_verdicts
 
-# Reads the fields of one kernel into variables of the caller: task expect most says never line
+# Reads the fields of one kernel into variables of the caller: task expect most least says never line
 read_fields() { # FILE
     local text name own=" ${DEVICE%%:*}:"
-    task= expect= most= says= never= line=
+    task= expect= most= least= says= never= line=
     while IFS= read -r text && [[ $text == //* ]]; do
-        for name in task expect most says never line; do
+        for name in task expect most least says never line; do
             case $text in
                 "// $name$own "*) printf -v "$name" %s "${text#*: }" ;;
                 "// $name: "*) [ -n "${!name}" ] || printf -v "$name" %s "${text#*: }" ;;
@@ -35,8 +35,8 @@ json_value() { # NAME JSON VARIABLE: sets the variable to that field of JSON, or
 # One check: the verdict of a kernel is what the kernel expects. PROBLEM is one that the caller has found.
 # ERRORS is the file with the evaluator's messages.
 say_verdict() { # FILE JSON ERRORS [PROBLEM]
-    local file=$1 json=$2 errors=$3 problem=${4-} name task expect most says never line got cheat message \
-        score at
+    local file=$1 json=$2 errors=$3 problem=${4-} name task expect most least says never line
+    local got cheat message score at
     name=${file##*/} name=${name%.cu}
     read_fields "$file"
     json_value outcome "$json" got
@@ -50,6 +50,8 @@ say_verdict() { # FILE JSON ERRORS [PROBLEM]
         problem="verdict $got, expected $expect${problem:+; $problem}" ;; esac
     [ -z "${score-}" ] || [ -z "$most" ] || awk "BEGIN { exit !($score <= $most) }" ||
         problem="${problem:+$problem; }score $score, expected at most $most"
+    [ -z "${score-}" ] || [ -z "$least" ] || awk "BEGIN { exit !($score >= $least) }" ||
+        problem="${problem:+$problem; }score $score, expected at least $least"
     [ -z "$says" ] || [[ $message == *"$says"* ]] ||
         problem="${problem:+$problem; }the message does not say '$says'"
     [ -z "$never" ] || [[ $message != *"$never"* ]] ||

@@ -35,6 +35,7 @@ typedef struct {
     int read_only;
     int all_written;        /* every byte: the bits need no look */
     int scratch;            /* nobody but kernels reads it: an undefined value may lie there */
+    int variable;           /* of a module */
     DeviceFault *undefined; /* the store that left one there; NULL: none does, or did */
     /* Contents that are drawn when they are first read, DEVMEM_CHUNK bytes at a time; NULL: none. */
     DeviceFill *fill;
@@ -42,6 +43,7 @@ typedef struct {
     int fill_input;
     uint64_t read_sectors, written_sectors; /* distinct in each block, since devmem_launch */
     uint64_t near_sectors; /* of those that were read, those that the block before read, too */
+    uint64_t asked;        /* bytes that threads load and store, since devmem_launch */
     uint64_t atomics;      /* requests, since devmem_assume */
     int changed;           /* by an earlier launch, since then */
 } Alloc;

@@ -263,15 +263,24 @@ static void test_waiting_blocks_are_scaled(void **state)
     assert_true(counter(&large, "blocks") == 1024);
 }
 
-/* Samples a kernel at four times the size of its small launch. Returns how much longer it is held. */
-static double held(DeviceSample s, const char *kernel)
+/* Samples a kernel with a share of the blocks that it needs, after a small launch on a quarter of the bytes.
+ * Returns how much longer it is held. */
+static double held(DeviceSample s, const char *kernel, double share)
 {
     static DeviceTiming t, free_of_it;
     DeviceSample compared = {
         .growth = 1, .compared = 1, .outputs = &y, .n_outputs = 1, .comparable = comparable};
-    DeviceLaunch l = launch(kernel, BLOCKS / 4), wide = launch(kernel, BLOCKS);
-    assert_int_equal(ops->poison(sim.d, y, &sim.err), 0);
+    static const float zeros[N / 4];
+    DevicePtr small[2] = {sim_buffer(&sim, "input x", zeros, N),
+                          sim_buffer(&sim, "output y", NULL, N)};
+    DeviceLaunch l = launch(kernel, BLOCKS / 4),
+                 wide = launch(kernel, (uint32_t)(BLOCKS * share + 0.5));
+    int quarter = N / 4;
+    memcpy(l.params, &small[0], 8);
+    memcpy(l.params + 8, &small[1], 8);
+    memcpy(l.params + 16, &quarter, 4);
     assert_int_equal(ops->predict(sim.d, &l, 1, &t, &sim.fault, &sim.err), 0);
+    for (int i = 0; i < 2; i++) ops->free(sim.d, small[i]);
     assert_int_equal(ops->sample(sim.d, &wide, 1, &compared, &free_of_it, &sim.fault, &sim.err), 0);
     assert_int_equal(compared.held, 0);
     s.outputs = &y;
@@ -288,21 +297,25 @@ static double held(DeviceSample s, const char *kernel)
 static void test_work_left_out(void **state)
 {
     (void)state;
-    double bytes = 8.0 * N;
     DeviceSample s = {.growth = 4, .least_growth = 4, .flops_growth = 4};
-    assert_true(held(s, "clamp") == 1);
-    s.least_growth = 8; /* half of the bytes are missing */
-    assert_true(held(s, "clamp") > 1.8);
-    s.least_growth = 5; /* a fifth: seen where the task needs them */
-    assert_true(held(s, "clamp") == 1);
-    s.own_bytes = bytes;
-    assert_true(held(s, "clamp") == 1);
-    s.own_bytes = 1.25 * bytes;
-    assert_true(held(s, "clamp") > 1.15);
+    assert_true(held(s, "clamp", 1) == 1);
+    double half = held(s, "clamp", 0.5);
+    assert_true(half > 1.6 && half < 2);
+    s.tensor_growth = 4; /* under half of a launch's bytes: what is missing takes its time once */
+    double rest = held(s, "clamp", 0.4);
+    assert_true(rest > half * 1.1 && rest < 2.5);
+    s.least_growth = 1;
+    assert_true(held(s, "clamp", 0.4) > 1.5);
+    s.least_growth = 4;
+    assert_true(held(s, "clamp", 0.8) == 1); /* a fifth: seen where the task needs the bytes */
+    s.own_bytes = 8.0 * N;
+    assert_true(held(s, "clamp", 1) == 1);
+    assert_true(held(s, "clamp", 0.8) > 1.15);
     s = (DeviceSample){.growth = 16, .least_growth = 4, .flops_growth = 16, .own_flops = INFINITY};
-    assert_true(held(s, "shared_rows") > 3.5); /* the bytes grow as they should, the flops do not */
+    /* The bytes grow as they should, the flops do not. */
+    assert_true(held(s, "shared_rows", 1) > 3.5);
     s.own_flops = 512.0 * N;
-    assert_true(held(s, "shared_rows") == 1);
+    assert_true(held(s, "shared_rows", 1) == 1);
 }
 
 /* An output that two launches write, or that depends on what a sample left out, is not complete. */

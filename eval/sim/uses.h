@@ -1,0 +1,29 @@
+/* What a launch does to each buffer, noted after it: the basis of eval/sim/missing.h. */
+#ifndef EVAL_SIM_USES_H
+#define EVAL_SIM_USES_H
+
+#include "eval/sim/machine/device_memory.h"
+
+/* Sums over all blocks. */
+typedef struct {
+    char label[64]; /* of Alloc: the same at every workload */
+    double size;    /* bytes of the buffer */
+    double asked;   /* bytes that the threads load and store */
+    double touched; /* bytes of distinct sectors, read and written: of the launch, or of each block */
+} BufferUse;
+
+typedef struct {
+    int n;
+    BufferUse *of;
+    int scaled; /* the launch counts as one of the small size, grown: of its buffers only the size is known */
+} LaunchUses;
+
+/* Of every buffer but a module's variables, by the launch that has just run. scale: the bytes that all its
+ * blocks ask for, over those that the executed ones did. */
+void uses_note(LaunchUses *u, const DevMem *mem, double scale);
+/* Releases those of n launches, and the list. */
+void uses_release(LaunchUses *list, int n);
+/* Bytes that the executed blocks of the launch asked for. */
+double uses_asked(const DevMem *mem);
+
+#endif

@@ -1,0 +1,187 @@
+/* What launches leave out at the timed size: by buffer, with fixed buffers and grids, loops and padding. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "eval/sim/missing.h"
+
+enum { MOST = 8 };
+static SequenceWork small, now;
+static DeviceLaunch launches[MOST];
+static DeviceSample sample;
+static double left_out[MOST];
+
+/* Both sizes have n launches of kernels "a", "b" and so on. */
+static void begin(int n_small, int n_now)
+{
+    work_release(&small);
+    work_release(&now);
+    small = work_new(n_small), now = work_new(n_now);
+    for (int i = 0; i < MOST; i++) {
+        static char names[MOST][4];
+        snprintf(names[i], sizeof names[i], "%c", 'a' + i);
+        launches[i] = (DeviceLaunch){.kernel = names[i]};
+        if (i < n_small) small.counts[i] = (SimCounts){.blocks = 64, .block = {256, 1, 1}};
+        if (i < n_now) now.counts[i] = (SimCounts){.blocks = 64, .block = {256, 1, 1}};
+        if (i < n_small) snprintf(small.counts[i].kernel, sizeof small.counts[i].kernel, "%s", names[i]);
+        if (i < n_now) snprintf(now.counts[i].kernel, sizeof now.counts[i].kernel, "%s", names[i]);
+    }
+    sample = (DeviceSample){.growth = 100, .least_growth = 100, .flops_growth = 100, .tensor_growth = 100};
+}
+
+static void use(SequenceWork *w, int launch, const char *label, double size, double asked,
+                double touched)
+{
+    LaunchUses *u = &w->uses[launch];
+    u->of = memory_grow(u->of, (size_t)u->n + 1, sizeof *u->of);
+    BufferUse *b = &u->of[u->n++];
+    *b = (BufferUse){.size = size, .asked = asked, .touched = touched};
+    snprintf(b->label, sizeof b->label, "%s", label);
+    w->counts[launch].global_load_bytes += (uint64_t)asked;
+}
+
+/* x of 1e6 bytes grows to 1e8: the launches read it so often at both sizes. */
+static void use_x(int launch, double passes_small, double passes_now)
+{
+    use(&small, launch, "input x", 1e6, 1e6 * passes_small, 1e6 * fmin(passes_small, 1));
+    use(&now, launch, "input x", 1e8, 1e8 * passes_now, 1e8 * fmin(passes_now, 1));
+}
+
+static double factor(void)
+{
+    return missing_work(&small, &now, launches, &sample, left_out);
+}
+
+static void test_what_grows_with_the_tensors_is_enough(void **state)
+{
+    (void)state;
+    begin(2, 2);
+    use_x(0, 1, 1);
+    use_x(1, 2, 2);
+    assert_true(factor() == 1);
+    assert_true(left_out[0] == 0 && left_out[1] == 0);
+}
+
+static void test_a_part_is_too_little(void **state)
+{
+    (void)state;
+    begin(2, 2);
+    use_x(0, 1, 1.0 / 16);
+    use_x(1, 1, 1);
+    assert_float_equal(factor(), 2 / (1 + 1.0 / 16), 1e-6);
+    assert_float_equal(left_out[0], 1e8 * 15 / 16, 1);
+    assert_true(left_out[1] == 0);
+    begin(1, 1);
+    use(&small, 0, "input x", 1e6, 1e6, 1e6);
+    use(&now, 0, "output y", 1e8, 1e8, 1e8); /* another buffer does not stand for it */
+    assert_true(factor() > 1e6);
+    assert_float_equal(left_out[0], 1e8, 1);
+}
+
+/* Each block reads 4 KiB of partial sums, as many at both sizes, which is most of all bytes at the small one. */
+static void test_a_fixed_buffer_does_not_grow(void **state)
+{
+    (void)state;
+    begin(2, 2);
+    use_x(0, 1, 1);
+    use_x(1, 1, 1);
+    use(&small, 1, "buffer sums", 4096, 32e6, 4096);
+    use(&now, 1, "buffer sums", 4096, 32e6, 32e6);
+    assert_true(factor() == 1);
+    assert_true(left_out[0] == 0 && left_out[1] == 0);
+}
+
+/* A fixed grid of which each block reads all gains: 8 rows of 1 KiB grow to 800, and the gains to 4 KiB. */
+static void test_a_fixed_grid_need_not_read_more(void **state)
+{
+    (void)state;
+    begin(1, 1);
+    use_x(0, 1, 1);
+    use(&small, 0, "input gain", 1024, 65536 * 1024.0, 1024);
+    use(&now, 0, "input gain", 4096, 65536 * 4096.0, 65536 * 4096.0);
+    assert_true(factor() == 1);
+    now.uses[0].of[1].asked = now.uses[0].of[1].touched = 65536 * 1024.0; /* some blocks leave it out */
+    assert_true(factor() == 1);
+    assert_true(left_out[0] == 0);
+    now.counts[0].blocks = 6400; /* with a grid that grows each block needs them */
+    assert_true(factor() > 2);
+}
+
+/* To read the first part of a buffer again is not to read all of it. */
+static void test_padding_does_not_count(void **state)
+{
+    (void)state;
+    begin(2, 2);
+    use(&small, 0, "input x", 1e6, 1e6, 1e6);
+    use(&now, 0, "input x", 1e8, 1e8, 1e8 / 16);
+    use_x(1, 1, 1);
+    use(&small, 1, "buffer sums", 4096, 4096, 4096);
+    use(&now, 1, "buffer sums", 4096, 1e9, 4096);
+    assert_float_equal(factor(), 2 / (1 + 1.0 / 16), 1e-3);
+    assert_float_equal(left_out[0], 1e8 * 15 / 16, 1);
+}
+
+/* A loop of the plan has fewer launches at the timed size. */
+static void test_launches_left_out(void **state)
+{
+    (void)state;
+    begin(4, 1);
+    for (int i = 0; i < 4; i++) {
+        strcpy(small.counts[i].kernel, "a");
+        use(&small, i, "input x", 1e6, 1e6 / 4, 1e6 / 4);
+    }
+    use(&now, 0, "input x", 1e8, 1e8 / 4, 1e8 / 4);
+    assert_float_equal(factor(), 4, 1e-6);
+    now.uses[0].of[0].asked = now.uses[0].of[0].touched = 1e8;
+    now.counts[0].global_load_bytes = (uint64_t)1e8;
+    assert_true(factor() == 1);
+}
+
+/* A launch that cannot be sampled does what it did before, grown. One of an op line is not looked at. */
+static void test_scaled_and_other_launches(void **state)
+{
+    (void)state;
+    begin(2, 2);
+    use(&small, 0, "input x", 1e6, 1e6, 1e6);
+    use(&now, 0, "input x", 1e8, 0, 0);
+    now.uses[0].scaled = 1;
+    use_x(1, 1, 1);
+    assert_true(factor() == 1);
+    assert_true(left_out[0] == 0);
+    begin(2, 2);
+    use_x(0, 1, 0.1);
+    use_x(1, 1, 1);
+    small.counts[0].op_line = now.counts[0].op_line = launches[0].op_line = 3;
+    assert_true(factor() == 1);
+    assert_true(left_out[0] == 0);
+}
+
+static int release(void **state)
+{
+    (void)state;
+    work_release(&small);
+    work_release(&now);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_grows_with_the_tensors_is_enough),
+        cmocka_unit_test(test_a_part_is_too_little),
+        cmocka_unit_test(test_a_fixed_buffer_does_not_grow),
+        cmocka_unit_test(test_a_fixed_grid_need_not_read_more),
+        cmocka_unit_test(test_padding_does_not_count),
+        cmocka_unit_test(test_launches_left_out),
+        cmocka_unit_test(test_scaled_and_other_launches),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, release);
+}
