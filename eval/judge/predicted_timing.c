@@ -116,7 +116,7 @@ static int work_growth(const Task *t, const Workload *small, const Workload *tim
     s->flops_growth = f0 > 0 ? f1 / f0 : s->least_growth;
     s->least_growth = fmin(s->least_growth, s->flops_growth);
     s->tensor_growth = tensor_growth(t, small, timed);
-    s->own_flops = f1;
+    s->own_flops = t->degenerate ? 0 : f1;
     s->own_bytes = t->degenerate ? 0 : b1;
     return 0;
 }

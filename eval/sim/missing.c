@@ -1,8 +1,11 @@
-/* A launch needs of each buffer what it asked for at the small size, times the growth of the buffer. A buffer
- * of fixed size, such as one of partial sums, does not grow. What a grid of fixed size reads many times over,
- * each block for itself, need not grow either: then each byte is needed once.
+/* The launches of a kernel need of each buffer what they asked for at the small size, times the growth of the
+ * buffer. A buffer of fixed size, such as one of partial sums, does not grow, unless the plan moves much of
+ * what it reads through such buffers. A block may keep what fits on chip, and need not ask for it again. What
+ * a grid of fixed size reads many times over, each block for itself, need not grow either: two passes are
+ * enough.
  *
- * Short rows make sums over a block costly, so that of flops what the task needs is enough. */
+ * Short rows make sums over a block costly, so that of flops what the task needs is enough; Winograd's
+ * convolutions need 0.44 of it. */
 #include "eval/sim/missing.h"
 
 #include <math.h>
@@ -12,11 +15,16 @@
 #include "base/memory.h"
 
 /* Less of the scaled work than this is too little, and less of what the task itself needs. */
-static const double LEAST_BYTES = 0.75, LEAST_FLOPS = 0.5, LEAST_OWN = 0.97;
-/* A launch with this share of all bytes must ask for so much of what tensors grow by. */
-static const double LARGE_SHARE = 0.25, LEAST_LAUNCH = 0.5;
+static const double LEAST_BYTES = 0.85, LEAST_FLOPS = 0.4, LEAST_OWN = 0.97;
+/* A kernel with this share of all bytes must ask for so much of what tensors grow by. */
+static const double LARGE_SHARE = 0.05, LEAST_KERNEL = 0.9;
 /* A launch that reads a buffer more often than this reads it for each block. */
 static const double MOST_PASSES = 4;
+/* The registers of an SM, in bytes. */
+static const double ON_CHIP = 256 << 10;
+/* A buffer lags that grows so many times less than any tensor. Tiles that pad small tensors account for 4.
+ * Such buffers with this share of the touched bytes hold more than partial results. */
+static const double LAG = 4, COPIES = 0.25;
 
 SequenceWork work_new(int n)
 {
@@ -47,17 +55,19 @@ int missing_find(const SequenceWork *small, const DeviceLaunch *l, int at)
     return found;
 }
 
-/* A buffer, over the launches that are compared. In bytes. */
+/* A buffer, over the launches of a kernel. In bytes. */
 typedef struct {
     char label[sizeof((BufferUse *)0)->label];
-    double size;           /* at the timed size; 0: not known */
     double needed, once;   /* once: each byte that was touched at the small size */
     double asked, touched; /* at the timed size */
 } Buffer;
 
 typedef struct {
     const SequenceWork *small, *now;
-    double most; /* the growth that no buffer exceeds */
+    double most;          /* the growth that no buffer exceeds */
+    double least;         /* of a tensor of the task */
+    int copies;           /* scratch buffers that grow less count as growing like it */
+    double wider, blocks; /* its threads over those at the small size; its blocks */
     int n;
     Buffer *buffers;
 } Comparison;
@@ -78,46 +88,60 @@ static Buffer *buffer_of(Comparison *c, const char *label)
     return b;
 }
 
-static double growth_of(const Comparison *c, const Buffer *b, const BufferUse *was)
+/* The size of the buffer at the timed size over that at the small one. */
+static double growth_of(const SequenceWork *now, const BufferUse *was, double most)
 {
-    return b->size > 0 ? fmin(b->size / fmax(was->size, 1), c->most) : c->most;
+    for (int i = 0; i < now->n; i++)
+        for (int k = 0; k < now->uses[i].n; k++)
+            if (!strcmp(now->uses[i].of[k].label, was->label))
+                return fmin(now->uses[i].of[k].size / fmax(was->size, 1), most);
+    return most;
 }
 
-static double threads_of(const SequenceWork *w, const char *kernel)
+/* least: the least growth of a tensor of the task. */
+static int lags(const BufferUse *was, double growth, double least)
 {
-    double sum = 0;
-    for (int i = 0; i < w->n; i++) {
-        const SimCounts *c = &w->counts[i];
-        if (!strcmp(c->kernel, kernel))
-            sum += (double)c->blocks * c->block[0] * c->block[1] * c->block[2];
-    }
-    return sum;
+    return was->scratch && growth < least / LAG;
+}
+
+/* Do scratch buffers that lag behind the tensors have a large part in what small launches touch? */
+static int find_copies(const SequenceWork *small, const SequenceWork *now, double least)
+{
+    double all = 0, lagging = 0;
+    for (int i = 0; i < small->n; i++)
+        for (int k = 0; k < small->uses[i].n; k++) {
+            const BufferUse *u = &small->uses[i].of[k];
+            all += u->touched;
+            if (u->touched > 0 && lags(u, growth_of(now, u, least), least)) lagging += u->touched;
+        }
+    return lagging > COPIES * all;
 }
 
 static void add_done(Comparison *c, const LaunchUses *u)
 {
     for (int i = 0; i < u->n; i++) {
+        if (!u->of[i].asked) continue;
         Buffer *b = buffer_of(c, u->of[i].label);
-        b->size = u->of[i].size;
         b->asked += u->of[i].asked;
         b->touched += u->of[i].touched;
     }
 }
 
-/* What small launch `at` asked for, grown, is needed. scaled: a launch does just that. */
-static void add_needed(Comparison *c, int at, int scaled)
+/* What a small launch asked for, grown, is needed. scaled: a launch does just that. */
+static void add_needed(Comparison *c, const LaunchUses *u, int scaled)
 {
-    const LaunchUses *u = &c->small->uses[at];
-    const char *kernel = c->small->counts[at].kernel;
-    double wider = threads_of(c->now, kernel) / fmax(threads_of(c->small, kernel), 1);
     for (int i = 0; i < u->n; i++) {
         const BufferUse *was = &u->of[i];
         if (!was->asked) continue;
         Buffer *b = buffer_of(c, was->label);
-        double growth = growth_of(c, b, was), once = growth * fmin(was->touched, was->asked),
-               needed = growth * was->asked;
-        if (was->asked > MOST_PASSES * was->touched)
-            needed = fmax(once, was->asked * fmin(growth, wider));
+        double growth = growth_of(c->now, was, c->most), touched = fmin(was->touched, was->asked),
+               once = growth * touched, needed = growth * was->asked;
+        if (c->copies && lags(was, growth, c->least))
+            once = needed = c->least * touched;
+        else if (was->asked > MOST_PASSES * was->touched)
+            needed = fmax(fmin(2 * once, needed), was->asked * fmin(growth, c->wider));
+        else if (b->touched <= ON_CHIP * c->blocks)
+            needed = once;
         if (scaled) {
             b->asked += needed;
             b->touched += once;
@@ -147,23 +171,82 @@ static int is_own(const DeviceLaunch *l)
     return !l->op_line && !l->library_args;
 }
 
-/* Launch i of the timed size, or all own launches with i -1. */
-static Share share(const SequenceWork *small, const SequenceWork *now, const DeviceLaunch *launches,
-                   int i, double most)
+static int is_of(const SequenceWork *w, int i, const char *kernel)
 {
-    Comparison c = {.small = small, .now = now, .most = most};
-    int from = i < 0 ? 0 : i, end = i < 0 ? now->n : i + 1;
-    for (int k = from; k < end; k++)
-        if (is_own(&launches[k])) add_done(&c, &now->uses[k]);
-    for (int k = 0; i < 0 && k < small->n; k++)
-        if (!small->counts[k].op_line) add_needed(&c, k, 0);
-    for (int k = from; k < end; k++) {
-        int was = is_own(&launches[k]) ? missing_find(small, &launches[k], k) : -1;
-        if (was < 0) continue;
-        if (i >= 0) add_needed(&c, was, 0);
-        if (now->uses[k].scaled) add_needed(&c, was, 1);
+    return w->uses[i].n && !w->counts[i].op_line && !strcmp(w->counts[i].kernel, kernel);
+}
+
+static double threads_of(const SequenceWork *w, const char *kernel)
+{
+    double sum = 0;
+    for (int i = 0; i < w->n; i++) {
+        const SimCounts *c = &w->counts[i];
+        if (is_of(w, i, kernel)) sum += (double)c->blocks * c->block[0] * c->block[1] * c->block[2];
+    }
+    return sum;
+}
+
+/* Of the launches of a kernel, which are the plan's own. */
+static Share kernel_share(Comparison c, const DeviceLaunch *launches, const char *kernel)
+{
+    c.wider = threads_of(c.now, kernel) / fmax(threads_of(c.small, kernel), 1);
+    for (int i = 0; i < c.now->n; i++) {
+        if (!is_own(&launches[i]) || !is_of(c.now, i, kernel)) continue;
+        c.blocks += (double)c.now->counts[i].blocks;
+        add_done(&c, &c.now->uses[i]);
+    }
+    for (int i = 0; i < c.small->n; i++)
+        if (is_of(c.small, i, kernel)) add_needed(&c, &c.small->uses[i], 0);
+    for (int i = 0; i < c.now->n; i++) {
+        if (!is_own(&launches[i]) || !is_of(c.now, i, kernel) || !c.now->uses[i].scaled) continue;
+        int was = missing_find(c.small, &launches[i], i);
+        if (was >= 0) add_needed(&c, &c.small->uses[was], 1);
     }
     return share_of(&c);
+}
+
+/* Is small launch i the first of its kernel? */
+static int is_first(const SequenceWork *small, int i)
+{
+    if (!is_of(small, i, small->counts[i].kernel)) return 0;
+    for (int k = 0; k < i; k++)
+        if (is_of(small, k, small->counts[i].kernel)) return 0;
+    return 1;
+}
+
+/* Of all kernels. */
+static Share all_shares(const Comparison *c, const DeviceLaunch *launches)
+{
+    Share sum = {0, 0};
+    for (int i = 0; i < c->small->n; i++) {
+        if (!is_first(c->small, i)) continue;
+        Share s = kernel_share(*c, launches, c->small->counts[i].kernel);
+        sum.needed += s.needed, sum.done += s.done;
+    }
+    return sum;
+}
+
+/* The first launch of the kernel at the timed size, or else the first of the plan's own. */
+static int launch_of(const SequenceWork *now, const DeviceLaunch *launches, const char *kernel)
+{
+    int first = -1;
+    for (int i = 0; i < now->n; i++) {
+        if (!is_own(&launches[i])) continue;
+        if (is_of(now, i, kernel)) return i;
+        if (first < 0) first = i;
+    }
+    return first;
+}
+
+static Comparison compare(const SequenceWork *small, const SequenceWork *now, double most,
+                          double tensors)
+{
+    double least = fmin(most, tensors);
+    return (Comparison){.small = small,
+                        .now = now,
+                        .most = most,
+                        .least = least,
+                        .copies = find_copies(small, now, least)};
 }
 
 typedef struct {
@@ -185,15 +268,15 @@ static Work work_of(const SequenceWork *of, const DeviceLaunch *launches)
     return w;
 }
 
-static double missing_factor(const SequenceWork *small, const SequenceWork *now,
-                             const DeviceLaunch *launches, const DeviceSample *s)
+static double missing_factor(const Comparison *c, const DeviceLaunch *launches,
+                             const DeviceSample *s)
 {
-    Work was = work_of(small, NULL), is = work_of(now, launches);
-    Share all = share(small, now, launches, -1, s->least_growth);
+    Work was = work_of(c->small, NULL), is = work_of(c->now, launches);
+    Share all = all_shares(c, launches);
     double flops = fmin(s->flops_growth * was.flops, s->own_flops), factor = 1,
            own = fmin(s->least_growth * was.bytes, s->own_bytes);
     if (is.bytes < LEAST_OWN * own) factor = own / fmax(is.bytes, 1);
-    if (all.done < LEAST_BYTES * all.needed) factor = all.needed / fmax(all.done, 1);
+    if (all.done < LEAST_BYTES * all.needed) factor = fmax(factor, all.needed / fmax(all.done, 1));
     if (is.flops < LEAST_FLOPS * flops) factor = fmax(factor, flops / fmax(is.flops, 1));
     return factor;
 }
@@ -201,13 +284,17 @@ static double missing_factor(const SequenceWork *small, const SequenceWork *now,
 double missing_work(const SequenceWork *small, const SequenceWork *now,
                     const DeviceLaunch *launches, const DeviceSample *s, double *bytes)
 {
-    double all = share(small, now, launches, -1, s->tensor_growth).needed;
-    for (int i = 0; i < now->n; i++) {
-        bytes[i] = 0;
-        if (!is_own(&launches[i])) continue;
-        Share l = share(small, now, launches, i, s->tensor_growth);
-        if (l.needed >= LARGE_SHARE * all && l.done < LEAST_LAUNCH * l.needed)
-            bytes[i] = l.needed - l.done;
+    Comparison c = compare(small, now, s->tensor_growth, s->tensor_growth);
+    double all = all_shares(&c, launches).needed;
+    memset(bytes, 0, (size_t)now->n * sizeof *bytes);
+    for (int i = 0; i < small->n; i++) {
+        if (!is_first(small, i)) continue;
+        const char *kernel = small->counts[i].kernel;
+        Share k = kernel_share(c, launches, kernel);
+        int at = launch_of(now, launches, kernel);
+        if (at >= 0 && k.needed >= LARGE_SHARE * all && k.done < LEAST_KERNEL * k.needed)
+            bytes[at] += k.needed - k.done;
     }
-    return missing_factor(small, now, launches, s);
+    c = compare(small, now, s->least_growth, s->tensor_growth);
+    return missing_factor(&c, launches, s);
 }

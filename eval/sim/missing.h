@@ -8,8 +8,7 @@
 #include "eval/sim/machine/counts.h"
 #include "eval/sim/uses.h"
 
-/* What n launches did, in order. A list without uses belongs to a library call, or to a launch whose counters
- * are scaled from those of the small size. */
+/* What n launches did, in order. Library calls have no uses. */
 typedef struct {
     int n;
     SimCounts *counts;
@@ -25,8 +24,8 @@ int missing_find(const SequenceWork *small, const DeviceLaunch *l, int at);
 
 /* How many times more than they do would the own launches of a plan do together, had their work grown from
  * the small size on as the task's (s). 1: they do enough.
- * bytes: takes for each launch the bytes that it leaves out, where every tensor is larger: of the plan's own
- * launches with a quarter or more of all bytes. */
+ * bytes: takes, by launch, the bytes that the plan's own kernels leave out, where every tensor is larger.
+ * What all launches of a kernel leave out is at its first one. */
 double missing_work(const SequenceWork *small, const SequenceWork *now,
                     const DeviceLaunch *launches, const DeviceSample *s, double *bytes);
 

@@ -182,6 +182,18 @@ void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts
     free(t);
 }
 
+static double asked(const SimCounts *c)
+{
+    return (double)c->global_load_bytes + (double)c->global_store_bytes;
+}
+
+double sample_scale(const Sample *s, const SimCounts *out)
+{
+    double ran = 0;
+    for (int i = 0; i < s->n; i++) ran += asked(&s->done[i]);
+    return ran > 0 ? asked(out) / ran : 1;
+}
+
 /* ---- outputs ---- */
 
 void sampled_outputs_note(SampledOutputs *o, const DeviceSample *s, DevMem *mem, int launch)

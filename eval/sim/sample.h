@@ -37,6 +37,9 @@ int sample_next(void *sample, const SimCounts *done, uint64_t *block); /* an Exe
 /* Sums up with extrapolate.h; at least one block has run. resident: blocks on the whole GPU. */
 void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts *out);
 
+/* The bytes that all blocks ask for, as in `out` of sample_finish, over those of the blocks that have run. */
+double sample_scale(const Sample *s, const SimCounts *out);
+
 /* What the launches of a sample tell about an output. */
 typedef struct {
     int writers, writer; /* launches that wrote to it, and the last of them */

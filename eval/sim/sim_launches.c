@@ -459,9 +459,7 @@ static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out
                           (uint64_t)counts->static_shared + counts->dynamic_shared, &o, NULL))
             resident = (double)o.blocks_per_sm * d->profile->sm_count;
         sample_finish(&s, d->profile, resident, counts);
-        uses_note(uses, &d->mem,
-                  (double)(counts->global_load_bytes + counts->global_store_bytes) /
-                      fmax(uses_asked(&d->mem), 1));
+        uses_note(uses, &d->mem, sample_scale(&s, counts));
         charge_spills(d, l, counts);
     }
     if ((d->mem.assumed || out->scaled) && state->complete_until > i) state->complete_until = i;

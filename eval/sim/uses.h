@@ -8,8 +8,10 @@
 typedef struct {
     char label[64]; /* of Alloc: the same at every workload */
     double size;    /* bytes of the buffer */
-    double asked;   /* bytes that the threads load and store */
-    double touched; /* bytes of distinct sectors, read and written: of the launch, or of each block */
+    double asked;   /* bytes that the threads load and store, once for each request */
+    double
+        touched; /* bytes of distinct sectors, read and written: of the launch, or of each block */
+    int scratch; /* it is no tensor of the task */
 } BufferUse;
 
 typedef struct {
@@ -18,12 +20,10 @@ typedef struct {
     int scaled; /* the launch counts as one of the small size, grown: of its buffers only the size is known */
 } LaunchUses;
 
-/* Of every buffer but a module's variables, by the launch that has just run. scale: the bytes that all its
- * blocks ask for, over those that the executed ones did. */
+/* Of every buffer, by the launch that has just run; a module's variables count as one. scale: what all
+ * blocks of the launch ask for, over what the executed ones did. */
 void uses_note(LaunchUses *u, const DevMem *mem, double scale);
 /* Releases those of n launches, and the list. */
 void uses_release(LaunchUses *list, int n);
-/* Bytes that the executed blocks of the launch asked for. */
-double uses_asked(const DevMem *mem);
 
 #endif

@@ -201,7 +201,9 @@ static int check_tail(Warp *w, const Inst *in, int lane, uint32_t bytes)
     side.mem = &mo;
     access_begin(w, &side, 1u << lane, &from);
     from.align = in->mem->element * in->mem->count;
-    return access_global_bounds(w, &from, 0) || global_check_load(w, &from) ? -1 : 0;
+    int bad = access_global_bounds(w, &from, 0) || global_check_load(w, &from);
+    in->mem->last_alloc = mo.last_alloc; /* which traffic_count reads */
+    return bad ? -1 : 0;
 }
 
 /* Checks what the lanes read, each by its own size. Returns 0, -1 with a fault, or 1: take the

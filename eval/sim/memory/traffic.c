@@ -118,7 +118,7 @@ void traffic_count(Warp *w, const Access *a, int kind)
     al->read_sectors += n->dram_read_sectors - read;
     al->near_sectors += n->near_sectors - near;
     al->written_sectors += n->dram_write_sectors - written;
-    al->asked += kind == MEM_ATOM ? 0 : bytes;
+    al->asked += kind == MEM_ATOM ? 0 : (uint64_t)a->p->distinct * (uint64_t)a->size;
     /* A wavefront covers at most four lines of 128 bytes. */
     InstTraffic *t = a->mo->traffic;
     if (t) {

@@ -1,4 +1,5 @@
-/* What launches leave out at the timed size: by buffer, with fixed buffers and grids, loops and padding. */
+/* What launches leave out at the timed size: by kernel and buffer, with fixed buffers and grids, loops, data
+ * that is kept on chip, and padding. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,10 +31,12 @@ static void begin(int n_small, int n_now)
         launches[i] = (DeviceLaunch){.kernel = names[i]};
         if (i < n_small) small.counts[i] = (SimCounts){.blocks = 64, .block = {256, 1, 1}};
         if (i < n_now) now.counts[i] = (SimCounts){.blocks = 64, .block = {256, 1, 1}};
-        if (i < n_small) snprintf(small.counts[i].kernel, sizeof small.counts[i].kernel, "%s", names[i]);
+        if (i < n_small)
+            snprintf(small.counts[i].kernel, sizeof small.counts[i].kernel, "%s", names[i]);
         if (i < n_now) snprintf(now.counts[i].kernel, sizeof now.counts[i].kernel, "%s", names[i]);
     }
-    sample = (DeviceSample){.growth = 100, .least_growth = 100, .flops_growth = 100, .tensor_growth = 100};
+    sample = (DeviceSample){
+        .growth = 100, .least_growth = 100, .flops_growth = 100, .tensor_growth = 100};
 }
 
 static void use(SequenceWork *w, int launch, const char *label, double size, double asked,
@@ -85,7 +88,7 @@ static void test_a_part_is_too_little(void **state)
     assert_float_equal(left_out[0], 1e8, 1);
 }
 
-/* Each block reads 4 KiB of partial sums, as many at both sizes, which is most of all bytes at the small one. */
+/* Each block reads 4 KiB of partial sums, as many at both sizes: most of all bytes at the small one. */
 static void test_a_fixed_buffer_does_not_grow(void **state)
 {
     (void)state;
@@ -107,7 +110,8 @@ static void test_a_fixed_grid_need_not_read_more(void **state)
     use(&small, 0, "input gain", 1024, 65536 * 1024.0, 1024);
     use(&now, 0, "input gain", 4096, 65536 * 4096.0, 65536 * 4096.0);
     assert_true(factor() == 1);
-    now.uses[0].of[1].asked = now.uses[0].of[1].touched = 65536 * 1024.0; /* some blocks leave it out */
+    now.uses[0].of[1].asked = now.uses[0].of[1].touched =
+        65536 * 1024.0; /* some blocks leave it out */
     assert_true(factor() == 1);
     assert_true(left_out[0] == 0);
     now.counts[0].blocks = 6400; /* with a grid that grows each block needs them */
@@ -141,6 +145,78 @@ static void test_launches_left_out(void **state)
     assert_float_equal(factor(), 4, 1e-6);
     now.uses[0].of[0].asked = now.uses[0].of[0].touched = 1e8;
     now.counts[0].global_load_bytes = (uint64_t)1e8;
+    assert_true(factor() == 1);
+}
+
+/* One that a source makes at the small size alone, by an empty loop at the timed one. */
+static void test_a_kernel_of_the_small_size(void **state)
+{
+    (void)state;
+    begin(2, 1);
+    use_x(0, 1, 1);
+    use(&small, 1, "input x", 1e6, 1e6, 1e6);
+    assert_float_equal(factor(), 2, 1e-6);
+    assert_float_equal(left_out[0], 1e8, 1);
+}
+
+/* Four launches of a kernel share its work. */
+static void test_a_loop_leaves_out_as_one_launch_does(void **state)
+{
+    (void)state;
+    begin(4, 4);
+    for (int i = 0; i < 4; i++) {
+        strcpy(small.counts[i].kernel, "a");
+        strcpy(now.counts[i].kernel, "a");
+        launches[i].kernel = "a";
+        use(&small, i, "input x", 1e6, 1e6 / 4, 1e6 / 4);
+        use(&now, i, "input x", 1e8, 1e8 / 4, 1e8 / 4);
+    }
+    assert_true(factor() == 1);
+    assert_true(left_out[0] == 0);
+    for (int i = 0; i < 4; i++) now.uses[i].of[0].asked = now.uses[i].of[0].touched = 1e8 / 12;
+    assert_float_equal(factor(), 3, 1e-6);
+    assert_float_equal(left_out[0], 1e8 * 2 / 3, 1);
+    assert_true(left_out[1] == 0);
+    use(&now, 1, "input x", 1e8, 1e8 * 2 / 3, 1e8 * 2 / 3); /* one launch does the rest for all */
+    assert_true(factor() == 1);
+}
+
+/* At the small size the inputs pass through a scratch buffer of fixed size, so that they are read once. */
+static void test_copies_grow(void **state)
+{
+    (void)state;
+    begin(1, 1);
+    use_x(0, 1, 1);
+    use(&small, 0, "buffer copy", 1e6, 2e6, 2e6);
+    use(&now, 0, "buffer copy", 1e6, 0, 0);
+    small.uses[0].of[1].scratch = now.uses[0].of[1].scratch = 1;
+    assert_float_equal(factor(), 3, 1e-6);
+    assert_float_equal(left_out[0], 2e8, 1);
+    small.uses[0].of[1].asked = small.uses[0].of[1].touched = 1e5; /* partial results */
+    assert_true(factor() == 1);
+    assert_true(left_out[0] == 0);
+}
+
+/* Two passes at the small size: a block that keeps its part needs one, a long part needs both. */
+static void test_what_fits_on_chip_is_read_once(void **state)
+{
+    (void)state;
+    begin(1, 1);
+    use_x(0, 2, 1);
+    now.counts[0].blocks = 1000;
+    assert_true(factor() == 1);
+    now.counts[0].blocks = 100;
+    assert_float_equal(factor(), 2, 1e-6);
+}
+
+/* Each block of a fixed grid reads all of x at the small size: once is too little then. */
+static void test_one_pass_for_many(void **state)
+{
+    (void)state;
+    begin(1, 1);
+    use_x(0, 64, 1);
+    assert_float_equal(factor(), 2, 1e-6);
+    now.uses[0].of[0].asked *= 2;
     assert_true(factor() == 1);
 }
 
@@ -180,6 +256,11 @@ int main(void)
         cmocka_unit_test(test_a_fixed_grid_need_not_read_more),
         cmocka_unit_test(test_padding_does_not_count),
         cmocka_unit_test(test_launches_left_out),
+        cmocka_unit_test(test_a_kernel_of_the_small_size),
+        cmocka_unit_test(test_a_loop_leaves_out_as_one_launch_does),
+        cmocka_unit_test(test_copies_grow),
+        cmocka_unit_test(test_what_fits_on_chip_is_read_once),
+        cmocka_unit_test(test_one_pass_for_many),
         cmocka_unit_test(test_scaled_and_other_launches),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
