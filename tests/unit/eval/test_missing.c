@@ -19,7 +19,7 @@ static DeviceLaunch launches[MOST];
 static DeviceSample sample;
 static double left_out[MOST];
 
-/* Both sizes have n launches of kernels "a", "b" and so on. */
+/* The launches are of kernels "a", "b" and so on. */
 static void begin(int n_small, int n_now)
 {
     work_release(&small);
@@ -132,23 +132,32 @@ static void test_padding_does_not_count(void **state)
     assert_float_equal(left_out[0], 1e8 * 15 / 16, 1);
 }
 
-/* A loop of the plan has fewer launches at the timed size. */
-static void test_launches_left_out(void **state)
+/* Four launches of a kernel that read a quarter of x each, and n of them at the timed size. */
+static void begin_loop(int n)
 {
-    (void)state;
-    begin(4, 1);
+    begin(4, n);
     for (int i = 0; i < 4; i++) {
         strcpy(small.counts[i].kernel, "a");
         use(&small, i, "input x", 1e6, 1e6 / 4, 1e6 / 4);
     }
-    use(&now, 0, "input x", 1e8, 1e8 / 4, 1e8 / 4);
+    for (int i = 0; i < n; i++) {
+        strcpy(now.counts[i].kernel, "a");
+        launches[i].kernel = "a";
+        use(&now, i, "input x", 1e8, 1e8 / 4, 1e8 / 4);
+    }
+}
+
+static void test_launches_left_out(void **state)
+{
+    (void)state;
+    begin_loop(1);
     assert_float_equal(factor(), 4, 1e-6);
     now.uses[0].of[0].asked = now.uses[0].of[0].touched = 1e8;
     now.counts[0].global_load_bytes = (uint64_t)1e8;
     assert_true(factor() == 1);
 }
 
-/* One that a source makes at the small size alone, by an empty loop at the timed one. */
+/* A source launches it at the small size alone, by an empty loop at the timed one. */
 static void test_a_kernel_of_the_small_size(void **state)
 {
     (void)state;
@@ -159,18 +168,10 @@ static void test_a_kernel_of_the_small_size(void **state)
     assert_float_equal(left_out[0], 1e8, 1);
 }
 
-/* Four launches of a kernel share its work. */
 static void test_a_loop_leaves_out_as_one_launch_does(void **state)
 {
     (void)state;
-    begin(4, 4);
-    for (int i = 0; i < 4; i++) {
-        strcpy(small.counts[i].kernel, "a");
-        strcpy(now.counts[i].kernel, "a");
-        launches[i].kernel = "a";
-        use(&small, i, "input x", 1e6, 1e6 / 4, 1e6 / 4);
-        use(&now, i, "input x", 1e8, 1e8 / 4, 1e8 / 4);
-    }
+    begin_loop(4);
     assert_true(factor() == 1);
     assert_true(left_out[0] == 0);
     for (int i = 0; i < 4; i++) now.uses[i].of[0].asked = now.uses[i].of[0].touched = 1e8 / 12;
