@@ -43,10 +43,9 @@ typedef struct {
     int fill_input;
     uint64_t read_sectors, written_sectors; /* distinct in each block, since devmem_launch */
     uint64_t near_sectors; /* of those that were read, those that the block before read, too */
-    uint64_t
-        asked; /* bytes that requests load and store, since devmem_launch; lanes on one address count once */
-    uint64_t atomics; /* requests, since devmem_assume */
-    int changed;      /* by an earlier launch, since then */
+    uint64_t asked;        /* bytes of distinct addresses in each request, since devmem_launch */
+    uint64_t atomics;      /* requests, since devmem_assume */
+    int changed;           /* by an earlier launch, since then */
 } Alloc;
 
 typedef struct {
