@@ -17,7 +17,7 @@
 #include "eval/cuda/modules.h"
 #include "gpu/gpus.h"
 
-enum { BUFFER_TENTHS = 4, PLAN_SHARE = 4, CONTENTS_SHARE = 3, LOCK_S = 600 };
+enum { PLAN_SHARE = 4, CONTENTS_SHARE = 3, LOCK_S = 600 };
 static const uint64_t least_arena = (uint64_t)256 << 20;
 
 /* ---- the timing lock ---- */
@@ -111,21 +111,22 @@ static int describe(Device *d, const CudaDriver *cu, const Gpu *gpu, Error *err)
     i->sm_count = d->trusted.sms;
     i->max_threads_per_block = d->trusted.executor.max_threads;
     i->max_shared_per_block = (size_t)optin;
+    i->max_local_per_thread = d->trusted.shares.local;
     /* A part stays free for the contents that a judgement cannot do without. */
-    i->contents_bytes = d->trusted.golden_limit / CONTENTS_SHARE * (CONTENTS_SHARE - 1);
+    i->contents_bytes = d->trusted.shares.contents / CONTENTS_SHARE * (CONTENTS_SHARE - 1);
     return find_light(d, cu, gpu, err);
 }
 
 /* Reserve addresses for all that buffers may take; memory is mapped when it is needed. */
 static int open_arena(Device *d, const CudaDriver *cu, Error *err)
 {
-    size_t free_bytes = 0, total = 0;
-    if (cuda_check(cu->memory_info(&free_bytes, &total), "the device's free memory", err))
-        return -1;
-    arena_init(&d->arena, (uint64_t)free_bytes / 10 * BUFFER_TENTHS);
+    arena_init(&d->arena, d->trusted.shares.buffers);
     if (d->arena.limit < least_arena)
-        return error_set(err, ERROR_MEMORY, "only %zu MiB of %zu MiB of the GPU's memory are free",
-                         free_bytes >> 20, total >> 20);
+        return error_set(err, ERROR_MEMORY,
+                         "too little of the GPU's memory is free: %llu MiB for buffers, of at "
+                         "least %llu",
+                         (unsigned long long)d->arena.limit >> 20,
+                         (unsigned long long)least_arena >> 20);
     /* The limit of one plan; the tensors of two sides take the rest. */
     d->info.memory_bytes = d->arena.limit / PLAN_SHARE;
     return space_open(&d->space, cu, d->trusted.executor.device, d->arena.limit, err);

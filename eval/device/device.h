@@ -28,6 +28,7 @@ typedef struct {
     int sm_count;
     int max_threads_per_block;
     size_t max_shared_per_block; /* with opt-in, dynamic + static */
+    size_t max_local_per_thread; /* MemoryShares.local */
     size_t memory_bytes;         /* for buffers */
     size_t contents_bytes;       /* for contents that the harness keeps (DeviceGolden) */
     /* Upper bounds: of the simulated device, or from a GPU's clocks and widths. */

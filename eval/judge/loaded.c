@@ -59,6 +59,20 @@ static int refuse_heap(const Loaded *l, Finding *f)
     return 1;
 }
 
+/* The driver would keep so much memory for the kernel's threads that others lack it. */
+static int refuse_local(const Loaded *l, const PlanKernel *k, int line, Finding *f)
+{
+    char name[128];
+    size_t most = l->ops->info(l->device)->max_local_per_thread;
+    if (k->info.local_bytes <= most) return 0;
+    device_kernel_name(k->lowered, name, sizeof name);
+    finding_set(f, OUTCOME_LAUNCH_ERROR, line,
+                "kernel %s takes %zu bytes of local memory a thread; this device gives at most "
+                "%zu: move its arrays into shared memory or a //@ buffer",
+                name, k->info.local_bytes, most);
+    return 1;
+}
+
 /* A kernel that was compiled but that the device cannot describe is the source's fault: it has too
  * many parameters, or inline assembly has changed the module. */
 static int load_kernels(Loaded *l, Finding *f)
@@ -72,6 +86,7 @@ static int load_kernels(Loaded *l, Finding *f)
             finding_set(f, OUTCOME_PLAN_ERROR, line, "line %d: %s", line, why.text);
             return 1;
         }
+        if (refuse_local(l, k, line, f)) return 1;
         plan_kernel_kinds(k, l->code.ptx);
         if (k->info.registers > l->registers) l->registers = k->info.registers;
     }

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "eval/candidate/cubin.h"
+#include "eval/device/memory_shares.h"
 #include "eval/sim/decode/decode.h"
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/sim_launches.h"
@@ -52,6 +53,9 @@ static int sim_open(const char *arg, Device **out, Error *err)
     i->sm_count = p->sm_count;
     i->max_threads_per_block = p->threads_per_block;
     i->max_shared_per_block = p->shared_per_block;
+    MemoryShares shares;
+    memory_shares(p->memory_bytes, (uint64_t)p->sm_count * (uint64_t)p->threads_per_sm, &shares);
+    i->max_local_per_thread = shares.local;
     i->memory_bytes = buffer_bytes;
     i->dram_bytes_per_s = p->dram_bytes_per_s;
     double fp32 = 2.0 * p->fp32_lanes, tensor = p->tensor_flops;

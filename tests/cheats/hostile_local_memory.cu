@@ -1,7 +1,7 @@
-// Half a megabyte of local memory for each of many threads: more than the device has.
+// Half a megabyte of local memory for each of many threads: more than a device gives.
 // task: relu
-// expect sim: wrong_result | unsupported | timeout
-// expect cuda: launch_error | compile_error | wrong_result | timeout
+// expect: launch_error
+// says: takes 480000 bytes of local memory a thread
 //@ launch relu<<<ceil_div(n, 256), 1024>>>(x, y, n)
 extern "C" __global__ void relu(const float *x, float *y, int n)
 {

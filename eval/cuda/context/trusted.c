@@ -22,7 +22,6 @@ enum {
 enum { SLOT_BYTES = 64, SLOTS = (AT_INITIAL - AT_RESULT) / SLOT_BYTES };
 enum { THREADS = 256, BLOCKS_AN_SM = 8, ZONE_BLOCKS = 264, ALL_ZONES_BLOCKS = 16 << 10 };
 enum { STAGE_BYTES = 4 << 20, STAGE_SHARES = 16, STAGE_WAIT_S = 60 };
-static const size_t max_golden_bytes = (size_t)24 << 30;
 
 _Static_assert(sizeof(HarnessDifference) <= SLOT_BYTES, "a result fits its slot");
 _Static_assert(TRUSTED_MAX_ZONES * sizeof(HarnessZone) <= AT_BAD, "the zones fit their place");
@@ -34,18 +33,20 @@ _Static_assert(TRUSTED_MAX_ZONES * sizeof(HarnessZoneBad) <= AT_RESULT - AT_BAD,
 int trusted_open(Trusted *t, const CudaDriver *cu, int ordinal, Error *err)
 {
     size_t free_bytes = 0, total = 0;
+    int threads = 0;
     void *host = NULL;
     memset(t, 0, sizeof *t);
     if (executor_open(&t->executor, cu, ordinal, err) ||
         cuda_check(cu->device_attribute(&t->sms, CU_ATTRIBUTE_SMS, t->executor.device),
+                   "the device's attributes", err) ||
+        cuda_check(cu->device_attribute(&threads, CU_ATTRIBUTE_THREADS_PER_SM, t->executor.device),
                    "the device's attributes", err) ||
         cuda_check(cu->memory_info(&free_bytes, &total), "the device's free memory", err) ||
         cuda_check(cu->memory_alloc(&t->results, RESULTS_BYTES), "the device's memory", err) ||
         cuda_check(cu->host_alloc(&host, RESULTS_BYTES, 0), "pinned memory", err))
         return -1;
     t->host = host;
-    t->golden_limit =
-        free_bytes / 10 * 4 < max_golden_bytes ? free_bytes / 10 * 4 : max_golden_bytes;
+    memory_shares(free_bytes, (uint64_t)t->sms * (uint64_t)threads, &t->shares);
     return 0;
 }
 
@@ -221,11 +222,11 @@ static const HarnessDifference equal = {.first = ~0ull, .first_unwritten = ~0ull
 static int golden_room(Trusted *t, size_t bytes, DeviceGolden **out, Error *err)
 {
     CuPtr p = 0;
-    if (bytes > t->golden_limit - t->golden_bytes)
+    if (bytes > t->shares.contents - t->golden_bytes)
         return error_set(err, ERROR_MEMORY,
                          "%zu MiB of inputs and expected outputs on the device, of at most %zu "
                          "MiB, leave no room for %zu MiB more",
-                         t->golden_bytes >> 20, t->golden_limit >> 20, bytes >> 20);
+                         t->golden_bytes >> 20, (size_t)t->shares.contents >> 20, bytes >> 20);
     if (cuda_check(t->executor.cu->memory_alloc(&p, bytes ? bytes : 1),
                    "memory for inputs and expected outputs", err))
         return -1;

@@ -6,6 +6,7 @@
 
 #include "eval/cuda/context/executor.h"
 #include "eval/cuda/context/harness.h"
+#include "eval/device/memory_shares.h"
 
 enum { TRUSTED_MAX_ZONES = 8193, TRUSTED_STAGES = 2 };
 
@@ -20,7 +21,8 @@ typedef struct {
     CuEvent copied[TRUSTED_STAGES]; /* the copy out of a part has ended */
     int zones_stale, n_zones;       /* stale: the table on the device must be updated */
     unsigned zone_blocks;           /* blocks for each zone */
-    size_t golden_bytes, golden_limit;
+    size_t golden_bytes;
+    MemoryShares shares; /* of the memory that was free at the start */
 } Trusted;
 
 struct DeviceGolden {

@@ -9,7 +9,7 @@
 
 /* The version of the rules by which verdicts are made. It is part of every key, since verdicts of
  * two versions cannot be compared. */
-#define VERDICT_HARNESS "22"
+#define VERDICT_HARNESS "23"
 
 typedef struct {
     Outcome outcome;

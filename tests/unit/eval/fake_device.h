@@ -60,6 +60,7 @@ static Device fake = {.info = {.device_class = "fake",
                                .sm_count = 1,
                                .max_threads_per_block = 1024,
                                .max_shared_per_block = 49152,
+                               .max_local_per_thread = 32768,
                                .memory_bytes = 1 << 30,
                                .dram_bytes_per_s = 1e12,
                                .flops_per_s = 1e12},
@@ -97,6 +98,7 @@ static int fake_kernel(Device *d, DeviceModule *m, const char *lowered, KernelIn
                         .params = {{0, 8, 1}, {8, 8, 1}, {16, 4, 0}},
                         .param_bytes = 20,
                         .registers = 16,
+                        .local_bytes = strcmp(lowered, "roomy") ? 0 : 32769,
                         .max_threads = 1024};
     return 0;
 }

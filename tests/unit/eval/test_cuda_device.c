@@ -131,7 +131,8 @@ static void test_idle_holds_nothing(void **state)
     honest();
     assert_int_equal(d->sharing, 0);
     assert_true(ops->info(d)->contents_bytes > 0 &&
-                ops->info(d)->contents_bytes < d->trusted.golden_limit);
+                ops->info(d)->contents_bytes < d->trusted.shares.contents);
+    assert_true(ops->info(d)->max_local_per_thread > 0);
     ops->close(d);
 }
 

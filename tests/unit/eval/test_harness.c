@@ -142,29 +142,37 @@ static void test_plan_is_checked_first(void **state)
     loaded_close(&l);
 }
 
-/* A kernel that the device cannot describe is the candidate's fault, at the line of its first
- * launch. */
-static void test_kernel_refused(void **state)
+/* Loads a plan of one launch, in line 2, whose kernel is refused with this outcome and sentence. */
+static void expect_refused(const char *kernel, Outcome outcome, const char *says)
 {
-    (void)state;
-    static const char source[] = "\n//@ launch unspeakable<<<1, 32>>>(x, y, n)\n";
     Loaded l;
     Finding f;
     Error err = {0};
     int line;
+    char source[100];
+    snprintf(source, sizeof source, "\n//@ launch %s<<<1, 32>>>(x, y, n)\n", kernel);
     CompileResult code = {.ok = 1,
                           .n_lowered = 1,
                           .lowered = memory_array(1, sizeof *code.lowered),
                           .ptx = memory_strdup("")};
-    code.lowered[0] = memory_strdup("unspeakable");
+    code.lowered[0] = memory_strdup(kernel);
     plan_release(&plan);
-    assert_int_equal(plan_parse(source, sizeof source - 1, &plan, &line, &err), 0);
+    assert_int_equal(plan_parse(source, strlen(source), &plan, &line, &err), 0);
     assert_int_equal(loaded_open(&l, &fake_ops, &fake, tasks.tasks[0], &plan, 0, &code, &f, &err),
                      1);
-    assert_int_equal(f.outcome, OUTCOME_PLAN_ERROR);
+    assert_int_equal(f.outcome, outcome);
     assert_int_equal(f.line, 2);
-    assert_non_null(strstr(f.message, "64 are allowed"));
+    if (!strstr(f.message, says)) fail_msg("%s", f.message);
     loaded_close(&l);
+}
+
+/* A kernel that the device cannot describe, or that takes more local memory than others leave, is
+ * the candidate's fault, at the line of its first launch. */
+static void test_kernel_refused(void **state)
+{
+    (void)state;
+    expect_refused("unspeakable", OUTCOME_PLAN_ERROR, "64 are allowed");
+    expect_refused("roomy", OUTCOME_LAUNCH_ERROR, "roomy takes 32769 bytes of local memory");
 }
 
 /* A candidate whose plan has op lines runs where libraries may be called. */
