@@ -133,6 +133,11 @@ typedef struct {
     char *terms;      /* expression: atol is per term of the longest sum; NULL: 1 */
     unsigned special; /* SPECIAL_... */
     int turns;        /* axis: see "turns" above; -1: none */
+    enum {
+        POSITIONS_UNKNOWN,
+        POSITIONS_INDEPENDENT,
+        POSITIONS_DEPENDENT
+    } positions; /* positions.h */
     char
         *exact; /* expression: terms of the longest sum of products; NULL: integers are not exact */
     int degree; /* atol grows as scale^degree when inputs are scaled up (default 1) */

@@ -221,7 +221,8 @@ static int with_outliers(Evaluator *e, const Workload *w, Baseline *b, Loaded *l
                          ChecksPassed *passed, Finding *f, Error *err)
 {
     BaselineContext x = baseline_context(e);
-    return outliers_check(&x, b, l, w, v->timing, v->low, passed, f, err);
+    const Workload *fewer = predicted_fitting(l, e->cases, w, e->seed);
+    return outliers_check(&x, b, l, w, fewer, v->timing, v->low, passed, f, err);
 }
 
 /* Time a win again on contents of its second seed. The lower interval stays in *v. */

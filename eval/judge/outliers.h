@@ -16,9 +16,10 @@
 
 /* Runs a candidate that is faster than its baseline at the timed sizes, all blocks, and compares. It does
  * nothing for a task without long sums. timing: of the candidate; a simulator runs only what its counters
- * show to be short. low: the ratio that it claims. Returns 0, 1 or -1 as in eval/judge/loaded.h. */
+ * show to be short, and otherwise the workload `shortened` (shortened.h; NULL: none), where the time does not
+ * matter. low: the ratio that it claims. Returns 0, 1 or -1 as in eval/judge/loaded.h. */
 int outliers_check(const BaselineContext *x, Baseline *b, Loaded *candidate, const Workload *timed,
-                   const DeviceTiming *timing, double low, ChecksPassed *passed, Finding *f,
-                   Error *err);
+                   const Workload *shortened, const DeviceTiming *timing, double low,
+                   ChecksPassed *passed, Finding *f, Error *err);
 
 #endif

@@ -186,7 +186,7 @@ static int predict_timed(Loaded *l, TimedContents *c, const Workload *small, con
     if (!rc)
         checks_pass(passed, "%s: %llu of %llu blocks, outputs of %lld %s%s", r.where,
                     (unsigned long long)s.sampled, (unsigned long long)s.blocks, (long long)rows,
-                    l->task->turns >= 0 ? l->task->axis_name[l->task->turns] : "elements",
+                    timed_unit(l->task, timed),
                     s.scaled || s.held ? "; scaled from the small workload" : "");
     *compared = rows > 0 && timed_compares_all(l->task, comparable);
     run_close(&r);
@@ -219,6 +219,12 @@ static int fits(Loaded *l, const Workload *w)
         ok = l->ops->fits(l->device, launches, n);
     free(launches);
     return ok;
+}
+
+const Workload *predicted_fitting(Loaded *l, Cases *cases, const Workload *timed, uint64_t seed)
+{
+    const Workload *w = predicted_shortened(l, cases, timed, seed);
+    return w && fits(l, w) ? w : NULL;
 }
 
 /* Runs and compares. *too_long: it has not ended. */
@@ -257,10 +263,10 @@ static int run_shortened(Loaded *l, const Case *c, int *too_long, ChecksPassed *
 static int compare_shortened(Loaded *l, Cases *cases, const Workload *timed, uint64_t seed,
                              ChecksPassed *passed, Finding *f, Error *err)
 {
-    const Workload *w = predicted_shortened(l, cases, timed, seed);
+    const Workload *w = predicted_fitting(l, cases, timed, seed);
     int too_long = 1, rc = 0;
     if (!has_own_launches(l) || !shortened_has_axis(l->task)) return 0;
-    if (w && fits(l, w)) {
+    if (w) {
         const Case *c = cases_get(cases, l->task, w, VARIANT_DRAWN,
                                   case_seed(seed, l->task, timed, SHORT_TRIAL), 1.0, err);
         rc = c ? run_shortened(l, c, &too_long, passed, f, err) : -1;

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "tasks/positions.h"
 #include "tasks/shortened.h"
 
 enum { POSITIONS = 4096, RUNS = 8192, READ = 1 << 14 /* bytes */ };
@@ -131,25 +132,31 @@ static int is_rotated(const Task *t, const TaskTensor *x)
     return t->turns >= 0 && x->rank && !strcmp(x->shape[0], t->axis_name[t->turns]);
 }
 
+/* Positions of the outputs can be computed alone. */
+static int has_positions(Task *t)
+{
+    return shortened_has_axis(t) && is_rotated(t, &t->outputs[0]) && positions_independent(t);
+}
+
 /* Costly: a single position is worth keeping. */
-static int64_t max_positions(const Task *t, const Workload *w, int *costly)
+static int64_t max_positions(Task *t, const Workload *w, int *costly)
 {
     double bytes, flops;
     *costly = 0;
-    if (!shortened_has_axis(t) || !is_rotated(t, &t->outputs[0])) return 0;
-    if (task_cost(t, w, &bytes, &flops, NULL)) return 0;
+    if (t->turns < 0 || task_cost(t, w, &bytes, &flops, NULL)) return 0;
     double all = (double)w->axis[t->turns], each = fmax(bytes, flops) / all;
+    if (bytes / all > reference_max || flops / all > costly_max || !has_positions(t)) return 0;
     *costly = each > reference_max;
-    if (*costly) return bytes / all <= reference_max && flops / all <= costly_max ? 2 : 0;
+    if (*costly) return 2;
     double n = fmax(2, reference_cost / fmax(each, 1));
     return n < POSITIONS ? (int64_t)n : POSITIONS;
 }
 
-/* The task has no axis of positions, and its whole reference is cheap. */
-static int is_whole(const Task *t, const Workload *w)
+/* The task has no positions, and its whole reference is cheap. */
+static int is_whole(Task *t, const Workload *w)
 {
     double bytes, flops, all = 0;
-    if (t->turns >= 0 || task_cost(t, w, &bytes, &flops, NULL) || flops > whole_flops) return 0;
+    if (task_cost(t, w, &bytes, &flops, NULL) || flops > whole_flops) return 0;
     for (int i = 0; i < t->n_inputs + t->n_outputs; i++) {
         size_t n;
         if (task_elements(t, w, i < t->n_inputs ? &t->inputs[i] : &t->outputs[i - t->n_inputs], &n,
@@ -157,13 +164,18 @@ static int is_whole(const Task *t, const Workload *w)
             return 0;
         all += (double)n;
     }
-    return all <= whole_elements;
+    return all <= whole_elements && !has_positions(t);
 }
 
-int timed_is_compared(const Task *t, const Workload *w)
+int timed_is_compared(Task *t, const Workload *w)
 {
     int costly;
     return is_whole(t, w) || max_positions(t, w, &costly) > 0;
+}
+
+const char *timed_unit(Task *t, const Workload *w)
+{
+    return t->turns < 0 || is_whole(t, w) ? "elements" : t->axis_name[t->turns];
 }
 
 typedef struct {
@@ -228,7 +240,7 @@ static int64_t choose(const Span *spans, int n, int64_t limit, uint64_t seed, in
 
 typedef struct {
     Workload w;
-    int64_t n, *at;
+    int64_t n, *at; /* NULL: all of a whole reference */
     double *in[TASK_MAX_TENSORS], *out[TASK_MAX_TENSORS];
 } Gathered;
 
@@ -237,7 +249,7 @@ static int gather_input(TimedContents *c, Gathered *g, int i, Error *err)
     const Task *t = c->test.task;
     size_t all = c->test.input_bytes[i], size = element_size(c, i);
     Dtype dtype = t->inputs[i].dtype;
-    if (!is_rotated(t, &t->inputs[i])) {
+    if (!g->at || !is_rotated(t, &t->inputs[i])) {
         if (c->is_wide[i]) return 0;
         if (draw_range(c, i, 0, all, err)) return -1;
         if (!c->wide[i]) c->wide[i] = cases_tensor(all / size, sizeof(double));
@@ -449,7 +461,7 @@ int timed_compares_all(const Task *t, const unsigned char *comparable)
 int timed_compare(TimedContents *c, Run *r, const unsigned char *comparable, int64_t *positions,
                   Finding *f, Error *err)
 {
-    const Task *t = c->test.task;
+    Task *t = r->loaded->task;
     const Workload *w = c->test.workload;
     int costly;
     int64_t limit = max_positions(t, w, &costly);

@@ -1,6 +1,6 @@
 // Adds the squares in four launches, and at the timed size in one of them, for a quarter of the inputs.
 // task: kernelbench/level1/k1_37_frobeniusnorm
-// expect sim: ok
+// expect sim: wrong_result
 // expect cuda: wrong_result | ok
 // most: 1.2
 //@ buffer float sums[1024]

@@ -51,8 +51,8 @@ static Verdicts judge(const char *kernel, double low)
         fake.calls = 0;
         load(&b.loaded, 1, "length");
         load(&candidate, 0, kernel);
-        int rc = outliers_check(&x, &b, &candidate, task_workload(task, ROLE_TIME), &timing, low,
-                                &passed, &f, &err);
+        int rc = outliers_check(&x, &b, &candidate, task_workload(task, ROLE_TIME), NULL, &timing,
+                                low, &passed, &f, &err);
         if (rc < 0) fail_msg("%s", err.text);
         assert_int_equal(rc, f.outcome != OUTCOME_OK);
         all.ok += !rc && passed.n == 2;
