@@ -27,6 +27,8 @@ enum {
     ATTEMPT_SHARE = 4,   /* an attempt has the limit of a timed run divided by this */
     POISONED_BYTES = 4,  /* that take as long as a thread-instruction */
     SAMPLE_GROWTH = 64,  /* a sample may take so many times the expected work of the launch */
+    SPREAD_COST = 64000, /* of a thread that reads eight pages, which are drawn for it */
+    MOST_SPREAD = 150000000
 };
 
 /* Blocks of a launch, and thread-instructions of one. */
@@ -409,11 +411,15 @@ int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *ou
     return r;
 }
 
-/* The limit of a sample of launch i, in thread-instructions: well above the whole launch where the
- * work grows with the task's cost. */
-static int64_t sample_limit(const Device *d, const SimCounts *small, double growth)
+/* The limit of a sample of a launch, in thread-instructions: well above the whole launch where the
+ * work grows with the task's cost, and where threads read pages of their own. */
+static int64_t sample_limit(const Device *d, const DeviceLaunch *l, const SimCounts *small,
+                            double growth)
 {
-    double limit = SAMPLE_GROWTH * growth * (double)small->thread_insts + SLACK;
+    double threads =
+        (double)l->grid[0] * l->grid[1] * l->grid[2] * l->block[0] * l->block[1] * l->block[2];
+    double limit = SAMPLE_GROWTH * growth * (double)small->thread_insts + SLACK +
+                   fmin(SPREAD_COST * threads, MOST_SPREAD);
     return limit < (double)d->limit / 2 ? (int64_t)limit : d->limit / 2;
 }
 
@@ -432,7 +438,7 @@ static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out
     static const uint32_t alone[3];
     const Function *f = code_find_entry(&l->module->code, l->kernel);
     sample_begin(&s, l, f ? f->ptx->cluster : alone, &d->mem);
-    int64_t limit = x->budget = grant(d, l, sample_limit(d, small, out->growth));
+    int64_t limit = x->budget = grant(d, l, sample_limit(d, l, small, out->growth));
     int r = run_one(d, l, &s, fault, err);
     account(d, l, limit - x->budget);
     d->sampled[i] =

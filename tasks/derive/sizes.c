@@ -35,7 +35,7 @@ static int is_run(const GraphCall *c)
 
 int64_t sizes_terms(const GraphBound *b)
 {
-    int64_t largest = 1;
+    int64_t largest = (int64_t)sizes_scan(b);
     for (int node = 0; node < b->graph->n_nodes; node++)
         if (is_run(&b->calls[node]) && sizes_call_terms(&b->calls[node]) > largest)
             largest = sizes_call_terms(&b->calls[node]);

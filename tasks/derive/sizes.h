@@ -11,12 +11,13 @@ enum { SIZES_CHECKS = 5 };
 double sizes_work(const GraphBound *b);
 double sizes_bytes(const GraphBound *b);
 double sizes_flops(const GraphBound *b);
-/* The terms of the longest sum of a live call: inputs that one output depends on. */
+/* The terms of the longest sum, which may be a running one, of a live call: inputs that one output depends
+ * on. */
 int64_t sizes_terms(const GraphBound *b);
+/* Of one call, whose running sums do not count. */
 int64_t sizes_call_terms(const GraphCall *c);
-
-double sizes_scan(
-    const GraphBound *b); /* the elements of the longest running sum; 1: there is none */
+/* The elements of the longest running sum. 1: there is none. */
+double sizes_scan(const GraphBound *b);
 
 /* The module's own, halved along a batch axis or else the largest one until the tensors fit. */
 int sizes_time(const Derivation *v, double max_bytes, Sizes *out, Error *err);

@@ -102,4 +102,21 @@ refused "a name that is none is refused" 's/"name": "softmax"/"name": "soft max"
 refused "a graph that is too costly at every size is refused" 's/2048}/4096, "low": 4096, "high": 4096}/' \
     'one execution takes 13[78].* Gflop at the smallest sizes' matmul
 [ ! -e "$tmp/refused" ]; ok $? "nothing is written for a refused draft"
+
+# The baseline of a task is right at the timed size, and sampled there.
+baseline() { # NAME AXES SHAPE LINE
+    cat >"$tmp/$1.json" <<END
+{"name": "$1", "axes": $2, "inputs": {"x": {"dtype": "float32", "shape": $3}}, "outputs": {"y": {}},
+ "graph": ["$4"]}
+END
+    printf '//@ op %s\n' "$4" >"$tmp/$1.cu"
+    "$BIN/quern-derive" -o "$tmp/own" "$tmp/$1.json" &&
+        "$BIN/quern-eval" --task "$1" --task-root "$tmp/own" "$tmp/$1.cu" >"$tmp/out" 2>&1 &&
+        grep -q 'score      1.000' "$tmp/out"
+}
+baseline running '{"rows": {"size": 4096}, "cols": {"size": 512}}' '["rows", "cols"]' \
+    'y = aten.cumsum.default(x, 0)'
+ok $? "a running sum along the rows, which is as long at the timed size as its errors say"
+baseline diagonal '{"n": {"size": 4096}}' '["n", "n"]' 'y = aten.diagonal.default(x)'
+ok $? "a diagonal, of which each thread reads pages of its own"
 done_testing
