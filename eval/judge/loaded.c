@@ -59,20 +59,6 @@ static int refuse_heap(const Loaded *l, Finding *f)
     return 1;
 }
 
-/* The driver would keep so much memory for the kernel's threads that others lack it. */
-static int refuse_local(const Loaded *l, const PlanKernel *k, int line, Finding *f)
-{
-    char name[128];
-    size_t most = l->ops->info(l->device)->max_local_per_thread;
-    if (k->info.local_bytes <= most) return 0;
-    device_kernel_name(k->lowered, name, sizeof name);
-    finding_set(f, OUTCOME_LAUNCH_ERROR, line,
-                "kernel %s takes %zu bytes of local memory a thread; this device gives at most "
-                "%zu: move its arrays into shared memory or a //@ buffer",
-                name, k->info.local_bytes, most);
-    return 1;
-}
-
 /* A kernel that was compiled but that the device cannot describe is the source's fault: it has too
  * many parameters, or inline assembly has changed the module. */
 static int load_kernels(Loaded *l, Finding *f)
@@ -86,7 +72,6 @@ static int load_kernels(Loaded *l, Finding *f)
             finding_set(f, OUTCOME_PLAN_ERROR, line, "line %d: %s", line, why.text);
             return 1;
         }
-        if (refuse_local(l, k, line, f)) return 1;
         plan_kernel_kinds(k, l->code.ptx);
         if (k->info.registers > l->registers) l->registers = k->info.registers;
     }
@@ -111,6 +96,23 @@ int loaded_open(Loaded *l, const DeviceOps *ops, Device *d, Task *t, const Plan 
     int rc = refuse_heap(l, f);
     if (!rc) rc = load_module(l, f, err);
     return rc ? rc : load_kernels(l, f);
+}
+
+int loaded_refuse_local(const Loaded *l, Finding *f)
+{
+    size_t most = l->ops->info(l->device)->max_local_per_thread;
+    for (int i = 0; i < l->plan->n_kernels; i++) {
+        const PlanKernel *k = &l->kernels[i];
+        char name[128];
+        if (k->info.local_bytes <= most) continue;
+        device_kernel_name(k->lowered, name, sizeof name);
+        finding_set(f, OUTCOME_LAUNCH_ERROR, l->plan->kernel_line[i],
+                    "kernel %s takes %zu bytes of local memory a thread; this device gives at most "
+                    "%zu: move its arrays into shared memory or a //@ buffer",
+                    name, k->info.local_bytes, most);
+        return 1;
+    }
+    return 0;
 }
 
 static CompileRequest request_of(const DeviceOps *ops, Device *d, const Candidate *c, int trusted,
@@ -146,6 +148,7 @@ static int compile(Loaded *l, const DeviceOps *ops, Device *d, Compiler *compile
     if (!rc && c->plan.n_kernels) rc = refused(&code, c, f);
     free(names);
     if (!rc) rc = loaded_open(l, ops, d, t, &c->plan, trusted, &code, f, err);
+    if (!rc) rc = loaded_refuse_local(l, f);
     l->compiler = compiler;
     compile_result_release(&code);
     return rc;
@@ -176,7 +179,8 @@ int loaded_finish(Loaded *l, const Candidate *c, int again, Finding *f, Error *e
     if (!same) return LOADED_DIFFERS;
     if (!again) return 0;
     rc = loaded_again(l, f, err);
-    return rc ? rc : load_kernels(l, f);
+    if (!rc) rc = load_kernels(l, f);
+    return rc ? rc : loaded_refuse_local(l, f);
 }
 
 int loaded_again(Loaded *l, Finding *f, Error *err)

@@ -76,8 +76,12 @@ typedef struct {
 int loaded_open(Loaded *l, const DeviceOps *ops, Device *d, Task *t, const Plan *plan, int trusted,
                 CompileResult *code, Finding *f, Error *err);
 
-/* Compile the kernels that c's plan launches, and load them. c must outlive *l. Release with
- * loaded_close in every case; *l must be all zeros before. */
+/* Returns 1 when a kernel takes more local memory than the device gives: the driver would keep so much for
+ * its threads that others lack it. For code that another device has accepted, this is no fault. */
+int loaded_refuse_local(const Loaded *l, Finding *f);
+
+/* Compile the kernels that c's plan launches, load them, and refuse them by loaded_refuse_local. c must
+ * outlive *l. Release with loaded_close in every case; *l must be all zeros before. */
 int loaded_compile(Loaded *l, const DeviceOps *ops, Device *d, Compiler *compiler, Task *t,
                    const Candidate *c, int trusted, Finding *f, Error *err);
 

@@ -158,8 +158,8 @@ static void expect_refused(const char *kernel, Outcome outcome, const char *says
     code.lowered[0] = memory_strdup(kernel);
     plan_release(&plan);
     assert_int_equal(plan_parse(source, strlen(source), &plan, &line, &err), 0);
-    assert_int_equal(loaded_open(&l, &fake_ops, &fake, tasks.tasks[0], &plan, 0, &code, &f, &err),
-                     1);
+    int rc = loaded_open(&l, &fake_ops, &fake, tasks.tasks[0], &plan, 0, &code, &f, &err);
+    assert_int_equal(rc ? rc : loaded_refuse_local(&l, &f), 1);
     assert_int_equal(f.outcome, outcome);
     assert_int_equal(f.line, 2);
     if (!strstr(f.message, says)) fail_msg("%s", f.message);
