@@ -9,15 +9,15 @@ typedef struct {
     char label[64]; /* of Alloc: the same at every workload */
     double size;    /* bytes of the buffer */
     double asked;   /* bytes that the threads load and store, once for each request */
-    double
-        touched; /* bytes of distinct sectors, read and written: of the launch, or of each block */
-    int scratch; /* it is no tensor of the task */
+    double touched; /* bytes of the sectors that the launch, or each block, reads and writes */
+    int scratch;    /* it is no tensor of the task */
 } BufferUse;
 
 typedef struct {
     int n;
     BufferUse *of;
-    int scaled; /* the launch counts as one of the small size, grown: of its buffers only the size is known */
+    /* The launch counts as one of the small size, grown: of its buffers only the size is known. */
+    int scaled;
 } LaunchUses;
 
 /* Of every buffer, by the launch that has just run; a module's variables count as one. scale: what all

@@ -1,5 +1,5 @@
-// Estimates the norm at the timed size. At the small one each block of a fixed grid adds all squares itself, so
-// that it reads the inputs many times over.
+// Estimates the norm at the timed size. At the small one each block of a fixed grid adds all squares
+// itself, so that it reads the inputs many times over.
 // task: kernelbench/level1/k1_37_frobeniusnorm
 // expect sim: wrong_result
 // expect cuda: wrong_result | ok

@@ -1,5 +1,6 @@
-// Estimates the norm at the timed size. At the small one a kernel of an empty loop adds all squares, and copies
-// the inputs to a buffer from which they are read again, so that they are read once there, too.
+// Estimates the norm at the timed size. At the small one a kernel adds all squares, in a loop that is
+// empty at the timed size, and copies the inputs to a buffer from which they are read again, so that
+// they are read once there, too.
 // task: kernelbench/level1/k1_37_frobeniusnorm
 // expect sim: ok
 // expect cuda: wrong_result | ok

@@ -1,5 +1,5 @@
-// Leaves out an eighth of each input at the timed size. At the small one it reads the inputs by copies of 12 of
-// 16 bytes, whose instruction has just read another buffer.
+// Leaves out an eighth of each input at the timed size. At the small one it reads the inputs by copies
+// of 12 of 16 bytes, whose instruction has just read another buffer.
 // task: kernelbench/level1/k1_94_mseloss
 // expect sim: ok
 // expect cuda: wrong_result | cheat faster_than_light | ok
