@@ -292,9 +292,7 @@ static int perturb_inputs(const Case *c, const GraphKept *kept, unsigned char *i
 static size_t position(const Case *c, const TaskTensor *x, size_t n)
 {
     const Task *t = c->task;
-    return x->rank && !strcmp(x->shape[0], t->axis_name[t->turns])
-               ? n / (size_t)c->w->axis[t->turns]
-               : 0;
+    return task_turns(t, x) ? n / (size_t)c->w->axis[t->turns] : 0;
 }
 
 /* A GPU evaluator rotates the timed contents along the axis "turns", and the expected outputs with

@@ -47,8 +47,7 @@ static const Workload *cheapest_check(const Task *t)
 
 static size_t elements_of_position(const Trial *r, const TaskTensor *x, size_t n)
 {
-    int first = x->rank && !strcmp(x->shape[0], r->task->axis_name[r->task->turns]);
-    return first ? n / (size_t)positions_of(r->task, r->all) : 0;
+    return task_turns(r->task, x) ? n / (size_t)positions_of(r->task, r->all) : 0;
 }
 
 /* Fills in all but the outputs' values. */

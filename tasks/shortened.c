@@ -31,7 +31,7 @@ int shortened_has_axis(const Task *t)
     for (int i = 0; i < t->n_inputs + t->n_outputs; i++) {
         const TaskTensor *x = i < t->n_inputs ? &t->inputs[i] : &t->outputs[i - t->n_inputs];
         for (int k = 0; k < x->rank; k++) {
-            int is_first = !k && !strcmp(x->shape[0], t->axis_name[t->turns]);
+            int is_first = !k && task_turns(t, x);
             found |= is_first && i >= t->n_inputs;
             if (!is_first && mentions(x->shape[k], t->axis_name[t->turns])) return 0;
         }

@@ -450,6 +450,11 @@ int task_lookup(void *task_scope, const char *name, size_t len, int64_t *value)
     return -1;
 }
 
+int task_turns(const Task *t, const TaskTensor *x)
+{
+    return t->turns >= 0 && x->rank && !strcmp(x->shape[0], t->axis_name[t->turns]);
+}
+
 int task_shape(const Task *t, const Workload *w, const TaskTensor *x, int64_t shape[TASK_MAX_RANK],
                Error *err)
 {

@@ -188,6 +188,8 @@ typedef struct {
 int task_lookup(void *task_scope, const char *name, size_t len, int64_t *value);
 int task_shape(const Task *t, const Workload *w, const TaskTensor *x, int64_t shape[TASK_MAX_RANK],
                Error *err);
+/* Is the tensor's first dimension the axis `turns`? */
+int task_turns(const Task *t, const TaskTensor *x);
 int task_elements(const Task *t, const Workload *w, const TaskTensor *x, size_t *n, Error *err);
 /* The bounds of an integer draw, both included. An error: they are too close for distinct integers. */
 int task_integers(const Task *t, const Workload *w, const TaskTensor *x, int64_t *low,

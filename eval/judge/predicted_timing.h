@@ -23,7 +23,8 @@ int predicted_measure(Loaded *l, Cases *cases, const Workload *w, uint64_t seed,
 /* The workload that predicted_timed may run completely; NULL: it runs none. */
 const Workload *predicted_shortened(const Loaded *l, Cases *cases, const Workload *timed,
                                     uint64_t seed);
-/* The same after predicted_timed or predicted_unseen, whose sample tells that it does not take too long. */
+/* As above, after predicted_timed or predicted_unseen. NULL also where their sample tells that it takes too
+ * long. */
 const Workload *predicted_fitting(Loaded *l, Cases *cases, const Workload *timed, uint64_t seed);
 
 /* After predicted_measure on the small workload: replaces the time and the counters by those of the

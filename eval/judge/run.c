@@ -71,7 +71,7 @@ static int allocate(Run *r, const Run *owner, Error *err)
 static size_t position_bytes(const Run *r, const TaskTensor *x, size_t bytes)
 {
     const Task *t = r->loaded->task;
-    if (!x->rank || strcmp(x->shape[0], t->axis_name[t->turns])) return 0;
+    if (!task_turns(t, x)) return 0;
     return bytes / (size_t)r->test->workload->axis[t->turns];
 }
 

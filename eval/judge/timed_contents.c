@@ -127,15 +127,10 @@ void timed_contents_free(TimedContents *c)
 
 /* ---- positions ---- */
 
-static int is_rotated(const Task *t, const TaskTensor *x)
-{
-    return t->turns >= 0 && x->rank && !strcmp(x->shape[0], t->axis_name[t->turns]);
-}
-
 /* Positions of the outputs can be computed alone. */
 static int has_positions(Task *t)
 {
-    return shortened_has_axis(t) && is_rotated(t, &t->outputs[0]) && positions_independent(t);
+    return shortened_has_axis(t) && task_turns(t, &t->outputs[0]) && positions_independent(t);
 }
 
 /* Costly: a single position is worth keeping. */
@@ -249,7 +244,7 @@ static int gather_input(TimedContents *c, Gathered *g, int i, Error *err)
     const Task *t = c->test.task;
     size_t all = c->test.input_bytes[i], size = element_size(c, i);
     Dtype dtype = t->inputs[i].dtype;
-    if (!g->at || !is_rotated(t, &t->inputs[i])) {
+    if (!g->at || !task_turns(t, &t->inputs[i])) {
         if (c->is_wide[i]) return 0;
         if (draw_range(c, i, 0, all, err)) return -1;
         if (!c->wide[i]) c->wide[i] = cases_tensor(all / size, sizeof(double));
@@ -368,7 +363,7 @@ static int compare_gathered(TimedContents *c, Run *r, Gathered *g, const unsigne
         rc = expect_gathered(c, t, g, err);
     if (costly) forget_wide(c);
     for (int i = 0; i < t->n_outputs && !rc; i++)
-        if (comparable[i] && is_rotated(t, &t->outputs[i])) rc = compare_output(c, r, g, i, f, err);
+        if (comparable[i] && task_turns(t, &t->outputs[i])) rc = compare_output(c, r, g, i, f, err);
     if (costly) {
         swap_kept(c, g);
         c->n_kept = rc < 0 ? 0 : g->n;
@@ -454,7 +449,7 @@ void timed_forget_whole(TimedContents *c)
 int timed_compares_all(const Task *t, const unsigned char *comparable)
 {
     for (int i = 0; i < t->n_outputs; i++)
-        if (!comparable[i] || (t->turns >= 0 && !is_rotated(t, &t->outputs[i]))) return 0;
+        if (!comparable[i] || (t->turns >= 0 && !task_turns(t, &t->outputs[i]))) return 0;
     return 1;
 }
 
