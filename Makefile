@@ -35,7 +35,7 @@ Q := $(if $(V),,@)
 include mk/deps.mk
 
 # ---- modules: an include goes down this list only; a program links its module and those above it ----
-MODULES := base gpu artifacts ops tasks queue model llm eval export stages report bench
+MODULES := base gpu artifacts ops tasks queue model llm eval export stages report lab bench
 SOURCES := $(shell find $(filter-out bench,$(MODULES)) tests/bench -name '*.c')
 below = $(sort $(patsubst %/,%,$(dir $(filter $(1)/%,$(SOURCES)))))
 DIRS_tasks := $(filter tasks tasks/graph tasks/derive tasks/import tasks/generate,$(call below,tasks))
@@ -248,7 +248,7 @@ clean:
 # ---- installing: programs, tasks, rules, man pages, completion. All is found from where `quern` is. ----
 PREFIX ?= /usr/local
 INSTALLED := $(DESTDIR)$(PREFIX)
-PRODUCTS := $(filter-out $(BUILD)/bin/%bench,$(PROGRAMS))
+PRODUCTS := $(filter-out %bench $(patsubst %.c,$(BUILD)/bin/%,$(notdir $(call main_files,lab))),$(PROGRAMS))
 install: build
 	@PREFIX='$(PREFIX)' mk/install '$(BUILD)' '$(INSTALLED)' $(notdir $(PRODUCTS))
 uninstall:
@@ -272,10 +272,10 @@ crl sft selfsup collect: build
 optimize: build
 	+@exec mk/optimize optimize '$(BUILD)' '$(firstword -$(MAKEFLAGS))' '$(MAKE)' $(command_line)
 
-# Arms x seeds in one tree, and one table: configs/arms has the arms.
+# Arms x seeds in one tree, and one table: lab/arms has the arms.
 .PHONY: ablation
 ablation: build
-	+@exec mk/ablation '$(BUILD)' '$(firstword -$(MAKEFLAGS))' '$(MAKE)' $(command_line)
+	+@exec lab/ablation '$(BUILD)' '$(firstword -$(MAKEFLAGS))' '$(MAKE)' $(command_line)
 
 help:
 	@sed -n 's/^## //p' mk/help.txt

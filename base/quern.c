@@ -20,7 +20,8 @@
 
 enum { COMMANDS_MAX = 256 };
 
-/* What `quern help` says of a command; the others are listed without a line. */
+/* What `quern help -a` says of a command; `quern help` shows the first ones. Others are listed without a
+ * line. */
 static const struct {
     const char *name, *about;
 } commands[] = {
@@ -29,10 +30,11 @@ static const struct {
     {"watch", "show that again and again until the run ends"},
     {"metrics", "serve the numbers of runs to Prometheus"},
     {"compare", "show runs side by side: settings, stages, kernels"},
+    {"clean", "show the space of a run, and free what is not needed"},
+    {"config", "resolve and check the settings of a run"},
     {"eval", "compile, check and time one candidate"},
     {"why", "say what limits a kernel, and which lines take its time"},
     {"export", "write a kernel as a package for PyTorch, C or FlashInfer-Bench"},
-    {"compile", "compile one candidate and print its PTX"},
     {"task", "list, show and gate tasks"},
     {"import", "make a task of a PyTorch archive"},
     {"derive", "make a task of a graph of operators"},
@@ -43,8 +45,9 @@ static const struct {
     {"evald", "serve a queue with one device"},
     {"evaluate", "judge samples through the queue"},
     {"devices", "list what this machine can evaluate on"},
+    /* ---- those that a run calls, and for single steps ---- */
+    {"compile", "compile one candidate and print its PTX"},
     {"light", "measure a GPU's speed of light"},
-    {"config", "resolve and check the settings of a run"},
     {"collect", "stage 1: samples of the teachers"},
     {"filter", "stage 1: samples and verdicts to a dataset"},
     {"sft", "stage 1: supervised fine-tuning"},
@@ -59,14 +62,11 @@ static const struct {
     {"results", "the best kernels on each device class"},
     {"report", "write report.html and best/"},
     {"template", "print kernels of the template teacher"},
-    {"ablation", "one table of arms over seeds, with intervals"},
     {"figures", "success, score and length of a round's samples"},
     {"join", "join artifacts of one kind"},
-    {"search", "answer prompts by random search, as a control of stage 3"},
     {"calibrate", "compare predicted times with measured ones"},
-    {"clean", "show the space of a run, and free what is not needed"},
 };
-enum { N_COMMANDS = sizeof commands / sizeof *commands };
+enum { N_COMMANDS = sizeof commands / sizeof *commands, N_DAILY = 20 };
 
 static int by_name(const void *a, const void *b)
 {
@@ -120,20 +120,28 @@ static int is_listed(char *const *names, int n, const char *name)
     return 0;
 }
 
-static void print_help(char *const *names, int n)
+/* Prints the names that the table lacks. */
+static void print_unlisted(char *const *names, int n)
 {
-    printf("usage: quern COMMAND [ARGUMENTS]\n\n");
-    for (int i = 0; i < N_COMMANDS; i++)
-        if (is_listed(names, n, commands[i].name))
-            printf("  %-10s %s\n", commands[i].name, commands[i].about);
     printf("\nAlso:");
     for (int i = 0; i < n; i++) {
         int known = 0;
         for (int k = 0; k < N_COMMANDS; k++) known |= !strcmp(commands[k].name, names[i]);
         if (!known) printf(" %s", names[i]);
     }
+    printf("\n");
+}
+
+static void print_help(char *const *names, int n, int all)
+{
+    printf("usage: quern COMMAND [ARGUMENTS]\n\n");
+    for (int i = 0; i < (all ? N_COMMANDS : N_DAILY); i++)
+        if (is_listed(names, n, commands[i].name))
+            printf("  %-10s %s\n", commands[i].name, commands[i].about);
+    if (all) print_unlisted(names, n);
     printf(
-        "\n\n`quern help COMMAND` prints the flags of a command, `quern --version` the version.\n");
+        "\n%s`quern help COMMAND` prints the flags of a command, `quern --version` the version.\n",
+        all ? "" : "`quern help -a` lists the other commands.\n");
 }
 
 static _Noreturn void run_program(const char *dir, char **argv, const char *flag)
@@ -224,8 +232,9 @@ int main(int argc, char **argv)
     int n = list_commands(dir, names);
     int help = argc < 2 || !strcmp(argv[1], "help") || !strcmp(argv[1], "--help") ||
                !strcmp(argv[1], "-h");
-    if (argc < 2 || (help && argc == 2)) {
-        print_help(names, n);
+    int all = help && argc == 3 && (!strcmp(argv[2], "-a") || !strcmp(argv[2], "--all"));
+    if (argc < 2 || (help && argc == 2) || all) {
+        print_help(names, n, all);
         return log_close(argc < 2 ? EXIT_STATUS_USAGE : EXIT_STATUS_OK);
     }
     char **command = argv + (help ? 2 : 1);
@@ -235,7 +244,7 @@ int main(int argc, char **argv)
     }
     if (is_listed(names, n, command[0])) run_program(dir, command, help ? "--help" : NULL);
     const char *near = suggest_name(command[0], (const char *const *)names, n);
-    error_set(&err, ERROR_UNKNOWN_NAME, "there is no command '%s'%s%s%s; quern help lists them",
+    error_set(&err, ERROR_UNKNOWN_NAME, "there is no command '%s'%s%s%s; quern help -a lists them",
               command[0], near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
     log_die(&err);
 }

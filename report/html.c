@@ -347,7 +347,6 @@ int html_page(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b, Error
     run_figures(r, b);
     task_sections(r, b);
     class_table(r, b);
-    if (!r->live) paper_write(r, b);
     failures(r, b);
     caveats(r, b);
     provenance(r, b);

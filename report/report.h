@@ -243,9 +243,6 @@ void html_factor(Buffer *b, double v);    /* "1.25×" */
 void html_top(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b);
 void html_stages(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b);
 
-/* ---- paper.c: the run in the form of the paper's tables, beside the paper's numbers ---- */
-void paper_write(const Report *r, Buffer *b);
-
 /* ---- html.c, style.c ---- */
 extern const char *const report_style, *const report_first_script, *const report_script;
 int html_page(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b, Error *err);

@@ -6,14 +6,14 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "stages/data/ablation.h"
+#include "stages/data/round_figures.h"
 
 static const double least_score = 0.01, least_gap = 1.02;
 
 static double best_of(const GapTask *t, double *score)
 {
     memcpy(score, t->score, (size_t)t->n * sizeof *score);
-    return fmax(ablation_best_of(score, t->n, 8), least_score);
+    return fmax(figures_best_of(score, t->n, 8), least_score);
 }
 
 /* One resample of the tasks, and of the scores of each. */

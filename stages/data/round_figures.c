@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "stages/data/ablation.h"
 #include "stages/data/comparison.h"
 
 static const double least_score = 0.01;
@@ -66,6 +65,24 @@ static void count_techniques(RoundFigures *f, const Sample *s)
     }
 }
 
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double figures_best_of(double *score, int n, int k)
+{
+    if (k > n) k = n;
+    qsort(score, (size_t)n, sizeof *score, ascending);
+    double chance = n ? (double)k / n : 0, sum = 0; /* that the highest is drawn */
+    for (int i = n - 1; i >= k - 1 && i >= 0; i--) {
+        sum += chance * score[i];
+        if (i) chance *= (double)(i - k + 1) / i; /* the next one is the best of those drawn */
+    }
+    return sum;
+}
+
 /* The scores of a part's samples, those of a task next to each other. */
 typedef struct {
     double *score, *drawn;
@@ -82,7 +99,7 @@ static double sum_best(const Scores *all, Random *r)
         long n = all->end[t] - from;
         for (long i = 0; i < n; i++)
             all->drawn[i] = all->score[from + (r ? (long)random_below(r, (uint64_t)n) : i)];
-        sum += log2(fmax(ablation_best_of(all->drawn, (int)n, 8), least_score));
+        sum += log2(fmax(figures_best_of(all->drawn, (int)n, 8), least_score));
     }
     return sum;
 }

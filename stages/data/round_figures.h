@@ -42,4 +42,7 @@ void round_figures(const SampleSet *s, const TaskSet *tasks, RoundFigures *out);
 void round_figures_each(const RoundFigures *f, void (*put)(void *ctx, const char *name, double v),
                         void *ctx);
 
+/* The expected best of k of the n scores, drawn without replacement. Sorts the scores. */
+double figures_best_of(double *score, int n, int k);
+
 #endif

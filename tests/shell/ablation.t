@@ -57,7 +57,7 @@ is 'a missing run is a hole' \
 timeout -k 5 "$limit" make -j2 ablation "${settings[@]}" RUN="$prefix-b" SEEDS=1 ARMS=none SELFSUP_ROUNDS=0 \
     >"$tmp/out" 2>&1
 [ $? = 0 ] && grep -q '^| none | 1 |' "runs/$prefix-b/table.md"; ok $? 'arms of a run without stage 2'
-ablation ARMS=nothing; [ $? != 0 ] && grep -q 'ARMS=nothing: there is no .*configs/arms/nothing.mk' "$tmp/out"
+ablation ARMS=nothing; [ $? != 0 ] && grep -q 'ARMS=nothing: there is no .*lab/arms/nothing.mk' "$tmp/out"
 ok $? 'no such arm'
 ablation ARMS=none SEED=3; [ $? != 0 ] && grep -q 'SEED is for one run' "$tmp/out"
 ok $? 'a seed of its own is refused'

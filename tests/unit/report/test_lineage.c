@@ -1,5 +1,5 @@
-/* What the page says beyond its scores: a kernel's lineage, a row for each model, the paper's tables, and
- * the curves by model. */
+/* What the page says beyond its scores: a kernel's lineage, a row for each model, and the curves
+ * by model. */
 #include "tests/unit/report/run_fixture.h"
 
 #include "report/metrics/curves.h"
@@ -78,7 +78,7 @@ static void lineages(void **state)
     buffer_release(&b);
 }
 
-/* ---- models and the paper ---- */
+/* ---- models ---- */
 
 static const Row first[] = {{"relu", "ok", 2},
                             {"relu", "wrong_result", 0},
@@ -126,36 +126,7 @@ static void models(void **state)
     report_release(&r);
 }
 
-static void paper(void **state)
-{
-    (void)state;
-    Report r;
-    Buffer b;
-    buffer_init(&b, 1 << 16);
-    load(&r, "relu,softmax,gelu");
-    paper_write(&r, &b);
-    has(&b, "<tr><td>stage 1<td class=\"left\">this run<td>1<td class=\"hi\">4.00×");
-    has(&b, "<tr class=\"soft\"><td>all stages<td class=\"left\">paper<td>250<td "
-            "class=\"hi\">3.12×<td>120.00×<td>2.25×<td>1.42×<td>1.17×<td>99.6%<td>226</tr>");
-    has(&b, "<td>all tasks<td class=\"left\">this run<td>2<td "
-            "class=\"hi\">2.50×<td>4.00×<td>3.25×<td>2.50×<td>1.75×<td>100%<td>1</tr>");
-    has(&b, "whose tasks are others");
-    has_not(&b, "families of one task"); /* all of them are */
-    has_not(&b, "KernelBench by level");
-    has_not(&b, "nan");
-    static char name[] = "x/kernelbench/level2/relu";
-    char *own = r.tasks.tasks[1]->dir; /* gelu, relu, softmax */
-    r.tasks.tasks[1]->dir = name;
-    buffer_clear(&b);
-    paper_write(&r, &b);
-    has(&b, "KernelBench by level");
-    has(&b, "<tr class=\"soft\"><td>level 3<td class=\"left\">paper<td>50<td class=\"hi\">2.96×");
-    r.tasks.tasks[1]->dir = own;
-    buffer_release(&b);
-    report_release(&r);
-}
-
-/* A run on tasks of KernelBench: the rows of its levels, beside the paper's, and no families. */
+/* The figure of rounds of a run on tasks of KernelBench. */
 static void kernelbench(void **state)
 {
     static const Row rows[] = {{"k1_19_relu", "ok", 2},
@@ -173,24 +144,6 @@ static void kernelbench(void **state)
     write_pair("collect", rows, 4, &f.samples[REPORT_COLLECT], &f.verdicts[REPORT_COLLECT]);
     write_pair("sft", rows, 4, &f.samples[REPORT_SFT], &f.verdicts[REPORT_SFT]);
     if (report_load(&f, &r, &err)) fail_msg("%s", err.text);
-    int counted[3] = {0};
-    for (int i = 0; i < r.tasks.n; i++)
-        counted[r.tasks.tasks[i]->level] += !r.tasks.tasks[i]->degenerate;
-    assert_int_equal(r.tasks.n, 4);
-    assert_int_equal(counted[1], 2);
-    paper_write(&r, &b);
-    has(&b, "<b>KernelBench by level: the whole run</b>");
-    has(&b, "<tr><td>level 1<td class=\"left\">this run<td>2<td "
-            "class=\"hi\">1.50×<td>2.00×<td>1.75×<td>1.50×<td>1.25×<td>50%<td>1</tr>");
-    has(&b, counted[2] == 2
-                ? "<tr><td>level 2<td class=\"left\">this run<td>2<td class=\"hi\">2.00×"
-                : "<tr><td>level 2<td class=\"left\">this run<td>1<td class=\"hi\">3.00×");
-    has(&b, "<td>level 2<td class=\"left\">paper<td>100<td class=\"hi\">3.55×");
-    has_not(&b, "<tr><td>level 3");
-    has_not(&b, "By family");
-    has_not(&b, "whose tasks are others");
-    has_not(&b, "nan");
-    buffer_clear(&b);
     figure_rounds(&r, &b);
     has(&b, ">k2_12_gemm_mu… 3.00×</text>"); /* a long name does not leave the figure */
     has(&b, "data-of=\"k2_12_gemm_multiply_leakyrelu\"");
@@ -300,10 +253,9 @@ static void validation(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lineages), cmocka_unit_test(models),
-                                       cmocka_unit_test(paper),    cmocka_unit_test(kernelbench),
-                                       cmocka_unit_test(by_model), cmocka_unit_test(validation),
-                                       cmocka_unit_test(turns)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lineages),    cmocka_unit_test(models),
+                                       cmocka_unit_test(kernelbench), cmocka_unit_test(by_model),
+                                       cmocka_unit_test(validation),  cmocka_unit_test(turns)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, setup, teardown);
 }

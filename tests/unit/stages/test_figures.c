@@ -36,6 +36,37 @@ static int near(double a, double b)
     return fabs(a - b) < 1e-12;
 }
 
+/* The mean of the best over all choices of k. */
+static double counted(const double *r, int n, int k)
+{
+    double sum = 0;
+    int choices = 0;
+    for (unsigned set = 0; set < 1u << n; set++) {
+        if (__builtin_popcount(set) != k) continue;
+        double best = 0;
+        for (int i = 0; i < n; i++)
+            if (set >> i & 1) best = fmax(best, r[i]);
+        sum += best;
+        choices++;
+    }
+    return sum / choices;
+}
+
+static void best_of(void **state)
+{
+    (void)state;
+    enum { N = 7 };
+    const double score[N] = {1.5, 0, 0.25, 3, 0, 1.5, 2};
+    for (int k = 1; k <= N; k++) {
+        double copy[N];
+        memcpy(copy, score, sizeof copy);
+        assert_true(fabs(figures_best_of(copy, N, k) - counted(score, N, k)) < 1e-12);
+    }
+    double two[2] = {1, 2}, none[1];
+    assert_true(figures_best_of(two, 2, 8) == 2);
+    assert_true(figures_best_of(none, 0, 8) == 0);
+}
+
 static void parts(void **state)
 {
     (void)state;
@@ -150,8 +181,8 @@ static void intervals(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(parts), cmocka_unit_test(gaps),
-                                       cmocka_unit_test(gap_of_a_pool),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(best_of), cmocka_unit_test(parts),
+                                       cmocka_unit_test(gaps), cmocka_unit_test(gap_of_a_pool),
                                        cmocka_unit_test(intervals)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

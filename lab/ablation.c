@@ -1,5 +1,5 @@
 /* Means of logarithms are geometric means, so that paired differences of best8 and best are ratios. */
-#include "stages/data/ablation.h"
+#include "lab/ablation.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,24 +14,6 @@
 static const double least_score = 0.01;
 
 /* ---- arithmetic ---- */
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double ablation_best_of(double *score, int n, int k)
-{
-    if (k > n) k = n;
-    qsort(score, (size_t)n, sizeof *score, ascending);
-    double chance = n ? (double)k / n : 0, sum = 0; /* that the highest is drawn */
-    for (int i = n - 1; i >= k - 1 && i >= 0; i--) {
-        sum += chance * score[i];
-        if (i) chance *= (double)(i - k + 1) / i; /* the next one is the best of those drawn */
-    }
-    return sum;
-}
 
 double ablation_half_interval(const double *v, int n, double *mean)
 {
@@ -66,7 +48,7 @@ static int add_task(const SampleSet *s, long at, double *sum)
     for (long i = at; i < s->n && first; i++)
         if (!strcmp(s->items[i].task, task) && s->items[i].outcome != OUTCOME_EVALUATOR_ERROR)
             score[n++] = s->items[i].score;
-    if (first && n) *sum += log_score(ablation_best_of(score, n, 8));
+    if (first && n) *sum += log_score(figures_best_of(score, n, 8));
     free(score);
     return first && n;
 }

@@ -1,4 +1,4 @@
-/* The table of an ablation: expected best of k, Student's interval, paired differences, holes. */
+/* The table of an ablation: Student's interval, paired differences, holes. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,38 +8,7 @@
 
 #include <cmocka.h>
 
-#include "stages/data/ablation.h"
-
-/* The mean of the best over all choices of k. */
-static double counted(const double *r, int n, int k)
-{
-    double sum = 0;
-    int choices = 0;
-    for (unsigned set = 0; set < 1u << n; set++) {
-        if (__builtin_popcount(set) != k) continue;
-        double best = 0;
-        for (int i = 0; i < n; i++)
-            if (set >> i & 1) best = fmax(best, r[i]);
-        sum += best;
-        choices++;
-    }
-    return sum / choices;
-}
-
-static void best_of(void **state)
-{
-    (void)state;
-    enum { N = 7 };
-    const double score[N] = {1.5, 0, 0.25, 3, 0, 1.5, 2};
-    for (int k = 1; k <= N; k++) {
-        double copy[N];
-        memcpy(copy, score, sizeof copy);
-        assert_true(fabs(ablation_best_of(copy, N, k) - counted(score, N, k)) < 1e-12);
-    }
-    double two[2] = {1, 2}, none[1];
-    assert_true(ablation_best_of(two, 2, 8) == 2);
-    assert_true(ablation_best_of(none, 0, 8) == 0);
-}
+#include "lab/ablation.h"
 
 static void interval(void **state)
 {
@@ -86,8 +55,8 @@ static void no_run(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(best_of), cmocka_unit_test(interval),
-                                       cmocka_unit_test(table), cmocka_unit_test(no_run)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(interval), cmocka_unit_test(table),
+                                       cmocka_unit_test(no_run)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("ablation", tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "report/report.h"
+#include "lab/paper.h"
 
 typedef struct {
     const char *name;

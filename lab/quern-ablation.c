@@ -6,7 +6,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "stages/data/ablation.h"
+#include "lab/ablation.h"
 
 /* Splits a list by commas in place. Returns how many words, or -1 when there are more than max. */
 static int split(char *list, const char **out, int max)

@@ -1,6 +1,6 @@
 /* The cells of an ablation, arms by seeds, and the table of its arms with paired intervals. */
-#ifndef STAGES_DATA_ABLATION_H
-#define STAGES_DATA_ABLATION_H
+#ifndef LAB_ABLATION_H
+#define LAB_ABLATION_H
 
 #include "base/buffer.h"
 #include "base/error.h"
@@ -43,7 +43,5 @@ void ablation_table(const AblationCell *cells, const char *const *arms, int n_ar
 
 /* Half the 95% interval of the mean of n values; 0 when n < 2. */
 double ablation_half_interval(const double *v, int n, double *mean);
-/* The expected best of k of the n scores, drawn without replacement. */
-double ablation_best_of(double *score, int n, int k);
 
 #endif
