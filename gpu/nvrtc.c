@@ -30,7 +30,6 @@ struct Nvrtc {
     int (*GetProgramLogSize)(Program, size_t *);
     int (*GetProgramLog)(Program, char *);
     const char *(*GetErrorString)(int);
-    int (*SetFlowCallback)(Program, int (*)(void *, void *), void *); /* NULL: see find_callback */
 };
 
 enum { OUT_OF_MEMORY = 1, INVALID_OPTION = 5, COMPILATION = 6, NAME_NOT_VALID = 10 };
@@ -54,15 +53,6 @@ static int find_symbols(Nvrtc *n, void *library, const char *path, Error *err)
     };
     return open_symbols(library, path, "NVRTC of CUDA 11.8 or later", symbols,
                         sizeof symbols / sizeof *symbols, err);
-}
-
-/* A compilation calls back at many points, meant for a decision to cancel it. NVRTC does not promise
- * that a program tells its PTX there, so that this is used in a release where it was seen to. */
-static void find_callback(Nvrtc *n, void *library)
-{
-    const OpenSymbol symbol = {"nvrtcSetFlowCallback", &n->SetFlowCallback};
-    if (strcmp(n->version, "NVRTC 13.0") || open_symbols(library, "", "", &symbol, 1, NULL))
-        n->SetFlowCallback = NULL;
 }
 
 /* Load the library of device functions, which lies beside NVRTC. NVRTC opens it by its bare
@@ -125,7 +115,6 @@ int nvrtc_open(Nvrtc **out, Error *err)
     }
     n->Version(&major, &minor);
     snprintf(n->version, sizeof n->version, "NVRTC %d.%d", major, minor);
-    find_callback(n, library);
     *out = n;
     return 0;
 }
@@ -143,11 +132,6 @@ const char *nvrtc_version(const Nvrtc *n)
 const char *nvrtc_include_dir(const Nvrtc *n)
 {
     return n->include_dir;
-}
-
-int nvrtc_tells_early(const Nvrtc *n)
-{
-    return n->SetFlowCallback != NULL;
 }
 
 /* From sm_90 on an architecture has instructions that later ones do not have (wgmma,
@@ -217,30 +201,6 @@ static void read_success(const Nvrtc *n, Program p, const NvrtcJob *job, NvrtcOu
     }
 }
 
-/* ---- PTX before it is assembled ---- */
-
-typedef struct {
-    const Nvrtc *nvrtc;
-    const NvrtcJob *job;
-    Program program;
-    int told;
-} Early;
-
-/* A text of the length of an empty one is none. */
-static int tell_early(void *of, void *reserved)
-{
-    Early *e = of;
-    size_t len = 0;
-    (void)reserved;
-    if (e->told || e->nvrtc->GetPTXSize(e->program, &len) || len < 2) return 0;
-    e->told = 1;
-    char *ptx =
-        read_output(e->program, e->nvrtc->GetPTXSize, e->nvrtc->GetPTX, NVRTC_MAX_PTX, &len);
-    if (ptx) e->job->on_ptx(e->job->of, ptx, strlen(ptx));
-    free(ptx);
-    return 0; /* go on */
-}
-
 NvrtcOutcome nvrtc_compile(const Nvrtc *n, const NvrtcJob *job, NvrtcOutput *out)
 {
     char arch[64];
@@ -254,8 +214,6 @@ NvrtcOutcome nvrtc_compile(const Nvrtc *n, const NvrtcJob *job, NvrtcOutput *out
     int rc = n->CreateProgram(&p, job->source, job->name, job->n_headers, job->header_texts,
                               job->header_names);
     for (int i = 0; i < job->n_names && !rc; i++) rc = n->AddNameExpression(p, job->names[i]);
-    Early early = {.nvrtc = n, .job = job, .program = p};
-    if (!rc && job->on_ptx && n->SetFlowCallback) n->SetFlowCallback(p, tell_early, &early);
     if (!rc) rc = n->CompileProgram(p, n_options, options);
     if (!rc)
         read_success(n, p, job, out);

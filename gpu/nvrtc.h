@@ -18,7 +18,6 @@ int nvrtc_open(Nvrtc **out, Error *err);
 void nvrtc_close(Nvrtc *n);                    /* the library stays loaded; NULL is allowed */
 const char *nvrtc_version(const Nvrtc *n);     /* "NVRTC 13.0" */
 const char *nvrtc_include_dir(const Nvrtc *n); /* of the same toolkit; "": unknown */
-int nvrtc_tells_early(const Nvrtc *n);
 
 typedef struct {
     const char *arch; /* "sm_90"; from sm_90 on with the architecture's own instructions (sm_90a) */
@@ -30,10 +29,6 @@ typedef struct {
     const char *const *options;
     int n_names;
     const char *const *names; /* name expressions of kernels */
-    /* Called with the PTX before it is assembled, where this NVRTC can (nvrtc_tells_early): half of
-     * the time is still to come, and may end in REFUSED. NULL: not called. */
-    void (*on_ptx)(void *of, const char *ptx, size_t len);
-    void *of;
 } NvrtcJob;
 
 enum { NVRTC_MAX_OPTIONS = 15 };

@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,7 +19,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
-#include "eval/compile/early_names.h"
 #include "eval/compile/nvrtc_reply.h"
 #include "eval/compile/replies.h"
 #include "eval/compile/wire.h"
@@ -38,8 +36,7 @@ struct Compiler {
     Buffer frame, reply;
     char key[DIGEST_HEX]; /* of the last request */
     Replies *offers, *kept;
-    long compiled;    /* sources */
-    double pending_s; /* a reply of quern-compile is due, for so many seconds; 0: none */
+    long compiled; /* sources */
 };
 
 /* NVRTC orders some of its work by addresses: the PTX of a large kernel differs between processes whose
@@ -95,7 +92,6 @@ static void stop_server(Compiler *c)
     while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR) {
     }
     c->pid = 0;
-    c->pending_s = 0;
     c->version[0] = 0; /* the next one says hello again */
 }
 
@@ -187,35 +183,9 @@ static void request_key(const Compiler *c, const CompileRequest *r, const char *
     digest_hex(&digest, key);
 }
 
-static int is_early(const Compiler *c)
-{
-    WireCursor cursor = {c->reply.data, c->reply.data + c->reply.len};
-    char status[16];
-    field_text(&cursor, status, sizeof status);
-    return !strcmp(status, "ptx");
-}
-
-/* Read the reply that is due, or with `early` what may come before it. */
-static int receive(Compiler *c, int early, Error *err)
-{
-    for (;;) {
-        double limit = c->pending_s;
-        int rc = wire_read_frame(c->from, NVRTC_MAX_REPLY, limit, &c->reply, err);
-        if (rc <= 0) {
-            c->pending_s = 0;
-            return rc < 0 ? -1
-                          : error_set(err, ERROR_COMPILER, "quern-compile ended without a reply");
-        }
-        if (is_early(c) && !early) continue;
-        if (!is_early(c)) c->pending_s = 0;
-        return 0;
-    }
-}
-
-static int ask(Compiler *c, const CompileRequest *r, int cpu_s, int early, Error *err)
+static int ask(Compiler *c, const CompileRequest *r, int cpu_s, Error *err)
 {
     char digits[16];
-    if (c->pending_s > 0 && receive(c, 0, err)) return -1; /* nobody waits for it any more */
     snprintf(digits, sizeof digits, "%d", cpu_s);
     buffer_clear(&c->frame);
     int rc = wire_puts(&c->frame, digits) || wire_puts(&c->frame, r->arch) ||
@@ -225,8 +195,9 @@ static int ask(Compiler *c, const CompileRequest *r, int cpu_s, int early, Error
         return error_set(err, ERROR_LIMIT,
                          "a source of %zu bytes is too large to send to the compiler", r->len);
     if (wire_write_frame(c->to, c->frame.data, c->frame.len, err)) return -1;
-    c->pending_s = 4.0 * cpu_s + START_TIMEOUT_S;
-    return receive(c, early, err);
+    rc = wire_read_frame(c->from, NVRTC_MAX_REPLY, 4.0 * cpu_s + START_TIMEOUT_S, &c->reply, err);
+    if (!rc) error_set(err, ERROR_COMPILER, "quern-compile ended without a reply");
+    return rc > 0 ? 0 : -1;
 }
 
 static int find_key(Compiler *c, const CompileRequest *r, Error *err);
@@ -234,12 +205,12 @@ static int find_key(Compiler *c, const CompileRequest *r, Error *err);
 /* Ask, and once more of a new process when that fails: the server may have been killed from
  * outside. The new server reads the headers again, and they may have changed, so the key is found
  * again. */
-static int ask_twice(Compiler *c, const CompileRequest *r, int cpu_s, int early, Error *err)
+static int ask_twice(Compiler *c, const CompileRequest *r, int cpu_s, Error *err)
 {
-    if (!ask(c, r, cpu_s, early, err)) return 0;
+    if (!ask(c, r, cpu_s, err)) return 0;
     stop_server(c);
     if (!compiler_version(c, err)) return -1;
-    if ((!cpu_s || !find_key(c, r, err)) && !ask(c, r, cpu_s, early, err)) return 0;
+    if ((!cpu_s || !find_key(c, r, err)) && !ask(c, r, cpu_s, err)) return 0;
     stop_server(c);
     return -1;
 }
@@ -250,7 +221,7 @@ static int find_key(Compiler *c, const CompileRequest *r, Error *err)
 {
     char status[16], taken[200] = "";
     if (c->folders) {
-        if (ask_twice(c, r, 0, 0, err)) return -1;
+        if (ask_twice(c, r, 0, err)) return -1;
         WireCursor cursor = {c->reply.data, c->reply.data + c->reply.len};
         field_text(&cursor, status, sizeof status);
         field_text(&cursor, taken, sizeof taken);
@@ -451,7 +422,7 @@ static int cpu_limit(const Compiler *c, const CompileRequest *r)
 
 static int compile_again(Compiler *c, const CompileRequest *r, Error *err)
 {
-    return ask_twice(c, r, (7 * cpu_limit(c, r) + 9) / 10, 0, err);
+    return ask_twice(c, r, (7 * cpu_limit(c, r) + 9) / 10, err);
 }
 
 /* Take the reply, which is whole, and keep it. */
@@ -471,21 +442,7 @@ long compiler_compiled(const Compiler *c)
     return c->compiled;
 }
 
-/* Take an early message. Returns -1 when the names in it are not clear. */
-static int take_early(Compiler *c, const CompileRequest *r, CompileResult *out)
-{
-    WireCursor cursor = {c->reply.data, c->reply.data + c->reply.len};
-    size_t n;
-    free(field_copy(&cursor, &n)); /* its status */
-    out->ptx = field_copy(&cursor, &out->ptx_len);
-    out->lowered = memory_array((size_t)r->n_names + 1, sizeof *out->lowered);
-    out->n_lowered = r->n_names;
-    if (!out->ptx || early_names(out->ptx, r->n_names, r->names, out->lowered)) return -1;
-    out->ok = out->pending = 1;
-    return 0;
-}
-
-static int run(Compiler *c, const CompileRequest *r, int early, CompileResult *out, Error *err)
+int compiler_run(Compiler *c, const CompileRequest *r, CompileResult *out, Error *err)
 {
     int unused;
     memset(out, 0, sizeof *out);
@@ -499,50 +456,24 @@ static int run(Compiler *c, const CompileRequest *r, int early, CompileResult *o
         }
         compile_result_release(out);
     }
-    if (ask_twice(c, r, cpu_limit(c, r), early, err)) return -1;
-    if (is_early(c)) {
-        if (!take_early(c, r, out)) return 0;
-        compile_result_release(out);
-        return compiler_finish(c, r, out, &unused, err);
-    }
-    return take_reply(c, r, out, err);
-}
-
-int compiler_run(Compiler *c, const CompileRequest *r, CompileResult *out, Error *err)
-{
-    return run(c, r, 0, out, err);
+    return ask_twice(c, r, cpu_limit(c, r), err) || take_reply(c, r, out, err) ? -1 : 0;
 }
 
 int compiler_begin(Compiler *c, const CompileRequest *r, CompileResult *out, Error *err)
 {
-    return run(c, r, 1, out, err);
-}
-
-static int is_same(const CompileResult *a, const CompileResult *b)
-{
-    if (a->ptx_len != b->ptx_len || memcmp(a->ptx, b->ptx, a->ptx_len)) return 0;
-    for (int i = 0; i < a->n_lowered; i++)
-        if (i >= b->n_lowered || strcmp(a->lowered[i], b->lowered[i])) return 0;
-    return 1;
+    return compiler_run(c, r, out, err);
 }
 
 int compiler_finish(Compiler *c, const CompileRequest *r, CompileResult *out, int *same, Error *err)
 {
-    CompileResult early = *out;
-    memset(out, 0, sizeof *out);
-    out->bad_name = -1;
-    int due = c->pending_s > 0, lost = !due || receive(c, 0, NULL);
-    if (due && lost) stop_server(c);
-    int rc = lost ? run(c, r, 0, out, err) : take_reply(c, r, out, err);
-    *same = !rc && out->ok && early.pending && is_same(&early, out);
-    compile_result_release(&early);
-    return rc;
+    *same = 1;
+    compile_result_release(out);
+    return compiler_run(c, r, out, err);
 }
 
 int compiler_is_done(const Compiler *c)
 {
-    struct pollfd p = {c->from, POLLIN, 0};
-    return !(c->pending_s > 0) || poll(&p, 1, 0);
+    return c != NULL;
 }
 
 void compile_result_release(CompileResult *r)

@@ -40,7 +40,7 @@ typedef struct {
     int line;           /* of the first error, 0 unknown */
     int limited;        /* not ok, because a limit was reached */
     int cached;         /* the reply was not compiled now */
-    int pending;        /* ok so far: the PTX is there, and the cubin is being made */
+    int pending;        /* 0 */
     char *ptx;
     size_t ptx_len;
     char *cubin;
@@ -52,16 +52,13 @@ typedef struct {
 /* Returns 0 with a result, ok or not; -1 when the compiler process failed, which says nothing about
  * the source. Release in both cases. */
 int compiler_run(Compiler *c, const CompileRequest *r, CompileResult *out, Error *err);
+void compile_result_release(CompileResult *r);
 
-/* As compiler_run, but where the compiler tells the PTX early, and its kernels' names are plain,
- * the result is `pending`, without cubin. compiler_finish waits for the rest of it, for the same
- * request, and returns as compiler_run; *same: the parts that were known have not changed. With any
- * other request in between, the pending result is lost, and compiler_finish compiles again. */
+/* As compiler_run, until eval/judge calls it. */
 int compiler_begin(Compiler *c, const CompileRequest *r, CompileResult *out, Error *err);
 int compiler_finish(Compiler *c, const CompileRequest *r, CompileResult *out, int *same,
                     Error *err);
-int compiler_is_done(const Compiler *c); /* compiler_finish would not wait */
-void compile_result_release(CompileResult *r);
+int compiler_is_done(const Compiler *c);
 
 /* Move a reply from one process to another. compiler_reply: the reply of the last compiler_run that
  * returned 0, with the digest of everything that decides it. compiler_offer: give such a reply to

@@ -19,26 +19,18 @@
 #include "eval/compile/headers.h"
 #include "eval/compile/heap.h"
 #include "eval/compile/nvrtc_reply.h"
-#include "eval/compile/prefault.h"
-#include "eval/compile/prefork.h"
 #include "eval/compile/sandbox.h"
 #include "eval/compile/source_text.h"
 #include "eval/compile/wire.h"
 
 enum { MAX_NAMES = 2048, MAX_REQUEST = 1 << 20, WALL_FACTOR = 3, WALL_EXTRA_S = 20 };
-enum { IDLE_MS = 1000 };  /* without a request, after which the server warms up */
-enum { LEARN_AFTER = 3 }; /* compilations: a server of a few needs no prefault */
 static const size_t memory_limit = (size_t)2 << 30;
 
 typedef struct {
     Nvrtc *nvrtc;
     Headers *headers;
     Sandbox *sandbox;
-    Prefork *prefork; /* NULL: not warm */
-    Prefault *prefault;
-    int served;      /* compilations */
-    int tells_early; /* NVRTC gave the PTX early when it warmed up */
-    int to;          /* the client's end */
+    int warm; /* NVRTC has compiled in this process */
 } Server;
 
 typedef struct {
@@ -97,7 +89,7 @@ static NvrtcJob make_job(Server *s, const Request *r)
     return job;
 }
 
-static int write_whole(const Buffer *out, int fd)
+static _Noreturn void reply_and_end(const Buffer *out, int fd)
 {
     size_t done = 0;
     while (done < out->len) {
@@ -105,95 +97,31 @@ static int write_whole(const Buffer *out, int fd)
         if (n <= 0 && errno != EINTR) break;
         if (n > 0) done += (size_t)n;
     }
-    return done == out->len ? 0 : -1;
+    _exit(done < out->len);
 }
 
-static _Noreturn void reply_and_end(const Buffer *out, int fd)
-{
-    _exit(write_whole(out, fd) ? 1 : 0);
-}
-
-/* of: the descriptor of the reply, which follows. */
-static void write_early(void *of, const char *ptx, size_t len)
-{
-    Buffer out;
-    buffer_init(&out, NVRTC_MAX_REPLY);
-    if (wire_puts(&out, "ptx") || wire_put(&out, ptx, len) || write_whole(&out, *(int *)of))
-        _exit(1);
-    buffer_release(&out);
-}
-
-/* Enter the sandbox, or end with a reply that says why not. */
-static void enter_sandbox(Server *s, int cpu_s, int fd)
+/* In a child: compile in the sandbox, and write the reply to fd. */
+static _Noreturn void compile_and_end(Server *s, const NvrtcJob *job, int cpu_s, int fd)
 {
     Buffer out;
     Error err;
     size_t beyond = memory_limit - heap_room(); /* the range is mapped already */
-    if (!sandbox_enter(s->sandbox, fd, cpu_s, beyond, &err)) return;
-    buffer_init(&out, NVRTC_MAX_REPLY);
-    say(&out, "failed", err.text);
-    reply_and_end(&out, fd);
-}
-
-static _Noreturn void compile_and_end(Server *s, const NvrtcJob *job, int fd)
-{
-    Buffer out;
-    NvrtcJob told = *job;
-    told.on_ptx = s->tells_early ? write_early : NULL;
-    told.of = &fd;
+    process_die_with_parent();
+    int rc = sandbox_enter(s->sandbox, fd, cpu_s, beyond, &err);
     heap_begin();
     buffer_init(&out, NVRTC_MAX_REPLY);
-    nvrtc_reply(s->nvrtc, &told, headers_none(s->headers), &out);
+    if (rc)
+        say(&out, "failed", err.text);
+    else
+        nvrtc_reply(s->nvrtc, job, headers_none(s->headers), &out);
     reply_and_end(&out, fd);
 }
 
-/* Compile in a preforked child. Its CPU limit is raised by the time that it has used before.
- * Headers are collected inside the sandbox, where none can be read: the server found none for this
- * source. */
-static void prefork_child(void *context, const Buffer *frame, double used_s, int fd)
-{
-    Server *s = context;
-    Request r;
-    if (request_parse(frame, &r, NULL)) _exit(1);
-    enter_sandbox(s, r.cpu_s + (int)(used_s + 0.5), fd);
-    NvrtcJob job = make_job(s, &r);
-    compile_and_end(s, &job, fd);
-}
-
-/* The length of a complete early message at the beginning of what a child has written; 0: there is
- * none, or not all of it. *begun: the beginning of one. */
-static size_t early_length(const Buffer *out, int *begun)
-{
-    WireCursor c = {out->data, out->data + out->len};
-    const char *word, *ptx;
-    size_t n;
-    *begun = !wire_get(&c, &word, &n) && n == 3 && !memcmp(word, "ptx", 3);
-    return *begun && !wire_get(&c, &ptx, &n) ? (size_t)(c.p - out->data) : 0;
-}
-
-/* Leave the reply alone in `out`. */
-static void drop_early(Buffer *out)
-{
-    int begun;
-    size_t n = early_length(out, &begun);
-    if (!begun) return;
-    if (!n) n = out->len;
-    memmove(out->data, out->data + n, out->len - n);
-    out->len -= n;
-    out->full |= out->len > NVRTC_MAX_REPLY;
-}
-
-/* Read what the child writes, and send an early message on at once. Returns 1 when the deadline passed
- * or the reply is too large. A client that does not read meets that again with the reply. */
-static int collect(int fd, int client, double deadline, Buffer *out)
+/* Read what the child writes. Returns 1 when the deadline passed or the reply is too large. */
+static int collect(int fd, double deadline, Buffer *out)
 {
     char chunk[65536];
-    for (int sent = 0, begun;;) {
-        size_t early = sent ? 0 : early_length(out, &begun);
-        if (early) {
-            wire_write_frame(client, out->data, early, NULL);
-            sent = 1;
-        }
+    for (;;) {
         double left = deadline - clock_seconds();
         struct pollfd p = {fd, POLLIN, 0};
         int ready = left > 0 ? poll(&p, 1, (int)(left * 1000) + 1) : 0;
@@ -260,16 +188,13 @@ static void await(pid_t pid, End *e)
 }
 
 /* Fork a child for this request. Returns its pid; its reply comes from *fd. */
-static pid_t fork_child(Server *s, const Request *r, const NvrtcJob *job, int *fd, Error *err)
+static pid_t fork_child(Server *s, const Request *r, int *fd, Error *err)
 {
     int fds[2];
+    NvrtcJob job = make_job(s, r);
     if (pipe(fds)) return error_errno(err, "cannot make a pipe");
     pid_t pid = fork();
-    if (pid == 0) {
-        process_die_with_parent();
-        enter_sandbox(s, r->cpu_s, fds[1]);
-        compile_and_end(s, job, fds[1]);
-    }
+    if (pid == 0) compile_and_end(s, &job, r->cpu_s, fds[1]);
     close(fds[1]);
     *fd = fds[0];
     if (pid > 0) return pid;
@@ -277,20 +202,15 @@ static pid_t fork_child(Server *s, const Request *r, const NvrtcJob *job, int *f
     return error_errno(err, "cannot fork");
 }
 
-static int compile_sandboxed(Server *s, const Request *r, const Buffer *frame, Buffer *out,
-                             Error *err)
+static int compile_sandboxed(Server *s, const Request *r, Buffer *out, Error *err)
 {
-    int fd;
+    int fd = -1;
     End end = {0};
-    NvrtcJob job = make_job(s, r);
-    pid_t pid = headers_none(s->headers) ? prefork_take(s->prefork, frame, &fd) : 0;
-    if (!pid) pid = fork_child(s, r, &job, &fd, err);
+    pid_t pid = fork_child(s, r, &fd, err);
     if (pid < 0) return -1;
     buffer_clear(out);
-    end.overdue = collect(fd, s->to, clock_seconds() + WALL_FACTOR * r->cpu_s + WALL_EXTRA_S, out);
+    end.overdue = collect(fd, clock_seconds() + WALL_FACTOR * r->cpu_s + WALL_EXTRA_S, out);
     close(fd);
-    drop_early(out);
-    s->served++;
     if (end.overdue) kill(pid, SIGKILL);
     await(pid, &end);
     reply_for_end(&end, r->cpu_s, out);
@@ -305,89 +225,28 @@ static void say_taken(Server *s, const Request *r, Buffer *out)
     say(out, "taken", headers_taken(s->headers));
 }
 
-static void note_early(void *of, const char *ptx, size_t len)
-{
-    buffer_append(of, ptx, len);
-}
-
-/* The reply has the PTX that was told early. */
-static int is_as_told(const Buffer *reply, const Buffer *early)
-{
-    WireCursor c = {reply->data, reply->data + reply->len};
-    const char *field = NULL;
-    size_t n = 0;
-    for (int i = 0; i < 3; i++) /* status, log, PTX */
-        if (wire_get(&c, &field, &n)) return 0;
-    return n && n == early->len && !memcmp(field, early->data, n);
-}
-
-/* Compile a source of the server's own in this process, whose kernel is `warm`. */
-static void compile_own(Server *s, const char *source, Buffer *out, Buffer *early)
-{
-    const char *const *names, *const *texts, *kernel = "warm";
-    int n = headers_collect(s->headers, source, strlen(source), &names, &texts);
-    NvrtcJob job = {.arch = "sm_90",
-                    .source = source,
-                    .n_headers = n,
-                    .header_names = names,
-                    .header_texts = texts,
-                    .n_names = 1,
-                    .names = &kernel,
-                    .on_ptx = note_early,
-                    .of = early};
-    nvrtc_reply(s->nvrtc, &job, headers_none(s->headers), out);
-}
-
-/* A common kernel: a reduction by a block. */
-static void compile_common(void *of)
-{
-    static const char source[] =
-        "__global__ void warm(const float *x, float *y, int n)\n{\n"
-        "    __shared__ float part[32];\n    float sum = 0.0f;\n"
-        "    for (int i = threadIdx.x; i < n; i += blockDim.x) sum += expf(x[i]) / (1 + x[i]);\n"
-        "    for (int k = 16; k; k /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, k);\n"
-        "    if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = sum;\n    __syncthreads();\n"
-        "    sum = part[threadIdx.x % 32];\n"
-        "    float4 v = reinterpret_cast<const float4 *>(x)[threadIdx.x];\n"
-        "    y[threadIdx.x] = sum + v.x * v.y + v.z * v.w;\n}\n";
-    Buffer out, early;
-    buffer_init(&out, NVRTC_MAX_REPLY);
-    buffer_init(&early, NVRTC_MAX_PTX);
-    compile_own(of, source, &out, &early);
-    buffer_release(&out);
-    buffer_release(&early);
-}
-
-/* In a child that waits for its request. */
-static void touch_pages(void *of)
-{
-    const Server *s = of;
-    prefault_touch(s->prefault);
-}
-
-/* Compile once in this process: NVRTC then has loaded all its libraries before children are forked.
- */
+/* Compile once in this process: NVRTC then has loaded all its libraries before children are forked. A
+ * client that finds all its results in a cache never needs this. */
 static int warm_up(Server *s, Error *err)
 {
-    static const char source[] =
-        "__global__ void warm(float *x) { x[threadIdx.x] = expf(x[threadIdx.x]); }\n";
-    const char *status = "";
+    char source[] = "__global__ void warm(float *x) { x[threadIdx.x] = expf(x[threadIdx.x]); }\n",
+         kernel[] = "warm";
+    Request own = {.arch = "sm_90", .source = source, .names = {kernel}, .n_names = 1};
+    const char *status = "", *log = "";
     size_t len = 0;
-    Buffer out, early;
+    Buffer out;
+    if (s->warm) return 0;
     buffer_init(&out, NVRTC_MAX_REPLY);
-    buffer_init(&early, NVRTC_MAX_PTX);
-    compile_own(s, source, &out, &early);
-    s->tells_early = is_as_told(&out, &early);
+    NvrtcJob job = make_job(s, &own);
+    nvrtc_reply(s->nvrtc, &job, headers_none(s->headers), &out);
     WireCursor c = {out.data, out.data + out.len};
     int rc = 0;
-    if (wire_get(&c, &status, &len) || len != 2 || memcmp(status, "ok", 2)) {
-        const char *log = "";
-        wire_get(&c, &log, &len);
+    s->warm = !wire_get(&c, &status, &len) && len == 2 && !memcmp(status, "ok", 2);
+    if (!s->warm && !wire_get(&c, &log, &len))
         rc = error_set(err, ERROR_COMPILER, "%s cannot compile a kernel of one line: %.*s",
                        nvrtc_version(s->nvrtc), (int)len, log);
-    }
     buffer_release(&out);
-    buffer_release(&early);
+    if (s->warm) heap_map();
     return rc;
 }
 
@@ -400,40 +259,14 @@ static int start(Server *s, Error *err)
     return sandbox_open(&s->sandbox, err);
 }
 
-/* A client that finds all its results in a cache never needs this. */
-static int be_warm(Server *s, Error *err)
-{
-    if (s->prefork) return 0;
-    if (warm_up(s, err)) return -1;
-    heap_map();
-    s->prefault = prefault_open();
-    s->prefork = prefork_open(prefork_child, touch_pages, s);
-    return 0;
-}
-
-/* Use the time before the first request, when it is long, and before each later one. A failure is
- * the reply to the request that meets it again. */
-static void prepare(Server *s, int in)
-{
-    struct pollfd p = {in, POLLIN, 0};
-    if (!s->prefork && !poll(&p, 1, IDLE_MS)) be_warm(s, NULL);
-    if (!s->prefork) return;
-    if (s->served == LEARN_AFTER) {
-        s->served++;
-        prefault_learn(s->prefault, compile_common, s);
-    }
-    prefork_fork(s->prefork);
-    prefault_wait(s->prefault, in);
-}
-
 static int answer(Server *s, const Buffer *frame, int out, Buffer *reply, Error *err)
 {
     Request r;
     int rc = request_parse(frame, &r, err);
     if (!rc && !r.cpu_s)
         say_taken(s, &r, reply);
-    else if (!rc && !(rc = be_warm(s, err)))
-        rc = compile_sandboxed(s, &r, frame, reply, err);
+    else if (!rc)
+        rc = warm_up(s, err) || compile_sandboxed(s, &r, reply, err) ? -1 : 0;
     request_release(&r);
     if (rc) say(reply, "failed", err->text);
     return wire_write_frame(out, reply->data, reply->len, err);
@@ -441,10 +274,10 @@ static int answer(Server *s, const Buffer *frame, int out, Buffer *reply, Error 
 
 int compile_server_run(int in, int out, Error *err)
 {
-    Server s = {.to = out};
+    Server s = {0};
     Buffer frame, reply, flags;
     buffer_init(&frame, MAX_REQUEST);
-    buffer_init(&reply, NVRTC_MAX_REPLY + NVRTC_MAX_PTX); /* with an early message */
+    buffer_init(&reply, NVRTC_MAX_REPLY);
     buffer_init(&flags, 4096);
     setpgid(0, 0); /* Ctrl-C reaches only the client, which then closes the input */
     process_die_with_parent();
@@ -458,12 +291,9 @@ int compile_server_run(int in, int out, Error *err)
     if (wire_write_frame(out, reply.data, reply.len, err)) rc = -1;
     int more = 1;
     while (!rc && more > 0) {
-        prepare(&s, in); /* while the client handles the reply */
         more = wire_read_frame(in, MAX_REQUEST, 0, &frame, err);
         if (more > 0) rc = answer(&s, &frame, out, &reply, err);
     }
-    if (s.prefork) prefork_close(s.prefork);
-    if (s.prefault) prefault_close(s.prefault);
     if (s.headers) headers_close(s.headers);
     if (s.sandbox) sandbox_close(s.sandbox);
     free(s.nvrtc);

@@ -3,7 +3,6 @@
  *
  *   hello    "hello", version, flags, "folders" or "" | "failed", sentence
  *   request  CPU seconds (text), arch, source, kernel name...
- *   early    "ptx", PTX: before some replies, as soon as it is known; the reply may still refuse
  *   reply    status, log, PTX, cubin, lowered name...
  *   status   "ok"
  *            "refused"  NVRTC's log says why

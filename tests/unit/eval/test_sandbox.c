@@ -81,8 +81,7 @@ static void test_reaches_no_process(void **state)
     assert_int_equal(WTERMSIG(status), SIGKILL);
 }
 
-/* Send `signal_no` to the child that compiles, once it has used 0.2 s of CPU time: one that waits for
- * a source has not. */
+/* Send `signal_no` to the child that compiles, once it has used 0.2 s of CPU time. */
 static void *signal_child(void *signal_no)
 {
     char command[400];
@@ -95,7 +94,7 @@ static void *signal_child(void *signal_no)
 }
 
 /* A child that is killed, terminated, or stopped until its time is over says nothing about the
- * source. / */
+ * source. */
 static void test_ended_from_outside(void **state)
 {
     (void)state;
