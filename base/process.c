@@ -44,61 +44,6 @@ void process_reap(int group, double seconds)
     }
 }
 
-static int answer_to = -1; /* pipe from the child of process_answer_early to its parent */
-
-/* Ends this process as the child ended: with its status, or by its signal. */
-static _Noreturn void end_as(pid_t child)
-{
-    int status;
-    while (waitpid(child, &status, 0) < 0)
-        if (errno != EINTR) _exit(1);
-    if (WIFSIGNALED(status)) {
-        setrlimit(RLIMIT_CORE,
-                  &(struct rlimit){0, 0}); /* the child has left a core, if one is configured */
-        signal(WTERMSIG(status), SIG_DFL);
-        raise(WTERMSIG(status));
-        _exit(128 + WTERMSIG(status));
-    }
-    _exit(WEXITSTATUS(status));
-}
-
-int process_answer_early(void)
-{
-    int fds[2];
-    unsigned char status;
-    pid_t parent = getpid();
-    if (pipe2(fds, O_CLOEXEC)) return -1;
-    pid_t child = fork();
-    if (child == 0) {
-        close(fds[0]);
-        answer_to = fds[1];
-        process_die_with_parent();
-        if (getppid() != parent) _exit(1);
-        return 0;
-    }
-    close(fds[1]);
-    if (child < 0) {
-        close(fds[0]);
-        return -1;
-    }
-    ssize_t n;
-    do n = read(fds[0], &status, 1);
-    while (n < 0 && errno == EINTR);
-    if (n != 1) end_as(child);
-    _exit(status);
-}
-
-_Noreturn void process_answered(int status)
-{
-    unsigned char byte = (unsigned char)status;
-    int null = answer_to >= 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
-    for (int i = 0; i < 3 && null >= 0; i++)
-        dup2(null, i); /* a reader of these files must not wait for this process */
-    ssize_t said = answer_to >= 0 ? write(answer_to, &byte, 1) : 0;
-    (void)said; /* a lost message is replaced by the end of the process */
-    _exit(status);
-}
-
 int process_self_dir(char *out, size_t size, Error *err)
 {
     ssize_t n = readlink("/proc/self/exe", out, size - 1);

@@ -36,15 +36,6 @@ int process_self_dir(char *out, size_t size, Error *err);
 /* The path of another program of Quern: beside this one, or in the build's bin folder for a test. */
 int process_find_program(const char *name, char *out, size_t size, Error *err);
 
-/* Early answer, for a process that ends slowly: a GPU driver needs 90 ms to take down its contexts
- * (docs/measurements/evaluator.md). Returns in a child, which does the work. The parent waits until
- * the child calls process_answered or ends, and then exits with the same status. Call it before
- * any thread exists. Returns -1 if there is no child; the caller then works itself, and
- * process_answered only exits. */
-int process_answer_early(void);
-/* Passes `status` to the parent, which exits with it at once, and ends this process. */
-_Noreturn void process_answered(int status);
-
 /* For a setting that a library reads before main: unless the variable is set, sets it and starts this
  * program again. Returns where it is set, or cannot be. Call it first in main. */
 void process_again_with(const char *name, const char *value, char *const argv[]);

@@ -165,12 +165,6 @@ static void limit_channels(void)
         if (!getenv(names[i])) setenv(names[i], "1", 1);
 }
 
-static int cuda_expected_arch(const char *arg, char out[16])
-{
-    limit_channels();
-    return harness_expected_arch(arg, out);
-}
-
 /* The N of "cuda:N"; -1: not a number of a GPU. */
 static int ordinal_of(const char *arg)
 {
@@ -426,7 +420,6 @@ const DeviceOps cuda_device_ops = {
     .meaning = "a GPU",
     .example = "cuda:0",
     .use_only = cuda_use_only,
-    .expected_arch = cuda_expected_arch,
     .open = cuda_open,
     .close = cuda_close,
     .info = cuda_info,

@@ -217,9 +217,6 @@ typedef struct {
     /* Announces that this process opens only this device. It is called before threads start, and
      * may set the process's environment. NULL: not needed. */
     void (*use_only)(const char *arg);
-    /* DeviceInfo.arch, where it is known without opening the device; -1: it is not. NULL: opening
-     * takes no time. */
-    int (*expected_arch)(const char *arg, char out[16]);
     void (*close)(Device *d);
     const DeviceInfo *(*info)(Device *d);
     /* Load code into one of the contexts (DeviceHome). Returns 1 with UNSUPPORTED or LAUNCH_ERROR when
@@ -247,7 +244,7 @@ typedef struct {
     int (*protect)(Device *d, DevicePtr p, int read_only, Error *err);
     /* Returns 1 when a guard zone was written. */
     int (*check_guards)(Device *d, DeviceFault *fault, Error *err);
-    /* The least work of what run and early get from now on, in words moved and flops: a limit of
+    /* The least work of what run gets from now on, in words moved and flops: a limit of
      * instructions allows for it. NULL: limits do not depend on it. */
     void (*announce)(Device *d, double work);
     /* Launch in order with all checks, under the device's limit of instructions or seconds. */
@@ -255,11 +252,6 @@ typedef struct {
     /* on: from now on `run` takes blocks and warps in another order, under a limit of a few times
      * the instructions of the last usual run. 0: the usual order. NULL: the hardware decides. */
     void (*disturb)(Device *d, int on);
-    /* Launch in the other order before the usual `run` or `predict` of the same launches, and leave no
-     * trace but in memory. Then early_counts: after the usual run, says whether `run` in the other order
-     * would now do just what `early` did. 1: it counts as done. NULL with disturb NULL. */
-    int (*early)(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
-    int (*early_counts)(Device *d, const DeviceLaunch *launches, int n);
     /* After sample, and at other sizes: 0 where the work of the launches is surely more than the limit of
      * attempt, which does as run and counts for nothing else. NULL with sample. */
     int (*fits)(Device *d, const DeviceLaunch *launches, int n);

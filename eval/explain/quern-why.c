@@ -1,12 +1,12 @@
 /* quern-why: why a kernel takes the time that it takes, beside its baseline or another kernel. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/process.h"
 #include "eval/candidate/candidate.h"
 #include "eval/device/evaluator_flags.h"
 #include "eval/explain/why.h"
@@ -58,9 +58,7 @@ static void judge(Evaluator *e, const char *task, const char *path, Kernel *k)
     if (k->v.outcome == OUTCOME_OK) return;
     printf("%s is not correct: %s\n  %s\n", k->label, outcome_name(k->v.outcome), k->v.message);
     int status = k->v.outcome == OUTCOME_EVALUATOR_ERROR ? EXIT_STATUS_SYSTEM : EXIT_STATUS_FAILED;
-    status = log_close(status);
-    fflush(NULL);
-    process_answered(status);
+    exit(log_close(status));
 }
 
 static void print_rows(const Counters *before, const Counters *after, const char *name)
@@ -122,7 +120,6 @@ int main(int argc, char **argv)
     if (!ops) flags_usage_error(&spec, "%s", err.text);
     const char *files[2] = {words[1], args.against};
     flags_need_files(&spec, files, 2);
-    if (ops->clock) process_answer_early();
     if (ops->use_only) ops->use_only(device_arg);
     EvaluatorOptions options = {.device = args.device,
                                 .tasks_root = args.tasks_root,
@@ -138,7 +135,6 @@ int main(int argc, char **argv)
     judge(e, task->name, words[1], &kernel);
     if (args.against) judge(e, task->name, args.against, &other);
     tell(task->name, &kernel, args.against ? &other : NULL);
-    int status = log_close(EXIT_STATUS_OK);
-    fflush(NULL);
-    process_answered(status); /* the end of the process frees everything */
+    evaluator_close(e);
+    return log_close(EXIT_STATUS_OK);
 }

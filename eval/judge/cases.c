@@ -19,7 +19,6 @@ typedef struct {
     Case *c;
     size_t bytes;
     uint64_t used;
-    int pending; /* drawn, and not yet uploaded to the device that keeps contents */
 } Slot;
 
 /* The workload stays at its place. It has no positions where the task cannot be made short. */
@@ -51,15 +50,12 @@ Cases *cases_new(size_t max_bytes, const DeviceOps *ops, Device *device)
 {
     Cases *c = memory_alloc(sizeof *c);
     c->max_bytes = max_bytes;
-    if (ops && ops->golden) c->ops = ops, c->device = device;
-    return c;
-}
-
-void cases_open(Cases *c, Device *device)
-{
-    size_t room = c->ops ? c->ops->info(device)->contents_bytes : 0;
+    if (!ops || !ops->golden) return c;
+    size_t room = ops->info(device)->contents_bytes;
+    c->ops = ops;
     c->device = device;
     if (room && room < c->max_bytes) c->max_bytes = room;
+    return c;
 }
 
 static void case_free(const Cases *cases, Case *c)
@@ -228,12 +224,12 @@ static Slot *draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed
     size_t bytes;
     int rc = case_fill(k, t, &bytes, err);
     if (!rc) make_room(c, bytes); /* the reference may take it */
-    if (rc || reference(c, k, t, err)) {
+    if (rc || reference(c, k, t, err) || (c->ops && case_upload(c, k, err))) {
         case_free(c, k);
         return NULL;
     }
     Slot *s = &c->slots[c->n++];
-    *s = (Slot){k, bytes, ++c->clock, c->ops != NULL};
+    *s = (Slot){k, bytes, ++c->clock};
     c->bytes += bytes;
     return s;
 }
@@ -244,12 +240,6 @@ void cases_reference(Cases *c, CasesReference *f, void *of)
     c->reference_of = of;
 }
 
-int cases_draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale,
-               Error *err)
-{
-    return find(c, t, w, v, seed, scale) || draw(c, t, w, v, seed, scale, err) ? 0 : -1;
-}
-
 const Case *cases_get(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale,
                       Error *err)
 {
@@ -257,15 +247,7 @@ const Case *cases_get(Cases *c, Task *t, const Workload *w, Variant v, uint64_t 
     if (!s) s = draw(c, t, w, v, seed, scale, err);
     if (!s) return NULL;
     s->used = ++c->clock;
-    if (!s->pending) return s->c;
-    if (!case_upload(c, s->c, err)) {
-        s->pending = 0;
-        return s->c;
-    }
-    c->bytes -= s->bytes;
-    case_free(c, s->c);
-    *s = c->slots[--c->n];
-    return NULL;
+    return s->c;
 }
 
 /* Few tasks have a whole reference: when they are too many, all but that of contents i. */
@@ -300,13 +282,6 @@ TimedContents *cases_timed_once(Cases *c, Task *t, const Workload *w, uint64_t s
         return timed_contents_renew(c->once, seed, err) ? NULL : c->once;
     if (c->once) timed_contents_free(c->once);
     return c->once = timed_contents_new(t, w, seed, err);
-}
-
-void cases_draw_once(const Cases *c, const atomic_int *stop)
-{
-    for (int i = 0; i < c->n_timed; i++)
-        if (c->timed[i]->test.task == c->once->test.task)
-            timed_contents_draw_as(c->once, c->timed[i], stop);
 }
 
 /* The cases of the workload that it was go with it. */

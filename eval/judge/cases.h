@@ -4,8 +4,6 @@
 #ifndef EVAL_JUDGE_CASES_H
 #define EVAL_JUDGE_CASES_H
 
-#include <stdatomic.h>
-
 #include "eval/device/device.h"
 #include "tasks/task.h"
 
@@ -30,21 +28,14 @@ typedef struct {
 typedef struct Cases Cases;
 
 /* ops NULL: everything stays in host memory. max_bytes: the bound of the contents, in the memory
- * that holds them. */
+ * that holds them, where the device has room for so much. */
 Cases *cases_new(size_t max_bytes, const DeviceOps *ops, Device *device);
 void cases_free(Cases *c);
 
-/* Set the device when it is open, and lower max_bytes to what it has room for. Before that only
- * cases_draw may be called. */
-void cases_open(Cases *c, Device *device);
 /* Sets a function that computes the expected outputs of some cases in place of the host. It returns
  * 0, or another number when the host must. What it gives is in expected, or in golden_expected. */
 typedef int CasesReference(void *of, Case *c);
 void cases_reference(Cases *c, CasesReference *f, void *of);
-/* Draw a case into host memory. cases_get later moves it to the device. */
-int cases_draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale,
-               Error *err);
-
 /* The case, drawn where it is not kept. NULL: the task or the device failed. It stays valid for at
  * least two further calls, or until cases_free. */
 const Case *cases_get(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale,
@@ -63,10 +54,6 @@ struct TimedContents *cases_timed_once(Cases *c, Task *t, const Workload *w, uin
 /* The timed workload made short (shortened.h), by the seed of its contents. It stays valid until the next
  * call for the same task with another seed. NULL: it cannot be. */
 const Workload *cases_shortened(Cases *c, const Task *t, const Workload *timed, uint64_t seed);
-
-/* Draws ahead for the case of the last cases_timed_once: the places that the task's cases_timed has
- * drawn, since other seeds are read at the same places. It ends early where *stop is set. */
-void cases_draw_once(const Cases *c, const atomic_int *stop);
 
 /* Memory of zeros, for free(). Large tensors are in huge pages: page faults take half the time of the first
  * touch. */

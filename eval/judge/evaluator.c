@@ -20,7 +20,6 @@
 #include "eval/judge/outliers.h"
 #include "eval/judge/paired_timing.h"
 #include "eval/judge/predicted_timing.h"
-#include "eval/judge/prepare.h"
 #include "eval/judge/sanitizer.h"
 #include "eval/judge/seeds.h"
 #include "eval/judge/statistics.h"
@@ -42,7 +41,6 @@ struct Evaluator {
     char *baseline_source; /* replaces the tasks' baselines; NULL: none */
     Compiler *compiler;
     Cases *cases;
-    Prepare *prepare;     /* for the first candidate; NULL: none */
     Sanitizer *sanitizer; /* of a device that measures; NULL: no simulator has its architecture */
     int sanitize_all;     /* not only wins */
     PairedOptions paired;
@@ -71,21 +69,6 @@ static Task *find_task(Evaluator *e, const char *name, Error *err)
     return i < 0 ? NULL : e->tasks.tasks[i];
 }
 
-/* Begin with the first candidate while the device opens. Only a device with a known architecture is
- * slow to open; for others, and for one that does not exist, nothing is begun. */
-static void begin_first(Evaluator *e, const EvaluatorOptions *opt, const char *arg)
-{
-    char arch[16];
-    Task *t = opt->first_task && opt->first_source ? find_task(e, opt->first_task, NULL) : NULL;
-    const Workload *w = t ? task_workload(t, ROLE_TIME) : NULL;
-    if (!w || device_reference_needed(t, w) || !e->ops->expected_arch ||
-        e->ops->expected_arch(arg, arch))
-        return;
-    e->prepare = prepare_begin(&(PrepareOptions){e->compiler, e->cases, t, w, e->seed,
-                                                 baseline_text(t, e->baseline_source),
-                                                 opt->first_source, opt->first_len, arch});
-}
-
 /* Tensors come and go with each candidate, and to map their pages again takes longer than to draw
  * what is in them. */
 static void keep_freed_memory(void)
@@ -112,17 +95,15 @@ int evaluator_open(const EvaluatorOptions *opt, Evaluator **out, Error *err)
         evaluator_close(e);
         return -1;
     }
-    e->cases = cases_new(e->ops->golden ? device_bytes : host_bytes, e->ops, NULL);
     e->baselines = memory_array((size_t)e->tasks.n + 1, sizeof *e->baselines);
     for (int i = 0; i < e->tasks.n; i++) e->baselines[i] = memory_array(1, sizeof **e->baselines);
     log_debug("compiler started, %d tasks loaded", e->tasks.n);
-    begin_first(e, opt, arg);
     if (e->ops->open(arg, &e->device, err)) {
         evaluator_close(e);
         return -1;
     }
     log_debug("device open");
-    cases_open(e->cases, e->device);
+    e->cases = cases_new(e->ops->golden ? device_bytes : host_bytes, e->ops, e->device);
     if (!evaluator_device(e)->predicted) e->sanitizer = sanitizer_new(evaluator_device(e)->arch);
     e->reference = (ReferenceDevice){.ops = e->ops, .device = e->device, .compiler = e->compiler};
     if (!e->ops->info(e->device)->predicted)
@@ -133,7 +114,6 @@ int evaluator_open(const EvaluatorOptions *opt, Evaluator **out, Error *err)
 
 void evaluator_close(Evaluator *e)
 {
-    if (e->prepare) prepare_end(e->prepare);
     for (int i = 0; e->baselines && i < e->tasks.n; i++) {
         baseline_release(e->baselines[i]);
         free(e->baselines[i]);
@@ -378,32 +358,15 @@ static int compile_ops(Evaluator *e, Loaded *l, Finding *f, Error *err)
     return loaded_ops_compile(l, list, n, f, err);
 }
 
-/* After the checks, which returned rc: load again, since a device variable must not keep their results
- * for the timed runs. Where the cubin is still made, wait for it, with a run that needs none in the
- * meantime; that the assembler refuses the source goes before what the checks found. */
-static int load_for_timing(Evaluator *e, Task *t, Loaded *l, const Candidate *c, int rc, Verdict *v,
-                           Finding *f, Error *err)
-{
-    Finding late;
-    if (!l->code.pending) return rc ? rc : loaded_again(l, f, err);
-    if (rc < 0) return rc;
-    if (!rc && !compiler_is_done(e->compiler))
-        predicted_early(l, e->cases, task_workload(t, ROLE_SIM), e->seed);
-    int end = loaded_finish(l, c, 1, &late, err);
-    if (!end) describe_launches(l, task_workload(t, ROLE_TIME), v);
-    if (end == 1) *f = late;
-    log_debug("cubin made");
-    return end ? end : rc;
-}
-
 /* Check and time what is loaded. ms: adds the milliseconds of both. */
-static int judge_loaded(Evaluator *e, Task *t, Loaded *l, const Candidate *c, Verdict *v,
-                        ChecksPassed *passed, Finding *f, double ms[2], Error *err)
+static int judge_loaded(Evaluator *e, Task *t, Loaded *l, Verdict *v, ChecksPassed *passed,
+                        Finding *f, double ms[2], Error *err)
 {
     double since = clock_seconds();
     const Workload *w = task_workload(t, ROLE_TIME);
     int rc = checks_run(l, e->cases, e->seed, passed, f, err);
-    rc = load_for_timing(e, t, l, c, rc, v, f, err);
+    /* A device variable must not keep the results of the checks for the timed runs. */
+    if (!rc) rc = loaded_again(l, f, err);
     ms[0] += lap(&since);
     log_debug("checked");
     if (!rc) rc = time_candidate(e, t, w, l, v, passed, f, err);
@@ -412,8 +375,8 @@ static int judge_loaded(Evaluator *e, Task *t, Loaded *l, const Candidate *c, Ve
 }
 
 /* After a fault that may not matter: judge again, with a module that follows doubtful values. */
-static int judge_again(Evaluator *e, Task *t, Loaded *l, const Candidate *c, Verdict *v,
-                       ChecksPassed *passed, Finding *f, double ms[2], Error *err)
+static int judge_again(Evaluator *e, Task *t, Loaded *l, Verdict *v, ChecksPassed *passed,
+                       Finding *f, double ms[2], Error *err)
 {
     int follows = loaded_follow(l, err);
     if (follows < 1) return follows < 0 ? -1 : 1;
@@ -423,7 +386,7 @@ static int judge_again(Evaluator *e, Task *t, Loaded *l, const Candidate *c, Ver
     const Finding found = *f;
     v->second_seed = 0;
     *passed = (ChecksPassed){0};
-    int rc = judge_loaded(e, t, l, c, v, passed, f, ms, err);
+    int rc = judge_loaded(e, t, l, v, passed, f, ms, err);
     if (!rc) checks_warn(passed, l);
     loaded_unfollow(l);
     if (rc != 1 || follows != DEVICE_FOLLOWS_USES) return rc;
@@ -442,47 +405,25 @@ static int check_plan(Evaluator *e, Task *t, Loaded *l, Finding *f, Error *err)
     return rc ? rc : compile_ops(e, l, f, err);
 }
 
-/* early: begin with the PTX, where it is there before the cubin. */
-static int judge_once(Evaluator *e, Task *t, const Candidate *c, int early, Verdict *v,
-                      ChecksPassed *passed, Finding *f, Error *err)
+static int judge(Evaluator *e, Task *t, const Candidate *c, Verdict *v, ChecksPassed *passed,
+                 Finding *f, Error *err)
 {
     Loaded l = {0};
     double ms[2] = {0}, since = clock_seconds();
-    const Workload *w = task_workload(t, ROLE_TIME);
-    /* Upload the first contents while the process that runs the candidate still starts. */
-    if (prepare_contents(e->prepare, err)) return -1;
-    int rc = early ? loaded_begin(&l, e->ops, e->device, e->compiler, t, c, f, err)
-                   : loaded_compile(&l, e->ops, e->device, e->compiler, t, c, 0, f, err);
+    int rc = loaded_compile(&l, e->ops, e->device, e->compiler, t, c, 0, f, err);
     if (!rc) rc = check_plan(e, t, &l, f, err);
     double compile_ms = lap(&since);
     if (!rc) {
-        if (!l.code.pending) describe_launches(&l, w, v);
-        prepare_drawn(e->prepare);
-        log_debug("compiled, loaded, contents drawn");
-        rc = judge_loaded(e, t, &l, c, v, passed, f, ms, err);
-    } else if (rc == 1 && l.code.pending) { /* see load_for_timing */
-        Finding late;
-        int end = loaded_finish(&l, c, 0, &late, err);
-        if (end == 1) *f = late;
-        if (end) rc = end;
+        describe_launches(&l, task_workload(t, ROLE_TIME), v);
+        log_debug("compiled and loaded");
+        rc = judge_loaded(e, t, &l, v, passed, f, ms, err);
     }
-    if (rc == 1) rc = judge_again(e, t, &l, c, v, passed, f, ms, err);
+    if (rc == 1) rc = judge_again(e, t, &l, v, passed, f, ms, err);
     loaded_unfollow(&l);
     loaded_close(&l);
     log_debug("%s: compile and load %.0f ms, checks %.0f ms, timing %.0f ms", t->name, compile_ms,
               ms[0], ms[1]);
     return rc;
-}
-
-static int judge(Evaluator *e, Task *t, const Candidate *c, Verdict *v, ChecksPassed *passed,
-                 Finding *f, Error *err)
-{
-    int rc = judge_once(e, t, c, 1, v, passed, f, err);
-    if (rc != LOADED_DIFFERS) return rc;
-    log_warn("the compiler gave other PTX at the end than before: judging again");
-    verdict_release(v);
-    *passed = (ChecksPassed){0};
-    return judge_once(e, t, c, 0, v, passed, f, err);
 }
 
 /* After an abnormal end: check that the GPU still computes. If not, the verdict is an evaluator's
@@ -561,7 +502,6 @@ void evaluator_run(Evaluator *e, const char *task, const char *source, size_t le
     out->seed = e->seed;
     out->predicted = d->predicted;
     out->error_factor = d->error_factor;
-    prepare_compiled(e->prepare);
     const char *compiler = compiler_version(e->compiler, &err);
     Task *t = compiler ? find_task(e, task, &err) : NULL;
     if (!compiler || !t) {

@@ -18,10 +18,6 @@ typedef struct {
     double budget_s;        /* seconds of timing for one candidate at most; 0: the default */
     const char *baseline;   /* file of a source that replaces the task's baseline; NULL: none */
     int profile;            /* read hardware counters, where the device has them */
-    /* The first candidate, compiled while the device opens; NULL: not known. The source is the
-     * caller's and must last until its verdict. */
-    const char *first_task, *first_source;
-    size_t first_len;
 } EvaluatorOptions;
 
 /* Opens the device and starts the compiler; -1 when either fails or the tasks cannot be read. */

@@ -115,13 +115,6 @@ int loaded_refuse_local(const Loaded *l, Finding *f)
     return 0;
 }
 
-static CompileRequest request_of(const DeviceOps *ops, Device *d, const Candidate *c, int trusted,
-                                 const char *const *names)
-{
-    return (CompileRequest){ops->info(d)->arch, c->source, c->len,
-                            c->plan.n_kernels,  names,     c->plan.n_ops && !trusted};
-}
-
 /* Returns 1 for a source that was refused. */
 static int refused(const CompileResult *code, const Candidate *c, Finding *f)
 {
@@ -135,16 +128,14 @@ static int refused(const CompileResult *code, const Candidate *c, Finding *f)
 }
 
 /* A plan of library calls and op lines alone has nothing to compile here. */
-static int compile(Loaded *l, const DeviceOps *ops, Device *d, Compiler *compiler, Task *t,
-                   const Candidate *c, int trusted, int early, Finding *f, Error *err)
+int loaded_compile(Loaded *l, const DeviceOps *ops, Device *d, Compiler *compiler, Task *t,
+                   const Candidate *c, int trusted, Finding *f, Error *err)
 {
     const char **names = plan_kernel_names(&c->plan);
     CompileResult code = {0};
-    CompileRequest request = request_of(ops, d, c, trusted, names);
-    int rc = 0;
-    if (c->plan.n_kernels)
-        rc = early ? compiler_begin(compiler, &request, &code, err)
-                   : compiler_run(compiler, &request, &code, err);
+    CompileRequest request = {ops->info(d)->arch, c->source, c->len,
+                              c->plan.n_kernels,  names,     c->plan.n_ops && !trusted};
+    int rc = c->plan.n_kernels ? compiler_run(compiler, &request, &code, err) : 0;
     if (!rc && c->plan.n_kernels) rc = refused(&code, c, f);
     free(names);
     if (!rc) rc = loaded_open(l, ops, d, t, &c->plan, trusted, &code, f, err);
@@ -152,35 +143,6 @@ static int compile(Loaded *l, const DeviceOps *ops, Device *d, Compiler *compile
     l->compiler = compiler;
     compile_result_release(&code);
     return rc;
-}
-
-int loaded_compile(Loaded *l, const DeviceOps *ops, Device *d, Compiler *compiler, Task *t,
-                   const Candidate *c, int trusted, Finding *f, Error *err)
-{
-    return compile(l, ops, d, compiler, t, c, trusted, 0, f, err);
-}
-
-/* Op lines are compiled in between, and need the compiler. */
-int loaded_begin(Loaded *l, const DeviceOps *ops, Device *d, Compiler *compiler, Task *t,
-                 const Candidate *c, Finding *f, Error *err)
-{
-    return compile(l, ops, d, compiler, t, c, 0, ops->early && !c->plan.n_ops, f, err);
-}
-
-int loaded_finish(Loaded *l, const Candidate *c, int again, Finding *f, Error *err)
-{
-    int same;
-    const char **names = plan_kernel_names(&c->plan);
-    CompileRequest request = request_of(l->ops, l->device, c, 0, names);
-    int rc = compiler_finish(l->compiler, &request, &l->code, &same, err);
-    free(names);
-    if (!rc) rc = refused(&l->code, c, f);
-    if (rc) return rc;
-    if (!same) return LOADED_DIFFERS;
-    if (!again) return 0;
-    rc = loaded_again(l, f, err);
-    if (!rc) rc = load_kernels(l, f);
-    return rc ? rc : loaded_refuse_local(l, f);
 }
 
 int loaded_again(Loaded *l, Finding *f, Error *err)

@@ -53,8 +53,7 @@ typedef struct {
     const Plan *plan;
     int trusted;     /* the harness's own code: it runs in the trusted context of a GPU */
     DeviceHome home; /* HOME_LIBRARY: a candidate with op lines, whose routes call libraries */
-    CompileResult
-        code; /* pending: loaded from PTX alone; registers and local bytes are not known */
+    CompileResult code;
     PlanKernel *kernels;
     PlanContext context;
     Compiler *compiler; /* of the op lines; NULL: the plan has none */
@@ -68,7 +67,6 @@ typedef struct {
     size_t op_own;       /* bytes of op_texts that are the candidate's own, once there are many */
     int registers;       /* per thread, the maximum over the kernels */
     long runs;           /* launch sequences since the module was loaded */
-    int early; /* a run in the other order went well before the usual one (predicted_early) */
 } Loaded;
 
 /* Load *code, whose contents move to *l in every case. plan must outlive *l. Release with
@@ -84,15 +82,6 @@ int loaded_refuse_local(const Loaded *l, Finding *f);
  * outlive *l. Release with loaded_close in every case; *l must be all zeros before. */
 int loaded_compile(Loaded *l, const DeviceOps *ops, Device *d, Compiler *compiler, Task *t,
                    const Candidate *c, int trusted, Finding *f, Error *err);
-
-/* As loaded_compile, for a candidate on a simulator, which may begin with the PTX: l->code is then
- * pending. loaded_finish, with the same candidate, waits for the rest, and with `again` loads the
- * module again. Beside the values of a Finding it returns LOADED_DIFFERS when the PTX was not the
- * final one: what was found with it is void, and *l can only be closed. */
-enum { LOADED_DIFFERS = 2 };
-int loaded_begin(Loaded *l, const DeviceOps *ops, Device *d, Compiler *compiler, Task *t,
-                 const Candidate *c, Finding *f, Error *err);
-int loaded_finish(Loaded *l, const Candidate *c, int again, Finding *f, Error *err);
 
 /* Unload the module and load it again: device variables have their first values. */
 int loaded_again(Loaded *l, Finding *f, Error *err);

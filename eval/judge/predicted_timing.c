@@ -2,9 +2,6 @@
 #include "eval/judge/predicted_timing.h"
 
 #include <math.h>
-#include <omp.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,49 +25,6 @@ int predicted_run(Run *r, DeviceTiming *out, Finding *f, Error *err)
     return rc || !out ? rc : timing_makes_sense(out, 0, err);
 }
 
-/* What a launch can leave for the next, or read of when it runs. */
-static int depends_on_launches(const Loaded *l)
-{
-    static const char *const words[] = {".global .", "%clock", "%globaltimer", "%gridid"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strstr(l->code.ptx, words[i])) return 1;
-    return 0;
-}
-
-void predicted_early(Loaded *l, Cases *cases, const Workload *w, uint64_t seed)
-{
-    Run r = {0};
-    Finding unused;
-    Error ignored;
-    DeviceFault fault = {0};
-    if (depends_on_launches(l)) return;
-    const Case *c =
-        cases_get(cases, l->task, w, VARIANT_DRAWN, case_seed(seed, l->task, w, 0), 1.0, &ignored);
-    if (!c) return;
-    int rc = run_open(&r, l, c, NULL, &unused, &ignored);
-    if (!rc) rc = run_reset(&r, &ignored);
-    if (!rc) run_announce(&r);
-    if (!rc) rc = l->ops->early(l->device, r.launches, r.n_launches, &fault, &ignored);
-    if (!rc) rc = run_inspect(&r, &unused, &ignored);
-    if (!rc) rc = run_compare(&r, &unused, &ignored);
-    run_close(&r);
-    log_debug("run in the other order");
-    l->early = !rc;
-}
-
-/* The run in the other order, unless it was done early. */
-static int disturbed(Run *r, ChecksPassed *passed, Finding *f, Error *err)
-{
-    Loaded *l = r->loaded;
-    run_announce(r);
-    if (!l->early || !l->ops->early_counts(l->device, r->launches, r->n_launches))
-        return checks_disturbed(r, passed, f, err);
-    l->early = 0;
-    l->runs++;
-    checks_disturbed_passed(r, passed);
-    return 0;
-}
-
 int predicted_measure(Loaded *l, Cases *cases, const Workload *w, uint64_t seed, DeviceTiming *out,
                       ChecksPassed *passed, Finding *f, Error *err)
 {
@@ -86,7 +40,10 @@ int predicted_measure(Loaded *l, Cases *cases, const Workload *w, uint64_t seed,
     if (!rc) rc = run_compare(&r, f, err);
     if (rc == 1) rc = checks_explain_wrong(&r, f, err);
     if (!rc) checks_pass(passed, "%s: outputs after timing", r.where);
-    if (!rc) rc = disturbed(&r, passed, f, err);
+    if (!rc) {
+        run_announce(&r);
+        rc = checks_disturbed(&r, passed, f, err);
+    }
     run_close(&r);
     return rc;
 }
@@ -288,134 +245,7 @@ int predicted_timed(Loaded *l, Cases *cases, const Workload *small, const Worklo
     return rc || compared ? rc : compare_shortened(l, cases, timed, seed, passed, f, err);
 }
 
-/* ---- inputs for one candidate ---- */
-
-/* Another thread draws them ahead of the runs where the process has more than one core. It alone uses the
- * cases meanwhile, and stops between two draws. What is drawn is the same without it. */
-
-/* All cases together stay far below what is kept, so that none is dropped before its run. */
-static const size_t max_bytes = (size_t)256 << 20;
-
-typedef struct {
-    Cases *cases;
-    Task *task;
-    const Workload *small, *timed;
-    uint64_t seed;
-    const Case *cases_of[CHECKS_UNSEEN]; /* NULL: the task has no such input */
-    TimedContents *contents;
-    int drawn; /* so many cases */
-    int rc;    /* of the first that cannot be drawn, in err */
-    Error err;
-    pthread_t thread;
-    int running;
-    atomic_int stop;
-    pthread_mutex_t lock; /* of drawn and rc */
-    pthread_cond_t changed;
-} Unseen;
-
-static int draw_next(Unseen *u)
-{
-    int i = u->drawn;
-    int rc = checks_unseen(u->cases, u->task, u->small, u->seed, i, &u->cases_of[i], &u->err);
-    pthread_mutex_lock(&u->lock);
-    u->rc = rc;
-    u->drawn += !rc;
-    pthread_cond_signal(&u->changed);
-    pthread_mutex_unlock(&u->lock);
-    return rc;
-}
-
-/* The draws of one case take this thread alone: the other cores run what was drawn. */
-static void *draw_ahead(void *of)
-{
-    Unseen *u = of;
-    omp_set_num_threads(1);
-    while (!u->stop && u->drawn < CHECKS_UNSEEN)
-        if (draw_next(u)) return NULL;
-    if (!u->timed || u->stop) return NULL;
-    u->contents = cases_timed_once(u->cases, u->task, u->timed,
-                                   case_seed(u->seed, u->task, u->timed, 0), &u->err);
-    if (u->contents) cases_draw_once(u->cases, &u->stop);
-    return NULL;
-}
-
-static int is_small(const Task *t, const Workload *w)
-{
-    size_t bytes = 0, n;
-    for (int i = 0; i < t->n_inputs; i++) {
-        if (task_elements(t, w, &t->inputs[i], &n, NULL)) return 0;
-        bytes += n * dtype_size(t->inputs[i].dtype);
-    }
-    for (int i = 0; i < t->n_outputs; i++) {
-        if (task_elements(t, w, &t->outputs[i], &n, NULL)) return 0;
-        bytes += n * sizeof(double);
-    }
-    return bytes < max_bytes / CHECKS_UNSEEN;
-}
-
-static Unseen *unseen_begin(Cases *cases, Task *t, const Workload *small, const Workload *timed,
-                            uint64_t seed)
-{
-    Unseen *u = memory_alloc(sizeof *u);
-    u->cases = cases;
-    u->task = t;
-    u->small = small;
-    u->timed = timed;
-    u->seed = seed;
-    pthread_mutex_init(&u->lock, NULL);
-    pthread_cond_init(&u->changed, NULL);
-    u->running = omp_get_max_threads() > 1 && is_small(t, small) &&
-                 !pthread_create(&u->thread, NULL, draw_ahead, u);
-    return u;
-}
-
-static void join(Unseen *u)
-{
-    u->stop = 1;
-    if (u->running) pthread_join(u->thread, NULL);
-    u->running = 0;
-}
-
-/* Without the thread, a case that has run gives its memory to the next. */
-static void forget(Unseen *u, int i)
-{
-    if (u->cases_of[i]) cases_drop(u->cases, u->cases_of[i]);
-    u->cases_of[i] = NULL;
-}
-
-static int unseen_case(Unseen *u, int i, const Case **out, Error *err)
-{
-    if (!u->running && u->drawn <= i) {
-        if (i) forget(u, i - 1);
-        draw_next(u);
-    }
-    pthread_mutex_lock(&u->lock);
-    while (u->drawn <= i && !u->rc) pthread_cond_wait(&u->changed, &u->lock);
-    int rc = u->drawn <= i ? u->rc : 0;
-    pthread_mutex_unlock(&u->lock);
-    *out = rc ? NULL : u->cases_of[i];
-    if (rc && err) *err = u->err;
-    return rc;
-}
-
-static TimedContents *unseen_timed(Unseen *u, Error *err)
-{
-    join(u);
-    return u->contents ? u->contents
-                       : cases_timed_once(u->cases, u->task, u->timed,
-                                          case_seed(u->seed, u->task, u->timed, 0), err);
-}
-
-static void unseen_end(Unseen *u)
-{
-    join(u);
-    for (int i = 0; i < u->drawn; i++) forget(u, i);
-    pthread_mutex_destroy(&u->lock);
-    pthread_cond_destroy(&u->changed);
-    free(u);
-}
-
-/* ---- runs on them ---- */
+/* ---- unseen inputs ---- */
 
 /* Run on case c under the limits of the timed run. The time is not needed. */
 static int run_on(Run *r, const Case *c, ChecksPassed *passed, Finding *f, Error *err)
@@ -429,9 +259,13 @@ static int run_on(Run *r, const Case *c, ChecksPassed *passed, Finding *f, Error
 }
 
 /* Predicts on other contents of the timed workload, which are for one candidate. */
-static int predict_other(Loaded *l, TimedContents *c, const Workload *small, const Workload *timed,
-                         DeviceTiming *out, ChecksPassed *passed, Finding *f, Error *err)
+static int predict_other(Loaded *l, Cases *cases, const Workload *small, const Workload *timed,
+                         uint64_t seed, DeviceTiming *out, ChecksPassed *passed, Finding *f,
+                         Error *err)
 {
+    TimedContents *c =
+        cases_timed_once(cases, l->task, timed, case_seed(seed, l->task, timed, 0), err);
+    if (!c) return -1;
     DeviceTiming *other = memory_alloc(sizeof *other);
     int compared;
     *other = *out;
@@ -441,15 +275,19 @@ static int predict_other(Loaded *l, TimedContents *c, const Workload *small, con
     return rc;
 }
 
-static int run_unseen(Loaded *l, Unseen *u, ChecksPassed *passed, Finding *f, Error *err)
+/* The inputs are for one candidate: each gives its memory to the next. */
+static int run_unseen(Loaded *l, Cases *cases, const Workload *w, uint64_t seed,
+                      ChecksPassed *passed, Finding *f, Error *err)
 {
     Run r = {0};
     const Case *c;
-    int rc = unseen_case(u, 0, &c, err);
-    if (!rc) rc = run_open(&r, l, c, NULL, f, err);
+    int rc = 0;
     for (int i = 0; i < CHECKS_UNSEEN && !rc; i++) {
-        rc = unseen_case(u, i, &c, err);
-        if (!rc && c) rc = run_on(&r, c, passed, f, err);
+        rc = checks_unseen(cases, l->task, w, seed, i, &c, err);
+        if (rc || !c) continue;
+        if (!r.loaded) rc = run_open(&r, l, c, NULL, f, err);
+        if (!rc) rc = run_on(&r, c, passed, f, err);
+        cases_drop(cases, c);
     }
     run_close(&r);
     return rc;
@@ -458,15 +296,10 @@ static int run_unseen(Loaded *l, Unseen *u, ChecksPassed *passed, Finding *f, Er
 int predicted_unseen(Loaded *l, Cases *cases, const Workload *small, const Workload *timed,
                      uint64_t seed, DeviceTiming *out, ChecksPassed *passed, Finding *f, Error *err)
 {
-    TimedContents *c;
-    Unseen *u = unseen_begin(cases, l->task, small, l->ops->sample ? timed : NULL, seed);
-    int rc = run_unseen(l, u, passed, f, err);
+    int rc = run_unseen(l, cases, small, seed, passed, f, err);
     log_debug("run on unseen inputs");
     if (!rc) rc = loaded_again(l, f, err);
-    if (!rc && l->ops->sample) {
-        c = unseen_timed(u, err);
-        rc = c ? predict_other(l, c, small, timed, out, passed, f, err) : -1;
-    }
-    unseen_end(u);
+    if (!rc && l->ops->sample)
+        rc = predict_other(l, cases, small, timed, seed, out, passed, f, err);
     return rc;
 }

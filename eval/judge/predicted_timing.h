@@ -5,12 +5,6 @@
 
 #include "eval/judge/checks.h"
 
-/* While the cubin of l is still made: launch workload w in the other order, which needs the PTX alone.
- * predicted_measure on the same workload then leaves that run out, when it went well and would go no
- * other way. What is found and what is counted are the same with and without. A verdict takes 11% less
- * time (docs/measurements/evaluator.md). */
-void predicted_early(Loaded *l, Cases *cases, const Workload *w, uint64_t seed);
-
 /* Reset an open run and launch it under the limits of a predicted one. out: its time and counters; NULL: not
  * wanted. */
 int predicted_run(Run *r, DeviceTiming *out, Finding *f, Error *err);

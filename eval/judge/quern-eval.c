@@ -177,8 +177,6 @@ int main(int argc, char **argv)
         return log_close(EXIT_STATUS_OK);
     }
     const DeviceOps *ops = need_words(files, n, &device_arg);
-    /* The caller need not wait while a GPU's driver clears the contexts of this process: 0.2 s. */
-    if (ops->clock) process_answer_early();
     if (ops->use_only) ops->use_only(device_arg);
     read_source(files[0], &first); /* once, since it may be a pipe */
     EvaluatorOptions options = {.device = args.device,
@@ -188,18 +186,12 @@ int main(int argc, char **argv)
                                 .mode = clock_mode(args.mode),
                                 .budget_s = args.budget_s,
                                 .baseline = args.baseline,
-                                .profile = args.profile,
-                                .first_task = args.task,
-                                .first_source =
-                                    first.len <= CANDIDATE_MAX_SOURCE ? first.data : NULL,
-                                .first_len = first.len};
+                                .profile = args.profile};
     if (evaluator_open(&options, &e, &err)) log_die(&err);
     need_task(e);
     int status = judge_all(e, files, n, &first);
-    log_debug("judged");
-    status = log_close(status);
-    /* The evaluator is not closed: the end of the process frees everything, and faster than taking
-     * down the CUDA contexts here. */
-    fflush(NULL);
-    process_answered(status);
+    evaluator_close(e);
+    buffer_release(&first);
+    free(files);
+    return log_close(status);
 }

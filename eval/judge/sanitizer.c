@@ -45,8 +45,7 @@ static int open_device(Sanitizer *s, Error *err)
     if (s->device) return 0;
     s->ops = device_find(s->name, &arg, err);
     if (!s->ops || s->ops->open(arg, &s->device, err)) return -1;
-    s->cases = cases_new(case_bytes, s->ops, NULL);
-    cases_open(s->cases, s->device);
+    s->cases = cases_new(case_bytes, s->ops, s->device);
     return 0;
 }
 

@@ -99,21 +99,6 @@ int timed_contents_renew(TimedContents *c, uint64_t seed, Error *err)
     return 0;
 }
 
-/* A failure to draw is met again by the run that reads the part. */
-void timed_contents_draw_as(TimedContents *c, const TimedContents *like, const atomic_int *stop)
-{
-    const Task *t = c->test.task;
-    Error ignored;
-    if (c->test.workload != like->test.workload) return;
-    for (int i = 0; i < t->n_inputs; i++) {
-        size_t size = element_size(c, i), part = task_part(t, i) * size,
-               all = c->test.input_bytes[i];
-        for (size_t at = 0; c->drawn[i] && like->drawn[i] && at < all && !*stop; at += part)
-            if (like->drawn[i][at / part])
-                draw_range(c, i, at, part < all - at ? part : all - at, &ignored);
-    }
-}
-
 void timed_contents_free(TimedContents *c)
 {
     for (int i = 0; i < TASK_MAX_TENSORS; i++) {

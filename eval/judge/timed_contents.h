@@ -29,8 +29,6 @@ typedef struct TimedContents {
 TimedContents *timed_contents_new(Task *t, const Workload *w, uint64_t seed, Error *err);
 /* Makes the contents those of another seed, in the same memory: its pages need not be mapped again. */
 int timed_contents_renew(TimedContents *c, uint64_t seed, Error *err);
-/* Draws the parts that `like` has, of the same task and workload, until *stop. */
-void timed_contents_draw_as(TimedContents *c, const TimedContents *like, const atomic_int *stop);
 void timed_contents_free(TimedContents *c);
 
 /* Can outputs of a workload be compared? */

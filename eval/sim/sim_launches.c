@@ -325,43 +325,6 @@ void sim_disturb(Device *d, int on)
     d->exec.reversed = on;
 }
 
-/* The run has the limit of any check, and looks for loops that do not end (ample) as the later run
- * might: used is set to suit both. */
-int sim_early(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)
-{
-    int64_t limit = check_limit(d), used = d->used, total = d->total;
-    int doubted = d->exec.doubted;
-    DeviceModule *m = n ? launches[0].module : NULL;
-    if (!m || limit <= SLACK) return 1;
-    uint64_t clock = m->clock, count = m->launches;
-    d->used = limit / 2;
-    d->total = 0;
-    sim_disturb(d, 1);
-    int r = run_sequence(d, launches, n, limit, NULL, fault, err);
-    sim_disturb(d, 0);
-    d->early = limit - d->exec.budget;
-    d->used = used;
-    d->total = total;
-    d->exec.doubted = doubted;
-    m->clock = clock;
-    m->launches = count;
-    return r;
-}
-
-/* The later run would have had as many instructions, or more. */
-int sim_early_counts(Device *d, const DeviceLaunch *launches, int n)
-{
-    int64_t limit = reversed_limit(d, check_limit(d)), total = d->total;
-    if (!n) return 0;
-    account_buffers(d, launches);
-    if (d->early < limit && limit <= TOTAL_RUNS * d->limit - d->total) {
-        account(d, launches, d->early);
-        return 1;
-    }
-    d->total = total;
-    return 0;
-}
-
 /* A block does what it did in the last sample where the grid is that of fewer blocks. */
 int sim_fits(Device *d, const DeviceLaunch *launches, int n)
 {

@@ -17,7 +17,6 @@ struct Device {
     double announced;          /* the least work of the next run (sim_announce) */
     int64_t used;              /* thread-instructions of the last run in the usual order */
     int64_t total;             /* of all runs of the candidate */
-    int64_t early;             /* of the last early run */
     SequenceWork predicted;    /* of the launches of the last predict */
     struct BlockWork *sampled; /* of the launches of the last sample */
     int n_sampled;
@@ -39,8 +38,6 @@ struct DeviceModule {
 void sim_announce(Device *d, double work);
 int sim_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
 void sim_disturb(Device *d, int on);
-int sim_early(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
-int sim_early_counts(Device *d, const DeviceLaunch *launches, int n);
 int sim_fits(Device *d, const DeviceLaunch *launches, int n);
 int sim_attempt(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
 int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,

@@ -101,15 +101,6 @@ static Harness *find(const char *arg)
     return h;
 }
 
-int harness_expected_arch(const char *arg, char out[16])
-{
-    Harness *h = find(arg);
-    int rc = h->cubin ? 0 : -1;
-    memcpy(out, h->arch, sizeof h->arch);
-    harness_end(h);
-    return rc;
-}
-
 int harness_begin(const char *arg, Harness **out, Error *err)
 {
     Harness *h = find(arg);

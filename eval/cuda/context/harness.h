@@ -36,9 +36,6 @@ char *harness_source(void);
 
 typedef struct Harness Harness;
 
-/* The architecture of device `arg` ("0") from the cache; -1: its code is not in the cache. */
-int harness_expected_arch(const char *arg, char out[16]);
-
 /* Look up the code of device `arg` in the cache. When it is not there, start a compiler without
  * waiting for it. */
 int harness_begin(const char *arg, Harness **out, Error *err);

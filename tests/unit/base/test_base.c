@@ -256,32 +256,6 @@ static void child_of_the_stopped(void **state)
     }
 }
 
-/* What becomes of a process that lets a child work: the wait status. how: its exit status, or a
- * signal's number negated. */
-static int early(int how)
-{
-    int status = -1;
-    pid_t pid = fork();
-    if (!pid) {
-        if (process_answer_early()) _exit(99);
-        if (how >= 0) process_answered(how);
-        raise(-how);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return status;
-}
-
-static void early_answer(void **state)
-{
-    (void)state;
-    int status = early(0);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    status = early(7);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
-    status = early(-SIGKILL);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-}
-
 /* What a killed child leaves is reaped here, by its group or as any other; what lives on is not
  * waited for without end. */
 static void reaping(void **state)
@@ -322,7 +296,6 @@ int main(void)
                                        cmocka_unit_test(child_process),
                                        cmocka_unit_test(child_without_outputs),
                                        cmocka_unit_test(child_of_the_stopped),
-                                       cmocka_unit_test(early_answer),
                                        cmocka_unit_test(reaping)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
