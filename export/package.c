@@ -176,7 +176,7 @@ static size_t element_size(const Package *p, PlanText name)
         if (is(name, p->task->outputs[i].name)) return dtype_size(p->task->outputs[i].dtype);
     const PlanOps *ops = p->loaded.context.ops;
     const PlanTensor *result = ops ? plan_ops_find(ops, name) : NULL;
-    return result ? op_dtype_size(result->tensor.dtype) : 0;
+    return result ? dtype_size(result->tensor.dtype) : 0;
 }
 
 int package_refuse_ops(const Package *p, const char *form, Error *err)

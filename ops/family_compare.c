@@ -79,9 +79,8 @@ POINT(f_logical_not, a == 0)
 static int infer_bitwise_not(OpCall *c, Error *err)
 {
     const OpTensor *x = op_tensor(c, 0);
-    if (x && x->dtype != OP_B8)
-        return error_set(err, ERROR_UNSUPPORTED, "expected bool, found %s",
-                         op_dtype_name(x->dtype));
+    if (x && x->dtype != DTYPE_B8)
+        return error_set(err, ERROR_UNSUPPORTED, "expected bool, found %s", dtype_name(x->dtype));
     return pointwise_infer(c, err);
 }
 
@@ -92,9 +91,9 @@ static int infer_bits(OpCall *c, Error *err)
 {
     for (int i = 0; i < 2; i++) {
         const OpTensor *x = op_tensor(c, i);
-        if (x ? op_dtype_is_float(x->dtype) : c->arg[i].kind == OP_FLOAT)
+        if (x ? dtype_is_float(x->dtype) : c->arg[i].kind == OP_FLOAT)
             return error_set(err, ERROR_INVALID, "expected whole numbers, found %s",
-                             x ? op_dtype_name(x->dtype) : "a float");
+                             x ? dtype_name(x->dtype) : "a float");
     }
     return pointwise_infer(c, err);
 }
@@ -102,7 +101,7 @@ static int infer_bits(OpCall *c, Error *err)
 /* A shift by more bits than a number has is another one on each device. */
 static int infer_shift(OpCall *c, Error *err)
 {
-    if (op_tensor(c, 0)->dtype == OP_B8)
+    if (op_tensor(c, 0)->dtype == DTYPE_B8)
         return error_set(err, ERROR_UNSUPPORTED, "a shift of bool is not supported");
     if (c->arg[1].number < 0 || c->arg[1].number > 31)
         return error_set(err, ERROR_UNSUPPORTED, "expected a shift by 0 to 31 bits, found %g",
@@ -147,7 +146,7 @@ static int infer_shift(OpCall *c, Error *err)
 /* Rounded divisions jump, so numbers are those of the arithmetic's type. A mode comes first. */
 static void round_numbers(const OpCall *c, double *p)
 {
-    p[1] = c->result[0].dtype != OP_F64;
+    p[1] = c->result[0].dtype != DTYPE_F64;
 }
 
 /* Without a mode it is a division, which has another type. */

@@ -137,10 +137,10 @@ static int infer(OpCall *c, Error *err)
     int rank = 0;
     if (convolution_of(c, &v, err)) return -1;
     for (int i = 0; i < c->n_tensors; i++)
-        if (!op_dtype_is_float(c->tensor[i].dtype) || c->tensor[i].dtype != v.x->dtype)
+        if (!dtype_is_float(c->tensor[i].dtype) || c->tensor[i].dtype != v.x->dtype)
             return error_set(err, ERROR_INVALID,
                              "expected one floating-point type, found %s and %s",
-                             op_dtype_name(v.x->dtype), op_dtype_name(c->tensor[i].dtype));
+                             dtype_name(v.x->dtype), dtype_name(c->tensor[i].dtype));
     if (v.batched) size[rank++] = v.batch;
     size[rank++] = v.out * v.groups;
     for (int d = WINDOW_DIMS - v.dims; d < WINDOW_DIMS; d++) size[rank++] = v.w[d].out;
@@ -437,7 +437,7 @@ static void cost(const OpCall *c, OpCost *out)
 {
     Convolution v;
     if (convolution_of(c, &v, NULL)) return;
-    double size = (double)op_dtype_size(v.x->dtype), y = (double)op_elements(&c->result[0]),
+    double size = (double)dtype_size(v.x->dtype), y = (double)op_elements(&c->result[0]),
            inputs = (double)(v.batch * v.in * v.groups), taps = (double)(v.in * v.out * v.groups),
            pairs = (double)(v.batch * v.in * v.out * v.groups);
     for (int d = 0; d < WINDOW_DIMS; d++) {

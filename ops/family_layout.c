@@ -11,15 +11,15 @@
 static int convert(const OpCall *c, OpTensor *y, Error *err)
 {
     int dtype = op_argument(c->op, "dtype"), copy = op_argument(c->op, "copy");
-    OpDtype from = y->dtype;
+    Dtype from = y->dtype;
     (void)err;
-    if (c->arg[dtype].kind == OP_DTYPE) y->dtype = (OpDtype)c->arg[dtype].integer[0];
+    if (c->arg[dtype].kind == OP_DTYPE) y->dtype = (Dtype)c->arg[dtype].integer[0];
     return y->dtype != from || c->arg[copy].integer[0];
 }
 
 static int convert_as(const OpCall *c, OpTensor *y, Error *err)
 {
-    OpDtype from = y->dtype;
+    Dtype from = y->dtype;
     (void)err;
     y->dtype = op_tensor(c, 1)->dtype;
     return y->dtype != from;
@@ -68,7 +68,7 @@ static int infer_cat(OpCall *c, Error *err)
     OpTensor y = {0}, t;
     int dim, have = 0;
     if (cat_dim(c, &dim, err)) return -1;
-    OpDtype dtype = op_promote_list(c, &c->arg[0]);
+    Dtype dtype = op_promote_list(c, &c->arg[0]);
     for (int i = 0; i < c->arg[0].n; i++) {
         const OpTensor *first = &c->tensor[c->arg[0].integer[0]],
                        *own = &c->tensor[c->arg[0].integer[i]];
@@ -133,7 +133,7 @@ static void cat_rows(Buffer *b, int row, int n, const int64_t *tensors, const Op
         buffer_printf(b,
                       "  if (blockIdx.y >= %d && blockIdx.y < %d) {\n"
                       "    const %s *x = x%lld;\n    switch (blockIdx.y) {\n",
-                      row, row + n, op_dtype_ctype(t->dtype), (long long)tensors[0]);
+                      row, row + n, dtype_ctype(t->dtype), (long long)tensors[0]);
         for (int i = 1; i < n; i++)
             buffer_printf(b, "    case %d: x = x%lld; break;\n", row + i, (long long)tensors[i]);
         buffer_puts(b, "    }\n");
@@ -145,7 +145,7 @@ static void cat_rows(Buffer *b, int row, int n, const int64_t *tensors, const Op
                   type, type, (long long)op_elements(t));
     text_strided(b, y->offset, t->rank, t->size, y->stride, "i");
     if (n > 1) buffer_printf(b, " + (%s)(blockIdx.y - %d) * %lld", type, row, (long long)step);
-    buffer_printf(b, "] = (%s)%sx", op_dtype_ctype(y->dtype), text_cast(t->dtype, y->dtype));
+    buffer_printf(b, "] = (%s)%sx", dtype_ctype(y->dtype), text_cast(t->dtype, y->dtype));
     if (n == 1) buffer_printf(b, "%lld", (long long)tensors[0]);
     buffer_puts(b, "[");
     text_index(b, t, t->rank, t->size, "i");
@@ -246,7 +246,7 @@ static int plain_triangle(const OpCall *c, OpPlain *out, Error *err)
                   (long long)cols, (long long)cols, (long long)rows,
                   is_upper(c) ? ">=" : "<=", (long long)c->arg[1].integer[0]);
     text_index(out->source, x, y->rank, y->size, "i");
-    buffer_printf(out->source, "] : (%s)0;\n", op_dtype_ctype(y->dtype));
+    buffer_printf(out->source, "] : (%s)0;\n", dtype_ctype(y->dtype));
     return text_each_end(out, err);
 }
 
@@ -274,11 +274,11 @@ static int infer_constant(OpCall *c, Error *err)
     const OpTensor *x = op_tensor(c, 0);
     const OpValue *dtype = &c->arg[op_argument(c->op, "dtype")], *size = &c->arg[x ? 1 : 0];
     int value = value_argument(c), own = size->kind == OP_INTS;
-    OpDtype d = x                                             ? x->dtype
-                : value >= 0 && c->arg[value].kind == OP_INT  ? OP_I64
-                : value >= 0 && c->arg[value].kind == OP_BOOL ? OP_B8
-                                                              : OP_F32;
-    if (dtype->kind == OP_DTYPE) d = (OpDtype)dtype->integer[0];
+    Dtype d = x                                             ? x->dtype
+              : value >= 0 && c->arg[value].kind == OP_INT  ? DTYPE_I64
+              : value >= 0 && c->arg[value].kind == OP_BOOL ? DTYPE_B8
+                                                            : DTYPE_F32;
+    if (dtype->kind == OP_DTYPE) d = (Dtype)dtype->integer[0];
     return op_result(c, d, own ? size->n : x->rank, own ? size->integer : x->size, err);
 }
 
@@ -287,7 +287,7 @@ static int reference_constant(const OpCall *c, const double *const *in, double *
 {
     double v = constant(c);
     (void)in, (void)err;
-    if (c->result[0].dtype == OP_B8) v = v != 0;
+    if (c->result[0].dtype == DTYPE_B8) v = v != 0;
     for (int64_t i = 0; i < op_elements(&c->result[0]); i++) out[0][i] = v;
     return 0;
 }
@@ -296,7 +296,7 @@ static int plain_constant(const OpCall *c, OpPlain *out, Error *err)
 {
     const OpTensor *y = &c->result[0];
     if (!text_each(out, c, "fill", "y0", op_elements(y), err)) return -1;
-    buffer_printf(out->source, "    y0[i] = (%s)", op_dtype_ctype(y->dtype));
+    buffer_printf(out->source, "    y0[i] = (%s)", dtype_ctype(y->dtype));
     text_number(out->source, constant(c));
     buffer_puts(out->source, ";\n");
     return text_each_end(out, err);
@@ -326,12 +326,12 @@ static int infer_range(OpCall *c, Error *err)
     const OpValue *dtype = &c->arg[op_argument(c->op, "dtype")];
     double start, step;
     int64_t n = range(c, &start, &step);
-    OpDtype d = OP_I64;
+    Dtype d = DTYPE_I64;
     for (int i = 0; i < 3; i++) {
         int at = op_argument(c->op, numbers[i]);
-        if (at >= 0 && c->arg[at].kind == OP_FLOAT) d = OP_F32;
+        if (at >= 0 && c->arg[at].kind == OP_FLOAT) d = DTYPE_F32;
     }
-    if (dtype->kind == OP_DTYPE) d = (OpDtype)dtype->integer[0];
+    if (dtype->kind == OP_DTYPE) d = (Dtype)dtype->integer[0];
     if (n < 0) return error_set(err, ERROR_INVALID, "expected a step that leads from start to end");
     return op_result(c, d, 1, &n, err);
 }
@@ -349,10 +349,10 @@ static int plain_range(const OpCall *c, OpPlain *out, Error *err)
 {
     double start, step;
     int64_t n = range(c, &start, &step);
-    OpDtype d = c->result[0].dtype;
+    Dtype d = c->result[0].dtype;
     const char *type = text_type(d);
     if (!text_each(out, c, "range", "y0", n, err)) return -1;
-    buffer_printf(out->source, "    y0[i] = (%s)((%s)", op_dtype_ctype(d), type);
+    buffer_printf(out->source, "    y0[i] = (%s)((%s)", dtype_ctype(d), type);
     text_number(out->source, start);
     buffer_printf(out->source, " + (%s)i * (%s)", type, type);
     text_number(out->source, step);
@@ -366,9 +366,9 @@ static int infer_steps(OpCall *c, Error *err)
 {
     const OpValue *dtype = &c->arg[op_argument(c->op, "dtype")];
     int64_t n = c->arg[2].integer[0];
-    OpDtype d = dtype->kind == OP_DTYPE ? (OpDtype)dtype->integer[0] : OP_F32;
+    Dtype d = dtype->kind == OP_DTYPE ? (Dtype)dtype->integer[0] : DTYPE_F32;
     if (n < 0) return error_set(err, ERROR_INVALID, "expected a number of steps");
-    if (!op_dtype_is_float(d)) return error_set(err, ERROR_UNSUPPORTED, "steps of whole numbers");
+    if (!dtype_is_float(d)) return error_set(err, ERROR_UNSUPPORTED, "steps of whole numbers");
     return op_result(c, d, 1, &n, err);
 }
 
@@ -388,14 +388,14 @@ static int plain_steps(const OpCall *c, OpPlain *out, Error *err)
 {
     double start = c->arg[0].number, end = c->arg[1].number;
     int64_t n = c->arg[2].integer[0];
-    OpDtype d = c->result[0].dtype;
+    Dtype d = c->result[0].dtype;
     const char *type = text_type(d);
     Buffer *b = out->source;
     if (!text_each(out, c, "steps", "y0", n, err)) return -1;
     buffer_printf(b, "    const %s step = (%s)", type, type);
     text_number(b, n > 1 ? (end - start) / (double)(n - 1) : 0);
-    buffer_printf(b, ";\n    y0[i] = (%s)(i < %lld ? (%s)", op_dtype_ctype(d),
-                  (long long)(n + 1) / 2, type);
+    buffer_printf(b, ";\n    y0[i] = (%s)(i < %lld ? (%s)", dtype_ctype(d), (long long)(n + 1) / 2,
+                  type);
     text_number(b, start);
     buffer_printf(b, " + step * (%s)i : (%s)", type, type);
     text_number(b, end);

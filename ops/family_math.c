@@ -15,7 +15,7 @@ static double logit(double a, double low, double high)
 static void logit_bounds(const OpCall *c, double *p)
 {
     float low = (float)p[0];
-    if (c->result[0].dtype == OP_F64)
+    if (c->result[0].dtype == DTYPE_F64)
         p[1] = 1 - p[0];
     else
         p[0] = low, p[1] = (double)(1 - low);
@@ -38,12 +38,12 @@ static double erfinv(double y)
 /* What takes the place of NaN and of infinities. */
 static void replacements(const OpCall *c, double *p)
 {
-    OpDtype d = op_tensor(c, 0)->dtype;
-    double most = d == OP_F64    ? DBL_MAX
-                  : d == OP_F16  ? 65504
-                  : d == OP_BF16 ? 0x1.fep127
-                  : d == OP_F32  ? FLT_MAX
-                                 : 0;
+    Dtype d = op_tensor(c, 0)->dtype;
+    double most = d == DTYPE_F64    ? DBL_MAX
+                  : d == DTYPE_F16  ? 65504
+                  : d == DTYPE_BF16 ? 0x1.fep127
+                  : d == DTYPE_F32  ? FLT_MAX
+                                    : 0;
     const double otherwise[] = {0, most, -most};
     for (int i = 0; i < 3; i++)
         if (c->arg[1 + i].kind == OP_NONE) p[i] = otherwise[i];
@@ -124,7 +124,7 @@ static int infer_round(OpCall *c, Error *err)
     if (fabs(c->arg[1].number) > 20)
         return error_set(err, ERROR_UNSUPPORTED, "expected at most 20 decimals, found %g",
                          c->arg[1].number);
-    if (!op_dtype_is_float(op_tensor(c, 0)->dtype))
+    if (!dtype_is_float(op_tensor(c, 0)->dtype))
         return error_set(err, ERROR_UNSUPPORTED, "decimals of whole numbers");
     return pointwise_infer(c, err);
 }

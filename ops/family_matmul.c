@@ -298,14 +298,14 @@ static int infer(OpCall *c, Error *err)
     int64_t size[OP_MAX_RANK];
     Describe *const *describe = c->op->detail;
     if ((*describe)(c, &p, err) || sizes(c, &p, size, err)) return -1;
-    OpDtype d = p.side[PRODUCT_A].tensor->dtype;
+    Dtype d = p.side[PRODUCT_A].tensor->dtype;
     for (int i = 0; i < c->n_tensors; i++) {
-        if (!op_dtype_is_float(c->tensor[i].dtype))
+        if (!dtype_is_float(c->tensor[i].dtype))
             return error_set(err, ERROR_UNSUPPORTED, "expected a floating-point type, found %s",
-                             op_dtype_name(c->tensor[i].dtype));
+                             dtype_name(c->tensor[i].dtype));
         if (c->tensor[i].dtype != d)
             return error_set(err, ERROR_INVALID, "expected operands of one type, found %s and %s",
-                             op_dtype_name(d), op_dtype_name(c->tensor[i].dtype));
+                             dtype_name(d), dtype_name(c->tensor[i].dtype));
     }
     if (op_result(c, d, (int)strlen(p.side[PRODUCT_C].letters), size, err)) return -1;
     const ProductSide *add = &p.side[PRODUCT_D];

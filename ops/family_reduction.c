@@ -72,18 +72,17 @@ static int needs_elements(ReduceKind k)
     return k == REDUCE_MAX || k == REDUCE_MIN || (k >= REDUCE_ARGMAX && k <= REDUCE_MIN_AT);
 }
 
-static int result_dtype(const OpCall *c, OpDtype *d, Error *err)
+static int result_dtype(const OpCall *c, Dtype *d, Error *err)
 {
     int at = op_argument(c->op, "dtype");
     ReduceKind k = kind_of(c);
     *d = op_tensor(c, 0)->dtype;
-    if (k == REDUCE_ARGMAX || k == REDUCE_ARGMIN) *d = OP_I64;
-    if (k == REDUCE_ANY || k == REDUCE_ALL) *d = OP_B8;
-    if ((k == REDUCE_SUM || k == REDUCE_PROD) && !op_dtype_is_float(*d)) *d = OP_I64;
-    if (at >= 0 && c->arg[at].kind == OP_DTYPE) *d = (OpDtype)c->arg[at].integer[0];
-    if ((k == REDUCE_MEAN || k == REDUCE_NORM || reduction_is_spread(k)) && !op_dtype_is_float(*d))
-        return error_set(err, ERROR_INVALID, "expected a floating dtype, found %s",
-                         op_dtype_name(*d));
+    if (k == REDUCE_ARGMAX || k == REDUCE_ARGMIN) *d = DTYPE_I64;
+    if (k == REDUCE_ANY || k == REDUCE_ALL) *d = DTYPE_B8;
+    if ((k == REDUCE_SUM || k == REDUCE_PROD) && !dtype_is_float(*d)) *d = DTYPE_I64;
+    if (at >= 0 && c->arg[at].kind == OP_DTYPE) *d = (Dtype)c->arg[at].integer[0];
+    if ((k == REDUCE_MEAN || k == REDUCE_NORM || reduction_is_spread(k)) && !dtype_is_float(*d))
+        return error_set(err, ERROR_INVALID, "expected a floating dtype, found %s", dtype_name(*d));
     return 0;
 }
 
@@ -91,7 +90,7 @@ static int infer(OpCall *c, Error *err)
 {
     const OpTensor *x = op_tensor(c, 0);
     Reduction r;
-    OpDtype d;
+    Dtype d;
     int64_t size[OP_MAX_RANK];
     int keep = op_argument(c->op, "keepdim"), mask, rank = 0;
     if (reduction_of(c, 0, &r, err) || mask_of(c, &mask, err) || result_dtype(c, &d, err))
@@ -104,7 +103,7 @@ static int infer(OpCall *c, Error *err)
     if (op_result(c, d, rank, size, err)) return -1;
     switch (r.kind) {
     case REDUCE_MAX_AT:
-    case REDUCE_MIN_AT: return op_result(c, OP_I64, rank, size, err);
+    case REDUCE_MIN_AT: return op_result(c, DTYPE_I64, rank, size, err);
     case REDUCE_VAR_MEAN:
     case REDUCE_STD_MEAN: return op_result(c, d, rank, size, err);
     default: return 0;

@@ -145,31 +145,6 @@ const Op *op_find(const char *name, Error *err)
     return NULL;
 }
 
-const char *op_dtype_name(OpDtype d)
-{
-    static const char *const names[] = {"float32", "float16", "bfloat16", "float64",
-                                        "int32",   "int64",   "bool"};
-    return names[d];
-}
-
-const char *op_dtype_ctype(OpDtype d)
-{
-    static const char *const names[] = {"float", "__half",    "__nv_bfloat16", "double",
-                                        "int",   "long long", "bool"};
-    return names[d];
-}
-
-size_t op_dtype_size(OpDtype d)
-{
-    static const size_t sizes[] = {4, 2, 2, 8, 4, 8, 1};
-    return sizes[d];
-}
-
-int op_dtype_is_float(OpDtype d)
-{
-    return d <= OP_F64;
-}
-
 /* Tensors, arguments and results are written whole when they are added: 20 KB need no clearing. */
 void op_call_init(OpCall *c, const Op *op)
 {
@@ -222,7 +197,7 @@ int op_call_tensor(OpCall *c, const OpTensor *t, Error *err)
     return c->n_tensors++;
 }
 
-int op_result(OpCall *c, OpDtype dtype, int rank, const int64_t *size, Error *err)
+int op_result(OpCall *c, Dtype dtype, int rank, const int64_t *size, Error *err)
 {
     if (sizes_ok(rank, size, err)) return -1;
     if (c->n_results == OP_MAX_RESULTS)
@@ -254,7 +229,7 @@ int op_is_contiguous(const OpTensor *t)
 
 double op_bytes(const OpTensor *t)
 {
-    double n = (double)op_dtype_size(t->dtype);
+    double n = (double)dtype_size(t->dtype);
     for (int i = 0; i < t->rank; i++) n *= t->size[i] && !t->stride[i] ? 1 : (double)t->size[i];
     return n;
 }
@@ -434,25 +409,20 @@ int op_broadcast(const OpTensor *const *t, int n, int64_t *size, int *rank, Erro
     return sizes_ok(*rank, size, err);
 }
 
-static int category(OpDtype d)
+static Dtype wider(Dtype a, Dtype b)
 {
-    return d == OP_B8 ? 0 : op_dtype_is_float(d) ? 2 : 1;
-}
-
-static OpDtype wider(OpDtype a, OpDtype b)
-{
-    if (category(a) != category(b)) return category(a) > category(b) ? a : b;
+    if (dtype_kind(a) != dtype_kind(b)) return dtype_kind(a) > dtype_kind(b) ? a : b;
     if (a == b) return a;
-    if (a == OP_F64 || b == OP_F64) return OP_F64;
-    return category(a) == 1 ? OP_I64 : OP_F32;
+    if (a == DTYPE_F64 || b == DTYPE_F64) return DTYPE_F64;
+    return dtype_kind(a) == KIND_INTEGER ? DTYPE_I64 : DTYPE_F32;
 }
 
 typedef struct {
     int have[3];
-    OpDtype level[3];
+    Dtype level[3];
 } Promotion;
 
-static void promote(Promotion *p, int at, OpDtype d)
+static void promote(Promotion *p, int at, Dtype d)
 {
     p->level[at] = p->have[at] ? wider(p->level[at], d) : d;
     p->have[at] = 1;
@@ -460,33 +430,33 @@ static void promote(Promotion *p, int at, OpDtype d)
 
 /* Tensors with dimensions decide before those without, and those before numbers, unless the category
  * is higher. */
-static OpDtype promoted(const Promotion *p)
+static Dtype promoted(const Promotion *p)
 {
-    OpDtype r = p->have[0] ? p->level[0] : p->have[1] ? p->level[1] : p->level[2];
+    Dtype r = p->have[0] ? p->level[0] : p->have[1] ? p->level[1] : p->level[2];
     for (int i = 1; i < 3; i++)
-        if (p->have[i] && category(p->level[i]) > category(r)) r = p->level[i];
+        if (p->have[i] && dtype_kind(p->level[i]) > dtype_kind(r)) r = p->level[i];
     return r;
 }
 
-OpDtype op_promote(const OpCall *c, const int *args, int n)
+Dtype op_promote(const OpCall *c, const int *args, int n)
 {
-    Promotion p = {.level = {OP_B8, OP_B8, OP_B8}};
+    Promotion p = {.level = {DTYPE_B8, DTYPE_B8, DTYPE_B8}};
     for (int i = 0; i < n; i++) {
         const OpTensor *t = op_tensor(c, args[i]);
         OpKind k = c->arg[args[i]].kind;
         if (k == OP_NONE) continue;
         promote(&p, t ? !t->rank : 2,
                 t               ? t->dtype
-                : k == OP_FLOAT ? OP_F32
-                : k == OP_INT   ? OP_I64
-                                : OP_B8);
+                : k == OP_FLOAT ? DTYPE_F32
+                : k == OP_INT   ? DTYPE_I64
+                                : DTYPE_B8);
     }
     return promoted(&p);
 }
 
-OpDtype op_promote_list(const OpCall *c, const OpValue *list)
+Dtype op_promote_list(const OpCall *c, const OpValue *list)
 {
-    Promotion p = {.level = {OP_B8, OP_B8, OP_B8}};
+    Promotion p = {.level = {DTYPE_B8, DTYPE_B8, DTYPE_B8}};
     for (int i = 0; i < list->n; i++) {
         const OpTensor *t = &c->tensor[list->integer[i]];
         promote(&p, !t->rank, t->dtype);

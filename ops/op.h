@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "base/dtype.h"
 #include "base/error.h"
 
 enum {
@@ -24,15 +25,8 @@ enum {
     OP_MAX_CALLS = 4
 };
 
-/* The element types of graphs; artifacts and kernels have a narrower choice (tasks/task.h). */
-typedef enum { OP_F32, OP_F16, OP_BF16, OP_F64, OP_I32, OP_I64, OP_B8, OP_DTYPES } OpDtype;
-const char *op_dtype_name(OpDtype d);  /* "float32" */
-const char *op_dtype_ctype(OpDtype d); /* "float", "__half": in kernels */
-size_t op_dtype_size(OpDtype d);
-int op_dtype_is_float(OpDtype d);
-
 typedef struct {
-    OpDtype dtype;
+    Dtype dtype;
     int rank;
     int64_t size[OP_MAX_RANK], stride[OP_MAX_RANK]; /* in elements */
     int64_t offset;                                 /* of a view, in elements of its base */
@@ -88,7 +82,7 @@ typedef struct {
     OpLaunch *launch;
     int n_scratch;
     struct {
-        OpDtype dtype;
+        Dtype dtype;
         int64_t elements;
     } scratch[OP_MAX_SCRATCH]; /* t0, t1, ...: memory from one launch of the call to the next */
 } OpPlain;
@@ -191,7 +185,7 @@ int op_argument(const Op *op, const char *name);
 /* Helpers of families. */
 int64_t op_elements(const OpTensor *t);
 void op_contiguous(OpTensor *t); /* C order strides, offset 0 */
-int op_result(OpCall *c, OpDtype dtype, int rank, const int64_t *size, Error *err);
+int op_result(OpCall *c, Dtype dtype, int rank, const int64_t *size, Error *err);
 /* A result that is the memory of an input, with t's shape, strides and offset. */
 int op_view(OpCall *c, int input, const OpTensor *t, Error *err);
 const OpTensor *op_tensor(const OpCall *c, int arg); /* NULL: not a tensor */
@@ -203,7 +197,7 @@ int op_dim(int64_t dim, int rank, int *out, Error *err);
 /* The rows of x along a dimension: n elements each, one in every `inner`. */
 int op_rows(const OpTensor *x, int64_t dim, int64_t *rows, int64_t *n, int64_t *inner, Error *err);
 int op_broadcast(const OpTensor *const *t, int n, int64_t *size, int *rank, Error *err);
-OpDtype op_promote(const OpCall *c, const int *args, int n);   /* torch.result_type */
-OpDtype op_promote_list(const OpCall *c, const OpValue *list); /* of a list of tensors */
+Dtype op_promote(const OpCall *c, const int *args, int n);   /* torch.result_type */
+Dtype op_promote_list(const OpCall *c, const OpValue *list); /* of a list of tensors */
 
 #endif

@@ -76,7 +76,7 @@ static void store(Writer *t, const char *channel, const char *sum)
     buffer_printf(t->b, "%sn * %lld + %s", wide(y), (long long)(v->out * v->groups), channel);
     for (int d = t->first; d < WINDOW_DIMS; d++)
         buffer_printf(t->b, ") * %lld + o%d", (long long)v->w[d].out, d);
-    buffer_printf(t->b, "] = (%s)(%s", op_dtype_ctype(y->dtype), sum);
+    buffer_printf(t->b, "] = (%s)(%s", dtype_ctype(y->dtype), sum);
     if (v->bias)
         buffer_printf(t->b, " + (%s)%s[%lld + %s * %lld]", t->type, t->bias,
                       (long long)v->bias->offset, channel, (long long)v->bias->stride[0]);
@@ -248,11 +248,10 @@ static int depthwise(Writer *t, OpPlain *out, Error *err)
                   "        const int plane = (entry * inputs + own) * in1 * in2;\n"
                   "        const int low1 = o1 * stride1 - pad1, low2 = o2 * stride2 - pad2;\n"
                   "        T sum = ",
-                  t->type, op_dtype_ctype(v->weight->dtype), weight, op_dtype_ctype(v->x->dtype),
-                  x);
+                  t->type, dtype_ctype(v->weight->dtype), weight, dtype_ctype(v->x->dtype), x);
     buffer_printf(b, v->bias ? "(T)(%s)[channel];\n" : "0;\n", bias);
     depthwise_taps(t);
-    buffer_printf(b, "        y0[i] = (%s)sum;\n    }\n", op_dtype_ctype(t->c->result[0].dtype));
+    buffer_printf(b, "        y0[i] = (%s)sum;\n    }\n", dtype_ctype(t->c->result[0].dtype));
     return text_end(out, err);
 }
 
@@ -469,7 +468,7 @@ static int add_bias(const Convolution *v, const OpCall *c, OpPlain *out, Error *
     if (!text_walk(out, c, "add_bias", names, op_elements(y), err)) return -1;
     buffer_printf(out->source,
                   "    y0[i] = (%s)((%s)y0[i] + (%s)x%d[%lld + i / %lld %% %lld * %lld]);\n",
-                  op_dtype_ctype(y->dtype), text_type(y->dtype), text_type(y->dtype), v->bias_index,
+                  dtype_ctype(y->dtype), text_type(y->dtype), text_type(y->dtype), v->bias_index,
                   (long long)v->bias->offset, (long long)volume, (long long)(v->out * v->groups),
                   (long long)v->bias->stride[0]);
     return text_each_end(out, err);
@@ -489,7 +488,7 @@ int convolution_route(const Convolution *v, const OpCall *c, OpRoute *out, Error
     const Window *w = v->w;
     char name[8], x[24], weight[24];
     size_t n = 0, size;
-    if (v->x->dtype > OP_BF16 || is_depthwise(v)) return 0; /* eager has kernels of its own */
+    if (v->x->dtype > DTYPE_BF16 || is_depthwise(v)) return 0; /* eager has kernels of its own */
     if (op_elements(v->x) > INT32_MAX || op_elements(&c->result[0]) > INT32_MAX) return 0;
     for (int d = 0; d < WINDOW_DIMS; d++)
         if (!is_even(&w[d])) return 0;

@@ -72,7 +72,7 @@ static int check_arguments(const OpCall *c, Error *err)
 }
 
 /* Of the arguments from `first` on. */
-static OpDtype promoted(const OpCall *c, int first)
+static Dtype promoted(const OpCall *c, int first)
 {
     int args[OP_MAX_ARGS], n = 0;
     for (int i = first; i < c->n_args; i++)
@@ -92,10 +92,10 @@ int pointwise_infer(OpCall *c, Error *err)
     if (c->op->flags & OP_IN_PLACE &&
         (!t[0] || rank != t[0]->rank || memcmp(size, t[0]->size, (size_t)rank * sizeof *size)))
         return error_set(err, ERROR_INVALID, "the result does not have the shape of self");
-    OpDtype d = promoted(c, w->rule == RESULT_OTHERS);
-    if (w->rule == RESULT_FLOAT && !op_dtype_is_float(d)) d = OP_F32;
+    Dtype d = promoted(c, w->rule == RESULT_OTHERS);
+    if (w->rule == RESULT_FLOAT && !dtype_is_float(d)) d = DTYPE_F32;
     if (w->rule == RESULT_SELF || c->op->flags & OP_IN_PLACE) d = t[0] ? t[0]->dtype : d;
-    if (w->rule == RESULT_BOOL) d = OP_B8;
+    if (w->rule == RESULT_BOOL) d = DTYPE_B8;
     if (c->op->flags & (OP_IN_PLACE | OP_VIEW))
         return op_view(c, (int)c->arg[0].integer[0], t[0], err);
     return op_result(c, d, rank, size, err);
@@ -153,8 +153,8 @@ int pointwise_reference(const OpCall *c, const double *const *in, double *const 
 /* The type of the arithmetic. Where the result is a bool, it is the arguments' type. */
 static const char *compute_type(const OpCall *c)
 {
-    OpDtype d = c->result[0].dtype;
-    return text_type(d == OP_B8 ? promoted(c, 0) : d);
+    Dtype d = c->result[0].dtype;
+    return text_type(d == DTYPE_B8 ? promoted(c, 0) : d);
 }
 
 /* The expression; in double precision its constants are doubles too: 0.5 for 0.5f. */
@@ -194,7 +194,7 @@ static void load(Buffer *b, const OpCall *c, int arg, const char *type)
 static void result(Buffer *b, const OpCall *c, const char *type)
 {
     const Pointwise *w = c->op->detail;
-    buffer_printf(b, " = (%s)(", op_dtype_ctype(c->result[0].dtype));
+    buffer_printf(b, " = (%s)(", dtype_ctype(c->result[0].dtype));
     expression(b, w->cuda, !strcmp(type, "double"));
     buffer_puts(b, ");\n");
 }
@@ -243,7 +243,7 @@ static int dense_plain(const OpCall *c, OpPlain *out, Error *err)
 {
     const Pointwise *w = c->op->detail;
     const OpTensor *y = &c->result[0];
-    const char *type = compute_type(c), *element = op_dtype_ctype(y->dtype);
+    const char *type = compute_type(c), *element = dtype_ctype(y->dtype);
     int64_t n = op_elements(y), block = LANES * LANE_THREADS;
     Buffer *b = out->source;
     buffer_puts(b, "#ifndef OP_LANES\n#define OP_LANES\n"
@@ -261,7 +261,7 @@ static int dense_plain(const OpCall *c, OpPlain *out, Error *err)
             load(b, c, k, type);
             continue;
         }
-        const char *own = op_dtype_ctype(op_tensor(c, k)->dtype);
+        const char *own = dtype_ctype(op_tensor(c, k)->dtype);
         buffer_printf(b, "    const op_lanes<%s> in_%c = *(const op_lanes<%s> *)(x%lld", own,
                       'a' + k, own, (long long)c->arg[k].integer[0]);
         at_lane(b, op_tensor(c, k)->offset);

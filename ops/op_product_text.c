@@ -71,7 +71,7 @@ static void store(Buffer *b, const Product *p, const char *type, const char *val
     strided(b, p, PRODUCT_C, PRODUCT_ROWS, 0, "i");
     buffer_puts(b, " + ");
     strided(b, p, PRODUCT_C, PRODUCT_COLUMNS, 0, "j");
-    buffer_printf(b, "] = (%s)(", op_dtype_ctype(c->tensor->dtype));
+    buffer_printf(b, "] = (%s)(", dtype_ctype(c->tensor->dtype));
     if (p->alpha != 1) {
         buffer_printf(b, "(%s)", type);
         text_number(b, p->alpha);
@@ -225,7 +225,7 @@ int product_plain(const Product *p, const OpCall *call, OpPlain *out, Error *err
 /* An operand as matrices [batch, across, along] in memory: dense along `along`, or transposed. */
 typedef struct {
     char name[24]; /* with its offset */
-    OpDtype dtype;
+    Dtype dtype;
     int transposed;
     int64_t leading, apart; /* elements from one row, and from one matrix, to the next */
 } Matrix;
@@ -316,7 +316,7 @@ static int add_d(const Product *p, const OpCall *c, OpPlain *out, Error *err)
     char names[24];
     snprintf(names, sizeof names, "%s y0", d->name);
     if (!text_walk(out, c, "add_bias", names, op_elements(y), err)) return -1;
-    buffer_printf(out->source, "    y0[i] = (%s)((%s)y0[i] + ", op_dtype_ctype(y->dtype), type);
+    buffer_printf(out->source, "    y0[i] = (%s)((%s)y0[i] + ", dtype_ctype(y->dtype), type);
     if (p->beta != 1) {
         buffer_printf(out->source, "(%s)", type);
         text_number(out->source, p->beta);
@@ -338,7 +338,7 @@ static int fits(const Product *p)
         (m * k > INT32_MAX || k * n > INT32_MAX || m * n > INT32_MAX))
         return 0;
     for (int x = PRODUCT_A; x <= PRODUCT_C; x++)
-        if (p->side[x].tensor->dtype > OP_BF16) return 0;
+        if (p->side[x].tensor->dtype > DTYPE_BF16) return 0;
     return 1;
 }
 

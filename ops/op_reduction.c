@@ -127,10 +127,10 @@ static Plan plan_of(const Reduction *r)
 /* The type of the arithmetic. */
 static const char *type_of(const OpCall *c)
 {
-    int by_input = c->result[0].dtype == OP_B8 || !op_dtype_is_float(c->result[0].dtype);
-    OpDtype x = op_tensor(c, 0)->dtype, y = c->result[0].dtype;
+    int by_input = c->result[0].dtype == DTYPE_B8 || !dtype_is_float(c->result[0].dtype);
+    Dtype x = op_tensor(c, 0)->dtype, y = c->result[0].dtype;
     if (!by_input) return text_type(y);
-    return op_dtype_is_float(x) ? text_type(x) : "long long";
+    return dtype_is_float(x) ? text_type(x) : "long long";
 }
 
 /* The struct reduce_N of a state. */
@@ -173,11 +173,11 @@ static void state_text(Buffer *b, const OpCall *c, const Reduction *r, const Sta
 static void store(Buffer *b, const OpCall *c, const Reduction *r)
 {
     int index = r->kind == REDUCE_ARGMAX || r->kind == REDUCE_ARGMIN;
-    buffer_printf(b, "y0[o] = (%s)%s;", op_dtype_ctype(c->result[0].dtype),
+    buffer_printf(b, "y0[o] = (%s)%s;", dtype_ctype(c->result[0].dtype),
                   index ? "s.at" : "s.value()");
     if (c->n_results < 2) return;
     if (reduction_is_spread(r->kind)) /* no elements have no mean */
-        buffer_printf(b, " y1[o] = (%s)%s;", op_dtype_ctype(c->result[1].dtype),
+        buffer_printf(b, " y1[o] = (%s)%s;", dtype_ctype(c->result[1].dtype),
                       r->inputs ? "s.mean" : "s.value()");
     else
         buffer_puts(b, " y1[o] = s.at;");
@@ -271,7 +271,7 @@ static int first_launch(const OpCall *c, const Reduction *r, const Plan *p, cons
                   p->outputs, index, (long long)r->inputs, (long long)(p->along * p->splits),
                   (long long)r->outputs);
     loop_text(b, index, p, batched);
-    buffer_printf(b, "(state::T)%sx%lld[", text_cast(x->dtype, OP_F32),
+    buffer_printf(b, "(state::T)%sx%lld[", text_cast(x->dtype, DTYPE_F32),
                   (long long)c->arg[0].integer[0]);
     text_strided(b, x->offset, r->kept, r->kept_size, r->kept_step, "o");
     buffer_puts(b, " + ");
@@ -325,9 +325,9 @@ int reduction_plain(const OpCall *c, OpPlain *out, Error *err)
     StateText s = text_of(&r);
     Plan p = plan_of(&r);
     const char *type = type_of(c);
-    OpDtype d = !strcmp(type, "double") ? OP_F64 : !strcmp(type, "float") ? OP_F32 : OP_I64;
+    Dtype d = !strcmp(type, "double") ? DTYPE_F64 : !strcmp(type, "float") ? DTYPE_F32 : DTYPE_I64;
     for (int f = 0; f < s.n && p.splits > 1; f++) {
-        t[f] = text_scratch(out, s.type[f] ? OP_I64 : d, r.outputs * p.splits, err);
+        t[f] = text_scratch(out, s.type[f] ? DTYPE_I64 : d, r.outputs * p.splits, err);
         if (t[f] < 0) return -1;
     }
     if (first_launch(c, &r, &p, &s, out, t, err)) return -1;

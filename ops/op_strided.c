@@ -101,10 +101,10 @@ int strided_reference(const OpCall *c, const double *const *in, double *const *o
             rc = logical_view(k, s, &v, err);
         }
         walk_gather(&v, in[of], out[r]);
-        if (!op_dtype_is_float(c->result[r].dtype) && op_dtype_is_float(c->tensor[of].dtype))
+        if (!dtype_is_float(c->result[r].dtype) && dtype_is_float(c->tensor[of].dtype))
             for (int64_t i = 0; i < op_elements(&v); i++)
                 out[r][i] =
-                    c->result[r].dtype == OP_B8 ? out[r][i] != 0 : (double)(int64_t)out[r][i];
+                    c->result[r].dtype == DTYPE_B8 ? out[r][i] != 0 : (double)(int64_t)out[r][i];
     }
     free(k);
     return rc;
@@ -115,13 +115,13 @@ int strided_plain(const OpCall *c, OpPlain *out, Error *err)
     const StridedView *s = c->op->detail;
     const OpTensor *y = &c->result[0];
     OpTensor v = *op_tensor(c, 0);
-    const OpDtype from = v.dtype;
+    const Dtype from = v.dtype;
     int64_t x = c->arg[0].integer[0];
     if (logical_view(c, s, &v, err)) return -1;
     char operands[16];
     snprintf(operands, sizeof operands, "x%lld y0", (long long)x);
     if (!text_walk(out, c, "copy", operands, op_elements(y), err)) return -1;
-    buffer_printf(out->source, "    y0[i] = (%s)%sx%lld[", op_dtype_ctype(y->dtype),
+    buffer_printf(out->source, "    y0[i] = (%s)%sx%lld[", dtype_ctype(y->dtype),
                   text_cast(from, y->dtype), (long long)x);
     text_index(out->source, &v, v.rank, v.size, "i");
     buffer_puts(out->source, "];\n");

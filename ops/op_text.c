@@ -10,17 +10,17 @@
 
 enum { EACH_THREADS = 128, MAX_OPERAND = 40 };
 
-const char *text_type(OpDtype d)
+const char *text_type(Dtype d)
 {
-    return d == OP_F64 ? "double" : d == OP_I32 || d == OP_I64 ? "long long" : "float";
+    return d == DTYPE_F64 ? "double" : d == DTYPE_I32 || d == DTYPE_I64 ? "long long" : "float";
 }
 
-static int is_half(OpDtype d)
+static int is_half(Dtype d)
 {
-    return d == OP_F16 || d == OP_BF16;
+    return d == DTYPE_F16 || d == DTYPE_BF16;
 }
 
-const char *text_cast(OpDtype from, OpDtype to)
+const char *text_cast(Dtype from, Dtype to)
 {
     return from != to && (is_half(from) || is_half(to)) ? "(float)" : "";
 }
@@ -35,7 +35,7 @@ void text_number(Buffer *b, double v)
         buffer_printf(b, "%.17g", v);
 }
 
-int text_scratch(OpPlain *out, OpDtype dtype, int64_t elements, Error *err)
+int text_scratch(OpPlain *out, Dtype dtype, int64_t elements, Error *err)
 {
     if (out->n_scratch == OP_MAX_SCRATCH)
         return error_set(err, ERROR_LIMIT, "more than %d scratch buffers", OP_MAX_SCRATCH);
@@ -89,12 +89,12 @@ static int operand(OpPlain *out, const OpCall *c, OpLaunch *l, const char *name,
               : kind == 't' ? out->n_scratch
                             : 0))
         return error_set(err, ERROR_INVALID, "a kernel has no operand \"%.20s\"", name);
-    OpDtype d = kind == 'x'   ? c->tensor[k].dtype
-                : kind == 'y' ? c->result[k].dtype
-                              : out->scratch[k].dtype;
+    Dtype d = kind == 'x'   ? c->tensor[k].dtype
+              : kind == 'y' ? c->result[k].dtype
+                            : out->scratch[k].dtype;
     snprintf(l->arguments + len, sizeof l->arguments - len, "%s%c%d", len ? ", " : "", kind, k);
     buffer_printf(out->source, "%s%s%s *%c%d", len ? ", " : "", kind == 'x' ? "const " : "",
-                  op_dtype_ctype(d), kind, k);
+                  dtype_ctype(d), kind, k);
     return 0;
 }
 
@@ -166,7 +166,7 @@ OpLaunch *text_each(OpPlain *out, const OpCall *c, const char *stem, const char 
 OpLaunch *text_walk(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
                     int64_t n, Error *err)
 {
-    int each = c->n_results && op_dtype_size(c->result[0].dtype) < 4 ? 4 : 2;
+    int each = c->n_results && dtype_size(c->result[0].dtype) < 4 ? 4 : 2;
     return elements(out, c, stem, operands, n, each, err);
 }
 

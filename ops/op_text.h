@@ -7,9 +7,9 @@
 #include "ops/op.h"
 
 /* The type in which elements of d are computed: float, double or long long. */
-const char *text_type(OpDtype d);
-const char *text_cast(OpDtype from, OpDtype to); /* "(float)" where a half type is on one side */
-void text_number(Buffer *b, double v);           /* a literal, also of NaN and infinities */
+const char *text_type(Dtype d);
+const char *text_cast(Dtype from, Dtype to); /* "(float)" where a half type is on one side */
+void text_number(Buffer *b, double v);       /* a literal, also of NaN and infinities */
 
 /* Begins a kernel: its launch, and its text up to the brace. operands are names as in
  * OpLaunch.arguments, "x0 x1 y0 t0"; NULL stands for all inputs and results. Inputs are const. A size
@@ -30,7 +30,7 @@ int text_end(OpPlain *out, Error *err);
 int text_each_end(OpPlain *out, Error *err);
 
 /* Adds scratch memory tK and returns K, or -1. */
-int text_scratch(OpPlain *out, OpDtype dtype, int64_t elements, Error *err);
+int text_scratch(OpPlain *out, Dtype dtype, int64_t elements, Error *err);
 
 /* Adds a library call after the kernels so far. size: of its arguments, which the caller writes. NULL:
  * *err says that there are too many. */

@@ -283,7 +283,7 @@ static int note_lines(const Task *t, const Workload *w, Recipe *m, Error *err)
 
 static int is_real(const TaskTensor *x)
 {
-    return x->dtype < DTYPE_I32 && x->draw != DRAW_INTEGER;
+    return dtype_is_float(x->dtype) && x->draw != DRAW_INTEGER;
 }
 
 /* Returns the terms of the longest sum of products that is exact for integers, or 0. */

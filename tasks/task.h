@@ -42,6 +42,7 @@
 #include <stdint.h>
 
 #include "base/digest.h"
+#include "base/dtype.h"
 #include "base/error.h"
 #include "base/expr.h"
 #include "tasks/graph/graph.h"
@@ -49,25 +50,6 @@
 enum { TASK_MAX_AXES = 16, TASK_MAX_TENSORS = 1024, TASK_MAX_RANK = 8, TASK_MAX_WORKLOADS = 32 };
 enum { TASK_MAX_CONSTRAINTS = 256 };
 enum { TASK_LARGE = 1 << 20 }; /* elements from which on all cores share the work */
-
-/* int64 and bool are types of inputs only. */
-/* No task has DTYPE_F64: a reference on a device computes in it. */
-typedef enum {
-    DTYPE_F32,
-    DTYPE_F16,
-    DTYPE_BF16,
-    DTYPE_I32,
-    DTYPE_I64,
-    DTYPE_B8,
-    DTYPE_F64,
-    DTYPES
-} Dtype;
-size_t dtype_size(Dtype d);
-double dtype_overflow(Dtype d);   /* least magnitude that rounds to infinity; INFINITY: none does */
-const char *dtype_name(Dtype d);  /* "float32" as in task.json */
-const char *dtype_ctype(Dtype d); /* "float", "__half", "__nv_bfloat16", "int": in kernels */
-void dtype_to_double(Dtype d, const void *src, double *dst, size_t n);
-void dtype_from_double(Dtype d, const double *src, void *dst, size_t n); /* round to nearest even */
 
 /* normal: mean 0, variance 1, inside +-6. uniform: [-1, 1), or [low, high). positive: [0.5, 1.5).
  * integer: low to high, both included, never scaled. mixed: normal, but of 16 elements one is 16

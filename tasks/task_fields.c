@@ -218,8 +218,6 @@ static int read_draw(TaskTensor *x, const json_t *obj, const char *where, Error 
 int task_read_tensors(Task *t, const json_t *root, const char *key, TaskTensor **list, int *n,
                       const char *file, Error *err)
 {
-    static const char *const dtypes[] = {"float32", "float16", "bfloat16",
-                                         "int32",   "int64",   "bool"};
     static const char *const in_fields[] = {"dtype", "shape", "draw",        "low",
                                             "high",  "std",   "description", "parameter",
                                             "mean",  "fixed", "distinct",    NULL};
@@ -245,7 +243,10 @@ int task_read_tensors(Task *t, const json_t *root, const char *key, TaskTensor *
         if (add_name(t, x->name, sizeof x->name, name, where, err)) return -1;
         ++*n;
         const char *text = json_need_text(obj, "dtype", where, err);
-        int dtype = text ? task_choose(text, dtypes, is_input ? 6 : 4, "dtype", where, err) : -1;
+        int dtype =
+            text ? task_choose(text, dtype_names, is_input ? DTYPES_OF_INPUTS : DTYPES_OF_OUTPUTS,
+                               "dtype", where, err)
+                 : -1;
         if (dtype < 0) return -1;
         x->dtype = (Dtype)dtype;
         if (read_shape(x, obj, where, err)) return -1;

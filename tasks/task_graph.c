@@ -10,14 +10,6 @@
 
 enum { MAX_TEXT = 1 << 22 };
 
-static OpDtype op_dtype(Dtype d)
-{
-    static const OpDtype types[DTYPES] = {
-        [DTYPE_F32] = OP_F32, [DTYPE_F16] = OP_F16, [DTYPE_BF16] = OP_BF16, [DTYPE_I32] = OP_I32,
-        [DTYPE_I64] = OP_I64, [DTYPE_B8] = OP_B8,   [DTYPE_F64] = OP_F64};
-    return types[d];
-}
-
 /* ---- texts ---- */
 
 static void put_results(Buffer *b, const OpLine *l)
@@ -108,9 +100,9 @@ static int check_output(const Task *t, const Workload *w, const GraphBound *b, i
     const OpTensor *y = &b->values[t->graph->output[i]].tensor;
     int64_t shape[TASK_MAX_RANK];
     if (task_shape(t, w, x, shape, err)) return -1;
-    if (y->dtype != op_dtype(x->dtype))
+    if (y->dtype != x->dtype)
         return error_set(err, ERROR_INVALID, "output %s: the graph gives %s, task.json has %s",
-                         x->name, op_dtype_name(y->dtype), dtype_name(x->dtype));
+                         x->name, dtype_name(y->dtype), dtype_name(x->dtype));
     int same = y->rank == x->rank;
     for (int d = 0; d < x->rank && same; d++) same = y->size[d] == shape[d];
     if (same) return 0;
@@ -132,7 +124,7 @@ int task_graph_bind(const Task *t, const Workload *w, GraphBound **out, Error *e
     TaskScope scope = {t, w};
     int rc = 0;
     for (int i = 0; i < t->n_inputs && !rc; i++) {
-        inputs[i] = (OpTensor){.dtype = op_dtype(t->inputs[i].dtype), .rank = t->inputs[i].rank};
+        inputs[i] = (OpTensor){.dtype = t->inputs[i].dtype, .rank = t->inputs[i].rank};
         rc = task_shape(t, w, &t->inputs[i], inputs[i].size, err);
         op_contiguous(&inputs[i]);
     }

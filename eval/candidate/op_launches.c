@@ -119,7 +119,7 @@ static int add_plain(Walk *k, const Op *op, const OpPlain *plain, const OpRoute 
 {
     int rc = 0, calls = 0, text = plain->n ? plan_kernels_add(k->o, plain) : -1;
     for (int i = 0; i < plain->n_scratch; i++) {
-        size_t bytes = (size_t)plain->scratch[i].elements * op_dtype_size(plain->scratch[i].dtype);
+        size_t bytes = (size_t)plain->scratch[i].elements * dtype_size(plain->scratch[i].dtype);
         m->t[i] = (PlanOpArg){walk_storage(k->o, HELD_SLOT, -1, bytes, op->name), 0};
         walk_use(k, m->t[i].storage);
     }
@@ -208,8 +208,8 @@ int launches_of_call(Walk *k, const OpCall *call, Places *m)
     OpRoute route = {.kernels = &plain};
     Error why;
     buffer_init(&text, MAX_KERNEL_TEXT);
-    for (int i = 0; i < call->n_tensors; i++) m->x_size[i] = op_dtype_size(call->tensor[i].dtype);
-    for (int i = 0; i < call->n_results; i++) m->y_size[i] = op_dtype_size(call->result[i].dtype);
+    for (int i = 0; i < call->n_tensors; i++) m->x_size[i] = dtype_size(call->tensor[i].dtype);
+    for (int i = 0; i < call->n_results; i++) m->y_size[i] = dtype_size(call->result[i].dtype);
     int taken = k->routes ? op_route(call, &route, &why) : 0;
     int rc = taken < 0 ? walk_fail_here(k, &why) : 0;
     if (!taken) route.n = 0;

@@ -111,7 +111,7 @@ int plan_kernels_copy(const OpTensor *x, const OpTensor *y, OpPlain *out, Error 
                                         [2] = "unsigned short",
                                         [4] = "unsigned",
                                         [8] = "unsigned long long"};
-    const char *type = types[op_dtype_size(x->dtype)];
+    const char *type = types[dtype_size(x->dtype)];
     long long n = op_elements(x);
     out->launch = memory_grow(out->launch, (size_t)out->n + 1, sizeof *out->launch);
     OpLaunch *l = &out->launch[out->n++];

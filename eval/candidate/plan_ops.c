@@ -24,7 +24,7 @@ const PlanTensor *plan_ops_find(const PlanOps *o, PlanText name)
 
 static size_t bytes_of(const OpTensor *t)
 {
-    return (size_t)op_elements(t) * op_dtype_size(t->dtype);
+    return (size_t)op_elements(t) * dtype_size(t->dtype);
 }
 
 /* ---- names and memory ---- */
@@ -36,21 +36,11 @@ static void add_tensor(Walk *k, PlanText name, const OpTensor *t, int storage, i
     o->tensors[o->n_tensors++] = (PlanTensor){name, *t, storage, line};
 }
 
-static int op_dtype(const char *name, OpDtype *out)
-{
-    for (int d = 0; d < OP_DTYPES; d++)
-        if (!strcmp(op_dtype_name((OpDtype)d), name)) {
-            *out = (OpDtype)d;
-            return 0;
-        }
-    return -1;
-}
-
 static int add_task_tensor(Walk *k, const TaskTensor *x, PlanHeld held, int index)
 {
     OpTensor t = {.rank = x->rank};
     Error why;
-    if (op_dtype(dtype_name(x->dtype), &t.dtype) || task_shape(k->task, k->w, x, t.size, &why))
+    if (task_shape(k->task, k->w, x, t.size, &why))
         return walk_fail(k, "tensor %s has no shape for op lines", x->name);
     op_contiguous(&t);
     add_tensor(k, (PlanText){x->name, strlen(x->name)}, &t,
@@ -58,19 +48,14 @@ static int add_task_tensor(Walk *k, const TaskTensor *x, PlanHeld held, int inde
     return 0;
 }
 
-/* The element type of a buffer; OP_DTYPES: no operator takes it. */
-static OpDtype buffer_dtype(const char *type)
+/* The element type of a buffer; DTYPES: no operator takes it. */
+static Dtype buffer_dtype(const char *type)
 {
-    static const struct {
-        const char *name;
-        OpDtype dtype;
-    } types[] = {{"float", OP_F32},         {"half", OP_F16},      {"__half", OP_F16},
-                 {"double", OP_F64},        {"int", OP_I32},       {"int32_t", OP_I32},
-                 {"int64_t", OP_I64},       {"long long", OP_I64}, {"bool", OP_B8},
-                 {"__nv_bfloat16", OP_BF16}};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (!strcmp(types[i].name, type)) return types[i].dtype;
-    return OP_DTYPES;
+    static const char *const other[][2] = {
+        {"half", "__half"}, {"int32_t", "int"}, {"int64_t", "long long"}};
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (!strcmp(other[i][0], type)) type = other[i][1];
+    return dtype_of_ctype(type);
 }
 
 static int add_buffer(Walk *k, int i)
@@ -137,7 +122,7 @@ static int check_name(Walk *k, PlanText name)
 
 static void shape_text(const OpTensor *t, char *out, size_t size)
 {
-    size_t n = (size_t)snprintf(out, size, "%s [", op_dtype_name(t->dtype));
+    size_t n = (size_t)snprintf(out, size, "%s [", dtype_name(t->dtype));
     for (int d = 0; d < t->rank && n < size; d++)
         n += (size_t)snprintf(out + n, size - n, "%s%lld", d ? ", " : "", (long long)t->size[d]);
     if (n < size) snprintf(out + n, size - n, "]");
@@ -170,7 +155,7 @@ static int scope_tensor(void *of, const char *name, size_t len, OpTensor *out)
 {
     const Walk *k = of;
     const PlanTensor *t = plan_ops_find(k->o, (PlanText){name, len});
-    if (!t || t->tensor.dtype == OP_DTYPES) return -1;
+    if (!t || t->tensor.dtype == DTYPES) return -1;
     *out = t->tensor;
     return (int)(t - k->o->tensors);
 }

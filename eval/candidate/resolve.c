@@ -288,7 +288,7 @@ static int resolve_pointer(Resolver *r, const PlanKernel *k, int i, const char *
     if (in < 0 && o < 0) {
         if (!r->p->ops || !(result = plan_ops_find(r->p->ops, name))) return 0;
         const OpTensor *x = &result->tensor;
-        size_t size = op_dtype_size(x->dtype);
+        size_t size = dtype_size(x->dtype);
         *rc = store_pointer(r, k, i, what, name,
                             storage_address(r, result->storage) + (DevicePtr)x->offset * size,
                             (size_t)op_elements(x) * size, size, offset, out);

@@ -29,7 +29,7 @@ static TaskTensor *widened(const TaskTensor *list, int n)
     TaskTensor *copy = memory_array((size_t)n + 1, sizeof *copy);
     memcpy(copy, list, (size_t)n * sizeof *copy);
     for (int i = 0; i < n; i++)
-        if (copy[i].dtype < DTYPE_I32) copy[i].dtype = DTYPE_F64;
+        if (dtype_is_float(copy[i].dtype)) copy[i].dtype = DTYPE_F64;
     return copy;
 }
 
@@ -43,9 +43,9 @@ static int all_wide(const Task *t, const Workload *w, Error *err)
     int rc = task_graph_bind(&wide, w, &b, err);
     for (int i = 0; i < t->graph->n_values && !rc; i++) {
         const GraphValue *v = &b->values[i];
-        if (v->live && op_dtype_is_float(v->tensor.dtype) && v->tensor.dtype != OP_F64)
+        if (v->live && dtype_is_float(v->tensor.dtype) && v->tensor.dtype != DTYPE_F64)
             rc = error_set(err, ERROR_UNSUPPORTED, "the graph rounds %s to %s", t->graph->name[i],
-                           op_dtype_name(v->tensor.dtype));
+                           dtype_name(v->tensor.dtype));
     }
     graph_bound_free(b);
     free(wide.inputs);
@@ -68,7 +68,7 @@ static char *narrow(const Task *t, Task *out, Error *err)
     buffer_init(&b, CANDIDATE_MAX_SOURCE + 1);
     for (int i = 0; i < t->n_inputs; i++) {
         TaskTensor *x = &out->inputs[i];
-        if (x->dtype >= DTYPE_I32) continue;
+        if (!dtype_is_float(x->dtype)) continue;
         snprintf(x->name, sizeof x->name, "%s%d", prefix, i);
         buffer_printf(&b, "//@ op %s = aten.to.dtype(%s, torch.float64)\n", t->inputs[i].name,
                       x->name);

@@ -60,10 +60,10 @@ static int check_sizes(const Attention *a, Error *err)
         if (a->t[i].rank < 2)
             return error_set(err, ERROR_INVALID, "expected at least 2 dimensions, found %d",
                              a->t[i].rank);
-        if (!op_dtype_is_float(a->t[i].dtype) || a->t[i].dtype != q->dtype)
+        if (!dtype_is_float(a->t[i].dtype) || a->t[i].dtype != q->dtype)
             return error_set(err, ERROR_INVALID,
                              "expected one floating-point type, found %s and %s",
-                             op_dtype_name(q->dtype), op_dtype_name(a->t[i].dtype));
+                             dtype_name(q->dtype), dtype_name(a->t[i].dtype));
     }
     if (q->size[q->rank - 1] != k->size[k->rank - 1])
         return error_set(err, ERROR_INVALID, "key: expected %lld elements in a row, found %lld",
@@ -73,9 +73,9 @@ static int check_sizes(const Attention *a, Error *err)
                          (long long)k->size[k->rank - 2], (long long)v->size[v->rank - 2]);
     if (a->masked && a->causal)
         return error_set(err, ERROR_INVALID, "attn_mask and is_causal exclude each other");
-    if (a->masked && a->t[MASK].dtype != OP_B8 && a->t[MASK].dtype != q->dtype)
+    if (a->masked && a->t[MASK].dtype != DTYPE_B8 && a->t[MASK].dtype != q->dtype)
         return error_set(err, ERROR_INVALID, "attn_mask: expected bool or %s, found %s",
-                         op_dtype_name(q->dtype), op_dtype_name(a->t[MASK].dtype));
+                         dtype_name(q->dtype), dtype_name(a->t[MASK].dtype));
     return 0;
 }
 
@@ -252,8 +252,8 @@ static void softmax_row(const Attention *a, int64_t row, const double *mask, dou
     double largest = -INFINITY, sum = 0;
     for (int64_t j = 0; j < a->keys; j++) {
         s[j] *= a->scale;
-        if (mask && a->t[MASK].dtype != OP_B8) s[j] += mask[j * step];
-        if ((a->causal && j > row) || (mask && a->t[MASK].dtype == OP_B8 && !mask[j * step]))
+        if (mask && a->t[MASK].dtype != DTYPE_B8) s[j] += mask[j * step];
+        if ((a->causal && j > row) || (mask && a->t[MASK].dtype == DTYPE_B8 && !mask[j * step]))
             s[j] = -INFINITY;
         if (s[j] > largest) largest = s[j];
     }
@@ -322,15 +322,15 @@ static void score_text(Buffer *b, const Attention *a, const char *type)
     if (!a->masked) return;
     buffer_printf(b, "        const %s x%d_j = (%s)x%d[mask + j * %lld];\n", type, a->index[MASK],
                   type, a->index[MASK], (long long)m->stride[a->lead + 1]);
-    if (m->dtype == OP_B8)
+    if (m->dtype == DTYPE_B8)
         buffer_printf(b, "        if (x%d_j == 0) v = LOW;\n", a->index[MASK]);
     else
         buffer_printf(b, "        v += x%d_j;\n", a->index[MASK]);
 }
 
 /* A warp or a block a row. The rows of scratch `to`, of dtype d, are those of `scratch`, or the same. */
-static int softmax(const Attention *a, const OpCall *c, int scratch, int to, OpDtype d,
-                   OpPlain *out, Error *err)
+static int softmax(const Attention *a, const OpCall *c, int scratch, int to, Dtype d, OpPlain *out,
+                   Error *err)
 {
     const char *type = text_type(a->y.dtype);
     int along = a->keys <= WARP_ROWS ? 32 : 256, threads = along == 32 ? 128 : along;
@@ -386,7 +386,7 @@ static int softmax(const Attention *a, const OpCall *c, int scratch, int to, OpD
     buffer_puts(b, "    sum = sum == 0 ? 0 : 1 / sum;\n");
     buffer_printf(b, each, (long long)a->keys, along);
     buffer_printf(b, "        t%d[row * %lld + j] = (%s)(at[j] * sum);\n    }\n", to,
-                  (long long)a->keys, op_dtype_ctype(d));
+                  (long long)a->keys, dtype_ctype(d));
     return text_end(out, err);
 }
 
@@ -407,7 +407,7 @@ static int steps_of(const OpCall *c, int routed, OpPlain *out, Steps *s, Error *
     const Attention *a = &s->a;
     if (attention_of(c, 0, &s->a, size, &rank, err)) return -1;
     s->scores = a->y;
-    s->scores.dtype = a->y.dtype == OP_F64 ? OP_F64 : OP_F32;
+    s->scores.dtype = a->y.dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
     s->scores.size[a->lead + 1] = a->keys;
     op_contiguous(&s->scores);
     s->weights = s->scores;
@@ -447,7 +447,7 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
 static int route(const OpCall *c, OpRoute *out, Error *err)
 {
     Steps s;
-    if (c->result[0].dtype > OP_BF16) return 0;
+    if (c->result[0].dtype > DTYPE_BF16) return 0;
     if (steps_of(c, 1, out->kernels, &s, err)) return -1;
     int rc = op_elements(&s.scores) && s.a.depth ? product_route(&s.first, c, out, err) : 0;
     if (rc <= 0) return rc;
@@ -466,7 +466,7 @@ static void cost(const OpCall *c, OpCost *out)
     if (attention_of(c, 0, &a, size, &rank, NULL)) return;
     double rows = (double)a.rows, keys = (double)a.keys, pairs = rows * keys;
     if (a.causal) {
-        double seen = rows < keys ? rows : keys, row = (double)op_dtype_size(a.y.dtype) / keys;
+        double seen = rows < keys ? rows : keys, row = (double)dtype_size(a.y.dtype) / keys;
         pairs = seen * (seen + 1) / 2 + (rows - seen) * seen;
         out->bytes -= (keys - seen) * row *
                       (double)(op_elements(op_tensor(c, KEY)) + op_elements(op_tensor(c, VALUE)));

@@ -39,9 +39,9 @@ static int columns_of(const OpCall *c, Columns *k, Error *err)
     if (k->lead != 0 && k->lead != 1)
         return error_set(err, ERROR_INVALID, "expected %d or %d dimensions, found %d",
                          k->folds ? 2 : 3, k->folds ? 3 : 4, x->rank);
-    if (!op_dtype_is_float(x->dtype))
+    if (!dtype_is_float(x->dtype))
         return error_set(err, ERROR_UNSUPPORTED, "expected a floating-point type, found %s",
-                         op_dtype_name(x->dtype));
+                         dtype_name(x->dtype));
     for (int d = 0; d < x->rank; d++)
         if (x->size[d] < 1 || x->size[d] > INT32_MAX)
             return error_set(err, ERROR_INVALID, "a dimension has %lld elements",
@@ -172,7 +172,7 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
 {
     static const char *const names[] = {"h", "w"};
     const OpTensor *x = op_tensor(c, 0);
-    const char *type = op_dtype_ctype(x->dtype);
+    const char *type = dtype_ctype(x->dtype);
     char place[48], name[24], operands[400];
     Columns k;
     snprintf(name, sizeof name, "x%lld", (long long)c->arg[0].integer[0]);

@@ -10,9 +10,9 @@ static int infer(OpCall *c, Error *err)
     if (table->rank != 2)
         return error_set(err, ERROR_INVALID, "weight: expected 2 dimensions, found %d",
                          table->rank);
-    if (at->dtype != OP_I64 && at->dtype != OP_I32)
+    if (at->dtype != DTYPE_I64 && at->dtype != DTYPE_I32)
         return error_set(err, ERROR_INVALID, "indices: expected int32 or int64, found %s",
-                         op_dtype_name(at->dtype));
+                         dtype_name(at->dtype));
     if (at->rank == OP_MAX_RANK)
         return error_set(err, ERROR_LIMIT, "indices: expected at most %d dimensions",
                          OP_MAX_RANK - 1);
@@ -53,7 +53,7 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
 static void cost(const OpCall *c, OpCost *out)
 {
     const OpTensor *table = op_tensor(c, 0), *y = &c->result[0];
-    double row = (double)(table->size[1] * (int64_t)op_dtype_size(table->dtype));
+    double row = (double)(table->size[1] * (int64_t)dtype_size(table->dtype));
     out->bytes = op_bytes(op_tensor(c, 1)) + op_bytes(y) + (op_elements(y) ? row : 0);
 }
 

@@ -30,7 +30,7 @@ static int grid_of(const OpCall *c, Grid *g, Error *err)
     if (g->grid->size[0] != g->x->size[0] || g->grid->size[3] != 2)
         return error_set(err, ERROR_INVALID, "expected a grid [%lld, height, width, 2]",
                          (long long)g->x->size[0]);
-    if (!op_dtype_is_float(g->x->dtype) || g->grid->dtype != g->x->dtype)
+    if (!dtype_is_float(g->x->dtype) || g->grid->dtype != g->x->dtype)
         return error_set(err, ERROR_INVALID, "expected one floating-point type of both tensors");
     for (int d = 0; d < 4; d++)
         if (g->x->size[d] < 1 || g->x->size[d] > INT32_MAX / 2)
@@ -53,7 +53,7 @@ static int infer(OpCall *c, Error *err)
 static double place(const Grid *g, double at, int64_t n)
 {
     double p = g->aligned ? (at + 1) / 2 * (double)(n - 1) : ((at + 1) * (double)n - 1) / 2;
-    if (g->nearest && g->x->dtype != OP_F64) {
+    if (g->nearest && g->x->dtype != DTYPE_F64) {
         float one = (float)at + 1;
         p = g->aligned ? one / 2 * (float)(n - 1) : fmaf(one, (float)n, -1) / 2;
     }
@@ -105,7 +105,7 @@ static void cost(const OpCall *c, OpCost *out)
 
 static void place_text(Buffer *b, const Grid *g, const char *name, int d)
 {
-    buffer_printf(b, "    A %s = (A)%sx[at + %lldLL];\n", name, text_cast(g->x->dtype, OP_F32),
+    buffer_printf(b, "    A %s = (A)%sx[at + %lldLL];\n", name, text_cast(g->x->dtype, DTYPE_F32),
                   d == 2 ? (long long)g->grid->stride[3] : 0);
     if (g->aligned)
         buffer_printf(b, "    %s = (%s + 1) / 2 * (in%d - 1);\n", name, name, d);
@@ -122,7 +122,7 @@ static void tap_text(Buffer *b, const Grid *g, const char *h, const char *w, con
     buffer_printf(b,
                   "        if (%s >= 0 && %s < in2 && %s >= 0 && %s < in3)\n"
                   "            sum += (A)%simage[%s * %lldLL + %s * %lldLL]%s;\n",
-                  h, h, w, w, text_cast(x->dtype, OP_F32), h, (long long)x->stride[2], w,
+                  h, h, w, w, text_cast(x->dtype, DTYPE_F32), h, (long long)x->stride[2], w,
                   (long long)x->stride[3], weight);
 }
 
@@ -154,7 +154,7 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
                   "    const long long at = %lldLL + batch * %lldLL + h * %lldLL + w * %lldLL;\n",
                   text_type(g.x->dtype), (long long)g.grid->offset, (long long)g.grid->stride[0],
                   (long long)g.grid->stride[1], (long long)g.grid->stride[2]);
-    buffer_printf(b, "    const %s *x = x%lld;\n", op_dtype_ctype(g.grid->dtype),
+    buffer_printf(b, "    const %s *x = x%lld;\n", dtype_ctype(g.grid->dtype),
                   (long long)c->arg[1].integer[0]);
     place_text(b, &g, "column", 3);
     place_text(b, &g, "line", 2);
@@ -166,13 +166,13 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
                   "    for (int k = 0; k < channels; k++) {\n"
                   "        const %s *image = x%lld + %lldLL + batch * %lldLL + k * %lldLL;\n"
                   "        A sum = 0;\n",
-                  op_dtype_ctype(g.x->dtype), (long long)c->arg[0].integer[0],
-                  (long long)g.x->offset, (long long)g.x->stride[0], (long long)g.x->stride[1]);
+                  dtype_ctype(g.x->dtype), (long long)c->arg[0].integer[0], (long long)g.x->offset,
+                  (long long)g.x->stride[0], (long long)g.x->stride[1]);
     for (int k = 0; k < (g.nearest ? 1 : 4); k++)
         tap_text(b, &g, taps[k][0], taps[k][1], g.nearest ? "" : taps[k][2]);
     buffer_printf(b,
                   "        y0[((batch * channels + k) * out2 + h) * out3 + w] = (%s)sum;\n    }\n",
-                  op_dtype_ctype(g.x->dtype));
+                  dtype_ctype(g.x->dtype));
     return text_end(out, err);
 }
 

@@ -101,9 +101,9 @@ static int pool_of(const OpCall *c, Pool *p, Error *err)
     if (p->lead != 1 && p->lead != 2)
         return error_set(err, ERROR_INVALID, "self: expected %d or %d dimensions, found %d",
                          k->dims + 1, k->dims + 2, p->x->rank);
-    if (!op_dtype_is_float(p->x->dtype))
+    if (!dtype_is_float(p->x->dtype))
         return error_set(err, ERROR_UNSUPPORTED, "expected a floating-point type, found %s",
-                         op_dtype_name(p->x->dtype));
+                         dtype_name(p->x->dtype));
     for (int i = 0; i < 5; i++)
         if (list_length(c, lists[i], k->dims, err)) return -1;
     for (int d = 0; d < p->lead; d++) p->planes *= p->x->size[d];
@@ -126,7 +126,7 @@ static int infer(OpCall *c, Error *err)
     memcpy(size, p.x->size, sizeof size);
     for (int d = 0; d < p.dims; d++) size[p.lead + d] = p.w[d].out;
     if (op_result(c, p.x->dtype, p.x->rank, size, err)) return -1;
-    return k->results == 2 ? op_result(c, OP_I64, p.x->rank, size, err) : 0;
+    return k->results == 2 ? op_result(c, DTYPE_I64, p.x->rank, size, err) : 0;
 }
 
 /* ---- reference ---- */
@@ -202,7 +202,7 @@ static void cost(const OpCall *c, OpCost *out)
         if (!p.adaptive) u = window_use(&p.w[d], out->flops_alone);
         inputs *= u.inputs, pairs *= u.pairs;
     }
-    double read = inputs * (double)op_dtype_size(p.x->dtype), x = op_bytes(p.x);
+    double read = inputs * (double)dtype_size(p.x->dtype), x = op_bytes(p.x);
     if (read < x) out->bytes -= x - read;
     out->flops = pairs;
 }

@@ -118,10 +118,10 @@ static int infer(OpCall *c, Error *err)
     Recurrent r;
     if (recurrent_of(c, &r, err)) return -1;
     for (int i = 0; i < c->n_tensors; i++)
-        if (!op_dtype_is_float(r.x->dtype) || c->tensor[i].dtype != r.x->dtype)
+        if (!dtype_is_float(r.x->dtype) || c->tensor[i].dtype != r.x->dtype)
             return error_set(err, ERROR_INVALID,
                              "expected one floating-point type, found %s and %s",
-                             op_dtype_name(r.x->dtype), op_dtype_name(c->tensor[i].dtype));
+                             dtype_name(r.x->dtype), dtype_name(c->tensor[i].dtype));
     int64_t y[] = {r.x->size[0], r.x->size[1], r.hidden * r.directions};
     if (op_result(c, r.x->dtype, 3, y, err) || op_result(c, r.x->dtype, 3, r.h->size, err))
         return -1;

@@ -59,9 +59,9 @@ static int infer(OpCall *c, Error *err)
     if (c->arg[1].n != kind->dims)
         return error_set(err, ERROR_INVALID, "output_size: expected %d numbers, found %d",
                          kind->dims, c->arg[1].n);
-    if (!op_dtype_is_float(x->dtype))
+    if (!dtype_is_float(x->dtype))
         return error_set(err, ERROR_UNSUPPORTED, "expected a floating-point type, found %s",
-                         op_dtype_name(x->dtype));
+                         dtype_name(x->dtype));
     memcpy(size, x->size, sizeof size);
     for (int d = 0; d < kind->dims; d++) {
         size[2 + d] = c->arg[1].integer[d];
@@ -214,11 +214,11 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
         buffer_printf(b, "    for (int k%d = 0; k%d < %d; k%d++)\n", d, d, r.taps, d);
     buffer_puts(b, "        sum += ");
     for (int d = 0; d < r.dims && r.taps > 1; d++) buffer_printf(b, "w%d[k%d] * ", d, d);
-    buffer_printf(b, "(T)%sx%lld[first", text_cast(x->dtype, OP_F32),
+    buffer_printf(b, "(T)%sx%lld[first", text_cast(x->dtype, DTYPE_F32),
                   (long long)c->arg[0].integer[0]);
     for (int d = 0; d < r.dims; d++)
         buffer_printf(b, " + p%d[k%d] * %lldLL", d, d, (long long)x->stride[2 + d]);
-    buffer_printf(b, "];\n    y0[i] = (%s)sum;\n", op_dtype_ctype(y->dtype));
+    buffer_printf(b, "];\n    y0[i] = (%s)sum;\n", dtype_ctype(y->dtype));
     return text_each_end(out, err);
 }
 

@@ -199,7 +199,7 @@ static int flat(const Writer *t, Error *err)
     bounds(t, 2);
     buffer_printf(t->b,
                   "        const %s *plane = %s + (entry * channels + channel) * in0 * in1;\n",
-                  op_dtype_ctype(p->x->dtype), t->x);
+                  dtype_ctype(p->x->dtype), t->x);
     if (p->average)
         average(t, 2, "plane[i0 * in1 + i1]", "i");
     else
@@ -255,7 +255,7 @@ static int framed(const Writer *t, Error *err)
                       "        const %s *plane = %s + slice * in0 * in1 * in2;\n"
                       "        const long long to = slice * out0 * out1 * out2 + "
                       "o0 * out1 * out2 + o1 * out2 + o2;\n",
-                      op_dtype_ctype(p->x->dtype), t->x);
+                      dtype_ctype(p->x->dtype), t->x);
         largest(t, 3, "to");
     }
     buffer_puts(t->b, "    }\n");
@@ -383,7 +383,7 @@ int pool_plain(const Pool *p, const OpCall *c, OpPlain *out, Error *err)
                 .out = out,
                 .b = out->source,
                 .type = text_type(y->dtype),
-                .stored = op_dtype_ctype(y->dtype)};
+                .stored = dtype_ctype(y->dtype)};
     char name[8];
     int at = 0;
     if (p->average && p->adaptive && p->outputs == 1) return mean(c, p, out, err);
@@ -394,7 +394,7 @@ int pool_plain(const Pool *p, const OpCall *c, OpPlain *out, Error *err)
     if (c->n_results == 2) {
         strcpy(t.indices, "y1");
     } else if (!p->average && op_elements(y) <= MAX_PLACES) {
-        if ((at = text_scratch(out, OP_I64, op_elements(y), err)) < 0) return -1;
+        if ((at = text_scratch(out, DTYPE_I64, op_elements(y), err)) < 0) return -1;
         snprintf(t.indices, sizeof t.indices, "t%d", at);
     }
     return p->adaptive ? adaptive(&t, err) : p->dims == 3 ? framed(&t, err) : flat(&t, err);

@@ -17,7 +17,7 @@ typedef struct {
     const OpCall *call;
     OpPlain *out;
     const char *type;
-    OpDtype sums;
+    Dtype sums;
     int gates[2], c[2], layer[2]; /* gates and c: of each direction */
 } Writer;
 
@@ -182,7 +182,7 @@ static void element(const Writer *w, const Flow *f, int number, int direction)
                       "    if (t == %lld) y2[%lldLL + b * H + j] = (%s)c;\n"
                       "    const T h = tanh(c) / (1 + exp(-x[3] - s[3]));\n",
                       w->c[direction], (long long)r->steps - 1,
-                      (long long)(number * r->batch * r->hidden), op_dtype_ctype(r->x->dtype));
+                      (long long)(number * r->batch * r->hidden), dtype_ctype(r->x->dtype));
     }
 }
 
@@ -190,7 +190,7 @@ static void finish(const Writer *w, const Cell *cell, const Flow *f, int number,
 {
     const Recurrent *r = w->r;
     const int64_t shift = direction * r->hidden;
-    const char *stored_type = op_dtype_ctype(r->x->dtype);
+    const char *stored_type = dtype_ctype(r->x->dtype);
     Buffer *b = w->out->source;
     buffer_printf(b,
                   "    const int j = j0 + threadIdx.x %% %d, n = threadIdx.x / %d, b = b0 + n;\n"
@@ -276,7 +276,7 @@ int recurrent_plain(const Recurrent *r, const OpCall *c, OpPlain *out, Error *er
 {
     Writer w = {.r = r, .call = c, .out = out, .type = text_type(r->x->dtype)};
     int64_t entries = r->steps * r->batch;
-    w.sums = r->x->dtype == OP_F64 ? OP_F64 : OP_F32;
+    w.sums = r->x->dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
     if (r->batch > 65535 * ENTRIES || r->hidden * r->gates > INT32_MAX)
         return error_set(err, ERROR_LIMIT, "the batch or the state is too large");
     for (int d = 0; d < r->directions; d++)

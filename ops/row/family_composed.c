@@ -145,7 +145,7 @@ static int diff(Chain *k, const OpCall *c)
         return chain_fail(k, ERROR_INVALID, "the dimension is not one of the input's");
     if (c->arg[3].kind != OP_NONE || c->arg[4].kind != OP_NONE)
         return chain_fail(k, ERROR_UNSUPPORTED, "a tensor that is put before or behind");
-    if (x->dtype == OP_B8) return chain_fail(k, ERROR_UNSUPPORTED, "differences of bool");
+    if (x->dtype == DTYPE_B8) return chain_fail(k, ERROR_UNSUPPORTED, "differences of bool");
     if (n < 1 || n > 8 || n >= x->size[dim])
         return chain_fail(k, ERROR_UNSUPPORTED,
                           "expected 1 to 8 differences, and fewer than there are elements");
@@ -217,7 +217,7 @@ static int dist(Chain *k, const OpCall *c)
 /* ---- numbers that are tensors on the way ---- */
 
 /* A tensor of one number, which eager PyTorch fills on the device. */
-static int number(Chain *k, const OpValue *v, OpDtype dtype)
+static int number(Chain *k, const OpValue *v, Dtype dtype)
 {
     ChainArg none = {.kind = OP_INTS},
              type = {.name = "dtype", .kind = OP_DTYPE, .integer = {dtype}};
@@ -227,7 +227,7 @@ static int number(Chain *k, const OpValue *v, OpDtype dtype)
 /* A choice between a tensor and a number, or two numbers. */
 static int where(Chain *k, const OpCall *c)
 {
-    OpDtype dtype = op_promote(c, (int[]){1, 2}, 2);
+    Dtype dtype = op_promote(c, (int[]){1, 2}, 2);
     int condition = chain_input(k, 0), side[2];
     for (int i = 0; i < 2; i++) {
         const OpTensor *t = op_tensor(c, 1 + i);
@@ -243,7 +243,7 @@ static int where(Chain *k, const OpCall *c)
 
 static int size_is_infinite(Chain *k, const OpCall *c, int x, const char *test)
 {
-    if (!op_dtype_is_float(op_tensor(c, 0)->dtype))
+    if (!dtype_is_float(op_tensor(c, 0)->dtype))
         return chain_fail(k, ERROR_UNSUPPORTED, "whole numbers, which are all finite");
     int size = chain_call(k, "aten.abs.default", ARGS(T(x)));
     return chain_call(k, test, ARGS(T(size), CHAIN_FLOAT(INFINITY)));

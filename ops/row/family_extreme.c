@@ -25,10 +25,10 @@ static int infer(OpCall *c, Error *err)
     const OpTensor *x = op_tensor(c, 0);
     Extreme s;
     if (extreme_of(c, &s, err)) return -1;
-    if (x->dtype == OP_B8) return error_set(err, ERROR_UNSUPPORTED, "a scan of bool");
+    if (x->dtype == DTYPE_B8) return error_set(err, ERROR_UNSUPPORTED, "a scan of bool");
     if (s.n > INT32_MAX) return error_set(err, ERROR_LIMIT, "a row of more than 2^31 elements");
     return op_result(c, x->dtype, x->rank, x->size, err) ||
-                   op_result(c, OP_I64, x->rank, x->size, err)
+                   op_result(c, DTYPE_I64, x->rank, x->size, err)
                ? -1
                : 0;
 }
@@ -122,8 +122,8 @@ static const char across_text[] =
 static int plain(const OpCall *c, OpPlain *out, Error *err)
 {
     const OpTensor *x = op_tensor(c, 0);
-    const char *type = text_type(x->dtype), *stored = op_dtype_ctype(x->dtype);
-    int whole = !op_dtype_is_float(x->dtype);
+    const char *type = text_type(x->dtype), *stored = dtype_ctype(x->dtype);
+    int whole = !dtype_is_float(x->dtype);
     char name[24], place[48], operands[160];
     Buffer *b = out->source;
     Extreme s;

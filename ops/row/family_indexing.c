@@ -240,7 +240,7 @@ static int plain_map(const OpCall *c, OpPlain *out, Error *err)
             buffer_printf(b, "        k %%= %lld;\n        k = k < 0 ? k + %lld : k;\n", n, n);
         buffer_printf(b, "        f += k * %lld;\n    }\n", (long long)step);
     }
-    buffer_printf(b, "    y0[i] = !inside ? (%s)", op_dtype_ctype(y->dtype));
+    buffer_printf(b, "    y0[i] = !inside ? (%s)", dtype_ctype(y->dtype));
     text_number(b, m.value);
     buffer_puts(b, " : ");
     source_text(b, c);
@@ -265,11 +265,12 @@ static const OpValue *list_of(const OpCall *c, int *first)
 
 static int check_index(const OpTensor *t, Error *err)
 {
-    if (t->dtype == OP_I64 || t->dtype == OP_I32) return 0;
-    return error_set(err, t->dtype == OP_B8 ? ERROR_UNSUPPORTED : ERROR_INVALID,
-                     t->dtype == OP_B8 ? "a mask as index gives a shape that depends on data (%s)"
-                                       : "index: expected integers, found %s",
-                     op_dtype_name(t->dtype));
+    if (t->dtype == DTYPE_I64 || t->dtype == DTYPE_I32) return 0;
+    return error_set(err, t->dtype == DTYPE_B8 ? ERROR_UNSUPPORTED : ERROR_INVALID,
+                     t->dtype == DTYPE_B8
+                         ? "a mask as index gives a shape that depends on data (%s)"
+                         : "index: expected integers, found %s",
+                     dtype_name(t->dtype));
 }
 
 /* The result has the broadcast shape of the indices, then the other dimensions. */

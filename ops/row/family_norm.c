@@ -99,13 +99,13 @@ int norm_of(const OpCall *c, Norm *m, Error *err)
     m->bias = named(c, "bias", &m->bias_index);
     m->mean = named(c, "running_mean", &m->mean_index);
     m->var = named(c, "running_var", &m->var_index);
-    m->eps = named_number(c, "eps", m->x->dtype == OP_F64 ? DBL_EPSILON : (double)FLT_EPSILON);
+    m->eps = named_number(c, "eps", m->x->dtype == DTYPE_F64 ? DBL_EPSILON : (double)FLT_EPSILON);
     m->share = named_number(c, "momentum", 0);
     if (m->kind == NORM_BATCH) m->own = named_number(c, "training", 0) != 0;
     if (m->kind == NORM_INSTANCE) m->own = named_number(c, "use_input_stats", 1) != 0;
-    if (!op_dtype_is_float(m->x->dtype))
+    if (!dtype_is_float(m->x->dtype))
         return error_set(err, ERROR_INVALID, "expected a floating dtype, found %s",
-                         op_dtype_name(m->x->dtype));
+                         dtype_name(m->x->dtype));
     if (!m->mean != !m->var)
         return error_set(err, ERROR_INVALID, "running_mean and running_var come together");
     if (!m->own && !m->mean)
@@ -136,7 +136,7 @@ static int infer(OpCall *c, Error *err)
     Norm m;
     int64_t size[OP_MAX_RANK] = {0};
     if (norm_of(c, &m, err)) return -1;
-    OpDtype y = m.x->dtype, saved = y == OP_F64 ? OP_F64 : OP_F32;
+    Dtype y = m.x->dtype, saved = y == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
     if (m.kind == NORM_RMS && m.weight && m.weight->rank) {
         int args[] = {0, op_argument(c->op, "weight")};
         y = op_promote(c, args, 2);

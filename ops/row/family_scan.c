@@ -37,14 +37,14 @@ static int scan_of(const OpCall *c, Scan *s, Error *err)
 static int infer(OpCall *c, Error *err)
 {
     const OpTensor *x = op_tensor(c, 0);
-    OpDtype d = op_dtype_is_float(x->dtype) ? x->dtype : OP_I64;
+    Dtype d = dtype_is_float(x->dtype) ? x->dtype : DTYPE_I64;
     int at = op_argument(c->op, "dtype");
     Scan s;
     if (scan_of(c, &s, err)) return -1;
-    if (at >= 0 && c->arg[at].kind == OP_DTYPE) d = (OpDtype)c->arg[at].integer[0];
-    if (s.kind == SCAN_LOG && !op_dtype_is_float(d))
+    if (at >= 0 && c->arg[at].kind == OP_DTYPE) d = (Dtype)c->arg[at].integer[0];
+    if (s.kind == SCAN_LOG && !dtype_is_float(d))
         return error_set(err, ERROR_INVALID, "expected a floating dtype, found %s",
-                         op_dtype_name(x->dtype));
+                         dtype_name(x->dtype));
     return op_result(c, d, x->rank, x->size, err);
 }
 
@@ -61,7 +61,7 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
     const double *x = in[c->arg[0].integer[0]];
     Scan s;
     if (scan_of(c, &s, err)) return -1;
-    int whole = !op_dtype_is_float(c->result[0].dtype);
+    int whole = !dtype_is_float(c->result[0].dtype);
 #pragma omp parallel for if (s.rows * s.n >= 1 << 16)
     for (int64_t r = 0; r < s.rows; r++) {
         int64_t at = r / s.inner * s.n * s.inner + r % s.inner;
@@ -116,7 +116,8 @@ static OpLaunch *begin(OpPlain *out, const OpCall *c, const Scan *s, const char 
 static void element(Buffer *b, const OpCall *c)
 {
     const OpTensor *x = op_tensor(c, 0);
-    buffer_printf(b, "(T)%sx%lld[", text_cast(x->dtype, OP_F32), (long long)c->arg[0].integer[0]);
+    buffer_printf(b, "(T)%sx%lld[", text_cast(x->dtype, DTYPE_F32),
+                  (long long)c->arg[0].integer[0]);
     text_index(b, x, x->rank, x->size, "i");
     buffer_puts(b, "]");
 }
@@ -136,7 +137,7 @@ static int across_launch(const OpCall *c, const Scan *s, OpPlain *out, Error *er
                   (long long)s->rows, (long long)s->inner, (long long)(s->n * s->inner),
                   (long long)s->inner, (long long)s->n, (long long)s->inner);
     element(b, c);
-    buffer_printf(b, ");\n        y0[i] = (%s)v;\n    }\n", op_dtype_ctype(c->result[0].dtype));
+    buffer_printf(b, ");\n        y0[i] = (%s)v;\n    }\n", dtype_ctype(c->result[0].dtype));
     return text_end(out, err);
 }
 
@@ -222,7 +223,7 @@ static void tile_text(Buffer *b, const OpCall *c, const Scan *s)
                   "            if (at + k * 32 < to)\n"
                   "                y0[first + at + k * 32] = (%s)f(before, v[k]);\n"
                   "    }\n",
-                  unroll, unroll, THREADS / 32, op_dtype_ctype(c->result[0].dtype));
+                  unroll, unroll, THREADS / 32, dtype_ctype(c->result[0].dtype));
 }
 
 static int scan_launches(const OpCall *c, const Scan *s, OpPlain *out, Error *err)
@@ -231,13 +232,13 @@ static int scan_launches(const OpCall *c, const Scan *s, OpPlain *out, Error *er
     RowOperands o = {""};
     int64_t tiles = (s->n + TILE - 1) / TILE, parts = 1, part;
     int t = 0;
-    OpDtype y = c->result[0].dtype;
+    Dtype y = c->result[0].dtype;
     if (s->rows < TARGET_BLOCKS / 2) parts = TARGET_BLOCKS / (s->rows ? s->rows : 1);
     if (parts > tiles / LEAST_TILES) parts = tiles / LEAST_TILES;
     if (parts < 2) parts = 1;
     part = (tiles + parts - 1) / parts * TILE;
     if (parts > 1) {
-        OpDtype d = y == OP_F64 ? OP_F64 : op_dtype_is_float(y) ? OP_F32 : OP_I64;
+        Dtype d = y == DTYPE_F64 ? DTYPE_F64 : dtype_is_float(y) ? DTYPE_F32 : DTYPE_I64;
         if ((t = text_scratch(out, d, s->rows * parts, err)) < 0 ||
             totals_launch(c, s, parts, part, t, out, err))
             return -1;
@@ -294,7 +295,7 @@ static int rows_launch(const OpCall *c, const Scan *s, OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
     const OpTensor *x = op_tensor(c, 0);
-    const char *stored = op_dtype_ctype(c->result[0].dtype), *cast = text_cast(x->dtype, OP_F32);
+    const char *stored = dtype_ctype(c->result[0].dtype), *cast = text_cast(x->dtype, DTYPE_F32);
     int power = along_of(s), high = ROWS_THREADS >> power;
     char name[8], place[24], operands[160];
     snprintf(name, sizeof name, "x%lld", (long long)c->arg[0].integer[0]);
@@ -323,7 +324,7 @@ static int rows_launch(const OpCall *c, const Scan *s, OpPlain *out, Error *err)
                   "                own[width + lane] = k < n ? (T)%sin[k] : NONE;\n"
                   "                if (lane == 0) own[0] = f(carry, own[0]);\n"
                   "            }\n",
-                  2 * ROWS_THREADS, op_dtype_ctype(x->dtype), place, stored, cast, cast);
+                  2 * ROWS_THREADS, dtype_ctype(x->dtype), place, stored, cast, cast);
     buffer_puts(b, rounds_text);
     buffer_printf(b,
                   "            if (row < rows) {\n"

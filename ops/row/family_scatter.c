@@ -73,14 +73,14 @@ static int infer(OpCall *c, Error *err)
     const OpTensor *given = src >= 0 ? op_tensor(c, src) : NULL;
     if (x->rank < 1) return error_set(err, ERROR_UNSUPPORTED, "self has no dimensions");
     if (op_dim(c->arg[1].integer[0], x->rank, &dim, err)) return -1;
-    if (index->dtype != OP_I64 && index->dtype != OP_I32)
+    if (index->dtype != DTYPE_I64 && index->dtype != DTYPE_I32)
         return error_set(err, ERROR_INVALID, "index: expected integers, found %s",
-                         op_dtype_name(index->dtype));
+                         dtype_name(index->dtype));
     if (given && given->dtype != x->dtype)
         return error_set(err, ERROR_INVALID, "the source: expected %s, found %s",
-                         op_dtype_name(x->dtype), op_dtype_name(given->dtype));
+                         dtype_name(x->dtype), dtype_name(given->dtype));
     if (check_sizes(c, given, dim, err)) return -1;
-    if (*(const int *)c->op->detail & SCATTER_ADD && x->dtype == OP_B8)
+    if (*(const int *)c->op->detail & SCATTER_ADD && x->dtype == DTYPE_B8)
         return error_set(err, ERROR_UNSUPPORTED, "a sum of bool is not supported");
     if (c->op->flags & OP_IN_PLACE) return op_view(c, (int)c->arg[0].integer[0], x, err);
     return op_result(c, x->dtype, x->rank, x->size, err);
@@ -159,11 +159,11 @@ static void place_text(const OpCall *c, const Scatter *s, Buffer *b)
 /* The element that is written, as a number of the arithmetic's type. */
 static void value_text(const OpCall *c, const Scatter *s, Buffer *b)
 {
-    OpDtype d = c->result[0].dtype;
+    Dtype d = c->result[0].dtype;
     const char *type = text_type(d);
     buffer_printf(b, "    const %s v = ", type);
     if (s->source >= 0) {
-        buffer_printf(b, "(%s)%sx%d[", type, text_cast(d, OP_F32), s->source);
+        buffer_printf(b, "(%s)%sx%d[", type, text_cast(d, DTYPE_F32), s->source);
         text_strided(b, c->tensor[s->source].offset, s->rank, s->size, s->from, "i");
         buffer_puts(b, "]");
     } else {
@@ -181,13 +181,13 @@ static int add_launch(const OpCall *c, const Scatter *s, OpPlain *out, Error *er
 {
     Buffer *b = out->source;
     RowOperands o = {""};
-    OpDtype d = c->result[0].dtype;
-    const char *element = op_dtype_ctype(d);
+    Dtype d = c->result[0].dtype;
+    const char *element = dtype_ctype(d);
     operands(c, s, &o);
     if (!text_each(out, c, "scatter_add", o.text, s->n, err)) return -1;
     place_text(c, s, b);
     value_text(c, s, b);
-    if (d == OP_I64)
+    if (d == DTYPE_I64)
         buffer_puts(b, "    atomicAdd((unsigned long long *)&y0[place], (unsigned long long)v);\n");
     else
         buffer_printf(b, "    atomicAdd(&y0[place], (%s)v);\n", element);
@@ -202,7 +202,7 @@ static int write_launch(const OpCall *c, const Scatter *s, OpPlain *out, Error *
     if (!text_each(out, c, "scatter_write", o.text, s->n, err)) return -1;
     place_text(c, s, b);
     value_text(c, s, b);
-    buffer_printf(b, "    y0[place] = (%s)v;\n", op_dtype_ctype(c->result[0].dtype));
+    buffer_printf(b, "    y0[place] = (%s)v;\n", dtype_ctype(c->result[0].dtype));
     return text_each_end(out, err);
 }
 
@@ -223,7 +223,7 @@ static int infer_one_hot(OpCall *c, Error *err)
 {
     const OpTensor *x = op_tensor(c, 0);
     int64_t size[OP_MAX_RANK], classes = c->arg[1].integer[0];
-    if (x->dtype != OP_I64) return error_set(err, ERROR_INVALID, "expected indices of int64");
+    if (x->dtype != DTYPE_I64) return error_set(err, ERROR_INVALID, "expected indices of int64");
     if (classes < 1)
         return error_set(err, ERROR_UNSUPPORTED,
                          "num_classes is not given: a size may not depend on the data");
@@ -231,7 +231,7 @@ static int infer_one_hot(OpCall *c, Error *err)
         return error_set(err, ERROR_LIMIT, "expected a rank below %d", OP_MAX_RANK);
     memcpy(size, x->size, sizeof size);
     size[x->rank] = classes;
-    return op_result(c, OP_I64, x->rank + 1, size, err);
+    return op_result(c, DTYPE_I64, x->rank + 1, size, err);
 }
 
 static int reference_one_hot(const OpCall *c, const double *const *in, double *const *out,

@@ -32,9 +32,9 @@ static int search_of(const OpCall *c, Search *s, Error *err)
     if (side >= 0 && c->arg[side].kind == OP_STRING) s->right = !strcmp(c->arg[side].text, "right");
     if (sorter >= 0 && c->arg[sorter].kind != OP_NONE)
         return error_set(err, ERROR_UNSUPPORTED, "a sorter");
-    if (s->x->dtype != s->bounds->dtype || s->x->dtype == OP_B8)
+    if (s->x->dtype != s->bounds->dtype || s->x->dtype == DTYPE_B8)
         return error_set(err, ERROR_UNSUPPORTED, "expected one type of numbers, found %s and %s",
-                         op_dtype_name(s->x->dtype), op_dtype_name(s->bounds->dtype));
+                         dtype_name(s->x->dtype), dtype_name(s->bounds->dtype));
     int rank = s->bounds->rank;
     s->alone = rank == 1;
     if (rank < 1 || (!s->alone && rank != s->x->rank))
@@ -53,12 +53,12 @@ static int infer(OpCall *c, Error *err)
 {
     Search s;
     if (search_of(c, &s, err)) return -1;
-    return op_result(c, flag(c, "out_int32") ? OP_I32 : OP_I64, s.x->rank, s.x->size, err);
+    return op_result(c, flag(c, "out_int32") ? DTYPE_I32 : DTYPE_I64, s.x->rank, s.x->size, err);
 }
 
-static double held(OpDtype d, double v)
+static double held(Dtype d, double v)
 {
-    return d == OP_F64 || !op_dtype_is_float(d) ? v : (double)(float)v;
+    return d == DTYPE_F64 || !dtype_is_float(d) ? v : (double)(float)v;
 }
 
 static int reference(const OpCall *c, const double *const *in, double *const *out, Error *err)
@@ -132,7 +132,7 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
                   "            to = at;\n"
                   "    }\n"
                   "    y0[i] = from - first;\n",
-                  text_type(s.x->dtype), op_dtype_ctype(s.x->dtype), place[1], place[0],
+                  text_type(s.x->dtype), dtype_ctype(s.x->dtype), place[1], place[0],
                   s.right ? ">" : ">=");
     return text_end(out, err);
 }

@@ -24,9 +24,10 @@ static int select_of(const OpCall *c, Select *s, Error *err)
     int64_t dim = c->arg[op_argument(c->op, "dim")].integer[0];
     if (op_rows(x, dim, &s->rows, &s->n, &s->inner, err) || op_dim(dim, x->rank, &s->dim, err))
         return -1;
-    if (x->dtype != OP_F32 && x->dtype != OP_F64 && x->dtype != OP_F16 && x->dtype != OP_BF16)
+    if (x->dtype != DTYPE_F32 && x->dtype != DTYPE_F64 && x->dtype != DTYPE_F16 &&
+        x->dtype != DTYPE_BF16)
         return error_set(err, ERROR_UNSUPPORTED, "expected a floating-point type, found %s",
-                         op_dtype_name(x->dtype));
+                         dtype_name(x->dtype));
     if (s->n < 1 || s->n > INT32_MAX / 2)
         return error_set(err, ERROR_INVALID, "a row of %lld elements", (long long)s->n);
     s->k = s->median ? (s->n - 1) / 2 : c->arg[k].integer[0] - 1;
@@ -45,8 +46,8 @@ static int infer(OpCall *c, Error *err)
     if (select_of(c, &s, err)) return -1;
     for (int d = 0; d < x->rank; d++)
         if (d != s.dim || s.keep) size[rank++] = d == s.dim ? 1 : x->size[d];
-    return op_result(c, x->dtype, rank, size, err) || op_result(c, OP_I64, rank, size, err) ? -1
-                                                                                            : 0;
+    return op_result(c, x->dtype, rank, size, err) || op_result(c, DTYPE_I64, rank, size, err) ? -1
+                                                                                               : 0;
 }
 
 /* ---- reference ---- */
@@ -147,13 +148,13 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
                   "    const long long row = blockIdx.x;\n"
                   "    const %s *x = %s + row / inner * n * inner + row %% inner;\n"
                   "    int k = %lld;\n",
-                  text_type(x->dtype), x->dtype == OP_F64 ? "unsigned long long" : "unsigned",
-                  x->dtype == OP_F64 ? 64 : 32,
+                  text_type(x->dtype), x->dtype == DTYPE_F64 ? "unsigned long long" : "unsigned",
+                  x->dtype == DTYPE_F64 ? 64 : 32,
                   /* the bits of a half type: its significand has 10 of a float's 23, or 7 */
-                  x->dtype == OP_F16    ? 12
-                  : x->dtype == OP_BF16 ? 16
-                                        : 0,
-                  op_dtype_ctype(x->dtype), place, (long long)s.k);
+                  x->dtype == DTYPE_F16    ? 12
+                  : x->dtype == DTYPE_BF16 ? 16
+                                           : 0,
+                  dtype_ctype(x->dtype), place, (long long)s.k);
     if (s.median)
         buffer_puts(
             b, "    int nans = 0;\n"

@@ -13,14 +13,13 @@ int softmax_of(const OpCall *c, Softmax *s, Error *err)
 static int infer(OpCall *c, Error *err)
 {
     const OpTensor *x = op_tensor(c, 0);
-    OpDtype d = x->dtype;
+    Dtype d = x->dtype;
     Softmax s;
     if (softmax_of(c, &s, err)) return -1;
-    if (c->arg[2].kind == OP_DTYPE) d = (OpDtype)c->arg[2].integer[0];
-    if (c->arg[2].kind == OP_BOOL && c->arg[2].integer[0]) d = OP_F32;
-    if (!op_dtype_is_float(d))
-        return error_set(err, ERROR_INVALID, "expected a floating dtype, found %s",
-                         op_dtype_name(d));
+    if (c->arg[2].kind == OP_DTYPE) d = (Dtype)c->arg[2].integer[0];
+    if (c->arg[2].kind == OP_BOOL && c->arg[2].integer[0]) d = DTYPE_F32;
+    if (!dtype_is_float(d))
+        return error_set(err, ERROR_INVALID, "expected a floating dtype, found %s", dtype_name(d));
     return op_result(c, d, x->rank, x->size, err);
 }
 

@@ -55,7 +55,7 @@ static int infer(OpCall *c, Error *err)
     memcpy(size, x->size, sizeof size);
     if (x->rank) size[dim] = s.k;
     if (s.value >= 0 && op_result(c, x->dtype, x->rank, size, err)) return -1;
-    return op_result(c, OP_I64, x->rank, size, err);
+    return op_result(c, DTYPE_I64, x->rank, size, err);
 }
 
 /* ---- reference ---- */
@@ -136,7 +136,8 @@ static OpLaunch *begin(const OpCall *c, const Sort *s, OpPlain *out, const char 
 static void element(Buffer *b, const OpCall *c, const Sort *s)
 {
     const OpTensor *x = op_tensor(c, 0);
-    buffer_printf(b, "(T)%sx%lld[", text_cast(x->dtype, OP_F32), (long long)c->arg[0].integer[0]);
+    buffer_printf(b, "(T)%sx%lld[", text_cast(x->dtype, DTYPE_F32),
+                  (long long)c->arg[0].integer[0]);
     char flat[160];
     snprintf(flat, sizeof flat, "(row / %lld * %lldLL + at * %lldLL + row %% %lld)",
              (long long)s->inner, (long long)(s->n * s->inner), (long long)s->inner,
@@ -153,7 +154,7 @@ static void results_text(Buffer *b, const OpCall *c, const Sort *s, const char *
                   (long long)s->inner, (long long)(s->k * s->inner), (long long)s->inner,
                   (long long)s->inner);
     if (s->value >= 0)
-        buffer_printf(b, "        y0[to] = (%s)%s;\n", op_dtype_ctype(c->result[0].dtype), v);
+        buffer_printf(b, "        y0[to] = (%s)%s;\n", dtype_ctype(c->result[0].dtype), v);
     buffer_printf(b, "        y%d[to] = %s;\n", s->index, i);
 }
 
@@ -277,15 +278,15 @@ static int take_launch(const OpCall *c, const Sort *s, const int t[2], OpPlain *
 
 static int plain(const OpCall *c, OpPlain *out, Error *err)
 {
-    OpDtype x = op_tensor(c, 0)->dtype, d = x == OP_F64                  ? OP_F64
-                                            : x == OP_I32 || x == OP_I64 ? OP_I64
-                                                                         : OP_F32;
+    Dtype x = op_tensor(c, 0)->dtype, d = x == DTYPE_F64                     ? DTYPE_F64
+                                          : x == DTYPE_I32 || x == DTYPE_I64 ? DTYPE_I64
+                                                                             : DTYPE_F32;
     Sort s;
     int t[2];
     if (sort_of(c, &s, err)) return -1;
     if (s.places <= SHARED_PLACES) return shared_launch(c, &s, out, err);
     if ((t[0] = text_scratch(out, d, s.rows * s.places, err)) < 0 ||
-        (t[1] = text_scratch(out, OP_I32, s.rows * s.places, err)) < 0)
+        (t[1] = text_scratch(out, DTYPE_I32, s.rows * s.places, err)) < 0)
         return -1;
     return fill_launch(c, &s, t, out, err) || step_launch(c, &s, t, out, err) ||
                    take_launch(c, &s, t, out, err)

@@ -33,12 +33,12 @@ static int nll_of(const OpCall *c, Nll *m, Error *err)
     if (!same)
         return error_set(err, ERROR_INVALID,
                          "target does not have the input's shape without the classes");
-    if (m->target->dtype != OP_I64 && m->target->dtype != OP_I32)
+    if (m->target->dtype != DTYPE_I64 && m->target->dtype != DTYPE_I32)
         return error_set(err, ERROR_INVALID, "target: expected integers, found %s",
-                         op_dtype_name(m->target->dtype));
-    if (!op_dtype_is_float(m->x->dtype))
+                         dtype_name(m->target->dtype));
+    if (!dtype_is_float(m->x->dtype))
         return error_set(err, ERROR_INVALID, "expected a floating dtype, found %s",
-                         op_dtype_name(m->x->dtype));
+                         dtype_name(m->x->dtype));
     m->n = op_elements(m->target);
     m->classes = m->x->size[at];
     m->inner = 1;
@@ -93,7 +93,7 @@ void nll_cost(const OpCall *c, OpCost *out)
     double n = (double)op_elements(target);
     out->flops = 2 * n;
     out->bytes -= op_bytes(x); /* an element a target is read */
-    out->bytes += n * (double)op_dtype_size(x->dtype);
+    out->bytes += n * (double)dtype_size(x->dtype);
 }
 
 /* ---- kernels ---- */
@@ -114,13 +114,13 @@ static void element(Buffer *b, const OpCall *c, const Nll *m)
                   "        if (own != %lldLL && own >= 0 && own < %lldLL) {\n            w = ",
                   (long long)m->ignored, (long long)m->classes);
     if (m->weight)
-        buffer_printf(b, "(T)%sx%lld[%lld + own * %lld];\n", text_cast(m->weight->dtype, OP_F32),
+        buffer_printf(b, "(T)%sx%lld[%lld + own * %lld];\n", text_cast(m->weight->dtype, DTYPE_F32),
                       (long long)c->arg[2].integer[0], (long long)m->weight->offset,
                       (long long)m->weight->stride[0]);
     else
         buffer_puts(b, "1;\n");
     buffer_printf(b, "            v = -w * (T)%sx%lld[own * %lld + ",
-                  text_cast(m->x->dtype, OP_F32), (long long)c->arg[0].integer[0],
+                  text_cast(m->x->dtype, DTYPE_F32), (long long)c->arg[0].integer[0],
                   (long long)m->x->stride[class_dim]);
     text_strided(b, m->x->offset, n, m->target->size, step, "i");
     buffer_puts(b, "];\n        }\n");
@@ -142,7 +142,7 @@ static int each_launch(const OpCall *c, const Nll *m, OpPlain *out, Error *err)
     row_operand(&o, 'y', 0);
     if (two_results(c)) row_operand(&o, 'y', 1);
     if (!text_each(out, c, "nll", o.text, m->n > 0 ? m->n : 1, err)) return -1;
-    const char *type = op_dtype_ctype(m->x->dtype);
+    const char *type = dtype_ctype(m->x->dtype);
     if (two_results(c)) buffer_printf(b, "    if (i == 0) y1[0] = (%s)0.0f;\n", type);
     buffer_printf(b, "    if (i >= %lld) return;\n    typedef %s T;\n", (long long)m->n,
                   text_type(m->x->dtype));
@@ -154,7 +154,7 @@ static int each_launch(const OpCall *c, const Nll *m, OpPlain *out, Error *err)
 /* Stores the sums of all elements, for one thread. */
 static void store(Buffer *b, const OpCall *c, const Nll *m)
 {
-    const char *type = op_dtype_ctype(m->x->dtype);
+    const char *type = dtype_ctype(m->x->dtype);
     buffer_printf(b, "    y0[0] = (%s)(%s);\n", type, m->reduction == 1 ? "sum / weights" : "sum");
     if (two_results(c)) buffer_printf(b, "    y1[0] = (%s)weights;\n", type);
 }
@@ -229,7 +229,7 @@ int nll_plain(const OpCall *c, OpPlain *out, Error *err)
     int64_t parts = 1;
     if (nll_of(c, &m, err)) return -1;
     if (!m.reduction) return each_launch(c, &m, out, err);
-    OpDtype d = m.x->dtype == OP_F64 ? OP_F64 : OP_F32;
+    Dtype d = m.x->dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
     if (m.n > ONE_BLOCK && m.x->rank > 2) parts = m.n / (4 * MAX_THREADS);
     if (parts > MAX_PARTS) parts = MAX_PARTS;
     for (int i = 0; i < 2 && parts > 1; i++)

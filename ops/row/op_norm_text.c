@@ -76,7 +76,7 @@ static const char *index_type(const Norm *m)
 /* The element x at the flat index in the variable `f`. */
 static void element(Buffer *b, const Norm *m, const char *f)
 {
-    buffer_printf(b, "(T)%sx%d[", text_cast(m->x->dtype, OP_F32), m->x_index);
+    buffer_printf(b, "(T)%sx%d[", text_cast(m->x->dtype, DTYPE_F32), m->x_index);
     text_index(b, m->x, m->x->rank, m->x->size, f);
     buffer_puts(b, "]");
 }
@@ -84,7 +84,7 @@ static void element(Buffer *b, const Norm *m, const char *f)
 /* An element of a tensor of channels at the index in the variable `j`. */
 static void channel(Buffer *b, const OpTensor *t, int index, const char *j)
 {
-    buffer_printf(b, "(T)%sx%d[", text_cast(t->dtype, OP_F32), index);
+    buffer_printf(b, "(T)%sx%d[", text_cast(t->dtype, DTYPE_F32), index);
     text_index(b, t, t->rank, t->size, j);
     buffer_puts(b, "]");
 }
@@ -118,7 +118,7 @@ static void walk(Buffer *b, const Norm *m, const char *first, int64_t step, cons
 /* Stores the statistics in s of the row r, for one thread. */
 static void save(Buffer *b, const OpCall *c, const Norm *m, const Saved *saved)
 {
-    const char *type = c->n_results > 1 ? op_dtype_ctype(c->result[1].dtype) : "T";
+    const char *type = c->n_results > 1 ? dtype_ctype(c->result[1].dtype) : "T";
     number(b, "    const T eps = ", m->eps, ";\n");
     buffer_printf(b, "    const T var = s.m2 / (T)%lldLL;\n", (long long)m->n);
     if (*saved->mean) buffer_printf(b, "    %s[r] = (%s)s.mean;\n", saved->mean, type);
@@ -128,7 +128,7 @@ static void save(Buffer *b, const OpCall *c, const Norm *m, const Saved *saved)
     const OpTensor *t[] = {m->mean, m->var};
     int index[] = {m->mean_index, m->var_index};
     for (int i = 0; i < 2; i++) {
-        buffer_printf(b, "    y%d[r] = (%s)(", 3 + i, op_dtype_ctype(c->result[3 + i].dtype));
+        buffer_printf(b, "    y%d[r] = (%s)(", 3 + i, dtype_ctype(c->result[3 + i].dtype));
         number(b, "", 1 - m->share, " * ");
         channel(b, t[i], index[i], "r");
         number(b, " + ", share[i], i ? " * var);\n" : " * s.mean);\n");
@@ -170,7 +170,7 @@ static int in_fours(const OpTensor *t)
 
 static int is_fours(const Norm *m)
 {
-    return m->x->dtype != OP_F64 && m->n % LANES == 0 && m->n <= MAX_COUNTED && in_fours(m->x) &&
+    return m->x->dtype != DTYPE_F64 && m->n % LANES == 0 && m->n <= MAX_COUNTED && in_fours(m->x) &&
            in_fours(m->weight) && in_fours(m->bias);
 }
 
@@ -179,8 +179,8 @@ static void fours(Buffer *b, const char *name, const OpTensor *t, int index, con
 {
     if (!t) return;
     buffer_printf(b, "    const op_fours<%s> *%s = (const op_fours<%s> *)(x%d + %lldLL%s);\n",
-                  op_dtype_ctype(t->dtype), name, op_dtype_ctype(t->dtype), index,
-                  (long long)t->offset, more);
+                  dtype_ctype(t->dtype), name, dtype_ctype(t->dtype), index, (long long)t->offset,
+                  more);
 }
 
 /* The moments of the warps, merged pair by pair; mean and rstd for all threads. */
@@ -207,7 +207,7 @@ static void merge_warps(Buffer *b, const Norm *m)
 
 static void fours_text(Buffer *b, const OpCall *c, const Norm *m, const Saved *saved)
 {
-    const char *stored = op_dtype_ctype(c->result[0].dtype);
+    const char *stored = dtype_ctype(c->result[0].dtype);
     int rms = m->kind == NORM_RMS;
     buffer_printf(b,
                   "    typedef %s T;\n"
@@ -227,7 +227,7 @@ static void fours_text(Buffer *b, const OpCall *c, const Norm *m, const Saved *s
                   "#pragma unroll\n"
                   "        for (int k = 0; k < 4; k++) s.%s((T)x.v[k]);\n"
                   "    }\n",
-                  stored, stored, op_dtype_ctype(m->x->dtype), rms ? "add_square" : "add");
+                  stored, stored, dtype_ctype(m->x->dtype), rms ? "add_square" : "add");
     merge_warps(b, m);
     buffer_printf(b,
                   "    for (int i = thread; i < all; i += threads) {\n"
@@ -238,10 +238,10 @@ static void fours_text(Buffer *b, const OpCall *c, const Norm *m, const Saved *s
                   "            y.v[k] = (%s)(%srstd * ((T)x.v[k]%s)%s);\n"
                   "        to[i] = y;\n"
                   "    }\n",
-                  op_dtype_ctype(m->x->dtype), stored, stored,
+                  dtype_ctype(m->x->dtype), stored, stored,
                   m->weight ? "(T)weight[i].v[k] * (" : "(", rms ? "" : " - mean",
                   m->bias ? ") + (T)bias[i].v[k]" : ")");
-    const char *type = c->n_results > 1 ? op_dtype_ctype(c->result[1].dtype) : "T";
+    const char *type = c->n_results > 1 ? dtype_ctype(c->result[1].dtype) : "T";
     if (*saved->mean)
         buffer_printf(b, "    if (thread == 0) %s[r] = (%s)mean;\n", saved->mean, type);
     if (*saved->rstd)
@@ -256,11 +256,11 @@ static int keep_statistics(const OpCall *c, const Norm *m, OpPlain *out, Saved *
         *saved = (Saved){"y1", "y2"};
         return 0;
     }
-    int mean = -1, rstd = text_scratch(out, OP_F32, m->rows, err);
+    int mean = -1, rstd = text_scratch(out, DTYPE_F32, m->rows, err);
     if (rstd < 0) return -1;
     snprintf(saved->rstd, sizeof saved->rstd, "t%d", rstd);
     if (m->kind == NORM_RMS) return 0;
-    if ((mean = text_scratch(out, OP_F32, m->rows, err)) < 0) return -1;
+    if ((mean = text_scratch(out, DTYPE_F32, m->rows, err)) < 0) return -1;
     snprintf(saved->mean, sizeof saved->mean, "t%d", mean);
     return 0;
 }
@@ -323,7 +323,7 @@ static int one_launch(const OpCall *c, const Norm *m, OpPlain *out, Error *err)
                   "        const %s f = r * %lld + j;\n"
                   "        y0[f] = (%s)((",
                   type, (long long)m->n, threads, type, (long long)m->n,
-                  op_dtype_ctype(c->result[0].dtype));
+                  dtype_ctype(c->result[0].dtype));
     element(b, m, "f");
     buffer_puts(b, m->kind == NORM_RMS ? ") * rstd" : " - mean) * rstd");
     affine(b, m);
@@ -375,7 +375,7 @@ static int statistics_launch(const OpCall *c, const Norm *m, const Saved *saved,
     Buffer *b = out->source;
     RowOperands o = {""};
     int threads = m->n < ROW_THREADS ? 32 : ROW_THREADS, t[3];
-    OpDtype state = m->x->dtype == OP_F64 ? OP_F64 : OP_F32;
+    Dtype state = m->x->dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
     int64_t splits = 1, limit = m->n / ((int64_t)threads * LEAST_A_THREAD);
     char first[48] = "threadIdx.x";
     if (m->kind == NORM_BATCH && m->rows < TARGET_BLOCKS / 2) splits = TARGET_BLOCKS / m->rows;
@@ -440,7 +440,7 @@ static int elements_launch(const OpCall *c, const Norm *m, const Saved *saved, O
         channel(b, m->var, m->var_index, "r");
         number(b, " + ", m->eps, ");\n");
     }
-    buffer_printf(b, "    (void)j;\n    y0[i] = (%s)((", op_dtype_ctype(c->result[0].dtype));
+    buffer_printf(b, "    (void)j;\n    y0[i] = (%s)((", dtype_ctype(c->result[0].dtype));
     element(b, m, "i");
     buffer_puts(b, " - mean) * rstd");
     affine(b, m);
@@ -458,9 +458,9 @@ static int keep_launch(const OpCall *c, const Norm *m, OpPlain *out, Error *err)
     row_operand(&o, 'y', 4);
     if (!text_each(out, c, "keep", o.text, m->channels, err)) return -1;
     buffer_printf(b, "    typedef %s T;\n    y3[i] = (%s)(", type_of(m),
-                  op_dtype_ctype(c->result[3].dtype));
+                  dtype_ctype(c->result[3].dtype));
     channel(b, m->mean, m->mean_index, "i");
-    buffer_printf(b, ");\n    y4[i] = (%s)(", op_dtype_ctype(c->result[4].dtype));
+    buffer_printf(b, ");\n    y4[i] = (%s)(", dtype_ctype(c->result[4].dtype));
     channel(b, m->var, m->var_index, "i");
     buffer_puts(b, ");\n");
     return text_each_end(out, err);
@@ -478,7 +478,7 @@ int norm_plain(const OpCall *c, OpPlain *out, Error *err)
         return elements_launch(c, &m, &saved, out, err);
     }
     if (m.results == NORM_ONE) {
-        OpDtype d = m.x->dtype == OP_F64 ? OP_F64 : OP_F32;
+        Dtype d = m.x->dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
         int mean = text_scratch(out, d, m.rows, err), rstd = text_scratch(out, d, m.rows, err);
         if (mean < 0 || rstd < 0) return -1;
         snprintf(saved.mean, sizeof saved.mean, "t%d", mean);

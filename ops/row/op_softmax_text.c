@@ -30,7 +30,8 @@ static const char *index_type(const Softmax *s)
 static void element(Buffer *b, const OpCall *c, const char *f)
 {
     const OpTensor *x = op_tensor(c, 0);
-    buffer_printf(b, "(T)%sx%lld[", text_cast(x->dtype, OP_F32), (long long)c->arg[0].integer[0]);
+    buffer_printf(b, "(T)%sx%lld[", text_cast(x->dtype, DTYPE_F32),
+                  (long long)c->arg[0].integer[0]);
     text_index(b, x, x->rank, x->size, f);
     buffer_puts(b, "]");
 }
@@ -98,7 +99,7 @@ static int warp_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *e
                   "    for (int k = 0; k < %d; k++)\n"
                   "        if (k * 32 + lane < %lld)\n"
                   "            y0[r * %lld + k * 32 + lane] = (%s)(%s);\n",
-                  each, (long long)s->n, (long long)s->n, op_dtype_ctype(c->result[0].dtype),
+                  each, (long long)s->n, (long long)s->n, dtype_ctype(c->result[0].dtype),
                   s->logarithm ? "x[k] - most - shift" : "x[k] * scale");
     return text_end(out, err);
 }
@@ -117,9 +118,9 @@ static void vector_types(Buffer *b, const OpCall *c, int vector)
     buffer_printf(b,
                   "    struct __align__(%d) in { %s v[%d]; };\n"
                   "    struct __align__(%d) out { %s v[%d]; };\n",
-                  vector * (int)op_dtype_size(x->dtype), op_dtype_ctype(x->dtype), vector,
-                  vector * (int)op_dtype_size(c->result[0].dtype),
-                  op_dtype_ctype(c->result[0].dtype), vector);
+                  vector * (int)dtype_size(x->dtype), dtype_ctype(x->dtype), vector,
+                  vector * (int)dtype_size(c->result[0].dtype), dtype_ctype(c->result[0].dtype),
+                  vector);
 }
 
 static void kept_loads(Buffer *b, const OpCall *c, const Softmax *s, int threads, int vector)
@@ -142,7 +143,7 @@ static void kept_loads(Buffer *b, const OpCall *c, const Softmax *s, int threads
                       "            const in w = *(const in *)(x%lld + base + i);\n"
                       "#pragma unroll\n"
                       "            for (int j = 0; j < V; j++) v[k * V + j] = (T)%sw.v[j];\n",
-                      (long long)c->arg[0].integer[0], text_cast(x->dtype, OP_F32));
+                      (long long)c->arg[0].integer[0], text_cast(x->dtype, DTYPE_F32));
     } else {
         buffer_puts(b, "            v[k] = ");
         element(b, c, "(base + i)");
@@ -179,7 +180,7 @@ static int kept_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *e
                   "#pragma unroll\n"
                   "        for (int j = 0; j < V; j++) w.v[j] = (%s)(%s);\n"
                   "        if (i < N) *(out *)(y0 + base + i) = w;\n    }\n",
-                  op_dtype_ctype(c->result[0].dtype),
+                  dtype_ctype(c->result[0].dtype),
                   s->logarithm ? "v[k * V + j] - most - shift" : "v[k * V + j] * scale");
     return text_end(out, err);
 }
@@ -198,13 +199,13 @@ static void block_pass(Buffer *b, const OpCall *c, const Softmax *s, int threads
         b,
         "#pragma unroll\n        for (int j = 0; j < %d; j++) {\n            const T v = ", vector);
     if (vector > 1)
-        buffer_printf(b, "(T)%sw.v[j]", text_cast(op_tensor(c, 0)->dtype, OP_F32));
+        buffer_printf(b, "(T)%sw.v[j]", text_cast(op_tensor(c, 0)->dtype, DTYPE_F32));
     else
         element(b, c, "(base + i)");
     buffer_printf(b, ";\n            %s", body);
     if (stored)
         buffer_printf(b, "%s = (%s)(%s);", vector > 1 ? "o.v[j]" : "y0[base + i]",
-                      op_dtype_ctype(c->result[0].dtype), stored);
+                      dtype_ctype(c->result[0].dtype), stored);
     buffer_printf(b, "\n        }\n%s    }\n",
                   stored && vector > 1 ? "        *(out *)(y0 + base + i) = o;\n" : "");
 }
@@ -213,7 +214,7 @@ static void block_pass(Buffer *b, const OpCall *c, const Softmax *s, int threads
 static int block_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
-    int threads = MAX_THREADS, vector = c->result[0].dtype == OP_F64 ? 1 : vector_of(c, s);
+    int threads = MAX_THREADS, vector = c->result[0].dtype == DTYPE_F64 ? 1 : vector_of(c, s);
     while (threads > 2 * LEAST_THREADS && threads * 2 > s->n) threads /= 2;
     text_block_reduce(out);
     if (!begin(out, c, s, NULL, s->rows, threads, err)) return -1;
@@ -291,7 +292,8 @@ static int across_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error 
     snprintf(operands, sizeof operands, "%.*s y0 outer:%lld n:%lld inner:%lld",
              (int)strcspn(place, " "), place, (long long)(s->rows / s->inner), (long long)s->n,
              (long long)s->inner);
-    snprintf(load, sizeof load, "(T)%s(%s)[base + i * side]", text_cast(x->dtype, OP_F32), place);
+    snprintf(load, sizeof load, "(T)%s(%s)[base + i * side]", text_cast(x->dtype, DTYPE_F32),
+             place);
     OpLaunch *l = begin(out, c, s, operands, p.outer, p.along, err);
     if (!l) return -1;
     l->grid[1] = p.inner;
@@ -320,7 +322,7 @@ static int across_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error 
                   "%s                const T v = %s;\n"
                   "                y0[base + i * side] = (%s)(%s);\n            }\n"
                   "        }\n    }\n",
-                  loop, load, op_dtype_ctype(c->result[0].dtype), value(s));
+                  loop, load, dtype_ctype(c->result[0].dtype), value(s));
     return text_end(out, err);
 }
 
@@ -329,8 +331,8 @@ int softmax_plain(const OpCall *c, OpPlain *out, Error *err)
     Softmax s;
     if (softmax_of(c, &s, err)) return -1;
     if (s.inner > 1) return across_launch(c, &s, out, err);
-    int64_t bytes = s.n * (int64_t)op_dtype_size(op_tensor(c, 0)->dtype);
+    int64_t bytes = s.n * (int64_t)dtype_size(op_tensor(c, 0)->dtype);
     if (s.n <= WARP_ELEMENTS && bytes <= WARP_BYTES) return warp_launch(c, &s, out, err);
-    int keeps = s.n <= EACH * MAX_THREADS && c->result[0].dtype != OP_F64;
+    int keeps = s.n <= EACH * MAX_THREADS && c->result[0].dtype != DTYPE_F64;
     return keeps ? kept_launch(c, &s, out, err) : block_launch(c, &s, out, err);
 }

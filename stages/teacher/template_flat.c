@@ -26,7 +26,7 @@ static int vector_type(const FormulaKernel *k)
         if (v->domain == PER_ELEMENT && v->dtype != y->dtype) return 0;
         any |= v->domain == PER_ELEMENT;
     }
-    return any && y->dtype <= OP_BF16;
+    return any && y->dtype <= DTYPE_BF16;
 }
 
 static void flat_sizes(Flat *t)
@@ -166,10 +166,10 @@ static void vector_kernel(Flat *t)
     buffer_init(&body, 1 << 15);
     grammar_set(g, "type", code_type(y));
     grammar_set(g, "wide",
-                t->vector == 2       ? "float2"
-                : y->dtype == OP_F32 ? "float4"
-                : t->vector == 4     ? "uint2"
-                                     : "uint4");
+                t->vector == 2          ? "float2"
+                : y->dtype == DTYPE_F32 ? "float4"
+                : t->vector == 4        ? "uint2"
+                                        : "uint4");
     grammar_set(g, "out", y->name);
     int flat = !strcmp(t->elements, "n");
     grammar_set(g, "whole", flat ? "i + $vector <= n" : "cols % $vector == 0");
@@ -222,7 +222,7 @@ static void tile_kernel(Flat *t)
     grammar_choose(g, "lines", tile == 16 ? "4 8 16" : "4 8 16 32");
     grammar_set(g, "width", grammar_is(g, "pad", "1") ? "T + 1" : "T");
     grammar_set(g, "in", x->name);
-    grammar_set(g, "cast", x->dtype == OP_F32 ? "" : "(float)");
+    grammar_set(g, "cast", x->dtype == DTYPE_F32 ? "" : "(float)");
     grammar_set(g, "rowsize", kernel_space(k)->rows);
     grammar_set(g, "colsize", kernel_space(k)->cols);
     KernelSize sizes[KERNEL_ROW_SIZES];
@@ -262,7 +262,7 @@ static void tile_kernel(Flat *t)
 void template_flat(FormulaKernel *k)
 {
     Flat t = {k, 0, 1, "n"};
-    int can = vector_type(k), half = k->f->value[k->result].dtype != OP_F32, transposed = 0;
+    int can = vector_type(k), half = k->f->value[k->result].dtype != DTYPE_F32, transposed = 0;
     for (int i = 0; i < k->n_loads; i++)
         transposed += k->f->value[k->load[i]].domain == PER_TRANSPOSED;
     if (transposed == 1 && k->f->value[k->result].domain == PER_ELEMENT &&

@@ -426,7 +426,7 @@ static void choose_passes(Rows *r)
     if (has_variance(r)) r->moments = grammar_choose(g, "passes", "each:2 moments");
     find_levels(r);
     find_kept(r);
-    int stored = r->kept >= 0 && y->domain == PER_ELEMENT && y->dtype == OP_F32 &&
+    int stored = r->kept >= 0 && y->domain == PER_ELEMENT && y->dtype == DTYPE_F32 &&
                  r->k->member[r->kept] && r->kept != r->k->result;
     if (r->kept >= 0 && r->strided)
         grammar_choose(g, "keep", stored ? "again:2 result registers:3" : "again:2 registers:3");

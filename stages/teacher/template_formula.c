@@ -188,7 +188,7 @@ void template_formula(Grammar *g, const Formula *f)
     order_values(f, &o);
     choose_cut(&o, g, &c);
     /* The fast exponential is not exact enough for a result of 24 bits. */
-    grammar_choose(g, "exp", f->value[f->result].dtype == OP_F32 ? "expf" : "expf:3 __expf");
+    grammar_choose(g, "exp", f->value[f->result].dtype == DTYPE_F32 ? "expf" : "expf:3 __expf");
     FormulaKernel *k = memory_array((size_t)c.n, sizeof *k);
     for (int i = 0, from = 0; i < c.n; from = c.end[i++]) {
         k[i].g = g;
@@ -291,10 +291,10 @@ void kernel_signature(FormulaKernel *k, const KernelSize *sizes)
     grammar_set(k->g, "kernel", k->name);
     buffer_release(&params);
     buffer_release(&args);
-    int half = y->dtype == OP_F16, bf16 = y->dtype == OP_BF16;
+    int half = y->dtype == DTYPE_F16, bf16 = y->dtype == DTYPE_BF16;
     for (int i = 0; i < k->n_loads; i++) {
-        half |= k->f->value[k->load[i]].dtype == OP_F16;
-        bf16 |= k->f->value[k->load[i]].dtype == OP_BF16;
+        half |= k->f->value[k->load[i]].dtype == DTYPE_F16;
+        bf16 |= k->f->value[k->load[i]].dtype == DTYPE_BF16;
     }
     if (half) grammar_helper(k->g, "#include <cuda_fp16.h>\n");
     if (bf16) grammar_helper(k->g, "#include <cuda_bf16.h>\n");

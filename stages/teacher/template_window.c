@@ -76,7 +76,7 @@ static void set_places(Window *t)
     if (weight >= 0) {
         const FormulaValue *in = &t->k->f->value[window->arg[0]];
         grammar_set(g, "in", in->name);
-        grammar_set(g, "cast", in->dtype == OP_F32 ? "" : "(float)");
+        grammar_set(g, "cast", in->dtype == DTYPE_F32 ? "" : "(float)");
         grammar_set(g, "taps", t->k->f->value[weight].name);
         grammar_set(g, "element", "$cast$in[($plane * in_high + py) * in_wide + px]");
     } else {

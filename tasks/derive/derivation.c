@@ -290,26 +290,11 @@ int derivation_value(const Derivation *v, const Sizes *s, const char *text, int6
     return expr_eval(text, strlen(text), lookup, &scope, out, err);
 }
 
-OpDtype derivation_op_dtype(Dtype d)
-{
-    static const OpDtype types[DTYPES] = {
-        [DTYPE_F32] = OP_F32, [DTYPE_F16] = OP_F16, [DTYPE_BF16] = OP_BF16,
-        [DTYPE_I32] = OP_I32, [DTYPE_I64] = OP_I64, [DTYPE_B8] = OP_B8};
-    return types[d];
-}
-
-int derivation_dtype(OpDtype from, Dtype *to)
-{
-    for (int d = 0; d < DTYPES; d++)
-        if (derivation_op_dtype((Dtype)d) == from) return *to = (Dtype)d, 0;
-    return -1;
-}
-
 static int input_shapes(const Derivation *v, const Sizes *s, OpTensor *x, Error *err)
 {
     for (int i = 0; i < v->draft.n_inputs; i++) {
         const DraftTensor *from = &v->inputs[i];
-        x[i] = (OpTensor){.dtype = derivation_op_dtype(from->dtype), .rank = from->rank};
+        x[i] = (OpTensor){.dtype = from->dtype, .rank = from->rank};
         for (int k = 0; k < from->rank; k++) {
             if (derivation_value(v, s, from->shape[k], &x[i].size[k], err))
                 return error_prefix(err, "%s.shape[%d]", from->name, k);
@@ -344,7 +329,7 @@ static int check_sizes(const Derivation *v, const Sizes *s, Error *err)
 static int check_room(const Derivation *v, const GraphBound *b, int input, Error *err)
 {
     int64_t room;
-    if (v->inputs[input].dtype < DTYPE_I32) return 0;
+    if (dtype_is_float(v->inputs[input].dtype)) return 0;
     int dim = indices_distinct(b, input, &room);
     int64_t n = dim < 0 ? 0 : b->values[input].tensor.size[dim];
     if (dim < 0 || n <= room) return 0;

@@ -42,7 +42,4 @@ Sizes derivation_own(const Derivation *v); /* the module's own sizes */
 typedef int64_t BoundNumber(const Derivation *v, const GraphBound *b, const void *what);
 char *derivation_expression(const Derivation *v, BoundNumber *f, const void *what);
 
-OpDtype derivation_op_dtype(Dtype d);
-int derivation_dtype(OpDtype from, Dtype *to); /* -1: tasks have no such type */
-
 #endif

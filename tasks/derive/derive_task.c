@@ -49,9 +49,10 @@ static int find_outputs(Derivation *v, Error *err)
     for (int i = 0; i < v->draft.n_outputs && !rc; i++) {
         DraftTensor *y = &v->outputs[i];
         const OpTensor *have = &b->values[v->graph->output[i]].tensor;
-        if (derivation_dtype(have->dtype, &y->dtype) || y->dtype > DTYPE_I32)
+        y->dtype = have->dtype;
+        if (y->dtype >= DTYPES_OF_OUTPUTS)
             rc = error_set(err, ERROR_UNSUPPORTED, "output %s: %s is no type of an output", y->name,
-                           op_dtype_name(have->dtype));
+                           dtype_name(have->dtype));
         if (rc || y->rank >= 0) continue;
         for (int d = 0; d < have->rank && !rc; d++) {
             char *text = derivation_expression(v, output_size, &(OutputDim){i, d});
@@ -432,7 +433,7 @@ static void tame_inputs(Derivation *v, int attempt)
 {
     for (int i = 0; i < v->draft.n_inputs; i++) {
         DraftTensor *x = &v->inputs[i];
-        if (x->dtype >= DTYPE_I32 || x->parameter) continue;
+        if (!dtype_is_float(x->dtype) || x->parameter) continue;
         x->draw = attempt ? DRAW_UNIFORM : DRAW_POSITIVE;
         if (attempt) x->low = 0.9, x->high = 1.1, x->fixed = 1;
     }
@@ -445,7 +446,7 @@ static int calm_parameters(Derivation *v)
     int any = 0;
     for (int i = 0; i < v->draft.n_inputs; i++) {
         DraftTensor *x = &v->inputs[i];
-        if (x->dtype >= DTYPE_I32 || !x->parameter || x->draw != DRAW_NORMAL) continue;
+        if (!dtype_is_float(x->dtype) || !x->parameter || x->draw != DRAW_NORMAL) continue;
         x->mean /= CALMER, x->std /= CALMER;
         any = 1;
     }

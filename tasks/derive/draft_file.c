@@ -96,8 +96,6 @@ static int read_draw(DraftTensor *x, const json_t *o, Error *err)
 static int read_tensors(DraftFile *f, const char *key, DraftTensor **list, int *n, const char *file,
                         Error *err)
 {
-    static const char *const dtypes[] = {"float32", "float16", "bfloat16",
-                                         "int32",   "int64",   "bool"};
     static const char *const fields[] = {"dtype", "shape", "draw", "low",       "high",     "mean",
                                          "std",   "min",   "max",  "parameter", "distinct", NULL};
     json_t *tensors = json_need_object(f->root, key, file, err), *o;
@@ -114,7 +112,8 @@ static int read_tensors(DraftFile *f, const char *key, DraftTensor **list, int *
             return error_set(err, ERROR_CORRUPT, "%s, %s.%s: an object expected", file, key, name);
         if (task_known_fields(o, fields, name, err) ||
             optional_text(o, "dtype", name, &type, err) ||
-            (type && (dtype = task_choose(type, dtypes, DTYPES, "dtype", name, err)) < 0) ||
+            (type &&
+             (dtype = task_choose(type, dtype_names, DTYPES_OF_INPUTS, "dtype", name, err)) < 0) ||
             read_shape(x, o, err) || read_draw(x, o, err))
             return error_prefix(err, "%s, %s", file, key);
         x->dtype = (Dtype)dtype;

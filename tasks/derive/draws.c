@@ -213,7 +213,7 @@ int draws_choose(Derivation *v, const Sizes *sizes, int n, Error *err)
             if (x->draw == DRAW_NORMAL && !x->has_statistics) x->mean = 0, x->std = 1;
             continue;
         }
-        if (x->dtype >= DTYPE_I32) {
+        if (!dtype_is_float(x->dtype)) {
             draw_integer(v, sizes, n, i, x);
         } else if (must_be_positive(b, i)) {
             x->draw = DRAW_POSITIVE;

@@ -96,7 +96,7 @@ static int calm(Derivation *v, const GraphBound *b)
     int any = 0;
     for (int i = 0; i < v->draft.n_inputs; i++) {
         DraftTensor *x = &v->inputs[i];
-        if (x->dtype >= DTYPE_I32 || x->draw != DRAW_NORMAL || !exponentiates(b, i)) continue;
+        if (!dtype_is_float(x->dtype) || x->draw != DRAW_NORMAL || !exponentiates(b, i)) continue;
         x->mean /= CALMER, x->std /= CALMER;
         x->fixed |= !x->parameter;
         any = 1;

@@ -281,7 +281,8 @@ static int ways_of(const Case *c, Ways ways, Way *out)
 {
     int n = 0, half = 0;
     for (int i = 0; i < c->b->graph->n_values; i++)
-        half |= c->b->values[i].tensor.dtype == OP_F16 || c->b->values[i].tensor.dtype == OP_BF16;
+        half |=
+            c->b->values[i].tensor.dtype == DTYPE_F16 || c->b->values[i].tensor.dtype == DTYPE_BF16;
     for (int k = 0; k < 2 * ORDERS && ways != WAYS_DRIFT; k++)
         for (int stored = 0; stored < 2; stored++) {
             if (ways == WAYS_FOUR && k % 3 != 0) continue;
@@ -342,7 +343,7 @@ static int run_ways(Case *c, const Way *way, int n, double **out, Error *err)
 static int is_within(const Case *c)
 {
     for (int i = 0; i < c->t->n_outputs; i++) {
-        OpDtype to = c->b->values[c->b->graph->output[i]].tensor.dtype;
+        Dtype to = c->b->values[c->b->graph->output[i]].tensor.dtype;
         for (int64_t k = 0; k < c->n[i]; k++) {
             double x = c->want[i][k];
             way_round(to, &x, 1);

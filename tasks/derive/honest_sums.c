@@ -84,7 +84,7 @@ static int reduction(const GraphCall *c, const Way *way, const double *const *in
 {
     Reduction r;
     if (reduction_of(&c->call, 1, &r, NULL) || !is_sum(&r) || r.inputs < 1 ||
-        !op_dtype_is_float(c->call.tensor[0].dtype))
+        !dtype_is_float(c->call.tensor[0].dtype))
         return 0;
     float *row = memory_array((size_t)r.inputs, sizeof *row);
     int64_t *at = memory_array((size_t)r.inputs, sizeof *at); /* the same in each row */

@@ -39,16 +39,16 @@ static double growth(Order order, int64_t n)
 
 /* ---- roundings ---- */
 
-void way_round(OpDtype d, double *restrict x, int64_t n)
+void way_round(Dtype d, double *restrict x, int64_t n)
 {
     enum { CHUNK = 512 };
     uint16_t half[CHUNK];
-    if (d != OP_F16 && d != OP_BF16) {
+    if (d != DTYPE_F16 && d != DTYPE_BF16) {
 #pragma omp simd
         for (int64_t k = 0; k < n; k++) x[k] = (double)(float)x[k];
         return;
     }
-    Dtype type = d == OP_F16 ? DTYPE_F16 : DTYPE_BF16;
+    Dtype type = d == DTYPE_F16 ? DTYPE_F16 : DTYPE_BF16;
     for (int64_t k = 0; k < n; k += CHUNK) {
         size_t count = n - k < CHUNK ? (size_t)(n - k) : CHUNK;
         dtype_from_double(type, x + k, half, count);
@@ -129,7 +129,7 @@ static int with_errors(const Execution *e, const GraphBound *b, int node, const 
     for (int i = 0; i < c->call.n_tensors; i++) {
         int64_t n = op_elements(&c->call.tensor[i]);
         changed[i] = in[i];
-        if (!op_dtype_is_float(c->call.tensor[i].dtype)) continue;
+        if (!dtype_is_float(c->call.tensor[i].dtype)) continue;
         changed[i] = own[i] = memory_grow(NULL, (size_t)n + 1, sizeof(double)); /* written whole */
         uint64_t key = noise_key(e->way, node, i);
         double shift = 0;
@@ -178,7 +178,7 @@ static int arguments(void *ctx, const GraphBound *b, int node, const double **in
     e->inexact = 0;
     if (!e->factors[node]) return 0;
     for (int i = 0; i < e->factors[node]; i++)
-        if (!op_dtype_is_float(c->tensor[i].dtype) || !is_rich(in[i], op_elements(&c->tensor[i])))
+        if (!dtype_is_float(c->tensor[i].dtype) || !is_rich(in[i], op_elements(&c->tensor[i])))
             return 0;
     return e->inexact = 1;
 }
@@ -186,7 +186,7 @@ static int arguments(void *ctx, const GraphBound *b, int node, const double **in
 static int has_float(const OpCall *c)
 {
     for (int i = 0; i < c->n_results; i++)
-        if (op_dtype_is_float(c->result[i].dtype)) return 1;
+        if (dtype_is_float(c->result[i].dtype)) return 1;
     return 0;
 }
 
@@ -199,7 +199,7 @@ static int results(void *ctx, const GraphBound *b, int node, const double *const
     int exact = !e->inexact, summed = 0, point = op->reference == pointwise_reference,
         product = !strncmp(op->name, "aten.mul", 8);
     for (int i = 0; i < c->call.n_results && exact; i++)
-        exact = !op_dtype_is_float(c->call.result[i].dtype) ||
+        exact = !dtype_is_float(c->call.result[i].dtype) ||
                 is_exact(out[i], op_elements(&c->call.result[i]));
     if (!exact && (!point || is_steep(op, e->way)) && has_float(&c->call) &&
         !(summed = honest_sums(c, e->way, in, out)) && with_errors(e, b, node, in, out, err))
@@ -208,9 +208,9 @@ static int results(void *ctx, const GraphBound *b, int node, const double *const
         const OpTensor *y = &c->call.result[i];
         int value = b->graph->first[node] + i;
         int64_t n = op_elements(y);
-        if (!op_dtype_is_float(y->dtype)) continue;
+        if (!dtype_is_float(y->dtype)) continue;
         if (e->way->fma && product && !e->way->stored && !e->last[b->values[value].base]) continue;
-        OpDtype to = e->way->stored || e->last[b->values[value].base] ? y->dtype : OP_F32;
+        Dtype to = e->way->stored || e->last[b->values[value].base] ? y->dtype : DTYPE_F32;
         uint64_t key = noise_key(e->way, node, 64 + i);
         double ulps = e->way->approximate && !summed ? 3 * unit : 0, drift = 0;
         if (e->way->drift && !point) drift = e->drift[node] / (summed ? 1 : 2);
@@ -218,7 +218,7 @@ static int results(void *ctx, const GraphBound *b, int node, const double *const
             if (summed || (double)(float)out[i][k] != out[i][k])
                 out[i][k] *= 1 + drift + (ulps != 0 ? ulps * noise(key, k) : 0);
         int rounded = (exact || summed) && drift == 0 && ulps == 0; /* to float32 */
-        if (!rounded || to == OP_F16 || to == OP_BF16) way_round(to, out[i], n);
+        if (!rounded || to == DTYPE_F16 || to == DTYPE_BF16) way_round(to, out[i], n);
     }
     return 0;
 }

@@ -23,7 +23,7 @@ int way_run(const GraphBound *b, Execution *e, const double *const *in, double *
             Error *err);
 
 /* Rounds to a type; to float32 where it is no narrower one. */
-void way_round(OpDtype d, double *x, int64_t n);
+void way_round(Dtype d, double *x, int64_t n);
 
 void way_fill_bits(const TaskTensor *x, Variant variant, int input, double *v, size_t n);
 

@@ -39,7 +39,7 @@ static int64_t indexed_size(const GraphBound *b, const GraphCall *c, size_t row,
 static int has_integers(const OpCall *c)
 {
     for (int i = 0; i < c->n_tensors; i++)
-        if (c->tensor[i].dtype == OP_I64 || c->tensor[i].dtype == OP_I32) return 1;
+        if (c->tensor[i].dtype == DTYPE_I64 || c->tensor[i].dtype == DTYPE_I32) return 1;
     return 0;
 }
 

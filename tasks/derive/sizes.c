@@ -92,7 +92,7 @@ double sizes_bytes(const GraphBound *b)
     for (int i = 0; i < b->graph->n_values; i++) {
         const GraphValue *x = &b->values[i];
         if (x->base == i && (x->live || i < b->graph->n_inputs))
-            bytes += (double)x->extent * (double)op_dtype_size(x->tensor.dtype);
+            bytes += (double)x->extent * (double)dtype_size(x->tensor.dtype);
     }
     return bytes;
 }

@@ -48,7 +48,7 @@ static void take_scratch(Slots *s, const OpCall *call, int node)
     if (!op_plain(call, &plain, &ignored))
         for (int i = 0; i < plain.n_scratch; i++)
             take(s, node,
-                 (double)plain.scratch[i].elements * (double)op_dtype_size(plain.scratch[i].dtype),
+                 (double)plain.scratch[i].elements * (double)dtype_size(plain.scratch[i].dtype),
                  node);
     free(plain.launch);
     buffer_release(&text);
@@ -63,7 +63,7 @@ double slots_bytes(const GraphBound *b)
         for (int i = 0; i < b->graph->n_values; i++) {
             const GraphValue *x = &b->values[i];
             if (x->node != node || x->base != i || x->last >= b->graph->n_nodes) continue;
-            take(&s, node, (double)x->extent * (double)op_dtype_size(x->tensor.dtype), x->last);
+            take(&s, node, (double)x->extent * (double)dtype_size(x->tensor.dtype), x->last);
         }
         if (!b->calls[node].view) take_scratch(&s, &b->calls[node].call, node);
     }

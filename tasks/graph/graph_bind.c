@@ -215,7 +215,7 @@ static double bytes_of(const OpTensor *t)
     double n = 1;
     for (int i = 0; i < t->rank; i++)
         if (t->stride[i] || t->size[i] == 0) n *= (double)t->size[i]; /* expanded: once */
-    return n * (double)op_dtype_size(t->dtype);
+    return n * (double)dtype_size(t->dtype);
 }
 
 /* Notes for each input the most that one call reads of it. Where the family says that the call moves
@@ -224,17 +224,17 @@ static int inputs_read(const GraphBound *b, const GraphCall *c, const OpCost *co
 {
     double all = 0;
     for (int i = 0; i < c->call.n_tensors; i++)
-        all += (double)op_elements(&c->call.tensor[i]) *
-               (double)op_dtype_size(c->call.tensor[i].dtype);
+        all +=
+            (double)op_elements(&c->call.tensor[i]) * (double)dtype_size(c->call.tensor[i].dtype);
     for (int i = 0; i < c->call.n_results; i++)
-        all += (double)op_elements(&c->call.result[i]) *
-               (double)op_dtype_size(c->call.result[i].dtype);
+        all +=
+            (double)op_elements(&c->call.result[i]) * (double)dtype_size(c->call.result[i].dtype);
     double less = fmax(0, all - cost->bytes);
     for (int i = 0; i < c->call.n_tensors; i++) {
         int base = b->values[c->in[i]].base;
         if (base >= b->graph->n_inputs) continue;
         double whole =
-            (double)b->values[base].extent * (double)op_dtype_size(b->values[base].tensor.dtype);
+            (double)b->values[base].extent * (double)dtype_size(b->values[base].tensor.dtype);
         read[base] = fmax(read[base], fmin(whole, bytes_of(&c->call.tensor[i]) - less));
     }
     return 0;
@@ -258,7 +258,7 @@ int graph_cost(const GraphBound *b, OpCost *out, Error *err)
     }
     for (int i = 0; i < g->n_outputs; i++) {
         const GraphValue *v = &b->values[g->output[i]];
-        out->bytes += (double)op_elements(&v->tensor) * (double)op_dtype_size(v->tensor.dtype);
+        out->bytes += (double)op_elements(&v->tensor) * (double)dtype_size(v->tensor.dtype);
         if (v->base < g->n_inputs) /* a view of an input: what it shows is read */
             read[v->base] = fmax(read[v->base], bytes_of(&v->tensor));
     }

@@ -211,12 +211,11 @@ static int float_literal(OpText t, double *out)
 
 static int dtype_value(OpText t, OpValue *v, Error *err)
 {
-    for (int d = 0; d < OP_DTYPES; d++)
-        if (is((OpText){t.p + 6, t.len - 6}, op_dtype_name((OpDtype)d))) {
-            *v = (OpValue){.kind = OP_DTYPE, .integer = {d}};
-            return 0;
-        }
-    return error_set(err, ERROR_INVALID, "%.*s is no element type", (int)t.len, t.p);
+    Dtype d = dtype_named(t.p + 6, t.len - 6);
+    if (d == DTYPES)
+        return error_set(err, ERROR_INVALID, "%.*s is no element type", (int)t.len, t.p);
+    *v = (OpValue){.kind = OP_DTYPE, .integer = {d}};
+    return 0;
 }
 
 static int list_value(Binding *b, OpText t, OpValue *v)

@@ -146,12 +146,12 @@ static int write_string(const char *text, Buffer *out, Error *err)
 
 static int write_dtype(json_int_t type, Buffer *out, Error *err)
 {
-    OpDtype d = program_dtype(type);
-    if (d == OP_DTYPES)
+    Dtype d = dtype_exported(type);
+    if (d == DTYPES)
         return error_set(err, ERROR_UNSUPPORTED,
                          "it gives PyTorch's element type %lld, which Quern has not",
                          (long long)type);
-    buffer_printf(out, "torch.%s", op_dtype_name(d));
+    buffer_printf(out, "torch.%s", dtype_name(d));
     return 0;
 }
 

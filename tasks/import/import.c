@@ -28,15 +28,6 @@ typedef struct {
     int n_casts;
 } Parts;
 
-static int task_dtype(OpDtype d, Dtype *out)
-{
-    static const Dtype types[OP_DTYPES] = {
-        [OP_F32] = DTYPE_F32, [OP_F16] = DTYPE_F16, [OP_BF16] = DTYPE_BF16, [OP_F64] = DTYPES,
-        [OP_I32] = DTYPE_I32, [OP_I64] = DTYPE_I64, [OP_B8] = DTYPE_B8};
-    *out = types[d];
-    return *out == DTYPES ? -1 : 0;
-}
-
 static int statistic(const json_t *notes, const char *name, double *out)
 {
     json_t *v = json_object_get(notes, name);
@@ -69,11 +60,12 @@ static int fill_input(Program *p, Parts *parts, const Lines *l, const ProgramInp
                       DraftTensor *t, Error *err)
 {
     *t = (DraftTensor){.name = lines_name(l, x)};
-    if (task_dtype(x->dtype, &t->dtype))
+    t->dtype = x->dtype;
+    if (x->dtype >= DTYPES_OF_INPUTS)
         return error_set(err, ERROR_UNSUPPORTED,
                          "input %.80s has the type %s; float32, float16, bfloat16, int32, int64 or "
                          "bool is expected",
-                         x->name, op_dtype_name(x->dtype));
+                         x->name, dtype_name(x->dtype));
     if (fill_shape(p, parts, x->placeholder, t, err))
         return error_prefix(err, "input %.80s", x->name);
     if (x->kind != INPUT_ARGUMENT) t->parameter = x->name;
@@ -147,13 +139,13 @@ static void fill_outputs(Program *p, const Lines *l, Parts *parts)
             if (!strcmp(json_string_value(text), name)) own = original;
         }
         DraftTensor *t = &parts->outputs[i];
-        OpDtype d = program_dtype(
+        Dtype d = dtype_exported(
             json_integer_value(json_object_get(json_object_get(p->tensors, own), "dtype")));
-        if (d == OP_I64 || d == OP_B8 || d == OP_F64) {
+        if (d == DTYPE_I64 || d == DTYPE_B8 || d == DTYPE_F64) {
             int k = parts->n_casts++;
-            snprintf(parts->name[k], GRAPH_NAME, "%.50s_%s", name, d == OP_F64 ? "f32" : "i32");
+            snprintf(parts->name[k], GRAPH_NAME, "%.50s_%s", name, d == DTYPE_F64 ? "f32" : "i32");
             parts->cast[k] = memory_printf("%s = aten.to.dtype(%s, torch.%s)", parts->name[k], name,
-                                           d == OP_F64 ? "float32" : "int32");
+                                           d == DTYPE_F64 ? "float32" : "int32");
             name = parts->name[k];
         }
         if (fill_shape(p, parts, own, t, NULL)) t->rank = -1; /* from the graph, then */

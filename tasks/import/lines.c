@@ -111,7 +111,7 @@ static int is_counter(const Program *p, const json_t *node, const char *op)
     if (strcmp(op, "aten.add_.Tensor") || !x) return 0;
     for (int i = 0; i < p->n_inputs; i++)
         if (!strcmp(p->inputs[i].placeholder, x))
-            return p->inputs[i].kind != INPUT_ARGUMENT && p->inputs[i].dtype == OP_I64;
+            return p->inputs[i].kind != INPUT_ARGUMENT && p->inputs[i].dtype == DTYPE_I64;
     return 0;
 }
 
@@ -290,7 +290,7 @@ static int write_constant(Writer *w, const ProgramInput *x, const char *made)
     }
     buffer_puts(&b, "], ");
     argument_real(json_number_value(json_object_get(x->notes, "value")), &b);
-    buffer_printf(&b, ", dtype=torch.%s)", op_dtype_name(x->dtype));
+    buffer_printf(&b, ", dtype=torch.%s)", dtype_name(x->dtype));
     if (!rc) lines_add(w->out, buffer_detach(&b), NULL);
     buffer_release(&b);
     if (!rc && triangle)

@@ -74,7 +74,7 @@ static int recorded(Program *p, const char *name, OpTensor *out, Error *err)
 
 static void shape_text(const OpTensor *t, char *out, size_t size)
 {
-    size_t n = (size_t)snprintf(out, size, "%s[", op_dtype_name(t->dtype));
+    size_t n = (size_t)snprintf(out, size, "%s[", dtype_name(t->dtype));
     for (int d = 0; d < t->rank && n < size; d++)
         n += (size_t)snprintf(out + n, size - n, "%s%lld", d ? ", " : "", (long long)t->size[d]);
     if (n < size) snprintf(out + n, size - n, "]");

@@ -9,20 +9,6 @@
 
 enum { NOTES_FORMAT = 1 };
 
-OpDtype program_dtype(int64_t scalar_type)
-{
-    switch (scalar_type) {
-    case 4: return OP_I32;
-    case 5: return OP_I64;
-    case 6: return OP_F16;
-    case 7: return OP_F32;
-    case 8: return OP_F64;
-    case 12: return OP_B8;
-    case 13: return OP_BF16;
-    default: return OP_DTYPES;
-    }
-}
-
 int program_size(Program *p, const json_t *value, Symbolic *out, Error *err)
 {
     json_t *e = json_object_get(value, "as_expr"), *number = json_object_get(value, "as_int");
@@ -53,16 +39,16 @@ static const char *type_name(int64_t scalar_type)
     return known ? names[scalar_type] : scalar_type >= 29 ? "of 8 bits" : "unknown";
 }
 
-int program_tensor(Program *p, const char *name, OpDtype *dtype, int *rank,
+int program_tensor(Program *p, const char *name, Dtype *dtype, int *rank,
                    Symbolic size[OP_MAX_RANK], Error *err)
 {
     const json_t *t = json_object_get(p->tensors, name), *sizes = json_object_get(t, "sizes");
     json_int_t type = json_integer_value(json_object_get(t, "dtype"));
     if (!json_is_array(sizes))
         return error_set(err, ERROR_CORRUPT, "the program has no tensor %.80s", name);
-    *dtype = program_dtype(type);
+    *dtype = dtype_exported(type);
     *rank = 0;
-    if (*dtype == OP_DTYPES)
+    if (*dtype == DTYPES)
         return error_set(err, ERROR_UNSUPPORTED,
                          "%.80s has PyTorch's element type %s, which Quern has not", name,
                          type_name(type));

@@ -17,7 +17,7 @@ typedef struct {
     const char *placeholder; /* its name in the program's graph */
     const char *name; /* the argument's name, or the parameter's in the module's state_dict */
     InputKind kind;
-    OpDtype dtype;
+    Dtype dtype;
     int rank;
     Symbolic size[OP_MAX_RANK];
     const json_t *notes; /* statistics: an object, or NULL */
@@ -40,10 +40,8 @@ void program_release(Program *p);
 
 /* A tensor's type and sizes by its name in the graph; the caller releases the sizes.
  * UNSUPPORTED: a type or rank that Quern has not. */
-int program_tensor(Program *p, const char *name, OpDtype *dtype, int *rank,
+int program_tensor(Program *p, const char *name, Dtype *dtype, int *rank,
                    Symbolic size[OP_MAX_RANK], Error *err);
-/* The type of PyTorch's number for it; OP_DTYPES: Quern has none. */
-OpDtype program_dtype(int64_t scalar_type);
 /* An integer or symbolic size {"as_int": 3} or {"as_expr": {...}}. */
 int program_size(Program *p, const json_t *value, Symbolic *out, Error *err);
 

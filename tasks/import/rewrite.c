@@ -90,7 +90,7 @@ static int write_copy(Writer *w, const json_t *node, const char *result)
                *from = json_string_value(json_object_get(w->out->names, name));
     json_t *want = json_object_get(json_object_get(w->p->tensors, x->placeholder), "sizes"),
            *have = json_object_get(json_object_get(w->p->tensors, name), "sizes");
-    OpDtype dtype;
+    Dtype dtype;
     Symbolic size[OP_MAX_RANK];
     int rank;
     if (!from) return 0;

@@ -293,13 +293,13 @@ static int write_power(Writer *w, const json_t *node)
 {
     const char *x = tensor(w, node, "self"), *result = output(node, 0);
     char product[GRAPH_NAME];
-    OpDtype dtype;
+    Dtype dtype;
     Symbolic size[OP_MAX_RANK];
     int rank;
     if (!x || !result) return 0;
     if (program_tensor(w->p, result, &dtype, &rank, size, w->err)) return -1;
     for (int d = 0; d < rank; d++) symbolic_release(&size[d]);
-    if (dtype != OP_I64 && dtype != OP_I32) return 0;
+    if (dtype != DTYPE_I64 && dtype != DTYPE_I32) return 0;
     if (whole(node, "exponent", -1) != 2)
         return error_set(w->err, ERROR_UNSUPPORTED,
                          "a power of whole numbers other than the second");

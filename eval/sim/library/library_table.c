@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "base/memory.h"
 
 /* The assembler reads the files relative to make's folder. The Makefile makes this object depend on
@@ -35,10 +36,9 @@ static int word(const char **at, const char *const *names, int n)
 /* "gemm<tab>float32<tab>1x16x64x256x0<tab>5.73": returns -1 when the line is anything else. */
 static int read_row(const char *at, LibraryRow *row)
 {
-    static const char *const dtypes[] = {"float32", "float16", "bfloat16"};
     const char *ops[LIBRARY_OPS];
     for (int i = 0; i < LIBRARY_OPS; i++) ops[i] = library_op_name((LibraryOp)i);
-    int op = word(&at, ops, LIBRARY_OPS), dtype = op < 0 ? -1 : word(&at, dtypes, 3);
+    int op = word(&at, ops, LIBRARY_OPS), dtype = op < 0 ? -1 : word(&at, dtype_names, 3);
     if (dtype < 0) return -1;
     *row = (LibraryRow){.shape = {.op = (LibraryOp)op, .dtype = dtype}};
     int n = library_op_sizes(row->shape.op);

@@ -135,7 +135,7 @@ int code_is_load(const CodeScope *s, int value)
 
 const char *code_type(const FormulaValue *v)
 {
-    return v->dtype == OP_F16 ? "half" : op_dtype_ctype(v->dtype);
+    return v->dtype == DTYPE_F16 ? "half" : dtype_ctype(v->dtype);
 }
 
 const char *code_memory(const Formula *f, int value)
@@ -238,7 +238,7 @@ static const char *load_text(CodeScope *s, int value)
 {
     const FormulaValue *v = &s->f->value[value];
     char text[480], index[320], name[72];
-    const char *cast = v->dtype == OP_F32 ? "" : "(float)";
+    const char *cast = v->dtype == DTYPE_F32 ? "" : "(float)";
     if (s->bare) {
         snprintf(text, sizeof text, v->domain == PER_TRANSPOSED ? "%s_t" : "%s", v->name);
     } else if (s->lane && v->domain == PER_ELEMENT) {

@@ -91,7 +91,7 @@ int formula_add(FormulaReader *r, ValueKind kind, const char *name, Error *err)
                          FORMULA_VALUES);
     FormulaValue *v = &f->value[f->n_values];
     *v = (FormulaValue){.kind = kind,
-                        .dtype = OP_F32,
+                        .dtype = DTYPE_F32,
                         .arg = {-1, -1, -1},
                         .mean = -1,
                         .top = -1,
@@ -316,13 +316,10 @@ static int read_graph(FormulaReader *r, Error *err)
 
 static int bind_to_primes(const Task *t, GraphBound **out, Error *err)
 {
-    static const OpDtype types[DTYPES] = {
-        [DTYPE_F32] = OP_F32, [DTYPE_F16] = OP_F16, [DTYPE_BF16] = OP_BF16,
-        [DTYPE_I32] = OP_I32, [DTYPE_I64] = OP_I64, [DTYPE_B8] = OP_B8};
     OpTensor *inputs = memory_array((size_t)t->n_inputs, sizeof *inputs);
     int rc = 0;
     for (int i = 0; i < t->n_inputs && !rc; i++) {
-        inputs[i] = (OpTensor){.dtype = types[t->inputs[i].dtype], .rank = t->inputs[i].rank};
+        inputs[i] = (OpTensor){.dtype = t->inputs[i].dtype, .rank = t->inputs[i].rank};
         for (int d = 0; d < t->inputs[i].rank && !rc; d++)
             rc = expr_eval(t->inputs[i].shape[d], strlen(t->inputs[i].shape[d]), prime_axis,
                            (void *)(uintptr_t)t, &inputs[i].size[d], err);

@@ -54,7 +54,7 @@ typedef struct {
 typedef struct {
     ValueKind kind;
     char name[64], op[32]; /* op: the operator's name without aten. and overload */
-    OpDtype dtype;
+    Dtype dtype;
     Domain domain;
     int space;
     int arg[3]; /* values; -1: number[i] or nothing. Of a product: left and right */

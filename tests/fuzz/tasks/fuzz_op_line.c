@@ -19,7 +19,7 @@ static int tensor(void *ctx, const char *name, size_t len, OpTensor *out)
     *out = (OpTensor){.rank = 4, .size = {2, 4, 6, 6}};
     if (*name == 'y') *out = (OpTensor){.rank = 2, .size = {6, 4}};
     if (*name == 'z') *out = (OpTensor){.rank = 1, .size = {4}};
-    if (*name == 'm') out->dtype = OP_B8;
+    if (*name == 'm') out->dtype = DTYPE_B8;
     op_contiguous(out);
     return *name;
 }

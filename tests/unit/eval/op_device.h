@@ -19,7 +19,7 @@ typedef struct {
     int from, to; /* launches */
     int n_scratch;
     struct {
-        OpDtype dtype;
+        Dtype dtype;
         int64_t elements;
     } scratch[OP_MAX_SCRATCH];
     const json_t *json;
@@ -48,60 +48,65 @@ static inline void choose_device(void)
 
 /* ---- elements of a dtype as doubles ---- */
 
-static inline void put(OpDtype d, void *p, int64_t i, double v)
+static inline void put(Dtype d, void *p, int64_t i, double v)
 {
     float f = (float)v;
     uint32_t bits;
     switch (d) {
-    case OP_F32: ((float *)p)[i] = f; break;
-    case OP_F16: ((_Float16 *)p)[i] = (_Float16)v; break;
-    case OP_BF16:
+    case DTYPE_F32: ((float *)p)[i] = f; break;
+    case DTYPE_F16: ((_Float16 *)p)[i] = (_Float16)v; break;
+    case DTYPE_BF16:
         memcpy(&bits, &f, sizeof bits);
         if (!isnan(f)) bits += 0x7fff + (bits >> 16 & 1);
         ((uint16_t *)p)[i] = (uint16_t)(bits >> 16);
         break;
-    case OP_F64: ((double *)p)[i] = v; break;
-    case OP_I32: ((int32_t *)p)[i] = (int32_t)v; break;
-    case OP_I64: ((int64_t *)p)[i] = (int64_t)v; break;
+    case DTYPE_F64: ((double *)p)[i] = v; break;
+    case DTYPE_I32: ((int32_t *)p)[i] = (int32_t)v; break;
+    case DTYPE_I64: ((int64_t *)p)[i] = (int64_t)v; break;
     default: ((uint8_t *)p)[i] = v != 0;
     }
 }
 
-static inline double get(OpDtype d, const void *p, int64_t i)
+static inline double get(Dtype d, const void *p, int64_t i)
 {
     float f;
     uint32_t bits;
     switch (d) {
-    case OP_F32: return (double)((const float *)p)[i];
-    case OP_F16: return (double)((const _Float16 *)p)[i];
-    case OP_BF16:
+    case DTYPE_F32: return (double)((const float *)p)[i];
+    case DTYPE_F16: return (double)((const _Float16 *)p)[i];
+    case DTYPE_BF16:
         bits = (uint32_t)((const uint16_t *)p)[i] << 16;
         memcpy(&f, &bits, sizeof f);
         return (double)f;
-    case OP_F64: return ((const double *)p)[i];
-    case OP_I32: return ((const int32_t *)p)[i];
-    case OP_I64: return (double)((const int64_t *)p)[i];
+    case DTYPE_F64: return ((const double *)p)[i];
+    case DTYPE_I32: return ((const int32_t *)p)[i];
+    case DTYPE_I64: return (double)((const int64_t *)p)[i];
     default: return ((const uint8_t *)p)[i];
     }
 }
 
 /* The convolutions of a library may transform their tiles, which costs some bits. */
-static inline double tolerance(OpDtype d)
+static inline double tolerance(Dtype d)
 {
     const double f32 = getenv("QUERN_TEST_DEVICE") ? 2e-4 : 4e-5;
-    return d == OP_F64 ? 1e-10 : d == OP_F32 ? f32 : d == OP_F16 ? 4e-3 : d == OP_BF16 ? 3e-2 : 0;
+    return d == DTYPE_F64    ? 1e-10
+           : d == DTYPE_F32  ? f32
+           : d == DTYPE_F16  ? 4e-3
+           : d == DTYPE_BF16 ? 3e-2
+                             : 0;
 }
 
 /* Makes the float64 tensors of a case tensors of d, and computes the reference again. */
-static inline void retype(FixtureCase *f, OpDtype d)
+static inline void retype(FixtureCase *f, Dtype d)
 {
     Error err;
     OpCall *c = &f->call;
     double place;
     for (int i = 0; i < c->n_args; i++)
-        if (c->arg[i].kind == OP_DTYPE && c->arg[i].integer[0] == OP_F64) c->arg[i].integer[0] = d;
+        if (c->arg[i].kind == OP_DTYPE && c->arg[i].integer[0] == DTYPE_F64)
+            c->arg[i].integer[0] = d;
     for (int t = 0; t < c->n_tensors; t++) {
-        if (c->tensor[t].dtype != OP_F64) continue;
+        if (c->tensor[t].dtype != DTYPE_F64) continue;
         c->tensor[t].dtype = d;
         for (int64_t i = 0; i < f->extent[t]; i++) {
             put(d, &place, 0, f->storage[t][i]);
@@ -116,11 +121,11 @@ static inline void retype(FixtureCase *f, OpDtype d)
 
 /* ---- one call on the device ---- */
 
-static inline DevicePtr upload(Device *d, OpDtype dtype, int64_t n, const double *v)
+static inline DevicePtr upload(Device *d, Dtype dtype, int64_t n, const double *v)
 {
     Error err;
     DevicePtr p;
-    size_t bytes = (size_t)(n ? n : 1) * op_dtype_size(dtype);
+    size_t bytes = (size_t)(n ? n : 1) * dtype_size(dtype);
     if (dev->alloc(d, bytes, "tensor", &p, &err)) fail_msg("%s", err.text);
     if (!v) return p;
     void *data = memory_alloc(bytes);
@@ -133,19 +138,19 @@ static inline DevicePtr upload(Device *d, OpDtype dtype, int64_t n, const double
 static inline void compare(Device *d, const Item *it, int r, DevicePtr p)
 {
     const OpTensor *y = &it->f.call.result[r];
-    size_t bytes = (size_t)fixture_extent(y) * op_dtype_size(y->dtype);
+    size_t bytes = (size_t)fixture_extent(y) * dtype_size(y->dtype);
     void *data = memory_alloc(bytes);
     double limit = 0;
     Error err;
     if (dev->read(d, p, data, bytes, &err)) fail_msg("%s", err.text);
-    if (op_dtype_is_float(y->dtype)) limit = tolerance(y->dtype);
+    if (dtype_is_float(y->dtype)) limit = tolerance(y->dtype);
     for (int64_t i = 0; i < op_elements(y); i++) {
         double got = get(y->dtype, data, fixture_place(y, i)), want = it->f.out[r][i], place;
         put(y->dtype, &place, 0, want);
         if (got == get(y->dtype, &place, 0) || (isnan(got) && isnan(want))) continue;
         if (!(fabs(got - want) <= limit * (1 + fabs(want))))
             fail_msg("%s in %s: result %d, element %lld is %g, the reference has %g; %s",
-                     it->f.name, op_dtype_name(y->dtype), r, (long long)i, got, want,
+                     it->f.name, dtype_name(y->dtype), r, (long long)i, got, want,
                      json_dumps(it->json, JSON_SORT_KEYS));
     }
     free(data);
@@ -199,7 +204,7 @@ static inline uint64_t library_argument(const OpCall *c, const char *text, char 
     int set = *text == 'x' ? 0 : *text == 'y' ? 1 : 2;
     long i = strtol(text + 1, &end, 10);
     const char *plus = strchr(end, '+');
-    size_t size = set == 2 ? 1 : op_dtype_size(set ? c->result[i].dtype : c->tensor[i].dtype);
+    size_t size = set == 2 ? 1 : dtype_size(set ? c->result[i].dtype : c->tensor[i].dtype);
     return operands[set][i] + (plus ? strtoull(plus + 1, NULL, 10) * size : 0);
 }
 
@@ -298,12 +303,12 @@ static inline void flush(Batch *b)
 static inline int shares_words(const OpCall *c)
 {
     const OpTensor *y = &c->result[0];
-    return c->op->flags & OP_IN_PLACE && op_dtype_size(y->dtype) < 4 &&
+    return c->op->flags & OP_IN_PLACE && dtype_size(y->dtype) < 4 &&
            (y->offset || !op_is_contiguous(y));
 }
 
 /* Takes the route, or the plain kernels. Returns 0 where there is no route. */
-static inline int add(Batch *b, const char *name, const json_t *j, OpDtype d, int routed)
+static inline int add(Batch *b, const char *name, const json_t *j, Dtype d, int routed)
 {
     Error err;
     Item *it = memory_alloc(sizeof *it);

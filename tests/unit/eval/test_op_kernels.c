@@ -37,10 +37,10 @@ static const json_t *largest(const json_t *cases)
 /* Half of a case's tensors are strided, so some of the first cases are. */
 static void kernel(Batch *b, const Op *op, const json_t *cases)
 {
-    static const OpDtype dtypes[] = {OP_F32, OP_F16, OP_BF16, OP_F64};
+    static const Dtype dtypes[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_F64};
     const json_t *max = largest(cases);
     if (!op->plain) return;
-    add(b, op->name, max, OP_F32, 0);
+    add(b, op->name, max, DTYPE_F32, 0);
     for (int d = 0; d < 4; d++)
         for (int n = 0; n < (getenv("ONLY_OP") ? 16 : d ? 1 : CASES); n++) {
             const json_t *one = json_array_get(cases, (size_t)(d * 3 + n));
@@ -71,7 +71,7 @@ static void tensors_alike(void **state)
          "{'args':[[{'shape':[3,4],'seed':1},{'shape':[3,4],'seed':2},{'shape':[3,4],'seed':3},"
          "{'shape':[3,4],'seed':4},{'shape':[3,4],'seed':5}],1],"
          "'results':[{'shape':[3,5,4],'want':[]}]}"}};
-    static const OpDtype dtypes[] = {OP_F32, OP_F16, OP_F64};
+    static const Dtype dtypes[] = {DTYPE_F32, DTYPE_F16, DTYPE_F64};
     Batch b = {.n = 0};
     json_t *j[2];
     (void)state;

@@ -18,9 +18,10 @@ static void route(Batch *b, const Op *op, const json_t *cases)
     int taken = 0, half = 0;
     if (!op->route) return;
     for (int n = 0; n < FIXTURE_CASES; n++)
-        taken += add(b, op->name, json_array_get(cases, (size_t)n), OP_F32, 1);
+        taken += add(b, op->name, json_array_get(cases, (size_t)n), DTYPE_F32, 1);
     for (int n = 0; n < HALF_CASES; n++)
-        half += add(b, op->name, json_array_get(cases, (size_t)n), n % 2 ? OP_F16 : OP_BF16, 1);
+        half +=
+            add(b, op->name, json_array_get(cases, (size_t)n), n % 2 ? DTYPE_F16 : DTYPE_BF16, 1);
     if (taken < LEAST || !half)
         fail_msg("%s: %d of %d cases have a route, %d in half", op->name, taken, FIXTURE_CASES,
                  half);

@@ -65,13 +65,12 @@ static inline int64_t fixture_sample(int64_t n, int k)
     return n <= 3 ? k : (int64_t)(fixture_bits((uint64_t)n, (uint64_t)k) % (uint64_t)n);
 }
 
-static inline OpDtype fixture_dtype(const json_t *j, const char *otherwise)
+static inline Dtype fixture_dtype(const json_t *j, const char *otherwise)
 {
     const char *name = json_is_string(j) ? json_string_value(j) : otherwise;
-    for (int d = 0; d < OP_DTYPES; d++)
-        if (!strcmp(op_dtype_name((OpDtype)d), name)) return (OpDtype)d;
-    fail_msg("unknown dtype %s", name);
-    return OP_F64;
+    Dtype d = dtype_named(name, strlen(name));
+    if (d == DTYPES) fail_msg("unknown dtype %s", name);
+    return d;
 }
 
 /* The place in memory of the logical element `flat`. */
@@ -239,7 +238,7 @@ static inline double fixture_check(const FixtureCase *f, const json_t *j, double
                      *view = json_object_get(of, "view");
         fixture_same_list(f, "shape", json_object_get(of, "shape"), y->rank, y->size, j);
         if (y->dtype != fixture_dtype(json_object_get(of, "dtype"), "float64"))
-            fail_msg("%s: dtype %s in %s", f->name, op_dtype_name(y->dtype), json_dumps(j, 0));
+            fail_msg("%s: dtype %s in %s", f->name, dtype_name(y->dtype), json_dumps(j, 0));
         if (f->call.view_of[r] != (view ? json_integer_value(view) : -1))
             fail_msg("%s: view of %d in %s", f->name, f->call.view_of[r], json_dumps(j, 0));
         if (view) {

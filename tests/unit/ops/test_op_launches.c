@@ -126,7 +126,7 @@ static void open_call(const char *op, const char *args, FixtureCase *f, OpPlain 
     assert_non_null(j);
     fixture_bind(f, name, j);
     for (int t = 0; t < f->call.n_tensors; t++)
-        if (f->call.tensor[t].dtype == OP_F64) f->call.tensor[t].dtype = OP_F32;
+        if (f->call.tensor[t].dtype == DTYPE_F64) f->call.tensor[t].dtype = DTYPE_F32;
     buffer_init(plain->source, 1 << 16);
     if (op_infer(&f->call, &err) || op_plain(&f->call, plain, &err))
         fail_msg("%s(%s): %s", name, args, err.text);

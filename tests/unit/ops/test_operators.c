@@ -24,7 +24,7 @@ static int bind_error(const char *name, int n, const char *const *keyword, const
 {
     OpCall c;
     op_call_init(&c, op_find(name, NULL));
-    OpTensor t = {.dtype = OP_F32, .rank = 2, .size = {3, 4}};
+    OpTensor t = {.dtype = DTYPE_F32, .rank = 2, .size = {3, 4}};
     op_contiguous(&t);
     assert_int_equal(op_call_tensor(&c, &t, err), 0);
     return op_bind(&c, keyword, v, n, err) || op_infer(&c, err);

@@ -28,7 +28,7 @@ static int tensor(void *ctx, const char *name, size_t len, OpTensor *out)
     if (len != 1 || !strchr("xym", *name)) return -1;
     *out = (OpTensor){.rank = 2, .size = {6, 4}};
     if (*name == 'y') *out = (OpTensor){.rank = 1, .size = {4}};
-    if (*name == 'm') out->dtype = OP_B8;
+    if (*name == 'm') out->dtype = DTYPE_B8;
     op_contiguous(out);
     return *name;
 }
