@@ -78,6 +78,13 @@ Dtype dtype_of_ctype(const char *ctype)
     return (Dtype)d;
 }
 
+Dtype dtype_of_file_name(const char *name)
+{
+    int d = 0;
+    while (d < DTYPES && strcmp(types[d].file_name, name)) d++;
+    return (Dtype)d;
+}
+
 Dtype dtype_exported(int64_t number)
 {
     int d = 0;

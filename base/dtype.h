@@ -38,10 +38,11 @@ DtypeKind dtype_kind(Dtype d);
 int dtype_is_float(Dtype d);
 double dtype_overflow(Dtype d); /* least magnitude that rounds to infinity; INFINITY: none does */
 
-/* By the name in PyTorch, [name, name + len), by the type in kernels, by the number in an exported program.
- * DTYPES: none. */
+/* By the name in PyTorch, [name, name + len), the type in kernels, the name in safetensors, or the number in
+ * an exported program. DTYPES: none. */
 Dtype dtype_named(const char *name, size_t len);
 Dtype dtype_of_ctype(const char *ctype);
+Dtype dtype_of_file_name(const char *name);
 Dtype dtype_exported(int64_t number);
 
 void dtype_to_double(Dtype d, const void *src, double *dst, size_t n);

@@ -23,8 +23,9 @@ typedef struct {
  * in a file of F16, whose small numbers are coarser. */
 static int rounded(const Trainer *t)
 {
-    int wide = t->model->ops->num == sizeof(float), dtype = t->model->c.dtype;
-    return t->set == &t->model->base && (wide ? dtype != ST_F32 : dtype == ST_F16);
+    int wide = t->model->ops->num == sizeof(float);
+    Dtype dtype = t->model->c.dtype;
+    return t->set == &t->model->base && (wide ? dtype != DTYPE_F32 : dtype == DTYPE_F16);
 }
 
 /* List the stored arrays in the order of their names. Returns their number. */
@@ -109,7 +110,7 @@ static int write_file(const Trainer *t, const char *path, const State *state, in
     float step = (float)t->step, tokens = (float)t->o.max_tokens;
     out[at++] = (SafetensorsOut){.name = "max_tokens", .rank = 1, .shape = {1}, .data = &tokens};
     out[at] = (SafetensorsOut){.name = "step", .rank = 1, .shape = {1}, .data = &step};
-    int rc = safetensors_write(path, out, n, ST_F32, err);
+    int rc = safetensors_write(path, out, n, DTYPE_F32, err);
     free(out);
     free(from);
     free(name);

@@ -3,6 +3,7 @@
 #ifndef MODEL_CORE_MODEL_CONFIG_H
 #define MODEL_CORE_MODEL_CONFIG_H
 
+#include "base/dtype.h"
 #include "base/error.h"
 
 /* The scaling of the rotary embedding to longer texts; model/core/rope.h has the formulas. All
@@ -23,8 +24,7 @@ typedef struct {
     int tied, qkv_bias, qk_norm;
     int eos[8], n_eos, pad; /* token ids */
     RopeScaling rope;
-    /* Type of the weights in config.json: ST_F32, ST_BF16 or ST_F16 (model/files/safetensors.h). */
-    int dtype;
+    Dtype dtype; /* of the weights: float32, bfloat16 or float16 */
 } ModelConfig;
 
 /* The switches in which the families differ. */

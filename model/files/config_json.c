@@ -11,9 +11,6 @@
 #include "model/core/rope.h"
 #include "model/files/safetensors.h"
 
-static const char *const dtype_name[] = {
-    [ST_F32] = "float32", [ST_F16] = "float16", [ST_BF16] = "bfloat16"};
-
 static int need_int(const json_t *o, const char *key, const char *where, int *out, Error *err)
 {
     int64_t v;
@@ -200,14 +197,12 @@ static int read_dtype(const json_t *o, const char *where, ModelConfig *c, Error 
         const json_t *v = json_object_get(o, keys[i]);
         if (!v || json_is_null(v)) continue;
         const char *text = json_is_string(v) ? json_string_value(v) : "no text";
-        int k = ST_F32;
-        while (k <= ST_BF16 && strcmp(text, dtype_name[k])) k++;
-        if (k > ST_BF16)
+        c->dtype = dtype_named(text, strlen(text));
+        if (c->dtype != DTYPE_F32 && c->dtype != DTYPE_BF16 && c->dtype != DTYPE_F16)
             return error_set(
                 err, ERROR_UNSUPPORTED,
                 "%s: %s is expected to be \"float32\", \"bfloat16\" or \"float16\", found %.40s",
                 where, keys[i], text);
-        c->dtype = k;
     }
     return 0;
 }
@@ -384,6 +379,6 @@ void model_config_print(const ModelConfig *c, Buffer *out)
     buffer_printf(out,
                   "  \"rope_theta\": %.9g,\n  \"tie_word_embeddings\": %s,\n"
                   "  \"torch_dtype\": \"%s\",\n  \"use_cache\": true,\n  \"vocab_size\": %d\n}\n",
-                  (double)c->rope_theta, c->tied ? "true" : "false", dtype_name[c->dtype],
+                  (double)c->rope_theta, c->tied ? "true" : "false", dtype_name(c->dtype),
                   c->vocab);
 }

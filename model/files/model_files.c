@@ -152,8 +152,7 @@ int model_save(const Model *m, const char *dir, Error *err)
         buffer_append(&text, m->config_text, m->config_len);
     else
         model_config_print(&m->c, &text);
-    int rc = safetensors_write_model(dir, tensors, (size_t)p->n, (SafetensorsDtype)m->c.dtype,
-                                     FILE_BYTES, err) ||
+    int rc = safetensors_write_model(dir, tensors, (size_t)p->n, m->c.dtype, FILE_BYTES, err) ||
              m->ops->status(err) || file_write_atomic(config, text.data, text.len, err);
     buffer_release(&text);
     free(config);

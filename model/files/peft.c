@@ -168,7 +168,7 @@ int adapter_save(const Model *m, const char *dir, Error *err)
     char *text = render_config(m);
     int rc = !text ? error_set(err, ERROR_INVALID,
                                "%s: the adapter's configuration cannot be written", config)
-                   : safetensors_write(weights, tensors, (size_t)p->n, ST_F32, err) ||
+                   : safetensors_write(weights, tensors, (size_t)p->n, DTYPE_F32, err) ||
                          m->ops->status(err) || file_write_atomic(config, text, strlen(text), err);
     free(text);
     free(weights);

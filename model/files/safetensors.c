@@ -36,19 +36,14 @@ struct Safetensors {
     size_t n;
 };
 
+/* The types of the format that are no Dtype. */
 static const struct {
     const char *name;
-    SafetensorsDtype dtype;
-    int bits;
-} dtypes[] = {
-    {"F32", ST_F32, 32},          {"F16", ST_F16, 16},      {"BF16", ST_BF16, 16},
-    {"F64", ST_F64, 64},          {"I64", ST_I64, 64},      {"I32", ST_I32, 32},
-    {"BOOL", ST_OTHER, 8},        {"U8", ST_OTHER, 8},      {"I8", ST_OTHER, 8},
-    {"U16", ST_OTHER, 16},        {"I16", ST_OTHER, 16},    {"U32", ST_OTHER, 32},
-    {"U64", ST_OTHER, 64},        {"C64", ST_OTHER, 64},    {"F8_E5M2", ST_OTHER, 8},
-    {"F8_E4M3", ST_OTHER, 8},     {"F8_E8M0", ST_OTHER, 8}, {"F8_E4M3FNUZ", ST_OTHER, 8},
-    {"F8_E5M2FNUZ", ST_OTHER, 8}, {"F4", ST_OTHER, 4},      {"F6_E2M3", ST_OTHER, 6},
-    {"F6_E3M2", ST_OTHER, 6},
+    size_t bits;
+} others[] = {
+    {"U8", 8},          {"I8", 8},          {"U16", 16},    {"I16", 16},    {"U32", 32},
+    {"U64", 64},        {"C64", 64},        {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8},
+    {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},
 };
 
 /* ---- reading ---- */
@@ -109,18 +104,15 @@ static int parse_tensor(const char *name, const json_t *spec, const char *file, 
                          where);
     const char *dtype = json_need_text(spec, "dtype", where, err);
     if (!dtype) return -1;
-    int bits = 0;
-    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
-        if (!strcmp(dtype, dtypes[i].name)) {
-            e->t.dtype = dtypes[i].dtype;
-            bits = dtypes[i].bits;
-        }
+    e->t.dtype = dtype_of_file_name(dtype);
+    size_t bits = e->t.dtype == DTYPES ? 0 : 8 * dtype_size(e->t.dtype);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!strcmp(dtype, others[i].name)) bits = others[i].bits;
     if (!bits) return error_set(err, ERROR_CORRUPT, "%s: unknown dtype %.40s", where, dtype);
     if (parse_shape(spec, where, e, err) || parse_offsets(spec, where, data_size, e, err))
         return -1;
     size_t total;
-    if (__builtin_mul_overflow(e->t.elements, (size_t)bits, &total) || total % 8 ||
-        total / 8 != e->t.bytes)
+    if (__builtin_mul_overflow(e->t.elements, bits, &total) || total % 8 || total / 8 != e->t.bytes)
         return error_set(err, ERROR_CORRUPT,
                          "%s: %zu elements of %s do not take the %zu bytes of data_offsets", where,
                          e->t.elements, dtype, e->t.bytes);
@@ -393,7 +385,7 @@ const SafetensorsTensor *safetensors_need(const Safetensors *s, const char *name
                   want, found);
         return NULL;
     }
-    if (t->dtype <= ST_F64) return t;
+    if (t->dtype != DTYPES && dtype_is_float(t->dtype)) return t;
     error_set(err, ERROR_CORRUPT, "%s: tensor %s: expected F32, BF16, F16 or F64", file, name);
     return NULL;
 }
@@ -401,9 +393,9 @@ const SafetensorsTensor *safetensors_need(const Safetensors *s, const char *name
 void safetensors_floats(const SafetensorsTensor *t, size_t first, size_t n, float *dst)
 {
     const char *p = t->data;
-    if (t->dtype == ST_F32)
+    if (t->dtype == DTYPE_F32)
         memcpy(dst, p + first * sizeof *dst, n * sizeof *dst);
-    else if (t->dtype == ST_F64) {
+    else if (t->dtype == DTYPE_F64) {
         for (size_t i = 0; i < n; i++) {
             double d;
             memcpy(&d, p + 8 * (first + i), 8);
@@ -413,7 +405,7 @@ void safetensors_floats(const SafetensorsTensor *t, size_t first, size_t n, floa
         for (size_t i = 0; i < n; i++) {
             uint16_t h;
             memcpy(&h, p + 2 * (first + i), 2);
-            dst[i] = t->dtype == ST_BF16 ? bf16_to_float(h) : f16_to_float(h);
+            dst[i] = t->dtype == DTYPE_BF16 ? bf16_to_float(h) : f16_to_float(h);
         }
     }
 }

@@ -6,13 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/dtype.h"
 #include "base/error.h"
-
-typedef enum { ST_F32, ST_F16, ST_BF16, ST_F64, ST_I64, ST_I32, ST_OTHER } SafetensorsDtype;
 
 typedef struct {
     char name[256];
-    SafetensorsDtype dtype;
+    Dtype dtype; /* DTYPES: one that Quern does not read */
     int rank;
     int64_t shape[8];
     const void *data; /* points into the mapping; alignment 1 */
@@ -47,11 +46,11 @@ typedef struct {
 } SafetensorsOut;
 
 /* Write one file atomically, stored as F32, or rounded to BF16 or F16. */
-int safetensors_write(const char *path, const SafetensorsOut *tensors, size_t n,
-                      SafetensorsDtype stored, Error *err);
+int safetensors_write(const char *path, const SafetensorsOut *tensors, size_t n, Dtype stored,
+                      Error *err);
 /* Write dir/model.safetensors; or files of at most max_bytes and, last,
  * dir/model.safetensors.index.json. The files of an earlier save of the other kind are removed. */
-int safetensors_write_model(const char *dir, const SafetensorsOut *tensors, size_t n,
-                            SafetensorsDtype stored, size_t max_bytes, Error *err);
+int safetensors_write_model(const char *dir, const SafetensorsOut *tensors, size_t n, Dtype stored,
+                            size_t max_bytes, Error *err);
 
 #endif

@@ -15,15 +15,6 @@
 
 enum { MAX_HEADER = 100000000, MAX_FILES = 1024 }; /* limits of readers */
 
-static const char *dtype_name(SafetensorsDtype d)
-{
-    return d == ST_BF16 ? "BF16" : d == ST_F16 ? "F16" : "F32";
-}
-static size_t dtype_bytes(SafetensorsDtype d)
-{
-    return d == ST_F32 ? 4 : 2;
-}
-
 static int out_by_name(const void *x, const void *y)
 {
     const SafetensorsOut *const *a = x, *const *b = y;
@@ -39,8 +30,8 @@ static size_t out_elements(const SafetensorsOut *t)
 
 /* Write the header as the reference writer does: metadata first, tensors in the order of their
  * data, and spaces until the data is 8-byte aligned. */
-static int render_header(const SafetensorsOut *const *order, size_t n, SafetensorsDtype stored,
-                         Buffer *b, Error *err)
+static int render_header(const SafetensorsOut *const *order, size_t n, Dtype stored, Buffer *b,
+                         Error *err)
 {
     size_t at = 0;
     buffer_puts(b, "{\"__metadata__\":{\"format\":\"pt\"}");
@@ -56,7 +47,7 @@ static int render_header(const SafetensorsOut *const *order, size_t n, Safetenso
             return error_set(err, ERROR_INVALID,
                              "tensor %.300s cannot be written: its name or its rank", t->name);
         }
-        size_t bytes = out_elements(t) * dtype_bytes(stored);
+        size_t bytes = out_elements(t) * dtype_size(stored);
         char shape[200];
         size_t k = 0;
         for (int d = 0; d < t->rank; d++)
@@ -64,7 +55,7 @@ static int render_header(const SafetensorsOut *const *order, size_t n, Safetenso
                                   (long long)t->shape[d]);
         shape[k] = 0;
         buffer_printf(b, ",%s:{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}", quoted,
-                      dtype_name(stored), shape, at, at + bytes);
+                      dtype_file_name(stored), shape, at, at + bytes);
         free(quoted);
         at += bytes;
     }
@@ -76,20 +67,19 @@ static int render_header(const SafetensorsOut *const *order, size_t n, Safetenso
 }
 
 /* Convert numbers [first, first + n) to the stored type. */
-static void render(const SafetensorsOut *t, size_t first, size_t n, SafetensorsDtype stored,
-                   float *wide, uint16_t *half)
+static void render(const SafetensorsOut *t, size_t first, size_t n, Dtype stored, float *wide,
+                   uint16_t *half)
 {
     if (t->data)
         memcpy(wide, t->data + first, n * sizeof *wide);
     else
         t->read(t->from, first, n, wide);
-    if (stored == ST_F32) return;
+    if (stored == DTYPE_F32) return;
     for (size_t i = 0; i < n; i++)
-        half[i] = stored == ST_BF16 ? float_to_bf16(wide[i]) : float_to_f16(wide[i]);
+        half[i] = stored == DTYPE_BF16 ? float_to_bf16(wide[i]) : float_to_f16(wide[i]);
 }
 
-static int write_data(int fd, const SafetensorsOut *t, SafetensorsDtype stored, const char *path,
-                      Error *err)
+static int write_data(int fd, const SafetensorsOut *t, Dtype stored, const char *path, Error *err)
 {
     enum { PIECE = 1 << 20 };
     size_t n = out_elements(t), piece = n < PIECE ? n : PIECE;
@@ -99,18 +89,18 @@ static int write_data(int fd, const SafetensorsOut *t, SafetensorsDtype stored, 
     for (size_t at = 0; at < n && !rc; at += PIECE) {
         size_t k = n - at < PIECE ? n - at : PIECE;
         render(t, at, k, stored, wide, half);
-        rc = file_write_all(fd, stored == ST_F32 ? (const void *)wide : half,
-                            k * dtype_bytes(stored), path, err);
+        rc = file_write_all(fd, stored == DTYPE_F32 ? (const void *)wide : half,
+                            k * dtype_size(stored), path, err);
     }
     free(wide);
     free(half);
     return rc;
 }
 
-int safetensors_write(const char *path, const SafetensorsOut *tensors, size_t n,
-                      SafetensorsDtype stored, Error *err)
+int safetensors_write(const char *path, const SafetensorsOut *tensors, size_t n, Dtype stored,
+                      Error *err)
 {
-    if (stored != ST_F32 && stored != ST_BF16 && stored != ST_F16)
+    if (stored != DTYPE_F32 && stored != DTYPE_BF16 && stored != DTYPE_F16)
         return error_set(err, ERROR_UNSUPPORTED, "%s: only F32, BF16 and F16 are written", path);
     const SafetensorsOut **order = memory_array(n, sizeof *order);
     for (size_t i = 0; i < n; i++) order[i] = &tensors[i];
@@ -166,13 +156,13 @@ static int remove_others(const char *dir, int files, Error *err)
 }
 
 /* Assign whole tensors, in order, to files. Returns the number of files. */
-static int divide(const SafetensorsOut *tensors, size_t n, SafetensorsDtype stored,
-                  size_t max_bytes, int *file)
+static int divide(const SafetensorsOut *tensors, size_t n, Dtype stored, size_t max_bytes,
+                  int *file)
 {
     size_t used = 0;
     int files = 1;
     for (size_t i = 0; i < n; i++) {
-        size_t bytes = out_elements(&tensors[i]) * dtype_bytes(stored);
+        size_t bytes = out_elements(&tensors[i]) * dtype_size(stored);
         if (used && used + bytes > max_bytes) {
             files++;
             used = 0;
@@ -184,7 +174,7 @@ static int divide(const SafetensorsOut *tensors, size_t n, SafetensorsDtype stor
 }
 
 static int write_index(const char *dir, const SafetensorsOut *tensors, size_t n, const int *file,
-                       int files, SafetensorsDtype stored, Error *err)
+                       int files, Dtype stored, Error *err)
 {
     json_t *map = json_object(), *doc;
     size_t bytes = 0;
@@ -192,7 +182,7 @@ static int write_index(const char *dir, const SafetensorsOut *tensors, size_t n,
     for (size_t i = 0; i < n; i++) {
         snprintf(name, sizeof name, "model-%05d-of-%05d.safetensors", file[i], files);
         json_object_set_new(map, tensors[i].name, json_string(name));
-        bytes += out_elements(&tensors[i]) * dtype_bytes(stored);
+        bytes += out_elements(&tensors[i]) * dtype_size(stored);
     }
     doc = json_pack("{s{sI}so}", "metadata", "total_size", (json_int_t)bytes, "weight_map", map);
     char *text = doc ? json_dumps(doc, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
@@ -205,8 +195,8 @@ static int write_index(const char *dir, const SafetensorsOut *tensors, size_t n,
     return rc;
 }
 
-int safetensors_write_model(const char *dir, const SafetensorsOut *tensors, size_t n,
-                            SafetensorsDtype stored, size_t max_bytes, Error *err)
+int safetensors_write_model(const char *dir, const SafetensorsOut *tensors, size_t n, Dtype stored,
+                            size_t max_bytes, Error *err)
 {
     int *file = memory_array(n, sizeof *file), files = divide(tensors, n, stored, max_bytes, file),
         rc = 0;

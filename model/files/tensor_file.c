@@ -31,7 +31,7 @@ int tensor_load(const Safetensors *st, const char *name, const Tensor *t, size_t
     enum { PIECE = 1 << 22 };
     const SafetensorsTensor *x = safetensors_need(st, name, t->rank, t->shape, err);
     if (!x) return -1;
-    int same = !wide && op->num == 2 && x->dtype == ST_BF16; /* the bytes are copied unchanged */
+    int same = !wide && op->num == 2 && x->dtype == DTYPE_BF16; /* the bytes are copied unchanged */
     float *host = same ? NULL : memory_array(n < PIECE ? n : PIECE, sizeof *host);
     for (size_t at = 0; at < n; at += PIECE) {
         size_t k = n - at < PIECE ? n - at : PIECE;

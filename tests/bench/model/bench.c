@@ -60,7 +60,7 @@ int bench_shape(const char *name, ModelConfig *c, Error *err)
                        .norm_eps = 1e-6f,
                        .tied = shapes[i].tied,
                        .pad = -1,
-                       .dtype = ST_BF16};
+                       .dtype = DTYPE_BF16};
     snprintf(c->model_type, sizeof c->model_type, "%s", shapes[i].type);
     c->qkv_bias = !strcmp(shapes[i].type, "qwen2");
     c->qk_norm = !strcmp(shapes[i].type, "qwen3");

@@ -29,7 +29,7 @@ static int count_files(const char *dir, const char *pattern)
 }
 
 /* Write the weights of m in files of at most `bytes`. */
-static void write_in_files(const Model *m, const char *dir, SafetensorsDtype stored, size_t bytes)
+static void write_in_files(const Model *m, const char *dir, Dtype stored, size_t bytes)
 {
     Error err;
     SafetensorsOut *out = memory_array((size_t)m->base.n, sizeof *out);
@@ -52,7 +52,7 @@ static void in_several_files(void **state)
     Model *m = tiny_on("llama", ops_cpu(), 5), *again;
     if (model_save(m, dir, &err)) fail_msg("%s", err.text);
     assert_int_equal(count_files(dir, "^model.safetensors$"), 1);
-    write_in_files(m, dir, ST_F32, 4000);
+    write_in_files(m, dir, DTYPE_F32, 4000);
     int files = count_files(dir, "^model-0000.-of-0000.\\.safetensors$");
     assert_true(files > 2 && files < 10);
     assert_int_equal(count_files(dir, "^model.safetensors$"), 0); /* the single file is removed */
@@ -66,7 +66,7 @@ static void in_several_files(void **state)
     if (model_load(dir, ops_cpu(), &again, &err)) fail_msg("%s", err.text);
     assert_memory_equal(again->base.data, m->base.data, m->base.size * sizeof(float));
     model_free(again);
-    write_in_files(m, dir, ST_F32, 8000); /* fewer files: the old ones are removed */
+    write_in_files(m, dir, DTYPE_F32, 8000); /* fewer files: the old ones are removed */
     int fewer = count_files(dir, "^model-0000.-of-0000.\\.safetensors$");
     assert_true(fewer > 1 && fewer < files);
     if (model_load(dir, ops_cpu(), &again, &err)) fail_msg("%s", err.text);
@@ -96,7 +96,7 @@ static void set_dtype(const char *dir, const char *dtype)
     json_decref(o);
 }
 
-static void kept_dtype(SafetensorsDtype stored, const char *name)
+static void kept_dtype(Dtype stored, const char *name)
 {
     Texts x;
     Error err;
@@ -112,8 +112,8 @@ static void kept_dtype(SafetensorsDtype stored, const char *name)
         const Tensor *t = &m->base.tensor[i];
         for (size_t j = t->at; j < t->at + t->count; j++) {
             float w = numbers(&m->base)[j];
-            float once =
-                stored == ST_BF16 ? bf16_to_float(float_to_bf16(w)) : f16_to_float(float_to_f16(w));
+            float once = stored == DTYPE_BF16 ? bf16_to_float(float_to_bf16(w))
+                                              : f16_to_float(float_to_f16(w));
             assert_true(numbers(&again->base)[j] == once);
         }
     }
@@ -149,8 +149,8 @@ static void kept_dtype(SafetensorsDtype stored, const char *name)
 static void sixteen_bits(void **state)
 {
     (void)state;
-    kept_dtype(ST_BF16, "bfloat16");
-    kept_dtype(ST_F16, "float16");
+    kept_dtype(DTYPE_BF16, "bfloat16");
+    kept_dtype(DTYPE_F16, "float16");
 }
 
 static void halves(void **state)
@@ -191,7 +191,7 @@ static int load_with(const char *name, Error *err)
                                   .data = numbers(&m->base) + t->at};
     }
     out[m->base.n] = (SafetensorsOut){.name = name, .rank = 2, .shape = {WORDS, 12}, .data = zeros};
-    if (safetensors_write_model(dir, out, (size_t)m->base.n + 1, ST_F32, 1 << 30, err))
+    if (safetensors_write_model(dir, out, (size_t)m->base.n + 1, DTYPE_F32, 1 << 30, err))
         fail_msg("%s", err->text);
     int rc = model_load(dir, ops_cpu(), &again, err);
     if (!rc) assert_memory_equal(again->base.data, m->base.data, m->base.size * sizeof(float));

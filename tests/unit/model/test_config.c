@@ -71,7 +71,7 @@ static void generations(void **state)
               "\"tie_word_embeddings\": true");
     assert_memory_equal(&c, &d, sizeof c);
     assert_true(c.qkv_bias && !c.qk_norm && c.tied && c.rope_theta == 1e6f && c.head_dim == 64 &&
-                c.dtype == ST_BF16);
+                c.dtype == DTYPE_BF16);
     assert_true(c.n_eos == 1 && c.eos[0] == 151645 && c.pad == -1 && c.rope.type == ROPE_DEFAULT);
 
     c = parsed(LLAMA ", \"rope_theta\": 500000.0, \"rope_scaling\": {" LLAMA3
@@ -94,7 +94,7 @@ static void generations(void **state)
                      "\"rope_type\": \"yarn\", \"attention_factor\": null, \"truncate\": true}");
     assert_memory_equal(&c, &d, sizeof c);
     assert_true(c.rope.type == ROPE_YARN && c.rope.slow == 1 && c.rope.fast == 32 &&
-                c.dtype == ST_F32);
+                c.dtype == DTYPE_F32);
     assert_int_equal(c.max_position, 131072); /* the purpose of the scaling */
 
     c = parsed(

@@ -387,7 +387,7 @@ static int write_logits(char **a, Error *err)
     float *logits = logits_of(m, &x, err);
     SafetensorsOut out = {
         .name = "logits", .rank = 2, .shape = {x.rows, model_config(m)->vocab}, .data = logits};
-    int rc = logits ? safetensors_write(a[3], &out, 1, ST_F32, err) : -1;
+    int rc = logits ? safetensors_write(a[3], &out, 1, DTYPE_F32, err) : -1;
     free(logits);
     ids_release(&x);
     json_decref(doc);

@@ -272,7 +272,7 @@ static void files(void **state)
         st, "base_model.model.model.layers.2.mlp.down_proj.lora_B.weight", 2, b, &err));
     assert_non_null(
         safetensors_find(st, "base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight"));
-    assert_int_equal(safetensors_at(st, 0)->dtype, ST_F32);
+    assert_int_equal(safetensors_at(st, 0)->dtype, DTYPE_F32);
     safetensors_close(st);
     if (model_load(dir, ops_cpu(), &again, &err)) fail_msg("%s", err.text);
     assert_memory_equal(again->lora.data, m->lora.data, m->lora.size * sizeof(float));

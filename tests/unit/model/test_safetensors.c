@@ -73,7 +73,7 @@ static void equals_reference_writer(void **state)
     Buffer ours, theirs;
     buffer_init(&ours, 1 << 16);
     buffer_init(&theirs, 1 << 16);
-    assert_int_equal(safetensors_write(path_of("x.safetensors"), three, 3, ST_F32, &err), 0);
+    assert_int_equal(safetensors_write(path_of("x.safetensors"), three, 3, DTYPE_F32, &err), 0);
     assert_int_equal(file_read(path_of("x.safetensors"), 1 << 16, &ours, &err), 0);
     assert_int_equal(
         file_read(fixture_path(FIXTURES "reference-f32.safetensors"), 1 << 16, &theirs, &err), 0);
@@ -90,9 +90,9 @@ static void round_trip(void **state)
     Safetensors *s;
     float back[12];
     for (int stored = 0; stored < 2; stored++) {
-        assert_int_equal(
-            safetensors_write(path_of("r.safetensors"), three, 3, stored ? ST_BF16 : ST_F32, &err),
-            0);
+        assert_int_equal(safetensors_write(path_of("r.safetensors"), three, 3,
+                                           stored ? DTYPE_BF16 : DTYPE_F32, &err),
+                         0);
         assert_int_equal(safetensors_open(path_of("r.safetensors"), &s, &err), 0);
         assert_int_equal(safetensors_count(s), 3);
         assert_string_equal(safetensors_at(s, 0)->name, "a");
@@ -100,7 +100,7 @@ static void round_trip(void **state)
         for (int i = 0; i < 3; i++) {
             const SafetensorsTensor *t = safetensors_find(s, three[i].name);
             assert_non_null(t);
-            assert_int_equal(t->dtype, stored ? ST_BF16 : ST_F32);
+            assert_int_equal(t->dtype, stored ? DTYPE_BF16 : DTYPE_F32);
             assert_int_equal(
                 safetensors_read_f32(s, three[i].name, three[i].rank, three[i].shape, back, &err),
                 0);
@@ -130,8 +130,8 @@ static void reads_other_dtypes(void **state)
     assert_int_equal(safetensors_read_f32(s, "empty", 2, (int64_t[]){0, 4}, x, &err), 0);
     assert_int_equal(safetensors_read_f32(s, "half", 1, (int64_t[]){5}, x, &err), 0);
     assert_true(x[0] == 1 && x[1] == -2 && x[2] == 65504 && x[3] == 0x1p-24f && isinf(x[4]));
-    assert_int_equal(safetensors_find(s, "ids")->dtype, ST_I64);
-    assert_int_equal(safetensors_find(s, "bytes")->dtype, ST_OTHER);
+    assert_int_equal(safetensors_find(s, "ids")->dtype, DTYPE_I64);
+    assert_int_equal(safetensors_find(s, "bytes")->dtype, DTYPES);
     assert_int_equal(safetensors_read_f32(s, "ids", 2, (int64_t[]){2, 2}, x, &err), -1);
     safetensors_close(s);
 }
@@ -153,12 +153,12 @@ static void refuses_to_write(void **state)
     (void)state;
     Error err;
     SafetensorsOut twice[2] = {three[0], three[0]};
-    assert_int_equal(safetensors_write(path_of("t"), twice, 2, ST_F32, &err), -1);
+    assert_int_equal(safetensors_write(path_of("t"), twice, 2, DTYPE_F32, &err), -1);
     assert_non_null(strstr(err.text, "given twice"));
-    assert_int_equal(safetensors_write(path_of("t"), three, 3, ST_I64, &err), -1);
-    assert_int_equal(safetensors_write(path_of("none/t"), three, 3, ST_F32, &err), -1);
+    assert_int_equal(safetensors_write(path_of("t"), three, 3, DTYPE_I64, &err), -1);
+    assert_int_equal(safetensors_write(path_of("none/t"), three, 3, DTYPE_F32, &err), -1);
     SafetensorsOut bad = {"a\xff", 1, {1}, one};
-    assert_int_equal(safetensors_write(path_of("t"), &bad, 1, ST_F32, &err), -1);
+    assert_int_equal(safetensors_write(path_of("t"), &bad, 1, DTYPE_F32, &err), -1);
     assert_false(file_exists(path_of("t")));
 }
 
@@ -185,9 +185,11 @@ static void shards(void **state)
     Error err;
     Safetensors *s;
     float x[12];
-    assert_int_equal(safetensors_write(path_of("m-1.safetensors"), three, 1, ST_F32, &err), 0);
-    assert_int_equal(safetensors_write(path_of("m-2.safetensors"), three + 1, 2, ST_BF16, &err), 0);
-    assert_int_equal(safetensors_write(path_of("m-3.safetensors"), three + 2, 1, ST_BF16, &err), 0);
+    assert_int_equal(safetensors_write(path_of("m-1.safetensors"), three, 1, DTYPE_F32, &err), 0);
+    assert_int_equal(safetensors_write(path_of("m-2.safetensors"), three + 1, 2, DTYPE_BF16, &err),
+                     0);
+    assert_int_equal(safetensors_write(path_of("m-3.safetensors"), three + 2, 1, DTYPE_BF16, &err),
+                     0);
     write_index("{\"metadata\":{\"total_size\":1},\"weight_map\":{\"model.norm.weight\":\"m-1."
                 "safetensors\","
                 "\"model.embed_tokens.weight\":\"m-2.safetensors\",\"a\":\"m-2.safetensors\"}}");

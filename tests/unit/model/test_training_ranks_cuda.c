@@ -49,7 +49,7 @@ static char *saved_base(const char *type)
                            .rope_theta = 10000,
                            .norm_eps = 1e-6f,
                            .pad = -1,
-                           .dtype = ST_BF16};
+                           .dtype = DTYPE_BF16};
     Error err;
     char *dir = temp_dir();
     Model *m = random_model(&c, type, ops_cpu(), 5, 99, 0.02);

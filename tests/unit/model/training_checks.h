@@ -46,7 +46,7 @@ static void long_weights(void *ctx, int sequence, const float *logp, float *weig
 }
 
 /* A directory for both devices, with weights that bf16 holds. */
-static char *make_base_of(const char *type, SafetensorsDtype dtype)
+static char *make_base_of(const char *type, Dtype dtype)
 {
     ModelConfig c = {.vocab = VOCAB,
                      .hidden = 64,
@@ -59,7 +59,7 @@ static char *make_base_of(const char *type, SafetensorsDtype dtype)
                      .rope_theta = 10000,
                      .norm_eps = 1e-6f,
                      .pad = -1,
-                     .dtype = (int)dtype};
+                     .dtype = dtype};
     Error err;
     Model *m;
     Random r;
@@ -76,7 +76,7 @@ static char *make_base_of(const char *type, SafetensorsDtype dtype)
 
 static char *make_base(const char *type)
 {
-    return make_base_of(type, ST_BF16);
+    return make_base_of(type, DTYPE_BF16);
 }
 
 static Model *load_on(const char *dir, const Ops *ops)
@@ -265,7 +265,7 @@ static float *stored(const Num *p, size_t n)
 }
 
 /* A run that is saved after 3 steps and continued has the same weights and losses. */
-static void resume_of(int lora, int lean, SafetensorsDtype dtype)
+static void resume_of(int lora, int lean, Dtype dtype)
 {
     enum { BEFORE = 3, AFTER = 3 };
     LongTexts x;
@@ -400,12 +400,12 @@ static void pieces(void **state)
 static void resume(void **state)
 {
     (void)state;
-    resume_of(0, 0, ST_BF16);
-    resume_of(0, 1, ST_BF16);
-    resume_of(1, 0, ST_BF16);
+    resume_of(0, 0, DTYPE_BF16);
+    resume_of(0, 1, DTYPE_BF16);
+    resume_of(1, 0, DTYPE_BF16);
     resume_of(0, 0,
-              ST_F16); /* its smallest numbers are coarser than those of the weights in memory */
-    resume_of(0, 1, ST_F16);
+              DTYPE_F16); /* its smallest numbers are coarser than those of the weights in memory */
+    resume_of(0, 1, DTYPE_F16);
 }
 
 static int run_training_tests(void)
