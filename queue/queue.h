@@ -66,9 +66,9 @@ typedef int QueueResult(void *ctx, size_t index, QueueState state, const void *r
 int queue_poll(Queue *q, const char *const *keys, size_t n, QueueResult *callback, void *ctx,
                Error *err);
 
-/* Forget the result of a finished job, because it is not a result of this job. *gone is 0 when the
- * job is not finished. Count it as malformed. */
-int queue_reject(Queue *q, const char *device_class, const char *key, int *gone, Error *err);
+/* The result of a finished job is malformed: the job becomes dead, with this result instead, and
+ * counts as malformed. Nothing happens when the job is not finished. */
+int queue_refuse(Queue *q, const QueueNew *job, const void *result, size_t len, Error *err);
 
 /* Wait at most timeout_s until a job has finished since the last call (at first: since queue_open).
  * Returns 1 when one has, 0 when none has or a stop signal came, -1 on an error. */
@@ -144,7 +144,7 @@ int queue_release(Queue *q, const char *consumer, int counted, long *n, Error *e
 typedef struct {
     char device_class[64];
     long waiting, leased, dead, done;
-    long malformed;  /* entries that were no jobs, and results that were refused */
+    long malformed;  /* entries that were no jobs, and results that were malformed */
     double oldest_s; /* age of the oldest entry */
 } QueueStatus;
 /* One element a class, sorted by name, at most max. */

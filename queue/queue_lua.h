@@ -226,13 +226,16 @@ static const char queue_library[] =
             return 1
         end)
 
-    /* job stat dead | class key -> 1 forgotten, 0 not finished. The result is none of this job's. */
-    LUA(local function reject(k, a)
+    /* job stat dead | class key body result -> 1 dead, 0 not finished. The result that is stored is
+     * malformed: this one takes its place. */
+    LUA(local function refuse(k, a)
             local st = call('HGET', k[1], 'st')
             if st ~= 'done' and st ~= 'dead' then return 0 end
-            call('DEL', k[1])
-            call('SREM', k[3], a[2])
+            call('HSET', k[1], 'st', 'dead', 'res', a[4], 'body', a[3], 'cl', a[1])
+            call('PERSIST', k[1])
+            call('SADD', k[3], a[2])
             call('HINCRBY', k[2], st .. ':' .. a[1], -1)
+            call('HINCRBY', k[2], 'dead:' .. a[1], 1)
             call('HINCRBY', k[2], 'malformed:' .. a[1], 1)
             return 1
         end)
@@ -336,7 +339,7 @@ static const char queue_library[] =
         redis.register_function('PREFIX_complete', complete)
         redis.register_function('PREFIX_bury', bury)
         redis.register_function('PREFIX_discard', discard)
-        redis.register_function('PREFIX_reject', reject)
+        redis.register_function('PREFIX_refuse', refuse)
         redis.register_function('PREFIX_hand_back', hand_back)
         redis.register_function('PREFIX_release', release)
         redis.register_function('PREFIX_status', status)

@@ -123,24 +123,24 @@ int queue_enqueue(Queue *q, const char *device_class, const char *key, const voi
     return queue_enqueue_many(q, &job, 1, state, err);
 }
 
-int queue_reject(Queue *q, const char *device_class, const char *key, int *gone, Error *err)
+int queue_refuse(Queue *q, const QueueNew *job, const void *result, size_t len, Error *err)
 {
-    QueueKey job, stat, dead;
-    QueueFunction name;
+    QueueKey names, stat, dead;
+    QueueFunction function;
     Command c;
     long long done = 0;
-    queue_key(q, job, "j", key);
+    queue_key(q, names, "j", job->key);
     queue_key(q, stat, "stat", NULL);
     queue_key(q, dead, "dead", NULL);
-    queue_function(q, &c, name, "reject", 3);
-    command_text(&c, job);
+    queue_function(q, &c, function, "refuse", 3);
+    command_text(&c, names);
     command_text(&c, stat);
     command_text(&c, dead);
-    command_text(&c, device_class);
-    command_text(&c, key);
-    if (queue_call_int(q, &c, &done, err)) return -1;
-    *gone = (int)done;
-    return 0;
+    command_text(&c, job->device_class);
+    command_text(&c, job->key);
+    command_bytes(&c, job->body, job->len);
+    command_bytes(&c, result, len);
+    return queue_call_int(q, &c, &done, err);
 }
 
 int queue_withdraw(Queue *q, const char *key, int *gone, Error *err)

@@ -108,11 +108,7 @@ static int own_verdict(const QueueJob *job, const char *why, Buffer *out)
     Job j;
     Error err;
     if (job_decode(job->body.data, job->body.len, &j, &err)) j = (Job){.source = ""};
-    Record *r = record_new();
-    job_verdict(&j, OUTCOME_EVALUATOR_ERROR, why, r);
-    int rc = record_encode(r, out, &err) || seal_add(SEAL_VERDICT, out, &err);
-    record_free(r);
-    return rc;
+    return job_encode_failure(&j, why, out, &err) || seal_add(SEAL_VERDICT, out, &err) ? -1 : 0;
 }
 
 static const char *const died_thrice = "the evaluator died each time it judged this candidate";

@@ -1,8 +1,7 @@
-/* Encoding of jobs, checks of what comes from the queue, and verdicts of jobs that were not
- * evaluated. A byte from the queue is believed only after job_check or job_check_verdict. */
+/* Encoding of jobs, and verdicts as they go through the queue. What comes from the queue is checked
+ * for its structure and schema; who may write to the server is trusted (docs/trust.md). */
 #include "eval/serve/job.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +10,10 @@
 #include "eval/judge/verdict/verdict_schema.h"
 #include "eval/serve/seal.h"
 
-void job_init(Job *job, const Task *task, const char *device_class, const char *source, size_t len,
+void job_init(Job *job, const Task *task, const char *device_class, const char *source,
               uint64_t seed)
 {
-    *job = (Job){.source = source, .source_len = len, .seed = seed};
+    *job = (Job){.source = source, .source_len = strlen(source), .seed = seed};
     snprintf(job->task, sizeof job->task, "%s", task->name);
     snprintf(job->task_digest, sizeof job->task_digest, "%s", task->digest);
     snprintf(job->device, sizeof job->device, "%s", device_class);
@@ -87,8 +86,6 @@ int job_decode(const void *data, size_t len, Job *out, Error *err)
     return rc ? -1 : 0;
 }
 
-/* ---- what comes from the queue ---- */
-
 static int differs(const char *what, const char *expected, const char *found, Error *err)
 {
     return error_set(err, ERROR_CORRUPT, "%s: expected '%.70s', found '%.70s'", what, expected,
@@ -105,167 +102,6 @@ int job_check(const Queue *q, const QueueJob *entry, Job *out, Error *err)
         return differs("a job's device class", queue_job_class(q, entry), out->device, err);
     job_key(out, key);
     return strcmp(key, entry->key) ? differs("a job's key", key, entry->key, err) : 0;
-}
-
-static int check_number(const char *name, double value, Error *err)
-{
-    if (isfinite(value) && value >= 0) return 0;
-    return error_set(err, ERROR_CORRUPT,
-                     "a verdict's %s: expected a number of at least 0, found %g", name, value);
-}
-
-/* A prediction's factor is 1 or more, or 0 where it is not known; a measurement has none. */
-static int check_factors(const Verdict *v, Error *err)
-{
-    static const double limit = 100;
-    if (check_number("occupancy", v->occupancy, err) ||
-        check_number("error factor", v->error_factor, err))
-        return -1;
-    double e = v->error_factor;
-    if (v->occupancy > 1 || (e != 0 && (e < 1 || e > limit || !v->predicted)))
-        return error_set(err, ERROR_CORRUPT,
-                         "a verdict, predicted %d, with occupancy %g and error factor %g",
-                         v->predicted, v->occupancy, v->error_factor);
-    return 0;
-}
-
-/* A prediction's speedup is the quotient of its times, and a win names its second seed. */
-static int check_prediction(const Verdict *v, Error *err)
-{
-    static const double rounding = 1e-9;
-    double quotient = v->baseline_us / v->time_us;
-    if (fabs(v->speedup - quotient) > rounding * quotient)
-        return error_set(err, ERROR_CORRUPT, "a verdict's predicted speedup %g, of times %g and %g",
-                         v->speedup, v->baseline_us, v->time_us);
-    if (v->low > 1 && !v->second_seed)
-        return error_set(err, ERROR_CORRUPT, "a verdict of a win %g without a second seed", v->low);
-    return 0;
-}
-
-static int check_numbers(const Verdict *v, Error *err)
-{
-    static const double rounding = 0.001; /* score is low, rounded towards 1 */
-    int ok = v->outcome == OUTCOME_OK;
-    if (check_number("score", v->score, err) || check_number("speedup", v->speedup, err) ||
-        check_number("low", v->low, err) || check_number("high", v->high, err) ||
-        check_number("time_us", v->time_us, err) ||
-        check_number("baseline_us", v->baseline_us, err) ||
-        check_number("light_us", v->light_us, err) || check_factors(v, err))
-        return -1;
-    if (v->score > 0 && v->time_us > 0 && v->baseline_us > 0 ? !ok : ok)
-        return error_set(err, ERROR_CORRUPT, "a verdict %s with score %g and times of %g and %g us",
-                         outcome_name(v->outcome), v->score, v->time_us, v->baseline_us);
-    if (ok && (v->low > v->speedup || v->speedup > v->high))
-        return error_set(err, ERROR_CORRUPT, "a verdict's interval %g to %g without its speedup %g",
-                         v->low, v->high, v->speedup);
-    if (ok && fabs(v->score - v->low) > rounding * 1.001)
-        return error_set(err, ERROR_CORRUPT, "a verdict's score %g, whose interval begins at %g",
-                         v->score, v->low);
-    if (ok && v->predicted && check_prediction(v, err)) return -1;
-    const DeviceTiming *t = v->timing;
-    for (int i = 0; t && i < t->n_counters; i++)
-        if (check_number(t->counters[i].name, t->counters[i].value, err)) return -1;
-    for (int i = 0; t && i < t->n_baseline_counters; i++)
-        if (check_number(t->baseline_counters[i].name, t->baseline_counters[i].value, err))
-            return -1;
-    for (int i = 0; t && i < t->n; i++)
-        if (check_number("sample", t->candidate_us[i], err) ||
-            check_number("sample", t->baseline_us[i], err))
-            return -1;
-    return 0;
-}
-
-/* Refuses a field that no verdict from the queue has. */
-static int check_names(const View *v, VerdictPlace place, Error *err)
-{
-    for (uint32_t i = 0; i < v->map->via.map.size; i++) {
-        const msgpack_object_str *name = &v->map->via.map.ptr[i].key.via.str;
-        int known = 0;
-        for (int k = 0; !known && k < verdict_n_fields; k++) {
-            const VerdictField *f = &verdict_fields[k];
-            known = f->place == place && strlen(f->name) == name->size &&
-                    !memcmp(f->name, name->ptr, name->size);
-        }
-        if (!known)
-            return error_set(err, ERROR_CORRUPT, "a verdict with the field '%.*s', which none has",
-                             name->size < 40 ? (int)name->size : 40, name->ptr);
-    }
-    return 0;
-}
-
-/* A score names the seed of its inputs: without it nobody could judge again. */
-static int check_fields(const Job *job, const View *record, const Verdict *v, Error *err)
-{
-    View detail;
-    int has_detail = view_has(record, "detail"), has_seed = 0;
-    if (check_names(record, VERDICT_RECORD, err)) return -1;
-    if (has_detail) {
-        if (view_map(record, "detail", &detail, err) || check_names(&detail, VERDICT_DETAIL, err))
-            return -1;
-        has_seed = view_has(&detail, "seed");
-    }
-    if (has_seed ? v->seed == job->seed : v->outcome != OUTCOME_OK) return 0;
-    return error_set(err, ERROR_CORRUPT, "a verdict's seed: expected %llu, found %llu",
-                     (unsigned long long)job->seed, (unsigned long long)v->seed);
-}
-
-/* An architecture is a class of several devices, all of them real. */
-static int of_class(const char *device, const char *class)
-{
-    if (!strncmp(class, "sm_", 3)) return device[0] && strncmp(device, "sim:", 4);
-    return !strcmp(device, class);
-}
-
-static int check_identity(const Job *job, const View *record, const Verdict *v, Error *err)
-{
-    static const char *const submitters[] = {"id", "confirmed", "other"};
-    char key[DIGEST_HEX], source_digest[DIGEST_HEX], task[sizeof job->task], harness[32];
-    Digest d;
-    digest_of(job->source, job->source_len, &d);
-    digest_hex(&d, source_digest);
-    job_key(job, key);
-    if (copy_text(record, "task", task, sizeof task, err) ||
-        copy_text(record, "harness", harness, sizeof harness, err))
-        return -1;
-    for (size_t i = 0; i < sizeof submitters / sizeof *submitters; i++)
-        if (view_has(record, submitters[i]))
-            return error_set(err, ERROR_CORRUPT, "a verdict with the submitter's field %s",
-                             submitters[i]);
-    if (strcmp(v->key, key)) return differs("a verdict's key", key, v->key, err);
-    if (strcmp(task, job->task)) return differs("a verdict's task", job->task, task, err);
-    if (strcmp(harness, VERDICT_HARNESS))
-        return differs("a verdict's harness", VERDICT_HARNESS, harness, err);
-    if (!of_class(v->device, job->device))
-        return differs("a verdict's device", job->device, v->device, err);
-    if (strcmp(v->task_digest, job->task_digest))
-        return differs("a verdict's task digest", job->task_digest, v->task_digest, err);
-    if (strcmp(v->source_digest, source_digest))
-        return differs("a verdict's source digest", source_digest, v->source_digest, err);
-    if (v->predicted != !strncmp(v->device, "sim:", 4))
-        return error_set(err, ERROR_CORRUPT, "a verdict of %.60s that says predicted %d", v->device,
-                         v->predicted);
-    return 0;
-}
-
-int job_check_verdict(const Job *job, const void *data, size_t *len, Error *err)
-{
-    msgpack_zone zone;
-    View record;
-    Verdict *v;
-    if (seal_open(SEAL_VERDICT, data, len, err)) return -1;
-    if (!msgpack_zone_init(&zone, 4096)) return error_set(err, ERROR_MEMORY, "no memory");
-    v = memory_alloc(sizeof *v);
-    int rc =
-        view_decode(data, *len, "a verdict", &zone, &record, err) || verdict_read(&record, v, err);
-    if (!rc) {
-        rc = check_fields(job, &record, v, err) || check_identity(job, &record, v, err) ||
-             check_numbers(v, err);
-        verdict_release(v);
-    }
-    free(v);
-    msgpack_zone_destroy(&zone);
-    if (rc) err->code = ERROR_CORRUPT;
-    return rc ? -1 : 0;
 }
 
 int job_take(Queue *q, const char *const *classes, int n, const char *consumer, const char *uuid,
@@ -303,4 +139,46 @@ void job_verdict(const Job *job, Outcome outcome, const char *message, Record *r
     record_text(r, "task_digest", job->task_digest);
     record_text(r, "harness", VERDICT_HARNESS);
     record_text(r, "compiler", "");
+}
+
+int job_encode_failure(const Job *job, const char *why, Buffer *out, Error *err)
+{
+    Record *r = record_new();
+    job_verdict(job, OUTCOME_EVALUATOR_ERROR, why, r);
+    int rc = record_encode(r, out, err);
+    record_free(r);
+    return rc;
+}
+
+static int is_field(const msgpack_object_str *name)
+{
+    for (int i = 0; i < verdict_n_fields; i++) {
+        const VerdictField *f = &verdict_fields[i];
+        if (f->place == VERDICT_RECORD && strlen(f->name) == name->size &&
+            !memcmp(f->name, name->ptr, name->size))
+            return 1;
+    }
+    return 0;
+}
+
+static int check_fields(const View *v, Error *err)
+{
+    for (uint32_t i = 0; i < v->map->via.map.size; i++) {
+        const msgpack_object_str *name = &v->map->via.map.ptr[i].key.via.str;
+        if (!is_field(name))
+            return error_set(err, ERROR_CORRUPT, "a verdict with the field '%.*s', which none has",
+                             name->size < 40 ? (int)name->size : 40, name->ptr);
+    }
+    return 0;
+}
+
+int job_read_verdict(const void *data, size_t len, Verdict *out, Error *err)
+{
+    msgpack_zone zone;
+    View v;
+    if (!msgpack_zone_init(&zone, 4096)) return error_set(err, ERROR_MEMORY, "no memory");
+    int failed = view_decode(data, len, "a verdict", &zone, &v, err) || check_fields(&v, err) ||
+                 verdict_read(&v, out, err);
+    msgpack_zone_destroy(&zone);
+    return failed ? -1 : 0;
 }

@@ -21,7 +21,7 @@ typedef struct {
 } Job;
 
 /* Fill a job for the current harness. It borrows the source. */
-void job_init(Job *job, const Task *task, const char *device_class, const char *source, size_t len,
+void job_init(Job *job, const Task *task, const char *device_class, const char *source,
               uint64_t seed);
 void job_key(const Job *job, char out[DIGEST_HEX]); /* verdict_key of the job */
 /* With QUERN_KEY the body is sealed (eval/serve/seal.h), and one with another seal is refused. */
@@ -33,11 +33,6 @@ int job_decode(const void *data, size_t len, Job *out, Error *err);
  * ERROR_CORRUPT with a sentence that says what was expected and found. */
 int job_check(const Queue *q, const QueueJob *entry, Job *out, Error *err);
 
-/* Check that data are a verdict of this job: sealed as it should be, complete by the schema, of the
- * job's task, device, harness, source and key, with an outcome and numbers that can be. *len becomes
- * the length without the seal. ERROR_CORRUPT with a sentence. */
-int job_check_verdict(const Job *job, const void *data, size_t *len, Error *err);
-
 /* queue_take for the device with this uuid ("": it has none). A job that must not run there is
  * handed back at once without a counted delivery, and the result is 0. Workers look for handed-back
  * jobs once a second, so another device takes it. */
@@ -46,5 +41,9 @@ int job_take(Queue *q, const char *const *classes, int n, const char *consumer, 
 
 /* Write a verdict (kind `verdicts`, without id) for a job that was not evaluated. */
 void job_verdict(const Job *job, Outcome outcome, const char *message, Record *r);
+/* The same with evaluator_error, encoded and appended to out. */
+int job_encode_failure(const Job *job, const char *why, Buffer *out, Error *err);
+/* Read an encoded verdict by its schema, as verdict_read. A field that none has is refused. */
+int job_read_verdict(const void *data, size_t len, Verdict *out, Error *err);
 
 #endif

@@ -125,7 +125,6 @@ static int measured(const Child *c, const Job *job, char *list, Record *verdict)
     for (char *save = NULL, *p = strtok_r(list, " ", &save); n && p; p = strtok_r(NULL, " ", &save))
         if (!strncmp(p, c->opt->uuid, n) && p[n] == '=') v.score = strtod(p + n + 1, NULL);
     v.speedup = v.low = v.high = v.baseline_us = v.score;
-    v.second_seed = v.predicted && v.low > 1 ? job->seed + 1 : 0;
     snprintf(v.uuid, sizeof v.uuid, "%s", c->opt->uuid ? c->opt->uuid : "");
     snprintf(v.device, sizeof v.device, "%s", c->opt->device);
     snprintf(v.task_digest, sizeof v.task_digest, "%s", job->task_digest);

@@ -1,13 +1,17 @@
-/* The rule for records and the merge of two verdicts. */
+/* The rule for records, the merge of two verdicts, and the second jobs. */
 #include "eval/serve/second_device.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "artifacts/artifact.h"
+#include "base/clock.h"
+#include "base/memory.h"
 
 static const double record_score = 3, times_best = 2, agreement = 0.9;
+static const double look_s = 0.5;                /* interval of the looks for second devices */
 static const uint64_t other_inputs = 1ull << 60; /* larger than every seed of quern-evaluate */
 
 static int best_of_item(const View *item, const TaskSet *tasks, double *best, Error *err)
@@ -37,30 +41,6 @@ int second_device_best_known(const char *pool, const TaskSet *tasks, double *bes
     return rc || more < 0 ? -1 : 0;
 }
 
-static int has_outcome(const View *v, Outcome outcome)
-{
-    const char *s, *name = outcome_name(outcome);
-    size_t n;
-    return !view_text(v, "outcome", &s, &n, NULL) && n == strlen(name) && !memcmp(s, name, n);
-}
-
-static void copy_text(const View *v, const char *key, char *out, size_t size)
-{
-    const char *s = "";
-    size_t n = 0;
-    if (view_text(v, key, &s, &n, NULL)) n = 0;
-    snprintf(out, size, "%.*s", (int)n, s);
-}
-
-static void copy_uuid(const View *verdict, char *out, size_t size)
-{
-    View detail;
-    out[0] = 0;
-    if (view_has(verdict, "detail") && !view_map(verdict, "detail", &detail, NULL) &&
-        view_has(&detail, "uuid"))
-        copy_text(&detail, "uuid", out, size);
-}
-
 /* The score that a record exceeds. The baseline counts as known, with score 1: a pool below 1 does
  * not lower the limit. */
 static double record_limit(double best)
@@ -70,81 +50,139 @@ static double record_limit(double best)
     return twice < record_score ? twice : record_score;
 }
 
-int second_device_job(const Job *first, const View *verdict, double best, Job *out)
+int second_device_job(const Job *first, const Verdict *v, double best, Job *out)
 {
-    int predicted = 1;
-    double score = 0;
-    if (!has_outcome(verdict, OUTCOME_OK) || view_bool(verdict, "predicted", &predicted, NULL) ||
-        predicted || view_float(verdict, "score", &score, NULL) || score <= record_limit(best))
-        return 0;
+    if (v->outcome != OUTCOME_OK || v->predicted || v->score <= record_limit(best)) return 0;
     *out = *first;
     out->seed = first->seed ^ other_inputs;
     /* The GPU's own class, also when the first job asked for its architecture. */
-    copy_text(verdict, "device", out->device, sizeof out->device);
-    copy_uuid(verdict, out->not_on, sizeof out->not_on);
+    snprintf(out->device, sizeof out->device, "%s", v->device);
+    snprintf(out->not_on, sizeof out->not_on, "%s", v->uuid);
     return 1;
 }
 
-void second_device_absent(const Job *second, Record *r)
-{
-    char why[128];
-    snprintf(why, sizeof why, "no other device of the class %s was there", second->device);
-    job_verdict(second, OUTCOME_EVALUATOR_ERROR, why, r);
-}
+/* ---- the merge of two verdicts ---- */
 
-static int put_other(const View *v, Record *r, Error *err)
+static void put_other(const Verdict *v, Record *r)
 {
-    static const char *const numbers[] = {"score", "speedup", "low",
-                                          "high",  "time_us", "baseline_us"};
     Record *other = record_map(r, "other");
-    char uuid[48], outcome[32];
-    copy_uuid(v, uuid, sizeof uuid);
-    copy_text(v, "outcome", outcome, sizeof outcome);
-    record_text(other, "uuid", uuid);
-    record_text(other, "outcome", outcome);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        double x;
-        if (view_float(v, numbers[i], &x, err)) return -1;
-        record_float(other, numbers[i], x);
-    }
-    return 0;
+    record_text(other, "uuid", v->uuid);
+    record_text(other, "outcome", outcome_name(v->outcome));
+    record_float(other, "score", v->score);
+    record_float(other, "speedup", v->speedup);
+    record_float(other, "low", v->low);
+    record_float(other, "high", v->high);
+    record_float(other, "time_us", v->time_us);
+    record_float(other, "baseline_us", v->baseline_us);
 }
 
-static void put_message(Record *r, const char *format, const char *text)
+static void put_message(Record *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put_message(Record *r, const char *format, ...)
 {
-    char message[2200];
-    snprintf(message, sizeof message, format, text);
+    char message[2400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
     record_text(r, "message", message);
+}
+
+/* Write the fields of the merged verdict. Returns whether the others are the second's. */
+static int merge(const Verdict *a, const Verdict *b, Record *r)
+{
+    if (b->outcome == OUTCOME_EVALUATOR_ERROR) { /* says nothing about the candidate */
+        record_text(r, "confirmed", "alone");
+        put_message(r, "unconfirmed: %s", b->message);
+        return 0;
+    }
+    double low = a->score < b->score ? a->score : b->score,
+           high = a->score < b->score ? b->score : a->score;
+    int judged = b->outcome == OUTCOME_OK, agree = judged && low >= agreement * high;
+    record_text(r, "key", a->key);
+    record_text(r, "confirmed", agree ? "yes" : "no");
+    if (!judged)
+        put_message(r, "on a second device, with other inputs: %s", b->message);
+    else if (!agree)
+        put_message(r, "two devices of the class disagree: %.3f on %s, %.3f on %s", a->score,
+                    a->uuid, b->score, b->uuid);
+    put_other(b->score < a->score ? a : b, r);
+    return b->score < a->score;
 }
 
 int second_device_merge(const View *first, const View *second, Record *r, Error *err)
 {
-    double a, b;
-    char text[2048], uuid[2][48];
-    if (view_float(first, "score", &a, err) || view_float(second, "score", &b, err)) return -1;
-    copy_text(second, "message", text, sizeof text);
-    if (has_outcome(second, OUTCOME_EVALUATOR_ERROR)) { /* says nothing about the candidate */
-        record_text(r, "confirmed", "alone");
-        put_message(r, "unconfirmed: %s", text);
-        record_copy(r, first);
-        return 0;
+    Verdict a, b;
+    if (verdict_read(first, &a, err)) return -1;
+    int failed = verdict_read(second, &b, err);
+    if (!failed) {
+        record_copy(r, merge(&a, &b, r) ? second : first);
+        verdict_release(&b);
     }
-    int judged = has_outcome(second, OUTCOME_OK),
-        agree = judged && (a < b ? a : b) >= agreement * (a < b ? b : a);
-    const View *lower = b < a ? second : first;
-    copy_text(first, "key", text, sizeof text);
-    record_text(r, "key", text);
-    record_text(r, "confirmed", agree ? "yes" : "no");
-    copy_uuid(first, uuid[0], sizeof uuid[0]);
-    copy_uuid(second, uuid[1], sizeof uuid[1]);
-    if (judged && !agree) {
-        snprintf(text, sizeof text, "%.3f on %s, %.3f on %s", a, uuid[0], b, uuid[1]);
-        put_message(r, "two devices of the class disagree: %s", text);
-    } else if (!judged) {
-        copy_text(second, "message", text, sizeof text);
-        put_message(r, "on a second device, with other inputs: %s", text);
+    verdict_release(&a);
+    return failed ? -1 : 0;
+}
+
+/* ---- the second jobs of a submitter ---- */
+
+void second_devices_init(SecondDevices *s, long most)
+{
+    s->n_first = submitter_count(s->submitter);
+    s->of = memory_array((size_t)most, sizeof *s->of);
+}
+
+void second_devices_release(SecondDevices *s)
+{
+    free(s->best);
+    free(s->of);
+}
+
+void second_devices_verdict(SecondDevices *s, long index, const Verdict *v)
+{
+    const Job *first = &submitter_at(s->submitter, index)->job;
+    Job job;
+    int i = 0;
+    if (index >= s->n_first) return;
+    while (strcmp(s->tasks->tasks[i]->name, first->task)) i++; /* each sample's task is there */
+    if (second_device_job(first, v, s->best[i], &job))
+        s->of[index].job = submitter_add(s->submitter, &job, 1) + 1;
+}
+
+/* Without another device of the class wait for wait_s, unless the first device has served alone for
+ * that long already. */
+static int look(SecondDevices *s, long index, Error *err)
+{
+    const Submission *one = submitter_at(s->submitter, index);
+    double served_s = 0, now = clock_seconds(), wait_s = one->job.not_on[0] ? s->wait_s : 0,
+           *absent_since = &s->of[index].absent_since;
+    char why[128];
+    long others = 0;
+    int gone;
+    if (wait_s > 0 &&
+        queue_others(s->queue, one->job.device, one->job.not_on, &others, &served_s, err))
+        return -1;
+    if (others) {
+        *absent_since = 0;
+        return submitter_enqueue(s->submitter, index, err);
     }
-    if (put_other(lower == first ? second : first, r, err)) return -1;
-    record_copy(r, lower);
+    if (!*absent_since) *absent_since = now;
+    if (now - *absent_since < wait_s && served_s < wait_s) return 0;
+    if (queue_withdraw(s->queue, one->key, &gone, err)) return -1;
+    if (!gone) return 0;
+    snprintf(why, sizeof why, "no other device of the class %s was there", one->job.device);
+    return submitter_give_up(s->submitter, index, why, err);
+}
+
+int second_devices_look(SecondDevices *s, Error *err)
+{
+    if (clock_seconds() < s->next_look) return 0;
+    for (long i = s->n_first; i < submitter_count(s->submitter); i++)
+        if (!submitter_at(s->submitter, i)->verdict && look(s, i, err)) return -1;
+    s->next_look = clock_seconds() + look_s;
     return 0;
+}
+
+const Submission *second_devices_of(const SecondDevices *s, long index)
+{
+    long job = s->of[index].job;
+    return job ? submitter_at(s->submitter, job - 1) : NULL;
 }

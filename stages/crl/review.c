@@ -10,11 +10,11 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "eval/judge/seeds.h"
-#include "eval/serve/ask.h"
+#include "eval/serve/submitter.h"
 #include "stages/policy/endpoint_name.h"
 #include "stages/policy/prompt.h"
 
-enum { MAX_PROMPT = 1 << 20, PATIENCE_S = 300 };
+enum { MAX_PROMPT = 1 << 20 };
 
 typedef struct {
     const Sample *sample;
@@ -177,15 +177,15 @@ static int check_again(Reviews *r, Queue *q, Error *err)
     for (size_t i = 0; i < r->n; i++) {
         Review *x = &r->items[i];
         if (!(x->checked = is_suspect(x, r->o->near))) continue;
-        items[n++] = (AskItem){x->task, x->sample->source, strlen(x->sample->source),
-                               OUTCOME_EVALUATOR_ERROR};
+        items[n++] = (AskItem){x->task, x->sample->source, OUTCOME_EVALUATOR_ERROR};
     }
     int rc = 0;
     if (n && !q)
         rc = error_set(err, ERROR_INVALID, "a kernel is to be judged again, and there is no queue");
     if (n && !rc)
-        rc = ask_all(q, r->o->device, seed_derive(r->o->eval_seed, "review", ""), items, n,
-                     PATIENCE_S, err);
+        rc = submitter_ask(
+            &(AskOptions){q, r->o->device, seed_derive(r->o->eval_seed, "review", "")}, items, n,
+            err);
     for (size_t i = 0, k = 0; !rc && i < r->n; i++)
         if (r->items[i].checked) r->items[i].recheck = items[k++].outcome;
     free(items);

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/stop.h"
-#include "eval/serve/ask.h"
+#include "eval/serve/submitter.h"
 #include "stages/data/batchlog.h"
 #include "stages/teacher/template.h"
 
@@ -151,11 +151,11 @@ static int judge_wave(Collection *c, Queue *q, const int *upto, Error *err)
             const char *source = s->sources[s->trials];
             if (!source || !*source || is_repeat(s, s->trials)) continue;
             slot_of[n] = s;
-            items[n++] = (AskItem){s->task, source, strlen(source), OUTCOME_EVALUATOR_ERROR};
+            items[n++] = (AskItem){s->task, source, OUTCOME_EVALUATOR_ERROR};
         }
         s->ended |= s->trials == s->teacher->trials;
     }
-    int rc = ask_all(q, c->o->device, c->o->eval_seed, items, n, 300, err);
+    int rc = submitter_ask(&(AskOptions){q, c->o->device, c->o->eval_seed}, items, n, err);
     for (size_t i = 0; !rc && i < n; i++) slot_of[i]->successes += items[i].outcome == OUTCOME_OK;
     free(items);
     free(slot_of);

@@ -1,7 +1,7 @@
-/* Hostile entries and torn jobs against a private server: an evaluator lives through all of them and
- * judges honest jobs. test_queue_kinds.c changes every field of jobs and verdicts. */
+/* Malformed entries, jobs and results on a private server: an evaluator lives through all of them and
+ * judges honest jobs, and a submitter buries what is no verdict. test_queue_kinds.c changes every
+ * field of jobs and verdicts. */
 #include "base/random.h"
-#include "eval/serve/seal.h"
 #include "tests/unit/eval/hostile_queue.h"
 
 /* ---- entries that are no jobs ---- */
@@ -39,15 +39,15 @@ static void test_entries(void **state)
 
 static void encode_fields(int change, const Job *job, Buffer *out)
 {
-    static const char *const names[] = {"device", "harness", "source", "task", "task_digest"};
-    const char *values[] = {job->device, job->harness, job->source, job->task, job->task_digest};
+    static const char *const names[] = {"device", "harness", "source", "task_digest"};
+    const char *values[] = {job->device, job->harness, job->source, job->task_digest};
     static const char *const other[] = {"sim:h200", "", "NVIDIA H100", "6", "a\nb"};
     static char long_text[400];
     memset(long_text, 'x', sizeof long_text - 1);
     int field = change / 10, how = change % 10;
     Record *r = record_new();
     Error err;
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 4; i++) {
         if (i != field)
             record_text(r, names[i], values[i]);
         else if (how == 1)
@@ -61,9 +61,19 @@ static void encode_fields(int change, const Job *job, Buffer *out)
         else if (how > 4)
             record_text(r, names[i], other[how - 5]);
     } /* how 0: the field is missing */
+    record_text(r, "task", job->task);
     record_int(r, "seed", 1);
     assert_int_equal(record_encode(r, out, &err), 0);
     record_free(r);
+}
+
+/* Have all dead jobs judged again. */
+static void retry(long expected)
+{
+    Error err;
+    long n = 0;
+    assert_int_equal(queue_retry(queue, &n, &err), 0);
+    assert_int_equal(n, expected);
 }
 
 /* Bodies with one field changed, under the key of the honest job: none is judged as that job. */
@@ -74,7 +84,7 @@ static void test_bodies(void **state)
     char key[DIGEST_HEX];
     honest(&job, 1000);
     job_key(&job, key);
-    for (int change = 0; change < 50; change++) {
+    for (int change = 0; change < 40; change++) {
         Buffer b;
         buffer_init(&b, QUEUE_MAX_BODY);
         encode_fields(change, &job, &b);
@@ -82,12 +92,78 @@ static void test_bodies(void **state)
         buffer_release(&b);
     }
     lives(2);
-    Poll p = result_of(&job); /* buried with a verdict that says why, which is of no honest job */
-    if (p.finished) assert_false(p.accepted);
-    int gone;
+    Poll p = wait_for(&job); /* dead, with a verdict that says why, which is of no honest job */
+    assert_int_equal(p.state, QUEUE_DEAD);
+    assert_false(p.accepted);
+    assert_int_equal(ask(&job), OUTCOME_EVALUATOR_ERROR);
+    retry(1); /* with the submitter's body */
+    while (result_of(&job).state != QUEUE_DONE) clock_sleep(0.01);
+    assert_int_equal(ask(&job), OUTCOME_OK);
+}
+
+/* ---- results that are no verdicts ---- */
+
+static void store_result(const Job *job, const void *result, size_t len)
+{
+    char key[DIGEST_HEX], name[DIGEST_HEX + 40];
+    job_key(job, key);
+    snprintf(name, sizeof name, "{hostile." VERDICT_HARNESS "}:j:%s", key);
+    const char *argv[] = {"HSET", name, "st", "done", "res", result};
+    raw(6, argv, (const size_t[]){4, strlen(name), 2, 4, 3, len});
+}
+
+/* A submitter buries such a job, and gives its candidate evaluator_error. A retry judges it. */
+static void test_results(void **state)
+{
+    (void)state;
+    enum { RESULTS = 5 };
+    Job job, other;
+    Buffer of_other;
     Error err;
-    assert_int_equal(queue_reject(queue, CLASS, key, &gone, &err), 0);
-    lives(1000); /* the same job, honestly submitted, is judged */
+    honest(&other, 3100);
+    buffer_init(&of_other, QUEUE_MAX_BODY);
+    assert_int_equal(job_encode_failure(&other, "why", &of_other, &err), 0);
+    const char *results[RESULTS] = {"", "x", "\x80", of_other.data, of_other.data};
+    size_t lens[RESULTS] = {0, 1, 1, of_other.len / 2, of_other.len};
+    long before = malformed();
+    for (int i = 0; i < RESULTS; i++) {
+        honest(&job, 3000 + i);
+        store_result(&job, results[i], lens[i]);
+        assert_int_equal(ask(&job), OUTCOME_EVALUATOR_ERROR);
+        Poll p = result_of(&job);
+        assert_int_equal(p.state, QUEUE_DEAD);
+        assert_true(p.accepted);
+    }
+    assert_int_equal(malformed() - before, RESULTS);
+    retry(RESULTS);
+    for (int i = 0; i < RESULTS; i++) {
+        honest(&job, 3000 + i);
+        while (result_of(&job).state != QUEUE_DONE) clock_sleep(0.01);
+        assert_int_equal(ask(&job), OUTCOME_OK);
+    }
+    buffer_release(&of_other);
+}
+
+/* Equal candidates are one job, and each gets the outcome. */
+static void test_equal(void **state)
+{
+    (void)state;
+    enum { ITEMS = 300 };
+    static char sources[ITEMS][64];
+    AskItem items[ITEMS];
+    QueueStatus before, after;
+    Error err;
+    int n;
+    assert_int_equal(queue_status(queue, &before, 1, &n, &err), 0);
+    for (int i = 0; i < ITEMS; i++) {
+        snprintf(sources[i], sizeof sources[i], "// selftest: measured 0 U=2\n// equal %d",
+                 i % 100);
+        items[i] = (AskItem){&task, sources[i], OUTCOME_TIMEOUT};
+    }
+    if (submitter_ask(&(AskOptions){queue, CLASS, 1}, items, ITEMS, &err)) fail_msg("%s", err.text);
+    for (int i = 0; i < ITEMS; i++) assert_int_equal(items[i].outcome, OUTCOME_OK);
+    assert_int_equal(queue_status(queue, &after, 1, &n, &err), 0);
+    assert_int_equal(after.done - before.done, 100);
 }
 
 /* Torn and random bytes. */
@@ -161,9 +237,10 @@ int main(void)
         puts("1..0 # SKIP no redis-server in PATH");
         return 0;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_entries),
-                                       cmocka_unit_test(test_bodies), cmocka_unit_test(test_bytes),
-                                       cmocka_unit_test(test_seals)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_entries), cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_results), cmocka_unit_test(test_equal),
+        cmocka_unit_test(test_bytes),   cmocka_unit_test(test_seals)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -17,32 +17,40 @@ static const Job job = {.task = "relu",
                         .source_len = 1,
                         .seed = 1};
 
-/* A verdict as it comes from the queue. The zone and the bytes stay valid until the test ends. */
+static Verdict verdict(const char *outcome, double score, const char *uuid)
+{
+    Verdict v = {.score = score, .speedup = score, .low = score, .high = score};
+    assert_int_equal(outcome_from_name(outcome, &v.outcome), 0);
+    snprintf(v.key, sizeof v.key, "%s", uuid);
+    snprintf(v.uuid, sizeof v.uuid, "%s", uuid);
+    snprintf(v.device, sizeof v.device, "NVIDIA H200");
+    if (v.outcome != OUTCOME_OK) snprintf(v.message, sizeof v.message, "why");
+    return v;
+}
+
+/* A record as it comes from the queue. The zone and the bytes stay valid until drop. */
 typedef struct {
     Buffer bytes;
     msgpack_zone zone;
     View view;
 } Made;
 
-static const View *make(Made *m, const char *outcome, double score, int predicted, const char *uuid)
+static void make(Made *m, Record *r)
 {
-    static const char *const numbers[] = {"score", "speedup", "low",
-                                          "high",  "time_us", "baseline_us"};
-    Record *r = record_new();
     Error err;
-    record_text(r, "key", uuid);
-    record_text(r, "device", "NVIDIA H200");
-    record_text(r, "outcome", outcome);
-    record_text(r, "message", strcmp(outcome, "ok") ? "why" : "");
-    record_bool(r, "predicted", predicted);
-    for (int i = 0; i < 6; i++) record_float(r, numbers[i], score);
-    if (*uuid) record_text(record_map(r, "detail"), "uuid", uuid);
-    buffer_init(&m->bytes, 4096);
+    buffer_init(&m->bytes, 8192);
     msgpack_zone_init(&m->zone, 4096);
     assert_int_equal(record_encode(r, &m->bytes, &err), 0);
     assert_int_equal(view_decode(m->bytes.data, m->bytes.len, "made", &m->zone, &m->view, &err), 0);
     record_free(r);
-    return &m->view;
+}
+
+static void make_verdict(Made *m, const char *outcome, double score, const char *uuid)
+{
+    Verdict v = verdict(outcome, score, uuid);
+    Record *r = record_new();
+    verdict_record(&v, "relu", r);
+    make(m, r);
 }
 
 static void drop(Made *m)
@@ -53,16 +61,16 @@ static void drop(Made *m)
 
 static int is_record(const char *outcome, double score, int predicted, double best)
 {
-    Made m;
+    Verdict v = verdict(outcome, score, "GPU-1");
     Job out;
-    int yes = second_device_job(&job, make(&m, outcome, score, predicted, "GPU-1"), best, &out);
+    v.predicted = predicted;
+    int yes = second_device_job(&job, &v, best, &out);
     if (yes) {
         assert_string_equal(out.not_on, "GPU-1");
         assert_string_equal(
             out.device, "NVIDIA H200"); /* the class of the GPU, not the requested architecture */
         assert_true(out.seed != job.seed);
     }
-    drop(&m);
     return yes;
 }
 
@@ -87,15 +95,10 @@ static void merge(const char *outcome, double a, double b, const char *confirmed
     Error err;
     double got;
     char *text[3];
-    make(&first, "ok", a, 0, "GPU-1");
-    make(&second, outcome, b, 0, "GPU-2");
+    make_verdict(&first, "ok", a, "GPU-1");
+    make_verdict(&second, outcome, b, "GPU-2");
     assert_int_equal(second_device_merge(&first.view, &second.view, r, &err), 0);
-    buffer_init(&merged.bytes, 8192);
-    msgpack_zone_init(&merged.zone, 4096);
-    assert_int_equal(record_encode(r, &merged.bytes, &err), 0);
-    assert_int_equal(view_decode(merged.bytes.data, merged.bytes.len, "merged", &merged.zone,
-                                 &merged.view, &err),
-                     0);
+    make(&merged, r);
     static const char *const keys[] = {"confirmed", "outcome", "message"};
     const char *want[] = {confirmed, final, message};
     for (int i = 0; i < 3; i++) {
@@ -108,7 +111,6 @@ static void merge(const char *outcome, double a, double b, const char *confirmed
     assert_non_null(text[0] = view_strdup(&merged.view, "key", &err));
     assert_string_equal(text[0], "GPU-1"); /* of the first job */
     free(text[0]);
-    record_free(r);
     drop(&first);
     drop(&second);
     drop(&merged);
