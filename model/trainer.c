@@ -177,8 +177,9 @@ static double micro_batch(Trainer *t, const Sequence *seqs, int first, TokenWeig
     int fused = t->o.fixed_weights && t->acts.logit_rows < b->rows;
     if (!fused) head_logp(m, &t->acts, b);
     if (!t->o.fixed_weights) collect_weights(t, seqs, first, weights, ctx);
-    head_backward(m, &t->acts, &t->grads, b, t->weight, fused, t->grad);
-    backward(m, &t->acts, &t->grads, b, t->grad, summing ? sum_done : NULL, summing);
+    BackwardPass pass = {m, &t->acts, &t->grads, b, t->grad};
+    head_backward(&pass, t->weight, fused);
+    backward(&pass, summing ? sum_done : NULL, summing);
     return sum_loss(t);
 }
 
@@ -241,9 +242,13 @@ static void update(Trainer *t, const Piece *p, AdamStep *s, double decay)
         size_t at = p->own + begin - p->mine;
         s->decay = x->decay ? decay : 0;
         s->seed = random_hash(name, sizeof name);
-        op->adamw(num_at(op, set->data, begin), t->master ? t->master + at : NULL, t->grad + begin,
-                  (char *)t->m + at * moment_size(t), (char *)t->v + at * moment_size(t),
-                  end - begin, s);
+        const AdamSlice slice = {.p = num_at(op, set->data, begin),
+                                 .master = t->master ? t->master + at : NULL,
+                                 .g = t->grad + begin,
+                                 .m = (char *)t->m + at * moment_size(t),
+                                 .v = (char *)t->v + at * moment_size(t),
+                                 .n = end - begin};
+        op->adamw(&slice, s);
     }
 }
 

@@ -52,39 +52,44 @@ void grads_release(Grads *g, const Model *m)
     *g = (Grads){0};
 }
 
-static void mlp_backward(Model *m, const LayerActs *l, Grads *g, const LayerAt *at, int rows,
-                         float *grad)
+static void mlp_backward(const BackwardPass *p, int layer)
 {
-    int h = m->c.hidden;
-    linear_backward(m, &at->down, g->dx, l->act, l->u_down, g->du, rows, g->dact, grad);
+    Model *m = p->m;
+    Grads *g = p->g;
+    const LayerActs *l = &p->a->layer[layer];
+    const LayerAt *at = &m->layer[layer];
+    int rows = p->b->rows;
+    Norm mid = row_norm(m, l->mid, at->post_norm, rows);
+    linear_backward(p, &(LinearUse){&at->down, l->act, l->u_down, rows}, g->dx, g->dact);
     m->ops->swiglu_grad(g->dgate_up, g->dact, l->gate_up, rows, m->c.ff);
-    linear_backward(m, &at->gate_up, g->dgate_up, l->n2, l->u_gate_up, g->du, rows, g->dn, grad);
-    m->ops->rmsnorm_grad(g->dx, 1, base_grad(m, grad, at->post_norm), g->dn, l->mid,
-                         weight_at(m, at->post_norm), rows, h, m->c.norm_eps);
+    linear_backward(p, &(LinearUse){&at->gate_up, l->n2, l->u_gate_up, rows}, g->dgate_up, g->dn);
+    m->ops->rmsnorm_grad(g->dx, 1, base_grad(p, at->post_norm), g->dn, &mid);
 }
 
 /* `last`: dx is not needed below, since the base is frozen and this is the first layer. */
-static void attention_backward(Model *m, const LayerActs *l, Grads *g, const LayerAt *at,
-                               const TokenBatch *b, int last, float *grad)
+static void attention_backward(const BackwardPass *p, int layer, int last)
 {
-    const ModelConfig *c = &m->c;
+    Model *m = p->m;
+    Grads *g = p->g;
     const Ops *op = m->ops;
-    int rows = b->rows, h = c->hidden, row = head_row(m->shape), d = c->head_dim;
-    size_t wide = (size_t)c->heads * (size_t)d;
-    linear_backward(m, &at->o, g->dx, l->att, l->u_o, g->du, rows, g->datt, grad);
-    op->attention_grad(g->dqkv, g->datt, l->att, l->lse, l->qkv, &b->view, m->shape);
-    op->rope(g->dqkv, b->view.pos, m->cosines, m->sines, rows, m->shape, -1);
-    if (c->qk_norm) {
-        Num *dk = num_at(op, g->dqkv, wide);
-        op->head_norm_grad(g->dqkv, base_grad(m, grad, at->q_norm), g->dqkv, l->raw,
-                           weight_at(m, at->q_norm), rows, c->heads, d, row, c->norm_eps);
-        op->head_norm_grad(dk, base_grad(m, grad, at->k_norm), dk, num_at(op, l->raw, wide),
-                           weight_at(m, at->k_norm), rows, c->kv_heads, d, row, c->norm_eps);
+    const LayerActs *l = &p->a->layer[layer];
+    const LayerAt *at = &m->layer[layer];
+    const Attended kept = {l->qkv, l->att, l->lse};
+    int rows = p->b->rows;
+    Rotation angles = model_rotation(m, p->b->view.pos, rows);
+    linear_backward(p, &(LinearUse){&at->o, l->att, l->u_o, rows}, g->dx, g->datt);
+    op->attention_grad(g->dqkv, g->datt, &kept, &p->b->view, m->shape);
+    op->rope(g->dqkv, &angles, m->shape, -1);
+    if (m->c.qk_norm) {
+        Norm q = head_norm(m, l->raw, at, 0, rows), k = head_norm(m, l->raw, at, 1, rows);
+        Num *dk = num_at(op, g->dqkv, (size_t)m->c.heads * (size_t)m->c.head_dim);
+        op->head_norm_grad(g->dqkv, base_grad(p, at->q_norm), g->dqkv, &q);
+        op->head_norm_grad(dk, base_grad(p, at->k_norm), dk, &k);
     }
-    linear_backward(m, &at->qkv, g->dqkv, l->n1, l->u_qkv, g->du, rows, last ? NULL : g->dn, grad);
+    linear_backward(p, &(LinearUse){&at->qkv, l->n1, l->u_qkv, rows}, g->dqkv, last ? NULL : g->dn);
     if (last) return;
-    op->rmsnorm_grad(g->dx, 1, base_grad(m, grad, at->in_norm), g->dn, l->x,
-                     weight_at(m, at->in_norm), rows, h, c->norm_eps);
+    Norm in = row_norm(m, l->x, at->in_norm, rows);
+    op->rmsnorm_grad(g->dx, 1, base_grad(p, at->in_norm), g->dn, &in);
 }
 
 /* Returns the position of the layer in the trained set. Positions after it belong to later layers
@@ -98,20 +103,21 @@ static size_t layer_begin(const Model *m, const LayerAt *at)
     return adapted[i]->a;
 }
 
-void backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, float *grad, GradsDone *done,
-              void *ctx)
+void backward(const BackwardPass *p, GradsDone *done, void *ctx)
 {
-    const ModelConfig *c = &m->c;
-    int frozen = m->lora.size > 0;
-    m->ops->rmsnorm_grad(g->dx, 0, base_grad(m, grad, m->norm), g->dn, a->out,
-                         weight_at(m, m->norm), b->rows, c->hidden, c->norm_eps);
-    for (int i = c->layers - 1; i >= 0; i--) {
-        if (a->keep == KEEP_INPUTS && i + 1 < c->layers)
-            recompute_layer(m, a, i, b); /* the last layer's are still there */
-        mlp_backward(m, &a->layer[i], g, &m->layer[i], b->rows, grad);
-        attention_backward(m, &a->layer[i], g, &m->layer[i], b, frozen && !i, grad);
+    Model *m = p->m;
+    Acts *a = p->a;
+    Grads *g = p->g;
+    int layers = m->c.layers, frozen = m->lora.size > 0;
+    Norm out = row_norm(m, a->out, m->norm, p->b->rows);
+    m->ops->rmsnorm_grad(g->dx, 0, base_grad(p, m->norm), g->dn, &out);
+    for (int i = layers - 1; i >= 0; i--) {
+        if (a->keep == KEEP_INPUTS && i + 1 < layers)
+            recompute_layer(m, a, i, p->b); /* the last layer's are still there */
+        mlp_backward(p, i);
+        attention_backward(p, i, frozen && !i);
         if (done) done(ctx, layer_begin(m, &m->layer[i]));
     }
-    if (!frozen) m->ops->embed_grad(grad + m->embed, g->dx, &b->view, c->hidden);
+    if (!frozen) m->ops->embed_grad(p->grad + m->embed, g->dx, &p->b->view, m->c.hidden);
     if (done) done(ctx, 0);
 }

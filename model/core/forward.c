@@ -79,31 +79,31 @@ void acts_release(Acts *a, const Model *m)
 
 static void layer_attention(Model *m, LayerActs *l, const LayerAt *at, const TokenBatch *b)
 {
-    const ModelConfig *c = &m->c;
     const Ops *op = m->ops;
-    int rows = b->rows, row = head_row(m->shape), d = c->head_dim;
-    size_t wide = (size_t)c->heads * (size_t)d;
-    op->rmsnorm(l->n1, l->x, weight_at(m, at->in_norm), rows, c->hidden, c->norm_eps);
-    linear_forward(m, &at->qkv, l->n1, rows, l->u_qkv, NULL, c->qk_norm ? l->raw : l->qkv);
-    if (c->qk_norm) {
-        op->copy(l->qkv, l->raw, (size_t)rows * (size_t)row * (size_t)op->num);
-        op->head_norm(l->qkv, l->raw, weight_at(m, at->q_norm), rows, c->heads, d, row,
-                      c->norm_eps);
-        op->head_norm(num_at(op, l->qkv, wide), num_at(op, l->raw, wide), weight_at(m, at->k_norm),
-                      rows, c->kv_heads, d, row, c->norm_eps);
+    int rows = b->rows;
+    Norm in = row_norm(m, l->x, at->in_norm, rows);
+    Rotation angles = model_rotation(m, b->view.pos, rows);
+    op->rmsnorm(l->n1, &in);
+    linear_forward(m, &(LinearUse){&at->qkv, l->n1, l->u_qkv, rows}, NULL,
+                   m->c.qk_norm ? l->raw : l->qkv);
+    if (m->c.qk_norm) {
+        Norm q = head_norm(m, l->raw, at, 0, rows), k = head_norm(m, l->raw, at, 1, rows);
+        op->copy(l->qkv, l->raw, (size_t)rows * (size_t)head_row(m->shape) * (size_t)op->num);
+        op->head_norm(l->qkv, &q);
+        op->head_norm(num_at(op, l->qkv, (size_t)m->c.heads * (size_t)m->c.head_dim), &k);
     }
-    op->rope(l->qkv, b->view.pos, m->cosines, m->sines, rows, m->shape, 1);
+    op->rope(l->qkv, &angles, m->shape, 1);
     op->attention(l->att, l->lse, l->qkv, &b->view, m->shape);
-    linear_forward(m, &at->o, l->att, rows, l->u_o, l->x, l->mid);
+    linear_forward(m, &(LinearUse){&at->o, l->att, l->u_o, rows}, l->x, l->mid);
 }
 
 /* The MLP up to the input of the down projection. */
 static void layer_mlp(Model *m, LayerActs *l, const LayerAt *at, int rows)
 {
-    const ModelConfig *c = &m->c;
-    m->ops->rmsnorm(l->n2, l->mid, weight_at(m, at->post_norm), rows, c->hidden, c->norm_eps);
-    linear_forward(m, &at->gate_up, l->n2, rows, l->u_gate_up, NULL, l->gate_up);
-    m->ops->swiglu(l->act, l->gate_up, rows, c->ff);
+    Norm mid = row_norm(m, l->mid, at->post_norm, rows);
+    m->ops->rmsnorm(l->n2, &mid);
+    linear_forward(m, &(LinearUse){&at->gate_up, l->n2, l->u_gate_up, rows}, NULL, l->gate_up);
+    m->ops->swiglu(l->act, l->gate_up, rows, m->c.ff);
 }
 
 void forward_hidden(Model *m, Acts *a, const TokenBatch *b, LayerDone *then, void *ctx)
@@ -116,10 +116,11 @@ void forward_hidden(Model *m, Acts *a, const TokenBatch *b, LayerDone *then, voi
         layer_attention(m, l, &m->layer[i], b);
         if (then) then(ctx, i, l->qkv, b->rows);
         layer_mlp(m, l, &m->layer[i], b->rows);
-        linear_forward(m, &m->layer[i].down, l->act, b->rows, l->u_down, l->mid,
+        linear_forward(m, &(LinearUse){&m->layer[i].down, l->act, l->u_down, b->rows}, l->mid,
                        i + 1 == c->layers ? a->out : a->layer[i + 1].x);
     }
-    m->ops->rmsnorm(a->normed, a->out, weight_at(m, m->norm), b->rows, c->hidden, c->norm_eps);
+    Norm out = row_norm(m, a->out, m->norm, b->rows);
+    m->ops->rmsnorm(a->normed, &out);
 }
 
 void recompute_layer(Model *m, Acts *a, int layer, const TokenBatch *b)
@@ -127,7 +128,7 @@ void recompute_layer(Model *m, Acts *a, int layer, const TokenBatch *b)
     LayerActs *l = &a->layer[layer];
     layer_attention(m, l, &m->layer[layer], b);
     layer_mlp(m, l, &m->layer[layer], b->rows);
-    linear_inner(m, &m->layer[layer].down, l->act, b->rows, l->u_down);
+    linear_inner(m, &(LinearUse){&m->layer[layer].down, l->act, l->u_down, b->rows});
 }
 
 void forward_logp(Model *m, Acts *a, const TokenBatch *b)

@@ -43,14 +43,8 @@ static Num *normed_at(const Model *m, const Acts *a, int row)
 static void logits_of(const Model *m, const Acts *a, int first, int rows)
 {
     const ModelConfig *c = &m->c;
-    Gemm g = {.tb = 1,
-              .m = rows,
-              .n = c->vocab,
-              .k = c->hidden,
-              .a = normed_at(m, a, first),
-              .lda = c->hidden,
-              .b = weight_at(m, m->head),
-              .ldb = c->hidden,
+    Gemm g = {.a = matrix(normed_at(m, a, first), rows, c->hidden),
+              .b = transposed(matrix(weight_at(m, m->head), c->vocab, c->hidden)),
               .alpha = 1,
               .d = a->logits,
               .ldd = c->vocab,
@@ -59,46 +53,40 @@ static void logits_of(const Model *m, const Acts *a, int first, int rows)
     m->ops->gemm(&g);
 }
 
+static void logp_of(const Model *m, Acts *a, const TokenBatch *b, int first, int rows)
+{
+    const Logits l = {a->logits, b->view.target + first, rows, m->c.vocab};
+    m->ops->cross_entropy(a->logp + first, a->logit_lse + first, &l);
+}
+
 void head_logp(Model *m, Acts *a, const TokenBatch *b)
 {
     for (int at = 0; at < b->rows; at += a->logit_rows) {
         int rows = b->rows - at < a->logit_rows ? b->rows - at : a->logit_rows;
         logits_of(m, a, at, rows);
-        m->ops->cross_entropy(a->logp + at, a->logit_lse + at, a->logits, b->view.target + at, rows,
-                              m->c.vocab);
+        logp_of(m, a, b, at, rows);
     }
 }
 
 /* Rows [first, first + rows): dn = dlogits W, dW += dlogits^T normed. dlogits overwrite the
  * logits. */
-static void piece_backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, float *logits,
-                           int first, int rows, float *grad)
+static void piece_backward(const BackwardPass *p, float *logits, int first, int rows)
 {
+    const Model *m = p->m;
     const ModelConfig *c = &m->c;
     const Ops *op = m->ops;
-    int ld = c->vocab * (int)sizeof(float) / op->num;
-    float *dw = base_grad(m, grad, m->head);
-    op->cross_entropy_grad(logits, logits, a->logit_lse + first, b->view.target + first,
-                           g->weight + first, rows, c->vocab);
-    Gemm back = {.m = rows,
-                 .n = c->hidden,
-                 .k = c->vocab,
-                 .a = logits,
-                 .lda = ld,
-                 .b = weight_at(m, m->head),
-                 .ldb = c->hidden,
+    float *dw = base_grad(p, m->head);
+    const Logits l = {logits, p->b->view.target + first, rows, c->vocab};
+    op->cross_entropy_grad(logits, p->a->logit_lse + first, p->g->weight + first, &l);
+    Matrix dlogits = {logits, rows, c->vocab, c->vocab * (int)sizeof(float) / op->num, 0};
+    Gemm back = {.a = dlogits,
+                 .b = matrix(weight_at(m, m->head), c->vocab, c->hidden),
                  .alpha = 1,
-                 .d = num_at(op, g->dn, (size_t)first * (size_t)c->hidden),
+                 .d = num_at(op, p->g->dn, (size_t)first * (size_t)c->hidden),
                  .ldd = c->hidden};
     op->gemm(&back);
-    Gemm weights = {.ta = 1,
-                    .m = c->vocab,
-                    .n = c->hidden,
-                    .k = rows,
-                    .a = logits,
-                    .lda = ld,
-                    .b = normed_at(m, a, first),
-                    .ldb = c->hidden,
+    Gemm weights = {.a = transposed(dlogits),
+                    .b = matrix(normed_at(m, p->a, first), rows, c->hidden),
                     .alpha = 1,
                     .beta = 1,
                     .c = dw,
@@ -110,28 +98,26 @@ static void piece_backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, flo
 
 /* Only rows with weights are computed: prompts in SFT and RL have none. A gap of fewer than GAP
  * rows does not end a piece. */
-void head_backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, const float *weight, int fused,
-                   float *grad)
+void head_backward(const BackwardPass *p, const float *weight, int fused)
 {
     enum { GAP = 32 };
-    int kept = a->logit_rows >= b->rows && !fused, max_rows = kept ? b->rows : a->logit_rows;
-    m->ops->upload(g->weight, weight, (size_t)b->rows * sizeof *weight);
-    m->ops->zero(g->dn, (size_t)b->rows * (size_t)m->c.hidden * (size_t)m->ops->num);
-    for (int at = 0; at < b->rows;) {
+    const Model *m = p->m;
+    Acts *a = p->a;
+    int n = p->b->rows, kept = a->logit_rows >= n && !fused, max_rows = kept ? n : a->logit_rows;
+    m->ops->upload(p->g->weight, weight, (size_t)n * sizeof *weight);
+    m->ops->zero(p->g->dn, (size_t)n * (size_t)m->c.hidden * (size_t)m->ops->num);
+    for (int at = 0; at < n;) {
         if (weight[at] == 0) {
             at++;
             continue;
         }
         int last = at;
-        for (int t = at; t < b->rows && t - last <= GAP && t - at < max_rows; t++)
+        for (int t = at; t < n && t - last <= GAP && t - at < max_rows; t++)
             if (weight[t] != 0) last = t;
         int rows = last + 1 - at;
         if (!kept) logits_of(m, a, at, rows);
-        if (fused)
-            m->ops->cross_entropy(a->logp + at, a->logit_lse + at, a->logits, b->view.target + at,
-                                  rows, m->c.vocab);
-        piece_backward(m, a, g, b, a->logits + (kept ? (size_t)at * (size_t)m->c.vocab : 0), at,
-                       rows, grad);
+        if (fused) logp_of(m, a, p->b, at, rows);
+        piece_backward(p, a->logits + (kept ? (size_t)at * (size_t)m->c.vocab : 0), at, rows);
         at = last + 1;
     }
 }

@@ -1,9 +1,28 @@
 /* A projection with its adapter: y = x W^T + u B^T, u = scale x A^T. */
 #include "model/core/transformer.h"
 
-static Num *lora_at(const Model *m, size_t at)
+/* W [n][k] and A [u][k]. */
+static Matrix weight_of(const Model *m, const Linear *l)
 {
-    return num_at(m->ops, m->lora.data, at);
+    return matrix(weight_at(m, l->weight), l->n, l->k);
+}
+
+static Matrix a_of(const Model *m, const Linear *l)
+{
+    return matrix(num_at(m->ops, m->lora.data, l->a), l->u, l->k);
+}
+
+/* B [n][rank] of a part. */
+static Matrix b_of(const Model *m, const LinearPart *p)
+{
+    return matrix(num_at(m->ops, m->lora.data, p->b), p->n, m->lora_options.rank);
+}
+
+/* The columns of u that belong to a part. */
+static Matrix u_of(const Model *m, const LinearUse *use, const LinearPart *p)
+{
+    const Num *at = num_at(m->ops, use->u, (size_t)p->u);
+    return (Matrix){at, use->rows, m->lora_options.rank, use->l->u, 0};
 }
 
 static int adapted_parts(const Linear *l)
@@ -13,42 +32,28 @@ static int adapted_parts(const Linear *l)
     return n;
 }
 
-void linear_inner(const Model *m, const Linear *l, const Num *x, int rows, Num *u)
+void linear_inner(const Model *m, const LinearUse *use)
 {
-    Gemm g = {.tb = 1,
-              .m = rows,
-              .n = l->u,
-              .k = l->k,
-              .a = x,
-              .lda = l->k,
-              .b = lora_at(m, l->a),
-              .ldb = l->k,
+    const Linear *l = use->l;
+    Gemm g = {.a = matrix(use->x, use->rows, l->k),
+              .b = transposed(a_of(m, l)),
               .alpha = m->lora_scale,
-              .d = u,
+              .d = use->u,
               .ldd = l->u,
               .ordered = 1};
     if (l->u) m->ops->gemm(&g);
 }
 
 /* y = u B^T, or c + u B^T, for the parts with an adapter. wide: c and y are float. */
-static void outer(const Model *m, const Linear *l, int rows, const Num *u, const void *c, void *y,
-                  int wide)
+static void outer(const Model *m, const LinearUse *use, const void *c, void *y, int wide)
 {
-    const Ops *op = m->ops;
-    int rank = m->lora_options.rank;
-    size_t size = wide ? sizeof(float) : (size_t)op->num;
+    const Linear *l = use->l;
     for (int i = 0; i < l->parts; i++) {
         const LinearPart *p = &l->part[i];
         if (p->u < 0) continue;
-        size_t at = (size_t)p->first * size;
-        Gemm g = {.tb = 1,
-                  .m = rows,
-                  .n = p->n,
-                  .k = rank,
-                  .a = num_at(op, u, (size_t)p->u),
-                  .lda = l->u,
-                  .b = lora_at(m, p->b),
-                  .ldb = rank,
+        size_t at = (size_t)p->first * (wide ? sizeof(float) : (size_t)m->ops->num);
+        Gemm g = {.a = u_of(m, use, p),
+                  .b = transposed(b_of(m, p)),
                   .alpha = 1,
                   .beta = c ? 1 : 0,
                   .c = c ? (const char *)c + at : NULL,
@@ -56,29 +61,23 @@ static void outer(const Model *m, const Linear *l, int rows, const Num *u, const
                   .ldd = l->n,
                   .wide = wide,
                   .ordered = 1};
-        op->gemm(&g);
+        m->ops->gemm(&g);
     }
 }
 
 /* The products of the adapters come first, and the large product is added to them. Parts without an
  * adapter begin at 0. */
-void linear_forward(const Model *m, const Linear *l, const Num *x, int rows, Num *u,
-                    const float *residual, void *y)
+void linear_forward(const Model *m, const LinearUse *use, const float *residual, void *y)
 {
+    const Linear *l = use->l;
     int wide = residual != NULL, adapted = adapted_parts(l);
-    if (adapted) linear_inner(m, l, x, rows, u);
+    if (adapted) linear_inner(m, use);
     if (adapted && adapted < l->parts) /* o and down have one part: there is no residual here */
-        m->ops->zero(y, (size_t)rows * (size_t)l->n * (size_t)m->ops->num);
-    if (adapted) outer(m, l, rows, u, residual, y, wide);
+        m->ops->zero(y, (size_t)use->rows * (size_t)l->n * (size_t)m->ops->num);
+    if (adapted) outer(m, use, residual, y, wide);
     const void *c = adapted ? y : residual;
-    Gemm g = {.tb = 1,
-              .m = rows,
-              .n = l->n,
-              .k = l->k,
-              .a = x,
-              .lda = l->k,
-              .b = weight_at(m, l->weight),
-              .ldb = l->k,
+    Gemm g = {.a = matrix(use->x, use->rows, l->k),
+              .b = transposed(weight_of(m, l)),
               .alpha = 1,
               .beta = c ? 1 : 0,
               .c = c,
@@ -90,84 +89,59 @@ void linear_forward(const Model *m, const Linear *l, const Num *x, int rows, Num
     m->ops->gemm(&g);
 }
 
-/* dW += dy^T x, where dy has n columns and rows of ldy numbers. */
-static void weight_grad(const Ops *op, float *dw, const Num *dy, int ldy, int n, const Num *x,
-                        int ldx, int k, int rows)
+/* dW += dy^T x. */
+static void weight_grad(const Ops *op, float *dw, Matrix dy, Matrix x)
 {
-    Gemm g = {.ta = 1,
-              .m = n,
-              .n = k,
-              .k = rows,
-              .a = dy,
-              .lda = ldy,
+    Gemm g = {.a = transposed(dy),
               .b = x,
-              .ldb = ldx,
               .alpha = 1,
               .beta = 1,
               .c = dw,
               .d = dw,
-              .ldd = k,
+              .ldd = x.columns,
               .wide = 1};
     op->gemm(&g);
 }
 
 /* du = scale dy B, dB += dy^T u, dA += du^T x, dx = du A. The large product is then added to dx. */
-static void adapter_backward(const Model *m, const Linear *l, const Num *dy, const Num *x,
-                             const Num *u, Num *du, int rows, Num *dx, float *grad)
+static void adapter_backward(const BackwardPass *p, const LinearUse *use, const Num *dy, Num *dx)
 {
+    const Model *m = p->m;
     const Ops *op = m->ops;
-    int rank = m->lora_options.rank;
+    const Linear *l = use->l;
     for (int i = 0; i < l->parts; i++) {
-        const LinearPart *p = &l->part[i];
-        if (p->u < 0) continue;
-        const Num *mine = num_at(op, dy, (size_t)p->first);
-        Gemm g = {.m = rows,
-                  .n = rank,
-                  .k = p->n,
-                  .a = mine,
-                  .lda = l->n,
-                  .b = lora_at(m, p->b),
-                  .ldb = rank,
+        const LinearPart *part = &l->part[i];
+        if (part->u < 0) continue;
+        Matrix mine = {num_at(op, dy, (size_t)part->first), use->rows, part->n, l->n, 0};
+        Gemm g = {.a = mine,
+                  .b = b_of(m, part),
                   .alpha = m->lora_scale,
-                  .d = num_at(op, du, (size_t)p->u),
+                  .d = num_at(op, p->g->du, (size_t)part->u),
                   .ldd = l->u};
         op->gemm(&g);
-        weight_grad(op, grad + p->b, mine, l->n, p->n, num_at(op, u, (size_t)p->u), l->u, rank,
-                    rows);
+        weight_grad(op, p->grad + part->b, mine, u_of(m, use, part));
     }
-    weight_grad(op, grad + l->a, du, l->u, l->u, x, l->k, l->k, rows);
-    Gemm back = {.m = rows,
-                 .n = l->k,
-                 .k = l->u,
-                 .a = du,
-                 .lda = l->u,
-                 .b = lora_at(m, l->a),
-                 .ldb = l->k,
-                 .alpha = 1,
-                 .d = dx,
-                 .ldd = l->k};
+    Matrix du = matrix(p->g->du, use->rows, l->u);
+    weight_grad(op, p->grad + l->a, du, matrix(use->x, use->rows, l->k));
+    Gemm back = {.a = du, .b = a_of(m, l), .alpha = 1, .d = dx, .ldd = l->k};
     if (dx) op->gemm(&back);
 }
 
-void linear_backward(const Model *m, const Linear *l, const Num *dy, const Num *x, const Num *u,
-                     Num *du, int rows, Num *dx, float *grad)
+void linear_backward(const BackwardPass *p, const LinearUse *use, const Num *dy, Num *dx)
 {
-    const Ops *op = m->ops;
-    if (l->u) adapter_backward(m, l, dy, x, u, du, rows, dx, grad);
-    Gemm g = {.m = rows,
-              .n = l->k,
-              .k = l->n,
-              .a = dy,
-              .lda = l->n,
-              .b = weight_at(m, l->weight),
-              .ldb = l->k,
+    const Ops *op = p->m->ops;
+    const Linear *l = use->l;
+    if (l->u) adapter_backward(p, use, dy, dx);
+    Matrix out = matrix(dy, use->rows, l->n);
+    Gemm g = {.a = out,
+              .b = weight_of(p->m, l),
               .alpha = 1,
               .beta = l->u ? 1 : 0,
               .c = l->u ? dx : NULL,
               .d = dx,
               .ldd = l->k};
     if (dx) op->gemm(&g);
-    if (m->lora.size) return; /* the base is frozen */
-    if (l->has_bias) op->bias_grad(grad + l->bias, dy, rows, l->n);
-    weight_grad(op, grad + l->weight, dy, l->n, l->n, x, l->k, l->k, rows);
+    if (p->m->lora.size) return; /* the base is frozen */
+    if (l->has_bias) op->bias_grad(p->grad + l->bias, dy, use->rows, l->n);
+    weight_grad(op, p->grad + l->weight, out, matrix(use->x, use->rows, l->k));
 }

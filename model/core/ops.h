@@ -44,14 +44,28 @@ typedef struct {
     int runs;
 } BatchView;
 
-/* d = alpha op(a) op(b) + beta c + bias, where op(a) is [m,k] and op(b) is [k,n]. ta: a is stored
- * as [k,m]. tb: b is stored as [n,k]. When d is bf16 and `ordered`, it is round(round(alpha op(a)
- * op(b)) + C), where C is beta c, or bias, or round(beta c + bias). Otherwise the product may or
- * may not be rounded before C is added. */
+/* A matrix [rows, columns] whose stored rows are ld numbers apart. turned: its transpose is
+ * stored. */
 typedef struct {
-    int ta, tb, m, n, k;
-    const Num *a, *b;
-    int lda, ldb;
+    const Num *at;
+    int rows, columns, ld, turned;
+} Matrix;
+
+static inline Matrix matrix(const Num *at, int rows, int columns)
+{
+    return (Matrix){at, rows, columns, columns, 0};
+}
+
+static inline Matrix transposed(Matrix a)
+{
+    return (Matrix){a.at, a.columns, a.rows, a.ld, !a.turned};
+}
+
+/* d = alpha a b + beta c + bias, where a is [m,k] and b is [k,n]. When d is bf16 and `ordered`, it
+ * is round(round(alpha a b) + C), where C is beta c, or bias, or round(beta c + bias). Otherwise
+ * the product may or may not be rounded before C is added. */
+typedef struct {
+    Matrix a, b;
     float alpha, beta;
     const void *c; /* has the layout of d and may be d; not read when beta is 0 */
     void *d;
@@ -68,6 +82,42 @@ typedef struct {
     Num *data;
     int n, k;
 } Packed;
+
+/* An RMSNorm of `groups` vectors of n numbers, from offset 0 of each row of x; rows are ld apart. */
+typedef struct {
+    const void *x; /* of rmsnorm float, the residual stream; of head_norm Num */
+    const Num *w;  /* [n] */
+    int rows, groups, n, ld;
+    float eps;
+} Norm;
+
+/* The positions of rows, and the table of angles by position. */
+typedef struct {
+    const int32_t *pos;           /* [rows] */
+    const float *cosines, *sines; /* [position][dim/2] */
+    int rows;
+} Rotation;
+
+/* What attention read and wrote. */
+typedef struct {
+    const Num *qkv, *out; /* out: [rows][heads*dim] */
+    const float *lse;     /* [rows][heads] */
+} Attended;
+
+typedef struct {
+    const float *z; /* [rows][vocab] */
+    const int32_t *target;
+    int rows, vocab;
+} Logits;
+
+/* Adjacent parameters, and the state of the optimizer for them. */
+typedef struct {
+    Num *p;
+    float *master; /* the fp32 weights that p is rounded from; NULL where p is fp32 or lean */
+    float *g;
+    void *m, *v;
+    size_t n;
+} AdamSlice;
 
 typedef struct {
     double lr, beta1, beta2, eps, decay, scale; /* scale: of the gradient (clipping) */
@@ -119,30 +169,24 @@ struct Ops {
     void (*bias_grad)(float *db, const Num *dy, int rows, int n); /* adds to db */
     void (*add)(Num *y, const Num *x, size_t n);                  /* y += x */
 
-    /* RMSNorm of rows of the residual stream. */
-    void (*rmsnorm)(Num *y, const float *x, const Num *w, int rows, int n, float eps);
+    /* RMSNorm of whole rows of the residual stream: groups is 1, and ld is n. */
+    void (*rmsnorm)(Num *y, const Norm *x);
     /* dx is the gradient, or with `add` dx += the gradient; dx may be dy. dw, unless NULL, is added
      * to. */
-    void (*rmsnorm_grad)(Num *dx, int add, float *dw, const Num *dy, const float *x, const Num *w,
-                         int rows, int n, float eps);
-    /* RMSNorm of q or k heads: each row has `groups` vectors of n numbers from offset 0, and rows
-     * are ld apart. y may be x. */
-    void (*head_norm)(Num *y, const Num *x, const Num *w, int rows, int groups, int n, int ld,
-                      float eps);
+    void (*rmsnorm_grad)(Num *dx, int add, float *dw, const Num *dy, const Norm *x);
+    /* RMSNorm of q or k heads. y is laid out as x and may be x. */
+    void (*head_norm)(Num *y, const Norm *x);
     /* dx is the gradient and may be dy. dw, unless NULL, is added to. */
-    void (*head_norm_grad)(Num *dx, float *dw, const Num *dy, const Num *x, const Num *w, int rows,
-                           int groups, int n, int ld, float eps);
+    void (*head_norm_grad)(Num *dx, float *dw, const Num *dy, const Norm *x);
 
-    /* Rotate the q and k heads in place. cosines and sines are [position][dim/2]. sign -1 is the
-     * inverse. */
-    void (*rope)(Num *qkv, const int32_t *pos, const float *cosines, const float *sines, int rows,
-                 HeadShape s, float sign);
+    /* Rotate the q and k heads in place. sign -1 is the inverse. */
+    void (*rope)(Num *qkv, const Rotation *r, HeadShape s, float sign);
 
     /* Causal attention within each sequence, scaled by dim^-0.5. out is [rows][heads*dim], lse is
      * [rows][heads]. */
     void (*attention)(Num *out, float *lse, const Num *qkv, const BatchView *b, HeadShape s);
-    void (*attention_grad)(Num *dqkv, const Num *dout, const Num *out, const float *lse,
-                           const Num *qkv, const BatchView *b, HeadShape s);
+    void (*attention_grad)(Num *dqkv, const Num *dout, const Attended *a, const BatchView *b,
+                           HeadShape s);
 
     /* gate_up is [rows][2 ff], gate first. */
     void (*swiglu)(Num *act, const Num *gate_up, int rows, int ff);
@@ -153,17 +197,14 @@ struct Ops {
     void (*embed_grad)(float *dtable, const Num *dx, const BatchView *b, int n);
 
     /* logp[r] = log p(target[r]); lse is the log-sum-exp of each row. A target of -1 gives logp 0. */
-    void (*cross_entropy)(float *logp, float *lse, const float *logits, const int32_t *target,
-                          int rows, int vocab);
+    void (*cross_entropy)(float *logp, float *lse, const Logits *l);
     /* dlogits = weight (onehot - p), which may overwrite the logits. Row r begins at the same byte
      * as the row of logits, so rows of dlogits are vocab * 4 / num apart. */
-    void (*cross_entropy_grad)(Num *dlogits, const float *logits, const float *lse,
-                               const int32_t *target, const float *weight, int rows, int vocab);
+    void (*cross_entropy_grad)(Num *dlogits, const float *lse, const float *weight,
+                               const Logits *l);
 
-    double (*sum_squares)(const float *x, size_t n); /* waits */
-    /* Update p and set g to 0. master: the fp32 weights that p is rounded from; NULL where p is
-     * fp32 or lean. */
-    void (*adamw)(Num *p, float *master, float *g, void *m, void *v, size_t n, const AdamStep *s);
+    double (*sum_squares)(const float *x, size_t n);      /* waits */
+    void (*adamw)(const AdamSlice *a, const AdamStep *s); /* updates p and sets g to 0 */
 
     /* ---- decoding on the CPU: the result of a row does not depend on the other rows ---- */
     void (*pack)(Packed *p, const Num *w, int n, int k); /* the caller releases p->data */

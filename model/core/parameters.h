@@ -74,6 +74,12 @@ Model *model_layout(const ModelConfig *c, const Ops *ops);
 void model_reserve_positions(Model *m, int positions);
 size_t model_position_bytes(const Model *m, int positions);
 
+/* The rotation of rows at those positions, for which cosines and sines are there. */
+static inline Rotation model_rotation(const Model *m, const int32_t *pos, int rows)
+{
+    return (Rotation){pos, m->cosines, m->sines, rows};
+}
+
 /* Append a tensor to the set; columns 0 means a vector. Returns its position. */
 size_t set_add(ParamSet *s, const char *name, int64_t rows, int64_t columns, int decay);
 void set_align(ParamSet *s, const Ops *op);

@@ -5,18 +5,19 @@
 #include "model/core/batch.h"
 #include "model/core/parameters.h"
 
-/* y [rows][n] = x W^T + bias (+ the adapter's part), where x is [rows][k]. u, [rows][l->u], is kept
- * for the backward pass. Without a residual y is Num. With one y is float, may be the residual, and
- * the residual is added without rounding in between. */
-void linear_forward(const Model *m, const Linear *l, const Num *x, int rows, Num *u,
-                    const float *residual, void *y);
-/* Compute u = scale x A^T only. */
-void linear_inner(const Model *m, const Linear *l, const Num *x, int rows, Num *u);
-/* dx, unless NULL, becomes the gradient of x. Gradients of the trained parameters are added to
- * grad, which has the layout of their set: the adapter's if there is one, else the base's. du is
- * scratch, [rows][l->u]. */
-void linear_backward(const Model *m, const Linear *l, const Num *dy, const Num *x, const Num *u,
-                     Num *du, int rows, Num *dx, float *grad);
+/* One use of a projection. */
+typedef struct {
+    const Linear *l;
+    const Num *x; /* [rows][k] */
+    Num *u;       /* scale x A^T, [rows][l->u]: the forward pass keeps it for the backward pass */
+    int rows;
+} LinearUse;
+
+/* y [rows][n] = x W^T + bias (+ the adapter's part). Without a residual y is Num. With one y is
+ * float, may be the residual, and the residual is added without rounding in between. */
+void linear_forward(const Model *m, const LinearUse *use, const float *residual, void *y);
+/* Compute u only. */
+void linear_inner(const Model *m, const LinearUse *use);
 
 /* The memory of a pass, cut from one allocation. Without a base the bytes are only counted. */
 typedef struct {
@@ -87,24 +88,55 @@ void grads_reserve(Grads *g, const Model *m, int rows);
 size_t grads_bytes(const Model *m, int rows);
 void grads_release(Grads *g, const Model *m);
 
-/* Store the gradient of the last hidden states in g->dn and add the gradient of the head's weights
- * to grad. weight is dL/dlogp of the rows, in host memory. Call it after head_logp; or, with
- * `fused`, instead of it: then logp is computed where weights are not 0, piece by piece, and the
- * logits are read once. */
-void head_backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, const float *weight, int fused,
-                   float *grad);
+/* The backward pass of a batch. Gradients of the trained parameters are added to grad, which has
+ * the layout of their set: the adapter's if there is one, else the base's. */
+typedef struct {
+    Model *m;
+    Acts *a;
+    Grads *g;
+    const TokenBatch *b;
+    float *grad;
+} BackwardPass;
+
+/* dx, unless NULL, becomes the gradient of x. */
+void linear_backward(const BackwardPass *p, const LinearUse *use, const Num *dy, Num *dx);
+/* Store the gradient of the last hidden states in g->dn and add the gradient of the head's weights.
+ * weight is dL/dlogp of the rows, in host memory. Call it after head_logp; or, with `fused`,
+ * instead of it: then logp is computed where weights are not 0, piece by piece, and the logits are
+ * read once. */
+void head_backward(const BackwardPass *p, const float *weight, int fused);
 /* Called when the gradients at `from` and above, in the trained set, are complete for this pass.
  * `from` decreases from call to call and ends at 0. */
 typedef void GradsDone(void *ctx, size_t from);
 
 /* Run the backward pass from g->dn down to the embedding. done may be NULL. */
-void backward(Model *m, Acts *a, Grads *g, const TokenBatch *b, float *grad, GradsDone *done,
-              void *ctx);
+void backward(const BackwardPass *p, GradsDone *done, void *ctx);
 
-/* Returns grad + at in the layout of the base, or NULL when the base is frozen. */
-static inline float *base_grad(const Model *m, float *grad, size_t at)
+/* Returns the gradient at a position of the base, or NULL when the base is frozen. */
+static inline float *base_grad(const BackwardPass *p, size_t at)
 {
-    return m->lora.size ? NULL : grad + at;
+    return p->m->lora.size ? NULL : p->grad + at;
+}
+
+/* The norm of whole rows of x, the residual stream, with the weight at that position. */
+static inline Norm row_norm(const Model *m, const float *x, size_t weight, int rows)
+{
+    int n = m->c.hidden;
+    return (Norm){x, weight_at(m, weight), rows, 1, n, n, m->c.norm_eps};
+}
+
+/* The norm of the q heads, or with `keys` of the k heads, of rows of q|k|v. */
+static inline Norm head_norm(const Model *m, const Num *qkv, const LayerAt *at, int keys, int rows)
+{
+    const HeadShape *s = &m->shape;
+    size_t first = keys ? (size_t)s->heads * (size_t)s->dim : 0;
+    return (Norm){.x = num_at(m->ops, qkv, first),
+                  .w = weight_at(m, keys ? at->k_norm : at->q_norm),
+                  .rows = rows,
+                  .groups = keys ? s->kv_heads : s->heads,
+                  .n = s->dim,
+                  .ld = head_row(*s),
+                  .eps = m->c.norm_eps};
 }
 
 #endif

@@ -32,23 +32,36 @@ static float softmax_row(float *row, int valid, int width, float *inverse)
     return m + logf(s);
 }
 
-static void head_forward(float *out, float *lse, const float *q, const float *k, const float *v,
-                         int len, HeadShape s, float *scores)
+/* One head of one sequence of len rows. */
+typedef struct {
+    const float *q, *k, *v;
+    int len;
+    HeadShape s;
+} Head;
+
+/* Rows of q, k or v of a head. */
+static Matrix rows_of(const Head *h, const float *x, int first, int rows)
 {
-    int ld = head_row(s), wide = s.heads * s.dim;
-    float scale = 1.0f / sqrtf((float)s.dim);
-    for (int at = 0; at < len; at += BLOCK) {
-        int rows = len - at < BLOCK ? len - at : BLOCK, keys = at + rows;
+    int ld = head_row(h->s);
+    return (Matrix){x + (size_t)first * (size_t)ld, rows, h->s.dim, ld, 0};
+}
+
+static void head_forward(const Head *h, float *out, float *lse, float *scores)
+{
+    int d = h->s.dim, wide = h->s.heads * d;
+    float scale = 1.0f / sqrtf((float)d);
+    for (int at = 0; at < h->len; at += BLOCK) {
+        int rows = h->len - at < BLOCK ? h->len - at : BLOCK, keys = at + rows;
         float inverse[BLOCK], *o = out + (size_t)at * (size_t)wide;
-        blas_sgemm(CblasNoTrans, CblasTrans, rows, keys, s.dim, scale, q + (size_t)at * (size_t)ld,
-                   ld, k, ld, 0, scores, keys);
+        Matrix q = rows_of(h, h->q, at, rows), k = rows_of(h, h->k, 0, keys),
+               v = rows_of(h, h->v, 0, keys);
+        blas_sgemm(scale, q, transposed(k), 0, scores, keys);
         for (int r = 0; r < rows; r++)
-            lse[(size_t)(at + r) * (size_t)s.heads] =
+            lse[(size_t)(at + r) * (size_t)h->s.heads] =
                 softmax_row(scores + (size_t)r * (size_t)keys, at + r + 1, keys, &inverse[r]);
-        blas_sgemm(CblasNoTrans, CblasNoTrans, rows, s.dim, keys, 1, scores, keys, v, ld, 0, o,
-                   wide);
+        blas_sgemm(1, matrix(scores, rows, keys), v, 0, o, wide);
         for (int r = 0; r < rows; r++)
-            for (int i = 0; i < s.dim; i++) o[(size_t)r * (size_t)wide + (size_t)i] *= inverse[r];
+            for (int i = 0; i < d; i++) o[(size_t)r * (size_t)wide + (size_t)i] *= inverse[r];
     }
 }
 
@@ -65,10 +78,13 @@ void cpu_attention(Num *out_, float *lse, const Num *qkv_, const BatchView *b, H
         int h = t % s.heads, row = start[t / s.heads], len = start[t / s.heads + 1] - row;
         const float *base = qkv + (size_t)row * ld;
         size_t kv = (size_t)(h / (s.heads / s.kv_heads)), d = (size_t)s.dim;
-        head_forward(out + ((size_t)row * (size_t)s.heads + (size_t)h) * d,
-                     lse + (size_t)row * (size_t)s.heads + h, base + (size_t)h * d,
-                     base + ((size_t)s.heads + kv) * d,
-                     base + ((size_t)(s.heads + s.kv_heads) + kv) * d, len, s,
+        Head head = {.q = base + (size_t)h * d,
+                     .k = base + ((size_t)s.heads + kv) * d,
+                     .v = base + ((size_t)(s.heads + s.kv_heads) + kv) * d,
+                     .len = len,
+                     .s = s};
+        head_forward(&head, out + ((size_t)row * (size_t)s.heads + (size_t)h) * d,
+                     lse + (size_t)row * (size_t)s.heads + h,
                      scores + (size_t)omp_get_thread_num() * scratch);
     }
     free(scores);
@@ -88,42 +104,46 @@ static void score_grad_row(float *p, float *dp, float lse, float delta, float sc
 }
 
 typedef struct {
-    const float *q, *k, *v, *o, *d_o, *lse;
+    Head at;
+    const float *o, *d_o, *lse;
     float *dq, *dk, *dv;
 } HeadGrad;
 
 /* Adds to dK and dV, which the query heads of a group share. */
-static void head_backward(const HeadGrad *g, int len, HeadShape s, float *p, float *dp)
+static void head_backward(const HeadGrad *g, float *p, float *dp)
 {
-    int ld = head_row(s), wide = s.heads * s.dim, d = s.dim;
+    const Head *h = &g->at;
+    int d = h->s.dim, ld = head_row(h->s), wide = h->s.heads * d;
     float scale = 1.0f / sqrtf((float)d);
-    for (int at = 0; at < len; at += BLOCK) {
-        int rows = len - at < BLOCK ? len - at : BLOCK, keys = at + rows;
-        const float *q = g->q + (size_t)at * (size_t)ld, *o = g->o + (size_t)at * (size_t)wide;
-        const float *d_o = g->d_o + (size_t)at * (size_t)wide;
-        blas_sgemm(CblasNoTrans, CblasTrans, rows, keys, d, scale, q, ld, g->k, ld, 0, p, keys);
-        blas_sgemm(CblasNoTrans, CblasTrans, rows, keys, d, 1, d_o, wide, g->v, ld, 0, dp, keys);
+    for (int at = 0; at < h->len; at += BLOCK) {
+        int rows = h->len - at < BLOCK ? h->len - at : BLOCK, keys = at + rows;
+        const float *o = g->o + (size_t)at * (size_t)wide,
+                    *d_o = g->d_o + (size_t)at * (size_t)wide;
+        Matrix q = rows_of(h, h->q, at, rows), k = rows_of(h, h->k, 0, keys),
+               v = rows_of(h, h->v, 0, keys), out = {d_o, rows, d, wide, 0};
+        Matrix share = matrix(p, rows, keys), dscore = matrix(dp, rows, keys);
+        blas_sgemm(scale, q, transposed(k), 0, p, keys);
+        blas_sgemm(1, out, transposed(v), 0, dp, keys);
         for (int r = 0; r < rows; r++) {
             size_t row = (size_t)r * (size_t)wide;
             Vec delta = {0};
             for (int i = 0; i < d; i += LANES)
                 delta += v_get(o + row + i, d - i) * v_get(d_o + row + i, d - i);
             score_grad_row(p + (size_t)r * (size_t)keys, dp + (size_t)r * (size_t)keys,
-                           g->lse[(size_t)(at + r) * (size_t)s.heads], v_sum(delta), scale,
+                           g->lse[(size_t)(at + r) * (size_t)h->s.heads], v_sum(delta), scale,
                            at + r + 1, keys);
         }
-        blas_sgemm(CblasTrans, CblasNoTrans, keys, d, rows, 1, p, keys, d_o, wide, 1, g->dv, ld);
-        blas_sgemm(CblasNoTrans, CblasNoTrans, rows, d, keys, 1, dp, keys, g->k, ld, 0,
-                   g->dq + (size_t)at * (size_t)ld, ld);
-        blas_sgemm(CblasTrans, CblasNoTrans, keys, d, rows, 1, dp, keys, q, ld, 1, g->dk, ld);
+        blas_sgemm(1, transposed(share), out, 1, g->dv, ld);
+        blas_sgemm(1, dscore, k, 0, g->dq + (size_t)at * (size_t)ld, ld);
+        blas_sgemm(1, transposed(dscore), q, 1, g->dk, ld);
     }
 }
 
-void cpu_attention_grad(Num *dqkv_, const Num *dout_, const Num *out_, const float *lse,
-                        const Num *qkv_, const BatchView *b, HeadShape s)
+void cpu_attention_grad(Num *dqkv_, const Num *dout_, const Attended *a, const BatchView *b,
+                        HeadShape s)
 {
     float *dqkv = dqkv_;
-    const float *dout = dout_, *out = out_, *qkv = qkv_;
+    const float *dout = dout_, *out = a->out, *qkv = a->qkv;
     const int32_t *start = b->start;
     size_t ld = (size_t)head_row(s), d = (size_t)s.dim,
            half = (size_t)BLOCK * (size_t)b->longest + 16;
@@ -142,16 +162,14 @@ void cpu_attention_grad(Num *dqkv_, const Num *dout_, const Num *out_, const flo
         for (int h = kv * group; h < (kv + 1) * group; h++) {
             size_t o_at = ((size_t)row * (size_t)s.heads + (size_t)h) * d,
                    q_at = base + (size_t)h * d;
-            HeadGrad g = {.q = qkv + q_at,
-                          .k = qkv + k_at,
-                          .v = qkv + v_at,
+            HeadGrad g = {.at = {qkv + q_at, qkv + k_at, qkv + v_at, len, s},
                           .o = out + o_at,
                           .d_o = dout + o_at,
-                          .lse = lse + (size_t)row * (size_t)s.heads + h,
+                          .lse = a->lse + (size_t)row * (size_t)s.heads + h,
                           .dq = dqkv + q_at,
                           .dk = dqkv + k_at,
                           .dv = dqkv + v_at};
-            head_backward(&g, len, s, mine, mine + half);
+            head_backward(&g, mine, mine + half);
         }
     }
     free(scores);

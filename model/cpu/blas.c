@@ -2,6 +2,7 @@
  * choice is poor. */
 #include "model/cpu/blas.h"
 
+#include <cblas.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -91,13 +92,14 @@ const char *blas_core(void)
     return blas.get_corename();
 }
 
-void blas_sgemm(enum CBLAS_TRANSPOSE ta, enum CBLAS_TRANSPOSE tb, int m, int n, int k, float alpha,
-                const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc)
+void blas_sgemm(float alpha, Matrix a, Matrix b, float beta, float *c, int ldc)
 {
     Error err;
     if (blas_open(&err)) {
         log_warn("%s", err.text);
         exit(error_exit_status(err.code));
     }
-    blas.sgemm(CblasRowMajor, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    blas.sgemm(CblasRowMajor, a.turned ? CblasTrans : CblasNoTrans,
+               b.turned ? CblasTrans : CblasNoTrans, a.rows, b.columns, a.columns, alpha, a.at,
+               a.ld, b.at, b.ld, beta, c, ldc);
 }

@@ -4,18 +4,15 @@
 #ifndef MODEL_CPU_BLAS_H
 #define MODEL_CPU_BLAS_H
 
-#include <cblas.h>
-
-#include "base/error.h"
+#include "model/core/ops.h"
 
 /* Open OpenBLAS once per process. Returns 0, or -1 where there is none. $OPENBLAS_CORETYPE takes
  * precedence. */
 int blas_open(Error *err);
 
-/* Row-major cblas_sgemm in the calling thread only. It opens OpenBLAS if needed, and ends the
- * process where there is none. */
-void blas_sgemm(enum CBLAS_TRANSPOSE ta, enum CBLAS_TRANSPOSE tb, int m, int n, int k, float alpha,
-                const float *a, int lda, const float *b, int ldb, float beta, float *c, int ldc);
+/* c = alpha a b + beta c, all float, in the calling thread only. It opens OpenBLAS if needed, and
+ * ends the process where there is none. */
+void blas_sgemm(float alpha, Matrix a, Matrix b, float beta, float *c, int ldc);
 
 /* Returns the name of the kernels in use, for example "SkylakeX". OpenBLAS must be open. */
 const char *blas_core(void);

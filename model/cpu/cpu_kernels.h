@@ -21,18 +21,24 @@ typedef struct {
 } KvRow;
 
 void cpu_attention(Num *out, float *lse, const Num *qkv, const BatchView *b, HeadShape s);
-void cpu_attention_grad(Num *dqkv, const Num *dout, const Num *out, const float *lse,
-                        const Num *qkv, const BatchView *b, HeadShape s);
+void cpu_attention_grad(Num *dqkv, const Num *dout, const Attended *a, const BatchView *b,
+                        HeadShape s);
 
 /* Pack the weights in panels of some outputs each. */
 void cpu_pack(Packed *p, const Num *w, int n, int k);
 void cpu_matmul_packed(Num *y, const Num *x, const Packed *w, int rows, int add);
 void cpu_add_bias(float *y, const float *bias, int rows, int n);
+/* The cached attention of a layer. */
+typedef struct {
+    int layer;
+    HeadShape s;
+    float *scores; /* scratch: heads/kv_heads * (both caps of a KvRow) floats */
+} CachedLayer;
+
 /* Store k and v of the rows of qkv as tokens at..at+rows of `to`. */
-void cpu_kv_put(KvStore *to, int layer, int at, const float *qkv, int rows, HeadShape s);
-/* The store already holds the keys and values of the new token. scratch: heads/kv_heads * (both
- * caps) floats. */
-void cpu_attention_cached(float *out, const float *qkv, const KvRow *row, int rows, int layer,
-                          HeadShape s, float *scratch);
+void cpu_kv_put(KvStore *to, const CachedLayer *l, int at, const float *qkv, int rows);
+/* The stores already hold the keys and values of the new tokens. */
+void cpu_attention_cached(float *out, const float *qkv, const KvRow *row, int rows,
+                          const CachedLayer *l);
 
 #endif

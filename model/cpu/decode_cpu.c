@@ -27,45 +27,43 @@ void cpu_pack(Packed *p, const Num *from, int n, int k)
     }
 }
 
-SIMD void panel_rows(float *y, int n, const float *x, int k, const float *panel, int rows,
-                     int columns, int add)
+/* Panel b of the weights with `rows` rows of x. */
+SIMD void panel_rows(float *y, const float *x, const Packed *w, int b, int rows, int add)
 {
+    const float *panel = (const float *)w->data + (size_t)b * PANEL * (size_t)w->k;
     Vec acc[ROWS][2];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) acc[r][0] = acc[r][1] = (Vec){0};
-    for (int i = 0; i < k; i++) {
-        Vec a = v_load(panel + (size_t)i * PANEL), b = v_load(panel + (size_t)i * PANEL + LANES);
+    for (int i = 0; i < w->k; i++) {
+        Vec even = v_load(panel + (size_t)i * PANEL),
+            odd = v_load(panel + (size_t)i * PANEL + LANES);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++) {
-            float s = x[(size_t)r * (size_t)k + (size_t)i];
-            acc[r][0] += a * s;
-            acc[r][1] += b * s;
+            float s = x[(size_t)r * (size_t)w->k + (size_t)i];
+            acc[r][0] += even * s;
+            acc[r][1] += odd * s;
         }
     }
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
         for (int c = 0; c < 2; c++) {
-            int left = columns - LANES * c;
-            float *to = y + (size_t)r * (size_t)n + LANES * c;
+            int at = b * PANEL + LANES * c, left = w->n - at;
+            float *to = y + (size_t)r * (size_t)w->n + at;
             if (left > 0) v_put(to, add ? acc[r][c] + v_get(to, left) : acc[r][c], left);
         }
 }
 
-void cpu_matmul_packed(Num *y_, const Num *x_, const Packed *w, int rows, int add)
+void cpu_matmul_packed(Num *y_, const Num *x_, const Packed *packed, int rows, int add)
 {
+    const Packed w = *packed;
     float *y = y_;
     const float *x = x_;
-    int panels = (w->n + PANEL - 1) / PANEL;
-    for (int b = 0; b < panels; b++) {
-        const float *panel = (const float *)w->data + (size_t)b * PANEL * (size_t)w->k;
-        int columns = w->n - b * PANEL < PANEL ? w->n - b * PANEL : PANEL, r = 0;
-        float *to = y + (size_t)b * PANEL;
-        size_t n = (size_t)w->n, k = (size_t)w->k;
+    for (int b = 0; b < (w.n + PANEL - 1) / PANEL; b++) {
+        int r = 0;
         for (; r + ROWS <= rows; r += ROWS)
-            panel_rows(to + (size_t)r * n, w->n, x + (size_t)r * k, w->k, panel, ROWS, columns,
-                       add);
+            panel_rows(y + (size_t)r * (size_t)w.n, x + (size_t)r * (size_t)w.k, &w, b, ROWS, add);
         for (; r < rows; r++)
-            panel_rows(to + (size_t)r * n, w->n, x + (size_t)r * k, w->k, panel, 1, columns, add);
+            panel_rows(y + (size_t)r * (size_t)w.n, x + (size_t)r * (size_t)w.k, &w, b, 1, add);
     }
 }
 
@@ -74,40 +72,48 @@ static size_t padded(int dim)
     return ((size_t)dim + 15) & ~(size_t)15;
 }
 
-static float *keys_of(const KvStore *s, int layer, int head, HeadShape h)
+static float *keys_of(const KvStore *s, const CachedLayer *l, int head)
 {
-    return s->k +
-           ((size_t)layer * (size_t)h.kv_heads + (size_t)head) * (size_t)s->cap * (size_t)h.dim;
+    size_t heads = (size_t)l->layer * (size_t)l->s.kv_heads + (size_t)head;
+    return s->k + heads * (size_t)s->cap * (size_t)l->s.dim;
 }
 
-static float *values_of(const KvStore *s, int layer, int head, HeadShape h)
+static float *values_of(const KvStore *s, const CachedLayer *l, int head)
 {
-    return s->v +
-           ((size_t)layer * (size_t)h.kv_heads + (size_t)head) * (size_t)s->cap * padded(h.dim);
+    size_t heads = (size_t)l->layer * (size_t)l->s.kv_heads + (size_t)head;
+    return s->v + heads * (size_t)s->cap * padded(l->s.dim);
 }
 
-void cpu_kv_put(KvStore *to, int layer, int at, const float *qkv, int rows, HeadShape s)
+void cpu_kv_put(KvStore *to, const CachedLayer *l, int at, const float *qkv, int rows)
 {
+    HeadShape s = l->s;
     size_t ld = (size_t)head_row(s), d = (size_t)s.dim;
     for (int r = 0; r < rows; r++)
         for (int h = 0; h < s.kv_heads; h++) {
             const float *k = qkv + (size_t)r * ld + (size_t)(s.heads + h) * d,
                         *v = k + (size_t)s.kv_heads * d;
             size_t t = (size_t)(at + r);
-            float *block = keys_of(to, layer, h, s) + t / LANES * LANES * d + t % LANES;
+            float *block = keys_of(to, l, h) + t / LANES * LANES * d + t % LANES;
             for (size_t i = 0; i < d; i++) block[i * LANES] = k[i];
-            memcpy(values_of(to, layer, h, s) + t * padded(s.dim), v, d * sizeof *v);
+            memcpy(values_of(to, l, h) + t * padded(s.dim), v, d * sizeof *v);
         }
 }
 
 enum { GROUP = 4 }; /* query heads that share a read of a key block */
 
-/* Compute score[g][0..len) of `group` query heads against one store. */
-SIMD void span_scores(float *scores, size_t stride, const float *q, int group, const float *keys,
-                      int len, int dim, float scale)
+/* The tokens of one store, for the query heads of a group that share a key head: their scores and,
+ * after span_exp, the weights, [group][stride]. */
+typedef struct {
+    float *scores;
+    size_t stride;
+    const float *keys, *values;
+    int len;
+} Span;
+
+SIMD void span_scores(const Span *t, const float *q, int group, int dim, float scale)
 {
-    for (int t = 0; t < len; t += LANES) {
-        const float *block = keys + (size_t)t * (size_t)dim;
+    for (int at = 0; at < t->len; at += LANES) {
+        const float *block = t->keys + (size_t)at * (size_t)dim;
         Vec even[GROUP], odd[GROUP];
         for (int g = 0; g < group; g++) even[g] = odd[g] = (Vec){0};
         for (int i = 0; i < dim; i += 2) {
@@ -119,7 +125,7 @@ SIMD void span_scores(float *scores, size_t stride, const float *q, int group, c
             }
         }
         for (int g = 0; g < group; g++)
-            v_store(scores + (size_t)g * stride + t, (even[g] + odd[g]) * scale);
+            v_store(t->scores + (size_t)g * t->stride + at, (even[g] + odd[g]) * scale);
     }
 }
 
@@ -146,15 +152,16 @@ static float span_top(const float *scores, int len, float top)
     return top;
 }
 
-/* acc[g] += p[g] V for one vector of columns. Two chains hide the latency of one. */
-SIMD void span_values(Vec *acc, const float *p, size_t stride, int group, const float *values,
-                      int len, size_t width)
+/* acc[g] += p[g] V for the vector of columns at c. Two chains hide the latency of one. */
+SIMD void span_values(Vec *acc, const Span *s, int group, int c, size_t width)
 {
+    const float *p = s->scores, *values = s->values + c;
+    size_t stride = s->stride;
     Vec odd[GROUP];
 #pragma GCC unroll 4
     for (int g = 0; g < group; g++) odd[g] = (Vec){0};
     int t = 0;
-    for (; t + 2 <= len; t += 2) {
+    for (; t + 2 <= s->len; t += 2) {
         Vec a = v_load(values + (size_t)t * width), b = v_load(values + (size_t)(t + 1) * width);
 #pragma GCC unroll 4
         for (int g = 0; g < group; g++) {
@@ -162,42 +169,45 @@ SIMD void span_values(Vec *acc, const float *p, size_t stride, int group, const 
             odd[g] += b * p[(size_t)g * stride + (size_t)t + 1];
         }
     }
-    if (t < len)
+    if (t < s->len)
         for (int g = 0; g < group; g++)
             acc[g] += v_load(values + (size_t)t * width) * p[(size_t)g * stride + (size_t)t];
 #pragma GCC unroll 4
     for (int g = 0; g < group; g++) acc[g] += odd[g];
 }
 
-SIMD void cached_group(float *out, const float *q, const KvRow *row, int layer, int kv, int group,
-                       HeadShape s, float *scores)
+SIMD void cached_group(float *out, const float *q, const KvRow *row, const CachedLayer *l, int kv,
+                       int group)
 {
     const KvStore *a = row->prefix, *b = row->own;
     size_t split = ((size_t)a->len + 15) & ~(size_t)15, stride = (size_t)a->cap + (size_t)b->cap,
-           width = padded(s.dim);
-    float scale = 1.0f / sqrtf((float)s.dim), inverse[GROUP];
-    span_scores(scores, stride, q, group, keys_of(a, layer, kv, s), a->len, s.dim, scale);
-    span_scores(scores + split, stride, q, group, keys_of(b, layer, kv, s), b->len, s.dim, scale);
+           width = padded(l->s.dim);
+    int dim = l->s.dim;
+    const Span prefix = {l->scores, stride, keys_of(a, l, kv), values_of(a, l, kv), a->len},
+               own = {l->scores + split, stride, keys_of(b, l, kv), values_of(b, l, kv), b->len};
+    float scale = 1.0f / sqrtf((float)dim), inverse[GROUP];
+    span_scores(&prefix, q, group, dim, scale);
+    span_scores(&own, q, group, dim, scale);
     for (int g = 0; g < group; g++) {
-        float *mine = scores + (size_t)g * stride, top = span_top(mine, a->len, -INFINITY);
+        float *mine = l->scores + (size_t)g * stride, top = span_top(mine, a->len, -INFINITY);
         top = span_top(mine + split, b->len, top);
         Vec sum = span_exp(mine, a->len, top, (Vec){0});
         inverse[g] = 1.0f / v_sum(span_exp(mine + split, b->len, top, sum));
     }
-    for (int c = 0; c < s.dim; c += LANES) {
+    for (int c = 0; c < dim; c += LANES) {
         Vec acc[GROUP];
         for (int g = 0; g < group; g++) acc[g] = (Vec){0};
-        span_values(acc, scores, stride, group, values_of(a, layer, kv, s) + c, a->len, width);
-        span_values(acc, scores + split, stride, group, values_of(b, layer, kv, s) + c, b->len,
-                    width);
+        span_values(acc, &prefix, group, c, width);
+        span_values(acc, &own, group, c, width);
         for (int g = 0; g < group; g++)
-            v_put(out + (size_t)g * (size_t)s.dim + c, acc[g] * inverse[g], s.dim - c);
+            v_put(out + (size_t)g * (size_t)dim + c, acc[g] * inverse[g], dim - c);
     }
 }
 
-void cpu_attention_cached(float *out, const float *qkv, const KvRow *row, int rows, int layer,
-                          HeadShape s, float *scratch)
+void cpu_attention_cached(float *out, const float *qkv, const KvRow *row, int rows,
+                          const CachedLayer *l)
 {
+    HeadShape s = l->s;
     int per = s.heads / s.kv_heads;
     for (int r = 0; r < rows; r++)
         for (int kv = 0; kv < s.kv_heads; kv++)
@@ -207,10 +217,10 @@ void cpu_attention_cached(float *out, const float *qkv, const KvRow *row, int ro
                 float *o = out + (size_t)r * (size_t)(s.heads * s.dim) + at;
                 const float *q = qkv + (size_t)r * (size_t)head_row(s) + at;
                 switch (group) { /* constants, so that the accumulators are registers */
-                case 1: cached_group(o, q, &row[r], layer, kv, 1, s, scratch); break;
-                case 2: cached_group(o, q, &row[r], layer, kv, 2, s, scratch); break;
-                case 3: cached_group(o, q, &row[r], layer, kv, 3, s, scratch); break;
-                default: cached_group(o, q, &row[r], layer, kv, 4, s, scratch); break;
+                case 1: cached_group(o, q, &row[r], l, kv, 1); break;
+                case 2: cached_group(o, q, &row[r], l, kv, 2); break;
+                case 3: cached_group(o, q, &row[r], l, kv, 3); break;
+                default: cached_group(o, q, &row[r], l, kv, 4); break;
                 }
             }
 }

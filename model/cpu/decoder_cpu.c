@@ -142,27 +142,26 @@ static Scratch scratch_of(const CpuDecoder *d, int part)
 }
 
 static void step_attention(const CpuDecoder *d, int i, const Scratch *s, const KvRow *row,
-                           const int32_t *pos, int rows)
+                           const Rotation *angles)
 {
     const Model *m = d->base.model;
-    const ModelConfig *c = &m->c;
     const Ops *op = m->ops;
     const LayerAt *at = &m->layer[i];
-    int ld = head_row(m->shape), wide = c->heads * c->head_dim;
-    op->rmsnorm(s->norm, s->x, weight_at(m, at->in_norm), rows, c->hidden, c->norm_eps);
+    const CachedLayer cached = {i, m->shape, s->scores};
+    int ld = head_row(m->shape), rows = angles->rows;
+    Norm in = row_norm(m, s->x, at->in_norm, rows);
+    op->rmsnorm(s->norm, &in);
     project(m, s->qkv, s->norm, &d->layer[i].qkv, rows, 0, s->u);
-    if (c->qkv_bias) cpu_add_bias(s->qkv, weight_at(m, at->qkv.bias), rows, ld);
-    if (c->qk_norm) {
-        op->head_norm(s->qkv, s->qkv, weight_at(m, at->q_norm), rows, c->heads, c->head_dim, ld,
-                      c->norm_eps);
-        op->head_norm(s->qkv + wide, s->qkv + wide, weight_at(m, at->k_norm), rows, c->kv_heads,
-                      c->head_dim, ld, c->norm_eps);
+    if (m->c.qkv_bias) cpu_add_bias(s->qkv, weight_at(m, at->qkv.bias), rows, ld);
+    if (m->c.qk_norm) {
+        Norm q = head_norm(m, s->qkv, at, 0, rows), k = head_norm(m, s->qkv, at, 1, rows);
+        op->head_norm(s->qkv, &q);
+        op->head_norm(s->qkv + m->c.heads * m->c.head_dim, &k);
     }
-    op->rope(s->qkv, pos, m->cosines, m->sines, rows, m->shape, 1);
+    op->rope(s->qkv, angles, m->shape, 1);
     for (int r = 0; r < rows; r++)
-        cpu_kv_put(row[r].own, i, row[r].own->len - 1, s->qkv + (size_t)r * (size_t)ld, 1,
-                   m->shape);
-    cpu_attention_cached(s->att, s->qkv, row, rows, i, m->shape, s->scores);
+        cpu_kv_put(row[r].own, &cached, row[r].own->len - 1, s->qkv + (size_t)r * (size_t)ld, 1);
+    cpu_attention_cached(s->att, s->qkv, row, rows, &cached);
     project(m, s->x, s->att, &d->layer[i].o, rows, 1, s->u);
 }
 
@@ -186,15 +185,18 @@ static void step_rows(void *ctx, int part, int first, int rows)
         const KvRow *k = &d->view[first + r];
         pos[r] = k->prefix->len + k->own->len++;
     }
+    Rotation angles = model_rotation(m, pos, rows);
     op->embed(s.x, weight_at(m, m->embed), d->ids + first, rows, c->hidden);
     for (int i = 0; i < c->layers; i++) {
-        step_attention(d, i, &s, d->view + first, pos, rows);
-        op->rmsnorm(s.norm, s.x, weight_at(m, m->layer[i].post_norm), rows, c->hidden, c->norm_eps);
+        step_attention(d, i, &s, d->view + first, &angles);
+        Norm mid = row_norm(m, s.x, m->layer[i].post_norm, rows);
+        op->rmsnorm(s.norm, &mid);
         project(m, s.gate_up, s.norm, &d->layer[i].gate_up, rows, 0, s.u);
         op->swiglu(s.act, s.gate_up, rows, c->ff);
         project(m, s.x, s.act, &d->layer[i].down, rows, 1, s.u);
     }
-    op->rmsnorm(s.norm, s.x, weight_at(m, m->norm), rows, c->hidden, c->norm_eps);
+    Norm out = row_norm(m, s.x, m->norm, rows);
+    op->rmsnorm(s.norm, &out);
     op->matmul_packed(logits, s.norm, &d->head, rows, 0);
     for (int r = 0; r < rows; r++)
         draw_row(d, first + r, &d->rows[first + r], logits + (size_t)r * (size_t)c->vocab);
@@ -231,7 +233,7 @@ typedef struct {
 static void keep_layer(void *ctx, int layer, const Num *qkv, int rows)
 {
     const KeepKv *k = ctx;
-    cpu_kv_put(k->kv, layer, 0, qkv, rows, k->shape);
+    cpu_kv_put(k->kv, &(CachedLayer){layer, k->shape, NULL}, 0, qkv, rows);
 }
 
 static int prefill(Decoder *base, const int32_t *ids, int len, int copies, Error *err)

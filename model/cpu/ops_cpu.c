@@ -118,25 +118,34 @@ static void add_bias(float *y, int ld, const float *bias, int rows, int n)
     }
 }
 
+/* n rows of a matrix, or columns, from the first on. */
+static Matrix some_rows(Matrix a, int first, int n)
+{
+    const float *at = (const float *)a.at + (size_t)first * (size_t)(a.turned ? 1 : a.ld);
+    return (Matrix){at, n, a.columns, a.ld, a.turned};
+}
+
+static Matrix some_columns(Matrix a, int first, int n)
+{
+    return transposed(some_rows(transposed(a), first, n));
+}
+
 static void gemm(const Gemm *g)
 {
-    enum CBLAS_TRANSPOSE at = g->ta ? CblasTrans : CblasNoTrans,
-                         bt = g->tb ? CblasTrans : CblasNoTrans;
-    int by_rows = g->m >= g->n, side = by_rows ? g->m : g->n, step = piece(side),
+    int m = g->a.rows, n = g->b.columns;
+    int by_rows = m >= n, side = by_rows ? m : n, step = piece(side),
         pieces = (side + step - 1) / step;
-    const float *a = g->a, *b = g->b, *bias = g->bias;
+    const float *bias = g->bias;
 #pragma omp parallel for num_threads(cpu_threads()) schedule(dynamic) if (pieces > 1)
     for (int p = 0; p < pieces; p++) {
         int first = p * step, size = side - first < step ? side - first : step;
-        int rows = by_rows ? size : g->m, columns = by_rows ? g->n : size;
-        size_t a_at = by_rows ? (size_t)first * (size_t)(g->ta ? 1 : g->lda) : 0;
-        size_t b_at = by_rows ? 0 : (size_t)first * (size_t)(g->tb ? g->ldb : 1);
-        size_t d_at = by_rows ? (size_t)first * (size_t)g->ldd : (size_t)first;
-        if (g->beta != 0 && g->c != g->d) copy_piece(g, d_at, rows, columns);
-        blas_sgemm(at, bt, rows, columns, g->k, g->alpha, a + a_at, g->lda, b + b_at, g->ldb,
-                   g->beta, (float *)g->d + d_at, g->ldd);
-        if (bias)
-            add_bias((float *)g->d + d_at, g->ldd, bias + (by_rows ? 0 : first), rows, columns);
+        Matrix a = by_rows ? some_rows(g->a, first, size) : g->a,
+               b = by_rows ? g->b : some_columns(g->b, first, size);
+        size_t at = by_rows ? (size_t)first * (size_t)g->ldd : (size_t)first;
+        float *d = (float *)g->d + at;
+        if (g->beta != 0 && g->c != g->d) copy_piece(g, at, a.rows, b.columns);
+        blas_sgemm(g->alpha, a, b, g->beta, d, g->ldd);
+        if (bias) add_bias(d, g->ldd, bias + (by_rows ? 0 : first), a.rows, b.columns);
     }
 }
 
@@ -174,86 +183,72 @@ static float inverse_rms(const float *x, int n, float eps)
     return 1.0f / sqrtf(v_sum(sum) / (float)n + eps);
 }
 
-static void head_norm(Num *y_, const Num *x_, const Num *w_, int rows, int groups, int n, int ld,
-                      float eps)
+static void head_norm(Num *y_, const Norm *s)
 {
     float *y = y_;
-    const float *x = x_, *w = w_;
-#pragma omp parallel for num_threads(cpu_threads()) schedule(static) if (rows > 16)
-    for (int r = 0; r < rows; r++)
-        for (int g = 0; g < groups; g++) {
-            size_t at = (size_t)r * (size_t)ld + (size_t)g * (size_t)n;
-            float inv = inverse_rms(x + at, n, eps);
+    const float *x = s->x, *w = s->w;
+    int n = s->n;
+#pragma omp parallel for num_threads(cpu_threads()) schedule(static) if (s->rows > 16)
+    for (int r = 0; r < s->rows; r++)
+        for (int g = 0; g < s->groups; g++) {
+            size_t at = (size_t)r * (size_t)s->ld + (size_t)g * (size_t)n;
+            float inv = inverse_rms(x + at, n, s->eps);
             for (int i = 0; i < n; i += LANES)
                 v_put(y + at + i, v_get(x + at + i, n - i) * inv * v_get(w + i, n - i), n - i);
         }
 }
 
-static void rmsnorm(Num *y, const float *x, const Num *w, int rows, int n, float eps)
+/* The vector at `at`: with g = dy w, dx = inv g - x inv^3 mean(g x); dw += dy x inv. */
+static void vector_grad(float *dx, int more, float *dw, const float *dy, const Norm *s, size_t at)
 {
-    head_norm(y, x, w, rows, 1, n, n, eps);
-}
-
-/* One vector: with g = dy w, dx = inv g - x inv^3 mean(g x); dw += dy x inv. */
-static void rmsnorm_grad_one(float *dx, int more, float *dw, const float *dy, const float *x,
-                             const float *w, int n, float eps)
-{
-    float inv = inverse_rms(x, n, eps);
+    const float *x = (const float *)s->x + at, *w = s->w;
+    int n = s->n;
+    float inv = inverse_rms(x, n, s->eps);
     Vec dot = {0};
     for (int i = 0; i < n; i += LANES) {
-        Vec d = v_get(dy + i, n - i), v = v_get(x + i, n - i);
+        Vec d = v_get(dy + at + i, n - i), v = v_get(x + i, n - i);
         dot += d * v_get(w + i, n - i) * v;
         v_put(dw + i, v_get(dw + i, n - i) + d * v * inv, n - i);
     }
     float back = v_sum(dot) / (float)n * inv * inv * inv;
     for (int i = 0; i < n; i += LANES) {
-        Vec out = v_get(dy + i, n - i) * v_get(w + i, n - i) * inv - v_get(x + i, n - i) * back;
-        v_put(dx + i, more ? v_get(dx + i, n - i) + out : out, n - i);
+        Vec out =
+            v_get(dy + at + i, n - i) * v_get(w + i, n - i) * inv - v_get(x + i, n - i) * back;
+        v_put(dx + at + i, more ? v_get(dx + at + i, n - i) + out : out, n - i);
     }
 }
 
-static void norm_grad(Num *dx_, int more, float *dw, const Num *dy_, const Num *x_, const Num *w_,
-                      int rows, int groups, int n, int ld, float eps)
+static void rmsnorm_grad(Num *dx, int more, float *dw, const Num *dy, const Norm *s)
 {
-    float *dx = dx_;
-    const float *dy = dy_, *x = x_, *w = w_;
-    float *sums = memory_array((size_t)PARTS * (size_t)n, sizeof *sums);
+    size_t n = (size_t)s->n;
+    float *sums = memory_array(PARTS * n, sizeof *sums);
 #pragma omp parallel for num_threads(cpu_threads()) schedule(dynamic)
     for (int p = 0; p < PARTS; p++) {
-        int first = (int)((int64_t)rows * p / PARTS), last = (int)((int64_t)rows * (p + 1) / PARTS);
+        int first = (int)((int64_t)s->rows * p / PARTS),
+            last = (int)((int64_t)s->rows * (p + 1) / PARTS);
         for (int r = first; r < last; r++)
-            for (int g = 0; g < groups; g++) {
-                size_t at = (size_t)r * (size_t)ld + (size_t)g * (size_t)n;
-                rmsnorm_grad_one(dx + at, more, sums + (size_t)p * (size_t)n, dy + at, x + at, w, n,
-                                 eps);
-            }
+            for (int g = 0; g < s->groups; g++)
+                vector_grad(dx, more, sums + (size_t)p * n, dy, s,
+                            (size_t)r * (size_t)s->ld + (size_t)g * n);
     }
     for (int p = 0; p < PARTS && dw; p++)
-        for (int i = 0; i < n; i++) dw[i] += sums[(size_t)p * (size_t)n + (size_t)i];
+        for (int i = 0; i < s->n; i++) dw[i] += sums[(size_t)p * n + (size_t)i];
     free(sums);
 }
 
-static void rmsnorm_grad(Num *dx, int more, float *dw, const Num *dy, const float *x, const Num *w,
-                         int rows, int n, float eps)
+static void head_norm_grad(Num *dx, float *dw, const Num *dy, const Norm *s)
 {
-    norm_grad(dx, more, dw, dy, x, w, rows, 1, n, n, eps);
+    rmsnorm_grad(dx, 0, dw, dy, s);
 }
 
-static void head_norm_grad(Num *dx, float *dw, const Num *dy, const Num *x, const Num *w, int rows,
-                           int groups, int n, int ld, float eps)
-{
-    norm_grad(dx, 0, dw, dy, x, w, rows, groups, n, ld, eps);
-}
-
-static void rope(Num *qkv_, const int32_t *pos, const float *cosines, const float *sines, int rows,
-                 HeadShape s, float sign)
+static void rope(Num *qkv_, const Rotation *angle, HeadShape s, float sign)
 {
     float *qkv = qkv_;
     int half = s.dim / 2, ld = head_row(s);
-#pragma omp parallel for num_threads(cpu_threads()) schedule(static) if (rows > 16)
-    for (int r = 0; r < rows; r++) {
-        const float *cs = cosines + (size_t)pos[r] * (size_t)half,
-                    *sn = sines + (size_t)pos[r] * (size_t)half;
+#pragma omp parallel for num_threads(cpu_threads()) schedule(static) if (angle->rows > 16)
+    for (int r = 0; r < angle->rows; r++) {
+        size_t at = (size_t)angle->pos[r] * (size_t)half;
+        const float *cs = angle->cosines + at, *sn = angle->sines + at;
         for (int h = 0; h < s.heads + s.kv_heads; h++) {
             float *a = qkv + (size_t)r * (size_t)ld + (size_t)h * (size_t)s.dim, *b = a + half;
             for (int i = 0; i < half; i += LANES) {
@@ -333,27 +328,28 @@ static float row_lse(const float *z, int vocab)
     return (float)((double)m + log(s));
 }
 
-static void cross_entropy(float *logp, float *lse, const float *logits, const int32_t *target,
-                          int rows, int vocab)
+static void cross_entropy(float *logp, float *lse, const Logits *l)
 {
 #pragma omp parallel for num_threads(cpu_threads()) schedule(static)
-    for (int r = 0; r < rows; r++) {
-        const float *z = logits + (size_t)r * (size_t)vocab;
-        lse[r] = row_lse(z, vocab);
-        logp[r] = target[r] < 0 ? 0 : z[target[r]] - lse[r];
+    for (int r = 0; r < l->rows; r++) {
+        const float *z = l->z + (size_t)r * (size_t)l->vocab;
+        int target = l->target[r];
+        lse[r] = row_lse(z, l->vocab);
+        logp[r] = target < 0 ? 0 : z[target] - lse[r];
     }
 }
 
-static void cross_entropy_grad(Num *dlogits, const float *logits, const float *lse,
-                               const int32_t *target, const float *weight, int rows, int vocab)
+static void cross_entropy_grad(Num *dlogits, const float *lse, const float *weight, const Logits *l)
 {
+    int vocab = l->vocab;
 #pragma omp parallel for num_threads(cpu_threads()) schedule(static)
-    for (int r = 0; r < rows; r++) {
-        const float *z = logits + (size_t)r * (size_t)vocab;
-        float *dz = (float *)dlogits + (size_t)r * (size_t)vocab, w = target[r] < 0 ? 0 : weight[r];
+    for (int r = 0; r < l->rows; r++) {
+        const float *z = l->z + (size_t)r * (size_t)vocab;
+        int target = l->target[r];
+        float *dz = (float *)dlogits + (size_t)r * (size_t)vocab, w = target < 0 ? 0 : weight[r];
         for (int i = 0; i < vocab; i += LANES)
             v_put(dz + i, v_exp(v_get(z + i, vocab - i) - lse[r]) * -w, vocab - i);
-        if (target[r] >= 0) dz[target[r]] += w;
+        if (target >= 0) dz[target] += w;
     }
 }
 
@@ -377,10 +373,10 @@ static double sum_squares(const float *x, size_t n)
 }
 
 /* p is fp32 here and is its own master. */
-static void adamw(Num *p_, float *master, float *g, void *m_, void *v_, size_t n, const AdamStep *s)
+static void adamw(const AdamSlice *a, const AdamStep *s)
 {
-    (void)master;
-    float *p = p_, *m = m_, *v = v_;
+    float *p = a->p, *g = a->g, *m = a->m, *v = a->v;
+    size_t n = a->n;
     const float b1 = (float)s->beta1, b2 = (float)s->beta2, a1 = (float)(1 - s->beta1),
                 a2 = (float)(1 - s->beta2);
     const float scale = (float)s->scale, keep = (float)(1 - s->lr * s->decay), eps = (float)s->eps;
@@ -412,7 +408,7 @@ static const Ops table = {
     .gemm = gemm,
     .bias_grad = bias_grad,
     .add = add,
-    .rmsnorm = rmsnorm,
+    .rmsnorm = head_norm,
     .rmsnorm_grad = rmsnorm_grad,
     .head_norm = head_norm,
     .head_norm_grad = head_norm_grad,

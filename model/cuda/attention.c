@@ -102,9 +102,10 @@ static int parts_of(const BatchView *b, HeadShape s, Cut c)
     return (int)(parts < group ? parts : group);
 }
 
-void cuda_attention_grad(Num *dqkv, const Num *dout, const Num *out, const float *lse,
-                         const Num *qkv, const BatchView *b, HeadShape s)
+void cuda_attention_grad(Num *dqkv, const Num *dout, const Attended *attended, const BatchView *b,
+                         HeadShape s)
 {
+    Attended a = *attended;
     const Variant *v = variant_of(s);
     if (!v || b->rows == 0) return;
     Cut c = cut_of(v);
@@ -119,16 +120,16 @@ void cuda_attention_grad(Num *dqkv, const Num *dout, const Num *out, const float
     float scale = softmax_scale(s.dim);
     if (cuda_failed()) return;
     LAUNCH(KERNEL_attention_grad_rows, line(ceil_div(vectors * (size_t)lanes, PLAIN)), line(PLAIN),
-           0, &statistics, &dout, &out, &lse, &rows, &s.heads, &s.dim, &lanes);
+           0, &statistics, &dout, &a.out, &a.lse, &rows, &s.heads, &s.dim, &lanes);
     LAUNCH(v->grad_q, line(q.tasks * (unsigned)s.heads), line(c.threads),
-           tiles(v, 2 * c.rows + 4 * c.grad_q_keys), &dqkv, &qkv, &dout, &statistics,
+           tiles(v, 2 * c.rows + 4 * c.grad_q_keys), &dqkv, &a.qkv, &dout, &statistics,
            (void *)&b->start, (void *)&b->n, &q.rounds, &rows, &s.heads, &s.kv_heads, &s.dim,
            &scale);
     /* Two statistics of the queries of two tiles. */
     size_t numbers = 4 * (size_t)c.queries * sizeof(float);
     for (int i = 0; i <= v->split; i++)
         LAUNCH(v->grad_kv[i], line(kv.tasks * (unsigned)(s.kv_heads * parts)), line(c.threads),
-               tiles(v, 2 * c.kv_rows + 4 * c.queries) + numbers, &dqkv, &sums, &qkv, &dout,
+               tiles(v, 2 * c.kv_rows + 4 * c.queries) + numbers, &dqkv, &sums, &a.qkv, &dout,
                &statistics, (void *)&b->start, (void *)&b->n, &kv.rounds, &rows, &s.heads,
                &s.kv_heads, &s.dim, &parts, &scale);
     if (parts > 1)

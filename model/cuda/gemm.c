@@ -25,7 +25,7 @@ static int open_gemm(void)
 /* d = beta c + bias. */
 static void spread_bias(const Gemm *g)
 {
-    int adds = g->beta != 0, m = g->m, n = g->n, ldd = g->ldd;
+    int adds = g->beta != 0, m = g->a.rows, n = g->b.columns, ldd = g->ldd;
     int aligned = n % 8 == 0 && ldd % 8 == 0 && aligned16(g->d) && aligned16(g->bias) &&
                   (!adds || aligned16(g->c));
     Dim3 grid = {ceil_div((size_t)m, 32), ceil_div((size_t)n, 256), 1}, block = {256, 1, 1};
@@ -43,25 +43,13 @@ static void spread_bias(const Gemm *g)
 void cuda_gemm(const Gemm *g)
 {
     Error err;
-    int first = g->bias && g->m > 0 && g->n > 0;
+    int first = g->bias && g->a.rows > 0 && g->b.columns > 0;
     if (open_gemm()) return;
     if (first) spread_bias(g);
-    const CublasltProduct p = {g->ta,
-                               g->tb,
-                               g->m,
-                               g->n,
-                               g->k,
-                               g->a,
-                               g->b,
-                               g->lda,
-                               g->ldb,
-                               g->alpha,
-                               first ? 1 : g->beta,
-                               first ? g->d : g->c,
-                               g->d,
-                               g->ldd,
-                               g->wide,
-                               g->ordered};
+    const CublasltProduct p = {
+        g->a.turned, g->b.turned, g->a.rows, g->b.columns, g->a.columns,        g->a.at,
+        g->b.at,     g->a.ld,     g->b.ld,   g->alpha,     first ? 1 : g->beta, first ? g->d : g->c,
+        g->d,        g->ldd,      g->wide,   g->ordered};
     if (!cuda_failed() && cublaslt_product(gemm.lt, &p, gemm.workspace, cuda_state()->stream, &err))
         cuda_fail_with(&err);
 }

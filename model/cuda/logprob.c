@@ -9,18 +9,19 @@ static Dim3 row_threads(int vocab)
     return (Dim3){threads < 512 ? threads : 512, 1, 1};
 }
 
-void cuda_cross_entropy(float *logp, float *lse, const float *logits, const int32_t *target,
-                        int rows, int vocab)
+void cuda_cross_entropy(float *logp, float *lse, const Logits *logits)
 {
-    int aligned = vocab % 4 == 0 && aligned16(logits);
-    LAUNCH(KERNEL_cross_entropy, ((Dim3){(unsigned)rows, 1, 1}), row_threads(vocab), 0, &logp, &lse,
-           &logits, &target, &vocab, &aligned);
+    Logits l = *logits;
+    int aligned = l.vocab % 4 == 0 && aligned16(l.z);
+    LAUNCH(KERNEL_cross_entropy, ((Dim3){(unsigned)l.rows, 1, 1}), row_threads(l.vocab), 0, &logp,
+           &lse, &l.z, &l.target, &l.vocab, &aligned);
 }
 
-void cuda_cross_entropy_grad(Num *dlogits, const float *logits, const float *lse,
-                             const int32_t *target, const float *weight, int rows, int vocab)
+void cuda_cross_entropy_grad(Num *dlogits, const float *lse, const float *weight,
+                             const Logits *logits)
 {
-    int aligned = vocab % 4 == 0 && aligned16(logits);
-    LAUNCH(KERNEL_cross_entropy_grad, ((Dim3){(unsigned)rows, 1, 1}), row_threads(vocab), 0,
-           &dlogits, &logits, &lse, &target, &weight, &vocab, &aligned);
+    Logits l = *logits;
+    int aligned = l.vocab % 4 == 0 && aligned16(l.z);
+    LAUNCH(KERNEL_cross_entropy_grad, ((Dim3){(unsigned)l.rows, 1, 1}), row_threads(l.vocab), 0,
+           &dlogits, &l.z, &lse, &l.target, &weight, &l.vocab, &aligned);
 }

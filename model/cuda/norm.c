@@ -29,83 +29,88 @@ int cuda_norm_too_long(int n, int aligned)
 }
 
 /* Heads are short. Longer ones take the path without alignment. */
-static int aligned_head(const void *a, const void *b, const void *c, const void *d, int n, int ld)
+static int aligned_head(const void *a, const void *b, const Norm *v)
 {
-    return n <= 256 && n % 8 == 0 && ld % 8 == 0 && aligned16(a) && aligned16(b) && aligned16(c) &&
-           aligned16(d);
+    return v->n <= 256 && v->n % 8 == 0 && v->ld % 8 == 0 && aligned16(a) && aligned16(b) &&
+           aligned16(v->x) && aligned16(v->w);
 }
 
-static void norm(CudaKernel team, CudaKernel block, NormShare s, Num *y, const void *x,
-                 const Num *w, int rows, int groups, int n, int ld, float eps)
+static void norm(CudaKernel team, CudaKernel block, NormShare s, Num *y, const Norm *v)
 {
-    unsigned count = (unsigned)rows * (unsigned)groups;
+    unsigned count = (unsigned)v->rows * (unsigned)v->groups;
+    Norm a = *v;
     if (s.lanes) {
         /* Vectors of a block: four per team, or one. */
         unsigned each = TEAM_THREADS / (unsigned)s.lanes * (s.vectors == 1 ? 4 : 1);
-        LAUNCH(team, ((Dim3){ceil_div(count, each), 1, 1}), ((Dim3){s.threads, 1, 1}), 0, &y, &x,
-               &w, &count, &groups, &n, &ld, &eps, &s.lanes);
+        LAUNCH(team, ((Dim3){ceil_div(count, each), 1, 1}), ((Dim3){s.threads, 1, 1}), 0, &y, &a.x,
+               &a.w, &count, &a.groups, &a.n, &a.ld, &a.eps, &s.lanes);
     } else {
-        LAUNCH(block, ((Dim3){count, 1, 1}), ((Dim3){s.threads, 1, 1}), 0, &y, &x, &w, &groups, &n,
-               &ld, &eps);
+        LAUNCH(block, ((Dim3){count, 1, 1}), ((Dim3){s.threads, 1, 1}), 0, &y, &a.x, &a.w,
+               &a.groups, &a.n, &a.ld, &a.eps);
     }
 }
 
-void cuda_rmsnorm(Num *y, const float *x, const Num *w, int rows, int n, float eps)
+void cuda_rmsnorm(Num *y, const Norm *v)
 {
-    int aligned = n % 8 == 0 && aligned16(y) && aligned16(x) && aligned16(w);
-    if (cuda_norm_too_long(n, aligned)) return;
-    NormShare s = cuda_norm_share(n, aligned);
+    int aligned = v->n % 8 == 0 && aligned16(y) && aligned16(v->x) && aligned16(v->w);
+    if (cuda_norm_too_long(v->n, aligned)) return;
+    NormShare s = cuda_norm_share(v->n, aligned);
     norm(s.vectors == 1 ? KERNEL_rmsnorm_team1 : KERNEL_rmsnorm_team4,
-         aligned ? KERNEL_rmsnorm_block : KERNEL_rmsnorm_any, s, y, x, w, rows, 1, n, n, eps);
+         aligned ? KERNEL_rmsnorm_block : KERNEL_rmsnorm_any, s, y, v);
 }
 
-void cuda_head_norm(Num *y, const Num *x, const Num *w, int rows, int groups, int n, int ld,
-                    float eps)
+void cuda_head_norm(Num *y, const Norm *v)
 {
-    int aligned = aligned_head(y, x, w, NULL, n, ld);
-    if (cuda_norm_too_long(n, 0)) return;
-    norm(KERNEL_head_norm_team, KERNEL_head_norm_any, cuda_norm_share(n, aligned), y, x, w, rows,
-         groups, n, ld, eps);
+    int aligned = aligned_head(y, NULL, v);
+    if (cuda_norm_too_long(v->n, 0)) return;
+    norm(KERNEL_head_norm_team, KERNEL_head_norm_any, cuda_norm_share(v->n, aligned), y, v);
 }
+
+/* The gradient that is written, and the one that it follows from. */
+typedef struct {
+    Num *dx;
+    int add;
+    float *dw;
+    const Num *dy;
+} Gradient;
 
 /* As many blocks as run at a time. Each writes a row of sums for dw. */
-static void norm_grad(CudaKernel team, CudaKernel block, NormShare s, Num *dx, int add, float *dw,
-                      const Num *dy, const void *x, const Num *w, int rows, int groups, int n,
-                      int ld, float eps)
+static void norm_grad(CudaKernel team, CudaKernel block, NormShare s, Gradient g, const Norm *v)
 {
-    if (rows < 1) return;
-    unsigned count = (unsigned)rows * (unsigned)groups,
+    if (v->rows < 1) return;
+    unsigned count = (unsigned)v->rows * (unsigned)v->groups,
              teams = s.lanes ? s.threads / (unsigned)s.lanes : 1;
     unsigned max_blocks = SMS * (!s.lanes ? SM_THREADS / s.threads : s.vectors == 1 ? 5 : 2);
     unsigned each = ceil_div(ceil_div(count, max_blocks), teams) * teams,
              blocks = ceil_div(count, each);
-    float *parts = dw ? cuda_scratch((size_t)blocks * (size_t)n * sizeof *parts) : NULL;
+    Norm a = *v;
+    size_t n = (size_t)a.n;
+    float *parts = g.dw ? cuda_scratch((size_t)blocks * n * sizeof *parts) : NULL;
     Dim3 grid = {blocks, 1, 1}, threads = {s.threads, 1, 1};
     if (s.lanes)
-        LAUNCH(team, grid, threads, dw ? (size_t)teams * (size_t)n * sizeof(float) : 0, &dx, &add,
-               &parts, &dy, &x, &w, &count, &each, &groups, &n, &ld, &eps, &s.lanes);
+        LAUNCH(team, grid, threads, g.dw ? (size_t)teams * n * sizeof(float) : 0, &g.dx, &g.add,
+               &parts, &g.dy, &a.x, &a.w, &count, &each, &a.groups, &a.n, &a.ld, &a.eps, &s.lanes);
     else
-        LAUNCH(block, grid, threads, 0, &dx, &add, &parts, &dy, &x, &w, &count, &each, &groups, &n,
-               &ld, &eps);
-    if (dw) cuda_sum_parts(dw, parts, blocks, n);
+        LAUNCH(block, grid, threads, 0, &g.dx, &g.add, &parts, &g.dy, &a.x, &a.w, &count, &each,
+               &a.groups, &a.n, &a.ld, &a.eps);
+    if (g.dw) cuda_sum_parts(g.dw, parts, blocks, a.n);
 }
 
-void cuda_rmsnorm_grad(Num *dx, int add, float *dw, const Num *dy, const float *x, const Num *w,
-                       int rows, int n, float eps)
+void cuda_rmsnorm_grad(Num *dx, int add, float *dw, const Num *dy, const Norm *v)
 {
-    int aligned = n % 8 == 0 && aligned16(dx) && aligned16(dy) && aligned16(x) && aligned16(w);
-    if (cuda_norm_too_long(n, aligned)) return;
-    NormShare s = cuda_norm_share(n, aligned);
+    int aligned =
+        v->n % 8 == 0 && aligned16(dx) && aligned16(dy) && aligned16(v->x) && aligned16(v->w);
+    if (cuda_norm_too_long(v->n, aligned)) return;
+    NormShare s = cuda_norm_share(v->n, aligned);
     norm_grad(s.vectors == 1 ? KERNEL_rmsnorm_grad_team1 : KERNEL_rmsnorm_grad_team4,
-              aligned ? KERNEL_rmsnorm_grad_block : KERNEL_rmsnorm_grad_any, s, dx, add, dw, dy, x,
-              w, rows, 1, n, n, eps);
+              aligned ? KERNEL_rmsnorm_grad_block : KERNEL_rmsnorm_grad_any, s,
+              (Gradient){dx, add, dw, dy}, v);
 }
 
-void cuda_head_norm_grad(Num *dx, float *dw, const Num *dy, const Num *x, const Num *w, int rows,
-                         int groups, int n, int ld, float eps)
+void cuda_head_norm_grad(Num *dx, float *dw, const Num *dy, const Norm *v)
 {
-    int aligned = aligned_head(dx, dy, x, w, n, ld);
-    if (cuda_norm_too_long(n, 0)) return;
-    norm_grad(KERNEL_head_norm_grad_team, KERNEL_head_norm_grad_any, cuda_norm_share(n, aligned),
-              dx, 0, dw, dy, x, w, rows, groups, n, ld, eps);
+    int aligned = aligned_head(dx, dy, v);
+    if (cuda_norm_too_long(v->n, 0)) return;
+    norm_grad(KERNEL_head_norm_grad_team, KERNEL_head_norm_grad_any, cuda_norm_share(v->n, aligned),
+              (Gradient){dx, 0, dw, dy}, v);
 }

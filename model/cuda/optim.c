@@ -9,8 +9,9 @@ typedef struct {
     float beta1, beta2, rest1, rest2, scale, keep, rate, root, eps;
 } Adam;
 
-void cuda_adamw(Num *p, float *master, float *g, void *m, void *v, size_t n, const AdamStep *s)
+void cuda_adamw(const AdamSlice *slice, const AdamStep *s)
 {
+    AdamSlice x = *slice;
     Adam a = {(float)s->beta1,
               (float)s->beta2,
               (float)(1 - s->beta1),
@@ -20,11 +21,14 @@ void cuda_adamw(Num *p, float *master, float *g, void *m, void *v, size_t n, con
               (float)(s->lr / s->correct1),
               (float)(1 / sqrt(s->correct2)),
               (float)s->eps};
-    int aligned = aligned16(p) && aligned16(master) && aligned16(g) && aligned16(m) && aligned16(v);
-    Dim3 grid = {ceil_div(n, 256 * 8), 1, 1}, block = {256, 1, 1};
+    int aligned =
+        aligned16(x.p) && aligned16(x.master) && aligned16(x.g) && aligned16(x.m) && aligned16(x.v);
+    Dim3 grid = {ceil_div(x.n, 256 * 8), 1, 1}, block = {256, 1, 1};
     uint64_t seed = s->seed;
     if (s->lean)
-        LAUNCH(KERNEL_adamw_lean, grid, block, 0, &p, &g, &m, &v, &n, &a, &seed, &aligned);
+        LAUNCH(KERNEL_adamw_lean, grid, block, 0, &x.p, &x.g, &x.m, &x.v, &x.n, &a, &seed,
+               &aligned);
     else
-        LAUNCH(KERNEL_adamw_master, grid, block, 0, &p, &master, &g, &m, &v, &n, &a, &aligned);
+        LAUNCH(KERNEL_adamw_master, grid, block, 0, &x.p, &x.master, &x.g, &x.m, &x.v, &x.n, &a,
+               &aligned);
 }

@@ -30,15 +30,16 @@ void cuda_swiglu_grad(Num *dgate_up, const Num *dact, const Num *gate_up, int ro
 }
 
 /* Take the widest access that divides half a head. A head has an even dimension. */
-void cuda_rope(Num *qkv, const int32_t *pos, const float *cosines, const float *sines, int rows,
-               HeadShape s, float sign)
+void cuda_rope(Num *qkv, const Rotation *angles, HeadShape s, float sign)
 {
+    Rotation r = *angles;
     int heads = s.heads + s.kv_heads, ld = head_row(s), half = s.dim / 2;
     int width = half % 8 == 0 ? 8 : half % 4 == 0 ? 4 : 2;
     size_t threads = (size_t)(half / width) * ceil_div((size_t)heads, ROPE_HEADS);
     CudaKernel k = width == 8 ? KERNEL_rope8 : width == 4 ? KERNEL_rope4 : KERNEL_rope2;
-    cuda_launch(k, (Dim3){ceil_div((size_t)rows * threads, 256), 1, 1}, (Dim3){256, 1, 1}, 0,
-                (void *[]){&qkv, &pos, &cosines, &sines, &rows, &heads, &ld, &s.dim, &sign});
+    cuda_launch(
+        k, (Dim3){ceil_div((size_t)r.rows * threads, 256), 1, 1}, (Dim3){256, 1, 1}, 0,
+        (void *[]){&qkv, &r.pos, &r.cosines, &r.sines, &r.rows, &heads, &ld, &s.dim, &sign});
 }
 
 void cuda_embed(float *x, const Num *table, const int32_t *ids, int rows, int n)

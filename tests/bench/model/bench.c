@@ -110,14 +110,8 @@ double bench_peak(const Ops *ops, int side)
 {
     size_t n = (size_t)side * (size_t)side;
     Num *x = ops->alloc(3 * n * (size_t)ops->num);
-    Gemm g = {.tb = 1,
-              .m = side,
-              .n = side,
-              .k = side,
-              .a = x,
-              .lda = side,
-              .b = num_at(ops, x, n),
-              .ldb = side,
+    Gemm g = {.a = matrix(x, side, side),
+              .b = transposed(matrix(num_at(ops, x, n), side, side)),
               .alpha = 1,
               .d = num_at(ops, x, 2 * n),
               .ldd = side};

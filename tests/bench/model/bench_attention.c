@@ -63,7 +63,7 @@ static void buffers_release(Buffers *b, const Ops *op)
 static void pass(const Ops *op, const Buffers *b, HeadShape s, int backward)
 {
     if (backward)
-        op->attention_grad(b->dqkv, b->dout, b->out, b->lse, b->qkv, &b->view, s);
+        op->attention_grad(b->dqkv, b->dout, &(Attended){b->qkv, b->out, b->lse}, &b->view, s);
     else
         op->attention(b->out, b->lse, b->qkv, &b->view, s);
 }

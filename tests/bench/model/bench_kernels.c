@@ -35,38 +35,50 @@ static void call_add(const Bench *b)
     b->op->add(b->p[0], b->p[1], (size_t)b->s->rows * (size_t)b->s->hidden);
 }
 
+static Norm rows_of(const Bench *b, const void *x, const Num *w)
+{
+    return (Norm){x, w, b->s->rows, 1, b->s->hidden, b->s->hidden, EPS};
+}
+
+static Norm heads_of(const Bench *b, const void *x, const Num *w)
+{
+    return (Norm){x, w, b->s->rows, b->s->heads.heads, b->s->heads.dim, b->row, EPS};
+}
+
 static void call_rmsnorm(const Bench *b)
 {
-    b->op->rmsnorm(b->p[0], (const float *)b->p[1], b->p[2], b->s->rows, b->s->hidden, EPS);
+    Norm v = rows_of(b, b->p[1], b->p[2]);
+    b->op->rmsnorm(b->p[0], &v);
 }
 
 static void call_rmsnorm_grad(const Bench *b)
 {
-    b->op->rmsnorm_grad(b->p[0], 1, (float *)b->p[4], b->p[1], (const float *)b->p[2], b->p[3],
-                        b->s->rows, b->s->hidden, EPS);
+    Norm v = rows_of(b, b->p[2], b->p[3]);
+    b->op->rmsnorm_grad(b->p[0], 1, (float *)b->p[4], b->p[1], &v);
 }
 
 static void call_rmsnorm_grad_frozen(const Bench *b)
 {
-    b->op->rmsnorm_grad(b->p[0], 1, NULL, b->p[1], (const float *)b->p[2], b->p[3], b->s->rows,
-                        b->s->hidden, EPS);
+    Norm v = rows_of(b, b->p[2], b->p[3]);
+    b->op->rmsnorm_grad(b->p[0], 1, NULL, b->p[1], &v);
 }
 
 static void call_head_norm(const Bench *b)
 {
-    b->op->head_norm(b->p[0], b->p[0], b->p[1], b->s->rows, b->s->heads.heads, b->s->heads.dim,
-                     b->row, EPS);
+    Norm v = heads_of(b, b->p[0], b->p[1]);
+    b->op->head_norm(b->p[0], &v);
 }
 
 static void call_head_norm_grad(const Bench *b)
 {
-    b->op->head_norm_grad(b->p[0], (float *)b->p[3], b->p[0], b->p[1], b->p[2], b->s->rows,
-                          b->s->heads.heads, b->s->heads.dim, b->row, EPS);
+    Norm v = heads_of(b, b->p[1], b->p[2]);
+    b->op->head_norm_grad(b->p[0], (float *)b->p[3], b->p[0], &v);
 }
 
 static void call_rope(const Bench *b)
 {
-    b->op->rope(b->p[0], b->view.pos, b->angles, b->angles, b->s->rows, b->s->heads, 1);
+    Rotation r = {b->view.pos, b->angles, b->angles, b->s->rows};
+    b->op->rope(b->p[0], &r, b->s->heads, 1);
 }
 
 static void call_bias_grad(const Bench *b)
@@ -90,16 +102,21 @@ static void call_embed_grad(const Bench *b)
     b->op->embed_grad((float *)b->p[0], b->p[1], &b->view, b->s->hidden);
 }
 
+static Logits logits_of(const Bench *b)
+{
+    return (Logits){(float *)b->p[0], b->target, b->s->loss_rows, b->s->vocab};
+}
+
 static void call_cross_entropy(const Bench *b)
 {
-    b->op->cross_entropy((float *)b->p[1], (float *)b->p[2], (float *)b->p[0], b->target,
-                         b->s->loss_rows, b->s->vocab);
+    Logits l = logits_of(b);
+    b->op->cross_entropy((float *)b->p[1], (float *)b->p[2], &l);
 }
 
 static void call_cross_entropy_grad(const Bench *b)
 {
-    b->op->cross_entropy_grad(b->p[0], (float *)b->p[0], (float *)b->p[1], b->target, b->weight,
-                              b->s->loss_rows, b->s->vocab);
+    Logits l = logits_of(b);
+    b->op->cross_entropy_grad(b->p[0], (float *)b->p[1], b->weight, &l);
 }
 
 static void call_sum_squares(const Bench *b)
@@ -122,13 +139,15 @@ static AdamStep adam_step(int lean)
 static void call_adamw(const Bench *b)
 {
     AdamStep s = adam_step(0);
-    b->op->adamw(b->p[0], (float *)b->p[1], (float *)b->p[2], b->p[3], b->p[4], b->params, &s);
+    AdamSlice a = {b->p[0], (float *)b->p[1], (float *)b->p[2], b->p[3], b->p[4], b->params};
+    b->op->adamw(&a, &s);
 }
 
 static void call_adamw_lean(const Bench *b)
 {
     AdamStep s = adam_step(1);
-    b->op->adamw(b->p[0], NULL, (float *)b->p[1], b->p[2], b->p[3], b->params, &s);
+    AdamSlice a = {b->p[0], NULL, (float *)b->p[1], b->p[2], b->p[3], b->params};
+    b->op->adamw(&a, &s);
 }
 
 /* ---- the common loop ---- */

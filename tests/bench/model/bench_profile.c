@@ -57,14 +57,15 @@ static void finish(const char *what, double flops)
 static void timed_gemm(const Gemm *g)
 {
     char what[80];
-    snprintf(what, sizeof what, "gemm %c%c %d x %d x %d%s", g->ta ? 't' : 'n', g->tb ? 't' : 'n',
-             g->m, g->n, g->k,
+    int m = g->a.rows, n = g->b.columns, k = g->a.columns;
+    snprintf(what, sizeof what, "gemm %c%c %d x %d x %d%s", g->a.turned ? 't' : 'n',
+             g->b.turned ? 't' : 'n', m, n, k,
              g->wide        ? " wide"
              : g->beta != 0 ? " added"
                             : "");
     start();
     profile.real->gemm(g);
-    finish(what, 2.0 * g->m * g->n * g->k);
+    finish(what, 2.0 * m * n * k);
 }
 
 #define TIMED(name, parameters, arguments) \
@@ -79,44 +80,27 @@ TIMED(zero, (void *p, size_t bytes), (p, bytes))
 TIMED(upload, (void *to, const void *host, size_t bytes), (to, host, bytes))
 TIMED(download, (void *host, const void *from, size_t bytes), (host, from, bytes))
 TIMED(bias_grad, (float *db, const Num *dy, int rows, int n), (db, dy, rows, n))
-TIMED(rmsnorm, (Num * y, const float *x, const Num *w, int rows, int n, float eps),
-      (y, x, w, rows, n, eps))
-TIMED(rmsnorm_grad,
-      (Num * dx, int add, float *dw, const Num *dy, const float *x, const Num *w, int rows, int n,
-       float eps),
-      (dx, add, dw, dy, x, w, rows, n, eps))
-TIMED(head_norm,
-      (Num * y, const Num *x, const Num *w, int rows, int groups, int n, int ld, float eps),
-      (y, x, w, rows, groups, n, ld, eps))
-TIMED(head_norm_grad,
-      (Num * dx, float *dw, const Num *dy, const Num *x, const Num *w, int rows, int groups, int n,
-       int ld, float eps),
-      (dx, dw, dy, x, w, rows, groups, n, ld, eps))
-TIMED(rope,
-      (Num * qkv, const int32_t *pos, const float *cosines, const float *sines, int rows,
-       HeadShape s, float sign),
-      (qkv, pos, cosines, sines, rows, s, sign))
+TIMED(rmsnorm, (Num * y, const Norm *x), (y, x))
+TIMED(rmsnorm_grad, (Num * dx, int add, float *dw, const Num *dy, const Norm *x),
+      (dx, add, dw, dy, x))
+TIMED(head_norm, (Num * y, const Norm *x), (y, x))
+TIMED(head_norm_grad, (Num * dx, float *dw, const Num *dy, const Norm *x), (dx, dw, dy, x))
+TIMED(rope, (Num * qkv, const Rotation *r, HeadShape s, float sign), (qkv, r, s, sign))
 TIMED(attention, (Num * out, float *lse, const Num *qkv, const BatchView *b, HeadShape s),
       (out, lse, qkv, b, s))
 TIMED(attention_grad,
-      (Num * dqkv, const Num *dout, const Num *out, const float *lse, const Num *qkv,
-       const BatchView *b, HeadShape s),
-      (dqkv, dout, out, lse, qkv, b, s))
+      (Num * dqkv, const Num *dout, const Attended *a, const BatchView *b, HeadShape s),
+      (dqkv, dout, a, b, s))
 TIMED(swiglu, (Num * act, const Num *gate_up, int rows, int ff), (act, gate_up, rows, ff))
 TIMED(swiglu_grad, (Num * dgate_up, const Num *dact, const Num *gate_up, int rows, int ff),
       (dgate_up, dact, gate_up, rows, ff))
 TIMED(embed, (float *x, const Num *table, const int32_t *ids, int rows, int n),
       (x, table, ids, rows, n))
 TIMED(embed_grad, (float *dtable, const Num *dx, const BatchView *b, int n), (dtable, dx, b, n))
-TIMED(cross_entropy,
-      (float *logp, float *lse, const float *logits, const int32_t *target, int rows, int vocab),
-      (logp, lse, logits, target, rows, vocab))
-TIMED(cross_entropy_grad,
-      (Num * dlogits, const float *logits, const float *lse, const int32_t *target,
-       const float *weight, int rows, int vocab),
-      (dlogits, logits, lse, target, weight, rows, vocab))
-TIMED(adamw, (Num * p, float *master, float *g, void *m, void *v, size_t n, const AdamStep *s),
-      (p, master, g, m, v, n, s))
+TIMED(cross_entropy, (float *logp, float *lse, const Logits *l), (logp, lse, l))
+TIMED(cross_entropy_grad, (Num * dlogits, const float *lse, const float *weight, const Logits *l),
+      (dlogits, lse, weight, l))
+TIMED(adamw, (const AdamSlice *a, const AdamStep *s), (a, s))
 
 static double timed_sum_squares(const float *x, size_t n)
 {

@@ -291,33 +291,34 @@ static float chain(const float *a, const float *b, int n)
 /* The product as cuBLASLt computes it: for bf16, c and bias are added to the rounded sum. */
 void cuda_gemm(const Gemm *g)
 {
-    assert_true(!g->ta && g->tb);
-    size_t num = g->wide ? 4 : 2;
-    float *a = floats_at(g->a, (size_t)(g->m - 1) * (size_t)g->lda + (size_t)g->k);
-    float *b = floats_at(g->b, (size_t)(g->n - 1) * (size_t)g->ldb + (size_t)g->k),
-          *bias = g->bias ? floats_at(g->bias, (size_t)g->n) : NULL;
-    for (int i = 0; i < g->m; i++) {
+    assert_true(!g->a.turned && g->b.turned);
+    int m = g->a.rows, k = g->a.columns;
+    size_t num = g->wide ? 4 : 2, n = (size_t)g->b.columns, lda = (size_t)g->a.ld,
+           ldb = (size_t)g->b.ld;
+    float *a = floats_at(g->a.at, (size_t)(m - 1) * lda + (size_t)k);
+    float *b = floats_at(g->b.at, (n - 1) * ldb + (size_t)k),
+          *bias = g->bias ? floats_at(g->bias, n) : NULL;
+    for (int i = 0; i < m; i++) {
         size_t at = (size_t)i * (size_t)g->ldd;
-        float *row = memory_array((size_t)g->n, sizeof *row), *c = NULL;
+        float *row = memory_array(n, sizeof *row), *c = NULL;
         const char *from = (const char *)g->c + at * num;
         if (g->beta != 0) {
-            c = memory_array((size_t)g->n, sizeof *c);
+            c = memory_array(n, sizeof *c);
             if (g->wide)
-                cuda_download(c, from, (size_t)g->n * sizeof *c);
+                cuda_download(c, from, n * sizeof *c);
             else
-                cuda_store(c, from, (size_t)g->n);
+                cuda_store(c, from, n);
         }
-        for (int j = 0; j < g->n; j++) {
-            float sum = g->alpha *
-                        chain(a + (size_t)i * (size_t)g->lda, b + (size_t)j * (size_t)g->ldb, g->k);
+        for (size_t j = 0; j < n; j++) {
+            float sum = g->alpha * chain(a + (size_t)i * lda, b + j * ldb, k);
             float first = (c ? g->beta * c[j] : 0) + (bias ? bias[j] : 0);
             if (!g->wide) first = bf16_round((double)first), sum = bf16_round((double)sum);
             row[j] = sum + first;
         }
         if (g->wide)
-            cuda_upload((float *)g->d + at, row, (size_t)g->n * 4);
+            cuda_upload((float *)g->d + at, row, n * 4);
         else
-            cuda_load((uint16_t *)g->d + at, row, (size_t)g->n);
+            cuda_load((uint16_t *)g->d + at, row, n);
         free(row), free(c);
     }
     free(a), free(b), free(bias);

@@ -186,7 +186,7 @@ static void run(const Case *c)
     if (c->backward) {
         void *dout = engine_bf16("dout", w.dout, w.rows * w.wide),
              *dqkv = engine_new("dqkv", NULL, w.rows * w.row * 2);
-        cuda_attention_grad(dqkv, dout, out, lse, qkv, &w.view, s);
+        cuda_attention_grad(dqkv, dout, &(Attended){qkv, out, lse}, &w.view, s);
         engine_floats(dqkv, w.dqkv, w.rows * w.row);
         expect_backward(&w, s);
         close_vectors("dq", w.dqkv, w.want_dqkv, w.rows, w.row, 0, s.heads, s.dim, 1e-2);

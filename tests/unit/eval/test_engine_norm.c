@@ -60,10 +60,7 @@ static void test_rmsnorm(void **state)
             size_t all = (size_t)rows * (size_t)ld;
             void *x = norm_input(s, k % 2 ? 0.05f : 5), *w = numbers(1, (size_t)n, 2), *y = x;
             if (!in_place) y = numbers(2, all, 1);
-            if (s->groups)
-                cuda_head_norm(y, x, w, rows, groups, n, ld, EPS);
-            else
-                cuda_rmsnorm(y, x, w, rows, n, EPS);
+            (s->groups ? cuda_head_norm : cuda_rmsnorm)(y, &(Norm){x, w, rows, groups, n, ld, EPS});
             engine_floats(y, got, all);
             for (size_t i = 0; i < all; i++) want[i] = (double)host[in_place ? 0 : 2][i];
             for (int v = 0; v < rows * groups; v++) {
@@ -93,10 +90,11 @@ static void rmsnorm_grad_case(int k, int how, int with_dw)
          *dx = how == 2 ? dy : numbers(3, all, 1);
     const float *before = host[how == 2 ? 2 : 3];
     void *dw = floats(4, (size_t)n, 1);
+    const Norm norm = {x, w, rows, groups, n, ld, EPS};
     if (s->groups)
-        cuda_head_norm_grad(dx, with_dw ? dw : NULL, dy, x, w, rows, groups, n, ld, EPS);
+        cuda_head_norm_grad(dx, with_dw ? dw : NULL, dy, &norm);
     else
-        cuda_rmsnorm_grad(dx, add, with_dw ? dw : NULL, dy, x, w, rows, n, EPS);
+        cuda_rmsnorm_grad(dx, add, with_dw ? dw : NULL, dy, &norm);
     engine_floats(dx, got, all);
     for (size_t i = 0; i < all; i++) want[i] = (double)before[i];
     double *sums = memory_array((size_t)n, sizeof *sums),

@@ -95,7 +95,7 @@ static void test_rope(void **state)
              *sines = floats(2, (size_t)(positions * half), 1);
         for (int pass = 0; pass < 2; pass++) {
             float sign = pass ? -1.0f : 1.0f;
-            cuda_rope(qkv, at, cosines, sines, rows, s, sign);
+            cuda_rope(qkv, &(Rotation){at, cosines, sines, rows}, s, sign);
             engine_floats(qkv, got, (size_t)(rows * ld));
             for (int i = 0; i < rows * ld; i++) {
                 int r = i / ld, h = i % ld / s.dim, j = i % s.dim, lower = j < half,
@@ -229,7 +229,8 @@ static void cross_entropy_case(int rows, int vocab, float spread)
     for (int r = 0; r < rows; r++) target[r] = r == 1 ? -1 : r == 3 ? vocab - 1 : r * 37 % vocab;
     void *ids = engine_new("target", target, (size_t)rows * 4),
          *weights = engine_new("weight", weight, (size_t)rows * 4);
-    cuda_cross_entropy(logp, lse, logits, ids, rows, vocab);
+    const Logits l = {logits, ids, rows, vocab};
+    cuda_cross_entropy(logp, lse, &l);
     engine_get(lse, got, (size_t)rows * 4), engine_get(logp, back, (size_t)rows * 4);
     for (int r = 0; r < rows; r++) {
         const float *z = host[0] + (size_t)r * (size_t)vocab;
@@ -244,7 +245,7 @@ static void cross_entropy_case(int rows, int vocab, float spread)
         if (!(fabs((double)back[r] - expected) <= bound))
             fail_msg("logp of %d: %.9g, %.9g expected", vocab, (double)back[r], expected);
     }
-    cuda_cross_entropy_grad(logits, logits, lse, ids, weights, rows, vocab);
+    cuda_cross_entropy_grad(logits, lse, weights, &l);
     uint16_t *bits = memory_array(2 * all, 2);
     engine_get(logits, bits, 4 * all);
     for (int r = 0; r < rows; r++) {
@@ -317,7 +318,7 @@ static void test_adamw(void **state)
              *m = floats(2, n, 1), *v;
         for (size_t i = 0; i < n; i++) host[3][i] = (float)(i % 5) * 0.3f;
         v = engine_new("v", host[3], n * 4);
-        cuda_adamw(p, w, g, m, v, n, &adam);
+        cuda_adamw(&(AdamSlice){p, w, g, m, v, n}, &adam);
         double *ms = memory_array(n, sizeof *ms), *vs = memory_array(n, sizeof *vs);
         for (size_t i = 0; i < n; i++) {
             ms[i] = (double)host[2][i], vs[i] = (double)host[3][i];
@@ -368,7 +369,7 @@ static void test_adamw_lean(void **state)
         void *m = engine_bf16("m", host[2], n), *v = engine_bf16("v", host[3], n);
         AdamStep s = adam;
         s.lean = 1;
-        cuda_adamw(p, NULL, g, m, v, n, &s);
+        cuda_adamw(&(AdamSlice){p, NULL, g, m, v, n}, &s);
         static float out[3][MAX];
         engine_floats(p, out[0], n), engine_floats(m, out[1], n), engine_floats(v, out[2], n);
         double mean[3] = {0}, exact[3] = {0}, steps[3] = {0};

@@ -49,22 +49,28 @@ static inline int half_memory(size_t *free_bytes, size_t *total, Error *err)
     return 0;
 }
 
+static inline float *widen_matrix(Matrix a)
+{
+    return widen(a.at,
+                 a.turned ? extent(a.columns, a.rows, a.ld) : extent(a.rows, a.columns, a.ld));
+}
+
 static inline void half_gemm(const Gemm *g)
 {
     Gemm w = *g;
-    size_t at = extent(g->m, g->n, g->ldd);
-    float *a = widen(g->a, g->ta ? extent(g->k, g->m, g->lda) : extent(g->m, g->k, g->lda));
-    float *b = widen(g->b, g->tb ? extent(g->n, g->k, g->ldb) : extent(g->k, g->n, g->ldb));
-    float *bias = g->bias ? widen(g->bias, (size_t)g->n) : NULL, *c = NULL;
-    w.a = a;
-    w.b = b;
+    int m = g->a.rows, n = g->b.columns;
+    size_t at = extent(m, n, g->ldd);
+    float *a = widen_matrix(g->a), *b = widen_matrix(g->b);
+    float *bias = g->bias ? widen(g->bias, (size_t)n) : NULL, *c = NULL;
+    w.a.at = a;
+    w.b.at = b;
     w.bias = bias;
     if (!g->wide) {
         c = g->beta != 0 ? widen(g->c, at) : memory_array(at, sizeof *c);
         w.c = w.d = c;
     }
     ops_cpu()->gemm(&w);
-    if (c) round_back(g->d, c, g->m, (size_t)g->n, (size_t)g->ldd);
+    if (c) round_back(g->d, c, m, (size_t)n, (size_t)g->ldd);
     free(a);
     free(b);
     free(bias);
@@ -77,54 +83,70 @@ static inline void half_bias_grad(float *db, const Num *dy, int rows, int n)
     free(y);
 }
 
-static inline void half_rmsnorm(Num *y, const float *x, const Num *w, int rows, int n, float eps)
+static inline size_t norm_extent(const Norm *v)
 {
-    float *wide = memory_array(extent(rows, n, n), sizeof *wide), *weight = widen(w, (size_t)n);
-    ops_cpu()->rmsnorm(wide, x, weight, rows, n, eps);
-    round_back(y, wide, rows, (size_t)n, (size_t)n);
+    return extent(v->rows, v->groups * v->n, v->ld);
+}
+
+static inline void round_norm(Num *y, float *wide, const Norm *v)
+{
+    round_back(y, wide, v->rows, (size_t)(v->groups * v->n), (size_t)v->ld);
+}
+
+static inline void half_rmsnorm(Num *y, const Norm *v)
+{
+    float *wide = memory_array(norm_extent(v), sizeof *wide), *weight = widen(v->w, (size_t)v->n);
+    Norm f = *v;
+    f.w = weight;
+    ops_cpu()->rmsnorm(wide, &f);
+    round_norm(y, wide, v);
     free(weight);
 }
 
-static inline void half_rmsnorm_grad(Num *dx, int more, float *dw, const Num *dy, const float *x,
-                                     const Num *w, int rows, int n, float eps)
+static inline void half_rmsnorm_grad(Num *dx, int more, float *dw, const Num *dy, const Norm *v)
 {
-    size_t at = extent(rows, n, n);
-    float *out = widen(dy, at), *back = widen(dx, at), *weight = widen(w, (size_t)n);
-    ops_cpu()->rmsnorm_grad(back, more, dw, out, x, weight, rows, n, eps);
-    round_back(dx, back, rows, (size_t)n, (size_t)n);
+    size_t at = norm_extent(v);
+    float *out = widen(dy, at), *back = widen(dx, at), *weight = widen(v->w, (size_t)v->n);
+    Norm f = *v;
+    f.w = weight;
+    ops_cpu()->rmsnorm_grad(back, more, dw, out, &f);
+    round_norm(dx, back, v);
     free(out);
     free(weight);
 }
 
-static inline void half_head_norm(Num *y, const Num *x, const Num *w, int rows, int groups, int n,
-                                  int ld, float eps)
+static inline void half_head_norm(Num *y, const Norm *v)
 {
-    float *wide = widen(x, extent(rows, groups * n, ld)), *weight = widen(w, (size_t)n);
-    ops_cpu()->head_norm(wide, wide, weight, rows, groups, n, ld, eps);
-    round_back(y, wide, rows, (size_t)(groups * n), (size_t)ld);
+    float *wide = widen(v->x, norm_extent(v)), *weight = widen(v->w, (size_t)v->n);
+    Norm f = *v;
+    f.x = wide;
+    f.w = weight;
+    ops_cpu()->head_norm(wide, &f);
+    round_norm(y, wide, v);
     free(weight);
 }
 
-static inline void half_head_norm_grad(Num *dx, float *dw, const Num *dy, const Num *x,
-                                       const Num *w, int rows, int groups, int n, int ld, float eps)
+static inline void half_head_norm_grad(Num *dx, float *dw, const Num *dy, const Norm *v)
 {
-    size_t at = extent(rows, groups * n, ld);
-    float *in = widen(x, at), *out = widen(dy, at), *back = widen(dx, at),
-          *weight = widen(w, (size_t)n);
-    ops_cpu()->head_norm_grad(back, dw, out, in, weight, rows, groups, n, ld, eps);
-    round_back(dx, back, rows, (size_t)(groups * n), (size_t)ld);
+    size_t at = norm_extent(v);
+    float *in = widen(v->x, at), *out = widen(dy, at), *back = widen(dx, at),
+          *weight = widen(v->w, (size_t)v->n);
+    Norm f = *v;
+    f.x = in;
+    f.w = weight;
+    ops_cpu()->head_norm_grad(back, dw, out, &f);
+    round_norm(dx, back, v);
     free(in);
     free(out);
     free(weight);
 }
 
-static inline void half_rope(Num *qkv, const int32_t *pos, const float *cosines, const float *sines,
-                             int rows, HeadShape s, float sign)
+static inline void half_rope(Num *qkv, const Rotation *r, HeadShape s, float sign)
 {
     size_t ld = (size_t)head_row(s);
-    float *x = widen(qkv, (size_t)rows * ld);
-    ops_cpu()->rope(x, pos, cosines, sines, rows, s, sign);
-    round_back(qkv, x, rows, ld, ld);
+    float *x = widen(qkv, (size_t)r->rows * ld);
+    ops_cpu()->rope(x, r, s, sign);
+    round_back(qkv, x, r->rows, ld, ld);
 }
 
 static inline void half_attention(Num *out, float *lse, const Num *qkv, const BatchView *b,
@@ -138,13 +160,13 @@ static inline void half_attention(Num *out, float *lse, const Num *qkv, const Ba
     free(x);
 }
 
-static inline void half_attention_grad(Num *dqkv, const Num *dout, const Num *out, const float *lse,
-                                       const Num *qkv, const BatchView *b, HeadShape s)
+static inline void half_attention_grad(Num *dqkv, const Num *dout, const Attended *a,
+                                       const BatchView *b, HeadShape s)
 {
     size_t rows = (size_t)b->rows, wide = (size_t)(s.heads * s.dim), ld = (size_t)head_row(s);
-    float *x = widen(qkv, rows * ld), *dx = memory_array(rows * ld, sizeof *dx),
-          *y = widen(out, rows * wide), *dy = widen(dout, rows * wide);
-    ops_cpu()->attention_grad(dx, dy, y, lse, x, b, s);
+    float *x = widen(a->qkv, rows * ld), *dx = memory_array(rows * ld, sizeof *dx),
+          *y = widen(a->out, rows * wide), *dy = widen(dout, rows * wide);
+    ops_cpu()->attention_grad(dx, dy, &(Attended){x, y, a->lse}, b, s);
     round_back(dqkv, dx, b->rows, ld, ld);
     free(x);
     free(y);
@@ -186,15 +208,14 @@ static inline void half_embed_grad(float *dtable, const Num *dx, const BatchView
 }
 
 /* Rows begin where those of the logits do: they are twice as far apart as they are long. */
-static inline void half_cross_entropy_grad(Num *dlogits, const float *logits, const float *lse,
-                                           const int32_t *target, const float *weight, int rows,
-                                           int vocab)
+static inline void half_cross_entropy_grad(Num *dlogits, const float *lse, const float *weight,
+                                           const Logits *l)
 {
-    float *x = memory_array((size_t)rows * (size_t)vocab, sizeof *x);
-    ops_cpu()->cross_entropy_grad(x, logits, lse, target, weight, rows, vocab);
-    for (size_t r = 0; r < (size_t)rows; r++)
-        half_load((uint16_t *)dlogits + 2 * r * (size_t)vocab, x + r * (size_t)vocab,
-                  (size_t)vocab);
+    size_t vocab = (size_t)l->vocab;
+    float *x = memory_array((size_t)l->rows * vocab, sizeof *x);
+    ops_cpu()->cross_entropy_grad(x, lse, weight, l);
+    for (size_t r = 0; r < (size_t)l->rows; r++)
+        half_load((uint16_t *)dlogits + 2 * r * vocab, x + r * vocab, vocab);
     free(x);
 }
 
@@ -206,19 +227,22 @@ static inline uint16_t stochastic(float f, Random *r)
     return (uint16_t)((bits + (uint32_t)(random_u64(r) & 0xFFFF)) >> 16);
 }
 
-static inline void half_adamw(Num *p, float *master, float *g, void *m, void *v, size_t n,
-                              const AdamStep *s)
+static inline void half_adamw(const AdamSlice *a, const AdamStep *s)
 {
-    if (master) {
-        ops_cpu()->adamw(master, NULL, g, m, v, n, s);
-        half_load(p, master, n);
+    AdamSlice wide = *a;
+    size_t n = a->n;
+    if (a->master) {
+        wide.p = a->master;
+        ops_cpu()->adamw(&wide, s);
+        half_load(a->p, a->master, n);
         return;
     }
-    float *x[3] = {widen(p, n), widen(m, n), widen(v, n)};
-    uint16_t *to[3] = {p, m, v};
+    float *x[3] = {widen(a->p, n), widen(a->m, n), widen(a->v, n)};
+    uint16_t *to[3] = {a->p, a->m, a->v};
     Random r;
     random_init(&r, s->seed, 0);
-    ops_cpu()->adamw(x[0], NULL, g, x[1], x[2], n, s);
+    wide.p = x[0], wide.m = x[1], wide.v = x[2];
+    ops_cpu()->adamw(&wide, s);
     for (int k = 0; k < 3; k++) {
         for (size_t i = 0; i < n; i++) to[k][i] = stochastic(x[k][i], &r);
         free(x[k]);

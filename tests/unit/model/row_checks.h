@@ -121,7 +121,7 @@ static inline void same_norm(int n, int rows, int planes, double size)
         cuda_upload(stream, x, all * 4);
     } else
         cuda_embed(stream, d_table, d_ids, rows, n);
-    cuda_rmsnorm(normed, stream, d_w, rows, n, eps);
+    cuda_rmsnorm(normed, &(Norm){stream, d_w, rows, 1, n, n, eps});
     snprintf(what, sizeof what, "stream of %d x %d, %d planes, of size %g", rows, n, planes, size);
     check_bits(what, d_x, NULL, stream, all * 4, 4);
     snprintf(what, sizeof what, "norm of %d x %d, %d planes, of size %g", rows, n, planes, size);
@@ -251,10 +251,11 @@ static inline void same_heads(FreshCase c)
     cuda_fresh_heads(&f, &who, &store);
     if (c.norm) {
         char *k = d_qkv + (size_t)(c.heads * c.dim) * 2;
-        cuda_head_norm(d_qkv, d_qkv, d_weights, c.rows, c.heads, c.dim, ld, eps);
-        cuda_head_norm(k, k, k_weights, c.rows, c.kv, c.dim, ld, eps);
+        cuda_head_norm(d_qkv, &(Norm){d_qkv, d_weights, c.rows, c.heads, c.dim, ld, eps});
+        cuda_head_norm(k, &(Norm){k, k_weights, c.rows, c.kv, c.dim, ld, eps});
     }
-    cuda_rope(d_qkv, (int32_t *)d_at, cosines, sines, c.rows, (HeadShape){c.heads, c.kv, c.dim}, 1);
+    Rotation turn = {(int32_t *)d_at, cosines, sines, c.rows};
+    cuda_rope(d_qkv, &turn, (HeadShape){c.heads, c.kv, c.dim}, 1);
     cuda_download(qkv, d_qkv, n * 2);
     expect_heads(&c, qkv, q, pages);
     char what[120];

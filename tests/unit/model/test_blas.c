@@ -38,7 +38,7 @@ static void product(void **state)
     for (int i = 0; i < M * K; i++) a[i] = (float)(i % 11) - 5;
     for (int i = 0; i < N * K; i++) b[i] = (float)(i % 7) - 3;
     for (int i = 0; i < M * N; i++) c[i] = 1;
-    blas_sgemm(CblasNoTrans, CblasTrans, M, N, K, 2, a, K, b, K, 3, c, N);
+    blas_sgemm(2, matrix(a, M, K), transposed(matrix(b, N, K)), 3, c, N);
     for (int m = 0; m < M; m++)
         for (int n = 0; n < N; n++) {
             float sum = 0;

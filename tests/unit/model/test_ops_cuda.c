@@ -123,21 +123,25 @@ static size_t norm_extent(NormSize s)
     return (size_t)(s.rows - 1) * (size_t)s.ld + norm_row(s);
 }
 
+static Norm norm_of(NormSize s, const Num *x, const Num *w)
+{
+    return (Norm){x, w, s.rows, s.groups ? s.groups : 1, s.n, s.ld, 1e-6f};
+}
+
 static void norm_on(const Ops *op, NormSize s, Num *y, const Num *x, const Num *w)
 {
-    if (s.groups)
-        op->head_norm(y, x, w, s.rows, s.groups, s.n, s.ld, 1e-6f);
-    else
-        op->rmsnorm(y, x, w, s.rows, s.n, 1e-6f);
+    Norm v = norm_of(s, x, w);
+    (s.groups ? op->head_norm : op->rmsnorm)(y, &v);
 }
 
 static void norm_grad_on(const Ops *op, NormSize s, Num *dx, int add, float *dw, const Num *dy,
                          const Num *x, const Num *w)
 {
+    Norm v = norm_of(s, x, w);
     if (s.groups)
-        op->head_norm_grad(dx, dw, dy, x, w, s.rows, s.groups, s.n, s.ld, 1e-6f);
+        op->head_norm_grad(dx, dw, dy, &v);
     else
-        op->rmsnorm_grad(dx, add, dw, dy, x, w, s.rows, s.n, 1e-6f);
+        op->rmsnorm_grad(dx, add, dw, dy, &v);
 }
 
 static void one_norm(NormSize s, int in_place)
@@ -218,8 +222,10 @@ static void test_rope(void)
             Array x = given("qkv", (size_t)b.cpu.rows * (size_t)head_row(s), 0, 1);
             Array cosines = given("cosines", (size_t)b.cpu.longest * (size_t)s.dim / 2, 1, 1);
             Array sines = given("sines", (size_t)b.cpu.longest * (size_t)s.dim / 2, 1, 1);
-            cpu->rope(x.host, b.cpu.pos, cosines.host, sines.host, b.cpu.rows, s, back ? -1 : 1);
-            gpu->rope(x.gpu, b.gpu.pos, cosines.gpu, sines.gpu, b.cpu.rows, s, back ? -1 : 1);
+            Rotation here = {b.cpu.pos, cosines.host, sines.host, b.cpu.rows},
+                     there = {b.gpu.pos, cosines.gpu, sines.gpu, b.cpu.rows};
+            cpu->rope(x.host, &here, s, back ? -1 : 1);
+            gpu->rope(x.gpu, &there, s, back ? -1 : 1);
             check(&x, (size_t)head_row(s), once);
             drop(&x), drop(&cosines), drop(&sines);
             batch_drop(&b);
@@ -302,11 +308,12 @@ static void one_attention(HeadShape s, const int *lengths, double scale)
     put(&out), put(&lse);
     Array dout = given("dout", rows * width, 0, 1),
           dqkv = blank("dqkv", rows * (size_t)head_row(s), 0);
-    cpu->attention_grad(dqkv.host, dout.host, out.host, lse.host, qkv.host, &b.cpu, s);
-    gpu->attention_grad(dqkv.gpu, dout.gpu, out.gpu, lse.gpu, qkv.gpu, &b.gpu, s);
+    const Attended here = {qkv.host, out.host, lse.host}, there = {qkv.gpu, out.gpu, lse.gpu};
+    cpu->attention_grad(dqkv.host, dout.host, &here, &b.cpu, s);
+    gpu->attention_grad(dqkv.gpu, dout.gpu, &there, &b.gpu, s);
     void *bits = kept(&dqkv);
     check(&dqkv, (size_t)head_row(s), 0.015);
-    gpu->attention_grad(dqkv.gpu, dout.gpu, out.gpu, lse.gpu, qkv.gpu, &b.gpu, s);
+    gpu->attention_grad(dqkv.gpu, dout.gpu, &there, &b.gpu, s);
     check_kept(&dqkv, bits);
     drop(&qkv), drop(&out), drop(&lse), drop(&dout), drop(&dqkv);
     batch_drop(&b);
@@ -346,8 +353,10 @@ static void test_loss(void)
             target[r] = r % 5 == 4 ? -1 : (int32_t)(random_u64(&rng) % (uint64_t)vocab);
         if (rows > 2) target[0] = 0, target[1] = vocab - 1;
         int32_t *on_gpu = device_ints(target, n);
-        cpu->cross_entropy(logp.host, lse.host, logits.host, target, rows, vocab);
-        gpu->cross_entropy(logp.gpu, lse.gpu, logits.gpu, on_gpu, rows, vocab);
+        const Logits here = {logits.host, target, rows, vocab},
+                     there = {logits.gpu, on_gpu, rows, vocab};
+        cpu->cross_entropy(logp.host, lse.host, &here);
+        gpu->cross_entropy(logp.gpu, lse.gpu, &there);
         check_each(&logp, 2e-5);
         check_each(&lse, 2e-5);
         end();
@@ -357,9 +366,8 @@ static void test_loss(void)
         for (size_t r = 0; r < n; r++)
             if (target[r] < 0 || r == 3) weight.host[r] = 0;
         put(&weight);
-        gpu->cross_entropy_grad(logits.gpu, logits.gpu, lse.gpu, on_gpu, weight.gpu, rows, vocab);
-        cpu->cross_entropy_grad(logits.host, logits.host, lse.host, target, weight.host, rows,
-                                vocab);
+        gpu->cross_entropy_grad(logits.gpu, lse.gpu, weight.gpu, &there);
+        cpu->cross_entropy_grad(logits.host, lse.host, weight.host, &here);
         /* dlogits are in the first half of each row's bytes, as bf16. */
         Array row = logits;
         for (size_t r = 0; r < n; r++) {
@@ -412,12 +420,13 @@ static void test_large_loss(void)
     memcpy(w.host, ones, ROWS * 4);
     put(&w);
     gpu->copy(logits + last, row.gpu, VOCAB * 4);
-    gpu->cross_entropy(logp.gpu, lse.gpu, logits, on_gpu, ROWS, VOCAB);
+    const Logits all = {logits, on_gpu, ROWS, VOCAB}, one = {row.host, &last_target, 1, VOCAB};
+    gpu->cross_entropy(logp.gpu, lse.gpu, &all);
     for (int i = 0; i < ROWS; i++) logp.host[i] = -(lse.host[i] = logf(VOCAB));
-    cpu->cross_entropy(&logp.host[ROWS - 1], &lse.host[ROWS - 1], row.host, &last_target, 1, VOCAB);
+    cpu->cross_entropy(&logp.host[ROWS - 1], &lse.host[ROWS - 1], &one);
     check_each(&logp, 2e-5);
     check_each(&lse, 2e-5);
-    gpu->cross_entropy_grad(logits, logits, lse.gpu, on_gpu, w.gpu, ROWS, VOCAB);
+    gpu->cross_entropy_grad(logits, lse.gpu, w.gpu, &all);
     float want = 1 - expf(row.host[last_target] - lse.host[ROWS - 1]);
     gpu->store(&got[0], (char *)(logits + last) + (size_t)last_target * 2, 1);
     gpu->store(&got[1], logits, 1);
@@ -456,8 +465,8 @@ static void test_adamw(void)
                           .correct1 = 1 - pow(0.9, step),
                           .correct2 = 1 - pow(0.99, step)};
             Array g = given("g", n, 1, 0.1);
-            cpu->adamw(p.host, NULL, g.host, m.host, v.host, n, &s);
-            gpu->adamw(p.gpu, master.gpu, g.gpu, m.gpu, v.gpu, n, &s);
+            cpu->adamw(&(AdamSlice){p.host, NULL, g.host, m.host, v.host, n}, &s);
+            gpu->adamw(&(AdamSlice){p.gpu, master.gpu, g.gpu, m.gpu, v.gpu, n}, &s);
             check(&g, n, 0); /* zero now */
             drop(&g);
         }
@@ -506,15 +515,15 @@ static void test_lean(void)
           g = given("g", N, 1, 0.1);
     float *start = memory_array(N, sizeof *start);
     memcpy(start, p.host, N * sizeof *start);
-    gpu->adamw(p.gpu, NULL, g.gpu, m.gpu, v.gpu, N, &s);
+    gpu->adamw(&(AdamSlice){p.gpu, NULL, g.gpu, m.gpu, v.gpu, N}, &s);
     void *bits = kept(&p);
     Array again = given("again", N, 0, 1);
     memcpy(again.host, p.host, N * sizeof(float));
     put(&again), put(&m), put(&v), put(&g);
-    gpu->adamw(again.gpu, NULL, g.gpu, m.gpu, v.gpu, N, &s);
+    gpu->adamw(&(AdamSlice){again.gpu, NULL, g.gpu, m.gpu, v.gpu, N}, &s);
     check_kept(&again, bits);
     s.lean = 0;
-    cpu->adamw(p.host, NULL, g.host, m.host, v.host, N, &s);
+    cpu->adamw(&(AdamSlice){p.host, NULL, g.host, m.host, v.host, N}, &s);
     float *got = fetch(&p);
     double bias = 0, moved = 0;
     for (size_t i = 0; i < N; i++) {

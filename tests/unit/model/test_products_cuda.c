@@ -44,7 +44,7 @@ static float *term_sizes(const Gemm *g, const Array *a, const Array *b, const Ar
     Gemm s = *g;
     float *x = absolute(a->host, a->n), *y = absolute(b->host, b->n), *z = absolute(c->host, c->n),
           *v = absolute(bias->host, bias->n);
-    s.a = x, s.b = y, s.bias = g->bias ? v : NULL;
+    s.a.at = x, s.b.at = y, s.bias = g->bias ? v : NULL;
     s.c = s.d = z;
     s.alpha = fabsf(g->alpha), s.beta = fabsf(g->beta);
     cpu->gemm(&s);
@@ -68,8 +68,8 @@ static void round_first(Gemm *g)
 {
     float *c = (float *)(uintptr_t)g->c;
     const float *bias = g->bias;
-    for (int i = 0; i < g->m; i++)
-        for (int j = 0; j < g->n; j++) {
+    for (int i = 0; i < g->a.rows; i++)
+        for (int j = 0; j < g->b.columns; j++) {
             float *x = c + (size_t)i * (size_t)g->ldd + j;
             *x = bf16_to_float(float_to_bf16(g->beta * *x + bias[j]));
         }
@@ -90,14 +90,20 @@ static void one_gemm(Size s, int ta, int tb, int wide, int bias, float alpha, fl
                                   : blank_at("d", (size_t)ldd * (size_t)s.m, wide, shift);
     Array c = given_at("c", (size_t)ldd * (size_t)s.m, wide, 1, shift),
           v = given_at("bias", (size_t)s.n, 0, 1, shift);
-    Gemm g = {ta,     tb,     s.m,    s.n,
-              s.k,    a.host, b.host, lda,
-              ldb,    alpha,  beta,   apart ? c.host : d.host,
-              d.host, ldd,    wide,   bias ? v.host : NULL};
-    Gemm h = {ta,    tb,    s.m,   s.n,
-              s.k,   a.gpu, b.gpu, lda,
-              ldb,   alpha, beta,  apart ? c.gpu : d.gpu,
-              d.gpu, ldd,   wide,  bias ? v.gpu : NULL};
+    Matrix left = {a.host, ta ? s.k : s.m, ta ? s.m : s.k, lda, 0},
+           right = {b.host, tb ? s.n : s.k, tb ? s.k : s.n, ldb, 0};
+    Gemm g = {.a = ta ? transposed(left) : left,
+              .b = tb ? transposed(right) : right,
+              .alpha = alpha,
+              .beta = beta,
+              .c = apart ? c.host : d.host,
+              .d = d.host,
+              .ldd = ldd,
+              .wide = wide,
+              .bias = bias ? v.host : NULL};
+    Gemm h = g;
+    h.a.at = a.gpu, h.b.at = b.gpu, h.c = apart ? c.gpu : d.gpu, h.d = d.gpu;
+    if (bias) h.bias = v.gpu;
     float *sizes = term_sizes(&g, &a, &b, beta != 0 && !apart ? &d : &c, &v);
     float *product = product_alone(&g, d.n);
     if (bias && beta != 0 && !wide) round_first(&g);

@@ -29,14 +29,8 @@ static void *halves(size_t n, double size)
 static void full(void *d, const void *x, const void *w, int rows, int n, int k, float alpha,
                  int wide)
 {
-    Gemm g = {.tb = 1,
-              .m = rows,
-              .n = n,
-              .k = k,
-              .a = x,
-              .lda = k,
-              .b = w,
-              .ldb = k,
+    Gemm g = {.a = matrix(x, rows, k),
+              .b = transposed(matrix(w, n, k)),
               .alpha = alpha,
               .d = d,
               .ldd = n,

@@ -173,9 +173,10 @@ static void done_of(const char *type, unsigned targets, KeepActs keep)
     grads_reserve(&g, m, b.rows);
     forward_hidden(m, &a, &b, NULL, NULL);
     head_logp(m, &a, &b);
-    head_backward(m, &a, &g, &b, weight, 0, grad);
+    BackwardPass pass = {m, &a, &g, &b, grad};
+    head_backward(&pass, weight, 0);
     Seen s = {set, grad, seen, set->size, m->c.layers - 1};
-    backward(m, &a, &g, &b, grad, see, &s);
+    backward(&pass, see, &s);
     assert_true(s.from == 0 && s.layer == -2);
     assert_memory_equal(seen, grad, set->size * sizeof *grad);
     /* every tensor has a gradient, so that an early report would be detected */
