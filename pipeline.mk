@@ -12,7 +12,7 @@ MAKEFLAGS += -rR --no-print-directory
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 # Threads that wait must not take a core from the evaluators.
-export OMP_WAIT_POLICY ?= passive
+export OMP_WAIT_POLICY := passive
 
 BUILD ?= build
 MK ?= mk

@@ -552,8 +552,7 @@ int artifact_matches(const ArtifactReader *r, const ArtifactSpec *s)
 }
 
 /* Removes the journal that a process leaves if it is killed between the commit of its target and the
- * removal of the journal. With FORCE=1 its content would be taken for finished work. A journal that
- * begins with another digest, or that is being written, stays. */
+ * removal of the journal. A journal that begins with another digest, or that is being written, stays. */
 static void remove_left_journal(const ArtifactSpec *s, const char *path)
 {
     char *journal = memory_printf("%s.journal", path);
@@ -574,8 +573,6 @@ static void remove_left_journal(const ArtifactSpec *s, const char *path)
 
 int artifact_same(const ArtifactSpec *s, const char *path)
 {
-    const char *force = getenv("FORCE");
-    if (force && *force && strcmp(force, "0")) return 0;
     if (!file_exists(path)) return 0;
     ArtifactReader *r;
     Error err;

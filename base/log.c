@@ -42,13 +42,13 @@ static int draws_alone(void)
 
 static void find_terminal(void)
 {
-    const char *given = getenv("QUERN_TERMINAL");
+    const char *given = getenv("QUERN_PROGRESS");
     char *end;
-    progress_file = getenv("QUERN_PROGRESS");
-    if (!given || !progress_file) return;
+    if (!given) return;
     long fd = strtol(given, &end, 10);
-    if (end == given || *end || fd < 0 || fd > 1 << 20) return;
-    terminal = (int)fd;
+    int handed = end > given && *end == ':' && fd >= 0 && fd <= 1 << 20;
+    progress_file = handed ? end + 1 : given;
+    if (handed) terminal = (int)fd;
 }
 
 void log_open(const char *program)

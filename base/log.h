@@ -15,9 +15,9 @@ _Noreturn void log_die(const Error *err);
 _Noreturn void log_exit(int status, const Error *err);
 
 /* Progress with rate and time left. A terminal is redrawn at most 6 times a second; a log gets one
- * line a minute. QUERN_LOG=quiet prints none. mk/run gives QUERN_TERMINAL, the descriptor of a
- * terminal where stderr is none, and QUERN_PROGRESS, a file that quern-status reads:
- * "WHAT DONE TOTAL UNIT RATE LEFT", rate in units a second, the time left in seconds. */
+ * line a minute. QUERN_LOG=quiet prints none. mk/run gives QUERN_PROGRESS, a file that quern-status
+ * reads: "WHAT DONE TOTAL UNIT RATE LEFT", rate in units a second, the time left in seconds. In front of
+ * the file is "FD:", the descriptor of a terminal, where stderr is none. */
 typedef struct {
     const char *what; /* "evaluate" */
     const char *unit; /* "candidates" */

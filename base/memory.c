@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/environment.h"
 #include "base/exit_status.h"
 
 static _Noreturn void out_of_memory(size_t bytes)
@@ -22,10 +23,7 @@ static long fail_countdown = -1;
 
 static int injected(void)
 {
-    if (fail_countdown < 0) {
-        const char *s = getenv("QUERN_FAIL_ALLOC");
-        fail_countdown = s ? strtol(s, NULL, 10) : 0;
-    }
+    if (fail_countdown < 0) fail_countdown = environment_test("refuse");
     return fail_countdown > 0 && --fail_countdown == 0;
 }
 

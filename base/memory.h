@@ -1,5 +1,5 @@
 /* Allocation that never returns NULL. A program that is out of memory prints one sentence and exits;
- * artifacts and journals are written so that nothing is lost. QUERN_FAIL_ALLOC=N makes the N-th
+ * artifacts and journals are written so that nothing is lost. QUERN_TEST=refuse=N makes the N-th
  * call fail, for tests. */
 #ifndef BASE_MEMORY_H
 #define BASE_MEMORY_H

@@ -39,15 +39,7 @@ static int named_by(const char *build, char *out, size_t size)
 
 int paths_root(char *out, size_t size, Error *err)
 {
-    const char *home = getenv("QUERN_HOME");
     char self[3072], dir[PATH_MAX];
-    if (home && *home) {
-        snprintf(out, size, "%s", home);
-        return holds_tasks(out)
-                   ? 0
-                   : error_set(err, ERROR_NOT_FOUND,
-                               "QUERN_HOME=%s: expected a folder that holds tasks/", home);
-    }
     if (process_self_dir(self, sizeof self, err)) return -1;
     for (int up = 1; up <= 2; up++) {
         snprintf(dir, sizeof dir, "%s%s", self, up == 1 ? "/.." : "/../..");
@@ -64,7 +56,7 @@ int paths_root(char *out, size_t size, Error *err)
     }
     return error_set(err, ERROR_NOT_FOUND,
                      "Quern's files were not found from %s: expected a build folder with a file "
-                     "`root`, or PREFIX/share/quern; QUERN_HOME names another place",
+                     "`root`, or PREFIX/share/quern",
                      self);
 }
 

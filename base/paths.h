@@ -8,8 +8,7 @@
 #include "base/error.h"
 
 /* The folder that holds tasks/, configs/ and mk/:
- *   $QUERN_HOME, if it is set;
- *   else what the file `root` in the build folder says, relative to that folder: the build folder is
+ *   what the file `root` in the build folder says, relative to that folder: the build folder is
  *   one or two levels above the program (build/bin, build/test/MODULE);
  *   else PREFIX/share/quern for a program in PREFIX/libexec/quern/bin or PREFIX/bin.
  * ERROR_NOT_FOUND if none of these is there. */

@@ -5,7 +5,7 @@
 #include "report/report.h"
 
 /* Appends a heading and one HTML table: by stage, by level of KernelBench or family of tasks, by device.
- * when the run has no train task that counts. */
+ * Nothing when the run has no train task that counts. */
 void paper_write(const Report *r, Buffer *b);
 
 #endif

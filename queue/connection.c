@@ -13,11 +13,12 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/stop.h"
+#include "queue/limits.h"
 #include "queue/url.h"
 
 /* REPLY_S: a server that does not reply for this long, beyond the block time, counts as lost.
  * STOPPING_S: limit of all retries after a stop signal. */
-enum { REPLY_S = 10, CONNECT_S = 5, RETRY_S = 60, OPEN_S = 20, STOPPING_S = 5 };
+enum { REPLY_S = 10, CONNECT_S = 5, OPEN_S = 20, STOPPING_S = 5 };
 
 struct Connection {
     QueueUrl url;
@@ -247,14 +248,15 @@ static int connect_within(Connection *c, double limit_s, Error *err)
 
 int connection_open(const char *url, Connection **out, Error *err)
 {
+    QueueLimits limits;
+    if (queue_limits_read(url, &limits, err)) return -1;
     Connection *c = memory_alloc(sizeof *c);
     if (queue_url_parse(url, &c->url, err)) {
         free(c);
         return -1;
     }
-    const char *s = getenv("QUERN_QUEUE_RETRY_S");
     signal(SIGPIPE, SIG_IGN); /* hiredis uses write(2): a lost server must not end the process */
-    c->retry_s = s && strtod(s, NULL) > 0 ? strtod(s, NULL) : RETRY_S;
+    c->retry_s = limits.retry_s;
     if (connect_within(c, c->retry_s < OPEN_S ? c->retry_s : OPEN_S, err)) {
         connection_close(c);
         return -1;

@@ -26,7 +26,7 @@ void command_text(Command *c, const char *s);
 void command_bytes(Command *c, const void *data, size_t len);
 void command_int(Command *c, long long v);
 
-/* Connect. Tries for up to 20 s (QUERN_QUEUE_RETRY_S if less), as the server may be restarting. */
+/* Connect. Tries for up to 20 s (QUERN_QUEUE's retry if less), as the server may be restarting. */
 int connection_open(const char *url, Connection **out, Error *err);
 void connection_close(Connection *c);
 /* Lower the time that exchanges wait for a lost server. It is never raised. */

@@ -19,9 +19,7 @@ typedef struct Queue Queue;
 
 /* Open a queue. url NULL: $QUERN_REDIS; name NULL: "quern". version: of the jobs and results.
  * Loads the Lua library when the server lacks it. All functions below reconnect with back-off for
- * up to 60 s after the connection is lost. Environment, for tests and large installations:
- * QUERN_LEASE_S (30), QUERN_QUEUE_LIMIT (10000 jobs on one stream), QUERN_RESULT_TTL_S (0, for
- * ever, over unix:, else 7 days), QUERN_QUEUE_RETRY_S (60). */
+ * up to 60 s after the connection is lost. $QUERN_QUEUE changes the limits (queue/limits.h). */
 int queue_open(const char *url, const char *name, const char *version, Queue **out, Error *err);
 void queue_close(Queue *q); /* NULL is allowed */
 /* Lower the time that calls wait for a lost server. It is never raised. */
@@ -40,8 +38,8 @@ typedef enum { QUEUE_QUEUED, QUEUE_DUPLICATE, QUEUE_DONE, QUEUE_DEAD, QUEUE_ABSE
 
 /* Put a job on the stream of a device class. key is the digest of its content. *state becomes
  * QUEUED, DUPLICATE when the job is queued already, DONE when it is finished, or DEAD when it was
- * buried (queue_retry revives it). Blocks, at most 600 s, while the stream is longer than
- * QUERN_QUEUE_LIMIT. */
+ * buried (queue_retry revives it). Blocks, at most 600 s, while the stream has as many
+ * jobs as it may (queue/limits.h). */
 int queue_enqueue(Queue *q, const char *device_class, const char *key, const void *body, size_t len,
                   QueueState *state, Error *err);
 

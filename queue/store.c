@@ -10,15 +10,10 @@
 #include "base/digest.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "queue/limits.h"
 #include "queue/queue_lua.h"
 
-enum {
-    DAY_S = 24 * 3600,
-    WEEK_S = 7 * DAY_S,
-    DEFAULT_LIMIT = 10000,
-    DEFAULT_LEASE_S = 30,
-    NAME_MAX_BYTES = 64
-};
+enum { DAY_S = 24 * 3600, NAME_MAX_BYTES = 64 };
 
 int queue_text_ok(const char *s, size_t max)
 {
@@ -132,19 +127,6 @@ int queue_call_int(Queue *q, const Command *c, long long *out, Error *err)
     return ok ? 0 : -1;
 }
 
-static int setting(const char *name, double low, double high, double *value, Error *err)
-{
-    const char *s = getenv(name);
-    if (!s || !*s) return 0;
-    char *rest;
-    double v = strtod(s, &rest);
-    if (*rest || !(v >= low && v <= high))
-        return error_set(err, ERROR_USAGE, "%s expects a number from %g to %g, found '%s'", name,
-                         low, high, s);
-    *value = v;
-    return 0;
-}
-
 /* Start queue_wait after the last key that has finished. */
 static int find_outbox_end(Queue *q, Error *err)
 {
@@ -220,14 +202,11 @@ static int open_checked(Queue *q, const char *url, const char *name, const char 
                          "{}*?[]\\, found '%s'",
                          name);
     snprintf(q->name, sizeof q->name, "%s.%s", name, version);
-    double ttl = strncmp(url, "unix:", 5) ? WEEK_S : 0, limit = DEFAULT_LIMIT;
-    q->lease_s = DEFAULT_LEASE_S;
-    if (setting("QUERN_LEASE_S", 0.05, 3600, &q->lease_s, err) ||
-        setting("QUERN_RESULT_TTL_S", 0, 1e9, &ttl, err) ||
-        setting("QUERN_QUEUE_LIMIT", 1, 1e9, &limit, err))
-        return -1;
-    q->result_ttl_s = (long)ttl;
-    q->limit = (long)limit;
+    QueueLimits limits;
+    if (queue_limits_read(url, &limits, err)) return -1;
+    q->lease_s = limits.lease_s;
+    q->result_ttl_s = (long)limits.results_s;
+    q->limit = (long)limits.jobs;
     library_name(q->library);
     if (connection_open(url, &q->connection, err)) return -1;
     if (strncmp(url, "unix:", 5) != 0) check_settings(q);

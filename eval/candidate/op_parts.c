@@ -2,15 +2,15 @@
  * longest products; and 9 to 17 bytes of PTX. A part takes 1 to 4 s of 10, and 1 MiB of PTX of 2. */
 #include "eval/candidate/op_parts.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/environment.h"
 
 enum { KERNELS = 256, BYTES = 64 << 10 };
 
 OpPartSize op_part_size(void)
 {
-    const char *given = getenv("QUERN_OP_KERNELS");
-    int kernels = given ? atoi(given) : 0;
+    int kernels = (int)environment_test("parts");
     return (OpPartSize){kernels > 0 ? kernels : KERNELS, BYTES};
 }
 

@@ -14,7 +14,7 @@ typedef struct {
     size_t bytes; /* of text, likewise */
 } OpPartSize;
 
-/* $QUERN_OP_KERNELS is for tests: kernels of a part. */
+/* For tests, QUERN_TEST=parts=N is the number of kernels of a part. */
 OpPartSize op_part_size(void);
 
 /* The kernels and bytes of n texts. */

@@ -18,19 +18,10 @@ static const size_t arena_bytes = (size_t)6 << 30, buffer_bytes = (size_t)2000 <
 
 enum {
     CANDIDATE_BYTES = 512 << 20,
-    DEFAULT_LIMIT = 2000000000 /* thread-instructions of a timed run */
+    INSTRUCTIONS = 2000000000 /* thread-instructions of a timed run */
 };
 
 /* ---- opening and closing ---- */
-
-static int64_t instruction_limit(void)
-{
-    const char *text = getenv("QUERN_SIM_LIMIT");
-    char *end;
-    if (!text || !*text) return DEFAULT_LIMIT;
-    double v = strtod(text, &end);
-    return *end || !(v >= 1 && v <= 1e15) ? DEFAULT_LIMIT : (int64_t)v;
-}
 
 static int sim_open(const char *arg, Device **out, Error *err)
 {
@@ -38,7 +29,7 @@ static int sim_open(const char *arg, Device **out, Error *err)
     if (!p) return -1;
     Device *d = memory_alloc(sizeof *d);
     d->profile = p;
-    d->limit = instruction_limit();
+    d->limit = INSTRUCTIONS;
     size_t bytes = p->memory_bytes < arena_bytes ? (size_t)p->memory_bytes : arena_bytes;
     if (devmem_open(&d->mem, bytes & ~(size_t)4095, err)) {
         free(d);

@@ -6,6 +6,35 @@
 #include "stages/settings/settings.h"
 #include "tasks/task.h"
 
+/* Names that are gone. */
+static const struct {
+    const char *name, *instead;
+} replaced[] = {
+    {"FORCE", "remove what is to be made again"},
+    {"QUERN_HOME", "programs find their files from where they are"},
+    {"QUERN_LEASE_S", "QUERN_QUEUE=lease=S"},
+    {"QUERN_QUEUE_LIMIT", "QUERN_QUEUE=jobs=N"},
+    {"QUERN_QUEUE_RETRY_S", "QUERN_QUEUE=retry=S"},
+    {"QUERN_RESULT_TTL_S", "QUERN_QUEUE=results=S"},
+    {"QUERN_SIM_LIMIT", "the limit is fixed"},
+};
+
+const char *setting_replacement(const char *name)
+{
+    for (size_t i = 0; i < sizeof replaced / sizeof *replaced; i++)
+        if (!strcmp(replaced[i].name, name)) return replaced[i].instead;
+    return NULL;
+}
+
+/* Says which variables of the environment are gone: the user may think that they count. */
+static void advise_replaced(void)
+{
+    for (size_t i = 0; i < sizeof replaced / sizeof *replaced; i++)
+        if (getenv(replaced[i].name) && !strncmp(replaced[i].name, "QUERN_", 6))
+            log_warn("%s in the environment is not read any more: %s", replaced[i].name,
+                     replaced[i].instead);
+}
+
 /* Settings that the environment has and that are not read there: the user may think they are. */
 static void advise_environment(const Settings *s)
 {
@@ -53,6 +82,7 @@ int settings_advise(const Settings *s, Error *err)
 {
     TaskSet tasks;
     advise_environment(s);
+    advise_replaced();
     if (taskset_load(setting_text(s, SETTING_TASK_ROOT), setting_text(s, SETTING_TASKS), &tasks,
                      err))
         return -1;

@@ -47,7 +47,10 @@ int setting_refuse(const Settings *s, SettingId id, Error *err, const char *fmt,
 
 static int unknown(const char *name, const char *value, Error *err)
 {
-    const char *near = setting_suggestion(name);
+    const char *instead = setting_replacement(name), *near = setting_suggestion(name);
+    if (instead)
+        return error_set(err, ERROR_UNKNOWN_NAME, "%s=%s: %s is gone: %s", name, value, name,
+                         instead);
     if (near)
         return error_set(err, ERROR_UNKNOWN_NAME,
                          "%s=%s: there is no such variable; did you mean %s?", name, value, near);
@@ -112,6 +115,10 @@ static int take_line(void *ctx, const FragmentLine *line, Error *err)
 {
     Layer *l = ctx;
     SettingId id = setting_find(line->name, strlen(line->name));
+    const char *instead = id == SETTING_COUNT ? setting_replacement(line->name) : NULL;
+    if (instead)
+        return error_set(err, ERROR_UNKNOWN_NAME, "%s: %s is gone: %s", line->where, line->name,
+                         instead);
     const char *near = id == SETTING_COUNT ? setting_suggestion(line->name) : NULL;
     if (id == SETTING_COUNT)
         return error_set(err, ERROR_UNKNOWN_NAME, "%s: %s: there is no such setting%s%s%s",

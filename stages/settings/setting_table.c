@@ -146,64 +146,53 @@ const char *const stamp_names[STAMP_COUNT] = {"collect", "device", "sft",
                                               "selfsup", "crl",    "report"};
 
 const VariableSpec environment_table[] = {
-    {"QUERN_PROGRESS", "set by mk/run: the file of a program's progress"},
-    {"QUERN_TERMINAL", "set by mk/run: the descriptor of its terminal"},
-    {"QUERN_REDIS", "the queue: unix:PATH, redis://HOST:PORT; unset: a private one"},
-    {"QUERN_KEY", "a secret of 16 bytes or more that seals jobs and verdicts"},
-    {"QUERN_LOG", "what programs say: quiet, info (default) or debug"},
-    {"QUERN_HOME", "folder of tasks/, where not beside the programs"},
-    {"QUERN_CACHE", "folder of all caches; unset: ~/.cache/quern, and no cache of candidates"},
-    {"QUERN_TASKS", "folder of the tasks, for every program"},
-    {"QUERN_REFERENCES", "folder of the tasks' compiled references"},
-    {"QUERN_INCLUDE", "folders of headers that a candidate may include, by colon"},
-    {"QUERN_CPU", "narrow: no AVX-512 in the model on the CPU"},
-    {"QUERN_THREADS", "threads of the model on the CPU; default: the online cores"},
-    {"QUERN_LOCK_DIR", "folder of the GPUs' locks; default: /tmp"},
-    {"QUERN_LEASE_S", "seconds of a job's lease; default 30"},
-    {"QUERN_QUEUE_LIMIT", "jobs that may wait on one stream; default 10000"},
-    {"QUERN_QUEUE_RETRY_S", "seconds of trying a lost server again; default 60"},
-    {"QUERN_RESULT_TTL_S",
-     "seconds that results are kept; default: for ever on unix:, else 7 days"},
-    {"QUERN_SIM_LIMIT", "instructions of a candidate on a simulator"},
-    {"QUERN_OP_KERNELS", "for tests: kernels of op lines in a module"},
-    {"QUERN_FAIL_ALLOC", "for tests: which allocation fails"},
-    {"QUERN_DEADLINE", "set by BUDGET: when programs stop, in seconds since 1970"},
-    {"QUERN_STAGE", "for TRAINER: sft, selfsup or crl"},
-    {"QUERN_DATASET", "for TRAINER: its examples, JSON lines"},
-    {"QUERN_HYPERPARAMETERS", "for TRAINER: a JSON file"},
-    {"QUERN_BASE", "for TRAINER: the model to start from"},
-    {"QUERN_REFERENCE", "for TRAINER: the model of the KL term"},
-    {"QUERN_OUTPUT", "for TRAINER: an empty folder for its model"},
-    {"QUERN_STATE", "for TRAINER: a folder that outlives a stop"},
-    {"FORCE", "1: makes what is out of date even where nothing changes"},
-    {"OPENAI_BASE_URL", "address of the endpoint behind openai:MODEL"},
-    {"OPENAI_API_KEY", "its key"},
-    {"ANTHROPIC_BASE_URL", "address of the endpoint behind anthropic:MODEL"},
-    {"ANTHROPIC_API_KEY", "its key"},
-    {"CUDA_HOME", "an installed CUDA toolkit"},
-    {"CUDA_VISIBLE_DEVICES", "the GPUs that Quern may use"},
-    {"OMP_WAIT_POLICY", "passive in a run: waiting threads leave cores free"},
-    {NULL, NULL}};
+    {"QUERN_REDIS", "engineer", "the queue: unix:PATH, redis://HOST:PORT; unset: a private one"},
+    {"QUERN_KEY", "engineer", "a secret of 16 bytes or more that seals jobs and verdicts"},
+    {"QUERN_QUEUE", "engineer",
+     "limits of the queue, by comma: lease=30 (s of a job), retry=60 (s of trying a lost server), "
+     "jobs=10000 (that may wait on one stream), results=604800 (s that they are kept)"},
+    {"QUERN_LOG", "engineer", "what programs say: quiet, info (default) or debug"},
+    {"QUERN_CACHE", "engineer",
+     "folder of all caches; unset: ~/.cache/quern, and no cache of candidates"},
+    {"QUERN_TASKS", "engineer", "folder of the tasks, for every program"},
+    {"QUERN_REFERENCES", "engineer", "folder of the compiled references of own tasks"},
+    {"QUERN_INCLUDE", "engineer", "folders of headers that a candidate may include, by colon"},
+    {"QUERN_LOCK_DIR", "engineer",
+     "folder of the GPUs' locks, one for all containers; default: /tmp"},
+    {"QUERN_CPU", "researcher", "narrow: no AVX-512 in the model on the CPU, for equal bits"},
+    {"QUERN_THREADS", "engineer", "threads of the model on the CPU; default: the online cores"},
+    {"QUERN_DEADLINE", "engineer", "set by BUDGET: when programs stop, in seconds since 1970"},
+    {"QUERN_PROGRESS", "engineer",
+     "set by mk/run: the file of a program's progress; in front FD: of its terminal"},
+    {"QUERN_TRAINING", "researcher", "set for TRAINER: the JSON file that says what to train"},
+    {"QUERN_TEST", "developer", "for tests: refuse=N, the N-th allocation fails; parts=N"},
+    {"OPENAI_BASE_URL", "engineer", "address of the endpoint behind openai:MODEL"},
+    {"OPENAI_API_KEY", "engineer", "its key"},
+    {"ANTHROPIC_BASE_URL", "engineer", "address of the endpoint behind anthropic:MODEL"},
+    {"ANTHROPIC_API_KEY", "engineer", "its key"},
+    {"CUDA_HOME", "engineer", "an installed CUDA toolkit"},
+    {"CUDA_VISIBLE_DEVICES", "engineer", "the GPUs that Quern may use"},
+    {NULL, NULL, NULL}};
 
 const VariableSpec build_table[] = {
-    {"BUILD", "folder that is built into; default: build"},
-    {"CC", "the compiler; default: gcc"},
-    {"OPT", "its flags for speed"},
-    {"SAN", "its flags for sanitizers"},
-    {"V", "1: show the commands of the build"},
-    {"DEPS", "manual: never install a package"},
-    {"NATIVE", "1: for the processor of this machine"},
-    {"PREFIX", "folder of make install"},
-    {"DESTDIR", "folder before PREFIX"},
-    {"GPU", "device of make test-gpu and make bench-gpu; default: cuda:0"},
-    {"ARMS", "arms of make ablation: names or paths; the first is the control"},
-    {"SEEDS", "seeds of make ablation; default: 1,2,3"},
-    {"FULL", "1: make bench-gpu with all counts"},
-    {"REPORT", "page of make test-report; default: a small run's"},
-    {"FUZZ_SECONDS", "seconds of each target in make fuzz; default: 60"},
-    {"LIBFUZZER", "set by make fuzz"},
-    {"SKIP", "unit tests that make test-san leaves out"},
-    {NULL, NULL}};
+    {"BUILD", "developer", "folder that is built into; default: build"},
+    {"CC", "packager", "the compiler; default: gcc"},
+    {"OPT", "packager", "its flags for speed"},
+    {"SAN", "developer", "its flags for sanitizers"},
+    {"V", "developer", "1: show the commands of the build"},
+    {"DEPS", "packager", "manual: never install a package"},
+    {"NATIVE", "engineer", "1: for the processor of this machine"},
+    {"PREFIX", "packager", "folder of make install"},
+    {"DESTDIR", "packager", "folder before PREFIX"},
+    {"GPU", "developer", "device of make test-gpu and make bench-gpu; default: cuda:0"},
+    {"ARMS", "lab", "arms of make ablation: names or paths; the first is the control"},
+    {"SEEDS", "lab", "seeds of make ablation; default: 1,2,3"},
+    {"FULL", "developer", "1: make bench-gpu with all counts"},
+    {"REPORT", "developer", "page of make test-report; default: a small run's"},
+    {"FUZZ_SECONDS", "developer", "seconds of each target in make fuzz; default: 60"},
+    {"LIBFUZZER", "developer", "set by make fuzz"},
+    {"SKIP", "developer", "unit tests that make test-san leaves out"},
+    {NULL, NULL, NULL}};
 
 SettingId setting_find(const char *name, size_t len)
 {
@@ -258,8 +247,9 @@ static const char *standard(const SettingSpec *s)
 
 static void variables_print(Buffer *out, const char *title, const VariableSpec *v)
 {
-    buffer_printf(out, "\n## %s\n\n| variable | what it is |\n|---|---|\n", title);
-    for (; v->name; v++) buffer_printf(out, "| `%s` | %s |\n", v->name, v->help);
+    buffer_printf(out, "\n## %s\n\n| variable | who needs it | what it is |\n|---|---|---|\n",
+                  title);
+    for (; v->name; v++) buffer_printf(out, "| `%s` | %s | %s |\n", v->name, v->user, v->help);
 }
 
 void settings_table_print(Buffer *out)

@@ -124,7 +124,7 @@ extern const char *const stamp_names[STAMP_COUNT];
 
 /* A variable of the environment, or of the build on Make's command line. */
 typedef struct {
-    const char *name, *help;
+    const char *name, *user, *help; /* user: who needs it */
 } VariableSpec;
 extern const VariableSpec environment_table[], build_table[]; /* a NULL name ends each */
 
@@ -132,6 +132,9 @@ extern const VariableSpec environment_table[], build_table[]; /* a NULL name end
 SettingId setting_find(const char *name, size_t len);
 /* A name that may stand on Make's command line without being a setting. */
 int variable_known(const char *name);
+/* What replaces a name that once was a setting or a variable, as the end of a sentence; NULL: it never
+ * was. */
+const char *setting_replacement(const char *name);
 /* The name of a setting or variable that is nearly this one, or NULL. */
 const char *setting_suggestion(const char *name);
 /* All tables as Markdown, for docs/environment.md. */

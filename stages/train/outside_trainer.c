@@ -106,7 +106,13 @@ static json_t *loss_of(const Loss *l)
     return j;
 }
 
-static int write_settings(const char *path, const OutsideTrainer *o, long n, Error *err)
+/* Full paths; reference is NULL without a KL term. */
+typedef struct {
+    const char *base, *reference, *dataset, *output, *state;
+} Paths;
+
+static int write_settings(const char *path, const OutsideTrainer *o, long n, const Paths *at,
+                          Error *err)
 {
     const TrainingOptions *t = o->training;
     json_t *j = json_pack("{s:s,s:I,s:f,s:f,s:f,s:f,s:f,s:f,s:f,s:i,s:i,s:I,s:i,s:I}", "stage",
@@ -120,6 +126,13 @@ static int write_settings(const char *path, const OutsideTrainer *o, long n, Err
                                 : json_null();
     json_object_set_new(j, "loss", loss_of(&t->loss));
     json_object_set_new(j, "lora", lora);
+    const char *const paths[][2] = {{"base", at->base},
+                                    {"reference", at->reference},
+                                    {"dataset", at->dataset},
+                                    {"output", at->output},
+                                    {"state", at->state}};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        json_object_set_new(j, paths[i][0], paths[i][1] ? json_string(paths[i][1]) : json_null());
     char *text = json_dumps(j, JSON_INDENT(1) | JSON_SORT_KEYS);
     json_decref(j);
     int rc = text ? file_write_atomic(path, text, strlen(text), err)
@@ -194,13 +207,12 @@ static int wait_for(pid_t keeper, double limit_s, Error *err)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static int run_command(const OutsideTrainer *o, const char *const env[][2], size_t n, Error *err)
+static int run_command(const OutsideTrainer *o, const char *settings, Error *err)
 {
     pid_t parent = getpid(), keeper = fork();
     if (keeper < 0) return error_errno(err, "cannot start the trainer");
     if (keeper == 0) {
-        for (size_t i = 0; i < n; i++)
-            if (env[i][1] && setenv(env[i][0], env[i][1], 1)) _exit(127);
+        if (setenv("QUERN_TRAINING", settings, 1)) _exit(127);
         run_keeper(o->command, parent);
     }
     setpgid(keeper, keeper);
@@ -351,21 +363,14 @@ int outside_train(const OutsideTrainer *o, const Example *ex, long n, Error *err
     if (claim_folder(at, o->spec, err)) return -1;
     if (!realpath(at, folder)) return error_errno(err, "cannot find %s", at);
     snprintf(dataset, sizeof dataset, "%s/dataset.jsonl", folder);
-    snprintf(settings, sizeof settings, "%s/hyperparameters.json", folder);
+    snprintf(settings, sizeof settings, "%s/training.json", folder);
     snprintf(output, sizeof output, "%s/output", folder);
     snprintf(state, sizeof state, "%s/state", folder);
+    const Paths paths = {base, o->reference ? reference : NULL, dataset, output, state};
     if (file_remove_tree(output, err) || file_mkdirs(output, err) || file_mkdirs(state, err) ||
-        write_dataset(dataset, ex, n, err) || write_settings(settings, o, n, err))
+        write_dataset(dataset, ex, n, err) || write_settings(settings, o, n, &paths, err))
         return -1;
-    const char *const env[][2] = {{"QUERN_STAGE", o->stage},
-                                  {"QUERN_DATASET", dataset},
-                                  {"QUERN_HYPERPARAMETERS", settings},
-                                  {"QUERN_BASE", base},
-                                  {"QUERN_OUTPUT", output},
-                                  {"QUERN_STATE", state},
-                                  {"QUERN_REFERENCE", o->reference ? reference : NULL}};
     log_info("%ld examples are in %s; the trainer is called: %s", n, dataset, o->command);
-    if (run_command(o, env, sizeof env / sizeof *env, err) || take_back(o, output, base, err))
-        return -1;
+    if (run_command(o, settings, err) || take_back(o, output, base, err)) return -1;
     return file_remove_tree(folder, err);
 }

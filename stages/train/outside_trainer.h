@@ -5,13 +5,13 @@
  *   dataset.jsonl         one example per line: prompt_ids, answer_ids, advantage; when known,
  *                         messages (the texts of user and assistant) and old_logp, sampler_logp
  *                         and ref_logp (one value per token of the answer)
- *   hyperparameters.json  stage, loss, learning rate, batch, epochs, seed, adapter
+ *   training.json         stage (sft, selfsup, crl), loss, learning rate, batch, epochs, seed, adapter;
+ *                         the paths of base (the model to start from), reference (null without a KL
+ *                         term), dataset, output and state
  *   output/               empty; the command writes the model there
  *   state/                for the command; it stays when a stopped command is called again
  *
- * The environment of the command names them: QUERN_DATASET, QUERN_HYPERPARAMETERS, QUERN_OUTPUT,
- * QUERN_STATE; and QUERN_STAGE (sft, selfsup, crl), QUERN_BASE (the model to start from) and, with
- * a KL term, QUERN_REFERENCE. */
+ * The environment of the command has QUERN_TRAINING, the path of training.json. */
 #ifndef STAGES_TRAIN_OUTSIDE_TRAINER_H
 #define STAGES_TRAIN_OUTSIDE_TRAINER_H
 

@@ -140,7 +140,7 @@ ok $? 'diff names the record that is missing'
 # ---- the program ----
 bad=1
 for ((call = 1; call < 400; call++)); do # refuse one allocation after the other, until none is left to refuse
-    QUERN_FAIL_ALLOC=$call "$BIN/quern-artifact" diff good.qa other.qa >out 2>err; s=$?
+    QUERN_TEST=refuse=$call "$BIN/quern-artifact" diff good.qa other.qa >out 2>err; s=$?
     [ -s err ] || { [ $call -gt 10 ] && [ $s = 1 ] && bad=0; break; }
     [ $s = 3 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'out of memory' err || break
 done

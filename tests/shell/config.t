@@ -107,6 +107,10 @@ refused 'QUERN_REDDIS=x: there is no such variable; did you mean QUERN_REDIS?' Q
 refused 'ZEBRA_CROSSING=1: there is no such variable; make help lists them' ZEBRA_CROSSING=1
 refused 'kernels=x: there is no such variable' kernels=x
 refused "expected NAME=VALUE, found 'smoke'" smoke
+refused 'FORCE=1: FORCE is gone: remove what is to be made again' FORCE=1
+QUERN_LEASE_S=3 config --check -- true
+grep -q 'QUERN_LEASE_S in the environment is not read any more: QUERN_QUEUE=lease=S' "$tmp/out"
+ok $? 'a variable that is gone says what replaces it'
 config BUILD=x CC='ccache gcc' V=1 OPENAI_BASE_URL=x QUERN_LOG=quiet http_proxy=x MAKE=make
 ok $? 'variables of the build and of other programs may be there'
 refused 'ROUNDS=x: expected a whole number' ROUNDS=x
@@ -182,8 +186,8 @@ cd "$here/../.." || exit 99
 "$BIN/quern-config" --table >"$tmp/table"
 sed -n '/^## /,$p' docs/environment.md | diff - "$tmp/table" >"$tmp/out"
 ok $? 'docs/environment.md is what make docs writes'
-grep -rhoE '"QUERN_[A-Z_]+"' --include='*.c' --include='*.h' base gpu artifacts tasks queue model llm eval \
-    stages report | tr -d '"' | sort -u |
+grep -rhoE '"QUERN_[A-Z_]+"' --include='*.[ch]' --exclude=setting_advice.c base gpu artifacts tasks \
+    queue model llm eval stages report lab | tr -d '"' | sort -u |
     while read -r name; do grep -qF "| \`$name\` |" "$tmp/table" || echo "$name"; done >"$tmp/out"
 [ ! -s "$tmp/out" ]; ok $? "every QUERN_ variable of the programs is in the table: $(tr '\n' ' ' <"$tmp/out")"
 grep -hoE '^[A-Z_]+ \?=' Makefile | cut -d' ' -f1 | sort -u |

@@ -20,7 +20,7 @@ mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns && ip netns add h1 2>/dev
   skip_all 'ip netns is not permitted here'
 ip netns del h1
 jobs=${JOBS:-90} cut_s=${CUT:-6} delay=${DELAY:-0.1} loss=${LOSS:-5} each=${EACH:-1}
-export QUERN_LEASE_S=${LEASE:-3} QUERN_QUEUE_RETRY_S=$((cut_s + 20))
+export QUERN_QUEUE=lease=${LEASE:-3},retry=$((cut_s + 20))
 
 # ---- the network: a bridge with the queue, and three hosts ----
 ip link set lo up

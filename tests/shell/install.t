@@ -3,7 +3,7 @@
 # tree that is moved. TAP on stdout.
 . "$(dirname "$0")/tap.sh"
 export QUERN_LOG=quiet
-unset QUERN_HOME QUERN_TASKS PROFILE RUN RUNS CONFIG TASKS DEVICES
+unset QUERN_TASKS PROFILE RUN RUNS CONFIG TASKS DEVICES
 verdict='^relu on sim:h100: ok$'
 
 # ---- the commands ----

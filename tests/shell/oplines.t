@@ -16,7 +16,7 @@ done
 parts() { # KERNELS FILE
     read_fields "$2"
     QUERN_TASKS=; [ "$task" = op_layer ] && QUERN_TASKS=$fixtures/tasks
-    QUERN_OP_KERNELS=$1 QUERN_TASKS=$QUERN_TASKS "$BIN/quern-eval" --task "$task" --json "$2"
+    QUERN_TEST=${1:+parts=$1} QUERN_TASKS=$QUERN_TASKS "$BIN/quern-eval" --task "$task" --json "$2"
 }
 differ=
 for file in $fixtures/*.cu; do

@@ -231,25 +231,32 @@ crl --output loss/more/model --correction token --correction-cap 1.5 --kl 0.1 --
 ok $? 'correction, KL and length together'
 
 # ---- an outside trainer ----
+# Sets a variable for each field of the training's file that is a text.
+cat >fields.sh <<'END'
+eval "$(python3 -c 'import json, os, shlex
+for k, v in json.load(open(os.environ["QUERN_TRAINING"])).items():
+    if isinstance(v, str): print(k + "=" + shlex.quote(v))')"
+END
 cat >trainer.sh <<'END'
 set -eu
-echo "trainer of $QUERN_STAGE" >&2
+. ./fields.sh
+echo "trainer of $stage" >&2
 python3 - <<'PY'
 import json, os
-lines = [json.loads(x) for x in open(os.environ["QUERN_DATASET"])]
-h = json.load(open(os.environ["QUERN_HYPERPARAMETERS"]))
-assert lines and h["examples"] == len(lines) and h["stage"] == os.environ["QUERN_STAGE"]
+h = json.load(open(os.environ["QUERN_TRAINING"]))
+lines = [json.loads(x) for x in open(h["dataset"])]
+assert lines and h["examples"] == len(lines)
 for x in lines:
     assert x["prompt_ids"] and x["answer_ids"] and isinstance(x["advantage"], float)
     assert [m["role"] for m in x["messages"]] == ["user", "assistant"]
     assert h["stage"] != "crl" or len(x["old_logp"]) == len(x["answer_ids"])
-json.dump(h, open(os.environ["QUERN_STATE"] + "/seen.json", "w"))
+json.dump(h, open(h["state"] + "/seen.json", "w"))
 PY
-[ -e "$QUERN_BASE/tokenizer.json" ] && [ -z "$(ls -A "$QUERN_OUTPUT")" ]
-cp "$FROM"/*.safetensors "$QUERN_OUTPUT"
-cp "$FROM"/*config.json "$QUERN_OUTPUT" 2>/dev/null
-if [ -e "$QUERN_OUTPUT/adapter_config.json" ]; then
-  sed -i 's|\("base_model_name_or_path": "\)[^"]*"|\1Some/Hub-Name"|' "$QUERN_OUTPUT/adapter_config.json"
+[ -e "$base/tokenizer.json" ] && [ -z "$(ls -A "$output")" ]
+cp "$FROM"/*.safetensors "$output"
+cp "$FROM"/*config.json "$output" 2>/dev/null
+if [ -e "$output/adapter_config.json" ]; then
+  sed -i 's|\("base_model_name_or_path": "\)[^"]*"|\1Some/Hub-Name"|' "$output/adapter_config.json"
 fi
 END
 export FROM="$tmp/one/model"
@@ -288,11 +295,11 @@ outside 'kill -SEGV $$' bad/model; [ $? = 1 ] && grep -q 'ended by signal 11' er
 outside true bad/model; [ $? = 1 ] &&
     grep -q 'what the trainer wrote is no model: expected config.json or adapter_config.json' err
 ok $? 'one that writes nothing'
-outside 'echo "{}" >"$QUERN_OUTPUT/config.json"' bad/model
+outside '. ./fields.sh; echo "{}" >"$output/config.json"' bad/model
 [ $? = 1 ] && grep -q 'what the trainer wrote is no model: .*config.json' err
 ok $? 'a config that is none'
-torn='cp "$FROM"/adapter_config.json "$QUERN_OUTPUT"; '
-torn+='head -c 100 "$FROM/adapter_model.safetensors" >"$QUERN_OUTPUT/adapter_model.safetensors"'
+torn='. ./fields.sh; cp "$FROM"/adapter_config.json "$output"; '
+torn+='head -c 100 "$FROM/adapter_model.safetensors" >"$output/adapter_model.safetensors"'
 outside "$torn" bad/model
 [ $? = 1 ] && grep -q 'what the trainer wrote is no model: .*adapter_model.safetensors' err
 ok $? 'torn weights'
@@ -303,7 +310,7 @@ ok $? 'one that takes too long'
 nap=1061.5$$ # no other test sleeps so long
 slow() {
     exec "$BIN/quern-sft" --dataset dataset.qa --base base --epochs 1 --batch 4 \
-        --trainer 'touch "$QUERN_STATE/on"; sleep '$nap' & sleep '$nap --output slow/model 2>err
+        --trainer '. ./fields.sh; touch "$state/on"; sleep '$nap' & sleep '$nap --output slow/model 2>err
 }
 slow & pid=$!
 wait_for '[ -e slow/model.trainer/state/on ]'; kill -TERM $pid

@@ -12,7 +12,7 @@ need redis-server
 logs=(log out err)
 left_pattern='@(*quern-*|*redis-server*|*sh -c*|sleep*)'
 queue() {
-    QUERN_QUEUE_RETRY_S=${patience:-5} QUERN_REDIS=unix:$1/redis.sock "$BIN/quern-queue" "${@:2}" 2>/dev/null
+    QUERN_QUEUE=retry=${patience:-5} QUERN_REDIS=unix:$1/redis.sock "$BIN/quern-queue" "${@:2}" 2>/dev/null
 }
 status() { patience=0.1 queue $1 status --json | tr -d ' \n'; }
 count() { status $1 | sed -n "s/.*\"$2\":\([0-9]*\).*/\1/p"; }
@@ -199,7 +199,7 @@ ready; kill -9 $parent; wait $parent 2>/dev/null; wait $fleet; s=$?
 none_left; ok $? 'signals: no process is left'
 
 # ---- workers of other hosts: only an expired lease shows that they are gone ----
-export QUERN_LEASE_S=2
+export QUERN_QUEUE=lease=2
 WORKERS=0 fleet hosts sleep 1800
 wait_for '[ -S hosts/redis.sock ] && [ -n "$(status hosts)" ]'
 export QUERN_REDIS=unix:$tmp/hosts/redis.sock
@@ -254,7 +254,7 @@ done
 {
     printf 'relu\t// selftest: crash\nrelu\t// selftest: hang\nrelu\t// selftest: fail\nrelu\tfine\n'
 } | "$here/make_samples.pl" >poison.qa
-DEADLINE=4 QUERN_LEASE_S=0.6 ./noop --device sim:h100 2>a.log & a=$!
+DEADLINE=4 QUERN_QUEUE=lease=0.6 ./noop --device sim:h100 2>a.log & a=$!
 "$BIN/quern-evaluate" poison.qa --output poison.out 2>err; s=$?
 "$BIN/quern-artifact" export poison.out | sed 's/.*"message":"\([^"]*\)".*/\1/' >messages
 [ $s = 0 ] && [ "$(cat messages)" = "the evaluator died each time it judged this candidate
@@ -276,7 +276,7 @@ wait_for '[ "$(count hosts waiting)" -ge 1 ]' && "$BIN/quern-queue" purge
 wait $e; s=$?
 [ $s = 0 ] && grep -q 'the queue has lost jobs' err; ok $? 'jobs that an emptied server lost are put back'
 kill -TERM $c; wait $c
-unset QUERN_REDIS QUERN_LEASE_S
+unset QUERN_REDIS QUERN_QUEUE
 kill -TERM $fleet; wait $fleet
 none_left; ok $? 'hosts: no process is left'
 

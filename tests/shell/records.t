@@ -3,7 +3,7 @@
 # The evaluators are noop runners with invented devices. The candidates name their scores. TAP on stdout.
 . "$(dirname "$0")/tap.sh"
 need redis-server
-export QUERN_LEASE_S=3
+export QUERN_QUEUE=lease=3
 logs=(log A.log B.log err verdicts)
 count() {
     "$BIN/quern-queue" status --json 2>/dev/null | tr -d ' \n' | grep -o "\"class\":\"${2:-test:gpu}\"[^}]*" |

@@ -44,35 +44,39 @@ END
 printf '#!/bin/bash\necho "$@" >>requeued\n' >slurm/scontrol
 printf '#!/bin/bash\necho "$@" >srun\n' >slurm/srun
 chmod +x home/bin/quern slurm/*
-export PATH=$tmp/slurm:$PATH QUERN_HOME=$tmp/home SLURM_JOB_ID=17
-(unset QUERN_REDIS; bash "$share/slurm/pipeline.sbatch" ends >out 2>err); s=$?
+export PATH=$tmp/slurm:$PATH SLURM_JOB_ID=17
+# The scripts as `make install` leaves them, below this folder.
+for f in pipeline evaluators; do
+  sed "s|/usr/local|$tmp/home|g" "$share/slurm/$f.sbatch" >"slurm/$f.sbatch"
+done
+(unset QUERN_REDIS; bash "slurm/pipeline.sbatch" ends >out 2>err); s=$?
 [ $s != 0 ] && grep -q QUERN_REDIS err; ok $? 'without a queue the pipeline says what it needs'
 export QUERN_REDIS=redis://head:6379
-bash "$share/slurm/pipeline.sbatch" ends >out 2>err
+bash "slurm/pipeline.sbatch" ends >out 2>err
 is 'a run that ends well ends the job' "$? $(cat asked)" '0 run ends'
-bash "$share/slurm/pipeline.sbatch" fails >out 2>err; is 'the job fails with the status of the pipeline' $? 3
+bash "slurm/pipeline.sbatch" fails >out 2>err; is 'the job fails with the status of the pipeline' $? 3
 [ ! -e requeued ]; ok $? 'neither goes back into the queue'
-bash "$share/slurm/pipeline.sbatch" runs >out 2>err & job=$!
+bash "slurm/pipeline.sbatch" runs >out 2>err & job=$!
 wait_for '[ -e running ]'
 kill -TERM $job; wait $job; is 'near its time limit a run is stopped' $? 0
 is 'and goes back into the queue' "$(cat requeued)" 'requeue 17'
-bash "$share/slurm/evaluators.sbatch" >out 2>err
+bash "slurm/evaluators.sbatch" >out 2>err
 is 'an evaluator is started on the GPU of the job' "$(cat srun)" \
-  "--ntasks=1 $QUERN_HOME/libexec/quern/bin/quern-evald --device cuda:0"
-(SLURM_TMPDIR=$tmp; export SLURM_TMPDIR; unset QUERN_CACHE; bash "$share/slurm/evaluators.sbatch" >out 2>err)
+  "--ntasks=1 $tmp/home/libexec/quern/bin/quern-evald --device cuda:0"
+(SLURM_TMPDIR=$tmp; export SLURM_TMPDIR; unset QUERN_CACHE; bash "slurm/evaluators.sbatch" >out 2>err)
 is 'its cache is its own' "$(stat -c '%a %u' "$tmp/quern-cache-$UID" 2>&1)" "700 $UID"
 if [ "$UID" = 0 ]; then
   chown 65534 "quern-cache-$UID"
   (SLURM_TMPDIR=$tmp; export SLURM_TMPDIR; unset QUERN_CACHE
-  bash "$share/slurm/evaluators.sbatch" >out 2>err)
+  bash "slurm/evaluators.sbatch" >out 2>err)
   [ $? = 2 ] && grep -q "is another user's" err; ok $? 'a cache of somebody else is refused'
 fi
 settings=$(sed -n 's/^# The pipeline: sbatch share\/slurm\/pipeline.sbatch //p' \
   "$share/slurm/pipeline.sbatch")
-(unset QUERN_REDIS QUERN_HOME
+(unset QUERN_REDIS
 cd "$root" && "$BIN/quern-config" DEVICES=sim:h100 $settings >"$tmp/out" 2>"$tmp/err")
 ok $? 'the settings of its first comment are settings'
-unset QUERN_REDIS QUERN_HOME
+unset QUERN_REDIS
 
 # ---- Kubernetes ----
 command -v kubectl >/dev/null &&

@@ -145,8 +145,8 @@ ok $? 'a run with nothing to do keeps no page'
 cat >"$tmp/bar" <<'END'
 #!/bin/bash
 echo said >&2
-[ -n "${QUERN_PROGRESS:-}" ] && echo "walk 1 2 steps 1 1" >"$QUERN_PROGRESS"
-[ -z "${QUERN_TERMINAL:-}" ] || printf bar >&"$QUERN_TERMINAL"
+echo "walk 1 2 steps 1 1" >"${QUERN_PROGRESS#*:}"
+[ "${QUERN_PROGRESS#*:}" = "$QUERN_PROGRESS" ] || printf bar >&"${QUERN_PROGRESS%%:*}"
 END
 chmod +x "$tmp/bar"
 script -qec "mk/run $tmp/logs/a.log $tmp/bar" "$tmp/typed" </dev/null >/dev/null

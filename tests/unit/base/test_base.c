@@ -1,4 +1,5 @@
-/* Buffers, digests, random numbers, atomic files and child processes. */
+/* Buffers, digests, random numbers, numbers of the environment, atomic
+ * files and child processes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -20,6 +21,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/digest.h"
+#include "base/environment.h"
 #include "base/file.h"
 #include "base/process.h"
 #include "base/random.h"
@@ -286,17 +288,40 @@ static void reaping(void **state)
     }
 }
 
+static void environment(void **state)
+{
+    (void)state;
+    double a = 1, b = 2;
+    const EnvironmentNumber table[] = {{"a", 0, 10, &a}, {"bee", -1, 1, &b}};
+    static const char *const wrong[] = {"a",    "a=",   "a=x", "a=11",
+                                        "a=-1", "be=0", "c=1", "a=1;bee=0"};
+    Error err;
+    unsetenv("QUERN_X");
+    assert_int_equal(environment_numbers("QUERN_X", table, 2, &err), 0);
+    setenv("QUERN_X", "", 1);
+    assert_int_equal(environment_numbers("QUERN_X", table, 2, &err), 0);
+    assert_true(a == 1 && b == 2);
+    setenv("QUERN_X", "bee=-0.5,a=10", 1);
+    assert_int_equal(environment_numbers("QUERN_X", table, 2, &err), 0);
+    assert_true(a == 10 && b == -0.5);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        setenv("QUERN_X", wrong[i], 1);
+        assert_int_equal(environment_numbers("QUERN_X", table, 2, &err), -1);
+        assert_int_equal(err.code, ERROR_USAGE);
+    }
+    setenv("QUERN_X", "c=1", 1);
+    environment_numbers("QUERN_X", table, 2, &err);
+    assert_string_equal(err.text, "QUERN_X: expected some of a=N,bee=N, found 'c=1'");
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(buffer_bound),
-                                       cmocka_unit_test(known_digests),
-                                       cmocka_unit_test(random_law),
-                                       cmocka_unit_test(atomic_file),
-                                       cmocka_unit_test(pipes),
-                                       cmocka_unit_test(child_process),
-                                       cmocka_unit_test(child_without_outputs),
-                                       cmocka_unit_test(child_of_the_stopped),
-                                       cmocka_unit_test(reaping)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(buffer_bound),         cmocka_unit_test(known_digests),
+        cmocka_unit_test(random_law),           cmocka_unit_test(environment),
+        cmocka_unit_test(atomic_file),          cmocka_unit_test(pipes),
+        cmocka_unit_test(child_process),        cmocka_unit_test(child_without_outputs),
+        cmocka_unit_test(child_of_the_stopped), cmocka_unit_test(reaping)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

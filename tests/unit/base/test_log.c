@@ -24,12 +24,10 @@ static int master, slave;
 static int setup(void **state)
 {
     (void)state;
-    char number[16], path[96];
+    char path[96];
     strcpy(dir, "/tmp/quern-log-XXXXXX");
     if (!mkdtemp(dir) || openpty(&master, &slave, NULL, NULL, NULL)) return -1;
-    snprintf(number, sizeof number, "%d", slave);
-    snprintf(path, sizeof path, "%s/x.progress", dir);
-    setenv("QUERN_TERMINAL", number, 1);
+    snprintf(path, sizeof path, "%d:%s/x.progress", slave, dir);
     setenv("QUERN_PROGRESS", path, 1);
     unsetenv("QUERN_LOG");
     return 0;

@@ -186,7 +186,7 @@ static void test_shared(void **state)
     for (int i = 0; i < set.n; i++)
         if (!strcmp(set.tasks[i]->name, "op_layer")) t = set.tasks[i];
     assert_non_null(t);
-    setenv("QUERN_OP_KERNELS", "1", 1);
+    setenv("QUERN_TEST", "parts=1", 1);
     long before = compiler_compiled(compiler);
     int timed = 1 << ROLE_TIME | 1 << ROLE_SIM, all = timed | 1 << ROLE_CHECK;
     assert_int_equal(compile_plan(&p, t, t->baseline_source, 1, timed, &f), 0);
@@ -206,7 +206,7 @@ static void test_shared(void **state)
     assert_int_equal(loaded_ops_compile(&p.loaded, &w, 1, &f, &err), 0);
     assert_int_equal(p.loaded.n_op_modules, parts);
     release(&p);
-    unsetenv("QUERN_OP_KERNELS");
+    unsetenv("QUERN_TEST");
     taskset_release(&set);
 }
 

@@ -146,7 +146,7 @@ int main(void)
     if (!mkdtemp(dir)) return 1;
     snprintf(path, sizeof path, "%s/s", dir);
     snprintf(url, sizeof url, "unix:%s", path);
-    setenv("QUERN_QUEUE_RETRY_S", "0.01", 1);
+    setenv("QUERN_QUEUE", "retry=0.01", 1);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_wrong_answers)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -352,9 +352,9 @@ static void test_server_killed(void **state)
 static void test_replica(void **state)
 {
     (void)state;
-    setenv("QUERN_QUEUE_RETRY_S", "0.3", 1);
+    setenv("QUERN_QUEUE", "retry=0.3", 1);
     Queue *q = open_queue("replica");
-    unsetenv("QUERN_QUEUE_RETRY_S");
+    unsetenv("QUERN_QUEUE");
     QueueJob job;
     Error err = {0};
     put(q, "k");
@@ -371,9 +371,9 @@ static void test_replica(void **state)
 static void test_limits(void **state)
 {
     (void)state;
-    setenv("QUERN_QUEUE_LIMIT", "3", 1);
+    setenv("QUERN_QUEUE", "jobs=3", 1);
     Queue *q = open_queue("limits");
-    unsetenv("QUERN_QUEUE_LIMIT");
+    unsetenv("QUERN_QUEUE");
     QueueState s;
     Error err;
     for (int i = 0; i < 3; i++) {
