@@ -36,7 +36,8 @@ include mk/deps.mk
 
 # ---- modules: an include goes down this list only; a program links its module and those above it ----
 MODULES := base gpu artifacts ops tasks queue model llm eval export stages report lab bench
-SOURCES := $(shell find $(filter-out bench,$(MODULES)) tests/bench -name '*.c')
+FOUND := $(shell find $(filter-out bench,$(MODULES)) tests/bench -type f)
+SOURCES := $(filter %.c,$(FOUND))
 below = $(sort $(patsubst %/,%,$(dir $(filter $(1)/%,$(SOURCES)))))
 DIRS_tasks := $(filter tasks tasks/graph tasks/derive tasks/import tasks/generate,$(call below,tasks))
 DIRS_bench := $(call below,tests/bench)
@@ -109,9 +110,10 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(BUILD)/deps
 $(BUILD)/obj/base/version.o: VERSION
 $(BUILD)/obj/base/version.o: CFLAGS += -DQUERN_VERSION='"$(file <VERSION)"'
 
-# These embed the device code, and the times of library calls.
-$(BUILD)/obj/model/cuda/sources.o: $(foreach d,model/cuda model/cuda/decode,$(wildcard $(d)/*.cu $(d)/*.cuh))
-$(BUILD)/obj/eval/sim/library/library_table.o: $(wildcard eval/sim/library/*.tsv)
+# What includes base/embed.h embeds texts of its folder and of those below.
+EMBEDDING := $(shell grep -rl --include='*.c' '^#include "base/embed.h"' $(filter-out bench,$(MODULES)))
+EMBEDDED := $(filter %.cu %.cuh %.css %.js %.lua %.tsv %.tmpl,$(FOUND))
+$(foreach c,$(EMBEDDING),$(eval $(c:%.c=$(BUILD)/obj/%.o): $(filter $(dir $(c))%,$(EMBEDDED))))
 
 # A change of compiler or flags rebuilds: decided at parse time, so that make -n and -q stay true.
 FLAGS_NOW := $(CC) $(CFLAGS)

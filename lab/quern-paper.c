@@ -32,7 +32,9 @@ int main(int argc, char **argv)
     buffer_puts(&page,
                 "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Quern: ");
     html_text(&page, folder.name);
-    buffer_printf(&page, "</title>\n<style>\n%s</style></head>\n<body><main>\n", report_style);
+    buffer_puts(&page, "</title>\n<style>\n");
+    page_style(&page);
+    buffer_puts(&page, "</style></head>\n<body><main>\n");
     paper_write(&r, &page);
     buffer_puts(&page, "</main></body></html>\n");
     fwrite(page.data, 1, page.len, stdout);

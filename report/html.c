@@ -337,8 +337,11 @@ int html_page(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b, Error
     if (r->live) buffer_puts(b, "<meta http-equiv=\"refresh\" content=\"15\">\n");
     buffer_puts(b, "<title>Quern: ");
     html_text(b, r->run);
-    buffer_printf(b, "</title>\n<style>\n%s</style></head>\n<body><script>%s</script>\n<main>\n",
-                  report_style, report_first_script);
+    buffer_puts(b, "</title>\n<style>\n");
+    page_style(b);
+    buffer_puts(b, "</style></head>\n<body><script>");
+    page_first_script(b);
+    buffer_puts(b, "</script>\n<main>\n");
     html_top(r, rows, b);
     html_stages(r, rows, b);
     buffer_puts(b, "<div class=\"later\">\n");
@@ -350,6 +353,8 @@ int html_page(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b, Error
     failures(r, b);
     caveats(r, b);
     provenance(r, b);
-    buffer_printf(b, "</div></main><script>%s</script></body></html>\n", report_script);
+    buffer_puts(b, "</div></main><script>");
+    page_script(b);
+    buffer_puts(b, "</script></body></html>\n");
     return b->full ? error_set(err, ERROR_LIMIT, "the page takes more than %zu bytes", b->max) : 0;
 }

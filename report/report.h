@@ -243,8 +243,12 @@ void html_factor(Buffer *b, double v);    /* "1.25×" */
 void html_top(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b);
 void html_stages(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b);
 
-/* ---- html.c, style.c ---- */
-extern const char *const report_style, *const report_first_script, *const report_script;
+/* ---- page_files.c ---- */
+void page_style(Buffer *b);
+void page_first_script(Buffer *b); /* at the beginning of the page's body */
+void page_script(Buffer *b);       /* at its end */
+
+/* ---- html.c ---- */
 int html_page(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b, Error *err);
 
 #endif

@@ -8,18 +8,13 @@
 #include <unistd.h>
 
 #include "base/cache.h"
+#include "base/embed.h"
 #include "base/memory.h"
 
-/* The assembler reads the files relative to make's folder. The Makefile makes this object depend on
- * them. */
-#define EMBED(symbol, file)                                                         \
-    extern const char symbol[];                                                     \
-    __asm__(".pushsection .rodata\n.balign 16\n.global " #symbol "\n" #symbol ":\n" \
-            ".incbin \"model/cuda/" file "\"\n.byte 0\n.popsection\n");
-#define X(folder, name) EMBED(cuda_header_##name, #folder "/" #name ".cuh")
+#define X(folder, name) EMBED(cuda_header_##name, "model/cuda/" #folder "/" #name ".cuh")
 CUDA_HEADERS(X)
 #undef X
-#define X(folder, name) EMBED(cuda_source_##name, #folder "/" #name ".cu")
+#define X(folder, name) EMBED(cuda_source_##name, "model/cuda/" #folder "/" #name ".cu")
 CUDA_SOURCES(X)
 #undef X
 

@@ -266,13 +266,12 @@ static void pair_html(const Compare *c, int i, Buffer *b)
 
 void compare_html(const Compare *c, Buffer *b)
 {
-    buffer_printf(
-        b,
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta "
-        "name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>Quern: "
-        "runs compared</title>\n<style>\n%s</style></head>\n<body><main>\n<h1>Quern: %d runs "
-        "compared</h1>\n",
-        report_style, c->n_runs);
+    buffer_puts(b, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+                   "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                   "<title>Quern: runs compared</title>\n<style>\n");
+    page_style(b);
+    buffer_printf(b, "</style></head>\n<body><main>\n<h1>Quern: %d runs compared</h1>\n",
+                  c->n_runs);
     warnings(c, say_html, b);
     buffer_puts(b,
                 "<p class=\"soft\">In brackets: the 95% interval by resampling the tasks that both "

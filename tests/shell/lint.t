@@ -23,4 +23,8 @@ echo 0.2.0 >VERSION; echo 'version: 0.1.0' >CITATION.cff
 ! mk/lint --no-format >"$tmp/out" &&
     grep -q '^CITATION.cff:1: names version 0.1.0, and VERSION 0.2.0' "$tmp/out"
 ok $? 'another version in CITATION.cff is found'
+printf '%s\n' '/* A style. */' 'p { a: b' >p.css; printf '%s\n' '/* A script. */' 'f({;' >p.js; git add .
+! mk/lint --no-format >"$tmp/out" && grep -q '^p.css:1: has a brace without its partner' "$tmp/out" &&
+    { ! command -v node >/dev/null || grep -q '^p.js: SyntaxError' "$tmp/out"; }
+ok $? 'a broken style sheet and a broken script are found'
 done_testing

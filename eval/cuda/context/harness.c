@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cache.h"
+#include "base/embed.h"
 #include "base/memory.h"
 #include "eval/compile/compile_client.h"
 #include "eval/compile/wire.h"
@@ -16,11 +17,7 @@
 
 enum { MAX_CUBIN = 4 << 20, CACHE_BYTES = 1 << 30 };
 
-#define HARNESS_SOURCE(...) #__VA_ARGS__
-static const char source[] =
-#include "eval/cuda/context/harness.cu.h"
-    ;
-#undef HARNESS_SOURCE
+EMBED(harness_cu, "eval/cuda/context/harness.cu")
 
 const char *const harness_names[HARNESS_KERNELS] = {
     [HARNESS_ZONES] = "harness_zones",     [HARNESS_COMPARE] = "harness_compare",
@@ -43,7 +40,9 @@ struct Harness {
 
 char *harness_source(void)
 {
-    return memory_printf("%s\n%s", source, health_source);
+    char *health = health_source(), *all = memory_printf("%s\n%s", harness_cu, health);
+    free(health);
+    return all;
 }
 
 static void read_cache(Harness *h)

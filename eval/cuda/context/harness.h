@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-/* The structures of the kernels in eval/cuda/context/harness.cu.h. */
+/* The structures of the kernels in eval/cuda/context/harness.cu. */
 typedef struct {
     unsigned long long start, end;
 } HarnessZone;

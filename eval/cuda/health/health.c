@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/embed.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "eval/cuda/health/canary_word.h"
 
 enum { PARTNER = 37, LIMIT_S = 2, MAX_XIDS = 64 };
 
@@ -58,42 +60,13 @@ const char *health_xid(unsigned xid)
 
 /* ---- the canary ---- */
 
-#define TEXT_(...) #__VA_ARGS__ "\n"
-#define TEXT(...) TEXT_(__VA_ARGS__)
+EMBED(canary_word_h, "eval/cuda/health/canary_word.h")
+EMBED(canary_cu, "eval/cuda/health/canary.cu")
 
-/* The word at index i, computed by the same text on the host and on the GPU: integers, and floats
- * below 2^24, which are exact. The kernels pass it through registers, shared memory, DRAM and
- * atomics of every SM. */
-#define CANARY_WORD(result, i)                                                                    \
-    unsigned result = (i)*0x9e3779b1u;                                                            \
-    result ^= result >> 15;                                                                       \
-    result *= 0x85ebca77u;                                                                        \
-    float f_##result = (float)(result & 4095u);                                                   \
-    for (int k_##result = 0; k_##result < 7; k_##result++) f_##result = f_##result * 3.0f + 1.0f; \
-    result ^= (unsigned)f_##result;
-
-const char health_source[] = TEXT(extern "C" __global__ void __launch_bounds__(256) canary_fill(
-    unsigned *words, unsigned n) {
-    __shared__ unsigned tile[256];
-    for (unsigned i = blockIdx.x * 256u + threadIdx.x; i < n; i += gridDim.x * 256u) {
-        CANARY_WORD(word, i)
-        tile[threadIdx.x] = word;
-        __syncthreads();
-        words[i] = word + 3u * tile[threadIdx.x ^ 37u];
-        __syncthreads();
-    }
-}) TEXT(extern "C" __global__ void __launch_bounds__(256)
-            canary_sum(const unsigned *words, unsigned n, unsigned long long *sums) {
-                unsigned long long sum = 0;
-                unsigned bits = 0;
-                for (unsigned i = blockIdx.x * 256u + threadIdx.x; i < n; i += gridDim.x * 256u) {
-                    unsigned word = words[i * 0x2545f491u & (n - 1u)];
-                    sum += (unsigned long long)word * (i | 1u);
-                    bits ^= word + i;
-                }
-                atomicAdd(sums, sum);
-                atomicXor(sums + 1, (unsigned long long)bits);
-            });
+char *health_source(void)
+{
+    return memory_printf("%s\n%s", canary_word_h, canary_cu);
+}
 
 struct Health {
     const CudaDriver *cu;

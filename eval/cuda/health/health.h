@@ -17,7 +17,7 @@ typedef struct Health Health;
 
 /* The source of the canary's kernels, extern "C": canary_fill(words, n), canary_sum(words, n,
  * sums). Its cubin is given to health_open. */
-extern const char health_source[];
+char *health_source(void); /* the caller frees it */
 enum { HEALTH_WORDS = 1 << 20, HEALTH_BLOCK = 256 };
 /* The sums of HEALTH_WORDS words, computed by the host. */
 void health_expected(uint64_t sums[2]);

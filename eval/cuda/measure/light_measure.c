@@ -46,10 +46,10 @@ static void drop_code(Bench *b)
 }
 
 /* Compile and load a source, and find its kernels. */
-static int load_code(Bench *b, const char *arch, const char *source, const char *const *names,
-                     int n, CuFunction *functions, Error *err)
+static int load_code(Bench *b, const char *arch, const LightCode *l, CuFunction *functions,
+                     Error *err)
 {
-    CompileRequest request = {arch, source, strlen(source), n, names};
+    CompileRequest request = {arch, l->source, strlen(l->source), l->n, l->names};
     CompileResult code;
     drop_code(b);
     int rc = compiler_run(b->compiler, &request, &code, err);
@@ -60,7 +60,7 @@ static int load_code(Bench *b, const char *arch, const char *source, const char 
     if (!rc)
         rc = cuda_check(b->cu->module_load(&b->module, code.cubin),
                         "the kernels that measure do not load", err);
-    for (int i = 0; i < n && !rc; i++)
+    for (int i = 0; i < l->n && !rc; i++)
         rc = cuda_check(b->cu->module_function(&functions[i], b->module, code.lowered[i]),
                         "a kernel that measures is not there", err);
     compile_result_release(&code);
@@ -211,8 +211,7 @@ static int memory(Bench *b, Light *out, Error *err)
 {
     CuFunction f[LIGHT_N_MEMORY];
     double us = 0;
-    if (load_code(b, b->gpu->arch, light_memory_code, light_memory_names, LIGHT_N_MEMORY, f, err) ||
-        fill_both(b, f[LIGHT_FILL], err))
+    if (load_code(b, b->gpu->arch, &light_memory, f, err) || fill_both(b, f[LIGHT_FILL], err))
         return -1;
     for (double end = clock_seconds() + clocks_up_s; clock_seconds() < end;)
         if (fill_both(b, f[LIGHT_FILL], err)) return -1;
@@ -250,8 +249,7 @@ static int arithmetic(Bench *b, Light *out, Error *err)
     int rounds = 4096, few = 512;
     void *single[] = {&b->to, &a, &c, &rounds}, *twice[] = {&b->to, &da, &dc, &few};
     static const double flops = 2.0 * 8 * 16;
-    if (load_code(b, b->gpu->arch, light_arithmetic_code, light_arithmetic_names, 2, f, err))
-        return -1;
+    if (load_code(b, b->gpu->arch, &light_arithmetic, f, err)) return -1;
     for (unsigned block = 256; block <= 1024; block *= 2)
         if (compute(b, f[0], block, 8, single, rounds, flops * block, &out->fp32_flops, err) ||
             compute(b, f[1], block, 4, twice, few, flops * block, &out->fp64_flops, err))
@@ -261,13 +259,13 @@ static int arithmetic(Bench *b, Light *out, Error *err)
 
 /* Kernels for fp16, bf16 and tf32, in this order. flops: of one block in a round, with 16 bits and
  * with tf32. */
-static int tensor(Bench *b, const char *arch, const char *source, const char *const *names,
-                  unsigned block, const double flops[2], int rounds, Light *out, Error *err)
+static int tensor(Bench *b, const char *arch, const LightCode *l, unsigned block,
+                  const double flops[2], int rounds, Light *out, Error *err)
 {
     CuFunction f[3];
     unsigned seed = 1;
     void *params[] = {&b->to, &seed, &rounds};
-    if (load_code(b, arch, source, names, 3, f, err)) return -1;
+    if (load_code(b, arch, l, f, err)) return -1;
     for (int k = 0; k < 3; k++)
         if (compute(b, f[k], block, 8, params, rounds, flops[k == 2],
                     k == 2 ? &out->tf32_flops : &out->tensor16_flops, err))
@@ -280,12 +278,8 @@ static int tensors(Bench *b, int arch, Light *out, Error *err)
     static const double warp[2] = {8 * 8 * 4096.0,
                                    8 * 8 * 2048.0}; /* warps * accumulators * flops of a product */
     static const double group[2] = {16 * 2 * 64 * 128 * 16.0, 16 * 2 * 64 * 128 * 8.0};
-    if (arch >= 80 &&
-        tensor(b, b->gpu->arch, light_warp_code, light_warp_names, 256, warp, 1024, out, err))
-        return -1;
-    if (arch == 90 &&
-        tensor(b, "sm_90", light_group_code, light_group_names, 128, group, 512, out, err))
-        return -1;
+    if (arch >= 80 && tensor(b, b->gpu->arch, &light_warp, 256, warp, 1024, out, err)) return -1;
+    if (arch == 90 && tensor(b, "sm_90", &light_group, 128, group, 512, out, err)) return -1;
     return 0;
 }
 

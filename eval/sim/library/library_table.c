@@ -7,16 +7,11 @@
 #include <string.h>
 
 #include "base/dtype.h"
+#include "base/embed.h"
 #include "base/memory.h"
 
-/* The assembler reads the files relative to make's folder. The Makefile makes this object depend on
- * them. */
-#define EMBED(symbol, file)                                             \
-    extern const char symbol[];                                         \
-    __asm__(".pushsection .rodata\n.global " #symbol "\n" #symbol ":\n" \
-            ".incbin \"eval/sim/library/" file "\"\n.byte 0\n.popsection\n");
-EMBED(library_times_h100, "h100.tsv")
-EMBED(library_times_h200, "h200.tsv")
+EMBED(library_times_h100, "eval/sim/library/h100.tsv")
+EMBED(library_times_h200, "eval/sim/library/h200.tsv")
 
 enum { H100, H200, TABLES };
 static LibraryTable tables[TABLES] = {[H100] = {.device = "h100"}, [H200] = {.device = "h200"}};

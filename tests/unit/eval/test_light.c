@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/memory.h"
 #include "eval/cuda/measure/light_code.h"
 #include "eval/cuda/measure/light_measure.h"
 
@@ -138,15 +139,14 @@ static void test_artifact(void **state)
     assert_non_null(strstr(err.text, "fp32_flops"));
 }
 
-static void compiles(Compiler *c, const char *arch, const char *source, const char *const *names,
-                     int n)
+static void compiles(Compiler *c, const char *arch, const LightCode *l)
 {
-    CompileRequest request = {arch, source, strlen(source), n, names};
+    CompileRequest request = {arch, l->source, strlen(l->source), l->n, l->names};
     CompileResult code;
     if (compiler_run(c, &request, &code, &err)) fail_msg("%s", err.text);
     if (!code.ok) fail_msg("%s: %s", arch, code.message);
-    assert_int_equal(code.n_lowered, n);
-    for (int i = 0; i < n; i++) assert_true(code.lowered[i][0]);
+    assert_int_equal(code.n_lowered, l->n);
+    for (int i = 0; i < l->n; i++) assert_true(code.lowered[i][0]);
     assert_true(code.cubin_len > 0);
     compile_result_release(&code);
 }
@@ -159,11 +159,11 @@ static void test_kernels(void **state)
     if (!compiler_version(c, &err)) fail_msg("%s", err.text);
     static const char *const archs[] = {"sm_80", "sm_90"};
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) {
-        compiles(c, archs[i], light_memory_code, light_memory_names, LIGHT_N_MEMORY);
-        compiles(c, archs[i], light_arithmetic_code, light_arithmetic_names, 2);
-        compiles(c, archs[i], light_warp_code, light_warp_names, 3);
+        compiles(c, archs[i], &light_memory);
+        compiles(c, archs[i], &light_arithmetic);
+        compiles(c, archs[i], &light_warp);
     }
-    compiles(c, "sm_90a", light_group_code, light_group_names, 3);
+    compiles(c, "sm_90a", &light_group);
     compiler_close(c);
 }
 
@@ -183,15 +183,15 @@ static void test_memory_kernels(void **state)
     (void)state;
     enum { BLOCK = 64, VECTORS = 3 * BLOCK * 8, TILES4 = VECTORS / (BLOCK * 4), TILES8 = 3 };
     static uint32_t from[VECTORS * 4], to[VECTORS * 4];
-    char source[sizeof light_memory_code + 600];
     Sim sim;
-    snprintf(source, sizeof source,
-             "%stemplate __global__ void read_tiles<8>(const uint4 *, uint4 *, Long);"
-             "template __global__ void write_tiles<8>(const uint4 *, uint4 *, Long);"
-             "template __global__ void copy_tiles<4>(const uint4 *, uint4 *, Long);"
-             "template __global__ void l2_tiles<4>(const uint4 *, uint4 *, Long, Long);",
-             light_memory_code);
+    char *source =
+        memory_printf("%stemplate __global__ void read_tiles<8>(const uint4 *, uint4 *, Long);"
+                      "template __global__ void write_tiles<8>(const uint4 *, uint4 *, Long);"
+                      "template __global__ void copy_tiles<4>(const uint4 *, uint4 *, Long);"
+                      "template __global__ void l2_tiles<4>(const uint4 *, uint4 *, Long, Long);",
+                      light_memory.source);
     simulate(&sim, source);
+    free(source);
     DevicePtr x = sim_buffer(&sim, "x", NULL, sizeof from),
               y = sim_buffer(&sim, "y", NULL, sizeof to);
     sim_run(&sim, ((Shape){"fill", {2}, {BLOCK}}), 2, A(x), A(VECTORS));
@@ -231,15 +231,15 @@ static void test_arithmetic_kernels(void **state)
     Sim sim;
     memcpy(bits, (float[]){a, b}, 8);
     memcpy(wide, (double[]){da, db}, 16);
-    simulate(&sim, light_arithmetic_code);
+    simulate(&sim, light_arithmetic.source);
     DevicePtr y = sim_buffer(&sim, "y", out, sizeof out);
     sim_run(&sim, ((Shape){"fma32", {1}, {64}}), 4, A(y), A(bits[0]), A(bits[1]), A(2));
     sim_run(&sim, ((Shape){"fma64", {1}, {64}}), 4, A(y), wide[0], wide[1], A(2));
     sim_stop(&sim);
-    simulate(&sim, light_warp_code);
+    simulate(&sim, light_warp.source);
     y = sim_buffer(&sim, "y", out, sizeof out);
     for (int i = 0; i < 3; i++)
-        sim_run(&sim, ((Shape){light_warp_names[i], {1}, {256}}), 3, A(y), A(1), A(2));
+        sim_run(&sim, ((Shape){light_warp.names[i], {1}, {256}}), 3, A(y), A(1), A(2));
     sim_stop(&sim);
 }
 

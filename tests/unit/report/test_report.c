@@ -282,19 +282,24 @@ static void page(void **state)
     table_rows(&r, w);
     buffer_init(&b, 1 << 22);
     assert_int_equal(html_page(&r, w, &b, &err), 0);
-    static const char *const must[] = {"prefers-color-scheme:dark",
-                                       "Quern: the run a&lt;b",
-                                       "2.00× predicted",
-                                       "degenerate: in no mean",
-                                       "no GPU was timed",
-                                       "index 17 of &lt;y&gt; is 0.5",
-                                       "y = <i class=s>&quot;&lt;/pre&gt;&quot;</i>",
-                                       "name=&lt;sft&gt;",
-                                       "</script></body></html>"};
+    static const char *const must[] = {
+        "prefers-color-scheme:dark",
+        "\nh3{font-size:17px;line-height:1.35;margin:0}p{margin:8px 0;",
+        "svg .t{fill:var(--soft)}",
+        "<script>(function(){var d=document,all=",
+        "'\\n'+text(w[0])+(w[1]?'  '+w[1]:'')",
+        "Quern: the run a&lt;b",
+        "2.00× predicted",
+        "degenerate: in no mean",
+        "no GPU was timed",
+        "index 17 of &lt;y&gt; is 0.5",
+        "y = <i class=s>&quot;&lt;/pre&gt;&quot;</i>",
+        "name=&lt;sft&gt;",
+        "</script></body></html>"};
     for (size_t i = 0; i < sizeof must / sizeof *must; i++)
         if (!strstr(b.data, must[i])) fail_msg("the page lacks '%s'", must[i]);
-    static const char *const must_not[] = {"http:",   "https:",   "src=", "url(",
-                                           "@import", "<script ", "nan",  " inf"};
+    static const char *const must_not[] = {"http:",    "https:", "src=", "url(", "@import",
+                                           "<script ", "nan",    " inf", "/*"};
     for (size_t i = 0; i < sizeof must_not / sizeof *must_not; i++)
         if (strstr(b.data, must_not[i])) fail_msg("the page holds '%s'", must_not[i]);
     for (int i = 0; i < r.n_inputs; i++) assert_non_null(strstr(b.data, r.inputs[i].path));

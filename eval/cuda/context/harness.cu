@@ -1,18 +1,14 @@
 /* The harness's device code: the check of guard zones, the comparison with expected contents,
- * digests, and the flush before a timing. NVRTC compiles it from the text of harness_source; it
- * holds no preprocessor lines, so that one macro can make a string of it. No result depends on the
- * order in which blocks run. */
-HARNESS_SOURCE(
-
+ * digests, and the flush before a timing. No result depends on the order in which blocks run. */
 typedef unsigned long long u64;
 typedef unsigned int u32;
 
 struct Zone {
-    u64 start, end;             /* addresses; end is a multiple of 16 */
+    u64 start, end; /* addresses; end is a multiple of 16 */
 };
 
 struct ZoneBad {
-    u64 lowest, highest;        /* least address of a changed byte; complement of the greatest */
+    u64 lowest, highest; /* least address of a changed byte; complement of the greatest */
 };
 
 /* Update the bounds with the bytes of one aligned vector of 16 that are not poison. */
@@ -97,7 +93,8 @@ __device__ bool close_enough(double got, double want, double limit, int dtype)
 {
     if (isnan(want)) return isnan(got);
     if (isinf(want) || isnan(got)) return got == want;
-    if (isinf(got)) return (got > 0) == (want > 0) && __dadd_rn(fabs(want), limit) >= overflow(dtype);
+    if (isinf(got))
+        return (got > 0) == (want > 0) && __dadd_rn(fabs(want), limit) >= overflow(dtype);
     return fabs(got - want) <= limit;
 }
 
@@ -266,5 +263,3 @@ extern "C" __global__ void harness_wait(u64 period, u64 phase, u32 turns)
 extern "C" __global__ void harness_nothing()
 {
 }
-
-)
