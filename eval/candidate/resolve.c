@@ -223,36 +223,49 @@ static int resolve_config(Resolver *r, const PlanKernel *k, const char *kernel, 
     return 0;
 }
 
-static void describe_parameter(const PlanKernel *k, int i, char *out, size_t size)
+/* An argument of a launch, and the kernel's parameter that takes it. */
+typedef struct {
+    PlanText text;
+    char what[300]; /* "argument 2 of softmax", for messages */
+    KernelParam param;
+    char kind; /* of PlanKernel.kind */
+    unsigned char *out;
+} Argument;
+
+/* A tensor or buffer that an argument names. */
+typedef struct {
+    PlanText name;
+    DevicePtr base;
+    size_t bytes, element; /* of all, of one element */
+} Memory;
+
+static void describe_parameter(const Argument *a, char *out, size_t size)
 {
-    unsigned n = k->info.params[i].size;
-    if (k->kind[i] == 'f')
+    unsigned n = a->param.size;
+    if (a->kind == 'f')
         snprintf(out, size, "a %s", n == 8 ? "double" : "float");
-    else if (k->kind[i] == 'b')
+    else if (a->kind == 'b')
         snprintf(out, size, "a struct or half of %u bytes", n);
-    else if (k->info.params[i].is_pointer == 1)
+    else if (a->param.is_pointer == 1)
         snprintf(out, size, "a pointer");
     else
         snprintf(out, size, n == 8 ? "a pointer or 64-bit integer" : "an integer of %u bytes", n);
 }
 
-static int store_pointer(Resolver *r, const PlanKernel *k, int i, const char *what, PlanText name,
-                         DevicePtr base, size_t bytes, size_t element, PlanText offset,
-                         DeviceLaunch *out)
+static int store_pointer(Resolver *r, const Argument *a, const Memory *m, PlanText offset)
 {
     char is[80];
     int64_t at = 0;
-    describe_parameter(k, i, is, sizeof is);
-    if (k->info.params[i].size != 8 || k->kind[i] == 'f' || k->kind[i] == 'b' ||
-        k->info.params[i].is_pointer == 0)
-        return fail(r, "%s is %.*s, which is memory, but the kernel's parameter is %s", what,
-                    (int)name.len, name.p, is);
-    if (offset.len && evaluate(r, offset, what, &at)) return -1;
-    if (at < 0 || (uint64_t)at > bytes / element)
-        return fail(r, "%s starts at element %lld of %.*s, which has %zu", what, (long long)at,
-                    (int)name.len, name.p, bytes / element);
-    DevicePtr value = base + (DevicePtr)at * element;
-    memcpy(out->params + k->info.params[i].offset, &value, 8);
+    describe_parameter(a, is, sizeof is);
+    if (a->param.size != 8 || a->kind == 'f' || a->kind == 'b' || a->param.is_pointer == 0)
+        return fail(r, "%s is %.*s, which is memory, but the kernel's parameter is %s", a->what,
+                    (int)m->name.len, m->name.p, is);
+    if (offset.len && evaluate(r, offset, a->what, &at)) return -1;
+    if (at < 0 || (uint64_t)at > m->bytes / m->element)
+        return fail(r, "%s starts at element %lld of %.*s, which has %zu", a->what, (long long)at,
+                    (int)m->name.len, m->name.p, m->bytes / m->element);
+    DevicePtr value = m->base + (DevicePtr)at * m->element;
+    memcpy(a->out, &value, 8);
     return 0;
 }
 
@@ -267,96 +280,92 @@ static DevicePtr storage_address(const Resolver *r, int storage)
     return m->buffers[s->held == HELD_SLOT ? r->p->plan->n_buffers + s->index : s->index];
 }
 
-/* Returns 1 when the text names a tensor or buffer, with the result of storing it in *rc; else 0.
- */
-static int resolve_pointer(Resolver *r, const PlanKernel *k, int i, const char *what, PlanText text,
-                           DeviceLaunch *out, int *rc)
+static int tensor_memory(Resolver *r, const TaskTensor *x, DevicePtr base, Memory *out)
+{
+    size_t n;
+    Error inner;
+    if (task_elements(r->p->task, r->w, x, &n, &inner)) return fail(r, "%s", inner.text);
+    out->base = base;
+    out->element = dtype_size(x->dtype);
+    out->bytes = n * out->element;
+    return 0;
+}
+
+/* Find out->name. Returns 1, 0 when nothing has the name, -1 for a mistake. */
+static int find_memory(Resolver *r, Memory *out)
 {
     static const PlanMemory none;
     const PlanMemory *m = r->memory ? r->memory : &none;
     const Task *t = r->p->task;
-    const PlanTensor *result;
-    PlanText name, offset;
-    if (!plan_text_pointer(text, &name, &offset)) return 0;
-    int b = find_buffer(r->p->plan, name), in = find_tensor(t->inputs, t->n_inputs, name),
-        o = find_tensor(t->outputs, t->n_outputs, name);
-    if (b >= 0) {
-        *rc = store_pointer(r, k, i, what, name, m->buffers ? m->buffers[b] : 0, r->buffer_bytes[b],
-                            r->p->plan->buffers[b].type_size, offset, out);
+    int i = find_buffer(r->p->plan, out->name);
+    if (i >= 0) {
+        out->base = m->buffers ? m->buffers[i] : 0;
+        out->bytes = r->buffer_bytes[i];
+        out->element = r->p->plan->buffers[i].type_size;
         return 1;
     }
-    if (in < 0 && o < 0) {
-        if (!r->p->ops || !(result = plan_ops_find(r->p->ops, name))) return 0;
-        const OpTensor *x = &result->tensor;
-        size_t size = dtype_size(x->dtype);
-        *rc = store_pointer(r, k, i, what, name,
-                            storage_address(r, result->storage) + (DevicePtr)x->offset * size,
-                            (size_t)op_elements(x) * size, size, offset, out);
-        return 1;
-    }
-    const TaskTensor *x = in >= 0 ? &t->inputs[in] : &t->outputs[o];
-    size_t n, size = dtype_size(x->dtype);
-    Error inner;
-    *rc = task_elements(t, r->w, x, &n, &inner)
-              ? fail(r, "%s", inner.text)
-              : store_pointer(r, k, i, what, name, in >= 0 ? m->inputs[in] : m->outputs[o],
-                              n * size, size, offset, out);
+    i = find_tensor(t->inputs, t->n_inputs, out->name);
+    if (i >= 0) return tensor_memory(r, &t->inputs[i], m->inputs[i], out) ? -1 : 1;
+    i = find_tensor(t->outputs, t->n_outputs, out->name);
+    if (i >= 0) return tensor_memory(r, &t->outputs[i], m->outputs[i], out) ? -1 : 1;
+    const PlanTensor *result = r->p->ops ? plan_ops_find(r->p->ops, out->name) : NULL;
+    if (!result) return 0;
+    const OpTensor *x = &result->tensor;
+    out->element = dtype_size(x->dtype);
+    out->base = storage_address(r, result->storage) + (DevicePtr)x->offset * out->element;
+    out->bytes = (size_t)op_elements(x) * out->element;
     return 1;
 }
 
-static int store_float(Resolver *r, const PlanKernel *k, int i, const char *what, PlanText text,
-                       double v, DeviceLaunch *out)
+static int store_float(Resolver *r, const Argument *a, double v)
 {
     char is[80];
-    unsigned size = k->info.params[i].size;
-    unsigned char *p = out->params + k->info.params[i].offset;
     float single = (float)v;
-    describe_parameter(k, i, is, sizeof is);
-    if (k->kind[i] && k->kind[i] != 'f')
-        return fail(r, "%s is the float %.*s, but the kernel's parameter is %s", what,
-                    (int)text.len, text.p, is);
-    if (size == 4)
-        memcpy(p, &single, 4);
-    else if (size == 8)
-        memcpy(p, &v, 8);
-    else
-        return fail(r, "%s is the float %.*s, but the kernel's parameter has %u bytes", what,
-                    (int)text.len, text.p, size);
+    describe_parameter(a, is, sizeof is);
+    if (a->kind && a->kind != 'f')
+        return fail(r, "%s is the float %.*s, but the kernel's parameter is %s", a->what,
+                    (int)a->text.len, a->text.p, is);
+    if (a->param.size != 4 && a->param.size != 8)
+        return fail(r, "%s is the float %.*s, but the kernel's parameter has %u bytes", a->what,
+                    (int)a->text.len, a->text.p, a->param.size);
+    memcpy(a->out, a->param.size == 4 ? (void *)&single : (void *)&v, a->param.size);
     return 0;
 }
 
-static int store_integer(Resolver *r, const PlanKernel *k, int i, const char *what, PlanText text,
-                         int64_t v, DeviceLaunch *out)
+static int store_integer(Resolver *r, const Argument *a, int64_t v)
 {
     char is[80];
-    unsigned size = k->info.params[i].size;
-    describe_parameter(k, i, is, sizeof is);
-    if (k->kind[i] == 'f') return store_float(r, k, i, what, text, (double)v, out);
-    if (k->kind[i] == 'b' || (size != 1 && size != 2 && size != 4 && size != 8) ||
-        k->info.params[i].is_pointer == 1)
-        return fail(r, "%s is the integer '%.*s', but the kernel's parameter is %s", what,
-                    (int)text.len, text.p, is);
+    unsigned size = a->param.size;
+    describe_parameter(a, is, sizeof is);
+    if (a->kind == 'f') return store_float(r, a, (double)v);
+    if (a->kind == 'b' || (size != 1 && size != 2 && size != 4 && size != 8) ||
+        a->param.is_pointer == 1)
+        return fail(r, "%s is the integer '%.*s', but the kernel's parameter is %s", a->what,
+                    (int)a->text.len, a->text.p, is);
     /* Whether the parameter is signed is not known: the value must fit one of the two. */
     if (size < 8 && (v < -((int64_t)1 << (8 * size - 1)) || v >= (int64_t)1 << (8 * size)))
-        return fail(r, "%s '%.*s' is %lld, which does not fit the kernel's parameter, %s", what,
-                    (int)text.len, text.p, (long long)v, is);
-    memcpy(out->params + k->info.params[i].offset, &v, size);
+        return fail(r, "%s '%.*s' is %lld, which does not fit the kernel's parameter, %s", a->what,
+                    (int)a->text.len, a->text.p, (long long)v, is);
+    memcpy(a->out, &v, size);
     return 0;
 }
 
 static int resolve_argument(Resolver *r, const PlanKernel *k, const char *kernel, int i,
                             DeviceLaunch *out)
 {
-    PlanText text = r->step->args[i];
-    char what[300];
+    Argument a = {.text = r->step->args[i],
+                  .param = k->info.params[i],
+                  .kind = k->kind[i],
+                  .out = out->params + k->info.params[i].offset};
+    Memory m = {0};
+    PlanText offset;
     double number;
     int64_t v;
-    int rc;
-    snprintf(what, sizeof what, "argument %d of %s", i + 1, kernel);
-    if (resolve_pointer(r, k, i, what, text, out, &rc)) return rc;
-    if (plan_text_float(text, &number)) return store_float(r, k, i, what, text, number, out);
-    if (evaluate(r, text, what, &v)) return -1;
-    return store_integer(r, k, i, what, text, v, out);
+    snprintf(a.what, sizeof a.what, "argument %d of %s", i + 1, kernel);
+    int found = plan_text_pointer(a.text, &m.name, &offset) ? find_memory(r, &m) : 0;
+    if (found) return found < 0 ? -1 : store_pointer(r, &a, &m, offset);
+    if (plan_text_float(a.text, &number)) return store_float(r, &a, number);
+    return evaluate(r, a.text, a.what, &v) ? -1 : store_integer(r, &a, v);
 }
 
 /* A library call is like a kernel whose parameters have 8 bytes each. */

@@ -52,11 +52,13 @@ typedef struct {
 enum { KERNEL_MAX_PARAMS = 64, KERNEL_MAX_PARAM_BYTES = 4096 };
 
 typedef struct {
+    uint32_t offset, size;
+    int is_pointer; /* by a PTX .ptr annotation or its use as an address; -1 unknown */
+} KernelParam;
+
+typedef struct {
     int n_params;
-    struct {
-        uint32_t offset, size;
-        int is_pointer; /* by a PTX .ptr annotation or its use as an address; -1 unknown */
-    } params[KERNEL_MAX_PARAMS];
+    KernelParam params[KERNEL_MAX_PARAMS];
     uint32_t param_bytes;
     int registers; /* per thread, from the cubin */
     size_t static_shared, local_bytes;

@@ -117,29 +117,34 @@ static int value_of(const Flow *f, int i)
     return reg < 0 ? -1 : value_at(f, reg);
 }
 
-/* Bits lo to hi - 1 of a destination of `width` bits depend on bits from to to - 1 of a value, all on
- * all. */
-static void depend(const Flow *f, int dest, int width, int lo, int hi, int value, int value_width,
-                   int from, int to)
+/* A bit of a destination or of a value: its index, which is -1 for a constant, and its width. */
+typedef struct {
+    int index, width, bit;
+} Bit;
+
+/* n_to bits of a destination, from `to` on, depend on n_from bits of a value, all on all. */
+static void depend(const Flow *f, Bit to, int n_to, Bit from, int n_from)
 {
-    if (value < 0 || width < 16 || value_width < 16) return;
-    int part = width / REG_PARTS, value_part = value_width / REG_PARTS, mask = 0;
+    int part = to.width / REG_PARTS, value_part = from.width / REG_PARTS, mask = 0;
+    if (from.index < 0 || to.width < 16 || from.width < 16) return;
     for (int q = 0; q < REG_PARTS; q++)
-        if (from < (q + 1) * value_part && to > q * value_part) mask |= 1 << q;
+        if (from.bit < (q + 1) * value_part && from.bit + n_from > q * value_part) mask |= 1 << q;
     for (int p = 0; p < REG_PARTS; p++)
-        if (lo < (p + 1) * part && hi > p * part)
-            f->flow[(dest * REG_PARTS + p) * f->values->n + value] |= (uint8_t)mask;
+        if (to.bit < (p + 1) * part && to.bit + n_to > p * part)
+            f->flow[(to.index * REG_PARTS + p) * f->values->n + from.index] |= (uint8_t)mask;
 }
 
-/* Bit lo + i depends on bit from + i of the value, for n bits. */
-static void copy_bits(const Flow *f, int dest, int width, int lo, int value, int value_width,
-                      int from, int n)
+/* Each of n bits from `to` on depends on the one at the same distance behind `from`. */
+static void copy_bits(const Flow *f, Bit to, Bit from, int n)
 {
-    int part = width / REG_PARTS;
-    for (int at = 0; at < n; at += part - (lo + at) % part) {
-        int end = at + part - (lo + at) % part;
-        end = end < n ? end : n;
-        depend(f, dest, width, lo + at, lo + end, value, value_width, from + at, from + end);
+    int part = to.width / REG_PARTS;
+    while (n > 0) {
+        int now = part - to.bit % part;
+        now = now < n ? now : n;
+        depend(f, to, now, from, now);
+        to.bit += now;
+        from.bit += now;
+        n -= now;
     }
 }
 
@@ -150,20 +155,20 @@ static int mov_flow(const Flow *f)
         for (int i = 0; i < s->n; i++) {
             int reg = definedness_register(f->k, &s->items[i]);
             if (reg >= 0)
-                copy_bits(f, 0, d->width, i * d->width / s->n, value_at(f, reg), s->items[i].width,
-                          0, d->width / s->n);
+                copy_bits(f, (Bit){0, d->width, i * d->width / s->n},
+                          (Bit){value_at(f, reg), s->items[i].width, 0}, d->width / s->n);
         }
         return 1;
     }
     if (d->kind == OPND_VEC && d->n && s->kind == OPND_REG) {
         for (int i = 0, dest = 0; i < d->n; i++)
             if (definedness_register(f->k, &d->items[i]) >= 0)
-                copy_bits(f, dest++, d->items[i].width, 0, value_of(f, 1), s->width,
-                          i * s->width / d->n, s->width / d->n);
+                copy_bits(f, (Bit){dest++, d->items[i].width, 0},
+                          (Bit){value_of(f, 1), s->width, i * s->width / d->n}, s->width / d->n);
         return 1;
     }
     if (d->kind != OPND_REG || s->kind != OPND_REG || d->width != s->width) return 0;
-    copy_bits(f, 0, d->width, 0, value_of(f, 1), s->width, 0, d->width);
+    copy_bits(f, (Bit){0, d->width, 0}, (Bit){value_of(f, 1), s->width, 0}, d->width);
     return 1;
 }
 
@@ -189,7 +194,7 @@ static int logic_flow(const Flow *f)
         for (int p = 0; p < REG_PARTS; p++) {
             uint64_t bits = other ? (uint64_t)other->value >> (p * part) & all : 0;
             if (other && bits == (is_or ? all : 0)) continue;
-            copy_bits(f, 0, width, p * part, value_of(f, i), width, p * part, part);
+            copy_bits(f, (Bit){0, width, p * part}, (Bit){value_of(f, i), width, p * part}, part);
         }
     }
     return 1;
@@ -209,10 +214,9 @@ static int shift_flow(const Flow *f)
     int width = in->operands[0].width, s, v = value_of(f, 1), left = definedness_is(in, "shl");
     if (!constant_at(f, 2, &s)) return 0;
     s = s < width ? s : width;
-    if (left) copy_bits(f, 0, width, s, v, width, 0, width - s);
-    if (!left) copy_bits(f, 0, width, 0, v, width, s, width - s);
+    copy_bits(f, (Bit){0, width, left ? s : 0}, (Bit){v, width, left ? 0 : s}, width - s);
     if (!left && type_of(in, 0)[0] == 's')
-        depend(f, 0, width, width - s, width, v, width, width - 1, width);
+        depend(f, (Bit){0, width, width - s}, s, (Bit){v, width, width - 1}, 1);
     return 1;
 }
 
@@ -222,8 +226,8 @@ static int funnel_flow(const Flow *f)
     if (!constant_at(f, 3, &s)) return 0;
     s = has(f->in, "wrap") ? s & 31 : s < 32 ? s : 32;
     if (has(f->in, "l")) s = 32 - s;
-    copy_bits(f, 0, 32, 0, lo, 32, s, 32 - s);
-    copy_bits(f, 0, 32, 32 - s, hi, 32, 0, s);
+    copy_bits(f, (Bit){0, 32, 0}, (Bit){lo, 32, s}, 32 - s);
+    copy_bits(f, (Bit){0, 32, 32 - s}, (Bit){hi, 32, 0}, s);
     return 1;
 }
 
@@ -236,15 +240,16 @@ static int field_flow(const Flow *f)
     at = at < width ? at : width;
     n = n < width - at ? n : width - at;
     if (inserts) {
-        copy_bits(f, 0, width, at, value_of(f, 1), width, 0, n);
-        copy_bits(f, 0, width, 0, value_of(f, 2), width, 0, at);
-        copy_bits(f, 0, width, at + n, value_of(f, 2), width, at + n, width - at - n);
+        int behind = at + n;
+        copy_bits(f, (Bit){0, width, at}, (Bit){value_of(f, 1), width, 0}, n);
+        copy_bits(f, (Bit){0, width, 0}, (Bit){value_of(f, 2), width, 0}, at);
+        copy_bits(f, (Bit){0, width, behind}, (Bit){value_of(f, 2), width, behind}, width - behind);
         return 1;
     }
-    copy_bits(f, 0, width, 0, value_of(f, 1), width, at, n);
+    copy_bits(f, (Bit){0, width, 0}, (Bit){value_of(f, 1), width, at}, n);
     int sign = at + n ? at + n - 1 : 0;
     if (type_of(in, 0)[0] == 's')
-        depend(f, 0, width, n, width, value_of(f, 1), width, sign, sign + 1);
+        depend(f, (Bit){0, width, n}, width - n, (Bit){value_of(f, 1), width, sign}, 1);
     return 1;
 }
 
@@ -254,7 +259,8 @@ static int permute_flow(const Flow *f)
     if (f->in->n_mods != 1 || !constant_at(f, 3, &selector)) return 0;
     for (int i = 0; i < 4; i++) {
         int byte = selector >> 4 * i & 7;
-        copy_bits(f, 0, 32, 8 * i, value_of(f, byte < 4 ? 1 : 2), 32, byte % 4 * 8, 8);
+        copy_bits(f, (Bit){0, 32, 8 * i}, (Bit){value_of(f, byte < 4 ? 1 : 2), 32, byte % 4 * 8},
+                  8);
     }
     return 1;
 }
@@ -267,19 +273,19 @@ static int convert_flow(const Flow *f)
         source = in->operands[1].width, v = value_of(f, 1);
     if (in->operands[0].kind != OPND_REG || !n || !wide) return 0;
     if (in->n_operands == 3 && width == 32 && source == 32 && strstr(to, "16x2")) {
-        depend(f, 0, 32, 16, 32, v, 32, 0, 32);
-        depend(f, 0, 32, 0, 16, value_of(f, 2), 32, 0, 32);
+        depend(f, (Bit){0, 32, 16}, 16, (Bit){v, 32, 0}, 32);
+        depend(f, (Bit){0, 32, 0}, 16, (Bit){value_of(f, 2), 32, 0}, 32);
         return 1;
     }
     if (in->n_operands != 2) return 0;
     if (!strchr("us", *to) || !strchr("us", *from) || has(in, "sat")) {
-        depend(f, 0, width, 0, width, v, source, 0, n);
+        depend(f, (Bit){0, width, 0}, width, (Bit){v, source, 0}, n);
         return 1;
     }
     int kept = n < wide ? n : wide;
-    copy_bits(f, 0, width, 0, v, source, 0, kept);
+    copy_bits(f, (Bit){0, width, 0}, (Bit){v, source, 0}, kept);
     if ((n < wide ? from : to)[0] == 's')
-        depend(f, 0, width, kept, width, v, source, kept - 1, kept);
+        depend(f, (Bit){0, width, kept}, width - kept, (Bit){v, source, kept - 1}, 1);
     return 1;
 }
 
@@ -291,7 +297,8 @@ static int halves_flow(const Flow *f)
     int found = 0;
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) found |= definedness_is(f->in, ops[i]);
     for (int i = 1; i < f->in->n_operands && found; i++)
-        for (int h = 0; h < 32; h += 16) depend(f, 0, 32, h, h + 16, value_of(f, i), 32, h, h + 16);
+        for (int h = 0; h < 32; h += 16)
+            depend(f, (Bit){0, 32, h}, 16, (Bit){value_of(f, i), 32, h}, 16);
     return found;
 }
 
@@ -305,9 +312,9 @@ static int integer_flow(const Flow *f)
     if (!low || has(in, "sat") || !strchr("us", type_of(in, 0)[0]) || !bits_of(type_of(in, 0)))
         return 0;
     for (int i = 1; i < in->n_operands; i++)
-        for (int p = 1; p <= REG_PARTS; p++)
-            depend(f, 0, width, (p - 1) * width / 4, p * width / 4, value_of(f, i), width, 0,
-                   p * width / 4);
+        for (int p = 0, part = width / REG_PARTS; p < REG_PARTS; p++)
+            depend(f, (Bit){0, width, p * part}, part, (Bit){value_of(f, i), width, 0},
+                   (p + 1) * part);
     return 1;
 }
 
@@ -326,19 +333,22 @@ static int param_flow(const Flow *f)
             int at = a.at + i * a.bytes + b, word = at / 4, bit = at % 4 * 8;
             stored |= 1ull << at;
             if (reg < 0) continue;
-            if (a.is_store)
-                copy_bits(f, word, 32, bit, value_at(f, reg), item->width, 8 * b, 8);
-            else
-                copy_bits(f, dest, item->width, 8 * b, value_at(f, a.first + word), 32, bit, 8);
-            if (!a.is_store && is_signed && b == a.bytes - 1)
-                depend(f, dest, item->width, 8 * (b + 1), item->width, value_at(f, a.first + word),
-                       32, bit + 7, bit + 8);
+            if (a.is_store) {
+                copy_bits(f, (Bit){word, 32, bit}, (Bit){value_at(f, reg), item->width, 8 * b}, 8);
+                continue;
+            }
+            Bit to = {dest, item->width, 8 * b}, from = {value_at(f, a.first + word), 32, bit};
+            copy_bits(f, to, from, 8);
+            if (!is_signed || b < a.bytes - 1) continue;
+            to.bit += 8, from.bit += 7;
+            depend(f, to, item->width - to.bit, from, 1);
         }
         dest += reg >= 0;
     }
     for (int at = 0; at < 4 * a.n && a.is_store; at++)
         if (!(stored >> at & 1))
-            copy_bits(f, at / 4, 32, at % 4 * 8, value_at(f, a.first + at / 4), 32, at % 4 * 8, 8);
+            copy_bits(f, (Bit){at / 4, 32, at % 4 * 8},
+                      (Bit){value_at(f, a.first + at / 4), 32, at % 4 * 8}, 8);
     return 1;
 }
 

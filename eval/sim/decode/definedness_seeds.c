@@ -127,28 +127,35 @@ static void find_flow(const Decoder *d, const int *block_of, int n_blocks, Flow 
     f->first[0] = 0;
 }
 
-/* Does a path without a setting lead from the entry to a read of the register? stamp: by block,
- * `mark` where it was visited, -mark where it sets the register. */
-static int reaches_entry(const Flow *f, const Places *sets, const Places *reads, int reg, int mark,
-                         int *stamp, int *stack, int64_t *steps)
+/* From reads of a register back to the entry. stamp: by block, 1 + the register where it was visited for
+ * it, the negative where it sets the register. */
+typedef struct {
+    Places sets, reads;
+    Flow flow;
+    int *stamp, *stack;
+    int64_t *steps;
+} Search;
+
+/* Does a path without a setting lead from the entry to a read of the register? */
+static int reaches_entry(Search *s, int reg)
 {
-    int depth = 0;
-    for (int i = sets->head[reg]; i >= 0; i = sets->next[i]) stamp[sets->block[i]] = -mark;
-    for (int i = reads->head[reg]; i >= 0; i = reads->next[i]) {
-        int b = reads->block[i];
+    int depth = 0, mark = reg + 1;
+    for (int i = s->sets.head[reg]; i >= 0; i = s->sets.next[i]) s->stamp[s->sets.block[i]] = -mark;
+    for (int i = s->reads.head[reg]; i >= 0; i = s->reads.next[i]) {
+        int b = s->reads.block[i];
         if (b == 0) return 1;
-        if (stamp[b] == mark) continue;
-        stamp[b] = stamp[b] == -mark ? -mark : mark; /* it may set the register behind the read */
-        stack[depth++] = b;
+        if (s->stamp[b] == mark) continue;
+        if (s->stamp[b] != -mark) s->stamp[b] = mark; /* else it may set it behind the read */
+        s->stack[depth++] = b;
         while (depth) {
-            int at = stack[--depth];
-            for (int e = f->first[at]; e < f->first[at + 1]; e++) {
-                int p = f->preds[e];
-                if (++*steps > STEPS_MAX) return 1;
-                if (stamp[p] == mark || stamp[p] == -mark) continue;
+            int at = s->stack[--depth];
+            for (int e = s->flow.first[at]; e < s->flow.first[at + 1]; e++) {
+                int p = s->flow.preds[e];
+                if (++*s->steps > STEPS_MAX) return 1;
+                if (s->stamp[p] == mark || s->stamp[p] == -mark) continue;
                 if (p == 0) return 1;
-                stamp[p] = mark;
-                stack[depth++] = p;
+                s->stamp[p] = mark;
+                s->stack[depth++] = p;
             }
         }
     }
@@ -166,30 +173,27 @@ static int first_read(const Places *reads, int reg)
 void definedness_seeds(Decoder *d, const unsigned char *leader)
 {
     Definedness *k = d->definedness;
-    Places sets, reads;
-    Flow flow;
+    Search s = {.steps = &k->steps};
     int n_blocks = 0, *block_of = memory_array((size_t)d->p->n_insts + 1, sizeof(int));
     for (int i = 0; i <= d->p->n_insts; i++)
         block_of[i] = leader[i] || !i ? n_blocks++ : n_blocks - 1;
-    places_init(&sets, k->n_registers);
-    places_init(&reads, k->n_registers);
-    find_places(d, k, block_of, &sets, &reads);
-    find_flow(d, block_of, n_blocks, &flow);
-    int *stamp = memory_array((size_t)n_blocks + 1, sizeof(int)),
-        *stack = memory_array((size_t)n_blocks + 1, sizeof(int));
+    places_init(&s.sets, k->n_registers);
+    places_init(&s.reads, k->n_registers);
+    find_places(d, k, block_of, &s.sets, &s.reads);
+    find_flow(d, block_of, n_blocks, &s.flow);
+    s.stamp = memory_array((size_t)n_blocks + 1, sizeof(int));
+    s.stack = memory_array((size_t)n_blocks + 1, sizeof(int));
     for (int r = 0; r < k->n_registers; r++) {
         int is_parameter = r >= k->first_word && r < k->first_word + k->n_parameters;
-        if (reads.head[r] < 0 || is_parameter ||
-            !reaches_entry(&flow, &sets, &reads, r, r + 1, stamp, stack, &k->steps))
-            continue;
-        definedness_give_slot(d, r, (uint32_t)first_read(&reads, r));
+        if (s.reads.head[r] < 0 || is_parameter || !reaches_entry(&s, r)) continue;
+        definedness_give_slot(d, r, (uint32_t)first_read(&s.reads, r));
         d->f->n_undefined++;
     }
-    places_release(&sets);
-    places_release(&reads);
-    free(flow.first);
-    free(flow.preds);
+    places_release(&s.sets);
+    places_release(&s.reads);
+    free(s.flow.first);
+    free(s.flow.preds);
     free(block_of);
-    free(stamp);
-    free(stack);
+    free(s.stamp);
+    free(s.stack);
 }

@@ -41,25 +41,31 @@ static void put(const Elements *e, int64_t i, double v)
         memcpy(e->p + 2 * i, &h, sizeof h);
 }
 
-/* The n elements of an operand, which is written or read. */
-static int operand(DevMem *m, const char *call, const char *name, uint64_t p, int64_t n, int dtype,
-                   int result, Elements *out, Error *err)
+typedef struct {
+    const char *name; /* for messages */
+    uint64_t p;
+    int64_t n; /* elements */
+    int dtype, result;
+} Operand;
+
+/* The elements of an operand of a call, which is written or read. */
+static int operand(DevMem *m, const char *call, const Operand *o, Elements *out, Error *err)
 {
-    uint64_t size = dtype == DTYPE_F32 ? 4 : 2, bytes = size * (uint64_t)n;
-    int at = devmem_find(m, p);
+    uint64_t size = o->dtype == DTYPE_F32 ? 4 : 2, bytes = size * (uint64_t)o->n;
+    int at = devmem_find(m, o->p);
     const Alloc *a = at >= 0 ? &m->allocs[at] : NULL;
-    if (!a || p % size || n < 0 || bytes > a->bytes - (p - a->base))
-        return error_set(err, ERROR_INVALID, "%s of %s is no buffer of %lld elements", name, call,
-                         (long long)n);
-    uint64_t lo = p - ARENA_BASE, hi = lo + bytes;
-    if (result && a->read_only)
+    if (!a || o->p % size || o->n < 0 || bytes > a->bytes - (o->p - a->base))
+        return error_set(err, ERROR_INVALID, "%s of %s is no buffer of %lld elements", o->name,
+                         call, (long long)o->n);
+    uint64_t lo = o->p - ARENA_BASE, hi = lo + bytes;
+    if (o->result && a->read_only)
         return error_set(err, ERROR_INVALID, "%s writes to %s, which is read-only", call, a->label);
-    if (result)
-        devmem_set_written(m, p, bytes);
+    if (o->result)
+        devmem_set_written(m, o->p, bytes);
     else if (!a->all_written && !devmem_is_written(m, lo, hi) && devmem_supply(m, a, lo, hi))
         return error_set(err, ERROR_INVALID, "%s reads values of %s that nothing wrote", call,
                          a->label);
-    *out = (Elements){devmem_host(m, p), dtype};
+    *out = (Elements){devmem_host(m, o->p), o->dtype};
     return 0;
 }
 
@@ -73,15 +79,16 @@ static int run_product(DevMem *m, const char *call, const LibraryProduct *p, Err
 {
     Elements a, b, c, bias = {NULL, 0};
     int ta = p->transpose_a, tb = p->transpose_b;
-    if (operand(m, call, "a", p->a,
-                extent(p->batch, p->apart_a, ta ? p->k : p->m, p->lda, ta ? p->m : p->k), p->dtype,
-                0, &a, err) ||
-        operand(m, call, "b", p->b,
-                extent(p->batch, p->apart_b, tb ? p->n : p->k, p->ldb, tb ? p->k : p->n), p->dtype,
-                0, &b, err) ||
-        (p->bias && operand(m, call, "the bias", p->bias, p->n, p->dtype, 0, &bias, err)) ||
-        operand(m, call, "c", p->c, extent(p->batch, p->apart_c, p->m, p->ldc, p->n), p->c_dtype, 1,
-                &c, err))
+    Operand of_a = {"a", p->a,
+                    extent(p->batch, p->apart_a, ta ? p->k : p->m, p->lda, ta ? p->m : p->k),
+                    p->dtype, 0},
+            of_b = {"b", p->b,
+                    extent(p->batch, p->apart_b, tb ? p->n : p->k, p->ldb, tb ? p->k : p->n),
+                    p->dtype, 0},
+            of_bias = {"the bias", p->bias, p->n, p->dtype, 0},
+            of_c = {"c", p->c, extent(p->batch, p->apart_c, p->m, p->ldc, p->n), p->c_dtype, 1};
+    if (operand(m, call, &of_a, &a, err) || operand(m, call, &of_b, &b, err) ||
+        (p->bias && operand(m, call, &of_bias, &bias, err)) || operand(m, call, &of_c, &c, err))
         return -1;
     for (int64_t i = 0; i < p->batch * p->m; i++)
         for (int64_t column = 0; column < p->n; column++) {
@@ -141,13 +148,22 @@ static double add_channel(const LibraryConvolution *c, const float *x, const flo
     return sum;
 }
 
-/* The outputs of channel `out` of the batch's entry, from number `at` of y on. */
-static void convolve(const LibraryConvolution *c, const float *x, int64_t entry,
-                     const float *weight, int64_t out, Taps t[3], const Elements *y, int64_t at)
+typedef struct {
+    const LibraryConvolution *c;
+    float *x, *weight;
+    Taps taps[3];
+    Elements y;
+} Convolution;
+
+/* The outputs of channel `out` of the batch's entry. */
+static void convolve(Convolution *v, int64_t entry, int64_t out)
 {
+    const LibraryConvolution *c = v->c;
+    Taps *t = v->taps;
     int64_t in = c->in / c->groups, outs = c->out / c->groups, group = out / outs,
             kernel = c->d[0].kernel * c->d[1].kernel * c->d[2].kernel,
-            plane = c->d[0].in * c->d[1].in * c->d[2].in, o[3];
+            plane = c->d[0].in * c->d[1].in * c->d[2].in, o[3],
+            at = (entry * c->out + out) * c->d[0].out * c->d[1].out * c->d[2].out;
     for (o[0] = 0; o[0] < c->d[0].out; o[0]++) {
         find_taps(c, 0, o[0], &t[0]);
         for (o[1] = 0; o[1] < c->d[1].out; o[1]++) {
@@ -157,10 +173,10 @@ static void convolve(const LibraryConvolution *c, const float *x, int64_t entry,
                 find_taps(c, 2, o[2], &t[2]);
                 for (int64_t i = group * in; i < (group + 1) * in; i++) {
                     int64_t pair = c->transposed ? i * outs + out % outs : out * in + i % in;
-                    sum = add_channel(c, x + (entry * c->in + i) * plane, weight + pair * kernel, t,
-                                      sum);
+                    sum = add_channel(c, v->x + (entry * c->in + i) * plane,
+                                      v->weight + pair * kernel, t, sum);
                 }
-                put(y, at++, sum);
+                put(&v->y, at++, sum);
             }
         }
     }
@@ -176,31 +192,27 @@ static float *widened(const Elements *e, int64_t n)
 
 static int run_convolution(DevMem *m, const char *call, const LibraryConvolution *c, Error *err)
 {
-    Elements x, weight, y;
-    int64_t in = c->batch * c->in, out = c->batch * c->out, weights = c->in * (c->out / c->groups),
-            volume = 1;
-    for (int d = 0; d < 3; d++) {
-        in *= c->d[d].in, out *= c->d[d].out, weights *= c->d[d].kernel;
-        volume *= c->d[d].out;
-    }
-    if (operand(m, call, "x", c->x, in, c->dtype, 0, &x, err) ||
-        operand(m, call, "the weight", c->weight, weights, c->dtype, 0, &weight, err) ||
-        operand(m, call, "y", c->y, out, c->dtype, 1, &y, err))
+    Elements x, weight;
+    Convolution v = {.c = c};
+    int64_t in = c->batch * c->in, out = c->batch * c->out, weights = c->in * (c->out / c->groups);
+    for (int d = 0; d < 3; d++) in *= c->d[d].in, out *= c->d[d].out, weights *= c->d[d].kernel;
+    if (operand(m, call, &(Operand){"x", c->x, in, c->dtype, 0}, &x, err) ||
+        operand(m, call, &(Operand){"the weight", c->weight, weights, c->dtype, 0}, &weight, err) ||
+        operand(m, call, &(Operand){"y", c->y, out, c->dtype, 1}, &v.y, err))
         return -1;
-    float *xs = widened(&x, in), *ws = widened(&weight, weights);
-    Taps t[3];
+    v.x = widened(&x, in);
+    v.weight = widened(&weight, weights);
     for (int d = 0; d < 3; d++) {
-        t[d].tap = memory_array((size_t)c->d[d].kernel + 1, sizeof *t[d].tap);
-        t[d].input = memory_array((size_t)c->d[d].kernel + 1, sizeof *t[d].input);
+        v.taps[d].tap = memory_array((size_t)c->d[d].kernel + 1, sizeof *v.taps[d].tap);
+        v.taps[d].input = memory_array((size_t)c->d[d].kernel + 1, sizeof *v.taps[d].input);
     }
-    for (int64_t i = 0; i < c->batch * c->out; i++)
-        convolve(c, xs, i / c->out, ws, i % c->out, t, &y, i * volume);
+    for (int64_t i = 0; i < c->batch * c->out; i++) convolve(&v, i / c->out, i % c->out);
     for (int d = 0; d < 3; d++) {
-        free(t[d].tap);
-        free(t[d].input);
+        free(v.taps[d].tap);
+        free(v.taps[d].input);
     }
-    free(xs);
-    free(ws);
+    free(v.x);
+    free(v.weight);
     return 0;
 }
 

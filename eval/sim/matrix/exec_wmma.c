@@ -16,21 +16,25 @@
 
 enum { SIDE = 32, DEPTH = 16, WMMA_COST = 2000 };
 
-/* The row and column of element j of register i of a lane. */
-static void place(char which, int m, int n, int e, int lane, int i, int j, int *row, int *column)
+/* The fragments of matrix A, B or C of an operation of m rows and n columns. */
+typedef struct {
+    char which; /* 'a', 'b', 'c' */
+    int m, n;
+    int elements; /* of a register */
+} Fragment;
+
+typedef struct {
+    int row, column;
+} Cell;
+
+/* The place of element j of register i of a lane. */
+static Cell place(Fragment f, int lane, int i, int j)
 {
-    int g = lane >> 2, t = lane & 3;
-    if (which == 'a') {
-        *row = g + 8 * (i % (m / 8));
-        *column = e * t + j + 4 * e * (i / (m / 8));
-    } else if (which == 'b') {
-        *column = g + 8 * (i % (n / 8));
-        *row = e * t + j + 4 * e * (i / (n / 8));
-    } else {
-        int pair = e == 2 ? i : i / 2, odd = e == 2 ? j : i % 2;
-        *row = g + 8 * (pair % (m / 8));
-        *column = 2 * t + odd + 8 * (pair / (m / 8));
-    }
+    int g = lane >> 2, t = lane & 3, e = f.elements;
+    if (f.which == 'a') return (Cell){g + 8 * (i % (f.m / 8)), e * t + j + 4 * e * (i / (f.m / 8))};
+    if (f.which == 'b') return (Cell){e * t + j + 4 * e * (i / (f.n / 8)), g + 8 * (i % (f.n / 8))};
+    int pair = e == 2 ? i : i / 2, odd = e == 2 ? j : i % 2;
+    return (Cell){g + 8 * (pair % (f.m / 8)), 2 * t + odd + 8 * (pair / (f.m / 8))};
 }
 
 const Inst *h_wmma_sync(Warp *w, const Inst *in)
@@ -45,11 +49,12 @@ const Inst *h_wmma_address(Warp *w, const Inst *in)
     const uint32_t *stride = row32(w, p->stride);
     uint64_t *d = row64(w, in->d);
     int e = mma_per_register(p->type), bytes = p->type == T_F64 ? 8 : 4 / e;
+    Fragment f = {p->which, p->m, p->n, e};
     for (uint32_t m = exec_mask(w, in); m; m &= m - 1) {
-        int lane = __builtin_ctz(m), row, column;
-        place(p->which, p->m, p->n, e, lane, p->reg, p->element, &row, &column);
-        uint64_t at = p->by_columns ? (uint64_t)column * stride[lane] + (uint64_t)row
-                                    : (uint64_t)row * stride[lane] + (uint64_t)column;
+        int lane = __builtin_ctz(m);
+        Cell c = place(f, lane, p->reg, p->element);
+        uint64_t at = p->by_columns ? (uint64_t)c.column * stride[lane] + (uint64_t)c.row
+                                    : (uint64_t)c.row * stride[lane] + (uint64_t)c.column;
         d[lane] = access_lane_address(w, &p->base, lane) + at * (uint64_t)bytes;
         if (w->x->undefined_shared && undefined_element(w, in, d[lane], lane)) return NULL;
     }
@@ -77,16 +82,17 @@ const Inst *h_wmma_unpack(Warp *w, const Inst *in)
 static void gather(const Warp *w, const WmmaOp *op, double a[SIDE][DEPTH], double b[DEPTH][SIDE])
 {
     int e = mma_per_register(op->type), n_a = op->m * op->k / (LANES * e),
-        n_b = op->n * op->k / (LANES * e), row, column;
+        n_b = op->n * op->k / (LANES * e);
+    Fragment fa = {'a', op->m, op->n, e}, fb = {'b', op->m, op->n, e};
     for (int lane = 0; lane < LANES; lane++)
         for (int j = 0; j < e; j++) {
             for (int i = 0; i < n_a; i++) {
-                place('a', op->m, op->n, e, lane, i, j, &row, &column);
-                a[row][column] = mma_element(row32(w, op->a[i])[lane], op->type, j);
+                Cell c = place(fa, lane, i, j);
+                a[c.row][c.column] = mma_element(row32(w, op->a[i])[lane], op->type, j);
             }
             for (int i = 0; i < n_b; i++) {
-                place('b', op->m, op->n, e, lane, i, j, &row, &column);
-                b[row][column] = mma_element(row32(w, op->b[i])[lane], op->type, j);
+                Cell c = place(fb, lane, i, j);
+                b[c.row][c.column] = mma_element(row32(w, op->b[i])[lane], op->type, j);
             }
         }
 }
@@ -103,19 +109,19 @@ const Inst *h_wmma(Warp *w, const Inst *in)
     const WmmaOp *op = in->wmma;
     double a[SIDE][DEPTH], b[DEPTH][SIDE], sums[SIDE][SIDE] = {{0}};
     uint32_t out[8][LANES];
-    int row, column;
+    Fragment f = {'c', op->m, op->n, 1};
     WarpSync s;
     if (!warp_sync_full(w, in, "works on matrices", &s)) return s.next;
     exec_charge(w->x, WMMA_COST);
     gather(w, op, a, b);
-    for (row = 0; row < op->m; row++)
+    for (int row = 0; row < op->m; row++)
         for (int k = 0; k < op->k; k++)
-            for (column = 0; column < op->n; column++)
+            for (int column = 0; column < op->n; column++)
                 sums[row][column] += a[row][k] * b[k][column];
     for (int lane = 0; lane < LANES; lane++)
         for (int i = 0; i < 8; i++) {
-            place('c', op->m, op->n, 1, lane, i, 0, &row, &column);
-            double sum = sums[row][column] + sum_of(w, op, i, lane);
+            Cell c = place(f, lane, i, 0);
+            double sum = sums[c.row][c.column] + sum_of(w, op, i, lane);
             out[i][lane] = mma_sum(sum, op->to, op->saturate);
         }
     for (int lane = 0; lane < LANES; lane++)

@@ -62,26 +62,31 @@ static WarpCopies *copies_of(Warp *w)
     return &w->x->async->warps[w->index];
 }
 
-/* Begins an access to shared memory whose 64-bit addresses are in `row` and not in a register. side
- * and mo back the access and must outlive it. Returns 0, or -1 with a fault. */
-static int begin_at_row(Warp *w, const Inst *in, const uint64_t *row, int words, uint32_t m,
-                        Access *a, Inst *side, MemOp *mo)
+/* An access of shared memory whose 64-bit addresses are in an array and not in a register. */
+typedef struct {
+    Access access;
+    Inst side; /* with `mem`, what the access points to */
+    MemOp mem;
+} Landing;
+
+/* Begins the access to c->to by the lanes m. Returns 0, or -1 with a fault. */
+static int landing_begin(Warp *w, const Inst *in, const AsyncCopy *c, uint32_t m, Landing *l)
 {
     unsigned char *bank = w->bank64[0];
-    *mo = (MemOp){.kind = MEM_STORE,
-                  .space = SPACE_SHARED,
-                  .element = 4,
-                  .count = (uint8_t)words,
-                  .address_kind = ADDRESS_64};
-    *side = *in;
-    side->mem = mo;
-    w->bank64[0] = (unsigned char *)(uintptr_t)row;
-    int near = access_begin(w, side, m, a);
+    l->mem = (MemOp){.kind = MEM_STORE,
+                     .space = SPACE_SHARED,
+                     .element = 4,
+                     .count = (uint8_t)c->words,
+                     .address_kind = ADDRESS_64};
+    l->side = *in;
+    l->side.mem = &l->mem;
+    w->bank64[0] = (unsigned char *)(uintptr_t)c->to;
+    int near = access_begin(w, &l->side, m, &l->access);
     w->bank64[0] = bank;
     if (!near)
         return exec_fail(w, in, __builtin_ctz(m), OUTCOME_OUT_OF_BOUNDS,
                          "copies to addresses outside shared memory");
-    return access_shared_bounds(w, a, 1);
+    return access_shared_bounds(w, &l->access, 1);
 }
 
 static int always_changes(const Access *a, const Warp *w, int lane, const unsigned char *now)
@@ -92,11 +97,8 @@ static int always_changes(const Access *a, const Warp *w, int lane, const unsign
 
 static int land(Warp *w, const Inst *in, AsyncCopy *c, uint32_t m)
 {
-    Access to;
-    Inst side;
-    MemOp mo;
-    if (begin_at_row(w, in, c->to, c->words, m, &to, &side, &mo) ||
-        shared_check_store(w, &to, always_changes))
+    Landing to;
+    if (landing_begin(w, in, c, m, &to) || shared_check_store(w, &to.access, always_changes))
         return -1;
     for (uint32_t rest = m; rest; rest &= rest - 1) {
         int i = __builtin_ctz(rest);
@@ -230,9 +232,7 @@ static int check_source(Warp *w, const Inst *in, uint32_t m, const uint32_t *siz
 
 static int copy_async(Warp *w, const Inst *in, uint32_t m)
 {
-    Access to;
-    Inst side;
-    MemOp mo;
+    Landing to;
     SimCounts *n = &w->x->counts;
     const uint32_t *sizes = in->b == ROW_NONE ? NULL : row32(w, in->b);
     int words = in->mem->count, r = check_source(w, in, m, sizes);
@@ -249,14 +249,14 @@ static int copy_async(Warp *w, const Inst *in, uint32_t m)
         if (size)
             memcpy(c->data[i], devmem_host(w->x->mem, access_lane_address(w, in->mem, i)), size);
     }
-    if (begin_at_row(w, in, c->to, words, m, &to, &side, &mo)) return -1;
+    if (landing_begin(w, in, c, m, &to)) return -1;
     for (uint32_t rest = w->x->wgmma ? m : 0; rest; rest &= rest - 1)
         if (wgmma_check_copy(w, in, __builtin_ctz(rest), c->to[__builtin_ctz(rest)],
                              (uint32_t)words * 4))
             return -1;
     n->shared_store_requests++;
-    n->shared_store_wavefronts += to.p->wavefronts;
-    traffic_count_shared(n, in->mem->traffic, to.p);
+    n->shared_store_wavefronts += to.access.p->wavefronts;
+    traffic_count_shared(n, in->mem->traffic, to.access.p);
     n->async_copies++;
     return 0;
 }
