@@ -322,26 +322,31 @@ static const char *directive(const char *line, const char *end)
     return line;
 }
 
-/* Copy the name in "include <name>". Returns where its bracket or quote is, or NULL for another
- * directive. *kind: '<', '"', or 0 for a macro. */
-static const char *include_name(const char *p, const char *end, char *name, size_t size, char *kind)
+typedef struct {
+    char name[NAME_MAX_BYTES], kind; /* kind: '<', '"', or 0 for a macro */
+    const char *at;                  /* its bracket or quote, in the text */
+} IncludeName;
+
+/* Read the name in "include <name>". Returns 0 for another directive. */
+static int include_name(const char *p, const char *end, IncludeName *out)
 {
-    if (end - p < 9 || memcmp(p, "include", 7)) return NULL;
+    if (end - p < 9 || memcmp(p, "include", 7)) return 0;
     p += 7;
     while (p < end && isblank((unsigned char)*p)) p++;
-    if (p == end) return NULL;
+    if (p == end) return 0;
     size_t n = 0;
-    *kind = *p == '<' || *p == '"' ? *p : 0;
-    if (*kind) {
-        const char *stop = memchr(p + 1, *kind == '"' ? '"' : '>', (size_t)(end - p - 1));
+    out->at = p;
+    out->kind = *p == '<' || *p == '"' ? *p : 0;
+    if (out->kind) {
+        const char *stop = memchr(p + 1, out->kind == '"' ? '"' : '>', (size_t)(end - p - 1));
         n = stop ? (size_t)(stop - p - 1) : 0;
     } else if (isblank((unsigned char)p[-1])) {
         while (p + n < end && in_word(p[n])) n++;
     }
-    if (!n || n >= size) return NULL;
-    memcpy(name, p + (*kind != 0), n);
-    name[n] = 0;
-    return p;
+    if (!n || n >= sizeof out->name) return 0;
+    memcpy(out->name, p + (out->kind != 0), n);
+    out->name[n] = 0;
+    return 1;
 }
 
 /* The name under which a named file is given to NVRTC: its path from the root, unless that name
@@ -364,25 +369,36 @@ static void remember_include(File *f, const char *spelled, File *file)
     f->includes[f->n_includes++] = (Include){memory_strdup(spelled), file};
 }
 
+/* A text with some of its lines changed: what it is so far, and what is not copied yet. */
+typedef struct {
+    Buffer text;
+    const char *rest;
+} Rewriting;
+
+static void rewrite_up_to(Rewriting *w, const char *p)
+{
+    buffer_append(&w->text, w->rest, (size_t)(p - w->rest));
+    w->rest = p;
+}
+
 /* Note an #include of f. NVRTC finds a header only by the name in the #include. In named folders
  * two files may mean different files by "common.h", so the line is rewritten with name_of the file.
  */
-static void note_include(Headers *h, File *f, const char *name, char kind, const char *at,
-                         const char **copied, Buffer *text)
+static void note_include(Headers *h, File *f, const IncludeName *n, Rewriting *w)
 {
-    if (!kind || prelude_text(name)) {
-        if (!kind) remember_include(f, name, NULL);
+    if (!n->kind || prelude_text(n->name)) {
+        if (!n->kind) remember_include(f, n->name, NULL);
         return;
     }
-    File *file = resolve(h, f, name, kind == '"');
+    File *file = resolve(h, f, n->name, n->kind == '"');
     if (!file) return;
-    if (!f->named || !file->named || !strcmp(name, name_of(h, file))) {
-        remember_include(f, name, file);
+    if (!f->named || !file->named || !strcmp(n->name, name_of(h, file))) {
+        remember_include(f, n->name, file);
         return;
     }
-    buffer_append(text, *copied, (size_t)(at - *copied));
-    buffer_printf(text, "<%s>", file->name);
-    *copied = at + strlen(name) + 2;
+    rewrite_up_to(w, n->at);
+    buffer_printf(&w->text, "<%s>", file->name);
+    w->rest = n->at + strlen(n->name) + 2;
     remember_include(f, file->name, file);
 }
 
@@ -398,30 +414,30 @@ static int only_for_hosts(const File *f, const char *name)
 
 static void scan_file(Headers *h, File *f)
 {
-    char name[NAME_MAX_BYTES], kind;
-    const char *p = f->text, *end = p + strlen(p), *copied = p;
-    Buffer text;
-    buffer_init(&text, 2 * HEADER_MAX_BYTES);
+    IncludeName name;
+    const char *p = f->text, *end = p + strlen(p);
+    Rewriting w = {.rest = p};
+    buffer_init(&w.text, 2 * HEADER_MAX_BYTES);
     while (p < end) {
         const char *eol = memchr(p, '\n', (size_t)(end - p));
         if (!eol) eol = end;
         const char *word = directive(p, eol);
-        const char *at = word ? include_name(word, eol, name, sizeof name, &kind) : NULL;
-        if (at && only_for_hosts(f, name)) {
-            buffer_append(&text, copied, (size_t)(p - copied));
-            copied = eol;
-        } else if (at) {
-            note_include(h, f, name, kind, at, &copied, &text);
+        int found = word && include_name(word, eol, &name);
+        if (found && only_for_hosts(f, name.name)) {
+            rewrite_up_to(&w, p);
+            w.rest = eol;
+        } else if (found) {
+            note_include(h, f, &name, &w);
         } else if (word) {
             macros_define(h->macros, f, word, (size_t)(eol - word));
         }
         p = eol + 1;
     }
-    if (copied != f->text && !buffer_append(&text, copied, (size_t)(end - copied))) {
+    if (w.rest != f->text && !buffer_append(&w.text, w.rest, (size_t)(end - w.rest))) {
         free(f->text);
-        f->text = buffer_detach(&text);
+        f->text = buffer_detach(&w.text);
     }
-    buffer_release(&text);
+    buffer_release(&w.text);
 }
 
 typedef struct {
@@ -525,7 +541,7 @@ static void add_from_source(Headers *h, const char *name)
 
 static void collect(Headers *h, const char *source, size_t len)
 {
-    char name[NAME_MAX_BYTES], kind;
+    IncludeName name;
     h->n = h->n_taken = h->full = 0;
     h->taken_hex[0] = 0;
     h->generation++;
@@ -534,9 +550,8 @@ static void collect(Headers *h, const char *source, size_t len)
         eol = memchr(p, '\n', (size_t)(end - p));
         if (!eol) eol = end;
         const char *word = directive(p, eol);
-        if (word && include_name(word, eol, name, sizeof name, &kind) && kind &&
-            !prelude_text(name))
-            add_from_source(h, name);
+        if (word && include_name(word, eol, &name) && name.kind && !prelude_text(name.name))
+            add_from_source(h, name.name);
     }
     if (h->n_taken) {
         Digest d;

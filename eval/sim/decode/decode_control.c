@@ -93,27 +93,28 @@ static int words_of(const PtxVar *v)
     return (int)((v->size + 3) / 4);
 }
 
-/* Matches the arguments of a call: rows of the caller's variables beside rows of the callee's. */
+/* Matches the arguments or results of a call with the callee's variables. `from` has rows of the
+ * caller's variables, `to` of the callee's. */
 static int match_words(Decoder *d, const PtxOperand *list, PtxVar *const *vars, int n,
-                       uint32_t **mine, uint32_t **theirs, int *count)
+                       CallWords *out)
 {
     int total = 0, at = 0;
     if ((list ? list->n : 0) != n)
         return decode_refuse(d, "another number of arguments than the function");
     for (int i = 0; i < n; i++) total += words_of(vars[i]);
-    *mine = ptx_arena_alloc(d->code->ptx.arena, sizeof(uint32_t) * (size_t)(total + 1));
-    *theirs = ptx_arena_alloc(d->code->ptx.arena, sizeof(uint32_t) * (size_t)(total + 1));
+    out->from = ptx_arena_alloc(d->code->ptx.arena, sizeof(uint32_t) * (size_t)(total + 1));
+    out->to = ptx_arena_alloc(d->code->ptx.arena, sizeof(uint32_t) * (size_t)(total + 1));
     for (int i = 0; i < n; i++) {
         const PtxOperand *o = &list->items[i];
         if (o->kind != OPND_VAR || o->var->space != SPACE_PARAM ||
             words_of(o->var) != words_of(vars[i]))
             return decode_refuse(d, "an argument that is no parameter variable of its size");
         for (int k = 0; k < words_of(vars[i]); k++, at++) {
-            (*mine)[at] = (uint32_t)(o->var->offset + (uint64_t)k) * ROW32;
-            (*theirs)[at] = (uint32_t)(vars[i]->offset + (uint64_t)k) * ROW32;
+            out->from[at] = (uint32_t)(o->var->offset + (uint64_t)k) * ROW32;
+            out->to[at] = (uint32_t)(vars[i]->offset + (uint64_t)k) * ROW32;
         }
     }
-    *count = total;
+    out->n = total;
     return 0;
 }
 
@@ -132,11 +133,12 @@ static CallOp *call_of(Decoder *d, const PtxFunction *callee, const PtxOperand *
                        const PtxOperand *results)
 {
     CallOp *call = ptx_arena_alloc(d->code->ptx.arena, sizeof *call);
-    if (match_words(d, args, callee->params, callee->n_params, &call->in_from, &call->in_to,
-                    &call->n_in) ||
-        match_words(d, results, callee->returns, callee->n_returns, &call->out_to, &call->out_from,
-                    &call->n_out))
+    if (match_words(d, args, callee->params, callee->n_params, &call->in) ||
+        match_words(d, results, callee->returns, callee->n_returns, &call->out))
         return NULL;
+    uint32_t *callers = call->out.from; /* results go back */
+    call->out.from = call->out.to;
+    call->out.to = callers;
     if (callee->defined) {
         call->callee = &d->code->functions[callee - d->code->ptx.functions];
         note_callee(d, call->callee);
@@ -174,7 +176,7 @@ static int call_pointer(Decoder *d, const PtxOperand *pointer, const PtxOperand 
             !same_words(results, f->returns, f->n_returns))
             continue;
         if (!(call->targets[i] = call_of(d, f, args, results))) return -1;
-        if ((d->code->pointer_targets += call->targets[i]->n_in + call->targets[i]->n_out) >
+        if ((d->code->pointer_targets += call->targets[i]->in.n + call->targets[i]->out.n) >
             POINTER_TARGETS_MAX)
             return decode_refuse(d, "too many arguments of calls through pointers");
     }

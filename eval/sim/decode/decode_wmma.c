@@ -46,14 +46,11 @@ static int is_known(char which, const Shape *s, const ValueType *t)
 }
 
 /* Emits an access of `bytes` by every lane. data: row of a register of 64 bits for 8 bytes, else of 32. */
-static void access_part(Decoder *d, const WmmaPart *whole, int reg, int element, int bytes,
-                        uint32_t data, int is_store)
+static void access_part(Decoder *d, const WmmaPart *part, int bytes, uint32_t data, int is_store)
 {
     WmmaPart *p = ptx_arena_alloc(d->code->ptx.arena, sizeof *p);
     MemOp *mo = decode_mem(d);
-    *p = *whole;
-    p->reg = (uint8_t)reg;
-    p->element = (uint8_t)element;
+    *p = *part;
     Inst *in = decode_emit(d, h_wmma_address);
     in->part = p;
     in->d = decode_temp64(d);
@@ -83,9 +80,10 @@ static void pack(Decoder *d, uint32_t to, uint32_t low, uint32_t high, int bits)
 
 /* Emits accesses for the elements of a register, of `bits` each, that are not adjacent in memory.
  * Bytes are loaded only. */
-static void access_elements(Decoder *d, const WmmaPart *whole, int reg, int bits, uint32_t data,
+static void access_elements(Decoder *d, const WmmaPart *whole, int bits, uint32_t data,
                             int is_store)
 {
+    WmmaPart element = *whole;
     uint32_t part[4];
     int n = 32 / bits;
     for (int j = 0; j < n; j++) {
@@ -96,7 +94,8 @@ static void access_elements(Decoder *d, const WmmaPart *whole, int reg, int bits
             in->a = data;
             in->k0 = (uint8_t)j;
         }
-        access_part(d, whole, reg, j, bits / 8, part[j], is_store);
+        element.element = (uint8_t)j;
+        access_part(d, &element, bits / 8, part[j], is_store);
     }
     if (is_store) return;
     for (int j = 0; j < n && n == 4; j += 2) pack(d, part[j], part[j], part[j + 1], 8);
@@ -131,11 +130,13 @@ static int matrix_access(Decoder *d, int is_store)
         return -1;
     decode_emit(d, h_wmma_sync);
     int adjacent = which == 'b' ? columns : rows;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
+        whole.reg = (uint8_t)i;
         if (t->bits >= 32 || adjacent)
-            access_part(d, &whole, i, 0, t->bits == 64 ? 8 : 4, data[i], is_store);
+            access_part(d, &whole, t->bits == 64 ? 8 : 4, data[i], is_store);
         else
-            access_elements(d, &whole, i, t->bits, data[i], is_store);
+            access_elements(d, &whole, t->bits, data[i], is_store);
+    }
     for (int i = n; i < all && !is_store; i++) {
         Inst *in = decode_emit(d, h_mov32);
         in->d = data[i];

@@ -154,12 +154,11 @@ static void leave_frame(Exec *x, Frame *f, uint32_t lanes)
     }
 }
 
-static void copy_words(unsigned char *to, const uint32_t *to_rows, const unsigned char *from,
-                       const uint32_t *from_rows, int n, uint32_t m)
+static void copy_words(const CallWords *c, unsigned char *to, const unsigned char *from, uint32_t m)
 {
-    for (int i = 0; i < n; i++)
-        blend32((uint32_t *)(void *)(to + to_rows[i]),
-                (const uint32_t *)(const void *)(from + from_rows[i]), m);
+    for (int i = 0; i < c->n; i++)
+        blend32((uint32_t *)(void *)(to + c->to[i]),
+                (const uint32_t *)(const void *)(from + c->from[i]), m);
 }
 
 /* Calls a function with the arguments of the current frame. */
@@ -182,7 +181,7 @@ static const Inst *enter(Warp *w, const Inst *in, const CallOp *call)
                           "overflows its stack at a call depth of %u", up->depth + 1);
     }
     f->preds[0] = FULL_MASK;
-    copy_words(f->rows32, call->in_to, up->rows32, call->in_from, call->n_in, w->active);
+    copy_words(&call->in, f->rows32, up->rows32, w->active);
     frame_enter(w, f);
     return fn->insts;
 }
@@ -223,7 +222,7 @@ const Inst *h_ret(Warp *w, const Inst *in)
     Frame *f = w->frame;
     const CallOp *call = f->call;
     (void)in;
-    copy_words(f->parent->rows32, call->out_to, f->rows32, call->out_from, call->n_out, w->active);
+    copy_words(&call->out, f->parent->rows32, f->rows32, w->active);
     if (f->parent->fn->words) undefined_return(w);
     const Inst *next = f->ret;
     frame_enter(w, f->parent);
@@ -235,8 +234,8 @@ const Inst *h_call_drop(Warp *w, const Inst *in)
 {
     static const uint32_t zero[LANES];
     const CallOp *call = in->call;
-    for (int i = 0; i < call->n_out; i++)
-        blend32((uint32_t *)(void *)(w->frame->rows32 + call->out_to[i]), zero, w->active);
+    for (int i = 0; i < call->out.n; i++)
+        blend32((uint32_t *)(void *)(w->frame->rows32 + call->out.to[i]), zero, w->active);
     return in + 1;
 }
 

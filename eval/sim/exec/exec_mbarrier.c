@@ -21,44 +21,50 @@ static uint64_t state_of(uint64_t expected, uint64_t pending, uint64_t parity)
     return MARK | parity | pending << COUNT_BITS | expected;
 }
 
-/* Returns one lane's barrier in shared memory and its offset *at, or NULL with a fault. */
-static unsigned char *barrier_at(Warp *w, const Inst *in, int lane, uint32_t *at)
+/* An mbarrier in shared memory: its bytes and its offset. */
+typedef struct {
+    unsigned char *p;
+    uint32_t at;
+} Mbarrier;
+
+/* Finds one lane's mbarrier. p is NULL after a fault. */
+static Mbarrier barrier_at(Warp *w, const Inst *in, int lane)
 {
+    const Mbarrier none = {0};
     Access a;
     uint64_t v;
     if (access_resolve(w, in, 1u << lane, &a) != SPACE_SHARED) {
         exec_fault(w, in, lane, OUTCOME_OUT_OF_BOUNDS,
                    "uses a barrier that is not in shared memory");
-        return NULL;
+        return none;
     }
     if (w->x->cluster && cluster_rank(w->x->cluster, a.base) >= 0) a.base &= CLUSTER_OFFSET;
     if (access_shared_bounds(w, &a, 1) || (in->k0 != MBARRIER_INIT && shared_check_written(w, &a)))
-        return NULL;
-    if (in->k0 == MBARRIER_INIT && shared_check_store(w, &a, NULL)) return NULL;
-    unsigned char *p = a.host + a.p->delta[lane];
-    *at = (uint32_t)access_address(&a, lane);
-    memcpy(&v, p, 8);
-    if (in->k0 == MBARRIER_INIT || (v & MARK_MASK) == MARK) return p;
+        return none;
+    if (in->k0 == MBARRIER_INIT && shared_check_store(w, &a, NULL)) return none;
+    Mbarrier b = {a.host + a.p->delta[lane], (uint32_t)access_address(&a, lane)};
+    memcpy(&v, b.p, 8);
+    if (in->k0 == MBARRIER_INIT || (v & MARK_MASK) == MARK) return b;
     exec_fault(w, in, lane, OUTCOME_LAUNCH_ERROR,
-               "uses an mbarrier at offset %u of shared memory that was not initialised", *at);
-    return NULL;
+               "uses an mbarrier at offset %u of shared memory that was not initialised", b.at);
+    return none;
 }
 
 /* Ends the phase when all have arrived and the bytes that it expects are under way, which then land.
  * Returns 0, or -1 with a fault. */
-static int end_phase(Warp *w, const Inst *in, unsigned char *p, uint32_t at)
+static int end_phase(Warp *w, const Inst *in, Mbarrier b)
 {
     uint64_t v;
-    memcpy(&v, p, 8);
+    memcpy(&v, b.p, 8);
     uint64_t expected = v & COUNT_MASK, pending = v >> COUNT_BITS & COUNT_MASK;
-    if (pending || !bulk_is_complete(w->x, at)) return 0;
+    if (pending || !bulk_is_complete(w->x, b.at)) return 0;
     v = state_of(expected, expected, (v & PARITY) ^ PARITY);
-    memcpy(p, &v, 8);
+    memcpy(b.p, &v, 8);
     /* Whoever ends the phase, the copies that land are the current block's own. */
     Cluster *k = w->x->cluster;
     int actor = k ? k->actor : 0;
     if (k) k->actor = k->current;
-    int r = async_land_tied(w, in, at) || bulk_land(w, in, at);
+    int r = async_land_tied(w, in, b.at) || bulk_land(w, in, b.at);
     if (k) k->actor = actor;
     if (r) return -1;
     barrier_passed(w->x);
@@ -66,10 +72,10 @@ static int end_phase(Warp *w, const Inst *in, unsigned char *p, uint32_t at)
 }
 
 /* Counts n arrivals. Returns 0, or -1 with a fault. */
-static int arrive(Warp *w, const Inst *in, int lane, unsigned char *p, uint32_t at, uint64_t n)
+static int arrive(Warp *w, const Inst *in, int lane, Mbarrier b, uint64_t n)
 {
     uint64_t v;
-    memcpy(&v, p, 8);
+    memcpy(&v, b.p, 8);
     uint64_t expected = v & COUNT_MASK, pending = v >> COUNT_BITS & COUNT_MASK;
     if (!n || n > pending)
         return exec_fail(w, in, lane, OUTCOME_LAUNCH_ERROR,
@@ -77,18 +83,17 @@ static int arrive(Warp *w, const Inst *in, int lane, unsigned char *p, uint32_t 
                          (unsigned long long)n, (unsigned long long)pending);
     if (in->k0 == MBARRIER_DROP) expected -= n;
     v = state_of(expected, pending - n, v & PARITY);
-    memcpy(p, &v, 8);
-    return end_phase(w, in, p, at);
+    memcpy(b.p, &v, 8);
+    return end_phase(w, in, b);
 }
 
 /* Runs the operation for one lane. Returns 0, or -1 with a fault. */
 static int run_lane(Warp *w, const Inst *in, int lane)
 {
-    uint32_t at;
-    unsigned char *p = barrier_at(w, in, lane, &at);
+    Mbarrier b = barrier_at(w, in, lane);
     uint64_t v, parity;
-    if (!p) return -1;
-    memcpy(&v, p, 8);
+    if (!b.p) return -1;
+    memcpy(&v, b.p, 8);
     uint32_t count = in->k0 == MBARRIER_WAIT || in->a == ROW_NONE ? 1 : row32(w, in->a)[lane];
     switch (in->k0) {
     case MBARRIER_INIT:
@@ -97,29 +102,29 @@ static int run_lane(Warp *w, const Inst *in, int lane)
                              "initialises an mbarrier for %u arrivals; 1 to %llu are allowed",
                              count, COUNT_MASK);
         v = state_of(count, count, 0);
-        memcpy(p, &v, 8);
-        bulk_forget(w->x, at);
+        memcpy(b.p, &v, 8);
+        bulk_forget(w->x, b.at);
         return 0;
     case MBARRIER_INVAL:
-        memset(p, 0, 8);
-        bulk_forget(w->x, at);
+        memset(b.p, 0, 8);
+        bulk_forget(w->x, b.at);
         return 0;
-    case MBARRIER_EXPECT: return bulk_expect(w, in, lane, at, count);
+    case MBARRIER_EXPECT: return bulk_expect(w, in, lane, b.at, count);
     case MBARRIER_COMPLETE:
-        return bulk_complete(w, in, lane, at, count) ? -1 : end_phase(w, in, p, at);
+        return bulk_complete(w, in, lane, b.at, count) ? -1 : end_phase(w, in, b);
     case MBARRIER_ARRIVE_EXPECT:
         if (in->d != ROW_NONE) row64(w, in->d)[lane] = v;
-        return bulk_expect(w, in, lane, at, count) ? -1 : arrive(w, in, lane, p, at, 1);
+        return bulk_expect(w, in, lane, b.at, count) ? -1 : arrive(w, in, lane, b, 1);
     case MBARRIER_COPIES: /* without .noinc it also raises the count by one, which cancels out */
-        async_tie(w, lane, at);
-        return in->k1 ? arrive(w, in, lane, p, at, 1) : 0;
+        async_tie(w, lane, b.at);
+        return in->k1 ? arrive(w, in, lane, b, 1) : 0;
     case MBARRIER_ARRIVE:
     case MBARRIER_DROP:
         if (in->d != ROW_NONE) row64(w, in->d)[lane] = v;
-        return arrive(w, in, lane, p, at, count);
+        return arrive(w, in, lane, b, count);
     default:
         parity = in->k0 == MBARRIER_WAIT ? row64(w, in->a)[lane] & PARITY : count & 1 ? PARITY : 0;
-        if (w->x->cluster && (v & PARITY) != parity) cluster_await(w->x, at);
+        if (w->x->cluster && (v & PARITY) != parity) cluster_await(w->x, b.at);
         put_pred(w, in->e, 1u << lane, (v & PARITY) != parity ? FULL_MASK : 0);
         return 0;
     }
@@ -179,18 +184,24 @@ static int check_target(Warp *w, const Inst *in, int lane, int rank)
                      to);
 }
 
-/* Writes bytes that have been read into the block of the mbarrier, which counts them. For another block
- * they land at once: what reads them there before the mbarrier's phase has ended is a race. */
-static int deliver(Warp *w, const Inst *in, const Inst *side, int lane, int rank,
-                   const unsigned char *data, uint32_t bytes)
+/* Bytes that a lane's instruction has read. */
+typedef struct {
+    const unsigned char *p;
+    uint32_t bytes;
+} Cargo;
+
+/* Writes bytes into the block of the mbarrier, which counts them. For another block they land at once:
+ * what reads them there before the mbarrier's phase has ended is a race. */
+static int deliver(Warp *w, const Inst *in, const Inst *side, int lane, Cargo c)
 {
     Exec *x = w->x;
-    uint32_t at;
+    int rank = other_block(w, side->mem, lane);
     if (rank >= 0 && cluster_enter(w, in, lane, rank)) return -1;
-    unsigned char *p = barrier_at(w, side, lane, &at);
-    int r = !p || bulk_put(w, in, lane, data, bytes) || bulk_complete(w, in, lane, at, bytes);
-    if (!r && rank >= 0) cluster_signal(x, at);
-    r = r || end_phase(w, in, p, at);
+    Mbarrier b = barrier_at(w, side, lane);
+    int r =
+        !b.p || bulk_put(w, in, lane, c.p, c.bytes) || bulk_complete(w, in, lane, b.at, c.bytes);
+    if (!r && rank >= 0) cluster_signal(x, b.at);
+    r = r || end_phase(w, in, b);
     if (rank >= 0) cluster_leave(x);
     return r ? -1 : 0;
 }
@@ -198,14 +209,14 @@ static int deliver(Warp *w, const Inst *in, const Inst *side, int lane, int rank
 static int load_lane(Warp *w, const Inst *in, const Inst *side, int lane)
 {
     int rank = other_block(w, side->mem, lane);
-    uint32_t at, bytes;
+    uint32_t bytes;
     if (w->x->cluster && check_target(w, in, lane, rank)) return -1;
     if (rank < 0) {
-        unsigned char *p = barrier_at(w, side, lane, &at);
-        return !p || bulk_load(w, in, lane, at) || end_phase(w, in, p, at) ? -1 : 0;
+        Mbarrier b = barrier_at(w, side, lane);
+        return !b.p || bulk_load(w, in, lane, b.at) || end_phase(w, in, b) ? -1 : 0;
     }
     unsigned char *data = bulk_take(w, in, lane, rank, &bytes);
-    int r = data ? deliver(w, in, side, lane, rank, data, bytes) : -1;
+    int r = data ? deliver(w, in, side, lane, (Cargo){data, bytes}) : -1;
     free(data);
     return r;
 }
@@ -229,15 +240,15 @@ const Inst *h_store_async(Warp *w, const Inst *in)
     side.mem = &in->bulk->barrier;
     exec_charge(w->x, LANE_COST * __builtin_popcount(exec_mask(w, in)));
     for (uint32_t rest = exec_mask(w, in); rest; rest &= rest - 1) {
-        int lane = __builtin_ctz(rest), rank = other_block(w, side.mem, lane);
+        int lane = __builtin_ctz(rest);
         unsigned char data[16];
         for (int k = 0; k < mo->count; k++) {
             uint64_t v =
                 mo->width[k] == 64 ? row64(w, mo->data[k])[lane] : row32(w, mo->data[k])[lane];
             memcpy(data + k * mo->element, &v, mo->element);
         }
-        if (w->x->cluster && check_target(w, in, lane, rank)) return NULL;
-        if (deliver(w, in, &side, lane, rank, data, (uint32_t)(mo->element * mo->count)))
+        if (w->x->cluster && check_target(w, in, lane, other_block(w, side.mem, lane))) return NULL;
+        if (deliver(w, in, &side, lane, (Cargo){data, (uint32_t)(mo->element * mo->count)}))
             return NULL;
     }
     return in + 1;

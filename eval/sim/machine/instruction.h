@@ -56,11 +56,15 @@ typedef struct BranchOp {
     const Inst **targets;
 } BranchOp;
 
-/* The arguments of a call, as 32-bit rows that are copied before and after it. */
+/* 32-bit rows that a call copies from one frame to another. */
+typedef struct {
+    int n;
+    uint32_t *from, *to;
+} CallWords;
+
 typedef struct CallOp {
     const Function *callee;
-    int n_in, n_out;
-    uint32_t *in_from, *in_to, *out_from, *out_to;
+    CallWords in, out;       /* arguments before the call, results after it */
     struct CallOp **targets; /* of a call through a pointer, by the function's index; NULL: the
                                 function cannot be called here */
 } CallOp;

@@ -170,32 +170,36 @@ static inline void put_integers(uint32_t *d, const double *v, int adds, int satu
     }
 }
 
-static void put_others(const Warp *w, const WgmmaOp *op, int group, int row, const Sums *s,
-                       int adds)
+/* A row of a group of columns of the product. */
+typedef struct {
+    int group, row;
+} GroupRow;
+
+static void put_others(const Warp *w, const WgmmaOp *op, GroupRow at, const Sums *s, int adds)
 {
     double v[GROUP];
-    int half = row >> 3, lane = 4 * (row & 7);
+    int half = at.row >> 3, lane = 4 * (at.row & 7);
     _mm256_storeu_pd(v, s->low);
     _mm256_storeu_pd(v + 4, s->high);
     if (op->acc_type == T_F16) {
-        put_halves(row32(w, op->c[2 * group + half]) + lane, v, adds);
+        put_halves(row32(w, op->c[2 * at.group + half]) + lane, v, adds);
         return;
     }
     for (int odd = 0; odd < 2; odd++)
-        put_integers(row32(w, op->c[4 * group + 2 * half + odd]) + lane, v + odd, adds,
+        put_integers(row32(w, op->c[4 * at.group + 2 * half + odd]) + lane, v + odd, adds,
                      op->saturate);
 }
 
-static void put(const Warp *w, const WgmmaOp *op, int group, int row, const Sums *s, int adds)
+static void put(const Warp *w, const WgmmaOp *op, GroupRow at, const Sums *s, int adds)
 {
     if (op->acc_type != T_F32) {
-        put_others(w, op, group, row, s, adds);
+        put_others(w, op, at, s, adds);
         return;
     }
     enum { IN_ORDER = 0xd8 }; /* of parts 0 2 1 3 */
     __m256d even = _mm256_permute4x64_pd(_mm256_unpacklo_pd(s->low, s->high), IN_ORDER),
             odd = _mm256_permute4x64_pd(_mm256_unpackhi_pd(s->low, s->high), IN_ORDER);
-    int i = 4 * group + 2 * (row >> 3), lane = 4 * (row & 7);
+    int i = 4 * at.group + 2 * (at.row >> 3), lane = 4 * (at.row & 7);
     put_floats(row32(w, op->c[i]) + lane, even, adds);
     put_floats(row32(w, op->c[i + 1]) + lane, odd, adds);
 }
@@ -212,7 +216,7 @@ static void multiply(const Warp *w, const WgmmaOp *op, FirstFactor a, const floa
                 wide[k][h] = _mm256_cvtps_pd(_mm_loadu_ps(b + k * GROUP + 4 * h));
         for (int row = 0; row < WGMMA_ROWS; row += 4) {
             four_rows(a, row, wide, op->k, s);
-            for (int r = 0; r < 4; r++) put(w, op, g, row + r, &s[r], adds);
+            for (int r = 0; r < 4; r++) put(w, op, (GroupRow){g, row + r}, &s[r], adds);
         }
     }
 }
@@ -264,18 +268,23 @@ static int find_undefined(Warp *w, const Inst *in, const WgmmaChunks *c, int fir
 
 /* ---- the instructions ---- */
 
-/* Adds the chunks of a factor: rows or columns from `begin` on. Returns 0, or -1 with a fault. */
-static int add_chunks(Warp *w, const Inst *in, uint32_t row, int transposed, int begin, int count,
-                      WgmmaChunks *c)
+/* Rows of the first factor or columns of the second one in shared memory. */
+typedef struct {
+    uint32_t descriptor; /* row code */
+    int transposed, begin, count;
+} Part;
+
+/* Adds the chunks of a part. Returns 0, or -1 with a fault. */
+static int add_chunks(Warp *w, const Inst *in, Part p, WgmmaChunks *c)
 {
-    WgmmaLayout l = wgmma_layout(row64(w, row)[0]);
-    int along = transposed ? in->wgmma->k : 2, across = transposed ? GROUP : 1;
+    WgmmaLayout l = wgmma_layout(row64(w, p.descriptor)[0]);
+    int along = p.transposed ? in->wgmma->k : 2, across = p.transposed ? GROUP : 1;
     if (l.base)
         return exec_fail(w, in, 0, OUTCOME_UNSUPPORTED,
                          "multiplies a matrix whose descriptor has a base offset: align its tiles");
-    for (int a = begin / across; a < (begin + count) / across; a++)
+    for (int a = p.begin / across; a < (p.begin + p.count) / across; a++)
         for (int b = 0; b < along; b++)
-            c->at[c->n++] = wgmma_place(&l, transposed, (uint32_t)a, (uint32_t)b);
+            c->at[c->n++] = wgmma_place(&l, p.transposed, (uint32_t)a, (uint32_t)b);
     return 0;
 }
 
@@ -310,10 +319,10 @@ const Inst *h_wgmma(Warp *w, const Inst *in)
     exec_charge(w->x, ISSUE_COST + op->n * column);
     c->n = 0;
     int row = w->index % WGMMA_WARPS * WGMMA_ROWS, first = op->a_in_registers ? 0 : A_CHUNKS;
-    if ((!op->a_in_registers &&
-         add_chunks(w, in, op->a[0], op->a_transposed, row, WGMMA_ROWS, c)) ||
-        add_chunks(w, in, op->b, op->b_transposed, 0, op->n, c) || wgmma_read(w, in, c) ||
-        find_undefined(w, in, c, first))
+    Part rows = {op->a[0], op->a_transposed, row, WGMMA_ROWS},
+         columns = {op->b, op->b_transposed, 0, op->n};
+    if ((!op->a_in_registers && add_chunks(w, in, rows, c)) || add_chunks(w, in, columns, c) ||
+        wgmma_read(w, in, c) || find_undefined(w, in, c, first))
         return NULL;
     if (op->a_in_registers)
         first_of_registers(w, op, a);

@@ -130,33 +130,38 @@ int bulk_is_complete(const Exec *x, uint32_t barrier)
 
 /* ---- pieces ---- */
 
+/* The bytes that a lane's instruction reads or writes. */
+typedef struct {
+    const Inst *in;
+    int lane;
+    uint64_t at;
+    uint32_t bytes;
+} Span;
+
+/* A part of a span as one lane's access. */
 typedef struct {
     Inst side;
     MemOp mo;
     Access a;
+    uint32_t bytes;
 } Piece;
 
-/* Describes bytes at an address as one lane's access. */
-static void describe(Warp *w, const Inst *in, int lane, PtxSpace space, uint64_t at, uint32_t bytes,
-                     Piece *p)
+/* Describes what is left of a span behind its first `done` bytes, or as much as one access has. */
+static void describe(Warp *w, const Span *s, PtxSpace space, uint32_t done, Piece *p)
 {
     memset(p, 0, sizeof *p);
+    p->bytes = s->bytes - done < PIECE * UNIT ? s->bytes - done : PIECE * UNIT;
     p->mo.space = (uint8_t)space;
-    int unit = bytes < UNIT ? (int)bytes : UNIT; /* st.async has smaller ones */
+    int unit = p->bytes < UNIT ? (int)p->bytes : UNIT; /* st.async has smaller ones */
     p->mo.element = (uint8_t)unit;
-    p->mo.count = (uint8_t)(bytes / (uint32_t)unit);
+    p->mo.count = (uint8_t)(p->bytes / (uint32_t)unit);
     p->mo.address_kind = ADDRESS_FIXED;
-    p->mo.offset = (int64_t)at;
-    p->mo.traffic = in->bulk->traffic;
-    p->side = *in;
+    p->mo.offset = (int64_t)(s->at + done);
+    p->mo.traffic = s->in->bulk->traffic;
+    p->side = *s->in;
     p->side.mem = &p->mo;
-    access_begin(w, &p->side, 1u << lane, &p->a);
+    access_begin(w, &p->side, 1u << s->lane, &p->a);
     p->a.align = unit;
-}
-
-static uint32_t piece_of(uint32_t left)
-{
-    return left < PIECE * UNIT ? left : PIECE * UNIT;
 }
 
 static int changes(const Access *a, const Warp *w, int lane, const unsigned char *now)
@@ -165,13 +170,12 @@ static int changes(const Access *a, const Warp *w, int lane, const unsigned char
     return 1;
 }
 
-static int check_global(Warp *w, const Inst *in, int lane, uint64_t at, uint32_t bytes, int writes)
+static int check_global(Warp *w, Span s, int writes)
 {
     Piece p;
-    for (uint32_t done = 0, n; done < bytes; done += n) {
-        n = piece_of(bytes - done);
+    for (uint32_t done = 0; done < s.bytes; done += p.bytes) {
         exec_charge(w->x, COPY_COST / 4);
-        describe(w, in, lane, SPACE_GLOBAL, at + done, n, &p);
+        describe(w, &s, SPACE_GLOBAL, done, &p);
         if (access_global_bounds(w, &p.a, writes)) return -1;
         if (writes ? global_check_store(w, &p.a, changes) : global_check_load(w, &p.a)) return -1;
         traffic_count(w, &p.a, writes ? MEM_STORE : MEM_LOAD);
@@ -181,24 +185,33 @@ static int check_global(Warp *w, const Inst *in, int lane, uint64_t at, uint32_t
 
 typedef enum { READS, WRITES, OVERWRITES } Use; /* OVERWRITES: later, at the latest moment */
 
-static int check_shared(Warp *w, const Inst *in, int lane, uint64_t at, uint32_t bytes, Use use)
+static int check_shared(Warp *w, Span s, Use use)
 {
     Piece p;
-    for (uint32_t done = 0, n; done < bytes; done += n) {
-        n = piece_of(bytes - done);
+    for (uint32_t done = 0; done < s.bytes; done += p.bytes) {
         exec_charge(w->x, COPY_COST / 4);
-        describe(w, in, lane, SPACE_SHARED, at + done, n, &p);
+        describe(w, &s, SPACE_SHARED, done, &p);
         if (access_shared_bounds(w, &p.a, use != READS)) return -1;
         int r = use == READS    ? shared_check_load(w, &p.a) || undefined_check_copy(w, &p.a)
                 : use == WRITES ? shared_check_store(w, &p.a, changes)
                                 : shared_check_overwrite(w, &p.a, changes);
         if (r) return -1;
-        if (use == WRITES) undefined_overwrite(w->x, p.a.base, n);
+        if (use == WRITES) undefined_overwrite(w->x, p.a.base, p.bytes);
     }
     return 0;
 }
 
 /* ---- copies ---- */
+
+static Span from_of(const Copy *c)
+{
+    return (Span){c->in, c->lane, c->from, c->bytes};
+}
+
+static Span to_of(const Copy *c)
+{
+    return (Span){c->in, c->lane, c->to, c->bytes};
+}
 
 /* Fills in *c. Addresses of shared memory may come from a generic one. */
 static int begin(Warp *w, const Inst *in, int lane, int count, Copy *c)
@@ -223,13 +236,12 @@ static int begin(Warp *w, const Inst *in, int lane, int count, Copy *c)
 
 /* Checks what a load reads, from global memory or the block's own shared memory. Returns where it lies,
  * or NULL with a fault. */
-static const unsigned char *source_of(Warp *w, const Inst *in, int lane, Copy *c)
+static const unsigned char *source_of(Warp *w, Copy *c)
 {
-    if (in->bulk->from.space == SPACE_GLOBAL)
-        return check_global(w, in, lane, c->from, c->bytes, 0) ? NULL
-                                                               : devmem_host(w->x->mem, c->from);
+    if (c->in->bulk->from.space == SPACE_GLOBAL)
+        return check_global(w, from_of(c), 0) ? NULL : devmem_host(w->x->mem, c->from);
     c->from &= UINT32_MAX;
-    return check_shared(w, in, lane, c->from, c->bytes, READS) ? NULL : w->x->cta.shared + c->from;
+    return check_shared(w, from_of(c), READS) ? NULL : w->x->cta.shared + c->from;
 }
 
 int bulk_load(Warp *w, const Inst *in, int lane, uint32_t barrier)
@@ -239,10 +251,9 @@ int bulk_load(Warp *w, const Inst *in, int lane, uint32_t barrier)
     if (begin(w, in, lane, b->n_loads, &c)) return -1;
     c.to &= w->x->cluster ? CLUSTER_OFFSET : UINT32_MAX;
     c.barrier = barrier;
-    if (check_shared(w, in, lane, c.to, c.bytes, OVERWRITES) ||
-        wgmma_check_copy(w, in, lane, c.to, c.bytes))
+    if (check_shared(w, to_of(&c), OVERWRITES) || wgmma_check_copy(w, in, lane, c.to, c.bytes))
         return -1;
-    const unsigned char *from = source_of(w, in, lane, &c);
+    const unsigned char *from = source_of(w, &c);
     if (!from) return -1;
     if (b->held + c.bytes > BYTES_MAX)
         return exec_fail(w, in, lane, OUTCOME_UNSUPPORTED,
@@ -258,7 +269,7 @@ unsigned char *bulk_take(Warp *w, const Inst *in, int lane, int rank, uint32_t *
 {
     Copy c;
     if (begin(w, in, lane, 0, &c)) return NULL;
-    const unsigned char *from = source_of(w, in, lane, &c);
+    const unsigned char *from = source_of(w, &c);
     if (!from) return NULL;
     if (in->bulk->from.space == SPACE_SHARED) cluster_lend(w->x, c.from, c.bytes, rank);
     unsigned char *data = memory_alloc(c.bytes);
@@ -271,7 +282,8 @@ int bulk_put(Warp *w, const Inst *in, int lane, const unsigned char *data, uint3
 {
     uint64_t at =
         access_lane_address(w, &in->bulk->to, lane) & (w->x->cluster ? CLUSTER_OFFSET : UINT32_MAX);
-    if (check_shared(w, in, lane, at, bytes, WRITES) || wgmma_check_copy(w, in, lane, at, bytes))
+    if (check_shared(w, (Span){in, lane, at, bytes}, WRITES) ||
+        wgmma_check_copy(w, in, lane, at, bytes))
         return -1;
     memcpy(w->x->cta.shared + at, data, bytes);
     return 0;
@@ -288,7 +300,7 @@ int bulk_land(Warp *w, const Inst *in, uint32_t barrier)
         Copy *c = &b->loads[i];
         if (c->barrier != barrier) continue;
         w->index = c->warp; /* the warp that issued the copy is the writer */
-        int r = check_shared(w, c->in, c->lane, c->to, c->bytes, WRITES);
+        int r = check_shared(w, to_of(c), WRITES);
         w->index = me;
         if (r) return -1;
         memcpy(w->x->cta.shared + c->to, c->data, c->bytes);
@@ -305,7 +317,7 @@ int bulk_store(Warp *w, const Inst *in, int lane)
     if (begin(w, in, lane, b->n_stores, &c)) return -1;
     c.from &= 0xffffffffu;
     c.group = b->groups[w->index][lane];
-    if (check_shared(w, in, lane, c.from, c.bytes, READS)) return -1;
+    if (check_shared(w, from_of(&c), READS)) return -1;
     b->stores[b->n_stores++] = c;
     return 0;
 }
@@ -321,9 +333,7 @@ void bulk_commit(Warp *w, uint32_t lanes)
 
 static int store_now(Warp *w, const Copy *c)
 {
-    if (check_shared(w, c->in, c->lane, c->from, c->bytes, READS) ||
-        check_global(w, c->in, c->lane, c->to, c->bytes, 1))
-        return -1;
+    if (check_shared(w, from_of(c), READS) || check_global(w, to_of(c), 1)) return -1;
     memcpy(devmem_host(w->x->mem, c->to), w->x->cta.shared + c->from, c->bytes);
     return 0;
 }

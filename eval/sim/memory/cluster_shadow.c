@@ -81,31 +81,38 @@ static uint32_t clock_of(const Warp *w, const ClusterBlock *b)
     return b->clock + (uint32_t)(arrived && !(w->active & ~arrived));
 }
 
-/* a: NULL for a product, which the warp reads together. */
-static int race(Warp *w, const Inst *in, const Access *a, uint64_t word, ClusterUse use,
-                ClusterUse by, int rank)
+/* What a warp does with shared memory of the cluster. */
+typedef struct {
+    const Inst *in;
+    const Access *a; /* NULL: of a product, which the warp reads together */
+    ClusterUse use;
+    AccessChanged *changed; /* NULL: it conflicts in any case */
+} Doing;
+
+/* Reports a race with an access by the block `rank`. */
+static int race(Warp *w, const Doing *o, uint64_t word, ClusterUse by, int rank)
 {
     static const char *const verbs[] = {"writes", "reads", "changes"};
     const Cluster *k = w->x->cluster;
-    int lane = a ? shadow_lane(a, 0, word) : __builtin_ctz(w->active);
-    uint64_t at = a ? access_address(a, lane) : word * 4;
+    int lane = o->a ? shadow_lane(o->a, 0, word) : __builtin_ctz(w->active);
+    uint64_t at = o->a ? access_address(o->a, lane) : word * 4;
     char of[48] = "";
     if (k->actor != k->current) snprintf(of, sizeof of, " of block %d of its cluster", k->current);
-    return exec_fail(w, in, lane, OUTCOME_RACE,
+    return exec_fail(w, o->in, lane, OUTCOME_RACE,
                      "%s shared memory%s at offset %lld, which block %d of the cluster %s with no "
                      "cluster barrier between",
-                     verbs[use], of, (long long)at, rank, verbs[by]);
+                     verbs[o->use], of, (long long)at, rank, verbs[by]);
 }
 
 /* Does a lane's store change a word? */
-static int does_change(const Warp *w, const Access *a, uint64_t word, AccessChanged *changed)
+static int does_change(const Warp *w, const Doing *o, uint64_t word)
 {
     const Cta *c = &w->x->cta;
-    EACH_LANE(shadow_lanes(a, 0, word), i)
+    EACH_LANE(shadow_lanes(o->a, 0, word), i)
     {
-        uint64_t at = access_address(a, (int)i);
-        if (!shared_has_value(c, at, at + (uint64_t)a->size) ||
-            changed(a, w, (int)i, c->shared + at))
+        uint64_t at = access_address(o->a, (int)i);
+        if (!shared_has_value(c, at, at + (uint64_t)o->a->size) ||
+            o->changed(o->a, w, (int)i, c->shared + at))
             return 1;
     }
     return 0;
@@ -128,8 +135,7 @@ static int find_conflict(const Cluster *k, const uint32_t *marks, uint32_t bytes
     return -1;
 }
 
-static int note_range(Warp *w, const Inst *in, const Access *a, ShadowRange range, ClusterUse use,
-                      AccessChanged *changed)
+static int note_range(Warp *w, const Doing *o, ShadowRange range)
 {
     Cluster *k = w->x->cluster;
     uint32_t clock = clock_of(w, &k->blocks[k->actor]);
@@ -138,10 +144,10 @@ static int note_range(Warp *w, const Inst *in, const Access *a, ShadowRange rang
     for (uint64_t word = range.lo >> 2; word <= (range.hi - 1) >> 2; word++) {
         uint32_t bytes = shadow_bytes(word, range.lo, range.hi);
         uint32_t *of = marks + word * (uint64_t)(k->n * CLUSTER_USES),
-                 *mine = of + (int)use * k->n + k->actor;
-        int rank, by = find_conflict(k, of, bytes, use, &rank);
-        if (by >= 0 && (!changed || does_change(w, a, word, changed)))
-            return race(w, in, a, word, use, (ClusterUse)by, rank);
+                 *mine = of + (int)o->use * k->n + k->actor;
+        int rank, by = find_conflict(k, of, bytes, o->use, &rank);
+        if (by >= 0 && (!o->changed || does_change(w, o, word)))
+            return race(w, o, word, (ClusterUse)by, rank);
         *mine = clock << 4 | bytes | (*mine >> 4 == clock ? *mine & TAG_BYTES : 0);
     }
     return 0;
@@ -150,14 +156,15 @@ static int note_range(Warp *w, const Inst *in, const Access *a, ShadowRange rang
 int cluster_note(Warp *w, const Access *a, ClusterUse use, AccessChanged *changed)
 {
     const Cluster *k = w->x->cluster;
+    const Doing o = {a->in, a, use, changed};
     for (int i = 0; i < a->p->n_ranges; i++)
-        if (note_range(w, a->in, a, shadow_range(a, i, 0), use, changed)) return -1;
+        if (note_range(w, &o, shadow_range(a, i, 0))) return -1;
     return k->actor != k->current;
 }
 
 int cluster_note_product(Warp *w, const Inst *in, uint32_t at, uint32_t bytes)
 {
-    return note_range(w, in, NULL, (ShadowRange){at, at + bytes}, CLUSTER_READS, NULL);
+    return note_range(w, &(Doing){.in = in, .use = CLUSTER_READS}, (ShadowRange){at, at + bytes});
 }
 
 void cluster_lend(Exec *x, uint64_t at, uint32_t bytes, int rank)

@@ -50,23 +50,29 @@ static Conflict conflict(const Warp *w, uint64_t tag, uint32_t bytes)
     return block_tag == c->tag || !c->acquired ? CONFLICT_WARP : CONFLICT_NONE;
 }
 
-/* Reports a race of a lane with the access that left a tag. */
-static int race_fault(Warp *w, const Access *a, int lane, int is_write, uint64_t tag,
-                      int other_wrote, Conflict kind)
+/* The access before that left a tag. */
+typedef struct {
+    uint64_t tag;
+    int wrote;
+    Conflict kind;
+} Earlier;
+
+/* Reports a race of a lane with an earlier access. */
+static int race_fault(Warp *w, const Access *a, int lane, int is_write, Earlier e)
 {
     const DevMem *mem = w->x->mem;
     const Alloc *al = &mem->allocs[a->mo->last_alloc];
     unsigned long long offset = access_address(a, lane) - al->base;
-    uint32_t block_tag = (uint32_t)(tag >> 32);
+    uint32_t block_tag = (uint32_t)(e.tag >> 32);
     char who[48] = "threads of other blocks";
-    if (block_tag != mem->tag_floor && kind == CONFLICT_BLOCK)
+    if (block_tag != mem->tag_floor && e.kind == CONFLICT_BLOCK)
         snprintf(who, sizeof who, "block %u", mem->tag_block[block_tag - mem->tag_floor]);
-    else if (kind == CONFLICT_WARP)
+    else if (e.kind == CONFLICT_WARP)
         snprintf(who, sizeof who, "another warp of the block");
     return exec_fail(w, a->in, lane, OUTCOME_RACE,
                      "%s %s at offset %llu, which %s %s in the same launch with no order between",
                      is_write ? "writes" : "reads", al->label, offset, who,
-                     other_wrote ? "also writes" : "reads");
+                     e.wrote ? "also writes" : "reads");
 }
 
 /* An undefined value that is read is a fault, unless the load's registers are followed. */
@@ -143,8 +149,8 @@ static int load_words(Warp *w, const Access *a, ShadowRange range, uint64_t mine
         uint32_t bytes = shadow_bytes(word, range.lo, range.hi);
         Conflict kind = conflict(w, mem->writer[word], bytes);
         if (kind)
-            return race_fault(w, a, shadow_lane(a, ARENA_BASE, word), 0, mem->writer[word], 1,
-                              kind);
+            return race_fault(w, a, shadow_lane(a, ARENA_BASE, word), 0,
+                              (Earlier){mem->writer[word], 1, kind});
         note_reader(mem, &w->x->cta, word, mine, bytes);
     }
     return 0;
@@ -207,8 +213,8 @@ static int store_lane(Warp *w, const Access *a, int lane, AccessChanged *changed
         uint64_t t = mem->writer[word], r = mem->reader[word];
         Conflict writer = conflict(w, t, bytes), reader = conflict(w, r, bytes);
         if ((writer || reader) && changed(a, w, lane, mem->data + lo))
-            return race_fault(w, a, lane, 1, writer ? t : r, writer != CONFLICT_NONE,
-                              writer ? writer : reader);
+            return race_fault(w, a, lane, 1,
+                              writer ? (Earlier){t, 1, writer} : (Earlier){r, 0, reader});
     }
     return 0;
 }
@@ -275,7 +281,8 @@ int global_check_atomic(Warp *w, Access *a)
             Conflict kind = mem->tag_block[k] == (uint32_t)w->x->cta.linear ? conflict(w, t, 15)
                             : mem->tag_released[k]                          ? CONFLICT_NONE
                                                                             : CONFLICT_BLOCK;
-            if (kind) return race_fault(w, a, shadow_lane(a, ARENA_BASE, word), 1, t, 1, kind);
+            if (kind)
+                return race_fault(w, a, shadow_lane(a, ARENA_BASE, word), 1, (Earlier){t, 1, kind});
         }
     }
     return 0;

@@ -79,31 +79,30 @@ static Mark joined(Exec *x, Mark a, Mark b)
 }
 
 /* Gives the lanes m of a slot the mark v. */
-static void put_in(Exec *x, Frame *f, uint32_t slot, uint32_t m, uint32_t live, Mark v)
+static void put_in(Warp *w, Frame *f, uint32_t slot, uint32_t m, Mark v)
 {
     if (!slot) return;
     keep(&v, m);
-    v = joined(x, v, mark_in(x, f, slot, ~m & live));
+    v = joined(w->x, v, mark_in(w->x, f, slot, ~m & w->live));
     for (int p = 0; p < REG_PARTS; p++) f->preds[slot + (uint32_t)p] = v.part[p];
     if (f->fn->first_event) *event_of(f, slot) = v.event;
 }
 
 static void put_mark(Warp *w, uint32_t slot, uint32_t m, Mark v)
 {
-    put_in(w->x, w->frame, slot, m, w->live, v);
+    put_in(w, w->frame, slot, m, v);
 }
 
 /* ---- calls ---- */
 
-/* Marks of n words of a call, from rows of one frame to rows of another one. */
-static void copy_words(Warp *w, Frame *to, const uint32_t *to_rows, const Frame *from,
-                       const uint32_t *from_rows, int n)
+/* Marks of words of a call, from one frame to another one. */
+static void copy_words(Warp *w, const CallWords *c, Frame *to, const Frame *from)
 {
     const Function *a = from->fn, *b = to->fn;
-    for (int i = 0; i < n; i++) {
-        uint32_t source = a->words ? a->words[from_rows[i] / ROW32 - a->first_word] : 0,
-                 dest = b->words ? b->words[to_rows[i] / ROW32 - b->first_word] : 0;
-        put_in(w->x, to, dest, w->active, w->live, mark_in(w->x, from, source, w->active));
+    for (int i = 0; i < c->n; i++) {
+        uint32_t source = a->words ? a->words[c->from[i] / ROW32 - a->first_word] : 0,
+                 dest = b->words ? b->words[c->to[i] / ROW32 - b->first_word] : 0;
+        put_in(w, to, dest, w->active, mark_in(w->x, from, source, w->active));
     }
 }
 
@@ -116,15 +115,14 @@ const Inst *h_undefine(Warp *w, const Inst *in)
         memset(w->p + fn->first_event, 0, (size_t)fn->n_slots / REG_PARTS * sizeof *w->p);
     for (int i = 0; i < fn->n_undefined; i++)
         for (uint32_t p = 0; p < REG_PARTS; p++) w->p[fn->undefined[i] + p] |= w->active;
-    if (fn->words && f->call)
-        copy_words(w, f, f->call->in_to, f->parent, f->call->in_from, f->call->n_in);
+    if (fn->words && f->call) copy_words(w, &f->call->in, f, f->parent);
     return in + 1;
 }
 
 void undefined_return(Warp *w)
 {
     const Frame *f = w->frame;
-    copy_words(w, f->parent, f->call->out_to, f, f->call->out_from, f->call->n_out);
+    copy_words(w, &f->call->out, f->parent, f);
 }
 
 /* ---- faults ---- */
@@ -208,15 +206,21 @@ static uint32_t bytes_of(const Mark *v, int width, int element, int lane)
     return found;
 }
 
-/* Bytes behind the element are copies of its sign, or 0. */
-static void put_bytes(Mark *v, uint32_t bytes, int width, int element, int is_signed, int lane)
+/* An element of memory in a register: the bits of the register, the bytes of the element. */
+typedef struct {
+    int width, bytes, is_signed;
+} Element;
+
+/* Marks a lane by the element's bytes without a value. Bytes behind the element are copies of its sign,
+ * or 0. */
+static void put_bytes(Mark *v, Element e, uint32_t bytes, int lane)
 {
-    if (is_signed && bytes >> (element - 1) & 1) bytes |= 0xffu << element;
-    for (int b = 0; b < width / 8; b++) {
+    if (e.is_signed && bytes >> (e.bytes - 1) & 1) bytes |= 0xffu << e.bytes;
+    for (int b = 0; b < e.width / 8; b++) {
         uint32_t is = (bytes >> b & 1) << lane;
-        if (width == 64) {
+        if (e.width == 64) {
             v->part[b / 2] |= is;
-        } else if (width == 32) {
+        } else if (e.width == 32) {
             v->part[b] |= is;
         } else {
             v->part[2 * b] |= is;
@@ -318,7 +322,8 @@ static void track_load(Warp *w, const Inst *in, uint32_t m)
             {
                 Place p = undefined_place(w, t->memory, (int)lane, k);
                 uint32_t bytes = undefined_bytes(w, &p, (int)lane, &kinds);
-                put_bytes(&found, bytes, t->widths[k], p.bytes, t->memory->is_signed, (int)lane);
+                put_bytes(&found, (Element){t->widths[k], p.bytes, t->memory->is_signed}, bytes,
+                          (int)lane);
                 note_event(w, &p, kinds, &found);
             }
         }
@@ -357,7 +362,7 @@ static void track_matrix(Warp *w, const Inst *in, uint32_t m)
                 Place p = undefined_place(w, load->mem, 8 * i + row, 0);
                 p = (Place){SPACE_SHARED, p.at + (uint64_t)(2 * column), 2};
                 uint32_t bytes = undefined_bytes(w, &p, lane, &kinds);
-                put_bytes(&found, bytes << 2 * j, 32, 4, 0, lane);
+                put_bytes(&found, (Element){32, 4, 0}, bytes << 2 * j, lane);
                 note_event(w, &p, kinds, &found);
             }
         }
@@ -412,10 +417,11 @@ static Mark partly(const Warp *w, const Inst *in, int k, uint32_t m)
 {
     const MemOp *mo = in[-1].mem;
     Mark found = whole(0, w->load_event);
+    Element e = {in->track->widths[k], mo->element, mo->is_signed};
     EACH_LANE(w->partial_load & m, lane)
     {
         uint32_t bytes = w->partial_bytes[lane] >> (k * mo->element) & ((1u << mo->element) - 1);
-        put_bytes(&found, bytes, in->track->widths[k], mo->element, mo->is_signed, (int)lane);
+        put_bytes(&found, e, bytes, (int)lane);
     }
     return found;
 }

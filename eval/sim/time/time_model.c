@@ -131,11 +131,11 @@ static double issue_interval(const Profile *p, const SimCounts *c)
     return insts > 0 ? cycles / insts : 1;
 }
 
-static double warp_latency(const Profile *p, double load, double chain, double insts, double waits,
-                           double local, double barriers)
-{
-    return larger(chain, insts) + waits * load + local * p->l1_cycles + barriers;
-}
+/* What a warp executes from its begin to its end: cycles of its chain and of the issue of its
+ * instructions, and how often it waits. */
+typedef struct {
+    double chain, issue, loads, local, barriers;
+} WarpPath;
 
 /* Cycles of a barrier of the launch's blocks. */
 static double barrier_latency(const Profile *p, const SimCounts *c)
@@ -153,21 +153,30 @@ void timemodel_latency(const Profile *p, const SimCounts *c, LatencyParts *out)
     out->barriers = (double)c->block_barriers / blocks * barrier_latency(p, c);
 }
 
+static double path_latency(const Profile *p, const SimCounts *c, WarpPath w)
+{
+    return (double)c->spill_cycles / (double)c->blocks +
+           (larger(w.chain, w.issue) + w.loads * load_latency(p, c) + w.local * p->l1_cycles +
+            w.barriers * barrier_latency(p, c));
+}
+
 /* Cycles of the average and of the slowest block, each alone on an SM: those of its slowest warp.
  */
 static void latencies(const Profile *p, const SimCounts *c, double *average, double *slowest)
 {
-    double blocks = (double)c->blocks, load = load_latency(p, c), barrier = barrier_latency(p, c);
-    double spills = (double)c->spill_cycles / blocks, interval = issue_interval(p, c);
-    *average = spills + warp_latency(p, load, (double)c->block_chain_cycles / blocks,
-                                     interval * (double)c->block_insts / blocks,
-                                     (double)c->block_global_waits / blocks,
-                                     (double)c->block_local_waits / blocks,
-                                     (double)c->block_barriers / blocks * barrier);
-    *slowest =
-        spills + warp_latency(p, load, (double)c->chain_cycles_max,
-                              interval * (double)c->warp_insts_max, (double)c->global_waits_max,
-                              (double)c->local_waits_max, (double)c->block_barriers_max * barrier);
+    double blocks = (double)c->blocks, interval = issue_interval(p, c);
+    *average = path_latency(p, c,
+                            (WarpPath){.chain = (double)c->block_chain_cycles / blocks,
+                                       .issue = interval * (double)c->block_insts / blocks,
+                                       .loads = (double)c->block_global_waits / blocks,
+                                       .local = (double)c->block_local_waits / blocks,
+                                       .barriers = (double)c->block_barriers / blocks});
+    *slowest = path_latency(p, c,
+                            (WarpPath){.chain = (double)c->chain_cycles_max,
+                                       .issue = interval * (double)c->warp_insts_max,
+                                       .loads = (double)c->global_waits_max,
+                                       .local = (double)c->local_waits_max,
+                                       .barriers = (double)c->block_barriers_max});
 }
 
 /* Seconds of a wave of `here` blocks on the busiest SM and `all` on the GPU. */
