@@ -459,23 +459,6 @@ int compiler_run(Compiler *c, const CompileRequest *r, CompileResult *out, Error
     return ask_twice(c, r, cpu_limit(c, r), err) || take_reply(c, r, out, err) ? -1 : 0;
 }
 
-int compiler_begin(Compiler *c, const CompileRequest *r, CompileResult *out, Error *err)
-{
-    return compiler_run(c, r, out, err);
-}
-
-int compiler_finish(Compiler *c, const CompileRequest *r, CompileResult *out, int *same, Error *err)
-{
-    *same = 1;
-    compile_result_release(out);
-    return compiler_run(c, r, out, err);
-}
-
-int compiler_is_done(const Compiler *c)
-{
-    return c != NULL;
-}
-
 void compile_result_release(CompileResult *r)
 {
     free(r->ptx);

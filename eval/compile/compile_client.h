@@ -40,7 +40,6 @@ typedef struct {
     int line;           /* of the first error, 0 unknown */
     int limited;        /* not ok, because a limit was reached */
     int cached;         /* the reply was not compiled now */
-    int pending;        /* 0 */
     char *ptx;
     size_t ptx_len;
     char *cubin;
@@ -53,12 +52,6 @@ typedef struct {
  * the source. Release in both cases. */
 int compiler_run(Compiler *c, const CompileRequest *r, CompileResult *out, Error *err);
 void compile_result_release(CompileResult *r);
-
-/* As compiler_run, until eval/judge calls it. */
-int compiler_begin(Compiler *c, const CompileRequest *r, CompileResult *out, Error *err);
-int compiler_finish(Compiler *c, const CompileRequest *r, CompileResult *out, int *same,
-                    Error *err);
-int compiler_is_done(const Compiler *c);
 
 /* Move a reply from one process to another. compiler_reply: the reply of the last compiler_run that
  * returned 0, with the digest of everything that decides it. compiler_offer: give such a reply to
