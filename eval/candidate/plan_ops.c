@@ -38,7 +38,7 @@ static void add_tensor(Walk *k, PlanText name, const OpTensor *t, int storage, i
 
 static int add_task_tensor(Walk *k, const TaskTensor *x, PlanHeld held, int index)
 {
-    OpTensor t = {.rank = x->rank};
+    OpTensor t = {.rank = x->rank, .dtype = x->dtype};
     Error why;
     if (task_shape(k->task, k->w, x, t.size, &why))
         return walk_fail(k, "tensor %s has no shape for op lines", x->name);

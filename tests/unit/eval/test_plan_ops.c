@@ -99,6 +99,19 @@ static uint64_t argument(const Built *b, int l, int i)
 
 #define Z_LINE "//@ op z = aten.relu(w)\n"
 
+/* Tensors of the task keep their element types. */
+static void test_element_types(void **state)
+{
+    (void)state;
+    Built b;
+    TaskTensor *of[] = {&inputs[0], &inputs[1], &outputs[0], &outputs[1]};
+    for (int i = 0; i < 4; i++) of[i]->dtype = DTYPE_F16;
+    built(&b, "//@ op h = aten.add.Tensor(x, w)\n//@ op y = aten.relu(h)\n" Z_LINE);
+    assert_int_equal(b.bytes[0], 7 * 33 * 2);
+    release(&b);
+    for (int i = 0; i < 4; i++) of[i]->dtype = DTYPE_F32;
+}
+
 static void test_results(void **state)
 {
     (void)state;
@@ -337,6 +350,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_results),
+        cmocka_unit_test(test_element_types),
         cmocka_unit_test(test_views),
         cmocka_unit_test(test_launches_take_results),
         cmocka_unit_test(test_memory_is_shared),
