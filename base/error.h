@@ -8,26 +8,25 @@
 #include "base/exit_status.h"
 
 /* X(code, exit status of a program that ends with it, meaning) */
-#define ERROR_CODES(X)                                                                 \
-    X(NONE, EXIT_STATUS_FAILED, "no error was set")                                    \
-    X(INVALID, EXIT_STATUS_FAILED,                                                     \
-      "inputs that do not fit together, or a step that cannot be done")                \
-    X(USAGE, EXIT_STATUS_USAGE, "a wrong flag, setting or combination of them")        \
-    X(UNKNOWN_NAME, EXIT_STATUS_USAGE,                                                 \
-      "a name that nothing has: of a task, device, variable or flag")                  \
-    X(NOT_FOUND, EXIT_STATUS_USAGE,                                                    \
-      "a file or folder that does not exist, or is of the other kind")                 \
-    X(CORRUPT, EXIT_STATUS_FAILED, "content that is damaged or not of its format")     \
-    X(LIMIT, EXIT_STATUS_FAILED, "a size beyond its bound")                            \
-    X(UNSUPPORTED, EXIT_STATUS_FAILED, "valid, but not something that Quern does")     \
-    X(IO, EXIT_STATUS_SYSTEM, "the system refused to read, write or start something")  \
-    X(MEMORY, EXIT_STATUS_SYSTEM, "memory of the host or of a device is not enough")   \
-    X(COMPILER, EXIT_STATUS_SYSTEM, "NVRTC or the process around it failed")           \
-    X(DEVICE, EXIT_STATUS_SYSTEM, "a device or its driver failed")                     \
-    X(DEVICE_SICK, EXIT_STATUS_SICK, "a device must leave service")                    \
-    X(SERVER, EXIT_STATUS_SYSTEM, "Redis or an endpoint cannot be reached or refuses") \
-    X(CHILD, EXIT_STATUS_FAILED, "a process that was started failed")                  \
-    X(STOPPED, EXIT_STATUS_FAILED, "a signal asked to stop")
+/* clang-format off */
+#define ERROR_CODES(X)                                                                                    \
+    X(NONE,         EXIT_STATUS_FAILED, "no error was set")                                               \
+    X(INVALID,      EXIT_STATUS_FAILED, "inputs that do not fit together, or a step that cannot be done") \
+    X(USAGE,        EXIT_STATUS_USAGE,  "a wrong flag, setting or combination of them")                   \
+    X(UNKNOWN_NAME, EXIT_STATUS_USAGE,  "a name that nothing has: of a task, device, variable or flag")   \
+    X(NOT_FOUND,    EXIT_STATUS_USAGE,  "a file or folder that does not exist, or is of the other kind")  \
+    X(CORRUPT,      EXIT_STATUS_FAILED, "content that is damaged or not of its format")                   \
+    X(LIMIT,        EXIT_STATUS_FAILED, "a size beyond its bound")                                        \
+    X(UNSUPPORTED,  EXIT_STATUS_FAILED, "valid, but not something that Quern does")                       \
+    X(IO,           EXIT_STATUS_SYSTEM, "the system refused to read, write or start something")           \
+    X(MEMORY,       EXIT_STATUS_SYSTEM, "memory of the host or of a device is not enough")                \
+    X(COMPILER,     EXIT_STATUS_SYSTEM, "NVRTC or the process around it failed")                          \
+    X(DEVICE,       EXIT_STATUS_SYSTEM, "a device or its driver failed")                                  \
+    X(DEVICE_SICK,  EXIT_STATUS_SICK,   "a device must leave service")                                    \
+    X(SERVER,       EXIT_STATUS_SYSTEM, "Redis or an endpoint cannot be reached or refuses")              \
+    X(CHILD,        EXIT_STATUS_FAILED, "a process that was started failed")                              \
+    X(STOPPED,      EXIT_STATUS_FAILED, "a signal asked to stop")
+/* clang-format on */
 
 typedef enum {
 #define X(code, status, meaning) ERROR_##code,

@@ -59,8 +59,7 @@ typedef struct {
     ArgumentKind kind;
     unsigned bytes; /* of the kernel's parameter: 1, 2, 4 or 8 */
     PlanText name;  /* ARGUMENT_POINTER: the tensor or buffer */
-    PlanText
-        text; /* an expression: the element where the pointer starts (len 0: 0), or the value */
+    PlanText text; /* an expression: the element where the pointer starts (0: none), or the value */
     size_t element; /* bytes of an element of the tensor or buffer */
     double value;   /* ARGUMENT_FLOAT, when text.len is 0 */
 } PackageArgument;

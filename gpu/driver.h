@@ -107,90 +107,88 @@ enum {
 
 /* One line per function: its exported name with the version of its declaration, its name in the
  * table, and its arguments. */
-#define CUDA_DRIVER_FUNCTIONS(X)                                                                   \
-    X(cuInit, init, (unsigned flags))                                                              \
-    X(cuDriverGetVersion, driver_version, (int *version))                                          \
-    X(cuGetErrorName, error_name, (CuResult r, const char **text))                                 \
-    X(cuGetErrorString, error_string, (CuResult r, const char **text))                             \
-    X(cuDeviceGetCount, device_count, (int *count))                                                \
-    X(cuDeviceGet, device_get, (CuDevice * device, int ordinal))                                   \
-    X(cuDeviceGetName, device_name, (char *name, int len, CuDevice device))                        \
-    X(cuDeviceGetUuid_v2, device_uuid, (CuUuid * uuid, CuDevice device))                           \
-    X(cuDeviceGetPCIBusId, device_pci, (char *id, int len, CuDevice device))                       \
-    X(cuDeviceGetAttribute, device_attribute, (int *value, int attribute, CuDevice device))        \
-    X(cuDeviceTotalMem_v2, device_memory, (size_t * bytes, CuDevice device))                       \
-    X(cuCtxCreate_v2, context_create, (CuContext * context, unsigned flags, CuDevice device))      \
-    X(cuDevicePrimaryCtxRetain, primary_retain, (CuContext * context, CuDevice device))            \
-    X(cuCtxDestroy_v2, context_destroy, (CuContext context))                                       \
-    X(cuCtxSetCurrent, context_set, (CuContext context))                                           \
-    X(cuCtxSynchronize, context_synchronize, (void))                                               \
-    X(cuCtxSetLimit, context_set_limit, (int limit, size_t value))                                 \
-    X(cuCtxResetPersistingL2Cache, reset_persisting, (void))                                       \
-    X(cuMemGetInfo_v2, memory_info, (size_t * free_bytes, size_t * total))                         \
-    X(cuMemAlloc_v2, memory_alloc, (CuPtr * p, size_t bytes))                                      \
-    X(cuMemFree_v2, memory_free, (CuPtr p))                                                        \
-    X(cuMemHostAlloc, host_alloc, (void **p, size_t bytes, unsigned flags))                        \
-    X(cuMemFreeHost, host_free, (void *p))                                                         \
-    X(cuMemcpyHtoD_v2, copy_to_device, (CuPtr to, const void *from, size_t bytes))                 \
-    X(cuMemcpyDtoH_v2, copy_to_host, (void *to, CuPtr from, size_t bytes))                         \
-    X(cuMemcpyDtoDAsync_v2, copy_on_device, (CuPtr to, CuPtr from, size_t bytes, CuStream stream)) \
-    X(cuMemcpyHtoDAsync_v2, copy_to_device_async,                                                  \
-      (CuPtr to, const void *from, size_t bytes, CuStream stream))                                 \
-    X(cuMemcpyDtoHAsync_v2, copy_to_host_async,                                                    \
-      (void *to, CuPtr from, size_t bytes, CuStream stream))                                       \
-    X(cuMemsetD8Async, set_bytes, (CuPtr p, unsigned char value, size_t count, CuStream stream))   \
-    X(cuMemsetD32Async, set_words, (CuPtr p, unsigned value, size_t count, CuStream stream))       \
-    X(cuMemGetAllocationGranularity, vm_granularity,                                               \
-      (size_t * bytes, const CuMemProp *prop, int option))                                         \
-    X(cuMemCreate, vm_create,                                                                      \
-      (CuMemHandle * handle, size_t bytes, const CuMemProp *prop, unsigned long long flags))       \
-    X(cuMemRelease, vm_release, (CuMemHandle handle))                                              \
-    X(cuMemExportToShareableHandle, vm_export,                                                     \
-      (void *fd, CuMemHandle handle, int type, unsigned long long flags))                          \
-    X(cuMemImportFromShareableHandle, vm_import, (CuMemHandle * handle, void *fd, int type))       \
-    X(cuMemAddressReserve, vm_reserve,                                                             \
-      (CuPtr * p, size_t bytes, size_t alignment, CuPtr at, unsigned long long flags))             \
-    X(cuMemAddressFree, vm_unreserve, (CuPtr p, size_t bytes))                                     \
-    X(cuMemMap, vm_map,                                                                            \
-      (CuPtr p, size_t bytes, size_t offset, CuMemHandle handle, unsigned long long flags))        \
-    X(cuMemUnmap, vm_unmap, (CuPtr p, size_t bytes))                                               \
-    X(cuMemSetAccess, vm_access, (CuPtr p, size_t bytes, const CuMemAccess *access, size_t count)) \
-    X(cuModuleLoadData, module_load, (CuModule * module, const void *image))                       \
-    X(cuModuleUnload, module_unload, (CuModule module))                                            \
-    X(cuModuleGetFunction, module_function,                                                        \
-      (CuFunction * function, CuModule module, const char *name))                                  \
-    X(cuFuncGetAttribute, function_attribute, (int *value, int attribute, CuFunction function))    \
-    X(cuFuncSetAttribute, function_set, (CuFunction function, int attribute, int value))           \
-    X(cuFuncGetParamInfo, function_param,                                                          \
-      (CuFunction function, size_t index, size_t * offset, size_t * bytes))                        \
-    X(cuOccupancyMaxActiveBlocksPerMultiprocessor, occupancy,                                      \
-      (int *blocks, CuFunction function, int threads, size_t shared))                              \
-    X(cuLaunchKernel, launch,                                                                      \
-      (CuFunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,       \
-       unsigned bz, unsigned shared, CuStream stream, void **params, void **extra))                \
-    X(cuLaunchKernelEx, launch_with,                                                               \
-      (const CuLaunch *launch, CuFunction function, void **params, void **extra))                  \
-    X(cuStreamCreate, stream_create, (CuStream * stream, unsigned flags))                          \
-    X(cuStreamCreateWithPriority, stream_create_first,                                             \
-      (CuStream * stream, unsigned flags, int priority))                                           \
-    X(cuStreamDestroy_v2, stream_destroy, (CuStream stream))                                       \
-    X(cuStreamWaitEvent, stream_wait, (CuStream stream, CuEvent event, unsigned flags))            \
-    X(cuStreamSynchronize, stream_synchronize, (CuStream stream))                                  \
-    X(cuStreamQuery, stream_query, (CuStream stream))                                              \
-    X(cuStreamIsCapturing, capture_status, (CuStream stream, int *status))                         \
-    X(cuStreamBeginCapture_v2, capture_begin, (CuStream stream, int mode))                         \
-    X(cuStreamEndCapture, capture_end, (CuStream stream, CuGraph * graph))                         \
-    X(cuGraphInstantiateWithFlags, graph_instantiate,                                              \
-      (CuGraphExec * exec, CuGraph graph, unsigned long long flags))                               \
-    X(cuGraphLaunch, graph_launch, (CuGraphExec exec, CuStream stream))                            \
-    X(cuGraphExecDestroy, graph_exec_destroy, (CuGraphExec exec))                                  \
-    X(cuGraphDestroy, graph_destroy, (CuGraph graph))                                              \
-    X(cuEventCreate, event_create, (CuEvent * event, unsigned flags))                              \
-    X(cuEventDestroy_v2, event_destroy, (CuEvent event))                                           \
-    X(cuEventRecord, event_record, (CuEvent event, CuStream stream))                               \
-    X(cuEventQuery, event_query, (CuEvent event))                                                  \
-    X(cuEventSynchronize, event_synchronize, (CuEvent event))                                      \
+/* clang-format off */
+#define CUDA_DRIVER_FUNCTIONS(X)                                                                          \
+    X(cuInit, init, (unsigned flags))                                                                     \
+    X(cuDriverGetVersion, driver_version, (int *version))                                                 \
+    X(cuGetErrorName, error_name, (CuResult r, const char **text))                                        \
+    X(cuGetErrorString, error_string, (CuResult r, const char **text))                                    \
+    X(cuDeviceGetCount, device_count, (int *count))                                                       \
+    X(cuDeviceGet, device_get, (CuDevice *device, int ordinal))                                           \
+    X(cuDeviceGetName, device_name, (char *name, int len, CuDevice device))                               \
+    X(cuDeviceGetUuid_v2, device_uuid, (CuUuid *uuid, CuDevice device))                                   \
+    X(cuDeviceGetPCIBusId, device_pci, (char *id, int len, CuDevice device))                              \
+    X(cuDeviceGetAttribute, device_attribute, (int *value, int attribute, CuDevice device))               \
+    X(cuDeviceTotalMem_v2, device_memory, (size_t *bytes, CuDevice device))                               \
+    X(cuCtxCreate_v2, context_create, (CuContext *context, unsigned flags, CuDevice device))              \
+    X(cuDevicePrimaryCtxRetain, primary_retain, (CuContext *context, CuDevice device))                    \
+    X(cuCtxDestroy_v2, context_destroy, (CuContext context))                                              \
+    X(cuCtxSetCurrent, context_set, (CuContext context))                                                  \
+    X(cuCtxSynchronize, context_synchronize, (void))                                                      \
+    X(cuCtxSetLimit, context_set_limit, (int limit, size_t value))                                        \
+    X(cuCtxResetPersistingL2Cache, reset_persisting, (void))                                              \
+    X(cuMemGetInfo_v2, memory_info, (size_t *free_bytes, size_t *total))                                  \
+    X(cuMemAlloc_v2, memory_alloc, (CuPtr *p, size_t bytes))                                              \
+    X(cuMemFree_v2, memory_free, (CuPtr p))                                                               \
+    X(cuMemHostAlloc, host_alloc, (void **p, size_t bytes, unsigned flags))                               \
+    X(cuMemFreeHost, host_free, (void *p))                                                                \
+    X(cuMemcpyHtoD_v2, copy_to_device, (CuPtr to, const void *from, size_t bytes))                        \
+    X(cuMemcpyDtoH_v2, copy_to_host, (void *to, CuPtr from, size_t bytes))                                \
+    X(cuMemcpyDtoDAsync_v2, copy_on_device, (CuPtr to, CuPtr from, size_t bytes, CuStream stream))        \
+    X(cuMemcpyHtoDAsync_v2, copy_to_device_async,                                                         \
+      (CuPtr to, const void *from, size_t bytes, CuStream stream))                                        \
+    X(cuMemcpyDtoHAsync_v2, copy_to_host_async, (void *to, CuPtr from, size_t bytes, CuStream stream))    \
+    X(cuMemsetD8Async, set_bytes, (CuPtr p, unsigned char value, size_t count, CuStream stream))          \
+    X(cuMemsetD32Async, set_words, (CuPtr p, unsigned value, size_t count, CuStream stream))              \
+    X(cuMemGetAllocationGranularity, vm_granularity, (size_t *bytes, const CuMemProp *prop, int option))  \
+    X(cuMemCreate, vm_create,                                                                             \
+      (CuMemHandle *handle, size_t bytes, const CuMemProp *prop, unsigned long long flags))               \
+    X(cuMemRelease, vm_release, (CuMemHandle handle))                                                     \
+    X(cuMemExportToShareableHandle, vm_export,                                                            \
+      (void *fd, CuMemHandle handle, int type, unsigned long long flags))                                 \
+    X(cuMemImportFromShareableHandle, vm_import, (CuMemHandle *handle, void *fd, int type))               \
+    X(cuMemAddressReserve, vm_reserve,                                                                    \
+      (CuPtr *p, size_t bytes, size_t alignment, CuPtr at, unsigned long long flags))                     \
+    X(cuMemAddressFree, vm_unreserve, (CuPtr p, size_t bytes))                                            \
+    X(cuMemMap, vm_map,                                                                                   \
+      (CuPtr p, size_t bytes, size_t offset, CuMemHandle handle, unsigned long long flags))               \
+    X(cuMemUnmap, vm_unmap, (CuPtr p, size_t bytes))                                                      \
+    X(cuMemSetAccess, vm_access, (CuPtr p, size_t bytes, const CuMemAccess *access, size_t count))        \
+    X(cuModuleLoadData, module_load, (CuModule *module, const void *image))                               \
+    X(cuModuleUnload, module_unload, (CuModule module))                                                   \
+    X(cuModuleGetFunction, module_function, (CuFunction *function, CuModule module, const char *name))    \
+    X(cuFuncGetAttribute, function_attribute, (int *value, int attribute, CuFunction function))           \
+    X(cuFuncSetAttribute, function_set, (CuFunction function, int attribute, int value))                  \
+    X(cuFuncGetParamInfo, function_param,                                                                 \
+      (CuFunction function, size_t index, size_t *offset, size_t *bytes))                                 \
+    X(cuOccupancyMaxActiveBlocksPerMultiprocessor, occupancy,                                             \
+      (int *blocks, CuFunction function, int threads, size_t shared))                                     \
+    X(cuLaunchKernel, launch,                                                                             \
+      (CuFunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, \
+       unsigned shared, CuStream stream, void **params, void **extra))                                    \
+    X(cuLaunchKernelEx, launch_with,                                                                      \
+      (const CuLaunch *launch, CuFunction function, void **params, void **extra))                         \
+    X(cuStreamCreate, stream_create, (CuStream *stream, unsigned flags))                                  \
+    X(cuStreamCreateWithPriority, stream_create_first, (CuStream *stream, unsigned flags, int priority))  \
+    X(cuStreamDestroy_v2, stream_destroy, (CuStream stream))                                              \
+    X(cuStreamWaitEvent, stream_wait, (CuStream stream, CuEvent event, unsigned flags))                   \
+    X(cuStreamSynchronize, stream_synchronize, (CuStream stream))                                         \
+    X(cuStreamQuery, stream_query, (CuStream stream))                                                     \
+    X(cuStreamIsCapturing, capture_status, (CuStream stream, int *status))                                \
+    X(cuStreamBeginCapture_v2, capture_begin, (CuStream stream, int mode))                                \
+    X(cuStreamEndCapture, capture_end, (CuStream stream, CuGraph *graph))                                 \
+    X(cuGraphInstantiateWithFlags, graph_instantiate,                                                     \
+      (CuGraphExec *exec, CuGraph graph, unsigned long long flags))                                       \
+    X(cuGraphLaunch, graph_launch, (CuGraphExec exec, CuStream stream))                                   \
+    X(cuGraphExecDestroy, graph_exec_destroy, (CuGraphExec exec))                                         \
+    X(cuGraphDestroy, graph_destroy, (CuGraph graph))                                                     \
+    X(cuEventCreate, event_create, (CuEvent *event, unsigned flags))                                      \
+    X(cuEventDestroy_v2, event_destroy, (CuEvent event))                                                  \
+    X(cuEventRecord, event_record, (CuEvent event, CuStream stream))                                      \
+    X(cuEventQuery, event_query, (CuEvent event))                                                         \
+    X(cuEventSynchronize, event_synchronize, (CuEvent event))                                             \
     X(cuEventElapsedTime, event_elapsed, (float *ms, CuEvent start, CuEvent end))
+/* clang-format on */
 
 typedef struct {
 #define X(symbol, name, args) CuResult(*name) args;

@@ -25,8 +25,7 @@ typedef struct {
     ResultRule rule;
     const char *refused; /* a bool argument that must be false: active dropout */
     void (*fill)(const OpCall *c, double *p); /* optional: changes parameters */
-    const char
-        *modes; /* what a string may be: " one two ", its place from 0 on; NULL: " none tanh " */
+    const char *modes; /* what a string may be: " one two ", by place; NULL: " none tanh " */
 } Pointwise;
 
 int pointwise_infer(OpCall *c, Error *err);

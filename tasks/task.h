@@ -120,9 +120,8 @@ typedef struct {
         POSITIONS_INDEPENDENT,
         POSITIONS_DEPENDENT
     } positions; /* positions.h */
-    char
-        *exact; /* expression: terms of the longest sum of products; NULL: integers are not exact */
-    int degree; /* atol grows as scale^degree when inputs are scaled up (default 1) */
+    char *exact; /* expression: terms of the longest sum of products; NULL: integers are inexact */
+    int degree;  /* atol grows as scale^degree when inputs are scaled up (default 1) */
     Workload workloads[TASK_MAX_WORKLOADS];
     char digest[DIGEST_HEX]; /* of task.json, reference.c and the .cu files */
     void *library;           /* the dlopen'ed reference; NULL until task_reference */

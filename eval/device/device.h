@@ -193,17 +193,15 @@ typedef struct {
      * quotient of bytes and of flops, least_growth the smaller one. flops_growth: of flops alone.
      * tensor_growth: of the elements of the tensor that grows least. */
     double growth, least_growth, flops_growth, tensor_growth;
-    double
-        own_flops; /* the least that the plan's own launches compute; INFINITY: it is not known */
-    double own_bytes;         /* the least that they move; 0: it is not known */
-    int compared;             /* the caller compares the outputs if they are comparable */
+    double own_flops; /* the least that the plan's own launches compute; INFINITY: unknown */
+    double own_bytes; /* the least that they move; 0: it is not known */
+    int compared;     /* the caller compares the outputs if they are comparable */
     const DevicePtr *outputs; /* n_outputs buffers */
     int n_outputs;
-    unsigned char
-        *comparable;          /* set for each output: one launch wrote it, from complete contents */
-    uint64_t blocks, sampled; /* of all launches */
-    double written_bytes;     /* distinct bytes that the launches write, estimated, in a sum */
-    int scaled;               /* launches whose counters are those of the last predicted ones */
+    unsigned char *comparable; /* by output, is set: one launch wrote it, from complete contents */
+    uint64_t blocks, sampled;  /* of all launches */
+    double written_bytes;      /* distinct bytes that the launches write, estimated, in a sum */
+    int scaled;                /* launches whose counters are those of the last predicted ones */
     int held; /* not to be compared, and longer since they do less work than there */
 } DeviceSample;
 

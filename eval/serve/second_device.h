@@ -32,10 +32,9 @@ typedef struct {
     long n_first;  /* submissions before this one are no second jobs */
     double next_look;
     struct {
-        long job; /* index + 1 of the second job of this submission; 0: none */
-        double
-            absent_since; /* of a second job: when its device was first found absent; 0: present */
-    } * of;               /* by submission */
+        long job;            /* index + 1 of the second job of this submission; 0: none */
+        double absent_since; /* of a second job: when its device was first missed; 0: present */
+    } * of;                  /* by submission */
 } SecondDevices;
 
 /* Call it when all first jobs are added; most as submitter_new's. The caller fills the members above

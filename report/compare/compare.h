@@ -17,10 +17,8 @@ typedef struct {
     const char *stage, *split; /* "collect" "sft" "selfsup" "crl" "best"; "train" "heldout" */
     int tasks;                 /* that both runs have, without degenerate ones */
     long attempted[2], succeeded[2];
-    CompareFigure rate; /* of correct samples; interval of b - a */
-    CompareFigure
-        geomean; /* of the best of each task; interval of b / a. NAN where a run has nothing
-                            * correct */
+    CompareFigure rate;    /* of correct samples; interval of b - a */
+    CompareFigure geomean; /* of each task's best; interval of b / a; NAN: a run has none correct */
 } CompareRow;
 
 typedef struct {

@@ -9,10 +9,9 @@ typedef struct {
     const Way *way;
     const int64_t *terms; /* by node */
     const double *drift;
-    const char *last; /* by value: an output, which is always stored */
-    const char
-        *factors; /* by node: the tensors that make it inexact where they are rich; 0: none do */
-    int inexact;  /* the node's results need a rounding, and were not computed without errors */
+    const char *last;    /* by value: an output, which is always stored */
+    const char *factors; /* by node: the tensors whose rich values make it inexact; 0: none do */
+    int inexact; /* the node's results need a rounding, and were not computed without errors */
 } Execution;
 
 /* Of a costly sum: those of its tensors whose numbers or products are summed; else 0. */

@@ -19,6 +19,16 @@ git add .
 ! mk/lint --no-format >"$tmp/out" && [ "$(grep -c columns "$tmp/out")" = 1 ] &&
     grep -q '^wide.sh:1: .* columns, at most 110' "$tmp/out"
 ok $? 'a line of a script that is too wide is found, a long word is not'
+{ echo '/* A list.'; echo ' */'; seq -f 'int a%g;' 810; } >tests/long.c; git add .
+! mk/lint --no-format >"$tmp/out" && grep -q '^tests/long.c:800: 812 lines, at most 800' "$tmp/out"
+ok $? 'a file that is too long is found'
+! mk/lint --no-format >"$tmp/out" &&
+    grep -q '^tests/parted.h:3: .* parts the type Thing' "$tmp/out"
+printf '%s\n' '/* A struct. */' 'struct A {' '    Thing' '        member; /* long */' '};' >tests/parted.h
+git add .
+! mk/lint --no-format >"$tmp/out" && grep -q "^tests/parted.h:3: .* parts the type Thing" "$tmp/out"
+ok $? 'a type that is parted from its name is found'
+git rm -qf wide.sh tests/long.c tests/parted.h
 echo 0.2.0 >VERSION; echo 'version: 0.1.0' >CITATION.cff
 ! mk/lint --no-format >"$tmp/out" &&
     grep -q '^CITATION.cff:1: names version 0.1.0, and VERSION 0.2.0' "$tmp/out"

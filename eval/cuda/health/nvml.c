@@ -32,23 +32,23 @@ enum {
     NVML_REASON_DISPLAY = 0x100
 };
 
-#define NVML_FUNCTIONS(X)                                                                   \
-    X(nvmlInit_v2, init, (void))                                                            \
-    X(nvmlShutdown, shutdown, (void))                                                       \
-    X(nvmlDeviceGetHandleByUUID, by_uuid, (const char *uuid, NvmlDevice *out))              \
-    X(nvmlDeviceGetHandleByPciBusId_v2, by_pci, (const char *id, NvmlDevice *out))          \
-    X(nvmlDeviceGetClockInfo, clock, (NvmlDevice d, int type, unsigned *mhz))               \
-    X(nvmlDeviceGetTemperature, temperature, (NvmlDevice d, int sensor, unsigned *celsius)) \
-    X(nvmlDeviceGetPowerUsage, power, (NvmlDevice d, unsigned *milliwatts))                 \
-    X(nvmlDeviceGetCurrentClocksThrottleReasons, throttle,                                  \
-      (NvmlDevice d, unsigned long long *reasons))                                          \
-    X(nvmlDeviceGetTotalEccErrors, ecc,                                                     \
-      (NvmlDevice d, int kind, int counter, unsigned long long *count))                     \
-    X(nvmlEventSetCreate, events_create, (NvmlEventSet * out))                              \
-    X(nvmlEventSetFree, events_free, (NvmlEventSet set))                                    \
-    X(nvmlDeviceRegisterEvents, events_register,                                            \
-      (NvmlDevice d, unsigned long long types, NvmlEventSet set))                           \
-    X(nvmlEventSetWait_v2, events_wait, (NvmlEventSet set, NvmlEvent * out, unsigned timeout_ms))
+/* clang-format off */
+#define NVML_FUNCTIONS(X)                                                                                 \
+    X(nvmlInit_v2, init, (void))                                                                          \
+    X(nvmlShutdown, shutdown, (void))                                                                     \
+    X(nvmlDeviceGetHandleByUUID, by_uuid, (const char *uuid, NvmlDevice *out))                            \
+    X(nvmlDeviceGetHandleByPciBusId_v2, by_pci, (const char *id, NvmlDevice *out))                        \
+    X(nvmlDeviceGetClockInfo, clock, (NvmlDevice d, int type, unsigned *mhz))                             \
+    X(nvmlDeviceGetTemperature, temperature, (NvmlDevice d, int sensor, unsigned *celsius))               \
+    X(nvmlDeviceGetPowerUsage, power, (NvmlDevice d, unsigned *milliwatts))                               \
+    X(nvmlDeviceGetCurrentClocksThrottleReasons, throttle, (NvmlDevice d, unsigned long long *reasons))   \
+    X(nvmlDeviceGetTotalEccErrors, ecc, (NvmlDevice d, int kind, int counter, unsigned long long *count)) \
+    X(nvmlEventSetCreate, events_create, (NvmlEventSet *out))                                             \
+    X(nvmlEventSetFree, events_free, (NvmlEventSet set))                                                  \
+    X(nvmlDeviceRegisterEvents, events_register,                                                          \
+      (NvmlDevice d, unsigned long long types, NvmlEventSet set))                                         \
+    X(nvmlEventSetWait_v2, events_wait, (NvmlEventSet set, NvmlEvent *out, unsigned timeout_ms))
+/* clang-format on */
 
 struct Nvml {
     void *library;

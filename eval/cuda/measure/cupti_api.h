@@ -158,33 +158,34 @@ typedef void CuptiBufferRequested(uint8_t **buffer, size_t *size, size_t *max_re
 typedef void CuptiBufferFull(void *context, uint32_t stream, uint8_t *buffer, size_t size,
                              size_t valid);
 
-#define CUPTI_FUNCTIONS(X)                                                          \
-    X(cuptiGetResultString, result_string, (int result, const char **text))         \
-    X(cuptiProfilerInitialize, initialize, (CuptiPlain *))                          \
-    X(cuptiDeviceGetChipName, chip_name, (CuptiChip *))                             \
-    X(cuptiProfilerGetCounterAvailability, availability, (CuptiAvailability *))     \
-    X(cuptiProfilerHostInitialize, host_open, (CuptiHostOpen *))                    \
-    X(cuptiProfilerHostDeinitialize, host_close, (CuptiHost *))                     \
-    X(cuptiProfilerHostConfigAddMetrics, host_add, (CuptiHostMetrics *))            \
-    X(cuptiProfilerHostGetConfigImageSize, host_config_size, (CuptiHostConfig *))   \
-    X(cuptiProfilerHostGetConfigImage, host_config, (CuptiHostConfig *))            \
-    X(cuptiProfilerHostEvaluateToGpuValues, host_values, (CuptiHostValues *))       \
-    X(cuptiRangeProfilerEnable, enable, (CuptiEnable *))                            \
-    X(cuptiRangeProfilerDisable, disable, (CuptiRange *))                           \
-    X(cuptiRangeProfilerSetConfig, configure, (CuptiConfigure *))                   \
-    X(cuptiRangeProfilerStart, start, (CuptiRange *))                               \
-    X(cuptiRangeProfilerStop, stop, (CuptiStop *))                                  \
-    X(cuptiRangeProfilerPushRange, push, (CuptiPush *))                             \
-    X(cuptiRangeProfilerPopRange, pop, (CuptiRange *))                              \
-    X(cuptiRangeProfilerDecodeData, decode, (CuptiDecode *))                        \
-    X(cuptiRangeProfilerGetCounterDataSize, data_size, (CuptiDataSize *))           \
-    X(cuptiRangeProfilerCounterDataImageInitialize, data_start, (CuptiDataStart *)) \
-    X(cuptiActivityRegisterCallbacks, activity_callbacks,                           \
-      (CuptiBufferRequested *, CuptiBufferFull *))                                  \
-    X(cuptiActivityEnable, activity_enable, (int kind))                             \
-    X(cuptiActivityDisable, activity_disable, (int kind))                           \
-    X(cuptiActivityFlushAll, activity_flush, (uint32_t flag))                       \
-    X(cuptiActivityGetNextRecord, activity_next, (uint8_t * buffer, size_t valid, void **record))
+/* clang-format off */
+#define CUPTI_FUNCTIONS(X)                                                                             \
+    X(cuptiGetResultString, result_string, (int result, const char **text))                            \
+    X(cuptiProfilerInitialize, initialize, (CuptiPlain *))                                             \
+    X(cuptiDeviceGetChipName, chip_name, (CuptiChip *))                                                \
+    X(cuptiProfilerGetCounterAvailability, availability, (CuptiAvailability *))                        \
+    X(cuptiProfilerHostInitialize, host_open, (CuptiHostOpen *))                                       \
+    X(cuptiProfilerHostDeinitialize, host_close, (CuptiHost *))                                        \
+    X(cuptiProfilerHostConfigAddMetrics, host_add, (CuptiHostMetrics *))                               \
+    X(cuptiProfilerHostGetConfigImageSize, host_config_size, (CuptiHostConfig *))                      \
+    X(cuptiProfilerHostGetConfigImage, host_config, (CuptiHostConfig *))                               \
+    X(cuptiProfilerHostEvaluateToGpuValues, host_values, (CuptiHostValues *))                          \
+    X(cuptiRangeProfilerEnable, enable, (CuptiEnable *))                                               \
+    X(cuptiRangeProfilerDisable, disable, (CuptiRange *))                                              \
+    X(cuptiRangeProfilerSetConfig, configure, (CuptiConfigure *))                                      \
+    X(cuptiRangeProfilerStart, start, (CuptiRange *))                                                  \
+    X(cuptiRangeProfilerStop, stop, (CuptiStop *))                                                     \
+    X(cuptiRangeProfilerPushRange, push, (CuptiPush *))                                                \
+    X(cuptiRangeProfilerPopRange, pop, (CuptiRange *))                                                 \
+    X(cuptiRangeProfilerDecodeData, decode, (CuptiDecode *))                                           \
+    X(cuptiRangeProfilerGetCounterDataSize, data_size, (CuptiDataSize *))                              \
+    X(cuptiRangeProfilerCounterDataImageInitialize, data_start, (CuptiDataStart *))                    \
+    X(cuptiActivityRegisterCallbacks, activity_callbacks, (CuptiBufferRequested *, CuptiBufferFull *)) \
+    X(cuptiActivityEnable, activity_enable, (int kind))                                                \
+    X(cuptiActivityDisable, activity_disable, (int kind))                                              \
+    X(cuptiActivityFlushAll, activity_flush, (uint32_t flag))                                          \
+    X(cuptiActivityGetNextRecord, activity_next, (uint8_t *buffer, size_t valid, void **record))
+/* clang-format on */
 
 typedef struct {
 #define X(exported, name, args) int(*name) args;

@@ -10,9 +10,8 @@
 
 typedef struct {
     int ordinal;
-    const char
-        *role; /* NULL: candidates; "trusted": baselines; "library": candidates that call them */
-    pid_t pid; /* 0: not running */
+    const char *role; /* NULL: candidates; "trusted": baselines; "library": with library calls */
+    pid_t pid;        /* 0: not running */
     int fd;
     int ready;           /* its context exists */
     unsigned generation; /* number of the process, from 1 */

@@ -21,8 +21,7 @@ typedef struct {
     int n;
     uint32_t at[WGMMA_CHUNKS_MAX]; /* offsets in the block's shared memory */
     unsigned char bytes[WGMMA_CHUNKS_MAX][WGMMA_CHUNK];
-    uint8_t
-        doubtful[WGMMA_CHUNKS_MAX]; /* flags; what depends on the chunk is doubtful (doubts.h) */
+    uint8_t doubtful[WGMMA_CHUNKS_MAX]; /* what depends on the chunk is doubtful (doubts.h) */
     uint32_t event;
 } WgmmaChunks;
 

@@ -30,8 +30,7 @@ enum {
 };
 
 typedef struct {
-    const char
-        *name; /* of the run: model in NAME/, metrics in NAME.qa, checkpoint in NAME.checkpoint */
+    const char *name; /* of the run: NAME/ (model), NAME.qa (metrics) and NAME.checkpoint */
     double checkpoint_s;
     int epochs, stop_first;
 } Run;
