@@ -265,9 +265,17 @@ endef
 on_command_line = $(filter command,$(firstword $(origin $(1))))
 shell_word = '$(subst $(newline),'$$'\n'',$(subst ','\'',$(1)))'
 command_line = $(foreach v,$(.VARIABLES),$(if $(call on_command_line,$(v)),$(call shell_word,$(v)=$($(v)))))
+pipeline = +@exec mk/pipeline $@ '$(BUILD)' '$(firstword -$(MAKEFLAGS))' '$(MAKE)' $(command_line)
 .PHONY: crl sft selfsup collect
 crl sft selfsup collect: build
-	+@exec mk/pipeline $@ '$(BUILD)' '$(firstword -$(MAKEFLAGS))' '$(MAKE)' $(command_line)
+	$(pipeline)
+# A step of the rounds or of the report, as its log is called: make crl-3-samples
+crl-%: build
+	$(pipeline)
+selfsup-%: build
+	$(pipeline)
+report-%: build
+	$(pipeline)
 
 # From one operator to the package of its fastest kernel: make optimize OP=model.py BUDGET=30m
 .PHONY: optimize

@@ -4,7 +4,9 @@
 #   collect -> filter -> sft -> selfsup (rounds) -> crl (rounds) -> best on every device class -> report
 #
 # SETTINGS is a file that quern-config prints: the values of all settings, checked, in upper case; what
-# follows from them, in lower case; and a stamp for each stage, the text of the settings that it depends on.
+# follows from them, in lower case; a stamp for each stage, the text of the settings that it depends on; and
+# the rules of the rounds and of what the report compares, one a step (stages/settings/rules_*.c). A step is
+# called as its log is: crl-3-samples makes crl/3/samples.qa.
 
 .DELETE_ON_ERROR:
 .SUFFIXES:
@@ -17,6 +19,8 @@ export OMP_WAIT_POLICY := passive
 BUILD ?= build
 MK ?= mk
 $(if $(SETTINGS),,$(error pipeline.mk needs SETTINGS=FILE, which quern-config prints: use make crl))
+.PHONY: collect sft selfsup crl FORCE
+crl:
 include $(SETTINGS)
 
 comma := ,
@@ -39,36 +43,34 @@ $(if $(ASK),$(info $(RUN))$(info $(R))$(info $(call by_comma,$(local_devices)))$
 # from. Not so, by design: where things are, $(memory), and which class brings its own evaluator. No stage's
 # own number of rounds is in its stamp: more rounds go on from those that are there. Stage 3 starts from the
 # last round of stage 2, so the number of those is in its stamp.
-define stamp
-ifneq ($$(strip $$(file <$(R)/cfg/$(1))),$$(stamp_$(1)))
-$(R)/cfg/$(1): FORCE
-endif
-$(R)/cfg/$(1): ; @mkdir -p $$(@D); printf '%s\n' $$(call quoted,$$(stamp_$(1))) >$$@.tmp && mv $$@.tmp $$@
-endef
-FORCE: ;
-$(foreach s,tasks collect device sft selfsup crl report,$(eval $(call stamp,$(s))))
+stamps := tasks collect device sft selfsup crl report
+same = $(and $(findstring x$(1)x,x$(2)x),$(findstring x$(2)x,x$(1)x))
+changed := $(foreach s,$(stamps),$(if $(call same,$(strip $(file <$(R)/cfg/$(s))),$(stamp_$(s))),,$(s)))
+$(changed:%=$(R)/cfg/%): FORCE
+$(stamps:%=$(R)/cfg/%):
+	@mkdir -p $(@D); printf '%s\n' $(call quoted,$(stamp_$(@F))) >$@.tmp && mv $@.tmp $@
 
-.PHONY: collect sft selfsup crl
-crl: $(R)/report.html
-
-# ---- verdicts: one rule for every samples artifact; a round's are below ----
+# ---- verdicts ----
 # The inputs of the judgements follow from a seed that nobody knows before: the file is made with a random one
 # at the first start and stays. It is in no argument list, log or prompt. A SECRET, for tests and repetitions,
 # is in them.
 contents := $(if $(SECRET),--seed $(SECRET),--seed-file $(R)/cfg/secret)
-%/verdicts.qa: %/samples.qa $(R)/cfg/device
-	$(run) $(B)/quern-evaluate $< --output $@ $(contents) --device $(device)
+judge = $(run) $(B)/quern-evaluate $< --output $@ $(contents) --device $(device)
+$(R)/baselines/verdicts.qa: $(R)/baselines/samples.qa $(R)/cfg/device
+	$(judge)
+$(R)/collect/verdicts.qa: $(R)/collect/samples.qa $(R)/cfg/device
+	$(judge)
 
 # ---- what prompts in English say: the limits of the device, and the time of each baseline ----
 $(R)/baselines/samples.qa: $(R)/cfg/tasks
 	$(run) $(B)/quern-pool --best $(if $(facts_file),$(taught_tasks),$(tasks)) --output $@
 baselines := $(R)/baselines/verdicts.qa
 asked := $(filter openai:% anthropic:% file:%,$(subst $(comma),$(space),$(TEACHERS)))
-facts_file := $(if $(filter full,$(STYLE)),$(baselines))
 facts := $(if $(facts_file),--device $(device) --baselines $(facts_file))
 
 # ---- what endpoints may cost, and what they have cost; BUDGET's time ends every program ----
 spend := --ledger $(R)/spent.tsv $(if $(BUDGET),--budget $(call quoted,$(BUDGET)))
+asks := $(endpoint) $(spend)$(if $(PRICE), --price $(PRICE))
 ifneq ($(budget_seconds),)
 export QUERN_DEADLINE := $(shell echo $$(($$(date +%s) + $(budget_seconds))))
 endif
@@ -83,23 +85,27 @@ $(R)/collect/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks $(if $(asked),$(baselin
 	  --mistakes $(MISTAKES) $(withhold) --device $(device) $(contents:--seed%=--eval-seed%) \
 	  $(if $(asked),--baselines $(baselines)) --seed $(SEED)
 
-# With WIDE: a few kernels for each of those tasks, which stage 1 learns from. With SELFSUP_WIDE_ASK or
-# WIDE_ASK the rounds of stage 2 or 3 ask some of them beside TASKS, each round others, and the pools have
-# their kernels. What is reported is of TASKS alone.
-wide := $(if $(skipped),,$(WIDE))
+# With WIDE: a few kernels for each of those tasks, which stage 1 learns from. What is reported is of TASKS
+# alone.
 taught := $(if $(wide),taught,collect)
 taught_tasks := $(if $(wide),--tasks $(call quoted,$(TASKS)$(comma)$(WIDE)),$(tasks))
-wide_ask := $(if $(wide),$(filter-out 0,$(SELFSUP_WIDE_ASK) $(WIDE_ASK)))
 round_tasks := $(if $(wide_ask),$(taught_tasks),$(tasks))
-wide_flags = --wide $(call quoted,$(WIDE)) --wide-ask $(1) --wide-copies $(WIDE_COPIES)
-ask_wide = $(if $(wide),$(if $(filter-out 0,$(1)), $(wide_flags)))
+# The figures of a round count the wide tasks by themselves.
+counted := $(if $(wide_ask),--tasks $(call quoted,$(TASKS)))
 $(R)/wide/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks | $(R)/cfg/device
 	$(run) $(B)/quern-collect --output $@ --tasks $(call quoted,$(WIDE)) --teachers template \
 	  --trials $$((2 * $(WIDE_KEEP))) \
 	  --keep $(WIDE_KEEP) --mistakes $(MISTAKES) $(withhold) --device $(device) \
 	  $(contents:--seed%=--eval-seed%) --seed $(SEED)
-$(R)/taught/samples.qa $(R)/taught/verdicts.qa: $(R)/taught/%.qa: $(R)/collect/%.qa $(R)/wide/%.qa
+$(R)/wide/verdicts.qa: $(R)/wide/samples.qa $(R)/cfg/device
+	$(judge)
+$(R)/taught/samples.qa: $(R)/collect/samples.qa $(R)/wide/samples.qa
 	$(run) $(B)/quern-join --output $@ $^
+$(R)/taught/verdicts.qa: $(R)/collect/verdicts.qa $(R)/wide/verdicts.qa
+	$(run) $(B)/quern-join --output $@ $^
+$(R)/taught/pool.qa: $(R)/taught/samples.qa $(R)/taught/verdicts.qa
+	$(run) $(B)/quern-pool --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --stage collect
+	$(live)
 
 $(R)/sft/dataset.qa: $(R)/$(taught)/samples.qa $(R)/$(taught)/verdicts.qa $(R)/cfg/sft $(facts_file)
 	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(taught_tasks) \
@@ -114,10 +120,8 @@ $(R)/sft/model/manifest.qa: $(R)/sft/dataset.qa $(R)/cfg/sft
 $(R)/collect/pool.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa
 	$(run) $(B)/quern-pool --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --stage collect
 	$(live)
-first_pool := $(R)/$(if $(wide_ask),$(taught),collect)/pool.qa
-$(R)/taught/pool.qa: $(R)/taught/samples.qa $(R)/taught/verdicts.qa
-	$(run) $(B)/quern-pool --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --stage collect
-	$(live)
+$(R)/collect/hacks.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa
+	$(run) $(B)/quern-hacks --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@
 
 # With WITHHOLD=1: what the whole grammar reaches at as many trials, where the teacher has kept its fast
 # designs. The gap closed is between both (stages/data/gap.h).
@@ -125,12 +129,53 @@ $(R)/full/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks | $(R)/cfg/device
 	$(run) $(B)/quern-collect --output $@ $(tasks) --teachers template --trials $(TRIALS) --keep $(KEEP) \
 	  --mistakes $(MISTAKES) \
 	  --withheld --device $(device) $(contents:--seed%=--eval-seed%) --seed $(SEED)
+$(R)/full/verdicts.qa: $(R)/full/samples.qa $(R)/cfg/device
+	$(judge)
 $(R)/full/pool.qa: $(R)/full/samples.qa $(R)/full/verdicts.qa
 	$(run) $(B)/quern-pool --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --stage full
-full_pool := $(if $(withhold),$(if $(skipped),,$(R)/full/pool.qa))
 gap := $(if $(full_pool),--teacher $(R)/collect/pool.qa --full $(full_pool))
-gap_pools := $(if $(full_pool),$(R)/collect/pool.qa $(full_pool))
 
-# ---- rounds, and the report ----
-include $(subst $(space),\ ,$(MK))/rounds.mk
-include $(subst $(space),\ ,$(MK))/report.mk
+# ---- stages 2 and 3: SETTINGS has the rules of the rounds ----
+selfsup: $(selfsup_end) $(full_pool)
+
+# ---- what the report compares: each stage's final model, with the same prompts and number of samples ----
+$(R)/report/prompts.qa: $(R)/cfg/report $(R)/cfg/tasks $(facts_file)
+	$(run) $(B)/quern-prompt --output $@ $(tasks) --stage report --groups 1 --heldout --style $(STYLE) \
+	  $(facts) --seed $(SEED)
+# With HELDOUT_EVERY: the heldout tasks by the model of a round between, report/STAGE-N; for the curves alone.
+$(R)/report/heldout.qa: $(R)/cfg/report $(R)/cfg/tasks $(facts_file)
+	$(run) $(B)/quern-prompt --output $@ $(tasks) --stage heldout --groups 1 \
+	  --heldout-only --style $(STYLE) $(facts) --seed $(SEED)
+
+# ---- the best of the run, and every baseline, on every class; a simulated one brings its evaluator ----
+# Where times are measured, the score that made a kernel the best of many is too high by luck, and its inputs
+# may have been kind to it. So the report has a judgement that did not choose it, on other inputs.
+again := --again
+$(R)/best/samples.qa: $(R)/report/crl/pool.qa $(R)/cfg/tasks
+	$(run) $(B)/quern-pool --best --pool $< $(tasks) --output $@
+$(R)/best/results.qa: $(R)/best/samples.qa $(class_files) $(R)/cfg/report
+	$(run) $(B)/quern-results --samples $< $(tasks) --output $@ $(class_files)
+
+# The best of each stage's samples are judged again too, where the run was judged.
+compared := $(R)/report/sft $(R)/report/selfsup $(R)/report/crl
+pair = $(1)/samples.qa:$(1)/verdicts.qa
+$(R)/best/again/samples.qa: $(R)/report/crl/pool.qa $(compared:%=%/verdicts.qa) $(R)/cfg/tasks
+	$(run) $(B)/quern-pool --best --pool $< \
+	  --sets $(call by_comma,$(foreach d,$(compared),$(call pair,$(d)))) $(tasks) --output $@
+$(R)/best/again/verdicts.qa: $(R)/best/again/samples.qa $(R)/cfg/device
+	$(run) $(B)/quern-evaluate $< --output $@ $(contents) $(again) --device $(device)
+
+# ---- the report ----
+# All else is finished by now: what a kill -9 left between a commit and its clean-up is removed first. The run
+# of a folder below this one (RUN=x/y), which has a cfg/, may be going on.
+set = --$(1)-samples $(2)/samples.qa --$(1)-verdicts $(2)/verdicts.qa
+crl: $(R)/report.html
+$(R)/report.html: $(R)/best/results.qa $(R)/report/crl/pool.qa $(R)/best/again/verdicts.qa \
+  $(compared:%=%/verdicts.qa) $(crl_manifest) $(figures) $(hacks)
+	@find $(R) -mindepth 1 \( -name queue -o -type d -exec test -d {}/cfg \; \) -prune -o \
+	  \( -name '*.journal' -o -name '*.tmp.*' -o -name '*.checkpoint*' -o -name '*.trainer' \) -prune \
+	  -exec rm -rf {} +
+	$(run) $(B)/quern-report --output $(R) $(tasks) --run $(RUN) --profile $(PROFILE) --device $(device) \
+	  --results $(R)/best/results.qa --pool $(R)/report/crl/pool.qa $(call set,again,$(R)/best/again) \
+	  $(call set,collect,$(R)/collect) $(foreach d,$(compared),$(call set,$(notdir $(d)),$(d))) \
+	  $(if $(judged),--rounds $(judged)) --ledger $(R)/spent.tsv

@@ -160,20 +160,25 @@ static _Noreturn void run_program(const char *dir, char **argv, const char *flag
 }
 
 static const char run_help[] =
-    "usage: quern run [collect|sft|selfsup|crl|optimize] [-n|-q] [NAME=VALUE...]\n\n"
+    "usage: quern run [collect|sft|selfsup|crl|optimize|STEP] [-n|-q] [NAME=VALUE...]\n\n"
     "Make a target, crl if none is named: every stage and the report. The run is a folder below\n"
     "runs/ in the current folder. The same command continues a run that stopped. optimize takes\n"
     "OP=model.py, or FILE.pt2 or a task's folder, and ends in a package of its fastest kernel.\n"
-    "-n prints what would be made, -q only tells by its exit status whether there is anything.\n\n"
+    "-n prints what would be made, -q only tells by its exit status whether there is anything.\n"
+    "A step of the rounds or of the report is a target, too, by the name of its log: "
+    "crl-3-samples.\n\n"
     "`quern config --help` lists the settings.\n";
 
 /* Where a word after `run` goes; NULL: it is neither a target nor a flag. */
 static const char **run_word(const char *word, const char **target, const char **flags)
 {
     static const char *const targets[] = {"collect", "sft", "selfsup", "crl", "optimize"};
+    static const char *const steps[] = {"selfsup-", "crl-", "report-"}; /* crl-3-samples */
     if (!strcmp(word, "-n") || !strcmp(word, "-q")) return flags;
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
         if (!strcmp(word, targets[i])) return target;
+    for (size_t i = 0; i < sizeof steps / sizeof *steps && !strchr(word, '='); i++)
+        if (!strncmp(word, steps[i], strlen(steps[i]))) return target;
     return NULL;
 }
 

@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "base/suggest.h"
 
-enum { SETTINGS_MAX_BYTES = 4 << 20, MAX_ROUNDS = 16384 };
+enum { SETTINGS_MAX_BYTES = 64 << 20, MAX_ROUNDS = 1000 };
 
 /* What Make reads: "$$" is "$", "$(hash)" is "#", "$(empty)" is nothing. */
 static char *unescaped(const char *s, size_t n)

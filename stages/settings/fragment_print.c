@@ -61,40 +61,13 @@ static void print_word(Buffer *out, const char *name, const char *text)
     free(word);
 }
 
-/* NAME := 1 2 ... n */
-static void print_numbers(Buffer *out, const char *name, long n)
-{
-    buffer_printf(out, "override %s :=", name);
-    for (long i = 1; i <= n; i++) buffer_printf(out, " %ld", i);
-    buffer_puts(out, "\n");
-}
-
-/* The rounds of a stage after which heldout tasks are sampled. The last one is not among them: the
- * report's samples of the stage have them. */
-static void print_heldout(const Settings *s, Buffer *out, const char *name, long rounds)
-{
-    long every = atol(setting_text(s, SETTING_HELDOUT_EVERY));
-    buffer_printf(out, "override %s :=", name);
-    for (long i = every; every && i < rounds; i += every) buffer_printf(out, " %ld", i);
-    buffer_puts(out, "\n");
-}
-
 static void print_lists(const Settings *s, Buffer *out)
 {
-    const long selfsup = atol(setting_text(s, SETTING_SELFSUP_ROUNDS)),
-               crl = atol(setting_text(s, SETTING_ROUNDS));
-    print_numbers(out, "selfsup_rounds", selfsup);
-    print_numbers(out, "crl_rounds", crl);
-    print_heldout(s, out, "selfsup_heldout", selfsup);
-    print_heldout(s, out, "crl_heldout", crl);
     Budget b;
     if (!budget_parse(setting_text(s, SETTING_BUDGET), &b, NULL) && b.seconds > 0)
         buffer_printf(out, "override budget_seconds := %.0f\n", b.seconds);
-    print_numbers(out, "turns", atol(setting_text(s, SETTING_TURNS)));
-    print_numbers(out, "numbers", selfsup > crl ? selfsup : crl);
     print_value(out, "found_gpus", s->gpus);
     print_value(out, "local_devices", s->local);
-    print_value(out, "local_classes", s->local_classes);
     print_word(out, "device", setting_text(s, SETTING_DEVICE));
     print_word(out, "teachers", setting_text(s, SETTING_TEACHERS));
     print_word(out, "endpoint", s->endpoint);
@@ -124,4 +97,6 @@ void settings_print(const Settings *s, Buffer *out)
     print_lists(s, out);
     buffer_puts(out, "\n# ---- stamps: a stage is made again when its text changes ----\n");
     for (int i = 0; i < STAMP_COUNT; i++) print_stamp(s, i, out);
+    buffer_puts(out, "\n# ---- rules: stages 2 and 3, round by round, and the report's ----\n");
+    settings_print_rules(s, out);
 }

@@ -13,7 +13,7 @@
 #include "base/paths.h"
 #include "stages/settings/settings.h"
 
-enum { MAX_FRAGMENT = 16 << 20 };
+enum { MAX_FRAGMENT = 64 << 20 };
 
 typedef struct {
     const char *share, *found, *output;

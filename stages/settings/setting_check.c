@@ -12,7 +12,7 @@
 #include "stages/settings/settings.h"
 #include "tasks/task.h"
 
-enum { MAX_ROUNDS = 10000 };
+enum { MAX_ROUNDS = 1000 };
 
 /* ---- names ---- */
 

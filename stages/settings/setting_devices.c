@@ -11,12 +11,6 @@
 #include "gpu/gpus.h"
 #include "stages/settings/settings.h"
 
-static void replace_letter(char *text, char from, char to)
-{
-    for (; *text; text++)
-        if (*text == from) *text = to;
-}
-
 /* ---- GPUs ---- */
 
 /* The GPUs of this machine as "cuda:0=NVIDIA+H200 cuda:1=...". */
@@ -30,7 +24,7 @@ static char *find_gpus(void)
         log_info("there is a GPU here that cannot be used, so the simulator is: %s", err.text);
     buffer_init(&b, 1 << 16);
     for (int i = 0; i < n; i++) {
-        replace_letter(gpus[i].name, ' ', '+');
+        setting_replace_letter(gpus[i].name, ' ', '+');
         buffer_printf(&b, "%scuda:%d=%s", i ? " " : "", gpus[i].ordinal, gpus[i].name);
     }
     return buffer_detach(&b);
@@ -184,7 +178,7 @@ static int check_device(Settings *s, Error *err)
     const char *first = s->local_classes;
     char *device = given ? memory_strdup(setting_text(s, SETTING_DEVICE))
                          : memory_strndup(first, strcspn(first, " "));
-    replace_letter(device, '+', ' ');
+    setting_replace_letter(device, '+', ' ');
     setting_replace(s, SETTING_DEVICE, device,
                     given ? s->value[SETTING_DEVICE].origin : "the first of DEVICES");
     if (!*device)
@@ -202,7 +196,7 @@ static char *all_classes(const Settings *s)
     const char *p = s->local_classes, *word;
     const Profile *profile;
     size_t n;
-    replace_letter(judge, ' ', '+');
+    setting_replace_letter(judge, ' ', '+');
     if (strncmp(judge, "sim:", 4)) setting_add_word(&out, judge, strlen(judge));
     while ((word = setting_next_word(&p, &n)))
         if (n < 4 || memcmp(word, "sim:", 4)) setting_add_word(&out, word, n);

@@ -15,6 +15,16 @@ const char *setting_text(const Settings *s, SettingId id)
     return s->value[id].text ? s->value[id].text : "";
 }
 
+int setting_is(const Settings *s, SettingId id, const char *text)
+{
+    return !strcmp(setting_text(s, id), text);
+}
+
+long setting_number(const Settings *s, SettingId id)
+{
+    return atol(setting_text(s, id));
+}
+
 static void set_value(SettingValue *v, const char *text, const char *origin)
 {
     char *copy = memory_strdup(text), *from = memory_strdup(origin);

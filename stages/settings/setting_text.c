@@ -62,3 +62,9 @@ char *setting_shell_word(const char *text)
     *end = 0;
     return out;
 }
+
+void setting_replace_letter(char *text, char from, char to)
+{
+    for (; *text; text++)
+        if (*text == from) *text = to;
+}

@@ -189,14 +189,18 @@ int settings_check_tasks(const Settings *s, Error *err);
 /* Keeps the report of a finished run that is about to be made again or to go on: as report-N.html and
  * report-N.tsv. Once for each report. */
 int settings_keep_report(const Settings *s, Error *err);
-/* The Make fragment. */
+/* The Make fragment: the settings, what follows from them, and the rules of rounds and report. */
 void settings_print(const Settings *s, Buffer *out);
+void settings_print_rules(const Settings *s, Buffer *out);
 void settings_release(Settings *s);
 
 /* ---- for the parts of this module ---- */
 
 /* The value, or "" when it is not given. */
 const char *setting_text(const Settings *s, SettingId id);
+int setting_is(const Settings *s, SettingId id, const char *text);
+long setting_number(const Settings *s,
+                    SettingId id); /* of a whole number; 0 when it is not given */
 /* Replace the value. text is allocated, and belongs to s from here on. */
 void setting_replace(Settings *s, SettingId id, char *text, const char *origin);
 /* "NAME=VALUE" and the rest of the sentence as an ERROR_USAGE; -1. */
@@ -210,6 +214,7 @@ char *setting_join(const char *list, char by);
 int setting_has_word(const char *list, const char *word, size_t len);
 /* Append the word to a list by blanks unless it is there; list is allocated and reallocated. */
 void setting_add_word(char **list, const char *word, size_t len);
+void setting_replace_letter(char *text, char from, char to);
 /* The next word of a list by comma or blank: *p moves behind it. NULL: no more. */
 const char *setting_next_word(const char **p, size_t *len);
 

@@ -116,7 +116,7 @@ ok $? 'variables of the build and of other programs may be there'
 refused 'ROUNDS=x: expected a whole number' ROUNDS=x
 refused 'ROUNDS=-1: expected a whole number' ROUNDS=-1
 refused 'ROUNDS=2 3: expected a whole number' 'ROUNDS=2 3'
-refused 'ROUNDS=10001: expected at most 10000' ROUNDS=10001
+refused 'ROUNDS=1001: expected at most 1000' ROUNDS=1001
 refused 'SEED=: expected a whole number' SEED=
 refused 'ROUNDS is not set: neither PROFILE=smoke nor CONFIG= does' PROFILE=smoke ROUNDS=
 refused 'MISTAKES is not set: neither PROFILE=lora nor CONFIG= does' PROFILE=lora

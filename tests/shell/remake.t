@@ -117,6 +117,12 @@ would small SELFSUP_ROUNDS=3
 ! grep -vxE 'selfsup-3-.*|crl-.*|report-.*|best-.*|report' "$tmp/made" && has selfsup-3-model-manifest &&
     has crl-1-prompts
 ok $? 'one more of stage 2: it, and stage 3 from its start'
+rules small -n crl-2-prompts -B; made >"$tmp/made"
+has crl-2-prompts && has crl-1-pool && ! has 'crl-2-samples|report.*'
+ok $? 'a step has the name of its log, and makes what it needs'
+grep -qx "runs/$run-small/crl/2/prompts.qa: runs/$run-small/crl/1/pool.qa .*" "$tmp/settings.mk" &&
+    ! grep -qF '$$' "$tmp/settings.mk" && ! grep -q '(eval \|SECONDEXPANSION' pipeline.mk
+ok $? 'and one plain rule'
 would small MAX_TOKENS=512 RECOMPUTE=on TRAINER_HOURS=2; [ ! -s "$tmp/made" ]
 ok $? 'how it fits the memory and the time is no other work'
 

@@ -1,0 +1,215 @@
+/* Stages 2 and 3: selfsup/N and crl/N. A round begins with the pool and the model that the one before has
+ * left. */
+#include "stages/settings/rules.h"
+
+/* ---- the tables ---- */
+
+static const Rule prompts[] = {
+    {NULL, "{dir}/prompts.qa", "{pool} {run}/cfg/{stage} {run}/cfg/tasks {facts_file}",
+     "quern-prompt --output $@ --pool {pool} $(tasks) --stage {stage}-{n} "
+     "--groups $({SET}GROUPS) --plain $({SET}PLAIN) $(EXEMPLARS) {rule} {wide_flags} "
+     "--style $(STYLE) $(facts) --seed $(SEED)"},
+};
+
+/* Answers, and their verdicts. The pool before a round tells which of its scores are records
+ * (docs/gpu-verdict.md). */
+static const Rule answers[] = {
+    {NULL, "{turn}/samples.qa", "{asked} {manifest} {run}/cfg/{stage}",
+     "{answer} --prompts {asked} --output $@ --stage {stage}-{n} --copies {copies} {length} "
+     "--seed $(SEED)"},
+    {NULL, "{turn}/verdicts.qa", "{turn}/samples.qa {pool} {run}/cfg/device",
+     "quern-evaluate {turn}/samples.qa --output $@ $(contents) --best {pool} --device $(device)"},
+};
+
+/* With TURNS above 1: the verdicts of the turn before go back, and each is answered once. */
+static const Rule next_turn[] = {
+    {NULL, "{turn}/prompts.qa",
+     "{before}/samples.qa {before}/verdicts.qa {run}/cfg/crl {run}/cfg/tasks {facts_file}",
+     "quern-refine --samples {before}/samples.qa --verdicts {before}/verdicts.qa --output $@ "
+     "--turn {t} $(round_tasks) --style $(STYLE) $(facts)"},
+};
+
+/* All turns of a round, the first one first. */
+static const Rule join[] = {
+    {NULL, "{dir}/samples.qa", "{all_samples}", "quern-join --output $@ {all_samples}"},
+    {NULL, "{dir}/verdicts.qa", "{all_verdicts}", "quern-join --output $@ {all_verdicts}"},
+};
+
+/* The pool after a round; its success, its scores, and how often the model's comparisons are right. */
+static const Rule judged[] = {
+    {NULL, "{dir}/pool.qa", "{dir}/samples.qa {dir}/verdicts.qa {pool} {dir}/prompts.qa {reviews}",
+     "quern-pool --pool {pool} --samples {dir}/samples.qa --verdicts {dir}/verdicts.qa --output $@ "
+     "--stage {stage} --round {n} {shown} {reviewed}\n$(live)"},
+    {NULL, "{dir}/metrics.qa", "{dir}/samples.qa {dir}/verdicts.qa {gap_pools} {counted_tasks}",
+     "quern-figures --samples {dir}/samples.qa --verdicts {dir}/verdicts.qa --output $@ $(gap) "
+     "$(counted) --round {n}"},
+};
+
+static const Rule selfsup_model[] = {
+    {"trained", "{dir}/model/manifest.qa",
+     "{dir}/samples.qa {dir}/verdicts.qa {model}/manifest.qa {run}/sft/dataset.qa "
+     "{run}/cfg/selfsup",
+     "quern-selfsup --base {model} --samples {dir}/samples.qa --verdicts {dir}/verdicts.qa "
+     "--history \"{history}\" --rehearse {run}/sft/dataset.qa --output {dir}/model $(SELFSUP) "
+     "$(training) $(memory) --seed $(SEED)"},
+};
+
+/* Stage 3 remembers the hacks of each round. The reviews of a round's records may withhold their rewards.
+ * UPDATE says how its model learns: from rewards or, as more of stage 1, from the template teacher's
+ * kernels of the round. */
+static const Rule crl_model[] = {
+    {NULL, "{dir}/hacks.qa", "{dir}/samples.qa {dir}/verdicts.qa {hacks}",
+     "quern-hacks --samples {dir}/samples.qa --verdicts {dir}/verdicts.qa --hacks {hacks} "
+     "--output $@"},
+    {NULL, "{dir}/reviews.qa", "{dir}/samples.qa {dir}/verdicts.qa {pool} {hacks} {run}/cfg/crl",
+     "quern-review --samples {dir}/samples.qa --verdicts {dir}/verdicts.qa --pool {pool} "
+     "--hacks {hacks} --output $@ $(round_tasks) --judge $(JUDGE) {judge_spend} "
+     "--device $(device) $(contents:--seed%=--eval-seed%)"},
+    {"learn", "{dir}/model/manifest.qa",
+     "{dir}/samples.qa {dir}/verdicts.qa {model}/manifest.qa {dir}/reviews.qa {run}/cfg/crl",
+     "quern-crl --base {model} --samples {dir}/samples.qa --verdicts {dir}/verdicts.qa "
+     "--output {dir}/model --reviews {dir}/reviews.qa --history \"{history}\" "
+     "--reference {selfsup_model} $(CRL) $(training) $(memory) --seed $(SEED)"},
+    {"sft", "{dir}/dataset.qa", "{dir}/samples.qa {dir}/verdicts.qa {facts_file}",
+     "quern-filter --samples {dir}/samples.qa --verdicts {dir}/verdicts.qa --output $@ "
+     "$(round_tasks) --contrastive $(CONTRASTIVE) --drills $(DRILLS) "
+     "--corrections $(CORRECTIONS) --style $(STYLE) $(facts) --seed $(SEED)"},
+    {"sft", "{dir}/model/manifest.qa", "{dir}/dataset.qa {model}/manifest.qa {run}/cfg/crl",
+     "quern-sft --dataset {dir}/dataset.qa --base {model} --output {dir}/model $(SFT) $(training) "
+     "$(memory) --seed $(SEED)"},
+};
+
+#define PRINT(r, table) rules_print_table(r, table, sizeof(table) / sizeof *(table))
+
+/* ---- a round ---- */
+
+/* The eight rounds before, oldest first. Stage 2 learns from their kernels; stage 3 has their rewards in
+ * its statistics, each at half the weight of the next, so that older ones do not matter. */
+static void set_history(Rules *r, long n)
+{
+    enum { ROUNDS = 8 };
+    rules_set(r, "history", "");
+    for (long k = n > ROUNDS ? n - ROUNDS : 1; k < n; k++) {
+        rules_set_number(r, "k", k);
+        rules_add(r, "history", ",", "{run}/{stage}/{k}/samples.qa:{run}/{stage}/{k}/verdicts.qa");
+    }
+}
+
+static void print_turns(Rules *r, long turns)
+{
+    rules_set(r, "turn", turns > 1 ? "{dir}/turn-1" : "{dir}");
+    rules_set(r, "asked", "{dir}/prompts.qa");
+    rules_set(r, "copies", "$({SET}COPIES)");
+    PRINT(r, answers);
+    if (turns < 2) return;
+    rules_set(r, "all_samples", "{turn}/samples.qa");
+    rules_set(r, "all_verdicts", "{turn}/verdicts.qa");
+    rules_set(r, "copies", "1");
+    for (long t = 2; t <= turns; t++) {
+        rules_set_number(r, "t", t);
+        rules_set(r, "before", "{turn}");
+        rules_set(r, "turn", "{dir}/turn-{t}");
+        rules_set(r, "asked", "{turn}/prompts.qa");
+        PRINT(r, next_turn);
+        PRINT(r, answers);
+        rules_add(r, "all_samples", " ", "{turn}/samples.qa");
+        rules_add(r, "all_verdicts", " ", "{turn}/verdicts.qa");
+    }
+    PRINT(r, join);
+}
+
+/* The stage's own settings begin with `set`. */
+static void begin_stage(Rules *r, const char *stage, const char *set)
+{
+    rules_set(r, "stage", stage);
+    rules_set(r, "SET", set);
+    rules_set(r, "rule", "");
+    rules_set(r, "reviews", "");
+    rules_set(r, "reviewed", "");
+    rules_set(r, "length", "--max-new $(MAX_NEW) --batch $(BATCH)");
+}
+
+static void begin_round(Rules *r, long n)
+{
+    rules_set_number(r, "n", n);
+    rules_set(r, "dir", "{run}/{stage}/{n}");
+    rules_set(r, "answer", "quern-sample --policy {policy}");
+    rules_set(r, "shown", "--prompts {dir}/prompts.qa");
+    set_history(r, n);
+}
+
+static void end_round(Rules *r)
+{
+    rules_set(r, "pool", "{dir}/pool.qa");
+    rules_add(r, "figures", " ", "{dir}/metrics.qa");
+    rules_add(r, "judged", ",", "{dir}/verdicts.qa");
+}
+
+static void print_selfsup(Rules *r)
+{
+    const long rounds = setting_number(r->settings, SETTING_SELFSUP_ROUNDS);
+    begin_stage(r, "selfsup", "SELFSUP_");
+    rules_ask_wide(r, SETTING_SELFSUP_WIDE_ASK);
+    for (long n = 1; n <= rounds; n++) {
+        begin_round(r, n);
+        PRINT(r, prompts);
+        print_turns(r, 1);
+        PRINT(r, judged);
+        PRINT(r, selfsup_model);
+        end_round(r);
+        rules_use_model(r, "{dir}/model");
+    }
+    rules_set(r, "selfsup_pool", "{pool}");
+    rules_set(r, "selfsup_model", "{model}");
+}
+
+/* With UPDATE=template or sft the template teacher answers, whatever the prompts show. */
+static void print_crl_round(Rules *r, long turns)
+{
+    rules_set(r, "reviews", "{dir}/reviews.qa");
+    rules_set(r, "reviewed", "--reviews {reviews}");
+    if (*rules_word(r, "searched")) {
+        rules_set(r, "answer", "quern-search $(round_tasks) $(withhold)");
+        rules_set(r, "length", "");
+        rules_set(r, "shown", "");
+    }
+    PRINT(r, prompts);
+    print_turns(r, turns);
+    PRINT(r, judged);
+    PRINT(r, crl_model);
+    end_round(r);
+    rules_set(r, "hacks", "{dir}/hacks.qa");
+    if (*rules_word(r, "updates")) rules_use_model(r, "{dir}/model");
+}
+
+static void print_crl(Rules *r)
+{
+    const Settings *s = r->settings;
+    const long rounds = setting_number(s, SETTING_ROUNDS);
+    begin_stage(r, "crl", "");
+    rules_ask_wide(r, SETTING_WIDE_ASK);
+    if (*setting_text(s, SETTING_RULE)) rules_set(r, "rule", "--rule $(RULE)");
+    for (long n = 1; n <= rounds; n++) {
+        begin_round(r, n);
+        print_crl_round(r, setting_number(s, SETTING_TURNS));
+    }
+}
+
+void rules_print_rounds(Rules *r)
+{
+    const Settings *s = r->settings;
+    const int template = setting_is(s, SETTING_UPDATE, "template"),
+              sft = setting_is(s, SETTING_UPDATE, "sft"),
+              learn = setting_is(s, SETTING_UPDATE, "learn");
+    rules_set(r, "searched", template || sft ? "yes" : "");
+    rules_set(r, "updates", learn || sft ? "yes" : "");
+    rules_set(r, "learn", s->trained && learn ? "yes" : "");
+    rules_set(r, "sft", s->trained && sft ? "yes" : "");
+    rules_set(r, "judge_spend", setting_is(s, SETTING_JUDGE, "none") ? "" : "$(spend)");
+    rules_set(r, "hacks", "{run}/collect/hacks.qa");
+    rules_set(r, "figures", "");
+    rules_set(r, "judged", "");
+    rules_use_model(r, "{run}/sft/model");
+    print_selfsup(r);
+    print_crl(r);
+}
