@@ -191,7 +191,7 @@ const VariableSpec build_table[] = {
     {"REPORT", "developer", "page of make test-report; default: a small run's"},
     {"FUZZ_SECONDS", "developer", "seconds of each target in make fuzz; default: 60"},
     {"LIBFUZZER", "developer", "set by make fuzz"},
-    {"SKIP", "developer", "unit tests that make test-san leaves out"},
+    {"T", "developer", "tests of make check and make test-san by name: plan, eval/plan, cli"},
     {NULL, NULL, NULL}};
 
 SettingId setting_find(const char *name, size_t len)

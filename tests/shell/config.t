@@ -190,7 +190,7 @@ grep -rhoE '"QUERN_[A-Z_]+"' --include='*.[ch]' --exclude=setting_advice.c base 
     queue model llm eval stages report lab | tr -d '"' | sort -u |
     while read -r name; do grep -qF "| \`$name\` |" "$tmp/table" || echo "$name"; done >"$tmp/out"
 [ ! -s "$tmp/out" ]; ok $? "every QUERN_ variable of the programs is in the table: $(tr '\n' ' ' <"$tmp/out")"
-grep -hoE '^[A-Z_]+ \?=' Makefile | cut -d' ' -f1 | sort -u |
+grep -hoE '^[A-Z_]+ \?=' Makefile mk/tests.mk | cut -d' ' -f1 | sort -u |
     while read -r name; do grep -qF "| \`$name\` |" "$tmp/table" || echo "$name"; done >"$tmp/out"
 [ ! -s "$tmp/out" ]; ok $? "every variable of the Makefile too: $(tr '\n' ' ' <"$tmp/out")"
 grep -hoE '^##   [A-Z]+ ' mk/help.txt | cut -c6- |
