@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/words.h"
+
 enum { EXPR_MAX_TEXT = 4096, EXPR_MAX_DEPTH = 64 };
 
 typedef struct {
@@ -59,22 +61,22 @@ static int number(Parser *ps, int64_t *v)
 
 static int apply_call(Parser *ps, const char *name, size_t len, const int64_t *a, int n, int64_t *v)
 {
-    if (len == 4 && !memcmp(name, "log2", 4)) {
+    if (word_is(name, len, "log2")) {
         if (n != 1) return fail(ps, "log2 takes one argument");
         if (a[0] < 1) return ps->skip ? (*v = 0) : fail(ps, "log2 of a number below 1");
         *v = 63 - __builtin_clzll((unsigned long long)a[0]);
         return 0;
     }
     if (n != 2) return fail(ps, "ceil_div, min and max take two arguments");
-    if (len == 3 && !memcmp(name, "min", 3)) {
+    if (word_is(name, len, "min")) {
         *v = a[0] < a[1] ? a[0] : a[1];
         return 0;
     }
-    if (len == 3 && !memcmp(name, "max", 3)) {
+    if (word_is(name, len, "max")) {
         *v = a[0] > a[1] ? a[0] : a[1];
         return 0;
     }
-    if (len == 8 && !memcmp(name, "ceil_div", 8)) {
+    if (word_is(name, len, "ceil_div")) {
         if (ps->skip) return (int)(*v = 0);
         if (a[1] <= 0 || a[0] < 0) return fail(ps, "ceil_div expects a >= 0 and b > 0");
         *v = a[0] / a[1] + (a[0] % a[1] != 0);
@@ -86,8 +88,8 @@ static int apply_call(Parser *ps, const char *name, size_t len, const int64_t *a
 static int name_or_call(Parser *ps, int64_t *v)
 {
     const char *name = ps->p;
-    while (ps->p < ps->end && (isalnum((unsigned char)*ps->p) || *ps->p == '_')) ps->p++;
-    size_t len = (size_t)(ps->p - name);
+    size_t len = word_length(name, ps->end);
+    ps->p += len;
     if (take(ps, "(")) {
         int64_t args[2] = {0, 0};
         int n = 0;
@@ -115,7 +117,7 @@ static int primary(Parser *ps, int64_t *v)
         return take(ps, ")") ? 0 : fail(ps, "expected ')'");
     }
     if (isdigit((unsigned char)*ps->p)) return number(ps, v);
-    if (isalpha((unsigned char)*ps->p) || *ps->p == '_') return name_or_call(ps, v);
+    if (word_begins_name(*ps->p)) return name_or_call(ps, v);
     return fail(ps, "expected a number, a name or '('");
 }
 

@@ -2,7 +2,6 @@
  * so that a wrong kernel never leaves Quern in a form that looks finished. */
 #include "export/package.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/words.h"
 #include "eval/judge/loaded_ops.h"
 
 /* A simulator knows the offsets and sizes of parameters, and is on every machine. */
@@ -17,10 +17,7 @@ static const char parameters_device[] = "sim:h100";
 
 static int check_name(const char *name, Error *err)
 {
-    size_t n = strlen(name);
-    int good = n && n < PACKAGE_MAX_NAME && (isalpha((unsigned char)*name) || *name == '_');
-    for (size_t i = 0; i < n; i++) good &= isalnum((unsigned char)name[i]) || name[i] == '_';
-    if (good) return 0;
+    if (word_is_name(name, PACKAGE_MAX_NAME)) return 0;
     return error_set(err, ERROR_USAGE,
                      "the package's name \"%s\" is expected to have letters, digits and _, at most "
                      "%d, and to begin with no digit",
@@ -159,21 +156,18 @@ size_t package_max_elements(const Package *p, const TaskTensor *x)
     return largest;
 }
 
-static int is(PlanText t, const char *name)
-{
-    return strlen(name) == t.len && !memcmp(t.p, name, t.len);
-}
-
 /* Bytes of an element of the tensor or buffer; 0: there is none of this name. */
 static size_t element_size(const Package *p, PlanText name)
 {
     const Plan *plan = &p->candidate.plan;
     for (int i = 0; i < plan->n_buffers; i++)
-        if (is(name, plan->buffers[i].name)) return plan->buffers[i].type_size;
+        if (plan_text_is(name, plan->buffers[i].name)) return plan->buffers[i].type_size;
     for (int i = 0; i < p->task->n_inputs; i++)
-        if (is(name, p->task->inputs[i].name)) return dtype_size(p->task->inputs[i].dtype);
+        if (plan_text_is(name, p->task->inputs[i].name))
+            return dtype_size(p->task->inputs[i].dtype);
     for (int i = 0; i < p->task->n_outputs; i++)
-        if (is(name, p->task->outputs[i].name)) return dtype_size(p->task->outputs[i].dtype);
+        if (plan_text_is(name, p->task->outputs[i].name))
+            return dtype_size(p->task->outputs[i].dtype);
     const PlanOps *ops = p->loaded.context.ops;
     const PlanTensor *result = ops ? plan_ops_find(ops, name) : NULL;
     return result ? dtype_size(result->tensor.dtype) : 0;

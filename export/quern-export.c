@@ -1,5 +1,4 @@
 /* quern-export: judge a candidate, and write it as a package that runs outside of Quern. */
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/words.h"
 #include "eval/device/evaluator_flags.h"
 #include "eval/judge/verdict_show.h"
 #include "export/package.h"
@@ -98,9 +98,7 @@ static int need_importable(const char *dir, Error *err)
     while (end > 1 && dir[end - 1] == '/') end--;
     size_t begin = end;
     while (begin && dir[begin - 1] != '/') begin--;
-    int good = begin < end && !isdigit((unsigned char)dir[begin]);
-    for (size_t i = begin; i < end; i++) good &= isalnum((unsigned char)dir[i]) || dir[i] == '_';
-    if (good) return 0;
+    if (begin < end && word_name_length(dir + begin, dir + end) == end - begin) return 0;
     return error_set(err, ERROR_USAGE,
                      "%s: expected a folder that Python can import, of letters, digits and _", dir);
 }

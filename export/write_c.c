@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/file.h"
+#include "base/words.h"
 #include "export/package.h"
 
 static const size_t text_max = (size_t)1 << 30;
@@ -25,17 +26,14 @@ static void put_name(Buffer *b, const char *name, size_t len)
 {
     buffer_append(b, name, len);
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
-        if (strlen(taken[i]) == len && !memcmp(taken[i], name, len)) buffer_puts(b, "_");
+        if (word_is(name, len, taken[i])) buffer_puts(b, "_");
 }
 
 static void put_expression(Buffer *b, const Package *p, PlanText t)
 {
     for (size_t i = 0; i < t.len;) {
-        size_t n = 1;
-        int word = isalpha((unsigned char)t.p[i]) || t.p[i] == '_';
-        if (word || isdigit((unsigned char)t.p[i]))
-            while (i + n < t.len && (isalnum((unsigned char)t.p[i + n]) || t.p[i + n] == '_')) n++;
-        size_t after = i + n;
+        int word = word_begins_name(t.p[i]);
+        size_t n = word_step(t.p + i, t.p + t.len), after = i + n;
         while (after < t.len && isspace((unsigned char)t.p[after])) after++;
         if (word && after < t.len && t.p[after] == '(')
             buffer_printf(b, "%s_%.*s", p->name, (int)n, t.p + i);

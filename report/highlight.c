@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/words.h"
 #include "report/report.h"
 
 void html_escape(Buffer *b, const char *s, size_t n)
@@ -60,11 +61,6 @@ static void span(Buffer *b, const char *class, const char *s, size_t n)
     if (class) buffer_puts(b, "</i>");
 }
 
-static int in_word(char c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
-
 static size_t quoted(const char *p)
 {
     size_t n = 1;
@@ -95,10 +91,10 @@ static size_t token(const char *p, int line_start, const char **class)
         return quoted(p);
     }
     if (isdigit((unsigned char)*p)) {
-        while (in_word(p[n]) || p[n] == '.') n++;
+        while (word_has(p[n]) || p[n] == '.') n++;
         *class = "n";
-    } else if (in_word(*p)) {
-        while (in_word(p[n])) n++;
+    } else if (word_has(*p)) {
+        n = word_length(p, NULL);
         *class = is_word(p, n) ? "k" : is_special(p, n) ? "b" : NULL;
     }
     return n;

@@ -1,28 +1,15 @@
 /* The positions are chosen in the upper quarter of those that cost little enough. */
 #include "tasks/shortened.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "base/words.h"
 
 /* Of task_cost: of all positions, and what all but one of them add. */
 static const double most_bytes = 6.4e7, most_flops = 3.5e7, most_added = 4e6;
-
-static int is_word(char c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
-
-static int mentions(const char *text, const char *name)
-{
-    size_t len = strlen(name);
-    for (const char *p = text; (p = strstr(p, name)); p += len)
-        if ((p == text || !is_word(p[-1])) && !is_word(p[len])) return 1;
-    return 0;
-}
 
 int shortened_has_axis(const Task *t)
 {
@@ -33,7 +20,7 @@ int shortened_has_axis(const Task *t)
         for (int k = 0; k < x->rank; k++) {
             int is_first = !k && task_turns(t, x);
             found |= is_first && i >= t->n_inputs;
-            if (!is_first && mentions(x->shape[k], t->axis_name[t->turns])) return 0;
+            if (!is_first && word_in(x->shape[k], t->axis_name[t->turns])) return 0;
         }
     }
     return found;

@@ -10,6 +10,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/words.h"
 #include "tasks/task_fields.h"
 #include "tasks/task_graph.h"
 
@@ -195,7 +196,7 @@ static int read_head(Task *t, const json_t *root, const char *file, Error *err)
     if (!(name = json_need_text(root, "name", file, err)) ||
         !(op_type = json_need_text(root, "op_type", file, err)))
         return -1;
-    if (!task_is_name(name, sizeof t->name))
+    if (!word_is_name(name, sizeof t->name))
         return error_set(err, ERROR_LIMIT,
                          "%s: name \"%s\": letters, digits and _ expected, at most %zu", file, name,
                          sizeof t->name - 1);

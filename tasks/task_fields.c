@@ -1,7 +1,6 @@
 /* The named things of a task.json: axes, inputs and outputs, each with its fields. */
 #include "tasks/task_fields.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,15 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-
-/* Is s a C identifier of at most `max` bytes? Kernels and plans use it as it is. */
-int task_is_name(const char *s, size_t max)
-{
-    if (!(isalpha((unsigned char)*s) || *s == '_') || strlen(s) >= max) return 0;
-    for (; *s; s++)
-        if (!(isalnum((unsigned char)*s) || *s == '_')) return 0;
-    return 1;
-}
+#include "base/words.h"
 
 static int is_taken(const Task *t, const char *name)
 {
@@ -33,7 +24,7 @@ static int is_taken(const Task *t, const char *name)
 static int add_name(const Task *t, char *dst, size_t size, const char *name, const char *where,
                     Error *err)
 {
-    if (!task_is_name(name, size))
+    if (!word_is_name(name, size))
         return error_set(err, ERROR_LIMIT,
                          "%s: \"%s\" is not a name (letters, digits, _; at most %zu)", where, name,
                          size - 1);

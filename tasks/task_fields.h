@@ -5,8 +5,6 @@
 #include "base/json.h"
 #include "tasks/task.h"
 
-/* Is s a C identifier of fewer than `max` bytes? Kernels and plans use it as it is. */
-int task_is_name(const char *s, size_t max);
 /* Refuses a field that is not in the NULL-terminated list. */
 int task_known_fields(const json_t *obj, const char *const *known, const char *where, Error *err);
 /* The index of text in names, or -1. */

@@ -1,9 +1,10 @@
 /* One pass over the source that steps over comments, strings and characters. */
 #include "eval/candidate/host_code.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/words.h"
 
 /* A word that begins with one of these counts; those that end in '(' need a call. */
 static const char *const marks[] = {
@@ -11,11 +12,6 @@ static const char *const marks[] = {
     "cudaLaunch",  "cudaDeviceSynch", "cudaStream",   "cudaEvent",  "cudaGraph",
     "torch::",     "PYBIND11_MODULE", "at::Tensor",   "TORCH_",     "load_inline",
     "std::vector", "std::cout",       "cublasCreate", "cudnnCreate"};
-
-static int is_word(int c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
 
 /* Returns the length of the comment, string or character at p, or 0. */
 static size_t skipped(const char *p, size_t n)
@@ -46,10 +42,10 @@ int host_code(const char *source, size_t len, char *out, size_t size)
         skip = skipped(source + i, len - i);
         int may = !skip && begins[(unsigned char)source[i]];
         const char *mark = may ? mark_at(source + i, len - i) : NULL;
-        if (mark && is_word(*mark) && i && is_word(source[i - 1])) mark = NULL;
+        if (mark && word_has(*mark) && i && word_has(source[i - 1])) mark = NULL;
         if (mark) {
             size_t n = strcspn(mark, "(");
-            while (is_word(mark[0]) && i + n < len && is_word(source[i + n])) n++;
+            if (word_has(*mark)) n += word_length(source + i + n, source + len);
             snprintf(out, size, "%.*s", (int)n, source + i);
             return line;
         }

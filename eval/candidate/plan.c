@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/words.h"
 #include "eval/candidate/library_signatures.h"
 
 typedef struct {
@@ -84,32 +85,14 @@ static int shown(PlanText t)
     return t.len > 60 ? 60 : (int)t.len;
 }
 
-static int is_name_start(char c)
-{
-    return isalpha((unsigned char)c) || c == '_';
-}
-
-static int is_name_char(char c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
-
 static size_t name_length(PlanText t)
 {
-    size_t n = 0;
-    if (!t.len || !is_name_start(t.p[0])) return 0;
-    while (n < t.len && is_name_char(t.p[n])) n++;
-    return n;
+    return word_name_length(t.p, t.p + t.len);
 }
 
 static PlanText skip(PlanText t, size_t n)
 {
     return trim((PlanText){t.p + n, t.len - n});
-}
-
-static int word_is(PlanText t, size_t n, const char *word)
-{
-    return strlen(word) == n && !memcmp(t.p, word, n);
 }
 
 /* Split at commas outside of brackets. Returns the number of parts, or -1 when the brackets are
@@ -224,7 +207,7 @@ static int parse_buffer(Parser *ps, PlanText t)
     PlanBuffer b = {.line = ps->line};
     b.count = trim((PlanText){bracket + 1, (size_t)(t.p + t.len - 1 - (bracket + 1))});
     size_t start = head.len;
-    while (start && is_name_char(head.p[start - 1])) start--;
+    while (start && word_has(head.p[start - 1])) start--;
     PlanText name = {head.p + start, head.len - start}, type = trim((PlanText){head.p, start});
     if (!name_length(name) || !type.len)
         return fail(ps, "expected a type and a name before '[', found '%.*s'", shown(head), head.p);
@@ -254,7 +237,7 @@ static int parse_dim(Parser *ps, PlanText t, const char *what, PlanText dims[3],
     *n = 1;
     if (!t.len)
         return fail(ps, "the %s is empty; expected an integer expression or dim3(x, y, z)", what);
-    if (!word_is(t, len, "dim3")) return 0;
+    if (!word_is(t.p, len, "dim3")) return 0;
     PlanText inner = skip(t, len);
     if (inner.len < 2 || inner.p[0] != '(' || inner.p[inner.len - 1] != ')')
         return fail(ps, "expected dim3(x, y, z) as the %s, found '%.*s'", what, shown(t), t.p);
@@ -282,13 +265,13 @@ static int parse_kernel_name(Parser *ps, PlanText t, PlanStep *s)
 {
     Plan *p = ps->plan;
     char name[PLAN_MAX_KERNEL_NAME];
-    if (!t.len || (!is_name_start(t.p[0]) && t.p[0] != ':'))
+    if (!t.len || (!word_begins_name(t.p[0]) && t.p[0] != ':'))
         return fail(ps, "expected a kernel's name before <<<, found '%.*s'", shown(t), t.p);
     if (t.len >= sizeof name)
         return fail(ps, "the kernel's name has %zu characters; at most %zu are taken", t.len,
                     sizeof name - 1);
     for (size_t i = 0; i < t.len; i++)
-        if (!is_name_char(t.p[i]) && !strchr("<>:,()*&+-/% \t", t.p[i]))
+        if (!word_has(t.p[i]) && !strchr("<>:,()*&+-/% \t", t.p[i]))
             return fail(
                 ps, "a kernel is named as in C++, such as foo<float, 256>; found '%c' in '%.*s'",
                 isprint((unsigned char)t.p[i]) ? t.p[i] : '?', shown(t), t.p);
@@ -417,7 +400,7 @@ static int parse_for(Parser *ps, PlanText t)
     size_t n = name_length(t);
     PlanText name = {t.p, n}, rest = skip(t, n);
     size_t in = name_length(rest);
-    if (!n || !word_is(rest, in, "in"))
+    if (!n || !word_is(rest.p, in, "in"))
         return fail(ps, "expected 'for var in from..to', found 'for %.*s'", shown(t), t.p);
     rest = skip(rest, in);
     const char *dots = find_outside(rest, "..");
@@ -438,14 +421,14 @@ static int parse_directive(Parser *ps, PlanText t)
     t = trim(t);
     size_t n = name_length(t);
     PlanText rest = skip(t, n);
-    if (word_is(t, n, "launch")) return parse_launch(ps, rest);
-    if (word_is(t, n, "library") && rest.len) return parse_library(ps, rest);
+    if (word_is(t.p, n, "launch")) return parse_launch(ps, rest);
+    if (word_is(t.p, n, "library") && rest.len) return parse_library(ps, rest);
     if (ps->pending_for)
         return fail(ps, "the for on line %d repeats the launch on the next //@ line, found '%.*s'",
                     ps->loop.loop_line, shown(t), t.p);
-    if (word_is(t, n, "op") && rest.len) return parse_op(ps, rest);
-    if (word_is(t, n, "buffer") && rest.len) return parse_buffer(ps, rest);
-    if (word_is(t, n, "for")) return parse_for(ps, rest);
+    if (word_is(t.p, n, "op") && rest.len) return parse_op(ps, rest);
+    if (word_is(t.p, n, "buffer") && rest.len) return parse_buffer(ps, rest);
+    if (word_is(t.p, n, "for")) return parse_for(ps, rest);
     return fail(ps, "expected buffer, launch, op or for after //@, found '%.*s'", shown(t), t.p);
 }
 

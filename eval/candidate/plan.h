@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/words.h"
 #include "tasks/graph/op_line.h"
 
 enum {
@@ -33,6 +34,11 @@ typedef struct {
     const char *p; /* into the source */
     size_t len;
 } PlanText;
+
+static inline int plan_text_is(PlanText t, const char *word)
+{
+    return word_is(t.p, t.len, word);
+}
 
 typedef struct {
     char type[24]; /* as written, blanks folded: "unsigned long long" */

@@ -1,22 +1,17 @@
 /* Names and joins the kernels of op lines. A kernel's name ends with a digest of its text. Each text
  * stands in a namespace, so that helpers of two texts cannot collide; what it defines for the
  * preprocessor ends with it. */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/digest.h"
 #include "base/memory.h"
+#include "base/words.h"
 #include "eval/candidate/plan_kernels.h"
 #include "ops/op_text.h"
 
 enum { DIGITS = 12, MAX_TEXT = 1 << 20 };
-
-static int is_word(char c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
 
 static void text_digest(const OpPlain *plain, char out[DIGITS + 1])
 {
@@ -38,17 +33,13 @@ void plan_kernels_name(const OpPlain *plain, const char *own, char out[PLAN_KERN
 static void rename_kernels(const OpPlain *plain, const char *digits, const char *text, size_t len,
                            Buffer *out)
 {
-    for (size_t i = 0; i < len;) {
-        size_t n = 0;
+    const char *end = text + len;
+    for (size_t n; text < end; text += n) {
         int k = 0;
-        while (i + n < len && is_word(text[i + n])) n++;
-        while (
-            n && k < plain->n &&
-            (strlen(plain->launch[k].kernel) != n || memcmp(plain->launch[k].kernel, text + i, n)))
-            k++;
-        buffer_append(out, text + i, n ? n : 1);
-        if (n && k < plain->n) buffer_printf(out, "_%s", digits);
-        i += n ? n : 1;
+        n = word_step(text, end);
+        while (k < plain->n && !word_is(text, n, plain->launch[k].kernel)) k++;
+        buffer_append(out, text, n);
+        if (k < plain->n) buffer_printf(out, "_%s", digits);
     }
 }
 
@@ -68,10 +59,8 @@ static void split_lines(const OpPlain *plain, const char *digits, PlanKernelText
             buffer_append(&includes, q, (size_t)(next - q));
         } else {
             if (next - q > 8 && !memcmp(q, "#define ", 8)) {
-                int n = 0;
                 for (q += 8; *q == ' ';) q++;
-                while (is_word(q[n])) n++;
-                buffer_printf(&defined, "#undef %.*s\n", n, q);
+                buffer_printf(&defined, "#undef %.*s\n", (int)word_length(q, next), q);
             }
             rename_kernels(plain, digits, p, (size_t)(next - p), &rest);
         }

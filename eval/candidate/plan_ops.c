@@ -9,11 +9,6 @@
 #include "base/memory.h"
 #include "eval/candidate/op_launches.h"
 
-static int same(PlanText t, const char *name)
-{
-    return strlen(name) == t.len && !memcmp(t.p, name, t.len);
-}
-
 const PlanTensor *plan_ops_find(const PlanOps *o, PlanText name)
 {
     for (int i = o->n_tensors - 1; i >= 0; i--)
@@ -90,13 +85,13 @@ static int add_given(Walk *k)
 static int output_of(const Walk *k, PlanText name)
 {
     for (int i = 0; i < k->task->n_outputs; i++)
-        if (same(name, k->task->outputs[i].name)) return i;
+        if (plan_text_is(name, k->task->outputs[i].name)) return i;
     return -1;
 }
 
 static int is_unnamed(PlanText name)
 {
-    return same(name, "_");
+    return plan_text_is(name, "_");
 }
 
 /* A result's name is an output's, or nothing else has it. */
@@ -105,7 +100,7 @@ static int check_name(Walk *k, PlanText name)
     const PlanTensor *t = plan_ops_find(k->o, name);
     int n = (int)name.len;
     for (int a = 0; a < k->task->n_axes; a++)
-        if (same(name, k->task->axis_name[a]))
+        if (plan_text_is(name, k->task->axis_name[a]))
             return walk_fail(k, "the result %.*s has the name of an axis", n, name.p);
     if (is_unnamed(name) || !t) return 0;
     if (t->line)

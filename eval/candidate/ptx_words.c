@@ -1,12 +1,13 @@
 /* A scan without tables: every byte is looked at once. */
 #include "eval/candidate/ptx_words.h"
 
-#include <ctype.h>
 #include <string.h>
+
+#include "base/words.h"
 
 static int is_word_char(char c)
 {
-    return isalnum((unsigned char)c) || c == '_' || c == '$' || c == '%';
+    return word_has(c) || c == '$' || c == '%';
 }
 
 /* Skip everything that is no part of a word: other characters, comments, strings. */

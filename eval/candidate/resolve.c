@@ -31,22 +31,17 @@ __attribute__((format(printf, 2, 3))) static int fail(Resolver *r, const char *f
     return error_set(r->err, ERROR_INVALID, "line %d: %s", r->line, text);
 }
 
-static int same(PlanText t, const char *name)
-{
-    return strlen(name) == t.len && !memcmp(t.p, name, t.len);
-}
-
 static int find_tensor(const TaskTensor *tensors, int n, PlanText name)
 {
     for (int i = 0; i < n; i++)
-        if (same(name, tensors[i].name)) return i;
+        if (plan_text_is(name, tensors[i].name)) return i;
     return -1;
 }
 
 static int find_buffer(const Plan *p, PlanText name)
 {
     for (int i = 0; i < p->n_buffers; i++)
-        if (same(name, p->buffers[i].name)) return i;
+        if (plan_text_is(name, p->buffers[i].name)) return i;
     return -1;
 }
 
@@ -54,7 +49,7 @@ static int lookup(void *ctx, const char *name, size_t len, int64_t *value)
 {
     Resolver *r = ctx;
     TaskScope scope = {r->p->task, r->w};
-    if (r->step && r->step->loops && same((PlanText){name, len}, r->step->var)) {
+    if (r->step && r->step->loops && plan_text_is((PlanText){name, len}, r->step->var)) {
         *value = r->loop_value;
         return 0;
     }
@@ -94,7 +89,7 @@ int plan_check_names(const PlanContext *p, int *line, Error *err)
             return fail(&r, "buffer %s has the name of a tensor of the task",
                         plan->buffers[i].name);
         for (int a = 0; a < p->task->n_axes; a++)
-            if (same(name, p->task->axis_name[a]))
+            if (plan_text_is(name, p->task->axis_name[a]))
                 return fail(&r, "buffer %s has the name of an axis", plan->buffers[i].name);
     }
     for (int s = 0; s < plan->n_steps; s++) {

@@ -5,10 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
-static int in_word(char c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
+#include "base/words.h"
 
 static int ends_statement(char c)
 {
@@ -20,9 +17,9 @@ static int begins_declaration(const char *from, const char *at)
 {
     int words = 0;
     for (const char *p = from; p <= at && words < 2;) {
-        if (in_word(*p) && !isdigit((unsigned char)*p)) {
+        if (word_begins_name(*p)) {
             words++;
-            while (p <= at && in_word(*p)) p++;
+            p += word_length(p, at + 1);
         } else if (isspace((unsigned char)*p)) {
             p++;
         } else {
@@ -47,9 +44,9 @@ static int declared(const char *source, const char *end, const char *name, size_
     if (depth) return -1;
     const char *before = name;
     while (before > from && isspace((unsigned char)before[-1])) before--;
-    if (before == from || !(in_word(before[-1]) || before[-1] == ',')) return -1;
+    if (before == from || !(word_has(before[-1]) || before[-1] == ',')) return -1;
     while (after < end &&
-           (isspace((unsigned char)*after) || *after == '[' || *after == ']' || in_word(*after)))
+           (isspace((unsigned char)*after) || *after == '[' || *after == ']' || word_has(*after)))
         after++;
     return after < end && (*after == ';' || *after == ',') ? 1 : 0;
 }
@@ -59,8 +56,8 @@ static int is_undefined(const char *source, const char *end, const char *limit, 
                         size_t n)
 {
     for (const char *p = limit; p-- > source;) {
-        if ((size_t)(end - p) < n || memcmp(p, name, n) || (p > source && in_word(p[-1])) ||
-            (p + n < end && in_word(p[n])))
+        if ((size_t)(end - p) < n || memcmp(p, name, n) || (p > source && word_has(p[-1])) ||
+            (p + n < end && word_has(p[n])))
             continue;
         int found = declared(source, end, p, n);
         if (found >= 0) return found;
@@ -78,17 +75,12 @@ int undefined_name(const char *source, size_t len, int line, char *out, size_t s
     if (!from || line < 1) return 0;
     const char *stop = memchr(from, '\n', (size_t)(end - from));
     if (!stop) stop = end;
-    for (const char *p = from; p < stop;) {
-        const char *name = p;
-        while (p < stop && in_word(*p)) p++;
-        size_t n = (size_t)(p - name);
-        if (n && n < size && !isdigit((unsigned char)*name) &&
-            is_undefined(source, end, stop, name, n)) {
-            memcpy(out, name, n);
-            out[n] = 0;
-            return 1;
-        }
-        if (!n) p++;
+    size_t n;
+    for (const char *p = word_next(from, stop, &n); p; p = word_next(p + n, stop, &n)) {
+        if (n >= size || !word_begins_name(*p) || !is_undefined(source, end, stop, p, n)) continue;
+        memcpy(out, p, n);
+        out[n] = 0;
+        return 1;
     }
     return 0;
 }

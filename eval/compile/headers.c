@@ -14,6 +14,7 @@
 #include "base/buffer.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/words.h"
 #include "eval/compile/macros.h"
 #include "eval/compile/prelude.h"
 
@@ -308,11 +309,6 @@ static File *resolve(Headers *h, const File *includer, const char *name, int quo
     return includer && !includer->named ? NULL : standard(h, name);
 }
 
-static int in_word(char c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
-
 /* The text after the # of a directive; NULL when the line is no directive. */
 static const char *directive(const char *line, const char *end)
 {
@@ -341,7 +337,7 @@ static int include_name(const char *p, const char *end, IncludeName *out)
         const char *stop = memchr(p + 1, out->kind == '"' ? '"' : '>', (size_t)(end - p - 1));
         n = stop ? (size_t)(stop - p - 1) : 0;
     } else if (isblank((unsigned char)p[-1])) {
-        while (p + n < end && in_word(p[n])) n++;
+        n = word_length(p, end);
     }
     if (!n || n >= sizeof out->name) return 0;
     memcpy(out->name, p + (out->kind != 0), n);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/words.h"
 
 enum {
     VALUE_MAX_BYTES = 200,
@@ -62,18 +63,6 @@ static int compare_names(const void *a, const void *b)
     return strcmp(((const Macro *)a)->name, ((const Macro *)b)->name);
 }
 
-static int is_word_char(char c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
-
-static size_t word_length(const char *p, const char *end)
-{
-    size_t n = 0;
-    while (p + n < end && is_word_char(p[n])) n++;
-    return n;
-}
-
 static const char *skip_blanks(const char *p, const char *end)
 {
     while (p < end && isblank((unsigned char)*p)) p++;
@@ -85,7 +74,7 @@ static int names_header(const char *value, size_t len)
 {
     if (!len || len >= VALUE_MAX_BYTES || isdigit((unsigned char)*value)) return 0;
     for (size_t i = 0; i < len; i++)
-        if (!is_word_char(value[i]) && !strchr("/.-<>\"", value[i])) return 0;
+        if (!word_has(value[i]) && !strchr("/.-<>\"", value[i])) return 0;
     return 1;
 }
 

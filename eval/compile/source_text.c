@@ -5,6 +5,8 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/words.h"
+
 typedef struct {
     char *text;
     size_t len;
@@ -65,7 +67,7 @@ static int is_line(const Source *s, size_t i)
     if (isdigit(at(s, i))) return 1;
     for (const char *c = "line"; *c; c++, i = next(s, i))
         if (at(s, i) != *c) return 0;
-    return !isalnum(at(s, i)) && at(s, i) != '_';
+    return !word_has((char)at(s, i));
 }
 
 /* Blanks from i to the end of the line, but for comments. Returns where that is. */

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "base/words.h"
 
 /* Skips blanks, comments and the lines of the plan. */
 static const char *skip(const char *p)
@@ -47,11 +48,10 @@ static uint64_t token(const char **p)
         *p = end;
         return random_hash("#", 1);
     }
-    if (isalpha((unsigned char)*s) || *s == '_') {
-        while (isalnum((unsigned char)*end) || *end == '_') end++;
-        *p = end;
-        size_t n = (size_t)(end - s);
-        return *skip(end) == '(' || is_kept(s, n) ? random_hash(s, n) : random_hash("name", 4);
+    size_t n = word_name_length(s, NULL);
+    if (n) {
+        *p = s + n;
+        return *skip(s + n) == '(' || is_kept(s, n) ? random_hash(s, n) : random_hash("name", 4);
     }
     *p = s + 1;
     return random_hash(s, 1);

@@ -8,6 +8,7 @@
 
 #include "base/expr.h"
 #include "base/memory.h"
+#include "base/words.h"
 
 typedef struct {
     char *code; /* without comments, NUL-terminated */
@@ -117,8 +118,7 @@ static long number_after(const char *code, const char *mark, const char *close, 
 static long register_array(const char *code)
 {
     for (const char *p = code; (p = strstr(p, "  float ")); p += 8) {
-        const char *q = p + 8;
-        while (isalnum((unsigned char)*q) || *q == '_') q++;
+        const char *q = p + 8 + word_length(p + 8, NULL);
         long n = *q == '[' ? number_after(q, "[", "]", 256) : 0;
         const char *second = n ? strstr(q, "]") + 1 : q;
         long m = n && *second == '[' ? number_after(second, "[", "]", 256) : 1;

@@ -1,13 +1,13 @@
 /* Copies a draft, decides which axes stay, and binds its graph to sizes. */
 #include "tasks/derive/derivation.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/words.h"
 #include "tasks/derive/indices.h"
 #include "tasks/task_fields.h"
 
@@ -27,11 +27,6 @@ static const char *copy(Derivation *v, const char *text)
 
 /* ---- axes that become numbers ---- */
 
-static int is_word(char ch)
-{
-    return isalnum((unsigned char)ch) || ch == '_';
-}
-
 /* The text with every name of the list replaced by the text in `by`. Words after a dot or within
  * quotes are no axes. */
 static char *replace(const char *text, const DraftAxis *axes, const char *const *by, int n)
@@ -40,28 +35,19 @@ static char *replace(const char *text, const DraftAxis *axes, const char *const 
     buffer_init(&b, MAX_TEXT);
     int quoted = 0;
     for (const char *p = text; *p;) {
-        size_t len = 0;
+        size_t len = word_step(p, NULL);
         const char *with = NULL;
-        while (is_word(p[len])) len++;
-        for (int i = 0; i < n && len && !quoted && !with; i++)
-            if (by[i] && strlen(axes[i].name) == len && !memcmp(axes[i].name, p, len)) with = by[i];
+        for (int i = 0; i < n && !quoted && !with; i++)
+            if (by[i] && word_is(p, len, axes[i].name)) with = by[i];
         if (with && p > text && p[-1] == '.') with = NULL;
         if (with)
             buffer_puts(&b, with);
         else
-            buffer_append(&b, p, len ? len : 1);
+            buffer_append(&b, p, len);
         quoted ^= *p == '\'';
-        p += len ? len : 1;
+        p += len;
     }
     return buffer_detach(&b);
-}
-
-int derivation_mentions(const char *text, const char *name)
-{
-    size_t len = strlen(name);
-    for (const char *p = text; (p = strstr(p, name)); p += len)
-        if ((p == text || !is_word(p[-1])) && !is_word(p[len])) return 1;
-    return 0;
 }
 
 /* A long dimension of an argument: it decides what a workload costs. */
@@ -69,7 +55,7 @@ static int is_long_argument(const Draft *d, const DraftAxis *a)
 {
     for (int i = 0; i < d->n_inputs && a->size >= LONG_ARGUMENT; i++)
         for (int k = 0; k < d->inputs[i].rank && !d->inputs[i].parameter; k++)
-            if (derivation_mentions(d->inputs[i].shape[k], a->name)) return 1;
+            if (word_in(d->inputs[i].shape[k], a->name)) return 1;
     return 0;
 }
 
@@ -173,7 +159,7 @@ static int check_counts(const Draft *d, Error *err)
     if (d->n_lines < 1 || d->n_lines > GRAPH_MAX_NODES)
         return error_set(err, ERROR_LIMIT, "expected 1 to %d lines, found %d", GRAPH_MAX_NODES,
                          d->n_lines);
-    if (!d->name || !task_is_name(d->name, sizeof((Task *)0)->name))
+    if (!d->name || !word_is_name(d->name, sizeof((Task *)0)->name))
         return error_set(err, ERROR_INVALID, "\"%.80s\" is no name of a task",
                          d->name ? d->name : "");
     if (d->level < 1 || d->level > 3)
@@ -187,7 +173,7 @@ static int check_draft(const Draft *d, Error *err)
     for (int i = 0; i < d->n_axes; i++) {
         const DraftAxis *a = &d->axes[i];
         int64_t high = a->high < 1 ? largest : a->high;
-        if (!task_is_name(a->name, sizeof((Task *)0)->axis_name[0]))
+        if (!word_is_name(a->name, sizeof((Task *)0)->axis_name[0]))
             return error_set(err, ERROR_INVALID, "\"%.80s\" is no name of an axis", a->name);
         if (a->size < 1 || a->size < a->low || a->size > high || a->size > largest)
             return error_set(

@@ -24,9 +24,6 @@ int derivation_open(Derivation *v, const Draft *d, Error *err);
 void derivation_release(Derivation *v);
 char *derivation_keep(Derivation *v, char *text); /* takes a text that is freed with v */
 
-/* Does an expression name an axis? */
-int derivation_mentions(const char *text, const char *name);
-
 /* Evaluates an expression over the axes. */
 int derivation_value(const Derivation *v, const Sizes *s, const char *text, int64_t *out,
                      Error *err);

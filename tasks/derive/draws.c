@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/words.h"
 #include "tasks/derive/indices.h"
 
 /* Operators with an argument that must be positive; which one, by its name in the schema. */
@@ -146,8 +147,7 @@ static const char *largest_integer(Derivation *v, const Sizes *sizes, int n, int
     char *size = derivation_expression(v, range_size, &own);
     const char *largest = NULL;
     int named = 0;
-    for (int i = 0; size && i < v->draft.n_axes; i++)
-        named |= derivation_mentions(size, v->axes[i].name);
+    for (int i = 0; size && i < v->draft.n_axes; i++) named |= word_in(size, v->axes[i].name);
     if (!named) {
         free(size);
         size = tied_axis(v, &own, sizes, n);

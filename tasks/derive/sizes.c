@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/words.h"
 #include "ops/row/op_norm.h"
 #include "ops/row/op_softmax.h"
 #include "tasks/derive/slots.h"
@@ -174,7 +175,7 @@ static int is_batch(const Derivation *v, int axis)
     int first = 0;
     for (int i = 0; i < v->draft.n_inputs; i++)
         for (int d = 0; d < v->inputs[i].rank; d++) {
-            if (!derivation_mentions(v->inputs[i].shape[d], v->axes[axis].name)) continue;
+            if (!word_in(v->inputs[i].shape[d], v->axes[axis].name)) continue;
             if (d || v->inputs[i].parameter || strcmp(v->inputs[i].shape[d], v->axes[axis].name))
                 return 0;
             first = 1;

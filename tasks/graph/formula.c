@@ -2,11 +2,11 @@
  * arguments that are the schema's defaults at the end. */
 #include "tasks/graph/formula.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/words.h"
 
 enum { MAX_TEXT = 1 << 20, LINE_LONG = 160 };
 
@@ -21,18 +21,6 @@ typedef struct {
     FormulaForm form;
     int in_place; /* an operator writes into its argument: then nothing moves */
 } Formula;
-
-static int is_word(char ch)
-{
-    return isalnum((unsigned char)ch) || ch == '_';
-}
-
-static size_t word_length(const char *p, const char *end)
-{
-    size_t n = 0;
-    while (p + n < end && is_word(p[n])) n++;
-    return n;
-}
 
 /* Calls f for each value that an argument names. */
 static void count_uses(Formula *f, OpText t)
@@ -69,11 +57,6 @@ static OpText short_name(const Op *op)
     return (OpText){name, strcspn(name, ".")};
 }
 
-static int is(OpText t, const char *word)
-{
-    return t.len == strlen(word) && !memcmp(t.p, word, t.len);
-}
-
 /* What two operands become: "a + b". */
 static const struct {
     const char *op, *sign;
@@ -86,7 +69,7 @@ static int put_sign(const Formula *f, const OpLine *l, Buffer *b, Binding *bound
 {
     if (l->n_args != 2 || l->keyword[1].len) return 0;
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-        if (is(short_name(l->op), signs[i].op)) {
+        if (op_text_is(short_name(l->op), signs[i].op)) {
             put_argument(f, b, l->value[0], signs[i].bound);
             buffer_printf(b, " %s ", signs[i].sign);
             put_argument(f, b, l->value[1], (Binding)(signs[i].bound + 1));
@@ -100,8 +83,8 @@ static int put_sign(const Formula *f, const OpLine *l, Buffer *b, Binding *bound
 static int put_product(const Formula *f, const OpLine *l, Buffer *b, Binding *bound)
 {
     OpText name = short_name(l->op);
-    if (is(name, "linear") && l->n_args >= 2) {
-        int bias = l->n_args > 2 && !is(l->value[2], "None");
+    if (op_text_is(name, "linear") && l->n_args >= 2) {
+        int bias = l->n_args > 2 && !op_text_is(l->value[2], "None");
         put_argument(f, b, l->value[0], PRODUCT);
         buffer_puts(b, " @ ");
         put_argument(f, b, l->value[1], POSTFIX);
@@ -111,7 +94,7 @@ static int put_product(const Formula *f, const OpLine *l, Buffer *b, Binding *bo
         *bound = bias ? SUM : PRODUCT;
         return 1;
     }
-    if (is(name, "addmm") && l->n_args == 3) {
+    if (op_text_is(name, "addmm") && l->n_args == 3) {
         put_argument(f, b, l->value[1], PRODUCT);
         buffer_puts(b, " @ ");
         put_argument(f, b, l->value[2], POSTFIX);
@@ -120,7 +103,7 @@ static int put_product(const Formula *f, const OpLine *l, Buffer *b, Binding *bo
         *bound = SUM;
         return 1;
     }
-    if ((is(name, "t") || is(name, "numpy_T")) && l->n_args == 1) {
+    if ((op_text_is(name, "t") || op_text_is(name, "numpy_T")) && l->n_args == 1) {
         put_argument(f, b, l->value[0], POSTFIX);
         buffer_puts(b, ".T");
         *bound = POSTFIX;
@@ -147,7 +130,7 @@ static int is_identity(const OpLine *l)
 {
     static const char *const names[] = {"contiguous", "clone", "detach", "alias", "dropout"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (is(short_name(l->op), names[i])) return 1;
+        if (op_text_is(short_name(l->op), names[i])) return 1;
     return 0;
 }
 
@@ -185,7 +168,8 @@ static void formula_init(Formula *f, const Graph *g, FormulaForm form)
 
 static int renames(const OpLine *l)
 {
-    return is_identity(l) || is(short_name(l->op), "t") || is(short_name(l->op), "numpy_T");
+    return is_identity(l) || op_text_is(short_name(l->op), "t") ||
+           op_text_is(short_name(l->op), "numpy_T");
 }
 
 static int moves(const Formula *f, int node, const char *text)

@@ -2,20 +2,12 @@
  * they are used shows when the graph is bound. */
 #include "tasks/graph/graph.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
-
-static int is_name(const char *s)
-{
-    if (!(isalpha((unsigned char)*s) || *s == '_') || strlen(s) >= GRAPH_NAME) return 0;
-    for (; *s; s++)
-        if (!(isalnum((unsigned char)*s) || *s == '_')) return 0;
-    return 1;
-}
+#include "base/words.h"
 
 static int add_value(Graph *g, const char *name, size_t len)
 {
@@ -30,7 +22,7 @@ static int read_inputs(Graph *g, const GraphSource *s, Error *err)
         return error_set(err, ERROR_LIMIT, "graph: expected at most %d inputs, found %d",
                          GRAPH_MAX_INPUTS, s->n_inputs);
     for (int i = 0; i < s->n_inputs; i++) {
-        if (!is_name(s->inputs[i]))
+        if (!word_is_name(s->inputs[i], GRAPH_NAME))
             return error_set(err, ERROR_CORRUPT, "graph: the input \"%.80s\" is not a name",
                              s->inputs[i]);
         add_value(g, s->inputs[i], strlen(s->inputs[i]));

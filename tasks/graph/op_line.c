@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/words.h"
+
 typedef struct {
     const char *start, *p, *end;
     Error *err;
@@ -31,18 +33,13 @@ static int take(Cut *c, char token)
     return 1;
 }
 
-static int is_word(char ch, int dots)
-{
-    return isalnum((unsigned char)ch) || ch == '_' || (dots && ch == '.');
-}
-
 /* A name at c->p; len 0: there is none. */
 static OpText word(Cut *c, int dots)
 {
     blanks(c);
     OpText t = {c->p, 0};
     if (c->p == c->end || isdigit((unsigned char)*c->p)) return t;
-    while (c->p < c->end && is_word(*c->p, dots)) c->p++;
+    while (c->p < c->end && (word_has(*c->p) || (dots && *c->p == '.'))) c->p++;
     t.len = (size_t)(c->p - t.p);
     return t;
 }
@@ -165,18 +162,12 @@ typedef struct {
     Error *err;
 } Binding;
 
-static int is(OpText t, const char *word)
-{
-    return t.len == strlen(word) && !memcmp(t.p, word, t.len);
-}
-
 /* The index in the call of the tensor of a name; -1: no tensor has it; -2: an error. A tensor that
  * is named twice is passed once. */
 static int tensor_index(Binding *b, OpText t)
 {
     OpTensor x = {0};
-    for (size_t i = 0; i < t.len; i++)
-        if (!is_word(t.p[i], 0)) return -1;
+    if (word_length(t.p, t.p + t.len) < t.len) return -1;
     int id = b->scope->tensor ? b->scope->tensor(b->scope->ctx, t.p, t.len, &x) : -1;
     if (id < 0) return -1;
     for (int i = 0; i < b->call->n_tensors; i++)
@@ -260,8 +251,8 @@ static int value(Binding *b, OpText t, OpValue *v)
     memset(v, 0, sizeof *v);
     if (*t.p == '[') return list_value(b, t, v);
     if (*t.p == '\'') return string_value(t, v, b->err);
-    if (is(t, "None")) return 0;
-    if (is(t, "True") || is(t, "False")) {
+    if (op_text_is(t, "None")) return 0;
+    if (op_text_is(t, "True") || op_text_is(t, "False")) {
         v->kind = OP_BOOL;
         v->integer[0] = *t.p == 'T';
         return 0;

@@ -16,6 +16,7 @@
 #define TASKS_GRAPH_OP_LINE_H
 
 #include "base/expr.h"
+#include "base/words.h"
 #include "ops/op.h"
 
 enum { OP_LINE_MAX = 4096 }; /* bytes of a line */
@@ -24,6 +25,11 @@ typedef struct {
     const char *p; /* into the line, which must outlive the OpLine */
     size_t len;
 } OpText;
+
+static inline int op_text_is(OpText t, const char *word)
+{
+    return word_is(t.p, t.len, word);
+}
 
 typedef struct {
     OpText result[OP_MAX_RESULTS];

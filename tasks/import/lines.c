@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/words.h"
 #include "tasks/import/argument.h"
 #include "tasks/import/names.h"
 #include "tasks/import/rewrite.h"
@@ -323,25 +324,16 @@ static int begin(Writer *w)
 
 /* ---- what the outputs need ---- */
 
-static int is_word(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
 /* Adds the words of a text to a set, or says whether one of them is in it. */
 static int words(const char *p, const char *end, json_t *set, int add)
 {
-    while (p < end) {
-        const char *start = p;
-        while (p < end && is_word(*p)) p++;
-        if (p > start) {
-            char *word = memory_strndup(start, (size_t)(p - start));
-            int is_in = json_object_get(set, word) != NULL;
-            if (add) json_object_set_new(set, word, json_true());
-            free(word);
-            if (is_in && !add) return 1;
-        }
-        while (p < end && !is_word(*p)) p++;
+    size_t n;
+    for (p = word_next(p, end, &n); p; p = word_next(p + n, end, &n)) {
+        char *word = memory_strndup(p, n);
+        int is_in = json_object_get(set, word) != NULL;
+        if (add) json_object_set_new(set, word, json_true());
+        free(word);
+        if (is_in && !add) return 1;
     }
     return 0;
 }
@@ -373,14 +365,13 @@ static unsigned flags_of(const Line *line)
     return op ? op->flags : 0;
 }
 
-/* The first word of a text, or "". */
-static void first_word(const char *p, char out[GRAPH_NAME])
+/* The first word of a text, or "". Returns what is behind it. */
+static const char *first_word(const char *p, char out[GRAPH_NAME])
 {
-    size_t n = 0;
-    while (*p && !is_word(*p)) p++;
-    while (is_word(p[n]) && n + 1 < GRAPH_NAME) n++;
-    memcpy(out, p, n);
-    out[n] = 0;
+    size_t n;
+    const char *word = word_next(p, NULL, &n);
+    snprintf(out, GRAPH_NAME, "%.*s", (int)n, word ? word : "");
+    return word ? word + n : "";
 }
 
 /* By result that may be a view of another tensor's memory, or is that memory: the owner's name. */
@@ -405,11 +396,8 @@ static json_t *find_roots(const Lines *l)
 static void words_roots(const char *p, const json_t *roots, json_t *memory)
 {
     char name[GRAPH_NAME];
-    for (first_word(p, name); *name; first_word(p, name)) {
+    for (p = first_word(p, name); *name; p = first_word(p, name))
         json_object_set_new(memory, root_of(roots, name), json_true());
-        while (*p && !is_word(*p)) p++;
-        while (is_word(*p)) p++;
-    }
 }
 
 /* Backwards: a line is needed for its results, or because it writes to memory that is read later, under

@@ -1,9 +1,10 @@
 /* Chooses names: "conv.weight" becomes conv_weight, dimension 2 of an image height. */
 #include "tasks/import/names.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/words.h"
 
 /* Words that are no names in a kernel or a plan. */
 static const char *const reserved[] = {
@@ -28,9 +29,8 @@ static int is_reserved(const char *name)
 void names_choose(json_t *taken, const char *wish, char *out, size_t size)
 {
     size_t n = 0;
-    if (!isalpha((unsigned char)*wish) && *wish != '_') out[n++] = 'x';
-    for (const char *p = wish; *p && n + 8 < size; p++)
-        out[n++] = isalnum((unsigned char)*p) && (unsigned char)*p < 128 ? *p : '_';
+    if (!word_begins_name(*wish)) out[n++] = 'x';
+    for (const char *p = wish; *p && n + 8 < size; p++) out[n++] = word_has(*p) ? *p : '_';
     out[n] = 0;
     if (is_reserved(out) && n + 8 < size) out[n++] = '_', out[n] = 0;
     for (int k = 1; json_object_get(taken, out); k++) snprintf(out + n, size - n, "_%d", k);

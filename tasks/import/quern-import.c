@@ -9,6 +9,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/words.h"
 #include "tasks/derive/derive.h"
 #include "tasks/import/import.h"
 #include "tasks/task_fields.h"
@@ -22,7 +23,7 @@ static void default_name(const char *path, char out[NAME_SIZE])
     size_t len = strcspn(name, "."), n = 0;
     if (!isalpha((unsigned char)*name)) out[n++] = 'm';
     for (size_t i = 0; i < len && n + 1 < NAME_SIZE; i++)
-        out[n++] = isalnum((unsigned char)name[i]) ? (char)tolower((unsigned char)name[i]) : '_';
+        out[n++] = word_has(name[i]) ? (char)tolower((unsigned char)name[i]) : '_';
     out[n] = 0;
 }
 
@@ -95,7 +96,7 @@ int main(int argc, char **argv)
                        .n_tags = 1,
                        .level = (int)level,
                        .heldout = !strcmp(split, "heldout")};
-    if (!task_is_name(o.name, NAME_SIZE))
+    if (!word_is_name(o.name, NAME_SIZE))
         flags_usage_error(&spec, "--name %s: letters, digits and _ expected, at most %d", o.name,
                           NAME_SIZE - 1);
     int status = import(words[0], output, &o);

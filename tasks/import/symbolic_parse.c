@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/words.h"
 #include "tasks/import/symbolic.h"
 
 enum { MAX_DEPTH = 48, MAX_PATH = 200 };
@@ -56,8 +57,7 @@ static int take(Parser *p, const char *token)
     size_t len = strlen(token);
     blanks(p);
     if (strncmp(p->p, token, len)) return 0;
-    if (isalpha((unsigned char)*token) && (isalnum((unsigned char)p->p[len]) || p->p[len] == '_'))
-        return 0;
+    if (word_begins_name(*token) && word_has(p->p[len])) return 0;
     p->p += len;
     return 1;
 }
@@ -230,8 +230,8 @@ static int atom(Parser *p)
         return e < 0 || need(p, ")") ? -1 : e;
     }
     const char *name = p->p;
-    if (!isalpha((unsigned char)*name) && *name != '_') return fail(p, "expected a size");
-    while (isalnum((unsigned char)*p->p) || *p->p == '_' || *p->p == '.') p->p++;
+    if (!word_begins_name(*name)) return fail(p, "expected a size");
+    while (word_has(*p->p) || *p->p == '.') p->p++;
     size_t len = (size_t)(p->p - name);
     if (len == 1 && *name == 'L' && *p->p == '[') return dimension(p);
     return take(p, "(") ? call(p, name, len) : symbol(p, name, len);

@@ -1,13 +1,13 @@
 /* Prints expressions. The texts of operators are templates over a, b, c and p0, p1, p2. */
 #include "stages/teacher/formula/formula_code.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/words.h"
 #include "ops/op_pointwise.h"
 
 /* ---- the texts of operators ---- */
@@ -159,18 +159,13 @@ int code_is_term(const char *text)
 
 /* ---- expressions ---- */
 
-static int is_word(char c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
-
 /* The operand or number that is named at p, which is `start` or follows something else: 0 to 2, 3 to 5 for
  * p0 to p2, else -1. */
 static int named(const char *start, const char *p)
 {
-    if (p > start && (is_word(p[-1]) || p[-1] == '.')) return -1;
-    if (*p >= 'a' && *p <= 'c' && !is_word(p[1])) return *p - 'a';
-    if (*p == 'p' && p[1] >= '0' && p[1] <= '2' && !is_word(p[2])) return 3 + p[1] - '0';
+    if (p > start && (word_has(p[-1]) || p[-1] == '.')) return -1;
+    if (*p >= 'a' && *p <= 'c' && !word_has(p[1])) return *p - 'a';
+    if (*p == 'p' && p[1] >= '0' && p[1] <= '2' && !word_has(p[2])) return 3 + p[1] - '0';
     return -1;
 }
 
@@ -261,7 +256,7 @@ const char *code_name(CodeScope *s, int value)
     const char *text = code_value(s, value);
     char name[72];
     for (const char *p = text; *p; p++)
-        if (!is_word(*p) && *p != '.') {
+        if (!word_has(*p) && *p != '.') {
             variable(s, value, name);
             return declare(s, value, name, text);
         }

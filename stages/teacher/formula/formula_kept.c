@@ -1,12 +1,12 @@
 /* Operators that stay op lines of the plan. An op line names inputs of the task, results of other op lines,
  * and views of them; the memory of a computed value is a buffer of one dimension, which a view line gives
  * its shape. The lines are written once all names are known. */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/words.h"
 #include "stages/teacher/formula/formula_code.h"
 #include "stages/teacher/formula/formula_read.h"
 
@@ -79,28 +79,22 @@ typedef struct {
 
 static const char *name_of(Lines *l, int value);
 
-static int is_word(char ch)
-{
-    return isalnum((unsigned char)ch) || ch == '_';
-}
-
 /* An argument with the names that tensors have in the plan. */
 static int put_argument(Lines *l, Buffer *b, OpText t)
 {
     int quoted = 0;
     for (const char *p = t.p, *end = t.p + t.len; p < end;) {
-        size_t n = 0;
-        while (p + n < end && is_word(p[n])) n++;
+        size_t n = word_step(p, end);
         int alone = p == t.p || p[-1] != '.';
-        int v = n && alone && !quoted ? graph_find(l->r->b->graph, p, n) : -1;
+        int v = alone && !quoted ? graph_find(l->r->b->graph, p, n) : -1;
         const char *name = v >= 0 ? name_of(l, v) : NULL;
         if (v >= 0 && !name) return -1;
         quoted ^= *p == '\'';
         if (name)
             buffer_puts(b, name);
         else
-            buffer_append(b, p, n ? n : 1);
-        p += n ? n : 1;
+            buffer_append(b, p, n);
+        p += n;
     }
     return 0;
 }
