@@ -8,18 +8,10 @@
 
 int queue_status(Queue *q, QueueStatus *out, int max, int *n, Error *err)
 {
-    QueueKey classes, stat, prefix;
-    QueueFunction name;
     Command c;
-    queue_key(q, classes, "classes", NULL);
-    queue_key(q, stat, "stat", NULL);
-    queue_key(q, prefix, "", NULL);
-    queue_function(q, &c, name, "status", 2);
-    command_text(&c, classes);
-    command_text(&c, stat);
-    command_text(&c, prefix);
     redisReply *r = NULL;
-    if (queue_exchange(q, &c, 1, &r, 0, EXCHANGE_RETRY, err)) return -1;
+    queue_function(q, &c, "status");
+    if (queue_call(q, &c, &r, err)) return -1;
     *n = 0;
     for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i < r->elements && *n < max; i++) {
         const redisReply *e = r->element[i];
@@ -37,28 +29,16 @@ int queue_status(Queue *q, QueueStatus *out, int max, int *n, Error *err)
     return 0;
 }
 
-static int sick_command(Queue *q, const char *verb, const char *where, const char *value,
-                        redisReply **r, Error *err)
-{
-    QueueKey sick;
-    Command c = {0};
-    queue_key(q, sick, "sick", NULL);
-    command_text(&c, verb);
-    command_text(&c, sick);
-    if (where) command_text(&c, where);
-    if (value) command_text(&c, value);
-    return queue_exchange(q, &c, 1, r, 0, EXCHANGE_RETRY, err);
-}
-
 int queue_quarantine(Queue *q, const char *where, const char *device_class, const char *reason,
                      Error *err)
 {
     char value[800];
-    redisReply *r = NULL;
+    QueueKey sick;
+    Command c = {0};
+    queue_key(q, sick, "sick", NULL);
     snprintf(value, sizeof value, "%s\n%.3f\n%s", device_class, clock_unix(), reason);
-    if (sick_command(q, "HSET", where, value, &r, err)) return -1;
-    freeReplyObject(r);
-    return 0;
+    command_texts(&c, "HSET", sick, where, value, NULL);
+    return queue_do(q, &c, err);
 }
 
 static void read_sick(const char *where, const char *value, QueueSick *out)
@@ -73,15 +53,17 @@ static void read_sick(const char *where, const char *value, QueueSick *out)
 
 int queue_serves(Queue *q, const char *where, double since, Error *err)
 {
-    redisReply *r = NULL;
     QueueSick s = {.at = since};
-    if (sick_command(q, "HGET", where, NULL, &r, err)) return -1;
+    QueueKey sick;
+    Command get = {0}, remove = {0};
+    redisReply *r = NULL;
+    queue_key(q, sick, "sick", NULL);
+    command_texts(&get, "HGET", sick, where, NULL);
+    command_texts(&remove, "HDEL", sick, where, NULL);
+    if (queue_call(q, &get, &r, err)) return -1;
     if (r->type == REDIS_REPLY_STRING) read_sick(where, r->str, &s);
     freeReplyObject(r);
-    if (s.at >= since) return 0;
-    if (sick_command(q, "HDEL", where, NULL, &r, err)) return -1;
-    freeReplyObject(r);
-    return 0;
+    return s.at >= since ? 0 : queue_do(q, &remove, err);
 }
 
 /* The text or the number that follows a field's name in a reply of XINFO. */
@@ -125,12 +107,9 @@ int queue_workers(Queue *q, const char *device_class, double within_s, QueueWork
         redisReply *r = NULL;
         Error none;
         queue_key(q, stream, urgent ? "u" : "s", device_class);
-        command_text(&c, "XINFO");
-        command_text(&c, "CONSUMERS");
-        command_text(&c, stream);
-        command_text(&c, QUEUE_GROUP);
+        command_texts(&c, "XINFO", "CONSUMERS", stream, QUEUE_GROUP, NULL);
         /* A stream that no worker has read yet is not there. */
-        if (queue_exchange(q, &c, 1, &r, 0, EXCHANGE_RETRY, &none)) {
+        if (queue_call(q, &c, &r, &none)) {
             if (none.code == ERROR_NOT_FOUND) continue;
             return error_set(err, none.code, "%s", none.text);
         }
@@ -149,8 +128,12 @@ static int by_where(const void *a, const void *b)
 
 int queue_quarantined(Queue *q, QueueSick *out, int max, int *n, Error *err)
 {
+    QueueKey sick;
+    Command c = {0};
     redisReply *r = NULL;
-    if (sick_command(q, "HGETALL", NULL, NULL, &r, err)) return -1;
+    queue_key(q, sick, "sick", NULL);
+    command_texts(&c, "HGETALL", sick, NULL);
+    if (queue_call(q, &c, &r, err)) return -1;
     *n = 0;
     for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i + 1 < r->elements && *n < max; i += 2)
         read_sick(reply_text(r->element[i]), reply_text(r->element[i + 1]), &out[(*n)++]);
@@ -162,18 +145,10 @@ int queue_quarantined(Queue *q, QueueSick *out, int max, int *n, Error *err)
 int queue_retry(Queue *q, long *revived, Error *err)
 {
     enum { BATCH = 100 }; /* jobs a call: a script blocks the server */
-    QueueKey dead, stat, prefix;
-    queue_key(q, dead, "dead", NULL);
-    queue_key(q, stat, "stat", NULL);
-    queue_key(q, prefix, "", NULL);
     *revived = 0;
     for (long long n = 1; n > 0; *revived += (long)n) {
-        QueueFunction name;
         Command c;
-        queue_function(q, &c, name, "retry", 2);
-        command_text(&c, dead);
-        command_text(&c, stat);
-        command_text(&c, prefix);
+        queue_function(q, &c, "retry");
         command_int(&c, BATCH);
         if (queue_call_int(q, &c, &n, err)) return -1;
     }
@@ -185,56 +160,39 @@ int queue_pause(Queue *q, int on, Error *err)
     QueueKey pause;
     Command c = {0};
     queue_key(q, pause, "pause", NULL);
-    command_text(&c, on ? "SET" : "DEL");
-    command_text(&c, pause);
-    if (on) command_text(&c, "1");
-    redisReply *r = NULL;
-    if (queue_exchange(q, &c, 1, &r, 0, EXCHANGE_RETRY, err)) return -1;
-    freeReplyObject(r);
-    return 0;
+    command_texts(&c, on ? "SET" : "DEL", pause, on ? "1" : NULL, NULL);
+    return queue_do(q, &c, err);
 }
 
 /* Unlink one page of a SCAN. `cursor` receives the next cursor. */
 static int purge_page(Queue *q, const char *pattern, char cursor[32], Error *err)
 {
     Command scan = {0};
-    command_text(&scan, "SCAN");
-    command_text(&scan, cursor);
-    command_text(&scan, "MATCH");
-    command_text(&scan, pattern);
-    command_text(&scan, "COUNT");
-    command_text(&scan, "1000");
     redisReply *r = NULL;
-    if (queue_exchange(q, &scan, 1, &r, 0, EXCHANGE_RETRY, err)) return -1;
-    if (reply_at(r, 1)->type != REDIS_REPLY_ARRAY || !*reply_text(reply_at(r, 0))) {
-        freeReplyObject(r);
-        return error_set(err, ERROR_SERVER,
-                         "the queue's server answered SCAN with something else than a page");
-    }
-    snprintf(cursor, 32, "%s", reply_text(r->element[0]));
-    const redisReply *page = r->element[1];
-    int rc = 0;
-    for (size_t at = 0; at < page->elements && !rc;) {
+    command_texts(&scan, "SCAN", cursor, "MATCH", pattern, "COUNT", "1000", NULL);
+    if (queue_call(q, &scan, &r, err)) return -1;
+    const redisReply *page = reply_at(r, 1);
+    int failed = page->type != REDIS_REPLY_ARRAY || !*reply_text(reply_at(r, 0));
+    if (failed)
+        error_set(err, ERROR_SERVER,
+                  "the queue's server answered SCAN with something else than a page");
+    else
+        snprintf(cursor, 32, "%s", r->element[0]->str);
+    for (size_t at = 0; !failed && at < page->elements;) {
         Command unlink = {0};
         command_text(&unlink, "UNLINK");
-        while (at < page->elements && unlink.argc < COMMAND_MAX_ARGS) {
-            command_bytes(&unlink, page->element[at]->str, (size_t)page->element[at]->len);
-            at++;
-        }
-        redisReply *gone = NULL;
-        rc = queue_exchange(q, &unlink, 1, &gone, 0, EXCHANGE_RETRY, err);
-        if (!rc) freeReplyObject(gone);
+        for (; at < page->elements && unlink.argc < COMMAND_MAX_ARGS; at++)
+            command_bytes(&unlink, page->element[at]->str, page->element[at]->len);
+        failed = queue_do(q, &unlink, err);
     }
     freeReplyObject(r);
-    return rc;
+    return failed ? -1 : 0;
 }
 
 int queue_purge(Queue *q, Error *err)
 {
-    QueueKey prefix;
-    char pattern[QUEUE_KEY_BYTES + 1], cursor[32] = "0";
-    queue_key(q, prefix, "", NULL);
-    snprintf(pattern, sizeof pattern, "%s*", prefix);
+    char pattern[sizeof q->prefix + 1], cursor[32] = "0";
+    snprintf(pattern, sizeof pattern, "%s*", q->prefix);
     do {
         if (purge_page(q, pattern, cursor, err)) return -1;
     } while (strcmp(cursor, "0"));

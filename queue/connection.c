@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,14 @@ void command_bytes(Command *c, const void *data, size_t len)
 void command_text(Command *c, const char *s)
 {
     command_bytes(c, s, strlen(s));
+}
+
+void command_texts(Command *c, ...)
+{
+    va_list args;
+    va_start(args, c);
+    for (const char *s; (s = va_arg(args, const char *));) command_text(c, s);
+    va_end(args);
 }
 
 void command_int(Command *c, long long v)
@@ -136,27 +145,27 @@ static int read_reply(Connection *c, double deadline, ExchangeMode mode, redisRe
     }
 }
 
-static int send_all(Connection *c, const Command *commands, int n, Error *err)
+static int send_all(Connection *c, const Exchange *x, Error *err)
 {
-    for (int i = 0; i < n; i++)
-        if (redisAppendCommandArgv(c->context, commands[i].argc, (const char **)commands[i].argv,
-                                   commands[i].len))
+    for (int i = 0; i < x->n; i++) {
+        const Command *one = &x->commands[i];
+        if (redisAppendCommandArgv(c->context, one->argc, (const char **)one->argv, one->len))
             return broken(c, err);
+    }
     for (int done = 0; !done;)
         if (redisBufferWrite(c->context, &done) != REDIS_OK) return broken(c, err);
     return 0;
 }
 
-static int exchange_once(Connection *c, const Command *commands, int n, redisReply **replies,
-                         double block_s, ExchangeMode mode, Error *err)
+static int exchange_once(Connection *c, const Exchange *x, Error *err)
 {
-    for (int i = 0; i < n; i++) replies[i] = NULL;
-    if (send_all(c, commands, n, err)) return -1;
-    double deadline = clock_seconds() + block_s + REPLY_S;
-    for (int i = 0; i < n; i++) {
-        int rc = read_reply(c, deadline, mode, &replies[i], err);
+    for (int i = 0; i < x->n; i++) x->replies[i] = NULL;
+    if (send_all(c, x, err)) return -1;
+    double deadline = clock_seconds() + x->block_s + REPLY_S;
+    for (int i = 0; i < x->n; i++) {
+        int rc = read_reply(c, deadline, x->mode, &x->replies[i], err);
         if (!rc) continue;
-        connection_free_replies(replies, n);
+        connection_free_replies(x->replies, x->n);
         return rc;
     }
     return 0;
@@ -173,7 +182,7 @@ static int is_transient(const redisReply *r)
 static int greet(Connection *c, const Command *command, long long *value, Error *err)
 {
     redisReply *r = NULL;
-    if (exchange_once(c, command, 1, &r, 0, EXCHANGE_ONCE, err)) return -1;
+    if (exchange_once(c, &(Exchange){command, &r, 1, EXCHANGE_ONCE}, err)) return -1;
     int bad = r->type == REDIS_REPLY_ERROR;
     if (bad) {
         c->refused = !is_transient(r);
@@ -201,11 +210,8 @@ static int greet_all(Connection *c, Error *err)
         if (greet(c, &select, NULL, err)) return -1;
     }
     Command name = {0}, id = {0}, ping = {0};
-    command_text(&name, "CLIENT");
-    command_text(&name, "SETNAME");
-    command_text(&name, "quern");
-    command_text(&id, "CLIENT");
-    command_text(&id, "ID");
+    command_texts(&name, "CLIENT", "SETNAME", "quern", NULL);
+    command_texts(&id, "CLIENT", "ID", NULL);
     command_text(&ping, "PING"); /* an error while the server loads */
     if (greet(c, &name, NULL, err) || greet(c, &id, &c->client_id, err)) return -1;
     return greet(c, &ping, NULL, err);
@@ -305,28 +311,41 @@ static int any_transient(redisReply **replies, int n)
     return 0;
 }
 
-int connection_exchange(Connection *c, const Command *commands, int n, redisReply **replies,
-                        double block_s, ExchangeMode mode, Error *err)
+/* One try. Returns 0 when done, 1 as the mode says, -1 when the commands may be sent again, -2 when
+ * there is no connection for that. */
+static int exchange(Connection *c, const Exchange *x, Error *err)
+{
+    if (!c->context && connect_once(c, err)) return -1;
+    int rc = exchange_once(c, x, err), untouched = 0;
+    if (!rc && !any_transient(x->replies, x->n)) return 0;
+    if (!rc) {
+        const redisReply *first = x->replies[0];
+        untouched = is_transient(first); /* nothing was done: resend in every mode */
+        error_set(err, ERROR_SERVER, "the queue's server %s says: %s", c->url.shown,
+                  first->str ? first->str : "busy");
+        connection_free_replies(x->replies, x->n);
+    }
+    drop(c);
+    if (rc > 0) return 1;
+    if (x->mode == EXCHANGE_RETRY || untouched) return -1;
+    return connect_within(c, c->retry_s, err) ? -2 : 1;
+}
+
+int connection_exchange(Connection *c, const Exchange *x, Error *err)
 {
     double since = 0;
     for (int tries = 0;; tries++) {
-        int rc = c->context ? 0 : connect_once(c, err), untouched = 0;
-        if (!rc) {
-            rc = exchange_once(c, commands, n, replies, block_s, mode, err);
-            if (!rc && !any_transient(replies, n)) return 0;
-            if (!rc) {
-                untouched = is_transient(replies[0]); /* nothing was done: resend in every mode */
-                error_set(err, ERROR_SERVER, "the queue's server %s says: %s", c->url.shown,
-                          replies[0]->str ? replies[0]->str : "busy");
-                connection_free_replies(replies, n);
-            }
-            drop(c);
-            if (rc > 0) return 1;
-            if (mode != EXCHANGE_RETRY && !untouched)
-                return connect_within(c, c->retry_s, err) ? -1 : 1;
-        }
+        int rc = exchange(c, x, err);
+        if (rc != -1) return rc < 0 ? -1 : rc;
         if (!since) since = clock_seconds();
         if (back_off(c, since, tries, c->retry_s))
             return error_prefix(err, "gave up after %.0f s", clock_seconds() - since);
     }
+}
+
+redisReply *connection_ask(Connection *c, const Command *command)
+{
+    redisReply *reply = NULL;
+    const Exchange x = {command, &reply, 1, EXCHANGE_ONCE};
+    return connection_exchange(c, &x, NULL) ? NULL : reply;
 }

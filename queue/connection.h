@@ -23,6 +23,7 @@ typedef struct {
 } Command;
 
 void command_text(Command *c, const char *s);
+void command_texts(Command *c, ...) __attribute__((sentinel)); /* const char *, the last one NULL */
 void command_bytes(Command *c, const void *data, size_t len);
 void command_int(Command *c, long long v);
 
@@ -47,11 +48,20 @@ typedef enum {
     EXCHANGE_TAKE
 } ExchangeMode;
 
-/* Send n commands and read n replies (freed by connection_free_replies). block_s: how long the
- * server may block. Returns 0 when done, 1 as the mode says, -1 on an error. Error replies are
- * returned as replies. */
-int connection_exchange(Connection *c, const Command *commands, int n, redisReply **replies,
-                        double block_s, ExchangeMode mode, Error *err);
+/* n commands and their replies. */
+typedef struct {
+    const Command *commands;
+    redisReply **replies; /* output; freed by connection_free_replies */
+    int n;
+    ExchangeMode mode;
+    double block_s; /* how long the server may block */
+} Exchange;
+
+/* Send the commands and read the replies. Returns 0 when done, 1 as the mode says, -1 on an error.
+ * Error replies are returned as replies. */
+int connection_exchange(Connection *c, const Exchange *x, Error *err);
+/* Send one command once. Returns its reply, which the caller frees, or NULL. */
+redisReply *connection_ask(Connection *c, const Command *command);
 void connection_free_replies(redisReply **replies, int n);
 
 /* Access to replies whose type is not known. reply_at returns the i-th element, or a nil reply.

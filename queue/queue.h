@@ -36,13 +36,7 @@ typedef enum { QUEUE_QUEUED, QUEUE_DUPLICATE, QUEUE_DONE, QUEUE_DEAD, QUEUE_ABSE
 
 /* ---- submitters ---- */
 
-/* Put a job on the stream of a device class. key is the digest of its content. *state becomes
- * QUEUED, DUPLICATE when the job is queued already, DONE when it is finished, or DEAD when it was
- * buried (queue_retry revives it). Blocks, at most 600 s, while the stream has as many
- * jobs as it may (queue/limits.h). */
-int queue_enqueue(Queue *q, const char *device_class, const char *key, const void *body, size_t len,
-                  QueueState *state, Error *err);
-
+/* A job for the stream of a device class. key is the digest of its content. */
 typedef struct {
     const char *device_class, *key;
     const void *body;
@@ -50,19 +44,23 @@ typedef struct {
     int urgent; /* taken before all other jobs of its class */
 } QueueNew;
 
-/* The same for n jobs, in pipelines. states: n. */
-int queue_enqueue_many(Queue *q, const QueueNew *jobs, size_t n, QueueState *states, Error *err);
+/* Enqueue n jobs, in pipelines. states[n] become QUEUED, DUPLICATE when the job is queued already,
+ * DONE when it is finished, or DEAD when it was buried (queue_retry revives it). Blocks, at most
+ * 600 s, while a stream has as many jobs as it may (queue/limits.h). */
+int queue_enqueue(Queue *q, const QueueNew *jobs, size_t n, QueueState *states, Error *err);
 
 /* Remove a waiting job, as if it had never been enqueued. *gone is 1 when the job is not in the
  * queue now, 0 when a worker holds it or it is finished. */
 int queue_withdraw(Queue *q, const char *key, int *gone, Error *err);
 
-/* Called for each key; result is NULL but for DONE and DEAD. -1 ends the poll. */
-typedef int QueueResult(void *ctx, size_t index, QueueState state, const void *result, size_t len,
-                        Error *err);
-/* Look up the state of n keys, in pipelines. */
-int queue_poll(Queue *q, const char *const *keys, size_t n, QueueResult *callback, void *ctx,
-               Error *err);
+typedef struct {
+    QueueState state;
+    char *data; /* the result; NULL but for DONE and DEAD */
+    size_t len;
+} QueueResult;
+/* Look up n keys, in pipelines. The caller releases out[n], also after an error. */
+int queue_poll(Queue *q, const char *const *keys, size_t n, QueueResult *out, Error *err);
+void queue_results_release(QueueResult *results, size_t n);
 
 /* The result of a finished job is malformed: the job becomes dead, with this result instead, and
  * counts as malformed. Nothing happens when the job is not finished. */
@@ -74,25 +72,30 @@ int queue_wait(Queue *q, double timeout_s, Error *err);
 
 /* ---- workers ---- */
 
+/* A leased job. */
 typedef struct {
-    char *stream, *id, *key; /* owned; queue_job_release */
+    char *stream, *id, *key, *consumer; /* owned; queue_job_release */
     Buffer body;
     int delivery; /* 1 on the first */
 } QueueJob;
 
-/* Make the result of a job that was delivered too often. -1 on failure. */
-typedef int QueueDeadResult(void *ctx, const QueueJob *job, Buffer *result);
+typedef struct {
+    const char *name;
+    const char *const *classes; /* earlier ones have strict priority */
+    int n_classes;
+    /* Make the result of a job that was delivered too often. -1 on failure. */
+    int (*dead_result)(void *ctx, const QueueJob *job, Buffer *result);
+    void *ctx;
+} QueueConsumer;
 
-/* Take the next job of the n classes. Earlier classes have strict priority. Waits at most timeout_s
- * (<= 2). Returns 1 with a job, 0 with none (or paused, or a stop signal came), -1 on an error.
+/* Take the next job of the consumer's classes. Waits at most timeout_s (<= 2). Returns 1 with a job,
+ * 0 with none (or paused, or a stop signal came), -1 on an error.
  *
  * A consumer holds at most one job: it completes, buries or hands it back before it takes the next.
  * Expired leases (30 s without renewal) are taken over first. An entry that is no job is discarded
- * and counted as malformed. A job that was delivered
- * QUEUE_MAX_DELIVERIES times without a result is buried here, with the result of `dead_result`, and
- * not returned. */
-int queue_take(Queue *q, const char *const *classes, int n, const char *consumer, double timeout_s,
-               QueueDeadResult *dead_result, void *ctx, QueueJob *job, Error *err);
+ * and counted as malformed. A job that was delivered QUEUE_MAX_DELIVERIES times without a result is
+ * buried here, with the result of `dead_result`, and not returned. */
+int queue_take(Queue *q, const QueueConsumer *c, double timeout_s, QueueJob *job, Error *err);
 void queue_job_release(QueueJob *job);
 const char *queue_job_class(const Queue *q, const QueueJob *job); /* the class of its stream */
 
@@ -100,25 +103,22 @@ const char *queue_job_class(const Queue *q, const QueueJob *job); /* the class o
  * the work), -1 on an error. */
 
 /* Extend the lease. Call it every queue_renew_interval. */
-int queue_renew(Queue *q, const QueueJob *job, const char *consumer, Error *err);
+int queue_renew(Queue *q, const QueueJob *job, Error *err);
 double queue_renew_interval(const Queue *q); /* seconds: a third of the lease */
 
-/* Move a job from the name "CONSUMER+N", under which it was taken early, to CONSUMER. A lease under
- * such a name does not count as a delivery when it ends, because no work was tried.
- * queue_release of CONSUMER frees these leases too. */
-int queue_begin(Queue *q, const QueueJob *job, const char *waiting, const char *consumer,
-                Error *err);
+/* Move a job that a consumer "NAME+N" took early to the consumer NAME. A lease under such a name does
+ * not count as a delivery when it ends, because no work was tried. queue_release of NAME frees these
+ * leases too. */
+int queue_begin(Queue *q, QueueJob *job, const char *name, Error *err);
 
 /* Store the result and end the job. Also returns 1 when the same result is stored already. */
-int queue_complete(Queue *q, const QueueJob *job, const char *consumer, const void *result,
-                   size_t len, Error *err);
+int queue_complete(Queue *q, const QueueJob *job, const void *result, size_t len, Error *err);
 /* Return the job to its old place in the stream. The delivery is not counted. */
-int queue_hand_back(Queue *q, const QueueJob *job, const char *consumer, Error *err);
+int queue_hand_back(Queue *q, const QueueJob *job, Error *err);
 /* Return the job after a failed attempt. The delivery is counted. */
-int queue_give_up(Queue *q, const QueueJob *job, const char *consumer, Error *err);
+int queue_give_up(Queue *q, const QueueJob *job, Error *err);
 /* End the job as dead, with this result. */
-int queue_bury(Queue *q, const QueueJob *job, const char *consumer, const void *result, size_t len,
-               Error *err);
+int queue_bury(Queue *q, const QueueJob *job, const void *result, size_t len, Error *err);
 
 /* Record that a device left service. `where` names host and device. */
 int queue_quarantine(Queue *q, const char *where, const char *device_class, const char *reason,
@@ -129,10 +129,13 @@ int queue_serves(Queue *q, const char *where, double since, Error *err);
 /* Record that the device with this uuid serves the class. The record holds for one lease: repeat it
  * every queue_renew_interval. */
 int queue_announce(Queue *q, const char *device_class, const char *uuid, Error *err);
-/* Count the other devices that serve the class. *served_s: the seconds for which the device with
- * this uuid has served it without a break. */
-int queue_others(Queue *q, const char *device_class, const char *uuid, long *others,
-                 double *served_s, Error *err);
+typedef struct {
+    long others;     /* devices that serve the class, without one */
+    double served_s; /* for which that one has served it without a break */
+} QueueService;
+/* Who serves the class beside the device with this uuid. */
+int queue_service(Queue *q, const char *device_class, const char *uuid, QueueService *out,
+                  Error *err);
 /* Free all leases of a consumer at once (NULL: of all consumers). The caller knows that the
  * consumer has ended. counted: whether the deliveries count. *n: how many were freed. */
 int queue_release(Queue *q, const char *consumer, int counted, long *n, Error *err);

@@ -181,39 +181,32 @@ int server_start(Server *s, Error *err)
     return -1;
 }
 
-/* Sends one command. Returns its reply, which the caller frees, or NULL. */
-static redisReply *ask(Connection *c, const char *a, const char *b)
-{
-    Command command = {0};
-    redisReply *reply = NULL;
-    command_text(&command, a);
-    if (b) command_text(&command, b);
-    return connection_exchange(c, &command, 1, &reply, 0, EXCHANGE_ONCE, NULL) ? NULL : reply;
-}
-
 /* Returns a number of INFO persistence, or -1. */
 static long long persistence(Connection *c, const char *name)
 {
-    redisReply *r = ask(c, "INFO", "persistence");
+    Command info = {0};
+    command_texts(&info, "INFO", "persistence", NULL);
+    redisReply *r = connection_ask(c, &info);
     const char *at = r ? strstr(reply_text(r), name) : NULL;
     long long v = at ? strtoll(at + strlen(name), NULL, 10) : -1;
-    if (r) connection_free_replies(&r, 1);
+    if (r) freeReplyObject(r);
     return v;
 }
 
 void server_compact(const Server *s)
 {
     Connection *c;
+    Command rewrite = {0};
+    redisReply *r = NULL;
     double deadline = clock_seconds() + COMPACT_S;
     if (!s->pid || connection_open(s->url, &c, NULL)) return;
-    redisReply *r = NULL;
-    if (persistence(c, "aof_current_size:") >= COMPACT_LEAST) r = ask(c, "BGREWRITEAOF", NULL);
-    int begun = r != NULL;
-    if (r) connection_free_replies(&r, 1);
-    while (begun && clock_seconds() < deadline && !stop_requested() &&
+    command_text(&rewrite, "BGREWRITEAOF");
+    if (persistence(c, "aof_current_size:") >= COMPACT_LEAST) r = connection_ask(c, &rewrite);
+    while (r && clock_seconds() < deadline && !stop_requested() &&
            (persistence(c, "aof_rewrite_in_progress:") > 0 ||
             persistence(c, "aof_rewrite_scheduled:") > 0))
         clock_sleep(0.01);
+    if (r) freeReplyObject(r);
     connection_close(c);
 }
 

@@ -8,10 +8,12 @@
 #include <string.h>
 
 #include "base/digest.h"
+#include "base/embed.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "queue/limits.h"
-#include "queue/queue_lua.h"
+
+EMBED(queue_lua, "queue/queue.lua")
 
 enum { DAY_S = 24 * 3600, NAME_MAX_BYTES = 64 };
 
@@ -26,24 +28,20 @@ int queue_text_ok(const char *s, size_t max)
 
 void queue_key(const Queue *q, QueueKey out, const char *kind, const char *rest)
 {
-    snprintf(out, QUEUE_KEY_BYTES, "{%s}:%s%s%s", q->name, kind, rest ? ":" : "", rest ? rest : "");
+    snprintf(out, QUEUE_KEY_BYTES, "%s%s%s%s", q->prefix, kind, rest ? ":" : "", rest ? rest : "");
 }
 
-void queue_function(const Queue *q, Command *c, QueueFunction name, const char *function,
-                    int n_keys)
+void queue_function(const Queue *q, Command *c, const char *function)
 {
-    snprintf(name, sizeof(QueueFunction), "%s_%s", q->library, function);
     *c = (Command){0};
-    command_text(c, "FCALL");
-    command_text(c, name);
-    command_int(c, n_keys);
+    command_texts(c, "FCALL", q->library, "1", q->prefix, function, NULL);
 }
 
 static void library_name(char out[32])
 {
     Digest d;
     char hex[DIGEST_HEX];
-    digest_of(queue_library, sizeof queue_library - 1, &d);
+    digest_of(queue_lua, strlen(queue_lua), &d);
     digest_hex(&d, hex);
     snprintf(out, 32, "quern_%.8s", hex);
 }
@@ -56,30 +54,22 @@ static int error_says(const redisReply *r, const char *text)
 
 static int load_library(Queue *q, Error *err)
 {
-    Buffer code;
-    buffer_init(&code, 64 * 1024);
-    buffer_printf(&code, "#!lua name=%s\n", q->library);
-    for (const char *p = queue_library, *hit; *p;
-         p = hit ? hit + strlen("PREFIX") : p + strlen(p)) {
-        hit = strstr(p, "PREFIX");
-        buffer_append(&code, p, hit ? (size_t)(hit - p) : strlen(p));
-        if (hit) buffer_puts(&code, q->library);
-    }
     Command load = {0};
-    command_text(&load, "FUNCTION");
-    command_text(&load, "LOAD");
-    command_bytes(&load, code.data, code.len);
     redisReply *r = NULL;
-    int rc = connection_exchange(q->connection, &load, 1, &r, 0, EXCHANGE_RETRY, err);
-    if (!rc && r->type == REDIS_REPLY_ERROR && !error_says(r, "already exists")) {
+    char *code =
+        memory_printf("#!lua name=%s\nlocal library = '%s'\n%s", q->library, q->library, queue_lua);
+    command_texts(&load, "FUNCTION", "LOAD", code, NULL);
+    int failed = connection_exchange(q->connection, &(Exchange){&load, &r, 1}, err);
+    free(code);
+    if (failed) return -1;
+    if (r->type == REDIS_REPLY_ERROR && !error_says(r, "already exists")) {
         const char *hint = error_says(r, "unknown command") ? "; Redis 7.0 or later is needed" : "";
-        rc = error_set(err, ERROR_SERVER, "cannot load the queue's functions into %s: %s%s",
-                       connection_name(q->connection), r->str, hint);
+        failed = error_set(err, ERROR_SERVER, "cannot load the queue's functions into %s: %s%s",
+                           connection_name(q->connection), r->str, hint);
     }
-    if (!rc) q->loaded = connection_generation(q->connection);
-    connection_free_replies(&r, rc ? 0 : 1);
-    buffer_release(&code);
-    return rc;
+    if (!failed) q->loaded = connection_generation(q->connection);
+    freeReplyObject(r);
+    return failed;
 }
 
 static int lacks_library(redisReply **replies, int n)
@@ -89,42 +79,53 @@ static int lacks_library(redisReply **replies, int n)
     return 0;
 }
 
-int queue_exchange(Queue *q, const Command *commands, int n, redisReply **replies, double block_s,
-                   ExchangeMode mode, Error *err)
+int queue_exchange(Queue *q, const Exchange *x, Error *err)
 {
     for (int tries = 0;; tries++) {
         if (!q->loaded && load_library(q, err)) return -1;
-        int rc = connection_exchange(q->connection, commands, n, replies, block_s, mode, err);
+        int rc = connection_exchange(q->connection, x, err);
         if (rc) return rc;
-        if (!lacks_library(replies, n) || tries == 2) break;
-        connection_free_replies(replies, n);
+        if (!lacks_library(x->replies, x->n) || tries == 2) break;
+        connection_free_replies(x->replies, x->n);
         q->loaded = 0; /* the server was emptied or replaced */
     }
-    for (int i = 0; i < n; i++) {
-        const redisReply *r = replies[i];
+    for (int i = 0; i < x->n; i++) {
+        const redisReply *r = x->replies[i];
         if (r->type != REDIS_REPLY_ERROR || reply_is_error(r, "NOGROUP") ||
             reply_is_error(r, "UNBLOCKED"))
             continue;
         ErrorCode code = error_says(r, "no such key") ? ERROR_NOT_FOUND : ERROR_SERVER;
         error_set(err, code, "the queue's server %s refuses %s: %s", connection_name(q->connection),
-                  commands[i].argv[0], r->str);
-        connection_free_replies(replies, n);
+                  x->commands[i].argv[0], r->str);
+        connection_free_replies(x->replies, x->n);
         return -1;
     }
+    return 0;
+}
+
+int queue_call(Queue *q, const Command *c, redisReply **reply, Error *err)
+{
+    return queue_exchange(q, &(Exchange){c, reply, 1}, err);
+}
+
+int queue_do(Queue *q, const Command *c, Error *err)
+{
+    redisReply *r = NULL;
+    if (queue_call(q, c, &r, err)) return -1;
+    freeReplyObject(r);
     return 0;
 }
 
 int queue_call_int(Queue *q, const Command *c, long long *out, Error *err)
 {
     redisReply *r = NULL;
-    if (queue_exchange(q, c, 1, &r, 0, EXCHANGE_RETRY, err)) return -1;
+    if (queue_call(q, c, &r, err)) return -1;
     int ok = r->type == REDIS_REPLY_INTEGER;
-    if (ok)
-        *out = r->integer;
-    else
-        error_set(err, ERROR_SERVER, "the queue's server answered %s without a number", c->argv[1]);
+    if (ok) *out = r->integer;
     freeReplyObject(r);
-    return ok ? 0 : -1;
+    if (ok) return 0;
+    return error_set(err, ERROR_SERVER, "the queue's server answered %s without a number",
+                     c->argv[4]);
 }
 
 /* Start queue_wait after the last key that has finished. */
@@ -133,14 +134,9 @@ static int find_outbox_end(Queue *q, Error *err)
     QueueKey out;
     queue_key(q, out, "out", NULL);
     Command c = {0};
-    command_text(&c, "XREVRANGE");
-    command_text(&c, out);
-    command_text(&c, "+");
-    command_text(&c, "-");
-    command_text(&c, "COUNT");
-    command_text(&c, "1");
     redisReply *r = NULL;
-    if (queue_exchange(q, &c, 1, &r, 0, EXCHANGE_RETRY, err)) return -1;
+    command_texts(&c, "XREVRANGE", out, "+", "-", "COUNT", "1", NULL);
+    if (queue_call(q, &c, &r, err)) return -1;
     const char *id = reply_text(reply_at(reply_at(r, 0), 0));
     snprintf(q->out_last, sizeof q->out_last, "%s", *id ? id : "0-0");
     freeReplyObject(r);
@@ -163,26 +159,20 @@ static void check_settings(Queue *q)
     };
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         Command get = {0}, mark = {0};
-        redisReply *r = NULL;
+        redisReply *r;
         QueueKey key;
-        command_text(&get, "CONFIG");
-        command_text(&get, "GET");
-        command_text(&get, settings[i].name);
-        if (connection_exchange(q->connection, &get, 1, &r, 0, EXCHANGE_ONCE, NULL)) return;
+        command_texts(&get, "CONFIG", "GET", settings[i].name, NULL);
+        if (!(r = connection_ask(q->connection, &get))) return;
         const char *value = reply_text(reply_at(r, 1));
         int bad = *value && strcmp(value, settings[i].good) != 0;
-        connection_free_replies(&r, 1);
+        freeReplyObject(r);
         if (!bad) continue;
         queue_key(q, key, "warned", settings[i].name);
-        command_text(&mark, "SET");
-        command_text(&mark, key);
-        command_text(&mark, "1");
-        command_text(&mark, "NX");
-        command_text(&mark, "EX");
+        command_texts(&mark, "SET", key, "1", "NX", "EX", NULL);
         command_int(&mark, DAY_S);
-        if (connection_exchange(q->connection, &mark, 1, &r, 0, EXCHANGE_ONCE, NULL)) return;
+        if (!(r = connection_ask(q->connection, &mark))) return;
         if (r->type == REDIS_REPLY_STATUS) log_warn("%s", settings[i].sentence);
-        connection_free_replies(&r, 1);
+        freeReplyObject(r);
     }
 }
 
@@ -192,16 +182,15 @@ static int open_checked(Queue *q, const char *url, const char *name, const char 
     if (!url || !*url) url = getenv("QUERN_REDIS");
     if (!url || !*url)
         return error_set(err, ERROR_USAGE,
-                         "there is no queue: QUERN_REDIS names no server; put `quern-fleet "
-                         "run --` in front of the "
-                         "command to have a private one");
+                         "there is no queue: QUERN_REDIS names no server; put `quern-fleet run --` "
+                         "in front of the command to have a private one");
     if (!name || !*name) name = "quern";
     if (!queue_text_ok(name, NAME_MAX_BYTES) || strpbrk(name, "{}*?[]\\ "))
         return error_set(err, ERROR_USAGE,
                          "a queue's name is 1 to 64 printable characters without blanks and "
                          "{}*?[]\\, found '%s'",
                          name);
-    snprintf(q->name, sizeof q->name, "%s.%s", name, version);
+    snprintf(q->prefix, sizeof q->prefix, "{%s.%s}:", name, version);
     QueueLimits limits;
     if (queue_limits_read(url, &limits, err)) return -1;
     q->lease_s = limits.lease_s;
@@ -239,4 +228,9 @@ void queue_set_patience(Queue *q, double seconds)
 double queue_renew_interval(const Queue *q)
 {
     return q->lease_s / 3;
+}
+
+long long queue_lease_ms(const Queue *q)
+{
+    return (long long)(q->lease_s * 1000);
 }

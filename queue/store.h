@@ -5,7 +5,7 @@
 #include "queue/connection.h"
 #include "queue/queue.h"
 
-#define QUEUE_GROUP "workers" /* equals GROUP of queue/queue_lua.h */
+#define QUEUE_GROUP "workers" /* equals GROUP of queue/queue.lua */
 
 enum { QUEUE_KEY_BYTES = 256, QUEUE_PIPELINE = 128 };
 
@@ -13,8 +13,8 @@ typedef char QueueKey[QUEUE_KEY_BYTES];
 
 struct Queue {
     Connection *connection;
-    char name[80];     /* "NAME.VERSION": programs of two versions never share jobs */
-    char library[32];  /* name of the Lua library: "quern_1f2e3d4c" */
+    char prefix[88]; /* of all keys, "{NAME.VERSION}:": programs of two versions never share jobs */
+    char library[32];  /* name of the Lua library and of its function: "quern_1f2e3d4c" */
     unsigned loaded;   /* the connection's generation at the last library load; 0: not loaded */
     unsigned taken;    /* the connection's generation at the last take */
     char out_last[64]; /* id of the last entry read from the stream of finished keys */
@@ -26,19 +26,21 @@ struct Queue {
 /* Write "{NAME.VERSION}:kind:rest", or "{NAME.VERSION}:kind" with rest NULL. */
 void queue_key(const Queue *q, QueueKey out, const char *kind, const char *rest);
 
-typedef char QueueFunction[64];
-/* Start a call of a Lua function with n_keys keys. The caller adds keys and arguments. `name` must
- * live as long as the command. */
-void queue_function(const Queue *q, Command *c, QueueFunction name, const char *function,
-                    int n_keys);
+/* Start a call of a Lua function. The caller adds the arguments behind q. */
+void queue_function(const Queue *q, Command *c, const char *function);
 
 /* connection_exchange with two additions. It loads the library when the server lacks it. It turns
  * an error reply into an error, except NOGROUP and UNBLOCKED, which blocking reads expect: NOT_FOUND
  * for a key that is not there, else SERVER. */
-int queue_exchange(Queue *q, const Command *commands, int n, redisReply **replies, double block_s,
-                   ExchangeMode mode, Error *err);
-/* Send one idempotent command whose reply is an integer. */
+int queue_exchange(Queue *q, const Exchange *x, Error *err);
+/* Send one idempotent command, with one reply that the caller frees. */
+int queue_call(Queue *q, const Command *c, redisReply **reply, Error *err);
+/* The same with a reply that is not looked at. */
+int queue_do(Queue *q, const Command *c, Error *err);
+/* The same for a Lua function whose reply is an integer. */
 int queue_call_int(Queue *q, const Command *c, long long *out, Error *err);
+/* The lease in milliseconds. */
+long long queue_lease_ms(const Queue *q);
 
 /* Returns whether s has 1 to max bytes, all printable: a name, class or key. */
 int queue_text_ok(const char *s, size_t max);

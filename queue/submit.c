@@ -10,27 +10,6 @@
 
 enum { FULL_LIMIT_S = 600 }; /* limit of the wait for a full stream */
 
-typedef struct {
-    QueueKey job, stream, classes;
-    QueueFunction function;
-    Command command;
-} Enqueue;
-
-static void enqueue_build(const Queue *q, const QueueNew *job, Enqueue *e)
-{
-    queue_key(q, e->job, "j", job->key);
-    queue_key(q, e->stream, job->urgent ? "u" : "s", job->device_class);
-    queue_key(q, e->classes, "classes", NULL);
-    queue_function(q, &e->command, e->function, "enqueue", 3);
-    command_text(&e->command, e->job);
-    command_text(&e->command, e->stream);
-    command_text(&e->command, e->classes);
-    command_text(&e->command, job->key);
-    command_bytes(&e->command, job->body, job->len);
-    command_text(&e->command, job->device_class);
-    command_int(&e->command, q->limit);
-}
-
 /* Read the reply to an enqueue. Returns 0, 1 when the stream is full, -1 on an error. */
 static int enqueue_state(const redisReply *r, QueueState *state, Error *err)
 {
@@ -55,25 +34,26 @@ static int enqueue_state(const redisReply *r, QueueState *state, Error *err)
  * the first that found its stream full, or -1. The rest may be sent again. */
 static long enqueue_batch(Queue *q, const QueueNew *jobs, size_t n, QueueState *states, Error *err)
 {
-    Enqueue *e = memory_array(n, sizeof *e);
     Command *commands = memory_array(n, sizeof *commands);
     redisReply *replies[QUEUE_PIPELINE];
     for (size_t i = 0; i < n; i++) {
-        enqueue_build(q, &jobs[i], &e[i]);
-        commands[i] = e[i].command; /* its numbers point into e[i] */
+        queue_function(q, &commands[i], "enqueue");
+        command_texts(&commands[i], jobs[i].urgent ? "u" : "s", jobs[i].device_class, jobs[i].key,
+                      NULL);
+        command_bytes(&commands[i], jobs[i].body, jobs[i].len);
+        command_int(&commands[i], q->limit);
     }
-    long done = queue_exchange(q, commands, (int)n, replies, 0, EXCHANGE_RETRY, err) ? -1 : 0;
-    if (!done) {
-        for (size_t i = 0; i < n; i++) {
-            int rc = enqueue_state(replies[i], &states[i], err);
-            if (rc < 0) done = -1;
-            if (rc) break;
-            done++;
-        }
-        connection_free_replies(replies, (int)n);
-    }
+    int failed = queue_exchange(q, &(Exchange){commands, replies, (int)n}, err);
     free(commands);
-    free(e);
+    if (failed) return -1;
+    long done = 0;
+    for (size_t i = 0; i < n; i++) {
+        int rc = enqueue_state(replies[i], &states[i], err);
+        if (rc < 0) done = -1;
+        if (rc) break;
+        done++;
+    }
+    connection_free_replies(replies, (int)n);
     return done;
 }
 
@@ -91,7 +71,7 @@ static int check_new(const QueueNew *job, Error *err)
     return 0;
 }
 
-int queue_enqueue_many(Queue *q, const QueueNew *jobs, size_t n, QueueState *states, Error *err)
+int queue_enqueue(Queue *q, const QueueNew *jobs, size_t n, QueueState *states, Error *err)
 {
     for (size_t i = 0; i < n; i++)
         if (check_new(&jobs[i], err)) return -1;
@@ -116,28 +96,12 @@ int queue_enqueue_many(Queue *q, const QueueNew *jobs, size_t n, QueueState *sta
     return 0;
 }
 
-int queue_enqueue(Queue *q, const char *device_class, const char *key, const void *body, size_t len,
-                  QueueState *state, Error *err)
-{
-    QueueNew job = {device_class, key, body, len, 0};
-    return queue_enqueue_many(q, &job, 1, state, err);
-}
-
 int queue_refuse(Queue *q, const QueueNew *job, const void *result, size_t len, Error *err)
 {
-    QueueKey names, stat, dead;
-    QueueFunction function;
     Command c;
-    long long done = 0;
-    queue_key(q, names, "j", job->key);
-    queue_key(q, stat, "stat", NULL);
-    queue_key(q, dead, "dead", NULL);
-    queue_function(q, &c, function, "refuse", 3);
-    command_text(&c, names);
-    command_text(&c, stat);
-    command_text(&c, dead);
-    command_text(&c, job->device_class);
-    command_text(&c, job->key);
+    long long done;
+    queue_function(q, &c, "refuse");
+    command_texts(&c, job->device_class, job->key, NULL);
     command_bytes(&c, job->body, job->len);
     command_bytes(&c, result, len);
     return queue_call_int(q, &c, &done, err);
@@ -145,62 +109,69 @@ int queue_refuse(Queue *q, const QueueNew *job, const void *result, size_t len, 
 
 int queue_withdraw(Queue *q, const char *key, int *gone, Error *err)
 {
-    QueueKey job;
-    QueueFunction name;
     Command c;
-    long long answer = 0;
-    queue_key(q, job, "j", key);
-    queue_function(q, &c, name, "withdraw", 1);
-    command_text(&c, job);
-    command_int(&c, (long long)(q->lease_s * 1000));
+    long long answer;
+    queue_function(q, &c, "withdraw");
+    command_text(&c, key);
+    command_int(&c, queue_lease_ms(q));
     if (queue_call_int(q, &c, &answer, err)) return -1;
     *gone = answer == 1;
     return 0;
 }
 
-static int hand_over(const redisReply *r, size_t index, QueueResult *callback, void *ctx,
-                     Error *err)
+/* Read a job's fields st and res. */
+static int read_result(const redisReply *r, QueueResult *out, Error *err)
 {
     if (r->type != REDIS_REPLY_ARRAY || r->elements != 2)
         return error_set(err, ERROR_SERVER,
                          "the queue's server answered HMGET with a reply of type %d", r->type);
-    const redisReply *st = r->element[0], *res = r->element[1];
-    QueueState state = QUEUE_ABSENT;
-    if (st->str && !strcmp(st->str, "queued")) state = QUEUE_QUEUED;
-    if (st->str && !strcmp(st->str, "done")) state = QUEUE_DONE;
-    if (st->str && !strcmp(st->str, "dead")) state = QUEUE_DEAD;
-    int finished = state == QUEUE_DONE || state == QUEUE_DEAD;
-    if (finished && !res->str)
+    const char *state = reply_text(r->element[0]);
+    const redisReply *result = r->element[1];
+    out->state = !strcmp(state, "queued") ? QUEUE_QUEUED
+                 : !strcmp(state, "done") ? QUEUE_DONE
+                 : !strcmp(state, "dead") ? QUEUE_DEAD
+                                          : QUEUE_ABSENT;
+    if (out->state != QUEUE_DONE && out->state != QUEUE_DEAD) return 0;
+    if (result->type != REDIS_REPLY_STRING)
         return error_set(err, ERROR_SERVER,
                          "a finished job has lost its result on the queue's server");
-    return callback(ctx, index, state, finished ? res->str : NULL, finished ? (size_t)res->len : 0,
-                    err);
+    out->len = (size_t)result->len;
+    out->data = memory_alloc(out->len + 1);
+    memcpy(out->data, result->str, out->len);
+    return 0;
 }
 
-int queue_poll(Queue *q, const char *const *keys, size_t n, QueueResult *callback, void *ctx,
-               Error *err)
+/* Look up at most QUEUE_PIPELINE keys. */
+static int poll_batch(Queue *q, const char *const *keys, int n, QueueResult *out, Error *err)
 {
+    QueueKey names[QUEUE_PIPELINE];
+    redisReply *replies[QUEUE_PIPELINE];
+    Command *commands = memory_array((size_t)n, sizeof *commands);
+    for (int i = 0; i < n; i++) {
+        queue_key(q, names[i], "j", keys[i]);
+        command_texts(&commands[i], "HMGET", names[i], "st", "res", NULL);
+    }
+    int failed = queue_exchange(q, &(Exchange){commands, replies, n}, err);
+    free(commands);
+    if (failed) return -1;
+    for (int i = 0; i < n && !failed; i++) failed = read_result(replies[i], &out[i], err);
+    connection_free_replies(replies, n);
+    return failed;
+}
+
+int queue_poll(Queue *q, const char *const *keys, size_t n, QueueResult *out, Error *err)
+{
+    for (size_t i = 0; i < n; i++) out[i] = (QueueResult){.state = QUEUE_ABSENT};
     for (size_t at = 0; at < n; at += QUEUE_PIPELINE) {
-        int batch = (int)(n - at < QUEUE_PIPELINE ? n - at : QUEUE_PIPELINE);
-        QueueKey names[QUEUE_PIPELINE];
-        Command *commands = memory_array((size_t)batch, sizeof *commands);
-        redisReply *replies[QUEUE_PIPELINE];
-        for (int i = 0; i < batch; i++) {
-            queue_key(q, names[i], "j", keys[at + (size_t)i]);
-            command_text(&commands[i], "HMGET");
-            command_text(&commands[i], names[i]);
-            command_text(&commands[i], "st");
-            command_text(&commands[i], "res");
-        }
-        int rc = queue_exchange(q, commands, batch, replies, 0, EXCHANGE_RETRY, err);
-        free(commands);
-        if (rc) return -1;
-        for (int i = 0; i < batch && !rc; i++)
-            rc = hand_over(replies[i], at + (size_t)i, callback, ctx, err);
-        connection_free_replies(replies, batch);
-        if (rc) return -1;
+        size_t batch = n - at < QUEUE_PIPELINE ? n - at : QUEUE_PIPELINE;
+        if (poll_batch(q, keys + at, (int)batch, out + at, err)) return -1;
     }
     return 0;
+}
+
+void queue_results_release(QueueResult *results, size_t n)
+{
+    for (size_t i = 0; i < n; i++) free(results[i].data);
 }
 
 int queue_wait(Queue *q, double timeout_s, Error *err)
@@ -213,16 +184,11 @@ int queue_wait(Queue *q, double timeout_s, Error *err)
         if (left <= 0 || stop_requested()) return 0;
         double block = left < 2 ? left : 2;
         Command c = {0};
-        command_text(&c, "XREAD");
-        command_text(&c, "COUNT");
-        command_text(&c, "1000");
-        command_text(&c, "BLOCK");
+        command_texts(&c, "XREAD", "COUNT", "1000", "BLOCK", NULL);
         command_int(&c, (long long)(block * 1000) + 1);
-        command_text(&c, "STREAMS");
-        command_text(&c, out);
-        command_text(&c, q->out_last);
+        command_texts(&c, "STREAMS", out, q->out_last, NULL);
         redisReply *r = NULL;
-        int rc = queue_exchange(q, &c, 1, &r, block, EXCHANGE_READ, err);
+        int rc = queue_exchange(q, &(Exchange){&c, &r, 1, EXCHANGE_READ, block}, err);
         if (rc < 0) return -1;
         if (rc) continue;
         const redisReply *entries = reply_at(reply_at(r, 0), 1);

@@ -19,12 +19,13 @@ typedef struct {
     QueueKey names[STREAMS_MAX];
 } Streams;
 
-static void streams_of(const Queue *q, const char *const *classes, int n, Streams *s)
+static void streams_of(const Queue *q, const QueueConsumer *c, Streams *s)
 {
+    int n = c->n_classes;
     s->n = 2 * n;
     for (int i = 0; i < n; i++) {
-        queue_key(q, s->names[i], "u", classes[i]);
-        queue_key(q, s->names[n + i], "s", classes[i]);
+        queue_key(q, s->names[i], "u", c->classes[i]);
+        queue_key(q, s->names[n + i], "s", c->classes[i]);
     }
 }
 
@@ -41,119 +42,207 @@ void queue_job_release(QueueJob *job)
     free(job->stream);
     free(job->id);
     free(job->key);
+    free(job->consumer);
     buffer_release(&job->body);
     *job = (QueueJob){0};
 }
 
-/* Returns 1 when the entry is no job: job then has its stream, id and delivery only. */
-static int job_fill(QueueJob *job, const char *stream, const redisReply *id, const redisReply *key,
-                    const redisReply *body, int delivery, Error *err)
+/* The parts of an entry, as the server hands it out. */
+typedef struct {
+    const char *stream; /* NULL: none that was asked for */
+    const redisReply *id, *key, *body;
+    int delivery;
+} Entry;
+
+/* Returns 1 when the entry is no job: job then has neither key nor body. */
+static int job_fill(QueueJob *job, const Entry *e, const char *consumer, Error *err)
 {
-    if (!stream || !*reply_text(id))
+    const char *key = reply_text(e->key);
+    if (!e->stream || !*reply_text(e->id))
         return error_set(err, ERROR_SERVER,
                          "the queue's server handed out something that is no entry of a stream "
                          "that was asked for");
-    job->stream = memory_strdup(stream);
-    job->id = memory_strdup(id->str);
-    job->delivery = delivery;
-    if (!queue_text_ok(reply_text(key), QUEUE_MAX_KEY) || strlen(reply_text(key)) != key->len ||
-        body->type != REDIS_REPLY_STRING || body->len > QUEUE_MAX_BODY)
+    job->stream = memory_strdup(e->stream);
+    job->id = memory_strdup(e->id->str);
+    job->consumer = memory_strdup(consumer);
+    job->delivery = e->delivery;
+    if (!queue_text_ok(key, QUEUE_MAX_KEY) || strlen(key) != e->key->len ||
+        e->body->type != REDIS_REPLY_STRING || e->body->len > QUEUE_MAX_BODY)
         return 1;
-    job->key = memory_strdup(key->str);
-    buffer_init(&job->body, (size_t)body->len + 1);
-    buffer_append(&job->body, body->str, (size_t)body->len);
+    job->key = memory_strdup(key);
+    buffer_init(&job->body, (size_t)e->body->len + 1);
+    buffer_append(&job->body, e->body->str, (size_t)e->body->len);
     return 0;
 }
 
 /* The part of the stream's name after "{NAME.VERSION}:s:" or ":u:". */
 const char *queue_job_class(const Queue *q, const QueueJob *job)
 {
-    return job->stream + strlen(q->name) + strlen("{}:s:");
+    return job->stream + strlen(q->prefix) + strlen("s:");
 }
+
+/* ---- a leased job ---- */
+
+/* Start a call on a leased job. The caller adds the arguments behind these. */
+static void leased_function(const Queue *q, Command *c, const char *function, const QueueJob *job)
+{
+    queue_function(q, c, function);
+    command_texts(c, job->stream, job->id, job->consumer, NULL);
+    command_int(c, job->delivery);
+}
+
+static int leased_call(Queue *q, const Command *c, Error *err)
+{
+    long long held = 0;
+    return queue_call_int(q, c, &held, err) ? -1 : held == 1;
+}
+
+int queue_renew(Queue *q, const QueueJob *job, Error *err)
+{
+    Command c;
+    leased_function(q, &c, "renew", job);
+    return leased_call(q, &c, err);
+}
+
+int queue_begin(Queue *q, QueueJob *job, const char *name, Error *err)
+{
+    Command c;
+    leased_function(q, &c, "renew", job);
+    command_text(&c, name);
+    int held = leased_call(q, &c, err);
+    if (held > 0) {
+        free(job->consumer);
+        job->consumer = memory_strdup(name);
+    }
+    return held;
+}
+
+int queue_complete(Queue *q, const QueueJob *job, const void *result, size_t len, Error *err)
+{
+    Command c;
+    leased_function(q, &c, "complete", job);
+    command_text(&c, job->key);
+    command_bytes(&c, result, len);
+    command_int(&c, q->result_ttl_s);
+    return leased_call(q, &c, err);
+}
+
+int queue_bury(Queue *q, const QueueJob *job, const void *result, size_t len, Error *err)
+{
+    Command c;
+    leased_function(q, &c, "bury", job);
+    command_text(&c, job->key);
+    command_bytes(&c, result, len);
+    return leased_call(q, &c, err);
+}
+
+static int put_back(Queue *q, const QueueJob *job, int counted, Error *err)
+{
+    Command c;
+    leased_function(q, &c, "hand_back", job);
+    command_int(&c, counted);
+    return leased_call(q, &c, err);
+}
+
+int queue_hand_back(Queue *q, const QueueJob *job, Error *err)
+{
+    return put_back(q, job, 0, err);
+}
+
+int queue_give_up(Queue *q, const QueueJob *job, Error *err)
+{
+    return put_back(q, job, 1, err);
+}
+
+/* ---- take ---- */
 
 typedef enum { TAKE_ERROR = -1, TAKE_NONE, TAKE_JOB, TAKE_PAUSED, TAKE_LOST } TakeResult;
 
 /* Discard an entry that is no job. The next take goes on with another one. */
-static TakeResult discard(Queue *q, QueueJob *job, const char *consumer, Error *err)
+static TakeResult discard(Queue *q, QueueJob *job, Error *err)
 {
-    QueueKey stat;
-    QueueFunction name;
     Command c;
-    long long held;
-    queue_key(q, stat, "stat", NULL);
-    queue_function(q, &c, name, "discard", 2);
-    command_text(&c, job->stream);
-    command_text(&c, stat);
-    command_text(&c, job->id);
-    command_text(&c, consumer);
-    command_int(&c, job->delivery);
-    command_text(&c, queue_job_class(q, job));
-    int rc = queue_call_int(q, &c, &held, err);
-    if (!rc) log_warn("the queue of %s held an entry that is no job", queue_job_class(q, job));
+    leased_function(q, &c, "discard", job);
+    int held = leased_call(q, &c, err);
+    if (held >= 0)
+        log_warn("the queue of %s held an entry that is no job", queue_job_class(q, job));
     queue_job_release(job);
-    return rc ? TAKE_ERROR : TAKE_LOST;
+    return held < 0 ? TAKE_ERROR : TAKE_LOST;
 }
+
+/* A taker: a consumer and the streams that it reads. */
+typedef struct {
+    Queue *q;
+    const QueueConsumer *consumer;
+    Streams streams;
+} Taker;
 
 /* Take without blocking: first own deliveries whose reply was lost, then expired leases, then new
  * jobs. */
-static TakeResult take_now(Queue *q, const Streams *s, const char *consumer, QueueJob *job,
-                           Error *err)
+static TakeResult take_now(Taker *t, QueueJob *job, Error *err)
 {
+    Queue *q = t->q;
+    const Streams *s = &t->streams;
     unsigned generation = connection_generation(q->connection);
     double now = clock_seconds();
     int scan = now >= q->next_scan, fresh = q->taken != generation;
     if (scan) q->next_scan = now + fmin(q->lease_s / 4, 1);
-    QueueKey pause;
-    QueueFunction name;
     Command c;
-    queue_key(q, pause, "pause", NULL);
-    queue_function(q, &c, name, "take", 1 + s->n);
-    command_text(&c, pause);
+    queue_function(q, &c, "take");
+    command_text(&c, t->consumer->name);
+    command_int(&c, queue_lease_ms(q));
+    command_texts(&c, scan || fresh ? "1" : "0", fresh ? "1" : "0", NULL);
     for (int i = 0; i < s->n; i++) command_text(&c, s->names[i]);
-    command_text(&c, consumer);
-    command_int(&c, (long long)(q->lease_s * 1000));
-    command_text(&c, scan || fresh ? "1" : "0");
-    command_text(&c, fresh ? "1" : "0");
     redisReply *r = NULL;
-    int rc = queue_exchange(q, &c, 1, &r, 0, EXCHANGE_ONCE, err);
+    int rc = queue_exchange(q, &(Exchange){&c, &r, 1, EXCHANGE_ONCE}, err);
     if (rc) return rc < 0 ? TAKE_ERROR : TAKE_LOST;
     q->taken = generation;
     TakeResult result = TAKE_NONE;
     if (r->type == REDIS_REPLY_STRING) result = TAKE_PAUSED;
     if (r->type == REDIS_REPLY_ARRAY && r->elements == 5) {
         long long index = r->element[0]->integer;
-        rc = job_fill(job, index < 0 || index >= s->n ? NULL : s->names[index], r->element[1],
-                      r->element[2], r->element[3], (int)r->element[4]->integer, err);
-        result = rc < 0 ? TAKE_ERROR : rc ? discard(q, job, consumer, err) : TAKE_JOB;
+        const Entry e = {index < 0 || index >= s->n ? NULL : s->names[index], r->element[1],
+                         r->element[2], r->element[3], (int)r->element[4]->integer};
+        rc = job_fill(job, &e, t->consumer->name, err);
+        result = rc < 0 ? TAKE_ERROR : rc ? discard(q, job, err) : TAKE_JOB;
     }
     freeReplyObject(r);
     return result;
 }
 
+/* Read a stream's part of an XREADGROUP reply. Returns as job_fill. */
+static int read_entry(const Taker *t, const redisReply *part, QueueJob *job, Error *err)
+{
+    static const redisReply nothing = {.type = REDIS_REPLY_NIL};
+    const redisReply *e = reply_at(reply_at(part, 1), 0), *f = reply_at(e, 1);
+    int is_job = f->type == REDIS_REPLY_ARRAY && f->elements == 4 &&
+                 !strcmp(reply_text(reply_at(f, 0)), "key") &&
+                 !strcmp(reply_text(reply_at(f, 2)), "body");
+    const Entry entry = {asked_stream(&t->streams, reply_text(reply_at(part, 0))), reply_at(e, 0),
+                         is_job ? reply_at(f, 1) : &nothing, reply_at(f, 3), 1};
+    return job_fill(job, &entry, t->consumer->name, err);
+}
+
 /* Read an XREADGROUP reply. The first job goes to `job`. COUNT holds per stream, so there may be
  * more: hand them back. */
-static TakeResult read_jobs(Queue *q, const Streams *s, const redisReply *r, const char *consumer,
-                            QueueJob *job, Error *err)
+static TakeResult read_jobs(Taker *t, const redisReply *r, QueueJob *job, Error *err)
 {
     TakeResult result = TAKE_NONE;
     if (r->type != REDIS_REPLY_ARRAY)
         return result; /* nil, or NOGROUP or UNBLOCKED: the stream was deleted */
     for (size_t i = 0; i < r->elements; i++) {
-        const redisReply *e = reply_at(reply_at(reply_at(r, i), 1), 0), *f = reply_at(e, 1);
-        int is_job = f->type == REDIS_REPLY_ARRAY && f->elements == 4 &&
-                     !strcmp(reply_text(reply_at(f, 0)), "key") &&
-                     !strcmp(reply_text(reply_at(f, 2)), "body");
         QueueJob next = {0};
-        int rc =
-            job_fill(&next, asked_stream(s, reply_text(reply_at(reply_at(r, i), 0))),
-                     reply_at(e, 0), reply_at(f, is_job ? 1 : f->elements), reply_at(f, 3), 1, err);
-        if (rc > 0) rc = discard(q, &next, consumer, err) == TAKE_ERROR ? -1 : 1;
-        if (!rc && result == TAKE_JOB) rc = queue_hand_back(q, &next, consumer, err);
-        if (!rc && result != TAKE_JOB) {
-            *job = next;
-            next = (QueueJob){0};
-            result = TAKE_JOB;
+        int rc = read_entry(t, r->element[i], &next, err);
+        if (rc > 0) {
+            if (discard(t->q, &next, err) == TAKE_ERROR) return TAKE_ERROR;
+            continue;
         }
+        if (!rc && result == TAKE_NONE) {
+            *job = next;
+            result = TAKE_JOB;
+            continue;
+        }
+        if (!rc) rc = queue_hand_back(t->q, &next, err);
         queue_job_release(&next);
         if (rc < 0) return TAKE_ERROR;
     }
@@ -161,32 +250,28 @@ static TakeResult read_jobs(Queue *q, const Streams *s, const redisReply *r, con
 }
 
 /* Block for a new job. When a pause or a stop came meanwhile, hand it back. */
-static TakeResult take_blocking(Queue *q, const Streams *s, const char *consumer, double wait_s,
-                                QueueJob *job, Error *err)
+static TakeResult take_blocking(Taker *t, double wait_s, QueueJob *job, Error *err)
 {
+    Queue *q = t->q;
+    const Streams *s = &t->streams;
     QueueKey pause;
     Command c[2] = {{0}, {0}};
     queue_key(q, pause, "pause", NULL);
-    static const char *const words[] = {"XREADGROUP", "GROUP", QUEUE_GROUP};
-    for (int i = 0; i < 3; i++) command_text(&c[0], words[i]);
-    command_text(&c[0], consumer);
-    command_text(&c[0], "COUNT");
-    command_text(&c[0], "1");
-    command_text(&c[0], "BLOCK");
+    command_texts(&c[0], "XREADGROUP", "GROUP", QUEUE_GROUP, t->consumer->name, "COUNT", "1",
+                  "BLOCK", NULL);
     command_int(&c[0], (long long)(wait_s * 1000) + 1);
     command_text(&c[0], "STREAMS");
     for (int i = 0; i < s->n; i++) command_text(&c[0], s->names[i]);
     for (int i = 0; i < s->n; i++) command_text(&c[0], ">");
-    command_text(&c[1], "EXISTS");
-    command_text(&c[1], pause);
+    command_texts(&c[1], "EXISTS", pause, NULL);
     redisReply *r[2];
-    int rc = queue_exchange(q, c, 2, r, wait_s, EXCHANGE_TAKE, err);
+    int rc = queue_exchange(q, &(Exchange){c, r, 2, EXCHANGE_TAKE, wait_s}, err);
     if (rc) return rc < 0 ? TAKE_ERROR : TAKE_LOST;
-    TakeResult result = read_jobs(q, s, r[0], consumer, job, err);
+    TakeResult result = read_jobs(t, r[0], job, err);
     int paused = r[1]->type == REDIS_REPLY_INTEGER && r[1]->integer;
     connection_free_replies(r, 2);
     if (result == TAKE_JOB && (paused || stop_requested())) {
-        result = queue_hand_back(q, job, consumer, err) < 0 ? TAKE_ERROR : TAKE_NONE;
+        result = queue_hand_back(q, job, err) < 0 ? TAKE_ERROR : TAKE_NONE;
         queue_job_release(job);
     }
     return result;
@@ -199,196 +284,80 @@ static void sleep_until(double deadline)
     if (left > 0) poll(&f, 1, (int)(left * 1000) + 1);
 }
 
-static int bury_exhausted(Queue *q, QueueJob *job, const char *consumer,
-                          QueueDeadResult *dead_result, void *ctx, Error *err)
+static int bury_exhausted(Taker *t, QueueJob *job, Error *err)
 {
     Buffer result;
     buffer_init(&result, QUEUE_MAX_BODY);
-    int rc = dead_result(ctx, job, &result);
-    if (rc)
-        error_set(err, ERROR_INVALID, "job %s was given up and its result could not be made",
-                  job->key);
-    else
-        rc = queue_bury(q, job, consumer, result.data, result.len, err) < 0 ? -1 : 0;
+    int rc = t->consumer->dead_result(t->consumer->ctx, job, &result)
+                 ? error_set(err, ERROR_INVALID,
+                             "job %s was given up and its result could not be made", job->key)
+                 : queue_bury(t->q, job, result.data, result.len, err);
     buffer_release(&result);
     queue_job_release(job);
-    return rc;
+    return rc < 0 ? -1 : 0;
 }
 
-int queue_take(Queue *q, const char *const *classes, int n, const char *consumer, double timeout_s,
-               QueueDeadResult *dead_result, void *ctx, QueueJob *job, Error *err)
+int queue_take(Queue *q, const QueueConsumer *c, double timeout_s, QueueJob *job, Error *err)
 {
-    if (n < 1 || n > QUEUE_MAX_CLASSES)
+    if (c->n_classes < 1 || c->n_classes > QUEUE_MAX_CLASSES)
         return error_set(err, ERROR_INVALID, "a worker serves 1 to %d device classes",
                          QUEUE_MAX_CLASSES);
     double deadline = clock_seconds() + fmin(timeout_s, 2);
-    Streams streams;
-    streams_of(q, classes, n, &streams);
+    Taker t = {.q = q, .consumer = c};
+    streams_of(q, c, &t.streams);
     *job = (QueueJob){0};
     for (int blocked = 0;;) {
-        TakeResult result = take_now(q, &streams, consumer, job, err);
+        TakeResult result = take_now(&t, job, err);
         double left = deadline - clock_seconds();
         if (result == TAKE_PAUSED) {
             sleep_until(deadline);
             return 0;
         }
         if (result == TAKE_NONE && !blocked && left > 0 && !stop_requested()) {
-            result = take_blocking(q, &streams, consumer, left, job, err);
+            result = take_blocking(&t, left, job, err);
             blocked = 1;
         }
         if (result == TAKE_ERROR) return -1;
         if (result == TAKE_JOB && job->delivery <= QUEUE_MAX_DELIVERIES) return 1;
-        if (result == TAKE_JOB && bury_exhausted(q, job, consumer, dead_result, ctx, err))
-            return -1;
+        if (result == TAKE_JOB && bury_exhausted(&t, job, err)) return -1;
         if (stop_requested() || clock_seconds() >= deadline) return 0;
     }
 }
 
-/* A call on a leased entry. The keys begin with the stream, the arguments with id, consumer and
- * delivery. */
-typedef struct {
-    QueueFunction function;
-    QueueKey job, out, stat, dead;
-    Command command;
-} Leased;
-
-static void leased_arguments(Leased *l, const QueueJob *job, const char *consumer)
-{
-    command_text(&l->command, job->id);
-    command_text(&l->command, consumer);
-    command_int(&l->command, job->delivery);
-}
-
-static int leased_call(Queue *q, Leased *l, Error *err)
-{
-    long long held = 0;
-    return queue_call_int(q, &l->command, &held, err) ? -1 : held == 1;
-}
-
-/* other: the consumer that holds the lease from now on; NULL: the same one. */
-static int renew(Queue *q, const QueueJob *job, const char *consumer, const char *other, Error *err)
-{
-    Leased l;
-    queue_function(q, &l.command, l.function, "renew", 1);
-    command_text(&l.command, job->stream);
-    leased_arguments(&l, job, consumer);
-    if (other) command_text(&l.command, other);
-    return leased_call(q, &l, err);
-}
-
-int queue_renew(Queue *q, const QueueJob *job, const char *consumer, Error *err)
-{
-    return renew(q, job, consumer, NULL, err);
-}
-
-int queue_begin(Queue *q, const QueueJob *job, const char *waiting, const char *consumer,
-                Error *err)
-{
-    return renew(q, job, waiting, consumer, err);
-}
-
-static int finish(Queue *q, const char *function, const QueueJob *job, const char *consumer,
-                  const void *result, size_t len, Error *err)
-{
-    int bury = !strcmp(function, "bury");
-    Leased l;
-    queue_key(q, l.job, "j", job->key);
-    queue_key(q, l.out, "out", NULL);
-    queue_key(q, l.stat, "stat", NULL);
-    queue_key(q, l.dead, "dead", NULL);
-    queue_function(q, &l.command, l.function, function, bury ? 5 : 4);
-    command_text(&l.command, job->stream);
-    command_text(&l.command, l.job);
-    command_text(&l.command, l.out);
-    command_text(&l.command, l.stat);
-    if (bury) command_text(&l.command, l.dead);
-    leased_arguments(&l, job, consumer);
-    command_text(&l.command, queue_job_class(q, job));
-    command_text(&l.command, job->key);
-    command_bytes(&l.command, result, len);
-    command_int(&l.command, q->result_ttl_s);
-    return leased_call(q, &l, err);
-}
-
-int queue_complete(Queue *q, const QueueJob *job, const char *consumer, const void *result,
-                   size_t len, Error *err)
-{
-    return finish(q, "complete", job, consumer, result, len, err);
-}
-
-int queue_bury(Queue *q, const QueueJob *job, const char *consumer, const void *result, size_t len,
-               Error *err)
-{
-    return finish(q, "bury", job, consumer, result, len, err);
-}
-
-static int put_back(Queue *q, const QueueJob *job, const char *consumer, int counted, Error *err)
-{
-    Leased l;
-    queue_function(q, &l.command, l.function, "hand_back", 1);
-    command_text(&l.command, job->stream);
-    leased_arguments(&l, job, consumer);
-    command_int(&l.command, counted);
-    return leased_call(q, &l, err);
-}
-
-int queue_hand_back(Queue *q, const QueueJob *job, const char *consumer, Error *err)
-{
-    return put_back(q, job, consumer, 0, err);
-}
-
-int queue_give_up(Queue *q, const QueueJob *job, const char *consumer, Error *err)
-{
-    return put_back(q, job, consumer, 1, err);
-}
+/* ---- devices and leases ---- */
 
 int queue_announce(Queue *q, const char *device_class, const char *uuid, Error *err)
 {
-    QueueKey devices;
-    QueueFunction name;
     Command c;
     long long added;
-    queue_key(q, devices, "d", device_class);
-    queue_function(q, &c, name, "announce", 1);
-    command_text(&c, devices);
-    command_text(&c, uuid);
-    command_int(&c, (long long)(q->lease_s * 1000));
+    queue_function(q, &c, "announce");
+    command_texts(&c, device_class, uuid, NULL);
+    command_int(&c, queue_lease_ms(q));
     return queue_call_int(q, &c, &added, err);
 }
 
-int queue_others(Queue *q, const char *device_class, const char *uuid, long *others,
-                 double *served_s, Error *err)
+int queue_service(Queue *q, const char *device_class, const char *uuid, QueueService *out,
+                  Error *err)
 {
-    QueueKey devices;
-    QueueFunction name;
     Command c;
     redisReply *r = NULL;
-    queue_key(q, devices, "d", device_class);
-    queue_function(q, &c, name, "others", 1);
-    command_text(&c, devices);
-    command_text(&c, uuid);
-    if (queue_exchange(q, &c, 1, &r, 0, EXCHANGE_RETRY, err)) return -1;
+    queue_function(q, &c, "others");
+    command_texts(&c, device_class, uuid, NULL);
+    if (queue_call(q, &c, &r, err)) return -1;
     int ok = r->type == REDIS_REPLY_ARRAY && r->elements == 2;
-    *others = ok ? (long)r->element[0]->integer : 0;
-    *served_s = ok ? (double)r->element[1]->integer / 1000 : 0;
+    if (ok)
+        *out = (QueueService){(long)r->element[0]->integer, (double)r->element[1]->integer / 1000};
     freeReplyObject(r);
-    return ok ? 0
-              : error_set(err, ERROR_SERVER,
-                          "the queue's server does not say which devices serve %s", device_class);
+    if (ok) return 0;
+    return error_set(err, ERROR_SERVER, "the queue's server does not say which devices serve %s",
+                     device_class);
 }
 
 int queue_release(Queue *q, const char *consumer, int counted, long *n, Error *err)
 {
-    QueueKey classes;
-    char prefix[QUEUE_KEY_BYTES];
-    QueueFunction name;
     Command c;
-    long long released = 0;
-    queue_key(q, classes, "classes", NULL);
-    queue_key(q, prefix, "", NULL);
-    queue_function(q, &c, name, "release", 1);
-    command_text(&c, classes);
-    command_text(&c, prefix);
+    long long released;
+    queue_function(q, &c, "release");
     command_text(&c, consumer ? consumer : "");
     command_int(&c, counted);
     if (queue_call_int(q, &c, &released, err)) return -1;

@@ -28,8 +28,8 @@ typedef struct {
     Runner runner;
     Precompile *precompile; /* NULL: the runner compiles each job */
     const char *classes[2];
-    int n_classes;
-    char consumer[128];
+    QueueConsumer consumer;
+    char name[128];     /* the consumer's */
     double started;     /* clock_unix */
     double announce_at; /* clock_seconds */
     long judged;
@@ -46,17 +46,36 @@ typedef enum {
     JOB_QUEUE_FAILED
 } JobEnd;
 
+/* Make a verdict without an evaluation. It holds nothing of this process, so that a rerun makes the
+ * same bytes. */
+static int own_verdict(const QueueJob *job, const char *why, Buffer *out)
+{
+    Job j;
+    Error err;
+    if (job_decode(job->body.data, job->body.len, &j, &err)) j = (Job){.source = ""};
+    return job_encode_failure(&j, why, out, &err) || seal_add(SEAL_VERDICT, out, &err) ? -1 : 0;
+}
+
+static const char *const died_thrice = "the evaluator died each time it judged this candidate";
+
+static int dead_result(void *ctx, const QueueJob *job, Buffer *result)
+{
+    (void)ctx;
+    return own_verdict(job, died_thrice, result);
+}
+
 static void set_consumer(Worker *w)
 {
     unsigned nonce = 0;
     char host[64] = "";
+    w->consumer = (QueueConsumer){w->name, w->classes, 0, dead_result, NULL};
     if (w->opt->consumer) {
-        snprintf(w->consumer, sizeof w->consumer, "%s", w->opt->consumer);
+        snprintf(w->name, sizeof w->name, "%s", w->opt->consumer);
         return;
     }
     gethostname(host, sizeof host - 1);
     if (getrandom(&nonce, sizeof nonce, 0) < 0) nonce = 0;
-    snprintf(w->consumer, sizeof w->consumer, "%s:%d:%08x", host, (int)getpid(), nonce);
+    snprintf(w->name, sizeof w->name, "%s:%d:%08x", host, (int)getpid(), nonce);
 }
 
 /* "HOST DEVICE", the name under which the queue remembers a device out of service. */
@@ -88,7 +107,7 @@ static int start_runner(Worker *w, Error *err)
     w->classes[0] = w->runner.device_class;
     w->classes[1] = w->runner.arch;
     /* Real devices also take jobs for their architecture. A simulator takes only its own class. */
-    w->n_classes = !w->runner.predicted && w->runner.arch[0] ? 2 : 1;
+    w->consumer.n_classes = !w->runner.predicted && w->runner.arch[0] ? 2 : 1;
     return 0;
 }
 
@@ -99,24 +118,6 @@ static int announce(Worker *w, Error *err)
     if (!w->runner.uuid[0] || now < w->announce_at) return 0;
     w->announce_at = now + queue_renew_interval(w->queue);
     return queue_announce(w->queue, w->runner.device_class, w->runner.uuid, err);
-}
-
-/* Make a verdict without an evaluation. It holds nothing of this process, so that a rerun makes the
- * same bytes. */
-static int own_verdict(const QueueJob *job, const char *why, Buffer *out)
-{
-    Job j;
-    Error err;
-    if (job_decode(job->body.data, job->body.len, &j, &err)) j = (Job){.source = ""};
-    return job_encode_failure(&j, why, out, &err) || seal_add(SEAL_VERDICT, out, &err) ? -1 : 0;
-}
-
-static const char *const died_thrice = "the evaluator died each time it judged this candidate";
-
-static int dead_result(void *ctx, const QueueJob *job, Buffer *result)
-{
-    (void)ctx;
-    return own_verdict(job, died_thrice, result);
 }
 
 /* Wait for the runner's answer to one job. Meanwhile renew the lease, watch the deadline and the
@@ -150,7 +151,7 @@ static JobEnd watch(Worker *w, const QueueJob *job, RunnerAnswer *answer, Error 
         if (w->precompile && precompile_advance(w->precompile, err)) return JOB_QUEUE_FAILED;
         if (announce(w, err)) return JOB_QUEUE_FAILED;
         if (now < renew_at) continue;
-        int held = queue_renew(w->queue, job, w->consumer, err);
+        int held = queue_renew(w->queue, job, err);
         if (held <= 0) return held ? JOB_QUEUE_FAILED : JOB_LEASE_LOST;
         renew_at = clock_seconds() + queue_renew_interval(w->queue);
     }
@@ -160,8 +161,8 @@ static JobEnd watch(Worker *w, const QueueJob *job, RunnerAnswer *answer, Error 
  * delivery. */
 static int give_up_or_bury(Worker *w, const QueueJob *job, const Buffer *verdict, Error *err)
 {
-    if (job->delivery < QUEUE_MAX_DELIVERIES) return queue_give_up(w->queue, job, w->consumer, err);
-    return queue_bury(w->queue, job, w->consumer, verdict->data, verdict->len, err);
+    if (job->delivery < QUEUE_MAX_DELIVERIES) return queue_give_up(w->queue, job, err);
+    return queue_bury(w->queue, job, verdict->data, verdict->len, err);
 }
 
 /* End the job in the queue. Returns 1 when done, 0 when the lease was lost, -1 on an error. */
@@ -170,11 +171,11 @@ static int settle(Worker *w, const QueueJob *job, JobEnd end, RunnerAnswer *answ
     Buffer *verdict = &answer->verdict;
     switch (end) {
     case JOB_JUDGED:
-        if (answer->sick[0]) return queue_hand_back(w->queue, job, w->consumer, err);
+        if (answer->sick[0]) return queue_hand_back(w->queue, job, err);
         w->judged++;
         if (seal_add(SEAL_VERDICT, verdict, err)) return -1;
         if (answer->retry) return give_up_or_bury(w, job, verdict, err);
-        return queue_complete(w->queue, job, w->consumer, verdict->data, verdict->len, err);
+        return queue_complete(w->queue, job, verdict->data, verdict->len, err);
     case JOB_RUNNER_DIED:
         log_warn("job %.12s, delivery %d: %s", job->key, job->delivery, err->text);
         buffer_clear(verdict);
@@ -186,9 +187,9 @@ static int settle(Worker *w, const QueueJob *job, JobEnd end, RunnerAnswer *answ
                  w->opt->deadline_s);
         log_warn("job %.12s: %s", job->key, why);
         if (own_verdict(job, why, verdict)) return -1;
-        return queue_bury(w->queue, job, w->consumer, verdict->data, verdict->len, err);
+        return queue_bury(w->queue, job, verdict->data, verdict->len, err);
     }
-    case JOB_STOPPED: return queue_hand_back(w->queue, job, w->consumer, err);
+    case JOB_STOPPED: return queue_hand_back(w->queue, job, err);
     case JOB_LEASE_LOST: return 0;
     case JOB_QUEUE_FAILED: break;
     }
@@ -234,8 +235,7 @@ static int serve_job(Worker *w, const PrecompiledJob *next, Error *err)
 static int take_job(Worker *w, PrecompiledJob *next, Error *err)
 {
     if (w->precompile) return precompile_next(w->precompile, 1, next, err);
-    return job_take(w->queue, w->classes, w->n_classes, w->consumer, w->runner.uuid, 1, dead_result,
-                    w, &next->job, err);
+    return job_take(w->queue, &w->consumer, w->runner.uuid, 1, &next->job, err);
 }
 
 /* Open precompilation where it helps: a simulator itself keeps the cores busy. */
@@ -246,14 +246,10 @@ static int open_precompile(Worker *w, Error *err)
     if (n < 0) n = w->runner.predicted ? 0 : cores > 4 ? 4 : cores;
     if (!n || w->opt->once || !w->runner.arch[0]) return 0;
     PrecompileOptions opt = {.queue = w->queue,
-                             .classes = w->classes,
-                             .n_classes = w->n_classes,
-                             .consumer = w->consumer,
+                             .consumer = &w->consumer,
                              .arch = w->runner.arch,
                              .uuid = w->runner.uuid,
-                             .compilers = n,
-                             .dead_result = dead_result,
-                             .ctx = w};
+                             .compilers = n};
     return precompile_open(&opt, &w->precompile, err);
 }
 
@@ -305,7 +301,7 @@ int eval_worker_run(const EvalWorkerOptions *opt, Error *err)
     if (!rc) rc = serves_again(&w, err);
     if (!rc) rc = open_precompile(&w, err);
     if (!rc) {
-        log_debug("serves %s as %s", w.classes[0], w.consumer);
+        log_debug("serves %s as %s", w.classes[0], w.name);
         process_notify("READY=1");
         rc = serve(&w, err);
         process_notify("STOPPING=1");

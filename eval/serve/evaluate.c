@@ -231,38 +231,41 @@ static int decode(const Submission *one, msgpack_zone *zone, View *v, Error *err
     return view_decode(one->verdict, one->len, "a verdict", zone, v, err);
 }
 
-static int write_judged(Evaluate *e, const Sample *s, long index, msgpack_zone *zone, Record *r,
-                        Error *err)
+/* The verdict of a job without a second one. */
+static int write_verdict(const Sample *s, const View *record, Record *r, Error *err)
 {
-    View first, second;
     Verdict v;
-    const Submission *other = second_devices_of(&e->seconds, index);
-    if (decode(submitter_at(e->submitter, index), zone, &first, err)) return -1;
-    if (other) {
-        if (decode(other, zone, &second, err)) return -1;
-        return second_device_merge(&first, &second, r, err);
-    }
-    if (verdict_read(&first, &v, err)) return -1;
+    if (verdict_read(record, &v, err)) return -1;
     write_advice(s, &v, r);
     verdict_release(&v);
     record_text(r, "confirmed", "");
-    record_copy(r, &first);
+    record_copy(r, record);
     return 0;
+}
+
+static int write_judged(Evaluate *e, const Sample *s, long index, Record *r, Error *err)
+{
+    View first, second;
+    msgpack_zone zone;
+    const Submission *other = second_devices_of(&e->seconds, index);
+    if (!msgpack_zone_init(&zone, 4096)) return error_set(err, ERROR_MEMORY, "no memory");
+    int failed =
+        decode(submitter_at(e->submitter, index), &zone, &first, err) ||
+        (other && decode(other, &zone, &second, err)) ||
+        (other ? second_device_merge(&first, &second, r, err) : write_verdict(s, &first, r, err));
+    msgpack_zone_destroy(&zone);
+    return failed ? -1 : 0;
 }
 
 static int write_one(Evaluate *e, ArtifactWriter *w, long sample, int device, Error *err)
 {
     long index = e->job_of[sample * e->opt->n_devices + device];
     const Sample *s = &e->samples[sample];
-    msgpack_zone zone;
-    if (!msgpack_zone_init(&zone, 4096)) return error_set(err, ERROR_MEMORY, "no memory");
     Record *r = record_new();
     record_text(r, "id", s->id);
     if (index < 0) write_no_code(e, s, device, r);
-    int failed =
-        (index >= 0 && write_judged(e, s, index, &zone, r, err)) || artifact_write(w, r, err);
+    int failed = (index >= 0 && write_judged(e, s, index, r, err)) || artifact_write(w, r, err);
     record_free(r);
-    msgpack_zone_destroy(&zone);
     return failed ? -1 : 0;
 }
 

@@ -43,9 +43,9 @@ int job_encode(const Job *job, Buffer *out, Error *err)
     record_textn(r, "source", job->source, job->source_len);
     record_text(r, "task", job->task);
     record_text(r, "task_digest", job->task_digest);
-    int rc = record_encode(r, out, err);
+    int failed = record_encode(r, out, err) || seal_add(SEAL_JOB, out, err);
     record_free(r);
-    return rc || seal_add(SEAL_JOB, out, err) ? -1 : 0;
+    return failed ? -1 : 0;
 }
 
 static int copy_text(const View *v, const char *key, char *out, size_t size, Error *err)
@@ -61,29 +61,32 @@ static int copy_text(const View *v, const char *key, char *out, size_t size, Err
     return 0;
 }
 
+static int read_fields(const View *v, Job *out, Error *err)
+{
+    int64_t seed;
+    if (copy_text(v, "task", out->task, sizeof out->task, err) ||
+        copy_text(v, "task_digest", out->task_digest, sizeof out->task_digest, err) ||
+        copy_text(v, "device", out->device, sizeof out->device, err) ||
+        copy_text(v, "harness", out->harness, sizeof out->harness, err) ||
+        view_int(v, "seed", &seed, err) ||
+        view_text(v, "source", &out->source, &out->source_len, err))
+        return -1;
+    out->seed = (uint64_t)seed;
+    if (view_has(v, "sanitize") && view_bool(v, "sanitize", &out->sanitize, err)) return -1;
+    if (!view_has(v, "not_on")) return 0;
+    return copy_text(v, "not_on", out->not_on, sizeof out->not_on, err);
+}
+
 int job_decode(const void *data, size_t len, Job *out, Error *err)
 {
     msgpack_zone zone;
     View v;
-    int64_t seed = 0;
     *out = (Job){0};
     if (seal_open(SEAL_JOB, data, &len, err)) return -1;
-    if (!msgpack_zone_init(&zone, 4096))
-        return error_set(err, ERROR_MEMORY, "no memory to read a job");
-    int rc = view_decode(data, len, "a job", &zone, &v, err);
-    if (!rc)
-        rc = copy_text(&v, "task", out->task, sizeof out->task, err) ||
-             copy_text(&v, "task_digest", out->task_digest, sizeof out->task_digest, err) ||
-             copy_text(&v, "device", out->device, sizeof out->device, err) ||
-             copy_text(&v, "harness", out->harness, sizeof out->harness, err) ||
-             view_int(&v, "seed", &seed, err) ||
-             (view_has(&v, "sanitize") && view_bool(&v, "sanitize", &out->sanitize, err)) ||
-             (view_has(&v, "not_on") &&
-              copy_text(&v, "not_on", out->not_on, sizeof out->not_on, err)) ||
-             view_text(&v, "source", &out->source, &out->source_len, err);
-    out->seed = (uint64_t)seed;
+    if (!msgpack_zone_init(&zone, 4096)) return error_set(err, ERROR_MEMORY, "no memory");
+    int failed = view_decode(data, len, "a job", &zone, &v, err) || read_fields(&v, out, err);
     msgpack_zone_destroy(&zone);
-    return rc ? -1 : 0;
+    return failed ? -1 : 0;
 }
 
 static int differs(const char *what, const char *expected, const char *found, Error *err)
@@ -104,16 +107,16 @@ int job_check(const Queue *q, const QueueJob *entry, Job *out, Error *err)
     return strcmp(key, entry->key) ? differs("a job's key", key, entry->key, err) : 0;
 }
 
-int job_take(Queue *q, const char *const *classes, int n, const char *consumer, const char *uuid,
-             double timeout_s, QueueDeadResult *dead_result, void *ctx, QueueJob *job, Error *err)
+int job_take(Queue *q, const QueueConsumer *c, const char *uuid, double timeout_s, QueueJob *job,
+             Error *err)
 {
     Job j;
     Error ignored;
-    int rc = queue_take(q, classes, n, consumer, timeout_s, dead_result, ctx, job, err);
+    int rc = queue_take(q, c, timeout_s, job, err);
     if (rc <= 0 || !uuid[0] || job_decode(job->body.data, job->body.len, &j, &ignored) ||
         strcmp(j.not_on, uuid))
         return rc;
-    rc = queue_hand_back(q, job, consumer, err);
+    rc = queue_hand_back(q, job, err);
     queue_job_release(job);
     return rc < 0 ? -1 : 0;
 }

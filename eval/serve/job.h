@@ -36,8 +36,8 @@ int job_check(const Queue *q, const QueueJob *entry, Job *out, Error *err);
 /* queue_take for the device with this uuid ("": it has none). A job that must not run there is
  * handed back at once without a counted delivery, and the result is 0. Workers look for handed-back
  * jobs once a second, so another device takes it. */
-int job_take(Queue *q, const char *const *classes, int n, const char *consumer, const char *uuid,
-             double timeout_s, QueueDeadResult *dead_result, void *ctx, QueueJob *job, Error *err);
+int job_take(Queue *q, const QueueConsumer *c, const char *uuid, double timeout_s, QueueJob *job,
+             Error *err);
 
 /* Write a verdict (kind `verdicts`, without id) for a job that was not evaluated. */
 void job_verdict(const Job *job, Outcome outcome, const char *message, Record *r);

@@ -213,7 +213,7 @@ static int renew_all(Precompile *p, Error *err)
     for (int i = 0; i < p->n_slots; i++) {
         Slot *s = &p->slots[i];
         if (s->state == FREE || s->lost || clock_seconds() < s->renew_at) continue;
-        int held = queue_renew(p->opt.queue, &s->job, s->consumer, err);
+        int held = queue_renew(p->opt.queue, &s->job, err);
         if (held < 0) return -1;
         s->renew_at = clock_seconds() + queue_renew_interval(p->opt.queue);
         if (held) continue;
@@ -227,8 +227,9 @@ static int renew_all(Precompile *p, Error *err)
 static int take_into(Precompile *p, Slot *s, double timeout_s, Error *err)
 {
     const PrecompileOptions *o = &p->opt;
-    int rc = job_take(o->queue, o->classes, o->n_classes, s->consumer, o->uuid, timeout_s,
-                      o->dead_result, o->ctx, &s->job, err);
+    QueueConsumer waiting = *o->consumer;
+    waiting.name = s->consumer;
+    int rc = job_take(o->queue, &waiting, o->uuid, timeout_s, &s->job, err);
     if (rc <= 0) return rc;
     s->state = TAKEN;
     s->order = p->taken++;
@@ -319,7 +320,8 @@ int precompile_open(const PrecompileOptions *opt, Precompile **out, Error *err)
     p->n_slots = opt->compilers + SPARE_JOBS;
     for (int i = 0; i < opt->compilers; i++) p->helpers[i] = (Helper){.fd = -1, .slot = -1};
     for (int i = 0; i < p->n_slots; i++) {
-        snprintf(p->slots[i].consumer, sizeof p->slots[i].consumer, "%s+%d", opt->consumer, i);
+        snprintf(p->slots[i].consumer, sizeof p->slots[i].consumer, "%s+%d", opt->consumer->name,
+                 i);
         buffer_init(&p->slots[i].compiled, RUNNER_MAX_COMPILED);
     }
     for (int i = 0; i < opt->compilers; i++)
@@ -339,7 +341,7 @@ void precompile_close(Precompile *p)
     for (int i = 0; i < p->n_slots; i++) {
         Slot *s = &p->slots[i];
         if (s->state != FREE && !s->lost && reachable)
-            reachable = queue_hand_back(p->opt.queue, &s->job, s->consumer, &err) >= 0;
+            reachable = queue_hand_back(p->opt.queue, &s->job, &err) >= 0;
         slot_free(s);
         buffer_release(&s->compiled);
     }
@@ -361,7 +363,7 @@ static void poll_until(const Precompile *p, double end)
 /* Hand a slot's job over to the consumer. Returns 0 when its lease was lost meanwhile. */
 static int hand_over(Precompile *p, Slot *s, PrecompiledJob *out, Error *err)
 {
-    int held = queue_begin(p->opt.queue, &s->job, s->consumer, p->opt.consumer, err);
+    int held = queue_begin(p->opt.queue, &s->job, p->opt.consumer->name, err);
     if (held > 0) {
         out->job = s->job;
         s->job = (QueueJob){0};

@@ -21,13 +21,10 @@ enum { PRECOMPILE_MAX_COMPILERS = 64 };
 
 typedef struct {
     Queue *queue;
-    const char *const *classes; /* as queue_take's; borrowed until precompile_close */
-    int n_classes;
-    const char *consumer, *arch;
+    const QueueConsumer *consumer; /* borrowed until precompile_close */
+    const char *arch;
     const char *uuid; /* of the device: see job_take */
     int compilers;    /* processes, at least 1; up to two more jobs than that are held */
-    QueueDeadResult *dead_result;
-    void *ctx;
 } PrecompileOptions;
 
 int precompile_open(const PrecompileOptions *opt, Precompile **out, Error *err);

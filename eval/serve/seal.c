@@ -25,9 +25,10 @@ int seal_check_key(Error *err)
                      SEAL_KEY_MIN, strlen(key));
 }
 
-static int compute(SealKind kind, const char *key, const void *data, size_t len,
-                   unsigned char out[SEAL_BYTES], Error *err)
+static int compute(SealKind kind, const void *data, size_t len, unsigned char out[SEAL_BYTES],
+                   Error *err)
 {
+    const char *key = secret();
     unsigned n = 0;
     unsigned char *text = memory_alloc(len + 1);
     text[0] = kind == SEAL_JOB ? 'j' : 'v';
@@ -40,26 +41,22 @@ static int compute(SealKind kind, const char *key, const void *data, size_t len,
 int seal_add(SealKind kind, Buffer *b, Error *err)
 {
     unsigned char seal[SEAL_BYTES];
-    const char *key = secret();
-    if (!key) return 0;
-    if (compute(kind, key, b->data, b->len, seal, err)) return -1;
-    return buffer_append(b, seal, sizeof seal)
-               ? error_set(err, ERROR_LIMIT, "a sealed job or verdict of %zu bytes is too large",
-                           b->len)
-               : 0;
+    if (!secret()) return 0;
+    if (compute(kind, b->data, b->len, seal, err)) return -1;
+    if (!buffer_append(b, seal, sizeof seal)) return 0;
+    return error_set(err, ERROR_LIMIT, "a sealed job or verdict of %zu bytes is too large", b->len);
 }
 
 int seal_open(SealKind kind, const void *data, size_t *len, Error *err)
 {
     unsigned char seal[SEAL_BYTES];
-    const char *key = secret();
     const char *what = kind == SEAL_JOB ? "a job" : "a verdict";
-    if (!key) return 0;
+    if (!secret()) return 0;
     if (*len < SEAL_BYTES)
         return error_set(err, ERROR_CORRUPT, "%s without a seal, where QUERN_KEY asks for one",
                          what);
     size_t n = *len - SEAL_BYTES;
-    if (compute(kind, key, data, n, seal, err)) return -1;
+    if (compute(kind, data, n, seal, err)) return -1;
     if (CRYPTO_memcmp(seal, (const unsigned char *)data + n, SEAL_BYTES))
         return error_set(err, ERROR_CORRUPT, "%s whose seal is not of this QUERN_KEY", what);
     *len = n;

@@ -152,23 +152,22 @@ void second_devices_verdict(SecondDevices *s, long index, const Verdict *v)
 static int look(SecondDevices *s, long index, Error *err)
 {
     const Submission *one = submitter_at(s->submitter, index);
-    double served_s = 0, now = clock_seconds(), wait_s = one->job.not_on[0] ? s->wait_s : 0,
+    const Job *job = &one->job;
+    double now = clock_seconds(), wait_s = job->not_on[0] ? s->wait_s : 0,
            *absent_since = &s->of[index].absent_since;
+    QueueService service = {0};
     char why[128];
-    long others = 0;
     int gone;
-    if (wait_s > 0 &&
-        queue_others(s->queue, one->job.device, one->job.not_on, &others, &served_s, err))
-        return -1;
-    if (others) {
+    if (wait_s > 0 && queue_service(s->queue, job->device, job->not_on, &service, err)) return -1;
+    if (service.others) {
         *absent_since = 0;
         return submitter_enqueue(s->submitter, index, err);
     }
     if (!*absent_since) *absent_since = now;
-    if (now - *absent_since < wait_s && served_s < wait_s) return 0;
+    if (now - *absent_since < wait_s && service.served_s < wait_s) return 0;
     if (queue_withdraw(s->queue, one->key, &gone, err)) return -1;
     if (!gone) return 0;
-    snprintf(why, sizeof why, "no other device of the class %s was there", one->job.device);
+    snprintf(why, sizeof why, "no other device of the class %s was there", job->device);
     return submitter_give_up(s->submitter, index, why, err);
 }
 

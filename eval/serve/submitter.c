@@ -168,9 +168,10 @@ static int bury(Submitter *s, Submission *one, const Error *why, Error *err)
 }
 
 /* The result of a finished job. *why: why it is no verdict of this job. */
-static int is_verdict_of(const Submission *one, const void *data, size_t len, Answer *a, Error *why)
+static int is_verdict_of(const Submission *one, const QueueResult *r, Answer *a, Error *why)
 {
-    if (seal_open(SEAL_VERDICT, data, &len, why) || answer_read(a, data, len, why)) return 0;
+    size_t len = r->len;
+    if (seal_open(SEAL_VERDICT, r->data, &len, why) || answer_read(a, r->data, len, why)) return 0;
     if (!strcmp(a->verdict.key, one->key)) return 1;
     error_set(why, ERROR_CORRUPT, "a verdict of another job, %.16s", a->verdict.key);
     verdict_release(&a->verdict);
@@ -192,7 +193,7 @@ static int enqueue(Submitter *s, const long *indices, size_t n, Error *err)
         jobs[i] =
             (QueueNew){one->job.device, one->key, bodies[i].data, bodies[i].len, s->opt.urgent};
     }
-    failed = failed || queue_enqueue_many(s->opt.queue, jobs, n, states, err);
+    failed = failed || queue_enqueue(s->opt.queue, jobs, n, states, err);
     for (size_t i = 0; i < n; i++) buffer_release(&bodies[i]);
     if (failed) return -1;
     for (size_t i = 0; i < n; i++) s->jobs[indices[i]].queued = 1;
@@ -232,24 +233,15 @@ static void lost(Submitter *s, long index)
     if (index < s->next) s->next = index;
 }
 
-typedef struct {
-    Submitter *s;
-    long indices[WINDOW];
-} Polled;
-
-static int on_result(void *ctx, size_t at, QueueState state, const void *result, size_t len,
-                     Error *err)
+static int take_result(Submitter *s, long index, const QueueResult *result, Error *err)
 {
-    Polled *p = ctx;
-    Submitter *s = p->s;
-    long index = p->indices[at];
     Submission *one = &s->jobs[index];
     Answer a;
     Error why;
-    if (state == QUEUE_ABSENT) lost(s, index);
-    if (state != QUEUE_DONE && state != QUEUE_DEAD) return 0;
+    if (result->state == QUEUE_ABSENT) lost(s, index);
+    if (result->state != QUEUE_DONE && result->state != QUEUE_DEAD) return 0;
     s->heard = clock_seconds();
-    if (!is_verdict_of(one, result, len, &a, &why)) return bury(s, one, &why, err);
+    if (!is_verdict_of(one, result, &a, &why)) return bury(s, one, &why, err);
     int rc = keep(s, one, &a, err);
     verdict_release(&a.verdict);
     return rc;
@@ -258,16 +250,20 @@ static int on_result(void *ctx, size_t at, QueueState state, const void *result,
 /* Poll all queued jobs, and the held ones, which an earlier run may have enqueued. */
 static int collect(Submitter *s, Error *err)
 {
-    Polled p = {.s = s};
-    const char *keys[WINDOW];
+    long indices[WINDOW];
+    const char *keys[WINDOW] = {NULL};
+    QueueResult results[WINDOW];
     size_t n = 0;
     for (long i = 0; i < s->n && n < WINDOW; i++) {
         const Submission *one = &s->jobs[i];
         if (one->verdict || !(one->queued || one->held)) continue;
         keys[n] = one->key;
-        p.indices[n++] = i;
+        indices[n++] = i;
     }
-    return queue_poll(s->opt.queue, keys, n, on_result, &p, err);
+    int failed = queue_poll(s->opt.queue, keys, n, results, err);
+    for (size_t i = 0; i < n && !failed; i++) failed = take_result(s, indices[i], &results[i], err);
+    queue_results_release(results, n);
+    return failed;
 }
 
 /* Have all open jobs enqueued again. One in state queued may be on no stream: a stream was deleted by

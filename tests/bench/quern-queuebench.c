@@ -37,15 +37,15 @@ static _Noreturn void work(const char *url, const char *name, int index)
     stop_install();
     Error err = {0};
     Queue *q = NULL;
-    char consumer[32], result[512];
+    char consumer_name[32], result[512];
+    const QueueConsumer consumer = {consumer_name, classes, 1, dead_result, NULL};
     memset(result, 'r', sizeof result);
-    snprintf(consumer, sizeof consumer, "worker-%d", index);
+    snprintf(consumer_name, sizeof consumer_name, "worker-%d", index);
     if (queue_open(url, name, "bench", &q, &err)) log_die(&err);
     while (!stop_requested()) {
         QueueJob job;
-        int rc = queue_take(q, classes, 1, consumer, 1, dead_result, NULL, &job, &err);
-        if (rc > 0)
-            rc = queue_complete(q, &job, consumer, result, sizeof result, &err) < 0 ? -1 : 0;
+        int rc = queue_take(q, &consumer, 1, &job, &err);
+        if (rc > 0) rc = queue_complete(q, &job, result, sizeof result, &err);
         queue_job_release(&job);
         if (rc < 0) log_die(&err);
     }
@@ -64,7 +64,7 @@ static int enqueue_all(Queue *q, long jobs, const char *body, size_t body_len, E
             snprintf(keys[n], KEY_BYTES, "job-%ld", at);
             batch[n] = (QueueNew){classes[0], keys[n], body, body_len, 0};
         }
-        if (queue_enqueue_many(q, batch, (size_t)n, states, err)) return -1;
+        if (queue_enqueue(q, batch, (size_t)n, states, err)) return -1;
         if (stop_requested()) return error_set(err, ERROR_STOPPED, "stopped");
     }
     return 0;

@@ -161,7 +161,7 @@ static int enqueue(Sustained *s, const TaskSet *tasks, const char *device_class,
             rc = rc ? rc : job_encode(&job, &bodies[n], err);
             jobs[n] = (QueueNew){device_class, key, bodies[n].data, bodies[n].len, 0};
         }
-        if (!rc) rc = queue_enqueue_many(s->queue, jobs, (size_t)n, states, err);
+        if (!rc) rc = queue_enqueue(s->queue, jobs, (size_t)n, states, err);
         for (int i = 0; i < n; i++) buffer_release(&bodies[i]);
         if (rc) return -1;
         s->n += n;
@@ -207,51 +207,45 @@ static void stop_evald(Sustained *s)
     s->evald = 0;
 }
 
-typedef struct {
-    Sustained *s;
-    int *index; /* of the candidate of each polled key */
-} Polled;
-
-static int take_result(void *ctx, size_t at, QueueState state, const void *result, size_t len,
-                       Error *err)
+static int take_result(Sustained *s, Item *item, const QueueResult *result, Error *err)
 {
-    Polled *p = ctx;
-    Item *item = &p->s->items[p->index[at]];
     msgpack_zone zone;
     View v;
     const char *text = "";
     size_t n = 0;
-    if (state != QUEUE_DONE && state != QUEUE_DEAD) return 0;
+    if (result->state != QUEUE_DONE && result->state != QUEUE_DEAD) return 0;
     if (!msgpack_zone_init(&zone, 4096)) return error_set(err, ERROR_MEMORY, "no memory");
-    int rc = view_decode(result, len, "a verdict", &zone, &v, err) ||
-                     view_text(&v, "outcome", &text, &n, err)
-                 ? -1
-                 : 0;
-    if (!rc) {
+    int failed = view_decode(result->data, result->len, "a verdict", &zone, &v, err) ||
+                 view_text(&v, "outcome", &text, &n, err);
+    if (!failed) {
         snprintf(item->outcome, sizeof item->outcome, "%.*s", (int)n, text);
         item->done = 1;
-        item->at = p->s->heard = clock_seconds() - p->s->start;
-        p->s->done++;
-        gpubench_raw(p->s->b, "sustained", item->outcome, item->at, "s");
+        item->at = s->heard = clock_seconds() - s->start;
+        s->done++;
+        gpubench_raw(s->b, "sustained", item->outcome, item->at, "s");
     }
     msgpack_zone_destroy(&zone);
-    return rc;
+    return failed ? -1 : 0;
 }
 
 static int poll_results(Sustained *s, Error *err)
 {
     const char **keys = memory_array((size_t)s->n, sizeof *keys);
-    Polled p = {s, memory_array((size_t)s->n, sizeof(int))};
+    QueueResult *results = memory_array((size_t)s->n, sizeof *results);
+    Item **items = memory_array((size_t)s->n, sizeof(Item *));
     size_t n = 0;
     for (int i = 0; i < s->n; i++)
         if (!s->items[i].done) {
-            p.index[n] = i;
+            items[n] = &s->items[i];
             keys[n++] = s->items[i].key;
         }
-    int rc = n ? queue_poll(s->queue, keys, n, take_result, &p, err) : 0;
+    int failed = queue_poll(s->queue, keys, n, results, err);
+    for (size_t i = 0; i < n && !failed; i++) failed = take_result(s, items[i], &results[i], err);
+    queue_results_release(results, n);
     free(keys);
-    free(p.index);
-    return rc;
+    free(results);
+    free(items);
+    return failed;
 }
 
 static int wait_for_all(Sustained *s, Error *err)

@@ -92,7 +92,6 @@ static inline void honest(Job *job, int number)
 }
 
 typedef struct {
-    const Job *job;
     QueueState state;
     int finished, accepted;
     Outcome outcome; /* when accepted */
@@ -115,25 +114,19 @@ static inline int is_accepted(const Job *job, const void *data, size_t len, Outc
     return same;
 }
 
-static inline int on_result(void *ctx, size_t i, QueueState state, const void *result, size_t len,
-                            Error *err)
-{
-    Poll *p = ctx;
-    (void)i, (void)err;
-    p->state = state;
-    p->finished = state == QUEUE_DONE || state == QUEUE_DEAD;
-    p->accepted = p->finished && is_accepted(p->job, result, len, &p->outcome);
-    return 0;
-}
-
 static inline Poll result_of(const Job *job)
 {
     char key[DIGEST_HEX];
     const char *keys[] = {key};
-    Poll p = {.job = job};
+    QueueResult r;
+    Poll p = {0};
     Error err;
     job_key(job, key);
-    if (queue_poll(queue, keys, 1, on_result, &p, &err)) fail_msg("%s", err.text);
+    if (queue_poll(queue, keys, 1, &r, &err)) fail_msg("%s", err.text);
+    p.state = r.state;
+    p.finished = r.state == QUEUE_DONE || r.state == QUEUE_DEAD;
+    p.accepted = p.finished && is_accepted(job, r.data, r.len, &p.outcome);
+    queue_results_release(&r, 1);
     return p;
 }
 

@@ -81,14 +81,6 @@ static pid_t start(int greetings, const char *wrong)
     return pid;
 }
 
-static int no_result(void *ctx, size_t index, QueueState state, const void *result, size_t len,
-                     Error *err)
-{
-    (void)ctx, (void)index, (void)state, (void)len, (void)err;
-    assert_null(result);
-    return 0;
-}
-
 static int no_dead(void *ctx, const QueueJob *job, Buffer *result)
 {
     (void)ctx, (void)job, (void)result;
@@ -102,15 +94,19 @@ static void ask_everything(Queue *q)
     static QueueSick sick[4];
     Error err;
     QueueState state;
+    QueueResult result;
     QueueJob job = {0};
-    long others;
-    double served;
+    QueueService service;
+    const QueueNew new = {"sim:a", "k", "x", 1, 0};
+    const QueueConsumer consumer = {"w", classes, 1, no_dead, NULL};
     int n, gone;
-    queue_enqueue(q, "sim:a", "k", "x", 1, &state, &err);
-    queue_poll(q, &key, 1, no_result, NULL, &err);
+    queue_enqueue(q, &new, 1, &state, &err);
+    queue_refuse(q, &new, "r", 1, &err);
+    queue_poll(q, &key, 1, &result, &err);
+    assert_null(result.data);
     queue_wait(q, 0.01, &err);
-    assert_int_not_equal(queue_take(q, classes, 1, "w", 0.01, no_dead, NULL, &job, &err), 1);
-    queue_others(q, "sim:a", "u", &others, &served, &err);
+    assert_int_not_equal(queue_take(q, &consumer, 0.01, &job, &err), 1);
+    queue_service(q, "sim:a", "u", &service, &err);
     queue_withdraw(q, "k", &gone, &err);
     queue_status(q, status, 4, &n, &err);
     queue_quarantined(q, sick, 4, &n, &err);

@@ -42,7 +42,8 @@ static int dead_text(void *ctx, const QueueJob *job, Buffer *result)
 static int take(Queue *q, const char *who, double wait_s, QueueJob *job)
 {
     Error err = {0};
-    int rc = queue_take(q, one_class, 1, who, wait_s, dead_text, NULL, job, &err);
+    const QueueConsumer consumer = {who, one_class, 1, dead_text, NULL};
+    int rc = queue_take(q, &consumer, wait_s, job, &err);
     if (rc < 0) fail_msg("%s", err.text);
     return rc;
 }
@@ -56,11 +57,20 @@ static int take_afresh(Queue **q, const char *name, const char *who, QueueJob *j
     return take(*q, who, 0, job);
 }
 
+static int enqueue(Queue *q, const char *device_class, const char *key, const char *body,
+                   size_t len)
+{
+    Error err;
+    QueueState ignored;
+    return queue_enqueue(q, &(QueueNew){device_class, key, body, len, 0}, 1, &ignored, &err);
+}
+
 static QueueState put(Queue *q, const char *key)
 {
     Error err = {0};
     QueueState state = QUEUE_ABSENT;
-    if (queue_enqueue(q, "sim:a", key, "body", 4, &state, &err)) fail_msg("%s", err.text);
+    if (queue_enqueue(q, &(QueueNew){"sim:a", key, "body", 4, 0}, 1, &state, &err))
+        fail_msg("%s", err.text);
     return state;
 }
 
@@ -69,22 +79,15 @@ typedef struct {
     char result[64];
 } Polled;
 
-static int keep(void *ctx, size_t index, QueueState state, const void *result, size_t len,
-                Error *err)
-{
-    Polled *p = ctx;
-    (void)index;
-    (void)err;
-    p->state = state;
-    snprintf(p->result, sizeof p->result, "%.*s", (int)len, result ? (const char *)result : "");
-    return 0;
-}
-
 static Polled poll_one(Queue *q, const char *key)
 {
-    Polled p = {.state = QUEUE_ABSENT};
+    QueueResult r;
+    Polled p;
     Error err = {0};
-    if (queue_poll(q, &key, 1, keep, &p, &err)) fail_msg("%s", err.text);
+    if (queue_poll(q, &key, 1, &r, &err)) fail_msg("%s", err.text);
+    p.state = r.state;
+    snprintf(p.result, sizeof p.result, "%.*s", (int)r.len, r.data ? r.data : "");
+    queue_results_release(&r, 1);
     return p;
 }
 
@@ -131,13 +134,13 @@ static void test_once(void **state)
     assert_int_equal(job.delivery, 1);
     assert_int_equal(put(q, "k"), QUEUE_DUPLICATE);
     assert_int_equal(poll_one(q, "k").state, QUEUE_QUEUED);
-    assert_int_equal(queue_complete(q, &job, "w1", "right", 5, &err), 1);
+    assert_int_equal(queue_complete(q, &job, "right", 5, &err), 1);
     assert_int_equal(queue_wait(q, 20, &err), 1);
     assert_int_equal(put(q, "k"), QUEUE_DONE);
     assert_string_equal(poll_one(q, "k").result, "right");
     /* A call whose reply was lost is repeated. Another result is refused. */
-    assert_int_equal(queue_complete(q, &job, "w1", "right", 5, &err), 1);
-    assert_int_equal(queue_complete(q, &job, "w1", "wrong", 5, &err), 0);
+    assert_int_equal(queue_complete(q, &job, "right", 5, &err), 1);
+    assert_int_equal(queue_complete(q, &job, "wrong", 5, &err), 0);
     assert_string_equal(poll_one(q, "k").result, "right");
     assert_int_equal(status_of(q).done, 1);
     queue_job_release(&job);
@@ -156,17 +159,17 @@ static void test_fence(void **state)
     assert_int_equal(take(q, "zombie", 1, &old), 1);
     assert_int_equal(take_afresh(&q, "fence", "heir", &now), 0);
     fall_silent("fence", &old, "zombie");
-    assert_int_equal(queue_renew(q, &old, "zombie", &err), 1);   /* late, but not taken over */
+    assert_int_equal(queue_renew(q, &old, &err), 1);             /* late, but not taken over */
     assert_int_equal(take_afresh(&q, "fence", "heir", &now), 0); /* renewed: not expired */
     fall_silent("fence", &old, "zombie");
     assert_int_equal(take_afresh(&q, "fence", "heir", &now), 1);
     assert_int_equal(now.delivery, 2);
-    assert_int_equal(queue_renew(q, &old, "zombie", &err), 0);
-    assert_int_equal(queue_complete(q, &old, "zombie", "late", 4, &err), 0);
-    assert_int_equal(queue_hand_back(q, &old, "zombie", &err), 0);
-    assert_int_equal(queue_bury(q, &old, "zombie", "late", 4, &err), 0);
-    assert_int_equal(queue_renew(q, &now, "heir", &err), 1);
-    assert_int_equal(queue_complete(q, &now, "heir", "first", 5, &err), 1);
+    assert_int_equal(queue_renew(q, &old, &err), 0);
+    assert_int_equal(queue_complete(q, &old, "late", 4, &err), 0);
+    assert_int_equal(queue_hand_back(q, &old, &err), 0);
+    assert_int_equal(queue_bury(q, &old, "late", 4, &err), 0);
+    assert_int_equal(queue_renew(q, &now, &err), 1);
+    assert_int_equal(queue_complete(q, &now, "first", 5, &err), 1);
     assert_string_equal(poll_one(q, "k").result, "first");
     queue_job_release(&old);
     queue_job_release(&now);
@@ -181,12 +184,12 @@ static void test_three_deliveries(void **state)
     QueueJob job;
     put(q, "k");
     assert_int_equal(take(q, "w", 1, &job), 1);
-    assert_int_equal(queue_hand_back(q, &job, "w", &err), 1); /* not counted */
+    assert_int_equal(queue_hand_back(q, &job, &err), 1); /* not counted */
     queue_job_release(&job);
     for (int i = 1; i <= 3; i++) {
         assert_int_equal(take_afresh(&q, "three", "w", &job), 1);
         assert_int_equal(job.delivery, i);
-        assert_int_equal(queue_give_up(q, &job, "w", &err), 1);
+        assert_int_equal(queue_give_up(q, &job, &err), 1);
         queue_job_release(&job);
     }
     assert_int_equal(take_afresh(&q, "three", "w", &job), 0);
@@ -202,7 +205,7 @@ static void test_three_deliveries(void **state)
     assert_int_equal(take(q, "w", 1, &job), 1);
     assert_int_equal(job.delivery, 1);
     assert_memory_equal(job.body.data, "body", 4);
-    assert_int_equal(queue_complete(q, &job, "w", "ok", 2, &err), 1);
+    assert_int_equal(queue_complete(q, &job, "ok", 2, &err), 1);
     assert_int_equal(poll_one(q, "k").state, QUEUE_DONE);
     queue_job_release(&job);
     queue_close(q);
@@ -215,7 +218,7 @@ static void test_begin(void **state)
     (void)state;
     Queue *q = open_queue("begin");
     Error err;
-    QueueJob job, late;
+    QueueJob job, late, early;
     long n = 0;
     put(q, "k");
     for (int i = 0; i < 5; i++) {
@@ -231,19 +234,22 @@ static void test_begin(void **state)
     fall_silent("begin", &job, "w+1");
     assert_int_equal(take_afresh(&q, "begin", "v+0", &late), 1);
     assert_int_equal(late.delivery, 1);
-    assert_int_equal(queue_begin(q, &job, "w+1", "w", &err), 0);
-    assert_int_equal(queue_begin(q, &late, "v+0", "v", &err), 1);
-    assert_int_equal(queue_begin(q, &late, "v+0", "v", &err), 1); /* repeated after a lost reply */
-    assert_int_equal(queue_renew(q, &late, "v+0", &err), 0);
-    assert_int_equal(queue_renew(q, &late, "v", &err), 1);
+    assert_int_equal(queue_begin(q, &job, "w", &err), 0);
+    early = late;
+    early.consumer = strdup("v+0");
+    assert_int_equal(queue_begin(q, &late, "v", &err), 1);
+    assert_int_equal(queue_renew(q, &early, &err), 0);
+    assert_int_equal(queue_begin(q, &early, "v", &err), 1); /* repeated after a lost reply */
+    assert_int_equal(queue_renew(q, &late, &err), 1);
+    free(early.consumer);
     assert_int_equal(queue_release(q, "v", 1, &n, &err), 0);
     assert_int_equal(n, 1);
     queue_job_release(&job);
     queue_job_release(&late);
     assert_int_equal(take_afresh(&q, "begin", "w+0", &job), 1);
     assert_int_equal(job.delivery, 2); /* one queue_begin counted */
-    assert_int_equal(queue_begin(q, &job, "w+0", "w", &err), 1);
-    assert_int_equal(queue_complete(q, &job, "w", "ok", 2, &err), 1);
+    assert_int_equal(queue_begin(q, &job, "w", &err), 1);
+    assert_int_equal(queue_complete(q, &job, "ok", 2, &err), 1);
     queue_job_release(&job);
     queue_close(q);
 }
@@ -257,15 +263,16 @@ static void test_order_and_pause(void **state)
     QueueState states[3];
     QueueNew jobs[] = {
         {"sim:a", "slow", "x", 1, 0}, {"sim:b", "other", "x", 1, 0}, {"sim:a", "soon", "x", 1, 1}};
-    assert_int_equal(queue_enqueue_many(q, jobs, 3, states, &err), 0);
+    assert_int_equal(queue_enqueue(q, jobs, 3, states, &err), 0);
     assert_int_equal(queue_pause(q, 1, &err), 0);
     assert_int_equal(take(q, "w", 0.1, &job), 0);
     assert_int_equal(queue_pause(q, 0, &err), 0);
     const char *classes[] = {"sim:b", "sim:a"}, *want[] = {"soon", "other", "slow"};
+    const QueueConsumer both = {"w", classes, 2, dead_text, NULL};
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(queue_take(q, classes, 2, "w", 1, dead_text, NULL, &job, &err), 1);
+        assert_int_equal(queue_take(q, &both, 1, &job, &err), 1);
         assert_string_equal(job.key, want[i]);
-        assert_int_equal(queue_complete(q, &job, "w", "r", 1, &err), 1);
+        assert_int_equal(queue_complete(q, &job, "r", 1, &err), 1);
         queue_job_release(&job);
     }
     assert_int_equal(queue_purge(q, &err), 0);
@@ -289,7 +296,7 @@ static void test_lost_reply(void **state)
     for (int i = 0; i < 3 && !rc; i++) rc = take(q, "w", 0, &job);
     assert_int_equal(rc, 1);
     assert_int_equal(job.delivery, 1); /* the same delivery */
-    assert_int_equal(queue_complete(q, &job, "w", "r", 1, &err), 1);
+    assert_int_equal(queue_complete(q, &job, "r", 1, &err), 1);
     queue_job_release(&job);
     queue_close(q);
 }
@@ -303,8 +310,8 @@ static void test_flushall(void **state)
     put(q, "k");
     assert_int_equal(take(q, "w", 1, &job), 1);
     raw_command("FLUSHALL");
-    assert_int_equal(queue_renew(q, &job, "w", &err), 0);
-    assert_int_equal(queue_complete(q, &job, "w", "r", 1, &err), 0);
+    assert_int_equal(queue_renew(q, &job, &err), 0);
+    assert_int_equal(queue_complete(q, &job, "r", 1, &err), 0);
     queue_job_release(&job);
     assert_int_equal(poll_one(q, "k").state, QUEUE_ABSENT);
     assert_int_equal(take(q, "w", 0.1, &job), 0);
@@ -313,7 +320,7 @@ static void test_flushall(void **state)
     raw_command("DEL {flush.6}:s:sim:a"); /* the entry alone: the job is still in state queued */
     assert_int_equal(put(q, "k"), QUEUE_QUEUED);
     assert_int_equal(take(q, "w", 1, &job), 1);
-    assert_int_equal(queue_complete(q, &job, "w", "r", 1, &err), 1);
+    assert_int_equal(queue_complete(q, &job, "r", 1, &err), 1);
     queue_job_release(&job);
     queue_close(q);
 }
@@ -328,7 +335,7 @@ static void test_server_killed(void **state)
     put(q, "a");
     put(q, "b");
     assert_int_equal(take(q, "w", 1, &job), 1);
-    assert_int_equal(queue_complete(q, &job, "w", "r", 1, &err), 1);
+    assert_int_equal(queue_complete(q, &job, "r", 1, &err), 1);
     queue_job_release(&job);
     assert_int_equal(take(q, "w", 1, &job), 1);
     queue_job_release(&job);
@@ -343,7 +350,7 @@ static void test_server_killed(void **state)
     assert_int_equal(status_of(q).waiting, 1);
     assert_int_equal(take(q, "w2", 1, &job), 1);
     assert_int_equal(job.delivery, 1);
-    assert_int_equal(queue_complete(q, &job, "w2", "r", 1, &err), 1);
+    assert_int_equal(queue_complete(q, &job, "r", 1, &err), 1);
     queue_job_release(&job);
     queue_close(q);
 }
@@ -359,11 +366,12 @@ static void test_replica(void **state)
     Error err = {0};
     put(q, "k");
     raw_command("REPLICAOF 127.0.0.1 1");
-    assert_int_equal(queue_take(q, one_class, 1, "w", 0, dead_text, NULL, &job, &err), -1);
+    assert_int_equal(
+        queue_take(q, &(QueueConsumer){"w", one_class, 1, dead_text, NULL}, 0, &job, &err), -1);
     assert_non_null(strstr(err.text, "READONLY"));
     raw_command("REPLICAOF NO ONE");
     assert_int_equal(take(q, "w", 0, &job), 1);
-    assert_int_equal(queue_complete(q, &job, "w", "r", 1, &err), 1);
+    assert_int_equal(queue_complete(q, &job, "r", 1, &err), 1);
     queue_job_release(&job);
     queue_close(q);
 }
@@ -374,7 +382,6 @@ static void test_limits(void **state)
     setenv("QUERN_QUEUE", "jobs=3", 1);
     Queue *q = open_queue("limits");
     unsetenv("QUERN_QUEUE");
-    QueueState s;
     Error err;
     for (int i = 0; i < 3; i++) {
         char key[8];
@@ -387,8 +394,7 @@ static void test_limits(void **state)
         QueueJob job;
         Queue *mine = open_queue("limits");
         clock_sleep(0.2);
-        int ok =
-            take(mine, "w", 1, &job) == 1 && queue_complete(mine, &job, "w", "r", 1, &err) == 1;
+        int ok = take(mine, "w", 1, &job) == 1 && queue_complete(mine, &job, "r", 1, &err) == 1;
         _exit(!ok);
     }
     int status = -1;
@@ -398,10 +404,10 @@ static void test_limits(void **state)
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
     char *big = calloc(1, QUEUE_MAX_BODY + 1);
-    assert_int_equal(queue_enqueue(q, "sim:a", "big", big, QUEUE_MAX_BODY + 1, &s, &err), -1);
+    assert_int_equal(enqueue(q, "sim:a", "big", big, QUEUE_MAX_BODY + 1), -1);
     free(big);
-    assert_int_equal(queue_enqueue(q, "sim a\n", "k", "x", 1, &s, &err), -1);
-    assert_int_equal(queue_enqueue(q, "sim:a", "", "x", 1, &s, &err), -1);
+    assert_int_equal(enqueue(q, "sim a\n", "k", "x", 1), -1);
+    assert_int_equal(enqueue(q, "sim:a", "", "x", 1), -1);
     queue_close(q);
 }
 
@@ -458,7 +464,6 @@ static void test_compact(void **state)
     (void)state;
     enum { JOBS = 600, BODY = 1000 };
     Error err = {0};
-    QueueState s;
     QueueJob job;
     char key[32], body[BODY];
     int gone;
@@ -466,7 +471,7 @@ static void test_compact(void **state)
     Queue *q = open_queue("compact");
     for (int i = 0; i < JOBS; i++) {
         snprintf(key, sizeof key, "%d", i);
-        assert_int_equal(queue_enqueue(q, "sim:a", key, body, sizeof body, &s, &err), 0);
+        assert_int_equal(enqueue(q, "sim:a", key, body, sizeof body), 0);
         if (i) assert_int_equal(queue_withdraw(q, key, &gone, &err), 0);
     }
     assert_true(data_bytes() > JOBS * BODY);
