@@ -2,6 +2,7 @@
 #include "eval/sim/sim_launches.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,16 +37,21 @@ struct BlockWork {
     double blocks, work;
 };
 
-/* Reports a launch that cannot start. Returns 1. */
-static int refuse(DeviceFault *fault, const DeviceLaunch *l, const char *fmt, const char *what,
-                  size_t a, size_t b)
+/* Reports a launch that cannot start, in a sentence that goes on behind "kernel NAME". Returns 1. */
+__attribute__((format(printf, 3, 4))) static int refuse(DeviceFault *fault, const DeviceLaunch *l,
+                                                        const char *fmt, ...)
 {
     char name[64];
+    va_list ap;
     device_kernel_name(l->kernel, name, sizeof name);
     fault->outcome = OUTCOME_LAUNCH_ERROR;
     fault->place = fault->what = 0;
     snprintf(fault->kernel, sizeof fault->kernel, "%s", l->kernel);
-    snprintf(fault->message, sizeof fault->message, fmt, name, a, b, what);
+    size_t size = sizeof fault->message;
+    size_t n = (size_t)snprintf(fault->message, size, "kernel %s", name);
+    va_start(ap, fmt);
+    vsnprintf(fault->message + n, size - n, fmt, ap);
+    va_end(ap);
     return 1;
 }
 
@@ -73,9 +79,8 @@ static int is_exhausted(const Device *d, const DeviceLaunch *l)
 static int exhausted(DeviceFault *fault, const DeviceLaunch *l)
 {
     refuse(fault, l,
-           "kernel %s: the runs of the candidate take more than the limit of instructions, all "
-           "checks together: far too much work%.0zu%.0zu%s",
-           "", 0, 0);
+           ": the runs of the candidate take more than the limit of instructions, all "
+           "checks together: far too much work");
     fault->outcome = OUTCOME_TIMEOUT;
     return 1;
 }
@@ -174,9 +179,9 @@ static int run_one(Device *d, const DeviceLaunch *l, Sample *s, DeviceFault *fau
     size_t shared = (size_t)f->static_shared + l->shared_bytes;
     if (shared > d->info.max_shared_per_block)
         return refuse(fault, l,
-                      "kernel %s cannot be launched: it needs %zu bytes of shared memory a block "
-                      "and %zu are allowed%s",
-                      "", shared, d->info.max_shared_per_block);
+                      " cannot be launched: it needs %zu bytes of shared memory a block "
+                      "and %zu are allowed",
+                      shared, d->info.max_shared_per_block);
     d->mem.l1_sets = l1_sets(d, l, registers_of(l), shared);
     x->code = &l->module->code;
     x->entry = f;
@@ -296,8 +301,7 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, int64_t 
         charge_spills(d, &launches[i], c);
         Error why;
         if (timemodel_launch(d->profile, c, &p->times[i], &why))
-            return refuse(fault, &launches[i], "kernel %s cannot be launched%.0zu%.0zu: %.400s",
-                          why.text, 0, 0);
+            return refuse(fault, &launches[i], " cannot be launched: %.400s", why.text);
         add_lines(d, &launches[i], &p->work.counts[i], &p->times[i], &p->lines);
     }
     if (!d->exec.reversed) d->used = limit - d->exec.budget;
@@ -395,8 +399,7 @@ static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out
     Occupancy o;
     Exec *x = &d->exec;
     int was = missing_find(&d->predicted, l, i);
-    if (was < 0)
-        return refuse(fault, l, "kernel %s runs at the timed size only%.0zu%.0zu%s", "", 0, 0);
+    if (was < 0) return refuse(fault, l, " runs at the timed size only");
     const SimCounts *small = &d->predicted.counts[was];
     static const uint32_t alone[3];
     const Function *f = code_find_entry(&l->module->code, l->kernel);
@@ -515,8 +518,7 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
         fault->launch = i;
         s->written_bytes += (double)counts[i].footprint_write_bytes;
         if (!r && timemodel_launch(d->profile, &counts[i], &times[i], &why))
-            r = refuse(fault, &launches[i], "kernel %s cannot be launched%.0zu%.0zu: %.400s",
-                       why.text, 0, 0);
+            r = refuse(fault, &launches[i], " cannot be launched: %.400s", why.text);
         if (!r) add_lines(d, &launches[i], &counts[i], &times[i], &lines);
     }
     devmem_assume(&d->mem, 0);
