@@ -158,9 +158,10 @@ static json_t *describe_cases(const Package *p)
             json_array_append_new(inputs, list);
         }
         for (int k = 0; k < t->n_outputs; k++) {
-            double atol = 0, rtol = 0;
-            task_tolerance(t, w, k, VARIANT_DRAWN, 1, &atol, &rtol, NULL);
-            json_array_append_new(tolerance, json_pack("{s:f, s:f}", "atol", atol, "rtol", rtol));
+            Tolerance by = {0, 0};
+            task_tolerance(&(TaskCase){t, w, VARIANT_DRAWN, 0, 1}, k, &by, NULL);
+            json_array_append_new(tolerance,
+                                  json_pack("{s:f, s:f}", "atol", by.atol, "rtol", by.rtol));
         }
         json_array_append_new(cases, json_pack("{s:s, s:o, s:o}", "sizes", sizes, "inputs", inputs,
                                                "tolerance", tolerance));

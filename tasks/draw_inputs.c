@@ -341,37 +341,52 @@ static Variant variant_of_input(const TaskTensor *x, int input, Variant v)
     return v;
 }
 
-int task_draw(const Task *t, const Workload *w, int input, Variant v, uint64_t seed, double scale,
-              void *dst, Error *err)
+int task_draw(const TaskCase *c, int input, void *dst, Error *err)
 {
-    return task_draw_part(t, w, input, v, seed, scale, 0, SIZE_MAX, dst, err);
+    return task_draw_part(c, input, 0, SIZE_MAX, dst, err);
 }
 
-int task_draw_part(const Task *t, const Workload *w, int input, Variant v, uint64_t seed,
-                   double scale, size_t from, size_t count, void *dst, Error *err)
+/* The name of an input's stream of random numbers. */
+static uint64_t stream_of(const TaskCase *c, const TaskTensor *x)
 {
+    char stream[TASK_MAX_AXES * 24 + 96];
+    int len = snprintf(stream, sizeof stream, "%s", x->name);
+    for (int i = 0; i < c->task->n_axes; i++)
+        len += snprintf(stream + len, sizeof stream - (size_t)len, "/%lld",
+                        (long long)c->workload->axis[i]);
+    if (c->variant != VARIANT_DRAWN)
+        len += snprintf(stream + len, sizeof stream - (size_t)len, "/%s", variant_name(c->variant));
+    return random_hash(stream, (size_t)len);
+}
+
+static int recipe_of(const TaskCase *c, int input, Recipe *m, Error *err)
+{
+    const TaskTensor *x = &c->task->inputs[input];
+    *m = (Recipe){.x = x,
+                  .variant = variant_of_input(x, input, c->variant),
+                  .scale = c->variant == VARIANT_DRAWN && !x->parameter ? c->scale : 1.0,
+                  .special = c->task->special};
+    if (x->draw == DRAW_INTEGER && task_integers(c->task, c->workload, x, &m->low, &m->high, err))
+        return -1;
+    if (x->distinct >= 0 && note_lines(c->task, c->workload, m, err)) return -1;
+    if (m->variant == VARIANT_INTEGERS)
+        m->limit = integer_limit(c->task, c->workload, input, c->seed);
+    return 0;
+}
+
+int task_draw_part(const TaskCase *c, int input, size_t from, size_t count, void *dst, Error *err)
+{
+    const Task *t = c->task;
     if (input < 0 || input >= t->n_inputs)
         return error_set(err, ERROR_CORRUPT, "task %s: input %d asked for, there are %d", t->name,
                          input, t->n_inputs);
     const TaskTensor *x = &t->inputs[input];
     size_t n;
-    if (task_elements(t, w, x, &n, err)) return -1;
-    char stream[TASK_MAX_AXES * 24 + 96];
-    int len = snprintf(stream, sizeof stream, "%s", x->name);
-    for (int i = 0; i < t->n_axes; i++)
-        len += snprintf(stream + len, sizeof stream - (size_t)len, "/%lld", (long long)w->axis[i]);
-    if (v != VARIANT_DRAWN)
-        len += snprintf(stream + len, sizeof stream - (size_t)len, "/%s", variant_name(v));
-    Recipe m = {.x = x,
-                .variant = variant_of_input(x, input, v),
-                .scale = v == VARIANT_DRAWN && !x->parameter ? scale : 1.0,
-                .special = t->special};
-    if (x->draw == DRAW_INTEGER && task_integers(t, w, x, &m.low, &m.high, err)) return -1;
-    if (x->distinct >= 0 && note_lines(t, w, &m, err)) return -1;
-    if (m.variant == VARIANT_INTEGERS) m.limit = integer_limit(t, w, input, seed);
-    uint64_t name = random_hash(stream, (size_t)len);
+    Recipe m;
+    if (task_elements(t, c->workload, x, &n, err) || recipe_of(c, input, &m, err)) return -1;
+    uint64_t name = stream_of(c, x);
     if (m.length) {
-        fill_distinct(seed ^ name, &m, dst, from,
+        fill_distinct(c->seed ^ name, &m, dst, from,
                       from > n           ? 0
                       : count < n - from ? count
                                          : n - from);
@@ -381,29 +396,29 @@ int task_draw_part(const Task *t, const Workload *w, int input, Variant v, uint6
         if (from > n || from % (is_counted(&m) ? GRAIN : BLOCK))
             return error_set(err, ERROR_INVALID, "task %s: a part of input %s from element %zu",
                              t->name, x->name, from);
-        fill_large(seed, name, &m, dst, from, count < n - from ? from + count : n);
+        fill_large(c->seed, name, &m, dst, from, count < n - from ? from + count : n);
         return 0;
     }
     Random r;
-    random_init(&r, seed, name);
+    random_init(&r, c->seed, name);
     fill(&r, &m, dst, n);
     return 0;
 }
 
-int task_draw_wide(const Task *t, const Workload *w, int input, Variant v, uint64_t seed,
-                   double scale, double *dst, Error *err)
+int task_draw_wide(const TaskCase *c, int input, double *dst, Error *err)
 {
+    const TaskTensor *x = &c->task->inputs[input];
     size_t n;
     int rc = 0;
-    if (task_elements(t, w, &t->inputs[input], &n, err)) return -1;
-    Dtype type = t->inputs[input].dtype;
+    if (task_elements(c->task, c->workload, x, &n, err)) return -1;
+    Dtype type = x->dtype;
     size_t step = n > TASK_LARGE ? BLOCK : n;
 #pragma omp parallel for if (n > TASK_LARGE)
     for (size_t from = 0; from < n; from += step) {
         Error one;
         size_t count = step < n - from ? step : n - from;
         void *raw = memory_grow(NULL, count, dtype_size(type));
-        int failed = task_draw_part(t, w, input, v, seed, scale, from, count, raw, &one);
+        int failed = task_draw_part(c, input, from, count, raw, &one);
         if (!failed) dtype_to_double(type, raw, dst + from, count);
         free(raw);
         if (!failed) continue;
@@ -432,14 +447,17 @@ static double case_tolerance(const double *at, Variant v, double scale)
     return one * pow(other / one, fabs(log2(scale)) / 3);
 }
 
-int task_tolerance(const Task *t, const Workload *w, int output, Variant v, double scale,
-                   double *atol, double *rtol, Error *err)
+int task_tolerance(const TaskCase *c, int output, Tolerance *out, Error *err)
 {
+    const Task *t = c->task;
+    const Workload *w = c->workload;
+    Variant v = c->variant;
+    double scale = c->scale;
     Dtype d = t->outputs[output].dtype;
     if (w->atol && v != VARIANT_INTEGERS) {
-        *atol = case_tolerance(w->atol + output * ATOL_CASES, v, scale);
-        *rtol = t->rtol[d];
-        if (v == VARIANT_SPECIAL) *atol += smallest_step(d);
+        out->atol = case_tolerance(w->atol + output * ATOL_CASES, v, scale);
+        out->rtol = t->rtol[d];
+        if (v == VARIANT_SPECIAL) out->atol += smallest_step(d);
         return 0;
     }
     int64_t terms = 1;
@@ -450,12 +468,11 @@ int task_tolerance(const Task *t, const Workload *w, int output, Variant v, doub
     /* With inputs scaled down, an output shrinks by its degree, but a bias or the weights of a
      * softmax do not: one power is used. */
     double power = scale >= 1.0 ? t->degree : t->degree < 1 ? t->degree : 1;
-    *atol = t->atol[d] * (double)terms * pow(scale, power);
-    *rtol = t->rtol[d];
-    if (v == VARIANT_SPECIAL) *atol += smallest_step(d);
+    out->atol = t->atol[d] * (double)terms * pow(scale, power);
+    out->rtol = t->rtol[d];
+    if (v == VARIANT_SPECIAL) out->atol += smallest_step(d);
     if (v != VARIANT_INTEGERS) return 0;
     /* The result and all partial sums are integers. Without a sum the result must be equal. */
-    *atol = *atol > 0 ? 0.25 : 0.0;
-    *rtol = 0;
+    *out = (Tolerance){.atol = out->atol > 0 ? 0.25 : 0.0};
     return 0;
 }

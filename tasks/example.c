@@ -58,7 +58,7 @@ static double *draw(const Task *t, const Workload *w, int i, uint64_t seed, Erro
     }
     void *raw = memory_array(n, dtype_size(x->dtype));
     double *values = memory_array(n, sizeof *values);
-    int rc = task_draw(t, w, i, VARIANT_DRAWN, seed, 1.0, raw, err);
+    int rc = task_draw(&(TaskCase){t, w, VARIANT_DRAWN, seed, 1.0}, i, raw, err);
     if (!rc) dtype_to_double(x->dtype, raw, values, n);
     free(raw);
     if (!rc) return values;

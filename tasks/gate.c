@@ -24,31 +24,24 @@ static double reference_flops(const Task *t, const Workload *w)
     return t->graph && !task_graph_cost(t, w, &bytes, &flops, NULL) ? flops : 0;
 }
 
-/* Inputs and outputs of one workload as doubles. The parameters may be another case's. */
-typedef struct Case {
-    const struct Case *lender;
+/* A case with its inputs and outputs as doubles. The parameters may be another case's. */
+typedef struct GateCase {
+    const struct GateCase *lender;
     Task *task;
-    const Workload *w;
-    Variant variant;
-    double scale;
+    TaskCase of;
     size_t in_n[TASK_MAX_TENSORS], out_n[TASK_MAX_TENSORS];
     double *in[TASK_MAX_TENSORS], *out[TASK_MAX_TENSORS];
-} Case;
+} GateCase;
 
-static void case_release(Case *c)
+static void case_release(GateCase *c)
 {
     for (int i = 0; i < c->task->n_inputs; i++)
         if (!c->lender || c->in[i] != c->lender->in[i]) free(c->in[i]);
     for (int i = 0; i < c->task->n_outputs; i++) free(c->out[i]);
 }
 
-static int draw_input(Case *c, int i, uint64_t seed, Error *err)
-{
-    return task_draw_wide(c->task, c->w, i, c->variant, seed, c->scale, c->in[i], err);
-}
-
 /* Every input, on all cores. */
-static int draw_inputs(Case *c, uint64_t seed, Error *err)
+static int draw_inputs(GateCase *c, Error *err)
 {
     int rc = 0;
 #pragma omp parallel for schedule(dynamic) if (c->task->n_inputs > MANY_INPUTS)
@@ -59,53 +52,52 @@ static int draw_inputs(Case *c, uint64_t seed, Error *err)
             continue;
         }
         c->in[i] = memory_grow(NULL, c->in_n[i] + 1, sizeof(double)); /* written whole */
-        if (!draw_input(c, i, seed, &one)) continue;
+        if (!task_draw_wide(&c->of, i, c->in[i], &one)) continue;
 #pragma omp critical(gate_found)
         *err = one, rc = -1;
     }
     return rc;
 }
 
-static int run_reference(Case *c, double *const *out, double poison, Error *err)
+static int run_reference(GateCase *c, double *const *out, double poison, Error *err)
 {
     const double *in[TASK_MAX_TENSORS];
     for (int i = 0; i < c->task->n_inputs; i++) in[i] = c->in[i];
     for (int i = 0; i < c->task->n_outputs; i++)
         for (size_t j = 0; j < c->out_n[i]; j++) out[i][j] = poison;
-    return task_reference(c->task, c->w, in, out, err);
+    return task_reference(c->task, c->of.workload, in, out, err);
 }
 
 /* lender: of the same workload, NULL: none. */
-static int case_draw(Case *c, const Case *lender, Task *t, const Workload *w, Variant v,
-                     double scale, uint64_t seed, Error *err)
+static int case_draw(GateCase *c, const GateCase *lender, Task *t, const TaskCase *of, Error *err)
 {
-    *c = (Case){.lender = lender, .task = t, .w = w, .variant = v, .scale = scale};
+    const Workload *w = of->workload;
+    *c = (GateCase){.lender = lender, .task = t, .of = *of};
     for (int i = 0; i < t->n_inputs; i++)
         if (task_elements(t, w, &t->inputs[i], &c->in_n[i], err)) return -1;
     for (int i = 0; i < t->n_outputs; i++) {
         if (task_elements(t, w, &t->outputs[i], &c->out_n[i], err)) return -1;
         c->out[i] = memory_array(c->out_n[i], sizeof(double));
     }
-    return draw_inputs(c, seed, err);
+    return draw_inputs(c, err);
 }
 
-static int case_init(Case *c, const Case *lender, Task *t, const Workload *w, Variant v,
-                     double scale, uint64_t seed, Error *err)
+static int case_init(GateCase *c, const GateCase *lender, Task *t, const TaskCase *of, Error *err)
 {
-    if (case_draw(c, lender, t, w, v, scale, seed, err)) return -1;
+    if (case_draw(c, lender, t, of, err)) return -1;
     return run_reference(c, c->out, NAN, err);
 }
 
-static int is_costly(const Case *c)
+static int is_costly(const GateCase *c)
 {
-    return reference_flops(c->task, c->w) > costly_flops;
+    return reference_flops(c->task, c->of.workload) > costly_flops;
 }
 
 /* As many threads as n executions of a case can use. A graph's operators then have one thread each: a
  * costly one, whose executions are few, has all of them instead. */
-static int threads_for(const Case *c, int n)
+static int threads_for(const GateCase *c, int n)
 {
-    double bytes = 0, flops = reference_flops(c->task, c->w);
+    double bytes = 0, flops = reference_flops(c->task, c->of.workload);
     int threads = c->task->graph && flops * n > WORTH_THREADS ? omp_get_num_procs() : 1;
     if (threads > n) threads = n < omp_get_num_procs() && flops > costly_flops ? 1 : n;
     for (int i = 0; i < c->task->n_inputs; i++) bytes += 2 * sizeof(double) * (double)c->in_n[i];
@@ -114,44 +106,44 @@ static int threads_for(const Case *c, int n)
     return threads < 1 ? 1 : threads;
 }
 
-static void outputs_alloc(const Case *c, double **out)
+static void outputs_alloc(const GateCase *c, double **out)
 {
     for (int i = 0; i < c->task->n_outputs; i++) out[i] = memory_array(c->out_n[i], sizeof(double));
 }
 
-static void outputs_free(const Case *c, double **out)
+static void outputs_free(const GateCase *c, double **out)
 {
     for (int i = 0; i < c->task->n_outputs; i++) free(out[i]);
 }
 
-static void refuse(const Case *c, GateResult *r, const char *what)
+static void refuse(const GateCase *c, GateResult *r, const char *what)
 {
     char where[512];
-    task_workload_text(c->task, c->w, where, sizeof where);
+    task_workload_text(c->task, c->of.workload, where, sizeof where);
     if (r->refused) return; /* the first reason is kept */
     r->refused = 1;
-    if (c->variant == VARIANT_DRAWN)
+    if (c->of.variant == VARIANT_DRAWN)
         snprintf(r->reason, sizeof r->reason, "%s (workload %s, input scale %g)", what, where,
-                 c->scale);
+                 c->of.scale);
     else
         snprintf(r->reason, sizeof r->reason, "%s (workload %s, %s)", what, where,
-                 variant_name(c->variant));
+                 variant_name(c->of.variant));
 }
 
 /* Would an output with these values pass the comparison? */
-static int passes(const Case *c, int output, const double *values)
+static int passes(const GateCase *c, int output, const double *values)
 {
     Dtype d = c->task->outputs[output].dtype;
-    double atol, rtol;
-    if (task_tolerance(c->task, c->w, output, c->variant, c->scale, &atol, &rtol, NULL)) return 0;
+    TaskComparison with = {.task = c->task, .workload = c->of.workload, .output = output};
+    if (task_tolerance(&c->of, output, &with.by, NULL)) return 0;
     void *raw = memory_array(c->out_n[output], dtype_size(d));
     dtype_from_double(d, values, raw, c->out_n[output]);
-    int differs = task_compare(c->task, c->w, output, raw, c->out[output], atol, rtol, NULL);
+    int differs = task_compare(&with, raw, c->out[output], NULL);
     free(raw);
     return !differs;
 }
 
-static void try_null(const Case *c, int output, const double *values, const char *model,
+static void try_null(const GateCase *c, int output, const double *values, const char *model,
                      const char *of, GateResult *r)
 {
     char what[256];
@@ -162,17 +154,18 @@ static void try_null(const Case *c, int output, const double *values, const char
 }
 
 /* Adds up in the order of the seeds, on any number of threads. */
-static int mean_of_others(const Case *c, double *const *mean, Error *err)
+static int mean_of_others(const GateCase *c, double *const *mean, Error *err)
 {
     int seeds = is_costly(c) ? COSTLY_SEEDS : GATE_OTHER_SEEDS;
     int rc = 0, threads = threads_for(c, seeds);
-    const Case *lender = is_costly(c) ? c : NULL;
+    const GateCase *lender = is_costly(c) ? c : NULL;
 #pragma omp parallel for ordered schedule(dynamic) num_threads(threads) if (threads > 1)
     for (int s = 0; s < seeds; s++) {
-        Case o;
+        GateCase o;
         Error one;
-        int failed = case_init(&o, lender, c->task, c->w, c->variant, c->scale,
-                               GATE_SEED + 1 + (uint64_t)s, &one);
+        TaskCase of = c->of;
+        of.seed = GATE_SEED + 1 + (uint64_t)s;
+        int failed = case_init(&o, lender, c->task, &of, &one);
 #pragma omp ordered
         {
             if (failed && !rc) *err = one;
@@ -186,7 +179,7 @@ static int mean_of_others(const Case *c, double *const *mean, Error *err)
 }
 
 /* means 0: those that need no execution alone. */
-static int null_models(Case *c, int means, GateResult *r, Error *err)
+static int null_models(GateCase *c, int means, GateResult *r, Error *err)
 {
     double *mean[TASK_MAX_TENSORS], *other[TASK_MAX_TENSORS];
     const Task *t = c->task;
@@ -212,20 +205,20 @@ static int null_models(Case *c, int means, GateResult *r, Error *err)
     return rc;
 }
 
-static int moved(const Case *c, double *const *after)
+static int moved(const GateCase *c, double *const *after)
 {
     for (int i = 0; i < c->task->n_outputs; i++) {
-        double atol, rtol;
-        if (task_tolerance(c->task, c->w, i, c->variant, c->scale, &atol, &rtol, NULL)) return 0;
+        Tolerance by;
+        if (task_tolerance(&c->of, i, &by, NULL)) return 0;
         for (size_t j = 0; j < c->out_n[i]; j++)
-            if (fabs(after[i][j] - c->out[i][j]) > 10 * (atol + rtol * fabs(c->out[i][j])))
+            if (fabs(after[i][j] - c->out[i][j]) > 10 * (by.atol + by.rtol * fabs(c->out[i][j])))
                 return 1;
     }
     return 0;
 }
 
 /* Of a costly graph with many parameters, some of them, spread evenly over the graph. */
-static int is_perturbed(const Case *c, int input, int limit)
+static int is_perturbed(const GateCase *c, int input, int limit)
 {
     const Task *t = c->task;
     int64_t n = t->n_inputs;
@@ -234,13 +227,14 @@ static int is_perturbed(const Case *c, int input, int limit)
 
 /* Draws one input again and executes: 1, an output moved; 0; -1. c is not changed; kept NULL: the
  * reference runs as a whole. */
-static int moves(const Case *c, int input, const GraphKept *kept, Error *err)
+static int moves(const GateCase *c, int input, const GraphKept *kept, Error *err)
 {
     double *after[TASK_MAX_TENSORS];
-    Case o = *c;
+    GateCase o = *c;
     outputs_alloc(c, after);
     o.in[input] = memory_grow(NULL, c->in_n[input] + 1, sizeof(double)); /* written whole */
-    int rc = draw_input(&o, input, GATE_SEED + 100, err);
+    o.of.seed = GATE_SEED + 100;
+    int rc = task_draw_wide(&o.of, input, o.in[input], err);
     if (!rc)
         rc = kept ? graph_rerun(kept, input, o.in[input], after, err)
                   : run_reference(&o, after, NAN, err);
@@ -251,7 +245,7 @@ static int moves(const Case *c, int input, const GraphKept *kept, Error *err)
 }
 
 /* What the gate says of an input that moves no output. */
-static void refuse_still(const Case *c, int input, GateResult *r)
+static void refuse_still(const GateCase *c, int input, GateResult *r)
 {
     char what[256];
     snprintf(what, sizeof what,
@@ -262,10 +256,10 @@ static void refuse_still(const Case *c, int input, GateResult *r)
 
 /* Refuses the first input that moves no output. input: the state of each is kept there too; NULL: those
  * behind the first one are left out. */
-static int perturb_inputs(const Case *c, const GraphKept *kept, unsigned char *input, GateResult *r,
-                          Error *err)
+static int perturb_inputs(const GateCase *c, const GraphKept *kept, unsigned char *input,
+                          GateResult *r, Error *err)
 {
-    double flops = reference_flops(c->task, c->w);
+    double flops = reference_flops(c->task, c->of.workload);
     int rc = 0, n = c->task->n_inputs, limit = n, still = n, threads = threads_for(c, n);
     if (flops * limit > perturb_flops) limit = (int)fmax(LEAST_PERTURBED, perturb_flops / flops);
 #pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
@@ -289,22 +283,22 @@ static int perturb_inputs(const Case *c, const GraphKept *kept, unsigned char *i
 
 /* Returns the elements of one position of the rotated axis, or 0 if it is not the tensor's first
  * dimension. */
-static size_t position(const Case *c, const TaskTensor *x, size_t n)
+static size_t position(const GateCase *c, const TaskTensor *x, size_t n)
 {
     const Task *t = c->task;
-    return task_turns(t, x) ? n / (size_t)c->w->axis[t->turns] : 0;
+    return task_turns(t, x) ? n / (size_t)c->of.workload->axis[t->turns] : 0;
 }
 
 /* A GPU evaluator rotates the timed contents along the axis "turns", and the expected outputs with
  * them. Checks that the reference agrees with that. */
-static int turns(const Case *c, GateResult *r, Error *err)
+static int turns(const GateCase *c, GateResult *r, Error *err)
 {
     const Task *t = c->task;
     double *after[TASK_MAX_TENSORS];
     int rc = 0;
-    if (t->turns < 0 || c->w->axis[t->turns] < 2) return 0;
+    if (t->turns < 0 || c->of.workload->axis[t->turns] < 2) return 0;
     outputs_alloc(c, after);
-    Case o = *c;
+    GateCase o = *c;
     for (int i = 0; i < t->n_inputs; i++) {
         size_t n = c->in_n[i], one = position(c, &t->inputs[i], n), rest = n - one;
         if (!one) continue;
@@ -316,12 +310,12 @@ static int turns(const Case *c, GateResult *r, Error *err)
     for (int i = 0; i < t->n_inputs; i++)
         if (o.in[i] != c->in[i]) free(o.in[i]);
     for (int i = 0; i < t->n_outputs && !rc; i++) {
-        double atol, rtol;
+        Tolerance by = {0, 0};
         size_t one = position(c, &t->outputs[i], c->out_n[i]), bad = 0;
-        rc = task_tolerance(t, c->w, i, c->variant, c->scale, &atol, &rtol, err);
+        rc = task_tolerance(&c->of, i, &by, err);
         for (size_t j = 0; j < c->out_n[i] && !rc; j++) {
             double want = c->out[i][(j + one) % c->out_n[i]];
-            bad += !(fabs(after[i][j] - want) <= atol + rtol * fabs(want));
+            bad += !(fabs(after[i][j] - want) <= by.atol + by.rtol * fabs(want));
         }
         char what[256];
         snprintf(what, sizeof what,
@@ -336,7 +330,7 @@ static int turns(const Case *c, GateResult *r, Error *err)
 
 /* Runs the reference again on outputs with another poison, or takes the second execution, whose values
  * are kept. An unwritten element or another result shows. */
-static int repeatable(Case *c, const GraphKept *kept, GateResult *r, Error *err)
+static int repeatable(GateCase *c, const GraphKept *kept, GateResult *r, Error *err)
 {
     double *again[TASK_MAX_TENSORS];
     outputs_alloc(c, again);
@@ -362,12 +356,13 @@ static int repeatable(Case *c, const GraphKept *kept, GateResult *r, Error *err)
 }
 
 /* Checks the reference on another variant, and that "exact" holds. */
-static int gate_variant(const Case *like, Variant v, GateResult *r, Error *err)
+static int gate_variant(const GateCase *like, Variant v, GateResult *r, Error *err)
 {
-    Case c;
+    GateCase c;
     Task *t = like->task;
-    const Case *lender = is_costly(like) ? like : NULL;
-    int rc = case_init(&c, lender, t, like->w, v, 1.0, GATE_SEED, err),
+    const GateCase *lender = is_costly(like) ? like : NULL;
+    TaskCase of = {t, like->of.workload, v, GATE_SEED, 1.0};
+    int rc = case_init(&c, lender, t, &of, err),
         open = v == VARIANT_SPECIAL && t->special & (SPECIAL_INF | SPECIAL_NAN);
     for (int i = 0; i < t->n_outputs && !rc; i++) {
         size_t endless = 0, broken = 0;
@@ -388,14 +383,14 @@ static int gate_variant(const Case *like, Variant v, GateResult *r, Error *err)
 }
 
 /* All of them side by side; the first refusal counts. */
-static int gate_variants(const Case *c, GateResult *r, Error *err)
+static int gate_variants(const GateCase *c, GateResult *r, Error *err)
 {
     GateResult found[VARIANTS] = {{0}};
     Error errors[VARIANTS];
     int failed[VARIANTS] = {0}, rc = 0, threads = threads_for(c, VARIANTS);
 #pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
     for (int v = VARIANT_NEEDLES; v < VARIANTS; v++)
-        if (task_has_variant(c->task, c->w, (Variant)v))
+        if (task_has_variant(c->task, c->of.workload, (Variant)v))
             failed[v] = gate_variant(c, (Variant)v, &found[v], &errors[v]);
     for (int v = VARIANT_NEEDLES; v < VARIANTS && !rc && !r->refused; v++) {
         if (failed[v]) *err = errors[v], rc = -1;
@@ -406,7 +401,7 @@ static int gate_variants(const Case *c, GateResult *r, Error *err)
 
 /* A case at one input scale, and of a graph an execution whose values are kept. */
 typedef struct {
-    Case c;
+    GateCase c;
     GraphBound *b;
     GraphKept *kept;
 } Gated;
@@ -417,7 +412,8 @@ static int gated_open(Gated *g, Task *t, const Workload *w, double scale, int on
     Error errors[2];
     int failed[2] = {0}, threads;
     g->b = NULL, g->kept = NULL;
-    if (case_draw(&g->c, NULL, t, w, VARIANT_DRAWN, scale, GATE_SEED, err)) return -1;
+    TaskCase of = {t, w, VARIANT_DRAWN, GATE_SEED, scale};
+    if (case_draw(&g->c, NULL, t, &of, err)) return -1;
     if (!t->graph) return run_reference(&g->c, g->c.out, NAN, err);
     if (task_graph_bind(t, w, &g->b, err)) return -1;
     threads = once ? 1 : threads_for(&g->c, 2);

@@ -54,6 +54,7 @@ static size_t elements_of_position(const Trial *r, const TaskTensor *x, size_t n
 static int trial_open(Trial *r, Error *err)
 {
     Task *t = r->task;
+    const TaskCase of = {t, r->all, VARIANT_DRAWN, SEED, 1};
     size_t n;
     int halves = 0;
     for (int i = 0; i < t->n_inputs; i++) {
@@ -63,7 +64,7 @@ static int trial_open(Trial *r, Error *err)
         r->each_in[i] = elements_of_position(r, x, n);
         r->in[i] = memory_array(n, sizeof(double));
         r->in_few[i] = memory_array(n, sizeof(double));
-        if (task_draw_wide(t, r->all, i, VARIANT_DRAWN, SEED, 1, r->in[i], err)) return -1;
+        if (task_draw_wide(&of, i, r->in[i], err)) return -1;
         memcpy(r->in_few[i], r->in[i], n * sizeof(double));
     }
     for (int i = 0; i < t->n_outputs; i++) {

@@ -64,14 +64,15 @@ static int show(const char *root, const char *name)
         for (int j = 0; j < t->n_outputs; j++) print_tensor("output", &t->outputs[j], 0);
         for (int j = 0; j < t->n_workloads; j++) {
             char where[512];
-            double bytes, flops, atol, rtol;
+            double bytes, flops;
             const Workload *w = &t->workloads[j];
+            Tolerance by;
             task_workload_text(t, w, where, sizeof where);
             if (task_cost(t, w, &bytes, &flops, &err) ||
-                task_tolerance(t, w, 0, VARIANT_DRAWN, 1.0, &atol, &rtol, &err))
+                task_tolerance(&(TaskCase){t, w, VARIANT_DRAWN, 0, 1.0}, 0, &by, &err))
                 log_die(&err);
             printf("%s: at least %.0f bytes, %.0f flops; tolerance %.3g + %.3g*|expected|\n", where,
-                   bytes, flops, atol, rtol);
+                   bytes, flops, by.atol, by.rtol);
         }
         printf("digest %s\n\n", t->digest);
         if (t->graph) printf("%s\n", t->reference_source);

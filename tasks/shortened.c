@@ -76,18 +76,18 @@ double shortened_share(double n, double all)
 int shortened_make(const Task *t, const Workload *timed, int64_t positions, Workload *out,
                    Error *err)
 {
+    const TaskCase of = {t, timed, VARIANT_DRAWN, 0, 1.0};
     *out = *timed;
     out->note = NULL;
     out->axis[t->turns] = positions;
     out->atol = memory_array((size_t)t->n_outputs * ATOL_CASES, sizeof *out->atol);
     for (int i = 0; i < t->n_outputs; i++) {
         size_t n, all;
-        double atol, rtol;
+        Tolerance by;
         if (task_elements(t, out, &t->outputs[i], &n, err) ||
-            task_elements(t, timed, &t->outputs[i], &all, err) ||
-            task_tolerance(t, timed, i, VARIANT_DRAWN, 1.0, &atol, &rtol, err))
+            task_elements(t, timed, &t->outputs[i], &all, err) || task_tolerance(&of, i, &by, err))
             return -1;
-        out->atol[i * ATOL_CASES + AT_SCALE_1] = atol * shortened_share((double)n, (double)all);
+        out->atol[i * ATOL_CASES + AT_SCALE_1] = by.atol * shortened_share((double)n, (double)all);
     }
     return 0;
 }

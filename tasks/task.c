@@ -243,7 +243,8 @@ static int check_workloads(const Task *t, const char *file, Error *err)
 {
     for (int i = 0; i < t->n_workloads; i++) {
         const Workload *w = &t->workloads[i];
-        double bytes, flops, atol, rtol;
+        double bytes, flops;
+        Tolerance by;
         size_t n;
         int bad = 0;
         int64_t low, high;
@@ -253,7 +254,7 @@ static int check_workloads(const Task *t, const char *file, Error *err)
                    task_integers(t, w, &t->inputs[j], &low, &high, err));
         for (int j = 0; j < t->n_outputs && !bad; j++)
             bad = task_elements(t, w, &t->outputs[j], &n, err) ||
-                  task_tolerance(t, w, j, VARIANT_DRAWN, 1.0, &atol, &rtol, err);
+                  task_tolerance(&(TaskCase){t, w, VARIANT_DRAWN, 0, 1.0}, j, &by, err);
         TaskScope scope = {t, w};
         int64_t terms = 1;
         if (!bad && t->exact &&

@@ -186,30 +186,39 @@ const Workload *task_largest_check(const Task *t);
 /* Does the workload have this variant? 0 or 1. */
 int task_has_variant(const Task *t, const Workload *w, Variant v);
 
-/* Fills one input with elements of its dtype. Equal (seed, workload, input, variant) give equal bytes
- * with any number of threads. scale multiplies the drawn values; variants other than drawn have
- * sizes of their own. Values are rounded to the dtype. */
-int task_draw(const Task *t, const Workload *w, int input, Variant v, uint64_t seed, double scale,
-              void *dst, Error *err);
+/* A case: which inputs of a task. Equal cases give equal bytes with any number of threads. scale multiplies
+ * the drawn values; variants other than drawn have sizes of their own. Values are rounded to the dtype. */
+typedef struct {
+    const Task *task;
+    const Workload *workload;
+    Variant variant;
+    uint64_t seed;
+    double scale;
+} TaskCase;
+
+/* Fills one input with elements of its dtype. */
+int task_draw(const TaskCase *c, int input, void *dst, Error *err);
 
 /* Elements of a large input that are drawn together, as VARIANT_DRAWN. */
 size_t task_part(const Task *t, int input);
 
 /* Fills elements [from, from + count) of a tensor of more than TASK_LARGE elements, as task_draw
  * fills them; from is a multiple of task_part. A smaller tensor is filled whole. */
-int task_draw_part(const Task *t, const Workload *w, int input, Variant v, uint64_t seed,
-                   double scale, size_t from, size_t count, void *dst, Error *err);
+int task_draw_part(const TaskCase *c, int input, size_t from, size_t count, void *dst, Error *err);
 
 /* task_draw's elements as doubles, a large input by parts. */
-int task_draw_wide(const Task *t, const Workload *w, int input, Variant v, uint64_t seed,
-                   double scale, double *dst, Error *err);
+int task_draw_wide(const TaskCase *c, int input, double *dst, Error *err);
 
 /* Writes the workload's name in messages: "check rows=7 cols=33". */
 void task_workload_text(const Task *t, const Workload *w, char *out, size_t size);
 
-/* The tolerance of one output for one workload, variant and input scale. */
-int task_tolerance(const Task *t, const Workload *w, int output, Variant v, double scale,
-                   double *atol, double *rtol, Error *err);
+/* An element may differ from the reference by atol + rtol*|reference|. */
+typedef struct {
+    double atol, rtol;
+} Tolerance;
+
+/* Of one output of a case, with any seed. */
+int task_tolerance(const TaskCase *c, int output, Tolerance *out, Error *err);
 
 /* Runs the reference. in[i] and out[i] are the caller's arrays of task_elements doubles. */
 int task_reference(Task *t, const Workload *w, const double *const *in, double *const *out,
@@ -220,17 +229,22 @@ typedef struct {
     size_t bad, first, worst;
     double first_got, first_want, worst_got, worst_want;
 } TaskDifference;
-void task_difference_text(const Task *t, const Workload *w, int output, double atol, double rtol,
-                          const TaskDifference *d, Error *message);
+/* One output of one workload, and what it may differ by. */
+typedef struct {
+    const Task *task;
+    const Workload *workload;
+    int output;
+    Tolerance by;
+} TaskComparison;
+void task_difference_text(const TaskComparison *c, const TaskDifference *d, Error *message);
 
 /* Adds those of elements [from, from + n), which are got[0] and want[0] on, by the rule of task_compare. */
-void task_differences(Dtype type, const void *got, const double *want, size_t from, size_t n,
-                      double atol, double rtol, TaskDifference *d);
+void task_differences(const TaskComparison *c, const void *got, const double *want, size_t from,
+                      size_t n, TaskDifference *d);
 
 /* Compares an output with the reference: |got - want| <= atol + rtol*|want| for every element; NaN
  * equals only NaN, an infinity only itself. Returns 0 if they are equal, else 1 with a message that
  * names the first and the worst element and how many are wrong. */
-int task_compare(const Task *t, const Workload *w, int output, const void *got, const double *want,
-                 double atol, double rtol, Error *message);
+int task_compare(const TaskComparison *c, const void *got, const double *want, Error *message);
 
 #endif

@@ -7,19 +7,19 @@
 
 /* Infinity stands for an expected value that is too large for the type, or that is within its
  * tolerance of such a value. */
-static int same(Dtype type, double got, double want, double atol, double rtol)
+static int same(Dtype type, double got, double want, Tolerance by)
 {
     if (isnan(want)) return isnan(got);
     if (isinf(want) || isnan(got)) return got == want;
-    double limit = atol + rtol * fabs(want);
+    double limit = by.atol + by.rtol * fabs(want);
     if (isinf(got)) return (got > 0) == (want > 0) && fabs(want) + limit >= dtype_overflow(type);
     return fabs(got - want) <= limit;
 }
 
 /* The error in tolerances, which decides the worst element. */
-static double excess(double got, double want, double atol, double rtol)
+static double excess(double got, double want, Tolerance by)
 {
-    double d = fabs(got - want), limit = atol + rtol * fabs(want);
+    double d = fabs(got - want), limit = by.atol + by.rtol * fabs(want);
     return isnan(d) || isinf(d) ? INFINITY : d / (limit > 0 ? limit : 0x1p-149);
 }
 
@@ -36,22 +36,23 @@ static void index_text(const int64_t *shape, int rank, size_t flat, char *out, s
         len += (size_t)snprintf(out + len, size - len, "[%lld]", (long long)index[i]);
 }
 
-void task_difference_text(const Task *t, const Workload *w, int output, double atol, double rtol,
-                          const TaskDifference *d, Error *message)
+void task_difference_text(const TaskComparison *c, const TaskDifference *d, Error *message)
 {
-    const TaskTensor *y = &t->outputs[output];
+    const TaskTensor *y = &c->task->outputs[c->output];
     int64_t shape[TASK_MAX_RANK];
     size_t n;
     char first_at[160], worst_at[160];
-    if (task_shape(t, w, y, shape, message) || task_elements(t, w, y, &n, message)) return;
+    if (task_shape(c->task, c->workload, y, shape, message) ||
+        task_elements(c->task, c->workload, y, &n, message))
+        return;
     index_text(shape, y->rank, d->first, first_at, sizeof first_at);
     index_text(shape, y->rank, d->worst, worst_at, sizeof worst_at);
     error_set(message, ERROR_LIMIT,
               "%zu of %zu elements of %s differ by more than %.3g + %.3g*|expected|: first %s%s is "
               "%.9g, expected %.9g; "
               "worst %s%s is %.9g, expected %.9g",
-              d->bad, n, y->name, atol, rtol, y->name, first_at, d->first_got, d->first_want,
-              y->name, worst_at, d->worst_got, d->worst_want);
+              d->bad, n, y->name, c->by.atol, c->by.rtol, y->name, first_at, d->first_got,
+              d->first_want, y->name, worst_at, d->worst_got, d->worst_want);
 }
 
 static void note_difference(TaskDifference *d, size_t at, double got, double want, double by,
@@ -63,33 +64,33 @@ static void note_difference(TaskDifference *d, size_t at, double got, double wan
     *worst_by = by;
 }
 
-void task_differences(Dtype type, const void *got, const double *want, size_t from, size_t n,
-                      double atol, double rtol, TaskDifference *d)
+void task_differences(const TaskComparison *c, const void *got, const double *want, size_t from,
+                      size_t n, TaskDifference *d)
 {
+    Dtype type = c->task->outputs[c->output].dtype;
     size_t size = dtype_size(type);
-    double worst_by = d->bad ? excess(d->worst_got, d->worst_want, atol, rtol) : -1;
+    double worst_by = d->bad ? excess(d->worst_got, d->worst_want, c->by) : -1;
     for (size_t done = 0; done < n; done += 512) {
         double chunk[512];
         size_t count = n - done < 512 ? n - done : 512;
         dtype_to_double(type, (const char *)got + done * size, chunk, count);
         for (size_t i = 0; i < count; i++) {
             double expected = want[done + i];
-            if (same(type, chunk[i], expected, atol, rtol)) continue;
+            if (same(type, chunk[i], expected, c->by)) continue;
             note_difference(d, from + done + i, chunk[i], expected,
-                            excess(chunk[i], expected, atol, rtol), &worst_by);
+                            excess(chunk[i], expected, c->by), &worst_by);
         }
     }
 }
 
-int task_compare(const Task *t, const Workload *w, int output, const void *got, const double *want,
-                 double atol, double rtol, Error *message)
+int task_compare(const TaskComparison *c, const void *got, const double *want, Error *message)
 {
     TaskDifference d = {0};
     size_t n;
     /* Loading has checked this for the task's own workloads, but not for another one. */
-    if (task_elements(t, w, &t->outputs[output], &n, message)) return 1;
-    task_differences(t->outputs[output].dtype, got, want, 0, n, atol, rtol, &d);
+    if (task_elements(c->task, c->workload, &c->task->outputs[c->output], &n, message)) return 1;
+    task_differences(c, got, want, 0, n, &d);
     if (!d.bad) return 0;
-    task_difference_text(t, w, output, atol, rtol, &d, message);
+    task_difference_text(c, &d, message);
     return 1;
 }

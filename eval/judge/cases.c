@@ -116,16 +116,26 @@ void *cases_tensor(size_t n, size_t size)
     return p;
 }
 
+TaskCase case_of(const Case *c)
+{
+    return (TaskCase){c->task, c->workload, c->variant, c->seed, c->scale};
+}
+
+TaskComparison case_comparison(const Case *c, int output)
+{
+    return (TaskComparison){c->task, c->workload, output, c->tolerance[output]};
+}
+
 static int draw_inputs(Case *c, size_t *total, Error *err)
 {
     const Task *t = c->task;
+    const TaskCase of = case_of(c);
     for (int i = 0; i < t->n_inputs; i++) {
         size_t n, size = dtype_size(t->inputs[i].dtype);
         if (task_elements(t, c->workload, &t->inputs[i], &n, err)) return -1;
         c->input_bytes[i] = n * size;
         c->inputs[i] = cases_tensor(n, size);
-        if (task_draw(t, c->workload, i, c->variant, c->seed, c->scale, c->inputs[i], err))
-            return -1;
+        if (task_draw(&of, i, c->inputs[i], err)) return -1;
         *total += n * size;
     }
     return 0;
@@ -160,6 +170,7 @@ static int reference(const Cases *owner, Case *c, Task *t, Error *err)
 
 static int case_fill(Case *c, Task *t, size_t *total, Error *err)
 {
+    const TaskCase of = case_of(c);
     *total = 0;
     int rc = draw_inputs(c, total, err);
     for (int i = 0; i < t->n_outputs && !rc; i++) {
@@ -168,7 +179,7 @@ static int case_fill(Case *c, Task *t, size_t *total, Error *err)
         c->expected[i] = cases_tensor(n, sizeof(double));
         c->output_bytes[i] = n * dtype_size(t->outputs[i].dtype);
         *total += n * sizeof(double);
-        rc = task_tolerance(t, c->workload, i, c->variant, c->scale, &c->atol[i], &c->rtol[i], err);
+        rc = task_tolerance(&of, i, &c->tolerance[i], err);
     }
     return rc;
 }

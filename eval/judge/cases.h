@@ -17,7 +17,7 @@ typedef struct {
     size_t input_bytes[TASK_MAX_TENSORS];
     double *expected[TASK_MAX_TENSORS]; /* by output, as many elements */
     size_t output_bytes[TASK_MAX_TENSORS];
-    double atol[TASK_MAX_TENSORS], rtol[TASK_MAX_TENSORS]; /* by output: task_tolerance */
+    Tolerance tolerance[TASK_MAX_TENSORS]; /* by output */
     /* On a device that keeps contents; inputs and expected are then NULL. */
     DeviceGolden *golden_inputs[TASK_MAX_TENSORS], *golden_expected[TASK_MAX_TENSORS];
     /* Contents that the device asks for; inputs and expected are then NULL (timed_contents.h). */
@@ -58,6 +58,10 @@ const Workload *cases_shortened(Cases *c, const Task *t, const Workload *timed, 
 /* Memory of zeros, for free(). Large tensors are in huge pages: page faults take half the time of the first
  * touch. */
 void *cases_tensor(size_t n, size_t size);
+
+/* What its inputs are drawn by, and how an output is compared. */
+TaskCase case_of(const Case *c);
+TaskComparison case_comparison(const Case *c, int output);
 
 /* "check rows=7 cols=33, input scale 8" or "check rows=7 cols=33, needles" */
 void case_text(const Case *c, char *out, size_t size);

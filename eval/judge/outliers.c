@@ -141,8 +141,8 @@ static int case_draw(Case *c, Error *err)
         if (task_elements(t, c->workload, x, &n, err)) return -1;
         c->input_bytes[i] = n * size;
         c->inputs[i] = cases_tensor(n, size);
-        if (task_draw(t, c->workload, i, c->variant, c->seed, c->scale, c->inputs[i], err))
-            return -1;
+        const TaskCase of = case_of(c);
+        if (task_draw(&of, i, c->inputs[i], err)) return -1;
     }
     for (int i = 0; i < t->n_outputs; i++) {
         size_t n;
@@ -193,13 +193,21 @@ static void forget_outputs(Outliers *o)
     }
 }
 
+/* An output may differ by `share` of the size that its elements have on the average. */
+static TaskComparison comparison(const Run *r, const Output *all, int output, double share)
+{
+    Tolerance by = {share * sqrt(all[output].square), share};
+    return (TaskComparison){r->loaded->task, r->test->workload, output, by};
+}
+
 /* Compare the outputs of a run with those that were kept. Returns 1 when they differ by more than `share`. */
 static int compare_outputs(const Run *r, const Output *all, double share, int *output,
                            TaskDifference *d, Error *err)
 {
     for (int i = 0; i < r->n_outputs; i++) {
         const Output *o = &all[i];
-        double atol = share * sqrt(o->square), want[CHUNK];
+        const TaskComparison with = comparison(r, all, i, share);
+        double want[CHUNK];
         float *got = cases_tensor(o->n, sizeof *got);
         int rc = read_output(r, i, got, err);
         *d = (TaskDifference){0};
@@ -207,7 +215,7 @@ static int compare_outputs(const Run *r, const Output *all, double share, int *o
         for (size_t from = 0; from < o->n && !rc; from += CHUNK) {
             size_t n = o->n - from < CHUNK ? o->n - from : CHUNK;
             dtype_to_double(DTYPE_F32, o->values + from, want, n);
-            task_differences(DTYPE_F32, got + from, want, from, n, atol, share, d);
+            task_differences(&with, got + from, want, from, n, d);
         }
         free(got);
         if (rc || d->bad) return rc ? -1 : 1;
@@ -277,8 +285,8 @@ static int compare_candidate(const Run *r, const Output *all, Finding *f, Error 
     Error text;
     int output, rc = compare_outputs(r, all, tolerance_share, &output, &d, err);
     if (rc <= 0) return rc;
-    task_difference_text(r->loaded->task, r->test->workload, output,
-                         tolerance_share * sqrt(all[output].square), tolerance_share, &d, &text);
+    const TaskComparison with = comparison(r, all, output, tolerance_share);
+    task_difference_text(&with, &d, &text);
     finding_set(f, OUTCOME_WRONG_RESULT, 0,
                 "%s: %.1500s; the baseline's result is expected: is a part of a long sum left out, "
                 "or does a number overflow?",

@@ -383,8 +383,8 @@ static int compare_on_host(Run *r, int output, Finding *f, Error *err)
     int rc =
         l->ops->read(l->device, r->memory.outputs[output], got, r->test->output_bytes[output], err);
     if (!rc) rc = find_unwritten(r, output, got, f);
-    if (!rc && task_compare(l->task, r->test->workload, output, got, r->test->expected[output],
-                            r->test->atol[output], r->test->rtol[output], &message)) {
+    const TaskComparison with = case_comparison(r->test, output);
+    if (!rc && task_compare(&with, got, r->test->expected[output], &message)) {
         finding_set(f, OUTCOME_WRONG_RESULT, 0, "%s: %s", r->where, message.text);
         rc = 1;
     }
@@ -397,15 +397,16 @@ static int compare_on_device(Run *r, int output, Finding *f, Error *err)
     const Loaded *l = r->loaded;
     const TaskTensor *x = &l->task->outputs[output];
     size_t n = r->test->output_bytes[output] / dtype_size(x->dtype);
-    double atol = r->test->atol[output], rtol = r->test->rtol[output];
+    const TaskComparison with = case_comparison(r->test, output);
     Error message;
     DeviceDifference d = {0};
     int rc = l->ops->compare(l->device, r->memory.outputs[output], r->test->golden_expected[output],
-                             rotated_elements(r, x, n), x->dtype, n, atol, rtol, &d, err);
+                             rotated_elements(r, x, n), x->dtype, n, with.by.atol, with.by.rtol, &d,
+                             err);
     if (rc <= 0) return rc;
     if (d.unwritten && x->dtype != DTYPE_I32)
         return never_written(r, output, d.unwritten, d.first_unwritten, f);
-    task_difference_text(l->task, r->test->workload, output, atol, rtol,
+    task_difference_text(&with,
                          &(TaskDifference){d.wrong, d.first, d.worst, d.first_got, d.first_want,
                                            d.worst_got, d.worst_want},
                          &message);
@@ -439,8 +440,8 @@ int run_matches(const Run *r, Error *err)
                                          rotated_elements(r, x, elements),
                                          (int)x->dtype,
                                          elements,
-                                         c->atol[i],
-                                         c->rtol[i]};
+                                         c->tolerance[i].atol,
+                                         c->tolerance[i].rtol};
     }
     for (int i = 0; i < r->n_inputs; i++) {
         const TaskTensor *x = &l->task->inputs[i];

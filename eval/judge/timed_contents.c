@@ -29,13 +29,13 @@ static size_t element_size(const TimedContents *c, int input)
 static int draw_range(TimedContents *c, int input, size_t from, size_t bytes, Error *err)
 {
     size_t elements = task_part(c->test.task, input), part = elements * element_size(c, input);
+    const TaskCase of = case_of(&c->test);
     if (!c->drawn[input] || !bytes) return 0;
     size_t end = (from + bytes - 1) / part + 1, next;
     for (size_t i = from / part; i < end; i = next + 1) {
         for (next = i; next < end && !c->drawn[input][next];) next++;
-        if (next > i &&
-            task_draw_part(c->test.task, c->test.workload, input, VARIANT_DRAWN, c->test.seed, 1.0,
-                           i * elements, (next - i) * elements, c->data[input] + i * part, err))
+        if (next > i && task_draw_part(&of, input, i * elements, (next - i) * elements,
+                                       c->data[input] + i * part, err))
             return -1;
         memset(c->drawn[input] + i, 1, next - i);
     }
@@ -53,10 +53,8 @@ static int fill(void *of, int input, size_t from, void *dst, size_t bytes)
 
 static int draw_small(TimedContents *c, int i, Error *err)
 {
-    const Case *k = &c->test;
-    return c->drawn[i]
-               ? 0
-               : task_draw(k->task, k->workload, i, k->variant, k->seed, k->scale, c->data[i], err);
+    const TaskCase of = case_of(&c->test);
+    return c->drawn[i] ? 0 : task_draw(&of, i, c->data[i], err);
 }
 
 TimedContents *timed_contents_new(Task *t, const Workload *w, uint64_t seed, Error *err)
@@ -79,7 +77,8 @@ TimedContents *timed_contents_new(Task *t, const Workload *w, uint64_t seed, Err
         size_t n;
         if ((rc = task_elements(t, w, &t->outputs[i], &n, err))) break;
         k->output_bytes[i] = n * dtype_size(t->outputs[i].dtype);
-        rc = task_tolerance(t, w, i, VARIANT_DRAWN, 1.0, &k->atol[i], &k->rtol[i], err);
+        const TaskCase of = case_of(k);
+        rc = task_tolerance(&of, i, &k->tolerance[i], err);
     }
     if (!rc) return c;
     timed_contents_free(c);
@@ -285,8 +284,9 @@ static int compare_output(const TimedContents *c, Run *r, const Gathered *g, int
                           got + (size_t)k * each, each, err);
         if (!rc) take_unwritten(r, g, i, k, each, got + (size_t)k * each);
     }
-    if (!rc && task_compare(t, &g->w, i, got, g->out[i], share * c->test.atol[i], c->test.rtol[i],
-                            &message)) {
+    TaskComparison with = {t, &g->w, i, c->test.tolerance[i]};
+    with.by.atol *= share;
+    if (!rc && task_compare(&with, got, g->out[i], &message)) {
         finding_set(f, OUTCOME_WRONG_RESULT, 0, "%s, %lld of %s from %lld to %lld gathered: %s",
                     r->where, (long long)g->n, t->axis_name[t->turns], (long long)g->at[0],
                     (long long)g->at[g->n - 1], message.text);
@@ -380,17 +380,18 @@ static int compare_written(const TimedContents *c, Run *r, int i, int64_t *compa
     TaskDifference d = {0};
     Error message;
     for (size_t at = 0; next_written(r, i, &at, &end); at = end + !(end - at)) n += end - at;
-    double atol = shortened_share((double)n, (double)all) * c->test.atol[i];
+    TaskComparison with = case_comparison(&c->test, i);
+    with.by.atol *= shortened_share((double)n, (double)all);
     for (size_t at = 0; next_written(r, i, &at, &end); at = end + !(end - at))
         for (size_t some; at < end; at += some) {
             some = end - at < READ / size ? end - at : READ / size;
             if (l->ops->read(l->device, r->memory.outputs[i] + at * size, got, some * size, err))
                 return -1;
-            task_differences(y->dtype, got, c->kept[i] + at, at, some, atol, c->test.rtol[i], &d);
+            task_differences(&with, got, c->kept[i] + at, at, some, &d);
         }
     *compared += (int64_t)n;
     if (!d.bad) return 0;
-    task_difference_text(l->task, c->test.workload, i, atol, c->test.rtol[i], &d, &message);
+    task_difference_text(&with, &d, &message);
     finding_set(f, OUTCOME_WRONG_RESULT, 0, "%s, %zu elements: %s", r->where, n, message.text);
     return 1;
 }

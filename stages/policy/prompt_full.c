@@ -142,13 +142,13 @@ static void put_tolerance(Buffer *out, const Task *t)
 {
     const Workload *w = task_workload(t, ROLE_TIME);
     Error err;
-    double atol, rtol;
+    Tolerance by;
     for (int i = 0; w && i < t->n_outputs; i++)
-        if (!task_tolerance(t, w, i, VARIANT_DRAWN, 1, &atol, &rtol, &err))
+        if (!task_tolerance(&(TaskCase){t, w, VARIANT_DRAWN, 0, 1}, i, &by, &err))
             buffer_printf(out,
                           "Each element of %s must be within %.3g + %.3g * |expected| of the "
                           "reference, which computes in double precision.\n",
-                          t->outputs[i].name, atol, rtol);
+                          t->outputs[i].name, by.atol, by.rtol);
     buffer_puts(out, "Two runs on equal inputs must give equal bytes, unless the code has "
                      "atomics.\n");
 }

@@ -76,7 +76,7 @@ static int case_draw(Case *c, const Workload *w, Variant variant, double scale, 
         }
         if (task_elements(t, w, &t->inputs[i], &n, err)) return -1;
         if (!c->in[i]) c->in[i] = memory_grow(NULL, n + 1, sizeof(double)); /* written whole */
-        rc = task_draw_wide(t, w, i, variant, seed, scale, c->in[i], err);
+        rc = task_draw_wide(&(TaskCase){t, w, variant, seed, scale}, i, c->in[i], err);
         way_fill_bits(&t->inputs[i], variant, i, c->in[i], n);
     }
     return rc;

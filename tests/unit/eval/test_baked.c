@@ -38,7 +38,7 @@ static float *draw(const Task *t, const Workload *w, int input, uint64_t seed)
     size_t n;
     assert_int_equal(task_elements(t, w, &t->inputs[input], &n, &err), 0);
     float *out = memory_array(n, sizeof *out);
-    assert_int_equal(task_draw(t, w, input, VARIANT_DRAWN, seed, 1.0, out, &err), 0);
+    assert_int_equal(task_draw(&(TaskCase){t, w, VARIANT_DRAWN, seed, 1.0}, input, out, &err), 0);
     return out;
 }
 

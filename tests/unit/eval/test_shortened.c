@@ -131,8 +131,8 @@ static void test_workload(void **state)
     const Case *x = cases_get(c, t, w, VARIANT_DRAWN, 1, 1.0, &err);
     if (!x) fail_msg("%s", err.text);
     double n = (double)w->axis[0] * 1024;
-    close_to(x->atol[0], 0.5 * shortened_share(n, 4096.0 * 1024), 1e-12);
-    close_to(x->rtol[0], 0.001, 1e-12);
+    close_to(x->tolerance[0].atol, 0.5 * shortened_share(n, 4096.0 * 1024), 1e-12);
+    close_to(x->tolerance[0].rtol, 0.001, 1e-12);
     cases_shortened(c, t, timed, 2); /* drops the case of the workload that it was */
     cases_free(c);
     task_free(t);

@@ -52,7 +52,7 @@ static void same_results(Task *graph, Task *hand, const Workload *w)
            **b = arrays(hand, w, hand->outputs, 1, out_n);
     for (int i = 0; i < graph->n_inputs; i++) {
         float *raw = memory_array(in_n[i], sizeof *raw);
-        assert_int_equal(task_draw(graph, w, i, VARIANT_DRAWN, 3, 1, raw, &err), 0);
+        assert_int_equal(task_draw(&(TaskCase){graph, w, VARIANT_DRAWN, 3, 1}, i, raw, &err), 0);
         dtype_to_double(DTYPE_F32, raw, in[i], in_n[i]);
         free(raw);
     }
@@ -201,15 +201,15 @@ static void test_drift(void **state)
     Task *t = derived(&s.d);
     for (int i = 0; i < t->n_workloads; i++) {
         const Workload *w = &t->workloads[i];
-        double atol, rtol;
-        assert_int_equal(task_tolerance(t, w, 0, VARIANT_DRAWN, 1, &atol, &rtol, NULL), 0);
+        Tolerance by;
+        assert_int_equal(task_tolerance(&(TaskCase){t, w, VARIANT_DRAWN, 0, 1}, 0, &by, NULL), 0);
         for (float term = 0.55f; term < 1.5f; term += 0.1f) {
             float sum = 0;
             for (int64_t c = 0; c < w->axis[1]; c++) sum += term;
             double want = (double)w->axis[1] * (double)term;
-            if (!(fabs((double)sum - want) <= atol + rtol * want))
+            if (!(fabs((double)sum - want) <= by.atol + by.rtol * want))
                 fail_msg("%lld terms of %g: %g, %g expected, %g + %g", (long long)w->axis[1],
-                         (double)term, (double)sum, want, atol, rtol);
+                         (double)term, (double)sum, want, by.atol, by.rtol);
         }
     }
     assert_string_equal(t->exact ? t->exact : "", "cols");

@@ -40,18 +40,20 @@ static void test_other_seeds(void **state)
         const Workload *w = &t->workloads[i];
         int64_t rows = w->axis[0], n = rows * COLS; /* cols has one size, and is no axis */
         float x[64 * COLS], y[64 * COLS];
-        double wide[64 * COLS], want[64 * COLS], atol, rtol;
+        double wide[64 * COLS], want[64 * COLS];
+        TaskComparison with = {.task = t, .workload = w};
         Error err;
         if (w->role != ROLE_CHECK) continue;
-        assert_int_equal(task_tolerance(t, w, 0, VARIANT_DRAWN, 1, &atol, &rtol, &err), 0);
+        assert_int_equal(task_tolerance(&(TaskCase){t, w, VARIANT_DRAWN, 0, 1}, 0, &with.by, &err),
+                         0);
         for (uint64_t seed = 1000; seed < 1000 + SEEDS; seed++, n_checks++) {
-            assert_int_equal(task_draw(t, w, 0, VARIANT_DRAWN, seed, 1, x, &err), 0);
+            assert_int_equal(task_draw(&(TaskCase){t, w, VARIANT_DRAWN, seed, 1}, 0, x, &err), 0);
             for (int64_t k = 0; k < n; k++) wide[k] = (double)x[k];
             const double *in = wide;
             double *out = want;
             assert_int_equal(task_reference(t, w, &in, &out, &err), 0);
             norm_rows(x, y, rows, COLS);
-            refused += task_compare(t, w, 0, y, want, atol, rtol, &err);
+            refused += task_compare(&with, y, want, &err);
         }
     }
     if (refused > n_checks / 400) fail_msg("%d of %d are refused", refused, n_checks);
@@ -93,20 +95,21 @@ static void test_coordinates(void **state)
         const Workload *w = roles[i];
         size_t n, n_out;
         Error err;
-        double atol, rtol;
+        TaskComparison with = {.task = t, .workload = w};
         if (task_elements(t, w, &t->inputs[0], &n, &err) ||
             task_elements(t, w, &t->outputs[0], &n_out, &err))
             fail_msg("%s", err.text);
         float *x = memory_array(n, sizeof *x), *y = memory_array(n_out, sizeof *y);
         double *wide = memory_array(n, sizeof *wide), *want = memory_array(n_out, sizeof *want);
         const double *in = wide;
-        assert_int_equal(task_tolerance(t, w, 0, VARIANT_DRAWN, 1, &atol, &rtol, &err), 0);
+        assert_int_equal(task_tolerance(&(TaskCase){t, w, VARIANT_DRAWN, 0, 1}, 0, &with.by, &err),
+                         0);
         for (uint64_t seed = 1000; seed < 1008; seed++) {
-            assert_int_equal(task_draw(t, w, 0, VARIANT_DRAWN, seed, 1, x, &err), 0);
+            assert_int_equal(task_draw(&(TaskCase){t, w, VARIANT_DRAWN, seed, 1}, 0, x, &err), 0);
             dtype_to_double(DTYPE_F32, x, wide, n);
             assert_int_equal(task_reference(t, w, &in, &want, &err), 0);
             resize_float(x, y, w->axis[0], w->axis[1]);
-            if (task_compare(t, w, 0, y, want, atol, rtol, &err)) fail_msg("%s", err.text);
+            if (task_compare(&with, y, want, &err)) fail_msg("%s", err.text);
         }
         free(x), free(y), free(wide), free(want);
     }

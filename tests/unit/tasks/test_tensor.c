@@ -86,12 +86,12 @@ static void test_draws(void **state)
     float a[4096], b[4096], c[4096];
     Error err;
     double sum = 0, squares = 0;
-    assert_int_equal(task_draw(t, &w, 0, VARIANT_DRAWN, 7, 1.0, a, &err), 0);
-    assert_int_equal(task_draw(t, &w, 0, VARIANT_DRAWN, 7, 1.0, b, &err), 0);
-    assert_int_equal(task_draw(t, &w, 0, VARIANT_DRAWN, 8, 1.0, c, &err), 0);
+    assert_int_equal(task_draw(&(TaskCase){t, &w, VARIANT_DRAWN, 7, 1.0}, 0, a, &err), 0);
+    assert_int_equal(task_draw(&(TaskCase){t, &w, VARIANT_DRAWN, 7, 1.0}, 0, b, &err), 0);
+    assert_int_equal(task_draw(&(TaskCase){t, &w, VARIANT_DRAWN, 8, 1.0}, 0, c, &err), 0);
     assert_memory_equal(a, b, sizeof a);
     assert_memory_not_equal(a, c, sizeof a);
-    assert_int_equal(task_draw(t, &w, 0, VARIANT_DRAWN, 7, 4.0, b, &err), 0);
+    assert_int_equal(task_draw(&(TaskCase){t, &w, VARIANT_DRAWN, 7, 4.0}, 0, b, &err), 0);
     int negative = 0, zero = 0, large = 0;
     for (int i = 0; i < 4096; i++) {
         assert_true(b[i] == a[i] * 4.0f);
@@ -103,7 +103,7 @@ static void test_draws(void **state)
     assert_in_range(zero, 180, 340);
     assert_in_range(large, 100, 260);
     t->inputs[0].draw = DRAW_NORMAL;
-    task_draw(t, &w, 0, VARIANT_DRAWN, 7, 1.0, a, &err);
+    task_draw(&(TaskCase){t, &w, VARIANT_DRAWN, 7, 1.0}, 0, a, &err);
     for (int i = 0; i < 4096; i++) sum += (double)a[i], squares += (double)a[i] * (double)a[i];
     assert_true(fabs(sum / 4096) < 0.06 && fabs(squares / 4096 - 1) < 0.1);
     t->inputs[0].draw = DRAW_INTEGER;
@@ -112,14 +112,14 @@ static void test_draws(void **state)
     t->inputs[0].draw_high = 3;
     int32_t n[4096];
     int seen[6] = {0};
-    task_draw(t, &w, 0, VARIANT_DRAWN, 7, 100.0, n, &err);
+    task_draw(&(TaskCase){t, &w, VARIANT_DRAWN, 7, 100.0}, 0, n, &err);
     for (int i = 0; i < 4096; i++) {
         assert_true(n[i] >= -2 && n[i] <= 3);
         seen[n[i] + 2]++;
     }
     for (int i = 0; i < 6; i++) assert_in_range(seen[i], 560, 800);
     t->inputs[0].draw_highest = memory_strdup("n / 1024 - 2");
-    task_draw(t, &w, 0, VARIANT_DRAWN, 7, 1.0, n, &err);
+    task_draw(&(TaskCase){t, &w, VARIANT_DRAWN, 7, 1.0}, 0, n, &err);
     memset(seen, 0, sizeof seen);
     for (int i = 0; i < 4096; i++) {
         assert_true(n[i] >= -2 && n[i] <= 2);
@@ -144,7 +144,7 @@ static void test_distinct(void **state)
     for (x->rank = 0; x->rank < 3; x->rank++) x->shape[x->rank] = memory_strdup(shape[x->rank]);
     x->draw = DRAW_INTEGER, x->dtype = DTYPE_I32, x->distinct = 1;
     x->draw_low = 3, x->draw_high = RANGE + 2;
-    assert_int_equal(task_draw(t, &w, 0, VARIANT_DRAWN, 7, 1.0, v, &err), 0);
+    assert_int_equal(task_draw(&(TaskCase){t, &w, VARIANT_DRAWN, 7, 1.0}, 0, v, &err), 0);
     int used[RANGE] = {0}, moved = 0;
     for (int line = 0; line < LINES; line++) {
         int seen[RANGE] = {0};
@@ -159,7 +159,7 @@ static void test_distinct(void **state)
     for (int k = 0; k < RANGE; k++) assert_in_range(used[k], 15, LINES);
     assert_true(moved > LINES * LENGTH * 9 / 10);
     x->draw_high = LENGTH + 1;
-    assert_int_equal(task_draw(t, &w, 0, VARIANT_DRAWN, 7, 1.0, v, &err), -1);
+    assert_int_equal(task_draw(&(TaskCase){t, &w, VARIANT_DRAWN, 7, 1.0}, 0, v, &err), -1);
     assert_non_null(strstr(err.text, "37 distinct integers expected"));
     task_free(t);
 }
@@ -178,20 +178,20 @@ static void test_large_draw(void **state)
     assert_true(one && many);
     for (Variant v = 0; v < VARIANTS; v++) {
         omp_set_num_threads(1);
-        assert_int_equal(task_draw(t, &w, 0, v, 7, 1.0, one, &err), 0);
+        assert_int_equal(task_draw(&(TaskCase){t, &w, v, 7, 1.0}, 0, one, &err), 0);
         omp_set_num_threads(3);
-        assert_int_equal(task_draw(t, &w, 0, v, 7, 1.0, many, &err), 0);
+        assert_int_equal(task_draw(&(TaskCase){t, &w, v, 7, 1.0}, 0, many, &err), 0);
         assert_memory_equal(one, many, n * sizeof *one);
-        assert_int_equal(task_draw(t, &w, 0, v, 8, 1.0, many, &err), 0);
+        assert_int_equal(task_draw(&(TaskCase){t, &w, v, 8, 1.0}, 0, many, &err), 0);
         assert_memory_not_equal(one, many, n * sizeof *one);
     }
-    assert_int_equal(task_draw(t, &w, 0, VARIANT_DRAWN, 7, 1.0, one, &err), 0);
+    assert_int_equal(task_draw(&(TaskCase){t, &w, VARIANT_DRAWN, 7, 1.0}, 0, one, &err), 0);
     for (size_t i = 0; i < n; i++) zeros += one[i] == 0, squares += (double)one[i] * (double)one[i];
     assert_true(fabs(zeros / (double)n - 1.0 / 16) < 0.002);
     assert_true(fabs(squares / (double)n - (256 + 13) / 16.0) < 0.5);
     t->inputs[0].draw = DRAW_NORMAL;
     squares = 0;
-    assert_int_equal(task_draw(t, &w, 0, VARIANT_DRAWN, 7, 2.0, one, &err), 0);
+    assert_int_equal(task_draw(&(TaskCase){t, &w, VARIANT_DRAWN, 7, 2.0}, 0, one, &err), 0);
     for (size_t i = 0; i < n; i++) squares += (double)one[i] * (double)one[i];
     assert_true(fabs(squares / (double)n - 4) < 0.03);
     free(one);
@@ -213,14 +213,16 @@ static void test_parts(void **state)
     for (size_t k = 0; k < sizeof draws / sizeof *draws; k++) {
         t->inputs[0].draw = draws[k];
         size_t part = task_part(t, 0), from[] = {0, 3 * part, TASK_LARGE + 65536 - part};
-        assert_int_equal(task_draw(t, &w, 0, VARIANT_DRAWN, 7, 1.0, all, &err), 0);
+        assert_int_equal(task_draw(&(TaskCase){t, &w, VARIANT_DRAWN, 7, 1.0}, 0, all, &err), 0);
         for (size_t i = 0; i < 3; i++) {
             size_t count = i == 1 ? 65536 : 2 * part, left = n - from[i];
-            assert_int_equal(
-                task_draw_part(t, &w, 0, VARIANT_DRAWN, 7, 1.0, from[i], count, some, &err), 0);
+            assert_int_equal(task_draw_part(&(TaskCase){t, &w, VARIANT_DRAWN, 7, 1.0}, 0, from[i],
+                                            count, some, &err),
+                             0);
             assert_memory_equal(some, all + from[i], (count < left ? count : left) * sizeof *all);
         }
-        assert_int_equal(task_draw_part(t, &w, 0, VARIANT_DRAWN, 7, 1.0, 5, 9, some, &err), -1);
+        assert_int_equal(
+            task_draw_part(&(TaskCase){t, &w, VARIANT_DRAWN, 7, 1.0}, 0, 5, 9, some, &err), -1);
     }
     free(all);
     free(some);
@@ -236,12 +238,12 @@ static void test_variants(void **state)
     float x[8192];
     Error err;
     int large = 0, noise = 0, subnormal = 0, negative_zero = 0, infinite = 0, end = 0, odd_bits = 0;
-    assert_int_equal(task_draw(t, &w, 0, VARIANT_NEEDLES, 3, 1.0, x, &err), 0);
+    assert_int_equal(task_draw(&(TaskCase){t, &w, VARIANT_NEEDLES, 3, 1.0}, 0, x, &err), 0);
     for (int i = 0; i < 8192; i++)
         large += fabsf(x[i]) >= 4 && fabsf(x[i]) <= 8, noise += fabsf(x[i]) < 0.4f;
     assert_in_range(large, 30, 100);
     assert_int_equal(large + noise, 8192);
-    assert_int_equal(task_draw(t, &w, 0, VARIANT_SPECIAL, 3, 1.0, x, &err), 0);
+    assert_int_equal(task_draw(&(TaskCase){t, &w, VARIANT_SPECIAL, 3, 1.0}, 0, x, &err), 0);
     for (int i = 0; i < 8192; i++) {
         assert_false(isnan(x[i])); /* which relu does not declare */
         subnormal += x[i] != 0 && fabsf(x[i]) < FLT_MIN;
@@ -250,7 +252,7 @@ static void test_variants(void **state)
         end += fabsf(x[i]) == FLT_MAX;
     }
     assert_true(subnormal > 400 && negative_zero > 100 && infinite > 200 && end > 200);
-    assert_int_equal(task_draw(t, &w, 0, VARIANT_INTEGERS, 3, 1.0, x, &err), 0);
+    assert_int_equal(task_draw(&(TaskCase){t, &w, VARIANT_INTEGERS, 3, 1.0}, 0, x, &err), 0);
     for (int i = 0; i < 8192; i++) {
         assert_true(x[i] == rintf(x[i]) && fabsf(x[i]) <= 0x1p24f);
         odd_bits += fabsf(x[i]) > 65536 && (int)x[i] % 2;
@@ -269,7 +271,7 @@ static void test_integers(void **state)
     (void)state;
     Task *t;
     Error err;
-    double atol, rtol;
+    Tolerance by;
     if (task_load(fixture_path("tasks/matmul"), &t, &err)) fail_msg("%s", err.text);
     for (int64_t k = 1; k < 5000; k = 2 * k + 1) {
         Workload w = {.role = ROLE_CHECK, .axis = {64, 64, k}};
@@ -279,9 +281,10 @@ static void test_integers(void **state)
         if (!task_has_variant(t, &w, VARIANT_INTEGERS)) {
             assert_true(k > 4000);
         } else {
-            assert_int_equal(task_draw(t, &w, 0, VARIANT_INTEGERS, 9, 1.0, a, &err) |
-                                 task_draw(t, &w, 1, VARIANT_INTEGERS, 9, 1.0, b, &err),
-                             0);
+            assert_int_equal(
+                task_draw(&(TaskCase){t, &w, VARIANT_INTEGERS, 9, 1.0}, 0, a, &err) |
+                    task_draw(&(TaskCase){t, &w, VARIANT_INTEGERS, 9, 1.0}, 1, b, &err),
+                0);
             for (int64_t i = 0; i < 64 * k; i++)
                 max_a = fmaxf(max_a, fabsf(a[i])), max_b = fmaxf(max_b, fabsf(b[i]));
             assert_true((double)max_a * (double)max_b * (double)k < 0x1p24 &&
@@ -291,23 +294,24 @@ static void test_integers(void **state)
         free(b);
     }
     Workload w = {.role = ROLE_CHECK, .axis = {3, 5, 100}};
-    assert_int_equal(task_tolerance(t, &w, 0, VARIANT_INTEGERS, 1.0, &atol, &rtol, &err), 0);
-    assert_true(atol == 0.25 && rtol == 0);
+    assert_int_equal(task_tolerance(&(TaskCase){t, &w, VARIANT_INTEGERS, 0, 1.0}, 0, &by, &err), 0);
+    assert_true(by.atol == 0.25 && by.rtol == 0);
     task_free(t);
     t = relu();
-    assert_int_equal(task_tolerance(t, &w, 0, VARIANT_INTEGERS, 1.0, &atol, &rtol, &err), 0);
-    assert_true(atol == 0 && rtol == 0);
-    assert_int_equal(task_tolerance(t, &w, 0, VARIANT_SPECIAL, 1.0, &atol, &rtol, &err), 0);
-    assert_true(atol == 0x1p-149);
+    assert_int_equal(task_tolerance(&(TaskCase){t, &w, VARIANT_INTEGERS, 0, 1.0}, 0, &by, &err), 0);
+    assert_true(by.atol == 0 && by.rtol == 0);
+    assert_int_equal(task_tolerance(&(TaskCase){t, &w, VARIANT_SPECIAL, 0, 1.0}, 0, &by, &err), 0);
+    assert_true(by.atol == 0x1p-149);
     task_free(t);
 }
 
 static int compare(const Task *t, const Workload *w, const float *got, const double *want,
                    double scale, Error *message)
 {
-    double atol, rtol;
-    assert_int_equal(task_tolerance(t, w, 0, VARIANT_DRAWN, scale, &atol, &rtol, message), 0);
-    return task_compare(t, w, 0, got, want, atol, rtol, message);
+    TaskComparison with = {.task = t, .workload = w};
+    assert_int_equal(
+        task_tolerance(&(TaskCase){t, w, VARIANT_DRAWN, 0, scale}, 0, &with.by, message), 0);
+    return task_compare(&with, got, want, message);
 }
 
 static void test_compare(void **state)
@@ -371,14 +375,14 @@ static void test_tolerance(void **state)
     (void)state;
     Task *t;
     Error err;
-    double atol, rtol, twice;
+    Tolerance by, twice;
     if (task_load(fixture_path("tasks/matmul"), &t, &err)) fail_msg("%s", err.text);
     Workload w = {.role = ROLE_CHECK, .axis = {3, 5, 100}};
-    assert_int_equal(task_tolerance(t, &w, 0, VARIANT_DRAWN, 1.0, &atol, &rtol, &err), 0);
-    assert_true(fabs(atol - 100 * t->atol[DTYPE_F32]) < 1e-12);
+    assert_int_equal(task_tolerance(&(TaskCase){t, &w, VARIANT_DRAWN, 0, 1.0}, 0, &by, &err), 0);
+    assert_true(fabs(by.atol - 100 * t->atol[DTYPE_F32]) < 1e-12);
     w.axis[2] = 200;
-    task_tolerance(t, &w, 0, VARIANT_DRAWN, 4.0, &twice, &rtol, &err);
-    assert_true(fabs(twice / atol - 32) < 1e-9);
+    task_tolerance(&(TaskCase){t, &w, VARIANT_DRAWN, 0, 4.0}, 0, &twice, &err);
+    assert_true(fabs(twice.atol / by.atol - 32) < 1e-9);
     task_free(t);
 }
 

@@ -213,7 +213,8 @@ typedef struct {
     Task *task;
     const Workload *w;
     Variant variant;
-    double scale, atol, rtol;
+    double scale;
+    Tolerance by;
     size_t in_n[TASK_MAX_TENSORS], n;
     float *in[TASK_MAX_TENSORS];
     double *want;
@@ -228,7 +229,7 @@ static void example_init(Example *x, Task *t, const Workload *w, Variant v, doub
         if (task_elements(t, w, &t->inputs[i], &x->in_n[i], &err)) fail_msg("%s", err.text);
         x->in[i] = memory_array(x->in_n[i], sizeof(float));
         wide[i] = memory_array(x->in_n[i], sizeof(double));
-        if (task_draw(t, w, i, v, 5, scale, x->in[i], &err)) fail_msg("%s", err.text);
+        if (task_draw(&(TaskCase){t, w, v, 5, scale}, i, x->in[i], &err)) fail_msg("%s", err.text);
         /* Small tensors are drawn on a grid of 2^-16, where many sums are exact: fill the
          * mantissas. */
         for (size_t j = 0; j < x->in_n[i] && v != VARIANT_INTEGERS && v != VARIANT_SPECIAL; j++)
@@ -236,7 +237,7 @@ static void example_init(Example *x, Task *t, const Workload *w, Variant v, doub
         dtype_to_double(DTYPE_F32, x->in[i], wide[i], x->in_n[i]);
     }
     if (task_elements(t, w, &t->outputs[0], &x->n, &err) ||
-        task_tolerance(t, w, 0, v, scale, &x->atol, &x->rtol, &err))
+        task_tolerance(&(TaskCase){t, w, v, 0, scale}, 0, &x->by, &err))
         fail_msg("%s", err.text);
     x->want = memory_array(x->n, sizeof(double));
     if (task_reference(t, w, (const double *const *)wide, &x->want, &err)) fail_msg("%s", err.text);
@@ -254,7 +255,8 @@ static double used(const Example *x, const float *got, double *error)
 {
     double upper = 0;
     for (size_t i = 0; i < x->n; i++) {
-        double d = fabs((double)got[i] - x->want[i]), limit = x->atol + x->rtol * fabs(x->want[i]);
+        double d = fabs((double)got[i] - x->want[i]),
+               limit = x->by.atol + x->by.rtol * fabs(x->want[i]);
         if ((double)got[i] == x->want[i] || (isnan(got[i]) && isnan(x->want[i]))) continue;
         if (isnan(d) || limit == 0) return INFINITY;
         if (d > *error) *error = d;
