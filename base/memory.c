@@ -61,16 +61,23 @@ char *memory_strdup(const char *s)
     return memory_strndup(s, strlen(s));
 }
 
-char *memory_printf(const char *fmt, ...)
+char *memory_vprintf(const char *fmt, va_list ap)
 {
-    va_list ap, again;
-    va_start(ap, fmt);
+    va_list again;
     va_copy(again, ap);
     int n = vsnprintf(NULL, 0, fmt, ap);
-    va_end(ap);
     char *p = memory_alloc((size_t)(n < 0 ? 0 : n) + 1);
     vsnprintf(p, (size_t)(n < 0 ? 0 : n) + 1, fmt, again);
     va_end(again);
+    return p;
+}
+
+char *memory_printf(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    char *p = memory_vprintf(fmt, ap);
+    va_end(ap);
     return p;
 }
 

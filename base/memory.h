@@ -4,6 +4,7 @@
 #ifndef BASE_MEMORY_H
 #define BASE_MEMORY_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 void *memory_alloc(size_t bytes);              /* zeroed; bytes 0 gives a valid pointer */
@@ -11,6 +12,7 @@ void *memory_array(size_t count, size_t size); /* zeroed; dies on overflow of co
 void *memory_grow(void *old, size_t count, size_t size); /* realloc of count*size, not zeroed */
 char *memory_strdup(const char *s);
 char *memory_strndup(const char *s, size_t n);
+char *memory_vprintf(const char *fmt, va_list ap);
 char *memory_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* For a short program that needs large arrays again and again: freed memory stays with the process. */

@@ -8,8 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/embed.h"
+#include "base/part.h"
 #include "ops/op_convolution.h"
 #include "ops/op_text.h"
+
+EMBED(op_convolution_cu, "ops/op_convolution_text.cu")
 
 enum { FEW_CHANNELS = 8, THREADS = 256, DEPTHWISE_THREADS = 1024 };
 
@@ -93,14 +97,10 @@ static void direct(Writer *t)
     for (int d = WINDOW_DIMS - 1; d >= t->first; inner *= v->w[d--].out)
         buffer_printf(b, "    const int o%d = i / %lld %% %lld;\n", d, (long long)inner,
                       (long long)v->w[d].out);
-    buffer_printf(b,
-                  "    const int channel = i / %lld %% %lld, n = i / %lld;\n"
-                  "    const int g = channel / %lld, o = channel %% %lld;\n"
-                  "    %s sum = 0;\n"
-                  "    for (int c = 0; c < %lld; c++)\n",
-                  (long long)inner, (long long)(v->out * v->groups),
-                  (long long)(inner * v->out * v->groups), (long long)v->out, (long long)v->out,
-                  t->type, (long long)v->in);
+    part_fill(b, op_convolution_cu, "direct",
+              "inner=%lld;channels=%lld;outputs=%lld;out=%lld;type=%s;in=%lld", (long long)inner,
+              (long long)(v->out * v->groups), (long long)(inner * v->out * v->groups),
+              (long long)v->out, t->type, (long long)v->in);
     for (int d = t->first; d < WINDOW_DIMS; d++) {
         const Window *w = &v->w[d];
         buffer_printf(b, "    for (int u%d = 0; u%d < %lld; u%d++) {\n", d, d, (long long)w->kernel,
@@ -158,12 +158,7 @@ static int is_unrolled(const Convolution *v)
 /* The taps first to last of a dimension that meet the input. */
 static void tap_bounds(Buffer *b, int d)
 {
-    buffer_printf(b,
-                  "        int first%d = 0, last%d = kernel%d;\n"
-                  "        if (low%d < 0) first%d = (dilation%d - 1 - low%d) / dilation%d;\n"
-                  "        const int over%d = low%d + (kernel%d - 1) * dilation%d - in%d + 1;\n"
-                  "        if (over%d > 0) last%d -= (over%d + dilation%d - 1) / dilation%d;\n",
-                  d, d, d, d, d, d, d, d, d, d, d, d, d, d, d, d, d, d);
+    part_fill(b, op_convolution_cu, "taps", "d=%d", d);
 }
 
 /* The sum over the taps, whose inputs begin at low1, low2. */
@@ -184,9 +179,7 @@ static void depthwise_taps(Writer *t)
                 "        {\n"
                 "            const int i1 = low1 + u1 * dilation1, i2 = low2 + u2 * dilation2;\n");
     if (unrolled)
-        buffer_puts(t->b, "            if (i1 >= 0 && i1 < in1 && i2 >= 0 && i2 < in2)\n"
-                          "                sum += (T)*taps * (T)from[plane + i1 * in2 + i2];\n"
-                          "            taps++;\n        }\n");
+        part_put(t->b, op_convolution_cu, "unrolled_tap");
     else
         buffer_puts(t->b, "            sum += (T)taps[u1 * kernel2 + u2] * "
                           "(T)from[plane + i1 * in2 + i2];\n        }\n");
@@ -233,22 +226,8 @@ static int depthwise(Writer *t, OpPlain *out, Error *err)
     if (!text_begin(out, t->c, "depthwise", names, (n + DEPTHWISE_THREADS - 1) / DEPTHWISE_THREADS,
                     DEPTHWISE_THREADS, err))
         return -1;
-    buffer_printf(b,
-                  "    typedef %s T;\n"
-                  "    const long long step = (long long)blockDim.x * gridDim.x;\n"
-                  "    long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n"
-                  "    for (; at < n; at += step) {\n"
-                  "        const int i = at, row = i / out2, o2 = i - row * out2;\n"
-                  "        const int flat = row / out1, o1 = row - flat * out1;\n"
-                  "        const int entry = flat / channels, channel = flat - entry * channels;\n"
-                  "        int own = channel, inputs = channels;\n"
-                  "        if (multiplier != 1) own /= multiplier, inputs /= multiplier;\n"
-                  "        const %s *taps = %s + channel * kernel1 * kernel2;\n"
-                  "        const %s *from = %s;\n"
-                  "        const int plane = (entry * inputs + own) * in1 * in2;\n"
-                  "        const int low1 = o1 * stride1 - pad1, low2 = o2 * stride2 - pad2;\n"
-                  "        T sum = ",
-                  t->type, dtype_ctype(v->weight->dtype), weight, dtype_ctype(v->x->dtype), x);
+    part_fill(b, op_convolution_cu, "depthwise", "type=%s;weight_type=%s;weight=%s;x_type=%s;x=%s",
+              t->type, dtype_ctype(v->weight->dtype), weight, dtype_ctype(v->x->dtype), x);
     buffer_printf(b, v->bias ? "(T)(%s)[channel];\n" : "0;\n", bias);
     depthwise_taps(t);
     buffer_printf(b, "        y0[i] = (%s)sum;\n    }\n", dtype_ctype(t->c->result[0].dtype));
@@ -273,20 +252,12 @@ static void classes(Writer *t)
             continue;
         }
         int64_t n = window_classes(w);
-        buffer_printf(t->b,
-                      "    const int r%d = rest %% %lld;\n"
-                      "    rest /= %lld;\n"
-                      "    int F%d = 0;\n"
-                      "    while (F%d < %lld && (r%d + %lld - F%d * %lld) %% %lld) F%d++;\n"
-                      "    const int T%d = F%d < %lld ? (%lld - F%d + %lld) / %lld : 0;\n"
-                      "    const int Q%d = (%lld - r%d + %lld) / %lld;\n"
-                      "    const int shift%d = (r%d + %lld - F%d * %lld) / %lld;\n",
-                      d, (long long)n, (long long)n, d, d, (long long)k.step, d,
-                      (long long)w->padding, d, (long long)w->dilation, (long long)w->stride, d, d,
-                      d, (long long)k.step, (long long)w->kernel, d, (long long)(k.step - 1),
-                      (long long)k.step, d, (long long)w->out, d, (long long)(w->stride - 1),
-                      (long long)w->stride, d, d, (long long)w->padding, d, (long long)w->dilation,
-                      (long long)w->stride);
+        part_fill(t->b, op_convolution_cu, "classes",
+                  "d=%d;n=%lld;step=%lld;padding=%lld;dilation=%lld;stride=%lld;kernel=%lld;less=%"
+                  "lld;out=%lld;less_stride=%lld",
+                  d, (long long)n, (long long)k.step, (long long)w->padding, (long long)w->dilation,
+                  (long long)w->stride, (long long)w->kernel, (long long)(k.step - 1),
+                  (long long)w->out, (long long)(w->stride - 1));
     }
     buffer_puts(t->b, "    const int taps = 1");
     for (int d = t->first; d < WINDOW_DIMS; d++) buffer_printf(t->b, " * T%d", d);
@@ -318,23 +289,15 @@ static void slices(Writer *t)
 {
     const Convolution *v = t->v;
     Buffer *b = t->b;
-    buffer_printf(b,
-                  "        for (int e = threadIdx.x; e < 16 * 16 * R; e += 256) {\n"
-                  "            const int in = e %% 16, at = e / 16, k = k0 + in, o = row0 + at;\n"
-                  "            sa[in][at] = 0;\n"
-                  "            if (k >= depth || o >= %lld) continue;\n",
-                  (long long)v->out);
+    part_fill(b, op_convolution_cu, "slice_a", "out=%lld", (long long)v->out);
     term(t);
     for (int d = t->first; d < WINDOW_DIMS; d++)
         buffer_printf(b, "            const int u%d = F%d + t%d * %lld;\n", d, d, d,
                       (long long)window_class(&v->w[d], 0).step);
     buffer_printf(b, "            sa[in][at] = (%s)", t->type);
     weight_place(t, "o", "c");
-    buffer_puts(b, ";\n        }\n"
-                   "        for (int in = threadIdx.x / (16 * C); in < 16; in += 16 / C) {\n"
-                   "            const int k = k0 + in;\n"
-                   "            sb[in][at] = 0;\n"
-                   "            if (k >= depth || column >= columns) continue;\n");
+    buffer_puts(b, ";\n        }\n");
+    part_put(b, op_convolution_cu, "slice_b");
     term(t);
     for (int d = t->first; d < WINDOW_DIMS; d++)
         buffer_printf(b,
@@ -356,17 +319,10 @@ static void tiled(Writer *t, int r, int c, int64_t across, int64_t down)
 {
     const Convolution *v = t->v;
     Buffer *b = t->b;
-    buffer_printf(b,
-                  "    constexpr int R = %d, C = %d;\n"
-                  "    __shared__ %s sa[16][16 * R + 1], sb[16][16 * C + 1];\n"
-                  "    const int tx = threadIdx.x %% 16, ty = threadIdx.x / 16;\n"
-                  "    const int column0 = blockIdx.x %% %lld * (16 * C);\n"
-                  "    const int row0 = blockIdx.x / %lld %% %lld * (16 * R);\n"
-                  "    int rest = blockIdx.x / %lld;\n"
-                  "    const int g = rest %% %lld;\n"
-                  "    rest /= %lld;\n",
-                  r, c, t->type, (long long)across, (long long)across, (long long)down,
-                  (long long)(across * down), (long long)v->groups, (long long)v->groups);
+    part_fill(b, op_convolution_cu, "tiles",
+              "rows_share=%d;columns_share=%d;type=%s;across=%lld;down=%lld;tiles=%lld;groups=%lld",
+              r, c, t->type, (long long)across, (long long)down, (long long)(across * down),
+              (long long)v->groups);
     classes(t);
     buffer_puts(b, "    if (column0 >= columns) return;\n"
                    "    const int at = threadIdx.x % (16 * C), column = column0 + at;\n");
@@ -379,31 +335,13 @@ static void tiled(Writer *t, int r, int c, int64_t across, int64_t down)
                   "    for (int k0 = 0; k0 < depth; k0 += 16) {\n",
                   t->type);
     slices(t);
-    buffer_printf(b, "        __syncthreads();\n"
-                     "#pragma unroll\n"
-                     "        for (int k = 0; k < 16; k++)\n"
-                     "#pragma unroll\n"
-                     "            for (int i = 0; i < R; i++)\n"
-                     "#pragma unroll\n"
-                     "                for (int j = 0; j < C; j++)\n"
-                     "                    acc[i][j] += sa[k][ty + 16 * i] * sb[k][tx + 16 * j];\n"
-                     "        __syncthreads();\n"
-                     "    }\n"
-                     "#pragma unroll\n"
-                     "    for (int j = 0; j < C; j++) {\n"
-                     "        const int to = column0 + tx + 16 * j;\n"
-                     "        if (to >= columns) break;\n");
+    part_put(b, op_convolution_cu, "sums");
     column(t, "        ", "to");
     for (int d = t->first; d < WINDOW_DIMS; d++)
         buffer_printf(b, "        const int o%d = r%d + q%d * %lld;\n", d, d, d,
                       (long long)window_class(&v->w[d], 0).apart);
-    buffer_printf(b,
-                  "#pragma unroll\n"
-                  "        for (int i = 0; i < R; i++) {\n"
-                  "            const int o = row0 + ty + 16 * i;\n"
-                  "            if (o >= %lld) break;\n"
-                  "            ",
-                  (long long)v->out);
+    part_fill(b, op_convolution_cu, "store", "out=%lld", (long long)v->out);
+    buffer_puts(b, "            ");
     char channel[48];
     snprintf(channel, sizeof channel, "(g * %lld + o)", (long long)v->out);
     store(t, channel, "acc[i][j]");

@@ -7,7 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/embed.h"
+#include "base/part.h"
 #include "ops/op_text.h"
+
+EMBED(op_product_cu, "ops/op_product_text.cu")
 
 enum { SIDE = 16, THREADS = SIDE * SIDE, DOT_THREADS = 256, DOT_TERMS = 512 };
 
@@ -106,15 +110,9 @@ static void tiled(Buffer *b, const Product *p, int r, int c, const char *type)
 {
     int64_t across = (p->count[PRODUCT_COLUMNS] + 16 * c - 1) / (16 * c),
             down = (p->count[PRODUCT_ROWS] + 16 * r - 1) / (16 * r);
-    buffer_printf(b,
-                  "    constexpr int R = %d, C = %d;\n"
-                  "    __shared__ %s sa[16][16 * R + 1], sb[16][16 * C + 1];\n"
-                  "    const int tx = threadIdx.x %% 16, ty = threadIdx.x / 16;\n"
-                  "    const int column0 = blockIdx.x %% %lld * (16 * C);\n"
-                  "    const int row0 = blockIdx.x / %lld %% %lld * (16 * R);\n"
-                  "    const int batch = blockIdx.x / %lld;\n",
-                  r, c, type, (long long)across, (long long)across, (long long)down,
-                  (long long)(across * down));
+    part_fill(b, op_product_cu, "tiles",
+              "rows_share=%d;columns_share=%d;type=%s;across=%lld;down=%lld;blocks=%lld", r, c,
+              type, (long long)across, (long long)down, (long long)(across * down));
     bases(b, p);
     buffer_printf(b,
                   "    %s acc[R][C] = {};\n"
@@ -122,23 +120,8 @@ static void tiled(Buffer *b, const Product *p, int r, int c, const char *type)
                   type, (long long)p->count[PRODUCT_DEPTH]);
     slice(b, p, PRODUCT_A, PRODUCT_ROWS, 'a', type);
     slice(b, p, PRODUCT_B, PRODUCT_COLUMNS, 'b', type);
-    buffer_printf(
-        b,
-        "        __syncthreads();\n"
-        "#pragma unroll\n"
-        "        for (int k = 0; k < 16; k++)\n"
-        "#pragma unroll\n"
-        "            for (int i = 0; i < R; i++)\n"
-        "#pragma unroll\n"
-        "                for (int j = 0; j < C; j++)\n"
-        "                    acc[i][j] += sa[k][ty + 16 * i] * sb[k][tx + 16 * j];\n"
-        "        __syncthreads();\n"
-        "    }\n"
-        "#pragma unroll\n"
-        "    for (int n = 0; n < R * C; n++) {\n"
-        "        const int i = row0 + ty + 16 * (n / C), j = column0 + tx + 16 * (n %% C);\n"
-        "        if (i < %lld && j < %lld) ",
-        (long long)p->count[PRODUCT_ROWS], (long long)p->count[PRODUCT_COLUMNS]);
+    part_fill(b, op_product_cu, "sums", "rows=%lld;columns=%lld", (long long)p->count[PRODUCT_ROWS],
+              (long long)p->count[PRODUCT_COLUMNS]);
     store(b, p, type, "acc[n / C][n % C]");
     buffer_puts(b, "    }\n");
 }

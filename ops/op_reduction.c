@@ -7,8 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/embed.h"
+#include "base/part.h"
 #include "ops/op_reduction.h"
 #include "ops/op_text.h"
+
+EMBED(op_reduction_cu, "ops/op_reduction.cu")
 
 enum { THREADS = 512, TARGET_BLOCKS = 528, LEAST_A_THREAD = 16, LEAST_SHARED = 256 };
 
@@ -212,16 +216,7 @@ static void merge_block(Buffer *b, const Plan *p)
 static void loop_text(Buffer *b, const char *index, const Plan *p, int batched)
 {
     if (batched)
-        buffer_printf(
-            b,
-            "      for (%s first = blockIdx.y * %d + along; first < N; first += 8 * STEP) {\n"
-            "        state::T x[8];\n"
-            "#pragma unroll\n"
-            "        for (int k = 0; k < 8; k++) {\n"
-            "          const %s i = first + k * STEP;\n"
-            "          x[k] = 0;\n"
-            "          if (i < N) x[k] = ",
-            index, p->along, index);
+        part_fill(b, op_reduction_cu, "batch", "index=%s;along=%d", index, p->along);
     else
         buffer_printf(b,
                       "#pragma unroll 4\n"
@@ -260,16 +255,11 @@ static int first_launch(const OpCall *c, const Reduction *r, const Plan *p, cons
     l->block[0] = p->outer ? p->outputs : p->along;
     l->block[1] = p->outer ? p->along : p->outputs;
     int batched = s->type[1] && p->outer;
-    buffer_printf(b,
-                  "    typedef struct reduce_%d state;\n"
-                  "    const int PARTS = %d, out = threadIdx.%c, along = threadIdx.%c;\n"
-                  "    const %s o = blockIdx.x * %dLL + out;\n"
-                  "    state s;\n    (void)PARTS;\n    s.start();\n"
-                  "    const %s N = %lld, STEP = %lld;\n"
-                  "    if (o < %lldLL)\n",
-                  number, p->along / 32, p->outer ? 'x' : 'y', p->outer ? 'y' : 'x', index,
-                  p->outputs, index, (long long)r->inputs, (long long)(p->along * p->splits),
-                  (long long)r->outputs);
+    part_fill(b, op_reduction_cu, "begin",
+              "number=%d;parts=%d;out=%c;along=%c;index=%s;outputs=%d;inputs=%lld;step=%lld;all_"
+              "outputs=%lld",
+              number, p->along / 32, p->outer ? 'x' : 'y', p->outer ? 'y' : 'x', index, p->outputs,
+              (long long)r->inputs, (long long)(p->along * p->splits), (long long)r->outputs);
     loop_text(b, index, p, batched);
     buffer_printf(b, "(state::T)%sx%lld[", text_cast(x->dtype, DTYPE_F32),
                   (long long)c->arg[0].integer[0]);
@@ -299,13 +289,8 @@ static int second_launch(const OpCall *c, const Reduction *r, const Plan *p, con
         n += (size_t)snprintf(operands + n, sizeof operands - n, "t%d ", t[f]);
     snprintf(operands + n, sizeof operands - n, "y0%s", c->n_results > 1 ? " y1" : "");
     if (!text_begin(out, c, "merge", operands, (r->outputs + 3) / 4, 128, err)) return -1;
-    buffer_printf(b,
-                  "    const long long o = blockIdx.x * 4LL + threadIdx.x / 32;\n"
-                  "    struct reduce_%d s, other;\n"
-                  "    s.start();\n"
-                  "    if (o < %lldLL)\n"
-                  "      for (int k = threadIdx.x %% 32; k < %lld; k += 32) {\n",
-                  number, (long long)r->outputs, (long long)p->splits);
+    part_fill(b, op_reduction_cu, "merge", "number=%d;outputs=%lld;splits=%lld", number,
+              (long long)r->outputs, (long long)p->splits);
     for (int f = 0; f < s->n; f++)
         buffer_printf(b, "        other.%s = t%d[o * %lld + k];\n", s->name[f], t[f],
                       (long long)p->splits);

@@ -6,7 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/embed.h"
 #include "base/memory.h"
+#include "base/part.h"
+
+EMBED(op_text_cu, "ops/op_text.cu")
 
 enum { EACH_THREADS = 128, MAX_OPERAND = 40 };
 
@@ -227,36 +231,7 @@ void text_index(Buffer *b, const OpTensor *t, int rank, const int64_t *size, con
 
 void text_block_reduce(OpPlain *out)
 {
-    buffer_puts(out->source,
-                "#ifndef OP_BLOCK_REDUCE\n"
-                "#define OP_BLOCK_REDUCE\n"
-                "template <typename T, typename F>\n"
-                "__device__ T op_block_reduce(T v, F f, T *shared)\n"
-                "{\n"
-                "    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;\n"
-                "    const int warps = (blockDim.x + 31) / 32;\n"
-                "    for (int d = 16; d; d /= 2) v = f(v, __shfl_xor_sync(0xffffffffu, v, d));\n"
-                "    if (warps == 1) return v;\n"
-                "    __syncthreads();\n"
-                "    if (!lane) shared[warp] = v;\n"
-                "    __syncthreads();\n"
-                "    if (warps > 8) {\n"
-                "        if (!warp) {\n"
-                "            v = shared[lane < warps ? lane : 0];\n"
-                "            for (int d = 16; d; d /= 2) {\n"
-                "                const T o = __shfl_down_sync(0xffffffffu, v, d);\n"
-                "                if (lane + d < warps) v = f(v, o);\n"
-                "            }\n"
-                "            if (!lane) shared[0] = v;\n"
-                "        }\n"
-                "        __syncthreads();\n"
-                "        return shared[0];\n"
-                "    }\n"
-                "    v = shared[0];\n"
-                "    for (int w = 1; w < warps; w++) v = f(v, shared[w]);\n"
-                "    return v;\n"
-                "}\n"
-                "#endif\n");
+    part_put(out->source, op_text_cu, "block_reduce");
 }
 
 int text_dense(OpPlain *out, const OpCall *c, const char *name, const OpTensor *t, char *place,

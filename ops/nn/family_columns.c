@@ -4,8 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/embed.h"
+#include "base/part.h"
 #include "ops/op_text.h"
 #include "ops/op_window.h"
+
+EMBED(op_columns_cu, "ops/nn/family_columns.cu")
 
 enum { COLUMN_THREADS = 1024, IMAGE_THREADS = 512 };
 
@@ -130,44 +134,6 @@ static void cost(const OpCall *c, OpCost *out)
 
 /* ---- kernels ---- */
 
-static const char unfold_text[] =
-    "    const long long index = blockIdx.x * 1024LL + threadIdx.x;\n"
-    "    if (index >= n) return;\n"
-    "    const long long ow = index % outw, oh = index / outw % outh, channel = index / outw / "
-    "outh;\n"
-    "    const long long h0 = oh * strideh - padh, w0 = ow * stridew - padw;\n"
-    "    im += (channel * inh + h0) * inw + w0;\n"
-    "    col += (channel * kernelh * kernelw * outh + oh) * outw + ow;\n"
-    "    for (long long i = 0; i < kernelh; i++)\n"
-    "        for (long long j = 0; j < kernelw; j++) {\n"
-    "            const long long h = h0 + i * dilationh, w = w0 + j * dilationw;\n"
-    "            *col = (T)0.0f;\n"
-    "            if (h >= 0 && w >= 0 && h < inh && w < inw)\n"
-    "                *col = im[i * dilationh * inw + j * dilationw];\n"
-    "            col += outh * outw;\n"
-    "        }\n";
-
-static const char fold_text[] =
-    "    const long long at = blockIdx.x * 512LL + threadIdx.x;\n"
-    "    if (at >= n) return;\n"
-    "    const long long w = at % inw + padw, h = at / inw % inh + padh, channel = at / inw / "
-    "inh;\n"
-    "    const long long extenth = (kernelh - 1) * dilationh + 1;\n"
-    "    const long long extentw = (kernelw - 1) * dilationw + 1;\n"
-    "    const long long endh = min(h / strideh + 1, outh), endw = min(w / stridew + 1, outw);\n"
-    "    const long long firsth = h < extenth ? 0 : (h - extenth) / strideh + 1;\n"
-    "    const long long firstw = w < extentw ? 0 : (w - extentw) / stridew + 1;\n"
-    "    A sum = 0;\n"
-    "    for (long long oh = firsth; oh < endh; oh++)\n"
-    "        for (long long ow = firstw; ow < endw; ow++) {\n"
-    "            long long i = h - oh * strideh, j = w - ow * stridew;\n"
-    "            if (i % dilationh || j % dilationw) continue;\n"
-    "            i /= dilationh, j /= dilationw;\n"
-    "            sum += (A)col[(((channel * kernelh + i) * kernelw + j) * outh + oh) * outw + "
-    "ow];\n"
-    "        }\n"
-    "    y0[at] = (T)sum;\n";
-
 static int plain(const OpCall *c, OpPlain *out, Error *err)
 {
     static const char *const names[] = {"h", "w"};
@@ -198,13 +164,15 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
     buffer_printf(out->source, "    typedef %s T;\n    typedef %s A;\n    (void)(A)0;\n", type,
                   text_type(x->dtype));
     if (k.folds) {
-        buffer_printf(out->source, "    const T *col = %s;\n%s", place, fold_text);
+        buffer_printf(out->source, "    const T *col = %s;\n", place);
+        part_put(out->source, op_columns_cu, "fold");
     } else {
         l->repeat = k.batch;
         buffer_printf(out->source,
                       "    const T *im = %s + t * %lldLL;\n    T *col = y0 + t * n * kernelh * "
-                      "kernelw;\n%s",
-                      place, (long long)image, unfold_text);
+                      "kernelw;\n",
+                      place, (long long)image);
+        part_put(out->source, op_columns_cu, "unfold");
     }
     return text_end(out, err);
 }

@@ -4,7 +4,11 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/embed.h"
+#include "base/part.h"
 #include "ops/op_text.h"
+
+EMBED(op_grid_cu, "ops/nn/family_grid.cu")
 
 enum { BILINEAR, NEAREST, GRID_THREADS = 256 };
 
@@ -145,15 +149,9 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
     if (!text_begin(out, c, "grid_sampler", operands, (n + GRID_THREADS - 1) / GRID_THREADS,
                     GRID_THREADS, err))
         return -1;
-    buffer_printf(b,
-                  "    typedef %s A;\n"
-                  "    const long long index = blockIdx.x * 256LL + threadIdx.x;\n"
-                  "    if (index >= n) return;\n"
-                  "    const int w = index %% out3, h = index / out3 %% out2;\n"
-                  "    const long long batch = index / out3 / out2;\n"
-                  "    const long long at = %lldLL + batch * %lldLL + h * %lldLL + w * %lldLL;\n",
-                  text_type(g.x->dtype), (long long)g.grid->offset, (long long)g.grid->stride[0],
-                  (long long)g.grid->stride[1], (long long)g.grid->stride[2]);
+    part_fill(b, op_grid_cu, "begin", "type=%s;offset=%lld;batch=%lld;line=%lld;column=%lld",
+              text_type(g.x->dtype), (long long)g.grid->offset, (long long)g.grid->stride[0],
+              (long long)g.grid->stride[1], (long long)g.grid->stride[2]);
     buffer_printf(b, "    const %s *x = x%lld;\n", dtype_ctype(g.grid->dtype),
                   (long long)c->arg[1].integer[0]);
     place_text(b, &g, "column", 3);

@@ -4,7 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/embed.h"
+#include "base/part.h"
 #include "ops/op_text.h"
+
+EMBED(op_resize_cu, "ops/nn/family_resize.cu")
 
 enum { RESIZE_DIMS = 3, MAX_TAPS = 4 };
 
@@ -145,20 +149,6 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
 
 /* ---- kernel ---- */
 
-static const char weights_text[] = "#ifndef OP_RESIZE\n"
-                                   "#define OP_RESIZE\n"
-                                   "template <typename T> __device__ T op_near(T x)\n"
-                                   "{\n"
-                                   "    const T a = -0.75;\n"
-                                   "    return ((a + 2) * x - (a + 3)) * x * x + 1;\n"
-                                   "}\n"
-                                   "template <typename T> __device__ T op_far(T x)\n"
-                                   "{\n"
-                                   "    const T a = -0.75;\n"
-                                   "    return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;\n"
-                                   "}\n"
-                                   "#endif\n";
-
 /* Places p0[], p1[] and weights w0[], w1[] of dimension d, whose coordinate is `o`. */
 static void taps_text(Buffer *b, const Resize *r, int d, int64_t inner)
 {
@@ -201,7 +191,7 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
     int64_t inner = 1;
     Resize r;
     resize_of(c, &r);
-    buffer_puts(b, weights_text);
+    part_put(b, op_resize_cu, "weights");
     if (!text_each(out, c, "resize", NULL, op_elements(y), err)) return -1;
     buffer_printf(b, "    typedef %s T;\n", text_type(y->dtype));
     for (int d = r.dims - 1; d >= 0; inner *= r.out[d--]) taps_text(b, &r, d, inner);

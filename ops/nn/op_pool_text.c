@@ -7,8 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/embed.h"
+#include "base/part.h"
 #include "ops/nn/op_pool.h"
 #include "ops/op_text.h"
+
+EMBED(op_pool_cu, "ops/nn/op_pool_text.cu")
 
 enum {
     MAX_PLACES = 1 << 28, /* two gibibytes */
@@ -187,15 +191,7 @@ static int flat(const Writer *t, Error *err)
              (long long)p->x->size[p->lead - 1]);
     if (!begin(t, 2, more, p->average ? ':' : '=', (n + threads - 1) / threads, threads, err))
         return -1;
-    buffer_printf(t->b,
-                  "    const long long step = (long long)blockDim.x * gridDim.x;\n"
-                  "    long long at = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n"
-                  "    for (; at < n; at += step) {\n"
-                  "        const %s i = at;\n"
-                  "        const int o1 = i %% out1, o0 = i / out1 %% out0;\n"
-                  "        const int channel = i / out1 / out0 %% channels;\n"
-                  "        const int entry = i / out1 / out0 / channels;\n",
-                  n < INT32_MAX ? "int" : "long long");
+    part_fill(t->b, op_pool_cu, "flat", "index=%s", n < INT32_MAX ? "int" : "long long");
     bounds(t, 2);
     buffer_printf(t->b,
                   "        const %s *plane = %s + (entry * channels + channel) * in0 * in1;\n",
@@ -236,14 +232,8 @@ static int framed(const Writer *t, Error *err)
     l->grid[2] = frames > FRAMES ? FRAMES : frames > 0 ? frames : 1;
     l->block[1] = ROWS;
     if (is_repeated(t)) l->repeat = divided(frames, FRAMES);
-    buffer_printf(t->b,
-                  "    const int o2 = blockIdx.x * blockDim.x + threadIdx.x;\n"
-                  "    const int o1 = blockIdx.y * blockDim.y + threadIdx.y;\n"
-                  "    const int z = blockIdx.z%s;\n"
-                  "    const int o0 = z %% out0;\n"
-                  "    const long long slice = z / out0;\n"
-                  "    if (%so1 < out1 && o2 < out2) {\n",
-                  l->repeat ? " + t * 65535" : "", l->repeat ? "z < frames && " : "");
+    part_fill(t->b, op_pool_cu, "framed", "round=%s;bound=%s", l->repeat ? " + t * 65535" : "",
+              l->repeat ? "z < frames && " : "");
     bounds(t, 3);
     if (p->average) {
         char load[160];

@@ -5,9 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/embed.h"
+#include "base/part.h"
 #include "ops/nn/op_recurrent.h"
 #include "ops/op_product_text.h"
 #include "ops/op_text.h"
+
+EMBED(op_recurrent_cu, "ops/nn/op_recurrent_text.cu")
 
 enum { WARPS = 8, ENTRIES = 8 };
 
@@ -116,39 +120,18 @@ static void sums(const Writer *w, const Cell *cell, const Flow *f, int number, i
     const Recurrent *r = w->r;
     const OpTensor *weight = &w->call->tensor[cell->hidden];
     Buffer *b = w->out->source;
-    buffer_printf(b,
-                  "    T sum[G][N] = {};\n"
-                  "    if (j0 + warp < H)\n"
-                  "#pragma unroll 4\n"
-                  "        for (int k = lane; k < H; k += 32) {\n"
-                  "            T v[G];\n"
-                  "#pragma unroll\n"
-                  "            for (int g = 0; g < G; g++)\n"
-                  "                v[g] = (T)x%d[%lldLL + (g * H + j0 + warp) * %lldLL + k * "
-                  "%lldLL];\n"
-                  "#pragma unroll\n"
-                  "            for (int n = 0; n < N; n++) {\n"
-                  "                const int b = min(b0 + n, B - 1);\n"
-                  "                const T h = t ? (T)",
-                  cell->hidden, (long long)weight->offset, (long long)weight->stride[0],
-                  (long long)weight->stride[1]);
-    stored(b, f, shift, "before", "b", "k");
-    buffer_puts(b, " : (T)");
-    first_state(b, r->h, r->h_index, number, "b", "k");
-    buffer_puts(b, ";\n"
-                   "#pragma unroll\n"
-                   "                for (int g = 0; g < G; g++) sum[g][n] += v[g] * h;\n"
-                   "            }\n"
-                   "        }\n"
-                   "#pragma unroll\n"
-                   "    for (int g = 0; g < G; g++)\n"
-                   "#pragma unroll\n"
-                   "        for (int n = 0; n < N; n++) {\n"
-                   "            for (int d = 16; d; d /= 2)\n"
-                   "                sum[g][n] += __shfl_xor_sync(0xffffffffu, sum[g][n], d);\n"
-                   "            if (!lane) gate[g][n][warp] = sum[g][n];\n"
-                   "        }\n"
-                   "    __syncthreads();\n");
+    Buffer before;
+    buffer_init(&before, PART_VALUE);
+    stored(&before, f, shift, "before", "b", "k");
+    Buffer first;
+    buffer_init(&first, PART_VALUE);
+    first_state(&first, r->h, r->h_index, number, "b", "k");
+    part_fill(b, op_recurrent_cu, "sums",
+              "weight=%d;offset=%lld;row=%lld;column=%lld;before=%s;first=%s", cell->hidden,
+              (long long)weight->offset, (long long)weight->stride[0], (long long)weight->stride[1],
+              before.data, first.data);
+    buffer_release(&before);
+    buffer_release(&first);
 }
 
 /* h from x[g] and s[g]: the gates' parts of the input and of the state. */
@@ -165,24 +148,16 @@ static void element(const Writer *w, const Flow *f, int number, int direction)
         stored(b, f, shift, "before", "b", "j");
         buffer_puts(b, " : (T)");
         first_state(b, r->h, r->h_index, number, "b", "j");
-        buffer_puts(b, ";\n"
-                       "    const T reset = 1 / (1 + exp(-x[0] - s[0]));\n"
-                       "    const T keep = 1 / (1 + exp(-x[1] - s[1]));\n"
-                       "    const T fresh = tanh(x[2] + reset * s[2]);\n"
-                       "    const T h = fresh + keep * (last - fresh);\n");
+        buffer_puts(b, ";\n");
+        part_put(b, op_recurrent_cu, "gru");
         break;
     case CELL_LSTM:
         buffer_printf(b, "    T c = t ? t%d[b * H + j] : (T)", w->c[direction]);
         first_state(b, r->c, r->c_index, number, "b", "j");
-        buffer_printf(b,
-                      ";\n"
-                      "    c = c / (1 + exp(-x[1] - s[1])) + tanh(x[2] + s[2]) / (1 + exp(-x[0] - "
-                      "s[0]));\n"
-                      "    t%d[b * H + j] = c;\n"
-                      "    if (t == %lld) y2[%lldLL + b * H + j] = (%s)c;\n"
-                      "    const T h = tanh(c) / (1 + exp(-x[3] - s[3]));\n",
-                      w->c[direction], (long long)r->steps - 1,
-                      (long long)(number * r->batch * r->hidden), dtype_ctype(r->x->dtype));
+        buffer_puts(b, ";\n");
+        part_fill(b, op_recurrent_cu, "lstm", "c=%d;last=%lld;offset=%lld;stored=%s",
+                  w->c[direction], (long long)r->steps - 1,
+                  (long long)(number * r->batch * r->hidden), dtype_ctype(r->x->dtype));
     }
 }
 
@@ -192,15 +167,7 @@ static void finish(const Writer *w, const Cell *cell, const Flow *f, int number,
     const int64_t shift = direction * r->hidden;
     const char *stored_type = dtype_ctype(r->x->dtype);
     Buffer *b = w->out->source;
-    buffer_printf(b,
-                  "    const int j = j0 + threadIdx.x %% %d, n = threadIdx.x / %d, b = b0 + n;\n"
-                  "    if (n >= N || b >= B || j >= H) return;\n"
-                  "    T x[G], s[G];\n"
-                  "#pragma unroll\n"
-                  "    for (int g = 0; g < G; g++) {\n"
-                  "        x[g] = t%d[((long long)now * B + b) * (G * H) + g * H + j];\n"
-                  "        s[g] = gate[g][n][threadIdx.x %% %d]",
-                  WARPS, WARPS, w->gates[direction], WARPS);
+    part_fill(b, op_recurrent_cu, "gates", "warps=%d;gates=%d", WARPS, w->gates[direction]);
     if (r->biases) {
         const OpTensor *bias = &w->call->tensor[cell->hidden_bias];
         buffer_printf(b, " + (T)x%d[%lldLL + (g * H + j) * %lldLL]", cell->hidden_bias,
@@ -249,13 +216,8 @@ static int step(const Writer *w, int layer, const Flow *f, Error *err)
     l->grid[1] = n ? (r->batch + n - 1) / n : 1;
     l->grid[2] = r->directions;
     l->repeat = r->steps;
-    buffer_printf(w->out->source,
-                  "    typedef %s T;\n"
-                  "    constexpr int G = %d, N = %d, B = %lld, H = %lld;\n"
-                  "    __shared__ T gate[G][N][%d];\n"
-                  "    const int lane = threadIdx.x %% 32, warp = threadIdx.x / 32;\n"
-                  "    const int j0 = blockIdx.x * %d, b0 = blockIdx.y * N;\n",
-                  w->type, r->gates, n, (long long)r->batch, (long long)r->hidden, WARPS, WARPS);
+    part_fill(w->out->source, op_recurrent_cu, "begin", "type=%s;g=%d;n=%d;b=%lld;h=%lld;warps=%d",
+              w->type, r->gates, n, (long long)r->batch, (long long)r->hidden, WARPS);
     for (int d = 0; d < r->directions; d++) {
         Cell cell = recurrent_cell(r, layer, d);
         int number = layer * r->directions + d;

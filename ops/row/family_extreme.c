@@ -5,7 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/embed.h"
+#include "base/part.h"
 #include "ops/op_text.h"
+
+EMBED(op_extreme_cu, "ops/row/family_extreme.cu")
 
 enum { ALONG = 16, HIGH = 32, MOST_THREADS = 512 };
 
@@ -54,71 +58,6 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
 
 /* ---- kernels ---- */
 
-/* op_extreme_N: what stays of an element and one behind it. */
-static const char state_text[] =
-    "#ifndef OP_EXTREME\n"
-    "#define OP_EXTREME\n"
-    "template <int LEAST, typename T>\n"
-    "__device__ void op_extreme(T before, long long place, T &v, long long &own)\n"
-    "{\n"
-    "    const bool better = LEAST ? v <= before : v >= before;\n"
-    "    if (v == v && (before != before || !better)) v = before, own = place;\n"
-    "}\n"
-    "#endif\n";
-
-static const char along_text[] =
-    "    for (long long first = blockIdx.x * 32LL; first < rows; first += gridDim.x * 32LL) {\n"
-    "        const long long row = first + threadIdx.y;\n"
-    "        T carry = NONE, *v = values[threadIdx.y];\n"
-    "        long long last = 0, *at = places[threadIdx.y];\n"
-    "        for (int column = 0; column < n; column += 32) {\n"
-    "            if (row < rows) {\n"
-    "                for (int k = lane; k < 32; k += 16) {\n"
-    "                    const int i = column + k;\n"
-    "                    v[k] = i < n ? (T)x[row * n + i] : NONE;\n"
-    "                    at[k] = i;\n"
-    "                }\n"
-    "                if (lane == 0) op_extreme<LEAST>(carry, last, v[0], at[0]);\n"
-    "            }\n"
-    "            __syncthreads();\n"
-    "            for (int s = 16, d = 1; s >= 1; s /= 2, d *= 2) {\n"
-    "                const int i = (2 * lane + 1) * d - 1;\n"
-    "                if (row < rows && lane < s) op_extreme<LEAST>(v[i], at[i], v[i + d], at[i + "
-    "d]);\n"
-    "                __syncthreads();\n"
-    "            }\n"
-    "            for (int s = 2, d = 8; d >= 1; s *= 2, d /= 2) {\n"
-    "                const int i = 2 * (lane + 1) * d - 1;\n"
-    "                if (row < rows && lane < s - 1)\n"
-    "                    op_extreme<LEAST>(v[i], at[i], v[i + d], at[i + d]);\n"
-    "                __syncthreads();\n"
-    "            }\n"
-    "            if (row < rows) {\n"
-    "                for (int k = lane; k < 32; k += 16)\n"
-    "                    if (column + k < n)\n"
-    "                        y0[row * n + column + k] = (S)v[k], y1[row * n + column + k] = "
-    "at[k];\n"
-    "                carry = v[31], last = at[31];\n"
-    "            }\n"
-    "            __syncthreads();\n"
-    "        }\n"
-    "    }\n";
-
-static const char across_text[] =
-    "    const long long in_row = blockIdx.y * (long long)blockDim.x + threadIdx.x;\n"
-    "    if (in_row >= inner) return;\n"
-    "    for (long long row = blockIdx.x; row < rows / inner; row += gridDim.x) {\n"
-    "        long long i = row * n * inner + in_row, place = 0;\n"
-    "        T best = NONE;\n"
-    "        for (long long k = 0; k < n; k++, i += inner) {\n"
-    "            T v = (T)x[i];\n"
-    "            long long own = k;\n"
-    "            op_extreme<LEAST>(best, place, v, own);\n"
-    "            best = v, place = own;\n"
-    "            y0[i] = (S)best, y1[i] = place;\n"
-    "        }\n"
-    "    }\n";
-
 static int plain(const OpCall *c, OpPlain *out, Error *err)
 {
     const OpTensor *x = op_tensor(c, 0);
@@ -136,7 +75,7 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
     snprintf(operands, sizeof operands, "%.*s y0 y1 rows:%lld n=%lld inner:%lld",
              (int)strcspn(place, " "), place, (long long)s.rows, (long long)s.n,
              (long long)s.inner);
-    buffer_puts(b, state_text);
+    part_put(b, op_extreme_cu, "functions");
     OpLaunch *l =
         text_begin(out, c, "extreme", operands, blocks < 65535 ? blocks : 65535, threads, err);
     if (!l) return -1;
@@ -155,7 +94,7 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
         buffer_puts(b,
                     "    __shared__ T values[32][32];\n    __shared__ long long places[32][32];\n"
                     "    const int lane = threadIdx.x;\n    (void)inner;\n");
-    buffer_puts(b, across ? across_text : along_text);
+    part_put(b, op_extreme_cu, across ? "across" : "along");
     return text_end(out, err);
 }
 

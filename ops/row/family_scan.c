@@ -8,8 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/embed.h"
+#include "base/part.h"
 #include "ops/op_text.h"
 #include "ops/row/row_text.h"
+
+EMBED(op_scan_cu, "ops/row/family_scan.cu")
 
 enum {
     ROWS_THREADS = 512,
@@ -76,23 +80,7 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
 
 static void combine_text(Buffer *b)
 {
-    buffer_puts(
-        b, "#ifndef OP_SCAN\n"
-           "#define OP_SCAN\n"
-           "struct op_scan_sum {\n"
-           "    template <typename T> __device__ T operator()(T a, T b) { return a + b; }\n"
-           "};\n"
-           "struct op_scan_product {\n"
-           "    template <typename T> __device__ T operator()(T a, T b) { return a * b; }\n"
-           "};\n"
-           "struct op_scan_log {\n"
-           "    template <typename T> __device__ T operator()(T a, T b)\n"
-           "    {\n"
-           "        const T most = a > b || a != a ? a : b, least = a > b || a != a ? b : a;\n"
-           "        return most == least ? most + log((T)2) : most + log1p(exp(least - most));\n"
-           "    }\n"
-           "};\n"
-           "#endif\n");
+    part_put(b, op_scan_cu, "functions");
 }
 
 /* Begins a kernel with the types and the combining function. */
@@ -126,18 +114,13 @@ static int across_launch(const OpCall *c, const Scan *s, OpPlain *out, Error *er
 {
     Buffer *b = out->source;
     if (!begin(out, c, s, "scan", NULL, (s->rows + 127) / 128, 128, err)) return -1;
-    buffer_printf(b,
-                  "    const index r = blockIdx.x * (index)128 + threadIdx.x;\n"
-                  "    if (r >= %lld) return;\n"
-                  "    index i = r / %lld * %lld + r %% %lld;\n"
-                  "    T v = NONE;\n"
-                  "#pragma unroll 4\n"
-                  "    for (index k = 0; k < %lld; k++, i += %lld) {\n"
-                  "        v = f(v, ",
-                  (long long)s->rows, (long long)s->inner, (long long)(s->n * s->inner),
-                  (long long)s->inner, (long long)s->n, (long long)s->inner);
-    element(b, c);
-    buffer_printf(b, ");\n        y0[i] = (%s)v;\n    }\n", dtype_ctype(c->result[0].dtype));
+    Buffer x;
+    buffer_init(&x, PART_VALUE);
+    element(&x, c);
+    part_fill(b, op_scan_cu, "across", "rows=%lld;inner=%lld;row_step=%lld;n=%lld;x=%s;stored=%s",
+              (long long)s->rows, (long long)s->inner, (long long)(s->n * s->inner),
+              (long long)s->n, x.data, dtype_ctype(c->result[0].dtype));
+    buffer_release(&x);
     return text_end(out, err);
 }
 
@@ -153,77 +136,30 @@ static int totals_launch(const OpCall *c, const Scan *s, int64_t parts, int64_t 
     OpLaunch *l = begin(out, c, s, "totals", o.text, s->rows, THREADS, err);
     if (!l) return -1;
     l->grid[1] = parts;
-    buffer_printf(b,
-                  "    __shared__ T shared[32];\n"
-                  "    const index first = blockIdx.x * (index)%lld;\n"
-                  "    const index from = blockIdx.y * (index)%lld;\n"
-                  "    const index to = from + %lld < %lld ? from + %lld : %lld;\n"
-                  "    T v = NONE;\n"
-                  "#pragma unroll 4\n"
-                  "    for (index k = from + threadIdx.x; k < to; k += %d) {\n"
-                  "        const index i = first + k;\n"
-                  "        v = f(v, ",
-                  (long long)s->n, (long long)part, (long long)part, (long long)s->n,
-                  (long long)part, (long long)s->n, THREADS);
-    element(b, c);
-    buffer_printf(b,
-                  ");\n    }\n"
-                  "    v = op_block_reduce(v, f, shared);\n"
-                  "    if (threadIdx.x == 0) t%d[blockIdx.x * (index)%lld + blockIdx.y] = v;\n",
-                  t, (long long)parts);
+    Buffer x;
+    buffer_init(&x, PART_VALUE);
+    element(&x, c);
+    part_fill(b, op_scan_cu, "totals", "n=%lld;part=%lld;threads=%d;x=%s;t=%d;parts=%lld",
+              (long long)s->n, (long long)part, THREADS, x.data, t, (long long)parts);
+    buffer_release(&x);
     return text_end(out, err);
 }
 
 static void carry_text(Buffer *b, int64_t parts, int t)
 {
-    buffer_printf(b,
-                  "    for (int k = threadIdx.x; k < blockIdx.y; k += %d)\n"
-                  "        carry = f(carry, t%d[blockIdx.x * (index)%lld + k]);\n"
-                  "    carry = op_block_reduce(carry, f, shared);\n",
-                  THREADS, t, (long long)parts);
+    part_fill(b, op_scan_cu, "carry", "threads=%d;t=%d;parts=%lld", THREADS, t, (long long)parts);
 }
 
 /* A warp scans 128 elements, four rows of lanes; the warps' totals are scanned by every thread. */
 static void tile_text(Buffer *b, const OpCall *c, const Scan *s)
 {
     int unroll = s->kind == SCAN_LOG ? 1 : 32; /* log and exp are long */
-    buffer_printf(b,
-                  "    for (index tile = from; tile < to; tile += %d) {\n"
-                  "        const index at = tile + warp * 128 + lane;\n"
-                  "        T v[4], total = NONE, before = carry;\n"
-                  "#pragma unroll\n"
-                  "        for (int k = 0; k < 4; k++) {\n"
-                  "            const index i = first + at + k * 32;\n"
-                  "            v[k] = NONE;\n"
-                  "            if (at + k * 32 < to) v[k] = ",
-                  TILE);
-    element(b, c);
-    buffer_printf(b,
-                  ";\n        }\n"
-                  "#pragma unroll\n"
-                  "        for (int k = 0; k < 4; k++) {\n"
-                  "#pragma unroll %d\n"
-                  "            for (int d = 1; d < 32; d *= 2) {\n"
-                  "                const T o = __shfl_up_sync(0xffffffffu, v[k], d);\n"
-                  "                if (lane >= d) v[k] = f(o, v[k]);\n"
-                  "            }\n"
-                  "            v[k] = f(total, v[k]);\n"
-                  "            total = __shfl_sync(0xffffffffu, v[k], 31);\n"
-                  "        }\n"
-                  "        __syncthreads();\n"
-                  "        if (lane == 0) shared[warp] = total;\n"
-                  "        __syncthreads();\n"
-                  "#pragma unroll %d\n"
-                  "        for (int w = 0; w < %d; w++) {\n"
-                  "            if (w < warp) before = f(before, shared[w]);\n"
-                  "            carry = f(carry, shared[w]);\n"
-                  "        }\n"
-                  "#pragma unroll\n"
-                  "        for (int k = 0; k < 4; k++)\n"
-                  "            if (at + k * 32 < to)\n"
-                  "                y0[first + at + k * 32] = (%s)f(before, v[k]);\n"
-                  "    }\n",
-                  unroll, unroll, THREADS / 32, dtype_ctype(c->result[0].dtype));
+    Buffer x;
+    buffer_init(&x, PART_VALUE);
+    element(&x, c);
+    part_fill(b, op_scan_cu, "tile", "tile=%d;x=%s;unroll=%d;warps=%d;stored=%s", TILE, x.data,
+              unroll, THREADS / 32, dtype_ctype(c->result[0].dtype));
+    buffer_release(&x);
 }
 
 static int scan_launches(const OpCall *c, const Scan *s, OpPlain *out, Error *err)
@@ -249,15 +185,7 @@ static int scan_launches(const OpCall *c, const Scan *s, OpPlain *out, Error *er
     OpLaunch *l = begin(out, c, s, "scan", o.text, s->rows, THREADS, err);
     if (!l) return -1;
     l->grid[1] = parts;
-    buffer_printf(b,
-                  "    __shared__ T shared[32];\n"
-                  "    const int lane = threadIdx.x %% 32, warp = threadIdx.x / 32;\n"
-                  "    const index first = blockIdx.x * (index)%lld;\n"
-                  "    const index from = blockIdx.y * (index)%lld;\n"
-                  "    const index to = from + %lld < %lld ? from + %lld : %lld;\n"
-                  "    T carry = NONE;\n",
-                  (long long)s->n, (long long)part, (long long)part, (long long)s->n,
-                  (long long)part, (long long)s->n);
+    part_fill(b, op_scan_cu, "parts", "n=%lld;part=%lld", (long long)s->n, (long long)part);
     if (parts > 1) carry_text(b, parts, t);
     tile_text(b, c, s);
     return text_end(out, err);
@@ -277,20 +205,6 @@ static int along_of(const Scan *s)
     return power < LEAST_ALONG ? LEAST_ALONG : power > MAX_ALONG ? MAX_ALONG : power;
 }
 
-/* The rounds over the 2 * width elements of a row in `own`: in round m, each second run of 2^m elements
- * takes the last element of the run before it. */
-static const char rounds_text[] =
-    "            __syncthreads();\n"
-    "            for (unsigned m = 0; m <= (unsigned)power; m++) {\n"
-    "                if (row < rows) {\n"
-    "                    const unsigned run = 1u << m;\n"
-    "                    const unsigned first = (threadIdx.x >> m) << (m + 1) | run;\n"
-    "                    const unsigned to = first + threadIdx.x % run;\n"
-    "                    own[to] = f(own[first - 1], own[to]);\n"
-    "                }\n"
-    "                __syncthreads();\n"
-    "            }\n";
-
 static int rows_launch(const OpCall *c, const Scan *s, OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
@@ -307,34 +221,10 @@ static int rows_launch(const OpCall *c, const Scan *s, OpPlain *out, Error *err)
     OpLaunch *l = begin(out, c, s, "scan", operands, (s->rows + high - 1) / high, 1 << power, err);
     if (!l) return -1;
     l->block[1] = high;
-    buffer_printf(b,
-                  "    __shared__ T shared[%d];\n"
-                  "    const unsigned width = 1u << power, lane = threadIdx.x;\n"
-                  "    T *own = shared + 2 * width * threadIdx.y;\n"
-                  "    for (unsigned block = blockIdx.x * blockDim.y; block < (unsigned)rows;\n"
-                  "         block += blockDim.y * gridDim.x) {\n"
-                  "        const unsigned row = block + threadIdx.y;\n"
-                  "        const %s *in = %s + row * (unsigned)n;\n"
-                  "        %s *to_row = y0 + row * (unsigned)n;\n"
-                  "        T carry = NONE;\n"
-                  "        for (unsigned at = 0; at < (unsigned)n; at += 2 * width) {\n"
-                  "            const unsigned i = at + lane, k = at + width + lane;\n"
-                  "            if (row < rows) {\n"
-                  "                own[lane] = i < n ? (T)%sin[i] : NONE;\n"
-                  "                own[width + lane] = k < n ? (T)%sin[k] : NONE;\n"
-                  "                if (lane == 0) own[0] = f(carry, own[0]);\n"
-                  "            }\n",
-                  2 * ROWS_THREADS, dtype_ctype(x->dtype), place, stored, cast, cast);
-    buffer_puts(b, rounds_text);
-    buffer_printf(b,
-                  "            if (row < rows) {\n"
-                  "                if (i < n) to_row[i] = (%s)own[lane];\n"
-                  "                if (k < n) to_row[k] = (%s)own[width + lane];\n"
-                  "                carry = own[2 * width - 1];\n"
-                  "            }\n"
-                  "            __syncthreads();\n"
-                  "        }\n    }\n",
-                  stored, stored);
+    part_fill(b, op_scan_cu, "rows", "shared=%d;type=%s;place=%s;stored=%s;cast=%s",
+              2 * ROWS_THREADS, dtype_ctype(x->dtype), place, stored, cast);
+    part_put(b, op_scan_cu, "rounds");
+    part_fill(b, op_scan_cu, "rows_end", "stored=%s", stored);
     return text_end(out, err);
 }
 

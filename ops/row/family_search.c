@@ -4,7 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/embed.h"
+#include "base/part.h"
 #include "ops/op_text.h"
+
+EMBED(op_search_cu, "ops/row/family_search.cu")
 
 enum { SEARCH_THREADS = 1024 };
 
@@ -116,24 +120,9 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
              (long long)n, (long long)(s.alone ? n + 1 : s.row), (long long)s.n);
     if (!text_begin(out, c, "search", operands, (n + threads - 1) / threads, threads, err))
         return -1;
-    buffer_printf(out->source,
-                  "    typedef %s T;\n"
-                  "    const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;\n"
-                  "    if (i >= n) return;\n"
-                  "    const long long first = i / row * bounds;\n"
-                  "    const %s *all = %s;\n"
-                  "    const T v = (T)(%s)[i];\n"
-                  "    long long from = first, to = first + bounds;\n"
-                  "    while (from < to) {\n"
-                  "        const long long at = from + ((to - from) >> 1);\n"
-                  "        if (!((T)all[at] %s v))\n"
-                  "            from = at + 1;\n"
-                  "        else\n"
-                  "            to = at;\n"
-                  "    }\n"
-                  "    y0[i] = from - first;\n",
-                  text_type(s.x->dtype), dtype_ctype(s.x->dtype), place[1], place[0],
-                  s.right ? ">" : ">=");
+    part_fill(out->source, op_search_cu, "search", "type=%s;stored=%s;all=%s;value=%s;compare=%s",
+              text_type(s.x->dtype), dtype_ctype(s.x->dtype), place[1], place[0],
+              s.right ? ">" : ">=");
     return text_end(out, err);
 }
 

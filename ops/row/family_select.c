@@ -6,8 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/embed.h"
 #include "base/memory.h"
+#include "base/part.h"
 #include "ops/op_text.h"
+
+EMBED(op_select_cu, "ops/row/family_select.cu")
 
 enum { SELECT_THREADS = 1024 };
 
@@ -82,53 +86,6 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
 
 /* ---- kernel ---- */
 
-/* op_order(v): bits that rise with v; all are set of NaN. */
-static const char order_text[] =
-    "#ifndef OP_ORDER\n"
-    "#define OP_ORDER\n"
-    "__device__ unsigned op_order(float v)\n"
-    "{\n"
-    "    const unsigned bits = __float_as_uint(v == 0 ? 0.0f : v);\n"
-    "    return v == v ? bits ^ (bits >> 31 ? 0xffffffffu : 0x80000000u) : 0xffffffffu;\n"
-    "}\n"
-    "__device__ unsigned long long op_order(double v)\n"
-    "{\n"
-    "    const unsigned long long bits = __double_as_longlong(v == 0 ? 0.0 : v);\n"
-    "    const unsigned long long all = 0xffffffffffffffffULL;\n"
-    "    return v == v ? bits ^ (bits >> 63 ? all : 0x8000000000000000ULL) : all;\n"
-    "}\n"
-    "#endif\n";
-
-static const char select_text[] =
-    "    __shared__ int counts[4], found;\n"
-    "    const int ends = (n + blockDim.x - 1) / blockDim.x * blockDim.x;\n"
-    "    U wanted = 0, known = 0;\n"
-    "    if (threadIdx.x == 0) found = n;\n"
-    "    for (int digit = BITS - 2; digit >= LEAST; digit -= 2) {\n"
-    "        int own[4] = {0, 0, 0, 0};\n"
-    "        if (threadIdx.x < 4) counts[threadIdx.x] = 0;\n"
-    "        __syncthreads();\n"
-    "        for (int i = threadIdx.x; i < ends; i += blockDim.x) {\n"
-    "            const U v = i < n ? op_order((T)x[i * inner]) : 0;\n"
-    "            const bool has = i < n && (v & known) == wanted;\n"
-    "#pragma unroll\n"
-    "            for (int j = 0; j < 4; j++)\n"
-    "                own[j] += __popc(__ballot_sync(0xffffffffu, has && (v >> digit & 3) == j));\n"
-    "        }\n"
-    "        if (threadIdx.x % 32 == 0)\n"
-    "            for (int j = 0; j < 4; j++) atomicAdd(&counts[j], own[j]);\n"
-    "        __syncthreads();\n"
-    "        int j = 0, left[4];\n"
-    "        for (int m = 0; m < 4; m++) left[m] = counts[m];\n"
-    "        __syncthreads();\n"
-    "        while (j < 3 && left[j] <= k) k -= left[j++];\n"
-    "        wanted |= (U)j << digit, known |= (U)3 << digit;\n"
-    "    }\n"
-    "    for (int i = threadIdx.x; i < n; i += blockDim.x)\n"
-    "        if ((op_order((T)x[i * inner]) & known) == wanted) atomicMin(&found, i);\n"
-    "    __syncthreads();\n"
-    "    if (threadIdx.x == 0) y0[row] = x[found * inner], y1[row] = found;\n";
-
 static int plain(const OpCall *c, OpPlain *out, Error *err)
 {
     const OpTensor *x = op_tensor(c, 0);
@@ -140,7 +97,7 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
     int threads = s.n > SELECT_THREADS ? SELECT_THREADS : (int)(s.n + 31) / 32 * 32;
     snprintf(operands, sizeof operands, "%.*s y0 y1 n=%lld inner:%lld", (int)strcspn(place, " "),
              place, (long long)s.n, (long long)s.inner);
-    buffer_puts(b, order_text);
+    part_put(b, op_select_cu, "order");
     if (!text_begin(out, c, "select", operands, s.rows, threads, err)) return -1;
     buffer_printf(b,
                   "    typedef %s T;\n    typedef %s U;\n"
@@ -156,13 +113,9 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
                                            : 0,
                   dtype_ctype(x->dtype), place, (long long)s.k);
     if (s.median)
-        buffer_puts(
-            b, "    int nans = 0;\n"
-               "    for (int i = threadIdx.x; i < (n + (int)blockDim.x - 1) / (int)blockDim.x * "
-               "(int)blockDim.x; i += blockDim.x)\n"
-               "        nans += __syncthreads_count(i < n && (T)x[i * inner] != (T)x[i * inner]);\n"
-               "    if (nans) k = n - 1;\n");
-    buffer_puts(b, select_text);
+        part_fill(b, op_select_cu, "nans", "ends=%s",
+                  "(n + (int)blockDim.x - 1) / (int)blockDim.x * (int)blockDim.x");
+    part_put(b, op_select_cu, "select");
     return text_end(out, err);
 }
 

@@ -6,9 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/embed.h"
 #include "base/memory.h"
+#include "base/part.h"
 #include "ops/op_text.h"
 #include "ops/row/row_text.h"
+
+EMBED(op_sort_cu, "ops/row/family_sort.cu")
 
 enum { SHARED_PLACES = 2048, MAX_PLACES = 1 << 24 };
 
@@ -113,14 +117,8 @@ static void cost(const OpCall *c, OpCost *out)
 /* Whether one element comes before another. A place beyond the row's end has an index of n or more. */
 static void before_text(Buffer *b, const Sort *s)
 {
-    buffer_printf(b,
-                  "    const auto before = [](T a, int i, T b, int j) {\n"
-                  "        if (i >= %lld || j >= %lld || (a != a && b != b)) return i < j;\n"
-                  "        if (a != a || b != b) return %s;\n"
-                  "        return a != b ? a %c b : i < j;\n"
-                  "    };\n",
-                  (long long)s->n, (long long)s->n, s->descending ? "a != a" : "b != b",
-                  s->descending ? '>' : '<');
+    part_fill(b, op_sort_cu, "before", "n=%lld;nan=%s;sign=%c", (long long)s->n,
+              s->descending ? "a != a" : "b != b", s->descending ? '>' : '<');
 }
 
 static OpLaunch *begin(const OpCall *c, const Sort *s, OpPlain *out, const char *stem,
@@ -174,31 +172,12 @@ static int shared_launch(const OpCall *c, const Sort *s, OpPlain *out, Error *er
     operands_of(c, s, 1, &o);
     operands_of(c, s, 0, &o);
     if (!begin(c, s, out, "sort", o.text, s->rows * threads, threads, err)) return -1;
-    buffer_printf(b,
-                  "    __shared__ T v[%d];\n"
-                  "    __shared__ int index[%d];\n"
-                  "    const long long row = blockIdx.x;\n"
-                  "    for (int at = threadIdx.x; at < %d; at += %d) {\n"
-                  "        v[at] = at < %lld ? ",
-                  s->places, s->places, s->places, threads, (long long)s->n);
-    element(b, c, s);
-    buffer_printf(b,
-                  " : (T)0;\n        index[at] = at;\n    }\n"
-                  "    for (int size = 2; size <= %d; size *= 2)\n"
-                  "        for (int step = size / 2; step; step /= 2) {\n"
-                  "            const int i = 2 * threadIdx.x - (threadIdx.x & (step - 1));\n"
-                  "            const int j = i + step;\n"
-                  "            __syncthreads();\n"
-                  "            if (before(v[j], index[j], v[i], index[i]) == ((i & size) == 0)) {\n"
-                  "                const T value = v[i];\n"
-                  "                const int place = index[i];\n"
-                  "                v[i] = v[j], v[j] = value;\n"
-                  "                index[i] = index[j], index[j] = place;\n"
-                  "            }\n"
-                  "        }\n"
-                  "    __syncthreads();\n"
-                  "    for (int at = threadIdx.x; at < %lld; at += %d) {\n",
-                  s->places, (long long)s->k, threads);
+    Buffer x;
+    buffer_init(&x, PART_VALUE);
+    element(&x, c, s);
+    part_fill(b, op_sort_cu, "shared", "places=%d;threads=%d;n=%lld;x=%s;k=%lld", s->places,
+              threads, (long long)s->n, x.data, (long long)s->k);
+    buffer_release(&x);
     results_text(b, c, s, "v[at]", "index[at]");
     buffer_puts(b, "    }\n");
     return text_end(out, err);
@@ -213,14 +192,12 @@ static int fill_launch(const OpCall *c, const Sort *s, const int t[2], OpPlain *
     row_operand(&o, 't', t[0]);
     row_operand(&o, 't', t[1]);
     if (!begin(c, s, out, "places", o.text, s->rows * s->places, 256, err)) return -1;
-    buffer_printf(b,
-                  "    const long long i = blockIdx.x * 256LL + threadIdx.x;\n"
-                  "    if (i >= %lld) return;\n"
-                  "    const long long row = i / %d, at = i %% %d;\n"
-                  "    t%d[i] = at < %lld ? ",
-                  (long long)(s->rows * s->places), s->places, s->places, t[0], (long long)s->n);
-    element(b, c, s);
-    buffer_printf(b, " : (T)0;\n    t%d[i] = at;\n", t[1]);
+    Buffer x;
+    buffer_init(&x, PART_VALUE);
+    element(&x, c, s);
+    part_fill(b, op_sort_cu, "places", "count=%lld;places=%d;values=%d;n=%lld;x=%s;indices=%d",
+              (long long)(s->rows * s->places), s->places, t[0], (long long)s->n, x.data, t[1]);
+    buffer_release(&x);
     return text_end(out, err);
 }
 
@@ -235,23 +212,8 @@ static int step_launch(const OpCall *c, const Sort *s, const int t[2], OpPlain *
     OpLaunch *l = begin(c, s, out, "exchange", o.text, s->rows * s->places / 2, 256, err);
     if (!l) return -1;
     l->repeat = s->steps;
-    buffer_printf(b,
-                  "    const long long own = blockIdx.x * 256LL + threadIdx.x;\n"
-                  "    int size = 2, step = 1;\n"
-                  "    for (int k = 0; k < t; k++) {\n"
-                  "        step /= 2;\n"
-                  "        if (!step) step = size, size *= 2;\n"
-                  "    }\n"
-                  "    if (own >= %lld) return;\n"
-                  "    const long long i = 2 * own - (own & (step - 1)), j = i + step;\n"
-                  "    const T a = t%d[i], b = t%d[j];\n"
-                  "    const int p = t%d[i], q = t%d[j];\n"
-                  "    if (before(b, q, a, p) == ((i %% %d & size) == 0)) {\n"
-                  "        t%d[i] = b, t%d[j] = a;\n"
-                  "        t%d[i] = q, t%d[j] = p;\n"
-                  "    }\n",
-                  (long long)(s->rows * s->places / 2), t[0], t[0], t[1], t[1], s->places, t[0],
-                  t[0], t[1], t[1]);
+    part_fill(b, op_sort_cu, "exchange", "pairs=%lld;v=%d;index=%d;places=%d",
+              (long long)(s->rows * s->places / 2), t[0], t[1], s->places);
     return text_end(out, err);
 }
 
@@ -266,11 +228,8 @@ static int take_launch(const OpCall *c, const Sort *s, const int t[2], OpPlain *
     if (!begin(c, s, out, "take", o.text, s->rows * s->k, 256, err)) return -1;
     snprintf(v, sizeof v, "t%d[row * %dLL + at]", t[0], s->places);
     snprintf(i, sizeof i, "t%d[row * %dLL + at]", t[1], s->places);
-    buffer_printf(b,
-                  "    const long long own = blockIdx.x * 256LL + threadIdx.x;\n"
-                  "    if (own < %lld) {\n"
-                  "        const long long row = own / %lld, at = own %% %lld;\n",
-                  (long long)(s->rows * s->k), (long long)s->k, (long long)s->k);
+    part_fill(b, op_sort_cu, "take", "count=%lld;k=%lld", (long long)(s->rows * s->k),
+              (long long)s->k);
     results_text(b, c, s, v, i);
     buffer_puts(b, "    }\n");
     return text_end(out, err);

@@ -6,8 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/embed.h"
+#include "base/part.h"
 #include "ops/op_text.h"
 #include "ops/row/row_text.h"
+
+EMBED(op_nll_cu, "ops/row/op_nll.cu")
 
 enum { ONE_BLOCK = 1 << 16, MAX_THREADS = 1024, MAX_PARTS = 528 };
 
@@ -161,10 +165,7 @@ static void store(Buffer *b, const OpCall *c, const Nll *m)
 
 static void reduce(Buffer *b)
 {
-    buffer_puts(b,
-                "    sum = op_block_reduce(sum, [](T p, T q) { return p + q; }, shared);\n"
-                "    weights = op_block_reduce(weights, [](T p, T q) { return p + q; }, shared);\n"
-                "    if (threadIdx.x) return;\n");
+    part_put(b, op_nll_cu, "reduce");
 }
 
 static int sum_launch(const OpCall *c, const Nll *m, int64_t parts, const int *t, OpPlain *out,
@@ -210,13 +211,8 @@ static int parts_launch(const OpCall *c, const Nll *m, int64_t parts, const int 
     row_operand(&o, 'y', 0);
     if (two_results(c)) row_operand(&o, 'y', 1);
     if (!text_begin(out, c, "nll_parts", o.text, 1, 256, err)) return -1;
-    buffer_printf(b,
-                  "    typedef %s T;\n"
-                  "    __shared__ T shared[32];\n"
-                  "    T sum = 0, weights = 0;\n"
-                  "    for (int i = threadIdx.x; i < %lld; i += 256) {\n"
-                  "        sum += t%d[i];\n        weights += t%d[i];\n    }\n",
-                  text_type(m->x->dtype), (long long)parts, t[0], t[1]);
+    part_fill(b, op_nll_cu, "parts", "type=%s;parts=%lld;sums=%d;weights=%d",
+              text_type(m->x->dtype), (long long)parts, t[0], t[1]);
     reduce(b);
     store(b, c, m);
     return text_end(out, err);

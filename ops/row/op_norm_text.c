@@ -6,9 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/embed.h"
+#include "base/part.h"
 #include "ops/op_text.h"
 #include "ops/row/op_norm.h"
 #include "ops/row/row_text.h"
+
+EMBED(op_norm_cu, "ops/row/op_norm_text.cu")
 
 enum { ROW_THREADS = 512, TARGET_BLOCKS = 528, LEAST_A_THREAD = 16 };
 
@@ -19,48 +23,7 @@ typedef struct {
 
 static void moments_text(Buffer *b)
 {
-    buffer_puts(b, "#ifndef OP_MOMENTS\n"
-                   "#define OP_MOMENTS\n"
-                   "template <typename T> struct op_moments {\n"
-                   "    T n, mean, m2;\n"
-                   "    __device__ void add(T x)\n"
-                   "    {\n"
-                   "        n += 1;\n"
-                   "        const T d = x - mean;\n"
-                   "        mean += d * ((T)1 / n);\n"
-                   "        m2 += d * (x - mean);\n"
-                   "    }\n"
-                   "    __device__ void add_square(T x) { n += 1, m2 += x * x; }\n"
-                   "    __device__ void merge(T on, T omean, T om2)\n"
-                   "    {\n"
-                   "        if (on == 0) return;\n"
-                   "        const T all = n + on, d = omean - mean, part = on / all;\n"
-                   "        mean += d * part;\n"
-                   "        m2 += om2 + d * d * n * part;\n"
-                   "        n = all;\n"
-                   "    }\n"
-                   "    __device__ void warp()\n"
-                   "    {\n"
-                   "        for (int d = 16; d; d /= 2) {\n"
-                   "            const T on = __shfl_down_sync(0xffffffffu, n, d);\n"
-                   "            const T omean = __shfl_down_sync(0xffffffffu, mean, d);\n"
-                   "            const T om2 = __shfl_down_sync(0xffffffffu, m2, d);\n"
-                   "            merge(on, omean, om2);\n"
-                   "        }\n"
-                   "    }\n"
-                   "    __device__ void block(T (*shared)[3])\n"
-                   "    {\n"
-                   "        warp();\n"
-                   "        if (blockDim.x == 32) return;\n"
-                   "        T *own = shared[threadIdx.x / 32];\n"
-                   "        if (threadIdx.x % 32 == 0) own[0] = n, own[1] = mean, own[2] = m2;\n"
-                   "        __syncthreads();\n"
-                   "        if (threadIdx.x == 0)\n"
-                   "            for (int w = 1; w < blockDim.x / 32; w++)\n"
-                   "                merge(shared[w][0], shared[w][1], shared[w][2]);\n"
-                   "    }\n"
-                   "};\n"
-                   "#endif\n");
+    part_put(b, op_norm_cu, "moments");
 }
 
 static const char *type_of(const Norm *m)
@@ -186,21 +149,7 @@ static void fours(Buffer *b, const char *name, const OpTensor *t, int index, con
 /* The moments of the warps, merged pair by pair; mean and rstd for all threads. */
 static void merge_warps(Buffer *b, const Norm *m)
 {
-    buffer_puts(b,
-                "    s.warp();\n"
-                "    for (int half = blockDim.y / 2; half; half /= 2) {\n"
-                "        if (threadIdx.x == 0 && threadIdx.y >= half && threadIdx.y < 2 * half) {\n"
-                "            T *to = shared[threadIdx.y - half];\n"
-                "            to[0] = s.n, to[1] = s.mean, to[2] = s.m2;\n"
-                "        }\n"
-                "        __syncthreads();\n"
-                "        const T *from = shared[threadIdx.y];\n"
-                "        if (threadIdx.x == 0 && threadIdx.y < half)\n"
-                "            s.merge(from[0], from[1], from[2]);\n"
-                "        __syncthreads();\n"
-                "    }\n"
-                "    if (thread == 0) shared[0][0] = s.mean, shared[0][1] = s.m2 / (T)n;\n"
-                "    __syncthreads();\n");
+    part_put(b, op_norm_cu, "merge_warps");
     number(b, "    const T eps = ", m->eps, ";\n");
     buffer_puts(b, "    const T mean = shared[0][0], rstd = rsqrt(shared[0][1] + eps);\n");
 }
@@ -209,38 +158,16 @@ static void fours_text(Buffer *b, const OpCall *c, const Norm *m, const Saved *s
 {
     const char *stored = dtype_ctype(c->result[0].dtype);
     int rms = m->kind == NORM_RMS;
-    buffer_printf(b,
-                  "    typedef %s T;\n"
-                  "    __shared__ T shared[%d][3];\n"
-                  "    const int thread = threadIdx.x + threadIdx.y * blockDim.x;\n"
-                  "    const int threads = blockDim.x * blockDim.y, all = n / 4;\n"
-                  "    const long long r = blockIdx.x;\n",
-                  type_of(m), WARPS);
+    part_fill(b, op_norm_cu, "fours", "type=%s;warps=%d", type_of(m), WARPS);
     fours(b, "row", m->x, m->x_index, " + r * n");
     fours(b, "weight", m->weight, m->weight_index, "");
     fours(b, "bias", m->bias, m->bias_index, "");
-    buffer_printf(b,
-                  "    op_fours<%s> *to = (op_fours<%s> *)(y0 + r * n);\n"
-                  "    op_moments<T> s = {0, 0, 0};\n"
-                  "    for (int i = thread; i < all; i += threads) {\n"
-                  "        const op_fours<%s> x = row[i];\n"
-                  "#pragma unroll\n"
-                  "        for (int k = 0; k < 4; k++) s.%s((T)x.v[k]);\n"
-                  "    }\n",
-                  stored, stored, dtype_ctype(m->x->dtype), rms ? "add_square" : "add");
+    part_fill(b, op_norm_cu, "fours_sum", "stored=%s;type=%s;add=%s", stored,
+              dtype_ctype(m->x->dtype), rms ? "add_square" : "add");
     merge_warps(b, m);
-    buffer_printf(b,
-                  "    for (int i = thread; i < all; i += threads) {\n"
-                  "        const op_fours<%s> x = row[i];\n"
-                  "        op_fours<%s> y;\n"
-                  "#pragma unroll\n"
-                  "        for (int k = 0; k < 4; k++)\n"
-                  "            y.v[k] = (%s)(%srstd * ((T)x.v[k]%s)%s);\n"
-                  "        to[i] = y;\n"
-                  "    }\n",
-                  dtype_ctype(m->x->dtype), stored, stored,
-                  m->weight ? "(T)weight[i].v[k] * (" : "(", rms ? "" : " - mean",
-                  m->bias ? ") + (T)bias[i].v[k]" : ")");
+    part_fill(b, op_norm_cu, "fours_store", "type=%s;stored=%s;weight=%s;mean=%s;bias=%s",
+              dtype_ctype(m->x->dtype), stored, m->weight ? "(T)weight[i].v[k] * (" : "(",
+              rms ? "" : " - mean", m->bias ? ") + (T)bias[i].v[k]" : ")");
     const char *type = c->n_results > 1 ? dtype_ctype(c->result[1].dtype) : "T";
     if (*saved->mean)
         buffer_printf(b, "    if (thread == 0) %s[r] = (%s)mean;\n", saved->mean, type);
@@ -279,9 +206,7 @@ static int fours_launch(const OpCall *c, const Norm *m, OpPlain *out, Error *err
     snprintf(size, sizeof size, "n=%lld", (long long)m->n);
     row_operand_named(&o, size);
     moments_text(b);
-    buffer_puts(b, "#ifndef OP_FOURS\n#define OP_FOURS\n"
-                   "template <typename T> struct __align__(4 * sizeof(T)) op_fours { T v[4]; };\n"
-                   "#endif\n");
+    part_put(b, op_norm_cu, "fours_type");
     OpLaunch *l = text_begin(out, c, "layer_norm", o.text, m->rows, 32, err);
     if (!l) return -1;
     l->block[1] = WARPS;
@@ -305,25 +230,12 @@ static int one_launch(const OpCall *c, const Norm *m, OpPlain *out, Error *err)
     }
     moments_text(b);
     if (!text_begin(out, c, "layer_norm", o.text, m->rows, threads, err)) return -1;
-    buffer_printf(b,
-                  "    typedef %s T;\n"
-                  "    __shared__ T shared[32][3], row_mean, row_rstd;\n"
-                  "    const %s r = blockIdx.x;\n"
-                  "    op_moments<T> s = {0, 0, 0};\n",
-                  type_of(m), type);
+    part_fill(b, op_norm_cu, "row", "type=%s;index=%s", type_of(m), type);
     walk(b, m, "threadIdx.x", threads, m->kind == NORM_RMS ? "s.add_square(" : "s.add(");
     buffer_puts(b, "    s.block(shared);\n    if (threadIdx.x == 0) {\n");
     save(b, c, m, &saved);
-    buffer_printf(b,
-                  "    row_mean = s.mean;\n    row_rstd = rsqrt(var + eps);\n    }\n"
-                  "    __syncthreads();\n"
-                  "    const T mean = row_mean, rstd = row_rstd;\n"
-                  "#pragma unroll 4\n"
-                  "    for (%s j = threadIdx.x; j < %lld; j += %d) {\n"
-                  "        const %s f = r * %lld + j;\n"
-                  "        y0[f] = (%s)((",
-                  type, (long long)m->n, threads, type, (long long)m->n,
-                  dtype_ctype(c->result[0].dtype));
+    part_fill(b, op_norm_cu, "row_store", "index=%s;n=%lld;threads=%d;stored=%s", type,
+              (long long)m->n, threads, dtype_ctype(c->result[0].dtype));
     element(b, m, "f");
     buffer_puts(b, m->kind == NORM_RMS ? ") * rstd" : " - mean) * rstd");
     affine(b, m);
@@ -354,17 +266,8 @@ static int merge_launch(const OpCall *c, const Norm *m, int64_t splits, const in
     for (int i = 0; i < 3; i++) row_operand(&o, 't', t[i]);
     result_operands(&o, c, m, saved);
     if (!text_begin(out, c, "moments_merge", o.text, m->rows, 32, err)) return -1;
-    buffer_printf(b,
-                  "    typedef %s T;\n"
-                  "    const int r = blockIdx.x;\n"
-                  "    op_moments<T> s = {0, 0, 0};\n"
-                  "    for (int k = threadIdx.x; k < %lld; k += 32) {\n"
-                  "        const long long i = r * %lldLL + k;\n"
-                  "        s.merge(t%d[i], t%d[i], t%d[i]);\n"
-                  "    }\n"
-                  "    s.warp();\n"
-                  "    if (threadIdx.x) return;\n",
-                  type_of(m), (long long)splits, (long long)splits, t[0], t[1], t[2]);
+    part_fill(b, op_norm_cu, "merge", "type=%s;splits=%lld;n=%d;mean=%d;m2=%d", type_of(m),
+              (long long)splits, t[0], t[1], t[2]);
     save(b, c, m, saved);
     return text_end(out, err);
 }
@@ -392,12 +295,7 @@ static int statistics_launch(const OpCall *c, const Norm *m, const Saved *saved,
     OpLaunch *l = text_begin(out, c, "moments", o.text, m->rows, threads, err);
     if (!l) return -1;
     l->grid[1] = splits;
-    buffer_printf(b,
-                  "    typedef %s T;\n"
-                  "    __shared__ T shared[32][3];\n"
-                  "    const %s r = blockIdx.x;\n"
-                  "    op_moments<T> s = {0, 0, 0};\n",
-                  type_of(m), index_type(m));
+    part_fill(b, op_norm_cu, "statistics", "type=%s;index=%s", type_of(m), index_type(m));
     if (splits > 1) snprintf(first, sizeof first, "blockIdx.y * %d + threadIdx.x", threads);
     walk(b, m, first, threads * splits, "s.add(");
     buffer_puts(b, "    s.block(shared);\n    if (threadIdx.x) return;\n");
@@ -405,10 +303,8 @@ static int statistics_launch(const OpCall *c, const Norm *m, const Saved *saved,
         save(b, c, m, saved);
         return text_end(out, err);
     }
-    buffer_printf(b,
-                  "    const long long at = r * %lldLL + blockIdx.y;\n"
-                  "    t%d[at] = s.n;\n    t%d[at] = s.mean;\n    t%d[at] = s.m2;\n",
-                  (long long)splits, t[0], t[1], t[2]);
+    part_fill(b, op_norm_cu, "split_state", "splits=%lld;n=%d;mean=%d;m2=%d", (long long)splits,
+              t[0], t[1], t[2]);
     if (text_end(out, err)) return -1;
     return merge_launch(c, m, splits, t, saved, out, err);
 }

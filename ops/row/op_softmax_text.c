@@ -6,8 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/embed.h"
+#include "base/part.h"
 #include "ops/op_text.h"
 #include "ops/row/op_softmax.h"
+
+EMBED(op_softmax_cu, "ops/row/op_softmax_text.cu")
 
 enum {
     WARP_ELEMENTS = 2048,
@@ -64,43 +68,16 @@ static int warp_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *e
     Buffer *b = out->source;
     int each = (int)((s->n + 31) / 32);
     if (!begin(out, c, s, NULL, (s->rows + 3) / 4, 128, err)) return -1;
-    buffer_printf(b,
-                  "    const index r = blockIdx.x * 4 + threadIdx.x / 32;\n"
-                  "    const int lane = threadIdx.x %% 32;\n"
-                  "    T x[%d], most = LOW, sum = 0;\n"
-                  "    if (r >= %lld) return;\n"
-                  "#pragma unroll\n"
-                  "    for (int k = 0; k < %d; k++) {\n"
-                  "        const index i = k * 32 + lane, f = r * %lld + i;\n"
-                  "        x[k] = LOW;\n"
-                  "        if (i < %lld) x[k] = ",
-                  each, (long long)s->rows, each, (long long)s->n, (long long)s->n);
-    element(b, c, "f");
-    buffer_printf(b,
-                  ";\n"
-                  "        most = x[k] > most ? x[k] : most;\n"
-                  "    }\n"
-                  "    for (int d = 16; d; d /= 2) {\n"
-                  "        const T o = __shfl_xor_sync(0xffffffffu, most, d);\n"
-                  "        most = o > most ? o : most;\n"
-                  "    }\n"
-                  "#pragma unroll\n"
-                  "    for (int k = 0; k < %d; k++) {\n"
-                  "        if (k * 32 + lane >= %lld) continue;\n",
-                  each, (long long)s->n);
-    buffer_puts(b, s->logarithm ? "        sum += exp(x[k] - most);\n"
-                                : "        sum += x[k] = exp(x[k] - most);\n");
-    buffer_puts(b,
-                "    }\n"
-                "    for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, d);\n");
+    Buffer x;
+    buffer_init(&x, PART_VALUE);
+    element(&x, c, "f");
+    part_fill(b, op_softmax_cu, "warp", "each=%d;rows=%lld;n=%lld;x=%s;kept=%s", each,
+              (long long)s->rows, (long long)s->n, x.data, s->logarithm ? "" : "x[k] = ");
+    buffer_release(&x);
     scale(b, s);
-    buffer_printf(b,
-                  "#pragma unroll\n"
-                  "    for (int k = 0; k < %d; k++)\n"
-                  "        if (k * 32 + lane < %lld)\n"
-                  "            y0[r * %lld + k * 32 + lane] = (%s)(%s);\n",
-                  each, (long long)s->n, (long long)s->n, dtype_ctype(c->result[0].dtype),
-                  s->logarithm ? "x[k] - most - shift" : "x[k] * scale");
+    part_fill(b, op_softmax_cu, "warp_store", "each=%d;n=%lld;stored=%s;value=%s", each,
+              (long long)s->n, dtype_ctype(c->result[0].dtype),
+              s->logarithm ? "x[k] - most - shift" : "x[k] * scale");
     return text_end(out, err);
 }
 
@@ -115,12 +92,9 @@ static int vector_of(const OpCall *c, const Softmax *s)
 static void vector_types(Buffer *b, const OpCall *c, int vector)
 {
     const OpTensor *x = op_tensor(c, 0);
-    buffer_printf(b,
-                  "    struct __align__(%d) in { %s v[%d]; };\n"
-                  "    struct __align__(%d) out { %s v[%d]; };\n",
-                  vector * (int)dtype_size(x->dtype), dtype_ctype(x->dtype), vector,
-                  vector * (int)dtype_size(c->result[0].dtype), dtype_ctype(c->result[0].dtype),
-                  vector);
+    part_fill(b, op_softmax_cu, "vectors", "in_bytes=%d;in=%s;vector=%d;out_bytes=%d;out=%s",
+              vector * (int)dtype_size(x->dtype), dtype_ctype(x->dtype), vector,
+              vector * (int)dtype_size(c->result[0].dtype), dtype_ctype(c->result[0].dtype));
 }
 
 static void kept_loads(Buffer *b, const OpCall *c, const Softmax *s, int threads, int vector)
@@ -130,20 +104,10 @@ static void kept_loads(Buffer *b, const OpCall *c, const Softmax *s, int threads
     buffer_printf(b, "    const int V = %d, N = %lld, LOADS = %d, STEP = %d;\n", vector,
                   (long long)s->n, loads, threads * vector);
     vector_types(b, c, vector);
-    buffer_puts(b, "    const index base = blockIdx.x * (index)N;\n"
-                   "    T v[LOADS * V], most = LOW, sum = 0;\n"
-                   "#pragma unroll\n"
-                   "    for (int k = 0; k < LOADS; k++) {\n"
-                   "        const int i = k * STEP + threadIdx.x * V;\n"
-                   "#pragma unroll\n"
-                   "        for (int j = 0; j < V; j++) v[k * V + j] = LOW;\n"
-                   "        if (i < N) {\n");
+    part_put(b, op_softmax_cu, "kept_loads");
     if (vector > 1) {
-        buffer_printf(b,
-                      "            const in w = *(const in *)(x%lld + base + i);\n"
-                      "#pragma unroll\n"
-                      "            for (int j = 0; j < V; j++) v[k * V + j] = (T)%sw.v[j];\n",
-                      (long long)c->arg[0].integer[0], text_cast(x->dtype, DTYPE_F32));
+        part_fill(b, op_softmax_cu, "kept_vector", "x=%lld;cast=%s",
+                  (long long)c->arg[0].integer[0], text_cast(x->dtype, DTYPE_F32));
     } else {
         buffer_puts(b, "            v[k] = ");
         element(b, c, "(base + i)");
@@ -161,27 +125,11 @@ static int kept_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *e
     if (!begin(out, c, s, NULL, s->rows, threads, err)) return -1;
     buffer_puts(b, "    __shared__ T shared[32];\n");
     kept_loads(b, c, s, threads, vector);
-    buffer_printf(b,
-                  "#pragma unroll\n"
-                  "    for (int k = 0; k < LOADS * V; k++) most = v[k] > most ? v[k] : most;\n"
-                  "    most = op_block_reduce(most, [](T p, T q) { return p > q ? p : q; }, "
-                  "shared);\n"
-                  "#pragma unroll\n"
-                  "    for (int k = 0; k < LOADS * V; k++) %s\n"
-                  "    sum = op_block_reduce(sum, [](T p, T q) { return p + q; }, shared);\n",
-                  s->logarithm ? "sum += exp(v[k] - most);"
-                               : "{ v[k] = exp(v[k] - most); sum += v[k]; }");
+    part_put(b, op_softmax_cu, "kept_most");
+    part_put(b, op_softmax_cu, s->logarithm ? "kept_log_sum" : "kept_sum");
     scale(b, s);
-    buffer_printf(b,
-                  "#pragma unroll\n"
-                  "    for (int k = 0; k < LOADS; k++) {\n"
-                  "        const int i = k * STEP + threadIdx.x * V;\n"
-                  "        out w;\n"
-                  "#pragma unroll\n"
-                  "        for (int j = 0; j < V; j++) w.v[j] = (%s)(%s);\n"
-                  "        if (i < N) *(out *)(y0 + base + i) = w;\n    }\n",
-                  dtype_ctype(c->result[0].dtype),
-                  s->logarithm ? "v[k * V + j] - most - shift" : "v[k * V + j] * scale");
+    part_fill(b, op_softmax_cu, "kept_store", "stored=%s;value=%s", dtype_ctype(c->result[0].dtype),
+              s->logarithm ? "v[k * V + j] - most - shift" : "v[k * V + j] * scale");
     return text_end(out, err);
 }
 
@@ -219,11 +167,7 @@ static int block_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *
     text_block_reduce(out);
     if (!begin(out, c, s, NULL, s->rows, threads, err)) return -1;
     if (vector > 1) vector_types(b, c, vector);
-    buffer_printf(b,
-                  "    __shared__ T shared[32];\n"
-                  "    const index base = blockIdx.x * (index)%lld;\n"
-                  "    T most = LOW, sum = 0;\n",
-                  (long long)s->n);
+    part_fill(b, op_softmax_cu, "block", "n=%lld", (long long)s->n);
     block_pass(b, c, s, threads, vector, "most = v > most ? v : most;", NULL);
     buffer_puts(b, "    most = op_block_reduce(most, [](T p, T q) { return p > q ? p : q; }, "
                    "shared);\n");
@@ -262,21 +206,7 @@ static Spread spread_of(const Softmax *s)
 /* Merges `name` of the threads along a row, a power of two, for all of them. */
 static void along_merge(Buffer *b, const char *name, const char *with)
 {
-    buffer_printf(b,
-                  "            __syncthreads();\n"
-                  "            own[threadIdx.x] = %s;\n"
-                  "            for (int half = blockDim.x / 2; half; half /= 2) {\n"
-                  "                __syncthreads();\n"
-                  "                if (threadIdx.x < half) {\n"
-                  "                    const T o = own[threadIdx.x + half];\n"
-                  "                    T %s = own[threadIdx.x];\n"
-                  "                    %s;\n"
-                  "                    own[threadIdx.x] = %s;\n"
-                  "                }\n"
-                  "            }\n"
-                  "            __syncthreads();\n"
-                  "            %s = own[0];\n",
-                  name, name, with, name, name);
+    part_fill(b, op_softmax_cu, "along_merge", "name=%s;with=%s", name, with);
 }
 
 /* Rows across memory. */
