@@ -74,9 +74,9 @@ static int write_fragment(const char *path, const Buffer *text, Error *err)
                old.len == text->len && !memcmp(old.data, text->data, text->len);
     buffer_release(&old);
     if (same) return 0;
-    char *folder = memory_strdup(path), *slash = strrchr(folder, '/');
-    if (slash) *slash = 0;
-    int rc = slash && *folder ? file_mkdirs(folder, err) : 0;
+    const char *slash = strrchr(path, '/');
+    char *folder = memory_strndup(path, slash ? (size_t)(slash - path) : 0);
+    int rc = *folder ? file_mkdirs(folder, err) : 0;
     free(folder);
     return rc ? -1 : file_write_atomic(path, text->data, text->len, err);
 }
@@ -92,20 +92,30 @@ static int run_command(const Settings *s, char **command, Error *err)
     return error_errno(err, "cannot run %s", command[0]);
 }
 
-static int run(const Options *o, const char *const *words, int n, Settings *s, Error *err)
+/* Where the fragment goes: to the file, to nobody where a command follows, else to stdout. */
+static int put_fragment(const Options *o, const Settings *s, Error *err)
 {
     Buffer b;
     int status = 0;
+    buffer_init(&b, MAX_FRAGMENT);
+    settings_print(s, &b);
+    if (b.full)
+        status = error_set(err, ERROR_LIMIT, "the rules of so many rounds take more than 64 MiB");
+    else if (o->output)
+        status = settings_keep_report(s, err) ? -1 : write_fragment(o->output, &b, err);
+    else if (!o->command)
+        status = put(&b);
+    buffer_release(&b);
+    return status;
+}
+
+static int run(const Options *o, const char *const *words, int n, Settings *s, Error *err)
+{
     if (settings_resolve(words, n, s, err) || settings_check(s, err)) return -1;
     if (o->check && (settings_check_programs(s, err) || settings_advise(s, err))) return -1;
     if (settings_derive(s, err) || settings_check_tasks(s, err)) return -1;
-    buffer_init(&b, MAX_FRAGMENT);
-    settings_print(s, &b);
-    int rc = o->output ? settings_keep_report(s, err) || write_fragment(o->output, &b, err) : 0;
-    if (!rc && !o->output && !o->command) status = put(&b);
-    buffer_release(&b);
-    if (!rc && o->command) rc = run_command(s, o->command, err);
-    return rc ? -1 : status;
+    const int status = put_fragment(o, s, err);
+    return status || !o->command ? status : run_command(s, o->command, err);
 }
 
 int main(int argc, char **argv)

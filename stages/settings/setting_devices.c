@@ -97,11 +97,11 @@ static int check_class(const Settings *s, SettingId id, const char *word, size_t
 static int refuse_gpu(const Settings *s, const char *word, int len, Error *err)
 {
     char *here = memory_strdup("");
-    int rc, n = add_gpus(s, &here);
-    rc = setting_refuse(s, SETTING_DEVICES, err, ": there is no %.*s here%s%s", len, word,
-                        n ? ", but " : "", here);
+    const int n = add_gpus(s, &here);
+    setting_refuse(s, SETTING_DEVICES, err, ": there is no %.*s here%s%s", len, word,
+                   n ? ", but " : "", here);
     free(here);
-    return rc;
+    return -1;
 }
 
 /* ---- the three settings ---- */
@@ -212,13 +212,12 @@ static char *all_classes(const Settings *s)
 static int check_classes(Settings *s, Error *err)
 {
     const char *p = setting_text(s, SETTING_CLASSES), *word;
-    char *classes = memory_strdup("");
     size_t n;
     if (!s->value[SETTING_CLASSES].text) {
-        free(classes);
         setting_replace(s, SETTING_CLASSES, all_classes(s), "the default");
         return 0;
     }
+    char *classes = memory_strdup("");
     while ((word = setting_next_word(&p, &n))) {
         if (check_class(s, SETTING_CLASSES, word, n, err)) {
             free(classes);
@@ -236,5 +235,6 @@ static int check_classes(Settings *s, Error *err)
 
 int settings_check_devices(Settings *s, Error *err)
 {
-    return check_devices(s, err) || check_device(s, err) || check_classes(s, err) ? -1 : 0;
+    if (check_devices(s, err) || check_device(s, err)) return -1;
+    return check_classes(s, err);
 }

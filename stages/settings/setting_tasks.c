@@ -50,39 +50,54 @@ static const char *find(const char *list, const char *name, size_t len, size_t *
     return NULL;
 }
 
-/* Adds the names of `list` that `other` lacks (changed 0), or has with another digest. Returns how many
- * there are; `out` names the first. */
-static int differences(const char *list, const char *other, int changed, const char *what,
-                       int before, Buffer *out)
+typedef struct {
+    Buffer *out; /* the first SHOWN changes in words */
+    int n;
+} Changes;
+
+static void add_change(Changes *c, const char *word, size_t n, const char *what)
 {
-    const char *p = list, *word, *found;
+    if (c->n++ < SHOWN)
+        buffer_printf(c->out, "%s%.*s %s", c->n > 1 ? ", " : "", (int)name_length(word, n), word,
+                      what);
+}
+
+/* The files of `list` whose digest in `other` is another one. */
+static void add_changed(Changes *c, const char *list, const char *other)
+{
+    const char *word, *found;
     size_t n, len;
-    int count = 0;
-    while ((word = setting_next_word(&p, &n))) {
-        size_t name = name_length(word, n);
-        found = find(other, word, name, &len);
-        if (changed ? !found || (len == n && !memcmp(found, word, n)) : found != NULL) continue;
-        if (before + count < SHOWN)
-            buffer_printf(out, "%s%.*s %s", before + count ? ", " : "", (int)name, word, what);
-        count++;
+    while ((word = setting_next_word(&list, &n))) {
+        found = find(other, word, name_length(word, n), &len);
+        if (found && (len != n || memcmp(found, word, n))) add_change(c, word, n, "has changed");
     }
-    return count;
+}
+
+/* The files of `list` that `other` lacks. */
+static void add_lacking(Changes *c, const char *list, const char *other, const char *what)
+{
+    const char *word;
+    size_t n, len;
+    while ((word = setting_next_word(&list, &n)))
+        if (!find(other, word, name_length(word, n), &len)) add_change(c, word, n, what);
 }
 
 /* What differs between the tasks of the run and those there are, in words; "" when nothing does. */
 static void what_changed(const Settings *s, const char *fragment, Buffer *out)
 {
-    char *old = assigned(fragment, "tasks_files"), *names = assigned(fragment, "TASKS");
-    char *hex = assigned(fragment, "stamp_tasks");
-    int same_names = names && !strcmp(names, setting_text(s, SETTING_TASKS)), n = 0;
-    if (old && (!hex || strcmp(hex, s->tasks_digest))) {
-        n = differences(s->tasks_files, old, 1, "has changed", 0, out);
+    char *old = assigned(fragment, "tasks_files"), *names = assigned(fragment, "TASKS"),
+         *hex = assigned(fragment, "stamp_tasks");
+    const int same_names = names && setting_is(s, SETTING_TASKS, names),
+              changed = hex && strcmp(hex, s->tasks_digest);
+    Changes c = {out, 0};
+    if (old && (!hex || changed)) {
+        add_changed(&c, s->tasks_files, old);
         if (same_names) {
-            n += differences(s->tasks_files, old, 0, "is new", n, out);
-            n += differences(old, s->tasks_files, 0, "is gone", n, out);
+            add_lacking(&c, s->tasks_files, old, "is new");
+            add_lacking(&c, old, s->tasks_files, "is gone");
         }
-        if (n > SHOWN) buffer_printf(out, " and %d more", n - SHOWN);
-    } else if (same_names && hex && strcmp(hex, s->tasks_digest)) {
+        if (c.n > SHOWN) buffer_printf(out, " and %d more", c.n - SHOWN);
+    } else if (same_names && changed) {
         buffer_puts(out, "files of its tasks have changed");
     }
     free(hex);
@@ -97,8 +112,8 @@ int settings_check_tasks(const Settings *s, Error *err)
     int rc = 0;
     buffer_init(&old, MAX_FRAGMENT);
     buffer_init(&what, 1 << 16);
-    if (strcmp(setting_text(s, SETTING_REFRESH), "1") != 0 && file_exists(report) &&
-        file_exists(path) && !file_read(path, MAX_FRAGMENT, &old, NULL))
+    if (!setting_is(s, SETTING_REFRESH, "1") && file_exists(report) && file_exists(path) &&
+        !file_read(path, MAX_FRAGMENT, &old, NULL))
         what_changed(s, old.data, &what);
     if (what.len)
         rc = error_set(err, ERROR_USAGE,
@@ -119,33 +134,36 @@ static int keep(const Settings *s, const char *end, int n, Error *err)
     snprintf(from, sizeof from, "report.%s", end);
     snprintf(to, sizeof to, "report-%d.%s", n, end);
     char *old = in_run(s, from), *new = in_run(s, to);
-    int rc = link(old, new) && errno != ENOENT && errno != EEXIST
-                 ? error_errno(err, "cannot keep %s as %s", old, new)
-                 : 0;
+    int rc = 0;
+    if (link(old, new) && errno != ENOENT && errno != EEXIST)
+        rc = error_errno(err, "cannot keep %s as %s", old, new);
     free(old);
     free(new);
     return rc;
+}
+
+static int is_taken(const Settings *s, int n)
+{
+    char name[32];
+    snprintf(name, sizeof name, "report-%d.tsv", n);
+    char *path = in_run(s, name);
+    const int taken = file_exists(path);
+    free(path);
+    return taken;
 }
 
 int settings_keep_report(const Settings *s, Error *err)
 {
     char *table = in_run(s, "report.tsv");
     struct stat st;
-    int n = 1, rc = 0;
-    if (!stat(table, &st) && st.st_nlink == 1) {
-        for (int taken = 1; taken && n < MAX_REPORTS; n += taken) {
-            char name[32];
-            snprintf(name, sizeof name, "report-%d.tsv", n);
-            char *path = in_run(s, name);
-            taken = file_exists(path);
-            free(path);
-        }
-        /* The table last: a kept table says that the page is kept. */
-        rc = keep(s, "html", n, err) || keep(s, "tsv", n, err) ? -1 : 0;
-        if (!rc)
-            log_info("the report is kept as %s/%s/report-%d.html", setting_text(s, SETTING_RUNS),
-                     setting_text(s, SETTING_RUN), n);
-    }
+    const int new = !stat(table, &st) && st.st_nlink == 1;
+    int n = 1;
     free(table);
-    return rc;
+    if (!new) return 0;
+    while (n < MAX_REPORTS && is_taken(s, n)) n++;
+    /* The table last: a kept table says that the page is kept. */
+    if (keep(s, "html", n, err) || keep(s, "tsv", n, err)) return -1;
+    log_info("the report is kept as %s/%s/report-%d.html", setting_text(s, SETTING_RUNS),
+             setting_text(s, SETTING_RUN), n);
+    return 0;
 }
