@@ -50,7 +50,7 @@ static int is_special(const char *s, size_t n)
     static const char *const names[] = {"threadIdx", "blockIdx",      "blockDim",  "gridDim",
                                         "warpSize",  "__syncthreads", "__syncwarp"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strlen(names[i]) == n && !memcmp(names[i], s, n)) return 1;
+        if (word_is(s, n, names[i])) return 1;
     return n > 7 && !memcmp(s, "__shfl_", 7);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/words.h"
 #include "eval/judge/verdict/verdict.h"
 #include "report/load_notes.h"
 #include "report/report.h"
@@ -250,7 +251,7 @@ static int is_unanswered(const Unanswered *u, const View *v)
     size_t n;
     if (!u->n || view_text(v, "id", &id, &n, NULL)) return 0;
     for (long i = 0; i < u->n; i++)
-        if (strlen(u->id[i]) == n && !memcmp(u->id[i], id, n)) return 1;
+        if (word_is(id, n, u->id[i])) return 1;
     return 0;
 }
 

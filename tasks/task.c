@@ -444,7 +444,7 @@ int task_lookup(void *task_scope, const char *name, size_t len, int64_t *value)
     const TaskScope *s = task_scope;
     for (int i = 0; i < s->task->n_axes; i++) {
         const char *axis = s->task->axis_name[i];
-        if (strlen(axis) == len && !memcmp(axis, name, len)) {
+        if (word_is(name, len, axis)) {
             *value = s->workload->axis[i];
             return 0;
         }

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/paths.h"
 #include "base/suggest.h"
+#include "base/words.h"
 #include "tasks/task.h"
 
 enum { TASKSET_MAX = 4096, TASKSET_DEPTH = 4 };
@@ -242,7 +243,6 @@ void taskset_release(TaskSet *s)
 Task *taskset_find(const TaskSet *s, const char *name, size_t len)
 {
     for (int i = 0; i < s->n; i++)
-        if (strlen(s->tasks[i]->name) == len && !memcmp(s->tasks[i]->name, name, len))
-            return s->tasks[i];
+        if (word_is(name, len, s->tasks[i]->name)) return s->tasks[i];
     return NULL;
 }

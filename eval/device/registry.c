@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/words.h"
 #include "eval/device/device.h"
 
 enum { MAX_BACKENDS = 8 };
@@ -42,8 +43,7 @@ const DeviceOps *device_find(const char *name, const char **arg, Error *err)
     const DeviceOps *found = NULL;
     char expected[400];
     for (int i = 0; i < n_backends; i++)
-        if (strlen(backends[i]->prefix) == n && !memcmp(backends[i]->prefix, name, n))
-            found = backends[i];
+        if (word_is(name, n, backends[i]->prefix)) found = backends[i];
     if (found && colon && colon[1]) {
         *arg = colon + 1;
         return found;

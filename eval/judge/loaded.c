@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/words.h"
 #include "eval/candidate/ptx_words.h"
 #include "eval/judge/loaded_ops.h"
 
@@ -45,7 +46,7 @@ static int uses_heap(const char *ptx)
     size_t n;
     for (const char *p = ptxwords_next(ptx, &n); p; p = ptxwords_next(p + n, &n))
         for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-            if (strlen(names[i]) == n && !memcmp(p, names[i], n)) return 1;
+            if (word_is(p, n, names[i])) return 1;
     return 0;
 }
 

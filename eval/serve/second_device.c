@@ -9,6 +9,7 @@
 #include "artifacts/artifact.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/words.h"
 
 static const double record_score = 3, times_best = 2, agreement = 0.9;
 static const double look_s = 0.5;                /* interval of the looks for second devices */
@@ -22,9 +23,7 @@ static int best_of_item(const View *item, const TaskSet *tasks, double *best, Er
     if (view_text(item, "task", &name, &n, err) || view_float(item, "score", &score, err))
         return -1;
     for (int i = 0; i < tasks->n; i++)
-        if (strlen(tasks->tasks[i]->name) == n && !memcmp(tasks->tasks[i]->name, name, n) &&
-            score > best[i])
-            best[i] = score;
+        if (word_is(name, n, tasks->tasks[i]->name) && score > best[i]) best[i] = score;
     return 0;
 }
 

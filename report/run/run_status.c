@@ -7,6 +7,7 @@
 
 #include "artifacts/artifact.h"
 #include "base/memory.h"
+#include "base/words.h"
 #include "eval/judge/verdict/verdict.h"
 #include "queue/connection.h"
 
@@ -103,7 +104,7 @@ static void fill_stages(RunStatus *s)
 static TaskStatus *task_of(RunStatus *s, const char *name, size_t n)
 {
     for (int i = 0; i < s->n_tasks; i++)
-        if (strlen(s->task[i].task) == n && !memcmp(s->task[i].task, name, n)) return &s->task[i];
+        if (word_is(name, n, s->task[i].task)) return &s->task[i];
     if (s->n_tasks == STATUS_MAX_TASKS || n >= sizeof s->task->task) return NULL;
     s->task = memory_grow(s->task, (size_t)s->n_tasks + 1, sizeof *s->task);
     TaskStatus *t = &s->task[s->n_tasks++];

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/words.h"
 #include "stages/crl/island.h"
 
 enum { MAX_BUCKETS = 256 };
@@ -15,7 +16,7 @@ int exemplar_rule(const char *name, ExemplarRule *out)
     int i = 0;
     for (const char *p = EXEMPLAR_RULES; *p; i++) {
         size_t n = strcspn(p, "|");
-        if (strlen(name) == n && !memcmp(p, name, n)) {
+        if (word_is(p, n, name)) {
             *out = (ExemplarRule)i;
             return 0;
         }

@@ -35,7 +35,7 @@ static int is_kept(const char *p, size_t n)
         "switch",     "case",       "goto",         "x",           "y",      "z",     "__shared__",
         "__global__", "__device__", "__constant__", "__restrict__"};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
-        if (strlen(kept[i]) == n && !memcmp(kept[i], p, n)) return 1;
+        if (word_is(p, n, kept[i])) return 1;
     return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/words.h"
 #include "tasks/graph/formula.h"
 
 enum { BRIEF_FORMULA = 1200 }; /* bytes of a graph's formulas in a brief prompt */
@@ -66,7 +67,7 @@ static size_t heading_length(const char *s, size_t n)
     if (at < n && s[at] == '#') return 1;
     while (at + len < n && (isalpha((unsigned char)s[at + len]) || s[at + len] == '_')) len++;
     for (size_t i = 0; i < sizeof directives / sizeof *directives; i++)
-        if (strlen(directives[i]) == len && !memcmp(directives[i], s + at, len)) return 0;
+        if (word_is(s + at, len, directives[i])) return 0;
     return len ? 1 : 0;
 }
 

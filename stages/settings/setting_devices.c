@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/words.h"
 #include "eval/sim/time/profile.h"
 #include "gpu/gpus.h"
 #include "stages/settings/settings.h"
@@ -60,7 +61,7 @@ static int is_simulated(const char *name, size_t len)
 {
     const Profile *p;
     for (int i = 0; (p = profile_at(i)); i++)
-        if (strlen(p->name) == len && !memcmp(p->name, name, len)) return 1;
+        if (word_is(name, len, p->name)) return 1;
     return 0;
 }
 

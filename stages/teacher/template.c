@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/words.h"
 #include "stages/teacher/template_formula.h"
 
 enum { SOURCE_MAX = 1 << 16, SUBSTITUTION_DEPTH = 8, SENTENCES_MAX = 199 };
@@ -54,8 +55,7 @@ const char *template_family_name(int index)
 static char **find_text(Grammar *g, const char *name, size_t len)
 {
     for (int i = 0; i < g->n_texts; i++)
-        if (strlen(g->texts[i].name) == len && !memcmp(g->texts[i].name, name, len))
-            return &g->texts[i].value;
+        if (word_is(name, len, g->texts[i].name)) return &g->texts[i].value;
     return NULL;
 }
 

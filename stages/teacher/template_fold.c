@@ -7,6 +7,7 @@
 
 #include "base/expr.h"
 #include "base/memory.h"
+#include "base/words.h"
 #include "stages/teacher/template_formula.h"
 
 enum { SHARED_FLOATS = 48 << 10 };
@@ -400,7 +401,7 @@ static int axis_when_timed(void *task, const char *name, size_t len, int64_t *va
     const Task *t = task;
     const Workload *w = task_workload(t, ROLE_TIME);
     for (int i = 0; w && i < t->n_axes; i++)
-        if (strlen(t->axis_name[i]) == len && !memcmp(t->axis_name[i], name, len)) {
+        if (word_is(name, len, t->axis_name[i])) {
             *value = w->axis[i];
             return 0;
         }

@@ -262,7 +262,7 @@ static int lookup(void *ctx, const char *name, size_t len, int64_t *value)
 {
     const Scope *x = ctx;
     for (int i = 0; i < x->v->draft.n_axes; i++)
-        if (strlen(x->v->axes[i].name) == len && !memcmp(x->v->axes[i].name, name, len)) {
+        if (word_is(name, len, x->v->axes[i].name)) {
             *value = x->s->at[i];
             return 0;
         }

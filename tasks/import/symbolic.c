@@ -7,11 +7,12 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/words.h"
 
 int symbols_find(const Symbols *s, const char *name, size_t len)
 {
     for (int i = 0; i < s->n; i++)
-        if (strlen(s->list[i].name) == len && !memcmp(s->list[i].name, name, len)) return i;
+        if (word_is(name, len, s->list[i].name)) return i;
     return -1;
 }
 

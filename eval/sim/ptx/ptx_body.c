@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/words.h"
 #include "eval/sim/ptx/ptx_parser.h"
 
 /* Returns the PtxSpecial of a name, or -1. */
@@ -14,7 +15,7 @@ static int find_special(const char *name, size_t len)
 #undef X
     };
     for (int i = 0; i < SPECIAL_COUNT; i++)
-        if (strlen(names[i]) == len && !memcmp(names[i], name, len)) return i;
+        if (word_is(name, len, names[i])) return i;
     return -1;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/words.h"
 #include "ops/op_pointwise.h"
 #include "stages/teacher/formula/formula_read.h"
 #include "tasks/task_graph.h"
@@ -20,7 +21,7 @@ static int prime_axis(void *task, const char *name, size_t len, int64_t *value)
 {
     const Task *t = task;
     for (int i = 0; i < t->n_axes; i++)
-        if (strlen(t->axis_name[i]) == len && !memcmp(t->axis_name[i], name, len)) {
+        if (word_is(name, len, t->axis_name[i])) {
             *value = primes[i];
             return 0;
         }
