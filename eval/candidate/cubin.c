@@ -205,6 +205,18 @@ static int read_info(const Elf *e, const Elf64_Shdr *info, Cubin *out)
     return 0;
 }
 
+static int read_sections(const Elf *e, Cubin *out)
+{
+    if (collect_kernels(e, out)) return -1;
+    read_shared(e, out);
+    read_variables(e, out);
+    for (unsigned i = 0; i < e->head.e_shnum; i++) {
+        Elf64_Shdr info = section(e, i);
+        if (!strcmp(section_name(e, i), ".nv.info") && read_info(e, &info, out)) return -1;
+    }
+    return 0;
+}
+
 int cubin_parse(const void *data, size_t len, Cubin *out, Error *err)
 {
     Elf e;
@@ -213,16 +225,9 @@ int cubin_parse(const void *data, size_t len, Cubin *out, Error *err)
     uint32_t flags = e.head.e_flags;
     out->sm =
         (int)(e.head.e_ident[EI_ABIVERSION] >= ABI_NEW_FLAGS ? flags >> 8 & 0xff : flags & 0xff);
-    int rc = collect_kernels(&e, out);
-    if (!rc) read_shared(&e, out);
-    if (!rc) read_variables(&e, out);
-    for (unsigned i = 0; i < e.head.e_shnum && !rc; i++)
-        if (!strcmp(section_name(&e, i), ".nv.info")) {
-            Elf64_Shdr info = section(&e, i);
-            rc = read_info(&e, &info, out);
-        }
-    if (rc) cubin_release(out);
-    return rc;
+    if (!read_sections(&e, out)) return 0;
+    cubin_release(out);
+    return -1;
 }
 
 void cubin_release(Cubin *c)

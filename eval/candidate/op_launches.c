@@ -114,30 +114,36 @@ static int add_launch(Walk *k, const OpLaunch *l, const char *kernel, int64_t ro
 
 static int add_library(Walk *k, const OpLibraryCall *route, const Places *m);
 
+/* The launches of kernel i of an operator: as many as its rounds. */
+static int add_kernel(Walk *k, const OpPlain *plain, int i, int text, Places *m)
+{
+    char kernel[PLAN_KERNEL_NAME];
+    int64_t rounds = plain->launch[i].repeat ? plain->launch[i].repeat : 1;
+    plan_kernels_name(plain, plain->launch[i].kernel, kernel);
+    if (rounds < 0 || rounds > PLAN_MAX_LAUNCHES)
+        return walk_fail(k, "the operator repeats a launch %lld times", (long long)rounds);
+    for (int64_t t = 0; t < rounds; t++) {
+        if (add_launch(k, &plain->launch[i], kernel, t, m)) return -1;
+        k->o->launches[k->o->n_launches - 1].text = text;
+    }
+    return 0;
+}
+
 /* The launches of kernels, with memory for their scratch, and library calls between them. */
 static int add_plain(Walk *k, const Op *op, const OpPlain *plain, const OpRoute *route, Places *m)
 {
-    int rc = 0, calls = 0, text = plain->n ? plan_kernels_add(k->o, plain) : -1;
+    int calls = 0, text = plain->n ? plan_kernels_add(k->o, plain) : -1;
     for (int i = 0; i < plain->n_scratch; i++) {
         size_t bytes = (size_t)plain->scratch[i].elements * dtype_size(plain->scratch[i].dtype);
         m->t[i] = (PlanOpArg){walk_storage(k->o, HELD_SLOT, -1, bytes, op->name), 0};
         walk_use(k, m->t[i].storage);
     }
-    for (int i = 0; i <= plain->n && !rc; i++) {
-        for (; calls < route->n && route->call[calls].after <= i && !rc; calls++)
-            rc = add_library(k, &route->call[calls], m);
-        if (i == plain->n || rc) break;
-        char kernel[PLAN_KERNEL_NAME];
-        int64_t rounds = plain->launch[i].repeat ? plain->launch[i].repeat : 1;
-        plan_kernels_name(plain, plain->launch[i].kernel, kernel);
-        if (rounds < 0 || rounds > PLAN_MAX_LAUNCHES)
-            return walk_fail(k, "the operator repeats a launch %lld times", (long long)rounds);
-        for (int64_t t = 0; t < rounds && !rc; t++) {
-            rc = add_launch(k, &plain->launch[i], kernel, t, m);
-            k->o->launches[k->o->n_launches - 1].text = text;
-        }
+    for (int i = 0; i <= plain->n; i++) {
+        for (; calls < route->n && route->call[calls].after <= i; calls++)
+            if (add_library(k, &route->call[calls], m)) return -1;
+        if (i < plain->n && add_kernel(k, plain, i, text, m)) return -1;
     }
-    return rc;
+    return 0;
 }
 
 int launches_of_copy(Walk *k, const Op *op, OpTensor x, int from, OpTensor y, int to)
@@ -201,20 +207,27 @@ static int add_library(Walk *k, const OpLibraryCall *route, const Places *m)
                : 0;
 }
 
+static int add_call(Walk *k, const OpCall *call, OpPlain *plain, Places *m)
+{
+    OpRoute route = {.kernels = plain};
+    Error why;
+    int taken = k->routes ? op_route(call, &route, &why) : 0;
+    if (taken < 0) return walk_fail_here(k, &why);
+    if (!taken) {
+        route.n = 0;
+        if (op_plain(call, plain, &why)) return walk_fail_here(k, &why);
+    }
+    return add_plain(k, call->op, plain, &route, m);
+}
+
 int launches_of_call(Walk *k, const OpCall *call, Places *m)
 {
     Buffer text;
     OpPlain plain = {.source = &text};
-    OpRoute route = {.kernels = &plain};
-    Error why;
     buffer_init(&text, MAX_KERNEL_TEXT);
     for (int i = 0; i < call->n_tensors; i++) m->x_size[i] = dtype_size(call->tensor[i].dtype);
     for (int i = 0; i < call->n_results; i++) m->y_size[i] = dtype_size(call->result[i].dtype);
-    int taken = k->routes ? op_route(call, &route, &why) : 0;
-    int rc = taken < 0 ? walk_fail_here(k, &why) : 0;
-    if (!taken) route.n = 0;
-    if (!rc && !taken && op_plain(call, &plain, &why)) rc = walk_fail_here(k, &why);
-    if (!rc) rc = add_plain(k, call->op, &plain, &route, m);
+    int rc = add_call(k, call, &plain, m);
     buffer_release(&text);
     free(plain.launch);
     return rc;

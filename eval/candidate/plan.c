@@ -376,22 +376,28 @@ static int parse_library(Parser *ps, PlanText t)
     return add_step(ps, &s);
 }
 
+static int read_op(Parser *ps, PlanText t, PlanStep *s)
+{
+    Error why;
+    if (op_line_parse(t.p, t.len, s->op, &why)) return fail(ps, "op: %s", why.text);
+    for (int i = 0; i < s->op->n_results; i++) {
+        char name[PLAN_MAX_NAME];
+        if (copy_name(ps, (PlanText){s->op->result[i].p, s->op->result[i].len}, name, "result"))
+            return -1;
+    }
+    return add_step(ps, s);
+}
+
 static int parse_op(Parser *ps, PlanText t)
 {
     PlanStep s = {.kernel = -1, .line = ps->line, .op = memory_alloc(sizeof *s.op)};
-    Error why;
     if (t.len && t.p[t.len - 1] == ';') t = trim((PlanText){t.p, t.len - 1});
-    int rc = op_line_parse(t.p, t.len, s.op, &why) ? fail(ps, "op: %s", why.text) : 0;
-    for (int i = 0; i < s.op->n_results && !rc; i++) {
-        char name[PLAN_MAX_NAME];
-        rc = copy_name(ps, (PlanText){s.op->result[i].p, s.op->result[i].len}, name, "result");
-    }
-    if (!rc) rc = add_step(ps, &s);
-    if (rc)
+    if (read_op(ps, t, &s)) {
         free(s.op);
-    else
-        ps->plan->n_ops++;
-    return rc;
+        return -1;
+    }
+    ps->plan->n_ops++;
+    return 0;
 }
 
 static int parse_for(Parser *ps, PlanText t)

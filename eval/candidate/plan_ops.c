@@ -73,13 +73,13 @@ static int add_buffer(Walk *k, int i)
 static int add_given(Walk *k)
 {
     const Task *t = k->task;
-    int rc = 0;
-    for (int i = 0; i < t->n_inputs && !rc; i++)
-        rc = add_task_tensor(k, &t->inputs[i], HELD_INPUT, i);
-    for (int i = 0; i < t->n_outputs && !rc; i++)
-        rc = add_task_tensor(k, &t->outputs[i], HELD_OUTPUT, i);
-    for (int i = 0; i < k->plan->n_buffers && !rc; i++) rc = add_buffer(k, i);
-    return rc;
+    for (int i = 0; i < t->n_inputs; i++)
+        if (add_task_tensor(k, &t->inputs[i], HELD_INPUT, i)) return -1;
+    for (int i = 0; i < t->n_outputs; i++)
+        if (add_task_tensor(k, &t->outputs[i], HELD_OUTPUT, i)) return -1;
+    for (int i = 0; i < k->plan->n_buffers; i++)
+        if (add_buffer(k, i)) return -1;
+    return 0;
 }
 
 static int output_of(const Walk *k, PlanText name)
@@ -246,26 +246,33 @@ static int bind_results(Walk *k, const OpLine *line, OpCall *call, const int *st
     return 0;
 }
 
-static int walk_op(Walk *k, const OpLine *line)
+static int walk_call(Walk *k, const OpLine *line, OpCall *call)
 {
     OpScope scope = {k, scope_axis, scope_tensor};
-    OpCall *call = memory_alloc(sizeof *call);
-    int id[OP_MAX_TENSORS], storages[OP_MAX_TENSORS], rc = 0;
+    int id[OP_MAX_TENSORS], storages[OP_MAX_TENSORS];
+    double flops = 0;
     Places m = {0};
     Error why;
-    for (int i = 0; i < line->n_results && !rc; i++) rc = check_name(k, result_name(line, i));
-    if (!rc && op_line_call(line, &scope, call, id, &why)) rc = walk_fail_here(k, &why);
-    for (int i = 0; i < call->n_tensors && !rc; i++) {
+    for (int i = 0; i < line->n_results; i++)
+        if (check_name(k, result_name(line, i))) return -1;
+    if (op_line_call(line, &scope, call, id, &why)) return walk_fail_here(k, &why);
+    for (int i = 0; i < call->n_tensors; i++) {
         storages[i] = k->o->tensors[id[i]].storage;
         walk_use(k, storages[i]);
         m.x[i] = walk_place(storages[i]);
     }
-    double flops = 0;
-    if (!rc && op_flops(call, &flops, &why)) rc = walk_fail_here(k, &why);
+    if (op_flops(call, &flops, &why)) return walk_fail_here(k, &why);
     k->o->flops += flops;
-    if (!rc) rc = bind_results(k, line, call, storages, &m);
-    if (!rc && k->o->n_launches > PLAN_MAX_LAUNCHES)
-        rc = walk_fail(k, "the plan makes more than %d launches", PLAN_MAX_LAUNCHES);
+    if (bind_results(k, line, call, storages, &m)) return -1;
+    return k->o->n_launches > PLAN_MAX_LAUNCHES
+               ? walk_fail(k, "the plan makes more than %d launches", PLAN_MAX_LAUNCHES)
+               : 0;
+}
+
+static int walk_op(Walk *k, const OpLine *line)
+{
+    OpCall *call = memory_alloc(sizeof *call);
+    int rc = walk_call(k, line, call);
     free(call);
     return rc;
 }

@@ -479,6 +479,19 @@ static int resolve_step(Resolver *r, DeviceLaunch **launches, int *n)
     return 0;
 }
 
+static int resolve_steps(Resolver *r, DeviceLaunch **launches, int *n)
+{
+    if (buffer_bytes(r)) return -1;
+    for (int s = 0; s < r->p->plan->n_steps; s++) {
+        r->step = &r->p->plan->steps[s];
+        if (resolve_step(r, launches, n)) return -1;
+    }
+    r->line = 0;
+    return *n ? 0
+              : error_set(r->err, ERROR_INVALID,
+                          "no launch is left: every for of the plan has an empty range");
+}
+
 int plan_resolve(const PlanContext *p, const Workload *w, const PlanMemory *memory,
                  DeviceLaunch **out, int *n, int *line, Error *err)
 {
@@ -487,22 +500,15 @@ int plan_resolve(const PlanContext *p, const Workload *w, const PlanMemory *memo
     *n = *line = 0;
     if (p->plan->n_ops && !p->ops)
         return error_set(err, ERROR_INVALID, "the op lines of the plan are not built");
-    int rc = buffer_bytes(&r);
-    for (int s = 0; s < p->plan->n_steps && !rc; s++) {
-        r.step = &p->plan->steps[s];
-        rc = resolve_step(&r, &launches, n);
-    }
+    int rc = resolve_steps(&r, &launches, n);
     free(r.buffer_bytes);
-    *line = rc ? r.line : 0;
-    if (!rc && !*n)
-        rc = error_set(err, ERROR_INVALID,
-                       "no launch is left: every for of the plan has an empty range");
-    if (rc) {
-        free(launches);
-        return -1;
+    if (!rc) {
+        *out = launches;
+        return 0;
     }
-    *out = launches;
-    return 0;
+    *line = r.line;
+    free(launches);
+    return -1;
 }
 
 /* The declaration is ".entry NAME(" and then lines ".param [.align N] .TYPE NAME[[BYTES]]". */

@@ -71,22 +71,33 @@ static int compile(Compiler *c, const char *arch, const Buffer *source, CompileR
     return rc;
 }
 
+static int print_compiled(const char *arch, const Buffer *source, Error *err)
+{
+    Compiler *c;
+    CompileResult r;
+    if (compiler_open(&(CompilerOptions){0}, &c, err)) return -1;
+    int rc = compile(c, arch, source, &r, err);
+    if (!rc && !r.ok) rc = error_set(err, ERROR_INVALID, "%s", r.message);
+    if (!rc) fwrite(r.ptx, 1, r.ptx_len, stdout);
+    compile_result_release(&r);
+    compiler_close(c);
+    return rc;
+}
+
+static int read_source(const char *path, Buffer *out, Error *err)
+{
+    if (file_read_source(path, CANDIDATE_MAX_SOURCE, out, err)) return -1;
+    return memchr(out->data, 0, out->len)
+               ? error_set(err, ERROR_INVALID, "%s holds a NUL byte; expected text",
+                           file_label(path))
+               : 0;
+}
+
 static int print_ptx(const char *arch, const char *path, Error *err)
 {
     Buffer source;
-    Compiler *c;
-    CompileResult r;
     buffer_init(&source, CANDIDATE_MAX_SOURCE + 1);
-    if (file_read_source(path, CANDIDATE_MAX_SOURCE, &source, err)) return -1;
-    if (memchr(source.data, 0, source.len))
-        return error_set(err, ERROR_INVALID, "%s holds a NUL byte; expected text",
-                         file_label(path));
-    if (compiler_open(&(CompilerOptions){0}, &c, err)) return -1;
-    int rc = compile(c, arch, &source, &r, err);
-    if (!rc && r.ok) fwrite(r.ptx, 1, r.ptx_len, stdout);
-    if (!rc && !r.ok) rc = error_set(err, ERROR_INVALID, "%s", r.message);
-    compile_result_release(&r);
-    compiler_close(c);
+    int rc = read_source(path, &source, err) || print_compiled(arch, &source, err) ? -1 : 0;
     buffer_release(&source);
     return rc;
 }

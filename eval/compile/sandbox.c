@@ -61,20 +61,25 @@ static const int absent[] = {
     SCMP_SYS(creat),
 };
 
+/* Returns 0 or a negative error number. */
+static int add_rules(scmp_filter_ctx filter)
+{
+    int rc = 0;
+    for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++)
+        if ((rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0))) return rc;
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+        if ((rc = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOENT), absent[i], 0))) return rc;
+    if ((rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(fstat), 0))) return rc;
+    /* The process may read its own stack limit and raise it to the hard one. */
+    return seccomp_rule_add(filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2, SCMP_A0(SCMP_CMP_EQ, 0),
+                            SCMP_A1(SCMP_CMP_EQ, RLIMIT_STACK));
+}
+
 int sandbox_open(Sandbox **out, Error *err)
 {
     Sandbox *s = memory_alloc(sizeof *s);
     s->filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-    int rc = s->filter ? 0 : -ENOMEM;
-    for (size_t i = 0; i < sizeof allowed / sizeof *allowed && !rc; i++)
-        rc = seccomp_rule_add(s->filter, SCMP_ACT_ALLOW, allowed[i], 0);
-    for (size_t i = 0; i < sizeof absent / sizeof *absent && !rc; i++)
-        rc = seccomp_rule_add(s->filter, SCMP_ACT_ERRNO(ENOENT), absent[i], 0);
-    if (!rc) rc = seccomp_rule_add(s->filter, SCMP_ACT_ALLOW, SCMP_SYS(fstat), 0);
-    /* The process may read its own stack limit and raise it to the hard one. */
-    if (!rc)
-        rc = seccomp_rule_add(s->filter, SCMP_ACT_ALLOW, SCMP_SYS(prlimit64), 2,
-                              SCMP_A0(SCMP_CMP_EQ, 0), SCMP_A1(SCMP_CMP_EQ, RLIMIT_STACK));
+    int rc = s->filter ? add_rules(s->filter) : -ENOMEM;
     if (rc) {
         sandbox_close(s);
         return error_set(err, ERROR_IO, "cannot build the system-call filter: %s", strerror(-rc));

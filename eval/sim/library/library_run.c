@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "eval/candidate/library_arguments.h"
 #include "eval/sim/exec/handlers.h"
+#include "eval/sim/library/library_shape.h"
 #include "tasks/task.h"
 
 /* Host work in thread-instructions. */
@@ -216,33 +216,12 @@ static int run_convolution(DevMem *m, const char *call, const LibraryConvolution
     return 0;
 }
 
-typedef struct {
-    enum { PRODUCT, CONVOLUTION } kind;
-    LibraryProduct p;
-    LibraryConvolution c;
-} Call;
-
-static int read_call(const DeviceLaunch *call, Call *out, Error *err)
-{
-    uint64_t args[KERNEL_MAX_PARAMS] = {0};
-    int n = call->library_args;
-    if (n > KERNEL_MAX_PARAMS)
-        return error_set(err, ERROR_LIMIT, "%s has %d arguments", call->kernel, n);
-    memcpy(args, call->params, (size_t)n * sizeof *args);
-    int rc = library_product(call->kernel, args, n, &out->p, err);
-    out->kind = rc ? PRODUCT : CONVOLUTION;
-    if (!rc) rc = library_convolution(call->kernel, args, n, &out->c, err);
-    if (rc > 0) return 0;
-    if (rc < 0) return error_prefix(err, "%s", call->kernel);
-    return error_set(err, ERROR_UNSUPPORTED, "the simulator has no library call %s", call->kernel);
-}
-
 int library_run(DevMem *m, const DeviceLaunch *call, Error *err)
 {
-    Call k;
-    if (read_call(call, &k, err)) return -1;
-    return k.kind == PRODUCT ? run_product(m, call->kernel, &k.p, err)
-                             : run_convolution(m, call->kernel, &k.c, err);
+    LibraryCall c;
+    if (library_read(call, &c, err)) return -1;
+    return c.kind == LIBRARY_PRODUCT ? run_product(m, call->kernel, &c.product, err)
+                                     : run_convolution(m, call->kernel, &c.convolution, err);
 }
 
 /* Pairs of output and tap that meet an input; where they are many to count, all pairs. */
@@ -272,10 +251,11 @@ static double convolution_cost(const LibraryConvolution *c)
 
 int64_t library_run_cost(const DeviceLaunch *call)
 {
-    Call k;
-    if (read_call(call, &k, NULL)) return 0;
-    double cost = k.kind == PRODUCT ? (double)k.p.batch * (double)k.p.m * (double)k.p.n *
-                                          (RESULT_COST + PRODUCT_COST * (double)k.p.k)
-                                    : convolution_cost(&k.c);
+    LibraryCall c;
+    const LibraryProduct *p = &c.product;
+    if (library_read(call, &c, NULL)) return 0;
+    double cost = c.kind == LIBRARY_CONVOLUTION ? convolution_cost(&c.convolution)
+                                                : (double)p->batch * (double)p->m * (double)p->n *
+                                                      (RESULT_COST + PRODUCT_COST * (double)p->k);
     return cost < 1e15 ? (int64_t)cost : (int64_t)1e15;
 }

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "eval/candidate/library_arguments.h"
 #include "tasks/task.h"
 
 const char *library_op_name(LibraryOp op)
@@ -54,23 +53,31 @@ static void shape_of_convolution(const LibraryConvolution *c, LibraryShape *out)
     for (int d = 0; d < 3 && !even; d++) out->out[d] = (double)c->d[d].out;
 }
 
+int library_read(const DeviceLaunch *launch, LibraryCall *out, Error *err)
+{
+    uint64_t args[KERNEL_MAX_PARAMS] = {0};
+    const char *name = launch->kernel;
+    int n = launch->library_args;
+    if (n > KERNEL_MAX_PARAMS) return error_set(err, ERROR_LIMIT, "%s has %d arguments", name, n);
+    memcpy(args, launch->params, (size_t)n * sizeof *args);
+    int product = library_product(name, args, n, &out->product, err);
+    int rc = product ? product : library_convolution(name, args, n, &out->convolution, err);
+    if (rc < 0) return error_prefix(err, "%s", name);
+    if (!rc) return error_set(err, ERROR_UNSUPPORTED, "the simulator has no library call %s", name);
+    out->kind = product ? LIBRARY_PRODUCT : LIBRARY_CONVOLUTION;
+    return 0;
+}
+
 int library_shape(const DeviceLaunch *call, LibraryShape *out, Error *err)
 {
-    uint64_t a[KERNEL_MAX_PARAMS] = {0};
-    int n = call->library_args;
-    LibraryProduct p;
-    LibraryConvolution c;
-    if (n > KERNEL_MAX_PARAMS)
-        return error_set(err, ERROR_LIMIT, "%s has %d arguments", call->kernel, n);
-    memcpy(a, call->params, (size_t)n * sizeof *a);
+    LibraryCall c;
     *out = (LibraryShape){.op = LIBRARY_GEMM, .dtype = DTYPE_F32};
-    int rc = library_product(call->kernel, a, n, &p, err);
-    if (rc > 0) shape_of_product(&p, out);
-    if (!rc && (rc = library_convolution(call->kernel, a, n, &c, err)) > 0)
-        shape_of_convolution(&c, out);
-    if (rc < 0) return error_prefix(err, "%s", call->kernel);
-    if (rc > 0) return 0;
-    return error_set(err, ERROR_UNSUPPORTED, "the simulator has no library call %s", call->kernel);
+    if (library_read(call, &c, err)) return -1;
+    if (c.kind == LIBRARY_PRODUCT)
+        shape_of_product(&c.product, out);
+    else
+        shape_of_convolution(&c.convolution, out);
+    return 0;
 }
 
 static LibraryWork convolution(const LibraryShape *s)

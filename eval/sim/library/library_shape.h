@@ -2,6 +2,7 @@
 #ifndef EVAL_SIM_LIBRARY_LIBRARY_SHAPE_H
 #define EVAL_SIM_LIBRARY_LIBRARY_SHAPE_H
 
+#include "eval/candidate/library_arguments.h"
 #include "eval/device/device.h"
 
 typedef enum { LIBRARY_GEMM, LIBRARY_CONV, LIBRARY_CONV_TRANSPOSED, LIBRARY_OPS } LibraryOp;
@@ -32,6 +33,15 @@ typedef struct {
 
 const char *library_op_name(LibraryOp op); /* "gemm" */
 int library_op_sizes(LibraryOp op);        /* how many sizes it has */
+
+/* A call with its arguments. */
+typedef struct {
+    enum { LIBRARY_PRODUCT, LIBRARY_CONVOLUTION } kind;
+    LibraryProduct product;
+    LibraryConvolution convolution;
+} LibraryCall;
+
+int library_read(const DeviceLaunch *launch, LibraryCall *out, Error *err);
 
 /* The shape of a library call of a plan ("cublas.sgemm"). */
 int library_shape(const DeviceLaunch *call, LibraryShape *out, Error *err);

@@ -98,8 +98,8 @@ static int same_sizes(const LibraryShape *a, const LibraryShape *b)
     return 1;
 }
 
-/* log of measured over modelled time, from the neighbours. seen: their own row may be used. */
-static double correction(const Profile *p, const LibraryShape *s, int seen)
+/* log of measured over modelled time, from the shape's own row or its neighbours. */
+static double correction(const Profile *p, const LibraryShape *s)
 {
     const LibraryTable *t = library_table(p->name);
     const Profile *measured = profile_find(t->device, NULL);
@@ -108,10 +108,7 @@ static double correction(const Profile *p, const LibraryShape *s, int seen)
     int n = 0, first = t->first[s->op][s->dtype];
     for (int i = first; i < first + t->count[s->op][s->dtype]; i++) {
         const LibraryRow *r = &t->rows[i];
-        if (same_sizes(s, &r->shape)) {
-            if (seen) return log(r->us / model_us(measured, &r->shape));
-            continue;
-        }
+        if (same_sizes(s, &r->shape)) return log(r->us / model_us(measured, &r->shape));
         double d = distance(s, &r->shape);
         if (n == NEIGHBOURS && d >= far[n - 1]) continue;
         int at = n < NEIGHBOURS ? n++ : n - 1;
@@ -129,10 +126,5 @@ static double correction(const Profile *p, const LibraryShape *s, int seen)
 
 double library_seconds(const Profile *p, const LibraryShape *s)
 {
-    return 1e-6 * model_us(p, s) * exp(correction(p, s, 1));
-}
-
-double library_seconds_unseen(const Profile *p, const LibraryShape *s)
-{
-    return 1e-6 * model_us(p, s) * exp(correction(p, s, 0));
+    return 1e-6 * model_us(p, s) * exp(correction(p, s));
 }

@@ -16,7 +16,4 @@
 /* Seconds with cold caches, with one launch overhead. */
 double library_seconds(const Profile *p, const LibraryShape *s);
 
-/* The same without the row of the table that has this very shape: the error of an unseen shape. */
-double library_seconds_unseen(const Profile *p, const LibraryShape *s);
-
 #endif
