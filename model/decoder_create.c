@@ -1,7 +1,7 @@
 /* Choose the decoder by the table of operations of the model. */
 #include "model/decoder_create.h"
 
-#include "model/cpu/decoder_cpu.h"
+#include "model/cpu/cpu_kernels.h"
 #include "model/cuda/decode/decoder_cuda.h"
 
 int decoder_create(Model *m, const DecoderPlan *plan, Decoder **out, Error *err)

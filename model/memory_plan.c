@@ -27,14 +27,15 @@ static size_t workspace(const Model *m, int rows)
            (size_t)rows * (size_t)m->c.heads * (size_t)(2 * m->c.head_dim + 2) * sizeof(float);
 }
 
-static void fill_plan(const Model *m, const TrainerOptions *o, int tokens, int recompute,
-                      size_t available, MemoryPlan *p)
+/* Fill in the plan of p->max_tokens and p->recompute with p->available free bytes. */
+static void fill_plan(const Model *m, const TrainerOptions *o, MemoryPlan *p)
 {
+    int tokens = p->max_tokens, recompute = p->recompute;
     const ParamSet *set = m->lora.size ? &m->lora : &m->base;
     size_t num = (size_t)m->ops->num, moment = o->lean ? num : sizeof(float);
     size_t master = num != sizeof(float) && !o->lean ? sizeof(float) : 0;
-    *p = (MemoryPlan){
-        .max_tokens = tokens, .recompute = recompute, .lora = m->lora.size > 0, .lean = o->lean};
+    p->lora = m->lora.size > 0;
+    p->lean = o->lean;
     p->logit_rows = head_rows(m, tokens, o->fixed_weights ? HEAD_ONCE : HEAD_TWICE);
     p->bytes[PLAN_WEIGHTS] = m->base.size * num;
     p->bytes[PLAN_ADAPTER] = m->lora.size * num;
@@ -47,7 +48,6 @@ static void fill_plan(const Model *m, const TrainerOptions *o, int tokens, int r
         batch_bytes(tokens) + model_position_bytes(m, min_int(tokens, m->c.max_position));
     p->bytes[PLAN_WORKSPACE] = workspace(m, tokens);
     for (int i = 0; i < PLAN_PARTS; i++) p->total += p->bytes[i];
-    p->available = available;
     if (m->base.data) p->available += p->bytes[PLAN_WEIGHTS];
     if (m->lora.data) p->available += p->bytes[PLAN_ADAPTER];
     p->fits = p->total <= p->available;
@@ -58,8 +58,13 @@ static void fill_plan(const Model *m, const TrainerOptions *o, int tokens, int r
 static int fits_with(const Model *m, const TrainerOptions *o, int tokens, size_t available,
                      MemoryPlan *p)
 {
-    fill_plan(m, o, tokens, o->recompute == RECOMPUTE_YES, available, p);
-    if (!p->fits && o->recompute == RECOMPUTE_AUTO) fill_plan(m, o, tokens, 1, available, p);
+    MemoryPlan plan = {.max_tokens = tokens, .available = available};
+    for (int again = o->recompute == RECOMPUTE_YES; again < 2; again++) {
+        *p = plan;
+        p->recompute = again;
+        fill_plan(m, o, p);
+        if (p->fits || o->recompute != RECOMPUTE_AUTO) break;
+    }
     return p->fits;
 }
 
@@ -95,45 +100,41 @@ int plan_trainer(const Model *m, const TrainerOptions *o, size_t available, Memo
 }
 
 /* Create the model without memory for its parameters, and query the free memory. */
-static int lay_out(const ModelConfig *c, const Ops *ops, const LoraOptions *lora, size_t *available,
-                   Model **out, Error *err)
+static int lay_out(const PlannedModel *p, size_t *available, Model **out, Error *err)
 {
     size_t total;
-    if (model_config_check(c, "the planned model", err) || ops->memory(available, &total, err))
+    if (model_config_check(p->c, "the planned model", err) ||
+        p->ops->memory(available, &total, err))
         return -1;
-    Model *m = model_layout(c, ops);
-    if (lora && lora_layout(m, lora, err)) {
-        model_free(m);
-        return -1;
-    }
-    *out = m;
-    return 0;
+    *out = model_layout(p->c, p->ops);
+    if (!p->lora || !lora_layout(*out, p->lora, err)) return 0;
+    model_free(*out);
+    return -1;
 }
 
-int plan_training(const ModelConfig *c, const Ops *ops, const LoraOptions *lora,
-                  const TrainerOptions *o, MemoryPlan *out, Error *err)
+int plan_training(const PlannedModel *p, const TrainerOptions *o, MemoryPlan *out, Error *err)
 {
     size_t available;
     Model *m;
-    if (lay_out(c, ops, lora, &available, &m, err)) return -1;
+    if (lay_out(p, &available, &m, err)) return -1;
     int rc = plan_trainer(m, o, available, out, err);
     model_free(m);
     return rc;
 }
 
-int plan_sampling(const ModelConfig *c, const Ops *ops, const LoraOptions *lora, int rows,
-                  int max_new, SamplingPlan *out, Error *err)
+int plan_sampling(const PlannedModel *p, int rows, int max_new, SamplingPlan *out, Error *err)
 {
+    const ModelConfig *c = p->c;
     size_t available;
     Model *m;
-    if (lay_out(c, ops, lora, &available, &m, err)) return -1;
+    if (lay_out(p, &available, &m, err)) return -1;
     if (decoder_check(m, err)) {
         model_free(m);
         return -1;
     }
     DecoderPlan plan = {.rows = rows, .max_new = max_new, .law = {.vocab = c->vocab}};
     DecoderMemory memory;
-    size_t weights = (m->base.size + m->lora.size) * (size_t)ops->num,
+    size_t weights = (m->base.size + m->lora.size) * (size_t)p->ops->num,
            left = available > weights ? available - weights : 0;
     int fit = 0;
     for (int step = 1 << 24; step; step /= 2) { /* binary search: longer prompts leave less room */

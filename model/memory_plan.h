@@ -46,9 +46,16 @@ typedef struct {
  * not an error (see fits); contradicting options are. */
 int plan_trainer(const Model *m, const TrainerOptions *o, size_t available, MemoryPlan *out,
                  Error *err);
-/* The same from a configuration, with the memory of the device of ops. lora may be NULL. */
-int plan_training(const ModelConfig *c, const Ops *ops, const LoraOptions *lora,
-                  const TrainerOptions *o, MemoryPlan *out, Error *err);
+
+/* A model that is not created: its plans take the memory of the device of ops. */
+typedef struct {
+    const ModelConfig *c;
+    const Ops *ops;
+    const LoraOptions *lora; /* NULL: no adapter */
+} PlannedModel;
+
+/* As plan_trainer. */
+int plan_training(const PlannedModel *p, const TrainerOptions *o, MemoryPlan *out, Error *err);
 
 /* Print a table of the parts in GiB. */
 void plan_print(const MemoryPlan *p, Buffer *out);
@@ -68,8 +75,7 @@ typedef struct {
 
 /* Find the longest prompt with which `rows` rows of max_new tokens fit at the same time, or plan
  * for a prompt of one token if none fits. max_new is less than the positions of the model. */
-int plan_sampling(const ModelConfig *c, const Ops *ops, const LoraOptions *lora, int rows,
-                  int max_new, SamplingPlan *out, Error *err);
+int plan_sampling(const PlannedModel *p, int rows, int max_new, SamplingPlan *out, Error *err);
 void plan_print_sampling(const SamplingPlan *p, int max_position, Buffer *out);
 
 #endif

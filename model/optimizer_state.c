@@ -88,9 +88,9 @@ static void read_state(const void *from, size_t first, size_t n, float *to)
         op->store(to, data, n);
 }
 
-static int write_file(const Trainer *t, const char *path, const State *state, int k, Gathered *g,
-                      Error *err)
+static int write_file(const char *path, const State *state, int k, Gathered *g, Error *err)
 {
+    const Trainer *t = g->t;
     const ParamSet *p = t->set;
     size_t n = (size_t)k * (size_t)p->n + 2, at = 0;
     SafetensorsOut *out = memory_array(n, sizeof *out);
@@ -127,7 +127,7 @@ int trainer_save(const Trainer *t, const char *path, Error *err)
     Gathered g = {.t = t};
     int k = states(t, state), rc = 0;
     if (!ranks_rank())
-        rc = write_file(t, path, state, k, &g, err);
+        rc = write_file(path, state, k, &g, err);
     else
         for (int i = 0; i < k; i++) gather(&g, &state[i]);
     if (!rc && g.failed) {
@@ -139,28 +139,32 @@ int trainer_save(const Trainer *t, const char *path, Error *err)
 }
 
 /* Load the part of a tensor that this rank holds of a state. */
-static int load_part(const Trainer *t, const Safetensors *st, const char *name, const Tensor *x,
+static int load_part(const Trainer *t, const Safetensors *st, const TensorSlice *whole,
                      const State *s, Error *err)
 {
-    int rc = 0;
-    for (size_t at = 0; at < t->set->size && !rc; at += s->whole ? t->set->size : t->piece) {
+    const Tensor *x = whole->t;
+    for (size_t at = 0; at < t->set->size; at += s->whole ? t->set->size : t->piece) {
         Piece p = s->whole ? (Piece){.each = t->set->size} : piece_at(t, at);
         size_t begin = x->at, end = x->at + x->count;
         if (begin < p.mine) begin = p.mine;
         if (end > p.mine + p.each) end = p.mine + p.each;
         if (begin >= end) continue;
+        const TensorSlice part = {whole->name, x, begin - x->at, end - begin};
         char *to = (char *)s->data + (p.own + begin - p.mine) * bytes_of(t, s);
-        rc = tensor_load(st, name, x, begin - x->at, end - begin, t->model->ops, to, s->wide, err);
+        if (tensor_load(st, &part, (DeviceArray){t->model->ops, to, s->wide}, err)) return -1;
     }
-    return rc;
+    return 0;
 }
 
-/* Round the weights from the masters in the file. */
-static int load_rounded(const Trainer *t, const Safetensors *st, const char *name, const Tensor *x,
-                        Error *err)
+/* Load a state of a tensor; where it is a master, round the weights from it. */
+static int load_state(const Trainer *t, const Safetensors *st, const TensorSlice *whole,
+                      const State *s, Error *err)
 {
     const Ops *op = t->model->ops;
-    return tensor_load(st, name, x, 0, x->count, op, num_at(op, t->set->data, x->at), 0, err);
+    if (load_part(t, st, whole, s, err)) return -1;
+    if (s->data != t->master || !rounded(t)) return 0;
+    return tensor_load(st, whole, (DeviceArray){op, num_at(op, t->set->data, whole->t->at), 0},
+                       err);
 }
 
 /* Read a whole number of at most MAX_STEP. */
@@ -214,12 +218,12 @@ int trainer_load(Trainer *t, const char *path, Error *err)
             const Tensor *x = &p->tensor[i / k];
             const State *s = &state[i % k];
             char name[NAME];
+            const TensorSlice whole = {name, x, 0, x->count};
             snprintf(name, sizeof name, "%c.%s", s->letter, x->name);
-            rc = pass ? load_part(t, st, name, x, s, err)
-                 : safetensors_need(st, name, x->rank, x->shape, err) ? 0
-                                                                      : -1;
-            if (pass && !rc && s->data == t->master && rounded(t))
-                rc = load_rounded(t, st, name, x, err);
+            if (pass)
+                rc = load_state(t, st, &whole, s, err);
+            else
+                rc = safetensors_need(st, name, x->rank, x->shape, err) ? 0 : -1;
         }
     if (!rc) rc = same_tokens(t, (int)tokens, err);
     safetensors_close(st);

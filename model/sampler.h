@@ -27,7 +27,7 @@ typedef struct {
     int batch;         /* rows decoded at a time */
     const int *banned; /* ids that are never sampled (padding rows, unused special tokens) */
     int n_banned;
-    int top_k;                 /* 0: off; model/core/draw_law.h defines the order of the cuts */
+    int top_k;                 /* 0: off; model/core/decoder.h defines the order of the cuts */
     float min_p;               /* 0: off */
     const StopSequence *stops; /* in addition to the end tokens of the model */
     int n_stops;

@@ -59,7 +59,7 @@ static void mlp_backward(const BackwardPass *p, int layer)
     const LayerActs *l = &p->a->layer[layer];
     const LayerAt *at = &m->layer[layer];
     int rows = p->b->rows;
-    Norm mid = row_norm(m, l->mid, at->post_norm, rows);
+    Norm mid = norm_of_rows(m, l->mid, at->post_norm, rows);
     linear_backward(p, &(LinearUse){&at->down, l->act, l->u_down, rows}, g->dx, g->dact);
     m->ops->swiglu_grad(g->dgate_up, g->dact, l->gate_up, rows, m->c.ff);
     linear_backward(p, &(LinearUse){&at->gate_up, l->n2, l->u_gate_up, rows}, g->dgate_up, g->dn);
@@ -81,14 +81,14 @@ static void attention_backward(const BackwardPass *p, int layer, int last)
     op->attention_grad(g->dqkv, g->datt, &kept, &p->b->view, m->shape);
     op->rope(g->dqkv, &angles, m->shape, -1);
     if (m->c.qk_norm) {
-        Norm q = head_norm(m, l->raw, at, 0, rows), k = head_norm(m, l->raw, at, 1, rows);
+        Norm q = norm_of_heads(m, l->raw, at, 0, rows), k = norm_of_heads(m, l->raw, at, 1, rows);
         Num *dk = num_at(op, g->dqkv, (size_t)m->c.heads * (size_t)m->c.head_dim);
         op->head_norm_grad(g->dqkv, base_grad(p, at->q_norm), g->dqkv, &q);
         op->head_norm_grad(dk, base_grad(p, at->k_norm), dk, &k);
     }
     linear_backward(p, &(LinearUse){&at->qkv, l->n1, l->u_qkv, rows}, g->dqkv, last ? NULL : g->dn);
     if (last) return;
-    Norm in = row_norm(m, l->x, at->in_norm, rows);
+    Norm in = norm_of_rows(m, l->x, at->in_norm, rows);
     op->rmsnorm_grad(g->dx, 1, base_grad(p, at->in_norm), g->dn, &in);
 }
 
@@ -109,7 +109,7 @@ void backward(const BackwardPass *p, GradsDone *done, void *ctx)
     Acts *a = p->a;
     Grads *g = p->g;
     int layers = m->c.layers, frozen = m->lora.size > 0;
-    Norm out = row_norm(m, a->out, m->norm, p->b->rows);
+    Norm out = norm_of_rows(m, a->out, m->norm, p->b->rows);
     m->ops->rmsnorm_grad(g->dx, 0, base_grad(p, m->norm), g->dn, &out);
     for (int i = layers - 1; i >= 0; i--) {
         if (a->keep == KEEP_INPUTS && i + 1 < layers)

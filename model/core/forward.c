@@ -81,13 +81,13 @@ static void layer_attention(Model *m, LayerActs *l, const LayerAt *at, const Tok
 {
     const Ops *op = m->ops;
     int rows = b->rows;
-    Norm in = row_norm(m, l->x, at->in_norm, rows);
+    Norm in = norm_of_rows(m, l->x, at->in_norm, rows);
     Rotation angles = model_rotation(m, b->view.pos, rows);
     op->rmsnorm(l->n1, &in);
     linear_forward(m, &(LinearUse){&at->qkv, l->n1, l->u_qkv, rows}, NULL,
                    m->c.qk_norm ? l->raw : l->qkv);
     if (m->c.qk_norm) {
-        Norm q = head_norm(m, l->raw, at, 0, rows), k = head_norm(m, l->raw, at, 1, rows);
+        Norm q = norm_of_heads(m, l->raw, at, 0, rows), k = norm_of_heads(m, l->raw, at, 1, rows);
         op->copy(l->qkv, l->raw, (size_t)rows * (size_t)head_row(m->shape) * (size_t)op->num);
         op->head_norm(l->qkv, &q);
         op->head_norm(num_at(op, l->qkv, (size_t)m->c.heads * (size_t)m->c.head_dim), &k);
@@ -100,7 +100,7 @@ static void layer_attention(Model *m, LayerActs *l, const LayerAt *at, const Tok
 /* The MLP up to the input of the down projection. */
 static void layer_mlp(Model *m, LayerActs *l, const LayerAt *at, int rows)
 {
-    Norm mid = row_norm(m, l->mid, at->post_norm, rows);
+    Norm mid = norm_of_rows(m, l->mid, at->post_norm, rows);
     m->ops->rmsnorm(l->n2, &mid);
     linear_forward(m, &(LinearUse){&at->gate_up, l->n2, l->u_gate_up, rows}, NULL, l->gate_up);
     m->ops->swiglu(l->act, l->gate_up, rows, m->c.ff);
@@ -119,7 +119,7 @@ void forward_hidden(Model *m, Acts *a, const TokenBatch *b, LayerDone *then, voi
         linear_forward(m, &(LinearUse){&m->layer[i].down, l->act, l->u_down, b->rows}, l->mid,
                        i + 1 == c->layers ? a->out : a->layer[i + 1].x);
     }
-    Norm out = row_norm(m, a->out, m->norm, b->rows);
+    Norm out = norm_of_rows(m, a->out, m->norm, b->rows);
     m->ops->rmsnorm(a->normed, &out);
 }
 

@@ -18,11 +18,16 @@ const ModelFamily *model_family(const char *type)
     return NULL;
 }
 
-static int in_range(int value, int min, int max, const char *field, const char *where, Error *err)
+typedef struct {
+    const char *field;
+    int value, min, max;
+} Range;
+
+static int in_range(Range r, const char *where, Error *err)
 {
-    if (value >= min && value <= max) return 0;
+    if (r.value >= r.min && r.value <= r.max) return 0;
     return error_set(err, ERROR_CORRUPT, "%s: %s is expected to be %d to %d, found %d", where,
-                     field, min, max, value);
+                     r.field, r.min, r.max, r.value);
 }
 
 static int check_scaling(const ModelConfig *c, const char *where, Error *err)
@@ -42,7 +47,8 @@ static int check_scaling(const ModelConfig *c, const char *where, Error *err)
         return error_set(err, ERROR_CORRUPT,
                          "%s: attention_factor is expected to be above 0, 16 at most, found %g",
                          where, (double)r->attention);
-    return in_range(r->original, 1, 1 << 24, "original_max_position_embeddings", where, err);
+    return in_range((Range){"original_max_position_embeddings", r->original, 1, 1 << 24}, where,
+                    err);
 }
 
 int model_config_check(const ModelConfig *c, const char *where, Error *err)
@@ -55,19 +61,20 @@ int model_config_check(const ModelConfig *c, const char *where, Error *err)
     if (c->qkv_bias != family->qkv_bias || c->qk_norm != family->qk_norm)
         return error_set(err, ERROR_CORRUPT, "%s: %s models have qkv_bias %d and qk_norm %d", where,
                          c->model_type, family->qkv_bias, family->qk_norm);
-    if (in_range(c->vocab, 2, 1 << 20, "vocab_size", where, err) ||
-        in_range(c->hidden, 2, 1 << 16, "hidden_size", where, err) ||
-        in_range(c->ff, 1, 1 << 18, "intermediate_size", where, err) ||
-        in_range(c->layers, 1, 512, "num_hidden_layers", where, err) ||
-        in_range(c->heads, 1, 1024, "num_attention_heads", where, err) ||
-        in_range(c->kv_heads, 1, c->heads, "num_key_value_heads", where, err) ||
-        in_range(c->head_dim, 2, 1024, "head_dim", where, err) ||
-        in_range(c->max_position, 1, 1 << 24, "max_position_embeddings", where, err) ||
-        in_range(c->n_eos, 0, 8, "eos_token_id (number of)", where, err) ||
-        in_range(c->pad, -1, c->vocab - 1, "pad_token_id", where, err))
-        return -1;
+    const Range ranges[] = {{"vocab_size", c->vocab, 2, 1 << 20},
+                            {"hidden_size", c->hidden, 2, 1 << 16},
+                            {"intermediate_size", c->ff, 1, 1 << 18},
+                            {"num_hidden_layers", c->layers, 1, 512},
+                            {"num_attention_heads", c->heads, 1, 1024},
+                            {"num_key_value_heads", c->kv_heads, 1, c->heads},
+                            {"head_dim", c->head_dim, 2, 1024},
+                            {"max_position_embeddings", c->max_position, 1, 1 << 24},
+                            {"eos_token_id (number of)", c->n_eos, 0, 8},
+                            {"pad_token_id", c->pad, -1, c->vocab - 1}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (in_range(ranges[i], where, err)) return -1;
     for (int i = 0; i < c->n_eos; i++)
-        if (in_range(c->eos[i], 0, c->vocab - 1, "eos_token_id", where, err)) return -1;
+        if (in_range((Range){"eos_token_id", c->eos[i], 0, c->vocab - 1}, where, err)) return -1;
     if (c->heads % c->kv_heads)
         return error_set(err, ERROR_CORRUPT,
                          "%s: num_attention_heads %d is not a multiple of num_key_value_heads %d",

@@ -6,8 +6,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 
-/* The scaling of the rotary embedding to longer texts; model/core/rope.h has the formulas. All
- * zeros mean no scaling. */
+/* The scaling of the rotary embedding to longer texts. All zeros mean no scaling. */
 typedef enum { ROPE_DEFAULT, ROPE_LLAMA3, ROPE_YARN } RopeType;
 typedef struct {
     RopeType type;
@@ -38,5 +37,14 @@ const ModelFamily *model_family(const char *type);
 
 /* Check that the engine can run these sizes and switches. The error names `where` and the field. */
 int model_config_check(const ModelConfig *c, const char *where, Error *err);
+
+/* ---- rotary embedding: plain, or scaled as in Llama 3.1 ("llama3") and YaRN (Qwen). Formulas:
+ * transformers, modeling_rope_utils.py ---- */
+/* Fill inv[i], i < head_dim/2: the angle of position p is p * inv[i]. Cosines and sines are
+ * multiplied by *scale, which is 1 except for yarn. The configuration was checked. */
+void rope_frequencies(const ModelConfig *c, float *inv, float *scale);
+
+/* Returns yarn's attention factor for a configuration without one. */
+float rope_attention_factor(float factor);
 
 #endif

@@ -9,8 +9,8 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "model/core/halves.h"
+#include "model/core/model_config.h"
 #include "model/core/ranks.h"
-#include "model/core/rope.h"
 
 size_t set_add(ParamSet *s, const char *name, int64_t rows, int64_t columns, int decay)
 {
@@ -36,7 +36,7 @@ void set_end(ParamSet *s, const Ops *op)
     s->size = ranks_each(s->size, (size_t)op->align) * (size_t)ranks_size();
 }
 
-void set_release(ParamSet *s, const Ops *op)
+static void set_release(ParamSet *s, const Ops *op)
 {
     op->release(s->data);
     free(s->tensor);
@@ -57,23 +57,29 @@ static size_t norm_add(Model *m, int layer, const char *suffix, int64_t n)
     return at;
 }
 
-/* A projection of up to three adjacent matrices, and their biases. */
-static Linear linear_add(Model *m, int layer, int parts, const char *const *name, const int *rows,
-                         int columns, int bias)
+/* The adjacent matrices of a projection, by name and number of rows. */
+typedef struct {
+    int n;
+    const char *name[3];
+    int rows[3];
+} Parts;
+
+/* A projection, and its biases. */
+static Linear linear_add(Model *m, int layer, Parts part, int columns, int bias)
 {
-    Linear l = {.k = columns, .parts = parts, .has_bias = bias};
+    Linear l = {.k = columns, .parts = part.n, .has_bias = bias};
     char full[64];
-    for (int i = 0; i < parts; i++) {
-        snprintf(full, sizeof full, "%s.weight", name[i]);
-        size_t at = layer_add(m, layer, full, rows[i], columns);
+    for (int i = 0; i < part.n; i++) {
+        snprintf(full, sizeof full, "%s.weight", part.name[i]);
+        size_t at = layer_add(m, layer, full, part.rows[i], columns);
         if (!i) l.weight = at;
-        l.part[i] = (LinearPart){.first = l.n, .n = rows[i], .u = -1};
-        l.n += rows[i];
+        l.part[i] = (LinearPart){.first = l.n, .n = part.rows[i], .u = -1};
+        l.n += part.rows[i];
     }
     set_align(&m->base, m->ops);
-    for (int i = 0; i < parts && bias; i++) {
-        snprintf(full, sizeof full, "%s.bias", name[i]);
-        size_t at = layer_add(m, layer, full, rows[i], 0);
+    for (int i = 0; i < part.n && bias; i++) {
+        snprintf(full, sizeof full, "%s.bias", part.name[i]);
+        size_t at = layer_add(m, layer, full, part.rows[i], 0);
         if (!i) l.bias = at;
     }
     if (bias) set_align(&m->base, m->ops);
@@ -82,23 +88,21 @@ static Linear linear_add(Model *m, int layer, int parts, const char *const *name
 
 static void layout_layer(Model *m, int i)
 {
-    static const char *const qkv[] = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"};
-    static const char *const o[] = {"self_attn.o_proj"};
-    static const char *const gate_up[] = {"mlp.gate_proj", "mlp.up_proj"}, *const down[] = {
-                                                                               "mlp.down_proj"};
     const ModelConfig *c = &m->c;
     int q = c->heads * c->head_dim, kv = c->kv_heads * c->head_dim;
+    Parts qkv = {3, {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"}, {q, kv, kv}};
+    Parts gate_up = {2, {"mlp.gate_proj", "mlp.up_proj"}, {c->ff, c->ff}};
     LayerAt *at = &m->layer[i];
     at->in_norm = norm_add(m, i, "input_layernorm.weight", c->hidden);
-    at->qkv = linear_add(m, i, 3, qkv, (int[]){q, kv, kv}, c->hidden, c->qkv_bias);
+    at->qkv = linear_add(m, i, qkv, c->hidden, c->qkv_bias);
     if (c->qk_norm) {
         at->q_norm = layer_add(m, i, "self_attn.q_norm.weight", c->head_dim, 0);
         at->k_norm = norm_add(m, i, "self_attn.k_norm.weight", c->head_dim);
     }
-    at->o = linear_add(m, i, 1, o, (int[]){c->hidden}, q, 0);
+    at->o = linear_add(m, i, (Parts){1, {"self_attn.o_proj"}, {c->hidden}}, q, 0);
     at->post_norm = norm_add(m, i, "post_attention_layernorm.weight", c->hidden);
-    at->gate_up = linear_add(m, i, 2, gate_up, (int[]){c->ff, c->ff}, c->hidden, 0);
-    at->down = linear_add(m, i, 1, down, (int[]){c->hidden}, c->ff, 0);
+    at->gate_up = linear_add(m, i, gate_up, c->hidden, 0);
+    at->down = linear_add(m, i, (Parts){1, {"mlp.down_proj"}, {c->hidden}}, c->ff, 0);
 }
 
 Model *model_layout(const ModelConfig *c, const Ops *ops)

@@ -85,6 +85,5 @@ size_t set_add(ParamSet *s, const char *name, int64_t rows, int64_t columns, int
 void set_align(ParamSet *s, const Ops *op);
 /* End the set: pad the array to a multiple of the slices of all ranks. */
 void set_end(ParamSet *s, const Ops *op);
-void set_release(ParamSet *s, const Ops *op);
 
 #endif

@@ -1,5 +1,5 @@
 /* The scaling formulas of llama3 and YaRN, in double precision. */
-#include "model/core/rope.h"
+#include "model/core/model_config.h"
 
 #include <math.h>
 

@@ -119,14 +119,15 @@ static inline float *base_grad(const BackwardPass *p, size_t at)
 }
 
 /* The norm of whole rows of x, the residual stream, with the weight at that position. */
-static inline Norm row_norm(const Model *m, const float *x, size_t weight, int rows)
+static inline Norm norm_of_rows(const Model *m, const float *x, size_t weight, int rows)
 {
     int n = m->c.hidden;
     return (Norm){x, weight_at(m, weight), rows, 1, n, n, m->c.norm_eps};
 }
 
 /* The norm of the q heads, or with `keys` of the k heads, of rows of q|k|v. */
-static inline Norm head_norm(const Model *m, const Num *qkv, const LayerAt *at, int keys, int rows)
+static inline Norm norm_of_heads(const Model *m, const Num *qkv, const LayerAt *at, int keys,
+                                 int rows)
 {
     const HeadShape *s = &m->shape;
     size_t first = keys ? (size_t)s->heads * (size_t)s->dim : 0;

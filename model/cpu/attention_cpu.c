@@ -110,7 +110,7 @@ typedef struct {
 } HeadGrad;
 
 /* Adds to dK and dV, which the query heads of a group share. */
-static void head_backward(const HeadGrad *g, float *p, float *dp)
+static void head_grad(const HeadGrad *g, float *p, float *dp)
 {
     const Head *h = &g->at;
     int d = h->s.dim, ld = head_row(h->s), wide = h->s.heads * d;
@@ -169,7 +169,7 @@ void cpu_attention_grad(Num *dqkv_, const Num *dout_, const Attended *a, const B
                           .dq = dqkv + q_at,
                           .dk = dqkv + k_at,
                           .dv = dqkv + v_at};
-            head_backward(&g, mine, mine + half);
+            head_grad(&g, mine, mine + half);
         }
     }
     free(scores);

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model/cpu/decoder_cpu.h"
-#include "model/cpu/draw_cpu.h"
+#include "model/cpu/cpu_kernels.h"
 #include "model/cpu/ops_cpu.h"
 
 #define EACH_VARIANT(X) X(narrow) X(wide)

@@ -3,7 +3,9 @@
 #ifndef MODEL_CPU_CPU_KERNELS_H
 #define MODEL_CPU_CPU_KERNELS_H
 
-#include "model/core/ops.h"
+#include <stdint.h>
+
+#include "model/core/decoder.h"
 #include "model/cpu/ops_cpu.h"
 
 /* Keys and values of one token sequence for all layers. Keys are in blocks of LANES tokens,
@@ -28,6 +30,7 @@ void cpu_attention_grad(Num *dqkv, const Num *dout, const Attended *a, const Bat
 void cpu_pack(Packed *p, const Num *w, int n, int k);
 void cpu_matmul_packed(Num *y, const Num *x, const Packed *w, int rows, int add);
 void cpu_add_bias(float *y, const float *bias, int rows, int n);
+
 /* The cached attention of a layer. */
 typedef struct {
     int layer;
@@ -40,5 +43,25 @@ void cpu_kv_put(KvStore *to, const CachedLayer *l, int at, const float *qkv, int
 /* The stores already hold the keys and values of the new tokens. */
 void cpu_attention_cached(float *out, const float *qkv, const KvRow *row, int rows,
                           const CachedLayer *l);
+
+/* The decoder; model/decoder_create.h documents the functions. */
+int decoder_create_cpu(Model *m, const DecoderPlan *plan, Decoder **out, Error *err);
+void decoder_memory_cpu(const Model *m, const DecoderPlan *plan, size_t available,
+                        DecoderMemory *out);
+
+/* ---- draw one token from a row of logits ---- */
+typedef struct {
+    float weight;
+    int32_t id;
+} DrawCandidate;
+
+/* Returns whether draw_token needs `order`. */
+int draw_sorts(const DrawLaw *law);
+
+/* u is in [0, 1). probs and order are scratch of vocab entries. *logp is the log-probability under
+ * the full softmax at the temperature, including ids that the law leaves out, as the trainer
+ * computes it. */
+int32_t draw_token(const DrawLaw *law, const float *logits, double u, float *probs,
+                   DrawCandidate *order, float *logp);
 
 #endif

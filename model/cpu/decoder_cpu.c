@@ -1,14 +1,12 @@
 /* The decoder on the CPU: packed weights, scratch memory per thread, the keys and values of each
  * prompt once, and those of each row's own tokens. The bits of a row do not depend on the number of
  * rows or threads. */
-#include "model/cpu/decoder_cpu.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "model/cpu/cpu_kernels.h"
-#include "model/cpu/draw_cpu.h"
 
 /* The keys and values of one prompt, for the rows that continue it. */
 typedef struct {
@@ -149,12 +147,12 @@ static void step_attention(const CpuDecoder *d, int i, const Scratch *s, const K
     const LayerAt *at = &m->layer[i];
     const CachedLayer cached = {i, m->shape, s->scores};
     int ld = head_row(m->shape), rows = angles->rows;
-    Norm in = row_norm(m, s->x, at->in_norm, rows);
+    Norm in = norm_of_rows(m, s->x, at->in_norm, rows);
     op->rmsnorm(s->norm, &in);
     project(m, s->qkv, s->norm, &d->layer[i].qkv, rows, 0, s->u);
     if (m->c.qkv_bias) cpu_add_bias(s->qkv, weight_at(m, at->qkv.bias), rows, ld);
     if (m->c.qk_norm) {
-        Norm q = head_norm(m, s->qkv, at, 0, rows), k = head_norm(m, s->qkv, at, 1, rows);
+        Norm q = norm_of_heads(m, s->qkv, at, 0, rows), k = norm_of_heads(m, s->qkv, at, 1, rows);
         op->head_norm(s->qkv, &q);
         op->head_norm(s->qkv + m->c.heads * m->c.head_dim, &k);
     }
@@ -189,13 +187,13 @@ static void step_rows(void *ctx, int part, int first, int rows)
     op->embed(s.x, weight_at(m, m->embed), d->ids + first, rows, c->hidden);
     for (int i = 0; i < c->layers; i++) {
         step_attention(d, i, &s, d->view + first, &angles);
-        Norm mid = row_norm(m, s.x, m->layer[i].post_norm, rows);
+        Norm mid = norm_of_rows(m, s.x, m->layer[i].post_norm, rows);
         op->rmsnorm(s.norm, &mid);
         project(m, s.gate_up, s.norm, &d->layer[i].gate_up, rows, 0, s.u);
         op->swiglu(s.act, s.gate_up, rows, c->ff);
         project(m, s.x, s.act, &d->layer[i].down, rows, 1, s.u);
     }
-    Norm out = row_norm(m, s.x, m->norm, rows);
+    Norm out = norm_of_rows(m, s.x, m->norm, rows);
     op->rmsnorm(s.norm, &out);
     op->matmul_packed(logits, s.norm, &d->head, rows, 0);
     for (int r = 0; r < rows; r++)

@@ -1,5 +1,5 @@
 /* Draw from the logits of one row. The softmax uses vectors, and sums have a fixed order. */
-#include "model/cpu/draw_cpu.h"
+#include "model/cpu/cpu_kernels.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Fields that the engine would ignore but that change the model are errors. */
-#include "model/files/config_json.h"
+#include "model/files/model_files.h"
 
 #include <limits.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "model/core/rope.h"
+#include "model/core/model_config.h"
 #include "model/files/safetensors.h"
 
 static int need_int(const json_t *o, const char *key, const char *where, int *out, Error *err)

@@ -7,8 +7,6 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "model/files/config_json.h"
-#include "model/files/peft.h"
 #include "model/files/tensor_file.h"
 
 enum { MAX_CONFIG = 1 << 20 };
@@ -63,11 +61,7 @@ static int check_weights(const Model *m, const char *dir, const Safetensors *st,
         return error_set(err, ERROR_CORRUPT,
                          "%s: config.json describes %zu parameters, the weights hold %zu numbers",
                          dir, m->base.count, present);
-    for (int i = 0; i < m->base.n; i++) {
-        const Tensor *t = &m->base.tensor[i];
-        if (!safetensors_need(st, t->name, t->rank, t->shape, err)) return -1;
-    }
-    return 0;
+    return set_check(&m->base, st, err);
 }
 
 static int read_weights(Model *m, const char *dir, Error *err)
@@ -79,12 +73,9 @@ static int read_weights(Model *m, const char *dir, Error *err)
         m->base.data = m->ops->alloc(m->base.size * (size_t)m->ops->num);
         rc = m->ops->status(err);
     }
-    for (int i = 0; !rc && i < m->base.n; i++) {
-        const Tensor *t = &m->base.tensor[i];
-        rc = tensor_load(st, t->name, t, 0, t->count, m->ops, weight_at(m, t->at), 0, err);
-    }
+    if (!rc) rc = set_load(&m->base, m->ops, st, err);
     safetensors_close(st);
-    return rc ? rc : m->ops->status(err);
+    return rc;
 }
 
 static int load_base(const char *dir, const Ops *ops, Model **out, Error *err)
@@ -139,12 +130,7 @@ int model_save(const Model *m, const char *dir, Error *err)
 {
     if (m->lora.size) return adapter_save(m, dir, err);
     const ParamSet *p = &m->base;
-    SafetensorsOut *tensors = memory_array((size_t)p->n, sizeof *tensors);
-    TensorSource *from = memory_array((size_t)p->n, sizeof *from);
-    for (int i = 0; i < p->n; i++) {
-        from[i] = (TensorSource){m->ops, p->data, 0};
-        tensors[i] = tensor_out(&p->tensor[i], p->tensor[i].name, &from[i]);
-    }
+    SafetensorsOut *tensors = set_out(p, m->ops);
     char *config = memory_printf("%s/config.json", dir);
     Buffer text;
     buffer_init(&text, MAX_CONFIG);
@@ -157,6 +143,5 @@ int model_save(const Model *m, const char *dir, Error *err)
     buffer_release(&text);
     free(config);
     free(tensors);
-    free(from);
     return rc ? -1 : 0;
 }

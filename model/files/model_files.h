@@ -2,7 +2,10 @@
 #ifndef MODEL_FILES_MODEL_FILES_H
 #define MODEL_FILES_MODEL_FILES_H
 
+#include "base/buffer.h"
+#include "model/core/lora.h"
 #include "model/core/model.h"
+#include "model/core/model_config.h"
 
 /* Hugging Face directories: config.json (kept byte for byte after a load), safetensors (one file or
  * several; F32, BF16 or F16; saved in the type of config.json, in files of 5 GB). The caller copies
@@ -15,5 +18,22 @@ int model_load(const char *dir, const Ops *ops, Model **out, Error *err);
 int model_save(const Model *m, const char *dir, Error *err);
 /* Load the weights of an equal configuration into m. */
 int model_restore(Model *m, const char *dir, Error *err);
+
+/* ---- ModelConfig as the config.json of transformers (versions 4 and 5) ---- */
+int model_config_parse(const char *text, size_t len, const char *where, ModelConfig *out,
+                       Error *err);
+/* Add the end tokens of a generation_config.json. Chat models have more of them than config.json
+ * names. */
+int model_config_add_eos(const char *text, size_t len, const char *where, ModelConfig *c,
+                         Error *err);
+void model_config_print(const ModelConfig *c, Buffer *out);
+
+/* ---- adapters: adapter_config.json and adapter_model.safetensors ---- */
+/* Read adapter_config.json of dir: the options, and the base model's directory, which the caller
+ * frees. The error names a field that the engine does not support. */
+int adapter_config_read(const char *dir, LoraOptions *o, char **base, Error *err);
+/* Write adapter_model.safetensors, then adapter_config.json. */
+int adapter_save(const Model *m, const char *dir, Error *err);
+int adapter_restore(Model *m, const char *dir, Error *err);
 
 #endif

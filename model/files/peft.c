@@ -1,6 +1,6 @@
 /* The fields of adapter_config.json, and the tensors of adapter_model.safetensors. Every tensor of
  * the file is used, and every tensor of the adapter is in the file. */
-#include "model/files/peft.h"
+#include "model/files/model_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,12 +157,7 @@ int adapter_save(const Model *m, const char *dir, Error *err)
             err, ERROR_INVALID,
             "%s: an adapter names its base model's directory, and the base was not loaded from one",
             dir);
-    SafetensorsOut *tensors = memory_array((size_t)p->n, sizeof *tensors);
-    TensorSource *from = memory_array((size_t)p->n, sizeof *from);
-    for (int i = 0; i < p->n; i++) {
-        from[i] = (TensorSource){m->ops, p->data, 0};
-        tensors[i] = tensor_out(&p->tensor[i], p->tensor[i].name, &from[i]);
-    }
+    SafetensorsOut *tensors = set_out(p, m->ops);
     char *weights = memory_printf("%s/adapter_model.safetensors", dir),
          *config = memory_printf("%s/adapter_config.json", dir);
     char *text = render_config(m);
@@ -174,16 +169,13 @@ int adapter_save(const Model *m, const char *dir, Error *err)
     free(weights);
     free(config);
     free(tensors);
-    free(from);
     return rc ? -1 : 0;
 }
 
 static int read_adapter(Model *m, const char *path, const Safetensors *st, Error *err)
 {
     const ParamSet *p = &m->lora;
-    for (int i = 0; i < p->n; i++)
-        if (!safetensors_need(st, p->tensor[i].name, p->tensor[i].rank, p->tensor[i].shape, err))
-            return -1;
+    if (set_check(p, st, err)) return -1;
     for (size_t i = 0; i < safetensors_count(st) && safetensors_count(st) != (size_t)p->n; i++) {
         const char *name = safetensors_at(st, i)->name;
         int k = 0;
@@ -192,24 +184,15 @@ static int read_adapter(Model *m, const char *path, const Safetensors *st, Error
             return error_set(err, ERROR_CORRUPT, "%s: the tensor %s is none of the adapter's", path,
                              name);
     }
-    for (int i = 0; i < p->n; i++) {
-        const Tensor *t = &p->tensor[i];
-        if (tensor_load(st, t->name, t, 0, t->count, m->ops, num_at(m->ops, p->data, t->at), 0,
-                        err))
-            return -1;
-    }
-    return m->ops->status(err);
+    return set_load(p, m->ops, st, err);
 }
 
 int adapter_restore(Model *m, const char *dir, Error *err)
 {
     char *path = memory_printf("%s/adapter_model.safetensors", dir);
-    Safetensors *st;
-    int rc = safetensors_open(path, &st, err);
-    if (!rc) {
-        rc = read_adapter(m, path, st, err);
-        safetensors_close(st);
-    }
+    Safetensors *st = NULL;
+    int rc = safetensors_open(path, &st, err) || read_adapter(m, path, st, err) ? -1 : 0;
+    safetensors_close(st);
     free(path);
     return rc;
 }

@@ -5,44 +5,68 @@
 
 #include "base/memory.h"
 
-static void read_source(const void *from, size_t first, size_t n, float *to)
+static void read_numbers(const void *from, size_t first, size_t n, float *to)
 {
-    const TensorSource *s = from;
-    if (s->wide)
-        s->op->download(to, (const float *)s->from + first, n * sizeof *to);
-    else
-        s->op->store(to, num_at(s->op, s->from, first), n);
+    const DeviceArray *a = from;
+    a->op->store(to, num_at(a->op, a->at, first), n);
 }
 
-SafetensorsOut tensor_out(const Tensor *t, const char *name, TensorSource *from)
+SafetensorsOut *set_out(const ParamSet *s, const Ops *op)
 {
-    from->from = from->wide ? (const void *)((const float *)from->from + t->at)
-                            : num_at(from->op, from->from, t->at);
-    return (SafetensorsOut){.name = name,
-                            .rank = t->rank,
-                            .shape = {t->shape[0], t->shape[1]},
-                            .read = read_source,
-                            .from = from};
+    size_t n = (size_t)s->n;
+    SafetensorsOut *out = memory_array(n, sizeof *out + sizeof(DeviceArray));
+    DeviceArray *from = (DeviceArray *)(out + n);
+    for (size_t i = 0; i < n; i++) {
+        const Tensor *t = &s->tensor[i];
+        from[i] = (DeviceArray){op, num_at(op, s->data, t->at), 0};
+        out[i] = (SafetensorsOut){.name = t->name,
+                                  .rank = t->rank,
+                                  .shape = {t->shape[0], t->shape[1]},
+                                  .read = read_numbers,
+                                  .from = &from[i]};
+    }
+    return out;
 }
 
-int tensor_load(const Safetensors *st, const char *name, const Tensor *t, size_t first, size_t n,
-                const Ops *op, void *to, int wide, Error *err)
+int tensor_load(const Safetensors *st, const TensorSlice *slice, DeviceArray to, Error *err)
 {
     enum { PIECE = 1 << 22 };
-    const SafetensorsTensor *x = safetensors_need(st, name, t->rank, t->shape, err);
+    const Ops *op = to.op;
+    size_t first = slice->first, n = slice->n;
+    const SafetensorsTensor *x =
+        safetensors_need(st, slice->name, slice->t->rank, slice->t->shape, err);
     if (!x) return -1;
-    int same = !wide && op->num == 2 && x->dtype == DTYPE_BF16; /* the bytes are copied unchanged */
+    /* the bytes are copied unchanged */
+    int same = !to.wide && op->num == 2 && x->dtype == DTYPE_BF16;
     float *host = same ? NULL : memory_array(n < PIECE ? n : PIECE, sizeof *host);
     for (size_t at = 0; at < n; at += PIECE) {
         size_t k = n - at < PIECE ? n - at : PIECE;
         if (host) safetensors_floats(x, first + at, k, host);
         if (same)
-            op->upload(num_at(op, to, at), (const char *)x->data + 2 * (first + at), 2 * k);
-        else if (wide)
-            op->upload((float *)to + at, host, k * sizeof *host);
+            op->upload(num_at(op, to.at, at), (const char *)x->data + 2 * (first + at), 2 * k);
+        else if (to.wide)
+            op->upload((float *)to.at + at, host, k * sizeof *host);
         else
-            op->load(num_at(op, to, at), host, k);
+            op->load(num_at(op, to.at, at), host, k);
     }
     free(host);
     return 0;
+}
+
+int set_check(const ParamSet *s, const Safetensors *st, Error *err)
+{
+    for (int i = 0; i < s->n; i++)
+        if (!safetensors_need(st, s->tensor[i].name, s->tensor[i].rank, s->tensor[i].shape, err))
+            return -1;
+    return 0;
+}
+
+int set_load(const ParamSet *s, const Ops *op, const Safetensors *st, Error *err)
+{
+    for (int i = 0; i < s->n; i++) {
+        const Tensor *t = &s->tensor[i];
+        const DeviceArray to = {op, num_at(op, s->data, t->at), 0};
+        if (tensor_load(st, &(TensorSlice){t->name, t, 0, t->count}, to, err)) return -1;
+    }
+    return op->status(err);
 }

@@ -5,17 +5,27 @@
 #include "model/core/parameters.h"
 #include "model/files/safetensors.h"
 
-/* An array with the layout of a set: Num of the device, or with `wide` float. */
+/* Numbers on a device: Num, or with `wide` float. */
 typedef struct {
     const Ops *op;
-    const void *from;
+    void *at;
     int wide;
-} TensorSource;
+} DeviceArray;
 
-/* The caller keeps `name` and `from` until the file is written. */
-SafetensorsOut tensor_out(const Tensor *t, const char *name, TensorSource *from);
-/* Load numbers [first, first + n) of the tensor called `name`, of t's shape, to `to`. */
-int tensor_load(const Safetensors *st, const char *name, const Tensor *t, size_t first, size_t n,
-                const Ops *op, void *to, int wide, Error *err);
+/* Numbers [first, first + n) of a tensor of t's shape, which has this name in a file. */
+typedef struct {
+    const char *name;
+    const Tensor *t;
+    size_t first, n;
+} TensorSlice;
+
+int tensor_load(const Safetensors *st, const TensorSlice *slice, DeviceArray to, Error *err);
+
+/* Check that the file has all tensors of the set, and load them. */
+int set_check(const ParamSet *s, const Safetensors *st, Error *err);
+int set_load(const ParamSet *s, const Ops *op, const Safetensors *st, Error *err);
+/* Returns the tensors of the set as safetensors_write takes them. The caller frees the array after
+ * the file is written. */
+SafetensorsOut *set_out(const ParamSet *s, const Ops *op);
 
 #endif

@@ -1,8 +1,9 @@
-/* Inside the tokenizer: tokens by id, and merges by rank. */
+/* Inside the tokenizer: tokens by id, merges by rank, and how a text is cut before it is merged. */
 #ifndef MODEL_BPE_H
 #define MODEL_BPE_H
 
 #include <pthread.h>
+#include <stddef.h>
 
 #include "model/tokenizer/tokenizer.h"
 
@@ -101,5 +102,35 @@ unsigned bpe_alphabet(unsigned byte);
 int bpe_alphabet_byte(uint32_t code);
 
 int tokenizer_render(Tokenizer *t, Error *err); /* fills t->json */
+
+/* ---- the two large members of a tokenizer.json, model.vocab and model.merges, read directly from the
+ * text. As JSON values they would take more than half of the loading time of a vocabulary of
+ * 150,000 tokens. ---- */
+typedef struct {
+    const char *text; /* the value with its brackets; NULL: the document has no such member */
+    size_t len, items;
+} JsonSpan;
+
+/* Find both members in a document, and append the document without them ({} and [] in their places)
+ * to rest. Returns 0, or -1 if the document is not JSON. The brackets of the spans are matched, but
+ * their contents are not checked yet. */
+int vocabulary_cut(const char *text, size_t len, Buffer *rest, JsonSpan *vocab, JsonSpan *merges);
+
+/* Read tokens, then merges ("a b" or ["a","b"]), into t. The text is untrusted and is checked
+ * completely. */
+int vocabulary_read(Tokenizer *t, const JsonSpan *vocab, const JsonSpan *merges, Error *err);
+
+/* ---- the pre-tokenizers of Qwen2 and Llama-3: their regular expressions, matched by hand. They differ
+ * in the number of digits per piece (1 and 3). A third rule, for a small model of one narrow
+ * language, takes whole lines with their ends as pieces, so that tokens may span words. It makes
+ * generated kernels about three times shorter in tokens. ---- */
+extern const char *const pretoken_regex_1; /* Qwen2, Qwen2.5, Qwen3 */
+extern const char *const pretoken_regex_3; /* Llama-3 */
+extern const char *const pretoken_regex_lines;
+
+enum { PRETOKEN_LINES = -1 }; /* in place of max_digits */
+
+/* Returns the end of the piece that starts at `at` < n, in well-formed UTF-8. */
+size_t pretoken_end(const char *s, size_t n, size_t at, int max_digits);
 
 #endif

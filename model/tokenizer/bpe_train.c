@@ -7,7 +7,6 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "model/tokenizer/bpe.h"
-#include "model/tokenizer/pretoken.h"
 #include "model/tokenizer/unicode.h"
 
 typedef struct {
@@ -343,29 +342,29 @@ static int add_specials(Tokenizer *t, const char *const *specials, int n, Error 
     return 0;
 }
 
-int tokenizer_train(const char *const *texts, const size_t *lens, size_t n, int vocab_size,
-                    int lines, const char *const *specials, int n_specials, Tokenizer **out,
-                    Error *err)
+int tokenizer_train(const Corpus *c, const VocabularyOptions *o, Tokenizer **out, Error *err)
 {
     *out = NULL;
-    if (n_specials < 0 || vocab_size < 256 + n_specials || vocab_size > BPE_MAX_TOKENS)
+    if (o->n_specials < 0 || o->size < 256 + o->n_specials || o->size > BPE_MAX_TOKENS)
         return error_set(err, ERROR_INVALID, "expected a vocabulary of %d to %d tokens, found %d",
-                         256 + n_specials, BPE_MAX_TOKENS, vocab_size);
-    int n_tokens = vocab_size - n_specials, max_merges = 2 * (n_tokens - 256);
+                         256 + o->n_specials, BPE_MAX_TOKENS, o->size);
+    int n_tokens = o->size - o->n_specials, max_merges = 2 * (n_tokens - 256);
     Tokenizer *t = bpe_new(n_tokens, max_merges);
     t->nfc = 1;
-    t->max_digits = lines ? PRETOKEN_LINES : 1;
+    t->max_digits = o->lines ? PRETOKEN_LINES : 1;
     Trainer r = {.index_mask = 8191};
     buffer_init(&r.bytes, (size_t)1 << 30);
     r.index = memory_array(r.index_mask + 1, sizeof *r.index);
     new_pairs(&r, 8192);
     int rc = add_bytes(t, err) || bpe_finish(t, err) ? -1 : 0;
-    for (size_t i = 0; i < n && !rc; i++) rc = count_text(&r, t, texts[i], lens[i], err);
+    for (size_t i = 0; i < c->n && !rc; i++) rc = count_text(&r, t, c->texts[i], c->lens[i], err);
     if (!rc) {
         start_words(&r, t);
-        rc = learn(&r, t, n_tokens, max_merges, err);
+        rc = learn(&r, t, n_tokens, max_merges, err) ||
+                     add_specials(t, o->specials, o->n_specials, err) || tokenizer_render(t, err)
+                 ? -1
+                 : 0;
     }
-    if (!rc) rc = add_specials(t, specials, n_specials, err) || tokenizer_render(t, err) ? -1 : 0;
     trainer_release(&r);
     if (rc)
         tokenizer_free(t);

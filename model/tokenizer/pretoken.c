@@ -1,5 +1,5 @@
 /* The expressions as a hand-written matcher: one pass, without backtracking beyond a run. */
-#include "model/tokenizer/pretoken.h"
+#include "model/tokenizer/bpe.h"
 
 #include <string.h>
 

@@ -9,15 +9,9 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "model/tokenizer/bpe.h"
-#include "model/tokenizer/pretoken.h"
 #include "model/tokenizer/unicode.h"
 
-typedef struct {
-    int32_t *ids;
-    size_t n, cap;
-} Ids;
-
-static int32_t *ids_room(Ids *v, size_t more)
+int32_t *token_ids_room(TokenIds *v, size_t more)
 {
     if (v->n + more > v->cap) {
         v->cap = 2 * v->cap + more;
@@ -26,20 +20,25 @@ static int32_t *ids_room(Ids *v, size_t more)
     return v->ids + v->n;
 }
 
-static void encode_plain(Tokenizer *t, const char *s, size_t n, Ids *out)
+/* Encoding one text. */
+typedef struct {
+    Tokenizer *t;
+    TokenIds *out;
+    Error *err;
+} Encoding;
+
+static void encode_plain(const Encoding *e, const char *s, size_t n)
 {
     for (size_t at = 0, end; at < n; at = end) {
-        end = pretoken_end(s, n, at, t->max_digits);
-        out->n += bpe_piece(t, s + at, end - at, ids_room(out, end - at));
+        end = pretoken_end(s, n, at, e->t->max_digits);
+        e->out->n += bpe_piece(e->t, s + at, end - at, token_ids_room(e->out, end - at));
     }
 }
 
-/* Find the first added token of the pass at or after `from`, the longest at its position. Returns n
- * if there is none. */
-static size_t find_added(const Tokenizer *t, const char *s, size_t n, size_t from, int normalized,
-                         int32_t *id)
+/* Find the first added token of the pass, the longest at its position. Returns n if there is none. */
+static size_t find_added(const Tokenizer *t, const char *s, size_t n, int normalized, int32_t *id)
 {
-    for (size_t at = from; at < n; at++) {
+    for (size_t at = 0; at < n; at++) {
         *id = -1;
         for (int i = 0; i < t->n_added; i++) {
             const Token *k = &t->tokens[t->added[i]];
@@ -52,42 +51,39 @@ static size_t find_added(const Tokenizer *t, const char *s, size_t n, size_t fro
     return n;
 }
 
-static int encode_pass(Tokenizer *t, const char *s, size_t n, int normalized, Ids *out, Error *err);
+static int encode_pass(const Encoding *e, const char *s, size_t n, int normalized);
 
-static int encode_between(Tokenizer *t, const char *s, size_t n, int normalized, Ids *out,
-                          Error *err)
+static int encode_between(const Encoding *e, const char *s, size_t n, int normalized)
 {
     if (normalized) {
-        encode_plain(t, s, n, out);
+        encode_plain(e, s, n);
         return 0;
     }
     Buffer copy;
     buffer_init(&copy, BPE_MAX_TEXT);
-    int rc = t->nfc ? unicode_nfc(&s, &n, &copy, err) : 0;
-    if (!rc) rc = encode_pass(t, s, n, 1, out, err);
+    int rc = (e->t->nfc && unicode_nfc(&s, &n, &copy, e->err)) || encode_pass(e, s, n, 1) ? -1 : 0;
     buffer_release(&copy);
     return rc;
 }
 
-static int encode_pass(Tokenizer *t, const char *s, size_t n, int normalized, Ids *out, Error *err)
+static int encode_pass(const Encoding *e, const char *s, size_t n, int normalized)
 {
-    if (!t->n_matched) return encode_between(t, s, n, normalized, out, err);
+    if (!e->t->n_matched) return encode_between(e, s, n, normalized);
     for (size_t at = 0; at < n;) {
         int32_t id;
-        size_t found = find_added(t, s, n, at, normalized, &id);
-        if (found > at && encode_between(t, s + at, found - at, normalized, out, err)) return -1;
+        size_t found = at + find_added(e->t, s + at, n - at, normalized, &id);
+        if (found > at && encode_between(e, s + at, found - at, normalized)) return -1;
         at = found;
         if (found < n) {
-            *ids_room(out, 1) = id;
-            out->n++;
-            at += t->tokens[id].len;
+            *token_ids_room(e->out, 1) = id;
+            e->out->n++;
+            at += e->t->tokens[id].len;
         }
     }
     return 0;
 }
 
-int tokenizer_encode(const Tokenizer *t, const char *text, size_t len, int32_t **ids, size_t *n,
-                     Error *err)
+int tokenizer_encode(const Tokenizer *t, const char *text, size_t len, TokenIds *out, Error *err)
 {
     if (len > BPE_MAX_TEXT)
         return error_set(err, ERROR_LIMIT, "expected a text of at most %d bytes, found %zu",
@@ -95,26 +91,18 @@ int tokenizer_encode(const Tokenizer *t, const char *text, size_t len, int32_t *
     if (!len) return 0;
     Buffer copy;
     buffer_init(&copy, BPE_MAX_TEXT);
-    Ids out = {0};
     int rc = unicode_repair(&text, &len, &copy, err);
     if (!rc) {
         Tokenizer *own = (Tokenizer *)t; /* the lock guards the cache and the scratch */
         pthread_mutex_lock(&own->lock);
-        rc = encode_pass(own, text, len, 0, &out, err);
+        rc = encode_pass(&(Encoding){own, out, err}, text, len, 0);
         pthread_mutex_unlock(&own->lock);
     }
-    if (!rc && out.n) {
-        *ids = memory_grow(*ids, *n + out.n, sizeof **ids);
-        memcpy(*ids + *n, out.ids, out.n * sizeof **ids);
-        *n += out.n;
-    }
-    free(out.ids);
     buffer_release(&copy);
     return rc;
 }
 
-int tokenizer_decode(const Tokenizer *t, const int32_t *ids, size_t n, int keep_special,
-                     Buffer *out, Error *err)
+int tokenizer_decode(const Tokenizer *t, const int32_t *ids, size_t n, Buffer *out, Error *err)
 {
     for (size_t i = 0; i < n; i++) {
         if (ids[i] < 0 || ids[i] >= t->n_tokens || t->tokens[ids[i]].kind == TOKEN_NONE)
@@ -122,7 +110,7 @@ int tokenizer_decode(const Tokenizer *t, const int32_t *ids, size_t n, int keep_
                              "the id %d at %zu is no token (the vocabulary has %d)", ids[i], i,
                              t->n_tokens);
         const Token *k = &t->tokens[ids[i]];
-        if (k->kind == TOKEN_SPECIAL && !keep_special) continue;
+        if (k->kind == TOKEN_SPECIAL) continue;
         if (buffer_append(out, bpe_bytes(t, ids[i]), k->len))
             return error_set(err, ERROR_LIMIT, "the text takes more than %zu bytes", out->max);
     }

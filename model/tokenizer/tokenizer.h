@@ -16,22 +16,38 @@ int tokenizer_load(const char *path, Tokenizer **out, Error *err); /* reads a to
 int tokenizer_save(const Tokenizer *t, const char *path, Error *err);
 void tokenizer_free(Tokenizer *t);
 
-/* Learn merges until there are vocab_size tokens (256 bytes + merges + specials), with the
- * pre-tokenizer of Qwen2 or, with `lines`, with whole lines as pieces. The most frequent pair is
- * merged first, and among equal counts the pair of smaller ids, so that equal texts give an equal
- * tokenizer.json. specials are added last, in order. */
-int tokenizer_train(const char *const *texts, const size_t *lens, size_t n, int vocab_size,
-                    int lines, const char *const *specials, int n_specials, Tokenizer **out,
-                    Error *err);
+typedef struct {
+    const char *const *texts;
+    const size_t *lens;
+    size_t n;
+} Corpus;
+
+typedef struct {
+    int size;                    /* tokens: 256 bytes + merges + specials */
+    int lines;                   /* whole lines as pieces; else the pre-tokenizer of Qwen2 */
+    const char *const *specials; /* added last, in order */
+    int n_specials;
+} VocabularyOptions;
+
+/* Learn merges until the vocabulary has its size. The most frequent pair is merged first, and among
+ * equal counts the pair of smaller ids, so that equal texts give an equal tokenizer.json. */
+int tokenizer_train(const Corpus *c, const VocabularyOptions *o, Tokenizer **out, Error *err);
 
 int tokenizer_size(const Tokenizer *t);                      /* ids are 0..size-1 */
 int tokenizer_special(const Tokenizer *t, const char *name); /* id, or -1 */
 int tokenizer_is_text(const Tokenizer *t, int id);           /* a token, but not a special one */
-/* Append ids (int32) to *ids, which grows; the caller frees it. Invalid UTF-8 becomes U+FFFD. */
-int tokenizer_encode(const Tokenizer *t, const char *text, size_t len, int32_t **ids, size_t *n,
-                     Error *err);
-/* Append the bytes of ids to out. Special tokens are skipped unless keep_special. */
-int tokenizer_decode(const Tokenizer *t, const int32_t *ids, size_t n, int keep_special,
-                     Buffer *out, Error *err);
+
+/* Token ids, which grow. They begin as {0}; the caller frees ids. */
+typedef struct {
+    int32_t *ids;
+    size_t n, cap;
+} TokenIds;
+
+/* Returns the place of the next id, with room for `more`. */
+int32_t *token_ids_room(TokenIds *v, size_t more);
+/* Append the ids of a text. Invalid UTF-8 becomes U+FFFD. */
+int tokenizer_encode(const Tokenizer *t, const char *text, size_t len, TokenIds *out, Error *err);
+/* Append the bytes of ids to out, without those of special tokens. */
+int tokenizer_decode(const Tokenizer *t, const int32_t *ids, size_t n, Buffer *out, Error *err);
 
 #endif

@@ -9,9 +9,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "model/tokenizer/bpe.h"
-#include "model/tokenizer/pretoken.h"
 #include "model/tokenizer/unicode.h"
-#include "model/tokenizer/vocabulary.h"
 
 enum { MAX_FILE = 64 << 20 };
 

@@ -1,5 +1,5 @@
 /* A scanner over the text of the file, with every index checked against its end. */
-#include "model/tokenizer/vocabulary.h"
+#include "model/tokenizer/bpe.h"
 
 #include <string.h>
 

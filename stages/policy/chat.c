@@ -49,7 +49,7 @@ static int special(const Tokenizer *t, const char *name, const char *where, int 
 
 int chat_make(const Tokenizer *t, ChatKind kind, const char *where, Chat *out, Error *err)
 {
-    *out = (Chat){.kind = kind};
+    *out = (Chat){.t = t, .kind = kind};
     return special(t, layout[kind].begin, where, &out->begin, err) ||
                    special(t, layout[kind].open, where, &out->open, err) ||
                    special(t, layout[kind].header, where, &out->header, err) ||
@@ -135,10 +135,8 @@ int chat_detect(const Tokenizer *t, const char *dir, Chat *out, Error *err)
 
 typedef struct {
     const Chat *c;
-    const Tokenizer *t;
     Buffer text; /* since the last special token, not yet encoded */
-    int32_t **ids;
-    size_t *n;
+    TokenIds *out;
     int failed;
     Error *err;
 } Encoder;
@@ -148,7 +146,7 @@ static void flush(Encoder *o)
     if (o->text.full && !o->failed)
         o->failed = error_set(o->err, ERROR_LIMIT, "a prompt of more than %zu bytes", o->text.max);
     if (!o->failed)
-        o->failed = tokenizer_encode(o->t, o->text.data, o->text.len, o->ids, o->n, o->err);
+        o->failed = tokenizer_encode(o->c->t, o->text.data, o->text.len, o->out, o->err);
     buffer_clear(&o->text);
 }
 
@@ -166,8 +164,8 @@ static void put_words(Encoder *o, const char *text)
 static void put_special(Encoder *o, int id)
 {
     flush(o);
-    *o->ids = memory_grow(*o->ids, *o->n + 1, sizeof **o->ids);
-    (*o->ids)[(*o->n)++] = id;
+    *token_ids_room(o->out, 1) = id;
+    o->out->n++;
 }
 
 static int is_space(uint32_t code)
@@ -219,10 +217,9 @@ static void put_message(Encoder *o, const char *role, const char *text, size_t l
     if (!is_llama(o->c)) put_words(o, "\n");
 }
 
-static Encoder encoder_start(const Chat *c, const Tokenizer *t, int32_t **ids, size_t *n,
-                             Error *err)
+static Encoder encoder_start(const Chat *c, TokenIds *out, Error *err)
 {
-    Encoder o = {.c = c, .t = t, .ids = ids, .n = n, .err = err};
+    Encoder o = {.c = c, .out = out, .err = err};
     buffer_init(&o.text, MAX_TEXT);
     return o;
 }
@@ -234,11 +231,10 @@ static int encoder_finish(Encoder *o)
     return o->failed ? -1 : 0;
 }
 
-int chat_encode_prompt(const Chat *c, const Tokenizer *t, const char *text, size_t len,
-                       int32_t **ids, size_t *n, Error *err)
+int chat_encode_prompt(const Chat *c, const char *text, size_t len, TokenIds *out, Error *err)
 {
     const char *system = layout[c->kind].system;
-    Encoder o = encoder_start(c, t, ids, n, err);
+    Encoder o = encoder_start(c, out, err);
     if (c->begin >= 0) put_special(&o, c->begin);
     if (system) put_message(&o, "system", system, strlen(system));
     if (is_llama(c)) trim(&text, &len);
@@ -285,10 +281,9 @@ static void put_thought(Encoder *o, const char **text, size_t *len)
     put_words(o, "\n</think>\n\n");
 }
 
-int chat_encode_answer(const Chat *c, const Tokenizer *t, const char *text, size_t len,
-                       int32_t **ids, size_t *n, Error *err)
+int chat_encode_answer(const Chat *c, const char *text, size_t len, TokenIds *out, Error *err)
 {
-    Encoder o = encoder_start(c, t, ids, n, err);
+    Encoder o = encoder_start(c, out, err);
     if (is_llama(c)) trim(&text, &len);
     if (c->kind == CHAT_QWEN3) put_thought(&o, &text, &len);
     put_text(&o, text, len);

@@ -17,6 +17,7 @@ typedef enum {
 } ChatKind;
 
 typedef struct {
+    const Tokenizer *t; /* outlives it */
     ChatKind kind;
     int thinking; /* Qwen3: the model may think; 0, the default: it gets an empty thought */
     int begin, open, header; /* special ids; -1: not in the template */
@@ -30,12 +31,10 @@ int chat_detect(const Tokenizer *t, const char *dir, Chat *out, Error *err);
  * names `where`. */
 int chat_make(const Tokenizer *t, ChatKind kind, const char *where, Chat *out, Error *err);
 
-/* Appends the ids of a user's text, up to the start of the answer, to *ids and *n. The caller frees
- * *ids. */
-int chat_encode_prompt(const Chat *c, const Tokenizer *t, const char *text, size_t len,
-                       int32_t **ids, size_t *n, Error *err);
+/* Appends the ids of a user's text, up to the start of the answer. Text never becomes a special
+ * token. */
+int chat_encode_prompt(const Chat *c, const char *text, size_t len, TokenIds *out, Error *err);
 /* Appends the ids of an answer with its end token. */
-int chat_encode_answer(const Chat *c, const Tokenizer *t, const char *text, size_t len,
-                       int32_t **ids, size_t *n, Error *err);
+int chat_encode_answer(const Chat *c, const char *text, size_t len, TokenIds *out, Error *err);
 
 #endif

@@ -9,8 +9,7 @@
 #include "model/core/lora.h"
 #include "model/core/ops.h"
 #include "model/cpu/ops_cpu.h"
-#include "model/files/config_json.h"
-#include "model/files/peft.h"
+#include "model/files/model_files.h"
 #include "model/memory_plan.h"
 #include "model/model_device.h"
 
@@ -150,7 +149,7 @@ int engine_plan(const EngineFlags *e, const char *base, const ModelConfig *small
     if (engine_start(e, err) || engine_ops(e, &ops, err))
         return -1; /* each of several GPUs holds a slice of the optimizer's state */
     if (!t.max_tokens && ops == ops_cpu()) t.max_tokens = CPU_TOKENS;
-    if (plan_training(&c, ops, lora.rank ? &lora : NULL, &t, &p, err)) return -1;
+    if (plan_training(&(PlannedModel){&c, ops, lora.rank ? &lora : NULL}, &t, &p, err)) return -1;
     Buffer b;
     buffer_init(&b, 1 << 16);
     plan_print(&p, &b);
@@ -169,7 +168,8 @@ int engine_plan_sampling(const EngineFlags *e, const char *dir, int batch, int m
         return error_set(err, ERROR_INVALID,
                          "--max-new is %d and %s has %d positions, which prompts need too", max_new,
                          dir, c.max_position);
-    if (plan_sampling(&c, ops, lora.rank ? &lora : NULL, batch, max_new, &p, err)) return -1;
+    if (plan_sampling(&(PlannedModel){&c, ops, lora.rank ? &lora : NULL}, batch, max_new, &p, err))
+        return -1;
     Buffer b;
     buffer_init(&b, 1 << 16);
     plan_print_sampling(&p, c.max_position, &b);

@@ -87,22 +87,6 @@ int policy_save(const Policy *p, const char *dir, const char *from_dir, const Ar
     return manifest_write(dir, spec, err);
 }
 
-int policy_encode_prompt(const Policy *p, const char *text, size_t len, int32_t **ids, size_t *n,
-                         Error *err)
-{
-    *ids = NULL;
-    *n = 0;
-    return chat_encode_prompt(&p->chat, p->tokenizer, text, len, ids, n, err);
-}
-
-int policy_encode_answer(const Policy *p, const char *text, size_t len, int32_t **ids, size_t *n,
-                         Error *err)
-{
-    *ids = NULL;
-    *n = 0;
-    return chat_encode_answer(&p->chat, p->tokenizer, text, len, ids, n, err);
-}
-
 int policy_banned(const Policy *p, int *ids, int max)
 {
     const ModelConfig *c = model_config(p->model);

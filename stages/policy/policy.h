@@ -28,14 +28,6 @@ int policy_save(const Policy *p, const char *dir, const char *from_dir, const Ar
 /* Copies these other files. missing: only the ones that dir does not have. */
 int policy_extras(const char *from, const char *dir, int missing, Error *err);
 
-/* Encodes a prompt up to the start of the answer. Text never becomes a special token. The caller
- * frees *ids. */
-int policy_encode_prompt(const Policy *p, const char *text, size_t len, int32_t **ids, size_t *n,
-                         Error *err);
-/* Encodes an answer with its end token. The caller frees *ids. */
-int policy_encode_answer(const Policy *p, const char *text, size_t len, int32_t **ids, size_t *n,
-                         Error *err);
-
 /* Lists the ids that must never be sampled: special tokens other than end tokens, ids without a
  * token, padding rows of the vocabulary. Returns how many, at most max. */
 int policy_banned(const Policy *p, int *ids, int max);

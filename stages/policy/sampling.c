@@ -25,8 +25,7 @@ typedef struct {
     long first_row, last_row;   /* the share of this process */
     const long *request_prompt; /* the prompt of each request of the chunk */
     const int *request_copy;    /* the first copy of each */
-    int32_t *const *prompt_ids;
-    const size_t *prompt_len;
+    const TokenIds *prompt_ids;
     Error *err;
     int failed;
 } Chunk;
@@ -45,7 +44,7 @@ static int cut_at_stop(const Chunk *c, const int32_t *ids, int *n, Buffer *text)
         int middle = (low + high) / 2;
         Buffer b;
         buffer_init(&b, MAX_ANSWER);
-        int rc = tokenizer_decode(c->policy->tokenizer, ids, (size_t)middle, 0, &b, NULL);
+        int rc = tokenizer_decode(c->policy->tokenizer, ids, (size_t)middle, &b, NULL);
         if (rc || b.len >= end)
             high = middle;
         else
@@ -68,7 +67,7 @@ static void on_sample(void *ctx, int request, int copy, const int32_t *ids, cons
     int trial = c->request_copy[request] + copy;
     Buffer text;
     buffer_init(&text, MAX_ANSWER);
-    c->failed = tokenizer_decode(c->policy->tokenizer, ids, (size_t)n, 0, &text, c->err);
+    c->failed = tokenizer_decode(c->policy->tokenizer, ids, (size_t)n, &text, c->err);
     if (!c->failed) stopped |= cut_at_stop(c, ids, &n, &text);
     Record *r =
         promptset_answer(p, c->o->stage, "native", trial, promptset_seed(p, c->o->seed, trial),
@@ -77,7 +76,7 @@ static void on_sample(void *ctx, int request, int copy, const int32_t *ids, cons
     for (int i = 0; i < n; i++) lp[i] = logp[i];
     record_floats(r, "logprobs", lp, (size_t)n);
     promptset_ids(r, "ids", ids, (size_t)n);
-    promptset_ids(r, "prompt_ids", c->prompt_ids[which], c->prompt_len[which]);
+    promptset_ids(r, "prompt_ids", c->prompt_ids[which].ids, c->prompt_ids[which].n);
     if (!c->failed) c->failed = batchlog_add(c->log, r, c->err);
     free(lp);
     record_free(r);
@@ -100,8 +99,8 @@ static int run_chunk(Chunk *c, long first, long last, const SampleOptions *so, E
         if (n == 0 || prompt[n - 1] != p) {
             prompt[n] = p;
             copy[n] = which;
-            req[n] =
-                (SampleRequest){c->prompt_ids[p], (int)c->prompt_len[p], 0, &seeds[row - first]};
+            const TokenIds *ids = &c->prompt_ids[p];
+            req[n] = (SampleRequest){ids->ids, (int)ids->n, 0, &seeds[row - first]};
             n++;
         }
         req[n - 1].copies++;
@@ -138,16 +137,15 @@ static int run_chunks(Chunk *c, const SampleOptions *so, Error *err)
 /* Encodes the prompts. A contrastive prompt that leaves no room for max_new tokens is removed, with
  * a warning: the pool may have long kernels of a teacher, and the other prompts are still of
  * use. */
-static int encode_prompts(const Policy *policy, PromptSet *prompts, int32_t **ids, size_t *len,
-                          int max_new, Error *err)
+static int encode_prompts(const Policy *policy, PromptSet *prompts, TokenIds *ids, int max_new,
+                          Error *err)
 {
     int limit = model_config(policy->model)->max_position;
     long all = prompts->n;
     for (long i = 0; i < prompts->n;) {
         const PromptItem *p = &prompts->items[i];
-        if (policy_encode_prompt(policy, p->text, strlen(p->text), &ids[i], &len[i], err))
-            return -1;
-        if ((long)len[i] + max_new <= limit) {
+        if (chat_encode_prompt(&policy->chat, p->text, strlen(p->text), &ids[i], err)) return -1;
+        if ((long)ids[i].n + max_new <= limit) {
             i++;
             continue;
         }
@@ -155,9 +153,9 @@ static int encode_prompts(const Policy *policy, PromptSet *prompts, int32_t **id
             return error_set(err, ERROR_LIMIT,
                              "prompt %s has %zu tokens; with %d new ones that is more than the "
                              "model's %d positions",
-                             p->id, len[i], max_new, limit);
-        free(ids[i]);
-        ids[i] = NULL;
+                             p->id, ids[i].n, max_new, limit);
+        free(ids[i].ids);
+        ids[i] = (TokenIds){0};
         promptset_remove(prompts, i);
     }
     if (all && !prompts->n)
@@ -181,10 +179,9 @@ static int encode_stop(const Policy *policy, const char *text, StopSequence stop
     if (!text) return 0;
     for (int i = 0; i < 2; i++) {
         char *with = memory_printf("%s%s", i ? " " : "", text);
-        int32_t *ids = NULL;
-        size_t n = 0;
-        int rc = tokenizer_encode(policy->tokenizer, with, strlen(with), &ids, &n, err);
-        stops[i] = (StopSequence){ids, (int)n};
+        TokenIds ids = {0};
+        int rc = tokenizer_encode(policy->tokenizer, with, strlen(with), &ids, err);
+        stops[i] = (StopSequence){ids.ids, (int)ids.n};
         free(with);
         if (rc) return -1;
     }
@@ -198,16 +195,10 @@ static int sample_rows(const char *model_dir, const SamplingOptions *o, PromptSe
     Policy policy;
     BatchLog log;
     if (engine_policy(o->engine, model_dir, &policy, err)) return -1;
-    int32_t **ids = memory_array((size_t)prompts->n, sizeof *ids);
-    size_t *len = memory_array((size_t)prompts->n, sizeof *len);
+    TokenIds *ids = memory_array((size_t)prompts->n, sizeof *ids);
     StopSequence stops[2] = {{0}};
     int *banned = memory_array(MAX_BANNED, sizeof *banned);
-    Chunk c = {.o = o,
-               .policy = &policy,
-               .prompts = prompts,
-               .log = &log,
-               .prompt_ids = ids,
-               .prompt_len = len};
+    Chunk c = {.o = o, .policy = &policy, .prompts = prompts, .log = &log, .prompt_ids = ids};
     SampleOptions so = {.temperature = (float)o->temperature,
                         .top_p = (float)o->top_p,
                         .max_new = o->max_new,
@@ -216,7 +207,7 @@ static int sample_rows(const char *model_dir, const SamplingOptions *o, PromptSe
                         .top_k = o->top_k,
                         .min_p = (float)o->min_p};
     so.n_banned = policy_banned(&policy, banned, MAX_BANNED);
-    int rc = encode_prompts(&policy, prompts, ids, len, o->max_new, err);
+    int rc = encode_prompts(&policy, prompts, ids, o->max_new, err);
     long rows = promptset_spread(prompts, o->copies);
     c.first_row = rows * ranks_rank() / ranks_size();
     c.last_row = rows * (ranks_rank() + 1) / ranks_size();
@@ -229,9 +220,8 @@ static int sample_rows(const char *model_dir, const SamplingOptions *o, PromptSe
     } else if (!rc) {
         rc = batchlog_finish(&log, err);
     }
-    for (long i = 0; i < prompts->n; i++) free(ids[i]);
+    for (long i = 0; i < prompts->n; i++) free(ids[i].ids);
     free(ids);
-    free(len);
     free(banned);
     for (int i = 0; i < 2; i++) free((int32_t *)(uintptr_t)stops[i].ids);
     policy_release(&policy);

@@ -35,6 +35,7 @@ int small_policy_create(const char *dataset, const SmallModel *shape, const Ops 
     size_t count = 2 * (size_t)artifact_count(r), n = 0;
     const char **text = memory_array(count, sizeof *text);
     size_t *len = memory_array(count, sizeof *len);
+    const VocabularyOptions vocabulary = {shape->vocab, 1, specials, SPECIALS};
     View v;
     int rc = 0, more = 0;
     while (!rc && (more = artifact_next(r, &v, err)) == 1) {
@@ -43,7 +44,7 @@ int small_policy_create(const char *dataset, const SmallModel *shape, const Ops 
         n += 2;
     }
     rc = rc || more < 0 ||
-         tokenizer_train(text, len, n, shape->vocab, 1, specials, SPECIALS, &out->tokenizer, err) ||
+         tokenizer_train(&(Corpus){text, len, n}, &vocabulary, &out->tokenizer, err) ||
          chat_make(out->tokenizer, CHAT_SMALL, "the new tokenizer", &out->chat, err);
     free(text);
     free(len);

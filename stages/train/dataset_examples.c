@@ -9,23 +9,20 @@
 static int example_of(const Policy *p, const View *v, Example *e, Error *err)
 {
     const char *prompt, *answer;
-    size_t np, na, n_prompt, n_answer;
-    int32_t *a = NULL;
+    size_t np, na;
+    TokenIds ids = {0};
     *e = (Example){.advantage = 1};
     if (view_text(v, "prompt", &prompt, &np, err) || view_text(v, "answer", &answer, &na, err))
         return -1;
-    int rc = policy_encode_prompt(p, prompt, np, &e->ids, &n_prompt, err) ||
-             policy_encode_answer(p, answer, na, &a, &n_answer, err);
-    if (!rc) {
-        e->ids = memory_grow(e->ids, n_prompt + n_answer, sizeof *e->ids);
-        memcpy(e->ids + n_prompt, a, n_answer * sizeof *a);
-        e->prompt = (int)n_prompt;
-        e->len = (int)(n_prompt + n_answer);
-        e->user = memory_strndup(prompt, np);
-        e->assistant = memory_strndup(answer, na);
-    }
-    free(a);
-    return rc ? -1 : 0;
+    int rc = chat_encode_prompt(&p->chat, prompt, np, &ids, err);
+    e->prompt = (int)ids.n;
+    if (!rc) rc = chat_encode_answer(&p->chat, answer, na, &ids, err);
+    e->ids = ids.ids;
+    e->len = (int)ids.n;
+    if (rc) return -1;
+    e->user = memory_strndup(prompt, np);
+    e->assistant = memory_strndup(answer, na);
+    return 0;
 }
 
 /* The upper bits of the name's hash as a number from 0 to 1. */

@@ -21,20 +21,20 @@ enum { LOGPROB_BATCH = 32, KL_EXAMPLES = 64 };
 /* Encodes the prompt, and the answer unless the sample has its ids. */
 static int example_from_text(const Policy *p, const Sample *s, Example *out, Error *err)
 {
-    int32_t *answer = NULL;
-    size_t n_prompt, n = 0;
-    int rc = policy_encode_prompt(p, s->prompt, strlen(s->prompt), &out->ids, &n_prompt, err);
-    if (!rc && !s->ids) rc = policy_encode_answer(p, s->text, strlen(s->text), &answer, &n, err);
-    if (!rc) {
-        n -= s->truncated && n > 0; /* a truncated answer has no end token */
-        const int32_t *from = s->ids ? s->ids : answer;
-        if (s->ids) n = (size_t)s->n_ids;
-        out->ids = memory_grow(out->ids, n_prompt + n + 1, sizeof *out->ids);
-        if (n) memcpy(out->ids + n_prompt, from, n * sizeof *from);
-        out->prompt = (int)n_prompt;
-        out->len = (int)(n_prompt + n);
+    TokenIds ids = {0};
+    int rc = chat_encode_prompt(&p->chat, s->prompt, strlen(s->prompt), &ids, err);
+    out->prompt = (int)ids.n;
+    if (!rc && s->ids) {
+        if (s->n_ids)
+            memcpy(token_ids_room(&ids, (size_t)s->n_ids), s->ids,
+                   (size_t)s->n_ids * sizeof *s->ids);
+        ids.n += (size_t)s->n_ids;
+    } else if (!rc) {
+        rc = chat_encode_answer(&p->chat, s->text, strlen(s->text), &ids, err);
+        ids.n -= !rc && s->truncated; /* a truncated answer has no end token */
     }
-    free(answer);
+    out->ids = ids.ids;
+    out->len = (int)ids.n;
     return rc ? error_prefix(err, "sample %s", s->id) : 0;
 }
 

@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/stop.h"
-#include "model/files/config_json.h"
+#include "model/files/model_files.h"
 #include "model/files/safetensors.h"
 #include "stages/data/manifest.h"
 #include "stages/policy/policy.h"

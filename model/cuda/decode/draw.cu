@@ -1,4 +1,4 @@
-/* Draw one token from each row of logits by the law of model/core/draw_law.h: the inverse of the
+/* Draw one token from each row of logits by the law of model/core/decoder.h: the inverse of the
  * distribution function, in the order of ids, at a given u. The token of a row therefore depends
  * only on its logits and its u. The vocabulary is divided into chunks of one block each, whose
  * maxima and sums are combined in order. */

@@ -104,7 +104,7 @@ void cuda_attend(Num *out, const Num *q, float *scratch, const KvRows *rows, con
 
 /* ---- draw.cu ---- */
 
-/* The members of DrawLaw in model/core/draw_law.h. */
+/* The members of DrawLaw in model/core/decoder.h. */
 typedef struct {
     const float *logits;
     size_t ld;              /* numbers between rows; 0: all rows draw from the same logits */

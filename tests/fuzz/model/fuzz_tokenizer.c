@@ -14,17 +14,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void encode(const Tokenizer *t, const uint8_t *data, size_t size)
 {
     Error err = {0};
-    int32_t *ids = NULL;
-    size_t n = 0;
-    if (tokenizer_encode(t, (const char *)data, size, &ids, &n, &err)) abort();
+    TokenIds v = {0};
+    if (tokenizer_encode(t, (const char *)data, size, &v, &err)) abort();
     Buffer out;
     buffer_init(&out, (size_t)1 << 26);
-    if (tokenizer_decode(t, ids, n, 1, &out, &err)) abort();
+    if (tokenizer_decode(t, v.ids, v.n, &out, &err)) abort();
     int ascii = 1;
     for (size_t i = 0; i < size; i++) ascii &= data[i] < 0x80;
     if (ascii && (out.len != size || memcmp(out.data, data, size))) abort();
     buffer_release(&out);
-    free(ids);
+    free(v.ids);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

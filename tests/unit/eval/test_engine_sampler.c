@@ -198,10 +198,12 @@ static void taken_as_planned(void **state)
         ModelConfig c = shape(type);
         SamplingPlan p;
         Error err;
-        if (plan_sampling(&c, &table, lora, ROWS, NEW, &p, &err)) fail_msg("%s", err.text);
+        if (plan_sampling(&(PlannedModel){&c, &table, lora}, ROWS, NEW, &p, &err))
+            fail_msg("%s", err.text);
         assert_true(p.fits && p.prompt == c.max_position - NEW); /* with much memory */
         fake.memory = p.weights + 200000 + 2 * PAGES * 32 * p.token;
-        if (plan_sampling(&c, &table, lora, ROWS, NEW, &p, &err)) fail_msg("%s", err.text);
+        if (plan_sampling(&(PlannedModel){&c, &table, lora}, ROWS, NEW, &p, &err))
+            fail_msg("%s", err.text);
         assert_true(p.fits && p.prompt < c.max_position - NEW && p.prompt > 1);
         for (int longer = 0; longer < 2; longer++) {
             DecoderPlan plan = {.rows = ROWS,
@@ -242,7 +244,7 @@ static void not_planned(void **state)
     ModelConfig c = m->c;
     model_free(m);
     c.ff += 4;
-    assert_int_equal(plan_sampling(&c, &table, NULL, 2, 4, &p, &err), -1);
+    assert_int_equal(plan_sampling(&(PlannedModel){&c, &table, NULL}, 2, 4, &p, &err), -1);
     assert_non_null(strstr(err.text, "multiples of 8"));
     assert_int_equal(taken(), 0);
 }

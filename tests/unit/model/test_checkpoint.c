@@ -32,16 +32,10 @@ static int count_files(const char *dir, const char *pattern)
 static void write_in_files(const Model *m, const char *dir, Dtype stored, size_t bytes)
 {
     Error err;
-    SafetensorsOut *out = memory_array((size_t)m->base.n, sizeof *out);
-    TensorSource *from = memory_array((size_t)m->base.n, sizeof *from);
-    for (int i = 0; i < m->base.n; i++) {
-        from[i] = (TensorSource){m->ops, m->base.data, 0};
-        out[i] = tensor_out(&m->base.tensor[i], m->base.tensor[i].name, &from[i]);
-    }
+    SafetensorsOut *out = set_out(&m->base, m->ops);
     if (safetensors_write_model(dir, out, (size_t)m->base.n, stored, bytes, &err))
         fail_msg("%s", err.text);
     free(out);
-    free(from);
 }
 
 static void in_several_files(void **state)

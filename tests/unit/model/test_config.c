@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/json.h"
-#include "model/core/rope.h"
-#include "model/files/config_json.h"
+#include "model/core/model_config.h"
+#include "model/files/model_files.h"
 #include "model/files/safetensors.h"
 #include "tests/fixture_path.h"
 

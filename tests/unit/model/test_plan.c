@@ -58,7 +58,8 @@ static void accounts(int lora, Recompute recompute)
     assert_int_equal(allocated, p->total - p->bytes[PLAN_WORKSPACE]);
     MemoryPlan before;
     const LoraOptions *l = model_lora(m);
-    assert_int_equal(plan_training(&m->c, &counting_table, l, &t->o, &before, &err), 0);
+    assert_int_equal(
+        plan_training(&(PlannedModel){&m->c, &counting_table, l}, &t->o, &before, &err), 0);
     assert_memory_equal(before.bytes, p->bytes, sizeof before.bytes);
     trainer_free(t);
     model_free(m);
@@ -175,7 +176,7 @@ static SamplingPlan sampling(const ModelConfig *c, const Ops *ops, size_t memory
     Error err;
     Buffer b;
     device_bytes = memory;
-    if (plan_sampling(c, ops, NULL, rows, 10, &p, &err)) fail_msg("%s", err.text);
+    if (plan_sampling(&(PlannedModel){c, ops, NULL}, rows, 10, &p, &err)) fail_msg("%s", err.text);
     buffer_init(&b, 4096);
     plan_print_sampling(&p, c->max_position, &b);
     if (!strstr(b.data, want)) fail_msg("expected '%s' in: %s", want, b.data);

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "model/core/lora.h"
-#include "model/cpu/draw_cpu.h"
+#include "model/cpu/cpu_kernels.h"
 #include "model/cpu/ops_cpu.h"
 #include "model/sampler.h"
 #include "tests/unit/model/model_support.h"

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "model/tokenizer/pretoken.h"
+#include "model/tokenizer/bpe.h"
 #include "model/tokenizer/tokenizer.h"
 #include "model/tokenizer/unicode.h"
 #include "tests/fixture_path.h"
@@ -51,16 +51,16 @@ static Tokenizer *load(const char *name)
 static void encodes_to(const Tokenizer *t, const char *text, size_t len, const json_t *ids)
 {
     Error err;
-    int32_t *got = NULL;
-    size_t n = 0;
-    assert_int_equal(tokenizer_encode(t, text, len, &got, &n, &err), 0);
-    if (n != json_array_size(ids))
-        fail_msg("%zu ids, expected %zu: %s", n, json_array_size(ids), text);
-    for (size_t i = 0; i < n; i++) {
+    TokenIds got = {0};
+    assert_int_equal(tokenizer_encode(t, text, len, &got, &err), 0);
+    if (got.n != json_array_size(ids))
+        fail_msg("%zu ids, expected %zu: %s", got.n, json_array_size(ids), text);
+    for (size_t i = 0; i < got.n; i++) {
         json_int_t want = json_integer_value(json_array_get(ids, i));
-        if (got[i] != want) fail_msg("id %zu is %d, expected %d: %s", i, got[i], (int)want, text);
+        if (got.ids[i] != want)
+            fail_msg("id %zu is %d, expected %d: %s", i, got.ids[i], (int)want, text);
     }
-    free(got);
+    free(got.ids);
 }
 
 /* Ids stored by make_tokenizer.py, from Hugging Face's library. Twice, so that the cache is used
@@ -98,24 +98,22 @@ static void specials(void **state)
     int end = tokenizer_special(t, "<|im_end|>"), call = tokenizer_special(t, "<tool_call>");
     assert_true(end > 0 && call > 0 && end < tokenizer_size(t));
     assert_int_equal(tokenizer_special(t, "<|im"), -1);
-    int32_t *ids = NULL;
-    size_t n = 0;
+    TokenIds made = {0};
     const char *text = "<|im_end|><tool_call>";
-    assert_int_equal(tokenizer_encode(t, text, strlen(text), &ids, &n, &err), 0);
-    assert_true(n > 2);
-    for (size_t i = 0; i < n; i++) assert_int_not_equal(ids[i], end); /* never made from text */
-    assert_int_equal(ids[n - 1], call);                               /* added, but not special */
+    assert_int_equal(tokenizer_encode(t, text, strlen(text), &made, &err), 0);
+    int32_t *ids = made.ids;
+    assert_true(made.n > 2);
+    for (size_t i = 0; i < made.n; i++) assert_int_not_equal(ids[i], end); /* never from text */
+    assert_int_equal(ids[made.n - 1], call); /* added, but not special */
     ids[0] = end;
     Buffer out;
     buffer_init(&out, 1 << 10);
-    assert_int_equal(tokenizer_decode(t, ids, 1, 0, &out, &err), 0);
+    assert_int_equal(tokenizer_decode(t, ids, 1, &out, &err), 0);
     assert_int_equal(out.len, 0);
-    assert_int_equal(tokenizer_decode(t, ids, 1, 1, &out, &err), 0);
-    assert_string_equal(out.data, "<|im_end|>");
     ids[0] = tokenizer_size(t);
-    assert_int_equal(tokenizer_decode(t, ids, 1, 1, &out, &err), -1);
+    assert_int_equal(tokenizer_decode(t, ids, 1, &out, &err), -1);
     ids[0] = -1;
-    assert_int_equal(tokenizer_decode(t, ids, 1, 1, &out, &err), -1);
+    assert_int_equal(tokenizer_decode(t, ids, 1, &out, &err), -1);
     buffer_release(&out);
     free(ids);
     tokenizer_free(t);
@@ -124,15 +122,14 @@ static void specials(void **state)
 static void decodes_back(const Tokenizer *t, const char *text, const char *expected)
 {
     Error err;
-    int32_t *ids = NULL;
-    size_t n = 0;
+    TokenIds v = {0};
     Buffer out;
     buffer_init(&out, 1 << 16);
-    assert_int_equal(tokenizer_encode(t, text, strlen(text), &ids, &n, &err), 0);
-    assert_int_equal(tokenizer_decode(t, ids, n, 0, &out, &err), 0);
+    assert_int_equal(tokenizer_encode(t, text, strlen(text), &v, &err), 0);
+    assert_int_equal(tokenizer_decode(t, v.ids, v.n, &out, &err), 0);
     assert_string_equal(out.data, expected);
     buffer_release(&out);
-    free(ids);
+    free(v.ids);
 }
 
 static void repairs_and_normalises(void **state)
@@ -194,7 +191,8 @@ static Tokenizer *train(int vocab, int repeat)
     for (int i = 0; i < 2 * repeat; i++) lens[i] = strlen(texts[i] = corpus[i % 2]);
     static const char *const names[] = {"<|endoftext|>", "<|im_end|>"};
     Tokenizer *t;
-    if (tokenizer_train(texts, lens, (size_t)(2 * repeat), vocab, 0, names, 2, &t, &err))
+    if (tokenizer_train(&(Corpus){texts, lens, (size_t)(2 * repeat)},
+                        &(VocabularyOptions){vocab, 0, names, 2}, &t, &err))
         fail_msg("%s", err.text);
     return t;
 }
@@ -213,12 +211,11 @@ static void trains(void **state)
     assert_int_equal(tokenizer_save(t, path, &err), 0);
     assert_int_equal(file_read(path, 1 << 20, &first, &err), 0);
     Tokenizer *loaded = load(path);
-    int32_t *a = NULL, *b = NULL;
-    size_t na = 0, nb = 0;
-    assert_int_equal(tokenizer_encode(t, corpus[0], strlen(corpus[0]), &a, &na, &err), 0);
-    assert_int_equal(tokenizer_encode(loaded, corpus[0], strlen(corpus[0]), &b, &nb, &err), 0);
-    assert_true(na == nb && na < 60);
-    assert_memory_equal(a, b, na * sizeof *a);
+    TokenIds a = {0}, b = {0};
+    assert_int_equal(tokenizer_encode(t, corpus[0], strlen(corpus[0]), &a, &err), 0);
+    assert_int_equal(tokenizer_encode(loaded, corpus[0], strlen(corpus[0]), &b, &err), 0);
+    assert_true(a.n == b.n && a.n < 60);
+    assert_memory_equal(a.ids, b.ids, a.n * sizeof *a.ids);
     assert_int_equal(tokenizer_save(loaded, path, &err),
                      0); /* a loaded file is kept byte for byte */
     assert_int_equal(file_read(path, 1 << 20, &again, &err), 0);
@@ -230,8 +227,8 @@ static void trains(void **state)
     assert_string_equal(first.data, again.data);
     tokenizer_free(t);
     tokenizer_free(loaded);
-    free(a);
-    free(b);
+    free(a.ids);
+    free(b.ids);
     buffer_release(&first);
     buffer_release(&again);
 }
@@ -243,20 +240,21 @@ static void training_by_hand(void **state)
     Error err;
     Tokenizer *t;
     const char *text = "ab ab ab";
-    size_t len = strlen(text), n = 0;
-    int32_t *ids = NULL;
-    assert_int_equal(tokenizer_train(&text, &len, 1, 1000, 0, NULL, 0, &t, &err), 0);
+    size_t len = strlen(text);
+    const Corpus one = {&text, &len, 1};
+    TokenIds v = {0};
+    assert_int_equal(tokenizer_train(&one, &(VocabularyOptions){1000}, &t, &err), 0);
     assert_int_equal(tokenizer_size(t), 258);
-    assert_int_equal(tokenizer_encode(t, text, len, &ids, &n, &err), 0);
-    assert_int_equal(n, 3);
-    assert_int_equal(ids[0], 256); /* three occurrences: first */
-    assert_int_equal(ids[1], 257);
-    assert_int_equal(ids[2], 257);
-    free(ids);
+    assert_int_equal(tokenizer_encode(t, text, len, &v, &err), 0);
+    assert_int_equal(v.n, 3);
+    assert_int_equal(v.ids[0], 256); /* three occurrences: first */
+    assert_int_equal(v.ids[1], 257);
+    assert_int_equal(v.ids[2], 257);
+    free(v.ids);
     tokenizer_free(t);
-    assert_int_equal(tokenizer_train(&text, &len, 1, 255, 0, NULL, 0, &t, &err), -1);
+    assert_int_equal(tokenizer_train(&one, &(VocabularyOptions){255}, &t, &err), -1);
     const char *twice[] = {"<x>", "<x>"};
-    assert_int_equal(tokenizer_train(&text, &len, 1, 300, 0, twice, 2, &t, &err), -1);
+    assert_int_equal(tokenizer_train(&one, &(VocabularyOptions){300, 0, twice, 2}, &t, &err), -1);
     assert_non_null(strstr(err.text, "<x>"));
     assert_null(t);
 }
@@ -334,27 +332,26 @@ static void lines(void **state)
     (void)state;
     static const char text[] = "int i = 0;\nint j = 1;\nint i = 0;\nint j = 1;\n";
     const char *texts[] = {text};
-    size_t lens[] = {sizeof text - 1}, n = 0;
+    size_t lens[] = {sizeof text - 1};
     Tokenizer *t, *again;
     Error err;
     Buffer b;
-    int32_t *ids = NULL;
-    assert_int_equal(tokenizer_train(texts, lens, 1, 400, 1, NULL, 0, &t, &err), 0);
-    assert_int_equal(tokenizer_encode(t, text, sizeof text - 1, &ids, &n, &err), 0);
-    assert_int_equal(n, 4); /* every line occurs twice: one token each */
+    TokenIds v = {0};
+    assert_int_equal(
+        tokenizer_train(&(Corpus){texts, lens, 1}, &(VocabularyOptions){400, 1}, &t, &err), 0);
+    assert_int_equal(tokenizer_encode(t, text, sizeof text - 1, &v, &err), 0);
+    assert_int_equal(v.n, 4); /* every line occurs twice: one token each */
     assert_int_equal(tokenizer_save(t, path, &err), 0);
     assert_int_equal(tokenizer_load(path, &again, &err), 0);
     buffer_init(&b, 1000);
-    assert_int_equal(tokenizer_decode(again, ids, n, 0, &b, &err), 0);
+    assert_int_equal(tokenizer_decode(again, v.ids, v.n, &b, &err), 0);
     assert_string_equal(b.data, text);
-    free(ids);
-    ids = NULL;
-    n = 0;
-    assert_int_equal(tokenizer_encode(again, "new line", 8, &ids, &n, &err), 0);
+    v.n = 0;
+    assert_int_equal(tokenizer_encode(again, "new line", 8, &v, &err), 0);
     buffer_clear(&b);
-    assert_int_equal(tokenizer_decode(again, ids, n, 0, &b, &err), 0);
+    assert_int_equal(tokenizer_decode(again, v.ids, v.n, &b, &err), 0);
     assert_string_equal(b.data, "new line");
-    free(ids);
+    free(v.ids);
     buffer_release(&b);
     tokenizer_free(t);
     tokenizer_free(again);
@@ -368,13 +365,12 @@ static int stream_ids(const char *tokenizer)
     int rc = tokenizer_load(tokenizer, &t, &err);
     while (!rc && fread(&len, sizeof len, 1, stdin) == 1) {
         char *text = memory_alloc(len);
-        int32_t *ids = NULL;
-        size_t n = 0;
-        rc = fread(text, 1, len, stdin) != len || tokenizer_encode(t, text, len, &ids, &n, &err);
-        uint32_t count = (uint32_t)n;
+        TokenIds v = {0};
+        rc = fread(text, 1, len, stdin) != len || tokenizer_encode(t, text, len, &v, &err);
+        uint32_t count = (uint32_t)v.n;
         rc = rc || fwrite(&count, sizeof count, 1, stdout) != 1 ||
-             fwrite(ids, sizeof *ids, n, stdout) != n;
-        free(ids);
+             fwrite(v.ids, sizeof *v.ids, v.n, stdout) != v.n;
+        free(v.ids);
         free(text);
     }
     tokenizer_free(t);
@@ -396,13 +392,13 @@ static int speed(const char *tokenizer, char **names, int n_names)
         buffer_clear(&text);
         if (file_read(names[i], 1 << 28, &text, &err)) return 1;
         for (int k = 0; k < 3; k++) {
-            int32_t *ids = NULL;
-            n = 0;
+            TokenIds v = {0};
             start = clock_seconds();
-            if (tokenizer_encode(t, text.data, text.len, &ids, &n, &err)) return 1;
+            if (tokenizer_encode(t, text.data, text.len, &v, &err)) return 1;
+            n = v.n;
             double elapsed = clock_seconds() - start;
             best = elapsed < best ? elapsed : best;
-            free(ids);
+            free(v.ids);
         }
         printf("quern: %s: %.2f MB, %zu ids, %.2f MB/s\n", names[i], (double)text.len / 1e6, n,
                (double)text.len / 1e6 / best);

@@ -18,7 +18,6 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "model/cpu/ops_cpu.h"
-#include "model/files/config_json.h"
 #include "model/files/model_files.h"
 #include "model/sampler.h"
 #include "model/trainer_state.h"

@@ -88,19 +88,19 @@ static void equals_stored_ids(void **state)
         json_array_foreach(cases, i, v)
         {
             const char *kind = json_string_value(json_object_get(v, "kind"));
-            size_t nu, na, n = 0;
+            size_t nu, na;
             char *user = text_of(json_object_get(v, "user"), &nu),
                  *answer = text_of(json_object_get(v, "answer"), &na);
-            int32_t *ids = NULL;
+            TokenIds out = {0};
             Chat c;
             if (chat_make(t, kind_named(kind), "the fixture", &c, &err)) fail_msg("%s", err.text);
             c.thinking = json_is_true(json_object_get(v, "thinking"));
-            assert_int_equal(chat_encode_prompt(&c, t, user, nu, &ids, &n, &err), 0);
-            same(json_object_get(v, "prompt"), ids, n, kind, user);
-            n = 0;
-            assert_int_equal(chat_encode_answer(&c, t, answer, na, &ids, &n, &err), 0);
-            same(json_object_get(v, "ids"), ids, n, kind, answer);
-            free(ids);
+            assert_int_equal(chat_encode_prompt(&c, user, nu, &out, &err), 0);
+            same(json_object_get(v, "prompt"), out.ids, out.n, kind, user);
+            out.n = 0;
+            assert_int_equal(chat_encode_answer(&c, answer, na, &out, &err), 0);
+            same(json_object_get(v, "ids"), out.ids, out.n, kind, answer);
+            free(out.ids);
             free(user);
             free(answer);
             count++;
@@ -119,13 +119,13 @@ static void text_stays_text(void **state)
     Error err;
     Tokenizer *t = load("qwen3");
     Chat c;
-    int32_t *ids = NULL;
-    size_t n = 0, opened = 0, closed = 0;
+    TokenIds v = {0};
+    size_t opened = 0, closed = 0;
     assert_int_equal(chat_make(t, CHAT_QWEN3, "the fixture", &c, &err), 0);
-    assert_int_equal(chat_encode_prompt(&c, t, text, sizeof text - 1, &ids, &n, &err), 0);
-    for (size_t i = 0; i < n; i++) opened += ids[i] == c.open, closed += ids[i] == c.end;
+    assert_int_equal(chat_encode_prompt(&c, text, sizeof text - 1, &v, &err), 0);
+    for (size_t i = 0; i < v.n; i++) opened += v.ids[i] == c.open, closed += v.ids[i] == c.end;
     assert_true(opened == 2 && closed == 1);
-    free(ids);
+    free(v.ids);
     tokenizer_free(t);
 }
 

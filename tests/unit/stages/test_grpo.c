@@ -142,12 +142,11 @@ static Made make(const SampleSet *set, const GrpoOptions *o)
 
 static int tokens(const char *text)
 {
-    int32_t *ids;
-    size_t n;
+    TokenIds v = {0};
     Error err;
-    if (policy_encode_answer(&policy, text, strlen(text), &ids, &n, &err)) fail_msg("%s", err.text);
-    free(ids);
-    return (int)n;
+    if (chat_encode_answer(&policy.chat, text, strlen(text), &v, &err)) fail_msg("%s", err.text);
+    free(v.ids);
+    return (int)v.n;
 }
 
 static void near(double found, double expected)

@@ -301,7 +301,7 @@ static int check_samples(void *ctx)
         for (size_t i = 0; i < n; i++) e.ids[np + i] = (int32_t)ids[i];
         Buffer b;
         buffer_init(&b, 1 << 16);
-        if (ends != 1 || tokenizer_decode(p.tokenizer, e.ids + np, n, 0, &b, &err) ||
+        if (ends != 1 || tokenizer_decode(p.tokenizer, e.ids + np, n, &b, &err) ||
             strcmp(b.data, text))
             return 7;
         float *again;

@@ -145,9 +145,10 @@ static void rehearsal(void **state)
     const SampleSet round = {.items = own, .n = 3};
     assert_int_equal(successes_add(&s, &round, &known, &err), 0);
     successes_balance(&s);
-    int32_t *ids;
-    size_t n_prompt;
-    assert_int_equal(policy_encode_prompt(&p, "# Task a\n", 9, &ids, &n_prompt, &err), 0);
+    TokenIds begin = {0};
+    assert_int_equal(chat_encode_prompt(&p.chat, "# Task a\n", 9, &begin, &err), 0);
+    int32_t *ids = begin.ids;
+    size_t n_prompt = begin.n;
     Rehearsal all = {.max_len = (int)n_prompt + 20, .share = 1, .seed = 1};
     assert_int_equal(successes_rehearse(&s, "model", "dataset.qa", &all, &err), 0);
     assert_int_equal(s.own, 3);
