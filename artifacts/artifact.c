@@ -318,6 +318,13 @@ void artifact_abandon(ArtifactWriter *w)
     free_writer(w);
 }
 
+int artifact_end(ArtifactWriter *w, int rc, Error *err)
+{
+    if (!rc) return artifact_finish(w, err);
+    artifact_abandon(w);
+    return -1;
+}
+
 /* ---- reading ---- */
 
 struct ArtifactReader {
@@ -459,7 +466,7 @@ int artifact_peek(const char *path, const char *kind, ArtifactReader **out, Erro
     int rc = ferror(f) ? error_errno(err, "cannot read %s", path) : 0;
     fclose(f);
     buffer_init(&r->data, MAX_HEADER);
-    if (!rc) rc = buffer_append(&r->data, front, n) || open_header(r, kind, &used, err) ? -1 : 0;
+    if (!rc) rc = -(buffer_append(&r->data, front, n) || open_header(r, kind, &used, err));
     free(front);
     if (rc)
         artifact_close(r);

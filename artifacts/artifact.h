@@ -58,6 +58,9 @@ int artifact_write_encoded(ArtifactWriter *w, const void *data, size_t len,
 Record *artifact_summary(ArtifactWriter *w);
 int artifact_finish(ArtifactWriter *w, Error *err); /* commits and frees w, also on error */
 void artifact_abandon(ArtifactWriter *w);
+/* Ends a writer whose records were written with this return code: finishes it, or after a failure
+ * abandons it and returns -1. */
+int artifact_end(ArtifactWriter *w, int rc, Error *err);
 
 typedef struct ArtifactReader ArtifactReader;
 /* Reads the whole file, or standard input for the path "-", and checks its digest and count. kind

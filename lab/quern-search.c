@@ -26,10 +26,11 @@ static int write_answer(ArtifactWriter *w, const PromptItem *p, const Task *t, i
     TemplateKernel k;
     Buffer text;
     uint64_t seed = promptset_seed(p, (uint64_t)o->seed, copy);
-    if (template_for_task(t, seed, o->mistakes, o->withhold, &k, err)) return -1;
+    if (template_for_task(t, (TemplateDraw){seed, o->mistakes, o->withhold}, &k, err)) return -1;
     buffer_init(&text, MAX_ANSWER);
     answer_write(&text, k.analysis, k.design, k.source);
-    Record *r = promptset_answer(p, o->stage, "template", copy, seed, "stop", text.data, text.len);
+    const PromptAnswer a = {o->stage, "template", copy, seed, "stop", text.data, text.len};
+    Record *r = promptset_answer(p, &a);
     int rc = artifact_write(w, r, err);
     record_free(r);
     buffer_release(&text);
@@ -54,9 +55,7 @@ static int write_answers(PromptSet *prompts, const TaskSet *tasks, const Options
             continue; /* another teacher's task */
         for (int k = 0; !rc && k < p->copies; k++) rc = write_answer(w, p, t, k, o, err);
     }
-    if (!rc) return artifact_finish(w, err);
-    artifact_abandon(w);
-    return -1;
+    return artifact_end(w, rc, err);
 }
 
 int main(int argc, char **argv)

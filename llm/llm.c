@@ -523,7 +523,7 @@ int llm_run(const LlmOptions *opt, size_t n, LlmPrompt *prompt, LlmDone *done, v
     if (rc)
         error_set(&run.why, ERROR_MEMORY, "out of memory for %d requests at once", run.n_slots);
     else
-        rc = loop(&run) || run.halted ? -1 : 0;
+        rc = -(loop(&run) || run.halted);
     if (rc) error_set(err, run.why.code, "%s", run.why.text);
     if (rc && run.halted)
         error_set(err, run.why.code, "%s; %zu of %zu requests had ended", run.why.text, run.ended,

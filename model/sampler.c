@@ -206,7 +206,7 @@ static int admit(Sampler *s, Error *err)
 static int step(Sampler *s, Error *err)
 {
     for (int i = 0; i < s->active; i++) s->work[i].u = next_uniform(s, &s->row[i]);
-    return decoder_step(s->decoder, s->work, s->active, err) || take_drawn(s, 0, err) ? -1 : 0;
+    return -(decoder_step(s->decoder, s->work, s->active, err) || take_drawn(s, 0, err));
 }
 
 static void deliver(Sampler *s, SampleDone *done, void *ctx)

@@ -233,7 +233,7 @@ static int load_unanswered(Report *r, const char *verdicts, Unanswered *out, Err
     SampleSet set = {0};
     int rc = 0;
     if (file_exists(path))
-        rc = models_load(r, path, verdicts, 0, err) || samples_load(path, NULL, &set, err) ? -1 : 0;
+        rc = -(models_load(r, path, verdicts, 0, err) || samples_load(path, NULL, &set, err));
     for (long i = 0; i < set.n; i++) {
         if (!set.items[i].unanswered) continue;
         out->id = memory_grow(out->id, (size_t)out->n + 1, sizeof *out->id);
@@ -259,7 +259,7 @@ static int load_round_verdict(Report *r, int round, const Unanswered *u, const V
 {
     Verdict verdict;
     char *name = view_strdup(v, "task", err);
-    int rc = !name || verdict_read(v, &verdict, err) ? -1 : 0;
+    int rc = -(!name || verdict_read(v, &verdict, err));
     ReportTask *t = rc ? NULL : find_task(r, name);
     if (t && is_unanswered(u, v)) {
         notes_unanswered(r);

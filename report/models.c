@@ -93,7 +93,7 @@ static int read_answers(Report *r, const char *path, int whole, Answers *out, Er
     }
     artifact_close(a);
     if (out->n) qsort(out->items, (size_t)out->n, sizeof *out->items, by_id);
-    return rc || more < 0 ? -1 : 0; /* the caller frees them in any case */
+    return -(rc || more < 0); /* the caller frees them in any case */
 }
 
 static int task_index(const Report *r, const char *name)

@@ -30,11 +30,9 @@ static int write_report(const Report *r, const char *dir, Error *err)
     buffer_init(&page, 64 << 20);
     table_rows(r, rows);
     table_tsv(rows, &tsv);
-    int rc = best_write(r, dir, err) || html_page(r, rows, &page, err) ||
-                     write_file(dir, "report.tsv", &tsv, err) ||
-                     write_file(dir, "report.html", &page, err)
-                 ? -1
-                 : 0;
+    int rc =
+        -(best_write(r, dir, err) || html_page(r, rows, &page, err) ||
+          write_file(dir, "report.tsv", &tsv, err) || write_file(dir, "report.html", &page, err));
     if (!rc) fputs(tsv.data, stdout);
     buffer_release(&tsv);
     buffer_release(&page);
@@ -157,13 +155,9 @@ int main(int argc, char **argv)
         {"rounds", FLAG_TEXT, &f.rounds, "verdicts of each round, oldest first, comma separated"},
         {"ledger", FLAG_TEXT, &f.ledger, "what endpoints cost; it need not exist"},
         {0}};
-    const FlagSpec spec = {"quern-report",
-                           "--output DIR --sft-samples FILE --sft-verdicts FILE ...",
-                           "Write report.html, report.tsv and best/<task>.cu of a finished run.",
-                           flags,
-                           0,
-                           0,
-                           0};
+    const FlagSpec spec = {
+        "quern-report", "--output DIR --sft-samples FILE --sft-verdicts FILE ...",
+        "Write report.html, report.tsv and best/<task>.cu of a finished run.", flags};
     flags_parse(&spec, argc, argv, (const char **)argv);
     if (!live) check_given(&spec, &f);
     log_open("quern-report");

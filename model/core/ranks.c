@@ -248,7 +248,7 @@ int ranks_host_sum(double *x, int n, Error *err)
 {
     if (!group.size || n < 1) return 0;
     size_t bytes = (size_t)n * sizeof *x;
-    if (group.rank) return put(group.up, x, bytes, err) || get(group.up, x, bytes, err) ? -1 : 0;
+    if (group.rank) return -(put(group.up, x, bytes, err) || get(group.up, x, bytes, err));
     double *other = memory_alloc(bytes);
     int rc = 0;
     for (int r = 1; r < group.size && !rc; r++) {
@@ -295,7 +295,7 @@ int ranks_all_reduce(float *x, size_t n, Error *err)
 {
     if (!group.size || !n) return 0;
     if (!group.collectives)
-        return gather_sum(x, n, err) || ranks_host_share(x, n * sizeof *x, err) ? -1 : 0;
+        return -(gather_sum(x, n, err) || ranks_host_share(x, n * sizeof *x, err));
     group.collectives->all_reduce(x, n);
     return 0;
 }

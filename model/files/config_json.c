@@ -235,12 +235,10 @@ static int refuse_fields(const json_t *o, const char *where, Error *err)
         return error_set(err, ERROR_UNSUPPORTED,
                          "%s: partial_rotary_factor is expected to be 1, found %g", where,
                          (double)partial);
-    return refuse_true(o, "use_sliding_window", "only full attention is supported", where, err) ||
-                   refuse_true(o, "attention_bias",
-                               "a bias of the output projection is not supported", where, err) ||
-                   refuse_true(o, "mlp_bias", "a bias in the MLP is not supported", where, err)
-               ? -1
-               : 0;
+    return -(refuse_true(o, "use_sliding_window", "only full attention is supported", where, err) ||
+             refuse_true(o, "attention_bias", "a bias of the output projection is not supported",
+                         where, err) ||
+             refuse_true(o, "mlp_bias", "a bias in the MLP is not supported", where, err));
 }
 
 static int refuse_unsupported(const json_t *o, const char *architecture, const char *where,

@@ -191,7 +191,7 @@ int adapter_restore(Model *m, const char *dir, Error *err)
 {
     char *path = memory_printf("%s/adapter_model.safetensors", dir);
     Safetensors *st = NULL;
-    int rc = safetensors_open(path, &st, err) || read_adapter(m, path, st, err) ? -1 : 0;
+    int rc = -(safetensors_open(path, &st, err) || read_adapter(m, path, st, err));
     safetensors_close(st);
     free(path);
     return rc;

@@ -318,11 +318,11 @@ int safetensors_open(const char *path, Safetensors **out, Error *err)
         if (!access(index, F_OK))
             rc = open_index(s, path, index, err);
         else
-            rc = open_shard(s, single, single, err) || sort_names(s, path, err) ? -1 : 0;
+            rc = -(open_shard(s, single, single, err) || sort_names(s, path, err));
         free(index);
         free(single);
     } else
-        rc = open_shard(s, path, path, err) || sort_names(s, path, err) ? -1 : 0;
+        rc = -(open_shard(s, path, path, err) || sort_names(s, path, err));
     if (rc)
         safetensors_close(s);
     else

@@ -114,10 +114,8 @@ int safetensors_write(const char *path, const SafetensorsOut *tensors, size_t n,
     if (!rc) {
         unsigned char length[8];
         for (int i = 0; i < 8; i++) length[i] = (unsigned char)((uint64_t)header.len >> 8 * i);
-        rc = file_write_all(fd, length, 8, path, err) ||
-                     file_write_all(fd, header.data, header.len, path, err)
-                 ? -1
-                 : 0;
+        rc = -(file_write_all(fd, length, 8, path, err) ||
+               file_write_all(fd, header.data, header.len, path, err));
         for (size_t i = 0; i < n && !rc; i++) rc = write_data(fd, order[i], stored, path, err);
         if (rc)
             file_abandon(fd, temp);

@@ -95,7 +95,7 @@ static int count_text(Trainer *r, const Tokenizer *t, const char *s, size_t n, E
     Buffer repaired, nfc;
     buffer_init(&repaired, BPE_MAX_TEXT);
     buffer_init(&nfc, BPE_MAX_TEXT);
-    int rc = unicode_repair(&s, &n, &repaired, err) || unicode_nfc(&s, &n, &nfc, err) ? -1 : 0;
+    int rc = -(unicode_repair(&s, &n, &repaired, err) || unicode_nfc(&s, &n, &nfc, err));
     for (size_t at = 0, end; at < n && !rc; at = end) {
         end = pretoken_end(s, n, at, t->max_digits);
         rc = count_piece(r, s + at, end - at, err);
@@ -356,14 +356,12 @@ int tokenizer_train(const Corpus *c, const VocabularyOptions *o, Tokenizer **out
     buffer_init(&r.bytes, (size_t)1 << 30);
     r.index = memory_array(r.index_mask + 1, sizeof *r.index);
     new_pairs(&r, 8192);
-    int rc = add_bytes(t, err) || bpe_finish(t, err) ? -1 : 0;
+    int rc = -(add_bytes(t, err) || bpe_finish(t, err));
     for (size_t i = 0; i < c->n && !rc; i++) rc = count_text(&r, t, c->texts[i], c->lens[i], err);
     if (!rc) {
         start_words(&r, t);
-        rc = learn(&r, t, n_tokens, max_merges, err) ||
-                     add_specials(t, o->specials, o->n_specials, err) || tokenizer_render(t, err)
-                 ? -1
-                 : 0;
+        rc = -(learn(&r, t, n_tokens, max_merges, err) ||
+               add_specials(t, o->specials, o->n_specials, err) || tokenizer_render(t, err));
     }
     trainer_release(&r);
     if (rc)

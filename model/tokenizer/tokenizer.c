@@ -61,7 +61,7 @@ static int encode_between(const Encoding *e, const char *s, size_t n, int normal
     }
     Buffer copy;
     buffer_init(&copy, BPE_MAX_TEXT);
-    int rc = (e->t->nfc && unicode_nfc(&s, &n, &copy, e->err)) || encode_pass(e, s, n, 1) ? -1 : 0;
+    int rc = -((e->t->nfc && unicode_nfc(&s, &n, &copy, e->err)) || encode_pass(e, s, n, 1));
     buffer_release(&copy);
     return rc;
 }

@@ -168,7 +168,7 @@ static int read_document(const json_t *doc, const JsonSpan *vocab, const JsonSpa
         return error_set(err, ERROR_UNSUPPORTED, "decoder: expected ByteLevel, found %.40s",
                          type_of(json_object_get(doc, "decoder")));
     if (check_model(model, t, err) || vocabulary_read(t, vocab, merges, err)) return -1;
-    return read_added(json_object_get(doc, "added_tokens"), t, err) || bpe_finish(t, err) ? -1 : 0;
+    return -(read_added(json_object_get(doc, "added_tokens"), t, err) || bpe_finish(t, err));
 }
 
 static int parse(const Buffer *text, const char *path, Tokenizer **out, Error *err)

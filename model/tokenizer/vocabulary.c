@@ -254,5 +254,5 @@ static int read_merges(Tokenizer *t, const JsonSpan *span, Error *err)
 
 int vocabulary_read(Tokenizer *t, const JsonSpan *vocab, const JsonSpan *merges, Error *err)
 {
-    return read_vocab(t, vocab, err) || read_merges(t, merges, err) ? -1 : 0;
+    return -(read_vocab(t, vocab, err) || read_merges(t, merges, err));
 }

@@ -430,10 +430,19 @@ static double spent_on(const RunRule *r, int n, const char *stage, size_t len)
     return sum;
 }
 
-static void stage_row(const RunRule *r, int n, const char *stage, size_t len, double start,
-                      double scale, int row, Buffer *b)
+/* The rules of a run, and the scale of their line. */
+typedef struct {
+    const RunRule *rules;
+    int n;
+    double start, scale; /* seconds since 1970; units of the picture for a second */
+} Timeline;
+
+/* stage: its name ends at "-" or at the end of the text. */
+static void stage_row(const Timeline *t, const char *stage, int row, Buffer *b)
 {
-    int y = 6 + row * ROW;
+    const RunRule *r = t->rules;
+    int y = 6 + row * ROW, n = t->n;
+    size_t len = strcspn(stage, "-");
     buffer_printf(b, "<text x=\"0\" y=\"%d\">%.*s</text><text class=\"t end\" x=\"%d\" y=\"%d\">",
                   y + 12, (int)len, stage, NAME - 12, y + 12);
     double s = spent_on(r, n, stage, len);
@@ -442,7 +451,7 @@ static void stage_row(const RunRule *r, int n, const char *stage, size_t len, do
         if (strncmp(r[i].name, stage, len) != 0 || (r[i].name[len] != '-' && r[i].name[len]) ||
             !is_plain(r[i].name))
             continue;
-        double x = NAME + (r[i].start - start) * scale, w = fmax(1, r[i].seconds * scale);
+        double x = NAME + (r[i].start - t->start) * t->scale, w = fmax(1, r[i].seconds * t->scale);
         buffer_printf(b,
                       "<rect class=\"%s\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" "
                       "height=\"%d\"><title>%s: %.1f s</title></rect>",
@@ -472,9 +481,8 @@ int timeline_write(const RunRule *rules, int n, Buffer *b)
     if (!rows || end <= start) return 0;
     buffer_printf(b, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"Timeline\">", LINE,
                   6 + rows * ROW + 8);
-    for (int k = 0; k < rows; k++)
-        stage_row(rules, n, stages[k], strcspn(stages[k], "-"), start,
-                  (LINE - NAME) / (end - start), k, b);
+    const Timeline t = {rules, n, start, (LINE - NAME) / (end - start)};
+    for (int k = 0; k < rows; k++) stage_row(&t, stages[k], k, b);
     buffer_puts(b, "</svg>\n");
     return rows;
 }

@@ -155,7 +155,7 @@ int steps_write(const RunFolder *run, const RunNumbers *n, Error *err)
     }
     char *dir = run_folder_path(run, "metrics"), *path = memory_printf("%s/steps.jsonl", dir);
     if (!rc && lines.len)
-        rc = file_mkdirs(dir, err) || file_write_atomic(path, lines.data, lines.len, err) ? -1 : 0;
+        rc = -(file_mkdirs(dir, err) || file_write_atomic(path, lines.data, lines.len, err));
     free(path);
     free(dir);
     buffer_release(&lines);

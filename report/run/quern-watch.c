@@ -56,7 +56,7 @@ static void put_page(Buffer *out, const char *text, const char *foot)
 
 static int write_out(const Buffer *b)
 {
-    return fwrite(b->data, 1, b->len, stdout) != b->len || fflush(stdout) ? -1 : 0;
+    return -(fwrite(b->data, 1, b->len, stdout) != b->len || fflush(stdout));
 }
 
 /* One look at the run. *state is how it stands. */

@@ -7,7 +7,6 @@
 
 #include "base/memory.h"
 #include "base/words.h"
-#include "stages/crl/island.h"
 
 enum { MAX_BUCKETS = 256 };
 
@@ -29,12 +28,13 @@ typedef struct {
     const PoolItem **item;
     double *level; /* log2 score */
     int n;
+    Random *rng;
 } Members;
 
-static Members members_of(const Pool *p, const char *task)
+static Members members_of(const Pool *p, const char *task, Random *rng)
 {
     Members m = {memory_array((size_t)p->n, sizeof *m.item),
-                 memory_array((size_t)p->n, sizeof *m.level), 0};
+                 memory_array((size_t)p->n, sizeof *m.level), 0, rng};
     for (long i = 0; i < p->n; i++) {
         if (strcmp(p->items[i].task, task)) continue;
         m.item[m.n] = &p->items[i];
@@ -73,7 +73,7 @@ static void drop_slow(Members *m, double floor, int least)
 static void keep_island(Members *m, const char *prompt, const ExemplarOptions *o, int least)
 {
     char *in = memory_alloc((size_t)m->n + 1);
-    island_members(m->item, m->n, island_of_prompt(prompt), o->migrate, o->reset, in);
+    island_members(m->item, m->n, island_of_prompt(prompt), o, in);
     if (count_marked(in, m->n) >= least) keep_marked(m, in);
     free(in);
 }
@@ -130,8 +130,7 @@ static int make_buckets(const Members *m, double width, Bucket b[MAX_BUCKETS])
     return n;
 }
 
-static int draw_buckets(const Members *m, const ExemplarOptions *opt, int n, Random *rng,
-                        const PoolItem **picks)
+static int draw_buckets(const Members *m, const ExemplarOptions *opt, int n, const PoolItem **picks)
 {
     Bucket b[MAX_BUCKETS];
     double level[MAX_BUCKETS] = {0};
@@ -140,9 +139,9 @@ static int draw_buckets(const Members *m, const ExemplarOptions *opt, int n, Ran
     for (int k = 0; k < buckets; k++) level[k] = b[k].level;
     double tau = fmax(opt->temperature * deviation(level, buckets), 1e-6);
     while (drawn < n && drawn < buckets) {
-        int k = draw_softmax(level, taken, buckets, tau, rng);
+        int k = draw_softmax(level, taken, buckets, tau, m->rng);
         taken[k] = 1;
-        int nth = (int)random_below(rng, (uint64_t)b[k].count);
+        int nth = (int)random_below(m->rng, (uint64_t)b[k].count);
         for (int i = 0; i < m->n; i++)
             if (lround(floor(m->level[i] / opt->width)) == b[k].key && nth-- == 0) {
                 picks[drawn++] = m->item[i];
@@ -152,29 +151,28 @@ static int draw_buckets(const Members *m, const ExemplarOptions *opt, int n, Ran
     return drawn;
 }
 
-static int draw_members(const Members *m, char *taken, double tau, int n, Random *rng,
-                        const PoolItem **picks)
+static int draw_members(const Members *m, char *taken, double tau, int n, const PoolItem **picks)
 {
     int drawn = 0;
-    for (int k; drawn < n && (k = draw_softmax(m->level, taken, m->n, tau, rng)) >= 0; taken[k] = 1)
+    for (int k; drawn < n && (k = draw_softmax(m->level, taken, m->n, tau, m->rng)) >= 0;
+         taken[k] = 1)
         picks[drawn++] = m->item[k];
     return drawn;
 }
 
 /* A temperature of 1e9 is a uniform draw. */
-static int draw_softly(const Members *m, double tau, int n, Random *rng, const PoolItem **picks)
+static int draw_softly(const Members *m, double tau, int n, const PoolItem **picks)
 {
     char *taken = memory_alloc((size_t)m->n + 1);
     memset(taken, 0, (size_t)m->n);
-    int drawn = draw_members(m, taken, fmax(tau, 1e-6), n, rng, picks);
+    int drawn = draw_members(m, taken, fmax(tau, 1e-6), n, picks);
     free(taken);
     return drawn;
 }
 
 /* Puts a kernel that beats the baseline in the place of the slowest pick, where none of the picks
  * does and one of the task's does. */
-static void show_winner(const Members *m, double tau, int drawn, Random *rng,
-                        const PoolItem **picks)
+static void show_winner(const Members *m, double tau, int drawn, const PoolItem **picks)
 {
     char *taken = memory_alloc((size_t)m->n + 1);
     int slowest = 0, beaten = drawn > 1;
@@ -183,26 +181,24 @@ static void show_winner(const Members *m, double tau, int drawn, Random *rng,
         if (picks[i]->score < picks[slowest]->score) slowest = i;
     }
     for (int i = 0; i < m->n; i++) taken[i] = m->item[i]->score <= 1;
-    if (beaten) draw_members(m, taken, fmax(tau, 1e-6), 1, rng, &picks[slowest]);
+    if (beaten) draw_members(m, taken, fmax(tau, 1e-6), 1, &picks[slowest]);
     free(taken);
 }
 
 /* Draws one of the kernels whose log2 score is in [low, high] in the place of a pick. Returns 0 when
  * there is none. */
-static int replace_pick(const Members *m, double low, double high, Random *rng,
-                        const PoolItem **pick)
+static int replace_pick(const Members *m, double low, double high, const PoolItem **pick)
 {
     char *taken = memory_alloc((size_t)m->n + 1);
     for (int i = 0; i < m->n; i++) taken[i] = m->level[i] < low || m->level[i] > high;
-    int drawn = draw_members(m, taken, 1e9, 1, rng, pick);
+    int drawn = draw_members(m, taken, 1e9, 1, pick);
     free(taken);
     return drawn;
 }
 
 /* Sees to it that the fastest pick is `apart` times as fast as the slowest: by a slower kernel in the
  * place of the slowest one, or else by a faster one in the place of the fastest. */
-static void spread_picks(const Members *m, double apart, int drawn, Random *rng,
-                         const PoolItem **picks)
+static void spread_picks(const Members *m, double apart, int drawn, const PoolItem **picks)
 {
     int slow = 0, fast = 0;
     for (int i = 1; i < drawn; i++) {
@@ -211,23 +207,23 @@ static void spread_picks(const Members *m, double apart, int drawn, Random *rng,
     }
     double low = log2(fmax(picks[slow]->score, 1e-3)), high = log2(fmax(picks[fast]->score, 1e-3));
     if (high - low >= log2(apart)) return;
-    if (!replace_pick(m, -INFINITY, high - log2(apart), rng, &picks[slow]))
-        replace_pick(m, low + log2(apart), INFINITY, rng, &picks[fast]);
+    if (!replace_pick(m, -INFINITY, high - log2(apart), &picks[slow]))
+        replace_pick(m, low + log2(apart), INFINITY, &picks[fast]);
 }
 
 static int draw_by_rule(Members *m, const char *prompt, const ExemplarOptions *o, int n,
-                        Random *rng, const PoolItem **picks)
+                        const PoolItem **picks)
 {
     int drawn;
-    if (o->rule == EXEMPLAR_RANDOM) return draw_softly(m, 1e9, n, rng, picks);
+    if (o->rule == EXEMPLAR_RANDOM) return draw_softly(m, 1e9, n, picks);
     if (o->rule == EXEMPLAR_ISLAND) keep_island(m, prompt, o, n);
     double tau = o->temperature * deviation(m->level, m->n);
     if (o->rule == EXEMPLAR_ISLAND)
-        drawn = draw_softly(m, tau, n, rng, picks);
+        drawn = draw_softly(m, tau, n, picks);
     else
-        drawn = draw_buckets(m, o, n, rng, picks);
-    show_winner(m, tau, drawn, rng, picks);
-    if (drawn > 1 && o->apart > 1) spread_picks(m, o->apart, drawn, rng, picks);
+        drawn = draw_buckets(m, o, n, picks);
+    show_winner(m, tau, drawn, picks);
+    if (drawn > 1 && o->apart > 1) spread_picks(m, o->apart, drawn, picks);
     return drawn;
 }
 
@@ -238,9 +234,9 @@ int exemplar_draw(const Pool *p, const char *task, const char *prompt, const Exe
     int drawn = 0;
     if (n > EXEMPLAR_MAX) n = EXEMPLAR_MAX;
     if (opt->rule == EXEMPLAR_NONE) return 0;
-    Members m = members_of(p, task);
+    Members m = members_of(p, task, rng);
     if (m.n) drop_slow(&m, opt->floor, n);
-    if (m.n) drawn = draw_by_rule(&m, prompt, opt, n, rng, picks);
+    if (m.n) drawn = draw_by_rule(&m, prompt, opt, n, picks);
     for (int i = drawn - 1; i > 0; i--) {
         int j = (int)random_below(rng, (uint64_t)i + 1);
         const PoolItem *t = picks[i];

@@ -10,7 +10,7 @@
  *   meaning at 1.1x and at 60x. tau = temperature * std(s_i) keeps the draw from becoming greedy
  *   when scores spread: at temperature 1 the better of two buckets one std apart is e times as
  *   likely.
- * island: N kernels of the prompt's island (stages/crl/island.h), with P proportional to
+ * island: N kernels of the prompt's island (below), with P proportional to
  *   exp(log2 score / tau) (FunSearch's rule).
  * random: N kernels, uniformly.
  * shuffled: as bucket, but the prompt shows the kernels' scores in a random order. It is the
@@ -60,5 +60,19 @@ int exemplar_rule(const char *name, ExemplarRule *out);
  * not depend on the score. */
 int exemplar_draw(const Pool *p, const char *task, const char *prompt, const ExemplarOptions *opt,
                   int n, Random *rng, ExemplarPick picks[EXEMPLAR_MAX]);
+
+/* ---- islands: four populations of kernels for a task, which evolve apart (FunSearch). A prompt's id
+ * puts it on an island; its kernels come from there, and the answers to it stay there. A kernel from
+ * before stage 3 is put on one by the digest of its source.
+ *
+ * Every `migrate` rounds the best kernel of each island is shown on the next one, too. Every `reset`
+ * rounds the two islands whose best kernel is slowest lose their kernels, and each is founded again
+ * by the best kernel of one of the others. Both follow from the pool alone. ---- */
+enum { ISLANDS = 4 };
+
+int island_of_prompt(const char *id);
+/* Writes which of the n kernels are on the island: in[i] becomes 1 or 0. items are of one task. */
+void island_members(const PoolItem *const *items, int n, int island, const ExemplarOptions *o,
+                    char *in);
 
 #endif

@@ -73,25 +73,34 @@ static int smooth_rewards(Group *g, const RewardStats *stats, const GrpoOptions 
     return rc;
 }
 
+/* The round that examples are made of. */
+typedef struct {
+    const SampleSet *s;
+    const RewardStats *stats;
+    const GrpoOptions *o;
+    GrpoExamples *out;
+} Round;
+
 /* Fills a group with its judged samples as examples, whose lengths the penalty needs. */
-static int group_fill(Group *g, const SampleSet *s, long first, long last, const RewardStats *stats,
-                      const GrpoOptions *o, GrpoStats *report, Error *err)
+static int group_fill(Group *g, const Round *r, long first, long last, Error *err)
 {
+    const GrpoOptions *o = r->o;
+    GrpoStats *report = &r->out->stats;
     size_t cap = (size_t)(last - first);
     *g = (Group){memory_array(cap, sizeof *g->member),    memory_array(cap, sizeof *g->example),
                  memory_array(cap, sizeof *g->reward),    memory_array(cap, sizeof *g->shaped),
                  memory_array(cap, sizeof *g->advantage), 0};
     for (long i = first; i < last; i++) {
-        const Sample *x = &s->items[i];
+        const Sample *x = &r->s->items[i];
         if (x->outcome == OUTCOME_EVALUATOR_ERROR) continue;
         report->judged++;
         report->mean_reward += x->score;
         report->success += x->outcome == OUTCOME_OK;
         if (o->overlong == OVERLONG_DROP && x->truncated) continue;
         g->member[g->n] = x;
-        if (learn_example(o->policy, x, 0, o->with_old, &g->example[g->n++], err)) return -1;
+        if (learn_example(o->policy, x, o->with_old, &g->example[g->n++], err)) return -1;
     }
-    return smooth_rewards(g, stats, o, err);
+    return smooth_rewards(g, r->stats, o, err);
 }
 
 static void group_advantages(Group *g, const GrpoOptions *o)
@@ -106,37 +115,38 @@ static void group_advantages(Group *g, const GrpoOptions *o)
     loss_advantages(o->advantage, g->shaped, g->n, o->floor_std, g->advantage);
 }
 
-static int add_group(const SampleSet *s, long first, long last, const RewardStats *stats,
-                     const GrpoOptions *o, Example *out, long *n, GrpoStats *report, Error *err)
+static int add_group(const Round *r, long first, long last, Error *err)
 {
     Group g;
-    int signal = 0, rc = group_fill(&g, s, first, last, stats, o, report, err);
-    if (!rc) group_advantages(&g, o);
+    GrpoExamples *out = r->out;
+    int signal = 0, rc = group_fill(&g, r, first, last, err);
+    if (!rc) group_advantages(&g, r->o);
     for (int i = 0; !rc && i < g.n; i++) {
         signal |= g.advantage[i] != 0;
-        if ((g.advantage[i] == 0 && !o->keep_constant) || g.example[i].len > o->max_len) continue;
-        out[*n] = g.example[i];
-        out[(*n)++].advantage = g.advantage[i];
+        if ((g.advantage[i] == 0 && !r->o->keep_constant) || g.example[i].len > r->o->max_len)
+            continue;
+        out->items[out->n] = g.example[i];
+        out->items[out->n++].advantage = g.advantage[i];
         g.example[i] = (Example){0};
     }
-    report->constant += !rc && !signal;
+    out->stats.constant += !rc && !signal;
     group_release(&g);
     return rc;
 }
 
-int grpo_examples(const SampleSet *s, const RewardStats *stats, const GrpoOptions *o, Example **out,
-                  long *n, GrpoStats *report, Error *err)
+int grpo_examples(const SampleSet *s, const RewardStats *stats, const GrpoOptions *o,
+                  GrpoExamples *out, Error *err)
 {
-    *report = (GrpoStats){0};
-    *out = memory_array((size_t)s->n, sizeof **out);
-    *n = 0;
+    const Round r = {s, stats, o, out};
+    *out = (GrpoExamples){.items = memory_array((size_t)s->n, sizeof *out->items)};
+    GrpoStats *report = &out->stats;
     for (long first = 0, last; first < s->n; first = last) {
         last = group_end(s, first);
         if (s->items[first].heldout) continue;
         report->groups++;
-        if (add_group(s, first, last, stats, o, *out, n, report, err)) return -1;
+        if (add_group(&r, first, last, err)) return -1;
     }
-    report->used = *n;
+    report->used = out->n;
     if (report->judged) {
         report->mean_reward /= (double)report->judged;
         report->success /= (double)report->judged;

@@ -43,9 +43,15 @@ typedef struct {
     double mean_reward, success; /* raw means over the judged samples */
 } GrpoStats;
 
-/* Makes the examples of a round. stats must already include its rewards. The caller frees *out with
- * examples_free. */
-int grpo_examples(const SampleSet *s, const RewardStats *stats, const GrpoOptions *o, Example **out,
-                  long *n, GrpoStats *report, Error *err);
+/* The examples of a round. The caller frees the items with examples_free, also after an error. */
+typedef struct {
+    Example *items;
+    long n;
+    GrpoStats stats;
+} GrpoExamples;
+
+/* stats must already include the rewards of the samples. */
+int grpo_examples(const SampleSet *s, const RewardStats *stats, const GrpoOptions *o,
+                  GrpoExamples *out, Error *err);
 
 #endif

@@ -102,9 +102,7 @@ int hacks_write(const Hacks *h, const char *path, const ArtifactSpec *spec, Erro
         rc = artifact_write(w, r, err);
         record_free(r);
     }
-    if (!rc) return artifact_finish(w, err);
-    artifact_abandon(w);
-    return -1;
+    return artifact_end(w, rc, err);
 }
 
 int hacks_nearest(const Hacks *h, const char *source, HackMatch *out, int max)

@@ -1,5 +1,5 @@
 /* The history is replayed: a kernel's id holds the prompt that it answers, and its round. */
-#include "stages/crl/island.h"
+#include "stages/crl/exemplar.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -77,7 +77,7 @@ static void migrate_best(World *w, int64_t round)
         if (best[k] >= 0) w->on[best[k] * ISLANDS + (k + 1) % ISLANDS] = 1;
 }
 
-void island_members(const PoolItem *const *items, int n, int island, int migrate, int reset,
+void island_members(const PoolItem *const *items, int n, int island, const ExemplarOptions *o,
                     char *in)
 {
     World w = {items, n, memory_alloc((size_t)n * ISLANDS + 1)};
@@ -88,8 +88,8 @@ void island_members(const PoolItem *const *items, int n, int island, int migrate
         if (round_of(items[i]) > last) last = round_of(items[i]);
     }
     for (int64_t r = 1; r <= last; r++) {
-        if (reset && r % reset == 0) reset_islands(&w, r);
-        if (migrate && r % migrate == 0) migrate_best(&w, r);
+        if (o->reset && r % o->reset == 0) reset_islands(&w, r);
+        if (o->migrate && r % o->migrate == 0) migrate_best(&w, r);
     }
     for (int i = 0; i < n; i++) in[i] = w.on[i * ISLANDS + island];
     free(w.on);

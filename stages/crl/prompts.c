@@ -8,11 +8,19 @@
 
 enum { MAX_PROMPT = 1 << 20 };
 
-static int choose(const Task *t, const char *id, const Pool *pool, const PromptOptions *o,
-                  Random *rng, Exemplar ex[EXEMPLAR_MAX])
+/* The artifact that is being written. */
+typedef struct {
+    ArtifactWriter *w;
+    const Pool *pool;
+    const PromptOptions *o;
+} Prompts;
+
+static int choose(const Prompts *p, const Task *t, const char *id, Random *rng,
+                  Exemplar ex[EXEMPLAR_MAX])
 {
+    const PromptOptions *o = p->o;
     ExemplarPick picks[EXEMPLAR_MAX];
-    int n = exemplar_draw(pool, t->name, id, &o->draw, o->exemplars, rng, picks);
+    int n = exemplar_draw(p->pool, t->name, id, &o->draw, o->exemplars, rng, picks);
     for (int i = 0; i < n; i++) {
         const PoolItem *x = picks[i].item;
         ex[i] = (Exemplar){x->id, x->source, strlen(x->source), picks[i].shown};
@@ -24,16 +32,16 @@ static int choose(const Task *t, const char *id, const Pool *pool, const PromptO
 }
 
 /* copies: answers that the prompt asks for; 0: it does not say. */
-static int write_prompt(ArtifactWriter *w, const Task *t, const Pool *pool, const PromptOptions *o,
-                        int g, int copies, Error *err)
+static int write_prompt(const Prompts *p, const Task *t, int g, int copies, Error *err)
 {
+    const PromptOptions *o = p->o;
     char id[256];
     Exemplar ex[EXEMPLAR_MAX];
     int plain = t->heldout || g < o->plain || o->draw.rule == EXEMPLAR_NONE, n = 0;
     snprintf(id, sizeof id, "%s/%s/%d", o->stage, t->name, g);
     Random rng;
     random_init(&rng, o->seed, random_hash(id, strlen(id)));
-    if (!plain) n = choose(t, id, pool, o, &rng, ex);
+    if (!plain) n = choose(p, t, id, &rng, ex);
     Buffer text;
     buffer_init(&text, MAX_PROMPT);
     const PromptStyle style = prompt_facts_style(o->facts, t->name);
@@ -52,7 +60,7 @@ static int write_prompt(ArtifactWriter *w, const Task *t, const Pool *pool, cons
     }
     int rc = text.full
                  ? error_set(err, ERROR_LIMIT, "prompt %s is longer than %d bytes", id, MAX_PROMPT)
-                 : artifact_write(w, r, err);
+                 : artifact_write(p->w, r, err);
     record_free(r);
     buffer_release(&text);
     return rc;
@@ -60,8 +68,9 @@ static int write_prompt(ArtifactWriter *w, const Task *t, const Pool *pool, cons
 
 /* Prompts of `ask` train tasks of the wide ones, each as likely as the others, in the order of their
  * names. */
-static int write_wide(ArtifactWriter *w, const Pool *pool, const PromptOptions *o, Error *err)
+static int write_wide(const Prompts *p, Error *err)
 {
+    const PromptOptions *o = p->o;
     const TaskSet *all = o->wide.tasks;
     int n = 0, rc = 0, left = o->wide.ask;
     for (int i = 0; i < all->n; i++) n += !all->tasks[i]->heldout;
@@ -73,7 +82,7 @@ static int write_wide(ArtifactWriter *w, const Pool *pool, const PromptOptions *
         if (random_below(&rng, (uint64_t)n--) >= (uint64_t)left) continue;
         left--;
         for (int g = 0; g < o->groups && !rc; g++)
-            rc = write_prompt(w, all->tasks[i], pool, o, g, o->wide.copies, err);
+            rc = write_prompt(p, all->tasks[i], g, o->wide.copies, err);
     }
     return rc;
 }
@@ -81,15 +90,13 @@ static int write_wide(ArtifactWriter *w, const Pool *pool, const PromptOptions *
 int prompts_write(const TaskSet *tasks, const Pool *pool, const PromptOptions *o, const char *path,
                   const ArtifactSpec *spec, Error *err)
 {
-    ArtifactWriter *w;
-    if (artifact_create(path, spec, &w, err)) return -1;
+    Prompts p = {.pool = pool, .o = o};
+    if (artifact_create(path, spec, &p.w, err)) return -1;
     int rc = 0;
     for (int i = 0; i < tasks->n; i++)
         for (int g = 0; !rc && g < o->groups; g++)
             if (tasks->tasks[i]->heldout ? o->heldout : !o->only_heldout)
-                rc = write_prompt(w, tasks->tasks[i], pool, o, g, 0, err);
-    if (!rc && o->wide.tasks) rc = write_wide(w, pool, o, err);
-    if (!rc) return artifact_finish(w, err);
-    artifact_abandon(w);
-    return -1;
+                rc = write_prompt(&p, tasks->tasks[i], g, 0, err);
+    if (!rc && o->wide.tasks) rc = write_wide(&p, err);
+    return artifact_end(p.w, rc, err);
 }

@@ -26,19 +26,15 @@ typedef struct {
 static int inputs(void *stage, ArtifactSpec *spec, Error *err)
 {
     const Options *o = ((Crl *)stage)->o;
-    return learn_inputs(o->samples, o->verdicts, o->base, o->history, spec, err) ||
-                   (o->reviews && artifact_spec_input(spec, o->reviews, err))
-               ? -1
-               : 0;
+    return -(learn_inputs(o->samples, o->verdicts, o->base, o->history, spec, err) ||
+             (o->reviews && artifact_spec_input(spec, o->reviews, err)));
 }
 
 static int add_rewards(void *ctx, SampleSet *round, Error *err)
 {
     Crl *c = ctx;
-    return turns_discount(round, c->o->turn_discount, err) ||
-                   reward_stats_update(&c->rewards, round, c->o->decay, err)
-               ? -1
-               : 0;
+    return -(turns_discount(round, c->o->turn_discount, err) ||
+             reward_stats_update(&c->rewards, round, c->o->decay, err));
 }
 
 static void log_round(const GrpoStats *g, const SampleSet *s)
@@ -57,7 +53,7 @@ static int make_examples(void *stage, LearnOptions *l, Example **ex, long *n, Er
     const Options *o = c->o;
     SampleSet set;
     Policy tokenizer = {0};
-    GrpoStats stats;
+    GrpoExamples made;
     reward_stats_init(&c->rewards);
     if (samples_load(o->samples, o->verdicts, &set, err) ||
         reviews_apply(o->reviews, &set, err) < 0 || history_each(o->history, add_rewards, c, err) ||
@@ -67,9 +63,12 @@ static int make_examples(void *stage, LearnOptions *l, Example **ex, long *n, Er
     int needed =
         c->grpo.overlong == OVERLONG_PENALTY || l->training.loss.aggregation == LOSS_CONSTANT;
     if (needed && !c->grpo.longest && samples_limit(o->samples, &c->grpo.longest, err)) return -1;
-    if (grpo_examples(&set, &c->rewards, &c->grpo, ex, n, &stats, err)) return -1;
+    int rc = grpo_examples(&set, &c->rewards, &c->grpo, &made, err);
+    *ex = made.items;
+    *n = made.n;
+    if (rc) return -1;
     l->training.loss.longest = c->grpo.longest;
-    log_round(&stats, &set);
+    log_round(&made.stats, &set);
     samples_release(&set);
     policy_release(&tokenizer);
     reward_stats_release(&c->rewards);

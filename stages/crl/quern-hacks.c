@@ -40,13 +40,8 @@ int main(int argc, char **argv)
          .aside = 1},
         {0}};
     const FlagSpec spec = {
-        "quern-hacks",
-        "--samples FILE --verdicts FILE --output FILE | --hacks FILE --near FILE",
-        "Keep the confirmed cheats of a run, and find similar ones.",
-        flags,
-        0,
-        0,
-        0};
+        "quern-hacks", "--samples FILE --verdicts FILE --output FILE | --hacks FILE --near FILE",
+        "Keep the confirmed cheats of a run, and find similar ones.", flags};
     flags_parse(&spec, argc, argv, (const char **)argv);
     if (near ? !memory || output || samples || verdicts : !output || !samples || !verdicts)
         flags_usage_error(&spec,

@@ -21,13 +21,9 @@ int main(int argc, char **argv)
         {"style", FLAG_TEXT, &style, "of the prompts", .choices = "brief|full"},
         PROMPT_FACTS_FLAGS(device, baselines),
         {0}};
-    const FlagSpec spec = {"quern-refine",
-                           "--samples FILE --verdicts FILE --output FILE",
+    const FlagSpec spec = {"quern-refine", "--samples FILE --verdicts FILE --output FILE",
                            "Make prompts that show an answer and its verdict, for a next turn.",
-                           flags,
-                           0,
-                           0,
-                           0};
+                           flags};
     flags_parse(&spec, argc, argv, (const char **)argv);
     log_open("quern-refine");
     stop_install();

@@ -24,14 +24,15 @@ static void review(const Options *o, ReviewOptions *r, const ArtifactSpec *out,
     Pool pool;
     Hacks hacks;
     SampleSet set;
-    Queue *q = NULL;
+    r->best = &pool;
+    r->hacks = &hacks;
     if ((o->seed_file && seed_file_get(o->seed_file, &r->eval_seed, &err)) ||
         budget_open(r->budget, o->ledger, &err) || pool_load(o->pool, &pool, &err) ||
         hacks_load(o->hacks, &hacks, &err) || samples_load(o->samples, o->verdicts, &set, &err) ||
-        queue_open(o->redis, NULL, VERDICT_HARNESS, &q, &err) ||
-        review_write(&set, &pool, &hacks, tasks, q, r, o->output, out, &err))
+        queue_open(o->redis, NULL, VERDICT_HARNESS, &r->queue, &err) ||
+        review_write(&set, tasks, r, o->output, out, &err))
         log_die(&err);
-    queue_close(q);
+    queue_close(r->queue);
     samples_release(&set);
     hacks_release(&hacks);
     pool_release(&pool);
@@ -87,14 +88,9 @@ int main(int argc, char **argv)
         {"eval-seed-file", FLAG_TEXT, &o.seed_file, "holds that seed, as of quern-evaluate",
          .aside = 1},
         {0}};
-    const FlagSpec spec = {"quern-review",
-                           "--samples FILE --verdicts FILE --output FILE",
+    const FlagSpec spec = {"quern-review", "--samples FILE --verdicts FILE --output FILE",
                            "Review record kernels: similar hacks, a judge's word, a re-check.",
-                           flags,
-                           0,
-                           0,
-                           0,
-                           .checkable = 1};
+                           flags, .checkable = 1};
     flags_parse(&spec, argc, argv, (const char **)argv);
     ReviewOptions r;
     Budget budget;

@@ -29,14 +29,21 @@ static const char *group_of(const SampleSet *s, long at)
     return x->group;
 }
 
-static int write_prompt(ArtifactWriter *w, const SampleSet *s, long at, const Task *t,
-                        const PromptFacts *facts, int turn, Error *err)
+/* The prompts of a turn that are being written. */
+typedef struct {
+    ArtifactWriter *w;
+    const SampleSet *s;
+    const PromptFacts *facts;
+    int turn;
+} Refinement;
+
+static int write_prompt(const Refinement *n, long at, const Task *t, Error *err)
 {
-    const Sample *x = &s->items[at];
+    const Sample *x = &n->s->items[at];
     Buffer text, verdict;
     buffer_init(&text, MAX_PROMPT);
     buffer_init(&verdict, MAX_PROMPT);
-    const PromptStyle style = prompt_facts_style(facts, t->name);
+    const PromptStyle style = prompt_facts_style(n->facts, t->name);
     int rc = feedback_write(x, style.full, &verdict, err);
     if (!rc) {
         const PromptAttempt a = {x->source, strlen(x->source), verdict.data, verdict.len};
@@ -45,9 +52,9 @@ static int write_prompt(ArtifactWriter *w, const SampleSet *s, long at, const Ta
             rc = error_set(err, ERROR_LIMIT, "the prompt after %s is longer than %d bytes", x->id,
                            MAX_PROMPT);
     }
-    const char *group = group_of(s, at);
-    char *id = memory_printf("%.*s/turn-%d", root_length(x->id), x->id, turn),
-         *name = memory_printf("%.*s/turn-%d", root_length(group), group, turn);
+    const char *group = group_of(n->s, at);
+    char *id = memory_printf("%.*s/turn-%d", root_length(x->id), x->id, n->turn),
+         *name = memory_printf("%.*s/turn-%d", root_length(group), group, n->turn);
     Record *r = record_new();
     record_text(r, "id", id);
     record_text(r, "task", t->name);
@@ -56,8 +63,8 @@ static int write_prompt(ArtifactWriter *w, const SampleSet *s, long at, const Ta
     record_textn(r, "text", text.data ? text.data : "", text.len);
     record_text(r, "group", name);
     record_text(r, "parent", x->id);
-    record_int(r, "turn", turn);
-    if (!rc) rc = artifact_write(w, r, err);
+    record_int(r, "turn", n->turn);
+    if (!rc) rc = artifact_write(n->w, r, err);
     record_free(r);
     free(id);
     free(name);
@@ -69,8 +76,8 @@ static int write_prompt(ArtifactWriter *w, const SampleSet *s, long at, const Ta
 int refine_write(const SampleSet *s, const TaskSet *tasks, const PromptFacts *facts, int turn,
                  const char *path, const ArtifactSpec *spec, Error *err)
 {
-    ArtifactWriter *w;
-    if (artifact_create(path, spec, &w, err)) return -1;
+    Refinement n = {NULL, s, facts, turn};
+    if (artifact_create(path, spec, &n.w, err)) return -1;
     int rc = 0;
     for (long i = 0; !rc && i < s->n; i++) {
         const Sample *x = &s->items[i];
@@ -83,9 +90,7 @@ int refine_write(const SampleSet *s, const TaskSet *tasks, const PromptFacts *fa
             rc = error_set(err, ERROR_INVALID, "sample %s: expected turn %d, found %d", x->id,
                            turn - 1, x->turn);
         else
-            rc = write_prompt(w, s, i, t, facts, turn, err);
+            rc = write_prompt(&n, i, t, err);
     }
-    if (!rc) return artifact_finish(w, err);
-    artifact_abandon(w);
-    return -1;
+    return artifact_end(n.w, rc, err);
 }

@@ -65,19 +65,18 @@ static const Sample *next_record(const Reviews *r, const SampleSet *s, const cha
     return best;
 }
 
-static void list_records(Reviews *r, const SampleSet *s, const Pool *best, const Hacks *hacks,
-                         const TaskSet *tasks)
+static void list_records(Reviews *r, const SampleSet *s, const TaskSet *tasks)
 {
     for (int i = 0; i < tasks->n; i++) {
         const Task *t = tasks->tasks[i];
-        const PoolItem *top = pool_best(best, t->name);
+        const PoolItem *top = pool_best(r->o->best, t->name);
         const Sample *x;
         for (int k = 0; k < REVIEW_RECORDS; k++) {
             if (!(x = next_record(r, s, t->name, top ? top->score : 1))) break;
             r->items = memory_grow(r->items, r->n + 1, sizeof *r->items);
             Review *one = &r->items[r->n++];
             *one = (Review){.sample = x, .task = t, .word = ""};
-            one->n_similar = hacks_nearest(hacks, x->source, one->similar, REVIEW_SIMILAR);
+            one->n_similar = hacks_nearest(r->o->hacks, x->source, one->similar, REVIEW_SIMILAR);
         }
     }
 }
@@ -155,10 +154,8 @@ static int ask_judge(Reviews *r, Error *err)
                                         r->o->max_tokens, err))
         return -1;
     const LlmOptions lo = endpoint_options(r->o->judge, r->o->max_tokens, r->o->concurrency);
-    return llm_run(&lo, r->n, next_prompt, on_reply, r, err) ||
-                   (r->o->budget && budget_check(r->o->budget, err))
-               ? -1
-               : 0;
+    return -(llm_run(&lo, r->n, next_prompt, on_reply, r, err) ||
+             (r->o->budget && budget_check(r->o->budget, err)));
 }
 
 /* ---- the re-check ---- */
@@ -170,7 +167,7 @@ static int is_suspect(const Review *x, double near)
 }
 
 /* The suspects of all reviews as one list of questions, on inputs that no verdict has seen. */
-static int check_again(Reviews *r, Queue *q, Error *err)
+static int check_again(Reviews *r, Error *err)
 {
     AskItem *items = memory_array(r->n, sizeof *items);
     size_t n = 0;
@@ -180,12 +177,12 @@ static int check_again(Reviews *r, Queue *q, Error *err)
         items[n++] = (AskItem){x->task, x->sample->source, OUTCOME_EVALUATOR_ERROR};
     }
     int rc = 0;
-    if (n && !q)
+    if (n && !r->o->queue)
         rc = error_set(err, ERROR_INVALID, "a kernel is to be judged again, and there is no queue");
     if (n && !rc)
         rc = submitter_ask(
-            &(AskOptions){q, r->o->device, seed_derive(r->o->eval_seed, "review", "")}, items, n,
-            err);
+            &(AskOptions){r->o->queue, r->o->device, seed_derive(r->o->eval_seed, "review", "")},
+            items, n, err);
     for (size_t i = 0, k = 0; !rc && i < r->n; i++)
         if (r->items[i].checked) r->items[i].recheck = items[k++].outcome;
     free(items);
@@ -231,22 +228,17 @@ static int write_all(const Reviews *r, const char *path, const ArtifactSpec *spe
         checked += (size_t)r->items[i].checked;
         withheld += (size_t)is_withheld(&r->items[i]);
     }
-    if (rc) {
-        artifact_abandon(w);
-        return -1;
-    }
-    log_info("%zu records, %zu judged again, %zu rewards withheld", r->n, checked, withheld);
-    return artifact_finish(w, err);
+    if (!rc)
+        log_info("%zu records, %zu judged again, %zu rewards withheld", r->n, checked, withheld);
+    return artifact_end(w, rc, err);
 }
 
-int review_write(const SampleSet *s, const Pool *best, const Hacks *hacks, const TaskSet *tasks,
-                 Queue *q, const ReviewOptions *o, const char *path, const ArtifactSpec *spec,
-                 Error *err)
+int review_write(const SampleSet *s, const TaskSet *tasks, const ReviewOptions *o, const char *path,
+                 const ArtifactSpec *spec, Error *err)
 {
     Reviews r = {.o = o};
-    list_records(&r, s, best, hacks, tasks);
-    int rc =
-        ask_judge(&r, err) || check_again(&r, q, err) || write_all(&r, path, spec, err) ? -1 : 0;
+    list_records(&r, s, tasks);
+    int rc = -(ask_judge(&r, err) || check_again(&r, err) || write_all(&r, path, spec, err));
     for (size_t i = 0; i < r.n; i++) {
         free(r.items[i].prompt);
         free(r.items[i].said);

@@ -17,6 +17,9 @@
 enum { REVIEW_SIMILAR = 3, REVIEW_RECORDS = 3 /* of a task in one round, the best ones */ };
 
 typedef struct {
+    const Pool *best; /* the pool before these samples */
+    const Hacks *hacks;
+    Queue *queue;      /* NULL when there is nothing to judge again: then a suspicion is an error */
     const char *judge; /* "openai:MODEL", "anthropic:MODEL"; NULL: none */
     int max_tokens, concurrency;
     double near;
@@ -26,11 +29,9 @@ typedef struct {
     BudgetPrice price;
 } ReviewOptions;
 
-/* Writes a review of each record. best is the pool before these samples. q may be NULL when there is
- * nothing to judge again: then a suspicion is an error. */
-int review_write(const SampleSet *s, const Pool *best, const Hacks *hacks, const TaskSet *tasks,
-                 Queue *q, const ReviewOptions *o, const char *path, const ArtifactSpec *spec,
-                 Error *err);
+/* Writes a review of each record. */
+int review_write(const SampleSet *s, const TaskSet *tasks, const ReviewOptions *o, const char *path,
+                 const ArtifactSpec *spec, Error *err);
 
 /* Reads a judge's answer: "cheat", "honest", or "" when its first word is neither. */
 const char *review_word(const char *answer);

@@ -100,8 +100,7 @@ int batchlog_finish(BatchLog *b, Error *err)
     int rc = artifact_create(b->target, b->spec, &w, err), made = !rc;
     while (!rc && next_record(&b->records, &at, &record, &len) == 1)
         rc = artifact_write_encoded(w, record, len, err);
-    if (rc && made) artifact_abandon(w);
-    if (!rc) rc = artifact_finish(w, err);
+    if (made) rc = artifact_end(w, rc, err);
     if (rc) {
         batchlog_keep(b, NULL);
         return -1;

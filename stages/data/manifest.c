@@ -99,8 +99,7 @@ int manifest_write(const char *dir, const ArtifactSpec *spec, Error *err)
         free(names[i]);
     }
     free(names);
-    if (rc && w) artifact_abandon(w);
-    return rc ? -1 : artifact_finish(w, err);
+    return artifact_end(w, rc, err);
 }
 
 int manifest_remove(const char *dir, Error *err)

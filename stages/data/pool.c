@@ -215,7 +215,8 @@ int pool_write(const Pool *p, const char *path, const ArtifactSpec *spec, Error 
     ArtifactWriter *w;
     if (artifact_create(path, spec, &w, err)) return -1;
     summarize(p, artifact_summary(w));
-    for (long i = 0; i < p->n; i++) {
+    int rc = 0;
+    for (long i = 0; !rc && i < p->n; i++) {
         const PoolItem *x = &p->items[i];
         Record *r = record_new();
         record_text(r, "id", x->id);
@@ -227,14 +228,10 @@ int pool_write(const Pool *p, const char *path, const ArtifactSpec *spec, Error 
         record_float(r, "speedup", x->speedup);
         record_int(r, "round", x->round);
         put_parents(r, x);
-        int rc = artifact_write(w, r, err);
+        rc = artifact_write(w, r, err);
         record_free(r);
-        if (rc) {
-            artifact_abandon(w);
-            return -1;
-        }
     }
-    return artifact_finish(w, err);
+    return artifact_end(w, rc, err);
 }
 
 const PoolItem *pool_best(const Pool *p, const char *task)

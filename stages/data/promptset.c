@@ -142,24 +142,23 @@ void promptset_ids(Record *r, const char *key, const int32_t *ids, size_t n)
     free(wide);
 }
 
-Record *promptset_answer(const PromptItem *p, const char *stage, const char *producer, int trial,
-                         uint64_t seed, const char *finish, const char *text, size_t len)
+Record *promptset_answer(const PromptItem *p, const PromptAnswer *a)
 {
     Record *r = record_new();
     char id[512];
-    snprintf(id, sizeof id, "%s/%d", p->id, trial);
+    snprintf(id, sizeof id, "%s/%d", p->id, a->trial);
     size_t code_len = 0;
-    const char *code = strcmp(finish, "stop") ? NULL : answer_code(text, len, &code_len);
+    const char *code = strcmp(a->finish, "stop") ? NULL : answer_code(a->text, a->len, &code_len);
     record_text(r, "id", id);
     record_text(r, "task", p->task);
     record_text(r, "split", p->split);
-    record_text(r, "stage", stage);
-    record_text(r, "producer", producer);
+    record_text(r, "stage", a->stage);
+    record_text(r, "producer", a->producer);
     record_text(r, "group", p->group ? p->group : p->id);
-    record_int(r, "trial", trial);
-    record_int(r, "seed", (int64_t)(seed >> 1));
-    record_text(r, "finish", finish);
-    record_textn(r, "text", text, len);
+    record_int(r, "trial", a->trial);
+    record_int(r, "seed", (int64_t)(a->seed >> 1));
+    record_text(r, "finish", a->finish);
+    record_textn(r, "text", a->text, a->len);
     record_textn(r, "source", code ? code : "", code_len);
     record_text(r, "prompt", p->text);
     if (p->turn > 1) record_int(r, "turn", p->turn);

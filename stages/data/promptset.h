@@ -39,8 +39,15 @@ uint64_t promptset_seed(const PromptItem *p, uint64_t seed, int trial);
 
 /* The sample record of an answer. Its candidate is the code in the text; it is "" when the text has
  * none, or when finish is not "stop". The caller frees the record. */
-Record *promptset_answer(const PromptItem *p, const char *stage, const char *producer, int trial,
-                         uint64_t seed, const char *finish, const char *text, size_t len);
+typedef struct {
+    const char *stage, *producer;
+    int trial;
+    uint64_t seed;
+    const char *finish; /* "stop", "length" */
+    const char *text;
+    size_t len;
+} PromptAnswer;
+Record *promptset_answer(const PromptItem *p, const PromptAnswer *a);
 /* Sets a field of n token ids. */
 void promptset_ids(Record *r, const char *key, const int32_t *ids, size_t n);
 

@@ -69,9 +69,7 @@ static int write_figures(const SampleSet *s, const TaskSet *tasks, const Options
     round_figures_each(&f, put, &out);
     int rc = o->full ? put_gap(&out, s, o, tasks != NULL, err) : 0;
     if (!o->output) return rc;
-    if (!rc && !out.rc) return artifact_finish(out.w, err);
-    artifact_abandon(out.w);
-    return -1;
+    return artifact_end(out.w, rc || out.rc, err);
 }
 
 /* Loads what is there to be counted and writes it. */
@@ -114,14 +112,10 @@ int main(int argc, char **argv)
         {"round", FLAG_INT, &o.round, "number of the round, the step of its metrics", 0, 1e6},
         {0}};
     const FlagSpec spec = {
-        "quern-figures",
-        "--samples FILE [--verdicts FILE] [--output FILE]",
+        "quern-figures", "--samples FILE [--verdicts FILE] [--output FILE]",
         "Success, score, length and entropy by kind of prompt, techniques, turns, and how often "
         "comparisons are right.",
-        flags,
-        0,
-        0,
-        0};
+        flags};
     flags_parse(&spec, argc, argv, (const char **)argv);
     if (!o.teacher != !o.full) flags_usage_error(&spec, "--teacher and --full go together");
     log_open("quern-figures");

@@ -17,10 +17,10 @@ static int append(ArtifactWriter *w, const char *path, const char *kind, Error *
     for (long i = 0; !rc && (more = artifact_next(r, &v, err)) == 1; i++) {
         const void *data;
         size_t len;
-        rc = artifact_raw(r, i, &data, &len) || artifact_write_encoded(w, data, len, err) ? -1 : 0;
+        rc = -(artifact_raw(r, i, &data, &len) || artifact_write_encoded(w, data, len, err));
     }
     artifact_close(r);
-    return rc || more < 0 ? -1 : 0;
+    return -(rc || more < 0);
 }
 
 /* The kind of the first input, which the caller frees; the others must have it, too. Its settings
@@ -68,8 +68,7 @@ int main(int argc, char **argv)
     if (artifact_same(&out, output)) return 0;
     if (artifact_create(output, &out, &w, &err)) log_die(&err);
     for (int i = 0; i < n && !rc; i++) rc = append(w, words[i], kind, &err);
-    if (rc) artifact_abandon(w);
-    if (rc || artifact_finish(w, &err)) log_die(&err);
+    if (artifact_end(w, rc, &err)) log_die(&err);
     artifact_spec_release(&out);
     free(kind);
     free(words);

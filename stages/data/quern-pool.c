@@ -82,9 +82,7 @@ static int write_best(const Pool *p, const TaskSet *tasks, const char *sets, con
         if (!rc && best) rc = write_sample(b.w, id, t, best->source, err);
     }
     if (!rc) rc = history_each(sets, best_of_set, &b, err);
-    if (!rc) return artifact_finish(b.w, err);
-    artifact_abandon(b.w);
-    return -1;
+    return artifact_end(b.w, rc, err);
 }
 
 /* The program of --kernel: the source of the pool's best kernel of a task, as a file of its own. Its exit
@@ -188,11 +186,7 @@ int main(int argc, char **argv)
         "quern-pool",
         "--output FILE [--pool FILE] [--samples FILE --verdicts FILE | --best | --kernel "
         "TASK]",
-        "Keep every correct kernel with its score, once each.",
-        flags,
-        0,
-        0,
-        0};
+        "Keep every correct kernel with its score, once each.", flags};
     flags_parse(&spec, argc, argv, (const char **)argv);
     if (!o.samples != !o.verdicts) flags_usage_error(&spec, "--samples and --verdicts go together");
     if (o.prompts && !o.samples) flags_usage_error(&spec, "--prompts goes with --samples");

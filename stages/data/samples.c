@@ -63,11 +63,9 @@ static int read_sample(const View *v, Sample *s, Error *err)
                          SAMPLES_MAX_TURNS, (long long)turn);
     s->turn = (int)turn;
     if (view_has(v, "parent") && !(s->parent = view_strdup(v, "parent", err))) return -1;
-    return read_ids(v, "ids", &s->ids, &s->n_ids, err) ||
-                   read_ids(v, "prompt_ids", &s->prompt_ids, &s->n_prompt, err) ||
-                   read_logprobs(v, s, err)
-               ? -1
-               : 0;
+    return -(read_ids(v, "ids", &s->ids, &s->n_ids, err) ||
+             read_ids(v, "prompt_ids", &s->prompt_ids, &s->n_prompt, err) ||
+             read_logprobs(v, s, err));
 }
 
 static int by_id(const void *a, const void *b)

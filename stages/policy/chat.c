@@ -50,12 +50,10 @@ static int special(const Tokenizer *t, const char *name, const char *where, int 
 int chat_make(const Tokenizer *t, ChatKind kind, const char *where, Chat *out, Error *err)
 {
     *out = (Chat){.t = t, .kind = kind};
-    return special(t, layout[kind].begin, where, &out->begin, err) ||
-                   special(t, layout[kind].open, where, &out->open, err) ||
-                   special(t, layout[kind].header, where, &out->header, err) ||
-                   special(t, layout[kind].end, where, &out->end, err)
-               ? -1
-               : 0;
+    return -(special(t, layout[kind].begin, where, &out->begin, err) ||
+             special(t, layout[kind].open, where, &out->open, err) ||
+             special(t, layout[kind].header, where, &out->header, err) ||
+             special(t, layout[kind].end, where, &out->end, err));
 }
 
 /* Recognizes a template by a text that only it has. A template with another default system prompt,

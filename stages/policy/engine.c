@@ -95,7 +95,7 @@ int engine_ops(const EngineFlags *e, const Ops **out, Error *err)
 int engine_policy(const EngineFlags *e, const char *dir, Policy *out, Error *err)
 {
     const Ops *ops;
-    return engine_ops(e, &ops, err) || policy_load(dir, ops, out, err) ? -1 : 0;
+    return -(engine_ops(e, &ops, err) || policy_load(dir, ops, out, err));
 }
 
 int engine_adapter(const EngineFlags *e, uint64_t seed, Model *m, Error *err)
@@ -121,9 +121,8 @@ static int read_config(const char *dir, ModelConfig *c, LoraOptions *lora, Error
     if (file_exists(path) && adapter_config_read(dir, lora, &base, err)) return -1;
     snprintf(path, sizeof path, "%s/config.json", base ? base : dir);
     buffer_init(&b, MAX_CONFIG);
-    int rc = file_read(path, MAX_CONFIG, &b, err) || model_config_parse(b.data, b.len, path, c, err)
-                 ? -1
-                 : 0;
+    int rc =
+        -(file_read(path, MAX_CONFIG, &b, err) || model_config_parse(b.data, b.len, path, c, err));
     buffer_release(&b);
     free(base);
     return rc;

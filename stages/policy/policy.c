@@ -55,8 +55,7 @@ int policy_extras(const char *from, const char *dir, int missing, Error *err)
         snprintf(src, sizeof src, "%s/%s", from, copied[i]);
         snprintf(dst, sizeof dst, "%s/%s", dir, copied[i]);
         if (!file_exists(src) || (missing && file_exists(dst))) continue;
-        rc = file_read(src, MAX_FILE, &b, err) || file_write_atomic(dst, b.data, b.len, err) ? -1
-                                                                                             : 0;
+        rc = -(file_read(src, MAX_FILE, &b, err) || file_write_atomic(dst, b.data, b.len, err));
     }
     buffer_release(&b);
     return rc;

@@ -22,17 +22,15 @@ int prompt_facts_load(int full, const char *device, const char *verdicts, Prompt
     int rc = 0, more = 0;
     while (!rc && (more = artifact_next(r, &v, err)) == 1) {
         PromptBaseline b = {0};
-        rc = view_float(&v, "baseline_us", &b.us, err) ||
-                     view_bool(&v, "predicted", &b.predicted, err)
-                 ? -1
-                 : 0;
+        rc = -(view_float(&v, "baseline_us", &b.us, err) ||
+               view_bool(&v, "predicted", &b.predicted, err));
         if (rc || b.us <= 0) continue; /* a baseline that failed has no time */
         b.task = view_strdup(&v, "task", err);
         rc = b.task ? 0 : -1;
         if (b.task) out->baselines[out->n++] = b;
     }
     artifact_close(r);
-    return rc || more < 0 ? -1 : 0;
+    return -(rc || more < 0);
 }
 
 void prompt_facts_release(PromptFacts *f)

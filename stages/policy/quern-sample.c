@@ -51,7 +51,7 @@ static int run(const Options *o, int remote, Budget *budget, const BudgetPrice *
                                 .price = *price};
     if (budget_open(budget, o->ledger, err)) return -1;
     if (remote) return sampling_endpoint(o->policy, &so, out, err);
-    return engine_start(&o->engine, err) || sampling_native(o->policy, &so, out, err) ? -1 : 0;
+    return -(engine_start(&o->engine, err) || sampling_native(o->policy, &so, out, err));
 }
 
 static BudgetPrice read_spending(const Options *o, const FlagSpec *spec, Budget *budget)

@@ -69,9 +69,14 @@ static void on_sample(void *ctx, int request, int copy, const int32_t *ids, cons
     buffer_init(&text, MAX_ANSWER);
     c->failed = tokenizer_decode(c->policy->tokenizer, ids, (size_t)n, &text, c->err);
     if (!c->failed) stopped |= cut_at_stop(c, ids, &n, &text);
-    Record *r =
-        promptset_answer(p, c->o->stage, "native", trial, promptset_seed(p, c->o->seed, trial),
-                         stopped ? "stop" : "length", text.data, text.len);
+    const PromptAnswer a = {c->o->stage,
+                            "native",
+                            trial,
+                            promptset_seed(p, c->o->seed, trial),
+                            stopped ? "stop" : "length",
+                            text.data,
+                            text.len};
+    Record *r = promptset_answer(p, &a);
     double *lp = memory_array((size_t)n, sizeof *lp);
     for (int i = 0; i < n; i++) lp[i] = logp[i];
     record_floats(r, "logprobs", lp, (size_t)n);
@@ -250,8 +255,7 @@ static int join_parts(const SamplingOptions *o, const ArtifactSpec *spec, Error 
         if (more < 0) rc = -1;
         if (r) artifact_close(r);
     }
-    if (rc) artifact_abandon(w);
-    if (rc || artifact_finish(w, err)) return -1;
+    if (artifact_end(w, rc, err)) return -1;
     for (int part = 0; part < ranks_size(); part++) {
         snprintf(path, sizeof path, "%s.part-%d", o->output, part);
         file_remove_tree(path, NULL);

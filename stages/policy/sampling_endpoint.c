@@ -80,9 +80,10 @@ static int on_reply(void *ctx, const LlmReply *reply, Error *err)
     const PromptItem *p = prompt_of(r, (long)reply->index, &copy);
     const char *text = reply->text ? reply->text : "";
     if (reply->error) log_warn("%s/%d: %s", p->id, copy, reply->error);
-    Record *rec =
-        promptset_answer(p, r->o->stage, r->policy, copy, promptset_seed(p, r->o->seed, copy),
-                         reply->finish, text, strlen(text));
+    const PromptAnswer a = {
+        r->o->stage,   r->policy, copy,        promptset_seed(p, r->o->seed, copy),
+        reply->finish, text,      strlen(text)};
+    Record *rec = promptset_answer(p, &a);
     Record *usage = record_map(rec, "usage");
     record_int(usage, "prompt_tokens", reply->prompt_tokens);
     record_int(usage, "completion_tokens", reply->completion_tokens);
@@ -99,19 +100,16 @@ static int on_reply(void *ctx, const LlmReply *reply, Error *err)
     r->without_ids += reply->text && !reply->ids;
     r->done[reply->index] = rec;
     if (!reply->text) return 0; /* not in the journal: a resumed run asks again */
-    return batchlog_add(&r->log, rec, err) || batchlog_commit(&r->log, err) ? -1 : 0;
+    return -(batchlog_add(&r->log, rec, err) || batchlog_commit(&r->log, err));
 }
 
 static int write_rows(const EndpointRun *r, const ArtifactSpec *spec, Error *err)
 {
     ArtifactWriter *w;
     if (artifact_create(r->o->output, spec, &w, err)) return -1;
-    for (long i = 0; i < r->n_rows; i++)
-        if (artifact_write(w, r->done[i], err)) {
-            artifact_abandon(w);
-            return -1;
-        }
-    return artifact_finish(w, err);
+    int rc = 0;
+    for (long i = 0; !rc && i < r->n_rows; i++) rc = artifact_write(w, r->done[i], err);
+    return artifact_end(w, rc, err);
 }
 
 /* Makes the adapter's name. It has the digest of the content, so a server that has the name has

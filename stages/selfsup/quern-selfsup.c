@@ -26,19 +26,15 @@ typedef struct {
 static int inputs(void *stage, ArtifactSpec *spec, Error *err)
 {
     const Options *o = ((Selfsup *)stage)->o;
-    return learn_inputs(o->samples, o->verdicts, o->base, o->history, spec, err) ||
-                   (o->rehearse && artifact_spec_input(spec, o->rehearse, err))
-               ? -1
-               : 0;
+    return -(learn_inputs(o->samples, o->verdicts, o->base, o->history, spec, err) ||
+             (o->rehearse && artifact_spec_input(spec, o->rehearse, err)));
 }
 
 static int add_round(void *ctx, SampleSet *round, Error *err)
 {
     Selfsup *s = ctx;
-    return learn_tokenizer(round, s->o->base, &s->tokenizer, &s->successes.policy, err) ||
-                   successes_add(&s->successes, round, &s->known, err)
-               ? -1
-               : 0;
+    return -(learn_tokenizer(round, s->o->base, &s->tokenizer, &s->successes.policy, err) ||
+             successes_add(&s->successes, round, &s->known, err));
 }
 
 /* The successes of the earlier rounds and of this one, and what is rehearsed. */
@@ -105,14 +101,9 @@ int main(int argc, char **argv)
         {"seed", FLAG_INT, &o.seed, "of the order", 0, 1e15},
         TRAINING_FLAGS(o.engine),
         {0}};
-    const FlagSpec spec = {"quern-selfsup",
-                           "--base DIR --samples FILE --verdicts FILE --output DIR",
-                           "Stage 2, one round: learn from the model's own working kernels.",
-                           flags,
-                           0,
-                           0,
-                           0,
-                           .checkable = 1};
+    const FlagSpec spec = {
+        "quern-selfsup", "--base DIR --samples FILE --verdicts FILE --output DIR",
+        "Stage 2, one round: learn from the model's own working kernels.", flags, .checkable = 1};
     ConfigDefaults defaults;
     config_defaults(&defaults, flags);
     flags_parse(&spec, argc, argv, (const char **)argv);

@@ -16,7 +16,8 @@ int successes_add(Successes *s, const SampleSet *round, Pool *known, Error *err)
         const Sample *x = &round->items[i];
         if (x->heldout || x->outcome != OUTCOME_OK || pool_holds(known, x)) continue;
         const SampleSet one = {.items = &round->items[i], .n = 1};
-        if (learn_example(s->policy, x, 1, 0, &s->items[s->n], err)) return -1;
+        if (learn_example(s->policy, x, 0, &s->items[s->n], err)) return -1;
+        s->items[s->n].advantage = 1;
         s->task[s->n++] = memory_strdup(x->task);
         s->own = s->n;
         pool_add(known, &one, "selfsup", 0);

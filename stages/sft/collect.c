@@ -213,13 +213,11 @@ static int write_all(const Collection *c, const ArtifactSpec *spec, Error *err)
 {
     ArtifactWriter *w;
     if (artifact_create(c->o->output, spec, &w, err)) return -1;
+    int rc = 0;
     for (int i = 0; i < c->n; i++)
-        for (int k = 0; k < c->slots[i].trials; k++)
-            if (c->slots[i].answers[k] && artifact_write(w, c->slots[i].answers[k], err)) {
-                artifact_abandon(w);
-                return -1;
-            }
-    return artifact_finish(w, err);
+        for (int k = 0; !rc && k < c->slots[i].trials; k++)
+            if (c->slots[i].answers[k]) rc = artifact_write(w, c->slots[i].answers[k], err);
+    return artifact_end(w, rc, err);
 }
 
 static void make_slots(Collection *c, const TaskSet *tasks)

@@ -1,6 +1,6 @@
 /* How much two kernels differ is measured by the bytes between their common start and their common end:
  * one edit in one place is small by this measure, whatever else the sources hold. */
-#include "stages/sft/corrections.h"
+#include "stages/sft/dataset.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -44,49 +44,49 @@ static size_t difference(const char *a, const char *b)
 
 /* Returns the correct kernel that differs least from x, the fastest of equal ones, or NULL. If x is
  * correct, it is one that beats x. */
-static const Sample *correction_of(const Sample *x, const Sample *const *correct, int n)
+static const Sample *correction_of(const TaskExamples *all, const Sample *x)
 {
     const Sample *best = NULL;
     size_t least = SIZE_MAX;
-    for (int i = 0; i < n; i++) {
-        if (x->outcome == OUTCOME_OK && !dataset_beats(correct[i], x)) continue;
-        size_t d = difference(x->source, correct[i]->source);
-        if (d < least) least = d, best = correct[i];
+    for (int i = 0; i < all->n; i++) {
+        if (x->outcome == OUTCOME_OK && !dataset_beats(all->correct[i], x)) continue;
+        size_t d = difference(x->source, all->correct[i]->source);
+        if (d < least) least = d, best = all->correct[i];
     }
     return best;
 }
 
-static int write_one(ArtifactWriter *w, const Task *t, const Sample *x, const Sample *answer,
-                     const DatasetOptions *o, long k, Error *err)
+static int write_one(const TaskExamples *all, const Sample *x, const Sample *answer, long k,
+                     Error *err)
 {
     Buffer prompt, verdict;
     buffer_init(&prompt, MAX_TEXT);
     buffer_init(&verdict, MAX_TEXT);
-    const PromptStyle style = prompt_facts_style(o->facts, t->name);
-    int rc = feedback_write(x, style.full, &verdict, err);
+    int rc = feedback_write(x, all->style.full, &verdict, err);
     if (!rc) {
         const PromptAttempt a = {x->source, strlen(x->source), verdict.data, verdict.len};
-        prompt_write_again(&prompt, t, &a, &style);
-        rc = dataset_example(w, answer, "correction", k, &prompt, answer->text, err);
+        prompt_write_again(&prompt, all->task, &a, &all->style);
+        const DatasetExample e = {answer, "correction", k, &prompt, answer->text};
+        rc = dataset_example(all->w, &e, err);
     }
     buffer_release(&prompt);
     buffer_release(&verdict);
     return rc;
 }
 
-int corrections_write(ArtifactWriter *w, const SampleSet *s, const Task *t,
-                      const Sample *const *correct, int n, const DatasetOptions *o, Error *err)
+int corrections_write(const TaskExamples *x, Error *err)
 {
-    Wrong wrong = wrong_of(s, t->name);
+    const char *task = x->task->name;
+    Wrong wrong = wrong_of(x->samples, task);
     Random rng;
     int rc = 0;
-    random_init(&rng, o->seed ^ random_hash(t->name, strlen(t->name)), 1);
-    for (long k = 1; !rc && k <= (long)(n * o->corrections); k++) {
-        int pick_wrong = wrong.n && (k % 2 || n < 2);
-        const Sample *x = pick_wrong ? wrong.items[random_below(&rng, (uint64_t)wrong.n)]
-                                     : correct[random_below(&rng, (uint64_t)n)];
-        const Sample *answer = correction_of(x, correct, n);
-        if (answer) rc = write_one(w, t, x, answer, o, k, err);
+    random_init(&rng, x->o->seed ^ random_hash(task, strlen(task)), 1);
+    for (long k = 1; !rc && k <= (long)(x->n * x->o->corrections); k++) {
+        int pick_wrong = wrong.n && (k % 2 || x->n < 2);
+        const Sample *from = pick_wrong ? wrong.items[random_below(&rng, (uint64_t)wrong.n)]
+                                        : x->correct[random_below(&rng, (uint64_t)x->n)];
+        const Sample *answer = correction_of(x, from);
+        if (answer) rc = write_one(x, from, answer, k, err);
     }
     free(wrong.items);
     return rc;

@@ -10,23 +10,21 @@
 #include "stages/data/deciding.h"
 #include "stages/data/describe.h"
 #include "stages/policy/prompt.h"
-#include "stages/sft/corrections.h"
 
 enum { MAX_TEXT = 1 << 20, LIKE_MAX = 4 /* kernels of the target's design to draw from */ };
 #define SHOWN 0.01 /* the step of the scores in a prompt */
 
-int dataset_example(ArtifactWriter *w, const Sample *s, const char *kind, long k,
-                    const Buffer *prompt, const char *answer, Error *err)
+int dataset_example(ArtifactWriter *w, const DatasetExample *e, Error *err)
 {
     Record *r = record_new();
     char id[512];
-    snprintf(id, sizeof id, "%s#%ld", s->id, k);
+    snprintf(id, sizeof id, "%s#%ld", e->of->id, e->k);
     record_text(r, "id", id);
-    record_text(r, "task", s->task);
-    record_text(r, "kind", kind);
-    record_textn(r, "prompt", prompt->data, prompt->len);
-    record_text(r, "answer", answer);
-    record_float(r, "score", s->score);
+    record_text(r, "task", e->of->task);
+    record_text(r, "kind", e->kind);
+    record_textn(r, "prompt", e->prompt->data, e->prompt->len);
+    record_text(r, "answer", e->answer);
+    record_float(r, "score", e->of->score);
     int rc = artifact_write(w, r, err);
     record_free(r);
     return rc;
@@ -88,20 +86,14 @@ static double likeness(const char *a, const char *b)
     return all ? (double)common / all : 0;
 }
 
-typedef struct {
-    const Sample **items; /* distinct correct kernels of a task, the best first */
-    char **design;        /* a description of each */
-    int n;
-} Group;
-
-/* Draws for the target, items[at], a kernel that it beats, of a like design where there is one, and
+/* Draws for the target, correct[at], a kernel that it beats, of a like design where there is one, and
  * a second one that the first beats. The order in out is random. Returns 0 when there are none. */
-static int pick_two(const Group *g, int at, Random *rng, const Sample *out[2])
+static int pick_two(const TaskExamples *g, int at, Random *rng, const Sample *out[2])
 {
     int *first = memory_array((size_t)g->n, sizeof *first), n = 0, best[LIKE_MAX], likes = 0;
     for (int i = at + 1; i < g->n; i++)
-        if (dataset_beats(g->items[at], g->items[i]) &&
-            dataset_beats(g->items[i], g->items[g->n - 1]))
+        if (dataset_beats(g->correct[at], g->correct[i]) &&
+            dataset_beats(g->correct[i], g->correct[g->n - 1]))
             first[n++] = i;
     for (; likes < LIKE_MAX && likes < n; likes++) { /* the most alike, the faster of equal ones */
         int top = -1;
@@ -117,18 +109,17 @@ static int pick_two(const Group *g, int at, Random *rng, const Sample *out[2])
     if (!likes) return 0;
     int fast = best[random_below(rng, (uint64_t)likes)], slow;
     do slow = fast + 1 + (int)random_below(rng, (uint64_t)(g->n - fast - 1));
-    while (!dataset_beats(g->items[fast], g->items[slow]));
+    while (!dataset_beats(g->correct[fast], g->correct[slow]));
     int swap = (int)random_below(rng, 2);
-    out[swap] = g->items[fast];
-    out[!swap] = g->items[slow];
+    out[swap] = g->correct[fast];
+    out[!swap] = g->correct[slow];
     return 1;
 }
 
-static int contrastive_example(ArtifactWriter *w, const Task *t, const Group *g, int at,
-                               const Sample *const two[2], const DatasetOptions *o, long k,
+static int contrastive_example(const TaskExamples *x, int at, const Sample *const two[2], long k,
                                Error *err)
 {
-    const Sample *s = g->items[at];
+    const Sample *s = x->correct[at];
     Exemplar ex[2];
     for (int i = 0; i < 2; i++)
         ex[i] = (Exemplar){two[i]->id, two[i]->source, strlen(two[i]->source), two[i]->score};
@@ -136,12 +127,12 @@ static int contrastive_example(ArtifactWriter *w, const Task *t, const Group *g,
     buffer_init(&prompt, MAX_TEXT);
     buffer_init(&comparison, MAX_TEXT);
     buffer_init(&answer, MAX_TEXT);
-    const PromptStyle style = prompt_facts_style(o->facts, t->name);
-    prompt_write(&prompt, t, ex, 2, &style);
+    prompt_write(&prompt, x->task, ex, 2, &x->style);
     int rc = compare_text(&comparison, two, s);
     if (rc) rc = error_set(err, ERROR_LIMIT, "sample %s: cannot describe its exemplars", s->id);
     contrastive_answer(&answer, s->text, comparison.data);
-    if (!rc) rc = dataset_example(w, s, "contrastive", k, &prompt, answer.data, err);
+    const DatasetExample e = {s, "contrastive", k, &prompt, answer.data};
+    if (!rc) rc = dataset_example(x->w, &e, err);
     buffer_release(&prompt);
     buffer_release(&comparison);
     buffer_release(&answer);
@@ -150,60 +141,58 @@ static int contrastive_example(ArtifactWriter *w, const Task *t, const Group *g,
 
 /* Writes floor(n c) contrastive examples. The targets are the better half of the kernels, in turn;
  * one that nothing can be shown for is passed over. */
-static int write_contrastive(ArtifactWriter *w, const Task *t, const Group *g,
-                             const DatasetOptions *o, Error *err)
+static int write_contrastive(const TaskExamples *x, Error *err)
 {
-    long needed = (long)(g->n * o->contrastive), made = 0;
-    int rc = 0, targets = (g->n + 1) / 2;
+    long needed = (long)(x->n * x->o->contrastive), made = 0;
+    int rc = 0, targets = (x->n + 1) / 2;
     for (long k = 1, before = -1; !rc && made < needed && made != before; k++) {
         before = made;
         for (int i = 0; !rc && i < targets && made < needed; i++) {
             const Sample *two[2];
+            const char *id = x->correct[i]->id;
             Random rng;
-            random_init(&rng, o->seed ^ random_hash(g->items[i]->id, strlen(g->items[i]->id)),
-                        (uint64_t)k);
-            if (!pick_two(g, i, &rng, two)) continue;
-            rc = contrastive_example(w, t, g, i, two, o, k, err);
+            random_init(&rng, x->o->seed ^ random_hash(id, strlen(id)), (uint64_t)k);
+            if (!pick_two(x, i, &rng, two)) continue;
+            rc = contrastive_example(x, i, two, k, err);
             made++;
         }
     }
     return rc;
 }
 
-/* Writes one drill about two kernels of the group that were drawn. */
-static int write_drill(ArtifactWriter *w, const Task *t, const Group *g, const int two[2],
-                       const DatasetOptions *o, long k, Error *err)
+/* Writes one drill about two kernels of the task that were drawn. */
+static int write_drill(const TaskExamples *x, const int two[2], long k, Error *err)
 {
     Exemplar ex[2];
     for (int i = 0; i < 2; i++)
-        ex[i] = (Exemplar){g->items[two[i]]->id, "", 0, g->items[two[i]]->score};
+        ex[i] = (Exemplar){x->correct[two[i]]->id, "", 0, x->correct[two[i]]->score};
     int second = ex[1].score > ex[0].score;
     Buffer prompt;
     char answer[80];
     snprintf(answer, sizeof answer, "## Performance Analysis\ncode%d is faster than code%d",
              second + 1, 2 - second);
     buffer_init(&prompt, MAX_TEXT);
-    const PromptStyle style = prompt_facts_style(o->facts, t->name);
-    prompt_write(&prompt, t, ex, 2, &style);
-    int rc = dataset_example(w, g->items[two[second]], "drill", k, &prompt, answer, err);
+    prompt_write(&prompt, x->task, ex, 2, &x->style);
+    const DatasetExample e = {x->correct[two[second]], "drill", k, &prompt, answer};
+    int rc = dataset_example(x->w, &e, err);
     buffer_release(&prompt);
     return rc;
 }
 
 /* Writes floor(n d) drills. Their pairs are drawn uniformly; a pair that differs by less than the
  * prompt shows is passed over. */
-static int write_drills(ArtifactWriter *w, const Task *t, const Group *g, const DatasetOptions *o,
-                        Error *err)
+static int write_drills(const TaskExamples *x, Error *err)
 {
     Random rng;
-    long draws = g->n > 1 ? (long)(g->n * o->drills) : 0;
+    const char *task = x->task->name;
+    long draws = x->n > 1 ? (long)(x->n * x->o->drills) : 0;
     int rc = 0;
-    random_init(&rng, o->seed ^ random_hash(t->name, strlen(t->name)), g->n);
+    random_init(&rng, x->o->seed ^ random_hash(task, strlen(task)), x->n);
     for (long k = 1; !rc && k <= draws; k++) {
-        int two[2] = {(int)random_below(&rng, (uint64_t)g->n),
-                      (int)random_below(&rng, (uint64_t)g->n)};
-        if (fabs(g->items[two[0]]->score - g->items[two[1]]->score) < SHOWN) continue;
-        rc = write_drill(w, t, g, two, o, k, err);
+        int two[2] = {(int)random_below(&rng, (uint64_t)x->n),
+                      (int)random_below(&rng, (uint64_t)x->n)};
+        if (fabs(x->correct[two[0]]->score - x->correct[two[1]]->score) < SHOWN) continue;
+        rc = write_drill(x, two, k, err);
     }
     return rc;
 }
@@ -215,62 +204,63 @@ static int by_score(const void *a, const void *b)
     return strcmp(x->id, y->id);
 }
 
-/* Makes the distinct correct samples of one task, in their order. The caller releases them. */
-static Group successes(const SampleSet *s, const char *task)
+/* Lists the distinct correct samples of the task, in their order. */
+static void list_correct(TaskExamples *x)
 {
-    Group g = {memory_array((size_t)s->n, sizeof *g.items), NULL, 0};
-    for (long i = 0; i < s->n; i++) {
-        const Sample *x = &s->items[i];
-        if (x->outcome != OUTCOME_OK || x->heldout || strcmp(x->task, task)) continue;
+    x->correct = memory_array((size_t)x->samples->n, sizeof *x->correct);
+    for (long i = 0; i < x->samples->n; i++) {
+        const Sample *one = &x->samples->items[i];
+        if (one->outcome != OUTCOME_OK || one->heldout || strcmp(one->task, x->task->name))
+            continue;
         int seen = 0;
-        for (int k = 0; k < g.n && !seen; k++)
-            seen = !strcmp(g.items[k]->source_digest, x->source_digest);
-        if (!seen) g.items[g.n++] = x;
+        for (int k = 0; k < x->n && !seen; k++)
+            seen = !strcmp(x->correct[k]->source_digest, one->source_digest);
+        if (!seen) x->correct[x->n++] = one;
     }
-    return g;
 }
 
-/* Sorts the group, the best first, and describes its kernels. */
-static int describe_group(Group *g, Error *err)
+/* Writes the plain examples, in the order of the samples. */
+static int write_plain(const TaskExamples *x, Error *err)
 {
-    qsort(g->items, (size_t)g->n, sizeof *g->items, by_score);
-    g->design = memory_array((size_t)g->n, sizeof *g->design);
-    for (int i = 0; i < g->n; i++) {
+    Buffer prompt;
+    buffer_init(&prompt, MAX_TEXT);
+    prompt_write(&prompt, x->task, NULL, 0, &x->style);
+    int rc = 0;
+    for (int i = 0; !rc && i < x->n; i++) {
+        const DatasetExample e = {x->correct[i], "plain", 0, &prompt, x->correct[i]->text};
+        rc = dataset_example(x->w, &e, err);
+    }
+    buffer_release(&prompt);
+    return rc;
+}
+
+/* Sorts the correct kernels, the best first, and describes them. */
+static int describe_correct(TaskExamples *x, Error *err)
+{
+    qsort(x->correct, (size_t)x->n, sizeof *x->correct, by_score);
+    x->design = memory_array((size_t)x->n, sizeof *x->design);
+    for (int i = 0; i < x->n; i++) {
+        const Sample *s = x->correct[i];
         Buffer b;
         buffer_init(&b, MAX_TEXT);
-        int rc = describe_source(g->items[i]->source, strlen(g->items[i]->source), &b);
-        g->design[i] = buffer_detach(&b);
+        int rc = describe_source(s->source, strlen(s->source), &b);
+        x->design[i] = buffer_detach(&b);
         buffer_release(&b);
-        if (rc) return error_set(err, ERROR_LIMIT, "cannot describe sample %s", g->items[i]->id);
+        if (rc) return error_set(err, ERROR_LIMIT, "cannot describe sample %s", s->id);
     }
     return 0;
 }
 
-static void group_release(Group *g)
+static int write_task(TaskExamples x, long *kept, Error *err)
 {
-    for (int i = 0; g->design && i < g->n; i++) free(g->design[i]);
-    free(g->design);
-    free(g->items);
-}
-
-static int write_task(ArtifactWriter *w, const SampleSet *s, const Task *t, const DatasetOptions *o,
-                      long *kept, Error *err)
-{
-    Group g = successes(s, t->name);
-    Buffer prompt;
-    buffer_init(&prompt, MAX_TEXT);
-    const PromptStyle style = prompt_facts_style(o->facts, t->name);
-    prompt_write(&prompt, t, NULL, 0, &style);
-    int rc = 0;
-    for (int i = 0; !rc && i < g.n; i++)
-        rc = dataset_example(w, g.items[i], "plain", 0, &prompt, g.items[i]->text, err);
-    if (!rc) rc = describe_group(&g, err);
-    if (!rc) rc = write_contrastive(w, t, &g, o, err);
-    if (!rc) rc = write_drills(w, t, &g, o, err);
-    if (!rc) rc = corrections_write(w, s, t, g.items, g.n, o, err);
-    *kept += g.n;
-    buffer_release(&prompt);
-    group_release(&g);
+    x.style = prompt_facts_style(x.o->facts, x.task->name);
+    list_correct(&x);
+    int rc = -(write_plain(&x, err) || describe_correct(&x, err) || write_contrastive(&x, err) ||
+               write_drills(&x, err) || corrections_write(&x, err));
+    *kept += x.n;
+    for (int i = 0; x.design && i < x.n; i++) free(x.design[i]);
+    free(x.design);
+    free(x.correct);
     return rc;
 }
 
@@ -282,13 +272,10 @@ int dataset_write(const SampleSet *s, const TaskSet *tasks, const DatasetOptions
     if (artifact_create(path, spec, &w, err)) return -1;
     int rc = 0;
     for (int i = 0; !rc && i < tasks->n; i++)
-        if (!tasks->tasks[i]->heldout) rc = write_task(w, s, tasks->tasks[i], o, kept, err);
+        if (!tasks->tasks[i]->heldout)
+            rc = write_task((TaskExamples){w, s, tasks->tasks[i], o}, kept, err);
     if (!rc && *kept == 0 && !o->empty)
         rc = error_set(err, ERROR_INVALID,
                        "no sample of a train task was correct: nothing to learn from");
-    if (rc) {
-        artifact_abandon(w);
-        return -1;
-    }
-    return artifact_finish(w, err);
+    return artifact_end(w, rc, err);
 }

@@ -31,13 +31,8 @@ int main(int argc, char **argv)
         {"seed", FLAG_INT, &seed, "of the exemplars' draw", 0, 1e15},
         {0}};
     const FlagSpec spec = {
-        "quern-filter",
-        "--samples FILE --verdicts FILE --output FILE",
-        "Keep what ran and was correct, once each, and make training examples of it.",
-        flags,
-        0,
-        0,
-        0,
+        "quern-filter", "--samples FILE --verdicts FILE --output FILE",
+        "Keep what ran and was correct, once each, and make training examples of it.", flags,
         .checkable = 1};
     ConfigDefaults defaults;
     config_defaults(&defaults, flags);

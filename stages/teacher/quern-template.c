@@ -26,8 +26,9 @@ typedef struct {
 static int write_kernel(const Options *o, uint64_t seed, Error *err)
 {
     TemplateKernel kernel;
-    if (o->task ? template_for_task(o->task, seed, o->mistakes, o->withhold, &kernel, err)
-                : template_generate(o->name, NULL, seed, o->mistakes, &kernel, err))
+    const TemplateDraw draw = {seed, o->mistakes, o->withhold};
+    if (o->task ? template_for_task(o->task, draw, &kernel, err)
+                : template_generate(o->name, NULL, draw, &kernel, err))
         return -1;
     if (o->texts) print_texts(&kernel);
     int rc = 0;

@@ -41,9 +41,9 @@ void teacher_sample_id(const Teacher *t, const Task *task, int trial, char *out,
     snprintf(out, size, "collect/%s/%s/%d", task->name, t->name, trial);
 }
 
-/* Makes the sample record of an answer; its group is (task, teacher). */
-static Record *answer_record(const Teacher *t, const TeacherRequest *q, uint64_t seed,
-                             const char *finish, const char *prompt, const char *text, size_t len)
+/* Makes the sample record of an answer to a prompt; its group is (task, teacher). */
+static Record *answer_record(const Teacher *t, const TeacherRequest *q, const char *prompt,
+                             PromptAnswer a)
 {
     char id[512];
     teacher_sample_id(t, q->task, q->trial, id, sizeof id);
@@ -52,7 +52,10 @@ static Record *answer_record(const Teacher *t, const TeacherRequest *q, uint64_t
                     .task = (char *)q->task->name,
                     .text = (char *)prompt,
                     .split = (char *)(q->task->heldout ? "heldout" : "train")};
-    return promptset_answer(&p, "collect", t->name, q->trial, seed, finish, text, len);
+    a.stage = "collect";
+    a.producer = t->name;
+    a.trial = q->trial;
+    return promptset_answer(&p, &a);
 }
 
 static uint64_t seed_of(const Teacher *t, const TeacherRequest *q)
@@ -75,11 +78,14 @@ static int ask_template(const Teacher *t, TeacherRequest *q, Error *err)
                      q->task->op_type);
         return 0;
     }
-    if (template_for_task(q->task, seed, t->mistakes, t->withhold, &k, err)) return -1;
+    if (template_for_task(q->task, (TemplateDraw){seed, t->mistakes, t->withhold}, &k, err))
+        return -1;
     Buffer text;
     buffer_init(&text, MAX_SOURCE);
     answer_write(&text, k.analysis, k.design, k.source);
-    q->record = answer_record(t, q, seed, "stop", "", text.data, text.len);
+    q->record = answer_record(
+        t, q, "",
+        (PromptAnswer){.seed = seed, .finish = "stop", .text = text.data, .len = text.len});
     buffer_release(&text);
     template_release(&k);
     return 0;
@@ -122,12 +128,12 @@ static int ask_directory(const Teacher *t, TeacherRequest *q, Error *err)
         buffer_init(&design, MAX_SOURCE);
         buffer_init(&text, 4 * MAX_SOURCE);
         snprintf(path, sizeof path, "%s/%s", dir, names[q->trial]->d_name);
-        rc = file_read_source(path, MAX_SOURCE, &source, err) ||
-                     describe_source(source.data, source.len, &design)
-                 ? -1
-                 : 0;
+        rc = -(file_read_source(path, MAX_SOURCE, &source, err) ||
+               describe_source(source.data, source.len, &design));
         if (!rc) answer_write(&text, design.data, design.data, source.data);
-        if (!rc) q->record = answer_record(t, q, 0, "stop", "", text.data, text.len);
+        if (!rc)
+            q->record = answer_record(
+                t, q, "", (PromptAnswer){.finish = "stop", .text = text.data, .len = text.len});
         buffer_release(&source);
         buffer_release(&design);
         buffer_release(&text);
@@ -293,8 +299,10 @@ static int ask_reply(void *ctx, const LlmReply *reply, Error *err)
     TeacherRequest *q = &a->req[reply->index];
     const char *text = reply->text ? reply->text : "";
     if (reply->error) log_warn("%s, trial %d: %s", q->task->name, q->trial, reply->error);
-    q->record = answer_record(a->t, q, seed_of(a->t, q), reply->finish, a->prompt[reply->index],
-                              text, strlen(text));
+    q->record = answer_record(
+        a->t, q, a->prompt[reply->index],
+        (PromptAnswer){
+            .seed = seed_of(a->t, q), .finish = reply->finish, .text = text, .len = strlen(text)});
     Record *usage = record_map(q->record, "usage");
     record_int(usage, "prompt_tokens", reply->prompt_tokens);
     record_int(usage, "completion_tokens", reply->completion_tokens);

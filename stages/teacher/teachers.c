@@ -33,33 +33,37 @@ static int add_name(Teachers *t, const char *name, size_t n, const Teacher *comm
 {
     Teacher one = *common;
     one.name = keep(t, memory_strndup(name, n));
-    return teacher_check(one.name, err) || add(t, &one, err) ? -1 : 0;
+    return -(teacher_check(one.name, err) || add(t, &one, err));
 }
 
 /* ---- an entry of a file ---- */
 
+typedef struct {
+    Teachers *t;
+    const json_t *v;
+    const char *where;
+} Entry;
+
 /* A whole number from 1 to max, where the field is there. */
-static int read_count(const json_t *v, const char *key, const char *where, int max, int *out,
-                      Error *err)
+static int read_count(const Entry *e, const char *key, int max, int *out, Error *err)
 {
     int64_t n;
-    if (!json_object_get(v, key)) return 0;
-    if (json_need_int(v, key, where, &n, err)) return -1;
+    if (!json_object_get(e->v, key)) return 0;
+    if (json_need_int(e->v, key, e->where, &n, err)) return -1;
     if (n < 1 || n > max)
-        return error_set(err, ERROR_USAGE, "%s: \"%s\": expected 1 to %d, found %lld", where, key,
-                         max, (long long)n);
+        return error_set(err, ERROR_USAGE, "%s: \"%s\": expected 1 to %d, found %lld", e->where,
+                         key, max, (long long)n);
     *out = (int)n;
     return 0;
 }
 
-static int read_text(Teachers *t, const json_t *v, const char *key, const char *where,
-                     const char **out, Error *err)
+static int read_text(const Entry *e, const char *key, const char **out, Error *err)
 {
-    if (!json_object_get(v, key)) return 0;
-    const char *text = json_need_text(v, key, where, err);
+    if (!json_object_get(e->v, key)) return 0;
+    const char *text = json_need_text(e->v, key, e->where, err);
     if (!text) return -1;
-    if (!*text) return error_set(err, ERROR_USAGE, "%s: \"%s\" is empty", where, key);
-    *out = keep(t, memory_strdup(text));
+    if (!*text) return error_set(err, ERROR_USAGE, "%s: \"%s\" is empty", e->where, key);
+    *out = keep(e->t, memory_strdup(text));
     return 0;
 }
 
@@ -95,21 +99,20 @@ static int add_entry(Teachers *t, const json_t *v, const char *where, const Teac
                      Error *err)
 {
     Teacher one = *common;
+    const Entry e = {t, v, where};
     const char *api = NULL, *model = NULL;
     one.name = NULL;
     if (json_is_string(v))
         return add_name(t, json_string_value(v), json_string_length(v), common, err);
     if (!json_is_object(v))
         return error_set(err, ERROR_USAGE, "%s: expected a name or an object", where);
-    if (check_fields(v, where, err) || read_text(t, v, "api", where, &api, err) ||
-        read_text(t, v, "model", where, &model, err) ||
-        read_text(t, v, "name", where, &one.name, err) ||
-        read_text(t, v, "url", where, &one.url, err) ||
-        read_text(t, v, "key", where, &one.key_env, err) ||
-        read_count(v, "trials", where, 100000, &one.trials, err) ||
-        read_count(v, "keep", where, 100000, &one.keep, err) ||
-        read_count(v, "tokens", where, 131072, &one.max_tokens, err) ||
-        read_count(v, "concurrency", where, 1024, &one.concurrency, err) ||
+    if (check_fields(v, where, err) || read_text(&e, "api", &api, err) ||
+        read_text(&e, "model", &model, err) || read_text(&e, "name", &one.name, err) ||
+        read_text(&e, "url", &one.url, err) || read_text(&e, "key", &one.key_env, err) ||
+        read_count(&e, "trials", 100000, &one.trials, err) ||
+        read_count(&e, "keep", 100000, &one.keep, err) ||
+        read_count(&e, "tokens", 131072, &one.max_tokens, err) ||
+        read_count(&e, "concurrency", 1024, &one.concurrency, err) ||
         read_price(v, where, &one.price, err))
         return -1;
     if (!model || !api || (strcmp(api, "openai") && strcmp(api, "anthropic")))

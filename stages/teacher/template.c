@@ -256,12 +256,12 @@ static const Formula *choose_formula(Grammar *g, const Formulas *f)
 }
 
 /* Writes a kernel of the family, or of the formulas if there are any. */
-static void write_kernel(const char *name, int family, const Formulas *formulas, uint64_t seed,
-                         double mistake_rate, int withhold, TemplateKernel *out)
+static void write_kernel(const char *name, int family, const Formulas *formulas, TemplateDraw draw,
+                         TemplateKernel *out)
 {
     *out = (TemplateKernel){0};
-    Grammar g = {.kernel = out, .task = name, .withhold = withhold};
-    random_init(&g.random, seed, random_hash(name, strlen(name)));
+    Grammar g = {.kernel = out, .task = name, .withhold = draw.withhold};
+    random_init(&g.random, draw.seed, random_hash(name, strlen(name)));
     Buffer *buffers[] = {&g.plan, &g.helpers, &g.code, &g.analysis, &g.design};
     for (int i = 0; i < 5; i++) buffer_init(buffers[i], SOURCE_MAX);
     if (formulas)
@@ -274,7 +274,7 @@ static void write_kernel(const char *name, int family, const Formulas *formulas,
     out->source = buffer_detach(&g.plan);
     out->analysis = buffer_detach(&g.analysis);
     out->design = buffer_detach(&g.design);
-    if (random_uniform(&g.random) < mistake_rate) {
+    if (random_uniform(&g.random) < draw.mistake_rate) {
         const char *mistake = template_spoil(&out->source, formulas != NULL, &g.random);
         if (mistake) {
             out->mistake = 1;
@@ -285,8 +285,8 @@ static void write_kernel(const char *name, int family, const Formulas *formulas,
     for (int i = 0; i < g.n_texts; i++) free(g.texts[i].value);
 }
 
-int template_generate(const char *task_name, const char *op_type, uint64_t seed,
-                      double mistake_rate, TemplateKernel *out, Error *err)
+int template_generate(const char *task_name, const char *op_type, TemplateDraw draw,
+                      TemplateKernel *out, Error *err)
 {
     int family = find_family(task_name, op_type);
     *out = (TemplateKernel){0};
@@ -294,7 +294,8 @@ int template_generate(const char *task_name, const char *op_type, uint64_t seed,
         return error_set(err, ERROR_UNKNOWN_NAME,
                          "the template teacher knows no family for task %s (op_type %s)", task_name,
                          op_type ? op_type : "none");
-    write_kernel(families[family].name, family, NULL, seed, mistake_rate, 0, out);
+    draw.withhold = 0;
+    write_kernel(families[family].name, family, NULL, draw, out);
     return 0;
 }
 
@@ -313,20 +314,19 @@ int template_knows(const Task *task)
     return 1;
 }
 
-int template_for_task(const Task *task, uint64_t seed, double mistake_rate, int withhold,
-                      TemplateKernel *out, Error *err)
+int template_for_task(const Task *task, TemplateDraw draw, TemplateKernel *out, Error *err)
 {
     int family = task->graph ? -1 : find_family(task->name, task->op_type);
     Formulas f = {0};
     Error why;
     *out = (TemplateKernel){0};
-    withhold = withhold && template_withholds(task);
+    draw.withhold = draw.withhold && template_withholds(task);
     if (family < 0 && formulas_read(task, &f, &why))
         return error_set(err, ERROR_UNKNOWN_NAME,
                          "the template teacher knows no family for task %s (op_type %s): %s",
                          task->name, task->op_type, why.text);
     write_kernel(family < 0 ? task->name : families[family].name, family, family < 0 ? &f : NULL,
-                 seed, mistake_rate, withhold, out);
+                 draw, out);
     formulas_release(&f);
     return 0;
 }

@@ -23,20 +23,26 @@ typedef struct {
     char mistake_name[32];           /* "missing_sync", or "" */
 } TemplateKernel;
 
+/* How a kernel is drawn. */
+typedef struct {
+    uint64_t seed;
+    double mistake_rate;
+    int withhold; /* of half of the train tasks (template_withholds) fast designs are not drawn: vectors,
+                   * register tiles, folds in one pass, everything in one launch */
+} TemplateDraw;
+
 /* Writes one kernel; equal arguments give equal bytes. The task's name, else its op_type, names the family;
- * else its graph is read as a formula. UNKNOWN_NAME: neither is known. withhold: of half of the train tasks
- * (template_withholds) fast designs are not drawn: vectors, register tiles, folds in one pass, everything
- * in one launch. The caller releases *out. */
-int template_for_task(const Task *task, uint64_t seed, double mistake_rate, int withhold,
-                      TemplateKernel *out, Error *err);
+ * else its graph is read as a formula. UNKNOWN_NAME: neither is known. The caller releases
+ * *out. */
+int template_for_task(const Task *task, TemplateDraw draw, TemplateKernel *out, Error *err);
 int template_withholds(const Task *task);
 
 /* Whether there is a family or a formula for the task. */
 int template_knows(const Task *task);
 
 /* The same for a family: op_type may be NULL. */
-int template_generate(const char *task_name, const char *op_type, uint64_t seed,
-                      double mistake_rate, TemplateKernel *out, Error *err);
+int template_generate(const char *task_name, const char *op_type, TemplateDraw draw,
+                      TemplateKernel *out, Error *err);
 void template_release(TemplateKernel *k);
 int template_has_family(const char *task_name, const char *op_type);
 

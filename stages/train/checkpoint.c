@@ -49,11 +49,7 @@ int metric_write(const MetricLog *l, const char *path, const ArtifactSpec *spec,
         rc = artifact_write(w, r, err);
         record_free(r);
     }
-    if (rc) {
-        artifact_abandon(w);
-        return -1;
-    }
-    return artifact_finish(w, err);
+    return artifact_end(w, rc, err);
 }
 
 void metric_release(MetricLog *l)
@@ -66,42 +62,38 @@ void metric_release(MetricLog *l)
  * write together. */
 static int begin_save(const char *fresh, const Model *m, Error *err)
 {
-    return file_remove_tree(fresh, err) || file_mkdirs(fresh, err) || model_save(m, fresh, err) ? -1
-                                                                                                : 0;
+    return -(file_remove_tree(fresh, err) || file_mkdirs(fresh, err) || model_save(m, fresh, err));
 }
 
-static int end_save(const Checkpoint *c, const char *fresh, const MetricLog *log, long step,
-                    Error *err)
+static int end_save(const Checkpoint *c, const char *fresh, const TrainingState *state, Error *err)
 {
     char old[4096], path[4200], number[24];
     ArtifactSpec s = *c->spec;
     snprintf(old, sizeof old, "%s.old", c->dir);
     if (s.n_config == ARTIFACT_MAX_CONFIG)
         return error_set(err, ERROR_LIMIT, "no room for the step in the checkpoint's header");
-    snprintf(number, sizeof number, "%ld", step);
+    snprintf(number, sizeof number, "%ld", state->step);
     s.config[s.n_config].key = step_key;
     s.config[s.n_config++].value = number;
     snprintf(path, sizeof path, "%s/metrics.qa", fresh);
-    if (metric_write(log, path, &s, err) || file_remove_tree(old, err)) return -1;
+    if (metric_write(&state->log, path, &s, err) || file_remove_tree(old, err)) return -1;
     if (file_exists(c->dir) && rename(c->dir, old))
         return error_errno(err, "cannot rename %s", c->dir);
     if (rename(fresh, c->dir)) return error_errno(err, "cannot rename %s", fresh);
     return file_sync_dir(c->dir, err) ? -1 : file_remove_tree(old, err);
 }
 
-int checkpoint_save(const Checkpoint *c, const Model *m, const Trainer *t, const MetricLog *log,
-                    long step, Error *err)
+int checkpoint_save(const Checkpoint *c, const TrainingState *s, Error *err)
 {
     char fresh[4096], path[4200];
     snprintf(fresh, sizeof fresh, "%s.new", c->dir);
     snprintf(path, sizeof path, "%s/optimizer.safetensors", fresh);
     int first = !ranks_rank();
-    if ((first && begin_save(fresh, m, err)) || trainer_save(t, path, err)) return -1;
-    return first ? end_save(c, fresh, log, step, err) : 0;
+    if ((first && begin_save(fresh, s->m, err)) || trainer_save(s->t, path, err)) return -1;
+    return first ? end_save(c, fresh, s, err) : 0;
 }
 
-static int read_metrics(const char *path, const Checkpoint *c, MetricLog *log, long *step,
-                        Error *err)
+static int read_metrics(const char *path, const Checkpoint *c, TrainingState *state, Error *err)
 {
     ArtifactReader *r;
     if (artifact_open(path, "metrics", &r, err)) return -1;
@@ -123,37 +115,35 @@ static int read_metrics(const char *path, const Checkpoint *c, MetricLog *log, l
         int64_t at;
         double value;
         char *name = view_strdup(&v, "name", err);
-        rc = !name || view_int(&v, "step", &at, err) || view_float(&v, "value", &value, err) ? -1
-                                                                                             : 0;
-        if (!rc) metric_add(log, at, name, value);
+        rc = -(!name || view_int(&v, "step", &at, err) || view_float(&v, "value", &value, err));
+        if (!rc) metric_add(&state->log, at, name, value);
         free(name);
     }
     if (!rc && more < 0) rc = -1;
-    if (!rc) *step = strtol(text, NULL, 10);
+    if (!rc) state->step = strtol(text, NULL, 10);
     free(text);
     artifact_close(r);
     return rc;
 }
 
-int checkpoint_load(const Checkpoint *c, Model *m, Trainer *t, MetricLog *log, long *step,
-                    Error *err)
+int checkpoint_load(const Checkpoint *c, TrainingState *s, Error *err)
 {
     char dir[4096], path[4200];
     Error why;
     snprintf(dir, sizeof dir, "%s", c->dir);
-    *step = 0;
+    s->step = 0;
     if (!file_exists(dir))
         snprintf(dir, sizeof dir, "%s.old", c->dir); /* killed between two renames */
     if (!file_exists(dir)) return 0;
     snprintf(path, sizeof path, "%s/metrics.qa", dir);
-    if (read_metrics(path, c, log, step, &why)) {
+    if (read_metrics(path, c, s, &why)) {
         log_info("starting over: %s", why.text);
-        metric_release(log);
-        *step = 0;
+        metric_release(&s->log);
+        s->step = 0;
         return 0;
     }
     snprintf(path, sizeof path, "%s/optimizer.safetensors", dir);
-    if (!model_restore(m, dir, err) && !trainer_load(t, path, err)) return 0;
+    if (!model_restore(s->m, dir, err) && !trainer_load(s->t, path, err)) return 0;
     snprintf(path, sizeof path, "%s.damaged", c->dir);
     if (!ranks_rank() && !file_remove_tree(path, NULL) && !rename(dir, path))
         error_prefix(err, "%s is put aside; the same command starts over", path);

@@ -30,15 +30,19 @@ typedef struct {
     const ArtifactSpec *spec;
 } Checkpoint;
 
-/* Saves the state before `step`. With ranks (model/core/ranks.h) all of them call it, and the first
- * writes. */
-int checkpoint_save(const Checkpoint *c, const Model *m, const Trainer *t, const MetricLog *log,
-                    long step, Error *err);
-/* Loads the checkpoint and sets *step. Without a checkpoint *step is 0; so it is with one of
- * another configuration, which is logged and stays there. A damaged checkpoint is moved to
- * DIR.damaged, and that is an error. */
-int checkpoint_load(const Checkpoint *c, Model *m, Trainer *t, MetricLog *log, long *step,
-                    Error *err);
+/* A training between two steps. */
+typedef struct {
+    Model *m;
+    Trainer *t;
+    MetricLog log;
+    long step; /* the next one */
+} TrainingState;
+
+/* Saves the state. With ranks (model/core/ranks.h) all of them call it, and the first writes. */
+int checkpoint_save(const Checkpoint *c, const TrainingState *s, Error *err);
+/* Loads the checkpoint. Without one the step is 0; so it is with one of another configuration, which
+ * is logged and stays there. A damaged checkpoint is moved to DIR.damaged, and that is an error. */
+int checkpoint_load(const Checkpoint *c, TrainingState *s, Error *err);
 /* Removes the checkpoint, and what a killed save has left beside it. */
 void checkpoint_remove(const char *dir);
 

@@ -31,13 +31,15 @@ static int is_held(const char *task, size_t n, double share)
     return (double)(random_hash(task, n) >> 11) / 9007199254740992.0 < share;
 }
 
+/* The examples of the held tasks, or of the others. */
 typedef struct {
+    int held;
     Example *ex;
     long n;
 } Place;
 
-/* One pass over the dataset for the examples of a kind, of the held tasks or of the others. */
-static int read_kind(const Policy *p, const char *dataset, const char *kind, int held, Place *to,
+/* One pass over the dataset for the examples of a kind. */
+static int read_kind(const Policy *p, const char *dataset, const char *kind, Place *to,
                      DatasetExamples *d, Error *err)
 {
     ArtifactReader *r;
@@ -46,10 +48,11 @@ static int read_kind(const Policy *p, const char *dataset, const char *kind, int
     const char *text, *task;
     size_t len, n_task;
     int rc = 0, more = 0;
-    while (!rc && (!held || to->n < DATASET_MAX_HELD) && (more = artifact_next(r, &v, err)) == 1) {
+    while (!rc && (!to->held || to->n < DATASET_MAX_HELD) &&
+           (more = artifact_next(r, &v, err)) == 1) {
         rc = view_text(&v, "kind", &text, &len, err) || view_text(&v, "task", &task, &n_task, err);
         if (rc || len != strlen(kind) || memcmp(text, kind, len)) continue;
-        if (is_held(task, n_task, d->held) != held) continue;
+        if (is_held(task, n_task, d->held) != to->held) continue;
         Example *e = &to->ex[to->n];
         rc = example_of(p, &v, e, err);
         if (!rc && e->len <= d->max_len) {
@@ -60,7 +63,7 @@ static int read_kind(const Policy *p, const char *dataset, const char *kind, int
         d->dropped++;
     }
     artifact_close(r);
-    return rc || more < 0 ? -1 : 0;
+    return -(rc || more < 0);
 }
 
 int dataset_examples(const Policy *p, const char *dataset, DatasetExamples *out, Error *err)
@@ -69,15 +72,14 @@ int dataset_examples(const Policy *p, const char *dataset, DatasetExamples *out,
     out->n = out->plain = out->dropped = out->n_val = 0;
     out->ex = out->val = NULL;
     if (artifact_open(dataset, "dataset", &r, err)) return -1;
-    Place ex = {memory_array((size_t)artifact_count(r), sizeof *ex.ex), 0};
-    Place val = {out->held > 0 ? memory_array(DATASET_MAX_HELD, sizeof *val.ex) : NULL, 0};
+    Place ex = {0, memory_array((size_t)artifact_count(r), sizeof *ex.ex), 0};
+    Place val = {1, out->held > 0 ? memory_array(DATASET_MAX_HELD, sizeof *val.ex) : NULL, 0};
     artifact_close(r);
-    int rc = val.ex ? read_kind(p, dataset, "plain", 1, &val, out, err) : 0;
-    if (!rc) rc = read_kind(p, dataset, "plain", 0, &ex, out, err);
+    int rc = val.ex ? read_kind(p, dataset, "plain", &val, out, err) : 0;
+    if (!rc) rc = read_kind(p, dataset, "plain", &ex, out, err);
     out->plain = ex.n;
-    if (!rc) rc = read_kind(p, dataset, "contrastive", 0, &ex, out, err);
-    if (!rc) rc = read_kind(p, dataset, "correction", 0, &ex, out, err);
-    if (!rc) rc = read_kind(p, dataset, "drill", 0, &ex, out, err);
+    static const char *const others[] = {"contrastive", "correction", "drill"};
+    for (int i = 0; !rc && i < 3; i++) rc = read_kind(p, dataset, others[i], &ex, out, err);
     out->ex = ex.ex, out->n = ex.n, out->val = val.ex, out->n_val = val.n;
     if (rc) dataset_examples_release(out);
     return rc;

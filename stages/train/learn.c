@@ -47,10 +47,9 @@ static void example_from_ids(const Sample *s, Example *out)
     memcpy(out->ids + s->n_prompt, s->ids, (size_t)s->n_ids * sizeof *out->ids);
 }
 
-int learn_example(const Policy *p, const Sample *s, double advantage, int with_old, Example *out,
-                  Error *err)
+int learn_example(const Policy *p, const Sample *s, int with_old, Example *out, Error *err)
 {
-    *out = (Example){.advantage = advantage};
+    *out = (Example){0};
     if (s->ids && s->prompt_ids)
         example_from_ids(s, out);
     else if (!p)
@@ -175,8 +174,7 @@ static int train_here(const LearnOptions *o, Example *ex, long n, double kl, Err
         p = *o->start;
     else if (engine_policy(o->engine, o->base, &p, err))
         return -1;
-    int rc =
-        engine_adapter(o->engine, t.seed, p.model, err) || file_mkdirs(o->output, err) ? -1 : 0;
+    int rc = -(engine_adapter(o->engine, t.seed, p.model, err) || file_mkdirs(o->output, err));
     if (!rc && n) rc = old_logprobs(p.model, &t.loss, ex, n, err);
     if (!rc && n == 0)
         log_warn("nothing to learn from in this round: the weights stay as they are");
@@ -207,10 +205,8 @@ static int train_outside(const LearnOptions *o, Example *ex, long n, Error *err)
 int learn_inputs(const char *samples, const char *verdicts, const char *base, const char *history,
                  ArtifactSpec *out, Error *err)
 {
-    return artifact_spec_input(out, samples, err) || artifact_spec_input(out, verdicts, err) ||
-                   manifest_input(base, out, err) || history_inputs(history, out, err)
-               ? -1
-               : 0;
+    return -(artifact_spec_input(out, samples, err) || artifact_spec_input(out, verdicts, err) ||
+             manifest_input(base, out, err) || history_inputs(history, out, err));
 }
 
 static int is_same_folder(const char *a, const char *b)

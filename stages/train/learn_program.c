@@ -13,7 +13,7 @@ static int run(const LearnProgram *p, LearnOptions *l, ArtifactSpec *spec, Error
     if (p->inputs(p->stage, spec, err)) return -1;
     int rc = learn_begin(l, err);
     if (rc != 1) return rc;
-    rc = p->examples(p->stage, l, &ex, &n, err) || learn_run(l, ex, n, err) ? -1 : 0;
+    rc = -(p->examples(p->stage, l, &ex, &n, err) || learn_run(l, ex, n, err));
     examples_free(ex, n);
     return rc;
 }

@@ -65,10 +65,8 @@ static int write_line(int fd, const char *path, const Example *e, Error *err)
     json_decref(line);
     if (!text)
         return error_set(err, ERROR_INVALID, "%s: an example cannot be written as JSON", path);
-    int rc =
-        file_write_all(fd, text, strlen(text), path, err) || file_write_all(fd, "\n", 1, path, err)
-            ? -1
-            : 0;
+    int rc = -(file_write_all(fd, text, strlen(text), path, err) ||
+               file_write_all(fd, "\n", 1, path, err));
     free(text);
     return rc;
 }
@@ -234,7 +232,7 @@ static int check_adapter(const char *dir, Error *err)
     if (!j) return -1;
     int64_t r = 0;
     const char *type = json_need_text(j, "peft_type", path, err);
-    int rc = !type || json_need_int(j, "r", path, &r, err) ? -1 : 0;
+    int rc = -(!type || json_need_int(j, "r", path, &r, err));
     if (!rc && (strcmp(type, "LORA") || r < 1))
         rc = error_set(err, ERROR_CORRUPT,
                        "%s: expected peft_type LORA and r of 1 or more, found %s and %lld", path,
@@ -256,9 +254,8 @@ static int check_checkpoint(const char *dir, Error *err)
     ModelConfig c;
     snprintf(path, sizeof path, "%s/config.json", dir);
     buffer_init(&b, MAX_JSON);
-    int rc = file_read(path, MAX_JSON, &b, err) || model_config_parse(b.data, b.len, path, &c, err)
-                 ? -1
-                 : 0;
+    int rc =
+        -(file_read(path, MAX_JSON, &b, err) || model_config_parse(b.data, b.len, path, &c, err));
     buffer_release(&b);
     Safetensors *st;
     if (rc || safetensors_open(dir, &st, err)) return -1;
@@ -316,7 +313,7 @@ static int take_back(const OutsideTrainer *o, const char *dir, const char *base,
     snprintf(adapter, sizeof adapter, "%s/adapter_config.json", dir);
     int rc = 0;
     if (file_exists(adapter))
-        rc = check_adapter(dir, err) || name_base(dir, base, err) ? -1 : 0;
+        rc = -(check_adapter(dir, err) || name_base(dir, base, err));
     else if (file_exists(config))
         rc = check_checkpoint(dir, err);
     else
@@ -345,10 +342,8 @@ static int claim_folder(const char *folder, const ArtifactSpec *spec, Error *err
     int same = !file_read(path, 256, &b, NULL) && !strcmp(b.data, hex);
     buffer_release(&b);
     if (same) return 0;
-    return file_remove_tree(folder, err) || file_mkdirs(folder, err) ||
-                   file_write_atomic(path, hex, strlen(hex), err)
-               ? -1
-               : 0;
+    return -(file_remove_tree(folder, err) || file_mkdirs(folder, err) ||
+             file_write_atomic(path, hex, strlen(hex), err));
 }
 
 int outside_train(const OutsideTrainer *o, const Example *ex, long n, Error *err)

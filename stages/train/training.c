@@ -80,9 +80,10 @@ typedef struct {
     Sequence *seqs;
 } Loop;
 
-static int one_step(Trainer *t, Loop *l, const TrainingOptions *o, long step, MetricLog *log,
-                    Error *err)
+static int one_step(TrainingState *s, Loop *l, const TrainingOptions *o, Error *err)
 {
+    long step = s->step;
+    MetricLog *log = &s->log;
     int early = step < l->first_steps;
     long at = early ? step : step - l->first_steps,
          per_epoch = early ? l->first_per_epoch : l->per_epoch;
@@ -107,8 +108,8 @@ static int one_step(Trainer *t, Loop *l, const TrainingOptions *o, long step, Me
                  .weight_decay = o->weight_decay,
                  .clip = o->clip_norm};
     double counts[3];
-    int rc = trainer_accumulate(t, l->seqs, k, token_weights, &b, &loss, err) ||
-             trainer_step(t, &opt, &norm, err);
+    int rc = trainer_accumulate(s->t, l->seqs, k, token_weights, &b, &loss, err) ||
+             trainer_step(s->t, &opt, &norm, err);
     counts[0] = b.counts.clipped, counts[1] = b.counts.kl, counts[2] = b.counts.correction;
     if (rc || ranks_host_sum(counts, 3, err)) return error_prefix(err, "training step %ld", step);
     metric_add(log, step, "loss", loss);
@@ -128,12 +129,13 @@ static int pass_ends(const Loop *l, long done)
 }
 
 /* Notes the mean of -log p over the tokens of the answers of o->val, as a metric of step. */
-static int validate(Model *m, const TrainingOptions *o, long step, MetricLog *log, Error *err)
+static int validate(TrainingState *s, const TrainingOptions *o, Error *err)
 {
+    long step = s->step;
     float **lp = memory_array((size_t)o->n_val, sizeof *lp);
     double sum = 0;
     long tokens = 0;
-    int rc = training_logprobs(m, o->val, o->n_val, o->batch, lp, err);
+    int rc = training_logprobs(s->m, o->val, o->n_val, o->batch, lp, err);
     for (long i = 0; i < o->n_val; i++) {
         for (int k = 0; !rc && k < o->val[i].len - o->val[i].prompt; k++, tokens++)
             sum -= (double)lp[i][k];
@@ -141,39 +143,37 @@ static int validate(Model *m, const TrainingOptions *o, long step, MetricLog *lo
     }
     free(lp);
     if (rc) return error_prefix(err, "validation after step %ld", step);
-    metric_add(log, step, "validation", sum / (double)tokens);
+    metric_add(&s->log, step, "validation", sum / (double)tokens);
     log_info("step %ld: validation loss %.4f", step + 1, sum / (double)tokens);
     return 0;
 }
 
-static int loop_run(Model *m, Trainer *t, Loop *l, const TrainingOptions *o, MetricLog *log,
-                    Error *err)
+static int loop_run(TrainingState *s, Loop *l, const TrainingOptions *o, Error *err)
 {
     Checkpoint c = {.dir = o->checkpoint, .spec = o->spec};
-    long step = 0;
-    if (o->checkpoint && checkpoint_load(&c, m, t, log, &step, err)) return -1;
-    if (step) log_info("continuing at step %ld of %ld", step, l->steps);
+    if (o->checkpoint && checkpoint_load(&c, s, err)) return -1;
+    if (s->step) log_info("continuing at step %ld of %ld", s->step, l->steps);
     Progress p;
-    progress_start(&p, "train", "steps", step, l->steps);
+    progress_start(&p, "train", "steps", s->step, l->steps);
     double saved = clock_seconds();
-    for (; step < l->steps; step++) {
+    for (; s->step < l->steps; s->step++) {
         int now[2] = {stop_requested(),
                       o->checkpoint_s > 0 && clock_seconds() - saved > o->checkpoint_s};
         if (ranks_host_share(now, sizeof now, err))
             return -1; /* all ranks stop or save when the first one does */
         if (o->checkpoint && (now[0] || now[1])) {
-            if (checkpoint_save(&c, m, t, log, step, err)) return -1;
+            if (checkpoint_save(&c, s, err)) return -1;
             saved = clock_seconds();
         }
         if (now[0]) {
             if (ranks_finish(err)) return -1; /* the other ranks end here */
             return error_set(err, ERROR_STOPPED,
-                             "stopped at step %ld of %ld; the same command continues", step,
+                             "stopped at step %ld of %ld; the same command continues", s->step,
                              l->steps);
         }
-        if (one_step(t, l, o, step, log, err)) return -1;
-        if (o->n_val && pass_ends(l, step + 1) && validate(m, o, step, log, err)) return -1;
-        progress_set(&p, step + 1);
+        if (one_step(s, l, o, err)) return -1;
+        if (o->n_val && pass_ends(l, s->step + 1) && validate(s, o, err)) return -1;
+        progress_set(&p, s->step + 1);
     }
     progress_end(&p);
     return 0;
@@ -183,11 +183,11 @@ int training_run(Model *m, const Example *ex, long n, const TrainingOptions *o,
                  const char *metrics_path, Error *err)
 {
     if (n == 0) return error_set(err, ERROR_INVALID, "no examples to train on");
-    Trainer *t;
+    TrainingState state = {.m = m};
     TrainerOptions to = o->trainer;
     to.fixed_weights = !loss_needs_logp(&o->loss);
-    if (trainer_create(m, &to, &t, err)) return -1;
-    const MemoryPlan *plan = trainer_plan(t);
+    if (trainer_create(m, &to, &state.t, err)) return -1;
+    const MemoryPlan *plan = trainer_plan(state.t);
     log_debug("training takes %.2f GiB: micro-batches of %d tokens, %s",
               (double)plan->total / (1 << 30), plan->max_tokens,
               plan->recompute ? "activations made again" : "all activations kept");
@@ -199,17 +199,17 @@ int training_run(Model *m, const Example *ex, long n, const TrainingOptions *o,
     l.order = memory_array((size_t)n, sizeof *l.order);
     l.members = memory_array((size_t)o->batch, sizeof *l.members);
     l.seqs = memory_array((size_t)o->batch, sizeof *l.seqs);
-    MetricLog log = {0};
-    int rc = loop_run(m, t, &l, o, &log, err);
-    if (!isnan(o->reference_kl)) metric_add(&log, 0, "reference.kl", o->reference_kl);
-    if (!rc && metrics_path && !ranks_rank()) rc = metric_write(&log, metrics_path, o->spec, err);
-    if (!rc && log.n >= 3)
-        log_info("%ld steps, last loss %.4f", l.steps, metric_last(&log, "loss"));
-    metric_release(&log);
+    MetricLog *log = &state.log;
+    int rc = loop_run(&state, &l, o, err);
+    if (!isnan(o->reference_kl)) metric_add(log, 0, "reference.kl", o->reference_kl);
+    if (!rc && metrics_path && !ranks_rank()) rc = metric_write(log, metrics_path, o->spec, err);
+    if (!rc && log->n >= 3)
+        log_info("%ld steps, last loss %.4f", l.steps, metric_last(log, "loss"));
+    metric_release(log);
     free(l.order);
     free(l.members);
     free(l.seqs);
-    trainer_free(t);
+    trainer_free(state.t);
     return rc;
 }
 

@@ -90,11 +90,9 @@ static int group_texts(FormulaReader *r, const OpTensor *t, FormulaSpace *s, Err
         snprintf(part, sizeof part, "%s", s->channels);
     if (strlen(part) >= FORMULA_TEXT) return error_set(err, ERROR_UNSUPPORTED, "a long size");
     snprintf(count, sizeof count, "%lld", (long long)r->groups);
-    return product_text(r, count, t->size, 1, s->rows, err) ||
-                   product_text(r, part, t->size + 2, t->rank - 2, s->cols, err) ||
-                   product_text(r, NULL, t->size + 2, t->rank - 2, s->plane, err)
-               ? -1
-               : 0;
+    return -(product_text(r, count, t->size, 1, s->rows, err) ||
+             product_text(r, part, t->size + 2, t->rank - 2, s->cols, err) ||
+             product_text(r, NULL, t->size + 2, t->rank - 2, s->plane, err));
 }
 
 static int space_texts(FormulaReader *r, const OpTensor *t, FormulaSpace *s, Error *err)
@@ -102,16 +100,12 @@ static int space_texts(FormulaReader *r, const OpTensor *t, FormulaSpace *s, Err
     int cols = formula_cols(r, t->rank), rows = t->rank - cols;
     if (s->n_plane) return group_texts(r, t, s, err);
     if (splits_channels(r, t->rank))
-        return product_text(r, NULL, t->size + 2, t->rank - 2, s->inner, err) ||
-                       product_text(r, s->inner, t->size, 1, s->rows, err) ||
-                       formula_size_text(r, t->size[1], s->cols, err)
-                   ? -1
-                   : 0;
-    return product_text(r, NULL, t->size, rows, s->rows, err) ||
-                   product_text(r, NULL, t->size + rows, cols, s->cols, err) ||
-                   (cols > 1 && formula_size_text(r, t->size[1], s->channels, err))
-               ? -1
-               : 0;
+        return -(product_text(r, NULL, t->size + 2, t->rank - 2, s->inner, err) ||
+                 product_text(r, s->inner, t->size, 1, s->rows, err) ||
+                 formula_size_text(r, t->size[1], s->cols, err));
+    return -(product_text(r, NULL, t->size, rows, s->rows, err) ||
+             product_text(r, NULL, t->size + rows, cols, s->cols, err) ||
+             (cols > 1 && formula_size_text(r, t->size[1], s->channels, err)));
 }
 
 int formula_space(FormulaReader *r, const OpTensor *t, Error *err)

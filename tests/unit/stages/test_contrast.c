@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "stages/crl/exemplar.h"
-#include "stages/crl/island.h"
 #include "stages/crl/reward.h"
 #include "stages/policy/prompt.h"
 #include "stages/train/loss.h"
@@ -285,12 +284,12 @@ static void islands(void **state)
         count[home[i]]++;
     }
     for (int k = 0; k < ISLANDS; k++) { /* the answers to a prompt are on its island */
-        island_members(list, N, k, 0, 0, in);
+        island_members(list, N, k, &(ExemplarOptions){0}, in);
         for (int i = 0; i < N; i++) assert_int_equal(in[i], home[i] == k);
     }
     for (int k = 0; k < ISLANDS; k++) { /* the neighbour's best comes with each migration */
         int before = (k + ISLANDS - 1) % ISLANDS, best = -1, more = 0;
-        island_members(list, N, k, 4, 0, in);
+        island_members(list, N, k, &(ExemplarOptions){.migrate = 4}, in);
         for (int i = 0; i < N; i++) {
             if (home[i] == before) best = i;
             more += in[i] && home[i] != k;
@@ -301,7 +300,7 @@ static void islands(void **state)
     int founded = 0;
     for (int k = 0; k < ISLANDS; k++) { /* after the reset two islands have one kernel each */
         int members = 0, own = 0;
-        island_members(list, N, k, 0, 4, in);
+        island_members(list, N, k, &(ExemplarOptions){.reset = 4}, in);
         for (int i = 0; i < N; i++) members += in[i], own += in[i] && home[i] == k;
         if (own == count[k] && count[k]) continue;
         assert_int_equal(members, 1);

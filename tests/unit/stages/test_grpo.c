@@ -129,13 +129,13 @@ typedef struct {
 
 static Made make(const SampleSet *set, const GrpoOptions *o)
 {
-    Made m;
+    GrpoExamples made;
     Error err;
     RewardStats stats;
     reward_stats_init(&stats);
-    if (reward_stats_update(&stats, set, 0.5, &err) ||
-        grpo_examples(set, &stats, o, &m.ex, &m.n, &m.g, &err))
+    if (reward_stats_update(&stats, set, 0.5, &err) || grpo_examples(set, &stats, o, &made, &err))
         fail_msg("%s", err.text);
+    Made m = {made.items, made.n, made.stats};
     reward_stats_release(&stats);
     return m;
 }

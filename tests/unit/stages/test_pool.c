@@ -121,9 +121,7 @@ enum { ANSWER = 3, PROMPT = 2 };
 /* A group of rewards sqrt(2), -sqrt(2), 0, 0 that is worth its expected best of two. */
 static void best_of_two(const SampleSet *set, const RewardStats *stats)
 {
-    Example *ex;
-    long n;
-    GrpoStats g;
+    GrpoExamples g;
     Error err;
     const GrpoOptions best = {.clip = 1.5,
                               .floor_std = 0.1,
@@ -131,14 +129,14 @@ static void best_of_two(const SampleSet *set, const RewardStats *stats)
                               .success_worth = 0.5,
                               .with_old = 1,
                               .max_len = 100};
-    assert_int_equal(grpo_examples(set, stats, &best, &ex, &n, &g, &err), 0);
-    assert_int_equal(n, 4);
+    assert_int_equal(grpo_examples(set, stats, &best, &g, &err), 0);
+    assert_int_equal(g.n, 4);
     /* Shaped rewards: 0.5 + (sqrt(2) + sqrt(2) + 2 sqrt(2))/3; 0; 0.5 + sqrt(2)/3 twice. */
     double w[4] = {0.5 + 4 * sqrt(2.0) / 3, 0, 0.5 + sqrt(2.0) / 3, 0.5 + sqrt(2.0) / 3},
            expected[4];
     loss_advantages(LOSS_GROUP, w, 4, 0.1, expected);
-    for (int i = 0; i < 4; i++) assert_true(fabs(ex[i].advantage - expected[i]) < 1e-12);
-    examples_free(ex, n);
+    for (int i = 0; i < 4; i++) assert_true(fabs(g.items[i].advantage - expected[i]) < 1e-12);
+    examples_free(g.items, g.n);
 }
 
 /* Two groups of one task: scores 0, 2 and a failure of the evaluator; two equal scores. */
@@ -159,9 +157,7 @@ static void examples_of_groups(void **state)
     }
     SampleSet set = {.items = items, .n = 5};
     RewardStats stats;
-    Example *ex;
-    long n;
-    GrpoStats g;
+    GrpoExamples g;
     Error err;
     reward_stats_init(&stats);
     assert_int_equal(reward_stats_update(&stats, &set, 0.5, &err), 0);
@@ -169,34 +165,34 @@ static void examples_of_groups(void **state)
     assert_true(fabs(reward_smooth(&stats, "relu", 2, 1.5) - sqrt(2.0)) < 1e-12);
     const GrpoOptions o = {
         .clip = 1.5, .floor_std = 0.1, .best_of = 1, .with_old = 1, .max_len = 100};
-    assert_int_equal(grpo_examples(&set, &stats, &o, &ex, &n, &g, &err), 0);
-    assert_int_equal(n, 2);
-    assert_int_equal(g.groups, 2);
-    assert_int_equal(g.constant, 1);
+    assert_int_equal(grpo_examples(&set, &stats, &o, &g, &err), 0);
+    assert_int_equal(g.n, 2);
+    assert_int_equal(g.stats.groups, 2);
+    assert_int_equal(g.stats.constant, 1);
     double a = sqrt(2.0) / (2.0 + 0.1); /* smoothed rewards +-sqrt(2), deviation 2 unbiased */
-    assert_true(fabs(ex[0].advantage - a) < 1e-12 && fabs(ex[1].advantage + a) < 1e-12);
-    assert_int_equal(ex[0].prompt, PROMPT);
-    assert_int_equal(ex[0].len, PROMPT + ANSWER);
-    assert_memory_equal(ex[0].ids, prompt, sizeof prompt);
-    assert_memory_equal(ex[0].ids + PROMPT, ids, sizeof ids);
-    assert_memory_equal(ex[0].old_logp, lp, sizeof lp);
-    examples_free(ex, n);
+    assert_true(fabs(g.items[0].advantage - a) < 1e-12 && fabs(g.items[1].advantage + a) < 1e-12);
+    assert_int_equal(g.items[0].prompt, PROMPT);
+    assert_int_equal(g.items[0].len, PROMPT + ANSWER);
+    assert_memory_equal(g.items[0].ids, prompt, sizeof prompt);
+    assert_memory_equal(g.items[0].ids + PROMPT, ids, sizeof ids);
+    assert_memory_equal(g.items[0].old_logp, lp, sizeof lp);
+    examples_free(g.items, g.n);
     const GrpoOptions tight = {
         .clip = 1.5, .floor_std = 0.1, .best_of = 1, .with_old = 1, .max_len = PROMPT + ANSWER - 1};
-    assert_int_equal(grpo_examples(&set, &stats, &tight, &ex, &n, &g, &err), 0);
-    assert_int_equal(n, 0); /* all are too long */
-    examples_free(ex, n);
+    assert_int_equal(grpo_examples(&set, &stats, &tight, &g, &err), 0);
+    assert_int_equal(g.n, 0); /* all are too long */
+    examples_free(g.items, g.n);
     items[3].prompt_ids = items[4].prompt_ids =
         prompt; /* one prompt under two names is one group */
-    assert_int_equal(grpo_examples(&set, &stats, &o, &ex, &n, &g, &err), 0);
-    assert_int_equal(g.groups, 1);
-    assert_int_equal(n, 2); /* rewards sqrt(2), -sqrt(2), 0, 0: the last two are the mean */
-    examples_free(ex, n);
+    assert_int_equal(grpo_examples(&set, &stats, &o, &g, &err), 0);
+    assert_int_equal(g.stats.groups, 1);
+    assert_int_equal(g.n, 2); /* rewards sqrt(2), -sqrt(2), 0, 0: the last two are the mean */
+    examples_free(g.items, g.n);
     best_of_two(&set, &stats);
     items[0].ids = NULL; /* an endpoint's answer without ids */
-    assert_int_equal(grpo_examples(&set, &stats, &o, &ex, &n, &g, &err), -1);
+    assert_int_equal(grpo_examples(&set, &stats, &o, &g, &err), -1);
     assert_non_null(strstr(err.text, "a0"));
-    examples_free(ex, n);
+    examples_free(g.items, g.n);
     reward_stats_release(&stats);
 }
 

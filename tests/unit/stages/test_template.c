@@ -19,7 +19,7 @@ static TemplateKernel generate(const char *task, uint64_t seed, double rate)
 {
     TemplateKernel k;
     Error err;
-    assert_int_equal(template_generate(task, NULL, seed, rate, &k, &err), 0);
+    assert_int_equal(template_generate(task, NULL, (TemplateDraw){seed, rate, 0}, &k, &err), 0);
     return k;
 }
 
@@ -60,7 +60,7 @@ static void test_families(void **state)
     assert_false(template_has_family("gru", "rnn"));
     TemplateKernel k;
     Error err;
-    assert_int_equal(template_generate("gru", "rnn", 1, 0, &k, &err), -1);
+    assert_int_equal(template_generate("gru", "rnn", (TemplateDraw){.seed = 1}, &k, &err), -1);
     assert_non_null(strstr(err.text, "gru"));
     assert_null(k.source);
     template_release(&k);
