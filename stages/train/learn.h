@@ -8,9 +8,9 @@
 #include "stages/policy/policy.h"
 #include "stages/train/training.h"
 
-/* Makes an example of a sample; the caller sets its advantage. The ids are the recorded ones; when an endpoint
- * has returned none, p encodes the text (p NULL is then an error). with_old copies the
- * log-probabilities as sampled, if the sample has them. The caller releases *out. */
+/* Makes an example of a sample; the caller sets its advantage. The ids are the recorded ones;
+ * when an endpoint has returned none, p encodes the text (p NULL is then an error). with_old
+ * copies the log-probabilities as sampled, if the sample has them. The caller releases *out. */
 int learn_example(const Policy *p, const Sample *s, int with_old, Example *out, Error *err);
 
 /* The tokenizer that learn_example needs for these samples: *out is NULL when every answer has ids,
