@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/embed.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -229,26 +230,7 @@ int gpubench_same(GpuBench *b, Error *err)
 
 /* ---- a true difference ---- */
 
-/* One kernel for two plans. Blocks past the last tile repeat the first tiles into a spare buffer:
- * 2% more bytes read and written, by the same instructions. */
-static const char tiles[] =
-    "extern \"C\" __global__ void relu(const float *x, float *y, float *spare, int n)\n"
-    "{\n"
-    "    int tile = blockIdx.x, whole = (n + 511) / 512;\n"
-    "    float *out = y;\n"
-    "    if (tile >= whole) { tile -= whole; out = spare; }\n"
-    "    int i = (tile * blockDim.x + threadIdx.x) * 4;\n"
-    "    if (i + 3 < n) {\n"
-    "        float4 v = *reinterpret_cast<const float4 *>(x + i);\n"
-    "        v.x = v.x > 0.0f ? v.x : 0.0f;\n"
-    "        v.y = v.y > 0.0f ? v.y : 0.0f;\n"
-    "        v.z = v.z > 0.0f ? v.z : 0.0f;\n"
-    "        v.w = v.w > 0.0f ? v.w : 0.0f;\n"
-    "        *reinterpret_cast<float4 *>(out + i) = v;\n"
-    "    } else {\n"
-    "        for (; i < n; i++) out[i] = x[i] > 0.0f ? x[i] : 0.0f;\n"
-    "    }\n"
-    "}\n";
+EMBED(pair_cu, "tests/bench/gpu/pair.cu")
 static const char spare_line[] = "//@ buffer float spare[ceil_div(n, 25600) * 512]\n";
 
 typedef struct {
@@ -265,7 +247,7 @@ static int write_pair(GpuBench *b, Difference *d, Error *err)
         "//@ launch relu<<<ceil_div(n, 512) + ceil_div(n, 25600), 128>>>(x, y, spare, n)\n"};
     for (int i = 0; i < 2; i++) {
         snprintf(d->path[i], sizeof d->path[i], "%s/relu-%d.cu", b->work, i);
-        d->source[i] = memory_printf("%s%s%s", spare_line, plans[i], tiles);
+        d->source[i] = memory_printf("%s%s%s", spare_line, plans[i], pair_cu);
         if (file_write_atomic(d->path[i], d->source[i], strlen(d->source[i]), err)) return -1;
     }
     return 0;

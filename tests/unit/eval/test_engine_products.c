@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "model/cuda/decode/step_kernels.h"
+#include "tests/fixture_path.h"
 
 static uint64_t seed;
 
@@ -16,48 +17,13 @@ static float *randoms(size_t n, float size)
 
 /* ---- the chain kernel: one warp per 16 rows of x and 8 of w, with a load per number ---- */
 
-static const char chain_source[] =
-    "__device__ unsigned pair(const unsigned short *p, int row, int rows, int ld, int column, int "
-    "columns)\n"
-    "{\n"
-    "    unsigned low = row < rows && column < columns ? p[(size_t)row * ld + column] : 0;\n"
-    "    unsigned high = row < rows && column + 1 < columns ? p[(size_t)row * ld + column + 1] : "
-    "0;\n"
-    "    return low | high << 16;\n"
-    "}\n"
-    "extern \"C\" __global__ void chain(float *y, const unsigned short *x, const unsigned short "
-    "*w, int rows, int n, int k,\n"
-    "                                   int ld_x, int ld_w)\n"
-    "{\n"
-    "    int g = threadIdx.x >> 2, t = threadIdx.x & 3, row = 16 * blockIdx.x + g, output = 8 * "
-    "blockIdx.y + g;\n"
-    "    float c[4] = {0, 0, 0, 0};\n"
-    "    for (int i = 0; i < k; i += 16) {\n"
-    "        int first = i + 2 * t;\n"
-    "        unsigned a0 = pair(x, row, rows, ld_x, first, k), a1 = pair(x, row + 8, rows, ld_x, "
-    "first, k);\n"
-    "        unsigned a2 = pair(x, row, rows, ld_x, first + 8, k), a3 = pair(x, row + 8, rows, "
-    "ld_x, first + 8, k);\n"
-    "        unsigned b0 = pair(w, output, n, ld_w, first, k), b1 = pair(w, output, n, ld_w, first "
-    "+ 8, k);\n"
-    "        asm volatile(\"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
-    "{%4, %5, %6, %7}, \"\n"
-    "                     \"{%8, %9}, {%0, %1, %2, %3};\" : \"+f\"(c[0]), \"+f\"(c[1]), "
-    "\"+f\"(c[2]), \"+f\"(c[3])\n"
-    "                     : \"r\"(a0), \"r\"(a1), \"r\"(a2), \"r\"(a3), \"r\"(b0), \"r\"(b1));\n"
-    "    }\n"
-    "    for (int e = 0; e < 4; e++) {\n"
-    "        int r = row + 8 * (e >> 1), o = 8 * blockIdx.y + 2 * t + (e & 1);\n"
-    "        if (r < rows && o < n) y[(size_t)r * n + o] = c[e];\n"
-    "    }\n"
-    "}\n";
-
 static void add_chain(void)
 {
     static char *ptx[2];
     const char *reason;
     int older = !strcmp(engine.arch, "sm_80");
-    if (!ptx[older] && !(ptx[older] = cuda_to_ptx_for(chain_source, engine.arch, NULL, &reason)))
+    if (!ptx[older] && !(ptx[older] = cuda_to_ptx_for(fixture_text("kernels/engine_chain.cu"),
+                                                      engine.arch, NULL, &reason)))
         fail_msg("%s", reason);
     DeviceCode code = {.ptx = ptx[older], .ptx_len = strlen(ptx[older])};
     DeviceModule *m = NULL;

@@ -3,53 +3,9 @@
 #include <math.h>
 
 #include "sim_support.h"
+#include "tests/fixture_path.h"
 
 enum { N = 1 << 22, BLOCK = 256, BLOCKS = N / BLOCK };
-
-static const char source[] =
-    "extern \"C\" __global__ void clamp(const float *x, float *y, int n) {\n"
-    "    int i = blockIdx.x * 256 + threadIdx.x;\n"
-    "    if (i < n) y[i] = x[i] > 0 ? x[i] : 0;\n"
-    "}\n"
-    "extern \"C\" __global__ void ramp(const float *x, float *y, int n) {\n"
-    "    float s = 0;\n"
-    "    #pragma unroll 1\n"
-    "    for (unsigned k = 0; k <= blockIdx.x / 1024; k++) s += x[k * 256 + threadIdx.x];\n"
-    "    y[blockIdx.x * 256 + threadIdx.x] = s;\n"
-    "}\n"
-    "extern \"C\" __global__ void shared_rows(const float *x, float *y, int n) {\n"
-    "    float s = 0;\n"
-    "    for (int k = 0; k < 512; k++) s += x[k * 32 + threadIdx.x % 32];\n"
-    "    y[blockIdx.x * 256 + threadIdx.x] = s;\n"
-    "}\n"
-    "extern \"C\" __global__ void columns(const float *x, float *y, int n) {\n"
-    "    int row = blockIdx.x * 256 + threadIdx.x;\n"
-    "    y[blockIdx.y * gridDim.x * 256 + row] = x[row * gridDim.y + blockIdx.y];\n"
-    "}\n"
-    "extern \"C\" __global__ void strided(const float *x, float *y, int n) {\n"
-    "    int i = blockIdx.x * 256 + threadIdx.x;\n"
-    "    y[i] = x[i % 4096 * (gridDim.x / 16) + i / 4096];\n"
-    "}\n"
-    "extern \"C\" __global__ void __cluster_dims__(4, 1, 1) swap(const float *x, float *y, int n) "
-    "{\n"
-    "    __shared__ float s[256];\n"
-    "    int i = blockIdx.x * 256 + threadIdx.x;\n"
-    "    unsigned at = (unsigned)__cvta_generic_to_shared(s + threadIdx.x), there;\n"
-    "    s[threadIdx.x] = x[i];\n"
-    "    asm volatile(\"barrier.cluster.arrive; barrier.cluster.wait;\" ::: \"memory\");\n"
-    "    asm(\"mapa.shared::cluster.u32 %0, %1, %2;\" : \"=r\"(there) : \"r\"(at), \"r\"(3 - "
-    "blockIdx.x % 4));\n"
-    "    asm volatile(\"ld.shared::cluster.f32 %0, [%1];\" : \"=f\"(y[i]) : \"r\"(there) : "
-    "\"memory\");\n"
-    "    asm volatile(\"barrier.cluster.arrive; barrier.cluster.wait;\" ::: \"memory\");\n"
-    "}\n"
-    "__device__ unsigned count;\n"
-    "extern \"C\" __global__ void last(const float *x, float *y, int n) {\n"
-    "    y[blockIdx.x] = x[blockIdx.x];\n"
-    "    __threadfence();\n"
-    "    if (threadIdx.x == 0 && atomicAdd(&count, 1) == gridDim.x - 1)\n"
-    "        for (int i = 1; i < gridDim.x; i++) y[0] += y[i];\n"
-    "}\n";
 
 static Sim sim;
 static DevicePtr x, y;
@@ -348,7 +304,7 @@ static void test_each_output_has_its_writer(void **state)
 static int set_up(void **state)
 {
     (void)state;
-    sim_start_cuda(&sim, source);
+    sim_start_cuda(&sim, fixture_text("kernels/sample_positions.cu"));
     float *data = calloc(N, 4);
     x = sim_buffer(&sim, "input x", data, (size_t)N * 4);
     y = sim_buffer(&sim, "output y", NULL, (size_t)N * 4);

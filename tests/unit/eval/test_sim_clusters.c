@@ -1,37 +1,7 @@
 /* Clusters of several blocks: their special registers, addresses, barrier, mbarriers and copies, and what is
  * refused. A kernel k(y, n) of one cluster is made of a body. */
 #include "sim_checks.h"
-
-static const char *const before =
-    "typedef unsigned U; typedef unsigned long long L;\n"
-    "#define ASM(...) asm volatile(__VA_ARGS__)\n"
-    "#define ARRIVE ASM(\"barrier.cluster.arrive.release.aligned;\" ::: \"memory\")\n"
-    "#define WAIT ASM(\"barrier.cluster.wait.acquire.aligned;\" ::: \"memory\")\n"
-    "#define SYNC do { ARRIVE; WAIT; } while (0)\n"
-    "__device__ U rank_of() { U r; ASM(\"mov.u32 %0, %%cluster_ctarank;\" : \"=r\"(r)); return r; "
-    "}\n"
-    "__device__ U at(const void *p) { return (U)__cvta_generic_to_shared(p); }\n"
-    "__device__ U map(U a, U rank) { U r; ASM(\"mapa.shared::cluster.u32 %0, %1, %2;\" : "
-    "\"=r\"(r) : \"r\"(a), \"r\"(rank)); return r; }\n"
-    "__device__ U *mapg(U *a, U rank) { L r; ASM(\"mapa.u64 %0, %1, %2;\" : \"=l\"(r) : "
-    "\"l\"(a), \"r\"(rank)); return (U *)r; }\n"
-    "__device__ U get(U a) { U r; ASM(\"ld.shared::cluster.u32 %0, [%1];\" : \"=r\"(r) : "
-    "\"r\"(a) : \"memory\"); return r; }\n"
-    "__device__ void put(U a, U v) { ASM(\"st.shared::cluster.u32 [%0], %1;\" :: \"r\"(a), "
-    "\"r\"(v) : \"memory\"); }\n"
-    "__device__ void init(U b, U n) { ASM(\"mbarrier.init.shared::cta.b64 [%0], %1; "
-    "fence.mbarrier_init.release.cluster;\" :: \"r\"(b), \"r\"(n) : \"memory\"); }\n"
-    "__device__ void expect(U b, U n) { ASM(\"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], "
-    "%1;\" :: \"r\"(b), \"r\"(n) : \"memory\"); }\n"
-    "__device__ void signal(U b) { ASM(\"mbarrier.arrive.release.cluster.shared::cluster.b64 _, "
-    "[%0];\" :: \"r\"(b) : \"memory\"); }\n"
-    "__device__ void await(U b, U parity) { for (U done = 0; !done;) ASM(\"{ .reg .pred p; "
-    "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; selp.b32 %0, 1, 0, p; "
-    "}\" : \"=r\"(done) : \"r\"(b), \"r\"(parity) : \"memory\"); }\n"
-    "extern \"C\" __global__ void __cluster_dims__(DIMS) k(U *y, U n) {\n"
-    "__shared__ __align__(16) U s[64]; __shared__ L bar; U t = threadIdx.x, r = rank_of(), other = "
-    "r "
-    "^ 1, first = blockIdx.x * blockDim.x;\n";
+#include "tests/fixture_path.h"
 
 enum { WORDS = 512 };
 static uint32_t y[WORDS];
@@ -39,8 +9,9 @@ static uint32_t y[WORDS];
 /* Runs the body in clusters of the dimensions, in one of the two orders. Returns as sim_try. */
 static int run(const char *dims, uint32_t grid, uint32_t block, const char *body, int reversed)
 {
-    char source[8192];
-    snprintf(source, sizeof source, "#define DIMS %s\n%s\n#line 1\n%s\n}\n", dims, before, body);
+    char source[16384];
+    snprintf(source, sizeof source, "#define DIMS %s\n%s\n#line 1\n%s\n}\n", dims,
+             fixture_text("kernels/cluster_head.cu"), body);
     sim_start_cuda(&sim, source);
     ops->disturb(sim.d, reversed);
     DevicePtr py = sim_buffer(&sim, "y", NULL, sizeof y);
@@ -99,8 +70,9 @@ static void test_special_registers(void **state)
                  "{ U w; ASM(\"mov.u32 %%0, %%%%%s;\" : \"=r\"(w)); if (t == %d) v = w; } ",
                  names[i], i);
     strcat(body, "y[first + t] = v;");
-    char source[8192];
-    snprintf(source, sizeof source, "#define DIMS 2, 2, 1\n%s%s}\n", before, body);
+    char source[16384];
+    snprintf(source, sizeof source, "#define DIMS 2, 2, 1\n%s%s}\n",
+             fixture_text("kernels/cluster_head.cu"), body);
     sim_start_cuda(&sim, source);
     DevicePtr py = sim_buffer(&sim, "y", NULL, sizeof y);
     Shape sh = {.kernel = "k", .grid = {4, 2}, .block = {64}};

@@ -1,27 +1,18 @@
 /* Products of doubles, stores of matrices, and memory whose contents are discarded. */
 #include "sim_checks.h"
+#include "tests/fixture_path.h"
 
 /* ---- mma of doubles ---- */
-
-/* One warp multiplies M x K by K x 8 and adds c. NA, NB and NC are registers of a thread. */
-static const char *product_source =
-    "extern \"C\" __global__ void k(const double *a, const double *b, const double *c, double *y)\n"
-    "{ int l = threadIdx.x, g = l >> 2, t = l & 3; double A[8], B[4], C[4];\n"
-    "for (int i = 0; i < NA; i++) A[i] = a[(g + 8 * (i % (NC / 2))) * K + t + 4 * (i / (NC / "
-    "2))];\n"
-    "for (int i = 0; i < NB; i++) B[i] = b[(t + 4 * i) * 8 + g];\n"
-    "for (int i = 0; i < NC; i++) C[i] = c[(g + 8 * (i >> 1)) * 8 + 2 * t + (i & 1)];\n"
-    "asm volatile(\"mma.sync.aligned.\" SHAPE \".row.col.f64.f64.f64.f64 \" FRAGMENTS);\n"
-    "for (int i = 0; i < NC; i++) y[(g + 8 * (i >> 1)) * 8 + 2 * t + (i & 1)] = C[i]; }\n";
 
 static void check_product(int m, int k, const char *fragments)
 {
     static double a[256], b[128], c[128], y[128];
-    char source[4096];
+    char source[16384];
     snprintf(source, sizeof source,
              "#define K %d\n#define NA %d\n#define NB %d\n#define NC %d\n#define SHAPE "
              "\"m%dn8k%d\"\n#define FRAGMENTS %s\n%s",
-             k, m * k / 32, k / 4, m / 4, m, k, fragments, product_source);
+             k, m * k / 32, k / 4, m / 4, m, k, fragments,
+             fixture_text("kernels/fragment_products.cu"));
     sim_start_cuda(&sim, source);
     for (int i = 0; i < 256; i++) a[i] = i * 37 % 41 - 20.5;
     for (int i = 0; i < 128; i++) b[i] = i * 23 % 29 / 7.0, c[i] = i;
@@ -59,32 +50,12 @@ static void test_products(void **state)
 
 /* ---- stmatrix ---- */
 
-/* What ldmatrix reads, stmatrix writes back: to the same rows, or with .trans to those of the
- * transposed matrices. */
-static const char *store_source =
-    "extern \"C\" __global__ void k(const unsigned short *x, unsigned short *y, unsigned short "
-    "*z)\n"
-    "{ __shared__ __align__(16) unsigned short s[256], to[256], turned[256]; int l = threadIdx.x;\n"
-    "for (int i = l; i < 256; i += 32) s[i] = x[i]; __syncthreads(); unsigned r[4];\n"
-    "unsigned a = (unsigned)__cvta_generic_to_shared(&s[l * 8]), b = "
-    "(unsigned)__cvta_generic_to_shared(&to[l * 8]), c = "
-    "(unsigned)__cvta_generic_to_shared(&turned[l * 8]);\n"
-    "asm volatile(\"ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];\" : "
-    "\"=r\"(r[0]), "
-    "\"=r\"(r[1]), \"=r\"(r[2]), \"=r\"(r[3]) : \"r\"(a));\n"
-    "asm volatile(\"stmatrix.sync.aligned.m8n8.x4.shared.b16 [%4], {%0,%1,%2,%3};\" :: "
-    "\"r\"(r[0]), "
-    "\"r\"(r[1]), \"r\"(r[2]), \"r\"(r[3]), \"r\"(b) : \"memory\");\n"
-    "asm volatile(\"stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%4], {%0,%1,%2,%3};\" :: "
-    "\"r\"(r[0]), \"r\"(r[1]), \"r\"(r[2]), \"r\"(r[3]), \"r\"(c) : \"memory\");\n"
-    "__syncthreads(); for (int i = l; i < 256; i += 32) y[i] = to[i], z[i] = turned[i]; }\n";
-
 static void test_store_matrix(void **state)
 {
     (void)state;
     static uint16_t x[256], y[256], z[256];
     for (int i = 0; i < 256; i++) x[i] = (uint16_t)(i * 259);
-    sim_start_cuda(&sim, store_source);
+    sim_start_cuda(&sim, fixture_text("kernels/fragment_stores.cu"));
     DevicePtr px = sim_buffer(&sim, "x", x, sizeof x), py = sim_buffer(&sim, "y", NULL, sizeof y),
               pz = sim_buffer(&sim, "z", NULL, sizeof z);
     sim_run(&sim, shape(1, 32), 3, A(px), A(py), A(pz));

@@ -1,41 +1,13 @@
 /* Functions, parameters, local and shared memory, and calls through pointers, from CUDA C++ against
  * the host. */
 #include "sim_support.h"
+#include "tests/fixture_path.h"
 
 enum { N = 256 };
 
 static Sim sim;
 
 enum { EXPRESSIONS = 17 };
-
-/* P(e): the next expression of thread i. */
-static const char *source =
-    "#include <cuda_bf16.h>\n"
-    "struct Big { int v[6]; double d; }; __device__ __noinline__ Big make(int a, double d) { "
-    "Big b; for (int i = 0; i < 6; i++) b.v[i] = a + i; b.d = d * 2; return b; }\n"
-    "__device__ __noinline__ int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }\n"
-    "__device__ __noinline__ long long mix(signed char a, unsigned short b, float c, long "
-    "long d) { return a + b + (long long)c + d; }\n"
-    "template <int K> __device__ int poly(const int *v, int i) { int s = 0; for (int k = 0; "
-    "k < K; k++) s = s * 3 + v[(i + k) & 15]; return s; }\n"
-    "extern \"C\" __global__ void k(const int *x, int *y, int n, Big in, signed char tail) { "
-    "extern __shared__ int dyn[]; __shared__ int fixed[64]; int i = threadIdx.x, k = 0;\n"
-    "#define P(e) y[n * k++ + i] = (int)(e);\n"
-    "dyn[i] = x[i]; fixed[i % 64] = n; __syncthreads(); int loc[16]; for (int j = 0; j < 16; "
-    "j++) loc[(j * 5) & 15] = dyn[(i + j) % n];\n"
-    "P(loc[i & 15]) P(poly<7>(loc, i)) P(fib(i & 7)) Big b = make(i, 1.5); P(b.v[i % 6]) "
-    "P(b.d) P(mix((signed char)i, (unsigned short)(i * 1000), 2.5f, 1ll << 20))\n"
-    "P(in.v[i % 6]) P(in.d) P(tail) int4 q = ((const int4 *)x)[i / 4]; P(q.x + q.y * 2 + q.z "
-    "* 3 + q.w * 4) short2 s2 = ((const short2 *)x)[i]; P(s2.x - s2.y)\n"
-    "uchar4 c4 = ((const uchar4 *)x)[i]; P(c4.x + c4.y + c4.z + c4.w) int t = fixed[63 - (i "
-    "& 63)] - n; switch (i % 9) { case 0: t = 3; break; case 1: t = fib(3); break; case 2: t "
-    "= x[0]; break; case 3: t = 9; break;\n"
-    "case 4: t = i * i; break; case 5: t = 1; break; case 6: t = -1; break; case 7: t = 77; "
-    "} P(t) int *gp = i & 1 ? &dyn[i] : (int *)&x[i]; P(*gp)\n"
-    "int steps = 0; for (int v = i + 1; v != 1 && steps < 200; steps++) v = v & 1 ? 3 * v + "
-    "1 : v / 2; P(steps) P(blockDim.x + gridDim.x * 1000)\n"
-    "unsigned lo = i * 0x9e3779b9u, carry; asm volatile(\"{ .reg .pred p; add.cc.u32 %0, %1, "
-    "%1; addc.u32 %0, 0, 0; }\" : \"=r\"(carry) : \"r\"(lo)); P(carry) }\n";
 
 /* The parameter `in` of the kernel. */
 static const struct {
@@ -79,7 +51,7 @@ static void test_functions_and_memory(void **state)
 {
     (void)state;
     static int x[N], y[EXPRESSIONS * N], want[EXPRESSIONS];
-    sim_start_cuda(&sim, source);
+    sim_start_cuda(&sim, fixture_text("kernels/math_functions.cu"));
     for (int i = 0; i < N; i++) x[i] = i * i - 3 * i + 1000;
     DevicePtr px = sim_buffer(&sim, "input x", x, sizeof x),
               py = sim_buffer(&sim, "output y", NULL, sizeof y);
@@ -127,26 +99,7 @@ static int pointed(int f, int a, int b)
 static void test_pointers(void **state)
 {
     (void)state;
-    sim_start_cuda(
-        &sim,
-        "typedef int (*Fn)(int, int); __device__ int add(int a, int b) { return a + b; } "
-        "__device__ int sub(int a, int b) { return a - 2 * b; }\n"
-        "__device__ int down(int, int); __device__ int twice(int a, int b) { return a > 0 ? 2 * "
-        "down(a - 1, b) : b; }\n"
-        "__device__ Fn table[4] = {add, sub, down, twice}; __device__ int down(int a, int b) { "
-        "return a > 0 ? 1 + table[a & 3](a - 1, b) : 3; }\n"
-        "struct Op { int k; __device__ virtual void into(int *at) const = 0; __device__ virtual "
-        "int zero() const { return 0; } };\n"
-        "struct Put : Op { __device__ void into(int *at) const override { *at = k; } }; struct "
-        "More : Put { __device__ void into(int *at) const override { *at += k; } __device__ int "
-        "zero() const override { return 9; } };\n"
-        "extern \"C\" __global__ void k(int *y, Fn *bad) { int i = threadIdx.x; Put p; More m; "
-        "p.k = i; m.k = 100; const Op *op = i % 3 ? (const Op *)&p : (const Op *)&m; y[i] = 7;\n"
-        "op->into(&y[i]); int v = 0; for (int r = 0; r < i % 5; r++) v += table[(i + r) & 3](i % "
-        "7, r + 1);\n"
-        "y[64 + i] = v; y[128 + i] = __reduce_add_sync(0xffffffffu, table[i & 3](2, 1)); y[192 + "
-        "i] = op->zero() + __popc(__activemask());\n"
-        "if (bad) { Fn f = *bad; y[i] = f(1, 2); } }\n");
+    sim_start_cuda(&sim, fixture_text("kernels/function_pointers.cu"));
     static int y[256];
     uint64_t wild = 0x050000000008u;
     DevicePtr py = sim_buffer(&sim, "y", NULL, sizeof y),

@@ -2,35 +2,13 @@
 #include <math.h>
 
 #include "sim_support.h"
+#include "tests/fixture_path.h"
 
 enum { N = 256 };
 
 static Sim sim;
 
 enum { EXPRESSIONS = 40 };
-
-/* P(e): the next expression of v = x[i] and u = z[i]. */
-static const char *source =
-    "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n"
-    "template <class T> __device__ float wide(T v) { return (float)v; }\n"
-    "extern \"C\" __global__ void k(const float *x, const float *z, float *y, int n) { int i = "
-    "threadIdx.x; float v = x[i], u = z[i];\n"
-    "__half a = __float2half(v), b = __float2half(u); __nv_bfloat16 c = __float2bfloat16(v), d = "
-    "__float2bfloat16(u); int k = 0;\n"
-    "#define P(e) y[n * k++ + i] = (float)(e);\n"
-    "P(a) P(b) P(a + b) P(a * b) P(a - b) P(__hfma(a, b, a)) P(__hmax(a, b)) P(__hmin(a, b)) P(-a) "
-    "P(__habs(a)) P(a < b) P(__half2int_rz(a))\n"
-    "P(__int2half_rn(i * 37)) P(c) P(d) P(c + d) P(c * d) P(c - d) P(__hfma(c, d, c)) P(__hmax(c, "
-    "d)) P(-c) P(c < d)\n"
-    "__half2 p = __halves2half2(a, b), q = __halves2half2(b, a); __half2 r = __hadd2(p, q), s = "
-    "__hfma2(p, q, r), t = __hmul2(p, p);\n"
-    "P(__low2half(r)) P(__high2half(r)) P(__low2half(s)) P(__high2half(s)) P(__low2half(t)) "
-    "P(__high2half(t))\n"
-    "__nv_bfloat162 g = __floats2bfloat162_rn(v, u), h = __hadd2(g, g), w = __hfma2(g, h, g);\n"
-    "P(__low2bfloat16(g)) P(__high2bfloat16(g)) P(__low2bfloat16(h)) P(__high2bfloat16(w)) "
-    "P(hexp(a)) P(hsqrt(__habs(a))) P(__float2half_rz(v)) P(__float2bfloat16_rz(v))\n"
-    "P(__half2float(__ushort_as_half((unsigned short)(i * 257)))) P(a / b) P(__hfma_relu(a, b, a)) "
-    "P(__hadd_sat(a, b)) }\n";
 
 static float as_f16(double v)
 {
@@ -117,7 +95,7 @@ static void test_halves(void **state)
     (void)state;
     double want[EXPRESSIONS];
     static float x[N], z[N], y[EXPRESSIONS * N];
-    sim_start_cuda(&sim, source);
+    sim_start_cuda(&sim, fixture_text("kernels/halves.cu"));
     for (int i = 0; i < N; i++) {
         x[i] = sim_sample(i + 14);
         z[i] = sim_sample(i * 7 + 200);

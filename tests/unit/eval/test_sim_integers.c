@@ -2,30 +2,13 @@
 #include <math.h>
 
 #include "sim_support.h"
+#include "tests/fixture_path.h"
 
 enum { N = 256 };
 
 static Sim sim;
 
 enum { EXPRESSIONS = 40 };
-
-/* P(e): the next expression of p = a[i] and q = b[i]. */
-static const char *source =
-    "extern \"C\" __global__ void k(const int *a, const int *b, long long *y, int n) { int i "
-    "= threadIdx.x; int p = a[i], q = b[i];\n"
-    "unsigned u = p, v = q; long long *o = y + i; int k = 0;\n"
-    "#define P(e) o[n * k++] = (long long)(e);\n"
-    "P(p / q) P(p % q) P(u / v) P(u % v) P(__mulhi(p, q)) P(__umulhi(u, v)) P((long long)p * "
-    "q) P(__popc(p)) P(__clz(p)) P(__ffs(p))\n"
-    "P(__brev(u)) P(__byte_perm(u, v, 0x6240)) P(__funnelshift_l(u, v, q & 63)) "
-    "P(__funnelshift_rc(u, v, q & 63)) P(abs(p)) P(min(p, q)) P(max(u, v))\n"
-    "P(__sad(p, q, 7)) P(__mul24(p, q)) P(__dp4a(p, q, 5)) P(__dp4a(u, v, 5u)) P((short)p) "
-    "P((signed char)p) P((unsigned char)p) P(p >> (q & 31)) P(u >> (q & 31))\n"
-    "P(p << (q & 31)) P(((long long)p * q) / 1000003) P(((unsigned long long)u * v) % "
-    "1000003u) P(__mul64hi((long long)p << 20, (long long)q << 13)) P((p > q) ? 11 : 22)\n"
-    "P(__popcll((long long)p * q)) P(__clzll((long long)p * q)) P(__ffsll((long long)p << "
-    "9)) P((unsigned short)(p + q)) P((p ^ q) & ~(p | 15)) P(__hadd(p, q)) P(__rhadd(p, q)) "
-    "P(__float_as_int((float)p)) P(__double2ll_rd(p / 7.0)) }\n";
 
 /* The results of the expressions for p and q. */
 static void expected(int p, int q, int64_t want[EXPRESSIONS])
@@ -96,7 +79,7 @@ static void test_integers(void **state)
     (void)state;
     static int a[N], b[N];
     static int64_t y[EXPRESSIONS * N], want[EXPRESSIONS];
-    sim_start_cuda(&sim, source);
+    sim_start_cuda(&sim, fixture_text("kernels/integers.cu"));
     for (int i = 0; i < N; i++) {
         a[i] = (int)((unsigned)i * 2654435761u ^ (unsigned)i << 7) - (i == 3);
         b[i] = (int)((unsigned)(i + 5) * 2246822519u) >> (i % 29);
@@ -120,17 +103,6 @@ static void test_integers(void **state)
 /* ---- pairs of halves, as Hopper's instructions for dynamic programming have them ---- */
 
 enum { PAIRS = 14 };
-
-static const char *pair_source =
-    "extern \"C\" __global__ void k(const int *a, const int *b, const int *c, unsigned *y, int n)\n"
-    "{ int i = threadIdx.x; unsigned u = a[i], v = b[i], w = c[i];\n"
-    "y[i] = __vadd2(u, v); y[n + i] = __vsub2(u, v); y[2 * n + i] = __vmaxs2(u, v);\n"
-    "y[3 * n + i] = __vmins2(u, v); y[4 * n + i] = __vmaxu2(u, v); y[5 * n + i] = __vminu2(u, v);\n"
-    "y[6 * n + i] = __viaddmax_s16x2(u, v, w); y[7 * n + i] = __viaddmax_s16x2_relu(u, v, w);\n"
-    "y[8 * n + i] = __viaddmin_u16x2(u, v, w); y[9 * n + i] = __vimax3_s16x2_relu(u, v, w);\n"
-    "y[10 * n + i] = __vimin3_s16x2_relu(u, v, w); y[11 * n + i] = __vimax_s32_relu(u, v);\n"
-    "y[12 * n + i] = __vimin3_s32_relu(u, v, w);\n"
-    "y[13 * n + i] = __viaddmax_s32_relu(u, v, w); }\n";
 
 static int32_t least(int32_t a, int32_t b)
 {
@@ -184,7 +156,7 @@ static void test_pairs(void **state)
         for (int k = 0; k < 3; k++)
             in[k][i] = i < 216 ? edges[i / (int[]){1, 6, 36}[k] % 6]
                                : (uint32_t)(i + 9 * k + 1) * 2654435761u;
-    sim_start_cuda(&sim, pair_source);
+    sim_start_cuda(&sim, fixture_text("kernels/integer_pairs.cu"));
     DevicePtr p[3], py;
     for (int k = 0; k < 3; k++) p[k] = sim_buffer(&sim, "input", in[k], sizeof in[k]);
     py = sim_buffer(&sim, "output y", NULL, sizeof y);

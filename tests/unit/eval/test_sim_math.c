@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "sim_support.h"
+#include "tests/fixture_path.h"
 
 enum { N = 256 };
 
@@ -103,17 +104,7 @@ static void test_functions(void **state)
 static void test_intrinsics(void **state)
 {
     (void)state;
-    sim_start_cuda(
-        &sim,
-        "extern \"C\" __global__ void k(const float *x, float *y, int n) { int i = threadIdx.x; "
-        "float v = x[i];\n"
-        "y[i] = __expf(v); y[n+i] = __logf(fabsf(v)); y[2*n+i] = __sinf(v); y[3*n+i] = __cosf(v);\n"
-        "y[4*n+i] = __fdividef(v, 3.0f); y[5*n+i] = __frcp_rn(v); y[6*n+i] = __fsqrt_rz(fabsf(v)); "
-        "y[7*n+i] = __fadd_ru(v, 1e-9f);\n"
-        "y[8*n+i] = __fmul_rd(v, 1.1f); y[9*n+i] = __saturatef(v); y[10*n+i] = __fmaf_rz(v, 1.7f, "
-        "0.3f); y[11*n+i] = fminf(v, 0.25f);\n"
-        "y[12*n+i] = copysignf(2.0f, v); y[13*n+i] = fmodf(v, 0.7f); y[14*n+i] = ldexpf(v, 3); "
-        "y[15*n+i] = v / 3.0f; }\n");
+    sim_start_cuda(&sim, fixture_text("kernels/fast_math.cu"));
     float x[N], y[16 * N];
     for (int i = 0; i < N; i++) x[i] = sim_sample(i + 20) / 10;
     DevicePtr px = sim_buffer(&sim, "input x", x, sizeof x),
@@ -151,15 +142,7 @@ static void test_intrinsics(void **state)
 static void test_doubles(void **state)
 {
     (void)state;
-    sim_start_cuda(
-        &sim, "extern \"C\" __global__ void k(const double *x, double *y, int n) { int i = "
-              "threadIdx.x; double v = x[i];\n"
-              "y[i] = exp(v); y[n+i] = log(fabs(v)); y[2*n+i] = sqrt(fabs(v)); y[3*n+i] = 1.0 / v; "
-              "y[4*n+i] = v / 3.7; y[5*n+i] = sin(v);\n"
-              "y[6*n+i] = pow(fabs(v), 1.3); y[7*n+i] = (double)(float)v; y[8*n+i] = (double)(long "
-              "long)(v * 1e6); y[9*n+i] = fma(v, v, -v);\n"
-              "y[10*n+i] = floor(v); y[11*n+i] = tanh(v); y[12*n+i] = erf(v); y[13*n+i] = fmin(v, "
-              "0.5); y[14*n+i] = rsqrt(fabs(v)); y[15*n+i] = cbrt(v); }\n");
+    sim_start_cuda(&sim, fixture_text("kernels/double_math.cu"));
     static double x[N], y[16 * N];
     for (int i = 0; i < N; i++) x[i] = (double)sim_sample(i + 20) * 0.7312345678901;
     DevicePtr px = sim_buffer(&sim, "input x", x, sizeof x),

@@ -2,29 +2,10 @@
  * shared memory give them room. */
 #include "sim_checks.h"
 
+#include "tests/fixture_path.h"
 #include <math.h>
 
 /* ---- mma of 8-bit floats ---- */
-
-/* One warp multiplies 16 x 32 by 32 x 8 and adds 1. Element e of a thread's registers is byte e % 4 of
- * register e / 4. */
-static const char *bytes_source =
-    "typedef unsigned u;\nextern \"C\" __global__ void k(const u *a, const u *b, float *y, u "
-    "*half, int "
-    "n)\n"
-    "{ int l = threadIdx.x, g = l >> 2, t = l & 3; u A[4], B[2], last;\n"
-    "for (int i = 0; i < 3; i++) A[i] = a[(g + 8 * (i & 1)) * 8 + t + 4 * (i >> 1)];\n"
-    "if (n) last = a[(g + 8) * 8 + t + 4]; A[3] = last;\n"
-    "for (int i = 0; i < 2; i++) B[i] = b[g * 8 + t + 4 * i]; float C[4] = {1, 1, 1, 1}; u H[2];\n"
-    "asm volatile(\"mma.sync.aligned.m16n8k32.row.col.f32.\" TYPES \".f32 {%0,%1,%2,%3}, "
-    "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\" : \"+f\"(C[0]), \"+f\"(C[1]), \"+f\"(C[2]), "
-    "\"+f\"(C[3]) : \"r\"(A[0]), \"r\"(A[1]), \"r\"(A[2]), \"r\"(A[3]), \"r\"(B[0]), "
-    "\"r\"(B[1]));\n"
-    "asm volatile(\"mma.sync.aligned.m16n8k32.row.col.f16.\" TYPES \".f16 {%0,%1}, "
-    "{%2,%3,%4,%5}, {%6,%7}, {%8,%8};\" : \"=r\"(H[0]), \"=r\"(H[1]) : "
-    "\"r\"(A[0]), \"r\"(A[1]), \"r\"(A[2]), \"r\"(A[3]), \"r\"(B[0]), \"r\"(B[1]), \"r\"(0));\n"
-    "for (int i = 0; i < 4; i++) y[(g + 8 * (i >> 1)) * 8 + 2 * t + (i & 1)] = C[i];\n"
-    "for (int i = 0; i < 2; i++) half[(g + 8 * i) * 4 + t] = H[i]; }\n";
 
 /* The value of the bits of an 8-bit float, which are no NaN and no infinity. */
 static double fp8(int v, int fraction, int bias)
@@ -41,8 +22,9 @@ static double of_type(const char *type, int v)
 
 static void start_bytes(const char *a_type, const char *b_type)
 {
-    char source[4096];
-    snprintf(source, sizeof source, "#define TYPES \"%s.%s\"\n%s", a_type, b_type, bytes_source);
+    char source[16384];
+    snprintf(source, sizeof source, "#define TYPES \"%s.%s\"\n%s", a_type, b_type,
+             fixture_text("kernels/product_bytes.cu"));
     sim_start_cuda(&sim, source);
 }
 
@@ -106,32 +88,15 @@ static void test_undefined_bytes(void **state)
 
 /* ---- wmma of doubles ---- */
 
-static const char *doubles_source =
-    "#include <mma.h>\nusing namespace nvcuda;\n"
-    "extern \"C\" __global__ void k(const double *a, const double *b, double *y, int n) {\n"
-    "__shared__ double s[2 * 8 * 10]; int l = threadIdx.x;\n"
-    "double v; if (n) v = a[63]; for (int i = l; i < 64; i += 32) s[i / 8 * 10 + i % 8] = (i / 8 - "
-    "i % 8) * "
-    "v; __syncwarp();\n"
-    "wmma::fragment<wmma::matrix_a, 8, 8, 4, double, wmma::LA> fa;\n"
-    "wmma::fragment<wmma::matrix_b, 8, 8, 4, double, wmma::LB> fb;\n"
-    "wmma::fragment<wmma::accumulator, 8, 8, 4, double> fc;\n"
-    "wmma::load_matrix_sync(fa, a, DA); wmma::load_matrix_sync(fb, b, DB);\n"
-    "wmma::load_matrix_sync(fc, s, 10, wmma::mem_row_major);\n"
-    "for (int e = 0; e < fc.num_elements; e++) fc.x[e] += fc.x[e]; wmma::mma_sync(fc, fa, fb, "
-    "fc);\n"
-    "wmma::store_matrix_sync(s + 80, fc, 10, wmma::mem_col_major); __syncwarp();\n"
-    "for (int i = l; i < 64; i += 32) y[i] = s[80 + i % 8 * 10 + i / 8]; }\n";
-
 /* Layouts: 1 by columns. In memory the rows of a are 6 apart or its columns 9, those of b 9 or 6. */
 static void check_doubles(int a_columns, int b_columns)
 {
-    char source[4096];
+    char source[16384];
     static double a[64], b[64], y[64];
     snprintf(source, sizeof source,
              "#define LA %s\n#define LB %s\n#define DA %d\n#define DB %d\n%s",
              a_columns ? "col_major" : "row_major", b_columns ? "col_major" : "row_major",
-             a_columns ? 9 : 6, b_columns ? 6 : 9, doubles_source);
+             a_columns ? 9 : 6, b_columns ? 6 : 9, fixture_text("kernels/product_doubles.cu"));
     sim_start_cuda(&sim, source);
     for (int i = 0; i < 64; i++) a[i] = i * 37 % 41 / 8.0, b[i] = i * 23 % 29 - 14;
     a[63] = 1;
@@ -167,16 +132,7 @@ static void test_aligned(void **state)
 {
     (void)state;
     unsigned y[3];
-    sim_start_cuda(
-        &sim,
-        "extern \"C\" __global__ void k(unsigned *y) {\n"
-        "__shared__ unsigned before[4]; __shared__ __align__(16384) unsigned s[4096]; unsigned "
-        "a, z;\n"
-        "before[threadIdx.x & 3] = 5; s[threadIdx.x] = 1; s[2048 + threadIdx.x] = 7; "
-        "__syncthreads(); asm volatile(\"mov.u32 %0, %1;\" : \"=r\"(a) : "
-        "\"r\"((unsigned)__cvta_generic_to_shared(s)));\n"
-        "asm volatile(\"ld.shared.u32 %0, [%1];\" : \"=r\"(z) : \"r\"((a ^ 8192) + 4 * "
-        "threadIdx.x)); y[0] = a % 16384; y[1] = z; y[2] = before[1]; }\n");
+    sim_start_cuda(&sim, fixture_text("kernels/swizzled_base.cu"));
     DevicePtr py = sim_buffer(&sim, "y", NULL, sizeof y);
     sim_run(&sim, shape(1, 32), 1, A(py));
     sim_read(&sim, py, y, sizeof y);
@@ -203,32 +159,11 @@ static void test_sizes(void **state)
 
 /* ---- clusters ---- */
 
-/* DIMS: of the clusters. SYNC: between a store and a load of another thread's word. */
-static const char *cluster_source =
-    "#define WAIT asm volatile(\"barrier.cluster.arrive; barrier.cluster.wait;\" ::: \"memory\")\n"
-    "extern \"C\" __global__ void DIMS k(unsigned *y, int rank) {\n"
-    "__shared__ unsigned s[64]; unsigned t = threadIdx.x, a, at, v, mine; unsigned *other; "
-    "unsigned long long at64; s[t] = t; "
-    "SYNC;\n"
-    "asm volatile(\"mapa.u64 %0, %1, %2;\" : \"=l\"(at64) : \"l\"(s), \"r\"(rank)); other = "
-    "(unsigned "
-    "*)at64; v = other[63 - t];\n"
-    "asm volatile(\"getctarank.u64 %0, %1;\" : \"=r\"(mine) : \"l\"(other)); v += 100 + mine; "
-    "WAIT;\n"
-    "a = (unsigned)__cvta_generic_to_shared(s + t);\n"
-    "asm volatile(\"mapa.shared::cluster.u32 %0, %1, %2;\" : \"=r\"(at) : \"r\"(a), \"r\"(rank));\n"
-    "asm volatile(\"st.shared::cluster.u32 [%0], %1;\" :: \"r\"(at), \"r\"(v) : \"memory\");\n"
-    "asm volatile(\"atom.shared::cluster.add.u32 %0, [%1], 1000;\" : \"=r\"(v) : \"r\"(at) : "
-    "\"memory\");\n"
-    "asm volatile(\"barrier.cluster.arrive.release.aligned; "
-    "barrier.cluster.wait.acquire.aligned;\" ::: "
-    "\"memory\"); y[blockIdx.x * 64 + t] = s[(t + 32) % 64]; }\n";
-
 static int run_cluster(const char *dims, const char *sync, int rank, unsigned *y)
 {
-    char source[4096];
+    char source[16384];
     snprintf(source, sizeof source, "#define DIMS %s\n#define SYNC %s\n%s", dims, sync,
-             cluster_source);
+             fixture_text("kernels/product_cluster.cu"));
     sim_start_cuda(&sim, source);
     DevicePtr py = sim_buffer(&sim, "y", NULL, 512);
     int r = sim_try(&sim, shape(2, 64), 2, A(py), A(rank));
@@ -269,21 +204,7 @@ static void test_ignored_source(void **state)
 {
     (void)state;
     float x[16], y[64];
-    sim_start_cuda(
-        &sim,
-        "extern \"C\" __global__ void k(const float *x, float *y, int n) {\n"
-        "__shared__ float s[64]; int l = threadIdx.x; unsigned a = "
-        "(unsigned)__cvta_generic_to_shared(s + "
-        "l); unsigned long long hint;\n"
-        "asm volatile(\"createpolicy.fractional.L2::evict_first.b64 %0, 1.0;\" : \"=l\"(hint));\n"
-        "asm volatile(\"{ .reg .pred p; setp.ge.s32 p, %2, %3; cp.async.ca.shared.global [%0], "
-        "[%1], 4, "
-        "p; }\" :: \"r\"(a), \"l\"(x + l), \"r\"(l), \"r\"(n));\n"
-        "if (l < n) asm volatile(\"cp.async.ca.shared.global.L2::cache_hint [%0], [%1], 4, 4, "
-        "%2;\" :: "
-        "\"r\"(a + 128), \"l\"(x + l), \"l\"(hint));\n"
-        "else s[l + 32] = 5; asm volatile(\"cp.async.wait_all;\" ::: \"memory\"); __syncwarp();\n"
-        "y[l] = s[l]; y[l + 32] = s[l + 32]; }\n");
+    sim_start_cuda(&sim, fixture_text("kernels/async_hints.cu"));
     for (int i = 0; i < 16; i++) x[i] = (float)(i + 1);
     DevicePtr px = sim_buffer(&sim, "x", x, sizeof x), py = sim_buffer(&sim, "y", NULL, sizeof y);
     sim_run(&sim, shape(1, 32), 3, A(px), A(py), A(16));

@@ -1,5 +1,6 @@
 /* Operations between lanes, block votes and atomics, from CUDA C++ against the host. */
 #include "sim_support.h"
+#include "tests/fixture_path.h"
 
 enum { N = 256 };
 
@@ -8,23 +9,7 @@ static Sim sim;
 static void test_warps(void **state)
 {
     (void)state;
-    sim_start_cuda(
-        &sim,
-        "extern \"C\" __global__ void k(int *y, int n) { int i = threadIdx.x, l = i & 31, k = 0; "
-        "int v = i * 3 + 1;\n"
-        "#define P(e) y[n * k++ + i] = (int)(e);\n"
-        "P(__shfl_sync(~0u, v, 5)) P(__shfl_up_sync(~0u, v, 3)) P(__shfl_down_sync(~0u, v, 7)) "
-        "P(__shfl_xor_sync(~0u, v, 9)) P(__shfl_sync(~0u, v, l / 2, 8))\n"
-        "P(__shfl_down_sync(~0u, v, 3, 8)) P(__ballot_sync(~0u, l % 3 == 0)) P(__any_sync(~0u, l "
-        "== 40)) P(__all_sync(~0u, l < 32)) P(__match_any_sync(~0u, l / 10))\n"
-        "P(__reduce_add_sync(~0u, v)) P(__reduce_max_sync(~0u, -v)) P(__reduce_xor_sync(~0u, v)) "
-        "P(__activemask())\n"
-        "int q = 0; if (l < 16) { q = __shfl_xor_sync(0xffffu, v, 1); } else { q = "
-        "__shfl_xor_sync(0xffff0000u, v, 2); } P(q)\n"
-        "P(__popc(__ballot_sync(~0u, i & 1))) P(__syncthreads_count(i % 5 == 0)) "
-        "P(__syncthreads_or(i == 77)) P(__syncthreads_and(i == 77))\n"
-        "double dv = __shfl_xor_sync(~0u, (double)v, 4); P(dv) long long lv = "
-        "__shfl_down_sync(~0u, (long long)v << 33, 1); P(lv >> 33) }\n");
+    sim_start_cuda(&sim, fixture_text("kernels/warp_exchanges.cu"));
     enum { K = 21 };
     static int y[K * N];
     DevicePtr py = sim_buffer(&sim, "output y", NULL, sizeof y);
@@ -72,28 +57,7 @@ static void test_warps(void **state)
 static void test_atomics(void **state)
 {
     (void)state;
-    sim_start_cuda(
-        &sim,
-        "#include <cuda_fp16.h>\n"
-        "__device__ int counter = 5; __device__ float table[4] = {1.5f, 2.5f, 3.5f, 4.5f}; "
-        "__constant__ int offsets[3] = {7, 11, 13};\n"
-        "__device__ int *where = &counter; struct Pair { int a; float b; }; __device__ Pair "
-        "pairs[2] = {{1, 2.0f}, {3, 4.0f}};\n"
-        "extern \"C\" __global__ void k(int *y, float *f, double *d, unsigned long long *u, "
-        "__half2 *h) { __shared__ int s[2]; int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
-        "if (threadIdx.x < 2) s[threadIdx.x] = 0; __syncthreads();\n"
-        "atomicAdd(&y[0], i); atomicMax(&y[1], i * 7 % 101); atomicMin(&y[2], -i); "
-        "atomicOr(&y[3], 1 << (i & 31)); atomicAnd(&y[4], ~(1 << (i % 7)));\n"
-        "atomicXor(&y[5], i); atomicInc((unsigned *)&y[6], 99); atomicCAS(&y[7], 0, i + 1); "
-        "atomicExch(&y[8], 42); atomicSub(&y[9], 2); atomicDec((unsigned *)&y[10], 9);\n"
-        "atomicAdd(f, 0.5f); atomicAdd(d, 0.25); atomicAdd(u, 1ull << 33); atomicAdd(&s[0], 1); "
-        "atomicMax(&s[1], (int)threadIdx.x); atomicAdd(where, offsets[i % 3]);\n"
-        "atomicAdd(h, __floats2half2_rn(1.0f, 0.5f)); atomicMax(u + 1, (unsigned long long)i);\n"
-        "__syncthreads(); if (threadIdx.x == 0) { atomicAdd(&y[11], s[0]); atomicAdd(&y[12], "
-        "s[1]); atomicAdd(&y[13], (int)(table[blockIdx.x & 3] * 2)); atomicAdd(&y[14], "
-        "pairs[1].a); }\n"
-        "if (i == 0) y[15] = 0; }\n"
-        "extern \"C\" __global__ void after(int *y) { y[0] = counter; }\n");
+    sim_start_cuda(&sim, fixture_text("kernels/atomics.cu"));
     int y[16] = {0};
     float f = 0;
     double d = 0;

@@ -1,30 +1,6 @@
 /* What the simulator finds in kernels with wgmma, and what it accepts. */
 #include "sim_checks.h"
-
-/* One warpgroup multiplies 64 x 16 by 16 x 8, the factors in shared memory in rows of 32 bytes, without a
- * swizzle of another width. BEFORE, AFTER: what the kernel does beside the wait. */
-static const char *source =
-    "typedef unsigned u; typedef unsigned long long w;\n"
-    "#define FENCE asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\")\n"
-    "#define COMMIT asm volatile(\"wgmma.commit_group.sync.aligned;\" ::: \"memory\")\n"
-    "#define WAIT(n) asm volatile(\"wgmma.wait_group.sync.aligned %0;\" :: \"n\"(n) : \"memory\")\n"
-    "#define PROXY asm volatile(\"fence.proxy.async;\" ::: \"memory\")\n"
-    "#define MULTIPLY(da, db, adds) asm volatile(\"{ .reg .pred p; setp.ne.b32 p, %6, 0; "
-    "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, p, 1, 1, 0, 0; "
-    "}\" : \"+f\"(d[0]), \"+f\"(d[1]), \"+f\"(d[2]), \"+f\"(d[3]) : \"l\"(da), \"l\"(db), "
-    "\"r\"(adds))\n"
-    "#define REGISTERS(a, db) asm volatile(\"wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 "
-    "{%0, "
-    "%1, %2, %3}, {%4, %5, %6, %7}, %8, 0, 1, 1, 0;\" : \"+f\"(d[0]), \"+f\"(d[1]), \"+f\"(d[2]), "
-    "\"+f\"(d[3]) : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"l\"(db))\n"
-    "__device__ w at(const void *p) { return 3ull << 62 | 1ull << 16 | 16ull << 32 | "
-    "(u)__cvta_generic_to_shared(p) >> 4; }\n"
-    "__device__ __align__(16) float copied[512]; extern \"C\" __global__ void k(float *out, int n) "
-    "{\n"
-    "__shared__ __align__(256) u a[2][64 * 8], b[2][8 * 8]; u t = threadIdx.x; float d[4];\n"
-    "FILL; PROXY; __syncthreads();\n"
-    "BODY;\n"
-    "for (u i = 0; i < 4; i++) if (SHOWN) out[i * blockDim.x + t] = d[i]; }\n";
+#include "tests/fixture_path.h"
 
 #define FILL_ALL                                                                                \
     "for (u i = t; i < 1024; i += blockDim.x) a[i / 512][i % 512] = 0x3c003c00; for (u i = t; " \
@@ -36,7 +12,7 @@ static int run(const char *fill, const char *body, const char *shown, uint32_t t
     char text[8192];
     const char *reason;
     snprintf(text, sizeof text, "#define FILL %s\n#define BODY %s\n#define SHOWN %s\n%s", fill,
-             body, shown, source);
+             body, shown, fixture_text("kernels/wgmma_waits.cu"));
     char *ptx = cuda_to_ptx_for(text, "sm_90a", NULL, &reason);
     if (!ptx) fail_msg("%s", reason);
     sim_start(&sim, ptx);
