@@ -1,7 +1,7 @@
 /* The schema of a verdict: one table with every field of a record of kind `verdicts`, of the
  * record's map `detail`, and of `quern-eval --json`. The encoder (verdict_record), the decoder
  * (verdict_read), the JSON and docs/verdict.md are made from it. artifacts/schema.c lists the
- * record's fields too, since it is a lower layer; tests/unit/eval/test_verdict.c compares the two
+ * record's fields too, since it is a lower layer; tests/unit/eval/judge/test_verdict.c compares the two
  * lists.
  *
  * The order of the table is the order of the keys in the JSON. A record's keys are sorted. */

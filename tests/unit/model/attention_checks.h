@@ -1,5 +1,5 @@
 /* Check that the attention of decoding equals the full pass bit for bit: on the simulator
- * (tests/unit/eval/test_engine_paged.c) and on a GPU (test_attention_cuda.c). Rounding to bf16
+ * (tests/unit/eval/engine/test_engine_paged.c) and on a GPU (test_attention_cuda.c). Rounding to bf16
  * hides the last bits of a result. Therefore some values are chosen so that results are in the
  * middle between two bf16 numbers, where these bits decide. The including file defines:
  *

@@ -1,5 +1,5 @@
 /* Check that the kernels between the products of a decoding step equal those of the full pass bit
- * for bit: on the simulator (tests/unit/eval/test_engine_rows.c) and on a GPU (test_rows_cuda.c).
+ * for bit: on the simulator (tests/unit/eval/engine/test_engine_rows.c) and on a GPU (test_rows_cuda.c).
  * The including file defines:
  *
  *    void *rows_new(const char *label, const void *data, size_t bytes);

@@ -1,0 +1,229 @@
+/* The runner with libraries of the device "cuda:N", over a stand-in for libcuda: candidates whose plans
+ * have op lines run there beside library calls, and none in the process of another. */
+#include "tests/unit/eval/cuda/cuda_support.h"
+
+#include "eval/judge/loaded_ops.h"
+
+static unsigned generation(int home)
+{
+    return d->remotes[home].runner.pid ? d->remotes[home].runner.generation : 0;
+}
+
+/* Other code: the bytes behind an image's end belong to no section. */
+static DeviceModule *load_other(int home, size_t more)
+{
+    DeviceModule *m = NULL;
+    DeviceFault fault;
+    unsigned char *copy = memory_alloc(image.len + more);
+    memcpy(copy, image.data, image.len);
+    DeviceCode code = {.cubin = copy, .cubin_len = image.len + more};
+    int rc = ops->load(d, &code, home, &m, &fault, &err);
+    if (rc) fail_msg("%s", rc > 0 ? fault.message : err.text);
+    free(copy);
+    return m;
+}
+
+static void run_ones(DeviceModule *m, DevicePtr y)
+{
+    DeviceFault fault;
+    DeviceLaunch l = launch(m, "ones", y, N, 0);
+    if (ops->run(d, &l, 1, &fault, &err)) fail_msg("%s", err.text);
+    expect_floats(y, N, N);
+    ok(ops->poison(d, y, &err));
+    DeviceClock c;
+    ok(clock_one(&l, 1, CLOCK_COLD, &c, &fault));
+    assert_true(c.us > 0);
+    ok(ops->poison(d, y, &err));
+}
+
+/* A call that contradicts itself, as the op line of a candidate whose sizes do not fit. */
+static DeviceLaunch refused_call(DeviceModule *m)
+{
+    const uint64_t args[6] = {8, 8, 8, 4, (uint64_t)1 << 31, 4};
+    DeviceLaunch l = {.module = m,
+                      .kernel = "cublas.sgemm",
+                      .library_args = 6,
+                      .op = "aten.mm.default",
+                      .op_line = 3};
+    memcpy(l.params, args, sizeof args);
+    return l;
+}
+
+/* What a library refuses is the candidate's fault, in the library's words and with the op's line; of a
+ * baseline it is a failure. */
+static void test_refused(void **state)
+{
+    (void)state;
+    DeviceFault fault = {0};
+    DeviceModule *calls = NULL, *trusted = NULL;
+    DeviceClock c;
+    Finding f;
+    DevicePtr y;
+    start();
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    ok(ops->load(d, NULL, HOME_LIBRARY, &calls, &fault, &err));
+    DeviceModule *own = load(HOME_LIBRARY);
+    DeviceLaunch l[2] = {launch(own, "ones", y, N, 0), refused_call(calls)};
+    for (int timed = 0; timed < 2; timed++) {
+        fault = (DeviceFault){0};
+        int rc = timed ? clock_one(l, 2, CLOCK_COLD, &c, &fault) : ops->run(d, l, 2, &fault, &err);
+        if (rc != 1) fail_msg("%s", err.text);
+        assert_int_equal(fault.outcome, OUTCOME_LAUNCH_ERROR);
+        assert_int_equal(fault.launch, 1);
+        loaded_ops_fault(&f, &fault, l, 2, "check 1");
+        assert_string_equal(f.message, "line 3: aten.mm.default, the library refuses this call: "
+                                       "cublas.sgemm: argument 5 is 2147483648; expected 1 to "
+                                       "2147483647 (check 1)");
+        assert_int_equal(f.line, 3);
+    }
+    run_ones(own, y); /* the process goes on */
+    assert_int_equal(generation(HOME_LIBRARY), 1);
+    ok(ops->load(d, NULL, HOME_TRUSTED, &trusted, &fault, &err));
+    DeviceLaunch of_baseline = refused_call(trusted);
+    assert_int_equal(ops->run(d, &of_baseline, 1, &fault, &err), -1);
+    if (!strstr(err.text, "of the harness's own launches, the library refuses this call"))
+        fail_msg("%s", err.text);
+    ops->free(d, y);
+    ops->unload(d, trusted);
+    ops->unload(d, calls);
+    ops->unload(d, own);
+    ops->close(d);
+}
+
+/* A library call and a candidate's launch are one sequence there; a call that no library has is no fault
+ * of the candidate. Homes do not mix. */
+static void test_calls(void **state)
+{
+    (void)state;
+    DeviceFault fault;
+    DeviceModule *calls = NULL;
+    DevicePtr y;
+    start();
+    assert_int_equal(generation(HOME_LIBRARY), 0); /* it starts when it is needed */
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    DeviceModule *own = load(HOME_LIBRARY), *plain = load(HOME_CANDIDATE);
+    ok(ops->load(d, NULL, HOME_LIBRARY, &calls, &fault, &err));
+    assert_int_equal(generation(HOME_LIBRARY), 1);
+    run_ones(own, y);
+    DeviceLaunch l[2] = {{.module = calls, .kernel = "nobody.knows", .library_args = 2},
+                         launch(own, "ones", y, N, 0)};
+    assert_int_equal(ops->run(d, l, 2, &fault, &err), -1);
+    if (!strstr(err.text, "no library call is named \"nobody.knows\"")) fail_msg("%s", err.text);
+    l[1] = launch(plain, "ones", y, N, 0);
+    assert_int_equal(ops->run(d, l, 2, &fault, &err), -1);
+    if (!strstr(err.text, "has another home")) fail_msg("%s", err.text);
+    run_ones(plain, y);
+    run_ones(own, y);
+    ops->free(d, y);
+    ops->unload(d, calls);
+    ops->unload(d, own);
+    ops->unload(d, plain);
+    ops->close(d);
+}
+
+/* The process is replaced between two candidates, not while one has modules or is loaded again. */
+static void test_one_candidate(void **state)
+{
+    (void)state;
+    DevicePtr y;
+    DeviceFault fault;
+    DeviceModule *calls = NULL;
+    start();
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    DeviceModule *m = load(HOME_LIBRARY), *beside = load_other(HOME_LIBRARY, 8);
+    run_ones(m, y);
+    run_ones(beside, y);
+    ops->unload(d, m);
+    ops->unload(d, beside);
+    m = load(HOME_LIBRARY);
+    run_ones(m, y);
+    ops->unload(d, m);
+    assert_int_equal(generation(HOME_LIBRARY), 1);
+    m = load_other(HOME_LIBRARY, 8);
+    assert_int_equal(generation(HOME_LIBRARY), 2);
+    run_ones(m, y);
+    ops->unload(d, m);
+    ok(ops->load(d, NULL, HOME_LIBRARY, &calls, &fault, &err)); /* a plan of library calls alone */
+    assert_int_equal(generation(HOME_LIBRARY), 3);
+    /* It is killed from outside while a module without code is there; the next has run code of this one. */
+    assert_int_equal(cudarunner_stop(&d->remotes[HOME_LIBRARY].runner, &err), 0);
+    m = load(HOME_LIBRARY);
+    run_ones(m, y);
+    assert_int_equal(generation(HOME_LIBRARY), 4);
+    ops->unload(d, m);
+    ops->unload(d, calls);
+    m = load_other(HOME_LIBRARY, 8);
+    assert_int_equal(generation(HOME_LIBRARY), 5);
+    ops->unload(d, m);
+    assert_int_equal(generation(HOME_CANDIDATE), 1);
+    ops->free(d, y);
+    ops->close(d);
+}
+
+/* The parts of a plan's kernels are loaded and unloaded in turn. After a few rounds each is found among those
+ * that are kept, and the driver loads none. */
+static void test_many_parts(void **state)
+{
+    (void)state;
+    enum { PARTS = 12, ROUNDS = 2 * DEVICE_COPIES };
+    static const int homes[] = {HOME_LIBRARY, HOME_TRUSTED};
+    DevicePtr y;
+    start();
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    for (int h = 0; h < 2; h++) {
+        DeviceModule *part[PARTS];
+        for (size_t i = 0; i < PARTS; i++) part[i] = load_other(homes[h], 8 * i);
+        for (int round = 0; round < ROUNDS; round++)
+            for (size_t i = 0; i < PARTS; i++) {
+                ops->unload(d, part[i]);
+                part[i] = load_other(homes[h], 8 * i);
+            }
+        int parked = 0;
+        for (const DeviceModule *m = d->parked; m; m = m->next) parked += m->home == homes[h];
+        assert_int_equal(parked, PARTS * (DEVICE_COPIES - 1));
+        for (int i = 0; i < PARTS; i++) run_ones(part[i], y);
+        for (int i = 0; i < PARTS; i++) ops->unload(d, part[i]);
+        assert_int_equal(generation(homes[h]), 1);
+    }
+    ops->free(d, y);
+    ops->close(d);
+}
+
+/* A fault there is the candidate's, and costs no other runner. */
+static void test_faults(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"illegal", "trap", "death"};
+    DeviceFault fault;
+    DevicePtr y;
+    start();
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    for (unsigned i = 0; i < 3; i++) {
+        DeviceModule *m = load(HOME_LIBRARY), *plain = load(HOME_CANDIDATE);
+        DeviceLaunch bad = launch(m, ways[i], y, 1, 0);
+        assert_int_equal(ops->run(d, &bad, 1, &fault, &err), 1);
+        assert_true(fault.outcome == OUTCOME_LAUNCH_ERROR ||
+                    fault.outcome == OUTCOME_OUT_OF_BOUNDS);
+        ops->unload(d, m);
+        run_ones(plain, y);
+        ops->unload(d, plain);
+        m = load(HOME_LIBRARY);
+        run_ones(m, y);
+        ops->unload(d, m);
+        assert_int_equal(generation(HOME_CANDIDATE), 1);
+    }
+    ops->free(d, y);
+    ops->close(d);
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    if (driver_ready(argv)) return 1;
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls), cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_one_candidate),
+                                       cmocka_unit_test(test_many_parts),
+                                       cmocka_unit_test(test_faults)};
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

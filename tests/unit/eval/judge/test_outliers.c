@@ -1,0 +1,98 @@
+/* A win of a task with a long sum on a device with a clock: it must be right and as fast with outliers among
+ * the inputs, with many and with one. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "eval/judge/outliers.h"
+#include "tests/small_draft.h"
+
+#include "tests/unit/eval/device/fake_device.h"
+
+static Task *task;
+static Plan plans[2]; /* by side, 1: the baseline's */
+
+static void load(Loaded *l, int trusted, const char *kernel)
+{
+    static char sources[2][200];
+    Finding f;
+    Error err = {0};
+    int line;
+    CompileResult code = fake_code(kernel);
+    snprintf(sources[trusted], sizeof sources[0], "//@ launch %s<<<1, 32>>>(x, y, n)\n", kernel);
+    if (plan_parse(sources[trusted], strlen(sources[trusted]), &plans[trusted], &line, &err) ||
+        loaded_open(l, &fake_ops, &fake, task, &plans[trusted], trusted, &code, &f, &err))
+        fail_msg("%s", err.text);
+}
+
+/* The verdict over some seeds: how many are ok, wrong and a cheat. */
+typedef struct {
+    int ok, wrong, cheat;
+} Verdicts;
+
+static Verdicts judge(const char *kernel, double low)
+{
+    Verdicts all = {0};
+    DeviceTiming timing = {.mode = CLOCK_COLD, .baseline_launches = 1, .candidate_launches = 1};
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        BaselineContext x = {.ops = &fake_ops, .device = &fake, .seed = seed};
+        Baseline b = {0};
+        Loaded candidate;
+        Finding f = {.outcome = OUTCOME_OK};
+        Error err = {0};
+        ChecksPassed passed = {0};
+        fake.calls = 0;
+        load(&b.loaded, 1, "length");
+        load(&candidate, 0, kernel);
+        int rc = outliers_check(&x, &b, &candidate, task_workload(task, ROLE_TIME), NULL, &timing,
+                                low, &passed, &f, &err);
+        if (rc < 0) fail_msg("%s", err.text);
+        assert_int_equal(rc, f.outcome != OUTCOME_OK);
+        all.ok += !rc && passed.n == 2;
+        all.wrong += f.outcome == OUTCOME_WRONG_RESULT;
+        all.cheat += f.outcome == OUTCOME_CHEAT && !strcmp(f.cheat, "input_dispatch");
+        loaded_close(&candidate);
+        loaded_close(&b.loaded);
+        for (int i = 0; i < 2; i++) plan_release(&plans[i]);
+        assert_int_equal(fake.allocated, 0);
+        assert_int_equal(fake.locked, 0);
+    }
+    return all;
+}
+
+static void test_lengths(void **state)
+{
+    (void)state;
+    fake.candidate_us = 10;
+    fake.noise = 0.01;
+    assert_int_equal(judge("length", 1.45).ok, 12);
+    assert_int_equal(judge("length_half", 2.9).wrong, 12);
+    /* It sees the many and redoes all; a single one it sees, and is slow, or does not see. */
+    Verdicts some = judge("length_half_unless", 2.9);
+    print_message("# unless in the half: %d ok, %d wrong, %d cheats\n", some.ok, some.wrong,
+                  some.cheat);
+    assert_true(some.ok == 0 && some.wrong > 0 && some.cheat > 0 && some.wrong + some.cheat == 12);
+    assert_int_equal(judge("length_half_unless_any", 2.9).cheat, 12);
+    /* A ratio that its time with an outlier explains is no cheat. */
+    assert_int_equal(judge("length_half_unless_any", 1.0).ok, 12);
+}
+
+int main(void)
+{
+    static const char *const lines[] = {"y = aten.linalg_vector_norm(x)"};
+    Small s = {.axes = {{"n", NULL, 1 << 18}}, .inputs = {tensor("x", DTYPE_F32, "n", NULL)}};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_lengths)};
+    small(&s, lines, 1, 1, 1);
+    task = derived(&s.d);
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    int rc = cmocka_run_group_tests(tests, NULL, NULL);
+    task_free(task);
+    return rc;
+}
