@@ -27,19 +27,20 @@ if [ "${DEVICE%%:*}" = cuda ]; then
 else
     grep -q '"predicted":true' "$tmp/out"
 fi
-ok $? 'its times say whether they were measured'
+ok $? 'the times of a verdict say whether they were measured'
 awk "BEGIN { exit !($(json_field time_us <"$tmp/out") > $(json_field light_us <"$tmp/out") && $(json_field \
     light_us <"$tmp/out") > 0) }"
-ok $? 'they are above what bytes and flops allow'
+ok $? 'times of a verdict are above what bytes and flops allow'
 if [ "${DEVICE%%:*}" = cuda ]; then # the speed of light is measured only on a GPU
     light=$(ls -i "$tmp"/cache/light-*.qa)
     [ -n "$light" ]; ok $? 'the first process has measured the speed of light of the GPU'
     judge relu $good
-    [ "$(ls -i "$tmp"/cache/light-*.qa)" = "$light" ]; ok $? 'the next finds it there'
+    [ "$(ls -i "$tmp"/cache/light-*.qa)" = "$light" ]
+    ok $? 'the next process finds the measured speed of light'
     late=$("$BIN/quern-light" --device "$DEVICE" 2>"$tmp/err" | tee "$tmp/out" |
         awk '/answers late every/ {print $5}')
     ! grep -q 'NVIDIA H200' "$tmp/out" || awk "BEGIN { exit !(${late:-0} > 99.9 && ${late:-0} < 100.4) }"
-    ok $? 'and how often its memory answers late, which is known of an H200'
+    ok $? "how often the GPU's memory answers late is measured, which is known of an H200"
 fi
 judge relu tests/fixtures/kernels/wrong_result.cu
 [ "$status $outcome" = "1 wrong_result" ]; ok $? 'a wrong kernel: wrong_result, exit status 1'
@@ -136,14 +137,16 @@ for i in 1 2; do
 done
 wait
 [ "$(json_field outcome <"$tmp/both.1") $(json_field outcome <"$tmp/both.2")" = "ok ok" ]
-ok $? 'two at the same time: both ok'
+ok $? 'two evaluators at the same time: both ok'
 awk "BEGIN { a = $(json_field speedup <"$tmp/both.1"); b = $(json_field speedup \
     <"$tmp/both.2"); exit !(a > 0 && b / a < 1.03 && a / b < 1.03) }"
-ok $? "and within 3%: $(json_field speedup <"$tmp/both.1") $(json_field speedup <"$tmp/both.2")"
+rc=$? both="$(json_field speedup <"$tmp/both.1") $(json_field speedup <"$tmp/both.2")"
+ok $rc "speedups of two evaluators at the same time are within 3%: $both"
 "$BIN/quern-eval" --task relu --device "$DEVICE" --json "$tmp/endless.cu" >"$tmp/both.1" 2>"$tmp/err.1" &
 judge softmax tasks/softmax/baseline.cu
 wait
-[ "$(json_field outcome <"$tmp/both.1") $outcome" = "timeout ok" ]; ok $? 'beside one that hangs: ok'
+[ "$(json_field outcome <"$tmp/both.1") $outcome" = "timeout ok" ]
+ok $? 'an honest kernel beside one that hangs: ok'
 
 # ---- kill -9 ----
 start() {

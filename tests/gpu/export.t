@@ -35,9 +35,9 @@ run quern-export --task row_sum --device cuda:0 --to torch --name fast_rows -o f
 ok $? 'a kernel that the GPU judged is exported'
 run quern-export --task op_layer --task-root "$op/tasks" --device cuda:0 --to torch --name fast_layer \
     -o fast_layer "$op/fused_rest.cu"
-ok $? 'and one beside an operator'
+ok $? 'a kernel beside an operator is exported'
 run quern-export --task row_sum --device cuda:0 --to c --name c_rows -o c_rows rows.cu
-ok $? 'and a C package'
+ok $? "a C package of the GPU's kernel is written"
 
 if python3 -c 'import torch' 2>/dev/null; then
   PYTHONPATH=$tmp python3 "$root/tests/gpu/export_torch.py" >torch.tap 2>torch.err

@@ -26,23 +26,25 @@ ablation ARMS=bucket,none,template,more-sft
 ok $? 'four arms of one seed'
 is 'every arm has a row' \
     "$(grep -cE '^\| (bucket|none|template|more-sft) \| 1 \| [0-9]+ \|' "$where/table.md")" 4
-is 'at equal evaluations' \
+is 'the table compares arms at equal evaluations' \
     "$(sed -n 's/^| [a-z-]* | 1 | \([0-9]*\) .*/\1/p' "$where/table.md" | sort -u | wc -l)" 1
 is 'stages 1 and 2 are shared' \
     "$(stat -c %i "$where"/{shared,bucket,none,template,more-sft}-1/sft/model/model.safetensors | sort -u |
     wc -l)" 1
-is 'and made once' "$(cat "$where"/*/log/sft-model-manifest.log 2>/dev/null | grep -c '^command')" 1
+is 'stages 1 and 2 are made once for all arms' \
+    "$(cat "$where"/*/log/sft-model-manifest.log 2>/dev/null | grep -c '^command')" 1
 producer() {
     "$BIN/quern-artifact" export "$where/$1-1/crl/1/samples.qa" |
         perl -MJSON::PP \
         -ne '$p{decode_json($_)->{producer} eq "template" ? "template" : "model"}++;
             END { print join " ", sort keys %p }'
 }
-is 'who answers' "$(for a in bucket none template more-sft; do producer $a; echo; done | tr '\n' ' ')" \
+is 'the table of arms has who answers' \
+    "$(for a in bucket none template more-sft; do producer $a; echo; done | tr '\n' ' ')" \
     'model model template template '
 [ -e "$where/bucket-1/crl/1/model" ] && [ -e "$where/more-sft-1/crl/1/model" ] &&
     [ ! -e "$where/template-1/crl/1/model" ]
-ok $? 'who learns'
+ok $? 'the table of arms has who learns'
 "$BIN/quern-artifact" export "$where/none-1/crl/1/prompts.qa" | grep -q contrastive; [ $? = 1 ]
 ok $? 'without exemplars no prompt is contrastive'
 "$BIN/quern-artifact" export "$where/bucket-1/crl/1/metrics.qa" | grep -q '"comparison.asked"'
@@ -58,7 +60,7 @@ timeout -k 5 "$limit" make -j2 ablation "${settings[@]}" RUN="$prefix-b" SEEDS=1
     >"$tmp/out" 2>&1
 [ $? = 0 ] && grep -q '^| none | 1 |' "runs/$prefix-b/table.md"; ok $? 'arms of a run without stage 2'
 ablation ARMS=nothing; [ $? != 0 ] && grep -q 'ARMS=nothing: there is no .*lab/arms/nothing.mk' "$tmp/out"
-ok $? 'no such arm'
+ok $? 'an arm that is not there is refused'
 ablation ARMS=none SEED=3; [ $? != 0 ] && grep -q 'SEED is for one run' "$tmp/out"
 ok $? 'a seed of its own is refused'
 none_left; ok $? "no process is left at the end"

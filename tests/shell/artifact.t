@@ -41,9 +41,11 @@ run quern-artifact export good.qa; mv out exported
     cat good.qa | "$BIN/quern-artifact" export - | cmp -s - exported
 ok $? 'export -: standard input'
 "$BIN/quern-artifact" validate - <good.qa >out 2>err; s=$?
-[ $s = 0 ] && [ "$(cat out)" = "standard input: ok, metrics, 2 records, payload $digest" ]; ok $? 'validate -'
+[ $s = 0 ] && [ "$(cat out)" = "standard input: ok, metrics, 2 records, payload $digest" ]
+ok $? 'validate - reads standard input'
 "$BIN/quern-artifact" show - --records 1 <good.qa >out 2>err; s=$?
-[ $s = 0 ] && grep -q '^standard input$' out && grep -q '"value": 0.5' out; ok $? 'show -'
+[ $s = 0 ] && grep -q '^standard input$' out && grep -q '"value": 0.5' out
+ok $? 'show - reads standard input'
 mkfifo pipe
 for path in /dev/zero pipe; do
     timeout 100 "$BIN/quern-artifact" show $path >out 2>err
@@ -52,11 +54,11 @@ for path in /dev/zero pipe; do
 done
 head -c 40 good.qa | "$BIN/quern-artifact" validate - >out 2>err
 [ $? = 1 ] && sentence quern-artifact 'standard input'
-ok $? 'a stream that is cut'
+ok $? 'a stream that is cut is refused'
 "$BIN/quern-artifact" validate - - <good.qa >out 2>err; [ $? = 2 ] && sentence quern-artifact 'given twice'
-ok $? 'standard input, twice'
+ok $? 'standard input twice is refused'
 run quern-artifact validate good.qa --records 1; [ $? = 2 ] && sentence quern-artifact '--records is for show'
-ok $? 'a flag of another command'
+ok $? 'a flag of another command is refused'
 
 # ---- truncated files ----
 size=$(stat -c %s good.qa) bad=0
@@ -76,35 +78,35 @@ grep -q __asan_init "$BIN/quern-artifact" && memory=unlimited # a sanitizer rese
 printf '\xdf\xff\xff\xff\xff' >huge.qa
 (ulimit -v $memory; "$BIN/quern-artifact" show huge.qa >out 2>err)
 [ $? = 1 ] && sentence quern-artifact 'a map of 4294967295 fields is claimed'
-ok $? 'a header that claims 4 G elements'
+ok $? 'a header that claims 4 G elements is refused'
 { header 2 "$digest"; printf '\x83'; text name; printf '\xdd\xff\xff\xff\xff'; } >huge.qa
 (ulimit -v $memory; "$BIN/quern-artifact" show huge.qa >out 2>err)
 [ $? = 1 ] && sentence quern-artifact 'record 0, field name: a list of 4294967295 elements is claimed'
-ok $? 'a record that claims 4 G elements'
+ok $? 'a record that claims 4 G elements is refused'
 { printf '\x8a'; text config; printf '\x80'; text count; printf '\xcf\x7f\xff\xff\xff\xff\xff\xff\xff'
   header 2 "$digest" | tail -c +24; cat payload; } >huge.qa
 run quern-artifact validate huge.qa; [ $? = 1 ] && sentence quern-artifact 'records are claimed'
-ok $? 'a header that claims 2^63 records'
+ok $? 'a header that claims 2^63 records is refused'
 
 # ---- well-formed files with wrong contents ----
 head -c $((size - 1)) good.qa >flip.qa; printf '\x01' >>flip.qa
 run quern-artifact validate flip.qa; [ $? = 1 ] && sentence quern-artifact damaged
-ok $? 'a changed payload byte'
+ok $? 'a changed payload byte is found'
 { header 2 "$digest" samples; cat payload; } >kind.qa
 run quern-artifact validate kind.qa; [ $? = 1 ] &&
     sentence quern-artifact "kind.qa, record 0, field name: the kind 'samples' has no such field"
-ok $? 'records of another kind'
+ok $? 'records of another kind are refused'
 { header 2 "$digest" nonsense; cat payload; } >kind.qa
 run quern-artifact validate kind.qa; [ $? = 1 ] && sentence quern-artifact "'nonsense' is no kind of artifact"
-ok $? 'an unknown kind'
+ok $? 'an unknown kind is refused'
 { header 2 "$digest" metrics 9; cat payload; } >format.qa
 run quern-artifact validate format.qa; [ $? = 1 ] && sentence quern-artifact 'written by another version'
-ok $? 'an unknown format version'
+ok $? 'an unknown format version is refused'
 echo '{"not": "msgpack"}' >json.qa
 run quern-artifact show json.qa; [ $? = 1 ] && sentence quern-artifact 'json.qa, header: expected a map'
-ok $? 'another file'
+ok $? 'a file that is no artifact is refused'
 run quern-artifact validate nowhere.qa; [ $? = 2 ] && sentence quern-artifact 'cannot open nowhere.qa'
-ok $? 'no file'
+ok $? 'a file that is not there is refused'
 run quern-artifact validate good.qa flip.qa; [ $? = 1 ] && grep -q 'good.qa: ok' out &&
     sentence quern-artifact flip.qa
 ok $? 'several files: the good ones are still said'

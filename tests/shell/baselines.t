@@ -15,5 +15,5 @@ for file in tasks/*/baseline_cuda.cu tasks/*/best.cu; do
     is "$file: ${want%% *}" "$got" "$want"
     [ "$got" = "$want" ] || echo "# message: $(json_field message <<<"$json")"
 done
-[ $kernels -ge 10 ]; ok $? "$kernels of them are kernels alone"
+[ $kernels -ge 10 ]; ok $? "$kernels of the baselines are kernels alone"
 done_testing

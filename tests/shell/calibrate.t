@@ -18,7 +18,7 @@ verdict() { # NUMBER OUTCOME SPEEDUP
 run quern-calibrate --measured measured.tsv predicted; ok $? 'a table and verdicts are read'
 is 'one swap of five kernels; the kernel that is not ok does not count' "$(sed -n 2p out)" \
     "$(printf 'relu\t5\t0.900\t0.900\t1.00\t1.50\t1.60')"
-is 'all tasks' "$(sed -n 3p out)" "$(printf 'all\t5\t\t\t\t1.50\t1.60')"
+is 'the last row has all tasks' "$(sed -n 3p out)" "$(printf 'all\t5\t\t\t\t1.50\t1.60')"
 echo 'relu k.cu' >>measured.tsv
 run quern-calibrate --measured measured.tsv predicted
 [ $rc != 0 ] && sentence quern-calibrate 'measured.tsv:8: expected task'; ok $? 'a bad row is named'

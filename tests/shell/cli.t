@@ -105,17 +105,17 @@ run quern-template --task relu --task-root nonesuch
 # Values.
 run quern-prompt --groups many --output new.qa
 [ $rc = 2 ] && sentence quern-prompt "--groups expects an integer, found 'many'"
-ok $? 'a number that is none'
+ok $? "a flag's number that is none is refused"
 run quern-prompt --groups 0 --output new.qa
-[ $rc = 2 ] && sentence quern-prompt 'from 1 to'; ok $? 'a number out of range'
+[ $rc = 2 ] && sentence quern-prompt 'from 1 to'; ok $? "a flag's number out of range is refused"
 run quern-prompt --rule nonesuch --output new.qa
 [ $rc = 2 ] && sentence quern-prompt bucket; ok $? 'a choice that is none lists the choices'
 run quern-prompt
-[ $rc = 2 ] && sentence quern-prompt '--output is required'; ok $? 'a flag that is needed'
+[ $rc = 2 ] && sentence quern-prompt '--output is required'; ok $? 'a missing flag that is needed is named'
 run quern-prompt --output
-[ $rc = 2 ] && sentence quern-prompt '--output expects a value'; ok $? 'a flag without its value'
+[ $rc = 2 ] && sentence quern-prompt '--output expects a value'; ok $? 'a flag without its value is refused'
 run quern-pool --samples absent.qa --output new.qa
-[ $rc = 2 ] && sentence quern-pool 'go together'; ok $? 'flags that go together'
+[ $rc = 2 ] && sentence quern-pool 'go together'; ok $? 'a flag without the one that it goes with is refused'
 run quern-collect --teachers nonesuch --output new.qa
 [ $rc = 2 ] && sentence quern-collect nonesuch; ok $? 'an unknown teacher'
 run quern-queue status
@@ -124,20 +124,23 @@ run quern-queue status
 ok $? 'no queue: what to do is said, and where that of a run is'
 
 run quern-prompt --seed 1 -o new.qa --seed=2
-[ $rc = 2 ] && sentence quern-prompt '--seed is given twice'; ok $? 'a flag given twice, in both forms'
+[ $rc = 2 ] && sentence quern-prompt '--seed is given twice'
+ok $? 'a flag given twice, in both forms, is refused'
 run quern-prompt -o new.qa --output new.qa
-[ $rc = 2 ] && sentence quern-prompt '--output is given twice'; ok $? '-o and --output'
+[ $rc = 2 ] && sentence quern-prompt '--output is given twice'
+ok $? '-o beside --output is a flag given twice'
 run quern-queue status --json --json
-[ $rc = 2 ] && sentence quern-queue '--json is given twice'; ok $? 'a flag without a value, twice'
+[ $rc = 2 ] && sentence quern-queue '--json is given twice'
+ok $? 'a flag without a value, given twice, is refused'
 run quern-evaluate absent.qa -o new.qa --device sim:h100,sim:l40 --second-wait 1
 [ $rc = 2 ] && sentence quern-evaluate '--second-wait has no effect'
-ok $? 'a flag without effect on simulators'
+ok $? 'a flag without effect on simulators is refused'
 run quern-sample --policy openai:m --engine auto --prompts absent.qa -o new.qa
 [ $rc = 2 ] && sentence quern-sample '--engine is of a model here'
-ok $? 'a flag without effect on an endpoint'
+ok $? 'a flag without effect on an endpoint is refused'
 run quern-sample --policy new --concurrency 2 --prompts absent.qa -o new.qa
 [ $rc = 2 ] && sentence quern-sample '--concurrency is of an endpoint'
-ok $? 'a flag without effect on a model here'
+ok $? 'a flag without effect on a model here is refused'
 run quern-task list --task-root new
 [ $rc = 2 ] && sentence quern-task new; ok $? '--task-root is the folder of the tasks'
 
@@ -149,9 +152,10 @@ run quern-prompt --tasks relu -o new.qa
 before=$(stat -c %i new.qa)
 run quern-prompt --tasks relu --output=new.qa
 [ $rc = 0 ] && grep -q same err && [ "$(stat -c %i new.qa)" = "$before" ]
-ok $? 'the same again is not made again'
+ok $? 'an output of the same words is not made again'
 run quern-prompt --tasks relu --output new.qa --seed 2
-[ $rc = 0 ] && ! grep -q same err && [ "$(stat -c %i new.qa)" != "$before" ]; ok $? 'another seed is made'
+[ $rc = 0 ] && ! grep -q same err && [ "$(stat -c %i new.qa)" != "$before" ]
+ok $? 'an output of another seed is made'
 if [ -w /dev/full ]; then
     "$BIN/quern-artifact" export new.qa >/dev/full 2>err; rc=$?; : >out
     [ $rc = 3 ] && sentence quern-artifact 'No space left'; ok $? 'a full disk behind stdout is a failure'
@@ -172,7 +176,7 @@ stop_collect INT
     [ -s collected.qa.journal ] && [ ! -e collected.qa ]
 ok $? 'Ctrl-C keeps the journal and exits 130'
 stop_collect TERM
-[ $rc = 143 ] && [ -s collected.qa.journal ]; ok $? 'SIGTERM likewise, 143'
+[ $rc = 143 ] && [ -s collected.qa.journal ]; ok $? 'SIGTERM keeps the journal and exits 143'
 setsid "$BIN/quern-fleet" run --workers 1 --dir q -- sleep 1000 >out 2>err &
 pid=$!
 wait_for '[ "$(pgrep -P $pid | wc -l)" -ge 3 ]'

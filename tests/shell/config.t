@@ -34,7 +34,7 @@ value_is PROFILE 'smoke from the environment'
 value_is ROUNDS '4 from the environment'
 value_is TRIALS "80 from configs/smoke.mk:$(line TRIALS smoke)" 'TRIALS is not read from the environment'
 TRIALS=3 config --check -- true; grep -q 'TRIALS in the environment is not read' "$tmp/out"
-ok $? 'and that is said when a run starts'
+ok $? 'a setting in the environment that is not read is said when a run starts'
 ROUNDS=4 config PROFILE=smoke ROUNDS=2; value_is ROUNDS '2 from the command line'
 config CONFIG="$tmp/own.mk"
 value_is ROUNDS "5 from $tmp/own.mk:1"
@@ -50,7 +50,8 @@ value_is ROUNDS '2 from the command line' 'the last word of the command line cou
 config STARTER=share/starter
 value_is STARTER 'share/starter from the command line'
 grep -q '^override base := --base share/starter$' "$tmp/out"; ok $? 'the small model starts from STARTER'
-config STARTER=none; grep -q '^override base := *$' "$tmp/out"; ok $? 'or from random weights'
+config STARTER=none; grep -q '^override base := *$' "$tmp/out"
+ok $? 'the small model starts from random weights without STARTER'
 refused 'STARTER=nothing: there is no config.json in it' STARTER=nothing
 config POLICY=openai:M
 value_is STYLE 'full from the default'
@@ -128,7 +129,7 @@ refused 'RUNS=a b: expected a folder' 'RUNS=a b'
 refused 'TRAINER: expected one line, found several' $'TRAINER=a\nb'
 refused 'GROUPS: --groups expects a value from 1 to 10000, found 0' --check GROUPS=0
 config --check; ok $? 'the default profile is right'
-config LEAN=0 ENGINE=cuda:0; [ $? = 0 ] && ! grep -q -- --lean "$tmp/out"; ok $? 'LEAN=0 is off'
+config LEAN=0 ENGINE=cuda:0; [ $? = 0 ] && ! grep -q -- --lean "$tmp/out"; ok $? 'the setting LEAN=0 is off'
 
 # ---- from Make's command line to the fragment, and to a recipe ----
 odd=("TRAINER=it's  \$HOME \"x\" # 1) \\ \$(y) %" 'CLASSES=sim:h100 sim:l40' 'RUN=a')
@@ -138,23 +139,23 @@ for w in "${odd[@]}"; do grep -qxF -- "<$w>" "$tmp/out" || echo "# not there: $w
 [ ! -s "$tmp/lacking" ]; ok $? "a command line's words reach a recipe: blanks, quotes, dollars, number signs"
 make -s -f "$tmp/words.mk" BUILD="$BUILD" $'TRAINER=a\nb' words >"$tmp/out" 2>&1
 grep -qx '<TRAINER=a' "$tmp/out"
-ok $? 'and a line break'
+ok $? "a command line's line break reaches a recipe"
 config "POLICY=native:$tmp" "${odd[@]}" && cp "$tmp/out" "$tmp/settings.mk"
 printf 'quoted = %s\ninclude %s\nshow: ; @printf "<%%s>\\n" $(call quoted,$(TRAINER)) $(training)\n' \
     "'\$(subst ','\\'',\$(1))'" "$tmp/settings.mk" >"$tmp/show.mk"
 make -s -f "$tmp/show.mk" TRAINER=hidden show >"$tmp/out" 2>&1
 [ "$(grep -cxF -- "<${odd[0]#*=}>" "$tmp/out")" = 2 ]
-ok $? 'Make reads it back as it was, and its own command line does not hide it'
+ok $? 'Make reads a setting back as it was, and its own command line does not hide it'
 config "POLICY=native:$tmp" 'TRAINER=x \'
 printf 'include %s\nshow: ; @echo $(SEED) "<$(subst \\,/,$(TRAINER))>"\n' "$tmp/out" >"$tmp/show.mk"
-[ "$(make -s -f "$tmp/show.mk" show)" = '1 <x />' ]; ok $? 'a backslash at the end'
+[ "$(make -s -f "$tmp/show.mk" show)" = '1 <x />' ]; ok $? 'a setting with a backslash at its end stays whole'
 
 # ---- a file, and a command ----
 config --output "$tmp/new/settings.mk"; s=$?; before=$(stat -c %i "$tmp/new/settings.mk")
 config --output "$tmp/new/settings.mk"; [ $s = 0 ] && [ "$(stat -c %i "$tmp/new/settings.mk")" = "$before" ]
 ok $? 'a file that would be the same is not written'
 config --output "$tmp/new/settings.mk" SEED=2; [ "$(stat -c %i "$tmp/new/settings.mk")" != "$before" ]
-ok $? 'another one is'
+ok $? 'a settings file that would differ is written'
 mkdir "$tmp/my tasks"; cp -r tasks/relu "$tmp/my tasks"
 QUERN_TASKS=$root/tasks config
 value_is TASKS "$(in_default TASKS) from configs/default.mk:$(line TASKS default)" 'the profile names tasks'
@@ -163,9 +164,9 @@ said() { grep -cF -- "$1" "$tmp/out"; }
 config --check TASK_ROOT="$tmp/my tasks" -- true
 why="since TASKS of PROFILE=default names tasks of Quern's own folder"
 [ "$(said "quern: TASK_ROOT=$tmp/my tasks: its 1 task is taken, $why")" = 1 ]
-ok $? 'and that is said when a run starts'
+ok $? 'a folder of tasks that is taken whole is said when a run starts'
 config --check TASK_ROOT="$tmp/my tasks" TASKS=relu -- true; [ "$(said 'TASK_ROOT=')" = 0 ]
-ok $? 'but not of TASKS that are named'
+ok $? 'no warning comes of TASKS that are named'
 warned() { config --check "$@" -- true && said 'without a graph'; }
 [ "$(warned TASKS=relu,softmax,composed/clamp_colsum)" = 1 ] &&
     [ "$(said 'STARTER=share/starter: of 3 tasks, 2 without a graph (relu, ...)')" = 1 ]
@@ -176,8 +177,8 @@ ok $? 'graphs, or no starter: nothing is said'
 config TASK_ROOT="$tmp/my tasks" -- sh -c 'echo "$QUERN_TASKS"'; [ "$(cat "$tmp/out")" = "$tmp/my tasks" ]
 ok $? 'a command has the folder of the tasks'
 config ROUND=3 -- touch "$tmp/touched"; [ $? = 2 ] && [ ! -e "$tmp/touched" ]
-ok $? 'and is not run with a wrong setting'
-config -- sh -c 'exit 7'; [ $? = 7 ]; ok $? 'its exit status is the command'\''s'
+ok $? 'a command is not run with a wrong setting'
+config -- sh -c 'exit 7'; [ $? = 7 ]; ok $? 'the exit status of quern-config is the command'\''s'
 cd "$tmp" && config --share "$here/../.." PROFILE=smoke &&
     value_is TASK_ROOT "$here/../../tasks from the default" 'from another folder'
 cd "$here/../.." || exit 99
@@ -192,8 +193,8 @@ grep -rhoE '"QUERN_[A-Z_]+"' --include='*.[ch]' --exclude=setting_advice.c base 
 [ ! -s "$tmp/out" ]; ok $? "every QUERN_ variable of the programs is in the table: $(tr '\n' ' ' <"$tmp/out")"
 grep -hoE '^[A-Z_]+ \?=' Makefile mk/tests.mk | cut -d' ' -f1 | sort -u |
     while read -r name; do grep -qF "| \`$name\` |" "$tmp/table" || echo "$name"; done >"$tmp/out"
-[ ! -s "$tmp/out" ]; ok $? "every variable of the Makefile too: $(tr '\n' ' ' <"$tmp/out")"
+[ ! -s "$tmp/out" ]; ok $? "every variable of the Makefile is in the table: $(tr '\n' ' ' <"$tmp/out")"
 grep -hoE '^##   [A-Z]+ ' mk/help.txt | cut -c6- |
     while read -r name _; do grep -qF "| \`$name\` |" "$tmp/table" || echo "$name"; done >"$tmp/out"
-[ ! -s "$tmp/out" ]; ok $? "and every variable of make help: $(tr '\n' ' ' <"$tmp/out")"
+[ ! -s "$tmp/out" ]; ok $? "every variable of make help is in the table: $(tr '\n' ' ' <"$tmp/out")"
 done_testing

@@ -10,10 +10,10 @@ graphs=tests/fixtures/graphs
 OMP_NUM_THREADS=1 "$BIN/quern-derive" -o "$tmp/two" $graphs/*.json
 cmp -s <(cat "$tmp"/one/*/task.json) <(cat "$tmp"/two/*/task.json)
 ok $? "equal drafts give equal bytes, with one thread too"
-"$BIN/quern-task" gate --task-root "$tmp/one" >"$tmp/gate"; ok $? "the gate accepts them"
-is "one of them is degenerate" "$(grep -c 'accepted as degenerate' "$tmp/gate")" 1
+"$BIN/quern-task" gate --task-root "$tmp/one" >"$tmp/gate"; ok $? "the gate accepts derived tasks"
+is "one derived task is degenerate" "$(grep -c 'accepted as degenerate' "$tmp/gate")" 1
 grep -q '"degenerate": "a kernel that writes zeros into y passes' "$tmp/one/conv3d_norm_min_clamp/task.json"
-ok $? "which has the reason in its file"
+ok $? "a degenerate task has the reason in its file"
 
 # Places to write that an input names.
 places() { # NAME ROWS
@@ -28,7 +28,7 @@ END
 }
 places few 16 && grep -q '"low": 0, "high": "table - 1", "distinct": 0' "$tmp/written/few/task.json" &&
     "$BIN/quern-task" gate few --task-root "$tmp/written" >"$tmp/out"
-ok $? "no place is written twice"
+ok $? "no place of a scatter is written twice"
 cat >"$tmp/few.cu" <<'END'
 //@ launch copy<<<ceil_div(table * n, 256), 256>>>(cache, y, table * n)
 //@ launch put<<<dim3(ceil_div(n, 64), rows), 64>>>(i, x, y, n)
@@ -44,9 +44,9 @@ extern "C" __global__ void put(const long long *i, const float *x, float *y, int
 }
 END
 "$BIN/quern-eval" --task few --task-root "$tmp/written" --device sim:h100 "$tmp/few.cu" >"$tmp/out"
-grep -q ': ok$' "$tmp/out"; ok $? "so a kernel that writes them side by side has no race"
+grep -q ': ok$' "$tmp/out"; ok $? "a kernel that writes a scatter's places side by side has no race"
 places many 64; [ $? = 1 ] && grep -q 'i names 64 of 32 places to write' "$tmp/err"
-ok $? "more elements than places are refused"
+ok $? "a scatter of more elements than places is refused"
 cat >"$tmp/again.json" <<'END'
 {"name": "again", "axes": {"rows": {"size": 64}, "n": {"size": 48}},
  "inputs": {"x": {"dtype": "float32", "shape": ["rows", "n"]}},
@@ -55,7 +55,7 @@ cat >"$tmp/again.json" <<'END'
 END
 "$BIN/quern-derive" -o "$tmp/written" "$tmp/again.json" 2>"$tmp/err"
 [ $? = 1 ] && grep -q 'index_copy.default may write two elements to one place' "$tmp/err"
-ok $? "and places that the graph may name twice"
+ok $? "a scatter to places that the graph may name twice is refused"
 
 # Indices that a graph makes itself.
 cat >"$tmp/places.json" <<'END'

@@ -19,8 +19,9 @@ simulated='sim:a100 sim:h100 sim:h200 sim:l40 sim:rtx3090 sim:h20'
     "$(tr ' ' '\n' <<<"$simulated" | sort | tr '\n' ' ')" ]
 ok $? 'quern-devices lists every simulator'
 ! grep -qvE '^(cuda:[0-9]+ .+|sim:([a-z0-9]+) sim:[a-z0-9]+)$' "$tmp/out"
-ok $? 'a name and a class on each line'
-"$BIN/quern-devices" --gpus >"$tmp/out"; ! grep -q sim: "$tmp/out"; ok $? '--gpus leaves them out'
+ok $? 'quern-devices has a name and a class on each line'
+"$BIN/quern-devices" --gpus >"$tmp/out"; ! grep -q sim: "$tmp/out"
+ok $? 'quern-devices --gpus leaves simulators out'
 
 # ---- the rules ----
 rules() { rules_of "$build" PROFILE=smoke "RUN=$run" "$@" -n crl >"$tmp/out"; }
@@ -35,9 +36,9 @@ classes() {
 judges() {
     sed -n "s/.*quern-evaluate .*\(collect\|crl\)\/.*--device '\?\([^']*\)'\?$/\2/p" "$tmp/out" | sort -u
 }
-[ "$(ask)" = sim:h100 ] && rules && [ "$(judges)" = sim:h100 ]; ok $? 'no GPU: sim:h100'
+[ "$(ask)" = sim:h100 ] && rules && [ "$(judges)" = sim:h100 ]; ok $? 'without a GPU sim:h100 judges'
 [ "$(ask "$two")" = 'cuda:0 cuda:1' ]; ok $? 'two GPUs: both serve'
-rules "$two" && [ "$(judges)" = 'NVIDIA H200' ]; ok $? 'their class judges'
+rules "$two" && [ "$(judges)" = 'NVIDIA H200' ]; ok $? 'the class of two GPUs judges'
 [ "$(classes)" = "$(printf '%s\n' 'NVIDIA H200' $simulated | sort)" ]
 ok $? 'the final pass: the class of the GPUs once, and every simulator'
 ! grep "device 'NVIDIA H200'" "$tmp/out" | grep -q quern-fleet &&
@@ -60,7 +61,7 @@ ok $? 'a GPU that is not there is one sentence'
 rules CLASSES=sim:l40,sim:h100 && [ "$(classes | tr '\n' ' ')" = 'sim:h100 sim:l40 ' ]
 ok $? 'classes by comma'
 rules CLASSES=sim:l40,sim:l40 && [ "$(classes)" = sim:l40 ] && ! grep -q warning "$tmp/out"
-ok $? 'one that is named twice, once'
+ok $? 'a class that is named twice serves once'
 for setting in 'CLASSES=sim:h100 h100' DEVICE=h100 DEVICES=h100; do
     rules "$setting"
     [ $? = 2 ] && grep -q "h100: no evaluator has this class; the simulator's is sim:h100" "$tmp/out"
@@ -69,14 +70,15 @@ done
 
 rules CLASSES=sim:h10
 [ $? = 2 ] && grep -q 'CLASSES=sim:h10: there is no sim:h10; expected sim:PROFILE' "$tmp/out"
-ok $? 'a simulator that is none'
+ok $? 'a simulator that is none is refused'
 rules "$two" CLASSES=cuda:1; [ $? = 2 ] &&
     grep -q 'CLASSES=cuda:1: expected a device class, here NVIDIA+H200; cuda:1 is a device' "$tmp/out"
 ok $? 'a device is no class'
 rules DEVICES=gpu
 [ $? = 2 ] && grep -q 'DEVICES=gpu: expected auto, cuda:N or sim:PROFILE, found gpu' "$tmp/out"
-ok $? 'a device that is none'
-rules DEVICES=,; [ $? = 2 ] && grep -q 'DEVICES=, names no device' "$tmp/out"; ok $? 'no device'
+ok $? 'a device that is none is refused'
+rules DEVICES=,; [ $? = 2 ] && grep -q 'DEVICES=, names no device' "$tmp/out"
+ok $? 'DEVICES that names no device is refused'
 
 # ---- the fleet: evaluators that only note their device ----
 command -v redis-server >/dev/null || done_testing
@@ -111,5 +113,6 @@ said 'exit 1'
 [ "$(fleet cuda:0,sim:a100 2 | tr ' ' '\n' | sort | uniq -c | tr -s ' \n' ' ')" = \
     " 1 cuda:0 $((cores > 2 ? cores - 1 : 1)) sim:a100 " ]
 ok $? 'a GPU has one evaluator beside the simulators'
-grep -q 'evaluators on cuda:0 and others, ' "$tmp/out"; ok $? 'and is not said to be the only device'
+grep -q 'evaluators on cuda:0 and others, ' "$tmp/out"
+ok $? 'a GPU beside simulators is not said to be the only device'
 done_testing

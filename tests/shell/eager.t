@@ -37,14 +37,15 @@ row() { grep -q "\"task\": \"$1\", \"axes\": {\"n\": 4}, $2, \"gpu\": \"none\"}"
 
 python3 rows.py a,hangs,dies,fused,fails,slow,b >out; [ "$(cat out)" = 0 ] && [ "$(wc -l <rows)" = 7 ]
 ok $? "each task has a row"
-row a '"us": 1.5, "ready": true' && row b '"us": 1.5, "ready": true'; ok $? "those that work have a time"
+row a '"us": 1.5, "ready": true' && row b '"us": 1.5, "ready": true'; ok $? "tasks that work have a time"
 row hangs '"us": 1.5, "ready": false, "best_error": "took over 10 s"'
-ok $? "one that is compiled too long is timed without that"
+ok $? "a task that is compiled too long is timed without compilation"
 row dies '"us": 1.5, "ready": false, "best_error": "the process ended with status 3"'
-ok $? "so is one that ends its process"
-row fused '"us": 1.5, "ready": true, "best_error": "no way"'; ok $? "and one that cannot be compiled"
+ok $? "a task whose compilation ends its process is timed without it"
+row fused '"us": 1.5, "ready": true, "best_error": "no way"'
+ok $? "a task that cannot be compiled is timed without compilation"
 row fails '"error": "out of memory"' && row slow '"error": "took over 10 s"'
-ok $? "one that fails or is too slow says so"
+ok $? "a task that fails or is too slow says so"
 : >asked; python3 rows.py a,hangs,c >out; [ "$(wc -l <rows)" = 8 ] &&
     [ "$(sort -u asked)" = $'measure c\nprepare c' ]
 ok $? "a second call measures what has no row"
@@ -52,7 +53,7 @@ printf '{"task": "d", "ax' >>rows; : >asked; python3 rows.py c,d >out; [ "$(wc -
     row d '"us": 1.5, "ready": true'
 ok $? "a torn row is measured again"
 : >asked; python3 rows.py a,fails again >out; [ "$(sort -u asked)" = $'measure fails\nprepare fails' ]
-ok $? "again: failed tasks are"
+ok $? "failed tasks are measured again where that is asked for"
 : >asked; sed -i 's/seconds=600/seconds=-1/' rows.py; python3 rows.py e,f >out; [ "$(cat out)" = 2 ] &&
     [ ! -s asked ]
 ok $? "no task is begun when the time is over"

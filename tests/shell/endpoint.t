@@ -32,8 +32,8 @@ rm log.hold
 ok $? 'killed three times it gives the same artifact'
 # At most the four requests that a kill interrupts are sent a second time.
 [ "$(requests)" -gt 32 ] || [ "$(requests)" = 32 ] && [ "$(requests)" -le 44 ]
-ok $? "and asks for nothing that it has ($(requests) requests for 32 answers)"
-[ ! -e killed.qa.journal ]; ok $? 'its journal is gone'
+ok $? "an endpoint is asked for nothing that the journal has ($(requests) requests for 32 answers)"
+[ ! -e killed.qa.journal ]; ok $? 'the journal of a finished run is gone'
 
 mkdir long; python3 "$root/tests/shell/fake_llm.py" "$tmp/long/log" long >long.port 2>>server.err & long=$!
 wait_for '[ -s long.port ]'
@@ -58,9 +58,9 @@ straight=$(requests)
     wait_for "[ \$(requests) -gt 4 ]"
     kill -9 $pid; wait $pid; rm log.hold; (collect torn.qa)' 2>>err
 [ $? = 0 ] && [ -n "$(digest taught.qa)" ] && [ "$(digest taught.qa)" = "$(digest torn.qa)" ]
-ok $? 'killed in the middle it ends the same'
+ok $? 'a teacher killed in the middle ends the same'
 [ "$(requests)" -le $((straight + 2)) ]
-ok $? "and pays for nothing twice but what was under way ($(requests) requests, $straight without a kill)"
+ok $? "a killed teacher pays twice only for what was under way ($(requests) requests, else $straight)"
 
 check_key
 done_testing

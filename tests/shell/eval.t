@@ -26,7 +26,7 @@ ok=tests/fixtures/kernels/ok.cu
 "$BIN/quern-eval" --task relu --json --cache '' $ok >"$tmp/b"
 is "two runs give equal bytes" "$(cksum <"$tmp/a")" "$(cksum <"$tmp/b")"
 (cd "$tmp" && "$BIN/quern-eval" --task relu --json "$OLDPWD/$ok" >c)
-is "and so in another folder" "$(cksum <"$tmp/a")" "$(cksum <"$tmp/c")"
+is "a run in another folder gives equal bytes" "$(cksum <"$tmp/a")" "$(cksum <"$tmp/c")"
 "$BIN/quern-eval" --task relu --json --seed 2 $ok >"$tmp/d"
 is "another seed is another key" \
     "$([ "$(json_field key <"$tmp/a")" != "$(json_field key <"$tmp/d")" ] && echo differs)" differs
@@ -43,14 +43,16 @@ is "no file: usage" $? 2
 "$BIN/quern-eval" --task nope $ok >/dev/null 2>"$tmp/err"
 is "no such task: usage" "$? $(grep -c 'no task "nope" in .*; .quern task list. lists them' "$tmp/err")" "2 1"
 "$BIN/quern-eval" --task sofmax $ok >/dev/null 2>"$tmp/err"
-is "a task's name misspelt" "$? $(grep -c 'no task "sofmax" in .*; did you mean softmax?' "$tmp/err")" "2 1"
+is "a task's name that is misspelt is answered by the one that is meant" \
+    "$? $(grep -c 'no task "sofmax" in .*; did you mean softmax?' "$tmp/err")" "2 1"
 set=$tmp/composed.cu
 "$BIN/quern-template" --task clamp_colsum >"$set" &&
     [ "$("$BIN/quern-template" --task composed/clamp_colsum/ | cksum)" = "$(cksum <"$set")" ]
-ok $? "a task of a set, by its folder"
-is "and by its name" "$("$BIN/quern-eval" --task composed/clamp_colsum --json "$set" | cksum)" \
+ok $? "a task of a set is found by its folder"
+is "a task of a set is found by its name" \
+    "$("$BIN/quern-eval" --task composed/clamp_colsum --json "$set" | cksum)" \
     "$("$BIN/quern-eval" --task clamp_colsum --json "$set" | cksum)"
-is "a folder at the root" \
+is "a task's folder at the root is found" \
     "$("$BIN/quern-eval" --task ./relu --json $ok 2>&1 |
     grep -c 'no task') $("$BIN/quern-eval" --task relu/ --json $ok | cksum)" "1 $(cksum <"$tmp/a")"
 for wrong in composed 'composed/*' composed/relu kernelbench/clamp_colsum relu,gelu /relu /; do
@@ -67,15 +69,16 @@ is "a pipe is judged as what is read from it" \
     "$("$BIN/quern-eval" --task relu --json <(cat $ok) |
     cksum) $("$BIN/quern-eval" --task relu --json /dev/stdin < <(cat $ok) | cksum)" \
     "$(cksum <"$tmp/a") $(cksum <"$tmp/a")"
-is "- is standard input" \
+is "- as a source is standard input" \
     "$("$BIN/quern-eval" --task relu --json - <$ok | cksum) $(cat $ok |
     "$BIN/quern-eval" --task relu --json - | cksum)" \
     "$(cksum <"$tmp/a") $(cksum <"$tmp/a")"
-is "also beside files" \
+is "- beside files is standard input" \
     "$(cat $ok | "$BIN/quern-eval" --task relu $ok - | grep -cE '^(standard input|.*ok.cu):$')" 2
 cat $ok | "$BIN/quern-eval" --task relu - - >/dev/null 2>"$tmp/err"
-is "but once" "$? $(grep -c 'standard input (-) is given twice' "$tmp/err")" "2 1"
-is "and of quern-compile" "$("$BIN/quern-compile" - <$ok | cksum)" "$("$BIN/quern-compile" $ok | cksum)"
+is "- twice is refused" "$? $(grep -c 'standard input (-) is given twice' "$tmp/err")" "2 1"
+is "- as a source of quern-compile is standard input" \
+    "$("$BIN/quern-compile" - <$ok | cksum)" "$("$BIN/quern-compile" $ok | cksum)"
 for flags in '--mode warm' '--budget 1'; do
     "$BIN/quern-eval" --task relu $flags $ok >/dev/null 2>"$tmp/err"
     is "$flags has no effect on a simulator: usage" \
@@ -86,11 +89,12 @@ is "--task-root is the folder of the tasks" "$? $(grep -c "$tmp/none" "$tmp/err"
 { printf '\xef\xbb\xbf' && sed '/^\/\/ /d' $ok; } >"$tmp/mark.cu"
 is "a byte-order mark is skipped" \
     "$("$BIN/quern-eval" --task relu --json "$tmp/mark.cu" $ok | json_field outcome | tr '\n' ' ')" "ok ok "
-is "and in a baseline, too" \
+is "a byte-order mark in a baseline is skipped" \
     "$("$BIN/quern-eval" --task relu --json --baseline "$tmp/mark.cu" $ok | json_field outcome)" ok
 tail -c +4 "$tmp/mark.cu" >"$tmp/unmarked.cu"
 "$BIN/quern-compile" "$tmp/mark.cu" >"$tmp/ptx" 2>/dev/null
-is "and by quern-compile" "$? $(cksum <"$tmp/ptx")" "0 $("$BIN/quern-compile" "$tmp/unmarked.cu" | cksum)"
+is "a byte-order mark is skipped by quern-compile" \
+    "$? $(cksum <"$tmp/ptx")" "0 $("$BIN/quern-compile" "$tmp/unmarked.cu" | cksum)"
 { cat $ok && printf '\0' && cat $ok; } >"$tmp/nul.cu"
 printf '%s\n' '//@ launch k<float><<<1, 32>>>(x, y, n)' \
     'template <typename T> __global__ void k(const T *x, T *y, int n) { y[0] = x[0]; }' >"$tmp/template.cu"
@@ -112,9 +116,9 @@ END
 ok $? "headers of the C++ library are CCCL's"
 { echo '#include <nvfunctional>'; cat tasks/relu/baseline.cu; } >"$tmp/std.cu"
 "$BIN/quern-eval" --task relu --device sim:h100 "$tmp/std.cu" 2>&1 | grep -qF '<cuda/std/...>'
-ok $? 'or the message names where they are'
+ok $? 'the message names where headers of the C++ library are'
 "$BIN/quern-compile" "$tmp/nul.cu" >"$tmp/ptx" 2>"$tmp/err"
-is "which compiles no part of a source that holds a NUL byte" \
+is "no part of a source that holds a NUL byte is compiled" \
     "$? $(wc -c <"$tmp/ptx") $(grep -c 'NUL byte' "$tmp/err")" "1 0 1"
 head -c 100000000 /dev/zero | tr '\0' 'x' >"$tmp/large.cu"
 "$BIN/quern-eval" --task relu --json "$tmp/large.cu" >"$tmp/large" 2>/dev/null

@@ -45,9 +45,9 @@ ok $? "the stand-in compiles"
 # ---- C ----
 run quern-export --task row_sum --to c --name fast_sum -o c all.cu; ok $? "a C package is written"
 grep -q '^c: fast_sum, a c package of row_sum; [0-9.]*x predicted for sim:h100, within' out
-ok $? "its verdict is told"
+ok $? "the verdict of an exported kernel is told"
 [ "$(ls c | tr '\n' ' ')" = 'fast_sum.c fast_sum.h kernel.cu verdict.json ' ] && cmp -s all.cu c/kernel.cu
-ok $? "with the source and the verdict"
+ok $? "a C package has the source and the verdict"
 cat >main.c <<'END'
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,8 +66,8 @@ int main(int argc, char **argv)
 END
 gcc -std=c11 -Wall -Wextra -Werror -I"$root/tests/fixtures/export" -Ic -o driven main.c c/fast_sum.c -L. \
     -lcuda -Wl,-rpath,"$tmp"
-ok $? "it compiles without a warning"
-LAUNCHES=$tmp/c.txt ./driven 40 128 >out; ok $? "it loads and launches"
+ok $? "a C package compiles without a warning"
+LAUNCHES=$tmp/c.txt ./driven 40 128 >out; ok $? "a C package loads and launches"
 is "the workspace has room for each buffer" "$(head -1 out)" 'verified 1 workspace 1024'
 cat >want.txt <<'END'
 part 4,40,1 256,1,1 0 stream=77 0000000000010000 0000000000030000 00000080
@@ -75,7 +75,7 @@ mark 5,1,1 64,1,1 2048 stream=77 0000000000030300 0000000000000000 00000014 3f00
 mark 5,1,1 64,1,1 2048 stream=77 0000000000030308 0000000000000001 00000014 3f000000 01a56e1fc2f8f359 7f800000
 finish 1,1,1 256,1,1 0 stream=77 0000000000030000 0000000000020000 00000028
 END
-cmp -s c.txt want.txt; ok $? "its launches are the plan's"; diff c.txt want.txt | sed 's/^/# /'
+cmp -s c.txt want.txt; ok $? "launches of a C package are the plan's"; diff c.txt want.txt | sed 's/^/# /'
 LAUNCHES=$tmp/none.txt ./driven 1000000 128 >out
 [ "$(cat out)" = $'verified 0 workspace 16125184\nlaunch 1' ] && [ ! -e none.txt ]
 ok $? "sizes that were not judged are refused"
@@ -90,7 +90,7 @@ done
 run quern-export --task row_sum --to torch --name fast_sum --arch sm_80,sm_90 -o py all.cu
 ok $? "a Python package is written"
 [ -s py/kernels_sm_80.cubin ] && [ -s py/kernels_sm_90.cubin ] && [ -s py/torch_op.py ]
-ok $? "with a binary for each architecture"
+ok $? "a Python package has a binary for each architecture"
 cat >drive.py <<'END'
 import importlib.util, json, sys, threading
 def load(name):
@@ -117,9 +117,9 @@ t = threading.Thread(target=prepared.run, args=(addresses, 0x77))
 t.start()
 t.join()
 END
-LAUNCHES=$tmp/py.txt python3 drive.py 40 128 >out 2>err; ok $? "it launches"
+LAUNCHES=$tmp/py.txt python3 drive.py 40 128 >out 2>err; ok $? "a Python package launches"
 is "outputs and buffers have the plan's sizes" "$(cat out)" $'None\n[[40]] [640, 20]'
-cmp -s py.txt want.txt; ok $? "its launches are the plan's, byte for byte"
+cmp -s py.txt want.txt; ok $? "launches of a Python package are the plan's, byte for byte"
 diff py.txt want.txt | sed 's/^/# /'
 python3 drive.py 1000000 128 2>err | head -1 >out
 grep -q '^rows=1000000 is outside of 1 to [0-9]*, which were judged$' out
@@ -185,7 +185,7 @@ import json
 p = json.load(open("py_op/package.json"))
 op, launch = p["steps"]
 print(op["op"], launch["arguments"][0])' >out
-is "with the operator's whole name, and its result as the kernel's pointer" "$(cat out)" \
+is "an exported operator has its whole name, and its result as the kernel's pointer" "$(cat out)" \
   "h = aten.linear.default(x, weight, bias) {'kind': 'pointer', 'name': 'h', 'offset': '0', 'element': 4}"
 for form in c flashinfer; do
   run quern-export --task op_layer --task-root "$op/tasks" --to $form -o d "$op/fused_rest.cu"
@@ -199,5 +199,6 @@ mkdir locked; chmod 500 locked
 if [ "$(id -u)" = 0 ]; then ok 0 "a folder that cannot be written (root writes everywhere) # SKIP"
 else run quern-export --task row_sum --to c -o locked/d all.cu; [ $rc = 3 ]
 ok $? "a folder that cannot be written"; fi
-[ -z "$(ls -d d* locked/d* 2>/dev/null | grep -v drive)" ]; ok $? "and nothing is left of them"
+[ -z "$(ls -d d* locked/d* 2>/dev/null | grep -v drive)" ]
+ok $? "nothing is left of packages that cannot be written"
 done_testing

@@ -100,12 +100,12 @@ digests hidden >"$tmp/hidden"
 ok $? 'without SECRET a seed is drawn, and its verdicts say it'
 ! grep -rlF "$secret" "$(dir hidden)" "$tmp/out" --include='*' --exclude-dir=queue |
   grep -vE '/cfg/secret$|verdicts[^/]*\.qa$|best/results.qa$' >"$tmp/leaks"
-ok $? "and nothing else does $(tr '\n' ' ' <"$tmp/leaks")"
+ok $? "no file but the seed's and the verdicts holds the drawn seed: $(tr '\n' ' ' <"$tmp/leaks")"
 rm "$(dir hidden)/crl/1/verdicts.qa" "$(dir hidden)/queue" -r; crl hidden TASKS=relu ROUNDS=1 SECRET=; s=$?
 digests hidden >"$tmp/again"
 [ $s = 0 ] && [ "$(cat "$(dir hidden)/cfg/secret")" = "$secret" ] &&
   diff "$tmp/hidden" "$tmp/again" >>"$tmp/out"
-ok $? 'the run keeps it, and its digests'
+ok $? 'a run keeps the seed that was drawn, and its digests'
 
 # ---- a model directory that an earlier run made ----
 crl native POLICY=native:"$(dir calm)/sft/model" STYLE=brief; s=$?

@@ -11,7 +11,7 @@ tasks() { export_ "$1" | sed -n 's/.*"task":"\([a-z_]*\)".*/\1/p' | sort -u | tr
 full=$(tasks full/samples.qa) all=$(tasks collect/samples.qa)
 [ -n "$full" ] && [ "$full" != "$all" ]
 ok $? "the whole grammar is asked for withheld tasks alone: $full of $all"
-[ "$(export_ full/pool.qa | wc -l)" -gt 0 ]; ok $? 'and has a pool'
+[ "$(export_ full/pool.qa | wc -l)" -gt 0 ]; ok $? 'a run with withheld designs has a pool'
 for f in selfsup/1 crl/1 report/sft report/crl; do
   export_ "$f/metrics.qa" | grep -q '"gap.tasks"'; ok $? "$f has the gap's tasks"
 done
@@ -25,9 +25,9 @@ if [ -n "$gap" ]; then
   is 'the table of an ablation has the same gap' \
     "$(sed -n 's/^| x .*| \([-0-9.]*\)% | [-0-9.]*% |$/\1/p' "$tmp/table")" \
     "$(printf %.1f "$(perl -e "print 100 * $gap")")"
-  grep -q 'Gap closed' "$(dir a)/report.html"; ok $? 'and the report shows it'
+  grep -q 'Gap closed' "$(dir a)/report.html"; ok $? 'the report shows the gap'
 fi
 crl b; [ ! -e "$(dir b)/full" ] && ! "$BIN/quern-artifact" export "$(dir b)/crl/1/metrics.qa" | grep -q gap.
-ok $? 'without WITHHOLD there is none'
+ok $? 'a run without WITHHOLD has no gap'
 none_left; ok $? 'no process is left at the end'
 done_testing

@@ -17,13 +17,13 @@ is 'so many tasks as were asked for' "$(ls "$tmp/a" | wc -l)" 3
 is 'a set beside another has none of its compositions' \
     "$(cat <(ls "$tmp/a") <(ls "$tmp/d") | sed -E 's/_b?f16$//' | sort | uniq -d)" ''
 ! "$BIN/quern-generate" --train 1 --beside "$tmp/none" -o "$tmp/e" 2>/dev/null
-ok $? 'there must be such a set'
+ok $? 'a set beside one that is not there is refused'
 
 count() { grep -lE "$1" $set/*/task.json | wc -l; }
 is 'tasks to learn from' "$(count '"split": "train"')" 60
 is 'held out by composition' "$(count '"composition"')" 16
 is 'held out by family' "$(count '"family"')" 4
-is 'none is degenerate' "$(count '"degenerate"')" 0
+is 'no generated task is degenerate' "$(count '"degenerate"')" 0
 
 # One kernel of each family of `composed`, without and with a mistake.
 for family in point fold softmax norm product turn scan window loss; do

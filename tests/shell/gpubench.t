@@ -21,13 +21,13 @@ sed -i 's/0\.5f/0.6f/' "$tmp/tasks/gelu/baseline.cu"
 touch -d 2020-01-01 "$tmp"/tasks/*/reference.c # older than the compiled references
 QUERN_TASKS=$tmp/tasks bench --parts same --pairs 40
 row_is 'comparisons that were refused' 2 'NOT REACHED'
-[ "$status $(field 'small: comparisons' 3)" = '0 2' ]; ok $? 'the others are compared all the same'
+[ "$status $(field 'small: comparisons' 3)" = '0 2' ]; ok $? 'the tasks beside one that fails are compared'
 
 bench --parts difference --trials 4
 row_is trials 4 'NOT REACHED'
 [ "$(awk -F'\t' '$6 == "raw" {print $2}' "$tmp/tsv" | sort | uniq -c | tr -s ' ' | tr '\n' ';')" = \
     ' 2 2% faster; 2 2% slower;' ]
-ok $? 'half of them either way'
+ok $? 'half of the trials have the second plan faster, half slower'
 row_is 'scored in the right direction' 100 reached
 
 bench --parts repeat --repeats 3 --span 1
@@ -35,7 +35,7 @@ row_is times 3 'NOT REACHED'
 row_is 'first to last' "$(field 'first to last' 3)" 'NOT REACHED'
 row_is 'scores within' 0 reached
 [ "$(grep -c 'us, baseline..raw$' "$tmp/tsv") $(grep -c 'us, candidate..raw$' "$tmp/tsv")" = '9 9' ]
-ok $? 'each with the times of both sides'
+ok $? 'each pair has the times of both sides'
 
 bench --parts sustained --sustained 13 --compilers 0 --work "$tmp/work"
 row_is 'distinct candidates judged' 13 'NOT REACHED'
@@ -74,7 +74,7 @@ bench --parts ''
 [ $status = 3 ]; ok $? 'results that cannot be written: exit status 3'
 "$BIN/quern-gpubench" --device sim:h100 --output "$tmp/none/tsv" >"$tmp/out" 2>"$tmp/err"; status=$?
 [ $status = 2 ] && ! ls -d "$tmp"/quern-gpubench-* 2>/dev/null
-ok $? 'nor begun: exit status 2, and no folder is left'
+ok $? 'results that cannot be begun: exit status 2, and no folder is left'
 rm -f "$tmp/tsv"
 bench --parts difference --trials 40000 &
 wait_for '[ -s "$tmp/tsv" ] && grep -q raw "$tmp/tsv"'
@@ -110,26 +110,28 @@ calls() {
 export PARTS='latency pairs sustained hostile' BUDGET=200
 parts
 [ "$status $(calls)" = '3 latency 170;' ]; ok $? 'what does not fit the budget is left for the next time'
-grep -q 'not yet measured: pairs sustained hostile' "$tmp/err"; ok $? 'and named'
+grep -q 'not yet measured: pairs sustained hostile' "$tmp/err"
+ok $? 'a part that does not fit the budget is named'
 export BUDGET=440
 parts
-[ "$status $(calls)" = '3 same,difference,repeat 410;' ]; ok $? 'which goes on there'
+[ "$status $(calls)" = '3 same,difference,repeat 410;' ]
+ok $? 'the next call goes on where the last one stopped'
 parts
 parts
 [ "$status $(calls)" = '1 sustained 410;hostile 410;' ]
-ok $? 'to the end; a part that failed makes the exit status 1'
+ok $? 'a part that failed makes the exit status 1 at the end'
 [ "$(wc -l <"$tmp/build/bench-gpu/summary.tsv") $(grep -c raw "$tmp/build/bench-gpu/summary.tsv")" = '9 0' ]
-ok $? 'summary.tsv has all of them'
+ok $? 'summary.tsv has all parts'
 [ "$(grep -c '^missed: ' "$tmp/out")" = 4 ] && grep -q '^4 of 8 targets reached' "$tmp/out"
 ok $? 'what was missed is said'
 parts
 [ -z "$(calls)" ]; ok $? 'nothing is measured twice'
 echo other >"$tmp/build/bin/quern-eval"
 parts
-[ "$(calls)" = 'latency 410;' ]; ok $? 'other programs: all again'
+[ "$(calls)" = 'latency 410;' ]; ok $? 'parts of other programs are measured again'
 BUDGET='' parts
 [ "$(calls)" = 'latency 0;same,difference,repeat 0;sustained 0;hostile 0;' ]
-ok $? 'without a budget: everything, without limits'
+ok $? 'without a budget every part is measured, without limits'
 PARTS=nothing parts
 [ $status = 2 ]; ok $? 'no such part: exit status 2'
 done_testing

@@ -63,13 +63,13 @@ field() {
             @ARGV' word recheck withheld
 }
 is 'a record like no hack is not judged again' "$(field unlike.qa)" '  0'
-is 'one like a hack is, and an honest one keeps its reward' "$(field alike.qa)" ' ok 0'
-is 'a wrong one that no hack is like passes' "$(field unknown.qa)" '  0'
-is 'a wrong one that is like a hack loses its reward' "$(field deceived.qa)" ' wrong_result 1'
+is 'a record like a hack is judged again, and an honest one keeps its reward' "$(field alike.qa)" ' ok 0'
+is 'a wrong record that no hack is like passes' "$(field unknown.qa)" '  0'
+is 'a wrong record that is like a hack loses its reward' "$(field deceived.qa)" ' wrong_result 1'
 is "a judge's word alone withholds nothing" "$(field said.qa)" 'cheat ok 0'
-is 'a word that the re-check confirms does' "$(field both.qa)" 'cheat wrong_result 1'
-is 'it is told of similar cheats' "$(grep -c '^// input_mutation, of task relu' asked)" 1
-is 'and it is paid' "$(wc -l <spent.tsv)" 1
+is "a judge's word that the re-check confirms withholds the reward" "$(field both.qa)" 'cheat wrong_result 1'
+is 'a judge is told of similar cheats' "$(grep -c '^// input_mutation, of task relu' asked)" 1
+is 'an honest record that a judge reviewed is paid' "$(wc -l <spent.tsv)" 1
 pool() {
     "$BIN/quern-pool" --pool pool.qa --samples wrong.qa --verdicts fast-verdicts.qa --output new.qa "$@" \
         2>err && export_ new.qa | wc -l

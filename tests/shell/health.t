@@ -30,20 +30,21 @@ wait_for 'status | grep -q "\"waiting\": 2"'
     grep -q '^quern-evald: this GPU is out of service: it was told to be sick$' a.log
 ok $? 'the evaluator ends with status 4 and one sentence'
 status | grep -q '"waiting": 2.*"leased": 0.*"done": 0.*"dead": 0'
-ok $? 'its job is in the queue again, neither done nor dead'
+ok $? 'the job of a sick device is in the queue again, neither done nor dead'
 status | grep -qF "\"quarantined\": \"$place\"" &&
     status | grep -q '"reason": "this GPU is out of service: it was told'
 ok $? 'the queue says which device, and why'
 told='this GPU is out of service: it was told to be sick'
 "$BIN/quern-queue" status |
     grep -qE "^out of service since 2[0-9-]+ [0-9:]+ UTC: $place \(sim:h100\): $told"
-ok $? 'people read it too'
-"$BIN/quern-queue" status | head -1 | grep -q '^class .*waiting'; ok $? 'below the table'
+ok $? 'quern queue tells people of a sick device'
+"$BIN/quern-queue" status | head -1 | grep -q '^class .*waiting'
+ok $? 'a sick device is told of below the table'
 ./noop --device sim:h100 2>b.log & worker=$!
 wait $submitter; s=$?
 [ $s = 0 ] && [ "$(message v.qa)" = "noop
 noop" ] && status | grep -q '"done": 2.*"dead": 0'; ok $? 'the next evaluator judges the job'
-! status | grep -q quarantined; ok $? 'and the mark is gone, since the device serves again'
+! status | grep -q quarantined; ok $? 'the mark of a sick device is gone when it serves again'
 
 # ---- a job survives more sick devices than it has deliveries ----
 kill -TERM $worker; wait $worker
@@ -55,7 +56,7 @@ for i in 1 2 3 4; do touch ill; ./noop --device sim:h100 2>a.log; [ $? = 4 ] && 
 [ $sick = 4 ] && status | grep -q '"waiting": 1.*"dead": 0'
 ok $? 'four devices that fall sick over one job leave it alive'
 ./noop --device sim:h100 --once 2>b.log; wait $submitter; s=$?
-[ $s = 0 ] && [ "$(message w.qa)" = noop ]; ok $? 'the fifth judges it'
+[ $s = 0 ] && [ "$(message w.qa)" = noop ]; ok $? 'the fifth device judges a job that four sick ones left'
 unset QUERN_REDIS
 kill -TERM $fleet; wait $fleet
 
@@ -80,8 +81,9 @@ END
 [ $s = 0 ] && grep -qE "^sim:h100 +0 +0 +$((21 + 2 * $(cat rounds))) +0 " out &&
     grep -q "^out of service since .*: $place " out
 ok $? 'every job of the fleet is done, and the sick device is named'
-grep -q 'evaluator [01] on sim:h100 left service; it is not started again' log; ok $? 'the fleet says so'
-[ "$(cat evaluators)" = 1 ]; ok $? 'and leaves it alone'
+grep -q 'evaluator [01] on sim:h100 left service; it is not started again' log
+ok $? 'the fleet names a sick device'
+[ "$(cat evaluators)" = 1 ]; ok $? 'the fleet leaves a sick device alone'
 is 'evaluators share the cores' "$(cat threads)" \
     "$(perl -e 'my $n = int(shift() / 2); print $n < 1 ? 1 : $n' "$(cores)")"
 touch ill

@@ -11,9 +11,10 @@ export_ sft/dataset.qa | grep -q '"kind":"correction"'; ok $? 'stage 1 has corre
 is 'the heldout task alone is sampled' \
     "$(export_ report/crl-1/samples.qa | sed -n 's/.*"task":"\([a-z_]*\)".*/\1/p' | sort | uniq -c | xargs)" \
     '4 gelu'
-export_ report/crl-1/metrics.qa | grep -q '"heldout.samples","step":1,"value":4'; ok $? 'and has its figures'
+export_ report/crl-1/metrics.qa | grep -q '"heldout.samples","step":1,"value":4'
+ok $? 'the heldout task has its figures'
 [ ! -e "$(dir a)/report/selfsup-1" ] && [ ! -e "$(dir a)/report/crl-2" ]
-ok $? "not after a stage's last round: the report samples its model"
+ok $? "no heldout samples follow a stage's last round: the report samples its model"
 # The prompts of a round, answered by the template teacher: the model here writes little that is new.
 mkdir "$tmp/s"
 "$BIN/quern-search" --prompts "$(dir a)/crl/1/prompts.qa" --tasks relu --copies 8 --seed 5 \
@@ -23,7 +24,7 @@ mkdir "$tmp/s"
   "$BIN/quern-pool" --pool "$(dir a)/selfsup/1/pool.qa" --samples "$tmp/s/samples.qa" \
   --verdicts "$tmp/s/verdicts.qa" --prompts "$(dir a)/crl/1/prompts.qa" --output "$tmp/s/pool.qa" \
   --stage crl --round 1 >>"$tmp/out" 2>&1
-ok $? 'other answers to the same prompts'
+ok $? 'heldout samples are other answers to the same prompts'
 export_ crl/1/prompts.qa >"$tmp/prompts"; "$BIN/quern-artifact" export "$tmp/s/pool.qa" >"$tmp/pool"
 perl -MJSON::PP -e '
     sub lines { open my $f, "<", $_[0] or die; map { decode_json($_) } <$f> }
@@ -46,6 +47,7 @@ grep -q 'Lineage, by what prompts showed\|Its prompt showed no kernel' "$(dir a)
 ok $? 'the page says it of each best kernel'
 crl a HELDOUT_EVERY=1 CORRECTIONS=1; [ $? = 0 ] && [ -z "$(ran)" ]
 ok $? 'the same command again does nothing'
-crl a CORRECTIONS=1; [ $? = 0 ] && [ -z "$(ran)" ]; ok $? 'nor without the heldout samples'
+crl a CORRECTIONS=1; [ $? = 0 ] && [ -z "$(ran)" ]
+ok $? 'the same command without the heldout samples does nothing'
 none_left; ok $? 'no process is left at the end'
 done_testing

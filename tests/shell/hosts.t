@@ -88,7 +88,7 @@ want=$(digest calm.qa)
 "$BIN/quern-queue" status >out 2>err
 grep -q 'appendonly yes' err && grep -q 'maxmemory-policy noeviction' err
 ok $? 'settings of Redis that may lose jobs are warned about'
-"$BIN/quern-queue" status >out 2>err; [ ! -s err ]; ok $? 'once'
+"$BIN/quern-queue" status >out 2>err; [ ! -s err ]; ok $? "a warning of Redis's settings comes once"
 redis-cli -h 10.9.0.1 config set appendonly yes >/dev/null
 redis-cli -h 10.9.0.1 config set maxmemory-policy noeviction >/dev/null
 
@@ -120,7 +120,7 @@ earlier=$(count done)
 timeout ${LIMIT:-900} "$BIN/quern-evaluate" s.qa --output far.qa >out 2>err & submitter=$!
 wait_for '[ "0$(count done)" -ge $((earlier + 5)) ]' 120
 "$BIN/quern-queue" top --window 0.5 >top 2>>log
-grep -q '^sim:h100 .*[0-9]$' top; ok $? 'and the jobs a minute of the class'
+grep -q '^sim:h100 .*[0-9]$' top; ok $? 'quern queue top has the jobs a minute of the class'
 before=$(count done)
 ip link set v2 down # a partition: host2 holds a job, and cannot say so
 wait_for "[ \"0\$(count done)\" -ge $((before + 10)) ]" 120; ok $? 'the other hosts go on during a partition'

@@ -7,8 +7,8 @@ fixtures=$root/tests/fixtures/import
 
 for name in row several causal assigned cells composed contracted rewritten; do
     run quern-import "$fixtures/$name.pt2" -o tasks; ok $? "$name is imported"
-    [ "$(cat out)" = "tasks/$name" ]; ok $? "its folder is told"
-    run quern-task gate "$name" --task-root tasks; ok $? "the gate accepts it"
+    [ "$(cat out)" = "tasks/$name" ]; ok $? "the folder of an imported task is told"
+    run quern-task gate "$name" --task-root tasks; ok $? "the gate accepts an imported task"
 done
 run quern-import "$fixtures/row.pt2" -o again && cmp -s tasks/row/task.json again/row/task.json
 ok $? "the same archive gives the same bytes"
@@ -54,7 +54,7 @@ ok $? "an assignment at indices is a copy to them"
 "$BIN/quern-task" show composed --task-root tasks 2>err | grep '^//@' >composed.cu
 run quern-eval --task composed --task-root tasks --device sim:h100 --json composed.cu &&
     grep -q '"outcome":"ok"' out
-ok $? "its kernels compile and are right, a remainder of whole numbers among them"
+ok $? "kernels of an imported graph compile and are right, a remainder of whole numbers among them"
 grep -q 'aten.permute(x, \[0, 1, 2\])' tasks/contracted/task.json &&
     grep -q 'aten.permute(y, \[2, 0, 1\])' tasks/contracted/task.json &&
     grep -q 'product = aten.mm(flat, flat_1)' tasks/contracted/task.json

@@ -17,28 +17,29 @@ for p in "$BIN"/quern-*; do
     case $p in *.tmp | *bench | cudarunner | ablation | paper | search) continue ;; esac
     grep -q "^  $p  *[a-z]" help || echo "# no line of $p"
 done >lacking
-[ ! -s lacking ]; ok $? 'and no program is left out'
+[ ! -s lacking ]; ok $? 'quern help -a leaves no program out'
 cat lacking
 run quern evla
 [ $rc = 2 ] && sentence quern "there is no command 'evla' (did you mean 'eval'?); quern help -a lists them"
-ok $? 'a command that is misspelt'
+ok $? 'a misspelt command is answered by the one that is meant'
 run quern help eval; cp out a; run quern-eval --help; cmp -s a out
 ok $? 'quern help COMMAND is quern-COMMAND --help'
 run quern status nonesuch; [ $rc = 2 ] && sentence quern-status 'no run nonesuch'
-ok $? 'the status of the command'
+ok $? 'quern has the status of its command'
 run quern run smoke; [ $rc = 2 ] && sentence quern "found 'smoke'"
 ok $? 'quern run takes targets and settings'
 run quern run sft crl; [ $rc = 2 ] && sentence quern 'crl is given beside sft'
-ok $? 'one target alone'
-run quern run -n -n; [ $rc = 2 ] && sentence quern '-n is given beside -n'; ok $? 'and one flag'
+ok $? 'quern run takes one target alone'
+run quern run -n -n; [ $rc = 2 ] && sentence quern '-n is given beside -n'; ok $? 'quern run takes one flag'
 
 # ---- installed ----
 prefix="$tmp/a prefix/usr" installed="$tmp/a prefix/usr/bin/quern"
 programs=(quern quern-eval quern-compile quern-config quern-status quern-fleet)
 (cd "$root" && mk/install "$BUILD" "$prefix" "${programs[@]}") >out 2>err
-[ $? = 0 ] && grep -q "^quern: installed ${#programs[@]} programs below " out; ok $? 'it is installed'
+[ $? = 0 ] && grep -q "^quern: installed ${#programs[@]} programs below " out
+ok $? 'make install puts the programs into a prefix'
 [ -s "$prefix/share/bash-completion/completions/quern" ] && [ -s "$prefix/share/quern/tools/export.py" ]
-ok $? 'completion, and what make optimize needs'
+ok $? 'completion, and what make optimize needs, are installed'
 # WORDS: what completion offers for the last one
 offers() {
     PATH="$prefix/bin:$PATH" bash -c '. "$0"; COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)); _quern
@@ -52,25 +53,25 @@ if command -v help2man >/dev/null; then
     ok $? 'a man page has a line that says what the program does'
     grep -A2 '^\.SH SYNOPSIS' "$prefix/share/man/man1/quern-eval.1" | grep -q -- '--task NAME' &&
         ! grep -q 'internal to' "$prefix/share/man/man1/quern.1"
-    ok $? 'and one that says how it is called'
+    ok $? 'a man page has a line that says how its program is called'
 fi
 find "$prefix" | sort >before
 mkdir empty && cd empty || exit 1
 logs=("$tmp/empty/out" "$tmp/empty/err")
 "$installed" eval --task relu "$root/tasks/relu/baseline.cu" >out 2>err; grep -q "$verdict" out
-ok $? 'a verdict from an empty folder'
+ok $? 'an installed quern judges from an empty folder'
 "$installed" run -n collect PROFILE=smoke >out 2>err
 [ $? = 0 ] && grep -q "quern-collect --output runs/smoke/collect/samples.qa" out
 ok $? 'a run is made below the current folder'
 "$installed" run -n crl PROFILE=smoke >out 2>err
 [ $? = 0 ] && grep -q 'quern-report.* --output runs/smoke' out
-ok $? 'to its end'
+ok $? 'an installed run comes to its end'
 cd .. && mv 'a prefix' 'another place' && cd empty || exit 1
 "$tmp/another place/usr/bin/quern" eval --task relu "$root/tasks/relu/baseline.cu" >out 2>err
 grep -q "$verdict" out
-ok $? 'a prefix that is moved'
+ok $? 'a prefix that is moved works'
 find "$tmp/another place/usr" | sed "s/another place/a prefix/" | sort | cmp -s - ../before
-ok $? 'nothing is written below it'
+ok $? 'nothing is written below a prefix'
 (cd "$root" && mk/install --remove "$tmp/another place/usr")
 [ -z "$(find "$tmp/another place/usr" -type f)" ]; ok $? 'uninstalling leaves no file'
 
@@ -82,10 +83,10 @@ cd "$tmp" && mkdir -p 'my tree/build/bin' && cp -r "$root"/{tasks,configs,mk,pip
 mv 'my tree' 'moved tree' && cd empty || exit 1
 sed -i 's/"name": "relu"/"name": "relu", "moved": 1/' "$tmp/moved tree/tasks/relu/task.json"
 "$tmp/moved tree/build/bin/quern" eval --task relu "$root/tasks/relu/baseline.cu" >out 2>err
-grep -q "$tmp/moved tree/tasks/relu/task.json" err; ok $? 'its programs read its own tasks'
+grep -q "$tmp/moved tree/tasks/relu/task.json" err; ok $? 'programs of a moved build read its own tasks'
 sed -i 's/, "moved": 1//' "$tmp/moved tree/tasks/relu/task.json"
 "$tmp/moved tree/build/bin/quern" eval --task gelu "$root/tasks/gelu/baseline.cu" >out 2>err
-grep -q '^gelu on sim:h100: ok$' out; ok $? 'and judge'
+grep -q '^gelu on sim:h100: ok$' out; ok $? 'programs of a moved build judge'
 "$tmp/moved tree/build/bin/quern" run -n collect PROFILE=smoke >out 2>err
-[ $? = 0 ] && grep -q "^'.*/moved tree/mk/run' runs/smoke" out; ok $? 'and make runs'
+[ $? = 0 ] && grep -q "^'.*/moved tree/mk/run' runs/smoke" out; ok $? 'programs of a moved build make runs'
 done_testing

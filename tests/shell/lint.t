@@ -13,7 +13,7 @@ printf '%s\n' '/* A test. */' 'int main(void)' '{' '    SET' \
     grep -q '^tests/test_a.c:5: runs cmocka tests without CM_OUTPUT_TAP' "$tmp/out"
 ok $? 'a cmocka test without TAP is found'
 sed -i 's/SET/cmocka_set_message_output(CM_OUTPUT_TAP);/' tests/test_a.c
-mk/lint --no-format >"$tmp/out"; ok $? 'one with TAP is not'
+mk/lint --no-format >"$tmp/out"; ok $? 'a cmocka test with TAP is no finding'
 git init -q . && printf 'echo %s\n' "$(seq -s ' ' 60)" >wide.sh && printf 'x=%s\n' "$(seq -s '' 60)" >word.sh
 git add .
 ! mk/lint --no-format >"$tmp/out" && [ "$(grep -c columns "$tmp/out")" = 1 ] &&

@@ -32,29 +32,30 @@ sys.exit(0 if ($1) else 1)"; }
 drive -- 'a script: ok' 'b script: ok' 'skip' 'c script: ok'
 [ $rc = 0 ] && [ "$(cat out)" = '0 200 1 stop 5 echo a
 1 200 1 stop 5 echo b
-3 200 1 stop 5 echo c' ]; ok $? 'answers, one skipped'
+3 200 1 stop 5 echo c' ]; ok $? 'answers are taken, and one prompt is skipped'
 logged "len(r) == 3 and r[0]['path'] == '/v1/chat/completions' and
     r[0]['key'] == 'Bearer sk-secret-0123456789abcdef'"
-ok $? 'path and key'
+ok $? 'a request has path and key'
 logged "sorted(q['body']['seed'] for q in r) == [100, 101, 103] and all(q['body']['model'] == 'm' and
     q['body']['max_tokens'] == 50
     and q['body']['temperature'] == 0.5 and q['body']['messages'][0] ==
     {'role': 'system', 'content': 'be brief'} for q in r)"
-    ok $? 'the body'
+    ok $? 'a request has its body'
 
 drive -- 'd script: 429:1 ok'
 [ $rc = 0 ] && grep -q '^0 200 2 stop 5 echo d$' out && logged "r[1]['time'] - r[0]['time'] >= 1"
 ok $? '429 with Retry-After: waited at least so long'
 drive -- 'e script: 429ms:700 ok'
 [ $rc = 0 ] && grep -q '^0 200 2 ' out && logged "r[1]['time'] - r[0]['time'] >= 0.7"
-ok $? '429 with retry-after-ms'
+ok $? '429 with retry-after-ms: waited at least so long'
 drive -- 'f script: 429date:2 ok'
-[ $rc = 0 ] && grep -q '^0 200 2 ' out && logged "r[1]['time'] - r[0]['time'] >= 0.9"; ok $? '429 with a date'
+[ $rc = 0 ] && grep -q '^0 200 2 ' out && logged "r[1]['time'] - r[0]['time'] >= 0.9"
+ok $? '429 with a date: waited until then'
 drive -- 'g1 script: 500 529 ok' 'g2 script: 503 408 ok'
 [ $rc = 0 ] && grep -q '^0 200 3 stop 5 echo g1$' out && grep -q '^1 200 3 stop' out
 ok $? '500, 529, 503 and 408 are tried again'
 drive -- 'ga script: garbage ok'
-[ $rc = 0 ] && grep -q '^0 200 2 stop' out; ok $? 'bytes that are no HTTP'
+[ $rc = 0 ] && grep -q '^0 200 2 stop' out; ok $? 'bytes that are no HTTP are tried again'
 drive -- 'h script: truncated ok' 'i script: half ok' 'j script: nothing ok' 'k script: none ok' \
     'l script: error200 ok'
 [ $rc = 0 ] && [ "$(cut -d' ' -f1-4 out | sort -u)" = '0 200 2 stop
@@ -76,7 +77,8 @@ drive -- 'q script: two' 'r script: gzip' 's script: length' 't script: reasonin
 3 200 1 stop 5 fine | deep
 4 200 1 stop 5 fine | deep
 5 200 1 stop 5 fine | deep
-6 200 1 stop 5 fine �' ]; ok $? 'two choices, gzip, length, reasoning in each form, half a character'
+6 200 1 stop 5 fine �' ]
+ok $? 'two choices, gzip, length, reasoning in each form and half a character are read'
 drive -- 'v script: 400' 'w script: 422' 'x script: never' 'y script: filter' 'z script: redirect' \
     'aa script: ok'
 [ $rc = 0 ] && [ "$(cut -d' ' -f1-4 out)" = '0 400 1 error
@@ -93,7 +95,7 @@ impatient() { # FLAGS -- PROMPT...
 }
 impatient -- 'ab script: 500' 'ac script: ok'
 [ $rc = 0 ] && grep -q '^0 500 [2-9]* error .*given up after' out && grep -q '^1 200 1 stop' out
-ok $? 'patience ends'
+ok $? 'patience with a server that fails ends'
 GIVE_UP=1 drive -- 'ad script: 429:3600'
 [ $rc = 0 ] && grep -q 'asks to wait 3600 s, more than the 1 s' out
 ok $? 'a Retry-After of an hour is not waited for'
@@ -108,7 +110,7 @@ done
 prompts=(); for i in $(seq 30); do prompts+=("bc$i script: 400"); done
 drive --concurrency 2 -- "${prompts[@]}"
 [ $rc = 1 ] && grep -q '10 requests in a row failed for good' err && logged 'len(r) <= 12'
-ok $? 'the breaker'
+ok $? 'the breaker stops a run at a server that fails'
 prompts=(); for i in $(seq 30); do prompts+=("bcl$i script: long"); done
 drive --concurrency 2 -- "${prompts[@]}" 'bcm script: ok'
 [ $rc = 0 ] && [ "$(grep -c ' 400 1 error .*context length' out)" = 30 ] && grep -q '^30 200 1 stop' out &&
@@ -120,7 +122,7 @@ drive --concurrency 2 --stop-after 2 -- 'bd script: ok' 'be script: ok' 'bf scri
 ok $? 'the caller can end the run'
 OPENAI_BASE_URL=http://127.0.0.1:1/v1 GIVE_UP=1 drive -- 'bi script: ok'
 [ $rc = 0 ] && grep -q '^0 0 .* error 0 http://127.0.0.1:1/v1/chat/completions: .*given up after' out
-ok $? 'nobody listens'
+ok $? 'an endpoint at which nobody listens is said'
 OPENAI_BASE_URL=http://127.0.0.1:1/v1 drive --absent 1 -- 'bia script: ok'
 [ $rc = 1 ] && grep -q 'nothing was reached there for 1 s; 0 of 1' err
 ok $? 'nobody listens since the start: the run stops'
@@ -141,15 +143,16 @@ http_proxy=http://nohost.invalid:1 NO_PROXY= no_proxy= GIVE_UP=20 drive --absent
 [ $rc = 1 ] && grep -q 'nothing was reached there for 1 s; 0 of 1' err
 ok $? 'a proxy that has no address: the run stops'
 impatient --timeout 0.5 --absent 1 -- 'bic script: drip'
-[ $rc = 0 ] && grep -q '^0 200 [2-9]* error .*given up after' out; ok $? 'who answers too late is there'
+[ $rc = 0 ] && grep -q '^0 200 [2-9]* error .*given up after' out
+ok $? 'a server that answers too late is there'
 OPENAI_BASE_URL='ftp://me:pw@host/x' drive -- 'bj script: ok'
 [ $rc = 1 ] && grep -q 'OPENAI_BASE_URL: expected an http or https URL' err && ! grep -q pw err
-ok $? 'a wrong URL; its password is not repeated'
+ok $? 'a wrong URL is refused, and its password is not repeated'
 OPENAI_API_KEY=$'bad\nkey' drive -- 'bk script: ok'
 [ $rc = 1 ] && grep -q 'OPENAI_API_KEY: character 4 of 7' err
 ok $? 'a key with a line feed cannot smuggle a header'
 OPENAI_API_KEY= OPENAI_BASE_URL= drive -- 'bl script: ok'
-[ $rc = 1 ] && grep -q 'OPENAI_API_KEY is not set' err; ok $? "the vendor's endpoint without a key"
+[ $rc = 1 ] && grep -q 'OPENAI_API_KEY is not set' err; ok $? "the vendor's endpoint without a key is refused"
 
 # ---- concurrency ----
 prompts=(); for i in $(seq 40); do prompts+=("c$i script: crowded:3"); done
@@ -159,7 +162,7 @@ ok $? '429s lower the concurrency until all are served'
 prompts=(); for i in $(seq 12); do prompts+=("d$i script: together:12"); done
 drive --concurrency 12 --timeout 90 -- "${prompts[@]}"
 [ $rc = 0 ] && logged "max(q['working'] for q in r) >= 12 and len(r) == 12"
-ok $? 'as many at once as asked for'
+ok $? 'as many requests run at once as asked for'
 prompts=('e0 script: remaining:2'); for i in $(seq 12); do prompts+=("e$i script: ok:0.1"); done
 drive --concurrency 1 -- 'e script: ok'; drive --concurrency 8 -- "${prompts[@]}"
 [ $rc = 0 ] && [ "$(wc -l <out)" = 13 ]; ok $? 'x-ratelimit-remaining-requests is understood'
@@ -187,18 +190,19 @@ drive --api anthropic -- 'h1 script: claude' 'h2 script: claude:max_tokens' 'h3 
 [ $rc = 0 ] && [ "$(cut -d' ' -f1-5 out)" = '0 200 1 stop 2
 1 200 1 length 2
 2 200 1 error 0
-3 200 2 stop 2' ] && grep -q '^0 .* ab | hm$' out; ok $? 'Anthropic: blocks, stop reasons, overload'
+3 200 2 stop 2' ] && grep -q '^0 .* ab | hm$' out
+ok $? "Anthropic's blocks, stop reasons and overload are read"
 logged "r[0]['path'] == '/v1/messages' and r[0]['key'] == 'sk-ant-secret-0123456789' and
     r[0]['version'] == '2023-06-01'
     and r[0]['body']['system'] == 'be brief' and 'seed' not in r[0]['body'] and
     len(r[0]['body']['messages']) == 1"
-    ok $? 'Anthropic: headers and body'
+    ok $? "Anthropic's requests have their headers and body"
 drive --api anthropic --temperature 1.5 -- 'h5 script: claude'
 [ $rc = 1 ] && grep -q 'expects a temperature of 0 to 1, found 1.5' err
-ok $? 'Anthropic: temperature above 1'
+ok $? "Anthropic's temperature above 1 is refused"
 
 # ---- the key ----
 drive -- 'i1 script: echokey' 'i2 script: keyanswer'
-[ $rc = 0 ] && grep -q 'bad header Bearer \*\*\*\*' out; ok $? 'a server that repeats the key'
+[ $rc = 0 ] && grep -q 'bad header Bearer \*\*\*\*' out; ok $? 'a key that a server repeats is not shown'
 ! grep -q 'secret' said; ok $? 'the key is in no output of any run above'
 done_testing

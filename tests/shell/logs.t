@@ -19,14 +19,14 @@ said second 10
     ! grep -q '^first says' "$log"
 ok $? 'the next run of the rule begins a log'
 grep -q '^command: .*loud first' "$log.1" && grep -q '^end: .* exit 0$' "$log.1"
-ok $? 'the log before is whole, beside it'
+ok $? 'the log before a rotation is whole, beside the new one'
 said third 10
 grep -q '^second says' "$log" && grep -q '^third says' "$log" && grep -q '^first says' "$log.1"
 ok $? 'a small log goes on'
 said fourth 30000; said fifth 10
 grep -q '^fourth says' "$log.1" && grep -q '^second says' "$log.1" && ! grep -q '^first says' "$log.1"
 ok $? 'the next rotation replaces the last'
-[ "$(ls "$tmp/r/log" | tr '\n' ' ')" = 'loud.log loud.log.1 ' ]; ok $? 'two files a rule, no more'
+[ "$(ls "$tmp/r/log" | tr '\n' ' ')" = 'loud.log loud.log.1 ' ]; ok $? 'a rule has two files of logs, no more'
 
 # ---- while the rule runs ----
 rm "$tmp/r/log/"*
@@ -58,5 +58,6 @@ end 'kill -INT $$'
 is 'a rule that is stopped is not said to fail' \
     "$? $(grep -c '^\[end\] stopped after .* s; the same command continues$' err) $(grep -c failed err)" \
     '130 1 0'
-end 'exit 4'; is 'one that fails is' "$? $(grep -c '^\[end\] failed with exit 4 after .*; log: ' err)" '4 1'
+end 'exit 4'; is 'a rule that fails is said to fail' \
+    "$? $(grep -c '^\[end\] failed with exit 4 after .*; log: ' err)" '4 1'
 done_testing

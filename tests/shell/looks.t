@@ -18,9 +18,9 @@ for p in status watch metrics; do
   run quern-$p ''; [ $rc = 2 ] && sentence quern-$p "expected the name or the folder of a run, found ''"
   ok $? "quern-$p of no name"
   run quern-$p none; [ $rc = 2 ] && sentence quern-$p 'there is no run none: '
-  ok $? "of a run that is not there"
+  ok $? "quern-$p of a run that is not there"
   run quern-$p empty; [ $rc = 1 ] && sentence quern-$p 'runs/empty/settings.mk holds no setting'
-  ok $? 'of one whose settings are empty'
+  ok $? "quern-$p of a run whose settings are empty"
 done
 run quern-compare a none; [ $rc = 2 ] && sentence quern-compare 'there is no run none: '
 ok $? 'quern-compare of a run that is not there'
@@ -30,7 +30,7 @@ run quern-status nothing-like-it; [ $rc = 2 ] && grep -Eq '; there are (a, empty
 ok $? 'the runs that are there are named'
 mkdir runs/overnight; cp runs/a/settings.mk runs/overnight/; run quern-status overnihgt
 [ $rc = 2 ] && sentence quern-status '; did you mean overnight?'
-ok $? 'or the one that is meant'
+ok $? 'the run that is meant is named'
 rm -r runs/overnight
 as=()
 if [ "$UID" = 0 ]; then as=(setpriv --reuid 65534 --regid 65534 --clear-groups); fi
@@ -42,7 +42,7 @@ if "${as[@]}" "$BIN/quern-status" --version >/dev/null 2>&1; then
   chmod 000 runs/a
   "${as[@]}" "$BIN/quern-status" a >out 2>err </dev/null; rc=$?
   [ $rc = 3 ] && sentence quern-status 'cannot open runs/a/settings.mk: Permission denied'
-  ok $? 'a run that may not be read'
+  ok $? 'a run that may not be read is named'
   chmod 755 runs/a runs/a/queue
 fi
 
@@ -58,7 +58,7 @@ bin=$(printf %q "$BIN") # as a word of a shell
 typed() { timeout 120 script -qec "$1" typed </dev/null >/dev/null; sed -i '/^Script /d' typed; }
 typed "$bin/quern-status a"; grep -q $'\033' typed; ok $? 'a terminal gets colours'
 NO_COLOR=1 typed "$bin/quern-status a"; grep -q '^run a: failed' typed && ! grep -q $'\033' typed
-ok $? 'with NO_COLOR it gets none'
+ok $? 'a terminal gets no colours with NO_COLOR'
 NO_COLOR= typed "$bin/quern-status a"; grep -q $'\033' typed; ok $? 'an empty NO_COLOR forbids nothing'
 (flock 9; exec sleep 1000 >/dev/null 2>&1) 9>runs/a/queue/lock & holder=$! # the run goes on
 at_exit+=('kill $holder 2>/dev/null')

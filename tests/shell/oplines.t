@@ -39,9 +39,10 @@ text=$("$BIN/quern-eval" --task op_layer --profile $fixtures/fused_rest.cu)
 is "registers and occupancy are those of the candidate's own kernel" \
     "$(grep -cE '^  registers  [1-9][0-9]* a thread.*occupancy' <<<"$text")" 1
 text=$("$BIN/quern-eval" --task op_layer --profile $fixtures/only_ops.cu)
-is "a plan without kernels has none" "$(grep -c '^  registers.* a thread' <<<"$text")" 0
+is "a plan without kernels has no registers and no occupancy" \
+    "$(grep -c '^  registers.* a thread' <<<"$text")" 0
 "$BIN/quern-eval" --task op_layer --json --baseline $fixtures/fused_rest.cu $fixtures/only_ops.cu >"$tmp/c"
-awk "BEGIN { exit !($(json_field score <"$tmp/c") < 1) }"; ok $? "a baseline can mix both, too"
+awk "BEGIN { exit !($(json_field score <"$tmp/c") < 1) }"; ok $? "a baseline can mix operators and kernels"
 
 # Short rows make sums over a block costly at the small size: a plan that does what the task needs is not held
 # to them, and one that leaves it out at the timed size is.

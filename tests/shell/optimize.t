@@ -82,11 +82,11 @@ optimize OP="$root/tasks/residual_rmsnorm/" TO=c "${small[@]}"
 ok $? "the same command goes on to a package"
 [ -s runs/residual_rmsnorm/residual_rmsnorm/residual_rmsnorm.c ] &&
   [ -s runs/residual_rmsnorm/residual_rmsnorm/verdict.json ] && [ -s runs/residual_rmsnorm/report.html ]
-ok $? "it and the report are there"
+ok $? "package and report are there"
 optimize OP="$root/tasks/residual_rmsnorm/" TO=torch "${small[@]}"
 [ $rc = 0 ] && [ -s runs/residual_rmsnorm/residual_rmsnorm/package.json ]
-ok $? "again in another form"
-grep -q 'is up to date' out err; ok $? "without another search"
+ok $? "the same command writes another form"
+grep -q 'is up to date' out err; ok $? "another form needs no other search"
 optimize OP="$root/tasks/relu" RUN=residual_rmsnorm "${small[@]}"
 [ $rc = 2 ] && grep -q 'the run runs/residual_rmsnorm is of .*residual_rmsnorm; choose another name' err
 ok $? "another operator does not take the run"
@@ -99,7 +99,7 @@ ok $? "the same archive is not imported again"
 cp "$root/tests/fixtures/import/causal.pt2" row.pt2; touch -d '-1 day' row.pt2
 short OP=row.pt2; [ $rc = 1 ] && grep -q '^runs/row/tasks/row' out &&
   grep -q tril runs/row/tasks/row/task.json
-ok $? "a changed one is"
+ok $? "a changed archive is imported again"
 set -m # without it, what runs in the background ignores the signal
 "$root/mk/optimize" optimize "$BUILD" - make OP="$root/tests/fixtures/import/row.pt2" RUN=broken \
   "${small[@]}" >out 2>err &

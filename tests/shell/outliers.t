@@ -74,18 +74,18 @@ honest=$score
 kernel part 'n > 1000000 ? n / 2 : n' 'x[i] * x[i]' 'x[i] * rsqrtf(s)'
 judge norm part
 [[ $verdict == *'"outcome":"wrong_result"'* && $verdict == *'few outliers among the inputs'*'left out'* ]]
-ok $? "one that estimates the sum from a half is wrong there, and is told why"
+ok $? "a win that estimates the sum from a half is wrong with outliers, and is told why"
 
 kernel most 'n > 1000000 ? n / 64 : n' 'x[i] * x[i]' 'x[i] * rsqrtf(s)'
 judge large most
 [[ $verdict == *'"outcome":"ok"'*'"time rows='*' cols=6144, with a few outliers: all blocks"'* ]]
 ok $? "where a simulator would take too long, it runs fewer rows, which the kernel can tell"
 awk "BEGIN {exit !($score < $honest * 1.02)}"
-ok $? "and what is left out takes its time all the same"
+ok $? "rows that are left out take their time all the same"
 kernel few 'n > 300000 ? n / 64 : n' 'x[i] * x[i]' 'x[i] * rsqrtf(s)'
 judge large few
 [[ $verdict == *'"outcome":"wrong_result"'*'time rows='*'few outliers among the inputs'* ]]
-ok $? "one that estimates there, too, is wrong"
+ok $? "a win that estimates the sum of fewer rows is wrong"
 cat >seen.cu <<END
 //@ buffer float sums[1024]
 //@ buffer float total[1]
@@ -125,7 +125,7 @@ extern "C" __global__ void scale(const float *x, const float *total, float *y, i
 END
 judge large seen
 [[ $verdict == *'"outcome":"wrong_result"'*'one outlier in each input'* ]]
-ok $? "and one that does so unless it sees an outlier"
+ok $? "a win that estimates the sum of fewer rows unless it sees an outlier is wrong"
 
 # length NAME SHARE: estimates the sum from a share of its terms, unless one of those is an outlier
 length() {
@@ -160,14 +160,14 @@ END
 length half 2
 judge length half
 [[ $verdict == *'with one outlier in each input'*'left out'* || $verdict == *'"cheat":"input_dispatch"'* ]]
-ok $? "one that estimates unless it sees an outlier does not see one alone"
+ok $? "a win that estimates unless it sees an outlier does not see one alone"
 length all 1
 judge length all
 [[ $verdict == *'"cheat":"input_dispatch"'*'done for unusual inputs alone'* ]]
-ok $? "one that sees each outlier and takes longer then is told so"
+ok $? "a win that sees each outlier and takes longer then is told so"
 
 kernel steep n 'sinf(x[i])' 'x[i] * s / n'
 judge steep steep
 [[ $verdict == *'"outcome":"ok"'* && $verdict != *'a few outliers'* ]]
-ok $? "a sum that the inputs' last bits decide is not checked so"
+ok $? "a sum that the inputs' last bits decide is not checked with outliers"
 done_testing

@@ -29,12 +29,12 @@ run quern-sft --plan --base base --lora 8; s=$?
 ok $? '--plan prints what a run takes, by parts'
 run quern-crl --plan --base base --max-tokens 512 --recompute on; s=$?
 [ $s = 0 ] && grep -q 'micro-batches of 512 tokens, activations made again' out && ! grep -q '^adapter ' out
-ok $? 'of quern-crl too, as the flags say'
+ok $? '--plan prints what quern-crl takes, as the flags say'
 run quern-selfsup --plan --base absent; s=$?
 sentence $s 2 absent/config.json; ok $? 'a model that is not there is one sentence'
 run quern-sample --plan --policy base --batch 4 --max-new 100; s=$?
 [ $s = 0 ] && grep -q '^4 rows at once: .* of which 100 are new: fits$' out && [ ! -e base/plan ]
-ok $? 'and of quern-sample'
+ok $? 'quern-sample names a model that is not there'
 run quern-sample --plan --policy base --max-new 50000; s=$?
 sentence $s 1 '--max-new is 50000'; ok $? 'more new tokens than the model has positions'
 
@@ -53,7 +53,7 @@ refused '--lean needs a GPU' --lean
 run quern-sft --dataset dataset.qa --output c --lora 4; sentence $? 2 '--lora needs --base'
 ok $? 'an adapter needs a checkpoint'
 run quern-sft --dataset dataset.qa --output c --trainer true; sentence $? 2 '--trainer needs --base'
-ok $? 'and so does a trainer'
+ok $? 'a trainer needs a checkpoint'
 run quern-sample --policy base --prompts p --output c --adapter base
 sentence $? 2 '--adapter is for --policy openai:MODEL'
 ok $? 'an adapter is for an endpoint'
@@ -66,7 +66,7 @@ sft one/model; s=$?
 ok $? 'stage 1 trains an adapter'
 [ "$(header one/model/manifest.qa | grep -c '"lora":"4"')" = 1 ] &&
     ! header base/manifest.qa | grep -q '"lora"'
-ok $? 'the header says so, and nothing of it where there is none'
+ok $? 'the header of a model names its adapter, and nothing of it where there is none'
 mkdir again && cp -r one/model again && echo '{{ other }}' >again/model/chat_template.jinja
 run quern-sft --dataset dataset.qa --base base --epochs 1 --batch 4 --output again/model; s=$?
 [ $s = 0 ] && [ -s again/model/model.safetensors ] && [ -s again/model/metrics.qa ] &&
@@ -89,7 +89,7 @@ run quern-sample --policy base --prompts prompts.qa --copies 4 --max-new 40 --st
 [ $s = 0 ] && python3 -c 'import json
 rows = [json.loads(x) for x in open("stop.jsonl")]
 assert rows and all("e" not in r["text"] and len(r["ids"]) == len(r["logprobs"]) for r in rows)
-assert any(r["finish"] == "stop" for r in rows)' 2>>err; ok $? 'a stop text ends its answers'
+assert any(r["finish"] == "stop" for r in rows)' 2>>err; ok $? 'a stop text ends answers of the engine'
 texts() { "$BIN/quern-artifact" export "$1" | sed 's/.*"text"://'; }
 run quern-sample --policy one/model --prompts prompts.qa --copies 2 --max-new 8 --top-k 1 --output k.qa &&
     run quern-sample --policy one/model --prompts prompts.qa --copies 2 --max-new 8 --temperature 0 \
@@ -107,11 +107,11 @@ sft pair/model --gpus 2; s=$?
     [ "$(loss_of one/model | wc -l)" -ge 3 ] &&
     paste <(loss_of one/model) <(loss_of pair/model) |
     awk '{ d = ($1 - $2) / $1; if (NF != 2 || d * d > 1e-10) exit 1 }'
-ok $? 'two train with the losses of one'
+ok $? 'two processes train with the losses of one'
 run quern-sample --policy one/model --prompts prompts.qa --copies 2 --max-new 8 --gpus 2 --output pair.qa
 s=$?
 [ $s = 0 ] && [ "$(digest native.qa)" = "$(digest pair.qa)" ] && [ -z "$(ls pair.qa.* 2>/dev/null)" ]
-ok $? 'and sample what one samples'
+ok $? 'two processes sample what one samples'
 "$BIN/quern-sft" --dataset dataset.qa --base base --epochs 1000 --batch 4 --lora 4 --gpus 2 \
     --output pair2/model 2>err &
 pid=$!
@@ -119,7 +119,7 @@ wait_for '[ -e pair2/model ]'; kill -TERM $pid; wait $pid; s=$?
 run quern-sft --dataset dataset.qa --base base --epochs 1 --batch 4 --lora 4 --gpus 2 --output pair3/model
 [ $s = 143 ] && [ -e pair2/model.checkpoint/optimizer.safetensors ] &&
     cmp -s pair/model/adapter_model.safetensors pair3/model/adapter_model.safetensors
-ok $? 'stopped, they leave a checkpoint; again, they are the same'
+ok $? 'two processes that are stopped leave a checkpoint, and go on to the same model'
 
 # ---- an endpoint that loads the adapters ----
 ask() { # ADAPTER OUTPUT: without the line that says what the requests cost at most
@@ -134,32 +134,33 @@ ask one/model one.qa; s=$?
 name=$(sed -n 's/.*load_lora_adapter".*"lora_name": "\([^"]*\)", "lora_path".*/\1/p' log)
 [ $s = 0 ] && [ "${name%-*}" = "quern-$(digest one/model/manifest.qa | cut -c1-12)" ] &&
     grep -q "\"lora_path\": \"$tmp/one/model\"" log
-ok $? 'the adapter is loaded, under its content'\''s name'
+ok $? 'an endpoint loads the adapter under the digest of its content'\''s name'
 [ "$(requests)" = 18 ] && [ "$(grep -c "\"model\": \"$name\"" log)" = 18 ] &&
     tail -1 log | grep -q "/v1/unload_lora_adapter.*$name"
-ok $? 'all requests name it, and it is unloaded after them'
+ok $? 'all requests name the adapter, and it is unloaded after them'
 [ "$(grep -c '"return_token_ids": true' log)" = 18 ] && [ "$(grep -c '"top_k": -1' log)" = 18 ] &&
     [ "$("$BIN/quern-artifact" export one.qa | grep '"ids"' | grep '"prompt_ids"' | grep -c '"logprobs"')" = \
     18 ]
 ok $? 'ids and log-probabilities are asked for, and recorded'
-ask one/model one.qa && [ "$(requests)" = 18 ]; ok $? 'the same again asks for nothing'
+ask one/model one.qa && [ "$(requests)" = 18 ]; ok $? 'a finished sampling asks an endpoint for nothing'
 mv one.qa first.qa
 curl -s -d "{\"lora_name\": \"$name\", \"lora_path\": \"$tmp/one/model\"}" \
     "${OPENAI_BASE_URL}/load_lora_adapter" >out
 ask one/model one.qa; s=$?
 [ $s = 0 ] && [ "$(requests)" = 36 ] && [ "$(digest one.qa)" = "$(digest first.qa)" ]
-ok $? 'one that a killed run left there is used'
+ok $? 'an adapter that a killed run left at the endpoint is used'
 ask one/model other.qa; s=$?
 [ $s = 0 ] && [ "$(grep '"/v1/load_lora' log | tail -1 | grep -c "$name")" = 0 ] &&
     [ "$(digest one.qa)" = "$(digest other.qa)" ]
-ok $? 'who asks beside it has a name of its own'
+ok $? "a second sampler has an adapter's name of its own"
 held_at=$(($(wc -l <log) + 6)); echo $held_at >log.hold # after the adapter and five answers
 "$BIN/quern-sample" --policy openai:fake --adapter one/model --prompts prompts.qa --copies 6 --concurrency 4 \
     --output torn.qa 2>err &
 pid=$!
 wait_for '[ $(wc -l <log) -gt $held_at ]'; kill -9 $pid; wait $pid 2>/dev/null; rm log.hold
 ask one/model torn.qa; s=$?
-[ $s = 0 ] && [ "$(digest one.qa)" = "$(digest torn.qa)" ]; ok $? 'killed on the way it ends the same'
+[ $s = 0 ] && [ "$(digest one.qa)" = "$(digest torn.qa)" ]
+ok $? 'sampling that is killed on the way ends the same'
 held_at=$(($(wc -l <log) + 6)); echo $held_at >log.hold # after the adapter and five answers
 "$BIN/quern-sample" --policy openai:fake --adapter one/model --prompts prompts.qa --copies 6 --concurrency 4 \
     --output lost.qa 2>err &
@@ -174,17 +175,17 @@ ok $? 'a server that has lost the adapter is given it again'
 
 echo off >log.adapters; ask one/model no3.qa
 sentence $? 3 'has no route to load adapters: start vLLM with VLLM_ALLOW_RUNTIME_LORA_UPDATING=True'
-ok $? 'a server without the route: what to start it with'
+ok $? "a server without the adapters' route: what to start it with is said"
 echo sglang >log.adapters; : >log; ask one/model sglang.qa; s=$?
 [ $s = 0 ] && grep -q '"path": "/load_lora_adapter"' log &&
     [ "$(grep -c '"model": "fake:quern-' log)" = 18 ] && [ "$(digest one.qa)" = "$(digest sglang.qa)" ]
-ok $? "SGLang's routes and names"
+ok $? "SGLang's routes and names are known"
 rm log.adapters
 run quern-sft --dataset dataset.qa --base base --epochs 1 --batch 8 --lora 64 --output wide/model
 ask wide/model no1.qa; sentence $? 3 'start it with a larger --max-lora-rank'
-ok $? 'a rank that the server does not take'
+ok $? 'a rank that the server does not take is said'
 ask base no2.qa; sentence $? 1 'base holds whole weights, not an adapter'
-ok $? 'whole weights cannot be given'
+ok $? 'whole weights cannot be given to an endpoint'
 
 # ---- stages 2 and 3 on the endpoint's answers ----
 "$BIN/quern-fleet" run --workers 1 --dir q -- bash \
@@ -198,14 +199,14 @@ grep -q 'new kernels that succeeded' err && ! grep -q 'without token ids' err; t
 ok $? 'stage 2 trains the same adapter on, from the ids as sampled'
 cmp -s one/model/adapter_config.json two/model/adapter_config.json &&
     cmp -s base/tokenizer.json two/model/tokenizer.json
-ok $? 'its base is the checkpoint'
+ok $? "the base of stage 2's adapter is the checkpoint"
 crl() {
     run quern-crl --base two/model --samples one.qa --verdicts one-verdicts.qa --epochs 1 --batch 4 \
         --lr 1e-3 --std-floor 0 --reference one/model "$@"
 }
 crl --output three/model --lora 4; s=$?
 [ $s = 0 ] && ! cmp -s two/model/adapter_model.safetensors three/model/adapter_model.safetensors
-ok $? 'and stage 3'
+ok $? 'stage 3 trains the same adapter on'
 run quern-crl --base two/model --samples native.qa --verdicts native-verdicts.qa --epochs 1 --batch 4 \
     --lr 1e-3 --constant-groups keep --reference one/model --output near/model; s=$?
 kl=$("$BIN/quern-artifact" export near/model/metrics.qa |
@@ -213,7 +214,7 @@ kl=$("$BIN/quern-artifact" export near/model/metrics.qa |
 [ $s = 0 ] && [ -n "$kl" ] && perl -e 'exit !(abs($ARGV[0]) < 1e-3)' -- "$kl"
 ok $? "the model that sampled is not far from itself: ${kl:-nothing}"
 crl --output no/model --lora 8; sentence $? 1 'has an adapter of rank 4 already'
-ok $? 'of another rank it is not'
+ok $? 'an adapter of another rank is not trained on'
 last=$(weights three/model/adapter_model.safetensors)
 for loss in grpo dr-grpo rloo gspo cispo reinforce; do
     crl --output "loss/$loss/model" --loss $loss; s=$?
@@ -228,7 +229,7 @@ crl --output loss/more/model --correction token --correction-cap 1.5 --kl 0.1 --
 [ $s = 0 ] && "$BIN/quern-artifact" export loss/more/model/metrics.qa | grep -q '"correction"' &&
     "$BIN/quern-artifact" export loss/more/model/metrics.qa | grep -q '"kl"' &&
     grep -q 'log-probabilities of [0-9]* answers before the update' err
-ok $? 'correction, KL and length together'
+ok $? 'correction, KL and length train together'
 
 # ---- an outside trainer ----
 # Sets a variable for each field of the training's file that is a text.
@@ -269,17 +270,18 @@ outside 'sh trainer.sh' out1/model; s=$?
 ok $? 'a trainer is given the dataset, and its adapter taken back'
 grep -q "\"base_model_name_or_path\": \"$tmp/base\"" out1/model/adapter_config.json &&
     [ "$("$BIN/quern-artifact" export out1/model/manifest.qa | grep -c '"name"')" -ge 3 ]
-ok $? 'its base is named as it is here, and the manifest is there'
+ok $? 'an adapter of a trainer names its base as it is here, and its manifest is there'
 run quern-sample --policy out1/model --prompts prompts.qa --copies 1 --max-new 4 --output out1.qa
-ok $? 'it is a model that answers'
+ok $? "a trainer's adapter is a model that answers"
 FROM="$tmp/base" outside 'sh trainer.sh' out2/model --lr 1e-5; s=$?
-[ $s = 0 ] && cmp -s base/model.safetensors out2/model/model.safetensors; ok $? 'a whole checkpoint too'
+[ $s = 0 ] && cmp -s base/model.safetensors out2/model/model.safetensors
+ok $? "a trainer's whole checkpoint is a model that answers"
 run quern-selfsup --base one/model --samples one.qa --verdicts one-verdicts.qa --output out3/model \
     --trainer 'sh trainer.sh'
-ok $? 'in stage 2'
+ok $? 'a trainer trains in stage 2'
 run quern-crl --base one/model --samples one.qa --verdicts one-verdicts.qa --std-floor 0 --output out4/model \
     --trainer 'sh trainer.sh'
-ok $? 'in stage 3'
+ok $? 'a trainer trains in stage 3'
 run quern-crl --base one/model --samples native.qa --verdicts native-verdicts.qa --output out5/model \
     --trainer false; s=$?
 [ $s = 0 ] && grep -q 'the trainer is not called' err &&
@@ -291,22 +293,23 @@ outside 'echo nothing; exit 3' bad/model; s=$?
 sentence $s 1 "ended with exit 3" || { [ $s = 1 ] && grep -q 'ended with exit 3' err; }; t=$?
 [ $t = 0 ] && [ ! -e bad/model/manifest.qa ] && [ -s bad/model.trainer/dataset.jsonl ]
 ok $? 'a trainer that fails: its exit is told, what it was given stays'
-outside 'kill -SEGV $$' bad/model; [ $? = 1 ] && grep -q 'ended by signal 11' err; ok $? 'or its signal'
+outside 'kill -SEGV $$' bad/model; [ $? = 1 ] && grep -q 'ended by signal 11' err
+ok $? 'a trainer that a signal ends: the signal is told'
 outside true bad/model; [ $? = 1 ] &&
     grep -q 'what the trainer wrote is no model: expected config.json or adapter_config.json' err
-ok $? 'one that writes nothing'
+ok $? 'a trainer that writes nothing is refused'
 outside '. ./fields.sh; echo "{}" >"$output/config.json"' bad/model
 [ $? = 1 ] && grep -q 'what the trainer wrote is no model: .*config.json' err
-ok $? 'a config that is none'
+ok $? "a trainer's config that is none is refused"
 torn='. ./fields.sh; cp "$FROM"/adapter_config.json "$output"; '
 torn+='head -c 100 "$FROM/adapter_model.safetensors" >"$output/adapter_model.safetensors"'
 outside "$torn" bad/model
 [ $? = 1 ] && grep -q 'what the trainer wrote is no model: .*adapter_model.safetensors' err
-ok $? 'torn weights'
-[ ! -e bad/model/manifest.qa ]; ok $? 'none of them is a model'
+ok $? "a trainer's torn weights are refused"
+[ ! -e bad/model/manifest.qa ]; ok $? 'no output of a trainer that was refused is a model'
 outside 'sleep 60' bad/model --trainer-hours 0.0003
 [ $? = 1 ] && grep -q 'took more than 1 s and was ended' err
-ok $? 'one that takes too long'
+ok $? 'a trainer that takes too long is ended'
 nap=1061.5$$ # no other test sleeps so long
 slow() {
     exec "$BIN/quern-sft" --dataset dataset.qa --base base --epochs 1 --batch 4 \
@@ -316,12 +319,12 @@ slow & pid=$!
 wait_for '[ -e slow/model.trainer/state/on ]'; kill -TERM $pid
 wait_for '! kill -0 $pid 2>/dev/null'; ended=$?; kill -9 $pid 2>/dev/null; wait $pid; s=$?
 [ $s$ended = 1430 ] && grep -q 'the same command calls it again' err
-ok $? 'SIGTERM reaches it, exit 143'
+ok $? 'SIGTERM reaches the trainer, exit 143'
 gone() { ! pgrep -f "^sleep $nap" >/dev/null; }
-wait_for gone; ok $? 'and all that it started is gone'
+wait_for gone; ok $? 'all that a stopped trainer started is gone'
 rm -f slow/model.trainer/state/on; slow & pid=$!
 wait_for '[ -e slow/model.trainer/state/on ]'; kill -KILL $pid; wait $pid 2>/dev/null
-wait_for gone; ok $? 'by kill -9 too'
+wait_for gone; ok $? 'all that a trainer started is gone after kill -9, too'
 
 # ---- the pipeline's rules ----
 . "$root/tests/shell/rules.sh"
@@ -335,13 +338,13 @@ grep -q "quern-sft .*--base $tmp/base .*--engine auto --lora 16 --lora-alpha 32"
 ok $? 'BASE: adapters on what the endpoint serves'
 rules POLICY=openai:M >rules.out; ! grep -qE 'quern-(sft|crl) ' rules.out &&
     grep -q 'quern-sample --policy openai:M --ledger [^ ]* *--prompts' rules.out
-ok $? 'without it nothing is trained'
+ok $? 'without a trainer nothing is trained on an endpoint'
 rules POLICY=native:"$tmp/base" LORA=8 TRAINER="sh it's.sh" MAX_TOKENS=4096 >rules.out
 [ "$(grep -cF -- "--lora 8 --lora-alpha 32 --trainer 'sh it'\\''s.sh' --max-tokens 4096" rules.out)" -ge 2 ] \
     || grep -qF -- "--trainer 'sh it'\\''s.sh'" rules.out
 ok $? 'LORA, TRAINER and MAX_TOKENS reach the stages'
 rules >rules.out; ! grep -qE -- '--(lora|engine|trainer|adapter)' rules.out
-ok $? 'and nothing of it the default run'
+ok $? 'the default run has no setting of an adapter'
 wrong() { # SENTENCE SETTINGS: make ends with 2 and one sentence, and nothing is started
     rules "${@:2}" >rules.out
     [ $? = 2 ] && grep -qF -- "quern: $1" rules.out && [ "$(wc -l <rules.out)" = 1 ]; ok $? "${1%%[:;]*}"

@@ -14,7 +14,7 @@ END
 done
 "$BIN/quern-derive" -o tasks 2048.json 16384.json; ok $? "two softmaxes over the rows"
 turning=$(grep -l '"turns": "rows"' tasks/*/task.json | wc -l)
-is "turned inputs give turned outputs there" "$turning" 2
+is "turned inputs give turned outputs in two softmaxes" "$turning" 2
 
 # soft NAME USED: the softmax of each column, over USED of the rows
 soft() {
@@ -58,7 +58,7 @@ ok $? "an honest kernel is ok, and its elements are compared"
 soft part 'rows > 1000 ? rows * 7 / 8 : rows'
 judge soft2048 part
 [[ $verdict == *'"outcome":"wrong_result"'*'time rows=2048'*' elements: '* ]]
-ok $? "one that leaves out rows at the timed size is wrong"
+ok $? "a kernel that leaves out rows at the timed size is wrong"
 judge soft16384 whole
 [[ $verdict == *'"outcome":"ok"'* ]]
 ok $? "an honest kernel is ok where the whole reference costs too much"

@@ -218,7 +218,7 @@ ok $? 'a worker is stopped with a job in its hands'
 ./noop --device sim:h100 2>b.log & b=$!
 wait $e; s=$?
 [ $s = 0 ] && [ "$(digest hosts.qa)" = "$want" ] && [ "$(count hosts done)" = 30 ]
-ok $? 'past its lease another does that job too'
+ok $? 'a job past its lease is done by another worker'
 kill -CONT $a; kill -TERM $a; wait $a; s=$?
 [ $s = 0 ] && tr -d ' \n' <<<"$(status hosts)" | grep -q '"waiting":0,"leased":0,"done":30,"dead":0'
 ok $? 'a worker that woke after its lease changes nothing'
@@ -265,7 +265,7 @@ ok $? 'crash, hang and failure end dead, with a verdict; their neighbour is done
 [ "$(grep -c 'delivery [123]:' a.log)" = 3 ]
 ok $? 'a candidate that kills its evaluator is tried three times'
 "$BIN/quern-queue" retry | grep -q '^3 dead jobs put back'; ok $? 'retry revives the dead'
-wait_for '[ "$(count hosts dead)" = 3 ]'; ok $? 'and they die again'
+wait_for '[ "$(count hosts dead)" = 3 ]'; ok $? 'revived jobs that fail die again'
 kill -9 $a; wait $a 2>/dev/null
 
 # ---- an emptied server, and a stage that waits for its jobs ----
@@ -300,12 +300,12 @@ ok $? 'a server that cannot start for another reason, or is killed as it starts:
 printf garbage | dd of=$aof bs=1 conv=notrunc 2>/dev/null
 "$BIN/quern-fleet" run --workers 0 --dir calm -- true >out 2>log; s=$?
 [ $s = 0 ] && grep -q 'could not be read; they are kept as .*damaged-1' log
-ok $? 'a damaged one is put aside, and that is said'
+ok $? 'a damaged file of the queue is put aside, and that is said'
 "$BIN/quern-fleet" run --workers 0 --dir calm -- false >out 2>log; [ $? = 1 ]
 ok $? "the command's failure is the fleet's"
 "$BIN/quern-fleet" run --workers 0 --dir calm -- ./absent >out 2>log
 [ $? = 127 ] && grep -q 'cannot run ./absent' log
-ok $? 'a command that is not there'
+ok $? "a fleet's command that is not there is said"
 mkdir nothing; PATH=$tmp/nothing "$BIN/quern-fleet" run --workers 0 --dir calm -- true >out 2>log; s=$?
 [ $s = 3 ] && [ "$(wc -l <log)" = 1 ] && grep -q 'there is no redis-server' log
 ok $? 'no redis-server: one sentence'

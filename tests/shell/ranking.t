@@ -190,5 +190,5 @@ awk "BEGIN { exit !(${bound:-0} > ${free:-9}) }"
 ok $? "a launch bound raises the occupancy ($bound, $free)"
 free=$(score row_sum free) bound=$(score row_sum bound)
 awk "BEGIN { exit !(${bound:-9} < 0.5 * ${free:-0}) }"
-ok $? "and what it spills makes the kernel slower by far ($bound, $free)"
+ok $? "registers that a launch bound spills make the kernel slower by far ($bound, $free)"
 done_testing

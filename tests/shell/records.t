@@ -57,7 +57,7 @@ start B; b=$pid
 finish agree; s=$?
 [ $s = 0 ] && [ "$(field agree.qa confirmed)" = 'yes yes ' ] && [ "$(field agree.qa score)" = '3.7 3.5 ' ] &&
     [ "$(count done)" = 4 ]
-ok $? 'within 10%: confirmed, with the lower score'
+ok $? 'a second device within 10%: confirmed, with the lower score'
 grep -q '"other":{[^}]*"score":4[^}]*"uuid":"A"' verdicts &&
     grep -q '"other":{[^}]*"score":3.6[^}]*"uuid":"B"' verdicts
 ok $? "the other device's numbers are kept"
@@ -67,7 +67,7 @@ want=$(digest agree.qa); cp agree.samples same.samples
 end $a; end $b
 again same; finish same; s=$?
 [ $s = 0 ] && [ -n "$want" ] && [ "$(digest same.qa)" = "$want" ] && [ "$(count done)" = 4 ]
-ok $? 'submitted again, without any evaluator: the same bytes'
+ok $? 'records submitted again, without any evaluator: the same bytes'
 
 # ---- devices that disagree ----
 fresh; start A; a=$pid
@@ -77,10 +77,10 @@ start B; b=$pid
 finish differ; s=$?
 [ $s = 0 ] && [ "$(field differ.qa confirmed)" = 'no no alone ' ] &&
     [ "$(field differ.qa score)" = '4.4 4.0 3.2 ' ]
-ok $? 'beyond 10%: not confirmed, with the lower score; an evaluator that fails confirms nothing'
+ok $? 'a second device beyond 10%, or one that fails: not confirmed, with the lower score'
 grep -q '"message":"two devices of the class disagree: 5.000 on A, 4.400 on B"' verdicts &&
     grep -q '4.000 on A, 9.000 on B' verdicts
-ok $? 'the message says both'
+ok $? 'the message of an unconfirmed record says both times'
 
 # ---- twice the best known ----
 "$BIN/quern-pool" --output none.pool 2>err
@@ -93,7 +93,8 @@ evaluate twice "$(measured 0 A=2.5 B=2.45)" "$(measured 0 A=2.3 B=2.3)"; finish 
 ok $? 'more than twice the best of the pool is a record, less is not'
 options='--best none.pool'
 cp twice.samples new.samples; again new; finish new; s=$?
-[ $s = 0 ] && [ "$(grep -c '"confirmed":""' verdicts)" = 2 ]; ok $? 'a task that the pool lacks: only above 3'
+[ $s = 0 ] && [ "$(grep -c '"confirmed":""' verdicts)" = 2 ]
+ok $? 'a task that the pool lacks has records only above 3'
 
 # ---- the second device's evaluator is killed during its job, and comes back ----
 options='--second-wait 60'
@@ -122,14 +123,14 @@ for try in 1 2 3 4 5; do
 done
 [ $s = 0 ] && [ "$(field gone.qa confirmed)" = 'alone ' ] && [ "$(field gone.qa score)" = '6.0 ' ] &&
     [ "$(count done)" = 1 ] && [ "$(count waiting)" = 0 ]
-ok $? 'without it the record stays unconfirmed, and its second job is taken back'
+ok $? 'without a second device the record stays unconfirmed, and its second job is taken back'
 
 # ---- one device ----
 options='--second-wait 2'
 evaluate alone "$(measured 0 A=7)"; finish alone; s=$?
 [ $s = 0 ] && [ "$(field alone.qa confirmed)" = 'alone ' ] &&
     grep -q '"message":"unconfirmed: no other device of the class test:gpu was there"' verdicts
-ok $? 'one device: unconfirmed'
+ok $? 'a record of a fleet with one device stays unconfirmed'
 
 # ---- the submitter is killed while a record waits, and continues from its journal ----
 fresh; options='--second-wait 60'
@@ -142,7 +143,7 @@ start B; b=$pid
 again journal; finish journal; s=$?
 [ $s = 0 ] && [ "$(field journal.qa confirmed)" = 'yes ' ] && [ "$(field journal.qa score)" = '3.9 ' ] &&
     [ "$(count done)" = 2 ]
-ok $? 'and continues'
+ok $? 'the submitter continues from its journal'
 
 # ---- simulators have no records ----
 start A sim:h100; c=$pid

@@ -95,7 +95,7 @@ would small DEVICE='NVIDIA H200' CLASSES=sim:h100
 ok $? 'another class judges: all nine verdicts.qa, and no prompts of the report'
 edit='s/HARNESS=[0-9]*/HARNESS=0/' would small
 [ "$(grep -c 'verdicts$' "$tmp/made")" = 9 ] && has sft-model-manifest && ! has collect-samples
-ok $? 'another harness judges: all of them, and what follows'
+ok $? 'another harness judges: all verdicts.qa, and what follows'
 rules small -n -B crl; commands | grep quern-evaluate >"$tmp/made"
 [ "$(grep -cE '^best-(verdicts-sim-h100|again-verdicts) .* --again ' "$tmp/made")" = 2 ] &&
     [ "$(grep -c -- --again "$tmp/made")" = 2 ]
@@ -106,25 +106,25 @@ secret="runs/$run-small/cfg/secret"
 ok $? 'all judge by the seed of one file, which no command names'
 rules small -n -B crl SECRET=5; commands | grep quern-evaluate >"$tmp/made"
 [ "$(grep -c -- '--seed 5 ' "$tmp/made")" = 10 ] && commands | grep -q '^collect-samples .* --eval-seed 5 '
-ok $? 'SECRET is that seed'
+ok $? 'SECRET is the seed by which all judge'
 would small STYLE=full
 has report-prompts && has selfsup-1-prompts && has crl-1-prompts && ! has 'collect-.*'
 ok $? 'another style: prompts of every stage, not what was collected'
 would small ROUNDS=3
 ! grep -vxE 'crl-3-.*|report-.*|best-.*|report' "$tmp/made" && has crl-3-model-manifest
-ok $? 'one round more: it and the report'
+ok $? 'one round more makes that round and the report'
 would small SELFSUP_ROUNDS=3
 ! grep -vxE 'selfsup-3-.*|crl-.*|report-.*|best-.*|report' "$tmp/made" && has selfsup-3-model-manifest &&
     has crl-1-prompts
-ok $? 'one more of stage 2: it, and stage 3 from its start'
+ok $? 'one round more of stage 2 makes that round, and stage 3 from its start'
 rules small -n crl-2-prompts -B; made >"$tmp/made"
 has crl-2-prompts && has crl-1-pool && ! has 'crl-2-samples|report.*'
 ok $? 'a step has the name of its log, and makes what it needs'
 grep -qx "runs/$run-small/crl/2/prompts.qa: runs/$run-small/crl/1/pool.qa .*" "$tmp/settings.mk" &&
     ! grep -qF '$$' "$tmp/settings.mk" && ! grep -q '(eval \|SECONDEXPANSION' pipeline.mk
-ok $? 'and one plain rule'
+ok $? 'a step is one plain rule'
 would small MAX_TOKENS=512 RECOMPUTE=on TRAINER_HOURS=2; [ ! -s "$tmp/made" ]
-ok $? 'how it fits the memory and the time is no other work'
+ok $? 'settings of memory and time make nothing again'
 
 # ---- fewer rounds of stage 2, and back ----
 for rounds in 1 2; do
@@ -143,9 +143,10 @@ rules gpu "${gpu[@]}" crl; rules gpu "${gpu[@]}" -q crl; s=$?
 rules gpu DEVICES=auto -n crl; [ $? = 2 ] && [ $s = 0 ] && [ "$(wc -l <"$tmp/out")" = 1 ] &&
     grep -q "^quern: runs/$run-gpu was judged on NVIDIA H200, and $now" "$tmp/out"
 ok $? 'the GPU has gone: the simulator does not take its place unasked'
-would gpu DEVICES=sim:h100 && [ "$(grep -c 'verdicts$' "$tmp/made")" = 9 ]; ok $? 'but when it is named'
+would gpu DEVICES=sim:h100 && [ "$(grep -c 'verdicts$' "$tmp/made")" = 9 ]
+ok $? 'a simulator that is named takes the place of a GPU that has gone'
 rules gpu DEVICES=auto 'DEVICE=NVIDIA H200' CLASSES=NVIDIA+H200 -q crl
-ok $? 'nor is the class that others serve another'
+ok $? 'a class that other hosts serve makes nothing again'
 rules small "${gpu[@]}" -n crl
 [ $? = 2 ] && grep -q 'was judged on sim:h100, .* DEVICES=cuda:0 judges all of it again' "$tmp/out"
 ok $? 'a GPU that has come is not taken unasked either'
@@ -155,7 +156,7 @@ mkdir "$tmp/together"
 TOGETHER=$tmp/together rules alone "POLICY=native:$tmp/a" HELDOUT_EVERY=1 -j8 crl &&
     [ -e "runs/$run-alone/report/selfsup-1/samples.qa" ] &&
     [ -e "runs/$run-alone/report/crl-1/samples.qa" ] && [ ! -e "$tmp/together/two" ]
-ok $? 'one program at a time samples or trains it'
+ok $? 'one program at a time samples or trains the model'
 
 # ---- files of a killed run, and another run below this one ----
 mkdir -p "runs/$run-small/inner/cfg" "runs/$run-small/inner/crl/1"
@@ -188,19 +189,19 @@ missed=
 for setting in "BASE=$tmp/b" LORA=8 LORA_ALPHA=64 RSLORA=1 TRAINER=other STAGE1=0 POLICY=openai:B; do
     seen tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" "$setting"
 done
-[ -z "$missed" ]; ok $? "likewise every setting of the adapters$missed"
+[ -z "$missed" ]; ok $? "every setting of adapters, changed, makes again every rule that it is used in$missed"
 ! has sft-model-manifest && has selfsup-1-samples
 ok $? "another name of what is served: stage 1's adapter stays"
 rules tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" TASKS=relu WIDE=transpose -n -B crl
 made >"$tmp/made"; has wide-verdicts && has taught-samples
 ok $? 'WIDE adds kernels to stage 1'
 commands | grep '^baselines-samples ' | grep -q 'relu,transpose'
-ok $? 'whose prompts in English say the time of their baselines'
+ok $? 'prompts in English of WIDE kernels say the time of their baselines'
 rules tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" TASKS=relu WIDE=transpose STAGE1=0 -n -B crl
 made >"$tmp/made"
-has sft-dataset && ! has '(wide|taught)-.*'; ok $? 'and none where there is no stage 1'
+has sft-dataset && ! has '(wide|taught)-.*'; ok $? 'WIDE adds no kernels where there is no stage 1'
 rules tuned POLICY=openai:A -n crl; made >"$tmp/made"; has report-sft-samples && has crl-1-samples
-ok $? 'adapters no more: every sample'
+ok $? 'adapters no more: every sample is made again'
 
 # Settings that decide nothing of what is made: where things are, how the work fits the memory and the time,
 # leave to make it again.
@@ -221,7 +222,7 @@ for name in "a'b" '*' . .. 'a/../b' /a a/ a//b 'a#b' 'a;b' a,b 'a b' 'a%b' 'a:b'
     refused "RUN=$name: expected a folder's name below runs/" "RUN=$name"
 done
 rules small -n crl "RUN=$run-a/B_1.2+c"; grep -q "^mk/run runs/$run-a/B_1.2+c/log/" "$tmp/out"
-ok $? 'a name of all that it may have'
+ok $? "a run's name may have letters, digits, dots, dashes and underlines"
 refused 'STYLE=x: expected brief or full' STYLE=x
 refused 'ENGINE=x: expected cpu, cuda:N or auto' ENGINE=x
 refused 'ENGINE=cuda:x: expected cpu, cuda:N or auto' ENGINE=cuda:x
@@ -271,7 +272,7 @@ for p in default smoke; do
 done
 "$BIN/quern-config" --found= --check CONFIG=configs/lora.mk "POLICY=native:$tmp/a" "RUN=$run-flags" -- true \
     >"$tmp/out" 2>&1
-ok $? 'nor are adapters on a checkpoint'
+ok $? 'adapters on a checkpoint are not refused'
 
 # ---- a folder of kernels ----
 folder=(TEACHERS="template,dir:$tmp/kernels")
@@ -286,7 +287,8 @@ cp tasks/relu/baseline.cu "$tmp/kernels/relu/a name.cu"; again 'one kernel more'
 echo '// slower' >>"$tmp/kernels/relu/b.cu"; touch -d '2001-01-01' "$tmp/kernels/relu/b.cu"
 again 'another text, of an older date'
 rm "$tmp/kernels/relu/a name.cu"; again 'one kernel less'
-touch "$tmp/kernels/relu/b.cu"; rules dir -q collect "${folder[@]}"; ok $? 'only touched: nothing to do'
+touch "$tmp/kernels/relu/b.cu"; rules dir -q collect "${folder[@]}"
+ok $? 'files of a teacher that are only touched: nothing to do'
 rules dir -n collect TEACHERS=dir:none
 [ $? = 2 ] && grep -q 'TEACHERS=dir:none: there is no folder none' "$tmp/out"
 ok $? 'no folder is one sentence'
@@ -356,11 +358,11 @@ export -f kernel
 "$BIN/quern-fleet" run --workers 1 --dir q -- bash all.sh 2>fleet.err
 [ "$(sources first.qa)" = '// a // b // c ' ] && grep -q 'kept.qa.journal' first
 ok $? "a kernel more: the journal starts over, no number has another's text: $(sources first.qa)"
-grep -q 'kept.qa: same' second; ok $? 'the folder as it was: the same'
+grep -q 'kept.qa: same' second; ok $? "a teacher's folder as it was gives the same"
 [ "$(sources third.qa)" = '// a // b2 // c ' ] && ! grep -q 'kept.qa: same' third
-ok $? 'another text: made again'
-[ "$(sources fourth.qa)" = '// b2 // c ' ]; ok $? 'a kernel less: made again'
-grep -q 'kept.qa: same' fifth; ok $? 'another name at the same place: the same'
+ok $? "another text in a teacher's folder: made again"
+[ "$(sources fourth.qa)" = '// b2 // c ' ]; ok $? "a kernel less in a teacher's folder: made again"
+grep -q 'kept.qa: same' fifth; ok $? "another name at the same place in a teacher's folder: the same"
 grep -q ': 3 answers, 3 distinct correct ones' first; ok $? 'three kernels are three answers, of four trials'
 grep -q ': 3 answers, 3 distinct correct ones' sixth; ok $? 'a byte-order mark is skipped'
 
@@ -380,7 +382,7 @@ END2
 "$BIN/quern-artifact" export best.qa | sed -n 's/.*"id": *"\(best[^"]*\)".*A=\([0-9.]*\).*/\1 \2/p' |
     tr '\n' ';' >ids
 [ "$(cat ids)" = 'best/relu 1.9;best/relu/1 1.9;best/gelu/2 1.4;best/relu/2 0.9;' ]
-ok $? "the best of each: $(cat ids)"
+ok $? "--best takes the best kernel of each task: $(cat ids)"
 "$BIN/quern-pool" --output no.qa --sets one.samples:one.qa 2>out
 [ $? = 2 ] && grep -q -- '--sets goes with --best' out
 ok $? '--sets without --best is a usage error'

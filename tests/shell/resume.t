@@ -10,16 +10,16 @@ crl calm; s=$?
 [ $s = 0 ] && [ -s "$(dir calm)/report.html" ]; ok $? 'a tiny run ends in a report'
 digests calm >"$tmp/calm"
 awk -F'\t' '$1 == "crl" && $2 == "all" { exit !($5 > 0) }' "$(dir calm)/report.tsv"
-ok $? 'its model writes kernels that work'
+ok $? 'the model of a tiny run writes kernels that work'
 none_left; ok $? 'no process is left'
 
 # ---- nothing to do ----
 start=$(now); crl calm; s=$?; seconds=$(echo "$(now) - $start" | bc)
 [ $s = 0 ] && grep -q "crl of run $prefix-calm is up to date: runs/$prefix-calm/report.html" "$tmp/out" &&
   [ -z "$(ran)" ]
-ok $? "with nothing to do it says so ($seconds s)"
-crl calm -q; ok $? 'make -q: up to date'
-crl calm -n && ! grep -q 'mk/run\|quern-fleet' "$tmp/out"; ok $? 'make -n: nothing to run'
+ok $? "a finished run says that there is nothing to do ($seconds s)"
+crl calm -q; ok $? 'make -q of a finished run: up to date'
+crl calm -n && ! grep -q 'mk/run\|quern-fleet' "$tmp/out"; ok $? 'make -n of a finished run: nothing to run'
 
 # ---- kill -9, ten times: the group, make alone, the fleet, the server, a stage, at moments spread over the
 # run ----
@@ -80,9 +80,10 @@ ok $? "ten kills ($kills) before the end, $starts starts, attempt $attempt"
 grep '^##' "$tmp/out" | sed 's/^/# /'
 wait_for '[ -z "$(left)" ]' "$left_s" # the fleet outlives a killed group by a moment
 crl killed; s=$?
-[ $s = 0 ] && [ -s "$(dir killed)/report.html" ]; ok $? 'the same command then ends well'
+[ $s = 0 ] && [ -s "$(dir killed)/report.html" ]; ok $? 'a run that was killed ten times ends well'
 digests killed >"$tmp/killed"
-diff "$tmp/calm" "$tmp/killed" >"$tmp/diff"; ok $? 'with the digests of the run that was never killed'
+diff "$tmp/calm" "$tmp/killed" >"$tmp/diff"
+ok $? 'a run that was killed ten times has the digests of the run that was never killed'
 [ ! -s "$tmp/diff" ] || sed 's/^/# /' "$tmp/diff"
 none_left; ok $? 'no process is left'
 [ -z "$(find "$(dir killed)" -name '*.journal' -o -name '*.tmp*' -o -name '*.checkpoint*' |
@@ -106,7 +107,7 @@ before=$(sha256sum "$(dir killed)/report.tsv")
 start_int; wait_for "grep -q '^\[collect-samples\]' $tmp/out"
 start=$(now); kill -INT -- "-$make"; wait "$make"; s=$?
 [ $s -gt 128 ] && grep -q 'stopping (again to end at once)' "$tmp/out"
-ok $? "Ctrl-C ends it in $(echo "$(now) - $start" | bc) s, exit $s"
+ok $? "Ctrl-C ends a run in $(echo "$(now) - $start" | bc) s, exit $s"
 none_left; ok $? 'no process is left'
 start_int; wait_for "pgrep -P $make quern-fleet >/dev/null && [ -n \"\$(ours quern-evald)\" ]"
 cp "$tmp/out" "$tmp/first"
@@ -116,15 +117,15 @@ ok $? "a second run of it says that one is going on ($(echo "$(now) - $start" | 
 cp "$tmp/first" "$tmp/out"
 QUERN_REDIS=unix:$PWD/$(dir killed)/queue/redis.sock "$BIN/quern-queue" status >/dev/null 2>>"$tmp/out" &&
   alive
-ok $? 'and leaves that one its queue'
+ok $? 'a refused second run leaves the first one its queue'
 kill -INT -- "-$make"; sleep 0.1; kill -INT -- "-$make"; wait "$make"; s=$?
-[ $s -gt 128 ]; ok $? "Ctrl-C twice ends it, exit $s"
+[ $s -gt 128 ]; ok $? "Ctrl-C twice ends a run, exit $s"
 none_left; ok $? 'no process is left'
 crl killed "${second[@]}"; s=$?
 crl other "${second[@]}"
 digests killed >"$tmp/killed"; digests other >"$tmp/other"
 [ $s = 0 ] && diff "$tmp/other" "$tmp/killed" >"$tmp/diff" && ! diff "$tmp/calm" "$tmp/killed" >/dev/null
-ok $? 'and it continues to the digests of an undisturbed run with that seed'
+ok $? 'an interrupted run continues to the digests of an undisturbed run with that seed'
 
 # ---- only what is missing ----
 runs_only() { # NAME PATTERN...: the last call ran the rules of these patterns and no others
@@ -138,13 +139,13 @@ runs_only() { # NAME PATTERN...: the last call ran the rules of these patterns a
 same() { sed -n "s|^[a-z-]*: runs/$prefix-$1/\(.*\): same\$|\1|p" "$tmp/out" | sort | tr '\n' ' '; }
 again=('report-.*' 'best-.*' report)
 crl calm ROUNDS=3; s=$?
-[ $s = 0 ] && [ -s "$(dir calm)/crl/3/model/manifest.qa" ]; ok $? 'ROUNDS=3 after 2'
+[ $s = 0 ] && [ -s "$(dir calm)/crl/3/model/manifest.qa" ]; ok $? 'ROUNDS=3 after 2 makes one round more'
 runs_only 'runs round 3 and the report' 'crl-3-.*' "${again[@]}"
 crl calm; runs_only 'and back at ROUNDS=2, the report alone' "${again[@]}"
 crl calm CRL='--epochs 1 --batch 8 --lr 1e-4'; s=$?
 [ $s = 0 ]; runs_only 'a changed setting of stage 3 reruns from there' 'crl-[12]-.*' "${again[@]}"
 crl calm; digests calm | grep -v crl/3 >"$tmp/back"
-diff "$tmp/calm" "$tmp/back"; ok $? 'and back again, to the same digests'
+diff "$tmp/calm" "$tmp/back"; ok $? 'ROUNDS=2 after 3 goes back to the same digests'
 rm "$(dir calm)/sft/dataset.qa"
 crl calm -q; [ $? = 1 ]; ok $? 'one artifact deleted: make -q says that there is something to do'
 crl calm -n; grep -q 'quern-filter' "$tmp/out" && ! grep -q quern-collect "$tmp/out" &&
@@ -153,7 +154,7 @@ ok $? 'make -n names the stages from there, and runs none'
 crl calm; s=$?
 digests calm | grep -v crl/3 >"$tmp/back"
 [ $s = 0 ] && diff "$tmp/calm" "$tmp/back" >/dev/null && [[ "$(same calm)" = *sft/model/manifest.qa* ]]
-ok $? "it is made again, and what follows is the same: $(same calm)"
-crl calm -q; ok $? 'then all is up to date'
+ok $? "a deleted artifact is made again, and what follows is the same: $(same calm)"
+crl calm -q; ok $? 'a run whose artifact was made again is up to date'
 none_left; ok $? 'no process is left'
 done_testing

@@ -19,7 +19,7 @@ for unit in "$share"/systemd/*.service; do
   ok $? "${unit##*/} starts a program that is there, which says when it is ready"
   options=$(grep '^ExecStart=' "$unit" | grep -o -- '--[a-z-]*') unknown=
   for o in $options; do "$BIN/$program" --help | grep -q -- "^  $o" || unknown=$o; done
-  is 'with flags that it has' "$unknown" ''
+  is 'units start programs with flags that these have' "$unknown" ''
 done
 grep -q '^ReadWritePaths=/tmp$' "$share/systemd/quern-evald@.service"
 ok $? 'an evaluator can write the lock of its GPU'
@@ -55,21 +55,21 @@ export QUERN_REDIS=redis://head:6379
 bash "slurm/pipeline.sbatch" ends >out 2>err
 is 'a run that ends well ends the job' "$? $(cat asked)" '0 run ends'
 bash "slurm/pipeline.sbatch" fails >out 2>err; is 'the job fails with the status of the pipeline' $? 3
-[ ! -e requeued ]; ok $? 'neither goes back into the queue'
+[ ! -e requeued ]; ok $? 'a job that ends or fails does not go back into the queue'
 bash "slurm/pipeline.sbatch" runs >out 2>err & job=$!
 wait_for '[ -e running ]'
 kill -TERM $job; wait $job; is 'near its time limit a run is stopped' $? 0
-is 'and goes back into the queue' "$(cat requeued)" 'requeue 17'
+is 'a run that is stopped near its time limit goes back into the queue' "$(cat requeued)" 'requeue 17'
 bash "slurm/evaluators.sbatch" >out 2>err
 is 'an evaluator is started on the GPU of the job' "$(cat srun)" \
   "--ntasks=1 $tmp/home/libexec/quern/bin/quern-evald --device cuda:0"
 (SLURM_TMPDIR=$tmp; export SLURM_TMPDIR; unset QUERN_CACHE; bash "slurm/evaluators.sbatch" >out 2>err)
-is 'its cache is its own' "$(stat -c '%a %u' "$tmp/quern-cache-$UID" 2>&1)" "700 $UID"
+is "the cache of an evaluator's job is its own" "$(stat -c '%a %u' "$tmp/quern-cache-$UID" 2>&1)" "700 $UID"
 if [ "$UID" = 0 ]; then
   chown 65534 "quern-cache-$UID"
   (SLURM_TMPDIR=$tmp; export SLURM_TMPDIR; unset QUERN_CACHE
   bash "slurm/evaluators.sbatch" >out 2>err)
-  [ $? = 2 ] && grep -q "is another user's" err; ok $? 'a cache of somebody else is refused'
+  [ $? = 2 ] && grep -q "is another user's" err; ok $? "a cache that is somebody else's is refused"
 fi
 settings=$(sed -n 's/^# The pipeline: sbatch share\/slurm\/pipeline.sbatch //p' \
   "$share/slurm/pipeline.sbatch")

@@ -9,7 +9,7 @@ crl seen & run_pid=$!
 wait_for "[ -e $at/collect/pool.qa ]" 400; wait_for "[ -e $at/report.html ]"
 # Its queue pauses while it is looked at: a run that waits for its next verdicts cannot end meanwhile.
 queue() { "$BIN/quern-queue" "$1" --redis "unix:$PWD/$at/queue/redis.sock" >>"$tmp/out" 2>&1; }
-queue pause; ok $? 'its queue pauses'
+queue pause; ok $? 'the queue of a run pauses'
 status() { "$BIN/quern-status" "$prefix-seen" "$@" >"$tmp/status" 2>"$tmp/err"; }
 drawn() { grep -c "going on" "$tmp/typed" 2>/dev/null; }
 logs=("$tmp/out" "$tmp/status" "$tmp/err" "$tmp/scrape")
@@ -17,8 +17,9 @@ status && grep -q "^run $prefix-seen: going on" "$tmp/status" && grep -qE '^coll
     grep -qE '^crl +0 of 2' "$tmp/status"
 ok $? 'quern-status: what is done and what is to come'
 grep -qE '^sim:h100 +[1-9][0-9]* evaluators?, [0-9]+ at work; [0-9]+ wait' "$tmp/status"
-ok $? 'the queue, and its evaluators'
-grep -qE '^relu +[0-9.]+x +[0-9.]+x +[0-9]+  collect$' "$tmp/status"; ok $? 'the best so far of each task'
+ok $? 'quern-status shows the queue and its evaluators'
+grep -qE '^relu +[0-9.]+x +[0-9.]+x +[0-9]+  collect$' "$tmp/status"
+ok $? 'quern-status shows the best so far of each task'
 grep -q 'http-equiv="refresh"' "$at/report.html" && grep -q 'This run is going on' "$at/report.html" &&
     [ ! -e "$at/report.tsv" ]
 ok $? 'the page is there, and reloads itself'
@@ -33,7 +34,7 @@ ok $? 'quern-metrics answers a scrape'
 printf 'GET /metrics HTTP/1.1\r\nHost: a\r\n%s\r\n' '' $'Connection: close\r\n' >"$tmp/asks"
 twice() { exec 3<>"/dev/tcp/127.0.0.1/$port" && cat "$tmp/asks" >&3 &&
     timeout 300 cat <&3 >"$tmp/scrape"; exec 3<&-; } 2>/dev/null
-twice; is 'two scrapes on one connection' "$(grep -ac '^HTTP/1.1 200' "$tmp/scrape")" 2
+twice; is 'quern-metrics answers two scrapes on one connection' "$(grep -ac '^HTTP/1.1 200' "$tmp/scrape")" 2
 state_is_told() { # after the pause the run may be over, and its queue with it, before anyone has asked
   fetch /metrics && grep -q "^quern_run_state{run=\"$prefix-seen\",state=\"finished\"} 1" "$tmp/scrape" &&
       return 0
@@ -47,21 +48,21 @@ ok $? 'quern-watch without a terminal prints it once'
 timeout 1000 script -qec "$(printf %q "$BIN")/quern-watch --every 0.2 $prefix-seen" "$tmp/typed" </dev/null \
     >/dev/null 2>&1 & watch=$!
 wait_for '[ "0$(drawn)" -ge 3 ]'
-ok $? 'on a terminal it draws again and again'
+ok $? 'quern-watch on a terminal draws again and again'
 kill "$watch" 2>/dev/null; wait "$watch" 2>/dev/null
 queue resume
 wait_for state_is_told # what the queue says comes with the next look at it
-ok $? 'the state of the run, jobs and evaluators'
-fetch /other; head -1 "$tmp/scrape" | grep -q ' 404 '; ok $? 'another path is not there'
-kill "$served"; wait "$served"; ok $? 'SIGTERM ends it'
+ok $? 'quern-metrics has the state of the run, jobs and evaluators'
+fetch /other; head -1 "$tmp/scrape" | grep -q ' 404 '; ok $? 'quern-metrics has no other path'
+kill "$served"; wait "$served"; ok $? 'SIGTERM ends quern-metrics'
 wait "$run_pid"; s=$?
 [ $s = 0 ] && ! grep -q 'http-equiv="refresh"' "$at/report.html" && [ -s "$at/report.tsv" ]
 ok $? 'the last page stands still'
 status && grep -q "^run $prefix-seen: finished" "$tmp/status" &&
     grep -qE '^crl +2 of 2 .* done$' "$tmp/status"
-ok $? 'a finished run'
+ok $? 'quern-status shows a finished run'
 [ ! -e "$at/queue/appendonlydir" ] && "$BIN/quern-clean" "$prefix-seen" | grep -q '^queue  *0.0 '
-ok $? 'and its queue takes no space'
+ok $? 'the queue of a finished run takes no space'
 [ -z "$(ls "$at/log" | grep progress)" ]; ok $? 'no file of progress is left'
 "$BIN/quern-metrics" --once "$prefix-seen" >"$tmp/scrape"
 # Every metric of the dashboard exists, but those of a queue that is gone and of prices.
@@ -122,10 +123,11 @@ assert losses[-1]['value'] < losses[0]['value']
 END
 ok $? 'steps as JSON lines and as TensorBoard events agree'
 [ ! -s "$tmp/events" ] || sed 's/^/# /' "$tmp/events"
-"$BIN/quern-status" "$at" >"$tmp/status" && grep -q finished "$tmp/status"; ok $? 'a run by its folder'
+"$BIN/quern-status" "$at" >"$tmp/status" && grep -q finished "$tmp/status"
+ok $? 'a run is found by its folder'
 "$BIN/quern-status" nothing >"$tmp/status" 2>"$tmp/err"
 [ $? = 2 ] && grep -q '^quern-status: there is no run nothing: ' "$tmp/err"
-ok $? 'no such run'
+ok $? 'a run that is not there is refused'
 
 # ---- a finished run that goes on: its page and table are kept from the start on ----
 cp "$at/report.html" "$tmp/old.html"; cp "$at/report.tsv" "$tmp/old.tsv"
@@ -136,7 +138,7 @@ kept; ok $? 'the page of before is kept while a finished run goes on'
 wait "$run_pid"; s=$?
 [ $s = 0 ] && kept && ! cmp -s "$at/report.html" "$tmp/old.html" &&
     grep -q "the report is kept as $at/report-1.html" "$tmp/out"
-ok $? 'and after it'
+ok $? 'the page of before is kept after a run that goes on'
 crl seen ROUNDS=3 && [ ! -e "$at/report-2.html" ] && [ ! -e "$at/report-2.tsv" ]
 ok $? 'a run with nothing to do keeps no page'
 "$BIN/quern-clean" --free "$prefix-seen" >/dev/null 2>&1; kept; ok $? 'quern-clean leaves kept pages alone'
@@ -155,5 +157,5 @@ grep -q bar "$tmp/typed" && grep -q said "$tmp/typed" && grep -qx said "$tmp/log
 ok $? 'mk/run hands on the terminal'
 mk/run "$tmp/logs/b.log" "$tmp/bar" >"$tmp/out" 2>&1; ! grep -q bar <(grep -v '^command' "$tmp/out") &&
     [ ! -e "$tmp/logs/b.progress" ]
-ok $? 'where there is none, there is none to hand on'
+ok $? 'mk/run without a terminal hands on none'
 done_testing

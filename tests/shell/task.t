@@ -16,10 +16,10 @@ compile() { # as the Makefile does
     gcc -std=c11 -O2 -fPIC -shared -o "$tmp/so/$1.so" "$source" -x c - -lm
 }
 
-task list; [ $? = 0 ] && [ "$(wc -l <"$tmp/out")" = 13 ]; ok $? "list names the twelve"
+task list; [ $? = 0 ] && [ "$(wc -l <"$tmp/out")" = 13 ]; ok $? "quern-task list names the twelve tasks"
 task show matmul; [ $? = 0 ] && grep -q 'check m=34 n=49 k=31' "$tmp/out" &&
     grep -q '//@ launch matmul' "$tmp/out"
-ok $? "show prints workloads and baseline"
+ok $? "quern-task show prints workloads and baseline"
 task gate; [ $? = 0 ] && grep -q 'conv3d_norm_min_clamp: accepted as degenerate: .*zeros' "$tmp/out"
 ok $? "the gate accepts the twelve, saying why for the degenerate one"
 task show nosuch; [ $? = 2 ] && grep -q 'no task "nosuch"' "$tmp/err"; ok $? "an unknown task is one sentence"
@@ -109,5 +109,5 @@ task list --task-root "$tmp/tasks"; [ $? = 0 ] && [ "$(wc -l <"$tmp/out")" = 14 
     grep -q '^triple' "$tmp/out"
 ok $? "a thirteenth folder is listed"
 task gate triple --task-root "$tmp/tasks"; [ $? = 0 ] && grep -q '^triple: accepted$' "$tmp/out"
-ok $? "and passes the gate"
+ok $? "a thirteenth folder passes the gate"
 done_testing

@@ -19,8 +19,8 @@ collect() {
 : >log
 collect all.qa --ledger spent.tsv; ok $? 'a file of teachers'
 count() { "$BIN/quern-artifact" export "$1" | grep -c "\"id\":\"collect/relu/$2/"; }
-is 'each has its own trials' "$(count all.qa one) $(count all.qa two) $(requests)" '3 2 5'
-is 'and its own key' \
+is 'each teacher has its own trials' "$(count all.qa one) $(count all.qa two) $(requests)" '3 2 5'
+is 'each teacher has its own key' \
   "$(perl -MJSON::PP \
   -ne '$k{decode_json($_)->{key}}++; END { print join " ", map "$_=$k{$_}", sort keys %k }' log)" \
   'Bearer sk-secret-0123456789abcdef=3 Bearer sk-secret-second-0123456789=2'
@@ -43,17 +43,17 @@ ok $? 'the report has a row for each'
 collect few.qa --ledger spent.tsv --budget '2 requests'
 [ $? = 1 ] && [ ! -e few.qa ] && grep -q 'the budget of 2 requests is spent; what was answered is kept' err
 ok $? 'a budget of requests stops cleanly'
-is 'after two' "$(requests)" 2
-collect few.qa --ledger spent.tsv --budget '9 requests'; ok $? 'a larger one continues'
-is 'and nothing is paid twice' "$(requests) $(wc -l <spent.tsv)" '5 5'
-is 'the result is that of a run without a budget' "$(digest few.qa)" "$(digest all.qa)"
+is 'a budget of two requests stops after two' "$(requests)" 2
+collect few.qa --ledger spent.tsv --budget '9 requests'; ok $? 'a larger budget continues'
+is 'nothing is paid twice under a larger budget' "$(requests) $(wc -l <spent.tsv)" '5 5'
+is 'the result under budgets is that of a run without one' "$(digest few.qa)" "$(digest all.qa)"
 : >log; rm -f spent.tsv
 collect dear.qa --ledger spent.tsv --budget 0.00003usd
 [ $? = 1 ] && [ "$(requests)" -lt 5 ] && grep -q 'the budget of \$0.00 is spent' err
 ok $? 'a budget in dollars stops, too'
 sed -i 's/, "price": [^}]*}//' two.json
 collect none.qa --budget '$5'; [ $? = 2 ] && grep -q 'a budget in dollars needs the price' err
-ok $? 'without a price it is refused'
+ok $? 'a budget in dollars without a price is refused'
 QUERN_DEADLINE=$(($(date +%s) + 1)) bash \
   -c 'echo 0 >log.hold
   exec "$1" run --workers 1 --dir q -- "$2" \
@@ -77,8 +77,9 @@ wrong '{"api": "openai", "model": "a/b"}' 'has a blank or a slash: give it a "na
 # ---- no stage 1 ----
 "$BIN/quern-fleet" run --workers 1 --dir q -- "$BIN/quern-collect" --tasks relu --trials 0 --output no.qa \
   2>err
-ok $? 'no trials'
-is 'give an artifact without samples' "$("$BIN/quern-artifact" export no.qa | wc -l)" 0
+ok $? 'a teacher without trials asks for nothing'
+is 'a teacher without trials gives an artifact without samples' \
+    "$("$BIN/quern-artifact" export no.qa | wc -l)" 0
 ! "$BIN/quern-config" STAGE1=0 DEVICES=sim:h100 >out 2>&1 &&
   grep -q 'STAGE1=0 is for POLICY=native:DIR or an endpoint' out
 ok $? 'a small model needs stage 1'
@@ -86,5 +87,5 @@ ok $? 'a small model needs stage 1'
   grep -q "BUDGET=5: the budget '5': expected 30m" out
 ok $? 'a budget needs a unit'
 check_key
-! grep -rlF sk-secret-second --exclude=log . ; ok $? 'nor is the second key'
+! grep -rlF sk-secret-second --exclude=log . ; ok $? 'the second key is nowhere'
 done_testing

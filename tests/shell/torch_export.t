@@ -87,7 +87,7 @@ inputs='torch.randint(0, 5, (6, 8)), torch.rand(6, 8) > 0.5' module integers <<<
 sed -i 's/def forward(self, x)/def forward(self, x, m)/' integers.py
 export_it integers; run quern-import integers.pt2 -o tasks && grep -q '"int64"' tasks/integers/task.json &&
     grep -q '"bool"' tasks/integers/task.json
-ok $? "integer and bool inputs"
+ok $? "a module with integer and bool inputs is exported"
 inputs='torch.randn(6, 8), torch.randint(0, 8, (6,))' module losses \
     <<<'return (torch.nn.functional.cross_entropy(x, y, reduction="none") ** 2).mean()'
 sed -i 's/def forward(self, x)/def forward(self, x, y)/' losses.py
@@ -111,10 +111,10 @@ cat >definition.json <<END
 END
 "$python" "$root/tools/export.py" definition.json --axes rows=48 -o rms.pt2 2>err
 run quern-import rms.pt2 -o tasks && grep -q 'aten.rsqrt' tasks/rms/task.json
-ok $? "a FlashInfer-Bench definition"
+ok $? "a FlashInfer-Bench definition is exported"
 "$python" "$root/tools/export.py" torch.nn:Linear --init '[24, 12]' --input 'float32[10,24]' -o linear.pt2 \
     2>err; run quern-import linear.pt2 -o tasks &&
     grep -q 'aten.linear(input, weight, bias)' tasks/linear/task.json
-ok $? "a class of a package"
+ok $? "a class of a package is exported"
 [ "$(ls -- *.tmp* 2>/dev/null)" = '' ]; ok $? "no temporary file stays"
 done_testing

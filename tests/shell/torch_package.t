@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE=1 OMP_NUM_THREADS=1
 op=$root/tests/fixtures/op_lines
 cd "$tmp" || exit 1
 run quern-export --task op_layer --task-root "$op/tasks" --to torch --name layer -o layer "$op/fused_rest.cu"
-ok $? "a package is written"
+ok $? "a PyTorch package is written"
 cat >sum.cu <<'END'
 //@ buffer float part[rows]
 //@ launch parts<<<rows, 32>>>(x, part, cols)
@@ -28,7 +28,7 @@ extern "C" __global__ void copy(const float *part, float *y, int rows)
 }
 END
 run quern-export --task row_sum --to torch --name sums -o sums sum.cu
-ok $? "and one of two launches and a buffer"
+ok $? "a PyTorch package of two launches and a buffer is written"
 "${QUERN_CC:-gcc}" -w -O1 -fPIC -shared -I"$root/tests/fixtures/export" -o libcuda.so \
     "$root/tests/fixtures/export/driver.c"
 
@@ -58,7 +58,7 @@ except TypeError as e:
 END
 "$python" -W ignore calls.py >out 2>err
 while read -r line; do [ "${line%% *}" = ok ]; ok $? "${line#*ok }"; done <out
-is "all of them" "$(grep -c . out)" 5; sed 's/^/# /' err | tail -5
+is "all checks of the package ran" "$(grep -c . out)" 5; sed 's/^/# /' err | tail -5
 
 cat >launches.py <<'END'
 import torch
@@ -81,8 +81,9 @@ for bad in (x.double(), x.t(), torch.zeros(40 * 128 + 1)[1:].view(40, 128)):
     print(_package._addresses([bad], 0), _package._reason([bad]))
 END
 LAUNCHES=$tmp/launched SIZES="parts:8,8,4 copy:8,8,4" "$python" -W ignore launches.py >out 2>err
-is "its result is the plan's" "$(head -1 out)" "torch.Size([40]) torch.float32"
-is "other inputs are told why" "$(sed 1d out)" "None x is torch.float64, expected torch.float32
+is "the result of a PyTorch package is the plan's" "$(head -1 out)" "torch.Size([40]) torch.float32"
+is "a PyTorch package says why it refuses other inputs" \
+    "$(sed 1d out)" "None x is torch.float64, expected torch.float32
 None x is not contiguous
 None x is not aligned to 16 bytes"
 sed 's/^/# /' err | tail -5
@@ -90,7 +91,7 @@ is "each call launches both kernels on its stream" "$(awk '{print $1, $2, $3, $5
   "$(printf '%s\n' 'parts 40,1,1 32,1,1 stream=10' 'copy 2,1,1 32,1,1 stream=10' \
   'parts 40,1,1 32,1,1 stream=10' 'copy 2,1,1 32,1,1 stream=10' 'parts 40,1,1 32,1,1 stream=20' \
   'copy 2,1,1 32,1,1 stream=20')"
-is "the second takes what the first gives" "$(awk '$1 == "parts" {print $7}' launched)" \
+is "the second launch takes what the first gives" "$(awk '$1 == "parts" {print $7}' launched)" \
     "$(awk '$1 == "copy" {print $6}' launched)"
 
 # FlashInfer-Bench's own models take the three files.

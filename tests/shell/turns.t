@@ -20,7 +20,7 @@ export_ "$round/turn-2/samples.qa" |
     -ne '$r = decode_json($_); $bad++ unless $r->{turn}
         == 2 && index($r->{id}, "$r->{parent}/turn-2/") == 0 && $r->{prompt}
         =~ /^# Verdict\n./m && $r->{group} =~ m{/turn-2$}; END { exit($bad || !$.) }'
-ok $? 'each says whose verdict it answers'
+ok $? 'each turn says whose verdict it answers'
 export_ "$round/metrics.qa" | grep -q '"turn.2.success"' &&
     export_ "$round/metrics.qa" | grep -q '"turn.2.mended"'
 ok $? 'the figures are by turn'

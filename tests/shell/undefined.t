@@ -14,7 +14,7 @@ broken() { # TASK VARIABLE SED
     line=$(json_field line <<<"$json") message=$(json_field message <<<"$json")
     is "$1 without a value of $2" "$(json_field outcome <<<"$json")" uninitialised
     is "$1: the message names the variable" "$(grep -c "reads \`$2\`, which has no value" <<<"$message")" 1
-    is "$1: the line reads it" "$(sed -n "${line}p" "$file" | grep -cw "$2")" 1
+    is "$1: the named line reads the variable" "$(sed -n "${line}p" "$file" | grep -cw "$2")" 1
 }
 for task in attention diag_matmul matmul matmul_bias_relu row_sum softmax residual_rmsnorm; do
     broken $task sum 's/float sum = 0.0f/float sum/'

@@ -15,18 +15,20 @@ sft() {
         --plain-epochs 3 --epochs 2 --batch 4 --lr 5e-3 "$@"
 }
 examples() { sed -n 's/^quern-sft: \([0-9]*\) examples of [0-9].*/\1/p' err; }
-sft --output all; s=$? all=$(examples); is 'without it all examples are learned' $s 0
+sft --output all; s=$? all=$(examples); is 'without a held part all examples are learned' $s 0
 sft --output part --validation 0.5; s=$? part=$(examples)
 held=$(sed -n 's/^quern-sft: \([0-9]*\) examples of other tasks.*/\1/p' err)
 [ $s = 0 ] && [ "${held:-0}" -gt 0 ] && [ $((part + held)) -le "$all" ]
 ok $? "half of the tasks are held: $part and $held of $all"
 values() { "$BIN/quern-artifact" export "$1/metrics.qa" | grep '"validation"'; }
-is 'one value after each pass' "$(values part | wc -l)" 5
-is 'none without it' "$(values all | wc -l)" 0
+is 'a loss of the held part follows each pass' "$(values part | wc -l)" 5
+is 'there is no such loss without a held part' "$(values all | wc -l)" 0
 first=$(values part | sed -n '1s/.*"value":\([0-9.]*\).*/\1/p') last=$(values part |
     sed -n '$s/.*"value":\([0-9.]*\).*/\1/p')
-awk "BEGIN { exit !($last < $first) }"; ok $? "it falls: $first to $last"
-sft --output again --validation 0.5; is 'and repeats bit for bit' "$(values again)" "$(values part)"
+awk "BEGIN { exit !($last < $first) }"; ok $? "the loss of the held part falls: $first to $last"
+sft --output again --validation 0.5
+is 'the loss of the held part repeats bit for bit' "$(values again)" "$(values part)"
 run quern-sft --dataset dataset.qa --base all --trainer true --validation 0.5 --output out
-[ $? = 2 ] || [ $? = 1 ]; grep -q -- '--validation has no effect' err; ok $? 'an outside trainer refuses it'
+[ $? = 2 ] || [ $? = 1 ]; grep -q -- '--validation has no effect' err
+ok $? 'an outside trainer refuses a held part'
 done_testing

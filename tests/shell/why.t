@@ -8,11 +8,11 @@ says() { grep -qF -- "$1" out; } # WORDS
 # The transposition with strided stores: the line of the store, with its sectors a request.
 run quern-why transpose "$root/tasks/transpose/baseline.cu"
 ok $rc 'a kernel is explained'
-says 'It is limited by L2'; ok $? 'its limit is named'
+says 'It is limited by L2'; ok $? 'the limit of a kernel is named'
 line=$(grep -n 'y\[i\] = x' "$root/tasks/transpose/baseline.cu" | cut -d: -f1)
 grep -q "line $line: 9[0-9]%, L2: 18 sectors a request, 4 at best" out
 ok $? 'the strided line takes the time, with its sectors'
-grep -A1 "line $line:" out | grep -q '^ *y\[i\] = x'; ok $? 'the text of the line follows'
+grep -A1 "line $line:" out | grep -q '^ *y\[i\] = x'; ok $? 'the text of a costly line follows'
 says 'neighbouring addresses'; ok $? 'coalescing is advised'
 
 # A tile whose columns share a bank, and one that is padded.
@@ -44,8 +44,8 @@ says 'bank conflicts: pad the rows'; ok $? 'padding is advised'
 run quern-why transpose padded.cu --against tight.cu
 ok $rc 'two kernels are compared'
 says 'tight.cu is limited most by L1 and shared memory.' && says 'has fewer bank conflicts: 0 instead of'
-ok $? 'the difference is the conflicts'
-grep -q '^  bank conflicts .* 0  better$' out; ok $? 'fewer conflicts are better'
+ok $? 'the difference between two kernels is named: the conflicts'
+grep -q '^  bank conflicts .* 0  better$' out; ok $? 'fewer conflicts are said to be better'
 says 'line 12: '; [ $? = 0 ] && ! says 'ideal shared wavefronts'; ok $? 'the padded tile has no conflict'
 
 sed 's/= tile\[threadIdx.x\]\[i\]/= 0/' padded.cu >wide.cu
@@ -54,7 +54,7 @@ run quern-why transpose wide.cu
 ok $? 'a wrong kernel is status 1, with its verdict'
 
 run quern-why transpose absent.cu
-[ $rc = 2 ] && sentence quern-why 'absent.cu'; ok $? 'a file that is not there'
+[ $rc = 2 ] && sentence quern-why 'absent.cu'; ok $? 'why of a file that is not there is refused'
 run quern-why no_such_task padded.cu
-[ $rc = 2 ] && sentence quern-why 'no_such_task'; ok $? 'a task that is not there'
+[ $rc = 2 ] && sentence quern-why 'no_such_task'; ok $? 'why of a task that is not there is refused'
 done_testing

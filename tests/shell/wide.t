@@ -17,32 +17,32 @@ others() { tasks_of "$1" | grep -vxE 'relu|transpose'; }
 # The numbers of samples of each wide task.
 counts() { others "$1" | sort | uniq -c | awk '{print $1}' | xargs; }
 is 'stage 2: one wide task, two prompts of three samples' "$(counts selfsup/1/samples.qa)" 6
-is 'stage 3: two' "$(counts crl/1/samples.qa)" '6 6'
+is 'stage 3: two wide tasks' "$(counts crl/1/samples.qa)" '6 6'
 is 'half of the prompts are contrastive' \
   "$(export_ crl/1/prompts.qa | grep '"copies":3' | grep -c '"kind":"contrastive"')" 2
 value() { export_ "$1" | sed -n "s/.*\"name\":\"$2\".*\"value\":\([0-9]*\)\.0}.*/\1/p"; }
-is 'they are counted by themselves' "$(value selfsup/1/metrics.qa wide.samples)" 6
-is 'and not among the train tasks' "$(value selfsup/1/metrics.qa plain.samples)" 16
+is 'wide tasks are counted by themselves' "$(value selfsup/1/metrics.qa wide.samples)" 6
+is 'wide tasks are not counted among the train tasks' "$(value selfsup/1/metrics.qa plain.samples)" 16
 [ -n "$(others taught/pool.qa)" ] && [ -n "$(tasks_of collect/pool.qa)" ] &&
   [ -z "$(others collect/pool.qa)" ]
-ok $? 'the first pool holds their kernels, and the teacher'\''s pool does not'
+ok $? 'the first pool holds kernels of wide tasks, and the teacher'\''s pool does not'
 [ -n "$(tasks_of best/results.qa)" ] &&
   [ -z "$(others best/samples.qa; others best/results.qa; others report/prompts.qa)" ]
-ok $? 'none of them is reported'
-is "nor in the report's numbers" \
+ok $? 'no wide task is reported'
+is "no wide task is in the report's numbers" \
   "$(awk '$2 == "all" { n[$1] = $4 } END { print n["best"] - n["collect"] }' "$(dir a)/report.tsv")" \
   $((16 + 16 + 3 * 2))
 ! grep -qF "$(tr , '\n' <<<"${wide//composed\//}")" "$(dir a)/report.html" &&
   grep -q transpose "$(dir a)/report.html"
-ok $? 'nor on its page'
+ok $? "no wide task is on the report's page"
 crl a "${run[@]}"; [ $? = 0 ] && [ -z "$(ran)" ]; ok $? 'the same command again does nothing'
 none_left; ok $? 'no process is left at the end'
 
 # ---- quern-prompt by itself ----
 prompt() { "$BIN/quern-prompt" --output "$tmp/p.qa" --tasks relu --wide "$1" --wide-ask 9 >"$tmp/out" 2>&1; }
 ! prompt relu,transpose && grep -q -- '--wide: expected other tasks than --tasks, found relu' "$tmp/out"
-ok $? 'no task is asked twice'
+ok $? 'no wide task is asked twice'
 prompt transpose,softmax,gelu &&
   grep -q -- '--wide-ask 9: --wide has 2 train tasks, and all are asked' "$tmp/out"
-ok $? 'more than there are'
+ok $? 'all wide tasks are asked where fewer are there than asked for'
 done_testing
