@@ -26,7 +26,7 @@ static inline const char *fixture_path(const char *relative)
     return text;
 }
 
-/* The text of a file of tests/fixtures: fixture_text("kernels/halves.cu"). It lives as long as the test. */
+/* The text of a file of tests/fixtures: fixture_text("sim/halves.cu"). It lives as long as the test. */
 static inline const char *fixture_text(const char *name)
 {
     enum { FILES = 64, MAX_BYTES = 1 << 20 };

@@ -22,7 +22,7 @@ static void add_chain(void)
     static char *ptx[2];
     const char *reason;
     int older = !strcmp(engine.arch, "sm_80");
-    if (!ptx[older] && !(ptx[older] = cuda_to_ptx_for(fixture_text("kernels/engine_chain.cu"),
+    if (!ptx[older] && !(ptx[older] = cuda_to_ptx_for(fixture_text("sim/engine_chain.cu"),
                                                       engine.arch, NULL, &reason)))
         fail_msg("%s", reason);
     DeviceCode code = {.ptx = ptx[older], .ptx_len = strlen(ptx[older])};

@@ -304,7 +304,7 @@ static void test_each_output_has_its_writer(void **state)
 static int set_up(void **state)
 {
     (void)state;
-    sim_start_cuda(&sim, fixture_text("kernels/sample_positions.cu"));
+    sim_start_cuda(&sim, fixture_text("sim/sample_positions.cu"));
     float *data = calloc(N, 4);
     x = sim_buffer(&sim, "input x", data, (size_t)N * 4);
     y = sim_buffer(&sim, "output y", NULL, (size_t)N * 4);

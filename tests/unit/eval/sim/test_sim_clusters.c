@@ -11,7 +11,7 @@ static int run(const char *dims, uint32_t grid, uint32_t block, const char *body
 {
     char source[16384];
     snprintf(source, sizeof source, "#define DIMS %s\n%s\n#line 1\n%s\n}\n", dims,
-             fixture_text("kernels/cluster_head.cu"), body);
+             fixture_text("sim/cluster_head.cu"), body);
     sim_start_cuda(&sim, source);
     ops->disturb(sim.d, reversed);
     DevicePtr py = sim_buffer(&sim, "y", NULL, sizeof y);
@@ -72,7 +72,7 @@ static void test_special_registers(void **state)
     strcat(body, "y[first + t] = v;");
     char source[16384];
     snprintf(source, sizeof source, "#define DIMS 2, 2, 1\n%s%s}\n",
-             fixture_text("kernels/cluster_head.cu"), body);
+             fixture_text("sim/cluster_head.cu"), body);
     sim_start_cuda(&sim, source);
     DevicePtr py = sim_buffer(&sim, "y", NULL, sizeof y);
     Shape sh = {.kernel = "k", .grid = {4, 2}, .block = {64}};

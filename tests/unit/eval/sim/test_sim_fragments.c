@@ -12,7 +12,7 @@ static void check_product(int m, int k, const char *fragments)
              "#define K %d\n#define NA %d\n#define NB %d\n#define NC %d\n#define SHAPE "
              "\"m%dn8k%d\"\n#define FRAGMENTS %s\n%s",
              k, m * k / 32, k / 4, m / 4, m, k, fragments,
-             fixture_text("kernels/fragment_products.cu"));
+             fixture_text("sim/fragment_products.cu"));
     sim_start_cuda(&sim, source);
     for (int i = 0; i < 256; i++) a[i] = i * 37 % 41 - 20.5;
     for (int i = 0; i < 128; i++) b[i] = i * 23 % 29 / 7.0, c[i] = i;
@@ -55,7 +55,7 @@ static void test_store_matrix(void **state)
     (void)state;
     static uint16_t x[256], y[256], z[256];
     for (int i = 0; i < 256; i++) x[i] = (uint16_t)(i * 259);
-    sim_start_cuda(&sim, fixture_text("kernels/fragment_stores.cu"));
+    sim_start_cuda(&sim, fixture_text("sim/fragment_stores.cu"));
     DevicePtr px = sim_buffer(&sim, "x", x, sizeof x), py = sim_buffer(&sim, "y", NULL, sizeof y),
               pz = sim_buffer(&sim, "z", NULL, sizeof z);
     sim_run(&sim, shape(1, 32), 3, A(px), A(py), A(pz));

@@ -51,7 +51,7 @@ static void test_functions_and_memory(void **state)
 {
     (void)state;
     static int x[N], y[EXPRESSIONS * N], want[EXPRESSIONS];
-    sim_start_cuda(&sim, fixture_text("kernels/math_functions.cu"));
+    sim_start_cuda(&sim, fixture_text("sim/math_functions.cu"));
     for (int i = 0; i < N; i++) x[i] = i * i - 3 * i + 1000;
     DevicePtr px = sim_buffer(&sim, "input x", x, sizeof x),
               py = sim_buffer(&sim, "output y", NULL, sizeof y);
@@ -99,7 +99,7 @@ static int pointed(int f, int a, int b)
 static void test_pointers(void **state)
 {
     (void)state;
-    sim_start_cuda(&sim, fixture_text("kernels/function_pointers.cu"));
+    sim_start_cuda(&sim, fixture_text("sim/function_pointers.cu"));
     static int y[256];
     uint64_t wild = 0x050000000008u;
     DevicePtr py = sim_buffer(&sim, "y", NULL, sizeof y),

@@ -95,7 +95,7 @@ static void test_halves(void **state)
     (void)state;
     double want[EXPRESSIONS];
     static float x[N], z[N], y[EXPRESSIONS * N];
-    sim_start_cuda(&sim, fixture_text("kernels/halves.cu"));
+    sim_start_cuda(&sim, fixture_text("sim/halves.cu"));
     for (int i = 0; i < N; i++) {
         x[i] = sim_sample(i + 14);
         z[i] = sim_sample(i * 7 + 200);

@@ -79,7 +79,7 @@ static void test_integers(void **state)
     (void)state;
     static int a[N], b[N];
     static int64_t y[EXPRESSIONS * N], want[EXPRESSIONS];
-    sim_start_cuda(&sim, fixture_text("kernels/integers.cu"));
+    sim_start_cuda(&sim, fixture_text("sim/integers.cu"));
     for (int i = 0; i < N; i++) {
         a[i] = (int)((unsigned)i * 2654435761u ^ (unsigned)i << 7) - (i == 3);
         b[i] = (int)((unsigned)(i + 5) * 2246822519u) >> (i % 29);
@@ -156,7 +156,7 @@ static void test_pairs(void **state)
         for (int k = 0; k < 3; k++)
             in[k][i] = i < 216 ? edges[i / (int[]){1, 6, 36}[k] % 6]
                                : (uint32_t)(i + 9 * k + 1) * 2654435761u;
-    sim_start_cuda(&sim, fixture_text("kernels/integer_pairs.cu"));
+    sim_start_cuda(&sim, fixture_text("sim/integer_pairs.cu"));
     DevicePtr p[3], py;
     for (int k = 0; k < 3; k++) p[k] = sim_buffer(&sim, "input", in[k], sizeof in[k]);
     py = sim_buffer(&sim, "output y", NULL, sizeof y);

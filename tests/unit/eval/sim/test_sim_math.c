@@ -104,7 +104,7 @@ static void test_functions(void **state)
 static void test_intrinsics(void **state)
 {
     (void)state;
-    sim_start_cuda(&sim, fixture_text("kernels/fast_math.cu"));
+    sim_start_cuda(&sim, fixture_text("sim/fast_math.cu"));
     float x[N], y[16 * N];
     for (int i = 0; i < N; i++) x[i] = sim_sample(i + 20) / 10;
     DevicePtr px = sim_buffer(&sim, "input x", x, sizeof x),
@@ -142,7 +142,7 @@ static void test_intrinsics(void **state)
 static void test_doubles(void **state)
 {
     (void)state;
-    sim_start_cuda(&sim, fixture_text("kernels/double_math.cu"));
+    sim_start_cuda(&sim, fixture_text("sim/double_math.cu"));
     static double x[N], y[16 * N];
     for (int i = 0; i < N; i++) x[i] = (double)sim_sample(i + 20) * 0.7312345678901;
     DevicePtr px = sim_buffer(&sim, "input x", x, sizeof x),

@@ -46,7 +46,7 @@ static void check_products(void)
 static void test_matrices(void **state)
 {
     (void)state;
-    sim_start_cuda(&sim, fixture_text("kernels/matrix_mma.cu"));
+    sim_start_cuda(&sim, fixture_text("sim/matrix_mma.cu"));
     fill();
     DevicePtr p[11] = {
         sim_buffer(&sim, "a", a, sizeof a),      sim_buffer(&sim, "b", b, sizeof b),
@@ -74,7 +74,7 @@ static void test_matrices(void **state)
 static void test_fragments(void **state)
 {
     (void)state;
-    sim_start_cuda(&sim, fixture_text("kernels/matrix_wmma.cu"));
+    sim_start_cuda(&sim, fixture_text("sim/matrix_wmma.cu"));
     enum { BYTES = 48, TF32 = 60, TILES = 64 }; /* BYTES: the first without signs */
     static float results[TILES * 256];
     DevicePtr py = sim_buffer(&sim, "y", NULL, sizeof results);
@@ -101,7 +101,7 @@ static void test_saturation(void **state)
 {
     (void)state;
     static int32_t sums[2][256];
-    sim_start_cuda(&sim, fixture_text("kernels/matrix_signed.cu"));
+    sim_start_cuda(&sim, fixture_text("sim/matrix_signed.cu"));
     DevicePtr py = sim_buffer(&sim, "y", NULL, sizeof sums);
     sim_run(&sim, ((Shape){.kernel = "k", .block = {32}}), 1, A(py));
     assert_int_equal(sim_last_counts(sim.d)->tensor_flops, 2 * 2 * 16 * 16 * 16);
@@ -117,7 +117,7 @@ static void judge_bytes(const char *layout, int threads, int ordered, int n, Out
 {
     char source[16384];
     snprintf(source, sizeof source, "#define LAYOUT wmma::%s\n#define ORDERED %d\n%s", layout,
-             ordered, fixture_text("kernels/matrix_bytes.cu"));
+             ordered, fixture_text("sim/matrix_bytes.cu"));
     sim_start_cuda(&sim, source);
     signed char x[64];
     memset(x, 1, sizeof x);

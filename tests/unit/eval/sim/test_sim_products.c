@@ -24,7 +24,7 @@ static void start_bytes(const char *a_type, const char *b_type)
 {
     char source[16384];
     snprintf(source, sizeof source, "#define TYPES \"%s.%s\"\n%s", a_type, b_type,
-             fixture_text("kernels/product_bytes.cu"));
+             fixture_text("sim/product_bytes.cu"));
     sim_start_cuda(&sim, source);
 }
 
@@ -96,7 +96,7 @@ static void check_doubles(int a_columns, int b_columns)
     snprintf(source, sizeof source,
              "#define LA %s\n#define LB %s\n#define DA %d\n#define DB %d\n%s",
              a_columns ? "col_major" : "row_major", b_columns ? "col_major" : "row_major",
-             a_columns ? 9 : 6, b_columns ? 6 : 9, fixture_text("kernels/product_doubles.cu"));
+             a_columns ? 9 : 6, b_columns ? 6 : 9, fixture_text("sim/product_doubles.cu"));
     sim_start_cuda(&sim, source);
     for (int i = 0; i < 64; i++) a[i] = i * 37 % 41 / 8.0, b[i] = i * 23 % 29 - 14;
     a[63] = 1;
@@ -132,7 +132,7 @@ static void test_aligned(void **state)
 {
     (void)state;
     unsigned y[3];
-    sim_start_cuda(&sim, fixture_text("kernels/swizzled_base.cu"));
+    sim_start_cuda(&sim, fixture_text("sim/swizzled_base.cu"));
     DevicePtr py = sim_buffer(&sim, "y", NULL, sizeof y);
     sim_run(&sim, shape(1, 32), 1, A(py));
     sim_read(&sim, py, y, sizeof y);
@@ -163,7 +163,7 @@ static int run_cluster(const char *dims, const char *sync, int rank, unsigned *y
 {
     char source[16384];
     snprintf(source, sizeof source, "#define DIMS %s\n#define SYNC %s\n%s", dims, sync,
-             fixture_text("kernels/product_cluster.cu"));
+             fixture_text("sim/product_cluster.cu"));
     sim_start_cuda(&sim, source);
     DevicePtr py = sim_buffer(&sim, "y", NULL, 512);
     int r = sim_try(&sim, shape(2, 64), 2, A(py), A(rank));
@@ -204,7 +204,7 @@ static void test_ignored_source(void **state)
 {
     (void)state;
     float x[16], y[64];
-    sim_start_cuda(&sim, fixture_text("kernels/async_hints.cu"));
+    sim_start_cuda(&sim, fixture_text("sim/async_hints.cu"));
     for (int i = 0; i < 16; i++) x[i] = (float)(i + 1);
     DevicePtr px = sim_buffer(&sim, "x", x, sizeof x), py = sim_buffer(&sim, "y", NULL, sizeof y);
     sim_run(&sim, shape(1, 32), 3, A(px), A(py), A(16));

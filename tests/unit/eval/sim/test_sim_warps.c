@@ -9,7 +9,7 @@ static Sim sim;
 static void test_warps(void **state)
 {
     (void)state;
-    sim_start_cuda(&sim, fixture_text("kernels/warp_exchanges.cu"));
+    sim_start_cuda(&sim, fixture_text("sim/warp_exchanges.cu"));
     enum { K = 21 };
     static int y[K * N];
     DevicePtr py = sim_buffer(&sim, "output y", NULL, sizeof y);
@@ -57,7 +57,7 @@ static void test_warps(void **state)
 static void test_atomics(void **state)
 {
     (void)state;
-    sim_start_cuda(&sim, fixture_text("kernels/atomics.cu"));
+    sim_start_cuda(&sim, fixture_text("sim/atomics.cu"));
     int y[16] = {0};
     float f = 0;
     double d = 0;

@@ -12,7 +12,7 @@ static int run(const char *fill, const char *body, const char *shown, uint32_t t
     char text[8192];
     const char *reason;
     snprintf(text, sizeof text, "#define FILL %s\n#define BODY %s\n#define SHOWN %s\n%s", fill,
-             body, shown, fixture_text("kernels/wgmma_waits.cu"));
+             body, shown, fixture_text("sim/wgmma_waits.cu"));
     char *ptx = cuda_to_ptx_for(text, "sm_90a", NULL, &reason);
     if (!ptx) fail_msg("%s", reason);
     sim_start(&sim, ptx);
