@@ -36,7 +36,6 @@ struct Compiler {
     Buffer frame, reply;
     char key[DIGEST_HEX]; /* of the last request */
     Replies *offers, *kept;
-    long compiled; /* sources */
 };
 
 /* NVRTC orders some of its work by addresses: the PTX of a large kernel differs between processes whose
@@ -431,15 +430,9 @@ static int take_reply(Compiler *c, const CompileRequest *r, CompileResult *out, 
     int keep = 0;
     if (took_too_long(c) && compile_again(c, r, err)) return -1;
     if (read_reply(c, r, out, &keep, err)) return -1;
-    c->compiled++;
     if (c->cache && keep) cache_put(c->cache, c->key, c->reply.data, c->reply.len);
     if (!c->cache && keep && r->keep) replies_put(c->kept, c->key, c->reply.data, c->reply.len);
     return 0;
-}
-
-long compiler_compiled(const Compiler *c)
-{
-    return c->compiled;
 }
 
 int compiler_run(Compiler *c, const CompileRequest *r, CompileResult *out, Error *err)

@@ -59,6 +59,4 @@ void compile_result_release(CompileResult *r);
 const Buffer *compiler_reply(const Compiler *c, const char **key);
 void compiler_offer(Compiler *c, const char *key, const void *reply, size_t len);
 
-long compiler_compiled(const Compiler *c); /* sources so far, which no cache had */
-
 #endif

@@ -28,6 +28,26 @@ static inline int open_compiler(void **state)
     return open_compiler_of(5);
 }
 
+/* With a cache in the test's folder, so that what was compiled can be counted. */
+static inline int open_counted_compiler(void **state)
+{
+    Error err;
+    (void)state;
+    if (!compiler_open(&(CompilerOptions){.cache_dir = "counted"}, &compiler, &err)) return 0;
+    fprintf(stderr, "%s\n", err.text);
+    return -1;
+}
+
+static inline long compiled_so_far(void)
+{
+    long n = -1;
+    FILE *f = popen("find counted -type f 2>/dev/null | wc -l", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%ld", &n), 1);
+    pclose(f);
+    return n;
+}
+
 static inline int close_compiler(void **state)
 {
     (void)state;

@@ -251,6 +251,22 @@ static void test_cache(void **state)
     assert_int_equal(file_remove_tree(dir, &err), 0);
 }
 
+/* Without a cache, a reply that others ask for is kept in memory. */
+static void test_kept(void **state)
+{
+    (void)state;
+    CompileResult out;
+    Error err = {0};
+    CompileRequest r = {.arch = "sm_90", .source = source_templates};
+    r.len = strlen(source_templates);
+    for (int i = 0; i < 4; i++) {
+        r.keep = i > 1;
+        assert_int_equal(compiler_run(compiler, &r, &out, &err), 0);
+        assert_int_equal(out.cached, i > 2);
+        compile_result_release(&out);
+    }
+}
+
 static void test_cache_that_cannot_be_written(void **state)
 {
     (void)state;
@@ -304,6 +320,7 @@ int main(void)
         cmocka_unit_test(test_cache_knows_folders),
         cmocka_unit_test(test_many_headers),
         cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_kept),
         cmocka_unit_test(test_cache_that_cannot_be_written),
         cmocka_unit_test(test_cache_is_bounded),
     };

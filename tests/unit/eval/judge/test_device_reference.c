@@ -118,13 +118,13 @@ static int compute(TaskSet *set, int keeping, double *host[2], double *device[2]
     int rc = device_reference(&d, &c, err);
     if (!rc) {
         Case next = c;
-        long compiled = compiler_compiled(compiler);
+        long compiled = compiled_so_far();
         for (int i = 0; i < 2; i++) {
             next.golden_expected[i] = NULL;
             next.expected[i] = memory_array(c.output_bytes[i], sizeof(double));
         }
         rc = device_reference(&d, &next, err);
-        assert_int_equal(compiler_compiled(compiler), compiled); /* its kernels were kept */
+        assert_int_equal(compiled_so_far(), compiled); /* its kernels were kept */
         for (int i = 0; i < 2; i++) {
             if (next.golden_expected[i]) forget(NULL, next.golden_expected[i]);
             free(next.expected[i]);
@@ -222,5 +222,6 @@ int main(void)
         cmocka_unit_test(floats_and_halves), cmocka_unit_test(results_stay_on_the_device),
         cmocka_unit_test(no_room), cmocka_unit_test(rounding_is_the_hosts)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests_name("device_reference", tests, open_compiler, close_compiler);
+    return cmocka_run_group_tests_name("device_reference", tests, open_counted_compiler,
+                                       close_compiler);
 }

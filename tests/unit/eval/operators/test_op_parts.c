@@ -187,18 +187,18 @@ static void test_shared(void **state)
         if (!strcmp(set.tasks[i]->name, "op_layer")) t = set.tasks[i];
     assert_non_null(t);
     setenv("QUERN_TEST", "parts=1", 1);
-    long before = compiler_compiled(compiler);
+    long before = compiled_so_far();
     int timed = 1 << ROLE_TIME | 1 << ROLE_SIM, all = timed | 1 << ROLE_CHECK;
     assert_int_equal(compile_plan(&p, t, t->baseline_source, 1, timed, &f), 0);
     int parts = p.loaded.n_op_modules;
-    long first = compiler_compiled(compiler) - before;
+    long first = compiled_so_far() - before;
     assert_true(parts > 2 && first == parts);
     for (int i = 0; i < t->n_workloads; i++)
         if (t->workloads[i].role != ROLE_CHECK) check_launches(&p, &t->workloads[i]);
     release(&p);
     assert_int_equal(compile_plan(&p, t, t->baseline_source, 0, all, &f), 0);
     assert_true(p.loaded.n_op_modules > parts);
-    assert_int_equal(compiler_compiled(compiler) - before, p.loaded.n_op_modules);
+    assert_int_equal(compiled_so_far() - before, p.loaded.n_op_modules);
     for (int i = 0; i < t->n_workloads; i++) check_launches(&p, &t->workloads[i]);
     /* Nothing is compiled that is there. */
     const Workload *w = &t->workloads[0];
@@ -224,11 +224,11 @@ static void refuse_constants(int lines, const char *message)
     for (int i = 0; i < lines; i++)
         buffer_printf(&source, "//@ op h%d = aten.add.Scalar(%s, %d.5)\n", i, t->inputs[0].name, i);
     buffer_printf(&source, "//@ op %s = aten.relu(h0)\n", t->outputs[0].name);
-    long before = compiler_compiled(compiler);
+    long before = compiled_so_far();
     assert_int_equal(compile_plan(&p, t, source.data, 0, 1 << ROLE_TIME, &f), 1);
     assert_int_equal(f.outcome, OUTCOME_PLAN_ERROR);
     assert_string_equal(f.message, message);
-    assert_int_equal(compiler_compiled(compiler), before);
+    assert_int_equal(compiled_so_far(), before);
     release(&p);
     buffer_release(&source);
     taskset_release(&set);
@@ -247,8 +247,7 @@ static void test_too_many(void **state)
 static int open_both(void **state)
 {
     Error err;
-    if (open_compiler_of(0)) return -1;
-    (void)state;
+    if (open_counted_compiler(state)) return -1;
     return sim_device_ops.open("h100", &device, &err);
 }
 
