@@ -106,7 +106,8 @@ int decode_space(Decoder *d); /* uses the modifier; PtxSpace, SPACE_GENERIC with
 int decode_address(Decoder *d, const PtxOperand *o, MemOp *mo);
 int decode_memory_class(int space, int kind); /* InstClass */
 /* decode_mma.c: n registers of 32 or 64 bits */
-int decode_fragment(Decoder *d, int operand, int n, int bits, uint32_t *rows, int is_dest);
+int decode_fragment(Decoder *d, int operand, int n, int bits, uint32_t *rows);
+int decode_fragment_dest(Decoder *d, int operand, int n, int bits, uint32_t *rows);
 /* A product of doubles. rows: of the result */
 int decode_mma_doubles(Decoder *d, int rows, int k);
 

@@ -82,17 +82,25 @@ static int vector_of(Decoder *d)
     return decode_has(d, "v2") ? 2 : decode_has(d, "v4") ? 4 : 1;
 }
 
-/* Fills in data and width of *mo from one register or the items of a vector. */
-static int data_rows(Decoder *d, const PtxOperand *o, int count, const ValueType *t, MemOp *mo,
-                     int is_store)
+/* What an access stores or loads: a register, or a vector of `count` of them. */
+typedef struct {
+    const PtxOperand *operand;
+    int count;
+    const ValueType *type;
+} Data;
+
+/* Fills in data and width of *mo. */
+static int data_rows(Decoder *d, const Data *data, MemOp *mo, int is_store)
 {
-    if (!o || (count > 1 && (o->kind != OPND_VEC || o->n != count)))
+    const PtxOperand *o = data->operand;
+    int least = data->type->bits;
+    if (!o || (data->count > 1 && (o->kind != OPND_VEC || o->n != data->count)))
         return decode_refuse(d, "a vector of another length");
-    for (int i = 0; i < count; i++) {
-        const PtxOperand *item = count > 1 ? &o->items[i] : o;
-        int bits = t->bits < 16 ? 16 : t->bits;
+    for (int i = 0; i < data->count; i++) {
+        const PtxOperand *item = data->count > 1 ? &o->items[i] : o;
+        int bits = least < 16 ? 16 : least;
         if (item->kind == OPND_REG) {
-            if (item->cls == REG_PRED || item->cls == REG_128 || item->width < t->bits)
+            if (item->cls == REG_PRED || item->cls == REG_128 || item->width < least)
                 return decode_refuse(d, "a register of another size");
             bits = item->width;
         } else if (item->kind == OPND_SINK && !is_store) {
@@ -111,16 +119,16 @@ static int data_rows(Decoder *d, const PtxOperand *o, int count, const ValueType
 /* ---- parameters ---- */
 
 /* A load of a kernel's parameter at a fixed offset. */
-static int entry_param(Decoder *d, const PtxOperand *address, const PtxOperand *data, int count,
-                       const ValueType *t)
+static int entry_param(Decoder *d, const PtxOperand *address, const Data *data)
 {
     MemOp rows = {0};
-    if (data_rows(d, data, count, t, &rows, 0)) return -1;
+    const ValueType *t = data->type;
+    if (data_rows(d, data, &rows, 0)) return -1;
     uint64_t at = address->items[0].var->offset + (uint64_t)address->value;
-    uint64_t bytes = (uint64_t)(count * t->bits / 8);
+    uint64_t bytes = (uint64_t)(data->count * t->bits / 8);
     if (at > KERNEL_MAX_PARAM_BYTES || bytes > KERNEL_MAX_PARAM_BYTES - at) /* the sum may wrap */
         return decode_refuse(d, "an offset beyond the parameters");
-    for (int i = 0; i < count; i++, at += t->bits / 8) {
+    for (int i = 0; i < data->count; i++, at += t->bits / 8) {
         if (rows.data[i] == ROW_NONE) continue;
         Inst *in = decode_emit(d, h_ldparam);
         in->d = rows.data[i];
@@ -133,18 +141,18 @@ static int entry_param(Decoder *d, const PtxOperand *address, const PtxOperand *
 }
 
 /* A parameter of a function, or of a call, is copied word by word between rows. */
-static int frame_param(Decoder *d, const PtxOperand *address, const PtxOperand *data, int count,
-                       const ValueType *t, int is_store)
+static int frame_param(Decoder *d, const PtxOperand *address, const Data *data, int is_store)
 {
     MemOp rows = {0};
     const PtxVar *v = address->items[0].var;
+    const ValueType *t = data->type;
     int64_t at = address->value;
-    if (data_rows(d, data, count, t, &rows, is_store)) return -1;
+    if (data_rows(d, data, &rows, is_store)) return -1;
     int bytes = t->bits / 8;
-    if (at < 0 || (uint64_t)at + (uint64_t)(count * bytes) > v->size ||
+    if (at < 0 || (uint64_t)at + (uint64_t)(data->count * bytes) > v->size ||
         at % (bytes > 4 ? 4 : bytes))
         return decode_refuse(d, "an offset outside the parameter");
-    for (int i = 0; i < count; i++, at += bytes) {
+    for (int i = 0; i < data->count; i++, at += bytes) {
         uint32_t word = (uint32_t)(v->offset + (uint64_t)at / 4) * ROW32;
         if (rows.data[i] == ROW_NONE) continue;
         Inst *in;
@@ -189,8 +197,9 @@ static int load_store(Decoder *d, int kind)
     for (int i = 0; i < d->in->n_mods; i++) hint |= !strcmp(d->in->mods[i], "L2::cache_hint");
     const ValueType *t = decode_type(d);
     const PtxOperand *address = decode_operand(d, store ? 0 : 1),
-                     *data = decode_operand(d, store ? 1 : 0);
-    if (!t || t->bits < 8 || !address || !data || d->in->n_operands != 2 + hint)
+                     *operand = decode_operand(d, store ? 1 : 0);
+    Data data = {operand, count, t};
+    if (!t || t->bits < 8 || !address || !operand || d->in->n_operands != 2 + hint)
         return decode_refuse(d, "another number of operands");
     if (t->bits * count > 128) return decode_refuse(d, "more than 16 bytes a thread");
     if (space == SPACE_PARAM && address->kind == OPND_ADDR && address->items[0].kind == OPND_VAR) {
@@ -199,8 +208,8 @@ static int load_store(Decoder *d, int kind)
         if (v->space != SPACE_PARAM) return decode_refuse(d, "a variable of another space");
         if (is_entry_param(d, v))
             return store ? decode_refuse(d, "a store to a kernel's parameter")
-                         : entry_param(d, address, data, count, t);
-        return frame_param(d, address, data, count, t, store);
+                         : entry_param(d, address, &data);
+        return frame_param(d, address, &data, store);
     }
     MemOp *mo = decode_mem(d);
     mo->kind = (uint8_t)kind;
@@ -210,7 +219,7 @@ static int load_store(Decoder *d, int kind)
     mo->element = t->bits / 8;
     mo->count = (uint8_t)count;
     mo->is_signed = t->is_signed && !t->is_float;
-    if (decode_address(d, address, mo) || data_rows(d, data, count, t, mo, store)) return -1;
+    if (decode_address(d, address, mo) || data_rows(d, &data, mo, store)) return -1;
     d->inst_class = decode_memory_class(mo->space, kind);
     decode_emit(d, h_mem)->mem = mo;
     return 0;
@@ -232,11 +241,13 @@ static int atomic_type_fits(int op, const ValueType *t)
 static int vector_atomic(Decoder *d, MemOp *mo, const ValueType *t, int returns)
 {
     MemOp rows = {0};
-    if (returns && decode_operand(d, 0)->kind != OPND_SINK) {
-        if (data_rows(d, decode_operand(d, 0), mo->count, t, &rows, 0)) return -1;
+    Data results = {decode_operand(d, 0), mo->count, t},
+         sources = {decode_operand(d, returns + 1), mo->count, t};
+    if (returns && results.operand->kind != OPND_SINK) {
+        if (data_rows(d, &results, &rows, 0)) return -1;
         memcpy(mo->data, rows.data, sizeof(uint32_t) * mo->count);
     }
-    if (data_rows(d, decode_operand(d, returns + 1), mo->count, t, &rows, 1)) return -1;
+    if (data_rows(d, &sources, &rows, 1)) return -1;
     memcpy(mo->data + mo->count, rows.data, sizeof(uint32_t) * mo->count);
     return 0;
 }

@@ -1,20 +1,29 @@
 /* mma, ldmatrix, stmatrix and movmatrix. */
 #include "eval/sim/decode/decode_internal.h"
 
-int decode_fragment(Decoder *d, int operand, int n, int bits, uint32_t *rows, int is_dest)
+static int fragment_rows(Decoder *d, const PtxOperand *o, int n, int bits, uint32_t *rows)
 {
-    const PtxOperand *o = decode_operand(d, operand);
-    if (o && n == 1 && o->kind == OPND_REG)
-        return is_dest ? decode_dest(d, operand, bits, rows)
-                       : decode_source(d, operand, bits, rows);
     if (!o || o->kind != OPND_VEC || o->n != n)
         return decode_refuse(d, "a fragment of another length");
-    for (int i = 0; i < n; i++) {
-        if (o->items[i].kind != OPND_REG && is_dest)
-            return decode_refuse(d, "a fragment of other registers");
+    for (int i = 0; i < n; i++)
         if (decode_source_of(d, &o->items[i], bits, &rows[i])) return -1;
-    }
     return 0;
+}
+
+int decode_fragment(Decoder *d, int operand, int n, int bits, uint32_t *rows)
+{
+    const PtxOperand *o = decode_operand(d, operand);
+    return o && n == 1 && o->kind == OPND_REG ? decode_source(d, operand, bits, rows)
+                                              : fragment_rows(d, o, n, bits, rows);
+}
+
+int decode_fragment_dest(Decoder *d, int operand, int n, int bits, uint32_t *rows)
+{
+    const PtxOperand *o = decode_operand(d, operand);
+    if (o && n == 1 && o->kind == OPND_REG) return decode_dest(d, operand, bits, rows);
+    for (int i = 0; i < n && o && o->kind == OPND_VEC && o->n == n; i++)
+        if (o->items[i].kind != OPND_REG) return decode_refuse(d, "a fragment of other registers");
+    return fragment_rows(d, o, n, bits, rows);
 }
 
 static int element_bits(int type)
@@ -42,10 +51,9 @@ int decode_mma_doubles(Decoder *d, int rows, int k)
     op->n_b = (uint8_t)(k / 4);
     op->n_c = (uint8_t)(rows / 4);
     op->a_type = op->b_type = op->acc_type = T_F64;
-    if (d->in->n_operands != 4 || decode_fragment(d, 0, op->n_c, 64, op->d, 1) ||
-        decode_fragment(d, 1, op->n_a, 64, op->a, 0) ||
-        decode_fragment(d, 2, op->n_b, 64, op->b, 0) ||
-        decode_fragment(d, 3, op->n_c, 64, op->c, 0))
+    if (d->in->n_operands != 4 || decode_fragment_dest(d, 0, op->n_c, 64, op->d) ||
+        decode_fragment(d, 1, op->n_a, 64, op->a) || decode_fragment(d, 2, op->n_b, 64, op->b) ||
+        decode_fragment(d, 3, op->n_c, 64, op->c))
         return decode_refuse(d, "fragments of other lengths");
     decode_emit(d, h_mma_doubles)->mma = op;
     d->inst_class = INST_TENSOR;
@@ -84,10 +92,9 @@ static int mma_op(Decoder *d)
     op->b_type = b->type;
     op->acc_type = to->type;
     op->saturate = (uint8_t)saturate;
-    if (d->in->n_operands != 4 || decode_fragment(d, 0, op->n_c, 32, op->d, 1) ||
-        decode_fragment(d, 1, op->n_a, 32, op->a, 0) ||
-        decode_fragment(d, 2, op->n_b, 32, op->b, 0) ||
-        decode_fragment(d, 3, op->n_c, 32, op->c, 0))
+    if (d->in->n_operands != 4 || decode_fragment_dest(d, 0, op->n_c, 32, op->d) ||
+        decode_fragment(d, 1, op->n_a, 32, op->a) || decode_fragment(d, 2, op->n_b, 32, op->b) ||
+        decode_fragment(d, 3, op->n_c, 32, op->c))
         return decode_refuse(d, "fragments of other lengths");
     decode_emit(d, h_mma)->mma = op;
     d->inst_class = INST_TENSOR;
@@ -119,7 +126,9 @@ static int matrix_access(Decoder *d)
     mo->address_kind = o->items[0].cls == REG_64 ? ADDRESS_64 : ADDRESS_32;
     mo->address = o->items[0].reg * (o->items[0].cls == REG_64 ? ROW64 : ROW32);
     mo->offset = o->value;
-    if (decode_fragment(d, stores, n, 32, &mo->data[4], !stores)) return -1;
+    if (stores ? decode_fragment(d, 1, n, 32, &mo->data[4])
+               : decode_fragment_dest(d, 0, n, 32, &mo->data[4]))
+        return -1;
     Inst *in = decode_emit(d, stores ? h_stmatrix : h_ldmatrix);
     in->mem = mo;
     in->k0 = (uint8_t)n;

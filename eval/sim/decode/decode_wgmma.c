@@ -129,8 +129,8 @@ static int operands(Decoder *d, WgmmaOp *op)
     const PtxOperand *a = decode_operand(d, 1);
     op->a_in_registers = a && a->kind == OPND_VEC;
     op->c = ptx_arena_alloc(d->code->ptx.arena, sizeof *op->c * op->n_c);
-    if (decode_fragment(d, 0, op->n_c, 32, op->c, 1) ||
-        (op->a_in_registers ? decode_fragment(d, 1, 4, 32, op->a, 0)
+    if (decode_fragment_dest(d, 0, op->n_c, 32, op->c) ||
+        (op->a_in_registers ? decode_fragment(d, 1, 4, 32, op->a)
                             : decode_source(d, 1, 64, &op->a[0])) ||
         decode_source(d, 2, 64, &op->b) || decode_pred(d, 3, &op->adds, &op->adds_flip))
         return decode_refuse(d, "fragments of other lengths");

@@ -118,6 +118,7 @@ static int matrix_access(Decoder *d, int is_store)
     const ValueType *t = decode_type(d);
     if (!is_known(which, &s, t)) return decode_refuse(d, "a type that is not known");
     int n = registers(which, &s, t->type, &all), address = is_store ? 0 : 1;
+    int width = t->bits == 64 ? 64 : 32;
     uint32_t data[8];
     whole.m = (uint8_t)s.m;
     whole.n = (uint8_t)s.n;
@@ -125,7 +126,8 @@ static int matrix_access(Decoder *d, int is_store)
     int high = which == 'b' ? s.k : s.m, wide = which == 'a' ? s.k : s.n;
     whole.stride = decode_const32(d->code, (uint32_t)(columns ? high : wide));
     if ((d->in->n_operands > 2 && decode_source(d, 2, 32, &whole.stride)) ||
-        decode_fragment(d, 1 - address, all, t->bits == 64 ? 64 : 32, data, !is_store) ||
+        (is_store ? decode_fragment(d, 1, all, width, data)
+                  : decode_fragment_dest(d, 0, all, width, data)) ||
         decode_address(d, decode_operand(d, address), &whole.base))
         return -1;
     decode_emit(d, h_wmma_sync);
@@ -187,9 +189,9 @@ static int multiply(Decoder *d)
     int n_d = registers('c', &s, op->to, &all), n_c = registers('c', &s, op->from, &all), n_a, n_b;
     registers('a', &s, op->type, &n_a);
     registers('b', &s, op->type, &n_b);
-    if (d->in->n_operands != 4 || decode_fragment(d, 0, n_d, 32, op->d, 1) ||
-        decode_fragment(d, 1, n_a, 32, op->a, 0) || decode_fragment(d, 2, n_b, 32, op->b, 0) ||
-        decode_fragment(d, 3, n_c, 32, op->c, 0))
+    if (d->in->n_operands != 4 || decode_fragment_dest(d, 0, n_d, 32, op->d) ||
+        decode_fragment(d, 1, n_a, 32, op->a) || decode_fragment(d, 2, n_b, 32, op->b) ||
+        decode_fragment(d, 3, n_c, 32, op->c))
         return decode_refuse(d, "fragments of other lengths");
     decode_emit(d, h_wmma)->wmma = op;
     d->inst_class = INST_TENSOR;

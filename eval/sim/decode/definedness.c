@@ -362,20 +362,24 @@ static void select_sources(Decoder *d, TrackOp *t)
     t->n_sources = 3;
 }
 
+/* The registers of an instruction: `musts` must have a value. */
+typedef struct {
+    Registers dests, values, musts;
+} Uses;
+
 /* Of a wgmma, the descriptors and the predicate must be defined before it. The accumulators and registers of
  * the first factor are followed after it, in this order. */
-static void divide_product(const Definedness *k, TrackOp *t, int after, Registers *dests,
-                           Registers *values, Registers *musts)
+static void divide_product(const Definedness *k, TrackOp *t, int after, Uses *u)
 {
-    int n = values->n;
-    values->n = musts->n = 0;
+    int n = u->values.n;
+    u->values.n = u->musts.n = 0;
     for (int i = 0; i < n; i++) {
-        int reg = values->reg[i], is_32 = reg >= k->base[REG_32] && reg < k->base[REG_64];
-        if (is_32 == after) definedness_add(after ? values : musts, reg);
+        int reg = u->values.reg[i], is_32 = reg >= k->base[REG_32] && reg < k->base[REG_64];
+        if (is_32 == after) definedness_add(after ? &u->values : &u->musts, reg);
     }
     if (after) return;
     t->kind = TRACK_JOIN;
-    dests->n = 0;
+    u->dests.n = 0;
 }
 
 /* Fills in the slots. Returns 0 when the instruction touches none. */
@@ -383,48 +387,48 @@ static int fill_in(Decoder *d, TrackOp *t, int after)
 {
     const Definedness *k = d->definedness;
     const PtxInst *in = d->in;
-    Registers dests, values, musts;
+    Uses u;
     t->kind = (uint8_t)kind_of(in);
     t->use = use_of(in);
     t->guard = in->guard >= 0 ? k->slot[k->base[REG_PRED] + in->guard] : 0;
-    definedness_dests(k, in, &dests);
-    definedness_values(k, in, &values);
-    definedness_addresses(k, in, &musts);
-    if (t->kind == TRACK_PRODUCT) divide_product(k, t, after, &dests, &values, &musts);
+    definedness_dests(k, in, &u.dests);
+    definedness_values(k, in, &u.values);
+    definedness_addresses(k, in, &u.musts);
+    if (t->kind == TRACK_PRODUCT) divide_product(k, t, after, &u);
     if (t->kind == TRACK_LOAD && after) t->kind = TRACK_LOADED;
     if (t->kind == TRACK_STORE && after) t->kind = TRACK_STORED;
     if (is_load(in) && t->kind != TRACK_JOIN)
-        t->widths = collect_items(d, &in->operands[0], &dests);
+        t->widths = collect_items(d, &in->operands[0], &u.dests);
     if (t->kind == TRACK_STORE || t->kind == TRACK_STORED)
-        t->widths = collect_items(d, &in->operands[1], &values);
+        t->widths = collect_items(d, &in->operands[1], &u.values);
     int leaves = is_op(in, "call") || is_op(in, "ret"),
         argument = leaves || (is_op(in, "st") && space_of(in) == SPACE_PARAM);
     t->doubts = argument && !d->code->follow;
-    for (int i = 0; i < values.n && (needs_values(in) || t->doubts); i++)
-        if (values.reg[i] < k->first_word || (leaves && t->doubts))
-            definedness_add(&musts, values.reg[i]);
+    for (int i = 0; i < u.values.n && (needs_values(in) || t->doubts); i++)
+        if (u.values.reg[i] < k->first_word || (leaves && t->doubts))
+            definedness_add(&u.musts, u.values.reg[i]);
     if (in->guard >= 0 && (needs_values(in) || t->kind == TRACK_STORE))
-        definedness_add(&musts, k->base[REG_PRED] + in->guard);
-    if (leaves) values.n = dests.n = 0; /* they are followed from frame to frame */
-    if (t->kind == TRACK_LOADED) values.n = 0;
+        definedness_add(&u.musts, k->base[REG_PRED] + in->guard);
+    if (leaves) u.values.n = u.dests.n = 0; /* they are followed from frame to frame */
+    if (t->kind == TRACK_LOADED) u.values.n = 0;
     if (t->kind == TRACK_LOADED || t->kind == TRACK_STORED)
-        musts.n = 0; /* they have been looked at before it */
-    t->dests = slots_of(d, &dests);
-    t->sources = slots_of(d, &values);
-    t->musts = slots_of(d, &musts);
-    t->n_dests = (uint8_t)dests.n;
-    t->n_sources = (uint8_t)values.n;
-    t->n_musts = (uint8_t)musts.n;
+        u.musts.n = 0; /* they have been looked at before it */
+    t->dests = slots_of(d, &u.dests);
+    t->sources = slots_of(d, &u.values);
+    t->musts = slots_of(d, &u.musts);
+    t->n_dests = (uint8_t)u.dests.n;
+    t->n_sources = (uint8_t)u.values.n;
+    t->n_musts = (uint8_t)u.musts.n;
     if (t->kind == TRACK_SELECT) select_sources(d, t);
     t->origins = ptx_arena_alloc(d->code->ptx.arena,
-                                 sizeof(uint32_t) * ((size_t)musts.n + (size_t)values.n + 1));
-    for (int i = 0; i < musts.n; i++) t->origins[i] = k->origin[musts.reg[i]];
-    for (int i = 0; i < values.n; i++) t->origins[musts.n + i] = k->origin[values.reg[i]];
+                                 sizeof(uint32_t) * ((size_t)u.musts.n + (size_t)u.values.n + 1));
+    for (int i = 0; i < u.musts.n; i++) t->origins[i] = k->origin[u.musts.reg[i]];
+    for (int i = 0; i < u.values.n; i++) t->origins[u.musts.n + i] = k->origin[u.values.reg[i]];
     int stores = t->kind == TRACK_STORE &&
                  ((k->shared && may_be(in, SPACE_SHARED)) || (k->local && may_be(in, SPACE_LOCAL)));
-    int touches = t->guard || stores || any(t->dests, dests.n) || any(t->sources, t->n_sources) ||
-                  any(t->musts, musts.n);
-    if (touches && t->kind == TRACK_JOIN) t->flow = definedness_flow(d, &dests, &values);
+    int touches = t->guard || stores || any(t->dests, u.dests.n) || any(t->sources, t->n_sources) ||
+                  any(t->musts, u.musts.n);
+    if (touches && t->kind == TRACK_JOIN) t->flow = definedness_flow(d, &u.dests, &u.values);
     return touches;
 }
 
