@@ -108,20 +108,26 @@ static char *next_line(Reader *r, char **text, int *next)
     return copy;
 }
 
+static int include_file(const Reader *r, const char *name, Error *err)
+{
+    char *path = fragment_find(name, r->path, r->share);
+    if (!path)
+        return error_set(err, ERROR_NOT_FOUND, "%s:%d: include %s: there is no such file", r->path,
+                         r->line, name);
+    int rc = read_file(path, r, err);
+    free(path);
+    return rc;
+}
+
 static int include(const Reader *r, char *names, Error *err)
 {
-    char *save = NULL;
-    int n = 0, rc = 0;
+    char *save = NULL, *p = strtok_r(names, " \t", &save);
+    if (!p) return refuse(r, err, "include FILE", "include");
     if (r->depth == MAX_DEPTH)
-        return refuse(r, err, "files that include each other in a chain of at most 8", names);
-    for (char *p = strtok_r(names, " \t", &save); p && !rc; p = strtok_r(NULL, " \t", &save), n++) {
-        char *path = fragment_find(p, r->path, r->share);
-        rc = path ? read_file(path, r, err)
-                  : error_set(err, ERROR_NOT_FOUND, "%s:%d: include %s: there is no such file",
-                              r->path, r->line, p);
-        free(path);
-    }
-    return n || rc ? rc : refuse(r, err, "include FILE", "include");
+        return refuse(r, err, "files that include each other in a chain of at most 8", p);
+    for (; p; p = strtok_r(NULL, " \t", &save))
+        if (include_file(r, p, err)) return -1;
+    return 0;
 }
 
 /* Length of the assignment's operator at p, or 0. */
