@@ -66,6 +66,9 @@ ok $? 'a run is made below the current folder'
 "$installed" run -n crl PROFILE=smoke >out 2>err
 [ $? = 0 ] && grep -q 'quern-report.* --output runs/smoke' out
 ok $? 'an installed run comes to its end'
+"$installed" run -n crl-1-prompts PROFILE=smoke >out 2>err
+[ $? = 0 ] && [ "$(grep -o 'log/[a-z0-9-]*\.log' out | tail -1)" = log/crl-1-prompts.log ]
+ok $? 'a step of a run is a target of an installed quern run'
 cd .. && mv 'a prefix' 'another place' && cd empty || exit 1
 "$tmp/another place/usr/bin/quern" eval --task relu "$root/tasks/relu/baseline.cu" >out 2>err
 grep -q "$verdict" out
