@@ -15,7 +15,9 @@
 
 #include <cmocka.h>
 
+#include "base/part.h"
 #include "eval/sim/sim.h"
+#include "tests/fixture_path.h"
 
 typedef struct {
     Device *d;
@@ -30,6 +32,21 @@ typedef struct {
 } Shape;
 
 static const DeviceOps *const ops = &sim_device_ops;
+
+/* PTX of the parts of a file of tests/fixtures (base/part.h): of `entry`, if it is not NULL, of the named
+ * one, and then of "end". It lives until eight further calls. */
+static inline const char *sim_ptx(const char *file, const char *entry, const char *part)
+{
+    static Buffer texts[8];
+    static int next;
+    Buffer *b = &texts[next++ % 8];
+    if (!b->data) buffer_init(b, 1 << 16);
+    buffer_clear(b);
+    if (entry) part_put(b, fixture_text(file), entry);
+    part_put(b, fixture_text(file), part);
+    if (entry) part_put(b, fixture_text(file), "end");
+    return b->data;
+}
 
 static inline void sim_start(Sim *s, const char *ptx)
 {

@@ -2,56 +2,59 @@
  * thread; and similar kernels that must pass. */
 #include "tests/unit/eval/sim/sim_checks.h"
 
+/* Kernels of tests/fixtures/sim/checks.ptx. */
+#define BARE(part) sim_ptx("sim/checks.ptx", "entry", part)
+#define KERNEL(part) sim_ptx("sim/checks.ptx", "entry_p0", part)
+#define MODULE(part) sim_ptx("sim/checks.ptx", NULL, part)
+
 static void test_bounds(void **state)
 {
     (void)state;
     static const float zeros[1024];
-    sim_start(&sim, ENTRY(P64(0)) LOC(7) POINTER LOC(8) "ld.global.f32 %f1, [%rd1+2048];\n" TAIL);
+    sim_start(&sim, KERNEL("beyond_end"));
     DevicePtr x = sim_buffer(&sim, "input x", zeros, 4096);
     int r = sim_try(&sim, shape(1, 1024), 1, A(x));
     expect(r, OUTCOME_OUT_OF_BOUNDS, 8,
            "kernel k, line 8, block (0,0,0), thread (512,0,0): reads 4 bytes at offset 4096 of "
            "input x, which has 4096 bytes");
 
-    sim_start(&sim, ENTRY(P64(0)) LOC(3) POINTER "ld.global.f32 %f1, [%rd1+2];\n" TAIL);
+    sim_start(&sim, KERNEL("misaligned"));
     x = sim_buffer(&sim, "input x", zeros, 4096);
     r = sim_try(&sim, shape(1, 32), 1, A(x));
     expect(r, OUTCOME_OUT_OF_BOUNDS, 3, "which is not a multiple of 4");
 
-    sim_start(&sim, ENTRY(P64(0)) LOC(3) POINTER "st.global.f32 [%rd2], 0f00000000;\n" TAIL);
+    sim_start(&sim, KERNEL("null"));
     x = sim_buffer(&sim, "input x", zeros, 4096);
     r = sim_try(&sim, shape(1, 32), 1, A(x));
     expect(r, OUTCOME_OUT_OF_BOUNDS, 3, "a null pointer");
 
-    sim_start(&sim, ENTRY(P64(0)) LOC(3) POINTER "st.global.f32 [%rd1], 0f00000000;\n" TAIL);
+    sim_start(&sim, KERNEL("store"));
     x = sim_buffer(&sim, "input x", zeros, 4096);
     ops->protect(sim.d, x, 1, &sim.err);
     r = sim_try(&sim, shape(1, 32), 1, A(x));
     expect(r, OUTCOME_OUT_OF_BOUNDS, 3, "writes to input x");
 
-    sim_start(&sim, ENTRY(P64(0)) LOC(3) POINTER "ld.global.f32 %f1, [%rd1];\n" TAIL);
+    sim_start(&sim, KERNEL("load"));
     x = sim_buffer(&sim, "scratch", NULL, 4096);
     r = sim_try(&sim, shape(1, 32), 1, A(x));
     expect(r, OUTCOME_OUT_OF_BOUNDS, 3,
            "reads 4 bytes at offset 0 of scratch before anything was written there");
 
-    sim_start(&sim, ENTRY(P64(0)) LOC(3) POINTER "ld.global.f32 %f1, [%rd1];\n" TAIL);
+    sim_start(&sim, KERNEL("load"));
     x = sim_buffer(&sim, "input x", zeros, 4096);
     ops->free(sim.d, x);
     r = sim_try(&sim, shape(1, 32), 1, A(x));
     expect(r, OUTCOME_OUT_OF_BOUNDS, 3, "where there is no buffer");
 
     /* half of it is written: the fault names the other half */
-    sim_start(&sim, ENTRY(P64(0)) LOC(3) POINTER "ld.global.f32 %f1, [%rd1];\n" TAIL);
+    sim_start(&sim, KERNEL("load"));
     x = sim_buffer(&sim, "buffer t", NULL, 128);
     ops->write(sim.d, x, zeros, 64, &sim.err);
     r = sim_try(&sim, shape(1, 32), 1, A(x));
     expect(r, OUTCOME_OUT_OF_BOUNDS, 3, "thread (16,0,0): reads 4 bytes at offset 64 of buffer t");
 
     /* over the end of a buffer from within: the fault names it and not the buffer behind it */
-    sim_start(&sim, ENTRY(P64(0)) LOC(3) POINTER
-              "mul.wide.u32 %rd2, %r1, 12;\nadd.s64 %rd1, %rd1, %rd2;\nld.global.v4.f32 {%f1, %f2, "
-              "%f3, %f4}, [%rd1];\n" TAIL);
+    sim_start(&sim, KERNEL("over_the_end"));
     x = sim_buffer(&sim, "input x", zeros, 4088);
     sim_buffer(&sim, "output y", zeros, 4096);
     r = sim_try(&sim, shape(1, 256), 1, A(x));
@@ -70,18 +73,7 @@ static int copy_by(uint32_t threads, DevicePtr from, DevicePtr to, uint32_t byte
 static void test_copied_tails(void **state)
 {
     (void)state;
-    static const char *ptx = ENTRY(P64(0) ", " P64(
-        1) ", .param .u32 p2") ".shared .align 16 .b8 s[512];\nmov.u32 %r1, %tid.x;\nshl.b32 %r2, "
-                               "%r1, 4;\n"
-                               "ld.param.u64 %rd1, [p0];\nld.param.u64 %rd2, [p1];\ncvt.u64.u32 "
-                               "%rd3, %r2;\nadd.s64 %rd1, %rd1, %rd3;\nadd.s64 %rd2, %rd2, %rd3;\n"
-                               "ld.param.u32 %r3, [p2];\nsub.s32 %r3, %r3, %r2;\nmax.s32 %r3, %r3, "
-                               "0;\nmin.s32 %r3, %r3, 16;\nmov.u32 %r4, s;\nadd.u32 %r2, %r2, "
-                               "%r4;\n" LOC(
-                                   6) "cp.async.cg.shared.global [%r2], [%rd1], 16, "
-                                      "%r3;\ncp.async.wait_all;\nld.shared.v4.u32 {%r5, %r6, %r7, "
-                                      "%r8}, [%r2];\n"
-                                      "st.global.v4.u32 [%rd2], {%r5, %r6, %r7, %r8};\n" TAIL;
+    const char *ptx = MODULE("copied_tail");
     unsigned char data[512], got[512];
     for (int i = 0; i < 512; i++) data[i] = (unsigned char)(i % 251 + 1);
     for (uint32_t bytes = 470; bytes <= 512; bytes++) {
@@ -114,22 +106,17 @@ static void test_copied_tails(void **state)
 static void test_shared(void **state)
 {
     (void)state;
-    sim_start(&sim, ENTRY("") SHARED LOC(5) "st.shared.u32 [%r4+4], %r1;\n" TAIL);
+    sim_start(&sim, BARE("store_beyond"));
     expect(sim_try(&sim, shape(1, 256), 0), OUTCOME_OUT_OF_BOUNDS, 5,
            "thread (255,0,0): writes 4 bytes at offset 1024 of the block's shared memory, which "
            "has 1024 bytes (1024 static, 0 dynamic)");
 
-    sim_start(&sim,
-              ENTRY("") SHARED LOC(5) "ld.shared.u32 %r5, [%r4];\nadd.u32 %r6, %r5, 1;\n" TAIL);
+    sim_start(&sim, BARE("unwritten"));
     expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_OUT_OF_BOUNDS, 5,
            "shared memory that no thread of the block has written");
 
     /* the block before wrote it, this one did not */
-    sim_start(&sim,
-              ENTRY("")
-                  SHARED LOC(5) "mov.u32 %r6, %ctaid.x;\nsetp.ne.u32 %p1, %r6, 0;\n@%p1 bra "
-                                "L;\nst.shared.u32 [%r4], %r1;\nL:\n" LOC(
-                                    6) "ld.shared.u32 %r5, [%r4];\nadd.u32 %r6, %r5, 1;\n" TAIL);
+    sim_start(&sim, BARE("unwritten_next_block"));
     expect(sim_try(&sim, shape(2, 64), 0), OUTCOME_OUT_OF_BOUNDS, 6, "block (1,0,0)");
 }
 
@@ -137,54 +124,41 @@ static void test_shared_races(void **state)
 {
     (void)state;
     /* a read of another warp's word without a barrier */
-    sim_start(&sim, ENTRY("") SHARED "st.shared.u32 [%r4], %r1;\n" LOC(
-                        9) "xor.b32 %r5, %r4, 128;\nld.shared.u32 %r6, [%r5];\n" TAIL);
+    sim_start(&sim, BARE("written_by_another"));
     expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_RACE, 0,
            "writes shared memory at offset 128, which a thread of warp 0 reads with no barrier "
            "between");
-    sim_start(&sim, ENTRY("") SHARED "st.shared.u32 [%r4], %r1;\n" LOC(
-                        9) "and.b32 %r5, %r4, 127;\nld.shared.u32 %r6, [%r5];\n" TAIL);
+    sim_start(&sim, BARE("read_of_another"));
     expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_RACE, 9,
            "reads shared memory at offset 0, which a thread of warp 0 writes with no barrier");
 
     /* one barrier orders the read; without a second one the next write is a race */
-    sim_start(&sim, ENTRY("") SHARED "st.shared.u32 [%r4], %r1;\nbar.sync 0;\nxor.b32 %r5, %r4, "
-                                     "128;\nld.shared.u32 %r6, [%r5];\n" TAIL);
+    sim_start(&sim, BARE("read_behind_barrier"));
     accept(sim_try(&sim, shape(3, 64), 0));
-    sim_start(&sim, ENTRY("") SHARED "st.shared.u32 [%r4], %r1;\nbar.sync 0;\n" LOC(
-                        12) "xor.b32 %r5, %r4, 128;\nld.shared.u32 %r6, [%r5];\n"
-                            "add.u32 %r7, %r1, 1;\nst.shared.u32 [%r4], %r7;\n" TAIL);
+    sim_start(&sim, BARE("write_behind_read"));
     expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_RACE, 12, "with no barrier between");
 
     /* lanes of one warp are ordered */
-    sim_start(&sim,
-              ENTRY("") SHARED "st.shared.u32 [%r4], %r1;\nbar.warp.sync 0xffffffff;\nxor.b32 %r5, "
-                               "%r4, 64;\nld.shared.u32 %r6, [%r5];\n" TAIL);
+    sim_start(&sim, BARE("one_warp"));
     accept(sim_try(&sim, shape(1, 128), 0));
 
     /* two warps write one word: different values are a race, the same value is not */
-    sim_start(&sim, ENTRY("") SHARED LOC(4) "shr.u32 %r5, %r1, 5;\nst.shared.u32 [s], %r5;\n" TAIL);
+    sim_start(&sim, BARE("two_values"));
     expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_RACE, 4,
            "a thread of warp 0 also writes, another value,");
-    sim_start(&sim, ENTRY("") SHARED "st.shared.u32 [s], 7;\n" TAIL);
+    sim_start(&sim, BARE("one_value"));
     accept(sim_try(&sim, shape(1, 64), 0));
 
     /* two lanes of one store write one word */
-    sim_start(&sim,
-              ENTRY("") SHARED LOC(4) "and.b32 %r5, %r4, 0x3fb;\nst.shared.u32 [%r5], %r1;\n" TAIL);
+    sim_start(&sim, BARE("two_lanes"));
     expect(sim_try(&sim, shape(1, 32), 0), OUTCOME_RACE, 4,
            "another thread of its warp writes at the same time");
 
     /* bytes of one word by two warps do not conflict */
-    sim_start(&sim,
-              ENTRY("") SHARED "shr.u32 %r5, %r1, 5;\nand.b32 %r6, %r1, 31;\nmad.lo.u32 %r7, %r6, "
-                               "4, %r5;\ncvt.u16.u32 %h1, %r1;\nst.shared.u8 [%r7], %h1;\n"
-                               "bar.sync 0;\nld.shared.u8 %h2, [%r7];\n" TAIL);
+    sim_start(&sim, BARE("bytes"));
     accept(sim_try(&sim, shape(1, 128), 0));
     /* the unwritten byte of a partly written word is found */
-    sim_start(&sim,
-              ENTRY("") SHARED "cvt.u16.u32 %h1, %r1;\nst.shared.u8 [%r4], %h1;\nbar.sync 0;\n" LOC(
-                  8) "ld.shared.u16 %h2, [%r4];\nadd.u16 %h3, %h2, 1;\n" TAIL);
+    sim_start(&sim, BARE("part_of_word"));
     expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_OUT_OF_BOUNDS, 8,
            "no thread of the block has written");
 }
@@ -225,19 +199,18 @@ static void test_unused_reads(void **state)
 static void test_limits(void **state)
 {
     (void)state;
-    sim_start(&sim, ENTRY("") LOC(3) "L:\nadd.u32 %r1, %r1, 1;\n" LOC(4) "bra L;\n" TAIL);
+    sim_start(&sim, BARE("loop"));
     sim_set_limit(sim.d, 1000000);
     expect(sim_try(&sim, shape(1, 32), 0), OUTCOME_TIMEOUT, 3,
            "is still running after the limit of instructions");
-    sim_start(&sim, ENTRY("") LOC(3) "trap;\n" TAIL);
+    sim_start(&sim, BARE("trap"));
     expect(sim_try(&sim, shape(1, 32), 0), OUTCOME_LAUNCH_ERROR, 3, "executes a trap");
-    sim_start(&sim, HEAD ".func f()\n{\ncall f;\nret;\n}\n.visible .entry k()\n{\n" LOC(
-                        2) "call f;\nret;\n}\n");
+    sim_start(&sim, MODULE("recursion"));
     expect(sim_try(&sim, shape(1, 32), 0), OUTCOME_LAUNCH_ERROR, 0, "overflows its stack");
-    sim_start(&sim, ENTRY("") "ret;\n}\n");
+    sim_start(&sim, BARE("empty"));
     expect(sim_try(&sim, shape(1, 2048), 0), OUTCOME_LAUNCH_ERROR, 0,
            "cannot be launched with blocks of (2048,1,1): 1 to 1024");
-    sim_start(&sim, ENTRY("") "ret;\n}\n");
+    sim_start(&sim, BARE("empty"));
     Shape big = shape(1, 32);
     big.shared = 300 << 10;
     expect(sim_try(&sim, big, 0), OUTCOME_LAUNCH_ERROR, 0,
@@ -248,18 +221,16 @@ static void test_limits(void **state)
 static void test_unknown(void **state)
 {
     (void)state;
-    static const char *ptx =
-        HEAD ".visible .entry good()\n{\nret;\n}\n.visible .entry k()\n{\n.reg .b32 %r<4>;\n" LOC(
-            6) "frobnicate.x.u32 %r1,\n\t%r2;\nret;\n}\n";
+    const char *ptx = MODULE("unknown");
     sim_start(&sim, ptx);
     accept(sim_try(&sim, (Shape){.kernel = "good"}, 0));
     sim_start(&sim, ptx);
     expect(sim_try(&sim, shape(1, 1), 0), OUTCOME_UNSUPPORTED, 6,
            "does not know the instruction \"frobnicate.x.u32 %r1, %r2;\" (line 6, PTX line 12)");
-    sim_start(&sim, ENTRY("") LOC(2) "add.strange.s32 %r1, %r2, %r3;\n" TAIL);
+    sim_start(&sim, BARE("strange_modifier"));
     expect(sim_try(&sim, shape(1, 1), 0), OUTCOME_UNSUPPORTED, 2,
            "a modifier that is not known here");
-    sim_start(&sim, ENTRY("") LOC(2) "mul.hi.f32 %f1, %f2, %f3;\n" TAIL);
+    sim_start(&sim, BARE("unknown_type"));
     expect(sim_try(&sim, shape(1, 1), 0), OUTCOME_UNSUPPORTED, 2, "mul.hi.f32");
 }
 
@@ -291,21 +262,13 @@ static void test_unknown_copies(void **state)
 static void test_local(void **state)
 {
     (void)state;
-#define LOCAL                                                                                      \
-    ENTRY("")                                                                                      \
-    ".local .align 8 .b8 d[64];\nmov.u64 %rd1, d;\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %rd2, %r1, " \
-    "4;\nadd.u64 %rd3, %rd1, %rd2;\n"
-    sim_start(&sim, LOCAL LOC(4) "st.local.u32 [%rd3], %r1;\n" TAIL);
+    sim_start(&sim, BARE("local_beyond"));
     expect(sim_try(&sim, shape(1, 17), 0), OUTCOME_OUT_OF_BOUNDS, 4,
            "thread (16,0,0): writes 4 bytes at offset 64 of its local memory, which has 64 bytes");
-    sim_start(
-        &sim,
-        LOCAL LOC(
-            4) "st.local.u32 [%rd3], %r1;\nld.local.u32 %r2, [%rd1];\nadd.u32 %r3, %r2, 1;\n" TAIL);
+    sim_start(&sim, BARE("local_unwritten"));
     expect(sim_try(&sim, shape(1, 8), 0), OUTCOME_OUT_OF_BOUNDS, 4,
            "thread (1,0,0): reads 4 bytes of a local array before writing them");
-    sim_start(&sim, LOCAL
-              "st.local.u32 [%rd3], %r1;\ncvta.local.u64 %rd4, %rd3;\nld.u32 %r2, [%rd4];\n" TAIL);
+    sim_start(&sim, BARE("local_generic"));
     accept(sim_try(&sim, shape(1, 16), 0));
 }
 

@@ -1,6 +1,10 @@
 /* The counters of small kernels against counts by hand. */
 #include "tests/unit/eval/sim/sim_support.h"
 
+/* Kernels of tests/fixtures/sim/counts.ptx. */
+#define PART(part) sim_ptx("sim/counts.ptx", "with_p0", part)
+#define MODULE(part) sim_ptx("sim/counts.ptx", NULL, part)
+
 #define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
 #define KERNEL(body)                                                                              \
     HEAD ".visible .entry k(.param .u64 p0)\n{\n.reg .pred %p<8>;\n.reg .b32 %r<32>;\n.reg .f32 " \
@@ -24,10 +28,7 @@ static void test_instructions(void **state)
 {
     (void)state;
     /* 5 instructions and ret, 3 blocks of 70 threads: 3 warps each, the last with 6 lanes */
-    const SimCounts *n = count(KERNEL("mov.u32 %r1, %tid.x;\nadd.u32 %r2, %r1, 1;\nmul.lo.u32 %r3, "
-                                      "%r2, %r1;\ncvt.rn.f32.u32 %f1, %r3;\n"
-                                      "fma.rn.f32 %f2, %f1, %f1, %f1;\n"),
-                               3, 70);
+    const SimCounts *n = count(PART("arithmetic"), 3, 70);
     assert_int_equal(n->blocks, 3);
     assert_int_equal(n->warps, 9);
     assert_int_equal(n->warp_insts, 9 * 6);
@@ -47,28 +48,21 @@ static void test_divergence(void **state)
 {
     (void)state;
     /* lane i runs the loop i + 1 times: 32 rounds, and one lane leaves after each */
-    const SimCounts *n = count(KERNEL("mov.u32 %r1, %laneid;\nmov.u32 %r2, 0;\nL:\nadd.u32 %r2, "
-                                      "%r2, 1;\nsetp.le.u32 %p1, %r2, %r1;\n@%p1 bra L;\n"),
-                               1, 32);
+    const SimCounts *n = count(PART("loop_of_lanes"), 1, 32);
     assert_int_equal(n->branches, 32);
     assert_int_equal(n->divergent_branches, 31);
     assert_int_equal(n->warp_insts, 2 + 32 * 3 + 1);
     assert_int_equal(n->thread_insts, 64 + 3 * (32 * 33 / 2) + 32);
     sim_stop(&sim);
     /* both paths of an if, then the join: 2 instructions for odd lanes, 1 for even ones */
-    n = count(KERNEL("mov.u32 %r1, %laneid;\nand.b32 %r2, %r1, 1;\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 "
-                     "bra E;\nadd.u32 %r3, %r1, 1;\nbra J;\nE:\n"
-                     "add.u32 %r3, %r1, 2;\nJ:\nadd.u32 %r3, %r3, %r3;\n"),
-              1, 64);
+    n = count(PART("two_paths"), 1, 64);
     assert_int_equal(n->branches, 2 * 2);
     assert_int_equal(n->divergent_branches, 2);
     assert_int_equal(n->warp_insts, 2 * (4 + 2 + 1 + 2));
     assert_int_equal(n->thread_insts, 64 * 6 + 32 * 2 + 32);
     sim_stop(&sim);
     /* the whole warp agrees: no divergence */
-    n = count(KERNEL("mov.u32 %r1, %warpid;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra E;\nadd.u32 %r3, "
-                     "%r1, 1;\nE:\n"),
-              1, 64);
+    n = count(PART("warps_agree"), 1, 64);
     assert_int_equal(n->divergent_branches, 0);
     sim_stop(&sim);
 }
@@ -102,8 +96,7 @@ static void test_coalescing(void **state)
     loads(KERNEL(AT(2, 0) "ld.global.u16 %r2, [%rd1];\n"), 2);
     loads(KERNEL(AT(1, 0) "ld.global.u8 %r2, [%rd1];\n"), 1);
     /* a second load by the same block hits L1, one by the next block hits L2 */
-    const SimCounts *n =
-        count(KERNEL(AT(4, 0) "ld.global.f32 %f1, [%rd1];\nld.global.f32 %f2, [%rd1];\n"), 2, 32);
+    const SimCounts *n = count(PART("two_loads"), 2, 32);
     assert_int_equal(n->global_load_sectors, 16);
     assert_int_equal(n->dram_read_sectors, 4);
     assert_int_equal(n->l1_hit_sectors, 8);
@@ -162,14 +155,9 @@ static void test_banks(void **state)
     wavefronts(BANKS(132), 1, 1);  /* stride 33: no bank twice */
     wavefronts(BANKS(12), 1, 1);
     wavefronts(BANKS(64), 16, 1);
-    wavefronts(KERNEL("mov.u32 %r1, %tid.x;\nmul.lo.u32 %r2, %r1, 16;\nmov.u32 %r3, s;\nadd.u32 "
-                      "%r3, %r3, %r2;\nst.shared.v4.u32 [%r3], {%r1, %r1, %r1, %r1};\n"
-                      "ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r3];\n"),
-               4, 4); /* 512 bytes, 128 at a time */
-    wavefronts(KERNEL("st.shared.u32 [s], 3;\nld.shared.u32 %r4, [s];\n"), 1, 1);
-    wavefronts(KERNEL("mov.u32 %r1, %tid.x;\nmov.u32 %r3, s;\nadd.u32 %r3, %r3, %r1;\nst.shared.u8 "
-                      "[%r3], %r1;\nld.shared.u8 %r4, [%r3];\n"),
-               1, 1);
+    wavefronts(PART("vectors"), 4, 4); /* 512 bytes, 128 at a time */
+    wavefronts(PART("one_word"), 1, 1);
+    wavefronts(PART("bytes"), 1, 1);
 }
 
 /* Stores and loads `v` words a lane at `address`, a multiple of 4 v that depends on the lane r1. */
@@ -198,26 +186,17 @@ static void test_vector_banks(void **state)
 static void test_waits(void **state)
 {
     (void)state;
-    const SimCounts *n = count(KERNEL(AT(4, 0) "ld.global.f32 %f1, [%rd1];\nld.global.f32 %f2, "
-                                               "[%rd1+128];\nadd.f32 %f3, %f1, %f2;\n"),
-                               1, 32);
+    const SimCounts *n = count(PART("loads_in_flight"), 1, 32);
     assert_int_equal(n->global_waits, 1); /* both in flight */
     sim_stop(&sim);
-    n = count(KERNEL(AT(4, 0) "ld.global.f32 %f1, [%rd1];\nadd.f32 %f3, %f1, %f1;\nld.global.f32 "
-                              "%f2, [%rd1+128];\nadd.f32 %f3, %f3, %f2;\n"),
-              1, 32);
+    n = count(PART("load_moves_up"), 1, 32);
     assert_int_equal(n->global_waits, 1); /* the second one moves up */
     sim_stop(&sim);
-    n = count(KERNEL(AT(4, 0) "ld.global.f32 %f1, [%rd1];\nst.global.f32 [%rd1], %f1;\n"
-                              "ld.global.f32 %f2, [%rd1];\nadd.f32 %f3, %f1, %f2;\n"),
-              1, 128);
+    n = count(PART("loads_in_turn"), 1, 128);
     assert_int_equal(n->global_waits, 2 * 4); /* one after the other, in 4 warps */
     assert_int_equal(n->global_waits_max, 2);
     sim_stop(&sim);
-    n = count(KERNEL(AT(4, 0) "mov.u32 %r3, 1;\nsetp.eq.u32 %p1, %r3, %r1;\n@%p1 bra SKIP;\n"
-                              "ld.global.f32 %f1, [%rd1];\nSKIP:\nld.global.f32 %f2, "
-                              "[%rd1+128];\nadd.f32 %f3, %f2, %f2;\n"),
-              1, 32);
+    n = count(PART("load_behind_branch"), 1, 32);
     assert_int_equal(n->global_waits, 1); /* a branch over one load predicates it */
     sim_stop(&sim);
 }
@@ -226,15 +205,7 @@ static void test_waits(void **state)
 static void test_idle(void **state)
 {
     (void)state;
-    const SimCounts *n = count(
-        KERNEL(
-            "mov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\nsetp.gt.u32 %p1, %r1, 31;\nsetp.gt.u32 "
-            "%p2, %r2, 2;\n"
-            "or.pred %p3, %p1, %p2;\n@%p3 bra DONE;\nld.param.u64 %rd1, [p0];\nld.global.f32 %f1, "
-            "[%rd1];\n"
-            "add.f32 %f2, %f1, %f1;\nbar.sync 0;\nadd.f32 %f3, %f2, %f2;\nadd.f32 %f4, %f3, %f3;\n"
-            "add.f32 %f5, %f4, %f4;\nbar.sync 0;\nDONE:\n"),
-        8, 128);
+    const SimCounts *n = count(PART("idle_warps"), 8, 128);
     assert_int_equal(n->warp_insts, 32 * 7 + 3 * 8);
     assert_int_equal(n->block_insts, 8 * 7 + 3 * 8);
     assert_int_equal(n->block_global_waits, 3);
@@ -249,26 +220,14 @@ static void test_idle(void **state)
 static void test_others(void **state)
 {
     (void)state;
-    const SimCounts *n =
-        count(KERNEL("ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %tid.x;\nand.b32 %r2, %r1, "
-                     "1;\nmul.wide.u32 %rd2, %r2, 4;\nadd.s64 %rd2, %rd1, %rd2;\n"
-                     "red.global.add.u32 [%rd1], 1;\nred.global.add.u32 [%rd2], 1;\nbar.sync "
-                     "0;\nmembar.gl;\n"),
-              2, 64);
+    const SimCounts *n = count(PART("atomics_and_fences"), 2, 64);
     assert_int_equal(n->global_atomic_requests, 8);
     assert_int_equal(n->global_atomic_serial, 4 * 1 + 4 * 16); /* the first is merged */
     assert_int_equal(n->barriers, 2);
     assert_int_equal(n->warp_barriers, 4);
     assert_int_equal(n->fences, 4);
     sim_stop(&sim);
-    n = count(HEAD
-              ".const .align 4 .b8 c[64];\n.visible .entry k(.param .u64 p0)\n{\n.reg .b32 "
-              "%r<8>;\n.reg .b64 %rd<8>;\n.local .align 4 .b8 d[16];\n"
-              "mov.u32 %r1, %tid.x;\nand.b32 %r2, %r1, 3;\nmul.wide.u32 %rd1, %r2, 4;\nmov.u64 "
-              "%rd2, c;\nadd.s64 %rd3, %rd1, %rd2;\nld.const.u32 %r3, [%rd3];\n"
-              "ld.const.u32 %r3, [c+8];\nmov.u64 %rd4, d;\nst.local.u32 [%rd4], %r1;\nld.local.u32 "
-              "%r4, [%rd4];\nadd.s64 %rd5, %rd4, %rd1;\nst.local.u32 [%rd5], %r1;\nret;\n}\n",
-              1, 32);
+    n = count(MODULE("constants_and_locals"), 1, 32);
     assert_int_equal(n->const_requests, 2);
     assert_int_equal(n->const_distinct, 4 + 1);
     assert_int_equal(n->local_load_sectors, 4); /* one row of 32 lanes */
@@ -300,29 +259,22 @@ static void test_unrolled(void **state)
     charged(KERNEL(START "L:\n" HALVES NEXT(16)), 16 * 2, 0);
     charged(KERNEL(START "L:\n" HALVES NEXT(100)), 100 * 6, 0);
     /* Of unknown trips only what reads nothing but the counter counts as known. */
-    charged(KERNEL(START "mov.u32 %r8, %ctaid.x;\nadd.u32 %r8, %r8, 16;\nL:\n" HALVES
-                         "add.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, %r8;\n@%p1 bra L;\n"),
-            1 + 16 * 4, 0);
+    charged(PART("unknown_trips"), 1 + 16 * 4, 0);
     /* A branch inside that lanes decide. */
     charged(
         KERNEL(START
                "L:\nsetp.eq.u32 %p2, %r2, 40;\n@%p2 bra M;\nadd.u32 %r4, %r2, %r2;\nM:\n" NEXT(16)),
         16 * 2, 0);
     /* It is entered in the middle: M runs 8 times, L 7 times. */
-    charged(KERNEL(START "bra M;\nL:\nadd.u32 %r3, %r2, %r1;\nM:\nadd.u32 %r4, %r2, 5;\n" NEXT(8)),
-            7, 0);
+    charged(PART("loop_from_middle"), 7, 0);
 }
 
 /* A product of 64 bits that is only added to a pointer is one instruction with the addition. */
 static void test_product(void **state)
 {
     (void)state;
-    charged(KERNEL(START "mul.wide.u32 %rd2, %r2, 8;\nadd.s64 %rd3, %rd1, %rd2;\n"
-                         "st.global.u32 [%rd3], %r2;\n"),
-            1, 0);
-    charged(KERNEL(START "mul.wide.u32 %rd2, %r2, 8;\nadd.s64 %rd3, %rd1, %rd2;\n"
-                         "st.global.u64 [%rd3], %rd2;\n"),
-            2, 0);
+    charged(PART("address"), 1, 0);
+    charged(PART("product"), 2, 0);
 }
 
 /* The lanes of two warps that one atomic handles one after another. */
@@ -413,13 +365,9 @@ static void test_long_block(void **state)
 static void test_repeats(void **state)
 {
     (void)state;
-    SimCounts first = *count(KERNEL(AT(12, 0) "ld.global.f32 %f1, [%rd1];\nex2.approx.f32 %f2, "
-                                              "%f1;\nst.global.f32 [%rd1], %f2;\n"),
-                             1, 256);
+    SimCounts first = *count(PART("exponentials"), 1, 256);
     sim_stop(&sim);
-    const SimCounts *n = count(KERNEL(AT(12, 0) "ld.global.f32 %f1, [%rd1];\nex2.approx.f32 %f2, "
-                                                "%f1;\nst.global.f32 [%rd1], %f2;\n"),
-                               1, 256);
+    const SimCounts *n = count(PART("exponentials"), 1, 256);
     assert_memory_equal(&first, n, sizeof first);
     sim_stop(&sim);
 }
@@ -430,7 +378,7 @@ static void test_uncounted(void **state)
     (void)state;
     static const unsigned char zeros[4096];
     KernelInfo info;
-    sim_start(&sim, KERNEL(AT(4, 0) "ld.global.f32 %f1, [%rd1];\nst.global.f32 [%rd1], %f1;\n"));
+    sim_start(&sim, PART("load_and_store"));
     DevicePtr x = sim_buffer(&sim, "x", zeros, sizeof zeros);
     sim_run(&sim, ((Shape){.kernel = "k", .block = {32}}), 1, A(x));
     SimCounts n = *sim_last_counts(sim.d);

@@ -5,6 +5,9 @@
 
 #include "tests/unit/eval/sim/sim_support.h"
 
+/* Kernels of tests/fixtures/sim/hostile.ptx. */
+#define KERNEL(part) sim_ptx("sim/hostile.ptx", "entry_p0", part)
+
 #define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
 #define REGISTERS                                                                          \
     ".reg .pred %p<8>;\n.reg .b16 %h<4>;\n.reg .b32 %r<16>;\n.reg .f32 %f<8>;\n.reg .b64 " \
@@ -88,14 +91,11 @@ static void test_wild_offsets(void **state)
 static void test_wild_sizes(void **state)
 {
     (void)state;
-    expect(try(ENTRY "ld.param.u32 %r1, [p0+-4];\n" TAIL, 1), OUTCOME_UNSUPPORTED,
+    expect(try(KERNEL("parameter_before"), 1), OUTCOME_UNSUPPORTED,
            "an offset beyond the parameters");
-    expect(try(ENTRY "ld.param.u32 %r1, [p0+0x7fffffffffffffff];\n" TAIL, 1), OUTCOME_UNSUPPORTED,
-           "an offset beyond the parameters");
-    expect(try(ENTRY ".param .b8 a[67108864];\n.param .b8 b[67108864];\nst.param.b32 [b+4000000], "
-                     "%r1;\n" TAIL,
-               1),
-           OUTCOME_UNSUPPORTED, "more than 4 MiB of parameters");
+    expect(try(KERNEL("parameter_far"), 1), OUTCOME_UNSUPPORTED, "an offset beyond the parameters");
+    expect(try(KERNEL("parameters_too_large"), 1), OUTCOME_UNSUPPORTED,
+           "more than 4 MiB of parameters");
     size_t size = 65536;
     char *ptx = malloc(size), *p = ptx;
     p += sprintf(p, "%s", HEAD ".extern .shared .align 4 .b8 dyn[];\n.visible .entry other()\n{\n");
@@ -125,9 +125,7 @@ static void test_ways(void **state)
                "[%%rd2], %%r4;\n" TAIL);
     accept(try(ptx, 64));
     for (uint32_t i = 0; i < 64; i++) assert_int_equal(words[i], 100 + i % 32 + 32 * 100 + 31 * 16);
-    accept(try(ENTRY POINTER "and.b32 %r3, %r2, 1;\nT: .branchtargets D, D;\nbrx.idx %r3, T;\nD: "
-                             "st.global.u32 [%rd2], 5;\n" TAIL,
-               64));
+    accept(try(KERNEL("ways_to_join"), 64));
     for (int i = 0; i < 64; i++) assert_int_equal(words[i], 5);
 }
 
@@ -136,15 +134,7 @@ static void test_copies_in_flight(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < 64; i++) words[i] = 1000 + i;
-    accept(try(ENTRY
-               ".shared .align 4 .b8 s[256];\n" POINTER
-               "mov.u32 %r3, s;\nmad.lo.u32 %r3, %r1, 4, %r3;\nsetp.lt.u32 %p1, %r1, 32;\n"
-               "selp.b32 %r4, 2048, 50000, %p1;\nL: cp.async.ca.shared.global [%r3], [%rd2], 4;\n"
-               "cp.async.ca.shared.global [%r3], [%rd2], 4;\nsub.u32 %r4, %r4, 1;\n"
-               "setp.ne.u32 %p2, %r4, 0;\n@%p2 bra L;\nbar.sync "
-               "0;\ncp.async.wait_all;\nld.shared.u32 %r5, [%r3];\n"
-               "add.u32 %r5, %r5, 1;\nst.global.u32 [%rd2], %r5;\n" TAIL,
-               64));
+    accept(try(KERNEL("copies_in_flight"), 64));
     for (uint32_t i = 0; i < 64; i++) assert_int_equal(words[i], 1001 + i);
     assert_true(held < 32 << 20);
 }
@@ -154,14 +144,7 @@ static void test_copies_looked_at(void **state)
 {
     (void)state;
     limit = 80 << 20; /* a check gets an eighth; the waits alone are 3 million instructions */
-    expect(try(ENTRY
-               ".shared .align 4 .b8 s[4];\n" POINTER
-               "mov.u32 %r4, 1000;\nL: cp.async.ca.shared.global [s], [%rd1], 4;\n"
-               "sub.u32 %r4, %r4, 1;\nsetp.ne.u32 %p2, %r4, 0;\n@%p2 bra L;\nmov.u32 %r4, 100000;\n"
-               "M: cp.async.wait_group 0;\nsub.u32 %r4, %r4, 1;\nsetp.ne.u32 %p2, %r4, 0;\n@%p2 "
-               "bra M;\n" TAIL,
-               1),
-           OUTCOME_TIMEOUT, "limit");
+    expect(try(KERNEL("copies_looked_at"), 1), OUTCOME_TIMEOUT, "limit");
     limit = 0;
 }
 
@@ -170,15 +153,7 @@ static void test_copies_looked_at(void **state)
 static void test_spin_beside_sync(void **state)
 {
     (void)state;
-    accept(try(ENTRY
-               ".shared .align 4 .b8 s[4];\n" POINTER
-               "st.volatile.shared.u32 [s], 0;\nbar.warp.sync -1;\n"
-               "setp.eq.u32 %p1, %r2, 31;\n@!%p1 bra A;\nL: ld.volatile.shared.u32 %r3, "
-               "[s];\nsetp.eq.u32 %p2, %r3, 0;\n@%p2 bra L;\nbra E;\n"
-               "A: setp.lt.u32 %p3, %r2, 16;\n@%p3 bra B;\nbar.warp.sync 0x7fffffff;\nbra E;\n"
-               "B: bar.warp.sync 0x7fffffff;\nst.volatile.shared.u32 [s], 1;\nE: st.global.u32 "
-               "[%rd2], 7;\n" TAIL,
-               32));
+    accept(try(KERNEL("spin_beside_sync"), 32));
     for (int i = 0; i < 32; i++) assert_int_equal(words[i], 7);
 }
 

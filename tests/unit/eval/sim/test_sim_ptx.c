@@ -2,6 +2,9 @@
  * parser accepts and refuses. */
 #include "tests/unit/eval/sim/sim_support.h"
 
+/* Kernels of tests/fixtures/sim/modules.ptx. */
+#define MODULE(part) sim_ptx("sim/modules.ptx", NULL, part)
+
 #define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
 
 static Sim sim;
@@ -245,21 +248,7 @@ static const Case cases[] = {
 
 static void build(char *text, size_t size, const char *body)
 {
-    snprintf(text, size,
-             HEAD ".const .align 4 .u32 c[2] = {11, 22};\n.global .align 4 .u32 g[3] = {31, 32, "
-                  "33};\n.global .align 8 .u64 ptr = g+4;\n"
-                  ".global .align 16 .u32 q[4] = {41, 42, 43, 44};\n"
-                  ".global .align 16 .u32 vec[4] = {0, 0, 0, 0};\n"
-                  ".func (.param .b32 r) twice(.param .b64 a)\n{\n.reg .b64 %%rd<4>;\n.reg .b32 "
-                  "%%r<4>;\nld.param.u64 %%rd0, [a];\nadd.s64 %%rd0, %%rd0, %%rd0;\n"
-                  "cvt.u32.u64 %%r0, %%rd0;\nst.param.b32 [r], %%r0;\nret;\n}\n"
-                  ".visible .entry k(.param .u64 p0, .param .u32 p1)\n{\n.reg .pred %%p<8>;\n.reg "
-                  ".b16 %%h<4>;\n.reg .b32 %%r<10>;\n.reg .f32 %%f<4>;\n.reg .f64 %%fd<4>;\n"
-                  ".reg .b64 %%rd<10>;\n.shared .align 16 .b8 s[64];\n.local .align 8 .b8 "
-                  "d[16];\nmov.u32 %%r9, 1;\nsetp.eq.u32 %%p7, %%r9, 0;\n%s\n"
-                  "ld.param.u64 %%rd9, [p0];\nmov.u32 %%r9, %%laneid;\nsetp.ne.u32 %%p7, %%r9, "
-                  "5;\n@%%p7 exit;\nst.global.u32 [%%rd9], %%r0;\nret;\n}\n",
-             body);
+    snprintf(text, size, "%s%s\n%s", MODULE("case_begin"), body, MODULE("case_end"));
 }
 
 static void test_instructions(void **state)
@@ -286,20 +275,7 @@ static void test_instructions(void **state)
 static void test_progress(void **state)
 {
     (void)state;
-    sim_start(
-        &sim, HEAD
-        ".visible .entry k(.param .u64 p0)\n{\n.reg .pred %p<4>;\n.reg .b32 %r<8>;\n.reg .b64 "
-        "%rd<8>;\n.shared .align 4 .b8 s[4];\n"
-        "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %warpid;\nmov.u32 %r5, %ctaid.x;\nmul.wide.u32 "
-        "%rd2, %r5, 4;\nadd.s64 %rd2, %rd1, %rd2;\n"
-        "st.volatile.shared.u32 [s], 0;\nbar.sync 0;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra W;\n"
-        /* warp 0 waits for warp 1 */
-        "L: ld.volatile.shared.u32 %r2, [s];\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 bra L;\n"
-        "setp.eq.u32 %p3, %r5, 0;\n@%p3 bra F;\nB: ld.acquire.gpu.global.u32 %r3, "
-        "[%rd2+-4];\nsetp.eq.u32 %p2, %r3, 0;\n@%p2 bra B;\n"
-        "ld.global.u32 %r4, [%rd2+60];\n" /* the value of the block before */
-        "F: st.global.u32 [%rd2+64], %r5;\nmembar.gl;\nst.volatile.global.u32 [%rd2], 1;\nbra E;\n"
-        "W: st.volatile.shared.u32 [s], 1;\nE:\nret;\n}\n");
+    sim_start(&sim, MODULE("progress"));
     uint32_t zeros[32] = {0};
     DevicePtr x = sim_buffer(&sim, "flags", zeros, sizeof zeros);
     sim_run(&sim, ((Shape){.kernel = "k", .grid = {8}, .block = {64}}), 1, A(x));
@@ -345,9 +321,7 @@ static void test_parameters(void **state)
 {
     (void)state;
     KernelInfo k;
-    sim_start(&sim, HEAD
-              ".visible .entry k(.param .u64 .ptr .global .align 4 a, .param .u8 b, .param .u64 c, "
-              ".param .align 8 .b8 d[24], .param .f32 e)\n.maxntid 128, 2\n{\nret;\n}\n");
+    sim_start(&sim, MODULE("parameters"));
     assert_int_equal(ops->kernel(sim.d, sim.m, "k", &k, &sim.err), 0);
     static const uint32_t offsets[] = {0, 8, 16, 24, 48}, sizes[] = {8, 1, 8, 24, 4};
     static const int pointers[] = {1, 0, -1, 0, 0};

@@ -2,96 +2,74 @@
  * and values that must not depend on what ran on the device before. */
 #include "tests/unit/eval/sim/sim_checks.h"
 
+/* Kernels of tests/fixtures/sim/races.ptx. */
+#define BARE(part) sim_ptx("sim/races.ptx", "entry", part)
+#define KERNEL(part) sim_ptx("sim/races.ptx", "entry_p0", part)
+#define MODULE(part) sim_ptx("sim/races.ptx", NULL, part)
+
 static void test_global_races(void **state)
 {
     (void)state;
     static uint32_t zeros[1024];
     DevicePtr x;
     /* blocks write different values to one word */
-    sim_start(&sim, ENTRY(P64(0)) LOC(4) "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, "
-                                         "%ctaid.x;\nst.global.u32 [%rd1+8], %r1;\n" TAIL);
+    sim_start(&sim, KERNEL("two_values"));
     x = sim_buffer(&sim, "output y", zeros, 64);
     int r = sim_try(&sim, shape(2, 1), 1, A(x));
     expect(r, OUTCOME_RACE, 4,
            "writes output y at offset 8, which block 0 also writes in the same launch");
 
     /* the same value by two blocks is no race */
-    sim_start(&sim, ENTRY(P64(0)) "ld.param.u64 %rd1, [p0];\nst.global.u32 [%rd1+8], 9;\n" TAIL);
+    sim_start(&sim, KERNEL("one_value"));
     x = sim_buffer(&sim, "output y", zeros, 64);
     accept(sim_try(&sim, shape(2, 1), 1, A(x)));
 
     /* a block reads what another block writes */
-    sim_start(&sim, ENTRY(P64(0))
-                        LOC(6) "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %ctaid.x;\nmul.wide.u32 "
-                               "%rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\n"
-                               "st.global.u32 [%rd3], 1;\nld.global.u32 %r2, [%rd3+-4];\n" TAIL);
+    sim_start(&sim, KERNEL("read_of_write"));
     x = sim_buffer(&sim, "t", zeros, 64);
     r = sim_try(&sim, shape(4, 1), 1, A(x + 4));
     expect(r, OUTCOME_RACE, 6, "reads t at offset 4, which block 0 also writes");
 
     /* a block reads, a later one writes */
-    sim_start(&sim,
-              ENTRY(P64(0)) LOC(6) "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %ctaid.x;\nmul.wide.u32 "
-                                   "%rd2, %r1, 4;\nadd.s64 %rd3, %rd1, %rd2;\n"
-                                   "ld.global.u32 %r2, [%rd3+4];\nst.global.u32 [%rd3], 1;\n" TAIL);
+    sim_start(&sim, KERNEL("write_of_read"));
     x = sim_buffer(&sim, "t", zeros, 64);
     r = sim_try(&sim, shape(4, 1), 1, A(x));
     expect(r, OUTCOME_RACE, 6, "writes t at offset 4, which block 0 reads");
 
     /* halves of one word by two blocks do not conflict */
-    sim_start(&sim, ENTRY(P64(0)) "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %ctaid.x;\nmul.wide.u32 "
-                                  "%rd2, %r1, 2;\nadd.s64 %rd3, %rd1, %rd2;\n"
-                                  "cvt.u16.u32 %h1, %r1;\nst.global.u16 [%rd3], %h1;\n" TAIL);
+    sim_start(&sim, KERNEL("halves_of_word"));
     x = sim_buffer(&sim, "t", zeros, 64);
     accept(sim_try(&sim, shape(8, 1), 1, A(x)));
 
     /* two warps of one block, without and with a barrier */
-    sim_start(&sim, ENTRY(P64(0)) POINTER LOC(5) "st.global.u32 [%rd1], %r1;\nxor.b64 %rd3, %rd1, "
-                                                 "128;\nld.global.u32 %r2, [%rd3];\n" TAIL);
+    sim_start(&sim, KERNEL("two_warps"));
     x = sim_buffer(&sim, "t", zeros, 256);
     r = sim_try(&sim, shape(1, 64), 1, A(x));
     expect(r, OUTCOME_RACE, 5,
            "thread (32,0,0): writes t at offset 128, which another warp of the block reads");
-    sim_start(&sim, ENTRY(P64(0)) POINTER "st.global.u32 [%rd1], %r1;\nbar.sync 0;\nxor.b64 %rd3, "
-                                          "%rd1, 128;\nld.global.u32 %r2, [%rd3];\n" TAIL);
+    sim_start(&sim, KERNEL("two_warps_ordered"));
     x = sim_buffer(&sim, "t", zeros, 256);
     accept(sim_try(&sim, shape(1, 64), 1, A(x)));
 }
-
-/* The last block to finish sums what all wrote: a fence and an atomic order it. */
-#define LAST_BLOCK(fence)                                                                          \
-    ENTRY(P64(0))                                                                                  \
-    "ld.param.u64 %rd1, [p0];\nmov.u32 %r1, %ctaid.x;\nmul.wide.u32 %rd2, %r1, 4;\nadd.s64 %rd3, " \
-    "%rd1, %rd2;\n"                                                                                \
-    "st.global.u32 [%rd3+16], %r1;\n" fence                                                        \
-    "atom.global.inc.u32 %r2, [%rd1], 100;\nmov.u32 %r3, %nctaid.x;\nsub.u32 %r3, %r3, 1;\n"       \
-    "setp.ne.u32 %p1, %r2, %r3;\n@%p1 ret;\n" LOC(                                                 \
-        20) "ld.global.u32 %r4, [%rd1+16];\nld.global.u32 %r5, [%rd1+20];\nadd.u32 %r4, %r4, "     \
-            "%r5;\n"                                                                               \
-            "st.global.u32 [%rd1+4], %r4;\nst.global.u32 [%rd1], 0;\n" TAIL
 
 static void test_ordered(void **state)
 {
     (void)state;
     static uint32_t zeros[64];
-    sim_start(&sim, LAST_BLOCK("membar.gl;\n"));
+    sim_start(&sim, KERNEL("last_block_fenced"));
     DevicePtr x = sim_buffer(&sim, "t", zeros, 256);
     sim_run(&sim, shape(4, 1), 1, A(x));
     uint32_t sum[2];
     sim_read(&sim, x, sum, 8);
     assert_int_equal(sum[1], 0 + 1);
     sim_stop(&sim);
-    sim_start(&sim, LAST_BLOCK(""));
+    sim_start(&sim, KERNEL("last_block"));
     x = sim_buffer(&sim, "t", zeros, 256);
     int r = sim_try(&sim, shape(4, 1), 1, A(x));
     expect(r, OUTCOME_RACE, 20, "reads t at offset 16, which block 0 also writes");
 
     /* a lock between lanes of one warp: no deadlock */
-    sim_start(&sim, ENTRY(P64(0)) "ld.param.u64 %rd1, [p0];\nT:\natom.global.cas.b32 %r2, [%rd1], "
-                                  "0, 1;\nsetp.ne.u32 %p1, %r2, 0;\n@%p1 bra T;\n"
-                                  "ld.volatile.global.u32 %r3, [%rd1+4];\nadd.u32 %r3, %r3, "
-                                  "1;\nst.volatile.global.u32 [%rd1+4], %r3;\nmembar.gl;\n"
-                                  "atom.global.exch.b32 %r4, [%rd1], 0;\n" TAIL);
+    sim_start(&sim, KERNEL("lock"));
     x = sim_buffer(&sim, "t", zeros, 256);
     sim_run(&sim, shape(2, 64), 1, A(x));
     sim_read(&sim, x, sum, 8);
@@ -112,13 +90,6 @@ static void load_next(Sim *s, const char *ptx)
     if (ops->load(s->d, &code, 0, &s->m, &s->fault, &s->err)) fail_msg("%s", s->fault.message);
 }
 
-/* Warp 0 reads the words of warp 1, which then writes 7 there. */
-#define READ_BEFORE_WRITE                                                                        \
-    ENTRY("")                                                                                    \
-    SHARED "xor.b32 %r5, %r4, 128;\nsetp.gt.u32 %p1, %r1, 31;\n@%p1 bra L;\n" LOC(               \
-        4) "ld.shared.u32 %r6, [%r5];\nadd.u32 %r7, %r6, 1;\nret;\nL:\n" LOC(5) "st.shared.u32 " \
-                                                                                "[%r4], 7;\n" TAIL
-
 /* A store to shared memory that the block has not written is a race with a read of it, whatever
  * value an earlier launch left there. */
 static void test_left_in_shared_memory(void **state)
@@ -131,7 +102,7 @@ static void test_left_in_shared_memory(void **state)
                  left[i]);
         sim_start(&sim, fill);
         run_first(64);
-        load_next(&sim, READ_BEFORE_WRITE);
+        load_next(&sim, BARE("read_before_write"));
         expect(sim_try(&sim, shape(1, 64), 0), OUTCOME_RACE, 5,
                "thread (32,0,0): writes shared memory at offset 128, which a thread of warp 0 "
                "reads with no barrier between");
@@ -143,27 +114,21 @@ static void test_left_in_shared_memory(void **state)
 static void test_read_of_left_bytes(void **state)
 {
     (void)state;
-    sim_start(&sim, ENTRY("") SHARED "st.shared.u32 [%r4], 4096;\n" TAIL);
+    sim_start(&sim, BARE("left_bytes"));
     run_first(32);
-    load_next(&sim, ENTRY("") SHARED LOC(4) "ld.shared.u32 %r5, [%r4];\nadd.u32 %r6, %r5, "
-                                            "%r4;\n" LOC(5) "st.shared.u32 [%r6], 1;\n" TAIL);
+    load_next(&sim, BARE("offset_of_left_bytes"));
     expect(sim_try(&sim, shape(1, 32), 0), OUTCOME_OUT_OF_BOUNDS, 4,
            "thread (0,0,0): reads 4 bytes at offset 0 of shared memory that no thread of the "
            "block has written");
 }
 
-/* A function with a word of local memory, which `body` uses. */
-#define WITH_FUNCTION(body)                                                             \
-    HEAD ".func f()\n{\n.local .align 4 .b8 l[4];\n.reg .b32 %r<8>;\n" body "ret;\n}\n" \
-         ".visible .entry k()\n{\ncall f, ();\nret;\n}\n"
-
 /* The local memory of a called function is unwritten at the start of each block. */
 static void test_left_in_local_memory(void **state)
 {
     (void)state;
-    sim_start(&sim, WITH_FUNCTION("st.local.u32 [l], 5;\n"));
+    sim_start(&sim, MODULE("left_in_function"));
     run_first(32);
-    load_next(&sim, WITH_FUNCTION("ld.local.u32 %r1, [l];\nadd.u32 %r2, %r1, 1;\n"));
+    load_next(&sim, MODULE("read_in_function"));
     expect(sim_try(&sim, shape(1, 32), 0), OUTCOME_OUT_OF_BOUNDS, 0,
            "reads 4 bytes of a local array before writing them");
 }
@@ -172,9 +137,7 @@ static void test_left_in_local_memory(void **state)
 static void test_clock_of_a_module(void **state)
 {
     (void)state;
-    static const char *ptx = ENTRY(P64(0)) "ld.param.u64 %rd1, [p0];\nmov.u64 %rd2, "
-                                           "%clock64;\nst.global.u64 [%rd1], %rd2;\nmov.u64 %rd3, "
-                                           "%gridid;\nst.global.u64 [%rd1+8], %rd3;\n" TAIL;
+    const char *ptx = KERNEL("clock");
     uint64_t first[2], second[2], other[2];
     sim_start(&sim, ptx);
     DevicePtr x = sim_buffer(&sim, "t", NULL, 16);
