@@ -226,7 +226,7 @@ static void test_packed(void **state)
     artifact_spec_release(&s);
 }
 
-static void test_same(void **state)
+static void test_same_artifact(void **state)
 {
     (void)state;
     ArtifactSpec s = metrics_spec();
@@ -370,7 +370,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_damage, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_input_digest, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_packed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_same, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_same_artifact, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_left_journal, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_disk_full, set_up, tear_down),
     };

@@ -24,7 +24,7 @@ static void test_length(void **state)
     assert_int_equal(word_step(text + 5, NULL), 2);
 }
 
-static void test_next(void **state)
+static void test_next_word(void **state)
 {
     (void)state;
     static const char text[] = " a, b1;\0 c";
@@ -40,7 +40,7 @@ static void test_next(void **state)
     assert_null(word_next(text, text + 1, &n));
 }
 
-static void test_whole(void **state)
+static void test_whole_words(void **state)
 {
     (void)state;
     assert_true(word_is_name("_a1", 4));
@@ -56,8 +56,9 @@ static void test_whole(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_length), cmocka_unit_test(test_next),
-                                       cmocka_unit_test(test_whole)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_length),
+                                       cmocka_unit_test(test_next_word),
+                                       cmocka_unit_test(test_whole_words)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-static void better(void **state)
+static void better_core(void **state)
 {
     (void)state;
     assert_string_equal(blas_better_core("Prescott", 2), "SkylakeX");
@@ -49,7 +49,7 @@ static void product(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(better), cmocka_unit_test(opened),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(better_core), cmocka_unit_test(opened),
                                        cmocka_unit_test(product)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,7 +118,7 @@ static void chosen_by_memory(void **state)
 
 /* Micro-batches chosen by memory: a run that continues with less or more free memory keeps its own,
  * as long as they fit. */
-static void continued(void **state)
+static void memory_of_a_continued_run(void **state)
 {
     (void)state;
     const size_t much = (size_t)1 << 40, less = (size_t)290 << 20, little = (size_t)260 << 20;
@@ -272,6 +272,6 @@ int main(void)
                                        cmocka_unit_test(sampled),
                                        cmocka_unit_test(refused),
                                        cmocka_unit_test(recomputed),
-                                       cmocka_unit_test(continued)};
+                                       cmocka_unit_test(memory_of_a_continued_run)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,14 +87,14 @@ static void taken_as_planned(int rows, int prompt, int max_new, int rank, size_t
     model_free(m);
 }
 
-static void much(void **state)
+static void plan_with_much_memory(void **state)
 {
     (void)state;
     taken_as_planned(512, 512, 512, 0, 0);
     taken_as_planned(5, 2000, 100, 16, 0);
 }
 
-static void little(void **state)
+static void plan_with_little_memory(void **state)
 {
     (void)state;
     taken_as_planned(1000, 2000, 2000, 0, (size_t)3 << 30);
@@ -114,6 +114,7 @@ int main(void)
         return 0;
     }
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(much), cmocka_unit_test(little)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plan_with_much_memory),
+                                       cmocka_unit_test(plan_with_little_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,7 +96,7 @@ static void refusals(void **state)
 }
 
 /* A number that is no row fails in the reference. */
-static void no_row(void **state)
+static void index_of_no_row(void **state)
 {
     (void)state;
     Error err;
@@ -144,8 +144,8 @@ static void places(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(refusals), cmocka_unit_test(no_row),
-                                       cmocka_unit_test(places)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(refusals),
+                                       cmocka_unit_test(index_of_no_row), cmocka_unit_test(places)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("op_refusals", tests, NULL, NULL);
 }

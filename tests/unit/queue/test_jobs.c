@@ -120,7 +120,7 @@ static void fall_silent(const char *name, const QueueJob *job, const char *who)
     raw_command(text);
 }
 
-static void test_once(void **state)
+static void test_a_job_is_queued_once(void **state)
 {
     (void)state;
     Queue *q = open_queue("once");
@@ -213,7 +213,7 @@ static void test_three_deliveries(void **state)
 
 /* A job under NAME+N was not tried: neither the end of its lease nor the end of its holder counts
  * as a delivery, until queue_begin. */
-static void test_begin(void **state)
+static void test_begun_jobs(void **state)
 {
     (void)state;
     Queue *q = open_queue("begin");
@@ -512,10 +512,10 @@ int main(void)
         return 0;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_once),
+        cmocka_unit_test(test_a_job_is_queued_once),
         cmocka_unit_test(test_fence),
         cmocka_unit_test(test_three_deliveries),
-        cmocka_unit_test(test_begin),
+        cmocka_unit_test(test_begun_jobs),
         cmocka_unit_test(test_order_and_pause),
         cmocka_unit_test(test_lost_reply),
         cmocka_unit_test(test_flushall),

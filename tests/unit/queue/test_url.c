@@ -9,7 +9,7 @@
 
 #include "queue/url.h"
 
-static void test_good(void **state)
+static void test_good_urls(void **state)
 {
     (void)state;
     Error err;
@@ -37,7 +37,7 @@ static void test_good(void **state)
     queue_url_release(&u);
 }
 
-static void test_bad(void **state)
+static void test_bad_urls(void **state)
 {
     (void)state;
     static const char *const bad[] = {"",
@@ -74,7 +74,8 @@ static void test_bad(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_good), cmocka_unit_test(test_bad)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_good_urls),
+                                       cmocka_unit_test(test_bad_urls)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

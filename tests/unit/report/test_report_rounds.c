@@ -4,7 +4,7 @@
 
 /* Samples whose endpoint failed are no attempts, in a stage and in a round. A round without its
  * samples cannot tell. */
-static void no_answer(void **state)
+static void failed_endpoint_is_no_attempt(void **state)
 {
     (void)state;
     static const Row rows[] = {{"relu", "ok", 1.5},
@@ -146,7 +146,7 @@ static void refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_answer),
+        cmocka_unit_test(failed_endpoint_is_no_attempt),
         cmocka_unit_test(doubts),
         cmocka_unit_test(many_rounds),
         cmocka_unit_test(refuses),

@@ -146,7 +146,7 @@ static void failed(void **state)
     run_status_release(&s);
 }
 
-static void going_on(void **state)
+static void run_going_on(void **state)
 {
     (void)state;
     RunStatus s;
@@ -324,7 +324,7 @@ static void summary(void **state)
 }
 
 /* A run of 15,000 samples, all of them correct and in the pool. */
-static void quick(void **state)
+static void large_run_is_read_quickly(void **state)
 {
     (void)state;
     RunStatus s;
@@ -346,9 +346,13 @@ static void quick(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stopped), cmocka_unit_test(failed),    cmocka_unit_test(going_on),
-        cmocka_unit_test(foreign), cmocka_unit_test(long_logs), cmocka_unit_test(summary),
-        cmocka_unit_test(quick),
+        cmocka_unit_test(stopped),
+        cmocka_unit_test(failed),
+        cmocka_unit_test(run_going_on),
+        cmocka_unit_test(foreign),
+        cmocka_unit_test(long_logs),
+        cmocka_unit_test(summary),
+        cmocka_unit_test(large_run_is_read_quickly),
     };
     unsetenv("QUERN_REDIS");
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -64,7 +64,7 @@ static void must_not(const Run *run, const char *text)
     if (strstr(run->page.data, text)) fail_msg("the page has '%s'", text);
 }
 
-static void beats(void **state)
+static void model_beats_teacher(void **state)
 {
     (void)state;
     Run run;
@@ -92,7 +92,7 @@ static void beats(void **state)
 }
 
 /* Nothing worked: no speedup is shown, although a task without a kernel counts as 1. */
-static void nothing(void **state)
+static void no_kernel_worked(void **state)
 {
     (void)state;
     Run run;
@@ -133,7 +133,7 @@ static void untrained(void **state)
 }
 
 /* A mean that falls is said to fall, with its interval; one whose interval has 0 may be chance. */
-static void falls(void **state)
+static void falling_mean(void **state)
 {
     (void)state;
     static const Row slow[] = {{"relu", "ok", 0.9},
@@ -189,8 +189,9 @@ static void intervals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(beats), cmocka_unit_test(nothing),   cmocka_unit_test(untrained),
-        cmocka_unit_test(falls), cmocka_unit_test(intervals),
+        cmocka_unit_test(model_beats_teacher), cmocka_unit_test(no_kernel_worked),
+        cmocka_unit_test(untrained),           cmocka_unit_test(falling_mean),
+        cmocka_unit_test(intervals),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, setup, teardown);

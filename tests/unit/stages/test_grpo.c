@@ -155,7 +155,7 @@ static void near(double found, double expected)
 }
 
 /* A sample whose endpoint failed has the verdict of an answer without code, but is no answer. */
-static void no_answer(void **state)
+static void failed_endpoint_is_no_answer(void **state)
 {
     (void)state;
     static const Row rows[] = {
@@ -288,9 +288,10 @@ static void near_scores(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_answer), cmocka_unit_test(without_ids), cmocka_unit_test(penalised),
-        cmocka_unit_test(grouped_by_text), cmocka_unit_test(near_scores)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(failed_endpoint_is_no_answer),
+                                       cmocka_unit_test(without_ids), cmocka_unit_test(penalised),
+                                       cmocka_unit_test(grouped_by_text),
+                                       cmocka_unit_test(near_scores)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("grpo", tests, setup, teardown);
 }

@@ -99,7 +99,7 @@ static void test_references_agree(void **state)
 /* ---- small drafts ---- */
 
 /* linear and softmax in bfloat16: one kernel, and two with a rounding in between. */
-static void test_half(void **state)
+static void test_half_types(void **state)
 {
     (void)state;
     static const char *const lines[] = {"h = aten.linear(x, w, b)", "y = aten.softmax.int(h, -1)"};
@@ -327,7 +327,7 @@ static void test_hidden(void **state)
 }
 
 /* A unit that only needles turn on: other seeds may turn it on in other cases too. */
-static void test_off(void **state)
+static void test_needles_of_other_seeds(void **state)
 {
     (void)state;
     static const char *const lines[] = {"h = aten.abs(x)", "s = aten.sum.dim_IntList(h, [1])",
@@ -498,14 +498,14 @@ static void test_lengths(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_references_agree),
-                                       cmocka_unit_test(test_half),
+                                       cmocka_unit_test(test_half_types),
                                        cmocka_unit_test(test_drift),
                                        cmocka_unit_test(test_long_sums),
                                        cmocka_unit_test(test_special),
                                        cmocka_unit_test(test_walks),
                                        cmocka_unit_test(test_heavy_tail),
                                        cmocka_unit_test(test_hidden),
-                                       cmocka_unit_test(test_off),
+                                       cmocka_unit_test(test_needles_of_other_seeds),
                                        cmocka_unit_test(test_calm),
                                        cmocka_unit_test(test_running_product),
                                        cmocka_unit_test(test_constraints),

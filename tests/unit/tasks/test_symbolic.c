@@ -142,7 +142,7 @@ static void test_pins(void **state)
     is("s2 * s1", "12 * c", 132);
 }
 
-static void test_bad(void **state)
+static void test_bad_expressions(void **state)
 {
     char deep[400];
     (void)state;
@@ -172,7 +172,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_texts, setup, teardown),
         cmocka_unit_test_setup_teardown(test_guards, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pins, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_bad, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_bad_expressions, setup, teardown),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

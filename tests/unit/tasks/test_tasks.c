@@ -57,7 +57,7 @@ static void test_set(void **state)
     assert_ptr_equal(taskset_find(&set, "softmaxx", 7), find("softmax"));
 }
 
-static void test_only(void **state)
+static void test_named_tasks_only(void **state)
 {
     (void)state;
     TaskSet two;
@@ -234,7 +234,7 @@ static void test_gate_input(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_set),
-                                       cmocka_unit_test(test_only),
+                                       cmocka_unit_test(test_named_tasks_only),
                                        cmocka_unit_test(test_shape_and_cost),
                                        cmocka_unit_test(test_references),
                                        cmocka_unit_test(test_attention),

@@ -30,7 +30,7 @@ static uint16_t round_to(Dtype d, double x)
     return h;
 }
 
-static void test_half(void **state)
+static void test_rounding_to_half(void **state)
 {
     (void)state;
     assert_int_equal(round_to(DTYPE_F16, 1.0), 0x3c00);
@@ -388,15 +388,19 @@ static void test_tolerance(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_half),       cmocka_unit_test(test_bfloat),
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_draws),
-        cmocka_unit_test(test_distinct),   cmocka_unit_test(test_large_draw),
-        cmocka_unit_test(test_parts),      cmocka_unit_test(test_variants),
-        cmocka_unit_test(test_integers),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rounding_to_half),
+                                       cmocka_unit_test(test_bfloat),
+                                       cmocka_unit_test(test_round_trip),
+                                       cmocka_unit_test(test_draws),
+                                       cmocka_unit_test(test_distinct),
+                                       cmocka_unit_test(test_large_draw),
+                                       cmocka_unit_test(test_parts),
+                                       cmocka_unit_test(test_variants),
+                                       cmocka_unit_test(test_integers),
 
-        cmocka_unit_test(test_compare),    cmocka_unit_test(test_overflow),
-        cmocka_unit_test(test_tolerance)};
+                                       cmocka_unit_test(test_compare),
+                                       cmocka_unit_test(test_overflow),
+                                       cmocka_unit_test(test_tolerance)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

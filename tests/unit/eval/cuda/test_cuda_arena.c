@@ -55,7 +55,7 @@ static void check(void)
     assert_int_equal(covered, arena.mapped);
 }
 
-static void test_many(void **state)
+static void test_many_buffers(void **state)
 {
     (void)state;
     Random r;
@@ -241,8 +241,9 @@ static void test_spare_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_many), cmocka_unit_test(test_reuse),
-                                       cmocka_unit_test(test_blame), cmocka_unit_test(test_room),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_many_buffers),
+                                       cmocka_unit_test(test_reuse), cmocka_unit_test(test_blame),
+                                       cmocka_unit_test(test_room),
                                        cmocka_unit_test(test_spare_memory)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

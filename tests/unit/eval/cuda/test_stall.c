@@ -55,7 +55,7 @@ static void test_period(void **state)
     near(250000, 1, 0.001);
 }
 
-static void test_none(void **state)
+static void test_no_period(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 4; seed++) {
@@ -120,7 +120,8 @@ static void test_h200(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_period), cmocka_unit_test(test_none),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_period),
+                                       cmocka_unit_test(test_no_period),
                                        cmocka_unit_test(test_bursts), cmocka_unit_test(test_h200)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

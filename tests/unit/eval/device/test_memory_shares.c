@@ -24,7 +24,7 @@ static void test_fit(void **state)
         }
 }
 
-static void test_known(void **state)
+static void test_shares_of_known_devices(void **state)
 {
     (void)state;
     MemoryShares s;
@@ -42,7 +42,8 @@ static void test_known(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fit), cmocka_unit_test(test_known)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fit),
+                                       cmocka_unit_test(test_shares_of_known_devices)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

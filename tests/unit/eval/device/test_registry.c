@@ -10,7 +10,7 @@
 
 #include "eval/device/device.h"
 
-static void test_found(void **state)
+static void test_devices_are_found(void **state)
 {
     (void)state;
     Error err;
@@ -49,7 +49,7 @@ static void test_unknown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_found),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_devices_are_found),
                                        cmocka_unit_test(test_unknown)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

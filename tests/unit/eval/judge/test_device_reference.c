@@ -182,7 +182,7 @@ static void results_stay_on_the_device(void **state)
 }
 
 /* What the device has no room for is the host's, and nothing is left behind. */
-static void no_room(void **state)
+static void no_room_on_the_device(void **state)
 {
     (void)state;
     TaskSet set = {0};
@@ -220,7 +220,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(floats_and_halves), cmocka_unit_test(results_stay_on_the_device),
-        cmocka_unit_test(no_room), cmocka_unit_test(rounding_is_the_hosts)};
+        cmocka_unit_test(no_room_on_the_device), cmocka_unit_test(rounding_is_the_hosts)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("device_reference", tests, open_counted_compiler,
                                        close_compiler);

@@ -120,7 +120,7 @@ static int says(const Verdict *v, const char *part)
 
 static const char honest[] = KERNEL("    if (i < n) y[i] = fmaxf(x[i], 0);\n");
 
-static void test_win(void **state)
+static void test_honest_win(void **state)
 {
     (void)state;
     static Verdict v;
@@ -205,7 +205,8 @@ static void test_all(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_win), cmocka_unit_test(test_findings),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_honest_win),
+                                       cmocka_unit_test(test_findings),
                                        cmocka_unit_test(test_not_made), cmocka_unit_test(test_all)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);

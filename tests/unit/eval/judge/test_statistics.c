@@ -79,7 +79,7 @@ static void test_outliers(void **state)
 }
 
 /* With eight samples, too, the interval holds the true ratio in about 95 of 100 experiments. */
-static void test_few(void **state)
+static void test_few_samples(void **state)
 {
     (void)state;
     enum { N = 8, EXPERIMENTS = 1000 };
@@ -133,9 +133,9 @@ static void test_rounding(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_median),   cmocka_unit_test(test_point),
-        cmocka_unit_test(test_interval), cmocka_unit_test(test_outliers),
-        cmocka_unit_test(test_few),      cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_median),      cmocka_unit_test(test_point),
+        cmocka_unit_test(test_interval),    cmocka_unit_test(test_outliers),
+        cmocka_unit_test(test_few_samples), cmocka_unit_test(test_rounding),
         cmocka_unit_test(test_centred),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -140,7 +140,7 @@ static void check_launches(Plans *p, const Workload *w)
 }
 
 /* The kernels of a network of 253 operators at its timed size, which are not run. */
-static void test_many(void **state)
+static void test_many_operators(void **state)
 {
     (void)state;
     TaskSet set;
@@ -260,8 +260,9 @@ static int close_both(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ends), cmocka_unit_test(test_same_ends), cmocka_unit_test(test_many),
-        cmocka_unit_test(test_shared), cmocka_unit_test(test_too_many)};
+        cmocka_unit_test(test_ends), cmocka_unit_test(test_same_ends),
+        cmocka_unit_test(test_many_operators), cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_too_many)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("op_parts", tests, open_both, close_both);
 }

@@ -217,7 +217,7 @@ static void test_idle(void **state)
     sim_stop(&sim);
 }
 
-static void test_others(void **state)
+static void test_atomics_and_constants(void **state)
 {
     (void)state;
     const SimCounts *n = count(PART("atomics_and_fences"), 2, 64);
@@ -404,7 +404,7 @@ int main(void)
         cmocka_unit_test(test_instructions),   cmocka_unit_test(test_divergence),
         cmocka_unit_test(test_coalescing),     cmocka_unit_test(test_lone_sectors),
         cmocka_unit_test(test_banks),          cmocka_unit_test(test_waits),
-        cmocka_unit_test(test_idle),           cmocka_unit_test(test_others),
+        cmocka_unit_test(test_idle),           cmocka_unit_test(test_atomics_and_constants),
         cmocka_unit_test(test_merged_atomics), cmocka_unit_test(test_unrolled),
         cmocka_unit_test(test_product),        cmocka_unit_test(test_part_sectors),
         cmocka_unit_test(test_long_block),     cmocka_unit_test(test_repeats),
