@@ -33,9 +33,9 @@ typedef struct {
 
 static const DeviceOps *const ops = &sim_device_ops;
 
-/* PTX of the parts of a file of tests/fixtures (base/part.h): of `entry`, if it is not NULL, of the named
- * one, and then of "end". It lives until eight further calls. */
-static inline const char *sim_ptx(const char *file, const char *entry, const char *part)
+/* A kernel of the parts of a file of tests/fixtures (base/part.h): of `entry`, if it is not NULL, of the
+ * named one, and then of "end". It lives until eight further calls. */
+static inline const char *sim_text(const char *file, const char *entry, const char *part)
 {
     static Buffer texts[8];
     static int next;

@@ -2,8 +2,8 @@
 #include "tests/unit/eval/sim/sim_checks.h"
 
 /* Kernels of tests/fixtures/sim/barriers.ptx. */
-#define BARE(part) sim_ptx("sim/barriers.ptx", "entry", part)
-#define KERNEL(part) sim_ptx("sim/barriers.ptx", "entry_p0", part)
+#define BARE(part) sim_text("sim/barriers.ptx", "entry", part)
+#define KERNEL(part) sim_text("sim/barriers.ptx", "entry_p0", part)
 
 static void test_barriers(void **state)
 {

@@ -3,9 +3,9 @@
 #include "tests/unit/eval/sim/sim_checks.h"
 
 /* Kernels of tests/fixtures/sim/checks.ptx. */
-#define BARE(part) sim_ptx("sim/checks.ptx", "entry", part)
-#define KERNEL(part) sim_ptx("sim/checks.ptx", "entry_p0", part)
-#define MODULE(part) sim_ptx("sim/checks.ptx", NULL, part)
+#define BARE(part) sim_text("sim/checks.ptx", "entry", part)
+#define KERNEL(part) sim_text("sim/checks.ptx", "entry_p0", part)
+#define MODULE(part) sim_text("sim/checks.ptx", NULL, part)
 
 static void test_bounds(void **state)
 {

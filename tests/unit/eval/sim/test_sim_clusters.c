@@ -11,7 +11,7 @@ static int run(const char *dims, uint32_t grid, uint32_t block, const char *body
 {
     char source[16384];
     snprintf(source, sizeof source, "#define DIMS %s\n%s\n#line 1\n%s\n}\n", dims,
-             fixture_text("sim/cluster_head.cu"), body);
+             sim_text("sim/clusters.cu", NULL, "head"), body);
     sim_start_cuda(&sim, source);
     ops->disturb(sim.d, reversed);
     DevicePtr py = sim_buffer(&sim, "y", NULL, sizeof y);
@@ -72,7 +72,7 @@ static void test_special_registers(void **state)
     strcat(body, "y[first + t] = v;");
     char source[16384];
     snprintf(source, sizeof source, "#define DIMS 2, 2, 1\n%s%s}\n",
-             fixture_text("sim/cluster_head.cu"), body);
+             sim_text("sim/clusters.cu", NULL, "head"), body);
     sim_start_cuda(&sim, source);
     DevicePtr py = sim_buffer(&sim, "y", NULL, sizeof y);
     Shape sh = {.kernel = "k", .grid = {4, 2}, .block = {64}};
@@ -124,16 +124,7 @@ static void test_addresses(void **state)
                 "put(map(at(s + t), r), 1000 * blockIdx.x + t); SYNC;\n"
                 "y[first + t] = get(map(map(at(s + 63 - t), r), other)); SYNC;",
                 neighbour);
-    accept_both(
-        "2, 1, 1", 4,
-        "U *p = mapg(s, other), a, v, own, all; (void)all; ASM(\"getctarank.u64 %0, %1;\" : "
-        "\"=r\"(a) : \"l\"(p)); ASM(\"getctarank.shared::cluster.u32 %0, %1;\" : \"=r\"(v) : "
-        "\"r\"(at(s)));\n"
-        "ASM(\"{ .reg .pred p, q; isspacep.shared::cta p, %2; isspacep.shared::cluster q, %2; "
-        "selp.b32 %0, 1, 0, p; selp.b32 %1, 1, 0, q; }\" : \"=r\"(own), \"=r\"(all) : "
-        "\"l\"(p));\n"
-        "y[first + t] = t == 0 ? a : t == 1 ? v : t == 2 ? all : t == 3 ? own : 1;",
-        ranks);
+    accept_both("2, 1, 1", 4, sim_text("sim/clusters.cu", NULL, "ranks"), ranks);
 }
 
 static uint32_t sums(uint32_t block, uint32_t t)
@@ -197,47 +188,13 @@ static void test_signals(void **state)
     (void)state;
     /* three rounds: each thread fills the other block's word and signals; both mbarriers say "full", a
      * barrier of the cluster says "empty" */
-    accept_both(
-        "2, 1, 1", 4,
-        "U sum = 0; if (t == 0) init(at(&bar), 64); __syncthreads(); SYNC;\n"
-        "for (U i = 0; i < 3; i++) { put(map(at(s + t), other), 1000 * blockIdx.x + t + i); "
-        "signal(map(at(&bar), other)); await(at(&bar), i & 1); sum += s[t]; SYNC; }\n"
-        "y[first + t] = sum;",
-        rounds);
+    accept_both("2, 1, 1", 4, sim_text("sim/clusters.cu", NULL, "rounds_by_signals"), rounds);
     /* st.async, which the mbarrier counts */
-    accept_both(
-        "2, 1, 1", 4,
-        "U sum = 0; if (t == 0) init(at(&bar), 1); __syncthreads(); SYNC;\n"
-        "for (U i = 0; i < 3; i++) { if (t == 0) expect(at(&bar), 256);\n"
-        "ASM(\"st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];\" "
-        ":: \"r\"(map(at(s + t), other)), \"r\"(1000 * blockIdx.x + t + i), \"r\"(map(at(&bar), "
-        "other)) : \"memory\"); await(at(&bar), i & 1); sum += s[t]; SYNC; }\n"
-        "y[first + t] = sum;",
-        rounds);
+    accept_both("2, 1, 1", 4, sim_text("sim/clusters.cu", NULL, "rounds_by_async_stores"), rounds);
     /* into the block itself, as vectors */
-    accept_both(
-        "2, 1, 1", 4,
-        "U sum = 0, v = 1000 * (blockIdx.x ^ 1) + t; if (t == 0) init(at(&bar), 1); "
-        "__syncthreads(); SYNC;\n"
-        "for (U i = 0; i < 3; i++) { if (t == 0) expect(at(&bar), 256); if (t % 2 == 0)\n"
-        "ASM(\"st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.u32 [%0], {%1, %3}, "
-        "[%2];\" :: \"r\"(map(at(s + t), r)), \"r\"(v + i), \"r\"(map(at(&bar), r)), \"r\"(v + "
-        "i + 1) : \"memory\"); await(at(&bar), i & 1); sum += s[t]; __syncthreads(); }\n"
-        "y[first + t] = sum;",
-        rounds);
+    accept_both("2, 1, 1", 4, sim_text("sim/clusters.cu", NULL, "rounds_of_vectors"), rounds);
     /* a copy from block to block */
-    accept_both(
-        "2, 1, 1", 4,
-        "__shared__ __align__(16) U from[64]; U sum = 0; if (t == 0) init(at(&bar), 1); "
-        "__syncthreads(); SYNC;\n"
-        "for (U i = 0; i < 3; i++) { from[t] = 1000 * blockIdx.x + t + i; "
-        "ASM(\"fence.proxy.async;\" ::: \"memory\"); __syncthreads(); if (t == 0) { "
-        "expect(at(&bar), 256);\n"
-        "ASM(\"cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], "
-        "256, [%2];\" :: \"r\"(map(at(s), other)), \"r\"(at(from)), \"r\"(map(at(&bar), other)) : "
-        "\"memory\"); } await(at(&bar), i & 1); sum += s[t]; SYNC; }\n"
-        "y[first + t] = sum;",
-        rounds);
+    accept_both("2, 1, 1", 4, sim_text("sim/clusters.cu", NULL, "rounds_by_copies"), rounds);
 }
 
 static uint32_t pipeline(uint32_t block, uint32_t t)
@@ -245,38 +202,20 @@ static uint32_t pipeline(uint32_t block, uint32_t t)
     return block % 2 ? 6 * t + 15 : 0;
 }
 
-/* A ring of two stages from block 0 to block 1: mbarriers of both say "full" and "empty", and no other
- * barrier of the cluster lies between. EMPTY: what the consumer does before it gives a stage back. */
-static const char *const ring =
-    "__shared__ L full[2], empty[2]; U sum = 0; if (t < 2) { init(at(full + t), 1); init(at(empty "
-    "+ "
-    "t), 1); } __syncthreads(); SYNC;\n"
-    "for (U i = 0; i < 6; i++) { U stage = i % 2, turn = i / 2; if (r == 0) { if (turn) "
-    "await(at(empty "
-    "+ stage), (turn - 1) & 1); put(map(at(s + 32 * stage + t % 32), 1), t % 32 + i); "
-    "__syncthreads(); if (t == 0) signal(map(at(full + stage), 1)); } else { await(at(full + "
-    "stage), "
-    "turn & 1); sum += s[32 * stage + t % 32]; EMPTY if (t == 0) signal(map(at(empty + stage), "
-    "0)); } }\n"
-    "SYNC; y[first + t] = r ? sum + 6 * (t - t % 32) : 0;";
-
 static void test_ring(void **state)
 {
     (void)state;
+#define READ "sum += s[32 * stage + t % 32]"
+    const char *ring = sim_text("sim/clusters.cu", NULL, "ring");
     char body[4096];
-    snprintf(body, sizeof body, "\n#define EMPTY __syncthreads();\n%s", ring);
+    snprintf(body, sizeof body,
+             "\n#define READ_FIRST %s\n#define EMPTY __syncthreads()\n#define READ_LATER\n%s", READ,
+             ring);
     accept_both("2, 1, 1", 4, body, pipeline);
     /* a stage that is given back before it is read */
-    snprintf(body, sizeof body, "\n#define EMPTY\n%s", ring);
-    char *read = strstr(body, "sum += s[32 * stage + t % 32]; EMPTY");
-    assert_non_null(read);
-    memset(read, ' ', strlen("sum += s[32 * stage + t % 32];"));
-    char *end = strstr(body, "} }\nSYNC;");
-    assert_non_null(end);
-    char rest[256];
-    snprintf(rest, sizeof rest, "%s", end);
-    snprintf(end, sizeof body - (size_t)(end - body),
-             "__syncthreads(); sum += s[32 * stage + t %% 32]; %s", rest);
+    snprintf(body, sizeof body,
+             "\n#define READ_FIRST\n#define EMPTY\n#define READ_LATER __syncthreads(); %s\n%s",
+             READ, ring);
     refuse_both(body, OUTCOME_RACE);
 }
 
@@ -284,17 +223,7 @@ static void test_ring(void **state)
 static void test_foreign_end(void **state)
 {
     (void)state;
-    accept_both(
-        "2, 1, 1", 4,
-        "__shared__ __align__(16) U from[64]; U sum = 0; y[first + t] = 1000 * (blockIdx.x ^ 1) + "
-        "t; if (t == 0) init(at(&bar), 2); __syncthreads(); SYNC;\n"
-        "for (U i = 0; i < 3; i++) { if (t == 0) { ASM(\"fence.proxy.async;\" ::: \"memory\"); "
-        "expect(at(&bar), 256); ASM(\"cp.async.bulk.shared::cluster.global.mbarrier::"
-        "complete_tx::bytes [%0], [%1], 256, [%2];\" :: \"r\"(at(from)), \"l\"(y + first), "
-        "\"r\"(at(&bar)) : \"memory\"); } if (t == 32) signal(map(at(&bar), other)); "
-        "await(at(&bar), i & 1); sum += from[t] + 1; SYNC; }\n"
-        "y[first + t] = sum;",
-        rounds);
+    accept_both("2, 1, 1", 4, sim_text("sim/clusters.cu", NULL, "rounds_of_global_copies"), rounds);
 }
 
 /* A flag in another block's memory, released by a fence and a volatile store. */

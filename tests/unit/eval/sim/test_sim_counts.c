@@ -2,8 +2,8 @@
 #include "tests/unit/eval/sim/sim_support.h"
 
 /* Kernels of tests/fixtures/sim/counts.ptx. */
-#define PART(part) sim_ptx("sim/counts.ptx", "with_p0", part)
-#define MODULE(part) sim_ptx("sim/counts.ptx", NULL, part)
+#define PART(part) sim_text("sim/counts.ptx", "with_p0", part)
+#define MODULE(part) sim_text("sim/counts.ptx", NULL, part)
 
 #define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
 #define KERNEL(body)                                                                              \

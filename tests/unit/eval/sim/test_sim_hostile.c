@@ -6,7 +6,7 @@
 #include "tests/unit/eval/sim/sim_support.h"
 
 /* Kernels of tests/fixtures/sim/hostile.ptx. */
-#define KERNEL(part) sim_ptx("sim/hostile.ptx", "entry_p0", part)
+#define KERNEL(part) sim_text("sim/hostile.ptx", "entry_p0", part)
 
 #define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
 #define REGISTERS                                                                          \

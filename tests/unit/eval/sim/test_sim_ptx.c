@@ -3,7 +3,7 @@
 #include "tests/unit/eval/sim/sim_support.h"
 
 /* Kernels of tests/fixtures/sim/modules.ptx. */
-#define MODULE(part) sim_ptx("sim/modules.ptx", NULL, part)
+#define MODULE(part) sim_text("sim/modules.ptx", NULL, part)
 
 #define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
 

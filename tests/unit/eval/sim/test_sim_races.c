@@ -3,9 +3,9 @@
 #include "tests/unit/eval/sim/sim_checks.h"
 
 /* Kernels of tests/fixtures/sim/races.ptx. */
-#define BARE(part) sim_ptx("sim/races.ptx", "entry", part)
-#define KERNEL(part) sim_ptx("sim/races.ptx", "entry_p0", part)
-#define MODULE(part) sim_ptx("sim/races.ptx", NULL, part)
+#define BARE(part) sim_text("sim/races.ptx", "entry", part)
+#define KERNEL(part) sim_text("sim/races.ptx", "entry_p0", part)
+#define MODULE(part) sim_text("sim/races.ptx", NULL, part)
 
 static void test_global_races(void **state)
 {
