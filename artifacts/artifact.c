@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "artifacts/pack.h"
 #include "artifacts/scan.h"
 #include "artifacts/schema.h"
 #include "base/file.h"

@@ -1,5 +1,5 @@
 /* One call of zlib each way. */
-#include "artifacts/pack.h"
+#include "artifacts/scan.h"
 
 #include <limits.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 
 #include "artifacts/artifact.h"
 #include "artifacts/schema.h"
+#include "base/digest.h"
 #include "base/file.h"
-#include "base/file_digest.h"
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/memory.h"

@@ -1,11 +1,15 @@
 /* SHA-256 by libcrypto, and CRC-32C by a table. */
 #include "base/digest.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/exit_status.h"
+#include "base/memory.h"
 
 static void must(int ok)
 {
@@ -68,4 +72,33 @@ uint32_t digest_crc32c(uint32_t crc, const void *data, size_t len)
     crc = ~crc;
     for (size_t i = 0; i < len; i++) crc = table[(crc ^ p[i]) & 255] ^ (crc >> 8);
     return ~crc;
+}
+
+/* ---- files ---- */
+
+enum { CHUNK = 1 << 20 };
+
+int file_digest(const char *path, char hex[DIGEST_HEX], int64_t *bytes, Error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return error_errno(err, "cannot open %s", path);
+    char *chunk = memory_alloc(CHUNK);
+    Digester g;
+    Digest d;
+    ssize_t n;
+    int64_t total = 0;
+    digester_init(&g);
+    while ((n = read(fd, chunk, CHUNK)) != 0) {
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) break;
+        digester_add(&g, chunk, (size_t)n);
+        total += n;
+    }
+    int rc = n < 0 ? error_errno(err, "cannot read %s", path) : 0;
+    digester_finish(&g, &d);
+    digest_hex(&d, hex);
+    if (bytes) *bytes = total;
+    free(chunk);
+    close(fd);
+    return rc;
 }

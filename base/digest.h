@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 enum { DIGEST_BYTES = 32, DIGEST_HEX = 65 };
 
 typedef struct {
@@ -24,5 +26,10 @@ void digester_finish(Digester *d, Digest *out); /* releases d */
 void digest_of(const void *data, size_t len, Digest *out);
 void digest_hex(const Digest *d, char out[DIGEST_HEX]);
 uint32_t digest_crc32c(uint32_t crc, const void *data, size_t len); /* start with 0 */
+
+/* ---- the SHA-256 of a file's content ---- */
+/* The file is read in pieces, since a checkpoint's may be larger than memory. bytes receives its
+ * length; NULL: not needed. */
+int file_digest(const char *path, char hex[DIGEST_HEX], int64_t *bytes, Error *err);
 
 #endif

@@ -6,7 +6,7 @@
 #include <curl/curl.h>
 
 #include "base/error.h"
-#include "llm/llm_options.h"
+#include "llm/llm.h"
 
 typedef struct {
     char *url;       /* for libcurl only: it may hold a password */

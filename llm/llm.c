@@ -531,3 +531,21 @@ int llm_run(const LlmOptions *opt, size_t n, LlmPrompt *prompt, LlmDone *done, v
     release(&run);
     return rc;
 }
+
+/* ---- endpoints by name ---- */
+
+int llm_is_endpoint(const char *name)
+{
+    return !strncmp(name, "openai:", 7) || !strncmp(name, "anthropic:", 10);
+}
+
+LlmOptions llm_endpoint_options(const char *name, int max_tokens, int concurrency)
+{
+    return (LlmOptions){.api = name[0] == 'a' ? LLM_ANTHROPIC : LLM_OPENAI,
+                        .model = strchr(name, ':') + 1,
+                        .temperature = 1,
+                        .max_tokens = max_tokens,
+                        .concurrency = concurrency,
+                        .connect_timeout_s = 10,
+                        .request_timeout_s = 600};
+}

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "llm/llm_options.h"
+#include "llm/llm.h"
 
 /* Fields that some models refuse. A refusal sets them (llm_adapt). */
 typedef struct {

@@ -7,7 +7,6 @@
 
 #include "base/memory.h"
 #include "report/metrics/curves.h"
-#include "report/metrics/learned.h"
 #include "report/report.h"
 
 static void number(Buffer *b, double v, const char *unit)

@@ -1,5 +1,5 @@
 /* What the report says of its inputs and of failures. Each input is noted once. */
-#include "report/load_notes.h"
+#include "report/report.h"
 
 #include <ctype.h>
 #include <stdio.h>

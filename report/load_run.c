@@ -9,7 +9,6 @@
 #include "base/memory.h"
 #include "base/words.h"
 #include "eval/judge/verdict/verdict.h"
-#include "report/load_notes.h"
 #include "report/report.h"
 #include "stages/data/pool.h"
 #include "stages/data/samples.h"

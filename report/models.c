@@ -7,7 +7,6 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "report/load_notes.h"
 #include "report/report.h"
 
 enum { MAX_MODELS = 256, MAX_LEDGER = 256 << 20 };

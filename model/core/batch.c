@@ -1,5 +1,5 @@
 /* Pack sequences into six host arrays, which are uploaded together. */
-#include "model/core/batch.h"
+#include "model/core/transformer.h"
 
 #include <stdlib.h>
 #include <string.h>

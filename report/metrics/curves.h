@@ -1,5 +1,5 @@
-/* Figures of a run that need its steps and logs alone: curves by step and by round, and the timeline.
- * SVG with the colours of the page (report/style.c). */
+/* Figures and tables of a run that need its steps and logs alone: curves by step and by round, and the
+ * timeline. SVG with the colours of the page (report/style.c). */
 #ifndef REPORT_METRICS_CURVES_H
 #define REPORT_METRICS_CURVES_H
 
@@ -15,5 +15,12 @@ int curves_write(const RunNumbers *n, Buffer *b);
 
 /* A bar for each rule, over the seconds since the run's first. Returns 0 when there is none. */
 int timeline_write(const RunRule *rules, int n, Buffer *b);
+
+/* ---- tables: the gap closed by stage and by task, the techniques by round, and the turns of stage 3's
+ * answers ---- */
+/* Each returns the number of rows, 0 when the run has no such metrics: then nothing is written. */
+int learned_gap(const RunNumbers *n, Buffer *b);
+int learned_techniques(const RunNumbers *n, Buffer *b);
+int learned_turns(const RunNumbers *n, Buffer *b);
 
 #endif

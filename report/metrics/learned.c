@@ -1,5 +1,5 @@
 /* Names of tasks come from a run's files: what is not plain is not put into the page. */
-#include "report/metrics/learned.h"
+#include "report/metrics/curves.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -19,7 +19,7 @@ static int64_t round_of(const PoolItem *x)
 }
 
 /* The id of an answer is its prompt's, a slash and a number; the id of a prompt of a later turn begins
- * with the first answer's id (stages/crl/refine.h). */
+ * with the first answer's id (stages/crl/prompts.h). */
 static int island_of(const PoolItem *x)
 {
     const char *turn = strstr(x->id, "/turn-"), *end = turn ? turn : x->id + strlen(x->id);

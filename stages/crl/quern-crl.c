@@ -5,9 +5,9 @@
 #include "base/log.h"
 #include "stages/crl/loss_flags.h"
 #include "stages/data/history.h"
-#include "stages/data/reviews.h"
+#include "stages/data/samples.h"
 #include "stages/data/turns.h"
-#include "stages/train/learn_program.h"
+#include "stages/train/learn.h"
 
 typedef struct {
     const char *samples, *verdicts, *output, *base, *reference, *history, *reviews;

@@ -2,7 +2,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
-#include "stages/crl/refine.h"
+#include "stages/crl/prompts.h"
 #include "stages/data/stage_config.h"
 
 int main(int argc, char **argv)

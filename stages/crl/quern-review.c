@@ -6,9 +6,9 @@
 #include "base/stop.h"
 #include "eval/judge/seeds.h"
 #include "eval/judge/verdict/verdict.h"
+#include "llm/llm.h"
 #include "stages/crl/review.h"
 #include "stages/data/stage_config.h"
-#include "stages/policy/endpoint_name.h"
 
 typedef struct {
     const char *samples, *verdicts, *pool, *hacks, *output, *only, *root, *judge, *device, *redis,
@@ -49,7 +49,7 @@ static void check_options(const Options *o, const FlagSpec *spec, ReviewOptions 
                          .eval_seed = (uint64_t)o->eval_seed,
                          .budget = budget,
                          .price = budget_price_unknown};
-    if (r->judge && (!endpoint_is(r->judge) || !strchr(r->judge, ':')[1]))
+    if (r->judge && (!llm_is_endpoint(r->judge) || !strchr(r->judge, ':')[1]))
         flags_usage_error(spec, "--judge expects openai:MODEL, anthropic:MODEL or none, found '%s'",
                           r->judge);
     if (budget_parse(o->budget, budget, &err) ||

@@ -1,5 +1,5 @@
 /* The prompts are in the order of the samples, so that the answers of a group are adjacent. */
-#include "stages/crl/refine.h"
+#include "stages/crl/prompts.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "eval/judge/seeds.h"
 #include "eval/serve/submitter.h"
-#include "stages/policy/endpoint_name.h"
+#include "llm/llm.h"
 #include "stages/policy/prompt.h"
 
 enum { MAX_PROMPT = 1 << 20 };
@@ -153,7 +153,7 @@ static int ask_judge(Reviews *r, Error *err)
     if (r->o->budget && budget_estimate(r->o->budget, r->o->judge, &r->o->price, (long)r->n, tokens,
                                         r->o->max_tokens, err))
         return -1;
-    const LlmOptions lo = endpoint_options(r->o->judge, r->o->max_tokens, r->o->concurrency);
+    const LlmOptions lo = llm_endpoint_options(r->o->judge, r->o->max_tokens, r->o->concurrency);
     return -(llm_run(&lo, r->n, next_prompt, on_reply, r, err) ||
              (r->o->budget && budget_check(r->o->budget, err)));
 }

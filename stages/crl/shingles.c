@@ -1,5 +1,5 @@
 /* One pass over the text; a token becomes a hash. */
-#include "stages/crl/shingles.h"
+#include "stages/crl/hacks.h"
 
 #include <ctype.h>
 #include <stdlib.h>

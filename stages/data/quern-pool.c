@@ -10,7 +10,7 @@
 #include "base/stop.h"
 #include "stages/data/history.h"
 #include "stages/data/pool.h"
-#include "stages/data/reviews.h"
+#include "stages/data/samples.h"
 #include "stages/data/stage_config.h"
 #include "tasks/task.h"
 

@@ -6,6 +6,26 @@
 #include "stages/data/turns.h"
 #include "tasks/task.h"
 
+/* ---- the sentence with which an answer to a contrastive prompt begins: "code2 is faster than code1". It
+ * is held against the scores that the prompt shows. ---- */
+/* NONE: the prompt shows fewer than two kernels. SILENT: the answer has no such sentence, or it
+ * names a kernel that is not shown. TIE: the two have the same score as shown. */
+typedef enum {
+    COMPARISON_NONE,
+    COMPARISON_SILENT,
+    COMPARISON_TIE,
+    COMPARISON_RIGHT,
+    COMPARISON_WRONG
+} Comparison;
+
+enum { COMPARISON_MAX = 8 }; /* kernels of a prompt that are read */
+
+/* Reads the titles "// codeN (score S)" of a prompt. Returns how many there are, at most
+ * COMPARISON_MAX; score[i] belongs to code i + 1. */
+int comparison_scores(const char *prompt, double score[COMPARISON_MAX]);
+/* Judges the first such sentence of an answer. */
+Comparison comparison_judge(const char *prompt, const char *answer);
+
 /* A part of a round's samples of the first turn. Unjudged ones are not counted. */
 typedef struct {
     long samples, succeeded;
@@ -28,7 +48,7 @@ typedef struct {
     long technique[ROUND_TECHNIQUES],
         correct;                     /* correct kernels of train tasks, and what they use */
     long compared;                   /* answers to prompts with two kernels or more */
-    long right, wrong, tied, silent; /* stages/data/comparison.h */
+    long right, wrong, tied, silent; /* stages/data/round_figures.h */
     TurnFigures turn[SAMPLES_MAX_TURNS];
     int turns;
 } RoundFigures;

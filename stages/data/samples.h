@@ -40,4 +40,10 @@ long samples_without_ids(const SampleSet *s);
 /* Reads the limit on the tokens of an answer from the configuration of a samples artifact. */
 int samples_limit(const char *samples, int *out, Error *err);
 
+/* ---- the reviews of record kernels (stages/crl/review.h): which rewards are withheld ---- */
+/* Makes a failure of every sample whose review withholds its reward: outcome cheat, score 0. path
+ * NULL: there are no reviews. Samples with the source of a withheld one, for its task, are withheld
+ * too. Returns how many, or -1. */
+long reviews_apply(const char *path, SampleSet *s, Error *err);
+
 #endif

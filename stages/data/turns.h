@@ -1,5 +1,5 @@
 /* Turns: an answer to a prompt, then answers to the verdict on the one before
- * (stages/crl/refine.h). */
+ * (stages/crl/prompts.h). */
 #ifndef STAGES_DATA_TURNS_H
 #define STAGES_DATA_TURNS_H
 

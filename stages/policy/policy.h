@@ -32,4 +32,18 @@ int policy_extras(const char *from, const char *dir, int missing, Error *err);
  * token, padding rows of the vocabulary. Returns how many, at most max. */
 int policy_banned(const Policy *p, int *ids, int max);
 
+/* ---- a small policy from scratch ---- */
+typedef struct {
+    int vocab, hidden, ff, layers, heads, kv_heads, max_position;
+    uint64_t seed; /* of the weights */
+} SmallModel;
+
+/* The model's configuration without its special ids. */
+ModelConfig small_policy_config(const SmallModel *shape, int vocab);
+
+/* Trains a tokenizer of at most shape->vocab tokens on the prompts and answers of the dataset, and
+ * makes a model of that vocabulary, rounded up to a multiple of 32. The caller releases *out. */
+int small_policy_create(const char *dataset, const SmallModel *shape, const Ops *ops, Policy *out,
+                        Error *err);
+
 #endif

@@ -5,9 +5,9 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
+#include "llm/llm.h"
 #include "stages/data/manifest.h"
 #include "stages/data/stage_config.h"
-#include "stages/policy/endpoint_name.h"
 #include "stages/policy/sampling.h"
 
 typedef struct {
@@ -129,7 +129,7 @@ int main(int argc, char **argv)
     ConfigDefaults defaults;
     config_defaults(&defaults, flags);
     flags_parse(&spec, argc, argv, (const char **)argv);
-    int remote = endpoint_is(o.policy);
+    int remote = llm_is_endpoint(o.policy);
     engine_required(&o.engine, &spec, "prompts|output");
     check_effect(&o, &spec, remote);
     Budget budget;

@@ -9,10 +9,10 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "llm/adapter.h"
+#include "llm/llm.h"
 #include "stages/data/batchlog.h"
 #include "stages/data/manifest.h"
 #include "stages/data/promptset.h"
-#include "stages/policy/endpoint_name.h"
 
 typedef struct {
     const SamplingOptions *o;
@@ -205,7 +205,7 @@ int sampling_endpoint(const char *policy, const SamplingOptions *o, const Artifa
     EndpointRun r = {.o = o, .policy = policy, .prompts = &prompts};
     r.n_rows = promptset_spread(&prompts, o->copies);
     r.done = memory_array((size_t)r.n_rows, sizeof *r.done);
-    LlmOptions lo = endpoint_options(policy, o->max_new, o->concurrency);
+    LlmOptions lo = llm_endpoint_options(policy, o->max_new, o->concurrency);
     lo.temperature = o->temperature;
     lo.top_k = o->top_k;
     lo.min_p = o->min_p;

@@ -1,5 +1,5 @@
 /* A small Qwen2 policy from scratch. */
-#include "stages/policy/small_policy.h"
+#include "stages/policy/policy.h"
 
 #include <stdlib.h>
 

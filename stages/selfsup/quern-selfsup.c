@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "stages/data/history.h"
 #include "stages/selfsup/selfsup.h"
-#include "stages/train/learn_program.h"
+#include "stages/train/learn.h"
 
 typedef struct {
     const char *samples, *verdicts, *output, *base, *history, *rehearse;

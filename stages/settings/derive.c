@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/file_digest.h"
+#include "base/digest.h"
 #include "base/memory.h"
 #include "eval/judge/verdict/verdict.h"
 #include "stages/settings/settings.h"

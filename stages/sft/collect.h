@@ -7,7 +7,7 @@
 
 #include "artifacts/artifact.h"
 #include "queue/queue.h"
-#include "stages/teacher/teachers.h"
+#include "stages/teacher/teacher.h"
 
 typedef struct {
     const Teacher *teachers;

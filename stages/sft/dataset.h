@@ -53,7 +53,7 @@ int dataset_example(ArtifactWriter *w, const DatasetExample *e, Error *err);
 /* Whether a is faster than b beyond doubt: their intervals do not meet, and 2% lie between them. */
 int dataset_beats(const Sample *a, const Sample *b);
 
-/* ---- examples of a second turn (stages/crl/refine.h): the prompt shows a kernel and its verdict, the
+/* ---- examples of a second turn (stages/crl/prompts.h): the prompt shows a kernel and its verdict, the
  * answer is a better kernel of the same task. Of a wrong kernel it is the correct one that differs
  * least, of a correct one the faster one that differs least. A teacher's mistake is one edit of a
  * correct kernel, so that its correction is often that kernel. Without such examples a model from

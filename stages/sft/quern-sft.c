@@ -5,9 +5,9 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "stages/data/manifest.h"
-#include "stages/policy/small_policy.h"
+#include "stages/policy/policy.h"
 #include "stages/train/dataset_examples.h"
-#include "stages/train/learn_program.h"
+#include "stages/train/learn.h"
 
 static const double large_lr = 1e-3; /* a checkpoint forgets above it */
 

@@ -12,9 +12,9 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "eval/candidate/answer.h"
+#include "llm/llm.h"
 #include "stages/data/describe.h"
 #include "stages/data/promptset.h"
-#include "stages/policy/endpoint_name.h"
 #include "stages/policy/prompt.h"
 #include "stages/teacher/template.h"
 
@@ -29,7 +29,7 @@ int teacher_check(const char *name, Error *err)
 {
     const char *colon = strchr(name, ':');
     if (!strcmp(name, "template") ||
-        (colon && colon[1] && (endpoint_is(name) || is_directory(name))))
+        (colon && colon[1] && (llm_is_endpoint(name) || is_directory(name))))
         return 0;
     return error_set(err, ERROR_USAGE,
                      "teacher '%s': expected template, openai:MODEL, anthropic:MODEL or dir:PATH",
@@ -252,7 +252,7 @@ static const char *endpoint_of(const Teacher *t)
 
 int teacher_is_endpoint(const Teacher *t)
 {
-    return endpoint_is(endpoint_of(t));
+    return llm_is_endpoint(endpoint_of(t));
 }
 
 /* The caller frees it. */
@@ -317,7 +317,7 @@ static int ask_endpoint(const Teacher *t, TeacherRequest *req, size_t n, Teacher
 {
     Ask a = {t, req, memory_array(n, sizeof *a.prompt), done, ctx};
     for (size_t i = 0; i < n; i++) a.prompt[i] = prompt_text(t, req[i].task);
-    LlmOptions o = endpoint_options(endpoint_of(t), t->max_tokens, t->concurrency);
+    LlmOptions o = llm_endpoint_options(endpoint_of(t), t->max_tokens, t->concurrency);
     o.base_url = t->url;
     o.key_env = t->key_env;
     int rc = llm_run(&o, n, ask_prompt, ask_reply, &a, err);

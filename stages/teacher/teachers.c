@@ -1,5 +1,5 @@
 /* Every text is copied, since the JSON is freed after it is read. */
-#include "stages/teacher/teachers.h"
+#include "stages/teacher/teacher.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,6 @@
 #include "tests/unit/report/run_fixture.h"
 
 #include "report/metrics/curves.h"
-#include "report/metrics/learned.h"
 
 static void has(const Buffer *b, const char *text)
 {

@@ -14,8 +14,8 @@
 
 #include "base/memory.h"
 #include "eval/candidate/answer.h"
-#include "stages/data/comparison.h"
 #include "stages/data/deciding.h"
+#include "stages/data/round_figures.h"
 #include "stages/sft/dataset.h"
 
 enum { KERNELS = 9 };

@@ -13,7 +13,7 @@
 
 #include "model/cpu/ops_cpu.h"
 #include "stages/crl/grpo.h"
-#include "stages/policy/small_policy.h"
+#include "stages/policy/policy.h"
 
 typedef struct {
     const char *group, *prompt, *text, *finish, *outcome;

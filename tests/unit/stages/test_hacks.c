@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "stages/crl/review.h"
-#include "stages/data/reviews.h"
+#include "stages/data/samples.h"
 
 static double alike(const char *a, const char *b)
 {

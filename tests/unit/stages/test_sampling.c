@@ -18,7 +18,6 @@
 #include "model/cpu/ops_cpu.h"
 #include "stages/policy/policy.h"
 #include "stages/policy/sampling.h"
-#include "stages/policy/small_policy.h"
 #include "stages/train/training.h"
 #include "tests/unit/stages/children.h"
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "model/cpu/ops_cpu.h"
-#include "stages/policy/small_policy.h"
+#include "stages/policy/policy.h"
 #include "stages/selfsup/selfsup.h"
 
 static int32_t prompt[2] = {1, 2}, answer[3] = {3, 4, 5};

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "stages/crl/refine.h"
+#include "stages/crl/prompts.h"
 #include "stages/data/promptset.h"
 #include "stages/data/turns.h"
 #include "stages/policy/feedback.h"
