@@ -21,14 +21,25 @@ EACH_VARIANT(DECLARE)
 
 #ifdef CPU_NO_WIDE
 #define CHOOSE(call) call(narrow)
+int cpu_has_wide(void)
+{
+    return 0;
+}
 #else
 static int wide;
+
+int cpu_has_wide(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+}
 
 __attribute__((constructor)) static void choose(void)
 {
     const char *text = getenv("QUERN_CPU");
     __builtin_cpu_init();
-    wide = __builtin_cpu_supports("x86-64-v4") && !(text && !strcmp(text, "narrow"));
+    wide = cpu_has_wide() && !(text && !strcmp(text, "narrow"));
 }
 #define CHOOSE(call) (wide ? call(wide) : call(narrow))
 #endif

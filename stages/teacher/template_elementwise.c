@@ -49,8 +49,8 @@ void template_elementwise(Grammar *g)
     static const char *const bodies[] = {
         "  int i = $i;\n  $body",
         "  int i = ($thread) * N * $vector;\n  for (int j = 0; j < N; j++, $next)\n    $body",
-        "  int i = blockIdx.x * $stride * N + $offset;\n  for (int j = 0; j < N; j++, i += "
-        "$stride)\n    $body",
+        ("  int i = blockIdx.x * $stride * N + $offset;\n  for (int j = 0; j < N; j++, i += "
+         "$stride)\n    $body"),
         "  for (int i = $i; i < n; i += gridDim.x * $stride)\n    $once",
     };
     static const char *const analyses[] = {

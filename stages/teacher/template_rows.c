@@ -24,8 +24,9 @@ void rows_mapping(Grammar *g, const char *mappings, const char *vectors)
                                         "ceil_div($row_count, $block / 32)", "$row_count"};
     static const char *const heads[] = {
         "  int row = blockIdx.x * blockDim.x + threadIdx.x;\n  if (row >= rows) return;\n",
-        "  int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;\n "
-        " if (row >= rows) return;\n",
+        ("  int row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % "
+         "32;\n "
+         " if (row >= rows) return;\n"),
         "  int row = blockIdx.x, tid = threadIdx.x;\n",
     };
     static const char *const firsts[] = {"0", "lane", "tid"}, *const ones[] = {"",

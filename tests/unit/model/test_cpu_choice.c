@@ -16,20 +16,11 @@ const Ops *ops_cpu_narrow(void);
 /* Weak: a build for one processor has no wide variant. */
 const Ops *ops_cpu_wide(void) __attribute__((weak));
 
-static int has_wide(void)
-{
-#ifdef __x86_64__
-    return ops_cpu_wide && __builtin_cpu_supports("x86-64-v4");
-#else
-    return 0;
-#endif
-}
-
 static void chosen(void **state)
 {
     const char *text = getenv("QUERN_CPU");
     (void)state;
-    int narrow = !has_wide() || (text && !strcmp(text, "narrow"));
+    int narrow = !cpu_has_wide() || (text && !strcmp(text, "narrow"));
     assert_ptr_equal(ops_cpu(), narrow ? ops_cpu_narrow() : ops_cpu_wide());
 }
 
@@ -58,6 +49,6 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(chosen)};
     const struct CMUnitTest both[] = {cmocka_unit_test(chosen), cmocka_unit_test(agree)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    return has_wide() ? cmocka_run_group_tests(both, NULL, NULL)
-                      : cmocka_run_group_tests(tests, NULL, NULL);
+    return cpu_has_wide() ? cmocka_run_group_tests(both, NULL, NULL)
+                          : cmocka_run_group_tests(tests, NULL, NULL);
 }

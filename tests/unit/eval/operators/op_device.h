@@ -10,6 +10,7 @@
 #include "eval/candidate/library_signatures.h"
 #include "eval/device/device.h"
 #include "tests/unit/eval/compile/compile_support.h"
+#include "tests/unit/eval/half_value.h"
 #include "tests/unit/ops/op_fixture.h"
 
 enum { BATCH_BYTES = 60000, MAX_BATCH = 256 };
@@ -54,7 +55,7 @@ static inline void put(Dtype d, void *p, int64_t i, double v)
     uint32_t bits;
     switch (d) {
     case DTYPE_F32: ((float *)p)[i] = f; break;
-    case DTYPE_F16: ((_Float16 *)p)[i] = (_Float16)v; break;
+    case DTYPE_F16: ((uint16_t *)p)[i] = half_of(v); break;
     case DTYPE_BF16:
         memcpy(&bits, &f, sizeof bits);
         if (!isnan(f)) bits += 0x7fff + (bits >> 16 & 1);
@@ -73,7 +74,7 @@ static inline double get(Dtype d, const void *p, int64_t i)
     uint32_t bits;
     switch (d) {
     case DTYPE_F32: return (double)((const float *)p)[i];
-    case DTYPE_F16: return (double)((const _Float16 *)p)[i];
+    case DTYPE_F16: return half_value(((const uint16_t *)p)[i]);
     case DTYPE_BF16:
         bits = (uint32_t)((const uint16_t *)p)[i] << 16;
         memcpy(&f, &bits, sizeof f);

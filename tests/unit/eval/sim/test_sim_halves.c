@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "tests/fixture_path.h"
+#include "tests/unit/eval/half_value.h"
 #include "tests/unit/eval/sim/sim_support.h"
 
 enum { N = 256 };
@@ -12,7 +13,7 @@ enum { EXPRESSIONS = 40 };
 
 static float as_f16(double v)
 {
-    return (float)(_Float16)v;
+    return (float)half_value(half_of(v));
 }
 
 static float as_bf16(double v)
@@ -42,8 +43,6 @@ static void expected(int i, float v, float u, double want[EXPRESSIONS])
     double r = (double)as_f16(a + b), fma_ab = (double)as_f16(a * b + a),
            h = (double)as_bf16(2 * c), h2 = (double)as_bf16(2 * d);
     uint16_t bits = (uint16_t)(i * 257);
-    _Float16 f16;
-    memcpy(&f16, &bits, 2);
     double sum = (double)as_f16(a + b);
     const double results[EXPRESSIONS] = {a,
                                          b,
@@ -81,7 +80,7 @@ static void expected(int i, float v, float u, double want[EXPRESSIONS])
                                          (double)as_f16(sqrt(fabs(a))),
                                          fabsf(v) < 6.2e-5f ? a : (double)toward_zero(v, 13),
                                          (double)toward_zero(v, 16),
-                                         (double)(float)f16,
+                                         half_value(bits),
                                          (double)as_f16(a / b),
                                          fma_ab < 0 ? 0 : fma_ab,
                                          sum < 0   ? 0

@@ -1,12 +1,13 @@
 /* Matrix instructions: mma and ldmatrix against sums of the host, and every form of wmma. */
 #include "tests/fixture_path.h"
+#include "tests/unit/eval/half_value.h"
 #include "tests/unit/eval/sim/sim_support.h"
 
 static Sim sim;
 
 /* ---- mma, ldmatrix ---- */
 
-static _Float16 a[256], b[128], yh[128];
+static uint16_t a[256], b[128], yh[128];
 static float c[128], y[128], ta[128], tb[64], yt[128];
 static signed char ia[512], ib[256];
 static int yi[128];
@@ -15,10 +16,9 @@ static void fill(void)
 {
     for (int i = 0; i < 512; i++) {
         if (i < 256)
-            a[i] = (_Float16)((float)(i * 37 % 41) / 8 - 2),
-            ib[i] = (signed char)(i * 91 % 251 - 120);
+            a[i] = half_of((i * 37 % 41) / 8.0 - 2), ib[i] = (signed char)(i * 91 % 251 - 120);
         if (i < 128)
-            b[i] = (_Float16)((float)(i * 23 % 29) / 4 - 3), c[i] = (float)i,
+            b[i] = half_of((i * 23 % 29) / 4.0 - 3), c[i] = (float)i,
             ta[i] = (float)(i * 13 % 17) / 4;
         if (i < 64) tb[i] = (float)(i * 11 % 19) - 9;
         ia[i] = (signed char)(i * 57 % 253 - 126);
@@ -32,13 +32,12 @@ static void check_products(void)
         int row = i / 8, col = i % 8, isum = 5;
         float sum = c[i], half = 0, tsum = 0;
         for (int k = 0; k < 16; k++) {
-            sum += (float)a[row * 16 + k] * (float)b[k * 8 + col];
-            if (k < 8)
-                half += (float)a[row * 16 + k] * (float)b[k * 8 + col],
-                    tsum += ta[row * 8 + k] * tb[k * 8 + col];
+            float product = (float)(half_value(a[row * 16 + k]) * half_value(b[k * 8 + col]));
+            sum += product;
+            if (k < 8) half += product, tsum += ta[row * 8 + k] * tb[k * 8 + col];
         }
         for (int k = 0; k < 32; k++) isum += ia[row * 32 + k] * ib[col * 32 + k];
-        assert_true(y[i] == sum && yh[i] == (_Float16)half && yt[i] == tsum);
+        assert_true(y[i] == sum && yh[i] == half_of((double)half) && yt[i] == tsum);
         assert_int_equal(yi[i], isum);
     }
 }

@@ -1,5 +1,6 @@
 /* wgmma: products of all types and shapes against plain ones. The test lays the factors out as tensor
  * copies do: rows of 16, 32, 64 or 128 bytes whose chunks of 16 are exchanged by the number of the row. */
+#include "tests/unit/eval/half_value.h"
 #include "tests/unit/eval/sim/sim_checks.h"
 
 typedef enum { F16, BF16, TF32, E4M3, E5M2, S8, U8 } Type;
@@ -187,11 +188,9 @@ static double start_of(const Case *c, int reg, int high)
 static double value_of(const Case *c, uint32_t bits, int high)
 {
     float f;
-    _Float16 h;
     uint16_t half = (uint16_t)(bits >> 16 * high);
     memcpy(&f, &bits, 4);
-    memcpy(&h, &half, 2);
-    return c->to == TO_F32 ? (double)f : c->to == TO_F16 ? (double)h : (double)(int32_t)bits;
+    return c->to == TO_F32 ? (double)f : c->to == TO_F16 ? half_value(half) : (double)(int32_t)bits;
 }
 
 /* Lane l of warp w has of accumulator i: row 16 w + l / 4 + 8 (i / 2 mod 2), column 8 (i / 4) + 2 (l mod 4) +
