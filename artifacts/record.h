@@ -44,6 +44,8 @@ int view_has(const View *v, const char *key);
 int view_text(const View *v, const char *key, const char **s, size_t *n,
               Error *err);                                     /* not NUL-terminated */
 char *view_strdup(const View *v, const char *key, Error *err); /* caller frees; NULL on error */
+/* Copy a text of less than `size` bytes, none of them 0. */
+int view_copy(const View *v, const char *key, char *out, size_t size, Error *err);
 int view_bytes(const View *v, const char *key, const void **p, size_t *n, Error *err);
 int view_int(const View *v, const char *key, int64_t *out, Error *err);
 int view_float(const View *v, const char *key, double *out, Error *err); /* takes integers too */

@@ -98,6 +98,21 @@ char *view_strdup(const View *v, const char *key, Error *err)
     return view_text(v, key, &s, &n, err) ? NULL : memory_strndup(s, n);
 }
 
+int view_copy(const View *v, const char *key, char *out, size_t size, Error *err)
+{
+    const char *s;
+    size_t n;
+    if (view_text(v, key, &s, &n, err)) return -1;
+    if (n >= size)
+        return error_set(err, ERROR_LIMIT, "%s, field %s: expected at most %zu bytes, found %zu",
+                         v->where, key, size - 1, n);
+    if (memchr(s, 0, n))
+        return error_set(err, ERROR_CORRUPT, "%s, field %s: a byte 0 in a text", v->where, key);
+    memcpy(out, s, n);
+    out[n] = 0;
+    return 0;
+}
+
 int view_bytes(const View *v, const char *key, const void **p, size_t *n, Error *err)
 {
     const msgpack_object *o = need(v, key, MSGPACK_OBJECT_BIN, "bytes", err);

@@ -518,18 +518,18 @@ int llm_run(const LlmOptions *opt, size_t n, LlmPrompt *prompt, LlmDone *done, v
     /* Jitter must differ between processes, so the seed is not the run's. */
     random_init(&run.random, (uint64_t)getpid(), (uint64_t)time(NULL));
     run.multi = curl_multi_init();
-    int rc = run.multi ? 0 : -1;
-    for (int i = 0; i < run.n_slots && !rc; i++) rc = make_slot(&run, &run.slots[i]) ? -1 : 0;
-    if (rc)
+    int failed = !run.multi;
+    for (int i = 0; i < run.n_slots && !failed; i++) failed = make_slot(&run, &run.slots[i]);
+    if (failed)
         error_set(&run.why, ERROR_MEMORY, "out of memory for %d requests at once", run.n_slots);
-    else
-        rc = -(loop(&run) || run.halted);
-    if (rc) error_set(err, run.why.code, "%s", run.why.text);
-    if (rc && run.halted)
+    failed = failed || loop(&run) || run.halted;
+    if (failed && run.halted)
         error_set(err, run.why.code, "%s; %zu of %zu requests had ended", run.why.text, run.ended,
                   n);
+    else if (failed)
+        error_set(err, run.why.code, "%s", run.why.text);
     release(&run);
-    return rc;
+    return failed ? -1 : 0;
 }
 
 /* ---- endpoints by name ---- */

@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/stop.h"
 #include "queue/guard.h"
 #include "queue/queue.h"
@@ -425,29 +426,30 @@ static void take_down(Fleet *f, int in_order)
     if (f->parent_fd >= 0) close(f->parent_fd);
 }
 
-int fleet_run(const FleetOptions *opt, int *status, Error *err)
+/* Watch for ended children, and for the end of the parent. */
+static int open_watch(Fleet *f, Error *err)
 {
-    Fleet *f = calloc(1, sizeof *f);
-    if (!f) return error_set(err, ERROR_MEMORY, "no memory");
-    *f = (Fleet){.opt = opt, .lock = -1, .parent_fd = -1, .guard = {.pipe = -1}};
-    if (getrandom(&f->nonce, sizeof f->nonce, 0) < 0) f->nonce = 0;
     sigset_t children;
     sigemptyset(&children);
     sigaddset(&children, SIGCHLD);
     sigprocmask(SIG_BLOCK, &children, NULL);
     f->child_fd = signalfd(-1, &children, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (opt->parent) f->parent_fd = pidfd_open(opt->parent, 0);
-    int rc = 0;
-    if (f->child_fd < 0)
-        rc = error_errno(err, "cannot watch for ended processes");
-    else if (opt->parent && f->parent_fd < 0)
-        rc = error_errno(err, "cannot watch process %d", opt->parent);
-    else
-        rc = start_all(f, err);
-    if (!rc) rc = supervise(f, err);
+    if (f->child_fd < 0) return error_errno(err, "cannot watch for ended processes");
+    if (!f->opt->parent) return 0;
+    f->parent_fd = pidfd_open(f->opt->parent, 0);
+    if (f->parent_fd < 0) return error_errno(err, "cannot watch process %d", f->opt->parent);
+    return 0;
+}
+
+int fleet_run(const FleetOptions *opt, int *status, Error *err)
+{
+    Fleet *f = memory_alloc(sizeof *f);
+    *f = (Fleet){.opt = opt, .lock = -1, .child_fd = -1, .parent_fd = -1, .guard = {.pipe = -1}};
+    if (getrandom(&f->nonce, sizeof f->nonce, 0) < 0) f->nonce = 0;
+    int failed = open_watch(f, err) || start_all(f, err) || supervise(f, err);
     int s = f->command_status;
-    take_down(f, !rc && WIFEXITED(s) && !stop_requested());
+    take_down(f, !failed && WIFEXITED(s) && !stop_requested());
     free(f);
     *status = WIFSIGNALED(s) ? 128 + WTERMSIG(s) : WEXITSTATUS(s);
-    return rc;
+    return failed ? -1 : 0;
 }

@@ -146,3 +146,10 @@ void queue_url_release(QueueUrl *u)
     free(u->shown);
     *u = (QueueUrl){0};
 }
+
+void queue_url_check_flag(const FlagSpec *spec, const char *redis)
+{
+    if (redis && strchr(redis, '@'))
+        flags_usage_error(spec, "--redis takes no password: others can read a command line; set "
+                                "QUERN_REDIS instead");
+}

@@ -3,6 +3,7 @@
 #define QUEUE_URL_H
 
 #include "base/error.h"
+#include "base/flags.h"
 
 typedef struct {
     char *unix_path; /* or NULL */
@@ -14,5 +15,8 @@ typedef struct {
 
 int queue_url_parse(const char *text, QueueUrl *out, Error *err);
 void queue_url_release(QueueUrl *u); /* wipes the password */
+
+/* End with a usage error when the flag --redis (or NULL) has a password. */
+void queue_url_check_flag(const FlagSpec *spec, const char *redis);
 
 #endif

@@ -53,7 +53,8 @@ static int own_verdict(const QueueJob *job, const char *why, Buffer *out)
     Job j;
     Error err;
     if (job_decode(job->body.data, job->body.len, &j, &err)) j = (Job){.source = ""};
-    return job_encode_failure(&j, why, out, &err) || seal_add(SEAL_VERDICT, out, &err) ? -1 : 0;
+    if (job_encode_failure(&j, why, out, &err)) return -1;
+    return seal_add(SEAL_VERDICT, out, &err);
 }
 
 static const char *const died_thrice = "the evaluator died each time it judged this candidate";
@@ -279,37 +280,44 @@ static int serves_again(Worker *w, Error *err)
     return queue_serves(w->queue, where, w->started, err);
 }
 
-/* The runner cannot serve the device. A wrong name keeps its code; otherwise a new start would not
- * help. */
-static void refuse(Error *err)
+/* Start the runner and open the queue. The runner may say that it cannot serve the device: a wrong
+ * name keeps its code; otherwise a new start would not help, so the device counts as sick. */
+static int begin(Worker *w, Error *err)
 {
-    if (error_exit_status(err->code) != EXIT_STATUS_USAGE) err->code = ERROR_DEVICE_SICK;
+    const EvalWorkerOptions *o = w->opt;
+    Error ignored;
+    int started = start_runner(w, err);
+    if (!started) {
+        if (queue_open(o->redis, o->queue, VERDICT_HARNESS, &w->queue, err)) return -1;
+        if (serves_again(w, err)) return -1;
+        return open_precompile(w, err);
+    }
+    if (err->code == ERROR_DEVICE_SICK) {
+        queue_open(o->redis, o->queue, VERDICT_HARNESS, &w->queue, &ignored); /* NULL: none */
+        return leave_service(w, err);
+    }
+    if (started > 0 && error_exit_status(err->code) != EXIT_STATUS_USAGE)
+        err->code = ERROR_DEVICE_SICK;
+    return -1;
 }
 
 int eval_worker_run(const EvalWorkerOptions *opt, Error *err)
 {
     Worker w = {.opt = opt, .runner = {.fd = -1}, .started = clock_unix()};
-    Error refusal;
     set_consumer(&w);
     if (seal_check_key(err)) return -1;
-    int started = start_runner(&w, &refusal), sick = started && refusal.code == ERROR_DEVICE_SICK;
-    int rc = started && !sick ? started
-                              : queue_open(opt->redis, opt->queue, VERDICT_HARNESS, &w.queue, err);
-    if (started) *err = refusal;
-    if (started > 0) refuse(err);
-    if (sick) rc = leave_service(&w, err);
-    if (!rc) rc = serves_again(&w, err);
-    if (!rc) rc = open_precompile(&w, err);
-    if (!rc) {
+    int failed = begin(&w, err);
+    if (!failed) {
         log_debug("serves %s as %s", w.classes[0], w.name);
         process_notify("READY=1");
-        rc = serve(&w, err);
+        failed = serve(&w, err);
         process_notify("STOPPING=1");
     }
     runner_kill(&w.runner);
     precompile_close(w.precompile);
     process_reap(0, REAP_S); /* grandchildren that became ours */
     queue_close(w.queue);
-    if (!rc) log_debug("judged %ld jobs", w.judged);
-    return rc;
+    if (failed) return -1;
+    log_debug("judged %ld jobs", w.judged);
+    return 0;
 }

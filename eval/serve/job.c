@@ -48,33 +48,20 @@ int job_encode(const Job *job, Buffer *out, Error *err)
     return failed ? -1 : 0;
 }
 
-static int copy_text(const View *v, const char *key, char *out, size_t size, Error *err)
-{
-    const char *s;
-    size_t n;
-    if (view_text(v, key, &s, &n, err)) return -1;
-    if (n >= size || memchr(s, 0, n))
-        return error_set(err, ERROR_LIMIT, "%s: %s expects at most %zu bytes of text", v->where,
-                         key, size - 1);
-    memcpy(out, s, n);
-    out[n] = 0;
-    return 0;
-}
-
 static int read_fields(const View *v, Job *out, Error *err)
 {
     int64_t seed;
-    if (copy_text(v, "task", out->task, sizeof out->task, err) ||
-        copy_text(v, "task_digest", out->task_digest, sizeof out->task_digest, err) ||
-        copy_text(v, "device", out->device, sizeof out->device, err) ||
-        copy_text(v, "harness", out->harness, sizeof out->harness, err) ||
+    if (view_copy(v, "task", out->task, sizeof out->task, err) ||
+        view_copy(v, "task_digest", out->task_digest, sizeof out->task_digest, err) ||
+        view_copy(v, "device", out->device, sizeof out->device, err) ||
+        view_copy(v, "harness", out->harness, sizeof out->harness, err) ||
         view_int(v, "seed", &seed, err) ||
         view_text(v, "source", &out->source, &out->source_len, err))
         return -1;
     out->seed = (uint64_t)seed;
     if (view_has(v, "sanitize") && view_bool(v, "sanitize", &out->sanitize, err)) return -1;
     if (!view_has(v, "not_on")) return 0;
-    return copy_text(v, "not_on", out->not_on, sizeof out->not_on, err);
+    return view_copy(v, "not_on", out->not_on, sizeof out->not_on, err);
 }
 
 int job_decode(const void *data, size_t len, Job *out, Error *err)

@@ -36,12 +36,10 @@ typedef enum { FREE, TAKEN, COMPILING, READY } SlotState;
 typedef struct {
     SlotState state;
     char consumer[160];
-    QueueJob job;
+    PrecompiledJob made;
     int lost;            /* the lease was lost during the compilation: drop the result */
     unsigned long order; /* of takes */
     double renew_at;
-    char key[DIGEST_HEX];
-    Buffer compiled;
 } Slot;
 
 typedef struct {
@@ -148,8 +146,7 @@ static int helper_start(Helper *h, const char *arch, Error *err)
 static void slot_free(Slot *s)
 {
     if (s->state == FREE) return;
-    queue_job_release(&s->job);
-    buffer_clear(&s->compiled);
+    precompiled_job_release(&s->made);
     s->state = FREE;
     s->lost = 0;
 }
@@ -166,7 +163,7 @@ static void slot_ready(Slot *s)
 static void helper_failed(Precompile *p, Helper *h, const char *why)
 {
     if (h->slot >= 0) {
-        log_warn("job %.12s: compiling ahead failed (%s)", p->slots[h->slot].job.key, why);
+        log_warn("job %.12s: compiling ahead failed (%s)", p->slots[h->slot].made.job.key, why);
         slot_ready(&p->slots[h->slot]);
     }
     helper_stop(h);
@@ -186,8 +183,8 @@ static void helper_read(Precompile *p, Helper *h)
         Slot *s = &p->slots[h->slot];
         WireCursor cursor = {frame.data, frame.data + frame.len};
         if (!wire_get(&cursor, &key, &key_len) && !wire_get(&cursor, &reply, &len)) {
-            snprintf(s->key, sizeof s->key, "%.*s", (int)key_len, key);
-            buffer_append(&s->compiled, reply, len);
+            snprintf(s->made.key, sizeof s->made.key, "%.*s", (int)key_len, key);
+            buffer_append(&s->made.compiled, reply, len);
         }
         slot_ready(s);
         h->slot = -1;
@@ -213,7 +210,7 @@ static int renew_all(Precompile *p, Error *err)
     for (int i = 0; i < p->n_slots; i++) {
         Slot *s = &p->slots[i];
         if (s->state == FREE || s->lost || clock_seconds() < s->renew_at) continue;
-        int held = queue_renew(p->opt.queue, &s->job, err);
+        int held = queue_renew(p->opt.queue, &s->made.job, err);
         if (held < 0) return -1;
         s->renew_at = clock_seconds() + queue_renew_interval(p->opt.queue);
         if (held) continue;
@@ -229,8 +226,10 @@ static int take_into(Precompile *p, Slot *s, double timeout_s, Error *err)
     const PrecompileOptions *o = &p->opt;
     QueueConsumer waiting = *o->consumer;
     waiting.name = s->consumer;
-    int rc = job_take(o->queue, &waiting, o->uuid, timeout_s, &s->job, err);
+    s->made = (PrecompiledJob){.key = ""};
+    int rc = job_take(o->queue, &waiting, o->uuid, timeout_s, &s->made.job, err);
     if (rc <= 0) return rc;
+    buffer_init(&s->made.compiled, RUNNER_MAX_COMPILED);
     s->state = TAKEN;
     s->order = p->taken++;
     s->renew_at = clock_seconds() + queue_renew_interval(o->queue);
@@ -278,8 +277,8 @@ static void assign(Precompile *p)
         s->state = COMPILING;
         h->slot = (int)(s - p->slots);
         h->deadline = clock_seconds() + COMPILER_S;
-        if (wire_write_frame(h->fd, s->job.body.data, s->job.body.len, &err))
-            helper_failed(p, h, err.text);
+        const Buffer *body = &s->made.job.body;
+        if (wire_write_frame(h->fd, body->data, body->len, &err)) helper_failed(p, h, err.text);
     }
 }
 
@@ -322,7 +321,6 @@ int precompile_open(const PrecompileOptions *opt, Precompile **out, Error *err)
     for (int i = 0; i < p->n_slots; i++) {
         snprintf(p->slots[i].consumer, sizeof p->slots[i].consumer, "%s+%d", opt->consumer->name,
                  i);
-        buffer_init(&p->slots[i].compiled, RUNNER_MAX_COMPILED);
     }
     for (int i = 0; i < opt->compilers; i++)
         if (helper_start(&p->helpers[i], opt->arch, err)) {
@@ -341,9 +339,8 @@ void precompile_close(Precompile *p)
     for (int i = 0; i < p->n_slots; i++) {
         Slot *s = &p->slots[i];
         if (s->state != FREE && !s->lost && reachable)
-            reachable = queue_hand_back(p->opt.queue, &s->job, &err) >= 0;
+            reachable = queue_hand_back(p->opt.queue, &s->made.job, &err) >= 0;
         slot_free(s);
-        buffer_release(&s->compiled);
     }
     for (int i = 0; i < p->opt.compilers; i++) helper_stop(&p->helpers[i]);
     free(p);
@@ -363,13 +360,10 @@ static void poll_until(const Precompile *p, double end)
 /* Hand a slot's job over to the consumer. Returns 0 when its lease was lost meanwhile. */
 static int hand_over(Precompile *p, Slot *s, PrecompiledJob *out, Error *err)
 {
-    int held = queue_begin(p->opt.queue, &s->job, p->opt.consumer->name, err);
+    int held = queue_begin(p->opt.queue, &s->made.job, p->opt.consumer->name, err);
     if (held > 0) {
-        out->job = s->job;
-        s->job = (QueueJob){0};
-        memcpy(out->key, s->key, sizeof out->key);
-        buffer_init(&out->compiled, RUNNER_MAX_COMPILED);
-        buffer_append(&out->compiled, s->compiled.data, s->compiled.len);
+        *out = s->made;
+        s->made = (PrecompiledJob){.key = ""};
     }
     slot_free(s);
     return held;

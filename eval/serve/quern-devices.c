@@ -11,11 +11,8 @@ int main(int argc, char **argv)
 {
     const char *words[1];
     int only_gpus = 0;
-    const Flag flags[] = {{.name = "gpus",
-                           .kind = FLAG_BOOL,
-                           .target = &only_gpus,
-                           .help = "leave out the simulators; nothing printed: no GPU"},
-                          {0}};
+    const Flag flags[] = {
+        {"gpus", FLAG_BOOL, &only_gpus, "leave out the simulators; nothing printed: no GPU"}, {0}};
     const FlagSpec spec = {
         .program = "quern-devices",
         .synopsis = "[--gpus]",

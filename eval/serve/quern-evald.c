@@ -7,52 +7,31 @@
 #include "base/stop.h"
 #include "eval/serve/eval_worker.h"
 #include "eval/serve/precompile.h"
+#include "queue/url.h"
 
 static void parse(int argc, char **argv, EvalWorkerOptions *opt)
 {
     int64_t compilers = -1;
     const char *runner = "evaluator";
     const Flag flags[] = {
-        {.name = "device",
-         .kind = FLAG_TEXT,
-         .target = &opt->runner.device,
-         .help = "what to evaluate on: sim:h100, cuda:0",
+        {"device", FLAG_TEXT, &opt->runner.device, "what to evaluate on: sim:h100, cuda:0",
          .required = 1},
-        {.name = "redis",
-         .kind = FLAG_TEXT,
-         .target = &opt->redis,
-         .help = "the queue's server, redis://host:port/db or unix:PATH, instead of QUERN_REDIS"},
-        {.name = "queue",
-         .kind = FLAG_TEXT,
-         .target = &opt->queue,
-         .help = "the queue's name, if not quern"},
-        {.name = "consumer",
-         .kind = FLAG_TEXT,
-         .target = &opt->consumer,
-         .help = "a name of its own among the workers, if not host, process and nonce"},
-        {.name = "deadline",
-         .kind = FLAG_FLOAT,
-         .target = &opt->deadline_s,
-         .help = "seconds that one job may take before its runner is killed",
-         .min = 0.1,
-         .max = 86400},
-        {.name = "compilers",
-         .kind = FLAG_INT,
-         .target = &compilers,
-         .help = "processes that compile the next candidates while one is judged; -1: up to four "
-                 "on a real device, none on a simulator",
-         .min = -1,
-         .max = PRECOMPILE_MAX_COMPILERS},
-        {.name = "once", .kind = FLAG_BOOL, .target = &opt->once, .help = "end after one job"},
-        {.name = "runner",
-         .kind = FLAG_TEXT,
-         .target = &runner,
-         .help = "who judges; noop answers every job with a fixed verdict, to test a queue",
+        {"redis", FLAG_TEXT, &opt->redis,
+         "the queue's server, redis://host:port/db or unix:PATH, instead of QUERN_REDIS"},
+        {"queue", FLAG_TEXT, &opt->queue, "the queue's name, if not quern"},
+        {"consumer", FLAG_TEXT, &opt->consumer,
+         "a name of its own among the workers, if not host, process and nonce"},
+        {"deadline", FLAG_FLOAT, &opt->deadline_s,
+         "seconds that one job may take before its runner is killed", .min = 0.1, .max = 86400},
+        {"compilers", FLAG_INT, &compilers,
+         "processes that compile the next candidates while one is judged; -1: up to four on a real "
+         "device, none on a simulator",
+         .min = -1, .max = PRECOMPILE_MAX_COMPILERS},
+        {"once", FLAG_BOOL, &opt->once, "end after one job"},
+        {"runner", FLAG_TEXT, &runner,
+         "who judges; noop answers every job with a fixed verdict, to test a queue",
          .choices = "evaluator|noop"},
-        {.name = "uuid",
-         .kind = FLAG_TEXT,
-         .target = &opt->runner.uuid,
-         .help = "of the noop runner's device, to test records"},
+        {"uuid", FLAG_TEXT, &opt->runner.uuid, "of the noop runner's device, to test records"},
         {0}};
     const FlagSpec spec = {
         .program = "quern-evald",
@@ -63,10 +42,7 @@ static void parse(int argc, char **argv, EvalWorkerOptions *opt)
                  "cannot be used, or is sick and left service.",
         .flags = flags};
     flags_parse(&spec, argc, argv, (const char **)argv);
-    if (opt->redis && strchr(opt->redis, '@'))
-        flags_usage_error(
-            &spec,
-            "--redis takes no password: others can read a command line; set QUERN_REDIS instead");
+    queue_url_check_flag(&spec, opt->redis);
     if (opt->runner.uuid && strcmp(runner, "noop"))
         flags_usage_error(&spec, "--uuid is for --runner noop: a device has its own");
     opt->compilers = (int)compilers;

@@ -8,6 +8,7 @@
 #include "base/stop.h"
 #include "eval/judge/seeds.h"
 #include "eval/serve/evaluate.h"
+#include "queue/url.h"
 
 static void list_classes(const FlagSpec *spec, char *text, EvaluateOptions *opt)
 {
@@ -40,14 +41,6 @@ static void choose_seed(const FlagSpec *spec, const char *file, int64_t seed, in
     if (file && seed_file_get(file, &opt->seed, &err)) log_die(&err);
     if (again) opt->seed = seed_derive(opt->seed, "again", "");
     opt->sanitize = again;
-}
-
-static void refuse_password(const FlagSpec *spec, const EvaluateOptions *opt)
-{
-    if (opt->redis && strchr(opt->redis, '@'))
-        flags_usage_error(
-            spec,
-            "--redis takes no password: others can read a command line; set QUERN_REDIS instead");
 }
 
 /* devices: a copy of --device, cut at its commas; opt->devices points into it. */
@@ -90,7 +83,7 @@ static void parse(int argc, char **argv, EvaluateOptions *opt, char **devices)
                            .max_words = 1};
     const char **words = (const char **)argv;
     flags_parse(&spec, argc, argv, words);
-    refuse_password(&spec, opt);
+    queue_url_check_flag(&spec, opt->redis);
     opt->samples = words[0];
     choose_seed(&spec, seed_file, seed, again, opt);
     *devices = memory_strdup(classes);

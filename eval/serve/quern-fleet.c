@@ -106,39 +106,22 @@ static void parse(int argc, char **argv, Arguments *a, Devices *list, const char
 {
     *a = (Arguments){.devices = "auto", .workers = -1};
     const Flag flags[] = {
-        {.name = "dir",
-         .kind = FLAG_TEXT,
-         .target = &a->dir,
-         .help = "where the private server keeps its data: finished jobs are found done on the "
-                 "next run; "
-                 ".quern if not given. One fleet at a time has it, with an outside server too"},
-        {.name = "devices",
-         .kind = FLAG_TEXT,
-         .target = &a->devices,
-         .help = "comma-separated devices for the evaluators: sim:h100,cuda:0; auto: every GPU, "
-                 "without one sim:h100"},
-        {.name = "workers",
-         .kind = FLAG_INT,
-         .target = &a->workers,
-         .help =
-             "evaluator processes, shared out over the devices; -1: one a GPU, and one a core for "
-             "simulators",
-         .min = -1,
-         .max = FLEET_MAX_WORKERS},
-        {.name = "evaluator",
-         .kind = FLAG_TEXT,
-         .target = &a->evaluator,
-         .help = "the evaluator's program, if not the quern-evald beside this one"},
-        {.name = "forget",
-         .kind = FLAG_BOOL,
-         .target = &a->forget,
-         .help = "when COMMAND succeeds and no job is dead, remove the private server's data: its "
-                 "results are kept elsewhere"},
-        {.name = "parent",
-         .kind = FLAG_INT,
-         .target = &a->parent,
-         .help = "a process whose end also ends COMMAND; 0: none",
-         .min = 0,
+        {"dir", FLAG_TEXT, &a->dir,
+         "where the private server keeps its data: finished jobs are found done on the next run; "
+         ".quern if not given. One fleet at a time has it, with an outside server too"},
+        {"devices", FLAG_TEXT, &a->devices,
+         "comma-separated devices for the evaluators: sim:h100,cuda:0; auto: every GPU, without "
+         "one sim:h100"},
+        {"workers", FLAG_INT, &a->workers,
+         "evaluator processes, shared out over the devices; -1: one a GPU, and one a core for "
+         "simulators",
+         .min = -1, .max = FLEET_MAX_WORKERS},
+        {"evaluator", FLAG_TEXT, &a->evaluator,
+         "the evaluator's program, if not the quern-evald beside this one"},
+        {"forget", FLAG_BOOL, &a->forget,
+         "when COMMAND succeeds and no job is dead, remove the private server's data: its results "
+         "are kept elsewhere"},
+        {"parent", FLAG_INT, &a->parent, "a process whose end also ends COMMAND; 0: none", .min = 0,
          .max = 1 << 30},
         {0}};
     const FlagSpec spec = {

@@ -12,6 +12,7 @@
 #include "base/stop.h"
 #include "eval/judge/verdict/verdict.h"
 #include "queue/queue.h"
+#include "queue/url.h"
 
 enum { MAX_CLASSES = 256, MAX_SICK = 1024, MAX_WORKERS = 4096, MAX_HOSTS = 1024, HEARD_S = 60 };
 
@@ -154,23 +155,12 @@ int main(int argc, char **argv)
     const char *redis = NULL, *name = NULL;
     int as_json = 0;
     double window_s = 2;
-    const Flag flags[] = {
-        {.name = "redis",
-         .kind = FLAG_TEXT,
-         .target = &redis,
-         .help = "the queue's server instead of QUERN_REDIS"},
-        {.name = "queue",
-         .kind = FLAG_TEXT,
-         .target = &name,
-         .help = "the queue's name, if not quern"},
-        {.name = "json", .kind = FLAG_BOOL, .target = &as_json, .help = "status as JSON"},
-        {.name = "window",
-         .kind = FLAG_FLOAT,
-         .target = &window_s,
-         .help = "seconds over which top counts finished jobs",
-         .min = 0.1,
-         .max = 600},
-        {0}};
+    const Flag flags[] = {{"redis", FLAG_TEXT, &redis, "the queue's server instead of QUERN_REDIS"},
+                          {"queue", FLAG_TEXT, &name, "the queue's name, if not quern"},
+                          {"json", FLAG_BOOL, &as_json, "status as JSON"},
+                          {"window", FLAG_FLOAT, &window_s,
+                           "seconds over which top counts finished jobs", .min = 0.1, .max = 600},
+                          {0}};
     const FlagSpec spec = {
         .program = "quern-queue",
         .synopsis = "status|top|retry|purge|pause|resume [--redis URL] [--queue NAME] [--json]",
@@ -186,10 +176,7 @@ int main(int argc, char **argv)
     const char **words = (const char **)argv;
     flags_parse(&spec, argc, argv, words);
     const char *verb = words[0];
-    if (redis && strchr(redis, '@'))
-        flags_usage_error(
-            &spec,
-            "--redis takes no password: others can read a command line; set QUERN_REDIS instead");
+    queue_url_check_flag(&spec, redis);
     int known = 0;
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) known |= !strcmp(verb, verbs[i]);
     if (!known)

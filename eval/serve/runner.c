@@ -31,15 +31,18 @@ void runner_become_child(int fd, pid_t parent)
     fcntl(3, F_SETFD, FD_CLOEXEC);
 }
 
-static int get_text(const View *v, const char *key, char *out, size_t size, Error *err)
+static int read_fields(Runner *r, const View *v, Error *err)
 {
-    const char *s;
-    size_t n;
-    if (view_text(v, key, &s, &n, err)) return -1;
-    if (n >= size) return error_set(err, ERROR_LIMIT, "the runner's %s has %zu bytes", key, n);
-    memcpy(out, s, n);
-    out[n] = 0;
-    return 0;
+    char text[sizeof err->text];
+    int64_t code;
+    if (!view_has(v, "error"))
+        return view_copy(v, "class", r->device_class, sizeof r->device_class, err) ||
+               view_copy(v, "arch", r->arch, sizeof r->arch, err) ||
+               view_bool(v, "predicted", &r->predicted, err) ||
+               view_copy(v, "uuid", r->uuid, sizeof r->uuid, err);
+    if (view_copy(v, "error", text, sizeof text, err) || view_int(v, "code", &code, err)) return -1;
+    return error_set(err, code > 0 && code < ERROR_CODE_COUNT ? (ErrorCode)code : ERROR_INVALID,
+                     "%s", text);
 }
 
 static int read_hello(Runner *r, const Buffer *frame, Error *err)
@@ -47,22 +50,10 @@ static int read_hello(Runner *r, const Buffer *frame, Error *err)
     msgpack_zone zone;
     View v;
     if (!msgpack_zone_init(&zone, 1024)) return error_set(err, ERROR_MEMORY, "no memory");
-    int rc = view_decode(frame->data, frame->len, "the runner's hello", &zone, &v, err);
-    if (!rc && view_has(&v, "error")) {
-        char text[sizeof err->text];
-        int64_t code;
-        if (!get_text(&v, "error", text, sizeof text, err) && !view_int(&v, "code", &code, err))
-            error_set(err, code > 0 && code < ERROR_CODE_COUNT ? (ErrorCode)code : ERROR_INVALID,
-                      "%s", text);
-        rc = -1;
-    } else if (!rc) {
-        rc = get_text(&v, "class", r->device_class, sizeof r->device_class, err) ||
-             get_text(&v, "arch", r->arch, sizeof r->arch, err) ||
-             view_bool(&v, "predicted", &r->predicted, err) ||
-             get_text(&v, "uuid", r->uuid, sizeof r->uuid, err);
-    }
+    int failed = view_decode(frame->data, frame->len, "the runner's hello", &zone, &v, err) ||
+                 read_fields(r, &v, err);
     msgpack_zone_destroy(&zone);
-    return rc ? -1 : 0;
+    return failed ? -1 : 0;
 }
 
 int runner_start(Runner *r, const RunnerOptions *opt, Error *err)
@@ -103,39 +94,40 @@ int runner_send(Runner *r, const Buffer *body, const char *key, const Buffer *co
 {
     Buffer frame;
     buffer_init(&frame, RUNNER_MAX_JOB);
-    int rc = wire_put(&frame, body->data, body->len);
-    if (!rc && compiled && compiled->len && compiled->len <= RUNNER_MAX_COMPILED)
-        rc = wire_puts(&frame, key) || wire_put(&frame, compiled->data, compiled->len);
-    rc = rc || wire_write_frame(r->fd, frame.data, frame.len, err)
-             ? error_set(err, ERROR_CHILD, "the runner takes no job")
-             : 0;
+    int has = compiled->len && compiled->len <= RUNNER_MAX_COMPILED;
+    int failed =
+        wire_put(&frame, body->data, body->len) ||
+        (has && (wire_puts(&frame, key) || wire_put(&frame, compiled->data, compiled->len))) ||
+        wire_write_frame(r->fd, frame.data, frame.len, err);
     buffer_release(&frame);
-    return rc;
+    return failed ? error_set(err, ERROR_CHILD, "the runner takes no job") : 0;
+}
+
+static int read_answer(const Buffer *frame, RunnerAnswer *out, Error *err)
+{
+    msgpack_zone zone;
+    View v;
+    const void *verdict;
+    size_t len;
+    if (!msgpack_zone_init(&zone, 1024)) return error_set(err, ERROR_MEMORY, "no memory");
+    int failed = view_decode(frame->data, frame->len, "the runner's answer", &zone, &v, err) ||
+                 view_bool(&v, "retry", &out->retry, err) ||
+                 view_bytes(&v, "verdict", &verdict, &len, err) ||
+                 buffer_append(&out->verdict, verdict, len) ||
+                 (view_has(&v, "sick") && view_copy(&v, "sick", out->sick, sizeof out->sick, err));
+    msgpack_zone_destroy(&zone);
+    return failed ? -1 : 0;
 }
 
 int runner_answer(Runner *r, RunnerAnswer *out, Error *err)
 {
     Buffer frame;
     buffer_init(&frame, FRAME_MAX);
-    msgpack_zone zone;
-    View v;
-    const void *verdict;
-    size_t len;
-    if (wire_read_frame(r->fd, FRAME_MAX, FRAME_S, &frame, err) != 1) {
-        buffer_release(&frame);
-        return error_set(err, ERROR_CHILD, "the runner ended without an answer");
-    }
-    int rc = msgpack_zone_init(&zone, 1024) ? 0 : error_set(err, ERROR_MEMORY, "no memory");
-    if (!rc) {
-        rc = view_decode(frame.data, frame.len, "the runner's answer", &zone, &v, err) ||
-             view_bool(&v, "retry", &out->retry, err) ||
-             view_bytes(&v, "verdict", &verdict, &len, err) ||
-             buffer_append(&out->verdict, verdict, len) ||
-             (view_has(&v, "sick") && get_text(&v, "sick", out->sick, sizeof out->sick, err));
-        msgpack_zone_destroy(&zone);
-    }
+    int rc = wire_read_frame(r->fd, FRAME_MAX, FRAME_S, &frame, err) == 1
+                 ? read_answer(&frame, out, err)
+                 : error_set(err, ERROR_CHILD, "the runner ended without an answer");
     buffer_release(&frame);
-    return rc ? -1 : 0;
+    return rc;
 }
 
 void runner_kill(Runner *r)

@@ -35,9 +35,9 @@ static int send_record(int fd, const Record *r)
     Buffer b;
     Error err;
     buffer_init(&b, ANSWER_MAX);
-    int rc = record_encode(r, &b, &err) || wire_write_frame(fd, b.data, b.len, &err);
+    int failed = record_encode(r, &b, &err) || wire_write_frame(fd, b.data, b.len, &err);
     buffer_release(&b);
-    return rc ? -1 : 0;
+    return failed;
 }
 
 static _Noreturn void refuse(int fd, const Error *err)
@@ -186,15 +186,15 @@ static int answer(Child *c, const Buffer *frame)
     }
     Buffer encoded;
     buffer_init(&encoded, ANSWER_MAX / 2);
-    int rc = record_encode(verdict, &encoded, &err);
+    int unsent = record_encode(verdict, &encoded, &err);
     record_bool(r, "retry", retry);
     if (c->sick[0]) record_text(r, "sick", c->sick);
     record_bytes(r, "verdict", encoded.data, encoded.len);
-    if (!rc) rc = send_record(c->fd, r);
+    unsent = unsent || send_record(c->fd, r);
     buffer_release(&encoded);
     record_free(verdict);
     record_free(r);
-    return rc;
+    return unsent;
 }
 
 _Noreturn void runner_child(int fd, const RunnerOptions *opt)

@@ -156,17 +156,6 @@ int light_save(const Light *l, const char *path, Error *err)
     return rc;
 }
 
-static int read_text(const View *v, const char *key, char *out, size_t size, Error *err)
-{
-    const char *s;
-    size_t n;
-    if (view_text(v, key, &s, &n, err)) return -1;
-    if (n >= size) return error_set(err, ERROR_CORRUPT, "%s: %s has %zu bytes", v->where, key, n);
-    memcpy(out, s, n);
-    out[n] = 0;
-    return 0;
-}
-
 /* An unknown name comes from a later version and is skipped. A name that is missing or whose value
  * is no number is an error. */
 static int read_measures(ArtifactReader *reader, Light *out, Error *err)
@@ -177,7 +166,7 @@ static int read_measures(ArtifactReader *reader, Light *out, Error *err)
     while ((rc = artifact_next(reader, &v, err)) == 1) {
         char name[64];
         double value;
-        if (read_text(&v, "name", name, sizeof name, err) || view_float(&v, "value", &value, err))
+        if (view_copy(&v, "name", name, sizeof name, err) || view_float(&v, "value", &value, err))
             return -1;
         for (int i = 0; i < N_MEASURES; i++) {
             if (strcmp(name, measures[i].name)) continue;
@@ -201,9 +190,9 @@ int light_read(const char *path, Light *out, Error *err)
     *out = (Light){0};
     if (artifact_open(path, "metrics", &reader, err)) return -1;
     int rc = view_map(artifact_header(reader), "config", &config, err) ||
-             read_text(&config, "uuid", out->uuid, sizeof out->uuid, err) ||
-             read_text(&config, "device", out->device, sizeof out->device, err) ||
-             read_text(&config, "driver", out->driver, sizeof out->driver, err);
+             view_copy(&config, "uuid", out->uuid, sizeof out->uuid, err) ||
+             view_copy(&config, "device", out->device, sizeof out->device, err) ||
+             view_copy(&config, "driver", out->driver, sizeof out->driver, err);
     if (!rc) rc = read_measures(reader, out, err);
     artifact_close(reader);
     return rc ? error_prefix(err, "%s is no speed of light", path) : 0;

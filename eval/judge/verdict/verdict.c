@@ -118,21 +118,6 @@ void verdict_record(const Verdict *v, const char *task, Record *r)
 
 /* ---- from a record ---- */
 
-static int get_text(const View *v, const char *key, char *out, size_t size, Error *err)
-{
-    const char *s;
-    size_t n;
-    if (view_text(v, key, &s, &n, err)) return -1;
-    if (n >= size)
-        return error_set(err, ERROR_LIMIT, "%s, field %s: expected at most %zu bytes, found %zu",
-                         v->where, key, size - 1, n);
-    if (memchr(s, 0, n))
-        return error_set(err, ERROR_CORRUPT, "%s, field %s: a byte 0 in a text", v->where, key);
-    memcpy(out, s, n);
-    out[n] = 0;
-    return 0;
-}
-
 static int unknown_word(const View *v, const char *key, const char *word, Error *err)
 {
     return error_set(err, ERROR_CORRUPT, "%s: unknown %s '%s'", v->where, key, word);
@@ -141,14 +126,14 @@ static int unknown_word(const View *v, const char *key, const char *word, Error 
 static int get_outcome(const View *v, const char *key, Outcome *out, Error *err)
 {
     char word[64];
-    if (get_text(v, key, word, sizeof word, err)) return -1;
+    if (view_copy(v, key, word, sizeof word, err)) return -1;
     return outcome_from_name(word, out) ? unknown_word(v, key, word, err) : 0;
 }
 
 static int get_mode(const View *v, const char *key, ClockMode *out, Error *err)
 {
     char word[16];
-    if (get_text(v, key, word, sizeof word, err)) return -1;
+    if (view_copy(v, key, word, sizeof word, err)) return -1;
     for (*out = CLOCK_COLD; *out <= CLOCK_GRAPH; ++*out)
         if (!strcmp(word, verdict_mode_name(*out))) return 0;
     *out = CLOCK_COLD;
@@ -158,7 +143,7 @@ static int get_mode(const View *v, const char *key, ClockMode *out, Error *err)
 static int get_ceiling(const View *v, const char *key, int *is_flops, Error *err)
 {
     char word[16];
-    if (get_text(v, key, word, sizeof word, err)) return -1;
+    if (view_copy(v, key, word, sizeof word, err)) return -1;
     *is_flops = !strcmp(word, "flops");
     return *is_flops || !strcmp(word, "bytes") ? 0 : unknown_word(v, key, word, err);
 }
@@ -166,7 +151,7 @@ static int get_ceiling(const View *v, const char *key, int *is_flops, Error *err
 static int get_seed(const View *v, const char *key, uint64_t *out, Error *err)
 {
     char digits[32], *end;
-    if (get_text(v, key, digits, sizeof digits, err)) return -1;
+    if (view_copy(v, key, digits, sizeof digits, err)) return -1;
     errno = 0;
     *out = strtoull(digits, &end, 10);
     return errno || *end || *digits < '0' || *digits > '9' ? unknown_word(v, key, digits, err) : 0;
@@ -261,7 +246,7 @@ static int get_field(const View *v, const VerdictField *f, char *holder, Error *
                               : view_text(v, f->name, &text, &n, err);
     case VERDICT_TASK:
     case VERDICT_VERSION: return view_text(v, f->name, &text, &n, err);
-    case VERDICT_CHARS: return get_text(v, f->name, p, f->size, err);
+    case VERDICT_CHARS: return view_copy(v, f->name, p, f->size, err);
     case VERDICT_INT:
         if (get_int(v, f->name, INT_MAX, &value, err)) return -1;
         *(int *)p = (int)value;
