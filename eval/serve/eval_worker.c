@@ -132,7 +132,7 @@ static JobEnd watch(Worker *w, const QueueJob *job, RunnerAnswer *answer, Error 
         if (stop_requested() && !stop_at) stop_at = now + DRAIN_S;
         double next = renew_at < deadline ? renew_at : deadline;
         if (stop_at && stop_at < next) next = stop_at;
-        struct pollfd fds[2 + PRECOMPILE_MAX_COMPILERS] = {{w->runner.fd, POLLIN, 0},
+        struct pollfd fds[2 + PRECOMPILE_MAX_COMPILERS] = {{w->runner.child.fd, POLLIN, 0},
                                                            {stop_at ? -1 : stop_fd(), POLLIN, 0}};
         double due = next;
         nfds_t n_fds =
@@ -224,7 +224,7 @@ static int serve_job(Worker *w, const PrecompiledJob *next, Error *err)
     JobEnd end = JOB_RUNNER_DIED;
     if (!runner_send(&w->runner, &job->body, next->key, &next->compiled, err))
         end = watch(w, job, &answer, err);
-    if (end != JOB_JUDGED) runner_kill(&w->runner);
+    if (end != JOB_JUDGED) runner_kill(&w->runner.child);
     int rc = settle(w, job, end, &answer, err);
     if (rc == 0) log_warn("job %.12s: its lease was lost; another evaluator has it", job->key);
     buffer_release(&answer.verdict);
@@ -257,7 +257,7 @@ static int open_precompile(Worker *w, Error *err)
 static int serve(Worker *w, Error *err)
 {
     while (!stop_requested()) {
-        if (!w->runner.pid && start_runner(w, err))
+        if (!w->runner.child.pid && start_runner(w, err))
             return err->code == ERROR_DEVICE_SICK ? leave_service(w, err) : -1;
         if (announce(w, err)) return -1;
         PrecompiledJob next = {.key = ""};
@@ -303,7 +303,7 @@ static int begin(Worker *w, Error *err)
 
 int eval_worker_run(const EvalWorkerOptions *opt, Error *err)
 {
-    Worker w = {.opt = opt, .runner = {.fd = -1}, .started = clock_unix()};
+    Worker w = {.opt = opt, .runner = {.child = {.fd = -1}}, .started = clock_unix()};
     set_consumer(&w);
     if (seal_check_key(err)) return -1;
     int failed = begin(&w, err);
@@ -313,7 +313,7 @@ int eval_worker_run(const EvalWorkerOptions *opt, Error *err)
         failed = serve(&w, err);
         process_notify("STOPPING=1");
     }
-    runner_kill(&w.runner);
+    runner_kill(&w.runner.child);
     precompile_close(w.precompile);
     process_reap(0, REAP_S); /* grandchildren that became ours */
     queue_close(w.queue);

@@ -10,6 +10,7 @@
 #include "artifacts/journal.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/words.h"
 #include "eval/candidate/answer.h"
 #include "eval/judge/seeds.h"
 #include "eval/serve/second_device.h"
@@ -197,7 +198,7 @@ static int advise(const View *sample, Buffer *out)
     if (view_text(sample, "text", &text, &n, &err) ||
         view_text(sample, "finish", &finish, &f, &err) || !n)
         return -1;
-    return answer_advice(text, n, f == 6 && !memcmp(finish, "length", 6), out);
+    return answer_advice(text, n, word_is(finish, f, "length"), out);
 }
 
 /* The verdict of a sample without code. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/words.h"
 #include "eval/judge/verdict/verdict_schema.h"
 #include "eval/serve/seal.h"
 
@@ -144,9 +145,7 @@ static int is_field(const msgpack_object_str *name)
 {
     for (int i = 0; i < verdict_n_fields; i++) {
         const VerdictField *f = &verdict_fields[i];
-        if (f->place == VERDICT_RECORD && strlen(f->name) == name->size &&
-            !memcmp(f->name, name->ptr, name->size))
-            return 1;
+        if (f->place == VERDICT_RECORD && word_is(name->ptr, name->size, f->name)) return 1;
     }
     return 0;
 }

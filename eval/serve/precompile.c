@@ -2,20 +2,14 @@
  * the take to the hand-over. After a failed compilation the runner compiles the job. */
 #include "eval/serve/precompile.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/process.h"
 #include "base/stop.h"
 #include "eval/candidate/candidate.h"
 #include "eval/compile/compile_client.h"
@@ -26,7 +20,6 @@ enum {
     SPARE_JOBS = 2,   /* compiled jobs that may wait beside those in compilation */
     COMPILER_S = 200, /* longer than the compiler's own limits allow */
     FRAME_S = 10,
-    REAP_S = 1,
     RESTARTS = 50 /* of processes in all; then the runner compiles everything */
 };
 static const double take_interval_s = 0.2; /* while the queue is empty */
@@ -43,8 +36,8 @@ typedef struct {
 } Slot;
 
 typedef struct {
-    pid_t pid;    /* 0: not running */
-    int fd, slot; /* -1: idle */
+    Forked child;
+    int slot; /* -1: idle */
     double deadline;
 } Helper;
 
@@ -89,8 +82,9 @@ static void compile_job(Compiler *c, const char *arch, const Buffer *body, Buffe
     candidate_release(&candidate);
 }
 
-static _Noreturn void helper_child(const char *arch)
+static void helper_child(const void *ctx)
 {
+    const char *arch = ctx;
     Compiler *c;
     Buffer body, frame;
     const char *cache = getenv("QUERN_CACHE");
@@ -98,9 +92,9 @@ static _Noreturn void helper_child(const char *arch)
     buffer_init(&frame, RUNNER_MAX_JOB);
     if (compiler_open(&(CompilerOptions){.cache_dir = cache && *cache ? cache : NULL}, &c, NULL))
         _exit(1);
-    while (wire_read_frame(3, QUEUE_MAX_BODY, 0, &body, NULL) == 1) {
+    while (wire_read_frame(FORKED_FD, QUEUE_MAX_BODY, 0, &body, NULL) == 1) {
         compile_job(c, arch, &body, &frame);
-        if (wire_write_frame(3, frame.data, frame.len, NULL)) _exit(1);
+        if (wire_write_frame(FORKED_FD, frame.data, frame.len, NULL)) _exit(1);
     }
     compiler_close(c);
     _exit(0);
@@ -108,37 +102,8 @@ static _Noreturn void helper_child(const char *arch)
 
 static void helper_stop(Helper *h)
 {
-    if (!h->pid) return;
-    close(h->fd);
-    kill(h->pid, SIGKILL);
-    while (waitpid(h->pid, NULL, 0) < 0 && errno == EINTR) continue;
-    process_reap(h->pid, REAP_S);
-    *h = (Helper){.fd = -1, .slot = -1};
-}
-
-static int helper_start(Helper *h, const char *arch, Error *err)
-{
-    int fds[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
-        return error_errno(err, "cannot make a socket pair");
-    pid_t parent = getpid();
-    h->pid = fork();
-    if (h->pid == 0) {
-        runner_become_child(fds[1], parent);
-        helper_child(arch);
-    }
-    close(fds[1]);
-    if (h->pid < 0) {
-        close(fds[0]);
-        *h = (Helper){.fd = -1, .slot = -1};
-        return error_errno(err, "cannot fork for a compiling process");
-    }
-    setpgid(h->pid, h->pid);
-    struct timeval limit = {FRAME_S, 0};
-    setsockopt(fds[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
-    h->fd = fds[0];
+    runner_kill(&h->child);
     h->slot = -1;
-    return 0;
 }
 
 /* ---- slots ---- */
@@ -177,7 +142,7 @@ static void helper_read(Precompile *p, Helper *h)
     const char *key, *reply;
     size_t key_len, len;
     buffer_init(&frame, RUNNER_MAX_JOB);
-    if (wire_read_frame(h->fd, RUNNER_MAX_JOB, FRAME_S, &frame, &err) != 1 || h->slot < 0) {
+    if (wire_read_frame(h->child.fd, RUNNER_MAX_JOB, FRAME_S, &frame, &err) != 1 || h->slot < 0) {
         helper_failed(p, h, err.text);
     } else {
         Slot *s = &p->slots[h->slot];
@@ -196,8 +161,8 @@ static void read_all(Precompile *p)
 {
     for (int i = 0; i < p->opt.compilers; i++) {
         Helper *h = &p->helpers[i];
-        if (!h->pid) continue;
-        struct pollfd f = {h->fd, POLLIN, 0};
+        if (!h->child.pid) continue;
+        struct pollfd f = {h->child.fd, POLLIN, 0};
         if (poll(&f, 1, 0) > 0)
             helper_read(p, h);
         else if (h->slot >= 0 && clock_seconds() > h->deadline)
@@ -270,7 +235,8 @@ static void assign(Precompile *p)
         Slot *s = oldest(p, TAKEN);
         if (!s) return;
         if (h->slot >= 0) continue;
-        if (p->restarts > RESTARTS || (!h->pid && helper_start(h, p->opt.arch, &err))) {
+        if (p->restarts > RESTARTS ||
+            (!h->child.pid && runner_fork(&h->child, helper_child, p->opt.arch, &err))) {
             slot_ready(s);
             continue;
         }
@@ -278,7 +244,8 @@ static void assign(Precompile *p)
         h->slot = (int)(s - p->slots);
         h->deadline = clock_seconds() + COMPILER_S;
         const Buffer *body = &s->made.job.body;
-        if (wire_write_frame(h->fd, body->data, body->len, &err)) helper_failed(p, h, err.text);
+        if (wire_write_frame(h->child.fd, body->data, body->len, &err))
+            helper_failed(p, h, err.text);
     }
 }
 
@@ -295,8 +262,8 @@ int precompile_poll_fds(const Precompile *p, struct pollfd *fds, double *due)
     int n = 0, free_slots = 0;
     *due = clock_seconds() + 1;
     for (int i = 0; i < p->opt.compilers; i++) {
-        if (!p->helpers[i].pid) continue;
-        fds[n++] = (struct pollfd){p->helpers[i].fd, POLLIN, 0};
+        if (!p->helpers[i].child.pid) continue;
+        fds[n++] = (struct pollfd){p->helpers[i].child.fd, POLLIN, 0};
     }
     for (int i = 0; i < p->n_slots; i++) {
         const Slot *s = &p->slots[i];
@@ -317,13 +284,14 @@ int precompile_open(const PrecompileOptions *opt, Precompile **out, Error *err)
     Precompile *p = memory_alloc(sizeof *p);
     p->opt = *opt;
     p->n_slots = opt->compilers + SPARE_JOBS;
-    for (int i = 0; i < opt->compilers; i++) p->helpers[i] = (Helper){.fd = -1, .slot = -1};
+    for (int i = 0; i < opt->compilers; i++)
+        p->helpers[i] = (Helper){.child = {.fd = -1}, .slot = -1};
     for (int i = 0; i < p->n_slots; i++) {
         snprintf(p->slots[i].consumer, sizeof p->slots[i].consumer, "%s+%d", opt->consumer->name,
                  i);
     }
     for (int i = 0; i < opt->compilers; i++)
-        if (helper_start(&p->helpers[i], opt->arch, err)) {
+        if (runner_fork(&p->helpers[i].child, helper_child, opt->arch, err)) {
             precompile_close(p);
             return -1;
         }

@@ -1,11 +1,10 @@
-/* The parent's side of the runner. Every read and write on the socket has a limit, so that a stuck
- * runner never blocks the parent. */
+/* Forked children, and the parent's side of the runner. Every read and write on the socket has a limit,
+ * so that a stuck child never blocks the parent. */
 #include "eval/serve/runner.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -15,21 +14,62 @@
 #include "base/process.h"
 #include "eval/compile/wire.h"
 
-enum { HELLO_S = 60, FRAME_S = 10, FRAME_MAX = 4 << 20, REAP_S = 1 };
+enum { HELLO_S = 60, FRAME_S = 10, WRITE_S = 10, FRAME_MAX = 4 << 20, REAP_S = 1 };
 
-void runner_become_child(int fd, pid_t parent)
+/* ---- a forked child ---- */
+
+static void become_child(int fd, pid_t parent)
 {
     setpgid(0, 0); /* its own children are killed with it */
     process_die_with_parent();
     if (getppid() != parent) _exit(1);
-    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE}; /* the parent handles stops */
+    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) signal(ignored[i], SIG_IGN);
     int null = open("/dev/null", O_RDONLY);
     dup2(null, 0);
-    if (fd != 3) dup2(fd, 3);
-    close_range(4, ~0u, 0); /* only the parent uses the queue's connection */
-    fcntl(3, F_SETFD, FD_CLOEXEC);
+    if (fd != FORKED_FD) dup2(fd, FORKED_FD);
+    close_range(FORKED_FD + 1, ~0u, 0); /* only the parent uses the queue's connection */
+    fcntl(FORKED_FD, F_SETFD, FD_CLOEXEC);
 }
+
+int runner_fork(Forked *c, void (*serve)(const void *ctx), const void *ctx, Error *err)
+{
+    int fds[2];
+    struct timeval limit = {WRITE_S, 0};
+    *c = (Forked){.fd = -1};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
+        return error_errno(err, "cannot make a socket pair");
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0) {
+        become_child(fds[1], parent);
+        serve(ctx);
+        _exit(1);
+    }
+    close(fds[1]);
+    if (pid < 0) {
+        error_errno(err, "cannot fork for a process that serves");
+        close(fds[0]);
+        return -1;
+    }
+    setpgid(pid, pid);
+    setsockopt(fds[0], SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+    *c = (Forked){pid, fds[0]};
+    return 0;
+}
+
+void runner_kill(Forked *c)
+{
+    if (c->fd >= 0) close(c->fd);
+    if (c->pid > 0) {
+        kill(-c->pid, SIGKILL);
+        kill(c->pid, SIGKILL);
+        while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR) continue;
+        process_reap(c->pid, REAP_S);
+    }
+    *c = (Forked){.fd = -1};
+}
+
+/* ---- the runner ---- */
 
 static int read_fields(Runner *r, const View *v, Error *err)
 {
@@ -56,38 +96,24 @@ static int read_hello(Runner *r, const Buffer *frame, Error *err)
     return failed ? -1 : 0;
 }
 
+static void serve(const void *ctx)
+{
+    runner_child(FORKED_FD, ctx);
+}
+
 int runner_start(Runner *r, const RunnerOptions *opt, Error *err)
 {
-    int fds[2];
-    *r = (Runner){.fd = -1};
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds))
-        return error_errno(err, "cannot make a socket pair");
-    pid_t parent = getpid();
-    r->pid = fork();
-    if (r->pid == 0) {
-        runner_become_child(fds[1], parent);
-        runner_child(3, opt);
-    }
-    close(fds[1]);
-    r->fd = fds[0];
-    if (r->pid < 0) {
-        error_errno(err, "cannot fork for the runner");
-        close(r->fd);
-        *r = (Runner){.fd = -1};
-        return -1;
-    }
-    setpgid(r->pid, r->pid);
-    struct timeval limit = {FRAME_S, 0}; /* for a runner that does not read */
-    setsockopt(r->fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     Buffer frame;
+    *r = (Runner){.child = {.fd = -1}};
+    if (runner_fork(&r->child, serve, opt, err)) return -1;
     buffer_init(&frame, 8192);
-    int got = wire_read_frame(r->fd, 8192, HELLO_S, &frame, err);
-    int rc = got == 1 ? read_hello(r, &frame, err)
-                      : error_set(err, ERROR_CHILD, "the runner of %s did not start", opt->device);
-    if (got == 1 && rc) rc = 1;
+    int got = wire_read_frame(r->child.fd, 8192, HELLO_S, &frame, err) == 1;
+    int failed = got ? read_hello(r, &frame, err)
+                     : error_set(err, ERROR_CHILD, "the runner of %s did not start", opt->device);
     buffer_release(&frame);
-    if (rc) runner_kill(r);
-    return rc;
+    if (!failed) return 0;
+    runner_kill(&r->child);
+    return got ? 1 : -1;
 }
 
 int runner_send(Runner *r, const Buffer *body, const char *key, const Buffer *compiled, Error *err)
@@ -98,7 +124,7 @@ int runner_send(Runner *r, const Buffer *body, const char *key, const Buffer *co
     int failed =
         wire_put(&frame, body->data, body->len) ||
         (has && (wire_puts(&frame, key) || wire_put(&frame, compiled->data, compiled->len))) ||
-        wire_write_frame(r->fd, frame.data, frame.len, err);
+        wire_write_frame(r->child.fd, frame.data, frame.len, err);
     buffer_release(&frame);
     return failed ? error_set(err, ERROR_CHILD, "the runner takes no job") : 0;
 }
@@ -123,22 +149,9 @@ int runner_answer(Runner *r, RunnerAnswer *out, Error *err)
 {
     Buffer frame;
     buffer_init(&frame, FRAME_MAX);
-    int rc = wire_read_frame(r->fd, FRAME_MAX, FRAME_S, &frame, err) == 1
+    int rc = wire_read_frame(r->child.fd, FRAME_MAX, FRAME_S, &frame, err) == 1
                  ? read_answer(&frame, out, err)
                  : error_set(err, ERROR_CHILD, "the runner ended without an answer");
     buffer_release(&frame);
     return rc;
-}
-
-void runner_kill(Runner *r)
-{
-    if (r->fd >= 0) close(r->fd);
-    if (r->pid > 0) {
-        kill(-r->pid, SIGKILL);
-        kill(r->pid, SIGKILL);
-        while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR) continue;
-        process_reap(r->pid, REAP_S);
-    }
-    r->pid = 0;
-    r->fd = -1;
 }

@@ -20,9 +20,14 @@ typedef struct {
     const char *uuid;   /* of the noop runner's device; NULL: it has none */
 } RunnerOptions;
 
+/* A forked child that serves this process over a socket pair: the runner, or a compiling process. */
 typedef struct {
     pid_t pid; /* 0: not running */
-    int fd;
+    int fd;    /* a write ends after 10 s when the child does not read; -1: none */
+} Forked;
+
+typedef struct {
+    Forked child;
     char device_class[64], arch[16];
     char uuid[48]; /* of a real device, else "" */
     int predicted;
@@ -42,14 +47,15 @@ typedef struct {
 
 /* Read the answer when fd is readable. Returns -1 when the runner died or sent something else. */
 int runner_answer(Runner *r, RunnerAnswer *out, Error *err);
-/* Kill the runner and its process group. Allowed when it is dead already. */
-void runner_kill(Runner *r);
 
-/* For a forked child that serves its parent over `fd`. The child gets its own process group, `fd`
- * as descriptor 3 and no other descriptor beside stdout and stderr. It dies with its parent and
- * ignores stop signals, which the parent handles. */
-void runner_become_child(int fd, pid_t parent);
+/* Fork. The child has its own process group, descriptor 3 as its end of the socket and no other one
+ * beside stdout and stderr. It dies with its parent and ignores stop signals, which the parent
+ * handles. It calls serve, which does not return. */
+int runner_fork(Forked *c, void (*serve)(const void *ctx), const void *ctx, Error *err);
+/* Kill the child and its group, and wait. Allowed when it is dead already, or none. */
+void runner_kill(Forked *c);
 
+enum { FORKED_FD = 3 };
 enum { RUNNER_MAX_JOB = 12 << 20, RUNNER_MAX_COMPILED = 10 << 20 };
 
 /* The child's main function. */
