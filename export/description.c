@@ -173,7 +173,7 @@ json_t *package_describe(const Package *p, Error *err)
 {
     json_t *root, *steps = json_array(), *kernels = json_array();
     json_t *graph = package_graph(p, &root, err);
-    const Plan *plan = &p->candidate.plan;
+    const Plan *plan = &p->judged.candidate.plan;
     if (!root) {
         json_decref(steps);
         json_decref(kernels);
@@ -182,7 +182,7 @@ json_t *package_describe(const Package *p, Error *err)
     for (int s = 0; s < plan->n_steps; s++)
         json_array_append_new(steps, describe_step(p, &plan->steps[s]));
     for (int k = 0; k < plan->n_kernels; k++)
-        json_array_append_new(kernels, json_string(p->loaded.kernels[k].lowered));
+        json_array_append_new(kernels, json_string(p->judged.loaded.kernels[k].lowered));
     json_t *o = json_pack(
         "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name", p->name, "task",
         p->task->name, "date", p->date, "axes", describe_axes(p), "inputs",

@@ -12,9 +12,6 @@
 #include "base/words.h"
 #include "eval/judge/loaded_ops.h"
 
-/* A simulator knows the offsets and sizes of parameters, and is on every machine. */
-static const char parameters_device[] = "sim:h100";
-
 static int check_name(const char *name, Error *err)
 {
     if (word_is_name(name, PACKAGE_MAX_NAME)) return 0;
@@ -24,8 +21,11 @@ static int check_name(const char *name, Error *err)
                      name, PACKAGE_MAX_NAME - 1);
 }
 
-static int judge(const PackageOptions *opt, const Buffer *source, Package *p, Error *err)
+/* The op lines are those of the first workload, whose names are those of every one. */
+static int judge(const PackageOptions *opt, Package *p, Error *err)
 {
+    Judgement *j = &p->judged;
+    Fault f;
     EvaluatorOptions options = {.device = opt->device,
                                 .tasks_root = opt->tasks_root,
                                 .cache_dir = opt->cache_dir,
@@ -33,47 +33,32 @@ static int judge(const PackageOptions *opt, const Buffer *source, Package *p, Er
     if (evaluator_open(&options, &p->evaluator, err)) return -1;
     p->task = evaluator_task(p->evaluator, opt->task, err);
     if (!p->task) return -1;
-    evaluator_run(p->evaluator, p->task->name, source->data, source->len, &p->verdict);
-    if (p->verdict.outcome == OUTCOME_EVALUATOR_ERROR)
-        return error_set(err, p->verdict.error, "%.900s", p->verdict.message);
+    evaluator_judge(p->evaluator, p->task->name, p->source.data, p->source.len, j);
+    if (j->verdict.outcome == OUTCOME_EVALUATOR_ERROR)
+        return error_set(err, j->verdict.error, "%.900s", j->verdict.message);
     time_t now = time(NULL);
     struct tm day;
     strftime(p->date, sizeof p->date, "%Y-%m-%d", gmtime_r(&now, &day));
-    return p->verdict.outcome != OUTCOME_OK;
-}
-
-/* Compiles for the simulator and loads there, which gives the parameters of each kernel. */
-static int load(const PackageOptions *opt, const Buffer *source, Package *p, Error *err)
-{
-    const char *arg, *cache = opt->cache_dir ? opt->cache_dir : getenv("QUERN_CACHE");
-    Outcome outcome;
-    Finding f;
-    int line;
-    p->ops = device_find(parameters_device, &arg, err);
-    if (!p->ops || p->ops->open(arg, &p->device, err) ||
-        compiler_open(&(CompilerOptions){.cache_dir = cache && *cache ? cache : NULL}, &p->compiler,
-                      err) ||
-        candidate_parse(source->data, source->len, &p->candidate, &outcome, &line, err))
-        return -1;
-    int rc = loaded_compile(&p->loaded, p->ops, p->device, p->compiler, (Task *)p->task,
-                            &p->candidate, 0, &f, err);
-    if (!rc) rc = loaded_ops_at(&p->loaded, &p->task->workloads[0], &f);
-    return rc > 0 ? error_set(err, ERROR_UNSUPPORTED, "%.900s", f.message) : rc;
+    if (j->verdict.outcome != OUTCOME_OK) return 1;
+    if (loaded_ops_at(&j->loaded, &p->task->workloads[0], &f))
+        return error_set(err, ERROR_UNSUPPORTED, "%.900s", f.message);
+    return 0;
 }
 
 static int compile_for(Package *p, const char *arch, Error *err)
 {
     PackageCode *c = &p->code[p->n_code];
     const char *names[PLAN_MAX_STEPS];
-    const Plan *plan = &p->candidate.plan;
+    const Plan *plan = &p->judged.candidate.plan;
     CompileResult result = {0};
     for (int i = 0; i < plan->n_kernels; i++) names[i] = plan->kernels[i];
-    CompileRequest request = {arch, p->candidate.source, p->candidate.len, plan->n_kernels, names};
+    CompileRequest request = {arch, p->judged.candidate.source, p->judged.candidate.len,
+                              plan->n_kernels, names};
     int sm, rc = 0;
     if (sscanf(arch, "sm_%d", &sm) != 1 || sm < 50 || sm > 999)
         rc = error_set(err, ERROR_USAGE, "expected an architecture such as sm_90, found \"%s\"",
                        arch);
-    if (!rc) rc = compiler_run(p->compiler, &request, &result, err);
+    if (!rc) rc = compiler_run(p->evaluator->machine.compiler, &request, &result, err);
     if (!rc && !result.ok)
         rc = error_set(err, ERROR_INVALID, "the kernel does not compile for %s: %.700s", arch,
                        result.message);
@@ -107,33 +92,27 @@ static int compile_all(const char *archs, Package *p, Error *err)
 
 int package_make(const PackageOptions *opt, Package *out, Error *err)
 {
-    Buffer source;
     memset(out, 0, sizeof *out);
     if (opt->name && check_name(opt->name, err)) return -1;
-    buffer_init(&source, CANDIDATE_MAX_SOURCE + 1);
-    int rc = file_read_source(opt->path, CANDIDATE_MAX_SOURCE, &source, err);
-    if (!rc) rc = judge(opt, &source, out, err);
-    const char *name = opt->name || !out->task ? opt->name : out->task->name;
-    if (!rc) rc = check_name(name, err);
-    if (!rc) snprintf(out->name, sizeof out->name, "%s", name);
-    if (!rc) rc = load(opt, &source, out, err);
-    if (!rc && !out->candidate.plan.n_kernels)
-        rc = error_set(err, ERROR_UNSUPPORTED,
-                       "the candidate launches no kernel of its own: there is nothing to export");
-    if (!rc) rc = compile_all(opt->archs, out, err);
-    buffer_release(&source);
-    return rc;
+    buffer_init(&out->source, CANDIDATE_MAX_SOURCE + 1);
+    if (file_read_source(opt->path, CANDIDATE_MAX_SOURCE, &out->source, err)) return -1;
+    int rc = judge(opt, out, err);
+    if (rc) return rc;
+    const char *name = opt->name ? opt->name : out->task->name;
+    if (check_name(name, err)) return -1;
+    snprintf(out->name, sizeof out->name, "%s", name);
+    if (!out->judged.candidate.plan.n_kernels)
+        return error_set(err, ERROR_UNSUPPORTED,
+                         "the candidate launches no kernel of its own: there is nothing to export");
+    return compile_all(opt->archs, out, err);
 }
 
 void package_release(Package *p)
 {
     for (int i = 0; i < p->n_code; i++) free(p->code[i].cubin);
-    if (p->ops) loaded_close(&p->loaded);
-    if (p->compiler) compiler_close(p->compiler);
-    if (p->device) p->ops->close(p->device);
-    candidate_release(&p->candidate);
-    verdict_release(&p->verdict);
+    judgement_release(&p->judged);
     if (p->evaluator) evaluator_close(p->evaluator);
+    buffer_release(&p->source);
     memset(p, 0, sizeof *p);
 }
 
@@ -159,7 +138,7 @@ size_t package_max_elements(const Package *p, const TaskTensor *x)
 /* Bytes of an element of the tensor or buffer; 0: there is none of this name. */
 static size_t element_size(const Package *p, PlanText name)
 {
-    const Plan *plan = &p->candidate.plan;
+    const Plan *plan = &p->judged.candidate.plan;
     for (int i = 0; i < plan->n_buffers; i++)
         if (plan_text_is(name, plan->buffers[i].name)) return plan->buffers[i].type_size;
     for (int i = 0; i < p->task->n_inputs; i++)
@@ -168,14 +147,14 @@ static size_t element_size(const Package *p, PlanText name)
     for (int i = 0; i < p->task->n_outputs; i++)
         if (plan_text_is(name, p->task->outputs[i].name))
             return dtype_size(p->task->outputs[i].dtype);
-    const PlanOps *ops = p->loaded.context.ops;
+    const PlanOps *ops = p->judged.loaded.context.ops;
     const PlanTensor *result = ops ? plan_ops_find(ops, name) : NULL;
     return result ? dtype_size(result->tensor.dtype) : 0;
 }
 
 int package_refuse_ops(const Package *p, const char *form, Error *err)
 {
-    const Plan *plan = &p->candidate.plan;
+    const Plan *plan = &p->judged.candidate.plan;
     for (int i = 0; i < plan->n_steps; i++)
         if (plan->steps[i].op)
             return error_set(err, ERROR_UNSUPPORTED,
@@ -187,7 +166,7 @@ int package_refuse_ops(const Package *p, const char *form, Error *err)
 
 void package_argument(const Package *p, const PlanStep *s, int i, PackageArgument *out)
 {
-    const PlanKernel *k = &p->loaded.kernels[s->kernel];
+    const PlanKernel *k = &p->judged.loaded.kernels[s->kernel];
     PlanText name, offset;
     *out = (PackageArgument){.bytes = k->info.params[i].size};
     if (plan_text_pointer(s->args[i], &name, &offset) && (out->element = element_size(p, name))) {
@@ -212,7 +191,7 @@ int package_file(const char *dir, const char *name, const void *data, size_t len
 
 void package_verdict_text(const Package *p, char *out, size_t size)
 {
-    const Verdict *v = &p->verdict;
+    const Verdict *v = &p->judged.verdict;
     if (v->predicted && v->error_factor > 0)
         snprintf(out, size, "%.3fx predicted for %s, within %.2gx for 9 kernels in 10", v->speedup,
                  v->device, v->error_factor);

@@ -3,8 +3,8 @@
 #ifndef EXPORT_PACKAGE_H
 #define EXPORT_PACKAGE_H
 
-#include "eval/judge/evaluator.h"
-#include "eval/judge/loaded.h"
+#include "base/buffer.h"
+#include "eval/judge/judgement.h"
 
 enum { PACKAGE_MAX_ARCHS = 16, PACKAGE_MAX_NAME = 64 };
 
@@ -30,14 +30,10 @@ typedef struct {
 
 typedef struct {
     char name[PACKAGE_MAX_NAME], date[16]; /* of the verdict, "2026-11-24" */
-    Evaluator *evaluator;                  /* owns the task */
+    Buffer source;
+    Evaluator *evaluator; /* owns the task */
     const Task *task;
-    Candidate candidate;
-    Verdict verdict;
-    const DeviceOps *ops;
-    Device *device; /* a simulator that describes the kernels' parameters */
-    Compiler *compiler;
-    Loaded loaded;
+    Judgement judged; /* candidate, verdict, loaded code */
     PackageCode code[PACKAGE_MAX_ARCHS];
     int n_code;
 } Package;

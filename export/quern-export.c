@@ -109,7 +109,7 @@ static int write_verdict(const Package *p, const char *dir, Error *err)
     size_t len = 0;
     FILE *f = open_memstream(&text, &len);
     if (!f) return error_errno(err, "cannot keep the verdict's text");
-    int rc = show_json(f, p->task->name, &p->verdict, err);
+    int rc = show_json(f, p->task->name, &p->judged.verdict, 0, err);
     fclose(f);
     if (!rc) rc = package_file(dir, "verdict.json", text, len, err);
     free(text);
@@ -119,7 +119,7 @@ static int write_verdict(const Package *p, const char *dir, Error *err)
 static int write_files(const Package *p, const char *dir, Error *err)
 {
     if (file_mkdirs(dir, err) || write_verdict(p, dir, err) ||
-        package_file(dir, "kernel.cu", p->candidate.source, p->candidate.len, err))
+        package_file(dir, "kernel.cu", p->judged.candidate.source, p->judged.candidate.len, err))
         return -1;
     return !strcmp(form, "c")       ? package_write_c(p, dir, err)
            : !strcmp(form, "torch") ? package_write_torch(p, dir, err)
@@ -156,18 +156,20 @@ int main(int argc, char **argv)
     int rc = package_make(&opt, &p, &err);
     if (rc < 0) log_die(&err);
     if (rc > 0) {
-        show_text(stdout, p.task->name, &p.verdict, 0);
+        show_text(stdout, p.task->name, &p.judged.verdict, 0);
         log_warn("nothing is written: only a candidate whose verdict is ok is exported");
         return log_close(EXIT_STATUS_FAILED);
     }
-    if (faster && p.verdict.score <= 1) {
-        log_warn("the candidate scores %.3f: it is not faster than the baseline", p.verdict.score);
+    if (faster && p.judged.verdict.score <= 1) {
+        log_warn("the candidate scores %.3f: it is not faster than the baseline",
+                 p.judged.verdict.score);
         return log_close(EXIT_STATUS_FAILED);
     }
     if (write_package(&p, &err)) log_die(&err);
     package_verdict_text(&p, verdict, sizeof verdict);
     printf("%s: %s, a %s package of %s; %s\n", output, p.name, form, p.task->name, verdict);
-    if (p.verdict.low <= 1) log_warn("this candidate is not faster than the task's baseline");
+    if (p.judged.verdict.low <= 1)
+        log_warn("this candidate is not faster than the task's baseline");
     package_release(&p);
     free(words);
     return log_close(EXIT_STATUS_OK);

@@ -104,7 +104,7 @@ static void put_header(Buffer *b, const Package *p)
         b,
         "/* %s: a kernel for the task %s. Verdict of %s: %s; seed %llu, harness %s.\n"
         " * verdict.json has all of it. Tensors are dense, in C order, aligned to 16 bytes:\n",
-        p->name, p->task->name, p->date, verdict, (unsigned long long)p->verdict.seed,
+        p->name, p->task->name, p->date, verdict, (unsigned long long)p->judged.verdict.seed,
         VERDICT_HARNESS);
     put_tensor_comments(b, p->task->inputs, p->task->n_inputs, "input");
     put_tensor_comments(b, p->task->outputs, p->task->n_outputs, "output");
@@ -120,7 +120,8 @@ static void put_header(Buffer *b, const Package *p)
         " * is none of those that the package was made for. Unload after success. */\n"
         "CUresult %s_load(%s_kernels *kernels);\nvoid %s_unload(%s_kernels *kernels);\n\n"
         "/* 1: sizes between the smallest and the largest that were judged. */\n",
-        p->name, p->name, p->candidate.plan.n_kernels, p->name, p->name, p->name, p->name, p->name);
+        p->name, p->name, p->judged.candidate.plan.n_kernels, p->name, p->name, p->name, p->name,
+        p->name);
     put_prototype(b, p, "verified");
     buffer_puts(
         b, ";\n\n/* The bytes that a launch needs at `workspace`, aligned to 256; 0: none. */\n");
@@ -147,8 +148,8 @@ static void put_binaries(Buffer *b, const Package *p)
         buffer_printf(b, "    {%d, %d, cubin_%s},\n", p->code[c].major, p->code[c].minor,
                       p->code[c].arch);
     buffer_puts(b, "};\n\nstatic const char *const names[] = {\n");
-    for (int k = 0; k < p->candidate.plan.n_kernels; k++)
-        buffer_printf(b, "    \"%s\",\n", p->loaded.kernels[k].lowered);
+    for (int k = 0; k < p->judged.candidate.plan.n_kernels; k++)
+        buffer_printf(b, "    \"%s\",\n", p->judged.loaded.kernels[k].lowered);
     buffer_puts(b, "};\n\n");
 }
 
@@ -202,7 +203,7 @@ static void put_load(Buffer *b, const Package *p)
         "    if (status) cuModuleUnload(kernels->module);\n"
         "    return status;\n}\n\n"
         "void %s_unload(%s_kernels *kernels)\n{\n    cuModuleUnload(kernels->module);\n}\n\n",
-        n, n, p->candidate.plan.n_kernels, n, n);
+        n, n, p->judged.candidate.plan.n_kernels, n, n);
 }
 
 static void put_verified(Buffer *b, const Package *p)
@@ -237,7 +238,7 @@ static void put_verified(Buffer *b, const Package *p)
 
 static void put_workspace(Buffer *b, const Package *p)
 {
-    const Plan *plan = &p->candidate.plan;
+    const Plan *plan = &p->judged.candidate.plan;
     put_prototype(b, p, "workspace");
     buffer_puts(b, "\n{\n");
     for (int a = 0; a < p->task->n_axes; a++) {
@@ -337,7 +338,7 @@ static void put_step(Buffer *b, const Package *p, const PlanStep *s)
 
 static void put_launch(Buffer *b, const Package *p)
 {
-    const Plan *plan = &p->candidate.plan;
+    const Plan *plan = &p->judged.candidate.plan;
     put_prototype(b, p, "launch");
     buffer_printf(b, "\n{\n    CUresult status = %s_verified(", p->name);
     put_axis_names(b, p);

@@ -184,8 +184,8 @@ static json_t *solution(const Package *p, Error *err)
         !add_source(sources, "driver.py", "torch/driver.py", err) && !put_binaries(&b, p, err)) {
         json_array_append_new(sources,
                               json_pack("{s:s, s:s}", "path", "binaries.py", "content", b.data));
-        json_array_append_new(
-            sources, json_pack("{s:s, s:s}", "path", "kernel.cu", "content", p->candidate.source));
+        json_array_append_new(sources, json_pack("{s:s, s:s}", "path", "kernel.cu", "content",
+                                                 p->judged.candidate.source));
         o = json_pack("{s:s, s:s, s:s, s:{s:s, s:[s], s:s, s:[], s:b}, s:O}", "name", p->name,
                       "definition", p->task->name, "author", "quern", "spec", "language", "python",
                       "target_hardware", "cuda", "entry_point", "main.py::run", "dependencies",
@@ -202,7 +202,7 @@ static json_t *trace(const Package *p)
 {
     const Task *t = p->task;
     const Workload *w = task_workload(t, ROLE_TIME);
-    const Verdict *v = &p->verdict;
+    const Verdict *v = &p->judged.verdict;
     json_t *axes = json_object(), *inputs = json_object();
     char log[256], stamp[32];
     for (int a = 0; a < t->n_axes; a++)

@@ -542,6 +542,11 @@ const Workload *task_workload(const Task *t, Role role)
     return NULL;
 }
 
+const char *task_baseline(const Task *t)
+{
+    return t->baseline_cuda_source ? t->baseline_cuda_source : t->baseline_source;
+}
+
 const Workload *task_largest_check(const Task *t)
 {
     const Workload *best = NULL;

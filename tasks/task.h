@@ -179,6 +179,9 @@ int task_cost(const Task *t, const Workload *w, double *bytes, double *flops, Er
 /* Returns 0 when the workload keeps to the task's constraints. */
 int task_allows(const Task *t, const Workload *w, Error *err);
 
+/* The source of the baseline: baseline_cuda.cu where the task has it. */
+const char *task_baseline(const Task *t);
+
 /* The check workload with the most elements of the first input, which is judged with all variants too:
  * its many blocks can show a dependence on order. NULL: there is none. */
 const Workload *task_largest_check(const Task *t);

@@ -6,37 +6,36 @@
 
 #include "base/memory.h"
 
-static int parse(const char *source, size_t len, int trusted, Candidate *out, Outcome *outcome,
-                 int *line, Error *err)
+static int parse(const char *source, size_t len, int trusted, Candidate *out, Fault *f)
 {
-    memset(out, 0, sizeof *out);
-    *line = 0;
-    *outcome = OUTCOME_COMPILE_ERROR;
     Digest d;
+    Error why;
+    int line = 0;
+    memset(out, 0, sizeof *out);
     digest_of(source, len, &d);
     digest_hex(&d, out->digest);
     if (len > CANDIDATE_MAX_SOURCE)
-        return error_set(err, ERROR_LIMIT, "the source has %zu bytes; at most %d are taken", len,
+        return fault_set(f, OUTCOME_COMPILE_ERROR, 0,
+                         "the source has %zu bytes; at most %d are taken", len,
                          CANDIDATE_MAX_SOURCE);
     if (memchr(source, 0, len))
-        return error_set(err, ERROR_INVALID, "the source holds a NUL byte; expected text");
+        return fault_set(f, OUTCOME_COMPILE_ERROR, 0, "the source holds a NUL byte; expected text");
     out->source = memory_strndup(source, len);
     out->len = len;
-    *outcome = OUTCOME_PLAN_ERROR;
-    return trusted ? plan_parse_trusted(out->source, len, &out->plan, line, err)
-                   : plan_parse(out->source, len, &out->plan, line, err);
+    if (trusted ? plan_parse_trusted(out->source, len, &out->plan, &line, &why)
+                : plan_parse(out->source, len, &out->plan, &line, &why))
+        return fault_set(f, OUTCOME_PLAN_ERROR, line, "%s", why.text);
+    return 0;
 }
 
-int candidate_parse(const char *source, size_t len, Candidate *out, Outcome *outcome, int *line,
-                    Error *err)
+int candidate_parse(const char *source, size_t len, Candidate *out, Fault *f)
 {
-    return parse(source, len, 0, out, outcome, line, err);
+    return parse(source, len, 0, out, f);
 }
 
-int candidate_parse_trusted(const char *source, size_t len, Candidate *out, Outcome *outcome,
-                            int *line, Error *err)
+int candidate_parse_trusted(const char *source, size_t len, Candidate *out, Fault *f)
 {
-    return parse(source, len, 1, out, outcome, line, err);
+    return parse(source, len, 1, out, f);
 }
 
 void candidate_release(Candidate *c)

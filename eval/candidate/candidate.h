@@ -5,7 +5,7 @@
 
 #include "base/digest.h"
 #include "eval/candidate/plan.h"
-#include "eval/device/outcome.h"
+#include "eval/device/fault.h"
 
 enum { CANDIDATE_MAX_SOURCE = 256 * 1024 };
 
@@ -16,14 +16,11 @@ typedef struct {
     Plan plan;
 } Candidate;
 
-/* Parse a source. Returns -1 with the verdict's outcome, line and sentence: COMPILE_ERROR for a
- * source that is too large or holds a NUL byte, PLAN_ERROR for a mistake in the plan. Release in
- * both cases. */
-int candidate_parse(const char *source, size_t len, Candidate *out, Outcome *outcome, int *line,
-                    Error *err);
+/* Parse a source. Returns 0, or 1 with COMPILE_ERROR for a source that is too large or holds a NUL
+ * byte, and PLAN_ERROR for a mistake in the plan. Release in both cases. */
+int candidate_parse(const char *source, size_t len, Candidate *out, Fault *f);
 /* The same for a baseline, whose plan may call libraries. */
-int candidate_parse_trusted(const char *source, size_t len, Candidate *out, Outcome *outcome,
-                            int *line, Error *err);
+int candidate_parse_trusted(const char *source, size_t len, Candidate *out, Fault *f);
 void candidate_release(Candidate *c);
 
 #endif

@@ -59,9 +59,8 @@ static int compile(Compiler *c, const char *arch, const Buffer *source, CompileR
                    Error *err)
 {
     Candidate candidate;
-    Outcome outcome;
-    int line, named = !candidate_parse_trusted(source->data, source->len, &candidate, &outcome,
-                                               &line, NULL);
+    Fault unused;
+    int named = !candidate_parse_trusted(source->data, source->len, &candidate, &unused);
     const char **names = named ? plan_kernel_names(&candidate.plan) : NULL;
     CompileRequest request = {arch, source->data, source->len, named ? candidate.plan.n_kernels : 0,
                               names};

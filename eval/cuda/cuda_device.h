@@ -22,7 +22,7 @@ typedef struct {
     unsigned mapped_generation[ARENA_MAX_EXTENTS]; /* has this extent of the arena */
     unsigned timed_generation;                     /* has timed a launch sequence */
     unsigned failed_generation;                    /* the last that ended by its launches' fault */
-    DeviceFault failure;                           /* and which fault */
+    Fault failure;                                 /* and which fault */
     unsigned warm_generation;                      /* has run launches */
     unsigned first_generation;                     /* has loaded first_image before all others */
     uint64_t first_image;                          /* of HOME_LIBRARY: its hash; 0: no code */

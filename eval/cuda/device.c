@@ -222,11 +222,10 @@ static const DeviceInfo *cuda_info(Device *d)
 
 /* ---- modules and buffers ---- */
 
-static int cuda_load(Device *d, const DeviceCode *code, int home, DeviceModule **out,
-                     DeviceFault *fault, Error *err)
+static int cuda_load(Device *d, const DeviceCode *code, int home, DeviceModule **out, Fault *fault)
 {
-    if (enter(d, err)) return -1;
-    return leave(d, module_load(d, code, home, out, fault, err));
+    if (enter(d, &fault->error)) return -1;
+    return leave(d, module_load(d, code, home, out, fault));
 }
 
 static void cuda_unload(Device *d, DeviceModule *m)
@@ -299,32 +298,32 @@ static int cuda_protect(Device *d, DevicePtr p, int read_only, Error *err)
     return buffer_at(d, p, err) ? 0 : -1;
 }
 
-static int cuda_check_guards(Device *d, DeviceFault *fault, Error *err)
+static int cuda_check_guards(Device *d, Fault *fault)
 {
-    if (enter(d, err)) return -1;
-    return leave(d, guards_check(d, fault, err));
+    if (enter(d, &fault->error)) return -1;
+    return leave(d, guards_check(d, fault));
 }
 
 /* ---- launches ---- */
 
-static int cuda_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)
+static int cuda_run(Device *d, const DeviceLaunch *launches, int n, Fault *fault)
 {
-    if (enter(d, err)) return -1;
-    return leave(d, launches_run(d, launches, n, fault, err));
+    if (enter(d, &fault->error)) return -1;
+    return leave(d, launches_run(d, launches, n, fault));
 }
 
 static int cuda_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase,
-                      DeviceClock *out, DeviceFault *fault, Error *err)
+                      DeviceClock *out, Fault *fault)
 {
-    if (enter(d, err)) return -1;
-    return leave(d, launches_clock(d, launches, n, mode, phase, out, fault, err));
+    if (enter(d, &fault->error)) return -1;
+    return leave(d, launches_clock(d, launches, n, mode, phase, out, fault));
 }
 
 static int cuda_counters(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
-                         DeviceFault *fault, Error *err)
+                         Fault *fault)
 {
-    if (enter(d, err)) return -1;
-    return leave(d, launches_count(d, launches, n, out, fault, err));
+    if (enter(d, &fault->error)) return -1;
+    return leave(d, launches_count(d, launches, n, out, fault));
 }
 
 /* ---- contents on the harness's side ---- */

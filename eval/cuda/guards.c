@@ -29,13 +29,13 @@ void guards_poison(Device *d)
         trusted_poison(&d->trusted, d->space.base + zones[i].at, zones[i].bytes, NULL);
 }
 
-int guards_check(Device *d, DeviceFault *fault, Error *err)
+int guards_check(Device *d, Fault *fault)
 {
     int zone = 0;
     CuPtr lowest = 0, highest = 0;
     ArenaBlame blame;
     update_zones(d);
-    int rc = trusted_zones(&d->trusted, &zone, &lowest, &highest, err);
+    int rc = trusted_zones(&d->trusted, &zone, &lowest, &highest, &fault->error);
     if (rc <= 0) return rc;
     arena_blame(&d->arena, lowest - d->space.base, highest - d->space.base, &blame);
     memset(fault, 0, sizeof *fault);

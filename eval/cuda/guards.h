@@ -9,7 +9,7 @@
 void guards_poison(Device *d);
 /* Returns 0 when every guard zone is intact, 1 with *fault when one is not, -1 on an error. A zone
  * that changed is poisoned again. */
-int guards_check(Device *d, DeviceFault *fault, Error *err);
+int guards_check(Device *d, Fault *fault);
 /* Compare the buffers of `list` with their expected contents and, with check_zones, check all guard
  * zones, in one wait. Returns 1 when something differs, without saying what. */
 int guards_expect(Device *d, const DeviceExpected *list, int n, int check_zones, Error *err);

@@ -89,7 +89,7 @@ static void name_launch(const DeviceLaunch *launches, int n, int first, int last
         snprintf(out, size, "kernel %s", kernel);
 }
 
-static void begin(const DeviceLaunch *launches, int launch, Outcome outcome, DeviceFault *fault)
+static void begin(const DeviceLaunch *launches, int launch, Outcome outcome, Fault *fault)
 {
     memset(fault, 0, sizeof *fault);
     fault->outcome = outcome;
@@ -104,8 +104,7 @@ static void shape_text(const DeviceLaunch *l, char *out, size_t size)
              l->shared_bytes);
 }
 
-int launch_fault_explain(const LaunchEnd *end, const DeviceLaunch *launches, int n,
-                         DeviceFault *fault)
+int launch_fault_explain(const LaunchEnd *end, const DeviceLaunch *launches, int n, Fault *fault)
 {
     char who[300], shape[160] = "";
     if (n < 1 || end->first < 0 || end->last < end->first || end->last >= n) return 0;
@@ -128,7 +127,7 @@ int launch_fault_explain(const LaunchEnd *end, const DeviceLaunch *launches, int
     return 1;
 }
 
-void launch_fault_timeout(const DeviceLaunch *launches, int n, double seconds, DeviceFault *fault)
+void launch_fault_timeout(const DeviceLaunch *launches, int n, double seconds, Fault *fault)
 {
     char who[300];
     begin(launches, n - 1, OUTCOME_TIMEOUT, fault);
@@ -139,7 +138,7 @@ void launch_fault_timeout(const DeviceLaunch *launches, int n, double seconds, D
              who, seconds);
 }
 
-void launch_fault_exit(const DeviceLaunch *launches, int n, int status, DeviceFault *fault)
+void launch_fault_exit(const DeviceLaunch *launches, int n, int status, Fault *fault)
 {
     char who[300];
     begin(launches, n - 1, OUTCOME_LAUNCH_ERROR, fault);

@@ -42,66 +42,64 @@ static int encode(Device *d, const DeviceLaunch *launches, int n, size_t *used, 
 }
 
 /* The fault of a module whose runner has ended: 1, or -1 when it ended by no launch. */
-static int module_gone(Device *d, const DeviceModule *m, DeviceFault *fault, Error *err)
+static int module_gone(Device *d, const DeviceModule *m, Fault *fault)
 {
     const Remote *r = remote_of(d, m);
     if (m->generation != r->failed_generation)
-        return error_set(err, ERROR_DEVICE, "the process that had the module is gone");
+        return error_set(&fault->error, ERROR_DEVICE, "the process that had the module is gone");
     *fault = r->failure;
     return 1;
 }
 
-static int explain_end(const LaunchEnd *end, const DeviceLaunch *launches, int n,
-                       DeviceFault *fault, Error *err)
+static int explain_end(const LaunchEnd *end, const DeviceLaunch *launches, int n, Fault *fault)
 {
     if (end->step == END_OK) return 0;
     if (launch_fault_explain(end, launches, n, fault)) return 1;
     Error why = {0};
     if (end->result != CU_OK) cuda_check(end->result, "the driver", &why);
-    return error_set(err, ERROR_DEVICE, "the runner fails: %s%s%s", end->text,
+    return error_set(&fault->error, ERROR_DEVICE, "the runner fails: %s%s%s", end->text,
                      *why.text ? ": " : "", why.text);
 }
 
 /* Returns 0 when every module is loaded where its launches run, 1 with *fault when a candidate's is
  * not, -1 on an error. */
-static int have_modules(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault,
-                        Error *err)
+static int have_modules(Device *d, const DeviceLaunch *launches, int n, Fault *fault)
 {
     const DeviceModule *home = launches[0].module;
     for (int again = 0; again < 2 && !home->trusted; again++) {
         for (int i = 0; i < n; i++)
             if (!launches[i].module->empty && !remote_has(d, launches[i].module))
-                return module_gone(d, launches[i].module, fault, err);
+                return module_gone(d, launches[i].module, fault);
         if (again) return 0;
-        if (remote_need(d, remote_of(d, home), err)) return -1;
+        if (remote_need(d, remote_of(d, home), &fault->error)) return -1;
     }
     for (int i = 0; i < n; i++)
-        if (launches[i].module->trusted && module_present(d, launches[i].module, err)) return -1;
+        if (launches[i].module->trusted && module_present(d, launches[i].module, &fault->error))
+            return -1;
     return 0;
 }
 
 /* Fill the call and the mailbox. Returns 0, 1 with *fault when the module is gone, or -1. */
-static int prepare(Device *d, const DeviceLaunch *launches, int n, CudaCall *call,
-                   DeviceFault *fault, Error *err)
+static int prepare(Device *d, const DeviceLaunch *launches, int n, CudaCall *call, Fault *fault)
 {
     size_t used = 0;
-    if (n < 1) return error_set(err, ERROR_INVALID, "a sequence of %d launches", n);
-    int rc = have_modules(d, launches, n, fault, err);
+    if (n < 1) return error_set(&fault->error, ERROR_INVALID, "a sequence of %d launches", n);
+    int rc = have_modules(d, launches, n, fault);
     if (rc) return rc;
-    if (encode(d, launches, n, &used, err)) return -1;
+    if (encode(d, launches, n, &used, &fault->error)) return -1;
     call->bytes = used;
     call->launches = (uint32_t)n;
     /* The buffers are filled in the harness's stream, which another process cannot wait for. */
-    return trusted_settle(&d->trusted, err);
+    return trusted_settle(&d->trusted, &fault->error);
 }
 
 /* Make the call in the modules' home. limit_s holds for a candidate; trusted launches get more
  * time, and their failure is an error, never a fault. */
 static int execute(Device *d, CudaCall call, double limit_s, const DeviceLaunch *launches, int n,
-                   DeviceFault *fault, CudaAnswer *a, Error *err)
+                   Fault *fault, CudaAnswer *a)
 {
     int trusted = n > 0 && launches[0].module->trusted;
-    int rc = prepare(d, launches, n, &call, fault, err);
+    int rc = prepare(d, launches, n, &call, fault);
     if (rc) return rc;
     Remote *r = remote_of(d, launches[0].module);
     int cold =
@@ -109,18 +107,18 @@ static int execute(Device *d, CudaCall call, double limit_s, const DeviceLaunch 
     if (launches[0].module->home == HOME_LIBRARY) limit_s += library_s;
     if ((trusted || cold) && limit_s < trusted_s) limit_s = trusted_s;
     r->warm_generation = r->runner.generation;
-    rc = remote_ask(d, r, &call, -1, limit_s, launches, n, a, err);
+    rc = remote_ask(d, r, &call, -1, limit_s, launches, n, a, &fault->error);
     if (rc == 1) *fault = r->failure;
-    if (!rc) rc = explain_end(&a->end, launches, n, fault, err);
-    return rc == 1 && trusted
-               ? error_set(err, ERROR_DEVICE, "of the harness's own launches, %s", fault->message)
-               : rc;
+    if (!rc) rc = explain_end(&a->end, launches, n, fault);
+    return rc == 1 && trusted ? error_set(&fault->error, ERROR_DEVICE,
+                                          "of the harness's own launches, %s", fault->message)
+                              : rc;
 }
 
-int launches_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)
+int launches_run(Device *d, const DeviceLaunch *launches, int n, Fault *fault)
 {
     CudaAnswer a;
-    return execute(d, (CudaCall){.kind = CALL_RUN}, check_s, launches, n, fault, &a, err);
+    return execute(d, (CudaCall){.kind = CALL_RUN}, check_s, launches, n, fault, &a);
 }
 
 /* The time limit of a timed sequence, in seconds. A runner's first timed sequence gets more, since
@@ -133,7 +131,7 @@ static double clock_limit(const Device *d, const Remote *r)
 }
 
 int launches_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase,
-                   DeviceClock *out, DeviceFault *fault, Error *err)
+                   DeviceClock *out, Fault *fault)
 {
     CudaAnswer a;
     CudaCall call = {.kind = CALL_CLOCK, .mode = mode};
@@ -141,7 +139,7 @@ int launches_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mod
         call.period_ns = d->stall_ns;
     if (call.period_ns) call.phase_ns = (uint32_t)(phase * call.period_ns);
     double limit = clock_limit(d, &d->remotes[n > 0 ? launches[0].module->home : HOME_CANDIDATE]);
-    int rc = execute(d, call, limit, launches, n, fault, &a, err);
+    int rc = execute(d, call, limit, launches, n, fault, &a);
     if (rc) return rc;
     Remote *r = remote_of(d, launches[0].module);
     r->timed_generation = r->runner.generation;
@@ -150,11 +148,10 @@ int launches_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mod
     return 0;
 }
 
-int launches_count(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
-                   DeviceFault *fault, Error *err)
+int launches_count(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, Fault *fault)
 {
     CudaAnswer a;
-    int rc = execute(d, (CudaCall){.kind = CALL_COUNTERS}, counters_s, launches, n, fault, &a, err);
+    int rc = execute(d, (CudaCall){.kind = CALL_COUNTERS}, counters_s, launches, n, fault, &a);
     if (rc) return rc;
     out->n_counters = a.u.counters.n;
     memcpy(out->counters, a.u.counters.list, sizeof out->counters);

@@ -6,13 +6,12 @@
 
 #include "eval/cuda/cuda_device.h"
 
-int launches_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
+int launches_run(Device *d, const DeviceLaunch *launches, int n, Fault *fault);
 /* phase: where in the period of the memory's stalls the sequence begins, in [0, 1); below 0:
  * anywhere. */
 int launches_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase,
-                   DeviceClock *out, DeviceFault *fault, Error *err);
+                   DeviceClock *out, Fault *fault);
 /* Hardware counters of one run: fills out->counters. */
-int launches_count(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
-                   DeviceFault *fault, Error *err);
+int launches_count(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, Fault *fault);
 
 #endif

@@ -22,7 +22,7 @@ enum {
     PARKED_BYTES = 256 << 20               /* of their images */
 };
 
-static int refuse(DeviceFault *fault, Outcome outcome, const char *why)
+static int refuse(Fault *fault, Outcome outcome, const char *why)
 {
     memset(fault, 0, sizeof *fault);
     fault->outcome = outcome;
@@ -31,7 +31,7 @@ static int refuse(DeviceFault *fault, Outcome outcome, const char *why)
 }
 
 /* Turn the driver's refusal of an image into a fault (1). Other failures are errors (-1). */
-static int refuse_image(CuResult r, DeviceFault *fault, Error *err)
+static int refuse_image(CuResult r, Fault *fault)
 {
     Error why;
     cuda_check(r, "the driver refuses it", &why);
@@ -40,12 +40,12 @@ static int refuse_image(CuResult r, DeviceFault *fault, Error *err)
     if (r == CU_OUT_OF_MEMORY)
         return refuse(fault, OUTCOME_LAUNCH_ERROR,
                       "its variables need more memory than the device has");
-    return error_set(err, ERROR_DEVICE, "a module cannot be loaded: %s", why.text);
+    return error_set(&fault->error, ERROR_DEVICE, "a module cannot be loaded: %s", why.text);
 }
 
 /* Returns 0, or 1 with *fault when the cubin is damaged or too large. *has_state: it has variables
  * that a kernel can change. */
-static int check_image(const DeviceCode *code, int *has_state, DeviceFault *fault)
+static int check_image(const DeviceCode *code, int *has_state, Fault *fault)
 {
     Error why;
     Cubin cubin;
@@ -63,18 +63,17 @@ static int check_image(const DeviceCode *code, int *has_state, DeviceFault *faul
     return refuse(fault, OUTCOME_LAUNCH_ERROR, text);
 }
 
-static int load_image(Device *d, DeviceModule *m, const void *image, size_t bytes,
-                      DeviceFault *fault, Error *err)
+static int load_image(Device *d, DeviceModule *m, const void *image, size_t bytes, Fault *fault)
 {
     CudaAnswer a;
     CudaCall call = {.kind = CALL_LOAD, .bytes = bytes};
     Remote *r = remote_of(d, m);
-    if (remote_need(d, r, err)) return -1;
+    if (remote_need(d, r, &fault->error)) return -1;
     memcpy(r->runner.mailbox, image, bytes);
-    if (remote_ask(d, r, &call, -1, LOAD_S, NULL, 0, &a, err)) return -1;
-    if (a.end.step == END_LAUNCH) return refuse_image(a.end.result, fault, err);
+    if (remote_ask(d, r, &call, -1, LOAD_S, NULL, 0, &a, &fault->error)) return -1;
+    if (a.end.step == END_LAUNCH) return refuse_image(a.end.result, fault);
     if (a.end.step != END_OK)
-        return error_set(err, ERROR_DEVICE, "a module cannot be loaded: %s", a.end.text);
+        return error_set(&fault->error, ERROR_DEVICE, "a module cannot be loaded: %s", a.end.text);
     m->id = (uint32_t)a.value;
     m->generation = r->runner.generation;
     return 0;
@@ -143,8 +142,7 @@ static DeviceModule *unpark(Device *d, const DeviceCode *code, int home)
     return m;
 }
 
-static int load_new(Device *d, const DeviceCode *code, int home, DeviceModule **out,
-                    DeviceFault *fault, Error *err)
+static int load_new(Device *d, const DeviceCode *code, int home, DeviceModule **out, Fault *fault)
 {
     DeviceModule *m = memory_alloc(sizeof *m);
     int has_state = 1;
@@ -154,8 +152,8 @@ static int load_new(Device *d, const DeviceCode *code, int home, DeviceModule **
     int rc = code ? check_image(code, &has_state, fault)
              : home != HOME_CANDIDATE
                  ? 0
-                 : error_set(err, ERROR_INVALID, "a candidate's module has no code");
-    if (!rc && code) rc = load_image(d, m, code->cubin, code->cubin_len, fault, err);
+                 : error_set(&fault->error, ERROR_INVALID, "a candidate's module has no code");
+    if (!rc && code) rc = load_image(d, m, code->cubin, code->cubin_len, fault);
     if (rc) {
         free(m);
         return rc;
@@ -191,14 +189,13 @@ static int meet(Device *d, const DeviceCode *code, Error *err)
     return 0;
 }
 
-int module_load(Device *d, const DeviceCode *code, int home, DeviceModule **out, DeviceFault *fault,
-                Error *err)
+int module_load(Device *d, const DeviceCode *code, int home, DeviceModule **out, Fault *fault)
 {
-    if (home == HOME_LIBRARY && meet(d, code, err)) return -1;
+    if (home == HOME_LIBRARY && meet(d, code, &fault->error)) return -1;
     /* With a runner that is ready, unpark skips the modules of a process that has ended. */
-    if (code && remote_need(d, &d->remotes[home], err)) return -1;
+    if (code && remote_need(d, &d->remotes[home], &fault->error)) return -1;
     DeviceModule *m = code ? unpark(d, code, home) : NULL;
-    int rc = m ? 0 : load_new(d, code, home, &m, fault, err);
+    int rc = m ? 0 : load_new(d, code, home, &m, fault);
     if (rc) return rc;
     m->next = d->modules;
     d->modules = m;
@@ -270,9 +267,9 @@ const ModuleKernel *module_kernel(Device *d, DeviceModule *m, const char *name, 
 
 static int load_again(Device *d, DeviceModule *m, Error *err)
 {
-    DeviceFault fault;
-    int rc = load_image(d, m, m->image, m->image_bytes, &fault, err);
-    if (rc > 0) rc = error_set(err, ERROR_DEVICE, "%s", fault.message);
+    Fault fault;
+    int rc = load_image(d, m, m->image, m->image_bytes, &fault);
+    if (rc) rc = fault_as_error(&fault, rc, err);
     for (int i = 0; i < m->n_kernels && !rc; i++)
         rc = find_kernel(d, m, m->kernels[i].name, &m->kernels[i], err);
     if (rc) m->generation = 0; /* some kernels still have the numbers of the old process */

@@ -9,8 +9,7 @@
 
 /* Returns 1 with *fault when the driver refuses the code. code NULL, not in HOME_CANDIDATE: a module of
  * library calls alone. */
-int module_load(Device *d, const DeviceCode *code, int home, DeviceModule **out, DeviceFault *fault,
-                Error *err);
+int module_load(Device *d, const DeviceCode *code, int home, DeviceModule **out, Fault *fault);
 void module_unload(Device *d, DeviceModule *m);
 void modules_close(Device *d);
 /* Make sure that a trusted module is loaded. It outlives its runner: after a restart it is loaded

@@ -24,7 +24,7 @@ static const char *name_of(const Remote *r)
 }
 
 /* Keep the fault for the modules that ended with this process. */
-static void remember_failure(Remote *r, const DeviceFault *failure)
+static void remember_failure(Remote *r, const Fault *failure)
 {
     r->failed_generation = r->runner.generation;
     r->failure = *failure;
@@ -53,7 +53,7 @@ static int killed_from_outside(const Remote *r)
 int remote_ask(Device *d, Remote *r, CudaCall *call, int fd, double limit_s,
                const DeviceLaunch *launches, int n, CudaAnswer *answer, Error *err)
 {
-    DeviceFault failure;
+    Fault failure;
     memset(&failure, 0, sizeof failure);
     RunnerReply reply = cudarunner_call(&r->runner, call, fd, limit_s, answer, err);
     if (reply == RUNNER_ANSWERED && !answer->end.context_lost) return 0;

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "eval/device/outcome.h"
+#include "eval/device/fault.h"
 
 typedef struct Device Device;
 typedef struct DeviceModule DeviceModule;
@@ -98,19 +98,6 @@ typedef struct {
     int n_fresh;
     DeviceFresh fresh[DEVICE_MAX_FRESH];
 } DeviceLaunch;
-
-/* The candidate's fault that stopped a launch sequence, in a sentence that a model can act on. */
-typedef struct {
-    Outcome outcome; /* LAUNCH_ERROR OUT_OF_BOUNDS RACE TIMEOUT UNSUPPORTED */
-    int launch;      /* index in the sequence */
-    char kernel[256];
-    int line; /* of the source, 0 unknown */
-    uint32_t block[3], thread[3];
-    char message[512]; /* whole sentence, with kernel, line, block and thread */
-    /* Where in the message the block is named, and where the sentence without kernel, line, block and
-     * thread begins. 0: it names no block. */
-    int place, what;
-} DeviceFault;
 
 typedef struct {
     char name[40]; /* "dram_sectors" */
@@ -205,8 +192,8 @@ typedef struct {
     int held; /* not to be compared, and longer since they do less work than there */
 } DeviceSample;
 
-/* Every function returns 0, or -1 when the device failed (in *err). Those with a DeviceFault return
- * 1 for a fault of the candidate (in *fault). */
+/* Every function returns 0, or -1 when the device failed (in *err, or in the Fault's error). Those with a
+ * Fault return 1 for a fault of the candidate. */
 typedef struct {
     const char *prefix;  /* "sim" */
     const char *form;    /* "sim:PROFILE" */
@@ -221,8 +208,7 @@ typedef struct {
     const DeviceInfo *(*info)(Device *d);
     /* Load code into one of the contexts (DeviceHome). Returns 1 with UNSUPPORTED or LAUNCH_ERROR when
      * the code cannot be loaded. code NULL, not in HOME_CANDIDATE: a module of library calls only. */
-    int (*load)(Device *d, const DeviceCode *code, int home, DeviceModule **out, DeviceFault *fault,
-                Error *err);
+    int (*load)(Device *d, const DeviceCode *code, int home, DeviceModule **out, Fault *fault);
     void (*unload)(Device *d, DeviceModule *m);
     /* The attributes of a kernel by its lowered name; -1 when the module has no such kernel. */
     int (*kernel)(Device *d, DeviceModule *m, const char *lowered, KernelInfo *out, Error *err);
@@ -243,19 +229,19 @@ typedef struct {
      */
     int (*protect)(Device *d, DevicePtr p, int read_only, Error *err);
     /* Returns 1 when a guard zone was written. */
-    int (*check_guards)(Device *d, DeviceFault *fault, Error *err);
+    int (*check_guards)(Device *d, Fault *fault);
     /* The least work of what run gets from now on, in words moved and flops: a limit of
      * instructions allows for it. NULL: limits do not depend on it. */
     void (*announce)(Device *d, double work);
     /* Launch in order with all checks, under the device's limit of instructions or seconds. */
-    int (*run)(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
+    int (*run)(Device *d, const DeviceLaunch *launches, int n, Fault *fault);
     /* on: from now on `run` takes blocks and warps in another order, under a limit of a few times
      * the instructions of the last usual run. 0: the usual order. NULL: the hardware decides. */
     void (*disturb)(Device *d, int on);
     /* After sample, and at other sizes: 0 where the work of the launches is surely more than the limit of
      * attempt, which does as run and counts for nothing else. NULL with sample. */
     int (*fits)(Device *d, const DeviceLaunch *launches, int n);
-    int (*attempt)(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
+    int (*attempt)(Device *d, const DeviceLaunch *launches, int n, Fault *fault);
     /* on: returns 1 when a run stopped at a value that need not matter, and such values are not
      * followed yet: a load that races or lies beyond shared memory, a shuffle from a lane that takes
      * no part. Modules that are loaded from then on follow these values, which are a fault only
@@ -265,11 +251,10 @@ typedef struct {
      * none. */
     int (*follow)(Device *d, int on);
     /* Number i of the values that were found since and did not matter, as a fault, or NULL. */
-    const DeviceFault *(*warning)(Device *d, int i);
+    const Fault *(*warning)(Device *d, int i);
     /* Launch and predict the time: fills candidate_us[0], n = 1 and the counters. out NULL: launch
      * under the same limit, without a prediction. NULL: the device has a clock. */
-    int (*predict)(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
-                   DeviceFault *fault, Error *err);
+    int (*predict)(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, Fault *fault);
 
     /* The first run of written bytes at or after *from: [*from, *end). Returns 0 when there is none.
      */
@@ -281,7 +266,7 @@ typedef struct {
      * It follows a predict of the same plan at a smaller size. Buffers that other blocks would
      * have written read as zeros. */
     int (*sample)(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s,
-                  DeviceTiming *out, DeviceFault *fault, Error *err);
+                  DeviceTiming *out, Fault *fault);
 
     /* ---- devices with a clock; NULL on a simulator ---- */
 
@@ -289,7 +274,7 @@ typedef struct {
      * faults and the limit. phase: where the run begins in the period of the memory's stalls (0 to
      * 1), so that both sides of a pair meet the same stalls; below 0: anywhere. */
     int (*clock)(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase,
-                 DeviceClock *out, DeviceFault *fault, Error *err);
+                 DeviceClock *out, Fault *fault);
     int (*telemetry)(Device *d, DeviceTelemetry *out, Error *err);
     /* Take (on) or release the GPU's timing lock, which one process holds at a time. Waits for it.
      * Work other than timing shares the GPU. */
@@ -299,7 +284,7 @@ typedef struct {
     int (*canary)(Device *d, Error *err);
     /* Launch once and read hardware counters (CUPTI) into *out, for quern-eval --profile. */
     int (*counters)(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
-                    DeviceFault *fault, Error *err);
+                    Fault *fault);
 
     /* ---- contents in the harness's device memory; NULL: the caller keeps and compares them in
      * host memory ---- */

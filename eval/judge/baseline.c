@@ -9,76 +9,78 @@
 #include "eval/judge/loaded_ops.h"
 #include "eval/judge/predicted_timing.h"
 
-static int predict(const BaselineContext *x, const Workload *w, Baseline *b, Finding *f, Error *err)
+static int predict(Baseline *b)
 {
-    ChecksPassed passed = {0};
-    DeviceTiming *timing = memory_alloc(sizeof *timing);
-    const Workload *small = task_workload(b->loaded.task, ROLE_SIM);
-    int rc = predicted_measure(&b->loaded, x->cases, small, x->seed, timing, &passed, f, err);
-    if (!rc) rc = predicted_timed(&b->loaded, x->cases, small, w, x->seed, timing, &passed, f, err);
+    Judgement *own = &b->own;
+    int rc = predicted_measure(own);
+    const DeviceTiming *timing = own->verdict.timing;
     if (!rc) b->us = timing->candidate_us[0];
     b->n_counters = timing->n_counters;
     memcpy(b->counters, timing->counters, sizeof b->counters);
-    free(timing);
-    loaded_close(&b->loaded);
+    verdict_release(&own->verdict);
+    loaded_close(&own->loaded);
     return rc;
 }
 
 /* On a device with a clock: run the baseline once and compare its outputs. */
-static int run_once(const BaselineContext *x, Task *t, const Workload *w, Baseline *b, Finding *f,
-                    Error *err)
+static int run_once(Judgement *own)
 {
     Run run = {0};
-    const Case *c = cases_get(x->cases, t, w, VARIANT_DRAWN, case_seed(x->seed, t, w, 0), 1.0, err);
+    const Case *c = judgement_case(own, own->timed, 0);
     if (!c) return -1;
-    int rc = run_open(&run, &b->loaded, c, NULL, f, err);
-    if (!rc) rc = run_launch(&run, f, err);
-    if (!rc) rc = run_compare(&run, f, err);
+    int rc = run_open(&run, &own->loaded, c, NULL, &own->fault);
+    if (!rc) rc = run_launch(&run, &own->fault);
+    if (!rc) rc = run_compare(&run, &own->fault);
     run_close(&run);
     return rc;
 }
 
-/* The kernels of op lines for the workloads that run. */
-static int compile_ops(Loaded *l, const Workload *w, int predicted, Finding *f, Error *err)
+static int prepare(Baseline *b)
 {
-    const Workload *list[] = {w, task_workload(l->task, ROLE_SIM)};
-    return loaded_ops_compile(l, list, predicted ? 2 : 1, f, err);
+    Judgement *own = &b->own;
+    Fault *f = &own->fault;
+    int predicted = judgement_is_predicted(own);
+    const Workload *list[] = {own->timed, own->small};
+    int rc = candidate_parse_trusted(own->source, own->len, &own->candidate, f);
+    loaded_init(&own->loaded, &own->evaluator->machine, own->task, 1);
+    if (!rc) rc = loaded_compile(&own->loaded, &own->candidate, f);
+    if (!rc) rc = checks_plan(&own->loaded, own->timed, f);
+    if (!rc) rc = loaded_ops_compile(&own->loaded, list, predicted ? 2 : 1, f);
+    return rc ? rc : predicted ? predict(b) : run_once(own);
 }
 
-const char *baseline_text(const Task *t, const char *given)
+static Baseline *find(Judgement *j)
 {
-    return given ? given : t->baseline_cuda_source ? t->baseline_cuda_source : t->baseline_source;
+    Evaluator *e = j->evaluator;
+    int i = 0;
+    while (e->tasks.tasks[i] != j->task) i++;
+    if (!e->baselines[i]) e->baselines[i] = memory_alloc(sizeof *e->baselines[i]);
+    return e->baselines[i];
 }
 
-int baseline_prepare(const BaselineContext *x, Task *t, const Workload *w, Baseline *b, Error *err)
+int baseline_need(Judgement *j)
 {
-    Outcome outcome;
-    Finding f;
-    int line, predicted = x->ops->info(x->device)->predicted;
-    const char *source = baseline_text(t, x->source);
-    int rc = candidate_parse_trusted(source, strlen(source), &b->candidate, &outcome, &line, err);
-    if (rc) {
-        error_prefix(err, "the baseline of task %s", t->name);
-    } else {
-        rc = loaded_compile(&b->loaded, x->ops, x->device, x->compiler, t, &b->candidate, 1, &f,
-                            err);
-        if (!rc) rc = checks_plan(&b->loaded, w, &f);
-        if (!rc) rc = compile_ops(&b->loaded, w, predicted, &f, err);
-        if (!rc) rc = predicted ? predict(x, w, b, &f, err) : run_once(x, t, w, b, &f, err);
-        if (rc > 0)
-            rc = error_set(err, ERROR_INVALID, "the baseline of task %s fails: %s: %.600s", t->name,
-                           outcome_name(f.outcome), f.message);
-    }
-    if (rc)
-        baseline_release(b);
+    Evaluator *e = j->evaluator;
+    Baseline *b = j->baseline = find(j);
+    if (b->ready) return 0;
+    const char *source = e->baseline_source ? e->baseline_source : task_baseline(j->task);
+    judgement_begin(&b->own, e, j->task, source, strlen(source));
+    b->own.trusted = 1;
+    int rc = prepare(b);
+    b->ready = !rc;
+    if (!rc) return 0;
+    Fault *f = &b->own.fault;
+    if (rc > 0)
+        error_set(&j->fault.error, ERROR_INVALID, "the baseline of task %s fails: %s: %.600s",
+                  j->task->name, outcome_name(f->outcome), f->message);
     else
-        b->ready = 1;
-    return rc;
+        j->fault.error = f->error;
+    baseline_release(b);
+    return -1;
 }
 
 void baseline_release(Baseline *b)
 {
-    loaded_close(&b->loaded);
-    candidate_release(&b->candidate);
+    judgement_release(&b->own);
     b->ready = 0;
 }

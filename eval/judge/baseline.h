@@ -5,32 +5,19 @@
 #ifndef EVAL_JUDGE_BASELINE_H
 #define EVAL_JUDGE_BASELINE_H
 
-#include "eval/judge/run.h"
+#include "eval/judge/judgement.h"
 
-typedef struct {
+struct Baseline {
     int ready;
-    Candidate candidate;
-    Loaded loaded; /* stays open on a device with a clock */
+    Judgement own; /* of its source; its code stays loaded on a device with a clock */
     double us;     /* the predicted time, equal in every run */
     int n_counters;
     DeviceCounter counters[DEVICE_MAX_COUNTERS];
-} Baseline;
+};
 
-typedef struct {
-    const DeviceOps *ops;
-    Device *device;
-    Compiler *compiler;
-    Cases *cases;
-    uint64_t seed;
-    const char *source; /* replaces the task's baseline; NULL: the task's */
-} BaselineContext;
-
-/* The source of a task's baseline. given: a source to take instead, or NULL. */
-const char *baseline_text(const Task *t, const char *given);
-
-/* Make *b ready for workload w. Returns -1 when the baseline itself fails, which is never the
- * candidate's fault. */
-int baseline_prepare(const BaselineContext *x, Task *t, const Workload *w, Baseline *b, Error *err);
+/* Set j->baseline to that of j's task, prepared. Returns -1 when the baseline itself fails, which
+ * is never the candidate's fault. */
+int baseline_need(Judgement *j);
 void baseline_release(Baseline *b);
 
 #endif

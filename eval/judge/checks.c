@@ -1,12 +1,10 @@
 /* The checks of one candidate, from the cheapest mistake to the costliest. */
 #include "eval/judge/checks.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "eval/candidate/ptx_words.h"
 #include "eval/judge/loaded_ops.h"
 
@@ -16,31 +14,16 @@ _Static_assert(CHECKS_UNSEEN == SCALES - 1 + VARIANTS - VARIANT_NEEDLES,
 /* Powers of two scale without rounding. */
 static const double scales[SCALES] = {1.0, 8.0, 0.125};
 
-void checks_pass(ChecksPassed *p, const char *fmt, ...)
+void checks_warn(Judgement *j)
 {
-    va_list ap;
-    if (p->n == VERDICT_MAX_CHECKS) return;
-    va_start(ap, fmt);
-    vsnprintf(p->text[p->n++], sizeof p->text[0], fmt, ap);
-    va_end(ap);
-}
-
-void checks_warn(ChecksPassed *p, const Loaded *l)
-{
-    const DeviceFault *event;
+    const Loaded *l = &j->loaded;
+    const Fault *event;
     if (!l->ops || !l->ops->warning) return;
-    for (int i = 0; p->n_warnings < VERDICT_MAX_WARNINGS && (event = l->ops->warning(l->device, i));
-         i++) {
-        int is_new = 1;
-        char *to = p->warnings[p->n_warnings];
-        snprintf(to, sizeof p->warnings[0], "line %d %.140s", event->line,
-                 event->message + event->what);
-        for (int k = 0; k < p->n_warnings; k++) is_new &= strcmp(p->warnings[k], to) != 0;
-        p->n_warnings += is_new;
-    }
+    for (int i = 0; (event = l->ops->warning(l->device, i)); i++)
+        verdict_warn(&j->verdict, "line %d %.140s", event->line, event->message + event->what);
 }
 
-static int resolve_dry(Loaded *l, const Workload *w, Finding *f)
+static int resolve_dry(Loaded *l, const Workload *w, Fault *f)
 {
     DeviceLaunch *launches = NULL;
     int n, line;
@@ -48,19 +31,16 @@ static int resolve_dry(Loaded *l, const Workload *w, Finding *f)
     if (loaded_ops_at(l, w, f)) return 1;
     int rc = plan_resolve(&l->context, w, NULL, &launches, &n, &line, &text);
     free(launches);
-    if (rc) finding_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
-    return rc ? 1 : 0;
+    return rc ? fault_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text) : 0;
 }
 
-int checks_plan(Loaded *l, const Workload *timed, Finding *f)
+int checks_plan(Loaded *l, const Workload *timed, Fault *f)
 {
     const Task *t = l->task;
     Error text;
     int line;
-    if (plan_check_names(&l->context, &line, &text)) {
-        finding_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
-        return 1;
-    }
+    if (plan_check_names(&l->context, &line, &text))
+        return fault_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
     for (int i = 0; i < t->n_workloads; i++)
         if (t->workloads[i].role == ROLE_CHECK && resolve_dry(l, &t->workloads[i], f)) return 1;
     return resolve_dry(l, timed, f);
@@ -71,66 +51,58 @@ int checks_has_variables(const Loaded *l)
     return l->code.ptx && strstr(l->code.ptx, ".global .") != NULL;
 }
 
-int checks_explain_wrong(Run *r, Finding *f, Error *err)
+int checks_explain_wrong(Run *r, Fault *f)
 {
-    Finding fresh;
+    Fault fresh;
     int used = r->loaded->runs > 1;
     if (f->outcome != OUTCOME_WRONG_RESULT) return 1;
-    int rc = loaded_again(r->loaded, &fresh, err);
+    int rc = loaded_again(r->loaded, &fresh);
     if (!rc) rc = run_resolve(r, &fresh);
-    if (!rc) rc = run_launch(r, &fresh, err);
-    if (!rc) rc = run_compare(r, &fresh, err);
-    if (rc < 0) return -1;
-    if (rc > 0) return 1;
-    if (!used || !checks_has_variables(r->loaded)) {
-        finding_set(f, OUTCOME_NONDETERMINISTIC, 0,
-                    "wrong in one run and right in the next on equal inputs%s: a race (%s)",
-                    checks_has_variables(r->loaded)
-                        ? ", in a module that was loaded again"
-                        : ", and there is no variable that could explain it",
-                    r->where);
-        return 1;
-    }
-    finding_set(
-        f, OUTCOME_CHEAT, 0,
+    if (!rc) rc = run_launch(r, &fresh);
+    if (!rc) rc = run_compare(r, &fresh);
+    if (rc < 0) f->error = fresh.error;
+    if (rc) return rc;
+    if (!used || !checks_has_variables(r->loaded))
+        return fault_set(f, OUTCOME_NONDETERMINISTIC, 0,
+                         "wrong in one run and right in the next on equal inputs%s: a race (%s)",
+                         checks_has_variables(r->loaded)
+                             ? ", in a module that was loaded again"
+                             : ", and there is no variable that could explain it",
+                         r->where);
+    return fault_cheat(
+        f, "stale_result",
         "%s: right in a freshly loaded module, wrong in one that has run before: a __device__ "
         "variable carries state from one launch to the next",
         r->where);
-    snprintf(f->cheat, sizeof f->cheat, "stale_result");
-    return 1;
 }
 
-static int run_and_compare(Run *r, Finding *f, Error *err)
+static int run_and_compare(Run *r, Fault *f)
 {
-    int rc = run_launch(r, f, err);
-    if (!rc) rc = run_compare(r, f, err);
+    int rc = run_launch(r, f);
+    if (!rc) rc = run_compare(r, f);
     /* A wrong first run has no earlier state that could explain it. */
-    return rc == 1 && r->loaded->runs > 1 ? checks_explain_wrong(r, f, err) : rc;
-}
-
-void checks_disturbed_passed(const Run *r, ChecksPassed *passed)
-{
-    checks_pass(passed, "%s: blocks and warps in another order", r->where);
+    return rc == 1 && r->loaded->runs > 1 ? checks_explain_wrong(r, f) : rc;
 }
 
 /* A kernel that is right only in the simulator's usual order of blocks and warps has a race. A
  * timeout is not reported: a wait for a flag of another block may never end in the other order. */
-int checks_disturbed(Run *r, ChecksPassed *passed, Finding *f, Error *err)
+int checks_disturbed(Judgement *j, Run *r)
 {
     const Loaded *l = r->loaded;
-    Finding found;
+    Fault found;
     if (!l->ops->disturb) return 0;
     l->ops->disturb(l->device, 1);
-    int rc = run_launch(r, &found, err);
-    if (!rc) rc = run_compare(r, &found, err);
+    int rc = run_launch(r, &found);
+    if (!rc) rc = run_compare(r, &found);
     l->ops->disturb(l->device, 0);
     if (rc == 1 && found.outcome == OUTCOME_TIMEOUT) return 0;
+    if (rc < 0) j->fault.error = found.error;
     if (rc == 1)
-        finding_set(f, OUTCOME_RACE, found.line,
-                    "right when blocks and warps run in the order of their indices, not in the "
-                    "opposite one, and a device takes any: %.1200s",
-                    found.message);
-    if (!rc) checks_disturbed_passed(r, passed);
+        fault_set(&j->fault, OUTCOME_RACE, found.line,
+                  "right when blocks and warps run in the order of their indices, not in the "
+                  "opposite one, and a device takes any: %.1200s",
+                  found.message);
+    if (!rc) verdict_pass(&j->verdict, "%s: blocks and warps in another order", r->where);
     return rc;
 }
 
@@ -157,101 +129,122 @@ static int has_atomics(const Loaded *l)
     return 0;
 }
 
+/* Launch and compare with case c at the same addresses. */
+static int check_contents(Judgement *j, const Case *c)
+{
+    Run *r = &j->largest;
+    if (!c || run_refill(r, c, 0, &j->fault.error)) return -1;
+    int rc = run_and_compare(r, &j->fault);
+    if (!rc) verdict_pass(&j->verdict, "%s", r->where);
+    return rc;
+}
+
 /* Launch again on the same inputs: the outputs must have the same bytes, or be right again where
  * atomics choose the order. Then launch on other inputs at the same addresses. */
-static int repeat(Run *r, Cases *cases, uint64_t seed, ChecksPassed *passed, Finding *f, Error *err)
+int step_repeat(Judgement *j)
 {
+    Run *r = &j->largest;
+    Fault *f = &j->fault;
     Digest first, second;
-    Loaded *l = r->loaded;
-    int rc = run_digest(r, &first, err);
-    if (!rc) rc = run_and_compare(r, f, err);
-    if (!rc) rc = run_digest(r, &second, err);
+    if (!r->loaded) return 0;
+    int rc = run_digest(r, &first, &f->error);
+    if (!rc) rc = run_and_compare(r, f);
+    if (!rc) rc = run_digest(r, &second, &f->error);
     if (rc) return rc;
     int differ = memcmp(&first, &second, sizeof first);
-    if (differ && !has_atomics(l)) {
-        finding_set(
+    if (differ && !has_atomics(r->loaded))
+        return fault_set(
             f, OUTCOME_NONDETERMINISTIC, 0,
             "two runs on equal inputs give outputs that differ in their bytes, and no atomic "
             "operation explains it (%s)",
             r->where);
-        return 1;
-    }
-    checks_pass(passed,
-                differ ? "%s: a second run differs by the order of atomics only"
-                       : "%s: equal bytes on a second run",
-                r->where);
-    const Case *other =
-        cases_get(cases, l->task, r->test->workload, VARIANT_DRAWN,
-                  case_seed(seed, l->task, r->test->workload, 1), r->test->scale, err);
-    if (!other || run_refill(r, other, 0, err)) return -1;
-    rc = run_and_compare(r, f, err);
-    if (rc) return rc;
-    checks_pass(passed, "%s: other inputs at the same addresses", r->where);
-    return checks_disturbed(r, passed, f, err);
-}
-
-/* Launch and compare with case c at the same addresses. */
-static int check_contents(Run *r, const Case *c, ChecksPassed *passed, Finding *f, Error *err)
-{
-    if (!c || run_refill(r, c, 0, err)) return -1;
-    int rc = run_and_compare(r, f, err);
-    if (!rc) checks_pass(passed, "%s", r->where);
-    return rc;
-}
-
-static int check_variants(Run *r, Cases *cases, uint64_t seed, ChecksPassed *passed, Finding *f,
-                          Error *err)
-{
-    Task *t = r->loaded->task;
+    verdict_pass(&j->verdict,
+                 differ ? "%s: a second run differs by the order of atomics only"
+                        : "%s: equal bytes on a second run",
+                 r->where);
     const Workload *w = r->test->workload;
+    const Case *other =
+        cases_get(j->evaluator->cases, j->task, w, VARIANT_DRAWN,
+                  case_seed(j->evaluator->seed, j->task, w, 1), r->test->scale, &f->error);
+    if (!other || run_refill(r, other, 0, &f->error)) return -1;
+    rc = run_and_compare(r, f);
+    if (rc) return rc;
+    verdict_pass(&j->verdict, "%s: other inputs at the same addresses", r->where);
+    return checks_disturbed(j, r);
+}
+
+int step_variants(Judgement *j)
+{
+    Evaluator *e = j->evaluator;
+    Task *t = j->task;
     int rc = 0;
+    if (!j->largest.loaded) return 0;
+    const Workload *w = j->largest.test->workload;
     for (Variant v = VARIANT_NEEDLES; v < VARIANTS && !rc; v++)
         if (task_has_variant(t, w, v))
-            rc = check_contents(r, cases_get(cases, t, w, v, case_seed(seed, t, w, 0), 1.0, err),
-                                passed, f, err);
+            rc = check_contents(
+                j, cases_get(e->cases, t, w, v, case_seed(e->seed, t, w, 0), 1.0, &j->fault.error));
+    run_close(&j->largest);
     return rc;
 }
 
-static int check_workload(Loaded *l, Cases *cases, const Workload *w, uint64_t seed, double scale,
-                          int repeated, ChecksPassed *passed, Finding *f, Error *err)
+/* *r stays open. */
+static int check_workload(Judgement *j, const Workload *w, double scale, Run *r)
 {
-    Run r = {0};
-    const Case *c =
-        cases_get(cases, l->task, w, VARIANT_DRAWN, case_seed(seed, l->task, w, 0), scale, err);
+    Evaluator *e = j->evaluator;
+    const Case *c = cases_get(e->cases, j->task, w, VARIANT_DRAWN,
+                              case_seed(e->seed, j->task, w, 0), scale, &j->fault.error);
     if (!c) return -1;
-    int rc = run_open(&r, l, c, NULL, f, err);
-    if (!rc) rc = run_and_compare(&r, f, err);
-    if (!rc) checks_pass(passed, "%s", r.where);
-    if (!rc && repeated) rc = repeat(&r, cases, seed, passed, f, err);
-    if (!rc && repeated) rc = check_variants(&r, cases, seed, passed, f, err);
-    run_close(&r);
+    int rc = run_open(r, &j->loaded, c, NULL, &j->fault);
+    if (!rc) rc = run_and_compare(r, &j->fault);
+    if (!rc) verdict_pass(&j->verdict, "%s", r->where);
     return rc;
 }
 
-int checks_run(Loaded *l, Cases *cases, uint64_t seed, ChecksPassed *passed, Finding *f, Error *err)
+/* Check the workloads that have not run, up to `last`, which stays open; NULL: all. */
+static int check_until(Judgement *j, const Workload *last)
 {
-    const Task *t = l->task;
-    const Workload *repeated = task_largest_check(t);
-    int k = 0;
-    for (int i = 0; i < t->n_workloads; i++) {
-        const Workload *w = &t->workloads[i];
-        if (w->role != ROLE_CHECK) continue;
-        double scale = scales[k++ % SCALES];
-        int rc = check_workload(l, cases, w, seed, scale, w == repeated, passed, f, err);
-        if (rc) return rc;
+    int k = 0, rc = 0;
+    for (int i = 0; i < j->task->n_workloads && !rc; i++) {
+        const Workload *w = &j->task->workloads[i];
+        Run own = {0}, *r = w == last ? &j->largest : &own;
+        if (w->role != ROLE_CHECK || k++ < j->n_checked) continue;
+        rc = check_workload(j, w, scales[j->n_checked++ % SCALES], r);
+        run_close(&own);
+        if (w == last) break;
     }
-    return 0;
+    return rc;
+}
+
+int step_check(Judgement *j)
+{
+    j->n_checked = 0;
+    run_close(&j->largest);
+    return check_until(j, task_largest_check(j->task));
+}
+
+int step_check_rest(Judgement *j)
+{
+    return check_until(j, NULL);
+}
+
+int checks_run(Judgement *j)
+{
+    int rc = step_check(j);
+    if (!rc) rc = step_repeat(j);
+    if (!rc) rc = step_variants(j);
+    return rc ? rc : step_check_rest(j);
 }
 
 /* The scales but the first, then the variants. */
-int checks_unseen(Cases *cases, Task *t, const Workload *timed, uint64_t seed, int i,
-                  const Case **out, Error *err)
+int checks_unseen(Judgement *j, const Workload *w, uint64_t seed, int i, const Case **out)
 {
+    Task *t = j->task;
     int scaled = i < SCALES - 1;
     Variant v = scaled ? VARIANT_DRAWN : VARIANT_NEEDLES + (i - (SCALES - 1));
     *out = NULL;
-    if (!scaled && !task_has_variant(t, timed, v)) return 0;
-    *out = cases_get(cases, t, timed, v, case_seed(seed, t, timed, WIN_TRIAL),
-                     scaled ? scales[i + 1] : 1.0, err);
+    if (!scaled && !task_has_variant(t, w, v)) return 0;
+    *out = cases_get(j->evaluator->cases, t, w, v, case_seed(seed, t, w, WIN_TRIAL),
+                     scaled ? scales[i + 1] : 1.0, &j->fault.error);
     return *out ? 0 : -1;
 }

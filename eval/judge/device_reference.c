@@ -1,6 +1,6 @@
-/* Runs a task's op lines on tensors that are all float64 where the task's are floats of any width: the
- * inputs are as drawn, and an op line widens each. A graph that itself rounds to a narrower type is left
- * to the host. Where the device keeps contents, inputs and results stay on it. */
+/* Runs a task's op lines on tensors that are all float64 where the task's are floats of any width:
+ * the inputs are as drawn, and an op line widens each. A graph that itself rounds to a narrower
+ * type is left to the host. Where the device keeps contents, inputs and results stay on it. */
 #include "eval/judge/device_reference.h"
 
 #include <stdio.h>
@@ -119,20 +119,20 @@ static int take_outputs(const Run *r, Case *to, Error *err)
     return 0;
 }
 
-static int run(ReferenceDevice *d, Task *t, const char *plan, const Case *c, Case *to, Error *err)
+static int run(const Machine *m, Task *t, const char *plan, const Case *c, Case *to, Error *err)
 {
     Candidate lines;
-    Outcome outcome;
-    Finding f;
-    Loaded l = {0};
+    Fault f;
+    Loaded l;
     Run r = {0};
-    int line;
-    int rc = candidate_parse_trusted(plan, strlen(plan), &lines, &outcome, &line, err);
-    if (!rc) rc = loaded_compile(&l, d->ops, d->device, d->compiler, t, &lines, 1, &f, err);
-    if (!rc) rc = run_open(&r, &l, c, NULL, &f, err);
-    if (!rc) rc = run_launch(&r, &f, err);
-    if (!rc) rc = take_outputs(&r, to, err);
+    loaded_init(&l, m, t, 1);
+    int rc = candidate_parse_trusted(plan, strlen(plan), &lines, &f);
+    if (!rc) rc = loaded_compile(&l, &lines, &f);
+    if (!rc) rc = run_open(&r, &l, c, NULL, &f);
+    if (!rc) rc = run_launch(&r, &f);
+    if (!rc && take_outputs(&r, to, &f.error)) rc = -1;
     if (rc > 0) error_set(err, ERROR_UNSUPPORTED, "%.900s", f.message);
+    if (rc < 0 && err) *err = f.error;
     run_close(&r);
     loaded_close(&l);
     candidate_release(&lines);
@@ -140,7 +140,7 @@ static int run(ReferenceDevice *d, Task *t, const char *plan, const Case *c, Cas
 }
 
 /* The inputs that the device keeps, for the case and for the run. */
-static int keep_inputs(const ReferenceDevice *d, Case *c, Error *err)
+static int keep_inputs(const Machine *d, Case *c, Error *err)
 {
     for (int i = 0; i < c->task->n_inputs && d->ops->golden; i++)
         if (!c->golden_inputs[i] &&
@@ -149,7 +149,7 @@ static int keep_inputs(const ReferenceDevice *d, Case *c, Error *err)
     return 0;
 }
 
-int device_reference(ReferenceDevice *d, Case *c, Error *err)
+int device_reference(const Machine *d, Case *c, Error *err)
 {
     Task other;
     if (all_wide(c->task, c->workload, err)) return 1;

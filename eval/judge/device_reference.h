@@ -4,26 +4,18 @@
 #ifndef EVAL_JUDGE_DEVICE_REFERENCE_H
 #define EVAL_JUDGE_DEVICE_REFERENCE_H
 
-#include "eval/compile/compile_client.h"
-#include "eval/device/device.h"
 #include "eval/judge/cases.h"
-#include "tasks/task.h"
-
-typedef struct {
-    const DeviceOps *ops;
-    Device *device;
-    Compiler *compiler; /* it keeps the kernels of the last case for the next one */
-} ReferenceDevice;
+#include "eval/judge/loaded.h"
 
 /* Whether the host would take long for a workload of the task. */
 int device_reference_needed(const Task *t, const Workload *w);
 
-/* A CasesReference of a ReferenceDevice: 0 when it was wanted and is computed. */
+/* A CasesReference of a Machine: 0 when it was wanted and is computed. */
 int device_reference_case(void *of, Case *c);
 
 /* Computes the expected outputs of a case whose inputs are drawn: its golden contents where the device
  * keeps them, else doubles in c->expected, which has room. Returns 0 when they are computed; 1 when a
  * device cannot compute this graph (the reason in *err); -1 when the device failed. */
-int device_reference(ReferenceDevice *d, Case *c, Error *err);
+int device_reference(const Machine *d, Case *c, Error *err);
 
 #endif

@@ -1,6 +1,5 @@
-/* An evaluator judges candidates on one device, one after another: compile (in a process of its
- * own), plan, correctness, cheat checks, timing, statistics. The first step that fails decides the
- * verdict. One thread uses an evaluator. */
+/* An evaluator judges candidates on one device, one after another, by the steps of
+ * eval/judge/steps.c. The first step that fails decides the verdict. One thread uses an evaluator. */
 #ifndef EVAL_JUDGE_EVALUATOR_H
 #define EVAL_JUDGE_EVALUATOR_H
 
@@ -38,6 +37,11 @@ void evaluator_sanitize_all(Evaluator *e, int on);
 /* Judge one source. Always fills *out, which the caller releases with verdict_release. A failure of
  * the evaluator is OUTCOME_EVALUATOR_ERROR with its sentence. */
 void evaluator_run(Evaluator *e, const char *task, const char *source, size_t len, Verdict *out);
+/* The same, for a caller that takes more than the verdict: *j (eval/judge/judgement.h) keeps the
+ * candidate and its loaded code until judgement_release. The source must outlive it. */
+struct Judgement;
+void evaluator_judge(Evaluator *e, const char *task, const char *source, size_t len,
+                     struct Judgement *j);
 /* The compiler's version ("NVRTC 13.0"). Waits until it is ready; NULL when it cannot start. */
 const char *evaluator_compiler(Evaluator *e, Error *err);
 /* Offer a compilation made elsewhere to the next candidate (compiler_offer). */

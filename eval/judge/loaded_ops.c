@@ -8,7 +8,8 @@
 
 #include "base/memory.h"
 
-/* Of all parts of a candidate, which bounds the time of their compilations; a baseline may have more. */
+/* Of all parts of a candidate, which bounds the time of their compilations; a baseline may have
+ * more. */
 enum { MAX_SOURCE = 1500 << 10, MAX_KERNELS = 2000, TRUSTED_FACTOR = 8 };
 enum { MAX_PART = 1000 << 10 }; /* below the compiler's bound of a request */
 /* Of a candidate's texts that its task's own operators do not need: others take 4 to 12 s. */
@@ -21,7 +22,7 @@ static WorkloadOps *find(Loaded *l, const Workload *w)
     return NULL;
 }
 
-static int build(Loaded *l, const Workload *w, WorkloadOps **out, Finding *f)
+static int build(Loaded *l, const Workload *w, WorkloadOps **out, Fault *f)
 {
     Error text;
     int line;
@@ -33,8 +34,7 @@ static int build(Loaded *l, const Workload *w, WorkloadOps **out, Finding *f)
     memcpy(fresh.axis, w->axis, sizeof w->axis);
     if (plan_ops_build(l->plan, l->task, w, 1, &fresh.ops, &line, &text)) {
         plan_ops_release(&fresh.ops);
-        finding_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
-        return 1;
+        return fault_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
     }
     l->workload_ops = memory_grow(l->workload_ops, (size_t)l->n_workload_ops + 1, sizeof fresh);
     l->workload_ops[l->n_workload_ops] = fresh;
@@ -42,7 +42,7 @@ static int build(Loaded *l, const Workload *w, WorkloadOps **out, Finding *f)
     return 0;
 }
 
-int loaded_ops_at(Loaded *l, const Workload *w, Finding *f)
+int loaded_ops_at(Loaded *l, const Workload *w, Fault *f)
 {
     WorkloadOps *at;
     if (!l->plan->n_ops) return 0;
@@ -56,13 +56,12 @@ int loaded_ops_at(Loaded *l, const Workload *w, Finding *f)
 }
 
 /* A module without kernels is one of library calls. */
-static int load(Loaded *l, OpModule *m, Finding *f, Error *err)
+static int load(Loaded *l, OpModule *m, Fault *f)
 {
-    DeviceFault fault = {0};
     DeviceCode code = {m->code.ptx, m->code.ptx_len, m->code.cubin, m->code.cubin_len};
-    int rc = l->ops->load(l->device, m->code.ptx ? &code : NULL, l->home, &m->module, &fault, err);
-    if (rc > 0) finding_set(f, fault.outcome, 0, "the kernels of the op lines: %s", fault.message);
-    return rc;
+    int rc = l->ops->load(l->device, m->code.ptx ? &code : NULL, l->home, &m->module, f);
+    return rc > 0 ? fault_set(f, f->outcome, 0, "the kernels of the op lines: %.1900s", f->message)
+                  : rc;
 }
 
 /* Each kernel takes the pointers that its launch passes: a mistake of the operator library, not of
@@ -86,7 +85,7 @@ static int check_kernels(const Loaded *l, const WorkloadOps *at, Error *err)
 }
 
 static int compile_source(Loaded *l, const Buffer *text, char **names, int n_names, OpModule *m,
-                          Finding *f, Error *err)
+                          Fault *f)
 {
     CompileRequest request = {.arch = l->ops->info(l->device)->arch,
                               .source = text->data,
@@ -95,19 +94,17 @@ static int compile_source(Loaded *l, const Buffer *text, char **names, int n_nam
                               .names = (const char *const *)names,
                               .keep = 1};
     if (!n_names) return 0;
-    if (compiler_run(l->compiler, &request, &m->code, err)) return -1;
+    if (compiler_run(l->compiler, &request, &m->code, &f->error)) return -1;
     if (m->code.ok) return 0;
-    if (m->code.limited && !l->trusted) {
-        finding_set(f, OUTCOME_COMPILE_ERROR, 0, "the kernels of the op lines: %s",
-                    m->code.message);
-        return 1;
-    }
-    return error_set(err, ERROR_COMPILER, "the kernels of the op lines do not compile: %.700s",
-                     m->code.message);
+    if (m->code.limited && !l->trusted)
+        return fault_set(f, OUTCOME_COMPILE_ERROR, 0, "the kernels of the op lines: %s",
+                         m->code.message);
+    return error_set(&f->error, ERROR_COMPILER,
+                     "the kernels of the op lines do not compile: %.700s", m->code.message);
 }
 
 /* Of a candidate it is a plan that has too many different op lines. */
-static int check_size(Loaded *l, const PlanKernelText *const *texts, int n, Finding *f, Error *err)
+static int check_size(Loaded *l, const PlanKernelText *const *texts, int n, Fault *f)
 {
     static const char text[] =
         "the op lines of the plan need more than %d kernels or %d KiB of text";
@@ -117,9 +114,8 @@ static int check_size(Loaded *l, const PlanKernelText *const *texts, int n, Find
     sum->kernels += more.kernels;
     sum->bytes += more.bytes;
     if (sum->kernels <= kernels && sum->bytes <= (size_t)bytes) return 0;
-    if (l->trusted) return error_set(err, ERROR_LIMIT, text, kernels, bytes >> 10);
-    finding_set(f, OUTCOME_PLAN_ERROR, 0, text, kernels, bytes >> 10);
-    return 1;
+    if (l->trusted) return error_set(&f->error, ERROR_LIMIT, text, kernels, bytes >> 10);
+    return fault_set(f, OUTCOME_PLAN_ERROR, 0, text, kernels, bytes >> 10);
 }
 
 static int is_one_of(const PlanKernelText *const *texts, int n, const char *name)
@@ -160,16 +156,16 @@ static size_t own_bytes(Loaded *l, WorkloadOps *const *at, int n_at,
 }
 
 static int check_own_size(Loaded *l, WorkloadOps *const *at, int n_at,
-                          const PlanKernelText *const *texts, int n, Finding *f)
+                          const PlanKernelText *const *texts, int n, Fault *f)
 {
     if (l->trusted || l->op_total.bytes <= MAX_OWN) return 0;
     l->op_own += own_bytes(l, at, n_at, texts, n);
     if (l->op_own <= MAX_OWN) return 0;
-    finding_set(f, OUTCOME_PLAN_ERROR, 0,
-                "the op lines of the plan need more than %d KiB of text that the operators of the "
-                "task do not need",
-                MAX_OWN >> 10);
-    return 1;
+    return fault_set(
+        f, OUTCOME_PLAN_ERROR, 0,
+        "the op lines of the plan need more than %d KiB of text that the operators of the "
+        "task do not need",
+        MAX_OWN >> 10);
 }
 
 /* The index of a text in l->op_texts, or -1. */
@@ -181,7 +177,7 @@ static int known(const Loaded *l, const char *name)
 }
 
 /* Compile and load one part. */
-static int add_part(Loaded *l, const PlanKernelText *const *texts, int n, Finding *f, Error *err)
+static int add_part(Loaded *l, const PlanKernelText *const *texts, int n, Fault *f)
 {
     char **names = NULL;
     int n_names = 0;
@@ -189,9 +185,9 @@ static int add_part(Loaded *l, const PlanKernelText *const *texts, int n, Findin
     OpModule m = {0};
     buffer_init(&text, MAX_PART);
     int rc = plan_ops_source(texts, n, &text, &names, &n_names);
-    if (rc) error_set(err, ERROR_LIMIT, "the kernels of an op line are too long");
-    if (!rc) rc = compile_source(l, &text, names, n_names, &m, f, err);
-    if (!rc) rc = load(l, &m, f, err);
+    if (rc) error_set(&f->error, ERROR_LIMIT, "the kernels of an op line are too long");
+    if (!rc) rc = compile_source(l, &text, names, n_names, &m, f);
+    if (!rc) rc = load(l, &m, f);
     l->op_texts = memory_grow(l->op_texts, (size_t)(l->n_op_texts + n) + 1, sizeof *l->op_texts);
     for (int i = 0; i < n && !rc; i++) {
         CompiledText *t = &l->op_texts[l->n_op_texts++];
@@ -240,31 +236,31 @@ static void by_role(WorkloadOps **at, int n)
         }
 }
 
-/* In several parts, the kernels of the baseline's workloads come first: equal parts are then compiled once
- * for both. */
-static int compile(Loaded *l, WorkloadOps **at, int n, Finding *f, Error *err)
+/* In several parts, the kernels of the baseline's workloads come first: equal parts are then
+ * compiled once for both. */
+static int compile(Loaded *l, WorkloadOps **at, int n, Fault *f)
 {
     const PlanKernelText **texts;
     OpPartSize size = op_part_size();
     int end, n_texts = missing_texts(l, at, n, &texts);
-    int rc = check_size(l, texts, n_texts, f, err);
+    int rc = check_size(l, texts, n_texts, f);
     if (!rc) rc = check_own_size(l, at, n, texts, n_texts, f);
     if (!rc && n_texts && op_part_end(texts, n_texts, 0, size) < n_texts) {
         by_role(at, n);
         free(texts);
         n_texts = missing_texts(l, at, n, &texts);
     }
-    if (!rc && !n_texts && !l->n_op_modules) rc = add_part(l, texts, 0, f, err);
+    if (!rc && !n_texts && !l->n_op_modules) rc = add_part(l, texts, 0, f);
     for (int from = 0; from < n_texts && !rc; from = end) {
         end = op_part_end(texts, n_texts, from, size);
-        rc = add_part(l, texts + from, end - from, f, err);
+        rc = add_part(l, texts + from, end - from, f);
     }
     free(texts);
-    for (int i = 0; i < n && !rc; i++) rc = find_parts(l, at[i], err);
+    for (int i = 0; i < n && !rc; i++) rc = find_parts(l, at[i], &f->error);
     return rc;
 }
 
-int loaded_ops_compile(Loaded *l, const Workload *const *w, int n, Finding *f, Error *err)
+int loaded_ops_compile(Loaded *l, const Workload *const *w, int n, Fault *f)
 {
     WorkloadOps **at = memory_array((size_t)n + 1, sizeof *at), *one;
     int missing = 0, rc = 0;
@@ -275,12 +271,12 @@ int loaded_ops_compile(Loaded *l, const Workload *const *w, int n, Finding *f, E
         for (int k = 0; k < missing; k++) seen |= at[k] == one;
         if (!seen && !one->part) at[missing++] = one;
     }
-    if (!rc && missing) rc = compile(l, at, missing, f, err);
+    if (!rc && missing) rc = compile(l, at, missing, f);
     free(at);
     return rc;
 }
 
-int loaded_ops_again(Loaded *l, Finding *f, Error *err)
+int loaded_ops_again(Loaded *l, Fault *f)
 {
     int rc = 0;
     if (l->ops->info(l->device)->predicted) return 0;
@@ -288,7 +284,7 @@ int loaded_ops_again(Loaded *l, Finding *f, Error *err)
         OpModule *m = &l->op_modules[i];
         if (m->module) l->ops->unload(l->device, m->module);
         m->module = NULL;
-        rc = load(l, m, f, err);
+        rc = load(l, m, f);
     }
     return rc;
 }
@@ -309,17 +305,11 @@ void loaded_ops_release(Loaded *l)
     free(l->workload_ops);
 }
 
-void loaded_ops_fault(Finding *f, const DeviceFault *fault, const DeviceLaunch *launches, int n,
-                      const char *where)
+void loaded_ops_fault(Fault *f, const DeviceLaunch *launches, int n, const char *where)
 {
-    const DeviceLaunch *l =
-        fault->launch >= 0 && fault->launch < n ? &launches[fault->launch] : NULL;
-    if (!l || !l->op) {
-        finding_fault(f, fault, where);
-        return;
-    }
-    /* Without kernel and line, which are of the harness's text. */
-    finding_set(f, fault->outcome, l->op_line, "line %d: %s, %s%s%s%s", l->op_line, l->op,
-                fault->message + fault->place, where ? " (" : "", where ? where : "",
-                where ? ")" : "");
+    const DeviceLaunch *l = f->launch >= 0 && f->launch < n ? &launches[f->launch] : NULL;
+    if (l && l->op) /* without kernel and line, which are of the harness's text */
+        fault_set(f, f->outcome, l->op_line, "line %d: %s, %.1500s", l->op_line, l->op,
+                  f->message + f->place);
+    fault_place(f, where);
 }

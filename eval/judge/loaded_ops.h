@@ -2,7 +2,7 @@
  * PlanOps is built once, and the kernels of several workloads are compiled together into a module.
  * All of it lasts as long as the Loaded. Functions without a plan's op lines do nothing.
  *
- * They return 0, 1 or -1 as in eval/judge/loaded.h. */
+ * They return 0, 1 or -1 as in eval/device/fault.h. */
 #ifndef EVAL_JUDGE_LOADED_OPS_H
 #define EVAL_JUDGE_LOADED_OPS_H
 
@@ -10,18 +10,17 @@
 
 /* Set l->context to workload w's, where its op lines are built. The module is there when the
  * workload is compiled; else it is NULL. */
-int loaded_ops_at(Loaded *l, const Workload *w, Finding *f);
+int loaded_ops_at(Loaded *l, const Workload *w, Fault *f);
 
 /* Compile and load the kernels for n workloads that were not compiled before. */
-int loaded_ops_compile(Loaded *l, const Workload *const *w, int n, Finding *f, Error *err);
+int loaded_ops_compile(Loaded *l, const Workload *const *w, int n, Fault *f);
 
 /* Load the modules again, where a device measures times: the address of code changes them. */
-int loaded_ops_again(Loaded *l, Finding *f, Error *err);
+int loaded_ops_again(Loaded *l, Fault *f);
 void loaded_ops_release(Loaded *l);
 
-/* A fault of a launch as the verdict reports it. A fault of an op line names the line and the
- * operator. */
-void loaded_ops_fault(Finding *f, const DeviceFault *fault, const DeviceLaunch *launches, int n,
-                      const char *where);
+/* Make the device's fault of a launch sequence what the verdict reports: with `where` behind it,
+ * and for an op line with the line and the operator. */
+void loaded_ops_fault(Fault *f, const DeviceLaunch *launches, int n, const char *where);
 
 #endif

@@ -1,5 +1,5 @@
-/* Inputs are drawn as for timing, then outliers are planted at places that follow from the seed: many of
- * them, and later one in each input, which a kernel cannot know from a part of the input. */
+/* Inputs are drawn as for timing, then outliers are planted at places that follow from the seed:
+ * many of them, and later one in each input, which a kernel cannot know from a part of the input. */
 #include "eval/judge/outliers.h"
 
 #include <math.h>
@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "eval/judge/baseline.h"
 #include "eval/judge/loaded_ops.h"
 #include "eval/judge/paired_timing.h"
 #include "eval/judge/predicted_timing.h"
@@ -26,13 +26,14 @@ enum {
     CHUNK = 512
 };
 
-/* An outlier is at least the number of elements divided by this: 16 are larger together than the sum of all
- * magnitudes, and one is a good part of it. */
+/* An outlier is at least the number of elements divided by this: 16 are larger together than the
+ * sum of all magnitudes, and one is a good part of it. */
 static const double divisor = 2;
 static const double shaken = 0x1p-20;
 /* Thread-instructions of a sequence that a simulator runs for this. */
 static const double short_work = 6e8;
-/* Shares of an output's root mean square: what shaken inputs may move, and what a candidate may differ. */
+/* Shares of an output's root mean square: what shaken inputs may move, and what a candidate may
+ * differ. */
 static const double steady_share = 0x1p-13, tolerance_share = 0x1p-9;
 
 static const double warm_s = 0.010; /* of the baseline's runs before the candidate's: clocks rise */
@@ -50,6 +51,7 @@ typedef struct {
 } Place;
 
 typedef struct {
+    Judgement *judgement;
     Case c;
     Place placed[TASK_MAX_TENSORS][PLANTED];
     int n_placed;                 /* in each input that takes outliers */
@@ -200,7 +202,8 @@ static TaskComparison comparison(const Run *r, const Output *all, int output, do
     return (TaskComparison){r->loaded->task, r->test->workload, output, by};
 }
 
-/* Compare the outputs of a run with those that were kept. Returns 1 when they differ by more than `share`. */
+/* Compare the outputs of a run with those that were kept. Returns 1 when they differ by more than
+ * `share`. */
 static int compare_outputs(const Run *r, const Output *all, double share, int *output,
                            TaskDifference *d, Error *err)
 {
@@ -246,98 +249,98 @@ static int is_short(const Loaded *l, const DeviceTiming *t)
 }
 
 /* On a device that predicts times the baseline is not kept. */
-static int open_baseline(const BaselineContext *x, Baseline *b, Loaded *own, Loaded **out, Task *t,
-                         const Workload *w, Finding *f, Error *err)
+static int open_baseline(Outliers *o, Fault *f)
 {
-    *out = b->loaded.task ? &b->loaded : own;
-    if (*out != own) return 0;
-    int rc = loaded_compile(own, x->ops, x->device, x->compiler, t, &b->candidate, 1, f, err);
-    return rc ? rc : loaded_ops_compile(own, &w, 1, f, err);
+    Judgement *j = o->judgement;
+    Baseline *b = j->baseline;
+    o->side[BASELINE] = &b->own.loaded;
+    if (b->own.loaded.task) return 0;
+    o->side[BASELINE] = &o->own;
+    loaded_init(&o->own, &j->evaluator->machine, j->task, 1);
+    int rc = loaded_compile(&o->own, &b->own.candidate, f);
+    return rc ? rc : loaded_ops_compile(&o->own, &o->c.workload, 1, f);
 }
 
-/* Keep what the baseline gives. The inputs are shaken then, which moves no steady output by much. Returns 1
- * when there is nothing to expect: *why. */
-static int expect(Outliers *o, const char **why, Error *err)
+/* Keep what the baseline gives. The inputs are shaken then, which moves no steady output by much.
+ * Returns 1 when there is nothing to expect: *why. */
+static int expect(Outliers *o, const char **why, Fault *f)
 {
     Run r = {0};
-    Finding f;
     TaskDifference d;
-    int output, rc = run_open(&r, o->side[BASELINE], &o->c, NULL, &f, err);
+    int output, rc = run_open(&r, o->side[BASELINE], &o->c, NULL, f);
     *why = "the baseline does not end";
-    if (!rc) rc = run_launch(&r, &f, err);
+    if (!rc) rc = run_launch(&r, f);
     if (!rc) {
         *why = "the baseline is not steady there";
-        rc = keep_outputs(&r, o->all, err);
+        rc = keep_outputs(&r, o->all, &f->error);
     }
     if (!rc) {
         case_shake(&o->c);
-        rc = run_refill(&r, &o->c, 0, err);
-        if (!rc) rc = run_launch(&r, &f, err);
-        if (!rc) rc = compare_outputs(&r, o->all, steady_share, &output, &d, err);
+        rc = run_refill(&r, &o->c, 0, &f->error);
+        if (!rc) rc = run_launch(&r, f);
+        if (!rc) rc = compare_outputs(&r, o->all, steady_share, &output, &d, &f->error);
     }
     run_close(&r);
     return rc;
 }
 
-static int compare_candidate(const Run *r, const Output *all, Finding *f, Error *err)
+static int compare_candidate(const Run *r, const Output *all, Fault *f)
 {
     TaskDifference d;
     Error text;
-    int output, rc = compare_outputs(r, all, tolerance_share, &output, &d, err);
+    int output, rc = compare_outputs(r, all, tolerance_share, &output, &d, &f->error);
     if (rc <= 0) return rc;
     const TaskComparison with = comparison(r, all, output, tolerance_share);
     task_difference_text(&with, &d, &text);
-    finding_set(f, OUTCOME_WRONG_RESULT, 0,
-                "%s: %.1500s; the baseline's result is expected: is a part of a long sum left out, "
-                "or does a number overflow?",
-                r->where, text.text);
+    fault_set(f, OUTCOME_WRONG_RESULT, 0,
+              "%s: %.1500s; the baseline's result is expected: is a part of a long sum left out, "
+              "or does a number overflow?",
+              r->where, text.text);
     return 1;
 }
 
 /* With all checks, and no clock. */
-static int run_candidate(Outliers *o, const char *planted, Finding *f, Error *err)
+static int run_candidate(Outliers *o, const char *planted, Fault *f)
 {
     Run r = {0};
     Loaded *l = o->side[CANDIDATE];
-    int rc = loaded_again(l, f, err);
-    if (!rc) rc = run_open(&r, l, &o->c, NULL, f, err);
+    int rc = loaded_again(l, f);
+    if (!rc) rc = run_open(&r, l, &o->c, NULL, f);
     snprintf(r.where, sizeof r.where, "%s, with %s", o->at, planted);
-    if (!rc) rc = run_launch(&r, f, err);
-    if (!rc) rc = compare_candidate(&r, o->all, f, err);
+    if (!rc) rc = run_launch(&r, f);
+    if (!rc) rc = compare_candidate(&r, o->all, f);
     run_close(&r);
     return rc;
 }
 
 /* ---- one outlier, and the time ---- */
 
-static int timed_run(Run *r, ClockMode mode, double *us, Finding *f, Error *err)
+static int timed_run(Run *r, ClockMode mode, double *us, Fault *f)
 {
     const Loaded *l = r->loaded;
-    DeviceFault fault = {0};
     DeviceClock clock = {0};
     if (is_predicted(l)) {
         DeviceTiming *t = memory_alloc(sizeof *t);
         run_announce(r);
-        int rc = predicted_run(r, t, f, err);
+        int rc = predicted_run(r, t, f);
         *us = t->n ? t->candidate_us[0] : 0;
         free(t);
         return rc;
     }
-    int rc = l->ops->clock(l->device, r->launches, r->n_launches, mode, phase, &clock, &fault, err);
-    if (rc > 0) run_fault(r, &fault, f);
+    int rc = l->ops->clock(l->device, r->launches, r->n_launches, mode, phase, &clock, f);
+    if (rc > 0) run_fault(r, f);
     *us = clock.us;
     return rc;
 }
 
 /* The least time of the baseline. Its first run's outputs are kept. Returns 1 when they are no use. */
-static int time_baseline(Outliers *o, Run *r, ClockMode mode, double *least, Error *err)
+static int time_baseline(Outliers *o, Run *r, ClockMode mode, double *least, Fault *f)
 {
-    Finding f;
     double us, since = clock_seconds();
     *least = INFINITY;
     for (int i = 0; !i || (!is_predicted(r->loaded) && clock_seconds() - since < warm_s); i++) {
-        int rc = timed_run(r, mode, &us, &f, err);
-        if (!rc && !i) rc = keep_outputs(r, o->all, err), since = clock_seconds();
+        int rc = timed_run(r, mode, &us, f);
+        if (!rc && !i) rc = keep_outputs(r, o->all, &f->error), since = clock_seconds();
         if (rc) return rc;
         *least = fmin(*least, us);
     }
@@ -345,128 +348,134 @@ static int time_baseline(Outliers *o, Run *r, ClockMode mode, double *least, Err
 }
 
 /* Both sides on the same tensors. Returns UNKNOWN when the baseline does not run there. */
-static int open_both(Outliers *o, Run run[SIDES], Finding *f, Error *err)
+static int open_both(Outliers *o, Run run[SIDES], Fault *f)
 {
-    Finding own;
-    int rc = loaded_again(o->side[CANDIDATE], f, err);
-    if (!rc) rc = run_open(&run[CANDIDATE], o->side[CANDIDATE], &o->c, NULL, f, err);
+    int rc = loaded_again(o->side[CANDIDATE], f);
+    if (!rc) rc = run_open(&run[CANDIDATE], o->side[CANDIDATE], &o->c, NULL, f);
     snprintf(run[CANDIDATE].where, sizeof run[CANDIDATE].where,
              "time, with one outlier in each input");
     if (rc) return rc;
-    rc = run_open(&run[BASELINE], o->side[BASELINE], &o->c, &run[CANDIDATE], &own, err);
+    rc = run_open(&run[BASELINE], o->side[BASELINE], &o->c, &run[CANDIDATE], f);
     return rc > 0 ? UNKNOWN : rc;
 }
 
-/* The baseline first, whose outputs are expected. The candidate runs once: a second run could give the
- * results of the first. *fast: the largest ratio that the times leave possible. Returns UNKNOWN as above. */
-static int run_both(Outliers *o, Run run[SIDES], const DeviceTiming *t, double *fast, Finding *f,
-                    Error *err)
+/* The baseline first, whose outputs are expected. The candidate runs once: a second run could give
+ * the results of the first. *fast: the largest ratio that the times leave possible. Returns UNKNOWN
+ * as above. */
+static int run_both(Outliers *o, Run run[SIDES], double *fast, Fault *f)
 {
+    const DeviceTiming *t = o->judgement->verdict.timing;
     double us[SIDES];
-    if (run_reset(&run[CANDIDATE], err)) return -1;
-    int rc = time_baseline(o, &run[BASELINE], t->mode, &us[BASELINE], err);
+    if (run_reset(&run[CANDIDATE], &f->error)) return -1;
+    int rc = time_baseline(o, &run[BASELINE], t->mode, &us[BASELINE], f);
     if (rc) return rc > 0 ? UNKNOWN : rc;
-    if (run_reset(&run[CANDIDATE], err) || run_reset_own_buffers(&run[BASELINE], err)) return -1;
-    rc = timed_run(&run[CANDIDATE], t->mode, &us[CANDIDATE], f, err);
+    if (run_reset(&run[CANDIDATE], &f->error) || run_reset_own_buffers(&run[BASELINE], &f->error))
+        return -1;
+    rc = timed_run(&run[CANDIDATE], t->mode, &us[CANDIDATE], f);
     if (!rc) *fast = paired_fastest(t, us[BASELINE], us[CANDIDATE]);
-    if (!rc) rc = run_inspect(&run[CANDIDATE], f, err);
-    return rc ? rc : compare_candidate(&run[CANDIDATE], o->all, f, err);
+    if (!rc) rc = run_inspect(&run[CANDIDATE], f);
+    return rc ? rc : compare_candidate(&run[CANDIDATE], o->all, f);
 }
 
-static int run_alone(Outliers *o, const DeviceTiming *t, double *fast, Finding *f, Error *err)
+static int run_alone(Outliers *o, double *fast, Fault *f)
 {
     Run run[SIDES] = {{0}};
     Error ignored;
     const Loaded *l = o->side[CANDIDATE];
-    int locked = 0, rc = open_both(o, run, f, err);
-    if (!rc && l->ops->lock) rc = l->ops->lock(l->device, 1, err), locked = !rc;
-    if (!rc) rc = run_both(o, run, t, fast, f, err);
-    if (locked && l->ops->lock(l->device, 0, rc < 0 ? &ignored : err) && rc >= 0) rc = -1;
+    int locked = 0, rc = open_both(o, run, f);
+    if (!rc && l->ops->lock) rc = l->ops->lock(l->device, 1, &f->error), locked = !rc;
+    if (!rc) rc = run_both(o, run, fast, f);
+    if (locked && l->ops->lock(l->device, 0, rc < 0 ? &ignored : &f->error) && rc >= 0) rc = -1;
     for (int side = BASELINE; side < SIDES; side++) run_close(&run[side]);
     return rc;
 }
 
-static int check_alone(Outliers *o, const DeviceTiming *t, double low, ChecksPassed *passed,
-                       Finding *f, Error *err)
+/* With one outlier in each input, and the clock. */
+static int check_alone(Outliers *o)
 {
-    double best = 0, fast = 0;
+    Judgement *j = o->judgement;
+    double best = 0, fast = 0, low = j->verdict.low;
     for (int i = 0; i < ALONE; i++) {
         forget_outputs(o);
         plant_all(o, 1, o->c.seed + 1 + (uint64_t)i);
-        int rc = run_alone(o, t, &fast, f, err);
+        int rc = run_alone(o, &fast, &j->fault);
         if (rc) return rc == UNKNOWN ? 0 : rc;
         best = fmax(best, fast);
     }
-    if (best >= low) {
-        checks_pass(passed, "time, with one outlier, twice: all blocks");
-        return 0;
-    }
-    finding_set(f, OUTCOME_CHEAT, 0,
-                "%.3f times as fast as the baseline on usual inputs, at most %.3f times where one "
-                "of them is an outlier: a part of the work is done for unusual inputs alone",
-                low, best);
-    snprintf(f->cheat, sizeof f->cheat, "input_dispatch");
-    return 1;
+    if (best < low)
+        return fault_cheat(
+            &j->fault, "input_dispatch",
+            "%.3f times as fast as the baseline on usual inputs, at most %.3f times where one "
+            "of them is an outlier: a part of the work is done for unusual inputs alone",
+            low, best);
+    verdict_pass(&j->verdict, "time, with one outlier, twice: all blocks");
+    return 0;
 }
 
 /* With one outlier in each input, but without a clock. */
-static int check_untimed(Outliers *o, ChecksPassed *passed, Finding *f, Error *err)
+static int check_untimed(Outliers *o)
 {
+    Judgement *j = o->judgement;
     const char *unused;
     for (int i = 0; i < ALONE; i++) {
         forget_outputs(o);
         plant_all(o, 1, o->c.seed + 1 + (uint64_t)i);
-        int rc = expect(o, &unused, err);
+        int rc = expect(o, &unused, &j->fault);
         if (rc) return rc < 0 ? -1 : 0;
-        rc = run_candidate(o, "one outlier in each input", f, err);
+        rc = run_candidate(o, "one outlier in each input", &j->fault);
         if (rc) return rc;
     }
-    checks_pass(passed, "%s, with one outlier, twice: all blocks", o->at);
+    verdict_pass(&j->verdict, "%s, with one outlier, twice: all blocks", o->at);
     return 0;
 }
 
 /* Returns 1 when there is nothing to expect: *why. */
-static int prepare(const BaselineContext *x, Baseline *b, Outliers *o, Task *t, const char **why,
-                   Error *err)
+static int prepare(Outliers *o, const char **why)
 {
-    Finding unused;
+    Fault *f = &o->judgement->fault;
     *why = "the baseline cannot be loaded again";
-    int rc = case_draw(&o->c, err);
-    if (rc) return rc;
+    if (case_draw(&o->c, &f->error)) return -1;
     plant_all(o, PLANTED, o->c.seed);
-    rc = open_baseline(x, b, &o->own, &o->side[BASELINE], t, o->c.workload, &unused, err);
-    return rc ? rc : expect(o, why, err);
+    int rc = open_baseline(o, f);
+    return rc ? rc : expect(o, why, f);
 }
 
-int outliers_check(const BaselineContext *x, Baseline *b, Loaded *l, const Workload *timed,
-                   const Workload *shortened, const DeviceTiming *timing, double low,
-                   ChecksPassed *passed, Finding *f, Error *err)
+static int check(Outliers *o)
 {
-    Task *t = l->task;
+    Judgement *j = o->judgement;
     const char *why = "a simulator takes too long";
-    if (!matter(t, timed)) return 0;
-    const Workload *w = is_short(l, timing) ? timed : shortened;
-    Outliers *o = memory_alloc(sizeof *o);
-    o->c =
-        (Case){.task = t, .workload = w, .scale = 1, .seed = case_seed(x->seed, t, timed, TRIAL)};
-    o->side[CANDIDATE] = l;
-    snprintf(o->at, sizeof o->at, "time");
-    if (w && w != timed) task_workload_text(t, w, o->at, sizeof o->at);
-    int rc = w && matter(t, w) ? prepare(x, b, o, t, &why, err) : 1;
+    const Workload *w = o->c.workload;
+    int rc = w && matter(j->task, w) ? prepare(o, &why) : 1;
+    if (rc < 0) return -1;
     if (rc > 0) {
-        checks_pass(passed, "no run of long sums with outliers: %s", why);
-        rc = 0;
-    } else if (!rc) {
-        rc = run_candidate(o, "a few outliers among the inputs", f, err);
-        if (!rc) checks_pass(passed, "%s, with a few outliers: all blocks", o->at);
-        if (!rc)
-            rc = w == timed ? check_alone(o, timing, low, passed, f, err)
-                            : check_untimed(o, passed, f, err);
+        verdict_pass(&j->verdict, "no run of long sums with outliers: %s", why);
+        return 0;
     }
+    rc = run_candidate(o, "a few outliers among the inputs", &j->fault);
+    if (rc) return rc;
+    verdict_pass(&j->verdict, "%s, with a few outliers: all blocks", o->at);
+    return w == j->timed ? check_alone(o) : check_untimed(o);
+}
+
+int step_outliers(Judgement *j)
+{
+    Task *t = j->task;
+    if (!matter(t, j->timed)) return 0;
+    const Workload *w = is_short(&j->loaded, j->verdict.timing) ? j->timed : predicted_fitting(j);
+    Outliers *o = memory_alloc(sizeof *o);
+    o->judgement = j;
+    o->c = (Case){.task = t,
+                  .workload = w,
+                  .scale = 1,
+                  .seed = case_seed(j->evaluator->seed, t, j->timed, TRIAL)};
+    o->side[CANDIDATE] = &j->loaded;
+    snprintf(o->at, sizeof o->at, "time");
+    if (w && w != j->timed) task_workload_text(t, w, o->at, sizeof o->at);
+    int rc = check(o);
+    j->evaluator->clock.timed_at = clock_seconds();
     forget_outputs(o);
     loaded_close(&o->own);
     case_release(&o->c);
     free(o);
-    log_debug("run with outliers");
     return rc;
 }

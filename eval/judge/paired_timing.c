@@ -11,6 +11,9 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "eval/judge/baseline.h"
+#include "eval/judge/checks.h"
+#include "eval/judge/seeds.h"
 #include "eval/judge/timing_bounds.h"
 
 enum { BASELINE, CANDIDATE, SIDES };
@@ -46,30 +49,37 @@ static const double host_factor = 1.5, host_slack_us = 400;
 static const double unseen_factor = 1.15;
 
 typedef struct {
+    Judgement *judgement;
     Loaded *loaded[SIDES];
     Run run[SIDES][SETS]; /* both sides use the same inputs and outputs */
     int sets;
     const Case *contents[CONTENTS];
     int64_t rotations; /* run_rotations */
-    const PairedOptions *opt;
+    const ClockOptions *opt;
     Random random;
     int orders[ORDERS], n_ordered; /* the current block of orders; pairs ordered so far */
     double phase;                  /* at which both runs of this pair begin (DeviceOps.clock) */
     double spent_s[STEPS];         /* for the log */
     int runs;                      /* of the candidate */
     double look_at;                /* pairs before the next look at the resampled interval */
+    int locked;
     int host_longer[SIDES]; /* runs in which the host's clock showed much more than the events */
 } PairedTiming;
 
-static int open_set(PairedTiming *p, int set, Finding *f, Error *err)
+/* A fault of the baseline is the evaluator's failure. */
+static int baseline_rc(Fault *f, int rc, const char *what)
+{
+    if (rc <= 0) return rc;
+    return error_set(&f->error, ERROR_INVALID, "the baseline %s: %.600s", what, f->message);
+}
+
+static int open_set(PairedTiming *p, int set, Fault *f)
 {
     for (int side = CANDIDATE; side >= BASELINE; side--) {
         const Run *owner = side == CANDIDATE ? NULL : &p->run[CANDIDATE][set];
-        int rc = run_open(&p->run[side][set], p->loaded[side], p->contents[set % CONTENTS], owner,
-                          f, err);
-        if (rc > 0 && side == BASELINE)
-            return error_set(err, ERROR_INVALID, "the baseline cannot be run again: %.600s",
-                             f->message);
+        int rc =
+            run_open(&p->run[side][set], p->loaded[side], p->contents[set % CONTENTS], owner, f);
+        if (side == BASELINE) rc = baseline_rc(f, rc, "cannot be run again");
         if (rc) return rc;
     }
     return 0;
@@ -95,7 +105,7 @@ static void close_set(PairedTiming *p, int set)
 }
 
 /* Open set 0 again after making room for all sets in one piece of memory. */
-static int open_in_one_piece(PairedTiming *p, Finding *f, Error *err)
+static int open_in_one_piece(PairedTiming *p, Fault *f)
 {
     const Loaded *l = p->loaded[CANDIDATE];
     if (!l->ops->reserve) return 0;
@@ -107,33 +117,30 @@ static int open_in_one_piece(PairedTiming *p, Finding *f, Error *err)
     for (int set = 1; set < p->sets; set++)
         memcpy(bytes + (size_t)n * (size_t)set, bytes, (size_t)n * sizeof *bytes);
     close_set(p, 0);
-    int rc = l->ops->reserve(l->device, bytes, n * p->sets, err);
+    int rc = l->ops->reserve(l->device, bytes, n * p->sets, &f->error);
     free(bytes);
-    return rc ? rc : open_set(p, 0, f, err);
+    return rc ? rc : open_set(p, 0, f);
 }
 
-static int open_runs(PairedTiming *p, Cases *cases, const Workload *w, Finding *f, Error *err)
+static int open_runs(PairedTiming *p)
 {
-    Task *t = p->loaded[CANDIDATE]->task;
+    Judgement *j = p->judgement;
+    Fault *f = &j->fault;
     for (int i = 0; i < CONTENTS; i++)
-        if (!(p->contents[i] = cases_get(cases, t, w, VARIANT_DRAWN,
-                                         case_seed(p->opt->seed, t, w, i), 1.0, err)))
+        if (!(p->contents[i] =
+                  cases_get(j->evaluator->cases, j->task, j->timed, VARIANT_DRAWN,
+                            case_seed(p->opt->seed, j->task, j->timed, i), 1.0, &f->error)))
             return -1;
     p->sets = BLOCK_SETS;
     for (int set = 0; set < p->sets; set++) {
-        int rc = open_set(p, set, f, err);
+        int rc = open_set(p, set, f);
         if (rc) return rc;
         if (set) continue;
         if (sets_fit(p)) p->sets = SETS;
-        if ((rc = open_in_one_piece(p, f, err))) return rc;
+        if ((rc = open_in_one_piece(p, f))) return rc;
     }
     p->rotations = run_rotations(&p->run[CANDIDATE][0]);
     return 0;
-}
-
-static void close_runs(PairedTiming *p)
-{
-    for (int set = 0; set < p->sets; set++) close_set(p, set);
 }
 
 /* ---- one run ---- */
@@ -147,47 +154,40 @@ static int more_than_events(const PairedTiming *p, const DeviceClock *c)
 /* Find work that the events do not cover: the host's clock shows much more time than the events in
  * at least half of the candidate's runs. The baseline's runs in which it does are subtracted, since
  * a busy host delays both sides. */
-static int hidden_work(PairedTiming *p, const DeviceClock *c, Finding *f)
+static int hidden_work(PairedTiming *p, const DeviceClock *c, Fault *f)
 {
     if (!more_than_events(p, c)) return 0;
     int more = ++p->host_longer[CANDIDATE] - p->host_longer[BASELINE];
     if (more < 20 || 2 * more < p->runs) return 0;
-    finding_set(f, OUTCOME_CHEAT, 0,
-                "the events around the launches say %.1f us, the host's clock %.1f us: work is "
-                "done outside "
-                "of the launches that are timed",
-                c->us + c->flush_us, c->host_us);
-    snprintf(f->cheat, sizeof f->cheat, "hidden_work");
-    return 1;
+    return fault_cheat(f, "hidden_work",
+                       "the events around the launches say %.1f us, the host's clock %.1f us: work "
+                       "is done outside of the launches that are timed",
+                       c->us + c->flush_us, c->host_us);
 }
 
 /* Check outputs, inputs and guard zones. This is done after every run: the same contents come
  * again, and a result that was not checked could be kept for them. */
-static int check_candidate(Run *r, Finding *f, Error *err)
+static int check_candidate(Run *r, Fault *f)
 {
-    int rc = run_matches(r, err);
+    int rc = run_matches(r, &f->error);
     if (rc <= 0) return rc;
-    rc = run_compare(r, f, err);
-    if (!rc) rc = run_inspect(r, f, err);
-    return rc == 1 ? checks_explain_wrong(r, f, err) : rc;
+    rc = run_compare(r, f);
+    if (!rc) rc = run_inspect(r, f);
+    return rc == 1 ? checks_explain_wrong(r, f) : rc;
 }
 
-static int clock_run(PairedTiming *p, int side, int set, double *us, Finding *f, Error *err)
+static int clock_run(PairedTiming *p, int side, int set, double *us, Fault *f)
 {
     const Loaded *l = p->loaded[side];
     const Run *r = &p->run[side][set];
-    DeviceFault fault = {0};
     DeviceClock c = {0};
-    int rc = l->ops->clock(l->device, r->launches, r->n_launches, p->opt->mode, p->phase, &c,
-                           &fault, err);
+    int rc = l->ops->clock(l->device, r->launches, r->n_launches, p->opt->mode, p->phase, &c, f);
     *us = c.us;
     if (side == BASELINE) {
         p->host_longer[BASELINE] += !rc && more_than_events(p, &c);
-        return rc > 0 ? error_set(err, ERROR_INVALID, "the baseline failed while timed: %s",
-                                  fault.message)
-                      : rc;
+        return baseline_rc(f, rc, "failed while timed");
     }
-    if (rc > 0) run_fault(r, &fault, f);
+    if (rc > 0) run_fault(r, f);
     if (rc) return rc;
     p->runs++;
     p->loaded[CANDIDATE]->runs++;
@@ -211,59 +211,59 @@ static int poison_set(PairedTiming *p, int set, Error *err)
 }
 
 /* One run of one side. It is a single run: of two, one could do the work of both. */
-static int run_side(PairedTiming *p, int side, int used, double *us, Finding *f, Error *err)
+static int run_side(PairedTiming *p, int side, int used, double *us, Fault *f)
 {
-    if (poison_set(p, used, err)) return -1;
+    if (poison_set(p, used, &f->error)) return -1;
     double since = clock_seconds();
-    int rc = clock_run(p, side, used, us, f, err);
+    int rc = clock_run(p, side, used, us, f);
     spend(p, STEP_RUN, &since);
-    if (side == CANDIDATE && !rc) rc = check_candidate(&p->run[side][used], f, err);
+    if (side == CANDIDATE && !rc) rc = check_candidate(&p->run[side][used], f);
     spend(p, STEP_COMPARE, &since);
     return rc;
 }
 
 /* Run both sides, one after the other. The sets that are not used are poisoned once before both: the
  * baseline reads nothing from them, and they are poisoned again before the next pair. */
-static int run_sides(PairedTiming *p, int first, int set, double us[SIDES], Finding *f, Error *err)
+static int run_sides(PairedTiming *p, int first, int set, double us[SIDES], Fault *f)
 {
     for (int other = 0; other < p->sets; other++)
-        if (other != set && poison_set(p, other, err)) return -1;
-    int rc = run_side(p, first, set, &us[first], f, err);
-    return rc ? rc : run_side(p, !first, set, &us[!first], f, err);
+        if (other != set && poison_set(p, other, &f->error)) return -1;
+    int rc = run_side(p, first, set, &us[first], f);
+    return rc ? rc : run_side(p, !first, set, &us[!first], f);
 }
 
 /* ---- pairs ---- */
 
 /* Load both modules again, so that the code of either side lies at several places of memory over
  * the pairs (DEVICE_COPIES). */
-static int load_both(PairedTiming *p, Finding *f, Error *err)
+static int load_side(PairedTiming *p, int side, Fault *f)
 {
-    Finding own;
-    int rc = loaded_again(p->loaded[CANDIDATE], f, err);
-    for (int set = 0; set < p->sets && !rc; set++) rc = run_resolve(&p->run[CANDIDATE][set], f);
-    if (rc) return rc;
-    rc = loaded_again(p->loaded[BASELINE], &own, err);
-    for (int set = 0; set < p->sets && !rc; set++) rc = run_resolve(&p->run[BASELINE][set], &own);
-    return rc > 0 ? error_set(err, ERROR_INVALID, "the baseline cannot be loaded again: %s",
-                              own.message)
-                  : rc;
+    int rc = loaded_again(p->loaded[side], f);
+    for (int set = 0; set < p->sets && !rc; set++) rc = run_resolve(&p->run[side][set], f);
+    return rc;
+}
+
+static int load_both(PairedTiming *p, Fault *f)
+{
+    int rc = load_side(p, CANDIDATE, f);
+    return rc ? rc : baseline_rc(f, load_side(p, BASELINE, f), "cannot be loaded again");
 }
 
 /* Give two sets new contents: the two draws change places at random, and each is rotated by a
  * random number of positions where the task allows it. A row may still have been seen before, so
  * that the modules are loaded again, too: their variables keep nothing. Loading a module without
  * variables again is free. */
-static int refill_sets(PairedTiming *p, int from, Finding *f, Error *err)
+static int refill_sets(PairedTiming *p, int from, Fault *f)
 {
     int swap = (int)random_below(&p->random, CONTENTS);
     for (int i = 0; i < BLOCK_SETS; i++) {
         int64_t rotation =
             p->rotations ? (int64_t)random_below(&p->random, (uint64_t)p->rotations) : 0;
         for (int side = CANDIDATE; side >= BASELINE; side--)
-            if (run_refill(&p->run[side][from + i], p->contents[i ^ swap], rotation, err))
+            if (run_refill(&p->run[side][from + i], p->contents[i ^ swap], rotation, &f->error))
                 return -1;
     }
-    return load_both(p, f, err);
+    return load_both(p, f);
 }
 
 /* Draw the order of a pair. Every block of ORDERS pairs has each order once, in random sequence:
@@ -279,16 +279,16 @@ static int next_order(PairedTiming *p)
 
 /* Run each side once, on the same set. The first run of all is the baseline's: its time gives the
  * device a time limit for the candidate. */
-static int take_pair(PairedTiming *p, double us[SIDES], Finding *f, Error *err)
+static int take_pair(PairedTiming *p, double us[SIDES], Fault *f)
 {
     int block = p->n_ordered / ORDERS, from = block * BLOCK_SETS % p->sets;
     int order = next_order(p), first = p->runs ? order % SIDES : BASELINE;
     int set = from + order / SIDES;
     double since = clock_seconds();
     p->phase = random_uniform(&p->random);
-    int rc = refill_sets(p, from, f, err);
+    int rc = refill_sets(p, from, f);
     spend(p, STEP_REFILL, &since);
-    return rc ? rc : run_sides(p, first, set, us, f, err);
+    return rc ? rc : run_sides(p, first, set, us, f);
 }
 
 /* Half of the 95% interval of the ratio by the contexts' offsets alone, as a share of the ratio. */
@@ -357,46 +357,45 @@ void paired_ratio(const DeviceTiming *t, uint64_t seed, Interval *out)
 
 /* Pairs that are not counted, until the clocks have risen. When they are high already, one pair,
  * and up to one for each copy of the code within warm_s. */
-static int warm_up(PairedTiming *p, Finding *f, Error *err)
+static int warm_up(PairedTiming *p, Fault *f)
 {
     double us[SIDES], since = clock_seconds();
     int warm = p->opt->timed_at > 0 && since - p->opt->timed_at < stays_warm_s;
     for (int i = 0; i < (warm ? 1 : WARM_PAIRS) ||
                     (clock_seconds() - since < warm_s && (!warm || i < DEVICE_COPIES));
          i++) {
-        int rc = take_pair(p, us, f, err);
+        int rc = take_pair(p, us, f);
         if (rc) return rc;
     }
     return 0;
 }
 
-static int take_pairs(PairedTiming *p, DeviceTiming *out, Finding *f, Error *err)
+static int take_pairs(PairedTiming *p, DeviceTiming *out, Fault *f)
 {
     double us[SIDES], since = clock_seconds();
     p->n_ordered = 0; /* begin a block of orders */
     while (out->n < MAX_PAIRS) {
-        int rc = take_pair(p, us, f, err);
+        int rc = take_pair(p, us, f);
         if (rc) return rc;
         out->baseline_us[out->n] = us[BASELINE];
         out->candidate_us[out->n++] = us[CANDIDATE];
         if (out->n >= FIRST_PAIRS && clock_seconds() - since > p->opt->budget_s) break;
         if (narrow_enough(p, out)) break;
     }
-    return timing_makes_sense(out, 1, err);
+    return timing_makes_sense(out, 1, &f->error);
 }
 
 /* One more run of each side, to read its hardware counters. */
-static int profile(PairedTiming *p, DeviceTiming *out, Finding *f, Error *err)
+static int profile(PairedTiming *p, DeviceTiming *out, Fault *f)
 {
     const Loaded *l = p->loaded[CANDIDATE];
     DeviceTiming *side = memory_alloc(sizeof *side);
-    DeviceFault fault = {0};
-    int rc = refill_sets(p, 0, f, err);
+    int rc = refill_sets(p, 0, f);
     for (int s = 0; s < SIDES && !rc; s++) {
         const Run *r = &p->run[s][0];
         memset(side, 0, sizeof *side);
-        rc = l->ops->counters(l->device, r->launches, r->n_launches, side, &fault, err);
-        if (rc > 0) run_fault(r, &fault, f);
+        rc = l->ops->counters(l->device, r->launches, r->n_launches, side, f);
+        if (rc > 0) run_fault(r, f);
         int *n = s == CANDIDATE ? &out->n_counters : &out->n_baseline_counters;
         *n = side->n_counters;
         memcpy(s == CANDIDATE ? out->counters : out->baseline_counters, side->counters,
@@ -422,57 +421,99 @@ static void log_spent(const PairedTiming *p, const DeviceTiming *t, double start
               p->spent_s[STEP_RUN] * 1e3, p->spent_s[STEP_COMPARE] * 1e3, ratio, half);
 }
 
-int paired_measure(Loaded *baseline, Loaded *candidate, Cases *cases, const Workload *w,
-                   const PairedOptions *opt, DeviceTiming *out, ChecksPassed *passed, Finding *f,
-                   Error *err)
+static PairedTiming begin(Judgement *j, const ClockOptions *opt, const char *purpose)
 {
-    PairedTiming p = {.loaded = {baseline, candidate}, .opt = opt};
-    const DeviceOps *ops = candidate->ops;
-    Device *d = candidate->device;
-    Error ignored;
-    memset(out, 0, sizeof *out);
+    PairedTiming p = {.judgement = j, .loaded = {&j->baseline->own.loaded, &j->loaded}, .opt = opt};
+    random_init(&p.random, opt->seed, random_hash(purpose, strlen(purpose)));
+    return p;
+}
+
+/* Take or release the device's timing lock. */
+static int lock(PairedTiming *p, int on)
+{
+    const Loaded *l = p->loaded[CANDIDATE];
+    if (!l->ops->lock || on == p->locked) return 0;
+    if (l->ops->lock(l->device, on, &p->judgement->fault.error)) return -1;
+    p->locked = on;
+    return 0;
+}
+
+/* Close the runs. rc: of what was done with them; it comes first. */
+static int end(PairedTiming *p, int rc)
+{
+    Error first = p->judgement->fault.error;
+    if (lock(p, 0) && rc >= 0)
+        rc = -1;
+    else
+        p->judgement->fault.error = first;
+    for (int set = 0; set < p->sets; set++) close_set(p, set);
+    return rc;
+}
+
+/* at: the runs are open; warmed up; telemetry read. */
+static int take_samples(PairedTiming *p, DeviceTiming *out, double at[3])
+{
+    const Loaded *l = p->loaded[CANDIDATE];
+    Fault *f = &p->judgement->fault;
+    int rc = lock(p, 1);
+    at[0] = at[1] = at[2] = clock_seconds();
+    if (!rc) rc = warm_up(p, f);
+    at[1] = at[2] = clock_seconds();
+    if (!rc && l->ops->telemetry) rc = l->ops->telemetry(l->device, &out->before, &f->error);
+    at[2] = clock_seconds();
+    if (!rc) rc = take_pairs(p, out, f);
+    if (!rc && l->ops->telemetry) rc = l->ops->telemetry(l->device, &out->after, &f->error);
+    if (!rc && p->opt->profile && l->ops->counters) rc = profile(p, out, f);
+    for (int set = 0; set < p->sets && !rc; set++) rc = run_inspect(&p->run[CANDIDATE][set], f);
+    return rc;
+}
+
+int paired_measure(Judgement *j, const ClockOptions *opt)
+{
+    PairedTiming p = begin(j, opt, "couples");
+    DeviceTiming *out = j->verdict.timing = memory_alloc(sizeof *out);
+    double start = clock_seconds(), at[3];
     out->mode = opt->mode;
-    random_init(&p.random, opt->seed, random_hash("couples", 7));
-    double start = clock_seconds();
-    double at[3] = {start, start, start}; /* the runs are open; warmed up; telemetry read */
-    int rc = open_runs(&p, cases, w, f, err);
-    int locked = 0;
+    int rc = open_runs(&p);
     out->baseline_launches = p.run[BASELINE][0].n_launches;
     out->candidate_launches = p.run[CANDIDATE][0].n_launches;
-    if (!rc && ops->lock) rc = ops->lock(d, 1, err), locked = !rc;
-    at[0] = clock_seconds();
-    if (!rc) rc = warm_up(&p, f, err);
-    at[1] = clock_seconds();
-    if (!rc && ops->telemetry) rc = ops->telemetry(d, &out->before, err);
-    at[2] = clock_seconds();
-    if (!rc) rc = take_pairs(&p, out, f, err);
-    log_spent(&p, out, start, at);
-    if (!rc && ops->telemetry) rc = ops->telemetry(d, &out->after, err);
-    if (!rc && opt->profile && ops->counters) rc = profile(&p, out, f, err);
-    for (int set = 0; set < p.sets && !rc; set++) rc = run_inspect(&p.run[CANDIDATE][set], f, err);
-    if (locked && ops->lock(d, 0, rc < 0 ? &ignored : err) && rc >= 0) rc = -1;
+    if (!rc) {
+        rc = take_samples(&p, out, at);
+        log_spent(&p, out, start, at);
+    }
     if (!rc)
-        checks_pass(passed, "%s: outputs of all %d timed runs", p.run[CANDIDATE][0].where, p.runs);
-    close_runs(&p);
-    return rc;
+        verdict_pass(&j->verdict, "%s: outputs of all %d timed runs", p.run[CANDIDATE][0].where,
+                     p.runs);
+    return end(&p, rc);
+}
+
+int step_time(Judgement *j)
+{
+    Evaluator *e = j->evaluator;
+    /* A device variable must not keep the results of the checks for the timed runs. */
+    int rc = loaded_again(&j->loaded, &j->fault);
+    if (!rc) rc = baseline_need(j);
+    if (!rc) rc = paired_measure(j, &e->clock);
+    e->clock.timed_at = clock_seconds();
+    return rc ? rc : judgement_score(j);
 }
 
 /* ---- unseen inputs ---- */
 
 /* Run both sides on case c, in random order. All sets get c, since the cases of the sets may have
  * been dropped to make room for it. *fast: the largest ratio that this pair leaves possible. */
-static int take_unseen_pair(PairedTiming *p, const Case *c, double *fast, Finding *f, Error *err)
+static int take_unseen_pair(PairedTiming *p, const Case *c, double *fast, Fault *f)
 {
     double us[SIDES];
     int first = (int)random_below(&p->random, SIDES);
     for (int set = 0; set < p->sets; set++)
         for (int side = CANDIDATE; side >= BASELINE; side--)
-            if (run_refill(&p->run[side][set], c, 0, err)) return -1;
+            if (run_refill(&p->run[side][set], c, 0, &f->error)) return -1;
     p->phase = random_uniform(&p->random);
-    int rc = load_both(p, f, err);
-    if (!rc) rc = run_sides(p, first, 0, us, f, err);
+    int rc = load_both(p, f);
+    if (!rc) rc = run_sides(p, first, 0, us, f);
     if (!rc && !(us[CANDIDATE] > 0))
-        return error_set(err, ERROR_DEVICE, "the device gave an invalid time: %g us",
+        return error_set(&f->error, ERROR_DEVICE, "the device gave an invalid time: %g us",
                          us[CANDIDATE]);
     const DeviceTiming launches = {.baseline_launches = p->run[BASELINE][0].n_launches,
                                    .candidate_launches = p->run[CANDIDATE][0].n_launches};
@@ -480,43 +521,74 @@ static int take_unseen_pair(PairedTiming *p, const Case *c, double *fast, Findin
     return rc;
 }
 
-static int refuse_replay(const PairedTiming *p, double best, double low, Finding *f)
+static int refuse_replay(const PairedTiming *p, double best, double low, Fault *f)
 {
     if (best >= low) return 0;
-    finding_set(f, OUTCOME_CHEAT, 0,
-                "%.3f times as fast as the baseline on inputs that come again, at most %.3f times "
-                "on inputs that it has "
-                "not seen: results are kept from run to run (%s)",
-                low, best, p->run[CANDIDATE][0].where);
-    snprintf(f->cheat, sizeof f->cheat, "replay");
-    return 1;
+    return fault_cheat(
+        f, "replay",
+        "%.3f times as fast as the baseline on inputs that come again, at most %.3f times "
+        "on inputs that it has not seen: results are kept from run to run (%s)",
+        low, best, p->run[CANDIDATE][0].where);
 }
 
-int paired_unseen(Loaded *baseline, Loaded *candidate, Cases *cases, const Workload *w,
-                  const PairedOptions *opt, double low, ChecksPassed *passed, Finding *f,
-                  Error *err)
+/* All outputs must be right, and on one of the inputs the ratio must be nearly that of the verdict. */
+static int run_unseen(PairedTiming *p)
 {
-    PairedTiming p = {.loaded = {baseline, candidate}, .opt = opt};
-    const DeviceOps *ops = candidate->ops;
+    Judgement *j = p->judgement;
     const Case *c;
-    Error ignored;
     double best = 0, fast = 0;
-    int rc = 0, locked = 0;
-    random_init(&p.random, opt->seed, random_hash("unseen", 6));
-    for (int i = 0; i < CHECKS_UNSEEN && !rc; i++)
-        rc = checks_unseen(cases, candidate->task, w, opt->seed, i, &c, err); /* before the lock */
-    if (!rc) rc = open_runs(&p, cases, w, f, err);
-    if (!rc && ops->lock) rc = ops->lock(candidate->device, 1, err), locked = !rc;
-    if (!rc) rc = warm_up(&p, f, err);
+    int rc = lock(p, 1);
+    if (!rc) rc = warm_up(p, &j->fault);
     for (int i = 0; i < CHECKS_UNSEEN && !rc; i++) {
-        rc = checks_unseen(cases, candidate->task, w, opt->seed, i, &c, err);
+        rc = checks_unseen(j, j->timed, p->opt->seed, i, &c);
         if (rc || !c) continue;
-        rc = take_unseen_pair(&p, c, &fast, f, err);
+        rc = take_unseen_pair(p, c, &fast, &j->fault);
         best = fmax(best, fast);
-        if (!rc) checks_pass(passed, "%s", p.run[CANDIDATE][0].where);
+        if (!rc) verdict_pass(&j->verdict, "%s", p->run[CANDIDATE][0].where);
     }
-    if (!rc) rc = refuse_replay(&p, best, low, f);
-    if (locked && ops->lock(candidate->device, 0, rc < 0 ? &ignored : err) && rc >= 0) rc = -1;
-    close_runs(&p);
+    return rc ? rc : refuse_replay(p, best, j->verdict.low, &j->fault);
+}
+
+/* Time a win again on contents of its second seed. The lower interval stays in the verdict. */
+static int measure_again(Judgement *j, const ClockOptions *second)
+{
+    Verdict *v = &j->verdict;
+    Verdict *first = memory_alloc(sizeof *first);
+    *first = *v;
+    int rc = paired_measure(j, second);
+    if (!rc) rc = judgement_score(j);
+    if (!rc) rc = judgement_floor(j);
+    if (!rc && v->low > first->low) {
+        free(v->timing);
+        v->timing = first->timing;
+        v->time_us = first->time_us;
+        v->baseline_us = first->baseline_us;
+        v->speedup = first->speedup;
+        v->low = first->low;
+        v->high = first->high;
+    } else {
+        free(first->timing);
+    }
+    free(first);
+    return rc;
+}
+
+/* The second seed is the same for all candidates, since the expected outputs of timed contents are
+ * costly. */
+int paired_unseen(Judgement *j)
+{
+    Evaluator *e = j->evaluator;
+    const Case *c;
+    ClockOptions second = e->clock;
+    second.seed = j->verdict.second_seed = seed_derive(e->seed, "second", j->task->digest);
+    PairedTiming p = begin(j, &second, "unseen");
+    int rc = 0;
+    for (int i = 0; i < CHECKS_UNSEEN && !rc; i++)
+        rc = checks_unseen(j, j->timed, second.seed, i, &c); /* drawn before the lock */
+    if (!rc) rc = open_runs(&p);
+    if (!rc) rc = run_unseen(&p);
+    rc = end(&p, rc);
+    if (!rc) rc = measure_again(j, &second);
+    e->clock.timed_at = clock_seconds();
     return rc;
 }

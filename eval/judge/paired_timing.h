@@ -5,11 +5,11 @@
  * run. Pairs are taken until the interval of their ratio is narrow. The device's timing lock is held
  * throughout.
  *
- * Functions return 0, 1 or -1 as in eval/judge/loaded.h. */
+ * Functions return 0, 1 or -1 as in eval/device/fault.h. */
 #ifndef EVAL_JUDGE_PAIRED_TIMING_H
 #define EVAL_JUDGE_PAIRED_TIMING_H
 
-#include "eval/judge/checks.h"
+#include "eval/judge/judgement.h"
 #include "eval/judge/statistics.h"
 
 /* Every launch of one context takes longer than in another by a constant offset, which the samples
@@ -21,27 +21,20 @@
  * "Features"). */
 #define PAIRED_PLACE_SHARE 0.004
 
-typedef struct {
-    ClockMode mode;
-    double budget_s; /* seconds of sampling at most */
-    uint64_t seed;   /* of contents and orders */
-    int profile;     /* read the hardware counters of one run of each side, too */
-    double timed_at; /* clock_seconds at the end of the last timing on this device; 0: none */
-} PairedOptions;
+/* The step: loads the code again, times it, and scores it. */
+int step_time(Judgement *j);
 
-/* Fills *out with n samples of both sides and the telemetry before and after. */
-int paired_measure(Loaded *baseline, Loaded *candidate, Cases *cases, const Workload *w,
-                   const PairedOptions *opt, DeviceTiming *out, ChecksPassed *passed, Finding *f,
-                   Error *err);
+/* The samples alone, in verdict.timing, with the telemetry before and after. j->baseline is ready. */
+int paired_measure(Judgement *j, const ClockOptions *opt);
 
-/* Check a candidate that is faster than its baseline, with a ratio of at least `low`, on the inputs
- * of checks_unseen, each once. All outputs must be right, and on one of the inputs the ratio must
- * be nearly `low`. A candidate that keeps results from earlier runs fails this. */
-int paired_unseen(Loaded *baseline, Loaded *candidate, Cases *cases, const Workload *w,
-                  const PairedOptions *opt, double low, ChecksPassed *passed, Finding *f,
-                  Error *err);
+/* Check a candidate that is faster than its baseline on the inputs of checks_unseen, each once. All
+ * outputs must be right, and on one of the inputs the ratio must be nearly that of the verdict: a
+ * candidate that keeps results from earlier runs fails this. Then time it again on contents of a
+ * second seed; the lower interval counts. */
+int paired_unseen(Judgement *j);
 
-/* The largest ratio that one run of each side leaves possible. launches: their numbers are taken from it. */
+/* The largest ratio that one run of each side leaves possible. launches: their numbers are taken
+ * from it. */
 double paired_fastest(const DeviceTiming *launches, double baseline_us, double candidate_us);
 
 /* The ratio of the samples with its 95% interval, symmetric around the ratio. The half width is

@@ -7,42 +7,42 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "eval/judge/baseline.h"
+#include "eval/judge/checks.h"
 #include "eval/judge/loaded_ops.h"
+#include "eval/judge/seeds.h"
 #include "eval/judge/timed_contents.h"
 #include "eval/judge/timing_bounds.h"
 #include "tasks/shortened.h"
 
 enum { SHORT_TRIAL = 3 }; /* of case_seed, in no earlier run */
 
-int predicted_run(Run *r, DeviceTiming *out, Finding *f, Error *err)
+int predicted_run(Run *r, DeviceTiming *out, Fault *f)
 {
     Loaded *l = r->loaded;
-    DeviceFault fault = {0};
-    if (run_reset(r, err)) return -1;
+    if (run_reset(r, &f->error)) return -1;
     l->runs++;
-    int rc = l->ops->predict(l->device, r->launches, r->n_launches, out, &fault, err);
-    if (rc > 0) run_fault(r, &fault, f);
-    return rc || !out ? rc : timing_makes_sense(out, 0, err);
+    int rc = l->ops->predict(l->device, r->launches, r->n_launches, out, f);
+    if (rc > 0) run_fault(r, f);
+    return rc || !out ? rc : timing_makes_sense(out, 0, &f->error);
 }
 
-int predicted_measure(Loaded *l, Cases *cases, const Workload *w, uint64_t seed, DeviceTiming *out,
-                      ChecksPassed *passed, Finding *f, Error *err)
+/* Launch the small workload once, predict its time, and compare its outputs. */
+static int measure_small(Judgement *j)
 {
     Run r = {0};
-    memset(out, 0, sizeof *out);
-    const Case *c =
-        cases_get(cases, l->task, w, VARIANT_DRAWN, case_seed(seed, l->task, w, 0), 1.0, err);
+    Fault *f = &j->fault;
+    const Case *c = judgement_case(j, j->small, 0);
     if (!c) return -1;
-    int rc = run_open(&r, l, c, NULL, f, err);
-    if (!rc) rc = predicted_run(&r, out, f, err);
-    log_debug("predicted");
-    if (!rc) rc = run_inspect(&r, f, err);
-    if (!rc) rc = run_compare(&r, f, err);
-    if (rc == 1) rc = checks_explain_wrong(&r, f, err);
-    if (!rc) checks_pass(passed, "%s: outputs after timing", r.where);
+    int rc = run_open(&r, &j->loaded, c, NULL, f);
+    if (!rc) rc = predicted_run(&r, j->verdict.timing, f);
+    if (!rc) rc = run_inspect(&r, f);
+    if (!rc) rc = run_compare(&r, f);
+    if (rc == 1) rc = checks_explain_wrong(&r, f);
     if (!rc) {
+        verdict_pass(&j->verdict, "%s: outputs after timing", r.where);
         run_announce(&r);
-        rc = checks_disturbed(&r, passed, f, err);
+        rc = checks_disturbed(j, &r);
     }
     run_close(&r);
     return rc;
@@ -95,7 +95,7 @@ static void allow_op_lines(const Run *r, DeviceSample *s)
 
 /* The blocks write much less than the outputs hold, and not the last element: the grid is too
  * small. */
-static int covers_outputs(const Run *r, const DeviceSample *s, Finding *f)
+static int covers_outputs(const Run *r, const DeviceSample *s, Fault *f)
 {
     const Loaded *l = r->loaded;
     double all = 0;
@@ -106,46 +106,43 @@ static int covers_outputs(const Run *r, const DeviceSample *s, Finding *f)
         reached |= l->ops->written(l->device, r->memory.outputs[i], &from, &end);
     }
     if (reached || s->scaled || s->written_bytes > 0.75 * all) return 0;
-    finding_set(
+    return fault_set(
         f, OUTCOME_WRONG_RESULT, 0,
         "%s: the blocks of all launches write about %.0f bytes and not the last element; the "
         "outputs have %.0f bytes",
         r->where, s->written_bytes, all);
-    return 1;
 }
 
 /* *compared: every output was. */
-static int predict_timed(Loaded *l, TimedContents *c, const Workload *small, const Workload *timed,
-                         DeviceTiming *out, int *compared, ChecksPassed *passed, Finding *f,
-                         Error *err)
+static int predict_timed(Judgement *j, TimedContents *c, DeviceTiming *out, int *compared)
 {
     Run r = {0};
-    DeviceFault fault = {0};
+    Loaded *l = &j->loaded;
+    Fault *f = &j->fault;
     unsigned char comparable[TASK_MAX_TENSORS] = {0};
-    DeviceSample s = {.n_outputs = l->task->n_outputs, .comparable = comparable};
+    DeviceSample s = {.n_outputs = j->task->n_outputs, .comparable = comparable};
     int64_t rows = 0;
     *compared = 0;
-    if (work_growth(l->task, small, timed, &s, err)) return -1;
-    int rc = run_open(&r, l, &c->test, NULL, f, err);
-    if (!rc) rc = run_reset(&r, err);
+    if (work_growth(j->task, j->small, j->timed, &s, &f->error)) return -1;
+    int rc = run_open(&r, l, &c->test, NULL, f);
+    if (!rc) rc = run_reset(&r, &f->error);
     l->runs++;
     if (!rc) {
         s.outputs = r.memory.outputs;
-        s.compared = timed_is_compared(l->task, timed);
+        s.compared = timed_is_compared(j->task, j->timed);
         allow_op_lines(&r, &s);
-        rc = l->ops->sample(l->device, r.launches, r.n_launches, &s, out, &fault, err);
-        if (rc > 0) run_fault(&r, &fault, f);
+        rc = l->ops->sample(l->device, r.launches, r.n_launches, &s, out, f);
+        if (rc > 0) run_fault(&r, f);
     }
-    if (!rc) rc = timing_makes_sense(out, 0, err);
-    log_debug("sampled");
+    if (!rc) rc = timing_makes_sense(out, 0, &f->error);
     if (!rc) rc = covers_outputs(&r, &s, f);
-    if (!rc) rc = timed_compare(c, &r, comparable, &rows, f, err);
+    if (!rc) rc = timed_compare(c, &r, comparable, &rows, f);
     if (!rc)
-        checks_pass(passed, "%s: %llu of %llu blocks, outputs of %lld %s%s", r.where,
-                    (unsigned long long)s.sampled, (unsigned long long)s.blocks, (long long)rows,
-                    timed_unit(l->task, timed),
-                    s.scaled || s.held ? "; scaled from the small workload" : "");
-    *compared = rows > 0 && timed_compares_all(l->task, comparable);
+        verdict_pass(&j->verdict, "%s: %llu of %llu blocks, outputs of %lld %s%s", r.where,
+                     (unsigned long long)s.sampled, (unsigned long long)s.blocks, (long long)rows,
+                     timed_unit(j->task, j->timed),
+                     s.scaled || s.held ? "; scaled from the small workload" : "");
+    *compared = rows > 0 && timed_compares_all(j->task, comparable);
     run_close(&r);
     return rc;
 }
@@ -153,22 +150,26 @@ static int predict_timed(Loaded *l, TimedContents *c, const Workload *small, con
 /* ---- the timed sizes, made short ---- */
 
 /* The harness's own launches need no check. */
-static int has_own_launches(const Loaded *l)
+static int has_own_launches(const Judgement *j)
 {
-    return !l->trusted && l->plan->n_kernels > 0;
+    return !j->trusted && j->candidate.plan.n_kernels > 0;
 }
 
-const Workload *predicted_shortened(const Loaded *l, Cases *cases, const Workload *timed,
-                                    uint64_t seed)
+static uint64_t shortened_seed(const Judgement *j)
 {
-    if (!l->ops->attempt || !has_own_launches(l)) return NULL;
-    return cases_shortened(cases, l->task, timed, case_seed(seed, l->task, timed, SHORT_TRIAL));
+    return case_seed(j->evaluator->seed, j->task, j->timed, SHORT_TRIAL);
+}
+
+const Workload *predicted_shortened(Judgement *j)
+{
+    if (!j->evaluator->machine.ops->attempt || !has_own_launches(j)) return NULL;
+    return cases_shortened(j->evaluator->cases, j->task, j->timed, shortened_seed(j));
 }
 
 /* The plan has launches for the workload, and their work is not too much. */
 static int fits(Loaded *l, const Workload *w)
 {
-    Finding unused;
+    Fault unused;
     DeviceLaunch *launches = NULL;
     int n, line, ok = 0;
     if (loaded_ops_at(l, w, &unused)) return 0;
@@ -178,128 +179,150 @@ static int fits(Loaded *l, const Workload *w)
     return ok;
 }
 
-const Workload *predicted_fitting(Loaded *l, Cases *cases, const Workload *timed, uint64_t seed)
+const Workload *predicted_fitting(Judgement *j)
 {
-    const Workload *w = predicted_shortened(l, cases, timed, seed);
-    return w && fits(l, w) ? w : NULL;
+    const Workload *w = predicted_shortened(j);
+    return w && fits(&j->loaded, w) ? w : NULL;
 }
 
 /* Runs and compares. *too_long: it has not ended. */
-static int attempt(Run *r, int *too_long, Finding *f, Error *err)
+static int attempt(Run *r, int *too_long, Fault *f)
 {
     Loaded *l = r->loaded;
-    DeviceFault fault = {0};
-    if (run_reset(r, err)) return -1;
+    if (run_reset(r, &f->error)) return -1;
     l->runs++;
-    int rc = l->ops->attempt(l->device, r->launches, r->n_launches, &fault, err);
-    *too_long = rc > 0 && fault.outcome == OUTCOME_TIMEOUT;
+    int rc = l->ops->attempt(l->device, r->launches, r->n_launches, f);
+    *too_long = rc > 0 && f->outcome == OUTCOME_TIMEOUT;
     if (*too_long) return 0;
-    if (rc > 0) run_fault(r, &fault, f);
-    if (!rc) rc = run_inspect(r, f, err);
-    if (!rc) rc = run_compare(r, f, err);
-    return rc == 1 ? checks_explain_wrong(r, f, err) : rc;
+    if (rc > 0) run_fault(r, f);
+    if (!rc) rc = run_inspect(r, f);
+    if (!rc) rc = run_compare(r, f);
+    return rc == 1 ? checks_explain_wrong(r, f) : rc;
 }
 
-/* Variables have their first values, since a sample leaves them in between. A plan that cannot be opened
- * for the workload, such as one whose op lines take too much text, need not be. */
-static int run_shortened(Loaded *l, const Case *c, int *too_long, ChecksPassed *passed, Finding *f,
-                         Error *err)
+/* Variables have their first values, since a sample leaves them in between. A plan that cannot be
+ * opened for the workload, such as one whose op lines take too much text, need not be. */
+static int run_shortened(Judgement *j, const Case *c, int *too_long)
 {
     Run r = {0};
-    int rc = checks_has_variables(l) ? loaded_again(l, f, err) : 0;
-    int opened = rc ? rc : run_open(&r, l, c, NULL, f, err);
+    Fault *f = &j->fault;
+    int rc = checks_has_variables(&j->loaded) ? loaded_again(&j->loaded, f) : 0;
+    int opened = rc ? rc : run_open(&r, &j->loaded, c, NULL, f);
     if (!rc && opened < 0) rc = -1;
-    if (!opened) rc = attempt(&r, too_long, f, err);
-    if (!rc && !*too_long) checks_pass(passed, "%s: all blocks", r.where);
+    if (!opened) rc = attempt(&r, too_long, f);
+    if (!rc && !*too_long) verdict_pass(&j->verdict, "%s: all blocks", r.where);
     run_close(&r);
-    log_debug("run at the timed sizes, made short");
     return rc;
 }
 
 /* A comparison that would take too long is left out. */
-static int compare_shortened(Loaded *l, Cases *cases, const Workload *timed, uint64_t seed,
-                             ChecksPassed *passed, Finding *f, Error *err)
+static int compare_shortened(Judgement *j)
 {
-    const Workload *w = predicted_fitting(l, cases, timed, seed);
+    const Workload *w = predicted_fitting(j);
     int too_long = 1, rc = 0;
-    if (!has_own_launches(l) || !shortened_has_axis(l->task)) return 0;
+    if (!has_own_launches(j) || !shortened_has_axis(j->task)) return 0;
     if (w) {
-        const Case *c = cases_get(cases, l->task, w, VARIANT_DRAWN,
-                                  case_seed(seed, l->task, timed, SHORT_TRIAL), 1.0, err);
-        rc = c ? run_shortened(l, c, &too_long, passed, f, err) : -1;
+        const Case *c = cases_get(j->evaluator->cases, j->task, w, VARIANT_DRAWN, shortened_seed(j),
+                                  1.0, &j->fault.error);
+        rc = c ? run_shortened(j, c, &too_long) : -1;
     }
     if (!rc && too_long)
-        checks_pass(passed,
-                    "no outputs of the timed sizes are compared, with few %s either: too long",
-                    l->task->axis_name[l->task->turns]);
+        verdict_pass(&j->verdict,
+                     "no outputs of the timed sizes are compared, with few %s either: too long",
+                     j->task->axis_name[j->task->turns]);
     return rc;
 }
 
-int predicted_timed(Loaded *l, Cases *cases, const Workload *small, const Workload *timed,
-                    uint64_t seed, DeviceTiming *out, ChecksPassed *passed, Finding *f, Error *err)
+static int measure_timed(Judgement *j)
 {
-    if (!l->ops->sample) return 0;
-    TimedContents *c = cases_timed(cases, l->task, timed, case_seed(seed, l->task, timed, 0), err);
+    Evaluator *e = j->evaluator;
     int compared;
-    int rc = c ? predict_timed(l, c, small, timed, out, &compared, passed, f, err) : -1;
-    return rc || compared ? rc : compare_shortened(l, cases, timed, seed, passed, f, err);
+    if (!e->machine.ops->sample) return 0;
+    TimedContents *c = cases_timed(e->cases, j->task, j->timed,
+                                   case_seed(e->seed, j->task, j->timed, 0), &j->fault.error);
+    int rc = c ? predict_timed(j, c, j->verdict.timing, &compared) : -1;
+    return rc || compared ? rc : compare_shortened(j);
+}
+
+int predicted_measure(Judgement *j)
+{
+    j->verdict.timing = memory_alloc(sizeof *j->verdict.timing);
+    int rc = measure_small(j);
+    return rc ? rc : measure_timed(j);
+}
+
+int step_predict(Judgement *j)
+{
+    /* A device variable must not keep the results of the checks for the timed runs. */
+    int rc = loaded_again(&j->loaded, &j->fault);
+    if (!rc) rc = baseline_need(j);
+    if (!rc) rc = predicted_measure(j);
+    if (rc) return rc;
+    DeviceTiming *t = j->verdict.timing;
+    t->baseline_us[0] = j->baseline->us;
+    t->n_baseline_counters = j->baseline->n_counters;
+    memcpy(t->baseline_counters, j->baseline->counters, sizeof t->baseline_counters);
+    return judgement_score(j);
 }
 
 /* ---- unseen inputs ---- */
 
 /* Run on case c under the limits of the timed run. The time is not needed. */
-static int run_on(Run *r, const Case *c, ChecksPassed *passed, Finding *f, Error *err)
+static int run_on(Judgement *j, Run *r, const Case *c)
 {
-    int rc = run_refill(r, c, 0, err);
-    if (!rc) rc = predicted_run(r, NULL, f, err);
-    if (!rc) rc = run_inspect(r, f, err);
-    if (!rc) rc = run_compare(r, f, err);
-    if (!rc) checks_pass(passed, "%s", r->where);
-    return rc;
-}
-
-/* Predicts on other contents of the timed workload, which are for one candidate. */
-static int predict_other(Loaded *l, Cases *cases, const Workload *small, const Workload *timed,
-                         uint64_t seed, DeviceTiming *out, ChecksPassed *passed, Finding *f,
-                         Error *err)
-{
-    TimedContents *c =
-        cases_timed_once(cases, l->task, timed, case_seed(seed, l->task, timed, 0), err);
-    if (!c) return -1;
-    DeviceTiming *other = memory_alloc(sizeof *other);
-    int compared;
-    *other = *out;
-    int rc = predict_timed(l, c, small, timed, other, &compared, passed, f, err);
-    if (!rc && other->candidate_us[0] > out->candidate_us[0]) *out = *other;
-    free(other);
+    Fault *f = &j->fault;
+    int rc = run_refill(r, c, 0, &f->error);
+    if (!rc) rc = predicted_run(r, NULL, f);
+    if (!rc) rc = run_inspect(r, f);
+    if (!rc) rc = run_compare(r, f);
+    if (!rc) verdict_pass(&j->verdict, "%s", r->where);
     return rc;
 }
 
 /* The inputs are for one candidate: each gives its memory to the next. */
-static int run_unseen(Loaded *l, Cases *cases, const Workload *w, uint64_t seed,
-                      ChecksPassed *passed, Finding *f, Error *err)
+static int run_unseen(Judgement *j)
 {
     Run r = {0};
     const Case *c;
     int rc = 0;
     for (int i = 0; i < CHECKS_UNSEEN && !rc; i++) {
-        rc = checks_unseen(cases, l->task, w, seed, i, &c, err);
+        rc = checks_unseen(j, j->small, j->verdict.second_seed, i, &c);
         if (rc || !c) continue;
-        if (!r.loaded) rc = run_open(&r, l, c, NULL, f, err);
-        if (!rc) rc = run_on(&r, c, passed, f, err);
-        cases_drop(cases, c);
+        if (!r.loaded) rc = run_open(&r, &j->loaded, c, NULL, &j->fault);
+        if (!rc) rc = run_on(j, &r, c);
+        cases_drop(j->evaluator->cases, c);
     }
     run_close(&r);
     return rc;
 }
 
-int predicted_unseen(Loaded *l, Cases *cases, const Workload *small, const Workload *timed,
-                     uint64_t seed, DeviceTiming *out, ChecksPassed *passed, Finding *f, Error *err)
+/* Predicts on other contents of the timed workload, which are for one candidate. */
+static int predict_other(Judgement *j)
 {
-    int rc = run_unseen(l, cases, small, seed, passed, f, err);
-    log_debug("run on unseen inputs");
-    if (!rc) rc = loaded_again(l, f, err);
-    if (!rc && l->ops->sample)
-        rc = predict_other(l, cases, small, timed, seed, out, passed, f, err);
+    DeviceTiming *out = j->verdict.timing;
+    TimedContents *c =
+        cases_timed_once(j->evaluator->cases, j->task, j->timed,
+                         case_seed(j->verdict.second_seed, j->task, j->timed, 0), &j->fault.error);
+    if (!c) return -1;
+    DeviceTiming *other = memory_alloc(sizeof *other);
+    int compared;
+    *other = *out;
+    int rc = predict_timed(j, c, other, &compared);
+    if (!rc && other->candidate_us[0] > out->candidate_us[0]) *out = *other;
+    free(other);
     return rc;
+}
+
+/* The second seed follows from the source, so that a source cannot hold what it gives: a source
+ * that held it would have another seed. The code is loaded again, since a sample of blocks may
+ * leave device variables in between. */
+int predicted_unseen(Judgement *j)
+{
+    Verdict *v = &j->verdict;
+    v->second_seed = seed_derive(j->evaluator->seed, "second", v->source_digest);
+    int rc = loaded_again(&j->loaded, &j->fault);
+    if (!rc) rc = run_unseen(j);
+    if (!rc) rc = loaded_again(&j->loaded, &j->fault);
+    if (!rc && j->evaluator->machine.ops->sample) rc = predict_other(j);
+    return rc ? rc : judgement_score(j);
 }

@@ -22,7 +22,7 @@ static struct {
     const char *task, *device, *tasks_root, *cache, *mode, *baseline;
     double budget_s;
     int64_t seed;
-    int json, profile, schema;
+    int json, profile, steps, schema;
 } args = {.device = "sim:h100", .mode = "cold", .seed = 1};
 
 static const Flag flags[] = {
@@ -54,6 +54,10 @@ static const Flag flags[] = {
      .kind = FLAG_BOOL,
      .target = &args.profile,
      .help = "every check and counter, beside the baseline's"},
+    {.name = "steps",
+     .kind = FLAG_BOOL,
+     .target = &args.steps,
+     .help = "the milliseconds of each step of the judgement"},
     {.name = "schema",
      .kind = FLAG_BOOL,
      .target = &args.schema,
@@ -88,9 +92,10 @@ static int judge(Evaluator *e, const Buffer *source)
     else if (v.outcome != OUTCOME_OK)
         status = EXIT_STATUS_FAILED;
     if (args.json) {
-        if (show_json(stdout, args.task, &v, &err)) log_die(&err);
+        if (show_json(stdout, args.task, &v, args.steps, &err)) log_die(&err);
     } else {
         show_text(stdout, args.task, &v, args.profile);
+        if (args.steps) show_steps(stdout, &v);
     }
     if (fflush(stdout)) {
         error_errno(&err, "cannot write the result to stdout");
@@ -115,7 +120,8 @@ static int judge_all(Evaluator *e, const char **files, int n, const Buffer *firs
     return status;
 }
 
-/* End with a usage error unless the task exists. --task may have its folder; what is printed has its name. */
+/* End with a usage error unless the task exists. --task may have its folder; what is printed has
+ * its name. */
 static void need_task(Evaluator *e)
 {
     char names[1000] = "";

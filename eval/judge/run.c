@@ -154,7 +154,7 @@ int run_reset_own_buffers(Run *r, Error *err)
     return 0;
 }
 
-int run_resolve(Run *r, Finding *f)
+int run_resolve(Run *r, Fault *f)
 {
     Error text;
     int line;
@@ -164,8 +164,7 @@ int run_resolve(Run *r, Finding *f)
     if (!plan_resolve(&r->loaded->context, r->test->workload, &r->memory, &r->launches,
                       &r->n_launches, &line, &text))
         return 0;
-    finding_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
-    return 1;
+    return fault_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
 }
 
 static void describe(Run *r)
@@ -189,7 +188,7 @@ static double least_work(const Task *t, const Workload *w)
     return task_cost(t, w, &bytes, &flops, NULL) ? 0 : bytes / sizeof(float) + flops;
 }
 
-int run_open(Run *r, Loaded *l, const Case *c, const Run *owner, Finding *f, Error *err)
+int run_open(Run *r, Loaded *l, const Case *c, const Run *owner, Fault *f)
 {
     Error text;
     int line;
@@ -198,16 +197,14 @@ int run_open(Run *r, Loaded *l, const Case *c, const Run *owner, Finding *f, Err
     r->test = c;
     r->work = least_work(l->task, c->workload);
     describe(r);
-    int rc = loaded_ops_compile(l, &c->workload, 1, f, err);
+    int rc = loaded_ops_compile(l, &c->workload, 1, f);
     if (rc || (rc = loaded_ops_at(l, c->workload, f))) return rc;
-    if (plan_buffers(&l->context, c->workload, &r->buffer_bytes, &r->all_buffers, &line, &text)) {
-        finding_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
-        return 1;
-    }
+    if (plan_buffers(&l->context, c->workload, &r->buffer_bytes, &r->all_buffers, &line, &text))
+        return fault_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
     r->memory.buffers = r->buffers = memory_array((size_t)r->all_buffers + 1, sizeof *r->buffers);
     r->lent = memory_array((size_t)r->all_buffers + 1, sizeof *r->lent);
     if (owner) borrow(r, owner);
-    if (allocate(r, owner, err) || (!owner && write_inputs(r, 1, err))) return -1;
+    if (allocate(r, owner, &f->error) || (!owner && write_inputs(r, 1, &f->error))) return -1;
     return run_resolve(r, f);
 }
 
@@ -270,56 +267,32 @@ static int input_changed(Run *r, int input, size_t *at, Error *err)
     return 0;
 }
 
-static int inputs_unchanged(Run *r, Finding *f, Error *err)
+static int inputs_unchanged(Run *r, Fault *f)
 {
     const Loaded *l = r->loaded;
     for (int i = 0; i < r->n_inputs; i++) {
         size_t at;
-        int rc = input_changed(r, i, &at, err);
+        int rc = input_changed(r, i, &at, &f->error);
         if (rc < 0) return -1;
         if (!rc) continue;
-        finding_set(
-            f, OUTCOME_CHEAT, 0,
+        return fault_cheat(
+            f, "input_mutation",
             "the kernel changed its input %s, first at element %zu (%s); inputs are read-only",
             l->task->inputs[i].name, at / dtype_size(l->task->inputs[i].dtype), r->where);
-        snprintf(f->cheat, sizeof f->cheat, "input_mutation");
-        return 1;
     }
     return 0;
 }
 
-int run_inspect(Run *r, Finding *f, Error *err)
+int run_inspect(Run *r, Fault *f)
 {
-    DeviceFault fault = {0};
-    int rc = r->loaded->ops->check_guards(r->loaded->device, &fault, err);
-    if (rc > 0) finding_fault(f, &fault, r->where);
-    return rc ? rc : inputs_unchanged(r, f, err);
+    int rc = r->loaded->ops->check_guards(r->loaded->device, f);
+    if (rc > 0) fault_place(f, r->where);
+    return rc ? rc : inputs_unchanged(r, f);
 }
 
-/* A device that protects inputs stops at the write, as an access out of bounds. Launch again
- * without the protection: when the only effect is a changed input, report input_mutation with the
- * line of the first write. */
-static int explain_protected_write(Run *r, const DeviceFault *first, Finding *f, Error *err)
+void run_fault(const Run *r, Fault *f)
 {
-    DeviceFault fault = {0};
-    Finding change;
-    const Loaded *l = r->loaded;
-    if (first->outcome != OUTCOME_OUT_OF_BOUNDS) return 0;
-    if (write_inputs(r, 0, err) || run_reset(r, err)) return -1;
-    int rc = l->ops->run(l->device, r->launches, r->n_launches, &fault, err);
-    if (rc >= 0) rc = inputs_unchanged(r, &change, err);
-    if (write_inputs(r, 1, err) || rc < 0) return -1;
-    if (rc == 1) {
-        finding_set(f, OUTCOME_CHEAT, first->line, "%s; inputs are read-only (%s)", first->message,
-                    r->where);
-        snprintf(f->cheat, sizeof f->cheat, "input_mutation");
-    }
-    return 0;
-}
-
-void run_fault(const Run *r, const DeviceFault *fault, Finding *f)
-{
-    loaded_ops_fault(f, fault, r->launches, r->n_launches, r->where);
+    loaded_ops_fault(f, r->launches, r->n_launches, r->where);
 }
 
 void run_announce(const Run *r)
@@ -328,29 +301,47 @@ void run_announce(const Run *r)
     if (l->ops->announce) l->ops->announce(l->device, r->work);
 }
 
-int run_launch(Run *r, Finding *f, Error *err)
+/* A device that protects inputs stops at the write, as an access out of bounds. Launch again
+ * without the protection: when the only effect is a changed input, report input_mutation with the
+ * line of the first write. first: the fault as the device has it. Returns 0 or -1. */
+static int explain_protected_write(Run *r, const Fault *first, Fault *f)
 {
-    Loaded *l = r->loaded;
-    DeviceFault fault = {0};
-    if (run_reset(r, err)) return -1;
-    run_announce(r);
-    l->runs++;
-    int rc = l->ops->run(l->device, r->launches, r->n_launches, &fault, err);
-    if (rc < 0) return -1;
-    if (rc == 0) return run_inspect(r, f, err);
-    run_fault(r, &fault, f);
-    return explain_protected_write(r, &fault, f, err) ? -1 : 1;
+    Fault again = {0};
+    const Loaded *l = r->loaded;
+    if (first->outcome != OUTCOME_OUT_OF_BOUNDS) return 0;
+    if (write_inputs(r, 0, &f->error) || run_reset(r, &f->error)) return -1;
+    int rc = l->ops->run(l->device, r->launches, r->n_launches, &again);
+    if (rc >= 0) rc = inputs_unchanged(r, &again);
+    if (rc < 0) f->error = again.error;
+    if (write_inputs(r, 1, rc < 0 ? NULL : &f->error) || rc < 0) return -1;
+    if (rc == 1) {
+        fault_cheat(f, "input_mutation", "%s; inputs are read-only (%s)", first->message, r->where);
+        f->line = first->line;
+    }
+    return 0;
 }
 
-static int never_written(const Run *r, int output, size_t count, size_t first, Finding *f)
+int run_launch(Run *r, Fault *f)
+{
+    Loaded *l = r->loaded;
+    if (run_reset(r, &f->error)) return -1;
+    run_announce(r);
+    l->runs++;
+    int rc = l->ops->run(l->device, r->launches, r->n_launches, f);
+    if (rc <= 0) return rc ? rc : run_inspect(r, f);
+    Fault first = *f;
+    run_fault(r, f);
+    return explain_protected_write(r, &first, f) ? -1 : 1;
+}
+
+static int never_written(const Run *r, int output, size_t count, size_t first, Fault *f)
 {
     const TaskTensor *x = &r->loaded->task->outputs[output];
     size_t n = r->test->output_bytes[output] / dtype_size(x->dtype);
-    finding_set(
+    return fault_set(
         f, OUTCOME_WRONG_RESULT, 0,
         "%s: %zu of the %zu elements of output %s were never written, the first at index %zu",
         r->where, count, n, x->name, first);
-    return 1;
 }
 
 /* Outputs are poisoned with bytes 0xFF: as a float, a NaN that no arithmetic returns. As an integer
@@ -362,7 +353,7 @@ static int is_poison(const unsigned char *p, size_t size)
     return 1;
 }
 
-static int find_unwritten(Run *r, int output, const unsigned char *got, Finding *f)
+static int find_unwritten(Run *r, int output, const unsigned char *got, Fault *f)
 {
     const TaskTensor *x = &r->loaded->task->outputs[output];
     size_t size = dtype_size(x->dtype), n = r->test->output_bytes[output] / size, count = 0,
@@ -375,24 +366,24 @@ static int find_unwritten(Run *r, int output, const unsigned char *got, Finding 
     return count ? never_written(r, output, count, first, f) : 0;
 }
 
-static int compare_on_host(Run *r, int output, Finding *f, Error *err)
+static int compare_on_host(Run *r, int output, Fault *f)
 {
     const Loaded *l = r->loaded;
     Error message;
     unsigned char *got = memory_alloc(r->test->output_bytes[output]);
-    int rc =
-        l->ops->read(l->device, r->memory.outputs[output], got, r->test->output_bytes[output], err);
+    int rc = l->ops->read(l->device, r->memory.outputs[output], got, r->test->output_bytes[output],
+                          &f->error);
     if (!rc) rc = find_unwritten(r, output, got, f);
     const TaskComparison with = case_comparison(r->test, output);
     if (!rc && task_compare(&with, got, r->test->expected[output], &message)) {
-        finding_set(f, OUTCOME_WRONG_RESULT, 0, "%s: %s", r->where, message.text);
+        fault_set(f, OUTCOME_WRONG_RESULT, 0, "%s: %s", r->where, message.text);
         rc = 1;
     }
     free(got);
     return rc;
 }
 
-static int compare_on_device(Run *r, int output, Finding *f, Error *err)
+static int compare_on_device(Run *r, int output, Fault *f)
 {
     const Loaded *l = r->loaded;
     const TaskTensor *x = &l->task->outputs[output];
@@ -402,7 +393,7 @@ static int compare_on_device(Run *r, int output, Finding *f, Error *err)
     DeviceDifference d = {0};
     int rc = l->ops->compare(l->device, r->memory.outputs[output], r->test->golden_expected[output],
                              rotated_elements(r, x, n), x->dtype, n, with.by.atol, with.by.rtol, &d,
-                             err);
+                             &f->error);
     if (rc <= 0) return rc;
     if (d.unwritten && x->dtype != DTYPE_I32)
         return never_written(r, output, d.unwritten, d.first_unwritten, f);
@@ -410,15 +401,14 @@ static int compare_on_device(Run *r, int output, Finding *f, Error *err)
                          &(TaskDifference){d.wrong, d.first, d.worst, d.first_got, d.first_want,
                                            d.worst_got, d.worst_want},
                          &message);
-    finding_set(f, OUTCOME_WRONG_RESULT, 0, "%s: %s", r->where, message.text);
-    return 1;
+    return fault_set(f, OUTCOME_WRONG_RESULT, 0, "%s: %s", r->where, message.text);
 }
 
-int run_compare(Run *r, Finding *f, Error *err)
+int run_compare(Run *r, Fault *f)
 {
     for (int i = 0; i < r->n_outputs; i++) {
-        int rc = r->test->golden_expected[i] ? compare_on_device(r, i, f, err)
-                                             : compare_on_host(r, i, f, err);
+        int rc =
+            r->test->golden_expected[i] ? compare_on_device(r, i, f) : compare_on_host(r, i, f);
         if (rc) return rc;
     }
     return 0;

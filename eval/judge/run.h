@@ -2,7 +2,7 @@
  * filled, the plan's launches are resolved for them, and what the launches leave is compared with
  * the reference.
  *
- * Functions with a Finding return 0, 1 or -1 as in eval/judge/loaded.h. The others return 0, or -1
+ * Functions with a Fault return 0, 1 or -1 as in eval/device/fault.h. The others return 0, or -1
  * for a failure of the evaluator (in *err). */
 #ifndef EVAL_JUDGE_RUN_H
 #define EVAL_JUDGE_RUN_H
@@ -31,7 +31,7 @@ typedef struct {
 /* Allocate and fill the memory of case c, and resolve the launches. owner: NULL, or a run of the
  * same task and workload, closed after this one. This run then uses the owner's inputs and outputs,
  * and its plan's buffers of equal sizes, since the address of a buffer changes its speed. */
-int run_open(Run *r, Loaded *l, const Case *c, const Run *owner, Finding *f, Error *err);
+int run_open(Run *r, Loaded *l, const Case *c, const Run *owner, Fault *f);
 void run_close(Run *r);
 /* The sizes of the buffers that the open run allocated, in that order. Returns how many there are: at
  * most 2 * TASK_MAX_TENSORS + all_buffers. */
@@ -48,14 +48,14 @@ int64_t run_rotations(const Run *r);
 void run_announce(const Run *r);               /* tells the device how much work the next run is */
 int run_reset(Run *r, Error *err);             /* poison the outputs and the plan's buffers */
 int run_reset_own_buffers(Run *r, Error *err); /* poison the plan's buffers that are not lent */
-int run_resolve(Run *r, Finding *f);           /* resolve the launches again, after loaded_again */
+int run_resolve(Run *r, Fault *f);             /* resolve the launches again, after loaded_again */
 /* Reset, launch all, then run_inspect. */
-int run_launch(Run *r, Finding *f, Error *err);
-/* A fault of the run's launches as the verdict reports it. */
-void run_fault(const Run *r, const DeviceFault *fault, Finding *f);
+int run_launch(Run *r, Fault *f);
+/* Make the device's fault of the run's launches what the verdict reports (loaded_ops_fault). */
+void run_fault(const Run *r, Fault *f);
 /* Check the guard zones and that the inputs are unchanged. */
-int run_inspect(Run *r, Finding *f, Error *err);
-int run_compare(Run *r, Finding *f, Error *err); /* every output with the reference */
+int run_inspect(Run *r, Fault *f);
+int run_compare(Run *r, Fault *f); /* every output with the reference */
 /* run_compare and run_inspect with one wait for the device. Returns 0 when both pass. Returns 1
  * when one fails, or when the device cannot do this: those two functions then say which. */
 int run_matches(const Run *r, Error *err);

@@ -6,16 +6,15 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/judge/checks.h"
 #include "eval/judge/loaded_ops.h"
 #include "eval/sim/time/profile.h"
 
 static const size_t case_bytes = (size_t)256 << 20;
 
 struct Sanitizer {
-    char name[64], arch[16]; /* "sim:h100" */
-    const DeviceOps *ops;
-    Device *device; /* NULL until the first check */
-    Cases *cases;
+    char name[64];       /* "sim:h100" */
+    Evaluator simulator; /* its device is NULL until the first check */
 };
 
 Sanitizer *sanitizer_new(const char *arch)
@@ -25,7 +24,6 @@ Sanitizer *sanitizer_new(const char *arch)
         if (strcmp(p->arch, arch)) continue;
         Sanitizer *s = memory_alloc(sizeof *s);
         snprintf(s->name, sizeof s->name, "sim:%s", p->name);
-        snprintf(s->arch, sizeof s->arch, "%s", arch);
         return s;
     }
     return NULL;
@@ -34,18 +32,22 @@ Sanitizer *sanitizer_new(const char *arch)
 void sanitizer_free(Sanitizer *s)
 {
     if (!s) return;
-    if (s->cases) cases_free(s->cases);
-    if (s->device) s->ops->close(s->device);
+    Machine *m = &s->simulator.machine;
+    if (s->simulator.cases) cases_free(s->simulator.cases);
+    if (m->device) m->ops->close(m->device);
     free(s);
 }
 
-static int open_device(Sanitizer *s, Error *err)
+static int open_device(Sanitizer *s, const Evaluator *of, Error *err)
 {
     const char *arg;
-    if (s->device) return 0;
-    s->ops = device_find(s->name, &arg, err);
-    if (!s->ops || s->ops->open(arg, &s->device, err)) return -1;
-    s->cases = cases_new(case_bytes, s->ops, s->device);
+    Machine *m = &s->simulator.machine;
+    s->simulator.seed = of->seed;
+    m->compiler = of->machine.compiler;
+    if (m->device) return 0;
+    m->ops = device_find(s->name, &arg, err);
+    if (!m->ops || m->ops->open(arg, &m->device, err)) return -1;
+    s->simulator.cases = cases_new(case_bytes, m->ops, m->device);
     return 0;
 }
 
@@ -68,27 +70,29 @@ static CompileResult copy_code(const CompileResult *of)
     return r;
 }
 
-static int run_checks(Sanitizer *s, const Loaded *of, Compiler *compiler, uint64_t seed,
-                      ChecksPassed *own, Finding *f, Error *err)
+/* Load the code of another judgement. */
+static int load(Judgement *own, const Judgement *of)
 {
-    Loaded l;
     const Workload *list[TASK_MAX_WORKLOADS];
-    int n = 0;
-    CompileResult code = copy_code(&of->code);
-    for (int i = 0; i < of->task->n_workloads; i++)
-        if (of->task->workloads[i].role == ROLE_CHECK) list[n++] = &of->task->workloads[i];
-    int rc = loaded_open(&l, s->ops, s->device, of->task, of->plan, 0, &code, f, err);
+    int n = 0, rc = candidate_parse(of->source, of->len, &own->candidate, &own->fault);
+    for (int i = 0; i < own->task->n_workloads; i++)
+        if (own->task->workloads[i].role == ROLE_CHECK) list[n++] = &own->task->workloads[i];
+    loaded_init(&own->loaded, &own->evaluator->machine, own->task, 0);
+    if (rc) return rc;
+    CompileResult code = copy_code(&of->loaded.code);
+    rc = loaded_open(&own->loaded, &own->candidate.plan, &code, &own->fault);
     compile_result_release(&code);
-    l.compiler = compiler;
-    if (!rc) rc = loaded_ops_compile(&l, list, n, f, err);
-    if (!rc) rc = checks_run(&l, s->cases, seed, own, f, err);
-    int follows = rc > 0 ? loaded_follow(&l, err) : 0;
-    if (follows > 0) rc = checks_run(&l, s->cases, seed, own, f, err);
-    if (follows > 0 && !rc) checks_warn(own, &l);
-    if (follows < 0) rc = -1;
-    loaded_unfollow(&l);
-    loaded_close(&l);
-    return rc;
+    return rc ? rc : loaded_ops_compile(&own->loaded, list, n, &own->fault);
+}
+
+static int run_checks(Judgement *own, const Judgement *of)
+{
+    int rc = load(own, of);
+    if (!rc) rc = checks_run(own);
+    int follows = rc > 0 ? loaded_follow(&own->loaded, &own->fault.error) : 0;
+    if (follows > 0) rc = checks_run(own);
+    if (follows > 0 && !rc) checks_warn(own);
+    return follows < 0 ? -1 : rc;
 }
 
 static int is_finding(Outcome o)
@@ -96,26 +100,42 @@ static int is_finding(Outcome o)
     return o == OUTCOME_RACE || o == OUTCOME_UNINITIALISED || o == OUTCOME_OUT_OF_BOUNDS;
 }
 
-int sanitizer_check(Sanitizer *s, const Loaded *l, Compiler *compiler, uint64_t seed,
-                    ChecksPassed *passed, Finding *f, Error *err)
+static int report(const Sanitizer *s, const Judgement *own, int rc, Judgement *j)
 {
-    ChecksPassed own = {0};
-    Finding found = {0};
-    if (open_device(s, err)) return -1;
-    int rc = run_checks(s, l, compiler, seed, &own, &found, err);
-    if (rc < 0) return -1;
-    memcpy(passed->warnings, own.warnings, sizeof own.warnings);
-    passed->n_warnings = own.n_warnings;
-    if (!rc) {
-        checks_pass(passed, "%s finds no race, no undefined value, nothing out of bounds", s->name);
-    } else if (is_finding(found.outcome)) {
-        *f = found;
-        snprintf(f->message, sizeof f->message, "%s, which executed this kernel's checks: %.1900s",
-                 s->name, found.message);
-    } else {
-        checks_pass(passed, "%s could not check it: %s: %.50s", s->name,
-                    outcome_name(found.outcome), found.message);
-        rc = 0;
+    const Fault *found = &own->fault;
+    if (rc < 0) {
+        j->fault.error = found->error;
+        return -1;
     }
+    memcpy(j->verdict.warnings, own->verdict.warnings, sizeof j->verdict.warnings);
+    j->verdict.n_warnings = own->verdict.n_warnings;
+    if (!rc) {
+        verdict_pass(&j->verdict, "%s finds no race, no undefined value, nothing out of bounds",
+                     s->name);
+        return 0;
+    }
+    if (is_finding(found->outcome))
+        return fault_set(&j->fault, found->outcome, found->line,
+                         "%s, which executed this kernel's checks: %.1900s", s->name,
+                         found->message);
+    verdict_pass(&j->verdict, "%s could not check it: %s: %.50s", s->name,
+                 outcome_name(found->outcome), found->message);
+    return 0;
+}
+
+int step_sanitize(Judgement *j)
+{
+    Sanitizer *s = j->evaluator->sanitizer;
+    if (!s) {
+        verdict_pass(&j->verdict, "no simulator could check it: none has %s",
+                     evaluator_device(j->evaluator)->arch);
+        return 0;
+    }
+    if (open_device(s, j->evaluator, &j->fault.error)) return -1;
+    Judgement *own = memory_alloc(sizeof *own);
+    judgement_begin(own, &s->simulator, j->task, j->source, j->len);
+    int rc = report(s, own, run_checks(own, j), j);
+    judgement_release(own);
+    free(own);
     return rc;
 }

@@ -176,7 +176,8 @@ static int find_spans(const Run *r, size_t bytes, Span *spans)
     return n;
 }
 
-/* Adds `share` positions of the span, in order: its ends, and one of each of equal parts between them. */
+/* Adds `share` positions of the span, in order: its ends, and one of each of equal parts between
+ * them. */
 static void choose_in(const Span *s, int64_t share, uint64_t seed, int64_t *at)
 {
     int64_t length = (int64_t)(s->end - s->from), parts = share - 2;
@@ -196,8 +197,9 @@ static int64_t choose_pair(const Span *spans, int n, uint64_t drawn, int64_t *at
     return at[0] < at[1] ? 2 : 1;
 }
 
-/* Chooses at most `limit` positions, two or more, in order. The first and the last span are among them; the
- * others follow from the seed of the contents, so that a source cannot be right there alone. */
+/* Chooses at most `limit` positions, two or more, in order. The first and the last span are among
+ * them; the others follow from the seed of the contents, so that a source cannot be right there
+ * alone. */
 static int64_t choose(const Span *spans, int n, int64_t limit, uint64_t seed, int64_t *at)
 {
     uint64_t drawn = random_hash(&seed, sizeof seed);
@@ -266,8 +268,7 @@ static void take_unwritten(const Run *r, const Gathered *g, int i, int64_t k, si
 }
 
 /* An element that was not written is not compared. */
-static int compare_output(const TimedContents *c, Run *r, const Gathered *g, int i, Finding *f,
-                          Error *err)
+static int compare_output(const TimedContents *c, Run *r, const Gathered *g, int i, Fault *f)
 {
     const Loaded *l = r->loaded;
     const Task *t = l->task;
@@ -281,15 +282,15 @@ static int compare_output(const TimedContents *c, Run *r, const Gathered *g, int
     int rc = 0;
     for (int64_t k = 0; k < g->n && !rc; k++) {
         rc = l->ops->read(l->device, r->memory.outputs[i] + (size_t)g->at[k] * each,
-                          got + (size_t)k * each, each, err);
+                          got + (size_t)k * each, each, &f->error);
         if (!rc) take_unwritten(r, g, i, k, each, got + (size_t)k * each);
     }
     TaskComparison with = {t, &g->w, i, c->test.tolerance[i]};
     with.by.atol *= share;
     if (!rc && task_compare(&with, got, g->out[i], &message)) {
-        finding_set(f, OUTCOME_WRONG_RESULT, 0, "%s, %lld of %s from %lld to %lld gathered: %s",
-                    r->where, (long long)g->n, t->axis_name[t->turns], (long long)g->at[0],
-                    (long long)g->at[g->n - 1], message.text);
+        fault_set(f, OUTCOME_WRONG_RESULT, 0, "%s, %lld of %s from %lld to %lld gathered: %s",
+                  r->where, (long long)g->n, t->axis_name[t->turns], (long long)g->at[0],
+                  (long long)g->at[g->n - 1], message.text);
         rc = 1;
     }
     free(got);
@@ -336,7 +337,7 @@ static void swap_kept(TimedContents *c, Gathered *g)
 }
 
 static int compare_gathered(TimedContents *c, Run *r, Gathered *g, const unsigned char *comparable,
-                            int costly, Finding *f, Error *err)
+                            int costly, Fault *f)
 {
     Task *t = r->loaded->task;
     int rc = 0;
@@ -345,10 +346,10 @@ static int compare_gathered(TimedContents *c, Run *r, Gathered *g, const unsigne
     if (is_kept)
         swap_kept(c, g);
     else
-        rc = expect_gathered(c, t, g, err);
+        rc = expect_gathered(c, t, g, &f->error);
     if (costly) forget_wide(c);
     for (int i = 0; i < t->n_outputs && !rc; i++)
-        if (comparable[i] && task_turns(t, &t->outputs[i])) rc = compare_output(c, r, g, i, f, err);
+        if (comparable[i] && task_turns(t, &t->outputs[i])) rc = compare_output(c, r, g, i, f);
     if (costly) {
         swap_kept(c, g);
         c->n_kept = rc < 0 ? 0 : g->n;
@@ -370,8 +371,7 @@ static int next_written(const Run *r, int output, size_t *from, size_t *end)
 }
 
 /* The written elements of an output. Adds their number to *compared. */
-static int compare_written(const TimedContents *c, Run *r, int i, int64_t *compared, Finding *f,
-                           Error *err)
+static int compare_written(const TimedContents *c, Run *r, int i, int64_t *compared, Fault *f)
 {
     const Loaded *l = r->loaded;
     const TaskTensor *y = &l->task->outputs[i];
@@ -385,32 +385,33 @@ static int compare_written(const TimedContents *c, Run *r, int i, int64_t *compa
     for (size_t at = 0; next_written(r, i, &at, &end); at = end + !(end - at))
         for (size_t some; at < end; at += some) {
             some = end - at < READ / size ? end - at : READ / size;
-            if (l->ops->read(l->device, r->memory.outputs[i] + at * size, got, some * size, err))
+            if (l->ops->read(l->device, r->memory.outputs[i] + at * size, got, some * size,
+                             &f->error))
                 return -1;
             task_differences(&with, got, c->kept[i] + at, at, some, &d);
         }
     *compared += (int64_t)n;
     if (!d.bad) return 0;
     task_difference_text(&with, &d, &message);
-    finding_set(f, OUTCOME_WRONG_RESULT, 0, "%s, %zu elements: %s", r->where, n, message.text);
+    fault_set(f, OUTCOME_WRONG_RESULT, 0, "%s, %zu elements: %s", r->where, n, message.text);
     return 1;
 }
 
 static int compare_whole(TimedContents *c, Run *r, const unsigned char *comparable,
-                         int64_t *compared, Finding *f, Error *err)
+                         int64_t *compared, Fault *f)
 {
     Task *t = r->loaded->task;
     Gathered g = {.w = *c->test.workload};
     int rc = 0;
     if (!c->is_whole) {
-        rc = expect_gathered(c, t, &g, err);
+        rc = expect_gathered(c, t, &g, &f->error);
         forget_wide(c);
         swap_kept(c, &g);
         c->is_whole = !rc;
     }
     for (int i = 0; i < t->n_outputs; i++) free(g.out[i]);
     for (int i = 0; i < t->n_outputs && !rc; i++)
-        if (comparable[i]) rc = compare_written(c, r, i, compared, f, err);
+        if (comparable[i]) rc = compare_written(c, r, i, compared, f);
     return rc;
 }
 
@@ -440,21 +441,21 @@ int timed_compares_all(const Task *t, const unsigned char *comparable)
 }
 
 int timed_compare(TimedContents *c, Run *r, const unsigned char *comparable, int64_t *positions,
-                  Finding *f, Error *err)
+                  Fault *f)
 {
     Task *t = r->loaded->task;
     const Workload *w = c->test.workload;
     int costly;
     int64_t limit = max_positions(t, w, &costly);
     *positions = 0;
-    if (c->shared && is_whole(t, w)) return compare_whole(c, r, comparable, positions, f, err);
+    if (c->shared && is_whole(t, w)) return compare_whole(c, r, comparable, positions, f);
     if (!limit || (costly && !c->shared) || !comparable[0]) return 0;
     Span *spans = memory_array(RUNS, sizeof *spans);
     Gathered g = {.w = *w, .at = memory_array((size_t)limit, sizeof *g.at)};
     int n = find_spans(r, c->test.output_bytes[0] / (size_t)w->axis[t->turns], spans);
     g.n = choose(spans, n, limit, c->test.seed, g.at);
     g.w.axis[t->turns] = g.n;
-    int rc = g.n ? compare_gathered(c, r, &g, comparable, costly, f, err) : 0;
+    int rc = g.n ? compare_gathered(c, r, &g, comparable, costly, f) : 0;
     if (!rc) *positions = g.n;
     free(spans);
     free(g.at);

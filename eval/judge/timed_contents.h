@@ -1,14 +1,14 @@
 /* The inputs of a timed workload for a simulator, which runs a sample of its blocks. They are drawn
  * in parts where they are first read, and kept for the next candidate.
  *
- * timed_compare checks what the sampled blocks wrote. It takes a few positions along the task's
- * axis `turns` and runs the reference on the tensors gathered there, where positions along this axis
- * do not depend on one another (positions.h). It compares only written elements. It compares nothing
- * where another dimension has the axis's name, or one position costs too much. Of costly positions two are
- * compared, in the contents that all candidates share, and their outputs are kept. So is the whole
- * reference of these contents where the task has no such positions and it is cheap.
- * An output is compared where one launch wrote it, from complete contents: the sampled blocks of a later
- * launch need not finish what those of an earlier one wrote. */
+ * * timed_compare checks what the sampled blocks wrote. It takes a few positions along the task's
+ * axis `turns` and runs the reference on the tensors gathered there, where positions along this
+ * axis do not depend on one another (positions.h). It compares only written elements. It compares
+ * nothing where another dimension has the axis's name, or one position costs too much. Of costly
+ * positions two are compared, in the contents that all candidates share, and their outputs are
+ * kept. So is the whole reference of these contents where the task has no such positions and it is
+ * cheap. An output is compared where one launch wrote it, from complete contents: the sampled
+ * blocks of a later launch need not finish what those of an earlier one wrote. */
 #ifndef EVAL_JUDGE_TIMED_CONTENTS_H
 #define EVAL_JUDGE_TIMED_CONTENTS_H
 
@@ -35,14 +35,15 @@ void timed_contents_free(TimedContents *c);
 int timed_is_compared(Task *t, const Workload *w);
 /* What timed_compare counts: the axis's name, or "elements" of a whole reference. */
 const char *timed_unit(Task *t, const Workload *w);
-/* Compares the comparable outputs (DeviceSample) of run r, whose case is c->test. Sets *positions to those
- * compared, by timed_unit. */
+/* Compares the comparable outputs (DeviceSample) of run r, whose case is c->test. Sets *positions
+ * to those compared, by timed_unit. */
 int timed_compare(TimedContents *c, Run *r, const unsigned char *comparable, int64_t *positions,
-                  Finding *f, Error *err);
+                  Fault *f);
 /* Does timed_compare look at every output? */
 int timed_compares_all(const Task *t, const unsigned char *comparable);
 
-/* The memory of a whole reference that is kept, and its end: it is computed again where it is needed. */
+/* The memory of a whole reference that is kept, and its end: it is computed again where it is
+ * needed. */
 size_t timed_whole_bytes(const TimedContents *c);
 void timed_forget_whole(TimedContents *c);
 

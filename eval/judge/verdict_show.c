@@ -121,7 +121,27 @@ void show_text(FILE *out, const char *task, const Verdict *v, int profile)
     if (profile && v->timing && v->timing->n_counters) show_counters(out, v->timing);
 }
 
+void show_steps(FILE *out, const Verdict *v)
+{
+    double all = 0;
+    for (int i = 0; i < v->n_steps; i++) {
+        int last = i == v->n_steps - 1 && v->outcome != OUTCOME_OK;
+        fprintf(out, "  %-12s %10.1f ms%s\n", v->steps[i].name, v->steps[i].ms,
+                last ? " (failed)" : "");
+        all += v->steps[i].ms;
+    }
+    fprintf(out, "  %-12s %10.1f ms\n", "all", all);
+}
+
 /* ---- JSON ---- */
+
+static json_t *steps_json(const Verdict *v)
+{
+    json_t *o = json_object();
+    for (int i = 0; i < v->n_steps; i++)
+        json_object_set_new(o, v->steps[i].name, json_real(v->steps[i].ms));
+    return o;
+}
 
 static json_t *counters_json(const DeviceCounter *c, int n)
 {
@@ -194,7 +214,7 @@ static json_t *field_json(const Verdict *v, const char *task, const VerdictField
     return NULL;
 }
 
-int show_json(FILE *out, const char *task, const Verdict *v, Error *err)
+int show_json(FILE *out, const char *task, const Verdict *v, int steps, Error *err)
 {
     json_t *o = json_object();
     int rc = 0;
@@ -205,6 +225,7 @@ int show_json(FILE *out, const char *task, const Verdict *v, Error *err)
             rc = error_set(err, ERROR_INVALID, "the verdict's field %s cannot be written as JSON",
                            f->name);
     }
+    if (!rc && steps) json_object_set_new(o, "steps", steps_json(v));
     if (!rc && json_dumpf(o, out, JSON_COMPACT))
         rc = error_set(err, ERROR_IO, "cannot write the verdict");
     if (!rc) fputc('\n', out);

@@ -58,13 +58,12 @@ static void compile_job(Compiler *c, const char *arch, const Buffer *body, Buffe
 {
     Job job;
     Candidate candidate;
-    Outcome outcome;
     CompileResult result;
+    Fault unused;
     const char *key;
-    int line;
     buffer_clear(frame);
     if (job_decode(body->data, body->len, &job, NULL)) return;
-    if (!candidate_parse(job.source, job.source_len, &candidate, &outcome, &line, NULL) &&
+    if (!candidate_parse(job.source, job.source_len, &candidate, &unused) &&
         candidate.plan.n_kernels) {
         const char **names = plan_kernel_names(&candidate.plan);
         CompileRequest request = {arch,          candidate.source,

@@ -156,7 +156,7 @@ static int place_variables(Device *d, DeviceModule *m, PtxModule *ptx, Outcome *
 }
 
 /* Reports a module that cannot be loaded. Returns 1. */
-static int load_fault(DeviceFault *fault, Outcome outcome, const Error *why)
+static int load_fault(Fault *fault, Outcome outcome, const Error *why)
 {
     memset(fault, 0, sizeof *fault);
     fault->outcome = outcome;
@@ -165,13 +165,11 @@ static int load_fault(DeviceFault *fault, Outcome outcome, const Error *why)
     return 1;
 }
 
-static int sim_load(Device *d, const DeviceCode *code, int home, DeviceModule **out,
-                    DeviceFault *fault, Error *err)
+static int sim_load(Device *d, const DeviceCode *code, int home, DeviceModule **out, Fault *fault)
 {
     Error why;
     Outcome outcome;
     PtxModule ptx;
-    (void)err;
     if (!code) { /* library calls only */
         *out = memory_alloc(sizeof **out);
         (*out)->trusted = home == HOME_TRUSTED;
@@ -341,9 +339,9 @@ static int sim_fill_lazily(Device *d, DevicePtr p, DeviceFill *fill, void *of, i
 }
 
 /* Every access is checked, so the guard zones between buffers cannot change. */
-static int sim_check_guards(Device *d, DeviceFault *fault, Error *err)
+static int sim_check_guards(Device *d, Fault *fault)
 {
-    (void)d, (void)fault, (void)err;
+    (void)d, (void)fault;
     return 0;
 }
 
@@ -365,7 +363,7 @@ static int sim_follow(Device *d, int on)
     return on && doubted == DOUBTED_USED ? DEVICE_FOLLOWS_USES : on;
 }
 
-static const DeviceFault *sim_warning(Device *d, int i)
+static const Fault *sim_warning(Device *d, int i)
 {
     return d->exec.doubts ? doubts_event(d->exec.doubts, i) : NULL;
 }

@@ -38,7 +38,7 @@ struct BlockWork {
 };
 
 /* Reports a launch that cannot start, in a sentence that goes on behind "kernel NAME". Returns 1. */
-__attribute__((format(printf, 3, 4))) static int refuse(DeviceFault *fault, const DeviceLaunch *l,
+__attribute__((format(printf, 3, 4))) static int refuse(Fault *fault, const DeviceLaunch *l,
                                                         const char *fmt, ...)
 {
     char name[64];
@@ -76,7 +76,7 @@ static int is_exhausted(const Device *d, const DeviceLaunch *l)
 }
 
 /* Reports that all runs together are too long. Returns 1. */
-static int exhausted(DeviceFault *fault, const DeviceLaunch *l)
+static int exhausted(Fault *fault, const DeviceLaunch *l)
 {
     refuse(fault, l,
            ": the runs of the candidate take more than the limit of instructions, all "
@@ -99,7 +99,7 @@ static void account_buffers(Device *d, const DeviceLaunch *l)
 }
 
 /* Takes the host work of a library call of a candidate's op line. Returns 0, or 1 with a fault. */
-static int charge_call(Device *d, const DeviceLaunch *l, DeviceFault *fault)
+static int charge_call(Device *d, const DeviceLaunch *l, Fault *fault)
 {
     if (!l->module || l->module->trusted) return 0;
     account(d, l, library_run_cost(l));
@@ -171,11 +171,11 @@ static uint32_t l1_sets(const Device *d, const DeviceLaunch *l, int registers, u
 
 /* Runs all blocks, or those of a sample. Returns 0, 1 with a fault, or -1 with an Error. The
  * counters are in d->exec.counts. */
-static int run_one(Device *d, const DeviceLaunch *l, Sample *s, DeviceFault *fault, Error *err)
+static int run_one(Device *d, const DeviceLaunch *l, Sample *s, Fault *fault)
 {
     Exec *x = &d->exec;
     const Function *f = code_find_entry(&l->module->code, l->kernel);
-    if (!f) return error_set(err, ERROR_INVALID, "no kernel %s in the module", l->kernel);
+    if (!f) return error_set(&fault->error, ERROR_INVALID, "no kernel %s in the module", l->kernel);
     size_t shared = (size_t)f->static_shared + l->shared_bytes;
     if (shared > d->info.max_shared_per_block)
         return refuse(fault, l,
@@ -231,13 +231,12 @@ static int renew(Device *d, const DeviceLaunch *l, Error *err)
 
 /* Returns 0, or -1 with an Error; for a call that stands for an op line, 1 with a fault: its plan
  * passed it the wrong memory. */
-static int call_library(Device *d, const DeviceLaunch *launches, int i, DeviceFault *fault,
-                        Error *err)
+static int call_library(Device *d, const DeviceLaunch *launches, int i, Fault *fault)
 {
     Error why;
     if (!library_run(&d->mem, &launches[i], &why)) return 0;
     if (!launches[i].op) {
-        if (err) *err = why;
+        fault->error = why;
         return -1;
     }
     fault->outcome = OUTCOME_OUT_OF_BOUNDS;
@@ -263,7 +262,7 @@ static int64_t reversed_limit(const Device *d, int64_t limit)
 /* Runs n launches. p: takes counters, times and lines; NULL: they are not wanted, and requests to
  * global memory are not counted. */
 static int run_sequence(Device *d, const DeviceLaunch *launches, int n, int64_t limit,
-                        Prediction *p, DeviceFault *fault, Error *err)
+                        Prediction *p, Fault *fault)
 {
     memset(fault, 0, sizeof *fault);
     d->exec.counted = p || d->counted;
@@ -274,20 +273,21 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, int64_t 
     d->exec.budget = limit;
     d->exec.ample = limit - d->used > SLACK / 2;
     for (int i = 0; i < n; i++) {
-        if (renew(d, &launches[i], err)) return -1;
+        if (renew(d, &launches[i], &fault->error)) return -1;
         if (launches[i].library_args) {
             int rc = charge_call(d, &launches[i], fault);
             fault->launch = i;
-            if (!rc) rc = call_library(d, launches, i, fault, err);
+            if (!rc) rc = call_library(d, launches, i, fault);
             if (rc) return rc;
             if (!p) continue;
-            if (library_time(d, &launches[i], &p->work.counts[i], &p->times[i], NULL, err))
+            if (library_time(d, &launches[i], &p->work.counts[i], &p->times[i], NULL,
+                             &fault->error))
                 return -1;
             add_lines(d, &launches[i], &p->work.counts[i], &p->times[i], &p->lines);
             continue;
         }
         int64_t before = d->exec.budget;
-        int r = run_one(d, &launches[i], NULL, fault, err);
+        int r = run_one(d, &launches[i], NULL, fault);
         account(d, &launches[i], before - d->exec.budget);
         if (r > 0 && fault->outcome == OUTCOME_TIMEOUT && is_exhausted(d, &launches[i]))
             r = exhausted(fault, &launches[i]);
@@ -319,9 +319,9 @@ static int64_t check_limit(const Device *d)
     return (int64_t)fmax((double)(d->limit / CHECK_SHARE), least);
 }
 
-int sim_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)
+int sim_run(Device *d, const DeviceLaunch *launches, int n, Fault *fault)
 {
-    return run_sequence(d, launches, n, check_limit(d), NULL, fault, err);
+    return run_sequence(d, launches, n, check_limit(d), NULL, fault);
 }
 
 void sim_disturb(Device *d, int on)
@@ -341,11 +341,11 @@ int sim_fits(Device *d, const DeviceLaunch *launches, int n)
     return work <= (double)(d->limit / ATTEMPT_SHARE);
 }
 
-int sim_attempt(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)
+int sim_attempt(Device *d, const DeviceLaunch *launches, int n, Fault *fault)
 {
     int64_t used = d->used, total = d->total;
     d->total = 0;
-    int r = run_sequence(d, launches, n, d->limit / ATTEMPT_SHARE, NULL, fault, err);
+    int r = run_sequence(d, launches, n, d->limit / ATTEMPT_SHARE, NULL, fault);
     d->used = used;
     d->total = total;
     return r;
@@ -363,12 +363,11 @@ static void conclude(const Device *d, const SimCounts *counts, const LaunchTime 
 }
 
 /* Predicts from a single run: a prediction has no noise. */
-int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
-                DeviceFault *fault, Error *err)
+int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, Fault *fault)
 {
-    if (!out) return run_sequence(d, launches, n, d->limit, NULL, fault, err);
+    if (!out) return run_sequence(d, launches, n, d->limit, NULL, fault);
     Prediction p = {.work = work_new(n), .times = memory_array((size_t)n + 1, sizeof *p.times)};
-    int r = run_sequence(d, launches, n, d->limit, &p, fault, err);
+    int r = run_sequence(d, launches, n, d->limit, &p, fault);
     if (!r) conclude(d, p.work.counts, p.times, n, &p.lines, out);
     line_costs_release(&p.lines);
     work_release(&d->predicted);
@@ -392,8 +391,7 @@ static int64_t sample_limit(const Device *d, const DeviceLaunch *l, const SimCou
 
 /* Samples launch i, or scales the counters of the smaller launch. Returns as run_one. */
 static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out,
-                      SampledOutputs *state, SimCounts *counts, LaunchUses *uses,
-                      DeviceFault *fault, Error *err)
+                      SampledOutputs *state, SimCounts *counts, LaunchUses *uses, Fault *fault)
 {
     Sample s;
     Occupancy o;
@@ -405,7 +403,7 @@ static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out
     const Function *f = code_find_entry(&l->module->code, l->kernel);
     sample_begin(&s, l, f ? f->ptx->cluster : alone, &d->mem);
     int64_t limit = x->budget = grant(d, l, sample_limit(d, l, small, out->growth));
-    int r = run_one(d, l, &s, fault, err);
+    int r = run_one(d, l, &s, fault);
     account(d, l, limit - x->budget);
     d->sampled[i] =
         (struct BlockWork){(double)(s.blocks * s.cluster),
@@ -481,7 +479,7 @@ static void hold(const Device *d, const DeviceLaunch *launches, const SequenceWo
 }
 
 int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, DeviceTiming *out,
-               DeviceFault *fault, Error *err)
+               Fault *fault)
 {
     SequenceWork work = work_new(n);
     SimCounts *counts = work.counts;
@@ -502,9 +500,9 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
     for (int i = 0; i < n && !r; i++) {
         Error why;
         memset(fault, 0, sizeof *fault);
-        if ((r = renew(d, &launches[i], err))) break;
+        if ((r = renew(d, &launches[i], &fault->error))) break;
         if (launches[i].library_args) { /* what it writes reads as zeros */
-            r = library_time(d, &launches[i], &counts[i], &times[i], s, err);
+            r = library_time(d, &launches[i], &counts[i], &times[i], s, &fault->error);
             if (!r) add_lines(d, &launches[i], &counts[i], &times[i], &lines);
             o.guessed = 1;
             continue;
@@ -513,7 +511,7 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
             counts[i] = counts[i - 1];
             o.guessed = 1;
         } else {
-            r = sample_one(d, &launches[i], i, s, &o, &counts[i], &work.uses[i], fault, err);
+            r = sample_one(d, &launches[i], i, s, &o, &counts[i], &work.uses[i], fault);
         }
         fault->launch = i;
         s->written_bytes += (double)counts[i].footprint_write_bytes;

@@ -36,13 +36,12 @@ struct DeviceModule {
 
 /* The functions of DeviceOps with these names. */
 void sim_announce(Device *d, double work);
-int sim_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
+int sim_run(Device *d, const DeviceLaunch *launches, int n, Fault *fault);
 void sim_disturb(Device *d, int on);
 int sim_fits(Device *d, const DeviceLaunch *launches, int n);
-int sim_attempt(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err);
-int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
-                DeviceFault *fault, Error *err);
+int sim_attempt(Device *d, const DeviceLaunch *launches, int n, Fault *fault);
+int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, Fault *fault);
 int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, DeviceTiming *out,
-               DeviceFault *fault, Error *err);
+               Fault *fault);
 
 #endif

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "eval/candidate/plan.h"
-#include "eval/judge/baseline.h"
 #include "stages/policy/prompt_facts.h"
 
 /* ---- what a candidate is ---- */
@@ -164,7 +163,7 @@ static const char *step_name(const Plan *p, const PlanStep *s)
 /* Names the baseline's launches and library calls. */
 static void put_launches(Buffer *out, const Task *t)
 {
-    const char *source = baseline_text(t, NULL);
+    const char *source = task_baseline(t);
     Plan p;
     Error err;
     int line;

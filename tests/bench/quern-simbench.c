@@ -37,14 +37,14 @@ static int load(Device *d, const Case *c, DeviceModule **m, Error *err)
 {
     Buffer text;
     char path[4096];
-    DeviceFault fault;
+    Fault fault;
     buffer_init(&text, 1 << 20);
     snprintf(path, sizeof path, "%s/%s", fixture_path("tests/fixtures/ptx"), c->file);
     int r = file_read(path, 1 << 20, &text, err);
     if (!r) {
         DeviceCode code = {.ptx = text.data, .ptx_len = text.len};
-        r = ops->load(d, &code, 0, m, &fault, err);
-        if (r > 0) r = error_set(err, ERROR_INVALID, "%s", fault.message);
+        r = ops->load(d, &code, 0, m, &fault);
+        if (r) r = fault_as_error(&fault, r, err);
     }
     buffer_release(&text);
     return r;
@@ -58,7 +58,7 @@ static int measure(Device *d, const Case *c, int n, int runs, Error *err)
     DevicePtr p[3];
     static const char *const labels[] = {"input a", "input b", "output c"};
     DeviceModule *m;
-    DeviceFault fault;
+    Fault fault;
     if (load(d, c, &m, err)) return -1;
     DeviceLaunch l = {.module = m,
                       .kernel = c->kernel,
@@ -78,8 +78,8 @@ static int measure(Device *d, const Case *c, int n, int runs, Error *err)
     double best = 1e30;
     for (int i = 0; i < runs; i++) {
         double start = clock_seconds();
-        int r = ops->run(d, &l, 1, &fault, err);
-        if (r) return r < 0 ? -1 : error_set(err, ERROR_INVALID, "%s", fault.message);
+        int r = ops->run(d, &l, 1, &fault);
+        if (r) return fault_as_error(&fault, r, err);
         double s = clock_seconds() - start;
         best = s < best ? s : best;
     }

@@ -106,6 +106,37 @@ static void put_field(Record *r, const Verdict *v, const char *task, const Verdi
     }
 }
 
+void verdict_pass(Verdict *v, const char *fmt, ...)
+{
+    va_list ap;
+    if (v->n_checks == VERDICT_MAX_CHECKS) return;
+    va_start(ap, fmt);
+    vsnprintf(v->checks[v->n_checks++], sizeof v->checks[0], fmt, ap);
+    va_end(ap);
+}
+
+void verdict_warn(Verdict *v, const char *fmt, ...)
+{
+    va_list ap;
+    char text[VERDICT_CHECK_TEXT];
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    for (int i = 0; i < v->n_warnings; i++)
+        if (!strcmp(v->warnings[i], text)) return;
+    if (v->n_warnings < VERDICT_MAX_WARNINGS)
+        memcpy(v->warnings[v->n_warnings++], text, sizeof text);
+}
+
+void verdict_spend(Verdict *v, const char *step, double ms)
+{
+    int i = 0;
+    while (i < v->n_steps && strcmp(v->steps[i].name, step)) i++;
+    if (i == VERDICT_MAX_STEPS) return;
+    if (i == v->n_steps) v->steps[v->n_steps++].name = step;
+    v->steps[i].ms += ms;
+}
+
 void verdict_record(const Verdict *v, const char *task, Record *r)
 {
     Record *detail = record_map(r, "detail");

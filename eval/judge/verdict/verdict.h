@@ -11,6 +11,14 @@
  * two versions cannot be compared. */
 #define VERDICT_HARNESS "23"
 
+/* The time of a step of the judgement (eval/judge/steps.h). */
+typedef struct {
+    const char *name;
+    double ms;
+} VerdictStep;
+
+enum { VERDICT_MAX_STEPS = 24 };
+
 typedef struct {
     Outcome outcome;
     char cheat[64];            /* the cheat's name, or "" */
@@ -35,12 +43,21 @@ typedef struct {
     char source_digest[DIGEST_HEX], task_digest[DIGEST_HEX], device[64], compiler[64],
         key[DIGEST_HEX];
     char device_name[128], driver[32], uuid[48]; /* of DeviceInfo */
-    uint64_t seed, second_seed; /* second_seed: 0 when there was no second timing */
+    int n_steps;
+    VerdictStep steps[VERDICT_MAX_STEPS]; /* in the order of their first run; in no record */
+    uint64_t seed, second_seed;           /* second_seed: 0 when there was no second timing */
     int predicted;
     double error_factor; /* DeviceInfo.error_factor */
 } Verdict;
 
 void verdict_release(Verdict *v);
+
+/* Add a line to the checks that were passed; dropped when there are VERDICT_MAX_CHECKS. */
+void verdict_pass(Verdict *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Add a warning, unless it is there or there are VERDICT_MAX_WARNINGS. */
+void verdict_warn(Verdict *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Add ms to those of a step; `name` is a constant. */
+void verdict_spend(Verdict *v, const char *step, double ms);
 
 /* The inputs of a verdict. not_on: the uuid of a device that must not judge it, or "". */
 typedef struct {

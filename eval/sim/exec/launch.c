@@ -29,7 +29,7 @@ enum {
 /* Reports a launch that does not start. Returns 1. */
 static int launch_fault(Exec *x, Outcome outcome, int line, const char *what)
 {
-    DeviceFault *f = x->fault;
+    Fault *f = x->fault;
     char name[64];
     memset(f, 0, sizeof *f);
     f->outcome = outcome;

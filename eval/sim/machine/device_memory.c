@@ -237,7 +237,7 @@ static void set_bit(uint64_t *bits, uint64_t i, int on)
     bits[i >> 6] = (bits[i >> 6] & ~(1ull << (i & 63))) | (uint64_t)on << (i & 63);
 }
 
-void devmem_begin_undefined(DevMem *m, Alloc *a, const DeviceFault *by)
+void devmem_begin_undefined(DevMem *m, Alloc *a, const Fault *by)
 {
     a->undefined = memory_alloc(sizeof *a->undefined);
     *a->undefined = *by;

@@ -33,10 +33,10 @@ typedef struct {
     uint64_t room;        /* bytes that it was allocated with */
     char label[64];
     int read_only;
-    int all_written;        /* every byte: the bits need no look */
-    int scratch;            /* nobody but kernels reads it: an undefined value may lie there */
-    int variable;           /* of a module */
-    DeviceFault *undefined; /* the store that left one there; NULL: none does, or did */
+    int all_written;  /* every byte: the bits need no look */
+    int scratch;      /* nobody but kernels reads it: an undefined value may lie there */
+    int variable;     /* of a module */
+    Fault *undefined; /* the store that left one there; NULL: none does, or did */
     /* Contents that are drawn when they are first read, DEVMEM_CHUNK bytes at a time; NULL: none. */
     DeviceFill *fill;
     void *fill_of;
@@ -100,7 +100,7 @@ int devmem_renew(DevMem *m, uint64_t base, size_t bytes, const char *label);
 void devmem_set_written(DevMem *m, uint64_t address, size_t bytes);
 
 /* The allocation has undefined values from now on, by such a store. */
-void devmem_begin_undefined(DevMem *m, Alloc *a, const DeviceFault *by);
+void devmem_begin_undefined(DevMem *m, Alloc *a, const Fault *by);
 /* Of such an allocation: the bytes of the mask from `lo` of the arena on hold an undefined value. */
 void devmem_mark_undefined(DevMem *m, Alloc *a, uint64_t lo, uint32_t mask);
 /* A bit for each of the first 32 of n bytes from there on: those that do; those that are unwritten. */

@@ -14,7 +14,7 @@ const PtxInst *exec_source(const Warp *w, const Inst *in)
 const Inst *exec_fault(Warp *w, const Inst *in, int lane, Outcome outcome, const char *fmt, ...)
 {
     Exec *x = w->x;
-    DeviceFault *f = x->fault;
+    Fault *f = x->fault;
     const PtxInst *src = exec_source(w, in);
     if (x->faulted) return NULL;
     x->faulted = 1;

@@ -87,12 +87,12 @@ struct Exec {
     struct Doubts *doubts;    /* where doubtful values are followed; borrowed (memory/doubts.h) */
     uint32_t event_in_memory; /* the event of a doubtful value that was stored last */
     int doubted;              /* a run stopped at a value that nobody followed: DOUBTED_* */
-    DeviceFault *fault;
+    Fault *fault;
     int faulted;
     /* A read of unwritten shared memory. It becomes a fault at the next barrier, unless another
      * warp writes the place before: then it is a race. */
     int has_pending;
-    DeviceFault pending;
+    Fault pending;
     int keeps_pending;        /* until the next barrier of the cluster */
     struct Cluster *clusters; /* kept for the next launch that has a cluster */
     int has_clusters;         /* the simulated GPU has them */

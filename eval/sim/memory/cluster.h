@@ -42,7 +42,7 @@ typedef struct {
     uint32_t *undefined_local;
     size_t undefined_cap;
     int has_pending;
-    DeviceFault pending;
+    Fault pending;
 
     uint32_t clock, seen[CLUSTER_MAX]; /* seen: of the other blocks' clocks */
     uint32_t touched[CLUSTER_MAX]; /* their clocks when they last accessed this block's memory */

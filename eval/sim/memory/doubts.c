@@ -21,7 +21,7 @@ typedef struct {
 
 struct Doubts {
     int n, unwritten; /* unwritten: what unwritten places give is doubtful */
-    DeviceFault events[DOUBTS_MAX];
+    Fault events[DOUBTS_MAX];
     uint32_t next, first; /* tentative values; those from first on are of this epoch */
     uint32_t epoch;
     unsigned char *mattered; /* by value, from first on */
@@ -55,7 +55,7 @@ void doubts_start_block(Exec *x)
     if (x->doubts) x->doubts->n_settled = 0;
 }
 
-const DeviceFault *doubts_event(const Doubts *d, int i)
+const Fault *doubts_event(const Doubts *d, int i)
 {
     return i < d->n ? &d->events[i] : NULL;
 }
@@ -67,7 +67,7 @@ void doubts_change_block(Exec *x)
 
 /* ---- events ---- */
 
-uint32_t doubt_of(Exec *x, const DeviceFault *fault)
+uint32_t doubt_of(Exec *x, const Fault *fault)
 {
     Doubts *d = x->doubts;
     int i = 0;

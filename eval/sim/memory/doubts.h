@@ -47,7 +47,7 @@ int doubt_is_settled(const Exec *x, uint32_t event);
 int doubt_is_tentative(const Exec *x, uint32_t event);
 void doubt_matters(Exec *x, uint32_t event); /* of a tentative value */
 /* The event that a fault is, which has been taken back; 0: nobody follows it. */
-uint32_t doubt_of(Exec *x, const DeviceFault *fault);
+uint32_t doubt_of(Exec *x, const Fault *fault);
 int doubt_is_race(const Exec *x, uint32_t event);
 /* Makes the event the fault of the run. Returns -1. */
 int doubt_report(Warp *w, const Inst *in, uint32_t event, const char *use);
@@ -57,6 +57,6 @@ void doubts_free(Doubts *d);
 void doubts_start_block(Exec *x);
 void doubts_change_block(Exec *x); /* to another one of the cluster: tentative values are settled */
 /* Event i, or NULL when there are fewer. */
-const DeviceFault *doubts_event(const Doubts *d, int i);
+const Fault *doubts_event(const Doubts *d, int i);
 
 #endif

@@ -89,7 +89,7 @@ static int load_undefined(Warp *w, const Access *a)
             bytes |= devmem_undefined(mem, at + (uint64_t)b - ARENA_BASE, a->size - b);
         if (!bytes || undefined_is_loaded(w, a->in)) continue;
         const PtxInst *p = exec_source(w, a->in);
-        DeviceFault *f = w->x->fault;
+        Fault *f = w->x->fault;
         size_t used = strlen(al->undefined->message);
         *f = *al->undefined;
         snprintf(f->message + used, sizeof f->message - used, ", and line %d reads it there",

@@ -57,13 +57,10 @@ static void resolve(const Plan *plan)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     Candidate c;
-    Outcome outcome;
-    Error err;
-    int line;
-    if (!candidate_parse((const char *)data, size, &c, &outcome, &line, &err)) resolve(&c.plan);
+    Fault f;
+    if (!candidate_parse((const char *)data, size, &c, &f)) resolve(&c.plan);
     candidate_release(&c);
-    if (!candidate_parse_trusted((const char *)data, size, &c, &outcome, &line, &err))
-        resolve(&c.plan);
+    if (!candidate_parse_trusted((const char *)data, size, &c, &f)) resolve(&c.plan);
     candidate_release(&c);
     return 0;
 }

@@ -18,7 +18,7 @@ static Device *device(void)
 static void launch_all(Device *d, DeviceModule *m, const PtxModule *names)
 {
     static unsigned char data[4096];
-    DeviceFault fault;
+    Fault fault;
     Error err;
     DevicePtr p;
     if (sim_device_ops.alloc(d, sizeof data, "buffer", &p, &err)) abort();
@@ -30,7 +30,7 @@ static void launch_all(Device *d, DeviceModule *m, const PtxModule *names)
                           .block = {40, 1, 1},
                           .shared_bytes = 256};
         for (int k = 0; k < 8; k++) memcpy(l.params + 8 * k, &p, 8);
-        if (names->functions[i].is_entry) sim_device_ops.run(d, &l, 1, &fault, &err);
+        if (names->functions[i].is_entry) sim_device_ops.run(d, &l, 1, &fault);
     }
     sim_device_ops.free(d, p);
 }
@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
 {
     Device *d = device();
     DeviceModule *m;
-    DeviceFault fault;
+    Fault fault;
     Error err;
     PtxModule names;
     if (size > 1 << 16) return 0;
@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
     memcpy(text, input, size);
     if (!ptx_parse(text, size, &names, &err)) {
         DeviceCode code = {.ptx = text, .ptx_len = size};
-        if (!sim_device_ops.load(d, &code, 0, &m, &fault, &err)) {
+        if (!sim_device_ops.load(d, &code, 0, &m, &fault)) {
             launch_all(d, m, &names);
             sim_device_ops.unload(d, m);
         }

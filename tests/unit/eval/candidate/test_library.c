@@ -103,13 +103,13 @@ static void check_source(const Task *t, const char *file, const char *source, in
                                    .max_shared_per_block = 232448,
                                    .memory_bytes = (size_t)120 << 30};
     Candidate c;
-    Outcome outcome;
+    Fault f = {0};
     Error err = {0};
     int line, n;
     size_t *bytes = NULL;
     if (!source) return;
-    if (candidate_parse_trusted(source, strlen(source), &c, &outcome, &line, &err))
-        fail_msg("%s/%s: %s", t->name, file, err.text);
+    if (candidate_parse_trusted(source, strlen(source), &c, &f))
+        fail_msg("%s/%s: %s", t->name, file, f.message);
     PlanContext context = {.plan = &c.plan, .task = t, .device = &gpu};
     if (plan_check_names(&context, &line, &err)) fail_msg("%s/%s: %s", t->name, file, err.text);
     for (int w = 0; w < t->n_workloads; w++) {
@@ -122,7 +122,7 @@ static void check_source(const Task *t, const char *file, const char *source, in
     *with_library += calls > 0;
     /* As a candidate, the same text is refused only when it calls a library. */
     Candidate own;
-    int refused = candidate_parse(source, strlen(source), &own, &outcome, &line, &err) != 0;
+    int refused = candidate_parse(source, strlen(source), &own, &f) != 0;
     assert_int_equal(refused, calls > 0);
     candidate_release(&own);
     candidate_release(&c);

@@ -44,16 +44,16 @@ static DeviceModule *load(int trusted)
 {
     DeviceCode code = {.cubin = image.data, .cubin_len = image.len};
     DeviceModule *m = NULL;
-    DeviceFault fault;
-    int rc = ops->load(d, &code, trusted, &m, &fault, &err);
-    if (rc) fail_msg("%s", rc > 0 ? fault.message : err.text);
+    Fault fault;
+    int rc = ops->load(d, &code, trusted, &m, &fault);
+    if (rc) fail_msg("%s", rc > 0 ? fault.message : fault.error.text);
     return m;
 }
 
 static int clock_one(const DeviceLaunch *launches, int n, ClockMode mode, DeviceClock *out,
-                     DeviceFault *fault)
+                     Fault *fault)
 {
-    return ops->clock(d, launches, n, mode, -1, out, fault, &err);
+    return ops->clock(d, launches, n, mode, -1, out, fault);
 }
 
 /* Kills a runner and waits for its end, which the device has yet to see. */

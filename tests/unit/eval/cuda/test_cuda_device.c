@@ -22,7 +22,7 @@ static int open_files(void)
 /* A correct candidate runs in the current runner. */
 static void honest(void)
 {
-    DeviceFault fault;
+    Fault fault;
     DeviceClock c;
     DevicePtr y;
     DeviceModule *m = load(0);
@@ -33,9 +33,9 @@ static void honest(void)
     ok(ops->alloc(d, N * 4, "output y", &y, &err));
     expect_floats(y, N, 0);
     DeviceLaunch l[2] = {launch(m, "ones", y, 10, 0), launch(m, "ones", y, N - 10, 10)};
-    if (ops->run(d, l, 2, &fault, &err)) fail_msg("%s", err.text);
+    if (ops->run(d, l, 2, &fault)) fail_msg("%s", err.text);
     expect_floats(y, N, N);
-    assert_int_equal(ops->check_guards(d, &fault, &err), 0);
+    assert_int_equal(ops->check_guards(d, &fault), 0);
     ok(ops->poison(d, y, &err));
     expect_floats(y, N, 0);
     ok(clock_one(l, 2, CLOCK_COLD, &c, &fault));
@@ -68,19 +68,19 @@ static void test_buffers(void **state)
     static const size_t sizes[] = {28, 3 << 20, 4096, 70 << 20, 1, 0, 100 << 20};
     enum { COUNT = sizeof sizes / sizeof *sizes };
     DevicePtr p[COUNT];
-    DeviceFault fault;
+    Fault fault;
     unsigned char byte = 0;
     start();
     DeviceModule *m = load(0);
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < COUNT; i++) ok(ops->alloc(d, sizes[i], "buffer", &p[i], &err));
         DeviceLaunch l = launch(m, "ones", p[6], 1, (100 << 20) / 4 - 1);
-        ok(ops->run(d, &l, 1, &fault, &err));
+        ok(ops->run(d, &l, 1, &fault));
         ok(ops->read(d, p[6] + ((size_t)100 << 20) - 1, &byte, 1, &err));
         assert_int_equal(byte, 0x3f);
         ok(ops->read(d, p[6] + ((size_t)100 << 20) - 5, &byte, 1, &err));
         assert_int_equal(byte, 0xff);
-        assert_int_equal(ops->check_guards(d, &fault, &err), 0);
+        assert_int_equal(ops->check_guards(d, &fault), 0);
         assert_int_equal(ops->write(d, p[0] + 1, &byte, 28, &err), -1);
         for (int i = 0; i < COUNT; i++) ops->free(d, p[i]);
         assert_true(d->arena.mapped <= (uint64_t)64 << 20);
@@ -92,7 +92,7 @@ static void test_buffers(void **state)
 static void test_guards(void **state)
 {
     (void)state;
-    DeviceFault fault;
+    Fault fault;
     DevicePtr x, y;
     start();
     DeviceModule *m = load(0);
@@ -100,25 +100,25 @@ static void test_guards(void **state)
     ok(ops->alloc(d, 400, "output y", &y, &err));
     DeviceLaunch after = launch(m, "ones", y, 101, 0), before = launch(m, "ones", y, 1, -1),
                  far = launch(m, "ones", y, 1, 5000000);
-    ok(ops->run(d, &after, 1, &fault, &err));
-    assert_int_equal(ops->check_guards(d, &fault, &err), 1);
+    ok(ops->run(d, &after, 1, &fault));
+    assert_int_equal(ops->check_guards(d, &fault), 1);
     assert_int_equal(fault.outcome, OUTCOME_OUT_OF_BOUNDS);
     if (!strstr(fault.message, "byte 1 after the end of output y")) fail_msg("%s", fault.message);
-    assert_int_equal(ops->check_guards(d, &fault, &err), 0); /* reported once */
-    ok(ops->run(d, &before, 1, &fault, &err));
-    assert_int_equal(ops->check_guards(d, &fault, &err), 1);
+    assert_int_equal(ops->check_guards(d, &fault), 0); /* reported once */
+    ok(ops->run(d, &before, 1, &fault));
+    assert_int_equal(ops->check_guards(d, &fault), 1);
     if (!strstr(fault.message, "byte 1 before the start of output y"))
         fail_msg("%s", fault.message);
-    ok(ops->run(d, &far, 1, &fault, &err)); /* memory outside of every buffer */
-    assert_int_equal(ops->check_guards(d, &fault, &err), 1);
+    ok(ops->run(d, &far, 1, &fault)); /* memory outside of every buffer */
+    assert_int_equal(ops->check_guards(d, &fault), 1);
     /* These are not checked: the next job must not be blamed for them. */
     DeviceLaunch both[2] = {after, launch(m, "refused", y, 1, 0)};
-    assert_int_equal(ops->run(d, both, 2, &fault, &err), 1);
+    assert_int_equal(ops->run(d, both, 2, &fault), 1);
     assert_int_equal(fault.outcome, OUTCOME_LAUNCH_ERROR);
     ops->free(d, x);
     ops->free(d, y);
     ok(ops->alloc(d, 400, "input x", &x, &err));
-    assert_int_equal(ops->check_guards(d, &fault, &err), 0);
+    assert_int_equal(ops->check_guards(d, &fault), 0);
     ops->free(d, x);
     ops->close(d);
 }
@@ -144,7 +144,7 @@ static void expect_all(DevicePtr p, DeviceGolden *bytes)
     double ones[N];
     DeviceGolden *g;
     DevicePtr y;
-    DeviceFault fault;
+    Fault fault;
     DeviceExpected list[MANY];
     float two = 2, one = 1;
     unsigned char was, wrong = 0xee, poison = 0xff;
@@ -173,7 +173,7 @@ static void expect_all(DevicePtr p, DeviceGolden *bytes)
     ok(trusted_write(&d->trusted, y + N * 4, &wrong, 1, &err));
     assert_int_equal(ops->expect(d, list, 3, 0, &err), 0);
     assert_int_equal(ops->expect(d, list, 3, 1, &err), 1);
-    assert_int_equal(ops->check_guards(d, &fault, &err),
+    assert_int_equal(ops->check_guards(d, &fault),
                      1); /* it reports the zone and poisons it again */
     assert_int_equal(ops->expect(d, list, 0, 1, &err), 0);
     ok(trusted_write(&d->trusted, y + N * 4, &poison, 1, &err));
@@ -227,7 +227,7 @@ static void test_failures(void **state)
     int files = open_files();
     start();
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        DeviceFault fault = {0}, again = {0};
+        Fault fault = {0}, again = {0};
         DeviceClock c;
         DevicePtr y;
         DeviceModule *m = load(0);
@@ -235,12 +235,12 @@ static void test_failures(void **state)
         ok(ops->alloc(d, N * 4, "output y", &y, &err));
         DeviceLaunch l[3] = {launch(m, "ones", y, 1, 0), launch(m, ways[i].kernel, y, 1, 0),
                              launch(m, "ones", y, 1, 1)};
-        assert_int_equal(ops->run(d, l, 3, &fault, &err), 1);
+        assert_int_equal(ops->run(d, l, 3, &fault), 1);
         assert_int_equal(fault.outcome, ways[i].outcome);
         if (!strstr(fault.message, ways[i].word)) fail_msg("%s", fault.message);
         assert_int_equal(runner_of(HOME_CANDIDATE)->generation - generation, ways[i].ends_runner);
         if (ways[i].ends_runner) {
-            assert_int_equal(ops->run(d, l, 3, &again, &err), 1);
+            assert_int_equal(ops->run(d, l, 3, &again), 1);
             assert_string_equal(again.message, fault.message);
             assert_int_equal(clock_one(l, 1, CLOCK_WARM, &c, &again), 1);
         }
@@ -258,20 +258,20 @@ static void test_failures(void **state)
 static void test_not_the_candidates(void **state)
 {
     (void)state;
-    DeviceFault fault;
+    Fault fault;
     DevicePtr y;
     start();
     DeviceModule *m = load(0);
     ok(ops->alloc(d, N * 4, "output y", &y, &err));
     DeviceLaunch l = launch(m, "ecc", y, 1, 0);
-    assert_int_equal(ops->run(d, &l, 1, &fault, &err), -1);
-    assert_int_equal(ops->run(d, &l, 1, &fault, &err), -1);
+    assert_int_equal(ops->run(d, &l, 1, &fault), -1);
+    assert_int_equal(ops->run(d, &l, 1, &fault), -1);
     ops->unload(d, m);
     honest();
     m = load(0);
     l = launch(m, "ones", y, 1, 0);
     end_runner(runner_of(HOME_CANDIDATE)->pid);
-    assert_int_equal(ops->run(d, &l, 1, &fault, &err), -1);
+    assert_int_equal(ops->run(d, &l, 1, &fault), -1);
     ops->unload(d, m);
     honest();
     ops->close(d);
@@ -282,7 +282,7 @@ static void test_not_the_candidates(void **state)
 static void test_clock(void **state)
 {
     (void)state;
-    DeviceFault fault;
+    Fault fault;
     DeviceClock c;
     DevicePtr y;
     start();
@@ -291,7 +291,7 @@ static void test_clock(void **state)
     DeviceLaunch l[2] = {launch(m, "ones", y, 10, 0), launch(m, "ones", y, 5, 10)};
     assert_int_equal(d->stall_ns, 100148);
     for (double phase = 0; phase < 1; phase += 0.24999) {
-        ok(ops->clock(d, l, 2, CLOCK_COLD, phase, &c, &fault, &err));
+        ok(ops->clock(d, l, 2, CLOCK_COLD, phase, &c, &fault));
         assert_true(c.us > 0 && c.flush_us > 0 && c.host_us >= c.us);
     }
     expect_floats(y, N, 15);
@@ -313,7 +313,7 @@ static void test_begins_anywhere(void **state)
 {
     (void)state;
     enum { TIMINGS = 100 };
-    DeviceFault fault;
+    Fault fault;
     DeviceClock c;
     DevicePtr y;
     Buffer launches;
@@ -385,7 +385,7 @@ static void test_copies(void **state)
 static void test_trusted(void **state)
 {
     (void)state;
-    DeviceFault fault;
+    Fault fault;
     DeviceClock c;
     DevicePtr y;
     start();
@@ -393,14 +393,14 @@ static void test_trusted(void **state)
     ok(ops->alloc(d, N * 4, "output y", &y, &err));
     DeviceLaunch l = launch(m, "ones", y, N, 0);
     ok(ops->lock(d, 1, &err));
-    ok(ops->run(d, &l, 1, &fault, &err));
+    ok(ops->run(d, &l, 1, &fault));
     expect_floats(y, N, N);
     ok(clock_one(&l, 1, CLOCK_COLD, &c, &fault));
     assert_true(c.us > 0 && c.flush_us > 0);
     ok(ops->lock(d, 0, &err));
     assert_int_equal(lock_held(d->lock), GPU_FREE);
     l.kernel = "refused";
-    assert_int_equal(ops->run(d, &l, 1, &fault, &err), -1); /* a baseline's failure is an error */
+    assert_int_equal(ops->run(d, &l, 1, &fault), -1); /* a baseline's failure is an error */
     ops->unload(d, m);
     ops->close(d);
 }
@@ -408,14 +408,14 @@ static void test_trusted(void **state)
 /* Trusted code writes ones, then a candidate does, each in its own process. */
 static void alternate(DeviceModule *trusted, DeviceModule *candidate, DevicePtr y)
 {
-    DeviceFault fault;
+    Fault fault;
     DeviceClock c;
     DeviceModule *modules[2] = {trusted, candidate};
     for (int i = 0; i < 2; i++) {
         DeviceLaunch l[2] = {launch(modules[i], "ones", y, 10, 0),
                              launch(modules[i], "ones", y, N - 10, 10)};
         ok(ops->poison(d, y, &err));
-        int rc = ops->run(d, l, 2, &fault, &err);
+        int rc = ops->run(d, l, 2, &fault);
         if (rc) fail_msg("%s", rc > 0 ? fault.message : err.text);
         expect_floats(y, N, N);
         ok(ops->poison(d, y, &err));
@@ -431,7 +431,7 @@ static void alternate(DeviceModule *trusted, DeviceModule *candidate, DevicePtr 
 static void test_trusted_runner(void **state)
 {
     (void)state;
-    DeviceFault fault;
+    Fault fault;
     DevicePtr y, z;
     KernelInfo info;
     int files = open_files();
@@ -447,7 +447,8 @@ static void test_trusted_runner(void **state)
         kill(trusted_runner->pid, SIGKILL);
         if (round) end_runner(trusted_runner->pid); /* so that it has ended before the next call */
         DeviceLaunch l = launch(trusted, "ones", y, N, 0);
-        if (!round && ops->run(d, &l, 1, &fault, &err)) assert_non_null(strstr(err.text, "runner"));
+        if (!round && ops->run(d, &l, 1, &fault))
+            assert_non_null(strstr(fault.error.text, "runner"));
         alternate(trusted, candidate, y);
         assert_int_equal(trusted_runner->generation, round + 2);
         /* The next runner maps it too. */
@@ -473,7 +474,7 @@ static void test_trusted_runner(void **state)
 static void test_trusted_runner_faults(void **state)
 {
     (void)state;
-    DeviceFault fault;
+    Fault fault;
     DevicePtr y;
     static const char *const ways[] = {"illegal", "trap", "death"};
     start();
@@ -485,15 +486,15 @@ static void test_trusted_runner_faults(void **state)
         unsigned trusted_runner = runner_of(HOME_TRUSTED)->generation,
                  runner = runner_of(HOME_CANDIDATE)->generation;
         DeviceLaunch bad = launch(candidate, ways[i], y, 1, 0);
-        assert_int_equal(ops->run(d, &bad, 1, &fault, &err), 1);
+        assert_int_equal(ops->run(d, &bad, 1, &fault), 1);
         assert_int_equal(runner_of(HOME_CANDIDATE)->generation, runner + 1);
         assert_int_equal(runner_of(HOME_TRUSTED)->generation, trusted_runner);
         ops->unload(d, candidate);
         candidate = load(0);
         alternate(trusted, candidate, y);
         bad = launch(trusted, ways[i], y, 1, 0);
-        assert_int_equal(ops->run(d, &bad, 1, &fault, &err), -1);
-        if (!strstr(err.text, ways[i])) fail_msg("%s", err.text);
+        assert_int_equal(ops->run(d, &bad, 1, &fault), -1);
+        if (!strstr(fault.error.text, ways[i])) fail_msg("%s", fault.error.text);
         assert_int_equal(runner_of(HOME_CANDIDATE)->generation, runner + 1);
         assert_int_equal(runner_of(HOME_TRUSTED)->generation, trusted_runner + 1);
         alternate(trusted, candidate, y);
@@ -507,19 +508,20 @@ static void test_trusted_runner_faults(void **state)
 static void test_library(void **state)
 {
     (void)state;
-    DeviceFault fault;
+    Fault fault;
     DeviceModule *trusted = NULL;
     CudaAnswer a;
     size_t used = 0;
     start();
-    ok(ops->load(d, NULL, 1, &trusted, &fault, &err));
-    assert_int_equal(ops->load(d, NULL, 0, &trusted, &fault, &err), -1);
+    ok(ops->load(d, NULL, 1, &trusted, &fault));
+    assert_int_equal(ops->load(d, NULL, 0, &trusted, &fault), -1);
     DeviceModule *candidate = load(0);
     DeviceLaunch l = {.module = trusted, .kernel = "nobody.knows", .library_args = 2};
-    assert_int_equal(ops->run(d, &l, 1, &fault, &err), -1);
-    if (!strstr(err.text, "no library call is named \"nobody.knows\"")) fail_msg("%s", err.text);
+    assert_int_equal(ops->run(d, &l, 1, &fault), -1);
+    if (!strstr(fault.error.text, "no library call is named \"nobody.knows\""))
+        fail_msg("%s", fault.error.text);
     l.module = candidate;
-    assert_int_equal(ops->run(d, &l, 1, &fault, &err), -1);
+    assert_int_equal(ops->run(d, &l, 1, &fault), -1);
     Remote *r = &d->remotes[HOME_CANDIDATE];
     assert_int_equal(launch_encode(&l, 0, 0, r->runner.mailbox, PROTOCOL_MAILBOX, &used), 0);
     CudaCall call = {.kind = CALL_RUN, .bytes = used, .launches = 1};

@@ -1,6 +1,7 @@
 /* The device "cuda:N" over a driver that does all work as late as it is allowed to
  * (tests/fixtures/cuda): contents, graphs and the runs of a verdict. Memory that is reused too
  * early, or a wait that is missing, gives a wrong result. */
+#include "eval/judge/baseline.h"
 #include "eval/judge/paired_timing.h"
 
 #include "tests/unit/eval/cuda/cuda_support.h"
@@ -70,7 +71,7 @@ static void test_graphs(void **state)
 {
     (void)state;
     enum { SEQUENCES = 100 };
-    DeviceFault fault;
+    Fault fault;
     DeviceClock c;
     DevicePtr y;
     start();
@@ -112,7 +113,7 @@ static void test_graphs(void **state)
 /* A side of a comparison, with one kernel that the driver knows by name. */
 static void side(Loaded *l, Plan *plan, char source[100], Task *t, const char *kernel, int trusted)
 {
-    Finding f;
+    Fault f;
     int line;
     CompileResult code = {.ok = 1,
                           .n_lowered = 1,
@@ -124,8 +125,8 @@ static void side(Loaded *l, Plan *plan, char source[100], Task *t, const char *k
     code.cubin_len = image.len;
     snprintf(source, 100, "//@ launch %s<<<1, 32>>>(x, y, n)\n", kernel);
     ok(plan_parse(source, strlen(source), plan, &line, &err));
-    if (loaded_open(l, ops, d, t, plan, trusted, &code, &f, &err))
-        fail_msg("%s %s", f.message, err.text);
+    loaded_init(l, &(Machine){ops, d, NULL}, t, trusted);
+    if (loaded_open(l, plan, &code, &f)) fail_msg("%s %s", f.message, f.error.text);
 }
 
 /* All calls of a paired timing, in order. */
@@ -139,10 +140,8 @@ static void test_compared(void **state)
                  {"idle", OUTCOME_WRONG_RESULT},
                  {"stash", OUTCOME_OUT_OF_BOUNDS},
                  {"relu", OUTCOME_OK}};
-    static DeviceTiming timing;
-    PairedOptions opt = {CLOCK_COLD, 0.5, 3, 0};
     TaskSet tasks;
-    Loaded baseline, candidate;
+    Baseline baseline = {0};
     Plan plans[2];
     char sources[2][100];
     start();
@@ -151,20 +150,26 @@ static void test_compared(void **state)
     Workload *w = &t->workloads[0];
     w->axis[0] = 10000;
     Cases *cases = cases_new(1 << 28, ops, d);
-    side(&baseline, &plans[0], sources[0], t, "relu", 1);
+    Evaluator evaluator = {
+        .machine = {ops, d, NULL}, .cases = cases, .seed = 3, .clock = {CLOCK_COLD, 0.5, 3, 0}};
+    side(&baseline.own.loaded, &plans[0], sources[0], t, "relu", 1);
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
-        Finding f = {.outcome = OUTCOME_OK};
-        ChecksPassed passed = {0};
-        side(&candidate, &plans[1], sources[1], t, tries[i].kernel, 0);
-        int rc = paired_measure(&baseline, &candidate, cases, w, &opt, &timing, &passed, &f, &err);
-        if (!rc) rc = paired_unseen(&baseline, &candidate, cases, w, &opt, 0, &passed, &f, &err);
-        if (rc < 0) fail_msg("%s", err.text);
-        if (f.outcome != tries[i].outcome) fail_msg("%s: %s", tries[i].kernel, f.message);
-        assert_true(rc || (timing.n >= 4 && passed.n > 2));
-        loaded_close(&candidate);
+        Judgement j;
+        judgement_begin(&j, &evaluator, t, "", 0);
+        j.fault.outcome = OUTCOME_OK;
+        j.timed = w;
+        j.baseline = &baseline;
+        side(&j.loaded, &plans[1], sources[1], t, tries[i].kernel, 0);
+        int rc = paired_measure(&j, &evaluator.clock);
+        if (!rc) rc = paired_unseen(&j);
+        if (rc < 0) fail_msg("%s", j.fault.error.text);
+        Outcome found = rc ? j.fault.outcome : OUTCOME_OK;
+        if (found != tries[i].outcome) fail_msg("%s: %s", tries[i].kernel, j.fault.message);
+        assert_true(rc || (j.verdict.timing->n >= 4 && j.verdict.n_checks > 2));
+        judgement_release(&j);
         plan_release(&plans[1]);
     }
-    loaded_close(&baseline);
+    loaded_close(&baseline.own.loaded);
     plan_release(&plans[0]);
     cases_free(cases);
     taskset_release(&tasks);

@@ -13,11 +13,11 @@ static unsigned generation(int home)
 static DeviceModule *load_other(int home, size_t more)
 {
     DeviceModule *m = NULL;
-    DeviceFault fault;
+    Fault fault;
     unsigned char *copy = memory_alloc(image.len + more);
     memcpy(copy, image.data, image.len);
     DeviceCode code = {.cubin = copy, .cubin_len = image.len + more};
-    int rc = ops->load(d, &code, home, &m, &fault, &err);
+    int rc = ops->load(d, &code, home, &m, &fault);
     if (rc) fail_msg("%s", rc > 0 ? fault.message : err.text);
     free(copy);
     return m;
@@ -25,9 +25,9 @@ static DeviceModule *load_other(int home, size_t more)
 
 static void run_ones(DeviceModule *m, DevicePtr y)
 {
-    DeviceFault fault;
+    Fault fault;
     DeviceLaunch l = launch(m, "ones", y, N, 0);
-    if (ops->run(d, &l, 1, &fault, &err)) fail_msg("%s", err.text);
+    if (ops->run(d, &l, 1, &fault)) fail_msg("%s", err.text);
     expect_floats(y, N, N);
     ok(ops->poison(d, y, &err));
     DeviceClock c;
@@ -54,35 +54,35 @@ static DeviceLaunch refused_call(DeviceModule *m)
 static void test_refused(void **state)
 {
     (void)state;
-    DeviceFault fault = {0};
+    Fault fault = {0};
     DeviceModule *calls = NULL, *trusted = NULL;
     DeviceClock c;
-    Finding f;
     DevicePtr y;
     start();
     ok(ops->alloc(d, N * 4, "output y", &y, &err));
-    ok(ops->load(d, NULL, HOME_LIBRARY, &calls, &fault, &err));
+    ok(ops->load(d, NULL, HOME_LIBRARY, &calls, &fault));
     DeviceModule *own = load(HOME_LIBRARY);
     DeviceLaunch l[2] = {launch(own, "ones", y, N, 0), refused_call(calls)};
     for (int timed = 0; timed < 2; timed++) {
-        fault = (DeviceFault){0};
-        int rc = timed ? clock_one(l, 2, CLOCK_COLD, &c, &fault) : ops->run(d, l, 2, &fault, &err);
+        fault = (Fault){0};
+        int rc = timed ? clock_one(l, 2, CLOCK_COLD, &c, &fault) : ops->run(d, l, 2, &fault);
         if (rc != 1) fail_msg("%s", err.text);
         assert_int_equal(fault.outcome, OUTCOME_LAUNCH_ERROR);
         assert_int_equal(fault.launch, 1);
-        loaded_ops_fault(&f, &fault, l, 2, "check 1");
-        assert_string_equal(f.message, "line 3: aten.mm.default, the library refuses this call: "
-                                       "cublas.sgemm: argument 5 is 2147483648; expected 1 to "
-                                       "2147483647 (check 1)");
-        assert_int_equal(f.line, 3);
+        loaded_ops_fault(&fault, l, 2, "check 1");
+        assert_string_equal(fault.message,
+                            "line 3: aten.mm.default, the library refuses this call: "
+                            "cublas.sgemm: argument 5 is 2147483648; expected 1 to "
+                            "2147483647 (check 1)");
+        assert_int_equal(fault.line, 3);
     }
     run_ones(own, y); /* the process goes on */
     assert_int_equal(generation(HOME_LIBRARY), 1);
-    ok(ops->load(d, NULL, HOME_TRUSTED, &trusted, &fault, &err));
+    ok(ops->load(d, NULL, HOME_TRUSTED, &trusted, &fault));
     DeviceLaunch of_baseline = refused_call(trusted);
-    assert_int_equal(ops->run(d, &of_baseline, 1, &fault, &err), -1);
-    if (!strstr(err.text, "of the harness's own launches, the library refuses this call"))
-        fail_msg("%s", err.text);
+    assert_int_equal(ops->run(d, &of_baseline, 1, &fault), -1);
+    if (!strstr(fault.error.text, "of the harness's own launches, the library refuses this call"))
+        fail_msg("%s", fault.error.text);
     ops->free(d, y);
     ops->unload(d, trusted);
     ops->unload(d, calls);
@@ -95,23 +95,24 @@ static void test_refused(void **state)
 static void test_calls(void **state)
 {
     (void)state;
-    DeviceFault fault;
+    Fault fault;
     DeviceModule *calls = NULL;
     DevicePtr y;
     start();
     assert_int_equal(generation(HOME_LIBRARY), 0); /* it starts when it is needed */
     ok(ops->alloc(d, N * 4, "output y", &y, &err));
     DeviceModule *own = load(HOME_LIBRARY), *plain = load(HOME_CANDIDATE);
-    ok(ops->load(d, NULL, HOME_LIBRARY, &calls, &fault, &err));
+    ok(ops->load(d, NULL, HOME_LIBRARY, &calls, &fault));
     assert_int_equal(generation(HOME_LIBRARY), 1);
     run_ones(own, y);
     DeviceLaunch l[2] = {{.module = calls, .kernel = "nobody.knows", .library_args = 2},
                          launch(own, "ones", y, N, 0)};
-    assert_int_equal(ops->run(d, l, 2, &fault, &err), -1);
-    if (!strstr(err.text, "no library call is named \"nobody.knows\"")) fail_msg("%s", err.text);
+    assert_int_equal(ops->run(d, l, 2, &fault), -1);
+    if (!strstr(fault.error.text, "no library call is named \"nobody.knows\""))
+        fail_msg("%s", fault.error.text);
     l[1] = launch(plain, "ones", y, N, 0);
-    assert_int_equal(ops->run(d, l, 2, &fault, &err), -1);
-    if (!strstr(err.text, "has another home")) fail_msg("%s", err.text);
+    assert_int_equal(ops->run(d, l, 2, &fault), -1);
+    if (!strstr(fault.error.text, "has another home")) fail_msg("%s", fault.error.text);
     run_ones(plain, y);
     run_ones(own, y);
     ops->free(d, y);
@@ -126,7 +127,7 @@ static void test_one_candidate(void **state)
 {
     (void)state;
     DevicePtr y;
-    DeviceFault fault;
+    Fault fault;
     DeviceModule *calls = NULL;
     start();
     ok(ops->alloc(d, N * 4, "output y", &y, &err));
@@ -143,7 +144,7 @@ static void test_one_candidate(void **state)
     assert_int_equal(generation(HOME_LIBRARY), 2);
     run_ones(m, y);
     ops->unload(d, m);
-    ok(ops->load(d, NULL, HOME_LIBRARY, &calls, &fault, &err)); /* a plan of library calls alone */
+    ok(ops->load(d, NULL, HOME_LIBRARY, &calls, &fault)); /* a plan of library calls alone */
     assert_int_equal(generation(HOME_LIBRARY), 3);
     /* It is killed from outside while a module without code is there; the next has run code of this one. */
     assert_int_equal(cudarunner_stop(&d->remotes[HOME_LIBRARY].runner, &err), 0);
@@ -194,14 +195,14 @@ static void test_faults(void **state)
 {
     (void)state;
     static const char *const ways[] = {"illegal", "trap", "death"};
-    DeviceFault fault;
+    Fault fault;
     DevicePtr y;
     start();
     ok(ops->alloc(d, N * 4, "output y", &y, &err));
     for (unsigned i = 0; i < 3; i++) {
         DeviceModule *m = load(HOME_LIBRARY), *plain = load(HOME_CANDIDATE);
         DeviceLaunch bad = launch(m, ways[i], y, 1, 0);
-        assert_int_equal(ops->run(d, &bad, 1, &fault, &err), 1);
+        assert_int_equal(ops->run(d, &bad, 1, &fault), 1);
         assert_true(fault.outcome == OUTCOME_LAUNCH_ERROR ||
                     fault.outcome == OUTCOME_OUT_OF_BOUNDS);
         ops->unload(d, m);

@@ -150,7 +150,7 @@ static void test_calls(void **state)
 static void explained(LaunchEnd end, int n, Outcome outcome, const char *start, const char *word)
 {
     static DeviceLaunch l[3];
-    DeviceFault f;
+    Fault f;
     for (int i = 0; i < 3; i++)
         l[i] = (DeviceLaunch){
             .kernel = i == 1 ? "_Z7softmaxPfi" : "scale", .grid = {7, 1, 1}, .block = {256, 1, 1}};
@@ -165,7 +165,7 @@ static void test_faults(void **state)
 {
     (void)state;
     DeviceLaunch l = {.kernel = "k"};
-    DeviceFault f;
+    Fault f;
     explained((LaunchEnd){END_RUN, CU_ILLEGAL_ADDRESS, 1, 1, 1, ""}, 3, OUTCOME_OUT_OF_BOUNDS,
               "kernel softmax (launch 2 of 3) accessed", "illegal address");
     explained((LaunchEnd){END_RUN, CU_MISALIGNED, 0, 0, 1, ""}, 1, OUTCOME_OUT_OF_BOUNDS,

@@ -73,9 +73,9 @@ static const DeviceInfo *fake_info(Device *d)
 }
 
 static int fake_load(Device *d, const DeviceCode *code, int trusted, DeviceModule **out,
-                     DeviceFault *fault, Error *err)
+                     Fault *fault)
 {
-    (void)code, (void)fault, (void)err;
+    (void)code, (void)fault;
     d->loads++;
     *out = memory_alloc(sizeof **out);
     (*out)->trusted = trusted;
@@ -98,7 +98,7 @@ static int fake_kernel(Device *d, DeviceModule *m, const char *lowered, KernelIn
                         .params = {{0, 8, 1}, {8, 8, 1}, {16, 4, 0}},
                         .param_bytes = 20,
                         .registers = 16,
-                        .local_bytes = strcmp(lowered, "roomy") ? 0 : 32769,
+                        .local_bytes = 0,
                         .max_threads = 1024};
     return 0;
 }
@@ -183,15 +183,13 @@ static int fake_protect(Device *d, DevicePtr p, int read_only, Error *err)
     return 0;
 }
 
-static int fake_check_guards(Device *d, DeviceFault *fault, Error *err)
+static int fake_check_guards(Device *d, Fault *fault)
 {
-    (void)err;
     for (int i = 0; i < MAX_BLOCKS; i++) {
         const Block *b = &d->blocks[i];
         for (int k = 0; b->base && k < GUARD; k++) {
             if (b->base[k] == 0xab && b->base[GUARD + b->bytes + (size_t)k] == 0xab) continue;
-            *fault =
-                (DeviceFault){.outcome = OUTCOME_OUT_OF_BOUNDS, .message = "a guard was written"};
+            *fault = (Fault){.outcome = OUTCOME_OUT_OF_BOUNDS, .message = "a guard was written"};
             return 1;
         }
     }
@@ -282,13 +280,12 @@ static void execute(Device *d, const DeviceLaunch *l)
     if (!strcmp(k, "stash")) memset(y + n, d->stashes++ % 2 ? 0xab : 1, 4);
 }
 
-static int fake_run(Device *d, const DeviceLaunch *launches, int n, DeviceFault *fault, Error *err)
+static int fake_run(Device *d, const DeviceLaunch *launches, int n, Fault *fault)
 {
-    (void)err;
     for (int i = 0; i < n; i++) {
         if (!strcmp(launches[i].kernel, "slow") ||
             (!strcmp(launches[i].kernel, "waits") && d->disturbed)) {
-            *fault = (DeviceFault){
+            *fault = (Fault){
                 .outcome = OUTCOME_TIMEOUT, .line = 4, .message = "kernel slow runs too long"};
             return 1;
         }
@@ -320,7 +317,7 @@ static int sees_result(Device *d, const DeviceLaunch *l)
 
 /* A candidate takes candidate_us, a baseline 15 us, both with the same drift and with noise. */
 static int fake_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase,
-                      DeviceClock *out, DeviceFault *fault, Error *err)
+                      DeviceClock *out, Fault *fault)
 {
     DevicePtr y;
     int trusted = launches[0].module->trusted;
@@ -334,7 +331,7 @@ static int fake_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode 
     d->began[d->calls].trusted = trusted;
     d->began[d->calls++].block = block;
     d->spied |= sees_result(d, &launches[0]);
-    if (fake_run(d, launches, n, fault, err)) return 1;
+    if (fake_run(d, launches, n, fault)) return 1;
     double drift = 1 + 0.1 * (d->measured++ % 1000) / 1000;
     out->us = (trusted ? 15 : d->candidate_us * d->work) * drift *
               (1 + d->noise * random_normal(&d->drift));
@@ -352,11 +349,11 @@ static int fake_lock(Device *d, int on, Error *err)
 }
 
 static int fake_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
-                        DeviceFault *fault, Error *err)
+                        Fault *fault)
 {
     out->n = 1;
     out->candidate_us[0] = 10;
-    return fake_run(d, launches, n, fault, err);
+    return fake_run(d, launches, n, fault);
 }
 
 /* The code of a kernel of two pointers and a number, with a variable. */

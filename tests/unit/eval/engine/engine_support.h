@@ -52,7 +52,7 @@ static inline void engine_start(const char *arch)
 
 static inline void engine_stop(void)
 {
-    if (ops->check_guards(engine.sim.d, &engine.sim.fault, &engine.sim.err))
+    if (ops->check_guards(engine.sim.d, &engine.sim.fault))
         fail_msg("%s", engine.sim.fault.message);
     ops->close(engine.sim.d);
     memset(&engine, 0, sizeof engine);
@@ -232,7 +232,7 @@ static inline DeviceModule *engine_module(const char *source)
     const char *ptx = engine_ptx(source);
     DeviceCode code = {.ptx = ptx, .ptx_len = strlen(ptx)};
     DeviceModule *m = NULL;
-    int r = ops->load(engine.sim.d, &code, 0, &m, &engine.sim.fault, &engine.sim.err);
+    int r = ops->load(engine.sim.d, &code, 0, &m, &engine.sim.fault);
     if (r) fail_msg("%s.cu: %s", source, r > 0 ? engine.sim.fault.message : engine.sim.err.text);
     snprintf(engine.modules[engine.n_modules].source, sizeof engine.modules[0].source, "%s",
              source);
@@ -254,7 +254,7 @@ static inline void engine_launch(const char *source, const char *kernel, Dim3 gr
         fail_msg("%s", engine.sim.err.text);
     for (int i = 0; i < info.n_params; i++)
         memcpy(l.params + info.params[i].offset, args[i], info.params[i].size);
-    int r = ops->run(engine.sim.d, &l, 1, &engine.sim.fault, &engine.sim.err);
+    int r = ops->run(engine.sim.d, &l, 1, &engine.sim.fault);
     if (r) fail_msg("%s", r > 0 ? engine.sim.fault.message : engine.sim.err.text);
 }
 

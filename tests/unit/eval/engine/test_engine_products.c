@@ -27,7 +27,7 @@ static void add_chain(void)
         fail_msg("%s", reason);
     DeviceCode code = {.ptx = ptx[older], .ptx_len = strlen(ptx[older])};
     DeviceModule *m = NULL;
-    if (ops->load(engine.sim.d, &code, 0, &m, &engine.sim.fault, &engine.sim.err))
+    if (ops->load(engine.sim.d, &code, 0, &m, &engine.sim.fault))
         fail_msg("the chain is not loaded");
     strcpy(engine.modules[engine.n_modules].source, "chain");
     engine.modules[engine.n_modules++].m = m;

@@ -103,7 +103,7 @@ static int compute(TaskSet *set, int keeping, double *host[2], double *device[2]
     if (keeping)
         ops.golden = keep, ops.golden_of = keep_of, ops.golden_free = forget, ops.fill = fill,
         ops.same = same;
-    ReferenceDevice d = {.ops = &ops, .compiler = compiler};
+    Machine d = {.ops = &ops, .compiler = compiler};
     if (sim_device_ops.open("h100", &d.device, err)) fail_msg("%s", err->text);
     Cases *cases = cases_new(1 << 20, NULL, NULL);
     const Case *drawn = cases_get(cases, t, &t->workloads[0], VARIANT_DRAWN, 7, 1.0, err);

@@ -13,6 +13,8 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "eval/judge/baseline.h"
+#include "eval/judge/checks.h"
 #include "eval/judge/paired_timing.h"
 #include "eval/judge/predicted_timing.h"
 #include "eval/judge/statistics.h"
@@ -24,6 +26,8 @@ enum { TIMED = 40000 }; /* elements */
 
 static TaskSet tasks;
 static Cases *cases;
+static Evaluator evaluator = {.machine = {&fake_ops, &fake, NULL}, .seed = 3};
+static Judgement judged; /* the last one */
 
 static int set_up(void **state)
 {
@@ -57,7 +61,7 @@ static void load_as(Loaded *l, int trusted, const char *kernel, const char *argu
     static char sources[2][400]; /* a plan points into its source: the baseline's and the
                                     candidate's at the same time */
     char *source = sources[trusted];
-    Finding f;
+    Fault f = {0};
     Error err = {0};
     int line;
     CompileResult code = fake_code(kernel);
@@ -65,8 +69,8 @@ static void load_as(Loaded *l, int trusted, const char *kernel, const char *argu
              arguments);
     plan_release(&plan);
     if (plan_parse(source, strlen(source), &plan, &line, &err)) fail_msg("%s", err.text);
-    if (loaded_open(l, &fake_ops, &fake, tasks.tasks[0], &plan, trusted, &code, &f, &err))
-        fail_msg("%s %s", f.message, err.text);
+    loaded_init(l, &evaluator.machine, tasks.tasks[0], trusted);
+    if (loaded_open(l, &plan, &code, &f)) fail_msg("%s %s", f.message, f.error.text);
 }
 
 static void load(Loaded *l, const char *kernel, const char *arguments)
@@ -82,24 +86,32 @@ static const Workload *sim_workload(void)
     return NULL;
 }
 
+/* Begin the judgement of a kernel that is not compiled. */
+static void begin(const char *kernel, const char *arguments)
+{
+    evaluator.cases = cases;
+    judgement_begin(&judged, &evaluator, tasks.tasks[0], kernel, strlen(kernel));
+    judged.timed = judged.small = sim_workload();
+    judged.fault.outcome = OUTCOME_OK;
+    load(&judged.loaded, kernel, arguments);
+}
+
 static void expect_after(const char *kernel, int n_passed, Outcome want, const char *cheat,
                          const char *says)
 {
-    Loaded l;
-    Finding f = {.outcome = OUTCOME_OK};
-    Error err = {0};
-    ChecksPassed passed = {0};
-    load(&l, kernel, "(x, y, n)");
-    int rc = checks_plan(&l, sim_workload(), &f);
-    if (!rc) rc = checks_run(&l, cases, 3, &passed, &f, &err);
-    if (rc < 0) fail_msg("%s", err.text);
-    if (f.outcome != want) fail_msg("%s: got %s: %s", kernel, outcome_name(f.outcome), f.message);
+    const Fault *f = &judged.fault;
+    begin(kernel, "(x, y, n)");
+    int rc = checks_plan(&judged.loaded, sim_workload(), &judged.fault);
+    if (!rc) rc = checks_run(&judged);
+    if (rc < 0) fail_msg("%s", f->error.text);
+    if (rc > 0 && f->outcome != want)
+        fail_msg("%s: got %s: %s", kernel, outcome_name(f->outcome), f->message);
     assert_int_equal(rc, want == OUTCOME_OK ? 0 : 1);
-    if (want != OUTCOME_OK) assert_string_equal(f.cheat, cheat);
-    if (want != OUTCOME_OK && !strstr(f.message, says))
-        fail_msg("expected '%s' in: %s", says, f.message);
-    if (want == OUTCOME_OK) assert_int_equal(passed.n, n_passed);
-    loaded_close(&l);
+    if (want != OUTCOME_OK) assert_string_equal(f->cheat, cheat);
+    if (want != OUTCOME_OK && !strstr(f->message, says))
+        fail_msg("expected '%s' in: %s", says, f->message);
+    if (want == OUTCOME_OK) assert_int_equal(judged.verdict.n_checks, n_passed);
+    judgement_release(&judged);
     assert_int_equal(fake.allocated, 0);
     assert_int_equal(fake.disturbed, 0);
 }
@@ -132,7 +144,7 @@ static void test_plan_is_checked_first(void **state)
 {
     (void)state;
     Loaded l;
-    Finding f;
+    Fault f;
     int before = fake.launches;
     load(&l, "relu", "(x, y)");
     assert_int_equal(checks_plan(&l, sim_workload(), &f), 1);
@@ -146,7 +158,7 @@ static void test_plan_is_checked_first(void **state)
 static void expect_refused(const char *kernel, Outcome outcome, const char *says)
 {
     Loaded l;
-    Finding f;
+    Fault f;
     Error err = {0};
     int line;
     char source[100];
@@ -158,21 +170,19 @@ static void expect_refused(const char *kernel, Outcome outcome, const char *says
     code.lowered[0] = memory_strdup(kernel);
     plan_release(&plan);
     assert_int_equal(plan_parse(source, strlen(source), &plan, &line, &err), 0);
-    int rc = loaded_open(&l, &fake_ops, &fake, tasks.tasks[0], &plan, 0, &code, &f, &err);
-    assert_int_equal(rc ? rc : loaded_refuse_local(&l, &f), 1);
+    loaded_init(&l, &evaluator.machine, tasks.tasks[0], 0);
+    assert_int_equal(loaded_open(&l, &plan, &code, &f), 1);
     assert_int_equal(f.outcome, outcome);
     assert_int_equal(f.line, 2);
     if (!strstr(f.message, says)) fail_msg("%s", f.message);
     loaded_close(&l);
 }
 
-/* A kernel that the device cannot describe, or that takes more local memory than others leave, is
- * the candidate's fault, at the line of its first launch. */
+/* A kernel that the device cannot describe is the candidate's fault, at the line of its first launch. */
 static void test_kernel_refused(void **state)
 {
     (void)state;
     expect_refused("unspeakable", OUTCOME_PLAN_ERROR, "64 are allowed");
-    expect_refused("roomy", OUTCOME_LAUNCH_ERROR, "roomy takes 32769 bytes of local memory");
 }
 
 /* A candidate whose plan has op lines runs where libraries may be called. */
@@ -185,7 +195,7 @@ static void test_homes(void **state)
     static const DeviceHome homes[] = {HOME_CANDIDATE, HOME_LIBRARY};
     for (int i = 0; i < 4; i++) {
         Loaded l;
-        Finding f;
+        Fault f;
         Error err = {0};
         int line, trusted = i >= 2;
         CompileResult code = {.ok = 1, .n_lowered = 1, .ptx = memory_strdup("")};
@@ -193,8 +203,8 @@ static void test_homes(void **state)
         code.lowered[0] = memory_strdup("k");
         plan_release(&plan);
         assert_int_equal(plan_parse(sources[i % 2], strlen(sources[i % 2]), &plan, &line, &err), 0);
-        assert_int_equal(
-            loaded_open(&l, &fake_ops, &fake, tasks.tasks[0], &plan, trusted, &code, &f, &err), 0);
+        loaded_init(&l, &evaluator.machine, tasks.tasks[0], trusted);
+        assert_int_equal(loaded_open(&l, &plan, &code, &f), 0);
         assert_int_equal(l.context.module->trusted, trusted ? HOME_TRUSTED : homes[i]);
         loaded_close(&l);
     }
@@ -204,32 +214,28 @@ static DeviceTiming timing;
 static const char *candidates_plan = "(x, y, n)";
 static int claims_a_win; /* so that it runs on contents that it has not seen */
 
-static int measure(const char *kernel, ChecksPassed *passed, Finding *f)
+static int measure(const char *kernel)
 {
-    Loaded baseline, candidate;
-    Error err = {0};
-    PairedOptions opt = {CLOCK_COLD, 10, 3, 0};
+    Baseline baseline = {0};
     random_init(&fake.drift, 3, 5);
     fake.outputs[0] = fake.outputs[1] = 0;
     fake.phases[0] = fake.phases[1] = 0;
     fake.calls = 0;
     fake.y[0] = fake.y[1] = NULL;
-    load_as(&baseline, 1, "relu", "(x, y, n)");
+    evaluator.clock = (ClockOptions){CLOCK_COLD, 10, 3, 0};
+    load_as(&baseline.own.loaded, 1, "relu", "(x, y, n)");
     Plan kept = plan;
-    baseline.plan = baseline.context.plan = &kept;
+    baseline.own.loaded.plan = baseline.own.loaded.context.plan = &kept;
     plan = (Plan){0};
-    load(&candidate, kernel, candidates_plan);
-    int rc = paired_measure(&baseline, &candidate, cases, sim_workload(), &opt, &timing, passed, f,
-                            &err);
-    Interval v;
-    if (!rc && claims_a_win) {
-        paired_ratio(&timing, 3, &v);
-        rc = paired_unseen(&baseline, &candidate, cases, sim_workload(), &opt, v.low, passed, f,
-                           &err);
-    }
-    if (rc < 0) fail_msg("%s", err.text);
-    loaded_close(&candidate);
-    loaded_close(&baseline);
+    begin(kernel, candidates_plan);
+    judged.baseline = &baseline;
+    int rc = paired_measure(&judged, &evaluator.clock);
+    timing = *judged.verdict.timing;
+    if (!rc && claims_a_win) rc = judgement_score(&judged);
+    if (!rc && claims_a_win) rc = paired_unseen(&judged);
+    if (rc < 0) fail_msg("%s", judged.fault.error.text);
+    judgement_release(&judged);
+    loaded_close(&baseline.own.loaded);
     plan_release(&kept);
     assert_int_equal(fake.allocated, 0);
     assert_int_equal(fake.locked, 0);
@@ -242,11 +248,9 @@ static int measure(const char *kernel, ChecksPassed *passed, Finding *f)
 static void test_paired_timing(void **state)
 {
     (void)state;
-    Finding f;
-    ChecksPassed passed = {0};
     Interval ratio;
     fake.spied = 0;
-    assert_int_equal(measure("relu", &passed, &f), 0);
+    assert_int_equal(measure("relu"), 0);
     Pairs pairs = timing_pairs(&timing);
     statistics_ratio(&pairs, 3, &ratio);
     assert_true(ratio.low > 1.48 && ratio.high < 1.52 &&
@@ -258,14 +262,14 @@ static void test_paired_timing(void **state)
     assert_int_equal(fake.spied, 0);
     assert_true(fake.phases[0] > 0 &&
                 fabs(fake.phases[0] - fake.phases[1]) < 1e-9); /* the same phase for both sides */
-    assert_int_equal(passed.n, 1);
+    assert_int_equal(judged.verdict.n_checks, 1);
     buffers[0] = "//@ buffer float a[n]\n//@ launch relu<<<1, 32>>>(x, a, n)\n";
-    assert_int_equal(measure("relu", &passed, &f), 0);
+    assert_int_equal(measure("relu"), 0);
     assert_int_equal(fake.spied, 0);
     buffers[0] = "";
     size_t room = fake.info.memory_bytes;
     fake.info.memory_bytes = 1;
-    assert_int_equal(measure("relu", &passed, &f), 0);
+    assert_int_equal(measure("relu"), 0);
     assert_int_equal(__builtin_popcountll(fake.outputs[0]), 2);
     fake.info.memory_bytes = room;
 }
@@ -274,12 +278,10 @@ static void test_paired_timing(void **state)
 static void test_one_piece(void **state)
 {
     (void)state;
-    Finding f;
-    ChecksPassed passed = {0};
     size_t bytes = TIMED * sizeof(float);
     buffers[0] = "//@ buffer float a[n]\n//@ buffer float b[2 * n]\n";
     buffers[1] = "//@ buffer float c[3 * n]\n//@ buffer float d[n]\n";
-    assert_int_equal(measure("relu", &passed, &f), 0);
+    assert_int_equal(measure("relu"), 0);
     buffers[0] = buffers[1] = "";
     assert_int_equal(fake.n_reserved, 4 * 5);
     assert_int_equal(fake.n_placed, fake.n_reserved);
@@ -293,9 +295,7 @@ static void test_one_piece(void **state)
 static void test_orders(void **state)
 {
     (void)state;
-    Finding f;
-    ChecksPassed passed = {0};
-    assert_int_equal(measure("relu", &passed, &f), 0);
+    assert_int_equal(measure("relu"), 0);
     int pairs = timing.n, from = fake.calls - 2 * pairs, changes = 0;
     assert_true(pairs >= 24 && pairs % 4 == 0 && from > 0);
     assert_true(fake.began[0].trusted); /* its time is the limit of the candidate's first run */
@@ -328,12 +328,10 @@ static void test_few_for_losers(void **state)
     } tries[] = {{150, 0.001, 0.01, 4, 12},   {150, 0.01, 0.01, 12, 160},
                  {16, 0.001, 0.0035, 24, 24}, {15, 0.001, 0.0035, 24, 24},
                  {10, 0.001, 0.0035, 24, 24}, {10, 0.01, 0.0035, 48, 320}};
-    Finding f;
     Interval samples, v;
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
         fake.candidate_us = tries[i].us, fake.noise = tries[i].noise;
-        ChecksPassed passed = {0};
-        assert_int_equal(measure("relu", &passed, &f), 0);
+        assert_int_equal(measure("relu"), 0);
         assert_in_range(timing.n, tries[i].min, tries[i].max);
         Pairs pairs = timing_pairs(&timing);
         statistics_ratio(&pairs, 3, &samples);
@@ -355,13 +353,11 @@ static void test_few_for_losers(void **state)
 static void test_unknown_by_launch(void **state)
 {
     (void)state;
-    Finding f;
     Interval one, three;
-    ChecksPassed passed = {0};
     fake.noise = 0.0001;
     candidates_plan =
         "(x, y, n)\n//@ launch relu<<<1, 32>>>(x, y, n)\n//@ launch relu<<<1, 32>>>(x, y, n)";
-    assert_int_equal(measure("relu", &passed, &f), 0);
+    assert_int_equal(measure("relu"), 0);
     assert_int_equal(timing.baseline_launches, 1);
     assert_int_equal(timing.candidate_launches, 3);
     paired_ratio(&timing, 3, &three);
@@ -386,7 +382,7 @@ static void test_buffers_are_shared(void **state)
     (void)state;
     Loaded candidate, baseline;
     Run owner, r;
-    Finding f;
+    Fault f;
     Error err = {0};
     buffers[0] = "//@ buffer float a[n]\n//@ buffer float b[2 * n]\n//@ buffer float c[5 * n]\n";
     buffers[1] = "//@ buffer float d[2 * n]\n//@ buffer float e[3 * n]\n//@ buffer float f[2 * "
@@ -398,8 +394,8 @@ static void test_buffers_are_shared(void **state)
     load(&candidate, "relu", "(x, y, n)");
     const Case *c = cases_get(cases, tasks.tasks[0], sim_workload(), VARIANT_DRAWN, 1, 1.0, &err);
     assert_non_null(c);
-    assert_int_equal(run_open(&owner, &candidate, c, NULL, &f, &err), 0);
-    assert_int_equal(run_open(&r, &baseline, c, &owner, &f, &err), 0);
+    assert_int_equal(run_open(&owner, &candidate, c, NULL, &f), 0);
+    assert_int_equal(run_open(&r, &baseline, c, &owner, &f), 0);
     assert_int_equal(fake.allocated, 2 + 3 + 2);
     assert_int_equal(r.memory.outputs[0], owner.memory.outputs[0]);
     assert_int_equal(r.memory.buffers[0], owner.memory.buffers[1]);
@@ -438,36 +434,32 @@ static void test_buffers_are_shared(void **state)
 static void test_cheats_when_timed(void **state)
 {
     (void)state;
-    Finding f;
-    ChecksPassed passed = {0};
-    assert_int_equal(measure("nothing", &passed, &f), 1);
-    if (f.outcome != OUTCOME_WRONG_RESULT) fail_msg("%s", f.message);
-    assert_int_equal(measure("beyond", &passed, &f), 1);
-    assert_int_equal(f.outcome, OUTCOME_OUT_OF_BOUNDS);
-    assert_int_equal(measure("stash", &passed, &f), 1);
-    assert_int_equal(f.outcome, OUTCOME_OUT_OF_BOUNDS);
-    assert_int_equal(measure("mutate", &passed, &f), 1);
-    assert_string_equal(f.cheat, "input_mutation");
+    assert_int_equal(measure("nothing"), 1);
+    if (judged.fault.outcome != OUTCOME_WRONG_RESULT) fail_msg("%s", judged.fault.message);
+    assert_int_equal(measure("beyond"), 1);
+    assert_int_equal(judged.fault.outcome, OUTCOME_OUT_OF_BOUNDS);
+    assert_int_equal(measure("stash"), 1);
+    assert_int_equal(judged.fault.outcome, OUTCOME_OUT_OF_BOUNDS);
+    assert_int_equal(measure("mutate"), 1);
+    assert_string_equal(judged.fault.cheat, "input_mutation");
     fake.hidden_us = 5000;
-    int rc = measure("relu", &passed, &f);
+    int rc = measure("relu");
     fake.hidden_us = 0;
     assert_int_equal(rc, 1);
-    assert_string_equal(f.cheat, "hidden_work");
+    assert_string_equal(judged.fault.cheat, "hidden_work");
     fake.waits_us = 5000; /* a busy host is no cheat */
-    rc = measure("relu", &passed, &f);
+    rc = measure("relu");
     fake.waits_us = 0;
-    if (rc) fail_msg("%s", f.message);
+    if (rc) fail_msg("%s", judged.fault.message);
 }
 
 /* A candidate that does the work of two runs in one gains nothing. */
 static void test_two_in_one(void **state)
 {
     (void)state;
-    Finding f;
     Interval v;
-    ChecksPassed passed = {0};
-    int rc = measure("both", &passed, &f);
-    if (rc) fail_msg("%s", f.message);
+    int rc = measure("both");
+    if (rc) fail_msg("%s", judged.fault.message);
     paired_ratio(&timing, 3, &v);
     assert_true(v.high < 0.8 && v.low > 0.7); /* 15 us to 20 */
 }
@@ -477,24 +469,22 @@ static void test_two_in_one(void **state)
 static void test_unseen(void **state)
 {
     (void)state;
-    Finding f;
-    ChecksPassed passed = {0};
     claims_a_win = 1;
     fake.noise = 0.03;
-    int rc = measure("relu", &passed, &f);
-    if (rc) fail_msg("%s", f.message);
-    assert_true(passed.n >= 5);
-    assert_non_null(strstr(passed.text[1], "input scale 8"));
-    assert_int_equal(measure("remembers", &passed, &f), 1);
-    assert_string_equal(f.cheat, "replay");
-    assert_int_equal(measure("clamps", &passed, &f), 1);
-    assert_int_equal(f.outcome, OUTCOME_WRONG_RESULT);
+    int rc = measure("relu");
+    if (rc) fail_msg("%s", judged.fault.message);
+    assert_true(judged.verdict.n_checks >= 5);
+    assert_non_null(strstr(judged.verdict.checks[1], "input scale 8"));
+    assert_int_equal(measure("remembers"), 1);
+    assert_string_equal(judged.fault.cheat, "replay");
+    assert_int_equal(measure("clamps"), 1);
+    assert_int_equal(judged.fault.outcome, OUTCOME_WRONG_RESULT);
     Cases *many = cases;
     cases = cases_new(0, &fake_ops, &fake); /* unused contents are dropped */
-    rc = measure("relu", &passed, &f);
+    rc = measure("relu");
     cases_free(cases);
     cases = many;
-    if (rc) fail_msg("%s", f.message);
+    if (rc) fail_msg("%s", judged.fault.message);
     claims_a_win = 0;
     fake.noise = 0.01;
 }
@@ -503,15 +493,10 @@ static void test_unseen(void **state)
 static void test_outputs_are_compared_after_prediction(void **state)
 {
     (void)state;
-    Loaded l;
-    Finding f;
-    Error err = {0};
-    ChecksPassed passed = {0};
-    load(&l, "nothing", "(x, y, n)");
-    assert_int_equal(predicted_measure(&l, cases, sim_workload(), 3, &timing, &passed, &f, &err),
-                     1);
-    assert_int_equal(f.outcome, OUTCOME_WRONG_RESULT);
-    loaded_close(&l);
+    begin("nothing", "(x, y, n)");
+    assert_int_equal(predicted_measure(&judged), 1);
+    assert_int_equal(judged.fault.outcome, OUTCOME_WRONG_RESULT);
+    judgement_release(&judged);
     assert_int_equal(fake.allocated, 0);
 }
 

@@ -30,11 +30,11 @@ static const DeviceInfo *info(Device *d)
 }
 
 static int clock_100us(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase,
-                       DeviceClock *out, DeviceFault *fault, Error *err)
+                       DeviceClock *out, Fault *fault)
 {
     (void)mode, (void)phase;
     *out = (DeviceClock){.us = 100, .host_us = 110, .flush_us = 5};
-    return sim->run(d, launches, n, fault, err);
+    return sim->run(d, launches, n, fault);
 }
 
 static void write_task(const char *folder, int number)

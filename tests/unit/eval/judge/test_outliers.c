@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "eval/judge/baseline.h"
 #include "eval/judge/outliers.h"
 #include "tests/small_draft.h"
 
@@ -19,17 +20,20 @@
 static Task *task;
 static Plan plans[2]; /* by side, 1: the baseline's */
 
+static Evaluator evaluator = {.machine = {&fake_ops, &fake, NULL}};
+
 static void load(Loaded *l, int trusted, const char *kernel)
 {
     static char sources[2][200];
-    Finding f;
+    Fault f = {0};
     Error err = {0};
     int line;
     CompileResult code = fake_code(kernel);
     snprintf(sources[trusted], sizeof sources[0], "//@ launch %s<<<1, 32>>>(x, y, n)\n", kernel);
+    loaded_init(l, &evaluator.machine, task, trusted);
     if (plan_parse(sources[trusted], strlen(sources[trusted]), &plans[trusted], &line, &err) ||
-        loaded_open(l, &fake_ops, &fake, task, &plans[trusted], trusted, &code, &f, &err))
-        fail_msg("%s", err.text);
+        loaded_open(l, &plans[trusted], &code, &f))
+        fail_msg("%s %s", err.text, f.message);
 }
 
 /* The verdict over some seeds: how many are ok, wrong and a cheat. */
@@ -40,26 +44,28 @@ typedef struct {
 static Verdicts judge(const char *kernel, double low)
 {
     Verdicts all = {0};
-    DeviceTiming timing = {.mode = CLOCK_COLD, .baseline_launches = 1, .candidate_launches = 1};
     for (uint64_t seed = 1; seed <= 12; seed++) {
-        BaselineContext x = {.ops = &fake_ops, .device = &fake, .seed = seed};
         Baseline b = {0};
-        Loaded candidate;
-        Finding f = {.outcome = OUTCOME_OK};
-        Error err = {0};
-        ChecksPassed passed = {0};
+        Judgement j;
+        Fault *f = &j.fault;
         fake.calls = 0;
-        load(&b.loaded, 1, "length");
-        load(&candidate, 0, kernel);
-        int rc = outliers_check(&x, &b, &candidate, task_workload(task, ROLE_TIME), NULL, &timing,
-                                low, &passed, &f, &err);
-        if (rc < 0) fail_msg("%s", err.text);
-        assert_int_equal(rc, f.outcome != OUTCOME_OK);
-        all.ok += !rc && passed.n == 2;
-        all.wrong += f.outcome == OUTCOME_WRONG_RESULT;
-        all.cheat += f.outcome == OUTCOME_CHEAT && !strcmp(f.cheat, "input_dispatch");
-        loaded_close(&candidate);
-        loaded_close(&b.loaded);
+        evaluator.seed = seed;
+        judgement_begin(&j, &evaluator, task, kernel, strlen(kernel));
+        load(&b.own.loaded, 1, "length");
+        load(&j.loaded, 0, kernel);
+        f->outcome = OUTCOME_OK;
+        j.baseline = &b;
+        j.verdict.low = low;
+        j.verdict.timing = memory_alloc(sizeof *j.verdict.timing);
+        *j.verdict.timing =
+            (DeviceTiming){.mode = CLOCK_COLD, .baseline_launches = 1, .candidate_launches = 1};
+        int rc = step_outliers(&j);
+        if (rc < 0) fail_msg("%s", f->error.text);
+        all.ok += !rc && j.verdict.n_checks == 2;
+        all.wrong += rc && f->outcome == OUTCOME_WRONG_RESULT;
+        all.cheat += rc && f->outcome == OUTCOME_CHEAT && !strcmp(f->cheat, "input_dispatch");
+        judgement_release(&j);
+        loaded_close(&b.own.loaded);
         for (int i = 0; i < 2; i++) plan_release(&plans[i]);
         assert_int_equal(fake.allocated, 0);
         assert_int_equal(fake.locked, 0);

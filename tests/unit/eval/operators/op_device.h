@@ -162,7 +162,7 @@ static inline void launch(Device *d, DeviceModule *m, const OpLaunch *l, int rou
 {
     Error err;
     KernelInfo info;
-    DeviceFault fault;
+    Fault fault;
     DeviceLaunch go = {.module = m, .kernel = l->kernel, .shared_bytes = (uint32_t)l->shared};
     int n = 0;
     if (dev->kernel(d, m, l->kernel, &info, &err)) fail_msg("%s", err.text);
@@ -189,7 +189,7 @@ static inline void launch(Device *d, DeviceModule *m, const OpLaunch *l, int rou
         memcpy(go.params + info.params[n].offset, &p, sizeof p);
     }
     assert_int_equal(n, info.n_params);
-    int rc = dev->run(d, &go, 1, &fault, &err);
+    int rc = dev->run(d, &go, 1, &fault);
     if (rc) fail_msg("%s: %s", l->kernel, rc < 0 ? err.text : fault.message);
 }
 
@@ -213,7 +213,7 @@ static inline void call_library(Device *d, DeviceModule *m, const OpCall *c, con
                                 const DevicePtr operands[3][64])
 {
     Error err;
-    DeviceFault fault;
+    Fault fault;
     char text[sizeof l->arguments], *save = NULL;
     DeviceLaunch go = {.module = m, .kernel = l->library, .grid = {1, 1, 1}, .block = {1, 1, 1}};
     const LibrarySignature *s = library_signature(l->library);
@@ -226,7 +226,7 @@ static inline void call_library(Device *d, DeviceModule *m, const OpCall *c, con
         memcpy(go.params + 8 * go.library_args++, &bits, sizeof bits);
     }
     assert_int_equal(go.library_args, (int)strlen(s->kinds));
-    int rc = dev->run(d, &go, 1, &fault, &err);
+    int rc = dev->run(d, &go, 1, &fault);
     if (rc) fail_msg("%s(%s): %s", l->library, l->arguments, rc < 0 ? err.text : fault.message);
 }
 
@@ -271,7 +271,7 @@ static inline void flush(Batch *b)
     CompileResult r = {0};
     Device *d;
     DeviceModule *m;
-    DeviceFault fault;
+    Fault fault;
     Error err;
     if (b->n) {
         if (getenv("SHOW_KERNELS")) fputs(b->source.data, stderr);
@@ -281,7 +281,7 @@ static inline void flush(Batch *b)
         if (b->plain.n) run_source_for(compiler, arch, b->source.data, &r);
         if (b->plain.n && !r.ok) fail_msg("%s\n%s", r.message, b->source.data);
         DeviceCode code = {r.ptx, r.ptx_len, r.cubin, r.cubin_len};
-        int rc = dev->load(d, b->plain.n ? &code : NULL, 1, &m, &fault, &err);
+        int rc = dev->load(d, b->plain.n ? &code : NULL, 1, &m, &fault);
         if (rc) fail_msg("%s", rc < 0 ? err.text : fault.message);
         for (int i = 0; i < b->n; i++) run_item(d, m, b->plain.launch, b->item[i]);
         dev->unload(d, m);

@@ -98,21 +98,20 @@ static void release(Plans *p)
 }
 
 /* Returns as loaded_ops_compile does, with the workloads of `roles` (bits). */
-static int compile_plan(Plans *p, Task *t, const char *source, int trusted, int roles, Finding *f)
+static int compile_plan(Plans *p, Task *t, const char *source, int trusted, int roles, Fault *f)
 {
-    Error err = {0};
-    Outcome outcome;
+    const Machine machine = {&sim_device_ops, device, compiler};
     const Workload *list[TASK_MAX_WORKLOADS];
-    int line, n = 0;
+    int n = 0;
     memset(p, 0, sizeof *p);
-    if (candidate_parse_trusted(source, strlen(source), &p->candidate, &outcome, &line, &err) ||
-        loaded_compile(&p->loaded, &sim_device_ops, device, compiler, t, &p->candidate, trusted, f,
-                       &err))
-        fail_msg("%s", err.text);
+    loaded_init(&p->loaded, &machine, t, trusted);
+    if (candidate_parse_trusted(source, strlen(source), &p->candidate, f) ||
+        loaded_compile(&p->loaded, &p->candidate, f))
+        fail_msg("%s", f->message);
     for (int i = 0; i < t->n_workloads; i++)
         if (roles >> t->workloads[i].role & 1) list[n++] = &t->workloads[i];
-    int rc = loaded_ops_compile(&p->loaded, list, n, f, &err);
-    if (rc < 0) fail_msg("%s", err.text);
+    int rc = loaded_ops_compile(&p->loaded, list, n, f);
+    if (rc < 0) fail_msg("%s", f->error.text);
     return rc;
 }
 
@@ -120,7 +119,7 @@ static int compile_plan(Plans *p, Task *t, const char *source, int trusted, int 
 static void check_launches(Plans *p, const Workload *w)
 {
     Loaded *l = &p->loaded;
-    Finding f;
+    Fault f;
     Error err = {0};
     DeviceLaunch *launches;
     int n, line, kernels = 0;
@@ -145,7 +144,7 @@ static void test_many_operators(void **state)
     (void)state;
     TaskSet set;
     Error err = {0};
-    Finding f;
+    Fault f;
     Plans p;
     if (taskset_load(fixture_path("tasks"), "kernelbench/level3/k3_15_densenet121", &set, &err))
         fail_msg("%s", err.text);
@@ -166,7 +165,7 @@ static void test_many_operators(void **state)
     }
     assert_int_equal(texts, ops->n_texts);
     check_launches(&p, task_workload(t, ROLE_TIME));
-    if (loaded_ops_again(l, &f, &err)) fail_msg("%s", err.text);
+    if (loaded_ops_again(l, &f)) fail_msg("%s", f.message);
     check_launches(&p, task_workload(t, ROLE_TIME));
     release(&p);
     taskset_release(&set);
@@ -178,7 +177,7 @@ static void test_shared(void **state)
     (void)state;
     TaskSet set;
     Error err = {0};
-    Finding f;
+    Fault f;
     Plans p;
     if (taskset_load(fixture_path("tests/fixtures/op_lines/tasks"), NULL, &set, &err))
         fail_msg("%s", err.text);
@@ -203,7 +202,7 @@ static void test_shared(void **state)
     /* Nothing is compiled that is there. */
     const Workload *w = &t->workloads[0];
     parts = p.loaded.n_op_modules;
-    assert_int_equal(loaded_ops_compile(&p.loaded, &w, 1, &f, &err), 0);
+    assert_int_equal(loaded_ops_compile(&p.loaded, &w, 1, &f), 0);
     assert_int_equal(p.loaded.n_op_modules, parts);
     release(&p);
     unsetenv("QUERN_TEST");
@@ -215,7 +214,7 @@ static void refuse_constants(int lines, const char *message)
 {
     TaskSet set;
     Error err = {0};
-    Finding f;
+    Fault f;
     Plans p;
     Buffer source;
     if (taskset_load(fixture_path("tasks"), "relu", &set, &err)) fail_msg("%s", err.text);

@@ -22,7 +22,7 @@
 typedef struct {
     Device *d;
     DeviceModule *m;
-    DeviceFault fault;
+    Fault fault;
     Error err;
 } Sim;
 
@@ -53,8 +53,8 @@ static inline void sim_start(Sim *s, const char *ptx)
     memset(s, 0, sizeof *s);
     if (ops->open("h100", &s->d, &s->err)) fail_msg("%s", s->err.text);
     DeviceCode code = {.ptx = ptx, .ptx_len = strlen(ptx)};
-    int r = ops->load(s->d, &code, 0, &s->m, &s->fault, &s->err);
-    if (r) fail_msg("%s", r > 0 ? s->fault.message : s->err.text);
+    int r = ops->load(s->d, &code, 0, &s->m, &s->fault);
+    if (r) fail_msg("%s", r > 0 ? s->fault.message : s->fault.error.text);
 }
 
 static inline void sim_stop(Sim *s)
@@ -96,8 +96,8 @@ static inline int sim_try(Sim *s, Shape sh, int n, ...)
         memcpy(l.params + info.params[i].offset, &v, info.params[i].size);
     }
     va_end(ap);
-    int r = ops->run(s->d, &l, 1, &s->fault, &s->err);
-    if (r < 0) fail_msg("%s", s->err.text);
+    int r = ops->run(s->d, &l, 1, &s->fault);
+    if (r < 0) fail_msg("%s", s->fault.error.text);
     return r;
 }
 

@@ -71,7 +71,7 @@ static void test_functions_and_memory(void **state)
     memcpy(l.params + info.params[2].offset, &n, 4);
     memcpy(l.params + info.params[3].offset, &big, 32);
     l.params[info.params[4].offset] = (unsigned char)-9;
-    if (ops->run(sim.d, &l, 1, &sim.fault, &sim.err)) fail_msg("%s", sim.fault.message);
+    if (ops->run(sim.d, &l, 1, &sim.fault)) fail_msg("%s", sim.fault.message);
     sim_read(&sim, py, y, sizeof y);
     for (int i = 0; i < N; i++) {
         expected(i, x, want);

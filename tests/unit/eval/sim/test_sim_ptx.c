@@ -288,11 +288,11 @@ static void refuse(const char *text, const char *part)
 {
     Device *d;
     DeviceModule *m;
-    DeviceFault fault;
+    Fault fault;
     Error err;
     assert_int_equal(ops->open("h100", &d, &err), 0);
     DeviceCode code = {.ptx = text, .ptx_len = strlen(text)};
-    assert_int_equal(ops->load(d, &code, 0, &m, &fault, &err), 1);
+    assert_int_equal(ops->load(d, &code, 0, &m, &fault), 1);
     if (!strstr(fault.message, part)) fail_msg("\"%s\" expected, found: %s", part, fault.message);
     ops->close(d);
 }

@@ -87,7 +87,7 @@ static void run_first(uint32_t threads)
 static void load_next(Sim *s, const char *ptx)
 {
     DeviceCode code = {.ptx = ptx, .ptx_len = strlen(ptx)};
-    if (ops->load(s->d, &code, 0, &s->m, &s->fault, &s->err)) fail_msg("%s", s->fault.message);
+    if (ops->load(s->d, &code, 0, &s->m, &s->fault)) fail_msg("%s", s->fault.message);
 }
 
 /* A store to shared memory that the block has not written is a race with a read of it, whatever

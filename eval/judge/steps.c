@@ -1,0 +1,125 @@
+/* The table of the steps. Those that compile and load are here; the others are in the files that the
+ * includes name. */
+#include "eval/judge/steps.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "eval/judge/checks.h"
+#include "eval/judge/loaded_ops.h"
+#include "eval/judge/outliers.h"
+#include "eval/judge/paired_timing.h"
+#include "eval/judge/predicted_timing.h"
+#include "eval/judge/sanitizer.h"
+#include "eval/sim/time/occupancy.h"
+
+/* The kernels of more op lines may be too many for a compilation with one more workload. */
+static const int few_ops = 64;
+
+static int step_plan(Judgement *j)
+{
+    Candidate *c = &j->candidate;
+    int rc = j->trusted ? candidate_parse_trusted(j->source, j->len, c, &j->fault)
+                        : candidate_parse(j->source, j->len, c, &j->fault);
+    memcpy(j->verdict.source_digest, c->digest, DIGEST_HEX);
+    return rc;
+}
+
+static int step_compile(Judgement *j)
+{
+    loaded_init(&j->loaded, &j->evaluator->machine, j->task, j->trusted);
+    return loaded_compile(&j->loaded, &j->candidate, &j->fault);
+}
+
+/* The kernels of the plan's op lines for every workload that will run, with one compilation. */
+static int compile_ops(Judgement *j)
+{
+    const Workload *list[TASK_MAX_WORKLOADS + 1];
+    const Plan *plan = &j->candidate.plan;
+    int n = 0;
+    for (int i = 0; i < j->task->n_workloads; i++) {
+        const Workload *w = &j->task->workloads[i];
+        if (w->role != ROLE_SIM || judgement_is_predicted(j)) list[n++] = w;
+    }
+    if (plan->n_ops && plan->n_ops <= few_ops && (list[n] = predicted_shortened(j))) n++;
+    return loaded_ops_compile(&j->loaded, list, n, &j->fault);
+}
+
+static void note_occupancy(const Loaded *l, const PlanKernel *k, const DeviceLaunch *launch,
+                           size_t shared, Verdict *v)
+{
+    Occupancy o;
+    uint64_t threads = (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
+    if (occupancy_of_arch(l->ops->info(l->device)->arch, threads, k->info.registers, shared, &o))
+        return;
+    if (v->occupancy > 0 && v->occupancy <= o.occupancy) return;
+    v->occupancy = o.occupancy;
+    snprintf(v->occupancy_limit, sizeof v->occupancy_limit, "%s", o.limit);
+}
+
+/* Note the resources that the launches of the timed workload take of a multiprocessor. */
+static void describe_launches(Judgement *j)
+{
+    Loaded *l = &j->loaded;
+    Verdict *v = &j->verdict;
+    Fault unused;
+    DeviceLaunch *launches = NULL;
+    int n = 0, line;
+    v->registers = l->registers;
+    for (int i = 0; i < l->plan->n_kernels; i++)
+        if (l->kernels[i].info.local_bytes > v->local_bytes)
+            v->local_bytes = l->kernels[i].info.local_bytes;
+    if (loaded_ops_at(l, j->timed, &unused) ||
+        plan_resolve(&l->context, j->timed, NULL, &launches, &n, &line, NULL))
+        return;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < l->plan->n_kernels; k++) {
+            size_t shared = l->kernels[k].info.static_shared + launches[i].shared_bytes;
+            if (launches[i].op || strcmp(l->kernels[k].lowered, launches[i].kernel)) continue;
+            if (shared > v->shared_bytes) v->shared_bytes = shared;
+            note_occupancy(l, &l->kernels[k], &launches[i], shared, v);
+        }
+    free(launches);
+}
+
+/* The plan, before anything runs. */
+static int step_resolve(Judgement *j)
+{
+    Fault *f = &j->fault;
+    int rc = checks_plan(&j->loaded, j->timed, f);
+    if (!rc && judgement_is_predicted(j)) rc = checks_plan(&j->loaded, j->small, f);
+    if (!rc) rc = compile_ops(j);
+    if (!rc) describe_launches(j);
+    return rc;
+}
+
+static int step_unseen(Judgement *j)
+{
+    return judgement_is_predicted(j) ? predicted_unseen(j) : paired_unseen(j);
+}
+
+const JudgementStep judgement_steps[] = {
+    {"plan", step_plan, ALWAYS},           /* the directives are parsed */
+    {"compile", step_compile, ALWAYS},     /* to PTX and cubin, which the device loads */
+    {"resolve", step_resolve, ALWAYS},     /* the plan against the kernels, at every workload */
+    {"check", step_check, RUNS},           /* check workloads, up to the largest one */
+    {"repeat", step_repeat, RUNS},         /* the largest again, and on other inputs */
+    {"variants", step_variants, RUNS},     /* the largest on special values */
+    {"check rest", step_check_rest, RUNS}, /* check workloads behind the largest one */
+    {"predict", step_predict, SIMULATOR | RUNS}, /* the time, from a sample of blocks */
+    {"time", step_time, CLOCK | RUNS},           /* the time, in pairs with the baseline */
+    {"floor", judgement_floor, RUNS},            /* no time below what the work takes */
+    {"unseen", step_unseen, WIN | RUNS},     /* contents that it has not seen; the time on them */
+    {"outliers", step_outliers, WIN | RUNS}, /* contents that decide long sums */
+    {"sanitize", step_sanitize, CLOCK | SANITIZED | RUNS}, /* a simulator checks every access */
+};
+const int judgement_n_steps = sizeof judgement_steps / sizeof *judgement_steps;
+
+int judgement_step_applies(const Judgement *j, const JudgementStep *s)
+{
+    int predicted = judgement_is_predicted(j), win = judgement_is_win(j);
+    return (!(s->when & SIMULATOR) || predicted) && (!(s->when & CLOCK) || !predicted) &&
+           (!(s->when & WIN) || win) &&
+           (!(s->when & SANITIZED) || win || j->evaluator->sanitize_all);
+}
