@@ -62,26 +62,13 @@ int error_prefix(Error *err, const char *fmt, ...)
     return -1;
 }
 
-static const struct {
-    const char *name, *meaning;
-    int status;
-} codes[] = {
-#define X(code, exit_status, text) {#code, text, exit_status},
+static const int exit_status[] = {
+#define X(code, status, meaning) status,
     ERROR_CODES(X)
 #undef X
 };
 
-const char *error_name(ErrorCode code)
-{
-    return code < ERROR_CODE_COUNT ? codes[code].name : "NONE";
-}
-
-const char *error_meaning(ErrorCode code)
-{
-    return code < ERROR_CODE_COUNT ? codes[code].meaning : "";
-}
-
 int error_exit_status(ErrorCode code)
 {
-    return code < ERROR_CODE_COUNT ? codes[code].status : EXIT_STATUS_FAILED;
+    return code < ERROR_CODE_COUNT ? exit_status[code] : EXIT_STATUS_FAILED;
 }

@@ -52,9 +52,6 @@ int error_errno(Error *err, const char *fmt, ...) __attribute__((format(printf, 
 /* Put "context: " in front of the message; the code stays. Returns -1. */
 int error_prefix(Error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* "IO" for ERROR_IO, and what it means. */
-const char *error_name(ErrorCode code);
-const char *error_meaning(ErrorCode code);
 /* What a program that ends with this error returns to its caller. */
 int error_exit_status(ErrorCode code);
 

@@ -56,7 +56,7 @@ static void find_all(void)
         for (int i = 0; i < f.n && n_all < MAX_OPS; i++) all[n_all++] = &f.ops[i];
 }
 
-int op_count(void)
+static int op_count(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, find_all);

@@ -160,7 +160,6 @@ OpFamily select_family(void);
 
 const Op *op_find(const char *name, Error *err); /* UNKNOWN_NAME says which name comes near */
 const char *op_alias(int i, const char **of); /* another name of an operator; NULL: past the last */
-int op_count(void);
 const Op *op_at(int i);
 
 /* Binds arguments. keyword[i] NULL: positional. Fills c whole; tensors must be set with

@@ -32,11 +32,6 @@ struct Chain {
     Error *err;
 };
 
-int chain_ok(const Chain *k)
-{
-    return !k->failed;
-}
-
 int chain_fail(Chain *k, ErrorCode code, const char *text)
 {
     if (!k->failed) error_set(k->err, code, "%s", text);
@@ -44,7 +39,8 @@ int chain_fail(Chain *k, ErrorCode code, const char *text)
     return -1;
 }
 
-const OpTensor *chain_tensor(const Chain *k, int value)
+/* NULL: -1 is no value. */
+static const OpTensor *tensor_of(const Chain *k, int value)
 {
     return value < 0 || value >= k->n ? NULL : &k->value[value].tensor;
 }
@@ -87,7 +83,7 @@ static int bind(Chain *k, OpCall *s, int n, const ChainArg *args)
         memcpy(v[i].integer, a->integer, sizeof a->integer);
         keyword[i] = a->name;
         if (a->kind != OP_TENSOR) continue;
-        const OpTensor *t = chain_tensor(k, (int)a->integer[0]);
+        const OpTensor *t = tensor_of(k, (int)a->integer[0]);
         if (!t) return error_set(k->err, ERROR_INVALID, "%s: a value is missing", s->op->name);
         if ((v[i].integer[0] = op_call_tensor(s, t, k->err)) < 0) return -1;
     }
@@ -233,7 +229,7 @@ static int run(Chain *k, const OpCall *c, Purpose purpose, Error *err)
     k->err = err;
     int y = d->steps(k, c);
     if (k->failed) return -1;
-    const OpTensor *t = chain_tensor(k, y);
+    const OpTensor *t = tensor_of(k, y);
     if (!t) return error_set(err, ERROR_INVALID, "the operator has no result");
     if (op_is_contiguous(t) && !t->offset && (purpose != PLAIN || *k->value[y].name == 't'))
         return y;
@@ -255,7 +251,7 @@ int chain_infer(OpCall *c, Error *err)
     Chain *k = memory_alloc(sizeof *k);
     int y = run(k, c, INFER, err), rc = -1;
     if (y >= 0) {
-        const OpTensor *t = chain_tensor(k, y);
+        const OpTensor *t = tensor_of(k, y);
         rc = op_result(c, t->dtype, t->rank, t->size, err);
     }
     release(k);

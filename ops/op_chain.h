@@ -31,9 +31,7 @@ typedef struct {
 #define CHAIN_NONE ((ChainArg){.kind = OP_NONE})
 
 int chain_input(Chain *k, int arg); /* of a tensor argument; -1, which is no error: None */
-int chain_ok(const Chain *k);
 int chain_fail(Chain *k, ErrorCode code, const char *text); /* -1 */
-const OpTensor *chain_tensor(const Chain *k, int value);    /* NULL: -1 is no value */
 
 /* A step that is an operator of the library, or one of a family's own: the value of its result 0;
  * result i is i values behind. */

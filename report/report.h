@@ -200,9 +200,6 @@ typedef struct {
     Interval rise;
 } Standing;
 
-/* Whether the model found a kernel that is more than a hundredth faster than every kernel of the
- * teachers. Without samples of a teacher: than the baseline. */
-int standing_beats_teacher(const ReportTask *t);
 void standing_of(const Report *r, Standing *out);
 
 /* ---- explain.c ---- */

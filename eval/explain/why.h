@@ -41,8 +41,6 @@ int why_rows(const Counters *before, const Counters *after, CounterRow out[WHY_R
 void why_difference(const Counters *before, const Counters *after, const char *before_name,
                     const char *after_name, Buffer *out);
 
-/* One sentence: the limiting resource of an ok verdict, its share, and the best time possible. */
-void why_limit_text(const Verdict *v, Buffer *out);
 /* One or two sentences: the change that usually helps against this limit, with the counters that
  * say so. */
 void why_advice(const Verdict *v, Buffer *out);

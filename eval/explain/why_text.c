@@ -21,7 +21,8 @@ static int limit_of(const Verdict *v, Limit *out)
     return why_limit(&c, out);
 }
 
-void why_limit_text(const Verdict *v, Buffer *out)
+/* One sentence: the limiting resource of an ok verdict, its share, and the best time possible. */
+static void limit_text(const Verdict *v, Buffer *out)
 {
     Limit l;
     if (limit_of(v, &l)) {
@@ -153,7 +154,7 @@ static void source_line(const char *source, int line, Buffer *out)
 
 void why_text(const Verdict *v, const char *source, Buffer *out)
 {
-    why_limit_text(v, out);
+    limit_text(v, out);
     buffer_puts(out, "\n");
     for (int i = 0; v->timing && i < v->timing->n_lines; i++) {
         int line = atoi(v->timing->lines[i] + strlen("line "));

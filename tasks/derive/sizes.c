@@ -73,7 +73,8 @@ double sizes_flops(const GraphBound *b)
     return flops;
 }
 
-double sizes_work(const GraphBound *b)
+/* An estimate: thread instructions of the plain kernels of a bound graph. */
+static double work_of(const GraphBound *b)
 {
     double work = 0;
     OpCost cost;
@@ -231,8 +232,8 @@ int sizes_small(const Derivation *v, const Sizes *from, double max_work, Sizes *
     *out = *from;
     if (derivation_fits(v, from))
         return error_set(err, ERROR_INVALID, "the timed sizes cannot be bound");
-    for (int moves = 0; moves < MOVES && measure(v, out, sizes_work) > max_work; moves++)
-        if (shrink(v, out, stuck, 0, sizes_work)) break;
+    for (int moves = 0; moves < MOVES && measure(v, out, work_of) > max_work; moves++)
+        if (shrink(v, out, stuck, 0, work_of)) break;
     return 0;
 }
 
@@ -421,9 +422,8 @@ int sizes_checks(const Derivation *v, double max_work, int times, Sizes out[SIZE
         for (int i = 0; i < v->draft.n_axes; i++)
             to[i] = times * kind[i % 6] < v->axes[i].size ? times * kind[i % 6] : v->axes[i].size;
         Sizes s = k ? toward(v, least, to) : least;
-        if (measure(v, &s, sizes_work) > max_work && sizes_small(v, &s, max_work, &s, NULL))
-            continue;
-        if (measure(v, &s, sizes_work) < 0 || known(out, n, &s)) continue;
+        if (measure(v, &s, work_of) > max_work && sizes_small(v, &s, max_work, &s, NULL)) continue;
+        if (measure(v, &s, work_of) < 0 || known(out, n, &s)) continue;
         out[n++] = s;
     }
     return n;

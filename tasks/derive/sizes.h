@@ -6,9 +6,8 @@
 
 enum { SIZES_CHECKS = 5 };
 
-/* Estimates of a bound graph: thread instructions of its plain kernels; bytes of its inputs, outputs and
- * intermediate results; additions and multiplications of its reference. */
-double sizes_work(const GraphBound *b);
+/* Estimates of a bound graph: bytes of its inputs, outputs and intermediate results; additions and
+ * multiplications of its reference. */
 double sizes_bytes(const GraphBound *b);
 double sizes_flops(const GraphBound *b);
 /* The terms of the longest sum, which may be a running one, of a live call: inputs that one output depends

@@ -208,7 +208,7 @@ static void parts_release(Parts *parts)
     free(parts->shapes);
 }
 
-int import_program(Program *p, const ImportOptions *o, char **text, Error *err)
+static int import_program(Program *p, const ImportOptions *o, char **text, Error *err)
 {
     Lines l;
     if (pins_find(p, err) || lines_write(p, &l, err)) return -1;

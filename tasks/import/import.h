@@ -13,7 +13,6 @@ typedef struct {
 
 /* *text: task.json, which the caller frees. Errors name the operator or construct, and the line of the
  * module where the program says it. */
-int import_program(Program *p, const ImportOptions *o, char **text, Error *err);
 int import_file(const char *path, const ImportOptions *o, char **text, Error *err);
 
 #endif

@@ -80,17 +80,6 @@ void stopwatch_drop_graphs(Stopwatch *w)
     for (int i = 0; i < STOPWATCH_GRAPHS; i++) drop_graph(w, &w->graphs[i]);
 }
 
-void stopwatch_close(Stopwatch *w)
-{
-    Executor *e = w->executor;
-    CuEvent events[] = {w->before, w->start, w->end};
-    stopwatch_drop_graphs(w);
-    if (w->scratch) e->cu->memory_free(w->scratch);
-    for (int i = 0; i < 3; i++)
-        if (events[i]) e->cu->event_destroy(events[i]);
-    w->scratch = 0;
-}
-
 /* ---- the flush ---- */
 
 /* Allocated at the first cold timing, since most contexts time nothing. */

@@ -37,8 +37,6 @@ int stopwatch_open(Stopwatch *w, Executor *e, Error *err);
 /* Load the kernels of the flush and of the wait from the harness's cubin. Cold timings need
  * them. */
 int stopwatch_load(Stopwatch *w, const void *cubin, Error *err);
-/* To be called before the executor is closed, with its context current. */
-void stopwatch_close(Stopwatch *w);
 /* Destroy the captured graphs. To be called before a module is unloaded. */
 void stopwatch_drop_graphs(Stopwatch *w);
 

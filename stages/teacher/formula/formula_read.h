@@ -69,7 +69,6 @@ int formula_is_over(const FormulaReader *r, int rank,
 /* How a tensor lies in the space of one like `like`: 0 or -1. */
 int formula_domain(const FormulaReader *r, const OpTensor *t, const OpTensor *like, Domain *out);
 
-int formula_point(FormulaReader *r, const GraphCall *c, const char *name, Error *err);
 /* Reads an operator that is not pointwise, as one value or several; returns the result's. */
 int formula_composite(FormulaReader *r, const GraphCall *c, const char *name, Error *err);
 /* Products and windows (formula_product.c). */

@@ -197,7 +197,7 @@ static int formula_constant(const FormulaReader *r, int value, double *out)
     return 1;
 }
 
-int formula_point(FormulaReader *r, const GraphCall *c, const char *name, Error *err)
+static int read_point(FormulaReader *r, const GraphCall *c, const char *name, Error *err)
 {
     const OpCall *call = &c->call;
     const Pointwise *w = call->op->detail;
@@ -245,7 +245,7 @@ static int write_node(FormulaReader *r, int node, Error *err)
             return error_set(err, ERROR_UNSUPPORTED, "a second result is used");
     const char *name = r->b->graph->name[value];
     if (c->call.op->infer == pointwise_infer)
-        at = formula_point(r, c, name, err);
+        at = read_point(r, c, name, err);
     else
         at = formula_composite(r, c, name, err);
     if (at < 0) return error_prefix(err, "%s", c->call.op->name);
