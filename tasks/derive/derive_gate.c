@@ -10,7 +10,7 @@
 #include "tasks/derive/algebra.h"
 #include "tasks/gate.h"
 
-int gate_hopeless(const Derivation *v, const Description *d, const HonestRuns *runs,
+int gate_hopeless(const Derivation *v, const Description *d, const HonestKept *kept,
                   const double *rtol)
 {
     HonestError e;
@@ -20,7 +20,7 @@ int gate_hopeless(const Derivation *v, const Description *d, const HonestRuns *r
     unsigned char input[TASK_MAX_TENSORS] = {0};
     int any = 0, rc = 0;
     Task *t = NULL;
-    honest_replay(runs, rtol, (HonestGrowth[]){{1, 1}}, 1, &e);
+    honest_replay(kept, &(HonestPlan){.rtol = rtol, .grown = (HonestGrowth[]){{1, 1}}, .n = 1}, &e);
     for (size_t k = 0; k < n; k++) atol[k] = e.atol[k / ATOL_CASES];
     for (int i = 0; i < low.n; i++) low.at[i].atol = atol;
     char *text = description_text(v, &low);
@@ -48,11 +48,16 @@ static int gate_timed(const Derivation *v, Task *t, const Sizes *wide, GateResul
     return task_gate_zeroed(t, &w, r, err);
 }
 
-/* Which check workloads stay: those that no null model passes, if each input matters at each scale at one of
- * them, or at scale 1 at one of them and at the timed sizes. reason: where there are none. 1: "turns" does
- * not hold. */
+typedef struct {
+    int good[TASK_MAX_WORKLOADS]; /* which workloads stay */
+    int tells;
+    char reason[1024]; /* where none do */
+} Told;
+
+/* Check workloads stay that no null model passes, if each input matters at each scale at one of them, or at
+ * scale 1 at one of them and at the timed sizes. 1: "turns" does not hold. */
 static int gate_described(const Derivation *v, const Description *d, const Sizes *wide,
-                          int cautious, int *good, int *tells, char reason[1024], Error *err)
+                          int cautious, Told *out, Error *err)
 {
     char *text = description_text(v, d);
     Task *t = NULL;
@@ -63,41 +68,40 @@ static int gate_described(const Derivation *v, const Description *d, const Sizes
     if (rc) return error_prefix(err, "the task that was derived");
     for (int i = 0; i < d->n && !rc; i++) {
         GateFound f;
-        good[i] = 1, fails[i] = 0;
+        out->good[i] = 1, fails[i] = 0;
         if (d->at[i].role != ROLE_CHECK) continue;
         rc = task_gate_workload(t, &t->workloads[i], &f, err);
         if (!rc && f.hard.refused) {
             error_set(err, ERROR_UNSUPPORTED, "%.900s", f.hard.reason);
             rc = f.hard.rotated ? 1 : -1;
         }
-        all |= good[i] = !f.soft.refused;
+        all |= out->good[i] = !f.soft.refused;
         some |= !(fails[i] = f.null.refused);
         gate_inputs_add(t, &f, input);
-        if (f.soft.refused) snprintf(reason, 1024, "%s", f.soft.reason);
+        if (f.soft.refused) snprintf(out->reason, sizeof out->reason, "%s", f.soft.reason);
     }
     some = some && gate_inputs_still(t, input) < 0;
     if (!rc && (all ? cautious : some)) rc = gate_timed(v, t, wide, &timed, err);
-    if (timed.refused) snprintf(reason, 1024, "%s", timed.reason);
-    *tells = rc || timed.refused ? TELLS_NOTHING : all ? TELLS_ALL : some ? TELLS_TOGETHER : 0;
-    for (int i = 0; i < d->n; i++) good[i] = !fails[i];
+    if (timed.refused) snprintf(out->reason, sizeof out->reason, "%s", timed.reason);
+    out->tells = rc || timed.refused ? TELLS_NOTHING : all ? TELLS_ALL : some ? TELLS_TOGETHER : 0;
+    for (int i = 0; i < d->n; i++) out->good[i] = !fails[i];
     task_free(t);
     return rc;
 }
 
 int gate_described_sizes(const Derivation *v, Description *d, const Sizes *wide, int cautious,
-                         int *tells, Error *err)
+                         Error *err)
 {
-    int good[TASK_MAX_WORKLOADS];
-    char reason[1024] = "";
-    int rc = gate_described(v, d, wide, cautious, good, tells, reason, err);
+    Told told = {.reason = ""};
+    int rc = gate_described(v, d, wide, cautious, &told, err);
     if (rc == 1) {
         algebra_turns(v, d);
-        rc = gate_described(v, d, wide, cautious, good, tells, reason, err);
+        rc = gate_described(v, d, wide, cautious, &told, err);
     }
     if (rc) return -1;
-    if (*tells)
-        description_keep(d, good);
+    if (told.tells)
+        description_keep(d, told.good);
     else
-        description_degenerate(d, reason);
-    return 0;
+        description_degenerate(d, told.reason);
+    return told.tells;
 }

@@ -11,13 +11,14 @@ enum { TELLS_NOTHING, TELLS_TOGETHER, TELLS_ALL };
 
 /* Drops the check workloads that a null model passes, and those where an input does not matter while there
  * are others. With nothing left all stay, and the reason is given. wide: sizes that stand for the timed
- * ones, where each input must matter too if the others tell together or `cautious` is set. */
+ * ones, where each input must matter too if the others tell together or `cautious` is set. What the check
+ * workloads tell, or -1. */
 int gate_described_sizes(const Derivation *v, Description *d, const Sizes *wide, int cautious,
-                         int *tells, Error *err);
+                         Error *err);
 
 /* The gate is sure to give TELLS_NOTHING: with tolerances that are no larger than they will be, those of the
  * executions for rtol. */
-int gate_hopeless(const Derivation *v, const Description *d, const HonestRuns *runs,
+int gate_hopeless(const Derivation *v, const Description *d, const HonestKept *kept,
                   const double *rtol);
 
 #endif

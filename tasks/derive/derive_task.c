@@ -157,10 +157,10 @@ static const Workload *last_check(const Task *t)
 /* rtol is what the middle elements of all outputs need at the largest check workload; elements that
  * need more, there or where sums are longer, have it from atol. d->blunt: the middle ones need more than
  * MOST_RTOL, so that results with half of the digits would pass. */
-static int measure_rtol(const Task *t, Description *d, HonestRuns **runs, Error *err)
+static int measure_rtol(const Task *t, Description *d, HonestKept **kept, Error *err)
 {
     HonestError e;
-    if (honest_runs(t, last_check(t), runs, &e, err)) return -1;
+    if (honest_keep(t, last_check(t), kept, &e, err)) return -1;
     for (int i = 0; i < t->n_outputs; i++) {
         Dtype type = t->outputs[i].dtype;
         int margin = type == DTYPE_F32 ? HONEST_MARGIN : HONEST_MARGIN_HALF;
@@ -173,7 +173,7 @@ static int measure_rtol(const Task *t, Description *d, HonestRuns **runs, Error 
 }
 
 /* One case of one or two workloads that are measured at the same sizes, on a thread of its own. grown:
- * as honest_measure has it. */
+ * as HonestPlan has it. */
 typedef struct {
     Workload w;
     HonestGrowth grown[2];
@@ -187,11 +187,22 @@ static const double case_scales[ATOL_CASES] = {1, 8, 0.125, 1, 1};
 static const Variant case_variants[ATOL_CASES] = {VARIANT_DRAWN, VARIANT_DRAWN, VARIANT_DRAWN,
                                                   VARIANT_NEEDLES, VARIANT_SPECIAL};
 
-/* Adds to the n cases of the list those of a workload that is measured at w's sizes. */
-static int add_cases(const Task *t, const Workload *w, HonestGrowth grown, DescribedWorkload *to,
-                     Measurement *list, int n)
+/* Those of a task. */
+typedef struct {
+    const Task *t;
+    const HonestKept *kept; /* the executions for rtol */
+    double rtol[GRAPH_MAX_OUTPUTS];
+    Measurement *list;
+    int n;
+} Measurements;
+
+/* Adds the cases of a workload that is measured at w's sizes. */
+static void add_cases(Measurements *all, const Workload *w, HonestGrowth grown,
+                      DescribedWorkload *to)
 {
-    int before = n;
+    const Task *t = all->t;
+    Measurement *list = all->list;
+    int before = all->n;
     if (!to->atol) {
         to->finite = 1;
         to->atol = memory_array((size_t)t->n_outputs * ATOL_CASES, sizeof(double));
@@ -204,13 +215,12 @@ static int add_cases(const Task *t, const Workload *w, HonestGrowth grown, Descr
                 !memcmp(list[i].w.axis, w->axis, sizeof w->axis))
                 m = &list[i];
         if (!m) {
-            m = &list[n++];
+            m = &list[all->n++];
             *m = (Measurement){.w = *w, .which = k};
         }
         m->grown[m->n] = grown;
         m->to[m->n++] = to;
     }
-    return n;
 }
 
 /* Only the largest check workload is judged with needles and special contents. The others, with sums that
@@ -249,30 +259,37 @@ static int case_threads(const Task *t, const Measurement *list, int n)
     return threads < 1 ? 1 : (int)threads;
 }
 
-/* Those that were executed for rtol. */
-static void replay(const Task *t, const double *rtol, const HonestRuns *runs, Measurement *list,
-                   int n)
+static HonestPlan plan_of(const Measurements *all, const Measurement *m)
 {
-    for (int k = 0; k < n; k++) {
-        Measurement *m = &list[k];
-        if (m->which != AT_SCALE_1 || memcmp(m->w.axis, last_check(t)->axis, sizeof m->w.axis))
-            continue;
-        honest_replay(runs, rtol, m->grown, m->n, m->found);
+    return (HonestPlan){all->rtol, m->grown, m->n, m->which == AT_SCALE_1, all->kept};
+}
+
+/* Those that were executed for rtol. */
+static void replay(Measurements *all)
+{
+    const Workload *last = last_check(all->t);
+    for (int k = 0; k < all->n; k++) {
+        Measurement *m = &all->list[k];
+        const HonestPlan plan = plan_of(all, m);
+        if (m->which != AT_SCALE_1 || memcmp(m->w.axis, last->axis, sizeof m->w.axis)) continue;
+        honest_replay(all->kept, &plan, m->found);
         m->known = 1;
     }
 }
 
 /* Cases do not depend on each other: on any number of threads the results are the same. */
-static int measure_cases(const Task *t, const double *rtol, const HonestRuns *runs,
-                         Measurement *list, int n, Error *err)
+static int measure_cases(Measurements *all, Error *err)
 {
-    int threads = case_threads(t, list, n), rc = 0;
+    const Task *t = all->t;
+    Measurement *list = all->list;
+    int n = all->n, threads = case_threads(t, list, n), rc = 0;
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
     for (int k = n - 1; k >= 0; k--) { /* the costly ones first */
         Measurement *m = &list[k];
         if (m->known) continue;
-        m->rc = honest_measure(t, &m->w, case_variants[m->which], case_scales[m->which], rtol,
-                               m->grown, m->n, m->which == AT_SCALE_1, runs, m->found, &m->err);
+        const HonestPlan plan = plan_of(all, m);
+        const TaskCase of = {t, &m->w, case_variants[m->which], 0, case_scales[m->which]};
+        m->rc = honest_measure(&of, &plan, m->found, &m->err);
     }
     for (int k = 0; k < n && !rc; k++) {
         rc = list[k].rc;
@@ -356,8 +373,8 @@ static void copy_cases(const Task *t, Description *d)
 
 /* The timed workload is measured at `deep`, where one sum is as long or nearly, and also where no other
  * reduction is trivial: only there do the sums before and behind it say what their errors grow to. */
-static int add_timed(const Derivation *v, const Task *t, DescribedWorkload *to, const Sizes *deep,
-                     Measurement *list, int n)
+static void add_timed(Measurements *all, const Derivation *v, DescribedWorkload *to,
+                      const Sizes *deep)
 {
     Workload w = {.role = ROLE_TIME};
     Sizes wide = *deep;
@@ -369,9 +386,8 @@ static int add_timed(const Derivation *v, const Task *t, DescribedWorkload *to, 
         memcpy(w.axis, at->at, sizeof w.axis);
         HonestGrowth g = growth_of(v, &to->sizes, at);
         if (!is_wide) g.chain = 0;
-        n = add_cases(t, &w, g, to, list, n);
+        add_cases(all, &w, g, to);
     }
-    return n;
 }
 
 /* What is measured at some sizes counts at others. */
@@ -386,38 +402,37 @@ static void pool(const Task *t, Description *d)
     }
 }
 
-/* *hopeless: it is found first, but of the first way, and saves the measurements. */
-static int calibrate(const Derivation *v, Description *d, const Sizes *deep, int way, int *hopeless,
-                     Error *err)
+/* 1: the description is hopeless, which is found first, but of the first way, and saves the measurements. */
+static int calibrate(const Derivation *v, Description *d, const Sizes *deep, int way, Error *err)
 {
     char *text = description_text(v, d);
     Task *t = NULL;
-    int rc = task_parse(v->draft.name, text, &t, err), n = 0;
+    int rc = task_parse(v->draft.name, text, &t, err), hopeless = 0;
     free(text);
     if (rc) return error_prefix(err, "the task that was derived");
-    double rtol[GRAPH_MAX_OUTPUTS];
-    HonestRuns *runs = NULL;
-    rc = measure_rtol(t, d, &runs, err);
+    HonestKept *kept = NULL;
+    rc = measure_rtol(t, d, &kept, err);
+    Measurements all = {.t = t, .kept = kept};
     for (int i = 0; i < d->n; i++)
         if (d->at[i].role == ROLE_TIME)
             d->rtol[DTYPE_F32] = fmax(d->rtol[DTYPE_F32], up(product_rtol(v, &d->at[i].sizes)));
-    for (int i = 0; i < t->n_outputs; i++) rtol[i] = d->rtol[t->outputs[i].dtype];
-    Measurement *list = memory_array((size_t)(d->n + 1) * ATOL_CASES, sizeof *list);
+    for (int i = 0; i < t->n_outputs; i++) all.rtol[i] = d->rtol[t->outputs[i].dtype];
+    all.list = memory_array((size_t)(d->n + 1) * ATOL_CASES, sizeof *all.list);
     for (int i = 0; i < d->n && !rc; i++)
         if (d->at[i].role != ROLE_TIME && !same_sizes(d, &d->at[i]))
-            n = add_cases(t, &t->workloads[i], (HonestGrowth){1, 1}, &d->at[i], list, n);
+            add_cases(&all, &t->workloads[i], (HonestGrowth){1, 1}, &d->at[i]);
     for (int i = 0; i < d->n && !rc; i++)
-        if (d->at[i].role == ROLE_TIME) n = add_timed(v, t, &d->at[i], deep, list, n);
-    *hopeless = !rc && way != PLAINLY && gate_hopeless(v, d, runs, rtol);
-    if (!rc && !*hopeless) {
-        replay(t, rtol, runs, list, n);
-        rc = measure_cases(t, rtol, runs, list, n, err);
+        if (d->at[i].role == ROLE_TIME) add_timed(&all, v, &d->at[i], deep);
+    hopeless = !rc && way != PLAINLY && gate_hopeless(v, d, kept, all.rtol);
+    if (!rc && !hopeless) {
+        replay(&all);
+        rc = measure_cases(&all, err);
     }
-    honest_runs_free(runs);
-    if (!rc && !*hopeless) pool(t, d);
-    free(list);
+    honest_kept_free(kept);
+    if (!rc && !hopeless) pool(t, d);
+    free(all.list);
     task_free(t);
-    return rc;
+    return rc ? rc : hopeless;
 }
 
 static int is_finite(const Description *d)
@@ -467,15 +482,16 @@ static int raise_integers(Derivation *v)
     return any;
 }
 
-static int calibrate_finite(Derivation *v, Description *d, const Sizes *deep, int way,
-                            int *hopeless, Error *err)
+/* As calibrate, with other inputs where results are not finite. */
+static int calibrate_finite(Derivation *v, Description *d, const Sizes *deep, int way, Error *err)
 {
     for (int attempt = 0, calm = 0; attempt < ATTEMPTS;) {
-        if (calibrate(v, d, deep, way, hopeless, err)) return -1;
+        int hopeless = calibrate(v, d, deep, way, err);
+        if (hopeless < 0) return -1;
         if (!calm && is_finite(d) && d->blunt && calm_parameters(v)) {
             calm = 1;
         } else {
-            if (*hopeless || is_finite(d)) return 0;
+            if (hopeless || is_finite(d)) return hopeless;
             if (!raise_integers(v)) tame_inputs(v, attempt++);
         }
         description_forget(d);
@@ -485,21 +501,19 @@ static int calibrate_finite(Derivation *v, Description *d, const Sizes *deep, in
 
 /* ---- attempts ---- */
 
-static int describe(Derivation *v, Description *d, int way, int *tells, Error *err)
+/* What the description tells, or -1. */
+static int describe(Derivation *v, Description *d, int way, Error *err)
 {
     Sizes deep, wide;
     for (int i = 0; i < v->draft.n_inputs && way == WIDELY; i++)
         if (v->inputs[i].draw == DRAW_NORMAL && !v->inputs[i].parameter)
             v->inputs[i].draw = DRAW_MIXED;
-    int hopeless = 0;
-    *tells = TELLS_NOTHING;
-    if (choose_sizes(v, d, way, &deep, err) || algebra_extremes(v, d, err) ||
-        calibrate_finite(v, d, &deep, way, &hopeless, err))
-        return -1;
-    if (hopeless) return 0;
+    if (choose_sizes(v, d, way, &deep, err) || algebra_extremes(v, d, err)) return -1;
+    int hopeless = calibrate_finite(v, d, &deep, way, err);
+    if (hopeless) return hopeless < 0 ? -1 : TELLS_NOTHING;
     wide = deep;
     sizes_widen_all(v, timed_sizes(d), DERIVE_WIDE_FLOPS, &wide, 1);
-    return gate_described_sizes(v, d, &wide, way == DEEPLY, tells, err);
+    return gate_described_sizes(v, d, &wide, way == DEEPLY, err);
 }
 
 /* The best of the ways, the first of those that are as good. Only the first may fail. */
@@ -507,15 +521,14 @@ static int derive(Derivation *v, Description *d, Error *err)
 {
     size_t bytes = (size_t)v->draft.n_inputs * sizeof *v->inputs;
     DraftTensor *own = memory_grow(NULL, bytes, 1), *best = memory_grow(NULL, bytes, 1);
-    int told = TELLS_NOTHING, tells, rc = find_outputs(v, err);
-    if (!rc) rc = describe(v, d, PLAINLY, &told, err);
+    int told = find_outputs(v, err) ? -1 : describe(v, d, PLAINLY, err), tells;
     memcpy(own, v->inputs, bytes);
     memcpy(best, v->inputs, bytes);
-    for (int way = WIDELY; way < WAYS && !rc; way++) {
+    for (int way = WIDELY; way < WAYS && told >= 0; way++) {
         Description now = {0};
         if (told == TELLS_ALL || (told && way == DEEPLY)) break;
         memcpy(v->inputs, own, bytes);
-        if (!describe(v, &now, way, &tells, NULL) && tells > told) {
+        if ((tells = describe(v, &now, way, NULL)) > told) {
             description_release(d);
             *d = now, told = tells;
             memcpy(best, v->inputs, bytes);
@@ -526,7 +539,7 @@ static int derive(Derivation *v, Description *d, Error *err)
     memcpy(v->inputs, best, bytes);
     free(own);
     free(best);
-    return rc || algebra_degenerate(v, d, err) ? -1 : 0;
+    return told < 0 || algebra_degenerate(v, d, err) ? -1 : 0;
 }
 
 void derive_prepare(char *const argv[])

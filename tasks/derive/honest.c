@@ -26,10 +26,10 @@ static const double NORMAL_SPREAD = 1.5;
 /* ---- one case ---- */
 
 typedef struct {
+    TaskCase of;
     const Task *t;
     const GraphBound *b;
-    const HonestGrowth *grown;
-    int n_grown;
+    const HonestPlan *plan;
     double *in[TASK_MAX_TENSORS];
     double *want[GRAPH_MAX_OUTPUTS], *got[GRAPH_MAX_OUTPUTS], *relative;
     double middle[GRAPH_MAX_OUTPUTS]; /* of the wanted elements' sizes */
@@ -43,28 +43,27 @@ typedef struct {
     int64_t *terms;
     double *drift;
     char *last, *factors;
-    HonestRuns *runs; /* what is executed is added to them, and rtol is measured; NULL: atol is */
-    const HonestRuns *drawn; /* their parameters are used; NULL: none are */
-} Case;
+    HonestKept *keep; /* what is executed is added to it, and rtol is measured; NULL: atol is */
+    const HonestKept *drawn; /* its parameters are used; NULL: none are */
+} HonestCase;
 
 /* The outputs of one execution with errors, and those without. */
 typedef struct {
     double *want, *got; /* output after output */
     int draw, is_common, drifts;
     double middle[GRAPH_MAX_OUTPUTS];
-} Run;
+} Kept;
 
-struct HonestRuns {
+struct HonestKept {
     const Task *t;
     int finite, n, draws;
-    Run *run;
+    Kept *run;
     int64_t size[GRAPH_MAX_OUTPUTS];
     Workload w;
     double *parameter[TASK_MAX_TENSORS]; /* as the first draw gives them; NULL: not kept */
 };
 
-static int case_draw(Case *c, const Workload *w, Variant variant, double scale, uint64_t seed,
-                     Error *err)
+static int case_draw(HonestCase *c, Error *err)
 {
     const Task *t = c->t;
     int rc = 0;
@@ -74,15 +73,15 @@ static int case_draw(Case *c, const Workload *w, Variant variant, double scale, 
             c->in[i] = c->drawn->parameter[i];
             continue;
         }
-        if (task_elements(t, w, &t->inputs[i], &n, err)) return -1;
+        if (task_elements(t, c->of.workload, &t->inputs[i], &n, err)) return -1;
         if (!c->in[i]) c->in[i] = memory_grow(NULL, n + 1, sizeof(double)); /* written whole */
-        rc = task_draw_wide(&(TaskCase){t, w, variant, seed, scale}, i, c->in[i], err);
-        way_fill_bits(&t->inputs[i], variant, i, c->in[i], n);
+        rc = task_draw_wide(&c->of, i, c->in[i], err);
+        way_fill_bits(&t->inputs[i], c->of.variant, i, c->in[i], n);
     }
     return rc;
 }
 
-static void case_prepare(Case *c)
+static void case_prepare(HonestCase *c)
 {
     const GraphBound *b = c->b;
     int64_t largest = 1;
@@ -110,16 +109,16 @@ static void case_prepare(Case *c)
 }
 
 /* Keeps the parameters for the cases that follow. */
-static void keep_parameters(Case *c)
+static void keep_parameters(HonestCase *c)
 {
     for (int i = 0; i < c->t->n_inputs; i++)
         if (c->t->inputs[i].parameter) {
-            c->runs->parameter[i] = c->in[i];
+            c->keep->parameter[i] = c->in[i];
             c->in[i] = NULL;
         }
 }
 
-static void case_release(Case *c)
+static void case_release(HonestCase *c)
 {
     for (int i = 0; i < c->t->n_inputs; i++)
         if (!c->drawn || c->in[i] != c->drawn->parameter[i]) free(c->in[i]);
@@ -145,7 +144,7 @@ static int ascending(const void *a, const void *b)
 
 /* The middle one of f over a sample of an output's elements, without zeros. */
 typedef double Size(double want, double got);
-static double middle(Case *c, int i, Size *f)
+static double middle(HonestCase *c, int i, Size *f)
 {
     size_t n = 0;
     int64_t step = 1 + c->n[i] / MAX_SORTED;
@@ -168,13 +167,13 @@ static double magnitude(double want, double got)
     return fabs(want);
 }
 
-static int margin_of(const Case *c, int i)
+static int margin_of(const HonestCase *c, int i)
 {
     return is_half(c->t->outputs[i].dtype) ? HONEST_MARGIN_HALF : HONEST_MARGIN;
 }
 
 /* The largest of few errors says nothing of more. */
-static int parts_of(const Case *c, int i)
+static int parts_of(const HonestCase *c, int i)
 {
     int64_t n = c->n[i] / LEAST_PART;
     return n < 1 ? 1 : n < PARTS ? (int)n : PARTS;
@@ -182,12 +181,12 @@ static int parts_of(const Case *c, int i)
 
 /* The error of a sum does not shrink with the sum: what the smaller half of the elements needs, any
  * element near zero needs, and atol gives all of it. Beyond, rtol helps. */
-static void note_errors(Case *c, int i, double rtol, HonestError *out)
+static void note_errors(HonestCase *c, int i, HonestError *out)
 {
-    double margin = margin_of(c, i), *worst = c->worst[i][c->draw];
+    double rtol = c->plan->rtol[i], margin = margin_of(c, i), *worst = c->worst[i][c->draw];
     int parts = parts_of(c, i);
-    for (int k = 0; k < c->n_grown; k++) {
-        const HonestGrowth *g = &c->grown[k];
+    for (int k = 0; k < c->plan->n; k++) {
+        const HonestGrowth *g = &c->plan->grown[k];
         double more = margin * (c->drifts ? g->by : fmax(g->by, g->chain)), *need = &c->need[k][i];
         for (int64_t e = 0; e < c->n[i]; e++) {
             double want = c->want[i][e], error = fabs(c->got[i][e] - want);
@@ -218,7 +217,7 @@ static double spread(double *of, int n)
 }
 
 /* How much wider the margin is than by the worst draw. */
-static double widening(const Case *c, int i, int draws)
+static double widening(const HonestCase *c, int i, int draws)
 {
     double worst[MAX_DRAWS] = {0};
     if (draws == 1) return HONEST_SINGLE;
@@ -228,7 +227,7 @@ static double widening(const Case *c, int i, int draws)
 }
 
 /* The largest of `elements` times as many errors by the largest one here, as of the parts of all draws. */
-static double tail(const Case *c, int i, int draws, double elements)
+static double tail(const HonestCase *c, int i, int draws, double elements)
 {
     double worst[MAX_DRAWS * PARTS];
     int n = 0, parts = parts_of(c, i);
@@ -239,25 +238,25 @@ static double tail(const Case *c, int i, int draws, double elements)
 }
 
 /* Where errors grow to more elements, these have a wider margin than by the worst draw. */
-static double margin_at(const Case *c, int i, int k, int draws)
+static double margin_at(const HonestCase *c, int i, int k, int draws)
 {
     double wide = widening(c, i, draws);
-    const HonestGrowth *g = &c->grown[k];
+    const HonestGrowth *g = &c->plan->grown[k];
     if (g->by <= 1 && g->elements <= 1) return wide;
     return fmax(draws > 1 ? 1 : wide, tail(c, i, draws, g->elements) / g->by);
 }
 
-static void settle(const Case *c, int draws, HonestError *out)
+static void settle(const HonestCase *c, int draws, HonestError *out)
 {
     for (int i = 0; i < c->t->n_outputs; i++)
-        for (int k = 0; k < c->n_grown; k++)
+        for (int k = 0; k < c->plan->n; k++)
             out[k].atol[i] = c->need[k][i] * margin_at(c, i, k, draws);
 }
 
-static void keep_run(Case *c)
+static void keep_run(HonestCase *c)
 {
-    HonestRuns *all = c->runs;
-    Run r;
+    HonestKept *all = c->keep;
+    Kept r;
     size_t n = 0, at = 0;
     for (int i = 0; i < c->t->n_outputs; i++) n += (size_t)c->n[i];
     r.draw = c->draw, r.is_common = c->is_common, r.drifts = c->drifts;
@@ -277,7 +276,7 @@ typedef enum { WAYS_ALL, WAYS_FOUR, WAYS_COMMON, WAYS_DRIFT } Ways;
 enum { MAX_WAYS = 4 * ORDERS + 1 };
 
 /* Those of a case; the last one drifts. */
-static int ways_of(const Case *c, Ways ways, Way *out)
+static int ways_of(const HonestCase *c, Ways ways, Way *out)
 {
     int n = 0, half = 0;
     for (int i = 0; i < c->b->graph->n_values; i++)
@@ -299,7 +298,7 @@ static int ways_of(const Case *c, Ways ways, Way *out)
 }
 
 /* An execution by one way; NULL: the reference. */
-static int run_way(const Case *c, const Way *way, double *const *out, Error *err)
+static int run_way(const HonestCase *c, const Way *way, double *const *out, Error *err)
 {
     Execution e = c->e;
     e.way = way;
@@ -307,7 +306,7 @@ static int run_way(const Case *c, const Way *way, double *const *out, Error *err
 }
 
 /* As many as there are, as long as their tensors fit DERIVE_MEMORY. */
-static int way_threads(const Case *c, int n)
+static int way_threads(const HonestCase *c, int n)
 {
     double threads = fmin(omp_get_num_procs(), n);
     if (sizes_flops(c->b) * n < WORTH_FLOPS) return 1;
@@ -316,7 +315,7 @@ static int way_threads(const Case *c, int n)
 }
 
 /* Outputs of n executions, each after the other. */
-static double **outputs_of(const Case *c, int n)
+static double **outputs_of(const HonestCase *c, int n)
 {
     int outputs = c->t->n_outputs;
     double **out = memory_array((size_t)(n * outputs), sizeof *out);
@@ -326,7 +325,7 @@ static double **outputs_of(const Case *c, int n)
 }
 
 /* The reference, and the ways side by side: with one way, beside the reference. */
-static int run_ways(Case *c, const Way *way, int n, double **out, Error *err)
+static int run_ways(HonestCase *c, const Way *way, int n, double **out, Error *err)
 {
     Error errors[MAX_WAYS + 1];
     int failed[MAX_WAYS + 1] = {0}, rc = 0, threads = way_threads(c, n + 1);
@@ -340,7 +339,7 @@ static int run_ways(Case *c, const Way *way, int n, double **out, Error *err)
 }
 
 /* Every output is a finite number of its type. */
-static int is_within(const Case *c)
+static int is_within(const HonestCase *c)
 {
     for (int i = 0; i < c->t->n_outputs; i++) {
         Dtype to = c->b->values[c->b->graph->output[i]].tensor.dtype;
@@ -354,7 +353,7 @@ static int is_within(const Case *c)
 }
 
 /* One draw of the inputs. */
-static int run_draw(Case *c, Ways ways, const double *rtol, HonestError *out, Error *err)
+static int run_draw(HonestCase *c, Ways ways, HonestError *out, Error *err)
 {
     Way way[MAX_WAYS];
     int n = ways_of(c, ways, way), outputs = c->t->n_outputs;
@@ -370,103 +369,98 @@ static int run_draw(Case *c, Ways ways, const double *rtol, HonestError *out, Er
         c->drifts = way[w].drift;
         for (int i = 0; i < outputs; i++) {
             c->got[i] = got[w * outputs + i];
-            if (rtol) note_errors(c, i, rtol[i], out);
-            if (!rtol) out->rtol[i] = fmax(out->rtol[i], middle(c, i, relative_error));
+            if (!c->keep) note_errors(c, i, out);
+            if (c->keep) out->rtol[i] = fmax(out->rtol[i], middle(c, i, relative_error));
         }
-        if (c->runs) keep_run(c);
+        if (c->keep) keep_run(c);
     }
     for (int k = 0; k < n * outputs; k++) free(got[k]);
     free(got);
     return rc;
 }
 
-/* The executions of one case. like: as Case has it. */
-static int execute(const Task *t, const Workload *w, Variant variant, double scale,
-                   const double *rtol, const Case *like, int all, HonestError *out, Error *err)
+/* The executions of one case. keep: as HonestCase has it. */
+static int execute(const TaskCase *of, const HonestPlan *plan, HonestKept *keep, HonestError *out,
+                   Error *err)
 {
     GraphBound *b;
-    out->finite = 1;
-    if (task_graph_bind(t, w, &b, err)) return -1;
-    Case *c = memory_alloc(sizeof *c);
-    *c = *like;
-    c->t = t;
+    if (task_graph_bind(of->task, of->workload, &b, err)) return -1;
+    HonestCase *c = memory_alloc(sizeof *c);
+    c->of = *of;
+    c->t = of->task;
     c->b = b;
+    c->plan = plan;
+    c->keep = keep;
+    c->drawn = plan->kept;
     case_prepare(c);
     int rc = 0, costly = sizes_flops(b) > COSTLY_FLOPS, huge = sizes_flops(b) > HUGE_FLOPS;
-    if (!costly || variant != VARIANT_DRAWN ||
-        (c->drawn && memcmp(c->drawn->w.axis, w->axis, sizeof w->axis)))
+    if (!costly || of->variant != VARIANT_DRAWN ||
+        (c->drawn && memcmp(c->drawn->w.axis, of->workload->axis, sizeof of->workload->axis)))
         c->drawn = NULL;
     int draws = costly ? 1 : b->graph->n_nodes > MANY_NODES ? DRAWS : MAX_DRAWS;
     for (; c->draw < draws && !rc; c->draw++) {
-        rc = case_draw(c, w, variant, scale, HONEST_SEED + (uint64_t)c->draw, err);
-        Ways ways = huge                         ? WAYS_DRIFT
-                    : c->draw >= DRAWS           ? WAYS_COMMON
-                    : all && !c->draw && !costly ? WAYS_ALL
-                                                 : WAYS_FOUR;
-        if (!rc) rc = run_draw(c, ways, rtol, out, err);
+        c->of.seed = HONEST_SEED + (uint64_t)c->draw;
+        rc = case_draw(c, err);
+        Ways ways = huge                               ? WAYS_DRIFT
+                    : c->draw >= DRAWS                 ? WAYS_COMMON
+                    : plan->all && !c->draw && !costly ? WAYS_ALL
+                                                       : WAYS_FOUR;
+        if (!rc) rc = run_draw(c, ways, out, err);
     }
-    if (c->runs) c->runs->draws = draws;
+    if (c->keep) c->keep->draws = draws;
     settle(c, draws, out);
-    if (c->runs && costly) keep_parameters(c);
+    if (c->keep && costly) keep_parameters(c);
     case_release(c);
     graph_bound_free(b);
     return rc;
 }
 
-int honest_measure(const Task *t, const Workload *w, Variant variant, double scale,
-                   const double *rtol, const HonestGrowth *grown, int n, int all,
-                   const HonestRuns *runs, HonestError *out, Error *err)
+int honest_measure(const TaskCase *c, const HonestPlan *p, HonestError *out, Error *err)
 {
-    for (int i = 0; i < n; i++) out[i] = (HonestError){.finite = 1};
-    Case *like = memory_alloc(sizeof *like);
-    like->grown = grown, like->n_grown = n, like->drawn = runs;
-    int rc = execute(t, w, variant, scale, rtol, like, all, out, err);
-    free(like);
-    for (int i = 1; i < n; i++) out[i].finite = out->finite;
+    for (int i = 0; i < p->n; i++) out[i] = (HonestError){.finite = 1};
+    int rc = execute(c, p, NULL, out, err);
+    for (int i = 1; i < p->n; i++) out[i].finite = out->finite;
     return rc;
 }
 
-int honest_runs(const Task *t, const Workload *w, HonestRuns **runs, HonestError *out, Error *err)
+int honest_keep(const Task *t, const Workload *w, HonestKept **kept, HonestError *out, Error *err)
 {
-    HonestRuns *all = *runs = memory_alloc(sizeof *all);
+    const HonestPlan plan = {.grown = (HonestGrowth[]){{1, 1}}, .n = 1, .all = 1};
+    HonestKept *all = *kept = memory_alloc(sizeof *all);
     all->t = t;
     all->w = *w;
     *out = (HonestError){.finite = 1};
-    Case *like = memory_alloc(sizeof *like);
-    like->grown = (HonestGrowth[]){{1, 1}}, like->n_grown = 1, like->runs = all;
-    int rc = execute(t, w, VARIANT_DRAWN, 1, NULL, like, 1, out, err);
-    free(like);
+    int rc = execute(&(TaskCase){t, w, VARIANT_DRAWN, 0, 1}, &plan, all, out, err);
     all->finite = out->finite;
     return rc;
 }
 
-void honest_replay(const HonestRuns *runs, const double *rtol, const HonestGrowth *grown, int n,
-                   HonestError *out)
+void honest_replay(const HonestKept *kept, const HonestPlan *p, HonestError *out)
 {
-    Case *c = memory_alloc(sizeof *c);
-    c->t = runs->t;
-    c->grown = grown, c->n_grown = n;
-    for (int k = 0; k < n; k++) out[k] = (HonestError){.finite = runs->finite};
-    for (int r = 0; r < runs->n; r++) {
-        const Run *run = &runs->run[r];
+    HonestCase *c = memory_alloc(sizeof *c);
+    c->t = kept->t;
+    c->plan = p;
+    for (int k = 0; k < p->n; k++) out[k] = (HonestError){.finite = kept->finite};
+    for (int r = 0; r < kept->n; r++) {
+        const Kept *run = &kept->run[r];
         size_t at = 0;
-        for (int i = 0; i < runs->t->n_outputs; at += (size_t)runs->size[i++]) {
-            c->n[i] = runs->size[i];
+        for (int i = 0; i < kept->t->n_outputs; at += (size_t)kept->size[i++]) {
+            c->n[i] = kept->size[i];
             c->want[i] = run->want + at, c->got[i] = run->got + at;
             c->middle[i] = run->middle[i];
             c->draw = run->draw, c->is_common = run->is_common, c->drifts = run->drifts;
-            note_errors(c, i, rtol[i], out);
+            note_errors(c, i, out);
         }
     }
-    settle(c, runs->draws, out);
+    settle(c, kept->draws, out);
     free(c);
 }
 
-void honest_runs_free(HonestRuns *runs)
+void honest_kept_free(HonestKept *kept)
 {
-    if (!runs) return;
-    for (int r = 0; r < runs->n; r++) free(runs->run[r].want), free(runs->run[r].got);
-    for (int i = 0; i < runs->t->n_inputs; i++) free(runs->parameter[i]);
-    free(runs->run);
-    free(runs);
+    if (!kept) return;
+    for (int r = 0; r < kept->n; r++) free(kept->run[r].want), free(kept->run[r].got);
+    for (int i = 0; i < kept->t->n_inputs; i++) free(kept->parameter[i]);
+    free(kept->run);
+    free(kept);
 }

@@ -42,8 +42,6 @@ typedef struct {
     double rtol[GRAPH_MAX_OUTPUTS], atol[GRAPH_MAX_OUTPUTS];
 } HonestError;
 
-typedef struct HonestRuns HonestRuns;
-
 /* From measured sizes to larger ones: `by` is what errors are multiplied by, at least 1, for longer sums and
  * the largest of more normal errors; `elements` how many times as many elements there are. Where some
  * eighths of the measured elements have far larger errors than others, such as in sums of products of
@@ -54,18 +52,23 @@ typedef struct {
     double by, elements, chain;
 } HonestGrowth;
 
-/* rtol: by output. grown: n of them, for n results. all: every way, else the four that differ most. A
- * costly graph has fewer ways and one draw. runs: of the same task, whose parameters need not be drawn
- * again where they are the same; NULL: none. */
-int honest_measure(const Task *t, const Workload *w, Variant variant, double scale,
-                   const double *rtol, const HonestGrowth *grown, int n, int all,
-                   const HonestRuns *runs, HonestError *out, Error *err);
+typedef struct HonestKept HonestKept;
+
+/* How a case is measured. A costly graph has fewer ways and one draw. */
+typedef struct {
+    const double *rtol;        /* by output */
+    const HonestGrowth *grown; /* n of them, for n results */
+    int n, all;                /* all: every way, else the four that differ most */
+    const HonestKept
+        *kept; /* of the same task, whose parameters need not be drawn again where they */
+               /* are the same; NULL: none */
+} HonestPlan;
+int honest_measure(const TaskCase *c, const HonestPlan *p, HonestError *out, Error *err);
 
 /* Measures rtol of contents as drawn, and keeps the executions: honest_replay gives of them what
- * honest_measure gives of the same case. t lives as long. The caller frees *runs in any case. */
-int honest_runs(const Task *t, const Workload *w, HonestRuns **runs, HonestError *out, Error *err);
-void honest_replay(const HonestRuns *runs, const double *rtol, const HonestGrowth *grown, int n,
-                   HonestError *out);
-void honest_runs_free(HonestRuns *runs); /* NULL is allowed */
+ * honest_measure gives of the same case. t lives as long. The caller frees *kept in any case. */
+int honest_keep(const Task *t, const Workload *w, HonestKept **kept, HonestError *out, Error *err);
+void honest_replay(const HonestKept *kept, const HonestPlan *p, HonestError *out);
+void honest_kept_free(HonestKept *kept); /* NULL is allowed */
 
 #endif

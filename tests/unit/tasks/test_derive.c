@@ -116,15 +116,16 @@ static void test_half_types(void **state)
     assert_true(rtol >= 0x1p-7 && rtol <= 0.05);
     const HonestGrowth grown[] = {{1, 1}, {3, 1}};
     HonestError both[2];
-    if (honest_measure(t, w, VARIANT_DRAWN, 1, &rtol, grown, 1, 1, NULL, &e, &err) ||
-        honest_measure(t, w, VARIANT_DRAWN, 1, &rtol, grown, 2, 1, NULL, both, &err))
+    const TaskCase of = {t, w, VARIANT_DRAWN, 0, 1};
+    const HonestPlan one = {&rtol, grown, 1, 1, NULL}, two = {&rtol, grown, 2, 1, NULL};
+    if (honest_measure(&of, &one, &e, &err) || honest_measure(&of, &two, both, &err))
         fail_msg("%s", err.text);
     assert_true(both[0].atol[0] == e.atol[0] && both[1].atol[0] >= 3 * e.atol[0]);
-    HonestRuns *runs; /* the same executions, evaluated later */
+    HonestKept *kept; /* the same executions, evaluated later */
     HonestError again[2], middle;
-    if (honest_runs(t, w, &runs, &middle, &err)) fail_msg("%s", err.text);
-    honest_replay(runs, &rtol, grown, 2, again);
-    honest_runs_free(runs);
+    if (honest_keep(t, w, &kept, &middle, &err)) fail_msg("%s", err.text);
+    honest_replay(kept, &two, again);
+    honest_kept_free(kept);
     assert_true(middle.rtol[0] > 0 && again[0].finite);
     assert_true(again[0].atol[0] == both[0].atol[0] && again[1].atol[0] == both[1].atol[0]);
     /* Four times the error takes e.atol beyond rtol: with 4 * atol the tolerance would be met. */
@@ -294,8 +295,8 @@ static double many_by_few(double deviation)
     Workload w = {.role = ROLE_CHECK, .axis = {600, 64}};
     HonestError found[2];
     Error err;
-    if (honest_measure(t, &w, VARIANT_DRAWN, 1, &t->rtol[DTYPE_F32], grown, 2, 1, NULL, found,
-                       &err))
+    const HonestPlan plan = {&t->rtol[DTYPE_F32], grown, 2, 1, NULL};
+    if (honest_measure(&(TaskCase){t, &w, VARIANT_DRAWN, 0, 1}, &plan, found, &err))
         fail_msg("%s", err.text);
     task_free(t);
     return found[1].atol[0] / found[0].atol[0];
