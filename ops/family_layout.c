@@ -123,51 +123,59 @@ static int alike(const OpCall *c, int dim, int i, int to)
     return end;
 }
 
-/* Write the rows of blocks [row, row + n), for n tensors as t, whose numbers are `tensors`. */
-static void cat_rows(Buffer *b, int row, int n, const int64_t *tensors, const OpTensor *t,
-                     const OpTensor *y, const char *type, int64_t step)
+/* Tensors that are written one behind the other along a dimension. */
+typedef struct {
+    const OpCall *c;
+    int dim;
+    int64_t largest; /* elements of a tensor */
+    OpTensor y;      /* where the next one goes */
+} Cat;
+
+/* Write the rows of blocks [row, row + n), for the n tensors from i on, which are alike. */
+static void cat_rows(OpPlain *out, Cat *k, int row, int i, int n)
 {
+    Buffer *b = out->source;
+    const int64_t *tensors = &k->c->arg[0].integer[i];
+    const char *type = op_elements(&k->y) < 1 << 30 ? "int" : "long long";
+    OpTensor t;
+    if (!part(k->c, i, k->dim, &t)) return;
+    int64_t step = t.size[k->dim] * k->y.stride[k->dim];
     if (n == 1) {
         buffer_printf(b, "  if (blockIdx.y == %d)\n", row);
     } else {
         buffer_printf(b,
                       "  if (blockIdx.y >= %d && blockIdx.y < %d) {\n"
                       "    const %s *x = x%lld;\n    switch (blockIdx.y) {\n",
-                      row, row + n, dtype_ctype(t->dtype), (long long)tensors[0]);
-        for (int i = 1; i < n; i++)
-            buffer_printf(b, "    case %d: x = x%lld; break;\n", row + i, (long long)tensors[i]);
+                      row, row + n, dtype_ctype(t.dtype), (long long)tensors[0]);
+        for (int at = 1; at < n; at++)
+            buffer_printf(b, "    case %d: x = x%lld; break;\n", row + at, (long long)tensors[at]);
         buffer_puts(b, "    }\n");
     }
     buffer_printf(b,
                   "    for (int k = 0; k < 4; k++) {\n"
                   "      const %s i = (%s)blockIdx.x * 512 + k * 128 + threadIdx.x;\n"
                   "      if (i < %lld) y0[",
-                  type, type, (long long)op_elements(t));
-    text_strided(b, y->offset, t->rank, t->size, y->stride, "i");
+                  type, type, (long long)op_elements(&t));
+    text_strided(b, &(Strided){k->y.offset, t.rank, t.size, k->y.stride}, "i");
     if (n > 1) buffer_printf(b, " + (%s)(blockIdx.y - %d) * %lld", type, row, (long long)step);
-    buffer_printf(b, "] = (%s)%sx", dtype_ctype(y->dtype), text_cast(t->dtype, y->dtype));
+    buffer_printf(b, "] = (%s)%sx", dtype_ctype(k->y.dtype), text_cast(t.dtype, k->y.dtype));
     if (n == 1) buffer_printf(b, "%lld", (long long)tensors[0]);
     buffer_puts(b, "[");
-    text_index(b, t, t->rank, t->size, "i");
+    text_index(b, &t, t.rank, t.size, "i");
     buffer_puts(b, n == 1 ? "];\n    }\n" : "];\n    }\n  }\n");
+    k->y.offset += n * step;
 }
 
-/* A kernel of the tensors [from, to) of the list, one row of blocks for each. *y: where the next one goes. */
-static int cat_kernel(const OpCall *c, int dim, int from, int to, const char *operands,
-                      int64_t largest, OpTensor *y, OpPlain *out, Error *err)
+/* A kernel of the tensors [from, to) of the list, one row of blocks for each. */
+static int cat_kernel(OpPlain *out, Cat *k, int from, int to, const char *operands, Error *err)
 {
-    const char *type = op_elements(y) < 1 << 30 ? "int" : "long long";
-    OpTensor t;
-    OpLaunch *l = text_begin(out, c, "cat", operands, (largest + 511) / 512, 128, err);
+    OpLaunch *l = text_begin(out, &(TextHead){"cat", operands, (k->largest + 511) / 512, 128}, err);
     if (!l) return -1;
     l->grid[1] = to - from;
     for (int i = from, end; i < to; i = end) {
-        end = alike(c, dim, i, to);
+        end = alike(k->c, k->dim, i, to);
         if (end < i + MIN_ALIKE) end = i + 1;
-        if (!part(c, i, dim, &t)) continue;
-        int64_t step = t.size[dim] * y->stride[dim];
-        cat_rows(out->source, i - from, end - i, &c->arg[0].integer[i], &t, y, type, step);
-        y->offset += (end - i) * step;
+        cat_rows(out, k, i - from, i, end - i);
     }
     return text_end(out, err);
 }
@@ -189,19 +197,19 @@ static void cat_operands(const OpCall *c, int from, int to, char *out, size_t si
 static int plain_cat(const OpCall *c, OpPlain *out, Error *err)
 {
     enum { POINTERS = 64 };
-    OpTensor y = c->result[0], t;
+    Cat k = {.c = c, .largest = 1, .y = c->result[0]};
+    OpTensor t;
     char operands[5 * OP_MAX_TENSORS];
-    int dim, rc = 0, n = c->arg[0].n, each = c->n_tensors < POINTERS ? n : POINTERS / 2;
-    int64_t largest = 1;
-    if (cat_dim(c, &dim, err)) return -1;
+    int n = c->arg[0].n, each = c->n_tensors < POINTERS ? n : POINTERS / 2;
+    if (cat_dim(c, &k.dim, err)) return -1;
     for (int i = 0; i < n; i++)
-        if (part(c, i, dim, &t) && op_elements(&t) > largest) largest = op_elements(&t);
-    for (int from = 0; from < n && !rc; from += each) {
+        if (part(c, i, k.dim, &t) && op_elements(&t) > k.largest) k.largest = op_elements(&t);
+    for (int from = 0; from < n; from += each) {
         int to = from + each < n ? from + each : n;
         cat_operands(c, from, to, operands, sizeof operands);
-        rc = cat_kernel(c, dim, from, to, each < n ? operands : NULL, largest, &y, out, err);
+        if (cat_kernel(out, &k, from, to, each < n ? operands : NULL, err)) return -1;
     }
-    return rc;
+    return 0;
 }
 
 /* ---- triangles ---- */
@@ -239,7 +247,7 @@ static int plain_triangle(const OpCall *c, OpPlain *out, Error *err)
 {
     const OpTensor *y = &c->result[0], *x = op_tensor(c, 0);
     int64_t cols = y->size[y->rank - 1], rows = y->size[y->rank - 2];
-    if (!text_each(out, c, "triangle", NULL, op_elements(y), err)) return -1;
+    if (!text_each(out, "triangle", NULL, op_elements(y), err)) return -1;
     buffer_printf(out->source,
                   "    const long long over = i %% %lld - i / %lld %% %lld;\n"
                   "    y0[i] = over %s %lldLL ? x0[",
@@ -295,7 +303,7 @@ static int reference_constant(const OpCall *c, const double *const *in, double *
 static int plain_constant(const OpCall *c, OpPlain *out, Error *err)
 {
     const OpTensor *y = &c->result[0];
-    if (!text_each(out, c, "fill", "y0", op_elements(y), err)) return -1;
+    if (!text_each(out, "fill", "y0", op_elements(y), err)) return -1;
     buffer_printf(out->source, "    y0[i] = (%s)", dtype_ctype(y->dtype));
     text_number(out->source, constant(c));
     buffer_puts(out->source, ";\n");
@@ -351,7 +359,7 @@ static int plain_range(const OpCall *c, OpPlain *out, Error *err)
     int64_t n = range(c, &start, &step);
     Dtype d = c->result[0].dtype;
     const char *type = text_type(d);
-    if (!text_each(out, c, "range", "y0", n, err)) return -1;
+    if (!text_each(out, "range", "y0", n, err)) return -1;
     buffer_printf(out->source, "    y0[i] = (%s)((%s)", dtype_ctype(d), type);
     text_number(out->source, start);
     buffer_printf(out->source, " + (%s)i * (%s)", type, type);
@@ -391,7 +399,7 @@ static int plain_steps(const OpCall *c, OpPlain *out, Error *err)
     Dtype d = c->result[0].dtype;
     const char *type = text_type(d);
     Buffer *b = out->source;
-    if (!text_each(out, c, "steps", "y0", n, err)) return -1;
+    if (!text_each(out, "steps", "y0", n, err)) return -1;
     buffer_printf(b, "    const %s step = (%s)", type, type);
     text_number(b, n > 1 ? (end - start) / (double)(n - 1) : 0);
     buffer_printf(b, ";\n    y0[i] = (%s)(i < %lld ? (%s)", dtype_ctype(d), (long long)(n + 1) / 2,

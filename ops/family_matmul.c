@@ -346,7 +346,7 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
 {
     Product p;
     product_of(c, &p, 0);
-    return product_plain(&p, c, out, err);
+    return product_plain(&p, out, err);
 }
 
 static int route(const OpCall *c, OpRoute *out, Error *err)

@@ -354,7 +354,11 @@ int op_plain(const OpCall *c, OpPlain *out, Error *err)
     if (!own) return 0;
     if (!c->op->plain)
         return error_set(err, ERROR_UNSUPPORTED, "%s: no plain kernel is known", c->op->name);
-    return c->op->plain(c, out, err) ? error_prefix(err, "%s", c->op->name) : 0;
+    const OpCall *around = out->call;
+    out->call = c;
+    int rc = c->op->plain(c, out, err) ? error_prefix(err, "%s", c->op->name) : 0;
+    out->call = around;
+    return rc;
 }
 
 int op_route(const OpCall *c, OpRoute *out, Error *err)
@@ -362,6 +366,7 @@ int op_route(const OpCall *c, OpRoute *out, Error *err)
     int rc = 0;
     out->n = 0;
     out->kernels->n_scratch = 0;
+    out->kernels->call = c;
     for (int i = 0; i < c->n_results; i++) rc |= op_elements(&c->result[i]) != 0;
     if (rc && c->op->route)
         rc = c->op->route(c, out, err);

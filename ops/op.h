@@ -77,6 +77,7 @@ typedef struct {
  * is to the memory of which the tensor is a view: kernels add its offset. Several calls may append to
  * one OpPlain; scratch[] is of the last one. The caller clears it, and frees `launch`. */
 typedef struct {
+    const OpCall *call; /* whose kernels are written */
     Buffer *source;
     int n;
     OpLaunch *launch;

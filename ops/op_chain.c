@@ -152,8 +152,11 @@ static int run_plain(Chain *k, OpCall *s, int n, const ChainArg *args, int first
     if (!work) return 0;
     if (!s->op->plain)
         return error_set(k->err, ERROR_UNSUPPORTED, "%s: no plain kernel is known", s->op->name);
-    if (s->op->plain(s, k->out, k->err)) return -1;
-    return rename_arguments(k, n, args, first, from);
+    const OpCall *around = k->out->call;
+    k->out->call = s;
+    int rc = s->op->plain(s, k->out, k->err);
+    k->out->call = around;
+    return rc ? -1 : rename_arguments(k, n, args, first, from);
 }
 
 /* The result may have the memory of `over`. */

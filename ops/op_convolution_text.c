@@ -208,9 +208,9 @@ static int depthwise(Writer *t, OpPlain *out, Error *err)
     Buffer *b = t->b;
     const int64_t n = op_elements(&t->c->result[0]);
     char x[24], weight[24], bias[24] = "", names[420];
-    if (text_dense(out, t->c, t->x, v->x, x, sizeof x, err) ||
-        text_dense(out, t->c, t->weight, v->weight, weight, sizeof weight, err) ||
-        (v->bias && text_dense(out, t->c, t->bias, v->bias, bias, sizeof bias, err)))
+    if (text_dense(out, t->x, v->x, x, sizeof x, err) ||
+        text_dense(out, t->weight, v->weight, weight, sizeof weight, err) ||
+        (v->bias && text_dense(out, t->bias, v->bias, bias, sizeof bias, err)))
         return -1;
     size_t used = depthwise_operands(x, weight, bias, names, sizeof names);
     snprintf(names + used, sizeof names - used, " y0 n=%lld channels=%lld multiplier=%lld",
@@ -223,8 +223,10 @@ static int depthwise(Writer *t, OpPlain *out, Error *err)
                  (long long)w->in, d, (long long)w->out, d, (long long)w->kernel, d,
                  (long long)w->stride, d, (long long)w->padding, d, (long long)w->dilation);
     }
-    if (!text_begin(out, t->c, "depthwise", names, (n + DEPTHWISE_THREADS - 1) / DEPTHWISE_THREADS,
-                    DEPTHWISE_THREADS, err))
+    if (!text_begin(out,
+                    &(TextHead){"depthwise", names, (n + DEPTHWISE_THREADS - 1) / DEPTHWISE_THREADS,
+                                DEPTHWISE_THREADS},
+                    err))
         return -1;
     part_fill(b, op_convolution_cu, "depthwise", "type=%s;weight_type=%s;weight=%s;x_type=%s;x=%s",
               t->type, dtype_ctype(v->weight->dtype), weight, dtype_ctype(v->x->dtype), x);
@@ -362,7 +364,8 @@ static int tiled_kernel(Writer *t, const char *names, OpPlain *out, Error *err)
     blocks *= (double)across * (double)down;
     if (blocks >= INT32_MAX || largest >= INT32_MAX)
         return error_set(err, ERROR_LIMIT, "more than 2^31 blocks");
-    if (!text_begin(out, t->c, "convolution", names, (int64_t)blocks, THREADS, err)) return -1;
+    if (!text_begin(out, &(TextHead){"convolution", names, (int64_t)blocks, THREADS}, err))
+        return -1;
     buffer_printf(t->b, "    constexpr int IN = %lld;\n", (long long)v->in);
     tiled(t, r, c, across, down);
     return text_end(out, err);
@@ -389,7 +392,7 @@ int convolution_plain(const Convolution *v, const OpCall *c, OpPlain *out, Error
         return error_set(err, ERROR_LIMIT, "an element is a sum of 2^31 terms");
     if (is_flat_depthwise(v, c)) return depthwise(&t, out, err);
     if (v->out >= FEW_CHANNELS) return tiled_kernel(&t, names, out, err);
-    if (!text_each(out, c, "convolution", names, op_elements(&c->result[0]), err)) return -1;
+    if (!text_each(out, "convolution", names, op_elements(&c->result[0]), err)) return -1;
     buffer_printf(t.b, "    constexpr int IN = %lld;\n", (long long)v->in);
     direct(&t);
     return text_each_end(out, err);
@@ -403,7 +406,7 @@ static int add_bias(const Convolution *v, const OpCall *c, OpPlain *out, Error *
     int64_t volume = v->w[0].out * v->w[1].out * v->w[2].out;
     char names[24];
     snprintf(names, sizeof names, "x%d y0", v->bias_index);
-    if (!text_walk(out, c, "add_bias", names, op_elements(y), err)) return -1;
+    if (!text_walk(out, "add_bias", names, op_elements(y), err)) return -1;
     buffer_printf(out->source,
                   "    y0[i] = (%s)((%s)y0[i] + (%s)x%d[%lld + i / %lld %% %lld * %lld]);\n",
                   dtype_ctype(y->dtype), text_type(y->dtype), text_type(y->dtype), v->bias_index,
@@ -431,9 +434,9 @@ int convolution_route(const Convolution *v, const OpCall *c, OpRoute *out, Error
     for (int d = 0; d < WINDOW_DIMS; d++)
         if (!is_even(&w[d])) return 0;
     snprintf(name, sizeof name, "x%d", v->x_index);
-    if (text_dense(out->kernels, c, name, v->x, x, sizeof x, err)) return -1;
+    if (text_dense(out->kernels, name, v->x, x, sizeof x, err)) return -1;
     snprintf(name, sizeof name, "x%d", v->weight_index);
-    if (text_dense(out->kernels, c, name, v->weight, weight, sizeof weight, err)) return -1;
+    if (text_dense(out->kernels, name, v->weight, weight, sizeof weight, err)) return -1;
     char *to = text_library(out, "cudnn.convolution", &size, err);
     if (!to) return -1;
     n += (size_t)snprintf(to, size, "%s, %s, y0, %d, %d, %lld, %lld, %lld, %lld", x, weight,

@@ -249,7 +249,8 @@ static int dense_plain(const OpCall *c, OpPlain *out, Error *err)
     buffer_puts(b, "#ifndef OP_LANES\n#define OP_LANES\n"
                    "template <typename T> struct __align__(4 * sizeof(T)) op_lanes { T v[4]; };\n"
                    "#endif\n");
-    if (!text_begin(out, c, "pointwise", NULL, (n + block - 1) / block, LANE_THREADS, err))
+    if (!text_begin(out, &(TextHead){"pointwise", NULL, (n + block - 1) / block, LANE_THREADS},
+                    err))
         return -1;
     buffer_printf(b,
                   "    const long long i = ((long long)blockIdx.x * %d + threadIdx.x) * %d;\n"
@@ -285,7 +286,8 @@ static int mixed_plain(const OpCall *c, OpPlain *out, Error *err)
     const char *type = compute_type(c);
     int64_t n = op_elements(&c->result[0]), block = LANES * LANE_THREADS;
     Buffer *b = out->source;
-    if (!text_begin(out, c, "pointwise", NULL, (n + block - 1) / block, LANE_THREADS, err))
+    if (!text_begin(out, &(TextHead){"pointwise", NULL, (n + block - 1) / block, LANE_THREADS},
+                    err))
         return -1;
     constants(b, c, type);
     buffer_printf(b,
@@ -320,7 +322,7 @@ int pointwise_plain(const OpCall *c, OpPlain *out, Error *err)
     const char *type = compute_type(c);
     Buffer *b = out->source;
     if (is_dense(c)) return is_mixed(c) ? mixed_plain(c, out, err) : dense_plain(c, out, err);
-    if (!text_walk(out, c, "pointwise", NULL, op_elements(y), err)) return -1;
+    if (!text_walk(out, "pointwise", NULL, op_elements(y), err)) return -1;
     constants(b, c, type);
     for (int i = 0; i < w->operands; i++) load(b, c, i, type);
     buffer_puts(b, "    y0[");

@@ -217,6 +217,7 @@ typedef struct {
 typedef struct {
     const Product *p;
     double *c;
+    Panel panel;
     Factor left, right;
     int64_t *c_left, *c_right, *d_left, *d_right;
 } Work;
@@ -232,27 +233,37 @@ static const double *d_at(const Product *p, int64_t batch)
     return p->side[PRODUCT_D].data + place(p, PRODUCT_D, PRODUCT_BATCH, batch);
 }
 
+/* Some outer elements of a factor in one batch, and memory for a part of the depth of them. */
+typedef struct {
+    const Factor *f;
+    const double *data; /* of the batch */
+    int64_t from;
+    int n, step; /* elements; and from one to the next row of `pack` */
+    double *pack;
+} Slab;
+
 /* The rows of a tile: as they lie where they are evenly apart, else packed. */
-static Tile left_tile(const Factor *f, const double *data, int64_t row, int64_t first, Tile t,
-                      int step, double *pack)
+static void left_rows(const Slab *s, int64_t first, Tile *t)
 {
-    const int64_t *at = f->outer + row;
-    int even = f->dense;
-    for (int i = 2; i < t.m && even; i++) even = at[i] - at[i - 1] == at[1] - at[0];
-    t.a = data + at[0] + first, t.a_step = t.m > 1 ? at[1] - at[0] : 0;
-    if (even) return t;
-    for (int i = 0; i < t.m; i++)
-        for (int j = 0; j < t.k; j++) pack[i * step + j] = data[at[i] + f->depth[first + j]];
-    t.a = pack, t.a_step = step;
-    return t;
+    const int64_t *at = s->f->outer + s->from;
+    int even = s->f->dense;
+    for (int i = 2; i < t->m && even; i++) even = at[i] - at[i - 1] == at[1] - at[0];
+    t->a = s->data + at[0] + first, t->a_step = t->m > 1 ? at[1] - at[0] : 0;
+    if (even) return;
+    for (int i = 0; i < t->m; i++)
+        for (int j = 0; j < t->k; j++)
+            s->pack[i * s->step + j] = s->data[at[i] + s->f->depth[first + j]];
+    t->a = s->pack, t->a_step = s->step;
 }
 
 /* Blocks of the square of terms and columns, since either may be far apart in memory. */
-static void pack_right(const Factor *f, const double *data, int64_t column, int64_t first, int k,
-                       int n, int step, double *pack)
+static void pack_right(const Slab *s, int64_t first, int k)
 {
     enum { BLOCK = 16 };
-    const int64_t *depth = f->depth + first, *outer = f->outer + column;
+    const int64_t *depth = s->f->depth + first, *outer = s->f->outer + s->from;
+    const double *data = s->data;
+    double *pack = s->pack;
+    const int n = s->n, step = s->step;
     for (int j0 = 0; j0 < k; j0 += BLOCK)
         for (int i0 = 0; i0 < n; i0 += BLOCK)
             for (int j = j0; j < k && j < j0 + BLOCK; j++)
@@ -261,8 +272,9 @@ static void pack_right(const Factor *f, const double *data, int64_t column, int6
 }
 
 /* A small product has small tiles. */
-static double *work_buffer(const Work *w, const Panel *b)
+static double *work_buffer(const Work *w)
 {
+    const Panel *b = &w->panel;
     int m = least(w->p->count[w->left.group], TILE_M);
     return memory_grow(NULL, (size_t)(m * (TILE_N + b->terms) + b->terms * b->step + 1),
                        sizeof(double));
@@ -270,23 +282,25 @@ static double *work_buffer(const Work *w, const Panel *b)
 
 /* The tile of c at (row, column) of a batch, in the left and the right factor's elements. buffer has
  * room for acc, a tile of a and the panel. */
-static void work_tile(const Work *w, const Panel *panel, int64_t batch, int64_t row, int64_t column,
-                      double *buffer)
+static void work_tile(const Work *w, int64_t batch, int64_t row, int64_t column, double *buffer)
 {
     const Product *p = w->p;
+    const Panel *panel = &w->panel;
     int limit = least(p->count[w->left.group], TILE_M);
     double *acc = buffer, *pa = acc + limit * TILE_N, *pb = pa + limit * panel->terms;
     int m = least(p->count[w->left.group] - row, TILE_M),
         n = least(p->count[w->right.group] - column, TILE_N);
     const double *a = w->left.data + place(p, (int)w->left.operand, PRODUCT_BATCH, batch),
                  *b = w->right.data + place(p, (int)w->right.operand, PRODUCT_BATCH, batch);
+    const Slab left = {&w->left, a, row, m, panel->terms, pa},
+               right = {&w->right, b, column, n, panel->step, pb};
     product_clear(m, n, acc);
     product_pad(panel, n, pb);
     for (int64_t first = 0; first < p->count[PRODUCT_DEPTH]; first += panel->terms) {
         int k = least(p->count[PRODUCT_DEPTH] - first, panel->terms);
         Tile t = {.m = m, .k = k, .n = n, .b_step = panel->step};
-        t = left_tile(&w->left, a, row, first, t, panel->terms, pa);
-        pack_right(&w->right, b, column, first, k, n, panel->step, pb);
+        left_rows(&left, first, &t);
+        pack_right(&right, first, k);
         product_tile(&t, pb, acc);
     }
     double *c = w->c + place(p, PRODUCT_C, PRODUCT_BATCH, batch);
@@ -331,13 +345,12 @@ static void work_close(Work *w)
 
 typedef struct {
     Work w;
-    Panel panel;
     int64_t down, across, n; /* tiles, of all batches */
 } Tiles;
 
 static void tiles_at(const Tiles *t, int64_t i, double *buffer)
 {
-    work_tile(&t->w, &t->panel, i / (t->down * t->across), i / t->across % t->down * TILE_M,
+    work_tile(&t->w, i / (t->down * t->across), i / t->across % t->down * TILE_M,
               i % t->across * TILE_N, buffer);
 }
 
@@ -349,15 +362,15 @@ void product_reference(const Product *p, double *c)
     t.down = (p->count[t.w.left.group] + TILE_M - 1) / TILE_M;
     t.across = (right + TILE_N - 1) / TILE_N;
     t.n = p->count[PRODUCT_BATCH] * t.down * t.across;
-    t.panel = product_panel(least(right, TILE_N), p->count[PRODUCT_DEPTH]);
+    t.w.panel = product_panel(least(right, TILE_N), p->count[PRODUCT_DEPTH]);
     if (t.n == 1) { /* even a team of one thread costs as much as a small product */
-        double *buffer = work_buffer(&t.w, &t.panel);
+        double *buffer = work_buffer(&t.w);
         tiles_at(&t, 0, buffer);
         free(buffer);
     } else if (t.n > 1) {
 #pragma omp parallel
         {
-            double *buffer = work_buffer(&t.w, &t.panel);
+            double *buffer = work_buffer(&t.w);
 #pragma omp for schedule(dynamic)
             for (int64_t i = 0; i < t.n; i++) tiles_at(&t, i, buffer);
             free(buffer);

@@ -30,9 +30,10 @@ static int is_wide(const Product *p, int x)
     return last >= INT32_MAX;
 }
 
-static void strided(Buffer *b, const Product *p, int x, int g, int64_t offset, const char *i)
+static void strided(Buffer *b, const Product *p, int x, int g, const char *i)
 {
-    text_strided(b, offset, p->rank[g], p->size[g], p->step[x][g], i);
+    const int64_t offset = g == PRODUCT_BATCH ? p->side[x].tensor->offset : 0;
+    text_strided(b, &(Strided){offset, p->rank[g], p->size[g], p->step[x][g]}, i);
 }
 
 static int64_t inner_step(const Product *p, int x, int g)
@@ -44,13 +45,22 @@ static int64_t inner_step(const Product *p, int x, int g)
 static void base(Buffer *b, const Product *p, int x, char name)
 {
     buffer_printf(b, "    const %s %c0 = ", is_wide(p, x) ? "long long" : "int", name);
-    strided(b, p, x, PRODUCT_BATCH, p->side[x].tensor->offset, "batch");
+    strided(b, p, x, PRODUCT_BATCH, "batch");
     buffer_puts(b, ";\n");
 }
 
+/* An operand as matrices [batch, across, along], by groups. */
+typedef struct {
+    const Product *p;
+    ProductOperand x;
+    ProductGroup across, along;
+} View;
+
 /* Brings a slice of an operand into shared memory, along its dense dimension. */
-static void slice(Buffer *b, const Product *p, int x, int across, char name, const char *type)
+static void slice(Buffer *b, const View *v, char name, const char *type)
 {
+    const Product *p = v->p;
+    const int x = (int)v->x, across = (int)v->across;
     int dense = inner_step(p, x, across) == 1 || inner_step(p, x, PRODUCT_DEPTH) != 1;
     int rows = across == PRODUCT_ROWS;
     buffer_printf(b,
@@ -61,9 +71,9 @@ static void slice(Buffer *b, const Product *p, int x, int across, char name, con
                   dense ? rows ? "e % (16 * R)" : "e % (16 * C)" : "e / 16",
                   rows ? "row" : "column", name, (long long)p->count[PRODUCT_DEPTH],
                   (long long)p->count[across], type, p->side[x].name, name);
-    strided(b, p, x, across, 0, "i");
+    strided(b, p, x, across, "i");
     buffer_puts(b, " + ");
-    strided(b, p, x, PRODUCT_DEPTH, 0, "k");
+    strided(b, p, x, PRODUCT_DEPTH, "k");
     buffer_puts(b, "] : 0;\n        }\n");
 }
 
@@ -72,9 +82,9 @@ static void store(Buffer *b, const Product *p, const char *type, const char *val
 {
     const ProductSide *c = &p->side[PRODUCT_C], *d = &p->side[PRODUCT_D];
     buffer_printf(b, "%s[c0 + ", c->name);
-    strided(b, p, PRODUCT_C, PRODUCT_ROWS, 0, "i");
+    strided(b, p, PRODUCT_C, PRODUCT_ROWS, "i");
     buffer_puts(b, " + ");
-    strided(b, p, PRODUCT_C, PRODUCT_COLUMNS, 0, "j");
+    strided(b, p, PRODUCT_C, PRODUCT_COLUMNS, "j");
     buffer_printf(b, "] = (%s)(", dtype_ctype(c->tensor->dtype));
     if (p->alpha != 1) {
         buffer_printf(b, "(%s)", type);
@@ -90,9 +100,9 @@ static void store(Buffer *b, const Product *p, const char *type, const char *val
             buffer_puts(b, " * ");
         }
         buffer_printf(b, "(%s)%s[d0 + ", type, d->name);
-        strided(b, p, PRODUCT_D, PRODUCT_ROWS, 0, "i");
+        strided(b, p, PRODUCT_D, PRODUCT_ROWS, "i");
         buffer_puts(b, " + ");
-        strided(b, p, PRODUCT_D, PRODUCT_COLUMNS, 0, "j");
+        strided(b, p, PRODUCT_D, PRODUCT_COLUMNS, "j");
         buffer_puts(b, "]");
     }
     buffer_puts(b, ");\n");
@@ -118,8 +128,8 @@ static void tiled(Buffer *b, const Product *p, int r, int c, const char *type)
                   "    %s acc[R][C] = {};\n"
                   "    for (int k0 = 0; k0 < %lld; k0 += 16) {\n",
                   type, (long long)p->count[PRODUCT_DEPTH]);
-    slice(b, p, PRODUCT_A, PRODUCT_ROWS, 'a', type);
-    slice(b, p, PRODUCT_B, PRODUCT_COLUMNS, 'b', type);
+    slice(b, &(View){p, PRODUCT_A, PRODUCT_ROWS, PRODUCT_DEPTH}, 'a', type);
+    slice(b, &(View){p, PRODUCT_B, PRODUCT_COLUMNS, PRODUCT_DEPTH}, 'b', type);
     part_fill(b, op_product_cu, "sums", "rows=%lld;columns=%lld", (long long)p->count[PRODUCT_ROWS],
               (long long)p->count[PRODUCT_COLUMNS]);
     store(b, p, type, "acc[n / C][n % C]");
@@ -141,13 +151,13 @@ static void dot(Buffer *b, const Product *p, const char *type)
                   "    for (int k = threadIdx.x; k < %lld; k += blockDim.x)\n"
                   "        sum += (%s)%s[a0 + ",
                   type, (long long)p->count[PRODUCT_DEPTH], type, p->side[PRODUCT_A].name);
-    strided(b, p, PRODUCT_A, PRODUCT_ROWS, 0, "i");
+    strided(b, p, PRODUCT_A, PRODUCT_ROWS, "i");
     buffer_puts(b, " + ");
-    strided(b, p, PRODUCT_A, PRODUCT_DEPTH, 0, "k");
+    strided(b, p, PRODUCT_A, PRODUCT_DEPTH, "k");
     buffer_printf(b, "] * (%s)%s[b0 + ", type, p->side[PRODUCT_B].name);
-    strided(b, p, PRODUCT_B, PRODUCT_COLUMNS, 0, "j");
+    strided(b, p, PRODUCT_B, PRODUCT_COLUMNS, "j");
     buffer_puts(b, " + ");
-    strided(b, p, PRODUCT_B, PRODUCT_DEPTH, 0, "k");
+    strided(b, p, PRODUCT_B, PRODUCT_DEPTH, "k");
     buffer_printf(b,
                   "];\n    sum = op_block_reduce(sum, [](%s u, %s v) { return u + v; }, shared);\n"
                   "    if (!threadIdx.x) ",
@@ -176,7 +186,7 @@ static int is_dot(const Product *p)
            inner_step(p, PRODUCT_B, PRODUCT_DEPTH) == 1;
 }
 
-int product_plain(const Product *p, const OpCall *call, OpPlain *out, Error *err)
+int product_plain(const Product *p, OpPlain *out, Error *err)
 {
     int r = share(p->count[PRODUCT_ROWS]), c = share(p->count[PRODUCT_COLUMNS]);
     const char *type = text_type(p->side[PRODUCT_C].tensor->dtype);
@@ -195,7 +205,7 @@ int product_plain(const Product *p, const OpCall *call, OpPlain *out, Error *err
     if (blocks >= INT32_MAX) return error_set(err, ERROR_LIMIT, "more than 2^31 blocks");
     operands(p, names, sizeof names);
     if (!r) text_block_reduce(out);
-    if (!text_begin(out, call, "product", names, (int64_t)blocks, THREADS, err)) return -1;
+    if (!text_begin(out, &(TextHead){"product", names, (int64_t)blocks, THREADS}, err)) return -1;
     if (r)
         tiled(out->source, p, r, c, type);
     else
@@ -205,7 +215,7 @@ int product_plain(const Product *p, const OpCall *call, OpPlain *out, Error *err
 
 /* ---- the vendor's library ---- */
 
-/* An operand as matrices [batch, across, along] in memory: dense along `along`, or transposed. */
+/* The matrices of a view in memory: dense along `along`, or transposed. */
 typedef struct {
     char name[24]; /* with its offset */
     Dtype dtype;
@@ -230,8 +240,10 @@ static int64_t step_through(const Product *p, int x, int g)
 }
 
 /* 1: the operand is such matrices as it lies in memory. */
-static int matrix_of(const Product *p, int x, int across, int along, Matrix *m)
+static int matrix_of(const View *v, Matrix *m)
 {
+    const Product *p = v->p;
+    const int x = (int)v->x, across = (int)v->across, along = (int)v->along;
     const int64_t n = p->count[across], k = p->count[along];
     int64_t down = n > 1 ? step_through(p, x, across) : k,
             right = k > 1 ? step_through(p, x, along) : 1;
@@ -247,9 +259,10 @@ static int matrix_of(const Product *p, int x, int across, int along, Matrix *m)
 }
 
 /* Copies an operand to dense matrices, as eager PyTorch does where a library cannot read it. */
-static int copy_matrix(const Product *p, int x, int across, int along, const OpCall *c,
-                       OpPlain *out, Matrix *m, Error *err)
+static int copy_matrix(const View *v, OpPlain *out, Matrix *m, Error *err)
 {
+    const Product *p = v->p;
+    const int x = (int)v->x, across = (int)v->across, along = (int)v->along;
     const ProductSide *s = &p->side[x];
     long long n = p->count[across], k = p->count[along];
     char names[24];
@@ -257,16 +270,16 @@ static int copy_matrix(const Product *p, int x, int across, int along, const OpC
     int t = text_scratch(out, s->tensor->dtype, all, err);
     if (t < 0) return -1;
     snprintf(names, sizeof names, "%s t%d", s->name, t);
-    if (!text_walk(out, c, "copy", names, all, err)) return -1;
+    if (!text_walk(out, "copy", names, all, err)) return -1;
     buffer_printf(out->source,
                   "    const int batch = i / %lldLL, row = i %% %lldLL / %lld, at = i %% %lld;\n"
                   "    t%d[i] = %s[",
                   n * k, n * k, k, k, t, s->name);
-    strided(out->source, p, x, PRODUCT_BATCH, s->tensor->offset, "batch");
+    strided(out->source, p, x, PRODUCT_BATCH, "batch");
     buffer_puts(out->source, " + ");
-    strided(out->source, p, x, across, 0, "row");
+    strided(out->source, p, x, across, "row");
     buffer_puts(out->source, " + ");
-    strided(out->source, p, x, along, 0, "at");
+    strided(out->source, p, x, along, "at");
     buffer_puts(out->source, "];\n");
     *m = (Matrix){.dtype = s->tensor->dtype, .leading = k};
     if (p->count[PRODUCT_BATCH] > 1) m->apart = n * k;
@@ -274,11 +287,9 @@ static int copy_matrix(const Product *p, int x, int across, int along, const OpC
     return text_each_end(out, err) ? -1 : 1;
 }
 
-static int operand_of(const Product *p, int x, int across, int along, const OpCall *c, OpPlain *out,
-                      Matrix *m, Error *err)
+static int operand_of(const View *v, OpPlain *out, Matrix *m, Error *err)
 {
-    if (matrix_of(p, x, across, along, m)) return 1;
-    return copy_matrix(p, x, across, along, c, out, m, err);
+    return matrix_of(v, m) ? 1 : copy_matrix(v, out, m, err);
 }
 
 /* d is a dense row that is added to each row of c. */
@@ -298,7 +309,7 @@ static int add_d(const Product *p, const OpCall *c, OpPlain *out, Error *err)
     const char *type = text_type(y->dtype);
     char names[24];
     snprintf(names, sizeof names, "%s y0", d->name);
-    if (!text_walk(out, c, "add_bias", names, op_elements(y), err)) return -1;
+    if (!text_walk(out, "add_bias", names, op_elements(y), err)) return -1;
     buffer_printf(out->source, "    y0[i] = (%s)((%s)y0[i] + ", dtype_ctype(y->dtype), type);
     if (p->beta != 1) {
         buffer_printf(out->source, "(%s)", type);
@@ -330,12 +341,13 @@ int product_route(const Product *p, const OpCall *c, OpRoute *out, Error *err)
     Matrix a, b, y;
     size_t size;
     char d[24];
-    if (!fits(p) || !matrix_of(p, PRODUCT_C, PRODUCT_ROWS, PRODUCT_COLUMNS, &y) || y.transposed)
-        return 0;
-    int rc = operand_of(p, PRODUCT_A, PRODUCT_ROWS, PRODUCT_DEPTH, c, out->kernels, &a, err);
-    if (rc > 0)
-        rc = operand_of(p, PRODUCT_B, PRODUCT_DEPTH, PRODUCT_COLUMNS, c, out->kernels, &b, err);
-    if (rc <= 0) return rc;
+    const View of_a = {p, PRODUCT_A, PRODUCT_ROWS, PRODUCT_DEPTH},
+               of_b = {p, PRODUCT_B, PRODUCT_DEPTH, PRODUCT_COLUMNS},
+               of_y = {p, PRODUCT_C, PRODUCT_ROWS, PRODUCT_COLUMNS};
+    if (!fits(p) || !matrix_of(&of_y, &y) || y.transposed) return 0;
+    if (operand_of(&of_a, out->kernels, &a, err) < 0 ||
+        operand_of(&of_b, out->kernels, &b, err) < 0)
+        return -1;
     long long batch = p->count[PRODUCT_BATCH], m = p->count[PRODUCT_ROWS],
               n = p->count[PRODUCT_COLUMNS], k = p->count[PRODUCT_DEPTH];
     int fused = p->beta != 0 && is_bias(p) && !a.transposed && a.leading == k &&

@@ -235,21 +235,32 @@ static const char *loop_end(int batched)
                    : "], i);\n";
 }
 
-static int first_launch(const OpCall *c, const Reduction *r, const Plan *p, const StateText *s,
-                        OpPlain *out, const int *t, Error *err)
+/* What both launches are written from. */
+typedef struct {
+    Reduction r;
+    Plan p;
+    StateText s;
+    int number, t[3]; /* of the first launch; scratch memory by field of the state */
+} Launches;
+
+static int first_launch(const Launches *of, OpPlain *out, Error *err)
 {
+    const OpCall *c = out->call;
+    const Reduction *r = &of->r;
+    const Plan *p = &of->p;
+    const StateText *s = &of->s;
+    const int *t = of->t, number = of->number;
     const OpTensor *x = op_tensor(c, 0);
     Buffer *b = out->source;
     char operands[64];
     const char *index = r->inputs < 1 << 30 && r->outputs < 1 << 30 ? "int" : "long long";
-    int number = out->n;
     int n = snprintf(operands, sizeof operands, "x%lld", (long long)c->arg[0].integer[0]);
     for (int f = 0; f < (p->splits > 1 ? s->n : c->n_results); f++)
         n += snprintf(operands + n, sizeof operands - (size_t)n, " %c%d", p->splits > 1 ? 't' : 'y',
                       p->splits > 1 ? t[f] : f);
     state_text(b, c, r, s, number);
-    OpLaunch *l =
-        text_begin(out, c, "reduce", operands, (r->outputs + p->outputs - 1) / p->outputs, 32, err);
+    OpLaunch *l = text_begin(
+        out, &(TextHead){"reduce", operands, (r->outputs + p->outputs - 1) / p->outputs, 32}, err);
     if (!l) return -1;
     l->grid[1] = p->splits;
     l->block[0] = p->outer ? p->outputs : p->along;
@@ -263,9 +274,9 @@ static int first_launch(const OpCall *c, const Reduction *r, const Plan *p, cons
     loop_text(b, index, p, batched);
     buffer_printf(b, "(state::T)%sx%lld[", text_cast(x->dtype, DTYPE_F32),
                   (long long)c->arg[0].integer[0]);
-    text_strided(b, x->offset, r->kept, r->kept_size, r->kept_step, "o");
+    text_strided(b, &(Strided){x->offset, r->kept, r->kept_size, r->kept_step}, "o");
     buffer_puts(b, " + ");
-    text_strided(b, 0, r->reduced, r->reduced_size, r->reduced_step, "i");
+    text_strided(b, &(Strided){0, r->reduced, r->reduced_size, r->reduced_step}, "i");
     buffer_puts(b, loop_end(batched));
     merge_block(b, p);
     buffer_printf(b, "    if (along == 0 && o < %lldLL) { ", (long long)r->outputs);
@@ -279,16 +290,20 @@ static int first_launch(const OpCall *c, const Reduction *r, const Plan *p, cons
     return text_end(out, err);
 }
 
-static int second_launch(const OpCall *c, const Reduction *r, const Plan *p, const StateText *s,
-                         OpPlain *out, int number, const int *t, Error *err)
+static int second_launch(const Launches *of, OpPlain *out, Error *err)
 {
+    const OpCall *c = out->call;
+    const Reduction *r = &of->r;
+    const Plan *p = &of->p;
+    const StateText *s = &of->s;
+    const int *t = of->t, number = of->number;
     Buffer *b = out->source;
     char operands[64] = "";
     size_t n = 0;
     for (int f = 0; f < s->n; f++)
         n += (size_t)snprintf(operands + n, sizeof operands - n, "t%d ", t[f]);
     snprintf(operands + n, sizeof operands - n, "y0%s", c->n_results > 1 ? " y1" : "");
-    if (!text_begin(out, c, "merge", operands, (r->outputs + 3) / 4, 128, err)) return -1;
+    if (!text_begin(out, &(TextHead){"merge", operands, (r->outputs + 3) / 4, 128}, err)) return -1;
     part_fill(b, op_reduction_cu, "merge", "number=%d;outputs=%lld;splits=%lld", number,
               (long long)r->outputs, (long long)p->splits);
     for (int f = 0; f < s->n; f++)
@@ -304,17 +319,16 @@ static int second_launch(const OpCall *c, const Reduction *r, const Plan *p, con
 
 int reduction_plain(const OpCall *c, OpPlain *out, Error *err)
 {
-    Reduction r;
-    int t[3] = {0}, number = out->n;
-    if (reduction_of(c, 0, &r, err)) return -1;
-    StateText s = text_of(&r);
-    Plan p = plan_of(&r);
+    Launches k = {.number = out->n};
+    if (reduction_of(c, 0, &k.r, err)) return -1;
+    k.s = text_of(&k.r);
+    k.p = plan_of(&k.r);
     const char *type = type_of(c);
     Dtype d = !strcmp(type, "double") ? DTYPE_F64 : !strcmp(type, "float") ? DTYPE_F32 : DTYPE_I64;
-    for (int f = 0; f < s.n && p.splits > 1; f++) {
-        t[f] = text_scratch(out, s.type[f] ? DTYPE_I64 : d, r.outputs * p.splits, err);
-        if (t[f] < 0) return -1;
+    for (int f = 0; f < k.s.n && k.p.splits > 1; f++) {
+        k.t[f] = text_scratch(out, k.s.type[f] ? DTYPE_I64 : d, k.r.outputs * k.p.splits, err);
+        if (k.t[f] < 0) return -1;
     }
-    if (first_launch(c, &r, &p, &s, out, t, err)) return -1;
-    return p.splits > 1 ? second_launch(c, &r, &p, &s, out, number, t, err) : 0;
+    if (first_launch(&k, out, err)) return -1;
+    return k.p.splits > 1 ? second_launch(&k, out, err) : 0;
 }

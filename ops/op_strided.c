@@ -120,7 +120,7 @@ int strided_plain(const OpCall *c, OpPlain *out, Error *err)
     if (logical_view(c, s, &v, err)) return -1;
     char operands[16];
     snprintf(operands, sizeof operands, "x%lld y0", (long long)x);
-    if (!text_walk(out, c, "copy", operands, op_elements(y), err)) return -1;
+    if (!text_walk(out, "copy", operands, op_elements(y), err)) return -1;
     buffer_printf(out->source, "    y0[i] = (%s)%sx%lld[", dtype_ctype(y->dtype),
                   text_cast(from, y->dtype), (long long)x);
     text_index(out->source, &v, v.rank, v.size, "i");

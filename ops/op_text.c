@@ -74,8 +74,9 @@ static int number_operand(OpPlain *out, OpLaunch *l, const char *name, Error *er
 }
 
 /* Appends one operand to the kernel's head and the launch's arguments. */
-static int operand(OpPlain *out, const OpCall *c, OpLaunch *l, const char *name, Error *err)
+static int operand(OpPlain *out, OpLaunch *l, const char *name, Error *err)
 {
+    const OpCall *c = out->call;
     size_t len = strlen(l->arguments);
     int k = -1;
     char kind = 0;
@@ -102,12 +103,13 @@ static int operand(OpPlain *out, const OpCall *c, OpLaunch *l, const char *name,
     return 0;
 }
 
-OpLaunch *text_begin(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
-                     int64_t blocks, int threads, Error *err)
+OpLaunch *text_begin(OpPlain *out, const TextHead *h, Error *err)
 {
+    const OpCall *c = out->call;
+    const char *operands = h->operands;
     char name[MAX_OPERAND];
     int rc = 0;
-    if (out->n >= OP_MAX_LAUNCHES || blocks > INT32_MAX) {
+    if (out->n >= OP_MAX_LAUNCHES || h->blocks > INT32_MAX) {
         error_set(err, ERROR_LIMIT, "more than %d launches, or %d blocks", OP_MAX_LAUNCHES,
                   INT32_MAX);
         return NULL;
@@ -115,18 +117,18 @@ OpLaunch *text_begin(OpPlain *out, const OpCall *c, const char *stem, const char
     out->launch = memory_grow(out->launch, (size_t)out->n + 1, sizeof *out->launch);
     OpLaunch *l = &out->launch[out->n];
     memset(l, 0, sizeof *l);
-    *l = (OpLaunch){.grid = {blocks > 0 ? blocks : 1, 1, 1}, .block = {threads, 1, 1}};
-    snprintf(l->kernel, sizeof l->kernel, "%.32s_%d", stem, out->n);
+    *l = (OpLaunch){.grid = {h->blocks > 0 ? h->blocks : 1, 1, 1}, .block = {h->threads, 1, 1}};
+    snprintf(l->kernel, sizeof l->kernel, "%.32s_%d", h->stem, out->n);
     buffer_printf(out->source, "extern \"C\" __global__ void %s(", l->kernel);
     for (int i = 0; !operands && i < c->n_tensors + c->n_results && !rc; i++) {
         int result = i >= c->n_tensors;
         snprintf(name, sizeof name, "%c%d", result ? 'y' : 'x', result ? i - c->n_tensors : i);
-        rc = operand(out, c, l, name, err);
+        rc = operand(out, l, name, err);
     }
     for (const char *at = operands; at && *at && !rc; at += strspn(at, " ")) {
         size_t n = strcspn(at, " ");
         snprintf(name, sizeof name, "%.*s", (int)n, at);
-        rc = operand(out, c, l, name, err);
+        rc = operand(out, l, name, err);
         at += n;
     }
     buffer_puts(out->source, ")\n{\n");
@@ -147,11 +149,12 @@ int text_end(OpPlain *out, Error *err)
     return 0;
 }
 
-static OpLaunch *elements(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
-                          int64_t n, int each, Error *err)
+/* h without blocks and threads: of n elements, `each` of them a thread. */
+static OpLaunch *elements(OpPlain *out, TextHead h, int64_t n, int each, Error *err)
 {
     const int64_t block = EACH_THREADS * each;
-    OpLaunch *l = text_begin(out, c, stem, operands, (n + block - 1) / block, EACH_THREADS, err);
+    h.blocks = (n + block - 1) / block, h.threads = EACH_THREADS;
+    OpLaunch *l = text_begin(out, &h, err);
     const char *type = n < 1 << 30 ? "int" : "long long";
     buffer_printf(out->source,
                   "  for (int k = 0; k < %d; k++) {\n"
@@ -161,17 +164,16 @@ static OpLaunch *elements(OpPlain *out, const OpCall *c, const char *stem, const
     return l;
 }
 
-OpLaunch *text_each(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
-                    int64_t n, Error *err)
+OpLaunch *text_each(OpPlain *out, const char *stem, const char *operands, int64_t n, Error *err)
 {
-    return elements(out, c, stem, operands, n, 4, err);
+    return elements(out, (TextHead){.stem = stem, .operands = operands}, n, 4, err);
 }
 
-OpLaunch *text_walk(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
-                    int64_t n, Error *err)
+OpLaunch *text_walk(OpPlain *out, const char *stem, const char *operands, int64_t n, Error *err)
 {
+    const OpCall *c = out->call;
     int each = c->n_results && dtype_size(c->result[0].dtype) < 4 ? 4 : 2;
-    return elements(out, c, stem, operands, n, each, err);
+    return elements(out, (TextHead){.stem = stem, .operands = operands}, n, each, err);
 }
 
 int text_each_end(OpPlain *out, Error *err)
@@ -204,11 +206,11 @@ int op_merge(int rank, const int64_t *size, const int64_t *step, int64_t *n, int
     return r;
 }
 
-void text_strided(Buffer *b, int64_t offset, int rank, const int64_t *size, const int64_t *step,
-                  const char *i)
+void text_strided(Buffer *b, const Strided *of, const char *i)
 {
-    int64_t n[OP_MAX_RANK], s[OP_MAX_RANK], inner = 1, last = offset < 0 ? -offset : offset;
-    int r = op_merge(rank, size, step, n, s), terms = 0;
+    int64_t n[OP_MAX_RANK], s[OP_MAX_RANK], inner = 1, offset = of->offset;
+    int64_t last = offset < 0 ? -offset : offset;
+    int r = op_merge(of->rank, of->size, of->step, n, s), terms = 0;
     for (int d = 0; d < r; d++) last += (n[d] - 1) * (s[d] < 0 ? -s[d] : s[d]);
     const char *wide = last >= INT32_MAX ? "LL" : "";
     for (int d = r - 1; d >= 0; inner *= n[d--]) {
@@ -226,7 +228,7 @@ void text_index(Buffer *b, const OpTensor *t, int rank, const int64_t *size, con
 {
     int64_t step[OP_MAX_RANK];
     op_steps(t, rank, step);
-    text_strided(b, t->offset, rank, size, step, i);
+    text_strided(b, &(Strided){t->offset, rank, size, step}, i);
 }
 
 void text_block_reduce(OpPlain *out)
@@ -234,8 +236,8 @@ void text_block_reduce(OpPlain *out)
     part_put(out->source, op_text_cu, "block_reduce");
 }
 
-int text_dense(OpPlain *out, const OpCall *c, const char *name, const OpTensor *t, char *place,
-               size_t size, Error *err)
+int text_dense(OpPlain *out, const char *name, const OpTensor *t, char *place, size_t size,
+               Error *err)
 {
     char names[24];
     if (op_is_contiguous(t)) {
@@ -246,7 +248,7 @@ int text_dense(OpPlain *out, const OpCall *c, const char *name, const OpTensor *
     if (to < 0) return -1;
     snprintf(place, size, "t%d", to);
     snprintf(names, sizeof names, "%s t%d", name, to);
-    if (!text_walk(out, c, "copy", names, op_elements(t), err)) return -1;
+    if (!text_walk(out, "copy", names, op_elements(t), err)) return -1;
     buffer_printf(out->source, "    t%d[i] = %s[", to, name);
     text_index(out->source, t, t->rank, t->size, "i");
     buffer_puts(out->source, "];\n");

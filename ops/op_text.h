@@ -11,20 +11,24 @@ const char *text_type(Dtype d);
 const char *text_cast(Dtype from, Dtype to); /* "(float)" where a half type is on one side */
 void text_number(Buffer *b, double v);       /* a literal, also of NaN and infinities */
 
-/* Begins a kernel: its launch, and its text up to the brace. operands are names as in
- * OpLaunch.arguments, "x0 x1 y0 t0"; NULL stands for all inputs and results. Inputs are const. A size
- * that eager PyTorch's kernel learns at run time is an operand too: "width=512" is an int in the text,
- * "width:512" a long long. A last "t" is the round of a repeated launch, an int. NULL: *err says why.
- * The launch can be changed until text_end. */
-OpLaunch *text_begin(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
-                     int64_t blocks, int threads, Error *err);
+/* What a kernel is launched with. operands are names as in OpLaunch.arguments, "x0 x1 y0 t0"; NULL stands for
+ * all inputs and results. Inputs are const. A size that eager PyTorch's kernel learns at run time is an
+ * operand too: "width=512" is an int in the text, "width:512" a long long. A last "t" is the round of a
+ * repeated launch, an int. */
+typedef struct {
+    const char *stem, *operands;
+    int64_t blocks;
+    int threads;
+} TextHead;
+
+/* Begins a kernel of out->call: its launch, and its text up to the brace. NULL: *err says why. The launch can
+ * be changed until text_end. */
+OpLaunch *text_begin(OpPlain *out, const TextHead *h, Error *err);
 /* As text_begin, for one thread each of n elements, four of them a thread: the text goes on within a
  * loop in which `i` is the element. text_walk has two of a thread, or four of types of less than four
  * bytes, as eager PyTorch's loop over strided tensors. */
-OpLaunch *text_each(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
-                    int64_t n, Error *err);
-OpLaunch *text_walk(OpPlain *out, const OpCall *c, const char *stem, const char *operands,
-                    int64_t n, Error *err);
+OpLaunch *text_each(OpPlain *out, const char *stem, const char *operands, int64_t n, Error *err);
+OpLaunch *text_walk(OpPlain *out, const char *stem, const char *operands, int64_t n, Error *err);
 /* Closes the braces and counts the launch. */
 int text_end(OpPlain *out, Error *err);
 int text_each_end(OpPlain *out, Error *err);
@@ -38,13 +42,19 @@ char *text_library(OpRoute *out, const char *library, size_t *size, Error *err);
 
 /* Where a tensor's elements lie one behind the other in C order, as a library's argument: "x0 + 12", or
  * scratch memory to which a kernel copies them. */
-int text_dense(OpPlain *out, const OpCall *c, const char *name, const OpTensor *t, char *place,
-               size_t size, Error *err);
+int text_dense(OpPlain *out, const char *name, const OpTensor *t, char *place, size_t size,
+               Error *err);
 
-/* The index of an element: offset + the sum of step[d] times the d-th coordinate of the flat index `i`
- * in C order of the sizes. i is an expression, in brackets where it needs them. */
-void text_strided(Buffer *b, int64_t offset, int rank, const int64_t *size, const int64_t *step,
-                  const char *i);
+/* A strided view: the element at coordinates d lies at offset + the sum of step[d] times the d-th. */
+typedef struct {
+    int64_t offset;
+    int rank;
+    const int64_t *size, *step;
+} Strided;
+
+/* The place of the element with the flat index `i` in C order of the sizes. i is an expression, in brackets
+ * where it needs them. */
+void text_strided(Buffer *b, const Strided *s, const char *i);
 /* The same of a tensor that is broadcast to `size`. */
 void text_index(Buffer *b, const OpTensor *t, int rank, const int64_t *size, const char *i);
 /* Drops dimensions of size 1 and merges neighbours that one step walks through: the new rank. */

@@ -328,10 +328,20 @@ static void score_text(Buffer *b, const Attention *a, const char *type)
         buffer_printf(b, "        v += x%d_j;\n", a->index[MASK]);
 }
 
-/* A warp or a block a row. The rows of scratch `to`, of dtype d, are those of `scratch`, or the same. */
-static int softmax(const Attention *a, const OpCall *c, int scratch, int to, Dtype d, OpPlain *out,
-                   Error *err)
+/* The products and what lies between them: scores in scratch memory, and for a route their softmax in
+ * the operands' dtype. */
+typedef struct {
+    Attention a;
+    Product first, second;
+    OpTensor scores, weights;
+    int t, to;
+} Steps;
+
+/* A warp or a block a row. */
+static int softmax(const Steps *s, OpPlain *out, Error *err)
 {
+    const Attention *a = &s->a;
+    const int scratch = s->t, to = s->to;
     const char *type = text_type(a->y.dtype);
     int along = a->keys <= WARP_ROWS ? 32 : 256, threads = along == 32 ? 128 : along;
     int64_t rows = a->batch * a->rows, blocks = (rows * along + threads - 1) / threads;
@@ -341,7 +351,7 @@ static int softmax(const Attention *a, const OpCall *c, int scratch, int to, Dty
     if (a->masked) n += (size_t)snprintf(names + n, sizeof names - n, " x%d", a->index[MASK]);
     if (to != scratch) snprintf(names + n, sizeof names - n, " t%d", to);
     if (along > 32) text_block_reduce(out);
-    if (!text_begin(out, c, "softmax", names, blocks, threads, err)) return -1;
+    if (!text_begin(out, &(TextHead){"softmax", names, blocks, threads}, err)) return -1;
     buffer_printf(b,
                   "    const %s LOW = (%s)-__longlong_as_double(0x7ff0000000000000LL);\n"
                   "    const long long row = (blockIdx.x * %dLL + threadIdx.x) / %d;\n"
@@ -354,7 +364,9 @@ static int softmax(const Attention *a, const OpCall *c, int scratch, int to, Dty
     if (along > 32) buffer_printf(b, "    __shared__ %s shared[32];\n", type);
     if (a->masked) {
         buffer_puts(b, "    const long long mask = ");
-        text_strided(b, a->t[MASK].offset, a->lead + 1, a->t[MASK].size, a->t[MASK].stride, "row");
+        text_strided(b,
+                     &(Strided){a->t[MASK].offset, a->lead + 1, a->t[MASK].size, a->t[MASK].stride},
+                     "row");
         buffer_puts(b, ";\n");
     }
     const char *each = "    for (int j = lane; j < %lld; j += %d) {\n";
@@ -386,18 +398,9 @@ static int softmax(const Attention *a, const OpCall *c, int scratch, int to, Dty
     buffer_puts(b, "    sum = sum == 0 ? 0 : 1 / sum;\n");
     buffer_printf(b, each, (long long)a->keys, along);
     buffer_printf(b, "        t%d[row * %lld + j] = (%s)(at[j] * sum);\n    }\n", to,
-                  (long long)a->keys, dtype_ctype(d));
+                  (long long)a->keys, dtype_ctype(s->weights.dtype));
     return text_end(out, err);
 }
-
-/* The products and what lies between them: scores in scratch memory, and for a route their softmax in
- * the operands' dtype. */
-typedef struct {
-    Attention a;
-    Product first, second;
-    OpTensor scores, weights;
-    int t, to;
-} Steps;
 
 static int steps_of(const OpCall *c, int routed, OpPlain *out, Steps *s, Error *err)
 {
@@ -437,10 +440,9 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
 {
     Steps s;
     if (steps_of(c, 0, out, &s, err)) return -1;
-    if (op_elements(&s.scores) && (product_plain(&s.first, c, out, err) ||
-                                   softmax(&s.a, c, s.t, s.to, s.weights.dtype, out, err)))
+    if (op_elements(&s.scores) && (product_plain(&s.first, out, err) || softmax(&s, out, err)))
         return -1;
-    return product_plain(&s.second, c, out, err);
+    return product_plain(&s.second, out, err);
 }
 
 /* Two products of cuBLAS, with the softmax between them. */
@@ -451,7 +453,7 @@ static int route(const OpCall *c, OpRoute *out, Error *err)
     if (steps_of(c, 1, out->kernels, &s, err)) return -1;
     int rc = op_elements(&s.scores) && s.a.depth ? product_route(&s.first, c, out, err) : 0;
     if (rc <= 0) return rc;
-    if (softmax(&s.a, c, s.t, s.to, s.weights.dtype, out->kernels, err)) return -1;
+    if (softmax(&s, out->kernels, err)) return -1;
     rc = product_route(&s.second, c, out, err);
     if (rc) return rc;
     return error_set(err, ERROR_LIMIT, "the library has no product for these values");

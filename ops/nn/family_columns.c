@@ -142,7 +142,7 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
     char place[48], name[24], operands[400];
     Columns k;
     snprintf(name, sizeof name, "x%lld", (long long)c->arg[0].integer[0]);
-    if (columns_of(c, &k, err) || text_dense(out, c, name, x, place, sizeof place, err)) return -1;
+    if (columns_of(c, &k, err) || text_dense(out, name, x, place, sizeof place, err)) return -1;
     int threads = k.folds ? IMAGE_THREADS : COLUMN_THREADS;
     int64_t image = k.channels * k.w[0].in * k.w[1].in,
             n = k.folds ? k.batch * image : k.channels * k.places;
@@ -158,8 +158,10 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
                         (long long)w->stride, names[d], (long long)w->dilation);
     }
     if (!k.folds) snprintf(operands + len, sizeof operands - (size_t)len, " t");
-    OpLaunch *l = text_begin(out, c, k.folds ? "col2im" : "im2col", operands,
-                             (n + threads - 1) / threads, threads, err);
+    OpLaunch *l = text_begin(
+        out,
+        &(TextHead){k.folds ? "col2im" : "im2col", operands, (n + threads - 1) / threads, threads},
+        err);
     if (!l) return -1;
     buffer_printf(out->source, "    typedef %s T;\n    typedef %s A;\n    (void)(A)0;\n", type,
                   text_type(x->dtype));

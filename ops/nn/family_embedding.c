@@ -39,7 +39,7 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
 {
     const OpTensor *table = op_tensor(c, 0), *at = op_tensor(c, 1), *y = &c->result[0];
     int t = (int)c->arg[0].integer[0], i = (int)c->arg[1].integer[0];
-    if (!text_each(out, c, "embedding", NULL, op_elements(y), err)) return -1;
+    if (!text_each(out, "embedding", NULL, op_elements(y), err)) return -1;
     Buffer *b = out->source;
     buffer_printf(b, "    const long long row = i / %lld, at = x%d[", (long long)table->size[1], i);
     text_index(b, at, at->rank, at->size, "row");

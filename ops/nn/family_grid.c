@@ -146,8 +146,10 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
              (long long)c->arg[0].integer[0], (long long)c->arg[1].integer[0], (long long)n,
              (long long)g.x->size[1], (long long)g.x->size[2], (long long)g.x->size[3],
              (long long)g.grid->size[1], (long long)g.grid->size[2]);
-    if (!text_begin(out, c, "grid_sampler", operands, (n + GRID_THREADS - 1) / GRID_THREADS,
-                    GRID_THREADS, err))
+    if (!text_begin(out,
+                    &(TextHead){"grid_sampler", operands, (n + GRID_THREADS - 1) / GRID_THREADS,
+                                GRID_THREADS},
+                    err))
         return -1;
     part_fill(b, op_grid_cu, "begin", "type=%s;offset=%lld;batch=%lld;line=%lld;column=%lld",
               text_type(g.x->dtype), (long long)g.grid->offset, (long long)g.grid->stride[0],

@@ -28,10 +28,8 @@ Cell recurrent_cell(const Recurrent *r, int layer, int direction)
                   .hidden_bias = r->biases ? (int)p[3] : -1};
 }
 
-static int has_size(const OpTensor *t, int rank, int64_t a, int64_t b, int64_t c, const char *what,
-                    Error *err)
+static int has_size(const OpTensor *t, int rank, const int64_t *want, const char *what, Error *err)
 {
-    const int64_t want[] = {a, b, c};
     if (t->rank != rank)
         return error_set(err, ERROR_INVALID, "%s: expected %d dimensions, found %d", what, rank,
                          t->rank);
@@ -48,12 +46,12 @@ static int check_cells(const OpCall *c, const Recurrent *r, Error *err)
     int64_t rows = r->gates * r->hidden;
     for (int i = 0; i < r->layers * r->directions; i++) {
         Cell k = recurrent_cell(r, i / r->directions, i % r->directions);
-        if (has_size(&c->tensor[k.input], 2, rows, k.in, 0, "params: an input's weight", err) ||
-            has_size(&c->tensor[k.hidden], 2, rows, r->hidden, 0, "params: a state's weight", err))
+        const int64_t input[] = {rows, k.in}, hidden[] = {rows, r->hidden};
+        if (has_size(&c->tensor[k.input], 2, input, "params: an input's weight", err) ||
+            has_size(&c->tensor[k.hidden], 2, hidden, "params: a state's weight", err))
             return -1;
-        if (r->biases &&
-            (has_size(&c->tensor[k.input_bias], 1, rows, 0, 0, "params: a bias", err) ||
-             has_size(&c->tensor[k.hidden_bias], 1, rows, 0, 0, "params: a bias", err)))
+        if (r->biases && (has_size(&c->tensor[k.input_bias], 1, input, "params: a bias", err) ||
+                          has_size(&c->tensor[k.hidden_bias], 1, hidden, "params: a bias", err)))
             return -1;
     }
     return 0;
@@ -73,9 +71,9 @@ static int state_of(const OpCall *c, Recurrent *r, Error *err)
     if (r->h->rank != 3)
         return error_set(err, ERROR_INVALID, "hx: expected 3 dimensions, found %d", r->h->rank);
     r->hidden = r->h->size[2];
-    int cells = r->layers * r->directions;
-    if (has_size(r->h, 3, cells, r->batch, r->hidden, "hx", err)) return -1;
-    if (r->c && has_size(r->c, 3, cells, r->batch, r->hidden, "hx", err)) return -1;
+    const int64_t want[] = {r->layers * r->directions, r->batch, r->hidden};
+    if (has_size(r->h, 3, want, "hx", err)) return -1;
+    if (r->c && has_size(r->c, 3, want, "hx", err)) return -1;
     return r->hidden ? 0 : error_set(err, ERROR_INVALID, "hx: a state has no elements");
 }
 
@@ -130,15 +128,22 @@ static int infer(OpCall *c, Error *err)
 
 /* ---- reference ---- */
 
-/* c[m][n] = a[m][k] weight[n][k]' + bias[n] */
-static void product(const double *a, const double *weight, const double *bias, double *c, int64_t m,
-                    int64_t n, int64_t k)
+/* A weight [n][k], or its panels [n][TILE_N], and a bias [n]; NULL: none. */
+typedef struct {
+    const double *weight, *bias;
+    int64_t n, k;
+} Affine;
+
+/* c[m][n] = a[m][k] weight' + bias */
+static void product(const Affine *of, const double *a, int64_t m, double *c)
 {
+    const int64_t n = of->n, k = of->k;
+    const double *bias = of->bias;
     OpTensor ta = {.rank = 2, .size = {m, k}}, tb = {.rank = 2, .size = {n, k}},
              tc = {.rank = 2, .size = {m, n}}, td = {.rank = 1, .size = {n}};
     Product p = {.alpha = 1, .beta = bias ? 1 : 0};
     p.side[PRODUCT_A] = (ProductSide){"a", &ta, "mk", a};
-    p.side[PRODUCT_B] = (ProductSide){"b", &tb, "nk", weight};
+    p.side[PRODUCT_B] = (ProductSide){"b", &tb, "nk", of->weight};
     p.side[PRODUCT_C] = (ProductSide){"c", &tc, "mn", NULL};
     if (bias) p.side[PRODUCT_D] = (ProductSide){"d", &td, "n", bias};
     product_groups(&p, 1);
@@ -158,11 +163,12 @@ static double *pack_state(const double *weight, int64_t rows, int64_t n)
     return to;
 }
 
-/* state[m][rows] = h[m][n] weight' + bias, with the bits of product(). */
-static void state_product(const double *h, const double *panels, const double *bias, double *state,
-                          int64_t m, int64_t rows, int64_t n)
+/* state[m][n] = h[m][k] weight' + bias of panels, with the bits of product(). */
+static void state_product(const Affine *of, const double *h, int64_t m, double *state)
 {
     enum { TERMS = 128 };
+    const int64_t rows = of->n, n = of->k;
+    const double *panels = of->weight, *bias = of->bias;
     int64_t across = (rows + TILE_N - 1) / TILE_N, down = (m + TILE_M - 1) / TILE_M;
 #pragma omp parallel for if (m * rows * n >= 1 << 18)
     for (int64_t i = 0; i < across * down; i++) {
@@ -206,27 +212,35 @@ static double element(const Recurrent *r, const double *x, const double *s, doub
     return sigmoid(x[3 * n] + s[3 * n]) * tanh(*c);
 }
 
-/* Runs a cell over x [steps, batch, cell.in] into y [steps, batch, directions * hidden]; h and c are the
- * state, before and after. */
+/* x [steps, batch, in] of a cell becomes y [steps, batch, directions * hidden]; h and c are the state, before
+ * and after. */
+typedef struct {
+    const double *x;
+    double *y, *h, *c;
+} Flow;
+
 static void run_cell(const Recurrent *r, const Cell *cell, int direction, const double *const *in,
-                     const double *x, double *y, double *h, double *c)
+                     const Flow *f)
 {
+    double *h = f->h, *c = f->c;
     int64_t n = r->hidden, rows = r->gates * n, across = r->directions * n;
     double *gates = memory_array((size_t)(r->steps * r->batch * rows) + 1, sizeof *gates),
            *state = memory_array((size_t)(r->batch * rows) + 1, sizeof *state),
            *panels = pack_state(in[cell->hidden], rows, n);
     const double *bias = r->biases ? in[cell->input_bias] : NULL,
                  *state_bias = r->biases ? in[cell->hidden_bias] : NULL;
-    product(x, in[cell->input], bias, gates, r->steps * r->batch, rows, cell->in);
+    const Affine input = {in[cell->input], bias, rows, cell->in},
+                 hidden = {panels, state_bias, rows, n};
+    product(&input, f->x, r->steps * r->batch, gates);
     for (int64_t i = 0; i < r->steps; i++) {
         int64_t t = direction ? r->steps - 1 - i : i;
-        state_product(h, panels, state_bias, state, r->batch, rows, n);
+        state_product(&hidden, h, r->batch, state);
         for (int64_t b = 0; b < r->batch; b++)
             for (int64_t j = 0; j < n; j++) {
                 int64_t at = b * n + j;
                 h[at] = element(r, gates + (t * r->batch + b) * rows + j, state + b * rows + j,
                                 h[at], c ? &c[at] : NULL);
-                y[(t * r->batch + b) * across + direction * n + j] = h[at];
+                f->y[(t * r->batch + b) * across + direction * n + j] = h[at];
             }
     }
     free(gates), free(state), free(panels);
@@ -259,7 +273,7 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
         for (int d = 0; d < r.directions; d++) {
             Cell cell = recurrent_cell(&r, l, d);
             int64_t at = (l * r.directions + d) * state;
-            run_cell(&r, &cell, d, in, x, y, out[1] + at, r.c ? out[2] + at : NULL);
+            run_cell(&r, &cell, d, in, &(Flow){x, y, out[1] + at, r.c ? out[2] + at : NULL});
         }
         double *free_one = x;
         x = y, y = free_one;

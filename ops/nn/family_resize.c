@@ -192,13 +192,13 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
     Resize r;
     resize_of(c, &r);
     part_put(b, op_resize_cu, "weights");
-    if (!text_each(out, c, "resize", NULL, op_elements(y), err)) return -1;
+    if (!text_each(out, "resize", NULL, op_elements(y), err)) return -1;
     buffer_printf(b, "    typedef %s T;\n", text_type(y->dtype));
     for (int d = r.dims - 1; d >= 0; inner *= r.out[d--]) taps_text(b, &r, d, inner);
     buffer_printf(b, "    const long long first = %lldLL + ", (long long)x->offset);
     char image[48];
     snprintf(image, sizeof image, "(i / %lld)", (long long)inner);
-    text_strided(b, 0, 2, x->size, x->stride, image);
+    text_strided(b, &(Strided){0, 2, x->size, x->stride}, image);
     buffer_puts(b, ";\n    T sum = 0;\n");
     for (int d = 0; d < r.dims; d++)
         buffer_printf(b, "    for (int k%d = 0; k%d < %d; k%d++)\n", d, d, r.taps, d);

@@ -172,7 +172,7 @@ static OpLaunch *begin(const Writer *t, int of, const char *more, char wide_out,
     n += window_operands(t, of, of == 2 || t->p->average ? ':' : '=', wide_out, text + n,
                          sizeof text - n);
     if (of == 3 && is_repeated(t)) snprintf(text + n, sizeof text - n, " t");
-    OpLaunch *l = text_begin(t->out, t->c, "pool", text, blocks, threads, err);
+    OpLaunch *l = text_begin(t->out, &(TextHead){"pool", text, blocks, threads}, err);
     if (!l) return NULL;
     buffer_printf(t->b, "    typedef %s T;\n", t->type);
     if (is_known(t, of, 2))
@@ -274,7 +274,7 @@ static void loops(Buffer *b, const Pool *p, const char *type, const char *x, con
     for (int d = 0; d < p->x->rank; d++) last += (p->x->size[d] - 1) * p->x->stride[d];
     const char *index = last >= INT32_MAX ? "long long" : "int";
     buffer_printf(b, "    const %s base = ", index);
-    text_strided(b, p->x->offset, p->lead, p->x->size, p->x->stride, "plane");
+    text_strided(b, &(Strided){p->x->offset, p->lead, p->x->size, p->x->stride}, "plane");
     buffer_puts(b, ";\n");
     for (int d = 0; d < p->dims; d++)
         buffer_printf(b, "    for (int a%d = low%d; a%d < high%d; a%d++)\n", d, d, d, d, d);
@@ -325,7 +325,7 @@ static int adaptive(const Writer *t, Error *err)
     Buffer *b = t->b;
     snprintf(x, sizeof x, "x%d", (int)t->c->arg[0].integer[0]);
     snprintf(names, sizeof names, "%s y0 %s", x, t->indices);
-    if (!text_each(t->out, t->c, "pool", names, n, err)) return -1;
+    if (!text_each(t->out, "pool", names, n, err)) return -1;
     for (int d = p->dims - 1; d >= 0; inner *= p->w[d--].out)
         buffer_printf(b, "    const int o%d = i / %lld %% %lld;\n", d, (long long)inner,
                       (long long)p->w[d].out);
@@ -380,7 +380,7 @@ int pool_plain(const Pool *p, const OpCall *c, OpPlain *out, Error *err)
     if (!p->adaptive && !fits(p))
         return error_set(err, ERROR_LIMIT, "a window reaches beyond 2^31 elements");
     snprintf(name, sizeof name, "x%d", (int)c->arg[0].integer[0]);
-    if (!p->adaptive && text_dense(out, c, name, p->x, t.x, sizeof t.x, err)) return -1;
+    if (!p->adaptive && text_dense(out, name, p->x, t.x, sizeof t.x, err)) return -1;
     if (c->n_results == 2) {
         strcpy(t.indices, "y1");
     } else if (!p->average && op_elements(y) <= MAX_PLACES) {

@@ -81,7 +81,7 @@ static int input_product(const Writer *w, int layer, int direction, const Flow *
         snprintf(p.side[PRODUCT_D].name, 8, "x%d", cell.input_bias);
     }
     product_groups(&p, 0);
-    return product_plain(&p, w->call, w->out, err);
+    return product_plain(&p, w->out, err);
 }
 
 /* Adds a name to a list, once. */
@@ -97,21 +97,19 @@ static void name_add(char *list, size_t size, char kind, int index)
 }
 
 /* The state before the first step, h or c, of entry `b` and element `j`. */
-static void first_state(Buffer *b, const OpTensor *t, int index, int cell, const char *entry,
-                        const char *element)
+static void first_state(Buffer *b, const OpTensor *t, int index, int cell, const char *element)
 {
-    buffer_printf(b, "x%d[%lldLL + %s * %lldLL + %s * %lldLL]", index,
-                  (long long)(t->offset + cell * t->stride[0]), entry, (long long)t->stride[1],
-                  element, (long long)t->stride[2]);
+    buffer_printf(b, "x%d[%lldLL + b * %lldLL + %s * %lldLL]", index,
+                  (long long)(t->offset + cell * t->stride[0]), (long long)t->stride[1], element,
+                  (long long)t->stride[2]);
 }
 
-/* An element of the cell's result at step `t`. */
-static void stored(Buffer *b, const Flow *f, int64_t shift, const char *t, const char *entry,
-                   const char *element)
+/* An element of the cell's result at step `t`, of entry `b`. */
+static void stored(Buffer *b, const Flow *f, int64_t shift, const char *t, const char *element)
 {
-    buffer_printf(b, "%s[%lldLL + %s * %lldLL + %s * %lldLL + %s * %lld]", f->to,
+    buffer_printf(b, "%s[%lldLL + %s * %lldLL + b * %lldLL + %s * %lld]", f->to,
                   (long long)(f->y.offset + shift * f->y.stride[2]), t, (long long)f->y.stride[0],
-                  entry, (long long)f->y.stride[1], element, (long long)f->y.stride[2]);
+                  (long long)f->y.stride[1], element, (long long)f->y.stride[2]);
 }
 
 /* The sums of weights and state: gate[g][n][warp]. */
@@ -122,10 +120,10 @@ static void sums(const Writer *w, const Cell *cell, const Flow *f, int number, i
     Buffer *b = w->out->source;
     Buffer before;
     buffer_init(&before, PART_VALUE);
-    stored(&before, f, shift, "before", "b", "k");
+    stored(&before, f, shift, "before", "k");
     Buffer first;
     buffer_init(&first, PART_VALUE);
-    first_state(&first, r->h, r->h_index, number, "b", "k");
+    first_state(&first, r->h, r->h_index, number, "k");
     part_fill(b, op_recurrent_cu, "sums",
               "weight=%d;offset=%lld;row=%lld;column=%lld;before=%s;first=%s", cell->hidden,
               (long long)weight->offset, (long long)weight->stride[0], (long long)weight->stride[1],
@@ -145,15 +143,15 @@ static void element(const Writer *w, const Flow *f, int number, int direction)
     case CELL_RELU: buffer_puts(b, "    const T h = x[0] + s[0] < 0 ? 0 : x[0] + s[0];\n"); break;
     case CELL_GRU:
         buffer_puts(b, "    const T last = t ? (T)");
-        stored(b, f, shift, "before", "b", "j");
+        stored(b, f, shift, "before", "j");
         buffer_puts(b, " : (T)");
-        first_state(b, r->h, r->h_index, number, "b", "j");
+        first_state(b, r->h, r->h_index, number, "j");
         buffer_puts(b, ";\n");
         part_put(b, op_recurrent_cu, "gru");
         break;
     case CELL_LSTM:
         buffer_printf(b, "    T c = t ? t%d[b * H + j] : (T)", w->c[direction]);
-        first_state(b, r->c, r->c_index, number, "b", "j");
+        first_state(b, r->c, r->c_index, number, "j");
         buffer_puts(b, ";\n");
         part_fill(b, op_recurrent_cu, "lstm", "c=%d;last=%lld;offset=%lld;stored=%s",
                   w->c[direction], (long long)r->steps - 1,
@@ -176,7 +174,7 @@ static void finish(const Writer *w, const Cell *cell, const Flow *f, int number,
     buffer_puts(b, ";\n    }\n");
     element(w, f, number, direction);
     buffer_puts(b, "    ");
-    stored(b, f, shift, "now", "b", "j");
+    stored(b, f, shift, "now", "j");
     buffer_printf(b,
                   " = (%s)h;\n"
                   "    if (t == %lld) y1[%lldLL + b * H + j] = (%s)h;\n",
@@ -210,8 +208,9 @@ static int step(const Writer *w, int layer, const Flow *f, Error *err)
     int64_t shares = (r->batch + ENTRIES - 1) / ENTRIES;
     int n = shares ? (int)((r->batch + shares - 1) / shares) : 0;
     operands(w, layer, f, names, sizeof names);
-    OpLaunch *l = text_begin(w->out, w->call, "recurrent_step", names,
-                             (r->hidden + WARPS - 1) / WARPS, 32 * WARPS, err);
+    OpLaunch *l = text_begin(
+        w->out, &(TextHead){"recurrent_step", names, (r->hidden + WARPS - 1) / WARPS, 32 * WARPS},
+        err);
     if (!l) return -1;
     l->grid[1] = n ? (r->batch + n - 1) / n : 1;
     l->grid[2] = r->directions;

@@ -67,7 +67,7 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
     Buffer *b = out->source;
     Extreme s;
     snprintf(name, sizeof name, "x%lld", (long long)c->arg[0].integer[0]);
-    if (extreme_of(c, &s, err) || text_dense(out, c, name, x, place, sizeof place, err)) return -1;
+    if (extreme_of(c, &s, err) || text_dense(out, name, x, place, sizeof place, err)) return -1;
     int across = s.inner > 1;
     int64_t outer = s.inner ? s.rows / s.inner : 0,
             blocks = across ? outer : (s.rows + HIGH - 1) / HIGH;
@@ -76,8 +76,8 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
              (int)strcspn(place, " "), place, (long long)s.rows, (long long)s.n,
              (long long)s.inner);
     part_put(b, op_extreme_cu, "functions");
-    OpLaunch *l =
-        text_begin(out, c, "extreme", operands, blocks < 65535 ? blocks : 65535, threads, err);
+    OpLaunch *l = text_begin(
+        out, &(TextHead){"extreme", operands, blocks < 65535 ? blocks : 65535, threads}, err);
     if (!l) return -1;
     if (across)
         l->grid[1] = (s.inner + threads - 1) / threads;

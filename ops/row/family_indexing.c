@@ -221,7 +221,7 @@ static int plain_map(const OpCall *c, OpPlain *out, Error *err)
     if (map_of(c, &m, err)) return -1;
     row_operand(&o, 'x', (int)c->arg[0].integer[0]);
     row_operand(&o, 'y', 0);
-    if (!text_each(out, c, "map", o.text, op_elements(y), err)) return -1;
+    if (!text_each(out, "map", o.text, op_elements(y), err)) return -1;
     buffer_puts(b, "    long long f = 0;\n    bool inside = true;\n");
     for (int d = m.rank - 1; d >= 0; inner *= m.out[d], step *= m.in[d--]) {
         long long n = m.in[d], low = m.low[d];
@@ -392,13 +392,14 @@ static int plain_select(const OpCall *c, OpPlain *out, Error *err)
     row_operand(&o, 'x', (int)c->arg[0].integer[0]);
     for (int i = 0; i < n; i++) row_operand(&o, 'x', s[i].tensor);
     row_operand(&o, 'y', 0);
-    if (!text_each(out, c, "select", o.text, op_elements(y), err)) return -1;
+    if (!text_each(out, "select", o.text, op_elements(y), err)) return -1;
     buffer_puts(b, "    long long f = ");
-    text_strided(b, 0, y->rank, y->size, direct, "i");
+    text_strided(b, &(Strided){0, y->rank, y->size, direct}, "i");
     buffer_puts(b, ";\n");
     for (int i = 0; i < n; i++) {
         buffer_printf(b, "    {\n        long long k = x%d[", s[i].tensor);
-        text_strided(b, c->tensor[s[i].tensor].offset, y->rank, y->size, s[i].step, "i");
+        text_strided(b, &(Strided){c->tensor[s[i].tensor].offset, y->rank, y->size, s[i].step},
+                     "i");
         buffer_puts(b, "];\n");
         if (select_kind(c) == SELECT_INDEX)
             buffer_printf(b, "        if (k < 0) k += %lld;\n", (long long)x.size[s[i].dim]);

@@ -84,16 +84,15 @@ static void combine_text(Buffer *b)
 }
 
 /* Begins a kernel with the types and the combining function. */
-static OpLaunch *begin(OpPlain *out, const OpCall *c, const Scan *s, const char *stem,
-                       const char *operands, int64_t blocks, int threads, Error *err)
+static OpLaunch *begin(OpPlain *out, const Scan *s, const TextHead *h, Error *err)
 {
     static const char *const names[] = {"sum", "product", "log"};
     Buffer *b = out->source;
     combine_text(b);
-    OpLaunch *l = text_begin(out, c, stem, operands, blocks, threads, err);
+    OpLaunch *l = text_begin(out, h, err);
     buffer_printf(
         b, "    typedef %s T;\n    typedef %s index;\n    op_scan_%s f;\n    const T NONE = ",
-        text_type(c->result[0].dtype), s->rows * s->n < 1 << 30 ? "int" : "long long",
+        text_type(out->call->result[0].dtype), s->rows * s->n < 1 << 30 ? "int" : "long long",
         names[s->kind]);
     text_number(b, s->kind == SCAN_SUM ? 0 : s->kind == SCAN_PRODUCT ? 1 : -INFINITY);
     buffer_puts(b, ";\n");
@@ -113,7 +112,7 @@ static void element(Buffer *b, const OpCall *c)
 static int across_launch(const OpCall *c, const Scan *s, OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
-    if (!begin(out, c, s, "scan", NULL, (s->rows + 127) / 128, 128, err)) return -1;
+    if (!begin(out, s, &(TextHead){"scan", NULL, (s->rows + 127) / 128, 128}, err)) return -1;
     Buffer x;
     buffer_init(&x, PART_VALUE);
     element(&x, c);
@@ -124,16 +123,23 @@ static int across_launch(const OpCall *c, const Scan *s, OpPlain *out, Error *er
     return text_end(out, err);
 }
 
-/* Totals of the parts of each row: t[r * parts + part]. */
-static int totals_launch(const OpCall *c, const Scan *s, int64_t parts, int64_t part, int t,
-                         OpPlain *out, Error *err)
+/* The parts of each row, and scratch memory for their totals: t[r * n + part]. */
+typedef struct {
+    int64_t n, each;
+    int t;
+} Parts;
+
+static int totals_launch(const Scan *s, const Parts *p, OpPlain *out, Error *err)
 {
+    const OpCall *c = out->call;
+    const int64_t parts = p->n, part = p->each;
+    const int t = p->t;
     Buffer *b = out->source;
     RowOperands o = {""};
     row_operand(&o, 'x', (int)c->arg[0].integer[0]);
     row_operand(&o, 't', t);
     text_block_reduce(out);
-    OpLaunch *l = begin(out, c, s, "totals", o.text, s->rows, THREADS, err);
+    OpLaunch *l = begin(out, s, &(TextHead){"totals", o.text, s->rows, THREADS}, err);
     if (!l) return -1;
     l->grid[1] = parts;
     Buffer x;
@@ -176,13 +182,13 @@ static int scan_launches(const OpCall *c, const Scan *s, OpPlain *out, Error *er
     if (parts > 1) {
         Dtype d = y == DTYPE_F64 ? DTYPE_F64 : dtype_is_float(y) ? DTYPE_F32 : DTYPE_I64;
         if ((t = text_scratch(out, d, s->rows * parts, err)) < 0 ||
-            totals_launch(c, s, parts, part, t, out, err))
+            totals_launch(s, &(Parts){parts, part, t}, out, err))
             return -1;
     }
     row_operand(&o, 'x', (int)c->arg[0].integer[0]);
     if (parts > 1) row_operand(&o, 't', t);
     row_operand(&o, 'y', 0);
-    OpLaunch *l = begin(out, c, s, "scan", o.text, s->rows, THREADS, err);
+    OpLaunch *l = begin(out, s, &(TextHead){"scan", o.text, s->rows, THREADS}, err);
     if (!l) return -1;
     l->grid[1] = parts;
     part_fill(b, op_scan_cu, "parts", "n=%lld;part=%lld", (long long)s->n, (long long)part);
@@ -215,10 +221,11 @@ static int rows_launch(const OpCall *c, const Scan *s, OpPlain *out, Error *err)
     snprintf(name, sizeof name, "x%lld", (long long)c->arg[0].integer[0]);
     if (s->rows * s->n > UINT32_MAX)
         return error_set(err, ERROR_LIMIT, "a scan of more than 2^32 elements");
-    if (text_dense(out, c, name, x, place, sizeof place, err)) return -1;
+    if (text_dense(out, name, x, place, sizeof place, err)) return -1;
     snprintf(operands, sizeof operands, "%.*s y0 rows=%lld n=%lld power=%d",
              (int)strcspn(place, " "), place, (long long)s->rows, (long long)s->n, power);
-    OpLaunch *l = begin(out, c, s, "scan", operands, (s->rows + high - 1) / high, 1 << power, err);
+    OpLaunch *l =
+        begin(out, s, &(TextHead){"scan", operands, (s->rows + high - 1) / high, 1 << power}, err);
     if (!l) return -1;
     l->block[1] = high;
     part_fill(b, op_scan_cu, "rows", "shared=%d;type=%s;place=%s;stored=%s;cast=%s",

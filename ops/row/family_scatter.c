@@ -137,7 +137,7 @@ static int begin_launch(const OpCall *c, OpPlain *out, Error *err)
     if (c->op->flags & OP_IN_PLACE) return 0;
     row_operand(&o, 'x', (int)c->arg[0].integer[0]);
     row_operand(&o, 'y', 0);
-    if (!text_each(out, c, "scatter_begin", o.text, op_elements(y), err)) return -1;
+    if (!text_each(out, "scatter_begin", o.text, op_elements(y), err)) return -1;
     buffer_printf(b, "    y0[i] = x%lld[", (long long)c->arg[0].integer[0]);
     text_index(b, x, x->rank, x->size, "i");
     buffer_puts(b, "];\n");
@@ -150,9 +150,9 @@ static void place_text(const OpCall *c, const Scatter *s, Buffer *b)
     const OpTensor *index = op_tensor(c, 2), *y = &c->result[0];
     buffer_printf(b, "    const long long place = (long long)x%lld[",
                   (long long)c->arg[2].integer[0]);
-    text_strided(b, index->offset, s->rank, s->size, s->at, "i");
+    text_strided(b, &(Strided){index->offset, s->rank, s->size, s->at}, "i");
     buffer_printf(b, "] * %lldLL + ", (long long)y->stride[s->dim]);
-    text_strided(b, y->offset, s->rank, s->size, s->to, "i");
+    text_strided(b, &(Strided){y->offset, s->rank, s->size, s->to}, "i");
     buffer_puts(b, ";\n");
 }
 
@@ -164,7 +164,7 @@ static void value_text(const OpCall *c, const Scatter *s, Buffer *b)
     buffer_printf(b, "    const %s v = ", type);
     if (s->source >= 0) {
         buffer_printf(b, "(%s)%sx%d[", type, text_cast(d, DTYPE_F32), s->source);
-        text_strided(b, c->tensor[s->source].offset, s->rank, s->size, s->from, "i");
+        text_strided(b, &(Strided){c->tensor[s->source].offset, s->rank, s->size, s->from}, "i");
         buffer_puts(b, "]");
     } else {
         buffer_printf(b, "(%s)", type);
@@ -184,7 +184,7 @@ static int add_launch(const OpCall *c, const Scatter *s, OpPlain *out, Error *er
     Dtype d = c->result[0].dtype;
     const char *element = dtype_ctype(d);
     operands(c, s, &o);
-    if (!text_each(out, c, "scatter_add", o.text, s->n, err)) return -1;
+    if (!text_each(out, "scatter_add", o.text, s->n, err)) return -1;
     place_text(c, s, b);
     value_text(c, s, b);
     if (d == DTYPE_I64)
@@ -199,7 +199,7 @@ static int write_launch(const OpCall *c, const Scatter *s, OpPlain *out, Error *
     Buffer *b = out->source;
     RowOperands o = {""};
     operands(c, s, &o);
-    if (!text_each(out, c, "scatter_write", o.text, s->n, err)) return -1;
+    if (!text_each(out, "scatter_write", o.text, s->n, err)) return -1;
     place_text(c, s, b);
     value_text(c, s, b);
     buffer_printf(b, "    y0[place] = (%s)v;\n", dtype_ctype(c->result[0].dtype));
@@ -253,10 +253,9 @@ static int plain_one_hot(const OpCall *c, OpPlain *out, Error *err)
 {
     const OpTensor *x = op_tensor(c, 0);
     Buffer *b = out->source;
-    if (!text_each(out, c, "one_hot_begin", "y0", op_elements(&c->result[0]), err)) return -1;
+    if (!text_each(out, "one_hot_begin", "y0", op_elements(&c->result[0]), err)) return -1;
     buffer_puts(b, "    y0[i] = 0;\n");
-    if (text_each_end(out, err) || !text_each(out, c, "one_hot", NULL, op_elements(x), err))
-        return -1;
+    if (text_each_end(out, err) || !text_each(out, "one_hot", NULL, op_elements(x), err)) return -1;
     buffer_printf(b, "    y0[(long long)i * %lld + x0[", (long long)c->arg[1].integer[0]);
     text_index(b, x, x->rank, x->size, "i");
     buffer_puts(b, "]] = 1;\n");

@@ -105,7 +105,7 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
     if (search_of(c, &s, err)) return -1;
     for (int i = 0; i < 2; i++) {
         snprintf(name, sizeof name, "x%d", i ? s.bounds_index : s.x_index);
-        if (text_dense(out, c, name, i ? s.bounds : s.x, place[i], sizeof place[i], err)) return -1;
+        if (text_dense(out, name, i ? s.bounds : s.x, place[i], sizeof place[i], err)) return -1;
     }
     int64_t n = op_elements(s.x);
     int threads = n < 1                ? 1
@@ -118,7 +118,8 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
                         (int)strcspn(place[1], " "), place[1]);
     snprintf(operands + len, sizeof operands - (size_t)len, " y0 n:%lld row:%lld bounds:%lld",
              (long long)n, (long long)(s.alone ? n + 1 : s.row), (long long)s.n);
-    if (!text_begin(out, c, "search", operands, (n + threads - 1) / threads, threads, err))
+    if (!text_begin(out, &(TextHead){"search", operands, (n + threads - 1) / threads, threads},
+                    err))
         return -1;
     part_fill(out->source, op_search_cu, "search", "type=%s;stored=%s;all=%s;value=%s;compare=%s",
               text_type(s.x->dtype), dtype_ctype(s.x->dtype), place[1], place[0],

@@ -93,12 +93,12 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
     Buffer *b = out->source;
     Select s;
     snprintf(name, sizeof name, "x%lld", (long long)c->arg[0].integer[0]);
-    if (select_of(c, &s, err) || text_dense(out, c, name, x, place, sizeof place, err)) return -1;
+    if (select_of(c, &s, err) || text_dense(out, name, x, place, sizeof place, err)) return -1;
     int threads = s.n > SELECT_THREADS ? SELECT_THREADS : (int)(s.n + 31) / 32 * 32;
     snprintf(operands, sizeof operands, "%.*s y0 y1 n=%lld inner:%lld", (int)strcspn(place, " "),
              place, (long long)s.n, (long long)s.inner);
     part_put(b, op_select_cu, "order");
-    if (!text_begin(out, c, "select", operands, s.rows, threads, err)) return -1;
+    if (!text_begin(out, &(TextHead){"select", operands, s.rows, threads}, err)) return -1;
     buffer_printf(b,
                   "    typedef %s T;\n    typedef %s U;\n"
                   "    constexpr int BITS = %d, LEAST = %d;\n"

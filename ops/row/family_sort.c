@@ -121,11 +121,15 @@ static void before_text(Buffer *b, const Sort *s)
               s->descending ? "a != a" : "b != b", s->descending ? '>' : '<');
 }
 
-static OpLaunch *begin(const OpCall *c, const Sort *s, OpPlain *out, const char *stem,
-                       const char *operands, int64_t threads, int block, Error *err)
+static int64_t divided(int64_t n, int64_t by)
 {
-    OpLaunch *l = text_begin(out, c, stem, operands, (threads + block - 1) / block, block, err);
-    buffer_printf(out->source, "    typedef %s T;\n", text_type(op_tensor(c, 0)->dtype));
+    return (n + by - 1) / by;
+}
+
+static OpLaunch *begin(OpPlain *out, const Sort *s, const TextHead *h, Error *err)
+{
+    OpLaunch *l = text_begin(out, h, err);
+    buffer_printf(out->source, "    typedef %s T;\n", text_type(op_tensor(out->call, 0)->dtype));
     before_text(out->source, s);
     return l;
 }
@@ -171,7 +175,7 @@ static int shared_launch(const OpCall *c, const Sort *s, OpPlain *out, Error *er
     int threads = s->places / 2;
     operands_of(c, s, 1, &o);
     operands_of(c, s, 0, &o);
-    if (!begin(c, s, out, "sort", o.text, s->rows * threads, threads, err)) return -1;
+    if (!begin(out, s, &(TextHead){"sort", o.text, s->rows, threads}, err)) return -1;
     Buffer x;
     buffer_init(&x, PART_VALUE);
     element(&x, c, s);
@@ -191,7 +195,8 @@ static int fill_launch(const OpCall *c, const Sort *s, const int t[2], OpPlain *
     operands_of(c, s, 1, &o);
     row_operand(&o, 't', t[0]);
     row_operand(&o, 't', t[1]);
-    if (!begin(c, s, out, "places", o.text, s->rows * s->places, 256, err)) return -1;
+    if (!begin(out, s, &(TextHead){"places", o.text, divided(s->rows * s->places, 256), 256}, err))
+        return -1;
     Buffer x;
     buffer_init(&x, PART_VALUE);
     element(&x, c, s);
@@ -202,14 +207,15 @@ static int fill_launch(const OpCall *c, const Sort *s, const int t[2], OpPlain *
 }
 
 /* Step t of the network. */
-static int step_launch(const OpCall *c, const Sort *s, const int t[2], OpPlain *out, Error *err)
+static int step_launch(const Sort *s, const int t[2], OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
     RowOperands o = {""};
     row_operand(&o, 't', t[0]);
     row_operand(&o, 't', t[1]);
     row_operand_named(&o, "t");
-    OpLaunch *l = begin(c, s, out, "exchange", o.text, s->rows * s->places / 2, 256, err);
+    OpLaunch *l = begin(
+        out, s, &(TextHead){"exchange", o.text, divided(s->rows * s->places / 2, 256), 256}, err);
     if (!l) return -1;
     l->repeat = s->steps;
     part_fill(b, op_sort_cu, "exchange", "pairs=%lld;v=%d;index=%d;places=%d",
@@ -225,7 +231,8 @@ static int take_launch(const OpCall *c, const Sort *s, const int t[2], OpPlain *
     row_operand(&o, 't', t[0]);
     row_operand(&o, 't', t[1]);
     operands_of(c, s, 0, &o);
-    if (!begin(c, s, out, "take", o.text, s->rows * s->k, 256, err)) return -1;
+    if (!begin(out, s, &(TextHead){"take", o.text, divided(s->rows * s->k, 256), 256}, err))
+        return -1;
     snprintf(v, sizeof v, "t%d[row * %dLL + at]", t[0], s->places);
     snprintf(i, sizeof i, "t%d[row * %dLL + at]", t[1], s->places);
     part_fill(b, op_sort_cu, "take", "count=%lld;k=%lld", (long long)(s->rows * s->k),
@@ -247,7 +254,7 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
     if ((t[0] = text_scratch(out, d, s.rows * s.places, err)) < 0 ||
         (t[1] = text_scratch(out, DTYPE_I32, s.rows * s.places, err)) < 0)
         return -1;
-    return fill_launch(c, &s, t, out, err) || step_launch(c, &s, t, out, err) ||
+    return fill_launch(c, &s, t, out, err) || step_launch(&s, t, out, err) ||
                    take_launch(c, &s, t, out, err)
                ? -1
                : 0;

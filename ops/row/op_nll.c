@@ -126,7 +126,7 @@ static void element(Buffer *b, const OpCall *c, const Nll *m)
     buffer_printf(b, "            v = -w * (T)%sx%lld[own * %lld + ",
                   text_cast(m->x->dtype, DTYPE_F32), (long long)c->arg[0].integer[0],
                   (long long)m->x->stride[class_dim]);
-    text_strided(b, m->x->offset, n, m->target->size, step, "i");
+    text_strided(b, &(Strided){m->x->offset, n, m->target->size, step}, "i");
     buffer_puts(b, "];\n        }\n");
 }
 
@@ -145,7 +145,7 @@ static int each_launch(const OpCall *c, const Nll *m, OpPlain *out, Error *err)
     RowOperands o = inputs(c, m);
     row_operand(&o, 'y', 0);
     if (two_results(c)) row_operand(&o, 'y', 1);
-    if (!text_each(out, c, "nll", o.text, m->n > 0 ? m->n : 1, err)) return -1;
+    if (!text_each(out, "nll", o.text, m->n > 0 ? m->n : 1, err)) return -1;
     const char *type = dtype_ctype(m->x->dtype);
     if (two_results(c)) buffer_printf(b, "    if (i == 0) y1[0] = (%s)0.0f;\n", type);
     buffer_printf(b, "    if (i >= %lld) return;\n    typedef %s T;\n", (long long)m->n,
@@ -168,9 +168,9 @@ static void reduce(Buffer *b)
     part_put(b, op_nll_cu, "reduce");
 }
 
-static int sum_launch(const OpCall *c, const Nll *m, int64_t parts, const int *t, OpPlain *out,
-                      Error *err)
+static int sum_launch(const Nll *m, int64_t parts, const int *t, OpPlain *out, Error *err)
 {
+    const OpCall *c = out->call;
     Buffer *b = out->source;
     RowOperands o = inputs(c, m);
     char size[32];
@@ -181,7 +181,7 @@ static int sum_launch(const OpCall *c, const Nll *m, int64_t parts, const int *t
     for (int i = 0; parts > 1 && i < 2; i++) row_operand(&o, 't', t[i]);
     snprintf(size, sizeof size, "n:%lld", (long long)m->n);
     row_operand_named(&o, size);
-    if (!text_begin(out, c, "nll", o.text, parts, (int)threads, err)) return -1;
+    if (!text_begin(out, &(TextHead){"nll", o.text, parts, (int)threads}, err)) return -1;
     buffer_printf(
         b,
         "    typedef %s T;\n"
@@ -201,16 +201,16 @@ static int sum_launch(const OpCall *c, const Nll *m, int64_t parts, const int *t
     return text_end(out, err);
 }
 
-static int parts_launch(const OpCall *c, const Nll *m, int64_t parts, const int *t, OpPlain *out,
-                        Error *err)
+static int parts_launch(const Nll *m, int64_t parts, const int *t, OpPlain *out, Error *err)
 {
+    const OpCall *c = out->call;
     Buffer *b = out->source;
     RowOperands o = {""};
     row_operand(&o, 't', t[0]);
     row_operand(&o, 't', t[1]);
     row_operand(&o, 'y', 0);
     if (two_results(c)) row_operand(&o, 'y', 1);
-    if (!text_begin(out, c, "nll_parts", o.text, 1, 256, err)) return -1;
+    if (!text_begin(out, &(TextHead){"nll_parts", o.text, 1, 256}, err)) return -1;
     part_fill(b, op_nll_cu, "parts", "type=%s;parts=%lld;sums=%d;weights=%d",
               text_type(m->x->dtype), (long long)parts, t[0], t[1]);
     reduce(b);
@@ -231,8 +231,8 @@ int nll_plain(const OpCall *c, OpPlain *out, Error *err)
     for (int i = 0; i < 2 && parts > 1; i++)
         if ((t[i] = text_scratch(out, d, parts, err)) < 0) return -1;
     text_block_reduce(out);
-    if (sum_launch(c, &m, parts, t, out, err)) return -1;
-    return parts > 1 ? parts_launch(c, &m, parts, t, out, err) : 0;
+    if (sum_launch(&m, parts, t, out, err)) return -1;
+    return parts > 1 ? parts_launch(&m, parts, t, out, err) : 0;
 }
 
 const Op nll_op = {

@@ -207,7 +207,7 @@ static int fours_launch(const OpCall *c, const Norm *m, OpPlain *out, Error *err
     row_operand_named(&o, size);
     moments_text(b);
     part_put(b, op_norm_cu, "fours_type");
-    OpLaunch *l = text_begin(out, c, "layer_norm", o.text, m->rows, 32, err);
+    OpLaunch *l = text_begin(out, &(TextHead){"layer_norm", o.text, m->rows, 32}, err);
     if (!l) return -1;
     l->block[1] = WARPS;
     fours_text(b, c, m, &saved);
@@ -229,7 +229,7 @@ static int one_launch(const OpCall *c, const Norm *m, OpPlain *out, Error *err)
         row_operand(&o, 'y', 2);
     }
     moments_text(b);
-    if (!text_begin(out, c, "layer_norm", o.text, m->rows, threads, err)) return -1;
+    if (!text_begin(out, &(TextHead){"layer_norm", o.text, m->rows, threads}, err)) return -1;
     part_fill(b, op_norm_cu, "row", "type=%s;index=%s", type_of(m), type);
     walk(b, m, "threadIdx.x", threads, m->kind == NORM_RMS ? "s.add_square(" : "s.add(");
     buffer_puts(b, "    s.block(shared);\n    if (threadIdx.x == 0) {\n");
@@ -258,14 +258,23 @@ static void result_operands(RowOperands *o, const OpCall *c, const Norm *m, cons
     row_operand_named(o, saved->rstd);
 }
 
-static int merge_launch(const OpCall *c, const Norm *m, int64_t splits, const int *t,
-                        const Saved *saved, OpPlain *out, Error *err)
+/* Parts of a row, and scratch memory for the number of their elements, the mean and the squares. */
+typedef struct {
+    int64_t n;
+    int t[3];
+} Splits;
+
+static int merge_launch(const Norm *m, const Splits *p, const Saved *saved, OpPlain *out,
+                        Error *err)
 {
+    const OpCall *c = out->call;
+    const int64_t splits = p->n;
+    const int *t = p->t;
     Buffer *b = out->source;
     RowOperands o = {""};
     for (int i = 0; i < 3; i++) row_operand(&o, 't', t[i]);
     result_operands(&o, c, m, saved);
-    if (!text_begin(out, c, "moments_merge", o.text, m->rows, 32, err)) return -1;
+    if (!text_begin(out, &(TextHead){"moments_merge", o.text, m->rows, 32}, err)) return -1;
     part_fill(b, op_norm_cu, "merge", "type=%s;splits=%lld;n=%d;mean=%d;m2=%d", type_of(m),
               (long long)splits, t[0], t[1], t[2]);
     save(b, c, m, saved);
@@ -277,22 +286,25 @@ static int statistics_launch(const OpCall *c, const Norm *m, const Saved *saved,
 {
     Buffer *b = out->source;
     RowOperands o = {""};
-    int threads = m->n < ROW_THREADS ? 32 : ROW_THREADS, t[3];
+    int threads = m->n < ROW_THREADS ? 32 : ROW_THREADS;
     Dtype state = m->x->dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
-    int64_t splits = 1, limit = m->n / ((int64_t)threads * LEAST_A_THREAD);
+    Splits p = {.n = 1};
+    int64_t limit = m->n / ((int64_t)threads * LEAST_A_THREAD);
     char first[48] = "threadIdx.x";
-    if (m->kind == NORM_BATCH && m->rows < TARGET_BLOCKS / 2) splits = TARGET_BLOCKS / m->rows;
-    if (splits > limit) splits = limit;
-    if (splits < 2) splits = 1;
+    if (m->kind == NORM_BATCH && m->rows < TARGET_BLOCKS / 2) p.n = TARGET_BLOCKS / m->rows;
+    if (p.n > limit) p.n = limit;
+    if (p.n < 2) p.n = 1;
+    const int64_t splits = p.n;
+    const int *t = p.t;
     for (int i = 0; i < 3 && splits > 1; i++)
-        if ((t[i] = text_scratch(out, state, m->rows * splits, err)) < 0) return -1;
+        if ((p.t[i] = text_scratch(out, state, m->rows * splits, err)) < 0) return -1;
     row_operand(&o, 'x', m->x_index);
     if (splits == 1)
         result_operands(&o, c, m, saved);
     else
         for (int i = 0; i < 3; i++) row_operand(&o, 't', t[i]);
     moments_text(b);
-    OpLaunch *l = text_begin(out, c, "moments", o.text, m->rows, threads, err);
+    OpLaunch *l = text_begin(out, &(TextHead){"moments", o.text, m->rows, threads}, err);
     if (!l) return -1;
     l->grid[1] = splits;
     part_fill(b, op_norm_cu, "statistics", "type=%s;index=%s", type_of(m), index_type(m));
@@ -306,7 +318,7 @@ static int statistics_launch(const OpCall *c, const Norm *m, const Saved *saved,
     part_fill(b, op_norm_cu, "split_state", "splits=%lld;n=%d;mean=%d;m2=%d", (long long)splits,
               t[0], t[1], t[2]);
     if (text_end(out, err)) return -1;
-    return merge_launch(c, m, splits, t, saved, out, err);
+    return merge_launch(m, &p, saved, out, err);
 }
 
 static int elements_launch(const OpCall *c, const Norm *m, const Saved *saved, OpPlain *out,
@@ -320,7 +332,7 @@ static int elements_launch(const OpCall *c, const Norm *m, const Saved *saved, O
     row_operand_named(&o, saved->mean);
     row_operand_named(&o, saved->rstd);
     row_operand(&o, 'y', 0);
-    if (!text_each(out, c, "normalize", o.text, n, err)) return -1;
+    if (!text_each(out, "normalize", o.text, n, err)) return -1;
     buffer_printf(b,
                   "    typedef %s T;\n"
                   "    const %s j = i / %lld %% %lld, r = i / %lld %% %lld;\n",
@@ -352,7 +364,7 @@ static int keep_launch(const OpCall *c, const Norm *m, OpPlain *out, Error *err)
     row_operand(&o, 'x', m->var_index);
     row_operand(&o, 'y', 3);
     row_operand(&o, 'y', 4);
-    if (!text_each(out, c, "keep", o.text, m->channels, err)) return -1;
+    if (!text_each(out, "keep", o.text, m->channels, err)) return -1;
     buffer_printf(b, "    typedef %s T;\n    y3[i] = (%s)(", type_of(m),
                   dtype_ctype(c->result[3].dtype));
     channel(b, m->mean, m->mean_index, "i");

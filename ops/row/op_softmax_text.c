@@ -40,13 +40,13 @@ static void element(Buffer *b, const OpCall *c, const char *f)
     buffer_puts(b, "]");
 }
 
-static OpLaunch *begin(OpPlain *out, const OpCall *c, const Softmax *s, const char *operands,
-                       int64_t blocks, int threads, Error *err)
+/* h without its stem. */
+static OpLaunch *begin(OpPlain *out, const Softmax *s, TextHead h, Error *err)
 {
-    OpLaunch *l = text_begin(out, c, s->logarithm ? "log_softmax" : "softmax", operands, blocks,
-                             threads, err);
+    h.stem = s->logarithm ? "log_softmax" : "softmax";
+    OpLaunch *l = text_begin(out, &h, err);
     buffer_printf(out->source, "    typedef %s T;\n    typedef %s index;\n",
-                  text_type(c->result[0].dtype), index_type(s));
+                  text_type(out->call->result[0].dtype), index_type(s));
     buffer_puts(out->source, "    const T LOW = (T)-__longlong_as_double(0x7ff0000000000000LL);\n");
     return l;
 }
@@ -67,7 +67,7 @@ static int warp_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *e
 {
     Buffer *b = out->source;
     int each = (int)((s->n + 31) / 32);
-    if (!begin(out, c, s, NULL, (s->rows + 3) / 4, 128, err)) return -1;
+    if (!begin(out, s, (TextHead){NULL, NULL, (s->rows + 3) / 4, 128}, err)) return -1;
     Buffer x;
     buffer_init(&x, PART_VALUE);
     element(&x, c, "f");
@@ -122,7 +122,7 @@ static int kept_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *e
     Buffer *b = out->source;
     int threads = MAX_THREADS, vector = s->n <= MAX_SINGLE * MAX_THREADS ? 1 : vector_of(c, s);
     text_block_reduce(out);
-    if (!begin(out, c, s, NULL, s->rows, threads, err)) return -1;
+    if (!begin(out, s, (TextHead){NULL, NULL, s->rows, threads}, err)) return -1;
     buffer_puts(b, "    __shared__ T shared[32];\n");
     kept_loads(b, c, s, threads, vector);
     part_put(b, op_softmax_cu, "kept_most");
@@ -133,13 +133,21 @@ static int kept_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *e
     return text_end(out, err);
 }
 
+/* The threads of a row's block, and the elements that each takes at a time. */
+typedef struct {
+    int64_t n; /* of the row */
+    int threads, vector;
+} Block;
+
 /* One pass of a block over its row: `body` with each element in v. stored: what v becomes, or NULL. */
-static void block_pass(Buffer *b, const OpCall *c, const Softmax *s, int threads, int vector,
-                       const char *body, const char *stored)
+static void block_pass(OpPlain *out, const Block *k, const char *body, const char *stored)
 {
+    const OpCall *c = out->call;
+    const int threads = k->threads, vector = k->vector;
+    Buffer *b = out->source;
     buffer_printf(b,
                   "#pragma unroll 4\n    for (index i = threadIdx.x * %d; i < %lld; i += %d) {\n",
-                  vector, (long long)s->n, threads * vector);
+                  vector, (long long)k->n, threads * vector);
     if (vector > 1)
         buffer_printf(b, "        const in w = *(const in *)(x%lld + base + i);\n%s",
                       (long long)c->arg[0].integer[0], stored ? "        out o;\n" : "");
@@ -165,16 +173,17 @@ static int block_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error *
     int threads = MAX_THREADS, vector = c->result[0].dtype == DTYPE_F64 ? 1 : vector_of(c, s);
     while (threads > 2 * LEAST_THREADS && threads * 2 > s->n) threads /= 2;
     text_block_reduce(out);
-    if (!begin(out, c, s, NULL, s->rows, threads, err)) return -1;
+    if (!begin(out, s, (TextHead){NULL, NULL, s->rows, threads}, err)) return -1;
     if (vector > 1) vector_types(b, c, vector);
     part_fill(b, op_softmax_cu, "block", "n=%lld", (long long)s->n);
-    block_pass(b, c, s, threads, vector, "most = v > most ? v : most;", NULL);
+    const Block k = {s->n, threads, vector};
+    block_pass(out, &k, "most = v > most ? v : most;", NULL);
     buffer_puts(b, "    most = op_block_reduce(most, [](T p, T q) { return p > q ? p : q; }, "
                    "shared);\n");
-    block_pass(b, c, s, threads, vector, "sum += exp(v - most);", NULL);
+    block_pass(out, &k, "sum += exp(v - most);", NULL);
     buffer_puts(b, "    sum = op_block_reduce(sum, [](T p, T q) { return p + q; }, shared);\n");
     scale(b, s);
-    block_pass(b, c, s, threads, vector, "", value(s));
+    block_pass(out, &k, "", value(s));
     return text_end(out, err);
 }
 
@@ -218,13 +227,13 @@ static int across_launch(const OpCall *c, const Softmax *s, OpPlain *out, Error 
     const char *loop = "            for (index i = threadIdx.x; i < n; i += blockDim.x) {\n";
     char name[8], place[24], operands[160], load[64];
     snprintf(name, sizeof name, "x%lld", (long long)c->arg[0].integer[0]);
-    if (text_dense(out, c, name, x, place, sizeof place, err)) return -1;
+    if (text_dense(out, name, x, place, sizeof place, err)) return -1;
     snprintf(operands, sizeof operands, "%.*s y0 outer:%lld n:%lld inner:%lld",
              (int)strcspn(place, " "), place, (long long)(s->rows / s->inner), (long long)s->n,
              (long long)s->inner);
     snprintf(load, sizeof load, "(T)%s(%s)[base + i * side]", text_cast(x->dtype, DTYPE_F32),
              place);
-    OpLaunch *l = begin(out, c, s, operands, p.outer, p.along, err);
+    OpLaunch *l = begin(out, s, (TextHead){NULL, operands, p.outer, p.along}, err);
     if (!l) return -1;
     l->grid[1] = p.inner;
     l->block[1] = p.beside;

@@ -59,9 +59,7 @@ typedef struct {
     const double *rtol;        /* by output */
     const HonestGrowth *grown; /* n of them, for n results */
     int n, all;                /* all: every way, else the four that differ most */
-    const HonestKept
-        *kept; /* of the same task, whose parameters need not be drawn again where they */
-               /* are the same; NULL: none */
+    const HonestKept *kept;    /* of the same task: equal parameters are taken; NULL: none */
 } HonestPlan;
 int honest_measure(const TaskCase *c, const HonestPlan *p, HonestError *out, Error *err);
 
