@@ -22,6 +22,7 @@ static const double needle_noise = 0.0625, needle_tolerance = 4.0;
 
 typedef struct {
     const TaskTensor *x;
+    uint64_t seed, stream; /* of random numbers */
     Variant variant;
     double scale;
     unsigned special;
@@ -217,8 +218,7 @@ size_t task_part(const Task *t, int input)
 
 /* Each block has a stream named by its index, so that the bytes do not depend on the threads. Fills
  * elements [from, n) of the tensor; dst is of element `from`. Only a counted block begins within. */
-static void fill_large(uint64_t seed, uint64_t stream, const Recipe *m, char *dst, size_t from,
-                       size_t n)
+static void fill_large(const Recipe *m, char *dst, size_t from, size_t n)
 {
     int counted = is_counted(m);
 #pragma omp parallel for if (n - from > BLOCK)
@@ -226,9 +226,9 @@ static void fill_large(uint64_t seed, uint64_t stream, const Recipe *m, char *ds
         size_t first = block * BLOCK, at = first < from ? from : first,
                count = (n - first < BLOCK ? n : first + BLOCK) - at;
         char *to = dst + (at - from) * dtype_size(m->x->dtype);
-        uint64_t name[2] = {stream, block};
+        uint64_t name[2] = {m->stream, block};
         Random r;
-        random_init(&r, seed, random_hash(name, sizeof name));
+        random_init(&r, m->seed, random_hash(name, sizeof name));
         if (counted)
             fill_counted(random_u64(&r) + 4 * (at - first), m, (float *)(void *)to, count);
         else
@@ -257,8 +257,9 @@ static uint64_t permuted(uint64_t key, uint64_t i, uint64_t n)
 
 /* Elements [from, from + n) of a tensor whose integers are distinct along one dimension: each line along it
  * is the beginning of a permutation of its own. */
-static void fill_distinct(uint64_t key, const Recipe *m, char *dst, size_t from, size_t n)
+static void fill_distinct(const Recipe *m, char *dst, size_t from, size_t n)
 {
+    const uint64_t key = m->seed ^ m->stream;
     size_t size = dtype_size(m->x->dtype), inner = (size_t)m->inner, length = (size_t)m->length;
     uint64_t range = (uint64_t)(m->high - m->low) + 1;
 #pragma omp parallel for if (n > BLOCK)
@@ -363,6 +364,8 @@ static int recipe_of(const TaskCase *c, int input, Recipe *m, Error *err)
 {
     const TaskTensor *x = &c->task->inputs[input];
     *m = (Recipe){.x = x,
+                  .seed = c->seed,
+                  .stream = stream_of(c, x),
                   .variant = variant_of_input(x, input, c->variant),
                   .scale = c->variant == VARIANT_DRAWN && !x->parameter ? c->scale : 1.0,
                   .special = c->task->special};
@@ -384,23 +387,19 @@ int task_draw_part(const TaskCase *c, int input, size_t from, size_t count, void
     size_t n;
     Recipe m;
     if (task_elements(t, c->workload, x, &n, err) || recipe_of(c, input, &m, err)) return -1;
-    uint64_t name = stream_of(c, x);
     if (m.length) {
-        fill_distinct(c->seed ^ name, &m, dst, from,
-                      from > n           ? 0
-                      : count < n - from ? count
-                                         : n - from);
+        fill_distinct(&m, dst, from, from > n ? 0 : count < n - from ? count : n - from);
         return 0;
     }
     if (n > TASK_LARGE) {
         if (from > n || from % (is_counted(&m) ? GRAIN : BLOCK))
             return error_set(err, ERROR_INVALID, "task %s: a part of input %s from element %zu",
                              t->name, x->name, from);
-        fill_large(c->seed, name, &m, dst, from, count < n - from ? from + count : n);
+        fill_large(&m, dst, from, count < n - from ? from + count : n);
         return 0;
     }
     Random r;
-    random_init(&r, c->seed, name);
+    random_init(&r, m.seed, m.stream);
     fill(&r, &m, dst, n);
     return 0;
 }

@@ -144,11 +144,11 @@ static int passes(const GateCase *c, int output, const double *values)
 }
 
 static void try_null(const GateCase *c, int output, const double *values, const char *model,
-                     const char *of, GateResult *r)
+                     GateResult *r)
 {
     char what[256];
     if (!passes(c, output, values)) return;
-    snprintf(what, sizeof what, "a kernel that writes %s%s into %s passes", model, of,
+    snprintf(what, sizeof what, "a kernel that writes %s into %s passes", model,
              c->task->outputs[output].name);
     refuse(c, r, what);
 }
@@ -189,16 +189,19 @@ static int null_models(GateCase *c, int means, GateResult *r, Error *err)
     for (int i = 0; i < t->n_outputs && !rc; i++) {
         double sum = 0;
         memset(other[i], 0, c->out_n[i] * sizeof(double));
-        try_null(c, i, other[i], "zeros", "", r);
+        try_null(c, i, other[i], "zeros", r);
         for (size_t j = 0; j < c->out_n[i]; j++) other[i][j] = 1.0, sum += mean[i][j];
-        try_null(c, i, other[i], "ones", "", r);
+        try_null(c, i, other[i], "ones", r);
         for (size_t j = 0; j < c->out_n[i]; j++) other[i][j] = sum / (double)c->out_n[i];
         if (!means) continue;
-        try_null(c, i, other[i], "the mean of other outputs", "", r);
-        try_null(c, i, mean[i], "the element-wise mean of other outputs", "", r);
-        for (int k = 0; k < t->n_inputs; k++)
-            if (c->in_n[k] == c->out_n[i])
-                try_null(c, i, c->in[k], "a copy of ", t->inputs[k].name, r);
+        try_null(c, i, other[i], "the mean of other outputs", r);
+        try_null(c, i, mean[i], "the element-wise mean of other outputs", r);
+        for (int k = 0; k < t->n_inputs; k++) {
+            char model[96];
+            if (c->in_n[k] != c->out_n[i]) continue;
+            snprintf(model, sizeof model, "a copy of %s", t->inputs[k].name);
+            try_null(c, i, c->in[k], model, r);
+        }
     }
     outputs_free(c, mean);
     outputs_free(c, other);

@@ -354,12 +354,10 @@ static int parse(Task *t, const char *text, const char *file, Error *err)
         goto out;
     }
     if (task_known_fields(root, fields, file, err) || read_head(t, root, file, err) ||
-        task_read_axes(t, root, file, err) ||
-        task_read_tensors(t, root, "inputs", &t->inputs, &t->n_inputs, file, err) ||
-        task_read_tensors(t, root, "outputs", &t->outputs, &t->n_outputs, file, err) ||
-        task_read_constraints(t, root, file, err) || read_tolerance(t, root, file, err) ||
-        read_extremes(t, root, file, err) || read_workloads(t, root, file, err) ||
-        read_work(t, root, file, err) ||
+        task_read_axes(t, root, file, err) || task_read_tensors(t, root, 1, file, err) ||
+        task_read_tensors(t, root, 0, file, err) || task_read_constraints(t, root, file, err) ||
+        read_tolerance(t, root, file, err) || read_extremes(t, root, file, err) ||
+        read_workloads(t, root, file, err) || read_work(t, root, file, err) ||
         read_optional(t, "baseline_cuda.cu", &t->baseline_cuda_source, err) ||
         read_optional(t, "best.cu", &t->best_source, err) || check_workloads(t, file, err))
         goto out;

@@ -206,9 +206,11 @@ static int read_draw(TaskTensor *x, const json_t *obj, const char *where, Error 
     return read_distinct(x, obj, where, err) || read_parameter(x, obj, where, err) ? -1 : 0;
 }
 
-int task_read_tensors(Task *t, const json_t *root, const char *key, TaskTensor **list, int *n,
-                      const char *file, Error *err)
+int task_read_tensors(Task *t, const json_t *root, int inputs, const char *file, Error *err)
 {
+    const char *key = inputs ? "inputs" : "outputs";
+    TaskTensor **list = inputs ? &t->inputs : &t->outputs;
+    int *n = inputs ? &t->n_inputs : &t->n_outputs;
     static const char *const in_fields[] = {"dtype", "shape", "draw",        "low",
                                             "high",  "std",   "description", "parameter",
                                             "mean",  "fixed", "distinct",    NULL};
@@ -220,7 +222,6 @@ int task_read_tensors(Task *t, const json_t *root, const char *key, TaskTensor *
     if (count < 1 || count > TASK_MAX_TENSORS)
         return error_set(err, ERROR_CORRUPT, "%s: 1 to %d %s expected, found %zu", file,
                          TASK_MAX_TENSORS, key, count);
-    int is_input = list == &t->inputs;
     *list = memory_array(count, sizeof **list);
     json_object_foreach(tensors, name, obj)
     {
@@ -230,19 +231,19 @@ int task_read_tensors(Task *t, const json_t *root, const char *key, TaskTensor *
         if (!json_is_object(obj))
             return error_set(err, ERROR_CORRUPT, "%s: an object with dtype and shape expected",
                              where);
-        if (task_known_fields(obj, is_input ? in_fields : out_fields, where, err)) return -1;
+        if (task_known_fields(obj, inputs ? in_fields : out_fields, where, err)) return -1;
         if (add_name(t, x->name, sizeof x->name, name, where, err)) return -1;
         ++*n;
         const char *text = json_need_text(obj, "dtype", where, err);
         int dtype =
-            text ? task_choose(text, dtype_names, is_input ? DTYPES_OF_INPUTS : DTYPES_OF_OUTPUTS,
+            text ? task_choose(text, dtype_names, inputs ? DTYPES_OF_INPUTS : DTYPES_OF_OUTPUTS,
                                "dtype", where, err)
                  : -1;
         if (dtype < 0) return -1;
         x->dtype = (Dtype)dtype;
         if (read_shape(x, obj, where, err)) return -1;
-        if (is_input && read_draw(x, obj, where, err)) return -1;
-        if (is_input && x->dtype > DTYPE_I32 && x->draw != DRAW_INTEGER)
+        if (inputs && read_draw(x, obj, where, err)) return -1;
+        if (inputs && x->dtype > DTYPE_I32 && x->draw != DRAW_INTEGER)
             return error_set(err, ERROR_CORRUPT, "%s: an integer draw expected", where);
     }
     return 0;

@@ -13,8 +13,7 @@ int task_choose(const char *text, const char *const *names, int n, const char *w
 
 int task_read_constraints(Task *t, const json_t *root, const char *file, Error *err);
 int task_read_axes(Task *t, const json_t *root, const char *file, Error *err);
-/* Allocates *list for the tensors of root[key]; what is read before an error counts in *n. */
-int task_read_tensors(Task *t, const json_t *root, const char *key, TaskTensor **list, int *n,
-                      const char *file, Error *err);
+/* Reads root's inputs or outputs into t; those that are read before an error count. */
+int task_read_tensors(Task *t, const json_t *root, int inputs, const char *file, Error *err);
 
 #endif

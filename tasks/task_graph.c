@@ -54,9 +54,11 @@ static int is_axis(void *task, const char *name)
     return 0;
 }
 
-static int read_lines(Task *t, const json_t *list, const char **lines, const char **inputs,
-                      const char **outputs, const char *file, Error *err)
+/* names: memory for lines, inputs and outputs. */
+static int read_lines(Task *t, const json_t *list, const char **names[3], const char *file,
+                      Error *err)
 {
+    const char **lines = names[0], **inputs = names[1], **outputs = names[2];
     GraphSource s = {.lines = lines,
                      .n_lines = (int)json_array_size(list),
                      .inputs = inputs,
@@ -81,11 +83,11 @@ int task_graph_read(Task *t, const json_t *root, const char *file, Error *err)
     if (n < 1 || n > GRAPH_MAX_NODES)
         return error_set(err, ERROR_LIMIT, "%s: graph: expected 1 to %d lines, found %zu", file,
                          GRAPH_MAX_NODES, n);
-    const char **names_of[3] = {memory_array(n, sizeof(char *)),
-                                memory_array((size_t)t->n_inputs, sizeof(char *)),
-                                memory_array((size_t)t->n_outputs, sizeof(char *))};
-    int rc = read_lines(t, list, names_of[0], names_of[1], names_of[2], file, err);
-    for (int i = 0; i < 3; i++) free(names_of[i]);
+    const char **names[3] = {memory_array(n, sizeof(char *)),
+                             memory_array((size_t)t->n_inputs, sizeof(char *)),
+                             memory_array((size_t)t->n_outputs, sizeof(char *))};
+    int rc = read_lines(t, list, names, file, err);
+    for (int i = 0; i < 3; i++) free(names[i]);
     if (rc) return -1;
     t->reference_source = formula(t->graph);
     t->baseline_source = op_lines(t->graph);

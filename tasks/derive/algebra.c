@@ -150,21 +150,20 @@ typedef struct {
     int compare;
 } Watch;
 
-static int watch(void *ctx, const GraphBound *b, int node, const double *const *in,
-                 double *const *out, Error *err)
+static int watch(void *ctx, const GraphStep *s, Error *err)
 {
     Watch *w = ctx;
-    const GraphCall *c = &b->calls[node];
-    (void)in, (void)err;
+    const GraphCall *c = &s->b->calls[s->node];
+    (void)err;
     for (int i = 0; i < c->call.n_results; i++) {
-        int value = b->graph->first[node] + i;
+        int value = s->b->graph->first[s->node] + i;
         int64_t n = op_elements(&c->call.result[i]);
         if (!w->compare) {
             w->kept[value] = memory_array((size_t)n + 1, sizeof(double));
-            memcpy(w->kept[value], out[i], (size_t)n * sizeof(double));
+            memcpy(w->kept[value], s->out[i], (size_t)n * sizeof(double));
         }
         for (int64_t k = 0; k < n && w->compare && !w->moved[value]; k++) {
-            double a = w->kept[value][k], x = out[i][k];
+            double a = w->kept[value][k], x = s->out[i][k];
             w->moved[value] = fabs(a - x) > 1e-9 * (fabs(a) + fabs(x)) + 1e-12 && !isnan(x - a);
         }
     }

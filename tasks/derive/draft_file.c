@@ -29,8 +29,9 @@ static int optional_text(const json_t *o, const char *key, const char *where, co
     return *out ? 0 : -1;
 }
 
-static int read_axes(DraftFile *f, const char *file, Error *err)
+static int read_axes(DraftFile *f, Error *err)
 {
+    const char *file = f->path;
     static const char *const fields[] = {"description", "size", "low", "high", NULL};
     json_t *axes = json_need_object(f->root, "axes", file, err), *o;
     const char *name;
@@ -93,9 +94,9 @@ static int read_draw(DraftTensor *x, const json_t *o, Error *err)
                : 0;
 }
 
-static int read_tensors(DraftFile *f, const char *key, DraftTensor **list, int *n, const char *file,
-                        Error *err)
+static int read_tensors(DraftFile *f, const char *key, DraftTensor **list, int *n, Error *err)
 {
+    const char *file = f->path;
     static const char *const fields[] = {"dtype", "shape", "draw", "low",       "high",     "mean",
                                          "std",   "min",   "max",  "parameter", "distinct", NULL};
     json_t *tensors = json_need_object(f->root, key, file, err), *o;
@@ -124,9 +125,9 @@ static int read_tensors(DraftFile *f, const char *key, DraftTensor **list, int *
     return 0;
 }
 
-static int read_texts(DraftFile *f, int which, const char *key, int *n, const char *file,
-                      Error *err)
+static int read_texts(DraftFile *f, int which, const char *key, int *n, Error *err)
 {
+    const char *file = f->path;
     json_t *list = json_object_get(f->root, key);
     if (list && !json_is_array(list))
         return error_set(err, ERROR_CORRUPT, "%s, %s: an array of texts expected", file, key);
@@ -138,8 +139,9 @@ static int read_texts(DraftFile *f, int which, const char *key, int *n, const ch
     return 0;
 }
 
-static int read_head(DraftFile *f, const char *file, Error *err)
+static int read_head(DraftFile *f, Error *err)
 {
+    const char *file = f->path;
     static const char *const fields[] = {"name",  "description", "op_type",     "tags",
                                          "level", "split",       "axes",        "inputs",
                                          "graph", "outputs",     "constraints", NULL};
@@ -163,14 +165,14 @@ static int read_head(DraftFile *f, const char *file, Error *err)
 
 int draft_file_read(const char *path, DraftFile *f, Error *err)
 {
-    *f = (DraftFile){.root = json_read_file(path, MAX_FILE, err)};
+    *f = (DraftFile){.path = path, .root = json_read_file(path, MAX_FILE, err)};
     Draft *d = &f->draft;
-    if (!f->root || read_head(f, path, err) || read_axes(f, path, err) ||
-        read_tensors(f, "inputs", &f->inputs, &d->n_inputs, path, err) ||
-        read_tensors(f, "outputs", &f->outputs, &d->n_outputs, path, err) ||
-        read_texts(f, 0, "tags", &d->n_tags, path, err) ||
-        read_texts(f, 1, "constraints", &d->n_constraints, path, err) ||
-        read_texts(f, 2, "graph", &d->n_lines, path, err)) {
+    if (!f->root || read_head(f, err) || read_axes(f, err) ||
+        read_tensors(f, "inputs", &f->inputs, &d->n_inputs, err) ||
+        read_tensors(f, "outputs", &f->outputs, &d->n_outputs, err) ||
+        read_texts(f, 0, "tags", &d->n_tags, err) ||
+        read_texts(f, 1, "constraints", &d->n_constraints, err) ||
+        read_texts(f, 2, "graph", &d->n_lines, err)) {
         draft_file_release(f);
         return -1;
     }

@@ -8,7 +8,8 @@
 
 typedef struct {
     Draft draft;
-    json_t *root; /* holds the texts */
+    const char *path; /* the caller's */
+    json_t *root;     /* holds the texts */
     DraftAxis *axes;
     DraftTensor *inputs, *outputs;
     const char **texts[3]; /* tags, constraints, lines */

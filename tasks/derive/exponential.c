@@ -60,16 +60,15 @@ typedef struct {
     int node;
 } Largest;
 
-static int find_largest(void *ctx, const GraphBound *b, int node, const double *const *in,
-                        double *const *out, Error *err)
+static int find_largest(void *ctx, const GraphStep *s, Error *err)
 {
-    const GraphCall *c = &b->calls[node];
+    const GraphCall *c = &s->b->calls[s->node];
+    const double *y = s->out[0];
     Largest *l = ctx;
-    (void)in, (void)err;
-    if (!is_exponential(c) || !(l->reached[b->values[c->in[0]].base] & 2)) return 0;
+    (void)err;
+    if (!is_exponential(c) || !(l->reached[s->b->values[c->in[0]].base] & 2)) return 0;
     for (int64_t k = 0; k < op_elements(&c->call.result[0]); k++)
-        if (!(out[0][k] <= l->largest))
-            l->largest = isnan(out[0][k]) ? INFINITY : out[0][k], l->node = node;
+        if (!(y[k] <= l->largest)) l->largest = isnan(y[k]) ? INFINITY : y[k], l->node = s->node;
     return 0;
 }
 

@@ -102,10 +102,20 @@ static int reduction(const GraphCall *c, const Way *way, const double *const *in
 
 /* ---- normalisations ---- */
 
-/* at: where the elements are, after a row's first one. */
-static void norm_row(const Norm *m, const Way *way, const double *const *in, int64_t r,
-                     const int64_t *at, float *row, float *copy, double *y)
+/* How rows are normalised. */
+typedef struct {
+    const Norm *m;
+    const Way *way;
+    const int64_t *at; /* where the elements are, after a row's first one */
+    float *row, *copy; /* memory for them */
+} Rows;
+
+static void norm_row(const Rows *of, const double *const *in, int64_t r, double *y)
 {
+    const Norm *m = of->m;
+    const Way *way = of->way;
+    const int64_t *at = of->at;
+    float *row = of->row, *copy = of->copy;
     float mean = 0, var;
     for (int64_t i = 0; i < m->n; i++)
         row[i] = copy[i] = (float)in[m->x_index][r * m->inner + at[i]];
@@ -148,7 +158,8 @@ static int norm(const GraphCall *c, const Way *way, const double *const *in, dou
           *copy = memory_array((size_t)m.n + 1, sizeof *copy);
     int64_t *at = memory_array((size_t)m.n + 1, sizeof *at);
     for (int64_t i = 0; i < m.n; i++) at[i] = i / m.inner * (m.rows * m.inner) + i % m.inner;
-    for (int64_t r = 0; r < m.rows; r++) norm_row(&m, way, in, r, at, row, copy, out[0]);
+    const Rows of = {&m, way, at, row, copy};
+    for (int64_t r = 0; r < m.rows; r++) norm_row(&of, in, r, out[0]);
     free(row);
     free(copy);
     free(at);

@@ -117,10 +117,11 @@ static double sum_of(const double *x, int64_t n)
 }
 
 /* Runs the operator again on arguments with errors. */
-static int with_errors(const Execution *e, const GraphBound *b, int node, const double *const *in,
-                       double *const *out, Error *err)
+static int with_errors(const Execution *e, const GraphStep *s, Error *err)
 {
-    const GraphCall *c = &b->calls[node];
+    const int node = s->node;
+    const double *const *in = s->in;
+    const GraphCall *c = &s->b->calls[node];
     const double *changed[OP_MAX_TENSORS] = {0};
     double *own[OP_MAX_TENSORS] = {0};
     double grow = unit * growth(e->way->order, e->terms[node]);
@@ -143,7 +144,7 @@ static int with_errors(const Execution *e, const GraphBound *b, int node, const 
         for (int64_t k = 0; k < n; k++)
             to[k] = from[k] * (1 + grow * noise(key, k)) + (from[k] != 0 ? shift : 0);
     }
-    int rc = c->call.op->reference(&c->call, changed, out, err);
+    int rc = c->call.op->reference(&c->call, changed, s->out, err);
     for (int i = 0; i < c->call.n_tensors; i++) free(own[i]);
     return rc;
 }
@@ -190,10 +191,12 @@ static int has_float(const OpCall *c)
     return 0;
 }
 
-static int results(void *ctx, const GraphBound *b, int node, const double *const *in,
-                   double *const *out, Error *err)
+static int results(void *ctx, const GraphStep *s, Error *err)
 {
     const Execution *e = ctx;
+    const GraphBound *b = s->b;
+    const int node = s->node;
+    double *const *out = s->out;
     const GraphCall *c = &b->calls[node];
     const Op *op = c->call.op;
     int exact = !e->inexact, summed = 0, point = op->reference == pointwise_reference,
@@ -202,7 +205,7 @@ static int results(void *ctx, const GraphBound *b, int node, const double *const
         exact = !dtype_is_float(c->call.result[i].dtype) ||
                 is_exact(out[i], op_elements(&c->call.result[i]));
     if (!exact && (!point || is_steep(op, e->way)) && has_float(&c->call) &&
-        !(summed = honest_sums(c, e->way, in, out)) && with_errors(e, b, node, in, out, err))
+        !(summed = honest_sums(c, e->way, s->in, out)) && with_errors(e, s, err))
         return -1;
     for (int i = 0; i < c->call.n_results; i++) {
         const OpTensor *y = &c->call.result[i];

@@ -74,10 +74,15 @@ int graph_cost(const GraphBound *b, OpCost *out, Error *err);
  * returns 1 when `results` gives the results itself, so that the operator need not run. `results` may
  * change a node's results, which are C order arrays of their elements. */
 typedef struct {
+    const GraphBound *b;
+    int node;
+    const double *const *in;
+    double *const *out;
+} GraphStep;
+typedef struct {
     void *ctx;
     int (*arguments)(void *ctx, const GraphBound *b, int node, const double **in, Error *err);
-    int (*results)(void *ctx, const GraphBound *b, int node, const double *const *in,
-                   double *const *out, Error *err);
+    int (*results)(void *ctx, const GraphStep *s, Error *err);
 } GraphHook;
 
 /* in[i] and out[i] are C order arrays of the inputs' and outputs' elements. The same bits every

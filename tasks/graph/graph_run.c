@@ -66,7 +66,8 @@ static int run_node(Memory *m, int node, const GraphHook *hook, Error *err)
     }
     if (hook && hook->arguments) rc = hook->arguments(hook->ctx, b, node, in, err);
     if (!rc) rc = c->call.op->reference(&c->call, in, out, err);
-    if (rc >= 0 && hook && hook->results) rc = hook->results(hook->ctx, b, node, in, out, err);
+    if (rc >= 0 && hook && hook->results)
+        rc = hook->results(hook->ctx, &(GraphStep){b, node, in, out}, err);
     for (int i = 0; i < c->call.n_results; i++) {
         int v = g->first[node] + i;
         double **own = &m->own[b->values[v].base];

@@ -42,40 +42,48 @@ int argument_size(Program *p, const json_t *value, Buffer *out, Error *err)
     return rc;
 }
 
-static int write_tensor(const json_t *tensor, const json_t *names, Buffer *out, Error *err)
+/* Where an argument is written. names: as argument_write has them. */
+typedef struct {
+    Program *p;
+    const json_t *names;
+    Buffer *out;
+    Error *err;
+} Writer;
+
+static int write_tensor(const Writer *w, const json_t *tensor)
 {
     const char *name = json_string_value(json_object_get(tensor, "name")),
-               *text = name ? json_string_value(json_object_get(names, name)) : NULL;
+               *text = name ? json_string_value(json_object_get(w->names, name)) : NULL;
     if (!text)
-        return error_set(err, ERROR_CORRUPT,
+        return error_set(w->err, ERROR_CORRUPT,
                          "it uses the tensor %.80s, which nothing before it gives",
                          name ? name : "(without a name)");
-    return buffer_puts(out, text);
+    return buffer_puts(w->out, text);
 }
 
 /* {"as_name": "sym_size_int"} in `table`, or {field: number}. */
-static int write_named(Program *p, const json_t *value, const json_t *table, const char *field,
-                       Buffer *out, Error *err)
+static int write_named(const Writer *w, const json_t *value, const json_t *table, const char *field)
 {
+    Buffer *out = w->out;
     const char *name = json_string_value(json_object_get(value, "as_name"));
     const json_t *number = json_object_get(value, field);
     if (name) {
         const json_t *size = json_object_get(table, name);
         if (!size)
-            return error_set(err, ERROR_CORRUPT, "it uses the size %.80s, which nothing gives",
+            return error_set(w->err, ERROR_CORRUPT, "it uses the size %.80s, which nothing gives",
                              name);
         if (json_object_get(size, "as_float")) {
             argument_real(json_number_value(json_object_get(size, "as_float")), out);
             return 0;
         }
-        return argument_size(p, size, out, err);
+        return argument_size(w->p, size, out, w->err);
     }
     if (json_is_integer(number))
         buffer_printf(out, "%lld", (long long)json_integer_value(number));
     else if (json_is_real(number))
         argument_real(json_real_value(number), out);
     else
-        return error_set(err, ERROR_CORRUPT, "an argument has neither name nor number");
+        return error_set(w->err, ERROR_CORRUPT, "an argument has neither name nor number");
     return 0;
 }
 
@@ -102,17 +110,18 @@ typedef enum {
     LIST_OPTIONAL
 } ListKind;
 
-static int write_element(Program *p, const json_t *e, ListKind kind, const json_t *names,
-                         Buffer *out, Error *err)
+static int write_element(const Writer *w, const json_t *e, ListKind kind)
 {
+    Buffer *out = w->out;
+    Error *err = w->err;
     switch (kind) {
-    case LIST_TENSORS: return write_tensor(e, names, out, err);
-    case LIST_SIZES: return write_named(p, e, p->sizes, "as_int", out, err);
+    case LIST_TENSORS: return write_tensor(w, e);
+    case LIST_SIZES: return write_named(w, e, w->p->sizes, "as_int");
     case LIST_BOOLS: return buffer_puts(out, json_is_true(e) ? "1" : "0");
     case LIST_REALS: return write_real(e, out, err);
     case LIST_OPTIONAL:
         if (json_object_get(e, "as_tensor"))
-            return write_tensor(json_object_get(e, "as_tensor"), names, out, err);
+            return write_tensor(w, json_object_get(e, "as_tensor"));
         return error_set(err, ERROR_UNSUPPORTED, "it has a list of tensors and of None");
     default:
         if (!json_is_integer(e)) return error_set(err, ERROR_CORRUPT, "an integer is expected");
@@ -120,19 +129,18 @@ static int write_element(Program *p, const json_t *e, ListKind kind, const json_
     }
 }
 
-static int write_list(Program *p, const json_t *list, ListKind kind, const json_t *names,
-                      Buffer *out, Error *err)
+static int write_list(const Writer *w, const json_t *list, ListKind kind)
 {
     json_t *e;
     size_t i;
-    if (!json_is_array(list)) return error_set(err, ERROR_CORRUPT, "a list is expected");
-    buffer_puts(out, "[");
+    if (!json_is_array(list)) return error_set(w->err, ERROR_CORRUPT, "a list is expected");
+    buffer_puts(w->out, "[");
     json_array_foreach((json_t *)list, i, e)
     {
-        if (i) buffer_puts(out, ", ");
-        if (write_element(p, e, kind, names, out, err)) return -1;
+        if (i) buffer_puts(w->out, ", ");
+        if (write_element(w, e, kind)) return -1;
     }
-    buffer_puts(out, "]");
+    buffer_puts(w->out, "]");
     return 0;
 }
 
@@ -169,12 +177,13 @@ int argument_write(Program *p, const json_t *arg, const json_t *names, Buffer *o
     } lists[] = {{"as_tensors", LIST_TENSORS}, {"as_ints", LIST_INTS},
                  {"as_sym_ints", LIST_SIZES},  {"as_bools", LIST_BOOLS},
                  {"as_floats", LIST_REALS},    {"as_optional_tensors", LIST_OPTIONAL}};
+    const Writer w = {p, names, out, err};
     const char *field = json_object_iter_key(json_object_iter((json_t *)arg));
     const json_t *v = field ? json_object_get(arg, field) : NULL;
 #define IS(name) (!strcmp(field, name))
     if (!v) return error_set(err, ERROR_CORRUPT, "an argument has no value");
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        if (IS(lists[i].field)) return write_list(p, v, lists[i].kind, names, out, err) ? -1 : 1;
+        if (IS(lists[i].field)) return write_list(&w, v, lists[i].kind) ? -1 : 1;
     if (IS("as_device") || IS("as_layout")) return 0;
     if (IS("as_memory_format")) {
         if (is_plain_format(json_integer_value(v))) return 0;
@@ -182,13 +191,13 @@ int argument_write(Program *p, const json_t *arg, const json_t *names, Buffer *o
     }
     int rc;
     if (IS("as_tensor"))
-        rc = write_tensor(v, names, out, err);
+        rc = write_tensor(&w, v);
     else if (IS("as_optional_tensor") && json_object_get(v, "as_tensor"))
-        rc = write_tensor(json_object_get(v, "as_tensor"), names, out, err);
+        rc = write_tensor(&w, json_object_get(v, "as_tensor"));
     else if (IS("as_none") || IS("as_optional_tensor"))
         rc = buffer_puts(out, "None");
     else if (IS("as_int"))
-        rc = write_element(p, v, LIST_INTS, names, out, err);
+        rc = write_element(&w, v, LIST_INTS);
     else if (IS("as_float"))
         rc = write_real(v, out, err);
     else if (IS("as_bool"))
@@ -198,9 +207,9 @@ int argument_write(Program *p, const json_t *arg, const json_t *names, Buffer *o
     else if (IS("as_scalar_type"))
         rc = write_dtype(json_integer_value(v), out, err);
     else if (IS("as_sym_int"))
-        rc = write_named(p, v, p->sizes, "as_int", out, err);
+        rc = write_named(&w, v, p->sizes, "as_int");
     else if (IS("as_sym_float"))
-        rc = write_named(p, v, p->numbers, "as_float", out, err);
+        rc = write_named(&w, v, p->numbers, "as_float");
     else
         rc = error_set(err, ERROR_UNSUPPORTED, "it has an argument of the kind \"%.40s\"", field);
     return rc ? -1 : 1;
