@@ -45,7 +45,7 @@ test-times:
 	@QUERN_BUILD='$(BUILD)' tests/order --keep $(SHELL_TESTS) $(UNIT_TESTS)
 
 # T names tests: plan, eval/plan (where two modules have a test of one name), cli (tests/shell/cli.t).
-T ?=
+T =
 named_test = $(or $(strip $(filter %/$(patsubst ./%,%,$(dir $(1)))test_$(notdir $(1)) %/$(1).t, \
   $(UNIT_TESTS) $(SHELL_TESTS))),$(error there is no test $(1): T=plan, T=eval/plan, T=cli))
 named_tests = $(foreach t,$(T),$(call named_test,$(t)))
@@ -79,7 +79,7 @@ test-san:
 	+@$(MAKE) --no-print-directory BUILD=$(BUILD)/san SAN="$(SANITIZE)" OPT="-O1 -g $(ARCH_FLAGS)" san-run
 san_tests = $(or $(named_tests),$(UNIT_TESTS) tests/shell/fuzz.t)
 san-run:
-	+@$(MAKE) --no-print-directory $(ALL_CORES) build $(filter $(BUILD)/%,$(san_tests)) $(FUZZERS)
+	+@$(MAKE) --no-print-directory $(ALL_CORES) $(call needed,$(san_tests))
 	@$(TEST_SETTINGS); rm -rf "$$build/trash/compiled"; QUERN_TEST_TIMEOUT=3600 prove --timer -j2 \
 	  --exec tests/run $$(tests/order $(san_tests))
 
