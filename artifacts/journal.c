@@ -216,9 +216,8 @@ int journal_open(const char *target, const ArtifactSpec *spec, JournalReplay *re
     Digest digest;
     buffer_init(&b, MAX_JOURNAL);
     artifact_spec_digest(spec, &digest);
-    int rc = open_locked(j, err);
-    if (!rc) rc = read_all(j, &b, err);
-    if (!rc) rc = replay_all(j, &b, &digest, replay, ctx, err);
+    int rc =
+        open_locked(j, err) || read_all(j, &b, err) || replay_all(j, &b, &digest, replay, ctx, err);
     buffer_release(&b);
     if (rc) {
         free_journal(j);

@@ -65,8 +65,7 @@ int main(int argc, char **argv)
     const Flag flags[] = {
         {"prompts", FLAG_TEXT, &prompts, "prompts artifact", .required = 1, .aside = 1},
         {"output", FLAG_TEXT, &output, "samples artifact to write", .required = 1, .aside = 1},
-        {"tasks", FLAG_TEXT, &only, "names, comma separated; all when left out", .aside = 1},
-        {"task-root", FLAG_TEXT, &root, "folder of the tasks", .aside = 1},
+        TASK_FLAGS(only, root),
         {"stage", FLAG_TEXT, &o.stage, "name in the samples"},
         {"copies", FLAG_INT, &o.copies, "answers a prompt", 1, 4096},
         {"mistakes", FLAG_FLOAT, &o.mistakes, "share of kernels with a beginner's mistake", 0, 1},
@@ -89,9 +88,8 @@ int main(int argc, char **argv)
     PromptSet set;
     artifact_spec_init(&out, "samples", "quern-search");
     config_from_flags(&out, flags);
-    if (artifact_spec_input(&out, prompts, &err) || taskset_load(root, only, &tasks, &err))
+    if (artifact_spec_input(&out, prompts, &err) || config_tasks(&out, root, only, &tasks, &err))
         log_die(&err);
-    artifact_spec_input_digest(&out, "tasks", tasks.digest);
     if (artifact_same(&out, output)) return 0;
     if (promptset_load(prompts, &set, &err) || write_answers(&set, &tasks, &o, output, &out, &err))
         log_die(&err);

@@ -464,14 +464,12 @@ int report_load(const ReportFiles *f, Report *out, Error *err)
             r->task[i].stage[s] = (Tally){.best = 1.0, .score = memory_alloc(sizeof(double))};
     }
     int rc = 0;
-    for (int s = 0; s < REPORT_STAGES && !rc; s++) {
-        if (f->samples[s]) rc = load_stage(r, (ReportStage)s, f->samples[s], f->verdicts[s], err);
-        if (!rc && s == REPORT_COLLECT) rc = load_rounds(r, f->rounds, err);
-    }
-    if (!rc && f->pool) rc = load_pool(r, f->pool, err);
-    if (!rc && f->results) rc = load_results(r, f->results, err);
-    if (!rc) rc = models_ledger(r, f->ledger, err);
-    if (!rc && f->again_samples) rc = load_again(r, f->again_samples, f->again_verdicts, err);
+    for (int s = 0; s < REPORT_STAGES && !rc; s++)
+        rc = (f->samples[s] && load_stage(r, (ReportStage)s, f->samples[s], f->verdicts[s], err)) ||
+             (s == REPORT_COLLECT && load_rounds(r, f->rounds, err));
+    rc = -(rc || (f->pool && load_pool(r, f->pool, err)) ||
+           (f->results && load_results(r, f->results, err)) || models_ledger(r, f->ledger, err) ||
+           (f->again_samples && load_again(r, f->again_samples, f->again_verdicts, err)));
     for (int i = 0; i < r->tasks.n; i++) doubt_best(r, &r->task[i]);
     notes_sort(r);
     return rc;

@@ -66,8 +66,7 @@ int main(int argc, char **argv)
     const Flag flags[] = {
         {"samples", FLAG_TEXT, &samples, "of quern-pool --best", .required = 1, .aside = 1},
         {"output", FLAG_TEXT, &output, "results artifact to write", .required = 1, .aside = 1},
-        {"tasks", FLAG_TEXT, &only, "names, comma separated; all when left out", .aside = 1},
-        {"task-root", FLAG_TEXT, &root, "folder of the tasks", .aside = 1},
+        TASK_FLAGS(only, root),
         {0}};
     const FlagSpec spec = {"quern-results",
                            "--samples FILE --output FILE VERDICTS...",

@@ -18,18 +18,18 @@ static int read_configs(const char *dir, ModelConfig *c, Buffer *text, Error *er
 {
     char *path = memory_printf("%s/config.json", dir),
          *more = memory_printf("%s/generation_config.json", dir);
-    int rc = file_read(path, MAX_CONFIG, text, err) ||
-             model_config_parse(text->data, text->len, path, c, err);
+    int rc = -(file_read(path, MAX_CONFIG, text, err) ||
+               model_config_parse(text->data, text->len, path, c, err));
     if (!rc && file_exists(more)) {
         Buffer extra;
         buffer_init(&extra, MAX_CONFIG);
-        rc = file_read(more, MAX_CONFIG, &extra, err) ||
-             model_config_add_eos(extra.data, extra.len, more, c, err);
+        rc = -(file_read(more, MAX_CONFIG, &extra, err) ||
+               model_config_add_eos(extra.data, extra.len, more, c, err));
         buffer_release(&extra);
     }
     free(path);
     free(more);
-    return rc ? -1 : 0;
+    return rc;
 }
 
 static int is_part(const Model *m, const char *name)
@@ -69,11 +69,8 @@ static int read_weights(Model *m, const char *dir, Error *err)
     Safetensors *st;
     if (safetensors_open(dir, &st, err)) return -1;
     int rc = check_weights(m, dir, st, err);
-    if (!rc && !m->base.data) {
-        m->base.data = m->ops->alloc(m->base.size * (size_t)m->ops->num);
-        rc = m->ops->status(err);
-    }
-    if (!rc) rc = set_load(&m->base, m->ops, st, err);
+    if (!rc && !m->base.data) m->base.data = m->ops->alloc(m->base.size * (size_t)m->ops->num);
+    rc = -(rc || m->ops->status(err) || set_load(&m->base, m->ops, st, err));
     safetensors_close(st);
     return rc;
 }
@@ -84,12 +81,7 @@ static int load_base(const char *dir, const Ops *ops, Model **out, Error *err)
     Buffer text;
     buffer_init(&text, MAX_CONFIG);
     Model *m = NULL;
-    int rc = read_configs(dir, &c, &text, err);
-    if (!rc) {
-        m = model_layout(&c, ops);
-        rc = read_weights(m, dir, err);
-    }
-    if (rc) {
+    if (read_configs(dir, &c, &text, err) || read_weights(m = model_layout(&c, ops), dir, err)) {
         model_free(m);
         buffer_release(&text);
         return -1;
@@ -110,14 +102,14 @@ int model_load(const char *dir, const Ops *ops, Model **out, Error *err)
     free(config);
     if (!adapter) return load_base(dir, ops, out, err);
     Model *m = NULL;
-    int rc = adapter_config_read(dir, &lora, &base, err) || load_base(base, ops, &m, err) ||
-             model_add_lora(m, &lora, err) || adapter_restore(m, dir, err);
+    int rc = -(adapter_config_read(dir, &lora, &base, err) || load_base(base, ops, &m, err) ||
+               model_add_lora(m, &lora, err) || adapter_restore(m, dir, err));
     free(base);
     if (rc)
         model_free(m);
     else
         *out = m;
-    return rc ? -1 : 0;
+    return rc;
 }
 
 int model_restore(Model *m, const char *dir, Error *err)
@@ -138,10 +130,10 @@ int model_save(const Model *m, const char *dir, Error *err)
         buffer_append(&text, m->config_text, m->config_len);
     else
         model_config_print(&m->c, &text);
-    int rc = safetensors_write_model(dir, tensors, (size_t)p->n, m->c.dtype, FILE_BYTES, err) ||
-             m->ops->status(err) || file_write_atomic(config, text.data, text.len, err);
+    int rc = -(safetensors_write_model(dir, tensors, (size_t)p->n, m->c.dtype, FILE_BYTES, err) ||
+               m->ops->status(err) || file_write_atomic(config, text.data, text.len, err));
     buffer_release(&text);
     free(config);
     free(tensors);
-    return rc ? -1 : 0;
+    return rc;
 }

@@ -161,15 +161,15 @@ int adapter_save(const Model *m, const char *dir, Error *err)
     char *weights = memory_printf("%s/adapter_model.safetensors", dir),
          *config = memory_printf("%s/adapter_config.json", dir);
     char *text = render_config(m);
-    int rc = !text ? error_set(err, ERROR_INVALID,
-                               "%s: the adapter's configuration cannot be written", config)
-                   : safetensors_write(weights, tensors, (size_t)p->n, DTYPE_F32, err) ||
-                         m->ops->status(err) || file_write_atomic(config, text, strlen(text), err);
+    int rc = text ? -(safetensors_write(weights, tensors, (size_t)p->n, DTYPE_F32, err) ||
+                      m->ops->status(err) || file_write_atomic(config, text, strlen(text), err))
+                  : error_set(err, ERROR_INVALID,
+                              "%s: the adapter's configuration cannot be written", config);
     free(text);
     free(weights);
     free(config);
     free(tensors);
-    return rc ? -1 : 0;
+    return rc;
 }
 
 static int read_adapter(Model *m, const char *path, const Safetensors *st, Error *err)

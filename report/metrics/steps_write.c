@@ -120,10 +120,10 @@ static int write_events(const RunFolder *run, const char *stage, const Buffer *b
 {
     char *dir = run_folder_path(run, "metrics/%s", stage),
          *path = memory_printf("%s/events.out.tfevents.0000000000.quern", dir);
-    int rc = file_mkdirs(dir, err) || file_write_atomic(path, b->data, b->len, err);
+    int rc = -(file_mkdirs(dir, err) || file_write_atomic(path, b->data, b->len, err));
     free(path);
     free(dir);
-    return rc ? -1 : 0;
+    return rc;
 }
 
 int steps_write(const RunFolder *run, const RunNumbers *n, Error *err)

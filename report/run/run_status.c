@@ -157,12 +157,12 @@ static int read_summary(RunStatus *s, const char *path, int *found, Error *err)
         int64_t kernels;
         TaskStatus *t = task_of(s, name->ptr, name->size);
         if (!t) continue;
-        rc = view_map(&all, t->task, &v, err) || view_int(&v, "kernels", &kernels, err) ||
-             view_float(&v, "teacher", &t->teacher, err) || note_best(t, &v, "best", err);
+        rc = -(view_map(&all, t->task, &v, err) || view_int(&v, "kernels", &kernels, err) ||
+               view_float(&v, "teacher", &t->teacher, err) || note_best(t, &v, "best", err));
         if (!rc) t->kernels = (int)kernels;
     }
     artifact_close(a);
-    return rc ? -1 : 0;
+    return rc;
 }
 
 /* A pool without a summary is read whole. */
@@ -189,8 +189,7 @@ static int read_pool(RunStatus *s, Error *err)
     int found;
     if (!path) return 0;
     snprintf(s->pool, sizeof s->pool, "%s", path + strlen(s->folder.dir) + 1);
-    int rc = read_summary(s, path, &found, err);
-    if (!rc && !found) rc = read_kernels(s, path, err);
+    int rc = -(read_summary(s, path, &found, err) || (!found && read_kernels(s, path, err)));
     free(path);
     if (s->n_tasks) qsort(s->task, (size_t)s->n_tasks, sizeof *s->task, by_task);
     return rc;

@@ -96,8 +96,7 @@ int main(int argc, char **argv)
     const Flag flags[] = {
         {"output", FLAG_TEXT, &f.output, "prompts artifact to write", .required = 1, .aside = 1},
         {"pool", FLAG_TEXT, &f.pool, "pool artifact; without it, no exemplars", .aside = 1},
-        {"tasks", FLAG_TEXT, &f.only, "names, comma separated; all when left out", .aside = 1},
-        {"task-root", FLAG_TEXT, &f.root, "folder of the tasks", .aside = 1},
+        TASK_FLAGS(f.only, f.root),
         {"stage", FLAG_TEXT, &f.stage, "name in the prompts' ids"},
         {"groups", FLAG_INT, &f.groups, "prompts a task", 1, 10000},
         {"plain", FLAG_INT, &f.plain, "of them, without exemplars", 0, 10000},

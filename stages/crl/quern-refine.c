@@ -16,8 +16,7 @@ int main(int argc, char **argv)
         {"output", FLAG_TEXT, &output, "prompts artifact to write", .required = 1, .aside = 1},
         {"turn", FLAG_INT, &turn, "number of the turn that the prompts begin", 2,
          SAMPLES_MAX_TURNS},
-        {"tasks", FLAG_TEXT, &only, "names, comma separated; all when left out", .aside = 1},
-        {"task-root", FLAG_TEXT, &root, "folder of the tasks", .aside = 1},
+        TASK_FLAGS(only, root),
         {"style", FLAG_TEXT, &style, "of the prompts", .choices = "brief|full"},
         PROMPT_FACTS_FLAGS(device, baselines),
         {0}};
@@ -34,11 +33,9 @@ int main(int argc, char **argv)
     SampleSet set;
     artifact_spec_init(&out, "prompts", "quern-refine");
     config_from_flags(&out, flags);
-    if (artifact_spec_input(&out, samples, &err) || artifact_spec_input(&out, verdicts, &err) ||
-        taskset_load(root, only, &tasks, &err) ||
-        (baselines && artifact_spec_input(&out, baselines, &err)))
+    if (config_inputs(&out, (const char *[]){samples, verdicts, baselines}, 3, &err) ||
+        config_tasks(&out, root, only, &tasks, &err))
         log_die(&err);
-    artifact_spec_input_digest(&out, "tasks", tasks.digest);
     if (artifact_same(&out, output)) return 0;
     if (prompt_facts_load(style[0] == 'f', device, baselines, &facts, &err) ||
         samples_load(samples, verdicts, &set, &err) ||

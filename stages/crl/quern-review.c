@@ -72,8 +72,7 @@ int main(int argc, char **argv)
         {"pool", FLAG_TEXT, &o.pool, "the pool before the round; left out: empty", .aside = 1},
         {"hacks", FLAG_TEXT, &o.hacks, "the memory of hacks; left out: empty", .aside = 1},
         {"output", FLAG_TEXT, &o.output, "reviews artifact to write", .aside = 1},
-        {"tasks", FLAG_TEXT, &o.only, "names, comma separated; all when left out", .aside = 1},
-        {"task-root", FLAG_TEXT, &o.root, "folder of the tasks", .aside = 1},
+        TASK_FLAGS(o.only, o.root),
         {"judge", FLAG_TEXT, &o.judge, "openai:MODEL, anthropic:MODEL, or none"},
         {"max-new", FLAG_INT, &o.max_new, "tokens of its answer", 16, 131072, .aside = 1},
         {"concurrency", FLAG_INT, &o.concurrency, "requests to it at once", 1, 1024, .aside = 1},
@@ -106,10 +105,8 @@ int main(int argc, char **argv)
     artifact_spec_init(&out, "reviews", "quern-review");
     config_from_flags(&out, flags);
     const char *const inputs[] = {o.samples, o.verdicts, o.pool, o.hacks};
-    for (int i = 0; i < 4; i++)
-        if (inputs[i] && artifact_spec_input(&out, inputs[i], &err)) log_die(&err);
-    if (taskset_load(o.root, o.only, &tasks, &err)) log_die(&err);
-    artifact_spec_input_digest(&out, "tasks", tasks.digest);
+    if (config_inputs(&out, inputs, 4, &err) || config_tasks(&out, o.root, o.only, &tasks, &err))
+        log_die(&err);
     if (artifact_same(&out, o.output)) return 0;
     review(&o, &r, &out, &tasks);
     taskset_release(&tasks);

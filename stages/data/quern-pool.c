@@ -179,8 +179,7 @@ int main(int argc, char **argv)
          .aside = 1},
         {"sets", FLAG_TEXT, &o.sets,
          "with --best: the best of each of these, too: SAMPLES:VERDICTS,...", .aside = 1},
-        {"tasks", FLAG_TEXT, &o.only, "names, comma separated; all when left out", .aside = 1},
-        {"task-root", FLAG_TEXT, &o.root, "folder of the tasks", .aside = 1},
+        TASK_FLAGS(o.only, o.root),
         {0}};
     const FlagSpec spec = {
         "quern-pool",

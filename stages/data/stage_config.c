@@ -50,3 +50,17 @@ void config_spec(ArtifactSpec *s, const char *kind, const FlagSpec *program, Con
     config_from_flags(s, program->flags);
     add_changes(s, program->flags, d);
 }
+
+int config_inputs(ArtifactSpec *s, const char *const *paths, int n, Error *err)
+{
+    for (int i = 0; i < n; i++)
+        if (paths[i] && artifact_spec_input(s, paths[i], err)) return -1;
+    return 0;
+}
+
+int config_tasks(ArtifactSpec *s, const char *root, const char *only, TaskSet *out, Error *err)
+{
+    if (taskset_load(root, only, out, err)) return -1;
+    artifact_spec_input_digest(s, "tasks", out->digest);
+    return 0;
+}

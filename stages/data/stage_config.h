@@ -5,6 +5,7 @@
 
 #include "artifacts/artifact.h"
 #include "base/flags.h"
+#include "tasks/task.h"
 
 /* Adds the flags without .aside to the configuration. */
 void config_from_flags(ArtifactSpec *s, const Flag *flags);
@@ -21,5 +22,16 @@ void config_defaults(ConfigDefaults *d, const Flag *flags);
 /* Makes the spec of the program's artifact with its configuration; called after flags_parse.
  * Releases the defaults. */
 void config_spec(ArtifactSpec *s, const char *kind, const FlagSpec *program, ConfigDefaults *d);
+
+/* Rows of a flag table for the tasks of a program. */
+#define TASK_FLAGS(only, root)                                                              \
+    {"tasks", FLAG_TEXT, &(only), "names, comma separated; all when left out", .aside = 1}, \
+    {                                                                                       \
+        "task-root", FLAG_TEXT, &(root), "folder of the tasks", .aside = 1                  \
+    }
+/* Adds the inputs of an artifact: files, of which NULL is none, then the digest of the tasks that the
+ * flags name, which the caller releases. */
+int config_inputs(ArtifactSpec *s, const char *const *paths, int n, Error *err);
+int config_tasks(ArtifactSpec *s, const char *root, const char *only, TaskSet *out, Error *err);
 
 #endif

@@ -128,10 +128,8 @@ static int append(const char *ledger, const char *line, size_t n, Error *err)
     char last = '\n';
     off_t size = lseek(fd, 0, SEEK_END);
     int torn = size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n';
-    int rc = torn && write(fd, "\n", 1) != 1 ? -1 : 0;
-    if (!rc) rc = write(fd, line, n) == (ssize_t)n ? 0 : -1;
-    if (rc) error_errno(err, "cannot write %s", ledger);
-    if (!rc && fdatasync(fd)) rc = error_errno(err, "cannot write %s", ledger);
+    int rc = (torn && write(fd, "\n", 1) != 1) || write(fd, line, n) != (ssize_t)n || fdatasync(fd);
+    if (rc) rc = error_errno(err, "cannot write %s", ledger);
     close(fd);
     return rc;
 }

@@ -212,13 +212,13 @@ static int sample_rows(const char *model_dir, const SamplingOptions *o, PromptSe
                         .top_k = o->top_k,
                         .min_p = (float)o->min_p};
     so.n_banned = policy_banned(&policy, banned, MAX_BANNED);
-    int rc = encode_prompts(&policy, prompts, ids, o->max_new, err);
+    int rc = -(encode_prompts(&policy, prompts, ids, o->max_new, err) ||
+               encode_stop(&policy, o->stop, stops, err) ||
+               batchlog_open(&log, output, spec, NULL, NULL, err));
     long rows = promptset_spread(prompts, o->copies);
     c.first_row = rows * ranks_rank() / ranks_size();
     c.last_row = rows * (ranks_rank() + 1) / ranks_size();
-    if (!rc) rc = encode_stop(&policy, o->stop, stops, err);
     if (o->stop) so.stops = stops, so.n_stops = 2;
-    if (!rc) rc = batchlog_open(&log, output, spec, NULL, NULL, err);
     if (!rc && run_chunks(&c, &so, err)) {
         batchlog_keep(&log, NULL);
         rc = -1;

@@ -49,8 +49,8 @@ static int restore_answer(void *ctx, const void *record, size_t len, Error *err)
     View v;
     const char *id;
     size_t n;
-    int rc =
-        view_decode(record, len, r->o->output, &zone, &v, err) || view_text(&v, "id", &id, &n, err);
+    int rc = -(view_decode(record, len, r->o->output, &zone, &v, err) ||
+               view_text(&v, "id", &id, &n, err));
     long row = rc ? -1 : row_of(r, id, n);
     if (row >= 0 && !r->done[row]) {
         r->done[row] = record_new();
@@ -58,7 +58,7 @@ static int restore_answer(void *ctx, const void *record, size_t len, Error *err)
         r->answered++;
     }
     msgpack_zone_destroy(&zone);
-    return rc ? -1 : 0;
+    return rc;
 }
 
 static const char *next_prompt(void *ctx, size_t index, uint64_t *seed)

@@ -104,16 +104,16 @@ static int on_answer(void *ctx, TeacherRequest *q, Error *err)
     Buffer b;
     char *id = NULL, *source = NULL;
     buffer_init(&b, 1 << 24);
-    int lost = 0, rc = record_encode(q->record, &b, err) ||
-                       read_answer(b.data, b.len, &id, &source, &lost, NULL, err);
+    int lost = 0, rc = -(record_encode(q->record, &b, err) ||
+                         read_answer(b.data, b.len, &id, &source, &lost, NULL, err));
     if (!rc) keep_source(s, q->trial, source, strlen(source));
     s->answers[q->trial] = q->record;
     if (!rc && !lost)
-        rc = batchlog_add(&w->c->log, q->record, err) || batchlog_commit(&w->c->log, err);
+        rc = -(batchlog_add(&w->c->log, q->record, err) || batchlog_commit(&w->c->log, err));
     buffer_release(&b);
     free(id);
     free(source);
-    return rc ? -1 : 0;
+    return rc;
 }
 
 /* Asks one teacher for the answers of this wave that the journal does not have. */
@@ -255,9 +255,7 @@ int collect_run(const TaskSet *tasks, Queue *q, const CollectOptions *o, const A
     make_slots(&c, tasks);
     int rc = batchlog_open(&c.log, o->output, spec, restore_answer, &c, err);
     if (!rc) {
-        rc = estimate(&c, err);
-        if (!rc) rc = waves(&c, q, err);
-        if (!rc) rc = write_all(&c, spec, err);
+        rc = -(estimate(&c, err) || waves(&c, q, err) || write_all(&c, spec, err));
         if (rc)
             batchlog_keep(&c.log, NULL);
         else

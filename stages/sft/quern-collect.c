@@ -71,8 +71,7 @@ int main(int argc, char **argv)
                  .mistakes = 0.15};
     const Flag flags[] = {
         {"output", FLAG_TEXT, &o.output, "samples artifact to write", .required = 1, .aside = 1},
-        {"tasks", FLAG_TEXT, &o.only, "names, comma separated; all when left out", .aside = 1},
-        {"task-root", FLAG_TEXT, &o.root, "folder of the tasks", .aside = 1},
+        TASK_FLAGS(o.only, o.root),
         {"teachers", FLAG_TEXT, &o.names,
          "comma separated: template, openai:MODEL, anthropic:MODEL, dir:PATH, file:PATH"},
         {"trials", FLAG_INT, &o.trials, "answers at most for each task and teacher; 0: no teacher",

@@ -16,8 +16,7 @@ int main(int argc, char **argv)
         {"samples", FLAG_TEXT, &samples, "samples artifact", .required = 1, .aside = 1},
         {"verdicts", FLAG_TEXT, &verdicts, "their verdicts", .required = 1, .aside = 1},
         {"output", FLAG_TEXT, &output, "dataset artifact to write", .required = 1, .aside = 1},
-        {"tasks", FLAG_TEXT, &only, "names, comma separated; all when left out", .aside = 1},
-        {"task-root", FLAG_TEXT, &root, "folder of the tasks", .aside = 1},
+        TASK_FLAGS(only, root),
         {"style", FLAG_TEXT, &style, "of the prompts", .choices = "brief|full"},
         PROMPT_FACTS_FLAGS(device, baselines),
         {"contrastive", FLAG_FLOAT, &contrastive, "contrastive examples a kernel, on average", 0,
@@ -45,9 +44,8 @@ int main(int argc, char **argv)
     config_spec(&out, "dataset", &spec, &defaults);
     TaskSet tasks;
     SampleSet set;
-    if (taskset_load(root, only, &tasks, &err) || artifact_spec_input(&out, samples, &err) ||
-        artifact_spec_input(&out, verdicts, &err) ||
-        (baselines && artifact_spec_input(&out, baselines, &err)))
+    if (taskset_load(root, only, &tasks, &err) ||
+        config_inputs(&out, (const char *[]){samples, verdicts, baselines}, 3, &err))
         log_die(&err);
     artifact_spec_input_digest(&out, "tasks", tasks.digest);
     if (artifact_same(&out, output)) return 0;

@@ -159,11 +159,7 @@ static void vector_kernel(Flat *t)
     FormulaKernel *k = t->k;
     Grammar *g = k->g;
     const FormulaValue *y = &k->f->value[k->result];
-    Buffer body;
-    CodeScope s;
-    char function[24];
-    snprintf(function, sizeof function, k->number > 1 ? "apply%d" : "apply", k->number);
-    buffer_init(&body, 1 << 15);
+    CodeScope s = kernel_place(k);
     grammar_set(g, "type", code_type(y));
     grammar_set(g, "wide",
                 t->vector == 2          ? "float2"
@@ -174,7 +170,6 @@ static void vector_kernel(Flat *t)
     int flat = !strcmp(t->elements, "n");
     grammar_set(g, "whole", flat ? "i + $vector <= n" : "cols % $vector == 0");
     grammar_plan(g, "launch $kernel<<<ceil_div($count, $block * $vector), $block>>>($args)");
-    grammar_set(g, "function", function);
     grammar_code(g, "__global__ void $kernel($params) {\n"
                     "  int i = (blockIdx.x * blockDim.x + threadIdx.x) * $vector;\n"
                     "  if (i >= $most) return;\n");
@@ -187,23 +182,16 @@ static void vector_kernel(Flat *t)
         grammar_code(g, "    __align__(16) $type $(in)4[$vector];\n"
                         "    *($wide *)$(in)4 = *(const $wide *)($in + i);\n");
     }
-    kernel_scope(k, &s, &body);
     s.lane = "j", s.full = "i + j", s.col = "col + j";
-    char *fast = kernel_expression(k, &s, k->result, -1, "", function);
+    kernel_set(k, "fast", &s, (KernelText){k->result, -1, "", "apply"});
     s.lane = NULL, s.full = "j", s.col = "j % cols", s.row = flat ? "" : "j / cols";
-    char *slow = kernel_expression(k, &s, k->result, -1, "", function);
-    grammar_set(g, "fast", fast);
-    grammar_set(g, "slow", slow);
+    kernel_set(k, "slow", &s, (KernelText){k->result, -1, "", "apply"});
     grammar_code(g, "    #pragma unroll\n"
                     "    for (int j = 0; j < $vector; j++) v[j] = $fast;\n"
                     "    *($wide *)($out + i) = *($wide *)v;\n"
                     "  } else\n"
                     "    for (int j = i; j < i + $vector && j < $most; j++) $out[j] = $slow;\n"
                     "}\n");
-    free(fast);
-    free(slow);
-    code_release(&s);
-    buffer_release(&body);
     grammar_analysis(g, "Vectors of $vector elements, coalesced.");
     grammar_design(g, "$wide loads, $block threads a block.");
 }

@@ -317,9 +317,10 @@ static void mark_loads(const FormulaKernel *k, int value, int known, unsigned ch
 }
 
 /* A device function of a value over its loads, and the text of a call. */
-static char *call_text(FormulaKernel *k, const CodeScope *at, int value, int known,
-                       const char *text, const char *function)
+static char *call_text(FormulaKernel *k, const CodeScope *at, const KernelText *x,
+                       const char *function)
 {
+    int value = x->value, known = x->known;
     unsigned char mark[FORMULA_VALUES] = {0};
     Buffer body, params, args, unused;
     CodeScope inside, outside = *at;
@@ -332,7 +333,7 @@ static char *call_text(FormulaKernel *k, const CodeScope *at, int value, int kno
     if (known >= 0) {
         code_set(&inside, known, 0, "acc");
         buffer_puts(&params, "float acc");
-        buffer_puts(&args, text);
+        buffer_puts(&args, x->text);
     }
     for (int v = 0; v < k->f->n_values; v++) {
         if (!mark[v] || !code_is_load(&inside, v)) continue;
@@ -353,28 +354,42 @@ static char *call_text(FormulaKernel *k, const CodeScope *at, int value, int kno
     return call;
 }
 
-char *kernel_expression(FormulaKernel *k, const CodeScope *at, int value, int known,
-                        const char *text, const char *function)
+CodeScope kernel_place(const FormulaKernel *k)
+{
+    CodeScope s;
+    kernel_scope(k, &s, NULL);
+    return s;
+}
+
+/* Enters a scope at an element. */
+static void enter_at(const FormulaKernel *k, const CodeScope *at, CodeScope *s, Buffer *out)
+{
+    kernel_scope(k, s, out);
+    s->full = at->full, s->row = at->row, s->col = at->col;
+    s->lane = at->lane, s->first = at->first;
+}
+
+void kernel_set(FormulaKernel *k, const char *name, const CodeScope *at, KernelText x)
 {
     Buffer statements;
     CodeScope s;
+    char function[24];
+    snprintf(function, sizeof function, k->number > 1 ? "%s%d" : "%s", x.function, k->number);
     buffer_init(&statements, 1 << 15);
-    kernel_scope(k, &s, &statements);
-    s.full = at->full, s.row = at->row, s.col = at->col, s.lane = at->lane, s.first = at->first;
-    if (known >= 0) code_set(&s, known, 0, text);
-    code_count(&s, value);
-    char *out = memory_strdup(code_value(&s, value));
+    enter_at(k, at, &s, &statements);
+    if (x.known >= 0) code_set(&s, x.known, 0, x.text);
+    code_count(&s, x.value);
+    char *out = memory_strdup(code_value(&s, x.value));
     code_release(&s);
     if (statements.len) {
         free(out);
-        kernel_scope(k, &s, &statements);
-        s.full = at->full, s.row = at->row, s.col = at->col, s.lane = at->lane;
-        s.first = at->first;
-        out = call_text(k, &s, value, known, text, function);
+        enter_at(k, at, &s, &statements);
+        out = call_text(k, &s, &x, function);
         code_release(&s);
     }
+    grammar_set(k->g, name, out);
+    free(out);
     buffer_release(&statements);
-    return out;
 }
 
 void kernel_vector_helpers(FormulaKernel *k, const char *type, int store)

@@ -46,10 +46,17 @@ const FormulaSpace *kernel_space(const FormulaKernel *k);
 /* "rows * cols", without ones. The buffer is the caller's. */
 const char *kernel_count(const FormulaSpace *s, char out[2 * FORMULA_TEXT]);
 
-/* The text of `value` at an element. `known` (-1: none) is written as `text`. Where statements are needed
- * they become a device function `function`. The caller frees it. */
-char *kernel_expression(FormulaKernel *k, const CodeScope *at, int value, int known,
-                        const char *text, const char *function);
+/* The text of a value. `known` (-1: none) is written as `text`. Where statements are needed they become a
+ * device function, whose name ends with the kernel's number from the second kernel on. */
+typedef struct {
+    int value, known;
+    const char *text, *function;
+} KernelText;
+
+/* Sets `name` to the text at an element, of which `at` has the indices: full, row, col, lane, first. */
+void kernel_set(FormulaKernel *k, const char *name, const CodeScope *at, KernelText x);
+/* The usual indices of an element, for kernel_set. */
+CodeScope kernel_place(const FormulaKernel *k);
 void kernel_scope(const FormulaKernel *k, CodeScope *s, Buffer *out);
 
 /* 4 elements of a row as floats, from and to memory: emits the helpers for a type. */

@@ -17,30 +17,17 @@ static void set_texts(Product *t, const char *sum)
 {
     FormulaKernel *k = t->k;
     Grammar *g = k->g;
-    CodeScope s;
-    Buffer unused;
-    char left_name[24], right_name[24];
-    snprintf(left_name, sizeof left_name, k->number > 1 ? "before%d" : "before", k->number);
-    snprintf(right_name, sizeof right_name, k->number > 1 ? "apply%d" : "apply", k->number);
-    buffer_init(&unused, 1 << 12);
-    kernel_scope(k, &s, &unused);
+    CodeScope s = kernel_place(k);
     s.full = "row * k + p", s.col = "p";
-    char *left = kernel_expression(k, &s, t->v->arg[0], -1, "", left_name);
+    kernel_set(k, "left_text", &s, (KernelText){t->v->arg[0], -1, "", "before"});
+    grammar_set(g, "left",
+                code_is_term(grammar_get(g, "left_text")) ? "$left_text" : "($left_text)");
     s.full = t->v->right_transposed ? "col * k + p" : "p * n + col";
-    char *right = kernel_expression(k, &s, t->v->arg[1], -1, "", "unused");
+    kernel_set(k, "right", &s, (KernelText){t->v->arg[1], -1, "", "unused"});
     s.full = "row * n + col", s.col = "col";
-    char *out = kernel_expression(k, &s, k->result, t->product, sum, right_name);
-    grammar_set(g, "left_text", left);
-    grammar_set(g, "left", code_is_term(left) ? "$left_text" : "($left_text)");
-    grammar_set(g, "right", right);
-    grammar_set(g, "value", out);
+    kernel_set(k, "value", &s, (KernelText){k->result, t->product, sum, "apply"});
     grammar_set(g, "out", k->f->value[k->result].name);
     grammar_set(g, "store", "$out[row * n + col] = $value;");
-    free(left);
-    free(right);
-    free(out);
-    code_release(&s);
-    buffer_release(&unused);
 }
 
 static void set_shape(Grammar *g, const char *shapes)

@@ -14,18 +14,11 @@ static int find_kind(const FormulaKernel *k, ValueKind kind)
 }
 
 /* Sets "term" (what is summed, at element i) and "result" (what follows from `sum`). */
-static void set_texts(FormulaKernel *k, CodeScope *at, int main, const char *sum)
+static void set_texts(FormulaKernel *k, const CodeScope *at, int main, const char *sum)
 {
-    char before[24], after[24];
-    snprintf(before, sizeof before, k->number > 1 ? "before%d" : "before", k->number);
-    snprintf(after, sizeof after, k->number > 1 ? "apply%d" : "apply", k->number);
-    char *term = kernel_expression(k, at, k->f->value[main].arg[0], -1, "", before);
-    char *result = kernel_expression(k, at, k->result, main, sum, after);
-    grammar_set(k->g, "term", term);
-    grammar_set(k->g, "result", result);
+    kernel_set(k, "term", at, (KernelText){k->f->value[main].arg[0], -1, "", "before"});
+    kernel_set(k, "result", at, (KernelText){k->result, main, sum, "apply"});
     grammar_set(k->g, "out", k->f->value[k->result].name);
-    free(term);
-    free(result);
 }
 
 static void scan_helpers(Grammar *g)
@@ -65,8 +58,7 @@ void template_scan(FormulaKernel *k)
         "}\n"};
     Grammar *g = k->g;
     KernelSize sizes[KERNEL_ROW_SIZES];
-    CodeScope s;
-    Buffer unused;
+    CodeScope s = kernel_place(k);
     int main = find_kind(k, VALUE_SCAN);
     kernel_row_sizes(k, kernel_space(k), sizes);
     kernel_signature(k, sizes);
@@ -78,8 +70,6 @@ void template_scan(FormulaKernel *k)
     grammar_choose(g, "unroll", mapping ? "1" : "1:2 4");
     grammar_set(g, "pragma", grammar_is(g, "unroll", "4") ? "  #pragma unroll 4\n" : "");
     if (mapping) scan_helpers(g);
-    buffer_init(&unused, 1 << 12);
-    kernel_scope(k, &s, &unused);
     set_texts(k, &s, main, "acc");
     grammar_plan(g, "launch $kernel<<<$grid, $block>>>($args)");
     grammar_code(g, "__global__ void $kernel($params) {\n$head");
@@ -95,8 +85,6 @@ void template_scan(FormulaKernel *k)
     grammar_design(g, mapping == 0   ? "A serial scan, $block threads a block."
                       : mapping == 1 ? "A warp scans 32 columns at a time, $block threads a block."
                                      : "A block scans $block columns at a time.");
-    code_release(&s);
-    buffer_release(&unused);
 }
 
 /* ---- totals ---- */
@@ -188,12 +176,9 @@ static void cut_signature(FormulaKernel *k)
 void template_total(FormulaKernel *k)
 {
     Grammar *g = k->g;
-    CodeScope s;
-    Buffer unused;
+    CodeScope s = kernel_place(k);
     int main = find_kind(k, VALUE_TOTAL), apart = total_sizes(k, main);
     cut_signature(k);
-    buffer_init(&unused, 1 << 12);
-    kernel_scope(k, &s, &unused);
     const FormulaSpace *of = &k->f->space[k->f->value[k->f->value[main].arg[0]].space];
     s.row = apart ? kernel_row_of(of) : "i";
     s.col = kernel_col_of(of);
@@ -214,6 +199,4 @@ void template_total(FormulaKernel *k)
     else
         one_launch(k);
     grammar_analysis(g, "Memory bound: each element is read once.");
-    code_release(&s);
-    buffer_release(&unused);
 }

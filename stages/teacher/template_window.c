@@ -14,38 +14,18 @@ typedef struct {
 
 static void set_result(Window *t, const char *sum)
 {
-    FormulaKernel *k = t->k;
-    CodeScope s;
-    Buffer unused;
-    char name[24];
-    snprintf(name, sizeof name, k->number > 1 ? "apply%d" : "apply", k->number);
-    buffer_init(&unused, 1 << 12);
-    kernel_scope(k, &s, &unused);
+    CodeScope s = kernel_place(t->k);
     s.col = "col";
-    char *result = kernel_expression(k, &s, k->result, t->window, sum, name);
-    grammar_set(k->g, "result", result);
-    free(result);
-    code_release(&s);
-    buffer_release(&unused);
+    kernel_set(t->k, "result", &s, (KernelText){t->k->result, t->window, sum, "apply"});
 }
 
 /* Sets the text of an element of the argument, for which statements may be needed in a function. */
 static void set_element(Window *t, const FormulaValue *window)
 {
-    FormulaKernel *k = t->k;
-    CodeScope s;
-    Buffer unused;
-    char name[24];
-    snprintf(name, sizeof name, k->number > 1 ? "before%d" : "before", k->number);
-    buffer_init(&unused, 1 << 12);
-    kernel_scope(k, &s, &unused);
+    CodeScope s = kernel_place(t->k);
     s.full = "at";
     s.col = t->w->dims == 3 ? "((pz * in_high + py) * in_wide + px)" : "(py * in_wide + px)";
-    char *element = kernel_expression(k, &s, window->arg[0], -1, "", name);
-    grammar_set(k->g, "element", element);
-    free(element);
-    code_release(&s);
-    buffer_release(&unused);
+    kernel_set(t->k, "element", &s, (KernelText){window->arg[0], -1, "", "before"});
 }
 
 /* The place along one dimension: "oy * 2 + dy - 1". */

@@ -175,12 +175,11 @@ static int train_here(const LearnOptions *o, Example *ex, long n, double kl, Err
         p = *o->start;
     else if (engine_policy(o->engine, o->base, &p, err))
         return -1;
-    int rc = -(engine_adapter(o->engine, t.seed, p.model, err) || file_mkdirs(o->output, err));
-    if (!rc && n) rc = old_logprobs(p.model, &t.loss, ex, n, err);
-    if (!rc && n == 0)
-        log_warn("nothing to learn from in this round: the weights stay as they are");
-    if (!rc && n) rc = training_run(p.model, ex, n, &t, metrics, err);
-    if (!rc && !ranks_rank()) rc = save_alone(o, &p, metrics, n > 0, err);
+    if (n == 0) log_warn("nothing to learn from in this round: the weights stay as they are");
+    int rc = -(engine_adapter(o->engine, t.seed, p.model, err) || file_mkdirs(o->output, err) ||
+               (n && (old_logprobs(p.model, &t.loss, ex, n, err) ||
+                      training_run(p.model, ex, n, &t, metrics, err))) ||
+               (!ranks_rank() && save_alone(o, &p, metrics, n > 0, err)));
     if (!rc) training_forget(&t);
     policy_release(&p);
     return rc;
@@ -206,7 +205,7 @@ static int train_outside(const LearnOptions *o, Example *ex, long n, Error *err)
 int learn_inputs(const char *samples, const char *verdicts, const char *base, const char *history,
                  ArtifactSpec *out, Error *err)
 {
-    return -(artifact_spec_input(out, samples, err) || artifact_spec_input(out, verdicts, err) ||
+    return -(config_inputs(out, (const char *[]){samples, verdicts}, 2, err) ||
              manifest_input(base, out, err) || history_inputs(history, out, err));
 }
 
