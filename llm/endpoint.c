@@ -117,17 +117,17 @@ static int init(LlmEndpoint *e, const LlmOptions *opt, const char *route, Error 
     /* An empty Expect: bodies above 1 MB would otherwise wait for a 100-continue. */
     char agent[80];
     snprintf(agent, sizeof agent, "User-Agent: quern/%s", quern_version);
-    int rc = add_header(e, "Content-Type: application/json") || add_header(e, "Expect:") ||
-             add_header(e, agent);
-    if (opt->api == LLM_ANTHROPIC) rc = rc || add_header(e, "anthropic-version: 2023-06-01");
+    int failed = add_header(e, "Content-Type: application/json") || add_header(e, "Expect:") ||
+                 add_header(e, agent) ||
+                 (opt->api == LLM_ANTHROPIC && add_header(e, "anthropic-version: 2023-06-01"));
     if (e->key) {
         char *line = memory_printf(
             opt->api == LLM_ANTHROPIC ? "x-api-key: %s" : "Authorization: Bearer %s", e->key);
-        rc = rc || add_header(e, line);
+        failed = failed || add_header(e, line);
         explicit_bzero(line, strlen(line));
         free(line);
     }
-    if (!rc) return 0;
+    if (!failed) return 0;
     llm_endpoint_release(e);
     return error_set(err, ERROR_MEMORY, "out of memory for the headers");
 }

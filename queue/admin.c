@@ -6,17 +6,17 @@
 #include "base/clock.h"
 #include "queue/store.h"
 
-int queue_status(Queue *q, QueueStatus *out, int max, int *n, Error *err)
+int queue_status(Queue *q, QueueStatus *out, int max, Error *err)
 {
     Command c;
+    int n = 0;
     redisReply *r = NULL;
     queue_function(q, &c, "status");
     if (queue_call(q, &c, &r, err)) return -1;
-    *n = 0;
-    for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i < r->elements && *n < max; i++) {
+    for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i < r->elements && n < max; i++) {
         const redisReply *e = r->element[i];
         if (e->type != REDIS_REPLY_ARRAY || e->elements != 7) continue;
-        QueueStatus *s = &out[(*n)++];
+        QueueStatus *s = &out[n++];
         snprintf(s->device_class, sizeof s->device_class, "%s", reply_text(e->element[0]));
         s->waiting = (long)e->element[1]->integer;
         s->leased = (long)e->element[2]->integer;
@@ -26,7 +26,7 @@ int queue_status(Queue *q, QueueStatus *out, int max, int *n, Error *err)
         s->malformed = (long)e->element[6]->integer;
     }
     freeReplyObject(r);
-    return 0;
+    return n;
 }
 
 int queue_quarantine(Queue *q, const char *where, const char *device_class, const char *reason,
@@ -98,9 +98,9 @@ static void add_worker(const redisReply *r, double within_s, QueueWorker *out, i
 }
 
 int queue_workers(Queue *q, const char *device_class, double within_s, QueueWorker *out, int max,
-                  int *n, Error *err)
+                  Error *err)
 {
-    *n = 0;
+    int n = 0;
     for (int urgent = 0; urgent < 2; urgent++) {
         QueueKey stream;
         Command c = {0};
@@ -114,11 +114,11 @@ int queue_workers(Queue *q, const char *device_class, double within_s, QueueWork
             return error_set(err, none.code, "%s", none.text);
         }
         for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i < r->elements; i++)
-            add_worker(r->element[i], within_s, out, max, n);
+            add_worker(r->element[i], within_s, out, max, &n);
         freeReplyObject(r);
     }
-    qsort(out, (size_t)*n, sizeof *out, by_worker);
-    return 0;
+    qsort(out, (size_t)n, sizeof *out, by_worker);
+    return n;
 }
 
 static int by_where(const void *a, const void *b)
@@ -126,20 +126,20 @@ static int by_where(const void *a, const void *b)
     return strcmp(((const QueueSick *)a)->where, ((const QueueSick *)b)->where);
 }
 
-int queue_quarantined(Queue *q, QueueSick *out, int max, int *n, Error *err)
+int queue_quarantined(Queue *q, QueueSick *out, int max, Error *err)
 {
+    int n = 0;
     QueueKey sick;
     Command c = {0};
     redisReply *r = NULL;
     queue_key(q, sick, "sick", NULL);
     command_texts(&c, "HGETALL", sick, NULL);
     if (queue_call(q, &c, &r, err)) return -1;
-    *n = 0;
-    for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i + 1 < r->elements && *n < max; i += 2)
-        read_sick(reply_text(r->element[i]), reply_text(r->element[i + 1]), &out[(*n)++]);
+    for (size_t i = 0; r->type == REDIS_REPLY_ARRAY && i + 1 < r->elements && n < max; i += 2)
+        read_sick(reply_text(r->element[i]), reply_text(r->element[i + 1]), &out[n++]);
     freeReplyObject(r);
-    qsort(out, (size_t)*n, sizeof *out, by_where);
-    return 0;
+    qsort(out, (size_t)n, sizeof *out, by_where);
+    return n;
 }
 
 int queue_retry(Queue *q, long *revived, Error *err)

@@ -394,12 +394,10 @@ static int has_kept(Queue *q)
     enum { MAX_CLASSES = 64 };
     QueueStatus s[MAX_CLASSES];
     QueueSick sick;
-    int n = 0, n_sick = 0;
-    if (queue_status(q, s, MAX_CLASSES, &n, NULL) || queue_quarantined(q, &sick, 1, &n_sick, NULL))
-        return 1;
+    int n = queue_status(q, s, MAX_CLASSES, NULL);
     for (int i = 0; i < n; i++)
         if (s[i].dead) return 1;
-    return n == MAX_CLASSES || n_sick;
+    return n < 0 || n == MAX_CLASSES || queue_quarantined(q, &sick, 1, NULL);
 }
 
 /* in_order: the command ended by itself, so there is time to compact the queue's data. */

@@ -148,24 +148,25 @@ typedef struct {
     long malformed;  /* entries that were no jobs, and results that were malformed */
     double oldest_s; /* age of the oldest entry */
 } QueueStatus;
-/* One element a class, sorted by name, at most max. */
-int queue_status(Queue *q, QueueStatus *out, int max, int *n, Error *err);
+/* One element a class, sorted by name. This list and the next two: at most max; returns how many, or
+ * -1. */
+int queue_status(Queue *q, QueueStatus *out, int max, Error *err);
 
 typedef struct {
     char name[128]; /* the consumer's: "HOST:..." */
     long leased;
     double idle_s; /* since it last asked or renewed */
 } QueueWorker;
-/* The consumers of a class that have asked within `within_s` seconds, sorted by name, at most max. */
+/* The consumers of a class that have asked within `within_s` seconds, sorted by name. */
 int queue_workers(Queue *q, const char *device_class, double within_s, QueueWorker *out, int max,
-                  int *n, Error *err);
+                  Error *err);
 
 typedef struct {
     char where[128], device_class[64], reason[600];
     double at; /* clock_unix */
 } QueueSick;
-/* The devices out of service, sorted by name, at most max. */
-int queue_quarantined(Queue *q, QueueSick *out, int max, int *n, Error *err);
+/* The devices out of service, sorted by name. */
+int queue_quarantined(Queue *q, QueueSick *out, int max, Error *err);
 
 int queue_retry(Queue *q, long *revived, Error *err); /* put dead jobs back on their streams */
 int queue_purge(Queue *q, Error *err);                /* delete everything under {NAME.VERSION} */

@@ -233,18 +233,17 @@ static TakeResult read_jobs(Taker *t, const redisReply *r, QueueJob *job, Error 
     for (size_t i = 0; i < r->elements; i++) {
         QueueJob next = {0};
         int rc = read_entry(t, r->element[i], &next, err);
+        if (rc < 0) return TAKE_ERROR;
         if (rc > 0) {
             if (discard(t->q, &next, err) == TAKE_ERROR) return TAKE_ERROR;
-            continue;
-        }
-        if (!rc && result == TAKE_NONE) {
+        } else if (result == TAKE_NONE) {
             *job = next;
             result = TAKE_JOB;
-            continue;
+        } else {
+            rc = queue_hand_back(t->q, &next, err);
+            queue_job_release(&next);
+            if (rc < 0) return TAKE_ERROR;
         }
-        if (!rc) rc = queue_hand_back(t->q, &next, err);
-        queue_job_release(&next);
-        if (rc < 0) return TAKE_ERROR;
     }
     return result;
 }

@@ -59,10 +59,9 @@ static int status(Queue *q, int as_json, Error *err)
 {
     static QueueStatus s[MAX_CLASSES];
     static QueueSick sick[MAX_SICK];
-    int n = 0, n_sick = 0;
-    if (queue_status(q, s, MAX_CLASSES, &n, err) ||
-        queue_quarantined(q, sick, MAX_SICK, &n_sick, err))
-        return -1;
+    int n = queue_status(q, s, MAX_CLASSES, err),
+        n_sick = n < 0 ? -1 : queue_quarantined(q, sick, MAX_SICK, err);
+    if (n_sick < 0) return -1;
     if (as_json)
         print_json(s, n, sick, n_sick);
     else
@@ -105,14 +104,14 @@ static int top(Queue *q, double window_s, Error *err)
     static QueueSick sick[MAX_SICK];
     static QueueWorker workers[MAX_WORKERS];
     static Host hosts[MAX_HOSTS];
-    int n_before = 0, n = 0, n_sick = 0, n_hosts = 0;
     double began = clock_seconds();
-    if (queue_status(q, before, MAX_CLASSES, &n_before, err)) return -1;
+    int n_before = queue_status(q, before, MAX_CLASSES, err), n_hosts = 0;
+    if (n_before < 0) return -1;
     clock_sleep(window_s);
     double minutes = (clock_seconds() - began) / 60;
-    if (queue_status(q, s, MAX_CLASSES, &n, err) ||
-        queue_quarantined(q, sick, MAX_SICK, &n_sick, err))
-        return -1;
+    int n = queue_status(q, s, MAX_CLASSES, err),
+        n_sick = n < 0 ? -1 : queue_quarantined(q, sick, MAX_SICK, err);
+    if (n_sick < 0) return -1;
     printf("%-24s %9s %9s %9s %9s %12s\n", "class", "waiting", "leased", "done", "dead",
            "jobs a min");
     for (int i = 0; i < n; i++) {
@@ -121,9 +120,8 @@ static int top(Queue *q, double window_s, Error *err)
             if (!strcmp(before[k].device_class, s[i].device_class)) done -= before[k].done;
         printf("%-24s %9ld %9ld %9ld %9ld %12.1f\n", s[i].device_class, s[i].waiting, s[i].leased,
                s[i].done, s[i].dead, (double)done / minutes);
-        int n_workers = 0;
-        if (queue_workers(q, s[i].device_class, HEARD_S, workers, MAX_WORKERS, &n_workers, err))
-            return -1;
+        int n_workers = queue_workers(q, s[i].device_class, HEARD_S, workers, MAX_WORKERS, err);
+        if (n_workers < 0) return -1;
         for (int k = 0; k < n_workers; k++) {
             Host *h = host_of(hosts, &n_hosts, &workers[k]);
             if (!h) continue;

@@ -201,10 +201,9 @@ static void read_workers(RunStatus *s, Queue *q)
 {
     static QueueWorker found[STATUS_MAX_WORKERS];
     for (int c = 0; c < s->n_classes; c++) {
-        int n = 0;
-        if (queue_workers(q, s->classes[c].device_class, WORKER_IDLE_S, found, STATUS_MAX_WORKERS,
-                          &n, NULL))
-            return;
+        int n = queue_workers(q, s->classes[c].device_class, WORKER_IDLE_S, found,
+                              STATUS_MAX_WORKERS, NULL);
+        if (n < 0) return;
         s->workers = memory_grow(s->workers, (size_t)(s->n_workers + n) + 1, sizeof *s->workers);
         for (int i = 0; i < n; i++) {
             s->workers[s->n_workers].worker = found[i];
@@ -221,8 +220,11 @@ int run_status_queue(RunStatus *s, const char *url)
         return 0;
     queue_set_patience(q, 1);
     s->sick = memory_array(MAX_SICK, sizeof *s->sick);
-    s->has_queue = !queue_status(q, s->classes, STATUS_MAX_CLASSES, &s->n_classes, NULL) &&
-                   !queue_quarantined(q, s->sick, MAX_SICK, &s->n_sick, NULL);
+    int classes = queue_status(q, s->classes, STATUS_MAX_CLASSES, NULL),
+        sick = queue_quarantined(q, s->sick, MAX_SICK, NULL);
+    s->has_queue = classes >= 0 && sick >= 0;
+    s->n_classes = s->has_queue ? classes : 0;
+    s->n_sick = s->has_queue ? sick : 0;
     if (s->has_queue) read_workers(s, q);
     queue_close(q);
     return s->has_queue;

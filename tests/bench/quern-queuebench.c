@@ -75,8 +75,7 @@ static int wait_all(Queue *q, long jobs, Error *err)
 {
     for (;;) {
         QueueStatus s = {.done = 0};
-        int n = 0;
-        if (queue_status(q, &s, 1, &n, err)) return -1;
+        if (queue_status(q, &s, 1, err) < 0) return -1;
         if (s.done == jobs && s.waiting + s.leased == 0) return 0;
         if (s.done > jobs)
             return error_set(err, ERROR_INVALID, "%ld jobs gave %ld results", jobs, s.done);
@@ -162,11 +161,10 @@ int main(int argc, char **argv)
         error_errno(&err, "cannot make a directory in /tmp");
         log_die(&err);
     }
-    int rc = server_prepare(&server, dir ? dir : made, &err);
-    if (!rc) rc = server_start(&server, &err);
-    if (!rc) rc = measure(server.url, jobs, workers, body_bytes, &err);
+    int failed = server_prepare(&server, dir ? dir : made, &err) || server_start(&server, &err) ||
+                 measure(server.url, jobs, workers, body_bytes, &err);
     server_release(&server);
     if (!dir) file_remove_tree(made, NULL);
-    if (rc) log_die(&err);
+    if (failed) log_die(&err);
     return log_close(0);
 }

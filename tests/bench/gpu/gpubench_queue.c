@@ -113,17 +113,13 @@ static void drop_unknown(GpuBenchList *l, const TaskSet *tasks)
 static int gather(Sustained *s, const TaskSet *tasks, int n, Error *err)
 {
     GpuBenchList tests = {0};
-    int rc = 0;
-    if (!s->b->sets)
-        rc = gpubench_files(s->b, "tests/fixtures/kernels/*.cu", &tests, err) ||
-                     gpubench_files(s->b, "tests/cheats/*.cu", &tests, err)
-                 ? -1
-                 : 0;
+    int failed = !s->b->sets && (gpubench_files(s->b, "tests/fixtures/kernels/*.cu", &tests, err) ||
+                                 gpubench_files(s->b, "tests/cheats/*.cu", &tests, err));
     drop_unknown(&tests, tasks);
     int from_tests = tests.n < n / 8 ? tests.n : n / 8;
     shuffle(&tests);
-    if (!rc) rc = gpubench_teacher(s->b, n - from_tests, teacher_mistakes, &s->list, err);
-    for (int i = 0; i < from_tests && !rc; i++) {
+    failed = failed || gpubench_teacher(s->b, n - from_tests, teacher_mistakes, &s->list, err);
+    for (int i = 0; i < from_tests && !failed; i++) {
         s->list.items = memory_grow(s->list.items, (size_t)s->list.n + 1, sizeof *s->list.items);
         s->list.items[s->list.n] = tests.items[i];
         s->list.items[s->list.n++].source = memory_strdup(tests.items[i].source);
@@ -136,7 +132,7 @@ static int gather(Sustained *s, const TaskSet *tasks, int n, Error *err)
         free(s->list.items[i].source);
         s->list.items[i].source = distinct;
     }
-    return rc;
+    return failed ? -1 : 0;
 }
 
 static int enqueue(Sustained *s, const TaskSet *tasks, const char *device_class, Error *err)
@@ -146,7 +142,7 @@ static int enqueue(Sustained *s, const TaskSet *tasks, const char *device_class,
         QueueNew jobs[BATCH];
         QueueState states[BATCH];
         Buffer bodies[BATCH];
-        int n = 0, rc = 0;
+        int n = 0, failed = 0;
         for (; n < BATCH && s->n + n < s->list.n; n++) {
             const GpuBenchCandidate *c = &s->list.items[s->n + n];
             const Task *t = taskset_find(tasks, c->task, strlen(c->task));
@@ -158,12 +154,12 @@ static int enqueue(Sustained *s, const TaskSet *tasks, const char *device_class,
             char *key = s->items[s->n + n].key;
             job_key(&job, key);
             buffer_init(&bodies[n], QUEUE_MAX_BODY);
-            rc = rc ? rc : job_encode(&job, &bodies[n], err);
+            failed |= job_encode(&job, &bodies[n], err);
             jobs[n] = (QueueNew){device_class, key, bodies[n].data, bodies[n].len, 0};
         }
-        if (!rc) rc = queue_enqueue(s->queue, jobs, (size_t)n, states, err);
+        failed = failed || queue_enqueue(s->queue, jobs, (size_t)n, states, err);
         for (int i = 0; i < n; i++) buffer_release(&bodies[i]);
-        if (rc) return -1;
+        if (failed) return -1;
         s->n += n;
     }
     return 0;
@@ -368,29 +364,26 @@ static int run(Sustained *s, Error *err)
     TaskSet tasks;
     if (ask_device(s, class, sizeof class, err) || taskset_load(NULL, s->b->sets, &tasks, err))
         return -1;
-    int rc = gather(s, &tasks, (int)s->b->sustained, err) ||
-                     server_prepare(&s->server, s->dir, err) || server_start(&s->server, err) ||
-                     queue_open(s->server.url, NULL, VERDICT_HARNESS, &s->queue, err) ||
-                     enqueue(s, &tasks, class, err)
-                 ? -1
-                 : 0;
+    int failed = gather(s, &tasks, (int)s->b->sustained, err) ||
+                 server_prepare(&s->server, s->dir, err) || server_start(&s->server, err) ||
+                 queue_open(s->server.url, NULL, VERDICT_HARNESS, &s->queue, err) ||
+                 enqueue(s, &tasks, class, err);
     taskset_release(&tasks);
-    if (rc) return rc;
+    if (failed) return -1;
     /* The time limit starts after the generation of candidates. */
     if (s->b->until > 0) s->b->until = clock_seconds() + s->b->limit_s;
     s->start = clock_seconds();
-    rc = start_evald(s, err);
-    if (!rc) rc = wait_for_all(s, err);
+    failed = start_evald(s, err) || wait_for_all(s, err);
     double wall = clock_seconds() - s->start;
     stop_evald(s);
     if (s->done) {
         if (s->done == s->n) wall = s->heard; /* without the evaluator's end */
         print_rates(s, wall);
         print_busy(s, wall);
-    } else if (!rc) {
-        rc = error_set(err, ERROR_INVALID, "nothing was judged");
+    } else if (!failed) {
+        return error_set(err, ERROR_INVALID, "nothing was judged");
     }
-    return rc;
+    return failed ? -1 : 0;
 }
 
 int gpubench_sustained(GpuBench *b, Error *err)

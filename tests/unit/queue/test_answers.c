@@ -99,7 +99,7 @@ static void ask_everything(Queue *q)
     QueueService service;
     const QueueNew new = {"sim:a", "k", "x", 1, 0};
     const QueueConsumer consumer = {"w", classes, 1, no_dead, NULL};
-    int n, gone;
+    int gone;
     queue_enqueue(q, &new, 1, &state, &err);
     queue_refuse(q, &new, "r", 1, &err);
     queue_poll(q, &key, 1, &result, &err);
@@ -108,8 +108,8 @@ static void ask_everything(Queue *q)
     assert_int_not_equal(queue_take(q, &consumer, 0.01, &job, &err), 1);
     queue_service(q, "sim:a", "u", &service, &err);
     queue_withdraw(q, "k", &gone, &err);
-    queue_status(q, status, 4, &n, &err);
-    queue_quarantined(q, sick, 4, &n, &err);
+    queue_status(q, status, 4, &err);
+    queue_quarantined(q, sick, 4, &err);
     queue_serves(q, "here", 1, &err);
     queue_purge(q, &err);
 }

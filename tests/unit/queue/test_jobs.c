@@ -16,7 +16,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "eval/serve/job.h"
 #include "queue/queue.h"
 #include "queue/server.h"
 
@@ -94,9 +93,8 @@ static Polled poll_one(Queue *q, const char *key)
 static QueueStatus status_of(Queue *q)
 {
     QueueStatus s[4] = {{{0}, 0, 0, 0, 0, 0}};
-    int n = 0;
     Error err = {0};
-    if (queue_status(q, s, 4, &n, &err)) fail_msg("%s", err.text);
+    if (queue_status(q, s, 4, &err) < 0) fail_msg("%s", err.text);
     return s[0];
 }
 
@@ -417,33 +415,26 @@ static void test_quarantine(void **state)
     (void)state;
     Error err = {0};
     QueueSick sick[4];
-    int n = -1;
     Queue *q = open_queue("sick");
-    assert_int_equal(queue_quarantined(q, sick, 4, &n, &err), 0);
-    assert_int_equal(n, 0);
+    assert_int_equal(queue_quarantined(q, sick, 4, &err), 0);
     assert_int_equal(queue_quarantine(q, "b cuda:1", "NVIDIA H200", "Xid 79", &err), 0);
     assert_int_equal(queue_quarantine(q, "a cuda:0", "NVIDIA H200", "Xid 48", &err), 0);
     assert_int_equal(queue_quarantine(q, "a cuda:0", "NVIDIA L40", "it hangs", &err), 0);
-    assert_int_equal(queue_quarantined(q, sick, 4, &n, &err), 0);
-    assert_int_equal(n, 2);
+    assert_int_equal(queue_quarantined(q, sick, 4, &err), 2);
     assert_string_equal(sick[0].where, "a cuda:0");
     assert_string_equal(sick[0].device_class, "NVIDIA L40");
     assert_string_equal(sick[0].reason, "it hangs");
     assert_string_equal(sick[1].where, "b cuda:1");
-    assert_int_equal(queue_quarantined(q, sick, 1, &n, &err), 0);
-    assert_int_equal(n, 1);
+    assert_int_equal(queue_quarantined(q, sick, 1, &err), 1);
     assert_true(sick[0].at > clock_unix() - 60 && sick[0].at <= clock_unix());
     /* A worker that started earlier does not remove the record. */
     assert_int_equal(queue_serves(q, "a cuda:0", sick[0].at, &err), 0);
-    assert_int_equal(queue_quarantined(q, sick, 4, &n, &err), 0);
-    assert_int_equal(n, 2);
+    assert_int_equal(queue_quarantined(q, sick, 4, &err), 2);
     assert_int_equal(queue_serves(q, "a cuda:0", clock_unix() + 1, &err), 0);
     assert_int_equal(queue_serves(q, "a cuda:0", clock_unix() + 1, &err), 0);
-    assert_int_equal(queue_quarantined(q, sick, 4, &n, &err), 0);
-    assert_int_equal(n, 1);
+    assert_int_equal(queue_quarantined(q, sick, 4, &err), 1);
     assert_int_equal(queue_purge(q, &err), 0);
-    assert_int_equal(queue_quarantined(q, sick, 4, &n, &err), 0);
-    assert_int_equal(n, 0);
+    assert_int_equal(queue_quarantined(q, sick, 4, &err), 0);
     queue_close(q);
 }
 

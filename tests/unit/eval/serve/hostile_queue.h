@@ -176,9 +176,9 @@ static inline void add_entry(int n_fields, const char **fields, const size_t *le
 static inline long malformed(void)
 {
     QueueStatus s[4];
-    int n = 0;
     Error err;
-    if (queue_status(queue, s, 4, &n, &err)) fail_msg("%s", err.text);
+    int n = queue_status(queue, s, 4, &err);
+    if (n < 0) fail_msg("%s", err.text);
     return n ? s[0].malformed : 0;
 }
 
