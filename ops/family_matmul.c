@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "ops/op_product.h"
-#include "ops/op_product_text.h"
 
 /* What an operator says of its call: the sides a, b, d and the letters of c in side[PRODUCT_C]. */
 typedef int Describe(const OpCall *c, Product *p, Error *err);

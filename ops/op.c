@@ -119,18 +119,10 @@ static const char *const aliases[][2] = {
     {"aten.true_divide_.Tensor", "aten.div_.Tensor"},
 };
 
-const char *op_alias(int i, const char **of)
-{
-    if (i < 0 || i >= (int)(sizeof aliases / sizeof *aliases)) return NULL;
-    *of = aliases[i][1];
-    return aliases[i][0];
-}
-
 const Op *op_find(const char *name, Error *err)
 {
-    const char *alias, *of;
-    for (int i = 0; (alias = op_alias(i, &of)); i++)
-        if (!strcmp(name, alias)) name = of;
+    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+        if (!strcmp(name, aliases[i][0])) name = aliases[i][1];
     const char *names[MAX_OPS];
     int n = 0;
     const Op *op;
@@ -343,8 +335,6 @@ int op_flops(const OpCall *c, double *out, Error *err)
     *out = cost.flops;
     return rc;
 }
-
-const char op_plain_head[] = "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n";
 
 int op_plain(const OpCall *c, OpPlain *out, Error *err)
 {

@@ -160,7 +160,6 @@ OpFamily search_family(void);
 OpFamily select_family(void);
 
 const Op *op_find(const char *name, Error *err); /* UNKNOWN_NAME says which name comes near */
-const char *op_alias(int i, const char **of); /* another name of an operator; NULL: past the last */
 const Op *op_at(int i);
 
 /* Binds arguments. keyword[i] NULL: positional. Fills c whole; tensors must be set with
@@ -171,10 +170,9 @@ int op_bind(OpCall *c, const char *const *keyword, const OpValue *values, int n,
 int op_infer(OpCall *c, Error *err);
 int op_cost(const OpCall *c, OpCost *out, Error *err);
 int op_flops(const OpCall *c, double *out, Error *err); /* in little time, whatever the sizes */
-/* Appends the plain kernels of an inferred call: none where all results are views. The source begins
- * with op_plain_head. UNSUPPORTED: no plain kernel is known. */
+/* Appends the plain kernels of an inferred call: none where all results are views. The source
+ * needs cuda_bf16.h and cuda_fp16.h. UNSUPPORTED: no plain kernel is known. */
 int op_plain(const OpCall *c, OpPlain *out, Error *err);
-extern const char op_plain_head[];
 /* The library's route of an inferred call: 1, 0 or -1 as Op.route. out->kernels is set by the caller. */
 int op_route(const OpCall *c, OpRoute *out, Error *err);
 int op_is_view(const OpCall *c); /* result 0 is the memory of an input, unchanged */

@@ -1,7 +1,7 @@
 /* The plain kernel of a product: 256 threads compute a tile of 16 R x 16 C elements, each thread R x C of
  * them, from slices of 16 terms in shared memory, summed in float (double for double). A product with
  * one row or one column has a block an element. Sizes, steps and offsets are constants of the text. */
-#include "ops/op_product_text.h"
+#include "ops/op_product.h"
 
 #include <stdio.h>
 #include <stdlib.h>

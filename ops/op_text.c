@@ -61,6 +61,25 @@ char *text_library(OpRoute *out, const char *library, size_t *size, Error *err)
     return call->arguments;
 }
 
+void text_operand_named(TextOperands *o, const char *name)
+{
+    size_t n = strlen(name), len = strlen(o->text);
+    for (const char *at = o->text; n && *at; at += strspn(at, " ")) {
+        size_t word = strcspn(at, " ");
+        if (word == n && !memcmp(at, name, n)) return;
+        at += word;
+    }
+    if (n && len + n + 2 <= sizeof o->text)
+        snprintf(o->text + len, sizeof o->text - len, "%s%s", len ? " " : "", name);
+}
+
+void text_operand(TextOperands *o, char kind, int index)
+{
+    char name[16];
+    snprintf(name, sizeof name, "%c%d", kind, index);
+    text_operand_named(o, name);
+}
+
 /* A size as an operand: 8 bytes in the argument, whatever the text makes of it. */
 static int number_operand(OpPlain *out, OpLaunch *l, const char *name, Error *err)
 {

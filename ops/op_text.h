@@ -11,6 +11,14 @@ const char *text_type(Dtype d);
 const char *text_cast(Dtype from, Dtype to); /* "(float)" where a half type is on one side */
 void text_number(Buffer *b, double v);       /* a literal, also of NaN and infinities */
 
+/* A list of operands in which no name is twice. A name that does not fit is dropped: the kernel then does not
+ * compile. */
+typedef struct {
+    char text[256]; /* "x0 x1 t0 y0" */
+} TextOperands;
+void text_operand(TextOperands *o, char kind, int index);
+void text_operand_named(TextOperands *o, const char *name); /* "": nothing */
+
 /* What a kernel is launched with. operands are names as in OpLaunch.arguments, "x0 x1 y0 t0"; NULL stands for
  * all inputs and results. Inputs are const. A size that eager PyTorch's kernel learns at run time is an
  * operand too: "width=512" is an int in the text, "width:512" a long long. A last "t" is the round of a

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "ops/op_product_text.h"
+#include "ops/op_product.h"
 #include "ops/op_text.h"
 
 enum { QUERY, KEY, VALUE, MASK, OPERANDS };

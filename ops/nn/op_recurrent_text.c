@@ -8,7 +8,7 @@
 #include "base/embed.h"
 #include "base/part.h"
 #include "ops/nn/op_recurrent.h"
-#include "ops/op_product_text.h"
+#include "ops/op_product.h"
 #include "ops/op_text.h"
 
 EMBED(op_recurrent_cu, "ops/nn/op_recurrent_text.cu")
@@ -82,18 +82,6 @@ static int input_product(const Writer *w, int layer, int direction, const Flow *
     }
     product_groups(&p, 0);
     return product_plain(&p, w->out, err);
-}
-
-/* Adds a name to a list, once. */
-static void name_add(char *list, size_t size, char kind, int index)
-{
-    char name[8], *at = list;
-    size_t n = (size_t)snprintf(name, sizeof name, "%c%d", kind, index), len = strlen(list);
-    while ((at = strstr(at, name))) {
-        if (at[n] == ' ' || !at[n]) return;
-        at += n;
-    }
-    snprintf(list + len, size - len, "%s%s", len ? " " : "", name);
 }
 
 /* The state before the first step, h or c, of entry `b` and element `j`. */
@@ -182,34 +170,35 @@ static void finish(const Writer *w, const Cell *cell, const Flow *f, int number,
                   stored_type);
 }
 
-static void operands(const Writer *w, int layer, const Flow *f, char *names, size_t size)
+static void operands(const Writer *w, int layer, const Flow *f, TextOperands *o)
 {
     const Recurrent *r = w->r;
     for (int d = 0; d < r->directions; d++) {
         Cell cell = recurrent_cell(r, layer, d);
-        name_add(names, size, 't', w->gates[d]);
-        name_add(names, size, 'x', cell.hidden);
-        if (r->biases) name_add(names, size, 'x', cell.hidden_bias);
-        if (r->c) name_add(names, size, 't', w->c[d]);
+        text_operand(o, 't', w->gates[d]);
+        text_operand(o, 'x', cell.hidden);
+        if (r->biases) text_operand(o, 'x', cell.hidden_bias);
+        if (r->c) text_operand(o, 't', w->c[d]);
     }
-    name_add(names, size, 'x', r->h_index);
-    if (r->c) name_add(names, size, 'x', r->c_index);
-    name_add(names, size, *f->to, f->to[1] - '0');
-    name_add(names, size, 'y', 1);
-    if (r->c) name_add(names, size, 'y', 2);
-    snprintf(names + strlen(names), size - strlen(names), " t");
+    text_operand(o, 'x', r->h_index);
+    if (r->c) text_operand(o, 'x', r->c_index);
+    text_operand(o, *f->to, f->to[1] - '0');
+    text_operand(o, 'y', 1);
+    if (r->c) text_operand(o, 'y', 2);
+    text_operand_named(o, "t");
 }
 
 /* A step of a layer: blockIdx.z is the direction. */
 static int step(const Writer *w, int layer, const Flow *f, Error *err)
 {
     const Recurrent *r = w->r;
-    char names[160] = "";
+    TextOperands names = {""};
     int64_t shares = (r->batch + ENTRIES - 1) / ENTRIES;
     int n = shares ? (int)((r->batch + shares - 1) / shares) : 0;
-    operands(w, layer, f, names, sizeof names);
+    operands(w, layer, f, &names);
     OpLaunch *l = text_begin(
-        w->out, &(TextHead){"recurrent_step", names, (r->hidden + WARPS - 1) / WARPS, 32 * WARPS},
+        w->out,
+        &(TextHead){"recurrent_step", names.text, (r->hidden + WARPS - 1) / WARPS, 32 * WARPS},
         err);
     if (!l) return -1;
     l->grid[1] = n ? (r->batch + n - 1) / n : 1;

@@ -5,7 +5,6 @@
 
 #include "base/memory.h"
 #include "ops/op_text.h"
-#include "ops/row/row_text.h"
 
 /* ---- maps of dimensions ---- */
 
@@ -215,12 +214,12 @@ static int plain_map(const OpCall *c, OpPlain *out, Error *err)
 {
     const OpTensor *y = &c->result[0];
     Buffer *b = out->source;
-    RowOperands o = {""};
+    TextOperands o = {""};
     int64_t inner = 1, step = 1;
     Map m;
     if (map_of(c, &m, err)) return -1;
-    row_operand(&o, 'x', (int)c->arg[0].integer[0]);
-    row_operand(&o, 'y', 0);
+    text_operand(&o, 'x', (int)c->arg[0].integer[0]);
+    text_operand(&o, 'y', 0);
     if (!text_each(out, "map", o.text, op_elements(y), err)) return -1;
     buffer_puts(b, "    long long f = 0;\n    bool inside = true;\n");
     for (int d = m.rank - 1; d >= 0; inner *= m.out[d], step *= m.in[d--]) {
@@ -384,14 +383,14 @@ static int plain_select(const OpCall *c, OpPlain *out, Error *err)
     OpTensor x = *op_tensor(c, 0);
     const OpTensor *y = &c->result[0];
     Buffer *b = out->source;
-    RowOperands o = {""};
+    TextOperands o = {""};
     Selector s[OP_MAX_RANK];
     int64_t direct[OP_MAX_RANK];
     int n = selectors(c, 0, s, direct);
     op_contiguous(&x);
-    row_operand(&o, 'x', (int)c->arg[0].integer[0]);
-    for (int i = 0; i < n; i++) row_operand(&o, 'x', s[i].tensor);
-    row_operand(&o, 'y', 0);
+    text_operand(&o, 'x', (int)c->arg[0].integer[0]);
+    for (int i = 0; i < n; i++) text_operand(&o, 'x', s[i].tensor);
+    text_operand(&o, 'y', 0);
     if (!text_each(out, "select", o.text, op_elements(y), err)) return -1;
     buffer_puts(b, "    long long f = ");
     text_strided(b, &(Strided){0, y->rank, y->size, direct}, "i");

@@ -11,7 +11,6 @@
 #include "base/embed.h"
 #include "base/part.h"
 #include "ops/op_text.h"
-#include "ops/row/row_text.h"
 
 EMBED(op_scan_cu, "ops/row/family_scan.cu")
 
@@ -135,9 +134,9 @@ static int totals_launch(const Scan *s, const Parts *p, OpPlain *out, Error *err
     const int64_t parts = p->n, part = p->each;
     const int t = p->t;
     Buffer *b = out->source;
-    RowOperands o = {""};
-    row_operand(&o, 'x', (int)c->arg[0].integer[0]);
-    row_operand(&o, 't', t);
+    TextOperands o = {""};
+    text_operand(&o, 'x', (int)c->arg[0].integer[0]);
+    text_operand(&o, 't', t);
     text_block_reduce(out);
     OpLaunch *l = begin(out, s, &(TextHead){"totals", o.text, s->rows, THREADS}, err);
     if (!l) return -1;
@@ -171,7 +170,7 @@ static void tile_text(Buffer *b, const OpCall *c, const Scan *s)
 static int scan_launches(const OpCall *c, const Scan *s, OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
-    RowOperands o = {""};
+    TextOperands o = {""};
     int64_t tiles = (s->n + TILE - 1) / TILE, parts = 1, part;
     int t = 0;
     Dtype y = c->result[0].dtype;
@@ -185,9 +184,9 @@ static int scan_launches(const OpCall *c, const Scan *s, OpPlain *out, Error *er
             totals_launch(s, &(Parts){parts, part, t}, out, err))
             return -1;
     }
-    row_operand(&o, 'x', (int)c->arg[0].integer[0]);
-    if (parts > 1) row_operand(&o, 't', t);
-    row_operand(&o, 'y', 0);
+    text_operand(&o, 'x', (int)c->arg[0].integer[0]);
+    if (parts > 1) text_operand(&o, 't', t);
+    text_operand(&o, 'y', 0);
     OpLaunch *l = begin(out, s, &(TextHead){"scan", o.text, s->rows, THREADS}, err);
     if (!l) return -1;
     l->grid[1] = parts;

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "ops/op_text.h"
-#include "ops/row/row_text.h"
 
 typedef enum { SCATTER_WRITE = 0, SCATTER_ADD = 1, SCATTER_LINES = 2 } ScatterKind;
 
@@ -121,11 +120,11 @@ static void cost(const OpCall *c, OpCost *out)
 
 /* ---- kernels ---- */
 
-static void operands(const OpCall *c, const Scatter *s, RowOperands *o)
+static void operands(const OpCall *c, const Scatter *s, TextOperands *o)
 {
-    row_operand(o, 'x', (int)c->arg[2].integer[0]);
-    if (s->source >= 0) row_operand(o, 'x', s->source);
-    row_operand(o, 'y', 0);
+    text_operand(o, 'x', (int)c->arg[2].integer[0]);
+    if (s->source >= 0) text_operand(o, 'x', s->source);
+    text_operand(o, 'y', 0);
 }
 
 /* The result is self. */
@@ -133,10 +132,10 @@ static int begin_launch(const OpCall *c, OpPlain *out, Error *err)
 {
     const OpTensor *x = op_tensor(c, 0), *y = &c->result[0];
     Buffer *b = out->source;
-    RowOperands o = {""};
+    TextOperands o = {""};
     if (c->op->flags & OP_IN_PLACE) return 0;
-    row_operand(&o, 'x', (int)c->arg[0].integer[0]);
-    row_operand(&o, 'y', 0);
+    text_operand(&o, 'x', (int)c->arg[0].integer[0]);
+    text_operand(&o, 'y', 0);
     if (!text_each(out, "scatter_begin", o.text, op_elements(y), err)) return -1;
     buffer_printf(b, "    y0[i] = x%lld[", (long long)c->arg[0].integer[0]);
     text_index(b, x, x->rank, x->size, "i");
@@ -180,7 +179,7 @@ static void value_text(const OpCall *c, const Scatter *s, Buffer *b)
 static int add_launch(const OpCall *c, const Scatter *s, OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
-    RowOperands o = {""};
+    TextOperands o = {""};
     Dtype d = c->result[0].dtype;
     const char *element = dtype_ctype(d);
     operands(c, s, &o);
@@ -197,7 +196,7 @@ static int add_launch(const OpCall *c, const Scatter *s, OpPlain *out, Error *er
 static int write_launch(const OpCall *c, const Scatter *s, OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
-    RowOperands o = {""};
+    TextOperands o = {""};
     operands(c, s, &o);
     if (!text_each(out, "scatter_write", o.text, s->n, err)) return -1;
     place_text(c, s, b);

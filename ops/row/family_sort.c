@@ -10,7 +10,6 @@
 #include "base/memory.h"
 #include "base/part.h"
 #include "ops/op_text.h"
-#include "ops/row/row_text.h"
 
 EMBED(op_sort_cu, "ops/row/family_sort.cu")
 
@@ -160,18 +159,18 @@ static void results_text(Buffer *b, const OpCall *c, const Sort *s, const char *
     buffer_printf(b, "        y%d[to] = %s;\n", s->index, i);
 }
 
-static void operands_of(const OpCall *c, const Sort *s, int in, RowOperands *o)
+static void operands_of(const OpCall *c, const Sort *s, int in, TextOperands *o)
 {
-    if (in) row_operand(o, 'x', (int)c->arg[0].integer[0]);
-    if (!in && s->value >= 0) row_operand(o, 'y', 0);
-    if (!in) row_operand(o, 'y', s->index);
+    if (in) text_operand(o, 'x', (int)c->arg[0].integer[0]);
+    if (!in && s->value >= 0) text_operand(o, 'y', 0);
+    if (!in) text_operand(o, 'y', s->index);
 }
 
 /* A block a row. */
 static int shared_launch(const OpCall *c, const Sort *s, OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
-    RowOperands o = {""};
+    TextOperands o = {""};
     int threads = s->places / 2;
     operands_of(c, s, 1, &o);
     operands_of(c, s, 0, &o);
@@ -191,10 +190,10 @@ static int shared_launch(const OpCall *c, const Sort *s, OpPlain *out, Error *er
 static int fill_launch(const OpCall *c, const Sort *s, const int t[2], OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
-    RowOperands o = {""};
+    TextOperands o = {""};
     operands_of(c, s, 1, &o);
-    row_operand(&o, 't', t[0]);
-    row_operand(&o, 't', t[1]);
+    text_operand(&o, 't', t[0]);
+    text_operand(&o, 't', t[1]);
     if (!begin(out, s, &(TextHead){"places", o.text, divided(s->rows * s->places, 256), 256}, err))
         return -1;
     Buffer x;
@@ -210,10 +209,10 @@ static int fill_launch(const OpCall *c, const Sort *s, const int t[2], OpPlain *
 static int step_launch(const Sort *s, const int t[2], OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
-    RowOperands o = {""};
-    row_operand(&o, 't', t[0]);
-    row_operand(&o, 't', t[1]);
-    row_operand_named(&o, "t");
+    TextOperands o = {""};
+    text_operand(&o, 't', t[0]);
+    text_operand(&o, 't', t[1]);
+    text_operand_named(&o, "t");
     OpLaunch *l = begin(
         out, s, &(TextHead){"exchange", o.text, divided(s->rows * s->places / 2, 256), 256}, err);
     if (!l) return -1;
@@ -226,10 +225,10 @@ static int step_launch(const Sort *s, const int t[2], OpPlain *out, Error *err)
 static int take_launch(const OpCall *c, const Sort *s, const int t[2], OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
-    RowOperands o = {""};
+    TextOperands o = {""};
     char v[48], i[48];
-    row_operand(&o, 't', t[0]);
-    row_operand(&o, 't', t[1]);
+    text_operand(&o, 't', t[0]);
+    text_operand(&o, 't', t[1]);
     operands_of(c, s, 0, &o);
     if (!begin(out, s, &(TextHead){"take", o.text, divided(s->rows * s->k, 256), 256}, err))
         return -1;

@@ -9,7 +9,6 @@
 #include "base/embed.h"
 #include "base/part.h"
 #include "ops/op_text.h"
-#include "ops/row/row_text.h"
 
 EMBED(op_nll_cu, "ops/row/op_nll.cu")
 
@@ -130,21 +129,21 @@ static void element(Buffer *b, const OpCall *c, const Nll *m)
     buffer_puts(b, "];\n        }\n");
 }
 
-static RowOperands inputs(const OpCall *c, const Nll *m)
+static TextOperands inputs(const OpCall *c, const Nll *m)
 {
-    RowOperands o = {""};
-    row_operand(&o, 'x', (int)c->arg[0].integer[0]);
-    row_operand(&o, 'x', (int)c->arg[1].integer[0]);
-    if (m->weight) row_operand(&o, 'x', (int)c->arg[2].integer[0]);
+    TextOperands o = {""};
+    text_operand(&o, 'x', (int)c->arg[0].integer[0]);
+    text_operand(&o, 'x', (int)c->arg[1].integer[0]);
+    if (m->weight) text_operand(&o, 'x', (int)c->arg[2].integer[0]);
     return o;
 }
 
 static int each_launch(const OpCall *c, const Nll *m, OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
-    RowOperands o = inputs(c, m);
-    row_operand(&o, 'y', 0);
-    if (two_results(c)) row_operand(&o, 'y', 1);
+    TextOperands o = inputs(c, m);
+    text_operand(&o, 'y', 0);
+    if (two_results(c)) text_operand(&o, 'y', 1);
     if (!text_each(out, "nll", o.text, m->n > 0 ? m->n : 1, err)) return -1;
     const char *type = dtype_ctype(m->x->dtype);
     if (two_results(c)) buffer_printf(b, "    if (i == 0) y1[0] = (%s)0.0f;\n", type);
@@ -172,15 +171,15 @@ static int sum_launch(const Nll *m, int64_t parts, const int *t, OpPlain *out, E
 {
     const OpCall *c = out->call;
     Buffer *b = out->source;
-    RowOperands o = inputs(c, m);
+    TextOperands o = inputs(c, m);
     char size[32];
     int64_t threads = 32;
     while (threads < MAX_THREADS && threads * 24 < m->n) threads *= 2; /* some 16 targets each */
-    if (parts == 1) row_operand(&o, 'y', 0);
-    if (parts == 1 && two_results(c)) row_operand(&o, 'y', 1);
-    for (int i = 0; parts > 1 && i < 2; i++) row_operand(&o, 't', t[i]);
+    if (parts == 1) text_operand(&o, 'y', 0);
+    if (parts == 1 && two_results(c)) text_operand(&o, 'y', 1);
+    for (int i = 0; parts > 1 && i < 2; i++) text_operand(&o, 't', t[i]);
     snprintf(size, sizeof size, "n:%lld", (long long)m->n);
-    row_operand_named(&o, size);
+    text_operand_named(&o, size);
     if (!text_begin(out, &(TextHead){"nll", o.text, parts, (int)threads}, err)) return -1;
     buffer_printf(
         b,
@@ -205,11 +204,11 @@ static int parts_launch(const Nll *m, int64_t parts, const int *t, OpPlain *out,
 {
     const OpCall *c = out->call;
     Buffer *b = out->source;
-    RowOperands o = {""};
-    row_operand(&o, 't', t[0]);
-    row_operand(&o, 't', t[1]);
-    row_operand(&o, 'y', 0);
-    if (two_results(c)) row_operand(&o, 'y', 1);
+    TextOperands o = {""};
+    text_operand(&o, 't', t[0]);
+    text_operand(&o, 't', t[1]);
+    text_operand(&o, 'y', 0);
+    if (two_results(c)) text_operand(&o, 'y', 1);
     if (!text_begin(out, &(TextHead){"nll_parts", o.text, 1, 256}, err)) return -1;
     part_fill(b, op_nll_cu, "parts", "type=%s;parts=%lld;sums=%d;weights=%d",
               text_type(m->x->dtype), (long long)parts, t[0], t[1]);

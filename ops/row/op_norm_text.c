@@ -10,7 +10,6 @@
 #include "base/part.h"
 #include "ops/op_text.h"
 #include "ops/row/op_norm.h"
-#include "ops/row/row_text.h"
 
 EMBED(op_norm_cu, "ops/row/op_norm_text.cu")
 
@@ -112,13 +111,13 @@ static void affine(Buffer *b, const Norm *m)
     buffer_puts(b, ");\n");
 }
 
-static void add_tensors(RowOperands *o, const Norm *m, int affine_too, int running_too)
+static void add_tensors(TextOperands *o, const Norm *m, int affine_too, int running_too)
 {
-    row_operand(o, 'x', m->x_index);
-    if (affine_too && m->weight) row_operand(o, 'x', m->weight_index);
-    if (affine_too && m->bias) row_operand(o, 'x', m->bias_index);
-    if (running_too) row_operand(o, 'x', m->mean_index);
-    if (running_too) row_operand(o, 'x', m->var_index);
+    text_operand(o, 'x', m->x_index);
+    if (affine_too && m->weight) text_operand(o, 'x', m->weight_index);
+    if (affine_too && m->bias) text_operand(o, 'x', m->bias_index);
+    if (running_too) text_operand(o, 'x', m->mean_index);
+    if (running_too) text_operand(o, 'x', m->var_index);
 }
 
 /* ---- layer and RMS norm ---- */
@@ -195,16 +194,16 @@ static int keep_statistics(const OpCall *c, const Norm *m, OpPlain *out, Saved *
 static int fours_launch(const OpCall *c, const Norm *m, OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
-    RowOperands o = {""};
+    TextOperands o = {""};
     Saved saved = {"", ""};
     char size[24];
     if (keep_statistics(c, m, out, &saved, err)) return -1;
     add_tensors(&o, m, 1, 0);
-    row_operand(&o, 'y', 0);
-    row_operand_named(&o, saved.mean);
-    row_operand_named(&o, saved.rstd);
+    text_operand(&o, 'y', 0);
+    text_operand_named(&o, saved.mean);
+    text_operand_named(&o, saved.rstd);
     snprintf(size, sizeof size, "n=%lld", (long long)m->n);
-    row_operand_named(&o, size);
+    text_operand_named(&o, size);
     moments_text(b);
     part_put(b, op_norm_cu, "fours_type");
     OpLaunch *l = text_begin(out, &(TextHead){"layer_norm", o.text, m->rows, 32}, err);
@@ -217,16 +216,16 @@ static int fours_launch(const OpCall *c, const Norm *m, OpPlain *out, Error *err
 static int one_launch(const OpCall *c, const Norm *m, OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
-    RowOperands o = {""};
+    TextOperands o = {""};
     Saved saved = {"", ""};
     int threads = m->n <= 512 ? 128 : m->n <= 1024 ? 256 : ROW_THREADS;
     const char *type = index_type(m);
     add_tensors(&o, m, 1, 0);
-    row_operand(&o, 'y', 0);
+    text_operand(&o, 'y', 0);
     if (c->n_results > 1) {
         saved = (Saved){"y1", "y2"};
-        row_operand(&o, 'y', 1);
-        row_operand(&o, 'y', 2);
+        text_operand(&o, 'y', 1);
+        text_operand(&o, 'y', 2);
     }
     moments_text(b);
     if (!text_begin(out, &(TextHead){"layer_norm", o.text, m->rows, threads}, err)) return -1;
@@ -245,17 +244,17 @@ static int one_launch(const OpCall *c, const Norm *m, OpPlain *out, Error *err)
 
 /* ---- statistics, then elements ---- */
 
-static void result_operands(RowOperands *o, const OpCall *c, const Norm *m, const Saved *saved)
+static void result_operands(TextOperands *o, const OpCall *c, const Norm *m, const Saved *saved)
 {
     if (m->results == NORM_UPDATED) {
-        row_operand(o, 'x', m->mean_index);
-        row_operand(o, 'x', m->var_index);
-        row_operand(o, 'y', 3);
-        row_operand(o, 'y', 4);
+        text_operand(o, 'x', m->mean_index);
+        text_operand(o, 'x', m->var_index);
+        text_operand(o, 'y', 3);
+        text_operand(o, 'y', 4);
     }
     (void)c;
-    row_operand_named(o, saved->mean);
-    row_operand_named(o, saved->rstd);
+    text_operand_named(o, saved->mean);
+    text_operand_named(o, saved->rstd);
 }
 
 /* Parts of a row, and scratch memory for the number of their elements, the mean and the squares. */
@@ -271,8 +270,8 @@ static int merge_launch(const Norm *m, const Splits *p, const Saved *saved, OpPl
     const int64_t splits = p->n;
     const int *t = p->t;
     Buffer *b = out->source;
-    RowOperands o = {""};
-    for (int i = 0; i < 3; i++) row_operand(&o, 't', t[i]);
+    TextOperands o = {""};
+    for (int i = 0; i < 3; i++) text_operand(&o, 't', t[i]);
     result_operands(&o, c, m, saved);
     if (!text_begin(out, &(TextHead){"moments_merge", o.text, m->rows, 32}, err)) return -1;
     part_fill(b, op_norm_cu, "merge", "type=%s;splits=%lld;n=%d;mean=%d;m2=%d", type_of(m),
@@ -285,7 +284,7 @@ static int statistics_launch(const OpCall *c, const Norm *m, const Saved *saved,
                              Error *err)
 {
     Buffer *b = out->source;
-    RowOperands o = {""};
+    TextOperands o = {""};
     int threads = m->n < ROW_THREADS ? 32 : ROW_THREADS;
     Dtype state = m->x->dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
     Splits p = {.n = 1};
@@ -298,11 +297,11 @@ static int statistics_launch(const OpCall *c, const Norm *m, const Saved *saved,
     const int *t = p.t;
     for (int i = 0; i < 3 && splits > 1; i++)
         if ((p.t[i] = text_scratch(out, state, m->rows * splits, err)) < 0) return -1;
-    row_operand(&o, 'x', m->x_index);
+    text_operand(&o, 'x', m->x_index);
     if (splits == 1)
         result_operands(&o, c, m, saved);
     else
-        for (int i = 0; i < 3; i++) row_operand(&o, 't', t[i]);
+        for (int i = 0; i < 3; i++) text_operand(&o, 't', t[i]);
     moments_text(b);
     OpLaunch *l = text_begin(out, &(TextHead){"moments", o.text, m->rows, threads}, err);
     if (!l) return -1;
@@ -325,13 +324,13 @@ static int elements_launch(const OpCall *c, const Norm *m, const Saved *saved, O
                            Error *err)
 {
     Buffer *b = out->source;
-    RowOperands o = {""};
+    TextOperands o = {""};
     int64_t n = op_elements(m->x);
     const char *type = index_type(m);
     add_tensors(&o, m, 1, !m->own);
-    row_operand_named(&o, saved->mean);
-    row_operand_named(&o, saved->rstd);
-    row_operand(&o, 'y', 0);
+    text_operand_named(&o, saved->mean);
+    text_operand_named(&o, saved->rstd);
+    text_operand(&o, 'y', 0);
     if (!text_each(out, "normalize", o.text, n, err)) return -1;
     buffer_printf(b,
                   "    typedef %s T;\n"
@@ -359,11 +358,11 @@ static int elements_launch(const OpCall *c, const Norm *m, const Saved *saved, O
 static int keep_launch(const OpCall *c, const Norm *m, OpPlain *out, Error *err)
 {
     Buffer *b = out->source;
-    RowOperands o = {""};
-    row_operand(&o, 'x', m->mean_index);
-    row_operand(&o, 'x', m->var_index);
-    row_operand(&o, 'y', 3);
-    row_operand(&o, 'y', 4);
+    TextOperands o = {""};
+    text_operand(&o, 'x', m->mean_index);
+    text_operand(&o, 'x', m->var_index);
+    text_operand(&o, 'y', 3);
+    text_operand(&o, 'y', 4);
     if (!text_each(out, "keep", o.text, m->channels, err)) return -1;
     buffer_printf(b, "    typedef %s T;\n    y3[i] = (%s)(", type_of(m),
                   dtype_ctype(c->result[3].dtype));

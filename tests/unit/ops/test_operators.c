@@ -50,10 +50,13 @@ static void refusals(void **state)
     const char *keyword[] = {NULL, NULL, "other"};
     assert_int_not_equal(bind_error("aten.add.Tensor", 3, keyword, (OpValue[]){x, x, x}, &err), 0);
     assert_string_equal(err.text, "aten.add.Tensor: other is given twice");
-    const char *alias, *of;
-    for (int i = 0; (alias = op_alias(i, &of)); i++) {
-        assert_non_null(op_find(of, NULL));
-        assert_ptr_equal(op_find(alias, NULL), op_find(of, NULL));
+    static const char *const aliases[][2] = {{"aten.absolute.default", "aten.abs.default"},
+                                             {"aten.ger.default", "aten.outer.default"},
+                                             {"aten.swapaxes.default", "aten.transpose.int"},
+                                             {"aten.true_divide_.Tensor", "aten.div_.Tensor"}};
+    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++) {
+        assert_non_null(op_find(aliases[i][1], NULL));
+        assert_ptr_equal(op_find(aliases[i][0], NULL), op_find(aliases[i][1], NULL));
     }
     OpCall c;
     op_call_init(&c, op_find("aten.relu.default", NULL));

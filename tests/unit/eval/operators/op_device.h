@@ -295,7 +295,7 @@ static inline void flush(Batch *b)
     free(b->plain.launch);
     b->plain = (OpPlain){.source = &b->source};
     buffer_clear(&b->source);
-    buffer_puts(&b->source, op_plain_head);
+    buffer_puts(&b->source, "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n");
     b->n = 0;
 }
 
