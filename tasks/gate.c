@@ -237,12 +237,12 @@ static int moves(const GateCase *c, int input, const GraphKept *kept, Error *err
     outputs_alloc(c, after);
     o.in[input] = memory_grow(NULL, c->in_n[input] + 1, sizeof(double)); /* written whole */
     o.of.seed = GATE_SEED + 100;
-    int rc = task_draw_wide(&o.of, input, o.in[input], err);
-    if (!rc)
-        rc = kept ? graph_rerun(kept, input, o.in[input], after, err)
-                  : run_reference(&o, after, NAN, err);
+    int rc = task_draw_wide(&o.of, input, o.in[input], err) ||
+                     (kept ? graph_rerun(kept, input, o.in[input], after, err)
+                           : run_reference(&o, after, NAN, err))
+                 ? -1
+                 : moved(c, after);
     free(o.in[input]);
-    if (!rc) rc = moved(c, after);
     outputs_free(c, after);
     return rc;
 }
@@ -402,6 +402,11 @@ static int gate_variants(const GateCase *c, GateResult *r, Error *err)
     return rc;
 }
 
+static TaskCase at_scale(const Task *t, const Workload *w, double scale)
+{
+    return (TaskCase){t, w, VARIANT_DRAWN, GATE_SEED, scale};
+}
+
 /* A case at one input scale, and of a graph an execution whose values are kept. */
 typedef struct {
     GateCase c;
@@ -410,15 +415,14 @@ typedef struct {
 } Gated;
 
 /* Of a graph, the execution and the one that is kept run side by side, or with `once` only the latter. */
-static int gated_open(Gated *g, Task *t, const Workload *w, double scale, int once, Error *err)
+static int gated_open(Gated *g, Task *t, const TaskCase *of, int once, Error *err)
 {
     Error errors[2];
     int failed[2] = {0}, threads;
     g->b = NULL, g->kept = NULL;
-    TaskCase of = {t, w, VARIANT_DRAWN, GATE_SEED, scale};
-    if (case_draw(&g->c, NULL, t, &of, err)) return -1;
+    if (case_draw(&g->c, NULL, t, of, err)) return -1;
     if (!t->graph) return run_reference(&g->c, g->c.out, NAN, err);
-    if (task_graph_bind(t, w, &g->b, err)) return -1;
+    if (task_graph_bind(t, of->workload, &g->b, err)) return -1;
     threads = once ? 1 : threads_for(&g->c, 2);
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int i = once; i < 2; i++)
@@ -436,21 +440,27 @@ static void gated_close(Gated *g)
     case_release(&g->c);
 }
 
-/* One input scale. last: the other variants too. At other scales than 1, which come later, null models and
- * inputs are tried while all is well. */
-static int gate_scale(Task *t, const Workload *w, double scale, int last, GateFound *f, Error *err)
+/* What one input scale shows. last: the other variants too. At other scales than 1, which come later, null
+ * models and inputs are tried while all is well. */
+static int judge_scale(Gated *g, int last, GateFound *f, Error *err)
+{
+    GateCase *c = &g->c;
+    int first = c->of.scale == scales[0];
+    if (repeatable(c, g->kept, &f->hard, err)) return -1;
+    if (f->hard.refused) return 0;
+    if (turns(c, &f->hard, err)) return -1;
+    if (f->hard.refused) return 0;
+    if (!f->soft.refused && null_models(c, 1, &f->soft, err)) return -1;
+    if (first) f->null = f->soft;
+    if (!f->soft.refused && perturb_inputs(c, g->kept, first ? f->input : NULL, &f->soft, err))
+        return -1;
+    return last ? gate_variants(c, &f->hard, err) : 0;
+}
+
+static int gate_scale(Task *t, const TaskCase *of, int last, GateFound *f, Error *err)
 {
     Gated g;
-    GateResult *hard = &f->hard;
-    int first = scale == scales[0];
-    int rc = gated_open(&g, t, w, scale, 0, err);
-    if (!rc) rc = repeatable(&g.c, g.kept, hard, err);
-    if (!rc && !hard->refused) rc = turns(&g.c, hard, err);
-    if (!rc && !hard->refused && !f->soft.refused) rc = null_models(&g.c, 1, &f->soft, err);
-    if (first) f->null = f->soft;
-    if (!rc && !hard->refused && !f->soft.refused)
-        rc = perturb_inputs(&g.c, g.kept, first ? f->input : NULL, &f->soft, err);
-    if (!rc && !hard->refused && last) rc = gate_variants(&g.c, hard, err);
+    int rc = gated_open(&g, t, of, 0, err) || judge_scale(&g, last, f, err) ? -1 : 0;
     gated_close(&g);
     return rc;
 }
@@ -462,43 +472,66 @@ int task_gate_workload(Task *t, const Workload *w, GateFound *out, Error *err)
     memset(out, 0, sizeof *out);
     if (t->graph && !costly)
         omp_set_num_threads(1); /* of one execution, where threads would wait */
-    for (size_t s = 0; s < n && !rc; s++) rc = gate_scale(t, w, scales[s], s + 1 == n, out, err);
+    for (size_t s = 0; s < n && !rc; s++) {
+        const TaskCase of = at_scale(t, w, scales[s]);
+        rc = gate_scale(t, &of, s + 1 == n, out, err);
+    }
     omp_set_num_threads(threads);
     return rc;
+}
+
+static int judge_once(Gated *g, GateFound *f, Error *err)
+{
+    if (null_models(&g->c, 0, &f->null, err)) return -1;
+    if (!f->null.refused && null_models(&g->c, 1, &f->null, err)) return -1;
+    f->soft = f->null;
+    return f->null.refused ? 0 : perturb_inputs(&g->c, g->kept, f->input, &f->soft, err);
 }
 
 int task_gate_once(Task *t, const Workload *w, GateFound *out, Error *err)
 {
     Gated g;
+    const TaskCase of = at_scale(t, w, 1);
     memset(out, 0, sizeof *out);
-    int rc = gated_open(&g, t, w, 1, 1, err);
-    if (!rc) rc = null_models(&g.c, 0, &out->null, err);
-    if (!rc && !out->null.refused) rc = null_models(&g.c, 1, &out->null, err);
-    out->soft = out->null;
-    if (!rc && !out->null.refused) rc = perturb_inputs(&g.c, g.kept, out->input, &out->soft, err);
+    int rc = gated_open(&g, t, &of, 1, err) || judge_once(&g, out, err) ? -1 : 0;
     gated_close(&g);
+    return rc;
+}
+
+/* after: memory for the outputs. */
+static int zero_input(const Gated *g, int input, double *const *after, GateResult *r, Error *err)
+{
+    const Task *t = g->c.task;
+    double *zeros = memory_array(g->c.in_n[input] + 1, sizeof *zeros);
+    int rc = graph_rerun(g->kept, input, zeros, after, err);
+    char what[256];
+    free(zeros);
+    if (rc) return -1;
+    for (int k = 0; k < t->n_outputs; k++)
+        if (!passes(&g->c, k, after[k])) return 0;
+    snprintf(what, sizeof what, "a kernel that takes the input %s for zeros passes",
+             t->inputs[input].name);
+    refuse(&g->c, r, what);
+    return 0;
+}
+
+static int zero_inputs(const Gated *g, GateResult *r, Error *err)
+{
+    double *after[TASK_MAX_TENSORS];
+    int rc = 0;
+    outputs_alloc(&g->c, after);
+    for (int i = 0; i < g->c.task->n_inputs && !rc && !r->refused; i++)
+        rc = zero_input(g, i, after, r, err);
+    outputs_free(&g->c, after);
     return rc;
 }
 
 int task_gate_zeroed(Task *t, const Workload *w, GateResult *out, Error *err)
 {
     Gated g;
-    double *after[TASK_MAX_TENSORS];
+    const TaskCase of = at_scale(t, w, 1);
     memset(out, 0, sizeof *out);
-    int rc = gated_open(&g, t, w, 1, 1, err);
-    if (!rc) outputs_alloc(&g.c, after);
-    for (int i = 0; i < t->n_inputs && !rc && !out->refused; i++) {
-        double *zeros = memory_array(g.c.in_n[i] + 1, sizeof *zeros);
-        int differs = 0;
-        char what[256];
-        rc = graph_rerun(g.kept, i, zeros, after, err);
-        for (int k = 0; k < t->n_outputs && !rc; k++) differs |= !passes(&g.c, k, after[k]);
-        snprintf(what, sizeof what, "a kernel that takes the input %s for zeros passes",
-                 t->inputs[i].name);
-        if (!rc && !differs) refuse(&g.c, out, what);
-        free(zeros);
-    }
-    if (!rc) outputs_free(&g.c, after);
+    int rc = gated_open(&g, t, &of, 1, err) || zero_inputs(&g, out, err) ? -1 : 0;
     gated_close(&g);
     return rc;
 }

@@ -376,8 +376,10 @@ static int load(const char *dir, const char *name, const char *given, Task **out
     t->dir = memory_strdup(dir ? dir : name);
     t->in_memory = !dir;
     snprintf(file, sizeof file, dir ? "%s/task.json" : "%s", t->dir);
-    int rc = given ? 0 : read_source(t, "task.json", &text, err);
-    if (!rc) rc = parse(t, given ? given : text, file, err);
+    int rc = (!given && read_source(t, "task.json", &text, err)) ||
+                     parse(t, given ? given : text, file, err)
+                 ? -1
+                 : 0;
     free(text);
     if (rc)
         task_free(t);

@@ -131,6 +131,17 @@ static char *own_root(const char *root, Error *err)
     return root && *root ? memory_strdup(root) : paths_in_root("tasks", err);
 }
 
+/* The folders below `from`, sorted. */
+static int find_folders(Folders *f, const char *from, Error *err)
+{
+    if (list_folders(f, from, "", 0, err)) return -1;
+    if (!f->n)
+        return error_set(err, ERROR_CORRUPT, "tasks folder %s: no folder in it holds a task.json",
+                         from);
+    qsort(f->names, (size_t)f->n, sizeof *f->names, by_name);
+    return check_unique(f, from, err);
+}
+
 int taskset_paths(const char *root, const char *only, char ***paths, int *n, Error *err)
 {
     Folders f = {0};
@@ -138,15 +149,12 @@ int taskset_paths(const char *root, const char *only, char ***paths, int *n, Err
     *paths = NULL;
     *n = 0;
     if (!from) return -1;
-    int rc = list_folders(&f, from, "", 0, err);
-    if (f.n) qsort(f.names, (size_t)f.n, sizeof *f.names, by_name);
-    if (!rc) rc = check_unique(&f, from, err);
-    if (!rc && !f.n)
-        rc = error_set(err, ERROR_CORRUPT, "tasks folder %s: no folder in it holds a task.json",
-                       from);
+    int rc = find_folders(&f, from, err);
     char *chosen = memory_array((size_t)f.n + 1, 1);
-    if (!rc) rc = select_listed(only && *only ? only : "all", &f, chosen, from, err);
-    if (!rc) *paths = memory_array((size_t)f.n, sizeof **paths);
+    if (rc || select_listed(only && *only ? only : "all", &f, chosen, from, err))
+        rc = -1;
+    else
+        *paths = memory_array((size_t)f.n, sizeof **paths);
     for (int i = 0; i < f.n && !rc; i++)
         if (chosen[i]) (*paths)[(*n)++] = memory_printf("%s/%s", from, f.names[i]);
     free(chosen);

@@ -402,37 +402,51 @@ static void pool(const Task *t, Description *d)
     }
 }
 
+/* The cases of all workloads. */
+static void list_cases(Measurements *all, const Derivation *v, Description *d, const Sizes *deep)
+{
+    for (int i = 0; i < d->n; i++)
+        if (d->at[i].role != ROLE_TIME && !same_sizes(d, &d->at[i]))
+            add_cases(all, &all->t->workloads[i], (HonestGrowth){1, 1}, &d->at[i]);
+    for (int i = 0; i < d->n; i++)
+        if (d->at[i].role == ROLE_TIME) add_timed(all, v, &d->at[i], deep);
+}
+
 /* 1: the description is hopeless, which is found first, but of the first way, and saves the measurements. */
+static int measure(const Derivation *v, Description *d, Measurements *all, int way, Error *err)
+{
+    if (way != PLAINLY && gate_hopeless(v, d, all->kept, all->rtol)) return 1;
+    replay(all);
+    if (measure_cases(all, err)) return -1;
+    pool(all->t, d);
+    return 0;
+}
+
+/* As measure. */
 static int calibrate(const Derivation *v, Description *d, const Sizes *deep, int way, Error *err)
 {
     char *text = description_text(v, d);
     Task *t = NULL;
-    int rc = task_parse(v->draft.name, text, &t, err), hopeless = 0;
+    int rc = task_parse(v->draft.name, text, &t, err);
     free(text);
     if (rc) return error_prefix(err, "the task that was derived");
     HonestKept *kept = NULL;
-    rc = measure_rtol(t, d, &kept, err);
-    Measurements all = {.t = t, .kept = kept};
-    for (int i = 0; i < d->n; i++)
-        if (d->at[i].role == ROLE_TIME)
-            d->rtol[DTYPE_F32] = fmax(d->rtol[DTYPE_F32], up(product_rtol(v, &d->at[i].sizes)));
-    for (int i = 0; i < t->n_outputs; i++) all.rtol[i] = d->rtol[t->outputs[i].dtype];
+    Measurements all = {.t = t};
     all.list = memory_array((size_t)(d->n + 1) * ATOL_CASES, sizeof *all.list);
-    for (int i = 0; i < d->n && !rc; i++)
-        if (d->at[i].role != ROLE_TIME && !same_sizes(d, &d->at[i]))
-            add_cases(&all, &t->workloads[i], (HonestGrowth){1, 1}, &d->at[i]);
-    for (int i = 0; i < d->n && !rc; i++)
-        if (d->at[i].role == ROLE_TIME) add_timed(&all, v, &d->at[i], deep);
-    hopeless = !rc && way != PLAINLY && gate_hopeless(v, d, kept, all.rtol);
-    if (!rc && !hopeless) {
-        replay(&all);
-        rc = measure_cases(&all, err);
+    rc = measure_rtol(t, d, &kept, err);
+    if (!rc) {
+        all.kept = kept;
+        for (int i = 0; i < d->n; i++)
+            if (d->at[i].role == ROLE_TIME)
+                d->rtol[DTYPE_F32] = fmax(d->rtol[DTYPE_F32], up(product_rtol(v, &d->at[i].sizes)));
+        for (int i = 0; i < t->n_outputs; i++) all.rtol[i] = d->rtol[t->outputs[i].dtype];
+        list_cases(&all, v, d, deep);
+        rc = measure(v, d, &all, way, err);
     }
     honest_kept_free(kept);
-    if (!rc && !hopeless) pool(t, d);
     free(all.list);
     task_free(t);
-    return rc ? rc : hopeless;
+    return rc;
 }
 
 static int is_finite(const Description *d)
@@ -566,12 +580,11 @@ int derive_task(const Draft *draft, char **text, Error *err)
 
 int derive_write(const Draft *d, const char *folder, Error *err)
 {
-    char *text, path[PATH_BYTES];
+    char *text, dir[PATH_BYTES], file[PATH_BYTES + 16];
     if (derive_task(d, &text, err)) return -1;
-    snprintf(path, sizeof path, "%s/%s", folder, d->name);
-    int rc = file_mkdirs(path, err);
-    snprintf(path, sizeof path, "%s/%s/task.json", folder, d->name);
-    if (!rc) rc = file_write_atomic(path, text, strlen(text), err);
+    snprintf(dir, sizeof dir, "%s/%s", folder, d->name);
+    snprintf(file, sizeof file, "%s/task.json", dir);
+    int rc = file_mkdirs(dir, err) || file_write_atomic(file, text, strlen(text), err) ? -1 : 0;
     free(text);
-    return rc ? -1 : 0;
+    return rc;
 }

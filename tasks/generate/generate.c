@@ -156,9 +156,21 @@ static int write_all(const Set *set, int first_other, const char *folder, Error 
     return 0;
 }
 
-int generate_tasks(const GenerateSpec *s, const char *folder, Error *err)
+static int fill(Set *set, const GenerateSpec *s, const char *folder, Error *err)
 {
     Random random;
+    random_init(&random, s->seed, random_hash("compose", 7));
+    if (add_many(set, &random, s->train + s->composition, 0, err)) return -1;
+    int first_other = set->n;
+    return hold_out(set, &random, s->composition, err) ||
+                   add_many(set, &random, s->family, 1, err) ||
+                   write_all(set, first_other, folder, err)
+               ? -1
+               : 0;
+}
+
+int generate_tasks(const GenerateSpec *s, const char *folder, Error *err)
+{
     if (s->train + s->composition + s->family > GENERATE_MAX)
         return error_set(err, ERROR_LIMIT, "expected at most %d tasks", GENERATE_MAX);
     if (s->beside && !file_exists(s->beside))
@@ -166,11 +178,7 @@ int generate_tasks(const GenerateSpec *s, const char *folder, Error *err)
     Set set = {.list = memory_array(GENERATE_MAX, sizeof *set.list),
                .text = memory_array(GENERATE_MAX, sizeof *set.text),
                .beside = s->beside};
-    random_init(&random, s->seed, random_hash("compose", 7));
-    int rc = add_many(&set, &random, s->train + s->composition, 0, err), first_other = set.n;
-    if (!rc) rc = hold_out(&set, &random, s->composition, err);
-    if (!rc) rc = add_many(&set, &random, s->family, 1, err);
-    if (!rc) rc = write_all(&set, first_other, folder, err);
+    int rc = fill(&set, s, folder, err);
     for (int i = 0; i < set.n; i++) {
         free(set.list[i]);
         free(set.text[i]);

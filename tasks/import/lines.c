@@ -193,16 +193,11 @@ static int write_operator(Writer *w, const json_t *node, const char *op)
     if (len > tail && !strcmp(op + len - tail, ".default")) len -= tail;
     buffer_init(&text, OP_LINE_MAX);
     buffer_init(&arguments, OP_LINE_MAX);
-    int rc = write_arguments(w, node, &arguments);
-    if (!rc) rc = each_result(node, write_result, &r);
-    if (!rc) {
-        buffer_printf(&text, " = %.*s(%s)", (int)len, op, arguments.data);
-        if (text.full || arguments.full)
-            rc = error_set(w->err, ERROR_LIMIT, "its arguments take more than %d bytes",
-                           OP_LINE_MAX);
-        else
-            lines_add(w->out, buffer_detach(&text), node);
-    }
+    int rc = write_arguments(w, node, &arguments) || each_result(node, write_result, &r) ? -1 : 0;
+    buffer_printf(&text, " = %.*s(%s)", (int)len, op, arguments.data);
+    if (!rc && (text.full || arguments.full))
+        rc = error_set(w->err, ERROR_LIMIT, "its arguments take more than %d bytes", OP_LINE_MAX);
+    if (!rc) lines_add(w->out, buffer_detach(&text), node);
     buffer_release(&arguments);
     buffer_release(&text);
     return rc;
@@ -452,29 +447,33 @@ static int find_outputs(Writer *w)
     return 0;
 }
 
+static int write_all(Writer *w)
+{
+    json_t *node;
+    size_t i;
+    if (begin(w)) return -1;
+    json_array_foreach((json_t *)w->p->nodes, i, node)
+    {
+        if (write_node(w, node)) return -1;
+        if (w->out->n > GRAPH_MAX_NODES)
+            return error_set(w->err, ERROR_LIMIT, "the module has more than %d operators",
+                             GRAPH_MAX_NODES);
+    }
+    return find_outputs(w);
+}
+
 int lines_write(Program *p, Lines *out, Error *err)
 {
     Writer w = {p, out, err};
-    json_t *node;
-    size_t i;
     *out = (Lines){.names = json_object(),
                    .taken = json_object(),
                    .used = memory_array((size_t)p->n_inputs + 1, sizeof *out->used)};
-    int rc = begin(&w);
-    json_array_foreach((json_t *)p->nodes, i, node)
-    {
-        if (rc) break;
-        rc = write_node(&w, node);
-        if (!rc && out->n > GRAPH_MAX_NODES)
-            rc = error_set(err, ERROR_LIMIT, "the module has more than %d operators",
-                           GRAPH_MAX_NODES);
-    }
-    if (!rc) rc = find_outputs(&w);
-    if (!rc)
-        mark_live(p, out);
-    else
+    if (write_all(&w)) {
         lines_release(out);
-    return rc;
+        return -1;
+    }
+    mark_live(p, out);
+    return 0;
 }
 
 void lines_release(Lines *l)
