@@ -312,8 +312,8 @@ static int cuda_run(Device *d, const DeviceLaunch *launches, int n, Fault *fault
     return leave(d, launches_run(d, launches, n, fault));
 }
 
-static int cuda_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase,
-                      DeviceClock *out, Fault *fault)
+static int cuda_time(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase,
+                     DeviceClock *out, Fault *fault)
 {
     if (enter(d, &fault->error)) return -1;
     return leave(d, launches_clock(d, launches, n, mode, phase, out, fault));
@@ -328,7 +328,7 @@ static int cuda_counters(Device *d, const DeviceLaunch *launches, int n, DeviceT
 
 /* ---- contents on the harness's side ---- */
 
-static int cuda_golden(Device *d, const void *src, size_t bytes, DeviceGolden **out, Error *err)
+static int cuda_keep(Device *d, const void *src, size_t bytes, DeviceGolden **out, Error *err)
 {
     if (enter(d, err)) return -1;
     int rc = trusted_golden(&d->trusted, src, bytes, out, err);
@@ -337,7 +337,7 @@ static int cuda_golden(Device *d, const void *src, size_t bytes, DeviceGolden **
     return leave(d, rc);
 }
 
-static int cuda_golden_of(Device *d, DevicePtr p, size_t bytes, DeviceGolden **out, Error *err)
+static int cuda_keep_of(Device *d, DevicePtr p, size_t bytes, DeviceGolden **out, Error *err)
 {
     if (buffers_hold(d, p, bytes, err) || enter(d, err)) return -1;
     int rc = trusted_golden_of(&d->trusted, p, bytes, out, err);
@@ -365,16 +365,13 @@ static int cuda_same(Device *d, DevicePtr p, const DeviceGolden *g, size_t from,
     return leave(d, trusted_same(&d->trusted, p, g, from, first, err));
 }
 
-static int cuda_compare(Device *d, DevicePtr p, const DeviceGolden *expected, size_t from,
-                        int dtype, size_t n, double atol, double rtol, DeviceDifference *out,
-                        Error *err)
+static int cuda_compare(Device *d, const DeviceExpected *with, DeviceDifference *out, Error *err)
 {
     size_t bytes;
-    if (__builtin_mul_overflow(n, dtype_size((Dtype)dtype), &bytes))
-        return error_set(err, ERROR_LIMIT, "%zu elements are too many", n);
-    if (buffers_hold(d, p, bytes, err) || enter(d, err)) return -1;
-    return leave(d,
-                 trusted_compare(&d->trusted, p, expected, from, dtype, n, atol, rtol, out, err));
+    if (__builtin_mul_overflow(with->n, dtype_size((Dtype)with->dtype), &bytes))
+        return error_set(err, ERROR_LIMIT, "%zu elements are too many", with->n);
+    if (buffers_hold(d, with->p, bytes, err) || enter(d, err)) return -1;
+    return leave(d, trusted_compare(&d->trusted, with, out, err));
 }
 
 static int cuda_expect(Device *d, const DeviceExpected *list, int n, int guards, Error *err)
@@ -413,6 +410,26 @@ static int cuda_canary(Device *d, Error *err)
     return leave(d, health_check(d->health, err));
 }
 
+static const DeviceClockOps clock_ops = {
+    .reserve = cuda_reserve,
+    .time = cuda_time,
+    .telemetry = cuda_telemetry,
+    .lock = cuda_lock,
+    .canary = cuda_canary,
+    .counters = cuda_counters,
+};
+
+static const DeviceGoldenOps golden_ops = {
+    .keep = cuda_keep,
+    .keep_of = cuda_keep_of,
+    .free = cuda_golden_free,
+    .fill = cuda_fill,
+    .same = cuda_same,
+    .compare = cuda_compare,
+    .expect = cuda_expect,
+    .digest = cuda_digest,
+};
+
 const DeviceOps cuda_device_ops = {
     .prefix = "cuda",
     .form = "cuda:N",
@@ -425,7 +442,6 @@ const DeviceOps cuda_device_ops = {
     .load = cuda_load,
     .unload = cuda_unload,
     .kernel = cuda_kernel,
-    .reserve = cuda_reserve,
     .alloc = cuda_alloc,
     .free = cuda_free,
     .write = cuda_write,
@@ -434,19 +450,8 @@ const DeviceOps cuda_device_ops = {
     .protect = cuda_protect,
     .check_guards = cuda_check_guards,
     .run = cuda_run,
-    .clock = cuda_clock,
-    .telemetry = cuda_telemetry,
-    .lock = cuda_lock,
-    .canary = cuda_canary,
-    .counters = cuda_counters,
-    .golden = cuda_golden,
-    .golden_of = cuda_golden_of,
-    .golden_free = cuda_golden_free,
-    .fill = cuda_fill,
-    .same = cuda_same,
-    .compare = cuda_compare,
-    .expect = cuda_expect,
-    .digest = cuda_digest,
+    .clock = &clock_ops,
+    .golden = &golden_ops,
 };
 
 __attribute__((constructor)) static void register_backend(void)

@@ -74,7 +74,7 @@ typedef struct {
 } DeviceFresh;
 
 enum { DEVICE_MAX_FRESH = 20 };
-enum { DEVICE_FOLLOWS_USES = 2 }; /* DeviceOps.follow */
+enum { DEVICE_FOLLOWS_USES = 2 }; /* DevicePrediction.follow */
 
 /* Where code runs: candidates, the harness's own code and baselines, or a candidate whose plan has op
  * lines, which may call libraries. A launch sequence has one home. */
@@ -192,89 +192,58 @@ typedef struct {
     int held; /* not to be compared, and longer since they do less work than there */
 } DeviceSample;
 
-/* Every function returns 0, or -1 when the device failed (in *err, or in the Fault's error). Those with a
- * Fault return 1 for a fault of the candidate. */
+/* Every function returns 0, or -1 when the device failed (in *err, or in the Fault's error). Those
+ * with a Fault return 1 for a fault of the candidate. */
+
+/* What a device that predicts times does beside running: it checks more, and counts. */
 typedef struct {
-    const char *prefix;  /* "sim" */
-    const char *form;    /* "sim:PROFILE" */
-    const char *meaning; /* of the form, for an error: "where PROFILE is ..." */
-    const char *example; /* "sim:h100" */
-    /* arg: the text after "sim:". */
-    int (*open)(const char *arg, Device **out, Error *err);
-    /* Announces that this process opens only this device. It is called before threads start, and
-     * may set the process's environment. NULL: not needed. */
-    void (*use_only)(const char *arg);
-    void (*close)(Device *d);
-    const DeviceInfo *(*info)(Device *d);
-    /* Load code into one of the contexts (DeviceHome). Returns 1 with UNSUPPORTED or LAUNCH_ERROR when
-     * the code cannot be loaded. code NULL, not in HOME_CANDIDATE: a module of library calls only. */
-    int (*load)(Device *d, const DeviceCode *code, int home, DeviceModule **out, Fault *fault);
-    void (*unload)(Device *d, DeviceModule *m);
-    /* The attributes of a kernel by its lowered name; -1 when the module has no such kernel. */
-    int (*kernel)(Device *d, DeviceModule *m, const char *lowered, KernelInfo *out, Error *err);
-    /* The next n buffers have these sizes: lay them in one piece of memory, so that their place, on which
-     * speed depends, repeats. Without effect while there are buffers. NULL: place does not matter. */
-    int (*reserve)(Device *d, const size_t *bytes, int n, Error *err);
-    /* A buffer of 256-byte alignment with guard zones on both sides. It is poisoned: the simulator
-     * reports a read before the first write. label names it in faults: "output y". */
-    int (*alloc)(Device *d, size_t bytes, const char *label, DevicePtr *out, Error *err);
-    void (*free)(Device *d, DevicePtr p);
-    int (*write)(Device *d, DevicePtr p, const void *src, size_t bytes, Error *err);
-    /* Unwritten bytes read as the poison, 0xFF. */
-    int (*read)(Device *d, DevicePtr p, void *dst, size_t bytes, Error *err);
-    int (*poison)(Device *d, DevicePtr p, Error *err); /* the whole buffer */
-    /* The candidate's kernels alone use the buffer: they may leave there what nobody reads. Optional. */
+    /* The candidate's kernels alone use the buffer: they may leave there what nobody reads. */
     void (*own)(Device *d, DevicePtr p);
-    /* Make the buffer read-only for kernels, or writable. On a simulator a write is OUT_OF_BOUNDS.
-     */
-    int (*protect)(Device *d, DevicePtr p, int read_only, Error *err);
-    /* Returns 1 when a guard zone was written. */
-    int (*check_guards)(Device *d, Fault *fault);
     /* The least work of what run gets from now on, in words moved and flops: a limit of
-     * instructions allows for it. NULL: limits do not depend on it. */
+     * instructions allows for it. */
     void (*announce)(Device *d, double work);
-    /* Launch in order with all checks, under the device's limit of instructions or seconds. */
-    int (*run)(Device *d, const DeviceLaunch *launches, int n, Fault *fault);
     /* on: from now on `run` takes blocks and warps in another order, under a limit of a few times
-     * the instructions of the last usual run. 0: the usual order. NULL: the hardware decides. */
+     * the instructions of the last usual run. 0: the usual order. */
     void (*disturb)(Device *d, int on);
-    /* After sample, and at other sizes: 0 where the work of the launches is surely more than the limit of
-     * attempt, which does as run and counts for nothing else. NULL with sample. */
-    int (*fits)(Device *d, const DeviceLaunch *launches, int n);
-    int (*attempt)(Device *d, const DeviceLaunch *launches, int n, Fault *fault);
     /* on: returns 1 when a run stopped at a value that need not matter, and such values are not
-     * followed yet: a load that races or lies beyond shared memory, a shuffle from a lane that takes
-     * no part. Modules that are loaded from then on follow these values, which are a fault only
-     * where they matter. DEVICE_FOLLOWS_USES: the same, where the run stopped at what unwritten shared
-     * or local memory gave to arithmetic: its fault stays the verdict when there is one again.
-     * Otherwise 0. on 0: they are not followed; the next candidate begins. NULL: the device finds
-     * none. */
+     * followed yet: a load that races or lies beyond shared memory, a shuffle from a lane that
+     * takes no part. Modules that are loaded from then on follow these values, which are a fault
+     * only where they matter. DEVICE_FOLLOWS_USES: the same, where the run stopped at what
+     * unwritten shared or local memory gave to arithmetic: its fault stays the verdict when there
+     * is one again. Otherwise 0. on 0: they are not followed; the next candidate begins. */
     int (*follow)(Device *d, int on);
     /* Number i of the values that were found since and did not matter, as a fault, or NULL. */
     const Fault *(*warning)(Device *d, int i);
     /* Launch and predict the time: fills candidate_us[0], n = 1 and the counters. out NULL: launch
-     * under the same limit, without a prediction. NULL: the device has a clock. */
+     * under the same limit, without a prediction. */
     int (*predict)(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, Fault *fault);
-
-    /* The first run of written bytes at or after *from: [*from, *end). Returns 0 when there is none.
-     */
-    int (*written)(Device *d, DevicePtr p, size_t *from, size_t *end);
-    /* Gives a poisoned buffer contents that `fill` draws where they are first read. It is read-only
-     * from then on. NULL with sample. */
-    int (*fill_lazily)(Device *d, DevicePtr p, DeviceFill *fill, void *of, int input, Error *err);
     /* Predict the time from a sample of the blocks, which run with all checks (eval/sim/sample.h).
      * It follows a predict of the same plan at a smaller size. Buffers that other blocks would
      * have written read as zeros. */
     int (*sample)(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s,
                   DeviceTiming *out, Fault *fault);
+    /* Gives a poisoned buffer contents that `fill` draws where they are first read. It is read-only
+     * from then on. */
+    int (*fill_lazily)(Device *d, DevicePtr p, DeviceFill *fill, void *of, int input, Error *err);
+    /* The first run of written bytes at or after *from: [*from, *end). Returns 0 when there is
+     * none. */
+    int (*written)(Device *d, DevicePtr p, size_t *from, size_t *end);
+    /* After sample, and at other sizes: 0 where the work of the launches is surely more than the
+     * limit of attempt, which does as run and counts for nothing else. */
+    int (*fits)(Device *d, const DeviceLaunch *launches, int n);
+    int (*attempt)(Device *d, const DeviceLaunch *launches, int n, Fault *fault);
+} DevicePrediction;
 
-    /* ---- devices with a clock; NULL on a simulator ---- */
-
+/* What a device that measures times does. */
+typedef struct {
+    /* The next n buffers have these sizes: lay them in one piece of memory, so that their place, on
+     * which speed depends, repeats. Without effect while there are buffers. */
+    int (*reserve)(Device *d, const size_t *bytes, int n, Error *err);
     /* Launch in order in the module's context and measure the time, without checks other than
      * faults and the limit. phase: where the run begins in the period of the memory's stalls (0 to
      * 1), so that both sides of a pair meet the same stalls; below 0: anywhere. */
-    int (*clock)(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase,
-                 DeviceClock *out, Fault *fault);
+    int (*time)(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase,
+                DeviceClock *out, Fault *fault);
     int (*telemetry)(Device *d, DeviceTelemetry *out, Error *err);
     /* Take (on) or release the GPU's timing lock, which one process holds at a time. Waits for it.
      * Work other than timing shares the GPU. */
@@ -285,30 +254,68 @@ typedef struct {
     /* Launch once and read hardware counters (CUPTI) into *out, for quern-eval --profile. */
     int (*counters)(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out,
                     Fault *fault);
+} DeviceClockOps;
 
-    /* ---- contents in the harness's device memory; NULL: the caller keeps and compares them in
-     * host memory ---- */
-
-    int (*golden)(Device *d, const void *src, size_t bytes, DeviceGolden **out, Error *err);
+/* Contents in the harness's device memory. */
+typedef struct {
+    int (*keep)(Device *d, const void *src, size_t bytes, DeviceGolden **out, Error *err);
     /* Keep the first bytes of a buffer. */
-    int (*golden_of)(Device *d, DevicePtr p, size_t bytes, DeviceGolden **out, Error *err);
-    void (*golden_free)(Device *d, DeviceGolden *g);
+    int (*keep_of)(Device *d, DevicePtr p, size_t bytes, DeviceGolden **out, Error *err);
+    void (*free)(Device *d, DeviceGolden *g);
     /* Copy g to p, rotated: byte i of p is byte (from + i) mod size of g. `from` is a multiple of
      * 16, and so is the size of g unless `from` is 0. same and compare rotate in the same way. */
     int (*fill)(Device *d, DevicePtr p, const DeviceGolden *g, size_t from, Error *err);
     /* Returns 1 when p differs from g, first at byte *first of p. */
     int (*same)(Device *d, DevicePtr p, const DeviceGolden *g, size_t from, size_t *first,
                 Error *err);
-    /* Compare n elements of `dtype` (a Dtype of tasks/task.h) at p with n expected doubles, as
-     * task_compare does: |got - want| <= atol + rtol*|want|; a NaN equals only a NaN, an infinity
-     * only itself. `from` is in elements. Returns 1 when one differs. */
-    int (*compare)(Device *d, DevicePtr p, const DeviceGolden *expected, size_t from, int dtype,
-                   size_t n, double atol, double rtol, DeviceDifference *out, Error *err);
+    /* Compare a buffer with its expected doubles, as task_compare does: |got - want| <= atol +
+     * rtol*|want|; a NaN equals only a NaN, an infinity only itself. Returns 1 when an element
+     * differs. */
+    int (*compare)(Device *d, const DeviceExpected *with, DeviceDifference *out, Error *err);
     /* same or compare for each of the list, and check_guards when guards != 0, with one wait for
      * the device. Returns 1 when one of them fails; those functions then say which. */
     int (*expect)(Device *d, const DeviceExpected *list, int n, int guards, Error *err);
     /* A digest of the bytes at p: equal bytes give equal digests. */
     int (*digest)(Device *d, DevicePtr p, size_t bytes, uint64_t out[2], Error *err);
+} DeviceGoldenOps;
+
+typedef struct {
+    const char *prefix;  /* "sim" */
+    const char *form;    /* "sim:PROFILE" */
+    const char *meaning; /* of the form, for an error: "where PROFILE is ..." */
+    const char *example; /* "sim:h100" */
+    /* Announces that this process opens only this device. It is called before threads start, and
+     * may set the process's environment. NULL: not needed. */
+    void (*use_only)(const char *arg);
+    /* arg: the text after "sim:". */
+    int (*open)(const char *arg, Device **out, Error *err);
+    void (*close)(Device *d);
+    const DeviceInfo *(*info)(Device *d);
+    /* Load code into one of the contexts (DeviceHome). Returns 1 with UNSUPPORTED or LAUNCH_ERROR
+     * when the code cannot be loaded. code NULL, not in HOME_CANDIDATE: a module of library calls
+     * only. */
+    int (*load)(Device *d, const DeviceCode *code, int home, DeviceModule **out, Fault *fault);
+    void (*unload)(Device *d, DeviceModule *m);
+    /* The attributes of a kernel by its lowered name; -1 when the module has no such kernel. */
+    int (*kernel)(Device *d, DeviceModule *m, const char *lowered, KernelInfo *out, Error *err);
+    /* A buffer of 256-byte alignment with guard zones on both sides. It is poisoned: the simulator
+     * reports a read before the first write. label names it in faults: "output y". */
+    int (*alloc)(Device *d, size_t bytes, const char *label, DevicePtr *out, Error *err);
+    void (*free)(Device *d, DevicePtr p);
+    int (*write)(Device *d, DevicePtr p, const void *src, size_t bytes, Error *err);
+    /* Unwritten bytes read as the poison, 0xFF. */
+    int (*read)(Device *d, DevicePtr p, void *dst, size_t bytes, Error *err);
+    int (*poison)(Device *d, DevicePtr p, Error *err); /* the whole buffer */
+    /* Make the buffer read-only for kernels, or writable. On a simulator a write is
+     * OUT_OF_BOUNDS. */
+    int (*protect)(Device *d, DevicePtr p, int read_only, Error *err);
+    /* Returns 1 when a guard zone was written. */
+    int (*check_guards)(Device *d, Fault *fault);
+    /* Launch in order with all checks, under the device's limit of instructions or seconds. */
+    int (*run)(Device *d, const DeviceLaunch *launches, int n, Fault *fault);
+    const DevicePrediction *prediction; /* NULL: the device measures times */
+    const DeviceClockOps *clock;        /* NULL: it predicts them */
+    const DeviceGoldenOps *golden; /* NULL: the caller keeps and compares contents in host memory */
 } DeviceOps;
 
 /* The name in the source of a lowered (mangled) kernel name: "_Z3addPf" gives "add". */

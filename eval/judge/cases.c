@@ -63,8 +63,8 @@ static void case_free(const Cases *cases, Case *c)
     for (int i = 0; i < TASK_MAX_TENSORS; i++) {
         free(c->inputs[i]);
         free(c->expected[i]);
-        if (c->golden_inputs[i]) cases->ops->golden_free(cases->device, c->golden_inputs[i]);
-        if (c->golden_expected[i]) cases->ops->golden_free(cases->device, c->golden_expected[i]);
+        if (c->golden_inputs[i]) cases->ops->golden->free(cases->device, c->golden_inputs[i]);
+        if (c->golden_expected[i]) cases->ops->golden->free(cases->device, c->golden_expected[i]);
     }
     free(c);
 }
@@ -75,16 +75,16 @@ static int case_upload(const Cases *cases, Case *c, Error *err)
     const Task *t = c->task;
     for (int i = 0; i < t->n_inputs; i++) {
         if (!c->golden_inputs[i] &&
-            cases->ops->golden(cases->device, c->inputs[i], c->input_bytes[i], &c->golden_inputs[i],
-                               err))
+            cases->ops->golden->keep(cases->device, c->inputs[i], c->input_bytes[i],
+                                     &c->golden_inputs[i], err))
             return -1;
         free(c->inputs[i]);
         c->inputs[i] = NULL;
     }
     for (int i = 0; i < t->n_outputs; i++) {
         size_t bytes = c->output_bytes[i] / dtype_size(t->outputs[i].dtype) * sizeof(double);
-        if (!c->golden_expected[i] &&
-            cases->ops->golden(cases->device, c->expected[i], bytes, &c->golden_expected[i], err))
+        if (!c->golden_expected[i] && cases->ops->golden->keep(cases->device, c->expected[i], bytes,
+                                                               &c->golden_expected[i], err))
             return -1;
         free(c->expected[i]);
         c->expected[i] = NULL;
@@ -145,7 +145,7 @@ static int draw_inputs(Case *c, size_t *total, Error *err)
 static void forget_expected(const Cases *cases, Case *c)
 {
     for (int i = 0; i < TASK_MAX_TENSORS; i++) {
-        if (c->golden_expected[i]) cases->ops->golden_free(cases->device, c->golden_expected[i]);
+        if (c->golden_expected[i]) cases->ops->golden->free(cases->device, c->golden_expected[i]);
         c->golden_expected[i] = NULL;
     }
 }

@@ -18,8 +18,8 @@ void checks_warn(Judgement *j)
 {
     const Loaded *l = &j->loaded;
     const Fault *event;
-    if (!l->ops || !l->ops->warning) return;
-    for (int i = 0; (event = l->ops->warning(l->device, i)); i++)
+    if (!l->ops || !l->ops->prediction) return;
+    for (int i = 0; (event = l->ops->prediction->warning(l->device, i)); i++)
         verdict_warn(&j->verdict, "line %d %.140s", event->line, event->message + event->what);
 }
 
@@ -90,11 +90,11 @@ int checks_disturbed(Judgement *j, Run *r)
 {
     const Loaded *l = r->loaded;
     Fault found;
-    if (!l->ops->disturb) return 0;
-    l->ops->disturb(l->device, 1);
+    if (!l->ops->prediction) return 0;
+    l->ops->prediction->disturb(l->device, 1);
     int rc = run_launch(r, &found);
     if (!rc) rc = run_compare(r, &found);
-    l->ops->disturb(l->device, 0);
+    l->ops->prediction->disturb(l->device, 0);
     if (rc == 1 && found.outcome == OUTCOME_TIMEOUT) return 0;
     if (rc < 0) j->fault.error = found.error;
     if (rc == 1)

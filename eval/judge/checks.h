@@ -37,7 +37,7 @@ int checks_has_variables(const Loaded *l);
  * stale_result or nondeterministic. Returns 1, or -1. */
 int checks_explain_wrong(Run *r, Fault *f);
 
-/* Add the device's warnings (DeviceOps.warning), as many as fit. */
+/* Add the device's warnings (DevicePrediction.warning), as many as fit. */
 void checks_warn(Judgement *j);
 
 #endif

@@ -105,8 +105,8 @@ static int take_outputs(const Run *r, Case *to, Error *err)
         Dtype d = t->outputs[i].dtype;
         size_t bytes = r->test->output_bytes[i];
         DevicePtr p = r->memory.outputs[i];
-        if (d == DTYPE_F64 && ops->golden_of) {
-            if (ops->golden_of(r->loaded->device, p, bytes, &to->golden_expected[i], err))
+        if (d == DTYPE_F64 && ops->golden) {
+            if (ops->golden->keep_of(r->loaded->device, p, bytes, &to->golden_expected[i], err))
                 return -1;
             continue;
         }
@@ -143,8 +143,8 @@ static int run(const Machine *m, Task *t, const char *plan, const Case *c, Case 
 static int keep_inputs(const Machine *d, Case *c, Error *err)
 {
     for (int i = 0; i < c->task->n_inputs && d->ops->golden; i++)
-        if (!c->golden_inputs[i] &&
-            d->ops->golden(d->device, c->inputs[i], c->input_bytes[i], &c->golden_inputs[i], err))
+        if (!c->golden_inputs[i] && d->ops->golden->keep(d->device, c->inputs[i], c->input_bytes[i],
+                                                         &c->golden_inputs[i], err))
             return -1;
     return 0;
 }

@@ -205,7 +205,7 @@ static int check_device(Judgement *j, int rc)
     int abnormal = rc < 0 || (rc > 0 && (o == OUTCOME_LAUNCH_ERROR || o == OUTCOME_TIMEOUT ||
                                          o == OUTCOME_OUT_OF_BOUNDS));
     Error sick;
-    if (!abnormal || !m->ops->canary || !m->ops->canary(m->device, &sick)) return rc;
+    if (!abnormal || !m->ops->clock || !m->ops->clock->canary(m->device, &sick)) return rc;
     j->fault.error = sick;
     return -1;
 }

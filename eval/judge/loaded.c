@@ -133,7 +133,7 @@ int loaded_again(Loaded *l, Fault *f)
 int loaded_follow(Loaded *l, Error *err)
 {
     Fault unused;
-    int follows = l->ops && l->ops->follow ? l->ops->follow(l->device, 1) : 0;
+    int follows = l->ops && l->ops->prediction ? l->ops->prediction->follow(l->device, 1) : 0;
     int rc = follows ? loaded_again(l, &unused) : 1;
     if (rc < 0) *err = unused.error;
     return rc < 0 ? -1 : rc ? 0 : follows;
@@ -141,7 +141,7 @@ int loaded_follow(Loaded *l, Error *err)
 
 void loaded_unfollow(Loaded *l)
 {
-    if (l->ops && l->ops->follow) l->ops->follow(l->device, 0);
+    if (l->ops && l->ops->prediction) l->ops->prediction->follow(l->device, 0);
 }
 
 void loaded_close(Loaded *l)

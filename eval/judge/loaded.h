@@ -75,7 +75,7 @@ int loaded_compile(Loaded *l, const Candidate *c, Fault *f);
 /* Unload the module and load it again: device variables have their first values. */
 int loaded_again(Loaded *l, Fault *f);
 
-/* After a fault: when it is a value that need not matter (DeviceOps.follow), load the module again, to
+/* After a fault: when it is a value that need not matter (DevicePrediction.follow), load the module again, to
  * follow such values, and return what it returned. Otherwise 0; -1: the evaluator failed. */
 int loaded_follow(Loaded *l, Error *err);
 void loaded_unfollow(Loaded *l);

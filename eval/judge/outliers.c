@@ -37,7 +37,7 @@ static const double short_work = 6e8;
 static const double steady_share = 0x1p-13, tolerance_share = 0x1p-9;
 
 static const double warm_s = 0.010; /* of the baseline's runs before the candidate's: clocks rise */
-static const double phase = 0.5;    /* DeviceOps.clock */
+static const double phase = 0.5;    /* DeviceClockOps.time */
 
 typedef struct {
     float *values; /* n of the output */
@@ -327,7 +327,7 @@ static int timed_run(Run *r, ClockMode mode, double *us, Fault *f)
         free(t);
         return rc;
     }
-    int rc = l->ops->clock(l->device, r->launches, r->n_launches, mode, phase, &clock, f);
+    int rc = l->ops->clock->time(l->device, r->launches, r->n_launches, mode, phase, &clock, f);
     if (rc > 0) run_fault(r, f);
     *us = clock.us;
     return rc;
@@ -383,9 +383,10 @@ static int run_alone(Outliers *o, double *fast, Fault *f)
     Error ignored;
     const Loaded *l = o->side[CANDIDATE];
     int locked = 0, rc = open_both(o, run, f);
-    if (!rc && l->ops->lock) rc = l->ops->lock(l->device, 1, &f->error), locked = !rc;
+    if (!rc && l->ops->clock) rc = l->ops->clock->lock(l->device, 1, &f->error), locked = !rc;
     if (!rc) rc = run_both(o, run, fast, f);
-    if (locked && l->ops->lock(l->device, 0, rc < 0 ? &ignored : &f->error) && rc >= 0) rc = -1;
+    if (locked && l->ops->clock->lock(l->device, 0, rc < 0 ? &ignored : &f->error) && rc >= 0)
+        rc = -1;
     for (int side = BASELINE; side < SIDES; side++) run_close(&run[side]);
     return rc;
 }

@@ -58,7 +58,7 @@ typedef struct {
     const ClockOptions *opt;
     Random random;
     int orders[ORDERS], n_ordered; /* the current block of orders; pairs ordered so far */
-    double phase;                  /* at which both runs of this pair begin (DeviceOps.clock) */
+    double phase;                  /* at which both runs of this pair begin (DeviceClockOps.time) */
     double spent_s[STEPS];         /* for the log */
     int runs;                      /* of the candidate */
     double look_at;                /* pairs before the next look at the resampled interval */
@@ -108,7 +108,6 @@ static void close_set(PairedTiming *p, int set)
 static int open_in_one_piece(PairedTiming *p, Fault *f)
 {
     const Loaded *l = p->loaded[CANDIDATE];
-    if (!l->ops->reserve) return 0;
     const Run *own = &p->run[CANDIDATE][0], *other = &p->run[BASELINE][0];
     int most = 2 * TASK_MAX_TENSORS + own->all_buffers + other->all_buffers;
     size_t *bytes = memory_array((size_t)most * (size_t)p->sets, sizeof *bytes);
@@ -117,7 +116,7 @@ static int open_in_one_piece(PairedTiming *p, Fault *f)
     for (int set = 1; set < p->sets; set++)
         memcpy(bytes + (size_t)n * (size_t)set, bytes, (size_t)n * sizeof *bytes);
     close_set(p, 0);
-    int rc = l->ops->reserve(l->device, bytes, n * p->sets, &f->error);
+    int rc = l->ops->clock->reserve(l->device, bytes, n * p->sets, &f->error);
     free(bytes);
     return rc ? rc : open_set(p, 0, f);
 }
@@ -181,7 +180,8 @@ static int clock_run(PairedTiming *p, int side, int set, double *us, Fault *f)
     const Loaded *l = p->loaded[side];
     const Run *r = &p->run[side][set];
     DeviceClock c = {0};
-    int rc = l->ops->clock(l->device, r->launches, r->n_launches, p->opt->mode, p->phase, &c, f);
+    int rc =
+        l->ops->clock->time(l->device, r->launches, r->n_launches, p->opt->mode, p->phase, &c, f);
     *us = c.us;
     if (side == BASELINE) {
         p->host_longer[BASELINE] += !rc && more_than_events(p, &c);
@@ -394,7 +394,7 @@ static int profile(PairedTiming *p, DeviceTiming *out, Fault *f)
     for (int s = 0; s < SIDES && !rc; s++) {
         const Run *r = &p->run[s][0];
         memset(side, 0, sizeof *side);
-        rc = l->ops->counters(l->device, r->launches, r->n_launches, side, f);
+        rc = l->ops->clock->counters(l->device, r->launches, r->n_launches, side, f);
         if (rc > 0) run_fault(r, f);
         int *n = s == CANDIDATE ? &out->n_counters : &out->n_baseline_counters;
         *n = side->n_counters;
@@ -432,8 +432,8 @@ static PairedTiming begin(Judgement *j, const ClockOptions *opt, const char *pur
 static int lock(PairedTiming *p, int on)
 {
     const Loaded *l = p->loaded[CANDIDATE];
-    if (!l->ops->lock || on == p->locked) return 0;
-    if (l->ops->lock(l->device, on, &p->judgement->fault.error)) return -1;
+    if (on == p->locked) return 0;
+    if (l->ops->clock->lock(l->device, on, &p->judgement->fault.error)) return -1;
     p->locked = on;
     return 0;
 }
@@ -459,11 +459,11 @@ static int take_samples(PairedTiming *p, DeviceTiming *out, double at[3])
     at[0] = at[1] = at[2] = clock_seconds();
     if (!rc) rc = warm_up(p, f);
     at[1] = at[2] = clock_seconds();
-    if (!rc && l->ops->telemetry) rc = l->ops->telemetry(l->device, &out->before, &f->error);
+    if (!rc) rc = l->ops->clock->telemetry(l->device, &out->before, &f->error);
     at[2] = clock_seconds();
     if (!rc) rc = take_pairs(p, out, f);
-    if (!rc && l->ops->telemetry) rc = l->ops->telemetry(l->device, &out->after, &f->error);
-    if (!rc && p->opt->profile && l->ops->counters) rc = profile(p, out, f);
+    if (!rc) rc = l->ops->clock->telemetry(l->device, &out->after, &f->error);
+    if (!rc && p->opt->profile) rc = profile(p, out, f);
     for (int set = 0; set < p->sets && !rc; set++) rc = run_inspect(&p->run[CANDIDATE][set], f);
     return rc;
 }

@@ -22,7 +22,7 @@ int predicted_run(Run *r, DeviceTiming *out, Fault *f)
     Loaded *l = r->loaded;
     if (run_reset(r, &f->error)) return -1;
     l->runs++;
-    int rc = l->ops->predict(l->device, r->launches, r->n_launches, out, f);
+    int rc = l->ops->prediction->predict(l->device, r->launches, r->n_launches, out, f);
     if (rc > 0) run_fault(r, f);
     return rc || !out ? rc : timing_makes_sense(out, 0, &f->error);
 }
@@ -103,7 +103,7 @@ static int covers_outputs(const Run *r, const DeviceSample *s, Fault *f)
     for (int i = 0; i < r->n_outputs; i++) {
         size_t bytes = r->test->output_bytes[i], from = bytes - 1, end;
         all += (double)bytes;
-        reached |= l->ops->written(l->device, r->memory.outputs[i], &from, &end);
+        reached |= l->ops->prediction->written(l->device, r->memory.outputs[i], &from, &end);
     }
     if (reached || s->scaled || s->written_bytes > 0.75 * all) return 0;
     return fault_set(
@@ -131,7 +131,7 @@ static int predict_timed(Judgement *j, TimedContents *c, DeviceTiming *out, int 
         s.outputs = r.memory.outputs;
         s.compared = timed_is_compared(j->task, j->timed);
         allow_op_lines(&r, &s);
-        rc = l->ops->sample(l->device, r.launches, r.n_launches, &s, out, f);
+        rc = l->ops->prediction->sample(l->device, r.launches, r.n_launches, &s, out, f);
         if (rc > 0) run_fault(&r, f);
     }
     if (!rc) rc = timing_makes_sense(out, 0, &f->error);
@@ -162,7 +162,7 @@ static uint64_t shortened_seed(const Judgement *j)
 
 const Workload *predicted_shortened(Judgement *j)
 {
-    if (!j->evaluator->machine.ops->attempt || !has_own_launches(j)) return NULL;
+    if (!j->evaluator->machine.ops->prediction || !has_own_launches(j)) return NULL;
     return cases_shortened(j->evaluator->cases, j->task, j->timed, shortened_seed(j));
 }
 
@@ -174,7 +174,7 @@ static int fits(Loaded *l, const Workload *w)
     int n, line, ok = 0;
     if (loaded_ops_at(l, w, &unused)) return 0;
     if (!plan_resolve(&l->context, w, NULL, &launches, &n, &line, NULL))
-        ok = l->ops->fits(l->device, launches, n);
+        ok = l->ops->prediction->fits(l->device, launches, n);
     free(launches);
     return ok;
 }
@@ -191,7 +191,7 @@ static int attempt(Run *r, int *too_long, Fault *f)
     Loaded *l = r->loaded;
     if (run_reset(r, &f->error)) return -1;
     l->runs++;
-    int rc = l->ops->attempt(l->device, r->launches, r->n_launches, f);
+    int rc = l->ops->prediction->attempt(l->device, r->launches, r->n_launches, f);
     *too_long = rc > 0 && f->outcome == OUTCOME_TIMEOUT;
     if (*too_long) return 0;
     if (rc > 0) run_fault(r, f);
@@ -237,7 +237,6 @@ static int measure_timed(Judgement *j)
 {
     Evaluator *e = j->evaluator;
     int compared;
-    if (!e->machine.ops->sample) return 0;
     TimedContents *c = cases_timed(e->cases, j->task, j->timed,
                                    case_seed(e->seed, j->task, j->timed, 0), &j->fault.error);
     int rc = c ? predict_timed(j, c, j->verdict.timing, &compared) : -1;
@@ -323,6 +322,6 @@ int predicted_unseen(Judgement *j)
     int rc = loaded_again(&j->loaded, &j->fault);
     if (!rc) rc = run_unseen(j);
     if (!rc) rc = loaded_again(&j->loaded, &j->fault);
-    if (!rc && j->evaluator->machine.ops->sample) rc = predict_other(j);
+    if (!rc) rc = predict_other(j);
     return rc ? rc : judgement_score(j);
 }

@@ -10,7 +10,7 @@
 #include "eval/judge/loaded_ops.h"
 
 enum {
-    ROTATION_BYTES = 16, /* contents are rotated by multiples of this (DeviceOps.fill) */
+    ROTATION_BYTES = 16, /* contents are rotated by multiples of this (DeviceGoldenOps.fill) */
     COMPARED = 1 << 16   /* bytes of an input that are read back at a time: they stay in a cache */
 };
 
@@ -40,7 +40,7 @@ static int allocate_buffer(Run *r, const Run *owner, int i, Error *err)
         snprintf(label, sizeof label, "a result of an op line");
     const Loaded *l = r->loaded;
     if (l->ops->alloc(l->device, r->buffer_bytes[i], label, &r->buffers[i], err)) return -1;
-    if (l->ops->own) l->ops->own(l->device, r->buffers[i]);
+    if (l->ops->prediction) l->ops->prediction->own(l->device, r->buffers[i]);
     return 0;
 }
 
@@ -114,7 +114,8 @@ static int fill_input(Run *r, int i, Error *err)
     const TaskTensor *x = &l->task->inputs[i];
     size_t size = dtype_size(x->dtype),
            from = rotated_elements(r, x, r->test->input_bytes[i] / size) * size;
-    return l->ops->fill(l->device, r->memory.inputs[i], r->test->golden_inputs[i], from, err);
+    return l->ops->golden->fill(l->device, r->memory.inputs[i], r->test->golden_inputs[i], from,
+                                err);
 }
 
 static int write_inputs(Run *r, int protect, Error *err)
@@ -124,7 +125,7 @@ static int write_inputs(Run *r, int protect, Error *err)
     for (int i = 0; i < r->n_inputs; i++) {
         DevicePtr p = r->memory.inputs[i];
         if (c->lazy) { /* the device protects them */
-            if (l->ops->fill_lazily(l->device, p, c->fill, c->lazy, i, err)) return -1;
+            if (l->ops->prediction->fill_lazily(l->device, p, c->fill, c->lazy, i, err)) return -1;
             continue;
         }
         if (l->ops->protect(l->device, p, 0, err)) return -1;
@@ -253,8 +254,8 @@ static int input_changed(Run *r, int input, size_t *at, Error *err)
     const TaskTensor *x = &l->task->inputs[input];
     size_t n = c->input_bytes[input], size = dtype_size(x->dtype);
     if (c->golden_inputs[input])
-        return l->ops->same(l->device, r->memory.inputs[input], c->golden_inputs[input],
-                            rotated_elements(r, x, n / size) * size, at, err);
+        return l->ops->golden->same(l->device, r->memory.inputs[input], c->golden_inputs[input],
+                                    rotated_elements(r, x, n / size) * size, at, err);
     unsigned char now[COMPARED];
     const unsigned char *was = c->inputs[input];
     for (size_t from = 0; from < n; from += COMPARED) {
@@ -298,7 +299,7 @@ void run_fault(const Run *r, Fault *f)
 void run_announce(const Run *r)
 {
     const Loaded *l = r->loaded;
-    if (l->ops->announce) l->ops->announce(l->device, r->work);
+    if (l->ops->prediction) l->ops->prediction->announce(l->device, r->work);
 }
 
 /* A device that protects inputs stops at the write, as an access out of bounds. Launch again
@@ -383,19 +384,31 @@ static int compare_on_host(Run *r, int output, Fault *f)
     return rc;
 }
 
+/* The expected contents of an output that the device keeps. */
+static DeviceExpected expected_of(const Run *r, int output)
+{
+    const Case *c = r->test;
+    const TaskTensor *x = &r->loaded->task->outputs[output];
+    size_t elements = c->output_bytes[output] / dtype_size(x->dtype);
+    return (DeviceExpected){r->memory.outputs[output],
+                            c->golden_expected[output],
+                            rotated_elements(r, x, elements),
+                            (int)x->dtype,
+                            elements,
+                            c->tolerance[output].atol,
+                            c->tolerance[output].rtol};
+}
+
 static int compare_on_device(Run *r, int output, Fault *f)
 {
     const Loaded *l = r->loaded;
-    const TaskTensor *x = &l->task->outputs[output];
-    size_t n = r->test->output_bytes[output] / dtype_size(x->dtype);
+    const DeviceExpected expected = expected_of(r, output);
     const TaskComparison with = case_comparison(r->test, output);
     Error message;
     DeviceDifference d = {0};
-    int rc = l->ops->compare(l->device, r->memory.outputs[output], r->test->golden_expected[output],
-                             rotated_elements(r, x, n), x->dtype, n, with.by.atol, with.by.rtol, &d,
-                             &f->error);
+    int rc = l->ops->golden->compare(l->device, &expected, &d, &f->error);
     if (rc <= 0) return rc;
-    if (d.unwritten && x->dtype != DTYPE_I32)
+    if (d.unwritten && expected.dtype != DTYPE_I32)
         return never_written(r, output, d.unwritten, d.first_unwritten, f);
     task_difference_text(&with,
                          &(TaskDifference){d.wrong, d.first, d.worst, d.first_got, d.first_want,
@@ -420,18 +433,10 @@ int run_matches(const Run *r, Error *err)
     const Loaded *l = r->loaded;
     const Case *c = r->test;
     int count = 0;
-    if (!l->ops->expect) return 1;
+    if (!l->ops->golden) return 1;
     for (int i = 0; i < r->n_outputs; i++) {
-        const TaskTensor *x = &l->task->outputs[i];
-        size_t elements = c->output_bytes[i] / dtype_size(x->dtype);
         if (!c->golden_expected[i]) return 1;
-        list[count++] = (DeviceExpected){r->memory.outputs[i],
-                                         c->golden_expected[i],
-                                         rotated_elements(r, x, elements),
-                                         (int)x->dtype,
-                                         elements,
-                                         c->tolerance[i].atol,
-                                         c->tolerance[i].rtol};
+        list[count++] = expected_of(r, i);
     }
     for (int i = 0; i < r->n_inputs; i++) {
         const TaskTensor *x = &l->task->inputs[i];
@@ -443,16 +448,16 @@ int run_matches(const Run *r, Error *err)
                              .dtype = -1,
                              .from = rotated_elements(r, x, c->input_bytes[i] / size) * size};
     }
-    return l->ops->expect(l->device, list, count, 1, err);
+    return l->ops->golden->expect(l->device, list, count, 1, err);
 }
 
 static int digest_output(Run *r, int output, Digester *d, Error *err)
 {
     const Loaded *l = r->loaded;
     size_t n = r->test->output_bytes[output];
-    if (l->ops->digest) {
+    if (l->ops->golden) {
         uint64_t words[2];
-        if (l->ops->digest(l->device, r->memory.outputs[output], n, words, err)) return -1;
+        if (l->ops->golden->digest(l->device, r->memory.outputs[output], n, words, err)) return -1;
         digester_add_field(d, words, sizeof words);
         return 0;
     }

@@ -167,7 +167,7 @@ static int find_spans(const Run *r, size_t bytes, Span *spans)
     const Loaded *l = r->loaded;
     size_t from = 0, end = 0;
     int n = 0;
-    while (n < RUNS && l->ops->written(l->device, r->memory.outputs[0], &from, &end)) {
+    while (n < RUNS && l->ops->prediction->written(l->device, r->memory.outputs[0], &from, &end)) {
         Span s = {from / bytes, (end + bytes - 1) / bytes};
         from = end;
         if (n && s.from < spans[n - 1].end) s.from = spans[n - 1].end;
@@ -257,7 +257,8 @@ static void take_unwritten(const Run *r, const Gathered *g, int i, int64_t k, si
     size_t size = dtype_size(dtype), first = (size_t)g->at[k] * each, at = first, from, end;
     while (at < first + each) {
         from = at;
-        if (!l->ops->written(l->device, r->memory.outputs[i], &from, &end) || from > first + each)
+        if (!l->ops->prediction->written(l->device, r->memory.outputs[i], &from, &end) ||
+            from > first + each)
             from = end = first + each;
         from -= from % size;
         size_t n = (from - at) / size, skip = (at - first) / size;
@@ -364,7 +365,7 @@ static int next_written(const Run *r, int output, size_t *from, size_t *end)
 {
     const Loaded *l = r->loaded;
     size_t size = dtype_size(l->task->outputs[output].dtype), first = *from * size, last;
-    if (!l->ops->written(l->device, r->memory.outputs[output], &first, &last)) return 0;
+    if (!l->ops->prediction->written(l->device, r->memory.outputs[output], &first, &last)) return 0;
     *from = (first + size - 1) / size;
     *end = last / size > *from ? last / size : *from;
     return 1;

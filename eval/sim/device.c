@@ -378,6 +378,20 @@ void sim_set_limit(Device *d, int64_t thread_instructions)
     d->limit = thread_instructions;
 }
 
+static const DevicePrediction prediction = {
+    .own = sim_own,
+    .announce = sim_announce,
+    .disturb = sim_disturb,
+    .follow = sim_follow,
+    .warning = sim_warning,
+    .predict = sim_predict,
+    .sample = sim_sample,
+    .fill_lazily = sim_fill_lazily,
+    .written = sim_written,
+    .fits = sim_fits,
+    .attempt = sim_attempt,
+};
+
 const DeviceOps sim_device_ops = {
     .prefix = "sim",
     .form = "sim:PROFILE",
@@ -394,20 +408,10 @@ const DeviceOps sim_device_ops = {
     .write = sim_write,
     .read = sim_read,
     .poison = sim_poison,
-    .own = sim_own,
     .protect = sim_protect,
     .check_guards = sim_check_guards,
-    .announce = sim_announce,
     .run = sim_run,
-    .disturb = sim_disturb,
-    .fits = sim_fits,
-    .attempt = sim_attempt,
-    .follow = sim_follow,
-    .warning = sim_warning,
-    .predict = sim_predict,
-    .written = sim_written,
-    .fill_lazily = sim_fill_lazily,
-    .sample = sim_sample,
+    .prediction = &prediction,
 };
 
 __attribute__((constructor)) static void register_backend(void)

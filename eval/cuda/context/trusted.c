@@ -326,26 +326,25 @@ static int launch_compare(Trusted *t, const DeviceExpected *x, CuPtr result, Err
 }
 
 /* Read element i and its expected value. */
-static int read_element(Trusted *t, CuPtr p, const DeviceGolden *expected, size_t from, size_t n,
-                        int dtype, uint64_t i, double *got, double *want, Error *err)
+static int read_element(Trusted *t, const DeviceExpected *x, uint64_t i, double *got, double *want,
+                        Error *err)
 {
     unsigned char bytes[8];
-    size_t size = dtype_size((Dtype)dtype);
-    if (trusted_read(t, p + i * size, bytes, size, err) ||
-        trusted_read(t, expected->p + (i + from) % n * sizeof *want, want, sizeof *want, err))
+    size_t size = dtype_size((Dtype)x->dtype);
+    CuPtr expected = x->golden->p + (i + x->from) % x->n * sizeof *want;
+    if (trusted_read(t, x->p + i * size, bytes, size, err) ||
+        trusted_read(t, expected, want, sizeof *want, err))
         return -1;
-    dtype_to_double((Dtype)dtype, bytes, got, 1);
+    dtype_to_double((Dtype)x->dtype, bytes, got, 1);
     return 0;
 }
 
-int trusted_compare(Trusted *t, CuPtr p, const DeviceGolden *expected, size_t from, int dtype,
-                    size_t n, double atol, double rtol, DeviceDifference *out, Error *err)
+int trusted_compare(Trusted *t, const DeviceExpected *with, DeviceDifference *out, Error *err)
 {
-    const DeviceExpected x = {p, expected, from, dtype, n, atol, rtol};
     HarnessDifference d;
     memset(out, 0, sizeof *out);
     if (begin_result(t, &equal, sizeof equal, err) ||
-        launch_compare(t, &x, t->results + AT_RESULT, err) ||
+        launch_compare(t, with, t->results + AT_RESULT, err) ||
         end_result(t, AT_RESULT, sizeof d, err))
         return -1;
     memcpy(&d, t->host + AT_RESULT, sizeof d);
@@ -353,16 +352,13 @@ int trusted_compare(Trusted *t, CuPtr p, const DeviceGolden *expected, size_t fr
     out->wrong = d.wrong;
     out->unwritten = d.unwritten;
     if (d.unwritten) out->first_unwritten = d.first_unwritten;
-    if (d.wrong) {
-        out->first = d.first;
-        out->worst = d.worst & UINT32_MAX;
-        if (read_element(t, p, expected, from, n, dtype, out->first, &out->first_got,
-                         &out->first_want, err) ||
-            read_element(t, p, expected, from, n, dtype, out->worst, &out->worst_got,
-                         &out->worst_want, err))
-            return -1;
-    }
-    return 1;
+    if (!d.wrong) return 1;
+    out->first = d.first;
+    out->worst = d.worst & UINT32_MAX;
+    return read_element(t, with, out->first, &out->first_got, &out->first_want, err) ||
+                   read_element(t, with, out->worst, &out->worst_got, &out->worst_want, err)
+               ? -1
+               : 1;
 }
 
 int trusted_digest(Trusted *t, CuPtr p, size_t bytes, uint64_t out[2], Error *err)

@@ -53,7 +53,7 @@ static DeviceModule *load(int trusted)
 static int clock_one(const DeviceLaunch *launches, int n, ClockMode mode, DeviceClock *out,
                      Fault *fault)
 {
-    return ops->clock(d, launches, n, mode, -1, out, fault);
+    return ops->clock->time(d, launches, n, mode, -1, out, fault);
 }
 
 /* Kills a runner and waits for its end, which the device has yet to see. */

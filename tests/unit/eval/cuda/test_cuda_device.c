@@ -149,38 +149,39 @@ static void expect_all(DevicePtr p, DeviceGolden *bytes)
     float two = 2, one = 1;
     unsigned char was, wrong = 0xee, poison = 0xff;
     for (int i = 0; i < N; i++) ones[i] = 1;
-    ok(ops->golden(d, ones, sizeof ones, &g, &err));
+    ok(ops->golden->keep(d, ones, sizeof ones, &g, &err));
     ok(ops->alloc(d, N * 4, "output y", &y, &err));
     for (int i = 0; i < N; i++) ok(ops->write(d, y + (DevicePtr)i * 4, &one, 4, &err));
-    ok(ops->fill(d, p, bytes, 32, &err));
+    ok(ops->golden->fill(d, p, bytes, 32, &err));
     for (int i = 0; i < MANY; i++)
         list[i] = i % 2 ? (DeviceExpected){p, bytes, 32, -1, 0, 0, 0}
                         : (DeviceExpected){y, g, (size_t)i % 5, 0, N, 0, 0};
-    for (int n = 0; n <= MANY; n += 8) assert_int_equal(ops->expect(d, list, n, n > 16, &err), 0);
+    for (int n = 0; n <= MANY; n += 8)
+        assert_int_equal(ops->golden->expect(d, list, n, n > 16, &err), 0);
     ok(ops->read(d, p + 50, &was, 1, &err));
     ok(ops->write(d, p + 50, &wrong, 1, &err));
-    assert_int_equal(ops->expect(d, list, 1, 1, &err), 0);
-    assert_int_equal(ops->expect(d, list, 2, 0, &err), 1);
-    assert_int_equal(ops->expect(d, list + MANY - 1, 1, 0, &err), 1);
+    assert_int_equal(ops->golden->expect(d, list, 1, 1, &err), 0);
+    assert_int_equal(ops->golden->expect(d, list, 2, 0, &err), 1);
+    assert_int_equal(ops->golden->expect(d, list + MANY - 1, 1, 0, &err), 1);
     ok(ops->write(d, p + 50, &was, 1, &err));
     ok(ops->write(d, y + (N - 1) * 4, &two, 4, &err));
     for (int at = 0; at < MANY; at += 18) {
         DeviceExpected other = list[1], last[MANY];
         for (int i = 0; i < MANY; i++) last[i] = i == at ? list[0] : other;
-        assert_int_equal(ops->expect(d, last, MANY, 0, &err), 1);
+        assert_int_equal(ops->golden->expect(d, last, MANY, 0, &err), 1);
     }
     ok(ops->write(d, y + (N - 1) * 4, &one, 4, &err));
     ok(trusted_write(&d->trusted, y + N * 4, &wrong, 1, &err));
-    assert_int_equal(ops->expect(d, list, 3, 0, &err), 0);
-    assert_int_equal(ops->expect(d, list, 3, 1, &err), 1);
+    assert_int_equal(ops->golden->expect(d, list, 3, 0, &err), 0);
+    assert_int_equal(ops->golden->expect(d, list, 3, 1, &err), 1);
     assert_int_equal(ops->check_guards(d, &fault),
                      1); /* it reports the zone and poisons it again */
-    assert_int_equal(ops->expect(d, list, 0, 1, &err), 0);
+    assert_int_equal(ops->golden->expect(d, list, 0, 1, &err), 0);
     ok(trusted_write(&d->trusted, y + N * 4, &poison, 1, &err));
     list[2].from = N;
-    assert_int_equal(ops->expect(d, list, 3, 0, &err), -1);
+    assert_int_equal(ops->golden->expect(d, list, 3, 0, &err), -1);
     ops->free(d, y);
-    ops->golden_free(d, g);
+    ops->golden->free(d, g);
 }
 
 static void golden(void)
@@ -190,22 +191,22 @@ static void golden(void)
     DevicePtr p;
     size_t first = 0;
     for (int i = 0; i < 96; i++) bytes[i] = (unsigned char)i;
-    ok(ops->golden(d, bytes, sizeof bytes, &g, &err));
+    ok(ops->golden->keep(d, bytes, sizeof bytes, &g, &err));
     ok(ops->alloc(d, sizeof bytes, "input x", &p, &err));
     for (size_t from = 0; from < sizeof bytes; from += 32) {
-        ok(ops->fill(d, p, g, from, &err));
+        ok(ops->golden->fill(d, p, g, from, &err));
         ok(ops->read(d, p, got, sizeof got, &err));
         for (size_t i = 0; i < sizeof got; i++) assert_int_equal(got[i], (i + from) % sizeof got);
-        assert_int_equal(ops->same(d, p, g, from, &first, &err), 0);
+        assert_int_equal(ops->golden->same(d, p, g, from, &first, &err), 0);
         ok(ops->write(d, p + 70, bytes + 20, 2, &err));
-        assert_int_equal(ops->same(d, p, g, from, &first, &err), 1);
+        assert_int_equal(ops->golden->same(d, p, g, from, &first, &err), 1);
         assert_int_equal(first, 70);
     }
     expect_all(p, g);
-    assert_int_equal(ops->fill(d, p, g, 8, &err), -1);  /* not a multiple of 16 */
-    assert_int_equal(ops->fill(d, p, g, 96, &err), -1); /* beyond the contents */
+    assert_int_equal(ops->golden->fill(d, p, g, 8, &err), -1);  /* not a multiple of 16 */
+    assert_int_equal(ops->golden->fill(d, p, g, 96, &err), -1); /* beyond the contents */
     ops->free(d, p);
-    ops->golden_free(d, g);
+    ops->golden->free(d, g);
 }
 
 /* Every way to end a runner gives its outcome and a sentence, and the same again for the lost
@@ -291,7 +292,7 @@ static void test_clock(void **state)
     DeviceLaunch l[2] = {launch(m, "ones", y, 10, 0), launch(m, "ones", y, 5, 10)};
     assert_int_equal(d->stall_ns, 100148);
     for (double phase = 0; phase < 1; phase += 0.24999) {
-        ok(ops->clock(d, l, 2, CLOCK_COLD, phase, &c, &fault));
+        ok(ops->clock->time(d, l, 2, CLOCK_COLD, phase, &c, &fault));
         assert_true(c.us > 0 && c.flush_us > 0 && c.host_us >= c.us);
     }
     expect_floats(y, N, 15);
@@ -392,12 +393,12 @@ static void test_trusted(void **state)
     DeviceModule *m = load(1);
     ok(ops->alloc(d, N * 4, "output y", &y, &err));
     DeviceLaunch l = launch(m, "ones", y, N, 0);
-    ok(ops->lock(d, 1, &err));
+    ok(ops->clock->lock(d, 1, &err));
     ok(ops->run(d, &l, 1, &fault));
     expect_floats(y, N, N);
     ok(clock_one(&l, 1, CLOCK_COLD, &c, &fault));
     assert_true(c.us > 0 && c.flush_us > 0);
-    ok(ops->lock(d, 0, &err));
+    ok(ops->clock->lock(d, 0, &err));
     assert_int_equal(lock_held(d->lock), GPU_FREE);
     l.kernel = "refused";
     assert_int_equal(ops->run(d, &l, 1, &fault), -1); /* a baseline's failure is an error */

@@ -21,22 +21,22 @@ static void test_large_contents(void **state)
     for (int i = 0; i < 2; i++) {
         for (size_t k = 0; k < BYTES; k++)
             bytes[k] = (unsigned char)((k + (size_t)i) * 2654435761u >> 28);
-        ok(ops->golden(d, bytes, BYTES, &g[i], &err));
+        ok(ops->golden->keep(d, bytes, BYTES, &g[i], &err));
     }
     for (int i = 0; i < 2; i++) {
         for (size_t k = 0; k < BYTES; k++)
             bytes[k] = (unsigned char)((k + (size_t)i) * 2654435761u >> 28);
-        ok(ops->fill(d, p, g[i], 4096, &err));
+        ok(ops->golden->fill(d, p, g[i], 4096, &err));
         ok(ops->read(d, p, got, BYTES, &err));
         assert_memory_equal(got, bytes + 4096, BYTES - 4096);
         assert_memory_equal(got + BYTES - 4096, bytes, 4096);
-        assert_int_equal(ops->same(d, p, g[i], 4096, &first, &err), 0);
-        assert_int_equal(ops->same(d, p, g[!i], 4096, &first, &err), 1);
+        assert_int_equal(ops->golden->same(d, p, g[i], 4096, &first, &err), 0);
+        assert_int_equal(ops->golden->same(d, p, g[!i], 4096, &first, &err), 1);
         ok(ops->write(d, p, bytes, BYTES, &err));
         memset(bytes, 7, BYTES);
-        assert_int_equal(ops->same(d, p, g[i], 0, &first, &err), 0);
+        assert_int_equal(ops->golden->same(d, p, g[i], 0, &first, &err), 0);
     }
-    for (int i = 0; i < 2; i++) ops->golden_free(d, g[i]);
+    for (int i = 0; i < 2; i++) ops->golden->free(d, g[i]);
     free(bytes), free(got);
     ops->close(d);
 }
@@ -53,14 +53,14 @@ static void test_contents_of_a_buffer(void **state)
     for (int i = 0; i < BYTES; i++) bytes[i] = (unsigned char)i;
     ok(ops->alloc(d, BYTES, "output y", &p, &err));
     ok(ops->write(d, p, bytes, BYTES, &err));
-    ok(ops->golden_of(d, p, KEPT, &g, &err));
+    ok(ops->golden->keep_of(d, p, KEPT, &g, &err));
     ok(ops->poison(d, p, &err));
-    ok(ops->fill(d, p, g, 0, &err));
+    ok(ops->golden->fill(d, p, g, 0, &err));
     ok(ops->read(d, p, got, BYTES, &err));
     assert_memory_equal(got, bytes, KEPT);
     for (int i = KEPT; i < BYTES; i++) assert_int_equal(got[i], 0xff);
-    ops->golden_free(d, g);
-    assert_int_equal(ops->golden_of(d, p, BYTES + 1, &g, &err), -1);
+    ops->golden->free(d, g);
+    assert_int_equal(ops->golden->keep_of(d, p, BYTES + 1, &g, &err), -1);
     ops->free(d, p);
     ops->close(d);
 }

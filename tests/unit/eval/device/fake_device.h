@@ -368,13 +368,52 @@ static inline CompileResult fake_code(const char *kernel)
     return code;
 }
 
+static void fake_own(Device *d, DevicePtr p)
+{
+    (void)d, (void)p;
+}
+
+static void fake_announce(Device *d, double work)
+{
+    (void)d, (void)work;
+}
+
+static int fake_follow(Device *d, int on)
+{
+    (void)d, (void)on;
+    return 0;
+}
+
+static int fake_telemetry(Device *d, DeviceTelemetry *out, Error *err)
+{
+    (void)d, (void)out, (void)err;
+    return 0;
+}
+
+static int fake_canary(Device *d, Error *err)
+{
+    (void)d, (void)err;
+    return 0;
+}
+
+static const DevicePrediction fake_prediction = {.own = fake_own,
+                                                 .announce = fake_announce,
+                                                 .disturb = fake_disturb,
+                                                 .follow = fake_follow,
+                                                 .predict = fake_predict};
+
+static const DeviceClockOps fake_clock_ops = {.reserve = fake_reserve,
+                                              .time = fake_clock,
+                                              .telemetry = fake_telemetry,
+                                              .lock = fake_lock,
+                                              .canary = fake_canary};
+
 static const DeviceOps fake_ops = {
     .prefix = "fake",
     .info = fake_info,
     .load = fake_load,
     .unload = fake_unload,
     .kernel = fake_kernel,
-    .reserve = fake_reserve,
     .alloc = fake_alloc,
     .free = fake_free,
     .write = fake_write,
@@ -383,10 +422,8 @@ static const DeviceOps fake_ops = {
     .protect = fake_protect,
     .check_guards = fake_check_guards,
     .run = fake_run,
-    .disturb = fake_disturb,
-    .predict = fake_predict,
-    .clock = fake_clock,
-    .lock = fake_lock,
+    .prediction = &fake_prediction,
+    .clock = &fake_clock_ops,
 };
 
 #endif

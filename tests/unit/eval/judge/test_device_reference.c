@@ -100,9 +100,9 @@ static int compute(TaskSet *set, int keeping, double *host[2], double *device[2]
     if (taskset_load("tasks", NULL, set, err)) fail_msg("%s", err->text);
     Task *t = set->tasks[0];
     DeviceOps ops = sim_device_ops;
-    if (keeping)
-        ops.golden = keep, ops.golden_of = keep_of, ops.golden_free = forget, ops.fill = fill,
-        ops.same = same;
+    static const DeviceGoldenOps golden = {
+        .keep = keep, .keep_of = keep_of, .free = forget, .fill = fill, .same = same};
+    if (keeping) ops.golden = &golden;
     Machine d = {.ops = &ops, .compiler = compiler};
     if (sim_device_ops.open("h100", &d.device, err)) fail_msg("%s", err->text);
     Cases *cases = cases_new(1 << 20, NULL, NULL);

@@ -58,6 +58,36 @@ static void write_task(const char *folder, int number)
     fclose(f);
 }
 
+static int reserve(Device *d, const size_t *bytes, int n, Error *err)
+{
+    (void)d, (void)bytes, (void)n, (void)err;
+    return 0;
+}
+
+static int telemetry(Device *d, DeviceTelemetry *out, Error *err)
+{
+    (void)d, (void)out, (void)err;
+    return 0;
+}
+
+static int lock(Device *d, int on, Error *err)
+{
+    (void)d, (void)on, (void)err;
+    return 0;
+}
+
+static int canary(Device *d, Error *err)
+{
+    (void)d, (void)err;
+    return 0;
+}
+
+static const DeviceClockOps clock_ops = {.reserve = reserve,
+                                         .time = clock_100us,
+                                         .telemetry = telemetry,
+                                         .lock = lock,
+                                         .canary = canary};
+
 static void judge(Evaluator *e, const char *source)
 {
     static Verdict v;
@@ -81,8 +111,7 @@ static void test_many_tasks(void **state)
     assert_non_null(sim);
     timed = *sim;
     timed.prefix = "timed", timed.form = "timed:PROFILE", timed.example = "timed:a100";
-    timed.info = info, timed.clock = clock_100us;
-    timed.predict = NULL, timed.sample = NULL, timed.fill_lazily = NULL;
+    timed.info = info, timed.clock = &clock_ops, timed.prediction = NULL;
     device_register(&timed);
     assert_non_null(mkdtemp(root));
     snprintf(name, sizeof name, "%s/set", root);

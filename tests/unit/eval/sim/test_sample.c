@@ -59,9 +59,10 @@ static void compare(const char *kernel, double share, int traffic)
                       .comparable = comparable};
     DeviceLaunch l = launch(kernel, N / BLOCK);
     assert_int_equal(ops->poison(sim.d, y, &sim.err), 0);
-    if (ops->predict(sim.d, &l, 1, &all, &sim.fault)) fail_msg("%s", sim.fault.message);
+    if (ops->prediction->predict(sim.d, &l, 1, &all, &sim.fault)) fail_msg("%s", sim.fault.message);
     assert_int_equal(ops->poison(sim.d, y, &sim.err), 0);
-    if (ops->sample(sim.d, &l, 1, &s, &some, &sim.fault)) fail_msg("%s", sim.fault.message);
+    if (ops->prediction->sample(sim.d, &l, 1, &s, &some, &sim.fault))
+        fail_msg("%s", sim.fault.message);
     assert_int_equal(s.blocks, N / BLOCK);
     assert_in_range(s.sampled, 2, 96);
     assert_int_equal(comparable[0], 1);
@@ -93,8 +94,8 @@ static void sample_alone(const char *kernel, uint32_t blocks, DeviceTiming *t)
         .growth = blocks / 8.0, .outputs = &y, .n_outputs = 1, .comparable = comparable};
     DeviceLaunch small = launch(kernel, 8), l = launch(kernel, blocks);
     memset(t, 0, sizeof *t);
-    if (ops->predict(sim.d, &small, 1, t, &sim.fault) ||
-        ops->sample(sim.d, &l, 1, &s, t, &sim.fault))
+    if (ops->prediction->predict(sim.d, &small, 1, t, &sim.fault) ||
+        ops->prediction->sample(sim.d, &l, 1, &s, t, &sim.fault))
         fail_msg("%s", sim.fault.message);
 }
 
@@ -120,9 +121,9 @@ static void transpose(const char *kernel, uint32_t row)
     l.grid[0] = row, l.grid[1] = 16 * COLUMNS / row;
     memcpy(l.params, &in, 8);
     memcpy(l.params + 8, &out, 8);
-    assert_int_equal(ops->fill_lazily(sim.d, in, draw, &drawn, 0, &sim.err), 0);
-    if (ops->predict(sim.d, &small, 1, &t, &sim.fault) ||
-        ops->sample(sim.d, &l, 1, &s, &t, &sim.fault))
+    assert_int_equal(ops->prediction->fill_lazily(sim.d, in, draw, &drawn, 0, &sim.err), 0);
+    if (ops->prediction->predict(sim.d, &small, 1, &t, &sim.fault) ||
+        ops->prediction->sample(sim.d, &l, 1, &s, &t, &sim.fault))
         fail_msg("%s", sim.fault.message);
     if (counter(&t, "dram_bytes") > 2.2 * BYTES)
         fail_msg("%g bytes, expected %d", counter(&t, "dram_bytes"), 2 * BYTES);
@@ -159,12 +160,12 @@ static void test_contents_are_drawn_where_they_are_read(void **state)
     DeviceSample s = {.growth = 1};
     assert_int_equal(ops->poison(sim.d, y, &sim.err), 0);
     DeviceLaunch l = launch("clamp", N / BLOCK);
-    assert_int_equal(ops->predict(sim.d, &l, 1, &t, &sim.fault), 0);
-    assert_int_equal(ops->fill_lazily(sim.d, x, draw, &drawn, 0, &sim.err), 0);
+    assert_int_equal(ops->prediction->predict(sim.d, &l, 1, &t, &sim.fault), 0);
+    assert_int_equal(ops->prediction->fill_lazily(sim.d, x, draw, &drawn, 0, &sim.err), 0);
     assert_int_equal(ops->poison(sim.d, y, &sim.err), 0);
-    assert_int_equal(ops->sample(sim.d, &l, 1, &s, &t, &sim.fault), 0);
+    assert_int_equal(ops->prediction->sample(sim.d, &l, 1, &s, &t, &sim.fault), 0);
     assert_in_range(drawn, 4096, N / 64);
-    assert_true(ops->written(sim.d, y, &from, &end));
+    assert_true(ops->prediction->written(sim.d, y, &from, &end));
     assert_int_equal(from, 0);
     from = end - sizeof got;
     sim_read(&sim, y + from, got, sizeof got);
@@ -173,7 +174,7 @@ static void test_contents_are_drawn_where_they_are_read(void **state)
         assert_true(got[i] == (v > 0 ? v : 0));
     }
     from = N * 4 - 4;
-    assert_true(ops->written(sim.d, y, &from, &end)); /* by the last block */
+    assert_true(ops->prediction->written(sim.d, y, &from, &end)); /* by the last block */
 }
 
 /* An operator's launch that is repeated is sampled three times: the rest have its counters. */
@@ -191,8 +192,10 @@ static void test_repeated_launches(void **state)
             l[i].op_line = op ? 7 : 0;
             l[i].op = op ? "aten.gru.input" : NULL;
         }
-        if (ops->predict(sim.d, l, TIMES, &t, &sim.fault)) fail_msg("%s", sim.fault.message);
-        if (ops->sample(sim.d, l, TIMES, &s, &t, &sim.fault)) fail_msg("%s", sim.fault.message);
+        if (ops->prediction->predict(sim.d, l, TIMES, &t, &sim.fault))
+            fail_msg("%s", sim.fault.message);
+        if (ops->prediction->sample(sim.d, l, TIMES, &s, &t, &sim.fault))
+            fail_msg("%s", sim.fault.message);
         assert_int_equal(counter(&t, "launches"), TIMES);
         assert_int_equal(counter(&t, "blocks"), TIMES * 256);
         sampled[op] = s.sampled;
@@ -207,8 +210,8 @@ static void test_waiting_blocks_are_scaled(void **state)
     static DeviceTiming small, large;
     DeviceSample s = {.growth = 16, .outputs = &y, .n_outputs = 1, .comparable = comparable};
     DeviceLaunch l = launch("last", 64), wide = launch("last", 1024);
-    assert_int_equal(ops->predict(sim.d, &l, 1, &small, &sim.fault), 0);
-    assert_int_equal(ops->sample(sim.d, &wide, 1, &s, &large, &sim.fault), 0);
+    assert_int_equal(ops->prediction->predict(sim.d, &l, 1, &small, &sim.fault), 0);
+    assert_int_equal(ops->prediction->sample(sim.d, &wide, 1, &s, &large, &sim.fault), 0);
     assert_int_equal(s.scaled, 1);
     assert_int_equal(comparable[0], 0);
     assert_true(counter(&large, "thread_instructions") ==
@@ -232,14 +235,15 @@ static double held(DeviceSample s, const char *kernel, double share)
     memcpy(l.params, &small[0], 8);
     memcpy(l.params + 8, &small[1], 8);
     memcpy(l.params + 16, &quarter, 4);
-    assert_int_equal(ops->predict(sim.d, &l, 1, &t, &sim.fault), 0);
+    assert_int_equal(ops->prediction->predict(sim.d, &l, 1, &t, &sim.fault), 0);
     for (int i = 0; i < 2; i++) ops->free(sim.d, small[i]);
-    assert_int_equal(ops->sample(sim.d, &wide, 1, &compared, &free_of_it, &sim.fault), 0);
+    assert_int_equal(ops->prediction->sample(sim.d, &wide, 1, &compared, &free_of_it, &sim.fault),
+                     0);
     assert_int_equal(compared.held, 0);
     s.outputs = &y;
     s.n_outputs = 1;
     s.comparable = comparable;
-    assert_int_equal(ops->sample(sim.d, &wide, 1, &s, &t, &sim.fault), 0);
+    assert_int_equal(ops->prediction->sample(sim.d, &wide, 1, &s, &t, &sim.fault), 0);
     assert_int_equal(comparable[0], 1);
     double factor = t.candidate_us[0] / free_of_it.candidate_us[0];
     assert_int_equal(s.held, factor > 1);
@@ -281,20 +285,20 @@ static void test_each_output_has_its_writer(void **state)
     DeviceLaunch small = launch("clamp", BLOCKS / 4), to_y = launch("clamp", BLOCKS), to_z = to_y;
     memcpy(to_z.params + 8, &z, 8);
     DeviceLaunch l[3] = {to_z, to_y, to_z};
-    assert_int_equal(ops->predict(sim.d, &small, 1, &t, &sim.fault), 0);
-    assert_int_equal(ops->sample(sim.d, l, 2, &s, &t, &sim.fault), 0);
+    assert_int_equal(ops->prediction->predict(sim.d, &small, 1, &t, &sim.fault), 0);
+    assert_int_equal(ops->prediction->sample(sim.d, l, 2, &s, &t, &sim.fault), 0);
     assert_int_equal(comparable[0], 1);
     assert_int_equal(comparable[1], 1);
-    assert_int_equal(ops->sample(sim.d, l, 3, &s, &t, &sim.fault), 0);
+    assert_int_equal(ops->prediction->sample(sim.d, l, 3, &s, &t, &sim.fault), 0);
     assert_int_equal(comparable[0], 0);
     assert_int_equal(comparable[1], 1);
     l[2] = launch("strided", BLOCKS); /* its blocks read of all of y */
     memcpy(l[2].params, &y, 8);
     memcpy(l[2].params + 8, &z, 8);
     small = launch("strided", BLOCKS / 4);
-    assert_int_equal(ops->predict(sim.d, &small, 1, &t, &sim.fault), 0);
+    assert_int_equal(ops->prediction->predict(sim.d, &small, 1, &t, &sim.fault), 0);
     assert_int_equal(ops->poison(sim.d, y, &sim.err), 0);
-    assert_int_equal(ops->sample(sim.d, l + 2, 1, &s, &t, &sim.fault), 0);
+    assert_int_equal(ops->prediction->sample(sim.d, l + 2, 1, &s, &t, &sim.fault), 0);
     assert_int_equal(comparable[0], 0);
 }
 

@@ -76,7 +76,7 @@ static void test_mbarriers(void **state)
     for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
         for (int reversed = 0; reversed < 2; reversed++) {
             sim_start(&sim, KERNEL(passed[i]));
-            ops->disturb(sim.d, reversed);
+            ops->prediction->disturb(sim.d, reversed);
             DevicePtr x = sim_buffer(&sim, "x", sevens, sizeof sevens);
             accept(sim_try(&sim, shape(1, 64), 1, A(x)));
         }

@@ -13,7 +13,7 @@ static int run(const char *dims, uint32_t grid, uint32_t block, const char *body
     snprintf(source, sizeof source, "#define DIMS %s\n%s\n#line 1\n%s\n}\n", dims,
              sim_text("sim/clusters.cu", NULL, "head"), body);
     sim_start_cuda(&sim, source);
-    ops->disturb(sim.d, reversed);
+    ops->prediction->disturb(sim.d, reversed);
     DevicePtr py = sim_buffer(&sim, "y", NULL, sizeof y);
     int r = sim_try(&sim, shape(grid, block), 2, A(py), A(3));
     if (!r) sim_read(&sim, py, y, grid * block * sizeof *y);

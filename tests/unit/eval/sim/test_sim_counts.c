@@ -388,9 +388,9 @@ static void test_uncounted(void **state)
     DeviceLaunch l = {.module = sim.m, .kernel = "k", .grid = {1, 1, 1}, .block = {32, 1, 1}};
     memcpy(l.params + info.params[0].offset, &x, sizeof x);
     DeviceTiming *t = calloc(1, sizeof *t);
-    assert_int_equal(ops->predict(sim.d, &l, 1, NULL, &sim.fault), 0);
+    assert_int_equal(ops->prediction->predict(sim.d, &l, 1, NULL, &sim.fault), 0);
     assert_int_equal(sim_last_counts(sim.d)->global_load_requests, 0);
-    assert_int_equal(ops->predict(sim.d, &l, 1, t, &sim.fault), 0);
+    assert_int_equal(ops->prediction->predict(sim.d, &l, 1, t, &sim.fault), 0);
     assert_int_equal(sim_last_counts(sim.d)->global_load_requests, 1);
     assert_int_equal(sim_last_counts(sim.d)->global_store_requests, 1);
     assert_int_equal(t->n, 1);

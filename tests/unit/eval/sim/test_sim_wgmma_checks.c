@@ -19,7 +19,7 @@ static int run(const char *fill, const char *body, const char *shown, uint32_t t
     DevicePtr out = sim_buffer(&sim, "out", NULL, 4 * 4 * threads);
     int r = sim_try(&sim, shape(1, threads), 2, A(out), A(0));
     DeviceCode code = {.ptx = ptx, .ptx_len = strlen(ptx)};
-    if (r && ops->follow(sim.d, 1)) {
+    if (r && ops->prediction->follow(sim.d, 1)) {
         if (ops->load(sim.d, &code, 0, &sim.m, &sim.fault)) fail_msg("%s", sim.err.text);
         r = sim_try(&sim, shape(1, threads), 2, A(out), A(0));
     }
