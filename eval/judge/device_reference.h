@@ -4,7 +4,7 @@
 #ifndef EVAL_JUDGE_DEVICE_REFERENCE_H
 #define EVAL_JUDGE_DEVICE_REFERENCE_H
 
-#include "eval/judge/cases.h"
+#include "eval/judge/contents/cases.h"
 #include "eval/judge/loaded.h"
 
 /* Whether the host would take long for a workload of the task. */

@@ -2,7 +2,7 @@
  * owner and one release. A step returns 0 to go on; 1 when the candidate is at fault, which
  * j->fault says; -1 when the evaluator failed, which j->fault.error says.
  *
- * * The evaluator is what lasts from one judgement to the next. One thread uses both. */
+ * The evaluator is what lasts from one judgement to the next. One thread uses both. */
 #ifndef EVAL_JUDGE_JUDGEMENT_H
 #define EVAL_JUDGE_JUDGEMENT_H
 

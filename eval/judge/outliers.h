@@ -3,11 +3,11 @@
  * part of them. With outliers the part that it leaves out changes the result by far more than any
  * rounding does.
  *
- * * A kernel could look for outliers in a part of the inputs, or while it writes its outputs, and
+ * A kernel could look for outliers in a part of the inputs, or while it writes its outputs, and
  * do all of the work where it finds one. So it also runs twice with one outlier in each input,
  * which a part does not show, and must be as fast there as it is otherwise.
  *
- * * What is expected is what the baseline gives for the same inputs. Where the baseline itself is
+ * What is expected is what the baseline gives for the same inputs. Where the baseline itself is
  * not steady there (inputs that differ by a part in 2^20 move its outputs visibly), nothing is
  * checked. */
 #ifndef EVAL_JUDGE_OUTLIERS_H

@@ -9,11 +9,11 @@
 #include "base/memory.h"
 #include "eval/judge/baseline.h"
 #include "eval/judge/checks.h"
+#include "eval/judge/contents/shortened.h"
+#include "eval/judge/contents/timed_contents.h"
 #include "eval/judge/loaded_ops.h"
 #include "eval/judge/seeds.h"
-#include "eval/judge/timed_contents.h"
 #include "eval/judge/timing_bounds.h"
-#include "tasks/shortened.h"
 
 enum { SHORT_TRIAL = 3 }; /* of case_seed, in no earlier run */
 
@@ -136,7 +136,11 @@ static int predict_timed(Judgement *j, TimedContents *c, DeviceTiming *out, int 
     }
     if (!rc) rc = timing_makes_sense(out, 0, &f->error);
     if (!rc) rc = covers_outputs(&r, &s, f);
-    if (!rc) rc = timed_compare(c, &r, comparable, &rows, f);
+    if (!rc) {
+        const TimedOutputs left = {l->ops,           l->device,  j->task,
+                                   r.memory.outputs, comparable, r.where};
+        rc = timed_compare(c, &left, &rows, f);
+    }
     if (!rc)
         verdict_pass(&j->verdict, "%s: %llu of %llu blocks, outputs of %lld %s%s", r.where,
                      (unsigned long long)s.sampled, (unsigned long long)s.blocks, (long long)rows,

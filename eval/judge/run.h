@@ -7,7 +7,7 @@
 #ifndef EVAL_JUDGE_RUN_H
 #define EVAL_JUDGE_RUN_H
 
-#include "eval/judge/cases.h"
+#include "eval/judge/contents/cases.h"
 #include "eval/judge/loaded.h"
 
 typedef struct {

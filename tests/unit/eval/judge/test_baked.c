@@ -13,7 +13,7 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
-#include "eval/judge/cases.h"
+#include "eval/judge/contents/cases.h"
 #include "eval/judge/evaluator.h"
 #include "eval/judge/seeds.h"
 

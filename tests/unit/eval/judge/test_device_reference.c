@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "eval/judge/cases.h"
+#include "eval/judge/contents/cases.h"
 #include "eval/judge/device_reference.h"
 #include "eval/sim/sim.h"
 #include "tests/unit/eval/compile/compile_support.h"

@@ -10,8 +10,8 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "eval/judge/cases.h"
-#include "tasks/shortened.h"
+#include "eval/judge/contents/cases.h"
+#include "eval/judge/contents/shortened.h"
 
 static void close_to(double got, double want, double by)
 {

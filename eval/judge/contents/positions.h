@@ -1,8 +1,8 @@
 /* Whether positions along a task's axis `turns` depend on one another. Rows of a softmax do not; those of a
  * batch norm, or of a tensor that its own norm divides, do, although turned inputs give turned outputs
  * there too. */
-#ifndef TASKS_POSITIONS_H
-#define TASKS_POSITIONS_H
+#ifndef EVAL_JUDGE_CONTENTS_POSITIONS_H
+#define EVAL_JUDGE_CONTENTS_POSITIONS_H
 
 #include "tasks/task.h"
 

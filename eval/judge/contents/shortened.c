@@ -1,5 +1,5 @@
 /* The positions are chosen in the upper quarter of those that cost little enough. */
-#include "tasks/shortened.h"
+#include "eval/judge/contents/shortened.h"
 
 #include <math.h>
 #include <string.h>

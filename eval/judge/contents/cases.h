@@ -1,8 +1,8 @@
 /* A case: the inputs drawn for one workload, variant, seed and scale, and the outputs that the
  * double-precision reference computes from them, on the host or elsewhere (cases_reference). Every
  * candidate of a task is tested with the same cases, so a cache keeps the last ones. */
-#ifndef EVAL_JUDGE_CASES_H
-#define EVAL_JUDGE_CASES_H
+#ifndef EVAL_JUDGE_CONTENTS_CASES_H
+#define EVAL_JUDGE_CONTENTS_CASES_H
 
 #include "eval/device/device.h"
 #include "tasks/task.h"

@@ -1,5 +1,5 @@
 /* The cache of cases. The least recently used case is dropped first, but never the last three. */
-#include "eval/judge/cases.h"
+#include "eval/judge/contents/cases.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "eval/judge/timed_contents.h"
-#include "tasks/shortened.h"
+#include "eval/judge/contents/shortened.h"
+#include "eval/judge/contents/timed_contents.h"
 
 enum { KEEP_AT_LEAST = 3 };
 static const size_t max_whole = (size_t)512 << 20; /* of the references of timed workloads */

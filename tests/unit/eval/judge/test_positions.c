@@ -7,8 +7,8 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-#include "tasks/positions.h"
-#include "tasks/shortened.h"
+#include "eval/judge/contents/positions.h"
+#include "eval/judge/contents/shortened.h"
 #include "tests/small_draft.h"
 
 /* The task of one line, or two, on x, of rows and cols. */

@@ -1,7 +1,7 @@
 /* The inputs of a timed workload for a simulator, which runs a sample of its blocks. They are drawn
  * in parts where they are first read, and kept for the next candidate.
  *
- * * timed_compare checks what the sampled blocks wrote. It takes a few positions along the task's
+ * timed_compare checks what the sampled blocks wrote. It takes a few positions along the task's
  * axis `turns` and runs the reference on the tensors gathered there, where positions along this
  * axis do not depend on one another (positions.h). It compares only written elements. It compares
  * nothing where another dimension has the axis's name, or one position costs too much. Of costly
@@ -9,10 +9,10 @@
  * kept. So is the whole reference of these contents where the task has no such positions and it is
  * cheap. An output is compared where one launch wrote it, from complete contents: the sampled
  * blocks of a later launch need not finish what those of an earlier one wrote. */
-#ifndef EVAL_JUDGE_TIMED_CONTENTS_H
-#define EVAL_JUDGE_TIMED_CONTENTS_H
+#ifndef EVAL_JUDGE_CONTENTS_TIMED_CONTENTS_H
+#define EVAL_JUDGE_CONTENTS_TIMED_CONTENTS_H
 
-#include "eval/judge/run.h"
+#include "eval/judge/contents/cases.h"
 
 typedef struct TimedContents {
     Case test; /* lazy: this structure */
@@ -35,10 +35,19 @@ void timed_contents_free(TimedContents *c);
 int timed_is_compared(Task *t, const Workload *w);
 /* What timed_compare counts: the axis's name, or "elements" of a whole reference. */
 const char *timed_unit(Task *t, const Workload *w);
-/* Compares the comparable outputs (DeviceSample) of run r, whose case is c->test. Sets *positions
- * to those compared, by timed_unit. */
-int timed_compare(TimedContents *c, Run *r, const unsigned char *comparable, int64_t *positions,
-                  Fault *f);
+/* What a run of sampled blocks left on a device that predicts times. */
+typedef struct {
+    const DeviceOps *ops;
+    Device *device;
+    Task *task;
+    const DevicePtr *outputs;
+    const unsigned char *comparable; /* by output, of DeviceSample */
+    const char *where;               /* the run, in words */
+} TimedOutputs;
+
+/* Compares the comparable outputs of a run on c->test. Sets *positions to those compared, by
+ * timed_unit. */
+int timed_compare(TimedContents *c, const TimedOutputs *r, int64_t *positions, Fault *f);
 /* Does timed_compare look at every output? */
 int timed_compares_all(const Task *t, const unsigned char *comparable);
 

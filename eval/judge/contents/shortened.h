@@ -1,7 +1,7 @@
 /* The timed workload made short: all sizes but the task's axis `turns` stay, so that a simulator can run
  * every block of every launch there. It is for plans whose sampled blocks cannot be compared. */
-#ifndef TASKS_SHORTENED_H
-#define TASKS_SHORTENED_H
+#ifndef EVAL_JUDGE_CONTENTS_SHORTENED_H
+#define EVAL_JUDGE_CONTENTS_SHORTENED_H
 
 #include "tasks/task.h"
 

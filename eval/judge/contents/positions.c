@@ -1,5 +1,5 @@
 /* Neighbouring positions are taken together: a graph may squeeze a dimension of one. */
-#include "tasks/positions.h"
+#include "eval/judge/contents/positions.h"
 
 #include <math.h>
 #include <stdlib.h>

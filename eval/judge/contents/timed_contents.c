@@ -1,5 +1,5 @@
 /* Positions are chosen in each run of written bytes of the first output. */
-#include "eval/judge/timed_contents.h"
+#include "eval/judge/contents/timed_contents.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "tasks/positions.h"
-#include "tasks/shortened.h"
+#include "eval/judge/contents/positions.h"
+#include "eval/judge/contents/shortened.h"
 
 enum { POSITIONS = 4096, RUNS = 8192, READ = 1 << 14 /* bytes */ };
 
@@ -162,12 +162,11 @@ typedef struct {
 } Span;
 
 /* The spans of positions of which the first output has written elements, without repetitions. */
-static int find_spans(const Run *r, size_t bytes, Span *spans)
+static int find_spans(const TimedOutputs *r, size_t bytes, Span *spans)
 {
-    const Loaded *l = r->loaded;
     size_t from = 0, end = 0;
     int n = 0;
-    while (n < RUNS && l->ops->prediction->written(l->device, r->memory.outputs[0], &from, &end)) {
+    while (n < RUNS && r->ops->prediction->written(r->device, r->outputs[0], &from, &end)) {
         Span s = {from / bytes, (end + bytes - 1) / bytes};
         from = end;
         if (n && s.from < spans[n - 1].end) s.from = spans[n - 1].end;
@@ -249,15 +248,14 @@ static int gather_input(TimedContents *c, Gathered *g, int i, Error *err)
 }
 
 /* Gives the elements of position k that were not written the expected value. */
-static void take_unwritten(const Run *r, const Gathered *g, int i, int64_t k, size_t each,
+static void take_unwritten(const TimedOutputs *r, const Gathered *g, int i, int64_t k, size_t each,
                            unsigned char *got)
 {
-    const Loaded *l = r->loaded;
-    Dtype dtype = l->task->outputs[i].dtype;
+    Dtype dtype = r->task->outputs[i].dtype;
     size_t size = dtype_size(dtype), first = (size_t)g->at[k] * each, at = first, from, end;
     while (at < first + each) {
         from = at;
-        if (!l->ops->prediction->written(l->device, r->memory.outputs[i], &from, &end) ||
+        if (!r->ops->prediction->written(r->device, r->outputs[i], &from, &end) ||
             from > first + each)
             from = end = first + each;
         from -= from % size;
@@ -269,10 +267,10 @@ static void take_unwritten(const Run *r, const Gathered *g, int i, int64_t k, si
 }
 
 /* An element that was not written is not compared. */
-static int compare_output(const TimedContents *c, Run *r, const Gathered *g, int i, Fault *f)
+static int compare_output(const TimedContents *c, const TimedOutputs *r, const Gathered *g, int i,
+                          Fault *f)
 {
-    const Loaded *l = r->loaded;
-    const Task *t = l->task;
+    const Task *t = r->task;
     Dtype dtype = t->outputs[i].dtype;
     size_t size = dtype_size(dtype),
            each = c->test.output_bytes[i] / (size_t)c->test.workload->axis[t->turns],
@@ -282,7 +280,7 @@ static int compare_output(const TimedContents *c, Run *r, const Gathered *g, int
     Error message;
     int rc = 0;
     for (int64_t k = 0; k < g->n && !rc; k++) {
-        rc = l->ops->read(l->device, r->memory.outputs[i] + (size_t)g->at[k] * each,
+        rc = r->ops->read(r->device, r->outputs[i] + (size_t)g->at[k] * each,
                           got + (size_t)k * each, each, &f->error);
         if (!rc) take_unwritten(r, g, i, k, each, got + (size_t)k * each);
     }
@@ -337,10 +335,10 @@ static void swap_kept(TimedContents *c, Gathered *g)
     }
 }
 
-static int compare_gathered(TimedContents *c, Run *r, Gathered *g, const unsigned char *comparable,
-                            int costly, Fault *f)
+static int compare_gathered(TimedContents *c, const TimedOutputs *r, Gathered *g, int costly,
+                            Fault *f)
 {
-    Task *t = r->loaded->task;
+    Task *t = r->task;
     int rc = 0;
     int is_kept =
         costly && c->n_kept == g->n && !memcmp(c->kept_at, g->at, (size_t)g->n * sizeof *g->at);
@@ -350,7 +348,7 @@ static int compare_gathered(TimedContents *c, Run *r, Gathered *g, const unsigne
         rc = expect_gathered(c, t, g, &f->error);
     if (costly) forget_wide(c);
     for (int i = 0; i < t->n_outputs && !rc; i++)
-        if (comparable[i] && task_turns(t, &t->outputs[i])) rc = compare_output(c, r, g, i, f);
+        if (r->comparable[i] && task_turns(t, &t->outputs[i])) rc = compare_output(c, r, g, i, f);
     if (costly) {
         swap_kept(c, g);
         c->n_kept = rc < 0 ? 0 : g->n;
@@ -361,21 +359,20 @@ static int compare_gathered(TimedContents *c, Run *r, Gathered *g, const unsigne
 }
 
 /* The next run of written elements at or after *from: 1, or 0 when there is none. */
-static int next_written(const Run *r, int output, size_t *from, size_t *end)
+static int next_written(const TimedOutputs *r, int output, size_t *from, size_t *end)
 {
-    const Loaded *l = r->loaded;
-    size_t size = dtype_size(l->task->outputs[output].dtype), first = *from * size, last;
-    if (!l->ops->prediction->written(l->device, r->memory.outputs[output], &first, &last)) return 0;
+    size_t size = dtype_size(r->task->outputs[output].dtype), first = *from * size, last;
+    if (!r->ops->prediction->written(r->device, r->outputs[output], &first, &last)) return 0;
     *from = (first + size - 1) / size;
     *end = last / size > *from ? last / size : *from;
     return 1;
 }
 
 /* The written elements of an output. Adds their number to *compared. */
-static int compare_written(const TimedContents *c, Run *r, int i, int64_t *compared, Fault *f)
+static int compare_written(const TimedContents *c, const TimedOutputs *r, int i, int64_t *compared,
+                           Fault *f)
 {
-    const Loaded *l = r->loaded;
-    const TaskTensor *y = &l->task->outputs[i];
+    const TaskTensor *y = &r->task->outputs[i];
     size_t size = dtype_size(y->dtype), all = c->test.output_bytes[i] / size, n = 0, end;
     unsigned char got[READ];
     TaskDifference d = {0};
@@ -386,8 +383,7 @@ static int compare_written(const TimedContents *c, Run *r, int i, int64_t *compa
     for (size_t at = 0; next_written(r, i, &at, &end); at = end + !(end - at))
         for (size_t some; at < end; at += some) {
             some = end - at < READ / size ? end - at : READ / size;
-            if (l->ops->read(l->device, r->memory.outputs[i] + at * size, got, some * size,
-                             &f->error))
+            if (r->ops->read(r->device, r->outputs[i] + at * size, got, some * size, &f->error))
                 return -1;
             task_differences(&with, got, c->kept[i] + at, at, some, &d);
         }
@@ -398,10 +394,9 @@ static int compare_written(const TimedContents *c, Run *r, int i, int64_t *compa
     return 1;
 }
 
-static int compare_whole(TimedContents *c, Run *r, const unsigned char *comparable,
-                         int64_t *compared, Fault *f)
+static int compare_whole(TimedContents *c, const TimedOutputs *r, int64_t *compared, Fault *f)
 {
-    Task *t = r->loaded->task;
+    Task *t = r->task;
     Gathered g = {.w = *c->test.workload};
     int rc = 0;
     if (!c->is_whole) {
@@ -412,7 +407,7 @@ static int compare_whole(TimedContents *c, Run *r, const unsigned char *comparab
     }
     for (int i = 0; i < t->n_outputs; i++) free(g.out[i]);
     for (int i = 0; i < t->n_outputs && !rc; i++)
-        if (comparable[i]) rc = compare_written(c, r, i, compared, f);
+        if (r->comparable[i]) rc = compare_written(c, r, i, compared, f);
     return rc;
 }
 
@@ -441,22 +436,21 @@ int timed_compares_all(const Task *t, const unsigned char *comparable)
     return 1;
 }
 
-int timed_compare(TimedContents *c, Run *r, const unsigned char *comparable, int64_t *positions,
-                  Fault *f)
+int timed_compare(TimedContents *c, const TimedOutputs *r, int64_t *positions, Fault *f)
 {
-    Task *t = r->loaded->task;
+    Task *t = r->task;
     const Workload *w = c->test.workload;
     int costly;
     int64_t limit = max_positions(t, w, &costly);
     *positions = 0;
-    if (c->shared && is_whole(t, w)) return compare_whole(c, r, comparable, positions, f);
-    if (!limit || (costly && !c->shared) || !comparable[0]) return 0;
+    if (c->shared && is_whole(t, w)) return compare_whole(c, r, positions, f);
+    if (!limit || (costly && !c->shared) || !r->comparable[0]) return 0;
     Span *spans = memory_array(RUNS, sizeof *spans);
     Gathered g = {.w = *w, .at = memory_array((size_t)limit, sizeof *g.at)};
     int n = find_spans(r, c->test.output_bytes[0] / (size_t)w->axis[t->turns], spans);
     g.n = choose(spans, n, limit, c->test.seed, g.at);
     g.w.axis[t->turns] = g.n;
-    int rc = g.n ? compare_gathered(c, r, &g, comparable, costly, f) : 0;
+    int rc = g.n ? compare_gathered(c, r, &g, costly, f) : 0;
     if (!rc) *positions = g.n;
     free(spans);
     free(g.at);
