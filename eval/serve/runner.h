@@ -13,10 +13,11 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "eval/serve/job.h"
 
 typedef struct {
     const char *device; /* "sim:h100" */
-    int noop;           /* judge nothing: see runner_child.c */
+    int noop;           /* judge nothing: see runner_noop.c */
     const char *uuid;   /* of the noop runner's device; NULL: it has none */
 } RunnerOptions;
 
@@ -39,10 +40,12 @@ int runner_start(Runner *r, const RunnerOptions *opt, Error *err);
 /* Send a job. key and compiled: of PrecompiledJob; without compiled the runner compiles. */
 int runner_send(Runner *r, const Buffer *body, const char *key, const Buffer *compiled, Error *err);
 
+enum { RUNNER_SICK = 600 };
+
 typedef struct {
     int retry;
-    char sick[600]; /* why the device must leave service, or "" */
-    Buffer verdict; /* an encoded record; the caller inits and releases */
+    char sick[RUNNER_SICK]; /* why the device must leave service, or "" */
+    Buffer verdict;         /* an encoded record; the caller inits and releases */
 } RunnerAnswer;
 
 /* Read the answer when fd is readable. Returns -1 when the runner died or sent something else. */
@@ -60,5 +63,7 @@ enum { RUNNER_MAX_JOB = 12 << 20, RUNNER_MAX_COMPILED = 10 << 20 };
 
 /* The child's main function. */
 _Noreturn void runner_child(int fd, const RunnerOptions *opt);
+/* The noop runner's verdict on a job. sick is written when the device is sick. Returns `retry`. */
+int runner_noop(const RunnerOptions *opt, const Job *job, Record *verdict, char sick[RUNNER_SICK]);
 
 #endif

@@ -1,20 +1,8 @@
-/* The runner's own side: it opens the evaluator and answers jobs until its socket ends.
- *
- * The noop runner tests queue and supervision without a compiler. It answers every job with the
- * fixed verdict evaluator_error "noop". The source's first line may ask for more:
- *   // selftest: sleep SECONDS    sleep first
- *   // selftest: crash | hang     end with SIGSEGV, or never answer
- *   // selftest: fail             ask for another attempt
- *   // selftest: sick FILE        the device is sick, if the file exists; it is removed
- *   // selftest: measured SECONDS UUID=SCORE ...
- *                                 after SECONDS, an ok verdict with the score of this device */
-#include <signal.h>
+/* The runner's own side: it opens the evaluator and answers jobs until its socket ends. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "eval/compile/wire.h"
 #include "eval/device/device.h"
 #include "eval/judge/evaluator.h"
@@ -26,8 +14,8 @@ enum { ANSWER_MAX = 4 << 20 };
 typedef struct {
     int fd;
     const RunnerOptions *opt;
-    Evaluator *evaluator; /* NULL in a noop runner */
-    char sick[600];       /* why the device must leave service, or "" */
+    Evaluator *evaluator;   /* NULL in a noop runner */
+    char sick[RUNNER_SICK]; /* why the device must leave service, or "" */
 } Child;
 
 static int send_record(int fd, const Record *r)
@@ -93,67 +81,21 @@ static int judge(Child *c, const Job *job, Record *verdict)
     }
     evaluator_reseed(c->evaluator, job->seed);
     evaluator_sanitize_all(c->evaluator, job->sanitize);
-    Verdict *v = calloc(1, sizeof *v);
-    if (!v) return failed(job, "no memory", verdict);
-    evaluator_run(c->evaluator, job->task, job->source, job->source_len, v);
-    int retry = v->outcome == OUTCOME_EVALUATOR_ERROR;
-    if (retry) note_sickness(c, v->error, v->message);
-    if (!v->task_digest[0]) { /* it did not come to look at the task */
-        failed(job, v->message, verdict);
-    } else if (strcmp(v->task_digest, job->task_digest)) {
+    Verdict v = {0};
+    evaluator_run(c->evaluator, job->task, job->source, job->source_len, &v);
+    int retry = v.outcome == OUTCOME_EVALUATOR_ERROR;
+    if (retry) note_sickness(c, v.error, v.message);
+    if (!v.task_digest[0]) { /* it did not come to look at the task */
+        failed(job, v.message, verdict);
+    } else if (strcmp(v.task_digest, job->task_digest)) {
         retry = failed(job, "the evaluator has another version of the task than the submitter",
                        verdict);
     } else { /* the key is of the job's class, which may be an architecture */
-        job_key(job, v->key);
-        verdict_record(v, job->task, verdict);
+        job_key(job, v.key);
+        verdict_record(&v, job->task, verdict);
     }
-    verdict_release(v);
-    free(v);
+    verdict_release(&v);
     return retry;
-}
-
-/* Make an ok verdict with this device's score of list, "UUID=SCORE ...". Returns 0 when the list
- * lacks this device. */
-static int measured(const Child *c, const Job *job, char *list, Record *verdict)
-{
-    Verdict v = {.outcome = OUTCOME_OK,
-                 .time_us = 1,
-                 .seed = job->seed,
-                 .predicted = !strncmp(c->opt->device, "sim:", 4)};
-    Digest d;
-    size_t n = strlen(c->opt->uuid ? c->opt->uuid : "");
-    for (char *save = NULL, *p = strtok_r(list, " ", &save); n && p; p = strtok_r(NULL, " ", &save))
-        if (!strncmp(p, c->opt->uuid, n) && p[n] == '=') v.score = strtod(p + n + 1, NULL);
-    v.speedup = v.low = v.high = v.baseline_us = v.score;
-    snprintf(v.uuid, sizeof v.uuid, "%s", c->opt->uuid ? c->opt->uuid : "");
-    snprintf(v.device, sizeof v.device, "%s", c->opt->device);
-    snprintf(v.task_digest, sizeof v.task_digest, "%s", job->task_digest);
-    digest_of(job->source, job->source_len, &d);
-    digest_hex(&d, v.source_digest);
-    job_key(job, v.key);
-    if (v.score > 0) verdict_record(&v, job->task, verdict);
-    return v.score > 0;
-}
-
-static int judge_nothing(Child *c, const Job *job, Record *verdict)
-{
-    char line[512], path[512];
-    int list = 0;
-    const char *end = memchr(job->source, '\n', job->source_len);
-    size_t n = end ? (size_t)(end - job->source) : job->source_len;
-    snprintf(line, sizeof line, "%.*s", (int)n, job->source);
-    double seconds = 0;
-    if (sscanf(line, "// selftest: sleep %lf", &seconds) == 1) clock_sleep(seconds);
-    if (!strcmp(line, "// selftest: crash")) raise(SIGSEGV);
-    while (!strcmp(line, "// selftest: hang")) pause();
-    if (sscanf(line, "// selftest: sick %500s", path) == 1 && !unlink(path))
-        note_sickness(c, ERROR_DEVICE_SICK, "this GPU is out of service: it was told to be sick");
-    if (sscanf(line, "// selftest: measured %lf %n", &seconds, &list) == 1 && list) {
-        clock_sleep(seconds);
-        if (measured(c, job, line + list, verdict)) return 0;
-    }
-    job_verdict(job, OUTCOME_EVALUATOR_ERROR, "noop", verdict);
-    return !strcmp(line, "// selftest: fail");
 }
 
 /* Read the rest of a job's frame: the compilation of a precompiled job. */
@@ -182,7 +124,8 @@ static int answer(Child *c, const Buffer *frame)
         job.source = "";
         retry = failed(&job, err.text, verdict);
     } else {
-        retry = c->opt->noop ? judge_nothing(c, &job, verdict) : judge(c, &job, verdict);
+        retry =
+            c->opt->noop ? runner_noop(c->opt, &job, verdict, c->sick) : judge(c, &job, verdict);
     }
     Buffer encoded;
     buffer_init(&encoded, ANSWER_MAX / 2);
