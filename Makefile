@@ -14,9 +14,9 @@ CC ?= gcc
 ifeq ($(origin CC),default)
 CC := gcc
 endif
-# x86-64-v3 runs on every x86 server since 2013, with wider code for the model beside it; NATIVE=1 is for this
-# machine alone.
-ARCH_FLAGS := $(if $(NATIVE),-march=native,-march=x86-64-v3)
+# x86-64-v3 runs on every x86 server since 2013, with wider code for the model beside it. For this machine
+# alone: OPT='-O2 -g -march=native'.
+ARCH_FLAGS := -march=x86-64-v3
 OPT ?= -O2 -g $(ARCH_FLAGS)
 SAN ?=
 # clang: sums and products are rounded one by one, as gcc does in C11; what gcc is told of optimisation, and
@@ -75,11 +75,11 @@ $(BUILD)/obj/eval/backends.o: $(BACKENDS:%.c=$(BUILD)/obj/%.o)
 	$(Q)ld -r --defsym=device_backends=0 -o $@ $^
 
 # The model's CPU files are compiled twice, and cpu_choice.c takes the variant for the processor that it runs
-# on. With NATIVE=1 or OPT=..., which decide it, and where the compiler knows no AVX-512, there is one
+# on. With OPT=..., which decides it, and where the compiler knows no AVX-512, there is one
 # variant.
 CPU_FILES := $(patsubst %,model/cpu/%.c,attention_cpu decode_cpu decoder_cpu draw_cpu ops_cpu)
 CPU_WIDE := $(if $(filter x86_64,$(shell uname -m)),wide)
-CPU_WIDE := $(if $(NATIVE)$(filter command% environment%,$(origin OPT)),,$(CPU_WIDE))
+CPU_WIDE := $(if $(filter command% environment%,$(origin OPT)),,$(CPU_WIDE))
 CPU_OBJECTS := $(foreach v,narrow $(CPU_WIDE),$(CPU_FILES:model/cpu/%.c=$(BUILD)/obj/model/cpu/$(v)/%.o))
 CPU_DEFINES := -include model/cpu/cpu_variant.h -DCPU_VARIANT=
 $(BUILD)/obj/model/cpu/narrow/%.o: DEFINES = $(CPU_DEFINES)narrow
@@ -134,7 +134,11 @@ $(BUILD)/tasks/%.so: tasks/%/reference.c $(BUILD)/flags | $(BUILD)/deps
 .PHONY: all build
 # Programs find the source tree by this file, so that a built tree can be moved.
 $(BUILD)/root: ; @mkdir -p $(@D); realpath --relative-to=$(@D) . >$@
-all build: $(PROGRAMS) $(REFERENCES) $(BUILD)/root
+# The lab has scripts, too, which stand beside the programs that they call.
+LAB_SCRIPTS := $(patsubst lab/%.sh,$(BUILD)/bin/%,$(wildcard lab/*.sh))
+$(LAB_SCRIPTS): $(BUILD)/bin/%: lab/%.sh
+	$(Q)mkdir -p $(@D); cp $< $@
+all build: $(PROGRAMS) $(LAB_SCRIPTS) $(REFERENCES) $(BUILD)/root
 
 include mk/tests.mk
 
@@ -158,7 +162,7 @@ compile_commands.json:
 
 # ---- documentation and speeds ----
 # Pages that programs write of themselves: the fields of a verdict, and every setting and variable.
-.PHONY: docs bench bench-gpu
+.PHONY: docs bench bench-gpu bench-gpu-full
 docs: build
 	@$(BUILD)/bin/quern-eval --schema >docs/verdict.md.tmp && mv docs/verdict.md.tmp docs/verdict.md
 	@{ printf '# Settings and variables\n\n'; \
@@ -171,10 +175,10 @@ docs: build
 bench: build
 	@mk/bench $(BUILD)
 
-# The speeds of the evaluator and of the engine on a GPU, in two tables: about ten minutes. FULL=1 runs all
-# counts: about half an hour more.
-bench-gpu: build
-	@mk/bench-gpu '$(BUILD)' '$(GPU)' '$(FULL)'
+# The speeds of the evaluator and of the engine on a GPU, in two tables: about ten minutes. bench-gpu-full has
+# all counts: half an hour more.
+bench-gpu bench-gpu-full: build
+	@mk/bench-gpu '$(BUILD)' '$(GPU)' '$(filter %-full,$@)'
 	@mk/bench-engine '$(BUILD)' '$(GPU)'
 
 # ---- installing: programs, tasks, rules, man pages, completion. All is found from where `quern` is. ----

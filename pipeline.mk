@@ -35,6 +35,18 @@ run = @$(call path,$(MK)/run) $(R)/log/$(subst /,-,$(patsubst $(R)/%,%,$(basenam
 live = @{ $(B)/quern-report --live --output $(R); $(B)/quern-metrics --steps $(R); } || true
 tasks := $(if $(filter all,$(TASKS)),,--tasks $(call quoted,$(TASKS)))
 
+# What an experiment may replace: where the samples of TEACHERS go, the flags of their collection, the tasks
+# that samples may be of, and the programs that write prompts, answer and update in the rounds.
+own := collect
+collect_flags :=
+known_tasks := $(tasks)
+prompt := quern-prompt
+answer := quern-sample
+update := quern-crl
+ifneq ($(lab),)
+include $(subst $(space),\ ,$(MK))/../lab/lab.mk
+endif
+
 # For mk/pipeline: what the fleet needs.
 $(if $(ASK),$(info $(RUN))$(info $(R))$(info $(call by_comma,$(local_devices)))$(info $(found_gpus)))
 
@@ -43,7 +55,7 @@ $(if $(ASK),$(info $(RUN))$(info $(R))$(info $(call by_comma,$(local_devices)))$
 # from. Not so, by design: where things are, $(memory), and which class brings its own evaluator. No stage's
 # own number of rounds is in its stamp: more rounds go on from those that are there. Stage 3 starts from the
 # last round of stage 2, so the number of those is in its stamp.
-stamps := tasks collect device sft selfsup crl report
+stamps := tasks collect device sft selfsup crl report $(lab_stamps)
 same = $(and $(findstring x$(1)x,x$(2)x),$(findstring x$(2)x,x$(1)x))
 changed := $(foreach s,$(stamps),$(if $(call same,$(strip $(file <$(R)/cfg/$(s))),$(stamp_$(s))),,$(s)))
 $(changed:%=$(R)/cfg/%): FORCE
@@ -58,59 +70,35 @@ contents := $(if $(SECRET),--seed $(SECRET),--seed-file $(R)/cfg/secret)
 judge = $(run) $(B)/quern-evaluate $< --output $@ $(contents) --device $(device)
 $(R)/baselines/verdicts.qa: $(R)/baselines/samples.qa $(R)/cfg/device
 	$(judge)
-$(R)/collect/verdicts.qa: $(R)/collect/samples.qa $(R)/cfg/device
+$(R)/$(own)/verdicts.qa: $(R)/$(own)/samples.qa $(R)/cfg/device
 	$(judge)
 
 # ---- what prompts in English say: the limits of the device, and the time of each baseline ----
 $(R)/baselines/samples.qa: $(R)/cfg/tasks
-	$(run) $(B)/quern-pool --best $(if $(facts_file),$(taught_tasks),$(tasks)) --output $@
+	$(run) $(B)/quern-pool --best $(if $(facts_file),$(known_tasks),$(tasks)) --output $@
 baselines := $(R)/baselines/verdicts.qa
 asked := $(filter openai:% anthropic:% file:%,$(subst $(comma),$(space),$(TEACHERS)))
 facts := $(if $(facts_file),--device $(device) --baselines $(facts_file))
 
 # ---- what endpoints may cost, and what they have cost; BUDGET's time ends every program ----
 spend := --ledger $(R)/spent.tsv $(if $(BUDGET),--budget $(call quoted,$(BUDGET)))
-asks := $(endpoint) $(spend)$(if $(PRICE), --price $(PRICE))
+asks := $(endpoint) $(spend)
 ifneq ($(budget_seconds),)
 export QUERN_DEADLINE := $(shell echo $$(($$(date +%s) + $(budget_seconds))))
 endif
 
-# ---- stage 1; with STAGE1=0 it has no samples, and its model is the checkpoint ----
-skipped := $(filter 0,$(STAGE1))
-withhold := $(if $(filter 1,$(WITHHOLD)),--withhold)
+# ---- stage 1; with TEACHERS=none it has no samples, and its model is the checkpoint ----
+skipped := $(filter none,$(TEACHERS))
 collect: $(R)/collect/verdicts.qa
-$(R)/collect/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks $(if $(asked),$(baselines)) | $(R)/cfg/device
-	$(run) $(B)/quern-collect --output $@ $(tasks) --teachers $(teachers) \
-	  --trials $(if $(skipped),0,$(TRIALS)) --keep $(KEEP) $(if $(asked),$(spend)) \
-	  --mistakes $(MISTAKES) $(withhold) --device $(device) $(contents:--seed%=--eval-seed%) \
+$(R)/$(own)/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks $(if $(asked),$(baselines)) | $(R)/cfg/device
+	$(run) $(B)/quern-collect --output $@ $(tasks) \
+	  $(if $(skipped),--trials 0,--teachers $(teachers) $(COLLECT) $(collect_flags)) \
+	  $(if $(asked),$(spend)) --device $(device) $(contents:--seed%=--eval-seed%) \
 	  $(if $(asked),--baselines $(baselines)) --seed $(SEED)
 
-# With WIDE: a few kernels for each of those tasks, which stage 1 learns from. What is reported is of TASKS
-# alone.
-taught := $(if $(wide),taught,collect)
-taught_tasks := $(if $(wide),--tasks $(call quoted,$(TASKS)$(comma)$(WIDE)),$(tasks))
-round_tasks := $(if $(wide_ask),$(taught_tasks),$(tasks))
-# The figures of a round count the wide tasks by themselves.
-counted := $(if $(wide_ask),--tasks $(call quoted,$(TASKS)))
-$(R)/wide/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks | $(R)/cfg/device
-	$(run) $(B)/quern-collect --output $@ --tasks $(call quoted,$(WIDE)) --teachers template \
-	  --trials $$((2 * $(WIDE_KEEP))) \
-	  --keep $(WIDE_KEEP) --mistakes $(MISTAKES) $(withhold) --device $(device) \
-	  $(contents:--seed%=--eval-seed%) --seed $(SEED)
-$(R)/wide/verdicts.qa: $(R)/wide/samples.qa $(R)/cfg/device
-	$(judge)
-$(R)/taught/samples.qa: $(R)/collect/samples.qa $(R)/wide/samples.qa
-	$(run) $(B)/quern-join --output $@ $^
-$(R)/taught/verdicts.qa: $(R)/collect/verdicts.qa $(R)/wide/verdicts.qa
-	$(run) $(B)/quern-join --output $@ $^
-$(R)/taught/pool.qa: $(R)/taught/samples.qa $(R)/taught/verdicts.qa
-	$(run) $(B)/quern-pool --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --stage collect
-	$(live)
-
-$(R)/sft/dataset.qa: $(R)/$(taught)/samples.qa $(R)/$(taught)/verdicts.qa $(R)/cfg/sft $(facts_file)
-	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(taught_tasks) \
-	  --contrastive $(CONTRASTIVE) --drills $(DRILLS) --corrections $(CORRECTIONS) --style $(STYLE) \
-	  $(facts) $(if $(skipped),--empty) --seed $(SEED)
+$(R)/sft/dataset.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa $(R)/cfg/sft $(facts_file)
+	$(run) $(B)/quern-filter --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ $(known_tasks) \
+	  $(FILTER) --style $(STYLE) $(facts) $(if $(skipped),--empty) --seed $(SEED)
 
 sft: $(if $(trained),$(R)/sft/model/manifest.qa,$(R)/sft/dataset.qa)
 $(R)/sft/model/manifest.qa: $(R)/sft/dataset.qa $(R)/cfg/sft
@@ -123,29 +111,13 @@ $(R)/collect/pool.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa
 $(R)/collect/hacks.qa: $(R)/collect/samples.qa $(R)/collect/verdicts.qa
 	$(run) $(B)/quern-hacks --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@
 
-# With WITHHOLD=1: what the whole grammar reaches at as many trials, where the teacher has kept its fast
-# designs. The gap closed is between both (stages/data/gap.h).
-$(R)/full/samples.qa: $(R)/cfg/collect $(R)/cfg/tasks | $(R)/cfg/device
-	$(run) $(B)/quern-collect --output $@ $(tasks) --teachers template --trials $(TRIALS) --keep $(KEEP) \
-	  --mistakes $(MISTAKES) \
-	  --withheld --device $(device) $(contents:--seed%=--eval-seed%) --seed $(SEED)
-$(R)/full/verdicts.qa: $(R)/full/samples.qa $(R)/cfg/device
-	$(judge)
-$(R)/full/pool.qa: $(R)/full/samples.qa $(R)/full/verdicts.qa
-	$(run) $(B)/quern-pool --samples $(word 1,$^) --verdicts $(word 2,$^) --output $@ --stage full
-gap := $(if $(full_pool),--teacher $(R)/collect/pool.qa --full $(full_pool))
-
 # ---- stages 2 and 3: SETTINGS has the rules of the rounds ----
-selfsup: $(selfsup_end) $(full_pool)
+selfsup: $(selfsup_end)
 
 # ---- what the report compares: each stage's final model, with the same prompts and number of samples ----
 $(R)/report/prompts.qa: $(R)/cfg/report $(R)/cfg/tasks $(facts_file)
 	$(run) $(B)/quern-prompt --output $@ $(tasks) --stage report --groups 1 --heldout --style $(STYLE) \
 	  $(facts) --seed $(SEED)
-# With HELDOUT_EVERY: the heldout tasks by the model of a round between, report/STAGE-N; for the curves alone.
-$(R)/report/heldout.qa: $(R)/cfg/report $(R)/cfg/tasks $(facts_file)
-	$(run) $(B)/quern-prompt --output $@ $(tasks) --stage heldout --groups 1 \
-	  --heldout-only --style $(STYLE) $(facts) --seed $(SEED)
 
 # ---- the best of the run, and every baseline, on every class; a simulated one brings its evaluator ----
 # Where times are measured, the score that made a kernel the best of many is too high by luck, and its inputs

@@ -5,16 +5,12 @@
 # answer.
 RUN ?= endpoint
 TASKS ?= all
-STAGE1 ?= 0
-TRIALS ?= 20
-KEEP ?= 2
+TEACHERS ?= none
+COLLECT ?= --trials 20 --keep 2 --mistakes 0.15
 UPDATE ?= none
-MAX_NEW ?= 32768
-BATCH ?= 64
+SAMPLE ?= --max-new 32768 --batch 64
 SELFSUP_ROUNDS ?= 0
 ROUNDS ?= 5
-GROUPS ?= 2
-PLAIN ?= 0
-COPIES ?= 4
+PROMPTS ?= --groups 2 --plain 0 --exemplars 2 --copies 4
 TURNS ?= 3
 REPORT_SAMPLES ?= 8

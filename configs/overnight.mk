@@ -3,12 +3,11 @@
 RUN ?= overnight
 TASKS ?= all
 STARTER ?= none
-KEEP ?= 200
-TRIALS ?= 600
+COLLECT ?= --trials 600 --keep 200 --mistakes 0.15
 SMALL_MODEL ?= --vocab 2048 --hidden 256 --ff 704 --layers 6 --heads 8 --kv-heads 4
 SFT ?= --plain-epochs 6 --epochs 3 --batch 16 --lr 2e-3
 SELFSUP_ROUNDS ?= 4
-SELFSUP_GROUPS ?= 12
+SELFSUP_PROMPTS ?= --groups 12 --plain 1 --exemplars 2 --copies 12
 ROUNDS ?= 24
-GROUPS ?= 12
+PROMPTS ?= --groups 12 --plain 1 --exemplars 2 --copies 8
 REPORT_SAMPLES ?= 64

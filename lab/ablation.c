@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "stages/data/gap.h"
+#include "lab/gap.h"
 #include "stages/data/round_figures.h"
 
 static const double least_score = 0.01;
@@ -126,14 +126,14 @@ static int read_rounds(const char *run, const SampleSet *report, AblationCell *o
     return rc;
 }
 
-/* With WITHHOLD=1: the gap that the final model's samples close, and the run's pool. */
+/* With LAB_WITHHOLD=1: the gap that the final model's samples close, and the run's pool. */
 static int read_gaps(const char *run, const SampleSet *s, const Pool *p, AblationCell *out,
                      Error *err)
 {
     Pool teacher = {0}, full = {0};
     Gap of_samples, of_pool;
     char *from = memory_printf("%s/collect/pool.qa", run),
-         *to = memory_printf("%s/full/pool.qa", run);
+         *to = memory_printf("%s/lab/full/pool.qa", run);
     int there = file_exists(from) && file_exists(to),
         rc = there && (pool_load(from, &teacher, err) || pool_load(to, &full, err)) ? -1 : 0;
     if (!rc) {

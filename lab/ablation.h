@@ -29,8 +29,8 @@ typedef struct {
  *            0.01 each; fewer samples than 8 count as all
  *   best     geometric mean over the tasks of the run's best score, from the pool
  *   compared share of right comparisons in stage 3's rounds
- *   gap8     gap closed by the final model's samples, best of 8 (stages/data/gap.h); NAN where the
- *            run has no full/pool.qa, which WITHHOLD=1 makes
+ *   gap8     gap closed by the final model's samples, best of 8 (lab/gap.h); NAN where the
+ *            run has no lab/full/pool.qa, which LAB_WITHHOLD=1 makes
  *   gap      gap closed by the run's pool
  * A folder without these files gives there = 0. A damaged file is an error. */
 int ablation_cell_read(const char *run, AblationCell *out, Error *err);

@@ -8,6 +8,7 @@
 #include "eval/candidate/answer.h"
 #include "stages/data/promptset.h"
 #include "stages/data/stage_config.h"
+#include "stages/teacher/designs.h"
 #include "stages/teacher/template.h"
 #include "tasks/task.h"
 
@@ -17,7 +18,7 @@ typedef struct {
     const char *stage;
     int64_t copies, seed;
     double mistakes;
-    int withhold;
+    Designs without;
 } Options;
 
 static int write_answer(ArtifactWriter *w, const PromptItem *p, const Task *t, int copy,
@@ -26,7 +27,8 @@ static int write_answer(ArtifactWriter *w, const PromptItem *p, const Task *t, i
     TemplateKernel k;
     Buffer text;
     uint64_t seed = promptset_seed(p, (uint64_t)o->seed, copy);
-    if (template_for_task(t, (TemplateDraw){seed, o->mistakes, o->withhold}, &k, err)) return -1;
+    const TemplateDraw draw = {seed, o->mistakes, designs_of(&o->without, t->name)};
+    if (template_for_task(t, draw, &k, err)) return -1;
     buffer_init(&text, MAX_ANSWER);
     answer_write(&text, k.analysis, k.design, k.source);
     const PromptAnswer a = {o->stage, "template", copy, seed, "stop", text.data, text.len};
@@ -60,7 +62,8 @@ static int write_answers(PromptSet *prompts, const TaskSet *tasks, const Options
 
 int main(int argc, char **argv)
 {
-    const char *prompts = NULL, *output = NULL, *only = NULL, *root = NULL;
+    const char *prompts = NULL, *output = NULL, *only = NULL, *root = NULL, *without = NULL,
+               *ignored = NULL;
     Options o = {.stage = "search", .copies = 8, .seed = 1};
     const Flag flags[] = {
         {"prompts", FLAG_TEXT, &prompts, "prompts artifact", .required = 1, .aside = 1},
@@ -69,7 +72,18 @@ int main(int argc, char **argv)
         {"stage", FLAG_TEXT, &o.stage, "name in the samples"},
         {"copies", FLAG_INT, &o.copies, "answers a prompt", 1, 4096},
         {"mistakes", FLAG_FLOAT, &o.mistakes, "share of kernels with a beginner's mistake", 0, 1},
-        {"withhold", FLAG_BOOL, &o.withhold, "no fast designs for half of the train tasks"},
+        {"without", FLAG_TEXT, &without, "file of designs that are not drawn, as of quern-collect",
+         .aside = 1},
+        /* quern-sample's, in whose place it stands */
+        {"policy", FLAG_TEXT, &ignored, "ignored, as the next ones", .aside = 1},
+        {"adapter", FLAG_TEXT, &ignored, "ignored", .aside = 1},
+        {"engine", FLAG_TEXT, &ignored, "ignored", .aside = 1},
+        {"gpus", FLAG_TEXT, &ignored, "ignored", .aside = 1},
+        {"ledger", FLAG_TEXT, &ignored, "ignored", .aside = 1},
+        {"budget", FLAG_TEXT, &ignored, "ignored", .aside = 1},
+        {"price", FLAG_TEXT, &ignored, "ignored", .aside = 1},
+        {"max-new", FLAG_TEXT, &ignored, "ignored", .aside = 1},
+        {"batch", FLAG_TEXT, &ignored, "ignored", .aside = 1},
         {"seed", FLAG_INT, &o.seed, "of the answers", 0, 1e15},
         {0}};
     const FlagSpec spec = {"quern-search",
@@ -90,11 +104,13 @@ int main(int argc, char **argv)
     config_from_flags(&out, flags);
     if (artifact_spec_input(&out, prompts, &err) || config_tasks(&out, root, only, &tasks, &err))
         log_die(&err);
+    if (without && designs_read(without, &o.without, &out, &err)) log_die(&err);
     if (artifact_same(&out, output)) return 0;
     if (promptset_load(prompts, &set, &err) || write_answers(&set, &tasks, &o, output, &out, &err))
         log_die(&err);
     promptset_release(&set);
     taskset_release(&tasks);
+    designs_release(&o.without);
     artifact_spec_release(&out);
     return log_close(0);
 }

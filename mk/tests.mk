@@ -19,6 +19,7 @@ SHELL_TESTS := $(sort $(wildcard tests/shell/*.t))
 $(BUILD)/obj/tests/unit/%.o: CFLAGS += -Og -g1 $(if $(CLANG),-Wno-sometimes-uninitialized)
 $(UNIT_PROGRAMS): LIBS += -lcmocka
 $(UNIT_PROGRAMS): LINK += $(GOLD)
+LIBFUZZER := $(findstring fuzzer,$(SAN))
 $(FUZZERS): LINK += $(if $(LIBFUZZER),-fsanitize=fuzzer,$(GOLD))
 GOLD = $(if $(LIBFUZZER),,$(if $(wildcard /usr/bin/ld.gold),-fuse-ld=gold))
 FUZZ_DRIVER = $(if $(LIBFUZZER),,$(BUILD)/obj/tests/fuzz/driver.o)
@@ -97,13 +98,14 @@ test-gpu: build $(filter $(BUILD)/test/model/%_cuda,$(UNIT_TESTS)) \
 	@$(TEST_SETTINGS); QUERN_TEST_DEVICE='$(GPU)' prove --timer --exec tests/run \
 	  $(sort $(wildcard tests/gpu/*.t))
 
-# A run's page in a headless browser, with screenshots in build/report/. REPORT names it; else a small run is
-# made. PICTURE=1 renews docs/report.png.
-REPORT ?= runs/test-report/report.html
-.PHONY: test-report
-test-report: build
-	@[ -e '$(REPORT)' ] || $(MAKE) --no-print-directory crl PROFILE=smoke RUN=test-report
-	@mk/test-report '$(REPORT)' '$(BUILD)/report' $(if $(PICTURE),docs/report.png)
+# A run's page in a headless browser, with screenshots in build/report/. RUN names the run; else a small one
+# is made. `make picture` renews docs/report.png.
+REPORTED = $(or $(RUN),test-report)
+PAGE = runs/$(REPORTED)/report.html
+.PHONY: test-report picture
+test-report picture: build
+	@[ -e '$(PAGE)' ] || $(MAKE) --no-print-directory crl PROFILE=smoke RUN=$(REPORTED)
+	@mk/test-report '$(PAGE)' '$(BUILD)/report' $(if $(filter picture,$@),docs/report.png)
 
 # ---- sources ----
 # Layers, sizes, head comments, format: mk/lint says what it checks. `make format` formats every source.
@@ -120,7 +122,7 @@ FUZZ_SECONDS ?= 60
 fuzz:
 	@command -v clang >/dev/null || { echo "quern: make fuzz needs clang with libFuzzer" \
 	  "(Debian: apt-get install clang libclang-rt-14-dev libomp-dev)" >&2; exit 2; }
-	+@$(MAKE) --no-print-directory BUILD=$(BUILD)/libfuzzer CC=clang LIBFUZZER=1 \
+	+@$(MAKE) --no-print-directory BUILD=$(BUILD)/libfuzzer CC=clang \
 	  OPT="-O1 -g $(ARCH_FLAGS)" SAN="-fsanitize=fuzzer-no-link,address,undefined" fuzz-targets
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) mk/fuzz $(BUILD)/libfuzzer/fuzz
 fuzz-targets: $(FUZZERS)

@@ -58,17 +58,6 @@ static void run_figures(const Report *r, Buffer *b)
                "so many rounds. Bars are 95% intervals of the samples.</figcaption></figure>\n");
     }
     buffer_clear(&part);
-    if (r->numbers && learned_gap(r->numbers, &part)) {
-        buffer_puts(b,
-                    "<h2>Gap closed</h2>\n<p>Between the best that the teacher has shown, which "
-                    "kept its fast designs from these tasks, and the best of its whole grammar "
-                    "at as many trials: log(best of 8 / teacher) / log(whole grammar / teacher), "
-                    "0% where the model is as good as the teacher. Over all tasks: the sums of "
-                    "the logarithms, with the 95% interval by resampling tasks and "
-                    "samples.</p>\n");
-        buffer_append(b, part.data, part.len);
-    }
-    buffer_clear(&part);
     if (r->numbers && learned_techniques(r->numbers, &part)) {
         buffer_puts(b, "<h2>Techniques by round</h2>\n<p>Of the correct kernels of train tasks, "
                        "how many use each.</p>\n");

@@ -46,7 +46,8 @@ void report_files_find(const RunFolder *r, ReportFiles *out)
     for (char *p = list; p && *p; p++)
         if (*p == ' ') *p = ',';
     out->tasks = list;
-    const char *root = run_folder_setting(r, "TASK_ROOT");
+    const char *root = run_folder_setting(r, "QUERN_TASKS");
+    if (!*root) root = run_folder_setting(r, "TASK_ROOT"); /* a run of before version 0.2 */
     out->task_root = *root ? root : NULL;
     for (int s = 0; s < REPORT_STAGES; s++)
         find_set(r, below[s], &out->samples[s], &out->verdicts[s]);

@@ -1,2 +1,4 @@
 # More of stage 1: the model learns from as many of the template teacher's kernels.
-UPDATE = sft
+LAB_UPDATE = sft
+UPDATE = learn
+RULE = none

@@ -366,7 +366,6 @@ static const Plot plots[] = {
       {"composition", "composition.best8", NULL, BY_MODEL},
       {"family", "family.best8", NULL, BY_MODEL},
       {"heldout", "heldout.best8", NULL, BY_MODEL}}},
-    {"Gap closed, best of 8", 0, {{"", "gap.closed", NULL, BY_ROUND}}},
     {"Comparisons that are right", 1, {{"", "comparison.right", "comparison.judged", BY_ROUND}}},
     {"Tokens an answer",
      0,

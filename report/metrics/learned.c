@@ -1,4 +1,4 @@
-/* Names of tasks come from a run's files: what is not plain is not put into the page. */
+/* Names of techniques come from a run's files: what is not plain is not put into the page. */
 #include "report/metrics/curves.h"
 
 #include <math.h>
@@ -8,15 +8,7 @@
 
 #include "base/memory.h"
 
-enum { STAGES = 3, MAX_ROUNDS = 12 };
-static const char task_name[] = "gap.task.";
-
-static const FileNumbers *file_of(const RunNumbers *n, const char *path)
-{
-    for (int i = 0; i < n->n; i++)
-        if (!strcmp(n->files[i].path, path)) return &n->files[i];
-    return NULL;
-}
+enum { MAX_ROUNDS = 12 };
 
 static double value_of(const FileNumbers *f, const char *name)
 {
@@ -36,40 +28,6 @@ static void percent(Buffer *b, double v)
         buffer_puts(b, "<td>–");
     else
         buffer_printf(b, "<td>%.0f%%", 100 * v);
-}
-
-static void stage_cell(const FileNumbers *f, Buffer *b)
-{
-    double low = value_of(f, "gap.closed.low"), high = value_of(f, "gap.closed.high");
-    percent(b, value_of(f, "gap.closed"));
-    if (!isnan(low) && !isnan(high))
-        buffer_printf(b, " <small>[%.0f–%.0f]</small>", 100 * low, 100 * high);
-}
-
-int learned_gap(const RunNumbers *n, Buffer *b)
-{
-    const FileNumbers *f[STAGES] = {file_of(n, "report/sft/metrics.qa"),
-                                    file_of(n, "report/selfsup/metrics.qa"),
-                                    file_of(n, "report/crl/metrics.qa")};
-    double tasks = value_of(f[2], "gap.tasks");
-    if (isnan(tasks) || tasks < 1) return 0;
-    buffer_printf(b,
-                  "<div class=\"scroll\"><table><tr><th>task<th>sft<th>selfsup<th>crl</tr>\n"
-                  "<tr class=\"top\"><td>all %.0f tasks",
-                  tasks);
-    for (int s = 0; s < STAGES; s++) stage_cell(f[s], b);
-    buffer_puts(b, "</tr>\n");
-    int rows = 1;
-    for (int i = 0; i < f[2]->n_steps; i++) {
-        const char *name = f[2]->steps[i].name, *task = name + sizeof task_name - 1;
-        if (strncmp(name, task_name, sizeof task_name - 1) != 0 || !is_plain(task)) continue;
-        buffer_printf(b, "<tr><td>%s", task);
-        for (int s = 0; s < STAGES; s++) percent(b, value_of(f[s], name));
-        buffer_puts(b, "</tr>\n");
-        rows++;
-    }
-    buffer_puts(b, "</table></div>\n");
-    return rows;
 }
 
 /* The metrics of the rounds of both stages that have this value, at most MAX_ROUNDS, evenly spread. */

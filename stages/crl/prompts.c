@@ -8,13 +8,6 @@
 
 enum { MAX_PROMPT = 1 << 20 };
 
-/* The artifact that is being written. */
-typedef struct {
-    ArtifactWriter *w;
-    const Pool *pool;
-    const PromptOptions *o;
-} Prompts;
-
 static int choose(const Prompts *p, const Task *t, const char *id, Random *rng,
                   Exemplar ex[EXEMPLAR_MAX])
 {
@@ -31,8 +24,7 @@ static int choose(const Prompts *p, const Task *t, const char *id, Random *rng,
     return n;
 }
 
-/* copies: answers that the prompt asks for; 0: it does not say. */
-static int write_prompt(const Prompts *p, const Task *t, int g, int copies, Error *err)
+int prompts_write_one(const Prompts *p, const Task *t, int g, int copies, Error *err)
 {
     const PromptOptions *o = p->o;
     char id[256];
@@ -66,27 +58,6 @@ static int write_prompt(const Prompts *p, const Task *t, int g, int copies, Erro
     return rc;
 }
 
-/* Prompts of `ask` train tasks of the wide ones, each as likely as the others, in the order of their
- * names. */
-static int write_wide(const Prompts *p, Error *err)
-{
-    const PromptOptions *o = p->o;
-    const TaskSet *all = o->wide.tasks;
-    int n = 0, rc = 0, left = o->wide.ask;
-    for (int i = 0; i < all->n; i++) n += !all->tasks[i]->heldout;
-    Random rng;
-    random_init(&rng, o->seed, random_hash(o->stage, strlen(o->stage)));
-    for (int i = 0; i < all->n && left && !rc; i++) {
-        if (all->tasks[i]->heldout) continue;
-        /* Of n tasks that are left, `left` are still to be drawn. */
-        if (random_below(&rng, (uint64_t)n--) >= (uint64_t)left) continue;
-        left--;
-        for (int g = 0; g < o->groups && !rc; g++)
-            rc = write_prompt(p, all->tasks[i], g, o->wide.copies, err);
-    }
-    return rc;
-}
-
 int prompts_write(const TaskSet *tasks, const Pool *pool, const PromptOptions *o, const char *path,
                   const ArtifactSpec *spec, Error *err)
 {
@@ -96,7 +67,7 @@ int prompts_write(const TaskSet *tasks, const Pool *pool, const PromptOptions *o
     for (int i = 0; i < tasks->n; i++)
         for (int g = 0; !rc && g < o->groups; g++)
             if (tasks->tasks[i]->heldout ? o->heldout : !o->only_heldout)
-                rc = write_prompt(&p, tasks->tasks[i], g, 0, err);
-    if (!rc && o->wide.tasks) rc = write_wide(&p, err);
+                rc = prompts_write_one(&p, tasks->tasks[i], g, 0, err);
+    if (!rc && o->more) rc = o->more(o->ctx, &p, err);
     return artifact_end(p.w, rc, err);
 }

@@ -1,5 +1,4 @@
-/* Makes a prompts artifact: for each task `groups` prompts, plain or contrastive; then as many for each
- * wide task that is drawn. */
+/* Makes a prompts artifact: for each task `groups` prompts, plain or contrastive. */
 #ifndef STAGES_CRL_PROMPTS_H
 #define STAGES_CRL_PROMPTS_H
 
@@ -8,12 +7,9 @@
 #include "stages/policy/prompt_facts.h"
 #include "tasks/task.h"
 
-/* Tasks beside the others, of which each round asks some. */
-typedef struct {
-    const TaskSet *tasks; /* NULL: none */
-    int ask;              /* train tasks that are drawn, by the seed and the stage's name */
-    int copies;           /* answers to each prompt */
-} PromptWide;
+typedef struct Prompts Prompts;
+/* Writes more prompts behind the others. */
+typedef int PromptMore(void *ctx, const Prompts *p, Error *err);
 
 typedef struct {
     const char *stage; /* in the ids: "crl-3" */
@@ -25,13 +21,24 @@ typedef struct {
     const PromptFacts *facts; /* style, device, baselines */
     ExemplarOptions draw;
     uint64_t seed;
-    PromptWide wide;
+    PromptMore *more; /* NULL: none */
+    void *ctx;        /* of more */
 } PromptOptions;
 
 /* Writes the artifact. When fewer than two kernels can be drawn, a contrastive prompt shows the
  * baseline too, with score 1. */
 int prompts_write(const TaskSet *tasks, const Pool *pool, const PromptOptions *o, const char *path,
                   const ArtifactSpec *spec, Error *err);
+
+/* The artifact that is being written. */
+struct Prompts {
+    ArtifactWriter *w;
+    const Pool *pool;
+    const PromptOptions *o;
+};
+
+/* Writes the prompt of number g of a task. copies: answers that it asks for; 0: it does not say. */
+int prompts_write_one(const Prompts *p, const Task *t, int g, int copies, Error *err);
 
 /* ---- the prompts of a next turn: each shows an answer's kernel and its verdict, and asks for a better
  * one.

@@ -4,7 +4,6 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
-#include "stages/data/gap.h"
 #include "stages/data/round_figures.h"
 #include "stages/data/stage_config.h"
 
@@ -29,35 +28,9 @@ static void put(void *ctx, const char *name, double value)
 }
 
 typedef struct {
-    const char *samples, *verdicts, *output, *only, *root, *teacher, *full;
+    const char *samples, *verdicts, *output, *only, *root;
     int64_t round;
 } Options;
-
-/* The gap closed over the tasks, and with by_task each task's gap. */
-static int put_gap(Output *out, const SampleSet *s, const Options *o, int by_task, Error *err)
-{
-    Pool teacher, full;
-    Gap g;
-    char name[64];
-    if (pool_load(o->teacher, &teacher, err)) return -1;
-    if (pool_load(o->full, &full, err)) {
-        pool_release(&teacher);
-        return -1;
-    }
-    gap_of_samples(s, &teacher, &full, &g);
-    put(out, "gap.tasks", g.n);
-    if (g.n) put(out, "gap.closed", g.closed.middle);
-    if (g.n > 1) put(out, "gap.closed.low", g.closed.low);
-    if (g.n > 1) put(out, "gap.closed.high", g.closed.high);
-    for (int i = 0; by_task && i < g.n; i++) {
-        snprintf(name, sizeof name, "gap.task.%s", g.task[i].task);
-        put(out, name, g.task[i].closed);
-    }
-    gap_release(&g);
-    pool_release(&teacher);
-    pool_release(&full);
-    return 0;
-}
 
 static int write_figures(const SampleSet *s, const TaskSet *tasks, const Options *o,
                          const ArtifactSpec *spec, Error *err)
@@ -67,9 +40,8 @@ static int write_figures(const SampleSet *s, const TaskSet *tasks, const Options
     round_figures(s, tasks, &f);
     if (o->output && artifact_create(o->output, spec, &out.w, err)) return -1;
     round_figures_each(&f, put, &out);
-    int rc = o->full ? put_gap(&out, s, o, tasks != NULL, err) : 0;
-    if (!o->output) return rc;
-    return artifact_end(out.w, rc || out.rc, err);
+    if (!o->output) return 0;
+    return artifact_end(out.w, out.rc, err);
 }
 
 /* Loads what is there to be counted and writes it. */
@@ -78,8 +50,8 @@ static void count(const Options *o, ArtifactSpec *out)
     Error err;
     SampleSet set;
     TaskSet tasks = {0};
-    const char *const inputs[] = {o->samples, o->verdicts, o->teacher, o->full};
-    for (int i = 0; i < 4; i++)
+    const char *const inputs[] = {o->samples, o->verdicts};
+    for (int i = 0; i < 2; i++)
         if (inputs[i] && artifact_spec_input(out, inputs[i], &err)) log_die(&err);
     if (o->only && taskset_load(o->root, o->only, &tasks, &err)) log_die(&err);
     if (o->only) artifact_spec_input_digest(out, "tasks", tasks.digest);
@@ -101,14 +73,11 @@ int main(int argc, char **argv)
         {"output", FLAG_TEXT, &o.output, "metrics artifact to write in place of lines on stdout",
          .aside = 1},
         {"tasks", FLAG_TEXT, &o.only,
-         "names, comma separated: these are counted, other tasks by themselves; the heldout tasks "
-         "are "
-         "told apart by why they are held out, and each task's gap is written",
+         "names, comma separated: these alone are counted, and the heldout ones are told apart by "
+         "why "
+         "they are held out",
          .aside = 1},
         {"task-root", FLAG_TEXT, &o.root, "folder of the tasks", .aside = 1},
-        {"teacher", FLAG_TEXT, &o.teacher, "pool of what the teacher has shown, for the gap closed",
-         .aside = 1},
-        {"full", FLAG_TEXT, &o.full, "pool of the whole grammar, for the gap closed", .aside = 1},
         {"round", FLAG_INT, &o.round, "number of the round, the step of its metrics", 0, 1e6},
         {0}};
     const FlagSpec spec = {
@@ -117,7 +86,6 @@ int main(int argc, char **argv)
         "comparisons are right.",
         flags};
     flags_parse(&spec, argc, argv, (const char **)argv);
-    if (!o.teacher != !o.full) flags_usage_error(&spec, "--teacher and --full go together");
     log_open("quern-figures");
     stop_install();
     ArtifactSpec out;

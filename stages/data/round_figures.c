@@ -168,17 +168,6 @@ static void count(const SampleSet *s, const TaskSet *tasks, RoundFigures *out)
     free(by_kind);
 }
 
-static void count_wide(const SampleSet *s, RoundPart *out)
-{
-    RoundPart **of = memory_array((size_t)s->n, sizeof *of);
-    for (long i = 0; i < s->n; i++) {
-        const Sample *x = &s->items[i];
-        if (x->outcome != OUTCOME_EVALUATOR_ERROR && x->turn <= 1) add(of[i] = out, x);
-    }
-    add_best(s, of, out);
-    free(of);
-}
-
 void round_figures(const SampleSet *s, const TaskSet *tasks, RoundFigures *out)
 {
     *out = (RoundFigures){0};
@@ -186,17 +175,13 @@ void round_figures(const SampleSet *s, const TaskSet *tasks, RoundFigures *out)
         count(s, NULL, out);
         return;
     }
-    SampleSet own = {.items = memory_array((size_t)s->n, sizeof *own.items)},
-              wide = {.items = memory_array((size_t)s->n, sizeof *wide.items)};
+    SampleSet own = {.items = memory_array((size_t)s->n, sizeof *own.items)};
     for (long i = 0; i < s->n; i++) {
         const Sample *x = &s->items[i];
-        SampleSet *to = taskset_find(tasks, x->task, strlen(x->task)) ? &own : &wide;
-        to->items[to->n++] = *x;
+        if (taskset_find(tasks, x->task, strlen(x->task))) own.items[own.n++] = *x;
     }
     count(&own, tasks, out);
-    count_wide(&wide, &out->wide);
     free(own.items);
-    free(wide.items);
 }
 
 typedef struct {
@@ -270,7 +255,6 @@ void round_figures_each(const RoundFigures *f, void (*put)(void *ctx, const char
     put_part(&p, "heldout", &f->heldout);
     if (f->composition.samples) put_part(&p, "composition", &f->composition);
     if (f->family.samples) put_part(&p, "family", &f->family);
-    if (f->wide.samples) put_part(&p, "wide", &f->wide);
     put(ctx, "comparison.asked", (double)f->compared);
     if (f->compared) put(ctx, "comparison.said", 1 - (double)f->silent / (double)f->compared);
     put(ctx, "comparison.judged", (double)(f->right + f->wrong));

@@ -44,7 +44,6 @@ typedef struct {
     RoundPart plain, contrastive; /* of train tasks: prompts that show no kernels, or some */
     RoundPart heldout, composition,
         family; /* all heldout tasks; those of a known and of a new family */
-    RoundPart wide;
     long technique[ROUND_TECHNIQUES],
         correct;                     /* correct kernels of train tasks, and what they use */
     long compared;                   /* answers to prompts with two kernels or more */
@@ -53,8 +52,8 @@ typedef struct {
     int turns;
 } RoundFigures;
 
-/* tasks: those that are counted, which tell the two kinds of heldout tasks apart; samples of other tasks
- * are in `wide` alone. NULL: all are counted, and the kinds are not told apart. */
+/* tasks: those that are counted, which tell the two kinds of heldout tasks apart. NULL: all are counted, and
+ * the kinds are not told apart. */
 void round_figures(const SampleSet *s, const TaskSet *tasks, RoundFigures *out);
 
 /* Calls put with each figure's name and value, in one order: "plain.success", "comparison.right".

@@ -153,10 +153,11 @@ int budget_estimate(const Budget *b, const char *who, const BudgetPrice *p, long
     double largest = budget_cost(p, prompt_tokens, (double)requests * max_tokens);
     if (!requests) return 0;
     if (b->usd > 0 && p->input < 0)
-        return error_set(err, ERROR_USAGE,
-                         "%s: a budget in dollars needs the price of its tokens (PRICE=IN,OUT, or "
-                         "\"price\" in a file of teachers)",
-                         who);
+        return error_set(
+            err, ERROR_USAGE,
+            "%s: a budget in dollars needs the price of its tokens (--price IN,OUT in SAMPLE, or "
+            "\"price\" in a file of teachers)",
+            who);
     if (p->input >= 0) snprintf(cost, sizeof cost, "at most $%.2f", largest);
     if (b->usd > 0)
         snprintf(left, sizeof left, "; $%.2f of $%.2f are left", b->usd - b->spent, b->usd);

@@ -145,13 +145,7 @@ static int derive_tasks(Settings *s, Error *err)
     Digester g;
     Digest d;
     Buffer all;
-    const char *wide = setting_text(s, SETTING_WIDE);
-    char *names = memory_printf("%s%s%s", setting_text(s, SETTING_TASKS), *wide ? "," : "", wide);
-    if (taskset_paths(root, names, &paths, &n, err)) {
-        free(names);
-        return -1;
-    }
-    free(names);
+    if (taskset_paths(root, setting_text(s, SETTING_TASKS), &paths, &n, err)) return -1;
     digester_init(&g);
     buffer_init(&all, 64 << 20);
     for (int i = 0; i < n && !rc; i++) rc = add_task(&g, &all, paths[i], strlen(root) + 1, err);
@@ -172,14 +166,44 @@ static void add_flag(Buffer *b, const char *flag, const char *value)
     buffer_printf(b, "%s%s%s%s", b->len ? " " : "", flag, value ? " " : "", value ? value : "");
 }
 
-static int is_on(const Settings *s, SettingId id)
+/* Puts the flags that `names` lists, each with its value, into `named`, and the rest of the text into
+ * `other`. */
+static void split_flags(const char *text, const char *names, Buffer *named, Buffer *other)
 {
-    return !strcmp(setting_text(s, id), "1");
+    for (const char *p = text; *(p += strspn(p, " \t"));) {
+        const char *word = p;
+        size_t n = strcspn(p, " \t"), name = strcspn(p, "= \t");
+        int is_named = setting_has_word(names, word, name);
+        p += n;
+        if (is_named && name == n) { /* its value is the next word */
+            p += strspn(p, " \t");
+            p += strcspn(p, " \t");
+        }
+        Buffer *to = is_named ? named : other;
+        buffer_printf(to, "%s%.*s", to->len ? " " : "", (int)(p - word), word);
+    }
 }
 
 static void keep_flags(Settings *s, SettingId id, Buffer *b)
 {
     setting_replace(s, id, buffer_detach(b), "");
+}
+
+void settings_split(Settings *s)
+{
+    static const SettingId of[2][3] = {
+        {SETTING_PROMPTS, SETTING_PROMPT_FLAGS, SETTING_COPIES},
+        {SETTING_SELFSUP_PROMPTS, SETTING_SELFSUP_PROMPT_FLAGS, SETTING_SELFSUP_COPIES}};
+    Buffer copies, other;
+    buffer_init(&copies, 1 << 16);
+    buffer_init(&other, 1 << 16);
+    for (int i = 0; i < 2; i++) {
+        split_flags(setting_text(s, of[i][0]), "--copies", &copies, &other);
+        keep_flags(s, of[i][1], &other);
+        keep_flags(s, of[i][2], &copies);
+    }
+    buffer_release(&other);
+    buffer_release(&copies);
 }
 
 static void add_engine(const Settings *s, Buffer *b)
@@ -191,36 +215,29 @@ static void add_engine(const Settings *s, Buffer *b)
 
 static void derive_flags(Settings *s)
 {
-    Buffer b;
+    Buffer b, memory;
     const char *trainer = setting_text(s, SETTING_TRAINER);
     const char *start = *s->checkpoint ? s->checkpoint : s->starter;
     char *word = setting_shell_word(start);
     buffer_init(&b, 1 << 16);
+    buffer_init(&memory, 1 << 16);
     if (*start) add_flag(&b, "--base", word);
     free(word);
     keep_flags(s, SETTING_BASE_FLAGS, &b);
     add_engine(s, &b);
     keep_flags(s, SETTING_ENGINE_FLAGS, &b);
     add_engine(s, &b);
-    if (*setting_text(s, SETTING_LORA)) {
-        add_flag(&b, "--lora", setting_text(s, SETTING_LORA));
-        add_flag(&b, "--lora-alpha", setting_text(s, SETTING_LORA_ALPHA));
-        if (is_on(s, SETTING_RSLORA)) add_flag(&b, "--rslora", NULL);
-    }
-    if (is_on(s, SETTING_LEAN)) add_flag(&b, "--lean", NULL);
+    if (*setting_text(s, SETTING_LORA)) add_flag(&b, "--lora", setting_text(s, SETTING_LORA));
+    split_flags(setting_text(s, SETTING_TRAINING), "--max-tokens --recompute --trainer-hours",
+                &memory, &b);
     if (*trainer) {
         word = setting_shell_word(trainer);
         add_flag(&b, "--trainer", word);
         free(word);
     }
     keep_flags(s, SETTING_TRAINING_FLAGS, &b);
-    if (*setting_text(s, SETTING_MAX_TOKENS))
-        add_flag(&b, "--max-tokens", setting_text(s, SETTING_MAX_TOKENS));
-    if (*setting_text(s, SETTING_RECOMPUTE))
-        add_flag(&b, "--recompute", setting_text(s, SETTING_RECOMPUTE));
-    if (*setting_text(s, SETTING_TRAINER_HOURS))
-        add_flag(&b, "--trainer-hours", setting_text(s, SETTING_TRAINER_HOURS));
-    keep_flags(s, SETTING_MEMORY_FLAGS, &b);
+    keep_flags(s, SETTING_MEMORY_FLAGS, &memory);
+    buffer_release(&memory);
     buffer_release(&b);
 }
 

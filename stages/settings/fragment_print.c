@@ -90,7 +90,13 @@ void settings_print(const Settings *s, Buffer *out)
         buffer_printf(out, "# from %s\n", s->value[i].origin ? s->value[i].origin : "the default");
         print_value(out, setting_table[i].name, setting_text(s, i));
     }
-    buffer_puts(out, "\n# ---- what follows from them ----\n");
+    for (int i = 0; i < s->lab.n; i++) {
+        buffer_printf(out, "# from %s\n", s->lab.items[i].value.origin);
+        print_value(out, s->lab.items[i].name, s->lab.items[i].value.text);
+    }
+    buffer_puts(out, "\n# ---- what follows from them ----\noverride lab :=");
+    for (int i = 0; i < s->lab.n; i++) buffer_printf(out, " %s", s->lab.items[i].name);
+    buffer_puts(out, "\n");
     for (SettingId i = 0; i < SETTING_COUNT; i++)
         if (setting_table[i].kind == SETTING_KIND_DERIVED)
             print_value(out, setting_table[i].name, setting_text(s, i));

@@ -36,80 +36,55 @@ typedef struct {
     {                             \
         SETTING_GPUS, "--gpus"    \
     }
-#define SHARED_TRAINING                                                                         \
-    SHARED_ENGINE, {SETTING_LORA, "--lora"}, {SETTING_LORA_ALPHA, "--lora-alpha"},              \
-        {SETTING_RSLORA, "--rslora"}, {SETTING_LEAN, "--lean"}, {SETTING_TRAINER, "--trainer"}, \
-        {SETTING_MAX_TOKENS, "--max-tokens"}, {SETTING_RECOMPUTE, "--recompute"},               \
-        {SETTING_TRAINER_HOURS, "--trainer-hours"}, SEEDED
+#define SHARED_TRAINING                                                      \
+    SHARED_ENGINE, {SETTING_LORA, "--lora"}, {SETTING_TRAINER, "--trainer"}, \
+        {SETTING_TRAINING, NULL}, SEEDED
 
 static const ProgramCheck checks[] = {
     {"quern-collect",
      "",
      0,
-     {{SETTING_TEACHERS, "--teachers"},
-      {SETTING_TRIALS, "--trials"},
-      {SETTING_KEEP, "--keep"},
-      {SETTING_MISTAKES, "--mistakes"},
-      SEEDED,
-      LAST}},
-    {"quern-filter",
-     "",
-     0,
-     {{SETTING_CONTRASTIVE, "--contrastive"},
-      {SETTING_DRILLS, "--drills"},
-      {SETTING_CORRECTIONS, "--corrections"},
-      {SETTING_STYLE, "--style"},
-      SEEDED,
-      LAST}},
+     {{SETTING_TEACHERS, "--teachers"}, {SETTING_COLLECT, NULL}, SEEDED, LAST}},
+    {"quern-filter", "", 0, {{SETTING_FILTER, NULL}, {SETTING_STYLE, "--style"}, SEEDED, LAST}},
+    {"quern-prompt", "", 0, {{SETTING_SELFSUP_PROMPT_FLAGS, NULL}, LAST}},
     {"quern-prompt",
      "",
      0,
-     {{SETTING_SELFSUP_GROUPS, "--groups"},
-      {SETTING_SELFSUP_PLAIN, "--plain"},
-      {SETTING_SELFSUP_WIDE_ASK, "--wide-ask"},
-      {SETTING_WIDE_COPIES, "--wide-copies"},
-      LAST}},
-    {"quern-prompt",
-     "",
-     0,
-     {{SETTING_GROUPS, "--groups"},
-      {SETTING_PLAIN, "--plain"},
-      {SETTING_WIDE_ASK, "--wide-ask"},
+     {{SETTING_PROMPT_FLAGS, NULL},
       {SETTING_STYLE, "--style"},
       SEEDED,
-      {SETTING_EXEMPLARS, NULL},
       {SETTING_RULE, "--rule"},
       LAST}},
     {"quern-sample",
      "",
      0,
-     {SHARED_ENGINE,
-      {SETTING_SELFSUP_COPIES, "--copies"},
-      {SETTING_MAX_NEW, "--max-new"},
-      {SETTING_BATCH, "--batch"},
-      SEEDED,
-      LAST}},
+     {SHARED_ENGINE, {SETTING_SELFSUP_COPIES, NULL}, {SETTING_SAMPLE, NULL}, SEEDED, LAST}},
     {"quern-review", "", 0, {{SETTING_JUDGE, "--judge"}, LAST}},
-    {"quern-sample", "", 0, {{SETTING_COPIES, "--copies"}, LAST}},
+    {"quern-sample", "", 0, {{SETTING_COPIES, NULL}, LAST}},
     {"quern-sample", "", 0, {{SETTING_REPORT_SAMPLES, "--copies"}, LAST}},
     {"quern-sft", "", 1, {SHARED_TRAINING, {SETTING_SMALL_MODEL, NULL}, {SETTING_SFT, NULL}, LAST}},
     {"quern-selfsup", "--base .", 1, {SHARED_TRAINING, {SETTING_SELFSUP, NULL}, LAST}},
     {"quern-crl", "--base . --reference .", 1, {SHARED_TRAINING, {SETTING_CRL, NULL}, LAST}},
 };
 
+/* The setting that a part of a setting comes from. */
+static SettingId whole(SettingId id)
+{
+    return id == SETTING_PROMPT_FLAGS || id == SETTING_COPIES ? SETTING_PROMPTS
+           : id == SETTING_SELFSUP_PROMPT_FLAGS || id == SETTING_SELFSUP_COPIES
+               ? SETTING_SELFSUP_PROMPTS
+               : id;
+}
+
 static void add_setting(const Settings *s, const FlagOf *f, Buffer *command)
 {
     const char *text = setting_text(s, f->id);
-    int is_switch = setting_table[f->id].kind == SETTING_KIND_SWITCH;
-    int of_adapter = f->id == SETTING_LORA_ALPHA || f->id == SETTING_RSLORA;
-    if (!*text || (is_switch && strcmp(text, "1")) ||
-        (of_adapter && !*setting_text(s, SETTING_LORA)))
-        return;
+    if (!*text || (f->id == SETTING_TEACHERS && !strcmp(text, "none"))) return;
     char *word = setting_shell_word(text);
     if (!f->flag)
         buffer_printf(command, " %s", text);
     else
-        buffer_printf(command, " %s%s%s", f->flag, is_switch ? "" : " ", is_switch ? "" : word);
+        buffer_printf(command, " %s %s", f->flag, word);
     free(word);
 }
 
@@ -141,7 +116,7 @@ static int refuse(const ProgramCheck *c, int n, Buffer *said, Error *err)
     size_t len = strlen(c->program);
     if (!strncmp(text, c->program, len) && !strncmp(text + len, ": ", 2)) text += len + 2;
     return error_set(err, ERROR_USAGE, "%s: %.*s",
-                     n ? setting_table[c->flags[n - 1].id].name : c->program,
+                     n ? setting_table[whole(c->flags[n - 1].id)].name : c->program,
                      (int)strcspn(text, "\n"), text);
 }
 

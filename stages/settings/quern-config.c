@@ -47,7 +47,7 @@ static const char *about(void)
                 "Resolves the settings of a run and checks every value. The first of these that "
                 "names a setting\ncounts: NAME=VALUE here, the environment (some settings), the "
                 "file CONFIG, the profile's file,\nthe default. Prints the Make fragment that "
-                "pipeline.mk includes. With a COMMAND, runs it with\nQUERN_TASKS set to TASK_ROOT "
+                "pipeline.mk includes. With a COMMAND, runs it with\nQUERN_TASKS set "
                 "instead of printing.\n\nsettings, with their defaults:\n");
     settings_help_print(&b);
     return buffer_detach(&b);

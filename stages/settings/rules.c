@@ -147,15 +147,14 @@ void settings_print_rules(const Settings *s, Buffer *out)
     rules_set(&r, "trained", s->trained ? "yes" : "");
     rules_set(&r, "facts_file",
               setting_is(s, SETTING_STYLE, "full") ? "{run}/baselines/verdicts.qa" : "");
-    rules_set_experiments(&r);
+    rules_set(&r, "pool", "{run}/collect/pool.qa");
     rules_print_rounds(&r);
     rules_set(&r, "selfsup_end", s->trained ? "{selfsup_model}/manifest.qa" : "{selfsup_pool}");
     rules_set(&r, "crl_manifest", "{manifest}");
     rules_print_report(&r);
     buffer_printf(out, "\n.PHONY:%s\n\n", r.steps.data);
-    static const char *const shared[] = {"facts_file",  "wide",         "wide_ask", "full_pool",
-                                         "selfsup_end", "crl_manifest", "hacks",    "figures",
-                                         "judged",      "class_files"};
+    static const char *const shared[] = {"facts_file", "selfsup_end", "crl_manifest", "hacks",
+                                         "figures",    "judged",      "class_files"};
     for (size_t i = 0; i < sizeof shared / sizeof *shared; i++)
         buffer_printf(out, "override %s := %s\n", shared[i], rules_word(&r, shared[i]));
     rules_release(&r);

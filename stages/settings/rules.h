@@ -3,7 +3,7 @@
  * A step is a row of a table: what it makes, from what, and by which command, with words in braces for
  * what differs from round to round. "{dir}/prompts.qa" is runs/x/crl/3/prompts.qa in round 3 of stage
  * 3. The printed rule has the paths themselves; what is the same in all rounds stays a variable of
- * pipeline.mk, such as $(SEED). */
+ * pipeline.mk, such as $(SEED), and so do the programs that an experiment may replace: $(prompt). */
 #ifndef STAGES_SETTINGS_RULES_H
 #define STAGES_SETTINGS_RULES_H
 
@@ -45,10 +45,6 @@ const char *rules_word(const Rules *r, const char *name);
 void rules_print_table(Rules *r, const Rule *table, size_t n);
 void rules_release(Rules *r);
 
-/* What WIDE and WITHHOLD add: sets pool, the first one, and words of the tables. */
-void rules_set_experiments(Rules *r);
-/* Set wide_flags, for the stage whose setting says how many of WIDE's tasks it asks. */
-void rules_ask_wide(Rules *r, SettingId id);
 /* Stages 2 and 3. Leaves in pool, hacks and model what the last round has made, and in figures and judged
  * the lists of all rounds' metrics and verdicts. */
 void rules_print_rounds(Rules *r);

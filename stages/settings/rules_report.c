@@ -1,5 +1,5 @@
 /* What the report compares: the final model of each stage with the same prompts and number of samples,
- * heldout tasks between the rounds, and the best kernels on every class of devices. */
+ * and the best kernels on every class of devices. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 static const Rule sampled[] = {
     {NULL, "{dir}/samples.qa", "{asked} {manifest} {run}/cfg/report {wait}",
      "quern-sample --policy {policy} --prompts {asked} --output $@ --stage {stage} "
-     "--copies $(REPORT_SAMPLES) --max-new $(MAX_NEW) --batch $(BATCH) --seed $(SEED)"},
+     "--copies $(REPORT_SAMPLES) $(SAMPLE) --seed $(SEED)"},
     {NULL, "{dir}/verdicts.qa", "{dir}/samples.qa {run}/cfg/device",
      "quern-evaluate {dir}/samples.qa --output $@ $(contents) --device $(device)"},
 };
@@ -19,15 +19,9 @@ static const Rule compared[] = {
     {NULL, "{dir}/pool.qa", "{dir}/samples.qa {dir}/verdicts.qa {pool}",
      "quern-pool --pool {pool} --samples {dir}/samples.qa --verdicts {dir}/verdicts.qa --output $@ "
      "--prompts {asked} --stage {stage} --round 0"},
-    {NULL, "{dir}/metrics.qa", "{dir}/samples.qa {dir}/verdicts.qa {gap_pools} {run}/cfg/tasks",
-     "quern-figures --samples {dir}/samples.qa --verdicts {dir}/verdicts.qa --output $@ $(gap) "
-     "--tasks $(call quoted,$(TASKS))"},
-};
-
-static const Rule heldout[] = {
     {NULL, "{dir}/metrics.qa", "{dir}/samples.qa {dir}/verdicts.qa {run}/cfg/tasks",
      "quern-figures --samples {dir}/samples.qa --verdicts {dir}/verdicts.qa --output $@ "
-     "--tasks $(call quoted,$(TASKS)) --round {n}"},
+     "--tasks $(call quoted,$(TASKS))"},
 };
 
 static const Rule judged_on[] = {
@@ -57,22 +51,6 @@ static void print_stage(Rules *r, const char *stage, const char *model)
     print_sampled(r);
     PRINT(r, compared);
     rules_set(r, "pool", "{dir}/pool.qa");
-}
-
-/* The heldout tasks by the models of a stage's rounds, but not the last one: the report's samples of the
- * stage have them. */
-static void print_heldout(Rules *r, const char *stage, long rounds)
-{
-    const long every = setting_number(r->settings, SETTING_HELDOUT_EVERY);
-    for (long n = every; every && n < rounds; n += every) {
-        rules_set(r, "stage", stage);
-        rules_set_number(r, "n", n);
-        rules_use_model(r, "{run}/{stage}/{n}/model");
-        rules_set(r, "stage", "{stage}-{n}");
-        rules_set(r, "dir", "{run}/report/{stage}");
-        print_sampled(r);
-        PRINT(r, heldout);
-    }
 }
 
 /* word: a class as CLASSES has it, NVIDIA+H200. A simulated one that no local evaluator serves brings its
@@ -112,10 +90,6 @@ void rules_print_report(Rules *r)
     print_stage(r, "sft", "{run}/sft/model");
     print_stage(r, "selfsup", "{selfsup_model}");
     print_stage(r, "crl", "{crl_model}");
-    rules_set(r, "asked", "{run}/report/heldout.qa");
-    if (s->trained) print_heldout(r, "selfsup", setting_number(s, SETTING_SELFSUP_ROUNDS));
-    if (s->trained && *rules_word(r, "updates"))
-        print_heldout(r, "crl", setting_number(s, SETTING_ROUNDS));
     rules_set(r, "class_files", "");
     while ((word = setting_next_word(&p, &n))) {
         char *class = memory_strndup(word, n);

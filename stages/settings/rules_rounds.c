@@ -6,8 +6,8 @@
 
 static const Rule prompts[] = {
     {NULL, "{dir}/prompts.qa", "{pool} {run}/cfg/{stage} {run}/cfg/tasks {facts_file}",
-     "quern-prompt --output $@ --pool {pool} $(tasks) --stage {stage}-{n} "
-     "--groups $({SET}GROUPS) --plain $({SET}PLAIN) $(EXEMPLARS) {rule} {wide_flags} "
+     "$(prompt) --output $@ --pool {pool} $(tasks) --stage {stage}-{n} "
+     "$({stage}_prompts) {rule} "
      "--style $(STYLE) $(facts) --seed $(SEED)"},
 };
 
@@ -15,8 +15,8 @@ static const Rule prompts[] = {
  * (docs/gpu-verdict.md). */
 static const Rule answers[] = {
     {NULL, "{turn}/samples.qa", "{asked} {manifest} {run}/cfg/{stage}",
-     "{answer} --prompts {asked} --output $@ --stage {stage}-{n} --copies {copies} {length} "
-     "--seed $(SEED)"},
+     "$(answer) --policy {policy} --prompts {asked} --output $@ --stage {stage}-{n} "
+     "{copies} $(SAMPLE) --seed $(SEED)"},
     {NULL, "{turn}/verdicts.qa", "{turn}/samples.qa {pool} {run}/cfg/device",
      "quern-evaluate {turn}/samples.qa --output $@ $(contents) --best {pool} --device $(device)"},
 };
@@ -26,7 +26,7 @@ static const Rule next_turn[] = {
     {NULL, "{turn}/prompts.qa",
      "{before}/samples.qa {before}/verdicts.qa {run}/cfg/crl {run}/cfg/tasks {facts_file}",
      "quern-refine --samples {before}/samples.qa --verdicts {before}/verdicts.qa --output $@ "
-     "--turn {t} $(round_tasks) --style $(STYLE) $(facts)"},
+     "--turn {t} $(known_tasks) --style $(STYLE) $(facts)"},
 };
 
 /* All turns of a round, the first one first. */
@@ -39,10 +39,10 @@ static const Rule join[] = {
 static const Rule judged[] = {
     {NULL, "{dir}/pool.qa", "{dir}/samples.qa {dir}/verdicts.qa {pool} {dir}/prompts.qa {reviews}",
      "quern-pool --pool {pool} --samples {dir}/samples.qa --verdicts {dir}/verdicts.qa --output $@ "
-     "--stage {stage} --round {n} {shown} {reviewed}\n$(live)"},
-    {NULL, "{dir}/metrics.qa", "{dir}/samples.qa {dir}/verdicts.qa {gap_pools} {counted_tasks}",
-     "quern-figures --samples {dir}/samples.qa --verdicts {dir}/verdicts.qa --output $@ $(gap) "
-     "$(counted) --round {n}"},
+     "--stage {stage} --round {n} --prompts {dir}/prompts.qa {reviewed}\n$(live)"},
+    {NULL, "{dir}/metrics.qa", "{dir}/samples.qa {dir}/verdicts.qa {run}/cfg/tasks",
+     "quern-figures --samples {dir}/samples.qa --verdicts {dir}/verdicts.qa --output $@ "
+     "--tasks $(call quoted,$(TASKS)) --round {n}"},
 };
 
 static const Rule selfsup_model[] = {
@@ -55,28 +55,20 @@ static const Rule selfsup_model[] = {
 };
 
 /* Stage 3 remembers the hacks of each round. The reviews of a round's records may withhold their rewards.
- * UPDATE says how its model learns: from rewards or, as more of stage 1, from the template teacher's
- * kernels of the round. */
+ * With UPDATE=none its model stays as it is. */
 static const Rule crl_model[] = {
     {NULL, "{dir}/hacks.qa", "{dir}/samples.qa {dir}/verdicts.qa {hacks}",
      "quern-hacks --samples {dir}/samples.qa --verdicts {dir}/verdicts.qa --hacks {hacks} "
      "--output $@"},
     {NULL, "{dir}/reviews.qa", "{dir}/samples.qa {dir}/verdicts.qa {pool} {hacks} {run}/cfg/crl",
      "quern-review --samples {dir}/samples.qa --verdicts {dir}/verdicts.qa --pool {pool} "
-     "--hacks {hacks} --output $@ $(round_tasks) --judge $(JUDGE) {judge_spend} "
+     "--hacks {hacks} --output $@ $(known_tasks) --judge $(JUDGE) {judge_spend} "
      "--device $(device) $(contents:--seed%=--eval-seed%)"},
     {"learn", "{dir}/model/manifest.qa",
      "{dir}/samples.qa {dir}/verdicts.qa {model}/manifest.qa {dir}/reviews.qa {run}/cfg/crl",
-     "quern-crl --base {model} --samples {dir}/samples.qa --verdicts {dir}/verdicts.qa "
+     "$(update) --base {model} --samples {dir}/samples.qa --verdicts {dir}/verdicts.qa "
      "--output {dir}/model --reviews {dir}/reviews.qa --history \"{history}\" "
      "--reference {selfsup_model} $(CRL) $(training) $(memory) --seed $(SEED)"},
-    {"sft", "{dir}/dataset.qa", "{dir}/samples.qa {dir}/verdicts.qa {facts_file}",
-     "quern-filter --samples {dir}/samples.qa --verdicts {dir}/verdicts.qa --output $@ "
-     "$(round_tasks) --contrastive $(CONTRASTIVE) --drills $(DRILLS) "
-     "--corrections $(CORRECTIONS) --style $(STYLE) $(facts) --seed $(SEED)"},
-    {"sft", "{dir}/model/manifest.qa", "{dir}/dataset.qa {model}/manifest.qa {run}/cfg/crl",
-     "quern-sft --dataset {dir}/dataset.qa --base {model} --output {dir}/model $(SFT) $(training) "
-     "$(memory) --seed $(SEED)"},
 };
 
 #define PRINT(r, table) rules_print_table(r, table, sizeof(table) / sizeof *(table))
@@ -99,12 +91,12 @@ static void print_turns(Rules *r, long turns)
 {
     rules_set(r, "turn", turns > 1 ? "{dir}/turn-1" : "{dir}");
     rules_set(r, "asked", "{dir}/prompts.qa");
-    rules_set(r, "copies", "$({SET}COPIES)");
+    rules_set(r, "copies", "$({stage}_copies)");
     PRINT(r, answers);
     if (turns < 2) return;
     rules_set(r, "all_samples", "{turn}/samples.qa");
     rules_set(r, "all_verdicts", "{turn}/verdicts.qa");
-    rules_set(r, "copies", "1");
+    rules_set(r, "copies", "--copies 1");
     for (long t = 2; t <= turns; t++) {
         rules_set_number(r, "t", t);
         rules_set(r, "before", "{turn}");
@@ -118,23 +110,18 @@ static void print_turns(Rules *r, long turns)
     PRINT(r, join);
 }
 
-/* The stage's own settings begin with `set`. */
-static void begin_stage(Rules *r, const char *stage, const char *set)
+static void begin_stage(Rules *r, const char *stage)
 {
     rules_set(r, "stage", stage);
-    rules_set(r, "SET", set);
     rules_set(r, "rule", "");
     rules_set(r, "reviews", "");
     rules_set(r, "reviewed", "");
-    rules_set(r, "length", "--max-new $(MAX_NEW) --batch $(BATCH)");
 }
 
 static void begin_round(Rules *r, long n)
 {
     rules_set_number(r, "n", n);
     rules_set(r, "dir", "{run}/{stage}/{n}");
-    rules_set(r, "answer", "quern-sample --policy {policy}");
-    rules_set(r, "shown", "--prompts {dir}/prompts.qa");
     set_history(r, n);
 }
 
@@ -148,8 +135,7 @@ static void end_round(Rules *r)
 static void print_selfsup(Rules *r)
 {
     const long rounds = setting_number(r->settings, SETTING_SELFSUP_ROUNDS);
-    begin_stage(r, "selfsup", "SELFSUP_");
-    rules_ask_wide(r, SETTING_SELFSUP_WIDE_ASK);
+    begin_stage(r, "selfsup");
     for (long n = 1; n <= rounds; n++) {
         begin_round(r, n);
         PRINT(r, prompts);
@@ -163,16 +149,10 @@ static void print_selfsup(Rules *r)
     rules_set(r, "selfsup_model", "{model}");
 }
 
-/* With UPDATE=template or sft the template teacher answers, whatever the prompts show. */
 static void print_crl_round(Rules *r, long turns)
 {
     rules_set(r, "reviews", "{dir}/reviews.qa");
     rules_set(r, "reviewed", "--reviews {reviews}");
-    if (*rules_word(r, "searched")) {
-        rules_set(r, "answer", "quern-search $(round_tasks) $(withhold)");
-        rules_set(r, "length", "");
-        rules_set(r, "shown", "");
-    }
     PRINT(r, prompts);
     print_turns(r, turns);
     PRINT(r, judged);
@@ -186,8 +166,7 @@ static void print_crl(Rules *r)
 {
     const Settings *s = r->settings;
     const long rounds = setting_number(s, SETTING_ROUNDS);
-    begin_stage(r, "crl", "");
-    rules_ask_wide(r, SETTING_WIDE_ASK);
+    begin_stage(r, "crl");
     if (*setting_text(s, SETTING_RULE)) rules_set(r, "rule", "--rule $(RULE)");
     for (long n = 1; n <= rounds; n++) {
         begin_round(r, n);
@@ -198,13 +177,9 @@ static void print_crl(Rules *r)
 void rules_print_rounds(Rules *r)
 {
     const Settings *s = r->settings;
-    const int template = setting_is(s, SETTING_UPDATE, "template"),
-              sft = setting_is(s, SETTING_UPDATE, "sft"),
-              learn = setting_is(s, SETTING_UPDATE, "learn");
-    rules_set(r, "searched", template || sft ? "yes" : "");
-    rules_set(r, "updates", learn || sft ? "yes" : "");
+    const int learn = setting_is(s, SETTING_UPDATE, "learn");
+    rules_set(r, "updates", learn ? "yes" : "");
     rules_set(r, "learn", s->trained && learn ? "yes" : "");
-    rules_set(r, "sft", s->trained && sft ? "yes" : "");
     rules_set(r, "judge_spend", setting_is(s, SETTING_JUDGE, "none") ? "" : "$(spend)");
     rules_set(r, "hacks", "{run}/collect/hacks.qa");
     rules_set(r, "figures", "");

@@ -10,7 +10,43 @@
 static const struct {
     const char *name, *instead;
 } replaced[] = {
+    {"TRIALS", "a word of COLLECT, --trials N"},
+    {"KEEP", "a word of COLLECT, --keep N"},
+    {"MISTAKES", "a word of COLLECT, --mistakes SHARE"},
+    {"CONTRASTIVE", "a word of FILTER, --contrastive N"},
+    {"DRILLS", "a word of FILTER, --drills N"},
+    {"CORRECTIONS", "a word of FILTER, --corrections N"},
+    {"MAX_NEW", "a word of SAMPLE, --max-new N"},
+    {"BATCH", "a word of SAMPLE, --batch N"},
+    {"PRICE", "a word of SAMPLE, --price IN,OUT"},
+    {"GROUPS", "a word of PROMPTS, --groups N"},
+    {"PLAIN", "a word of PROMPTS, --plain N"},
+    {"COPIES", "a word of PROMPTS, --copies N"},
+    {"EXEMPLARS", "words of PROMPTS and SELFSUP_PROMPTS, --exemplars N"},
+    {"SELFSUP_GROUPS", "a word of SELFSUP_PROMPTS, --groups N"},
+    {"SELFSUP_PLAIN", "a word of SELFSUP_PROMPTS, --plain N"},
+    {"SELFSUP_COPIES", "a word of SELFSUP_PROMPTS, --copies N"},
+    {"LORA_ALPHA", "a word of TRAINING, --lora-alpha X"},
+    {"RSLORA", "a word of TRAINING, --rslora"},
+    {"LEAN", "a word of TRAINING, --lean"},
+    {"MAX_TOKENS", "a word of TRAINING, --max-tokens N"},
+    {"RECOMPUTE", "a word of TRAINING, --recompute on"},
+    {"TRAINER_HOURS", "a word of TRAINING, --trainer-hours N"},
+    {"STAGE1", "TEACHERS=none is a run without stage 1"},
+    {"TASK_ROOT", "QUERN_TASKS names the folder of the tasks"},
     {"FORCE", "remove what is to be made again"},
+    {"WITHHOLD", "LAB_WITHHOLD (lab/README.md)"},
+    {"WIDE", "LAB_WIDE (lab/README.md)"},
+    {"WIDE_KEEP", "LAB_WIDE_COLLECT='--trials 2N --keep N' (lab/README.md)"},
+    {"SELFSUP_WIDE_ASK", "LAB_SELFSUP_WIDE (lab/README.md)"},
+    {"WIDE_ASK", "LAB_CRL_WIDE (lab/README.md)"},
+    {"WIDE_COPIES", "LAB_WIDE_COPIES (lab/README.md)"},
+    {"HELDOUT_EVERY", "LAB_HELDOUT_EVERY (lab/README.md)"},
+    {"ARMS", "it is for make ablation (lab/README.md)"},
+    {"SEEDS", "it is for make ablation (lab/README.md)"},
+    {"NATIVE", "OPT='-O2 -g -march=native'"},
+    {"FULL", "make bench-gpu-full"},
+    {"REPORT", "RUN names the run of make test-report"},
     {"QUERN_HOME", "programs find their files from where they are"},
     {"QUERN_LEASE_S", "QUERN_QUEUE=lease=S"},
     {"QUERN_QUEUE_LIMIT", "QUERN_QUEUE=jobs=N"},
@@ -54,7 +90,7 @@ static void advise_root(const Settings *s, const TaskSet *tasks)
 {
     if (strcmp(s->value[SETTING_TASKS].origin, SETTING_ALL_OF_ROOT) != 0) return;
     log_info(
-        "TASK_ROOT=%s: its %d task%s %s taken, since TASKS of PROFILE=%s names tasks of Quern's "
+        "QUERN_TASKS=%s: its %d task%s %s taken, since TASKS of PROFILE=%s names tasks of Quern's "
         "own folder",
         setting_text(s, SETTING_TASK_ROOT), tasks->n, tasks->n == 1 ? "" : "s",
         tasks->n == 1 ? "is" : "are", setting_text(s, SETTING_PROFILE));

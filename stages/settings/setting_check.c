@@ -73,39 +73,6 @@ static int check_tasks(Settings *s, Error *err)
     return rc;
 }
 
-/* Returns how many tasks a list of names has, or -1. */
-static int count_tasks(const Settings *s, const char *names, Error *err)
-{
-    char **paths;
-    int n;
-    if (taskset_paths(setting_text(s, SETTING_TASK_ROOT), names, &paths, &n, err)) return -1;
-    taskset_paths_free(paths, n);
-    return n;
-}
-
-/* WIDE by commas. It goes with a list of names in TASKS, and has none of those tasks: a task in both
- * would have each sample of its template teacher twice, with one id. */
-static int check_wide(Settings *s, Error *err)
-{
-    const char *tasks = setting_text(s, SETTING_TASKS);
-    char *names = setting_join(setting_text(s, SETTING_WIDE), ','),
-         *both = memory_printf("%s,%s", tasks, names);
-    int rc = 0, n = 0;
-    Error inner;
-    if (*names && !strcmp(tasks, "all"))
-        rc = setting_refuse(s, SETTING_WIDE, err,
-                            ": expected the names of TASKS beside it, found all of them");
-    else if (*names && (n = count_tasks(s, names, &inner)) < 0)
-        rc = setting_refuse(s, SETTING_WIDE, err, ": %s", inner.text);
-    else if (*names && count_tasks(s, both, &inner) != n + count_tasks(s, tasks, &inner))
-        rc = setting_refuse(s, SETTING_WIDE, err,
-                            ": expected other tasks than those of TASKS, found some of them");
-    if (!rc) setting_replace(s, SETTING_WIDE, memory_strdup(names), s->value[SETTING_WIDE].origin);
-    free(names);
-    free(both);
-    return rc;
-}
-
 /* Whether text is KIND and a name: has_name("openai:M", "openai:"). */
 static int has_name(const char *text, const char *kind)
 {
@@ -125,9 +92,11 @@ static int check_teacher(const Settings *s, const char *name, Error *err)
                    : setting_refuse(s, SETTING_TEACHERS, err, ": there is no folder %s", name + 4);
     if (!strcmp(name, "template") || has_name(name, "openai:") || has_name(name, "anthropic:"))
         return 0;
+    if (!strcmp(name, "none"))
+        return setting_refuse(s, SETTING_TEACHERS, err, ": expected none alone, or teachers");
     return setting_refuse(s, SETTING_TEACHERS, err,
-                          ": expected template, openai:MODEL, anthropic:MODEL, dir:PATH or "
-                          "file:PATH, found '%s'",
+                          ": expected template, openai:MODEL, anthropic:MODEL, dir:PATH, "
+                          "file:PATH or none, found '%s'",
                           name);
 }
 
@@ -141,7 +110,7 @@ static int check_teachers(Settings *s, Error *err)
         rc = setting_refuse(s, SETTING_TEACHERS, err,
                             " names no teacher; expected template, openai:MODEL, "
                             "anthropic:MODEL, dir:PATH, file:PATH, by comma");
-    while (!rc && (word = setting_next_word(&list, &n))) {
+    while (!rc && strcmp(names, "none") && (word = setting_next_word(&list, &n))) {
         char *name = memory_strndup(word, n);
         rc = check_teacher(s, name, err);
         free(name);
@@ -199,7 +168,7 @@ static int check_kind(const Settings *s, SettingId id, Error *err)
         return error_set(err, ERROR_USAGE, "%s is not set: neither PROFILE=%s nor CONFIG=%s does",
                          spec->name, setting_text(s, SETTING_PROFILE),
                          setting_text(s, SETTING_CONFIG));
-    if (!*text && id != SETTING_SEED && id != SETTING_STYLE && id != SETTING_LORA_ALPHA) return 0;
+    if (!*text && id != SETTING_SEED && id != SETTING_STYLE) return 0;
     if (spec->kind == SETTING_KIND_WHOLE && !is_whole(text))
         return setting_refuse(s, id, err, ": expected a whole number");
     if (spec->kind == SETTING_KIND_NUMBER && !is_number(text))
@@ -304,15 +273,11 @@ static int check_adapter(Settings *s, Error *err)
 static int check_spending(const Settings *s, Error *err)
 {
     Budget b;
-    BudgetPrice p;
     Error inner;
-    const char *price = setting_text(s, SETTING_PRICE);
     if (budget_parse(setting_text(s, SETTING_BUDGET), &b, &inner))
         return setting_refuse(s, SETTING_BUDGET, err, ": %s", inner.text);
-    if (*price && budget_price_parse(price, &p, &inner))
-        return setting_refuse(s, SETTING_PRICE, err, ": %s", inner.text);
-    if (!strcmp(setting_text(s, SETTING_STAGE1), "0") && !*s->checkpoint && !*s->endpoint)
-        return setting_refuse(s, SETTING_STAGE1, err,
+    if (setting_is(s, SETTING_TEACHERS, "none") && !*s->checkpoint && !*s->endpoint)
+        return setting_refuse(s, SETTING_TEACHERS, err,
                               " is for POLICY=native:DIR or an endpoint: POLICY=small learns to "
                               "write in stage 1");
     return 0;
@@ -320,15 +285,15 @@ static int check_spending(const Settings *s, Error *err)
 
 int settings_check(Settings *s, Error *err)
 {
-    if (check_run(s, err) || check_tasks(s, err) || check_wide(s, err) || check_teachers(s, err))
-        return -1;
+    if (check_run(s, err) || check_tasks(s, err) || check_teachers(s, err)) return -1;
     if (!s->value[SETTING_STYLE].text) {
         int small = !strcmp(setting_text(s, SETTING_POLICY), "small");
         setting_replace(s, SETTING_STYLE, memory_strdup(small ? "brief" : "full"), "the default");
     }
-    return check_kinds(s, err) || settings_check_devices(s, err) || check_checkpoint(s, err) ||
-                   check_starter(s, err) || check_engine(s, err) || check_adapter(s, err) ||
-                   check_spending(s, err)
-               ? -1
-               : 0;
+    if (check_kinds(s, err) || settings_check_devices(s, err) || check_checkpoint(s, err) ||
+        check_starter(s, err) || check_engine(s, err) || check_adapter(s, err) ||
+        check_spending(s, err))
+        return -1;
+    settings_split(s);
+    return 0;
 }

@@ -53,6 +53,37 @@ int setting_refuse(const Settings *s, SettingId id, Error *err, const char *fmt,
                      rest);
 }
 
+/* ---- experiments ---- */
+
+static int is_lab(const char *name, size_t len)
+{
+    return len > 4 && !memcmp(name, "LAB_", 4) &&
+           strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") >= len;
+}
+
+/* The place of a value; one that is new has no text. */
+static SettingValue *lab_value(LabSettings *l, const char *name, size_t len)
+{
+    for (int i = 0; i < l->n; i++)
+        if (!strncmp(l->items[i].name, name, len) && !l->items[i].name[len])
+            return &l->items[i].value;
+    l->items = memory_grow(l->items, (size_t)l->n + 1, sizeof *l->items);
+    l->items[l->n].name = memory_strndup(name, len);
+    l->items[l->n].value = (SettingValue){0};
+    return &l->items[l->n++].value;
+}
+
+static void lab_release(LabSettings *l)
+{
+    for (int i = 0; i < l->n; i++) {
+        free(l->items[i].name);
+        free(l->items[i].value.text);
+        free(l->items[i].value.origin);
+    }
+    free(l->items);
+    *l = (LabSettings){0};
+}
+
 /* ---- the command line ---- */
 
 static int unknown(const char *name, const char *value, Error *err)
@@ -89,11 +120,15 @@ static int take_word(Settings *s, const char *word, Error *err)
     const char *sign = strchr(word, '=');
     if (!sign || sign == word)
         return error_set(err, ERROR_USAGE, "expected NAME=VALUE, found '%s'", word);
-    SettingId id = setting_find(word, (size_t)(sign - word));
+    size_t len = (size_t)(sign - word);
+    SettingId id = setting_find(word, len);
+    if (is_lab(word, len))
+        return set_trimmed(lab_value(&s->lab, word, len), sign + 1, "the command line", "LAB_...",
+                           err);
     if (id < SETTING_COUNT)
         return set_trimmed(&s->value[id], sign + 1, "the command line", setting_table[id].name,
                            err);
-    char *name = memory_strndup(word, (size_t)(sign - word));
+    char *name = memory_strndup(word, len);
     int rc = variable_known(name) ? 0 : unknown(name, sign + 1, err);
     free(name);
     return rc;
@@ -105,13 +140,11 @@ static int take_environment(Settings *s, Error *err)
 {
     for (SettingId i = 0; i < SETTING_COUNT; i++) {
         const char *text = setting_table[i].environment ? getenv(setting_table[i].name) : NULL;
+        if (i == SETTING_TASK_ROOT && text && !*text) continue; /* as if it were not set */
         if (text && !s->value[i].text &&
             set_trimmed(&s->value[i], text, "the environment", setting_table[i].name, err))
             return -1;
     }
-    const char *tasks = getenv("QUERN_TASKS");
-    if (tasks && *tasks && !s->value[SETTING_TASK_ROOT].text)
-        set_value(&s->value[SETTING_TASK_ROOT], tasks, "the environment (QUERN_TASKS)");
     return 0;
 }
 
@@ -119,12 +152,23 @@ static int take_environment(Settings *s, Error *err)
 
 typedef struct {
     SettingValue value[SETTING_COUNT];
+    LabSettings lab;
 } Layer;
+
+static void set_line(SettingValue *v, const FragmentLine *line)
+{
+    if (!line->weak || !v->text) set_value(v, line->value, line->where);
+}
 
 static int take_line(void *ctx, const FragmentLine *line, Error *err)
 {
     Layer *l = ctx;
-    SettingId id = setting_find(line->name, strlen(line->name));
+    const size_t len = strlen(line->name);
+    const SettingId id = setting_find(line->name, len);
+    if (is_lab(line->name, len)) {
+        set_line(lab_value(&l->lab, line->name, len), line);
+        return 0;
+    }
     const char *instead = id == SETTING_COUNT ? setting_replacement(line->name) : NULL;
     if (instead)
         return error_set(err, ERROR_UNKNOWN_NAME, "%s: %s is gone: %s", line->where, line->name,
@@ -137,7 +181,7 @@ static int take_line(void *ctx, const FragmentLine *line, Error *err)
     if (id == SETTING_CONFIG)
         return error_set(err, ERROR_USAGE, "%s: CONFIG is for the command line; expected include",
                          line->where);
-    if (!line->weak || !l->value[id].text) set_value(&l->value[id], line->value, line->where);
+    set_line(&l->value[id], line);
     return 0;
 }
 
@@ -154,6 +198,12 @@ static int take_file(Settings *s, const char *path, Error *err)
         free(l.value[i].text);
         free(l.value[i].origin);
     }
+    for (int i = 0; i < l.lab.n && !rc; i++) {
+        const char *name = l.lab.items[i].name;
+        SettingValue *v = lab_value(&s->lab, name, strlen(name));
+        if (!v->text) set_value(v, l.lab.items[i].value.text, l.lab.items[i].value.origin);
+    }
+    lab_release(&l.lab);
     return rc;
 }
 
@@ -168,7 +218,7 @@ static int take_config(Settings *s, Error *err)
     return rc;
 }
 
-/* TASK_ROOT is there and is another folder than Quern's own. */
+/* QUERN_TASKS is there and is another folder than Quern's own. */
 static int has_other_tasks(const Settings *s)
 {
     const char *root = s->value[SETTING_TASK_ROOT].text;
@@ -224,6 +274,7 @@ void settings_release(Settings *s)
         free(s->value[i].text);
         free(s->value[i].origin);
     }
+    lab_release(&s->lab);
     free(s->gpus);
     free(s->local);
     free(s->local_classes);

@@ -11,13 +11,18 @@
 #define SAMPLED (STAMP_SELFSUP | STAMP_CRL | STAMP_REPORT)
 #define SEEDED (STAMP_COLLECT | STAMP_SFT | STAMP_SELFSUP | STAMP_CRL | STAMP_REPORT)
 #define TRAINED (STAMP_SFT | STAMP_SELFSUP | STAMP_CRL)
+#define RESEARCHER "researcher"
 
 /* Rows of the table by what they have. */
 #define DERIVED(id, text, parts) \
     [SETTING_##id] = {.name = text, .kind = SETTING_KIND_DERIVED, .stamps = parts}
-#define PROFILE(id, form, parts, line) \
-    [SETTING_##id] = {                 \
-        .name = #id, .kind = SETTING_KIND_##form, .stamps = parts, .profile = 1, .help = line}
+#define PROFILE(id, form, parts, line)             \
+    [SETTING_##id] = {.name = #id,                 \
+                      .kind = SETTING_KIND_##form, \
+                      .stamps = parts,             \
+                      .profile = 1,                \
+                      .user = RESEARCHER,          \
+                      .help = line}
 #define OPTION(id, form, initial, parts, line)     \
     [SETTING_##id] = {.name = #id,                 \
                       .kind = SETTING_KIND_##form, \
@@ -39,16 +44,16 @@ const SettingSpec setting_table[SETTING_COUNT] = {
                      .help = "folder of the run below RUNS, of letters, digits and . _ - + /"},
     OPTION(RUNS, TEXT, "runs", 0, "folder that holds the runs"),
     RUN(TASKS, LIST, "all", 0, "names of tasks"),
-    [SETTING_TASK_ROOT] = {"TASK_ROOT", SETTING_KIND_TEXT,
-                           .standard = "`$QUERN_TASKS`, else Quern's own",
-                           .help = "folder that holds the tasks"},
+    [SETTING_TASK_ROOT] = {"QUERN_TASKS", SETTING_KIND_TEXT, .environment = 1,
+                           .standard = "Quern's own",
+                           .help = "folder of the tasks, for every program"},
     RUN(TEACHERS, LIST, "template", STAMP_COLLECT,
-        "sources of stage 1: template, openai:MODEL, anthropic:MODEL, dir:PATH, file:PATH"),
+        "sources of stage 1: template, openai:MODEL, anthropic:MODEL, dir:PATH, file:PATH; none: "
+        "no "
+        "stage 1, for a model that writes CUDA already"),
     DERIVED(KERNELS, "kernels", STAMP_COLLECT),
-    PROFILE(TRIALS, WHOLE, STAMP_COLLECT, "most answers of a teacher to a task"),
-    PROFILE(KEEP, WHOLE, STAMP_COLLECT, "distinct correct kernels of a task that are enough"),
-    PROFILE(MISTAKES, NUMBER, STAMP_COLLECT,
-            "share of the template teacher's kernels with a beginner's mistake"),
+    PROFILE(COLLECT, FLAGS, STAMP_COLLECT,
+            "flags of quern-collect: trials, kernels to keep, share of mistakes"),
     RUN(DEVICES, LIST, "auto", 0,
         "devices of local evaluators: cuda:N, sim:PROFILE, auto (every GPU, else sim:h100)"),
     [SETTING_DEVICE] = {"DEVICE", SETTING_KIND_TEXT, .stamps = STAMP_COLLECT | STAMP_DEVICE,
@@ -66,31 +71,32 @@ const SettingSpec setting_table[SETTING_COUNT] = {
     DERIVED(ENGINE_FLAGS, "engine", SAMPLED),
     [SETTING_STYLE] = {"STYLE", SETTING_KIND_TEXT, .stamps = TRAINED | STAMP_REPORT,
                        .choices = "brief|full", .standard = "brief with POLICY=small, else full",
-                       .help = "style of prompts"},
-    PROFILE(MAX_NEW, WHOLE, SAMPLED, "tokens of an answer at most"),
-    PROFILE(BATCH, WHOLE, SAMPLED, "answers sampled together"),
-    PROFILE(CONTRASTIVE, NUMBER, STAMP_SFT, "contrastive examples for each kernel in stage 1"),
-    PROFILE(DRILLS, NUMBER, STAMP_SFT, "comparisons of two scores for each kernel in stage 1"),
+                       .user = RESEARCHER, .help = "style of prompts"},
+    PROFILE(SAMPLE, FLAGS, SAMPLED,
+            "flags of quern-sample: tokens of an answer, batch, price of an endpoint's tokens"),
+    PROFILE(FILTER, FLAGS, STAMP_SFT, "flags of quern-filter: which examples stage 1 has"),
     PROFILE(SMALL_MODEL, FLAGS, STAMP_SFT, "flags of quern-sft: shape of the small model"),
     PROFILE(SFT, FLAGS, STAMP_SFT, "flags of quern-sft: how stage 1 learns"),
     PROFILE(REPORT_SAMPLES, WHOLE, STAMP_REPORT, "samples of a task for the report"),
     [SETTING_ROUNDS] = {"ROUNDS", SETTING_KIND_WHOLE, .stamps = STAMP_REPORT, .environment = 1,
                         .profile = 1, .help = "rounds of stage 3"},
     PROFILE(SELFSUP_ROUNDS, WHOLE, STAMP_CRL | STAMP_REPORT, "rounds of stage 2"),
-    PROFILE(SELFSUP_GROUPS, WHOLE, STAMP_SELFSUP, "prompts for a task in a round of stage 2"),
-    PROFILE(SELFSUP_PLAIN, WHOLE, STAMP_SELFSUP, "those without kernels to compare"),
-    PROFILE(SELFSUP_COPIES, WHOLE, STAMP_SELFSUP, "samples a prompt in stage 2"),
-    PROFILE(GROUPS, WHOLE, STAMP_CRL, "prompts for a task in a round of stage 3"),
-    PROFILE(PLAIN, WHOLE, STAMP_CRL, "those without kernels to compare"),
-    PROFILE(COPIES, WHOLE, STAMP_CRL, "samples a prompt in stage 3"),
-    PROFILE(EXEMPLARS, FLAGS, STAMP_SELFSUP | STAMP_CRL,
-            "flags of quern-prompt: how kernels for a prompt are drawn"),
+    PROFILE(SELFSUP_PROMPTS, FLAGS, STAMP_SELFSUP, "the same as PROMPTS in stage 2"),
+    DERIVED(SELFSUP_PROMPT_FLAGS, "selfsup_prompts", 0),
+    DERIVED(SELFSUP_COPIES, "selfsup_copies", 0),
+    PROFILE(PROMPTS, FLAGS, STAMP_CRL,
+            "flags of quern-prompt: a task's prompts in a round of stage 3, and their kernels; and "
+            "--copies, the samples of each"),
+    DERIVED(PROMPT_FLAGS, "crl_prompts", 0),
+    DERIVED(COPIES, "crl_copies", 0),
     [SETTING_RULE] = {"RULE", SETTING_KIND_TEXT, .fallback = "", .stamps = STAMP_CRL,
                       .choices = "bucket|island|random|shuffled|none", .environment = 1,
-                      .standard = "bucket", .help = "how stage 3 draws kernels for a prompt"},
+                      .standard = "bucket", .user = "lab",
+                      .help = "how stage 3 draws kernels for a prompt"},
     [SETTING_UPDATE] = {"UPDATE", SETTING_KIND_TEXT, .fallback = "learn",
-                        .stamps = STAMP_CRL | STAMP_REPORT, .choices = "learn|none|template|sft",
-                        .environment = 1, .help = "what stage 3 does (docs/pipeline.md)"},
+                        .stamps = STAMP_CRL | STAMP_REPORT, .choices = "learn|none",
+                        .environment = 1,
+                        .help = "what stage 3 does: learn, or none: only prompts and pool change"},
     RUN(TURNS, WHOLE, "1", STAMP_CRL,
         "answers in a row to a prompt of stage 3, each after the last verdict"),
     PROFILE(SELFSUP, FLAGS, STAMP_SELFSUP, "flags of quern-selfsup: how stage 2 learns"),
@@ -98,15 +104,12 @@ const SettingSpec setting_table[SETTING_COUNT] = {
     [SETTING_LORA] = {"LORA", SETTING_KIND_WHOLE,
                       .standard = "all weights are trained; 16 with BASE",
                       .help = "rank of the adapter that is trained"},
-    OPTION(LORA_ALPHA, NUMBER, "32", 0, "the adapter is scaled by LORA_ALPHA/LORA"),
-    OPTION(RSLORA, SWITCH, "", 0, "1: by LORA_ALPHA/sqrt(LORA) instead"),
-    OPTION(LEAN, SWITCH, "", 0, "1: on a GPU without fp32 masters of the weights"),
-    OPTION(TRAINER, TEXT, "", 0, "command that trains in place of the stages (docs/pipeline.md)"),
+    [SETTING_TRAINER] = {"TRAINER", SETTING_KIND_TEXT, .fallback = "", .user = RESEARCHER,
+                         .help = "command that trains in place of the stages (docs/pipeline.md)"},
+    [SETTING_TRAINING] = {"TRAINING", SETTING_KIND_FLAGS, .fallback = "", .user = RESEARCHER,
+                          .help = "more flags of all stages that train: --lora-alpha, --rslora, "
+                                  "--lean, --max-tokens, --recompute, --trainer-hours"},
     DERIVED(TRAINING_FLAGS, "training", TRAINED),
-    OPTION(MAX_TOKENS, WHOLE, "", 0, "tokens of a micro-batch; none: what the memory takes"),
-    [SETTING_RECOMPUTE] = {"RECOMPUTE", SETTING_KIND_TEXT, .fallback = "", .choices = "auto|on|off",
-                           .help = "compute activations again in the backward pass: less memory"},
-    OPTION(TRAINER_HOURS, NUMBER, "", 0, "hours that TRAINER may take for one model; none: 168"),
     DERIVED(MEMORY_FLAGS, "memory", 0),
     [SETTING_CLASSES] = {"CLASSES", SETTING_KIND_LIST, .stamps = STAMP_REPORT, .environment = 1,
                          .standard = "the GPUs' and every simulated one",
@@ -118,28 +121,11 @@ const SettingSpec setting_table[SETTING_COUNT] = {
            "1: a finished run whose tasks changed is made again; its report is kept"),
     RUN(BUDGET, TEXT, "", 0,
         "the most that it takes, by comma: 30m a command, 200 requests, 5usd to endpoints"),
-    OPTION(PRICE, TEXT, "", 0,
-           "dollars a million tokens of POLICY's prompts and answers: 0.55,2.19"),
     RUN(JUDGE, TEXT, "none", STAMP_CRL, "judge of records: openai:MODEL, anthropic:MODEL, none"),
-    OPTION(WITHHOLD, SWITCH, "", STAMP_COLLECT | STAMP_CRL,
-           "1: the template teacher draws no fast design for half of the train tasks"),
-    OPTION(WIDE, LIST, "", STAMP_COLLECT | STAMP_SFT,
-           "tasks whose template kernels stage 1 learns from, beside TASKS"),
-    OPTION(WIDE_KEEP, WHOLE, "6", STAMP_COLLECT, "distinct correct kernels for each task of WIDE"),
-    OPTION(SELFSUP_WIDE_ASK, WHOLE, "0", STAMP_SELFSUP | STAMP_CRL,
-           "tasks of WIDE that a round of stage 2 asks, too"),
-    OPTION(WIDE_ASK, WHOLE, "0", STAMP_SELFSUP | STAMP_CRL, "the same in stage 3"),
-    OPTION(WIDE_COPIES, WHOLE, "5", STAMP_SELFSUP | STAMP_CRL, "samples of each of their prompts"),
-    OPTION(CORRECTIONS, NUMBER, "0", STAMP_SFT,
-           "examples of a second turn for each kernel in stage 1"),
-    OPTION(HELDOUT_EVERY, WHOLE, "0", 0,
-           "rounds between samples of heldout tasks; 0: after each stage alone"),
     OPTION(
         STARTER, TEXT, "", 0,
         "model directory, here or in Quern's share/, that POLICY=small starts from; none: random "
         "weights"),
-    OPTION(STAGE1, SWITCH, "1", STAMP_COLLECT | STAMP_SFT,
-           "0: no teacher and no stage 1, for a model that writes CUDA already"),
 };
 
 const char *const stamp_names[STAMP_COUNT] = {"collect", "device", "sft",
@@ -154,7 +140,6 @@ const VariableSpec environment_table[] = {
     {"QUERN_LOG", "engineer", "what programs say: quiet, info (default) or debug"},
     {"QUERN_CACHE", "engineer",
      "folder of all caches; unset: ~/.cache/quern, and no cache of candidates"},
-    {"QUERN_TASKS", "engineer", "folder of the tasks, for every program"},
     {"QUERN_REFERENCES", "engineer", "folder of the compiled references of own tasks"},
     {"QUERN_INCLUDE", "engineer", "folders of headers that a candidate may include, by colon"},
     {"QUERN_LOCK_DIR", "engineer",
@@ -181,16 +166,10 @@ const VariableSpec build_table[] = {
     {"SAN", "developer", "its flags for sanitizers"},
     {"V", "developer", "1: show the commands of the build"},
     {"DEPS", "packager", "manual: never install a package"},
-    {"NATIVE", "engineer", "1: for the processor of this machine"},
     {"PREFIX", "packager", "folder of make install"},
     {"DESTDIR", "packager", "folder before PREFIX"},
     {"GPU", "developer", "device of make test-gpu and make bench-gpu; default: cuda:0"},
-    {"ARMS", "lab", "arms of make ablation: names or paths; the first is the control"},
-    {"SEEDS", "lab", "seeds of make ablation; default: 1,2,3"},
-    {"FULL", "developer", "1: make bench-gpu with all counts"},
-    {"REPORT", "developer", "page of make test-report; default: a small run's"},
     {"FUZZ_SECONDS", "developer", "seconds of each target in make fuzz; default: 60"},
-    {"LIBFUZZER", "developer", "set by make fuzz"},
     {"T", "developer", "tests of make check and make test-san by name: plan, eval/plan, cli"},
     {NULL, NULL, NULL}};
 
@@ -255,10 +234,11 @@ static void variables_print(Buffer *out, const char *title, const VariableSpec *
 void settings_table_print(Buffer *out)
 {
     buffer_puts(out, "## Settings of a run\n\nA star: the environment may set it, too.\n\n"
-                     "| setting | what it is | default |\n|---|---|---|\n");
+                     "| setting | who needs it | what it is | default |\n|---|---|---|---|\n");
     for (const SettingSpec *s = setting_table; s < setting_table + SETTING_COUNT; s++)
         if (s->kind != SETTING_KIND_DERIVED)
-            buffer_printf(out, "| `%s` | %s | %s%s |\n", s->name, s->help, standard(s),
+            buffer_printf(out, "| `%s` | %s | %s | %s%s |\n", s->name,
+                          s->user ? s->user : "engineer", s->help, standard(s),
                           s->environment ? "*" : "");
     variables_print(out, "Environment", environment_table);
     variables_print(out, "Variables of the build", build_table);

@@ -20,12 +20,10 @@ typedef enum {
     SETTING_RUN,
     SETTING_RUNS,
     SETTING_TASKS,
-    SETTING_TASK_ROOT,
+    SETTING_TASK_ROOT, /* QUERN_TASKS */
     SETTING_TEACHERS,
     SETTING_KERNELS, /* the digest of each folder and file among the teachers */
-    SETTING_TRIALS,
-    SETTING_KEEP,
-    SETTING_MISTAKES,
+    SETTING_COLLECT,
     SETTING_DEVICES,
     SETTING_DEVICE,
     SETTING_HARNESS, /* the version of the rules of verdicts */
@@ -36,53 +34,35 @@ typedef enum {
     SETTING_GPUS,
     SETTING_ENGINE_FLAGS,
     SETTING_STYLE,
-    SETTING_MAX_NEW,
-    SETTING_BATCH,
-    SETTING_CONTRASTIVE,
-    SETTING_DRILLS,
+    SETTING_SAMPLE,
+    SETTING_FILTER,
     SETTING_SMALL_MODEL,
     SETTING_SFT,
     SETTING_REPORT_SAMPLES,
     SETTING_ROUNDS,
     SETTING_SELFSUP_ROUNDS,
-    SETTING_SELFSUP_GROUPS,
-    SETTING_SELFSUP_PLAIN,
+    SETTING_SELFSUP_PROMPTS,
+    SETTING_SELFSUP_PROMPT_FLAGS, /* without --copies, which is quern-sample's */
     SETTING_SELFSUP_COPIES,
-    SETTING_GROUPS,
-    SETTING_PLAIN,
+    SETTING_PROMPTS,
+    SETTING_PROMPT_FLAGS,
     SETTING_COPIES,
-    SETTING_EXEMPLARS,
     SETTING_RULE,
     SETTING_UPDATE,
     SETTING_TURNS,
     SETTING_SELFSUP,
     SETTING_CRL,
     SETTING_LORA,
-    SETTING_LORA_ALPHA,
-    SETTING_RSLORA,
-    SETTING_LEAN,
     SETTING_TRAINER,
+    SETTING_TRAINING,
     SETTING_TRAINING_FLAGS,
-    SETTING_MAX_TOKENS,
-    SETTING_RECOMPUTE,
-    SETTING_TRAINER_HOURS,
     SETTING_MEMORY_FLAGS, /* how the same work fits the memory and the time: in no stamp */
     SETTING_CLASSES,
     SETTING_SEED,
     SETTING_SECRET,
     SETTING_REFRESH,
     SETTING_BUDGET,
-    SETTING_PRICE,
-    SETTING_STAGE1,
-    SETTING_WITHHOLD,
-    SETTING_WIDE,
-    SETTING_WIDE_KEEP,
-    SETTING_SELFSUP_WIDE_ASK,
-    SETTING_WIDE_ASK,
-    SETTING_WIDE_COPIES,
     SETTING_JUDGE,
-    SETTING_CORRECTIONS,
-    SETTING_HELDOUT_EVERY,
     SETTING_STARTER,
     SETTING_COUNT
 } SettingId;
@@ -115,6 +95,7 @@ typedef struct {
     int environment;      /* read from the environment too */
     int profile;          /* a profile or CONFIG must give it */
     const char *choices;  /* "brief|full", or NULL */
+    const char *user;     /* who needs it; NULL: the engineer who makes a run */
     const char *help;     /* what it is, in one line */
     const char *standard; /* the default as the table says it, where fallback is NULL */
 } SettingSpec;
@@ -144,16 +125,26 @@ void settings_help_print(Buffer *out);
 
 enum { SETTINGS_MAX_GPUS = 64 };
 
-/* The origin of TASKS where the profile's are not those of TASK_ROOT, and all of these are taken. */
-#define SETTING_ALL_OF_ROOT "the default, with TASK_ROOT"
+/* The origin of TASKS where the profile's are not those of QUERN_TASKS, and all of these are taken. */
+#define SETTING_ALL_OF_ROOT "the default, with QUERN_TASKS"
 
 typedef struct {
     char *text;   /* NULL: not given */
     char *origin; /* "the command line", "configs/smoke.mk:4" */
 } SettingValue;
 
+/* The settings of an experiment, LAB_NAME: they are handed on, and lab/lab.mk knows what they mean. */
+typedef struct {
+    struct {
+        char *name;
+        SettingValue value;
+    } * items;
+    int n;
+} LabSettings;
+
 typedef struct {
     SettingValue value[SETTING_COUNT];
+    LabSettings lab;
     const char *share; /* the folder that holds configs/ and tasks/ */
     const char *found; /* GPUs as "cuda:0=NVIDIA+H200 ...", or NULL: the driver is asked */
 
@@ -181,6 +172,8 @@ int settings_check_devices(Settings *s, Error *err);
 int settings_check_programs(const Settings *s, Error *err);
 /* Says what may surprise in settings that are right. */
 int settings_advise(const Settings *s, Error *err);
+/* Splits the settings that hold flags of several programs; settings_check does so at its end. */
+void settings_split(Settings *s);
 /* Digests and flags that follow from the settings. Reads the files of the tasks. */
 int settings_derive(Settings *s, Error *err);
 /* Refuses, after settings_derive, to make a finished run again because files of its tasks have changed,

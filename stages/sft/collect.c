@@ -9,7 +9,6 @@
 #include "base/stop.h"
 #include "eval/serve/submitter.h"
 #include "stages/data/batchlog.h"
-#include "stages/teacher/template.h"
 
 /* The answers of one teacher to one task. */
 typedef struct {
@@ -226,7 +225,6 @@ static void make_slots(Collection *c, const TaskSet *tasks)
     for (int i = 0; i < tasks->n; i++)
         for (int k = 0; k < c->o->n_teachers; k++) {
             if (tasks->tasks[i]->heldout) continue; /* never in a training example: not asked for */
-            if (c->o->withheld && !template_withholds(tasks->tasks[i])) continue;
             Slot *s = &c->slots[c->n++];
             s->task = tasks->tasks[i];
             s->teacher = &c->o->teachers[k];

@@ -14,7 +14,6 @@ typedef struct {
     int n_teachers; /* 0: an artifact without samples */
     const char *device, *output;
     uint64_t eval_seed;
-    int withheld; /* only tasks that template_withholds names */
 } CollectOptions;
 
 /* Collects answers for the train tasks and writes the samples artifact o->output. A requested stop

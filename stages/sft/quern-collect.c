@@ -9,10 +9,9 @@
 
 typedef struct {
     const char *output, *only, *root, *names, *device, *redis, *seed_file, *baselines, *budget,
-        *ledger;
+        *ledger, *without;
     int64_t trials, keep, seed, eval_seed, max_new, concurrency;
     double mistakes;
-    int withhold, withheld;
 } Options;
 
 static void collect(const Options *o, const Teachers *teachers, Budget *budget, PromptFacts *facts,
@@ -36,17 +35,18 @@ static void collect(const Options *o, const Teachers *teachers, Budget *budget, 
         budget_open(budget, o->ledger, &err) ||
         (o->trials && queue_open(o->redis, NULL, VERDICT_HARNESS, &q, &err)))
         log_die(&err);
-    run.eval_seed = inputs, run.withheld = o->withheld;
+    run.eval_seed = inputs;
     if (collect_run(&tasks, q, &run, out, &err)) log_die(&err);
     if (q) queue_close(q);
     taskset_release(&tasks);
 }
 
 /* What all teachers have in common. */
-static Teacher common_teacher(const Options *o, Budget *budget, const PromptFacts *facts)
+static Teacher common_teacher(const Options *o, Budget *budget, const PromptFacts *facts,
+                              const Designs *without)
 {
     return (Teacher){.mistakes = o->mistakes,
-                     .withhold = o->withhold,
+                     .without = without,
                      .trials = (int)o->trials,
                      .keep = (int)o->keep,
                      .max_tokens = (int)o->max_new,
@@ -77,10 +77,9 @@ int main(int argc, char **argv)
         {"trials", FLAG_INT, &o.trials, "answers at most for each task and teacher; 0: no teacher",
          0, 100000},
         {"keep", FLAG_INT, &o.keep, "stop after so many distinct correct ones", 1, 100000},
-        {"withhold", FLAG_BOOL, &o.withhold,
-         "template: no fast designs for half of the train tasks"},
-        {"withheld", FLAG_BOOL, &o.withheld,
-         "only the tasks whose fast designs --withhold keeps away"},
+        {"without", FLAG_TEXT, &o.without,
+         "template: a file of designs that are not drawn: lines of a task, or *, and NAME=VALUE...",
+         .aside = 1},
         {"mistakes", FLAG_FLOAT, &o.mistakes,
          "share of the template teacher's kernels with a beginner's mistake", 0, 1},
         {"max-new", FLAG_INT, &o.max_new, "tokens of an endpoint's answer", 16, 131072, .aside = 1},
@@ -107,15 +106,18 @@ int main(int argc, char **argv)
     Teachers teachers;
     Budget budget;
     PromptFacts facts = {0};
+    Designs without = {0};
     ArtifactSpec out;
-    const Teacher common = common_teacher(&o, &budget, &facts);
+    const Teacher common = common_teacher(&o, &budget, &facts, &without);
     if (budget_parse(o.budget, &budget, &err) || teachers_read(o.names, &common, &teachers, &err))
         flags_usage_error(&spec, "%s", err.text);
     flags_checked();
     artifact_spec_init(&out, "samples", "quern-collect");
     config_from_flags(&out, flags);
+    if (o.without && designs_read(o.without, &without, &out, &err)) log_die(&err);
     collect(&o, &teachers, &budget, &facts, &out);
     teachers_release(&teachers);
+    designs_release(&without);
     prompt_facts_release(&facts);
     artifact_spec_release(&out);
     return log_close(0);

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/log.h"
+#include "stages/teacher/designs.h"
 #include "stages/teacher/template.h"
 
 static void print_texts(const TemplateKernel *k)
@@ -19,14 +20,15 @@ typedef struct {
     const char *name, *output;
     const Task *task; /* NULL: only the family's name is known */
     double mistakes;
-    int texts, withhold;
+    int texts;
+    Designs without;
 } Options;
 
 /* Writes one kernel to stdout, or to the file OUTPUT/TASK-SEED.cu. */
 static int write_kernel(const Options *o, uint64_t seed, Error *err)
 {
     TemplateKernel kernel;
-    const TemplateDraw draw = {seed, o->mistakes, o->withhold};
+    const TemplateDraw draw = {seed, o->mistakes, designs_of(&o->without, o->name)};
     if (o->task ? template_for_task(o->task, draw, &kernel, err)
                 : template_generate(o->name, NULL, draw, &kernel, err))
         return -1;
@@ -46,7 +48,7 @@ static int write_kernel(const Options *o, uint64_t seed, Error *err)
 int main(int argc, char **argv)
 {
     Options o = {0};
-    const char *root = NULL;
+    const char *root = NULL, *without = NULL;
     int64_t seed = 1, count = 1;
     const Flag flags[] = {
         {.name = "task",
@@ -74,10 +76,10 @@ int main(int argc, char **argv)
          .kind = FLAG_BOOL,
          .target = &o.texts,
          .help = "choices, analysis and design on stderr"},
-        {.name = "withhold",
-         .kind = FLAG_BOOL,
-         .target = &o.withhold,
-         .help = "no fast designs for half of the train tasks"},
+        {.name = "without",
+         .kind = FLAG_TEXT,
+         .target = &without,
+         .help = "file of designs that are not drawn: lines of a task, or *, and NAME=VALUE..."},
         {.name = "task-root", .kind = FLAG_TEXT, .target = &root, .help = "folder of the tasks"},
         {0},
     };
@@ -91,6 +93,7 @@ int main(int argc, char **argv)
     log_open("quern-template");
     Error err;
     TaskSet tasks = {0};
+    if (without && designs_read(without, &o.without, NULL, &err)) log_die(&err);
     int at = taskset_need(&tasks, root, o.name, &err);
     if (at < 0 && (err.code != ERROR_UNKNOWN_NAME || !template_has_family(o.name, NULL)))
         log_die(&err);
@@ -101,5 +104,6 @@ int main(int argc, char **argv)
     for (int64_t i = 0; i < count; i++)
         if (write_kernel(&o, (uint64_t)(seed + i), &err)) log_die(&err);
     taskset_release(&tasks);
+    designs_release(&o.without);
     return log_close(EXIT_STATUS_OK);
 }

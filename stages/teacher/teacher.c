@@ -78,8 +78,8 @@ static int ask_template(const Teacher *t, TeacherRequest *q, Error *err)
                      q->task->op_type);
         return 0;
     }
-    if (template_for_task(q->task, (TemplateDraw){seed, t->mistakes, t->withhold}, &k, err))
-        return -1;
+    const TemplateDraw draw = {seed, t->mistakes, designs_of(t->without, q->task->name)};
+    if (template_for_task(q->task, draw, &k, err)) return -1;
     Buffer text;
     buffer_init(&text, MAX_SOURCE);
     answer_write(&text, k.analysis, k.design, k.source);

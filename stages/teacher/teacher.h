@@ -10,6 +10,7 @@
 #include "artifacts/artifact.h"
 #include "stages/policy/budget.h"
 #include "stages/policy/prompt_facts.h"
+#include "stages/teacher/designs.h"
 #include "tasks/task.h"
 
 /* A request for one answer, and its sample record (NULL: the teacher has no more answers). */
@@ -24,7 +25,7 @@ typedef struct {
     const char *endpoint;        /* "openai:MODEL"; NULL: the name */
     const char *url, *key_env;   /* endpoint; NULL: as llm/endpoint.h has it */
     double mistakes;             /* template: share of kernels with a mistake */
-    int withhold;                /* template: no fast designs for half of the train tasks */
+    const Designs *without;      /* template: designs that are not drawn; NULL: none */
     int trials, keep;            /* answers at most for a task; enough correct ones */
     int max_tokens, concurrency; /* endpoint */
     BudgetPrice price;           /* endpoint */

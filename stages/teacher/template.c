@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "base/words.h"
+#include "stages/teacher/designs.h"
 #include "stages/teacher/template_formula.h"
 
 enum { SOURCE_MAX = 1 << 16, SUBSTITUTION_DEPTH = 8, SENTENCES_MAX = 199 };
@@ -115,26 +116,6 @@ static const char *value_at(const char *values, int index, int *weight, size_t *
     return NULL;
 }
 
-/* The designs that are withheld. */
-static int is_fast(const char *task, const char *name, const char *value, size_t len)
-{
-    static const struct {
-        const char *task, *name, *value; /* task NULL: of any */
-    } fast[] = {
-        {NULL, "vector", "2"},       {NULL, "vector", "4"},
-        {NULL, "vector", "8"},       {NULL, "way", "registers"},
-        {NULL, "way", "turns"},      {NULL, "way", "online"},
-        {NULL, "way", "moments"},    {NULL, "passes", "online"},
-        {NULL, "passes", "moments"}, {NULL, "keep", "registers"},
-        {NULL, "fusion", "all"},     {"matmul_bias_relu", "launches", "1"},
-    };
-    for (size_t i = 0; i < sizeof fast / sizeof *fast; i++)
-        if (!strcmp(fast[i].name, name) && strlen(fast[i].value) == len &&
-            !memcmp(fast[i].value, value, len) && (!fast[i].task || !strcmp(fast[i].task, task)))
-            return 1;
-    return 0;
-}
-
 int grammar_choose(Grammar *g, const char *name, const char *values)
 {
     int total = 0, slow = 0, weight, index = -1;
@@ -142,13 +123,13 @@ int grammar_choose(Grammar *g, const char *name, const char *values)
     const char *value;
     for (int i = 0; (value = value_at(values, i, &weight, &len)); i++) {
         total += weight;
-        slow += is_fast(g->task, name, value, len) ? 0 : weight;
+        slow += designs_has(g->without, g->task, name, value, len) ? 0 : weight;
     }
-    int without = g->withhold && slow;
+    int without = g->without && slow;
     int64_t drawn = (int64_t)random_below(&g->random, (uint64_t)(without ? slow : total));
     do {
         value = value_at(values, ++index, &weight, &len);
-        if (!without || !is_fast(g->task, name, value, len)) drawn -= weight;
+        if (!without || !designs_has(g->without, g->task, name, value, len)) drawn -= weight;
     } while (drawn >= 0);
     TemplateKernel *k = g->kernel;
     assert(k->n_choices < TEMPLATE_MAX_CHOICES && len < sizeof k->choices[0].value);
@@ -260,7 +241,7 @@ static void write_kernel(const char *name, int family, const Formulas *formulas,
                          TemplateKernel *out)
 {
     *out = (TemplateKernel){0};
-    Grammar g = {.kernel = out, .task = name, .withhold = draw.withhold};
+    Grammar g = {.kernel = out, .task = name, .without = draw.without};
     random_init(&g.random, draw.seed, random_hash(name, strlen(name)));
     Buffer *buffers[] = {&g.plan, &g.helpers, &g.code, &g.analysis, &g.design};
     for (int i = 0; i < 5; i++) buffer_init(buffers[i], SOURCE_MAX);
@@ -294,14 +275,9 @@ int template_generate(const char *task_name, const char *op_type, TemplateDraw d
         return error_set(err, ERROR_UNKNOWN_NAME,
                          "the template teacher knows no family for task %s (op_type %s)", task_name,
                          op_type ? op_type : "none");
-    draw.withhold = 0;
+    draw.without = NULL;
     write_kernel(families[family].name, family, NULL, draw, out);
     return 0;
-}
-
-int template_withholds(const Task *task)
-{
-    return !task->heldout && random_hash(task->name, strlen(task->name)) % 2;
 }
 
 int template_knows(const Task *task)
@@ -320,7 +296,6 @@ int template_for_task(const Task *task, TemplateDraw draw, TemplateKernel *out, 
     Formulas f = {0};
     Error why;
     *out = (TemplateKernel){0};
-    draw.withhold = draw.withhold && template_withholds(task);
     if (family < 0 && formulas_read(task, &f, &why))
         return error_set(err, ERROR_UNKNOWN_NAME,
                          "the template teacher knows no family for task %s (op_type %s): %s",

@@ -27,15 +27,13 @@ typedef struct {
 typedef struct {
     uint64_t seed;
     double mistake_rate;
-    int withhold; /* of half of the train tasks (template_withholds) fast designs are not drawn: vectors,
-                   * register tiles, folds in one pass, everything in one launch */
+    const char *without; /* designs that are not drawn, as designs_of gives them; NULL: none */
 } TemplateDraw;
 
 /* Writes one kernel; equal arguments give equal bytes. The task's name, else its op_type, names the family;
  * else its graph is read as a formula. UNKNOWN_NAME: neither is known. The caller releases
  * *out. */
 int template_for_task(const Task *task, TemplateDraw draw, TemplateKernel *out, Error *err);
-int template_withholds(const Task *task);
 
 /* Whether there is a family or a formula for the task. */
 int template_knows(const Task *task);

@@ -13,8 +13,8 @@ enum { GRAMMAR_MAX_TEXTS = 128 };
 
 typedef struct {
     TemplateKernel *kernel;
-    const char *task; /* the family's name */
-    int withhold;     /* 1: fast designs are not drawn */
+    const char *task;    /* the family's name */
+    const char *without; /* designs that are not drawn (stages/teacher/designs.h); NULL: none */
     int kept; /* 1: the plan has op lines, and only fast kernels beside them are worth much */
     const char *reduce; /* "tree" or "shuffle" once a kernel of a formula has drawn it; else NULL */
     Random random;
@@ -27,7 +27,7 @@ typedef struct {
 } Grammar;
 
 /* Draws one of the values, which blanks separate ("64 128:3 256"; the weight follows a colon and is
- * 1 without one). Where fast designs are withheld, only the others are drawn, if there are others.
+ * 1 without one). Where designs are excluded, only the others are drawn, if there are others.
  * Records the choice and sets the text `name`. Returns the value's index. */
 int grammar_choose(Grammar *g, const char *name, const char *values);
 

@@ -7,8 +7,8 @@ limit=1200
 echo 'include '"$tmp/tiny.mk" >"$tmp/one.mk"
 sed -i 's/^SFT .*/SFT ?= --plain-epochs 2 --epochs 1 --batch 4 --lr 8e-3/; s/^ROUNDS .*/ROUNDS ?= 1/;
     s/^REPORT_SAMPLES .*/REPORT_SAMPLES ?= 1/; s/^TASKS .*/TASKS ?= relu/
-    s/^SELFSUP_COPIES .*/SELFSUP_COPIES ?= 2/;
-    s/^PLAIN .*/PLAIN ?= 1/' "$tmp/tiny.mk"
+    /^SELFSUP_PROMPTS /s/--copies 4/--copies 2/
+    /^PROMPTS /s/--plain 2/--plain 1/' "$tmp/tiny.mk"
 ablation() {
     timeout -k 5 "$limit" make -j2 ablation "${settings[@]}" RUN="$prefix-a" SEEDS=1 "$@" >"$tmp/out" 2>&1
 }

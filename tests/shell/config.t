@@ -22,26 +22,28 @@ line() { grep -n "^$1 " "configs/$2.mk" | cut -d: -f1; }
 in_default() { sed -n "s/^$1 ?= //p" configs/default.mk; }
 
 # ---- where a value comes from ----
-printf '%s\n' 'ROUNDS ?= 5' 'KEEP = 7' 'KEEP ?= 8' 'TRIALS := 9' 'TRIALS = 10' 'RUN ?= night' 'SEED = 4' \
+printf '%s\n' 'ROUNDS ?= 5' 'REPORT_SAMPLES = 7' 'REPORT_SAMPLES ?= 8' 'GPUS := 9' 'GPUS = 10' \
+    'RUN ?= night' 'SEED = 4' \
     >"$tmp/own.mk"
 config
 value_is PROFILE 'default from the default'
 value_is ROUNDS "$(in_default ROUNDS) from configs/default.mk:$(line ROUNDS default)"
 value_is RUN "default from the profile's name"
 value_is ENGINE 'cpu from the default'
-PROFILE=smoke ROUNDS=4 TRIALS=3 config
+PROFILE=smoke ROUNDS=4 REPORT_SAMPLES=3 config
 value_is PROFILE 'smoke from the environment'
 value_is ROUNDS '4 from the environment'
-value_is TRIALS "80 from configs/smoke.mk:$(line TRIALS smoke)" 'TRIALS is not read from the environment'
-TRIALS=3 config --check -- true; grep -q 'TRIALS in the environment is not read' "$tmp/out"
+value_is REPORT_SAMPLES "12 from configs/smoke.mk:$(line REPORT_SAMPLES smoke)" \
+    'REPORT_SAMPLES is not read from the environment'
+REPORT_SAMPLES=3 config --check -- true; grep -q 'REPORT_SAMPLES in the environment is not read' "$tmp/out"
 ok $? 'a setting in the environment that is not read is said when a run starts'
 ROUNDS=4 config PROFILE=smoke ROUNDS=2; value_is ROUNDS '2 from the command line'
 config CONFIG="$tmp/own.mk"
 value_is ROUNDS "5 from $tmp/own.mk:1"
-value_is KEEP "7 from $tmp/own.mk:2" 'NAME ?= leaves what the file has set'
-value_is TRIALS "10 from $tmp/own.mk:5" 'the last NAME = of a file counts'
+value_is REPORT_SAMPLES "7 from $tmp/own.mk:2" 'NAME ?= leaves what the file has set'
+value_is GPUS "10 from $tmp/own.mk:5" 'the last NAME = of a file counts'
 value_is RUN "night from $tmp/own.mk:6"
-value_is GROUPS "$(in_default GROUPS) from configs/default.mk:$(line GROUPS default)" \
+value_is PROMPTS "$(in_default PROMPTS) from configs/default.mk:$(line PROMPTS default)" \
     'what CONFIG leaves out is the profile'\''s'
 SEED=3 config CONFIG="$tmp/own.mk"
 value_is SEED '3 from the environment' 'the environment goes before CONFIG'
@@ -108,6 +110,8 @@ refused 'QUERN_REDDIS=x: there is no such variable; did you mean QUERN_REDIS?' Q
 refused 'ZEBRA_CROSSING=1: there is no such variable; make help lists them' ZEBRA_CROSSING=1
 refused 'kernels=x: there is no such variable' kernels=x
 refused "expected NAME=VALUE, found 'smoke'" smoke
+refused 'WIDE=x: WIDE is gone: LAB_WIDE (lab/README.md)' WIDE=x
+config LAB_WIDE=x && grep -q '^override LAB_WIDE := x$' "$tmp/out"; ok $? 'settings of the lab are handed on'
 refused 'FORCE=1: FORCE is gone: remove what is to be made again' FORCE=1
 QUERN_LEASE_S=3 config --check -- true
 grep -q 'QUERN_LEASE_S in the environment is not read any more: QUERN_QUEUE=lease=S' "$tmp/out"
@@ -120,16 +124,18 @@ refused 'ROUNDS=2 3: expected a whole number' 'ROUNDS=2 3'
 refused 'ROUNDS=1001: expected at most 1000' ROUNDS=1001
 refused 'SEED=: expected a whole number' SEED=
 refused 'ROUNDS is not set: neither PROFILE=smoke nor CONFIG= does' PROFILE=smoke ROUNDS=
-refused 'MISTAKES is not set: neither PROFILE=lora nor CONFIG= does' PROFILE=lora
-refused 'MISTAKES=many: expected a number' MISTAKES=many
-refused 'LEAN=yes: expected 1 or 0' LEAN=yes
-refused 'RECOMPUTE=x: expected auto, on or off' RECOMPUTE=x
-refused 'TEACHERS=foo: expected template, openai:MODEL, anthropic:MODEL, dir:PATH or file:PATH' TEACHERS=foo
+refused 'FILTER is not set: neither PROFILE=lora nor CONFIG= does' PROFILE=lora
+refused 'REFRESH=yes: expected 1 or 0' REFRESH=yes
+refused 'LEAN=1: LEAN is gone: a word of TRAINING, --lean' LEAN=1
+refused 'STAGE1=0: STAGE1 is gone: TEACHERS=none is a run without stage 1' STAGE1=0
+refused 'TEACHERS=none,template: expected none alone, or teachers' TEACHERS=none,template
+refused 'TEACHERS=foo: expected template, openai:MODEL, anthropic:MODEL, dir:PATH, file:PATH or' TEACHERS=foo
 refused 'RUNS=a b: expected a folder' 'RUNS=a b'
 refused 'TRAINER: expected one line, found several' $'TRAINER=a\nb'
-refused 'GROUPS: --groups expects a value from 1 to 10000, found 0' --check GROUPS=0
+refused 'PROMPTS: --groups expects a value from 1 to 10000, found 0' --check PROMPTS='--groups 0'
+config PROMPTS='--copies=3 --groups 2'; grep -q '^override crl_prompts := --groups 2$' "$tmp/out" &&
+    grep -q '^override crl_copies := --copies=3$' "$tmp/out"; ok $? "a prompt's samples are another program's"
 config --check; ok $? 'the default profile is right'
-config LEAN=0 ENGINE=cuda:0; [ $? = 0 ] && ! grep -q -- --lean "$tmp/out"; ok $? 'the setting LEAN=0 is off'
 
 # ---- from Make's command line to the fragment, and to a recipe ----
 odd=("TRAINER=it's  \$HOME \"x\" # 1) \\ \$(y) %" 'CLASSES=sim:h100 sim:l40' 'RUN=a')
@@ -159,13 +165,13 @@ ok $? 'a settings file that would differ is written'
 mkdir "$tmp/my tasks"; cp -r tasks/relu "$tmp/my tasks"
 QUERN_TASKS=$root/tasks config
 value_is TASKS "$(in_default TASKS) from configs/default.mk:$(line TASKS default)" 'the profile names tasks'
-config TASK_ROOT="$tmp/my tasks"; value_is TASKS 'all from the default, with TASK_ROOT' 'of Quern alone'
+config QUERN_TASKS="$tmp/my tasks"; value_is TASKS 'all from the default, with QUERN_TASKS' 'of Quern alone'
 said() { grep -cF -- "$1" "$tmp/out"; }
-config --check TASK_ROOT="$tmp/my tasks" -- true
+config --check QUERN_TASKS="$tmp/my tasks" -- true
 why="since TASKS of PROFILE=default names tasks of Quern's own folder"
-[ "$(said "quern: TASK_ROOT=$tmp/my tasks: its 1 task is taken, $why")" = 1 ]
+[ "$(said "quern: QUERN_TASKS=$tmp/my tasks: its 1 task is taken, $why")" = 1 ]
 ok $? 'a folder of tasks that is taken whole is said when a run starts'
-config --check TASK_ROOT="$tmp/my tasks" TASKS=relu -- true; [ "$(said 'TASK_ROOT=')" = 0 ]
+config --check QUERN_TASKS="$tmp/my tasks" TASKS=relu -- true; [ "$(said 'QUERN_TASKS=')" = 0 ]
 ok $? 'no warning comes of TASKS that are named'
 warned() { config --check "$@" -- true && said 'without a graph'; }
 [ "$(warned TASKS=relu,softmax,composed/clamp_colsum)" = 1 ] &&
@@ -174,13 +180,13 @@ ok $? 'a starter meets tasks without a graph'
 [ "$(warned TASKS=composed/clamp_colsum; warned TASKS=relu STARTER=none; warned CONFIG=configs/scratch.mk |
     xargs)" = $'0\n0\n0' ]
 ok $? 'graphs, or no starter: nothing is said'
-config TASK_ROOT="$tmp/my tasks" -- sh -c 'echo "$QUERN_TASKS"'; [ "$(cat "$tmp/out")" = "$tmp/my tasks" ]
+config QUERN_TASKS="$tmp/my tasks" -- sh -c 'echo "$QUERN_TASKS"'; [ "$(cat "$tmp/out")" = "$tmp/my tasks" ]
 ok $? 'a command has the folder of the tasks'
 config ROUND=3 -- touch "$tmp/touched"; [ $? = 2 ] && [ ! -e "$tmp/touched" ]
 ok $? 'a command is not run with a wrong setting'
 config -- sh -c 'exit 7'; [ $? = 7 ]; ok $? 'the exit status of quern-config is the command'\''s'
 cd "$tmp" && config --share "$here/../.." PROFILE=smoke &&
-    value_is TASK_ROOT "$here/../../tasks from the default" 'from another folder'
+    value_is QUERN_TASKS "$here/../../tasks from the default" 'from another folder'
 cd "$here/../.." || exit 99
 
 # ---- the tables ----

@@ -99,12 +99,13 @@ outcome=$("$BIN/quern-eval" --task-root $set --task "$task" --device sim:h100 --
 
 # Fast designs are kept from some train tasks, and from no other.
 withheld=0 kept=0 not_ok=
+"$BIN/quern-withhold" --task-root $set --output "$tmp/withheld"
 for file in $set/*/task.json; do
     task=$(basename "$(dirname "$file")")
     grep -q '"family"' "$file" && continue
     "$BIN/quern-template" --task "$task" --task-root $set --count 12 --texts --output "$tmp" 2>"$tmp/all"
     "$BIN/quern-template" --task "$task" --task-root $set --count 12 --texts --output "$tmp" \
-        --withhold 2>"$tmp/some"
+        --without "$tmp/withheld" 2>"$tmp/some"
     if cmp -s "$tmp/all" "$tmp/some"; then kept=$((kept + 1)); continue; fi
     withheld=$((withheld + 1))
     grep -q '"heldout"' "$file" && not_ok="$not_ok $task"

@@ -1,11 +1,12 @@
 #!/bin/bash
-# HELDOUT_EVERY=1: between the rounds the heldout tasks are sampled too, and the report's curves have them.
-# The page of the run says what the prompts of its best kernels showed. With CORRECTIONS stage 1 has examples
-# of a second turn. TAP on stdout.
+# LAB_HELDOUT_EVERY=1: between the rounds the heldout tasks are sampled too; the report's curves have them.
+# The page of the run says what the prompts of its best kernels showed. With --corrections stage 1 has
+# examples of a second turn. TAP on stdout.
 . "$(dirname "$0")/pipeline.sh"
-sed -i 's/^TASKS .*/TASKS ?= relu,gelu/; s/^PLAIN .*/PLAIN ?= 1/;
+sed -i 's/^TASKS .*/TASKS ?= relu,gelu/; /^PROMPTS /s/--plain 2/--plain 1/;
     s/^SFT .*/SFT ?= --plain-epochs 20 --epochs 2 --batch 4 --lr 8e-3/' "$tmp/tiny.mk"
-crl a HELDOUT_EVERY=1 CORRECTIONS=1; ok $? 'a run with heldout samples between its rounds'
+filter='FILTER=--contrastive 1 --drills 1 --corrections 1'
+crl a LAB_HELDOUT_EVERY=1 "$filter"; ok $? 'a run with heldout samples between its rounds'
 export_() { "$BIN/quern-artifact" export "$(dir a)/$1"; }
 export_ sft/dataset.qa | grep -q '"kind":"correction"'; ok $? 'stage 1 has corrections'
 is 'the heldout task alone is sampled' \
@@ -45,9 +46,9 @@ perl -MJSON::PP -e '
 grep -q 'Lineage, by what prompts showed\|Its prompt showed no kernel' "$(dir a)/report.html" ||
     ! grep -q 'Found in \(crl\|selfsup\|the report\)' "$(dir a)/report.html"
 ok $? 'the page says it of each best kernel'
-crl a HELDOUT_EVERY=1 CORRECTIONS=1; [ $? = 0 ] && [ -z "$(ran)" ]
+crl a LAB_HELDOUT_EVERY=1 "$filter"; [ $? = 0 ] && [ -z "$(ran)" ]
 ok $? 'the same command again does nothing'
-crl a CORRECTIONS=1; [ $? = 0 ] && [ -z "$(ran)" ]
+crl a "$filter"; [ $? = 0 ] && [ -z "$(ran)" ]
 ok $? 'the same command without the heldout samples does nothing'
 none_left; ok $? 'no process is left at the end'
 done_testing

@@ -5,14 +5,15 @@
 . "$(dirname "$0")/tap.sh"
 export QUERN_LOG=info
 optimize() { "$root/mk/optimize" optimize "$BUILD" - make "$@" >out 2>err; rc=$?; }
-small=(PROFILE=smoke CLASSES=sim:h100 DEVICES=sim:h100 TRIALS=24 KEEP=16 SELFSUP_GROUPS=1 SELFSUP_PLAIN=1
-  SELFSUP_COPIES=2 GROUPS=1 PLAIN=1 COPIES=2 REPORT_SAMPLES=2 MAX_NEW=40 SELFSUP_ROUNDS=1 ROUNDS=1
+small=(PROFILE=smoke CLASSES=sim:h100 DEVICES=sim:h100 'COLLECT=--trials 24 --keep 16'
+  'SELFSUP_PROMPTS=--groups 1 --plain 1 --copies 2' 'PROMPTS=--groups 1 --plain 1 --copies 2'
+  REPORT_SAMPLES=2 'SAMPLE=--max-new 40 --batch 64' SELFSUP_ROUNDS=1 ROUNDS=1
   "SFT=--plain-epochs 1 --epochs 1 --batch 8 --lr 1e-3" RUNS=runs)
 # One core judges no 48 kernels in a second, however fast it is.
 core=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')
 short() {
-  taskset -c "$core" "$root/mk/optimize" optimize "$BUILD" - make "$@" "${small[@]}" TRIALS=48 KEEP=48 \
-    BUDGET=1s >out 2>err
+  taskset -c "$core" "$root/mk/optimize" optimize "$BUILD" - make "$@" "${small[@]}" \
+    'COLLECT=--trials 48 --keep 48' BUDGET=1s >out 2>err
   rc=$?
 }
 op=$root/tests/fixtures/op_lines/tasks/op_layer
@@ -113,7 +114,7 @@ find runs/broken -name '*.qa' -type f ! -path '*.checkpoint/*' -exec md5sum {} +
 optimize OP="$root/tests/fixtures/import/row.pt2" RUN=broken "${small[@]}"
 [ $rc = 0 ] && [ -s runs/broken/row/package.json ] && md5sum --quiet -c sums
 ok $? "the same command goes on to the package, and keeps what was done"
-optimize OP="$root/tasks/row_sum/" RUN=slow "${small[@]}" TRIALS=6 KEEP=2; [ $rc = 1 ] &&
+optimize OP="$root/tasks/row_sum/" RUN=slow "${small[@]}" 'COLLECT=--trials 6 --keep 2'; [ $rc = 1 ] &&
   grep -q 'nothing faster than the baseline was found' err && [ ! -e runs/slow/row_sum/package.json ]
 ok $? "where nothing is faster it says so, and writes no package"
 done_testing

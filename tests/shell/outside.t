@@ -332,17 +332,17 @@ rules() {
     (cd "$root" && rules_of "${BIN%/bin}" DEVICES=sim:h100 PROFILE=smoke RUN="test-$$-none" "$@" -n crl)
 }
 rules POLICY=openai:M BASE="$tmp/base" >rules.out
-grep -q "quern-sft .*--base $tmp/base .*--engine auto --lora 16 --lora-alpha 32" rules.out &&
+grep -q "quern-sft .*--base $tmp/base .*--engine auto --lora 16" rules.out &&
     grep -q 'quern-sample --policy openai:M --ledger .* --adapter runs/.*/sft/model ' rules.out &&
     grep -q 'quern-crl --base runs/' rules.out
 ok $? 'BASE: adapters on what the endpoint serves'
 rules POLICY=openai:M >rules.out; ! grep -qE 'quern-(sft|crl) ' rules.out &&
     grep -q 'quern-sample --policy openai:M --ledger [^ ]* *--prompts' rules.out
 ok $? 'without a trainer nothing is trained on an endpoint'
-rules POLICY=native:"$tmp/base" LORA=8 TRAINER="sh it's.sh" MAX_TOKENS=4096 >rules.out
-[ "$(grep -cF -- "--lora 8 --lora-alpha 32 --trainer 'sh it'\\''s.sh' --max-tokens 4096" rules.out)" -ge 2 ] \
+rules POLICY=native:"$tmp/base" LORA=8 TRAINER="sh it's.sh" TRAINING='--lean --max-tokens 4096' >rules.out
+[ "$(grep -cF -- "--lora 8 --lean --trainer 'sh it'\\''s.sh' --max-tokens 4096" rules.out)" -ge 2 ] \
     || grep -qF -- "--trainer 'sh it'\\''s.sh'" rules.out
-ok $? 'LORA, TRAINER and MAX_TOKENS reach the stages'
+ok $? 'LORA, TRAINER and TRAINING reach the stages'
 rules >rules.out; ! grep -qE -- '--(lora|engine|trainer|adapter)' rules.out
 ok $? 'the default run has no setting of an adapter'
 wrong() { # SENTENCE SETTINGS: make ends with 2 and one sentence, and nothing is started

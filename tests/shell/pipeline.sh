@@ -28,23 +28,16 @@ done
 
 cat >"$tmp/tiny.mk" <<'END'
 TASKS ?= relu,gelu,transpose
-TRIALS ?= 24
-KEEP ?= 4
-MISTAKES ?= 0.15
-CONTRASTIVE ?= 1
+COLLECT ?= --trials 24 --keep 4 --mistakes 0.15
+FILTER ?= --contrastive 1 --drills 1
 SMALL_MODEL ?= --vocab 700 --hidden 64 --ff 128 --layers 2 --heads 4 --kv-heads 2
 SFT ?= --plain-epochs 60 --epochs 4 --batch 4 --lr 8e-3
-MAX_NEW ?= 400
-BATCH ?= 4
+SAMPLE ?= --max-new 400 --batch 4
 SELFSUP_ROUNDS ?= 1
-SELFSUP_GROUPS ?= 2
-SELFSUP_PLAIN ?= 2
-SELFSUP_COPIES ?= 4
+SELFSUP_PROMPTS ?= --groups 2 --plain 2 --exemplars 2 --copies 4
 SELFSUP ?= --epochs 1 --batch 8 --lr 4e-4
 ROUNDS ?= 2
-GROUPS ?= 2
-PLAIN ?= 2
-COPIES ?= 4
+PROMPTS ?= --groups 2 --plain 2 --exemplars 2 --copies 4
 CRL ?= --epochs 1 --batch 8 --lr 2e-4
 REPORT_SAMPLES ?= 4
 CLASSES ?= sim:h100

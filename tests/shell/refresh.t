@@ -6,7 +6,7 @@ unset QUERN_TASKS TASKS RUN PROFILE CONFIG DEVICE DEVICES CLASSES
 mkdir tasks
 cp -r "$root"/tasks/{relu,gelu} tasks
 config() {
-    "$BIN/quern-config" PROFILE=smoke DEVICES=sim:h100 TASK_ROOT=tasks RUNS=r RUN=a "$@" >out 2>err; rc=$?
+    "$BIN/quern-config" PROFILE=smoke DEVICES=sim:h100 QUERN_TASKS=tasks RUNS=r RUN=a "$@" >out 2>err; rc=$?
     return $rc
 }
 finish() { echo "$1" >r/a/report.tsv; echo "page $1" >r/a/report.html; }

@@ -18,7 +18,7 @@ cat >"$tmp/bin/program" <<'END2'
 #!/bin/bash
 while [ "$1" != --output ]; do shift; done
 case ${0##*/} in
-  quern-sft|quern-selfsup|quern-crl) out=$2/manifest.qa ;;
+  quern-sft|quern-selfsup|quern-crl|more-sft) out=$2/manifest.qa ;;
   quern-report) out=$2/report.html ;;
   *) out=$2 ;;
 esac
@@ -33,9 +33,10 @@ touch "$out"
 END2
 chmod +x "$tmp/bin/program"
 for p in collect evaluate filter sft pool prompt sample selfsup crl results report figures search refine \
-    join hacks review; do
+    join hacks review wide withhold; do
     ln -s program "$tmp/bin/quern-$p"
 done
+ln -s program "$tmp/bin/more-sft"
 printf '%s\n' 'SELFSUP_ROUNDS ?= 2' 'ROUNDS ?= 2' 'CLASSES ?= sim:h100' 'include configs/smoke.mk' \
     >"$tmp/few.mk"
 
@@ -72,21 +73,22 @@ seen() { # RUN NAME=VALUE [NAME=VALUE...]: the settings of the run, the last one
 rules small crl; s=$?
 rules small -q crl && [ $s = 0 ]; ok $? 'a run, and then nothing to do'
 missed=
-for setting in TASKS=relu TEACHERS=template,openai:M TRIALS=9 KEEP=3 MISTAKES=0.5 SEED=7 SECRET=5 \
+for setting in TASKS=relu TEACHERS=template,openai:M 'COLLECT=--trials 9 --keep 3' SEED=7 SECRET=5 \
     DEVICE=sim:a100 'CLASSES=sim:h100 sim:l40' PROFILE=default \
-    STYLE=full CONTRASTIVE=0.1 DRILLS=0.1 SMALL_MODEL='--vocab 300' STARTER=share/starter SFT='--epochs 9' \
-    ENGINE=cuda:0 GPUS=2 LEAN=1 MAX_NEW=9 BATCH=3 EXEMPLARS='--exemplars 3' RULE=island UPDATE=none \
-    UPDATE=template UPDATE=sft TURNS=2 WITHHOLD=1 JUDGE=openai:J CORRECTIONS=2 HELDOUT_EVERY=1 \
-    SELFSUP_ROUNDS=1 SELFSUP_GROUPS=9 SELFSUP_PLAIN=1 SELFSUP_COPIES=9 SELFSUP='--epochs 9' ROUNDS=1 \
-    GROUPS=9 PLAIN=1 COPIES=9 CRL='--epochs 9' \
+    STYLE=full FILTER='--drills 0.1' SMALL_MODEL='--vocab 300' STARTER=share/starter SFT='--epochs 9' \
+    ENGINE=cuda:0 GPUS=2 TRAINING=--lean SAMPLE='--max-new 9' RULE=island UPDATE=none \
+    TURNS=2 JUDGE=openai:J LAB_WITHHOLD=1 LAB_UPDATE=sft LAB_HELDOUT_EVERY=1 \
+    SELFSUP_ROUNDS=1 SELFSUP_PROMPTS='--groups 9 --copies 8' SELFSUP_PROMPTS='--groups 3 --copies 9' \
+    SELFSUP='--epochs 9' ROUNDS=1 PROMPTS='--groups 9' PROMPTS='--exemplars 3' CRL='--epochs 9' \
     REPORT_SAMPLES=9 "POLICY=native:$tmp/a"; do
     seen small "$setting"
 done
-seen small TASKS=relu WIDE=transpose
-seen small TASKS=relu WIDE=transpose WIDE_KEEP=2
-seen small TASKS=relu WIDE=transpose WIDE_ASK=1
-seen small TASKS=relu WIDE=transpose SELFSUP_WIDE_ASK=1
-seen small TASKS=relu WIDE=transpose WIDE_ASK=1 WIDE_COPIES=2
+seen small UPDATE=none LAB_UPDATE=template
+seen small TASKS=relu LAB_WIDE=transpose
+seen small TASKS=relu LAB_WIDE=transpose LAB_WIDE_COLLECT='--trials 2'
+seen small TASKS=relu LAB_WIDE=transpose LAB_CRL_WIDE=1
+seen small TASKS=relu LAB_WIDE=transpose LAB_SELFSUP_WIDE=1
+seen small TASKS=relu LAB_WIDE=transpose LAB_CRL_WIDE=1 LAB_WIDE_COPIES=2
 echo "$missed" >"$tmp/out"
 [ -z "$missed" ]; ok $? 'each setting, changed, makes again every rule that it is used in'
 
@@ -123,8 +125,8 @@ ok $? 'a step has the name of its log, and makes what it needs'
 grep -qx "runs/$run-small/crl/2/prompts.qa: runs/$run-small/crl/1/pool.qa .*" "$tmp/settings.mk" &&
     ! grep -qF '$$' "$tmp/settings.mk" && ! grep -q '(eval \|SECONDEXPANSION' pipeline.mk
 ok $? 'a step is one plain rule'
-would small MAX_TOKENS=512 RECOMPUTE=on TRAINER_HOURS=2; [ ! -s "$tmp/made" ]
-ok $? 'settings of memory and time make nothing again'
+would small TRAINING='--max-tokens 512 --recompute on --trainer-hours 2'; [ ! -s "$tmp/made" ]
+ok $? 'flags of memory and time make nothing again'
 
 # ---- fewer rounds of stage 2, and back ----
 for rounds in 1 2; do
@@ -153,7 +155,7 @@ ok $? 'a GPU that has come is not taken unasked either'
 
 # ---- programs that need the whole memory of the GPU ----
 mkdir "$tmp/together"
-TOGETHER=$tmp/together rules alone "POLICY=native:$tmp/a" HELDOUT_EVERY=1 -j8 crl &&
+TOGETHER=$tmp/together rules alone "POLICY=native:$tmp/a" LAB_HELDOUT_EVERY=1 -j8 crl &&
     [ -e "runs/$run-alone/report/selfsup-1/samples.qa" ] &&
     [ -e "runs/$run-alone/report/crl-1/samples.qa" ] && [ ! -e "$tmp/together/two" ]
 ok $? 'one program at a time samples or trains the model'
@@ -186,28 +188,28 @@ rules tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" crl; s=$?
 rules tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" -q crl && [ $s = 0 ]
 ok $? 'a setting of odd characters is the same the next time'
 missed=
-for setting in "BASE=$tmp/b" LORA=8 LORA_ALPHA=64 RSLORA=1 TRAINER=other STAGE1=0 POLICY=openai:B; do
+for setting in "BASE=$tmp/b" LORA=8 'TRAINING=--lora-alpha 64' TRAINER=other TEACHERS=none POLICY=openai:B; do
     seen tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" "$setting"
 done
 [ -z "$missed" ]; ok $? "every setting of adapters, changed, makes again every rule that it is used in$missed"
 ! has sft-model-manifest && has selfsup-1-samples
 ok $? "another name of what is served: stage 1's adapter stays"
-rules tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" TASKS=relu WIDE=transpose -n -B crl
-made >"$tmp/made"; has wide-verdicts && has taught-samples
-ok $? 'WIDE adds kernels to stage 1'
+rules tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" TASKS=relu LAB_WIDE=transpose -n -B crl
+made >"$tmp/made"; has lab-wide-verdicts && has lab-own-samples
+ok $? 'LAB_WIDE adds kernels to stage 1'
 commands | grep '^baselines-samples ' | grep -q 'relu,transpose'
-ok $? 'prompts in English of WIDE kernels say the time of their baselines'
-rules tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" TASKS=relu WIDE=transpose STAGE1=0 -n -B crl
+ok $? 'prompts in English of LAB_WIDE kernels say the time of their baselines'
+rules tuned POLICY=openai:A "BASE=$tmp/a" "TRAINER=$odd" TASKS=relu LAB_WIDE=transpose TEACHERS=none -n -B crl
 made >"$tmp/made"
-has sft-dataset && ! has '(wide|taught)-.*'; ok $? 'WIDE adds no kernels where there is no stage 1'
+has sft-dataset && ! has 'lab-.*'; ok $? 'LAB_WIDE adds no kernels where there is no stage 1'
 rules tuned POLICY=openai:A -n crl; made >"$tmp/made"; has report-sft-samples && has crl-1-samples
 ok $? 'adapters no more: every sample is made again'
 
 # Settings that decide nothing of what is made: where things are, how the work fits the memory and the time,
 # leave to make it again.
-apart=' CONFIG RUN RUNS TASK_ROOT DEVICES MAX_TOKENS RECOMPUTE TRAINER_HOURS REFRESH BUDGET PRICE '
-"$BIN/quern-config" --table | while IFS='`' read -r _ name _; do
-    case $name in QUERN_*) break ;; '') continue ;; esac
+apart=' CONFIG RUN RUNS QUERN_TASKS DEVICES REFRESH BUDGET '
+"$BIN/quern-config" --table | sed '/^## Environment/,$d' | while IFS='`' read -r _ name _; do
+    [ -n "$name" ] || continue
     case "$tried $apart" in *" $name "*) ;; *) echo "$name" ;; esac
 done >"$tmp/out"
 [ ! -s "$tmp/out" ]; ok $? "no setting was left out here: $(tr '\n' ' ' <"$tmp/out")"
@@ -251,15 +253,12 @@ flags 'SFT: --lr expects a number' SFT='--lr much'
 flags 'SFT: --vocab is given twice' SFT='--vocab 400'
 flags 'CRL: --seed is given twice' CRL='--seed 3'
 flags 'SMALL_MODEL: heads must divide hidden' SMALL_MODEL='--hidden 128 --heads 3'
-flags 'EXEMPLARS: --rule expects one of' EXEMPLARS='--rule nonesuch'
-flags 'MAX_NEW=many: expected a whole number' MAX_NEW=many
-flags 'MAX_NEW: --max-new expects a value from 1 to' MAX_NEW=0
-flags 'CONTRASTIVE=many: expected a number' CONTRASTIVE=many
-flags 'WIDE=relu: expected the names of TASKS beside it' WIDE=relu
-flags 'WIDE=relu gelu: expected other tasks than those of TASKS' TASKS=gelu 'WIDE=relu gelu'
-flags 'WIDE=rleu: no task' TASKS=gelu WIDE=rleu
-flags 'WIDE_COPIES: --wide-copies expects a value from 1 to' WIDE_COPIES=0
-flags 'KEEP: --keep expects a value from 1 to' KEEP=0
+flags 'PROMPTS: --rule expects one of' PROMPTS='--rule nonesuch'
+flags 'PROMPTS: --copies expects a value from 1 to' PROMPTS='--copies 0'
+flags 'SELFSUP_PROMPTS: --copies expects a value from 1 to' SELFSUP_PROMPTS='--copies 0'
+flags 'SAMPLE: --max-new expects a value from 1 to' SAMPLE='--max-new 0'
+flags 'FILTER: --contrastive expects a number' FILTER='--contrastive many'
+flags 'COLLECT: --keep expects a value from 1 to' COLLECT='--keep 0'
 flags 'CRL: the shell: ' CRL="'"
 flags 'DEVICE=NVIDIA H200: no evaluator of DEVICES=sim:h100 has the class NVIDIA+H200' 'DEVICE=NVIDIA H200'
 flags 'CLASSES=NVIDIA+H200: no evaluator of DEVICES=sim:h100 has the class' CLASSES=NVIDIA+H200
@@ -295,7 +294,7 @@ ok $? 'no folder is one sentence'
 
 # ---- a folder of tasks, one with a blank in its name ----
 mkdir "$tmp/my tasks"; cp -r tasks/relu tasks/gelu "$tmp/my tasks"
-mine=("TASK_ROOT=$tmp/my tasks")
+mine=("QUERN_TASKS=$tmp/my tasks")
 rules tasks crl "${mine[@]}"; s=$?
 rules tasks -q crl "${mine[@]}" && [ $s = 0 ]; ok $? 'tasks elsewhere: nothing to do the next time'
 touch "$tmp/my tasks/relu/baseline.cu"; rules tasks -q crl "${mine[@]}"

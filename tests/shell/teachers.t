@@ -80,8 +80,8 @@ wrong '{"api": "openai", "model": "a/b"}' 'has a blank or a slash: give it a "na
 ok $? 'a teacher without trials asks for nothing'
 is 'a teacher without trials gives an artifact without samples' \
     "$("$BIN/quern-artifact" export no.qa | wc -l)" 0
-! "$BIN/quern-config" STAGE1=0 DEVICES=sim:h100 >out 2>&1 &&
-  grep -q 'STAGE1=0 is for POLICY=native:DIR or an endpoint' out
+! "$BIN/quern-config" TEACHERS=none DEVICES=sim:h100 >out 2>&1 &&
+  grep -q 'TEACHERS=none is for POLICY=native:DIR or an endpoint' out
 ok $? 'a small model needs stage 1'
 ! "$BIN/quern-config" BUDGET=5 DEVICES=sim:h100 >out 2>&1 &&
   grep -q "BUDGET=5: the budget '5': expected 30m" out

@@ -2,7 +2,7 @@
 # A run with TURNS=2: the verdict on an answer goes back, the second answers are judged and learned from, and
 # the figures of a round are by turn. TAP on stdout.
 . "$(dirname "$0")/pipeline.sh"
-sed -i 's/^TASKS .*/TASKS ?= relu/; s/^PLAIN .*/PLAIN ?= 1/; s/^ROUNDS .*/ROUNDS ?= 1/;
+sed -i 's/^TASKS .*/TASKS ?= relu/; /^PROMPTS /s/--plain 2/--plain 1/; s/^ROUNDS .*/ROUNDS ?= 1/;
     s/^SELFSUP_ROUNDS .*/SELFSUP_ROUNDS ?= 0/;
     s/^SFT .*/SFT ?= --plain-epochs 20 --epochs 2 --batch 4 --lr 8e-3/' "$tmp/tiny.mk"
 crl a TURNS=2; ok $? 'a run with two turns'

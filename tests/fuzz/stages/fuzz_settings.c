@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     Error err;
     if (!tasks) {
         if (paths_root(root, sizeof root, &err)) abort();
-        tasks = memory_printf("TASK_ROOT=%s/tasks", root);
+        tasks = memory_printf("QUERN_TASKS=%s/tasks", root);
     }
     put(data, size);
     if (fragment_read(FILE_PATH, root, take, NULL, &err) && !*err.text) abort();

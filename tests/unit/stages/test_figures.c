@@ -1,4 +1,4 @@
-/* The figures of a round: parts by kind of prompt and split, entropy, techniques, and the gap closed. */
+/* The figures of a round: parts by kind of prompt and split, entropy, and techniques. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,6 @@
 
 #include <cmocka.h>
 
-#include "stages/data/gap.h"
 #include "stages/data/round_figures.h"
 
 static float logprobs[4] = {-1, -2, -3, -4};
@@ -96,66 +95,12 @@ static void parts(void **state)
     assert_int_equal(f.technique[0], 1);                    /* vectors */
     assert_int_equal(f.technique[1], 1);                    /* shared memory */
     assert_int_equal(f.technique[ROUND_TECHNIQUES - 1], 1); /* two launches */
-    assert_int_equal(f.wide.samples, 0);
-    const TaskSet fewer = {.tasks = list, .n = 4}; /* u is a wide task */
+    const TaskSet fewer = {.tasks = list, .n = 4};          /* u is not counted */
     round_figures(&s, &fewer, &f);
     assert_int_equal(f.plain.samples, 2);
-    assert_int_equal(f.wide.samples, 1);
     assert_int_equal(f.correct, 1);
     round_figures(&s, NULL, &f);
     assert_int_equal(f.composition.samples + f.family.samples, 0);
-}
-
-static PoolItem kernel(const char *task, double score)
-{
-    return (PoolItem){.task = (char *)task, .score = score};
-}
-
-static void gaps(void **state)
-{
-    (void)state;
-    Sample items[] = {sample("t", 0, 2, ""), sample("u", 0, 1, ""), sample("v", 0, 5, ""),
-                      sample("w", 0, 9, ""), sample("u", 1, 9, "")};
-    const SampleSet s = {.items = items, .n = 5};
-    PoolItem low[] = {kernel("t", 1), kernel("u", 2), kernel("v", 5)},
-             high[] = {kernel("t", 4), kernel("t", 3), kernel("u", 8), kernel("v", 5.05),
-                       kernel("w", 9)};
-    const Pool teacher = {low, 3}, full = {high, 5};
-    Gap g;
-    /* t: half of it; u: log(1/2)/log(4) = -0.5; v: there is no gap; w: the teacher has none. */
-    gap_of_samples(&s, &teacher, &full, &g);
-    assert_int_equal(g.n, 2);
-    assert_true(near(g.closed.middle, 0));
-    assert_true(near(g.task[0].closed, 0.5) && near(g.task[1].closed, -0.5));
-    assert_true(g.closed.low < 0 && g.closed.high > 0);
-    gap_release(&g);
-    items[1].score = 8;
-    gap_of_samples(&s, &teacher, &full, &g);
-    assert_true(near(g.closed.middle, 0.75));
-    gap_release(&g);
-    /* A task with a tenth of the gap has a tenth of the weight. */
-    high[2].score = 2 * exp2(0.2);
-    items[1].score = 2;
-    gap_of_samples(&s, &teacher, &full, &g);
-    assert_true(near(g.closed.middle, 1 / 2.2));
-    gap_release(&g);
-    gap_of_samples(&s, &full, &full, &g);
-    assert_int_equal(g.n, 0);
-    assert_true(isnan(g.closed.middle));
-    gap_release(&g);
-}
-
-static void gap_of_a_pool(void **state)
-{
-    (void)state;
-    PoolItem low[] = {kernel("t", 1), kernel("u", 2)}, high[] = {kernel("t", 4), kernel("u", 8)},
-             run[] = {kernel("t", 1), kernel("u", 3), kernel("t", 4)};
-    const Pool teacher = {low, 2}, full = {high, 2}, pool = {run, 3};
-    Gap g;
-    gap_of_pool(&pool, &teacher, &full, &g);
-    assert_int_equal(g.n, 2);
-    assert_true(near(g.closed.middle, (2 + log2(1.5)) / 4));
-    gap_release(&g);
 }
 
 /* The interval of the best of 8 holds its value and is a point where all scores are equal. */
@@ -182,7 +127,7 @@ static void intervals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(best_of), cmocka_unit_test(parts),
-                                       cmocka_unit_test(gaps), cmocka_unit_test(gap_of_a_pool),
+
                                        cmocka_unit_test(intervals)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

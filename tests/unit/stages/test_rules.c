@@ -55,8 +55,8 @@ static void a_round(void **state)
     assert_non_null(strstr(
         text, "\n\ncrl-3-prompts: runs/x/crl/3/prompts.qa\n"
               "runs/x/crl/3/prompts.qa: runs/x/crl/2/pool.qa runs/x/cfg/crl runs/x/cfg/tasks\n"
-              "\t$(run) $(B)/quern-prompt --output $@ --pool runs/x/crl/2/pool.qa $(tasks) "
-              "--stage crl-3 --groups $(GROUPS) --plain $(PLAIN) $(EXEMPLARS) --rule $(RULE) "
+              "\t$(run) $(B)/$(prompt) --output $@ --pool runs/x/crl/2/pool.qa $(tasks) "
+              "--stage crl-3 $(crl_prompts) --rule $(RULE) "
               "--style $(STYLE) $(facts) --seed $(SEED)\n\ncrl-3-samples: "));
     assert_non_null(strstr(text, "\nruns/x/crl/3/samples.qa: runs/x/crl/3/prompts.qa "
                                  "runs/x/crl/2/model/manifest.qa runs/x/cfg/crl\n"));
@@ -88,9 +88,8 @@ static int by_bytes(const void *a, const void *b)
 static void one_rule_a_file(void **state)
 {
     (void)state;
-    static const char *const more[] = {"TURNS=3",         "UPDATE=none",     "UPDATE=template",
-                                       "UPDATE=sft",      "HELDOUT_EVERY=1", "STYLE=full",
-                                       "POLICY=openai:M", "JUDGE=openai:J"};
+    static const char *const more[] = {"TURNS=3", "UPDATE=none", "STYLE=full", "POLICY=openai:M",
+                                       "JUDGE=openai:J"};
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
         enum { MAX = 400 };
         char *text = printed((const char *const[]){"PROFILE=smoke", "ROUNDS=4", more[i]}, 3), *save,

@@ -130,19 +130,19 @@ static void order_of_sources(void **state)
 {
     (void)state;
     Settings s;
-    write_file("own.mk", "ROUNDS = 5\nSEED = 6\nKEEP = 7\nRUN ?= own\n");
+    write_file("own.mk", "ROUNDS = 5\nSEED = 6\nGPUS = 7\nRUN ?= own\n");
     setenv("SEED", "3", 1);
-    setenv("KEEP", "4", 1);
+    setenv("GPUS", "4", 1);
     resolve((const char *const[]){"CONFIG=own.mk", "ROUNDS= 2 "}, 2, &s);
     is(&s, SETTING_ROUNDS, "2", "the command line");
     is(&s, SETTING_SEED, "3", "the environment");
-    is(&s, SETTING_KEEP, "7", "own.mk:3");
+    is(&s, SETTING_GPUS, "7", "own.mk:3");
     is(&s, SETTING_RUN, "own", "own.mk:4");
     is(&s, SETTING_POLICY, "small", "the default");
-    assert_non_null(strstr(s.value[SETTING_GROUPS].origin, "configs/default.mk:"));
+    assert_non_null(strstr(s.value[SETTING_PROMPTS].origin, "configs/default.mk:"));
     settings_release(&s);
     unsetenv("SEED");
-    unsetenv("KEEP");
+    unsetenv("GPUS");
 }
 
 static void refuses_words(const char *word, ErrorCode code, const char *sentence)
@@ -197,16 +197,16 @@ static void stamps_hold_each_setting(void **state)
     Buffer b;
     buffer_init(&b, 1 << 20);
     write_file("config.json", "{}");
-    resolve((const char *const[]){"PROFILE=smoke", "POLICY=native:.", "LORA=8", "RSLORA=1",
+    resolve((const char *const[]){"PROFILE=smoke", "POLICY=native:.", "LORA=8",
                                   "TRAINER=it's  $x # y", "ENGINE=cuda:1", "GPUS=2",
-                                  "MAX_TOKENS=64", "SEED=7"},
-            9, &s);
+                                  "TRAINING=--rslora --max-tokens 64 --lora-alpha=3", "SEED=7"},
+            8, &s);
     settings_print(&s, &b);
     assert_non_null(strstr(b.data, "\noverride TRAINER := it's  $$x $(hash) y\n"));
     assert_non_null(strstr(b.data, "\noverride base := --base .\n"));
     assert_non_null(strstr(b.data,
                            "\noverride training := --engine cuda:1 --gpus 2 --lora 8 "
-                           "--lora-alpha 32 --rslora --trainer 'it'\\''s  $$x $(hash) y'\n"));
+                           "--rslora --lora-alpha=3 --trainer 'it'\\''s  $$x $(hash) y'\n"));
     assert_non_null(strstr(b.data, "\noverride memory := --max-tokens 64\n"));
     assert_non_null(strstr(b.data, "--trainer 'it'\\''s $$x $(hash) y' SEED=7 "));
     for (SettingId i = 0; i < SETTING_COUNT; i++)

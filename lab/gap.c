@@ -1,5 +1,5 @@
 /* Tasks are in the order of the pool of the whole grammar. */
-#include "stages/data/gap.h"
+#include "lab/gap.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,0 +1,35 @@
+/* Which designs are withheld, and of which tasks. */
+#include "lab/withhold.h"
+
+#include <string.h>
+
+#include "base/random.h"
+
+static const char designs[] =
+    "vector=2 vector=4 vector=8 way=registers way=turns way=online way=moments passes=online "
+    "passes=moments keep=registers fusion=all matmul_bias_relu/launches=1";
+
+int withhold_task(const Task *task)
+{
+    return !task->heldout && random_hash(task->name, strlen(task->name)) % 2;
+}
+
+int withhold_write(const TaskSet *tasks, Buffer *out)
+{
+    int n = 0;
+    for (int i = 0; i < tasks->n; i++) {
+        if (!withhold_task(tasks->tasks[i])) continue;
+        buffer_printf(out, "%s %s\n", tasks->tasks[i]->name, designs);
+        n++;
+    }
+    return n;
+}
+
+int withhold_names(const TaskSet *tasks, Buffer *out)
+{
+    int n = 0;
+    for (int i = 0; i < tasks->n; i++)
+        if (withhold_task(tasks->tasks[i]))
+            buffer_printf(out, "%s%s", n++ ? "," : "", tasks->tasks[i]->name);
+    return n;
+}
