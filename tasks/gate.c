@@ -289,17 +289,17 @@ static int perturb_inputs(const GateCase *c, const GraphKept *kept, unsigned cha
 static size_t position(const GateCase *c, const TaskTensor *x, size_t n)
 {
     const Task *t = c->task;
-    return task_turns(t, x) ? n / (size_t)c->of.workload->axis[t->turns] : 0;
+    return task_rotates(t, x) ? n / (size_t)c->of.workload->axis[t->rotates] : 0;
 }
 
 /* A GPU evaluator rotates the timed contents along the axis "turns", and the expected outputs with
  * them. Checks that the reference agrees with that. */
-static int turns(const GateCase *c, GateResult *r, Error *err)
+static int rotates(const GateCase *c, GateResult *r, Error *err)
 {
     const Task *t = c->task;
     double *after[TASK_MAX_TENSORS];
     int rc = 0;
-    if (t->turns < 0 || c->of.workload->axis[t->turns] < 2) return 0;
+    if (t->rotates < 0 || c->of.workload->axis[t->rotates] < 2) return 0;
     outputs_alloc(c, after);
     GateCase o = *c;
     for (int i = 0; i < t->n_inputs; i++) {
@@ -324,7 +324,7 @@ static int turns(const GateCase *c, GateResult *r, Error *err)
         snprintf(what, sizeof what,
                  "\"turns\" says %s, but with the inputs turned by one %zu of %zu elements of %s "
                  "are not the turned ones",
-                 t->axis_name[t->turns], bad, c->out_n[i], t->outputs[i].name);
+                 t->axis_name[t->rotates], bad, c->out_n[i], t->outputs[i].name);
         if (bad) refuse(c, r, what), r->rotated = 1;
     }
     outputs_free(c, after);
@@ -448,7 +448,7 @@ static int judge_scale(Gated *g, int last, GateFound *f, Error *err)
     int first = c->of.scale == scales[0];
     if (repeatable(c, g->kept, &f->hard, err)) return -1;
     if (f->hard.refused) return 0;
-    if (turns(c, &f->hard, err)) return -1;
+    if (rotates(c, &f->hard, err)) return -1;
     if (f->hard.refused) return 0;
     if (!f->soft.refused && null_models(c, 1, &f->soft, err)) return -1;
     if (first) f->null = f->soft;

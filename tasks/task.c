@@ -53,15 +53,15 @@ static int read_tolerance(Task *t, const json_t *root, const char *file, Error *
 }
 
 /* Reads "turns": the axis along which contents can be rotated, the first dimension of every output. */
-static int read_turns(Task *t, const json_t *root, const char *file, Error *err)
+static int read_rotates(Task *t, const json_t *root, const char *file, Error *err)
 {
-    t->turns = -1;
+    t->rotates = -1;
     if (!json_object_get(root, "turns")) return 0;
     const char *axis = json_need_text(root, "turns", file, err);
     if (!axis) return -1;
     for (int i = 0; i < t->n_axes; i++)
-        if (!strcmp(t->axis_name[i], axis)) t->turns = i;
-    if (t->turns < 0)
+        if (!strcmp(t->axis_name[i], axis)) t->rotates = i;
+    if (t->rotates < 0)
         return error_set(err, ERROR_CORRUPT, "%s: turns: \"%s\" is no axis", file, axis);
     for (int i = 0; i < t->n_outputs; i++)
         if (!t->outputs[i].rank || strcmp(t->outputs[i].shape[0], axis))
@@ -88,7 +88,7 @@ static int read_extremes(Task *t, const json_t *root, const char *file, Error *e
         if (k < 0) return -1;
         t->special |= 1u << k;
     }
-    if (read_turns(t, root, file, err)) return -1;
+    if (read_rotates(t, root, file, err)) return -1;
     if (!json_object_get(root, "exact")) return 0;
     const char *exact = json_need_text(root, "exact", file, err);
     if (!exact) return -1;
@@ -452,9 +452,9 @@ int task_lookup(void *task_scope, const char *name, size_t len, int64_t *value)
     return -1;
 }
 
-int task_turns(const Task *t, const TaskTensor *x)
+int task_rotates(const Task *t, const TaskTensor *x)
 {
-    return t->turns >= 0 && x->rank && !strcmp(x->shape[0], t->axis_name[t->turns]);
+    return t->rotates >= 0 && x->rank && !strcmp(x->shape[0], t->axis_name[t->rotates]);
 }
 
 int task_shape(const Task *t, const Workload *w, const TaskTensor *x, int64_t shape[TASK_MAX_RANK],

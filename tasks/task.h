@@ -114,7 +114,7 @@ typedef struct {
     double atol[DTYPES], rtol[DTYPES]; /* by Dtype; -1: none given */
     char *terms;      /* expression: atol is per term of the longest sum; NULL: 1 */
     unsigned special; /* SPECIAL_... */
-    int turns;        /* axis: see "turns" above; -1: none */
+    int rotates;      /* axis: see "turns" above; -1: none */
     enum {
         POSITIONS_UNKNOWN,
         POSITIONS_INDEPENDENT,
@@ -169,8 +169,8 @@ typedef struct {
 int task_lookup(void *task_scope, const char *name, size_t len, int64_t *value);
 int task_shape(const Task *t, const Workload *w, const TaskTensor *x, int64_t shape[TASK_MAX_RANK],
                Error *err);
-/* Is the tensor's first dimension the axis `turns`? */
-int task_turns(const Task *t, const TaskTensor *x);
+/* Is the tensor's first dimension the axis of "turns"? */
+int task_rotates(const Task *t, const TaskTensor *x);
 int task_elements(const Task *t, const Workload *w, const TaskTensor *x, size_t *n, Error *err);
 /* The bounds of an integer draw, both included. An error: they are too close for distinct integers. */
 int task_integers(const Task *t, const Workload *w, const TaskTensor *x, int64_t *low,

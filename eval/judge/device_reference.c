@@ -59,7 +59,7 @@ static char *narrow(const Task *t, Task *out, Error *err)
     Buffer b;
     char prefix[32] = "narrow";
     *out = *t;
-    out->turns = -1;
+    out->rotates = -1;
     out->inputs = memory_array((size_t)t->n_inputs, sizeof *out->inputs);
     memcpy(out->inputs, t->inputs, (size_t)t->n_inputs * sizeof *out->inputs);
     out->outputs = widened(t->outputs, t->n_outputs);

@@ -233,7 +233,7 @@ static int compare_shortened(Judgement *j)
     if (!rc && too_long)
         verdict_pass(&j->verdict,
                      "no outputs of the timed sizes are compared, with few %s either: too long",
-                     j->task->axis_name[j->task->turns]);
+                     j->task->axis_name[j->task->rotates]);
     return rc;
 }
 

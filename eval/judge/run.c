@@ -71,8 +71,8 @@ static int allocate(Run *r, const Run *owner, Error *err)
 static size_t position_bytes(const Run *r, const TaskTensor *x, size_t bytes)
 {
     const Task *t = r->loaded->task;
-    if (!task_turns(t, x)) return 0;
-    return bytes / (size_t)r->test->workload->axis[t->turns];
+    if (!task_rotates(t, x)) return 0;
+    return bytes / (size_t)r->test->workload->axis[t->rotates];
 }
 
 /* The step of a rotation in positions: it moves every tensor by whole words of ROTATION_BYTES. */
@@ -100,12 +100,12 @@ static size_t rotated_elements(const Run *r, const TaskTensor *x, size_t n)
 int64_t run_rotations(const Run *r)
 {
     const Task *t = r->loaded->task;
-    if (t->turns < 0 || !r->loaded->ops->golden) return 0;
+    if (t->rotates < 0 || !r->loaded->ops->golden) return 0;
     for (int i = 0; i < t->n_inputs; i++)
         if (r->test->input_bytes[i] % ROTATION_BYTES) return 0;
     for (int i = 0; i < t->n_outputs; i++)
         if (r->test->output_bytes[i] % ROTATION_BYTES) return 0;
-    return r->test->workload->axis[t->turns] / rotation_step(r);
+    return r->test->workload->axis[t->rotates] / rotation_step(r);
 }
 
 static int fill_input(Run *r, int i, Error *err)

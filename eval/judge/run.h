@@ -13,7 +13,7 @@
 typedef struct {
     Loaded *loaded;
     const Case *test;
-    int64_t rotation; /* positions by which the test's contents are rotated along Task.turns */
+    int64_t rotation; /* positions by which the test's contents are rotated along Task.rotates */
     char where[200];  /* "check rows=7 cols=33, input scale 8" */
     PlanMemory memory;
     /* Allocated so far. The buffers are those of the plan, then the slots of its op lines. */

@@ -72,7 +72,7 @@ static int rotation_holds(const Derivation *v, const Sizes *s, int axis)
 }
 
 /* unproven: the first that the shapes allow. */
-static int find_turns(const Derivation *v, const Sizes *s, int unproven)
+static int find_rotates(const Derivation *v, const Sizes *s, int unproven)
 {
     for (int axis = 0; axis < v->draft.n_axes; axis++) {
         int all = s->at[axis] > 1;
@@ -121,9 +121,9 @@ static const Sizes *early_check(const Description *d)
     return s;
 }
 
-void algebra_turns(const Derivation *v, Description *d)
+void algebra_rotates(const Derivation *v, Description *d)
 {
-    d->turns = find_turns(v, early_check(d), 0);
+    d->rotates = find_rotates(v, early_check(d), 0);
 }
 
 int algebra_extremes(const Derivation *v, Description *d, Error *err)
@@ -131,7 +131,7 @@ int algebra_extremes(const Derivation *v, Description *d, Error *err)
     const Sizes *s = early_check(d);
     GraphBound *b;
     if (!s || derivation_bind(v, s, &b, err)) return -1;
-    d->turns = find_turns(v, s, sizes_flops(b) > UNPROVEN_FLOPS);
+    d->rotates = find_rotates(v, s, sizes_flops(b) > UNPROVEN_FLOPS);
     int node = exact_node(v, b);
     if (node >= 0) d->exact = derivation_expression(v, call_terms, &node);
     graph_bound_free(b);

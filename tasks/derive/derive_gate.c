@@ -95,7 +95,7 @@ int gate_described_sizes(const Derivation *v, Description *d, const Sizes *wide,
     Told told = {.reason = ""};
     int rc = gate_described(v, d, wide, cautious, &told, err);
     if (rc == 1) {
-        algebra_turns(v, d);
+        algebra_rotates(v, d);
         rc = gate_described(v, d, wide, cautious, &told, err);
     }
     if (rc) return -1;

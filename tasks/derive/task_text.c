@@ -267,7 +267,7 @@ char *description_text(const Derivation *v, const Description *d)
     put_tensors(&b, v->outputs, v->draft.n_outputs, 0);
     put_texts(&b, "graph", v->lines, v->draft.n_lines);
     put_tolerance(&b, v, d);
-    if (d->turns) put_field(&b, "turns", json_string(v->axes[d->turns - 1].name));
+    if (d->rotates) put_field(&b, "turns", json_string(v->axes[d->rotates - 1].name));
     if (d->exact) put_field(&b, "exact", json_string(d->exact));
     buffer_puts(&b, "  \"workloads\": [");
     for (int i = 0; i < d->n; i++) {

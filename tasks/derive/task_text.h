@@ -16,7 +16,7 @@ typedef struct {
     int n;
     double rtol[DTYPES];
     int blunt;        /* a tolerance that holds would tell little */
-    int turns;        /* 1 + the axis; 0: none */
+    int rotates;      /* 1 + the axis of "turns"; 0: none */
     char *exact;      /* expression; NULL: none */
     char *degenerate; /* the reason; NULL: it is not */
 } Description;

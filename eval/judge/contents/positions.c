@@ -26,7 +26,7 @@ typedef struct {
 
 static int64_t positions_of(const Task *t, const Workload *w)
 {
-    return w->axis[t->turns];
+    return w->axis[t->rotates];
 }
 
 static const Workload *cheapest_check(const Task *t)
@@ -47,7 +47,7 @@ static const Workload *cheapest_check(const Task *t)
 
 static size_t elements_of_position(const Trial *r, const TaskTensor *x, size_t n)
 {
-    return task_turns(r->task, x) ? n / (size_t)positions_of(r->task, r->all) : 0;
+    return task_rotates(r->task, x) ? n / (size_t)positions_of(r->task, r->all) : 0;
 }
 
 /* Fills in all but the outputs' values. */
@@ -131,7 +131,7 @@ static int try_all(Trial *r)
     Error ignored;
     int64_t all = positions_of(r->task, r->all);
     r->few = *r->all;
-    r->few.axis[r->task->turns] = all > 2 ? 2 : 1;
+    r->few.axis[r->task->rotates] = all > 2 ? 2 : 1;
     if (trial_open(r, &ignored) ||
         task_reference(r->task, r->all, (const double *const *)r->in, r->out, &ignored))
         return 0;

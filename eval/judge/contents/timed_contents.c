@@ -114,7 +114,7 @@ void timed_contents_free(TimedContents *c)
 /* Positions of the outputs can be computed alone. */
 static int has_positions(Task *t)
 {
-    return shortened_has_axis(t) && task_turns(t, &t->outputs[0]) && positions_independent(t);
+    return shortened_has_axis(t) && task_rotates(t, &t->outputs[0]) && positions_independent(t);
 }
 
 /* Costly: a single position is worth keeping. */
@@ -122,8 +122,8 @@ static int64_t max_positions(Task *t, const Workload *w, int *costly)
 {
     double bytes, flops;
     *costly = 0;
-    if (t->turns < 0 || task_cost(t, w, &bytes, &flops, NULL)) return 0;
-    double all = (double)w->axis[t->turns], each = fmax(bytes, flops) / all;
+    if (t->rotates < 0 || task_cost(t, w, &bytes, &flops, NULL)) return 0;
+    double all = (double)w->axis[t->rotates], each = fmax(bytes, flops) / all;
     if (bytes / all > reference_max || flops / all > costly_max || !has_positions(t)) return 0;
     *costly = each > reference_max;
     if (*costly) return 2;
@@ -154,7 +154,7 @@ int timed_is_compared(Task *t, const Workload *w)
 
 const char *timed_unit(Task *t, const Workload *w)
 {
-    return t->turns < 0 || is_whole(t, w) ? "elements" : t->axis_name[t->turns];
+    return t->rotates < 0 || is_whole(t, w) ? "elements" : t->axis_name[t->rotates];
 }
 
 typedef struct {
@@ -229,7 +229,7 @@ static int gather_input(TimedContents *c, Gathered *g, int i, Error *err)
     const Task *t = c->test.task;
     size_t all = c->test.input_bytes[i], size = element_size(c, i);
     Dtype dtype = t->inputs[i].dtype;
-    if (!g->at || !task_turns(t, &t->inputs[i])) {
+    if (!g->at || !task_rotates(t, &t->inputs[i])) {
         if (c->is_wide[i]) return 0;
         if (draw_range(c, i, 0, all, err)) return -1;
         if (!c->wide[i]) c->wide[i] = cases_tensor(all / size, sizeof(double));
@@ -237,7 +237,7 @@ static int gather_input(TimedContents *c, Gathered *g, int i, Error *err)
         dtype_to_double(dtype, c->data[i], c->wide[i], all / size);
         return 0;
     }
-    size_t each = all / (size_t)c->test.workload->axis[t->turns];
+    size_t each = all / (size_t)c->test.workload->axis[t->rotates];
     g->in[i] = memory_array((size_t)g->n * (each / size), sizeof(double));
     for (int64_t k = 0; k < g->n; k++) {
         if (draw_range(c, i, (size_t)g->at[k] * each, each, err)) return -1;
@@ -273,7 +273,7 @@ static int compare_output(const TimedContents *c, const TimedOutputs *r, const G
     const Task *t = r->task;
     Dtype dtype = t->outputs[i].dtype;
     size_t size = dtype_size(dtype),
-           each = c->test.output_bytes[i] / (size_t)c->test.workload->axis[t->turns],
+           each = c->test.output_bytes[i] / (size_t)c->test.workload->axis[t->rotates],
            elements = (size_t)g->n * (each / size);
     unsigned char *got = memory_array(elements, size);
     double share = shortened_share((double)elements, (double)(c->test.output_bytes[i] / size));
@@ -288,7 +288,7 @@ static int compare_output(const TimedContents *c, const TimedOutputs *r, const G
     with.by.atol *= share;
     if (!rc && task_compare(&with, got, g->out[i], &message)) {
         fault_set(f, OUTCOME_WRONG_RESULT, 0, "%s, %lld of %s from %lld to %lld gathered: %s",
-                  r->where, (long long)g->n, t->axis_name[t->turns], (long long)g->at[0],
+                  r->where, (long long)g->n, t->axis_name[t->rotates], (long long)g->at[0],
                   (long long)g->at[g->n - 1], message.text);
         rc = 1;
     }
@@ -348,7 +348,7 @@ static int compare_gathered(TimedContents *c, const TimedOutputs *r, Gathered *g
         rc = expect_gathered(c, t, g, &f->error);
     if (costly) forget_wide(c);
     for (int i = 0; i < t->n_outputs && !rc; i++)
-        if (r->comparable[i] && task_turns(t, &t->outputs[i])) rc = compare_output(c, r, g, i, f);
+        if (r->comparable[i] && task_rotates(t, &t->outputs[i])) rc = compare_output(c, r, g, i, f);
     if (costly) {
         swap_kept(c, g);
         c->n_kept = rc < 0 ? 0 : g->n;
@@ -432,7 +432,7 @@ void timed_forget_whole(TimedContents *c)
 int timed_compares_all(const Task *t, const unsigned char *comparable)
 {
     for (int i = 0; i < t->n_outputs; i++)
-        if (!comparable[i] || (t->turns >= 0 && !task_turns(t, &t->outputs[i]))) return 0;
+        if (!comparable[i] || (t->rotates >= 0 && !task_rotates(t, &t->outputs[i]))) return 0;
     return 1;
 }
 
@@ -447,9 +447,9 @@ int timed_compare(TimedContents *c, const TimedOutputs *r, int64_t *positions, F
     if (!limit || (costly && !c->shared) || !r->comparable[0]) return 0;
     Span *spans = memory_array(RUNS, sizeof *spans);
     Gathered g = {.w = *w, .at = memory_array((size_t)limit, sizeof *g.at)};
-    int n = find_spans(r, c->test.output_bytes[0] / (size_t)w->axis[t->turns], spans);
+    int n = find_spans(r, c->test.output_bytes[0] / (size_t)w->axis[t->rotates], spans);
     g.n = choose(spans, n, limit, c->test.seed, g.at);
-    g.w.axis[t->turns] = g.n;
+    g.w.axis[t->rotates] = g.n;
     int rc = g.n ? compare_gathered(c, r, &g, costly, f) : 0;
     if (!rc) *positions = g.n;
     free(spans);
