@@ -168,30 +168,38 @@ static int takes_over(const Chain *k, const Value *v, int over)
            op_elements(&from->tensor) == op_elements(&v->tensor);
 }
 
+static int add_results(Chain *k, const OpCall *s, int over)
+{
+    for (int r = 0; r < s->n_results; r++) {
+        Value *v = new_value(k, &s->result[r]);
+        if (!v) return -1;
+        if (!takes_over(k, v, over)) continue;
+        memcpy(v->name, k->value[over].name, sizeof v->name);
+        v->data = k->value[over].own ? k->value[over].data : NULL;
+    }
+    return 0;
+}
+
+static int add_flops(Chain *k, const OpCall *s)
+{
+    double flops;
+    if (op_flops(s, &flops, k->err)) return -1;
+    k->flops += flops;
+    return 0;
+}
+
 static int run_step(Chain *k, const Op *op, int over, int n, const ChainArg *args)
 {
-    int first = k->n, rc;
-    double flops;
+    int first = k->n;
     if (k->failed) return -1;
     OpCall *s = memory_alloc(sizeof *s);
     op_call_init(s, op);
-    rc = bind(k, s, n, args);
-    for (int r = 0; r < s->n_results && !rc; r++) {
-        Value *v = new_value(k, &s->result[r]);
-        if (!v) {
-            rc = -1;
-        } else if (takes_over(k, v, over)) {
-            memcpy(v->name, k->value[over].name, sizeof v->name);
-            v->data = k->value[over].own ? k->value[over].data : NULL;
-        }
-    }
-    if (!rc && k->purpose == REFERENCE) rc = run_reference(k, s, n, args, first);
-    if (!rc && k->purpose == PLAIN) rc = run_plain(k, s, n, args, first);
-    if (!rc && k->purpose == COST && !(rc = op_flops(s, &flops, k->err))) k->flops += flops;
+    k->failed = bind(k, s, n, args) || add_results(k, s, over) ||
+                (k->purpose == REFERENCE && run_reference(k, s, n, args, first)) ||
+                (k->purpose == PLAIN && run_plain(k, s, n, args, first)) ||
+                (k->purpose == COST && add_flops(k, s));
     free(s);
-    if (!rc) return first;
-    k->failed = 1;
-    return -1;
+    return k->failed ? -1 : first;
 }
 
 int chain_step(Chain *k, const Op *op, int n, const ChainArg *args)

@@ -66,23 +66,35 @@ static double *draw(const Task *t, const Workload *w, int i, uint64_t seed, Erro
     return NULL;
 }
 
+/* Fills in[] and out[]. */
+static int compute(Task *t, const Workload *w, uint64_t seed, double **in, double **out, Error *err)
+{
+    for (int i = 0; i < t->n_inputs; i++)
+        if (!(in[i] = draw(t, w, i, seed, err))) return -1;
+    for (int i = 0; i < t->n_outputs; i++) {
+        size_t n;
+        if (task_elements(t, w, &t->outputs[i], &n, err)) return -1;
+        out[i] = memory_array(n, sizeof **out);
+    }
+    return task_reference(t, w, (const double *const *)in, out, err);
+}
+
+static int write_arrays(const Task *t, const Workload *w, double **in, double **out,
+                        const char *dir, Error *err)
+{
+    if (file_mkdirs(dir, err)) return -1;
+    for (int i = 0; i < t->n_inputs; i++)
+        if (write_array(t, w, &t->inputs[i], in[i], dir, err)) return -1;
+    for (int i = 0; i < t->n_outputs; i++)
+        if (write_array(t, w, &t->outputs[i], out[i], dir, err)) return -1;
+    return 0;
+}
+
 static int write_workload(Task *t, const Workload *w, uint64_t seed, const char *dir, Error *err)
 {
     double **in = memory_array((size_t)t->n_inputs + 1, sizeof *in),
            **out = memory_array((size_t)t->n_outputs + 1, sizeof *out);
-    int rc = file_mkdirs(dir, err);
-    for (int i = 0; i < t->n_inputs && !rc; i++) {
-        in[i] = draw(t, w, i, seed, err);
-        rc = in[i] ? write_array(t, w, &t->inputs[i], in[i], dir, err) : -1;
-    }
-    for (int i = 0; i < t->n_outputs && !rc; i++) {
-        size_t n;
-        rc = task_elements(t, w, &t->outputs[i], &n, err);
-        if (!rc) out[i] = memory_array(n, sizeof **out);
-    }
-    if (!rc) rc = task_reference(t, w, (const double *const *)in, out, err);
-    for (int i = 0; i < t->n_outputs && !rc; i++)
-        rc = write_array(t, w, &t->outputs[i], out[i], dir, err);
+    int rc = compute(t, w, seed, in, out, err) || write_arrays(t, w, in, out, dir, err) ? -1 : 0;
     for (int i = 0; i < t->n_inputs; i++) free(in[i]);
     for (int i = 0; i < t->n_outputs; i++) free(out[i]);
     free(in);

@@ -95,26 +95,32 @@ static int compare(Check *c, const char *name, const OpTensor *got, Error *err)
     return error_set(err, ERROR_INVALID, "Quern infers %s where PyTorch has %s", a, b);
 }
 
-static int check_line(Check *c, const Line *line, Error *err)
+static int check_call(Check *c, const char *text, OpCall *call, Error *err)
 {
     OpLine l;
-    OpCall *call = memory_alloc(sizeof *call);
     OpScope scope = {c, axis, tensor};
     int id[OP_MAX_TENSORS];
-    int rc = op_line_parse(line->text, strlen(line->text), &l, err) ||
-             op_line_call(&l, &scope, call, id, err);
-    for (int i = 0; i < l.n_results && !rc; i++) {
+    if (op_line_parse(text, strlen(text), &l, err) || op_line_call(&l, &scope, call, id, err))
+        return -1;
+    for (int i = 0; i < l.n_results; i++) {
         char name[GRAPH_NAME];
         snprintf(name, sizeof name, "%.*s", (int)l.result[i].len, l.result[i].p);
         int of = (call->op->flags & OP_IN_PLACE) && !i ? 0 : call->view_of[i];
         int input = of >= 0 && call->n_tensors ? c->value[id[of]].input : -1;
-        rc = compare(c, name, &call->result[i], err);
-        if (!rc && (call->op->flags & OP_IN_PLACE) && input >= 0)
-            rc = error_set(err, ERROR_UNSUPPORTED,
-                           "it writes to the module's input or parameter %.80s",
-                           c->p->inputs[input].name);
-        if (!rc) add(c, name, &call->result[i], input);
+        if (compare(c, name, &call->result[i], err)) return -1;
+        if ((call->op->flags & OP_IN_PLACE) && input >= 0)
+            return error_set(err, ERROR_UNSUPPORTED,
+                             "it writes to the module's input or parameter %.80s",
+                             c->p->inputs[input].name);
+        add(c, name, &call->result[i], input);
     }
+    return 0;
+}
+
+static int check_line(Check *c, const Line *line, Error *err)
+{
+    OpCall *call = memory_alloc(sizeof *call);
+    int rc = check_call(c, line->text, call, err);
     if (rc) {
         char place[PROGRAM_PLACE];
         program_place(line->node, place, sizeof place);
@@ -123,7 +129,7 @@ static int check_line(Check *c, const Line *line, Error *err)
                      target ? target + strlen("torch.ops.") : "a constant");
     }
     free(call);
-    return rc ? -1 : 0;
+    return rc;
 }
 
 int lines_check(Program *p, const Lines *l, Error *err)
