@@ -154,43 +154,48 @@ static int describe_linear(const OpCall *c, Product *p, Error *err)
 /* ---- einsum ---- */
 
 /* An equation's ellipsis stands for the dimensions that no letter names, here for digits: the last one
- * is '9' in each operand. `rank`: of the operand; below 0 of the result, with -rank - 1 digits. */
-static int ellipsis(const char **at, int rank, const char *begin, const char *end, char *out,
-                    int *n, Error *err)
+ * is '9' in each operand. rank: of the operand; below 0 of the result, with -rank - 1 digits. */
+typedef struct {
+    const char *begin, *end; /* of the equation from the operand on */
+    int rank;
+} Term;
+
+static int ellipsis(const Term *t, const char *at, char *out, Error *err)
 {
-    int digits = rank < 0 ? -rank - 1 : rank;
-    if (end - *at < 3 || strncmp(*at, "...", 3) || strpbrk(out, "0123456789"))
+    int digits = t->rank < 0 ? -t->rank - 1 : t->rank;
+    size_t n = strlen(out);
+    if (t->end - at < 3 || strncmp(at, "...", 3) || strpbrk(out, "0123456789"))
         return error_set(err, ERROR_INVALID, "equation: a dot that is no ellipsis");
-    for (const char *p = begin; rank >= 0 && p < end && *p != ','; p++)
+    for (const char *p = t->begin; t->rank >= 0 && p < t->end && *p != ','; p++)
         digits -= *p != ' ' && *p != '.';
-    if (digits < 0 || digits + *n > OP_MAX_RANK)
+    if (digits < 0 || digits + (int)n > OP_MAX_RANK)
         return error_set(err, ERROR_INVALID, "equation: the ellipsis has no dimension");
-    for (int d = 0; d < digits; d++) out[(*n)++] = (char)('9' - digits + 1 + d);
-    out[*n] = 0;
-    *at += 2;
+    for (int d = 0; d < digits; d++) out[n++] = (char)('9' - digits + 1 + d);
+    out[n] = 0;
     return 0;
 }
 
 /* The letters of one operand or of the result. Spaces do not count. */
 static int term(const char **at, const char *end, int rank, char *out, Error *err)
 {
-    int n = 0;
-    const char *begin = *at;
+    const Term t = {*at, end, rank};
     *out = 0;
     for (; *at < end && **at != ','; (*at)++) {
         char l = **at;
         if (l == ' ') continue;
         if (l == '.') {
-            if (ellipsis(at, rank, begin, end, out, &n, err)) return -1;
+            if (ellipsis(&t, *at, out, err)) return -1;
+            *at += 2;
             continue;
         }
         if (!((l >= 'a' && l <= 'z') || (l >= 'A' && l <= 'Z')))
             return error_set(err, ERROR_INVALID, "equation: expected a letter, found '%c'", l);
+        size_t n = strlen(out);
         if (n == OP_MAX_RANK)
             return error_set(err, ERROR_LIMIT, "equation: more than %d letters in an operand",
                              OP_MAX_RANK);
-        out[n++] = l;
-        out[n] = 0;
+        out[n] = l;
+        out[n + 1] = 0;
     }
     return 0;
 }

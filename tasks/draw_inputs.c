@@ -26,8 +26,8 @@ typedef struct {
     Variant variant;
     double scale;
     unsigned special;
-    double limit;      /* VARIANT_INTEGERS: the largest value */
-    int64_t low, high; /* DRAW_INTEGER */
+    double limit;          /* VARIANT_INTEGERS: the largest value */
+    IntegerBounds integer; /* DRAW_INTEGER */
     int64_t length,
         inner; /* of the dimension of distinct integers, and elements below it; 0: none */
 } Recipe;
@@ -87,7 +87,8 @@ static inline double draw_plain(Random *r, const Recipe *m, double scale)
     case DRAW_MIXED: return (x->mean + x->std * draw_mixed(r)) * scale;
     case DRAW_INTEGER: break;
     }
-    return (double)(m->low + (int64_t)random_below(r, (uint64_t)(m->high - m->low) + 1));
+    return (double)(m->integer.low +
+                    (int64_t)random_below(r, (uint64_t)(m->integer.high - m->integer.low) + 1));
 }
 
 static inline double draw_needle(Random *r, const Recipe *m)
@@ -261,12 +262,12 @@ static void fill_distinct(const Recipe *m, char *dst, size_t from, size_t n)
 {
     const uint64_t key = m->seed ^ m->stream;
     size_t size = dtype_size(m->x->dtype), inner = (size_t)m->inner, length = (size_t)m->length;
-    uint64_t range = (uint64_t)(m->high - m->low) + 1;
+    uint64_t range = (uint64_t)(m->integer.high - m->integer.low) + 1;
 #pragma omp parallel for if (n > BLOCK)
     for (size_t k = 0; k < n; k++) {
         size_t i = from + k, line = i / (inner * length) * inner + i % inner;
         uint64_t place = permuted(number(key + line), i / inner % length, range);
-        double v = (double)(m->low + (int64_t)place);
+        double v = (double)(m->integer.low + (int64_t)place);
         dtype_from_double(m->x->dtype, &v, dst + k * size, 1);
     }
 }
@@ -369,7 +370,7 @@ static int recipe_of(const TaskCase *c, int input, Recipe *m, Error *err)
                   .variant = variant_of_input(x, input, c->variant),
                   .scale = c->variant == VARIANT_DRAWN && !x->parameter ? c->scale : 1.0,
                   .special = c->task->special};
-    if (x->draw == DRAW_INTEGER && task_integers(c->task, c->workload, x, &m->low, &m->high, err))
+    if (x->draw == DRAW_INTEGER && task_integers(c->task, c->workload, x, &m->integer, err))
         return -1;
     if (x->distinct >= 0 && note_lines(c->task, c->workload, m, err)) return -1;
     if (m->variant == VARIANT_INTEGERS)

@@ -247,11 +247,11 @@ static int check_workloads(const Task *t, const char *file, Error *err)
         Tolerance by;
         size_t n;
         int bad = 0;
-        int64_t low, high;
+        IntegerBounds bounds;
         for (int j = 0; j < t->n_inputs && !bad; j++)
             bad = task_elements(t, w, &t->inputs[j], &n, err) ||
                   (t->inputs[j].draw == DRAW_INTEGER &&
-                   task_integers(t, w, &t->inputs[j], &low, &high, err));
+                   task_integers(t, w, &t->inputs[j], &bounds, err));
         for (int j = 0; j < t->n_outputs && !bad; j++)
             bad = task_elements(t, w, &t->outputs[j], &n, err) ||
                   task_tolerance(&(TaskCase){t, w, VARIANT_DRAWN, 0, 1.0}, j, &by, err);
@@ -484,28 +484,27 @@ int task_elements(const Task *t, const Workload *w, const TaskTensor *x, size_t 
     return 0;
 }
 
-int task_integers(const Task *t, const Workload *w, const TaskTensor *x, int64_t *low,
-                  int64_t *high, Error *err)
+int task_integers(const Task *t, const Workload *w, const TaskTensor *x, IntegerBounds *out,
+                  Error *err)
 {
     TaskScope scope = {t, w};
     const char *text = x->draw_highest;
-    *low = x->draw_low;
-    *high = x->draw_high;
-    if (text && expr_eval(text, strlen(text), task_lookup, &scope, high, err))
+    *out = (IntegerBounds){x->draw_low, x->draw_high};
+    if (text && expr_eval(text, strlen(text), task_lookup, &scope, &out->high, err))
         return error_prefix(err, "%s.high", x->name);
     if (x->distinct >= 0) {
         int64_t shape[TASK_MAX_RANK];
         if (task_shape(t, w, x, shape, err)) return -1;
-        if (*high - *low + 1 < shape[x->distinct])
+        if (out->high - out->low + 1 < shape[x->distinct])
             return error_set(
                 err, ERROR_CORRUPT,
                 "%s: %lld distinct integers expected between low and high, found %lld to %lld",
-                x->name, (long long)shape[x->distinct], (long long)*low, (long long)*high);
+                x->name, (long long)shape[x->distinct], (long long)out->low, (long long)out->high);
     }
-    if (*low <= *high && *low >= INT32_MIN && *high <= INT32_MAX) return 0;
+    if (out->low <= out->high && out->low >= INT32_MIN && out->high <= INT32_MAX) return 0;
     return error_set(err, ERROR_CORRUPT,
                      "%s: low <= high expected, both of 32 bits, found %lld, %lld", x->name,
-                     (long long)*low, (long long)*high);
+                     (long long)out->low, (long long)out->high);
 }
 
 int task_cost(const Task *t, const Workload *w, double *bytes, double *flops, Error *err)

@@ -173,8 +173,11 @@ int task_shape(const Task *t, const Workload *w, const TaskTensor *x, int64_t sh
 int task_rotates(const Task *t, const TaskTensor *x);
 int task_elements(const Task *t, const Workload *w, const TaskTensor *x, size_t *n, Error *err);
 /* The bounds of an integer draw, both included. An error: they are too close for distinct integers. */
-int task_integers(const Task *t, const Workload *w, const TaskTensor *x, int64_t *low,
-                  int64_t *high, Error *err);
+typedef struct {
+    int64_t low, high;
+} IntegerBounds;
+int task_integers(const Task *t, const Workload *w, const TaskTensor *x, IntegerBounds *out,
+                  Error *err);
 int task_cost(const Task *t, const Workload *w, double *bytes, double *flops, Error *err);
 /* Returns 0 when the workload keeps to the task's constraints. */
 int task_allows(const Task *t, const Workload *w, Error *err);

@@ -50,10 +50,16 @@ static int is_known(const Writer *t, int of, int d)
     return t->p->average && of == 3 && d == 2 && t->p->w[d].kernel <= KNOWN_COLUMNS;
 }
 
-/* The windows of the last `of` dimensions as operands: sizes as long long with `wide`, else as int. */
-static size_t window_operands(const Writer *t, int of, char wide, char wide_out, char *text,
-                              size_t size)
+/* A size as an operand: long long of averages, else an int. */
+static char width_of(const Writer *t)
 {
+    return t->p->average ? ':' : '=';
+}
+
+/* The windows of the last `of` dimensions as operands. */
+static size_t window_operands(const Writer *t, int of, char *text, size_t size)
+{
+    const char wide_out = width_of(t), wide = of == 2 ? ':' : wide_out;
     size_t n = 0;
     for (int d = 0; d < of; d++) {
         const Window w = window_at(t->p, of, d);
@@ -162,17 +168,16 @@ static int is_repeated(const Writer *t)
     return frames_of(t) > FRAMES;
 }
 
-/* The start of a kernel: sizes as operands, and the type of the arithmetic. */
-static OpLaunch *begin(const Writer *t, int of, const char *more, char wide_out, int64_t blocks,
-                       int threads, Error *err)
+/* The start of a kernel: sizes as operands, and the type of the arithmetic. h: blocks and threads. */
+static OpLaunch *begin(const Writer *t, int of, const char *more, TextHead h, Error *err)
 {
     char text[MAX_OPERANDS];
     size_t n = (size_t)snprintf(text, sizeof text, "%.*s y0%s%s%s", (int)strcspn(t->x, " "), t->x,
                                 *t->indices ? " " : "", t->indices, more);
-    n += window_operands(t, of, of == 2 || t->p->average ? ':' : '=', wide_out, text + n,
-                         sizeof text - n);
+    n += window_operands(t, of, text + n, sizeof text - n);
     if (of == 3 && is_repeated(t)) snprintf(text + n, sizeof text - n, " t");
-    OpLaunch *l = text_begin(t->out, &(TextHead){"pool", text, blocks, threads}, err);
+    h.stem = "pool", h.operands = text;
+    OpLaunch *l = text_begin(t->out, &h, err);
     if (!l) return NULL;
     buffer_printf(t->b, "    typedef %s T;\n", t->type);
     if (is_known(t, of, 2))
@@ -189,7 +194,7 @@ static int flat(const Writer *t, Error *err)
     char more[96];
     snprintf(more, sizeof more, " n:%lld channels:%lld", (long long)n,
              (long long)p->x->size[p->lead - 1]);
-    if (!begin(t, 2, more, p->average ? ':' : '=', (n + threads - 1) / threads, threads, err))
+    if (!begin(t, 2, more, (TextHead){NULL, NULL, (n + threads - 1) / threads, threads}, err))
         return -1;
     part_fill(t->b, op_pool_cu, "flat", "index=%s", n < INT32_MAX ? "int" : "long long");
     bounds(t, 2);
@@ -226,7 +231,7 @@ static int framed(const Writer *t, Error *err)
                                   (long long)in, d, (long long)to);
         snprintf(more + n, sizeof more - n, " step:%lld to:%lld", (long long)in, (long long)to);
     }
-    OpLaunch *l = begin(t, 3, more, p->average ? ':' : '=', divided(out[2], COLUMNS), COLUMNS, err);
+    OpLaunch *l = begin(t, 3, more, (TextHead){NULL, NULL, divided(out[2], COLUMNS), COLUMNS}, err);
     if (!l) return -1;
     l->grid[1] = divided(out[1], ROWS);
     l->grid[2] = frames > FRAMES ? FRAMES : frames > 0 ? frames : 1;

@@ -152,12 +152,12 @@ static void axis(Build *b, const char *name, int64_t size)
     b->c->axes[d->n_axes++] = (DraftAxis){.name = name, .size = size};
 }
 
-static DraftTensor *input(Build *b, const char *name, int rank, const char *s0, const char *s1,
-                          const char *s2, const char *s3)
+static DraftTensor *input(Build *b, const char *name, int rank, const char *const *shape)
 {
     Draft *d = &b->c->draft;
     DraftTensor *x = &b->c->inputs[d->n_inputs++];
-    *x = (DraftTensor){.name = name, .dtype = b->c->dtype, .rank = rank, .shape = {s0, s1, s2, s3}};
+    *x = (DraftTensor){.name = name, .dtype = b->c->dtype, .rank = rank};
+    for (int k = 0; k < rank; k++) x->shape[k] = shape[k];
     return x;
 }
 
@@ -217,10 +217,10 @@ static int has_part(const Build *b, const char *part)
 
 static void operand(Build *b, const Point *p)
 {
-    if (p->with == WITH_FULL) input(b, p->input, 2, b->rows, b->cols, NULL, NULL);
-    if (p->with == WITH_ROW) input(b, p->input, 2, b->rows, "1", NULL, NULL);
+    if (p->with == WITH_FULL) input(b, p->input, 2, (const char *[]){b->rows, b->cols});
+    if (p->with == WITH_ROW) input(b, p->input, 2, (const char *[]){b->rows, "1"});
     if (p->with == WITH_COL)
-        input(b, p->input, 1, b->per_row ? b->rows : b->cols, NULL, NULL, NULL);
+        input(b, p->input, 1, (const char *[]){b->per_row ? b->rows : b->cols});
 }
 
 /* Adds n points, no two of them the same; no activation follows another one. */
@@ -244,9 +244,9 @@ static void add_core(Build *b, const Core *core)
 {
     if (!core->part) return;
     if (core->input && !strcmp(core->input, "target"))
-        input(b, "target", 2, b->rows, b->cols, NULL, NULL);
+        input(b, "target", 2, (const char *[]){b->rows, b->cols});
     else if (core->input)
-        weight(input(b, core->input, 1, b->cols, NULL, NULL, NULL), 1, 0.25);
+        weight(input(b, core->input, 1, (const char *[]){b->cols}), 1, 0.25);
     add_part(b, core->part);
     add_lines(b, core->line);
     if (core->to == TO_ROWS) b->per_row = 1;
@@ -265,9 +265,9 @@ static void matrix(Build *b, const Family *f)
     axis(b, "rows", (INT64_C(1) << 24) / n / 256 * 256);
     axis(b, "cols", n);
     if (turn)
-        input(b, "x", 2, "cols", "rows", NULL, NULL);
+        input(b, "x", 2, (const char *[]){"cols", "rows"});
     else
-        input(b, "x", 2, "rows", "cols", NULL, NULL);
+        input(b, "x", 2, (const char *[]){"rows", "cols"});
     const Core *core = &f->cores[below(b, f->n_cores)];
     int least = core->part ? core->to == TO_NUMBER ? 0 : 1 : 2;
     int before = least >= f->before ? f->before : least + below(b, f->before - least + 1);
@@ -292,9 +292,9 @@ static void product(Build *b, const Family *f)
     axis(b, "k", pick(b, depths, 3));
     b->rows = "m";
     b->cols = "k";
-    input(b, "x", 2, "m", "k", NULL, NULL);
-    weight(linear ? input(b, "weight", 2, "n", "k", NULL, NULL)
-                  : input(b, "weight", 2, "k", "n", NULL, NULL),
+    input(b, "x", 2, (const char *[]){"m", "k"});
+    weight(linear ? input(b, "weight", 2, (const char *[]){"n", "k"})
+                  : input(b, "weight", 2, (const char *[]){"k", "n"}),
            0, 0.06);
     if (below(b, 3) == 0) add_points(b, 1);
     add_part(b, core->part);
@@ -314,10 +314,10 @@ static void window(Build *b, const Family *f)
     if (conv) axis(b, "cout", 64);
     axis(b, "height", 56);
     axis(b, "width", 56);
-    input(b, "x", 4, "batch", conv ? "cin" : "c", "height", "width");
+    input(b, "x", 4, (const char *[]){"batch", conv ? "cin" : "c", "height", "width"});
     if (conv) {
-        weight(input(b, "weight", 4, "cout", "cin", "3", "3"), 0, 0.06);
-        weight(input(b, "bias", 1, "cout", NULL, NULL, NULL), 0, 0.5);
+        weight(input(b, "weight", 4, (const char *[]){"cout", "cin", "3", "3"}), 0, 0.06);
+        weight(input(b, "bias", 1, (const char *[]){"cout"}), 0, 0.5);
     }
     if (!conv) {
         const Point *p = &points[below(b, N_ALONE)];

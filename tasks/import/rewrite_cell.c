@@ -332,16 +332,22 @@ static size_t dimensions(const json_t *node, const char *name, size_t rank, size
     return n <= rank ? n : 0;
 }
 
+/* A tensor, of whose dimensions n are summed over. */
+typedef struct {
+    const char *name;
+    size_t rank, n, dims[OP_MAX_RANK];
+} Contracted;
+
 /* A matrix of a tensor: the dimensions that stay are its rows, or with `turned` its columns. */
-static void write_matrix(Writer *w, const char *x, size_t rank, const size_t *dims, size_t n,
-                         int turned, char out[GRAPH_NAME])
+static void write_matrix(Writer *w, const Contracted *x, int turned, char out[GRAPH_NAME])
 {
+    const size_t rank = x->rank, n = x->n, *dims = x->dims;
     Buffer text;
     char gone[OP_MAX_RANK] = {0};
     size_t kept = rank - n, first = turned ? n : kept;
     buffer_init(&text, OP_LINE_MAX);
     for (size_t i = 0; i < n; i++) gone[dims[i]] = 1;
-    buffer_printf(&text, "aten.permute(%s, [", x);
+    buffer_printf(&text, "aten.permute(%s, [", x->name);
     for (int part = 0, count = 0; part < 2; part++)
         for (size_t d = 0; d < (part == turned ? rank : n); d++) {
             if (part == turned && gone[d]) continue;
@@ -362,24 +368,24 @@ static void write_matrix(Writer *w, const char *x, size_t rank, const size_t *di
 /* A product of matrices, as eager PyTorch computes contractions. */
 static int write_tensordot(Writer *w, const json_t *node)
 {
-    const char *x = tensor(w, node, "self"), *y = tensor(w, node, "other"),
-               *result = output(node, 0);
+    const char *result = output(node, 0);
     const char *own[] = {own_name(node, "self"), own_name(node, "other")};
-    size_t dims[2][OP_MAX_RANK], rank[2];
+    Contracted x[] = {{.name = tensor(w, node, "self")}, {.name = tensor(w, node, "other")}};
     char left[GRAPH_NAME], right[GRAPH_NAME], product[GRAPH_NAME];
     Buffer text;
-    if (!x || !y || !own[0] || !own[1] || !result) return unknown_tensor(w);
-    for (int i = 0; i < 2; i++) rank[i] = rank_of(w, own[i]);
-    if (rank[0] > OP_MAX_RANK || rank[1] > OP_MAX_RANK) return 0;
-    size_t n = dimensions(node, "dims_self", rank[0], dims[0]);
-    if (!n || dimensions(node, "dims_other", rank[1], dims[1]) != n) return 0;
-    for (size_t i = 0; i < n; i++) { /* a dimension of one would be a sum of the other */
-        int64_t a = own_size(w, own[0], rank[0] - dims[0][i]),
-                b = own_size(w, own[1], rank[1] - dims[1][i]);
+    if (!x[0].name || !x[1].name || !own[0] || !own[1] || !result) return unknown_tensor(w);
+    for (int i = 0; i < 2; i++) x[i].rank = rank_of(w, own[i]);
+    if (x[0].rank > OP_MAX_RANK || x[1].rank > OP_MAX_RANK) return 0;
+    x[0].n = dimensions(node, "dims_self", x[0].rank, x[0].dims);
+    x[1].n = dimensions(node, "dims_other", x[1].rank, x[1].dims);
+    if (!x[0].n || x[1].n != x[0].n) return 0;
+    for (size_t i = 0; i < x[0].n; i++) { /* a dimension of one would be a sum of the other */
+        int64_t a = own_size(w, own[0], x[0].rank - x[0].dims[i]),
+                b = own_size(w, own[1], x[1].rank - x[1].dims[i]);
         if (a < 2 || a != b) return 0;
     }
-    write_matrix(w, x, rank[0], dims[0], n, 0, left);
-    write_matrix(w, y, rank[1], dims[1], n, 1, right);
+    write_matrix(w, &x[0], 0, left);
+    write_matrix(w, &x[1], 1, right);
     add(w, "product", 0, NULL, memory_printf("aten.mm(%s, %s)", left, right), product);
     buffer_init(&text, OP_LINE_MAX);
     buffer_printf(&text, "aten.reshape(%s, ", product);
