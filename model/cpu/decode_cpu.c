@@ -27,43 +27,50 @@ void cpu_pack(Packed *p, const Num *from, int n, int k)
     }
 }
 
-/* Panel b of the weights with `rows` rows of x. */
-SIMD void panel_rows(float *y, const float *x, const Packed *w, int b, int rows, int add)
+/* One panel of packed weights: k rows of PANEL numbers, of which `columns` are outputs. */
+typedef struct {
+    const float *at;
+    int k, columns, n; /* n: outputs of all panels, the length of a row of y */
+} Panel;
+
+SIMD void panel_rows(float *y, const float *x, const Panel *w, int rows, int add)
 {
-    const float *panel = (const float *)w->data + (size_t)b * PANEL * (size_t)w->k;
     Vec acc[ROWS][2];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) acc[r][0] = acc[r][1] = (Vec){0};
     for (int i = 0; i < w->k; i++) {
-        Vec even = v_load(panel + (size_t)i * PANEL),
-            odd = v_load(panel + (size_t)i * PANEL + LANES);
+        Vec a = v_load(w->at + (size_t)i * PANEL), b = v_load(w->at + (size_t)i * PANEL + LANES);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++) {
             float s = x[(size_t)r * (size_t)w->k + (size_t)i];
-            acc[r][0] += even * s;
-            acc[r][1] += odd * s;
+            acc[r][0] += a * s;
+            acc[r][1] += b * s;
         }
     }
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
         for (int c = 0; c < 2; c++) {
-            int at = b * PANEL + LANES * c, left = w->n - at;
-            float *to = y + (size_t)r * (size_t)w->n + at;
+            int left = w->columns - LANES * c;
+            float *to = y + (size_t)r * (size_t)w->n + LANES * c;
             if (left > 0) v_put(to, add ? acc[r][c] + v_get(to, left) : acc[r][c], left);
         }
 }
 
-void cpu_matmul_packed(Num *y_, const Num *x_, const Packed *packed, int rows, int add)
+void cpu_matmul_packed(Num *y_, const Num *x_, const Packed *w, int rows, int add)
 {
-    const Packed w = *packed;
     float *y = y_;
     const float *x = x_;
-    for (int b = 0; b < (w.n + PANEL - 1) / PANEL; b++) {
+    size_t n = (size_t)w->n, k = (size_t)w->k;
+    for (int first = 0; first < w->n; first += PANEL) {
+        const Panel panel = {.at = (const float *)w->data + (size_t)first * k,
+                             .k = w->k,
+                             .columns = w->n - first < PANEL ? w->n - first : PANEL,
+                             .n = w->n};
+        float *to = y + first;
         int r = 0;
         for (; r + ROWS <= rows; r += ROWS)
-            panel_rows(y + (size_t)r * (size_t)w.n, x + (size_t)r * (size_t)w.k, &w, b, ROWS, add);
-        for (; r < rows; r++)
-            panel_rows(y + (size_t)r * (size_t)w.n, x + (size_t)r * (size_t)w.k, &w, b, 1, add);
+            panel_rows(to + (size_t)r * n, x + (size_t)r * k, &panel, ROWS, add);
+        for (; r < rows; r++) panel_rows(to + (size_t)r * n, x + (size_t)r * k, &panel, 1, add);
     }
 }
 
