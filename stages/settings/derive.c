@@ -114,7 +114,7 @@ static int derive_kernels(Settings *s, Error *err)
         free(folder);
         digests = more;
     }
-    setting_replace(s, SETTING_KERNELS, digests, "");
+    setting_replace(s, SETTING_KERNELS, digests);
     return rc;
 }
 
@@ -186,7 +186,7 @@ static void split_flags(const char *text, const char *names, Buffer *named, Buff
 
 static void keep_flags(Settings *s, SettingId id, Buffer *b)
 {
-    setting_replace(s, id, buffer_detach(b), "");
+    setting_replace(s, id, buffer_detach(b));
 }
 
 void settings_split(Settings *s)
@@ -243,7 +243,8 @@ static void derive_flags(Settings *s)
 
 int settings_derive(Settings *s, Error *err)
 {
-    setting_replace(s, SETTING_HARNESS, memory_strdup(VERDICT_HARNESS), "");
+    setting_replace(s, SETTING_HARNESS, memory_strdup(VERDICT_HARNESS));
     derive_flags(s);
-    return derive_kernels(s, err) || derive_tasks(s, err) ? -1 : 0;
+    if (derive_kernels(s, err)) return -1;
+    return derive_tasks(s, err);
 }

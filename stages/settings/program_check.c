@@ -163,8 +163,7 @@ static int check_evaluators(const Settings *s, Error *err)
     const char *p = setting_text(s, SETTING_CLASSES), *word;
     char *judge = memory_strdup(setting_text(s, SETTING_DEVICE));
     size_t n;
-    for (char *c = judge; *c; c++)
-        if (*c == ' ') *c = '+';
+    setting_replace_letter(judge, ' ', '+');
     int rc = check_served(s, SETTING_DEVICE, judge, strlen(judge), err);
     free(judge);
     while (!rc && (word = setting_next_word(&p, &n))) /* a simulated one brings its evaluator */

@@ -34,9 +34,7 @@ static int is_folder_name(const char *text)
 static int check_run(Settings *s, Error *err)
 {
     const char *runs = setting_text(s, SETTING_RUNS);
-    if (!s->value[SETTING_RUN].text)
-        setting_replace(s, SETTING_RUN, memory_strdup(setting_text(s, SETTING_PROFILE)),
-                        "the profile's name");
+    setting_default(s, SETTING_RUN, setting_text(s, SETTING_PROFILE), "the profile's name");
     if (!*runs || runs[strspn(runs, path_letters)])
         return setting_refuse(s, SETTING_RUNS, err,
                               ": expected a folder's path of letters, digits and . _ - + / alone");
@@ -48,28 +46,29 @@ static int check_run(Settings *s, Error *err)
     return 0;
 }
 
+static int check_task_names(const Settings *s, const char *names, Error *err)
+{
+    char **paths;
+    int n;
+    Error inner;
+    if (!*names)
+        return setting_refuse(s, SETTING_TASKS, err,
+                              " names no task; leave it out for all of them");
+    if (taskset_paths(setting_text(s, SETTING_TASK_ROOT), names, &paths, &n, &inner))
+        return setting_refuse(s, SETTING_TASKS, err, ": %s", inner.text);
+    taskset_paths_free(paths, n);
+    return 0;
+}
+
 static int check_tasks(Settings *s, Error *err)
 {
-    const char *list = setting_text(s, SETTING_TASKS);
-    char *names = setting_join(list, ','), **paths;
-    int all = !strcmp(names, "all"), rc = 0, n;
-    Error inner;
-    if (!s->value[SETTING_TASK_ROOT].text)
-        setting_replace(s, SETTING_TASK_ROOT,
-                        !strcmp(s->share, ".") ? memory_strdup("tasks")
-                                               : memory_printf("%s/tasks", s->share),
-                        "the default");
-    const char *root = setting_text(s, SETTING_TASK_ROOT);
-    if (!*names)
-        rc = setting_refuse(s, SETTING_TASKS, err, " names no task; leave it out for all of them");
-    if (!rc && taskset_paths(root, names, &paths, &n, &inner))
-        rc = setting_refuse(s, SETTING_TASKS, err, ": %s", inner.text);
-    else if (!rc)
-        taskset_paths_free(paths, n);
-    if (!rc)
-        setting_replace(s, SETTING_TASKS, all ? memory_strdup("all") : memory_strdup(names),
-                        s->value[SETTING_TASKS].origin);
-    free(names);
+    char *root =
+        strcmp(s->share, ".") ? memory_printf("%s/tasks", s->share) : memory_strdup("tasks");
+    setting_default(s, SETTING_TASK_ROOT, root, "the default");
+    free(root);
+    char *names = setting_join(setting_text(s, SETTING_TASKS), ',');
+    int rc = check_task_names(s, names, err);
+    setting_replace(s, SETTING_TASKS, names);
     return rc;
 }
 
@@ -115,10 +114,7 @@ static int check_teachers(Settings *s, Error *err)
         rc = check_teacher(s, name, err);
         free(name);
     }
-    if (rc)
-        free(names);
-    else
-        setting_replace(s, SETTING_TEACHERS, names, s->value[SETTING_TEACHERS].origin);
+    setting_replace(s, SETTING_TEACHERS, names);
     return rc;
 }
 
@@ -188,9 +184,9 @@ static int check_kinds(const Settings *s, Error *err)
     for (SettingId i = 0; i < SETTING_COUNT; i++)
         if (check_kind(s, i, err)) return -1;
     for (int i = 0; i < 2; i++)
-        if (atol(setting_text(s, rounds[i])) > MAX_ROUNDS)
+        if (setting_number(s, rounds[i]) > MAX_ROUNDS)
             return setting_refuse(s, rounds[i], err, ": expected at most %d", MAX_ROUNDS);
-    long turns = atol(setting_text(s, SETTING_TURNS));
+    const long turns = setting_number(s, SETTING_TURNS);
     if (turns < 1 || turns > SAMPLES_MAX_TURNS)
         return setting_refuse(s, SETTING_TURNS, err, ": expected 1 to %d", SAMPLES_MAX_TURNS);
     return 0;
@@ -198,20 +194,26 @@ static int check_kinds(const Settings *s, Error *err)
 
 /* ---- the model that learns ---- */
 
+static int is_model(const char *dir)
+{
+    char *config = memory_printf("%s/config.json", dir);
+    const int there = file_exists(config);
+    free(config);
+    return there;
+}
+
 static int check_checkpoint(Settings *s, Error *err)
 {
     const char *policy = setting_text(s, SETTING_POLICY), *base = setting_text(s, SETTING_BASE);
-    int endpoint = has_name(policy, "openai:") || has_name(policy, "anthropic:");
-    if (!endpoint && !has_name(policy, "native:") && strcmp(policy, "small"))
+    const int endpoint = has_name(policy, "openai:") || has_name(policy, "anthropic:"),
+              native = has_name(policy, "native:");
+    if (!endpoint && !native && strcmp(policy, "small"))
         return setting_refuse(s, SETTING_POLICY, err,
                               ": expected small, native:DIR, openai:MODEL or anthropic:MODEL");
     s->endpoint = memory_strdup(endpoint ? policy : "");
-    s->checkpoint = memory_strdup(endpoint ? base : has_name(policy, "native:") ? policy + 7 : "");
+    s->checkpoint = memory_strdup(endpoint ? base : native ? policy + 7 : "");
     s->trained = !endpoint || *base;
-    char *config = memory_printf("%s/config.json", s->checkpoint);
-    int there = !*s->checkpoint || file_exists(config);
-    free(config);
-    if (!there)
+    if (*s->checkpoint && !is_model(s->checkpoint))
         return setting_refuse(s, endpoint ? SETTING_BASE : SETTING_POLICY, err,
                               ": there is no %s/config.json, so it is no model directory",
                               s->checkpoint);
@@ -226,29 +228,21 @@ static int check_checkpoint(Settings *s, Error *err)
 static int check_starter(Settings *s, Error *err)
 {
     const char *name = setting_text(s, SETTING_STARTER);
-    int none = !*name || !strcmp(name, "none") || strcmp(setting_text(s, SETTING_POLICY), "small");
-    for (int own = 0; !none && own < 2; own++) {
-        s->starter = own ? memory_printf("%s/%s", s->share, name) : memory_strdup(name);
-        char *config = memory_printf("%s/config.json", s->starter);
-        int there = file_exists(config);
-        free(config);
-        if (there) return 0;
-        free(s->starter);
-        s->starter = NULL;
-    }
-    s->starter = memory_strdup("");
-    return none ? 0
-                : setting_refuse(s, SETTING_STARTER, err,
-                                 ": there is no config.json in it, here or below %s, so it is no "
-                                 "model directory",
-                                 s->share);
+    const int none = !*name || !strcmp(name, "none") || !setting_is(s, SETTING_POLICY, "small");
+    s->starter = memory_strdup(none ? "" : name);
+    if (none || is_model(s->starter)) return 0;
+    free(s->starter);
+    s->starter = memory_printf("%s/%s", s->share, name);
+    if (is_model(s->starter)) return 0;
+    return setting_refuse(s, SETTING_STARTER, err,
+                          ": there is no config.json in it, here or below %s, so it is no model "
+                          "directory",
+                          s->share);
 }
 
 static int check_engine(Settings *s, Error *err)
 {
-    if (!s->value[SETTING_ENGINE].text)
-        setting_replace(s, SETTING_ENGINE, memory_strdup(*s->checkpoint ? "auto" : "cpu"),
-                        "the default");
+    setting_default(s, SETTING_ENGINE, *s->checkpoint ? "auto" : "cpu", "the default");
     const char *engine = setting_text(s, SETTING_ENGINE);
     if (strcmp(engine, "cpu") && strcmp(engine, "auto") &&
         (strncmp(engine, "cuda:", 5) || !is_whole(engine + 5)))
@@ -259,9 +253,7 @@ static int check_engine(Settings *s, Error *err)
 static int check_adapter(Settings *s, Error *err)
 {
     static const SettingId needs[] = {SETTING_LORA, SETTING_TRAINER};
-    if (!s->value[SETTING_LORA].text)
-        setting_replace(s, SETTING_LORA, memory_strdup(*s->endpoint && s->trained ? "16" : ""),
-                        "the default");
+    setting_default(s, SETTING_LORA, *s->endpoint && s->trained ? "16" : "", "the default");
     for (int i = 0; i < 2; i++)
         if (*setting_text(s, needs[i]) && !*s->checkpoint)
             return setting_refuse(s, needs[i], err,
@@ -286,10 +278,8 @@ static int check_spending(const Settings *s, Error *err)
 int settings_check(Settings *s, Error *err)
 {
     if (check_run(s, err) || check_tasks(s, err) || check_teachers(s, err)) return -1;
-    if (!s->value[SETTING_STYLE].text) {
-        int small = !strcmp(setting_text(s, SETTING_POLICY), "small");
-        setting_replace(s, SETTING_STYLE, memory_strdup(small ? "brief" : "full"), "the default");
-    }
+    setting_default(s, SETTING_STYLE, setting_is(s, SETTING_POLICY, "small") ? "brief" : "full",
+                    "the default");
     if (check_kinds(s, err) || settings_check_devices(s, err) || check_checkpoint(s, err) ||
         check_starter(s, err) || check_engine(s, err) || check_adapter(s, err) ||
         check_spending(s, err))

@@ -151,8 +151,7 @@ static int check_devices(Settings *s, Error *err)
 /* What another set of GPUs than the run's own must not change unasked: the class that judged it. */
 static int check_judge(const Settings *s, Error *err)
 {
-    char *path = memory_printf("%s/%s/cfg/device", setting_text(s, SETTING_RUNS),
-                               setting_text(s, SETTING_RUN));
+    char *path = settings_in_run(s, "cfg/device");
     const char *now = setting_text(s, SETTING_DEVICE), *end;
     Buffer b;
     int rc = 0;
@@ -175,18 +174,17 @@ static int check_judge(const Settings *s, Error *err)
 
 static int check_device(Settings *s, Error *err)
 {
-    int given = s->value[SETTING_DEVICE].text != NULL;
-    const char *first = s->local_classes;
-    char *device = given ? memory_strdup(setting_text(s, SETTING_DEVICE))
-                         : memory_strndup(first, strcspn(first, " "));
+    const int given = s->value[SETTING_DEVICE].text != NULL;
+    char *first = memory_strndup(s->local_classes, strcspn(s->local_classes, " "));
+    setting_default(s, SETTING_DEVICE, first, "the first of DEVICES");
+    free(first);
+    char *device = s->value[SETTING_DEVICE].text;
     setting_replace_letter(device, '+', ' ');
-    setting_replace(s, SETTING_DEVICE, device,
-                    given ? s->value[SETTING_DEVICE].origin : "the first of DEVICES");
     if (!*device)
         return setting_refuse(s, SETTING_DEVICE, err,
                               " names no class; leave it out for the class of DEVICES");
     if (check_class(s, SETTING_DEVICE, device, strlen(device), err)) return -1;
-    int found = !given && setting_has_word(setting_text(s, SETTING_DEVICES), "auto", 4);
+    const int found = !given && setting_has_word(setting_text(s, SETTING_DEVICES), "auto", 4);
     return found ? check_judge(s, err) : 0;
 }
 
@@ -212,26 +210,21 @@ static char *all_classes(const Settings *s)
 
 static int check_classes(Settings *s, Error *err)
 {
+    char *all = all_classes(s), *classes = memory_strdup("");
+    setting_default(s, SETTING_CLASSES, all, "the default");
+    free(all);
     const char *p = setting_text(s, SETTING_CLASSES), *word;
     size_t n;
-    if (!s->value[SETTING_CLASSES].text) {
-        setting_replace(s, SETTING_CLASSES, all_classes(s), "the default");
-        return 0;
-    }
-    char *classes = memory_strdup("");
-    while ((word = setting_next_word(&p, &n))) {
-        if (check_class(s, SETTING_CLASSES, word, n, err)) {
-            free(classes);
-            return -1;
-        }
+    int rc = 0;
+    while (!rc && (word = setting_next_word(&p, &n))) {
+        rc = check_class(s, SETTING_CLASSES, word, n, err);
         setting_add_word(&classes, word, n);
     }
-    setting_replace(s, SETTING_CLASSES, classes, s->value[SETTING_CLASSES].origin);
-    if (!*classes)
-        return setting_refuse(
-            s, SETTING_CLASSES, err,
-            " names no class; leave it out for the GPUs' and every simulated one");
-    return 0;
+    if (!rc && !*classes)
+        rc = setting_refuse(s, SETTING_CLASSES, err,
+                            " names no class; leave it out for the GPUs' and every simulated one");
+    setting_replace(s, SETTING_CLASSES, classes);
+    return rc;
 }
 
 int settings_check_devices(Settings *s, Error *err)

@@ -25,6 +25,12 @@ long setting_number(const Settings *s, SettingId id)
     return atol(setting_text(s, id));
 }
 
+char *settings_in_run(const Settings *s, const char *name)
+{
+    return memory_printf("%s/%s/%s", setting_text(s, SETTING_RUNS), setting_text(s, SETTING_RUN),
+                         name);
+}
+
 static void set_value(SettingValue *v, const char *text, const char *origin)
 {
     char *copy = memory_strdup(text), *from = memory_strdup(origin);
@@ -33,13 +39,15 @@ static void set_value(SettingValue *v, const char *text, const char *origin)
     *v = (SettingValue){copy, from};
 }
 
-void setting_replace(Settings *s, SettingId id, char *text, const char *origin)
+void setting_default(Settings *s, SettingId id, const char *text, const char *origin)
 {
-    SettingValue *v = &s->value[id];
-    char *from = memory_strdup(origin);
-    free(v->text);
-    free(v->origin);
-    *v = (SettingValue){text, from};
+    if (!s->value[id].text) set_value(&s->value[id], text, origin);
+}
+
+void setting_replace(Settings *s, SettingId id, char *text)
+{
+    free(s->value[id].text);
+    s->value[id].text = text;
 }
 
 int setting_refuse(const Settings *s, SettingId id, Error *err, const char *fmt, ...)
@@ -234,12 +242,10 @@ static int has_other_tasks(const Settings *s)
 /* The tasks that a profile names are Quern's own: in another folder all tasks count. */
 static int take_profile(Settings *s, Error *err)
 {
-    if (has_other_tasks(s) && !s->value[SETTING_TASKS].text)
-        set_value(&s->value[SETTING_TASKS], setting_table[SETTING_TASKS].fallback,
-                  SETTING_ALL_OF_ROOT);
-    if (!s->value[SETTING_PROFILE].text)
-        set_value(&s->value[SETTING_PROFILE], setting_table[SETTING_PROFILE].fallback,
-                  "the default");
+    if (has_other_tasks(s))
+        setting_default(s, SETTING_TASKS, setting_table[SETTING_TASKS].fallback,
+                        SETTING_ALL_OF_ROOT);
+    setting_default(s, SETTING_PROFILE, setting_table[SETTING_PROFILE].fallback, "the default");
     const char *name = setting_text(s, SETTING_PROFILE);
     char *path = memory_printf("configs/%s.mk", name);
     char *found = *name && !strchr(name, '/') ? fragment_find(path, NULL, s->share) : NULL;
@@ -255,8 +261,8 @@ static int take_profile(Settings *s, Error *err)
 static void take_defaults(Settings *s)
 {
     for (SettingId i = 0; i < SETTING_COUNT; i++)
-        if (!s->value[i].text && setting_table[i].fallback)
-            set_value(&s->value[i], setting_table[i].fallback, "the default");
+        if (setting_table[i].fallback)
+            setting_default(s, i, setting_table[i].fallback, "the default");
 }
 
 int settings_resolve(const char *const *words, int n, Settings *s, Error *err)

@@ -14,12 +14,6 @@
 
 enum { MAX_FRAGMENT = 64 << 20, SHOWN = 5, MAX_REPORTS = 10000 };
 
-static char *in_run(const Settings *s, const char *name)
-{
-    return memory_printf("%s/%s/%s", setting_text(s, SETTING_RUNS), setting_text(s, SETTING_RUN),
-                         name);
-}
-
 /* The value of an assignment in the text of settings.mk; NULL: it has none. The caller frees it. */
 static char *assigned(const char *text, const char *name)
 {
@@ -107,7 +101,7 @@ static void what_changed(const Settings *s, const char *fragment, Buffer *out)
 
 int settings_check_tasks(const Settings *s, Error *err)
 {
-    char *report = in_run(s, "report.tsv"), *path = in_run(s, "settings.mk");
+    char *report = settings_in_run(s, "report.tsv"), *path = settings_in_run(s, "settings.mk");
     Buffer old, what;
     int rc = 0;
     buffer_init(&old, MAX_FRAGMENT);
@@ -133,7 +127,7 @@ static int keep(const Settings *s, const char *end, int n, Error *err)
     char from[32], to[32];
     snprintf(from, sizeof from, "report.%s", end);
     snprintf(to, sizeof to, "report-%d.%s", n, end);
-    char *old = in_run(s, from), *new = in_run(s, to);
+    char *old = settings_in_run(s, from), *new = settings_in_run(s, to);
     int rc = 0;
     if (link(old, new) && errno != ENOENT && errno != EEXIST)
         rc = error_errno(err, "cannot keep %s as %s", old, new);
@@ -146,7 +140,7 @@ static int is_taken(const Settings *s, int n)
 {
     char name[32];
     snprintf(name, sizeof name, "report-%d.tsv", n);
-    char *path = in_run(s, name);
+    char *path = settings_in_run(s, name);
     const int taken = file_exists(path);
     free(path);
     return taken;
@@ -154,7 +148,7 @@ static int is_taken(const Settings *s, int n)
 
 int settings_keep_report(const Settings *s, Error *err)
 {
-    char *table = in_run(s, "report.tsv");
+    char *table = settings_in_run(s, "report.tsv");
     struct stat st;
     const int new = !stat(table, &st) && st.st_nlink == 1;
     int n = 1;

@@ -123,8 +123,6 @@ void settings_table_print(Buffer *out);
 /* The settings, one a line, for --help. */
 void settings_help_print(Buffer *out);
 
-enum { SETTINGS_MAX_GPUS = 64 };
-
 /* The origin of TASKS where the profile's are not those of QUERN_TASKS, and all of these are taken. */
 #define SETTING_ALL_OF_ROOT "the default, with QUERN_TASKS"
 
@@ -192,10 +190,14 @@ void settings_release(Settings *s);
 /* The value, or "" when it is not given. */
 const char *setting_text(const Settings *s, SettingId id);
 int setting_is(const Settings *s, SettingId id, const char *text);
-long setting_number(const Settings *s,
-                    SettingId id); /* of a whole number; 0 when it is not given */
-/* Replace the value. text is allocated, and belongs to s from here on. */
-void setting_replace(Settings *s, SettingId id, char *text, const char *origin);
+/* The value of a whole number; 0 when it is not given. */
+long setting_number(const Settings *s, SettingId id);
+/* The path of a file in the run's folder. Allocated. */
+char *settings_in_run(const Settings *s, const char *name);
+/* Set the value unless a source has given one. */
+void setting_default(Settings *s, SettingId id, const char *text, const char *origin);
+/* Replace the value, of the same origin. text is allocated, and belongs to s from here on. */
+void setting_replace(Settings *s, SettingId id, char *text);
 /* "NAME=VALUE" and the rest of the sentence as an ERROR_USAGE; -1. */
 int setting_refuse(const Settings *s, SettingId id, Error *err, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
