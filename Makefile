@@ -64,7 +64,7 @@ $(BUILD)/obj/base/version.o: DEFINES = $(VERSION_DEFINE)
 
 # What includes base/embed.h embeds texts of its folder and below, which the compiler does not report.
 EMBEDDING := $(shell grep -l '^#include "base/embed.h"' $(SOURCES))
-EMBEDDED := $(filter %.cu %.cuh %.css %.js %.lua %.tsv %.tmpl,$(FOUND))
+EMBEDDED := $(filter %.cu %.cuh %.css %.js %.lua %.tsv %.in,$(FOUND))
 $(foreach c,$(EMBEDDING),$(eval $(c:%.c=$(BUILD)/obj/%.o): $(filter $(dir $(c))%,$(EMBEDDED))))
 
 # Device backends register themselves before main and nothing names them. As one object that defines

@@ -4,12 +4,17 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buffer.h"
+#include "base/embed.h"
 #include "base/file.h"
+#include "base/part.h"
 #include "base/words.h"
 #include "export/package.h"
+
+EMBED(write_c_in, "export/write_c.c.in")
 
 static const size_t text_max = (size_t)1 << 30;
 
@@ -108,29 +113,17 @@ static void put_header(Buffer *b, const Package *p)
         VERDICT_HARNESS);
     put_tensor_comments(b, p->task->inputs, p->task->n_inputs, "input");
     put_tensor_comments(b, p->task->outputs, p->task->n_outputs, "output");
-    buffer_printf(
-        b,
-        " * Link with -lcuda. Functions that return CUresult return CUDA_SUCCESS, or what the\n"
-        " * driver said. */\n"
-        "#ifndef %s_H\n#define %s_H\n\n#include <cuda.h>\n#include <stddef.h>\n"
-        "#include <stdint.h>\n\n"
-        "typedef struct {\n    CUmodule module;\n    CUfunction function[%d];\n} "
-        "%s_kernels;\n\n"
-        "/* Loads the kernels into the current context. CUDA_ERROR_NO_BINARY_FOR_GPU: the GPU\n"
-        " * is none of those that the package was made for. Unload after success. */\n"
-        "CUresult %s_load(%s_kernels *kernels);\nvoid %s_unload(%s_kernels *kernels);\n\n"
-        "/* 1: sizes between the smallest and the largest that were judged. */\n",
-        p->name, p->name, p->judged.candidate.plan.n_kernels, p->name, p->name, p->name, p->name,
-        p->name);
-    put_prototype(b, p, "verified");
-    buffer_puts(
-        b, ";\n\n/* The bytes that a launch needs at `workspace`, aligned to 256; 0: none. */\n");
-    put_prototype(b, p, "workspace");
-    buffer_puts(
-        b, ";\n\n/* Launches on the stream without waiting. The workspace's contents need not be\n"
-           " * set. CUDA_ERROR_INVALID_VALUE: sizes that _verified refuses. */\n");
-    put_prototype(b, p, "launch");
-    buffer_puts(b, ";\n\n#endif\n");
+    char *function[3];
+    static const char *const names[] = {"verified", "workspace", "launch"};
+    for (int i = 0; i < 3; i++) {
+        Buffer prototype;
+        buffer_init(&prototype, text_max);
+        put_prototype(&prototype, p, names[i]);
+        function[i] = buffer_detach(&prototype);
+    }
+    part_fill(b, write_c_in, "header", "name=%s;kernels=%d;verified=%s;workspace=%s;launch=%s",
+              p->name, p->judged.candidate.plan.n_kernels, function[0], function[1], function[2]);
+    for (int i = 0; i < 3; i++) free(function[i]);
 }
 
 static void put_binaries(Buffer *b, const Package *p)
@@ -151,59 +144,6 @@ static void put_binaries(Buffer *b, const Package *p)
     for (int k = 0; k < p->judged.candidate.plan.n_kernels; k++)
         buffer_printf(b, "    \"%s\",\n", p->judged.loaded.kernels[k].lowered);
     buffer_puts(b, "};\n\n");
-}
-
-static void put_functions(Buffer *b, const char *n)
-{
-    buffer_printf(b,
-                  "static inline int64_t %s_ceil_div(int64_t a, int64_t b) { return a / b + (a %% "
-                  "b != 0); }\n"
-                  "static inline int64_t %s_min(int64_t a, int64_t b) { return a < b ? a : b; }\n"
-                  "static inline int64_t %s_max(int64_t a, int64_t b) { return a > b ? a : b; }\n"
-                  "static inline int64_t %s_log2(int64_t a)\n{\n    int64_t n = 0;\n"
-                  "    while (a > 1) a /= 2, n++;\n    return n;\n}\n"
-                  "static inline size_t %s_room(int64_t bytes) { return ((size_t)bytes + 255) / "
-                  "256 * 256; }\n\n",
-                  n, n, n, n, n);
-}
-
-/* The driver asks for more than 48 KiB of dynamic shared memory at each kernel, once. */
-static void put_load(Buffer *b, const Package *p)
-{
-    const char *n = p->name;
-    buffer_printf(
-        b,
-        "CUresult %s_load(%s_kernels *kernels)\n{\n"
-        "    CUdevice device;\n    int major, minor, limit, fixed, best = -1;\n"
-        "    CUresult status = cuCtxGetDevice(&device);\n"
-        "    if (!status) status = cuDeviceGetAttribute(&major, "
-        "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);\n"
-        "    if (!status) status = cuDeviceGetAttribute(&minor, "
-        "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);\n"
-        "    if (!status) status = cuDeviceGetAttribute(&limit, "
-        "CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, device);\n"
-        "    for (int i = 0; !status && i < (int)(sizeof binaries / sizeof *binaries); i++)\n"
-        "        if (binaries[i].major == major && binaries[i].minor <= minor &&\n"
-        "            (best < 0 || binaries[i].minor > binaries[best].minor))\n"
-        "            best = i;\n"
-        "    if (!status && best < 0) status = CUDA_ERROR_NO_BINARY_FOR_GPU;\n"
-        "    if (status) return status;\n"
-        "    status = cuModuleLoadData(&kernels->module, binaries[best].cubin);\n"
-        "    if (status) return status;\n"
-        "    for (int i = 0; !status && i < %d; i++) {\n"
-        "        status = cuModuleGetFunction(&kernels->function[i], kernels->module, names[i]);\n"
-        "        if (!status)\n"
-        "            status = cuFuncGetAttribute(&fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,\n"
-        "                                        kernels->function[i]);\n"
-        "        if (!status)\n"
-        "            status = cuFuncSetAttribute(kernels->function[i],\n"
-        "                                        CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,\n"
-        "                                        limit - fixed);\n"
-        "    }\n"
-        "    if (status) cuModuleUnload(kernels->module);\n"
-        "    return status;\n}\n\n"
-        "void %s_unload(%s_kernels *kernels)\n{\n    cuModuleUnload(kernels->module);\n}\n\n",
-        n, n, p->judged.candidate.plan.n_kernels, n, n);
 }
 
 static void put_verified(Buffer *b, const Package *p)
@@ -360,8 +300,9 @@ static void put_source(Buffer *b, const Package *p)
     buffer_printf(b, "/* %s: binaries and launches of %s.h. */\n#include \"%s.h\"\n\n", p->name,
                   p->name, p->name);
     put_binaries(b, p);
-    put_functions(b, p->name);
-    put_load(b, p);
+    part_fill(b, write_c_in, "functions", "name=%s", p->name);
+    part_fill(b, write_c_in, "load", "name=%s;kernels=%d", p->name,
+              p->judged.candidate.plan.n_kernels);
     put_verified(b, p);
     put_workspace(b, p);
     put_launch(b, p);
