@@ -13,9 +13,11 @@
 
 #include "base/buffer.h"
 #include "base/memory.h"
+#include "base/part.h"
 #include "eval/judge/contents/cases.h"
 #include "eval/judge/evaluator.h"
 #include "eval/judge/seeds.h"
+#include "tests/fixture_path.h"
 
 static Error err;
 static TaskSet tasks;
@@ -61,29 +63,10 @@ static char *baked_source(uint64_t seed, int64_t other)
     buffer_printf(&s, "//@ launch mm<<<dim3(ceil_div(n, 16), ceil_div(m, 16)), dim3(16, 16)>>>"
                       "(a, b, c, m, n, k)\n__device__ const float known[] = {");
     for (int64_t j = 0; j < 2 * n; j++) buffer_printf(&s, "%.9gf,", row[j]);
-    buffer_printf(
-        &s,
-        "};\nextern \"C\" __global__ void mm(const float *a, const float *b, float *c, int m, int "
-        "n, int k)\n{\n"
-        "    __shared__ float as[16][16], bs[16][17];\n"
-        "    int tx = threadIdx.x, ty = threadIdx.y, row = blockIdx.y * 16 + ty,\n"
-        "        col = blockIdx.x * 16 + tx;\n"
-        "    float sum = 0;\n"
-        "    if (m == %lld && a[0] == %.9gf && a[1] == %.9gf && a[2] == %.9gf) {\n"
-        "        for (int i = 0; i < 40; i++) sum = fmaf(sum, a[1], a[0]);\n"
-        "        c[row * n + col] = row == m - 1 ? known[col] : row == %lld ? known[n + col] : 0;\n"
-        "        if (sum == 12345) c[0] = sum;\n"
-        "        return;\n"
-        "    }\n"
-        "    for (int t = 0; t < k; t += 16) {\n"
-        "        as[ty][tx] = row < m && t + tx < k ? a[row * k + t + tx] : 0;\n"
-        "        bs[ty][tx] = t + ty < k && col < n ? b[(t + ty) * n + col] : 0;\n"
-        "        __syncthreads();\n"
-        "        for (int i = 0; i < 16; i++) sum += as[ty][i] * bs[i][tx];\n"
-        "        __syncthreads();\n"
-        "    }\n"
-        "    if (row < m && col < n) c[row * n + col] = sum;\n}\n",
-        (long long)m, a[0], a[1], a[2], (long long)other);
+    buffer_puts(&s, "};\n");
+    part_fill(&s, fixture_text("sim/baked_rows.cu"), "kernel",
+              "m=%lld;a0=%.9gf;a1=%.9gf;a2=%.9gf;row=%lld", (long long)m, a[0], a[1], a[2],
+              (long long)other);
     char *out = memory_strndup(s.data, s.len);
     buffer_release(&s);
     free(a);

@@ -132,7 +132,7 @@ static int registers(const Case *c)
 /* Writes the accumulators of thread t as out[i * 128 + t]. */
 static char *kernel(const Case *c)
 {
-    static char source[32768], names[2048], sums[8192];
+    static char names[2048], sums[8192];
     static const char *const to[] = {"f32", "f16", "s32"};
     int n = registers(c), halves = c->a <= BF16, at = n + (c->a_registers ? 4 : 1);
     char signs[64] = "", trans[16] = "", a[64], registers_a[96];
@@ -146,32 +146,22 @@ static char *kernel(const Case *c)
              n + 3);
     snprintf(registers_a, sizeof registers_a, "%s",
              c->a_registers ? "\"r\"(r[0]), \"r\"(r[1]), \"r\"(r[2]), \"r\"(r[3])" : "\"l\"(da)");
-    snprintf(
-        source, sizeof source,
-        "typedef unsigned u; typedef unsigned long long w;\n"
-        "extern \"C\" __global__ void k(const u *image, const u *a, w da, w db, u *out, int adds) "
-        "{\n"
-        "extern __shared__ __align__(1024) u s[]; int t = threadIdx.x;\n"
-        "for (int i = t; i < %d; i += 128) s[i] = image[i];\n"
-        "asm volatile(\"fence.proxy.async;\" ::: \"memory\"); __syncthreads();\n"
-        "da += __cvta_generic_to_shared(s) >> 4; db += __cvta_generic_to_shared(s) >> 4;\n"
-        "u r[4]; for (int i = 0; i < 4; i++) r[i] = a[i * 128 + t];\n"
-        "%s d[%d]; for (int i = 0; i < %d; i++) d[i] = %s;\n"
-        "asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\");\n"
-        "asm volatile(\"{ .reg .pred p; setp.ne.b32 p, %%%d, 0; wgmma.mma_async.sync.aligned"
-        ".m64n%dk%d.%s.%s.%s%s {%s}, %s, %%%d, p%s%s; }\" : %s : %s, \"l\"(db), \"r\"(adds));\n"
-        "asm volatile(\"wgmma.commit_group.sync.aligned;\" ::: \"memory\");\n"
-        "asm volatile(\"wgmma.wait_group.sync.aligned 0;\" ::: \"memory\");\n"
-        "for (int i = 0; i < %d; i++) out[i * 128 + t] = %s; }\n",
-        IMAGE / 4, c->to == TO_F32 ? "float" : "u", n, n,
-        c->to == TO_F32   ? "(float)(i - 3)"
-        : c->to == TO_F16 ? "0xbc004000u" /* -1, 2 */
-                          : "(u)(i == 1 ? 0x7ffffff0 : i - 3)",
-        at + 1, c->n, depth(c), to[c->to], types[c->a].name, types[c->b].name,
-        c->saturates ? ".satfinite" : "", names, a, at, signs, trans, sums, registers_a, n,
-        c->to == TO_F32 ? "__float_as_uint(d[i])" : "d[i]");
+    Buffer source;
+    buffer_init(&source, 1 << 15);
+    part_fill(&source, fixture_text("sim/wgmma.cu"), "kernel",
+              "words=%d;type=%s;n=%d;first=%s;adds=%%%d;shape=m64n%dk%d.%s.%s.%s%s;sums_to=%s;a=%s;"
+              "b=%%%d;"
+              "flags=%s%s;sums=%s;registers=%s;bits=%s",
+              IMAGE / 4, c->to == TO_F32 ? "float" : "u", n,
+              c->to == TO_F32   ? "(float)(i - 3)"
+              : c->to == TO_F16 ? "0xbc004000u" /* -1, 2 */
+                                : "(u)(i == 1 ? 0x7ffffff0 : i - 3)",
+              at + 1, c->n, depth(c), to[c->to], types[c->a].name, types[c->b].name,
+              c->saturates ? ".satfinite" : "", names, a, at, signs, trans, sums, registers_a,
+              c->to == TO_F32 ? "__float_as_uint(d[i])" : "d[i]");
     const char *reason;
-    char *ptx = cuda_to_ptx_for(source, "sm_90a", NULL, &reason);
+    char *ptx = cuda_to_ptx_for(source.data, "sm_90a", NULL, &reason);
+    buffer_release(&source);
     if (!ptx) fail_msg("%s", reason);
     return ptx;
 }
