@@ -4,14 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/words.h"
+
 /* Reads "NAME=NUMBER", of `len` bytes. */
 static int read_word(const char *variable, const char *word, size_t len,
                      const EnvironmentNumber *table, int n, Error *err)
 {
     size_t name = strcspn(word, "=");
     for (int i = 0; i < n; i++) {
-        if (name >= len || strlen(table[i].name) != name || memcmp(table[i].name, word, name))
-            continue;
+        if (name >= len || !word_is(word, name, table[i].name)) continue;
         char *end;
         double v = strtod(word + name + 1, &end);
         if (end == word + name + 1 || end != word + len ||

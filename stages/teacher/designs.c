@@ -7,6 +7,7 @@
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/words.h"
 
 enum { MAX_FILE = 16 << 20 };
 
@@ -65,23 +66,17 @@ const char *designs_of(const Designs *d, const char *task)
     return NULL;
 }
 
-/* Whether the text at p begins with `word` and then the letter. Moves p behind it. */
-static int skip(const char **p, const char *word, size_t n, char letter)
-{
-    if (strncmp(*p, word, n) || (*p)[n] != letter) return 0;
-    *p += n + 1;
-    return 1;
-}
-
 int designs_has(const char *list, const char *family, const char *name, const char *value,
                 size_t len)
 {
     for (const char *p = list; p && *(p += strspn(p, " \t")); p += strcspn(p, " \t")) {
-        size_t word = strcspn(p, " \t"), slash = strcspn(p, "/");
-        const char *at = p;
-        if (slash < word && !skip(&at, family, strlen(family), '/')) continue;
-        if (!skip(&at, name, strlen(name), '=')) continue;
-        if ((size_t)(p + word - at) == len && !memcmp(at, value, len)) return 1;
+        const char *end = p + strcspn(p, " \t"), *at = p + strcspn(p, "/ \t");
+        if (*at == '/' && !word_is(p, (size_t)(at - p), family)) continue;
+        at = *at == '/' ? at + 1 : p;
+        size_t sign = strcspn(at, "=");
+        if (!word_is(at, sign, name)) continue;
+        at += sign + 1;
+        if ((size_t)(end - at) == len && !memcmp(at, value, len)) return 1;
     }
     return 0;
 }
