@@ -9,8 +9,6 @@
 static int parse(const char *source, size_t len, int trusted, Candidate *out, Fault *f)
 {
     Digest d;
-    Error why;
-    int line = 0;
     memset(out, 0, sizeof *out);
     digest_of(source, len, &d);
     digest_hex(&d, out->digest);
@@ -22,10 +20,8 @@ static int parse(const char *source, size_t len, int trusted, Candidate *out, Fa
         return fault_set(f, OUTCOME_COMPILE_ERROR, 0, "the source holds a NUL byte; expected text");
     out->source = memory_strndup(source, len);
     out->len = len;
-    if (trusted ? plan_parse_trusted(out->source, len, &out->plan, &line, &why)
-                : plan_parse(out->source, len, &out->plan, &line, &why))
-        return fault_set(f, OUTCOME_PLAN_ERROR, line, "%s", why.text);
-    return 0;
+    return trusted ? plan_parse_trusted(out->source, len, &out->plan, f)
+                   : plan_parse(out->source, len, &out->plan, f);
 }
 
 int candidate_parse(const char *source, size_t len, Candidate *out, Fault *f)

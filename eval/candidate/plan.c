@@ -458,23 +458,27 @@ static int parse_lines(Parser *ps, const char *source, size_t len)
                      "//@ launch kernel<<<ceil_div(n, 256), 256>>>(x, y, n)");
 }
 
-static int parse(const char *source, size_t len, int trusted, Plan *out, int *line, Error *err)
+static int parse(const char *source, size_t len, int trusted, Plan *out, Fault *f)
 {
+    Error why;
     memset(out, 0, sizeof *out);
-    Parser ps = {.plan = out, .trusted = trusted, .err = err};
-    int rc = parse_lines(&ps, source, len);
-    *line = rc ? ps.line : 0;
-    return rc;
+    Parser ps = {.plan = out, .trusted = trusted, .err = &why};
+    return parse_lines(&ps, source, len) ? plan_fault(f, ps.line, &why) : 0;
 }
 
-int plan_parse(const char *source, size_t len, Plan *out, int *line, Error *err)
+int plan_fault(Fault *f, int line, const Error *why)
 {
-    return parse(source, len, 0, out, line, err);
+    return fault_set(f, OUTCOME_PLAN_ERROR, line, "%s", why->text);
 }
 
-int plan_parse_trusted(const char *source, size_t len, Plan *out, int *line, Error *err)
+int plan_parse(const char *source, size_t len, Plan *out, Fault *f)
 {
-    return parse(source, len, 1, out, line, err);
+    return parse(source, len, 0, out, f);
+}
+
+int plan_parse_trusted(const char *source, size_t len, Plan *out, Fault *f)
+{
+    return parse(source, len, 1, out, f);
 }
 
 void plan_release(Plan *p)

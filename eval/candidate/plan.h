@@ -16,8 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
 #include "base/words.h"
+#include "eval/device/fault.h"
 #include "tasks/graph/op_line.h"
 
 enum {
@@ -76,11 +76,13 @@ typedef struct {
     int n_kernels;
 } Plan;
 
-/* source must outlive the plan. On error *line is the line of the mistake (0: none), and the
- * sentence begins with "line N: ". Release in both cases. */
-int plan_parse(const char *source, size_t len, Plan *out, int *line, Error *err);
+/* source must outlive the plan. Returns 0, or 1 with PLAN_ERROR and the line of the mistake; the sentence
+ * begins with "line N: ". Release in both cases. */
+int plan_parse(const char *source, size_t len, Plan *out, Fault *f);
 /* The same, with library lines allowed. */
-int plan_parse_trusted(const char *source, size_t len, Plan *out, int *line, Error *err);
+int plan_parse_trusted(const char *source, size_t len, Plan *out, Fault *f);
+/* A mistake in the plan becomes its fault. Returns 1. */
+int plan_fault(Fault *f, int line, const Error *why);
 void plan_release(Plan *p);
 
 /* The n_kernels names of the launched kernels; the caller frees the array. */

@@ -363,9 +363,10 @@ static void find_begins(PlanOps *o)
 }
 
 int plan_ops_build(const Plan *plan, const Task *t, const Workload *w, int routes, PlanOps *out,
-                   int *line, Error *err)
+                   Fault *f)
 {
-    Walk k = {.plan = plan, .task = t, .w = w, .routes = routes, .o = out, .err = err};
+    Error why;
+    Walk k = {.plan = plan, .task = t, .w = w, .routes = routes, .o = out, .err = &why};
     memset(out, 0, sizeof *out);
     k.line = plan->n_steps ? plan->steps[0].line : 0;
     int rc = add_given(&k);
@@ -374,8 +375,7 @@ int plan_ops_build(const Plan *plan, const Task *t, const Workload *w, int route
         k.line = s->line;
         rc = s->op ? walk_op(&k, s->op) : walk_launch(&k, s);
     }
-    *line = rc ? k.line : 0;
-    if (rc) return -1;
+    if (rc) return plan_fault(f, k.line, &why);
     assign_slots(out, plan->n_steps);
     find_begins(out);
     return 0;

@@ -78,10 +78,10 @@ typedef struct {
     double flops; /* the least that the operators compute, each line once */
 } PlanOps;
 
-/* Fills *out. routes: vendor libraries may be called. Returns 0, or -1 with "line N: ..." and
- * *line. Release in both cases. */
+/* Fills *out. routes: vendor libraries may be called. Returns 0, or 1 with PLAN_ERROR, as plan_parse does.
+ * Release in both cases. */
 int plan_ops_build(const Plan *plan, const Task *t, const Workload *w, int routes, PlanOps *out,
-                   int *line, Error *err);
+                   Fault *f);
 void plan_ops_release(PlanOps *o);
 
 /* A library adds in an order of its own each time: a transposed convolution of cuDNN, whose engines with

@@ -76,7 +76,7 @@ static int evaluate(Resolver *r, PlanText t, const char *what, int64_t *value)
     return fail(r, "%s: %s (numbers known here: %s)", what, inner.text, names);
 }
 
-int plan_check_names(const PlanContext *p, int *line, Error *err)
+static int check_names(const PlanContext *p, int *line, Error *err)
 {
     const Plan *plan = p->plan;
     Resolver r = {.p = p, .err = err};
@@ -112,6 +112,13 @@ int plan_check_names(const PlanContext *p, int *line, Error *err)
             return error_set(err, ERROR_INVALID, "no launch takes the output %s%s",
                              p->task->outputs[i].name, plan->n_ops ? ", and no op gives it" : "");
     return 0;
+}
+
+int plan_check_names(const PlanContext *p, Fault *f)
+{
+    Error why;
+    int line;
+    return check_names(p, &line, &why) ? plan_fault(f, line, &why) : 0;
 }
 
 /* The op lines' results must fit beside the buffers, which take `total` bytes. */
@@ -160,18 +167,18 @@ static int buffer_bytes(Resolver *r)
     return add_slots(r, total, at);
 }
 
-int plan_buffers(const PlanContext *p, const Workload *w, size_t **bytes, int *n, int *line,
-                 Error *err)
+int plan_buffers(const PlanContext *p, const Workload *w, size_t **bytes, int *n, Fault *f)
 {
-    Resolver r = {.p = p, .w = w, .err = err};
-    int rc = buffer_bytes(&r);
-    *line = rc ? r.line : 0;
-    *n = rc ? 0 : p->plan->n_buffers + (p->ops ? p->ops->n_slots : 0);
-    if (rc)
+    Error why;
+    Resolver r = {.p = p, .w = w, .err = &why};
+    *n = 0;
+    if (buffer_bytes(&r)) {
         free(r.buffer_bytes);
-    else
-        *bytes = r.buffer_bytes;
-    return rc;
+        return plan_fault(f, r.line, &why);
+    }
+    *n = p->plan->n_buffers + (p->ops ? p->ops->n_slots : 0);
+    *bytes = r.buffer_bytes;
+    return 0;
 }
 
 static int resolve_dims(Resolver *r, const PlanText *dims, int n, const char *what, uint32_t out[3])
@@ -493,22 +500,22 @@ static int resolve_steps(Resolver *r, DeviceLaunch **launches, int *n)
 }
 
 int plan_resolve(const PlanContext *p, const Workload *w, const PlanMemory *memory,
-                 DeviceLaunch **out, int *n, int *line, Error *err)
+                 DeviceLaunch **out, int *n, Fault *f)
 {
-    Resolver r = {.p = p, .w = w, .memory = memory, .err = err};
+    Error why;
+    Resolver r = {.p = p, .w = w, .memory = memory, .err = &why};
     DeviceLaunch *launches = NULL;
-    *n = *line = 0;
+    *n = 0;
     if (p->plan->n_ops && !p->ops)
-        return error_set(err, ERROR_INVALID, "the op lines of the plan are not built");
+        return fault_set(f, OUTCOME_PLAN_ERROR, 0, "the op lines of the plan are not built");
     int rc = resolve_steps(&r, &launches, n);
     free(r.buffer_bytes);
-    if (!rc) {
-        *out = launches;
-        return 0;
+    if (rc) {
+        free(launches);
+        return plan_fault(f, r.line, &why);
     }
-    *line = r.line;
-    free(launches);
-    return -1;
+    *out = launches;
+    return 0;
 }
 
 /* The declaration is ".entry NAME(" and then lines ".param [.align N] .TYPE NAME[[BYTES]]". */

@@ -36,15 +36,14 @@ typedef struct {
     const DevicePtr *buffers; /* as many as plan_buffers gives */
 } PlanMemory;
 
-/* All three return 0, or -1 with "line N: ..." and *line. plan_check_names: names do not collide,
+/* All three return 0, or 1 with PLAN_ERROR, as plan_parse does. plan_check_names: names do not collide,
  * and every output is passed to a launch or given by an op line. */
-int plan_check_names(const PlanContext *p, int *line, Error *err);
+int plan_check_names(const PlanContext *p, Fault *f);
 /* The sizes of the plan's buffers and then of the slots of p->ops. The caller frees *bytes. */
-int plan_buffers(const PlanContext *p, const Workload *w, size_t **bytes, int *n, int *line,
-                 Error *err);
+int plan_buffers(const PlanContext *p, const Workload *w, size_t **bytes, int *n, Fault *f);
 /* *n launches for the buffers in memory; the caller frees *out. memory NULL: check everything with
  * null pointers. */
 int plan_resolve(const PlanContext *p, const Workload *w, const PlanMemory *memory,
-                 DeviceLaunch **out, int *n, int *line, Error *err);
+                 DeviceLaunch **out, int *n, Fault *f);
 
 #endif

@@ -26,21 +26,17 @@ void checks_warn(Judgement *j)
 static int resolve_dry(Loaded *l, const Workload *w, Fault *f)
 {
     DeviceLaunch *launches = NULL;
-    int n, line;
-    Error text;
+    int n;
     if (loaded_ops_at(l, w, f)) return 1;
-    int rc = plan_resolve(&l->context, w, NULL, &launches, &n, &line, &text);
+    int rc = plan_resolve(&l->context, w, NULL, &launches, &n, f);
     free(launches);
-    return rc ? fault_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text) : 0;
+    return rc;
 }
 
 int checks_plan(Loaded *l, const Workload *timed, Fault *f)
 {
     const Task *t = l->task;
-    Error text;
-    int line;
-    if (plan_check_names(&l->context, &line, &text))
-        return fault_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
+    if (plan_check_names(&l->context, f)) return 1;
     for (int i = 0; i < t->n_workloads; i++)
         if (t->workloads[i].role == ROLE_CHECK && resolve_dry(l, &t->workloads[i], f)) return 1;
     return resolve_dry(l, timed, f);

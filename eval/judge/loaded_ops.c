@@ -24,17 +24,15 @@ static WorkloadOps *find(Loaded *l, const Workload *w)
 
 static int build(Loaded *l, const Workload *w, WorkloadOps **out, Fault *f)
 {
-    Error text;
-    int line;
     if ((*out = find(l, w))) {
         if (w->role > (*out)->role) (*out)->role = w->role;
         return 0;
     }
     WorkloadOps fresh = {.role = w->role};
     memcpy(fresh.axis, w->axis, sizeof w->axis);
-    if (plan_ops_build(l->plan, l->task, w, 1, &fresh.ops, &line, &text)) {
+    if (plan_ops_build(l->plan, l->task, w, 1, &fresh.ops, f)) {
         plan_ops_release(&fresh.ops);
-        return fault_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
+        return 1;
     }
     l->workload_ops = memory_grow(l->workload_ops, (size_t)l->n_workload_ops + 1, sizeof fresh);
     l->workload_ops[l->n_workload_ops] = fresh;
@@ -133,16 +131,15 @@ static size_t own_bytes(Loaded *l, WorkloadOps *const *at, int n_at,
     PlanOps *ops = memory_array((size_t)n_at + 1, sizeof *ops);
     const PlanOps **list = memory_array((size_t)n_at + 1, sizeof *list);
     const PlanKernelText **known;
-    Error ignored;
+    Fault ignored;
     Plan plan;
-    int line, n_list = 0;
+    int n_list = 0;
     size_t bytes = 0;
-    int parsed = !plan_parse_trusted(source, strlen(source), &plan, &line, &ignored);
+    int parsed = !plan_parse_trusted(source, strlen(source), &plan, &ignored);
     for (int i = 0; i < n_at && parsed; i++) {
         Workload w = {.role = at[i]->role};
         memcpy(w.axis, at[i]->axis, sizeof w.axis);
-        if (!plan_ops_build(&plan, l->task, &w, 1, &ops[i], &line, &ignored))
-            list[n_list++] = &ops[i];
+        if (!plan_ops_build(&plan, l->task, &w, 1, &ops[i], &ignored)) list[n_list++] = &ops[i];
     }
     int n_known = plan_ops_texts(list, n_list, &known);
     for (int i = 0; i < n; i++)

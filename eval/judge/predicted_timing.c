@@ -175,9 +175,9 @@ static int fits(Loaded *l, const Workload *w)
 {
     Fault unused;
     DeviceLaunch *launches = NULL;
-    int n, line, ok = 0;
+    int n, ok = 0;
     if (loaded_ops_at(l, w, &unused)) return 0;
-    if (!plan_resolve(&l->context, w, NULL, &launches, &n, &line, NULL))
+    if (!plan_resolve(&l->context, w, NULL, &launches, &n, &unused))
         ok = l->ops->prediction->fits(l->device, launches, n);
     free(launches);
     return ok;

@@ -157,15 +157,11 @@ int run_reset_own_buffers(Run *r, Error *err)
 
 int run_resolve(Run *r, Fault *f)
 {
-    Error text;
-    int line;
     free(r->launches);
     r->launches = NULL;
     if (loaded_ops_at(r->loaded, r->test->workload, f)) return 1;
-    if (!plan_resolve(&r->loaded->context, r->test->workload, &r->memory, &r->launches,
-                      &r->n_launches, &line, &text))
-        return 0;
-    return fault_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
+    return plan_resolve(&r->loaded->context, r->test->workload, &r->memory, &r->launches,
+                        &r->n_launches, f);
 }
 
 static void describe(Run *r)
@@ -191,8 +187,6 @@ static double least_work(const Task *t, const Workload *w)
 
 int run_open(Run *r, Loaded *l, const Case *c, const Run *owner, Fault *f)
 {
-    Error text;
-    int line;
     memset(r, 0, sizeof *r);
     r->loaded = l;
     r->test = c;
@@ -200,8 +194,7 @@ int run_open(Run *r, Loaded *l, const Case *c, const Run *owner, Fault *f)
     describe(r);
     int rc = loaded_ops_compile(l, &c->workload, 1, f);
     if (rc || (rc = loaded_ops_at(l, c->workload, f))) return rc;
-    if (plan_buffers(&l->context, c->workload, &r->buffer_bytes, &r->all_buffers, &line, &text))
-        return fault_set(f, OUTCOME_PLAN_ERROR, line, "%s", text.text);
+    if (plan_buffers(&l->context, c->workload, &r->buffer_bytes, &r->all_buffers, f)) return 1;
     r->memory.buffers = r->buffers = memory_array((size_t)r->all_buffers + 1, sizeof *r->buffers);
     r->lent = memory_array((size_t)r->all_buffers + 1, sizeof *r->lent);
     if (owner) borrow(r, owner);

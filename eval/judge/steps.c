@@ -65,13 +65,13 @@ static void describe_launches(Judgement *j)
     Verdict *v = &j->verdict;
     Fault unused;
     DeviceLaunch *launches = NULL;
-    int n = 0, line;
+    int n = 0;
     v->registers = l->registers;
     for (int i = 0; i < l->plan->n_kernels; i++)
         if (l->kernels[i].info.local_bytes > v->local_bytes)
             v->local_bytes = l->kernels[i].info.local_bytes;
     if (loaded_ops_at(l, j->timed, &unused) ||
-        plan_resolve(&l->context, j->timed, NULL, &launches, &n, &line, NULL))
+        plan_resolve(&l->context, j->timed, NULL, &launches, &n, &unused))
         return;
     for (int i = 0; i < n; i++)
         for (int k = 0; k < l->plan->n_kernels; k++) {

@@ -27,8 +27,8 @@ static void resolve(const Plan *plan)
         .max_threads_per_block = 1024, .max_shared_per_block = 65536, .memory_bytes = 1 << 24};
     PlanKernel *kernels = memory_array((size_t)plan->n_kernels + 1, sizeof *kernels);
     DeviceLaunch *launches = NULL;
-    int line, n;
-    Error err;
+    int n;
+    Fault f = {0};
     for (int k = 0; k < plan->n_kernels; k++) {
         kernels[k] = (PlanKernel){.lowered = plan->kernels[k], .info = {.max_threads = 1024}};
         /* The parameters that its first launch fits, so that resolving goes on into the values. */
@@ -43,13 +43,12 @@ static void resolve(const Plan *plan)
     }
     PlanContext context = {.plan = plan, .task = &task, .device = &device, .kernels = kernels};
     PlanOps ops = {0};
-    int rc = plan_check_names(&context, &line, &err);
+    int rc = plan_check_names(&context, &f);
     if (!rc && plan->n_ops) {
-        rc = plan_ops_build(plan, &task, &task.workloads[0], 1, &ops, &line, &err);
+        rc = plan_ops_build(plan, &task, &task.workloads[0], 1, &ops, &f);
         context.ops = &ops;
     }
-    if (!rc && !plan_resolve(&context, &task.workloads[0], NULL, &launches, &n, &line, &err))
-        free(launches);
+    if (!rc && !plan_resolve(&context, &task.workloads[0], NULL, &launches, &n, &f)) free(launches);
     plan_ops_release(&ops);
     free(kernels);
 }

@@ -42,11 +42,10 @@ static const char *next_line(const char *p, size_t *len)
 static void plan_line(const char *line, const char *task)
 {
     Plan p;
-    Error err;
-    int at;
+    Fault f;
     char *source = memory_printf("%s\n//@ launch last<<<1, 1>>>(x)\n", line);
-    if (plan_parse(source, strlen(source), &p, &at, &err))
-        fail_msg("%s: %s in: %s", task, err.text, line);
+    if (plan_parse(source, strlen(source), &p, &f))
+        fail_msg("%s: %s in: %s", task, f.message, line);
     plan_release(&p);
     free(source);
 }

@@ -104,17 +104,16 @@ static void check_source(const Task *t, const char *file, const char *source, in
                                    .memory_bytes = (size_t)120 << 30};
     Candidate c;
     Fault f = {0};
-    Error err = {0};
-    int line, n;
+    int n;
     size_t *bytes = NULL;
     if (!source) return;
     if (candidate_parse_trusted(source, strlen(source), &c, &f))
         fail_msg("%s/%s: %s", t->name, file, f.message);
     PlanContext context = {.plan = &c.plan, .task = t, .device = &gpu};
-    if (plan_check_names(&context, &line, &err)) fail_msg("%s/%s: %s", t->name, file, err.text);
+    if (plan_check_names(&context, &f)) fail_msg("%s/%s: %s", t->name, file, f.message);
     for (int w = 0; w < t->n_workloads; w++) {
-        if (plan_buffers(&context, &t->workloads[w], &bytes, &n, &line, &err))
-            fail_msg("%s/%s: %s", t->name, file, err.text);
+        if (plan_buffers(&context, &t->workloads[w], &bytes, &n, &f))
+            fail_msg("%s/%s: %s", t->name, file, f.message);
         free(bytes);
     }
     int calls = 0;

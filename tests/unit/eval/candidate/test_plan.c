@@ -16,19 +16,17 @@
 
 static void parse_ok(const char *source, Plan *p)
 {
-    Error err = {0};
-    int line;
-    if (plan_parse(source, strlen(source), p, &line, &err)) fail_msg("%s", err.text);
+    Fault f = {0};
+    if (plan_parse(source, strlen(source), p, &f)) fail_msg("%s", f.message);
 }
 
 static void parse_fails(const char *source, int want_line, const char *want)
 {
     Plan p;
-    Error err = {0};
-    int line;
-    if (!plan_parse(source, strlen(source), &p, &line, &err)) fail_msg("parsed: %s", source);
-    if (!strstr(err.text, want)) fail_msg("expected '%s' in: %s", want, err.text);
-    assert_int_equal(line, want_line);
+    Fault f = {0};
+    if (!plan_parse(source, strlen(source), &p, &f)) fail_msg("parsed: %s", source);
+    if (!strstr(f.message, want)) fail_msg("expected '%s' in: %s", want, f.message);
+    assert_int_equal(f.line, want_line);
     plan_release(&p);
 }
 
@@ -201,24 +199,23 @@ static int make_task(void **state)
     return 0;
 }
 
-static int resolve(const char *source, Plan *p, DeviceLaunch **launches, int *n, int *line,
-                   Error *err)
+static int resolve(const char *source, Plan *p, DeviceLaunch **launches, int *n, Fault *f)
 {
-    if (plan_parse(source, strlen(source), p, line, err)) fail_msg("%s", err->text);
+    if (plan_parse(source, strlen(source), p, f)) fail_msg("%s", f->message);
     PlanContext context = {.plan = p, .task = &task, .device = &device, .kernels = &kernel};
-    if (plan_check_names(&context, line, err)) return -1;
-    return plan_resolve(&context, &task.workloads[0], &memory, launches, n, line, err);
+    if (plan_check_names(&context, f)) return -1;
+    return plan_resolve(&context, &task.workloads[0], &memory, launches, n, f);
 }
 
 static void resolve_fails(const char *source, int want_line, const char *want)
 {
     Plan p;
-    Error err = {0};
+    Fault f = {0};
     DeviceLaunch *launches;
-    int n, line;
-    if (!resolve(source, &p, &launches, &n, &line, &err)) fail_msg("resolved: %s", source);
-    if (!strstr(err.text, want)) fail_msg("expected '%s' in: %s", want, err.text);
-    assert_int_equal(line, want_line);
+    int n;
+    if (!resolve(source, &p, &launches, &n, &f)) fail_msg("resolved: %s", source);
+    if (!strstr(f.message, want)) fail_msg("expected '%s' in: %s", want, f.message);
+    assert_int_equal(f.line, want_line);
     plan_release(&p);
 }
 
@@ -226,14 +223,14 @@ static void test_resolve(void **state)
 {
     (void)state;
     Plan p;
-    Error err = {0};
+    Fault f = {0};
     DeviceLaunch *l;
-    int n, line;
+    int n;
     if (resolve("//@ buffer half b[rows + 1]\n//@ launch f<<<dim3(ceil_div(rows, 2), cols), "
                 "dim3(8, 4), 4*cols>>>(b + 2, y, rows - cols, 1)\n"
                 "//@ for t in 1..rows / 2\n//@ launch f<<<t, t>>>(x + t*cols, y, t, -0.5f)\n",
-                &p, &l, &n, &line, &err))
-        fail_msg("%s", err.text);
+                &p, &l, &n, &f))
+        fail_msg("%s", f.message);
     assert_int_equal(n, 3);
     uint64_t pointer;
     int32_t integer;
@@ -307,16 +304,16 @@ static void test_resolve_mistakes(void **state)
 static void trusted_fails(const char *source, int want_line, const char *want)
 {
     Plan p;
-    Error err = {0};
+    Fault f = {0};
     DeviceLaunch *launches = NULL;
-    int n, line, rc = plan_parse_trusted(source, strlen(source), &p, &line, &err);
+    int n, rc = plan_parse_trusted(source, strlen(source), &p, &f);
     PlanContext context = {.plan = &p, .task = &task, .device = &device, .kernels = &kernel};
     if (!rc)
-        rc = plan_check_names(&context, &line, &err) ||
-             plan_resolve(&context, &task.workloads[0], &memory, &launches, &n, &line, &err);
+        rc = plan_check_names(&context, &f) ||
+             plan_resolve(&context, &task.workloads[0], &memory, &launches, &n, &f);
     if (!rc) fail_msg("resolved: %s", source);
-    if (!strstr(err.text, want)) fail_msg("expected '%s' in: %s", want, err.text);
-    assert_int_equal(line, want_line);
+    if (!strstr(f.message, want)) fail_msg("expected '%s' in: %s", want, f.message);
+    assert_int_equal(f.line, want_line);
     plan_release(&p);
 }
 
@@ -330,15 +327,14 @@ static void test_library(void **state)
         "//@ for t in 1..3\n"
         "//@ library cublas.sgemm(x, x, y, t, 1, 1);\n";
     Plan p;
-    Error err = {0};
+    Fault f = {0};
     DeviceLaunch *l;
-    int n, line;
+    int n;
     parse_fails(source, 2, "line 2: library calls are the harness's own");
-    if (plan_parse_trusted(source, strlen(source), &p, &line, &err)) fail_msg("%s", err.text);
+    if (plan_parse_trusted(source, strlen(source), &p, &f)) fail_msg("%s", f.message);
     assert_int_equal(p.n_kernels, 1); /* a library call needs no compilation */
     PlanContext context = {.plan = &p, .task = &task, .device = &device, .kernels = &kernel};
-    if (plan_resolve(&context, &task.workloads[0], &memory, &l, &n, &line, &err))
-        fail_msg("%s", err.text);
+    if (plan_resolve(&context, &task.workloads[0], &memory, &l, &n, &f)) fail_msg("%s", f.message);
     assert_int_equal(n, 4);
     uint64_t args[10];
     double alpha;

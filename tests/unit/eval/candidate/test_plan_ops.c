@@ -41,10 +41,10 @@ typedef struct {
 } Built;
 
 /* Returns 0, or -1 with *line and *err. */
-static int build(Built *b, const char *source, int *line, Error *err)
+static int build(Built *b, const char *source, Fault *f)
 {
     memset(b, 0, sizeof *b);
-    if (plan_parse(source, strlen(source), &b->plan, line, err)) return -1;
+    if (plan_parse(source, strlen(source), &b->plan, f)) return -1;
     PlanContext context = {.plan = &b->plan, .task = &task, .device = &device, .kernels = &kernel};
     for (int i = 0; i < 2; i++) {
         kernel.info.params[i].offset = 8 * (uint32_t)i;
@@ -52,14 +52,13 @@ static int build(Built *b, const char *source, int *line, Error *err)
         kernel.info.params[i].is_pointer = -1;
     }
     const Workload *w = &task.workloads[0];
-    if (plan_check_names(&context, line, err) ||
-        plan_ops_build(&b->plan, &task, w, 0, &b->ops, line, err))
+    if (plan_check_names(&context, f) || plan_ops_build(&b->plan, &task, w, 0, &b->ops, f))
         return -1;
     context.ops = &b->ops;
-    if (plan_buffers(&context, w, &b->bytes, &b->n_buffers, line, err)) return -1;
+    if (plan_buffers(&context, w, &b->bytes, &b->n_buffers, f)) return -1;
     for (int i = 0; i < b->n_buffers; i++) b->buffers[i] = BUFFERS + 0x10000 * (DevicePtr)i;
     PlanMemory memory = {.inputs = {X, W}, .outputs = {Y, Z}, .buffers = b->buffers};
-    return plan_resolve(&context, w, &memory, &b->launches, &b->n, line, err);
+    return plan_resolve(&context, w, &memory, &b->launches, &b->n, f);
 }
 
 static void release(Built *b)
@@ -72,19 +71,17 @@ static void release(Built *b)
 
 static void built(Built *b, const char *source)
 {
-    Error err = {0};
-    int line;
-    if (build(b, source, &line, &err)) fail_msg("%s", err.text);
+    Fault f = {0};
+    if (build(b, source, &f)) fail_msg("%s", f.message);
 }
 
 static void fails(const char *source, int want_line, const char *want)
 {
     Built b;
-    Error err = {0};
-    int line;
-    if (!build(&b, source, &line, &err)) fail_msg("built: %s", source);
-    if (!strstr(err.text, want)) fail_msg("expected '%s' in: %s", want, err.text);
-    assert_int_equal(line, want_line);
+    Fault f = {0};
+    if (!build(&b, source, &f)) fail_msg("built: %s", source);
+    if (!strstr(f.message, want)) fail_msg("expected '%s' in: %s", want, f.message);
+    assert_int_equal(f.line, want_line);
     release(&b);
 }
 
@@ -224,14 +221,14 @@ static void test_source(void **state)
     PlanOps ops[2];
     const PlanOps *all[] = {&ops[0], &ops[1], &ops[0]};
     const PlanKernelText **texts;
-    Error err = {0};
+    Fault f = {0};
     Buffer text;
     char **names = NULL;
-    int line, n = 0;
-    assert_int_equal(plan_parse(source, strlen(source), &plan, &line, &err), 0);
+    int n = 0;
+    assert_int_equal(plan_parse(source, strlen(source), &plan, &f), 0);
     for (int i = 0; i < 2; i++)
-        if (plan_ops_build(&plan, &task, &task.workloads[i], 0, &ops[i], &line, &err))
-            fail_msg("%s", err.text);
+        if (plan_ops_build(&plan, &task, &task.workloads[i], 0, &ops[i], &f))
+            fail_msg("%s", f.message);
     assert_int_equal(ops[0].n_texts, 2);
     assert_string_equal(ops[0].launches[0].kernel, ops[0].launches[1].kernel);
     assert_string_not_equal(ops[0].launches[0].kernel, ops[0].launches[2].kernel);
@@ -324,11 +321,10 @@ static int varies(const char *source, int routes)
 {
     Plan plan;
     PlanOps ops;
-    Error err;
-    int line;
-    if (plan_parse(source, strlen(source), &plan, &line, &err) ||
-        plan_ops_build(&plan, &task, &task.workloads[0], routes, &ops, &line, &err))
-        fail_msg("%s", err.text);
+    Fault f = {0};
+    if (plan_parse(source, strlen(source), &plan, &f) ||
+        plan_ops_build(&plan, &task, &task.workloads[0], routes, &ops, &f))
+        fail_msg("%s", f.message);
     int vary = plan_ops_vary(&ops);
     plan_ops_release(&ops);
     plan_release(&plan);

@@ -62,13 +62,11 @@ static void load_as(Loaded *l, int trusted, const char *kernel, const char *argu
                                     candidate's at the same time */
     char *source = sources[trusted];
     Fault f = {0};
-    Error err = {0};
-    int line;
     CompileResult code = fake_code(kernel);
     snprintf(source, sizeof sources[0], "%s//@ launch %s<<<1, 32>>>%s\n", buffers[trusted], kernel,
              arguments);
     plan_release(&plan);
-    if (plan_parse(source, strlen(source), &plan, &line, &err)) fail_msg("%s", err.text);
+    if (plan_parse(source, strlen(source), &plan, &f)) fail_msg("%s", f.message);
     loaded_init(l, &evaluator.machine, tasks.tasks[0], trusted);
     if (loaded_open(l, &plan, &code, &f)) fail_msg("%s %s", f.message, f.error.text);
 }
@@ -159,8 +157,6 @@ static void expect_refused(const char *kernel, Outcome outcome, const char *says
 {
     Loaded l;
     Fault f;
-    Error err = {0};
-    int line;
     char source[100];
     snprintf(source, sizeof source, "\n//@ launch %s<<<1, 32>>>(x, y, n)\n", kernel);
     CompileResult code = {.ok = 1,
@@ -169,7 +165,7 @@ static void expect_refused(const char *kernel, Outcome outcome, const char *says
                           .ptx = memory_strdup("")};
     code.lowered[0] = memory_strdup(kernel);
     plan_release(&plan);
-    assert_int_equal(plan_parse(source, strlen(source), &plan, &line, &err), 0);
+    assert_int_equal(plan_parse(source, strlen(source), &plan, &f), 0);
     loaded_init(&l, &evaluator.machine, tasks.tasks[0], 0);
     assert_int_equal(loaded_open(&l, &plan, &code, &f), 1);
     assert_int_equal(f.outcome, outcome);
@@ -196,13 +192,12 @@ static void test_homes(void **state)
     for (int i = 0; i < 4; i++) {
         Loaded l;
         Fault f;
-        Error err = {0};
-        int line, trusted = i >= 2;
+        int trusted = i >= 2;
         CompileResult code = {.ok = 1, .n_lowered = 1, .ptx = memory_strdup("")};
         code.lowered = memory_array(1, sizeof *code.lowered);
         code.lowered[0] = memory_strdup("k");
         plan_release(&plan);
-        assert_int_equal(plan_parse(sources[i % 2], strlen(sources[i % 2]), &plan, &line, &err), 0);
+        assert_int_equal(plan_parse(sources[i % 2], strlen(sources[i % 2]), &plan, &f), 0);
         loaded_init(&l, &evaluator.machine, tasks.tasks[0], trusted);
         assert_int_equal(loaded_open(&l, &plan, &code, &f), 0);
         assert_int_equal(l.context.module->trusted, trusted ? HOME_TRUSTED : homes[i]);

@@ -26,14 +26,12 @@ static void load(Loaded *l, int trusted, const char *kernel)
 {
     static char sources[2][200];
     Fault f = {0};
-    Error err = {0};
-    int line;
     CompileResult code = fake_code(kernel);
     snprintf(sources[trusted], sizeof sources[0], "//@ launch %s<<<1, 32>>>(x, y, n)\n", kernel);
     loaded_init(l, &evaluator.machine, task, trusted);
-    if (plan_parse(sources[trusted], strlen(sources[trusted]), &plans[trusted], &line, &err) ||
+    if (plan_parse(sources[trusted], strlen(sources[trusted]), &plans[trusted], &f) ||
         loaded_open(l, &plans[trusted], &code, &f))
-        fail_msg("%s %s", err.text, f.message);
+        fail_msg("%s %s", f.message, f.error.text);
 }
 
 /* The verdict over some seeds: how many are ok, wrong and a cheat. */

@@ -122,9 +122,9 @@ static void check_launches(Plans *p, const Workload *w)
     Fault f;
     Error err = {0};
     DeviceLaunch *launches;
-    int n, line, kernels = 0;
+    int n, kernels = 0;
     assert_int_equal(loaded_ops_at(l, w, &f), 0);
-    if (plan_resolve(&l->context, w, NULL, &launches, &n, &line, &err)) fail_msg("%s", err.text);
+    if (plan_resolve(&l->context, w, NULL, &launches, &n, &f)) fail_msg("%s", f.message);
     assert_int_equal(n, l->context.ops->n_launches);
     for (int i = 0; i < n; i++) {
         KernelInfo info;

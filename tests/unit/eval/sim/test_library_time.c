@@ -153,13 +153,12 @@ static void check_task(const Task *t, Count *count)
     const Workload *w = task_workload(t, ROLE_TIME);
     Candidate c;
     Fault f = {0};
-    Error err = {0};
     PlanOps ops;
-    int line, calls = 0;
+    int calls = 0;
     const char *source = t->baseline_source;
     if (candidate_parse_trusted(source, strlen(source), &c, &f) ||
-        plan_ops_build(&c.plan, t, w, 1, &ops, &line, &err))
-        fail_msg("%s: %s%s", t->name, f.message, err.text);
+        plan_ops_build(&c.plan, t, w, 1, &ops, &f))
+        fail_msg("%s: %s", t->name, f.message);
     for (int i = 0; i < ops.n_launches; i++) {
         if (!ops.launches[i].library) continue;
         check_call(t, &ops, &ops.launches[i]);
