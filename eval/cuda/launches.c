@@ -107,7 +107,8 @@ static int execute(Device *d, CudaCall call, double limit_s, const DeviceLaunch 
     if (launches[0].module->home == HOME_LIBRARY) limit_s += library_s;
     if ((trusted || cold) && limit_s < trusted_s) limit_s = trusted_s;
     r->warm_generation = r->runner.generation;
-    rc = remote_ask(d, r, &call, -1, limit_s, launches, n, a, &fault->error);
+    RemoteCall ask = {.call = call, .limit_s = limit_s, .launches = launches, .n = n};
+    rc = remote_ask(d, r, &ask, a, &fault->error);
     if (rc == 1) *fault = r->failure;
     if (!rc) rc = explain_end(&a->end, launches, n, fault);
     return rc == 1 && trusted ? error_set(&fault->error, ERROR_DEVICE,

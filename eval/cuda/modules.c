@@ -66,11 +66,11 @@ static int check_image(const DeviceCode *code, int *has_state, Fault *fault)
 static int load_image(Device *d, DeviceModule *m, const void *image, size_t bytes, Fault *fault)
 {
     CudaAnswer a;
-    CudaCall call = {.kind = CALL_LOAD, .bytes = bytes};
+    RemoteCall ask = {.call = {.kind = CALL_LOAD, .bytes = bytes}, .limit_s = LOAD_S};
     Remote *r = remote_of(d, m);
     if (remote_need(d, r, &fault->error)) return -1;
     memcpy(r->runner.mailbox, image, bytes);
-    if (remote_ask(d, r, &call, -1, LOAD_S, NULL, 0, &a, &fault->error)) return -1;
+    if (remote_ask(d, r, &ask, &a, &fault->error)) return -1;
     if (a.end.step == END_LAUNCH) return refuse_image(a.end.result, fault);
     if (a.end.step != END_OK)
         return error_set(&fault->error, ERROR_DEVICE, "a module cannot be loaded: %s", a.end.text);
@@ -89,8 +89,8 @@ static int load_image(Device *d, DeviceModule *m, const void *image, size_t byte
 static void release(Device *d, DeviceModule *m)
 {
     CudaAnswer a;
-    CudaCall call = {.kind = CALL_UNLOAD, .value = m->id};
-    if (remote_has(d, m)) remote_ask(d, remote_of(d, m), &call, -1, LOAD_S, NULL, 0, &a, NULL);
+    RemoteCall ask = {.call = {.kind = CALL_UNLOAD, .value = m->id}, .limit_s = LOAD_S};
+    if (remote_has(d, m)) remote_ask(d, remote_of(d, m), &ask, &a, NULL);
     for (int i = 0; i < m->n_kernels; i++) free(m->kernels[i].name);
     free(m->kernels);
     free(m->image);
@@ -236,15 +236,15 @@ void modules_close(Device *d)
 static int find_kernel(Device *d, DeviceModule *m, const char *name, ModuleKernel *k, Error *err)
 {
     CudaAnswer a;
-    CudaCall call = {.kind = CALL_KERNEL, .value = m->id};
+    RemoteCall ask = {.call = {.kind = CALL_KERNEL, .value = m->id}, .limit_s = KERNEL_S};
     if (!remote_has(d, m))
         return error_set(err, ERROR_DEVICE,
                          "kernel %.200s: the process that had its module is gone", name);
-    if (strlen(name) >= sizeof call.name)
+    if (strlen(name) >= sizeof ask.call.name)
         return error_set(err, ERROR_LIMIT, "a kernel's name of %zu letters is too long",
                          strlen(name));
-    snprintf(call.name, sizeof call.name, "%s", name);
-    if (remote_ask(d, remote_of(d, m), &call, -1, KERNEL_S, NULL, 0, &a, err)) return -1;
+    snprintf(ask.call.name, sizeof ask.call.name, "%s", name);
+    if (remote_ask(d, remote_of(d, m), &ask, &a, err)) return -1;
     if (a.end.step != END_OK) return error_set(err, ERROR_DEVICE, "%s", a.end.text);
     k->kernel = (uint32_t)a.value;
     k->info = a.u.kernel;

@@ -50,25 +50,27 @@ static int killed_from_outside(const Remote *r)
     return WIFSIGNALED(r->runner.status) && WTERMSIG(r->runner.status) == SIGKILL;
 }
 
-int remote_ask(Device *d, Remote *r, CudaCall *call, int fd, double limit_s,
-               const DeviceLaunch *launches, int n, CudaAnswer *answer, Error *err)
+int remote_ask(Device *d, Remote *r, RemoteCall *ask, CudaAnswer *answer, Error *err)
 {
     Fault failure;
+    CudaCall *call = &ask->call;
+    int n = ask->n;
     memset(&failure, 0, sizeof failure);
-    RunnerReply reply = cudarunner_call(&r->runner, call, fd, limit_s, answer, err);
+    RunnerReply reply =
+        cudarunner_call(&r->runner, call, ask->fd ? ask->fd : -1, ask->limit_s, answer, err);
     if (reply == RUNNER_ANSWERED && !answer->end.context_lost) return 0;
     if (reply == RUNNER_ANSWERED) {
         /* The context is lost: the answer is valid, but the process must be replaced. */
-        if (!n || !launch_fault_explain(&answer->end, launches, n, &failure)) n = 0;
+        if (!n || !launch_fault_explain(&answer->end, ask->launches, n, &failure)) n = 0;
     } else if (n && reply == RUNNER_LATE) {
-        launch_fault_timeout(launches, n, limit_s, &failure);
+        launch_fault_timeout(ask->launches, n, ask->limit_s, &failure);
     } else if (n && reply == RUNNER_ENDED && !killed_from_outside(r)) {
-        launch_fault_exit(launches, n, r->runner.status, &failure);
+        launch_fault_exit(ask->launches, n, r->runner.status, &failure);
     } else {
         n = 0;
         if (reply == RUNNER_LATE)
             error_set(err, ERROR_DEVICE, "%s did not answer call %u within %.3g s", name_of(r),
-                      call->kind, limit_s);
+                      call->kind, ask->limit_s);
         if (reply == RUNNER_ENDED)
             error_set(err, ERROR_DEVICE, "%s ended at call %u (wait status %d)", name_of(r),
                       call->kind, r->runner.status);
@@ -128,10 +130,13 @@ static int map_extents(Device *d, Remote *r, Error *err)
     for (int i = 0; i < d->arena.n_extents; i++) {
         int fd;
         if (r->mapped_generation[i] == r->runner.generation) continue;
-        CudaCall call = {
-            .kind = CALL_MAP, .at = d->arena.extents[i].at, .bytes = d->arena.extents[i].bytes};
         if (space_export(&d->space, i, &fd, err)) return -1;
-        int rc = remote_ask(d, r, &call, fd, SETUP_S, NULL, 0, &a, err);
+        RemoteCall ask = {.call = {.kind = CALL_MAP,
+                                   .at = d->arena.extents[i].at,
+                                   .bytes = d->arena.extents[i].bytes},
+                          .limit_s = SETUP_S,
+                          .fd = fd};
+        int rc = remote_ask(d, r, &ask, &a, err);
         close(fd);
         if (rc) return -1;
         if (a.end.step != END_OK)
@@ -164,9 +169,11 @@ static int unmap_from(Device *d, Remote *r, int extents, Error *err)
         unsigned had = r->mapped_generation[i];
         r->mapped_generation[i] = 0; /* the next extent at this index is other memory */
         if (!r->runner.pid || had != r->runner.generation) continue;
-        CudaCall call = {
-            .kind = CALL_UNMAP, .at = d->arena.extents[i].at, .bytes = d->arena.extents[i].bytes};
-        if (remote_ask(d, r, &call, -1, SETUP_S, NULL, 0, &a, err)) return -1;
+        RemoteCall ask = {.call = {.kind = CALL_UNMAP,
+                                   .at = d->arena.extents[i].at,
+                                   .bytes = d->arena.extents[i].bytes},
+                          .limit_s = SETUP_S};
+        if (remote_ask(d, r, &ask, &a, err)) return -1;
         if (a.end.step != END_OK) {
             replace(d, r); /* a process must not keep memory that another buffer gets */
             return 0;

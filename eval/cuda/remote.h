@@ -9,11 +9,18 @@
 Remote *remote_of(Device *d, const DeviceModule *m);
 /* Wait until the runner is ready and has all buffers mapped; start another when there is none. */
 int remote_need(Device *d, Remote *r, Error *err);
-/* One call of at most limit_s seconds; fd: a descriptor to hand over, or -1. Returns 0 with the
- * answer. When the process ends, another starts: returns 1 with r->failure when the n `launches`
- * are to blame, else -1. */
-int remote_ask(Device *d, Remote *r, CudaCall *call, int fd, double limit_s,
-               const DeviceLaunch *launches, int n, CudaAnswer *answer, Error *err);
+/* A call of at most limit_s seconds, with the launches that it makes, if any. */
+typedef struct {
+    CudaCall call;
+    double limit_s;
+    int fd; /* a descriptor to hand over; 0: none */
+    const DeviceLaunch *launches;
+    int n;
+} RemoteCall;
+
+/* Returns 0 with the answer. When the process ends, another starts: returns 1 with r->failure when
+ * the launches are to blame, else -1. */
+int remote_ask(Device *d, Remote *r, RemoteCall *ask, CudaAnswer *answer, Error *err);
 /* Unmap the last `extents` of the arena in both runners, before their memory is released. */
 int remote_unmap(Device *d, int extents, Error *err);
 /* Whether the runner that loaded the module still runs. */

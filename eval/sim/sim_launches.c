@@ -389,53 +389,86 @@ static int64_t sample_limit(const Device *d, const DeviceLaunch *l, const SimCou
     return limit < (double)d->limit / 2 ? (int64_t)limit : d->limit / 2;
 }
 
-/* Samples launch i, or scales the counters of the smaller launch. Returns as run_one. */
-static int sample_one(Device *d, const DeviceLaunch *l, int i, DeviceSample *out,
-                      SampledOutputs *state, SimCounts *counts, LaunchUses *uses, Fault *fault)
+/* A sequence that is sampled. */
+typedef struct {
+    const DeviceLaunch *launches;
+    int n;
+    DeviceSample *out;
+    SequenceWork work;
+    LaunchTime *times; /* one a launch */
+    LineCosts lines;
+    SampledOutputs outputs;
+} Sampling;
+
+/* The launches that wait for one another cannot be run in part: scale the counters of the smaller launch. */
+static void scale_one(Device *d, Sampling *g, int i, const SimCounts *small)
 {
-    Sample s;
+    SimCounts *counts = &g->work.counts[i];
+    LaunchUses *uses = &g->work.uses[i];
+    extrapolate_growth(small, g->out->growth, g->launches[i].grid, counts);
+    uses_note(uses, &d->mem, 0);
+    uses->scaled = 1;
+    g->out->scaled++;
+}
+
+static void finish_one(Device *d, Sampling *g, int i, Sample *s)
+{
     Occupancy o;
+    const DeviceLaunch *l = &g->launches[i];
+    SimCounts *counts = &g->work.counts[i];
+    uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+    double resident = 1;
+    if (!occupancy_of(d->profile, threads, counts->registers,
+                      (uint64_t)counts->static_shared + counts->dynamic_shared, &o, NULL))
+        resident = (double)o.blocks_per_sm * d->profile->sm_count;
+    sample_finish(s, d->profile, resident, counts);
+    uses_note(&g->work.uses[i], &d->mem, sample_scale(s, counts));
+    charge_spills(d, l, counts);
+}
+
+/* Runs the sample of launch i. Returns as run_one. */
+static int run_sample(Device *d, Sampling *g, int i, Sample *s, const SimCounts *small,
+                      Fault *fault)
+{
+    const DeviceLaunch *l = &g->launches[i];
     Exec *x = &d->exec;
-    int was = missing_find(&d->predicted, l, i);
-    if (was < 0) return refuse(fault, l, " runs at the timed size only");
-    const SimCounts *small = &d->predicted.counts[was];
-    static const uint32_t alone[3];
-    const Function *f = code_find_entry(&l->module->code, l->kernel);
-    sample_begin(&s, l, f ? f->ptx->cluster : alone, &d->mem);
-    int64_t limit = x->budget = grant(d, l, sample_limit(d, l, small, out->growth));
-    int r = run_one(d, l, &s, fault);
+    int64_t limit = x->budget = grant(d, l, sample_limit(d, l, small, g->out->growth));
+    int r = run_one(d, l, s, fault);
     account(d, l, limit - x->budget);
     d->sampled[i] =
-        (struct BlockWork){(double)(s.blocks * s.cluster),
-                           (double)(limit - x->budget) / fmax(1, s.n) / (double)s.cluster};
-    if (r > 0 && fault->outcome == OUTCOME_TIMEOUT && is_exhausted(d, l)) {
-        sample_release(&s);
+        (struct BlockWork){(double)(s->blocks * s->cluster),
+                           (double)(limit - x->budget) / fmax(1, s->n) / (double)s->cluster};
+    if (r > 0 && fault->outcome == OUTCOME_TIMEOUT && is_exhausted(d, l))
         return exhausted(fault, l);
-    }
-    if (r > 0) s.atomics += x->counts.global_atomic_requests, s.fences += x->counts.fences;
-    int waits = s.atomics && s.fences, timeout = r > 0 && fault->outcome == OUTCOME_TIMEOUT,
+    if (r > 0) s->atomics += x->counts.global_atomic_requests, s->fences += x->counts.fences;
+    int waits = s->atomics && s->fences, timeout = r > 0 && fault->outcome == OUTCOME_TIMEOUT,
         endless = timeout && limit < d->limit / 2 && !waits && !d->mem.assumed;
-    *counts = x->counts;
+    g->work.counts[i] = x->counts;
     if (r >= 0 && (waits || (r && d->mem.assumed) || (timeout && !endless))) {
-        extrapolate_growth(small, out->growth, l->grid, counts);
-        uses_note(uses, &d->mem, 0);
-        uses->scaled = 1;
-        out->scaled++;
+        scale_one(d, g, i, small);
         r = 0;
     } else if (!r) {
-        uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
-        double resident = 1;
-        if (!occupancy_of(d->profile, threads, counts->registers,
-                          (uint64_t)counts->static_shared + counts->dynamic_shared, &o, NULL))
-            resident = (double)o.blocks_per_sm * d->profile->sm_count;
-        sample_finish(&s, d->profile, resident, counts);
-        uses_note(uses, &d->mem, sample_scale(&s, counts));
-        charge_spills(d, l, counts);
+        finish_one(d, g, i, s);
     }
-    if ((d->mem.assumed || out->scaled) && state->complete_until > i) state->complete_until = i;
-    sampled_outputs_note(state, out, &d->mem, i);
-    out->blocks += s.blocks * s.cluster;
-    out->sampled += (uint64_t)s.n * s.cluster;
+    SampledOutputs *o = &g->outputs;
+    if ((d->mem.assumed || g->out->scaled) && o->complete_until > i) o->complete_until = i;
+    sampled_outputs_note(o, g->out, &d->mem, i);
+    g->out->blocks += s->blocks * s->cluster;
+    g->out->sampled += (uint64_t)s->n * s->cluster;
+    return r;
+}
+
+/* Samples launch i, or scales the counters of the smaller launch. Returns as run_one. */
+static int sample_one(Device *d, Sampling *g, int i, Fault *fault)
+{
+    Sample s;
+    static const uint32_t alone[3];
+    const DeviceLaunch *l = &g->launches[i];
+    int was = missing_find(&d->predicted, l, i);
+    if (was < 0) return refuse(fault, l, " runs at the timed size only");
+    const Function *f = code_find_entry(&l->module->code, l->kernel);
+    sample_begin(&s, l, f ? f->ptx->cluster : alone, &d->mem);
+    int r = run_sample(d, g, i, &s, &d->predicted.counts[was], fault);
     sample_release(&s);
     return r;
 }
@@ -478,16 +511,46 @@ static void hold(const Device *d, const DeviceLaunch *launches, const SequenceWo
     free(bytes);
 }
 
+/* Counters and time of launch i. Returns as run_one. */
+static int sample_launch(Device *d, Sampling *g, int i, Fault *fault)
+{
+    const DeviceLaunch *l = &g->launches[i];
+    SimCounts *counts = &g->work.counts[i];
+    Error why;
+    int r = 0;
+    memset(fault, 0, sizeof *fault);
+    if (renew(d, l, &fault->error)) return -1;
+    if (l->library_args) { /* what it writes reads as zeros */
+        g->outputs.guessed = 1;
+        if (library_time(d, l, counts, &g->times[i], g->out, &fault->error)) return -1;
+        add_lines(d, l, counts, &g->times[i], &g->lines);
+        return 0;
+    }
+    if (repeats(g->launches, i)) {
+        *counts = counts[-1];
+        g->outputs.guessed = 1;
+    } else {
+        r = sample_one(d, g, i, fault);
+    }
+    fault->launch = i;
+    g->out->written_bytes += (double)counts->footprint_write_bytes;
+    if (!r && timemodel_launch(d->profile, counts, &g->times[i], &why))
+        r = refuse(fault, l, " cannot be launched: %.400s", why.text);
+    if (!r) add_lines(d, l, counts, &g->times[i], &g->lines);
+    return r;
+}
+
 int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, DeviceTiming *out,
                Fault *fault)
 {
-    SequenceWork work = work_new(n);
-    SimCounts *counts = work.counts;
-    LaunchTime *times = memory_array((size_t)n + 1, sizeof *times);
-    LineCosts lines = {0};
-    SampledOutputs o = {.of = memory_array((size_t)s->n_outputs + 1, sizeof *o.of),
-                        .n = s->n_outputs,
-                        .complete_until = n};
+    Sampling g = {.launches = launches,
+                  .n = n,
+                  .out = s,
+                  .work = work_new(n),
+                  .times = memory_array((size_t)n + 1, sizeof *g.times),
+                  .outputs = {.of = memory_array((size_t)s->n_outputs + 1, sizeof *g.outputs.of),
+                              .n = s->n_outputs,
+                              .complete_until = n}};
     int r = 0;
     s->blocks = s->sampled = 0;
     s->written_bytes = 0;
@@ -497,35 +560,14 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
     d->n_sampled = n;
     devmem_assume(&d->mem, 1);
     d->exec.counted = 1;
-    for (int i = 0; i < n && !r; i++) {
-        Error why;
-        memset(fault, 0, sizeof *fault);
-        if ((r = renew(d, &launches[i], &fault->error))) break;
-        if (launches[i].library_args) { /* what it writes reads as zeros */
-            r = library_time(d, &launches[i], &counts[i], &times[i], s, &fault->error);
-            if (!r) add_lines(d, &launches[i], &counts[i], &times[i], &lines);
-            o.guessed = 1;
-            continue;
-        }
-        if (repeats(launches, i)) {
-            counts[i] = counts[i - 1];
-            o.guessed = 1;
-        } else {
-            r = sample_one(d, &launches[i], i, s, &o, &counts[i], &work.uses[i], fault);
-        }
-        fault->launch = i;
-        s->written_bytes += (double)counts[i].footprint_write_bytes;
-        if (!r && timemodel_launch(d->profile, &counts[i], &times[i], &why))
-            r = refuse(fault, &launches[i], " cannot be launched: %.400s", why.text);
-        if (!r) add_lines(d, &launches[i], &counts[i], &times[i], &lines);
-    }
+    for (int i = 0; i < n && !r; i++) r = sample_launch(d, &g, i, fault);
     devmem_assume(&d->mem, 0);
-    int comparable = sampled_outputs_finish(&o, s);
-    if (!r && !(comparable && s->compared)) hold(d, launches, &work, s, times);
-    if (!r) conclude(d, counts, times, n, &lines, out);
-    line_costs_release(&lines);
-    free(o.of);
-    work_release(&work);
-    free(times);
+    int comparable = sampled_outputs_finish(&g.outputs, s);
+    if (!r && !(comparable && s->compared)) hold(d, launches, &g.work, s, g.times);
+    if (!r) conclude(d, g.work.counts, g.times, n, &g.lines, out);
+    line_costs_release(&g.lines);
+    free(g.outputs.of);
+    work_release(&g.work);
+    free(g.times);
     return r;
 }

@@ -230,13 +230,21 @@ static int memory(Bench *b, Light *out, Error *err)
 
 /* ---- arithmetic ---- */
 
-/* Grids of 1 to 8 blocks per SM, long enough that the launch does not count. */
-static int compute(Bench *b, CuFunction f, unsigned block, int max_each, void **params, int rounds,
-                   double flops, double *best, Error *err)
+/* A kernel that repeats an operation. */
+typedef struct {
+    CuFunction f;
+    unsigned block; /* threads */
+    int most;       /* blocks per SM */
+    void **params;
+    double flops; /* of a block, all rounds */
+} Loop;
+
+/* Grids of 1 to l->most blocks per SM, long enough that the launch does not count. */
+static int compute(Bench *b, const Loop *l, double *best, Error *err)
 {
-    for (int each = 1; each <= max_each; each *= 2) {
-        Work w = {f, (unsigned)(b->sms * each), block, params};
-        if (improve(b, &w, flops * rounds * w.grid, best, err)) return -1;
+    for (int each = 1; each <= l->most; each *= 2) {
+        Work w = {l->f, (unsigned)(b->sms * each), l->block, l->params};
+        if (improve(b, &w, l->flops * w.grid, best, err)) return -1;
     }
     return 0;
 }
@@ -250,37 +258,52 @@ static int arithmetic(Bench *b, Light *out, Error *err)
     void *single[] = {&b->to, &a, &c, &rounds}, *twice[] = {&b->to, &da, &dc, &few};
     static const double flops = 2.0 * 8 * 16;
     if (load_code(b, b->gpu->arch, &light_arithmetic, f, err)) return -1;
-    for (unsigned block = 256; block <= 1024; block *= 2)
-        if (compute(b, f[0], block, 8, single, rounds, flops * block, &out->fp32_flops, err) ||
-            compute(b, f[1], block, 4, twice, few, flops * block, &out->fp64_flops, err))
+    for (unsigned block = 256; block <= 1024; block *= 2) {
+        const Loop fp32 = {f[0], block, 8, single, flops * block * rounds},
+                   fp64 = {f[1], block, 4, twice, flops * block * few};
+        if (compute(b, &fp32, &out->fp32_flops, err) || compute(b, &fp64, &out->fp64_flops, err))
             return -1;
+    }
     return 0;
 }
 
-/* Kernels for fp16, bf16 and tf32, in this order. flops: of one block in a round, with 16 bits and
- * with tf32. */
-static int tensor(Bench *b, const char *arch, const LightCode *l, unsigned block,
-                  const double flops[2], int rounds, Light *out, Error *err)
+/* Kernels for fp16, bf16 and tf32, in this order. */
+typedef struct {
+    const char *arch;
+    const LightCode *code;
+    unsigned block; /* threads */
+    int rounds;
+    double flops16, flops32; /* of a block in a round, with 16 bits and with tf32 */
+} TensorKernels;
+
+static int tensor(Bench *b, const TensorKernels *k, Light *out, Error *err)
 {
     CuFunction f[3];
     unsigned seed = 1;
+    int rounds = k->rounds;
     void *params[] = {&b->to, &seed, &rounds};
-    if (load_code(b, arch, l, f, err)) return -1;
-    for (int k = 0; k < 3; k++)
-        if (compute(b, f[k], block, 8, params, rounds, flops[k == 2],
-                    k == 2 ? &out->tf32_flops : &out->tensor16_flops, err))
-            return -1;
+    if (load_code(b, k->arch, k->code, f, err)) return -1;
+    for (int i = 0; i < 3; i++) {
+        int tf32 = i == 2;
+        const Loop l = {f[i], k->block, 8, params, (tf32 ? k->flops32 : k->flops16) * rounds};
+        if (compute(b, &l, tf32 ? &out->tf32_flops : &out->tensor16_flops, err)) return -1;
+    }
     return 0;
 }
 
+/* The flops are those of a product, times the accumulators and the warps or groups. */
 static int tensors(Bench *b, int arch, Light *out, Error *err)
 {
-    static const double warp[2] = {8 * 8 * 4096.0,
-                                   8 * 8 * 2048.0}; /* warps * accumulators * flops of a product */
-    static const double group[2] = {16 * 2 * 64 * 128 * 16.0, 16 * 2 * 64 * 128 * 8.0};
-    if (arch >= 80 && tensor(b, b->gpu->arch, &light_warp, 256, warp, 1024, out, err)) return -1;
-    if (arch == 90 && tensor(b, "sm_90", &light_group, 128, group, 512, out, err)) return -1;
-    return 0;
+    const TensorKernels warp = {b->gpu->arch, &light_warp,    256,
+                                1024,         8 * 8 * 4096.0, 8 * 8 * 2048.0},
+                        group = {"sm_90",
+                                 &light_group,
+                                 128,
+                                 512,
+                                 16 * 2 * 64 * 128 * 16.0,
+                                 16 * 2 * 64 * 128 * 8.0};
+    if (arch >= 80 && tensor(b, &warp, out, err)) return -1;
+    return arch == 90 ? tensor(b, &group, out, err) : 0;
 }
 
 /* ---- all of it ---- */

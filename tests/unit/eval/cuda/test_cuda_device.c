@@ -525,8 +525,8 @@ static void test_library(void **state)
     assert_int_equal(ops->run(d, &l, 1, &fault), -1);
     Remote *r = &d->remotes[HOME_CANDIDATE];
     assert_int_equal(launch_encode(&l, 0, 0, r->runner.mailbox, PROTOCOL_MAILBOX, &used), 0);
-    CudaCall call = {.kind = CALL_RUN, .bytes = used, .launches = 1};
-    ok(remote_ask(d, r, &call, -1, 10, NULL, 0, &a, &err));
+    RemoteCall ask = {.call = {.kind = CALL_RUN, .bytes = used, .launches = 1}, .limit_s = 10};
+    ok(remote_ask(d, r, &ask, &a, &err));
     assert_int_equal(a.end.step, END_HARNESS);
     assert_string_equal(a.end.text, "a library call outside the harness");
     ops->unload(d, trusted);
