@@ -55,6 +55,19 @@ static int is_pool(const Formula *f, int value)
     return f->window[v->window].kind >= WINDOW_MAX && f->value[v->arg[0]].domain == PER_ELEMENT;
 }
 
+/* The op lines of the plan. */
+static void write_kept(FormulaKernel *k)
+{
+    const char *p = k->f->value[k->result].lines;
+    for (size_t n; p && *p; p += n + 1) {
+        n = strcspn(p, "\n");
+        char *line = memory_strndup(p, n);
+        grammar_plan(k->g, line);
+        free(line);
+    }
+    grammar_design(k->g, "Other operators stay as they are.");
+}
+
 /* The writer for the values [from, end) of the order, or NULL. */
 static Writer *group_writer(const Order *o, int from, int end)
 {
@@ -66,7 +79,7 @@ static Writer *group_writer(const Order *o, int from, int end)
         if (v->kind == VALUE_PRODUCT || v->kind == VALUE_WINDOW) main_value = o->order[i];
         if (i < end - 1 && used_after(o, o->order[i], end)) return NULL;
     }
-    if (count[VALUE_KEPT]) return end - from == 1 ? template_kept : NULL;
+    if (count[VALUE_KEPT]) return end - from == 1 ? write_kept : NULL;
     Writer *w = writer_of(count);
     if (!w) return NULL;
     if (w == template_window && o->place[f->value[main_value].arg[0]] >= from &&
@@ -204,18 +217,6 @@ void template_formula(Grammar *g, const Formula *f)
     free(launches);
     for (int i = 0, from = 0; i < c.n; from = c.end[i++]) group_writer(&o, from, c.end[i])(&k[i]);
     free(k);
-}
-
-void template_kept(FormulaKernel *k)
-{
-    const char *p = k->f->value[k->result].lines;
-    for (size_t n; p && *p; p += n + 1) {
-        n = strcspn(p, "\n");
-        char *line = memory_strndup(p, n);
-        grammar_plan(k->g, line);
-        free(line);
-    }
-    grammar_design(k->g, "Other operators stay as they are.");
 }
 
 /* ---- what writers share ---- */

@@ -25,7 +25,6 @@ void template_scan(FormulaKernel *k);
 void template_total(FormulaKernel *k);
 void template_product(FormulaKernel *k);
 void template_window(FormulaKernel *k);
-void template_kept(FormulaKernel *k); /* op lines of the plan */
 
 /* A size of a kernel: the name of its parameter and the text in the plan. */
 typedef struct {
