@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/flags.h"
@@ -135,6 +136,7 @@ int main(int argc, char **argv)
     judge(e, task->name, words[1], &kernel);
     if (args.against) judge(e, task->name, args.against, &other);
     tell(task->name, &kernel, args.against ? &other : NULL);
-    evaluator_close(e);
-    return log_close(EXIT_STATUS_OK);
+    int status = log_close(EXIT_STATUS_OK);
+    fflush(NULL);
+    _exit(status); /* frees everything, faster than taking down the CUDA contexts one by one */
 }

@@ -196,8 +196,7 @@ int main(int argc, char **argv)
     if (evaluator_open(&options, &e, &err)) log_die(&err);
     need_task(e);
     int status = judge_all(e, files, n, &first);
-    evaluator_close(e);
-    buffer_release(&first);
-    free(files);
-    return log_close(status);
+    status = log_close(status);
+    fflush(NULL);
+    _exit(status); /* frees everything, faster than taking down the CUDA contexts one by one */
 }
