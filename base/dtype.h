@@ -38,8 +38,8 @@ DtypeKind dtype_kind(Dtype d);
 int dtype_is_float(Dtype d);
 double dtype_overflow(Dtype d); /* least magnitude that rounds to infinity; INFINITY: none does */
 
-/* By the name in PyTorch, [name, name + len), the type in kernels, the name in safetensors, or the number in
- * an exported program. DTYPES: none. */
+/* The type of a name in PyTorch, [name, name + len); of a C type in kernels; of a name in safetensors;
+ * of a number in an exported program. DTYPES: there is none. */
 Dtype dtype_named(const char *name, size_t len);
 Dtype dtype_of_ctype(const char *ctype);
 Dtype dtype_of_file_name(const char *name);

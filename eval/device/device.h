@@ -195,7 +195,7 @@ typedef struct {
 /* Every function returns 0, or -1 when the device failed (in *err, or in the Fault's error). Those
  * with a Fault return 1 for a fault of the candidate. */
 
-/* What a device that predicts times does beside running: it checks more, and counts. */
+/* The functions of a device that predicts times: it checks and counts more than others do. */
 typedef struct {
     /* The candidate's kernels alone use the buffer: they may leave there what nobody reads. */
     void (*own)(Device *d, DevicePtr p);
@@ -234,7 +234,7 @@ typedef struct {
     int (*attempt)(Device *d, const DeviceLaunch *launches, int n, Fault *fault);
 } DevicePrediction;
 
-/* What a device that measures times does. */
+/* The functions of a device that measures times. */
 typedef struct {
     /* The next n buffers have these sizes: lay them in one piece of memory, so that their place, on
      * which speed depends, repeats. Without effect while there are buffers. */

@@ -14,8 +14,8 @@ typedef struct {
     int line;           /* of the source, 0 none */
     char cheat[64];     /* the cheat's name with OUTCOME_CHEAT, else "" */
     char message[2048]; /* a sentence that a model can act on */
-    /* Of a launch sequence that a device stopped: the launch, by its index in the sequence, and
-     * where. */
+    /* The place where a device stopped a launch sequence: the launch's index in the sequence, and the
+     * kernel, block and thread. */
     int launch;
     char kernel[256];
     uint32_t block[3], thread[3];

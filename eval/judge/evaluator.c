@@ -1,4 +1,4 @@
-/* What lasts from one candidate to the next, and the loop over the steps of a judgement (steps.h). */
+/* The evaluator's opening and closing, its tasks, and the loop over the steps of a judgement (steps.h). */
 #include "eval/judge/evaluator.h"
 
 #include <malloc.h>

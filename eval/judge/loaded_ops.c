@@ -8,8 +8,8 @@
 
 #include "base/memory.h"
 
-/* Of all parts of a candidate, which bounds the time of their compilations; a baseline may have
- * more. */
+/* The most that all parts of a candidate have together: it bounds the time of their compilations. A
+ * baseline may have TRUSTED_FACTOR times as much. */
 enum { MAX_SOURCE = 1500 << 10, MAX_KERNELS = 2000, TRUSTED_FACTOR = 8 };
 enum { MAX_PART = 1000 << 10 }; /* below the compiler's bound of a request */
 /* Of a candidate's texts that its task's own operators do not need: others take 4 to 12 s. */

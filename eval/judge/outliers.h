@@ -7,9 +7,8 @@
  * do all of the work where it finds one. So it also runs twice with one outlier in each input,
  * which a part does not show, and must be as fast there as it is otherwise.
  *
- * What is expected is what the baseline gives for the same inputs. Where the baseline itself is
- * not steady there (inputs that differ by a part in 2^20 move its outputs visibly), nothing is
- * checked. */
+ * The baseline's outputs for the same inputs are the expected ones. The baseline is not steady where
+ * inputs that differ by a part in 2^20 move its outputs visibly; nothing is checked there. */
 #ifndef EVAL_JUDGE_OUTLIERS_H
 #define EVAL_JUDGE_OUTLIERS_H
 

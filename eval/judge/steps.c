@@ -99,21 +99,23 @@ static int step_unseen(Judgement *j)
     return judgement_is_predicted(j) ? predicted_unseen(j) : paired_unseen(j);
 }
 
+/* clang-format off */
 const JudgementStep judgement_steps[] = {
-    {"plan", step_plan, ALWAYS},           /* the directives are parsed */
-    {"compile", step_compile, ALWAYS},     /* to PTX and cubin, which the device loads */
-    {"resolve", step_resolve, ALWAYS},     /* the plan against the kernels, at every workload */
-    {"check", step_check, RUNS},           /* check workloads, up to the largest one */
-    {"repeat", step_repeat, RUNS},         /* the largest again, and on other inputs */
-    {"variants", step_variants, RUNS},     /* the largest on special values */
-    {"check rest", step_check_rest, RUNS}, /* check workloads behind the largest one */
-    {"predict", step_predict, SIMULATOR | RUNS}, /* the time, from a sample of blocks */
-    {"time", step_time, CLOCK | RUNS},           /* the time, in pairs with the baseline */
-    {"floor", judgement_floor, RUNS},            /* no time below what the work takes */
-    {"unseen", step_unseen, WIN | RUNS},     /* contents that it has not seen; the time on them */
-    {"outliers", step_outliers, WIN | RUNS}, /* contents that decide long sums */
-    {"sanitize", step_sanitize, CLOCK | SANITIZED | RUNS}, /* a simulator checks every access */
+    {"plan",       step_plan,       ALWAYS},           /* the directives are parsed */
+    {"compile",    step_compile,    ALWAYS},           /* to PTX and cubin, which the device loads */
+    {"resolve",    step_resolve,    ALWAYS},           /* the plan against the kernels, at every workload */
+    {"check",      step_check,      RUNS},             /* check workloads, up to the largest one */
+    {"repeat",     step_repeat,     RUNS},             /* the largest again, and on other inputs */
+    {"variants",   step_variants,   RUNS},             /* the largest on special values */
+    {"check rest", step_check_rest, RUNS},             /* check workloads behind the largest one */
+    {"predict",    step_predict,    SIMULATOR | RUNS}, /* the time, from a sample of blocks */
+    {"time",       step_time,       CLOCK | RUNS},     /* the time, in pairs with the baseline */
+    {"floor",      judgement_floor, RUNS},             /* no time below the least that the work takes */
+    {"unseen",     step_unseen,     WIN | RUNS},       /* new contents, and the time on them */
+    {"outliers",   step_outliers,   WIN | RUNS},       /* contents that decide long sums */
+    {"sanitize",   step_sanitize,   CLOCK | SANITIZED | RUNS}, /* a simulator checks every access */
 };
+/* clang-format on */
 const int judgement_n_steps = sizeof judgement_steps / sizeof *judgement_steps;
 
 int judgement_step_applies(const Judgement *j, const JudgementStep *s)

@@ -59,7 +59,7 @@ const Workload *cases_shortened(Cases *c, const Task *t, const Workload *timed, 
  * the first touch. */
 void *cases_tensor(size_t n, size_t size);
 
-/* What its inputs are drawn by, and how an output is compared. */
+/* The draw of the case's inputs, and the comparison of one of its outputs. */
 TaskCase case_of(const Case *c);
 TaskComparison case_comparison(const Case *c, int output);
 

@@ -35,7 +35,7 @@ void timed_contents_free(TimedContents *c);
 int timed_is_compared(Task *t, const Workload *w);
 /* What timed_compare counts: the axis's name, or "elements" of a whole reference. */
 const char *timed_unit(Task *t, const Workload *w);
-/* What a run of sampled blocks left on a device that predicts times. */
+/* The outputs that a run of sampled blocks leaves on a device that predicts times. */
 typedef struct {
     const DeviceOps *ops;
     Device *device;
