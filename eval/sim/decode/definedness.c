@@ -303,6 +303,12 @@ static int any(const uint32_t *slots, int n)
     return 0;
 }
 
+/* Does it look at the lanes that a mask names? */
+static int is_by_mask(const PtxInst *in)
+{
+    return is_op(in, "vote") || is_op(in, "match") || is_op(in, "redux");
+}
+
 static int kind_of(const PtxInst *in)
 {
     int of_predicates = in->n_mods == 1 && !strcmp(in->mods[0], "pred") && in->n_operands == 3;
@@ -310,8 +316,8 @@ static int kind_of(const PtxInst *in)
     if (of_predicates && is_op(in, "and")) return TRACK_AND;
     if (of_predicates && is_op(in, "or")) return TRACK_OR;
     if (is_op(in, "shfl")) return TRACK_SHUFFLE;
-    if (is_op(in, "vote") || is_op(in, "match") || is_op(in, "redux") || is_op(in, "mma") ||
-        is_op(in, "movmatrix") || (is_op(in, "wmma") && in->n_mods && !strcmp(in->mods[0], "mma")))
+    if (is_by_mask(in) || is_op(in, "mma") || is_op(in, "movmatrix") ||
+        (is_op(in, "wmma") && in->n_mods && !strcmp(in->mods[0], "mma")))
         return TRACK_GATHER;
     if (is_op(in, "ldmatrix")) return TRACK_MATRIX;
     if (is_op(in, "wgmma") && ptx_has_dest(in)) return TRACK_PRODUCT;
@@ -458,6 +464,7 @@ static void emit(Decoder *d, int after)
     i->b = pred[1];
     i->e = flip[0];
     i->f = flip[1];
+    i->k0 = kind == TRACK_GATHER && is_by_mask(d->in);
     i->track = t;
 }
 

@@ -8,6 +8,7 @@
 
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/exec/splits.h"
+#include "eval/sim/exec/warp_sync.h"
 #include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/shadow.h"
 
@@ -254,10 +255,7 @@ static int report_wait(Exec *x, int kind)
             if (sp->state == SPLIT_READY || is != kind) continue;
             const Barrier *b = &x->cta.barriers[sp->barrier];
             if (kind == OTHER_LANES)
-                exec_fault(w, sp->pc, lane, OUTCOME_RACE,
-                           "waits for the lanes 0x%08x of its warp, of which 0x%08x never "
-                           "reach this operation",
-                           sp->members, sp->members & w->live & ~sp->mask);
+                warp_sync_report(w, s);
             else if (kind == OTHER_THREADS)
                 exec_fault(w, sp->pc - 1, lane, OUTCOME_RACE,
                            "waits for ever at a barrier: %u of %u threads of the block reach it",

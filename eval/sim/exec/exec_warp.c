@@ -60,30 +60,31 @@ const Inst *h_shfl(Warp *w, const Inst *in)
     return in + 1;
 }
 
+static void vote(Warp *w, const Inst *in, uint32_t part)
+{
+    uint32_t votes = (w->p[in->a] ^ in->e) & part;
+    int agree = votes == part || votes == 0;
+    switch (in->k0) {
+    case VOTE_ALL: put_pred(w, in->d, part, votes == part ? FULL_MASK : 0); break;
+    case VOTE_ANY: put_pred(w, in->d, part, votes ? FULL_MASK : 0); break;
+    case VOTE_UNI: put_pred(w, in->d, part, agree ? FULL_MASK : 0); break;
+    default: fill32(row32(w, in->d), votes, part);
+    }
+}
+
 const Inst *h_vote(Warp *w, const Inst *in)
 {
     WarpSync s;
     if (!warp_sync(w, in, &s)) return s.next;
-    uint32_t m = s.lanes;
-    uint32_t part = m & s.members, votes = (w->p[in->a] ^ in->e) & part;
-    int agree = votes == part || votes == 0;
-    switch (in->k0) {
-    case VOTE_ALL: put_pred(w, in->d, m, votes == part ? FULL_MASK : 0); break;
-    case VOTE_ANY: put_pred(w, in->d, m, votes ? FULL_MASK : 0); break;
-    case VOTE_UNI: put_pred(w, in->d, m, agree ? FULL_MASK : 0); break;
-    default: fill32(row32(w, in->d), votes, m);
-    }
+    while (s.lanes) vote(w, in, warp_group(w, in->f, &s.lanes));
     return in + 1;
 }
 
-const Inst *h_match(Warp *w, const Inst *in)
+static void match(Warp *w, const Inst *in, uint32_t part)
 {
-    WarpSync s;
-    if (!warp_sync(w, in, &s)) return s.next;
-    uint32_t m = s.lanes;
     uint64_t v[LANES];
+    uint32_t out[LANES] = {0}, all = 1;
     exec_charge(w->x, MATCH_COST);
-    uint32_t part = m & s.members, out[LANES] = {0}, all = 1;
     for (int i = 0; i < LANES; i++) v[i] = in->k1 ? row64(w, in->a)[i] : row32(w, in->a)[i];
     for (int i = 0; i < LANES; i++) {
         for (int j = 0; j < LANES; j++) out[i] |= (uint32_t)((part >> j & 1) && v[i] == v[j]) << j;
@@ -91,8 +92,15 @@ const Inst *h_match(Warp *w, const Inst *in)
     }
     if (in->k0)
         for (int i = 0; i < LANES; i++) out[i] = all ? part : 0;
-    if (in->d != ROW_NONE) blend32(row32(w, in->d), out, m);
-    put_pred(w, in->e, m, all ? FULL_MASK : 0);
+    if (in->d != ROW_NONE) blend32(row32(w, in->d), out, part);
+    put_pred(w, in->e, part, all ? FULL_MASK : 0);
+}
+
+const Inst *h_match(Warp *w, const Inst *in)
+{
+    WarpSync s;
+    if (!warp_sync(w, in, &s)) return s.next;
+    while (s.lanes) match(w, in, warp_group(w, in->f, &s.lanes));
     return in + 1;
 }
 
@@ -114,16 +122,13 @@ const Inst *h_redux(Warp *w, const Inst *in)
 {
     WarpSync s;
     if (!warp_sync(w, in, &s)) return s.next;
-    uint32_t m = s.lanes;
-    const uint32_t *a = row32(w, in->a);
-    uint32_t part = m & s.members, acc = 0;
-    int first = 1;
-    for (int i = 0; i < LANES; i++)
-        if (part >> i & 1) {
-            acc = first ? a[i] : reduce(in->k0, acc, a[i]);
-            first = 0;
-        }
-    fill32(row32(w, in->d), acc, m);
+    while (s.lanes) {
+        uint32_t part = warp_group(w, in->f, &s.lanes), rest = part & (part - 1);
+        const uint32_t *a = row32(w, in->a);
+        uint32_t acc = a[__builtin_ctz(part)];
+        for (; rest; rest &= rest - 1) acc = reduce(in->k0, acc, a[__builtin_ctz(rest)]);
+        fill32(row32(w, in->d), acc, part);
+    }
     return in + 1;
 }
 
@@ -138,9 +143,10 @@ const Inst *h_elect(Warp *w, const Inst *in)
 {
     WarpSync s;
     if (!warp_sync(w, in, &s)) return s.next;
-    uint32_t m = s.lanes;
-    uint32_t part = m & s.members ? m & s.members : m, leader = (uint32_t)__builtin_ctz(part);
-    if (in->d != ROW_NONE) fill32(row32(w, in->d), leader, m);
-    put_pred(w, in->e, m, 1u << leader);
+    while (s.lanes) {
+        uint32_t part = warp_group(w, in->f, &s.lanes), leader = (uint32_t)__builtin_ctz(part);
+        if (in->d != ROW_NONE) fill32(row32(w, in->d), leader, part);
+        put_pred(w, in->e, part, 1u << leader);
+    }
     return in + 1;
 }

@@ -138,4 +138,23 @@ static inline void put_pred(Warp *w, uint32_t p, uint32_t m, uint32_t value)
     if (p) w->p[p] = (w->p[p] & ~m) | (value & m);
 }
 
+/* Of the lanes, those whose member mask, in a row, names the same live lanes as `members`. */
+static inline uint32_t warp_with_members(const Warp *w, uint32_t row, uint32_t lanes,
+                                         uint32_t members)
+{
+    const uint32_t *mask = row32(w, row);
+    uint32_t same = 0;
+    if (row & ROW_CONST) return lanes;
+    for (int i = 0; i < LANES; i++) same |= (uint32_t)(((mask[i] ^ members) & w->live) == 0) << i;
+    return lanes & same;
+}
+
+/* Takes the lanes that name the same members as the lowest one out of *rest: a group. */
+static inline uint32_t warp_group(const Warp *w, uint32_t row, uint32_t *rest)
+{
+    uint32_t group = warp_with_members(w, row, *rest, row32(w, row)[__builtin_ctz(*rest)]);
+    *rest &= ~group;
+    return group;
+}
+
 #endif

@@ -522,19 +522,30 @@ static void track_shuffle(Warp *w, const Inst *in, uint32_t m)
     for (int i = 0; i < t->n_dests; i++) put_mark(w, t->dests[i], m, i ? lane : v);
 }
 
+/* Of what looks at all lanes of a group: of the warp, or of those that a mask names. */
+static Mark gathered(Warp *w, const Inst *in, uint32_t m)
+{
+    const Inst *op = in - 1;
+    Mark all = any_of(w, in->track, 0, FULL_MASK);
+    uint32_t undefined = lanes_of(&all) & w->live, out = 0;
+    if (!undefined || !in->k0) return whole(undefined ? m : 0, all.event);
+    for (uint32_t rest = m; rest;) {
+        uint32_t group = warp_group(w, op->f, &rest);
+        if (undefined & group) out |= group;
+    }
+    return whole(out, all.event);
+}
+
 static Mark result_of(Warp *w, const Inst *in, uint32_t m)
 {
     const TrackOp *t = in->track;
-    Mark all;
     switch (t->kind) {
     case TRACK_SELECT: return of_select(w, in, m);
     case TRACK_AND:
     case TRACK_OR:
         if (t->n_sources == 2) return of_logic(w, in, m);
         break;
-    case TRACK_GATHER:
-        all = any_of(w, t, 0, FULL_MASK);
-        return whole(lanes_of(&all) & w->live ? m : 0, all.event);
+    case TRACK_GATHER: return gathered(w, in, m);
     default: break;
     }
     return any_of(w, t, 0, m);

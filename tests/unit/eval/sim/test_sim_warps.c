@@ -10,7 +10,7 @@ static void test_warps(void **state)
 {
     (void)state;
     sim_start_cuda(&sim, fixture_text("sim/warp_exchanges.cu"));
-    enum { K = 21 };
+    enum { K = 25 };
     static int y[K * N];
     DevicePtr py = sim_buffer(&sim, "output y", NULL, sizeof y);
     sim_run(&sim, ((Shape){.kernel = "k", .block = {N}}), 2, A(py), A(N));
@@ -45,7 +45,11 @@ static void test_warps(void **state)
                              1,
                              0,
                              V(l ^ 4),
-                             V(l == 31 ? 31 : l + 1)};
+                             V(l == 31 ? 31 : l + 1),
+                             (int)(0xaau << (l & 24)),
+                             l < 16 ? 120 : 376,
+                             (int)((l & 1 ? 0xau : 0x5u) << (l & 28)),
+                             l < 6};
         for (int k = 0; k < K; k++)
             if (y[k * N + i] != want[k])
                 fail_msg("warp expression %d of thread %d: %d, %d expected", k, i, y[k * N + i],
