@@ -261,7 +261,7 @@ static int case_threads(const Task *t, const Measurement *list, int n)
 
 static HonestPlan plan_of(const Measurements *all, const Measurement *m)
 {
-    return (HonestPlan){all->rtol, m->grown, m->n, m->which == AT_SCALE_1, all->kept};
+    return (HonestPlan){all->rtol, m->grown, m->n, m->which == AT_SCALE_1, all->kept, 0};
 }
 
 /* Those that were executed for rtol. */

@@ -13,9 +13,18 @@
 #include "tasks/task_graph.h"
 
 /* Draws of a case; the first DRAWS have more ways, and a graph of many nodes has no others. */
-enum { DRAWS = 3, MAX_DRAWS = 8, MANY_NODES = 512, MAX_SORTED = 4096, MAX_GROWN = 2 };
+enum {
+    DRAWS = 3,
+    MAX_DRAWS = 8,
+    MOST_BRIEF = 8 /* ways */,
+    BRIEF_NODE = 4096 /* flops */,
+    MANY_NODES = 512,
+    MAX_SORTED = 4096,
+    MAX_GROWN = 2
+};
 /* Of one execution: fewer ways are tried; only one running sum, with its drift. */
 static const double COSTLY_FLOPS = 4e6, HUGE_FLOPS = 5e7;
+static const double BRIEF_FLOPS = 4e7; /* of all executions of a brief measurement */
 static const double WORTH_FLOPS = 4e6; /* of all executions of a draw: threads share them */
 
 /* Parts of a draw, elements of a part, and parts of all draws that tell the tail of errors; where these are
@@ -379,6 +388,15 @@ static int run_draw(HonestCase *c, Ways ways, HonestError *out, Error *err)
     return rc;
 }
 
+static int draws_of(const GraphBound *b, const HonestPlan *plan)
+{
+    double flops = sizes_flops(b);
+    if (flops > COSTLY_FLOPS) return 1;
+    if (!plan->brief) return b->graph->n_nodes > MANY_NODES ? DRAWS : MAX_DRAWS;
+    double draws = BRIEF_FLOPS / (MOST_BRIEF * (flops + BRIEF_NODE * b->graph->n_nodes));
+    return draws < 1 ? 1 : draws > DRAWS ? DRAWS : (int)draws;
+}
+
 /* The executions of one case. keep: as HonestCase has it. */
 static int execute(const TaskCase *of, const HonestPlan *plan, HonestKept *keep, HonestError *out,
                    Error *err)
@@ -397,7 +415,7 @@ static int execute(const TaskCase *of, const HonestPlan *plan, HonestKept *keep,
     if (!costly || of->variant != VARIANT_DRAWN ||
         (c->drawn && memcmp(c->drawn->w.axis, of->workload->axis, sizeof of->workload->axis)))
         c->drawn = NULL;
-    int draws = costly ? 1 : b->graph->n_nodes > MANY_NODES ? DRAWS : MAX_DRAWS;
+    int draws = draws_of(b, plan);
     for (; c->draw < draws && !rc; c->draw++) {
         c->of.seed = HONEST_SEED + (uint64_t)c->draw;
         rc = case_draw(c, err);

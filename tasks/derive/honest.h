@@ -54,12 +54,14 @@ typedef struct {
 
 typedef struct HonestKept HonestKept;
 
-/* How a case is measured. A costly graph has fewer ways and one draw. */
+/* How a case is measured. A costly graph has fewer ways and one draw. brief: so has every graph of which
+ * these take long for a judge; the margin of one draw is HONEST_SINGLE times as large. */
 typedef struct {
     const double *rtol;        /* by output */
     const HonestGrowth *grown; /* n of them, for n results */
     int n, all;                /* all: every way, else the four that differ most */
     const HonestKept *kept;    /* of the same task: equal parameters are taken; NULL: none */
+    int brief;
 } HonestPlan;
 int honest_measure(const TaskCase *c, const HonestPlan *p, HonestError *out, Error *err);
 

@@ -237,7 +237,7 @@ int way_run(const GraphBound *b, Execution *e, const double *const *in, double *
 void way_fill_bits(const TaskTensor *x, Variant variant, int input, double *v, size_t n)
 {
     uint64_t name[2] = {HONEST_SEED, (uint64_t)input}, key = random_hash(name, sizeof name);
-    if (x->dtype != DTYPE_F32 || x->draw == DRAW_INTEGER || variant == VARIANT_SPECIAL) return;
+    if (x->dtype != DTYPE_F32 || x->draw == DRAW_INTEGER || variant > VARIANT_NEEDLES) return;
 #pragma omp simd
     for (size_t i = 0; i < n; i++)
         v[i] = (double)(float)(v[i] * (1 + 0x1p-12 * noise(key, (int64_t)i)));

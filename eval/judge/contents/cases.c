@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "eval/judge/contents/shortened.h"
 #include "eval/judge/contents/timed_contents.h"
+#include "tasks/derive/judged.h"
 
 enum { KEEP_AT_LEAST = 3 };
 static const size_t max_whole = (size_t)512 << 20; /* of the references of timed workloads */
@@ -40,6 +41,7 @@ struct Cases {
     TimedContents *once;   /* NULL: none yet */
     Shortened **shortened; /* one a task */
     int n_shortened;
+    Judged *judged;
     const DeviceOps *ops; /* NULL unless the device keeps contents */
     Device *device;
     CasesReference *reference; /* NULL: none */
@@ -50,6 +52,7 @@ Cases *cases_new(size_t max_bytes, const DeviceOps *ops, Device *device)
 {
     Cases *c = memory_alloc(sizeof *c);
     c->max_bytes = max_bytes;
+    c->judged = judged_new();
     if (!ops || !ops->golden) return c;
     size_t room = ops->info(device)->contents_bytes;
     c->ops = ops;
@@ -101,6 +104,7 @@ void cases_free(Cases *c)
         free(c->shortened[i]->w.atol);
         free(c->shortened[i]);
     }
+    judged_free(c->judged);
     free(c->shortened);
     free(c->timed);
     free(c->slots);
@@ -168,10 +172,11 @@ static int reference(const Cases *owner, Case *c, Task *t, Error *err)
     return rc;
 }
 
-static int case_fill(Case *c, Task *t, size_t *total, Error *err)
+static int case_fill(const Cases *owner, Case *c, Task *t, size_t *total, Error *err)
 {
     const TaskCase of = case_of(c);
     *total = 0;
+    c->usable = 1;
     int rc = draw_inputs(c, total, err);
     for (int i = 0; i < t->n_outputs && !rc; i++) {
         size_t n;
@@ -179,7 +184,9 @@ static int case_fill(Case *c, Task *t, size_t *total, Error *err)
         c->expected[i] = cases_tensor(n, sizeof(double));
         c->output_bytes[i] = n * dtype_size(t->outputs[i].dtype);
         *total += n * sizeof(double);
-        rc = task_tolerance(&of, i, &c->tolerance[i], err);
+        int usable;
+        rc = judged_tolerance(owner->judged, &of, i, &c->tolerance[i], &usable, err);
+        c->usable &= rc ? 1 : usable;
     }
     return rc;
 }
@@ -233,7 +240,7 @@ static Slot *draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed
     Case *k = memory_alloc(sizeof *k);
     *k = (Case){.task = t, .workload = w, .variant = v, .seed = seed, .scale = scale};
     size_t bytes;
-    int rc = case_fill(k, t, &bytes, err);
+    int rc = case_fill(c, k, t, &bytes, err);
     if (!rc) make_room(c, bytes); /* the reference may take it */
     if (rc || reference(c, k, t, err) || (c->ops && case_upload(c, k, err))) {
         case_free(c, k);

@@ -17,7 +17,8 @@ typedef struct {
     size_t input_bytes[TASK_MAX_TENSORS];
     double *expected[TASK_MAX_TENSORS]; /* by output, as many elements */
     size_t output_bytes[TASK_MAX_TENSORS];
-    Tolerance tolerance[TASK_MAX_TENSORS]; /* by output */
+    Tolerance tolerance[TASK_MAX_TENSORS]; /* by output, as judged_tolerance gives it */
+    int usable;                            /* as well: of all outputs */
     /* On a device that keeps contents; inputs and expected are then NULL. */
     DeviceGolden *golden_inputs[TASK_MAX_TENSORS], *golden_expected[TASK_MAX_TENSORS];
     /* Contents that the device asks for; inputs and expected are then NULL (timed_contents.h). */

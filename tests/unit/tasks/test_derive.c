@@ -117,7 +117,7 @@ static void test_half_types(void **state)
     const HonestGrowth grown[] = {{1, 1}, {3, 1}};
     HonestError both[2];
     const TaskCase of = {t, w, VARIANT_DRAWN, 0, 1};
-    const HonestPlan one = {&rtol, grown, 1, 1, NULL}, two = {&rtol, grown, 2, 1, NULL};
+    const HonestPlan one = {&rtol, grown, 1, 1, NULL, 0}, two = {&rtol, grown, 2, 1, NULL, 0};
     if (honest_measure(&of, &one, &e, &err) || honest_measure(&of, &two, both, &err))
         fail_msg("%s", err.text);
     assert_true(both[0].atol[0] == e.atol[0] && both[1].atol[0] >= 3 * e.atol[0]);
@@ -295,7 +295,7 @@ static double many_by_few(double deviation)
     Workload w = {.role = ROLE_CHECK, .axis = {600, 64}};
     HonestError found[2];
     Error err;
-    const HonestPlan plan = {&t->rtol[DTYPE_F32], grown, 2, 1, NULL};
+    const HonestPlan plan = {&t->rtol[DTYPE_F32], grown, 2, 1, NULL, 0};
     if (honest_measure(&(TaskCase){t, &w, VARIANT_DRAWN, 0, 1}, &plan, found, &err))
         fail_msg("%s", err.text);
     task_free(t);

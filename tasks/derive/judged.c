@@ -1,0 +1,115 @@
+/* Measures cases that task.json does not describe, once each. */
+#include "tasks/derive/judged.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "tasks/derive/honest.h"
+
+enum { MOST_KEPT = 4096 };
+
+typedef struct {
+    char task[DIGEST_HEX];
+    int64_t axis[TASK_MAX_AXES];
+    Variant variant;
+    double scale;
+    HonestError error;
+} Measured;
+
+/* The oldest one is forgotten first. */
+struct Judged {
+    Measured **kept;
+    int n, next;
+};
+
+Judged *judged_new(void)
+{
+    return memory_alloc(sizeof(Judged));
+}
+
+void judged_free(Judged *j)
+{
+    if (!j) return;
+    for (int i = 0; i < j->n; i++) free(j->kept[i]);
+    free(j->kept);
+    free(j);
+}
+
+/* The workload whose "atol" counts for sizes that have none. NULL: no check has any. */
+static const Workload *described(const Task *t)
+{
+    const Workload *w = task_largest_check(t);
+    return w && w->atol ? w : NULL;
+}
+
+int judged_is_measured(const TaskCase *c)
+{
+    if (c->variant == VARIANT_INTEGERS || !c->task->graph || !described(c->task)) return 0;
+    return !c->workload->atol || c->variant > VARIANT_INTEGERS;
+}
+
+static Measured *find(const Judged *j, const TaskCase *c)
+{
+    for (int i = 0; i < j->n; i++) {
+        Measured *m = j->kept[i];
+        if (m->variant == c->variant && m->scale == c->scale &&
+            !memcmp(m->axis, c->workload->axis, sizeof m->axis) &&
+            !strcmp(m->task, c->task->digest))
+            return m;
+    }
+    return NULL;
+}
+
+static Measured *keep(Judged *j)
+{
+    if (j->n < MOST_KEPT) {
+        j->kept = memory_grow(j->kept, (size_t)j->n + 1, sizeof *j->kept);
+        return j->kept[j->n++] = memory_alloc(sizeof(Measured));
+    }
+    return j->kept[j->next++ % MOST_KEPT];
+}
+
+static int measure(Judged *j, const TaskCase *c, Measured **out, Error *err)
+{
+    const Task *t = c->task;
+    double rtol[GRAPH_MAX_OUTPUTS] = {0};
+    HonestError e;
+    for (int i = 0; i < t->n_outputs; i++) rtol[i] = t->rtol[t->outputs[i].dtype];
+    const HonestPlan plan = {
+        .rtol = rtol, .grown = (HonestGrowth[]){{1, 1, 0}}, .n = 1, .brief = 1};
+    if (honest_measure(c, &plan, &e, err)) return error_prefix(err, "task %s: tolerance", t->name);
+    Measured *m = *out = keep(j);
+    *m = (Measured){.variant = c->variant, .scale = c->scale, .error = e};
+    memcpy(m->axis, c->workload->axis, sizeof m->axis);
+    memcpy(m->task, t->digest, sizeof m->task);
+    return 0;
+}
+
+/* Few errors of one draw may be small by chance. */
+static double least(const TaskCase *c, int output)
+{
+    const Workload *w = described(c->task);
+    const double *at = w->atol + (size_t)output * ATOL_CASES;
+    TaskCase same = *c;
+    Tolerance by;
+    double low = at[0];
+    same.workload = w;
+    if (c->variant < VARIANT_INTEGERS && !task_tolerance(&same, output, &by, NULL)) return by.atol;
+    for (int k = 1; k < ATOL_CASES; k++) low = fmin(low, at[k]);
+    return low;
+}
+
+int judged_tolerance(Judged *j, const TaskCase *c, int output, Tolerance *out, int *usable,
+                     Error *err)
+{
+    if (usable) *usable = 1;
+    if (!judged_is_measured(c)) return task_tolerance(c, output, out, err);
+    Measured *m = find(j, c);
+    if (!m && measure(j, c, &m, err)) return -1;
+    out->rtol = c->task->rtol[c->task->outputs[output].dtype];
+    out->atol = fmax(m->error.atol[output], least(c, output));
+    if (usable) *usable = m->error.finite && !m->error.overflow;
+    return 0;
+}

@@ -1,0 +1,101 @@
+/* Tolerances of sizes and contents that task.json does not describe. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "tasks/derive/judged.h"
+#include "tests/small_draft.h"
+
+/* y is the line, of rows of x. */
+static Task *small_task(const char *line)
+{
+    const char *const lines[] = {line};
+    Small s = {.axes = {{"rows", NULL, 512}, {"cols", NULL, 512}},
+               .inputs = {tensor("x", DTYPE_F32, "rows", "cols")}};
+    small(&s, lines, 1, 2, 1);
+    return derived(&s.d);
+}
+
+static Tolerance tolerance(Judged *j, const TaskCase *c)
+{
+    Tolerance by;
+    Error err;
+    int usable;
+    if (judged_tolerance(j, c, 0, &by, &usable, &err)) fail_msg("%s", err.text);
+    assert_true(usable);
+    return by;
+}
+
+/* The worst error of a running float32 sum of each row, in tolerances. */
+static double running_sums(const Task *t, const Workload *w, Tolerance by)
+{
+    int64_t rows = w->axis[0], cols = w->axis[1];
+    float *x = memory_array((size_t)(rows * cols) + 1, sizeof *x);
+    double worst = 0;
+    Error err;
+    assert_int_equal(task_draw(&(TaskCase){t, w, VARIANT_DRAWN, 12345, 1}, 0, x, &err), 0);
+    for (int64_t r = 0; r < rows; r++) {
+        float sum = 0;
+        double want = 0;
+        for (int64_t k = r * cols; k < (r + 1) * cols; k++) sum += x[k], want += (double)x[k];
+        worst = fmax(worst, fabs((double)sum - want) / (by.atol + by.rtol * fabs(want)));
+    }
+    free(x);
+    return worst;
+}
+
+static void test_drawn_sizes(void **state)
+{
+    (void)state;
+    static const int64_t sizes[][2] = {{1, 1}, {3, 1021}, {257, 6}, {130, 129}, {1, 4099}};
+    Task *t = small_task("y = aten.sum.dim_IntList(x, [1])");
+    Judged *j = judged_new();
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const Workload w = {.role = ROLE_CHECK, .axis = {sizes[i][0], sizes[i][1]}};
+        const TaskCase c = {t, &w, VARIANT_DRAWN, 0, 1};
+        Tolerance by = tolerance(j, &c), again = tolerance(j, &c);
+        assert_true(judged_is_measured(&c));
+        assert_true(by.atol == again.atol && by.rtol == t->rtol[DTYPE_F32]);
+        assert_true(running_sums(t, &w, by) < 0.7);
+        assert_true(by.atol < 0.02); /* one term left out is seen */
+    }
+    judged_free(j);
+    task_free(t);
+}
+
+/* At the sizes that are described, a case without them has about the same tolerance. */
+static void test_agrees(void **state)
+{
+    (void)state;
+    Task *t = small_task("y = aten.softmax.int(x, -1)");
+    const Workload *check = task_largest_check(t);
+    Workload bare = *check;
+    Judged *j = judged_new();
+    bare.atol = NULL;
+    for (int k = 0; k < 3; k++) {
+        const TaskCase known = {t, check, VARIANT_DRAWN, 0, k ? k == 1 ? 8 : 0.125 : 1};
+        TaskCase c = known;
+        c.workload = &bare;
+        Tolerance described = tolerance(j, &known), by = tolerance(j, &c);
+        assert_false(judged_is_measured(&known));
+        assert_true(by.atol >= described.atol && by.atol < 4 * described.atol);
+    }
+    judged_free(j);
+    task_free(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_drawn_sizes),
+        cmocka_unit_test(test_agrees),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
