@@ -277,14 +277,32 @@ static int bar_op(Decoder *d)
     return 0;
 }
 
+/* A fence between proxies: of writes that the asynchronous one is to read. */
+static int proxy_fence(Decoder *d)
+{
+    int of_shared = decode_has(d, "shared::cta") || decode_has(d, "shared::cluster"),
+        of_global = decode_has(d, "global"), is_async = decode_has(d, "async");
+    Inst *in = decode_emit(d, is_async ? h_fence : h_nop);
+    in->k0 = SCOPE_BLOCK;
+    in->k1 = (uint8_t)((of_global ? 0 : FENCE_PROXY_SHARED) | (of_shared ? 0 : FENCE_PROXY_GLOBAL));
+    return 0;
+}
+
 static int fence_op(Decoder *d)
 {
-    int block_only =
-        (decode_has(d, "cta") && 1) || decode_has(d, "proxy") || decode_has(d, "mbarrier_init");
-    d->mods_used = (1u << d->in->n_mods) - 1;
+    int of_block = decode_has(d, "cta"), of_cluster = decode_has(d, "cluster"),
+        acquires = decode_has(d, "acquire"), releases = decode_has(d, "release"),
+        is_proxy = decode_has(d, "proxy"), of_mbarrier = decode_has(d, "mbarrier_init");
     d->inst_class = INST_BARRIER;
-    decode_emit(d, block_only ? h_nop : h_fence);
-    return 0;
+    Inst *in = NULL;
+    if (!is_proxy) {
+        in = decode_emit(d, of_mbarrier ? h_nop : h_fence);
+        in->k0 = of_block ? SCOPE_BLOCK : of_cluster ? SCOPE_CLUSTER : SCOPE_DEVICE;
+        in->k1 = (uint8_t)((releases ? 0 : FENCE_ACQUIRES) | (acquires ? 0 : FENCE_RELEASES));
+    }
+    int r = is_proxy ? proxy_fence(d) : 0;
+    d->mods_used = (1u << d->in->n_mods) - 1;
+    return r;
 }
 
 static int exit_op(Decoder *d)

@@ -19,19 +19,29 @@ int decode_space(Decoder *d)
     return SPACE_GENERIC;
 }
 
-/* Uses the modifiers of order. Those of caching and scope do not change results. */
+static int scope_of(Decoder *d)
+{
+    decode_has(d, "gpu");
+    decode_has(d, "sys");
+    return decode_has(d, "cta")       ? SCOPE_BLOCK
+           : decode_has(d, "cluster") ? SCOPE_CLUSTER
+                                      : SCOPE_DEVICE;
+}
+
+/* Uses the modifiers of order. Those of caching do not change results. */
 static int order_of(Decoder *d)
 {
-    static const char *const ignored[] = {"weak", "ca", "cg",  "cs",      "lu",  "cv",  "wb",
-                                          "wt",   "nc", "cta", "cluster", "gpu", "sys", "noftz"};
+    static const char *const ignored[] = {"weak", "ca", "cg", "cs", "lu",
+                                          "cv",   "wb", "wt", "nc", "noftz"};
     for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++) decode_has(d, ignored[i]);
     for (int i = 0; i < d->in->n_mods; i++)
         if (!strncmp(d->in->mods[i], "L1::", 4) || !strncmp(d->in->mods[i], "L2::", 4))
             d->mods_used |= 1u << i;
     if (decode_has(d, "acquire")) return ORDER_ACQUIRE;
-    if (decode_has(d, "release") || decode_has(d, "acq_rel")) return ORDER_RELEASE;
-    int is_volatile = decode_has(d, "volatile"), relaxed = decode_has(d, "relaxed");
-    return is_volatile || relaxed ? ORDER_VOLATILE : ORDER_WEAK;
+    if (decode_has(d, "release")) return ORDER_RELEASE;
+    if (decode_has(d, "acq_rel")) return ORDER_ACQ_REL;
+    if (decode_has(d, "relaxed")) return ORDER_RELAXED;
+    return decode_has(d, "volatile") ? ORDER_VOLATILE : ORDER_WEAK;
 }
 
 int decode_address(Decoder *d, const PtxOperand *o, MemOp *mo)
@@ -191,7 +201,7 @@ static int is_entry_param(const Decoder *d, const PtxVar *v)
 
 static int load_store(Decoder *d, int kind)
 {
-    int space = decode_space(d), order = order_of(d), count = vector_of(d),
+    int space = decode_space(d), order = order_of(d), scope = scope_of(d), count = vector_of(d),
         store = kind == MEM_STORE;
     int hint = 0, read_only = decode_has(d, "nc");
     for (int i = 0; i < d->in->n_mods; i++) hint |= !strcmp(d->in->mods[i], "L2::cache_hint");
@@ -215,6 +225,7 @@ static int load_store(Decoder *d, int kind)
     mo->kind = (uint8_t)kind;
     mo->space = (uint8_t)space;
     mo->order = (uint8_t)order;
+    mo->scope = (uint8_t)scope;
     mo->read_only = (uint8_t)read_only;
     mo->element = t->bits / 8;
     mo->count = (uint8_t)count;
@@ -258,7 +269,7 @@ static int atomic(Decoder *d, int returns)
 {
     static const char *const ops[] = {"add", "min",  "max", "and", "or",
                                       "xor", "exch", "cas", "inc", "dec"};
-    int space = decode_space(d), order = order_of(d), op = -1, n = returns;
+    int space = decode_space(d), order = order_of(d), scope = scope_of(d), op = -1, n = returns;
     for (int i = 0; i < 10; i++)
         if (decode_has(d, ops[i])) op = i;
     int count = vector_of(d), sources = op == ATOM_CAS ? 2 : 1;
@@ -271,6 +282,7 @@ static int atomic(Decoder *d, int returns)
     mo->kind = returns ? MEM_ATOM : MEM_RED;
     mo->space = (uint8_t)space;
     mo->order = (uint8_t)(order == ORDER_WEAK ? ORDER_VOLATILE : order);
+    mo->scope = (uint8_t)scope;
     mo->element = t->bits / 8;
     mo->count = (uint8_t)count;
     mo->atom = (uint8_t)op;

@@ -10,12 +10,15 @@
 #include "eval/sim/exec/splits.h"
 #include "eval/sim/exec/warp_sync.h"
 #include "eval/sim/memory/cluster.h"
+#include "eval/sim/memory/order.h"
 #include "eval/sim/memory/shadow.h"
 
 void barrier_passed(Exec *x)
 {
     x->counts.barriers++;
     exec_raise_pending(x);
+    x->cta.passed = order_position(&x->cta);
+    if (x->order) order_barrier(x);
     x->cta.phase++;
     if (++x->cta.epoch >= SHARED_EPOCH_MAX) shared_renew_epochs(x);
 }

@@ -278,6 +278,6 @@ const Inst *h_nop(Warp *w, const Inst *in)
 
 const Inst *h_fence(Warp *w, const Inst *in)
 {
-    if (exec_mask(w, in)) global_fence(w);
+    if (exec_mask(w, in)) global_fence(w, in->k0, in->k1);
     return in + 1;
 }

@@ -13,6 +13,7 @@
 #include "eval/sim/memory/bulk_copy.h"
 #include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/doubts.h"
+#include "eval/sim/memory/order.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
 #include "eval/sim/memory/undefined.h"
@@ -202,7 +203,10 @@ static void start_block(Exec *x, uint64_t linear)
     if (x->code->uses_reserved) shared_clear(c, c->reserved_at, RESERVED_SHARED);
     c->phase = 0;
     c->tag = devmem_take_tag(x->mem, (uint32_t)linear);
-    c->stored = c->acquired = 0;
+    c->fenced_tag = c->tag;
+    c->touched = c->stored = c->acquired = 0;
+    c->passed = 0;
+    order_start_block(x);
     async_start_block(x);
     bulk_start_block(x);
     wgmma_start_block(x);
@@ -542,6 +546,7 @@ static int begin_launch(Exec *x, const DeviceLaunch *launch)
     clear_lines(x->code);
     exec_charge(x, x->code->launch_cost);
     devmem_launch(x->mem);
+    order_start_launch(x);
     return 0;
 }
 
@@ -577,6 +582,7 @@ void exec_release(Exec *x)
 {
     cluster_release(x);
     cluster_release_block(x);
+    order_release(x);
     for (Frame *f = x->all_frames, *next; f; f = next) {
         next = f->next;
         free(f);

@@ -86,6 +86,7 @@ void devmem_close(DevMem *m)
     free(m->allocs);
     free(m->tag_block);
     free(m->tag_released);
+    free(m->tag_order);
     memset(m, 0, sizeof *m);
 }
 
@@ -403,9 +404,11 @@ uint32_t devmem_take_tag(DevMem *m, uint32_t block)
         m->cap_tags = m->cap_tags ? m->cap_tags * 2 : 1024;
         m->tag_block = memory_grow(m->tag_block, (size_t)m->cap_tags, sizeof *m->tag_block);
         m->tag_released = memory_grow(m->tag_released, (size_t)m->cap_tags, 1);
+        m->tag_order = memory_grow(m->tag_order, (size_t)m->cap_tags, sizeof *m->tag_order);
     }
     m->tag_block[m->n_tags] = block;
     m->tag_released[m->n_tags] = 0;
+    m->tag_order[m->n_tags] = 0;
     m->n_tags++;
     return m->next_tag++;
 }

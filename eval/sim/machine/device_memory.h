@@ -73,6 +73,7 @@ typedef struct {
     uint32_t next_tag, tag_floor; /* block tags; tags below the floor are of earlier launches */
     uint32_t *tag_block;          /* the block that took tag floor + i */
     unsigned char *tag_released;  /* the block executed a fence after its stores with this tag */
+    uint32_t *tag_order;          /* what the fence before this tag releases (memory/order.h) */
     int n_tags, cap_tags;
     uint32_t launch_id;
     int assume;  /* unwritten bytes of a writable buffer read as zeros, which is no fault */

@@ -36,7 +36,10 @@ typedef struct {
     uint32_t epoch, floor; /* the current epoch, and the lowest tag of this block */
     uint32_t phase;        /* barriers passed */
     uint32_t tag;          /* in the shadow of global memory */
-    int stored;            /* it has stored to global memory since it took the tag */
+    int touched;           /* it has accessed global memory since it took the tag, ... */
+    int stored;            /* ... or stored there since it took fenced_tag */
+    uint32_t fenced_tag;   /* taken at the last fence behind a store */
+    uint64_t passed;       /* the position of the last barrier (memory/order.h) */
     int acquired;          /* it has executed a fence, an atomic or a volatile load */
     int64_t alone_since;   /* Exec.budget when it last did, or when it began */
     uint32_t live_threads;
@@ -73,6 +76,8 @@ struct Exec {
     AsyncCopies *async;                   /* cp.async under way; NULL: none issued */
     BulkCopies *bulk;                     /* cp.async.bulk under way */
     WgmmaReads *wgmma;                    /* products under way; NULL: none issued */
+    struct BlockOrder *order;             /* the block's fences (memory/order.h); NULL: none */
+    struct OrderGraph *graph;             /* of the launch; NULL: no block has ordered anything */
     SimCounts counts;                     /* of the last launch */
     int counted;                          /* counts has the requests to global memory */
     uint64_t clock;                       /* warp-instructions of the module since it was loaded */

@@ -5,7 +5,12 @@
 #include "eval/sim/machine/instruction.h"
 
 enum { MEM_LOAD, MEM_STORE, MEM_ATOM, MEM_RED };
-enum { ORDER_WEAK, ORDER_VOLATILE, ORDER_ACQUIRE, ORDER_RELEASE };
+/* VOLATILE: an atomic without an order, too. From ORDER_RELEASE on it releases. */
+enum { ORDER_WEAK, ORDER_VOLATILE, ORDER_RELAXED, ORDER_ACQUIRE, ORDER_RELEASE, ORDER_ACQ_REL };
+/* Of a strong access or a fence: the threads that it is ordered with. */
+enum { SCOPE_BLOCK, SCOPE_CLUSTER, SCOPE_DEVICE };
+/* What a fence does. The last two: writes of the generic proxy come before the asynchronous one's reads. */
+enum { FENCE_ACQUIRES = 1, FENCE_RELEASES = 2, FENCE_PROXY_SHARED = 4, FENCE_PROXY_GLOBAL = 8 };
 
 /* The class of the register that holds an address. ADDRESS_FIXED: no register, only the offset. */
 enum { ADDRESS_32, ADDRESS_64, ADDRESS_FIXED };
@@ -34,6 +39,7 @@ typedef struct {
 
 typedef struct MemOp {
     uint8_t kind, space, order; /* MEM_*, PtxSpace, ORDER_* */
+    uint8_t scope;              /* SCOPE_*, of a strong access */
     uint8_t element, count;     /* bytes of an element, elements per lane */
     uint8_t is_signed;
     uint8_t address_kind;      /* ADDRESS_* */

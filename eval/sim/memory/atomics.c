@@ -4,6 +4,7 @@
 #include "eval/sim/machine/values.h"
 #include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/memory_ops.h"
+#include "eval/sim/memory/order.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
 #include "eval/sim/memory/undefined.h"
@@ -88,7 +89,8 @@ static int atomic_shared(Warp *w, Access *a)
 {
     SimCounts *n = &w->x->counts;
     if (access_shared_bounds(w, a, 1)) return -1;
-    if (a->mo->order == ORDER_RELEASE) shared_release(w->x);
+    if (a->mo->order >= ORDER_RELEASE) shared_release(w);
+    order_meet(w);
     if (shared_check_atomic(w, a) || undefined_check_atomic(w, a)) return -1;
     n->shared_atomic_requests++;
     uint32_t serial = a->mo->merged ? 1 : a->p->max_same;
@@ -106,8 +108,10 @@ static int atomic_once(Warp *w, const Inst *in, uint32_t m)
     case SPACE_GLOBAL:
         r = access_global_bounds(w, &a, 1);
         if (r) return r;
-        if (a.mo->order == ORDER_RELEASE) global_fence(w);
+        if (a.mo->order >= ORDER_RELEASE) global_fence(w, a.mo->scope, FENCE_RELEASES);
+        order_observe(w, &a);
         if (global_check_atomic(w, &a)) return -1;
+        order_publish(w, &a);
         traffic_count(w, &a, MEM_ATOM);
         break;
     case SPACE_SHARED:

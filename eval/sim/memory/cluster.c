@@ -11,6 +11,7 @@
 #include "eval/sim/memory/async_copy.h"
 #include "eval/sim/memory/bulk_copy.h"
 #include "eval/sim/memory/doubts.h"
+#include "eval/sim/memory/order.h"
 #include "eval/sim/memory/undefined.h"
 #include "eval/sim/memory/wgmma_reads.h"
 
@@ -34,6 +35,7 @@ static void save(const Exec *x, ClusterBlock *b)
     b->async = x->async;
     b->bulk = x->bulk;
     b->wgmma = x->wgmma;
+    b->order = x->order;
     b->undefined_shared = x->undefined_shared;
     b->undefined_local = x->undefined_local;
     b->undefined_cap = x->undefined_cap;
@@ -53,6 +55,7 @@ static void restore(Exec *x, const ClusterBlock *b)
     x->async = b->async;
     x->bulk = b->bulk;
     x->wgmma = b->wgmma;
+    x->order = b->order;
     x->undefined_shared = b->undefined_shared;
     x->undefined_local = b->undefined_local;
     x->undefined_cap = b->undefined_cap;
@@ -104,6 +107,7 @@ void cluster_release_block(Exec *x)
     async_release(x);
     bulk_release(x);
     wgmma_release(x);
+    order_release_block(x);
     undefined_clear(x);
     free(x->warps);
     free(x->shared_store);
@@ -151,6 +155,7 @@ void cluster_start(Exec *x)
     if (top > CLOCK_RENEWED) top = 0;
     k->base = top + 2;
     k->live = k->arrived = 0;
+    order_start_cluster(x);
     x->keeps_pending = 1;
     for (int r = 0; r < k->n; r++) {
         ClusterBlock *b = &k->blocks[r];
@@ -183,6 +188,18 @@ uint64_t cluster_block(const Exec *x, uint64_t cluster, int rank)
         stride *= x->grid[i];
     }
     return block;
+}
+
+int cluster_has(const Exec *x, uint64_t block)
+{
+    const uint32_t *of = x->cluster->of;
+    uint64_t mine = x->cta.linear;
+    for (int i = 0; i < 3; i++) {
+        if (mine % x->grid[i] / of[i] != block % x->grid[i] / of[i]) return 0;
+        mine /= x->grid[i];
+        block /= x->grid[i];
+    }
+    return 1;
 }
 
 /* ---- accesses to another block ---- */

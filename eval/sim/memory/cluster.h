@@ -38,6 +38,7 @@ typedef struct {
     AsyncCopies *async;
     BulkCopies *bulk;
     WgmmaReads *wgmma;
+    struct BlockOrder *order;
     unsigned char *undefined_shared;
     uint32_t *undefined_local;
     size_t undefined_cap;
@@ -83,6 +84,7 @@ void cluster_select(Exec *x, int rank);
 void cluster_start(Exec *x);
 /* The number of a block in the grid. */
 uint64_t cluster_block(const Exec *x, uint64_t cluster, int rank);
+int cluster_has(const Exec *x, uint64_t block); /* is it in the running block's cluster? */
 /* The block of an address that is relative to the window of shared memory; -1: there is none. */
 int cluster_rank(const Cluster *k, uint64_t at);
 /* The current block is the actor's. Returns 0, or -1 with a fault of this lane. */

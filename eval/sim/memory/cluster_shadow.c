@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/memory.h"
+#include "eval/sim/memory/order.h"
 
 enum { CLOCK_MAX = (1 << 28) - 4, SIGNAL_COST = 4 /* in thread-instructions */ };
 
@@ -39,6 +40,7 @@ void cluster_fence(Exec *x)
 void cluster_acquire(Exec *x)
 {
     cluster_take(x->cluster, x->cluster->published);
+    order_take_cluster(x);
 }
 
 static ClusterSignal *find_signal(Exec *x, uint32_t at)

@@ -7,6 +7,7 @@
 #include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/local_memory.h"
+#include "eval/sim/memory/order.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
 
@@ -192,7 +193,10 @@ static inline __attribute__((always_inline)) int load_shared(Warp *w, Access *a)
     if (access_shared_bounds(w, a, 0) ||
         (a->mo->order == ORDER_WEAK ? shared_check_load(w, a) : shared_check_written(w, a)))
         return -1;
-    if (a->mo->order != ORDER_WEAK) may_wait(w);
+    if (a->mo->order != ORDER_WEAK) {
+        order_meet(w);
+        may_wait(w);
+    }
     n->shared_load_requests++;
     n->shared_load_wavefronts += a->p->wavefronts;
     traffic_count_shared(n, a->mo->traffic, a->p);
@@ -206,6 +210,7 @@ static int load_global(Warp *w, Access *a)
     if (r) return r;
     if (a->mo->order != ORDER_WEAK) {
         exec_acquire(w->x);
+        order_observe(w, a);
         may_wait(w);
     }
     if (global_check_load(w, a) || (a->mo->read_only && global_check_read_only(w, a))) return -1;
@@ -218,7 +223,7 @@ static inline __attribute__((always_inline)) int store_shared(Warp *w, Access *a
 {
     SimCounts *n = &w->x->counts;
     if (access_shared_bounds(w, a, 1)) return -1;
-    if (a->mo->order == ORDER_RELEASE) shared_release(w->x);
+    if (a->mo->order >= ORDER_RELEASE) shared_release(w);
     if (shared_check_store(w, a, a->mo->order == ORDER_WEAK ? store_changes : NULL)) return -1;
     n->shared_store_requests++;
     n->shared_store_wavefronts += a->p->wavefronts;
@@ -247,10 +252,11 @@ static int store_global(Warp *w, Access *a)
 {
     int r = access_global_bounds(w, a, 1);
     if (r) return r;
-    if (a->mo->order == ORDER_RELEASE) global_fence(w);
+    if (a->mo->order >= ORDER_RELEASE) global_fence(w, a->mo->scope, FENCE_RELEASES);
     if (global_check_store(w, a, store_changes)) return -1;
     traffic_count(w, a, MEM_STORE);
     store_rows(w, a);
+    if (a->mo->order != ORDER_WEAK) order_publish(w, a);
     return store_agrees(w, a);
 }
 

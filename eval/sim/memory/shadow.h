@@ -43,7 +43,7 @@ void shared_clear(Cta *c, uint32_t at, uint32_t bytes);
 /* Has the block written all bytes of [lo, hi)? */
 int shared_has_value(const Cta *c, uint64_t lo, uint64_t hi);
 /* A release: what the block's threads have done to shared memory comes before what follows. */
-void shared_release(Exec *x);
+void shared_release(Warp *w);
 /* Starts the epochs again from the lowest. Written bytes stay written. */
 void shared_renew_epochs(Exec *x);
 
@@ -52,7 +52,7 @@ int global_check_load(Warp *w, Access *a);
 int global_check_read_only(Warp *w, const Access *a);
 int global_check_store(Warp *w, Access *a, AccessChanged *changed);
 int global_check_atomic(Warp *w, Access *a);
-void global_fence(Warp *w);
+void global_fence(Warp *w, int scope, int kind); /* SCOPE_*, FENCE_* */
 /* What the block has done before a barrier of its cluster comes before what others do after it. */
 void global_release(Exec *x);
 

@@ -2,16 +2,18 @@
  * tags grow and are never used twice, so tags below the launch's floor are of earlier launches. The
  * floor itself as a reader's block tag means "several blocks".
  *
- * A block takes a new tag at each fence. Its stores under the old tag are then released: a block
- * that has since executed an atomic, a volatile access or a fence may read them. The usual
- * last-block and look-back patterns are ordered in this way. A plain access without such an order
- * is a race. */
+ * A block takes a new tag at each fence, so that a tag says which fences come after an access. What
+ * another block did is ordered when it knows of such a fence (order.h). In a cluster, whose barrier is a
+ * fence, the accesses before a fence are released to all: a block that has since executed an atomic, a
+ * volatile access or a fence may meet them. A plain access without such an order is a race. */
 #pragma GCC optimize("O3")
 #include "eval/sim/memory/shadow.h"
 
 #include <stdio.h>
 
+#include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/doubts.h"
+#include "eval/sim/memory/order.h"
 #include "eval/sim/memory/undefined.h"
 
 /* Costs in thread-instructions: a look at each lane; contents that are drawn; each further range of a
@@ -21,8 +23,7 @@ enum { UNDEFINED_COST = 256, DRAW_COST = 4000, STORE_RANGE_COST = 100, STORE_LAN
 static inline uint64_t my_tag(const Warp *w)
 {
     const Cta *c = &w->x->cta;
-    return (uint64_t)c->tag << 32 | (uint64_t)(c->phase & 0x3fffff) << TAG_PHASE_SHIFT |
-           (uint64_t)w->index << TAG_WARP_SHIFT;
+    return order_position(c) << TAG_PHASE_SHIFT | (uint64_t)w->index << TAG_WARP_SHIFT;
 }
 
 typedef enum {
@@ -31,8 +32,18 @@ typedef enum {
     CONFLICT_BLOCK
 } Conflict;
 
+/* Is what another block did under a tag ordered before what this warp does? */
+static int is_ordered(Warp *w, uint64_t tag)
+{
+    const Exec *x = w->x;
+    uint32_t i = (uint32_t)(tag >> 32) - x->mem->tag_floor;
+    if (x->cluster && cluster_has(x, x->mem->tag_block[i]))
+        return x->mem->tag_released[i] && x->cta.acquired;
+    return order_knows(w, tag);
+}
+
 /* Does an access of this warp to some bytes of a word conflict with the word's tag? */
-static Conflict conflict(const Warp *w, uint64_t tag, uint32_t bytes)
+static Conflict conflict(Warp *w, uint64_t tag, uint32_t bytes)
 {
     const DevMem *mem = w->x->mem;
     const Cta *c = &w->x->cta;
@@ -42,12 +53,12 @@ static Conflict conflict(const Warp *w, uint64_t tag, uint32_t bytes)
         return c->acquired ? CONFLICT_NONE : CONFLICT_BLOCK;
     uint32_t i = block_tag - mem->tag_floor;
     if (mem->tag_block[i] != (uint32_t)c->linear)
-        return mem->tag_released[i] && c->acquired ? CONFLICT_NONE : CONFLICT_BLOCK;
+        return is_ordered(w, tag) ? CONFLICT_NONE : CONFLICT_BLOCK;
     uint64_t mine = my_tag(w);
     if ((tag ^ mine) >> TAG_PHASE_SHIFT & 0x3fffff ||
         (tag >> TAG_WARP_SHIFT & 63) == (uint64_t)w->index)
         return CONFLICT_NONE;
-    return block_tag == c->tag || !c->acquired ? CONFLICT_WARP : CONFLICT_NONE;
+    return block_tag >= c->fenced_tag || !c->acquired ? CONFLICT_WARP : CONFLICT_NONE;
 }
 
 /* The access before that left a tag. */
@@ -69,10 +80,14 @@ static int race_fault(Warp *w, const Access *a, int lane, int is_write, Earlier 
         snprintf(who, sizeof who, "block %u", mem->tag_block[block_tag - mem->tag_floor]);
     else if (e.kind == CONFLICT_WARP)
         snprintf(who, sizeof who, "another warp of the block");
-    return exec_fail(w, a->in, lane, OUTCOME_RACE,
-                     "%s %s at offset %llu, which %s %s in the same launch with no order between",
-                     is_write ? "writes" : "reads", al->label, offset, who,
-                     e.wrote ? "also writes" : "reads");
+    return exec_fail(
+        w, a->in, lane, OUTCOME_RACE,
+        "%s %s at offset %llu, which %s %s in the same launch with no order between%s",
+        is_write ? "writes" : "reads", al->label, offset, who, e.wrote ? "also writes" : "reads",
+        e.kind == CONFLICT_BLOCK && w->x->cta.acquired
+            ? ": it takes __threadfence() before the flag or atomic that publishes it, and "
+              "an acquire, both of a scope that holds the two blocks"
+            : "");
 }
 
 /* An undefined value that is read is a fault, unless the load's registers are followed. */
@@ -163,6 +178,10 @@ int global_check_load(Warp *w, Access *a)
     uint64_t mine = my_tag(w), floor = (uint64_t)mem->tag_floor << 32, one = mine | TAG_BYTES;
     int find_races = !al->read_only && a->mo->order == ORDER_WEAK;
     if (al->all_written && !find_races) return 0;
+    if (find_races) {
+        w->x->cta.touched = 1;
+        if (w->x->graph) order_glance(w, a);
+    }
     for (int i = 0; i < a->p->n_ranges; i++) {
         ShadowRange range = shadow_range(a, i, ARENA_BASE);
         if (!al->all_written && check_written(w, a, range)) return -1;
@@ -260,7 +279,7 @@ int global_check_store(Warp *w, Access *a, AccessChanged *changed)
         if (!ordered) mark_writer(mem, range, mine);
         if (!al->all_written) devmem_mark_written(mem, range.lo, range.hi);
     }
-    w->x->cta.stored = 1;
+    w->x->cta.touched = w->x->cta.stored = 1;
     return 0;
 }
 
@@ -279,7 +298,7 @@ int global_check_atomic(Warp *w, Access *a)
             if (block_tag < mem->tag_floor) continue;
             uint32_t k = block_tag - mem->tag_floor;
             Conflict kind = mem->tag_block[k] == (uint32_t)w->x->cta.linear ? conflict(w, t, 15)
-                            : mem->tag_released[k]                          ? CONFLICT_NONE
+                            : mem->tag_released[k] || is_ordered(w, t)      ? CONFLICT_NONE
                                                                             : CONFLICT_BLOCK;
             if (kind)
                 return race_fault(w, a, shadow_lane(a, ARENA_BASE, word), 1, (Earlier){t, 1, kind});
@@ -288,23 +307,37 @@ int global_check_atomic(Warp *w, Access *a)
     return 0;
 }
 
-void global_fence(Warp *w)
+/* What the block did under its tag is released, and it takes another one. */
+static void change_tag(Exec *x, uint32_t node)
 {
-    Cta *c = &w->x->cta;
-    DevMem *mem = w->x->mem;
-    exec_acquire(w->x);
-    if (w->x->cluster) cluster_fence(w->x);
-    w->x->counts.fences++;
-    if (c->stored) {
-        mem->tag_released[c->tag - mem->tag_floor] = 1;
-        c->tag = devmem_take_tag(mem, (uint32_t)c->linear);
-        c->stored = 0;
+    Cta *c = &x->cta;
+    x->mem->tag_released[c->tag - x->mem->tag_floor] = 1;
+    c->tag = devmem_take_tag(x->mem, (uint32_t)c->linear);
+    x->mem->tag_order[c->tag - x->mem->tag_floor] = node;
+    if (c->stored) c->fenced_tag = c->tag;
+    c->touched = c->stored = 0;
+}
+
+void global_fence(Warp *w, int scope, int kind)
+{
+    Exec *x = w->x;
+    const Cta *c = &x->cta;
+    uint64_t first = (uint64_t)c->tag << (32 - TAG_PHASE_SHIFT),
+             own = c->touched ? order_position(c) : first - 1;
+    if (scope == SCOPE_CLUSTER && !x->cluster) scope = SCOPE_BLOCK;
+    if (scope == SCOPE_BLOCK) {
+        order_fence(w, scope, kind, order_position(c));
+        return;
     }
+    exec_acquire(x);
+    if (x->cluster) cluster_fence(x);
+    x->counts.fences++;
+    uint32_t node = order_fence(w, scope, kind, own);
+    if (c->touched && kind & FENCE_RELEASES) change_tag(x, node);
 }
 
 void global_release(Exec *x)
 {
-    x->mem->tag_released[x->cta.tag - x->mem->tag_floor] = 1;
-    x->cta.tag = devmem_take_tag(x->mem, (uint32_t)x->cta.linear);
-    x->cta.stored = 0;
+    order_join_cluster(x);
+    change_tag(x, 0);
 }

@@ -9,6 +9,7 @@
 
 #include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/doubts.h"
+#include "eval/sim/memory/order.h"
 #include "eval/sim/memory/unwritten.h"
 
 enum {
@@ -353,8 +354,10 @@ void shared_clear(Cta *c, uint32_t at, uint32_t bytes)
 }
 
 /* As at a barrier, also where no acquire follows: a warp that goes on without one is not found. */
-void shared_release(Exec *x)
+void shared_release(Warp *w)
 {
+    Exec *x = w->x;
+    order_fence(w, SCOPE_BLOCK, FENCE_RELEASES, order_position(&x->cta));
     if (x->cluster) {
         cluster_fence(x);
         if (x->cluster->actor != x->cluster->current) return;
