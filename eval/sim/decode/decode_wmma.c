@@ -102,6 +102,23 @@ static void access_elements(Decoder *d, const WmmaPart *whole, int bits, uint32_
     pack(d, data, part[0], part[n / 2], 16);
 }
 
+/* The alignment of rows (of columns, by columns) that a GPU needs. In shared memory ldmatrix loads factors
+ * of 16 bits, and those of 8 bits whose rows run along k. Elsewhere a lane loads 32 bits at once. The two
+ * neighbours of an accumulator are one access where they lie side by side; by 32-bit elements, those of
+ * m8n32 do in columns. */
+static void set_units(WmmaPart *p, int bits, int by_columns)
+{
+    int along_k = by_columns == (p->which == 'b'), pairs = by_columns == (p->m == 8 && p->n == 32),
+        bytes = bits / 8;
+    int unit = p->which == 'c' ? (bits == 16 || pairs ? 2 * bytes : bytes)
+               : bits == 8     ? (along_k ? 4 : 1)
+               : bits == 16    ? 4
+                               : bytes;
+    int by_rows = p->which != 'c' && (bits == 16 || (bits == 8 && along_k));
+    p->unit = (uint8_t)unit;
+    p->shared_unit = by_rows ? 16 : (uint8_t)unit;
+}
+
 static int matrix_access(Decoder *d, int is_store)
 {
     char which = decode_has(d, "a")                    ? 'a'
@@ -123,6 +140,7 @@ static int matrix_access(Decoder *d, int is_store)
     whole.m = (uint8_t)s.m;
     whole.n = (uint8_t)s.n;
     whole.type = t->type;
+    set_units(&whole, t->bits, columns);
     int high = which == 'b' ? s.k : s.m, wide = which == 'a' ? s.k : s.n;
     whole.stride = decode_const32(d->code, (uint32_t)(columns ? high : wide));
     if ((d->in->n_operands > 2 && decode_source(d, 2, 32, &whole.stride)) ||

@@ -61,7 +61,9 @@ typedef struct WmmaPart {
     char which; /* 'a', 'b', or 'c' for accumulators */
     uint8_t m, n, type, reg, element;
     uint8_t by_columns; /* the layout in memory */
-    uint32_t stride;    /* row code */
+    /* Bytes of which each row in memory starts at a multiple: in shared memory, elsewhere. */
+    uint8_t shared_unit, unit;
+    uint32_t stride; /* row code */
 } WmmaPart;
 
 /* cp.async.bulk */

@@ -43,6 +43,24 @@ const Inst *h_wmma_sync(Warp *w, const Inst *in)
     return warp_sync_full(w, in, "works on matrices", &s) ? in + 1 : s.next;
 }
 
+/* A lane's row in memory starts at `offset` of the matrix. Returns 0, or -1 with a fault. */
+static int check_row(Warp *w, const Inst *in, int lane, uint64_t offset)
+{
+    const WmmaPart *p = in->part;
+    uint64_t base = access_lane_address(w, &p->base, lane);
+    int is_shared = p->base.space == SPACE_SHARED ||
+                    (p->base.space == SPACE_GENERIC && access_space(base) == SPACE_SHARED),
+        unit = is_shared ? p->shared_unit : p->unit;
+    if (!((base + offset) & (uint64_t)(unit - 1))) return 0;
+    return exec_fail(
+        w, in, lane, OUTCOME_OUT_OF_BOUNDS,
+        "%s a fragment with a %s of the matrix at address 0x%llx, which is not a multiple "
+        "of %d: wmma takes matrices that are aligned to 32 bytes, with strides of a "
+        "multiple of 16 bytes",
+        in->k1 ? "stores" : "loads", p->by_columns ? "column" : "row",
+        (unsigned long long)(is_shared ? (uint32_t)(base + offset) : base + offset), unit);
+}
+
 const Inst *h_wmma_address(Warp *w, const Inst *in)
 {
     const WmmaPart *p = in->part;
@@ -53,9 +71,11 @@ const Inst *h_wmma_address(Warp *w, const Inst *in)
     for (uint32_t m = exec_mask(w, in); m; m &= m - 1) {
         int lane = __builtin_ctz(m);
         Cell c = place(f, lane, p->reg, p->element);
-        uint64_t at = p->by_columns ? (uint64_t)c.column * stride[lane] + (uint64_t)c.row
-                                    : (uint64_t)c.row * stride[lane] + (uint64_t)c.column;
-        d[lane] = access_lane_address(w, &p->base, lane) + at * (uint64_t)bytes;
+        uint64_t row =
+                     (uint64_t)(p->by_columns ? c.column : c.row) * stride[lane] * (uint64_t)bytes,
+                 at = row + (uint64_t)(p->by_columns ? c.row : c.column) * (uint64_t)bytes;
+        if (check_row(w, in, lane, row)) return NULL;
+        d[lane] = access_lane_address(w, &p->base, lane) + at;
         if (w->x->undefined_shared && undefined_element(w, in, d[lane], lane)) return NULL;
     }
     return in + 1;

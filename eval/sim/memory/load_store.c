@@ -131,7 +131,11 @@ static int load_const(Warp *w, Access *a, const unsigned char *bank, uint32_t by
     EACH_LANE(a->mask, i)
     {
         uint64_t at = access_address(a, (int)i);
-        if (access_is_beyond(at, a->size, bytes) || at & (uint64_t)(a->size - 1)) {
+        if (at & (uint64_t)(a->size - 1))
+            return exec_fail(w, a->in, (int)i, OUTCOME_OUT_OF_BOUNDS,
+                             "reads %d bytes at offset %lld of %s, which is misaligned", a->size,
+                             (long long)at, what);
+        if (access_is_beyond(at, a->size, bytes)) {
             return exec_fail(w, a->in, (int)i, OUTCOME_OUT_OF_BOUNDS,
                              "reads %d bytes at offset %lld of %s, which has %u bytes", a->size,
                              (long long)at, what, bytes);
