@@ -89,6 +89,11 @@ san-run:
 test-tasks: build
 	@$(BUILD)/bin/quern-task gate '*'
 
+# A measure of the judge: of 200 mutants of right kernels it takes none that is not listed.
+.PHONY: test-mutants
+test-mutants: build
+	@$(BUILD)/bin/quern-mutate --count 200
+
 # On a real GPU: its device, every kernel of tests/cheats, and the engine. Skipped, with a word, where there
 # is none.
 GPU ?= cuda:0

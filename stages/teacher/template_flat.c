@@ -80,7 +80,7 @@ static void element(Flat *t, Buffer *b, const char *indent)
     code_count(&s, k->result);
     const char *value = code_value(&s, k->result);
     buffer_printf(b, "%s%s[i] = %s;\n", indent, k->f->value[k->result].name, value);
-    code_release(&s);
+    code_close(&s);
 }
 
 static int lines_of(const char *text)
@@ -239,7 +239,7 @@ static void tile_kernel(Flat *t)
     code_count(&s, k->result);
     const char *value = code_value(&s, k->result);
     buffer_printf(&b, "    %s[row * cols + col] = %s;\n", k->f->value[k->result].name, value);
-    code_release(&s);
+    code_close(&s);
     grammar_code(g, b.data);
     grammar_code(g, "  }\n}\n");
     buffer_release(&b);

@@ -547,5 +547,5 @@ void template_fold(FormulaKernel *k)
     find_row(&r);
     all_passes(&r);
     grammar_code(g, "}\n");
-    code_release(&r.scope);
+    code_close(&r.scope);
 }

@@ -347,7 +347,7 @@ static char *call_text(FormulaKernel *k, const CodeScope *at, const KernelText *
                                  params.data, body.data, result);
     grammar_helper(k->g, helper);
     free(helper);
-    code_release(&inside);
+    code_close(&inside);
     for (int v = 0; v < k->f->n_values; v++)
         if (outside.text[v] != at->text[v]) free(outside.text[v]);
     char *call = memory_printf("%s(%s)", function, args.data);
@@ -381,12 +381,12 @@ void kernel_set(FormulaKernel *k, const char *name, const CodeScope *at, KernelT
     if (x.known >= 0) code_set(&s, x.known, 0, x.text);
     code_count(&s, x.value);
     char *out = memory_strdup(code_value(&s, x.value));
-    code_release(&s);
+    code_close(&s);
     if (statements.len) {
         free(out);
         enter_at(k, at, &s, &statements);
         out = call_text(k, &s, &x, function);
-        code_release(&s);
+        code_close(&s);
     }
     grammar_set(k->g, name, out);
     free(out);

@@ -106,7 +106,7 @@ void code_leave(CodeScope *s)
     forget(s, 0);
 }
 
-void code_release(CodeScope *s)
+void code_close(CodeScope *s)
 {
     forget(s, 1);
 }

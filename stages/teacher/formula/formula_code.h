@@ -27,7 +27,7 @@ typedef struct {
 void code_enter(CodeScope *s, const Formula *f, const unsigned char *member, int result,
                 Buffer *out);
 void code_leave(CodeScope *s); /* forgets what is not outer */
-void code_release(CodeScope *s);
+void code_close(CodeScope *s); /* in every case */
 
 /* Says how a value is written from here on. */
 void code_set(CodeScope *s, int value, int outer, const char *text);

@@ -1,0 +1,31 @@
+/* The right kernels that are changed: files with a line `// task: NAME`, the tasks' own kernels, and kernels
+ * of the template teacher without mistakes. */
+#ifndef LAB_MUTATE_ORIGINALS_H
+#define LAB_MUTATE_ORIGINALS_H
+
+#include "base/digest.h"
+#include "tasks/task.h"
+
+typedef struct {
+    char *task, *label; /* label: the path below Quern's root, or "template NAME SEED" */
+    char *text;
+    char digest[DIGEST_HEX];
+} Original;
+
+typedef struct {
+    Original *at;
+    int n;
+} Originals;
+
+/* Add the files that a pattern of the shell names. A file without a task, or whose line `// expect:` has
+ * another outcome than ok, is left out. */
+int originals_glob(Originals *o, const char *pattern, Error *err);
+/* The same for Quern's own: honest candidates, those written for this, and the tasks' own. */
+int originals_own(Originals *o, Error *err);
+/* Add `kernels` of the template teacher for each of the tasks that it knows. */
+int originals_teacher(Originals *o, const TaskSet *tasks, int kernels, Error *err);
+/* Sort by task, then by digest, and drop what is there twice. */
+void originals_sort(Originals *o);
+void originals_release(Originals *o);
+
+#endif
