@@ -116,7 +116,8 @@ static int infer_shift(OpCall *c, Error *err)
 #define BITS(aten, schema, infer, function, text)                                             \
     {                                                                                         \
         "aten." aten, schema, infer, pointwise_reference, pointwise_plain, pointwise_cost, 0, \
-            &(const Pointwise){run_##function, text, 2, RESULT_PROMOTED, NULL}, NULL          \
+            &(const Pointwise){run_##function, text, 2, RESULT_PROMOTED, NULL}, NULL,         \
+            &pointwise_elements                                                               \
     }
 #define LOGIC(aten, function, text)                            \
     BITS(aten ".Tensor", TENSORS, infer_bits, function, text), \
@@ -139,7 +140,7 @@ static int infer_shift(OpCall *c, Error *err)
 #define DIVISION(aten, schema, detail)                                                             \
     {                                                                                              \
         "aten." aten, schema, infer_rounded, pointwise_reference, pointwise_plain, pointwise_cost, \
-            0, &detail, NULL                                                                       \
+            0, &detail, NULL, &pointwise_elements                                                  \
     }
 #define LERP_TEXT(w) w " < 0.5f ? a + " w " * (b - a) : b - (b - a) * (1 - " w ")"
 
@@ -266,7 +267,7 @@ static const Op table[] = {
     SHIFT("__rshift__.Scalar", f_shift_right, RIGHT_TEXT),
     ROW("logical_not.default", "Tensor self", f_logical_not, "a == 0", 1, RESULT_BOOL, NULL, 0),
     {"aten.bitwise_not.default", "Tensor self", infer_bitwise_not, pointwise_reference,
-     pointwise_plain, pointwise_cost, 0, &bitwise_not, NULL},
+     pointwise_plain, pointwise_cost, 0, &bitwise_not, NULL, &pointwise_elements},
 };
 
 OpFamily compare_family(void)

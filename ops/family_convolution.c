@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "ops/op_convolution.h"
+#include "ops/op_element.h"
 #include "ops/op_product.h"
 
 typedef struct {
@@ -418,6 +419,102 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
     return 0;
 }
 
+/* ---- single outputs ---- */
+
+/* The taps that one output meets: the place in a channel of the input and among the weights of a pair
+ * of channels; and where its channels begin. */
+typedef struct {
+    int64_t n, *input, *tap;
+    int64_t entry, group, channel; /* of the batch; channel: in its group */
+} Meets;
+
+static void meets_open(const Convolution *v, Meets *m)
+{
+    size_t n = (size_t)(v->w[0].kernel * v->w[1].kernel * v->w[2].kernel);
+    *m = (Meets){.input = memory_array(n + 1, sizeof *m->input),
+                 .tap = memory_array(n + 1, sizeof *m->tap)};
+}
+
+static void meets_close(Meets *m)
+{
+    free(m->input), free(m->tap);
+}
+
+static void meets_of(const Convolution *v, int64_t output, Meets *m)
+{
+    const Window *w = v->w;
+    int64_t o[WINDOW_DIMS];
+    for (int d = WINDOW_DIMS - 1; d >= 0; output /= w[d--].out) o[d] = output % w[d].out;
+    m->channel = output % v->out, output /= v->out;
+    m->group = output % v->groups, m->entry = output / v->groups;
+    m->n = 0;
+    for (int64_t i = 0; i < w[0].kernel; i++)
+        for (int64_t j = 0; j < w[1].kernel; j++) {
+            int64_t a = window_input(&w[0], o[0], i), b = window_input(&w[1], o[1], j);
+            for (int64_t k = 0; k < w[2].kernel && a >= 0 && b >= 0; k++) {
+                int64_t c = window_input(&w[2], o[2], k);
+                if (c < 0) continue;
+                m->input[m->n] = (a * w[1].in + b) * w[2].in + c;
+                m->tap[m->n++] = (i * w[1].kernel + j) * w[2].kernel + k;
+            }
+        }
+}
+
+static int64_t input_place(const Convolution *v, const Meets *m, int64_t channel)
+{
+    return ((m->entry * v->groups + m->group) * v->in + channel) *
+           (v->w[0].in * v->w[1].in * v->w[2].in);
+}
+
+static void element_needs(const OpCall *c, const OpSome *s, const OpNeeds *out)
+{
+    int64_t before = -1, volume;
+    Error ignored;
+    Convolution v;
+    Meets m;
+    if (convolution_of(c, &v, &ignored)) return;
+    meets_open(&v, &m);
+    volume = v.w[0].kernel * v.w[1].kernel * v.w[2].kernel;
+    for (int64_t k = 0; k < s->n; k++) {
+        meets_of(&v, s->at[k], &m);
+        int64_t channel = m.group * v.out + m.channel;
+        for (int64_t i = 0; i < v.in; i++) {
+            for (int64_t t = 0, end; t < m.n; t = end) {
+                for (end = t + 1; end < m.n && m.input[end] == m.input[end - 1] + 1;) end++;
+                out->add(out->of, v.x_index, input_place(&v, &m, i) + m.input[t], 1, end - t);
+            }
+            if (channel != before)
+                out->add(out->of, v.weight_index, weight_place(&v, m.group, m.channel, i), 1,
+                         volume);
+        }
+        if (v.bias) out->add(out->of, v.bias_index, channel, 1, 1);
+        before = channel;
+    }
+    meets_close(&m);
+}
+
+static void element_compute(const OpCall *c, const double *const *in, const OpSome *s, double *y)
+{
+    Error ignored;
+    Convolution v;
+    Meets m;
+    if (convolution_of(c, &v, &ignored)) return;
+    meets_open(&v, &m);
+    for (int64_t k = 0; k < s->n; k++) {
+        double sum = 0;
+        meets_of(&v, s->at[k], &m);
+        for (int64_t i = 0; i < v.in; i++) {
+            const double *x = in[v.x_index] + input_place(&v, &m, i),
+                         *weight = in[v.weight_index] + weight_place(&v, m.group, m.channel, i);
+            for (int64_t t = 0; t < m.n; t++) sum = fma(weight[m.tap[t]], x[m.input[t]], sum);
+        }
+        y[k] = sum + (v.bias ? in[v.bias_index][m.group * v.out + m.channel] : 0);
+    }
+    meets_close(&m);
+}
+
+static const OpElements elements = {element_needs, element_compute, NULL};
+
 /* ---- the rest ---- */
 
 static int plain(const OpCall *c, OpPlain *out, Error *err)
@@ -461,6 +558,7 @@ static void cost(const OpCall *c, OpCost *out)
     {                                                                                            \
         .name = "aten." aten, .schema = text, .infer = infer, .reference = reference,            \
         .plain = plain, .cost = cost, .route = route, .detail = &(const Kind){n, is_transposed}, \
+        .elements = &elements,                                                                   \
     }
 
 static const Op table[] = {

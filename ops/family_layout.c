@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ops/op_element.h"
 #include "ops/op_strided.h"
 #include "ops/op_text.h"
 
@@ -108,6 +109,51 @@ static int reference_cat(const OpCall *c, const double *const *in, double *const
     }
     return 0;
 }
+
+/* Where element `at` of the result lies: in which input, and its place there. */
+typedef struct {
+    int tensor;
+    int64_t at;
+} CatPlace;
+
+static CatPlace cat_place(const OpCall *c, int dim, int64_t at)
+{
+    const OpTensor *y = &c->result[0];
+    int64_t inner = 1, start = 0;
+    OpTensor t;
+    for (int d = dim + 1; d < y->rank; d++) inner *= y->size[d];
+    int64_t outer = at / inner / y->size[dim], along = at / inner % y->size[dim];
+    for (int i = 0; i < c->arg[0].n; i++) {
+        if (!part(c, i, dim, &t)) continue;
+        if (along < start + t.size[dim])
+            return (CatPlace){(int)c->arg[0].integer[i],
+                              (outer * t.size[dim] + along - start) * inner + at % inner};
+        start += t.size[dim];
+    }
+    return (CatPlace){0, 0};
+}
+
+static void cat_needs(const OpCall *c, const OpSome *s, const OpNeeds *out)
+{
+    int dim = 0;
+    cat_dim(c, &dim, NULL);
+    for (int64_t k = 0; k < s->n; k++) {
+        CatPlace p = cat_place(c, dim, s->at[k]);
+        out->add(out->of, p.tensor, p.at, 1, 1);
+    }
+}
+
+static void cat_compute(const OpCall *c, const double *const *in, const OpSome *s, double *y)
+{
+    int dim = 0;
+    cat_dim(c, &dim, NULL);
+    for (int64_t k = 0; k < s->n; k++) {
+        CatPlace p = cat_place(c, dim, s->at[k]);
+        y[k] = in[p.tensor][p.at];
+    }
+}
+
+static const OpElements cat_elements = {cat_needs, cat_compute, NULL};
 
 /* The end of the tensors from i on that differ in their address alone: in (i, to]. */
 static int alike(const OpCall *c, int dim, int i, int to)
@@ -243,6 +289,28 @@ static int reference_triangle(const OpCall *c, const double *const *in, double *
     return 0;
 }
 
+static int in_triangle(const OpCall *c, int64_t i)
+{
+    const OpTensor *y = &c->result[0];
+    int64_t k = c->arg[1].integer[0], cols = y->size[y->rank - 1], rows = y->size[y->rank - 2],
+            over = i % cols - i / cols % rows;
+    return is_upper(c) ? over >= k : over <= k;
+}
+
+static void triangle_needs(const OpCall *c, const OpSome *s, const OpNeeds *out)
+{
+    for (int64_t k = 0; k < s->n; k++)
+        if (in_triangle(c, s->at[k])) out->add(out->of, (int)c->arg[0].integer[0], s->at[k], 1, 1);
+}
+
+static void triangle_compute(const OpCall *c, const double *const *in, const OpSome *s, double *y)
+{
+    const double *x = in[c->arg[0].integer[0]];
+    for (int64_t k = 0; k < s->n; k++) y[k] = in_triangle(c, s->at[k]) ? x[s->at[k]] : 0;
+}
+
+static const OpElements triangle_elements = {triangle_needs, triangle_compute, NULL};
+
 static int plain_triangle(const OpCall *c, OpPlain *out, Error *err)
 {
     const OpTensor *y = &c->result[0], *x = op_tensor(c, 0);
@@ -274,7 +342,8 @@ static int value_argument(const OpCall *c)
 static double constant(const OpCall *c)
 {
     int at = value_argument(c);
-    return at >= 0 ? c->arg[at].number : strstr(c->op->name, "ones") != NULL;
+    double v = at >= 0 ? c->arg[at].number : strstr(c->op->name, "ones") != NULL;
+    return c->result[0].dtype == DTYPE_B8 ? v != 0 : v;
 }
 
 static int infer_constant(OpCall *c, Error *err)
@@ -295,10 +364,23 @@ static int reference_constant(const OpCall *c, const double *const *in, double *
 {
     double v = constant(c);
     (void)in, (void)err;
-    if (c->result[0].dtype == DTYPE_B8) v = v != 0;
     for (int64_t i = 0; i < op_elements(&c->result[0]); i++) out[0][i] = v;
     return 0;
 }
+
+static void constant_needs(const OpCall *c, const OpSome *s, const OpNeeds *out)
+{
+    (void)c, (void)s, (void)out;
+}
+
+static void constant_compute(const OpCall *c, const double *const *in, const OpSome *s, double *y)
+{
+    double v = constant(c);
+    (void)in;
+    for (int64_t k = 0; k < s->n; k++) y[k] = v;
+}
+
+static const OpElements constant_elements = {constant_needs, constant_compute, NULL};
 
 static int plain_constant(const OpCall *c, OpPlain *out, Error *err)
 {
@@ -417,25 +499,26 @@ static int infer_random(OpCall *c, Error *err)
     return error_set(err, ERROR_UNSUPPORTED, "a random tensor is not a function of the inputs");
 }
 
-#define ROW(aten, schema, kind, function)                                             \
-    {                                                                                 \
-        "aten." aten, schema, strided_infer, strided_reference, strided_plain, NULL,  \
-            kind == STRIDED_COPY ? 0 : OP_VIEW, &(const StridedView){kind, function}, \
+#define ROW(aten, schema, kind, function)                                                   \
+    {                                                                                       \
+        "aten." aten, schema, strided_infer, strided_reference, strided_plain, NULL,        \
+            kind == STRIDED_COPY ? 0 : OP_VIEW, &(const StridedView){kind, function}, NULL, \
+            &strided_elements                                                               \
     }
 #define CAT(aten)                                                                                  \
     {                                                                                              \
         "aten." aten, "Tensor[] tensors, int dim=0", infer_cat, reference_cat, plain_cat, NULL, 0, \
-            NULL                                                                                   \
+            NULL, NULL, &cat_elements                                                              \
     }
 #define TRIANGLE(aten)                                                                   \
     {                                                                                    \
         "aten." aten, "Tensor self, int diagonal=0", infer_triangle, reference_triangle, \
-            plain_triangle, cost_triangle, 0, NULL                                       \
+            plain_triangle, cost_triangle, 0, NULL, NULL, &triangle_elements             \
     }
 #define CONSTANT(aten, schema)                                                            \
     {                                                                                     \
         "aten." aten, schema OPTIONS, infer_constant, reference_constant, plain_constant, \
-            cost_constant, OP_CONSTANT, NULL                                              \
+            cost_constant, OP_CONSTANT, NULL, NULL, &constant_elements                    \
     }
 #define RANDOM(aten, schema)                                                  \
     {                                                                         \

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ops/op_element.h"
 #include "ops/op_product.h"
 
 /* What an operator says of its call: the sides a, b, d and the letters of c in side[PRODUCT_C]. */
@@ -335,16 +336,52 @@ static void product_of(const OpCall *c, Product *p, int logical)
     if (logical >= 0) product_groups(p, logical);
 }
 
+static void product_on(const OpCall *c, const double *const *in, Product *p)
+{
+    product_of(c, p, 1);
+    for (int x = 0; x < PRODUCT_OPERANDS; x++)
+        if (x != PRODUCT_C && p->side[x].tensor)
+            p->side[x].data = in[p->side[x].tensor - c->tensor];
+}
+
 static int reference(const OpCall *c, const double *const *in, double *const *out, Error *err)
 {
     Product p;
     (void)err;
-    product_of(c, &p, 1);
-    for (int x = 0; x < PRODUCT_OPERANDS; x++)
-        if (x != PRODUCT_C && p.side[x].tensor) p.side[x].data = in[p.side[x].tensor - c->tensor];
+    product_on(c, in, &p);
     product_reference(&p, out[0]);
     return 0;
 }
+
+/* Elements side by side share the row of a factor. */
+static void element_needs(const OpCall *c, const OpSome *s, const OpNeeds *out)
+{
+    const int g = PRODUCT_DEPTH;
+    int64_t before[PRODUCT_OPERANDS] = {-1, -1, -1, -1};
+    Product p;
+    product_of(c, &p, 1);
+    int last = p.rank[g] - 1;
+    int64_t run = last < 0 ? 1 : p.size[g][last];
+    for (int64_t k = 0; k < s->n; k++)
+        for (int x = 0; x < PRODUCT_OPERANDS; x++) {
+            int64_t at = product_place(&p, x, s->at[k]), terms = x == PRODUCT_D ? 1 : p.count[g];
+            int used = x == PRODUCT_D ? p.beta != 0 : x != PRODUCT_C;
+            if (!used || at == before[x]) continue;
+            before[x] = at;
+            for (int64_t j = 0; j < terms; j += run)
+                out->add(out->of, (int)(p.side[x].tensor - c->tensor), at + product_depth(&p, x, j),
+                         last < 0 ? 1 : p.step[x][g][last], x == PRODUCT_D ? 1 : run);
+        }
+}
+
+static void element_compute(const OpCall *c, const double *const *in, const OpSome *s, double *y)
+{
+    Product p;
+    product_on(c, in, &p);
+    for (int64_t k = 0; k < s->n; k++) y[k] = product_element(&p, s->at[k]);
+}
+
+static const OpElements elements = {element_needs, element_compute, NULL};
 
 static int plain(const OpCall *c, OpPlain *out, Error *err)
 {
@@ -372,6 +409,7 @@ static void cost(const OpCall *c, OpCost *out)
     {                                                                                         \
         .name = "aten." aten, .schema = text, .infer = infer, .reference = reference,         \
         .plain = plain, .cost = cost, .route = route, .detail = &(Describe *const){describe}, \
+        .elements = &elements,                                                                \
     }
 
 static const Op table[] = {

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/op_element.h"
 #include "ops/op_reduction.h"
 #include "ops/op_text.h"
 
@@ -195,36 +196,80 @@ static double value(const State *s, const Reduction *r)
     }
 }
 
+/* Where the elements of output o begin. */
+static int64_t base_of(const Reduction *r, int64_t o)
+{
+    int64_t base = 0;
+    for (int d = r->kept - 1; d >= 0; o /= r->kept_size[d--])
+        base += o % r->kept_size[d] * r->kept_step[d];
+    return base;
+}
+
+/* Output o, and what the second result has for it. */
+static double reduced(const Reduction *r, const double *x, int64_t o, double *second)
+{
+    int spread = reduction_is_spread(r->kind);
+    double mean = 0;
+    State s;
+    x += base_of(r, o);
+    if (spread) {
+        Reduction sum = *r;
+        sum.kind = REDUCE_SUM;
+        walk(&s, &sum, x, 0);
+        mean = s.sum / (double)r->inputs;
+    }
+    walk(&s, r, x, mean);
+    *second = spread ? mean : (double)s.at;
+    return value(&s, r);
+}
+
 static int reference(const OpCall *c, const double *const *in, double *const *out, Error *err)
 {
     const double *x = in[c->arg[0].integer[0]];
     Reduction r;
     if (reduction_of(c, 1, &r, err)) return -1;
-    int spread = reduction_is_spread(r.kind);
 #pragma omp parallel for if (r.outputs * r.inputs >= 1 << 16)
     for (int64_t o = 0; o < r.outputs; o++) {
-        int64_t rest = o, base = 0;
-        State s;
-        double mean = 0;
-        for (int d = r.kept - 1; d >= 0; rest /= r.kept_size[d--])
-            base += rest % r.kept_size[d] * r.kept_step[d];
-        if (spread) {
-            Reduction sum = r;
-            sum.kind = REDUCE_SUM;
-            walk(&s, &sum, x + base, 0);
-            mean = s.sum / (double)r.inputs;
-        }
-        walk(&s, &r, x + base, mean);
-        out[0][o] = value(&s, &r);
-        if (c->n_results > 1) out[1][o] = spread ? mean : (double)s.at;
+        double second;
+        out[0][o] = reduced(&r, x, o, &second);
+        if (c->n_results > 1) out[1][o] = second;
     }
     return 0;
 }
 
+static void element_needs(const OpCall *c, const OpSome *s, const OpNeeds *out)
+{
+    int64_t n[OP_MAX_RANK + 1] = {1}, step[OP_MAX_RANK + 1] = {0};
+    Error ignored;
+    Reduction r;
+    if (reduction_of(c, 1, &r, &ignored) || !r.inputs) return;
+    int rank = op_merge(r.reduced, r.reduced_size, r.reduced_step, n, step);
+    if (!rank) rank++;
+    for (int64_t k = 0; k < s->n; k++)
+        for (int64_t row = 0; row < r.inputs / n[rank - 1]; row++) {
+            int64_t at = base_of(&r, s->at[k]), rest = row;
+            for (int d = rank - 2; d >= 0; rest /= n[d--]) at += rest % n[d] * step[d];
+            out->add(out->of, (int)c->arg[0].integer[0], at, step[rank - 1], n[rank - 1]);
+        }
+}
+
+static void element_compute(const OpCall *c, const double *const *in, const OpSome *s, double *y)
+{
+    Error ignored;
+    Reduction r;
+    if (reduction_of(c, 1, &r, &ignored)) return;
+    for (int64_t k = 0; k < s->n; k++) {
+        double second, first = reduced(&r, in[c->arg[0].integer[0]], s->at[k], &second);
+        y[k] = s->result ? second : first;
+    }
+}
+
+static const OpElements elements = {element_needs, element_compute, NULL};
+
 #define ROW(aten, schema, kind)                                                                  \
     {                                                                                            \
         "aten." aten, "Tensor self" schema, infer, reference, reduction_plain, op_cost_elements, \
-            0, &kinds[kind]                                                                      \
+            0, &kinds[kind], NULL, &elements                                                     \
     }
 #define DIMS ", int[1]? dim, bool keepdim=False"
 #define SOME ", int[1] dim=[], bool keepdim=False"

@@ -487,10 +487,11 @@ static int infer_nothing(OpCall *c, Error *err)
     return 0;
 }
 
-#define ROW(aten, schema, kind, function)                                             \
-    {                                                                                 \
-        "aten." aten, schema, strided_infer, strided_reference, strided_plain, NULL,  \
-            kind == STRIDED_COPY ? 0 : OP_VIEW, &(const StridedView){kind, function}, \
+#define ROW(aten, schema, kind, function)                                                   \
+    {                                                                                       \
+        "aten." aten, schema, strided_infer, strided_reference, strided_plain, NULL,        \
+            kind == STRIDED_COPY ? 0 : OP_VIEW, &(const StridedView){kind, function}, NULL, \
+            &strided_elements                                                               \
     }
 #define MANY(aten, schema, infer)                                                 \
     {                                                                             \

@@ -55,6 +55,7 @@ typedef struct {
 } OpValue;
 
 typedef struct Op Op;
+typedef struct OpElements OpElements; /* op_element.h */
 
 typedef struct {
     const Op *op;
@@ -123,6 +124,7 @@ struct Op {
     const void *detail; /* of the family */
     /* 1: *out is filled; 0: no library call that is known computes this call; -1: *err. Optional. */
     int (*route)(const OpCall *c, OpRoute *out, Error *err);
+    const OpElements *elements; /* NULL: results are computed whole */
 };
 
 /* A family's table. Its fixtures are tests/fixtures/ops/NAME.json. */

@@ -12,7 +12,7 @@
 
 enum { MAX_VALUES = 64 };
 
-typedef enum { INFER, REFERENCE, PLAIN, COST } Purpose;
+typedef enum { INFER, REFERENCE, PLAIN, COST, VISIT } Purpose;
 
 typedef struct {
     OpTensor tensor;
@@ -29,6 +29,7 @@ struct Chain {
     const double *const *in;
     OpPlain *out;
     double flops;
+    const ChainVisitor *visitor;
     Error *err;
 };
 
@@ -65,6 +66,9 @@ int chain_input(Chain *k, int arg)
     int64_t index = k->call->arg[arg].integer[0];
     snprintf(v->name, sizeof v->name, "x%lld", (long long)index);
     if (k->in) memcpy(&v->data, &k->in[index], sizeof v->data); /* steps read inputs only */
+    if (k->purpose == VISIT)
+        k->failed =
+            k->visitor->see(k->visitor->of, &(ChainSeen){NULL, k->n - 1, (int)index, NULL}, k->err);
     return k->n - 1;
 }
 
@@ -188,6 +192,13 @@ static int add_flops(Chain *k, const OpCall *s)
     return 0;
 }
 
+static int run_visit(Chain *k, const OpCall *s, int n, const ChainArg *args, int first)
+{
+    int operand[OP_MAX_TENSORS];
+    for (int t = 0; t < s->n_tensors; t++) operand[t] = (int)(operand_of(k, n, args, t) - k->value);
+    return k->visitor->see(k->visitor->of, &(ChainSeen){s, first, -1, operand}, k->err);
+}
+
 static int run_step(Chain *k, const Op *op, int over, int n, const ChainArg *args)
 {
     int first = k->n;
@@ -197,7 +208,8 @@ static int run_step(Chain *k, const Op *op, int over, int n, const ChainArg *arg
     k->failed = bind(k, s, n, args) || add_results(k, s, over) ||
                 (k->purpose == REFERENCE && run_reference(k, s, n, args, first)) ||
                 (k->purpose == PLAIN && run_plain(k, s, n, args, first)) ||
-                (k->purpose == COST && add_flops(k, s));
+                (k->purpose == COST && add_flops(k, s)) ||
+                (k->purpose == VISIT && run_visit(k, s, n, args, first));
     free(s);
     return k->failed ? -1 : first;
 }
@@ -278,6 +290,16 @@ int chain_reference(const OpCall *c, const double *const *in, double *const *out
         memcpy(out[0], k->value[y].data, (size_t)op_elements(&k->value[y].tensor) * sizeof(double));
     release(k);
     return y < 0 ? -1 : 0;
+}
+
+int chain_visit(const OpCall *c, const ChainVisitor *v, Error *err)
+{
+    if (c->op->reference != chain_reference) return -2;
+    Chain *k = memory_alloc(sizeof *k);
+    k->visitor = v;
+    int y = run(k, c, VISIT, err);
+    release(k);
+    return y;
 }
 
 /* The last step writes to the result: y0 is as long as its name. */

@@ -43,6 +43,20 @@ int chain_over(Chain *k, const char *name, int over, int n, const ChainArg *args
 /* Applies a loss's reduction, 0: none, 1: mean, 2: sum. */
 int chain_reduce(Chain *k, int value, int64_t reduction);
 
+/* Shows the steps of an inferred call in order. Values are numbered: `value` is the input with the index
+ * `input` (step NULL), or the step's result 0, and result i is i values behind; operand[] are the values
+ * of the step's tensors. Returns the value of the result, or -1. Not chains: -2. */
+typedef struct {
+    const OpCall *step;
+    int value, input;
+    const int *operand;
+} ChainSeen;
+typedef struct {
+    void *of;
+    int (*see)(void *of, const ChainSeen *s, Error *err);
+} ChainVisitor;
+int chain_visit(const OpCall *c, const ChainVisitor *v, Error *err);
+
 int chain_infer(OpCall *c, Error *err);
 int chain_reference(const OpCall *c, const double *const *in, double *const *out, Error *err);
 int chain_plain(const OpCall *c, OpPlain *out, Error *err);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ops/op_element.h"
 #include "ops/op_strided.h"
 #include "ops/op_text.h"
 
@@ -118,37 +119,83 @@ static void loop_run(const Loop *l, int64_t i)
     l->f(&run);
 }
 
-int pointwise_reference(const OpCall *c, const double *const *in, double *const *out, Error *err)
+/* What the elements of a result are computed of. */
+typedef struct {
+    const double *source[MAX_OPERANDS];
+    double constant[MAX_OPERANDS], p[OP_MAX_ARGS];
+    OpWalk walk;
+} Sources;
+
+/* in NULL: places alone. */
+static void open_sources(const OpCall *c, const double *const *in, Sources *s)
 {
     const Pointwise *w = c->op->detail;
     const OpTensor *y = &c->result[0];
-    int64_t n = op_elements(y), step[MAX_OPERANDS][OP_MAX_RANK] = {0};
-    double p[OP_MAX_ARGS], constant[MAX_OPERANDS] = {0};
-    const double *source[MAX_OPERANDS];
-    (void)err;
-    parameters(c, p);
+    int64_t step[MAX_OPERANDS][OP_MAX_RANK] = {0};
+    memset(s, 0, sizeof *s);
+    parameters(c, s->p);
     for (int i = 0; i < MAX_OPERANDS; i++) {
         const OpTensor *t = is_operand(w, i) ? op_tensor(c, i) : NULL;
-        source[i] = t ? in[c->arg[i].integer[0]] : &constant[i];
+        s->source[i] = t && in ? in[c->arg[i].integer[0]] : &s->constant[i];
         if (t) {
             OpTensor logical = *t;
             op_contiguous(&logical);
             op_steps(&logical, y->rank, step[i]);
         } else if (is_operand(w, i)) {
-            constant[i] = operand_number(c, i);
+            s->constant[i] = operand_number(c, i);
         }
     }
-    OpWalk walk;
-    walk_open(&walk, y->rank, y->size, step, MAX_OPERANDS);
-    Loop loop = {&walk, w->f, {source[0], source[1], source[2]}, p, out[0]};
-    if (n < WORTH_THREADS) { /* even a team of one thread takes its time */
-        for (int64_t i = 0; i < walk.runs; i++) loop_run(&loop, i);
+    walk_open(&s->walk, y->rank, y->size, (const int64_t(*)[OP_MAX_RANK])step, MAX_OPERANDS);
+}
+
+int pointwise_reference(const OpCall *c, const double *const *in, double *const *out, Error *err)
+{
+    const Pointwise *w = c->op->detail;
+    Sources s;
+    (void)err;
+    open_sources(c, in, &s);
+    Loop loop = {&s.walk, w->f, {s.source[0], s.source[1], s.source[2]}, s.p, out[0]};
+    if (op_elements(&c->result[0]) < WORTH_THREADS) { /* even a team of one thread takes its time */
+        for (int64_t i = 0; i < s.walk.runs; i++) loop_run(&loop, i);
     } else {
 #pragma omp parallel for
-        for (int64_t i = 0; i < walk.runs; i++) loop_run(&loop, i);
+        for (int64_t i = 0; i < s.walk.runs; i++) loop_run(&loop, i);
     }
     return 0;
 }
+
+static void element_needs(const OpCall *c, const OpSome *some, const OpNeeds *out)
+{
+    const Pointwise *w = c->op->detail;
+    Sources s;
+    open_sources(c, NULL, &s);
+    for (int64_t k = 0; k < some->n; k++) {
+        int64_t at[WALK_OPERANDS];
+        walk_place(&s.walk, some->at[k], at);
+        for (int i = 0; i < w->operands; i++)
+            if (op_tensor(c, i)) out->add(out->of, (int)c->arg[i].integer[0], at[i], 1, 1);
+    }
+}
+
+static void element_compute(const OpCall *c, const double *const *in, const OpSome *some, double *y)
+{
+    enum { SOME = 64 };
+    const Pointwise *w = c->op->detail;
+    double x[MAX_OPERANDS][SOME];
+    Sources s;
+    open_sources(c, in, &s);
+    for (int64_t first = 0; first < some->n; first += SOME) {
+        int64_t n = some->n - first < SOME ? some->n - first : SOME;
+        for (int64_t k = 0; k < n; k++) {
+            int64_t at[WALK_OPERANDS];
+            walk_place(&s.walk, some->at[first + k], at);
+            for (int i = 0; i < MAX_OPERANDS; i++) x[i][k] = s.source[i][at[i]];
+        }
+        w->f(&(PointRun){{x[0], x[1], x[2]}, s.p, {1, 1, 1}, n, y + first});
+    }
+}
+
+const OpElements pointwise_elements = {element_needs, element_compute, NULL};
 
 /* The type of the arithmetic. Where the result is a bool, it is the arguments' type. */
 static const char *compute_type(const OpCall *c)

@@ -32,6 +32,7 @@ int pointwise_infer(OpCall *c, Error *err);
 int pointwise_reference(const OpCall *c, const double *const *in, double *const *out, Error *err);
 int pointwise_plain(const OpCall *c, OpPlain *out, Error *err);
 void pointwise_cost(const OpCall *c, OpCost *out);
+extern const OpElements pointwise_elements;
 
 double pointwise_clamp(double x, double low, double high); /* a bound of NaN is none */
 
@@ -63,10 +64,8 @@ double pointwise_clamp(double x, double low, double high); /* a bound of NaN is 
 #define POINTWISE(aten, schema_text, function, text, operands, rule, refused, op_flags)           \
     {                                                                                             \
         aten, schema_text, pointwise_infer, pointwise_reference, pointwise_plain, pointwise_cost, \
-            op_flags, &(const Pointwise)                                                          \
-        {                                                                                         \
-            run_##function, text, operands, rule, refused                                         \
-        }                                                                                         \
+            op_flags, &(const Pointwise){run_##function, text, operands, rule, refused}, NULL,    \
+            &pointwise_elements                                                                   \
     }
 
 #endif

@@ -117,6 +117,38 @@ static int64_t *places(const Product *p, int x, int g)
     return at;
 }
 
+/* c is dense: the coordinate along each of its dimensions follows from its step. */
+int64_t product_place(const Product *p, ProductOperand x, int64_t i)
+{
+    int64_t at = 0;
+    for (int g = PRODUCT_BATCH; g <= PRODUCT_COLUMNS; g++)
+        for (int d = 0; d < p->rank[g]; d++)
+            at += i / p->step[PRODUCT_C][g][d] % p->size[g][d] * p->step[x][g][d];
+    return at;
+}
+
+int64_t product_depth(const Product *p, ProductOperand x, int64_t term)
+{
+    return x == PRODUCT_A || x == PRODUCT_B ? place(p, (int)x, PRODUCT_DEPTH, term) : 0;
+}
+
+double product_element(const Product *p, int64_t i)
+{
+    const int g = PRODUCT_DEPTH, last = p->rank[g] - 1;
+    const double *a = p->side[PRODUCT_A].data + product_place(p, PRODUCT_A, i),
+                 *b = p->side[PRODUCT_B].data + product_place(p, PRODUCT_B, i);
+    int64_t run = last < 0 ? 1 : p->size[g][last], as = last < 0 ? 0 : p->step[PRODUCT_A][g][last],
+            bs = last < 0 ? 0 : p->step[PRODUCT_B][g][last];
+    double sum = 0;
+    for (int64_t k = 0; k < p->count[g]; k += run) {
+        const double *ra = a + place(p, PRODUCT_A, g, k), *rb = b + place(p, PRODUCT_B, g, k);
+        for (int64_t j = 0; j < run; j++) sum = fma(ra[j * as], rb[j * bs], sum);
+    }
+    double v = p->alpha * sum;
+    if (p->beta != 0) v += p->beta * p->side[PRODUCT_D].data[product_place(p, PRODUCT_D, i)];
+    return v;
+}
+
 /* a + x b with one rounding, which is one instruction. */
 static inline double add(double a, double x, double b)
 {

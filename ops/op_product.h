@@ -48,6 +48,12 @@ void product_reference(const Product *p, double *c);
 
 double product_flops(const Product *p);
 
+/* Single elements; groups must be logical. Where element i of c lies in operand x, without the depth;
+ * what a term of the depth adds to it; and the element itself. */
+int64_t product_place(const Product *p, ProductOperand x, int64_t i);
+int64_t product_depth(const Product *p, ProductOperand x, int64_t term); /* of a term in a or b */
+double product_element(const Product *p, int64_t i);
+
 /* Tiles of a blocked product: acc[m][TILE_N] += a[m][k] b[k][n]. The rows of a are a_step apart, those
  * of b b_step. b has numbers in the columns up to the next multiple of TILE_LANES, of which nothing is
  * used. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "ops/op_element.h"
 #include "ops/op_text.h"
 
 /* ATen's computeStride: dimensions of x that lie one behind the other are a chunk, and the new
@@ -85,6 +86,17 @@ static int logical_view(const OpCall *c, const StridedView *s, OpTensor *v, Erro
     return s->shape(c, v, err) == 1 ? *v = x, 0 : 0;
 }
 
+/* A float is made a whole number or a bool. */
+static int converts(const OpCall *c, int r, int of)
+{
+    return !dtype_is_float(c->result[r].dtype) && dtype_is_float(c->tensor[of].dtype);
+}
+
+static double converted(const OpCall *c, int r, double x)
+{
+    return c->result[r].dtype == DTYPE_B8 ? x != 0 : (double)(int64_t)x;
+}
+
 int strided_reference(const OpCall *c, const double *const *in, double *const *out, Error *err)
 {
     OpCall *k = memory_alloc(sizeof *k);
@@ -101,14 +113,57 @@ int strided_reference(const OpCall *c, const double *const *in, double *const *o
             rc = logical_view(k, s, &v, err);
         }
         walk_gather(&v, in[of], out[r]);
-        if (!dtype_is_float(c->result[r].dtype) && dtype_is_float(c->tensor[of].dtype))
-            for (int64_t i = 0; i < op_elements(&v); i++)
-                out[r][i] =
-                    c->result[r].dtype == DTYPE_B8 ? out[r][i] != 0 : (double)(int64_t)out[r][i];
+        for (int64_t i = 0; converts(c, r, of) && i < op_elements(&v); i++)
+            out[r][i] = converted(c, r, out[r][i]);
     }
     free(k);
     return rc;
 }
+
+/* Result 0 as a view of its contiguous input, whose number is returned. */
+static int element_view(const OpCall *c, OpTensor *v)
+{
+    Error ignored;
+    OpCall *k = memory_alloc(sizeof *k);
+    int of = (int)c->arg[0].integer[0];
+    *k = *c;
+    for (int i = 0; i < k->n_tensors; i++) op_contiguous(&k->tensor[i]);
+    *v = k->tensor[of];
+    logical_view(k, c->op->detail, v, &ignored);
+    free(k);
+    return of;
+}
+
+static void open_one(OpWalk *w, const OpTensor *t);
+
+static void element_needs(const OpCall *c, const OpSome *s, const OpNeeds *out)
+{
+    OpTensor v;
+    OpWalk w;
+    int of = element_view(c, &v);
+    open_one(&w, &v);
+    for (int64_t k = 0; k < s->n; k++) {
+        int64_t at[WALK_OPERANDS];
+        walk_place(&w, s->at[k], at);
+        out->add(out->of, of, v.offset + at[0], 1, 1);
+    }
+}
+
+static void element_compute(const OpCall *c, const double *const *in, const OpSome *s, double *y)
+{
+    OpTensor v;
+    OpWalk w;
+    int of = element_view(c, &v);
+    open_one(&w, &v);
+    for (int64_t k = 0; k < s->n; k++) {
+        int64_t at[WALK_OPERANDS];
+        walk_place(&w, s->at[k], at);
+        y[k] = in[of][v.offset + at[0]];
+        if (converts(c, 0, of)) y[k] = converted(c, 0, y[k]);
+    }
+}
+
+const OpElements strided_elements = {element_needs, element_compute, NULL};
 
 int strided_plain(const OpCall *c, OpPlain *out, Error *err)
 {
@@ -170,6 +225,15 @@ OpRun walk_run(const OpWalk *w, int64_t i)
     for (int d = last - 1; d >= 0; row /= w->size[d--])
         for (int k = 0; k < w->n; k++) r.at[k] += row % w->size[d] * w->step[d][k];
     return r;
+}
+
+void walk_place(const OpWalk *w, int64_t i, int64_t at[WALK_OPERANDS])
+{
+    memset(at, 0, WALK_OPERANDS * sizeof *at);
+    for (int d = w->rank - 1; d >= 0; i /= w->size[d--]) {
+        int64_t here = d ? i % w->size[d] : i;
+        for (int k = 0; k < w->n; k++) at[k] += here * w->step[d][k];
+    }
 }
 
 static void open_one(OpWalk *w, const OpTensor *t)

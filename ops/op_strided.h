@@ -22,6 +22,7 @@ int strided_infer(OpCall *c, Error *err);
 /* Of any call whose results are views of inputs, also of several. */
 int strided_reference(const OpCall *c, const double *const *in, double *const *out, Error *err);
 int strided_plain(const OpCall *c, OpPlain *out, Error *err);
+extern const OpElements strided_elements; /* of result 0 */
 
 /* The strides of x's elements in C order under another shape: 1 when there are none. size may not
  * hold -1. */
@@ -49,6 +50,8 @@ typedef struct {
 /* step[i][d]: of operand i along dimension d. */
 void walk_open(OpWalk *w, int rank, const int64_t *size, const int64_t (*step)[OP_MAX_RANK], int n);
 OpRun walk_run(const OpWalk *w, int64_t i); /* 0 to runs - 1 */
+/* Where element i lies in each operand. */
+void walk_place(const OpWalk *w, int64_t i, int64_t at[WALK_OPERANDS]);
 
 /* Copies t's elements from its memory, offset included, to C order. */
 void walk_gather(const OpTensor *t, const double *memory, double *to);

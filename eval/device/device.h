@@ -99,6 +99,9 @@ typedef struct {
     DeviceFresh fresh[DEVICE_MAX_FRESH];
 } DeviceLaunch;
 
+/* Is it of an op line whose values follow from shapes alone (aten.zeros)? */
+int device_launch_is_constant(const DeviceLaunch *l);
+
 typedef struct {
     char name[40]; /* "dram_sectors" */
     double value;

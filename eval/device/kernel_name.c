@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "eval/device/device.h"
+#include "ops/op.h"
 
 void device_kernel_name(const char *lowered, char *out, size_t size)
 {
@@ -16,4 +17,11 @@ void device_kernel_name(const char *lowered, char *out, size_t size)
         }
     }
     snprintf(out, size, "%s", lowered);
+}
+
+int device_launch_is_constant(const DeviceLaunch *l)
+{
+    Error ignored;
+    const Op *op = l->op_line && l->op ? op_find(l->op, &ignored) : NULL;
+    return op && op->flags & OP_CONSTANT;
 }

@@ -79,12 +79,14 @@ static int work_growth(const Task *t, const Workload *small, const Workload *tim
 }
 
 /* In a plan with op lines the other kernels may grow as little as any tensor does: what follows a
- * product grows as its result. They have to compute what the op lines leave of the task. */
+ * product grows as its result. They have to compute what the op lines leave of the task. Op lines that
+ * give constants leave all of it. */
 static void allow_op_lines(const Run *r, DeviceSample *s)
 {
     int found = 0;
     for (int i = 0; i < r->n_launches; i++)
-        found |= r->launches[i].library_args || r->launches[i].op_line;
+        found |= (r->launches[i].library_args || r->launches[i].op_line) &&
+                 !device_launch_is_constant(&r->launches[i]);
     if (!found) return;
     const PlanOps *ops = r->loaded->context.ops;
     s->own_flops = ops ? fmax(0, s->own_flops - ops->flops) : INFINITY;
@@ -129,7 +131,7 @@ static int predict_timed(Judgement *j, TimedContents *c, DeviceTiming *out, int 
     l->runs++;
     if (!rc) {
         s.outputs = r.memory.outputs;
-        s.compared = timed_is_compared(j->task, j->timed);
+        s.compared = timed_is_compared(c);
         allow_op_lines(&r, &s);
         rc = l->ops->prediction->sample(l->device, r.launches, r.n_launches, &s, out, f);
         if (rc > 0) run_fault(&r, f);
@@ -144,8 +146,7 @@ static int predict_timed(Judgement *j, TimedContents *c, DeviceTiming *out, int 
     if (!rc)
         verdict_pass(&j->verdict, "%s: %llu of %llu blocks, outputs of %lld %s%s", r.where,
                      (unsigned long long)s.sampled, (unsigned long long)s.blocks, (long long)rows,
-                     timed_unit(j->task, j->timed),
-                     s.scaled || s.held ? "; scaled from the small workload" : "");
+                     timed_unit(c), s.scaled || s.held ? "; scaled from the small workload" : "");
     *compared = rows > 0 && timed_compares_all(j->task, comparable);
     run_close(&r);
     return rc;

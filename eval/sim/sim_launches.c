@@ -426,6 +426,16 @@ static void finish_one(Device *d, Sampling *g, int i, Sample *s)
     charge_spills(d, l, counts);
 }
 
+/* Outputs that an op line has filled with constants, such as aten.zeros, are as unwritten as before: a
+ * later launch gives them. */
+static void forget_constants(Device *d, const DeviceSample *s)
+{
+    for (int i = 0; i < s->n_outputs; i++) {
+        Alloc *a = devmem_at(&d->mem, s->outputs[i]);
+        if (a && a->written_sectors) devmem_poison(&d->mem, a);
+    }
+}
+
 /* Runs the sample of launch i. Returns as run_one. */
 static int run_sample(Device *d, Sampling *g, int i, Sample *s, const SimCounts *small,
                       Fault *fault)
@@ -452,7 +462,10 @@ static int run_sample(Device *d, Sampling *g, int i, Sample *s, const SimCounts 
     }
     SampledOutputs *o = &g->outputs;
     if ((d->mem.assumed || g->out->scaled) && o->complete_until > i) o->complete_until = i;
-    sampled_outputs_note(o, g->out, &d->mem, i);
+    if (i + 1 < g->n && device_launch_is_constant(l))
+        forget_constants(d, g->out);
+    else
+        sampled_outputs_note(o, g->out, &d->mem, i);
     g->out->blocks += s->blocks * s->cluster;
     g->out->sampled += (uint64_t)s->n * s->cluster;
     return r;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "ops/op_element.h"
 #include "ops/op_product.h"
 #include "ops/op_text.h"
 
@@ -264,11 +265,16 @@ static void softmax_row(const Attention *a, int64_t row, const double *mask, dou
     for (int64_t j = 0; j < a->keys; j++) s[j] = sum == 0 ? 0 : s[j] / sum;
 }
 
-/* TILE_M rows from `row` of an entry. */
-static void block_of(const Attention *a, const double *const *in, double *y, int64_t entry,
-                     int64_t row)
+/* Some rows of an entry of the batch. */
+typedef struct {
+    int64_t entry, row;
+    int m;
+} Queries;
+
+static void block_of(const Attention *a, const double *const *in, const Queries *of, double *y)
 {
-    int m = least(a->rows - row, TILE_M);
+    int64_t entry = of->entry, row = of->row;
+    int m = of->m;
     double *scores = memory_array((size_t)m * (size_t)a->keys + 1, sizeof *scores),
            *buffer = memory_grow(NULL, TILE_M * TILE_N + PANEL_ELEMENTS, sizeof *buffer);
     const double *q = in[a->index[QUERY]] + place(a, &a->t[QUERY], entry) + row * a->depth,
@@ -276,10 +282,7 @@ static void block_of(const Attention *a, const double *const *in, double *y, int
                  *v = in[a->index[VALUE]] + place(a, &a->t[VALUE], entry),
                  *mask = a->masked ? in[a->index[MASK]] + place(a, &a->t[MASK], entry) : NULL;
     Rows first = {q, k, scores, a->depth, 1, a->depth, a->keys, a->keys, a->depth, m},
-         second = {scores,   v,        y + (entry * a->rows + row) * a->width,
-                   a->keys,  a->width, 1,
-                   a->width, a->width, a->keys,
-                   m};
+         second = {scores, v, y, a->keys, a->width, 1, a->width, a->width, a->keys, m};
     rows_product(&first, buffer);
     for (int i = 0; i < m; i++)
         softmax_row(a, row + i, mask ? mask + (row + i) * a->t[MASK].stride[a->lead] : NULL,
@@ -296,10 +299,71 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
     if (attention_of(c, 1, &a, size, &rank, err)) return -1;
     int64_t down = (a.rows + TILE_M - 1) / TILE_M;
 #pragma omp parallel for schedule(dynamic) if (a.batch * a.rows * a.keys >= 1 << 12)
-    for (int64_t i = 0; i < a.batch * down; i++)
-        block_of(&a, in, out[0], i / down, i % down * TILE_M);
+    for (int64_t i = 0; i < a.batch * down; i++) {
+        Queries q = {i / down, i % down * TILE_M, 0};
+        q.m = least(a.rows - q.row, TILE_M);
+        block_of(&a, in, &q, out[0] + (q.entry * a.rows + q.row) * a.width);
+    }
     return 0;
 }
+
+/* ---- single elements: a query against all keys ---- */
+
+static int attention_logical(const OpCall *c, Attention *a)
+{
+    int64_t size[OP_MAX_RANK];
+    int rank;
+    Error ignored;
+    return attention_of(c, 1, a, size, &rank, &ignored);
+}
+
+static int64_t element_row(const OpCall *c, int result, int64_t i)
+{
+    (void)result;
+    return i / c->result[0].size[c->result[0].rank - 1];
+}
+
+static void needs_row(const Attention *a, int64_t row, const OpNeeds *out)
+{
+    int64_t entry = row / a->rows, query = row % a->rows;
+    const OpTensor *mask = &a->t[MASK];
+    out->add(out->of, a->index[QUERY], place(a, &a->t[QUERY], entry) + query * a->depth, 1,
+             a->depth);
+    out->add(out->of, a->index[KEY], place(a, &a->t[KEY], entry), 1, a->keys * a->depth);
+    out->add(out->of, a->index[VALUE], place(a, &a->t[VALUE], entry), 1, a->keys * a->width);
+    if (a->masked)
+        out->add(out->of, a->index[MASK], place(a, mask, entry) + query * mask->stride[a->lead],
+                 mask->stride[a->lead + 1], mask->stride[a->lead + 1] ? a->keys : 1);
+}
+
+static void element_needs(const OpCall *c, const OpSome *s, const OpNeeds *out)
+{
+    int64_t before = -1;
+    Attention a;
+    if (attention_logical(c, &a)) return;
+    for (int64_t k = 0; k < s->n; k++) {
+        int64_t row = s->at[k] / a.width;
+        if (row != before) needs_row(&a, row, out);
+        before = row;
+    }
+}
+
+static void element_compute(const OpCall *c, const double *const *in, const OpSome *s, double *y)
+{
+    int64_t before = -1;
+    Attention a;
+    if (attention_logical(c, &a)) return;
+    double *values = memory_array((size_t)a.width + 1, sizeof *values);
+    for (int64_t k = 0; k < s->n; k++) {
+        int64_t row = s->at[k] / a.width;
+        if (row != before) block_of(&a, in, &(Queries){row / a.rows, row % a.rows, 1}, values);
+        before = row;
+        y[k] = values[s->at[k] % a.width];
+    }
+    free(values);
+}
+
+static const OpElements elements = {element_needs, element_compute, element_row};
 
 /* ---- kernels ---- */
 
@@ -484,7 +548,8 @@ static const Op table[] = {
      .reference = reference,
      .plain = plain,
      .cost = cost,
-     .route = route},
+     .route = route,
+     .elements = &elements},
 };
 
 OpFamily attention_family(void)

@@ -1,6 +1,7 @@
 /* Rows of a table by their numbers. The reference refuses a number that is no row; a kernel does not look. */
 #include <string.h>
 
+#include "ops/op_element.h"
 #include "ops/op_text.h"
 
 static int infer(OpCall *c, Error *err)
@@ -35,6 +36,36 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
     return 0;
 }
 
+/* Where the numbers are not known, each of a column's elements may be needed. */
+static void element_needs(const OpCall *c, const OpSome *s, const OpNeeds *out)
+{
+    const OpTensor *table = op_tensor(c, 0);
+    const int rows = (int)c->arg[0].integer[0], numbers = (int)c->arg[1].integer[0];
+    const double *known = out->known[numbers];
+    int64_t width = table->size[1];
+    for (int64_t k = 0; k < s->n; k++) {
+        int64_t column = s->at[k] % width, row = s->at[k] / width;
+        out->add(out->of, numbers, row, 1, 1);
+        if (!known)
+            out->add(out->of, rows, column, width, table->size[0]);
+        else if (known[row] >= 0 && known[row] < (double)table->size[0])
+            out->add(out->of, rows, (int64_t)known[row] * width + column, 1, 1);
+    }
+}
+
+static void element_compute(const OpCall *c, const double *const *in, const OpSome *s, double *y)
+{
+    const OpTensor *table = op_tensor(c, 0);
+    int64_t width = table->size[1];
+    for (int64_t k = 0; k < s->n; k++) {
+        double row = in[c->arg[1].integer[0]][s->at[k] / width];
+        int inside = row >= 0 && row < (double)table->size[0];
+        y[k] = inside ? in[c->arg[0].integer[0]][(int64_t)row * width + s->at[k] % width] : 0;
+    }
+}
+
+static const OpElements elements = {element_needs, element_compute, NULL};
+
 static int plain(const OpCall *c, OpPlain *out, Error *err)
 {
     const OpTensor *table = op_tensor(c, 0), *at = op_tensor(c, 1), *y = &c->result[0];
@@ -64,7 +95,8 @@ static const Op table[] = {
      .infer = infer,
      .reference = reference,
      .plain = plain,
-     .cost = cost},
+     .cost = cost,
+     .elements = &elements},
 };
 
 OpFamily embedding_family(void)

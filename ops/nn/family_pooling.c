@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "ops/nn/op_pool.h"
+#include "ops/op_element.h"
 
 typedef struct {
     int dims, average, adaptive, results;
@@ -136,21 +137,33 @@ typedef struct {
     int64_t at; /* in the plane */
 } State;
 
+/* A window's elements in its plane. */
+typedef struct {
+    int64_t n[WINDOW_DIMS], step[WINDOW_DIMS], first;
+} Box;
+
+static void box_of(const Pool *p, const Span *s, Box *b)
+{
+    int64_t inner = 1;
+    *b = (Box){.n = {1, 1, 1}};
+    for (int d = p->dims - 1; d >= 0; inner *= p->w[d--].in) {
+        int to = WINDOW_DIMS - p->dims + d;
+        b->n[to] = s[d].n;
+        b->step[to] = s[d].step * inner;
+        b->first += s[d].low * inner;
+    }
+}
+
 /* Visits a window's elements in C order. */
 static void visit(const Pool *p, const double *x, const Span *s, State *t)
 {
-    int64_t n[WINDOW_DIMS] = {1, 1, 1}, step[WINDOW_DIMS] = {0}, first = 0, inner = 1;
-    for (int d = p->dims - 1; d >= 0; inner *= p->w[d--].in) {
-        int to = WINDOW_DIMS - p->dims + d;
-        n[to] = s[d].n;
-        step[to] = s[d].step * inner;
-        first += s[d].low * inner;
-    }
-    *t = (State){.best = -INFINITY, .at = first};
-    for (int64_t i = 0; i < n[0]; i++)
-        for (int64_t j = 0; j < n[1]; j++)
-            for (int64_t k = 0; k < n[2]; k++) {
-                int64_t at = first + i * step[0] + j * step[1] + k * step[2];
+    Box b;
+    box_of(p, s, &b);
+    *t = (State){.best = -INFINITY, .at = b.first};
+    for (int64_t i = 0; i < b.n[0]; i++)
+        for (int64_t j = 0; j < b.n[1]; j++)
+            for (int64_t k = 0; k < b.n[2]; k++) {
+                int64_t at = b.first + i * b.step[0] + j * b.step[1] + k * b.step[2];
                 t->sum += x[at];
                 if (x[at] > t->best || isnan(x[at])) t->best = x[at], t->at = at;
             }
@@ -164,6 +177,24 @@ static double average(const Pool *p, const Span *s, double sum)
     return sum / (p->divisor ? (double)p->divisor : p->include_pad ? size : n);
 }
 
+static void spans_of(const Pool *p, int64_t output, Span *s)
+{
+    int64_t rest = output % p->outputs;
+    for (int d = p->dims - 1; d >= 0; rest /= p->w[d--].out)
+        s[d] = span_of(p, d, rest % p->w[d].out);
+}
+
+/* An output, and the place of the largest element. */
+static double pooled(const Pool *p, const double *x, int64_t output, double *at)
+{
+    Span s[WINDOW_DIMS];
+    State t;
+    spans_of(p, output, s);
+    visit(p, x + output / p->outputs * p->volume, s, &t);
+    *at = (double)t.at;
+    return p->average ? average(p, s, t.sum) : t.best;
+}
+
 static int reference(const OpCall *c, const double *const *in, double *const *out, Error *err)
 {
     const double *x = in[c->arg[0].integer[0]];
@@ -171,17 +202,43 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
     if (pool_of(c, &p, err)) return -1;
 #pragma omp parallel for if (p.planes * p.volume >= 1 << 14)
     for (int64_t i = 0; i < p.planes * p.outputs; i++) {
-        Span s[WINDOW_DIMS];
-        State t;
-        int64_t rest = i % p.outputs;
-        for (int d = p.dims - 1; d >= 0; rest /= p.w[d--].out)
-            s[d] = span_of(&p, d, rest % p.w[d].out);
-        visit(&p, x + i / p.outputs * p.volume, s, &t);
-        out[0][i] = p.average ? average(&p, s, t.sum) : t.best;
-        if (c->n_results > 1) out[1][i] = (double)t.at;
+        double at;
+        out[0][i] = pooled(&p, x, i, &at);
+        if (c->n_results > 1) out[1][i] = at;
     }
     return 0;
 }
+
+static void element_needs(const OpCall *c, const OpSome *s, const OpNeeds *out)
+{
+    Error ignored;
+    Pool p;
+    if (pool_of(c, &p, &ignored)) return;
+    for (int64_t e = 0; e < s->n; e++) {
+        Span span[WINDOW_DIMS];
+        Box b;
+        spans_of(&p, s->at[e], span);
+        box_of(&p, span, &b);
+        b.first += s->at[e] / p.outputs * p.volume;
+        for (int64_t i = 0; i < b.n[0]; i++)
+            for (int64_t j = 0; j < b.n[1]; j++)
+                out->add(out->of, (int)c->arg[0].integer[0],
+                         b.first + i * b.step[0] + j * b.step[1], b.step[2], b.n[2]);
+    }
+}
+
+static void element_compute(const OpCall *c, const double *const *in, const OpSome *s, double *y)
+{
+    Error ignored;
+    Pool p;
+    if (pool_of(c, &p, &ignored)) return;
+    for (int64_t e = 0; e < s->n; e++) {
+        double at, v = pooled(&p, in[c->arg[0].integer[0]], s->at[e], &at);
+        y[e] = s->result ? at : v;
+    }
+}
+
+static const OpElements elements = {element_needs, element_compute, NULL};
 
 /* ---- the rest ---- */
 
@@ -214,11 +271,11 @@ static void cost(const OpCall *c, OpCost *out)
     "Tensor self, int[" n "] kernel_size, int[" n "] stride=[], int[" n "] padding=0, bool " \
     "ceil_mode=False, bool count_include_pad=True"
 #define ADAPTIVE_SCHEMA(n) "Tensor self, int[" n "] output_size"
-#define ROW(aten, text, n, is_average, is_adaptive, results)                          \
-    {                                                                                 \
-        .name = "aten." aten, .schema = text, .infer = infer, .reference = reference, \
-        .plain = plain, .cost = cost,                                                 \
-        .detail = &(const Kind){n, is_average, is_adaptive, results},                 \
+#define ROW(aten, text, n, is_average, is_adaptive, results)                                 \
+    {                                                                                        \
+        .name = "aten." aten, .schema = text, .infer = infer, .reference = reference,        \
+        .plain = plain, .cost = cost,                                                        \
+        .detail = &(const Kind){n, is_average, is_adaptive, results}, .elements = &elements, \
     }
 
 static const Op table[] = {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "ops/op_element.h"
 #include "ops/op_text.h"
 
 /* ---- maps of dimensions ---- */
@@ -182,6 +183,42 @@ static int64_t mapped(const Map *m, int d, int64_t o)
     }
 }
 
+/* The source's flat index, or -1. */
+static int64_t mapped_flat(const Map *m, int64_t flat)
+{
+    int64_t f = 0, step = 1;
+    for (int d = m->rank - 1; d >= 0; flat /= m->out[d--]) {
+        int64_t i = mapped(m, d, flat % m->out[d]);
+        f = f < 0 || i < 0 ? -1 : f + i * step;
+        step *= m->in[d];
+    }
+    return f;
+}
+
+static void map_needs(const OpCall *c, const OpSome *s, const OpNeeds *out)
+{
+    Error ignored;
+    Map m;
+    if (map_of(c, &m, &ignored)) return;
+    for (int64_t k = 0; k < s->n; k++) {
+        int64_t f = mapped_flat(&m, s->at[k]);
+        if (f >= 0) out->add(out->of, (int)c->arg[0].integer[0], f, 1, 1);
+    }
+}
+
+static void map_compute(const OpCall *c, const double *const *in, const OpSome *s, double *y)
+{
+    Error ignored;
+    Map m;
+    if (map_of(c, &m, &ignored)) return;
+    for (int64_t k = 0; k < s->n; k++) {
+        int64_t f = mapped_flat(&m, s->at[k]);
+        y[k] = f < 0 ? m.value : in[c->arg[0].integer[0]][f];
+    }
+}
+
+static const OpElements map_elements = {map_needs, map_compute, NULL};
+
 static int reference_map(const OpCall *c, const double *const *in, double *const *out, Error *err)
 {
     const double *x = in[c->arg[0].integer[0]];
@@ -190,12 +227,7 @@ static int reference_map(const OpCall *c, const double *const *in, double *const
     if (map_of(c, &m, err)) return -1;
 #pragma omp parallel for if (n >= 1 << 16)
     for (int64_t flat = 0; flat < n; flat++) {
-        int64_t rest = flat, f = 0, step = 1;
-        for (int d = m.rank - 1; d >= 0; rest /= m.out[d--]) {
-            int64_t i = mapped(&m, d, rest % m.out[d]);
-            f = f < 0 || i < 0 ? -1 : f + i * step;
-            step *= m.in[d];
-        }
+        int64_t f = mapped_flat(&m, flat);
         out[0][flat] = f < 0 ? m.value : x[f];
     }
     return 0;
@@ -349,34 +381,108 @@ static int selectors(const OpCall *c, int logical, Selector *s, int64_t *direct)
     return n;
 }
 
+/* A call's selectors; x is the source, contiguous. */
+typedef struct {
+    const OpCall *c;
+    OpTensor x;
+    int n;
+    Selector s[OP_MAX_RANK];
+    int64_t direct[OP_MAX_RANK];
+} Selection;
+
+static void selection_of(const OpCall *c, Selection *s)
+{
+    s->c = c;
+    s->x = *op_tensor(c, 0);
+    s->n = selectors(c, 1, s->s, s->direct);
+    op_contiguous(&s->x);
+}
+
+/* What a result's coordinates give of the source's place, and where each selector's index is. */
+static int64_t selected_at(const Selection *s, int64_t flat, int64_t *at)
+{
+    const OpTensor *y = &s->c->result[0];
+    int64_t f = 0;
+    memset(at, 0, OP_MAX_RANK * sizeof *at);
+    for (int d = y->rank - 1; d >= 0; flat /= y->size[d--]) {
+        int64_t o = flat % y->size[d];
+        f += o * s->direct[d];
+        for (int i = 0; i < s->n; i++) at[i] += o * s->s[i].step[d];
+    }
+    return f;
+}
+
+/* The place that an index adds, or -1. */
+static int64_t selected_by(const Selection *s, int i, double index)
+{
+    int64_t k = (int64_t)index, size = s->x.size[s->s[i].dim];
+    if (k < 0 && select_kind(s->c) == SELECT_INDEX) k += size;
+    return k < 0 || k >= size ? -1 : k * s->x.stride[s->s[i].dim];
+}
+
 static int reference_select(const OpCall *c, const double *const *in, double *const *out,
                             Error *err)
 {
-    OpTensor x = *op_tensor(c, 0);
-    const OpTensor *y = &c->result[0];
-    Selector s[OP_MAX_RANK];
-    int64_t direct[OP_MAX_RANK], all = op_elements(y);
-    int n = selectors(c, 1, s, direct);
-    op_contiguous(&x);
-    for (int64_t flat = 0; flat < all; flat++) {
-        int64_t f = 0, at[OP_MAX_RANK] = {0}, rest = flat;
-        for (int d = y->rank - 1; d >= 0; rest /= y->size[d--]) {
-            int64_t o = rest % y->size[d];
-            f += o * direct[d];
-            for (int i = 0; i < n; i++) at[i] += o * s[i].step[d];
-        }
-        for (int i = 0; i < n; i++) {
-            int64_t k = (int64_t)in[s[i].tensor][at[i]], size = x.size[s[i].dim];
-            if (k < 0 && select_kind(c) == SELECT_INDEX) k += size;
-            if (k < 0 || k >= size)
-                return error_set(err, ERROR_INVALID, "index %lld of %lld", (long long)k,
-                                 (long long)size);
-            f += k * x.stride[s[i].dim];
+    int64_t at[OP_MAX_RANK];
+    Selection s;
+    selection_of(c, &s);
+    for (int64_t flat = 0; flat < op_elements(&c->result[0]); flat++) {
+        int64_t f = selected_at(&s, flat, at);
+        for (int i = 0; i < s.n; i++) {
+            double index = in[s.s[i].tensor][at[i]];
+            int64_t by = selected_by(&s, i, index);
+            if (by < 0)
+                return error_set(err, ERROR_INVALID, "index %g of %lld", index,
+                                 (long long)s.x.size[s.s[i].dim]);
+            f += by;
         }
         out[0][flat] = in[c->arg[0].integer[0]][f];
     }
     return 0;
 }
+
+/* Of one selector whose indices are not known, any may be; of several, all of the source is needed. */
+static void select_needs(const OpCall *c, const OpSome *some, const OpNeeds *out)
+{
+    const int source = (int)c->arg[0].integer[0];
+    int64_t at[OP_MAX_RANK];
+    int all = 0;
+    Selection s;
+    selection_of(c, &s);
+    for (int64_t k = 0; k < some->n; k++) {
+        int64_t f = selected_at(&s, some->at[k], at), unknown = 0;
+        for (int i = 0; i < s.n; i++) {
+            const double *known = out->known[s.s[i].tensor];
+            int64_t by = known ? selected_by(&s, i, known[at[i]]) : 0;
+            out->add(out->of, s.s[i].tensor, at[i], 1, 1);
+            f += by > 0 ? by : 0;
+            unknown += !known;
+        }
+        if (!unknown)
+            out->add(out->of, source, f, 1, 1);
+        else if (s.n == 1)
+            out->add(out->of, source, f, s.x.stride[s.s[0].dim], s.x.size[s.s[0].dim]);
+        else if (!all++)
+            out->add(out->of, source, 0, 1, op_elements(&s.x));
+    }
+}
+
+static void select_compute(const OpCall *c, const double *const *in, const OpSome *some, double *y)
+{
+    int64_t at[OP_MAX_RANK];
+    Selection s;
+    selection_of(c, &s);
+    for (int64_t k = 0; k < some->n; k++) {
+        int64_t f = selected_at(&s, some->at[k], at);
+        for (int i = 0; i < s.n; i++) {
+            int64_t by = selected_by(&s, i, in[s.s[i].tensor][at[i]]);
+            f += by > 0 ? by : 0;
+        }
+        y[k] = in[c->arg[0].integer[0]][f];
+    }
+}
+
+static const OpElements select_elements = {select_needs, select_compute, NULL};
 
 static int plain_select(const OpCall *c, OpPlain *out, Error *err)
 {
@@ -419,18 +525,12 @@ static void cost(const OpCall *c, OpCost *out)
 #define MAPPED(aten, schema, function)                                                        \
     {                                                                                         \
         "aten." aten ".default", "Tensor self, " schema, infer_map, reference_map, plain_map, \
-            cost, 0, &(Describe *const)                                                       \
-        {                                                                                     \
-            function                                                                          \
-        }                                                                                     \
+            cost, 0, &(Describe *const){function}, NULL, &map_elements                        \
     }
 #define SELECT(aten, schema, infer, kind)                                                     \
     {                                                                                         \
         "aten." aten, "Tensor self, " schema, infer, reference_select, plain_select, cost, 0, \
-            &(const SelectKind)                                                               \
-        {                                                                                     \
-            kind                                                                              \
-        }                                                                                     \
+            &(const SelectKind){kind}, NULL, &select_elements                                 \
     }
 
 static const Op table[] = {
@@ -441,7 +541,7 @@ static const Op table[] = {
     MAPPED("tile", "int[] dims", tile),
     {"aten.repeat_interleave.self_int",
      "Tensor self, int repeats, int? dim=None, *, int? output_size=None", infer_map, reference_map,
-     plain_map, cost, 0, &(Describe *const){interleave}},
+     plain_map, cost, 0, &(Describe *const){interleave}, NULL, &map_elements},
     SELECT("index.Tensor", "Tensor[] indices", infer_index, SELECT_INDEX),
     SELECT("index_select.default", "int dim, Tensor index", infer_select, SELECT_DIM),
     SELECT("gather.default", "int dim, Tensor index, *, bool sparse_grad=False", infer_select,

@@ -289,9 +289,10 @@ static int cross_entropy_loss(Chain *k, const OpCall *c)
 
 #define REDUCTION ", int reduction=1"
 #define LOSS(name, schema, function) CHAIN("aten." name ".default", schema REDUCTION, function)
-#define NLL(name, schema)                                                                 \
-    {                                                                                     \
-        "aten." name, PAIR schema, nll_infer, nll_reference, nll_plain, nll_cost, 0, NULL \
+#define NLL(name, schema)                                                                        \
+    {                                                                                            \
+        "aten." name, PAIR schema, nll_infer, nll_reference, nll_plain, nll_cost, 0, NULL, NULL, \
+            &nll_elements                                                                        \
     }
 #define CLASSES ", Tensor? weight=None, int reduction=1, int ignore_index=-100"
 

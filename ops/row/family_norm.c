@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/op_element.h"
 #include "ops/row/op_norm.h"
 
 static const NormDetail *detail_of(const OpCall *c)
@@ -225,6 +226,82 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
     return 0;
 }
 
+/* ---- single elements ---- */
+
+static int64_t row_of(const Norm *m, int result, int64_t i)
+{
+    return result ? i : i / m->inner % m->rows;
+}
+
+static int64_t element_row(const OpCall *c, int result, int64_t i)
+{
+    Error ignored;
+    Norm m;
+    return norm_of(c, &m, &ignored) ? 0 : row_of(&m, result, i);
+}
+
+static int64_t channel_of(const Norm *m, int64_t i)
+{
+    return i / m->spread % m->channels;
+}
+
+static void needs_row(const Norm *m, int64_t row, const OpNeeds *out)
+{
+    for (int64_t k = 0; m->own && k * m->inner < m->n; k++)
+        out->add(out->of, m->x_index, (k * m->rows + row) * m->inner, 1, m->inner);
+    if (m->mean && row < op_elements(m->mean) && (!m->own || m->results == NORM_UPDATED)) {
+        out->add(out->of, m->mean_index, row, 1, 1);
+        out->add(out->of, m->var_index, row, 1, 1);
+    }
+}
+
+static void element_needs(const OpCall *c, const OpSome *s, const OpNeeds *out)
+{
+    int64_t before = -1;
+    Error ignored;
+    Norm m;
+    if (norm_of(c, &m, &ignored)) return;
+    for (int64_t k = 0; k < s->n; k++) {
+        int64_t i = s->at[k], row = row_of(&m, s->result, i);
+        if (row != before) needs_row(&m, row, out);
+        before = row;
+        if (s->result) continue;
+        out->add(out->of, m.x_index, i, 1, 1);
+        if (m.weight) out->add(out->of, m.weight_index, channel_of(&m, i), 1, 1);
+        if (m.bias) out->add(out->of, m.bias_index, channel_of(&m, i), 1, 1);
+    }
+}
+
+/* Of a row: results 0 to 4 of NORM_UPDATED, but for 0 what an element is multiplied by. */
+static void row_values(const Norm *m, const double *const *in, int64_t row, double *v)
+{
+    double var, n = (double)m->n, kept = m->own ? 1 - m->share : 1, added = 1 - kept;
+    statistics(m, in, row, &v[1], &var);
+    v[0] = v[2] = 1 / sqrt(var + m->eps);
+    if (m->results != NORM_UPDATED) return;
+    v[3] = kept * in[m->mean_index][row] + (m->own ? added * v[1] : 0);
+    v[4] = kept * in[m->var_index][row] + (m->own ? added * var * n / (n - 1) : 0);
+}
+
+static void element_compute(const OpCall *c, const double *const *in, const OpSome *s, double *y)
+{
+    int64_t before = -1;
+    double v[5] = {0};
+    Error ignored;
+    Norm m;
+    if (norm_of(c, &m, &ignored)) return;
+    const double *w = m.weight ? in[m.weight_index] : NULL, *b = m.bias ? in[m.bias_index] : NULL;
+    for (int64_t k = 0; k < s->n; k++) {
+        int64_t i = s->at[k], row = row_of(&m, s->result, i), j = channel_of(&m, i);
+        if (row != before) row_values(&m, in, row, v);
+        before = row;
+        y[k] = s->result ? v[s->result]
+                         : (in[m.x_index][i] - v[1]) * v[0] * (w ? w[j] : 1) + (b ? b[j] : 0);
+    }
+}
+
+static const OpElements elements = {element_needs, element_compute, element_row};
+
 static void cost(const OpCall *c, OpCost *out)
 {
     Norm m;
@@ -239,10 +316,7 @@ static void cost(const OpCall *c, OpCost *out)
 #define ROW(aten, schema, kind, results)                                              \
     {                                                                                 \
         "aten." aten, "Tensor input, " schema, infer, reference, norm_plain, cost, 0, \
-            &(const NormDetail)                                                       \
-        {                                                                             \
-            kind, results                                                             \
-        }                                                                             \
+            &(const NormDetail){kind, results}, NULL, &elements                       \
     }
 #define AFFINE "Tensor? weight, Tensor? bias, "
 #define RUNNING AFFINE "Tensor? running_mean, Tensor? running_var, "

@@ -10,6 +10,7 @@
 
 #include "base/embed.h"
 #include "base/part.h"
+#include "ops/op_element.h"
 #include "ops/op_text.h"
 
 EMBED(op_scan_cu, "ops/row/family_scan.cu")
@@ -59,6 +60,11 @@ static double combine(ScanKind kind, double a, double b)
     return largest == least ? largest + M_LN2 : largest + log1p(exp(least - largest));
 }
 
+static double start_of(ScanKind kind)
+{
+    return kind == SCAN_SUM ? 0 : kind == SCAN_PRODUCT ? 1 : -INFINITY;
+}
+
 static int reference(const OpCall *c, const double *const *in, double *const *out, Error *err)
 {
     const double *x = in[c->arg[0].integer[0]];
@@ -68,12 +74,63 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
 #pragma omp parallel for if (s.rows * s.n >= 1 << 16)
     for (int64_t r = 0; r < s.rows; r++) {
         int64_t at = r / s.inner * s.n * s.inner + r % s.inner;
-        double v = s.kind == SCAN_SUM ? 0 : s.kind == SCAN_PRODUCT ? 1 : -INFINITY;
+        double v = start_of(s.kind);
         for (int64_t i = 0; i < s.n; i++, at += s.inner)
             out[0][at] = v = combine(s.kind, v, whole ? trunc(x[at]) : x[at]);
     }
     return 0;
 }
+
+/* ---- single elements: all that come before one in its row ---- */
+
+static int64_t element_row(const OpCall *c, int result, int64_t i)
+{
+    Error ignored;
+    Scan s;
+    (void)result;
+    if (scan_of(c, &s, &ignored)) return 0;
+    return i / (s.n * s.inner) * s.inner + i % s.inner;
+}
+
+static int64_t row_first(const Scan *s, int64_t i)
+{
+    return i / (s->n * s->inner) * (s->n * s->inner) + i % s->inner;
+}
+
+static void element_needs(const OpCall *c, const OpSome *some, const OpNeeds *out)
+{
+    Error ignored;
+    Scan s;
+    if (scan_of(c, &s, &ignored)) return;
+    for (int64_t k = 0; k < some->n; k++) {
+        int64_t at = some->at[k], first = row_first(&s, at);
+        if (k + 1 < some->n && row_first(&s, some->at[k + 1]) == first) continue;
+        out->add(out->of, (int)c->arg[0].integer[0], first, s.inner, (at - first) / s.inner + 1);
+    }
+}
+
+static void element_compute(const OpCall *c, const double *const *in, const OpSome *some, double *y)
+{
+    const double *x = in[c->arg[0].integer[0]];
+    int whole = !dtype_is_float(c->result[0].dtype);
+    int64_t row = -1, at = 0;
+    double v = 0;
+    Error ignored;
+    Scan s;
+    if (scan_of(c, &s, &ignored)) return;
+    for (int64_t k = 0; k < some->n; k++) {
+        int64_t first = row_first(&s, some->at[k]);
+        if (first != row) {
+            row = at = first;
+            v = start_of(s.kind);
+        }
+        for (; at <= some->at[k]; at += s.inner)
+            v = combine(s.kind, v, whole ? trunc(x[at]) : x[at]);
+        y[k] = v;
+    }
+}
+
+static const OpElements elements = {element_needs, element_compute, element_row};
 
 /* ---- kernels ---- */
 
@@ -93,7 +150,7 @@ static OpLaunch *begin(OpPlain *out, const Scan *s, const TextHead *h, Error *er
         b, "    typedef %s T;\n    typedef %s index;\n    op_scan_%s f;\n    const T NONE = ",
         text_type(out->call->result[0].dtype), s->rows * s->n < 1 << 30 ? "int" : "long long",
         names[s->kind]);
-    text_number(b, s->kind == SCAN_SUM ? 0 : s->kind == SCAN_PRODUCT ? 1 : -INFINITY);
+    text_number(b, start_of(s->kind));
     buffer_puts(b, ";\n");
     return l;
 }
@@ -245,10 +302,7 @@ static int plain(const OpCall *c, OpPlain *out, Error *err)
 #define ROW(aten, schema, kind)                                                                    \
     {                                                                                              \
         "aten." aten, "Tensor self, int dim" schema, infer, reference, plain, op_cost_elements, 0, \
-            &(const ScanKind)                                                                      \
-        {                                                                                          \
-            kind                                                                                   \
-        }                                                                                          \
+            &(const ScanKind){kind}, NULL, &elements                                               \
     }
 #define DTYPE ", *, ScalarType? dtype=None"
 

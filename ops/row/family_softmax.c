@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "ops/op_chain.h"
+#include "ops/op_element.h"
 #include "ops/row/op_softmax.h"
 
 int softmax_of(const OpCall *c, Softmax *s, Error *err)
@@ -23,7 +24,11 @@ static int infer(OpCall *c, Error *err)
     return op_result(c, d, x->rank, x->size, err);
 }
 
-static void row(const Softmax *s, const double *x, double *y)
+typedef struct {
+    double largest, sum;
+} RowSum;
+
+static RowSum row_sum(const Softmax *s, const double *x)
 {
     double largest = -INFINITY, sum = 0, part = 0;
     for (int64_t i = 0; i < s->n; i++)
@@ -32,11 +37,21 @@ static void row(const Softmax *s, const double *x, double *y)
         part += exp(x[i * s->inner] - largest);
         if (i % 1024 == 1023) sum += part, part = 0;
     }
-    sum += part;
-    double shift = log(sum);
+    return (RowSum){largest, sum + part};
+}
+
+static double row_value(const Softmax *s, const RowSum *r, double x)
+{
+    return s->logarithm ? x - r->largest - log(r->sum) : exp(x - r->largest) / r->sum;
+}
+
+static void row(const Softmax *s, const double *x, double *y)
+{
+    RowSum r = row_sum(s, x);
+    double shift = log(r.sum);
     for (int64_t i = 0; i < s->n; i++) {
-        double d = x[i * s->inner] - largest;
-        y[i * s->inner] = s->logarithm ? d - shift : exp(d) / sum;
+        double d = x[i * s->inner] - r.largest;
+        y[i * s->inner] = s->logarithm ? d - shift : exp(d) / r.sum;
     }
 }
 
@@ -52,6 +67,54 @@ static int reference(const OpCall *c, const double *const *in, double *const *ou
     }
     return 0;
 }
+
+/* ---- single elements ---- */
+
+static int64_t element_row(const OpCall *c, int result, int64_t i)
+{
+    Error ignored;
+    Softmax s;
+    (void)result;
+    if (softmax_of(c, &s, &ignored)) return 0;
+    return i / (s.n * s.inner) * s.inner + i % s.inner;
+}
+
+static int64_t row_first(const Softmax *s, int64_t row)
+{
+    return row / s->inner * s->n * s->inner + row % s->inner;
+}
+
+static void element_needs(const OpCall *c, const OpSome *some, const OpNeeds *out)
+{
+    int64_t before = -1;
+    Error ignored;
+    Softmax s;
+    if (softmax_of(c, &s, &ignored)) return;
+    for (int64_t k = 0; k < some->n; k++) {
+        int64_t r = element_row(c, 0, some->at[k]);
+        if (r != before)
+            out->add(out->of, (int)c->arg[0].integer[0], row_first(&s, r), s.inner, s.n);
+        before = r;
+    }
+}
+
+static void element_compute(const OpCall *c, const double *const *in, const OpSome *some, double *y)
+{
+    const double *x = in[c->arg[0].integer[0]];
+    int64_t before = -1;
+    RowSum sum = {0, 0};
+    Error ignored;
+    Softmax s;
+    if (softmax_of(c, &s, &ignored)) return;
+    for (int64_t k = 0; k < some->n; k++) {
+        int64_t r = element_row(c, 0, some->at[k]);
+        if (r != before) sum = row_sum(&s, x + row_first(&s, r));
+        before = r;
+        y[k] = row_value(&s, &sum, x[some->at[k]]);
+    }
+}
+
+static const OpElements elements = {element_needs, element_compute, element_row};
 
 static void cost(const OpCall *c, OpCost *out)
 {
@@ -96,10 +159,7 @@ static int logsumexp(Chain *k, const OpCall *c)
 #define ROW(aten, schema, logarithm)                                                             \
     {                                                                                            \
         "aten." aten, "Tensor self, int dim, " schema, infer, reference, softmax_plain, cost, 0, \
-            &(const int)                                                                         \
-        {                                                                                        \
-            logarithm                                                                            \
-        }                                                                                        \
+            &(const int){logarithm}, NULL, &elements                                             \
     }
 
 static const Op table[] = {

@@ -8,6 +8,7 @@
 
 #include "base/embed.h"
 #include "base/part.h"
+#include "ops/op_element.h"
 #include "ops/op_text.h"
 
 EMBED(op_nll_cu, "ops/row/op_nll.cu")
@@ -89,6 +90,58 @@ int nll_reference(const OpCall *c, const double *const *in, double *const *out, 
     if (two_results(c)) out[1][0] = m.reduction ? weights : 0;
     return 0;
 }
+
+/* Result 0 without a reduction needs one target, all others all of them. */
+static void element_needs(const OpCall *c, const OpSome *s, const OpNeeds *out)
+{
+    const int x = (int)c->arg[0].integer[0], target = (int)c->arg[1].integer[0];
+    const double *known = out->known[target];
+    Error ignored;
+    Nll m;
+    if (nll_of(c, &m, &ignored) || !s->n) return;
+    int all = m.reduction || s->result;
+    for (int64_t k = 0; k < (all ? m.n : s->n); k++) {
+        int64_t i = all ? k : s->at[k], first = i / m.inner * m.classes * m.inner + i % m.inner;
+        out->add(out->of, target, i, 1, 1);
+        if (!known)
+            out->add(out->of, x, first, m.inner, m.classes);
+        else if (known[i] >= 0 && known[i] < (double)m.classes)
+            out->add(out->of, x, first + (int64_t)known[i] * m.inner, 1, 1);
+    }
+    if (m.weight) out->add(out->of, (int)c->arg[2].integer[0], 0, 1, m.classes);
+}
+
+/* The loss of target i, and its weight. */
+static double element_of(const OpCall *c, const Nll *m, const double *const *in, int64_t i,
+                         double *weight)
+{
+    int64_t class = (int64_t)in[c->arg[1].integer[0]][i];
+    *weight = 0;
+    if (class == m->ignored || class < 0 || class >= m->classes) return 0;
+    *weight = m->weight ? in[c->arg[2].integer[0]][class] : 1;
+    return -*weight *
+           in[c->arg[0].integer[0]][(i / m->inner * m->classes + class) * m->inner + i % m->inner];
+}
+
+static void element_compute(const OpCall *c, const double *const *in, const OpSome *s, double *y)
+{
+    double sum = 0, weights = 0, w;
+    Error ignored;
+    Nll m;
+    if (nll_of(c, &m, &ignored)) return;
+    int all = m.reduction || s->result;
+    for (int64_t i = 0; all && i < m.n; i++) {
+        sum += element_of(c, &m, in, i, &w);
+        weights += w;
+    }
+    for (int64_t k = 0; k < s->n; k++)
+        y[k] = s->result          ? (m.reduction ? weights : 0)
+               : m.reduction == 1 ? sum / weights
+               : m.reduction      ? sum
+                                  : element_of(c, &m, in, s->at[k], &w);
+}
+
+const OpElements nll_elements = {element_needs, element_compute, NULL};
 
 void nll_cost(const OpCall *c, OpCost *out)
 {
@@ -243,4 +296,6 @@ const Op nll_op = {
     nll_cost,
     0,
     NULL,
+    NULL,
+    &nll_elements,
 };

@@ -11,5 +11,6 @@ int nll_infer(OpCall *c, Error *err);
 int nll_reference(const OpCall *c, const double *const *in, double *const *out, Error *err);
 int nll_plain(const OpCall *c, OpPlain *out, Error *err);
 void nll_cost(const OpCall *c, OpCost *out);
+extern const OpElements nll_elements;
 
 #endif

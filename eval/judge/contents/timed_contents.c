@@ -6,11 +6,12 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/random.h"
 #include "eval/judge/contents/positions.h"
 #include "eval/judge/contents/shortened.h"
+#include "eval/judge/contents/spans.h"
+#include "eval/judge/contents/timed_elements.h"
 
-enum { POSITIONS = 4096, RUNS = 8192, READ = 1 << 14 /* bytes */ };
+enum { POSITIONS = 4096, READ = 1 << 14 /* bytes */ };
 
 /* Bytes and flops that the reference of all chosen positions may have, and of a single one. Flops of a
  * costly position, of which two are compared. */
@@ -61,6 +62,7 @@ TimedContents *timed_contents_new(Task *t, const Workload *w, uint64_t seed, Err
 {
     TimedContents *c = memory_alloc(sizeof *c);
     Case *k = &c->test;
+    c->task = t;
     *k = (Case){.task = t, .workload = w, .seed = seed, .variant = VARIANT_DRAWN, .scale = 1.0};
     k->fill = fill;
     k->lazy = c;
@@ -89,6 +91,7 @@ int timed_contents_renew(TimedContents *c, uint64_t seed, Error *err)
 {
     const Task *t = c->test.task;
     c->test.seed = seed;
+    timed_elements_forget(c);
     for (int i = 0; i < t->n_inputs; i++) {
         size_t n = c->test.input_bytes[i] / element_size(c, i);
         if (c->drawn[i]) memset(c->drawn[i], 0, n / task_part(t, i) + 1);
@@ -106,6 +109,7 @@ void timed_contents_free(TimedContents *c)
         free(c->wide[i]);
         free(c->kept[i]);
     }
+    timed_elements_forget(c);
     free(c);
 }
 
@@ -146,74 +150,27 @@ static int is_whole(Task *t, const Workload *w)
     return all <= whole_elements && !has_positions(t);
 }
 
-int timed_is_compared(Task *t, const Workload *w)
+int timed_is_compared(TimedContents *c)
 {
     int costly;
-    return is_whole(t, w) || max_positions(t, w, &costly) > 0;
+    Task *t = c->task;
+    const Workload *w = c->test.workload;
+    return timed_elements_can(c) || is_whole(t, w) || max_positions(t, w, &costly) > 0;
 }
 
-const char *timed_unit(Task *t, const Workload *w)
+const char *timed_unit(TimedContents *c)
 {
-    return t->rotates < 0 || is_whole(t, w) ? "elements" : t->axis_name[t->rotates];
+    const Task *t = c->test.task;
+    int elements = timed_elements_can(c) || t->rotates < 0 || is_whole(c->task, c->test.workload);
+    return elements ? "elements" : t->axis_name[t->rotates];
 }
 
-typedef struct {
-    size_t from, end; /* positions */
-} Span;
-
-/* The spans of positions of which the first output has written elements, without repetitions. */
-static int find_spans(const TimedOutputs *r, size_t bytes, Span *spans)
+int timed_fetch(TimedContents *c, int input, int64_t from, int64_t n, double *dst, Error *err)
 {
-    size_t from = 0, end = 0;
-    int n = 0;
-    while (n < RUNS && r->ops->prediction->written(r->device, r->outputs[0], &from, &end)) {
-        Span s = {from / bytes, (end + bytes - 1) / bytes};
-        from = end;
-        if (n && s.from < spans[n - 1].end) s.from = spans[n - 1].end;
-        if (s.from < s.end) spans[n++] = s;
-    }
-    return n;
-}
-
-/* Adds `share` positions of the span, in order: its ends, and one of each of equal parts between
- * them. */
-static void choose_in(const Span *s, int64_t share, uint64_t seed, int64_t *at)
-{
-    int64_t length = (int64_t)(s->end - s->from), parts = share - 2;
-    at[0] = (int64_t)s->from + (share == 1 ? (int64_t)(seed % (uint64_t)length) : 0);
-    if (share > 1) at[share - 1] = (int64_t)s->end - 1;
-    for (int64_t k = 0; k < parts; k++)
-        at[k + 1] =
-            at[0] + 1 + (k * (length - 2) + (int64_t)(seed % (uint64_t)(length - 2))) / parts;
-}
-
-/* The last written position, and one of another span that a source cannot know. */
-static int64_t choose_pair(const Span *spans, int n, uint64_t drawn, int64_t *at)
-{
-    const Span *s = &spans[drawn % (uint64_t)(n > 1 ? n - 1 : 1)];
-    at[0] = (int64_t)(s->from + (drawn >> 32) % (s->end - s->from));
-    at[1] = (int64_t)spans[n - 1].end - 1;
-    return at[0] < at[1] ? 2 : 1;
-}
-
-/* Chooses at most `limit` positions, two or more, in order. The first and the last span are among
- * them; the others follow from the seed of the contents, so that a source cannot be right there
- * alone. */
-static int64_t choose(const Span *spans, int n, int64_t limit, uint64_t seed, int64_t *at)
-{
-    uint64_t drawn = random_hash(&seed, sizeof seed);
-    if (limit == 2) return n ? choose_pair(spans, n, drawn, at) : 0;
-    int64_t count = 0;
-    int step = n > limit ? (int)((n + limit - 1) / limit) : 1, used = (n + step - 1) / step;
-    for (int i = 0; i < used && count < limit; i++) {
-        int inner = i && i < used - 1, shift = inner ? (int)(drawn % (uint64_t)step) : 0;
-        const Span *s = &spans[i == used - 1 ? n - 1 : i * step + shift];
-        int64_t share = (limit - count) / (used - i), length = (int64_t)(s->end - s->from);
-        if (share > length) share = length;
-        if (share) choose_in(s, share, drawn, at + count);
-        count += share;
-    }
-    return count;
+    size_t size = element_size(c, input), first = (size_t)from * size;
+    if (draw_range(c, input, first, (size_t)n * size, err)) return -1;
+    dtype_to_double(c->test.task->inputs[input].dtype, c->data[input] + first, dst, (size_t)n);
+    return 0;
 }
 
 /* ---- comparison ---- */
@@ -432,7 +389,8 @@ void timed_forget_whole(TimedContents *c)
 int timed_compares_all(const Task *t, const unsigned char *comparable)
 {
     for (int i = 0; i < t->n_outputs; i++)
-        if (!comparable[i] || (t->rotates >= 0 && !task_rotates(t, &t->outputs[i]))) return 0;
+        if (!comparable[i] || (!t->graph && t->rotates >= 0 && !task_rotates(t, &t->outputs[i])))
+            return 0;
     return 1;
 }
 
@@ -443,12 +401,16 @@ int timed_compare(TimedContents *c, const TimedOutputs *r, int64_t *positions, F
     int costly;
     int64_t limit = max_positions(t, w, &costly);
     *positions = 0;
+    if (t->graph) {
+        int rc = timed_elements_compare(c, r, positions, f);
+        if (rc || *positions) return rc;
+    }
     if (c->shared && is_whole(t, w)) return compare_whole(c, r, positions, f);
     if (!limit || (costly && !c->shared) || !r->comparable[0]) return 0;
-    Span *spans = memory_array(RUNS, sizeof *spans);
+    Span *spans;
     Gathered g = {.w = *w, .at = memory_array((size_t)limit, sizeof *g.at)};
-    int n = find_spans(r, c->test.output_bytes[0] / (size_t)w->axis[t->rotates], spans);
-    g.n = choose(spans, n, limit, c->test.seed, g.at);
+    int64_t n = spans_find(r, 0, c->test.output_bytes[0] / (size_t)w->axis[t->rotates], &spans);
+    g.n = spans_choose(spans, n, limit, c->test.seed, g.at);
     g.w.axis[t->rotates] = g.n;
     int rc = g.n ? compare_gathered(c, r, &g, costly, f) : 0;
     if (!rc) *positions = g.n;

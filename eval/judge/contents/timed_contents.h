@@ -16,6 +16,8 @@
 
 typedef struct TimedContents {
     Case test; /* lazy: this structure */
+    Task *task;
+    struct TimedElements *elements; /* timed_elements.h; NULL: none yet */
     unsigned char *data[TASK_MAX_TENSORS];
     unsigned char *drawn[TASK_MAX_TENSORS]; /* a byte a part; NULL: all is */
     double *wide[TASK_MAX_TENSORS];         /* all of an input that is not gathered */
@@ -31,12 +33,14 @@ TimedContents *timed_contents_new(Task *t, const Workload *w, uint64_t seed, Err
 int timed_contents_renew(TimedContents *c, uint64_t seed, Error *err);
 void timed_contents_free(TimedContents *c);
 
-/* Can outputs of a workload be compared? */
-int timed_is_compared(Task *t, const Workload *w);
-/* What timed_compare counts: the axis's name, or "elements" of a whole reference. */
-const char *timed_unit(Task *t, const Workload *w);
+/* Can outputs be compared? */
+int timed_is_compared(TimedContents *c);
+/* What timed_compare counts: the axis's name, or "elements". */
+const char *timed_unit(TimedContents *c);
+/* Elements [from, from + n) of an input as doubles. */
+int timed_fetch(TimedContents *c, int input, int64_t from, int64_t n, double *dst, Error *err);
 /* The outputs that a run of sampled blocks leaves on a device that predicts times. */
-typedef struct {
+typedef struct TimedOutputs {
     const DeviceOps *ops;
     Device *device;
     Task *task;

@@ -1,0 +1,222 @@
+/* How many elements are compared follows from what sixteen of them read. */
+#include "eval/judge/contents/timed_elements.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "eval/judge/contents/shortened.h"
+#include "eval/judge/contents/spans.h"
+#include "tasks/graph/demand.h"
+#include "tasks/task_graph.h"
+
+enum { PROBED = 16, MOST = 1 << 14, READ = 64 /* bytes */ };
+
+/* Elements that operators may read for all that are compared; for PROBED of them; for two. And those in
+ * memory at a time. */
+static const double usual_work = 1.6e7, probed_work = 1e8, costly_work = 6e8,
+                    most_elements = 1 << 26;
+
+/* The chosen elements of each output, and their expected values. */
+typedef struct {
+    int n_outputs;
+    int64_t n[GRAPH_MAX_OUTPUTS], *at[GRAPH_MAX_OUTPUTS];
+    double *value[GRAPH_MAX_OUTPUTS];
+} Chosen;
+
+struct TimedElements {
+    GraphBound *bound;
+    int can;     /* 0: unknown; 1: they can be computed; -1: they cannot */
+    Chosen kept; /* costly ones */
+};
+
+static void chosen_release(Chosen *k)
+{
+    for (int i = 0; i < k->n_outputs; i++) free(k->at[i]), free(k->value[i]);
+    memset(k, 0, sizeof *k);
+}
+
+void timed_elements_forget(TimedContents *c)
+{
+    struct TimedElements *e = c->elements;
+    if (!e) return;
+    chosen_release(&e->kept);
+    graph_bound_free(e->bound);
+    free(e);
+    c->elements = NULL;
+}
+
+static int fetch(void *of, int input, int64_t from, int64_t n, double *dst, Error *err)
+{
+    return timed_fetch(of, input, from, n, dst, err);
+}
+
+static int open_elements(TimedContents *c, Error *err)
+{
+    if (c->elements) return 0;
+    c->elements = memory_alloc(sizeof *c->elements);
+    memset(c->elements, 0, sizeof *c->elements);
+    return task_graph_bind(c->task, c->test.workload, &c->elements->bound, err);
+}
+
+/* As graph_demand. dry: what it takes alone. */
+static int demand(TimedContents *c, const Chosen *k, int dry, double *work, Error *err)
+{
+    DemandedOutput output[GRAPH_MAX_OUTPUTS];
+    Demand d = {.b = c->elements->bound,
+                .inputs = {c, fetch},
+                .output = output,
+                .dry = dry,
+                .max_work = *work,
+                .max_elements = most_elements};
+    for (int i = 0; i < k->n_outputs; i++)
+        output[i] = (DemandedOutput){k->n[i], k->at[i], k->value[i]};
+    int rc = graph_demand(&d, err);
+    *work = d.work;
+    return rc;
+}
+
+int timed_elements_can(TimedContents *c)
+{
+    Chosen last = {.n_outputs = c->task->n_outputs};
+    int64_t at[GRAPH_MAX_OUTPUTS];
+    double work = costly_work;
+    Error ignored;
+    if (!c->task->graph || open_elements(c, &ignored)) return 0;
+    if (c->elements->can) return c->elements->can > 0;
+    for (int i = 0; i < last.n_outputs; i++) {
+        size_t size = dtype_size(c->task->outputs[i].dtype);
+        at[i] = (int64_t)(c->test.output_bytes[i] / size) - 1;
+        last.at[i] = &at[i];
+        last.n[i] = at[i] >= 0;
+    }
+    c->elements->can = demand(c, &last, 1, &work, &ignored) ? -1 : 1;
+    return c->elements->can > 0;
+}
+
+/* What the comparable outputs have written. */
+typedef struct {
+    Span *spans[GRAPH_MAX_OUTPUTS];
+    int64_t n[GRAPH_MAX_OUTPUTS];
+    int outputs, used; /* used: with spans */
+} Written;
+
+static void find_written(const TimedContents *c, const TimedOutputs *r, Written *w)
+{
+    memset(w, 0, sizeof *w);
+    w->outputs = c->task->n_outputs;
+    for (int i = 0; i < w->outputs; i++) {
+        if (!r->comparable[i]) continue;
+        w->n[i] = spans_find(r, i, dtype_size(c->task->outputs[i].dtype), &w->spans[i]);
+        w->used += w->n[i] > 0;
+    }
+}
+
+static void choose(const TimedContents *c, const Written *w, int64_t limit, Chosen *k)
+{
+    chosen_release(k);
+    k->n_outputs = w->outputs;
+    int64_t each = w->used ? limit / w->used : 0;
+    for (int i = 0; i < w->outputs; i++) {
+        if (!w->n[i]) continue;
+        k->at[i] = memory_array((size_t)(each < 2 ? 2 : each), sizeof **k->at);
+        k->n[i] = spans_choose(w->spans[i], w->n[i], each < 2 ? 2 : each,
+                               c->test.seed + (uint64_t)i, k->at[i]);
+        k->value[i] = memory_array((size_t)k->n[i] + 1, sizeof(double));
+    }
+}
+
+static int is_kept(const Chosen *a, const Chosen *b)
+{
+    int same = a->n_outputs == b->n_outputs;
+    for (int i = 0; i < a->n_outputs && same; i++)
+        same = a->n[i] == b->n[i] &&
+               (!a->n[i] || !memcmp(a->at[i], b->at[i], (size_t)a->n[i] * sizeof **a->at));
+    return same;
+}
+
+/* Two elements of an output. 1: they cost too much. */
+static int expect_pair(TimedContents *c, const Written *w, Chosen *k, Error *err)
+{
+    Chosen *kept = &c->elements->kept;
+    double work = costly_work;
+    if (!c->shared) return 1;
+    choose(c, w, 2 * w->used, k);
+    if (!is_kept(k, kept)) {
+        int rc = demand(c, k, 0, &work, err);
+        if (rc) return rc;
+        chosen_release(kept);
+        *kept = *k;
+        memset(k, 0, sizeof *k);
+        choose(c, w, 2 * w->used, k);
+    }
+    for (int i = 0; i < k->n_outputs; i++)
+        if (k->n[i]) memcpy(k->value[i], kept->value[i], (size_t)k->n[i] * sizeof(double));
+    return 0;
+}
+
+/* Chooses elements and computes them. 1: none, since they cost too much. */
+static int expect(TimedContents *c, const Written *w, Chosen *k, Error *err)
+{
+    double work = probed_work;
+    choose(c, w, PROBED, k);
+    int rc = demand(c, k, 1, &work, err);
+    if (rc > 0) return expect_pair(c, w, k, err);
+    double limit = fmin(MOST, PROBED * usual_work / fmax(work, 1));
+    for (int64_t n = (int64_t)fmax(PROBED, limit); !rc; n = n / 2 > PROBED ? n / 2 : PROBED) {
+        choose(c, w, n, k);
+        work = n > PROBED ? 2 * usual_work : probed_work;
+        rc = demand(c, k, 0, &work, err);
+        if (rc <= 0 || n <= PROBED) return rc;
+        rc = 0;
+    }
+    return rc;
+}
+
+/* Elements side by side are read together. */
+static int compare_output(const TimedContents *c, const TimedOutputs *r, const Chosen *k, int i,
+                          Fault *f)
+{
+    const TaskTensor *y = &r->task->outputs[i];
+    int64_t size = (int64_t)dtype_size(y->dtype), most = READ / size;
+    double all = (double)(c->test.output_bytes[i] / (size_t)size);
+    unsigned char got[READ];
+    TaskComparison with = case_comparison(&c->test, i);
+    TaskDifference d = {0};
+    Error message;
+    with.by.atol *= shortened_share((double)k->n[i], all);
+    for (int64_t from = 0, end; from < k->n[i]; from = end) {
+        int64_t at = k->at[i][from];
+        for (end = from + 1;
+             end < k->n[i] && end - from < most && k->at[i][end] == at + end - from;)
+            end++;
+        if (r->ops->read(r->device, r->outputs[i] + (size_t)(at * size), got,
+                         (size_t)((end - from) * size), &f->error))
+            return -1;
+        task_differences(&with, got, k->value[i] + from, (size_t)at, (size_t)(end - from), &d);
+    }
+    if (!d.bad) return 0;
+    task_difference_text(&with, &d, &message);
+    fault_set(f, OUTCOME_WRONG_RESULT, 0, "%s, %lld elements computed alone: %s", r->where,
+              (long long)k->n[i], message.text);
+    return 1;
+}
+
+int timed_elements_compare(TimedContents *c, const TimedOutputs *r, int64_t *compared, Fault *f)
+{
+    Chosen k = {0};
+    Written w;
+    *compared = 0;
+    if (open_elements(c, &f->error)) return -1;
+    find_written(c, r, &w);
+    int rc = 0, left_out = w.used ? expect(c, &w, &k, &f->error) : 1;
+    for (int i = 0; i < k.n_outputs && !left_out && !rc; i++) {
+        if (k.n[i]) rc = compare_output(c, r, &k, i, f);
+        *compared += k.n[i];
+    }
+    if (rc) *compared = 0;
+    chosen_release(&k);
+    for (int i = 0; i < w.outputs; i++) free(w.spans[i]);
+    return left_out < 0 ? -1 : rc;
+}

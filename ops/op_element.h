@@ -1,0 +1,32 @@
+/* Single elements of an operator's results: which elements of its inputs each one needs, and its value.
+ * Elements are named by their flat index in C order, of inputs and results alike, whatever their
+ * strides are. An operator without these functions is computed whole. */
+#ifndef OPS_OP_ELEMENT_H
+#define OPS_OP_ELEMENT_H
+
+#include "ops/op.h"
+
+typedef struct {
+    int result;
+    int64_t n;
+    const int64_t *at; /* n elements; sorted by row, then by index */
+} OpSome;
+
+/* What is needed is named to add: n elements of an input, `step` apart. known: by input, its elements
+ * where they are there before, else NULL; indices are looked up there. */
+typedef struct {
+    void *of;
+    void (*add)(void *of, int tensor, int64_t first, int64_t step, int64_t n);
+    const double *const *known;
+} OpNeeds;
+
+/* The call has been inferred. compute reads the needed elements alone of in[]; y has s->n elements.
+ * Equal elements get equal bits in whatever company they are asked for. row: elements of one row share
+ * what they need, and are asked for together; NULL: each stands alone. */
+struct OpElements {
+    void (*needs)(const OpCall *c, const OpSome *s, const OpNeeds *out);
+    void (*compute)(const OpCall *c, const double *const *in, const OpSome *s, double *y);
+    int64_t (*row)(const OpCall *c, int result, int64_t i);
+};
+
+#endif

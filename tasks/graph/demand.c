@@ -1,0 +1,422 @@
+/* Needed elements are bits of an array; their values lie at their places, in memory of which untouched
+ * pages cost nothing. */
+#include "tasks/graph/demand.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ops/op_element.h"
+#include "ops/op_strided.h"
+#include "tasks/graph/demand_program.h"
+
+/* Elements of which one in WHOLE_SHARE is needed are computed whole, in arrays from LEAST_WHOLE on. CHUNK:
+ * elements that one thread computes at a time. FAR: elements so far apart cost as many near ones. */
+enum {
+    WHOLE_SHARE = 3,
+    LEAST_WHOLE = 4096,
+    CHUNK = 256,
+    KNOWN_MOST = 1 << 22,
+    FAR = 64,
+    FAR_COST = 6
+};
+
+typedef struct {
+    uint64_t *bits; /* NULL: none is needed, or all are */
+    int all;
+    int64_t n; /* bits */
+    int last;  /* the step after which it is read no more */
+    double *value;
+} Array;
+
+typedef struct {
+    Demand *d;
+    Program p;
+    Array *array;
+    double **known;  /* by array: of an input of integers, all */
+    const Step *now; /* whose needs are named */
+    int too_much;
+} Run;
+
+static void spend(Run *r, double work)
+{
+    r->d->work += work;
+    if (r->d->work > r->d->max_work) r->too_much = 1;
+}
+
+/* ---- backward: what is needed ---- */
+
+static void need_all(Run *r, int array)
+{
+    Array *a = &r->array[array];
+    free(a->bits);
+    a->bits = NULL;
+    a->all = 1;
+}
+
+static void set_bit(Array *a, int64_t at)
+{
+    uint64_t *word = &a->bits[at / 64], bit = UINT64_C(1) << at % 64;
+    a->n += !(*word & bit);
+    *word |= bit;
+}
+
+/* Whole words at a time. */
+static void set_run(Array *a, int64_t first, int64_t n)
+{
+    while (n > 0) {
+        int64_t from = first % 64, some = 64 - from < n ? 64 - from : n;
+        uint64_t mask = (some == 64 ? ~UINT64_C(0) : (UINT64_C(1) << some) - 1) << from,
+                 *word = &a->bits[first / 64];
+        a->n += __builtin_popcountll(mask & ~*word);
+        *word |= mask;
+        first += some, n -= some;
+    }
+}
+
+static void need(Run *r, int array, int64_t first, int64_t step, int64_t n)
+{
+    Array *a = &r->array[array];
+    spend(r, (double)n * (step >= FAR ? FAR_COST : 1));
+    if (r->too_much || a->all || n < 1) return;
+    if (!a->bits) a->bits = memory_array((size_t)(r->p.extent[array] / 64 + 1), sizeof *a->bits);
+    if (step == 1)
+        set_run(a, first, n);
+    else
+        for (int64_t i = 0; i < (step ? n : 1); i++) set_bit(a, first + i * step);
+}
+
+static void add_need(void *of, int tensor, int64_t first, int64_t step, int64_t n)
+{
+    Run *r = of;
+    need(r, r->now->in[tensor], first, step, n);
+}
+
+/* The places of the bits, in order. The caller frees. */
+static int64_t *list_of(const Run *r, int array)
+{
+    const Array *a = &r->array[array];
+    int64_t *at = memory_grow(NULL, (size_t)a->n + 1, sizeof *at), n = 0;
+    for (int64_t w = 0; a->bits && w <= r->p.extent[array] / 64; w++)
+        for (uint64_t left = a->bits[w]; left; left &= left - 1)
+            at[n++] = w * 64 + __builtin_ctzll(left);
+    return at;
+}
+
+typedef struct {
+    int64_t row, at;
+} InRow;
+
+static int by_row(const void *a, const void *b)
+{
+    const InRow *x = a, *y = b;
+    if (x->row != y->row) return x->row < y->row ? -1 : 1;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* The needed elements of a call's result, by row. rows: of each; NULL where there are none. */
+static int64_t *elements_of(const Run *r, const Step *s, int result, int64_t **rows)
+{
+    const OpElements *e = s->call->op->elements;
+    int64_t *at = list_of(r, s->out + result), n = r->array[s->out + result].n;
+    *rows = NULL;
+    if (!e->row) return at;
+    InRow *sorted = memory_grow(NULL, (size_t)n + 1, sizeof *sorted);
+    *rows = memory_grow(NULL, (size_t)n + 1, sizeof **rows);
+    for (int64_t i = 0; i < n; i++) sorted[i] = (InRow){e->row(s->call, result, at[i]), at[i]};
+    qsort(sorted, (size_t)n, sizeof *sorted, by_row);
+    for (int64_t i = 0; i < n; i++) at[i] = sorted[i].at, (*rows)[i] = sorted[i].row;
+    free(sorted);
+    return at;
+}
+
+static int is_needed(const Array *a)
+{
+    return a->all || a->n;
+}
+
+/* Makes the results of a call whole where single elements will not do. */
+static int is_whole(Run *r, const Step *s)
+{
+    int whole = !s->call->op->elements, needed = 0;
+    for (int i = 0; i < s->call->n_results; i++) {
+        const Array *a = &r->array[s->out + i];
+        int64_t extent = r->p.extent[s->out + i];
+        needed |= is_needed(a);
+        whole |= a->all || (extent >= LEAST_WHOLE && a->n > extent / WHOLE_SHARE);
+    }
+    for (int i = 0; whole && needed && i < s->call->n_results; i++) need_all(r, s->out + i);
+    return whole && needed;
+}
+
+static void needs_of_call(Run *r, const Step *s)
+{
+    const double *known[OP_MAX_TENSORS];
+    if (is_whole(r, s)) {
+        OpCost cost = {0};
+        Error ignored;
+        cost.flops_alone = 1;
+        if (op_flops(s->call, &cost.flops, &ignored)) cost.flops = 0;
+        spend(r, cost.flops / 2);
+        for (int i = 0; i < s->n_in; i++) {
+            need_all(r, s->in[i]);
+            spend(r, (double)r->p.extent[s->in[i]]);
+        }
+        return;
+    }
+    for (int i = 0; i < s->n_in; i++) known[i] = r->known[s->in[i]];
+    r->now = s;
+    for (int i = 0; i < s->call->n_results && !r->too_much; i++) {
+        int64_t *rows;
+        if (!r->array[s->out + i].n) continue;
+        int64_t *at = elements_of(r, s, i, &rows);
+        s->call->op->elements->needs(s->call, &(OpSome){i, r->array[s->out + i].n, at},
+                                     &(OpNeeds){r, add_need, known});
+        free(at), free(rows);
+    }
+}
+
+static int64_t view_place(const OpWalk *w, const OpTensor *view, int64_t at)
+{
+    int64_t place[WALK_OPERANDS];
+    walk_place(w, at, place);
+    return view->offset + place[0];
+}
+
+static void open_view(OpWalk *w, const OpTensor *view)
+{
+    walk_open(w, view->rank, view->size, (const int64_t(*)[OP_MAX_RANK]) & view->stride, 1);
+}
+
+static void needs_of_move(Run *r, const Step *s)
+{
+    const Array *y = &r->array[s->out];
+    OpWalk w;
+    if (y->all ||
+        (r->p.extent[s->out] >= LEAST_WHOLE && y->n > r->p.extent[s->out] / WHOLE_SHARE)) {
+        need_all(r, s->out);
+        for (int i = 0; i < s->n_in; i++) need_all(r, s->in[i]);
+        spend(r, (double)r->p.extent[s->out]);
+        return;
+    }
+    int64_t *at = list_of(r, s->out);
+    if (s->kind == STEP_COPY) open_view(&w, &s->view);
+    for (int64_t k = 0; k < y->n; k++) {
+        int64_t part = s->kind == STEP_OVERLAY ? program_shows(&s->view, at[k]) : -1;
+        if (s->kind == STEP_COPY)
+            need(r, s->in[0], view_place(&w, &s->view, at[k]), 1, 1);
+        else
+            need(r, s->in[part >= 0], part >= 0 ? part : at[k], 1, 1);
+    }
+    free(at);
+}
+
+/* Indices that are inputs of the graph are looked up. */
+static int load_known(Run *r, Error *err)
+{
+    const GraphBound *b = r->d->b;
+    for (int i = 0; i < b->graph->n_inputs; i++) {
+        Dtype d = b->values[i].tensor.dtype;
+        int64_t n = r->p.extent[i];
+        if ((d != DTYPE_I32 && d != DTYPE_I64) || n > KNOWN_MOST) continue;
+        r->known[i] = memory_grow(NULL, (size_t)n + 1, sizeof(double));
+        if (r->d->inputs.fetch(r->d->inputs.of, i, 0, n, r->known[i], err)) return -1;
+    }
+    return 0;
+}
+
+static void find_needs(Run *r)
+{
+    const Demand *d = r->d;
+    for (int i = 0; i < d->b->graph->n_outputs; i++)
+        for (int64_t k = 0; k < d->output[i].n; k++)
+            need(r, r->p.output[i], d->output[i].at[k], 1, 1);
+    for (int i = r->p.n_steps - 1; i >= 0 && !r->too_much; i--) {
+        const Step *s = &r->p.step[i];
+        int needed = 0, results = s->kind == STEP_CALL ? s->call->n_results : 1;
+        for (int k = 0; k < results; k++) needed |= is_needed(&r->array[s->out + k]);
+        if (needed && s->kind == STEP_CALL)
+            needs_of_call(r, s);
+        else if (needed)
+            needs_of_move(r, s);
+    }
+    double elements = 0;
+    for (int i = 0; i < r->p.n_arrays; i++)
+        elements += (double)(r->array[i].all ? r->p.extent[i] : r->array[i].n);
+    if (elements > d->max_elements) r->too_much = 1;
+}
+
+/* ---- forward: values ---- */
+
+static void make_room(Run *r, int array)
+{
+    Array *a = &r->array[array];
+    if (!a->value) a->value = memory_array((size_t)r->p.extent[array] + 1, sizeof(double));
+}
+
+static int fetch_input(Run *r, int i, Error *err)
+{
+    const DemandInputs *from = &r->d->inputs;
+    Array *a = &r->array[i];
+    if (!is_needed(a)) return 0;
+    make_room(r, i);
+    if (a->all) return from->fetch(from->of, i, 0, r->p.extent[i], a->value, err);
+    int64_t words = r->p.extent[i] / 64 + 1;
+    for (int64_t w = 0, end; w < words; w = end) {
+        for (end = w + 1; a->bits[w] && end < words && a->bits[end];) end++;
+        if (!a->bits[w]) continue;
+        int64_t first = w * 64, last = end * 64 < r->p.extent[i] ? end * 64 : r->p.extent[i];
+        if (from->fetch(from->of, i, first, last - first, a->value + first, err)) return -1;
+    }
+    return 0;
+}
+
+/* The elements [from, to) of a list. */
+typedef struct {
+    const Step *s;
+    const double *const *in;
+    const int64_t *at;
+    int result;
+    double *value; /* the array */
+} Part;
+
+static void compute_part(const Part *p, int64_t from, int64_t to)
+{
+    double y[CHUNK], *values = to - from > CHUNK ? NULL : y;
+    if (!values) values = memory_grow(NULL, (size_t)(to - from), sizeof *values);
+    p->s->call->op->elements->compute(p->s->call, p->in,
+                                      &(OpSome){p->result, to - from, p->at + from}, values);
+    for (int64_t k = from; k < to; k++) p->value[p->at[k]] = values[k - from];
+    if (values != y) free(values);
+}
+
+/* Parts end where a row does. */
+static int64_t *parts_of(const int64_t *rows, int64_t n, int64_t size, int64_t *parts)
+{
+    int64_t *from = memory_grow(NULL, (size_t)(n / size) + 2, sizeof *from), k = 0;
+    *parts = 0;
+    while (k < n) {
+        from[(*parts)++] = k;
+        k = k + size < n ? k + size : n;
+        while (rows && k < n && rows[k] == rows[k - 1]) k++;
+    }
+    from[*parts] = n;
+    return from;
+}
+
+static void compute_elements(Run *r, const Step *s, int result, const double *const *in)
+{
+    int64_t *rows, *at, n = r->array[s->out + result].n, parts;
+    at = elements_of(r, s, result, &rows);
+    int64_t size = n / 64 < 1 ? 1 : n / 64 > CHUNK ? CHUNK : n / 64;
+    int64_t *from = parts_of(rows, n, size, &parts);
+    const Part part = {s, in, at, result, r->array[s->out + result].value};
+#pragma omp parallel for schedule(dynamic)
+    for (int64_t i = 0; i < parts; i++) compute_part(&part, from[i], from[i + 1]);
+    free(from), free(at), free(rows);
+}
+
+static int compute_call(Run *r, const Step *s, Error *err)
+{
+    const double *in[OP_MAX_TENSORS];
+    double *out[OP_MAX_RESULTS];
+    int whole = 0, rc = 0;
+    for (int i = 0; i < s->call->n_results; i++) whole |= r->array[s->out + i].all;
+    for (int i = 0; i < s->n_in; i++) in[i] = r->array[s->in[i]].value;
+    for (int i = 0; i < s->call->n_results; i++)
+        if (whole || r->array[s->out + i].n) make_room(r, s->out + i);
+    for (int i = 0; i < s->call->n_results; i++) out[i] = r->array[s->out + i].value;
+    if (whole) rc = s->call->op->reference(s->call, in, out, err);
+    for (int i = 0; i < s->call->n_results && !whole; i++)
+        if (r->array[s->out + i].n) compute_elements(r, s, i, in);
+    return rc;
+}
+
+static void compute_move(Run *r, const Step *s)
+{
+    Array *y = &r->array[s->out];
+    const double *from = r->array[s->in[0]].value;
+    OpWalk w;
+    make_room(r, s->out);
+    if (y->all && s->kind == STEP_COPY) {
+        walk_gather(&s->view, from, y->value);
+        return;
+    }
+    if (y->all) {
+        memcpy(y->value, from, (size_t)r->p.extent[s->out] * sizeof(double));
+        walk_scatter(&s->view, r->array[s->in[1]].value, y->value);
+        return;
+    }
+    int64_t *at = list_of(r, s->out);
+    if (s->kind == STEP_COPY) open_view(&w, &s->view);
+    for (int64_t k = 0; k < y->n; k++) {
+        int64_t part = s->kind == STEP_OVERLAY ? program_shows(&s->view, at[k]) : -1;
+        y->value[at[k]] = s->kind == STEP_COPY ? from[view_place(&w, &s->view, at[k])]
+                          : part >= 0          ? r->array[s->in[1]].value[part]
+                                               : from[at[k]];
+    }
+    free(at);
+}
+
+static void find_last(Run *r)
+{
+    for (int i = 0; i < r->p.n_steps; i++)
+        for (int k = 0; k < r->p.step[i].n_in; k++) r->array[r->p.step[i].in[k]].last = i;
+    for (int i = 0; i < r->d->b->graph->n_outputs; i++)
+        r->array[r->p.output[i]].last = r->p.n_steps;
+}
+
+static void release_after(Run *r, int step)
+{
+    const Step *s = &r->p.step[step];
+    for (int k = 0; k < s->n_in; k++) {
+        Array *a = &r->array[s->in[k]];
+        if (a->last != step) continue;
+        free(a->value);
+        a->value = NULL;
+    }
+}
+
+static int compute(Run *r, Error *err)
+{
+    int rc = 0;
+    for (int i = 0; i < r->d->b->graph->n_inputs && !rc; i++) rc = fetch_input(r, i, err);
+    for (int i = 0; i < r->p.n_steps && !rc; i++) {
+        const Step *s = &r->p.step[i];
+        int needed = 0, results = s->kind == STEP_CALL ? s->call->n_results : 1;
+        for (int k = 0; k < results; k++) needed |= is_needed(&r->array[s->out + k]);
+        if (!needed) continue;
+        if (s->kind == STEP_CALL)
+            rc = compute_call(r, s, err);
+        else
+            compute_move(r, s);
+        release_after(r, i);
+    }
+    for (int i = 0; i < r->d->b->graph->n_outputs && !rc; i++) {
+        const DemandedOutput *y = &r->d->output[i];
+        for (int64_t k = 0; k < y->n; k++) y->value[k] = r->array[r->p.output[i]].value[y->at[k]];
+    }
+    return rc;
+}
+
+int graph_demand(Demand *d, Error *err)
+{
+    Run r = {.d = d};
+    d->work = 0;
+    if (program_of(d->b, &r.p, err)) return -1;
+    r.array = memory_array((size_t)r.p.n_arrays + 1, sizeof *r.array);
+    r.known = memory_array((size_t)r.p.n_arrays + 1, sizeof *r.known);
+    find_last(&r);
+    int rc = load_known(&r, err);
+    if (!rc) {
+        find_needs(&r);
+        rc = r.too_much ? 1 : d->dry ? 0 : compute(&r, err);
+    }
+    for (int i = 0; i < r.p.n_arrays; i++) {
+        free(r.array[i].bits), free(r.array[i].value), free(r.known[i]);
+    }
+    free(r.array), free(r.known);
+    program_free(&r.p);
+    return rc;
+}
