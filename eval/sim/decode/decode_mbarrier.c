@@ -204,6 +204,7 @@ int decode_bulk(Decoder *d)
         if (decode_address(d, decode_operand(d, 3), &op->barrier)) return -1;
     }
     decode_emit(d, loads ? h_bulk_load : h_bulk_store)->bulk = op;
+    d->code->uses_proxy = 1;
     d->inst_class = loads ? INST_GLOBAL_LOAD : INST_GLOBAL_STORE;
     return 0;
 }

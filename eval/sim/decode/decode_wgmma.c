@@ -159,6 +159,7 @@ static int multiply(Decoder *d)
     int bytes = n * FACTOR_BYTES / 4 + (op->a_in_registers ? 0 : ROWS * FACTOR_BYTES);
     op->wavefronts = (uint32_t)(bytes + 127) / 128;
     decode_emit(d, h_wgmma)->wgmma = op;
+    d->code->uses_proxy = 1;
     d->inst_class = INST_TENSOR;
     d->flops = 2 * ROWS * n * (FACTOR_BYTES / 2); /* as of halves: each type takes as long */
     return 0;

@@ -6,6 +6,7 @@
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/exec/splits.h"
 #include "eval/sim/memory/cluster.h"
+#include "eval/sim/memory/proxy.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
 #include "eval/sim/memory/undefined.h"
@@ -278,6 +279,10 @@ const Inst *h_nop(Warp *w, const Inst *in)
 
 const Inst *h_fence(Warp *w, const Inst *in)
 {
-    if (exec_mask(w, in)) global_fence(w, in->k0, in->k1);
+    if (!exec_mask(w, in)) return in + 1;
+    if (in->k1 & (FENCE_PROXY_SHARED | FENCE_PROXY_GLOBAL))
+        proxy_fence(w, in->k1);
+    else
+        global_fence(w, in->k0, in->k1);
     return in + 1;
 }

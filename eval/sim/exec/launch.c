@@ -14,6 +14,7 @@
 #include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/order.h"
+#include "eval/sim/memory/proxy.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
 #include "eval/sim/memory/undefined.h"
@@ -207,6 +208,7 @@ static void start_block(Exec *x, uint64_t linear)
     c->touched = c->stored = c->acquired = 0;
     c->passed = 0;
     order_start_block(x);
+    proxy_start_block(x);
     async_start_block(x);
     bulk_start_block(x);
     wgmma_start_block(x);

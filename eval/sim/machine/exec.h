@@ -77,6 +77,7 @@ struct Exec {
     BulkCopies *bulk;                     /* cp.async.bulk under way */
     WgmmaReads *wgmma;                    /* products under way; NULL: none issued */
     struct BlockOrder *order;             /* the block's fences (memory/order.h); NULL: none */
+    struct ProxyFences *proxy;            /* of the block (memory/proxy.h); NULL: not needed */
     struct OrderGraph *graph;             /* of the launch; NULL: no block has ordered anything */
     SimCounts counts;                     /* of the last launch */
     int counted;                          /* counts has the requests to global memory */

@@ -198,6 +198,7 @@ typedef struct Code {
     int64_t pointer_targets; /* table entries of all calls through pointers */
     int64_t launch_cost;     /* charged for each launch and each block of a sample */
     int follow;              /* doubtful values are followed (memory/doubts.h) */
+    int uses_proxy;          /* it has bulk copies or wgmma (memory/proxy.h) */
     int uses_reserved;       /* the system's part of a block's shared memory (cooperative groups) */
 } Code;
 

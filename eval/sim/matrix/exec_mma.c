@@ -12,6 +12,7 @@
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/exec/warp_sync.h"
 #include "eval/sim/machine/half.h"
+#include "eval/sim/memory/proxy.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
 #include "eval/sim/memory/undefined.h"
@@ -184,6 +185,7 @@ const Inst *h_stmatrix(Warp *w, const Inst *in)
         return exec_fault(w, in, 0, OUTCOME_OUT_OF_BOUNDS,
                           "stores a matrix to addresses that are not in shared memory");
     if (access_shared_bounds(w, &a, 1) || shared_check_store(w, &a, changes)) return NULL;
+    if (w->x->proxy) proxy_note_write(w, &a);
     exec_charge(w->x, MATRIX_COST);
     w->x->counts.shared_store_requests++;
     w->x->counts.shared_store_wavefronts += a.p->wavefronts;

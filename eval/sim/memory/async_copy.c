@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "eval/sim/memory/memory_ops.h"
+#include "eval/sim/memory/proxy.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
 #include "eval/sim/memory/undefined.h"
@@ -104,6 +105,7 @@ static int land(Warp *w, const Inst *in, AsyncCopy *c, uint32_t m)
         int i = __builtin_ctz(rest);
         memcpy(w->x->cta.shared + c->to[i], c->data[i], (size_t)c->words * 4);
         undefined_overwrite(w->x, c->to[i], (uint32_t)c->words * 4);
+        proxy_note_landed(w->x, c->to[i], (uint64_t)c->words * 4);
     }
     return 0;
 }

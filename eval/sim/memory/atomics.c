@@ -5,6 +5,7 @@
 #include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/memory_ops.h"
 #include "eval/sim/memory/order.h"
+#include "eval/sim/memory/proxy.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
 #include "eval/sim/memory/undefined.h"
@@ -92,6 +93,7 @@ static int atomic_shared(Warp *w, Access *a)
     if (a->mo->order >= ORDER_RELEASE) shared_release(w);
     order_meet(w);
     if (shared_check_atomic(w, a) || undefined_check_atomic(w, a)) return -1;
+    if (w->x->proxy) proxy_note_write(w, a);
     n->shared_atomic_requests++;
     uint32_t serial = a->mo->merged ? 1 : a->p->max_same;
     n->shared_atomic_serial += serial;

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "eval/sim/memory/cluster.h"
+#include "eval/sim/memory/proxy.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
 #include "eval/sim/memory/undefined.h"
@@ -177,7 +178,9 @@ static int check_global(Warp *w, Span s, int writes)
         exec_charge(w->x, COPY_COST / 4);
         describe(w, &s, SPACE_GLOBAL, done, &p);
         if (access_global_bounds(w, &p.a, writes)) return -1;
-        if (writes ? global_check_store(w, &p.a, changes) : global_check_load(w, &p.a)) return -1;
+        if (writes ? global_check_store(w, &p.a, changes)
+                   : global_check_load(w, &p.a) || proxy_check_global(w, &p.a))
+            return -1;
         traffic_count(w, &p.a, writes ? MEM_STORE : MEM_LOAD);
     }
     return 0;
@@ -196,7 +199,9 @@ static int check_shared(Warp *w, Span s, Use use)
                 : use == WRITES ? shared_check_store(w, &p.a, changes)
                                 : shared_check_overwrite(w, &p.a, changes);
         if (r) return -1;
-        if (use == WRITES) undefined_overwrite(w->x, p.a.base, p.bytes);
+        if (use != WRITES) continue;
+        undefined_overwrite(w->x, p.a.base, p.bytes);
+        proxy_note_landed(w->x, p.a.base, p.bytes);
     }
     return 0;
 }
@@ -234,6 +239,13 @@ static int begin(Warp *w, const Inst *in, int lane, int count, Copy *c)
     return 0;
 }
 
+/* What a copy reads of the block's shared memory when it is issued. */
+static int read_shared(Warp *w, const Copy *c)
+{
+    return check_shared(w, from_of(c), READS) ||
+           proxy_check_copy(w, c->in, c->lane, c->from, c->bytes);
+}
+
 /* Checks what a load reads, from global memory or the block's own shared memory. Returns where it lies,
  * or NULL with a fault. */
 static const unsigned char *source_of(Warp *w, Copy *c)
@@ -241,7 +253,7 @@ static const unsigned char *source_of(Warp *w, Copy *c)
     if (c->in->bulk->from.space == SPACE_GLOBAL)
         return check_global(w, from_of(c), 0) ? NULL : devmem_host(w->x->mem, c->from);
     c->from &= UINT32_MAX;
-    return check_shared(w, from_of(c), READS) ? NULL : w->x->cta.shared + c->from;
+    return read_shared(w, c) ? NULL : w->x->cta.shared + c->from;
 }
 
 int bulk_load(Warp *w, const Inst *in, int lane, uint32_t barrier)
@@ -317,7 +329,7 @@ int bulk_store(Warp *w, const Inst *in, int lane)
     if (begin(w, in, lane, b->n_stores, &c)) return -1;
     c.from &= 0xffffffffu;
     c.group = b->groups[w->index][lane];
-    if (check_shared(w, from_of(&c), READS)) return -1;
+    if (read_shared(w, &c)) return -1;
     b->stores[b->n_stores++] = c;
     return 0;
 }

@@ -12,6 +12,7 @@
 #include "eval/sim/memory/bulk_copy.h"
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/order.h"
+#include "eval/sim/memory/proxy.h"
 #include "eval/sim/memory/undefined.h"
 #include "eval/sim/memory/wgmma_reads.h"
 
@@ -36,6 +37,7 @@ static void save(const Exec *x, ClusterBlock *b)
     b->bulk = x->bulk;
     b->wgmma = x->wgmma;
     b->order = x->order;
+    b->proxy = x->proxy;
     b->undefined_shared = x->undefined_shared;
     b->undefined_local = x->undefined_local;
     b->undefined_cap = x->undefined_cap;
@@ -56,6 +58,7 @@ static void restore(Exec *x, const ClusterBlock *b)
     x->bulk = b->bulk;
     x->wgmma = b->wgmma;
     x->order = b->order;
+    x->proxy = b->proxy;
     x->undefined_shared = b->undefined_shared;
     x->undefined_local = b->undefined_local;
     x->undefined_cap = b->undefined_cap;
@@ -108,6 +111,7 @@ void cluster_release_block(Exec *x)
     bulk_release(x);
     wgmma_release(x);
     order_release_block(x);
+    proxy_release_block(x);
     undefined_clear(x);
     free(x->warps);
     free(x->shared_store);

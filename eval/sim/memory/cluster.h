@@ -39,6 +39,7 @@ typedef struct {
     BulkCopies *bulk;
     WgmmaReads *wgmma;
     struct BlockOrder *order;
+    struct ProxyFences *proxy;
     unsigned char *undefined_shared;
     uint32_t *undefined_local;
     size_t undefined_cap;

@@ -8,6 +8,7 @@
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/local_memory.h"
 #include "eval/sim/memory/order.h"
+#include "eval/sim/memory/proxy.h"
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
 
@@ -229,6 +230,7 @@ static inline __attribute__((always_inline)) int store_shared(Warp *w, Access *a
     if (access_shared_bounds(w, a, 1)) return -1;
     if (a->mo->order >= ORDER_RELEASE) shared_release(w);
     if (shared_check_store(w, a, a->mo->order == ORDER_WEAK ? store_changes : NULL)) return -1;
+    if (w->x->proxy) proxy_note_write(w, a);
     n->shared_store_requests++;
     n->shared_store_wavefronts += a->p->wavefronts;
     traffic_count_shared(n, a->mo->traffic, a->p);

@@ -10,6 +10,7 @@
 #include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/order.h"
+#include "eval/sim/memory/proxy.h"
 #include "eval/sim/memory/unwritten.h"
 
 enum {
@@ -362,6 +363,7 @@ void shared_release(Warp *w)
         cluster_fence(x);
         if (x->cluster->actor != x->cluster->current) return;
     }
+    if (x->proxy) proxy_barrier(x);
     if (++x->cta.epoch >= SHARED_EPOCH_MAX) shared_renew_epochs(x);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "eval/sim/memory/proxy.h"
 #include "eval/sim/memory/shadow.h"
 
 enum { READS_MAX = 32 /* products of a warp under way that are followed */, HOLD_COST = 300 };
@@ -53,6 +54,8 @@ int wgmma_read(Warp *w, const Inst *in, WgmmaChunks *c)
     memset(c->doubtful, 0, (size_t)c->n);
     c->event = 0;
     if (shared_check_chunks(w, in, c->at, c->n, c->doubtful, &c->event)) return -1;
+    for (int i = 0; i < c->n; i++)
+        if (!c->doubtful[i] && proxy_check_product(w, in, c->at[i], WGMMA_CHUNK)) return -1;
     for (int i = 0; i < c->n; i++) memcpy(c->bytes[i], cta->shared + c->at[i], WGMMA_CHUNK);
     return 0;
 }
