@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "eval/compile/entries.h"
 #include "eval/compile/nvrtc_reply.h"
 #include "eval/compile/replies.h"
 #include "eval/compile/wire.h"
@@ -170,7 +171,7 @@ static void request_key(const Compiler *c, const CompileRequest *r, const char *
     digester_add_field(&d, r->source, r->len);
     for (int i = 0; i < r->n_names; i++) digester_add_field(&d, r->names[i], strlen(r->names[i]));
     /* The version of the rules in headers.c and source_text.c. Change it with them. */
-    static const char rules[] = "headers 4";
+    static const char rules[] = "headers 5";
     if (memmem(r->source, r->len, "include", 7) || memmem(r->source, r->len, "#line", 5))
         digester_add_field(&d, rules, strlen(rules));
     if (*taken) {
@@ -245,16 +246,6 @@ static int contains(const char *p, const char *end, const char *word)
     return memmem(p, (size_t)(end - p), word, strlen(word)) != NULL;
 }
 
-static int same_but_blanks(const char *a, const char *end, const char *b)
-{
-    for (;;) {
-        while (a < end && *a == ' ') a++;
-        while (*b == ' ' || *b == '\t') b++;
-        if (a == end || !*b) return a == end && !*b;
-        if (*a++ != *b++) return 0;
-    }
-}
-
 /* Find the requested name in "...Input name expression was: " foo < 4 >"". */
 static void note_bad_name(const CompileRequest *r, const char *p, const char *end,
                           CompileResult *out)
@@ -265,7 +256,7 @@ static void note_bad_name(const CompileRequest *r, const char *p, const char *en
     name += sizeof lead - 1;
     while (end > name && end[-1] != '"') end--;
     for (int i = 0; i < r->n_names && end > name; i++)
-        if (same_but_blanks(name, end - 1, r->names[i])) out->bad_name = i;
+        if (entry_same_name(name, end - 1, r->names[i])) out->bad_name = i;
 }
 
 /* A message quotes the source and is shown on terminals: control characters become '?'. */

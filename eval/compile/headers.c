@@ -530,6 +530,11 @@ static void add(Headers *h, const char *name, File *f)
 static void add_from_source(Headers *h, const char *name)
 {
     File *f = resolve(h, NULL, name, 0);
+    const PreludeStandard *standard = f ? NULL : prelude_standard(name);
+    if (standard && (f = resolve(h, NULL, standard->of, 0))) {
+        give(h, standard->name, standard->text);
+        name = standard->of;
+    }
     size_t n = f ? strlen(f->path) : 0, k = strlen(name);
     /* Names such as "./x.h", which are no end of a path, are not supported in a candidate. */
     if (f && k <= n && !strcmp(f->path + n - k, name)) add(h, name, f);

@@ -34,6 +34,55 @@ static void test_names(void **state)
     compile_result_release(&r);
 }
 
+/* Kernels with names of functions that CUDA's headers declare, as nvcc takes them. */
+static void test_shared_names(void **state)
+{
+    (void)state;
+    static const char source[] = "__global__ void norm(float *x) { x[0] = max(x[1], 0.0f); }\n"
+                                 "namespace ops { __global__ void max(float *x) {} }\n"
+                                 "template <int N> __global__ void abs(float *x) {}\n"
+                                 "__global__ void y0(float *x) {}\n__global__ void y0(int *x) {}\n";
+    const char *names[] = {"norm", "ops::max", "abs<3>", "::norm"}, *twice[] = {"norm", "y0"};
+    CompileResult r;
+    compile(source, 4, names, &r);
+    if (!r.ok) fail_msg("%s", r.message);
+    assert_string_equal(r.lowered[0], "_Z4normPf");
+    assert_string_equal(r.lowered[1], "_ZN3ops3maxEPf");
+    assert_string_equal(r.lowered[2], "_Z3absILi3EEvPf");
+    assert_string_equal(r.lowered[3], "_Z4normPf");
+    compile_result_release(&r);
+    compile(source, 2, twice, &r);
+    assert_false(r.ok);
+    assert_int_equal(r.bad_name, 1);
+    assert_non_null(strstr(r.message, "give each kernel a name of its own"));
+    compile_result_release(&r);
+}
+
+/* Functions of std, and functions without __device__, as nvcc takes them. */
+static void test_as_by_nvcc(void **state)
+{
+    (void)state;
+    CompileResult r;
+    compile("#include <limits>\n#include <utility>\n#include <algorithm>\n"
+            "constexpr int up(int a, int b) { return (a + b - 1) / b; }\n"
+            "struct Pair { float v[up(3, 2)]; constexpr int size() const { return 2; } };\n"
+            "extern \"C\" __global__ void k(float *x) {\n"
+            "  std::pair<float, float> p = {std::exp(x[0]), std::fabs(x[1])};\n"
+            "  float most = std::numeric_limits<float>::max();\n"
+            "  Pair q;\n  q.v[0] = std::min(std::max(p.first, p.second), most);\n"
+            "  std::swap(q.v[0], x[2]);\n  x[3] = q.v[0] + q.size(); }\n",
+            0, NULL, &r);
+    if (!r.ok) fail_msg("%s", r.message);
+    assert_null(strstr(r.ptx, "f64"));
+    compile_result_release(&r);
+    compile("constexpr int up(int a) { return a; }\n"
+            "extern \"C\" __global__ void k(int *x) { x[0] = up(missing); }\n",
+            0, NULL, &r);
+    assert_false(r.ok);
+    assert_int_equal(r.line, 2);
+    compile_result_release(&r);
+}
+
 static void test_headers(void **state)
 {
     (void)state;
@@ -219,6 +268,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_shared_names),
+        cmocka_unit_test(test_as_by_nvcc),
         cmocka_unit_test(test_headers),
         cmocka_unit_test(test_error_has_line),
         cmocka_unit_test(test_bad_names),
