@@ -8,12 +8,11 @@
 #include "eval/cuda/launch_fault.h"
 #include "eval/cuda/modules.h"
 #include "eval/cuda/remote.h"
+#include "eval/device/time_limit.h"
 
-/* Limits in seconds. A candidate is stopped after 200 times its baseline's time, within bounds. */
-static const double check_s = 3, clock_s = 10, first_clock_s = 2, least_clock_s = 0.5,
-                    counters_s = 120, slower_than_baseline = 200;
+/* Limits in seconds, beside those of eval/device/time_limit.h. */
+static const double check_s = 3, first_clock_s = 2, counters_s = 120;
 static const double trusted_s = 60; /* a library is opened at its first call */
-static const double library_s = 10; /* and chooses what it calls at the first call of a shape */
 /* Sequences longer than this many periods of the memory's stall meet about as many stalls at any
  * phase, so that they need not wait for one. */
 static const double max_periods = 20;
@@ -104,7 +103,8 @@ static int execute(Device *d, CudaCall call, double limit_s, const DeviceLaunch 
     Remote *r = remote_of(d, launches[0].module);
     int cold =
         launches[0].module->home == HOME_LIBRARY && r->warm_generation != r->runner.generation;
-    if (launches[0].module->home == HOME_LIBRARY) limit_s += library_s;
+    /* A library chooses what it calls at the first call of a shape. */
+    if (launches[0].module->home == HOME_LIBRARY) limit_s += TIME_LIMIT_LIBRARY_S;
     if ((trusted || cold) && limit_s < trusted_s) limit_s = trusted_s;
     r->warm_generation = r->runner.generation;
     RemoteCall ask = {.call = call, .limit_s = limit_s, .launches = launches, .n = n};
@@ -126,9 +126,8 @@ int launches_run(Device *d, const DeviceLaunch *launches, int n, Fault *fault)
  * the memory that the flush reads is allocated then. */
 static double clock_limit(const Device *d, const Remote *r)
 {
-    double s = d->baseline_us * 1e-6 * slower_than_baseline;
-    double least = r->timed_generation == r->runner.generation ? least_clock_s : first_clock_s;
-    return s <= 0 || s > clock_s ? clock_s : s < least ? least : s;
+    int first = r->timed_generation != r->runner.generation;
+    return time_limit_s(d->baseline_us, first ? first_clock_s : time_limit_least_s);
 }
 
 int launches_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase,

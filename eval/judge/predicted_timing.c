@@ -266,7 +266,8 @@ int step_predict(Judgement *j)
     t->baseline_us[0] = j->baseline->us;
     t->n_baseline_counters = j->baseline->n_counters;
     memcpy(t->baseline_counters, j->baseline->counters, sizeof t->baseline_counters);
-    return judgement_score(j);
+    rc = timing_within_limit(t, j->candidate.plan.n_ops > 0, &j->fault);
+    return rc ? rc : judgement_score(j);
 }
 
 /* ---- unseen inputs ---- */

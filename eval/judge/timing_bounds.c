@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "eval/device/time_limit.h"
+
 Pairs timing_pairs(const DeviceTiming *t)
 {
     return (Pairs){t->baseline_us, t->candidate_us, t->n};
@@ -57,4 +59,18 @@ int timing_light_us(const Task *t, const Workload *w, const DeviceInfo *d, doubl
     *us = 1e6 * fmax(bytes_s, flops_s);
     if (by_flops) *by_flops = flops_s > bytes_s;
     return 0;
+}
+
+int timing_within_limit(const DeviceTiming *t, int library, Fault *f)
+{
+    double s = t->candidate_us[0] * 1e-6, baseline = t->baseline_us[0] * 1e-6,
+           limit = time_limit_s(t->baseline_us[0], time_limit_least_s) +
+                   (library ? TIME_LIMIT_LIBRARY_S : 0);
+    if (s <= limit) return 0;
+    return fault_set(
+        f, OUTCOME_TIMEOUT, 0,
+        "the predicted time of the timed size is %.3g s, the limit %.3g s: %d times the "
+        "baseline's %.3g s, at least %.3g s and at most %.3g s%s",
+        s, limit, TIME_LIMIT_FACTOR, baseline, time_limit_least_s, time_limit_most_s,
+        library ? ", and 10 s for op lines" : "");
 }

@@ -26,4 +26,8 @@ int timing_floor_us(const Task *t, const Workload *w, const DeviceInfo *d, Clock
 int timing_light_us(const Task *t, const Workload *w, const DeviceInfo *d, double *us,
                     int *by_flops, Error *err);
 
+/* A fault when the time of the run, which is predicted, is above the limit at which a device with a clock
+ * would stop it. library: the run has op lines. */
+int timing_within_limit(const DeviceTiming *t, int library, Fault *f);
+
 #endif
