@@ -14,6 +14,6 @@ extern "C" __global__ void row_sum(const float *x, float *y, int cols)
 extern "C" __global__ void chain(const float *x, int *sink, int n)
 {
     unsigned at = 0;
-    for (int i = 0; i < n / 8; i++) at = (at * 1664525u + (__float_as_uint(x[at]) & 0xffffu) + 1013904223u) % n;
+    for (int i = 0; i < n; i++) at = (at * 1664525u + (__float_as_uint(x[at]) & 0xffffu) + 1013904223u) % n;
     sink[0] = at;
 }
