@@ -177,6 +177,15 @@ typedef struct {
 /* Writes the bytes [from, from + bytes) of an input to dst. Returns 0 or -1. */
 typedef int DeviceFill(void *of, int input, size_t from, void *dst, size_t bytes);
 
+/* Which bytes of an output all blocks of all launches write. */
+typedef struct {
+    int known;             /* the rest is known */
+    uint64_t holes, first; /* units that are never written, and the byte where the first one is */
+    uint32_t unit;         /* bytes */
+    int launch;            /* the last one that writes there */
+    char why[128];         /* not known: what the kernels have that hides it */
+} DeviceWritten;
+
 /* A prediction from a sample of the blocks of each launch. */
 typedef struct {
     /* The work of these launches, divided by the work of the last predicted ones. growth is the larger
@@ -189,8 +198,8 @@ typedef struct {
     const DevicePtr *outputs; /* n_outputs buffers */
     int n_outputs;
     unsigned char *comparable; /* by output, is set: one launch wrote it, from complete contents */
+    DeviceWritten *written;    /* by output, is set; NULL: it is not wanted */
     uint64_t blocks, sampled;  /* of all launches */
-    double written_bytes;      /* distinct bytes that the launches write, estimated, in a sum */
     int scaled;                /* launches whose counters are those of the last predicted ones */
     int held; /* not to be compared, and longer since they do less work than there */
 } DeviceSample;

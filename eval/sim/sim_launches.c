@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "eval/sim/covered.h"
 #include "eval/sim/library/library_run.h"
 #include "eval/sim/library/library_time.h"
 #include "eval/sim/missing.h"
@@ -202,9 +203,9 @@ static void add_lines(const Device *d, const DeviceLaunch *l, const SimCounts *c
     line_costs_add(lines, d->profile, code, l->op_line, c, t);
 }
 
-/* The time of a library call, which has no counters. s: adds the bytes that it writes; NULL: not. */
+/* The time of a library call, which has no counters. */
 static int library_time(const Device *d, const DeviceLaunch *l, SimCounts *counts, LaunchTime *time,
-                        DeviceSample *s, Error *err)
+                        Error *err)
 {
     LibraryShape shape;
     if (library_shape(l, &shape, err)) return -1;
@@ -213,7 +214,6 @@ static int library_time(const Device *d, const DeviceLaunch *l, SimCounts *count
     *time = (LaunchTime){.bound = "library"};
     double seconds = library_seconds(d->profile, &shape) - d->profile->launch_s;
     time->seconds = seconds > 0 ? seconds : 0;
-    if (s) s->written_bytes += (shape.result == DTYPE_F32 ? 4 : 2) * library_work(&shape).out;
     return 0;
 }
 
@@ -280,8 +280,7 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, int64_t 
             if (!rc) rc = call_library(d, launches, i, fault);
             if (rc) return rc;
             if (!p) continue;
-            if (library_time(d, &launches[i], &p->work.counts[i], &p->times[i], NULL,
-                             &fault->error))
+            if (library_time(d, &launches[i], &p->work.counts[i], &p->times[i], &fault->error))
                 return -1;
             add_lines(d, &launches[i], &p->work.counts[i], &p->times[i], &p->lines);
             continue;
@@ -398,6 +397,7 @@ typedef struct {
     LaunchTime *times; /* one a launch */
     LineCosts lines;
     SampledOutputs outputs;
+    PlanCoverage *covered; /* NULL: it is not wanted */
 } Sampling;
 
 /* The launches that wait for one another cannot be run in part: scale the counters of the smaller launch. */
@@ -535,7 +535,7 @@ static int sample_launch(Device *d, Sampling *g, int i, Fault *fault)
     if (renew(d, l, &fault->error)) return -1;
     if (l->library_args) { /* what it writes reads as zeros */
         g->outputs.guessed = 1;
-        if (library_time(d, l, counts, &g->times[i], g->out, &fault->error)) return -1;
+        if (library_time(d, l, counts, &g->times[i], &fault->error)) return -1;
         add_lines(d, l, counts, &g->times[i], &g->lines);
         return 0;
     }
@@ -546,11 +546,24 @@ static int sample_launch(Device *d, Sampling *g, int i, Fault *fault)
         r = sample_one(d, g, i, fault);
     }
     fault->launch = i;
-    g->out->written_bytes += (double)counts->footprint_write_bytes;
     if (!r && timemodel_launch(d->profile, counts, &g->times[i], &why))
         r = refuse(fault, l, " cannot be launched: %.400s", why.text);
     if (!r) add_lines(d, l, counts, &g->times[i], &g->lines);
     return r;
+}
+
+/* NULL: the launch is a library call. */
+static const PtxFunction *kernel_of(const DeviceLaunch *l)
+{
+    const Function *f = l->library_args ? NULL : code_find_entry(&l->module->code, l->kernel);
+    return f ? f->ptx : NULL;
+}
+
+static void announce_covered(Device *d, Sampling *g)
+{
+    g->covered = covered_new(&d->mem, g->launches, g->out);
+    for (int i = 0; i < g->n; i++)
+        if (kernel_of(&g->launches[i])) covered_kernel(g->covered, kernel_of(&g->launches[i]));
 }
 
 int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, DeviceTiming *out,
@@ -566,15 +579,19 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
                               .complete_until = n}};
     int r = 0;
     s->blocks = s->sampled = 0;
-    s->written_bytes = 0;
     s->scaled = s->held = 0;
     free(d->sampled);
     d->sampled = memory_array((size_t)n + 1, sizeof *d->sampled);
     d->n_sampled = n;
     devmem_assume(&d->mem, 1);
     d->exec.counted = 1;
-    for (int i = 0; i < n && !r; i++) r = sample_launch(d, &g, i, fault);
+    if (s->written) announce_covered(d, &g);
+    for (int i = 0; i < n && !r; i++) {
+        r = sample_launch(d, &g, i, fault);
+        if (!r && g.covered) covered_launch(g.covered, i, kernel_of(&launches[i]));
+    }
     devmem_assume(&d->mem, 0);
+    if (g.covered) covered_finish(g.covered);
     int comparable = sampled_outputs_finish(&g.outputs, s);
     if (!r && !(comparable && s->compared)) hold(d, launches, &g.work, s, g.times);
     if (!r) conclude(d, g.work.counts, g.times, n, &g.lines, out);

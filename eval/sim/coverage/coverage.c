@@ -1,0 +1,126 @@
+/* Runs of bytes are joined before they are marked: within a block, then over the blocks of its box. */
+#include "eval/sim/coverage/coverage.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "eval/sim/coverage/slice_decode.h"
+#include "eval/sim/coverage/slice_run.h"
+
+static int by_place(const void *a, const void *b)
+{
+    const BlockRun *p = a, *q = b;
+    int by_change = memcmp(p->d, q->d, sizeof p->d);
+    if (by_change) return by_change;
+    return (p->at > q->at) - (p->at < q->at);
+}
+
+/* Sorts the runs, and makes one of those that touch and change alike. */
+static void join_runs(SliceRun *r)
+{
+    int n = 0;
+    qsort(r->runs, (size_t)r->n_runs, sizeof *r->runs, by_place);
+    for (int i = 1; i < r->n_runs; i++) {
+        BlockRun *last = &r->runs[n], *now = &r->runs[i];
+        int64_t end = last->at + last->bytes;
+        if (now->at > end || memcmp(now->d, last->d, sizeof now->d)) {
+            r->runs[++n] = *now;
+            continue;
+        }
+        if (now->at + now->bytes > end) last->bytes = now->at + now->bytes - last->at;
+    }
+    if (r->n_runs) r->n_runs = n + 1;
+}
+
+static void mark(const DevMem *mem, const SliceRun *r, const BlockRun *run, Coverage *out)
+{
+    int a = devmem_find(mem, (uint64_t)run->at);
+    WrittenRun w = {.at = run->at, .bytes = run->bytes};
+    if (a < 0) return;
+    for (int k = 0; k < 3; k++) {
+        w.at += run->d[k] * r->box.low[k];
+        w.stride[k] = run->d[k];
+        w.count[k] = (uint64_t)(r->box.high[k] - r->box.low[k] + 1);
+    }
+    w.at -= (int64_t)mem->allocs[a].base;
+    written_mark(&out->of[a], w);
+}
+
+/* The blocks of the box are done. */
+static void mark_blocks(const SliceRun *r, Written *done)
+{
+    const uint32_t *grid = r->launch->grid;
+    WrittenRun w = {.at = 0, .bytes = r->box.high[0] - r->box.low[0] + 1};
+    int64_t stride[3] = {1, grid[0], (int64_t)grid[0] * grid[1]};
+    for (int k = 0; k < 3; k++) w.at += (r->block[k] + r->box.low[k]) * stride[k];
+    for (int k = 1; k < 3; k++) {
+        w.stride[k] = stride[k];
+        w.count[k] = (uint64_t)(r->box.high[k] - r->box.low[k] + 1);
+    }
+    written_mark(done, w);
+}
+
+static uint64_t marked(const Coverage *c)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < c->n; i++) sum += c->of[i].marked;
+    return sum;
+}
+
+/* Runs blocks until each is done. */
+static void run_blocks(const DevMem *mem, SliceRun *r, Coverage *out)
+{
+    const uint32_t *grid = r->launch->grid;
+    Written done = {.bytes = (uint64_t)grid[0] * grid[1] * grid[2], .unit = 1};
+    for (uint64_t b = 0; (b = written_next(&done, b)) < done.bytes; out->ran++) {
+        const uint32_t block[3] = {(uint32_t)(b % grid[0]), (uint32_t)(b / grid[0] % grid[1]),
+                                   (uint32_t)(b / grid[0] / grid[1])};
+        uint64_t before = marked(out) + done.marked;
+        if (slice_run_block(r, block)) break;
+        join_runs(r);
+        for (int i = 0; i < r->n_runs; i++) mark(mem, r, &r->runs[i], out);
+        mark_blocks(r, &done);
+        r->budget -= 8 * (int64_t)(marked(out) + done.marked - before);
+    }
+    written_release(&done);
+}
+
+uint32_t coverage_unit(const PtxFunction *kernel)
+{
+    uint32_t least = 16;
+    for (int i = 0; i < kernel->n_insts; i++) {
+        uint32_t n = slice_is_store(&kernel->insts[i]) ? slice_element(&kernel->insts[i]) : 0;
+        if (n && n < least) least = n;
+    }
+    return least;
+}
+
+void coverage_find(const DevMem *mem, const PtxFunction *kernel, const DeviceLaunch *launch,
+                   uint32_t unit, int64_t *budget, Coverage *out)
+{
+    Slice *s = slice_new(kernel);
+    memset(out, 0, sizeof *out);
+    out->n = mem->n_allocs;
+    out->of = memory_array((size_t)mem->n_allocs + 1, sizeof *out->of);
+    out->why = s->why;
+    for (int i = 0; i < out->n; i++)
+        out->of[i] = (Written){.bytes = mem->allocs[i].bytes, .unit = unit};
+    if (!s->why) {
+        SliceRun r;
+        slice_run_open(&r, s, launch, *budget);
+        run_blocks(mem, &r, out);
+        *budget = r.budget;
+        out->why = r.why;
+        if (r.why) out->line = kernel->insts[r.why_inst].line;
+        slice_run_close(&r);
+    }
+    slice_free(s);
+}
+
+void coverage_release(Coverage *c)
+{
+    for (int i = 0; i < c->n && c->of; i++) written_release(&c->of[i]);
+    free(c->of);
+    memset(c, 0, sizeof *c);
+}

@@ -1,0 +1,660 @@
+/* Arithmetic on the values of a block, with the change from block to block beside it. */
+#pragma GCC optimize("O3")
+#include "eval/sim/coverage/lanes.h"
+
+#include <string.h>
+
+/* Values beyond this are not followed from block to block. */
+static const int64_t most = 1ll << 61;
+
+/* ---- boxes ---- */
+
+static int is_moving(const int64_t d[3], const Box *b)
+{
+    for (int k = 0; k < 3; k++)
+        if (d[k] && (b->low[k] || b->high[k])) return 1;
+    return 0;
+}
+
+static void pin_dimension(Box *b, int k)
+{
+    b->low[k] = b->high[k] = 0;
+}
+
+void lanes_pin(Lanes *v, Box *box)
+{
+    for (int k = 0; k < 3; k++) {
+        if (v->d[k]) pin_dimension(box, k);
+        v->d[k] = 0;
+    }
+}
+
+static int64_t times(int64_t a, int64_t b)
+{
+    int64_t r;
+    if (!__builtin_mul_overflow(a, b, &r) && r < most && r > -most) return r;
+    return (a < 0) == (b < 0) ? most : -most;
+}
+
+/* The room that is left for dimension k where the others take what they may. */
+static void shrink(Box *b, const int64_t d[3], int k, int64_t down, int64_t up)
+{
+    for (int i = 0; i < 3; i++) {
+        if (i == k || !d[i]) continue;
+        int64_t a = times(d[i], b->low[i]), c = times(d[i], b->high[i]);
+        up -= a > c ? a : c;
+        down += a > c ? c : a;
+        if (up > most) up = most;
+        if (down > most) down = most;
+    }
+    if (up < 0 || down < 0) {
+        pin_dimension(b, k);
+        return;
+    }
+    uint64_t step = d[k] < 0 ? 0 - (uint64_t)d[k] : (uint64_t)d[k];
+    int64_t more = (int64_t)((uint64_t)up / step), less = (int64_t)((uint64_t)down / step);
+    if (d[k] < 0) {
+        int64_t swap = more;
+        more = less;
+        less = swap;
+    }
+    if (b->high[k] > more) b->high[k] = more;
+    if (b->low[k] < -less) b->low[k] = -less;
+}
+
+/* All values, from `least` to `largest`, stay in [low, high] in every block of the box. */
+static void keep(Box *b, const int64_t d[3], const int64_t range[2], int64_t low, int64_t high)
+{
+    int64_t up = high >= most ? most : high - range[1], down = low <= -most ? most : range[0] - low;
+    for (int k = 2; k >= 0; k--)
+        if (d[k] && (b->low[k] || b->high[k])) shrink(b, d, k, down, up);
+}
+
+/* ---- views of values as integers ---- */
+
+static uint64_t mask_of(int bits)
+{
+    return bits >= 64 ? ~0ull : (1ull << bits) - 1;
+}
+
+static int64_t view(uint64_t v, int bits, int is_signed)
+{
+    if (bits >= 64) return (int64_t)v;
+    if (!is_signed) return (int64_t)(v & mask_of(bits));
+    return (int64_t)(v << (64 - bits)) >> (64 - bits);
+}
+
+static int lanes_of(const Lanes *v, const LaneMask *m)
+{
+    return v->uniform ? 1 : m->n;
+}
+
+/* The least and the largest value of the lanes that take part. Returns 0 where none does. */
+static int range_of(const Lanes *v, int bits, int is_signed, const LaneMask *m, int64_t range[2])
+{
+    int found = 0;
+    for (int i = 0, n = lanes_of(v, m); i < n; i++) {
+        if (!v->uniform && !m->on[i]) continue;
+        int64_t x = view(v->v[i], bits, is_signed);
+        if (!found || x < range[0]) range[0] = x;
+        if (!found || x > range[1]) range[1] = x;
+        found = 1;
+    }
+    return found;
+}
+
+/* The values are these integers in every block of the box, without a carry out of their bits. */
+static void keep_view(Lanes *v, int bits, int is_signed, const LaneMask *m, Box *box)
+{
+    int64_t range[2], low = is_signed ? -(int64_t)(mask_of(bits) / 2) - 1 : 0,
+                      high = (int64_t)(is_signed ? mask_of(bits) / 2 : mask_of(bits));
+    if (!is_moving(v->d, box) || !range_of(v, bits, is_signed, m, range)) return;
+    if (bits >= 64) low = is_signed ? -most : 0, high = most;
+    if (range[0] < low || range[1] > high)
+        lanes_pin(v, box);
+    else
+        keep(box, v->d, range, low, high);
+}
+
+static void set_change(Lanes *out, const int64_t d[3], int bits)
+{
+    for (int k = 0; k < 3; k++) out->d[k] = view((uint64_t)d[k], bits, 1);
+}
+
+/* ---- copies with what differs between lanes ---- */
+
+static void expand(Lanes *v, int n)
+{
+    if (!v->uniform) return;
+    for (int i = 1; i < n; i++) v->v[i] = v->v[0];
+    v->uniform = 0;
+}
+
+void lanes_put(Lanes *to, const Lanes *v, const LaneMask *m, Box *box)
+{
+    int whole = m->all || !to->set;
+    if (whole && (m->all || v->uniform)) {
+        memcpy(to->v, v->v, (size_t)lanes_of(v, m) * sizeof *to->v);
+        to->uniform = v->uniform;
+        to->known = v->known;
+        memcpy(to->d, v->d, sizeof to->d);
+        to->set = 1;
+        return;
+    }
+    if (!to->set) {
+        memcpy(to->d, v->d, sizeof to->d);
+        to->known = 1;
+        to->uniform = 1;
+        to->v[0] = 0;
+    }
+    to->set = 1;
+    to->known &= v->known;
+    if (!to->known) return;
+    expand(to, m->n);
+    for (int k = 0; k < 3; k++)
+        if (to->d[k] != v->d[k]) {
+            pin_dimension(box, k);
+            to->d[k] = 0;
+        }
+    const uint64_t *from = v->v;
+    if (v->uniform)
+        for (int i = 0; i < m->n; i++) to->v[i] = m->on[i] ? from[0] : to->v[i];
+    else
+        for (int i = 0; i < m->n; i++) to->v[i] = m->on[i] ? from[i] : to->v[i];
+}
+
+/* ---- operations ---- */
+
+/* Quotient and remainder of integers by a constant above 0, rounded to below. The change is split into
+ * whole multiples, which the quotient takes, and a rest, with which no remainder may leave its range. */
+static void divide(Lanes *v, int64_t by, int remainder, const LaneMask *m, Box *box, int bits,
+                   int is_signed)
+{
+    int64_t range[2] = {0, 0}, rest[3], whole[3];
+    int found = 0, n = lanes_of(v, m);
+    for (int i = 0; i < n; i++) {
+        int64_t x = view(v->v[i], bits, is_signed), q = x / by, r = x % by;
+        if (r < 0) q--, r += by;
+        if (v->uniform || m->on[i]) {
+            if (!found || r < range[0]) range[0] = r;
+            if (!found || r > range[1]) range[1] = r;
+            found = 1;
+        }
+        v->v[i] = (uint64_t)(remainder ? r : q) & mask_of(bits);
+    }
+    for (int k = 0; k < 3; k++) {
+        whole[k] = v->d[k] / by, rest[k] = v->d[k] % by;
+        if (rest[k] > by / 2) whole[k]++, rest[k] -= by;
+        if (rest[k] < -by / 2) whole[k]--, rest[k] += by;
+    }
+    if (found && is_moving(rest, box)) keep(box, rest, range, 0, by - 1);
+    memcpy(v->d, remainder ? rest : whole, sizeof v->d);
+}
+
+void lanes_divide(Lanes *v, uint64_t by, int remainder, const LaneMask *m, Box *box)
+{
+    divide(v, (int64_t)by, remainder, m, box, 32, 0);
+}
+
+static int is_constant(const Lanes *v, const LaneMask *m)
+{
+    for (int i = 1; i < lanes_of(v, m); i++)
+        if (v->v[i] != v->v[0]) return 0;
+    return !v->d[0] && !v->d[1] && !v->d[2];
+}
+
+static int is_still(const Lanes *v)
+{
+    return !v->d[0] && !v->d[1] && !v->d[2];
+}
+
+static void copy(Lanes *to, const Lanes *from, const LaneMask *m)
+{
+    memcpy(to->v, from->v, (size_t)lanes_of(from, m) * sizeof *to->v);
+    to->uniform = from->uniform;
+    memcpy(to->d, from->d, sizeof to->d);
+}
+
+/* Values of one lane, or of all. */
+#define EACH(expr)                                                                       \
+    do {                                                                                 \
+        for (int i = 0; i < n; i++) {                                                    \
+            uint64_t x = a->v[a->uniform ? 0 : i], y = b ? b->v[b->uniform ? 0 : i] : 0; \
+            out->v[i] = (uint64_t)(expr)&w;                                              \
+        }                                                                                \
+    } while (0)
+
+static int quotient(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, Box *box,
+                    Lanes *out)
+{
+    int bits = in->bits, n = a->uniform && b->uniform ? 1 : m->n, is_rem = in->op == OP_REM;
+    uint64_t w = mask_of(bits);
+    int64_t range[2];
+    int64_t by = view(b->v[0], bits, in->is_signed);
+    if (is_constant(b, m) && by > 0 && by < most && !is_still(a)) {
+        keep_view(a, bits, in->is_signed, m, box);
+        int some = range_of(a, bits, in->is_signed, m, range);
+        if (some && range[0] >= 0) {
+            keep(box, a->d, range, 0, most);
+            copy(out, a, m);
+            divide(out, by, is_rem, m, box, bits, in->is_signed);
+            return 0;
+        }
+    }
+    lanes_pin(a, box);
+    lanes_pin(b, box);
+    memset(out->d, 0, sizeof out->d);
+    for (int i = 0; i < n; i++) {
+        uint64_t x = a->v[a->uniform ? 0 : i], y = b->v[b->uniform ? 0 : i], r;
+        int64_t p = view(x, bits, 1), q = view(y, bits, 1);
+        if (!(y & w) || (in->is_signed && q == -1))
+            r = is_rem ? 0 : 0 - x;
+        else if (in->is_signed)
+            r = (uint64_t)(is_rem ? p % q : p / q);
+        else
+            r = is_rem ? (x & w) % (y & w) : (x & w) / (y & w);
+        out->v[i] = r & w;
+    }
+    return 0;
+}
+
+/* The low half of a product, whose factors have from_bits. */
+static void product(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, Box *box,
+                    Lanes *out)
+{
+    int bits = in->from_bits, is_signed = in->is_signed, n = a->uniform && b->uniform ? 1 : m->n;
+    uint64_t w = mask_of(in->bits);
+    int64_t d[3] = {0, 0, 0};
+    if (in->bits > bits) {
+        keep_view(a, bits, is_signed, m, box);
+        keep_view(b, bits, is_signed, m, box);
+    }
+    const Lanes *by = is_constant(b, m)   ? b
+                      : is_constant(a, m) ? a
+                                          : NULL,
+                *moves = by == b ? a : b;
+    if (by)
+        for (int k = 0; k < 3; k++)
+            d[k] = (int64_t)((uint64_t)moves->d[k] * (uint64_t)view(by->v[0], bits, is_signed));
+    if (!by) {
+        lanes_pin(a, box);
+        lanes_pin(b, box);
+    }
+    EACH((uint64_t)view(x, bits, is_signed) * (uint64_t)view(y, bits, is_signed));
+    set_change(out, d, in->bits);
+}
+
+/* Makes values of `from` bits those of `to` bits. */
+static void widen(Lanes *v, int from, int to, int is_signed, const LaneMask *m, Box *box)
+{
+    int64_t d[3];
+    uint64_t w = mask_of(to);
+    if (to > from) keep_view(v, from, is_signed, m, box);
+    memcpy(d, v->d, sizeof d);
+    for (int i = 0, n = lanes_of(v, m); i < n; i++)
+        v->v[i] = (uint64_t)view(v->v[i], from, is_signed) & w;
+    set_change(v, d, to);
+}
+
+static int shift_left(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, Box *box,
+                      Lanes *out)
+{
+    int bits = in->bits, n = a->uniform && b->uniform ? 1 : m->n;
+    uint64_t w = mask_of(bits), by = b->v[0] & 0xffffffff;
+    int64_t d[3] = {0, 0, 0};
+    if (is_constant(b, m) && by < (uint64_t)bits) {
+        for (int k = 0; k < 3; k++) d[k] = (int64_t)((uint64_t)a->d[k] << by);
+    } else {
+        lanes_pin(a, box);
+        lanes_pin(b, box);
+    }
+    EACH((y & 0xffffffff) < (uint64_t)bits ? x << (y & 63) : 0);
+    set_change(out, d, bits);
+    return 0;
+}
+
+static int shift_right(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, Box *box,
+                       Lanes *out)
+{
+    int bits = in->bits, n = a->uniform && b->uniform ? 1 : m->n;
+    uint64_t w = mask_of(bits), by = b->v[0] & 0xffffffff;
+    if (!is_still(a) && is_constant(b, m) && by < (uint64_t)bits - 1) {
+        keep_view(a, bits, in->is_signed, m, box);
+        copy(out, a, m);
+        divide(out, 1ll << by, 0, m, box, bits, in->is_signed);
+        return 0;
+    }
+    lanes_pin(a, box);
+    lanes_pin(b, box);
+    memset(out->d, 0, sizeof out->d);
+    for (int i = 0; i < n; i++) {
+        uint64_t x = a->v[a->uniform ? 0 : i], y = b->v[b->uniform ? 0 : i] & 0xffffffff;
+        if (y >= (uint64_t)bits) y = (uint64_t)bits - 1, x = in->is_signed ? x : 0;
+        out->v[i] = (uint64_t)(in->is_signed ? view(x, bits, 1) >> y : (int64_t)((x & w) >> y)) & w;
+    }
+    return 0;
+}
+
+/* The trailing zeros that all values and their changes have. */
+static int zeros_of(const Lanes *v, const LaneMask *m)
+{
+    uint64_t any = (uint64_t)(v->d[0] | v->d[1] | v->d[2]);
+    for (int i = 0, n = lanes_of(v, m); i < n; i++) any |= v->uniform || m->on[i] ? v->v[i] : 0;
+    return any ? __builtin_ctzll(any) : 64;
+}
+
+static uint64_t largest_of(const Lanes *v, const LaneMask *m)
+{
+    uint64_t any = 0;
+    for (int i = 0, n = lanes_of(v, m); i < n; i++) any |= v->uniform || m->on[i] ? v->v[i] : 0;
+    return any;
+}
+
+static int is_disjoint(const Lanes *low, const Lanes *high, const LaneMask *m)
+{
+    int z = zeros_of(high, m);
+    return is_still(low) && (z >= 64 || !(largest_of(low, m) >> z));
+}
+
+/* and, or, xor. Bits that cannot meet are added; a mask of low bits, or of high ones, divides. */
+static int logic(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, Box *box, Lanes *out)
+{
+    int bits = in->bits, n = a->uniform && b->uniform ? 1 : m->n;
+    uint64_t w = mask_of(bits), ones = b->v[0] & w;
+    int64_t d[3] = {0, 0, 0};
+    if (in->op == OP_AND && !is_still(b) && is_constant(a, m)) return logic(in, b, a, m, box, out);
+    if (in->op == OP_AND && !is_still(a) && is_constant(b, m) && bits > 1) {
+        uint64_t low = ~ones & w;
+        int is_low = ones && !(ones & (ones + 1)), is_high = low && !(low & (low + 1));
+        if ((is_low || is_high) && ones != w && (is_low ? ones : low) < 1ull << 40) {
+            uint64_t by = (is_low ? ones : low) + 1;
+            copy(out, a, m);
+            divide(out, (int64_t)by, 1, m, box, bits, 1);
+            if (is_low) return 0;
+            for (int i = 0, k = lanes_of(out, m); i < k; i++)
+                out->v[i] = (a->v[a->uniform ? 0 : i] - out->v[i]) & w;
+            for (int k = 0; k < 3; k++) d[k] = a->d[k] - out->d[k];
+            set_change(out, d, bits);
+            return 0;
+        }
+    }
+    int moves = !is_still(a) || !is_still(b);
+    if (in->op != OP_AND && moves && (is_disjoint(a, b, m) || is_disjoint(b, a, m))) {
+        for (int k = 0; k < 3; k++) d[k] = a->d[k] + b->d[k];
+    } else {
+        lanes_pin(a, box);
+        lanes_pin(b, box);
+    }
+    if (in->op == OP_AND)
+        EACH(x & y);
+    else if (in->op == OP_OR)
+        EACH(x | y);
+    else
+        EACH(x ^ y);
+    set_change(out, d, bits);
+    return 0;
+}
+
+static int holds(int k, int64_t x, int64_t y, int is_unsigned64)
+{
+    uint64_t p = (uint64_t)x, q = (uint64_t)y;
+    switch (k) {
+    case IS_EQ: return x == y;
+    case IS_NE: return x != y;
+    case IS_LT: return is_unsigned64 ? p < q : x < y;
+    case IS_LE: return is_unsigned64 ? p <= q : x <= y;
+    case IS_GT: return is_unsigned64 ? p > q : x > y;
+    default: return is_unsigned64 ? p >= q : x >= y;
+    }
+}
+
+/* The order of a and b is the same in every block of the box. It is kept by the sign of a - b alone. */
+static void keep_order(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, Box *box)
+{
+    int64_t d[3], below[2], above[2], equal[2] = {0, 0};
+    int n = a->uniform && b->uniform ? 1 : m->n, n_below = 0, n_above = 0, n_equal = 0;
+    keep_view(a, in->bits, in->is_signed, m, box);
+    keep_view(b, in->bits, in->is_signed, m, box);
+    for (int k = 0; k < 3; k++) d[k] = a->d[k] - b->d[k];
+    if (!is_moving(d, box)) return;
+    int64_t largest = in->bits < 64 ? INT64_MAX : most;
+    int is_exact = in->k == IS_EQ || in->k == IS_NE;
+    for (int i = 0; i < n; i++) {
+        if (n > 1 && !m->on[i]) continue;
+        int64_t x = view(a->v[a->uniform ? 0 : i], in->bits, in->is_signed),
+                y = view(b->v[b->uniform ? 0 : i], in->bits, in->is_signed), by;
+        if (x > largest || x < -largest || y > largest || y < -largest) {
+            lanes_pin(a, box);
+            lanes_pin(b, box);
+            return;
+        }
+        by = x - y;
+        /* Of a strict order, equal counts as not below. */
+        int is_below = in->k == IS_LT || in->k == IS_GE || is_exact ? by < 0 : by <= 0;
+        if (is_exact && !by) {
+            n_equal++;
+        } else if (is_below) {
+            if (!n_below || by < below[0]) below[0] = by;
+            if (!n_below || by > below[1]) below[1] = by;
+            n_below = 1;
+        } else {
+            if (!n_above || by < above[0]) above[0] = by;
+            if (!n_above || by > above[1]) above[1] = by;
+            n_above = 1;
+        }
+    }
+    int with_zero = in->k == IS_LE || in->k == IS_GT;
+    if (n_below) keep(box, d, below, -most, with_zero ? 0 : -1);
+    if (n_above) keep(box, d, above, with_zero || is_exact ? 1 : 0, most);
+    if (n_equal) keep(box, d, equal, 0, 0);
+}
+
+static int compare(const SliceInst *in, Lanes *a, Lanes *b, const Lanes *with, const LaneMask *m,
+                   Box *box, Lanes *out)
+{
+    int bits = in->bits, is_wide = bits >= 64 && !in->is_signed;
+    if (with && !with->known) return -1;
+    int n = a->uniform && b->uniform && (!with || with->uniform) ? 1 : m->n;
+    keep_order(in, a, b, m, box);
+    for (int i = 0; i < n; i++) {
+        int64_t x = view(a->v[a->uniform ? 0 : i], bits, in->is_signed),
+                y = view(b->v[b->uniform ? 0 : i], bits, in->is_signed);
+        uint64_t r = (uint64_t)holds(in->k, x, y, is_wide),
+                 c = with ? with->v[with->uniform ? 0 : i] & 1 : 0;
+        out->v[i] = !with                             ? r
+                    : in->combine == COMBINE_WITH_AND ? r & c
+                    : in->combine == COMBINE_WITH_OR  ? r | c
+                                                      : r ^ c;
+    }
+    memset(out->d, 0, sizeof out->d);
+    return 0;
+}
+
+/* Chooses by lane. Where both are chosen, they change alike. */
+static void choose(const uint8_t *first, Lanes *a, Lanes *b, const LaneMask *m, Box *box,
+                   Lanes *out)
+{
+    int some[2] = {0, 0};
+    for (int i = 0; i < m->n; i++)
+        if (m->on[i]) some[!first[i]] = 1;
+    if (some[0] && some[1])
+        for (int k = 0; k < 3; k++)
+            if (a->d[k] != b->d[k]) {
+                pin_dimension(box, k);
+                a->d[k] = b->d[k] = 0;
+            }
+    for (int i = 0; i < m->n; i++)
+        out->v[i] = first[i] ? a->v[a->uniform ? 0 : i] : b->v[b->uniform ? 0 : i];
+    memcpy(out->d, some[0] ? a->d : b->d, sizeof out->d);
+    out->uniform = 0;
+}
+
+static int least_or_largest(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, Box *box,
+                            Lanes *out)
+{
+    uint8_t first[LANES_MAX];
+    SliceInst by = *in;
+    by.k = IS_LT;
+    keep_order(&by, a, b, m, box);
+    for (int i = 0; i < m->n; i++) {
+        int64_t x = view(a->v[a->uniform ? 0 : i], in->bits, in->is_signed),
+                y = view(b->v[b->uniform ? 0 : i], in->bits, in->is_signed);
+        int is_less = holds(IS_LT, x, y, in->bits >= 64 && !in->is_signed);
+        first[i] = (uint8_t)(in->op == OP_MIN ? is_less : !is_less);
+    }
+    int uniform = a->uniform && b->uniform;
+    choose(first, a, b, m, box, out);
+    out->uniform = uniform;
+    return 0;
+}
+
+static int select_by(const Lanes *p, Lanes *a, Lanes *b, const LaneMask *m, Box *box, Lanes *out)
+{
+    uint8_t first[LANES_MAX];
+    for (int i = 0; i < m->n; i++) first[i] = p->v[p->uniform ? 0 : i] & 1;
+    int uniform = a->uniform && b->uniform && p->uniform;
+    if (!a->known || !b->known) {
+        int some[2] = {0, 0};
+        for (int i = 0; i < m->n; i++)
+            if (m->on[i]) some[!first[i]] = 1;
+        if ((some[0] && !a->known) || (some[1] && !b->known)) return -1;
+    }
+    choose(first, a, b, m, box, out);
+    out->uniform = uniform;
+    return 0;
+}
+
+static int linear(const SliceInst *in, const Lanes *a, const Lanes *b, const LaneMask *m,
+                  Lanes *out)
+{
+    int n = a->uniform && (!b || b->uniform) ? 1 : m->n;
+    uint64_t w = mask_of(in->bits);
+    int64_t d[3];
+    for (int k = 0; k < 3; k++) {
+        uint64_t p = (uint64_t)a->d[k], q = b ? (uint64_t)b->d[k] : 0;
+        d[k] = (int64_t)(in->op == OP_ADD ? p + q : in->op == OP_SUB ? p - q : 0 - p);
+    }
+    if (in->op == OP_ADD)
+        EACH(x + y);
+    else if (in->op == OP_SUB)
+        EACH(x - y);
+    else if (in->op == OP_NOT)
+        EACH(~x + (y & 0));
+    else
+        EACH(0 - x + (y & 0));
+    set_change(out, d, in->bits);
+    if (in->bits == 1) memset(out->d, 0, sizeof out->d);
+    return 0;
+}
+
+static int high_product(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, Box *box,
+                        Lanes *out)
+{
+    int n = a->uniform && b->uniform ? 1 : m->n;
+    uint64_t w = mask_of(in->bits);
+    if (in->bits > 32) return -1;
+    lanes_pin(a, box);
+    lanes_pin(b, box);
+    EACH((uint64_t)(view(x, in->bits, in->is_signed) * view(y, in->bits, in->is_signed)) >>
+         in->bits);
+    memset(out->d, 0, sizeof out->d);
+    return 0;
+}
+
+static int absolute(const SliceInst *in, Lanes *a, const LaneMask *m, Box *box, Lanes *out)
+{
+    uint64_t w = mask_of(in->bits);
+    lanes_pin(a, box);
+    for (int i = 0, n = lanes_of(a, m); i < n; i++)
+        out->v[i] = (view(a->v[i], in->bits, 1) < 0 ? 0 - a->v[i] : a->v[i]) & w;
+    memset(out->d, 0, sizeof out->d);
+    return 0;
+}
+
+/* A field of constant place and length. */
+static int extract(const SliceInst *in, Lanes *a, const Lanes *at, const Lanes *length,
+                   const LaneMask *m, Box *box, Lanes *out)
+{
+    uint64_t from = at->v[0] & 255, n = length->v[0] & 255;
+    if (!is_constant(at, m) || !is_constant(length, m) || in->is_signed ||
+        from + n > (uint64_t)in->bits || n > 40 || !n)
+        return -1;
+    copy(out, a, m);
+    if (from) {
+        keep_view(out, in->bits, 0, m, box);
+        divide(out, 1ll << from, 0, m, box, in->bits, 0);
+    }
+    if (from + n < (uint64_t)in->bits) divide(out, 1ll << n, 1, m, box, in->bits, 1);
+    return 0;
+}
+
+static int pack(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, Box *box, Lanes *out)
+{
+    int n = a->uniform && b->uniform ? 1 : m->n, by = in->from_bits;
+    uint64_t w = mask_of(in->bits);
+    int64_t d[3];
+    keep_view(a, by, 0, m, box);
+    for (int k = 0; k < 3; k++) d[k] = a->d[k] + (int64_t)((uint64_t)b->d[k] << by);
+    EACH((x & mask_of(by)) | y << by);
+    set_change(out, d, in->bits);
+    return 0;
+}
+
+static int multiply(const SliceInst *in, Lanes *s, const LaneMask *m, Box *box, Lanes *out)
+{
+    out->uniform = s[0].uniform && s[1].uniform;
+    product(in, &s[0], &s[1], m, box, out);
+    if (in->op != OP_MAD && in->op != OP_MAD_WIDE) return 0;
+    SliceInst add = *in;
+    add.op = OP_ADD;
+    Lanes p = *out;
+    out->uniform = p.uniform && s[2].uniform;
+    if (!out->uniform) expand(&p, m->n);
+    return linear(&add, &p, &s[2], m, out);
+}
+
+int lanes_compute(const SliceInst *in, const Lanes *from, const LaneMask *m, Box *box, Lanes *out)
+{
+    Lanes s[3];
+    int uniform = 1;
+    for (int i = 0; i < in->n_sources; i++) {
+        s[i] = from[i];
+        if (!s[i].known && in->op != OP_SELECT) return -1;
+        uniform &= s[i].uniform;
+    }
+    out->known = 1;
+    out->uniform = uniform;
+    switch (in->op) {
+    case OP_MOVE: copy(out, &s[0], m); return 0;
+    case OP_CONVERT:
+        copy(out, &s[0], m);
+        widen(out, in->from_bits, in->bits, in->is_signed, m, box);
+        return 0;
+    case OP_ADD:
+    case OP_SUB: return linear(in, &s[0], &s[1], m, out);
+    case OP_NOT:
+    case OP_NEG: return linear(in, &s[0], NULL, m, out);
+    case OP_ABS: return absolute(in, &s[0], m, box, out);
+    case OP_MUL:
+    case OP_MUL_WIDE:
+    case OP_MAD:
+    case OP_MAD_WIDE: return multiply(in, s, m, box, out);
+    case OP_MUL_HIGH: return high_product(in, &s[0], &s[1], m, box, out);
+    case OP_SHL: return shift_left(in, &s[0], &s[1], m, box, out);
+    case OP_SHR: return shift_right(in, &s[0], &s[1], m, box, out);
+    case OP_AND:
+    case OP_OR:
+    case OP_XOR: return logic(in, &s[0], &s[1], m, box, out);
+    case OP_MIN:
+    case OP_MAX: return least_or_largest(in, &s[0], &s[1], m, box, out);
+    case OP_DIV:
+    case OP_REM: return quotient(in, &s[0], &s[1], m, box, out);
+    case OP_COMPARE: return compare(in, &s[0], &s[1], in->combine ? &s[2] : NULL, m, box, out);
+    case OP_SELECT:
+        if (!s[2].known) return -1;
+        return select_by(&s[2], &s[0], &s[1], m, box, out);
+    case OP_PACK: return pack(in, &s[0], &s[1], m, box, out);
+    case OP_EXTRACT: return extract(in, &s[0], &s[1], &s[2], m, box, out);
+    default: return -1;
+    }
+}

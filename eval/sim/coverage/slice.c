@@ -1,0 +1,223 @@
+/* The slice grows from a list of registers that are needed. */
+#include "eval/sim/coverage/slice.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "eval/sim/coverage/slice_decode.h"
+#include "eval/sim/coverage/slice_flow.h"
+
+/* Definitions of registers: a list by class and register. */
+typedef struct {
+    int *first[REG_CLASSES]; /* an entry of `next` and `inst`; -1: none */
+    int *next, *inst, n;
+} Definitions;
+
+typedef struct {
+    const PtxFunction *f;
+    Flow flow;
+    Definitions defs;
+    uint8_t *taken;              /* by PTX instruction */
+    uint8_t *decides;            /* by block: its branch is needed */
+    uint8_t *followed;           /* by block: the branches that decide about it are taken */
+    int *work, n_work, cap_work; /* PTX instructions whose operands are to be looked at */
+} Growth;
+
+static void define(Growth *g, const PtxOperand *o, int inst)
+{
+    Definitions *d = &g->defs;
+    if (o->kind == OPND_VEC)
+        for (int i = 0; i < o->n; i++) define(g, &o->items[i], inst);
+    if (o->pair) define(g, o->pair, inst);
+    if (o->kind != OPND_REG) return;
+    d->next = memory_grow(d->next, (size_t)d->n + 1, sizeof *d->next);
+    d->inst = memory_grow(d->inst, (size_t)d->n + 1, sizeof *d->inst);
+    d->next[d->n] = d->first[o->cls][o->reg];
+    d->inst[d->n] = inst;
+    d->first[o->cls][o->reg] = d->n++;
+}
+
+static void find_definitions(Growth *g)
+{
+    const PtxFunction *f = g->f;
+    for (int c = 0; c < REG_CLASSES; c++) {
+        g->defs.first[c] = memory_array((size_t)f->n_regs[c] + 1, sizeof(int));
+        for (uint32_t i = 0; i <= f->n_regs[c]; i++) g->defs.first[c][i] = -1;
+    }
+    for (int i = 0; i < f->n_insts; i++)
+        if (ptx_has_dest(&f->insts[i])) define(g, &f->insts[i].operands[0], i);
+}
+
+static void take_block(Growth *g, int block);
+
+static void take(Growth *g, int inst)
+{
+    if (g->taken[inst]) return;
+    g->taken[inst] = 1;
+    if (g->n_work == g->cap_work) {
+        g->cap_work = g->cap_work ? 2 * g->cap_work : 64;
+        g->work = memory_grow(g->work, (size_t)g->cap_work, sizeof *g->work);
+    }
+    g->work[g->n_work++] = inst;
+    take_block(g, g->flow.block_of[inst]);
+}
+
+/* What decides whether the block runs is needed. */
+static void take_block(Growth *g, int block)
+{
+    if (g->followed[block]) return;
+    g->followed[block] = 1;
+    for (int i = g->flow.deciding_first[block]; i < g->flow.deciding_first[block + 1]; i++) {
+        int by = g->flow.deciding[i];
+        g->decides[by] = 1;
+        take(g, g->flow.blocks[by].last - 1);
+    }
+}
+
+static void need(Growth *g, const SliceSource *s, int *const cls, int *const reg)
+{
+    if (s->kind != SOURCE_REGISTER) return;
+    for (int i = g->defs.first[cls[s->slot]][reg[s->slot]]; i >= 0; i = g->defs.next[i])
+        take(g, g->defs.inst[i]);
+}
+
+/* The registers behind the slots. */
+typedef struct {
+    SliceSlots slots;
+    int *cls, *reg;
+} Numbers;
+
+static void number_registers(const PtxFunction *f, Numbers *n)
+{
+    size_t all = 1;
+    for (int c = 0; c < REG_CLASSES; c++) {
+        n->slots.of[c] = memory_array((size_t)f->n_regs[c] + 1, sizeof(int));
+        for (uint32_t i = 0; i <= f->n_regs[c]; i++) n->slots.of[c][i] = -1;
+        all += f->n_regs[c] + 1;
+    }
+    n->cls = memory_array(all, sizeof(int));
+    n->reg = memory_array(all, sizeof(int));
+}
+
+/* Notes which registers have the slots from `from` on. */
+static void note_registers(const PtxOperand *o, Numbers *n)
+{
+    for (int i = 0; i < o->n; i++) note_registers(&o->items[i], n);
+    if (o->kind == OPND_ADDR) note_registers(&o->items[0], n);
+    if (o->pair) note_registers(o->pair, n);
+    if (o->kind != OPND_REG || n->slots.of[o->cls][o->reg] < 0) return;
+    n->cls[n->slots.of[o->cls][o->reg]] = o->cls;
+    n->reg[n->slots.of[o->cls][o->reg]] = (int)o->reg;
+}
+
+static void decode(const Growth *g, int inst, Numbers *n, SliceInst *out)
+{
+    const PtxInst *in = &g->f->insts[inst];
+    if (slice_is_store(in))
+        slice_decode_store(in, &n->slots, out);
+    else
+        slice_decode(g->f, in, &n->slots, out);
+    out->inst = inst;
+    for (int i = 0; i < in->n_operands; i++) note_registers(&in->operands[i], n);
+    if (in->guard < 0) return;
+    n->cls[out->guard.slot] = REG_PRED;
+    n->reg[out->guard.slot] = in->guard;
+}
+
+static void grow(Growth *g, Numbers *n)
+{
+    SliceInst s;
+    for (int i = 0; i < g->f->n_insts; i++)
+        if (slice_is_store(&g->f->insts[i])) take(g, i);
+    while (g->n_work) {
+        decode(g, g->work[--g->n_work], n, &s);
+        need(g, &s.guard, n->cls, n->reg);
+        for (int i = 0; i < s.n_sources; i++) need(g, &s.sources[i], n->cls, n->reg);
+    }
+}
+
+static int is_branch(const PtxInst *in)
+{
+    return !strcmp(in->op, "bra") || !strcmp(in->op, "ret") || !strcmp(in->op, "exit");
+}
+
+static void write_slice(const Growth *g, Numbers *n, Slice *s)
+{
+    s->n_blocks = g->flow.n;
+    s->blocks = memory_array((size_t)s->n_blocks + 1, sizeof *s->blocks);
+    s->insts = memory_array((size_t)g->f->n_insts + 1, sizeof *s->insts);
+    for (int b = 0; b < s->n_blocks; b++) {
+        const FlowBlock *from = &g->flow.blocks[b];
+        SliceBlock *to = &s->blocks[b];
+        *to = (SliceBlock){.first = s->n_insts,
+                           .end = from->end,
+                           .target = from->target,
+                           .join = from->join,
+                           .is_needed = g->decides[b]};
+        for (int i = from->first; i < from->last; i++) {
+            if (!g->taken[i] || is_branch(&g->f->insts[i])) continue;
+            SliceInst *in = &s->insts[s->n_insts++];
+            decode(g, i, n, in);
+        }
+        to->last = s->n_insts;
+        if (to->is_needed) to->when = slice_guard(&g->f->insts[from->last - 1], &n->slots);
+    }
+    s->n_slots = n->slots.n;
+}
+
+static const char *refusal(const PtxFunction *f)
+{
+    for (int i = 0; i < f->n_insts; i++) {
+        const char *op = f->insts[i].op;
+        const PtxOperand *o = f->insts[i].operands;
+        if (strcmp(op, "call")) continue;
+        for (int k = 0; k < f->insts[i].n_operands; k++)
+            if (o[k].kind == OPND_NAME && !strncmp(o[k].name, "__assert", 8)) op = NULL;
+        if (op) return "it calls functions";
+    }
+    return NULL;
+}
+
+Slice *slice_new(const PtxFunction *f)
+{
+    Slice *s = memory_alloc(sizeof *s);
+    Growth g = {.f = f};
+    Numbers n = {0};
+    s->f = f;
+    if ((s->why = refusal(f))) return s;
+    if (!f->n_insts || flow_find(f, &g.flow)) {
+        s->why = "its branches are not followed";
+        flow_release(&g.flow);
+        return s;
+    }
+    find_definitions(&g);
+    number_registers(f, &n);
+    g.taken = memory_alloc((size_t)f->n_insts + 1);
+    g.decides = memory_alloc((size_t)g.flow.n + 1);
+    g.followed = memory_alloc((size_t)g.flow.n + 1);
+    grow(&g, &n);
+    write_slice(&g, &n, s);
+    flow_release(&g.flow);
+    for (int c = 0; c < REG_CLASSES; c++) {
+        free(g.defs.first[c]);
+        free(n.slots.of[c]);
+    }
+    free(g.defs.next);
+    free(g.defs.inst);
+    free(g.taken);
+    free(g.decides);
+    free(g.followed);
+    free(g.work);
+    free(n.cls);
+    free(n.reg);
+    return s;
+}
+
+void slice_free(Slice *s)
+{
+    if (!s) return;
+    free(s->blocks);
+    free(s->insts);
+    free(s);
+}

@@ -1,0 +1,90 @@
+/* The part of a kernel that decides where it stores to global memory: the backward slice of the addresses and
+ * guards of its stores, and of the branches that lead there. In most kernels it has no loads.
+ *
+ * Registers of the slice are numbered; a register that no instruction of the slice writes has none. The slice
+ * is flow-insensitive: every definition of a register that is needed is part of it, with its branches. */
+#ifndef EVAL_SIM_COVERAGE_SLICE_H
+#define EVAL_SIM_COVERAGE_SLICE_H
+
+#include "eval/sim/ptx/ptx.h"
+
+typedef enum {
+    OP_UNKNOWN, /* the destinations have no known value */
+    OP_MOVE,
+    OP_CONVERT, /* between integers: from `from_bits` to `bits` */
+    OP_ADD,
+    OP_SUB,
+    OP_MUL, /* the low half */
+    OP_MUL_HIGH,
+    OP_MUL_WIDE, /* from `from_bits` to `bits` */
+    OP_MAD,
+    OP_MAD_WIDE,
+    OP_SHL,
+    OP_SHR,
+    OP_AND,
+    OP_OR,
+    OP_XOR,
+    OP_NOT,
+    OP_NEG,
+    OP_ABS,
+    OP_MIN,
+    OP_MAX,
+    OP_DIV,
+    OP_REM,
+    OP_COMPARE, /* k: SliceCompare; with three sources combined by `combine` */
+    OP_SELECT,
+    OP_PACK,      /* two halves of `from_bits` */
+    OP_UNPACK,    /* into two halves of `bits` */
+    OP_PARAM,     /* of the kernel, `from_bits` from `offset` on */
+    OP_EXTRACT,   /* bfe */
+    OP_STORE,     /* `bytes` at source 0 + offset; no source: an unknown address */
+    OP_STORE_RUN, /* source 1: how many bytes */
+    OP_STORE_TILE /* of a warp: `rows` times `bytes`; source 1, if any: elements between them */
+} SliceOp;
+
+typedef enum { IS_EQ, IS_NE, IS_LT, IS_LE, IS_GT, IS_GE } SliceCompare;
+typedef enum { COMBINE_NOT, COMBINE_WITH_AND, COMBINE_WITH_OR, COMBINE_WITH_XOR } SliceCombine;
+typedef enum { SOURCE_NONE, SOURCE_REGISTER, SOURCE_CONSTANT, SOURCE_SPECIAL } SliceSourceKind;
+
+typedef struct {
+    uint8_t kind, negated; /* negated: a predicate */
+    int slot;              /* SOURCE_REGISTER */
+    uint64_t value;        /* SOURCE_CONSTANT, or a PtxSpecial */
+} SliceSource;
+
+typedef struct {
+    uint8_t op, bits, from_bits, is_signed;
+    uint8_t k, combine; /* k of a store: the bytes of an element */
+    uint8_t n_dests, n_sources;
+    int dests[4]; /* slots; -1: unused */
+    SliceSource sources[4], guard;
+    int64_t offset;
+    uint32_t bytes, rows;
+    int inst; /* the PTX instruction */
+} SliceInst;
+
+/* How a basic block ends. A branch that is not needed goes on at the join. */
+typedef enum { ENDS_FALL, ENDS_JUMP, ENDS_BRANCH, ENDS_EXIT, ENDS_TABLE } SliceEnd;
+
+typedef struct {
+    int first, last; /* instructions of the slice */
+    SliceEnd end;
+    int target;       /* a block, or the number of blocks: the exit */
+    int join;         /* the block where both paths meet, or the exit */
+    int is_needed;    /* the branch */
+    SliceSource when; /* the branch is taken */
+} SliceBlock;
+
+typedef struct {
+    const PtxFunction *f;
+    SliceBlock *blocks;
+    int n_blocks;
+    SliceInst *insts;
+    int n_insts, n_slots;
+    const char *why; /* not NULL: why the kernel has no slice */
+} Slice;
+
+Slice *slice_new(const PtxFunction *f);
+void slice_free(Slice *s);
+
+#endif

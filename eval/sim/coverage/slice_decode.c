@@ -1,0 +1,298 @@
+/* Operands become slots and constants; the types of an instruction are its last modifiers. */
+#include "eval/sim/coverage/slice_decode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int slice_has_mod(const PtxInst *in, const char *mod)
+{
+    for (int i = 0; i < in->n_mods; i++)
+        if (!strcmp(in->mods[i], mod)) return 1;
+    return 0;
+}
+
+int slots_of(SliceSlots *s, const PtxOperand *o)
+{
+    int *slot = &s->of[o->cls][o->reg];
+    if (*slot < 0) *slot = s->n++;
+    return *slot;
+}
+
+/* ---- operands ---- */
+
+static SliceSource source_of(const PtxOperand *o, SliceSlots *slots)
+{
+    SliceSource s = {.kind = SOURCE_NONE, .negated = o->negated};
+    if (o->kind == OPND_REG && o->cls != REG_128)
+        s = (SliceSource){SOURCE_REGISTER, o->negated, slots_of(slots, o), 0};
+    else if (o->kind == OPND_INT && !o->negated)
+        s = (SliceSource){SOURCE_CONSTANT, 0, 0, (uint64_t)o->value};
+    else if (o->kind == OPND_SPECIAL)
+        s = (SliceSource){SOURCE_SPECIAL, 0, 0, (uint64_t)o->value};
+    else if (o->kind == OPND_VAR && o->var->space == SPACE_GLOBAL)
+        s = (SliceSource){SOURCE_CONSTANT, 0, 0, o->var->address + (uint64_t)o->value};
+    return s;
+}
+
+SliceSource slice_guard(const PtxInst *in, SliceSlots *slots)
+{
+    if (in->guard < 0) return (SliceSource){0};
+    PtxOperand o = {.kind = OPND_REG, .cls = REG_PRED, .reg = (uint32_t)in->guard};
+    return (SliceSource){SOURCE_REGISTER, in->guard_negated != 0, slots_of(slots, &o), 0};
+}
+
+static void add_dest(const PtxOperand *o, SliceSlots *slots, SliceInst *out)
+{
+    if (out->n_dests < 4)
+        out->dests[out->n_dests++] =
+            o->kind == OPND_REG && o->cls != REG_128 ? slots_of(slots, o) : -1;
+}
+
+static void find_dests(const PtxInst *in, SliceSlots *slots, SliceInst *out)
+{
+    const PtxOperand *o = in->n_operands ? &in->operands[0] : NULL;
+    if (!o || !ptx_has_dest(in)) return;
+    if (o->kind == OPND_VEC)
+        for (int i = 0; i < o->n; i++) add_dest(&o->items[i], slots, out);
+    else
+        add_dest(o, slots, out);
+    if (o->pair) add_dest(o->pair, slots, out);
+}
+
+/* ---- instructions ---- */
+
+typedef struct {
+    int bits, is_signed, is_integer;
+} SliceType;
+
+/* By number: the last modifier that is a type is 0. */
+static SliceType type_of(const PtxInst *in, int number)
+{
+    for (int i = in->n_mods - 1; i >= 0; i--) {
+        const char *m = in->mods[i];
+        char *end;
+        int is_pred = !strcmp(m, "pred"), bits = is_pred ? 1 : (int)strtol(m + 1, &end, 10);
+        if (!is_pred && (!strchr("usbf", m[0]) || end == m + 1 || *end)) continue;
+        if (number--) continue;
+        return (SliceType){bits, m[0] == 's', m[0] != 'f'};
+    }
+    return (SliceType){0, 0, 0};
+}
+
+static const struct {
+    const char *name;
+    uint8_t op, n;
+} plain[] = {
+    {"add", OP_ADD, 2}, {"sub", OP_SUB, 2}, {"shl", OP_SHL, 2},     {"shr", OP_SHR, 2},
+    {"and", OP_AND, 2}, {"or", OP_OR, 2},   {"xor", OP_XOR, 2},     {"not", OP_NOT, 1},
+    {"neg", OP_NEG, 1}, {"abs", OP_ABS, 1}, {"min", OP_MIN, 2},     {"max", OP_MAX, 2},
+    {"div", OP_DIV, 2}, {"rem", OP_REM, 2}, {"selp", OP_SELECT, 3}, {"bfe", OP_EXTRACT, 3},
+};
+
+static int find_plain(const PtxInst *in, SliceInst *out)
+{
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        if (!strcmp(in->op, plain[i].name)) {
+            out->op = plain[i].op;
+            out->n_sources = plain[i].n;
+            return 1;
+        }
+    return 0;
+}
+
+static void take_sources(const PtxInst *in, SliceSlots *slots, SliceInst *out)
+{
+    for (int i = 0; i < out->n_sources; i++) {
+        if (i + 1 < in->n_operands) out->sources[i] = source_of(&in->operands[i + 1], slots);
+        if (!out->sources[i].kind) out->op = OP_UNKNOWN;
+    }
+}
+
+static void decode_product(const PtxInst *in, SliceInst *out)
+{
+    int wide = slice_has_mod(in, "wide"), is_mad = in->op[1] == 'a';
+    out->n_sources = is_mad ? 3 : 2;
+    out->op = slice_has_mod(in, "lo") ? (is_mad ? OP_MAD : OP_MUL)
+              : wide                  ? (is_mad ? OP_MAD_WIDE : OP_MUL_WIDE)
+              : is_mad                ? OP_UNKNOWN
+                                      : OP_MUL_HIGH;
+    out->from_bits = out->bits;
+    if (wide) out->bits *= 2;
+    if (slice_has_mod(in, "sat")) out->op = OP_UNKNOWN;
+}
+
+static void decode_compare(const PtxInst *in, SliceInst *out)
+{
+    static const struct {
+        const char *name;
+        int k, is_unsigned;
+    } kinds[] = {{"eq", IS_EQ, 0}, {"ne", IS_NE, 0}, {"lt", IS_LT, 0}, {"le", IS_LE, 0},
+                 {"gt", IS_GT, 0}, {"ge", IS_GE, 0}, {"lo", IS_LT, 1}, {"ls", IS_LE, 1},
+                 {"hi", IS_GT, 1}, {"hs", IS_GE, 1}};
+    out->op = OP_UNKNOWN;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (in->n_mods < 2 || strcmp(in->mods[0], kinds[i].name)) continue;
+        out->op = OP_COMPARE;
+        out->k = (uint8_t)kinds[i].k;
+        if (kinds[i].is_unsigned) out->is_signed = 0;
+    }
+    out->combine = slice_has_mod(in, "and")   ? COMBINE_WITH_AND
+                   : slice_has_mod(in, "or")  ? COMBINE_WITH_OR
+                   : slice_has_mod(in, "xor") ? COMBINE_WITH_XOR
+                                              : COMBINE_NOT;
+    out->n_sources = out->combine ? 3 : 2;
+}
+
+/* A move, of which one side may be a vector of two halves. */
+static void decode_move(const PtxInst *in, SliceSlots *slots, SliceInst *out)
+{
+    const PtxOperand *to = &in->operands[0], *from = &in->operands[1];
+    out->op = OP_MOVE;
+    out->n_sources = 1;
+    out->from_bits = out->bits;
+    if (to->kind == OPND_VEC && to->n == 2) {
+        out->op = OP_UNPACK;
+        out->bits /= 2;
+    } else if (from->kind == OPND_VEC && from->n == 2) {
+        out->op = OP_PACK;
+        out->n_sources = 2;
+        out->from_bits /= 2;
+        for (int i = 0; i < 2; i++)
+            if (!(out->sources[i] = source_of(&from->items[i], slots)).kind) out->op = OP_UNKNOWN;
+        return;
+    } else if (to->kind == OPND_VEC || from->kind == OPND_VEC) {
+        out->op = OP_UNKNOWN;
+    }
+    take_sources(in, slots, out);
+}
+
+static void decode_param(const PtxFunction *f, const PtxInst *in, SliceInst *out)
+{
+    const PtxOperand *base = in->operands[1].kind == OPND_ADDR ? &in->operands[1].items[0] : NULL;
+    int is_own = 0;
+    out->op = OP_UNKNOWN;
+    if (!base || base->kind != OPND_VAR) return;
+    for (int i = 0; i < f->n_params; i++) is_own |= base->var == f->params[i];
+    if (!is_own || in->operands[0].kind != OPND_REG) return;
+    out->op = OP_PARAM;
+    out->from_bits = out->bits;
+    out->offset = (int64_t)base->var->offset + base->value + in->operands[1].value;
+    out->sources[0] =
+        (SliceSource){.kind = SOURCE_CONSTANT, .value = (uint64_t)(uintptr_t)base->var};
+}
+
+static void decode_by_name(const PtxFunction *f, const PtxInst *in, SliceSlots *slots,
+                           SliceInst *out)
+{
+    SliceType t = type_of(in, 0);
+    out->bits = (uint8_t)t.bits;
+    out->is_signed = (uint8_t)t.is_signed;
+    if (!t.bits || in->bad || in->n_operands < 2 || slice_has_mod(in, "cc")) return;
+    if (!strcmp(in->op, "mov")) {
+        decode_move(in, slots, out);
+        return;
+    }
+    if (!strcmp(in->op, "ld")) {
+        if (slice_has_mod(in, "param")) decode_param(f, in, out);
+        return;
+    }
+    if (!t.is_integer) return;
+    if (!strcmp(in->op, "cvta")) {
+        out->op = slice_has_mod(in, "global") || slice_has_mod(in, "param") ? OP_MOVE : OP_UNKNOWN;
+        out->n_sources = 1;
+    } else if (!strcmp(in->op, "cvt")) {
+        SliceType to = type_of(in, 1);
+        out->op =
+            to.is_integer && to.bits >= 16 && !slice_has_mod(in, "sat") ? OP_CONVERT : OP_UNKNOWN;
+        out->from_bits = out->bits;
+        out->bits = (uint8_t)to.bits;
+        out->n_sources = 1;
+    } else if (!strcmp(in->op, "mul") || !strcmp(in->op, "mad")) {
+        decode_product(in, out);
+    } else if (!strcmp(in->op, "setp")) {
+        decode_compare(in, out);
+    } else if (!find_plain(in, out)) {
+        return;
+    }
+    if (slice_has_mod(in, "sat")) out->op = OP_UNKNOWN;
+    take_sources(in, slots, out);
+}
+
+void slice_decode(const PtxFunction *f, const PtxInst *in, SliceSlots *slots, SliceInst *out)
+{
+    memset(out, 0, sizeof *out);
+    find_dests(in, slots, out);
+    out->guard = slice_guard(in, slots);
+    decode_by_name(f, in, slots, out);
+    if (out->op == OP_UNKNOWN) out->n_sources = 0;
+}
+
+/* ---- stores ---- */
+
+int slice_is_store(const PtxInst *in)
+{
+    int is_other = slice_has_mod(in, "shared") || slice_has_mod(in, "local") ||
+                   slice_has_mod(in, "shared::cta") || slice_has_mod(in, "shared::cluster") ||
+                   slice_has_mod(in, "param");
+    if (!strcmp(in->op, "st") || !strcmp(in->op, "red") || !strcmp(in->op, "atom"))
+        return !is_other;
+    if (!strcmp(in->op, "cp"))
+        return slice_has_mod(in, "bulk") && in->n_mods > 2 && slice_has_mod(in, "global") &&
+               slice_has_mod(in, "bulk_group");
+    if (!strcmp(in->op, "wmma")) return slice_has_mod(in, "store") && !is_other;
+    return 0;
+}
+
+static uint32_t elements_of(const PtxInst *in)
+{
+    return slice_has_mod(in, "v8")   ? 8
+           : slice_has_mod(in, "v4") ? 4
+           : slice_has_mod(in, "v2") ? 2
+                                     : 1;
+}
+
+uint32_t slice_element(const PtxInst *in)
+{
+    if (!strcmp(in->op, "cp")) return 4;
+    if (slice_has_mod(in, "f16x2") || slice_has_mod(in, "bf16x2")) return 4;
+    if (slice_has_mod(in, "f16") || slice_has_mod(in, "bf16")) return 2;
+    return (uint32_t)type_of(in, 0).bits / 8;
+}
+
+static void decode_tile(const PtxInst *in, SliceSlots *slots, SliceInst *out)
+{
+    uint32_t m = 16, n = 16;
+    if (slice_has_mod(in, "m32n8k16")) m = 32, n = 8;
+    if (slice_has_mod(in, "m8n32k16")) m = 8, n = 32;
+    if (slice_has_mod(in, "m8n8k4")) m = 8, n = 8;
+    int by_rows = slice_has_mod(in, "row");
+    out->op = OP_STORE_TILE;
+    out->rows = by_rows ? m : n;
+    out->bytes = (by_rows ? n : m) * out->k;
+    if (in->n_operands < 3) return;
+    out->n_sources = 2;
+    out->sources[1] = source_of(&in->operands[2], slots);
+    if (!out->sources[1].kind) out->n_sources = 0;
+}
+
+void slice_decode_store(const PtxInst *in, SliceSlots *slots, SliceInst *out)
+{
+    int is_copy = !strcmp(in->op, "cp"), at = !strcmp(in->op, "atom");
+    memset(out, 0, sizeof *out);
+    out->op = OP_STORE;
+    out->guard = slice_guard(in, slots);
+    if (at) find_dests(in, slots, out);
+    if (in->bad || in->n_operands <= at + is_copy || in->operands[at].kind != OPND_ADDR) return;
+    const PtxOperand *address = &in->operands[at];
+    out->sources[0] = source_of(&address->items[0], slots);
+    if (!out->sources[0].kind) return;
+    out->n_sources = 1;
+    out->offset = address->value;
+    out->k = (uint8_t)slice_element(in);
+    out->bytes = elements_of(in) * out->k;
+    if (!strcmp(in->op, "wmma")) decode_tile(in, slots, out);
+    if (!is_copy) return;
+    out->op = OP_STORE_RUN;
+    out->sources[1] = source_of(&in->operands[2], slots);
+    out->n_sources = in->n_operands > 2 && out->sources[1].kind ? 2 : 0;
+}

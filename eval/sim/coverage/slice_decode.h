@@ -1,0 +1,26 @@
+/* One PTX instruction of a slice. */
+#ifndef EVAL_SIM_COVERAGE_SLICE_DECODE_H
+#define EVAL_SIM_COVERAGE_SLICE_DECODE_H
+
+#include "eval/sim/coverage/slice.h"
+
+/* Numbers of registers, by class; -1: none yet. */
+typedef struct {
+    int *of[REG_CLASSES];
+    int n;
+} SliceSlots;
+
+int slots_of(SliceSlots *s, const PtxOperand *o); /* the register's slot, which it gets here */
+
+/* Is it a store to global memory, or may it be? Atomics count. */
+int slice_is_store(const PtxInst *in);
+/* The bytes of an element that a store writes. */
+uint32_t slice_element(const PtxInst *in);
+/* Fills in *out. An instruction that is not known gives unknown values. */
+void slice_decode(const PtxFunction *f, const PtxInst *in, SliceSlots *slots, SliceInst *out);
+void slice_decode_store(const PtxInst *in, SliceSlots *slots, SliceInst *out);
+/* The guard of an instruction; SOURCE_NONE: it has none. */
+SliceSource slice_guard(const PtxInst *in, SliceSlots *slots);
+int slice_has_mod(const PtxInst *in, const char *mod);
+
+#endif

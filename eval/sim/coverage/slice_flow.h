@@ -1,0 +1,25 @@
+/* The control flow of a PTX function: basic blocks, where paths meet, and which branches decide whether a
+ * block runs. */
+#ifndef EVAL_SIM_COVERAGE_SLICE_FLOW_H
+#define EVAL_SIM_COVERAGE_SLICE_FLOW_H
+
+#include "eval/sim/coverage/slice.h"
+
+typedef struct {
+    int first, last; /* PTX instructions; last: one behind the end */
+    SliceEnd end;
+    int target, join; /* blocks; n: the exit */
+} FlowBlock;
+
+typedef struct {
+    int n;
+    FlowBlock *blocks;
+    int *block_of;                  /* PTX instruction -> block */
+    int *deciding_first, *deciding; /* the blocks whose branch decides whether block b runs */
+} Flow;
+
+/* Returns 0, or -1: the function has jumps that are not followed. */
+int flow_find(const PtxFunction *f, Flow *out);
+void flow_release(Flow *f);
+
+#endif

@@ -1,0 +1,429 @@
+/* All threads of a block run together: those that a branch parts run one group after the other, up to where
+ * their paths meet. Barriers need no wait then, since the slice has no memory. */
+#pragma GCC optimize("O3")
+#include "eval/sim/coverage/slice_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "eval/sim/machine/instruction.h"
+
+enum { INST_COST = 24, BLOCK_COST = 400, DEEPEST = 400 };
+
+void slice_run_open(SliceRun *r, const Slice *s, const DeviceLaunch *l, int64_t budget)
+{
+    memset(r, 0, sizeof *r);
+    r->slice = s;
+    r->launch = l;
+    r->budget = budget;
+    r->n_lanes = (int)(l->block[0] * l->block[1] * l->block[2]);
+    size_t n = (size_t)s->n_slots + 5, lanes = (size_t)r->n_lanes;
+    r->slots = memory_array((size_t)s->n_slots + 1, sizeof *r->slots);
+    r->storage = memory_array(n * lanes, sizeof *r->storage);
+    r->live = memory_alloc(LANES_MAX);
+    for (int i = 0; i < s->n_slots; i++) r->slots[i].v = r->storage + (size_t)i * lanes;
+    for (int i = 0; i < 4; i++) r->scratch[i].v = r->storage + (size_t)(s->n_slots + i) * lanes;
+    r->result.v = r->storage + (size_t)(s->n_slots + 4) * lanes;
+}
+
+void slice_run_close(SliceRun *r)
+{
+    free(r->slots);
+    free(r->storage);
+    free(r->live);
+    free(r->runs);
+    memset(r, 0, sizeof *r);
+}
+
+static int stop(SliceRun *r, const char *why, int inst)
+{
+    if (!r->why) {
+        r->why = why;
+        r->why_inst = inst;
+    }
+    return -1;
+}
+
+/* ---- sources ---- */
+
+static void set_uniform(Lanes *v, uint64_t value)
+{
+    v->known = v->uniform = 1;
+    memset(v->d, 0, sizeof v->d);
+    v->v[0] = value;
+}
+
+static uint64_t thread_value(const SliceRun *r, PtxSpecial which, int lane)
+{
+    const uint32_t *of = r->launch->block;
+    uint32_t i = (uint32_t)lane, in_warp = i % LANES;
+    switch (which) {
+    case SPECIAL_TID_X: return i % of[0];
+    case SPECIAL_TID_Y: return i / of[0] % of[1];
+    case SPECIAL_TID_Z: return i / of[0] / of[1];
+    case SPECIAL_LANEID: return in_warp;
+    case SPECIAL_WARPID: return i / LANES;
+    case SPECIAL_LANEMASK_EQ: return 1u << in_warp;
+    case SPECIAL_LANEMASK_LT: return (1u << in_warp) - 1;
+    case SPECIAL_LANEMASK_LE: return (2u << in_warp) - 1;
+    case SPECIAL_LANEMASK_GE: return 0u - (1u << in_warp);
+    default: return (uint32_t)(0u - (2ull << in_warp));
+    }
+}
+
+static int is_of_thread(PtxSpecial which)
+{
+    return (which >= SPECIAL_TID_X && which <= SPECIAL_TID_Z) || which == SPECIAL_LANEID ||
+           which == SPECIAL_WARPID ||
+           (which >= SPECIAL_LANEMASK_EQ && which <= SPECIAL_LANEMASK_GT);
+}
+
+static uint32_t cluster_of(const SliceRun *r, int k)
+{
+    uint32_t n = r->slice->f->cluster[k];
+    return n ? n : 1;
+}
+
+/* Special registers that follow from the block's place in the grid. */
+static int block_value(SliceRun *r, PtxSpecial which, const LaneMask *m, Lanes *out)
+{
+    const uint32_t *grid = r->launch->grid, *block = r->launch->block;
+    int k;
+    if (which >= SPECIAL_CTAID_X && which <= SPECIAL_CTAID_Z)
+        k = (int)which - SPECIAL_CTAID_X;
+    else if (which >= SPECIAL_CLUSTERID_X && which <= SPECIAL_CLUSTERID_Z)
+        k = (int)which - SPECIAL_CLUSTERID_X;
+    else if (which >= SPECIAL_CLUSTER_CTAID_X && which <= SPECIAL_CLUSTER_CTAID_Z)
+        k = (int)which - SPECIAL_CLUSTER_CTAID_X;
+    else
+        k = -1;
+    if (k >= 0) {
+        set_uniform(out, r->block[k]);
+        out->d[k] = r->box.low[k] || r->box.high[k];
+        if (which > SPECIAL_CTAID_Z)
+            lanes_divide(out, cluster_of(r, k), which >= SPECIAL_CLUSTER_CTAID_X, m, &r->box);
+        return 0;
+    }
+    switch (which) {
+    case SPECIAL_NTID_X:
+    case SPECIAL_NTID_Y:
+    case SPECIAL_NTID_Z: set_uniform(out, block[which - SPECIAL_NTID_X]); return 0;
+    case SPECIAL_NCTAID_X:
+    case SPECIAL_NCTAID_Y:
+    case SPECIAL_NCTAID_Z: set_uniform(out, grid[which - SPECIAL_NCTAID_X]); return 0;
+    case SPECIAL_NCLUSTERID_X:
+    case SPECIAL_NCLUSTERID_Y:
+    case SPECIAL_NCLUSTERID_Z:
+        k = (int)which - SPECIAL_NCLUSTERID_X;
+        set_uniform(out, grid[k] / cluster_of(r, k));
+        return 0;
+    case SPECIAL_CLUSTER_NCTAID_X:
+    case SPECIAL_CLUSTER_NCTAID_Y:
+    case SPECIAL_CLUSTER_NCTAID_Z:
+        set_uniform(out, cluster_of(r, (int)which - SPECIAL_CLUSTER_NCTAID_X));
+        return 0;
+    case SPECIAL_NWARPID: set_uniform(out, (uint64_t)(r->n_lanes + LANES - 1) / LANES); return 0;
+    case SPECIAL_DYNAMIC_SMEM_SIZE: set_uniform(out, r->launch->shared_bytes); return 0;
+    case SPECIAL_WARP_SIZE: set_uniform(out, LANES); return 0;
+    default: return -1;
+    }
+}
+
+static void special(SliceRun *r, PtxSpecial which, const LaneMask *m, Lanes *out)
+{
+    if (is_of_thread(which)) {
+        set_uniform(out, 0);
+        out->uniform = 0;
+        for (int i = 0; i < r->n_lanes; i++) out->v[i] = thread_value(r, which, i);
+        return;
+    }
+    if (block_value(r, which, m, out)) out->known = 0;
+}
+
+static uint64_t mask_of(int bits)
+{
+    return bits >= 64 ? ~0ull : (1ull << bits) - 1;
+}
+
+/* The source's values. Those of a register are borrowed unless they are negated. */
+static Lanes fetch(SliceRun *r, const SliceSource *s, int bits, const LaneMask *m, Lanes *scratch)
+{
+    if (s->kind == SOURCE_CONSTANT) {
+        set_uniform(scratch, s->value & mask_of(bits));
+        return *scratch;
+    }
+    if (s->kind == SOURCE_SPECIAL) {
+        special(r, (PtxSpecial)s->value, m, scratch);
+        return *scratch;
+    }
+    Lanes v = r->slots[s->slot];
+    for (int k = 0; k < 3; k++)
+        if (!r->box.low[k] && !r->box.high[k]) v.d[k] = 0;
+    if (!s->negated) return v;
+    for (int i = 0, n = v.uniform ? 1 : m->n; i < n; i++) scratch->v[i] = v.v[i] ^ 1;
+    v.v = scratch->v;
+    return v;
+}
+
+/* ---- instructions ---- */
+
+static int read_param(const SliceRun *r, const SliceInst *in, Lanes *out)
+{
+    uint64_t v = 0;
+    size_t n = (size_t)in->from_bits / 8;
+    if (in->offset < 0 || (uint64_t)in->offset + n > KERNEL_MAX_PARAM_BYTES || n > sizeof v)
+        return -1;
+    memcpy(&v, r->launch->params + in->offset, n);
+    set_uniform(out, v);
+    return 0;
+}
+
+static void put(SliceRun *r, int slot, const Lanes *v, const LaneMask *m)
+{
+    if (slot >= 0) lanes_put(&r->slots[slot], v, m, &r->box);
+}
+
+static void forget(SliceRun *r, const SliceInst *in, const LaneMask *m)
+{
+    for (int i = 0; i < in->n_dests; i++) {
+        r->result.known = 0;
+        r->result.uniform = 1;
+        memset(r->result.d, 0, sizeof r->result.d);
+        put(r, in->dests[i], &r->result, m);
+    }
+}
+
+/* The two halves of a register. */
+static int unpack(SliceRun *r, const SliceInst *in, const Lanes *from, const LaneMask *m)
+{
+    SliceInst part = *in;
+    if (!from->known || in->n_dests != 2) return -1;
+    part.op = OP_CONVERT;
+    part.from_bits = (uint8_t)(2 * in->bits);
+    part.is_signed = 0;
+    Lanes high = *from;
+    if (lanes_compute(&part, from, m, &r->box, &r->result)) return -1;
+    put(r, in->dests[0], &r->result, m);
+    if (in->dests[1] < 0) return 0;
+    Lanes by = r->scratch[1];
+    set_uniform(&by, in->bits);
+    SliceInst shift = part;
+    shift.op = OP_SHR;
+    shift.bits = part.from_bits;
+    const Lanes both[2] = {high, by};
+    shift.n_sources = 2;
+    if (lanes_compute(&shift, both, m, &r->box, &r->result)) return -1;
+    put(r, in->dests[1], &r->result, m);
+    return 0;
+}
+
+static void add_run(SliceRun *r, int64_t at, int64_t bytes, const int64_t d[3])
+{
+    BlockRun *last = r->n_runs ? &r->runs[r->n_runs - 1] : NULL;
+    if (last && last->at + last->bytes == at && !memcmp(last->d, d, sizeof last->d)) {
+        last->bytes += bytes;
+        return;
+    }
+    if (r->n_runs == r->cap_runs) {
+        r->cap_runs = r->cap_runs ? 2 * r->cap_runs : 64;
+        r->runs = memory_grow(r->runs, (size_t)r->cap_runs, sizeof *r->runs);
+    }
+    r->budget -= 4;
+    last = &r->runs[r->n_runs++];
+    *last = (BlockRun){.at = at, .bytes = bytes};
+    memcpy(last->d, d, sizeof last->d);
+}
+
+/* wmma.store: the first lane of each warp stands for all of them. */
+static int store_tile(SliceRun *r, const SliceInst *in, const Lanes *from, const LaneMask *m)
+{
+    Lanes at = from[0], stride = from[1];
+    int64_t between = in->bytes;
+    if (in->n_sources > 1) lanes_pin(&stride, &r->box);
+    for (int i = 0; i < m->n; i += LANES) {
+        if (!m->on[i]) continue;
+        if (in->n_sources > 1)
+            between = (int64_t)(uint32_t)stride.v[stride.uniform ? 0 : i] * in->k;
+        for (int64_t k = 0; k < in->rows; k++)
+            add_run(r, (int64_t)at.v[at.uniform ? 0 : i] + in->offset + k * between, in->bytes,
+                    at.d);
+    }
+    return 0;
+}
+
+static int store(SliceRun *r, const SliceInst *in, const Lanes *from, const LaneMask *m)
+{
+    const Lanes *at = &from[0], *count = in->op == OP_STORE_RUN ? &from[1] : NULL;
+    if (!in->n_sources || !at->known || (in->n_sources > 1 && !from[1].known))
+        return stop(r, "an address that is not known before it runs", in->inst);
+    if (in->op == OP_STORE_TILE) return store_tile(r, in, from, m);
+    for (int i = 0; i < m->n; i++) {
+        if (!m->on[i]) continue;
+        int64_t bytes = count ? (int64_t)(uint32_t)count->v[count->uniform ? 0 : i] : in->bytes;
+        add_run(r, (int64_t)at->v[at->uniform ? 0 : i] + in->offset, bytes, at->d);
+        if (at->uniform && !count) break;
+    }
+    return 0;
+}
+
+/* The lanes of m for which the guard holds. Returns 0 where it holds for none, -1 where it is unknown. */
+static int guarded(SliceRun *r, const SliceSource *guard, const LaneMask *m, uint8_t *on,
+                   LaneMask *out)
+{
+    int n = 0, some = 0;
+    *out = *m;
+    if (!guard->kind) return 1;
+    Lanes p = fetch(r, guard, 1, m, &r->scratch[3]);
+    if (!p.known) return -1;
+    for (int i = 0; i < m->n; i++) {
+        on[i] = m->on[i] && (p.v[p.uniform ? 0 : i] & 1);
+        n += on[i];
+        some += m->on[i];
+    }
+    out->on = on;
+    out->all = m->all && n == some;
+    return n > 0;
+}
+
+static int execute(SliceRun *r, const SliceInst *in, const LaneMask *all)
+{
+    uint8_t on[LANES_MAX];
+    LaneMask m;
+    Lanes from[4];
+    int uniform = 1, some = guarded(r, &in->guard, all, on, &m), is_store = in->op >= OP_STORE;
+    if (!some) return 0;
+    if (some < 0) {
+        if (is_store) return stop(r, "a condition that is not known before it runs", in->inst);
+        forget(r, in, all);
+        return 0;
+    }
+    for (int i = 0; i < in->n_sources; i++) {
+        int bits = in->from_bits ? in->from_bits : in->bits ? in->bits : 64;
+        from[i] = fetch(r, &in->sources[i], bits, &m, &r->scratch[i]);
+        uniform &= from[i].uniform;
+    }
+    r->budget -= INST_COST + (uniform && m.all ? 0 : r->n_lanes);
+    if (is_store) {
+        int rc = store(r, in, from, &m);
+        if (!rc) forget(r, in, &m);
+        return rc;
+    }
+    if (in->op == OP_UNPACK) {
+        if (unpack(r, in, from, &m)) forget(r, in, &m);
+        return 0;
+    }
+    int rc = in->op == OP_PARAM ? read_param(r, in, &r->result)
+                                : lanes_compute(in, from, &m, &r->box, &r->result);
+    if (rc || in->n_dests != 1)
+        forget(r, in, &m);
+    else
+        put(r, in->dests[0], &r->result, &m);
+    return 0;
+}
+
+/* ---- control flow ---- */
+
+static int run_from(SliceRun *r, int block, int until, const uint8_t *on, int depth);
+
+static int count_on(const uint8_t *on, int n)
+{
+    int sum = 0;
+    for (int i = 0; i < n; i++) sum += on[i];
+    return sum;
+}
+
+static void leave(SliceRun *r, const uint8_t *on)
+{
+    for (int i = 0; i < r->n_lanes; i++) {
+        r->exited += r->live[i] & on[i];
+        r->live[i] &= !on[i];
+    }
+}
+
+/* A needed branch at the end of block b. *next: where the lanes that are left in `on` go. */
+static int branch(SliceRun *r, int b, uint8_t *on, int *next, int depth)
+{
+    const SliceBlock *k = &r->slice->blocks[b];
+    int exit = r->slice->n_blocks, n = 0;
+    uint8_t taken[LANES_MAX], other[LANES_MAX];
+    LaneMask m = {r->n_lanes, 0, on};
+    Lanes p = fetch(r, &k->when, 1, &m, &r->scratch[3]);
+    if (!p.known)
+        return stop(r, "a condition that is not known before it runs",
+                    r->slice->insts[k->last > k->first ? k->last - 1 : 0].inst);
+    r->budget -= INST_COST + (p.uniform ? 0 : r->n_lanes);
+    if (p.uniform) {
+        *next = p.v[0] & 1 ? k->target : b + 1;
+        return 0;
+    }
+    for (int i = 0; i < r->n_lanes; i++) {
+        taken[i] = on[i] && (p.v[i] & 1);
+        other[i] = on[i] && !taken[i];
+        n += taken[i];
+    }
+    if (!n || n == count_on(on, r->n_lanes)) {
+        *next = n ? k->target : b + 1;
+        return 0;
+    }
+    if (k->target == exit) {
+        leave(r, taken);
+        memcpy(on, other, sizeof taken);
+        *next = b + 1;
+        return 0;
+    }
+    if (run_from(r, k->target, k->join, taken, depth + 1) ||
+        run_from(r, b + 1, k->join, other, depth + 1))
+        return -1;
+    for (int i = 0; i < r->n_lanes; i++) on[i] &= r->live[i];
+    *next = k->join;
+    return 0;
+}
+
+static int run_from(SliceRun *r, int block, int until, const uint8_t *with, int depth)
+{
+    const Slice *s = r->slice;
+    uint8_t on[LANES_MAX];
+    if (depth > DEEPEST) return stop(r, "branches within branches", 0);
+    memcpy(on, with, (size_t)r->n_lanes);
+    while (block != until && block < s->n_blocks) {
+        const SliceBlock *b = &s->blocks[block];
+        int n = count_on(on, r->n_lanes);
+        LaneMask m = {r->n_lanes, n + r->exited == r->n_lanes, on};
+        if (!n) return 0;
+        if (r->budget <= 0) return stop(r, "too much work", 0);
+        r->budget -= INST_COST;
+        for (int i = b->first; i < b->last; i++)
+            if (execute(r, &s->insts[i], &m)) return -1;
+        switch (b->end) {
+        case ENDS_FALL: block++; break;
+        case ENDS_JUMP: block = b->target; break;
+        case ENDS_EXIT: block = s->n_blocks; break;
+        default:
+            if (!b->is_needed)
+                block = b->join;
+            else if (branch(r, block, on, &block, depth))
+                return -1;
+        }
+    }
+    if (block == s->n_blocks) leave(r, on);
+    return 0;
+}
+
+int slice_run_block(SliceRun *r, const uint32_t block[3])
+{
+    memcpy(r->block, block, sizeof r->block);
+    for (int k = 0; k < 3; k++) {
+        r->box.low[k] = -(int64_t)block[k];
+        r->box.high[k] = (int64_t)r->launch->grid[k] - 1 - block[k];
+    }
+    for (int i = 0; i < r->slice->n_slots; i++) {
+        r->slots[i].set = r->slots[i].known = 0;
+        r->slots[i].uniform = 1;
+        memset(r->slots[i].d, 0, sizeof r->slots[i].d);
+    }
+    r->n_runs = r->exited = 0;
+    r->budget -= BLOCK_COST;
+    memset(r->live, 1, (size_t)r->n_lanes);
+    return run_from(r, 0, r->slice->n_blocks, r->live, 0);
+}

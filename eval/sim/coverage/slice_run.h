@@ -1,0 +1,38 @@
+/* Runs the slice of a kernel for one block of a launch, and tells where the block writes and in which other
+ * blocks of the grid the same happens, moved. */
+#ifndef EVAL_SIM_COVERAGE_SLICE_RUN_H
+#define EVAL_SIM_COVERAGE_SLICE_RUN_H
+
+#include "eval/device/device.h"
+#include "eval/sim/coverage/lanes.h"
+
+/* Bytes that a block writes. */
+typedef struct {
+    int64_t at, bytes; /* at: a device address */
+    int64_t d[3];      /* what is added to `at` in the next block of each dimension */
+} BlockRun;
+
+typedef struct SliceRun {
+    const Slice *slice;
+    const DeviceLaunch *launch;
+    uint32_t block[3]; /* the coordinates of the block */
+    Box box;
+    BlockRun *runs;
+    int n_runs, cap_runs;
+    int64_t budget;  /* lanes of instructions that are left, about */
+    const char *why; /* why the block cannot be run */
+    int why_inst;    /* the PTX instruction */
+    /* the block's state */
+    int n_lanes, exited;
+    uint8_t *live;
+    Lanes *slots, scratch[4], result;
+    uint64_t *storage;
+} SliceRun;
+
+/* The launch and the slice are borrowed. */
+void slice_run_open(SliceRun *r, const Slice *s, const DeviceLaunch *l, int64_t budget);
+void slice_run_close(SliceRun *r);
+/* Returns 0; or -1 with `why`. */
+int slice_run_block(SliceRun *r, const uint32_t block[3]);
+
+#endif

@@ -1,0 +1,31 @@
+/* Which bytes of a buffer a launch writes, or several do: a bit for each unit of a few bytes. */
+#ifndef EVAL_SIM_COVERAGE_WRITTEN_H
+#define EVAL_SIM_COVERAGE_WRITTEN_H
+
+#include <stdint.h>
+
+typedef struct {
+    uint64_t bytes;
+    uint32_t unit; /* bytes: a power of two */
+    int all;       /* every byte; bits may be NULL */
+    uint64_t *bits;
+    uint64_t marked; /* units, with repetitions: what marking took */
+} Written;
+
+/* A run of bytes that repeats: `count` times at each stride. */
+typedef struct {
+    int64_t at; /* of the buffer */
+    int64_t bytes, stride[3];
+    uint64_t count[3];
+} WrittenRun;
+
+void written_release(Written *w);
+/* What lies outside of the buffer is ignored, and so are units that are written in part. */
+void written_mark(Written *w, WrittenRun run);
+void written_add(Written *w, const Written *other);
+/* The first unit at or after `from` that is not written; all units: there is none. */
+uint64_t written_next(const Written *w, uint64_t from);
+/* The units that are not written; *first, *last: bytes of the first and the last one. */
+uint64_t written_holes(const Written *w, uint64_t *first, uint64_t *last);
+
+#endif
