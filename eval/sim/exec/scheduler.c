@@ -18,7 +18,7 @@ void warp_start(Warp *w)
     w->dram_waits = w->l2_waits = 0;
     w->open_waits = w->dram_requests = w->l2_requests = 0;
     w->carry = 0;
-    w->turns = 0;
+    w->turns = w->spins = 0;
     w->entry_frame.lanes = (uint32_t)__builtin_popcount(w->lanes);
     w->entry_frame.preds[0] = FULL_MASK;
     split_add(w, w->lanes, w->entry_frame.fn->insts, &w->entry_frame, NULL);
@@ -34,10 +34,10 @@ static int next_ready(const Warp *w)
 }
 
 /* Puts the current split behind all others, with the lanes that have waited for it at joins for about
- * a slice. Lanes that it left a moment ago meet it soon. */
+ * a slice. Lanes that it left a moment ago meet it soon, unless it spins. */
 static void requeue(Warp *w)
 {
-    join_release_waiting(w, SLICE / 2);
+    join_release_waiting(w, w->splits[w->current].looks >= LOOKS_AT_JOIN ? 0 : SLICE / 2);
     Split s = w->splits[w->current];
     memmove(&w->splits[1], &w->splits[0], sizeof(Split) * (size_t)w->current);
     w->splits[0] = s;
@@ -60,8 +60,8 @@ int warp_run(Warp *w)
         while (in) in = in->fn(w, in);
         if (w->yielded) {
             w->yielded = 0;
-            if (w->x->counted && ++w->turns < SLICE / TURN) break;
-            w->turns = 0;
+            if (w->x->counted && ++w->turns < SLICE / TURN && !w->spins) break;
+            w->turns = w->spins = 0;
             requeue(w);
             warp_sync_resolve(w); /* the split may spin until lanes at a warp operation go on */
             if (++slices >= w->n_splits) break;

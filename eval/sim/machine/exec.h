@@ -116,6 +116,26 @@ static inline void exec_acquire(Exec *x)
     if (x->cluster) cluster_acquire(x);
 }
 
+/* Equal looks of a split: before other splits of its warp run, before the lanes go on that wait for it at
+ * joins, and before other warps run. */
+enum { LOOKS_AMONG_LANES = 4, LOOKS_AT_JOIN = 16, LOOKS_ALONE = 200, LOOK_SLICE = 100 };
+
+/* A volatile or acquiring load, or an atomic: it may spin on what other lanes or warps write, which run
+ * soon. */
+static inline void exec_look(Warp *w, const Inst *in, uint64_t address)
+{
+    Split *s = &w->splits[w->current];
+    int same = s->look == in && s->look_at == address;
+    s->looks = same ? s->looks + 1 : 1;
+    s->look = in;
+    s->look_at = address;
+    if (!w->x->counted) w->slice -= LOOK_SLICE;
+    int enough = w->n_splits > 1 ? LOOKS_AMONG_LANES : w->join ? LOOKS_AT_JOIN : LOOKS_ALONE;
+    if (s->looks % enough) return;
+    w->slice = -1;
+    w->spins = 1;
+}
+
 /* Charges host work that takes longer than a thread-instruction for each lane, which may cost 1.25 ns.
  * The budget is looked at when the next block of code begins. */
 static inline void exec_charge(Exec *x, int64_t thread_instructions)

@@ -38,7 +38,9 @@ typedef struct {
     uint32_t members; /* SPLIT_WARP_SYNC: the lanes that the operation names */
     SplitState state;
     int barrier; /* SPLIT_BARRIER: its index */
-    const Inst *pc;
+    int looks;   /* in a row by the instruction `look` at one address (exec_look) */
+    const Inst *pc, *look;
+    uint64_t look_at;
     Frame *frame;
     Join *join;
 } Split;
@@ -74,6 +76,7 @@ struct Warp {
     int index, current, n_splits;
     int yielded;     /* the running split used up its slice */
     int turns;       /* of the slice that the warp has had */
+    int spins;       /* the running split ended its slice to wait for others (exec_look) */
     int n_unwritten; /* of unwritten[] */
     int converged;   /* all lanes of the pending warp-level operation are here: it may run */
     Split splits[LANES];

@@ -106,6 +106,7 @@ static int atomic_once(Warp *w, const Inst *in, uint32_t m)
 {
     Access a;
     int space = access_resolve(w, in, m, &a), r = 0;
+    if (a.mo->data[0] != ROW_NONE) exec_look(w, in, a.base);
     switch (space) {
     case SPACE_GLOBAL:
         r = access_global_bounds(w, &a, 1);

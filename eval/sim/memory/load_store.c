@@ -12,8 +12,6 @@
 #include "eval/sim/memory/shadow.h"
 #include "eval/sim/memory/traffic.h"
 
-enum { WAIT_SLICE = 100 /* instructions of a slice that a load takes which may wait */ };
-
 /* ---- moving the data ---- */
 
 /* Reads an element and extends it to the width of its register in bits. */
@@ -181,13 +179,6 @@ static int load_beyond(Warp *w, Access *a)
     return rest ? access_once(w, a->in, rest) : 0;
 }
 
-/* A volatile or acquiring load may spin on what another warp writes: others run soon. Where requests are
- * counted they do anyway (scheduler.c). */
-static void may_wait(Warp *w)
-{
-    if (!w->x->counted) w->slice -= WAIT_SLICE;
-}
-
 static inline __attribute__((always_inline)) int load_shared(Warp *w, Access *a)
 {
     SimCounts *n = &w->x->counts;
@@ -200,7 +191,7 @@ static inline __attribute__((always_inline)) int load_shared(Warp *w, Access *a)
         return -1;
     if (a->mo->order != ORDER_WEAK) {
         order_meet(w);
-        may_wait(w);
+        exec_look(w, a->in, a->base);
     }
     n->shared_load_requests++;
     n->shared_load_wavefronts += a->p->wavefronts;
@@ -216,7 +207,7 @@ static int load_global(Warp *w, Access *a)
     if (a->mo->order != ORDER_WEAK) {
         exec_acquire(w->x);
         order_observe(w, a);
-        may_wait(w);
+        exec_look(w, a->in, a->base);
     }
     if (global_check_load(w, a) || (a->mo->read_only && global_check_read_only(w, a))) return -1;
     traffic_count(w, a, MEM_LOAD);
