@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/words.h"
 #include "lab/mutate/mutations.h"
 
 static const char types[] =
@@ -207,6 +206,13 @@ static int is_variable(const Tokens *t, int i)
            !token_among(t, i + 1, " ( [ . -> :: ") && !token_among(t, i, types);
 }
 
+/* `a + b` and `a * b` are the same the other way round. */
+static int commutes(const Tokens *t, int i, int k)
+{
+    return k == i + 2 && token_among(t, i + 1, " + * ") && !token_among(t, i - 1, " - * / % ") &&
+           (token_is(t, i + 1, "*") || !token_among(t, k + 1, " * / % "));
+}
+
 /* Two variables of one subscript that change places. */
 static void swaps(Mutations *m, int i)
 {
@@ -216,7 +222,7 @@ static void swaps(Mutations *m, int i)
     if (open < 0 || !is_variable(t, i)) return;
     for (int k = i + 1; k < end; k++) {
         if (!is_variable(t, k)) continue;
-        if (word_is(TEXT(m, k), t->at[k].len, "") ||
+        if (commutes(t, i, k) ||
             (t->at[k].len == t->at[i].len && !memcmp(TEXT(m, k), TEXT(m, i), t->at[i].len)))
             continue;
         mutation_begin(m, "swap", i);
@@ -301,6 +307,13 @@ static int is_attribute(const Tokens *t, int i)
            token_among(t, open - 1, " __launch_bounds__ __align__ alignas __attribute__ ");
 }
 
+/* A larger array changes nothing. */
+static int is_array_size(const Tokens *t, int i)
+{
+    int open = t->at[i].inside, first = token_statement(t, i);
+    return open >= 0 && token_is(t, open, "[") && token_among(t, first, " __shared__ float int ");
+}
+
 static void numbers(Mutations *m, int i)
 {
     const Tokens *t = TOKENS(m);
@@ -314,6 +327,7 @@ static void numbers(Mutations *m, int i)
     const unsigned long long to[] = {v >= 0xffff ? v >> 16 : v + 1, v >= 0xffff ? v >> 1 : v - 1,
                                      v >= 2 && v < 0xffff ? v * 2 : v, v >= 2 ? v / 2 : v};
     for (int c = 0; c < 4; c++) {
+        if (to[c] > v && is_array_size(t, i)) continue;
         if (to[c] == v || (c && to[c] == to[0]) || (c > 1 && to[c] == to[1]) || (!v && c)) continue;
         mutation_begin(m, kind, i);
         mutation_edit(m, i, i + 1, "%llu%.*s", to[c], k, suffix);

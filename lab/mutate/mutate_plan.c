@@ -1,5 +1,4 @@
 /* The rules for the `//@` lines of a plan: grids, blocks, buffers, arguments, loops, op lines. */
-#include "base/words.h"
 #include "lab/mutate/mutations.h"
 
 #define TEXT(m, i) ((m)->tokens->at[i].text)

@@ -22,7 +22,7 @@ static const char source[] = "// Adds one: a < b in a comment is no token.\n"
                              "{\n"
                              "    int i = blockIdx.x * SIZE + threadIdx.x;\n"
                              "    if (i >= n) return;\n"
-                             "    for (int j = 0; j < 8; j++) y[i] += x[i + j];\n"
+                             "    for (int j = 0; j < 8; j++) y[i] += x[i * n + j];\n"
                              "    __syncthreads();\n"
                              "    y[i] = fmaxf(y[i], -INFINITY) + 1e-5f;\n"
                              "}\n";
@@ -92,14 +92,14 @@ static void kinds(void **state)
         gives(&f, "loop", "if (int trips_ = 0; true) for (int j = 0; (j < 8) && trips_++ < 1;"));
     assert_true(gives(&f, "index", "blockIdx.y * SIZE"));
     assert_true(gives(&f, "stride", "blockIdx.x * (SIZE + 1) + threadIdx.x"));
-    assert_true(gives(&f, "swap", "x[j + i]"));
-    assert_true(gives(&f, "offset", "x[i - j]"));
+    assert_true(gives(&f, "swap", "x[j * n + i]"));
+    assert_true(gives(&f, "offset", "x[i * n - j]"));
     assert_true(gives(&f, "number", "#define SIZE 257"));
     assert_true(gives(&f, "barrier", "    ;\n"));
     assert_true(gives(&f, "clamp", "y[i] = (y[i]) + 1e-5f"));
     assert_true(gives(&f, "start", "-1e4f"));
     assert_true(gives(&f, "epsilon", "+ 0.0f"));
-    assert_true(gives(&f, "accumulate", "y[i] = x[i + j]"));
+    assert_true(gives(&f, "accumulate", "y[i] = x[i * n + j]"));
     assert_true(gives(&f, "grid", "<<<max(1, (n) / (256)), 256>>>"));
     assert_true(gives(&f, "argument", "(x, part, n - 1)"));
     assert_true(gives(&f, "buffer", "part[max(1, (n) / 2)]"));
