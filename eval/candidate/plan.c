@@ -341,6 +341,10 @@ static int parse_launch(Parser *ps, PlanText t)
     if (!close) return fail(ps, "the launch has '<<<' and no '>>>' after it");
     PlanText config = trim((PlanText){rest.p, (size_t)(close - rest.p)});
     PlanText args = skip(rest, (size_t)(close + 3 - rest.p));
+    size_t word = name_length(t);
+    if (word_is(t.p, word, "cooperative") && name_length(skip(t, word)))
+        return fail(ps, "a launch cannot be cooperative: where a grid synchronises, split the "
+                        "kernel into two launches");
     if (parse_kernel_name(ps, trim((PlanText){t.p, (size_t)(open - t.p)}), &s) ||
         parse_config(ps, config, &s))
         return -1;

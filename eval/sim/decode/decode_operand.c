@@ -192,6 +192,7 @@ int decode_source_of(Decoder *d, const PtxOperand *o, int bits, uint32_t *row)
         i->k1 = bits == 64;
         d->code->uses_reserved |=
             o->value >= SPECIAL_RESERVED_BEGIN && o->value <= SPECIAL_RESERVED_CAP;
+        d->code->uses_grid |= o->value == SPECIAL_ENVREG1 || o->value == SPECIAL_ENVREG2;
         i->f = bits == 16 ? 0xffff : FULL_MASK;
         return 0;
     }

@@ -267,8 +267,14 @@ const Inst *h_exit(Warp *w, const Inst *in)
 const Inst *h_trap(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
-    return m ? exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR, "executes a trap")
-             : in + 1;
+    if (!m) return in + 1;
+    return exec_fault(
+        w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR,
+        w->x->code->uses_grid
+            ? "executes a trap: the launch is not cooperative, so that the blocks of a "
+              "grid cannot wait for each other; split the kernel where the grid "
+              "synchronises, into two launches of the plan"
+            : "executes a trap");
 }
 
 const Inst *h_nop(Warp *w, const Inst *in)

@@ -199,6 +199,7 @@ typedef struct Code {
     int64_t launch_cost;     /* charged for each launch and each block of a sample */
     int follow;              /* doubtful values are followed (memory/doubts.h) */
     int uses_proxy;          /* it has bulk copies or wgmma (memory/proxy.h) */
+    int uses_grid;           /* it looks for the barrier of a grid (cooperative groups) */
     int uses_reserved;       /* the system's part of a block's shared memory (cooperative groups) */
 } Code;
 

@@ -79,6 +79,8 @@ typedef enum {
     X(RESERVED_1, "%reserved_smem_offset_1")         \
     X(RESERVED_END, "%reserved_smem_offset_end")     \
     X(RESERVED_CAP, "%reserved_smem_offset_cap")     \
+    X(ENVREG1, "%envreg1")                           \
+    X(ENVREG2, "%envreg2")                           \
     X(CLUSTERID_X, "%clusterid.x")                   \
     X(CLUSTERID_Y, "%clusterid.y")                   \
     X(CLUSTERID_Z, "%clusterid.z")                   \
