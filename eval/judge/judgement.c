@@ -137,6 +137,11 @@ int judgement_score(Judgement *j)
     v->speedup = ratio.middle;
     v->low = ratio.low;
     v->high = ratio.high;
+    if (j->unshown) {
+        v->speedup = fmin(v->speedup, 1);
+        v->low = fmin(v->low, 1);
+        v->high = fmin(v->high, 1);
+    }
     return 0;
 }
 

@@ -112,8 +112,24 @@ static int covers_outputs(const Run *r, const DeviceSample *s, Fault *f)
     return 0;
 }
 
-/* *compared: every output was. */
-static int predict_timed(Judgement *j, TimedContents *c, DeviceTiming *out, int *compared)
+/* What was compared at the timed size. */
+typedef struct {
+    int64_t n;
+    int outputs, all;              /* outputs that were compared; all of them were */
+    const char *unit, *why;        /* of n; why nothing was */
+    int shortened[SHORTENED_AXES]; /* axes that were made short for a complete run, in its place */
+    int n_shortened;
+} Shown;
+
+static void note_shown(const Task *t, const DeviceSample *s, const char *unit, Shown *shown)
+{
+    shown->unit = unit;
+    shown->all = shown->n > 0 && timed_compares_all(t, s->comparable);
+    for (int i = 0; i < s->n_outputs && shown->n; i++) shown->outputs += s->comparable[i] != 0;
+    if (!shown->n) shown->why = s->why ? s->why : "one element costs too much";
+}
+
+static int predict_timed(Judgement *j, TimedContents *c, DeviceTiming *out, Shown *shown)
 {
     Run r = {0};
     Loaded *l = &j->loaded;
@@ -122,8 +138,7 @@ static int predict_timed(Judgement *j, TimedContents *c, DeviceTiming *out, int 
     DeviceWritten written[TASK_MAX_TENSORS];
     DeviceSample s = {
         .n_outputs = j->task->n_outputs, .comparable = comparable, .written = written};
-    int64_t rows = 0;
-    *compared = 0;
+    memset(shown, 0, sizeof *shown);
     if (work_growth(j->task, j->small, j->timed, &s, &f->error)) return -1;
     int rc = run_open(&r, l, &c->test, NULL, f);
     if (!rc) rc = run_reset(&r, &f->error);
@@ -140,13 +155,14 @@ static int predict_timed(Judgement *j, TimedContents *c, DeviceTiming *out, int 
     if (!rc) {
         const TimedOutputs left = {l->ops,           l->device,  j->task,
                                    r.memory.outputs, comparable, r.where};
-        rc = timed_compare(c, &left, &rows, f);
+        rc = timed_compare(c, &left, &shown->n, f);
     }
     if (!rc)
         verdict_pass(&j->verdict, "%s: %llu of %llu blocks, outputs of %lld %s%s", r.where,
-                     (unsigned long long)s.sampled, (unsigned long long)s.blocks, (long long)rows,
-                     timed_unit(c), s.scaled || s.held ? "; scaled from the small workload" : "");
-    *compared = rows > 0 && timed_compares_all(j->task, comparable);
+                     (unsigned long long)s.sampled, (unsigned long long)s.blocks,
+                     (long long)shown->n, timed_unit(c),
+                     s.scaled || s.held ? "; scaled from the small workload" : "");
+    if (!rc) note_shown(j->task, &s, timed_unit(c), shown);
     run_close(&r);
     return rc;
 }
@@ -164,10 +180,16 @@ static uint64_t shortened_seed(const Judgement *j)
     return case_seed(j->evaluator->seed, j->task, j->timed, SHORT_TRIAL);
 }
 
-const Workload *predicted_shortened(Judgement *j)
+/* Along number `which` of the axes that can be made short. */
+static const Workload *shortened(Judgement *j, int which)
 {
     if (!j->evaluator->machine.ops->prediction || !has_own_launches(j)) return NULL;
-    return cases_shortened(j->evaluator->cases, j->task, j->timed, shortened_seed(j));
+    return cases_shortened(j->evaluator->cases, j->task, j->timed, which, shortened_seed(j));
+}
+
+const Workload *predicted_shortened(Judgement *j)
+{
+    return shortened(j, 0);
 }
 
 /* The plan has launches for the workload, and their work is not too much. */
@@ -220,31 +242,51 @@ static int run_shortened(Judgement *j, const Case *c, int *too_long)
 }
 
 /* A comparison that would take too long is left out. */
-static int compare_shortened(Judgement *j)
+static int compare_shortened(Judgement *j, Shown *shown)
 {
-    const Workload *w = predicted_fitting(j);
-    int too_long = 1, rc = 0;
-    if (!has_own_launches(j) || !shortened_has_axis(j->task)) return 0;
-    if (w) {
+    Shortening axis[SHORTENED_AXES];
+    int rc = 0, n = shortened_axes(j->task, j->timed, axis);
+    for (int i = 0; i < n && !rc; i++) {
+        const Workload *w = shortened(j, i);
+        int too_long = 1;
+        /* A block of shorter rows does less than the sample tells. */
+        if (!w || (!i && !fits(&j->loaded, w))) continue;
         const Case *c = cases_get(j->evaluator->cases, j->task, w, VARIANT_DRAWN, shortened_seed(j),
                                   1.0, &j->fault.error);
         rc = c ? run_shortened(j, c, &too_long) : -1;
+        if (!rc && !too_long) shown->shortened[shown->n_shortened++] = axis[i].axis;
     }
-    if (!rc && too_long)
-        verdict_pass(&j->verdict,
-                     "no outputs of the timed sizes are compared, with few %s either: too long",
-                     j->task->axis_name[j->task->rotates]);
     return rc;
+}
+
+/* The line of the verdict, and whether a ratio above 1 counts. */
+static void say_shown(Judgement *j, const Shown *s)
+{
+    const Task *t = j->task;
+    int n = s->n_shortened;
+    j->unshown = has_own_launches(j) && !s->all && !n;
+    if (s->all || (s->n && !n))
+        verdict_pass(&j->verdict, VERDICT_SHOWN "%lld %s of %d output%s compared%s",
+                     (long long)s->n, s->unit, s->outputs, s->outputs > 1 ? "s" : "",
+                     s->all ? "" : ", not the others");
+    else if (n)
+        verdict_pass(&j->verdict, VERDICT_SHOWN "outputs compared with less %s%s%s in its place",
+                     t->axis_name[s->shortened[0]], n > 1 ? " and less " : "",
+                     n > 1 ? t->axis_name[s->shortened[1]] : "");
+    else
+        verdict_pass(&j->verdict, VERDICT_SHOWN "outputs not compared: %s", s->why);
 }
 
 static int measure_timed(Judgement *j)
 {
     Evaluator *e = j->evaluator;
-    int compared;
+    Shown shown;
     TimedContents *c = cases_timed(e->cases, j->task, j->timed,
                                    case_seed(e->seed, j->task, j->timed, 0), &j->fault.error);
-    int rc = c ? predict_timed(j, c, j->verdict.timing, &compared) : -1;
-    return rc || compared ? rc : compare_shortened(j);
+    int rc = c ? predict_timed(j, c, j->verdict.timing, &shown) : -1;
+    if (!rc && !shown.all && has_own_launches(j)) rc = compare_shortened(j, &shown);
+    if (!rc) say_shown(j, &shown);
+    return rc;
 }
 
 int predicted_measure(Judgement *j)
@@ -309,9 +351,9 @@ static int predict_other(Judgement *j)
                          case_seed(j->verdict.second_seed, j->task, j->timed, 0), &j->fault.error);
     if (!c) return -1;
     DeviceTiming *other = memory_alloc(sizeof *other);
-    int compared;
+    Shown unused;
     *other = *out;
-    int rc = predict_timed(j, c, other, &compared);
+    int rc = predict_timed(j, c, other, &unused);
     if (!rc && other->candidate_us[0] > out->candidate_us[0]) *out = *other;
     free(other);
     return rc;

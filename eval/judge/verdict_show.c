@@ -115,6 +115,9 @@ void show_text(FILE *out, const char *task, const Verdict *v, int profile)
         fprintf(out, "  %s\n  %s\n", outcome_meaning(v->outcome), v->message);
     }
     show_device(out, v);
+    for (int i = 0; i < v->n_checks; i++)
+        if (!strncmp(v->checks[i], VERDICT_SHOWN, strlen(VERDICT_SHOWN)))
+            fprintf(out, "  %s\n", v->checks[i]);
     for (int i = 0; i < v->n_warnings; i++) fprintf(out, "  warning    %s\n", v->warnings[i]);
     if (v->n_checks) fprintf(out, "  checks     %d passed\n", v->n_checks);
     for (int i = 0; profile && i < v->n_checks; i++) fprintf(out, "    %s\n", v->checks[i]);

@@ -207,13 +207,26 @@ void sampled_outputs_note(SampledOutputs *o, const DeviceSample *s, DevMem *mem,
     }
 }
 
-int sampled_outputs_finish(const SampledOutputs *o, const DeviceSample *s)
+/* NULL: it is comparable. */
+static const char *obstacle(const SampledOutputs *o, const SampledOutput *y)
+{
+    return o->guessed                       ? "library calls are not executed there"
+           : !y->writers                    ? "no sampled block wrote them"
+           : y->writers > 1                 ? "several launches write them"
+           : y->atomics                     ? "blocks add to them by atomics"
+           : y->writer >= o->complete_until ? "they depend on what other blocks write"
+                                            : NULL;
+}
+
+int sampled_outputs_finish(const SampledOutputs *o, DeviceSample *s)
 {
     int all = 1;
+    s->why = NULL;
     for (int i = 0; i < o->n; i++) {
         const SampledOutput *y = &o->of[i];
-        s->comparable[i] =
-            y->writers == 1 && !y->atomics && !o->guessed && y->writer < o->complete_until;
+        const char *why = obstacle(o, y);
+        s->comparable[i] = !why;
+        if (!s->why) s->why = why;
         all &= s->comparable[i];
     }
     return all;

@@ -55,7 +55,7 @@ typedef struct {
 
 /* Launch `launch` has run. */
 void sampled_outputs_note(SampledOutputs *o, const DeviceSample *s, DevMem *mem, int launch);
-/* Sets s->comparable. Returns 1 when each output is. */
-int sampled_outputs_finish(const SampledOutputs *o, const DeviceSample *s);
+/* Sets s->comparable and s->why. Returns 1 when each output is. */
+int sampled_outputs_finish(const SampledOutputs *o, DeviceSample *s);
 
 #endif

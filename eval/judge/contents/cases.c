@@ -24,8 +24,8 @@ typedef struct {
 
 /* The workload stays at its place. It has no positions where the task cannot be made short. */
 typedef struct {
-    const Task *task;
-    const Workload *timed;
+    Shortening by;
+    int which;
     uint64_t seed;
     int64_t positions;
     Workload w;
@@ -39,7 +39,7 @@ struct Cases {
     TimedContents **timed; /* one a task */
     int n_timed;
     TimedContents *once;   /* NULL: none yet */
-    Shortened **shortened; /* one a task */
+    Shortened **shortened; /* one a task and axis */
     int n_shortened;
     Judged *judged;
     const DeviceOps *ops; /* NULL unless the device keeps contents */
@@ -309,21 +309,31 @@ static void forget_workload(Cases *c, const Workload *w)
         if (c->slots[i].c->workload == w) drop(c, i);
 }
 
-const Workload *cases_shortened(Cases *c, const Task *t, const Workload *timed, uint64_t seed)
+/* That of a task and axis, made where there is none. */
+static Shortened *shortened_of(Cases *c, const Task *t, int which)
 {
     int i = 0;
-    while (i < c->n_shortened && c->shortened[i]->task != t) i++;
-    if (i == c->n_shortened) {
-        c->shortened = memory_grow(c->shortened, (size_t)++c->n_shortened, sizeof(Shortened *));
-        c->shortened[i] = memory_alloc(sizeof(Shortened));
-        *c->shortened[i] = (Shortened){.task = t};
-    }
-    Shortened *s = c->shortened[i];
-    if (s->timed != timed || s->seed != seed) {
+    while (i < c->n_shortened && (c->shortened[i]->by.task != t || c->shortened[i]->which != which))
+        i++;
+    if (i < c->n_shortened) return c->shortened[i];
+    c->shortened = memory_grow(c->shortened, (size_t)++c->n_shortened, sizeof(Shortened *));
+    c->shortened[i] = memory_alloc(sizeof(Shortened));
+    *c->shortened[i] = (Shortened){.by.task = t, .which = which};
+    return c->shortened[i];
+}
+
+const Workload *cases_shortened(Cases *c, const Task *t, const Workload *timed, int which,
+                                uint64_t seed)
+{
+    Shortening axis[SHORTENED_AXES];
+    if (which >= shortened_axes(t, timed, axis)) return NULL;
+    Shortened *s = shortened_of(c, t, which);
+    if (s->by.timed != timed || s->seed != seed) {
         forget_workload(c, &s->w);
         free(s->w.atol);
-        *s = (Shortened){t, timed, seed, shortened_positions(t, timed, seed), {0}};
-        if (s->positions && shortened_make(t, timed, s->positions, &s->w, NULL)) s->positions = 0;
+        *s = (Shortened){axis[which], which, seed, 0, {0}};
+        s->positions = shortened_positions(&s->by, seed);
+        if (s->positions && shortened_make(&s->by, s->positions, &s->w, NULL)) s->positions = 0;
     }
     return s->positions ? &s->w : NULL;
 }

@@ -52,9 +52,11 @@ struct TimedContents *cases_timed(Cases *c, Task *t, const Workload *w, uint64_t
 struct TimedContents *cases_timed_once(Cases *c, Task *t, const Workload *w, uint64_t seed,
                                        Error *err);
 
-/* The timed workload made short (shortened.h), by the seed of its contents. It stays valid until
- * the next call for the same task with another seed. NULL: it cannot be. */
-const Workload *cases_shortened(Cases *c, const Task *t, const Workload *timed, uint64_t seed);
+/* The timed workload made short (shortened.h) along number `which` of its axes, by the seed of its
+ * contents. It stays valid until the next call for the same task with another seed. NULL: it cannot
+ * be. */
+const Workload *cases_shortened(Cases *c, const Task *t, const Workload *timed, int which,
+                                uint64_t seed);
 
 /* Memory of zeros, for free(). Large tensors are in huge pages: page faults take half the time of
  * the first touch. */

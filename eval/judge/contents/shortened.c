@@ -10,6 +10,8 @@
 
 /* Of task_cost: of all positions, and what all but one of them add. */
 static const double most_bytes = 6.4e7, most_flops = 3.5e7, most_added = 4e6;
+/* Of sums to a scalar: an error that depends on their length may begin late. */
+static const double most_added_sum = 6e6;
 
 int shortened_has_axis(const Task *t)
 {
@@ -26,22 +28,56 @@ int shortened_has_axis(const Task *t)
     return found;
 }
 
-static int is_cheap(const Task *t, const Workload *w)
+static int is_scalar(const Task *t)
+{
+    for (int i = 0; i < t->n_outputs; i++)
+        if (t->outputs[i].rank) return 0;
+    return 1;
+}
+
+/* Is the axis, by itself, a dimension of an input? Those of parameters are a module's own sizes. */
+static int is_of_inputs(const Task *t, int axis)
+{
+    for (int i = 0; i < t->n_inputs; i++)
+        for (int k = 0; k < t->inputs[i].rank && !t->inputs[i].parameter; k++)
+            if (!strcmp(t->inputs[i].shape[k], t->axis_name[axis])) return 1;
+    return 0;
+}
+
+int shortened_axes(const Task *t, const Workload *timed, Shortening out[SHORTENED_AXES])
+{
+    int n = 0, axis[SHORTENED_AXES];
+    if (shortened_has_axis(t)) axis[n++] = t->rotates;
+    for (int i = 0; i < t->n_axes && t->graph && t->rotates < 0; i++) {
+        int at = n;
+        if (!is_of_inputs(t, i)) continue;
+        while (at && timed->axis[axis[at - 1]] < timed->axis[i]) at--;
+        if (at == SHORTENED_AXES) continue;
+        if (at + 1 < SHORTENED_AXES) axis[at + 1] = axis[at];
+        axis[at] = i;
+        n += n < SHORTENED_AXES;
+    }
+    for (int i = 0; i < n; i++)
+        out[i] = (Shortening){t, timed, axis[i], i && is_scalar(t) ? axis[0] : -1};
+    return n;
+}
+
+static int is_cheap(const Task *t, const Workload *w, int axis)
 {
     Workload one = *w;
-    double bytes, flops, least, ignored;
-    one.axis[t->rotates] = 1;
+    double bytes, flops, least, ignored, added = is_scalar(t) ? most_added_sum : most_added;
+    one.axis[axis] = 1;
     return !task_cost(t, w, &bytes, &flops, NULL) && !task_cost(t, &one, &least, &ignored, NULL) &&
-           bytes <= most_bytes && flops <= most_flops && bytes - least <= most_added;
+           bytes <= most_bytes && flops <= most_flops && bytes - least <= added;
 }
 
 /* The most positions that are cheap enough: costs grow with them. */
-static int64_t most(const Task *t, Workload *w)
+static int64_t most(const Task *t, Workload *w, int axis)
 {
-    int64_t *at = &w->axis[t->rotates], low = 0, high = *at;
+    int64_t *at = &w->axis[axis], low = 0, high = *at;
     while (low < high) {
         *at = low + (high - low + 1) / 2;
-        if (is_cheap(t, w))
+        if (is_cheap(t, w, axis))
             low = *at;
         else
             high = *at - 1;
@@ -49,11 +85,19 @@ static int64_t most(const Task *t, Workload *w)
     return low;
 }
 
-int64_t shortened_positions(const Task *t, const Workload *timed, uint64_t seed)
+/* The timed workload but for the other axis. */
+static Workload base_of(const Shortening *s)
 {
-    Workload w = *timed;
-    if (!shortened_has_axis(t)) return 0;
-    int64_t *at = &w.axis[t->rotates], all = *at, limit = most(t, &w), unit = 1;
+    Workload w = *s->timed;
+    if (s->also >= 0 && w.axis[s->also] > SHORTENED_LONG) w.axis[s->also] = SHORTENED_LONG;
+    return w;
+}
+
+int64_t shortened_positions(const Shortening *s, uint64_t seed)
+{
+    const Task *t = s->task;
+    Workload w = base_of(s);
+    int64_t *at = &w.axis[s->axis], all = *at, limit = most(t, &w, s->axis), unit = 1;
     if (limit == all || !limit) return limit;
     while (all % (2 * unit) == 0 && 2 * unit <= limit / 4) unit *= 2;
     int64_t last = limit / unit, first = (3 * last + 3) / 4, n = last - first + 1;
@@ -73,19 +117,22 @@ double shortened_share(double n, double all)
     return fmax(SHARE_LEAST, share);
 }
 
-int shortened_make(const Task *t, const Workload *timed, int64_t positions, Workload *out,
-                   Error *err)
+int shortened_make(const Shortening *s, int64_t positions, Workload *out, Error *err)
 {
-    const TaskCase of = {t, timed, VARIANT_DRAWN, 0, 1.0};
-    *out = *timed;
+    const Task *t = s->task;
+    const TaskCase of = {t, s->timed, VARIANT_DRAWN, 0, 1.0};
+    *out = base_of(s);
     out->note = NULL;
-    out->axis[t->rotates] = positions;
+    out->atol = NULL;
+    out->axis[s->axis] = positions;
+    if (is_scalar(t) && t->graph) return 0;
     out->atol = memory_array((size_t)t->n_outputs * ATOL_CASES, sizeof *out->atol);
     for (int i = 0; i < t->n_outputs; i++) {
         size_t n, all;
         Tolerance by;
         if (task_elements(t, out, &t->outputs[i], &n, err) ||
-            task_elements(t, timed, &t->outputs[i], &all, err) || task_tolerance(&of, i, &by, err))
+            task_elements(t, s->timed, &t->outputs[i], &all, err) ||
+            task_tolerance(&of, i, &by, err))
             return -1;
         out->atol[i * ATOL_CASES + AT_SCALE_1] = by.atol * shortened_share((double)n, (double)all);
     }

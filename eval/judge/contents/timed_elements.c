@@ -198,8 +198,8 @@ static int compare_output(const TimedContents *c, const TimedOutputs *r, const C
     }
     if (!d.bad) return 0;
     task_difference_text(&with, &d, &message);
-    fault_set(f, OUTCOME_WRONG_RESULT, 0, "%s, %lld elements computed alone: %s", r->where,
-              (long long)k->n[i], message.text);
+    fault_set(f, OUTCOME_WRONG_RESULT, 0, "%s, %lld elements: %s", r->where, (long long)k->n[i],
+              message.text);
     return 1;
 }
 

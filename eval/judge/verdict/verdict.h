@@ -52,6 +52,8 @@ typedef struct {
 
 void verdict_release(Verdict *v);
 
+/* How the line begins that says what was compared at the timed size of a predicted verdict. */
+#define VERDICT_SHOWN "timed size: "
 /* Add a line to the checks that were passed; dropped when there are VERDICT_MAX_CHECKS. */
 void verdict_pass(Verdict *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Add a warning, unless it is there or there are VERDICT_MAX_WARNINGS. */

@@ -75,17 +75,23 @@ static void test_share(void **state)
     assert_true(shortened_share(1e4, 1e6) < shortened_share(1e5, 1e6));
 }
 
+static int64_t of_turns(const Task *t, uint64_t seed)
+{
+    Shortening axis[SHORTENED_AXES];
+    if (!shortened_axes(t, task_workload(t, ROLE_TIME), axis)) return 0;
+    return shortened_positions(&axis[0], seed);
+}
+
 /* Many seeds: what is chosen is cheap, keeps to the constraints, has a factor of the timed length, and is
  * not always the same. */
 static void test_positions(void **state)
 {
     (void)state;
     Task *t = task_of(4096, 1024, "n", "m % 4 == 0");
-    const Workload *timed = task_workload(t, ROLE_TIME);
     int64_t least = 1 << 20, most = 0;
     for (uint64_t seed = 0; seed < 50; seed++) {
-        int64_t n = shortened_positions(t, timed, seed);
-        assert_int_equal(n, shortened_positions(t, timed, seed));
+        int64_t n = of_turns(t, seed);
+        assert_int_equal(n, of_turns(t, seed));
         assert_in_range(n, 4, 64);
         assert_int_equal(n % 4, 0);
         if (n < least) least = n;
@@ -98,7 +104,7 @@ static void test_positions(void **state)
 static int64_t positions(int64_t m, int64_t n, const char *y, const char *rule)
 {
     Task *t = task_of(m, n, y, rule);
-    int64_t found = shortened_positions(t, task_workload(t, ROLE_TIME), 1);
+    int64_t found = of_turns(t, 1);
     task_free(t);
     return found;
 }
@@ -123,17 +129,18 @@ static void test_workload(void **state)
     Task *t = task_of(4096, 1024, "n", "1");
     const Workload *timed = task_workload(t, ROLE_TIME);
     Cases *c = cases_new(1 << 28, NULL, NULL);
-    const Workload *w = cases_shortened(c, t, timed, 1);
+    const Workload *w = cases_shortened(c, t, timed, 0, 1);
     assert_non_null(w);
-    assert_ptr_equal(w, cases_shortened(c, t, timed, 1));
-    assert_int_equal(w->axis[0], shortened_positions(t, timed, 1));
+    assert_ptr_equal(w, cases_shortened(c, t, timed, 0, 1));
+    assert_int_equal(w->axis[0], of_turns(t, 1));
     assert_int_equal(w->axis[1], 1024);
     const Case *x = cases_get(c, t, w, VARIANT_DRAWN, 1, 1.0, &err);
     if (!x) fail_msg("%s", err.text);
     double n = (double)w->axis[0] * 1024;
     close_to(x->tolerance[0].atol, 0.5 * shortened_share(n, 4096.0 * 1024), 1e-12);
     close_to(x->tolerance[0].rtol, 0.001, 1e-12);
-    cases_shortened(c, t, timed, 2); /* drops the case of the workload that it was */
+    assert_null(cases_shortened(c, t, timed, 1, 1));
+    cases_shortened(c, t, timed, 0, 2); /* drops the case of the workload that it was */
     cases_free(c);
     task_free(t);
 }
