@@ -95,6 +95,15 @@ static void allow_op_lines(const Run *r, DeviceSample *s)
     s->own_bytes = 0;
 }
 
+/* A sampled block has written what the analysis calls a hole: it says nothing. */
+static int is_contradicted(const Run *r, int output, const DeviceWritten *w)
+{
+    size_t from = (size_t)w->first, end;
+    const Loaded *l = r->loaded;
+    return l->ops->prediction->written(l->device, r->memory.outputs[output], &from, &end) &&
+           from <= (size_t)w->first;
+}
+
 /* Every element of each output is written, as far as that is known. */
 static int covers_outputs(const Run *r, const DeviceSample *s, Fault *f)
 {
@@ -102,7 +111,7 @@ static int covers_outputs(const Run *r, const DeviceSample *s, Fault *f)
         const DeviceWritten *w = &s->written[i];
         const TaskTensor *y = &r->test->task->outputs[i];
         size_t element = dtype_size(y->dtype), all = r->test->output_bytes[i] / element;
-        if (!w->known || !w->holes) continue;
+        if (!w->known || !w->holes || is_contradicted(r, i, w)) continue;
         return fault_set(f, OUTCOME_WRONG_RESULT, 0,
                          "%s: %.0f of %zu elements of output %s are never written, first element "
                          "%zu: not by any block of any launch",
