@@ -63,11 +63,23 @@ static uint64_t result_of(const DeviceLaunch *l)
     return call.kind == LIBRARY_PRODUCT ? call.product.c : call.convolution.y;
 }
 
+/* Has the launch that has just run written anything? One that is scaled has not. */
+static int has_written(const DevMem *mem)
+{
+    for (int a = 0; a < mem->n_allocs; a++)
+        if (mem->allocs[a].written_sectors) return 1;
+    return 0;
+}
+
 /* A launch of an op line computes what it writes: all of it. */
 static void note_op(PlanCoverage *c, int i, const PtxFunction *kernel)
 {
     const DeviceLaunch *l = &c->launches[i];
     uint64_t result = kernel ? 0 : result_of(l);
+    if (kernel && !has_written(c->mem) && c->unknown < 0) {
+        c->unknown = i;
+        snprintf(c->why, sizeof c->why, "an op line that is not sampled");
+    }
     for (int k = 0; k < c->sample->n_outputs; k++) {
         int a = allocation_of(c, k);
         if (a < 0 ||
