@@ -18,7 +18,7 @@ static const size_t arena_bytes = (size_t)6 << 30, buffer_bytes = (size_t)2000 <
 
 enum {
     CANDIDATE_BYTES = 512 << 20,
-    INSTRUCTIONS = 2000000000 /* thread-instructions of a timed run */
+    INSTRUCTIONS = 8000000000 /* thread-instructions of a timed run */
 };
 
 /* ---- opening and closing ---- */

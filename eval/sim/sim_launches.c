@@ -20,14 +20,17 @@
 #include "tasks/task.h"
 
 enum {
-    TOTAL_RUNS = 3,      /* all runs of a candidate get the limit of a timed one so many times */
-    CHECK_SHARE = 8,     /* other runs are smaller: they get the limit divided by this, or */
-    UNIT_COST = 200,     /* so many for each unit of the least work, up to the limit */
+    TOTAL_RUNS = 2,      /* all runs of a candidate get the limit of a timed one so many times */
+    CHECK_SHARE = 8,     /* other runs are smaller: they get the limit divided by this */
+    BLOCK_SHARE = 4,     /* a block that takes more than the limit divided by this has no end; */
+    CHECK_BLOCK = 32,    /* in other runs, more than the limit divided by this, or */
+    UNIT_COST = 200,     /* so many for each unit of the least work, up to that of a timed run */
     SLACK = 10000000,    /* thread-instructions that any run in reversed order may take */
     SPILLS_TOGETHER = 2, /* loads of spilled registers that wait together */
     L1_LINE = 128,       /* bytes */
-    ATTEMPT_SHARE = 4,   /* an attempt has the limit of a timed run divided by this */
+    ATTEMPT_SHARE = 16,  /* an attempt has the limit of a timed run divided by this */
     POISONED_BYTES = 4,  /* that take as long as a thread-instruction */
+    SAMPLE_SHARE = 8,    /* and a sample of a launch divided by this, at most */
     SAMPLE_GROWTH = 64,  /* a sample may take so many times the expected work of the launch */
     SPREAD_COST = 64000, /* of a thread that reads eight pages, which are drawn for it */
     MOST_SPREAD = 150000000
@@ -312,14 +315,23 @@ void sim_announce(Device *d, double work)
     d->announced = work;
 }
 
+static int64_t check_block_limit(const Device *d)
+{
+    double least = fmin(UNIT_COST * d->announced, (double)(d->limit / BLOCK_SHARE));
+    return (int64_t)fmax((double)(d->limit / CHECK_BLOCK), least);
+}
+
+/* What many blocks take together may be much for a slow kernel that ends; a block that does not end stops
+ * sooner. */
 static int64_t check_limit(const Device *d)
 {
-    double least = fmin(UNIT_COST * d->announced, (double)d->limit);
-    return (int64_t)fmax((double)(d->limit / CHECK_SHARE), least);
+    int64_t block = check_block_limit(d), all = d->limit / CHECK_SHARE;
+    return block > all ? block : all;
 }
 
 int sim_run(Device *d, const DeviceLaunch *launches, int n, Fault *fault)
 {
+    d->exec.block_budget = check_block_limit(d);
     return run_sequence(d, launches, n, check_limit(d), NULL, fault);
 }
 
@@ -344,6 +356,7 @@ int sim_attempt(Device *d, const DeviceLaunch *launches, int n, Fault *fault)
 {
     int64_t used = d->used, total = d->total;
     d->total = 0;
+    d->exec.block_budget = 0;
     int r = run_sequence(d, launches, n, d->limit / ATTEMPT_SHARE, NULL, fault);
     d->used = used;
     d->total = total;
@@ -364,6 +377,7 @@ static void conclude(const Device *d, const SimCounts *counts, const LaunchTime 
 /* Predicts from a single run: a prediction has no noise. */
 int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, Fault *fault)
 {
+    d->exec.block_budget = d->limit / BLOCK_SHARE;
     if (!out) return run_sequence(d, launches, n, d->limit, NULL, fault);
     Prediction p = {.work = work_new(n), .times = memory_array((size_t)n + 1, sizeof *p.times)};
     int r = run_sequence(d, launches, n, d->limit, &p, fault);
@@ -385,7 +399,7 @@ static int64_t sample_limit(const Device *d, const DeviceLaunch *l, const SimCou
         (double)l->grid[0] * l->grid[1] * l->grid[2] * l->block[0] * l->block[1] * l->block[2];
     double limit = SAMPLE_GROWTH * growth * (double)small->thread_insts + SLACK +
                    fmin(SPREAD_COST * threads, MOST_SPREAD);
-    return limit < (double)d->limit / 2 ? (int64_t)limit : d->limit / 2;
+    return limit < (double)d->limit / SAMPLE_SHARE ? (int64_t)limit : d->limit / SAMPLE_SHARE;
 }
 
 /* A sequence that is sampled. */
@@ -442,6 +456,7 @@ static int run_sample(Device *d, Sampling *g, int i, Sample *s, const SimCounts 
 {
     const DeviceLaunch *l = &g->launches[i];
     Exec *x = &d->exec;
+    x->block_budget = 0;
     int64_t limit = x->budget = grant(d, l, sample_limit(d, l, small, g->out->growth));
     int r = run_one(d, l, s, fault);
     account(d, l, limit - x->budget);
@@ -452,7 +467,7 @@ static int run_sample(Device *d, Sampling *g, int i, Sample *s, const SimCounts 
         return exhausted(fault, l);
     if (r > 0) s->atomics += x->counts.global_atomic_requests, s->fences += x->counts.fences;
     int waits = s->atomics && s->fences, timeout = r > 0 && fault->outcome == OUTCOME_TIMEOUT,
-        endless = timeout && limit < d->limit / 2 && !waits && !d->mem.assumed;
+        endless = timeout && limit < d->limit / SAMPLE_SHARE && !waits && !d->mem.assumed;
     g->work.counts[i] = x->counts;
     if (r >= 0 && (waits || (r && d->mem.assumed) || (timeout && !endless))) {
         scale_one(d, g, i, small);

@@ -44,7 +44,9 @@ static void charge_denormals(Exec *x, const CodeBlock *b)
     unsigned flags = _mm_getcsr();
     if (!(flags & DENORMALS)) return;
     _mm_setcsr(flags & ~(unsigned)DENORMALS);
-    exec_charge(x, (int64_t)b->n_insts * DENORMAL_COST);
+    exec_charge(x, (int64_t)(b->by_class[INST_FP32] + b->by_class[INST_FP16] +
+                             b->by_class[INST_FP64] + b->by_class[INST_SFU] + b->expansion + 1) *
+                       DENORMAL_COST);
 }
 
 const Inst *h_block(Warp *w, const Inst *in)
@@ -71,7 +73,7 @@ const Inst *h_block(Warp *w, const Inst *in)
         (int64_t)b->n_insts * (lanes < MIN_CHARGED_LANES ? MIN_CHARGED_LANES : lanes) + 1 + b->host;
     charge_denormals(x, b);
     if (w->n_unwritten && unwritten_follow(w, in + 1)) return NULL;
-    return x->budget < 0 ? out_of_budget(w, in + 1) : in + 1;
+    return x->budget < x->block_floor ? out_of_budget(w, in + 1) : in + 1;
 }
 
 /* ---- branches ---- */

@@ -217,6 +217,8 @@ static void start_block(Exec *x, uint64_t linear)
     c->live_threads = x->block[0] * x->block[1] * x->block[2];
     x->budget -= x->block_cost;
     c->alone_since = x->budget;
+    int bounded = x->block_budget && !x->cluster && x->budget > x->block_budget;
+    x->block_floor = bounded ? x->budget - x->block_budget : 0;
     memset(c->barriers, 0, sizeof c->barriers);
     for (int i = 0; i < c->n_warps; i++) {
         Warp *w = &x->warps[i];

@@ -72,6 +72,8 @@ struct Exec {
     size_t clear32, clear64, clear_preds; /* bytes of a warp's registers zeroed for each block */
     size_t clear_local;                   /* bytes of local_init zeroed for each block and warp */
     int64_t budget;                       /* thread-instructions left of this run */
+    int64_t block_budget;                 /* of it, what one block may take; 0: all of it */
+    int64_t block_floor;                  /* the budget below which the block has taken that */
     int64_t block_cost;                   /* charged to the budget for the start of a block */
     AsyncCopies *async;                   /* cp.async under way; NULL: none issued */
     BulkCopies *bulk;                     /* cp.async.bulk under way */
