@@ -173,7 +173,7 @@ static int run_steps(Judgement *j, int again)
 }
 
 /* After a fault that may not matter: run again, with code that follows doubtful values. Where a use
- * of such a value stays a fault, the first fault is the verdict. */
+ * of such a value stays a fault, the first fault is the verdict; where a race is found instead, that is. */
 static int run_following(Judgement *j)
 {
     int follows = loaded_follow(&j->loaded, &j->fault.error);
@@ -187,7 +187,8 @@ static int run_following(Judgement *j)
     v->n_checks = 0;
     int rc = run_steps(j, 1);
     if (!rc) checks_warn(j);
-    if (rc == 1 && follows == DEVICE_FOLLOWS_USES) {
+    int is_other = j->fault.outcome == OUTCOME_RACE && found.outcome != OUTCOME_RACE;
+    if (rc == 1 && follows == DEVICE_FOLLOWS_USES && !is_other) {
         verdict_release(v);
         *v = *first;
         j->fault = found;

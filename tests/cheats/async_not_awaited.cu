@@ -2,7 +2,7 @@
 // task: relu
 // expect sim: out_of_bounds
 // expect cuda: wrong_result | nondeterministic
-// says sim: no thread of the block has written
+// says sim: that the cp.async of line 12 has not brought
 #include <cuda_pipeline.h>
 //@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)
 extern "C" __global__ void relu(const float *x, float *y, int n)

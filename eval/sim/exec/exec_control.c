@@ -28,6 +28,7 @@ static const Inst *out_of_budget(Warp *w, const Inst *in)
 {
     const Exec *x = w->x;
     int lane = __builtin_ctz(w->active);
+    if (mbarrier_is_stuck(w, in)) return NULL;
     if (x->reversed && x->ample && x->cta.alone_since - x->budget > ALONE)
         return exec_fault(w, in, lane, OUTCOME_RACE,
                           "waits for what another block or warp writes in a loop without an "

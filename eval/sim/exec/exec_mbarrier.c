@@ -1,6 +1,7 @@
 /* mbarrier: a counter of arrivals in shared memory. Its phase ends when as many have arrived as it
  * expects. The 64 bits are opaque to a program: expected arrivals, arrivals still pending, the
  * parity of the phase, and a mark that tells an mbarrier from other data. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "eval/sim/exec/barrier.h"
@@ -57,7 +58,7 @@ static int end_phase(Warp *w, const Inst *in, Mbarrier b)
     uint64_t v;
     memcpy(&v, b.p, 8);
     uint64_t expected = v & COUNT_MASK, pending = v >> COUNT_BITS & COUNT_MASK;
-    if (pending || !bulk_is_complete(w->x, b.at)) return 0;
+    if (pending || bulk_missing(w->x, b.at)) return 0;
     v = state_of(expected, expected, (v & PARITY) ^ PARITY);
     memcpy(b.p, &v, 8);
     /* Whoever ends the phase, the copies that land are the current block's own. */
@@ -125,9 +126,36 @@ static int run_lane(Warp *w, const Inst *in, int lane)
     default:
         parity = in->k0 == MBARRIER_WAIT ? row64(w, in->a)[lane] & PARITY : count & 1 ? PARITY : 0;
         if (w->x->cluster && (v & PARITY) != parity) cluster_await(w->x, b.at);
+        w->awaits = (v & PARITY) != parity ? NULL : in;
+        w->awaited = b.at;
         put_pred(w, in->e, 1u << lane, (v & PARITY) != parity ? FULL_MASK : 0);
         return 0;
     }
+}
+
+int mbarrier_is_stuck(Warp *w, const Inst *in)
+{
+    const Function *f = w->frame->fn;
+    const Exec *x = w->x;
+    uint64_t v;
+    if (!w->awaits || w->awaited + sizeof v > x->cta.shared_size) return 0;
+    memcpy(&v, x->cta.shared + w->awaited, sizeof v);
+    uint64_t expected = v & COUNT_MASK, pending = v >> COUNT_BITS & COUNT_MASK;
+    int64_t missing = bulk_missing(x, w->awaited);
+    if ((v & MARK_MASK) != MARK || (!pending && !missing)) return 0;
+    char bytes[96] = "";
+    if (missing)
+        snprintf(bytes, sizeof bytes, "%sthe copies bring %lld bytes %s than expect_tx names",
+                 pending ? ", and " : "", llabs(missing), missing > 0 ? "fewer" : "more");
+    char arrivals[64] = "";
+    if (pending)
+        snprintf(arrivals, sizeof arrivals, "%llu of %llu arrivals are missing",
+                 (unsigned long long)pending, (unsigned long long)expected);
+    if (w->awaits >= f->insts && w->awaits < f->insts + f->n_insts) in = w->awaits;
+    exec_fault(w, in, __builtin_ctz(w->active), OUTCOME_TIMEOUT,
+               "waits for ever at the mbarrier at offset %u of shared memory: %s%s", w->awaited,
+               arrivals, bytes);
+    return 1;
 }
 
 /* ---- mbarriers of other blocks of the cluster ---- */

@@ -18,6 +18,7 @@ void warp_start(Warp *w)
     w->dram_waits = w->l2_waits = 0;
     w->open_waits = w->dram_requests = w->l2_requests = 0;
     w->carry = 0;
+    w->awaits = NULL;
     w->turns = w->spins = 0;
     w->entry_frame.lanes = (uint32_t)__builtin_popcount(w->lanes);
     w->entry_frame.preds[0] = FULL_MASK;

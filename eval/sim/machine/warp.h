@@ -92,7 +92,9 @@ struct Warp {
     /* Since the last code block began: its waits, and requests that went to DRAM or to L2. */
     uint32_t open_waits, dram_requests, l2_requests;
     uint32_t tid[3][LANES];
-    uint32_t carry; /* condition code of add.cc, a bit per lane */
+    const Inst *awaits; /* the last wait at an mbarrier, whose phase had not ended; NULL: none */
+    uint32_t awaited;   /* its offset */
+    uint32_t carry;     /* condition code of add.cc, a bit per lane */
     Unwritten unwritten[UNWRITTEN_MAX];
     /* Between an instruction and what follows its value (memory/doubts.h): the lanes whose value is
      * doubtful with the event, and the tentative value. */

@@ -22,7 +22,7 @@ enum {
 
 /* The copies of one instruction that have not landed. */
 typedef struct {
-    int words; /* per lane */
+    int line, words; /* words: per lane */
     uint32_t mask;
     uint32_t group[LANES];   /* of the lane's copy */
     uint32_t barrier[LANES]; /* 1 + offset of the mbarrier that waits for it; 0: none */
@@ -155,6 +155,8 @@ static AsyncCopy *issue(Warp *w, const Inst *in, uint32_t m, int words)
         own->copies = memory_grow(own->copies, (size_t)own->cap, sizeof *own->copies);
     }
     AsyncCopy *c = &own->copies[own->n++];
+    const PtxInst *source = exec_source(w, in);
+    c->line = source ? source->line : 0;
     c->words = words;
     c->mask = m;
     memcpy(c->group, own->groups, sizeof c->group);
@@ -191,6 +193,20 @@ int async_land_tied(Warp *w, const Inst *in, uint32_t barrier)
         }
     }
     return 0;
+}
+
+int async_line_at(const Exec *x, uint64_t at, uint32_t bytes)
+{
+    for (int i = 0; x->async && i < x->cta.n_warps; i++)
+        for (int k = 0; k < x->async->warps[i].n; k++) {
+            const AsyncCopy *c = &x->async->warps[i].copies[k];
+            EACH_LANE(c->mask, lane)
+            {
+                if (at < c->to[lane] + (uint64_t)c->words * 4 && at + bytes > c->to[lane])
+                    return c->line;
+            }
+        }
+    return -1;
 }
 
 /* Checks a lane that reads fewer bytes than it writes. The bytes behind are not touched and may lie

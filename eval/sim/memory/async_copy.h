@@ -8,6 +8,8 @@
 void async_tie(Warp *w, int lane, uint32_t barrier);
 /* Lands the copies tied to an mbarrier. Returns 0, or -1 with a fault. */
 int async_land_tied(Warp *w, const Inst *in, uint32_t barrier);
+/* The line of a copy under way that writes some of these bytes of shared memory; -1: there is none. */
+int async_line_at(const Exec *x, uint64_t at, uint32_t bytes);
 void async_start_block(Exec *x); /* drops the copies of the block before */
 void async_release(Exec *x);
 

@@ -23,7 +23,7 @@ enum {
 
 typedef struct {
     const Inst *in;
-    int warp, lane;
+    int warp, lane, line;
     uint32_t barrier, group;
     uint64_t to, from;
     uint32_t bytes;
@@ -118,15 +118,15 @@ void bulk_forget(Exec *x, uint32_t barrier)
     if (e) *e = x->bulk->expected[--x->bulk->n_expected];
 }
 
-int bulk_is_complete(const Exec *x, uint32_t barrier)
+int64_t bulk_missing(const Exec *x, uint32_t barrier)
 {
     const BulkCopies *b = x->bulk;
-    if (!b) return 1;
+    if (!b) return 0;
     const Expected *e = find_expected(b, barrier);
     int64_t missing = e ? e->bytes : 0;
     for (int i = 0; i < b->n_loads; i++)
         if (b->loads[i].barrier == barrier) missing -= b->loads[i].bytes;
-    return !missing;
+    return missing;
 }
 
 /* ---- pieces ---- */
@@ -222,7 +222,9 @@ static Span to_of(const Copy *c)
 static int begin(Warp *w, const Inst *in, int lane, int count, Copy *c)
 {
     const BulkOp *op = in->bulk;
+    const PtxInst *source = exec_source(w, in);
     *c = (Copy){.in = in,
+                .line = source ? source->line : 0,
                 .warp = w->index,
                 .lane = lane,
                 .to = access_lane_address(w, &op->to, lane),
@@ -365,6 +367,16 @@ int bulk_wait(Warp *w, const Inst *in, uint32_t lanes, uint64_t pending)
     b->n_stores = kept;
     (void)in;
     return 0;
+}
+
+int bulk_line_at(const Exec *x, uint64_t at, uint32_t bytes)
+{
+    const BulkCopies *b = x->bulk;
+    for (int i = 0; b && i < b->n_loads; i++) {
+        const Copy *c = &b->loads[i];
+        if (at < c->to + c->bytes && at + bytes > c->to) return c->line;
+    }
+    return -1;
 }
 
 int bulk_end_block(Exec *x)

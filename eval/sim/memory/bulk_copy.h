@@ -15,7 +15,8 @@ int bulk_expect(Warp *w, const Inst *in, int lane, uint32_t barrier, uint32_t by
 /* As many of them have arrived, without a copy. */
 int bulk_complete(Warp *w, const Inst *in, int lane, uint32_t barrier, uint32_t bytes);
 void bulk_forget(Exec *x, uint32_t barrier); /* mbarrier.init and .inval */
-int bulk_is_complete(const Exec *x, uint32_t barrier);
+/* The bytes that it expects in this phase and no copy under way brings; < 0: that too many bring. */
+int64_t bulk_missing(const Exec *x, uint32_t barrier);
 int bulk_land(Warp *w, const Inst *in, uint32_t barrier); /* its copies, at the end of a phase */
 
 /* Issue the copy in->bulk of one lane. barrier: where the load counts its bytes. */
@@ -28,6 +29,8 @@ int bulk_put(Warp *w, const Inst *in, int lane, const unsigned char *data, uint3
 void bulk_commit(Warp *w, uint32_t lanes);
 int bulk_wait(Warp *w, const Inst *in, uint32_t lanes, uint64_t pending);
 
+/* The line of a load under way that writes some of these bytes of shared memory; -1: there is none. */
+int bulk_line_at(const Exec *x, uint64_t at, uint32_t bytes);
 void bulk_start_block(Exec *x);
 int bulk_end_block(Exec *x); /* a copy that nobody waited for is a fault */
 void bulk_release(Exec *x);

@@ -2,6 +2,8 @@
  * or neither. A selection is followed when it runs, since it uses only one of its operands. */
 #include "eval/sim/memory/unwritten.h"
 
+#include "eval/sim/memory/async_copy.h"
+#include "eval/sim/memory/bulk_copy.h"
 #include "eval/sim/memory/doubts.h"
 
 typedef enum { KEPT, OVERWRITTEN, USED } Effect;
@@ -56,6 +58,17 @@ static int report(Warp *w, const Unwritten *u)
         return exec_fail(w, u->in, u->lane, OUTCOME_OUT_OF_BOUNDS,
                          "reads %d bytes of a local array before writing them (offset %llu)",
                          u->size, (unsigned long long)u->at);
+    int copy = async_line_at(w->x, u->at, (uint32_t)u->size),
+        bulk = bulk_line_at(w->x, u->at, (uint32_t)u->size);
+    if (copy >= 0 || bulk >= 0)
+        return exec_fail(
+            w, u->in, u->lane, OUTCOME_OUT_OF_BOUNDS,
+            "reads %d bytes at offset %llu of shared memory that the %s of line %d has not "
+            "brought: it is not awaited (%s)",
+            u->size, (unsigned long long)u->at, copy >= 0 ? "cp.async" : "bulk copy",
+            copy >= 0 ? copy : bulk,
+            copy >= 0 ? "cp.async.wait_group with fewer groups left, then a barrier"
+                      : "mbarrier.try_wait of its phase");
     return exec_fail(
         w, u->in, u->lane, OUTCOME_OUT_OF_BOUNDS,
         "reads %d bytes at offset %llu of shared memory that no thread of the block has written",
