@@ -84,9 +84,7 @@ typedef struct {
     const char *why; /* not NULL: why the kernel has no slice */
 } Slice;
 
-/* Of the stores, or with is_load of the loads, whose address may come from the parameters of `where`
- * (slice_bases.h). */
-Slice *slice_new(const PtxModule *m, const PtxFunction *f, uint64_t where, int is_load);
+Slice *slice_new(const PtxFunction *f);
 void slice_free(Slice *s);
 
 #endif
