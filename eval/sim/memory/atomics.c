@@ -67,6 +67,7 @@ static uint64_t combine(const MemOp *mo, uint64_t old, uint64_t b, uint64_t c)
 static void perform(Warp *w, const Access *a)
 {
     const MemOp *mo = a->mo;
+    int changes = 0;
     exec_charge(w->x, LANE_COST * mo->count * __builtin_popcount(a->mask));
     for (uint32_t m = a->mask; m; m &= m - 1) {
         int lane = __builtin_ctz(m);
@@ -77,6 +78,7 @@ static void perform(Warp *w, const Access *a)
             memcpy(&old, p, mo->element);
             uint64_t v = combine(mo, old, b, c);
             memcpy(p, &v, mo->element);
+            changes |= v != old;
             if (mo->data[k] == ROW_NONE) continue;
             if (mo->element == 8)
                 row64(w, mo->data[k])[lane] = old;
@@ -84,6 +86,7 @@ static void perform(Warp *w, const Access *a)
                 row32(w, mo->data[k])[lane] = (uint32_t)old;
         }
     }
+    if (changes) w->splits[w->current].looks = 0; /* it does not spin */
 }
 
 static int atomic_shared(Warp *w, Access *a)
