@@ -278,7 +278,7 @@ static int sim_poison(Device *d, DevicePtr p, Error *err)
     Alloc *a = devmem_at(&d->mem, p);
     if (!a)
         return error_set(err, ERROR_INVALID, "no buffer starts at 0x%llx", (unsigned long long)p);
-    devmem_poison(&d->mem, a);
+    devmem_reset(&d->mem, a); /* another plan may have renewed it */
     return 0;
 }
 

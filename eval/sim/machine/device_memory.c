@@ -117,6 +117,7 @@ int devmem_new(DevMem *m, size_t bytes, const char *label, uint64_t *address, Er
     Alloc *a = &m->allocs[i];
     *a = (Alloc){.base = at, .bytes = bytes, .room = bytes};
     snprintf(a->label, sizeof a->label, "%s", label ? label : "a buffer");
+    memcpy(a->first_label, a->label, sizeof a->label);
     m->used += size;
     *address = at;
     devmem_poison(m, a);
@@ -303,6 +304,13 @@ int devmem_renew(DevMem *m, uint64_t base, size_t bytes, const char *label)
     snprintf(a->label, sizeof a->label, "%s", label);
     devmem_poison(m, a);
     return 0;
+}
+
+void devmem_reset(DevMem *m, Alloc *a)
+{
+    a->bytes = a->room;
+    memcpy(a->label, a->first_label, sizeof a->label);
+    devmem_poison(m, a);
 }
 
 /* Draws the chunks of a lazy allocation that hold unwritten bytes of [lo, hi). */

@@ -32,6 +32,7 @@ typedef struct {
     uint64_t base, bytes; /* base: the device address */
     uint64_t room;        /* bytes that it was allocated with */
     char label[64];
+    char first_label[64]; /* with which it was allocated */
     int read_only;
     int all_written;  /* every byte: the bits need no look */
     int scratch;      /* nobody but kernels reads it: an undefined value may lie there */
@@ -98,6 +99,8 @@ void devmem_discard(DevMem *m, Alloc *a, uint64_t address, size_t bytes);
 /* The buffer at base has other contents from now on: poisoned, of `bytes` bytes of its room. Returns
  * 0, or -1: no buffer with such room starts there. */
 int devmem_renew(DevMem *m, uint64_t base, size_t bytes, const char *label);
+/* Poisons the buffer as it was allocated: all of its room, under its first label. */
+void devmem_reset(DevMem *m, Alloc *a);
 void devmem_set_written(DevMem *m, uint64_t address, size_t bytes);
 
 /* The allocation has undefined values from now on, by such a store. */
