@@ -177,13 +177,17 @@ typedef struct {
 /* Writes the bytes [from, from + bytes) of an input to dst. Returns 0 or -1. */
 typedef int DeviceFill(void *of, int input, size_t from, void *dst, size_t bytes);
 
-/* Which bytes of an output all blocks of all launches write. */
+/* Is each byte of the outputs written by the blocks of all launches, and each byte of a buffer that a later
+ * launch reads? */
 typedef struct {
-    int known;             /* the rest is known */
-    uint64_t holes, first; /* units that are never written, and the byte where the first one is */
-    uint32_t unit;         /* bytes */
-    int launch;            /* the last one that writes there */
-    char why[128];         /* not known: what the kernels have that hides it */
+    enum { WRITTEN_ALL, WRITTEN_NOT, WRITTEN_UNKNOWN } state;
+    /* NOT, UNKNOWN: the first buffer of which it is not so; of NOT the bytes that are missing and where they
+     * begin. */
+    char label[64];
+    int output; /* its number; -1: it is a buffer of the plan */
+    uint64_t holes, first;
+    int launch;    /* the one that reads, or the last that writes to an output; -1: none does */
+    char why[128]; /* UNKNOWN: what hides it, behind "the kernel has" */
 } DeviceWritten;
 
 /* A prediction from a sample of the blocks of each launch. */
@@ -198,7 +202,7 @@ typedef struct {
     const DevicePtr *outputs; /* n_outputs buffers */
     int n_outputs;
     unsigned char *comparable; /* by output, is set: one launch wrote it, from complete contents */
-    DeviceWritten *written;    /* by output, is set; NULL: it is not wanted */
+    DeviceWritten *written;    /* is set; NULL: it is not wanted */
     const char *why;           /* is set: an output is not comparable because ...; NULL: all are */
     uint64_t blocks, sampled;  /* of all launches */
     int scaled;                /* launches whose counters are those of the last predicted ones */

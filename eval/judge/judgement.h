@@ -47,7 +47,8 @@ typedef struct Judgement {
     Baseline *baseline; /* the evaluator's; NULL before the candidate is timed */
     Run largest;        /* of the largest check workload, open from `check` to `variants` */
     int n_checked;      /* check workloads that have run */
-    int unshown;        /* predicted, and no output of the timed size was compared: no win */
+    int unshown;        /* predicted, and no output of the timed size was compared, or not all
+                           of one is known to be written: no win */
     Verdict verdict;
     Fault fault;
 } Judgement;

@@ -95,30 +95,28 @@ static void allow_op_lines(const Run *r, DeviceSample *s)
     s->own_bytes = 0;
 }
 
-/* A sampled block has written what the analysis calls a hole: it says nothing. */
-static int is_contradicted(const Run *r, int output, const DeviceWritten *w)
+/* Every element of each output is written, and of each buffer that is read, as far as that is known. */
+static int covers_outputs(const Run *r, const DeviceWritten *w, Fault *f)
 {
-    size_t from = (size_t)w->first, end;
-    const Loaded *l = r->loaded;
-    return l->ops->prediction->written(l->device, r->memory.outputs[output], &from, &end) &&
-           from <= (size_t)w->first;
+    if (w->state != WRITTEN_NOT) return 0;
+    if (w->output < 0)
+        return fault_set(f, OUTCOME_WRONG_RESULT, 0,
+                         "%s: launch %d reads %.0f bytes of %s that no block of any launch has "
+                         "written, from byte %.0f on",
+                         r->where, w->launch + 1, (double)w->holes, w->label, (double)w->first);
+    const TaskTensor *y = &r->test->task->outputs[w->output];
+    size_t element = dtype_size(y->dtype), all = r->test->output_bytes[w->output] / element,
+           holes = (w->holes + element - 1) / element;
+    return fault_set(f, OUTCOME_WRONG_RESULT, 0,
+                     "%s: %zu of %zu elements of output %s are never written, by no block of any "
+                     "launch, first %s[%zu] (flat index)",
+                     r->where, holes, all, y->name, y->name, (size_t)w->first / element);
 }
 
-/* Every element of each output is written, as far as that is known. */
-static int covers_outputs(const Run *r, const DeviceSample *s, Fault *f)
+/* The harness's own launches need no check. */
+static int has_own_launches(const Judgement *j)
 {
-    for (int i = 0; i < r->n_outputs; i++) {
-        const DeviceWritten *w = &s->written[i];
-        const TaskTensor *y = &r->test->task->outputs[i];
-        size_t element = dtype_size(y->dtype), all = r->test->output_bytes[i] / element;
-        if (!w->known || !w->holes || is_contradicted(r, i, w)) continue;
-        return fault_set(f, OUTCOME_WRONG_RESULT, 0,
-                         "%s: %.0f of %zu elements of output %s are never written, first element "
-                         "%zu: not by any block of any launch",
-                         r->where, ceil((double)w->holes * w->unit / (double)element), all, y->name,
-                         (size_t)w->first / element);
-    }
-    return 0;
+    return !j->trusted && j->candidate.plan.n_kernels > 0;
 }
 
 /* What was compared at the timed size. */
@@ -128,6 +126,7 @@ typedef struct {
     const char *unit, *why;        /* of n; why nothing was */
     int shortened[SHORTENED_AXES]; /* axes that were made short for a complete run, in its place */
     int n_shortened;
+    DeviceWritten written; /* what is known about what the launches write */
 } Shown;
 
 static void note_shown(const Task *t, const DeviceSample *s, const char *unit, Shown *shown)
@@ -144,9 +143,9 @@ static int predict_timed(Judgement *j, TimedContents *c, DeviceTiming *out, Show
     Loaded *l = &j->loaded;
     Fault *f = &j->fault;
     unsigned char comparable[TASK_MAX_TENSORS] = {0};
-    DeviceWritten written[TASK_MAX_TENSORS];
-    DeviceSample s = {
-        .n_outputs = j->task->n_outputs, .comparable = comparable, .written = written};
+    DeviceSample s = {.n_outputs = j->task->n_outputs,
+                      .comparable = comparable,
+                      .written = has_own_launches(j) ? &shown->written : NULL};
     memset(shown, 0, sizeof *shown);
     if (work_growth(j->task, j->small, j->timed, &s, &f->error)) return -1;
     int rc = run_open(&r, l, &c->test, NULL, f);
@@ -160,7 +159,7 @@ static int predict_timed(Judgement *j, TimedContents *c, DeviceTiming *out, Show
         if (rc > 0) run_fault(&r, f);
     }
     if (!rc) rc = timing_makes_sense(out, 0, &f->error);
-    if (!rc) rc = covers_outputs(&r, &s, f);
+    if (!rc) rc = covers_outputs(&r, &shown->written, f);
     if (!rc) {
         const TimedOutputs left = {l->ops,           l->device,  j->task,
                                    r.memory.outputs, comparable, r.where};
@@ -177,12 +176,6 @@ static int predict_timed(Judgement *j, TimedContents *c, DeviceTiming *out, Show
 }
 
 /* ---- the timed sizes, made short ---- */
-
-/* The harness's own launches need no check. */
-static int has_own_launches(const Judgement *j)
-{
-    return !j->trusted && j->candidate.plan.n_kernels > 0;
-}
 
 static uint64_t shortened_seed(const Judgement *j)
 {
@@ -273,7 +266,11 @@ static void say_shown(Judgement *j, const Shown *s)
 {
     const Task *t = j->task;
     int n = s->n_shortened;
-    j->unshown = has_own_launches(j) && !s->all && !n;
+    int is_written = s->written.state == WRITTEN_ALL;
+    j->unshown = has_own_launches(j) && !(s->all && is_written) && !n;
+    if (j->unshown && !is_written)
+        verdict_pass(&j->verdict, "it is not shown that all of %s is written: a kernel has %s",
+                     s->written.label, s->written.why);
     if (s->all || (s->n && !n))
         verdict_pass(&j->verdict, VERDICT_SHOWN "%lld %s of %d output%s compared%s",
                      (long long)s->n, s->unit, s->outputs, s->outputs > 1 ? "s" : "",
@@ -293,7 +290,8 @@ static int measure_timed(Judgement *j)
     TimedContents *c = cases_timed(e->cases, j->task, j->timed,
                                    case_seed(e->seed, j->task, j->timed, 0), &j->fault.error);
     int rc = c ? predict_timed(j, c, j->verdict.timing, &shown) : -1;
-    if (!rc && !shown.all && has_own_launches(j)) rc = compare_shortened(j, &shown);
+    int is_known = shown.all && shown.written.state == WRITTEN_ALL;
+    if (!rc && !is_known && has_own_launches(j)) rc = compare_shortened(j, &shown);
     if (!rc) say_shown(j, &shown);
     return rc;
 }

@@ -297,33 +297,10 @@ static int sim_protect(Device *d, DevicePtr p, int read_only, Error *err)
     return 0;
 }
 
-/* The first bit in [i, n) behind `base` that is not the one repeated in `other`; n: none. Pages of
- * bits that nothing has marked are not touched. */
-static size_t next_bit(const DevMem *m, size_t base, size_t i, size_t n, uint64_t other)
-{
-    for (; i < n; i = (i / 64 + 1) * 64) {
-        size_t at = base + i, page = at / DEVMEM_MARKED;
-        if (!m->marked[page]) {
-            if (other) return i;
-            i = (page + 1) * DEVMEM_MARKED - base - 64;
-            continue;
-        }
-        uint64_t word = (m->written[at / 64] ^ other) >> i % 64;
-        if (word) i += (size_t)__builtin_ctzll(word);
-        if (word) break;
-    }
-    return i < n ? i : n;
-}
-
 static int sim_written(Device *d, DevicePtr p, size_t *from, size_t *end)
 {
     const Alloc *a = devmem_at(&d->mem, p);
-    size_t base = p - ARENA_BASE, n = a ? a->bytes : 0,
-           first = next_bit(&d->mem, base, *from, n, 0);
-    if (first >= n) return 0;
-    *from = first;
-    *end = next_bit(&d->mem, base, first, n, ~0ull);
-    return 1;
+    return a && devmem_next_written(&d->mem, a, from, end);
 }
 
 static int sim_fill_lazily(Device *d, DevicePtr p, DeviceFill *fill, void *of, int input,

@@ -576,9 +576,15 @@ static const PtxFunction *kernel_of(const DeviceLaunch *l)
 
 static void announce_covered(Device *d, Sampling *g)
 {
-    g->covered = covered_new(&d->mem, g->launches, g->out);
-    for (int i = 0; i < g->n; i++)
-        if (kernel_of(&g->launches[i])) covered_kernel(g->covered, kernel_of(&g->launches[i]));
+    memset(g->out->written, 0, sizeof *g->out->written);
+    g->covered = covered_new(&d->mem, g->launches, g->n, g->out);
+    for (int i = 0; i < g->n; i++) covered_kernel(g->covered, i, kernel_of(&g->launches[i]));
+}
+
+static void note_covered(Sampling *g, int i)
+{
+    const PtxFunction *f = kernel_of(&g->launches[i]);
+    covered_launch(g->covered, i, f ? &g->launches[i].module->code.ptx : NULL, f);
 }
 
 int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, DeviceTiming *out,
@@ -603,7 +609,7 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
     if (s->written) announce_covered(d, &g);
     for (int i = 0; i < n && !r; i++) {
         r = sample_launch(d, &g, i, fault);
-        if (!r && g.covered) covered_launch(g.covered, i, kernel_of(&launches[i]));
+        if (!r && g.covered) note_covered(&g, i);
     }
     devmem_assume(&d->mem, 0);
     if (g.covered) covered_finish(g.covered);

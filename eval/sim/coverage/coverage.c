@@ -1,10 +1,12 @@
 /* Runs of bytes are joined before they are marked: within a block, then over the blocks of its box. */
 #include "eval/sim/coverage/coverage.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/sim/coverage/slice_bases.h"
 #include "eval/sim/coverage/slice_decode.h"
 #include "eval/sim/coverage/slice_run.h"
 
@@ -90,31 +92,56 @@ uint32_t coverage_unit(const PtxFunction *kernel)
 {
     uint32_t least = 16;
     for (int i = 0; i < kernel->n_insts; i++) {
-        uint32_t n = slice_is_store(&kernel->insts[i]) ? slice_element(&kernel->insts[i]) : 0;
+        const PtxInst *in = &kernel->insts[i];
+        uint32_t n = slice_is_store(in) || slice_is_load(in) ? slice_element(in) : 0;
         if (n && n < least) least = n;
     }
     return least;
 }
 
-void coverage_find(const DevMem *mem, const PtxFunction *kernel, const DeviceLaunch *launch,
-                   uint32_t unit, int64_t *budget, Coverage *out)
+/* Has the parameter an address in a wanted allocation, or in `only` where that is not negative? */
+static int points(const CoverageOf *of, const PtxVar *param, int only)
 {
-    Slice *s = slice_new(kernel);
+    for (uint64_t at = (param->offset + 7) / 8 * 8; at + 8 <= param->offset + param->size;
+         at += 8) {
+        uint64_t address;
+        if (at + 8 > KERNEL_MAX_PARAM_BYTES) return 1;
+        memcpy(&address, of->launch->params + at, sizeof address);
+        int a = devmem_find(of->mem, address);
+        if (a >= 0 && (only >= 0 ? a == only : of->wanted[a])) return 1;
+    }
+    return 0;
+}
+
+int coverage_has_pointer(const CoverageOf *of, int allocation)
+{
+    for (int i = 0; i < of->kernel->n_params; i++)
+        if (points(of, of->kernel->params[i], allocation)) return 1;
+    return 0;
+}
+
+void coverage_find(const CoverageOf *of, int64_t *budget, Coverage *out)
+{
+    uint64_t where = 0;
+    for (int i = 0; i < of->kernel->n_params && i < BASE_PARAMS; i++)
+        if (points(of, of->kernel->params[i], -1)) where |= 1ull << i;
+    Slice *s = slice_new(of->module, of->kernel, where, of->is_load);
     memset(out, 0, sizeof *out);
-    out->n = mem->n_allocs;
-    out->of = memory_array((size_t)mem->n_allocs + 1, sizeof *out->of);
-    out->why = s->why;
+    out->n = of->mem->n_allocs;
+    out->of = memory_array((size_t)out->n + 1, sizeof *out->of);
     for (int i = 0; i < out->n; i++)
-        out->of[i] = (Written){.bytes = mem->allocs[i].bytes, .unit = unit};
-    if (!s->why) {
+        out->of[i] = (Written){.bytes = of->mem->allocs[i].bytes, .unit = of->unit};
+    const char *why = s->why;
+    if (!why) {
         SliceRun r;
-        slice_run_open(&r, s, launch, *budget);
-        run_blocks(mem, &r, out);
+        slice_run_open(&r, s, of->launch, *budget);
+        run_blocks(of->mem, &r, out);
         *budget = r.budget;
-        out->why = r.why;
-        if (r.why) out->line = kernel->insts[r.why_inst].line;
+        why = r.why;
+        if (why) out->line = of->kernel->insts[r.why_inst].line;
         slice_run_close(&r);
     }
+    if (why) snprintf(out->why, sizeof out->why, "%s", why);
     slice_free(s);
 }
 

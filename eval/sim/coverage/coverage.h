@@ -8,21 +8,34 @@
 #include "eval/sim/coverage/written.h"
 #include "eval/sim/machine/device_memory.h"
 
-/* The bytes that a launch writes, by allocation. */
+/* The launch of a kernel. wanted: by allocation, whose accesses are found; those of others are left out where
+ * that is simple. is_load: what it reads, instead. unit: the bytes that are told apart. */
+typedef struct {
+    const DevMem *mem;
+    const PtxModule *module;
+    const PtxFunction *kernel;
+    const DeviceLaunch *launch;
+    const uint8_t *wanted;
+    uint32_t unit;
+    int is_load;
+} CoverageOf;
+
+/* The bytes that a launch writes, or reads, by allocation. */
 typedef struct {
     int n;
     Written *of;
-    const char *why; /* not NULL: what it writes is not known; why, behind "the kernel has ..." */
-    int line;        /* of the source */
-    uint64_t ran;    /* blocks */
+    char why[96]; /* not empty: not known completely; why, behind "the kernel has" */
+    int line;     /* of the source */
+    uint64_t ran; /* blocks */
 } Coverage;
 
-/* The bytes of the smallest element that the kernel stores; 16 where it stores none. */
+/* The bytes of the smallest element that the kernel moves; 16 where there is none. */
 uint32_t coverage_unit(const PtxFunction *kernel);
-/* Of the launch of a kernel: fills in *out, which the caller releases. *budget: what it may take, in lanes of
- * instructions; what it took is subtracted. unit: of all that is marked. */
-void coverage_find(const DevMem *mem, const PtxFunction *kernel, const DeviceLaunch *launch,
-                   uint32_t unit, int64_t *budget, Coverage *out);
+/* Does a parameter of the launch point into the allocation? */
+int coverage_has_pointer(const CoverageOf *of, int allocation);
+/* Fills in *out, which the caller releases. *budget: what it may take, in lanes of instructions; what it took
+ * is subtracted. */
+void coverage_find(const CoverageOf *of, int64_t *budget, Coverage *out);
 void coverage_release(Coverage *c);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/sim/coverage/slice_bases.h"
 #include "eval/sim/coverage/slice_decode.h"
 #include "eval/sim/coverage/slice_flow.h"
 
@@ -16,8 +17,10 @@ typedef struct {
 
 typedef struct {
     const PtxFunction *f;
+    int is_load; /* loads are followed */
     Flow flow;
     Definitions defs;
+    uint8_t *stores;             /* by PTX instruction: a store, or load, that is followed */
     uint8_t *taken;              /* by PTX instruction */
     uint8_t *decides;            /* by block: its branch is needed */
     uint8_t *followed;           /* by block: the branches that decide about it are taken */
@@ -114,8 +117,8 @@ static void note_registers(const PtxOperand *o, Numbers *n)
 static void decode(const Growth *g, int inst, Numbers *n, SliceInst *out)
 {
     const PtxInst *in = &g->f->insts[inst];
-    if (slice_is_store(in))
-        slice_decode_store(in, &n->slots, out);
+    if (g->stores[inst])
+        slice_decode_access(in, g->is_load, &n->slots, out);
     else
         slice_decode(g->f, in, &n->slots, out);
     out->inst = inst;
@@ -129,7 +132,7 @@ static void grow(Growth *g, Numbers *n)
 {
     SliceInst s;
     for (int i = 0; i < g->f->n_insts; i++)
-        if (slice_is_store(&g->f->insts[i])) take(g, i);
+        if (g->stores[i]) take(g, i);
     while (g->n_work) {
         decode(g, g->work[--g->n_work], n, &s);
         need(g, &s.guard, n->cls, n->reg);
@@ -166,31 +169,54 @@ static void write_slice(const Growth *g, Numbers *n, Slice *s)
     s->n_slots = n->slots.n;
 }
 
-static const char *refusal(const PtxFunction *f)
+/* The stores, or loads, that may reach what `where` says. */
+static void find_stores(Growth *g, uint64_t where)
 {
-    for (int i = 0; i < f->n_insts; i++) {
-        const char *op = f->insts[i].op;
-        const PtxOperand *o = f->insts[i].operands;
-        if (strcmp(op, "call")) continue;
-        for (int k = 0; k < f->insts[i].n_operands; k++)
-            if (o[k].kind == OPND_NAME && !strncmp(o[k].name, "__assert", 8)) op = NULL;
-        if (op) return "it calls functions";
+    Bases bases;
+    g->stores = memory_alloc((size_t)g->f->n_insts + 1);
+    bases_find(g->f, &bases);
+    for (int i = 0; i < g->f->n_insts; i++) {
+        const PtxInst *in = &g->f->insts[i];
+        int at = slice_address(in, g->is_load);
+        if (!(g->is_load ? slice_is_load(in) : slice_is_store(in))) continue;
+        uint64_t from = in->n_operands > at ? bases_of(&bases, &in->operands[at]) : BASE_OTHER;
+        g->stores[i] = !from || (from & (where | BASE_OTHER)) != 0;
     }
+    bases_release(&bases);
+}
+
+/* Does the module have a function, other than kernels, that reaches global memory? */
+static int has_functions_with_accesses(const PtxModule *m)
+{
+    for (int i = 0; i < m->n_functions; i++) {
+        const PtxFunction *f = &m->functions[i];
+        for (int k = 0; !f->is_entry && k < f->n_insts; k++)
+            if (slice_is_store(&f->insts[k]) || slice_is_load(&f->insts[k])) return 1;
+    }
+    return 0;
+}
+
+static const char *refusal(const PtxModule *m, const PtxFunction *f)
+{
+    for (int i = 0; i < f->n_insts; i++)
+        if (!strcmp(f->insts[i].op, "call") && has_functions_with_accesses(m))
+            return "a call of a function that reaches global memory";
     return NULL;
 }
 
-Slice *slice_new(const PtxFunction *f)
+Slice *slice_new(const PtxModule *m, const PtxFunction *f, uint64_t where, int is_load)
 {
     Slice *s = memory_alloc(sizeof *s);
-    Growth g = {.f = f};
+    Growth g = {.f = f, .is_load = is_load};
     Numbers n = {0};
     s->f = f;
-    if ((s->why = refusal(f))) return s;
+    if ((s->why = refusal(m, f))) return s;
     if (!f->n_insts || flow_find(f, &g.flow)) {
-        s->why = "its branches are not followed";
+        s->why = "branches that are not followed";
         flow_release(&g.flow);
         return s;
     }
+    find_stores(&g, where);
     find_definitions(&g);
     number_registers(f, &n);
     g.taken = memory_alloc((size_t)f->n_insts + 1);
@@ -205,6 +231,7 @@ Slice *slice_new(const PtxFunction *f)
     }
     free(g.defs.next);
     free(g.defs.inst);
+    free(g.stores);
     free(g.taken);
     free(g.decides);
     free(g.followed);

@@ -84,7 +84,9 @@ typedef struct {
     const char *why; /* not NULL: why the kernel has no slice */
 } Slice;
 
-Slice *slice_new(const PtxFunction *f);
+/* Of the stores, or with is_load of the loads, whose address may come from the parameters of `where`
+ * (slice_bases.h). */
+Slice *slice_new(const PtxModule *m, const PtxFunction *f, uint64_t where, int is_load);
 void slice_free(Slice *s);
 
 #endif

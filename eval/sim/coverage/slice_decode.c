@@ -31,6 +31,10 @@ static SliceSource source_of(const PtxOperand *o, SliceSlots *slots)
         s = (SliceSource){SOURCE_SPECIAL, 0, 0, (uint64_t)o->value};
     else if (o->kind == OPND_VAR && o->var->space == SPACE_GLOBAL)
         s = (SliceSource){SOURCE_CONSTANT, 0, 0, o->var->address + (uint64_t)o->value};
+    else if (o->kind == OPND_VAR && o->var->space == SPACE_SHARED)
+        s = (SliceSource){SOURCE_CONSTANT, 0, 0, o->var->offset + (uint64_t)o->value};
+    else if (o->kind == OPND_VAR && o->var->space == SPACE_LOCAL)
+        s = (SliceSource){SOURCE_CONSTANT, 0, 0, o->var->offset + (uint64_t)o->value};
     return s;
 }
 
@@ -103,7 +107,8 @@ static int find_plain(const PtxInst *in, SliceInst *out)
 static void take_sources(const PtxInst *in, SliceSlots *slots, SliceInst *out)
 {
     for (int i = 0; i < out->n_sources; i++) {
-        if (i + 1 < in->n_operands) out->sources[i] = source_of(&in->operands[i + 1], slots);
+        if (i + 1 < in->n_operands && !out->sources[i].kind)
+            out->sources[i] = source_of(&in->operands[i + 1], slots);
         if (!out->sources[i].kind) out->op = OP_UNKNOWN;
     }
 }
@@ -181,6 +186,21 @@ static void decode_param(const PtxFunction *f, const PtxInst *in, SliceInst *out
         (SliceSource){.kind = SOURCE_CONSTANT, .value = (uint64_t)(uintptr_t)base->var};
 }
 
+/* Addresses of the block's and of the thread's memory are in windows of generic ones. */
+static void decode_address_space(const PtxInst *in, SliceInst *out)
+{
+    int shared = slice_has_mod(in, "shared"), local = slice_has_mod(in, "local"),
+        moved = slice_has_mod(in, "global") || slice_has_mod(in, "param");
+    uint64_t window = shared ? SHARED_WINDOW : LOCAL_WINDOW;
+    out->n_sources = 1;
+    out->op = moved ? OP_MOVE : OP_UNKNOWN;
+    if (!shared && !local) return;
+    out->op = OP_ADD;
+    out->n_sources = 2;
+    out->sources[1].kind = SOURCE_CONSTANT;
+    out->sources[1].value = slice_has_mod(in, "to") ? 0 - window : window;
+}
+
 static void decode_by_name(const PtxFunction *f, const PtxInst *in, SliceSlots *slots,
                            SliceInst *out)
 {
@@ -198,8 +218,7 @@ static void decode_by_name(const PtxFunction *f, const PtxInst *in, SliceSlots *
     }
     if (!t.is_integer) return;
     if (!strcmp(in->op, "cvta")) {
-        out->op = slice_has_mod(in, "global") || slice_has_mod(in, "param") ? OP_MOVE : OP_UNKNOWN;
-        out->n_sources = 1;
+        decode_address_space(in, out);
     } else if (!strcmp(in->op, "cvt")) {
         SliceType to = type_of(in, 1);
         out->op =
@@ -229,18 +248,40 @@ void slice_decode(const PtxFunction *f, const PtxInst *in, SliceSlots *slots, Sl
 
 /* ---- stores ---- */
 
+static int is_elsewhere(const PtxInst *in)
+{
+    static const char *const spaces[] = {"shared",          "local", "shared::cta",
+                                         "shared::cluster", "param", "const"};
+    for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++)
+        if (slice_has_mod(in, spaces[i])) return 1;
+    return 0;
+}
+
 int slice_is_store(const PtxInst *in)
 {
-    int is_other = slice_has_mod(in, "shared") || slice_has_mod(in, "local") ||
-                   slice_has_mod(in, "shared::cta") || slice_has_mod(in, "shared::cluster") ||
-                   slice_has_mod(in, "param");
-    if (!strcmp(in->op, "st") || !strcmp(in->op, "red") || !strcmp(in->op, "atom"))
-        return !is_other;
     if (!strcmp(in->op, "cp"))
-        return slice_has_mod(in, "bulk") && in->n_mods > 2 && slice_has_mod(in, "global") &&
-               slice_has_mod(in, "bulk_group");
-    if (!strcmp(in->op, "wmma")) return slice_has_mod(in, "store") && !is_other;
-    return 0;
+        return slice_has_mod(in, "bulk") && slice_has_mod(in, "global") &&
+               slice_has_mod(in, "bulk_group") && !slice_has_mod(in, "reduce");
+    if (is_elsewhere(in)) return 0;
+    return !strcmp(in->op, "st") || (!strcmp(in->op, "atom") && slice_has_mod(in, "exch")) ||
+           (!strcmp(in->op, "wmma") && slice_has_mod(in, "store"));
+}
+
+int slice_is_load(const PtxInst *in)
+{
+    if (!strcmp(in->op, "cp"))
+        return slice_has_mod(in, "global") && in->n_operands > 2 &&
+               !slice_has_mod(in, "bulk_group");
+    if (is_elsewhere(in)) return 0;
+    return !strcmp(in->op, "ld") || !strcmp(in->op, "atom") || !strcmp(in->op, "red") ||
+           (!strcmp(in->op, "wmma") && slice_has_mod(in, "load"));
+}
+
+int slice_address(const PtxInst *in, int is_load)
+{
+    if (!strcmp(in->op, "cp")) return is_load;
+    return !strcmp(in->op, "atom") || !strcmp(in->op, "ld") ||
+           (!strcmp(in->op, "wmma") && slice_has_mod(in, "load"));
 }
 
 static uint32_t elements_of(const PtxInst *in)
@@ -259,29 +300,33 @@ uint32_t slice_element(const PtxInst *in)
     return (uint32_t)type_of(in, 0).bits / 8;
 }
 
-static void decode_tile(const PtxInst *in, SliceSlots *slots, SliceInst *out)
+/* A matrix of a warp in memory. */
+static void decode_tile(const PtxInst *in, int at, SliceSlots *slots, SliceInst *out)
 {
-    uint32_t m = 16, n = 16;
+    uint32_t m = 16, n = 16, k = 16;
     if (slice_has_mod(in, "m32n8k16")) m = 32, n = 8;
     if (slice_has_mod(in, "m8n32k16")) m = 8, n = 32;
-    if (slice_has_mod(in, "m8n8k4")) m = 8, n = 8;
+    if (slice_has_mod(in, "m8n8k4")) m = 8, n = 8, k = 4;
+    if (slice_has_mod(in, "m16n16k8")) k = 8;
+    uint32_t rows = slice_has_mod(in, "b") ? k : m, cols = slice_has_mod(in, "a") ? k : n;
     int by_rows = slice_has_mod(in, "row");
     out->op = OP_STORE_TILE;
-    out->rows = by_rows ? m : n;
-    out->bytes = (by_rows ? n : m) * out->k;
-    if (in->n_operands < 3) return;
+    out->rows = by_rows ? rows : cols;
+    out->bytes = (by_rows ? cols : rows) * out->k;
+    int last = at + (at ? 1 : 2);
+    if (in->n_operands <= last) return;
     out->n_sources = 2;
-    out->sources[1] = source_of(&in->operands[2], slots);
+    out->sources[1] = source_of(&in->operands[last], slots);
     if (!out->sources[1].kind) out->n_sources = 0;
 }
 
-void slice_decode_store(const PtxInst *in, SliceSlots *slots, SliceInst *out)
+void slice_decode_access(const PtxInst *in, int is_load, SliceSlots *slots, SliceInst *out)
 {
-    int is_copy = !strcmp(in->op, "cp"), at = !strcmp(in->op, "atom");
+    int is_copy = !strcmp(in->op, "cp"), at = slice_address(in, is_load);
     memset(out, 0, sizeof *out);
     out->op = OP_STORE;
     out->guard = slice_guard(in, slots);
-    if (at) find_dests(in, slots, out);
+    find_dests(in, slots, out);
     if (in->bad || in->n_operands <= at + is_copy || in->operands[at].kind != OPND_ADDR) return;
     const PtxOperand *address = &in->operands[at];
     out->sources[0] = source_of(&address->items[0], slots);
@@ -290,7 +335,7 @@ void slice_decode_store(const PtxInst *in, SliceSlots *slots, SliceInst *out)
     out->offset = address->value;
     out->k = (uint8_t)slice_element(in);
     out->bytes = elements_of(in) * out->k;
-    if (!strcmp(in->op, "wmma")) decode_tile(in, slots, out);
+    if (!strcmp(in->op, "wmma")) decode_tile(in, at, slots, out);
     if (!is_copy) return;
     out->op = OP_STORE_RUN;
     out->sources[1] = source_of(&in->operands[2], slots);

@@ -109,18 +109,48 @@ uint64_t written_next(const Written *w, uint64_t from)
     return n;
 }
 
-uint64_t written_holes(const Written *w, uint64_t *first, uint64_t *last)
+int written_has(const Written *w, uint64_t from, uint64_t end)
 {
-    uint64_t n = units(w), holes = 0;
-    *first = *last = 0;
-    if (w->all) return 0;
+    return from >= end || written_next(w, from / w->unit) >= (end + w->unit - 1) / w->unit;
+}
+
+static void need_bits(Written *w)
+{
+    if (!w->bits) w->bits = memory_array(units(w) / 64 + 1, sizeof *w->bits);
+    if (w->all) memset(w->bits, 0xff, (units(w) / 64 + 1) * sizeof *w->bits);
+    w->all = 0;
+}
+
+void written_remove(Written *w, const Written *other)
+{
+    if (!w->all && !w->bits) return;
+    need_bits(w);
+    for (uint64_t i = 0; i <= units(w) / 64; i++)
+        w->bits[i] &= other->all ? 0 : other->bits ? ~other->bits[i] : ~0ull;
+}
+
+/* How many units have a bit that differs from `as`. */
+static uint64_t count(const Written *w, uint64_t as, uint64_t *first)
+{
+    uint64_t n = units(w), sum = 0, whole = w->all ? ~0ull : 0;
+    *first = 0;
     for (uint64_t i = 0; i * 64 < n; i++) {
-        uint64_t word = w->bits ? ~w->bits[i] : ~0ull;
+        uint64_t word = (w->all || !w->bits ? whole : w->bits[i]) ^ as;
         if (n - i * 64 < 64) word &= ~0ull >> (64 - (n - i * 64));
         if (!word) continue;
-        if (!holes) *first = (i * 64 + (uint64_t)__builtin_ctzll(word)) * w->unit;
-        *last = (i * 64 + 63 - (uint64_t)__builtin_clzll(word)) * w->unit;
-        holes += (uint64_t)__builtin_popcountll(word);
+        if (!sum) *first = (i * 64 + (uint64_t)__builtin_ctzll(word)) * w->unit;
+        sum += (uint64_t)__builtin_popcountll(word);
     }
-    return holes;
+    return sum;
+}
+
+uint64_t written_holes(const Written *w, uint64_t *first)
+{
+    *first = 0;
+    return w->all ? 0 : count(w, ~0ull, first);
+}
+
+uint64_t written_units(const Written *w, uint64_t *first)
+{
+    return count(w, 0, first);
 }

@@ -25,7 +25,12 @@ void written_mark(Written *w, WrittenRun run);
 void written_add(Written *w, const Written *other);
 /* The first unit at or after `from` that is not written; all units: there is none. */
 uint64_t written_next(const Written *w, uint64_t from);
-/* The units that are not written; *first, *last: bytes of the first and the last one. */
-uint64_t written_holes(const Written *w, uint64_t *first, uint64_t *last);
+/* Are the bytes [from, end) written? */
+int written_has(const Written *w, uint64_t from, uint64_t end);
+/* What `other` has is no longer written. */
+void written_remove(Written *w, const Written *other);
+/* How many units are not written, or are; *first: the byte where the first one begins. */
+uint64_t written_holes(const Written *w, uint64_t *first);
+uint64_t written_units(const Written *w, uint64_t *first);
 
 #endif

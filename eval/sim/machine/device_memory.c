@@ -420,3 +420,30 @@ uint32_t devmem_take_tag(DevMem *m, uint32_t block)
     m->n_tags++;
     return m->next_tag++;
 }
+
+/* The first bit in [i, n) behind `base` that is not the one repeated in `other`; n: none. Pages of
+ * bits that nothing has marked are not touched. */
+static size_t next_bit(const DevMem *m, size_t base, size_t i, size_t n, uint64_t other)
+{
+    for (; i < n; i = (i / 64 + 1) * 64) {
+        size_t at = base + i, page = at / DEVMEM_MARKED;
+        if (!m->marked[page]) {
+            if (other) return i;
+            i = (page + 1) * DEVMEM_MARKED - base - 64;
+            continue;
+        }
+        uint64_t word = (m->written[at / 64] ^ other) >> i % 64;
+        if (word) i += (size_t)__builtin_ctzll(word);
+        if (word) break;
+    }
+    return i < n ? i : n;
+}
+
+int devmem_next_written(const DevMem *m, const Alloc *a, size_t *from, size_t *end)
+{
+    size_t base = a->base - ARENA_BASE, first = next_bit(m, base, *from, a->bytes, 0);
+    if (first >= a->bytes) return 0;
+    *from = first;
+    *end = next_bit(m, base, first, a->bytes, ~0ull);
+    return 1;
+}
