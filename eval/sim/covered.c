@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "eval/sim/library/library_shape.h"
 
-/* Lanes of instructions: about 0.3 seconds. */
+/* Lanes of instructions: about a second, which few kernels need. */
 static const int64_t budget = 400000000;
 
 /* A buffer, by its allocation. */
