@@ -28,6 +28,7 @@ enum { DERIVE_MAX_AXES = 256, DERIVE_MAX_CONSTRAINTS = 256 };
 #define DERIVE_SIM_WORK 4e6
 #define DERIVE_DEEP_FLOPS 4e5
 #define DERIVE_WIDE_FLOPS 16e6
+#define DERIVE_WHOLE_FLOPS 2e9
 /* Bytes of the tensors of all cases that are measured at a time. */
 #define DERIVE_MEMORY (6.0 * (1 << 30))
 /* A graph whose smallest sizes need more is refused: it would be executed some 50 times. */

@@ -194,6 +194,7 @@ typedef struct {
     double rtol[GRAPH_MAX_OUTPUTS];
     Measurement *list;
     int n;
+    const Sizes *deep; /* where the timed workload is measured */
 } Measurements;
 
 /* Adds the cases of a workload that is measured at w's sizes. */
@@ -378,16 +379,40 @@ static void add_timed(Measurements *all, const Derivation *v, DescribedWorkload 
 {
     Workload w = {.role = ROLE_TIME};
     Sizes wide = *deep;
+    double exponent = growth_exponent(v, all->t, deep);
     sizes_widen(v, &to->sizes, DERIVE_WIDE_FLOPS, &wide);
     for (int k = 0; k < 2; k++) {
         const Sizes *at = k ? &wide : deep;
         int is_wide = !memcmp(&wide, at, sizeof wide);
         if (k && !memcmp(&wide, deep, sizeof wide)) break;
         memcpy(w.axis, at->at, sizeof w.axis);
-        HonestGrowth g = growth_of(v, &to->sizes, at);
+        HonestGrowth g = growth_of(v, &to->sizes, at, exponent);
         if (!is_wide) g.chain = 0;
         add_cases(all, &w, g, to);
     }
+}
+
+/* Where fewer rows of the timed workload, with sums as long as there, are affordable, they say what its own
+ * contents need, without growth. Few outputs may have small errors by chance. */
+static int measure_whole(const Measurements *all, const Derivation *v, DescribedWorkload *to,
+                         Error *err)
+{
+    Sizes whole;
+    Workload w = {.role = ROLE_TIME};
+    HonestError e;
+    if (sizes_reduce_alike(v, all->deep, &to->sizes) ||
+        sizes_whole_sums(v, &to->sizes, DERIVE_WHOLE_FLOPS, &whole))
+        return 0;
+    memcpy(w.axis, whole.at, sizeof w.axis);
+    HonestGrowth g = growth_of(v, &to->sizes, &whole, 1);
+    const HonestPlan plan = {all->rtol, &g, 1, 0, NULL, 1};
+    if (honest_measure(&(TaskCase){all->t, &w, VARIANT_DRAWN, 0, 1}, &plan, &e, err)) return -1;
+    for (int i = 0; i < all->t->n_outputs && e.finite && !e.overflow; i++) {
+        double *at = &to->atol[(size_t)i * ATOL_CASES + AT_SCALE_1], need = e.atol[i];
+        need = up(fmax(need, e.few[i] * honest_walk(growth_terms(v, &whole))));
+        if (need > 0) *at = fmin(*at, need);
+    }
+    return 0;
 }
 
 /* What is measured at some sizes counts at others. */
@@ -405,6 +430,7 @@ static void pool(const Task *t, Description *d)
 /* The cases of all workloads. */
 static void list_cases(Measurements *all, const Derivation *v, Description *d, const Sizes *deep)
 {
+    all->deep = deep;
     for (int i = 0; i < d->n; i++)
         if (d->at[i].role != ROLE_TIME && !same_sizes(d, &d->at[i]))
             add_cases(all, &all->t->workloads[i], (HonestGrowth){1, 1}, &d->at[i]);
@@ -419,6 +445,8 @@ static int measure(const Derivation *v, Description *d, Measurements *all, int w
     replay(all);
     if (measure_cases(all, err)) return -1;
     pool(all->t, d);
+    for (int i = 0; i < d->n; i++)
+        if (d->at[i].role == ROLE_TIME && measure_whole(all, v, &d->at[i], err)) return -1;
     return 0;
 }
 

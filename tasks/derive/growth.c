@@ -6,7 +6,11 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "tasks/derive/honest.h"
 #include "tasks/derive/honest_sums.h"
+
+enum { HALVINGS = 10, SHORTER = 4, LEAST_TERMS = 16 };
+static const double EXPONENT_MARGIN = 0.1, MOST_EXPONENT = 1.5;
 
 typedef struct {
     double terms, elements;
@@ -26,20 +30,27 @@ static Extent extent_of(const Derivation *v, const Sizes *s)
     return e;
 }
 
+int64_t growth_terms(const Derivation *v, const Sizes *at)
+{
+    return (int64_t)extent_of(v, at).terms;
+}
+
 /* About how many standard deviations the largest of n normal errors is. */
 static double deviations(double n)
 {
     return sqrt(2 * log(2 + n));
 }
 
-/* An error grows at most as the number of terms does while one running sum may have them all, and else with
- * its root; and the largest of more errors is larger. */
-static HonestGrowth growth(Extent to, Extent from)
+/* An error grows with a power of the number of terms while one running sum may have them all: sums of terms
+ * of both signs by 1, of positive ones by 1.5, means by less. The errors of several running sums are
+ * independent: beyond, the power is a half less, and at most a half. The largest of more errors is larger. */
+static HonestGrowth growth(Extent to, Extent from, double exponent)
 {
     double max = HONEST_DRIFT_MAX, running = fmax(1, fmin(to.terms, max) / fmin(from.terms, max)),
-           beyond = fmax(1, to.terms / fmax(from.terms, max));
+           beyond = fmax(1, to.terms / fmax(from.terms, max)),
+           after = fmax(0, fmin(exponent - 0.5, 0.5));
     double extreme = deviations(to.elements) / deviations(from.elements);
-    return (HonestGrowth){.by = running * sqrt(beyond) * fmax(1, extreme),
+    return (HonestGrowth){.by = pow(running, exponent) * pow(beyond, after) * fmax(1, extreme),
                           .elements = to.elements / from.elements};
 }
 
@@ -133,10 +144,44 @@ static double chain_between(const Derivation *v, const Sizes *to, const Sizes *f
     return by;
 }
 
-HonestGrowth growth_of(const Derivation *v, const Sizes *to, const Sizes *from)
+/* Smaller sizes whose longest sum is several times as short: 0, or -1 if there are none. */
+static int shorter(const Derivation *v, const Sizes *at, Sizes *out)
+{
+    double terms = extent_of(v, at).terms, flops = DERIVE_DEEP_FLOPS;
+    for (int k = 0; k < HALVINGS; k++) {
+        flops /= 2;
+        if (sizes_deep(v, at, flops, out, NULL)) return -1;
+        double now = extent_of(v, out).terms;
+        if (now < LEAST_TERMS) return -1;
+        if (SHORTER * now <= terms) return 0;
+    }
+    return -1;
+}
+
+double growth_exponent(const Derivation *v, const Task *t, const Sizes *at)
+{
+    Sizes small;
+    HonestError e[2];
+    double rtol[GRAPH_MAX_OUTPUTS] = {0}, worst = 0;
+    const HonestPlan plan = {rtol, (HonestGrowth[]){{1, 1, 0}}, 1, 0, NULL, 0};
+    if (shorter(v, at, &small)) return 1;
+    for (int k = 0; k < 2; k++) {
+        Workload w = {.role = ROLE_CHECK};
+        memcpy(w.axis, k ? at->at : small.at, sizeof w.axis);
+        if (honest_measure(&(TaskCase){t, &w, VARIANT_DRAWN, 0, 1}, &plan, &e[k], NULL)) return 1;
+    }
+    double by = log(extent_of(v, at).terms / extent_of(v, &small).terms);
+    for (int i = 0; i < t->n_outputs; i++) {
+        if (!(e[0].mean[i] > 0 && e[1].mean[i] > 0)) return 1;
+        worst = fmax(worst, log(e[1].mean[i] / e[0].mean[i]) / by);
+    }
+    return fmin(worst + EXPONENT_MARGIN, MOST_EXPONENT);
+}
+
+HonestGrowth growth_of(const Derivation *v, const Sizes *to, const Sizes *from, double exponent)
 {
     Extent large = extent_of(v, to), small = extent_of(v, from);
-    HonestGrowth g = growth(large, small);
+    HonestGrowth g = growth(large, small, exponent);
     double extreme = fmax(1, deviations(large.elements) / deviations(small.elements));
     g.chain = extreme * chain_between(v, to, from);
     return g;

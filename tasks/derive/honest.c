@@ -7,30 +7,26 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "ops/op_chain.h"
 #include "tasks/derive/derive.h"
 #include "tasks/derive/honest_way.h"
 #include "tasks/derive/sizes.h"
 #include "tasks/task_graph.h"
 
 /* Draws of a case; the first DRAWS have more ways, and a graph of many nodes has no others. */
-enum {
-    DRAWS = 3,
-    MAX_DRAWS = 8,
-    MOST_BRIEF = 8 /* ways */,
-    BRIEF_NODE = 4096 /* flops */,
-    MANY_NODES = 512,
-    MAX_SORTED = 4096,
-    MAX_GROWN = 2
-};
+enum { DRAWS = 3, MAX_DRAWS = 8, MANY_NODES = 512, MAX_SORTED = 4096, MAX_GROWN = 2 };
+enum { FEW = 16 };                          /* elements */
+enum { MOST_BRIEF = 8, BRIEF_NODE = 4096 }; /* ways of a draw, flops of a node */
 /* Of one execution: fewer ways are tried; only one running sum, with its drift. */
 static const double COSTLY_FLOPS = 4e6, HUGE_FLOPS = 5e7;
-static const double BRIEF_FLOPS = 4e7; /* of all executions of a brief measurement */
-static const double WORTH_FLOPS = 4e6; /* of all executions of a draw: threads share them */
+static const double BRIEF_FLOPS = 4e7;     /* of all executions of a brief measurement */
+static const double OUTPUTS_FLOPS = 1.6e8; /* of honest_outputs */
+static const double WORTH_FLOPS = 4e6;     /* of all executions of a draw: threads share them */
 
 /* Parts of a draw, elements of a part, and parts of all draws that tell the tail of errors; where these are
  * normal, their largest ones spread less. */
 enum { PARTS = 8, LEAST_PART = 256, LEAST_PARTS = 4 };
-static const double NORMAL_SPREAD = 1.5;
+static const double NORMAL_SPREAD = 2;
 
 /* ---- one case ---- */
 
@@ -48,9 +44,11 @@ typedef struct {
     /* The largest error of each part, by the ways that every draw has. */
     double worst[GRAPH_MAX_OUTPUTS][MAX_DRAWS][PARTS];
     int is_common, drifts;
+    double middle_error[GRAPH_MAX_OUTPUTS][MAX_DRAWS];       /* relative */
+    double sum[GRAPH_MAX_OUTPUTS], count[GRAPH_MAX_OUTPUTS]; /* of errors, by all draws */
     Execution e;
     int64_t *terms;
-    double *drift;
+    double *drift, *walk;
     char *last, *factors;
     HonestKept *keep; /* what is executed is added to it, and rtol is measured; NULL: atol is */
     const HonestKept *drawn; /* its parameters are used; NULL: none are */
@@ -96,6 +94,7 @@ static void case_prepare(HonestCase *c)
     int64_t largest = 1;
     c->terms = memory_array((size_t)b->graph->n_nodes, sizeof *c->terms);
     c->drift = memory_array((size_t)b->graph->n_nodes, sizeof *c->drift);
+    c->walk = memory_array((size_t)b->graph->n_nodes, sizeof *c->walk);
     c->last = memory_array((size_t)b->graph->n_values + 1, 1);
     c->factors = memory_array((size_t)b->graph->n_nodes, 1);
     for (int node = 0; node < b->graph->n_nodes; node++) {
@@ -105,6 +104,7 @@ static void case_prepare(HonestCase *c)
         for (int k = 0; k < node && known < 0; k++)
             if (c->terms[k] == c->terms[node]) known = k;
         c->drift[node] = known < 0 ? honest_drift(c->terms[node]) : c->drift[known];
+        c->walk[node] = known < 0 ? honest_walk(c->terms[node]) : c->walk[known];
     }
     for (int i = 0; i < c->t->n_outputs; i++) {
         int value = b->graph->output[i];
@@ -114,7 +114,7 @@ static void case_prepare(HonestCase *c)
         if (c->n[i] > largest) largest = c->n[i];
     }
     c->relative = memory_array((size_t)largest, sizeof(double));
-    c->e = (Execution){NULL, c->terms, c->drift, c->last, c->factors, 0};
+    c->e = (Execution){NULL, c->terms, c->drift, c->walk, c->last, c->factors, 0, 0};
 }
 
 /* Keeps the parameters for the cases that follow. */
@@ -135,6 +135,7 @@ static void case_release(HonestCase *c)
     free(c->relative);
     free(c->terms);
     free(c->drift);
+    free(c->walk);
     free(c->last);
     free(c->factors);
     free(c);
@@ -188,10 +189,21 @@ static int parts_of(const HonestCase *c, int i)
     return n < 1 ? 1 : n < PARTS ? (int)n : PARTS;
 }
 
+static void note_mean(HonestCase *c, int i)
+{
+    for (int64_t e = 0; e < c->n[i]; e++) {
+        double error = fabs(c->got[i][e] - c->want[i][e]);
+        if (!isfinite(error)) continue;
+        c->sum[i] += error;
+        c->count[i]++;
+    }
+}
+
 /* The error of a sum does not shrink with the sum: what the smaller half of the elements needs, any
  * element near zero needs, and atol gives all of it. Beyond, rtol helps. */
 static void note_errors(HonestCase *c, int i, HonestError *out)
 {
+    note_mean(c, i);
     double rtol = c->plan->rtol[i], margin = margin_of(c, i), *worst = c->worst[i][c->draw];
     int parts = parts_of(c, i);
     for (int k = 0; k < c->plan->n; k++) {
@@ -255,11 +267,21 @@ static double margin_at(const HonestCase *c, int i, int k, int draws)
     return fmax(draws > 1 ? 1 : wide, tail(c, i, draws, g->elements) / g->by);
 }
 
+static double mean_size(const double *x, int64_t n)
+{
+    double sum = 0;
+    for (int64_t e = 0; e < n; e++) sum += isfinite(x[e]) ? fabs(x[e]) : 0;
+    return n ? sum / (double)n : 0;
+}
+
 static void settle(const HonestCase *c, int draws, HonestError *out)
 {
     for (int i = 0; i < c->t->n_outputs; i++)
-        for (int k = 0; k < c->plan->n; k++)
+        for (int k = 0; k < c->plan->n; k++) {
             out[k].atol[i] = c->need[k][i] * margin_at(c, i, k, draws);
+            out[k].mean[i] = c->count[i] > 0 ? c->sum[i] / c->count[i] : 0;
+            out[k].few[i] = c->n[i] < FEW ? mean_size(c->want[i], c->n[i]) : 0;
+        }
 }
 
 static void keep_run(HonestCase *c)
@@ -281,7 +303,7 @@ static void keep_run(HonestCase *c)
     all->run[all->n++] = r;
 }
 
-typedef enum { WAYS_ALL, WAYS_FOUR, WAYS_COMMON, WAYS_DRIFT } Ways;
+typedef enum { WAYS_ALL, WAYS_FOUR, WAYS_COMMON, WAYS_TWO, WAYS_DRIFT } Ways;
 enum { MAX_WAYS = 4 * ORDERS + 1 };
 
 /* Those of a case; the last one drifts. */
@@ -295,6 +317,7 @@ static int ways_of(const HonestCase *c, Ways ways, Way *out)
         for (int stored = 0; stored < 2; stored++) {
             if (ways == WAYS_FOUR && k % 3 != 0) continue;
             if (ways == WAYS_COMMON && (k || !stored)) continue;
+            if (ways == WAYS_TWO && (k != 1 || stored)) continue; /* approximate */
             if (stored && !half && k % 2) continue; /* without half types it is the same */
             out[n++] = (Way){.order = (Order)(k / 2),
                              .fma = k % 2,
@@ -379,13 +402,25 @@ static int run_draw(HonestCase *c, Ways ways, HonestError *out, Error *err)
         for (int i = 0; i < outputs; i++) {
             c->got[i] = got[w * outputs + i];
             if (!c->keep) note_errors(c, i, out);
-            if (c->keep) out->rtol[i] = fmax(out->rtol[i], middle(c, i, relative_error));
+            if (!c->keep) continue;
+            double *error = &c->middle_error[i][c->draw];
+            *error = fmax(*error, middle(c, i, relative_error));
         }
         if (c->keep) keep_run(c);
     }
     for (int k = 0; k < n * outputs; k++) free(got[k]);
     free(got);
     return rc;
+}
+
+/* By the worst draw; of an output of few elements, which may be near zero in one draw, by the middle one. */
+static void settle_relative(HonestCase *c, int draws, HonestError *out)
+{
+    for (int i = 0; i < c->t->n_outputs; i++) {
+        double *error = c->middle_error[i];
+        qsort(error, (size_t)draws, sizeof *error, ascending);
+        out->rtol[i] = error[c->n[i] < FEW ? draws / 2 : draws - 1];
+    }
 }
 
 static int draws_of(const GraphBound *b, const HonestPlan *plan)
@@ -419,15 +454,88 @@ static int execute(const TaskCase *of, const HonestPlan *plan, HonestKept *keep,
     for (; c->draw < draws && !rc; c->draw++) {
         c->of.seed = HONEST_SEED + (uint64_t)c->draw;
         rc = case_draw(c, err);
-        Ways ways = huge                               ? WAYS_DRIFT
+        Ways ways = huge && plan->brief                ? WAYS_TWO
+                    : huge                             ? WAYS_DRIFT
                     : c->draw >= DRAWS                 ? WAYS_COMMON
                     : plan->all && !c->draw && !costly ? WAYS_ALL
                                                        : WAYS_FOUR;
         if (!rc) rc = run_draw(c, ways, out, err);
     }
     if (c->keep) c->keep->draws = draws;
+    if (c->keep) settle_relative(c, draws, out);
     settle(c, draws, out);
     if (c->keep && costly) keep_parameters(c);
+    case_release(c);
+    graph_bound_free(b);
+    return rc;
+}
+
+static int rounds_within(const GraphBound *b)
+{
+    static const char *const names[] = {"attention", "lstm", "gru", "rnn"};
+    for (int node = 0; node < b->graph->n_nodes; node++) {
+        const Op *op = b->calls[node].call.op;
+        if (op->reference == chain_reference) return 1;
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+            if (strstr(op->name, names[i])) return 1;
+    }
+    return 0;
+}
+
+/* Is a result of the node rounded to a half type where it is stored? */
+static int stores_half(const HonestCase *c, int node)
+{
+    const GraphCall *g = &c->b->calls[node];
+    int value = c->b->graph->first[node];
+    if (!g->live || g->view || c->last[c->b->values[value].base]) return 0;
+    for (int i = 0; i < g->call.n_results; i++)
+        if (is_half(g->call.result[i].dtype)) return 1;
+    return 0;
+}
+
+/* The ways of honest_outputs. */
+static int judged_ways(const HonestCase *c, Way *way)
+{
+    int n = ways_of(c, WAYS_FOUR, way);
+    for (int node = 0; node < c->b->graph->n_nodes && n < HONEST_OUTPUTS; node++)
+        if (stores_half(c, node))
+            way[n++] = (Way){.order = LANES_32, .only = node + 1, .number = 100 + (uint64_t)node};
+    return n;
+}
+
+/* The ways of `c`, whose inputs are there. */
+static int give_outputs(HonestCase *c, HonestOutputs *take, void *ctx, Error *err)
+{
+    Way way[MAX_WAYS + HONEST_OUTPUTS];
+    int n = judged_ways(c, way), rc = 0;
+    double **got = outputs_of(c, 1);
+    c->e.open = 1;
+    for (int k = 0; k < n && !rc; k++) {
+        rc = run_way(c, &way[k], got, err);
+        if (!rc) take(ctx, k, way[k].only > 0, got);
+    }
+    for (int i = 0; i < c->t->n_outputs; i++) free(got[i]);
+    free(got);
+    return rc;
+}
+
+int honest_outputs(const TaskCase *of, const double *const *in, HonestOutputs *take, void *ctx,
+                   Error *err)
+{
+    const Task *t = of->task;
+    GraphBound *b;
+    if (!t->graph) return 1;
+    if (task_graph_bind(t, of->workload, &b, err)) return -1;
+    if (sizes_flops(b) * MOST_BRIEF > OUTPUTS_FLOPS || rounds_within(b)) {
+        graph_bound_free(b);
+        return 1;
+    }
+    HonestCase *c = memory_alloc(sizeof *c);
+    c->of = *of, c->t = t, c->b = b;
+    case_prepare(c);
+    memcpy(c->in, in, (size_t)t->n_inputs * sizeof *in);
+    int rc = give_outputs(c, take, ctx, err);
+    memset(c->in, 0, sizeof c->in); /* they are the caller's */
     case_release(c);
     graph_bound_free(b);
     return rc;

@@ -8,8 +8,9 @@
  *   stored     intermediate results are rounded to their type (one kernel an operator), or not (fused)
  *   functions  those of the precise mathematical library, or of an approximate one
  *
- * A sum of n terms by one running sum, whose terms are all equal, may drift by honest_drift(n): one
- * more way. Errors are drawn with a fixed seed.
+ * One more way has running sums alone, whose errors have one sign: by honest_drift(n) for n terms that may
+ * all be equal, as where an operator has clamped them, and by honest_walk(n) for others. Row reductions add
+ * the terms as they are, and have the error that they have. Errors are drawn with a fixed seed.
  *
  * The inputs of a case are drawn several times. The margin is HONEST_MARGIN over the worst draw; where that
  * draw needs more than HONEST_MARGIN times what the middle one needs, such as where an output is divided by
@@ -33,6 +34,8 @@ enum { HONEST_DRIFT_MAX = 1 << 18, HONEST_SEED = 7 };
 
 /* The relative error of a running sum of n equal terms in float32. */
 double honest_drift(int64_t n);
+/* The same of positive terms that differ: twice the largest of some sums, as the largest of millions is. */
+double honest_walk(int64_t n);
 
 /* How much of rtol and atol the honest variants of one case need. rtol: per output, what the middle
  * element needs; atol: what every element needs beyond rtol. NOT finite: the reference is not. overflow:
@@ -40,6 +43,8 @@ double honest_drift(int64_t n);
 typedef struct {
     int finite, overflow;
     double rtol[GRAPH_MAX_OUTPUTS], atol[GRAPH_MAX_OUTPUTS];
+    double mean[GRAPH_MAX_OUTPUTS]; /* error of an element */
+    double few[GRAPH_MAX_OUTPUTS];  /* mean size of the elements; 0: there are enough of them */
 } HonestError;
 
 /* From measured sizes to larger ones: `by` is what errors are multiplied by, at least 1, for longer sums and
@@ -63,6 +68,18 @@ typedef struct {
     const HonestKept *kept;    /* of the same task: equal parameters are taken; NULL: none */
     int brief;
 } HonestPlan;
+/* The outputs of one honest way. single: the results of one operator alone were rounded to a half type. */
+typedef void HonestOutputs(void *ctx, int way, int single, double *const *got);
+
+enum { HONEST_OUTPUTS = 16 }; /* at most so many ways */
+
+/* Executes the graph on given inputs by the ways that differ most, one after another, and with the results
+ * of each of the first operators stored alone. Outputs of half types are not rounded to these: a kernel may
+ * err so before it stores a result. 1: that costs more than a judge
+ * has, or an operator rounds on the way in its own manner (attention, recurrent cells, what ATen composes
+ * of other operators). */
+int honest_outputs(const TaskCase *c, const double *const *in, HonestOutputs *take, void *ctx,
+                   Error *err);
 int honest_measure(const TaskCase *c, const HonestPlan *p, HonestError *out, Error *err);
 
 /* Measures rtol of contents as drawn, and keeps the executions: honest_replay gives of them what

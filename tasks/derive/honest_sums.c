@@ -10,6 +10,7 @@
 #include "ops/op_reduction.h"
 #include "ops/row/op_norm.h"
 #include "ops/row/op_softmax.h"
+#include "tasks/derive/honest.h"
 
 static float add_square(float sum, float a, const Way *way)
 {
@@ -24,6 +25,18 @@ static float halves(const float *a, int64_t n, int squares)
     return halves(a, n / 2, squares) + halves(a + n / 2, n - n / 2, squares);
 }
 
+static float sum(const float *a, int64_t n, int squares, const Way *way);
+
+/* One running sum of HONEST_DRIFT_MAX terms, which are sums themselves, as of blocks by atomic operations. */
+static float running_blocks(const float *a, int64_t n, int squares, const Way *way)
+{
+    int64_t each = (n + HONEST_DRIFT_MAX - 1) / HONEST_DRIFT_MAX;
+    float all = 0;
+    for (int64_t i = 0; i < n; i += each)
+        all += sum(a + i, each < n - i ? each : n - i, squares, way);
+    return all;
+}
+
 /* The sum of a[i], or of its squares. */
 static float sum(const float *a, int64_t n, int squares, const Way *way)
 {
@@ -32,6 +45,7 @@ static float sum(const float *a, int64_t n, int squares, const Way *way)
     int width = lanes[way->order], mask = width - 1;
     if (n < 1) return 0;
     if (way->order == HALVES) return halves(a, n, squares);
+    if (way->order == RUNNING && n > HONEST_DRIFT_MAX) return running_blocks(a, n, squares, way);
     for (int64_t i = 0; i < n; i++)
         lane[i & mask] = squares ? add_square(lane[i & mask], a[i], way) : lane[i & mask] + a[i];
     for (int half = width / 2; half; half /= 2)

@@ -10,6 +10,7 @@ typedef enum { RUNNING, HALVES, LANES_32, LANES_256, ORDERS } Order;
 typedef struct {
     Order order;
     int fma, stored, approximate, drift;
+    int only; /* 1 + the node whose results alone are stored; 0: stored tells */
     uint64_t number;
 } Way;
 

@@ -10,8 +10,21 @@
 #include "ops/op_pointwise.h"
 #include "tasks/derive/honest.h"
 
-enum { DRIFT_TERMS = 16, SAMPLE = 1024, COSTLY = 1 << 16 };
+enum { DRIFT_TERMS = 16, WALKS = 16, SAMPLE = 1024, COSTLY = 1 << 16 };
 static const double unit = 0x1p-24; /* the error of one rounding to float32 */
+
+/* In [-1, 1), from the names of a way, a node, a tensor and an element. The halves of the number are
+ * converted by themselves, which vectors can do: both are exact, and their sum is rounded once. */
+static inline double noise(uint64_t key, int64_t i)
+{
+    uint64_t x = key + (uint64_t)i * 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    x ^= x >> 31;
+    double high = (double)(int32_t)(x >> 32) * 0x1p32,
+           low = (double)(int32_t)((uint32_t)x ^ 0x80000000u) + 0x1p31;
+    return (high + low) * 0x1p-63;
+}
 
 /* ---- errors of sums ---- */
 
@@ -27,11 +40,29 @@ double honest_drift(int64_t n)
     return worst;
 }
 
+double honest_walk(int64_t n)
+{
+    double worst = 0;
+    if (n > HONEST_DRIFT_MAX) n = HONEST_DRIFT_MAX;
+    for (int k = 0; k < WALKS; k++) {
+        float sum = 0;
+        double exact = 0;
+        for (int64_t i = 0; i < n; i++) {
+            float term = (float)(1 + noise((uint64_t)k * 0x9e3779b97f4a7c15u + HONEST_SEED, i) / 2);
+            sum += term;
+            exact += (double)term;
+        }
+        worst = fmax(worst, fabs((double)sum / exact - 1));
+    }
+    return 2 * worst;
+}
+
 /* What the error of one term must be, in roundings, for the sum to have the error of its order: the
  * partial sums of n terms of both signs grow with the square root of n. */
 static double growth(Order order, int64_t n)
 {
     static const int lanes[ORDERS] = {1, 0, 32, 256};
+    if (order == RUNNING && n > HONEST_DRIFT_MAX) n = HONEST_DRIFT_MAX;
     double depth = order == HALVES ? log2((double)n + 1) : (double)n / lanes[order];
     double running = order == HALVES ? 0.4 * sqrt(depth) : 0.4 * sqrt(fmax(depth, 1));
     return fmax(1, running);
@@ -54,19 +85,6 @@ void way_round(Dtype d, double *restrict x, int64_t n)
         dtype_from_double(type, x + k, half, count);
         dtype_to_double(type, half, x + k, count);
     }
-}
-
-/* In [-1, 1), from the names of a way, a node, a tensor and an element. The halves of the number are
- * converted by themselves, which vectors can do: both are exact, and their sum is rounded once. */
-static inline double noise(uint64_t key, int64_t i)
-{
-    uint64_t x = key + (uint64_t)i * 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    x ^= x >> 31;
-    double high = (double)(int32_t)(x >> 32) * 0x1p32,
-           low = (double)(int32_t)((uint32_t)x ^ 0x80000000u) + 0x1p31;
-    return (high + low) * 0x1p-63;
 }
 
 static uint64_t noise_key(const Way *way, int node, int tensor)
@@ -116,8 +134,29 @@ static double sum_of(const double *x, int64_t n)
     return part[0] + part[1] + (part[2] + part[3]);
 }
 
-/* Runs the operator again on arguments with errors. */
-static int with_errors(const Execution *e, const GraphStep *s, Error *err)
+/* Neighbours in a sample of elements that are not zero are often equal. */
+static int is_level(const double *x, int64_t n)
+{
+    int64_t step = 1 + n / SAMPLE, seen = 0, equal = 0;
+    for (int64_t i = 0; i + 1 < n; i += step) {
+        seen += x[i] != 0;
+        equal += x[i] != 0 && x[i] == x[i + 1];
+    }
+    return 4 * equal >= seen;
+}
+
+/* The relative error of one running sum: of terms that may all be equal, or else of a random walk. */
+static double drift_of(const Execution *e, const GraphStep *s)
+{
+    const OpCall *c = &s->b->calls[s->node].call;
+    for (int i = 0; i < c->n_tensors; i++)
+        if (dtype_is_float(c->tensor[i].dtype) && !is_level(s->in[i], op_elements(&c->tensor[i])))
+            return e->walk[s->node];
+    return e->drift[s->node];
+}
+
+/* Runs the operator again on arguments with errors. drift: of a running sum; 0: none. */
+static int with_errors(const Execution *e, const GraphStep *s, double drift, Error *err)
 {
     const int node = s->node;
     const double *const *in = s->in;
@@ -134,9 +173,9 @@ static int with_errors(const Execution *e, const GraphStep *s, Error *err)
         changed[i] = own[i] = memory_grow(NULL, (size_t)n + 1, sizeof(double)); /* written whole */
         uint64_t key = noise_key(e->way, node, i);
         double shift = 0;
-        if (e->way->drift) {
+        if (drift > 0) {
             shift = sum_of(in[i], n);
-            shift = isfinite(shift) ? shift / (double)n * e->drift[node] / 2 : 0;
+            shift = isfinite(shift) ? shift / (double)n * drift / 2 : 0;
         }
         const double *restrict from = in[i];
         double *restrict to = own[i];
@@ -204,19 +243,22 @@ static int results(void *ctx, const GraphStep *s, Error *err)
     for (int i = 0; i < c->call.n_results && exact; i++)
         exact = !dtype_is_float(c->call.result[i].dtype) ||
                 is_exact(out[i], op_elements(&c->call.result[i]));
+    double running = e->way->drift && !exact ? drift_of(e, s) : 0;
     if (!exact && (!point || is_steep(op, e->way)) && has_float(&c->call) &&
-        !(summed = honest_sums(c, e->way, s->in, out)) && with_errors(e, s, err))
+        !(summed = honest_sums(c, e->way, s->in, out)) && with_errors(e, s, running, err))
         return -1;
     for (int i = 0; i < c->call.n_results; i++) {
         const OpTensor *y = &c->call.result[i];
         int value = b->graph->first[node] + i;
         int64_t n = op_elements(y);
         if (!dtype_is_float(y->dtype)) continue;
-        if (e->way->fma && product && !e->way->stored && !e->last[b->values[value].base]) continue;
-        Dtype to = e->way->stored || e->last[b->values[value].base] ? y->dtype : DTYPE_F32;
+        int stored = e->way->only ? e->way->only == node + 1 : e->way->stored;
+        if (e->way->fma && product && !stored && !e->last[b->values[value].base]) continue;
+        int last = e->last[b->values[value].base];
+        Dtype to = last ? (e->open ? DTYPE_F32 : y->dtype) : stored ? y->dtype : DTYPE_F32;
         uint64_t key = noise_key(e->way, node, 64 + i);
-        double ulps = e->way->approximate && !summed ? 3 * unit : 0, drift = 0;
-        if (e->way->drift && !point) drift = e->drift[node] / (summed ? 1 : 2);
+        double ulps = e->way->approximate && !summed ? 3 * unit : 0,
+               drift = point || summed ? 0 : running / 2;
         for (int64_t k = 0; k < n && !exact && (drift != 0 || ulps != 0); k++)
             if (summed || (double)(float)out[i][k] != out[i][k])
                 out[i][k] *= 1 + drift + (ulps != 0 ? ulps * noise(key, k) : 0);

@@ -7,10 +7,11 @@
 
 typedef struct {
     const Way *way;
-    const int64_t *terms; /* by node */
-    const double *drift;
-    const char *last;    /* by value: an output, which is always stored */
+    const int64_t *terms;       /* by node */
+    const double *drift, *walk; /* by node: honest_drift, honest_walk */
+    const char *last;           /* by value: an output, which is always stored */
     const char *factors; /* by node: the tensors whose rich values make it inexact; 0: none do */
+    int open;            /* outputs are not rounded to a type narrower than float32 */
     int inexact; /* the node's results need a rounding, and were not computed without errors */
 } Execution;
 

@@ -312,6 +312,38 @@ void sizes_widen(const Derivation *v, const Sizes *from, double max_flops, Sizes
     free(whole);
 }
 
+int sizes_reduce_alike(const Derivation *v, const Sizes *a, const Sizes *b)
+{
+    Lengths *of = memory_array(2, sizeof *of);
+    size_t bytes = sizeof *of->length * (size_t)v->graph->n_nodes;
+    lengths_of(v, a, &of[0]);
+    lengths_of(v, b, &of[1]);
+    int alike = of[0].fits && of[1].fits && !memcmp(of[0].length, of[1].length, bytes);
+    free(of);
+    return alike;
+}
+
+int sizes_whole_sums(const Derivation *v, const Sizes *from, double max_flops, Sizes *out)
+{
+    Lengths *whole = memory_array(2, sizeof *whole), *now = whole + 1;
+    size_t bytes = sizeof *whole->length * (size_t)v->graph->n_nodes;
+    lengths_of(v, from, whole);
+    double flops = whole->flops;
+    *out = *from;
+    for (int i = 0; i < v->draft.n_axes && whole->fits; i++)
+        for (int moves = 0; moves < 64 && flops > max_flops; moves++) {
+            Sizes t = *out;
+            if (halve(v, &t, i)) break;
+            lengths_of(v, &t, now);
+            if (!now->fits || memcmp(now->length, whole->length, bytes) != 0) break;
+            *out = t;
+            flops = now->flops;
+        }
+    int fits = whole->fits && flops <= max_flops;
+    free(whole);
+    return fits ? 0 : -1;
+}
+
 void sizes_long(const Derivation *v, const Sizes *from, double max_flops, Sizes *out)
 {
     double longest = measure(v, from, sizes_scan);

@@ -28,6 +28,12 @@ int sizes_checks(const Derivation *v, double max_work, int times, Sizes out[SIZE
 /* Sizes with the longest sums of `from` that cost at most max_flops, as long as they can be. */
 int sizes_deep(const Derivation *v, const Sizes *from, double max_flops, Sizes *out, Error *err);
 
+/* Sizes at which each node reduces as many elements as at `from`, and which cost at most max_flops. -1: there
+ * are none. */
+int sizes_whole_sums(const Derivation *v, const Sizes *from, double max_flops, Sizes *out);
+/* Does each node reduce as many elements at both? */
+int sizes_reduce_alike(const Derivation *v, const Sizes *a, const Sizes *b);
+
 /* Sizes with the running sums of `from` that cost max_flops, or more where these cost more. */
 void sizes_long(const Derivation *v, const Sizes *from, double max_flops, Sizes *out);
 

@@ -1,5 +1,5 @@
 /* Tasks derived from graphs: their references agree with those written by hand, tolerances hold a running
- * sum of equal terms and half precision, and constraints hold. */
+ * sum and half precision, and constraints hold. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -191,30 +191,49 @@ static void test_rerun(void **state)
     }
 }
 
-static void test_drift(void **state)
+/* The worst error of running sums of the rows of w, in tolerances. */
+static double running_sums(const Task *t, const Workload *w)
+{
+    size_t n = (size_t)(w->axis[0] * w->axis[1]);
+    float *x = memory_array(n + 1, sizeof *x);
+    double worst = 0;
+    Tolerance by;
+    Error err;
+    const TaskCase c = {t, w, VARIANT_DRAWN, 99, 1};
+    if (task_tolerance(&c, 0, &by, &err) || task_draw(&c, 0, x, &err)) fail_msg("%s", err.text);
+    for (int64_t r = 0; r < w->axis[0] && r < 256; r++) {
+        float sum = 0;
+        double want = 0;
+        for (int64_t k = 0; k < w->axis[1]; k++) {
+            sum += x[r * w->axis[1] + k];
+            want += (double)x[r * w->axis[1] + k];
+        }
+        worst = fmax(worst, fabs((double)sum - want) / (by.atol + by.rtol * fabs(want)));
+    }
+    free(x);
+    return worst;
+}
+
+/* One running sum is honest, of positive terms and of terms of both signs; a thousandth of the terms is not
+ * left out unseen. */
+static void test_running_sums(void **state)
 {
     (void)state;
     static const char *const lines[] = {"y = aten.sum.dim_IntList(x, [1])"};
-    Small s = {.axes = {{"rows", NULL, 4096}, {"cols", NULL, 16384}},
-               .inputs = {tensor("x", DTYPE_F32, "rows", "cols")}};
-    small(&s, lines, 1, 2, 1);
-    s.inputs[0].has_draw = 1, s.inputs[0].draw = DRAW_POSITIVE;
-    Task *t = derived(&s.d);
-    for (int i = 0; i < t->n_workloads; i++) {
-        const Workload *w = &t->workloads[i];
-        Tolerance by;
-        assert_int_equal(task_tolerance(&(TaskCase){t, w, VARIANT_DRAWN, 0, 1}, 0, &by, NULL), 0);
-        for (float term = 0.55f; term < 1.5f; term += 0.1f) {
-            float sum = 0;
-            for (int64_t c = 0; c < w->axis[1]; c++) sum += term;
-            double want = (double)w->axis[1] * (double)term;
-            if (!(fabs((double)sum - want) <= by.atol + by.rtol * want))
-                fail_msg("%lld terms of %g: %g, %g expected, %g + %g", (long long)w->axis[1],
-                         (double)term, (double)sum, want, by.atol, by.rtol);
-        }
+    for (int positive = 0; positive < 2; positive++) {
+        Small s = {.axes = {{"rows", NULL, 4096}, {"cols", NULL, 16384}},
+                   .inputs = {tensor("x", DTYPE_F32, "rows", "cols")}};
+        small(&s, lines, 1, 2, 1);
+        s.inputs[0].has_draw = 1, s.inputs[0].draw = positive ? DRAW_POSITIVE : DRAW_NORMAL;
+        Task *t = derived(&s.d);
+        for (int i = 0; i < t->n_workloads; i++)
+            assert_true(running_sums(t, &t->workloads[i]) < 0.8);
+        const Workload *time = task_workload(t, ROLE_TIME);
+        print_message("# timed %g of %g\n", running_sums(t, time), time->atol[AT_SCALE_1]);
+        assert_true(time->atol[AT_SCALE_1] < 4);
+        assert_string_equal(t->exact ? t->exact : "", "cols");
+        task_free(t);
     }
-    assert_string_equal(t->exact ? t->exact : "", "cols");
-    task_free(t);
 }
 
 /* A product whose sums are long when it is timed: most elements of the small workloads need no atol, the
@@ -230,7 +249,7 @@ static void test_long_sums(void **state)
     const Workload *time = task_workload(t, ROLE_TIME), *sim = task_workload(t, ROLE_SIM);
     /* The outputs are 64 on average; the error of 4,096 terms in float32 is about 2e-5 of that, with
      * factors in TF32 at most 0.1. */
-    assert_true(time->atol[AT_SCALE_1] > 1e-3 && time->atol[AT_SCALE_1] < 0.05);
+    assert_true(time->atol[AT_SCALE_1] > 5e-4 && time->atol[AT_SCALE_1] < 5e-3);
     assert_true(sim->atol[AT_SCALE_1] > 1e-6 && sim->atol[AT_SCALE_1] < time->atol[AT_SCALE_1] / 8);
     task_free(t);
 }
@@ -500,7 +519,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_references_agree),
                                        cmocka_unit_test(test_half_types),
-                                       cmocka_unit_test(test_drift),
+                                       cmocka_unit_test(test_running_sums),
                                        cmocka_unit_test(test_long_sums),
                                        cmocka_unit_test(test_special),
                                        cmocka_unit_test(test_walks),
