@@ -158,7 +158,7 @@ static json_t *describe_cases(const Package *p)
             json_array_append_new(inputs, list);
         }
         for (int k = 0; k < t->n_outputs; k++) {
-            Tolerance by = {0, 0};
+            Tolerance by = {0};
             task_tolerance(&(TaskCase){t, w, VARIANT_DRAWN, 0, 1}, k, &by, NULL);
             json_array_append_new(tolerance,
                                   json_pack("{s:f, s:f}", "atol", by.atol, "rtol", by.rtol));

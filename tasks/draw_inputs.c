@@ -454,6 +454,7 @@ int task_tolerance(const TaskCase *c, int output, Tolerance *out, Error *err)
     Variant v = c->variant;
     double scale = c->scale;
     Dtype d = t->outputs[output].dtype;
+    out->elements = NULL;
     if (w->atol && v != VARIANT_INTEGERS) {
         out->atol = case_tolerance(w->atol + output * ATOL_CASES, v, scale);
         out->rtol = t->rtol[d];

@@ -313,7 +313,7 @@ static int rotates(const GateCase *c, GateResult *r, Error *err)
     for (int i = 0; i < t->n_inputs; i++)
         if (o.in[i] != c->in[i]) free(o.in[i]);
     for (int i = 0; i < t->n_outputs && !rc; i++) {
-        Tolerance by = {0, 0};
+        Tolerance by = {0};
         size_t one = position(c, &t->outputs[i], c->out_n[i]), bad = 0;
         rc = task_tolerance(&c->of, i, &by, err);
         for (size_t j = 0; j < c->out_n[i] && !rc; j++) {

@@ -218,9 +218,17 @@ int task_draw_wide(const TaskCase *c, int input, double *dst, Error *err);
 /* Writes the workload's name in messages: "check rows=7 cols=33". */
 void task_workload_text(const Task *t, const Workload *w, char *out, size_t size);
 
-/* An element may differ from the reference by atol + rtol*|reference|. */
+/* What follows for each element from the errors of honest kernels on the same inputs. */
+typedef struct {
+    size_t n;
+    double most; /* the mean of (difference/limit)^2 over all n; NAN: nothing follows for it */
+    float *limit;
+} ElementLimits;
+
+/* An element may differ from the reference by atol + rtol*|reference|, and by its own limit. */
 typedef struct {
     double atol, rtol;
+    const ElementLimits *elements; /* NULL: none */
 } Tolerance;
 
 /* Of one output of a case, with any seed. */
@@ -248,8 +256,11 @@ void task_difference_text(const TaskComparison *c, const TaskDifference *d, Erro
 void task_differences(const TaskComparison *c, const void *got, const double *want, size_t from,
                       size_t n, TaskDifference *d);
 
-/* Compares an output with the reference: |got - want| <= atol + rtol*|want| for every element; NaN
- * equals only NaN, an infinity only itself. Returns 0 if they are equal, else 1 with a message that
+/* The mean of (difference/limit)^2, over the elements where all three are finite. */
+double task_mean_square(const ElementLimits *e, Dtype type, const void *got, const double *want);
+
+/* Compares an output with the reference: |got - want| <= atol + rtol*|want| for every element, and its own
+ * limit; NaN equals only NaN, an infinity only itself. With limits the mean of all is compared, too. Returns 0 if they are equal, else 1 with a message that
  * names the first and the worst element and how many are wrong. */
 int task_compare(const TaskComparison *c, const void *got, const double *want, Error *message);
 

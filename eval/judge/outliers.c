@@ -198,7 +198,7 @@ static void forget_outputs(Outliers *o)
 /* An output may differ by `share` of the size that its elements have on the average. */
 static TaskComparison comparison(const Run *r, const Output *all, int output, double share)
 {
-    Tolerance by = {share * sqrt(all[output].square), share};
+    Tolerance by = {share * sqrt(all[output].square), share, NULL};
     return (TaskComparison){r->loaded->task, r->test->workload, output, by};
 }
 

@@ -12,6 +12,7 @@
 #include "eval/judge/contents/shortened.h"
 #include "eval/judge/contents/timed_contents.h"
 #include "tasks/derive/judged.h"
+#include "tasks/derive/limits.h"
 
 enum { KEEP_AT_LEAST = 3 };
 static const size_t max_whole = (size_t)512 << 20; /* of the references of timed workloads */
@@ -66,13 +67,15 @@ static void case_free(const Cases *cases, Case *c)
     for (int i = 0; i < TASK_MAX_TENSORS; i++) {
         free(c->inputs[i]);
         free(c->expected[i]);
+        limits_free(c->limits[i]);
         if (c->golden_inputs[i]) cases->ops->golden->free(cases->device, c->golden_inputs[i]);
         if (c->golden_expected[i]) cases->ops->golden->free(cases->device, c->golden_expected[i]);
     }
     free(c);
 }
 
-/* Move the contents to the device, and free the host's copies. */
+/* Move the contents to the device, and free the host's copies. What has limits for elements is compared on
+ * the host. */
 static int case_upload(const Cases *cases, Case *c, Error *err)
 {
     const Task *t = c->task;
@@ -86,6 +89,7 @@ static int case_upload(const Cases *cases, Case *c, Error *err)
     }
     for (int i = 0; i < t->n_outputs; i++) {
         size_t bytes = c->output_bytes[i] / dtype_size(t->outputs[i].dtype) * sizeof(double);
+        if (c->limits[i]) continue;
         if (!c->golden_expected[i] && cases->ops->golden->keep(cases->device, c->expected[i], bytes,
                                                                &c->golden_expected[i], err))
             return -1;
@@ -154,6 +158,15 @@ static void forget_expected(const Cases *cases, Case *c)
     }
 }
 
+static int find_limits(Case *c, const double *const *in, Error *err)
+{
+    const TaskCase of = case_of(c);
+    if (c->variant == VARIANT_INTEGERS) return 0;
+    if (limits_of(&of, in, (const double *const *)c->expected, c->limits, err)) return -1;
+    for (int i = 0; i < c->task->n_outputs; i++) c->tolerance[i].elements = c->limits[i];
+    return 0;
+}
+
 /* The host needs the inputs as doubles, which are widened for it alone. */
 static int reference(const Cases *owner, Case *c, Task *t, Error *err)
 {
@@ -168,6 +181,7 @@ static int reference(const Cases *owner, Case *c, Task *t, Error *err)
         dtype_to_double(dtype, c->inputs[i], wide[i], n);
     }
     int rc = task_reference(t, c->workload, in, c->expected, err);
+    if (!rc) rc = find_limits(c, in, err);
     for (int i = 0; i < t->n_inputs; i++) free(wide[i]);
     return rc;
 }

@@ -17,8 +17,9 @@ typedef struct {
     size_t input_bytes[TASK_MAX_TENSORS];
     double *expected[TASK_MAX_TENSORS]; /* by output, as many elements */
     size_t output_bytes[TASK_MAX_TENSORS];
-    Tolerance tolerance[TASK_MAX_TENSORS]; /* by output, as judged_tolerance gives it */
-    int usable;                            /* as well: of all outputs */
+    Tolerance tolerance[TASK_MAX_TENSORS];   /* by output, as judged_tolerance gives it */
+    ElementLimits *limits[TASK_MAX_TENSORS]; /* as well: those of the tolerance, or NULL */
+    int usable;                              /* as well: of all outputs */
     /* On a device that keeps contents; inputs and expected are then NULL. */
     DeviceGolden *golden_inputs[TASK_MAX_TENSORS], *golden_expected[TASK_MAX_TENSORS];
     /* Contents that the device asks for; inputs and expected are then NULL (timed_contents.h). */

@@ -10,6 +10,7 @@
 #include "eval/judge/contents/shortened.h"
 #include "eval/judge/contents/spans.h"
 #include "eval/judge/contents/timed_elements.h"
+#include "tasks/derive/limits.h"
 
 enum { POSITIONS = 4096, READ = 1 << 14 /* bytes */ };
 
@@ -179,6 +180,7 @@ typedef struct {
     Workload w;
     int64_t n, *at; /* NULL: all of a whole reference */
     double *in[TASK_MAX_TENSORS], *out[TASK_MAX_TENSORS];
+    ElementLimits *limits[TASK_MAX_TENSORS];
 } Gathered;
 
 static int gather_input(TimedContents *c, Gathered *g, int i, Error *err)
@@ -243,6 +245,7 @@ static int compare_output(const TimedContents *c, const TimedOutputs *r, const G
     }
     TaskComparison with = {t, &g->w, i, c->test.tolerance[i]};
     with.by.atol *= share;
+    with.by.elements = g->limits[i];
     if (!rc && task_compare(&with, got, g->out[i], &message)) {
         fault_set(f, OUTCOME_WRONG_RESULT, 0, "%s, %lld of %s from %lld to %lld gathered: %s",
                   r->where, (long long)g->n, t->axis_name[t->rotates], (long long)g->at[0],
@@ -251,6 +254,13 @@ static int compare_output(const TimedContents *c, const TimedOutputs *r, const G
     }
     free(got);
     return rc;
+}
+
+static int limit_gathered(const TimedContents *c, Gathered *g, const double *const *in, Error *err)
+{
+    TaskCase of = case_of(&c->test);
+    of.workload = &g->w;
+    return limits_of(&of, in, (const double *const *)g->out, g->limits, err);
 }
 
 /* Computes g->out. */
@@ -268,6 +278,7 @@ static int expect_gathered(TimedContents *c, Task *t, Gathered *g, Error *err)
         g->out[i] = cases_tensor(n, sizeof(double));
     }
     if (!rc) rc = task_reference(t, &g->w, in, g->out, err);
+    if (!rc && g->at) rc = limit_gathered(c, g, in, err);
     for (int i = 0; i < t->n_inputs; i++) free(g->in[i]);
     return rc;
 }
@@ -311,7 +322,10 @@ static int compare_gathered(TimedContents *c, const TimedOutputs *r, Gathered *g
         c->n_kept = rc < 0 ? 0 : g->n;
         memcpy(c->kept_at, g->at, (size_t)g->n * sizeof *g->at);
     }
-    for (int i = 0; i < t->n_outputs; i++) free(g->out[i]);
+    for (int i = 0; i < t->n_outputs; i++) {
+        limits_free(g->limits[i]);
+        free(g->out[i]);
+    }
     return rc;
 }
 

@@ -1,0 +1,187 @@
+/* Gathers the errors of honest ways, and makes limits of them. */
+#include "tasks/derive/limits.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "tasks/derive/honest.h"
+#include "tasks/derive/honest_way.h"
+
+/* Errors of a row's elements are smoothed from so many on; shorter ones count with all. */
+enum { LEAST_ROW = 16 };
+static const double OWN = 2, OF_ROW = 4, ROUNDING = 1.25;
+static const double MEAN = 1.2, MEAN_FEW = 6; /* of the mean square; by the root of the elements */
+
+typedef struct {
+    Dtype type;
+    size_t n, row;
+    const double *want;
+    double *error; /* by element, the largest */
+    double *sum;   /* of the errors of all operators that are stored alone */
+    double *got;   /* way after way */
+    int ways;
+} Gathered;
+
+typedef struct {
+    const Task *task;
+    Gathered *of; /* by output */
+} Gathering;
+
+static int is_half(Dtype d)
+{
+    return d == DTYPE_F16 || d == DTYPE_BF16;
+}
+
+static void take(void *ctx, int way, int single, double *const *got)
+{
+    Gathering *all = ctx;
+    for (int i = 0; i < all->task->n_outputs; i++) {
+        Gathered *g = &all->of[i];
+        if (!g->n) continue;
+        g->got = memory_grow(g->got, (size_t)(way + 1) * g->n, sizeof(double));
+        memcpy(g->got + (size_t)way * g->n, got[i], g->n * sizeof(double));
+        g->ways = way + 1;
+        for (size_t e = 0; e < g->n; e++) {
+            double error = fabs(got[i][e] - g->want[e]);
+            if (single) g->sum[e] += error;
+            g->error[e] = fmax(g->error[e], fmax(error, g->sum[e])); /* NaN is passed over */
+        }
+    }
+}
+
+/* ---- one row ---- */
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double middle(double *x, size_t n)
+{
+    qsort(x, n, sizeof *x, ascending);
+    return n ? x[n / 2] : 0;
+}
+
+/* What an error consists of: a part that the smaller half of the elements has, whatever their sizes, and one
+ * that is relative. */
+typedef struct {
+    double part, relative;
+} RowError;
+
+static RowError row_error(const double *want, const double *error, size_t n, double *scratch)
+{
+    RowError r = {0, 0};
+    double square = 0, counted = 0;
+    size_t k = 0;
+    for (size_t e = 0; e < n; e++)
+        if (isfinite(want[e]) && want[e] != 0) scratch[k++] = fabs(want[e]);
+    double half = middle(scratch, k);
+    for (size_t e = 0; e < n; e++)
+        if (fabs(want[e]) <= half && isfinite(error[e]))
+            square += error[e] * error[e], counted++;
+    k = 0;
+    for (size_t e = 0; e < n; e++)
+        if (isfinite(want[e]) && want[e] != 0 && isfinite(error[e]))
+            scratch[k++] = error[e] / fabs(want[e]);
+    if (counted > 0) r.part = sqrt(square / counted);
+    r.relative = middle(scratch, k);
+    return r;
+}
+
+/* Half of a unit in the last place. */
+static double half_unit(Dtype d, double x)
+{
+    int exponent, bits = d == DTYPE_F16 ? 11 : 8, least = d == DTYPE_F16 ? -24 : -133;
+    frexp(x, &exponent);
+    exponent = x > 0 && exponent - bits > least ? exponent - bits : least;
+    return ldexp(0.5, exponent);
+}
+
+static void limit_row(const Gathered *g, size_t from, size_t n, double *scratch, float *limit)
+{
+    RowError r = row_error(g->want + from, g->error + from, n, scratch);
+    for (size_t e = from; e < from + n; e++) {
+        double size = fabs(g->want[e]);
+        double error = fmax(OWN * g->error[e], OF_ROW * (r.part + r.relative * size));
+        double all = error + ROUNDING * half_unit(g->type, size + error);
+        limit[e] = isfinite(all) && all < (double)INFINITY ? (float)all : INFINITY;
+    }
+}
+
+/* ---- an output ---- */
+
+static double mean_of_ways(const Gathered *g, const ElementLimits *e)
+{
+    double most = 0;
+    size_t size = dtype_size(g->type);
+    unsigned char *raw = memory_array(g->n + 1, size);
+    for (int k = 0; k < g->ways; k++) {
+        dtype_from_double(g->type, g->got + (size_t)k * g->n, raw, g->n);
+        most = fmax(most, task_mean_square(e, g->type, raw, g->want));
+    }
+    free(raw);
+    return most * (MEAN + MEAN_FEW / sqrt((double)g->n));
+}
+
+static ElementLimits *limits_from(const Gathered *g)
+{
+    ElementLimits *e = memory_alloc(sizeof *e);
+    size_t row = g->row < LEAST_ROW ? g->n : g->row;
+    double *scratch = memory_array(row + 1, sizeof *scratch);
+    e->n = g->n;
+    e->limit = memory_array(g->n + 1, sizeof *e->limit);
+    for (size_t from = 0; from < g->n; from += row)
+        limit_row(g, from, row < g->n - from ? row : g->n - from, scratch, e->limit);
+    e->most = mean_of_ways(g, e);
+    free(scratch);
+    return e;
+}
+
+static int gather(const TaskCase *c, const double *const *in, Gathering *all, Error *err)
+{
+    const Task *t = c->task;
+    int any = 0;
+    for (int i = 0; i < t->n_outputs; i++) {
+        const TaskTensor *y = &t->outputs[i];
+        Gathered *g = &all->of[i];
+        int64_t shape[TASK_MAX_RANK];
+        if (!is_half(y->dtype)) continue;
+        if (task_elements(t, c->workload, y, &g->n, err) ||
+            task_shape(t, c->workload, y, shape, err))
+            return -1;
+        g->row = y->rank > 1 ? (size_t)shape[y->rank - 1] : g->n;
+        g->type = y->dtype;
+        g->error = memory_array(g->n + 1, sizeof *g->error);
+        g->sum = memory_array(g->n + 1, sizeof *g->sum);
+        any |= g->n > 0;
+    }
+    return any ? honest_outputs(c, in, take, all, err) : 1;
+}
+
+int limits_of(const TaskCase *c, const double *const *in, const double *const *want,
+              ElementLimits **out, Error *err)
+{
+    const Task *t = c->task;
+    Gathering all = {t, memory_array((size_t)t->n_outputs, sizeof(Gathered))};
+    for (int i = 0; i < t->n_outputs; i++) all.of[i].want = want[i];
+    int rc = gather(c, in, &all, err);
+    for (int i = 0; i < t->n_outputs; i++) {
+        Gathered *g = &all.of[i];
+        out[i] = !rc && g->n ? limits_from(g) : NULL;
+        free(g->error);
+        free(g->sum);
+        free(g->got);
+    }
+    free(all.of);
+    return rc < 0 ? -1 : 0;
+}
+
+void limits_free(ElementLimits *e)
+{
+    if (!e) return;
+    free(e->limit);
+    free(e);
+}
