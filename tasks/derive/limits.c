@@ -80,8 +80,7 @@ static RowError row_error(const double *want, const double *error, size_t n, dou
         if (isfinite(want[e]) && want[e] != 0) scratch[k++] = fabs(want[e]);
     double half = middle(scratch, k);
     for (size_t e = 0; e < n; e++)
-        if (fabs(want[e]) <= half && isfinite(error[e]))
-            square += error[e] * error[e], counted++;
+        if (fabs(want[e]) <= half && isfinite(error[e])) square += error[e] * error[e], counted++;
     k = 0;
     for (size_t e = 0; e < n; e++)
         if (isfinite(want[e]) && want[e] != 0 && isfinite(error[e]))
