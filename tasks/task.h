@@ -260,8 +260,9 @@ void task_differences(const TaskComparison *c, const void *got, const double *wa
 double task_mean_square(const ElementLimits *e, Dtype type, const void *got, const double *want);
 
 /* Compares an output with the reference: |got - want| <= atol + rtol*|want| for every element, and its own
- * limit; NaN equals only NaN, an infinity only itself. With limits the mean of all is compared, too. Returns 0 if they are equal, else 1 with a message that
- * names the first and the worst element and how many are wrong. */
+ * limit; NaN equals only NaN, an infinity only itself. With limits the mean of all is compared, too.
+ * Returns 0 if they are equal, else 1 with a message that names the first and the worst element and how many
+ * are wrong. */
 int task_compare(const TaskComparison *c, const void *got, const double *want, Error *message);
 
 #endif

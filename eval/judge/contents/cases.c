@@ -11,8 +11,8 @@
 #include "base/random.h"
 #include "eval/judge/contents/shortened.h"
 #include "eval/judge/contents/timed_contents.h"
+#include "tasks/derive/element_limits.h"
 #include "tasks/derive/judged.h"
-#include "tasks/derive/limits.h"
 
 enum { KEEP_AT_LEAST = 3 };
 static const size_t max_whole = (size_t)512 << 20; /* of the references of timed workloads */
@@ -67,7 +67,7 @@ static void case_free(const Cases *cases, Case *c)
     for (int i = 0; i < TASK_MAX_TENSORS; i++) {
         free(c->inputs[i]);
         free(c->expected[i]);
-        limits_free(c->limits[i]);
+        element_limits_free(c->limits[i]);
         if (c->golden_inputs[i]) cases->ops->golden->free(cases->device, c->golden_inputs[i]);
         if (c->golden_expected[i]) cases->ops->golden->free(cases->device, c->golden_expected[i]);
     }
@@ -162,7 +162,7 @@ static int find_limits(Case *c, const double *const *in, Error *err)
 {
     const TaskCase of = case_of(c);
     if (c->variant == VARIANT_INTEGERS) return 0;
-    if (limits_of(&of, in, (const double *const *)c->expected, c->limits, err)) return -1;
+    if (element_limits(&of, in, (const double *const *)c->expected, c->limits, err)) return -1;
     for (int i = 0; i < c->task->n_outputs; i++) c->tolerance[i].elements = c->limits[i];
     return 0;
 }

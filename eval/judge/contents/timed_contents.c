@@ -10,7 +10,7 @@
 #include "eval/judge/contents/shortened.h"
 #include "eval/judge/contents/spans.h"
 #include "eval/judge/contents/timed_elements.h"
-#include "tasks/derive/limits.h"
+#include "tasks/derive/element_limits.h"
 
 enum { POSITIONS = 4096, READ = 1 << 14 /* bytes */ };
 
@@ -260,7 +260,7 @@ static int limit_gathered(const TimedContents *c, Gathered *g, const double *con
 {
     TaskCase of = case_of(&c->test);
     of.workload = &g->w;
-    return limits_of(&of, in, (const double *const *)g->out, g->limits, err);
+    return element_limits(&of, in, (const double *const *)g->out, g->limits, err);
 }
 
 /* Computes g->out. */
@@ -323,7 +323,7 @@ static int compare_gathered(TimedContents *c, const TimedOutputs *r, Gathered *g
         memcpy(c->kept_at, g->at, (size_t)g->n * sizeof *g->at);
     }
     for (int i = 0; i < t->n_outputs; i++) {
-        limits_free(g->limits[i]);
+        element_limits_free(g->limits[i]);
         free(g->out[i]);
     }
     return rc;

@@ -1,5 +1,5 @@
 /* Gathers the errors of honest ways, and makes limits of them. */
-#include "tasks/derive/limits.h"
+#include "tasks/derive/element_limits.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -160,8 +160,8 @@ static int gather(const TaskCase *c, const double *const *in, Gathering *all, Er
     return any ? honest_outputs(c, in, take, all, err) : 1;
 }
 
-int limits_of(const TaskCase *c, const double *const *in, const double *const *want,
-              ElementLimits **out, Error *err)
+int element_limits(const TaskCase *c, const double *const *in, const double *const *want,
+                   ElementLimits **out, Error *err)
 {
     const Task *t = c->task;
     Gathering all = {t, memory_array((size_t)t->n_outputs, sizeof(Gathered))};
@@ -178,7 +178,7 @@ int limits_of(const TaskCase *c, const double *const *in, const double *const *w
     return rc < 0 ? -1 : 0;
 }
 
-void limits_free(ElementLimits *e)
+void element_limits_free(ElementLimits *e)
 {
     if (!e) return;
     free(e->limit);

@@ -1,0 +1,23 @@
+/* Limits of the elements of outputs of half types. The rounding of a result to such a type is the largest
+ * error of many honest kernels, and is as large as the element itself makes it: one limit for all elements,
+ * which the largest of them set, hides what is wrong with small ones.
+ *
+ * An element may differ by half a unit in its last place, a quarter of that more, and by several times the
+ * errors that honest variants have there before they round the result: their largest one at the element,
+ * with each operator's stored result alone and all together, and what the elements of its row have, which
+ * are the last dimension. Besides, the errors of all elements together may be little larger than those of
+ * the variant that rounds most, which is eager PyTorch's: one more rounding to a half type makes them a third
+ * larger or more. */
+#ifndef TASKS_DERIVE_ELEMENT_LIMITS_H
+#define TASKS_DERIVE_ELEMENT_LIMITS_H
+
+#include "tasks/task.h"
+
+/* Of each output, for the case's inputs and the outputs that the reference has of them: out[i] is NULL where
+ * the output is of no half type, or honest_outputs gives none; else the caller frees it with
+ * element_limits_free. */
+int element_limits(const TaskCase *c, const double *const *in, const double *const *want,
+                   ElementLimits **out, Error *err);
+void element_limits_free(ElementLimits *e); /* NULL is allowed */
+
+#endif
