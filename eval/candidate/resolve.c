@@ -462,20 +462,46 @@ static int resolve_op(Resolver *r, DeviceLaunch **launches, int *n)
     return 0;
 }
 
+/* The range of a step's variable; one launch without one. It cannot use its own variable. */
+static int resolve_range(Resolver *r, int64_t *from, int64_t *to)
+{
+    const PlanStep *s = r->step;
+    *from = 0;
+    *to = 1;
+    if (!s->loops) return 0;
+    r->line = s->loop_line;
+    r->step = NULL;
+    int rc = evaluate(r, s->from, "the range's start", from) ||
+             evaluate(r, s->to, "the range's end", to);
+    r->step = s;
+    return rc ? -1 : 0;
+}
+
+int64_t plan_trips(const PlanContext *p, const Workload *w, const PlanStep *step)
+{
+    Error ignored;
+    Resolver r = {.p = p, .w = w, .step = step, .err = &ignored};
+    int64_t from, to;
+    return resolve_range(&r, &from, &to) || to < from ? 0 : to - from;
+}
+
+int plan_shape(const PlanContext *p, const Workload *w, const PlanStep *step, PlanShape *out)
+{
+    Error ignored;
+    Resolver r = {.p = p, .w = w, .step = step, .err = &ignored};
+    int64_t to;
+    return resolve_range(&r, &r.loop_value, &to) || to <= r.loop_value ||
+           resolve_dims(&r, step->grid, step->n_grid, "grid", out->grid) ||
+           resolve_dims(&r, step->block, step->n_block, "block", out->block);
+}
+
 static int resolve_step(Resolver *r, DeviceLaunch **launches, int *n)
 {
     const PlanStep *s = r->step;
-    int64_t from = 0, to = 1;
+    int64_t from, to;
     if (s->op) return resolve_op(r, launches, n);
     r->line = s->loop_line;
-    if (s->loops) {
-        const PlanStep *keep = r->step;
-        r->step = NULL; /* the range cannot use its own variable */
-        int rc = evaluate(r, s->from, "the range's start", &from) ||
-                 evaluate(r, s->to, "the range's end", &to);
-        r->step = keep;
-        if (rc) return -1;
-    }
+    if (resolve_range(r, &from, &to)) return -1;
     for (int64_t i = from; i < to; i++) {
         if (grow_launches(r, launches, *n)) return -1;
         r->loop_value = i;

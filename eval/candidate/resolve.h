@@ -36,11 +36,18 @@ typedef struct {
     const DevicePtr *buffers; /* as many as plan_buffers gives */
 } PlanMemory;
 
-/* All three return 0, or 1 with PLAN_ERROR, as plan_parse does. plan_check_names: names do not collide,
+/* They return 0, or 1 with PLAN_ERROR, as plan_parse does. plan_check_names: names do not collide,
  * and every output is passed to a launch or given by an op line. */
 int plan_check_names(const PlanContext *p, Fault *f);
 /* The sizes of the plan's buffers and then of the slots of p->ops. The caller frees *bytes. */
 int plan_buffers(const PlanContext *p, const Workload *w, size_t **bytes, int *n, Fault *f);
+/* How many launches a step makes at the sizes of w; 0 also where its range has a mistake. */
+int64_t plan_trips(const PlanContext *p, const Workload *w, const PlanStep *step);
+/* The grid and the block of the first launch of a step with a kernel. */
+typedef struct {
+    uint32_t grid[3], block[3];
+} PlanShape;
+int plan_shape(const PlanContext *p, const Workload *w, const PlanStep *step, PlanShape *out);
 /* *n launches for the buffers in memory; the caller frees *out. memory NULL: check everything with
  * null pointers. */
 int plan_resolve(const PlanContext *p, const Workload *w, const PlanMemory *memory,

@@ -8,11 +8,11 @@
 #include "eval/candidate/ptx_words.h"
 #include "eval/judge/loaded_ops.h"
 
-enum { SCALES = 3, WIN_TRIAL = 2 }; /* WIN_TRIAL: of case_seed, in no earlier run */
+enum { SCALES = CHECKS_SCALES, WIN_TRIAL = 2 }; /* WIN_TRIAL: of case_seed, in no earlier run */
 _Static_assert(CHECKS_UNSEEN == SCALES - 1 + VARIANTS - VARIANT_NEEDLES,
                "two more scales, and the variants");
 /* Powers of two scale without rounding. */
-static const double scales[SCALES] = {1.0, 8.0, 0.125};
+const double checks_scales[SCALES] = {1.0, 8.0, 0.125};
 
 void checks_warn(Judgement *j)
 {
@@ -72,7 +72,7 @@ int checks_explain_wrong(Run *r, Fault *f)
         r->where);
 }
 
-static int run_and_compare(Run *r, Fault *f)
+int checks_once(Run *r, Fault *f)
 {
     int rc = run_launch(r, f);
     if (!rc) rc = run_compare(r, f);
@@ -130,7 +130,7 @@ static int check_contents(Judgement *j, const Case *c)
 {
     Run *r = &j->largest;
     if (!c || run_refill(r, c, 0, &j->fault.error)) return -1;
-    int rc = run_and_compare(r, &j->fault);
+    int rc = checks_once(r, &j->fault);
     if (!rc) verdict_pass(&j->verdict, "%s", r->where);
     return rc;
 }
@@ -144,7 +144,7 @@ int step_repeat(Judgement *j)
     Digest first, second;
     if (!r->loaded) return 0;
     int rc = run_digest(r, &first, &f->error);
-    if (!rc) rc = run_and_compare(r, f);
+    if (!rc) rc = checks_once(r, f);
     if (!rc) rc = run_digest(r, &second, &f->error);
     if (rc) return rc;
     int differ = memcmp(&first, &second, sizeof first);
@@ -163,7 +163,7 @@ int step_repeat(Judgement *j)
         cases_get(j->evaluator->cases, j->task, w, VARIANT_DRAWN,
                   case_seed(j->evaluator->seed, j->task, w, 1), r->test->scale, &f->error);
     if (!other || run_refill(r, other, 0, &f->error)) return -1;
-    rc = run_and_compare(r, f);
+    rc = checks_once(r, f);
     if (rc) return rc;
     verdict_pass(&j->verdict, "%s: other inputs at the same addresses", r->where);
     return checks_disturbed(j, r);
@@ -192,7 +192,7 @@ static int check_workload(Judgement *j, const Workload *w, double scale, Run *r)
                               case_seed(e->seed, j->task, w, 0), scale, &j->fault.error);
     if (!c) return -1;
     int rc = run_open(r, &j->loaded, c, NULL, &j->fault);
-    if (!rc) rc = run_and_compare(r, &j->fault);
+    if (!rc) rc = checks_once(r, &j->fault);
     if (!rc) verdict_pass(&j->verdict, "%s", r->where);
     return rc;
 }
@@ -205,7 +205,7 @@ static int check_until(Judgement *j, const Workload *last)
         const Workload *w = &j->task->workloads[i];
         Run own = {0}, *r = w == last ? &j->largest : &own;
         if (w->role != ROLE_CHECK || k++ < j->n_checked) continue;
-        rc = check_workload(j, w, scales[j->n_checked++ % SCALES], r);
+        rc = check_workload(j, w, checks_scales[j->n_checked++ % SCALES], r);
         run_close(&own);
         if (w == last) break;
     }
@@ -241,6 +241,6 @@ int checks_unseen(Judgement *j, const Workload *w, uint64_t seed, int i, const C
     *out = NULL;
     if (!scaled && !task_has_variant(t, w, v)) return 0;
     *out = cases_get(j->evaluator->cases, t, w, v, case_seed(seed, t, w, WIN_TRIAL),
-                     scaled ? scales[i + 1] : 1.0, &j->fault.error);
+                     scaled ? checks_scales[i + 1] : 1.0, &j->fault.error);
     return *out ? 0 : -1;
 }

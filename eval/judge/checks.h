@@ -21,6 +21,13 @@ int step_check_rest(Judgement *j);
 /* All four. */
 int checks_run(Judgement *j);
 
+/* The factors of inputs, which checks take in turn. */
+enum { CHECKS_SCALES = 3 };
+extern const double checks_scales[CHECKS_SCALES];
+
+/* Launch the open run and compare. A wrong result is explained as checks_explain_wrong does. */
+int checks_once(Run *r, Fault *f);
+
 /* Launch once more with blocks and warps in another order, where the device can do that. */
 int checks_disturbed(Judgement *j, Run *r);
 

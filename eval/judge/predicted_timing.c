@@ -213,8 +213,7 @@ const Workload *predicted_fitting(Judgement *j)
     return w && fits(&j->loaded, w) ? w : NULL;
 }
 
-/* Runs and compares. *too_long: it has not ended. */
-static int attempt(Run *r, int *too_long, Fault *f)
+int predicted_attempt(Run *r, int *too_long, Fault *f)
 {
     Loaded *l = r->loaded;
     if (run_reset(r, &f->error)) return -1;
@@ -237,7 +236,7 @@ static int run_shortened(Judgement *j, const Case *c, int *too_long)
     int rc = checks_has_variables(&j->loaded) ? loaded_again(&j->loaded, f) : 0;
     int opened = rc ? rc : run_open(&r, &j->loaded, c, NULL, f);
     if (!rc && opened < 0) rc = -1;
-    if (!opened) rc = attempt(&r, too_long, f);
+    if (!opened) rc = predicted_attempt(&r, too_long, f);
     if (!rc && !*too_long) verdict_pass(&j->verdict, "%s: all blocks", r.where);
     run_close(&r);
     return rc;

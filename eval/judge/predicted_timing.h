@@ -24,6 +24,9 @@ int predicted_unseen(Judgement *j);
  * NULL: not wanted. */
 int predicted_run(Run *r, DeviceTiming *out, Fault *f);
 
+/* Reset an open run, launch and compare. *too_long: it has not ended, and nothing is compared. */
+int predicted_attempt(Run *r, int *too_long, Fault *f);
+
 /* The workload that predicted_measure may run completely; NULL: it runs none. */
 const Workload *predicted_shortened(Judgement *j);
 /* As above, after predicted_measure or predicted_unseen. NULL also where their sample tells that it

@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "eval/judge/branches.h"
 #include "eval/judge/checks.h"
 #include "eval/judge/loaded_ops.h"
 #include "eval/judge/outliers.h"
 #include "eval/judge/paired_timing.h"
 #include "eval/judge/predicted_timing.h"
 #include "eval/judge/sanitizer.h"
+#include "eval/judge/wide_checks.h"
 #include "eval/sim/time/occupancy.h"
 
 /* The kernels of more op lines may be too many for a compilation with one more workload. */
@@ -35,13 +37,14 @@ static int step_compile(Judgement *j)
 /* The kernels of the plan's op lines for every workload that will run, with one compilation. */
 static int compile_ops(Judgement *j)
 {
-    const Workload *list[TASK_MAX_WORKLOADS + 1];
+    const Workload *list[TASK_MAX_WORKLOADS + 2];
     const Plan *plan = &j->candidate.plan;
     int n = 0;
     for (int i = 0; i < j->task->n_workloads; i++) {
         const Workload *w = &j->task->workloads[i];
         if (w->role != ROLE_SIM || judgement_is_predicted(j)) list[n++] = w;
     }
+    if (judgement_is_predicted(j)) list[n++] = j->small; /* it may be another one than the task's */
     if (plan->n_ops && plan->n_ops <= few_ops && (list[n] = predicted_shortened(j))) n++;
     return loaded_ops_compile(&j->loaded, list, n, &j->fault);
 }
@@ -88,6 +91,7 @@ static int step_resolve(Judgement *j)
 {
     Fault *f = &j->fault;
     int rc = checks_plan(&j->loaded, j->timed, f);
+    if (!rc && judgement_is_predicted(j)) rc = branches_small(j);
     if (!rc && judgement_is_predicted(j)) rc = checks_plan(&j->loaded, j->small, f);
     if (!rc) rc = compile_ops(j);
     if (!rc) describe_launches(j);
@@ -108,6 +112,7 @@ const JudgementStep judgement_steps[] = {
     {"repeat",     step_repeat,     RUNS},             /* the largest again, and on other inputs */
     {"variants",   step_variants,   RUNS},             /* the largest on special values */
     {"check rest", step_check_rest, RUNS},             /* check workloads behind the largest one */
+    {"wide",       step_wide,       RUNS},             /* drawn sizes, wide along each axis in turn */
     {"predict",    step_predict,    SIMULATOR | RUNS}, /* the time, from a sample of blocks */
     {"time",       step_time,       CLOCK | RUNS},     /* the time, in pairs with the baseline */
     {"floor",      judgement_floor, RUNS},             /* no time below the least that the work takes */

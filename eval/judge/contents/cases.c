@@ -9,12 +9,14 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "eval/judge/contents/drawn_sizes.h"
+#include "eval/judge/contents/drawn_tolerance.h"
 #include "eval/judge/contents/shortened.h"
 #include "eval/judge/contents/timed_contents.h"
 #include "tasks/derive/element_limits.h"
 #include "tasks/derive/judged.h"
 
-enum { KEEP_AT_LEAST = 3 };
+enum { KEEP_AT_LEAST = 3, MOST_SIZES = 1024 };
 static const size_t max_whole = (size_t)512 << 20; /* of the references of timed workloads */
 
 typedef struct {
@@ -32,6 +34,18 @@ typedef struct {
     Workload w;
 } Shortened;
 
+typedef struct {
+    const Task *task;
+    uint64_t seed;
+    DrawnSizes *sizes;
+} TaskSizes;
+
+/* Sizes that the plan of some candidate needs. */
+typedef struct {
+    const Task *task;
+    Workload w;
+} OtherSizes;
+
 struct Cases {
     Slot *slots;
     int n, capacity;
@@ -42,6 +56,10 @@ struct Cases {
     TimedContents *once;   /* NULL: none yet */
     Shortened **shortened; /* one a task and axis */
     int n_shortened;
+    TaskSizes *drawn; /* one a task */
+    int n_drawn;
+    OtherSizes **others;
+    int n_others, next_other;
     Judged *judged;
     const DeviceOps *ops; /* NULL unless the device keeps contents */
     Device *device;
@@ -108,7 +126,11 @@ void cases_free(Cases *c)
         free(c->shortened[i]->w.atol);
         free(c->shortened[i]);
     }
+    for (int i = 0; i < c->n_drawn; i++) drawn_sizes_free(c->drawn[i].sizes);
+    for (int i = 0; i < c->n_others; i++) free(c->others[i]);
     judged_free(c->judged);
+    free(c->others);
+    free(c->drawn);
     free(c->shortened);
     free(c->timed);
     free(c->slots);
@@ -186,6 +208,20 @@ static int reference(const Cases *owner, Case *c, Task *t, Error *err)
     return rc;
 }
 
+/* Measure the tolerances of a case, and whether it is usable. */
+static int measure(const Cases *owner, Case *c, Error *err)
+{
+    const TaskCase of = case_of(c);
+    for (int i = 0; i < c->task->n_outputs; i++) {
+        int usable;
+        if (judged_tolerance(owner->judged, &of, i, &c->tolerance[i], &usable, err)) return -1;
+        c->usable &= usable;
+        c->tolerance[i].elements = c->limits[i];
+    }
+    c->lenient = 0;
+    return 0;
+}
+
 static int case_fill(const Cases *owner, Case *c, Task *t, size_t *total, Error *err)
 {
     const TaskCase of = case_of(c);
@@ -198,11 +234,22 @@ static int case_fill(const Cases *owner, Case *c, Task *t, size_t *total, Error 
         c->expected[i] = cases_tensor(n, sizeof(double));
         c->output_bytes[i] = n * dtype_size(t->outputs[i].dtype);
         *total += n * sizeof(double);
-        int usable;
-        rc = judged_tolerance(owner->judged, &of, i, &c->tolerance[i], &usable, err);
-        c->usable &= rc ? 1 : usable;
+        if (!drawn_tolerance(&of, i, &c->tolerance[i])) c->lenient = 1;
     }
-    return rc;
+    return rc || c->lenient ? rc : measure(owner, c, err);
+}
+
+/* A bound of the tolerance is enough where it tells right outputs from wrong ones. */
+static int settle_tolerance(const Cases *owner, Case *c, Error *err)
+{
+    if (!c->lenient) return 0;
+    for (int i = 0; i < c->task->n_outputs; i++) {
+        size_t n = c->output_bytes[i] / dtype_size(c->task->outputs[i].dtype);
+        if (c->golden_expected[i] || c->task->outputs[i].dtype != DTYPE_F32 ||
+            !drawn_tolerance_tells(c->tolerance[i], c->expected[i], n))
+            return measure(owner, c, err);
+    }
+    return 0;
 }
 
 static void drop(Cases *c, int slot)
@@ -256,7 +303,8 @@ static Slot *draw(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed
     size_t bytes;
     int rc = case_fill(c, k, t, &bytes, err);
     if (!rc) make_room(c, bytes); /* the reference may take it */
-    if (rc || reference(c, k, t, err) || (c->ops && case_upload(c, k, err))) {
+    if (rc || reference(c, k, t, err) || settle_tolerance(c, k, err) ||
+        (c->ops && case_upload(c, k, err))) {
         case_free(c, k);
         return NULL;
     }
@@ -280,6 +328,13 @@ const Case *cases_get(Cases *c, Task *t, const Workload *w, Variant v, uint64_t 
     if (!s) return NULL;
     s->used = ++c->clock;
     return s->c;
+}
+
+int cases_measure(Cases *c, const Case *drawn, Error *err)
+{
+    for (int i = 0; i < c->n; i++)
+        if (c->slots[i].c == drawn) return drawn->lenient ? measure(c, c->slots[i].c, err) : 0;
+    return 0;
 }
 
 /* Few tasks have a whole reference: when they are too many, all but that of contents i. */
@@ -352,6 +407,45 @@ const Workload *cases_shortened(Cases *c, const Task *t, const Workload *timed, 
     return s->positions ? &s->w : NULL;
 }
 
+/* All cases of sizes that are drawn by another seed from now on. */
+static void forget_sizes(Cases *c, DrawnSizes *d)
+{
+    for (int i = c->n - 1; d && i >= 0; i--)
+        if (drawn_sizes_has(d, c->slots[i].c->workload)) drop(c, i);
+    drawn_sizes_free(d);
+}
+
+DrawnSizes *cases_drawn_sizes(Cases *c, const Task *t, uint64_t seed)
+{
+    int i = 0;
+    while (i < c->n_drawn && c->drawn[i].task != t) i++;
+    if (i == c->n_drawn) {
+        c->drawn = memory_grow(c->drawn, (size_t)++c->n_drawn, sizeof *c->drawn);
+        c->drawn[i] = (TaskSizes){.task = t};
+    }
+    TaskSizes *s = &c->drawn[i];
+    if (!s->sizes || s->seed != seed) {
+        forget_sizes(c, s->sizes);
+        *s = (TaskSizes){t, seed, drawn_sizes_new(t, seed)};
+    }
+    return s->sizes;
+}
+
+const Workload *cases_sizes(Cases *c, const Task *t, const Workload *w)
+{
+    for (int i = 0; i < c->n_others; i++)
+        if (c->others[i]->task == t && !memcmp(c->others[i]->w.axis, w->axis, sizeof w->axis))
+            return &c->others[i]->w;
+    int i = c->next_other++ % MOST_SIZES;
+    if (i == c->n_others) {
+        c->others = memory_grow(c->others, (size_t)++c->n_others, sizeof *c->others);
+        c->others[i] = memory_alloc(sizeof(OtherSizes));
+    }
+    forget_workload(c, &c->others[i]->w);
+    *c->others[i] = (OtherSizes){t, *w};
+    return &c->others[i]->w;
+}
+
 void case_text(const Case *c, char *out, size_t size)
 {
     task_workload_text(c->task, c->workload, out, size);
@@ -360,6 +454,14 @@ void case_text(const Case *c, char *out, size_t size)
         snprintf(out + len, size - len, ", input scale %g", c->scale);
     else
         snprintf(out + len, size - len, ", %s", variant_name(c->variant));
+}
+
+/* Sizes that the task does not list are numbered by what they are. */
+static int64_t workload_number(const Task *t, const Workload *w)
+{
+    for (int i = 0; i < t->n_workloads; i++)
+        if (w == &t->workloads[i]) return i;
+    return (int64_t)random_hash(w->axis, sizeof w->axis);
 }
 
 uint64_t case_seed(uint64_t evaluator_seed, const Task *t, const Workload *w, int trial)
@@ -371,7 +473,7 @@ uint64_t case_seed(uint64_t evaluator_seed, const Task *t, const Workload *w, in
     } name;
     memset(&name, 0, sizeof name);
     name.seed = evaluator_seed;
-    name.workload = w - t->workloads;
+    name.workload = workload_number(t, w);
     name.trial = trial;
     memcpy(name.task, t->digest, DIGEST_HEX);
     return random_hash(&name, sizeof name);

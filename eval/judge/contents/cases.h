@@ -20,6 +20,7 @@ typedef struct {
     Tolerance tolerance[TASK_MAX_TENSORS];   /* by output, as judged_tolerance gives it */
     ElementLimits *limits[TASK_MAX_TENSORS]; /* as well: those of the tolerance, or NULL */
     int usable;                              /* as well: of all outputs */
+    int lenient; /* the tolerance is a bound (drawn_tolerance.h), and `usable` not known */
     /* On a device that keeps contents; inputs and expected are then NULL. */
     DeviceGolden *golden_inputs[TASK_MAX_TENSORS], *golden_expected[TASK_MAX_TENSORS];
     /* Contents that the device asks for; inputs and expected are then NULL (timed_contents.h). */
@@ -43,6 +44,9 @@ void cases_reference(Cases *c, CasesReference *f, void *of);
 const Case *cases_get(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale,
                       Error *err);
 
+/* Before a case that is lenient makes a candidate wrong: measure its tolerances, and whether it is usable. */
+int cases_measure(Cases *c, const Case *drawn, Error *err);
+
 /* Forget a case that is for one candidate. The next draw gets its memory, pages and all. */
 void cases_drop(Cases *c, const Case *drawn);
 
@@ -58,6 +62,13 @@ struct TimedContents *cases_timed_once(Cases *c, Task *t, const Workload *w, uin
  * be. */
 const Workload *cases_shortened(Cases *c, const Task *t, const Workload *timed, int which,
                                 uint64_t seed);
+
+/* The sizes of a task that a seed draws (drawn_sizes.h). Valid until the next call for the same task with
+ * another seed. */
+struct DrawnSizes *cases_drawn_sizes(Cases *c, const Task *t, uint64_t seed);
+/* A copy of sizes that task.json does not list, the same for equal sizes, so that candidates share cases. It
+ * stays valid for many more sizes than one candidate has. */
+const Workload *cases_sizes(Cases *c, const Task *t, const Workload *w);
 
 /* Memory of zeros, for free(). Large tensors are in huge pages: page faults take half the time of
  * the first touch. */

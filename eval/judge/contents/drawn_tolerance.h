@@ -1,0 +1,17 @@
+/* The tolerance of sizes that task.json does not list. To measure it takes longer than a small check
+ * (tasks/derive/judged.h). The largest one of the sizes that it lists, the timed ones too, is enough
+ * where it is small beside the expected outputs: no axis of drawn sizes is above its timed size. */
+#ifndef EVAL_JUDGE_CONTENTS_DRAWN_TOLERANCE_H
+#define EVAL_JUDGE_CONTENTS_DRAWN_TOLERANCE_H
+
+#include "tasks/task.h"
+
+/* The largest of the task's own, at the scale of the case. Returns -1 where the case has its own, or the
+ * task lists none. */
+int drawn_tolerance(const TaskCase *c, int output, Tolerance *out);
+
+/* Are the n expected outputs finite, and is the tolerance below a hundredth of their spread? A single one has
+ * its size for a spread. */
+int drawn_tolerance_tells(Tolerance by, const double *expected, size_t n);
+
+#endif

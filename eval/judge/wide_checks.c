@@ -1,0 +1,214 @@
+/* Chooses a size for each direction, then runs and compares. */
+#include "eval/judge/wide_checks.h"
+
+#include <string.h>
+
+#include "eval/judge/branches.h"
+#include "eval/judge/checks.h"
+#include "eval/judge/contents/drawn_sizes.h"
+#include "eval/judge/loaded_ops.h"
+#include "eval/judge/predicted_timing.h"
+
+enum {
+    BLOCKS = 3,      /* in each direction of a grid */
+    TRIPS = 2,       /* complete ones of a loop over a row, before the last */
+    VECTOR = 4,      /* elements that a thread takes at once */
+    FEW_OPS = 64,    /* the kernels of more op lines take too long to compile for each direction */
+    THREADS = 300000 /* of a check at most, where a wider one is only better */
+};
+
+/* Of drawn_sizes_work: trips of vectors are wanted up to it. */
+static const double cheap = 6e4;
+
+/* ---- the choice ---- */
+
+typedef struct {
+    Judgement *j;
+    DrawnSizes *sizes;
+    int direction;
+    const Workload *narrow, *widest; /* of the direction */
+} Choice;
+
+static const PlanContext *context_of(const Choice *c)
+{
+    return &c->j->loaded.context;
+}
+
+/* How wide a block's loop over the direction has to be. */
+static int64_t wanted_width(const Choice *c, const PlanShape *s, const Workload *w)
+{
+    uint32_t most = 1;
+    for (int i = 0; i < 3; i++) most = s->block[i] > most ? s->block[i] : most;
+    int64_t trip = most * (drawn_sizes_work(c->j->task, w) <= cheap ? VECTOR : 1);
+    return TRIPS * trip + 1;
+}
+
+/* Does w have three blocks where the grid grows with the direction, else three trips? */
+static int suits_step(const Choice *c, const PlanStep *step, const Workload *w)
+{
+    PlanShape at, narrow, widest;
+    int grows = 0;
+    if (step->kernel < 0 || plan_shape(context_of(c), w, step, &at) ||
+        plan_shape(context_of(c), c->narrow, step, &narrow) ||
+        plan_shape(context_of(c), c->widest, step, &widest))
+        return 1;
+    for (int i = 0; i < 3; i++) {
+        if (narrow.grid[i] == widest.grid[i]) continue;
+        grows = 1;
+        if (at.grid[i] < BLOCKS) return 0;
+    }
+    return grows || drawn_sizes_width(c->sizes, c->direction, w) >= wanted_width(c, &at, w);
+}
+
+static double threads_at(const Choice *c, const Workload *w)
+{
+    const Plan *p = &c->j->candidate.plan;
+    double all = 0;
+    PlanShape s;
+    for (int i = 0; i < p->n_steps; i++) {
+        if (p->steps[i].kernel < 0 || plan_shape(context_of(c), w, &p->steps[i], &s)) continue;
+        all += (double)s.grid[0] * s.grid[1] * s.grid[2] * s.block[0] * s.block[1] * s.block[2];
+    }
+    return all;
+}
+
+static int suits(const Choice *c, const Workload *w)
+{
+    const Plan *p = &c->j->candidate.plan;
+    for (int i = 0; i < p->n_steps; i++)
+        if (!suits_step(c, &p->steps[i], w)) return 0;
+    return 1;
+}
+
+/* A branch of the plan that no check of the task takes is checked at sizes of its own. */
+static int takes_other_branch(const Judgement *j, const Workload *w)
+{
+    const Plan *p = &j->candidate.plan;
+    for (int i = 0; i < p->n_steps; i++)
+        if (plan_trips(&j->loaded.context, w, &p->steps[i]) > 0 &&
+            !branches_checked(j, &p->steps[i]))
+            return 1;
+    return 0;
+}
+
+/* The narrowest sizes that suit, else the widest; NULL: the direction has none. */
+static const Workload *choose(Choice *c)
+{
+    const Workload *best = c->narrow = drawn_sizes_at(c->sizes, c->direction, 0), *w;
+    if (!best || takes_other_branch(c->j, best)) return NULL;
+    if (!c->j->candidate.plan.n_kernels || c->direction == drawn_sizes_directions(c->sizes) - 1)
+        return best;
+    for (int level = 0;
+         (w = level < DRAWN_LEVELS ? drawn_sizes_at(c->sizes, c->direction, level) : NULL); level++)
+        c->widest = w;
+    for (int level = 1; level < DRAWN_LEVELS && !suits(c, best); level++) {
+        w = drawn_sizes_at(c->sizes, c->direction, level);
+        if (!w || takes_other_branch(c->j, w) || threads_at(c, w) > THREADS) break;
+        best = w;
+    }
+    return best;
+}
+
+/* ---- the checks ---- */
+
+/* The sizes of the plan's op lines, in one compilation. Returns 1 when they cannot be had. */
+static int compile_ops(Judgement *j, const Workload *const *w, int n)
+{
+    Fault unused;
+    Loaded *l = &j->loaded;
+    OpPartSize total = l->op_total;
+    size_t own = l->op_own;
+    int rc = loaded_ops_compile(l, w, n, &unused);
+    if (!rc) return 0;
+    l->op_total = total;
+    l->op_own = own;
+    if (rc < 0) j->fault.error = unused.error;
+    return rc;
+}
+
+/* Inputs at which honest kernels are finite, of another scale where need be. *out NULL: there are none. */
+static int usable_case(Judgement *j, const Workload *w, double scale, const Case **out)
+{
+    Evaluator *e = j->evaluator;
+    const double scales[] = {scale, 1.0};
+    for (int i = 0; i < 2; i++) {
+        *out = cases_get(e->cases, j->task, w, VARIANT_DRAWN, case_seed(e->seed, j->task, w, 0),
+                         scales[i], &j->fault.error);
+        if (!*out) return -1;
+        if ((*out)->usable) return 0;
+    }
+    *out = NULL;
+    return 0;
+}
+
+/* A fault at contents at which honest kernels are not finite blames nobody. A wrong result is compared again
+ * with the tolerance that was measured. */
+static int doubt(Judgement *j, Run *r, const Case *c)
+{
+    if (cases_measure(j->evaluator->cases, c, &j->fault.error)) return -1;
+    if (!c->usable) return 0;
+    return j->fault.outcome == OUTCOME_WRONG_RESULT && !run_compare(r, &j->fault) ? 0 : 1;
+}
+
+static int run_case(Judgement *j, const Case *c)
+{
+    Run r = {0};
+    Fault *f = &j->fault;
+    int too_long = 0;
+    int rc = run_open(&r, &j->loaded, c, NULL, f);
+    if (!rc)
+        rc = judgement_is_predicted(j) ? predicted_attempt(&r, &too_long, f) : checks_once(&r, f);
+    if (!rc && !too_long) verdict_pass(&j->verdict, "%s", r.where);
+    if (rc == 1 && c->lenient) rc = doubt(j, &r, c);
+    run_close(&r);
+    return rc;
+}
+
+static int check_sizes(Judgement *j, const Workload *w, double scale)
+{
+    Fault unused;
+    const Case *c;
+    if (loaded_ops_at(&j->loaded, w, &unused)) return 0;
+    int rc = usable_case(j, w, scale, &c);
+    return rc || !c ? rc : run_case(j, c);
+}
+
+static int check_directions(Judgement *j)
+{
+    const Workload *list[DRAWN_DIRECTIONS];
+    double scales[DRAWN_DIRECTIONS];
+    const Task *t = j->task;
+    Choice c = {.j = j, .sizes = cases_drawn_sizes(j->evaluator->cases, t, j->evaluator->seed)};
+    int n = 0, all = drawn_sizes_directions(c.sizes);
+    for (c.direction = j->candidate.plan.n_ops > FEW_OPS ? all - 1 : 0; c.direction < all;
+         c.direction++) {
+        scales[n] = checks_scales[c.direction % CHECKS_SCALES];
+        if ((list[n] = choose(&c))) n++;
+    }
+    int rc = compile_ops(j, list, n);
+    if (rc) return rc < 0 ? -1 : 0;
+    for (int i = 0; i < n && !rc; i++) rc = check_sizes(j, list[i], scales[i]);
+    return rc;
+}
+
+/* Each launch line that no check of the task reaches. */
+static int check_branches(Judgement *j)
+{
+    const Plan *p = &j->candidate.plan;
+    const Workload *w;
+    int rc = 0;
+    for (int i = 0; i < p->n_steps && !rc; i++) {
+        rc = branches_sizes(j, &p->steps[i], &w);
+        if (rc || !w) continue;
+        rc = compile_ops(j, &w, 1);
+        rc = rc ? (rc < 0 ? -1 : 0) : check_sizes(j, w, 1.0);
+    }
+    return rc;
+}
+
+int step_wide(Judgement *j)
+{
+    if (j->trusted) return 0;
+    int rc = check_directions(j);
+    return rc ? rc : check_branches(j);
+}

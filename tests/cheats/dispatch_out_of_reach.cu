@@ -1,0 +1,20 @@
+// A kernel for more elements than any size has cannot be checked.
+// task: kernelbench/level1/k1_5_matrix_scalar_multiplication
+// expect: plan_error
+//@ for t in 0..(rows * cols < 20000)
+//@ launch one<<<ceil_div(rows * cols, 256), 256>>>(A, mul, rows * cols)
+//@ for t in 0..(rows * cols >= 20000 && rows * cols < 500000)
+//@ launch two<<<ceil_div(rows * cols, 512), 256>>>(A, mul, rows * cols)
+//@ for t in 0..(rows * cols >= 500000 && rows * cols < 100000000000)
+//@ launch four<<<ceil_div(rows * cols, 1024), 256>>>(A, mul, rows * cols)
+//@ for t in 0..(rows * cols >= 100000000000)
+//@ launch never<<<1, 256>>>(A, mul, rows * cols)
+template <int N> __device__ void scale(const float *x, float *y, int n, float by)
+{
+    int from = (blockIdx.x * 256 + threadIdx.x) * N;
+    for (int i = from; i < from + N && i < n; i++) y[i] = x[i] * by;
+}
+extern "C" __global__ void one(const float *x, float *y, int n) { scale<1>(x, y, n, 3.14f); }
+extern "C" __global__ void two(const float *x, float *y, int n) { scale<2>(x, y, n, 3.14f); }
+extern "C" __global__ void four(const float *x, float *y, int n) { scale<4>(x, y, n, 3.14f); }
+extern "C" __global__ void never(const float *x, float *y, int n) { scale<4>(x, y, n, 3.14f); }

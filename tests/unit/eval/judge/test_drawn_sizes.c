@@ -1,0 +1,199 @@
+/* Sizes that the judge draws, over all tasks of KernelBench: what they keep to and what they cover. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "eval/judge/contents/drawn_sizes.h"
+#include "eval/judge/contents/drawn_tolerance.h"
+#include "tests/fixture_path.h"
+
+enum { SEED = 7 };
+
+static TaskSet tasks_of(const char *words)
+{
+    TaskSet all;
+    Error err;
+    if (taskset_load(fixture_path("tasks"), words, &all, &err)) fail_msg("%s", err.text);
+    return all;
+}
+
+static void keeps_to_task(const Task *t, const Workload *w)
+{
+    const Workload *timed = task_workload(t, ROLE_TIME);
+    Error err;
+    if (task_allows(t, w, &err)) fail_msg("%s: %s", t->name, err.text);
+    assert_true(isfinite(drawn_sizes_work(t, w)));
+    assert_int_equal(w->role, ROLE_CHECK);
+    for (int i = 0; i < t->n_axes; i++) assert_in_range(w->axis[i], 1, timed->axis[i]);
+}
+
+/* The largest size of an axis that some check has, of the task or drawn. */
+static int64_t widest(const Task *t, DrawnSizes *d, int axis)
+{
+    int64_t most = 0;
+    for (int i = 0; i < t->n_workloads; i++)
+        if (t->workloads[i].role == ROLE_CHECK && t->workloads[i].axis[axis] > most)
+            most = t->workloads[i].axis[axis];
+    for (int i = 0; i < drawn_sizes_directions(d); i++) {
+        const Workload *w = drawn_sizes_at(d, i, 0);
+        if (w && w->axis[axis] > most) most = w->axis[axis];
+    }
+    return most;
+}
+
+/* Some axis of at least `timed` has no check above `least`. */
+static int is_narrow(const Task *t, DrawnSizes *d, int64_t timed, int64_t least)
+{
+    const Workload *w = task_workload(t, ROLE_TIME);
+    for (int i = 0; i < t->n_axes; i++)
+        if (w->axis[i] >= timed && widest(t, d, i) <= least) {
+            printf("# %s: %s of %lld has no check above %lld\n", t->name, t->axis_name[i],
+                   (long long)w->axis[i], (long long)least);
+            return 1;
+        }
+    return 0;
+}
+
+static int has_drawn(const Task *t, DrawnSizes *d)
+{
+    int n = 0;
+    for (int i = 0; i < drawn_sizes_directions(d); i++) {
+        const Workload *w = drawn_sizes_at(d, i, 0);
+        if (w) keeps_to_task(t, w);
+        n += w != NULL;
+    }
+    return n > 0;
+}
+
+static void no_task_of_kernelbench_has_an_axis_that_stays_narrow(void **state)
+{
+    (void)state;
+    TaskSet all = tasks_of("kernelbench/level1,kernelbench/level2,kernelbench/level3");
+    int of_32 = 0, of_128 = 0, drawn = 0;
+    for (int i = 0; i < all.n; i++) {
+        DrawnSizes *d = drawn_sizes_new(all.tasks[i], SEED);
+        drawn += has_drawn(all.tasks[i], d);
+        of_32 += is_narrow(all.tasks[i], d, 32, 3);
+        of_128 += is_narrow(all.tasks[i], d, 128, 40);
+        drawn_sizes_free(d);
+    }
+    printf("# %d tasks, %d with drawn sizes; an axis of 32 or more stays below 4 in %d, one of 128 "
+           "or more "
+           "below 41 in %d\n",
+           all.n, drawn, of_32, of_128);
+    assert_int_equal(of_32, 0);
+    assert_int_equal(of_128, 0);
+    taskset_release(&all);
+}
+
+static void levels_grow_and_repeat_by_seed(void **state)
+{
+    (void)state;
+    TaskSet all = tasks_of("softmax,conv3d_norm_min_clamp,kernelbench/level1/k1_42*");
+    for (int i = 0; i < all.n; i++) {
+        Task *t = all.tasks[i];
+        DrawnSizes *d = drawn_sizes_new(t, SEED), *same = drawn_sizes_new(t, SEED),
+                   *other = drawn_sizes_new(t, SEED + 1);
+        int differ = 0;
+        for (int a = 0; a < drawn_sizes_directions(d); a++) {
+            const Workload *last = NULL, *w;
+            for (int k = 0; k < DRAWN_LEVELS && (w = drawn_sizes_at(d, a, k)); last = w, k++) {
+                const Workload *o = drawn_sizes_at(other, a, k);
+                keeps_to_task(t, w);
+                assert_memory_equal(w->axis, drawn_sizes_at(same, a, k)->axis, sizeof w->axis);
+                differ |= !o || memcmp(w->axis, o->axis, sizeof w->axis);
+                if (last) assert_true(drawn_sizes_width(d, a, w) > drawn_sizes_width(d, a, last));
+                assert_true(drawn_sizes_has(d, w) && !drawn_sizes_has(same, w));
+            }
+        }
+        assert_true(differ);
+        drawn_sizes_free(d);
+        drawn_sizes_free(same);
+        drawn_sizes_free(other);
+    }
+    taskset_release(&all);
+}
+
+/* Of a group of channels, by the remainder modulo 4 of its size. */
+static void note_group(const Task *t, const Workload *w, int *seen)
+{
+    size_t n;
+    Error err;
+    if (task_elements(t, w, &t->inputs[0], &n, &err)) fail_msg("%s", err.text);
+    for (int k = 0; k < t->n_axes; k++)
+        if (!strcmp(t->axis_name[k], "batch")) n /= (size_t)w->axis[k];
+    seen[n / 8 % 4] = 1;
+}
+
+static void groups_of_channels_have_all_remainders(void **state)
+{
+    (void)state;
+    TaskSet all = tasks_of("kernelbench/level1/k1_35*");
+    const Task *t = all.tasks[0];
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        DrawnSizes *d = drawn_sizes_new(t, seed);
+        int seen[4] = {0};
+        for (int i = 0; i < t->n_workloads; i++)
+            if (t->workloads[i].role == ROLE_CHECK) note_group(t, &t->workloads[i], seen);
+        for (int i = 0; i < drawn_sizes_directions(d); i++)
+            if (drawn_sizes_at(d, i, 0)) note_group(t, drawn_sizes_at(d, i, 0), seen);
+        assert_int_equal(seen[0] + seen[1] + seen[2] + seen[3], 4);
+        drawn_sizes_free(d);
+    }
+    taskset_release(&all);
+}
+
+static int above(void *limit, const Workload *w)
+{
+    return w->axis[0] * w->axis[1] > *(int64_t *)limit;
+}
+
+static void sizes_of_a_condition_are_small_and_aligned(void **state)
+{
+    (void)state;
+    TaskSet all = tasks_of("softmax");
+    int64_t limit = 100000, never = INT64_MAX / 2;
+    const DrawnCondition c = {above, &limit}, none = {above, &never};
+    Workload w;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        assert_int_equal(drawn_sizes_where(all.tasks[0], seed, &c, 4e7, &w), 0);
+        keeps_to_task(all.tasks[0], &w);
+        assert_in_range(w.axis[0] * w.axis[1], limit + 1, 2 * limit);
+        assert_int_equal(w.axis[0] % 16 + w.axis[1] % 16, 0);
+    }
+    assert_int_equal(drawn_sizes_where(all.tasks[0], 1, &none, 4e7, &w), -1);
+    assert_int_equal(drawn_sizes_where(all.tasks[0], 1, &c, 1e4, &w), -1);
+    taskset_release(&all);
+}
+
+static void a_bound_of_the_tolerance_tells_or_does_not(void **state)
+{
+    (void)state;
+    static const double spread[] = {1, -1, 3, -3}, equal[] = {5, 5, 5}, endless[] = {1, INFINITY};
+    const Tolerance by = {1e-3, 0};
+    assert_true(drawn_tolerance_tells(by, spread, 4));
+    assert_false(drawn_tolerance_tells(by, equal, 3));
+    assert_true(drawn_tolerance_tells(by, equal, 1));
+    assert_false(drawn_tolerance_tells(by, endless, 2));
+    assert_false(drawn_tolerance_tells((Tolerance){0.1, 0}, spread, 4));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_task_of_kernelbench_has_an_axis_that_stays_narrow),
+        cmocka_unit_test(levels_grow_and_repeat_by_seed),
+        cmocka_unit_test(groups_of_channels_have_all_remainders),
+        cmocka_unit_test(sizes_of_a_condition_are_small_and_aligned),
+        cmocka_unit_test(a_bound_of_the_tolerance_tells_or_does_not)};
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
