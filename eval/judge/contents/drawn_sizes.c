@@ -32,6 +32,8 @@ struct DrawnSizes {
     const Workload *timed, *start; /* start: where the moves begin, the largest check of the task */
     uint64_t seed;
     int64_t unit[TASK_MAX_AXES]; /* all checks have multiples of it */
+    int64_t least
+        [TASK_MAX_AXES]; /* the tolerance of a task without a graph is for the sizes of its checks */
     unsigned char found[DRAWN_DIRECTIONS][DRAWN_LEVELS], has[DRAWN_DIRECTIONS][DRAWN_LEVELS];
     Workload w[DRAWN_DIRECTIONS][DRAWN_LEVELS];
     unsigned char *seen; /* by remainder: a check has it */
@@ -177,6 +179,16 @@ static int new_remainders(const DrawnSizes *d, const Workload *w, int note)
 
 /* ---- draws ---- */
 
+/* The least size of the axis in the task's own checks. */
+static int64_t least_checked(const Task *t, int axis)
+{
+    int64_t least = INT64_MAX;
+    for (int i = 0; i < t->n_workloads; i++)
+        if (t->workloads[i].role == ROLE_CHECK && t->workloads[i].axis[axis] < least)
+            least = t->workloads[i].axis[axis];
+    return least;
+}
+
 DrawnSizes *drawn_sizes_new(const Task *t, uint64_t seed)
 {
     DrawnSizes *d = memory_alloc(sizeof *d);
@@ -195,6 +207,7 @@ DrawnSizes *drawn_sizes_new(const Task *t, uint64_t seed)
         for (int k = 0; k < t->n_axes; k++) d->unit[k] = gcd(t->workloads[i].axis[k], d->unit[k]);
     for (int i = 0; i < t->n_workloads; i++)
         if (t->workloads[i].role == ROLE_CHECK) new_remainders(d, &t->workloads[i], 1);
+    for (int k = 0; k < t->n_axes; k++) d->least[k] = t->graph ? 1 : least_checked(t, k);
     return d;
 }
 
@@ -238,6 +251,7 @@ static void draw_targets(const DrawnSizes *d, Random *r, int direction, int64_t 
         int64_t timed = d->timed->axis[i];
         to[i] = is_wide(d, direction, i) ? draw_width(r, least, timed)
                                          : 1 + (int64_t)random_below(r, few);
+        if (to[i] < d->least[i]) to[i] = d->least[i];
         if (to[i] > timed) to[i] = timed;
     }
 }

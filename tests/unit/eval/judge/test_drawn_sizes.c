@@ -151,6 +151,19 @@ static void groups_of_channels_have_all_remainders(void **state)
     taskset_release(&all);
 }
 
+static void sizes_without_a_graph_are_not_below_those_of_the_checks(void **state)
+{
+    (void)state;
+    TaskSet all = tasks_of("layernorm");
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        DrawnSizes *d = drawn_sizes_new(all.tasks[0], seed);
+        for (int i = 0; i < drawn_sizes_directions(d); i++)
+            assert_true(drawn_sizes_at(d, i, 0)->axis[1] >= 19);
+        drawn_sizes_free(d);
+    }
+    taskset_release(&all);
+}
+
 static int above(void *limit, const Workload *w)
 {
     return w->axis[0] * w->axis[1] > *(int64_t *)limit;
@@ -192,6 +205,7 @@ int main(void)
         cmocka_unit_test(no_task_of_kernelbench_has_an_axis_that_stays_narrow),
         cmocka_unit_test(levels_grow_and_repeat_by_seed),
         cmocka_unit_test(groups_of_channels_have_all_remainders),
+        cmocka_unit_test(sizes_without_a_graph_are_not_below_those_of_the_checks),
         cmocka_unit_test(sizes_of_a_condition_are_small_and_aligned),
         cmocka_unit_test(a_bound_of_the_tolerance_tells_or_does_not)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
