@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "tasks/regimes.h"
 #include "tasks/task.h"
 
 /* Elements of one stream of random numbers in a large tensor. Threads take one block at a time. */
@@ -40,7 +41,10 @@ const char *draw_name(Draw d)
 
 const char *variant_name(Variant v)
 {
-    static const char *const names[] = {"as drawn", "needles", "special values", "integers"};
+    static const char *const names[] = {"as drawn",       "needles",
+                                        "special values", "integers",
+                                        "rows of signs",  "rows of large values",
+                                        "far from zero",  "far below zero"};
     return names[v];
 }
 
@@ -328,16 +332,15 @@ int task_has_variant(const Task *t, const Workload *w, Variant v)
     case VARIANT_NEEDLES: return real;
     case VARIANT_SPECIAL: return near_zero;
     case VARIANT_INTEGERS: return integer_limit(t, w, 0, 0) >= 1;
-    case VARIANTS: break;
+    default: return regimes_has(t, v);
     }
-    return 0;
 }
 
 /* Vectors beside a matrix (gains, biases) are drawn as usual: needles in them would hide the needles
  * of the matrix. */
 static Variant variant_of_input(const TaskTensor *x, int input, Variant v)
 {
-    if (!is_real(x) || x->parameter) return VARIANT_DRAWN;
+    if (!is_real(x) || x->parameter || v >= VARIANTS) return VARIANT_DRAWN;
     if (v == VARIANT_NEEDLES && input > 0 && x->rank < 2) return VARIANT_DRAWN;
     if (v == VARIANT_SPECIAL && x->draw == DRAW_POSITIVE) return VARIANT_DRAWN;
     return v;
@@ -378,7 +381,7 @@ static int recipe_of(const TaskCase *c, int input, Recipe *m, Error *err)
     return 0;
 }
 
-int task_draw_part(const TaskCase *c, int input, size_t from, size_t count, void *dst, Error *err)
+static int draw_part(const TaskCase *c, int input, size_t from, size_t count, void *dst, Error *err)
 {
     const Task *t = c->task;
     if (input < 0 || input >= t->n_inputs)
@@ -403,6 +406,16 @@ int task_draw_part(const TaskCase *c, int input, size_t from, size_t count, void
     random_init(&r, m.seed, m.stream);
     fill(&r, &m, dst, n);
     return 0;
+}
+
+int task_draw_part(const TaskCase *c, int input, size_t from, size_t count, void *dst, Error *err)
+{
+    size_t n;
+    if (draw_part(c, input, from, count, dst, err)) return -1;
+    if (c->variant < VARIANTS) return 0;
+    if (task_elements(c->task, c->workload, &c->task->inputs[input], &n, err)) return -1;
+    if (n <= TASK_LARGE) from = 0;
+    return regimes_change(c, input, from, dst, count < n - from ? count : n - from, err);
 }
 
 int task_draw_wide(const TaskCase *c, int input, double *dst, Error *err)
@@ -466,6 +479,7 @@ int task_tolerance(const TaskCase *c, int output, Tolerance *out, Error *err)
     if (t->terms && expr_eval(t->terms, strlen(t->terms), task_lookup, &scope, &terms, err))
         return error_prefix(err, "task %s: tolerance.terms", t->name);
     if (v != VARIANT_DRAWN) scale = v == VARIANT_NEEDLES ? needle_tolerance : 1.0;
+    if (v >= VARIANTS) scale = regimes_scale(v);
     /* With inputs scaled down, an output shrinks by its degree, but a bias or the weights of a
      * softmax do not: one power is used. */
     double power = scale >= 1.0 ? t->degree : t->degree < 1 ? t->degree : 1;

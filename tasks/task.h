@@ -61,13 +61,24 @@ const char *draw_name(Draw d);
  *   needles   noise of size 1/16 with one element in 128 of size 4 to 8, which reveals skipped work
  *   special   half of the elements are zeros of both signs, subnormals, the smallest normal numbers,
  *             and what the task's "special" adds
- *   integers  more bits than TF32, float16 or bfloat16 keep, with results exact in float32 */
+ *   integers  more bits than TF32, float16 or bfloat16 keep, with results exact in float32
+ * Those from VARIANTS on are for the operators of regimes.h, and change the first input that is drawn and
+ * no parameter, row by row:
+ *   signs     rows of one sign, of whole numbers with ties, and of large negative ones
+ *   large     rows 64 and 8 times as large, 150 above and below zero, and of few dominant elements
+ *   far       the mean is 1000 times the deviation
+ *   low       all elements are below -1e5 (float16: about -3e4) */
 typedef enum {
     VARIANT_DRAWN,
     VARIANT_NEEDLES,
     VARIANT_SPECIAL,
     VARIANT_INTEGERS,
-    VARIANTS
+    VARIANTS,
+    VARIANT_SIGNS = VARIANTS,
+    VARIANT_LARGE_ROWS,
+    VARIANT_FAR,
+    VARIANT_LOW,
+    VARIANTS_OF_REGIMES
 } Variant;
 const char *variant_name(Variant v);
 enum { SPECIAL_LARGE = 1, SPECIAL_INF = 2, SPECIAL_NAN = 4 };

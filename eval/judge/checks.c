@@ -7,6 +7,7 @@
 
 #include "eval/candidate/ptx_words.h"
 #include "eval/judge/loaded_ops.h"
+#include "tasks/regimes.h"
 
 enum { SCALES = CHECKS_SCALES, WIN_TRIAL = 2 }; /* WIN_TRIAL: of case_seed, in no earlier run */
 _Static_assert(CHECKS_UNSEEN == SCALES - 1 + VARIANTS - VARIANT_NEEDLES,
@@ -169,6 +170,45 @@ int step_repeat(Judgement *j)
     return checks_disturbed(j, r);
 }
 
+/* Contents at which faults of the task's operators show. What honest kernels compute of them must be finite. */
+static int check_regimes(Judgement *j)
+{
+    Evaluator *e = j->evaluator;
+    Task *t = j->task;
+    Run r = {0};
+    const Workload *w = regimes_workload(t);
+    int rc = 0;
+    for (Variant v = VARIANT_SIGNS; v < VARIANTS_OF_REGIMES && !rc; v++) {
+        if (!w || !task_has_variant(t, w, v)) continue;
+        const Case *c =
+            cases_get(e->cases, t, w, v, case_seed(e->seed, t, w, 0), 1.0, &j->fault.error);
+        if (!c) rc = -1;
+        if (!c || !c->usable) continue;
+        rc = r.loaded ? -!!run_refill(&r, c, 0, &j->fault.error)
+                      : run_open(&r, &j->loaded, c, NULL, &j->fault);
+        if (!rc) rc = run_and_compare(&r, &j->fault);
+        if (!rc) verdict_pass(&j->verdict, "%s", r.where);
+    }
+    run_close(&r);
+    return rc;
+}
+
+/* Where the checks are fewer than the scales, the largest one is judged at all. */
+static int check_scales(Judgement *j)
+{
+    int checks = 0, rc = 0;
+    const Workload *w = j->largest.test->workload;
+    double own = j->largest.test->scale;
+    for (int i = 0; i < j->task->n_workloads; i++)
+        checks += j->task->workloads[i].role == ROLE_CHECK;
+    for (int i = 0; i < SCALES && checks < SCALES && !rc; i++)
+        if (scales[i] != own)
+            rc = check_contents(j, cases_get(j->evaluator->cases, j->task, w, VARIANT_DRAWN,
+                                             case_seed(j->evaluator->seed, j->task, w, 0),
+                                             scales[i], &j->fault.error));
+    return rc;
+}
+
 int step_variants(Judgement *j)
 {
     Evaluator *e = j->evaluator;
@@ -176,12 +216,13 @@ int step_variants(Judgement *j)
     int rc = 0;
     if (!j->largest.loaded) return 0;
     const Workload *w = j->largest.test->workload;
+    rc = check_scales(j);
     for (Variant v = VARIANT_NEEDLES; v < VARIANTS && !rc; v++)
         if (task_has_variant(t, w, v))
             rc = check_contents(
                 j, cases_get(e->cases, t, w, v, case_seed(e->seed, t, w, 0), 1.0, &j->fault.error));
     run_close(&j->largest);
-    return rc;
+    return rc ? rc : check_regimes(j);
 }
 
 /* *r stays open. */
