@@ -15,6 +15,9 @@ enum { BLOCK = 1 << 16, CHUNK = 512 };
 /* Elements of such a tensor that are drawn together where an element needs no earlier one. */
 enum { GRAIN = 256 };
 
+/* Elements from which on the ends of a range are drawn in any case. */
+enum { LEAST_ENDS = 4 };
+
 /* Integers up to exact_limit are exact in float32. One factor of a product gets nearly all of its
  * bits, and at least twelve: more than TF32 and float16 keep. */
 static const double exact_limit = 16777215.0, small_factor = 3.0, least_wide = 4095.0;
@@ -381,6 +384,17 @@ static int recipe_of(const TaskCase *c, int input, Recipe *m, Error *err)
     return 0;
 }
 
+/* Both ends of the range are among a small tensor's integers, where they fit, at places of the seed. */
+static void put_ends(Random *r, const Recipe *m, char *dst, size_t n)
+{
+    size_t size = dtype_size(m->x->dtype);
+    double ends[2] = {(double)m->integer.low, (double)m->integer.high};
+    if (n < LEAST_ENDS) return;
+    size_t first = random_below(r, n), second = (first + 1 + random_below(r, n - 1)) % n;
+    dtype_from_double(m->x->dtype, &ends[0], dst + first * size, 1);
+    dtype_from_double(m->x->dtype, &ends[1], dst + second * size, 1);
+}
+
 static int draw_part(const TaskCase *c, int input, size_t from, size_t count, void *dst, Error *err)
 {
     const Task *t = c->task;
@@ -405,6 +419,7 @@ static int draw_part(const TaskCase *c, int input, size_t from, size_t count, vo
     Random r;
     random_init(&r, m.seed, m.stream);
     fill(&r, &m, dst, n);
+    if (x->draw == DRAW_INTEGER) put_ends(&r, &m, dst, n);
     return 0;
 }
 

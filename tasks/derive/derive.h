@@ -49,6 +49,7 @@ typedef struct {
     /* of inputs */
     const char *parameter; /* its name in the module's state_dict; NULL: an argument of forward */
     int has_statistics;    /* of a parameter, over its elements */
+    int has_range;         /* min and max of an example input's integers are known */
     double mean, std, min, max;
     int has_draw; /* `draw` and its numbers hold, as in task.json; 0: derive chooses */
     Draw draw;

@@ -79,6 +79,7 @@ static int read_draw(DraftTensor *x, const json_t *o, Error *err)
         x->has_draw = 1;
     }
     x->has_statistics = json_object_get(o, "std") != NULL;
+    x->has_range = json_object_get(o, "min") && json_object_get(o, "max");
     int64_t distinct = -1;
     if (optional_int(o, "distinct", x->name, &distinct, err)) return -1;
     x->distinct = (int)distinct + 1;

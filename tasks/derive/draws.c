@@ -161,13 +161,17 @@ static const char *largest_integer(Derivation *v, const Sizes *sizes, int n, int
     return largest;
 }
 
-/* Sets x->high for the n sizes, too, for all of which it fits. */
+/* Sets x->high for the n sizes, too, for all of which it fits. What nothing bounds is within the range of
+ * the module's example input. */
 static void draw_integer(Derivation *v, const Sizes *sizes, int n, int input, DraftTensor *x)
 {
     int known = 0;
     x->draw = DRAW_INTEGER;
     x->low = x->dtype == DTYPE_B8 ? 0 : -8;
     x->high = x->dtype == DTYPE_B8 ? 1 : 8;
+    if (x->has_range && x->dtype != DTYPE_B8 && x->min < x->max && x->min >= INT32_MIN &&
+        x->max <= INT32_MAX)
+        x->low = x->min, x->high = x->max;
     for (int i = 0; i < n; i++) {
         GraphBound *b;
         if (derivation_bind(v, &sizes[i], &b, NULL)) continue;

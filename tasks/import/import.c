@@ -73,6 +73,8 @@ static int fill_input(Program *p, Parts *parts, const Lines *l, const ProgramInp
                         !statistic(x->notes, "std", &t->std) &&
                         !statistic(x->notes, "min", &t->min) &&
                         !statistic(x->notes, "max", &t->max);
+    t->has_range = !dtype_is_float(x->dtype) && !statistic(x->notes, "min", &t->min) &&
+                   !statistic(x->notes, "max", &t->max);
     return 0;
 }
 
