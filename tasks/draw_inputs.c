@@ -44,10 +44,9 @@ const char *draw_name(Draw d)
 
 const char *variant_name(Variant v)
 {
-    static const char *const names[] = {"as drawn",       "needles",
-                                        "special values", "integers",
-                                        "rows of signs",  "rows of large values",
-                                        "far from zero",  "far below zero"};
+    static const char *const names[] = {"as drawn",      "needles",       "special values",
+                                        "integers",      "rows of signs", "rows of large values",
+                                        "far from zero", "far below zero"};
     return names[v];
 }
 

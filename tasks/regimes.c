@@ -43,10 +43,8 @@ static const struct {
 static const struct {
     const char *type;
     unsigned shows;
-} types[] = {{"softmax", LARGE | LOW},
-             {"attention", LARGE},
-             {"normalization", FAR},
-             {"elementwise", LARGE}};
+} types[] = {
+    {"softmax", LARGE | LOW}, {"attention", LARGE}, {"normalization", FAR}, {"elementwise", LARGE}};
 
 static unsigned bit_of(Variant v)
 {

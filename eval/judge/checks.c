@@ -170,7 +170,7 @@ int step_repeat(Judgement *j)
     return checks_disturbed(j, r);
 }
 
-/* Contents at which faults of the task's operators show. What honest kernels compute of them must be finite. */
+/* Contents at which faults of the task's operators show, where what honest kernels compute is finite. */
 static int check_regimes(Judgement *j)
 {
     Evaluator *e = j->evaluator;
