@@ -186,7 +186,7 @@ static int check_regimes(Judgement *j)
         if (!c || !c->usable) continue;
         rc = r.loaded ? -!!run_refill(&r, c, 0, &j->fault.error)
                       : run_open(&r, &j->loaded, c, NULL, &j->fault);
-        if (!rc) rc = run_and_compare(&r, &j->fault);
+        if (!rc) rc = checks_once(&r, &j->fault);
         if (!rc) verdict_pass(&j->verdict, "%s", r.where);
     }
     run_close(&r);
@@ -202,10 +202,10 @@ static int check_scales(Judgement *j)
     for (int i = 0; i < j->task->n_workloads; i++)
         checks += j->task->workloads[i].role == ROLE_CHECK;
     for (int i = 0; i < SCALES && checks < SCALES && !rc; i++)
-        if (scales[i] != own)
+        if (checks_scales[i] != own)
             rc = check_contents(j, cases_get(j->evaluator->cases, j->task, w, VARIANT_DRAWN,
                                              case_seed(j->evaluator->seed, j->task, w, 0),
-                                             scales[i], &j->fault.error));
+                                             checks_scales[i], &j->fault.error));
     return rc;
 }
 
