@@ -145,7 +145,7 @@ static void charge_spills(const Device *d, const DeviceLaunch *l, SimCounts *c)
     c->by_class[INST_LOCAL_LOAD] += half, c->by_class[INST_LOCAL_STORE] += half;
     c->local_load_sectors += 4 * half, c->local_store_sectors += 4 * half;
     uint64_t past_l1 = (uint64_t)((1 - cached) * 4 * (double)half);
-    c->spill_sectors = 2 * past_l1;
+    c->far_local_loads += past_l1, c->far_local_stores += past_l1;
     c->dram_read_sectors += (uint64_t)((1 - kept) * (double)past_l1);
     c->dram_write_sectors += (uint64_t)((1 - kept) * (double)past_l1);
     const Profile *p = d->profile;
@@ -153,6 +153,28 @@ static void charge_spills(const Device *d, const DeviceLaunch *l, SimCounts *c)
            latency = cached * p->l1_cycles + (1 - cached) * miss;
     c->spill_cycles = (uint64_t)((double)half / SPILLS_TOGETHER * latency /
                                  (double)(c->warps ? c->warps : 1) * (double)c->blocks);
+}
+
+/* Adds the traffic of local memory beyond L1. Stores go through it; loads hit it, and both hit L2, as far as
+ * the local memory of the resident threads fits there. */
+static void charge_local(const Device *d, SimCounts *c)
+{
+    const Profile *p = d->profile;
+    uint64_t threads = (uint64_t)c->block[0] * c->block[1] * c->block[2],
+             shared = (uint64_t)c->static_shared + c->dynamic_shared;
+    Occupancy o;
+    if (!c->local_load_sectors && !c->local_store_sectors) return;
+    if (occupancy_of(p, threads, c->registers, shared, &o, NULL)) return;
+    double blocks = fmin(o.blocks_per_sm, ceil((double)c->blocks / p->sm_count)),
+           used = blocks * (double)(shared + p->shared_reserved),
+           local = blocks * (double)threads * c->local_bytes,
+           cached = fmin(1, fmax(0, p->l1_size - used) / local),
+           kept = fmin(1, (double)p->l2_size / (local * p->sm_count)),
+           loads = (1 - cached) * (double)c->local_load_sectors,
+           stores = (double)c->local_store_sectors;
+    c->far_local_loads += (uint64_t)loads, c->far_local_stores += (uint64_t)stores;
+    c->dram_read_sectors += (uint64_t)((1 - kept) * loads);
+    c->dram_write_sectors += (uint64_t)((1 - kept) * stores);
 }
 
 /* The L1 that one block of the launch has: what shared memory leaves, in equal parts for the blocks
@@ -300,6 +322,7 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, int64_t 
         *c = d->exec.counts;
         c->op_line = launches[i].op_line;
         if (!c->op_line) uses_note(&p->work.uses[i], &d->mem, 1);
+        charge_local(d, c);
         charge_spills(d, &launches[i], c);
         Error why;
         if (timemodel_launch(d->profile, c, &p->times[i], &why))
@@ -437,6 +460,7 @@ static void finish_one(Device *d, Sampling *g, int i, Sample *s)
         resident = (double)o.blocks_per_sm * d->profile->sm_count;
     sample_finish(s, d->profile, resident, counts);
     uses_note(&g->work.uses[i], &d->mem, sample_scale(s, counts));
+    charge_local(d, counts);
     charge_spills(d, l, counts);
 }
 

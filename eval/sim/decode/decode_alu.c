@@ -39,6 +39,12 @@ static int is_approximate(Decoder *d)
     return approx || full;
 }
 
+static int is_constant(const Decoder *d, int operand)
+{
+    const PtxOperand *o = decode_operand(d, operand);
+    return o && (o->kind == OPND_INT || o->kind == OPND_F32);
+}
+
 static int float_op(Decoder *d, const char *op, const ValueType *t, int n)
 {
     char name[24];
@@ -55,9 +61,11 @@ static int float_op(Decoder *d, const char *op, const ValueType *t, int n)
                : !strcmp(op, "neg") || !strcmp(op, "abs") || !strcmp(op, "copysign") ? 0
                                                                                      : 1;
     if (special && !approx)
-        d->expansion = t->bits == 64 ? 20 : divides ? 8 : 7;
+        d->expansion = t->bits == 64 ? 24 : divides ? 8 : 7;
     else if (divides)
         d->expansion = 2;
+    /* The test of the operands; the reciprocal of a constant is one, too. */
+    if (divides && !approx && t->bits == 32) d->repeats = !is_constant(d, 2);
     int bits[] = {t->bits, t->bits, t->bits, t->bits};
     return emit_row(d, float_handler(name, t->bits, mode), bits, n, mode);
 }
@@ -145,9 +153,9 @@ static int int_op(Decoder *d, const char *op, const ValueType *t, int n)
         return decode_refuse(d, "a type that it does not exist for");
     d->inst_class = INST_INT;
     if (!strcmp(op, "div") || !strcmp(op, "rem"))
-        d->expansion = t->bits == 64 ? 60 : 18;
+        d->expansion = is_constant(d, 2) ? 4 : t->bits == 64 ? 120 : 24;
     else if (product && t->bits == 64)
-        d->expansion = 3;
+        d->repeats = 3;
     else if (t->bits == 64)
         d->expansion = 1; /* two 32-bit halves */
     return emit_row(d, int_handler(name, t->bits, t->is_signed), bits, n, 0);
@@ -219,15 +227,19 @@ static int bits_op(Decoder *d)
                       : same               ? (wide ? h_brev64 : h_brev32)
                       : wide               ? h_bfind64
                                            : h_bfind32;
+        d->inst_class = INST_SFU; /* at their rate */
+        d->repeats = wide;
         if (emit_row(d, fn, bits, 1, t->is_signed)) return -1;
         d->out[d->n - 1].k1 = (uint8_t)shift;
         return 0;
     }
     if (!strcmp(op, "bfe") || !strcmp(op, "bfi")) {
+        int take = op[2] == 'e';
         if (!(t = decode_type(d)) || t->bits < 32)
             return decode_refuse(d, "no type of 32 or 64 bits");
-        int wide = t->bits == 64, take = op[2] == 'e',
-            bits[] = {t->bits, t->bits, take ? 32 : t->bits, 32, 32};
+        int shift = take ? 2 : 3; /* the operand that says where */
+        d->repeats = is_constant(d, shift) && is_constant(d, shift + 1) ? 1 : take ? 2 : 3;
+        int wide = t->bits == 64, bits[] = {t->bits, t->bits, take ? 32 : t->bits, 32, 32};
         return emit_row(d,
                         take   ? (wide ? h_bfe64 : h_bfe32)
                         : wide ? h_bfi64

@@ -67,7 +67,7 @@ static int decode_one(Decoder *d)
         decode_control, decode_warp,  decode_mma,      decode_wmma, decode_wgmma};
     d->mods_used = 0;
     d->why = NULL;
-    d->flops = d->expansion = 0;
+    d->flops = d->expansion = d->repeats = d->mma_slots = 0;
     d->inst_class = INST_OTHER;
     if (d->in->bad) {
         d->why = decode_unknown_copy(d->in);
@@ -91,19 +91,21 @@ static void add_cost(Decoder *d)
     if (*owed < COST_WHOLE) {
         c->folded++;
         d->inst_class = INST_OTHER;
-        d->flops = d->expansion = 0;
+        d->flops = d->expansion = d->repeats = d->mma_slots = 0;
     } else {
         *owed -= COST_WHOLE;
     }
     d->classes[d->in - d->p->insts] = (uint8_t)d->inst_class;
     c->n_insts++;
-    c->by_class[d->inst_class]++;
-    c->expansion += (uint32_t)d->expansion;
+    c->by_class[d->inst_class] += 1 + (uint32_t)d->repeats;
+    c->expansion += (uint32_t)(d->expansion + d->repeats);
     uint64_t *flops = d->inst_class == INST_TENSOR ? &c->tensor_flops
                       : d->inst_class == INST_FP64 ? &c->fp64_flops
                       : d->inst_class == INST_FP16 ? &c->fp16_flops
                                                    : &c->fp32_flops;
     *flops += (uint64_t)d->flops;
+    c->mma_slots += (uint64_t)d->mma_slots;
+    if (d->inst_class == INST_TENSOR && !d->mma_slots) c->wgmma_slots += (uint64_t)d->flops;
 }
 
 /* Ends the current block with an instruction that the PTX does not have. */

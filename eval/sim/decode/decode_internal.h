@@ -47,15 +47,18 @@ typedef struct {
     int n_blocks, cap_blocks;
     CodeBlock *costs; /* parallel to blocks */
     int cap_costs;
-    int *block_of;                    /* PTX instruction -> block; n_insts + 1 entries */
-    uint8_t *classes;                 /* InstClass of each PTX instruction */
-    uint8_t *cost;                    /* of each PTX instruction, in parts of COST_WHOLE */
-    int owed[INST_CLASS_COUNT];       /* the costs of the block that are not counted yet */
-    uint8_t *accumulators;            /* 1 for each 32-bit register of wgmma; NULL: none */
-    uint8_t *merged;                  /* 1 for each atomic that one lane executes for all */
-    int exit_block, ret_block;        /* a block or BLOCK_* */
-    struct Definedness *definedness;  /* NULL: every register is set before it is read */
-    int inst_class, flops, expansion; /* of the current instruction; flops per thread */
+    int *block_of;                   /* PTX instruction -> block; n_insts + 1 entries */
+    uint8_t *classes;                /* InstClass of each PTX instruction */
+    uint8_t *cost;                   /* of each PTX instruction, in parts of COST_WHOLE */
+    int owed[INST_CLASS_COUNT];      /* the costs of the block that are not counted yet */
+    uint8_t *accumulators;           /* 1 for each 32-bit register of wgmma; NULL: none */
+    uint8_t *merged;                 /* 1 for each atomic that one lane executes for all */
+    int exit_block, ret_block;       /* a block or BLOCK_* */
+    struct Definedness *definedness; /* NULL: every register is set before it is read */
+    /* of the current instruction; flops per thread */
+    int inst_class, flops, expansion;
+    int repeats;   /* further executions on the pipe of its class */
+    int mma_slots; /* of mma: flops of halves that take as long */
 } Decoder;
 
 /* ---- decode_operand.c ---- */
@@ -110,6 +113,8 @@ int decode_fragment(Decoder *d, int operand, int n, int bits, uint32_t *rows);
 int decode_fragment_dest(Decoder *d, int operand, int n, int bits, uint32_t *rows);
 /* A product of doubles. rows: of the result */
 int decode_mma_doubles(Decoder *d, int rows, int k);
+/* Flops of halves that take as long as `flops` of factors of a type. */
+int decode_mma_slots(int flops, int type);
 
 /* decode_wgmma.c. Returns 1 for each 32-bit register that may hold an accumulator of wgmma, or NULL. */
 uint8_t *wgmma_accumulators(const PtxFunction *p);

@@ -203,7 +203,8 @@ static int load_store(Decoder *d, int kind)
 {
     int space = decode_space(d), order = order_of(d), scope = scope_of(d), count = vector_of(d),
         store = kind == MEM_STORE;
-    int hint = 0, read_only = decode_has(d, "nc");
+    int hint = 0, read_only = decode_has(d, "nc"),
+        past_l1 = decode_has(d, "cg") || decode_has(d, "cv") || order != ORDER_WEAK;
     for (int i = 0; i < d->in->n_mods; i++) hint |= !strcmp(d->in->mods[i], "L2::cache_hint");
     const ValueType *t = decode_type(d);
     const PtxOperand *address = decode_operand(d, store ? 0 : 1),
@@ -227,6 +228,7 @@ static int load_store(Decoder *d, int kind)
     mo->order = (uint8_t)order;
     mo->scope = (uint8_t)scope;
     mo->read_only = (uint8_t)read_only;
+    mo->past_l1 = (uint8_t)past_l1;
     mo->element = t->bits / 8;
     mo->count = (uint8_t)count;
     mo->is_signed = t->is_signed && !t->is_float;

@@ -32,6 +32,18 @@ static int element_bits(int type)
     return type == T_TF32 ? 32 : type == T_F16 || type == T_BF16 ? 16 : bytes ? 8 : 0;
 }
 
+int decode_mma_slots(int flops, int type)
+{
+    return flops / 16 * element_bits(type);
+}
+
+/* Doubles have a sixteenth of the rate of halves, and those of 8 rows, which fill half of the unit, two
+ * thirds of that: 133 and 160 flops a cycle of an SM on an H200 (2026-11-29, tests/bench/rates). */
+static int doubles_slots(int flops, int rows)
+{
+    return flops * (rows < 16 ? 24 : 16);
+}
+
 static int shape_k(Decoder *d)
 {
     static const struct {
@@ -58,6 +70,7 @@ int decode_mma_doubles(Decoder *d, int rows, int k)
     decode_emit(d, h_mma_doubles)->mma = op;
     d->inst_class = INST_TENSOR;
     d->flops = 2 * rows * 8 * k;
+    d->mma_slots = doubles_slots(d->flops, rows);
     return 0;
 }
 
@@ -99,6 +112,7 @@ static int mma_op(Decoder *d)
     decode_emit(d, h_mma)->mma = op;
     d->inst_class = INST_TENSOR;
     d->flops = 2 * 16 * 8 * k;
+    d->mma_slots = decode_mma_slots(d->flops, a->type);
     return 0;
 }
 

@@ -163,6 +163,15 @@ static int register_bits(const PtxOperand *o, int type_bits)
     return type_bits < 16 ? 16 : type_bits;
 }
 
+/* The rates of an H200 (2026-11-29, tests/bench/rates): integers become floats of 32 bits, and floats become
+ * halves, at the rate of integer instructions; the other conversions of floats have a quarter of it. */
+static int conversion_class(const ValueType *to, const ValueType *from, int round_int)
+{
+    if (!from->is_float) return to->is_float && to->bits == 64 ? INST_SFU : INST_INT;
+    if (!to->is_float || round_int || from->bits == 64 || to->bits == 64) return INST_SFU;
+    return to->type == T_BF16 ? INST_SFU : INST_FP32;
+}
+
 static int cvt_op(Decoder *d)
 {
     int round_int, mode = cvt_flags(d, &round_int);
@@ -192,12 +201,7 @@ static int cvt_op(Decoder *d)
     in->k3 = (uint8_t)mode;
     in->e = (uint32_t)to_bits;
     in->f = (uint32_t)from_bits;
-    int widening = !from->is_float && !to->is_float;
-    d->inst_class = from->bits == 64 && from->is_float ? INST_FP64
-                    : to->bits == 64 && to->is_float   ? INST_FP64
-                    : widening                         ? INST_INT
-                    : from->is_float != to->is_float   ? INST_SFU
-                                                       : INST_FP32;
+    d->inst_class = conversion_class(to, from, round_int);
     return 0;
 }
 

@@ -70,6 +70,7 @@ static int match_op(Decoder *d)
     in->k0 = (uint8_t)all;
     in->k1 = t->bits == 64;
     d->inst_class = INST_SHUFFLE;
+    d->repeats = 3; /* a round for each value, of which a few differ */
     return 0;
 }
 
@@ -100,7 +101,7 @@ static int redux_op(Decoder *d)
     in->a = a;
     in->f = mask;
     in->k0 = (uint8_t)op;
-    d->inst_class = INST_SHUFFLE;
+    d->inst_class = INST_SFU; /* as often as these */
     return 0;
 }
 

@@ -214,6 +214,7 @@ static int multiply(Decoder *d)
     decode_emit(d, h_wmma)->wmma = op;
     d->inst_class = INST_TENSOR;
     d->flops = 2 * s.m * s.n * s.k;
+    d->mma_slots = decode_mma_slots(d->flops, op->type);
     return 0;
 }
 

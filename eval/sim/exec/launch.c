@@ -409,6 +409,8 @@ static void sum_blocks(Exec *x)
             n->folded_slots += b->passes * b->folded;
             n->expansion_slots += b->passes * b->expansion;
             n->tensor_flops += b->passes * b->tensor_flops;
+            n->mma_slots += b->passes * b->mma_slots;
+            n->wgmma_slots += b->passes * b->wgmma_slots;
             for (int c = 0; c < INST_CLASS_COUNT; c++) {
                 n->by_class[c] += b->passes * b->by_class[c];
                 n->threads_by_class[c] += b->lanes * b->by_class[c];

@@ -52,6 +52,8 @@ typedef struct {
     uint64_t threads_by_class[INST_CLASS_COUNT];
     uint64_t fp32_flops, fp16_flops, fp64_flops; /* an fma counts 2, packed halves 2 or 4 */
     uint64_t tensor_flops;
+    /* The flops of products of halves, by mma or by wgmma, that take as long as those of the launch. */
+    uint64_t mma_slots, wgmma_slots;
     /* Issue slots beyond one per instruction, where the assembler expands it: division, remainder,
      * exact square root, 64-bit products. */
     uint64_t expansion_slots;
@@ -84,20 +86,22 @@ typedef struct {
 
     /* Local memory (spills, indexed arrays) and constant memory. */
     uint64_t local_load_sectors, local_store_sectors;
-    uint64_t spill_sectors; /* of spilled registers, past L1, loads and stores */
-    uint64_t spill_cycles;  /* waits for spilled registers of one warp of each block, in a sum */
+    uint64_t far_local_loads, far_local_stores; /* sectors of local memory past L1, with spills */
+    uint64_t spill_cycles; /* waits for spilled registers of one warp of each block, in a sum */
     uint64_t const_requests, const_distinct; /* const_distinct: addresses, one after another */
 
     /* Atomics and reductions. Serial: summed over requests, the largest number of lanes on one
      * address, 1 where the assembler merges them (merged.c). */
     uint64_t global_atomic_requests, global_atomic_sectors, global_atomic_serial;
     uint64_t global_atomic_hottest; /* the largest number of lanes on one sector in the launch */
+    /* The index of that sector in the device's memory. Of a sample: the lanes on a sector that blocks share. */
+    uint64_t hottest_sector, hottest_shared;
     uint64_t shared_atomic_requests, shared_atomic_serial;
 
     /* synchronisation */
-    uint64_t barriers;      /* completed, per block */
-    uint64_t warp_barriers; /* arrivals of warps at block barriers */
-    uint64_t fences;
+    uint64_t barriers;             /* completed, per block */
+    uint64_t warp_barriers;        /* arrivals of warps at block barriers */
+    uint64_t fences, block_fences; /* block_fences: of the scope of a block */
 
     /* Latency of one warp. A wait is the use of a loaded value before which nothing hid the load;
      * loads issued together are one wait. The chain is the longest chain of dependent instructions

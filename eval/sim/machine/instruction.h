@@ -123,7 +123,7 @@ typedef struct CodeBlock {
     uint32_t by_class[INST_CLASS_COUNT];
     uint32_t global_waits, local_waits, chain, expansion;
     uint32_t host; /* charged to the budget beside the instructions */
-    uint64_t fp32_flops, fp16_flops, fp64_flops, tensor_flops;
+    uint64_t fp32_flops, fp16_flops, fp64_flops, tensor_flops, mma_slots, wgmma_slots;
     uint64_t passes, lanes; /* lanes: summed over the passes */
     uint64_t all_passes;    /* of all blocks of a sample; passes: of its last one */
 } CodeBlock;

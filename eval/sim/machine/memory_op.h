@@ -47,6 +47,7 @@ typedef struct MemOp {
     uint8_t atom, type;        /* of an atomic: ATOM_*, T_* */
     uint8_t packed;            /* of an atomic: two halves */
     uint8_t merged;            /* of an atomic: one lane executes it for all on its address */
+    uint8_t past_l1;           /* a load that never hits L1: .cg, .cv, volatile and stronger ones */
     uint8_t read_only;         /* ld.global.nc: a write in the same launch is an error */
     uint32_t data[8], address; /* data of an atomic: `count` results, then its sources */
     int64_t offset;

@@ -89,6 +89,22 @@ static void perform(Warp *w, const Access *a)
     if (changes) w->splits[w->current].looks = 0; /* it does not spin */
 }
 
+/* Lanes with one bank wait for one another. Floats are added by a loop of compare and swap. Costs of an H200,
+ * as multiples of an integer addition's (2026-11-29, tests/bench/rates). */
+static uint32_t shared_serial(const Access *a)
+{
+    enum { BANKS = 32, BANK_BYTES = 4, FLOATS = 3 };
+    uint8_t lanes[BANKS] = {0};
+    uint32_t most = 0;
+    if (a->mo->merged) return 1;
+    for (uint32_t m = a->mask; m; m &= m - 1) {
+        uint64_t at = a->base + (uint64_t)(int64_t)a->p->delta[__builtin_ctz(m)];
+        uint8_t *bank = &lanes[at / BANK_BYTES % BANKS];
+        if (++*bank > most) most = *bank;
+    }
+    return a->mo->atom == ATOM_ADD && a->mo->type == T_F32 ? FLOATS * most : most;
+}
+
 static int atomic_shared(Warp *w, Access *a)
 {
     SimCounts *n = &w->x->counts;
@@ -98,7 +114,7 @@ static int atomic_shared(Warp *w, Access *a)
     if (shared_check_atomic(w, a) || undefined_check_atomic(w, a)) return -1;
     if (w->x->proxy) proxy_note_write(w, a);
     n->shared_atomic_requests++;
-    uint32_t serial = a->mo->merged ? 1 : a->p->max_same;
+    uint32_t serial = shared_serial(a);
     n->shared_atomic_serial += serial;
     if (a->mo->traffic) a->mo->traffic->requests++, a->mo->traffic->serial += serial;
     perform(w, a);

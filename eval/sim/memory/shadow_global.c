@@ -326,6 +326,7 @@ void global_fence(Warp *w, int scope, int kind)
              own = c->touched ? order_position(c) : first - 1;
     if (scope == SCOPE_CLUSTER && !x->cluster) scope = SCOPE_BLOCK;
     if (scope == SCOPE_BLOCK) {
+        x->counts.block_fences++;
         order_fence(w, scope, kind, order_position(c));
         return;
     }

@@ -17,13 +17,13 @@ static int in_l1(DevMem *mem, uint64_t tag, uint64_t sector)
     return (found & bit) != 0;
 }
 
-/* Returns 1 when the sector is not in L1. */
-static int count_load_sector(Exec *x, uint64_t sector)
+/* Returns 1 when the sector is not in L1, or when the load does not look there. */
+static int count_load_sector(Exec *x, uint64_t sector, int past_l1)
 {
     DevMem *mem = x->mem;
     SimCounts *n = &x->counts;
     n->global_load_sectors++;
-    if (in_l1(mem, x->cta.tag, sector)) {
+    if (!past_l1 && in_l1(mem, x->cta.tag, sector)) {
         n->l1_hit_sectors++;
         return 0;
     }
@@ -76,8 +76,10 @@ static void count_atomic_sector(Exec *x, uint64_t sector, uint32_t lanes)
     uint64_t launch = (uint64_t)mem->launch_id << 32, *slot = &mem->atomics[sector];
     if (*slot >> 32 != mem->launch_id) *slot = launch;
     *slot += lanes;
-    if (*slot - launch > x->counts.global_atomic_hottest)
+    if (*slot - launch > x->counts.global_atomic_hottest) {
         x->counts.global_atomic_hottest = *slot - launch;
+        x->counts.hottest_sector = sector;
+    }
     x->counts.dram_read_sectors += mem->touched[sector] >> 2 != mem->launch_id;
     count_store_sector(x, sector);
     cover(x, sector << 5, (sector + 1) << 5);
@@ -100,7 +102,7 @@ void traffic_count(Warp *w, const Access *a, int kind)
             lines += s >> 2 != line;
             line = s >> 2;
             if (kind == MEM_LOAD) {
-                if (!count_load_sector(x, s)) continue;
+                if (!count_load_sector(x, s, a->mo->past_l1)) continue;
                 n->lone_sectors += s >> 1 == pair ? UINT64_MAX : 1;
                 pair = s >> 1;
             } else if (kind == MEM_STORE)

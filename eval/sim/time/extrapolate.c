@@ -47,6 +47,32 @@ static void find_heavy(const SimCounts *done, int n, SimCounts *out)
     out->heavy_blocks = whole(heavy);
 }
 
+/* Does the block's hottest sector take an eighth of its atomics? Where they spread evenly, it is any of
+ * them. */
+static int has_hot_sector(const SimCounts *block)
+{
+    return block->global_atomic_hottest * 8 >= block->global_atomic_sectors &&
+           block->global_atomic_sectors;
+}
+
+/* The lanes on one sector that is the hottest of at least half of the sampled blocks: all blocks share it as
+ * these do. 0: there is none. */
+static uint64_t on_shared_sector(const SimCounts *done, int n, uint64_t blocks)
+{
+    for (int i = 0; i <= n / 2; i++) {
+        double sum = 0;
+        int sharers = 0;
+        for (int k = 0; k < n; k++) {
+            if (!has_hot_sector(&done[k]) || done[k].hottest_sector != done[i].hottest_sector)
+                continue;
+            sum += (double)done[k].global_atomic_hottest;
+            sharers++;
+        }
+        if (sharers > 1 && 2 * sharers >= n) return whole(sum / n * (double)blocks);
+    }
+    return 0;
+}
+
 void extrapolate_blocks(const SimCounts *done, int n, SimCounts *out)
 {
     double sum[FIELDS] = {0};
@@ -62,6 +88,7 @@ void extrapolate_blocks(const SimCounts *done, int n, SimCounts *out)
     for (int k = 0; k < FIELDS; k++) one[k] = whole(sum[k]);
     memcpy((char *)out + FIRST_FIELD, one, sizeof one);
     for (int k = 0; k < LARGEST; k++) *field(out, largest[k]) = top[k];
+    out->hottest_shared = on_shared_sector(done, n, out->blocks);
     find_heavy(done, n, out);
 }
 
@@ -167,6 +194,7 @@ void extrapolate_traffic(const Profile *p, const BufferTraffic *buffers, int n, 
     c->l1_hit_sectors = whole((double)c->global_load_sectors - asked);
     c->l2_load_sectors = asked > dram ? whole(asked - dram) : 0;
     c->global_atomic_hottest = whole((double)c->global_atomic_hottest * sharing);
+    if (c->hottest_shared > c->global_atomic_hottest) c->global_atomic_hottest = c->hottest_shared;
     double first = (double)c->leader_dram_waits,
            later = fmax(0, (double)c->leader_far_waits - first);
     /* The blocks of the first wave start together: each waits for what one of them loads. */

@@ -27,6 +27,7 @@ static const char *const stall_names[STALL_COUNT] = {
     [TIME_L2] = "L2",
     [TIME_DRAM] = "DRAM",
     [TIME_ATOMIC] = "atomics",
+    [TIME_SYNC] = "barriers and fences",
     [TIME_BLOCK_START] = "block starts",
     [STALL_LOADS] = "waits for loads",
     [STALL_BARRIERS] = "barriers",
@@ -94,6 +95,7 @@ static double demand_of(const Profile *p, int stall, const Demand *d)
         l2 = l2 > dram ? l2 - dram : 0;
         return d->passes * d->waits * (dram * p->dram_cycles + l2 * p->l2_cycles + p->l1_cycles);
     }
+    case TIME_SYNC:
     case STALL_BARRIERS: return of_class(d, INST_BARRIER);
     case STALL_CHAIN: return d->passes * dependent_cycles(d->inst_class);
     default: return 0;

@@ -16,24 +16,26 @@
     .shared_reserved = 1024, .shared_unit = 128, .sfu_lanes = 16, .lsu_lanes = 32,                 \
     .shuffle_lanes = 32, .l1_bytes = 128, .l2_bytes = 64, .barrier_cycles = 13,                    \
     .barrier_warp_cycles = 2, .block_interval = 1.2, .block_cycles = 350, .block_warp_cycles = 15, \
-    .atomic_cycles = 0.03, .atomic_hot_cycles = 3.5, .shared_atomic_cycles = 8,                    \
-    .store_line_cycles = 2.7, .store_sector_cycles = 2.0, .lone_sector_cost = 0.8
+    .atomic_cycles = 0.03, .atomic_hot_cycles = 3.5, .shared_atomic_cycles = 1.3,                  \
+    .arrival_cycles = 1.7, .fence_cycles = 10, .block_fence_cycles = 4, .store_line_cycles = 2.7,  \
+    .store_sector_cycles = 2.0, .lone_sector_cost = 0.8
 
 /* Compute capability 9.0. Latencies, intervals and overheads are measured on an H200. */
-#define HOPPER                                                                                 \
-    AMPERE_AND_LATER, .arch = "sm_90", .l1_size = 256 << 10, .clock_hz = 1.98e9,               \
-                      .threads_per_sm = 2048, .warps_per_sm = 64, .blocks_per_sm = 32,         \
-                      .shared_per_sm = 228 << 10, .shared_per_block = 227 << 10,               \
-                      .fp32_lanes = 128, .int_lanes = 64, .fp16_lanes = 128, .fp64_lanes = 64, \
-                      .error_factor = ERROR_MEASURED, .l1_cycles = 40, .l2_cycles = 375,       \
-                      .dram_cycles = 670, .launch_s = 2.5e-6, .gap_s = 1.1e-6
+#define HOPPER                                                                                \
+    AMPERE_AND_LATER,                                                                         \
+        .arch = "sm_90", .mma_share = 0.75, .l1_size = 256 << 10, .clock_hz = 1.98e9,         \
+        .threads_per_sm = 2048, .warps_per_sm = 64, .blocks_per_sm = 32,                      \
+        .shared_per_sm = 228 << 10, .shared_per_block = 227 << 10, .fp32_lanes = 128,         \
+        .int_lanes = 64, .fp16_lanes = 128, .fp64_lanes = 64, .error_factor = ERROR_MEASURED, \
+        .l1_cycles = 40, .l2_cycles = 375, .dram_cycles = 670, .launch_s = 2.5e-6, .gap_s = 1.1e-6
 
 /* Compute capabilities 8.6 and 8.9: half of the fp32 lanes are also the integer lanes. */
 #define AMPERE_GRAPHICS                                                                            \
     AMPERE_AND_LATER, .l1_size = 128 << 10, .threads_per_sm = 1536, .warps_per_sm = 48,            \
                       .shared_per_sm = 100 << 10, .shared_per_block = 99 << 10, .fp32_lanes = 128, \
-                      .int_lanes = 64, .int_shares_fp32 = 1, .fp16_lanes = 128, .fp64_lanes = 2,   \
-                      .error_factor = ERROR_ASSUMED, .launch_s = 2.5e-6, .gap_s = 1.2e-6
+                      .int_lanes = 64, .int_shares_fp32 = 1, .mma_share = 1, .fp16_lanes = 128,    \
+                      .fp64_lanes = 2, .error_factor = ERROR_ASSUMED, .launch_s = 2.5e-6,          \
+                      .gap_s = 1.2e-6
 
 static const Profile profiles[] = {
     {AMPERE_AND_LATER,
@@ -53,6 +55,7 @@ static const Profile profiles[] = {
      .fp16_lanes = 128,
      .fp64_lanes = 32,
      .tensor_flops = 2048,
+     .mma_share = 1,
      .l2_bytes_per_s = 4.4e12,
      .dram_bytes_per_s = 2.039e12,
      .dram_efficiency = 0.89,

@@ -30,6 +30,7 @@ typedef struct {
     int fp32_lanes, int_lanes, fp16_lanes, fp64_lanes, sfu_lanes, lsu_lanes, shuffle_lanes;
     int int_shares_fp32; /* half of the fp32 lanes are the integer lanes */
     double tensor_flops; /* fp16 with fp32 accumulators, dense, per cycle and SM */
+    double mma_share;    /* of this rate that mma reaches; wgmma reaches all of it */
 
     /* memory */
     uint32_t l1_size; /* bytes of an SM; L1 and shared memory are one array */
@@ -47,11 +48,13 @@ typedef struct {
     /* latency */
     double l1_cycles, l2_cycles, dram_cycles;   /* of a load that hits there */
     double barrier_cycles, barrier_warp_cycles; /* of __syncthreads: once, and per warp */
-    double block_cycles, block_warp_cycles;     /* of a block's start and end: once, and per warp */
-    double block_interval;       /* cycles between two block starts of the whole GPU */
+    /* What an SM takes for a warp's arrival at a barrier, and for its fences. */
+    double arrival_cycles, fence_cycles, block_fence_cycles;
+    double block_cycles, block_warp_cycles; /* of a block's start and end: once, and per warp */
+    double block_interval;                  /* cycles between two block starts of the whole GPU */
     double atomic_cycles;        /* of the whole GPU: per lane, when addresses are spread */
     double atomic_hot_cycles;    /* of the whole GPU: per lane on the same sector */
-    double shared_atomic_cycles; /* of one SM: per lane on the same address */
+    double shared_atomic_cycles; /* of one SM: per lane on the same bank */
     double launch_s;             /* seconds of an empty kernel, start to end */
     double gap_s;                /* seconds between a kernel and the next that depends on it */
     double error_factor; /* 9 in 10 predicted speedups are right within it, by tests/calibration */

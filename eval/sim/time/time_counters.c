@@ -36,8 +36,8 @@ static void sum_counts(SimCounts *s, const SimCounts *c)
     ADD(dram_read_sectors), ADD(dram_write_sectors);
     ADD(shared_load_requests), ADD(shared_store_requests), ADD(shared_load_wavefronts),
         ADD(shared_store_wavefronts), ADD(shared_ideal_wavefronts);
-    ADD(local_load_sectors), ADD(local_store_sectors), ADD(spill_sectors), ADD(spill_cycles),
-        ADD(global_atomic_requests), ADD(global_atomic_serial);
+    ADD(local_load_sectors), ADD(local_store_sectors), ADD(far_local_loads), ADD(far_local_stores),
+        ADD(spill_cycles), ADD(global_atomic_requests), ADD(global_atomic_serial);
     ADD(shared_atomic_requests), ADD(shared_atomic_serial), ADD(barriers), ADD(global_waits),
         ADD(global_atomic_sectors);
 #undef ADD
@@ -88,8 +88,8 @@ int timemodel_counters(const Profile *p, const SimCounts *counts, const LaunchTi
     };
     static const TimeResource shown[] = {TIME_ISSUE, TIME_FP32, TIME_INT,  TIME_SFU,   TIME_LSU,
                                          TIME_L1,    TIME_L2,   TIME_DRAM, TIME_ATOMIC};
-    static const TimeResource seldom[] = {TIME_TENSOR,  TIME_FP16,    TIME_FP64,
-                                          TIME_SHUFFLE, TIME_L2_PORT, TIME_BLOCK_START};
+    static const TimeResource seldom[] = {TIME_TENSOR,  TIME_FP16, TIME_FP64,       TIME_SHUFFLE,
+                                          TIME_L2_PORT, TIME_SYNC, TIME_BLOCK_START};
     List l = {out, 0};
     SimCounts sum = {0};
     double kernels = 0, weight = 0, waves = 0, occupancy = 0, latency = 0,

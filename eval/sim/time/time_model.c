@@ -28,7 +28,8 @@ static void pipes(const Profile *p, const SimCounts *c, double *cycles)
     cycles[TIME_FP16] = lanes(n[INST_FP16], p->fp16_lanes);
     cycles[TIME_FP64] = lanes(n[INST_FP64], p->fp64_lanes);
     cycles[TIME_SFU] = lanes(n[INST_SFU], p->sfu_lanes);
-    cycles[TIME_TENSOR] = (double)c->tensor_flops / p->tensor_flops;
+    cycles[TIME_TENSOR] =
+        ((double)c->wgmma_slots + (double)c->mma_slots / p->mma_share) / p->tensor_flops;
     cycles[TIME_SHUFFLE] = lanes(n[INST_SHUFFLE], p->shuffle_lanes);
     uint64_t lsu = n[INST_GLOBAL_LOAD] + n[INST_GLOBAL_STORE] + n[INST_SHARED_LOAD] +
                    n[INST_SHARED_STORE] + n[INST_LOCAL_LOAD] + n[INST_LOCAL_STORE] + n[INST_ATOMIC];
@@ -43,14 +44,13 @@ static double larger(double a, double b)
 /* Sectors read from L2. */
 static double l2_reads(const SimCounts *c)
 {
-    return (double)c->global_load_sectors - (double)c->l1_hit_sectors +
-           (double)c->spill_sectors / 2;
+    return (double)c->global_load_sectors - (double)c->l1_hit_sectors + (double)c->far_local_loads;
 }
 
 static double l2_writes(const SimCounts *c)
 {
     return (double)c->global_store_sectors + (double)c->global_atomic_sectors +
-           (double)c->spill_sectors / 2;
+           (double)c->far_local_stores;
 }
 
 static void memory(const Profile *p, const SimCounts *c, double *cycles, double *gpu)
@@ -73,6 +73,9 @@ static void memory(const Profile *p, const SimCounts *c, double *cycles, double 
     gpu[TIME_DRAM] = dram / (p->dram_bytes_per_s * p->dram_efficiency);
     gpu[TIME_BLOCK_START] = (double)c->blocks * p->block_interval / p->clock_hz;
     cycles[TIME_ATOMIC] = (double)c->shared_atomic_serial * p->shared_atomic_cycles;
+    cycles[TIME_SYNC] = (double)c->warp_barriers * p->arrival_cycles +
+                        (double)c->fences * p->fence_cycles +
+                        (double)c->block_fences * p->block_fence_cycles;
     double spread = larger((double)c->global_atomic_serial, (double)c->global_atomic_sectors) *
                     p->atomic_cycles;
     gpu[TIME_ATOMIC] =
@@ -143,12 +146,19 @@ static double barrier_latency(const Profile *p, const SimCounts *c)
     return p->barrier_cycles + p->barrier_warp_cycles * (double)c->warps / (double)c->blocks;
 }
 
+/* Cycles of a wait for local memory: where a part of the loads misses L1, most of these hit L2. */
+static double local_latency(const Profile *p, const SimCounts *c)
+{
+    double far = at_most_one((double)c->far_local_loads / larger(1, (double)c->local_load_sectors));
+    return p->l1_cycles + far * (p->l2_cycles - p->l1_cycles);
+}
+
 void timemodel_latency(const Profile *p, const SimCounts *c, LatencyParts *out)
 {
     double blocks = (double)c->blocks, issue = issue_interval(p, c) * (double)c->block_insts;
     out->chain = larger((double)c->block_chain_cycles, issue) / blocks;
     out->loads = ((double)c->block_global_waits * load_latency(p, c) +
-                  (double)c->block_local_waits * p->l1_cycles + (double)c->spill_cycles) /
+                  (double)c->block_local_waits * local_latency(p, c) + (double)c->spill_cycles) /
                  blocks;
     out->barriers = (double)c->block_barriers / blocks * barrier_latency(p, c);
 }
@@ -156,8 +166,8 @@ void timemodel_latency(const Profile *p, const SimCounts *c, LatencyParts *out)
 static double path_latency(const Profile *p, const SimCounts *c, WarpPath w)
 {
     return (double)c->spill_cycles / (double)c->blocks +
-           (larger(w.chain, w.issue) + w.loads * load_latency(p, c) + w.local * p->l1_cycles +
-            w.barriers * barrier_latency(p, c));
+           (larger(w.chain, w.issue) + w.loads * load_latency(p, c) +
+            w.local * local_latency(p, c) + w.barriers * barrier_latency(p, c));
 }
 
 /* Cycles of the average and of the slowest block, each alone on an SM: those of its slowest warp.

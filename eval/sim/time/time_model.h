@@ -38,6 +38,7 @@
     X(L2, "l2")           \
     X(DRAM, "dram")       \
     X(ATOMIC, "atomic")   \
+    X(SYNC, "sync")       \
     X(BLOCK_START, "block_start")
 
 typedef enum {
