@@ -1,7 +1,7 @@
-/* quern-ratebench: what an instruction or an access pattern costs, one after another (tests/bench/rates). On
- * a GPU it prints measured times, on a simulator predicted ones, and --measured holds the second against the
- * first. A pattern runs in a loop in a kernel beside relu's. The time of the same launches without the loop is
- * subtracted. */
+/* quern-ratebench: what an instruction or an access pattern costs, one after another (tests/bench/rates).
+ * On a GPU it prints measured times, on a simulator predicted ones, and --measured holds the second against
+ * the first. A pattern runs in a loop in a kernel beside relu's. The time of the same launches without the
+ * loop is subtracted. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -94,7 +94,7 @@ typedef struct {
      * address, 1 where the assembler merges them (merged.c). */
     uint64_t global_atomic_requests, global_atomic_sectors, global_atomic_serial;
     uint64_t global_atomic_hottest; /* the largest number of lanes on one sector in the launch */
-    /* The index of that sector in the device's memory. Of a sample: the lanes on a sector that blocks share. */
+    /* The index of that sector in the device's memory. Of a sample: the lanes on one that blocks share. */
     uint64_t hottest_sector, hottest_shared;
     uint64_t shared_atomic_requests, shared_atomic_serial;
 
