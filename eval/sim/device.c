@@ -17,9 +17,10 @@
 static const size_t arena_bytes = (size_t)6 << 30, buffer_bytes = (size_t)2000 << 20;
 
 enum {
-    CANDIDATE_BYTES = 512 << 20,
-    INSTRUCTIONS = 8000000000 /* thread-instructions of a timed run */
+    CANDIDATE_BYTES = 512 << 20
 };
+
+static const int64_t timed_instructions = 8000000000; /* of the threads of a timed run */
 
 /* ---- opening and closing ---- */
 
@@ -29,7 +30,7 @@ static int sim_open(const char *arg, Device **out, Error *err)
     if (!p) return -1;
     Device *d = memory_alloc(sizeof *d);
     d->profile = p;
-    d->limit = INSTRUCTIONS;
+    d->limit = timed_instructions;
     size_t bytes = p->memory_bytes < arena_bytes ? (size_t)p->memory_bytes : arena_bytes;
     if (devmem_open(&d->mem, bytes & ~(size_t)4095, err)) {
         free(d);
