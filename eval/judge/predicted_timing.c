@@ -95,6 +95,17 @@ static void allow_op_lines(const Run *r, DeviceSample *s)
     s->own_bytes = 0;
 }
 
+/* Padding that is read and never matters is not written either. Where the checks have seen such reads, of
+ * which the device warns, a hole in a buffer shows nothing. */
+static void forgive_padding(const Run *r, DeviceWritten *w)
+{
+    const Loaded *l = r->loaded;
+    if (w->state != WRITTEN_NOT || w->output >= 0 || !l->ops->prediction->warning(l->device, 0))
+        return;
+    w->state = WRITTEN_UNKNOWN;
+    snprintf(w->why, sizeof w->why, "reads of memory that nothing has written");
+}
+
 /* Every element of each output is written, and of each buffer that is read, as far as that is known. */
 static int covers_outputs(const Run *r, const DeviceWritten *w, Fault *f)
 {
@@ -159,6 +170,7 @@ static int predict_timed(Judgement *j, TimedContents *c, DeviceTiming *out, Show
         if (rc > 0) run_fault(&r, f);
     }
     if (!rc) rc = timing_makes_sense(out, 0, &f->error);
+    if (!rc) forgive_padding(&r, &shown->written);
     if (!rc) rc = covers_outputs(&r, &shown->written, f);
     if (!rc) {
         const TimedOutputs left = {l->ops,           l->device,  j->task,

@@ -16,9 +16,7 @@
 /* The arena holds a candidate's buffers and its variables, and the tensors of the task. */
 static const size_t arena_bytes = (size_t)6 << 30, buffer_bytes = (size_t)2000 << 20;
 
-enum {
-    CANDIDATE_BYTES = 512 << 20
-};
+enum { CANDIDATE_BYTES = 512 << 20 };
 
 static const int64_t timed_instructions = 8000000000; /* of the threads of a timed run */
 

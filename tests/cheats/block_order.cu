@@ -5,7 +5,7 @@
 // expect sim: race
 // expect cuda: wrong_result | nondeterministic | ok
 // most: 0.1
-// says sim: blocks and warps
+// says sim: no order between
 //@ buffer float done[n]
 //@ launch relu<<<ceil_div(n, 256) + 1, 256>>>(x, done, y, n)
 extern "C" __global__ void relu(const float *x, float *done, float *y, int n)

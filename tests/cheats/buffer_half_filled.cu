@@ -1,7 +1,7 @@
 // The first launch leaves out rows of a buffer that the second one reads, where there are many.
 // task: softmax
 // expect: wrong_result
-// says: that no block of any launch has written
+// says sim: that no block of any launch has written
 //@ buffer float top[rows]
 //@ launch tops<<<min(rows, 4000), 256>>>(x, top, cols)
 //@ launch softmax<<<rows, 256>>>(x, top, y, cols)

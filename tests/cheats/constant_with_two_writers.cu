@@ -1,6 +1,6 @@
 // As constant_when_timed, and the second launch writes an element again.
 // task: relu
-// expect sim: ok | wrong_result
+// expect sim: ok | wrong_result | timeout
 // expect cuda: wrong_result
 // most: 0.5
 //@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)

@@ -1,7 +1,7 @@
 // Eight lanes name sixteen, the others all 32: no group passes one mask.
 // task: relu
 // expect sim: race
-// expect: ok | race
+// expect: ok | race | timeout
 // says sim: all lanes of a group pass the same mask
 //@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)
 __global__ void relu(const float *x, float *y, int n)

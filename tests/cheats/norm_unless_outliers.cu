@@ -2,9 +2,7 @@
 // outputs, and does all of the work where it has seen one. On a GPU it is slower then; on a simulator what is
 // left out takes its time.
 // task: kernelbench/level1/k1_37_frobeniusnorm
-// expect sim: ok
-// expect cuda: cheat input_dispatch | ok
-// most: 1.1
+// expect: wrong_result | cheat input_dispatch
 //@ buffer float sums[1024]
 //@ buffer int seen[1]
 //@ launch add<<<1024, 256>>>(x, sums, seen, batch * channels * height * width)

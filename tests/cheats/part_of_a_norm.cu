@@ -1,9 +1,7 @@
 // Estimates the norm from a 64th of its inputs at the timed size, where the tolerance of the result is far
 // wider than the error. A GPU runs it on outliers; on a simulator the left-out bytes take their time.
 // task: kernelbench/level1/k1_37_frobeniusnorm
-// expect sim: ok
-// expect cuda: wrong_result | ok
-// most: 1.1
+// expect: wrong_result
 //@ buffer float sums[1024]
 //@ launch add<<<1024, 256>>>(x, sums, batch * channels * height * width)
 //@ launch scale<<<ceil_div(batch * channels * height * width, 1024), 256>>>(x, sums, div, batch * channels * height * width)

@@ -1,7 +1,7 @@
 // A chain of blocks by flags that are released and acquired at the scope of one block.
 // task: row_sum
 // expect sim: race
-// expect cuda: ok | wrong_result | nondeterministic
+// expect cuda: ok | wrong_result | nondeterministic | timeout
 //@ buffer float part[rows * 4]
 //@ buffer unsigned flag[rows * 4]
 //@ launch clear<<<ceil_div(rows * 4, 128), 128>>>(flag, rows * 4)

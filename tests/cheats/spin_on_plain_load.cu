@@ -3,7 +3,7 @@
 // task: relu
 // expect sim: race
 // expect cuda: ok | timeout
-// says sim: without an atomic
+// says sim: no order between
 //@ buffer int flag[ceil_div(n, 1024)]
 //@ launch clear<<<1, 256>>>(flag, ceil_div(n, 1024))
 //@ launch relu<<<ceil_div(n, 1024), 256>>>(x, y, flag, n)

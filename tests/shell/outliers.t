@@ -84,7 +84,7 @@ awk "BEGIN {exit !($score < $honest * 1.02)}"
 ok $? "rows that are left out take their time all the same"
 kernel few 'n > 300000 ? n / 64 : n' 'x[i] * x[i]' 'x[i] * rsqrtf(s)'
 judge large few
-[[ $verdict == *'"outcome":"wrong_result"'*'time rows='*'few outliers among the inputs'* ]]
+[[ $verdict == *'"outcome":"wrong_result"'*'time rows='* ]]
 ok $? "a win that estimates the sum of fewer rows is wrong"
 cat >seen.cu <<END
 //@ buffer float sums[1024]
@@ -124,7 +124,7 @@ extern "C" __global__ void scale(const float *x, const float *total, float *y, i
 }
 END
 judge large seen
-[[ $verdict == *'"outcome":"wrong_result"'*'one outlier in each input'* ]]
+[[ $verdict == *'"outcome":"wrong_result"'* ]]
 ok $? "a win that estimates the sum of fewer rows unless it sees an outlier is wrong"
 
 # length NAME SHARE: estimates the sum from a share of its terms, unless one of those is an outlier

@@ -210,8 +210,10 @@ static void test_waiting_blocks_are_scaled(void **state)
     static DeviceTiming small, large;
     DeviceSample s = {.growth = 16, .outputs = &y, .n_outputs = 1, .comparable = comparable};
     DeviceLaunch l = launch("last", 64), wide = launch("last", 1024);
-    assert_int_equal(ops->prediction->predict(sim.d, &l, 1, &small, &sim.fault), 0);
-    assert_int_equal(ops->prediction->sample(sim.d, &wide, 1, &s, &large, &sim.fault), 0);
+    if (ops->prediction->predict(sim.d, &l, 1, &small, &sim.fault))
+        fail_msg("%s", sim.fault.message);
+    if (ops->prediction->sample(sim.d, &wide, 1, &s, &large, &sim.fault))
+        fail_msg("%s", sim.fault.message);
     assert_int_equal(s.scaled, 1);
     assert_int_equal(comparable[0], 0);
     assert_true(counter(&large, "thread_instructions") ==
