@@ -227,7 +227,7 @@ typedef struct {
      * takes no part. Modules that are loaded from then on follow these values, which are a fault
      * only where they matter. DEVICE_FOLLOWS_USES: the same, where the run stopped at what
      * unwritten shared or local memory gave to arithmetic: its fault stays the verdict when there
-     * is one again. Otherwise 0. on 0: they are not followed; the next candidate begins. */
+     * is one again, but for a race. Otherwise 0. on 0: they are not followed; the next candidate begins. */
     int (*follow)(Device *d, int on);
     /* Number i of the values that were found since and did not matter, as a fault, or NULL. */
     const Fault *(*warning)(Device *d, int i);
