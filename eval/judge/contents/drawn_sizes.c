@@ -24,7 +24,7 @@ enum {
     SEEN_BYTES = 4096
 };
 
-/* Of drawn_sizes_work: one check, and one whose module has large sizes that are fixed. */
+/* Limits of drawn_sizes_work: for a check, and for one whose module has large fixed sizes. */
 static const double most_work = 1e6, most_dear = 4e8;
 
 struct DrawnSizes {
@@ -146,7 +146,7 @@ static int see(unsigned char *seen, size_t at, int note)
     return 1;
 }
 
-/* Of the products of the last dimensions of the first input: what rows, planes and groups have. */
+/* Rows, planes and groups have as many elements as the products of the first input's last dimensions. */
 static int see_products(const DrawnSizes *d, const Workload *w, size_t *at, int note)
 {
     const TaskTensor *x = &d->task->inputs[0];

@@ -12,7 +12,7 @@ enum {
     DRAWN_DIRECTIONS = 7,
     DRAWN_LEVELS = 9, /* of a direction: each has twice the width of the last */
     DRAWN_LEAST = 65, /* the least width of level 0, where the timed size has it */
-    DRAWN_NARROW = 16 /* a timed size below this is no direction of its own */
+    DRAWN_NARROW = 16 /* an axis with a smaller timed size gets no check of its own */
 };
 
 /* The sizes of one task and seed, found when they are asked for. */
@@ -34,7 +34,7 @@ int64_t drawn_sizes_width(const DrawnSizes *d, int direction, const Workload *w)
 /* Is w one that drawn_sizes_at may have given? */
 int drawn_sizes_has(const DrawnSizes *d, const Workload *w);
 
-/* Of task_cost: words and flops. HUGE_VAL: the task has no such sizes. */
+/* The words and flops of task_cost, in a sum. HUGE_VAL: the task has no such sizes. */
 double drawn_sizes_work(const Task *t, const Workload *w);
 
 /* Sizes that a condition holds at. */

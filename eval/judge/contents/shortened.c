@@ -10,7 +10,7 @@
 
 /* Of task_cost: of all positions, and what all but one of them add. */
 static const double most_bytes = 6.4e7, most_flops = 3.5e7, most_added = 4e6;
-/* Of sums to a scalar: an error that depends on their length may begin late. */
+/* Sums to a scalar may add so many elements: an error that depends on the length may begin late. */
 static const double most_added_sum = 6e6;
 
 int shortened_has_axis(const Task *t)

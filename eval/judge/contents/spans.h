@@ -1,4 +1,4 @@
-/* What sampled blocks have written of an output, as spans of positions, and the positions to compare. */
+/* The spans of an output that sampled blocks have written, and the positions in them that are compared. */
 #ifndef EVAL_JUDGE_CONTENTS_SPANS_H
 #define EVAL_JUDGE_CONTENTS_SPANS_H
 

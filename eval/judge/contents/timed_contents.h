@@ -35,7 +35,7 @@ void timed_contents_free(TimedContents *c);
 
 /* Can outputs be compared? */
 int timed_is_compared(TimedContents *c);
-/* What timed_compare counts: the axis's name, or "elements". */
+/* The name of the unit that timed_compare counts in: an axis, or "elements". */
 const char *timed_unit(TimedContents *c);
 /* Elements [from, from + n) of an input as doubles. */
 int timed_fetch(TimedContents *c, int input, int64_t from, int64_t n, double *dst, Error *err);

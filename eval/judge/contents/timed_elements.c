@@ -95,7 +95,7 @@ int timed_elements_can(TimedContents *c)
     return c->elements->can > 0;
 }
 
-/* What the comparable outputs have written. */
+/* The written spans of each output that can be compared. */
 typedef struct {
     Span *spans[GRAPH_MAX_OUTPUTS];
     int64_t n[GRAPH_MAX_OUTPUTS];
