@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "artifacts/artifact.h"
+#include "artifacts/manifest.h"
 #include "artifacts/schema.h"
 #include "base/digest.h"
 #include "base/file.h"
@@ -208,47 +209,14 @@ static int validate(const char *path)
     return rc < 0 ? complain(&err) : 0;
 }
 
-/* One file of a model: the digest of its content is what the manifest's record says. */
-static int verify_file(const char *dir, const View *v, Error *err)
-{
-    char *name = view_strdup(v, "name", err), hex[DIGEST_HEX];
-    const char *expected;
-    size_t len;
-    int rc = name && !view_text(v, "digest", &expected, &len, err) ? 0 : -1;
-    char *path = memory_printf("%s/%s", dir, name ? name : "");
-    if (!rc && file_digest(path, hex, NULL, err)) {
-        rc = -1;
-        if (err->code == ERROR_NOT_FOUND)
-            error_set(err, ERROR_CORRUPT, "%s is not there, and its manifest names it", path);
-    } else if (!rc && (strlen(hex) != len || memcmp(hex, expected, len))) {
-        rc = error_set(err, ERROR_CORRUPT, "%s is not what its manifest says", path);
-    }
-    free(path);
-    free(name);
-    return rc;
-}
-
 /* A model directory: its manifest, as validate has it, and the digest of every file that it names. */
 static int verify_model(const char *dir)
 {
-    ArtifactReader *r;
     Error err;
-    View v;
-    int rc;
-    char *path = memory_printf("%s/manifest.qa", dir);
-    if (artifact_open(path, "manifest", &r, &err)) {
-        free(path);
-        return complain(&err);
-    }
-    while ((rc = artifact_next(r, &v, &err)) == 1)
-        if (schema_check("manifest", &v, &err) || verify_file(dir, &v, &err)) {
-            rc = -1;
-            break;
-        }
-    if (!rc) printf("%s: ok, %ld files\n", dir, artifact_count(r));
-    free(path);
-    artifact_close(r);
-    return rc < 0 ? complain(&err) : 0;
+    long files;
+    if (manifest_verify(dir, &files, &err)) return complain(&err);
+    printf("%s: ok, %ld files\n", dir, files);
+    return 0;
 }
 
 static int export(const char *path)

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "artifacts/manifest.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "model/files/model_files.h"
-#include "stages/data/manifest.h"
 
 enum { MAX_FILE = 1 << 30 };
 
@@ -23,16 +23,29 @@ int policy_tokenizer(const char *dir, Policy *out, Error *err)
     char path[4096];
     *out = (Policy){0};
     snprintf(path, sizeof path, "%s/tokenizer.json", dir);
-    if (tokenizer_load(path, &out->tokenizer, err)) return -1;
+    if (manifest_check(dir, err) || tokenizer_load(path, &out->tokenizer, err)) return -1;
     if (!chat_detect(out->tokenizer, dir, &out->chat, err)) return 0;
     policy_release(out);
     return -1;
 }
 
+/* Checks the base model of an adapter. */
+static int check_base(const char *dir, Error *err)
+{
+    char path[4096], *base = NULL;
+    LoraOptions lora;
+    snprintf(path, sizeof path, "%s/adapter_config.json", dir);
+    if (!file_exists(path)) return 0;
+    int rc = -(adapter_config_read(dir, &lora, &base, err) || manifest_check(base, err));
+    free(base);
+    return rc;
+}
+
 int policy_load(const char *dir, const Ops *ops, Policy *out, Error *err)
 {
     if (policy_tokenizer(dir, out, err)) return -1;
-    if (!model_load(dir, ops, &out->model, err) && !model_add_end(out->model, out->chat.end, err))
+    if (!check_base(dir, err) && !model_load(dir, ops, &out->model, err) &&
+        !model_add_end(out->model, out->chat.end, err))
         return 0;
     policy_release(out);
     return -1;

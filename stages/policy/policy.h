@@ -1,5 +1,5 @@
 /* A policy: a model with its tokenizer and its chat template. On disk it is a model directory
- * (Hugging Face's layout) with a manifest (stages/data/manifest.h). */
+ * (Hugging Face's layout) with a manifest (artifacts/manifest.h). */
 #ifndef STAGES_POLICY_POLICY_H
 #define STAGES_POLICY_POLICY_H
 
@@ -14,7 +14,8 @@ typedef struct {
     Chat chat;
 } Policy;
 
-/* Loads the tokenizer and the chat template without the weights; model stays NULL. */
+/* Loads the tokenizer and the chat template without the weights; model stays NULL. A directory that
+ * is not what its manifest says is refused (ERROR_CORRUPT), its weights included. */
 int policy_tokenizer(const char *dir, Policy *out, Error *err);
 int policy_load(const char *dir, const Ops *ops, Policy *out, Error *err);
 void policy_release(Policy *p);

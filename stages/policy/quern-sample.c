@@ -2,11 +2,11 @@
  * writes a samples artifact. */
 #include <string.h>
 
+#include "artifacts/manifest.h"
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "llm/llm.h"
-#include "stages/data/manifest.h"
 #include "stages/data/stage_config.h"
 #include "stages/policy/sampling.h"
 

@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "artifacts/manifest.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "llm/adapter.h"
 #include "llm/llm.h"
 #include "stages/data/batchlog.h"
-#include "stages/data/manifest.h"
 #include "stages/data/promptset.h"
 
 typedef struct {
@@ -126,7 +126,7 @@ static int adapter_name(const SamplingOptions *o, char name[64], char path[4096]
                          "adapters only (LORA=16)",
                          o->adapter);
     if (!realpath(o->adapter, path)) return error_errno(err, "cannot find %s", o->adapter);
-    if (manifest_digest(path, hex, err)) return -1;
+    if (manifest_check(path, err) || manifest_digest(path, hex, err)) return -1;
     digester_init(&g);
     digester_add_field(&g, path, strlen(path));
     digester_add_field(&g, o->output, strlen(o->output));

@@ -2,9 +2,9 @@
  * loss is the cross-entropy of the answer; the prompt has no weight. */
 #include <stdio.h>
 
+#include "artifacts/manifest.h"
 #include "base/flags.h"
 #include "base/log.h"
-#include "stages/data/manifest.h"
 #include "stages/policy/policy.h"
 #include "stages/train/dataset_examples.h"
 #include "stages/train/learn.h"

@@ -9,12 +9,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "artifacts/manifest.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/stop.h"
 #include "stages/data/history.h"
-#include "stages/data/manifest.h"
 #include "stages/train/outside_trainer.h"
 
 enum { LOGPROB_BATCH = 32, KL_EXAMPLES = 64 };

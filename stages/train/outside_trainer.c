@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "artifacts/manifest.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -19,7 +20,6 @@
 #include "base/stop.h"
 #include "model/files/model_files.h"
 #include "model/files/safetensors.h"
-#include "stages/data/manifest.h"
 #include "stages/policy/policy.h"
 
 enum { GRACE_S = 30, MAX_JSON = 1 << 24 };

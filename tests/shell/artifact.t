@@ -123,6 +123,9 @@ mkdir run && mv model run && ln -s /proc/self/mem run/unread.qa && cp flip.qa ru
 [ "$(ls run | tr '\n' ' ')" = 'flip.qa.damaged model unread.qa ' ] && [ -e run/model/manifest.qa ] &&
     [ "$(wc -l <err)" = 1 ]
 ok $? 'a failed stage puts aside what is damaged alone'
+"$root/mk/damaged" run "$BIN/quern-sft" run/flip.qa 2>err
+[ "$(wc -l <err)" = 1 ] && grep -q '^quern: run/flip.qa is damaged; another stage keeps it' err
+ok $? 'a stage that meets the same damage says so'
 
 # ---- diff ----
 cp good.qa same.qa; run quern-artifact diff good.qa same.qa; [ $? = 0 ] && grep -q 'payloads are equal' out

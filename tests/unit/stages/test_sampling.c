@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "artifacts/manifest.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/stop.h"
 #include "model/cpu/ops_cpu.h"
@@ -361,6 +363,42 @@ static void policy_round_trip(void **state)
     remove("model/generation_config.json");
 }
 
+/* Loads damaged/ and returns the code of the error, or 0. */
+static int load_damaged(void *ctx)
+{
+    (void)ctx;
+    Policy p;
+    Error err;
+    if (policy_load("damaged", ops_cpu(), &p, &err)) return (int)err.code;
+    policy_release(&p);
+    return 0;
+}
+
+/* Damage that leaves a model whole to look at is found by its manifest, at the opening. */
+static void damage_is_named(void **state)
+{
+    (void)state;
+    Error err;
+    ArtifactSpec spec;
+    artifact_spec_init(&spec, "manifest", "test_sampling");
+    assert_int_equal(manifest_carry_over("model", "damaged", &spec, &err), 0);
+    assert_int_equal(child(load_damaged, NULL, 0, 0), 0);
+    Buffer b;
+    buffer_init(&b, 1 << 24);
+    assert_int_equal(file_read("damaged/model.safetensors", b.max, &b, &err), 0);
+    b.data[b.len - 1] ^= (char)0x80; /* the sign of the last number */
+    assert_int_equal(file_write_atomic("damaged/model.safetensors", b.data, b.len, &err), 0);
+    assert_int_equal(child(load_damaged, NULL, 0, 0) >> 8, ERROR_CORRUPT);
+    assert_int_equal(manifest_carry_over("damaged", "other", &spec, &err), -1);
+    assert_int_equal(err.code, ERROR_CORRUPT);
+    b.data[b.len - 1] ^= (char)0x80;
+    assert_int_equal(file_write_atomic("damaged/model.safetensors", b.data, b.len, &err), 0);
+    remove("damaged/config.json");
+    assert_int_equal(child(load_damaged, NULL, 0, 0) >> 8, ERROR_CORRUPT);
+    buffer_release(&b);
+    artifact_spec_release(&spec);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -369,11 +407,14 @@ static int set_up(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(killed),           cmocka_unit_test(stopped),
-        cmocka_unit_test(own_copies),       cmocka_unit_test(batch_changes_nothing),
-        cmocka_unit_test(too_long),         cmocka_unit_test(records_belong_together),
-        cmocka_unit_test(policy_round_trip)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(killed),
+                                       cmocka_unit_test(stopped),
+                                       cmocka_unit_test(own_copies),
+                                       cmocka_unit_test(batch_changes_nothing),
+                                       cmocka_unit_test(too_long),
+                                       cmocka_unit_test(records_belong_together),
+                                       cmocka_unit_test(policy_round_trip),
+                                       cmocka_unit_test(damage_is_named)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("sampling", tests, set_up, NULL);
 }

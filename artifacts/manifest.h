@@ -2,8 +2,8 @@
  * their digests. It is written last, so a directory with a manifest holds a whole model. It is the
  * target of the make rule, and its payload digest stands for the model in the inputs of other
  * artifacts. */
-#ifndef STAGES_DATA_MANIFEST_H
-#define STAGES_DATA_MANIFEST_H
+#ifndef ARTIFACTS_MANIFEST_H
+#define ARTIFACTS_MANIFEST_H
 
 #include "artifacts/artifact.h"
 
@@ -15,6 +15,12 @@ int manifest_remove(const char *dir, Error *err);
 /* Empties dir, gives it the files of the model in `from` and writes its manifest. The files are
  * hard links where the file system allows it, else copies. */
 int manifest_carry_over(const char *from, const char *dir, const ArtifactSpec *spec, Error *err);
+/* Checks the manifest of dir and the digest of every file that it names, and gives their number in
+ * `files` unless it is NULL. Damage, also a file that is not there, is ERROR_CORRUPT. */
+int manifest_verify(const char *dir, long *files, Error *err);
+/* Does the same before a model is opened, once a process. A directory without a manifest, such as a
+ * published checkpoint, passes. */
+int manifest_check(const char *dir, Error *err);
 /* Adds the model in dir to the inputs of spec. */
 int manifest_input(const char *dir, ArtifactSpec *spec, Error *err);
 /* Whether dir already holds what spec would make (artifact_same of the manifest). */

@@ -1,13 +1,15 @@
 /* Files are digested and copied in chunks, since a checkpoint may be larger than memory. */
-#include "stages/data/manifest.h"
+#include "artifacts/manifest.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "artifacts/schema.h"
 #include "base/file.h"
 #include "base/memory.h"
 
@@ -42,36 +44,12 @@ static int list_files(const char *dir, char *names[MAX_FILES], Error *err)
                      MAX_FILES, seen);
 }
 
-static int digest_file(const char *path, char hex[DIGEST_HEX], int64_t *bytes, Error *err)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return error_errno(err, "cannot open %s", path);
-    char *chunk = memory_alloc(CHUNK);
-    Digester g;
-    Digest d;
-    ssize_t n;
-    *bytes = 0;
-    digester_init(&g);
-    while ((n = read(fd, chunk, CHUNK)) != 0) {
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) break;
-        digester_add(&g, chunk, (size_t)n);
-        *bytes += n;
-    }
-    int rc = n < 0 ? error_errno(err, "cannot read %s", path) : 0;
-    digester_finish(&g, &d);
-    digest_hex(&d, hex);
-    free(chunk);
-    close(fd);
-    return rc;
-}
-
 static int write_entry(const char *dir, const char *name, ArtifactWriter *w, Error *err)
 {
     char path[4096], hex[DIGEST_HEX];
     int64_t bytes = 0;
     snprintf(path, sizeof path, "%s/%s", dir, name);
-    if (digest_file(path, hex, &bytes, err)) return -1;
+    if (file_digest(path, hex, &bytes, err)) return -1;
     Record *r = record_new();
     record_text(r, "name", name);
     record_text(r, "digest", hex);
@@ -109,6 +87,63 @@ int manifest_remove(const char *dir, Error *err)
     return unlink(path) && errno != ENOENT ? error_errno(err, "cannot remove %s", path) : 0;
 }
 
+/* Checks one file of a model: the digest of its content is what the manifest's record says. */
+static int verify_file(const char *dir, const View *v, Error *err)
+{
+    char *name = view_strdup(v, "name", err), hex[DIGEST_HEX];
+    const char *expected;
+    size_t len;
+    int rc = name && !view_text(v, "digest", &expected, &len, err) ? 0 : -1;
+    char *path = memory_printf("%s/%s", dir, name ? name : "");
+    if (!rc && file_digest(path, hex, NULL, err)) {
+        rc = -1;
+        if (err->code == ERROR_NOT_FOUND)
+            error_set(err, ERROR_CORRUPT, "%s is not there, and its manifest names it", path);
+    } else if (!rc && (strlen(hex) != len || memcmp(hex, expected, len))) {
+        rc = error_set(err, ERROR_CORRUPT, "%s is not what its manifest says", path);
+    }
+    free(path);
+    free(name);
+    return rc;
+}
+
+int manifest_verify(const char *dir, long *files, Error *err)
+{
+    char path[4096];
+    ArtifactReader *r;
+    View v;
+    int rc;
+    manifest_path(dir, path);
+    if (artifact_open(path, "manifest", &r, err)) return -1;
+    while ((rc = artifact_next(r, &v, err)) == 1)
+        if (schema_check("manifest", &v, err) || verify_file(dir, &v, err)) {
+            rc = -1;
+            break;
+        }
+    if (files) *files = artifact_count(r);
+    artifact_close(r);
+    return rc;
+}
+
+int manifest_check(const char *dir, Error *err)
+{
+    enum { KEPT = 8 };
+    static struct stat seen[KEPT]; /* the manifests of the last models that were whole */
+    static int next;
+    char path[4096];
+    struct stat st;
+    manifest_path(dir, path);
+    if (stat(path, &st)) return errno == ENOENT ? 0 : error_errno(err, "cannot read %s", path);
+    for (int i = 0; i < KEPT; i++)
+        if (seen[i].st_ino == st.st_ino && seen[i].st_dev == st.st_dev &&
+            seen[i].st_ctim.tv_sec == st.st_ctim.tv_sec &&
+            seen[i].st_ctim.tv_nsec == st.st_ctim.tv_nsec)
+            return 0;
+    if (manifest_verify(dir, NULL, err)) return -1;
+    seen[next++ % KEPT] = st;
+    return 0;
+}
+
 static int copy_file(const char *from, const char *to, Error *err)
 {
     char temp[4096];
@@ -132,6 +167,7 @@ static int copy_file(const char *from, const char *to, Error *err)
 int manifest_carry_over(const char *from, const char *dir, const ArtifactSpec *spec, Error *err)
 {
     char a[4096], b[4096];
+    if (manifest_check(from, err)) return -1; /* the new manifest would hide its damage */
     if (manifest_remove(dir, err) || file_remove_tree(dir, err) || file_mkdirs(dir, err)) return -1;
     char **names = memory_array(MAX_FILES, sizeof *names);
     int n = list_files(from, names, err), rc = n < 0 ? -1 : 0;
