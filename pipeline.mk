@@ -50,6 +50,11 @@ endif
 # For mk/pipeline: what the fleet needs.
 $(if $(ASK),$(info $(RUN))$(info $(R))$(info $(call by_comma,$(local_devices)))$(info $(found_gpus)))
 
+# What is up to date is decided by content: mk/run notes what a target was made from, mk/settle sets the times
+# that Make compares.
+export made_of = $@: $^
+$(if $(wildcard $(R)/cfg/from/*),$(shell $(call path,$(MK)/settle) $(R) $(B)))
+
 # ---- stamps: a changed setting is seen when make reads this file, so that make -n and -q tell the truth ----
 # Every setting that a recipe uses is in a stamp that its target depends on, directly or by what it is made
 # from. Not so, by design: where things are, $(memory), and which class brings its own evaluator. No stage's
