@@ -32,6 +32,7 @@ typedef struct {
     LlmDialect dialect; /* of this attempt */
     Buffer reply;
     int attempts;
+    int useless;          /* replies in a row under status 200 that are no answer */
     double started;       /* of this attempt */
     double first_failure; /* 0: none yet */
     double wake;          /* of SLOT_WAITING */
@@ -41,6 +42,8 @@ enum {
     MAX_REPLY = 16 << 20, /* bytes of one reply, decompressed */
     DRAIN_S = 20,         /* for running requests after a stop: they are paid for */
     BREAKER = 10,         /* requests given up in a row that end the run */
+    USELESS = 3,          /* replies in a row that are no answer, after which a request fails */
+    SHOWN = 160,          /* bytes of a reply that is no answer, in the error */
     SAY_EVERY_S = 30,     /* interval of messages about retries */
     MAX_CONCURRENCY = 1024
 };
@@ -58,7 +61,7 @@ typedef struct {
     int n_slots, running, waiting;
     double limit; /* of running requests: additive increase, multiplicative decrease */
     double last_cut, paused_until, last_said;
-    int given_up_in_row;
+    int *given_up_in_row, own_row;
     int reached; /* a connection was made once */
     int halted;  /* start no more requests, for the reason `why` */
     double drain_until;
@@ -112,7 +115,7 @@ static void empty_slot(Slot *s)
     free(s->body);
     s->prompt = s->body = NULL;
     s->state = SLOT_IDLE;
-    s->attempts = 0;
+    s->attempts = s->useless = 0;
     s->first_failure = 0;
 }
 
@@ -139,10 +142,48 @@ static void fail_request(Run *run, Slot *s, int status, const char *error)
 static void give_up(Run *run, Slot *s, int status, const Error *e)
 {
     fail_request(run, s, status, e->text);
-    if (++run->given_up_in_row < BREAKER || run->halted) return;
+    if (++*run->given_up_in_row < BREAKER || run->halted) return;
     error_set(&run->why, e->code == ERROR_UNKNOWN_NAME ? ERROR_UNKNOWN_NAME : ERROR_SERVER,
               "%d requests in a row failed for good; the last: %s", BREAKER, e->text);
     halt(run, DRAIN_S);
+}
+
+/* Tokens of so many bytes, on the dear side: texts and code have three or four bytes a token. */
+static long dear_tokens(size_t bytes)
+{
+    return (long)(bytes / 2) + 1;
+}
+
+/* Tells the caller that an attempt has ended. Returns 1 when it must not be sent again. The answer is
+ * NULL where there is none; what came under status 200 may have to be paid all the same. */
+static int tell_sent(Run *run, Slot *s, int status, const LlmAnswer *a, int again)
+{
+    LlmAttempt t = {.index = s->index,
+                    .status = status,
+                    .again = again && !run->halted,
+                    .prompt_bytes = strlen(s->prompt),
+                    .max_tokens = run->opt.max_tokens};
+    if (!run->opt.sent) return 0;
+    size_t bytes = s->reply.len;
+    if (a) {
+        bytes = strlen(a->text) + (a->reasoning ? strlen(a->reasoning) : 0);
+        t.prompt_tokens = a->prompt_tokens;
+        t.completion_tokens = a->completion_tokens;
+    }
+    if (status == 200 && t.prompt_tokens <= 0) {
+        t.prompt_tokens = dear_tokens(t.prompt_bytes);
+        t.estimated = 1;
+    }
+    if (status == 200 && t.completion_tokens <= 0 && bytes) {
+        long most = dear_tokens(bytes);
+        t.completion_tokens = most < t.max_tokens ? most : t.max_tokens;
+        t.estimated = 1;
+    }
+    int rc = run->opt.sent(run->opt.sent_ctx, &t, &run->why);
+    if (rc >= 0) return rc;
+    run->halted = 1;
+    run->drain_until = 0;
+    return 1;
 }
 
 static void start(Run *run, Slot *s)
@@ -152,6 +193,7 @@ static void start(Run *run, Slot *s)
     s->dialect = run->dialect;
     s->body = llm_request_body(&run->opt, &s->dialect, s->prompt, s->seed, &e);
     if (!s->body) {
+        tell_sent(run, s, LLM_UNSENT, NULL, 0);
         fail_request(run, s, 0, e.text);
         return;
     }
@@ -210,11 +252,37 @@ static void heed_remaining(Run *run, const Slot *s)
     if (left >= 0 && left < run->limit) run->limit = fmax(1, left);
 }
 
+/* The request waits for its next attempt. Where no more may be sent it is dropped: a resumed run asks
+ * again. */
+static void wait_until(Run *run, Slot *s, int status, double wake)
+{
+    if (tell_sent(run, s, status, NULL, 1)) {
+        empty_slot(s);
+        return;
+    }
+    s->state = SLOT_WAITING;
+    s->wake = wake;
+    run->waiting++;
+}
+
+/* A request that is given up after this attempt. */
+static void lose(Run *run, Slot *s, int status, const Error *e)
+{
+    tell_sent(run, s, status, NULL, 0);
+    give_up(run, s, status, e);
+}
+
+static void drop(Run *run, Slot *s, int status)
+{
+    tell_sent(run, s, status, NULL, 0);
+    empty_slot(s);
+}
+
 static void try_again(Run *run, Slot *s, int status, const Error *e, double now)
 {
     double asked = asked_to_wait(s), give_up_s = run->opt.give_up_s;
-    if (run->halted) { /* dropped: a resumed run asks again */
-        empty_slot(s);
+    if (run->halted) { /* a resumed run asks again */
+        drop(run, s, status);
         return;
     }
     if (status == 429 || status == 503 || status == 529) {
@@ -232,7 +300,7 @@ static void try_again(Run *run, Slot *s, int status, const Error *e, double now)
         else
             error_set(&final, ERROR_SERVER, "%s; given up after %d attempts in %.0f s", e->text,
                       s->attempts, now - s->first_failure);
-        give_up(run, s, status, &final);
+        lose(run, s, status, &final);
         return;
     }
     if (now - run->last_said > SAY_EVERY_S) {
@@ -241,9 +309,40 @@ static void try_again(Run *run, Slot *s, int status, const Error *e, double now)
     }
     log_debug("request %zu, attempt %d: %s; again in %.2f s", s->index, s->attempts, e->text,
               delay);
-    s->state = SLOT_WAITING;
-    s->wake = now + delay;
-    run->waiting++;
+    wait_until(run, s, status, now + delay);
+}
+
+/* Appends the beginning of a reply that is no answer to the error, on one line. */
+static void show_reply(const Slot *s, Error *e)
+{
+    char shown[SHOWN + 1];
+    size_t n = s->reply.len < SHOWN ? s->reply.len : SHOWN;
+    if (!n) return;
+    memcpy(shown, s->reply.data, n);
+    shown[n] = 0;
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)shown[i] < 0x20 || (unsigned char)shown[i] >= 0x7f) shown[i] = ' ';
+    char *was = memory_strdup(e->text);
+    error_set(e, e->code, "%s; the reply begins: %s", was, shown);
+    free(was);
+}
+
+/* A reply under status 200 is no answer. It may be one the next time, but not for ever. */
+static void take_useless(Run *run, Slot *s, Error *e, double now)
+{
+    if (++s->useless < USELESS) {
+        try_again(run, s, 200, e, now);
+        return;
+    }
+    show_reply(s, e);
+    lose(run, s, 200, e);
+}
+
+static void stop_run(Run *run, Slot *s, int status, const Error *e)
+{
+    run->why = run->halted ? run->why : *e;
+    halt(run, DRAIN_S);
+    drop(run, s, status); /* a resumed run asks again */
 }
 
 static void take_reply(Run *run, Slot *s, int status, double now)
@@ -252,11 +351,22 @@ static void take_reply(Run *run, Slot *s, int status, double now)
     Error e;
     if (llm_reply_parse(run->opt.api, s->reply.data, s->reply.len, &a, &e)) {
         error_prefix(&e, "%s", run->endpoint.where);
-        try_again(run, s, status, &e, now);
+        llm_endpoint_redact(&run->endpoint, e.text, strlen(e.text));
+        if (llm_is_hopeless(&a.refusal))
+            stop_run(run, s, status, &e);
+        else
+            take_useless(run, s, &e, now);
         return;
     }
     llm_endpoint_redact(&run->endpoint, a.text, strlen(a.text));
-    run->given_up_in_row = 0;
+    if (a.filtered) {
+        error_set(&e, ERROR_SERVER, "the model or a content filter refused to answer");
+        tell_sent(run, s, status, &a, 0);
+        give_up(run, s, status, &e);
+        llm_answer_release(&a);
+        return;
+    }
+    *run->given_up_in_row = 0;
     run->limit = fmin(run->limit + 1 / run->limit, run->opt.concurrency);
     heed_remaining(run, s);
     LlmReply reply = {.text = a.text,
@@ -271,10 +381,8 @@ static void take_reply(Run *run, Slot *s, int status, double now)
                       .logprobs = a.logprobs,
                       .n_ids = a.n_ids,
                       .n_prompt_ids = a.n_prompt_ids};
-    if (a.filtered)
-        fail_request(run, s, status, "the model or a content filter refused to answer");
-    else
-        end_request(run, s, &reply);
+    tell_sent(run, s, status, &a, 0);
+    end_request(run, s, &reply);
     llm_answer_release(&a);
 }
 
@@ -304,11 +412,7 @@ static void take_http(Run *run, Slot *s, int status, double now)
     switch (llm_classify(status, &refusal, should)) {
     case LLM_TAKE: take_reply(run, s, status, now); return;
     case LLM_AGAIN: try_again(run, s, status, &e, now); return;
-    case LLM_STOP:
-        run->why = run->halted ? run->why : e;
-        halt(run, DRAIN_S);
-        empty_slot(s); /* dropped: a resumed run asks again */
-        return;
+    case LLM_STOP: stop_run(run, s, status, &e); return;
     case LLM_FAIL: break;
     }
     LlmDialect adapted = s->dialect; /* run->dialect may have changed since this attempt */
@@ -316,13 +420,12 @@ static void take_http(Run *run, Slot *s, int status, double now)
         if (memcmp(&adapted, &run->dialect, sizeof adapted))
             log_warn("%s; the request goes again without that field", e.text);
         run->dialect = adapted;
-        s->state = SLOT_WAITING;
-        s->wake = now;
-        run->waiting++;
+        wait_until(run, s, status, now);
     } else if (llm_too_long(&refusal)) {
+        tell_sent(run, s, status, NULL, 0);
         fail_request(run, s, status, e.text); /* says nothing about others: the breaker stays */
     } else {
-        give_up(run, s, status, &e);
+        lose(run, s, status, &e);
     }
 }
 
@@ -362,18 +465,20 @@ static void attempt_ended(Run *run, Slot *s, CURLcode code)
     if (s->reply.full) {
         error_set(&e, ERROR_LIMIT, "%s: a reply of more than %d bytes", run->endpoint.where,
                   MAX_REPLY);
-        give_up(run, s, (int)status, &e);
+        lose(run, s, (int)status, &e);
     } else if (is_hopeless(code)) {
         run->why = run->halted ? run->why : e;
         halt(run, 0);
-        empty_slot(s);
+        drop(run, s, 0);
     } else if (!run->reached && s->first_failure > 0 &&
                now - s->first_failure > run->opt.absent_s) {
         if (!run->halted)
             error_set(&run->why, ERROR_SERVER, "%s; nothing was reached there for %.0f s", e.text,
                       run->opt.absent_s);
         halt(run, 0);
-        empty_slot(s);
+        drop(run, s, 0);
+    } else if (status == 200 && code != CURLE_OPERATION_TIMEDOUT) {
+        take_useless(run, s, &e, now);
     } else {
         try_again(run, s, (int)status, &e, now);
     }
@@ -469,7 +574,10 @@ static void release(Run *run)
 {
     for (int i = 0; i < run->n_slots; i++) {
         Slot *s = &run->slots[i];
-        if (s->state == SLOT_RUNNING) curl_multi_remove_handle(run->multi, s->easy);
+        if (s->state == SLOT_RUNNING) {
+            curl_multi_remove_handle(run->multi, s->easy);
+            tell_sent(run, s, 0, NULL, 0);
+        }
         if (s->easy) curl_easy_cleanup(s->easy);
         empty_slot(s);
         buffer_release(&s->reply);
@@ -514,6 +622,7 @@ int llm_run(const LlmOptions *opt, size_t n, LlmPrompt *prompt, LlmDone *done, v
     if (n < (size_t)run.n_slots) run.n_slots = n ? (int)n : 1;
     run.slots = memory_array((size_t)run.n_slots, sizeof *run.slots);
     run.limit = run.n_slots;
+    run.given_up_in_row = opt->in_row ? opt->in_row : &run.own_row;
     run.last_said = -SAY_EVERY_S;
     /* Jitter must differ between processes, so the seed is not the run's. */
     random_init(&run.random, (uint64_t)getpid(), (uint64_t)time(NULL));

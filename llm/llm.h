@@ -8,6 +8,23 @@
 
 #include "base/error.h"
 
+enum { LLM_UNSENT = -1 };
+
+/* An attempt that was sent and has ended: whatever the server made of it, it may have to be paid. */
+typedef struct {
+    size_t index;
+    int status; /* 0: no reply came; LLM_UNSENT: the request could not be written */
+    long prompt_tokens, completion_tokens;
+    int estimated; /* from bytes, on the dear side: the server did not say */
+    int again;     /* the request is to be sent once more */
+    size_t prompt_bytes;
+    int max_tokens;
+} LlmAttempt;
+
+/* Called after each attempt, before the reply is given to LlmDone. Returns 0; 1 with `again`: it must
+ * not be sent any more; -1 to stop the run. */
+typedef int LlmSent(void *ctx, const LlmAttempt *attempt, Error *err);
+
 /* The options of requests to an endpoint: which API, which model, how to sample, how to wait. */
 typedef enum { LLM_OPENAI, LLM_ANTHROPIC } LlmApi;
 
@@ -32,6 +49,9 @@ typedef struct {
     /* Ask for token ids and log-probabilities (vLLM, SGLang). All sampling parameters are then
      * sent, so that no default of the server changes the model's distribution. */
     int want_ids;
+    LlmSent *sent; /* or NULL */
+    void *sent_ctx;
+    int *in_row; /* requests given up in a row, of several runs; NULL: of this run */
 } LlmOptions;
 
 typedef struct {
@@ -41,7 +61,7 @@ typedef struct {
     const char *finish;    /* "stop", "length", "error" */
     const char *error;     /* a sentence, on failure; never the key */
     int http_status, attempts;
-    long prompt_tokens, completion_tokens;
+    long prompt_tokens, completion_tokens; /* 0: the server does not say */
     const char *model_returned;
     const int32_t *ids;        /* of the answer, as sampled; NULL: the server does not send them */
     const int32_t *prompt_ids; /* of the prompt in the server's template; or NULL */

@@ -9,6 +9,7 @@
 #include "base/buffer.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "llm/stream.h"
 
 /* ---- requests ---- */
 
@@ -63,6 +64,9 @@ char *llm_request_body(const LlmOptions *opt, const LlmDialect *dialect, const c
     if (opt->api == LLM_OPENAI && !dialect->no_seed)
         json_object_set_new(body, "seed", json_integer((json_int_t)(seed & 0x7fffffff)));
     add_sampling(body, opt, dialect);
+    if (dialect->stream) json_object_set_new(body, "stream", json_true());
+    if (dialect->stream == 1 && opt->api == LLM_OPENAI)
+        json_object_set_new(body, "stream_options", json_pack("{s:b}", "include_usage", 1));
     text = json_dumps(body, JSON_COMPACT);
     if (!text)
         error_set(err, ERROR_CORRUPT, "the model's name is not valid UTF-8: JSON cannot carry it");
@@ -302,17 +306,90 @@ static json_t *read_reply(const char *body, size_t len, Error *err)
     return reply;
 }
 
+static void copy_text(char *to, size_t size, const char *from)
+{
+    snprintf(to, size, "%s", from);
+    for (char *s = to; *s; s++)
+        if ((unsigned char)*s < 0x20 || *s == 0x7f) *s = ' ';
+}
+
+/* Copies a text, or a number as text. */
+static void copy_value(char *to, size_t size, const json_t *v)
+{
+    char number[24] = "";
+    if (json_is_integer(v))
+        snprintf(number, sizeof number, "%lld", (long long)json_integer_value(v));
+    copy_text(to, size, json_is_string(v) ? json_string_value(v) : number);
+}
+
+enum { MAX_NESTED = 6 };
+
+/* Finds what an error says, in the shapes that servers have: {"error": {"message", "type", "code",
+ * "param"}}, {"error": "text"}, {"message": {"detail": ...}}, {"detail": [{"loc", "msg", "type"}]},
+ * [{"error": ...}]. The first text counts; code, type and param stand beside it or above. */
+static void find_refusal(const json_t *v, int depth, LlmRefusal *out)
+{
+    static const char *const says[] = {"error",  "message",     "msg",    "detail", "details",
+                                       "errors", "description", "reason", "title"};
+    const json_t *loc = json_object_get(v, "loc");
+    if (depth > MAX_NESTED || *out->message) return;
+    if (json_is_string(v)) copy_text(out->message, sizeof out->message, json_string_value(v));
+    if (json_is_array(v)) find_refusal(json_array_get(v, 0), depth + 1, out);
+    if (!json_is_object(v)) return;
+    for (size_t i = 0; i < sizeof says / sizeof *says; i++)
+        find_refusal(json_object_get(v, says[i]), depth + 1, out);
+    if (!*out->code) copy_value(out->code, sizeof out->code, json_object_get(v, "code"));
+    if (!*out->type) copy_value(out->type, sizeof out->type, json_object_get(v, "type"));
+    if (!*out->type) copy_value(out->type, sizeof out->type, json_object_get(v, "status"));
+    if (!*out->param) copy_value(out->param, sizeof out->param, json_object_get(v, "param"));
+    if (json_array_size(loc) && !*out->param)
+        copy_value(out->param, sizeof out->param, json_array_get(loc, json_array_size(loc) - 1));
+}
+
+/* Names the parameter in the message where only its place does. */
+static void refusal_of(const json_t *reply, LlmRefusal *out)
+{
+    char said[sizeof out->message];
+    *out = (LlmRefusal){0};
+    find_refusal(reply, 0, out);
+    if (!*out->param || !*out->message || strstr(out->message, out->param)) return;
+    copy_text(said, sizeof said, out->message);
+    snprintf(out->message, sizeof out->message, "%s: %.*s", out->param,
+             (int)(sizeof said - sizeof out->param - 4), said);
+}
+
+void llm_refusal_parse(const char *body, size_t len, LlmRefusal *out)
+{
+    Error unused;
+    json_t *reply = read_reply(body, len, &unused);
+    *out = (LlmRefusal){0};
+    if (reply) refusal_of(reply, out);
+    json_decref(reply);
+}
+
+/* Reads a body: JSON, after a byte-order mark or not, or a stream of events. */
+static json_t *read_body(LlmApi api, const char *body, size_t len, Error *err)
+{
+    if (len >= 3 && !memcmp(body, "\xef\xbb\xbf", 3)) body += 3, len -= 3;
+    if (!llm_stream_is(body, len)) return read_reply(body, len, err);
+    Buffer b;
+    buffer_init(&b, (size_t)1 << 28);
+    json_t *reply =
+        llm_stream_join(api, body, len, &b, err) ? NULL : read_reply(b.data, b.len, err);
+    buffer_release(&b);
+    return reply;
+}
+
 int llm_reply_parse(LlmApi api, const char *body, size_t len, LlmAnswer *out, Error *err)
 {
     *out = (LlmAnswer){0};
-    json_t *reply = read_reply(body, len, err);
+    json_t *reply = read_body(api, body, len, err);
     if (!reply) return -1;
     int rc;
     if (json_object_get(reply, "error") && !json_is_null(json_object_get(reply, "error"))) {
-        LlmRefusal r;
-        llm_refusal_parse(body, len, &r);
+        refusal_of(reply, &out->refusal);
         rc = error_set(err, ERROR_SERVER, "reply: an error under the status of success: %s",
-                       r.message);
+                       out->refusal.message);
     } else {
         rc = api == LLM_OPENAI ? parse_openai(reply, out, err) : parse_anthropic(reply, out, err);
     }
@@ -321,35 +398,10 @@ int llm_reply_parse(LlmApi api, const char *body, size_t len, LlmAnswer *out, Er
         if (*model) out->model = memory_strdup(model);
         split_thinking(out);
     } else {
+        const LlmRefusal refusal = out->refusal;
         llm_answer_release(out);
+        out->refusal = refusal;
     }
     json_decref(reply);
     return rc;
-}
-
-static void copy_text(char *to, size_t size, const char *from)
-{
-    snprintf(to, size, "%s", from);
-    for (char *s = to; *s; s++)
-        if ((unsigned char)*s < 0x20 || *s == 0x7f) *s = ' ';
-}
-
-void llm_refusal_parse(const char *body, size_t len, LlmRefusal *out)
-{
-    Error unused;
-    *out = (LlmRefusal){0};
-    json_t *reply = read_reply(body, len, &unused);
-    if (!reply) return;
-    /* {"error": {"message", "type", "code", "param"}}, {"error": "text"}, {"message": ..},
-     * {"detail": ..} */
-    json_t *e = json_object_get(reply, "error");
-    if (!json_is_object(e)) e = reply;
-    const char *says = text_of(e, "message");
-    if (!*says) says = text_of(reply, "error");
-    if (!*says) says = text_of(reply, "detail");
-    copy_text(out->message, sizeof out->message, says);
-    copy_text(out->code, sizeof out->code, text_of(e, "code"));
-    copy_text(out->type, sizeof out->type, text_of(e, "type"));
-    copy_text(out->param, sizeof out->param, text_of(e, "param"));
-    json_decref(reply);
 }

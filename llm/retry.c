@@ -25,10 +25,39 @@ static int out_of_credit(const LlmRefusal *r)
     return is_one_of(r->code, codes) || is_one_of(r->type, codes);
 }
 
+/* Servers that name a wrong key by another status than 401: 400, 500, or a 200 with an error. */
+static int wrong_key(const LlmRefusal *r)
+{
+    static const char *const codes[] = {"invalid_api_key",
+                                        "authentication_error",
+                                        "API_KEY_INVALID",
+                                        "UNAUTHENTICATED",
+                                        "401",
+                                        NULL};
+    static const char *const keys[] = {
+        "api key",      "api_key",     "apikey",         "api-key",   "auth token", "access token",
+        "bearer token", "credentials", "authentication", "x-api-key", "token is",   NULL};
+    static const char *const faults[] = {
+        "invalid", "incorrect", "not valid", "wrong",   "missing", "expired", "no ",
+        "fail",    "not found", "require",   "provide", "revoked", "denied",  NULL};
+    int key = 0, fault = 0;
+    if (is_one_of(r->code, codes) || is_one_of(r->type, codes)) return 1;
+    if (!strcasecmp(r->message, "unauthorized")) return 1;
+    for (const char *const *k = keys; *k; k++) key |= strcasestr(r->message, *k) != NULL;
+    for (const char *const *f = faults; *f; f++) fault |= strcasestr(r->message, *f) != NULL;
+    return key && fault;
+}
+
+int llm_is_hopeless(const LlmRefusal *refusal)
+{
+    return out_of_credit(refusal) || wrong_key(refusal);
+}
+
 LlmAction llm_classify(int status, const LlmRefusal *refusal, const char *should_retry)
 {
     if (status == 200) return LLM_TAKE;
-    if (status == 401 || status == 402 || status == 403 || status == 404 || out_of_credit(refusal))
+    if (status == 401 || status == 402 || status == 403 || status == 404 ||
+        llm_is_hopeless(refusal))
         return LLM_STOP;
     if (should_retry && !strcasecmp(should_retry, "true")) return LLM_AGAIN;
     if (should_retry && !strcasecmp(should_retry, "false")) return LLM_FAIL;
@@ -44,7 +73,10 @@ static int says_unsupported(const LlmRefusal *r)
     return is_one_of(r->code, codes) || strcasestr(r->message, "unsupported") ||
            strcasestr(r->message, "not support") || strcasestr(r->message, "deprecated") ||
            strcasestr(r->message, "not permitted") || strcasestr(r->message, "unrecognized") ||
-           strcasestr(r->message, "unknown parameter");
+           strcasestr(r->message, "unknown parameter") || strcasestr(r->message, "unknown name") ||
+           strcasestr(r->message, "unknown field") || strcasestr(r->message, "not allowed") ||
+           strcasestr(r->message, "unexpected") || strcasestr(r->message, "extra inputs") ||
+           strcasestr(r->message, "extra fields");
 }
 
 static int names(const LlmRefusal *r, const char *field)
@@ -54,7 +86,13 @@ static int names(const LlmRefusal *r, const char *field)
 
 int llm_adapt(LlmDialect *dialect, const LlmOptions *opt, int status, const LlmRefusal *refusal)
 {
-    if ((status != 400 && status != 422) || !says_unsupported(refusal)) return 0;
+    if (status != 400 && status != 422) return 0;
+    /* Only a stream: "stream must be true", "only streaming is supported". */
+    if (names(refusal, "stream_options") && dialect->stream == 1) return dialect->stream = 2;
+    if (names(refusal, "stream") && !dialect->stream) return dialect->stream = 1;
+    if (opt->api == LLM_OPENAI && !strcmp(refusal->param, "seed") && !dialect->no_seed)
+        return dialect->no_seed = 1; /* no answer needs it */
+    if (!says_unsupported(refusal)) return 0;
     if (opt->api == LLM_OPENAI && names(refusal, "max_tokens") && !dialect->max_completion_tokens)
         return dialect->max_completion_tokens = 1;
     if (names(refusal, "temperature") && !dialect->no_temperature)

@@ -15,6 +15,9 @@ typedef enum {
 /* Classify a reply. status 0: no HTTP reply came. should_retry: header x-should-retry, or NULL. */
 LlmAction llm_classify(int status, const LlmRefusal *refusal, const char *should_retry);
 
+/* Returns whether the refusal is of the key or the account: it stops the run under any status. */
+int llm_is_hopeless(const LlmRefusal *refusal);
+
 /* When the server refuses an optional field, remove it from the dialect and return 1; else 0. */
 int llm_adapt(LlmDialect *dialect, const LlmOptions *opt, int status, const LlmRefusal *refusal);
 

@@ -129,6 +129,7 @@ static const char *next_prompt(void *ctx, size_t index, uint64_t *seed)
 
 static int on_reply(void *ctx, const LlmReply *reply, Error *err)
 {
+    (void)err;
     Reviews *r = ctx;
     Review *x = &r->items[reply->index];
     if (reply->error) log_warn("judge, %s: %s", x->sample->id, reply->error);
@@ -137,9 +138,7 @@ static int on_reply(void *ctx, const LlmReply *reply, Error *err)
         x->said = memory_strdup(reply->text);
         x->word = review_word(reply->text);
     }
-    return r->o->budget ? budget_add(r->o->budget, r->o->judge, &r->o->price, reply->prompt_tokens,
-                                     reply->completion_tokens, reply->text != NULL, err)
-                        : 0;
+    return 0;
 }
 
 static int ask_judge(Reviews *r, Error *err)
@@ -153,7 +152,9 @@ static int ask_judge(Reviews *r, Error *err)
     if (r->o->budget && budget_estimate(r->o->budget, r->o->judge, &r->o->price, (long)r->n, tokens,
                                         r->o->max_tokens, err))
         return -1;
-    const LlmOptions lo = llm_endpoint_options(r->o->judge, r->o->max_tokens, r->o->concurrency);
+    LlmOptions lo = llm_endpoint_options(r->o->judge, r->o->max_tokens, r->o->concurrency);
+    lo.sent = budget_sent;
+    lo.sent_ctx = &(BudgetAccount){r->o->budget, r->o->judge, &r->o->price};
     return -(llm_run(&lo, r->n, next_prompt, on_reply, r, err) ||
              (r->o->budget && budget_check(r->o->budget, err)));
 }

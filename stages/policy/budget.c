@@ -92,7 +92,7 @@ static int read_line(Budget *b, const char *line, size_t n)
     memcpy(text, line, n);
     text[n] = 0;
     if (sscanf(text, "%ld\t%*[^\t]\t%ld\t%ld\t%lf%n", &when, &in, &out, &usd, &end) != 4 ||
-        text[end] || !isfinite(usd))
+        (text[end] && strcmp(text + end, "\testimated")) || !isfinite(usd))
         return -1;
     b->asked++;
     b->spent += usd;
@@ -183,21 +183,30 @@ int budget_take(Budget *b, double worst)
     return 1;
 }
 
-int budget_add(Budget *b, const char *who, const BudgetPrice *p, long prompt_tokens,
-               long answer_tokens, int paid, Error *err)
+static int add(Budget *b, const BudgetAccount *c, const LlmAttempt *a, Error *err)
 {
     char line[256];
-    double usd = budget_cost(p, (double)prompt_tokens, (double)answer_tokens);
+    double usd = budget_cost(c->price, (double)a->prompt_tokens, (double)a->completion_tokens);
     if (b->running) b->running--;
-    if (!paid) return 0;
+    if (a->status == LLM_UNSENT) return 0;
     b->asked++;
-    b->answers++;
+    b->answers += a->status == 200;
     b->spent += usd;
     b->here += usd;
     if (!b->ledger) return 0;
-    int n = snprintf(line, sizeof line, "%lld\t%.150s\t%ld\t%ld\t%.8f\n", (long long)time(NULL),
-                     who, prompt_tokens, answer_tokens, usd);
+    int n = snprintf(line, sizeof line, "%lld\t%.150s\t%ld\t%ld\t%.8f%s\n", (long long)time(NULL),
+                     c->who, a->prompt_tokens, a->completion_tokens, usd,
+                     a->estimated ? "\testimated" : "");
     return append(b->ledger, line, (size_t)n, err);
+}
+
+int budget_sent(void *account, const LlmAttempt *a, Error *err)
+{
+    const BudgetAccount *c = account;
+    if (!c->budget) return 0;
+    if (add(c->budget, c, a, err)) return -1;
+    double worst = budget_cost(c->price, budget_tokens(a->prompt_bytes), a->max_tokens);
+    return a->again && !budget_take(c->budget, worst);
 }
 
 int budget_check(const Budget *b, Error *err)

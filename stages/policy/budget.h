@@ -1,6 +1,6 @@
 /* What a run may spend on endpoints, and what it has spent. A ledger, a text file of the run, has a
- * line for each answer that was paid for: seconds since 1970, model, tokens of the prompt, tokens of
- * the answer, US dollars. Programs of a run append to it, so that a budget holds over all of them and
+ * line for each request that was sent: seconds since 1970, model, tokens of the prompt, tokens of the
+ * answer, US dollars, and "estimated" where the server did not say the tokens. Programs of a run append to it, so that a budget holds over all of them and
  * over interruptions. */
 #ifndef STAGES_POLICY_BUDGET_H
 #define STAGES_POLICY_BUDGET_H
@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "llm/llm.h"
 
 /* US dollars for a million tokens; negative: not known. */
 typedef struct {
@@ -46,9 +47,15 @@ int budget_estimate(const Budget *b, const char *who, const BudgetPrice *p, long
 /* Asks whether one more request may be sent, which costs at most `worst`: from the first answers on
  * their mean is expected. Returns 1 and counts it as under way, or 0: then b->over says why. */
 int budget_take(Budget *b, double worst);
-/* Counts the end of a request. A paid one is appended to the ledger. */
-int budget_add(Budget *b, const char *who, const BudgetPrice *p, long prompt_tokens,
-               long answer_tokens, int paid, Error *err);
+/* Who asks: what LlmOptions needs to count every attempt of a run's requests. */
+typedef struct {
+    Budget *budget; /* NULL: nothing is counted */
+    const char *who;
+    const BudgetPrice *price;
+} BudgetAccount;
+/* An LlmSent: ends what budget_take began and appends a line to the ledger. Where the request is to be
+ * sent again, that is asked of the budget as budget_take does. */
+int budget_sent(void *account, const LlmAttempt *attempt, Error *err);
 /* ERROR_STOPPED and the sentence when the budget has ended the work; else 0. */
 int budget_check(const Budget *b, Error *err);
 

@@ -91,11 +91,6 @@ static int on_reply(void *ctx, const LlmReply *reply, Error *err)
     if (reply->prompt_ids) promptset_ids(rec, "prompt_ids", reply->prompt_ids, reply->n_prompt_ids);
     if (reply->ids && reply->logprobs)
         record_floats(rec, "logprobs", reply->logprobs, reply->n_ids);
-    if (r->o->budget && budget_add(r->o->budget, r->policy, &r->o->price, reply->prompt_tokens,
-                                   reply->completion_tokens, reply->text != NULL, err)) {
-        record_free(rec);
-        return -1;
-    }
     r->answered += reply->text != NULL;
     r->without_ids += reply->text && !reply->ids;
     r->done[reply->index] = rec;
@@ -211,6 +206,8 @@ int sampling_endpoint(const char *policy, const SamplingOptions *o, const Artifa
     lo.min_p = o->min_p;
     lo.stop = o->stop;
     lo.top_p = o->top_p < 1 ? o->top_p : 0;
+    lo.sent = budget_sent;
+    lo.sent_ctx = &(BudgetAccount){o->budget, policy, &o->price};
     int rc = batchlog_open(&r.log, o->output, spec, restore_answer, &r, err);
     if (!rc && (estimate(&r, err) || ask(&r, &lo, err) ||
                 (o->budget && budget_check(o->budget, err)) || none_answered(&r, err))) {

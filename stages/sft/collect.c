@@ -24,6 +24,8 @@ typedef struct {
     Slot *slots;
     int n;
     BatchLog log;
+    int in_row[TEACHERS_MAX];                         /* as LlmOptions has it */
+    long asked[TEACHERS_MAX], answered[TEACHERS_MAX]; /* of each teacher; failures are no answers */
 } Collection;
 
 static void keep_source(Slot *s, int trial, const char *source, size_t len)
@@ -69,6 +71,8 @@ static int restore_answer(void *ctx, const void *record, size_t len, Error *err)
         teacher_sample_id(s->teacher, s->task, (int)trial, name, sizeof name);
         if (strcmp(id, name)) continue; /* the slot of "dir:a/b", not of "dir:a" */
         s->answers[trial] = copy;
+        c->asked[s->teacher - c->o->teachers]++;
+        c->answered[s->teacher - c->o->teachers]++;
         keep_source(s, (int)trial, source, strlen(source));
         placed = 1;
     }
@@ -107,6 +111,8 @@ static int on_answer(void *ctx, TeacherRequest *q, Error *err)
                          read_answer(b.data, b.len, &id, &source, &lost, NULL, err));
     if (!rc) keep_source(s, q->trial, source, strlen(source));
     s->answers[q->trial] = q->record;
+    w->c->asked[s->teacher - w->c->o->teachers]++;
+    w->c->answered[s->teacher - w->c->o->teachers] += !rc && !lost;
     if (!rc && !lost)
         rc = -(batchlog_add(&w->c->log, q->record, err) || batchlog_commit(&w->c->log, err));
     buffer_release(&b);
@@ -126,7 +132,9 @@ static int ask_wave(Collection *c, const Teacher *t, const int *upto, Error *err
             w.slot_of[n] = &c->slots[i];
             w.req[n++] = (TeacherRequest){c->slots[i].task, k, NULL};
         }
-    int rc = n ? teacher_ask(t, w.req, n, on_answer, &w, err) : 0;
+    Teacher counted = *t;
+    counted.in_row = &c->in_row[t - c->o->teachers];
+    int rc = n ? teacher_ask(&counted, w.req, n, on_answer, &w, err) : 0;
     free(w.slot_of);
     free(w.req);
     return rc;
@@ -208,6 +216,17 @@ static int estimate(const Collection *c, Error *err)
     return 0;
 }
 
+/* Work of which an endpoint has answered nothing is not done: it may answer after a repair. */
+static int check_answered(const Collection *c, Error *err)
+{
+    for (int k = 0; k < c->o->n_teachers; k++)
+        if (teacher_is_endpoint(&c->o->teachers[k]) && c->asked[k] && !c->answered[k])
+            return error_set(err, ERROR_SERVER,
+                             "none of %ld requests to %s was answered; the same command asks again",
+                             c->asked[k], c->o->teachers[k].name);
+    return 0;
+}
+
 static int write_all(const Collection *c, const ArtifactSpec *spec, Error *err)
 {
     ArtifactWriter *w;
@@ -253,7 +272,8 @@ int collect_run(const TaskSet *tasks, Queue *q, const CollectOptions *o, const A
     make_slots(&c, tasks);
     int rc = batchlog_open(&c.log, o->output, spec, restore_answer, &c, err);
     if (!rc) {
-        rc = -(estimate(&c, err) || waves(&c, q, err) || write_all(&c, spec, err));
+        rc = -(estimate(&c, err) || waves(&c, q, err) || check_answered(&c, err) ||
+               write_all(&c, spec, err));
         if (rc)
             batchlog_keep(&c.log, NULL);
         else

@@ -306,9 +306,6 @@ static int ask_reply(void *ctx, const LlmReply *reply, Error *err)
     Record *usage = record_map(q->record, "usage");
     record_int(usage, "prompt_tokens", reply->prompt_tokens);
     record_int(usage, "completion_tokens", reply->completion_tokens);
-    if (a->t->budget && budget_add(a->t->budget, a->t->name, &a->t->price, reply->prompt_tokens,
-                                   reply->completion_tokens, reply->text != NULL, err))
-        return -1;
     return a->done(a->ctx, q, err);
 }
 
@@ -320,6 +317,9 @@ static int ask_endpoint(const Teacher *t, TeacherRequest *req, size_t n, Teacher
     LlmOptions o = llm_endpoint_options(endpoint_of(t), t->max_tokens, t->concurrency);
     o.base_url = t->url;
     o.key_env = t->key_env;
+    o.in_row = t->in_row;
+    o.sent = budget_sent;
+    o.sent_ctx = &(BudgetAccount){t->budget, t->name, &t->price};
     int rc = llm_run(&o, n, ask_prompt, ask_reply, &a, err);
     if (!rc && t->budget) rc = budget_check(t->budget, err);
     for (size_t i = 0; i < n; i++) free(a.prompt[i]);

@@ -30,6 +30,7 @@ typedef struct {
     int max_tokens, concurrency; /* endpoint */
     BudgetPrice price;           /* endpoint */
     Budget *budget;              /* endpoint: of the run; NULL: none */
+    int *in_row;                 /* endpoint: requests given up in a row, of all calls; or NULL */
     uint64_t seed;
     const PromptFacts *facts; /* endpoint: what its prompts say of device and baselines */
 } Teacher;

@@ -58,6 +58,45 @@ def answer(text, finish="stop", **message):
             "usage": {"prompt_tokens": 3, "completion_tokens": 5}}
 
 
+def chunk(delta, finish=None, **more):
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return "data: " + json.dumps({"model": "fake-s", "choices": [choice], **more}) + "\n\n"
+
+
+def streamed(text):
+    return chunk({"role": "assistant", "content": ""}) + "".join(chunk({"content": c}) for c in text)
+
+
+def message(**fields):
+    return {"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **fields}}]}
+
+
+def empty(choice):
+    return {"choices": choice, "model": "m"}
+
+
+# Replies under status 200 that are no answer: text, bytes, or what becomes JSON.
+USELESS = {
+    "null": message(content=None), "no-content": message(), "number": message(content=7),
+    "object": message(content={"text": "x"}), "tools": message(content=None, tool_calls=[{"id": "a"}]),
+    "no-choices": {"id": "x", "model": "m"}, "null-choices": empty(None), "choices-object": empty({}),
+    "no-message": empty([{"index": 0}]), "null-message": empty([{"message": None}]), "list": [1, 2],
+    "choice-text": empty(["x"]), "text": '"fine"', "html": "<!DOCTYPE html><html><body>Sign in</body></html>",
+    "blank": "", "blanks": "   \n", "null-body": "null", "plain": "upstream connect error",
+    "utf8": b'{"choices": [{"message": {"content": "\xff\xfe"}}]}', "utf16": "\ufeff{}".encode("utf-16"),
+    "bom-html": "\ufeff<html>", "cut-json": '{"ch',
+    "twice": json.dumps(answer("a")) + json.dumps(answer("b")),
+    "deep": "[" * 5000, "xml": "<?xml version='1.0'?><error/>", "error-text": {"error": "overloaded"},
+    "error-list": {"error": [{"message": "try later"}]}, "sse-cut": streamed("half"),
+    "sse-empty": "data:\n\n",
+    "sse-html": "data: <html>\n\n", "sse-error": 'data: {"error": {"message": "out of memory"}}\n\n',
+    "sse-null": "data: null\n\n", "sse-comment": ": ping\n\n: ping\n\n",
+}
+
+with open(sys.argv[1] + ".kinds", "w") as kinds:
+    print(*USELESS, file=kinds)
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -81,7 +120,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.adapter(body)
         prompt = body["messages"][-1]["content"]
         script = re.search(r"script: (.*)", prompt)
-        steps = script.group(1).split() if script else default
+        # A model that is named as a step with a value or a number is one that always takes it.
+        model = body.get("model", "")
+        named = [model] if re.fullmatch(r"\w+:\S*|\d{3}|half|nothing|loc", model) else default
+        steps = script.group(1).split() if script else named
         with lock:
             count = seen[prompt] = seen.get(prompt, 0) + 1
             working += 1
@@ -242,6 +284,51 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send(200, gzip.compress(b" " * (40 << 20)), Content_Encoding="gzip")
         elif name == "gzip":
             self.send(200, gzip.compress(json.dumps(answer("unzipped")).encode()), Content_Encoding="gzip")
+        elif name == "useless":
+            reply = USELESS[value]
+            self.send(200, reply.encode() if isinstance(reply, str) else reply)
+        elif name == "bom":
+            self.send(200, b"\xef\xbb\xbf" + json.dumps(answer("after a mark")).encode())
+        elif name == "sse":  # a stream, although none was asked for
+            usage = chunk({}, "stop", usage={"prompt_tokens": 3, "completion_tokens": 5}) if value else ""
+            self.send(200, (": hello\n\n" + streamed("a stream") + (usage or chunk({}, "stop")) +
+                            "data: [DONE]\n\n").encode())
+        elif name == "onlysse":  # nothing else is offered, and its options are not known
+            refusal = {"error": {"message": "stream must be true" if not body.get("stream")
+                                 else "Unknown parameter: 'stream_options'."}}
+            if not body.get("stream") or "stream_options" in body:
+                self.send(400, refusal)
+            else:
+                self.send(200, (streamed("a stream") + chunk({"reasoning": "deep"}, "length")).encode())
+        elif name == "claudesse":
+            events = [{"type": "message_start", "message": {"model": "c", "usage": {"input_tokens": 9}}},
+                      {"type": "content_block_delta", "delta": {"type": "thinking_delta", "thinking": "hm"}},
+                      {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "ab"}},
+                      {"type": "message_delta", "delta": {"stop_reason": "max_tokens"},
+                       "usage": {"output_tokens": 4}}, {"type": "message_stop"}]
+            self.send(200, "".join(f"event: {e['type']}\ndata: {json.dumps(e)}\n\n" for e in events).encode())
+        elif name == "nousage":
+            reply = answer("x" * int(value or 8))
+            reply["usage"] = None
+            self.send(200, reply)
+        elif name == "loc":  # FastAPI's list
+            self.send(422, {"detail": [{"loc": ["body", "seed"], "msg": "extra fields not permitted"}]}
+                      ) if "seed" in body else self.send(200, answer("no seed"))
+        elif name == "nested":  # Mistral's object
+            detail = [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are no good"}]
+            self.send(422, {"object": "error", "message": {"detail": detail}}
+                      ) if "seed" in body else self.send(200, answer("no seed"))
+        elif name == "google":
+            self.send(400, [{"error": {"code": 400, "message": "Invalid JSON payload received. Unknown name "
+                                       '"seed": Cannot find field.', "status": "INVALID_ARGUMENT"}}]
+                      ) if "seed" in body else self.send(200, answer("no seed"))
+        elif name == "googlekey":
+            said = "API key not valid. Please pass a valid API key."
+            self.send(400, [{"error": {"code": 400, "message": said, "status": "INVALID_ARGUMENT"}}])
+        elif name == "key200":
+            self.send(200, {"error": {"message": "No auth credentials found", "code": 401}})
+        elif name == "key500":
+            self.send(500, {"detail": "Invalid API key"})
         elif name == "none":
             self.send(200, {"choices": [], "model": "fake-1"})
         elif name == "two":

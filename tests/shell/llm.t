@@ -100,6 +100,49 @@ GIVE_UP=1 drive -- 'ad script: 429:3600'
 [ $rc = 0 ] && grep -q 'asks to wait 3600 s, more than the 1 s' out
 ok $? 'a Retry-After of an hour is not waited for'
 
+# ---- replies under status 200 that are no answer: three in a row are a failure with their text ----
+read -ra kinds <log.kinds
+useless=() wrong=
+for k in "${kinds[@]}"; do useless+=("us$k script: useless:$k"); done
+for ((i = 0; i < ${#useless[@]}; i += 9)); do
+    drive --concurrency 9 -- "${useless[@]:i:9}"
+    [ $rc = 0 ] && ! grep -vqE '^[0-9]+ 200 3 error 0 http' out || wrong+=" $(head -c 300 out err)"
+    logged "all(sum(q['body']['messages'][-1] == p['body']['messages'][-1] for q in r) == 3 for p in r)" ||
+        wrong+=" $i"
+done
+[ "${#kinds[@]}" -ge 30 ] && [ -z "$wrong" ]
+ok $? "${#kinds[@]} kinds of replies that are no answer end after three requests$wrong"
+drive -- 'ush script: useless:html'; grep -q 'the reply begins: <!DOCTYPE html><html><body>Sign in' out
+ok $? 'the error shows what came'
+drive -- 'usa script: useless:html useless:null ok'; grep -q '^0 200 3 stop 5 echo usa$' out
+ok $? 'an answer after two of them is one'
+drive -- 'bom script: bom' 'sse script: sse' 'ssu script: sse:usage'
+[ $rc = 0 ] && [ "$(cat out)" = '0 200 1 stop 5 after a mark
+1 200 1 stop 0 a stream
+2 200 1 stop 5 a stream' ]
+ok $? 'a byte-order mark is skipped, a stream is read'
+drive --concurrency 1 -- 'oss1 script: onlysse' 'oss2 script: onlysse'
+[ $rc = 0 ] && [ "$(cat out)" = '0 200 3 length 0 a stream | deep
+1 200 1 length 0 a stream | deep' ] && logged "len(r) == 4 and r[1]['body']['stream_options'] and
+    r[3]['body']['stream'] and 'stream_options' not in r[3]['body']"
+ok $? 'a server that offers nothing but streams is asked for one'
+drive --api anthropic -- 'cs script: claudesse'
+is "Anthropic's stream is read" "$(cat out)" '0 200 1 length 4 ab | hm'
+
+# ---- errors of other dialects ----
+for step in loc nested google; do
+    drive --concurrency 1 -- "di${step}1 script: $step" "di${step}2 script: $step"
+    [ $rc = 0 ] && [ "$(cut -d' ' -f2-4,6- out | tr '\n' ';')" = '200 2 stop no seed;200 1 stop no seed;' ] &&
+        grep -q 'answered 4.*seed.*goes again without that field' err
+    ok $? "an error as $step has it is shown, its parameter is dropped"
+done
+for step in googlekey key200 key500; do
+    drive --concurrency 1 -- "dk${step}1 script: $step" "dk${step}2 script: ok"
+    [ $rc = 1 ] && [ ! -s out ] && logged 'len(r) == 1' &&
+        grep -qiE '(API key|credentials).*0 of 2 requests' err
+    ok $? "a wrong key that is said by $step stops at once"
+done
+
 # ---- errors that end the whole run ----
 for step in 401 403 404 402 quota; do
     drive --concurrency 1 -- "ba$step script: $step" "bb$step script: ok"

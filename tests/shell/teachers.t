@@ -12,8 +12,9 @@ cat >two.json <<END
   {"name": "two", "api": "openai", "model": "b", "url": "$url", "key": "SECOND_KEY",
     "trials": 2, "keep": 2, "tokens": 200, "price": {"input": 1, "output": 2}}]}
 END
+teachers=two.json
 collect() {
-  "$BIN/quern-fleet" run --workers 1 --dir q -- "$BIN/quern-collect" --tasks relu --teachers file:two.json \
+  "$BIN/quern-fleet" run --workers 1 --dir q -- "$BIN/quern-collect" --tasks relu --teachers file:$teachers \
     --trials 4 --keep 2 --output "$@" 2>err
 }
 : >log
@@ -51,6 +52,32 @@ is 'the result under budgets is that of a run without one' "$(digest few.qa)" "$
 collect dear.qa --ledger spent.tsv --budget 0.00003usd
 [ $? = 1 ] && [ "$(requests)" -lt 5 ] && grep -q 'the budget of \$0.00 is spent' err
 ok $? 'a budget in dollars stops, too'
+# What the server does not say is counted by bytes; what is no answer counts, too.
+: >log; rm -f spent.tsv
+sed 's/"model": "[ab]"/"model": "nousage:400"/' two.json >silent.json
+teachers=silent.json
+collect silent.qa --ledger spent.tsv --budget 0.006usd
+[ $? = 1 ] && [ "$(requests)" -lt 5 ] && grep -q 'the budget of \$0.01 is spent' err &&
+  [ "$(cut -f6 spent.tsv | sort -u)" = estimated ] && awk -F'\t' '$3 < 100 || $4 < 100 { exit 1 }' spent.tsv
+ok $? "a budget in dollars holds where a server does not say what it used: $(requests) requests"
+for model in useless:null 500 429 half nothing loc; do
+  : >log; rm -f spent.tsv none.qa* silent.qa*
+  sed "s/\"model\": \"[ab]\"/\"model\": \"$model\"/" two.json >silent.json
+  collect silent.qa --ledger spent.tsv --budget '3 requests'
+  [ $? != 0 ] && [ "$(requests)" = 3 ] && [ "$(wc -l <spent.tsv)" = 3 ]
+  ok $? "a budget of three requests holds with $model"
+done
+
+# ---- a teacher that refuses everything ----
+: >log; rm -f spent.tsv none.qa* silent.qa*
+sed 's/"model": "[ab]"/"model": "400"/' two.json >silent.json
+collect silent.qa --ledger spent.tsv
+[ $? != 0 ] && [ ! -e silent.qa ] && 
+  grep -q 'none of .* requests to one was answered; the same command asks again' err
+ok $? 'a teacher that refuses everything fails the stage'
+sed 's/"model": "[ab]"/"model": "kernel:0"/' two.json >silent.json
+collect silent.qa --ledger spent.tsv && [ -s silent.qa ]; ok $? 'after its repair the same command asks'
+teachers=two.json
 sed -i 's/, "price": [^}]*}//' two.json
 collect none.qa --budget '$5'; [ $? = 2 ] && grep -q 'a budget in dollars needs the price' err
 ok $? 'a budget in dollars without a price is refused'
