@@ -41,7 +41,7 @@ static int on_progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl
 static CURLcode attempt(CURL *c, const LlmEndpoint *e, const char *body, Answer *out)
 {
     buffer_clear(&out->body);
-    if (curl_easy_setopt(c, CURLOPT_URL, e->url) ||
+    if (llm_endpoint_trust(c) || curl_easy_setopt(c, CURLOPT_URL, e->url) ||
         curl_easy_setopt(c, CURLOPT_HTTPHEADER, e->headers) ||
         curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") ||
         curl_easy_setopt(c, CURLOPT_POSTFIELDS, body) ||
@@ -87,11 +87,6 @@ static void reason_of(const Answer *a, char *out, size_t size)
     LlmRefusal r = {0};
     llm_refusal_parse(a->body.data, a->body.len, &r);
     snprintf(out, size, "%d%s%s", a->status, *r.message ? ": " : "", r.message);
-    Error unused;
-    json_t *j = *r.message ? NULL : json_read_text(a->body.data, a->body.len, "reply", &unused);
-    const char *says = json_string_value(json_object_get(j, "error_message")); /* SGLang's */
-    if (says) snprintf(out, size, "%d: %.400s", a->status, says);
-    json_decref(j);
     for (char *s = out; *s; s++)
         if ((unsigned char)*s < 0x20 || *s == 0x7f) *s = ' ';
 }

@@ -142,6 +142,23 @@ int llm_endpoint_route(LlmEndpoint *e, const LlmOptions *opt, const char *route,
     return init(e, opt, route, err);
 }
 
+static const char *variable(const char *name)
+{
+    const char *s = getenv(name);
+    return s && *s ? s : NULL;
+}
+
+int llm_endpoint_trust(CURL *c)
+{
+    const char *bundle = variable("CURL_CA_BUNDLE"),
+               *file = bundle ? bundle : variable("SSL_CERT_FILE"),
+               *dir = bundle ? NULL : variable("SSL_CERT_DIR");
+    return (file && (curl_easy_setopt(c, CURLOPT_CAINFO, file) ||
+                     curl_easy_setopt(c, CURLOPT_PROXY_CAINFO, file))) ||
+           (dir && (curl_easy_setopt(c, CURLOPT_CAPATH, dir) ||
+                    curl_easy_setopt(c, CURLOPT_PROXY_CAPATH, dir)));
+}
+
 void llm_endpoint_release(LlmEndpoint *e)
 {
     for (struct curl_slist *h = e->headers; h; h = h->next)

@@ -21,6 +21,9 @@ int llm_endpoint_init(LlmEndpoint *e, const LlmOptions *opt, Error *err);
 /* Fill e for another route of the server, such as "/v1/load_lora_adapter": the base URL without its
  * /v1, followed by the route. */
 int llm_endpoint_route(LlmEndpoint *e, const LlmOptions *opt, const char *route, Error *err);
+/* Make a handle trust the certificates that the environment names, as the curl tool does:
+ * CURL_CA_BUNDLE, else SSL_CERT_FILE and SSL_CERT_DIR. libcurl reads none of them. */
+int llm_endpoint_trust(CURL *c);
 void llm_endpoint_release(LlmEndpoint *e); /* wipes the key */
 
 /* Overwrite every occurrence of the key in bytes that came from outside. */

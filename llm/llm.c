@@ -93,7 +93,7 @@ static int make_slot(Run *run, Slot *s)
     buffer_init(&s->reply, MAX_REPLY);
     CURL *c = s->easy = curl_easy_init();
     if (!c) return -1;
-    return curl_easy_setopt(c, CURLOPT_URL, run->endpoint.url) ||
+    return llm_endpoint_trust(c) || curl_easy_setopt(c, CURLOPT_URL, run->endpoint.url) ||
            curl_easy_setopt(c, CURLOPT_HTTPHEADER, run->endpoint.headers) ||
            curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") ||
            curl_easy_setopt(c, CURLOPT_POST, 1L) ||

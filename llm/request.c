@@ -329,8 +329,9 @@ enum { MAX_NESTED = 6 };
  * [{"error": ...}]. The first text counts; code, type and param stand beside it or above. */
 static void find_refusal(const json_t *v, int depth, LlmRefusal *out)
 {
-    static const char *const says[] = {"error",  "message",     "msg",    "detail", "details",
-                                       "errors", "description", "reason", "title"};
+    static const char *const says[] = {"error",   "message",      "msg",         "detail",
+                                       "details", "errors",       "description", "reason",
+                                       "title",   "error_message"};
     const json_t *loc = json_object_get(v, "loc");
     if (depth > MAX_NESTED || *out->message) return;
     if (json_is_string(v)) copy_text(out->message, sizeof out->message, json_string_value(v));

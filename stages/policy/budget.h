@@ -1,7 +1,7 @@
 /* What a run may spend on endpoints, and what it has spent. A ledger, a text file of the run, has a
- * line for each request that was sent: seconds since 1970, model, tokens of the prompt, tokens of the
- * answer, US dollars, and "estimated" where the server did not say the tokens. Programs of a run append to it, so that a budget holds over all of them and
- * over interruptions. */
+ * line for each request that was sent: seconds since 1970, model, tokens of the prompt, tokens of
+ * the answer, US dollars, and "estimated" where the server did not say the tokens. Programs of a run
+ * append to it, so that a budget holds over all of them and over interruptions. */
 #ifndef STAGES_POLICY_BUDGET_H
 #define STAGES_POLICY_BUDGET_H
 

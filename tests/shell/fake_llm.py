@@ -8,12 +8,14 @@ is appended to LOG as one JSON line: path, key, step, requests in work, body, ti
 LOG.hold exists with a number N, the steps ok and kernel answer only the first N requests of LOG, so that a
 test can act while the others wait.
 
+With key and certificate in LOG.pem the server speaks TLS.
+
 LOG.adapters names the server whose adapter routes to imitate: vllm (also without the file), sglang, or
 another word for none. A model named quern-... is answered only while that adapter is loaded. A request with
 return_token_ids gets ids: the bytes of the text + 40.
 """
 
-import email.utils, gzip, http.server, json, os, re, socket, sys, threading, time
+import email.utils, gzip, http.server, json, os, re, socket, ssl, sys, threading, time
 
 log = open(sys.argv[1], "a", buffering=1)
 default = sys.argv[2:] or ["kernel:0.03"]
@@ -389,5 +391,9 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 server = Server(("127.0.0.1", 0), Handler)
+if os.path.exists(sys.argv[1] + ".pem"):  # key and certificate
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(sys.argv[1] + ".pem")
+    server.socket = context.wrap_socket(server.socket, server_side=True)
 print(server.server_address[1], flush=True)
 server.serve_forever()

@@ -244,6 +244,29 @@ drive --api anthropic --temperature 1.5 -- 'h5 script: claude'
 [ $rc = 1 ] && grep -q 'expects a temperature of 0 to 1, found 1.5' err
 ok $? "Anthropic's temperature above 1 is refused"
 
+# ---- certificates that the environment names ----
+if command -v openssl >/dev/null; then
+    unset CURL_CA_BUNDLE SSL_CERT_FILE SSL_CERT_DIR
+    mkdir tls certs
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout tls/key -out tls/cert \
+        -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1 2>/dev/null
+    cat tls/key tls/cert >tls/log.pem
+    cp tls/cert "certs/$(openssl x509 -hash -noout -in tls/cert).0"
+    python3 "$here/fake_llm.py" tls/log >tls/port 2>tls/err &
+    silent=$!
+    wait_for '[ -s tls/port ]'
+    secure() { OPENAI_BASE_URL=https://127.0.0.1:$(cat tls/port)/v1 drive -- 'tls script: ok'; }
+    secure; [ $rc = 1 ] && grep -qi 'certificate.*0 of 1' err; ok $? 'an unknown certificate stops the run'
+    for name in SSL_CERT_FILE CURL_CA_BUNDLE; do
+        export "$name=$tmp/tls/cert"; secure; unset $name
+        [ $rc = 0 ] && grep -q '^0 200 1 stop 5 echo tls$' out; ok $? "$name names the certificate"
+    done
+    SSL_CERT_DIR=$tmp/certs secure; grep -q '^0 200 1 stop 5 echo tls$' out; ok $? 'SSL_CERT_DIR has it'
+    SSL_CERT_FILE=/none secure; [ $rc = 1 ] && grep -q '0 of 1' err
+    ok $? 'a file that is not there is an error'
+    kill $silent; silent=
+fi
+
 # ---- the key ----
 drive -- 'i1 script: echokey' 'i2 script: keyanswer'
 [ $rc = 0 ] && grep -q 'bad header Bearer \*\*\*\*' out; ok $? 'a key that a server repeats is not shown'
