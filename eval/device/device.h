@@ -209,6 +209,21 @@ typedef struct {
     int held; /* not to be compared, and longer since they do less work than there */
 } DeviceSample;
 
+/* The part of a run that some bytes of its outputs need: the blocks that write them, and those of earlier
+ * launches that write what these read. */
+typedef struct {
+    DevicePtr p;
+    size_t from, bytes;
+} DeviceSpan;
+
+typedef struct {
+    const DeviceSpan *spans; /* of outputs */
+    int n_spans;
+    double budget; /* thread-instructions */
+    double used;   /* is set */
+    char why[128]; /* is set: not empty: the part is not known, or takes too long */
+} DeviceCone;
+
 /* Every function returns 0, or -1 when the device failed (in *err, or in the Fault's error). Those
  * with a Fault return 1 for a fault of the candidate. */
 
@@ -249,6 +264,10 @@ typedef struct {
      * limit of attempt, which does as run and counts for nothing else. */
     int (*fits)(Device *d, const DeviceLaunch *launches, int n);
     int (*attempt)(Device *d, const DeviceLaunch *launches, int n, Fault *fault);
+    /* After a sample of the same launches: runs the cone of c->spans on poisoned buffers, all its reads
+     * complete. Those bytes of the outputs are written afterwards that no other block changes; where c->why
+     * is set, none is to be read. It counts for nothing else. */
+    int (*cone)(Device *d, const DeviceLaunch *launches, int n, DeviceCone *c, Fault *fault);
 } DevicePrediction;
 
 /* The functions of a device that measures times. */

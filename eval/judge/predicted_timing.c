@@ -13,6 +13,7 @@
 #include "eval/judge/contents/timed_contents.h"
 #include "eval/judge/loaded_ops.h"
 #include "eval/judge/seeds.h"
+#include "eval/judge/timed_cone.h"
 #include "eval/judge/timing_bounds.h"
 
 enum { SHORT_TRIAL = 3 }; /* of case_seed, in no earlier run */
@@ -138,6 +139,8 @@ typedef struct {
     int shortened[SHORTENED_AXES]; /* axes that were made short for a complete run, in its place */
     int n_shortened;
     DeviceWritten written; /* what is known about what the launches write */
+    unsigned char comparable[TASK_MAX_TENSORS];
+    char hidden[128]; /* not empty: why the cones of other outputs are not known */
 } Shown;
 
 static void note_shown(const Task *t, const DeviceSample *s, const char *unit, Shown *shown)
@@ -145,7 +148,35 @@ static void note_shown(const Task *t, const DeviceSample *s, const char *unit, S
     shown->unit = unit;
     shown->all = shown->n > 0 && timed_compares_all(t, s->comparable);
     for (int i = 0; i < s->n_outputs && shown->n; i++) shown->outputs += s->comparable[i] != 0;
-    if (!shown->n) shown->why = s->why ? s->why : "one element costs too much";
+    if (!shown->n)
+        shown->why = shown->hidden[0] ? shown->hidden
+                     : s->why         ? s->why
+                                      : "one element costs too much";
+}
+
+/* Is the prediction in *out that of a win, as far as it is known? */
+static int may_win(const Judgement *j, const DeviceTiming *out)
+{
+    return j->baseline && out->candidate_us[0] < j->baseline->us;
+}
+
+/* Compares the outputs that the sampled blocks have not completed, by their cones. */
+static int compare_cones(Judgement *j, TimedContents *c, Run *r, int wins, Shown *shown)
+{
+    unsigned char comparable[TASK_MAX_TENSORS];
+    if (!has_own_launches(j) || !c->shared || !timed_is_compared(c) ||
+        timed_compares_all(j->task, shown->comparable))
+        return 0;
+    const TimedOutputs left = {r->loaded->ops,    r->loaded->device, j->task,
+                               r->memory.outputs, comparable,        r->where};
+    int64_t n = 0;
+    memcpy(comparable, shown->comparable, sizeof comparable);
+    int rc = timed_cone(j, r, wins, comparable, shown->hidden);
+    if (rc || shown->hidden[0]) return rc;
+    rc = timed_compare(c, &left, &n, &j->fault);
+    shown->n += n;
+    for (int i = 0; i < j->task->n_outputs && n; i++) shown->comparable[i] |= comparable[i];
+    return rc;
 }
 
 static int predict_timed(Judgement *j, TimedContents *c, DeviceTiming *out, Shown *shown)
@@ -153,9 +184,8 @@ static int predict_timed(Judgement *j, TimedContents *c, DeviceTiming *out, Show
     Run r = {0};
     Loaded *l = &j->loaded;
     Fault *f = &j->fault;
-    unsigned char comparable[TASK_MAX_TENSORS] = {0};
     DeviceSample s = {.n_outputs = j->task->n_outputs,
-                      .comparable = comparable,
+                      .comparable = shown->comparable,
                       .written = has_own_launches(j) ? &shown->written : NULL};
     memset(shown, 0, sizeof *shown);
     if (work_growth(j->task, j->small, j->timed, &s, &f->error)) return -1;
@@ -173,10 +203,11 @@ static int predict_timed(Judgement *j, TimedContents *c, DeviceTiming *out, Show
     if (!rc) forgive_padding(&r, &shown->written);
     if (!rc) rc = covers_outputs(&r, &shown->written, f);
     if (!rc) {
-        const TimedOutputs left = {l->ops,           l->device,  j->task,
-                                   r.memory.outputs, comparable, r.where};
+        const TimedOutputs left = {l->ops,           l->device,         j->task,
+                                   r.memory.outputs, shown->comparable, r.where};
         rc = timed_compare(c, &left, &shown->n, f);
     }
+    if (!rc) rc = compare_cones(j, c, &r, may_win(j, out), shown);
     if (!rc)
         verdict_pass(&j->verdict, "%s: %llu of %llu blocks, outputs of %lld %s%s", r.where,
                      (unsigned long long)s.sampled, (unsigned long long)s.blocks,

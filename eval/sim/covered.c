@@ -240,7 +240,7 @@ static void check_reads(PlanCoverage *c, const CoverageOf *of, int i, int a)
     Coverage r = {0};
     if (holes) {
         CoverageOf loads = *of;
-        loads.is_load = 1;
+        loads.kind = SLICE_LOADS;
         memset(c->wanted, 0, (size_t)c->mem->n_allocs);
         c->wanted[a] = 1;
         coverage_find(&loads, &c->budget, &r);

@@ -366,6 +366,7 @@ static const DevicePrediction prediction = {
     .written = sim_written,
     .fits = sim_fits,
     .attempt = sim_attempt,
+    .cone = sim_cone,
 };
 
 const DeviceOps sim_device_ops = {

@@ -36,11 +36,6 @@ enum {
     MOST_SPREAD = 150000000
 };
 
-/* Blocks of a launch, and thread-instructions of one. */
-struct BlockWork {
-    double blocks, work;
-};
-
 /* Reports a launch that cannot start, in a sentence that goes on behind "kernel NAME". Returns 1. */
 __attribute__((format(printf, 3, 4))) static int refuse(Fault *fault, const DeviceLaunch *l,
                                                         const char *fmt, ...)
@@ -195,9 +190,7 @@ static uint32_t l1_sets(const Device *d, const DeviceLaunch *l, int registers, u
     return sets;
 }
 
-/* Runs all blocks, or those of a sample. Returns 0, 1 with a fault, or -1 with an Error. The
- * counters are in d->exec.counts. */
-static int run_one(Device *d, const DeviceLaunch *l, Sample *s, Fault *fault)
+int sim_run_blocks(Device *d, const DeviceLaunch *l, ExecNext *next, void *of, Fault *fault)
 {
     Exec *x = &d->exec;
     const Function *f = code_find_entry(&l->module->code, l->kernel);
@@ -214,7 +207,7 @@ static int run_one(Device *d, const DeviceLaunch *l, Sample *s, Fault *fault)
     x->fault = fault;
     x->clock = l->module->clock;
     x->grid_id = ++l->module->launches;
-    int r = s ? exec_launch_some(x, l, sample_next, s) : exec_launch(x, l);
+    int r = next ? exec_launch_some(x, l, next, of) : exec_launch(x, l);
     l->module->clock = x->clock;
     x->counts.registers = registers_of(l);
     return r;
@@ -311,7 +304,7 @@ static int run_sequence(Device *d, const DeviceLaunch *launches, int n, int64_t 
             continue;
         }
         int64_t before = d->exec.budget;
-        int r = run_one(d, &launches[i], NULL, fault);
+        int r = sim_run_blocks(d, &launches[i], NULL, NULL, fault);
         account(d, &launches[i], before - d->exec.budget);
         if (r > 0 && fault->outcome == OUTCOME_TIMEOUT && is_exhausted(d, &launches[i]))
             r = exhausted(fault, &launches[i]);
@@ -474,7 +467,7 @@ static void forget_constants(Device *d, const DeviceSample *s)
     }
 }
 
-/* Runs the sample of launch i. Returns as run_one. */
+/* Runs the sample of launch i. Returns as sim_run_blocks. */
 static int run_sample(Device *d, Sampling *g, int i, Sample *s, const SimCounts *small,
                       Fault *fault)
 {
@@ -482,7 +475,7 @@ static int run_sample(Device *d, Sampling *g, int i, Sample *s, const SimCounts 
     Exec *x = &d->exec;
     x->block_budget = 0;
     int64_t limit = x->budget = grant(d, l, sample_limit(d, l, small, g->out->growth));
-    int r = run_one(d, l, s, fault);
+    int r = sim_run_blocks(d, l, sample_next, s, fault);
     account(d, l, limit - x->budget);
     d->sampled[i] =
         (struct BlockWork){(double)(s->blocks * s->cluster),
@@ -510,7 +503,7 @@ static int run_sample(Device *d, Sampling *g, int i, Sample *s, const SimCounts 
     return r;
 }
 
-/* Samples launch i, or scales the counters of the smaller launch. Returns as run_one. */
+/* Samples launch i, or scales the counters of the smaller launch. Returns as sim_run_blocks. */
 static int sample_one(Device *d, Sampling *g, int i, Fault *fault)
 {
     Sample s;
@@ -563,7 +556,7 @@ static void hold(const Device *d, const DeviceLaunch *launches, const SequenceWo
     free(bytes);
 }
 
-/* Counters and time of launch i. Returns as run_one. */
+/* Counters and time of launch i. Returns as sim_run_blocks. */
 static int sample_launch(Device *d, Sampling *g, int i, Fault *fault)
 {
     const DeviceLaunch *l = &g->launches[i];

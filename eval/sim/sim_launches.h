@@ -34,12 +34,22 @@ struct DeviceModule {
     uint64_t *variables; /* addresses of its .global variables */
 };
 
+/* Blocks of a launch, and thread-instructions of one. */
+struct BlockWork {
+    double blocks, work;
+};
+
+/* Runs all blocks, or those that `next` gives. Returns 0, 1 with a fault, or -1 with an Error. The counters
+ * are in d->exec.counts. */
+int sim_run_blocks(Device *d, const DeviceLaunch *l, ExecNext *next, void *of, Fault *fault);
+
 /* The functions of DeviceOps with these names. */
 void sim_announce(Device *d, double work);
 int sim_run(Device *d, const DeviceLaunch *launches, int n, Fault *fault);
 void sim_disturb(Device *d, int on);
 int sim_fits(Device *d, const DeviceLaunch *launches, int n);
 int sim_attempt(Device *d, const DeviceLaunch *launches, int n, Fault *fault);
+int sim_cone(Device *d, const DeviceLaunch *launches, int n, DeviceCone *c, Fault *fault);
 int sim_predict(Device *d, const DeviceLaunch *launches, int n, DeviceTiming *out, Fault *fault);
 int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, DeviceTiming *out,
                Fault *fault);

@@ -7,8 +7,8 @@
  * nothing where another dimension has the axis's name, or one position costs too much. Of costly
  * positions two are compared, in the contents that all candidates share, and their outputs are
  * kept. So is the whole reference of these contents where the task has no such positions and it is
- * cheap. An output is compared where one launch wrote it, from complete contents: the sampled
- * blocks of a later launch need not finish what those of an earlier one wrote. */
+ * cheap. An output is compared where one launch wrote it, from complete contents, or where
+ * its cone has made elements complete (eval/judge/timed_cone.h). */
 #ifndef EVAL_JUDGE_CONTENTS_TIMED_CONTENTS_H
 #define EVAL_JUDGE_CONTENTS_TIMED_CONTENTS_H
 

@@ -35,6 +35,11 @@ static void join_runs(SliceRun *r)
     if (r->n_runs) r->n_runs = n + 1;
 }
 
+typedef struct {
+    const DevMem *mem;
+    Coverage *out;
+} Marking;
+
 static void mark(const DevMem *mem, const SliceRun *r, const BlockRun *run, Coverage *out)
 {
     int a = devmem_find(mem, (uint64_t)run->at);
@@ -70,20 +75,29 @@ static uint64_t marked(const Coverage *c)
     return sum;
 }
 
+static int mark_runs(void *of, SliceRun *r)
+{
+    const Marking *m = of;
+    uint64_t before = marked(m->out);
+    for (int i = 0; i < r->n_runs; i++) mark(m->mem, r, &r->runs[i], m->out);
+    r->budget -= 8 * (int64_t)(marked(m->out) - before);
+    return 0;
+}
+
 /* Runs blocks until each is done. */
-static void run_blocks(const DevMem *mem, SliceRun *r, Coverage *out)
+static void run_blocks(SliceRun *r, CoverageSee *see, void *to, uint64_t *ran)
 {
     const uint32_t *grid = r->launch->grid;
     Written done = {.bytes = (uint64_t)grid[0] * grid[1] * grid[2], .unit = 1};
-    for (uint64_t b = 0; (b = written_next(&done, b)) < done.bytes; out->ran++) {
+    for (uint64_t b = 0; (b = written_next(&done, b)) < done.bytes; ++*ran) {
         const uint32_t block[3] = {(uint32_t)(b % grid[0]), (uint32_t)(b / grid[0] % grid[1]),
                                    (uint32_t)(b / grid[0] / grid[1])};
-        uint64_t before = marked(out) + done.marked;
+        uint64_t before = done.marked;
         if (slice_run_block(r, block)) break;
         join_runs(r);
-        for (int i = 0; i < r->n_runs; i++) mark(mem, r, &r->runs[i], out);
+        if (see(to, r)) break;
         mark_blocks(r, &done);
-        r->budget -= 8 * (int64_t)(marked(out) + done.marked - before);
+        r->budget -= 8 * (int64_t)(done.marked - before);
     }
     written_release(&done);
 }
@@ -93,7 +107,8 @@ uint32_t coverage_unit(const PtxFunction *kernel)
     uint32_t least = 16;
     for (int i = 0; i < kernel->n_insts; i++) {
         const PtxInst *in = &kernel->insts[i];
-        uint32_t n = slice_is_store(in) || slice_is_load(in) ? slice_element(in) : 0;
+        uint32_t n =
+            slice_is(in, SLICE_STORES) || slice_is(in, SLICE_LOADS) ? slice_element(in) : 0;
         if (n && n < least) least = n;
     }
     return least;
@@ -120,22 +135,18 @@ int coverage_has_pointer(const CoverageOf *of, int allocation)
     return 0;
 }
 
-void coverage_find(const CoverageOf *of, int64_t *budget, Coverage *out)
+void coverage_visit(const CoverageOf *of, int64_t *budget, CoverageSee *see, void *to,
+                    Coverage *out)
 {
     uint64_t where = 0;
     for (int i = 0; i < of->kernel->n_params && i < BASE_PARAMS; i++)
         if (points(of, of->kernel->params[i], -1)) where |= 1ull << i;
-    Slice *s = slice_new(of->module, of->kernel, where, of->is_load);
-    memset(out, 0, sizeof *out);
-    out->n = of->mem->n_allocs;
-    out->of = memory_array((size_t)out->n + 1, sizeof *out->of);
-    for (int i = 0; i < out->n; i++)
-        out->of[i] = (Written){.bytes = of->mem->allocs[i].bytes, .unit = of->unit};
+    Slice *s = slice_new(of->module, of->kernel, where, of->kind);
     const char *why = s->why;
     if (!why) {
         SliceRun r;
         slice_run_open(&r, s, of->launch, *budget);
-        run_blocks(of->mem, &r, out);
+        run_blocks(&r, see, to, &out->ran);
         *budget = r.budget;
         why = r.why;
         if (why) out->line = of->kernel->insts[r.why_inst].line;
@@ -143,6 +154,17 @@ void coverage_find(const CoverageOf *of, int64_t *budget, Coverage *out)
     }
     if (why) snprintf(out->why, sizeof out->why, "%s", why);
     slice_free(s);
+}
+
+void coverage_find(const CoverageOf *of, int64_t *budget, Coverage *out)
+{
+    Marking m = {of->mem, out};
+    memset(out, 0, sizeof *out);
+    out->n = of->mem->n_allocs;
+    out->of = memory_array((size_t)out->n + 1, sizeof *out->of);
+    for (int i = 0; i < out->n; i++)
+        out->of[i] = (Written){.bytes = of->mem->allocs[i].bytes, .unit = of->unit};
+    coverage_visit(of, budget, mark_runs, &m, out);
 }
 
 void coverage_release(Coverage *c)

@@ -9,7 +9,7 @@
 #include "eval/sim/machine/device_memory.h"
 
 /* The launch of a kernel. wanted: by allocation, whose accesses are found; those of others are left out where
- * that is simple. is_load: what it reads, instead. unit: the bytes that are told apart. */
+ * that is simple. kind: the accesses. unit: the bytes that are told apart. */
 typedef struct {
     const DevMem *mem;
     const PtxModule *module;
@@ -17,13 +17,13 @@ typedef struct {
     const DeviceLaunch *launch;
     const uint8_t *wanted;
     uint32_t unit;
-    int is_load;
+    SliceKind kind;
 } CoverageOf;
 
 /* The bytes that a launch writes, or reads, by allocation. */
 typedef struct {
     int n;
-    Written *of;
+    Written *of;  /* NULL: they are not collected */
     char why[96]; /* not empty: not known completely; why, behind "the kernel has" */
     int line;     /* of the source */
     uint64_t ran; /* blocks */
@@ -33,6 +33,13 @@ typedef struct {
 uint32_t coverage_unit(const PtxFunction *kernel);
 /* Does a parameter of the launch point into the allocation? */
 int coverage_has_pointer(const CoverageOf *of, int allocation);
+/* Is told what a block does, and in which box of blocks the same happens: the joined runs of *r, whose budget
+ * the work of the call takes. A result that is not 0 stops the visit. */
+struct SliceRun;
+typedef int CoverageSee(void *to, struct SliceRun *r);
+/* Visits boxes that together are the grid. Of *out, `why`, `line` and `ran` are set. */
+void coverage_visit(const CoverageOf *of, int64_t *budget, CoverageSee *see, void *to,
+                    Coverage *out);
 /* Fills in *out, which the caller releases. *budget: what it may take, in lanes of instructions; what it took
  * is subtracted. */
 void coverage_find(const CoverageOf *of, int64_t *budget, Coverage *out);

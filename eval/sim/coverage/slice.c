@@ -17,7 +17,7 @@ typedef struct {
 
 typedef struct {
     const PtxFunction *f;
-    int is_load; /* loads are followed */
+    SliceKind kind; /* the accesses that are followed */
     Flow flow;
     Definitions defs;
     uint8_t *stores;             /* by PTX instruction: a store, or load, that is followed */
@@ -118,7 +118,7 @@ static void decode(const Growth *g, int inst, Numbers *n, SliceInst *out)
 {
     const PtxInst *in = &g->f->insts[inst];
     if (g->stores[inst])
-        slice_decode_access(in, g->is_load, &n->slots, out);
+        slice_decode_access(in, g->kind, &n->slots, out);
     else
         slice_decode(g->f, in, &n->slots, out);
     out->inst = inst;
@@ -177,8 +177,8 @@ static void find_stores(Growth *g, uint64_t where)
     bases_find(g->f, &bases);
     for (int i = 0; i < g->f->n_insts; i++) {
         const PtxInst *in = &g->f->insts[i];
-        int at = slice_address(in, g->is_load);
-        if (!(g->is_load ? slice_is_load(in) : slice_is_store(in))) continue;
+        int at = slice_address(in, g->kind);
+        if (!slice_is(in, g->kind)) continue;
         uint64_t from = in->n_operands > at ? bases_of(&bases, &in->operands[at]) : BASE_OTHER;
         g->stores[i] = !from || (from & (where | BASE_OTHER)) != 0;
     }
@@ -191,7 +191,8 @@ static int has_functions_with_accesses(const PtxModule *m)
     for (int i = 0; i < m->n_functions; i++) {
         const PtxFunction *f = &m->functions[i];
         for (int k = 0; !f->is_entry && k < f->n_insts; k++)
-            if (slice_is_store(&f->insts[k]) || slice_is_load(&f->insts[k])) return 1;
+            if (slice_is(&f->insts[k], SLICE_STORES) || slice_is(&f->insts[k], SLICE_LOADS))
+                return 1;
     }
     return 0;
 }
@@ -204,10 +205,10 @@ static const char *refusal(const PtxModule *m, const PtxFunction *f)
     return NULL;
 }
 
-Slice *slice_new(const PtxModule *m, const PtxFunction *f, uint64_t where, int is_load)
+Slice *slice_new(const PtxModule *m, const PtxFunction *f, uint64_t where, SliceKind kind)
 {
     Slice *s = memory_alloc(sizeof *s);
-    Growth g = {.f = f, .is_load = is_load};
+    Growth g = {.f = f, .kind = kind};
     Numbers n = {0};
     s->f = f;
     if ((s->why = refusal(m, f))) return s;

@@ -84,9 +84,11 @@ typedef struct {
     const char *why; /* not NULL: why the kernel has no slice */
 } Slice;
 
-/* Of the stores, or with is_load of the loads, whose address may come from the parameters of `where`
- * (slice_bases.h). */
-Slice *slice_new(const PtxModule *m, const PtxFunction *f, uint64_t where, int is_load);
+/* Accesses to global memory. An atomic changes what was written before, and reads it; an exchange stores. */
+typedef enum { SLICE_STORES, SLICE_LOADS, SLICE_CHANGES /* stores, and atomics */ } SliceKind;
+
+/* Of the accesses of a kind whose address may come from the parameters of `where` (slice_bases.h). */
+Slice *slice_new(const PtxModule *m, const PtxFunction *f, uint64_t where, SliceKind kind);
 void slice_free(Slice *s);
 
 #endif

@@ -257,7 +257,7 @@ static int is_elsewhere(const PtxInst *in)
     return 0;
 }
 
-int slice_is_store(const PtxInst *in)
+static int is_store(const PtxInst *in)
 {
     if (!strcmp(in->op, "cp"))
         return slice_has_mod(in, "bulk") && slice_has_mod(in, "global") &&
@@ -267,7 +267,7 @@ int slice_is_store(const PtxInst *in)
            (!strcmp(in->op, "wmma") && slice_has_mod(in, "store"));
 }
 
-int slice_is_load(const PtxInst *in)
+static int is_load(const PtxInst *in)
 {
     if (!strcmp(in->op, "cp"))
         return slice_has_mod(in, "global") && in->n_operands > 2 &&
@@ -277,9 +277,20 @@ int slice_is_load(const PtxInst *in)
            (!strcmp(in->op, "wmma") && slice_has_mod(in, "load"));
 }
 
-int slice_address(const PtxInst *in, int is_load)
+static int is_atomic(const PtxInst *in)
 {
-    if (!strcmp(in->op, "cp")) return is_load;
+    return !is_elsewhere(in) && (!strcmp(in->op, "atom") || !strcmp(in->op, "red"));
+}
+
+int slice_is(const PtxInst *in, SliceKind kind)
+{
+    if (kind == SLICE_LOADS) return is_load(in);
+    return is_store(in) || (kind == SLICE_CHANGES && is_atomic(in));
+}
+
+int slice_address(const PtxInst *in, SliceKind kind)
+{
+    if (!strcmp(in->op, "cp")) return kind == SLICE_LOADS;
     return !strcmp(in->op, "atom") || !strcmp(in->op, "ld") ||
            (!strcmp(in->op, "wmma") && slice_has_mod(in, "load"));
 }
@@ -320,9 +331,9 @@ static void decode_tile(const PtxInst *in, int at, SliceSlots *slots, SliceInst 
     if (!out->sources[1].kind) out->n_sources = 0;
 }
 
-void slice_decode_access(const PtxInst *in, int is_load, SliceSlots *slots, SliceInst *out)
+void slice_decode_access(const PtxInst *in, SliceKind kind, SliceSlots *slots, SliceInst *out)
 {
-    int is_copy = !strcmp(in->op, "cp"), at = slice_address(in, is_load);
+    int is_copy = !strcmp(in->op, "cp"), at = slice_address(in, kind);
     memset(out, 0, sizeof *out);
     out->op = OP_STORE;
     out->guard = slice_guard(in, slots);

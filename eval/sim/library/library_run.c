@@ -5,41 +5,13 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "eval/sim/exec/handlers.h"
+#include "eval/sim/library/library_elements.h"
 #include "eval/sim/library/library_shape.h"
 #include "tasks/task.h"
 
 /* Host work in thread-instructions. */
 static const double RESULT_COST = 20, PRODUCT_COST = 3, TAP_COST = 2, CHANNEL_COST = 8,
                     FIND_COST = 4, WIDEN_COST = 2, MAX_COUNTED = 1 << 16;
-
-/* Elements of one dtype in simulated memory. */
-typedef struct {
-    unsigned char *p;
-    int dtype;
-} Elements;
-
-static double get(const Elements *e, int64_t i)
-{
-    float f;
-    uint16_t h;
-    if (e->dtype == DTYPE_F32) {
-        memcpy(&f, e->p + 4 * i, sizeof f);
-        return (double)f;
-    }
-    memcpy(&h, e->p + 2 * i, sizeof h);
-    return (double)(e->dtype == DTYPE_F16 ? half_to_float(h) : bf16_to_float(h));
-}
-
-static void put(const Elements *e, int64_t i, double v)
-{
-    float f = (float)v;
-    uint16_t h = (uint16_t)(e->dtype == DTYPE_F16 ? half_from_double(v) : bf16_from_double(v));
-    if (e->dtype == DTYPE_F32)
-        memcpy(e->p + 4 * i, &f, sizeof f);
-    else
-        memcpy(e->p + 2 * i, &h, sizeof h);
-}
 
 typedef struct {
     const char *name; /* for messages */
@@ -95,42 +67,16 @@ static int run_product(DevMem *m, const char *call, const LibraryProduct *p, Err
             int64_t batch = i / p->m, row = i % p->m;
             double sum = 0;
             for (int64_t j = 0; j < p->k; j++)
-                sum +=
-                    get(&a, batch * p->apart_a + (ta ? j * p->lda + row : row * p->lda + j)) *
-                    get(&b, batch * p->apart_b + (tb ? column * p->ldb + j : j * p->ldb + column));
+                sum += element_get(&a, batch * p->apart_a +
+                                           (ta ? j * p->lda + row : row * p->lda + j)) *
+                       element_get(&b, batch * p->apart_b +
+                                           (tb ? column * p->ldb + j : j * p->ldb + column));
             sum *= p->alpha;
-            if (bias.p) sum += get(&bias, column);
-            put(&c, batch * p->apart_c + row * p->ldc + column, p->relu && sum < 0 ? 0 : sum);
+            if (bias.p) sum += element_get(&bias, column);
+            element_put(&c, batch * p->apart_c + row * p->ldc + column,
+                        p->relu && sum < 0 ? 0 : sum);
         }
     return 0;
-}
-
-/* The input that output o and tap k of dimension d meet; -1: none. */
-static int64_t input_of(const LibraryConvolution *c, int d, int64_t o, int64_t k)
-{
-    int64_t i = c->transposed ? o + c->d[d].padding - k * c->d[d].dilation
-                              : o * c->d[d].stride - c->d[d].padding + k * c->d[d].dilation;
-    if (c->transposed) {
-        if (i < 0 || i % c->d[d].stride) return -1;
-        i /= c->d[d].stride;
-    }
-    return i < c->d[d].in ? i : -1;
-}
-
-/* The taps of a dimension that meet an input for one output, and these inputs. */
-typedef struct {
-    int64_t n, *tap, *input;
-} Taps;
-
-static void find_taps(const LibraryConvolution *c, int d, int64_t o, Taps *t)
-{
-    t->n = 0;
-    for (int64_t k = 0; k < c->d[d].kernel; k++) {
-        int64_t i = input_of(c, d, o, k);
-        if (i < 0) continue;
-        t->tap[t->n] = k;
-        t->input[t->n++] = i;
-    }
 }
 
 /* What one channel of the input adds to an output, in the order of the taps. */
@@ -165,18 +111,18 @@ static void convolve(Convolution *v, int64_t entry, int64_t out)
             plane = c->d[0].in * c->d[1].in * c->d[2].in, o[3],
             at = (entry * c->out + out) * c->d[0].out * c->d[1].out * c->d[2].out;
     for (o[0] = 0; o[0] < c->d[0].out; o[0]++) {
-        find_taps(c, 0, o[0], &t[0]);
+        taps_find(c, 0, o[0], &t[0]);
         for (o[1] = 0; o[1] < c->d[1].out; o[1]++) {
-            find_taps(c, 1, o[1], &t[1]);
+            taps_find(c, 1, o[1], &t[1]);
             for (o[2] = 0; o[2] < c->d[2].out; o[2]++) {
                 double sum = 0;
-                find_taps(c, 2, o[2], &t[2]);
+                taps_find(c, 2, o[2], &t[2]);
                 for (int64_t i = group * in; i < (group + 1) * in; i++) {
                     int64_t pair = c->transposed ? i * outs + out % outs : out * in + i % in;
                     sum = add_channel(c, v->x + (entry * c->in + i) * plane,
                                       v->weight + pair * kernel, t, sum);
                 }
-                put(&v->y, at++, sum);
+                element_put(&v->y, at++, sum);
             }
         }
     }
@@ -186,7 +132,7 @@ static void convolve(Convolution *v, int64_t entry, int64_t out)
 static float *widened(const Elements *e, int64_t n)
 {
     float *out = memory_array((size_t)n + 1, sizeof *out);
-    for (int64_t i = 0; i < n; i++) out[i] = (float)get(e, i);
+    for (int64_t i = 0; i < n; i++) out[i] = (float)element_get(e, i);
     return out;
 }
 
@@ -230,7 +176,7 @@ static double pairs_of(const LibraryConvolution *c, int d)
     double all = (double)c->d[d].out * (double)c->d[d].kernel, n = 0;
     if (all > MAX_COUNTED) return all;
     for (int64_t o = 0; o < c->d[d].out; o++)
-        for (int64_t k = 0; k < c->d[d].kernel; k++) n += input_of(c, d, o, k) >= 0;
+        for (int64_t k = 0; k < c->d[d].kernel; k++) n += tap_input(c, d, o, k) >= 0;
     return n;
 }
 

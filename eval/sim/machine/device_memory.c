@@ -286,6 +286,13 @@ static void clear_written(DevMem *m, size_t from, size_t end)
     }
 }
 
+void devmem_unmark(DevMem *m, Alloc *a)
+{
+    size_t from = a->base - ARENA_BASE, bytes = (a->bytes + 255) & ~(uint64_t)255;
+    clear_written(m, from, from + bytes);
+    a->all_written = 0;
+}
+
 /* Nothing reads an unwritten byte of a large buffer: devmem_read and devmem_supply see to it. */
 void devmem_poison(DevMem *m, Alloc *a)
 {

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "eval/device/device.h"
+#include "eval/sim/machine/ranges.h"
 #include "eval/sim/ptx/ptx.h"
 
 #define ARENA_BASE 0x700000000000u
@@ -79,6 +80,8 @@ typedef struct {
     uint32_t launch_id;
     int assume;  /* unwritten bytes of a writable buffer read as zeros, which is no fault */
     int assumed; /* that has happened, or a load of a variable that other blocks may have changed */
+    /* Where loads and atomics, or plain stores, reach memory that is not read-only; NULL: nobody asks. */
+    Ranges *reads, *writes;
 } DevMem;
 
 /* Reserves `bytes` of memory, a multiple of the page size. Returns 0 or -1. */
@@ -94,6 +97,8 @@ int devmem_near(const DevMem *m, uint64_t address); /* index of the nearest allo
 Alloc *devmem_at(DevMem *m, uint64_t base);         /* the allocation that starts there, or NULL */
 
 void devmem_poison(DevMem *m, Alloc *a);
+/* Nothing in the buffer counts as written from now on; its bytes stay. */
+void devmem_unmark(DevMem *m, Alloc *a);
 /* The bytes, multiples of 64 at such an address in the buffer, are unwritten from now on. */
 void devmem_discard(DevMem *m, Alloc *a, uint64_t address, size_t bytes);
 /* The buffer at base has other contents from now on: poisoned, of `bytes` bytes of its room. Returns

@@ -171,12 +171,21 @@ static int load_words(Warp *w, const Access *a, ShadowRange range, uint64_t mine
     return 0;
 }
 
+static void note_ranges(Ranges *to, const Access *a)
+{
+    for (int i = 0; i < a->p->n_ranges; i++) {
+        ShadowRange range = shadow_range(a, i, 0);
+        ranges_add(to, range.lo, range.hi);
+    }
+}
+
 int global_check_load(Warp *w, Access *a)
 {
     DevMem *mem = w->x->mem;
     const Alloc *al = &mem->allocs[a->mo->last_alloc];
     uint64_t mine = my_tag(w), floor = (uint64_t)mem->tag_floor << 32, one = mine | TAG_BYTES;
     int find_races = !al->read_only && a->mo->order == ORDER_WEAK;
+    if (mem->reads && !al->read_only) note_ranges(mem->reads, a);
     if (al->all_written && !find_races) return 0;
     if (find_races) {
         w->x->cta.touched = 1;
@@ -258,6 +267,7 @@ int global_check_store(Warp *w, Access *a, AccessChanged *changed)
     uint64_t mine = my_tag(w), floor = (uint64_t)mem->tag_floor << 32, one = mine | TAG_BYTES;
     int ordered = a->mo->order != ORDER_WEAK;
     uint64_t suspicious = 0;
+    if (mem->writes) note_ranges(mem->writes, a);
     for (int i = 0; i < a->p->n_ranges && !ordered; i++) {
         ShadowRange range = shadow_range(a, i, ARENA_BASE);
         int n = (int)(((range.hi - 1) >> 2) - (range.lo >> 2)) + 1;
@@ -289,6 +299,7 @@ int global_check_atomic(Warp *w, Access *a)
     DevMem *mem = w->x->mem;
     const Alloc *al = &mem->allocs[a->mo->last_alloc];
     exec_acquire(w->x);
+    if (mem->reads) note_ranges(mem->reads, a);
     for (int i = 0; i < a->p->n_ranges; i++) {
         ShadowRange range = shadow_range(a, i, ARENA_BASE);
         if (!al->all_written && check_written(w, a, range)) return -1;

@@ -1,0 +1,69 @@
+/* One element tells what the others may cost. */
+#include "eval/judge/timed_cone.h"
+
+#include <string.h>
+
+#include "base/random.h"
+#include "eval/judge/checks.h"
+
+enum { MOST = 8 }; /* elements of an output */
+
+/* Thread-instructions: of the first element's cone, and of all that more elements take. */
+static const double usual_budget = 3e7, win_budget = 5e8, more_budget = 3e7;
+
+typedef struct {
+    Run *r;
+    DeviceSpan spans[TASK_MAX_TENSORS * MOST];
+    DeviceCone cone;
+} Attempt;
+
+/* `each` elements of each output that is not comparable: one that a source cannot know, the last one, and
+ * others. */
+static void choose(Attempt *a, const unsigned char *comparable, int each)
+{
+    const Case *c = a->r->test;
+    const Task *t = c->task;
+    a->cone = (DeviceCone){.spans = a->spans};
+    for (int i = 0; i < t->n_outputs; i++) {
+        size_t size = dtype_size(t->outputs[i].dtype), n = c->output_bytes[i] / size;
+        for (int k = 0; k < each && !comparable[i] && n; k++) {
+            const uint64_t of[3] = {c->seed, (uint64_t)i, (uint64_t)k};
+            size_t at = k == 1 ? n - 1 : (size_t)(random_hash(of, sizeof of) % n);
+            a->spans[a->cone.n_spans++] = (DeviceSpan){a->r->memory.outputs[i], at * size, size};
+        }
+    }
+}
+
+/* Variables have their first values. */
+static int run_cone(Judgement *j, Attempt *a, double budget)
+{
+    Loaded *l = &j->loaded;
+    Fault *f = &j->fault;
+    int rc = checks_has_variables(l) ? loaded_again(l, f) : 0;
+    if (!rc) rc = run_resolve(a->r, f);
+    if (rc) return rc;
+    a->cone.budget = budget;
+    rc = l->ops->prediction->cone(l->device, a->r->launches, a->r->n_launches, &a->cone, f);
+    if (rc > 0) run_fault(a->r, f);
+    return rc;
+}
+
+int timed_cone(Judgement *j, Run *r, int wins, unsigned char *comparable, char why[128])
+{
+    Attempt a = {.r = r};
+    double budget = wins ? win_budget : usual_budget;
+    choose(&a, comparable, 1);
+    int rc = run_cone(j, &a, budget);
+    double each = more_budget / 2 / (a.cone.used + 1);
+    if (!rc && !a.cone.why[0] && each >= 2) {
+        choose(&a, comparable, each < MOST ? (int)each : MOST);
+        rc = run_cone(j, &a, more_budget);
+        if (!rc && a.cone.why[0]) {
+            choose(&a, comparable, 1);
+            rc = run_cone(j, &a, budget);
+        }
+    }
+    for (int i = 0; i < r->n_outputs; i++) comparable[i] = !comparable[i];
+    memcpy(why, a.cone.why, sizeof a.cone.why);
+    return rc;
+}

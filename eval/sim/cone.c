@@ -1,0 +1,290 @@
+/* The second pass: the blocks run in order, and what the outputs have then is complete. */
+#include "eval/sim/cone.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "eval/sim/coverage/slice_decode.h"
+#include "eval/sim/library/library_some.h"
+
+enum { PASSES = 3, VARIABLES = 16 << 20 /* bytes that are kept */ };
+
+/* What looking for blocks may take, about a second. */
+static const int64_t most_lanes = 300000000;
+
+int cone_stop(Cone *c, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(c->out->why, sizeof c->out->why, fmt, ap);
+    va_end(ap);
+    return 1;
+}
+
+/* ---- memory ---- */
+
+/* Is it a buffer that a launch has a pointer to? */
+static int is_used(const Cone *c, int a)
+{
+    for (int i = 0; i < c->n; i++) {
+        const DeviceLaunch *l = &c->launches[i];
+        const Function *f = l->library_args ? NULL : code_find_entry(&l->module->code, l->kernel);
+        CoverageOf of = {.mem = &c->d->mem, .kernel = f ? f->ptx : NULL, .launch = l};
+        if (f && coverage_has_pointer(&of, a)) return 1;
+        for (int k = 0; k < l->library_args; k++) {
+            uint64_t address;
+            memcpy(&address, l->params + 8 * k, sizeof address);
+            if (devmem_find(&c->d->mem, address) == a) return 1;
+        }
+    }
+    return 0;
+}
+
+static size_t variable_bytes(const DevMem *m)
+{
+    size_t sum = 0;
+    for (int a = 0; a < m->n_allocs; a++)
+        if (m->allocs[a].variable) sum += m->allocs[a].bytes;
+    return sum;
+}
+
+/* Copies the module's variables to `kept`, or back. */
+static void copy_variables(const DevMem *m, unsigned char *kept, int back)
+{
+    for (int a = 0; a < m->n_allocs; a++) {
+        const Alloc *v = &m->allocs[a];
+        if (!v->variable) continue;
+        unsigned char *at = devmem_host(m, v->base);
+        memcpy(back ? at : kept, back ? kept : at, v->bytes);
+        kept += v->bytes;
+    }
+}
+
+static void poison_all(Cone *c)
+{
+    DevMem *m = &c->d->mem;
+    for (int a = 0; a < m->n_allocs; a++)
+        if (!m->allocs[a].read_only && !m->allocs[a].variable && is_used(c, a))
+            devmem_poison(m, &m->allocs[a]);
+}
+
+/* Before blocks are looked for, each slot has all of its room. */
+static void widen_fresh(Cone *c)
+{
+    for (int i = 0; i < c->n; i++)
+        for (int k = 0; k < c->launches[i].n_fresh; k++) {
+            Alloc *a = devmem_at(&c->d->mem, c->launches[i].fresh[k].p);
+            if (a) devmem_reset(&c->d->mem, a);
+        }
+}
+
+/* ---- the second pass ---- */
+
+static int by_id(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Runs the blocks of launch i. *same: they read and write where they did before. */
+static int run_launch(Cone *c, int i, int *same, int *faulted)
+{
+    ConeLaunch *k = &c->of[i];
+    DevMem *m = &c->d->mem;
+    Ranges reads = {0}, writes = {0};
+    int64_t at = 0;
+    *faulted = 0;
+    qsort(k->run.id, (size_t)k->run.n, sizeof *k->run.id, by_id);
+    m->reads = &reads, m->writes = &writes;
+    int rc = cone_run(c, i, &at, faulted);
+    m->reads = m->writes = NULL;
+    if (!rc && !(ranges_have(&k->reads, &reads) && ranges_have(&writes, &k->writes))) {
+        *same = 0;
+        ranges_add_all(&k->reads, &reads);
+        ranges_release(&k->writes);
+        k->writes = writes;
+        writes = (Ranges){0};
+    }
+    ranges_release(&reads);
+    ranges_release(&writes);
+    return rc;
+}
+
+/* Gives a value to what the call reads: inputs are drawn. */
+static int supply(Cone *c, const Ranges *reads)
+{
+    DevMem *m = &c->d->mem;
+    for (int64_t i = 0; i < reads->n; i++) {
+        uint64_t lo = reads->of[i].lo - ARENA_BASE, hi = reads->of[i].hi - ARENA_BASE;
+        int at = devmem_find(m, reads->of[i].lo);
+        if (at < 0 || reads->of[i].hi - m->allocs[at].base > m->allocs[at].bytes)
+            return cone_stop(c, "a library call on other memory");
+        if (!devmem_is_written(m, lo, hi) && devmem_supply(m, &m->allocs[at], lo, hi))
+            return cone_stop(c, "reads of memory that nothing has written");
+    }
+    return 0;
+}
+
+static int run_call(Cone *c, int i)
+{
+    int rc = supply(c, &c->of[i].reads);
+    if (rc) return rc;
+    return library_run_some(&c->d->mem, &c->launches[i], &c->of[i].asked, &c->fault->error);
+}
+
+static int begin_contents(Cone *c, const DeviceLaunch *l)
+{
+    for (int k = 0; k < l->n_fresh; k++) {
+        const DeviceFresh *f = &l->fresh[k];
+        if (devmem_renew(&c->d->mem, f->p, f->bytes, f->label))
+            return error_set(&c->fault->error, ERROR_INVALID, "%s has no buffer of %zu bytes",
+                             f->label, f->bytes);
+    }
+    return 0;
+}
+
+/* Runs all launches. *same: as run_launch. A fault where all values are right is the candidate's. */
+static int run_cone(Cone *c, int *same)
+{
+    DevMem *m = &c->d->mem;
+    int rc = 0, faulted = 0;
+    *same = 1;
+    poison_all(c);
+    devmem_assume(m, 1);
+    for (int i = 0; i < c->n && !rc && !faulted; i++) {
+        rc = begin_contents(c, &c->launches[i]);
+        if (!rc && c->of[i].asked.n) rc = run_call(c, i);
+        if (!rc && c->of[i].run.n) rc = run_launch(c, i, same, &faulted);
+    }
+    devmem_assume(m, 0);
+    if (rc || !*same) return rc;
+    if (m->assumed) return cone_stop(c, "reads of memory that nothing has written");
+    if (faulted && c->fault->outcome == OUTCOME_TIMEOUT)
+        return cone_stop(c, "blocks that wait for one another");
+    return faulted ? 2 : 0;
+}
+
+/* ---- what is complete ---- */
+
+static int has_atomics(const DeviceLaunch *l)
+{
+    const Function *f = code_find_entry(&l->module->code, l->kernel);
+    for (int i = 0; f && i < f->ptx->n_insts; i++)
+        if (slice_is(&f->ptx->insts[i], SLICE_CHANGES) &&
+            !slice_is(&f->ptx->insts[i], SLICE_STORES))
+            return 1;
+    return 0;
+}
+
+/* Adds what the last launch that has a pointer to the buffer has stored there: no launch changes it again,
+ * nor, without atomics, another block. */
+static void add_last(Cone *c, int a, Ranges *to)
+{
+    const Alloc *y = &c->d->mem.allocs[a];
+    for (int i = c->n - 1; i >= 0; i--) {
+        const DeviceLaunch *l = &c->launches[i];
+        const Function *f = l->library_args ? NULL : code_find_entry(&l->module->code, l->kernel);
+        CoverageOf of = {.mem = &c->d->mem, .kernel = f ? f->ptx : NULL, .launch = l};
+        if (f && !coverage_has_pointer(&of, a)) continue;
+        if (!f || has_atomics(l)) return;
+        Ranges *stored = &c->of[i].writes;
+        ranges_join(stored);
+        for (int64_t k = ranges_find(stored, y->base);
+             k < stored->n && stored->of[k].hi <= y->base + y->bytes; k++)
+            ranges_add(to, stored->of[k].lo, stored->of[k].hi);
+        return;
+    }
+}
+
+/* Marks the bytes of an output that are complete, and no others, as written. */
+static void mark_complete(Cone *c, int a)
+{
+    DevMem *m = &c->d->mem;
+    Alloc *y = &m->allocs[a];
+    Ranges complete = {0};
+    for (int k = 0; k < c->out->n_spans; k++) {
+        const DeviceSpan *s = &c->out->spans[k];
+        uint64_t lo = s->p + s->from;
+        if (s->p == y->base && devmem_is_written(m, lo - ARENA_BASE, lo - ARENA_BASE + s->bytes))
+            ranges_add(&complete, lo, lo + s->bytes);
+    }
+    add_last(c, a, &complete);
+    ranges_join(&complete);
+    devmem_unmark(m, y);
+    for (int64_t i = 0; i < complete.n; i++)
+        devmem_mark_written(m, complete.of[i].lo - ARENA_BASE, complete.of[i].hi - ARENA_BASE);
+    ranges_release(&complete);
+}
+
+static void complete_outputs(Cone *c)
+{
+    for (int a = 0; a < c->d->mem.n_allocs; a++) {
+        int is_output = 0;
+        for (int k = 0; k < c->out->n_spans; k++)
+            is_output |= c->out->spans[k].p == c->d->mem.allocs[a].base;
+        if (is_output) mark_complete(c, a);
+    }
+}
+
+/* ---- all of it ---- */
+
+static int find_cone(Cone *c)
+{
+    size_t bytes = variable_bytes(&c->d->mem);
+    if (bytes > VARIABLES) return cone_stop(c, "large variables");
+    unsigned char *kept = memory_alloc(bytes + 1);
+    int rc = 0, same = 0;
+    copy_variables(&c->d->mem, kept, 0);
+    for (int pass = 0; pass < PASSES && !rc && !same; pass++) {
+        widen_fresh(c);
+        devmem_assume(&c->d->mem, 1);
+        rc = cone_trace(c);
+        copy_variables(&c->d->mem, kept, 1);
+        if (!rc) rc = run_cone(c, &same);
+        if (!same) copy_variables(&c->d->mem, kept, 1);
+    }
+    if (!rc && !same) rc = cone_stop(c, "addresses that depend on values");
+    free(kept);
+    return rc;
+}
+
+static void release(Cone *c)
+{
+    for (int i = 0; i < c->n; i++) {
+        block_set_release(&c->of[i].reach);
+        block_set_release(&c->of[i].run);
+        ranges_release(&c->of[i].reads);
+        ranges_release(&c->of[i].writes);
+        ranges_release(&c->of[i].asked);
+    }
+    ranges_release(&c->need);
+    free(c->of);
+    free(c->wanted);
+}
+
+int sim_cone(Device *d, const DeviceLaunch *launches, int n, DeviceCone *out, Fault *fault)
+{
+    Cone c = {.d = d,
+              .launches = launches,
+              .n = n,
+              .out = out,
+              .of = memory_array((size_t)n + 1, sizeof *c.of),
+              .wanted = memory_alloc((size_t)d->mem.n_allocs + 1),
+              .lanes = most_lanes,
+              .left = out->budget,
+              .fault = fault};
+    out->why[0] = 0;
+    memset(fault, 0, sizeof *fault);
+    d->exec.counted = d->exec.reversed = 0;
+    int rc = n == d->n_sampled ? find_cone(&c) : cone_stop(&c, "launches that were not sampled");
+    if (!rc) complete_outputs(&c);
+    out->used = out->budget - c.left;
+    log_debug("the cone of %d spans takes %.3g instructions%s%s", out->n_spans, out->used,
+              out->why[0] ? ", but it has " : "", out->why);
+    release(&c);
+    return rc == 2 ? 1 : rc < 0 ? -1 : 0;
+}

@@ -1,0 +1,44 @@
+/* The cone of some bytes of the outputs (DeviceCone): which blocks of which launches they need. From the last
+ * launch back, the blocks that reach a byte that is needed (coverage/reaching.h) run to tell what they read,
+ * on whatever memory holds. Then all of them run in order, from poisoned buffers. Where they read other
+ * bytes now, since addresses depend on values, those are needed, too, and it begins again. */
+#ifndef EVAL_SIM_CONE_H
+#define EVAL_SIM_CONE_H
+
+#include "eval/sim/coverage/reaching.h"
+#include "eval/sim/sim_launches.h"
+
+/* What is known about a launch. */
+typedef struct {
+    BlockSet reach;       /* blocks that reach what is needed */
+    BlockSet run;         /* they, or their clusters */
+    int64_t looked;       /* of `reach`: those that are in `run` */
+    int64_t traced;       /* of `run`: those that have run for their reads */
+    int is_whole;         /* all blocks run: it is not known which ones are needed */
+    Ranges reads, writes; /* of memory that is not read-only; plain stores */
+    Ranges asked;         /* of a library call: of its result */
+} ConeLaunch;
+
+typedef struct {
+    Device *d;
+    const DeviceLaunch *launches;
+    int n;
+    DeviceCone *out;
+    ConeLaunch *of;  /* by launch */
+    Ranges need;     /* behind the launch that is looked at */
+    uint8_t *wanted; /* by allocation */
+    int64_t lanes;   /* what looking for blocks may take */
+    double left;     /* thread-instructions */
+    Fault *fault;
+} Cone;
+
+/* Functions return 0 to go on; 1: c->out->why is set; 2: c->fault is the candidate's; -1: an Error. */
+
+/* cone.c */
+int cone_stop(Cone *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* cone_trace.c: finds the blocks, from the last launch to the first. */
+int cone_trace(Cone *c);
+/* Runs blocks of launch i from number *at of its list on, up to the first fault; *at: behind it. */
+int cone_run(Cone *c, int i, int64_t *at, int *faulted);
+
+#endif

@@ -1,0 +1,237 @@
+/* Blocks of one launch may need each other, as those of a scan do: what they read is looked for in their own
+ * launch, too. */
+#include "eval/sim/cone.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "eval/sim/library/library_some.h"
+
+enum {
+    LEAST_WORK = 50, /* thread-instructions of a thread, where a block's work is not known */
+    LONG_BLOCK = 64, /* a block that takes as many times what others took waits for another */
+    WHOLE_SHARE = 4, /* a launch may run whole for the budget divided by this */
+    MOST_BLOCKS = 1 << 16,
+    ROUNDS = 8
+};
+
+/* ---- running blocks ---- */
+
+typedef struct {
+    const BlockSet *run;
+    int64_t at;
+} Feed;
+
+static int feed_next(void *of, const SimCounts *done, uint64_t *block)
+{
+    Feed *f = of;
+    (void)done;
+    if (f->at == f->run->n) return 0;
+    *block = f->run->id[f->at++];
+    return 1;
+}
+
+static double work_of_block(const Cone *c, int i)
+{
+    const DeviceLaunch *l = &c->launches[i];
+    double threads = (double)l->block[0] * l->block[1] * l->block[2];
+    return fmax(c->d->sampled[i].work, LEAST_WORK * threads);
+}
+
+int cone_run(Cone *c, int i, int64_t *at, int *faulted)
+{
+    Exec *x = &c->d->exec;
+    Feed f = {&c->of[i].run, *at};
+    Fault local = {0};
+    x->block_budget = (int64_t)(LONG_BLOCK * work_of_block(c, i));
+    int64_t before = x->budget = (int64_t)c->left;
+    int rc = sim_run_blocks(c->d, &c->launches[i], feed_next, &f, &local);
+    c->left -= (double)(before - x->budget);
+    *at = f.at;
+    *faulted = rc > 0;
+    if (rc < 0) c->fault->error = local.error;
+    if (rc < 0) return -1;
+    if (c->left <= 0) return cone_stop(c, "too much work");
+    if (rc > 0) {
+        *c->fault = local;
+        c->fault->launch = i;
+    }
+    return 0;
+}
+
+/* ---- which blocks ---- */
+
+static const PtxFunction *kernel_of(const DeviceLaunch *l)
+{
+    const Function *f = code_find_entry(&l->module->code, l->kernel);
+    return f ? f->ptx : NULL;
+}
+
+/* The cluster of a block, or the block. */
+static uint64_t unit_of(const DeviceLaunch *l, const PtxFunction *f, uint64_t block)
+{
+    uint64_t unit = 0, stride = 1;
+    for (int k = 0; k < 3; k++) {
+        uint64_t of = f->cluster[k] ? f->cluster[k] : 1;
+        unit += block % l->grid[k] / of * stride;
+        block /= l->grid[k];
+        stride *= l->grid[k] / of;
+    }
+    return unit;
+}
+
+/* May the launch change a byte of the set? Notes the buffers that it is about. */
+static int may_change(Cone *c, const CoverageOf *of, const Ranges *bytes)
+{
+    int some = 0;
+    for (int a = 0; a < c->d->mem.n_allocs; a++) {
+        const Alloc *m = &c->d->mem.allocs[a];
+        c->wanted[a] = !m->read_only && ranges_meet(bytes, m->base, m->base + m->room) &&
+                       (m->variable || coverage_has_pointer(of, a));
+        some |= c->wanted[a];
+    }
+    return some;
+}
+
+static int take_whole(Cone *c, int i, const Coverage *found)
+{
+    const DeviceLaunch *l = &c->launches[i];
+    double blocks = (double)l->grid[0] * l->grid[1] * l->grid[2];
+    ConeLaunch *k = &c->of[i];
+    if (blocks > MOST_BLOCKS || blocks * work_of_block(c, i) > c->left / WHOLE_SHARE)
+        return cone_stop(c, "a kernel has %s", found->why);
+    k->is_whole = 1;
+    for (uint64_t b = 0; b < (uint64_t)blocks; b++) block_set_add(&k->reach, b);
+    return 0;
+}
+
+/* Adds the blocks of launch i that change one of the bytes. */
+static int add_blocks(Cone *c, int i, Ranges *bytes)
+{
+    const DeviceLaunch *l = &c->launches[i];
+    const PtxFunction *f = kernel_of(l);
+    ConeLaunch *k = &c->of[i];
+    CoverageOf of = {&c->d->mem, &l->module->code.ptx, f, l, c->wanted, 1, SLICE_CHANGES};
+    Coverage found;
+    k->reach.blocks = k->run.blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    ranges_join(bytes);
+    if (k->is_whole || !f || !may_change(c, &of, bytes)) return 0;
+    int64_t most = (int64_t)(c->left / work_of_block(c, i)) + 1;
+    if (coverage_reaching(&of, bytes, most < MOST_BLOCKS ? most : MOST_BLOCKS, &c->lanes, &k->reach,
+                          &found) &&
+        take_whole(c, i, &found))
+        return 1;
+    for (; k->looked < k->reach.n; k->looked++)
+        block_set_add(&k->run, unit_of(l, f, k->reach.id[k->looked]));
+    return 0;
+}
+
+/* Runs the blocks of launch i that have not run, for what they read. Their values are not right, and their
+ * faults mean nothing. */
+static int trace_blocks(Cone *c, int i)
+{
+    ConeLaunch *k = &c->of[i];
+    DevMem *m = &c->d->mem;
+    int rc = 0, faulted;
+    m->reads = &k->reads, m->writes = &k->writes;
+    while (!rc && k->traced < k->run.n) rc = cone_run(c, i, &k->traced, &faulted);
+    m->reads = m->writes = NULL;
+    return rc;
+}
+
+/* Does the launch store to a buffer that it reads? */
+static int reads_own(const Cone *c, ConeLaunch *k)
+{
+    const DevMem *m = &c->d->mem;
+    ranges_join(&k->reads), ranges_join(&k->writes);
+    for (int a = 0; a < m->n_allocs; a++) {
+        uint64_t lo = m->allocs[a].base, hi = lo + m->allocs[a].room;
+        if (!m->allocs[a].read_only && ranges_meet(&k->reads, lo, hi) &&
+            (k->writes.n ? ranges_meet(&k->writes, lo, hi) : 1))
+            return 1;
+    }
+    return 0;
+}
+
+/* Adds to what is needed, but for inputs. */
+static void add_needed(Cone *c, const Ranges *reads)
+{
+    int at = -1;
+    const DevMem *m = &c->d->mem;
+    for (int64_t i = 0; i < reads->n; i++) {
+        uint64_t lo = reads->of[i].lo;
+        if (at < 0 || lo - m->allocs[at].base >= m->allocs[at].room) at = devmem_find(m, lo);
+        if (at < 0 || !m->allocs[at].read_only) ranges_add(&c->need, lo, reads->of[i].hi);
+    }
+    c->need.overflowed |= reads->overflowed;
+}
+
+static int trace_kernel(Cone *c, int i)
+{
+    ConeLaunch *k = &c->of[i];
+    int rc = add_blocks(c, i, &c->need);
+    if (!rc) rc = trace_blocks(c, i);
+    for (int round = 0; !rc && k->run.n && !k->is_whole && reads_own(c, k); round++) {
+        int64_t before = k->run.n;
+        rc = add_blocks(c, i, &k->reads);
+        if (!rc && k->run.n == before) break;
+        if (round == ROUNDS) return cone_stop(c, "blocks that wait for one another");
+        if (!rc) rc = trace_blocks(c, i);
+    }
+    if (!rc && k->run.n) {
+        ranges_remove(&c->need, &k->writes);
+        add_needed(c, &k->reads);
+    }
+    return rc;
+}
+
+/* A library call computes the elements of its result that are needed. */
+static int trace_call(Cone *c, int i)
+{
+    ConeLaunch *k = &c->of[i];
+    double cost;
+    ranges_join(&c->need);
+    ranges_clear(&k->reads);
+    int rc = library_needs(&c->launches[i], &c->need, c->left, &k->asked, &k->reads, &cost,
+                           &c->fault->error);
+    if (rc > 0) return cone_stop(c, "a library call that takes too long");
+    if (rc) return -1;
+    c->left -= cost;
+    ranges_remove(&c->need, &k->asked);
+    add_needed(c, &k->reads);
+    return 0;
+}
+
+/* What a launch begins has no contents before it. */
+static void forget_fresh(Cone *c, const DeviceLaunch *l)
+{
+    Ranges fresh = {0};
+    for (int k = 0; k < l->n_fresh; k++) {
+        const Alloc *a = devmem_at(&c->d->mem, l->fresh[k].p);
+        if (a) ranges_add(&fresh, a->base, a->base + a->room);
+    }
+    ranges_remove(&c->need, &fresh);
+    ranges_release(&fresh);
+}
+
+int cone_trace(Cone *c)
+{
+    int rc = 0;
+    ranges_clear(&c->need);
+    for (int k = 0; k < c->out->n_spans; k++) {
+        const DeviceSpan *s = &c->out->spans[k];
+        ranges_add(&c->need, s->p + s->from, s->p + s->from + s->bytes);
+    }
+    for (int i = c->n - 1; i >= 0 && !rc; i--) {
+        const DeviceLaunch *l = &c->launches[i];
+        if (l->library_args)
+            rc = trace_call(c, i);
+        else
+            rc = trace_kernel(c, i);
+        if (!rc && c->need.overflowed) rc = cone_stop(c, "too many bytes that are needed");
+        if (!rc && l->n_fresh) forget_fresh(c, l);
+    }
+    return rc;
+}

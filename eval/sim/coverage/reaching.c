@@ -1,0 +1,125 @@
+/* The addresses of a box of blocks are a lattice: its dimensions are searched from the widest stride on, and
+ * in each only the places whose window meets the bytes. */
+#include "eval/sim/coverage/reaching.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "eval/sim/coverage/slice_run.h"
+
+enum { STEP_COST = 16 };
+
+void block_set_release(BlockSet *s)
+{
+    free(s->id);
+    free(s->has);
+    memset(s, 0, sizeof *s);
+}
+
+int block_set_add(BlockSet *s, uint64_t id)
+{
+    if (!s->has) s->has = memory_array(s->blocks / 64 + 1, sizeof *s->has);
+    if (s->has[id / 64] >> id % 64 & 1) return 0;
+    s->has[id / 64] |= 1ull << id % 64;
+    if (s->n == s->cap) {
+        s->cap = s->cap ? 2 * s->cap : 64;
+        s->id = memory_grow(s->id, (size_t)s->cap, sizeof *s->id);
+    }
+    s->id[s->n++] = id;
+    return 1;
+}
+
+/* One run of bytes over the blocks of a box. Dimensions have positive strides, the widest first; those
+ * without a stride come last. */
+typedef struct {
+    SliceRun *r;
+    const Ranges *bytes;
+    BlockSet *to;
+    int64_t most;
+    int64_t stride[3], count[3],
+        next[3];       /* next: what a step adds to the block's number, maybe below 0 */
+    int64_t window[4]; /* bytes that the dimensions from this one on reach */
+    int too_many;
+} Search;
+
+static void search(Search *s, int k, int64_t at, int64_t block)
+{
+    if (s->too_many || (s->r->budget -= STEP_COST) < 0) {
+        s->too_many = 1;
+        return;
+    }
+    if (k == 3) {
+        block_set_add(s->to, (uint64_t)block);
+        s->too_many = s->to->n > s->most;
+        return;
+    }
+    if (!s->stride[k]) {
+        for (int64_t i = 0; i < s->count[k]; i++) search(s, k + 1, at, block + i * s->next[k]);
+        return;
+    }
+    int64_t inner = s->window[k + 1], done = 0;
+    for (int64_t i = ranges_find(s->bytes, (uint64_t)at);
+         i < s->bytes->n && (int64_t)s->bytes->of[i].lo < at + s->window[k] && !s->too_many; i++) {
+        int64_t lo = (int64_t)s->bytes->of[i].lo - at - inner,
+                hi = (int64_t)s->bytes->of[i].hi - 1 - at,
+                from = lo < 0 ? 0 : lo / s->stride[k] + 1, last = hi / s->stride[k];
+        if (from < done) from = done;
+        if (last >= s->count[k]) last = s->count[k] - 1;
+        for (int64_t n = from; n <= last; n++)
+            search(s, k + 1, at + n * s->stride[k], block + n * s->next[k]);
+        if (last >= done) done = last + 1;
+    }
+}
+
+static void put_dimension(Search *s, int k, const BlockRun *run, int64_t *at, int64_t *block)
+{
+    const uint32_t *grid = s->r->launch->grid;
+    int64_t apart = k == 0   ? 1
+                    : k == 1 ? grid[0]
+                             : (int64_t)grid[0] * grid[1],
+            d = run->d[k], count = s->r->box.high[k] - s->r->box.low[k] + 1;
+    *at += d * s->r->box.low[k];
+    *block += apart * (s->r->block[k] + s->r->box.low[k]);
+    if (d < 0) {
+        *at += d * (count - 1);
+        *block += apart * (count - 1);
+        d = -d, apart = -apart;
+    }
+    int at_dim = k;
+    for (; at_dim && s->stride[at_dim - 1] < d; at_dim--) {
+        s->stride[at_dim] = s->stride[at_dim - 1];
+        s->count[at_dim] = s->count[at_dim - 1];
+        s->next[at_dim] = s->next[at_dim - 1];
+    }
+    s->stride[at_dim] = d, s->count[at_dim] = count, s->next[at_dim] = apart;
+}
+
+static void search_run(Search *s, const BlockRun *run)
+{
+    int64_t at = run->at, block = 0;
+    memset(s->stride, 0, sizeof s->stride);
+    for (int k = 0; k < 3; k++) put_dimension(s, k, run, &at, &block);
+    s->window[3] = run->bytes;
+    for (int k = 2; k >= 0; k--) s->window[k] = s->window[k + 1] + s->stride[k] * (s->count[k] - 1);
+    if (ranges_meet(s->bytes, (uint64_t)at, (uint64_t)(at + s->window[0]))) search(s, 0, at, block);
+}
+
+static int see_box(void *to, SliceRun *r)
+{
+    Search *s = to;
+    s->r = r;
+    for (int i = 0; i < r->n_runs && !s->too_many; i++) search_run(s, &r->runs[i]);
+    return s->too_many;
+}
+
+int coverage_reaching(const CoverageOf *of, const Ranges *bytes, int64_t most, int64_t *budget,
+                      BlockSet *to, Coverage *out)
+{
+    Search s = {.bytes = bytes, .to = to, .most = most};
+    memset(out, 0, sizeof *out);
+    coverage_visit(of, budget, see_box, &s, out);
+    if (s.too_many) snprintf(out->why, sizeof out->why, "too many blocks that reach the bytes");
+    return out->why[0] ? -1 : 0;
+}

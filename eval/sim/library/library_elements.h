@@ -1,0 +1,72 @@
+/* Elements in simulated memory, and the taps of a convolution that meet an input. */
+#ifndef EVAL_SIM_LIBRARY_LIBRARY_ELEMENTS_H
+#define EVAL_SIM_LIBRARY_LIBRARY_ELEMENTS_H
+
+#include <string.h>
+
+#include "eval/sim/exec/handlers.h"
+#include "eval/sim/library/library_shape.h"
+#include "tasks/task.h"
+
+/* Elements of one dtype: float32, float16 or bfloat16. */
+typedef struct {
+    unsigned char *p;
+    int dtype;
+} Elements;
+
+static inline double element_get(const Elements *e, int64_t i)
+{
+    float f;
+    uint16_t h;
+    if (e->dtype == DTYPE_F32) {
+        memcpy(&f, e->p + 4 * i, sizeof f);
+        return (double)f;
+    }
+    memcpy(&h, e->p + 2 * i, sizeof h);
+    return (double)(e->dtype == DTYPE_F16 ? half_to_float(h) : bf16_to_float(h));
+}
+
+static inline void element_put(const Elements *e, int64_t i, double v)
+{
+    float f = (float)v;
+    uint16_t h = (uint16_t)(e->dtype == DTYPE_F16 ? half_from_double(v) : bf16_from_double(v));
+    if (e->dtype == DTYPE_F32)
+        memcpy(e->p + 4 * i, &f, sizeof f);
+    else
+        memcpy(e->p + 2 * i, &h, sizeof h);
+}
+
+static inline uint64_t element_bytes(int dtype)
+{
+    return dtype == DTYPE_F32 ? 4 : 2;
+}
+
+/* The input that output o and tap k of dimension d meet; -1: none. */
+static inline int64_t tap_input(const LibraryConvolution *c, int d, int64_t o, int64_t k)
+{
+    int64_t i = c->transposed ? o + c->d[d].padding - k * c->d[d].dilation
+                              : o * c->d[d].stride - c->d[d].padding + k * c->d[d].dilation;
+    if (c->transposed) {
+        if (i < 0 || i % c->d[d].stride) return -1;
+        i /= c->d[d].stride;
+    }
+    return i < c->d[d].in ? i : -1;
+}
+
+/* The taps of a dimension that meet an input for one output, and these inputs. */
+typedef struct {
+    int64_t n, *tap, *input;
+} Taps;
+
+static inline void taps_find(const LibraryConvolution *c, int d, int64_t o, Taps *t)
+{
+    t->n = 0;
+    for (int64_t k = 0; k < c->d[d].kernel; k++) {
+        int64_t i = tap_input(c, d, o, k);
+        if (i < 0) continue;
+        t->tap[t->n] = k;
+        t->input[t->n++] = i;
+    }
+}
+
+#endif

@@ -1,0 +1,45 @@
+/* A set of bytes, as ranges. Ranges that are added wait until ranges_join sorts and merges them; what looks
+ * at a set joins it first. A set that takes too many ranges says so and holds no more. */
+#ifndef EVAL_SIM_MACHINE_RANGES_H
+#define EVAL_SIM_MACHINE_RANGES_H
+
+#include <stdint.h>
+
+typedef struct {
+    uint64_t lo, hi; /* [lo, hi) */
+} Range;
+
+typedef struct {
+    Range *of;
+    int64_t n, cap, joined; /* joined: as many are sorted and apart */
+    int overflowed;
+} Ranges;
+
+void ranges_release(Ranges *r);
+void ranges_clear(Ranges *r);
+void ranges_grow(Ranges *r); /* makes room for one more */
+void ranges_join(Ranges *r);
+
+static inline void ranges_add(Ranges *r, uint64_t lo, uint64_t hi)
+{
+    Range *last = r->n ? &r->of[r->n - 1] : 0;
+    if (last && lo >= last->lo && lo <= last->hi && r->n > r->joined) {
+        if (hi > last->hi) last->hi = hi;
+        return;
+    }
+    if (r->n == r->cap) ranges_grow(r);
+    if (r->overflowed) return;
+    r->of[r->n++] = (Range){lo, hi};
+}
+
+void ranges_add_all(Ranges *r, const Ranges *other);
+void ranges_remove(Ranges *r, Ranges *other);
+/* Returns 1 where each byte of `other` is in r. */
+int ranges_have(Ranges *r, Ranges *other);
+/* The index of the first range of the joined set that ends behind `at`; n: none does. */
+int64_t ranges_find(const Ranges *r, uint64_t at);
+/* Has the joined set a byte of [lo, hi)? */
+int ranges_meet(const Ranges *r, uint64_t lo, uint64_t hi);
+uint64_t ranges_bytes(Ranges *r);
+
+#endif

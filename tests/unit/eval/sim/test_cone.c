@@ -1,0 +1,132 @@
+/* Elements of an output, with what all launches compute for them. */
+#include <math.h>
+
+#include "tests/fixture_path.h"
+#include "tests/unit/eval/sim/sim_support.h"
+
+enum { N = 1 << 20, BLOCKS = N / 256 };
+
+static Sim sim;
+static DevicePtr x, t, y;
+
+static DeviceLaunch launch(const char *kernel, DevicePtr from, DevicePtr to)
+{
+    DeviceLaunch l = {.module = sim.m, .kernel = kernel, .block = {256, 1, 1}};
+    int n = N;
+    l.grid[0] = BLOCKS, l.grid[1] = l.grid[2] = 1;
+    memcpy(l.params, &from, 8);
+    memcpy(l.params + 8, &to, 8);
+    memcpy(l.params + 16, &n, 4);
+    return l;
+}
+
+static float input_at(size_t i)
+{
+    return (float)((i * 7 + 3) % 1000);
+}
+
+/* The cone of element `at` of y. Returns 1 where it is known; *got: the element. */
+static int cone_of(const DeviceLaunch *l, int n, size_t at, float *got)
+{
+    static DeviceTiming out;
+    unsigned char comparable[1];
+    DeviceSample s = {.growth = 1, .outputs = &y, .n_outputs = 1, .comparable = comparable};
+    const DeviceSpan span = {y, at * 4, 4};
+    DeviceCone c = {.spans = &span, .n_spans = 1, .budget = 1e8};
+    assert_int_equal(ops->poison(sim.d, y, &sim.err), 0);
+    assert_int_equal(ops->poison(sim.d, t, &sim.err), 0);
+    if (ops->prediction->predict(sim.d, l, n, &out, &sim.fault)) fail_msg("%s", sim.fault.message);
+    assert_int_equal(ops->poison(sim.d, y, &sim.err), 0);
+    assert_int_equal(ops->poison(sim.d, t, &sim.err), 0);
+    if (ops->prediction->sample(sim.d, l, n, &s, &out, &sim.fault))
+        fail_msg("%s", sim.fault.message);
+    if (ops->prediction->cone(sim.d, l, n, &c, &sim.fault)) fail_msg("%s", sim.fault.message);
+    assert_int_equal(ops->read(sim.d, y + at * 4, got, 4, &sim.err), 0);
+    return !c.why[0];
+}
+
+static void expect(const DeviceLaunch *l, int n, size_t at, double want)
+{
+    float got;
+    assert_int_equal(cone_of(l, n, at, &got), 1);
+    if (got != (float)want) fail_msg("y[%zu] is %g, expected %g", at, (double)got, want);
+}
+
+static void test_blocks_of_earlier_launches(void **state)
+{
+    (void)state;
+    const DeviceLaunch l[] = {launch("twice", x, t), launch("mirrored", t, y)};
+    expect(l, 2, 12345, 2 * input_at(N - 1 - 12345) + 1);
+    size_t from = 0, end = 0, blocks = 0;
+    for (; ops->prediction->written(sim.d, y, &from, &end); from = end) blocks += end - from;
+    assert_int_equal(blocks, 1024); /* what the block has stored, and no more */
+}
+
+static void test_what_is_changed_in_place(void **state)
+{
+    (void)state;
+    const DeviceLaunch l[] = {launch("twice", x, y), launch("more", x, y), launch("more", x, y)};
+    expect(l, 3, N - 1, 4 * input_at(N - 1));
+}
+
+/* All blocks that add to the element run, and those that start it. */
+static void test_sums_by_atomics(void **state)
+{
+    (void)state;
+    double sum = 0;
+    for (size_t i = 0; i < 8; i++) sum += 2 * input_at(777 * 8 + i);
+    const DeviceLaunch l[] = {launch("twice", x, t), launch("zeros", x, y),
+                              launch("add_parts", t, y)};
+    expect(l, 3, 777, sum);
+}
+
+/* What is read depends on what is read before. */
+static void test_addresses_that_follow_from_values(void **state)
+{
+    (void)state;
+    const DeviceLaunch l[] = {launch("twice", x, t), launch("follow", t, y)};
+    expect(l, 2, 5000, 2 * input_at((size_t)(2 * input_at(5000))));
+}
+
+/* The blocks that write the element are not known. */
+static void test_what_cannot_be_known(void **state)
+{
+    (void)state;
+    float got;
+    const DeviceLaunch l[] = {launch("twice", x, t), launch("scatter", t, y)};
+    assert_int_equal(cone_of(l, 2, 5000, &got), 0);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    sim_start_cuda(&sim, fixture_text("sim/cone.cu"));
+    float *data = calloc(N, 4);
+    for (size_t i = 0; i < N; i++) data[i] = input_at(i);
+    x = sim_buffer(&sim, "input x", data, (size_t)N * 4);
+    assert_int_equal(ops->protect(sim.d, x, 1, &sim.err), 0);
+    t = sim_buffer(&sim, "buffer t", NULL, (size_t)N * 4);
+    y = sim_buffer(&sim, "output y", NULL, (size_t)N * 4);
+    free(data);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    sim_stop(&sim);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_blocks_of_earlier_launches),
+        cmocka_unit_test(test_what_is_changed_in_place),
+        cmocka_unit_test(test_sums_by_atomics),
+        cmocka_unit_test(test_addresses_that_follow_from_values),
+        cmocka_unit_test(test_what_cannot_be_known),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
