@@ -6,10 +6,10 @@
 #include "base/random.h"
 #include "eval/judge/checks.h"
 
-enum { MOST = 8 }; /* elements of an output */
+enum { MOST = 32 }; /* elements of an output */
 
-/* Thread-instructions: of the first element's cone, and of all that more elements take. */
-static const double usual_budget = 3e7, win_budget = 5e8, more_budget = 3e7;
+/* Thread-instructions of the first element's cone, and of those of more elements. */
+static const double usual_budget = 6e7, usual_more = 2e7, win_budget = 5e8, win_more = 1e8;
 
 typedef struct {
     Run *r;
@@ -48,16 +48,23 @@ static int run_cone(Judgement *j, Attempt *a, double budget)
     return rc;
 }
 
+/* Two elements are worth as much again. */
+static int more_elements(double used, double budget, double more)
+{
+    double n = more / (used + 1);
+    return n >= MOST ? MOST : n >= 2 ? (int)n : 2 * used <= budget ? 2 : 1;
+}
+
 int timed_cone(Judgement *j, Run *r, int wins, unsigned char *comparable, char why[128])
 {
     Attempt a = {.r = r};
     double budget = wins ? win_budget : usual_budget;
     choose(&a, comparable, 1);
     int rc = run_cone(j, &a, budget);
-    double each = more_budget / 2 / (a.cone.used + 1);
-    if (!rc && !a.cone.why[0] && each >= 2) {
-        choose(&a, comparable, each < MOST ? (int)each : MOST);
-        rc = run_cone(j, &a, more_budget);
+    int each = more_elements(a.cone.used, budget, wins ? win_more : usual_more);
+    if (!rc && !a.cone.why[0] && each > 1) {
+        choose(&a, comparable, each);
+        rc = run_cone(j, &a, budget);
         if (!rc && a.cone.why[0]) {
             choose(&a, comparable, 1);
             rc = run_cone(j, &a, budget);

@@ -90,27 +90,57 @@ static int by_id(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Runs the blocks of launch i. *same: they read and write where they did before. */
-static int run_launch(Cone *c, int i, int *same, int *faulted)
+/* Has all that units read which are told apart been written? */
+static int are_complete(const Cone *c, ConeLaunch *k)
+{
+    const DevMem *m = &c->d->mem;
+    ranges_join(&k->reads);
+    for (int64_t i = 0; i < k->reads.n; i++)
+        if (!devmem_is_written(m, k->reads.of[i].lo - ARENA_BASE, k->reads.of[i].hi - ARENA_BASE))
+            return 0;
+    return 1;
+}
+
+/* What a launch did in the second pass. */
+typedef struct {
+    int same; /* it read and wrote where it did before */
+    int faulted,
+        assumed; /* assumed: what counts has read what nothing has written; others may have */
+    int others;
+} Second;
+
+/* Keeps the other trace: a later pass begins with it. */
+static void note_difference(ConeLaunch *k, AccessTrace *now, Second *out)
+{
+    Ranges reads = {0}, writes = {0};
+    cone_collect(k, now, &reads, &writes);
+    out->same &= ranges_have(&k->reads, &reads) && ranges_have(&writes, &k->writes);
+    if (now->by == TRACE_BLOCKS) ranges_add_all(&now->reads, &k->trace.reads);
+    trace_release(&k->trace);
+    k->trace = *now;
+    ranges_release(&reads);
+    ranges_release(&k->writes);
+    k->writes = writes;
+}
+
+/* Runs the blocks of launch i. */
+static int run_launch(Cone *c, int i, Second *out)
 {
     ConeLaunch *k = &c->of[i];
     DevMem *m = &c->d->mem;
-    Ranges reads = {0}, writes = {0};
+    AccessTrace now = {.by = k->trace.by};
     int64_t at = 0;
-    *faulted = 0;
+    if (now.by != TRACE_BLOCKS) out->assumed |= !are_complete(c, k);
     qsort(k->run.id, (size_t)k->run.n, sizeof *k->run.id, by_id);
-    m->reads = &reads, m->writes = &writes;
-    int rc = cone_run(c, i, &at, faulted);
-    m->reads = m->writes = NULL;
-    if (!rc && !(ranges_have(&k->reads, &reads) && ranges_have(&writes, &k->writes))) {
-        *same = 0;
-        ranges_add_all(&k->reads, &reads);
-        ranges_release(&k->writes);
-        k->writes = writes;
-        writes = (Ranges){0};
-    }
-    ranges_release(&reads);
-    ranges_release(&writes);
+    m->trace = &now;
+    m->assumed = 0;
+    int rc = cone_run(c, i, &at, &out->faulted);
+    m->trace = NULL;
+    if (now.by == TRACE_BLOCKS)
+        out->assumed |= m->assumed;
+    else
+        out->others |= m->assumed;
+    note_difference(k, &now, out);
     return rc;
 }
 
@@ -147,25 +177,26 @@ static int begin_contents(Cone *c, const DeviceLaunch *l)
     return 0;
 }
 
-/* Runs all launches. *same: as run_launch. A fault where all values are right is the candidate's. */
+/* Runs all launches. A fault where all values are right is the candidate's. */
 static int run_cone(Cone *c, int *same)
 {
     DevMem *m = &c->d->mem;
-    int rc = 0, faulted = 0;
-    *same = 1;
+    Second s = {.same = 1};
+    int rc = 0;
     poison_all(c);
     devmem_assume(m, 1);
-    for (int i = 0; i < c->n && !rc && !faulted; i++) {
+    for (int i = 0; i < c->n && !rc && !s.faulted; i++) {
         rc = begin_contents(c, &c->launches[i]);
         if (!rc && c->of[i].asked.n) rc = run_call(c, i);
-        if (!rc && c->of[i].run.n) rc = run_launch(c, i, same, &faulted);
+        if (!rc && c->of[i].run.n) rc = run_launch(c, i, &s);
     }
     devmem_assume(m, 0);
-    if (rc || !*same) return rc;
-    if (m->assumed) return cone_stop(c, "reads of memory that nothing has written");
-    if (faulted && c->fault->outcome == OUTCOME_TIMEOUT)
+    *same = s.same;
+    if (rc || !s.same) return rc;
+    if (s.assumed) return cone_stop(c, "reads of memory that nothing has written");
+    if (s.faulted && (s.others || c->fault->outcome == OUTCOME_TIMEOUT))
         return cone_stop(c, "blocks that wait for one another");
-    return faulted ? 2 : 0;
+    return s.faulted ? 2 : 0;
 }
 
 /* ---- what is complete ---- */
@@ -257,6 +288,8 @@ static void release(Cone *c)
     for (int i = 0; i < c->n; i++) {
         block_set_release(&c->of[i].reach);
         block_set_release(&c->of[i].run);
+        block_set_release(&c->of[i].units);
+        trace_release(&c->of[i].trace);
         ranges_release(&c->of[i].reads);
         ranges_release(&c->of[i].writes);
         ranges_release(&c->of[i].asked);

@@ -1,7 +1,10 @@
 /* The cone of some bytes of the outputs (DeviceCone): which blocks of which launches they need. From the last
  * launch back, the blocks that reach a byte that is needed (coverage/reaching.h) run to tell what they read,
  * on whatever memory holds. Then all of them run in order, from poisoned buffers. Where they read other
- * bytes now, since addresses depend on values, those are needed, too, and it begins again. */
+ * bytes now, since addresses depend on values, those are needed, too, and it begins again.
+ *
+ * Where the threads of a block, or its warps, share no memory, those alone count that write what is needed:
+ * the others may read what is not complete. */
 #ifndef EVAL_SIM_CONE_H
 #define EVAL_SIM_CONE_H
 
@@ -15,7 +18,9 @@ typedef struct {
     int64_t looked;       /* of `reach`: those that are in `run` */
     int64_t traced;       /* of `run`: those that have run for their reads */
     int is_whole;         /* all blocks run: it is not known which ones are needed */
-    Ranges reads, writes; /* of memory that is not read-only; plain stores */
+    AccessTrace trace;    /* of the blocks that have run */
+    BlockSet units;       /* of the trace: those that count */
+    Ranges reads, writes; /* of what counts; plain stores */
     Ranges asked;         /* of a library call: of its result */
 } ConeLaunch;
 
@@ -38,6 +43,8 @@ typedef struct {
 int cone_stop(Cone *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* cone_trace.c: finds the blocks, from the last launch to the first. */
 int cone_trace(Cone *c);
+/* Sets reads and writes to those of the units that count. */
+void cone_collect(ConeLaunch *k, const AccessTrace *t, Ranges *reads, Ranges *writes);
 /* Runs blocks of launch i from number *at of its list on, up to the first fault; *at: behind it. */
 int cone_run(Cone *c, int i, int64_t *at, int *faulted);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/sim/coverage/slice_decode.h"
 #include "eval/sim/library/library_some.h"
 
 enum {
@@ -14,7 +15,11 @@ enum {
     LONG_BLOCK = 64, /* a block that takes as many times what others took waits for another */
     WHOLE_SHARE = 4, /* a launch may run whole for the budget divided by this */
     MOST_BLOCKS = 1 << 16,
-    ROUNDS = 8
+    ROUNDS = 8,
+    FRESH_SHARE =
+        2, /* memory is new to the few blocks of a sample, and not to many: they may take less */
+    MOST_OF_THREADS = 1000000, /* thread-instructions of a block whose threads are told apart, */
+    MOST_OF_WARPS = 10000000   /* or its warps */
 };
 
 /* ---- running blocks ---- */
@@ -107,6 +112,30 @@ static int take_whole(Cone *c, int i, const Coverage *found)
     return 0;
 }
 
+/* Whose accesses can be told apart: those of threads that have nothing in common but global memory, which
+ * they do not exchange behind barriers. */
+static TraceBy tell_apart(const Cone *c, int i, const PtxFunction *f)
+{
+    static const char *const of_block[] = {"call",  "bar",   "barrier", "membar",
+                                           "fence", "wgmma", "cp",      "mbarrier"},
+                             *const of_warp[] = {"shfl",  "vote", "match", "redux",    "activemask",
+                                                 "elect", "mma",  "wmma",  "ldmatrix", "movmatrix"};
+    const DeviceLaunch *l = &c->launches[i];
+    const Function *k = code_find_entry(&l->module->code, l->kernel);
+    double work = work_of_block(c, i);
+    TraceBy by = work <= MOST_OF_THREADS ? TRACE_THREADS : TRACE_WARPS;
+    if (l->shared_bytes || !k || k->static_shared || work > MOST_OF_WARPS) return TRACE_BLOCKS;
+    for (int n = 0; n < f->n_insts; n++) {
+        const PtxInst *in = &f->insts[n];
+        int is_warps = slice_has_mod(in, "warp");
+        for (size_t j = 0; j < sizeof of_block / sizeof *of_block; j++)
+            if (!is_warps && !strcmp(in->op, of_block[j])) return TRACE_BLOCKS;
+        for (size_t j = 0; j < sizeof of_warp / sizeof *of_warp; j++)
+            if (is_warps || !strcmp(in->op, of_warp[j])) by = TRACE_WARPS;
+    }
+    return by;
+}
+
 /* Adds the blocks of launch i that change one of the bytes. */
 static int add_blocks(Cone *c, int i, Ranges *bytes)
 {
@@ -118,7 +147,7 @@ static int add_blocks(Cone *c, int i, Ranges *bytes)
     k->reach.blocks = k->run.blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
     ranges_join(bytes);
     if (k->is_whole || !f || !may_change(c, &of, bytes)) return 0;
-    int64_t most = (int64_t)(c->left / work_of_block(c, i)) + 1;
+    int64_t most = (int64_t)(FRESH_SHARE * c->left / work_of_block(c, i)) + 1;
     if (coverage_reaching(&of, bytes, most < MOST_BLOCKS ? most : MOST_BLOCKS, &c->lanes, &k->reach,
                           &found) &&
         take_whole(c, i, &found))
@@ -128,6 +157,15 @@ static int add_blocks(Cone *c, int i, Ranges *bytes)
     return 0;
 }
 
+/* May launch i read what a launch has written? */
+static int may_read(Cone *c, int i)
+{
+    const DeviceLaunch *l = &c->launches[i];
+    CoverageOf of = {&c->d->mem, &l->module->code.ptx, kernel_of(l), l, c->wanted, 1, SLICE_LOADS};
+    for (int a = 0; a < c->d->mem.n_allocs; a++) c->wanted[a] = !c->d->mem.allocs[a].read_only;
+    return coverage_has_access(&of);
+}
+
 /* Runs the blocks of launch i that have not run, for what they read. Their values are not right, and their
  * faults mean nothing. */
 static int trace_blocks(Cone *c, int i)
@@ -135,10 +173,36 @@ static int trace_blocks(Cone *c, int i)
     ConeLaunch *k = &c->of[i];
     DevMem *m = &c->d->mem;
     int rc = 0, faulted;
-    m->reads = &k->reads, m->writes = &k->writes;
+    if (k->run.n && !may_read(c, i)) k->traced = k->run.n;
+    if (!k->traced && k->run.n) k->trace.by = tell_apart(c, i, kernel_of(&c->launches[i]));
+    m->trace = &k->trace;
     while (!rc && k->traced < k->run.n) rc = cone_run(c, i, &k->traced, &faulted);
-    m->reads = m->writes = NULL;
-    return rc;
+    m->trace = NULL;
+    return !rc && k->trace.overflowed ? cone_stop(c, "too many accesses") : rc;
+}
+
+void cone_collect(ConeLaunch *k, const AccessTrace *t, Ranges *reads, Ranges *writes)
+{
+    ranges_clear(reads), ranges_clear(writes);
+    ranges_add_all(reads, &t->reads);
+    ranges_add_all(writes, &t->writes);
+    for (int64_t i = 0; i < t->n; i++) {
+        const TraceEntry *e = &t->of[i];
+        if (!block_set_has(&k->units, e->unit)) continue;
+        ranges_add(e->kind == TRACE_WRITE ? writes : reads, e->lo, e->lo + e->bytes);
+    }
+}
+
+/* Units that change one of the joined bytes count. */
+static void count_units(ConeLaunch *k, const Ranges *bytes)
+{
+    k->units.blocks = k->run.blocks * TRACE_UNITS;
+    for (int64_t i = 0; i < k->trace.n; i++) {
+        const TraceEntry *e = &k->trace.of[i];
+        if (e->kind != TRACE_READ && ranges_meet(bytes, e->lo, e->lo + e->bytes))
+            block_set_add(&k->units, e->unit);
+    }
+    cone_collect(k, &k->trace, &k->reads, &k->writes);
 }
 
 /* Does the launch store to a buffer that it reads? */
@@ -168,17 +232,27 @@ static void add_needed(Cone *c, const Ranges *reads)
     c->need.overflowed |= reads->overflowed;
 }
 
+/* Adds what changes the bytes, and finds what that reads. */
+static int trace_changes(Cone *c, int i, Ranges *bytes)
+{
+    int rc = add_blocks(c, i, bytes);
+    if (!rc) rc = trace_blocks(c, i);
+    if (!rc && c->of[i].run.n) count_units(&c->of[i], bytes);
+    return rc;
+}
+
 static int trace_kernel(Cone *c, int i)
 {
     ConeLaunch *k = &c->of[i];
-    int rc = add_blocks(c, i, &c->need);
-    if (!rc) rc = trace_blocks(c, i);
-    for (int round = 0; !rc && k->run.n && !k->is_whole && reads_own(c, k); round++) {
-        int64_t before = k->run.n;
-        rc = add_blocks(c, i, &k->reads);
-        if (!rc && k->run.n == before) break;
-        if (round == ROUNDS) return cone_stop(c, "blocks that wait for one another");
-        if (!rc) rc = trace_blocks(c, i);
+    int rc = trace_changes(c, i, &c->need);
+    for (int round = 0; !rc && k->run.n && reads_own(c, k); round++) {
+        int64_t blocks = k->run.n, units = k->units.n;
+        Ranges own = {0};
+        ranges_add_all(&own, &k->reads);
+        rc = trace_changes(c, i, &own);
+        ranges_release(&own);
+        if (k->run.n == blocks && k->units.n == units) break;
+        if (!rc && round == ROUNDS) return cone_stop(c, "blocks that wait for one another");
     }
     if (!rc && k->run.n) {
         ranges_remove(&c->need, &k->writes);

@@ -135,13 +135,27 @@ int coverage_has_pointer(const CoverageOf *of, int allocation)
     return 0;
 }
 
-void coverage_visit(const CoverageOf *of, int64_t *budget, CoverageSee *see, void *to,
-                    Coverage *out)
+static Slice *slice_of(const CoverageOf *of)
 {
     uint64_t where = 0;
     for (int i = 0; i < of->kernel->n_params && i < BASE_PARAMS; i++)
         if (points(of, of->kernel->params[i], -1)) where |= 1ull << i;
-    Slice *s = slice_new(of->module, of->kernel, where, of->kind);
+    return slice_new(of->module, of->kernel, where, of->kind);
+}
+
+int coverage_has_access(const CoverageOf *of)
+{
+    Slice *s = slice_of(of);
+    int found = s->why != NULL;
+    for (int i = 0; i < s->n_insts; i++) found |= s->insts[i].op >= OP_STORE;
+    slice_free(s);
+    return found;
+}
+
+void coverage_visit(const CoverageOf *of, int64_t *budget, CoverageSee *see, void *to,
+                    Coverage *out)
+{
+    Slice *s = slice_of(of);
     const char *why = s->why;
     if (!why) {
         SliceRun r;

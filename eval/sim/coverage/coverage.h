@@ -33,6 +33,8 @@ typedef struct {
 uint32_t coverage_unit(const PtxFunction *kernel);
 /* Does a parameter of the launch point into the allocation? */
 int coverage_has_pointer(const CoverageOf *of, int allocation);
+/* Has the kernel an access of the kind to wanted memory, or may it have one? */
+int coverage_has_access(const CoverageOf *of);
 /* Is told what a block does, and in which box of blocks the same happens: the joined runs of *r, whose budget
  * the work of the call takes. A result that is not 0 stops the visit. */
 struct SliceRun;

@@ -18,10 +18,15 @@ void block_set_release(BlockSet *s)
     memset(s, 0, sizeof *s);
 }
 
+int block_set_has(const BlockSet *s, uint64_t id)
+{
+    return s->has && (s->has[id / 64] >> id % 64 & 1);
+}
+
 int block_set_add(BlockSet *s, uint64_t id)
 {
     if (!s->has) s->has = memory_array(s->blocks / 64 + 1, sizeof *s->has);
-    if (s->has[id / 64] >> id % 64 & 1) return 0;
+    if (block_set_has(s, id)) return 0;
     s->has[id / 64] |= 1ull << id % 64;
     if (s->n == s->cap) {
         s->cap = s->cap ? 2 * s->cap : 64;

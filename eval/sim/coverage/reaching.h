@@ -15,6 +15,7 @@ typedef struct {
 
 void block_set_release(BlockSet *s);
 int block_set_add(BlockSet *s, uint64_t id); /* 0: it was there */
+int block_set_has(const BlockSet *s, uint64_t id);
 
 /* Adds the blocks whose accesses meet the joined bytes, at most `most` of them. Returns 0; -1: they are not
  * known, and out->why says why. */

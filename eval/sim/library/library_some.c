@@ -7,7 +7,7 @@
 #include "eval/sim/library/library_elements.h"
 
 /* In thread-instructions: of a multiplication, of a range, and of a byte that is read. */
-static const double PRODUCT_COST = 0.5, TAP_COST = 2, RANGE_COST = 5, BYTE_COST = 0.5;
+static const double PRODUCT_COST = 0.5, TAP_COST = 2, RANGE_COST = 5, BYTE_COST = 1.5;
 
 static void set_bit(uint64_t *bits, int64_t i)
 {

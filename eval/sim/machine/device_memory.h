@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "eval/device/device.h"
-#include "eval/sim/machine/ranges.h"
+#include "eval/sim/machine/access_trace.h"
 #include "eval/sim/ptx/ptx.h"
 
 #define ARENA_BASE 0x700000000000u
@@ -80,8 +80,7 @@ typedef struct {
     uint32_t launch_id;
     int assume;  /* unwritten bytes of a writable buffer read as zeros, which is no fault */
     int assumed; /* that has happened, or a load of a variable that other blocks may have changed */
-    /* Where loads and atomics, or plain stores, reach memory that is not read-only; NULL: nobody asks. */
-    Ranges *reads, *writes;
+    AccessTrace *trace; /* of what kernels access; NULL: nobody asks */
 } DevMem;
 
 /* Reserves `bytes` of memory, a multiple of the page size. Returns 0 or -1. */

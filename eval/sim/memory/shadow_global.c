@@ -171,11 +171,22 @@ static int load_words(Warp *w, const Access *a, ShadowRange range, uint64_t mine
     return 0;
 }
 
-static void note_ranges(Ranges *to, const Access *a)
+static void trace(AccessTrace *t, const Warp *w, const Access *a, TraceKind kind)
 {
+    uint64_t unit = w->x->cta.linear * TRACE_UNITS, size = (uint64_t)a->size;
+    if (t->by == TRACE_THREADS) {
+        unit += (uint64_t)w->index * LANES;
+        EACH_LANE(a->mask, i)
+        trace_add(t, (TraceEntry){unit + i, access_address(a, (int)i), (uint32_t)size, kind});
+        return;
+    }
     for (int i = 0; i < a->p->n_ranges; i++) {
-        ShadowRange range = shadow_range(a, i, 0);
-        ranges_add(to, range.lo, range.hi);
+        ShadowRange r = shadow_range(a, i, 0);
+        if (t->by == TRACE_BLOCKS)
+            ranges_add(kind == TRACE_WRITE ? &t->writes : &t->reads, r.lo, r.hi);
+        else
+            trace_add(t,
+                      (TraceEntry){unit + (uint64_t)w->index, r.lo, (uint32_t)(r.hi - r.lo), kind});
     }
 }
 
@@ -185,7 +196,7 @@ int global_check_load(Warp *w, Access *a)
     const Alloc *al = &mem->allocs[a->mo->last_alloc];
     uint64_t mine = my_tag(w), floor = (uint64_t)mem->tag_floor << 32, one = mine | TAG_BYTES;
     int find_races = !al->read_only && a->mo->order == ORDER_WEAK;
-    if (mem->reads && !al->read_only) note_ranges(mem->reads, a);
+    if (mem->trace && !al->read_only) trace(mem->trace, w, a, TRACE_READ);
     if (al->all_written && !find_races) return 0;
     if (find_races) {
         w->x->cta.touched = 1;
@@ -267,7 +278,7 @@ int global_check_store(Warp *w, Access *a, AccessChanged *changed)
     uint64_t mine = my_tag(w), floor = (uint64_t)mem->tag_floor << 32, one = mine | TAG_BYTES;
     int ordered = a->mo->order != ORDER_WEAK;
     uint64_t suspicious = 0;
-    if (mem->writes) note_ranges(mem->writes, a);
+    if (mem->trace) trace(mem->trace, w, a, TRACE_WRITE);
     for (int i = 0; i < a->p->n_ranges && !ordered; i++) {
         ShadowRange range = shadow_range(a, i, ARENA_BASE);
         int n = (int)(((range.hi - 1) >> 2) - (range.lo >> 2)) + 1;
@@ -299,7 +310,7 @@ int global_check_atomic(Warp *w, Access *a)
     DevMem *mem = w->x->mem;
     const Alloc *al = &mem->allocs[a->mo->last_alloc];
     exec_acquire(w->x);
-    if (mem->reads) note_ranges(mem->reads, a);
+    if (mem->trace) trace(mem->trace, w, a, TRACE_ATOMIC);
     for (int i = 0; i < a->p->n_ranges; i++) {
         ShadowRange range = shadow_range(a, i, ARENA_BASE);
         if (!al->all_written && check_written(w, a, range)) return -1;

@@ -8,6 +8,7 @@ enum { N = 1 << 20, BLOCKS = N / 256 };
 
 static Sim sim;
 static DevicePtr x, t, y;
+static double used; /* thread-instructions of the last cone */
 
 static DeviceLaunch launch(const char *kernel, DevicePtr from, DevicePtr to)
 {
@@ -42,6 +43,7 @@ static int cone_of(const DeviceLaunch *l, int n, size_t at, float *got)
         fail_msg("%s", sim.fault.message);
     if (ops->prediction->cone(sim.d, l, n, &c, &sim.fault)) fail_msg("%s", sim.fault.message);
     assert_int_equal(ops->read(sim.d, y + at * 4, got, 4, &sim.err), 0);
+    used = c.used;
     return !c.why[0];
 }
 
@@ -57,9 +59,10 @@ static void test_blocks_of_earlier_launches(void **state)
     (void)state;
     const DeviceLaunch l[] = {launch("twice", x, t), launch("mirrored", t, y)};
     expect(l, 2, 12345, 2 * input_at(N - 1 - 12345) + 1);
-    size_t from = 0, end = 0, blocks = 0;
-    for (; ops->prediction->written(sim.d, y, &from, &end); from = end) blocks += end - from;
-    assert_int_equal(blocks, 1024); /* what the block has stored, and no more */
+    size_t from = 0, end = 0;
+    assert_int_equal(ops->prediction->written(sim.d, y, &from, &end), 1);
+    assert_int_equal(from, 12345 * 4);
+    assert_int_equal(end, 12346 * 4); /* what the thread has stored, and no more */
 }
 
 static void test_what_is_changed_in_place(void **state)
@@ -86,6 +89,28 @@ static void test_addresses_that_follow_from_values(void **state)
     (void)state;
     const DeviceLaunch l[] = {launch("twice", x, t), launch("follow", t, y)};
     expect(l, 2, 5000, 2 * input_at((size_t)(2 * input_at(5000))));
+}
+
+static double cost_of(const char *kernel, double want)
+{
+    float got;
+    const DeviceLaunch l[] = {launch("twice", x, t), launch(kernel, t, y)};
+    assert_int_equal(cone_of(l, 2, 70000, &got), 1);
+    if (got != (float)want) fail_msg("%s: %g, expected %g", kernel, (double)got, want);
+    return used;
+}
+
+/* Threads and warps that share nothing need what they read alone, not what the rest of the block reads. */
+static void test_threads_of_a_block(void **state)
+{
+    (void)state;
+    enum { BLOCK = 70000 / 256, THREAD = 70000 % 256 };
+    double sum = 0;
+    for (size_t i = THREAD / 32 * 32; i < THREAD / 32 * 32 + 32; i++)
+        sum += 2 * input_at(i * (N / 256) + BLOCK);
+    double want = 2 * input_at(THREAD * (N / 256) + BLOCK), thread = cost_of("spread", want),
+           warp = cost_of("spread_sum", sum), block = cost_of("spread_shared", want);
+    assert_true(thread < warp && warp - thread < (block - thread) / 6);
 }
 
 /* The blocks that write the element are not known. */
@@ -125,6 +150,7 @@ int main(void)
         cmocka_unit_test(test_what_is_changed_in_place),
         cmocka_unit_test(test_sums_by_atomics),
         cmocka_unit_test(test_addresses_that_follow_from_values),
+        cmocka_unit_test(test_threads_of_a_block),
         cmocka_unit_test(test_what_cannot_be_known),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
