@@ -171,20 +171,29 @@ typedef struct {
     Elements a, b, c, bias;
 } ProductPlace;
 
+/* Adds the products of the run to sum, in the order of memory. */
+static void add_products(const ProductPlace *x, const ProductRun *r, double *sum)
+{
+    const LibraryProduct *p = x->p;
+    int64_t from_a = r->batch * p->apart_a, from_b = r->batch * p->apart_b;
+    double *row = memory_array((size_t)p->k, sizeof *row);
+    for (int64_t j = 0; j < p->k; j++)
+        row[j] = element_get(&x->a,
+                             from_a + (p->transpose_a ? j * p->lda + r->row : r->row * p->lda + j));
+    for (int64_t i = 0; i < r->n && p->transpose_b; i++)
+        for (int64_t j = 0, at = from_b + (r->column + i) * p->ldb; j < p->k; j++)
+            sum[i] += row[j] * element_get(&x->b, at + j);
+    for (int64_t j = 0; j < p->k && !p->transpose_b; j++)
+        for (int64_t i = 0, at = from_b + j * p->ldb + r->column; i < r->n; i++)
+            sum[i] += row[j] * element_get(&x->b, at + i);
+    free(row);
+}
+
 static void compute_run(const ProductPlace *x, const ProductRun *r, int64_t at)
 {
     const LibraryProduct *p = x->p;
     double *sum = memory_array((size_t)r->n, sizeof *sum);
-    int64_t from_a = r->batch * p->apart_a, from_b = r->batch * p->apart_b;
-    for (int64_t j = 0; j < p->k; j++) {
-        double a = element_get(
-            &x->a, from_a + (p->transpose_a ? j * p->lda + r->row : r->row * p->lda + j));
-        for (int64_t i = 0; i < r->n; i++) {
-            int64_t column = r->column + i;
-            sum[i] += a * element_get(&x->b, from_b + (p->transpose_b ? column * p->ldb + j
-                                                                      : j * p->ldb + column));
-        }
-    }
+    add_products(x, r, sum);
     for (int64_t i = 0; i < r->n; i++) {
         double v = sum[i] * p->alpha;
         if (p->bias) v += element_get(&x->bias, r->column + i);

@@ -1,0 +1,123 @@
+/* Some elements of the results of library calls have the bits that the whole results have. */
+#include <math.h>
+
+#include "eval/sim/library/library_run.h"
+#include "eval/sim/library/library_some.h"
+#include "tests/unit/eval/sim/sim_support.h"
+
+enum { SIZE = 1 << 18, ARGS = 27 };
+
+static DevMem mem;
+static uint64_t a, b, c;
+
+static void put_values(uint64_t p, int n)
+{
+    for (int i = 0; i < n; i++) {
+        float v = (float)((i * 37 + 11) % 101 - 50) / 16;
+        memcpy(devmem_host(&mem, p) + 4 * i, &v, 4);
+    }
+    devmem_set_written(&mem, p, SIZE);
+}
+
+static DeviceLaunch call_of(const char *name, const uint64_t *args, int n)
+{
+    DeviceLaunch l = {.kernel = name, .library_args = n};
+    memcpy(l.params, args, (size_t)n * sizeof *args);
+    return l;
+}
+
+/* Asks for a few runs of the result's n elements. */
+static void compare(const DeviceLaunch *l, int n)
+{
+    static float whole[SIZE / 4], some[SIZE / 4];
+    Error err;
+    Ranges need = {0}, asked = {0}, reads = {0};
+    double cost;
+    memset(devmem_host(&mem, c), 0, SIZE);
+    if (library_run(&mem, l, &err)) fail_msg("%s", err.text);
+    memcpy(whole, devmem_host(&mem, c), SIZE);
+    memset(devmem_host(&mem, c), 0, SIZE);
+    for (int i = 3; i + 5 < n; i += n / 3)
+        ranges_add(&need, c + 4 * (uint64_t)i, c + 4 * (uint64_t)i + 20);
+    ranges_join(&need);
+    assert_int_equal(library_needs(l, &need, 1e9, &asked, &reads, &cost, &err), 0);
+    assert_true(ranges_bytes(&asked) == ranges_bytes(&need));
+    assert_true(reads.n && cost > 0);
+    assert_int_equal(library_needs(l, &need, 1, &asked, &reads, &cost, &err), 1);
+    if (library_run_some(&mem, l, &need, &err)) fail_msg("%s", err.text);
+    memcpy(some, devmem_host(&mem, c), SIZE);
+    for (int i = 0; i < n; i++) {
+        int is_asked = ranges_meet(&need, c + 4 * (uint64_t)i, c + 4 * (uint64_t)i + 4);
+        if (some[i] != (is_asked ? whole[i] : 0))
+            fail_msg("element %d is %g, expected %g", i, (double)some[i], (double)whole[i]);
+    }
+    ranges_release(&need), ranges_release(&asked), ranges_release(&reads);
+}
+
+static void test_products(void **state)
+{
+    (void)state;
+    const uint64_t plain[] = {a, b, c, 19, 23, 17};
+    DeviceLaunch l = call_of("cublas.sgemm", plain, 6);
+    compare(&l, 19 * 23);
+    double alpha = 0.5;
+    for (uint64_t t = 0; t < 4; t++) {
+        uint64_t args[] = {a, b, c, 3, 11, 13, 7, t & 1, t >> 1, 0};
+        memcpy(&args[9], &alpha, sizeof alpha);
+        l = call_of("cublas.sgemm_batched", args, 10);
+        compare(&l, 3 * 11 * 13);
+    }
+}
+
+/* Three dimensions: in, kernel, out, stride, padding, dilation of the last two. */
+static void convolve(int transposed, int groups, int stride, int dilation)
+{
+    int in = 9, kernel = 3, padding = 1, span = (kernel - 1) * dilation + 1,
+        out = transposed ? (in - 1) * stride - 2 * padding + span
+                         : (in + 2 * padding - span) / stride + 1;
+    uint64_t args[ARGS] = {a, b, c, (uint64_t)transposed, 0, 2, 4, 6, (uint64_t)groups};
+    for (int d = 0; d < 3; d++) {
+        const int each[] = {in, kernel, out, stride, padding, dilation}, one[] = {1, 1, 1, 1, 0, 1};
+        for (int i = 0; i < 6; i++) args[9 + 6 * d + i] = (uint64_t)(d ? each[i] : one[i]);
+    }
+    DeviceLaunch l = call_of("cudnn.convolution", args, ARGS);
+    compare(&l, 2 * 6 * out * out);
+}
+
+static void test_convolutions(void **state)
+{
+    (void)state;
+    convolve(0, 1, 1, 1);
+    convolve(0, 2, 2, 2);
+    convolve(1, 1, 2, 1);
+    convolve(1, 2, 1, 2);
+}
+
+static int set_up(void **state)
+{
+    Error err;
+    (void)state;
+    if (devmem_open(&mem, 16 << 20, &err) || devmem_new(&mem, SIZE, "a", &a, &err) ||
+        devmem_new(&mem, SIZE, "b", &b, &err) || devmem_new(&mem, SIZE, "c", &c, &err))
+        return -1;
+    put_values(a, SIZE / 4);
+    put_values(b, SIZE / 4);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    devmem_close(&mem);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_products),
+        cmocka_unit_test(test_convolutions),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
