@@ -189,15 +189,18 @@ int package_file(const char *dir, const char *name, const void *data, size_t len
     return rc;
 }
 
-void package_verdict_text(const Package *p, char *out, size_t size)
+void package_verdict_text(const Package *p, char out[PACKAGE_VERDICT_TEXT])
 {
     const Verdict *v = &p->judged.verdict;
-    if (v->predicted && v->error_factor > 0)
-        snprintf(out, size, "%.3fx predicted for %s, within %.2gx for 9 kernels in 10", v->speedup,
-                 v->device, v->error_factor);
-    else if (v->predicted)
-        snprintf(out, size, "%.3fx predicted for %s", v->speedup, v->device);
+    char rivals[RIVALS_TEXT], within[64] = "";
+    rivals_text(v, rivals);
+    if (v->error_factor > 0)
+        snprintf(within, sizeof within, ", within %.2gx for 9 kernels in 10", v->error_factor);
+    if (v->predicted)
+        snprintf(out, PACKAGE_VERDICT_TEXT, "%.3fx predicted for %s%s; %s", v->speedup, v->device,
+                 within, rivals);
     else
-        snprintf(out, size, "%.3fx measured on %s, 95%% from %.3f to %.3f", v->speedup, v->device,
-                 v->low, v->high);
+        snprintf(out, PACKAGE_VERDICT_TEXT,
+                 "%.3fx eager measured on %s, 95%% from %.3f to %.3f; %s", v->speedup, v->device,
+                 v->low, v->high, rivals);
 }

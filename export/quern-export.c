@@ -144,7 +144,7 @@ int main(int argc, char **argv)
 {
     Error err;
     Package p;
-    char verdict[256];
+    char verdict[PACKAGE_VERDICT_TEXT];
     const char **words = memory_array((size_t)argc, sizeof *words);
     flags_parse(&spec, argc, argv, words);
     log_open("quern-export");
@@ -166,7 +166,7 @@ int main(int argc, char **argv)
         return log_close(EXIT_STATUS_FAILED);
     }
     if (write_package(&p, &err)) log_die(&err);
-    package_verdict_text(&p, verdict, sizeof verdict);
+    package_verdict_text(&p, verdict);
     printf("%s: %s, a %s package of %s; %s\n", output, p.name, form, p.task->name, verdict);
     if (p.judged.verdict.low <= 1)
         log_warn("this candidate is not faster than the task's baseline");

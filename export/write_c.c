@@ -103,8 +103,8 @@ static void put_tensor_comments(Buffer *b, const TaskTensor *x, int n, const cha
 
 static void put_header(Buffer *b, const Package *p)
 {
-    char verdict[256];
-    package_verdict_text(p, verdict, sizeof verdict);
+    char verdict[PACKAGE_VERDICT_TEXT];
+    package_verdict_text(p, verdict);
     buffer_printf(
         b,
         "/* %s: a kernel for the task %s. Verdict of %s: %s; seed %llu, harness %s.\n"

@@ -204,12 +204,12 @@ static json_t *trace(const Package *p)
     const Workload *w = task_workload(t, ROLE_TIME);
     const Verdict *v = &p->judged.verdict;
     json_t *axes = json_object(), *inputs = json_object();
-    char log[256], stamp[32];
+    char log[PACKAGE_VERDICT_TEXT], stamp[32];
     for (int a = 0; a < t->n_axes; a++)
         json_object_set_new(axes, t->axis_name[a], json_integer(w->axis[a]));
     for (int i = 0; i < t->n_inputs; i++)
         json_object_set_new(inputs, t->inputs[i].name, json_pack("{s:s}", "type", "random"));
-    package_verdict_text(p, log, sizeof log);
+    package_verdict_text(p, log);
     snprintf(stamp, sizeof stamp, "%sT00:00:00Z", p->date);
     return json_pack(
         "{s:s, s:s, s:{s:o, s:o, s:s}, s:{s:s, s:s, s:s, s:{s:s, s:{s:s}}, s:{s:s, s:s}, "

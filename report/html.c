@@ -192,8 +192,8 @@ static void task_section(const Report *r, const ReportTask *t, int open, Buffer 
         buffer_puts(b, " <span class=\"soft\">Found in ");
         html_text(b, t->found);
         if (fabs(t->found_score - t->score) >= 0.005) buffer_printf(b, " at %.2f×", t->found_score);
-        buffer_printf(b, "; %ld of %ld samples of the run were correct.</span>", t->run.succeeded,
-                      t->run.attempted);
+        buffer_printf(b, "; %ld of %ld samples of the run were correct; %s.</span>",
+                      t->run.succeeded, t->run.attempted, t->rivals);
     }
     buffer_puts(b, "</p>\n");
     int with_sources = r->tasks.n <= LINEAGE_TASKS;

@@ -127,6 +127,9 @@ static void take_numbers(Report *r, ReportTask *t, const Sample *s)
     t->time_us = v.time_us;
     t->baseline_us = v.baseline_us;
     note_clock(r, t, v.predicted);
+    Interval compile;
+    t->over_compile = rivals_over(&v, "compile", &compile) ? compile.middle : 0;
+    rivals_text(&v, t->rivals);
     if (v.error_factor > r->error_factor) r->error_factor = v.error_factor;
     t->best.n = t->n_lines = 0;
     if (v.timing) {

@@ -8,7 +8,7 @@
 #include "eval/device/device.h"
 #include "eval/device/outcome.h"
 #include "eval/explain/why.h"
-#include "eval/judge/statistics.h"
+#include "eval/judge/rivals.h"
 #include "report/metrics/run_numbers.h"
 #include "report/run/run_status.h"
 #include "stages/data/pool.h"
@@ -67,6 +67,9 @@ typedef struct {
     char *refused;      /* why the second judgement refused the best kernel, or NULL */
     Lineage lineage;    /* of the best kernel */
     const char *doubt;  /* about a record: "unconfirmed", "disputed", or "" */
+    char rivals
+        [RIVALS_TEXT];   /* the best kernel beside torch.compile (rivals_text); "" without one */
+    double over_compile; /* torch.compile's time over the best kernel's; 0: not measured */
     int predicted;
     Counters best, baseline;
     int n_lines; /* the costliest lines of the best kernel, as its verdict has them */

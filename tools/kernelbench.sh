@@ -69,7 +69,8 @@ rm -f "$err"
 The problems of [KernelBench](https://github.com/ScalingIntelligence/KernelBench) (MIT licence, copyright 2023
 Anne Ouyang, Simon Guo, Azalia Mirhoseini) as graphs. `tools/kernelbench.sh` makes this folder.
 `TASKS=kernelbench/level1` selects a level, `TASKS='kernelbench/level2/*'` a pattern. A time workload that is
-smaller than the problem has a note. Files of an earlier derivation stay while their baselines pass and wrong
+smaller than the problem has a note. `rivals.tsv` has PyTorch's own times, eager and compiled, at the sizes of
+the problems (docs/gpu-verdict.md). Files of an earlier derivation stay while their baselines pass and wrong
 kernels do not; another derivation gives other tolerances.
 
 | level | problems | imported and gated |

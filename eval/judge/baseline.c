@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "eval/judge/checks.h"
 #include "eval/judge/loaded_ops.h"
 #include "eval/judge/predicted_timing.h"
+#include "eval/judge/rivals.h"
 
 static int predict(Baseline *b)
 {
@@ -49,6 +51,16 @@ static int prepare(Baseline *b)
     return rc ? rc : predicted ? predict(b) : run_once(own);
 }
 
+/* PyTorch's times of the task on this GPU. Verdicts do without a table that cannot be read. */
+static void find_rivals(Judgement *own)
+{
+    Error err;
+    if (rivals_find(
+            &(RivalKey){own->task, own->timed, evaluator_device(own->evaluator)->name, "default"},
+            &own->verdict, &err))
+        log_warn("PyTorch's times are not known: %s", err.text);
+}
+
 static Baseline *find(Judgement *j)
 {
     Evaluator *e = j->evaluator;
@@ -68,6 +80,7 @@ int baseline_need(Judgement *j)
     b->own.trusted = 1;
     int rc = prepare(b);
     b->ready = !rc;
+    if (!rc && !judgement_is_predicted(j)) find_rivals(&b->own);
     if (!rc) return 0;
     Fault *f = &b->own.fault;
     if (rc > 0)

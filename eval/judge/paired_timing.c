@@ -487,6 +487,13 @@ int paired_measure(Judgement *j, const ClockOptions *opt)
     return end(&p, rc);
 }
 
+static void take_rivals(Verdict *v, const Verdict *of)
+{
+    v->n_rivals = of->n_rivals;
+    memcpy(v->rivals, of->rivals, sizeof v->rivals);
+    memcpy(v->torch, of->torch, sizeof v->torch);
+}
+
 int step_time(Judgement *j)
 {
     Evaluator *e = j->evaluator;
@@ -495,6 +502,7 @@ int step_time(Judgement *j)
     if (!rc) rc = baseline_need(j);
     if (!rc) rc = paired_measure(j, &e->clock);
     e->clock.timed_at = clock_seconds();
+    if (!rc) take_rivals(&j->verdict, &j->baseline->own.verdict);
     return rc ? rc : judgement_score(j);
 }
 

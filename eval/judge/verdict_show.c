@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "eval/judge/rivals.h"
 #include "eval/judge/statistics.h"
 #include "eval/judge/verdict/verdict_schema.h"
 
@@ -65,6 +66,11 @@ static void show_times(FILE *out, const Verdict *v)
         statistics_median_interval(t->baseline_us, t->n, &baseline);
         fprintf(out, "  interval   95%% from %.3f to %.3f us, baseline from %.3f to %.3f us\n",
                 candidate.low, candidate.high, baseline.low, baseline.high);
+    }
+    if (!v->predicted) {
+        char rivals[RIVALS_TEXT];
+        rivals_text(v, rivals);
+        fprintf(out, "  PyTorch    %s%s%s\n", rivals, v->n_rivals ? "; PyTorch " : "", v->torch);
     }
     fprintf(out, "  light      %.3f us by %s: the kernel reaches %.1f%% of it\n", v->light_us,
             v->light_is_flops ? "arithmetic" : "bytes moved",

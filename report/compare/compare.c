@@ -188,7 +188,9 @@ static void compare_kernels(const Report *a, const Report *b, CompareKernel **ou
                            .heldout = x->task->heldout,
                            .degenerate = x->task->degenerate,
                            .a = x->source ? x->score : NAN,
-                           .b = y->source ? y->score : NAN};
+                           .b = y->source ? y->score : NAN,
+                           .compile_a = x->source ? x->over_compile : 0,
+                           .compile_b = y->source ? y->over_compile : 0};
         double from = x->source ? x->score : 0, to = y->source ? y->score : 0;
         k.won = to > 1.01 * from ? 1 : from > 1.01 * to ? -1 : 0;
         (*out)[(*n)++] = k;

@@ -22,6 +22,31 @@ static void count_kernels(const Compare *c, int i, int out[3])
         if (!c->kernel[i][k].degenerate) out[c->kernel[i][k].won + 1]++;
 }
 
+/* The run's best kernels over torch.compile, on the tasks where both have its time. Returns how many. */
+static int over_compile(const Compare *c, int i, double *a, double *b)
+{
+    int n = 0;
+    *a = *b = 0;
+    for (int k = 0; k < c->n_kernels[i]; k++) {
+        const CompareKernel *w = &c->kernel[i][k];
+        if (w->degenerate || !(w->compile_a > 0 && w->compile_b > 0)) continue;
+        *a += log(w->compile_a), *b += log(w->compile_b), n++;
+    }
+    *a = exp(*a / (n ? n : 1)), *b = exp(*b / (n ? n : 1));
+    return n;
+}
+
+static void compile_line(const Compare *c, int i, Buffer *out)
+{
+    double a, b;
+    int n = over_compile(c, i, &a, &b);
+    if (!n)
+        buffer_puts(out, "torch.compile was not measured.");
+    else
+        buffer_printf(out, "Over torch.compile, geomean of %d task%s: a %.2fx, b %.2fx.", n,
+                      n == 1 ? "" : "s", a, b);
+}
+
 static void warnings(const Compare *c, void (*say)(Buffer *, const char *), Buffer *b)
 {
     int predicted = 0, uneven = 0;
@@ -100,6 +125,8 @@ void compare_text(const Compare *c, Buffer *b)
         for (int k = 0; k < COMPARE_STAGES * COMPARE_SPLITS; k++) row_text(&c->row[i][k], b);
         buffer_printf(b, "\nBest kernels: b won %d, a won %d, %d within a hundredth.\n", n[2], n[0],
                       n[1]);
+        compile_line(c, i, b);
+        buffer_puts(b, "\n");
         for (int k = 0; k < c->n_kernels[i]; k++) {
             const CompareKernel *w = &c->kernel[i][k];
             char x[24], y[24];
@@ -163,6 +190,11 @@ void compare_tsv(const Compare *c, Buffer *b)
                        : w->heldout  ? "heldout"
                                      : "train",
                        &f, b);
+            if (w->compile_a > 0 && w->compile_b > 0)
+                figure_tsv("over_compile", run, w->task, w->heldout ? "heldout" : "train",
+                           &(CompareFigure){
+                               w->compile_a, w->compile_b, {w->compile_b / w->compile_a, NAN, NAN}},
+                           b);
         }
     }
 }
@@ -246,9 +278,10 @@ static void pair_html(const Compare *c, int i, Buffer *b)
     for (int k = 0; k < COMPARE_STAGES * COMPARE_SPLITS; k++) row_html(&c->row[i][k], b);
     buffer_printf(b,
                   "</table></div>\n<h3>Best kernels: b won %d, a won %d, %d within a "
-                  "hundredth</h3>\n<div class=\"scroll\"><table><tr><th>task<th>a<th>b<th>b / "
-                  "a</tr>\n",
+                  "hundredth</h3>\n<p>",
                   n[2], n[0], n[1]);
+    compile_line(c, i, b);
+    buffer_puts(b, "</p>\n<div class=\"scroll\"><table><tr><th>task<th>a<th>b<th>b / a</tr>\n");
     for (int k = 0; k < c->n_kernels[i]; k++) {
         const CompareKernel *w = &c->kernel[i][k];
         buffer_puts(b, "<tr><td>");

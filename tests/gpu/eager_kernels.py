@@ -10,12 +10,13 @@ import json
 import os
 import sys
 import tempfile
+import types
 
-words, root = sys.argv[1].split(","), (sys.argv + ["tasks"])[2]
-sys.argv = sys.argv[:1] + ["--worker"]
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import eager  # noqa: E402: it imports torch only in a worker
-import torch  # noqa: E402
+import torch
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+import rival  # noqa: E402
+import rival_tasks  # noqa: E402
 
 
 def kernels(run):
@@ -37,12 +38,13 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     torch.set_grad_enabled(False)
-    for task in eager.timed(root, words):
-        with open(task.path) as file:
+    given = types.SimpleNamespace(tasks=sys.argv[1], task_root=(sys.argv + ["tasks"])[2], own=False)
+    for subject in rival.of_tasks(given, []):
+        with open(subject.given["path"]) as file:
             description = json.load(file)
-        print(task.name, flush=True)
-        inputs = eager.draw(description, task.axes)
-        run = eager.graph_function(description, task.axes)
+        print(subject.task, flush=True)
+        inputs = rival_tasks.draw(description, subject.axes, "cuda")
+        run = rival_tasks.function(description, subject.axes)
         for e in kernels(lambda: run(*inputs)):
             a = e["args"]
             print(f"  {e['dur']:10.2f} {a.get('grid')} {a.get('block')} {a.get('registers per thread')} "

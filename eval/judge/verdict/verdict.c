@@ -206,17 +206,18 @@ static int get_texts(const View *v, const char *key, char *out, size_t limit, in
     return 0;
 }
 
-static int get_counters(const View *v, const char *key, DeviceCounter *out, int *n, Error *err)
+static int get_counters(const View *v, const char *key, DeviceCounter *out, size_t most, int *n,
+                        Error *err)
 {
     View map;
     if (view_map(v, key, &map, err)) return -1;
     uint32_t count = map.map->via.map.size;
     for (uint32_t i = 0; i < count; i++) {
         const msgpack_object_str *name = &map.map->via.map.ptr[i].key.via.str;
-        if (count > DEVICE_MAX_COUNTERS || name->size >= sizeof out->name)
+        if (count > most || name->size >= sizeof out->name)
             return error_set(err, ERROR_LIMIT,
-                             "%s: expected at most %d counters with names of at most %zu bytes",
-                             map.where, DEVICE_MAX_COUNTERS, sizeof out->name - 1);
+                             "%s: expected at most %zu counters with names of at most %zu bytes",
+                             map.where, most, sizeof out->name - 1);
         memcpy(out[i].name, name->ptr, name->size);
         if (view_float(&map, out[i].name, &out[i].value, err)) return -1;
     }
@@ -293,7 +294,8 @@ static int get_field(const View *v, const VerdictField *f, char *holder, Error *
     case VERDICT_MODE: return get_mode(v, f->name, p, err);
     case VERDICT_SEED: return get_seed(v, f->name, p, err);
     case VERDICT_TEXTS: return get_texts(v, f->name, p, f->size / VERDICT_CHECK_TEXT, count, err);
-    case VERDICT_COUNTERS: return get_counters(v, f->name, p, count, err);
+    case VERDICT_COUNTERS:
+        return get_counters(v, f->name, p, f->size / sizeof(DeviceCounter), count, err);
     case VERDICT_TELEMETRY: return get_telemetry(v, f->name, p, err);
     case VERDICT_SAMPLES: return get_samples(v, f->name, p, count, err);
     }

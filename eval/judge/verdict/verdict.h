@@ -17,7 +17,7 @@ typedef struct {
     double ms;
 } VerdictStep;
 
-enum { VERDICT_MAX_STEPS = 24 };
+enum { VERDICT_MAX_STEPS = 24, VERDICT_MAX_RIVALS = 9 };
 
 typedef struct {
     Outcome outcome;
@@ -40,6 +40,9 @@ typedef struct {
     int n_warnings;
     char warnings[VERDICT_MAX_WARNINGS][VERDICT_CHECK_TEXT]; /* mistakes that do not matter */
     DeviceTiming *timing; /* NULL unless timed; owned by the verdict */
+    char torch[32];       /* the PyTorch of rivals; "": there are none */
+    int n_rivals;
+    DeviceCounter rivals[VERDICT_MAX_RIVALS]; /* its times of the task (rivals.h): "compile_us" */
     char source_digest[DIGEST_HEX], task_digest[DIGEST_HEX], device[64], compiler[64],
         key[DIGEST_HEX];
     char device_name[128], driver[32], uuid[48]; /* of DeviceInfo */

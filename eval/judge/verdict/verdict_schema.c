@@ -81,6 +81,11 @@ const VerdictField verdict_fields[] = {
      "its version; empty on a simulator"},
     {"uuid", 't', '?', DET, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(uuid), "",
      "the GPU's UUID; empty on a simulator"},
+    {"torch", 't', '?', DET, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(torch), "",
+     "the PyTorch whose times rivals has; empty when none were measured for this task and GPU"},
+    {"rivals", 'm', '?', DET, 1, ALWAYS, VERDICT_COUNTERS, LIST(Verdict, rivals, n_rivals), "us",
+     "its times, each with its 95% interval: eager_us, compile_us, max-autotune_us, and _low_us, "
+     "_high_us"},
     {"pairs", 'i', 0, OUT, 1, MEASURED, VERDICT_INT, IN_TIMING(n), "",
      "the number of pairs of samples"},
     {"mode", 't', '?', DET, 1, MEASURED, VERDICT_MODE, IN_TIMING(mode), "",

@@ -26,7 +26,7 @@ typedef struct {
     int64_t from;              /* number of part hostile's first candidate, to split it over GPUs */
     double span_s;             /* time from the first to the last repeat */
     struct GpuRepeat *repeat;  /* part repeat while it is open, or NULL */
-    const char *eager;         /* output of tests/gpu/eager.py, or NULL */
+    const char *eager;         /* a table of tools/rival.py, or NULL */
 } GpuBench;
 
 /* The parts. Each returns 0, or -1 with what could not be measured. */

@@ -9,25 +9,23 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/stop.h"
+#include "eval/judge/rivals.h"
 #include "tests/bench/gpu/gpubench_rows.h"
 
 enum {
-    EAGER_MAX = 1 << 22,
     VERDICT_TEXT_MAX = 1 << 20,
     TASK_S = 120, /* most that a task may take */
     JOBS_MAX = 16,
     CORES_A_JOB = 3
 };
 
-/* One line of tests/gpu/eager.py:
- *   {"task": "softmax", "us": 210.4, "best": "fused", "best_us": 190.1}
- * The best library or fused implementation is optional. */
+/* The rows of a task in a table of tools/rival.py, at PyTorch's default precision. The compiled way is
+ * optional. */
 typedef struct {
-    char task[64], best[64];
+    char task[64];
     double us, best_us; /* 0: not given */
 } Eager;
 
@@ -36,50 +34,31 @@ typedef struct {
     int n;
 } EagerList;
 
-static int read_line(const char *line, size_t len, const char *path, int number, EagerList *out,
-                     Error *err)
+static Eager *eager_of(EagerList *l, const char *task)
 {
-    char where[4200];
-    Eager e = {0};
-    snprintf(where, sizeof where, "%s, line %d", path, number);
-    json_t *o = json_read_text(line, len, where, err);
-    if (!o) return -1;
-    if (json_object_get(o, "error")) { /* a task that failed there has no time */
-        json_decref(o);
-        return 0;
-    }
-    const char *task = json_need_text(o, "task", where, err),
-               *best = json_string_value(json_object_get(o, "best"));
-    int rc = task && !json_need_number(o, "us", where, &e.us, err) ? 0 : -1;
-    if (!rc) {
-        snprintf(e.task, sizeof e.task, "%s", task);
-        snprintf(e.best, sizeof e.best, "%s", best ? best : "");
-        e.best_us = json_number_value(json_object_get(o, "best_us"));
-        out->items = memory_grow(out->items, (size_t)out->n + 1, sizeof *out->items);
-        out->items[out->n++] = e;
-    }
-    json_decref(o);
-    return rc;
+    for (int i = 0; i < l->n; i++)
+        if (!strcmp(l->items[i].task, task)) return &l->items[i];
+    l->items = memory_grow(l->items, (size_t)l->n + 1, sizeof *l->items);
+    Eager *e = &l->items[l->n++];
+    *e = (Eager){0};
+    snprintf(e->task, sizeof e->task, "%s", task);
+    return e;
 }
 
-static int read_eager(const char *path, EagerList *out, Error *err)
+static void take_row(void *of, const RivalRow *row)
 {
-    Buffer text;
-    buffer_init(&text, EAGER_MAX);
-    int rc = file_read(path, EAGER_MAX, &text, err), number = 1;
-    for (char *p = text.data; !rc && *p; number++) {
-        size_t n = strcspn(p, "\n");
-        if (n && *p == '{') rc = read_line(p, n, path, number, out, err);
-        p += n + (p[n] == '\n');
-    }
-    buffer_release(&text);
-    return rc;
+    if (strcmp(row->precision, "default") || !(row->us > 0)) return;
+    Eager *e = eager_of(of, row->task);
+    if (!strcmp(row->way, "eager"))
+        e->us = row->us;
+    else if (!(e->best_us > 0) || row->us < e->best_us)
+        e->best_us = row->us;
 }
 
 static const Eager *find(const EagerList *l, const char *task)
 {
     for (int i = 0; i < l->n; i++)
-        if (!strcmp(l->items[i].task, task)) return &l->items[i];
+        if (!strcmp(l->items[i].task, task)) return l->items[i].us > 0 ? &l->items[i] : NULL;
     return NULL;
 }
 
@@ -116,7 +95,8 @@ static void print_row(Baselines *s, const GpuBaselineRow *v)
     print_number("%10.2f", g ? g->us : 0, g != NULL);
     print_number("%10.3f", g ? v->us / g->us : 0, g != NULL);
     print_number("%10.3f", best ? v->us / g->best_us : 0, best);
-    printf("%9.1f%%  %s\n", v->us > 0 ? 100 * v->light_us / v->us : 0.0, best ? g->best : "");
+    printf("%9.1f%%  %s\n", v->us > 0 ? 100 * v->light_us / v->us : 0.0,
+           best ? "torch.compile" : "");
     fflush(stdout);
     gpubench_raw(s->b, "baselines", "verdict", v->seconds, "s");
     snprintf(what, sizeof what, "%s baseline", v->task);
@@ -125,7 +105,7 @@ static void print_row(Baselines *s, const GpuBaselineRow *v)
     gpubench_raw(s->b, "baselines", what, v->light_us, "us");
     snprintf(what, sizeof what, "%s PyTorch eager", v->task);
     if (g) gpubench_raw(s->b, "baselines", what, g->us, "us");
-    snprintf(what, sizeof what, "%s best (%s)", v->task, best ? g->best : "");
+    snprintf(what, sizeof what, "%s torch.compile", v->task);
     if (best) gpubench_raw(s->b, "baselines", what, g->best_us, "us");
     s->compared += g != NULL;
     s->near += g && fabs(v->us / g->us - 1) <= 0.1;
@@ -232,7 +212,7 @@ int gpubench_baselines(GpuBench *b, Error *err)
     s->b = b;
     gpubench_begin(
         b, "Baselines, median us of cold runs: the plain kernel, Quern's baseline, PyTorch eager");
-    int rc = b->eager ? read_eager(b->eager, &s->eager, err) : 0;
+    int rc = b->eager ? rivals_read(b->eager, take_row, &s->eager, err) : 0;
     if (!rc) rc = taskset_load(NULL, b->sets, &set, err);
     if (!rc) rc = gpubench_rows_open(&s->rows, b->baseline_rows, err);
     if (!rc) {

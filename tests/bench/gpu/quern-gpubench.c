@@ -136,7 +136,7 @@ static const Flag flags[] = {
      "tasks that part baselines prepares side by side, timed one by one; 0: by the cores", 0, 16},
     {"rows", FLAG_TEXT, &opt.bench.baseline_rows,
      "part baselines: a JSON line a task, and the same command measures the others"},
-    {"eager", FLAG_TEXT, &opt.bench.eager, "what tests/gpu/eager.py printed, for part baselines"},
+    {"eager", FLAG_TEXT, &opt.bench.eager, "a table of tools/rival.py, for part baselines"},
     {0}};
 
 /* Open the result file, the work folder and a new cache. `made` is a template for mkdtemp. */

@@ -83,6 +83,7 @@ static void two_runs(void **state)
     for (int i = 0; i < c->n_kernels[0]; i++) won += c->kernel[0][i].won;
     assert_int_equal(won, 2 - 1); /* relu, softmax; a's matmul */
     says(c, "Best kernels: b won 2, a won 1, 1 within a hundredth.");
+    says(c, "Over torch.compile, geomean of 1 task: a 1.80x, b 3.60x.");
     says(c, "Speedups are predicted by a simulator.");
     compare_release(c);
     free(c);
@@ -102,6 +103,9 @@ static void other_formats(void **state)
     assert_non_null(strstr(b.data, "\nsetting\tc<\tDEVICE\t\tsim:h100\tNVIDIA H100\t\t\t\n"));
     assert_non_null(
         strstr(b.data, "\nkernel\tc<\trelu\ttrain\t1.5000\t1.5000\t1.0000\tnan\tnan\n"));
+    assert_non_null(
+        strstr(b.data, "\nover_compile\tc<\tsoftmax\ttrain\t1.8000\t1.8000\t1.0000\tnan\tnan\n"));
+    assert_null(strstr(b.data, "over_compile\tc<\trelu"));
     buffer_clear(&b);
     compare_html(c, &b);
     assert_non_null(strstr(b.data, "c&lt; (b) against a (a)"));
