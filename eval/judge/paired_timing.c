@@ -25,6 +25,7 @@ enum {
     ORDERS = SIDES * BLOCK_SETS, /* which side runs first, on which set */
     FIRST_PAIRS = 4,             /* before the interval is looked at, and within any budget */
     MIN_PAIRS = 24,              /* of a candidate that is not clearly slower */
+    LONG_PAIRS = 6,              /* the same, where both sides take long_us */
     MAX_PAIRS = 800,
     LOOK_EVERY = ORDERS, /* pairs between looks at the interval */
     WARM_PAIRS = 4       /* not counted */
@@ -39,6 +40,12 @@ static const size_t small_set = (size_t)256 << 20; /* bytes; larger tensors lie 
 static const double narrow = 0.0035;
 static const double small_win = 1.03, narrow_win = 0.0015;
 static const double slow = 0.9, narrow_slow = 0.01;
+/* The ratios of runs as long as this differ by about 0.1%: fewer of them are as good. */
+static const double long_us = 1000;
+/* A candidate that takes so many times what its baseline takes in its first pair, and long_us more, is timed
+ * no further. With op lines it is in its first two, since a library may prepare itself in the first. Half of
+ * the interval of that one ratio, as a share. */
+static const double hopeless = 5, narrow_once = 0.1;
 
 static const double warm_s = 0.010;       /* of uncounted pairs: clocks rise */
 static const double stays_warm_s = 0.250; /* clocks stay high so long after the last timing */
@@ -222,12 +229,18 @@ static int run_side(PairedTiming *p, int side, int used, double *us, Fault *f)
     return rc;
 }
 
+static int poison_others(PairedTiming *p, int set, Error *err)
+{
+    for (int other = 0; other < p->sets; other++)
+        if (other != set && poison_set(p, other, err)) return -1;
+    return 0;
+}
+
 /* Run both sides, one after the other. The sets that are not used are poisoned once before both: the
  * baseline reads nothing from them, and they are poisoned again before the next pair. */
 static int run_sides(PairedTiming *p, int first, int set, double us[SIDES], Fault *f)
 {
-    for (int other = 0; other < p->sets; other++)
-        if (other != set && poison_set(p, other, &f->error)) return -1;
+    if (poison_others(p, set, &f->error)) return -1;
     int rc = run_side(p, first, set, &us[first], f);
     return rc ? rc : run_side(p, !first, set, &us[!first], f);
 }
@@ -319,6 +332,7 @@ static double target_share(const DeviceTiming *t, double *half)
            candidate = statistics_median(t->candidate_us, t->n);
     double ratio = baseline / candidate;
     *half = statistics_half_width(&pairs) / ratio;
+    if (t->n < FIRST_PAIRS) return narrow_once;
     double unknown = ratio * hypot(*half, unseen_share(t, baseline, candidate));
     if (ratio + unknown < slow) return narrow_slow;
     return ratio - unknown > 1 && ratio < small_win ? narrow_win : narrow;
@@ -332,16 +346,25 @@ static double resampled_share(const DeviceTiming *t, uint64_t seed, Interval *v)
     return (v->high - v->low) / (2 * v->middle);
 }
 
-/* Look at the estimate first, since resampling takes as long as one or two pairs. When the
- * resampled interval is too wide, wait for about as many pairs as would make it narrow enough. */
-static int narrow_enough(PairedTiming *p, const DeviceTiming *t)
+static int is_long(const DeviceTiming *t)
 {
-    if (t->n < FIRST_PAIRS || t->n % LOOK_EVERY || t->n < p->look_at) return 0;
+    return statistics_median(t->baseline_us, t->n) >= long_us &&
+           statistics_median(t->candidate_us, t->n) >= long_us;
+}
+
+/* Look at the estimate first, since resampling takes as long as one or two pairs. When the
+ * resampled interval is too wide, wait for about as many pairs as would make it narrow enough. A look at
+ * LONG_PAIRS is in the middle of a block of orders, whose bias is small beside long_us. */
+int paired_narrow(const DeviceTiming *t, uint64_t seed, double *look_at)
+{
+    if (t->n < FIRST_PAIRS || (t->n % LOOK_EVERY && t->n != LONG_PAIRS) || t->n < *look_at)
+        return 0;
     double half, share = target_share(t, &half);
-    if (half > share || (share < narrow_slow && t->n < MIN_PAIRS)) return 0;
+    if (half > share) return 0;
+    if (share < narrow_slow && t->n < (is_long(t) ? LONG_PAIRS : MIN_PAIRS)) return 0;
     Interval v;
-    double more = resampled_share(t, p->opt->seed, &v) / share;
-    p->look_at = t->n * fmin(more * more, 2);
+    double more = resampled_share(t, seed, &v) / share;
+    *look_at = t->n * fmin(more * more, 2);
     return more <= 1;
 }
 
@@ -355,17 +378,27 @@ void paired_ratio(const DeviceTiming *t, uint64_t seed, Interval *out)
     out->high = out->middle + unknown;
 }
 
-/* Pairs that are not counted, until the clocks have risen. When they are high already, one pair,
- * and up to one for each copy of the code within warm_s. */
-static int warm_up(PairedTiming *p, Fault *f)
+/* Other pairs would only make exact how slow it is. */
+static int is_hopeless(const double us[SIDES])
 {
-    double us[SIDES], since = clock_seconds();
+    return us[CANDIDATE] > hopeless * us[BASELINE] + long_us;
+}
+
+/* Pairs that are not counted, until the clocks have risen. When they are high already, one pair,
+ * and up to one for each copy of the code within warm_s. us: the last one. It ends with a pair that is
+ * hopeless. */
+static int warm_up(PairedTiming *p, double us[SIDES], Fault *f)
+{
+    double since = clock_seconds();
     int warm = p->opt->timed_at > 0 && since - p->opt->timed_at < stays_warm_s;
-    for (int i = 0; i < (warm ? 1 : WARM_PAIRS) ||
-                    (clock_seconds() - since < warm_s && (!warm || i < DEVICE_COPIES));
+    int surely = p->loaded[CANDIDATE]->plan->n_ops ? 2 : 1;
+    for (int i = 0, seen = 0; seen || i < (warm ? 1 : WARM_PAIRS) ||
+                              (clock_seconds() - since < warm_s && (!warm || i < DEVICE_COPIES));
          i++) {
         int rc = take_pair(p, us, f);
         if (rc) return rc;
+        seen = is_hopeless(us) ? seen + 1 : 0;
+        if (seen == surely) return 0;
     }
     return 0;
 }
@@ -380,8 +413,17 @@ static int take_pairs(PairedTiming *p, DeviceTiming *out, Fault *f)
         out->baseline_us[out->n] = us[BASELINE];
         out->candidate_us[out->n++] = us[CANDIDATE];
         if (out->n >= FIRST_PAIRS && clock_seconds() - since > p->opt->budget_s) break;
-        if (narrow_enough(p, out)) break;
+        if (paired_narrow(out, p->opt->seed, &p->look_at)) break;
     }
+    return timing_makes_sense(out, 1, &f->error);
+}
+
+/* A pair of the warming is the only sample. */
+static int take_one(const double us[SIDES], DeviceTiming *out, Fault *f)
+{
+    out->n = 1;
+    out->baseline_us[0] = us[BASELINE];
+    out->candidate_us[0] = us[CANDIDATE];
     return timing_makes_sense(out, 1, &f->error);
 }
 
@@ -457,11 +499,12 @@ static int take_samples(PairedTiming *p, DeviceTiming *out, double at[3])
     Fault *f = &p->judgement->fault;
     int rc = lock(p, 1);
     at[0] = at[1] = at[2] = clock_seconds();
-    if (!rc) rc = warm_up(p, f);
+    double us[SIDES] = {0};
+    if (!rc) rc = warm_up(p, us, f);
     at[1] = at[2] = clock_seconds();
     if (!rc) rc = l->ops->clock->telemetry(l->device, &out->before, &f->error);
     at[2] = clock_seconds();
-    if (!rc) rc = take_pairs(p, out, f);
+    if (!rc) rc = is_hopeless(us) ? take_one(us, out, f) : take_pairs(p, out, f);
     if (!rc) rc = l->ops->clock->telemetry(l->device, &out->after, &f->error);
     if (!rc && p->opt->profile) rc = profile(p, out, f);
     for (int set = 0; set < p->sets && !rc; set++) rc = run_inspect(&p->run[CANDIDATE][set], f);
@@ -508,24 +551,28 @@ int step_time(Judgement *j)
 
 /* ---- unseen inputs ---- */
 
-/* Run both sides on case c, in random order. All sets get c, since the cases of the sets may have
- * been dropped to make room for it. *fast: the largest ratio that this pair leaves possible. */
-static int take_unseen_pair(PairedTiming *p, const Case *c, double *fast, Fault *f)
+/* Run the candidate on case c, and where both is 1 the baseline, too, in random order. All sets get c, since
+ * the cases of the sets may have been dropped to make room for it. *fast: the largest ratio that this pair
+ * leaves possible; 0 without the baseline. */
+static int take_unseen_pair(PairedTiming *p, const Case *c, int both, double *fast, Fault *f)
 {
     double us[SIDES];
     int first = (int)random_below(&p->random, SIDES);
+    *fast = 0;
     for (int set = 0; set < p->sets; set++)
         for (int side = CANDIDATE; side >= BASELINE; side--)
             if (run_refill(&p->run[side][set], c, 0, &f->error)) return -1;
     p->phase = random_uniform(&p->random);
     int rc = load_both(p, f);
-    if (!rc) rc = run_sides(p, first, 0, us, f);
+    if (!rc && both) rc = run_sides(p, first, 0, us, f);
+    if (!rc && !both) rc = poison_others(p, 0, &f->error);
+    if (!rc && !both) rc = run_side(p, CANDIDATE, 0, &us[CANDIDATE], f);
     if (!rc && !(us[CANDIDATE] > 0))
         return error_set(&f->error, ERROR_DEVICE, "the device gave an invalid time: %g us",
                          us[CANDIDATE]);
     const DeviceTiming launches = {.baseline_launches = p->run[BASELINE][0].n_launches,
                                    .candidate_launches = p->run[CANDIDATE][0].n_launches};
-    *fast = rc ? 0 : paired_fastest(&launches, us[BASELINE], us[CANDIDATE]);
+    if (!rc && both) *fast = paired_fastest(&launches, us[BASELINE], us[CANDIDATE]);
     return rc;
 }
 
@@ -539,18 +586,19 @@ static int refuse_replay(const PairedTiming *p, double best, double low, Fault *
         low, best, p->run[CANDIDATE][0].where);
 }
 
-/* All outputs must be right, and on one of the inputs the ratio must be nearly that of the verdict. */
+/* All outputs must be right, and on one of the inputs the ratio must be nearly that of the verdict: when it
+ * is, the others need no baseline beside them. */
 static int run_unseen(PairedTiming *p)
 {
     Judgement *j = p->judgement;
     const Case *c;
-    double best = 0, fast = 0;
+    double best = 0, fast = 0, us[SIDES];
     int rc = lock(p, 1);
-    if (!rc) rc = warm_up(p, &j->fault);
+    if (!rc) rc = warm_up(p, us, &j->fault);
     for (int i = 0; i < CHECKS_UNSEEN && !rc; i++) {
         rc = checks_unseen(j, j->timed, p->opt->seed, i, &c);
         if (rc || !c) continue;
-        rc = take_unseen_pair(p, c, &fast, &j->fault);
+        rc = take_unseen_pair(p, c, best < j->verdict.low, &fast, &j->fault);
         best = fmax(best, fast);
         if (!rc) verdict_pass(&j->verdict, "%s", p->run[CANDIDATE][0].where);
     }

@@ -2,8 +2,8 @@
  * order, on the same buffers. There are four sets of buffers, or two of large ones, since the address
  * of a buffer changes its speed (1% between equal buffers of 64 MiB on an H200). Inputs are new in
  * every pair, outputs are poisoned before every run, and the candidate's are compared after every
- * run. Pairs are taken until the interval of their ratio is narrow. The device's timing lock is held
- * throughout.
+ * run. Pairs are taken until the interval of their ratio is narrow. What is hopelessly slow in the first
+ * pair is timed no further. The device's timing lock is held throughout.
  *
  * Functions return 0, 1 or -1 as in eval/device/fault.h. */
 #ifndef EVAL_JUDGE_PAIRED_TIMING_H
@@ -32,6 +32,11 @@ int paired_measure(Judgement *j, const ClockOptions *opt);
  * candidate that keeps results from earlier runs fails this. Then time it again on contents of a
  * second seed; the lower interval counts. */
 int paired_unseen(Judgement *j);
+
+/* Are the samples so far enough? They are from 24 pairs on, from 6 of runs that take over a millisecond, and
+ * from 4 where the candidate is surely slower, when the interval is as narrow as the case asks. *look_at, 0
+ * at first: how many there will be at the next look. */
+int paired_narrow(const DeviceTiming *t, uint64_t seed, double *look_at);
 
 /* The largest ratio that one run of each side leaves possible. launches: their numbers are taken
  * from it. */

@@ -46,7 +46,7 @@ struct Device {
     } began[1 << 14]; /* by call of the clock: the side, and the output's block */
     /* Time that only the host's clock shows, of the candidate's runs and of all runs. */
     double hidden_us, waits_us;
-    double candidate_us, noise; /* of a run, in us and as a share of it */
+    double baseline_us, candidate_us, noise; /* of a run, in us and as a share of it */
 };
 
 struct DeviceModule {
@@ -64,6 +64,7 @@ static Device fake = {.info = {.device_class = "fake",
                                .memory_bytes = 1 << 30,
                                .dram_bytes_per_s = 1e12,
                                .flops_per_s = 1e12},
+                      .baseline_us = 15,
                       .candidate_us = 10,
                       .noise = 0.01};
 
@@ -315,7 +316,7 @@ static int sees_result(Device *d, const DeviceLaunch *l)
     return 0;
 }
 
-/* A candidate takes candidate_us, a baseline 15 us, both with the same drift and with noise. */
+/* A candidate takes candidate_us, a baseline baseline_us, both with the same drift and with noise. */
 static int fake_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode mode, double phase,
                       DeviceClock *out, Fault *fault)
 {
@@ -333,7 +334,7 @@ static int fake_clock(Device *d, const DeviceLaunch *launches, int n, ClockMode 
     d->spied |= sees_result(d, &launches[0]);
     if (fake_run(d, launches, n, fault)) return 1;
     double drift = 1 + 0.1 * (d->measured++ % 1000) / 1000;
-    out->us = (trusted ? 15 : d->candidate_us * d->work) * drift *
+    out->us = (trusted ? d->baseline_us : d->candidate_us * d->work) * drift *
               (1 + d->noise * random_normal(&d->drift));
     out->flush_us = 30;
     out->host_us = out->us + out->flush_us + 20 + d->waits_us + (trusted ? 0 : d->hidden_us);

@@ -344,6 +344,76 @@ static void test_few_for_losers(void **state)
     fake.candidate_us = 10, fake.noise = 0.01;
 }
 
+/* Of runs of over a millisecond six pairs are enough, where they differ little. */
+static void test_few_for_long_runs(void **state)
+{
+    (void)state;
+    fake.baseline_us = 3000, fake.candidate_us = 2000, fake.noise = 0.001;
+    assert_int_equal(measure("relu"), 0);
+    assert_int_equal(timing.n, 6);
+    fake.noise = 0.01;
+    assert_int_equal(measure("relu"), 0);
+    assert_true(timing.n >= 24);
+    fake.baseline_us = 1500, fake.candidate_us = 850, fake.noise = 0.001;
+    assert_int_equal(measure("relu"), 0);
+    assert_int_equal(timing.n, 24);
+    fake.baseline_us = 15, fake.candidate_us = 10, fake.noise = 0.01;
+}
+
+/* What is five times slower and a millisecond is timed no further than its first pair. */
+static void test_one_for_hopeless(void **state)
+{
+    (void)state;
+    static const struct {
+        double baseline, candidate;
+        int once;
+    } tries[] = {{15, 1300, 1}, {15, 900, 0}, {1000, 7000, 1}, {1000, 4500, 0}};
+    Interval v;
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
+        fake.baseline_us = tries[i].baseline, fake.candidate_us = tries[i].candidate;
+        assert_int_equal(measure("relu"), 0);
+        assert_int_equal(timing.n == 1, tries[i].once);
+        assert_int_equal(fake.calls == 2, tries[i].once);
+        paired_ratio(&timing, 3, &v);
+        double ratio = tries[i].baseline / tries[i].candidate, half = (v.high - v.low) / 2;
+        assert_true(fabs(v.middle / ratio - 1) < 0.1);
+        assert_true(tries[i].once ? half > 0.1 * v.middle : half < 0.05 * v.middle);
+    }
+    fake.baseline_us = 15, fake.candidate_us = 10;
+}
+
+/* One verdict of long runs: places shift all of its ratios, and each run has noise. */
+static double drawn_low(Random *r, double speedup, int *pairs)
+{
+    static DeviceTiming t;
+    double look_at = 0, place = 1 + 0.0015 * random_normal(r);
+    Interval v;
+    t = (DeviceTiming){.baseline_launches = 1, .candidate_launches = 1};
+    do {
+        t.baseline_us[t.n] = 5000 * (1 + 0.001 * random_normal(r));
+        t.candidate_us[t.n++] = 5000 / (speedup * place) * (1 + 0.001 * random_normal(r));
+    } while (!paired_narrow(&t, 7, &look_at));
+    paired_ratio(&t, 7, &v);
+    *pairs += t.n;
+    return v.low;
+}
+
+/* Few pairs keep the errors of many: equal sides win less often than in one verdict of a hundred, and a
+ * true 2% is found in 95. */
+static void test_few_pairs_keep_errors(void **state)
+{
+    (void)state;
+    enum { VERDICTS = 500 };
+    Random r;
+    int wins = 0, found = 0, pairs = 0;
+    random_init(&r, 11, 13);
+    for (int i = 0; i < VERDICTS; i++) wins += drawn_low(&r, 1, &pairs) > 1;
+    for (int i = 0; i < VERDICTS; i++) found += drawn_low(&r, 1.02, &pairs) > 1;
+    assert_true(wins < VERDICTS / 100);
+    assert_true(found > VERDICTS * 95 / 100);
+    assert_true(pairs < 2 * VERDICTS * 12);
+}
+
 /* The deviation between contexts counts once for each launch of each side. */
 static void test_unknown_by_launch(void **state)
 {
@@ -563,6 +633,9 @@ int main(void)
         cmocka_unit_test(test_one_piece),
         cmocka_unit_test(test_orders),
         cmocka_unit_test(test_few_for_losers),
+        cmocka_unit_test(test_few_for_long_runs),
+        cmocka_unit_test(test_one_for_hopeless),
+        cmocka_unit_test(test_few_pairs_keep_errors),
         cmocka_unit_test(test_unknown_by_launch),
         cmocka_unit_test(test_buffers_are_shared),
         cmocka_unit_test(test_cheats_when_timed),
