@@ -25,6 +25,14 @@ static int line_open;                /* a progress line is on the terminal */
 static int terminal = STDERR_FILENO; /* where it is drawn */
 static const char *progress_file;    /* what quern-status reads, or NULL */
 
+/* Opens descriptors 0 to 2 on /dev/null where they are closed, before main: a connection or a file would
+ * else take their numbers, and get what is said to people. */
+__attribute__((constructor)) static void open_descriptors(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) (void)!open("/dev/null", O_RDWR);
+}
+
 /* Takes the terminal that mk/run hands on, if no other program draws there. The lock lives as long as
  * this process. */
 static int draws_alone(void)

@@ -60,4 +60,20 @@ is 'a rule that is stopped is not said to fail' \
     '130 1 0'
 end 'exit 4'; is 'a rule that fails is said to fail' \
     "$? $(grep -c '^\[end\] failed with exit 4 after .*; log: ' err)" '4 1'
+
+# ---- closed descriptors: what they would have got goes nowhere, the log gets it once ----
+mkdir -p r/log
+echo 'echo said >&2; ls -l /proc/$$/fd >fds' >list.sh
+three() { [ "$(grep -cE ' [012] -> ' fds)" = 3 ] && ! grep -E ' [012] -> ' fds | grep -q socket; }
+for closed in '0<&-' '>&-' '2>&-' '>&- 2>&-' '<&- >&- 2>&-'; do
+    rm -f r/log/closed.* fds
+    eval "timeout 20 '$root/mk/run' '$tmp/r/log/closed.log' bash list.sh $closed" >out 2>err
+    [ $? = 0 ] && [ "$(grep -c '^said' r/log/closed.log)" = 1 ] && three &&
+        [ "$(stat -c %s r/log/closed.log)" -lt 1000 ]
+    ok $? "mk/run with $closed"
+    rm fds
+    (cd "$root" && eval "'$BIN/quern-config' --found= --check PROFILE=smoke RUNS='$tmp/r' -- \
+        bash -c 'cd $tmp; . ./list.sh' $closed") >out 2>err
+    three; ok $? "a program with $closed"
+done
 done_testing
