@@ -250,6 +250,11 @@ void html_top(const Report *r, const TableRow rows[TABLE_ROWS], Buffer *b)
     improved(r, &s, rows, b);
     generalised(held, b);
     judged_on(r, b);
+    if (r->unjudged) {
+        buffer_puts(b, " <b>");
+        summary_unjudged(r, b);
+        buffer_puts(b, "</b>");
+    }
     buffer_puts(b, "</p>\n<div class=\"keys\">\n");
     key_beaten(&s, collect, b);
     key_speedup(r, &s, best, collect, b);

@@ -51,6 +51,12 @@ static int tally(Tally *t, Outcome outcome, double score)
     return 1;
 }
 
+static void note_judged(Report *r, Outcome outcome)
+{
+    r->judged++;
+    r->unjudged += outcome == OUTCOME_EVALUATOR_ERROR;
+}
+
 /* ---- records in doubt ---- */
 
 static int text_is(const View *v, const char *key, const char *want)
@@ -188,6 +194,7 @@ static int load_stage(Report *r, ReportStage stage, const char *samples, const c
             notes_unanswered(r);
             continue;
         }
+        note_judged(r, s->outcome);
         note_doubt(r, &s->verdict);
         if (tally(&t->stage[stage], s->outcome, s->score))
             memcpy(t->stage[stage].best_digest, s->source_digest, DIGEST_HEX);
@@ -266,6 +273,7 @@ static int load_round_verdict(Report *r, int round, const Unanswered *u, const V
     if (t && is_unanswered(u, v)) {
         notes_unanswered(r);
     } else if (t) {
+        note_judged(r, verdict.outcome);
         note_doubt(r, v);
         tally(&t->round[round], verdict.outcome, verdict.score);
         tally(&t->run, verdict.outcome, verdict.score);

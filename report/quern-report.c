@@ -1,10 +1,12 @@
 /* quern-report: writes best/<task>.cu, report.tsv and report.html of a finished run, in this order,
  * so that a report.tsv or a page without --live has all the rest. With --live the page alone, of a run
  * that is going on. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -22,18 +24,38 @@ static int write_file(const char *dir, const char *name, const Buffer *b, Error 
     return rc;
 }
 
+/* Writes DIR/unjudged, which mk/last shows, where over a tenth of the verdicts is missing; else removes
+ * one of an earlier report. */
+static int write_unjudged(const Report *r, const char *dir, Error *err)
+{
+    Buffer b;
+    buffer_init(&b, 1 << 12);
+    char *path = memory_printf("%s/unjudged", dir);
+    int rc = 0;
+    if (summary_unjudged(r, &b))
+        rc = write_file(dir, "unjudged", &b, err);
+    else if (unlink(path) && errno != ENOENT)
+        rc = error_errno(err, "cannot remove %s", path);
+    free(path);
+    buffer_release(&b);
+    return rc;
+}
+
 static int write_report(const Report *r, const char *dir, Error *err)
 {
     TableRow rows[TABLE_ROWS];
-    Buffer tsv, page;
+    Buffer tsv, page, text;
     buffer_init(&tsv, 1 << 20);
     buffer_init(&page, 64 << 20);
+    buffer_init(&text, 1 << 20);
     table_rows(r, rows);
     table_tsv(rows, &tsv);
-    int rc =
-        -(best_write(r, dir, err) || html_page(r, rows, &page, err) ||
-          write_file(dir, "report.tsv", &tsv, err) || write_file(dir, "report.html", &page, err));
-    if (!rc) fputs(tsv.data, stdout);
+    int rc = -(best_write(r, dir, err) || write_unjudged(r, dir, err) ||
+               html_page(r, rows, &page, err) || write_file(dir, "report.tsv", &tsv, err) ||
+               write_file(dir, "report.html", &page, err));
+    summary_write(r, dir, &text);
+    if (!rc) fputs(text.data, stdout);
+    buffer_release(&text);
     buffer_release(&tsv);
     buffer_release(&page);
     return rc;
@@ -171,7 +193,6 @@ int main(int argc, char **argv)
     if (file_mkdirs(output, &err) || report_load(&f, &r, &err)) log_die(&err);
     note_run(&r, output);
     if (write_report(&r, output, &err)) log_die(&err);
-    log_info("wrote %s/report.html", output);
     report_release(&r);
     return log_close(0);
 }

@@ -118,6 +118,7 @@ typedef struct {
     ReportInput *inputs;
     int n_inputs;
     long failed[OUTCOME_COUNT]; /* of the whole run */
+    long judged, unjudged;      /* verdicts of answers; those that the evaluator failed to make */
     int predicted, measured;    /* some times are predicted; some are measured */
     int own_predicted;          /* the times of the run's own device are predicted */
     double error_factor;        /* the largest of the predicted verdicts; 0: unknown */
@@ -182,7 +183,9 @@ typedef struct {
 /* Returns the percentile p (0 to 1) of n >= 1 ascending values, linear between the nearest
  * ranks. */
 double table_percentile(const double *v, int n, double p);
-/* Sorts the n best scores in v and computes their statistics. Faster means above 1.01. */
+/* Faster means above this score. */
+#define TABLE_FASTER_FROM 1.01
+/* Sorts the n best scores in v and computes their statistics. */
 void table_statistics(double *v, int n, TableRow *row);
 
 enum { TABLE_ROWS = 15 };
@@ -204,6 +207,14 @@ typedef struct {
 } Standing;
 
 void standing_of(const Report *r, Standing *out);
+/* Whether the model found a kernel that is more than a hundredth faster than every kernel of the
+ * teachers. Without samples of a teacher: than the baseline. */
+int standing_beats_teacher(const ReportTask *t);
+
+/* ---- summary.c: the last lines of a run, for a person: at most 80 columns ---- */
+void summary_write(const Report *r, const char *dir, Buffer *b);
+/* Writes how many verdicts were not made, if any. Returns whether they are over a tenth. */
+int summary_unjudged(const Report *r, Buffer *b);
 
 /* ---- explain.c ---- */
 enum { EXPLAIN_ROWS = WHY_ROWS + 1 };

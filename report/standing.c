@@ -6,9 +6,7 @@
 #include "base/memory.h"
 #include "report/report.h"
 
-/* Whether the model found a kernel that is more than a hundredth faster than every kernel of the
- * teachers. Without samples of a teacher: than the baseline. */
-static int beats_teacher(const ReportTask *t)
+int standing_beats_teacher(const ReportTask *t)
 {
     return t->source && strcmp(t->found, "collect") != 0 &&
            t->score > 1.01 * t->stage[REPORT_COLLECT].best;
@@ -29,7 +27,7 @@ static void draw_beaten(void *ctx, Random *r, double *out)
     const Tasks *all = ctx;
     *out = 0;
     for (int i = 0; i < all->n; i++)
-        *out += beats_teacher(all->task[random_below(r, (uint64_t)all->n)]);
+        *out += standing_beats_teacher(all->task[random_below(r, (uint64_t)all->n)]);
 }
 
 /* A stage's samples: how many, how many are correct, and their scores, 0 of a wrong one. */
@@ -115,7 +113,7 @@ void standing_of(const Report *r, Standing *out)
         if (t->stage[REPORT_COLLECT].attempted) out->has_teacher = 1;
         if (!is_counted(t)) continue;
         all.task[all.n++] = t;
-        out->beaten += beats_teacher(t);
+        out->beaten += standing_beats_teacher(t);
     }
     out->tasks = all.n;
     find_beaten(&all, out);

@@ -76,4 +76,11 @@ for closed in '0<&-' '>&-' '2>&-' '>&- 2>&-' '<&- >&- 2>&-'; do
         bash -c 'cd $tmp; . ./list.sh' $closed") >out 2>err
     three; ok $? "a program with $closed"
 done
+# ---- the end of a run whose verdicts were not made ----
+last() { "$root/mk/last" "$tmp/r" "$@" >out 2>err; rc=$?; }
+last true; is 'a run with its verdicts ends with 0' $rc 0
+echo '24 of 33 verdicts were not made: the evaluator failed.' >r/unjudged
+last true; [ $rc = 5 ] && [ "$(wc -l <err)" = 1 ] && grep -q '^quern: 24 of 33 verdicts were not made' err
+ok $? 'a run without them ends with 5, and says so'
+last bash -c 'exit 2'; is 'a run that failed ends with its own status' "$rc$(cat err)" 2
 done_testing

@@ -155,6 +155,40 @@ static void table_of_a_run(void **state)
     report_release(&r);
 }
 
+static void fits(const char *text, size_t columns)
+{
+    for (const char *p = text; *p; p += strcspn(p, "\n"), p += *p == '\n')
+        if (strcspn(p, "\n") > columns)
+            fail_msg("more than %zu columns: %.*s", columns, (int)strcspn(p, "\n"), p);
+}
+
+/* The last lines of a run are for a person. */
+static void last_lines(void **state)
+{
+    (void)state;
+    Report r;
+    Buffer b;
+    load_run(&r);
+    buffer_init(&b, 1 << 16);
+    summary_write(&r, "runs/x", &b);
+    fits(b.data, 80);
+    assert_non_null(strstr(b.data, "The model beat its "));
+    assert_non_null(strstr(b.data, "\nstage 1          2        2       1    2.00x"));
+    assert_non_null(strstr(b.data, "The page: runs/x/report.html\n"));
+    assert_null(strstr(b.data, "nan"));
+    assert_true(r.judged > 0);
+    assert_int_equal(r.unjudged, 0);
+    r.judged = 33;
+    r.unjudged = 3;
+    buffer_clear(&b);
+    assert_int_equal(summary_unjudged(&r, &b), 0);
+    assert_string_equal(b.data, "3 of 33 verdicts were not made: the evaluator failed.\n");
+    r.unjudged = 4;
+    assert_int_equal(summary_unjudged(&r, &b), 1);
+    report_release(&r);
+    buffer_release(&b);
+}
+
 /* The second judgement replaces the score: a lower one, a failed evaluator, and a wrong result. */
 static void judged_again(void **state)
 {
@@ -371,11 +405,12 @@ static void best_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(percentiles),     cmocka_unit_test(statistics),
-        cmocka_unit_test(table_of_a_run),  cmocka_unit_test(judged_again),
-        cmocka_unit_test(explains),        cmocka_unit_test(numbers),
-        cmocka_unit_test(highlights),      cmocka_unit_test(page),
-        cmocka_unit_test(degenerate_only), cmocka_unit_test(best_files),
+        cmocka_unit_test(percentiles),    cmocka_unit_test(statistics),
+        cmocka_unit_test(table_of_a_run), cmocka_unit_test(judged_again),
+        cmocka_unit_test(last_lines),     cmocka_unit_test(explains),
+        cmocka_unit_test(numbers),        cmocka_unit_test(highlights),
+        cmocka_unit_test(page),           cmocka_unit_test(degenerate_only),
+        cmocka_unit_test(best_files),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, setup, teardown);
