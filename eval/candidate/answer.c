@@ -35,16 +35,27 @@ static const char *fence(const char *p, const char *end)
     return NULL;
 }
 
+static int is_code(const char *p, size_t n)
+{
+    return memmem(p, n, "__global__", 10) || memmem(p, n, "//@", 3);
+}
+
+/* The last block that holds code, such as one before the commands that build it; else the last. */
 static const char *last_block(const char *p, const char *end, size_t *len)
 {
     const char *found = NULL;
+    int code = 0;
     for (;;) {
         const char *open = fence(p, end);
         const char *nl = open ? memchr(open, '\n', (size_t)(end - open)) : NULL;
         const char *close = nl ? fence(nl + 1, end) : NULL;
         if (!close) return found;
-        found = nl + 1;
-        *len = (size_t)(close - found);
+        int is = is_code(nl + 1, (size_t)(close - nl - 1));
+        if (is || !code) {
+            found = nl + 1;
+            *len = (size_t)(close - found);
+        }
+        code |= is;
         p = memchr(close, '\n', (size_t)(end - close));
         if (!p) return found;
         p++;
@@ -60,11 +71,6 @@ const char *answer_code(const char *text, size_t n, size_t *len)
         if (is_code_heading(p, end)) heading = p;
     const char *code = heading ? last_block(heading, end, len) : NULL;
     return code ? code : last_block(text, end, len);
-}
-
-static int is_code(const char *p, size_t n)
-{
-    return memmem(p, n, "__global__", 10) || memmem(p, n, "//@", 3);
 }
 
 typedef struct {

@@ -53,6 +53,13 @@ static void odd_answers(void **state)
     check("```", NULL);
     check("```\n```", "");
     check("### Code Implementation\n```cuda\na\n```\n### Notes\n```\nb\n```\n", "b\n");
+    /* A kernel does not lose to what is said about it. */
+    check("```cuda\n__global__ void k() {}\n```\n```bash\nnvcc k.cu\n```\n",
+          "__global__ void k() {}\n");
+    check("## Code\n```cuda\n//@ launch k<<<1, 32>>>(x)\n```\n```python\nload()\n```\n",
+          "//@ launch k<<<1, 32>>>(x)\n");
+    check("```cuda\n__global__ a\n```\n```\n__global__ b\n```\n```text\nfast\n```\n",
+          "__global__ b\n");
     check("```\na\n```\n#### Code\n```cuda\nb\n```\n", "b\n");
 }
 
