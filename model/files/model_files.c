@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "model/files/tensor_file.h"
 
@@ -30,6 +31,34 @@ static int read_configs(const char *dir, ModelConfig *c, Buffer *text, Error *er
     free(path);
     free(more);
     return rc;
+}
+
+/* Whether the files hold a head of their own, which differs from the embedding. */
+static int has_own_head(const char *dir, Error *err)
+{
+    Safetensors *st;
+    if (safetensors_open(dir, &st, err)) return -1;
+    const SafetensorsTensor *head = safetensors_find(st, "lm_head.weight"),
+                            *embed = safetensors_find(st, "model.embed_tokens.weight");
+    int own = head && embed &&
+              (head->dtype != embed->dtype || head->bytes != embed->bytes ||
+               memcmp(head->data, embed->data, head->bytes) != 0);
+    safetensors_close(st);
+    return own;
+}
+
+/* Reads the configuration as the weights have it: a head of its own is used, whatever
+ * tie_word_embeddings says, as transformers does. */
+static int read_whole_config(const char *dir, ModelConfig *c, Buffer *text, Error *err)
+{
+    if (read_configs(dir, c, text, err)) return -1;
+    int own = c->tied ? has_own_head(dir, err) : 0;
+    if (own <= 0) return own;
+    log_warn("%s has an lm_head of its own, which is used, though config.json says "
+             "tie_word_embeddings",
+             dir);
+    c->tied = 0;
+    return 0;
 }
 
 static int is_part(const Model *m, const char *name)
@@ -81,7 +110,8 @@ static int load_base(const char *dir, const Ops *ops, Model **out, Error *err)
     Buffer text;
     buffer_init(&text, MAX_CONFIG);
     Model *m = NULL;
-    if (read_configs(dir, &c, &text, err) || read_weights(m = model_layout(&c, ops), dir, err)) {
+    if (read_whole_config(dir, &c, &text, err) ||
+        read_weights(m = model_layout(&c, ops), dir, err)) {
         model_free(m);
         buffer_release(&text);
         return -1;
@@ -92,6 +122,32 @@ static int load_base(const char *dir, const Ops *ops, Model **out, Error *err)
     buffer_release(&text);
     *out = m;
     return 0;
+}
+
+static int check_base(const char *dir, const Ops *ops, Error *err)
+{
+    ModelConfig c;
+    Buffer text;
+    Safetensors *st = NULL;
+    Model *m = NULL;
+    buffer_init(&text, MAX_CONFIG);
+    int rc = -(read_whole_config(dir, &c, &text, err) || safetensors_open(dir, &st, err));
+    if (!rc) rc = check_weights(m = model_layout(&c, ops), dir, st, err);
+    if (st) safetensors_close(st);
+    model_free(m);
+    buffer_release(&text);
+    return rc;
+}
+
+int model_check(const char *dir, const Ops *ops, Error *err)
+{
+    LoraOptions lora;
+    char *config = memory_printf("%s/adapter_config.json", dir), *base = NULL;
+    int rc = file_exists(config) ? adapter_config_read(dir, &lora, &base, err) : 0;
+    free(config);
+    if (!rc) rc = check_base(base ? base : dir, ops, err);
+    free(base);
+    return rc;
 }
 
 int model_load(const char *dir, const Ops *ops, Model **out, Error *err)
