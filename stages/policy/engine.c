@@ -141,7 +141,8 @@ int engine_plan(const EngineFlags *e, const char *base, const ModelConfig *small
     const Ops *ops;
     ModelConfig c;
     LoraOptions lora = {0};
-    if (base ? read_config(base, &c, &lora, err) : (c = *small, 0)) return -1;
+    if (base ? read_config(base, &c, &lora, err) || policy_check(base, err) : (c = *small, 0))
+        return -1;
     if (!lora.rank) lora = engine_lora(e, 0);
     TrainerOptions t = engine_training(e, fixed_weights);
     MemoryPlan p;
@@ -162,7 +163,8 @@ int engine_plan_sampling(const EngineFlags *e, const char *dir, int batch, int m
     ModelConfig c;
     LoraOptions lora;
     SamplingPlan p;
-    if (read_config(dir, &c, &lora, err) || engine_ops(e, &ops, err)) return -1;
+    if (read_config(dir, &c, &lora, err) || policy_check(dir, err) || engine_ops(e, &ops, err))
+        return -1;
     if (max_new >= c.max_position)
         return error_set(err, ERROR_INVALID,
                          "--max-new is %d and %s has %d positions, which prompts need too", max_new,

@@ -7,6 +7,7 @@
 #include "artifacts/manifest.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "model/cpu/ops_cpu.h"
 #include "model/files/model_files.h"
 
 enum { MAX_FILE = 1 << 30 };
@@ -49,6 +50,14 @@ int policy_load(const char *dir, const Ops *ops, Policy *out, Error *err)
         return 0;
     policy_release(out);
     return -1;
+}
+
+int policy_check(const char *dir, Error *err)
+{
+    Policy p;
+    if (policy_tokenizer(dir, &p, err)) return -1;
+    policy_release(&p);
+    return -(check_base(dir, err) || model_check(dir, ops_cpu(), err));
 }
 
 void policy_release(Policy *p)

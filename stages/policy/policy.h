@@ -18,6 +18,9 @@ typedef struct {
  * is not what its manifest says is refused (ERROR_CORRUPT), its weights included. */
 int policy_tokenizer(const char *dir, Policy *out, Error *err);
 int policy_load(const char *dir, const Ops *ops, Policy *out, Error *err);
+/* Checks a checkpoint before a run pays for anything: manifest, tokenizer, chat template,
+ * configuration, shapes. */
+int policy_check(const char *dir, Error *err);
 void policy_release(Policy *p);
 
 /* Writes model, tokenizer and manifest into dir, which is made if needed. The other files of a

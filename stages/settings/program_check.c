@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "gpu/gpus.h"
+#include "stages/policy/policy.h"
 #include "stages/settings/settings.h"
 
 enum { MAX_FLAGS = 24, LIMIT_S = 60 };
@@ -171,10 +172,20 @@ static int check_evaluators(const Settings *s, Error *err)
     return rc;
 }
 
+/* A checkpoint that no stage can use is refused before a stage is paid. An outside trainer may know more
+ * kinds of them. */
+static int check_checkpoint(const Settings *s, Error *err)
+{
+    Error why;
+    if (!*s->checkpoint || *setting_text(s, SETTING_TRAINER) || !policy_check(s->checkpoint, &why))
+        return 0;
+    return setting_refuse(s, *s->endpoint ? SETTING_BASE : SETTING_POLICY, err, ": %s", why.text);
+}
+
 int settings_check_programs(const Settings *s, Error *err)
 {
     if (check_engine(s, err) || check_evaluators(s, err)) return -1;
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
         if ((s->trained || !checks[i].trains) && check_program(s, &checks[i], err)) return -1;
-    return 0;
+    return check_checkpoint(s, err);
 }

@@ -269,9 +269,14 @@ for p in default smoke; do
         [ ! -s "$tmp/out" ]
     ok $? "PROFILE=$p is not refused"
 done
-"$BIN/quern-config" --found= --check CONFIG=configs/lora.mk "POLICY=native:$tmp/a" "RUN=$run-flags" -- true \
-    >"$tmp/out" 2>&1
+flags "POLICY=native:$tmp/a: cannot open $tmp/a/tokenizer.json" "POLICY=native:$tmp/a"
+cp -r share/starter "$tmp/whole"
+"$BIN/quern-config" --found= --check CONFIG=configs/lora.mk "POLICY=native:$tmp/whole" \
+    "RUN=$run-flags" -- true >"$tmp/out" 2>&1
 ok $? 'adapters on a checkpoint are not refused'
+sed -i 's/"num_hidden_layers": *[0-9]*/"num_hidden_layers": 3/' "$tmp/whole/config.json"
+rm "$tmp/whole/manifest.qa"
+flags "POLICY=native:$tmp/whole: $tmp/whole: " "POLICY=native:$tmp/whole"
 
 # ---- a folder of kernels ----
 folder=(TEACHERS="template,dir:$tmp/kernels")
