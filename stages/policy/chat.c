@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/digest.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -56,28 +57,102 @@ int chat_make(const Tokenizer *t, ChatKind kind, const char *where, Chat *out, E
              special(t, layout[kind].end, where, &out->end, err));
 }
 
-/* Recognizes a template by a text that only it has. A template with another default system prompt,
- * or one whose prompt begins a thought, is refused: the model would read another prompt. */
-static int kind_of(const char *template, const char *where, ChatKind *out, Error *err)
+/* The published templates by the SHA-256 of their text, without a line break at its end. */
+static const struct {
+    const char *digest;
+    ChatKind kind;
+} known[] = {
+    {"55b2f4a26ac9ee719330a61a0c39d9e538b0e9322212f048326318cff4f8674a", CHAT_QWEN2_5},
+    {"a55ee1b1660128b7098723e0abcd92caa0788061051c62d51cbe87d9cf1974d8", CHAT_QWEN3},
+    {"64f85b198065d0fba2a81f37e10ed68161ce2c19a754c7100e67e0ca2ee9c326", CHAT_CHATML},
+    {"ba03a121d097859c7b5b9cd03af99aafe95275210d2876f642ad9929a150f122", CHAT_LLAMA3},
+    {"93c0e9aa3629bbd77e68dbc0f5621f6e6b23aa8d74b932595cdb8d64684526d7", CHAT_LLAMA3_1},
+};
+
+int chat_known(const char *digest, ChatKind *out)
 {
-    static const char *const others[] = {"<|im_start|>system\nYou", "<|im_start|>system\\nYou",
-                                         "<|im_start|>assistant\\n<think>",
-                                         "<|im_start|>assistant\n<think>"};
-    if (strstr(template, "<|start_header_id|>")) {
-        *out = strstr(template, "Cutting Knowledge Date") ? CHAT_LLAMA3_1 : CHAT_LLAMA3;
-        return 0;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!strcmp(known[i].digest, digest)) {
+            *out = known[i].kind;
+            return 1;
+        }
+    return 0;
+}
+
+/* ---- quern_chat.json ---- */
+
+static int read_ids(const json_t *list, int vocab, int32_t *ids, int *n)
+{
+    size_t i;
+    json_t *v;
+    if (!json_is_array(list) || json_array_size(list) > CHAT_IDS) return -1;
+    json_array_foreach(list, i, v)
+    {
+        json_int_t id = json_is_integer(v) ? json_integer_value(v) : -1;
+        if (id < 0 || id >= vocab) return -1;
+        ids[i] = (int32_t)id;
     }
-    if (strstr(template, "<|im_start|>")) {
-        int other = 0;
-        for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-            other |= strstr(template, others[i]) != NULL;
-        *out = strstr(template, "enable_thinking") ? CHAT_QWEN3
-               : strstr(template, qwen_system)     ? CHAT_QWEN2_5
-                                                   : CHAT_CHATML;
-        if (*out != CHAT_CHATML || !other) return 0;
-    }
+    *n = (int)json_array_size(list);
+    return 0;
+}
+
+static int read_text(const json_t *text, char out[CHAT_TEXT])
+{
+    if (!json_is_string(text) || json_string_length(text) >= CHAT_TEXT) return -1;
+    snprintf(out, CHAT_TEXT, "%s", json_string_value(text));
+    return 0;
+}
+
+static int read_pieces(const json_t *j, const Tokenizer *t, Chat *out)
+{
+    ChatPieces *p = &out->pieces;
+    const json_t *end = json_object_get(j, "end");
+    const int vocab = tokenizer_size(t);
+    *out = (Chat){.t = t, .kind = CHAT_PIECES, .begin = -1, .open = -1, .header = -1};
+    out->end = json_is_integer(end) ? (int)json_integer_value(end) : -1;
+    p->trim = json_is_true(json_object_get(j, "trim"));
+    p->trim_answer = json_is_true(json_object_get(j, "trim_answer"));
+    return -(out->end < 0 || out->end >= vocab ||
+             read_ids(json_object_get(j, "before"), vocab, p->before, &p->n_before) ||
+             read_ids(json_object_get(j, "after"), vocab, p->after, &p->n_after) ||
+             read_text(json_object_get(j, "before_text"), p->before_text) ||
+             read_text(json_object_get(j, "after_text"), p->after_text));
+}
+
+/* Returns 1 with the chat of a directory whose quern_chat.json was made of this template, 0 without
+ * such a file. */
+static int chat_of_pieces(const Tokenizer *t, const char *dir, const char *digest, Chat *out,
+                          Error *err)
+{
+    char *path = memory_printf("%s/quern_chat.json", dir);
+    json_t *j = file_exists(path) ? json_read_file(path, MAX_FILE, err) : NULL;
+    const char *of = json_string_value(json_object_get(j, "template"));
+    int rc = !file_exists(path) ? 0 : j ? 1 : -1;
+    if (rc == 1 && (!of || strcmp(of, digest)))
+        rc =
+            error_set(err, ERROR_UNSUPPORTED,
+                      "%s is of another chat template: tools/chat_pieces.py writes it again", path);
+    else if (rc == 1 && read_pieces(j, t, out))
+        rc = error_set(err, ERROR_CORRUPT, "%s is not what tools/chat_pieces.py writes", path);
+    json_decref(j);
+    free(path);
+    return rc;
+}
+
+/* Knows a template by its whole text: another default system prompt, a token more or a thought that
+ * the prompt begins would be other ids than the model was trained on. */
+static int kind_of(const char *template, const char *where, ChatKind *out, char digest[DIGEST_HEX],
+                   Error *err)
+{
+    Digest d;
+    size_t n = strlen(template);
+    if (n && template[n - 1] == '\n') n--;
+    digest_of(template, n, &d);
+    digest_hex(&d, digest);
+    if (chat_known(digest, out)) return 0;
     return error_set(err, ERROR_UNSUPPORTED,
-                     "%s: the chat template is expected to be Qwen2.5's, Qwen3's or Llama 3's",
+                     "%s: Quern does not know this chat template; python3 tools/chat_pieces.py DIR "
+                     "reads it, proves it on five conversations and writes DIR/quern_chat.json",
                      where);
 }
 
@@ -96,13 +171,16 @@ static const char *template_in(const json_t *config)
     return json_string_value(v);
 }
 
-/* Returns 1 and the kind, or 0 when the file does not exist or has no template. */
-static int kind_in(const char *dir, const char *file, int json, ChatKind *out, Error *err)
+/* Returns 1 and the kind, or 0 when the file does not exist or has no template. digest: of one that is
+ * not known. */
+static int kind_in(const char *dir, const char *file, ChatKind *out, char digest[DIGEST_HEX],
+                   Error *err)
 {
     char *path = memory_printf("%s/%s", dir, file);
     json_t *config = NULL;
     const char *template = NULL;
     Buffer text;
+    const int json = strstr(file, ".json") != NULL;
     buffer_init(&text, MAX_FILE);
     int rc = file_exists(path) ? file_read(path, MAX_FILE, &text, err) : 0;
     if (!rc && text.len) {
@@ -110,7 +188,7 @@ static int kind_in(const char *dir, const char *file, int json, ChatKind *out, E
         rc = json && !config ? -1 : 0;
         template = json ? template_in(config) : text.data;
     }
-    if (!rc && template) rc = kind_of(template, path, out, err) ? -1 : 1;
+    if (!rc && template) rc = kind_of(template, path, out, digest, err) ? -1 : 1;
     json_decref(config);
     buffer_release(&text);
     free(path);
@@ -120,9 +198,15 @@ static int kind_in(const char *dir, const char *file, int json, ChatKind *out, E
 int chat_detect(const Tokenizer *t, const char *dir, Chat *out, Error *err)
 {
     ChatKind kind = tokenizer_special(t, "<|start_header_id|>") >= 0 ? CHAT_LLAMA3 : CHAT_SMALL;
-    int found = kind_in(dir, "chat_template.jinja", 0, &kind, err);
-    if (!found) found = kind_in(dir, "tokenizer_config.json", 1, &kind, err);
-    if (found < 0) return -1;
+    char digest[DIGEST_HEX] = "";
+    int found = kind_in(dir, "chat_template.jinja", &kind, digest, err);
+    if (!found) found = kind_in(dir, "tokenizer_config.json", &kind, digest, err);
+    if (found < 0) {
+        Error why;
+        int pieces = *digest ? chat_of_pieces(t, dir, digest, out, &why) : 0;
+        if (pieces < 0) *err = why;
+        return pieces == 1 ? 0 : -1;
+    }
     char *where = memory_printf("%s/tokenizer.json", dir);
     int rc = chat_make(t, kind, where, out, err);
     free(where);
@@ -229,8 +313,27 @@ static int encoder_finish(Encoder *o)
     return o->failed ? -1 : 0;
 }
 
+static void put_ids(Encoder *o, const int32_t *ids, int n)
+{
+    for (int i = 0; i < n; i++) put_special(o, ids[i]);
+}
+
+static int encode_in_pieces(const Chat *c, const char *text, size_t len, TokenIds *out, Error *err)
+{
+    const ChatPieces *p = &c->pieces;
+    Encoder o = encoder_start(c, out, err);
+    put_ids(&o, p->before, p->n_before);
+    if (p->trim) trim(&text, &len);
+    put_words(&o, p->before_text);
+    put_text(&o, text, len);
+    put_words(&o, p->after_text);
+    put_ids(&o, p->after, p->n_after);
+    return encoder_finish(&o);
+}
+
 int chat_encode_prompt(const Chat *c, const char *text, size_t len, TokenIds *out, Error *err)
 {
+    if (c->kind == CHAT_PIECES) return encode_in_pieces(c, text, len, out, err);
     const char *system = layout[c->kind].system;
     Encoder o = encoder_start(c, out, err);
     if (c->begin >= 0) put_special(&o, c->begin);
@@ -282,7 +385,7 @@ static void put_thought(Encoder *o, const char **text, size_t *len)
 int chat_encode_answer(const Chat *c, const char *text, size_t len, TokenIds *out, Error *err)
 {
     Encoder o = encoder_start(c, out, err);
-    if (is_llama(c)) trim(&text, &len);
+    if (is_llama(c) || c->pieces.trim_answer) trim(&text, &len);
     if (c->kind == CHAT_QWEN3) put_thought(&o, &text, &len);
     put_text(&o, text, len);
     put_special(&o, c->end);

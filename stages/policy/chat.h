@@ -14,7 +14,19 @@ typedef enum {
     CHAT_QWEN3,   /* with a thought before the answer, which may be empty */
     CHAT_LLAMA3,
     CHAT_LLAMA3_1, /* 3.1 to 3.3: with a system block of two dates, the published defaults */
+    CHAT_PIECES,   /* another one, by the pieces that tools/chat_pieces.py found and proved */
 } ChatKind;
+
+enum { CHAT_IDS = 512, CHAT_TEXT = 256 };
+
+/* What stands around a user's text: ids up to the last special token before it and the text after
+ * that token, then the text up to the next special token and ids from there. */
+typedef struct {
+    int32_t before[CHAT_IDS], after[CHAT_IDS];
+    int n_before, n_after;
+    char before_text[CHAT_TEXT], after_text[CHAT_TEXT];
+    int trim, trim_answer; /* as Python's strip does */
+} ChatPieces;
 
 typedef struct {
     const Tokenizer *t; /* outlives it */
@@ -22,11 +34,16 @@ typedef struct {
     int thinking; /* Qwen3: the model may think; 0, the default: it gets an empty thought */
     int begin, open, header; /* special ids; -1: not in the template */
     int end;                 /* the token that ends an answer */
+    ChatPieces pieces;       /* of CHAT_PIECES */
 } Chat;
 
-/* Chooses the template of a model directory: by chat_template.jinja, else by the chat_template of
- * tokenizer_config.json, else by the special tokens of t. Another template is ERROR_UNSUPPORTED. */
+/* Chooses the template of a model directory: the whole text of chat_template.jinja, else of the
+ * chat_template of tokenizer_config.json, is one of a table, or is the one that quern_chat.json there
+ * was made of. Without a template the special tokens of t decide. Another one is ERROR_UNSUPPORTED. */
 int chat_detect(const Tokenizer *t, const char *dir, Chat *out, Error *err);
+/* Returns whether the SHA-256 of a template's text, without a line break at its end, is of one that is
+ * known, and its kind. */
+int chat_known(const char *digest, ChatKind *out);
 /* Makes the template of a kind. It is an error when t lacks one of its special tokens; the message
  * names `where`. */
 int chat_make(const Tokenizer *t, ChatKind kind, const char *where, Chat *out, Error *err);

@@ -15,6 +15,7 @@ enum { MAX_FILE = 1 << 30 };
 static const char *const copied[] = {"generation_config.json",
                                      "tokenizer_config.json",
                                      "chat_template.jinja",
+                                     "quern_chat.json",
                                      "vocab.json",
                                      "merges.txt",
                                      "special_tokens_map.json"};

@@ -162,40 +162,95 @@ static void decides(const Tokenizer *t, const char *jinja, const char *config, i
 static void which_template(void **state)
 {
     (void)state;
+    static const char unknown[] = "Quern does not know this chat template";
     Tokenizer *qwen = load("qwen3"), *llama = load("llama3");
     decides(qwen, NULL, NULL, CHAT_SMALL, NULL);
     decides(qwen, NULL, "{\"tokenizer_class\": \"PreTrainedTokenizerFast\"}", CHAT_SMALL, NULL);
-    decides(qwen, NULL, "{\"chat_template\": \"{{ '<|im_start|>system\\\\n" SYSTEM "' }}\"}",
-            CHAT_QWEN2_5, NULL);
-    decides(qwen, NULL, "{\"chat_template\": \"{{ '<|im_start|>' }}{% if enable_thinking %}\"}",
-            CHAT_QWEN3, NULL);
-    decides(qwen, NULL, "{\"chat_template\": \"{{ '<|im_start|>' + message.role }}\"}", CHAT_CHATML,
-            NULL);
+    decides(llama, NULL, NULL, CHAT_LLAMA3, NULL);
+    /* What only resembles a template that is known would be other ids. */
+    decides(qwen, NULL, "{\"chat_template\": \"{{ '<|im_start|>' + message.role }}\"}", -1,
+            unknown);
+    decides(qwen, NULL, "{\"chat_template\": \"<|im_start|>system\\n" SYSTEM "\"}", -1, unknown);
+    decides(qwen, "{{ '<|im_start|>' }}{% if enable_thinking %}", NULL, -1, unknown);
+    decides(llama, "{{ '<|start_header_id|>' + message.role }}", NULL, -1, unknown);
+    decides(llama, "<|start_header_id|>Cutting Knowledge Date: December 2023", NULL, -1, unknown);
+    decides(qwen, "{{ '[INST]' }}", NULL, -1, "chat_template.jinja: Quern does not know");
     decides(qwen, NULL,
             "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"<tools>\"}, "
-            "{\"name\": \"default\", \"template\": \"<|im_start|>{% if enable_thinking %}\"}]}",
-            CHAT_QWEN3, NULL);
-    /* The file has precedence over the field. */
-    decides(qwen, "{{ '<|im_start|>' }}{% if enable_thinking %}",
-            "{\"chat_template\": \"<|im_start|>" SYSTEM "\"}", CHAT_QWEN3, NULL);
-    decides(qwen, NULL,
-            "{\"chat_template\": \"{{ '<|im_start|>system\\nYou are a helpful "
-            "assistant.<|im_end|>' }}\"}",
-            -1, "tokenizer_config.json: the chat template");
-    decides(qwen, "{{ '<|im_start|>assistant\\n<think>\\n' }}", NULL, -1,
-            "chat_template.jinja: the chat template");
-    decides(qwen, "{{ '[INST]' }}", NULL, -1, "chat_template.jinja: the chat template");
+            "{\"name\": \"default\", \"template\": \"<|im_start|>\"}]}",
+            -1, "tokenizer_config.json: Quern does not know");
     decides(qwen, NULL, "{\"chat_template\": ", -1, "tokenizer_config.json");
-    decides(qwen, "{{ '<|start_header_id|>' }}", NULL, -1, "<|begin_of_text|>");
-    decides(llama, NULL, NULL, CHAT_LLAMA3, NULL);
-    decides(llama, "{{ '<|start_header_id|>' + message.role }}", NULL, CHAT_LLAMA3, NULL);
-    decides(llama, "<|start_header_id|>Cutting Knowledge Date: December 2023", NULL, CHAT_LLAMA3_1,
-            NULL);
-    decides(llama, "{{ '<|im_start|>' }}", NULL, -1, "<|im_start|>");
     put("chat_template.jinja", NULL);
     put("tokenizer_config.json", NULL);
     tokenizer_free(qwen);
     tokenizer_free(llama);
+}
+
+/* The published templates by their digests (tests/fixtures/make_chat.py). */
+static void published(void **state)
+{
+    (void)state;
+    Error err;
+    json_t *all = json_read_file(fixture_path(FIXTURES "chat_known.json"), 1 << 16, &err), *digest;
+    const char *kind;
+    if (!all) fail_msg("%s", err.text);
+    assert_true(json_object_size(all) >= 5);
+    json_object_foreach(all, kind, digest)
+    {
+        ChatKind found = CHAT_PIECES;
+        assert_true(chat_known(json_string_value(digest), &found));
+        assert_int_equal(found, kind_named(kind));
+    }
+    json_decref(all);
+}
+
+static void same_turn(const Chat *c, const json_t *turn, const char *name)
+{
+    Error err;
+    TokenIds out = {0};
+    const char *user = json_string_value(json_object_get(turn, "user")),
+               *answer = json_string_value(json_object_get(turn, "answer"));
+    const json_t *both = json_object_get(turn, "both");
+    assert_int_equal(chat_encode_prompt(c, user, strlen(user), &out, &err), 0);
+    same(json_object_get(turn, "prompt"), out.ids, out.n, name, user);
+    assert_int_equal(chat_encode_answer(c, answer, strlen(answer), &out, &err), 0);
+    assert_true(out.n <= json_array_size(both)); /* more may follow the end */
+    for (size_t i = 0; i < out.n; i++)
+        if (out.ids[i] != json_integer_value(json_array_get(both, i)))
+            fail_msg("%s: id %zu of an answer: %s", name, i, answer);
+    free(out.ids);
+}
+
+/* A template is refused until its pieces are found and proved; then its ids are transformers'. */
+static void by_pieces(void **state)
+{
+    (void)state;
+    Error err;
+    Chat c;
+    size_t i, k, taken = 0;
+    json_t *all = json_read_file(fixture_path(FIXTURES "chat_pieces.json"), 1 << 20, &err), *v,
+           *turn;
+    if (!all) fail_msg("%s", err.text);
+    json_array_foreach(all, i, v)
+    {
+        const json_t *pieces = json_object_get(v, "pieces");
+        const char *name = json_string_value(json_object_get(v, "name"));
+        Tokenizer *t = load(json_string_value(json_object_get(v, "tokenizer")));
+        put("quern_chat.json", NULL);
+        decides(t, json_string_value(json_object_get(v, "template")), NULL, -1, "does not know");
+        char *text = pieces ? json_dumps(pieces, 0) : NULL;
+        put("quern_chat.json", text);
+        assert_int_equal(chat_detect(t, dir, &c, &err), pieces ? 0 : -1);
+        json_array_foreach(json_object_get(v, "turns"), k, turn) same_turn(&c, turn, name);
+        taken += pieces != NULL;
+        if (pieces) decides(t, "{{ another }}", NULL, -1, "is of another chat template");
+        free(text);
+        tokenizer_free(t);
+    }
+    assert_true(taken >= 8);
+    put("quern_chat.json", NULL);
+    put("chat_template.jinja", NULL);
+    json_decref(all);
 }
 
 /* Banned: the 11 special tokens of a Llama except its three ends, and five rows without a token. */
@@ -238,9 +293,10 @@ static void banned(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(equals_stored_ids),
-                                       cmocka_unit_test(text_stays_text),
-                                       cmocka_unit_test(which_template), cmocka_unit_test(banned)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equals_stored_ids), cmocka_unit_test(text_stays_text),
+        cmocka_unit_test(which_template),    cmocka_unit_test(published),
+        cmocka_unit_test(by_pieces),         cmocka_unit_test(banned)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("chat", tests, setup, teardown);
 }
