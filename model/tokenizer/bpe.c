@@ -209,7 +209,8 @@ int bpe_finish(Tokenizer *t, Error *err)
     for (unsigned b = 0; b < 256; b++) {
         char c = (char)b;
         t->byte_id[b] = bpe_find(t, &c, 1);
-        if (t->byte_id[b] < 0)
+        /* A vocabulary may lack bytes that texts hardly have: they are left out, as by the library. */
+        if (t->byte_id[b] < 0 && (b == '\t' || b == '\n' || (b >= ' ' && b <= '~')))
             return error_set(err, ERROR_CORRUPT, "the vocabulary has no token for the byte 0x%02X",
                              b);
     }
@@ -262,10 +263,14 @@ static size_t merge_piece(Tokenizer *t, const char *piece, size_t len, int32_t *
         t->heap = memory_grow(t->heap, t->heap_cap, sizeof *t->heap);
     }
     t->heap_len = 0;
-    for (size_t i = 0; i < len; i++)
-        t->symbols[i] = (Symbol){t->byte_id[(unsigned char)piece[i]], (int32_t)i - 1,
-                                 i + 1 < len ? (int32_t)i + 1 : -1};
-    for (size_t i = 0; i < len; i++) offer(t, (int32_t)i);
+    size_t known = 0;
+    for (size_t i = 0; i < len; i++) {
+        int32_t id = t->byte_id[(unsigned char)piece[i]], at = (int32_t)known;
+        if (id >= 0) t->symbols[known++] = (Symbol){id, at - 1, at + 1};
+    }
+    if (!known) return 0;
+    t->symbols[known - 1].next = -1;
+    for (size_t i = 0; i < known; i++) offer(t, (int32_t)i);
     while (t->heap_len) {
         Candidate c = heap_pop(t);
         Symbol *left = &t->symbols[c.at];
@@ -291,7 +296,7 @@ size_t bpe_piece(Tokenizer *t, const char *piece, size_t len, int32_t *out)
     CacheSlot *slot = NULL;
     if (len == 1 && !t->ignore_merges) {
         *out = t->byte_id[(unsigned char)*piece];
-        return 1;
+        return *out >= 0;
     }
     if (len <= BPE_CACHE_BYTES) {
         slot = &t->cache[random_hash(piece, len) % BPE_CACHE_SLOTS];

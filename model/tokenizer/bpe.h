@@ -128,7 +128,9 @@ extern const char *const pretoken_regex_1; /* Qwen2, Qwen2.5, Qwen3 */
 extern const char *const pretoken_regex_3; /* Llama-3 */
 extern const char *const pretoken_regex_lines;
 
-enum { PRETOKEN_LINES = -1 }; /* in place of max_digits */
+/* In place of max_digits: whole lines; GPT-2's expression; SmolLM's, each digit by itself and GPT-2's
+ * expression between digits. */
+enum { PRETOKEN_LINES = -1, PRETOKEN_GPT2 = -2, PRETOKEN_DIGITS = -3 };
 
 /* Returns the end of the piece that starts at `at` < n, in well-formed UTF-8. */
 size_t pretoken_end(const char *s, size_t n, size_t at, int max_digits);

@@ -76,12 +76,44 @@ static size_t space(const char *s, size_t n, size_t at)
     return end == n || last == at ? end : last;
 }
 
+/* GPT-2's expression: contractions in small letters, one blank before a word, number or marks. */
+static size_t gpt2_end(const char *s, size_t n, size_t at)
+{
+    Char c = char_at(s, n, at);
+    if (c.code == '\'') {
+        size_t end = contraction(s, n, at);
+        int small = 1; /* ASCII, as it is written */
+        for (size_t i = at + 1; i < end; i++) small &= s[i] >= 'a' && s[i] <= 'z';
+        if (end && small) return end;
+    }
+    size_t first = at + (c.code == ' ');
+    Char word = char_at(s, n, first);
+    if (word.size && word.class != CLASS_SPACE) return run(s, n, first, word.class, 0);
+    size_t end = at, last = at;
+    while ((c = char_at(s, n, end)).size && c.class == CLASS_SPACE) {
+        last = end;
+        end += c.size;
+    }
+    return end == n || last == at ? end : last;
+}
+
+static size_t digits_end(const char *s, size_t n, size_t at)
+{
+    Char c = char_at(s, n, at);
+    if (c.class == CLASS_NUMBER) return at + c.size;
+    size_t end = at;
+    while ((c = char_at(s, n, end)).size && c.class != CLASS_NUMBER) end += c.size;
+    return gpt2_end(s, end, at);
+}
+
 size_t pretoken_end(const char *s, size_t n, size_t at, int max_digits)
 {
     if (max_digits == PRETOKEN_LINES) {
         const char *newline = memchr(s + at, '\n', n - at);
         return newline ? (size_t)(newline - s) + 1 : n;
     }
+    if (max_digits == PRETOKEN_GPT2) return gpt2_end(s, n, at);
+    if (max_digits == PRETOKEN_DIGITS) return digits_end(s, n, at);
     Char c = char_at(s, n, at);
     if (c.code == '\'') {
         size_t end = contraction(s, n, at);

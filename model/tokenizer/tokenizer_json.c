@@ -1,6 +1,6 @@
 /* Read tokenizer.json with every claim checked, since other programs write it, and write it as
- * Hugging Face's tokenizers do. A pipeline other than Qwen2's or Llama-3's is an error, never
- * approximated. */
+ * Hugging Face's tokenizers do. A pipeline other than Qwen2's, Llama-3's, GPT-2's or SmolLM's is
+ * an error, never approximated. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,18 +71,34 @@ static int read_split(const json_t *split, Tokenizer *t, Error *err)
     return 0;
 }
 
+/* Whether v is a ByteLevel without a blank in front, which has GPT-2's expression or none. */
+static int is_byte_level(const json_t *v, int with_regex)
+{
+    const json_t *regex = json_object_get(v, "use_regex");
+    return !strcmp(type_of(v), "ByteLevel") &&
+           json_is_false(json_object_get(v, "add_prefix_space")) &&
+           (with_regex ? !json_is_false(regex) : json_is_false(regex));
+}
+
 static int read_pretokenizer(const json_t *v, Tokenizer *t, Error *err)
 {
-    const json_t *list = json_object_get(v, "pretokenizers");
-    if (strcmp(type_of(v), "Sequence") || !json_is_array(list) || json_array_size(list) != 2)
+    const json_t *list = json_object_get(v, "pretokenizers"), *first = json_array_get(list, 0);
+    if (is_byte_level(v, 1)) {
+        t->max_digits = PRETOKEN_GPT2;
+        return 0;
+    }
+    if (strcmp(type_of(v), "Sequence") || json_array_size(list) != 2)
         return error_set(err, ERROR_UNSUPPORTED,
                          "pre_tokenizer: expected a Sequence of Split and ByteLevel, found %.40s",
                          type_of(v));
-    if (read_split(json_array_get(list, 0), t, err)) return -1;
-    const json_t *bytes = json_array_get(list, 1);
-    if (strcmp(type_of(bytes), "ByteLevel") ||
-        !json_is_false(json_object_get(bytes, "add_prefix_space")) ||
-        !json_is_false(json_object_get(bytes, "use_regex")))
+    if (!strcmp(type_of(first), "Digits") &&
+        json_is_true(json_object_get(first, "individual_digits")) &&
+        is_byte_level(json_array_get(list, 1), 1)) {
+        t->max_digits = PRETOKEN_DIGITS;
+        return 0;
+    }
+    if (read_split(first, t, err)) return -1;
+    if (!is_byte_level(json_array_get(list, 1), 0))
         return error_set(
             err, ERROR_UNSUPPORTED,
             "pre_tokenizer: expected ByteLevel without add_prefix_space and use_regex");
