@@ -61,12 +61,11 @@ static int uses(const Pattern *p, const char *word)
     return strstr(p->statement, word) != NULL;
 }
 
-/* Returns the elements of the local array that the statement indexes; 0: none. */
+/* Returns the elements of the local array that the statement indexes by `mine[... & LAST]`; 0: none. */
 static int local_elements(const Pattern *p)
 {
-    if (uses(p, "mine[(t + r * 64)")) return 1024;
-    if (uses(p, "mine[(t + r * 16)")) return 128;
-    return uses(p, "mine[") ? 8 : 0;
+    const char *index = strstr(p->statement, "mine["), *mask = index ? strchr(index, '&') : NULL;
+    return mask ? atoi(mask + 1) + 1 : 0;
 }
 
 static void add_plan(Buffer *b, const Pattern *p, int memory)
@@ -81,7 +80,8 @@ static void add_plan(Buffer *b, const Pattern *p, int memory)
         buffer_printf(b, "//@ launch pattern<<<min(ceil_div(n, %d), %d), %d>>>", threads, blocks,
                       threads);
     else
-        buffer_printf(b, "//@ launch pattern<<<ceil_div(n, 256), 256>>>");
+        buffer_printf(b, "//@ launch pattern<<<%s, 256>>>",
+                      uses(p, "other") ? "ceil_div(n, 512) * 2" : "ceil_div(n, 256)");
     buffer_printf(b, "(x, y, n%s)\n//@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)\n",
                   memory ? ", scratch, words, far" : "");
 }
@@ -93,7 +93,10 @@ static void write_source(Buffer *b, const Pattern *p)
         one = p->kind[kind - 1] == '1';
     add_plan(b, p, memory);
     if (memory) buffer_printf(b, "#define MEMORY\n");
-    if (uses(p, "big") || uses(p, "ints") || uses(p, "base")) buffer_printf(b, "#define SHARED\n");
+    if (uses(p, "big") || uses(p, "ints") || uses(p, "base") || uses(p, "other"))
+        buffer_printf(b, "#define SHARED\n");
+    if (uses(p, "other")) buffer_printf(b, "#define CLUSTER\n");
+    if (uses(p, "signal")) buffer_printf(b, "#define SIGNAL\n");
     if (local_elements(p)) buffer_printf(b, "#define LOCAL %d\n", local_elements(p));
     if (!strcmp(p->kind, "tensor"))
         buffer_printf(b, "#define MATRIX\n");

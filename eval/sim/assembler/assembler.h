@@ -14,6 +14,9 @@ uint8_t *folded_find(const PtxFunction *p);
 /* unrolled.c: lowers the costs of instructions in loops that the assembler unrolls. */
 void unrolled_find(const PtxFunction *p, uint8_t *cost);
 
+/* fused.c: sets the cost of instructions to 0 that the assembler makes parts of others. */
+void fused_find(const PtxFunction *p, uint8_t *cost);
+
 /* merged.c: returns 1 for each atomic of the function that one lane executes for all lanes with its
  * address. The caller frees the array. */
 uint8_t *merged_find(const PtxFunction *p);

@@ -35,24 +35,6 @@ typedef struct {
     WaitLevel order;             /* of what the block's next load comes after */
 } CostWalk;
 
-/* Cycles until the result of an instruction can be used; 0 for loads that count as waits. */
-static int latency_of(int inst_class)
-{
-    switch (inst_class) {
-    case INST_SFU: return 18;
-    case INST_SHARED_LOAD:
-    case INST_SHUFFLE: return 24;
-    case INST_TENSOR: return 32;
-    case INST_FP64: return 8;
-    case INST_ATOMIC:
-    case INST_CONST_LOAD: return 30;
-    case INST_GLOBAL_LOAD:
-    case INST_LOCAL_LOAD: return 0;
-    case INST_OTHER: return 0;
-    default: return 4;
-    }
-}
-
 static int has_mod(const PtxInst *in, const char *mod)
 {
     for (int i = 0; i < in->n_mods; i++)
@@ -120,19 +102,21 @@ static uint32_t host_cost(const PtxInst *in)
     return has_mod(in, "f16") || has_mod(in, "bf16") ? fma ? 160 : 40 : 0;
 }
 
-static void walk_inst(CostWalk *c, const PtxInst *in, int inst_class, CodeBlock *cost,
-                      uint8_t *waits)
+static void walk_inst(CostWalk *c, const Decoder *d, int i)
 {
-    int dest = ptx_has_dest(in), far = is_far(in, inst_class),
+    const PtxInst *in = &d->p->insts[i];
+    CodeBlock *cost = &d->costs[c->block];
+    uint8_t *waits = &d->f->waits[i];
+    int inst_class = d->classes[i], dest = ptx_has_dest(in), far = is_far(in, inst_class),
         local = inst_class == INST_LOCAL_LOAD, copy = !strcmp(in->op, "cp");
     PtxOperand guard = {.kind = OPND_REG, .cls = REG_PRED, .reg = (uint32_t)in->guard};
     c->start = 0;
     cost->host += host_cost(in);
     c->need = (WaitLevel){0};
     if (in->guard >= 0) visit_sources(c, &guard);
-    for (int i = dest && strcmp(in->op, "wgmma"); i < in->n_operands; i++) /* that adds to it */
-        visit_sources(c, &in->operands[i]);
-    uint32_t done = c->start + (uint32_t)latency_of(inst_class);
+    for (int k = dest && strcmp(in->op, "wgmma"); k < in->n_operands; k++) /* that adds to it */
+        visit_sources(c, &in->operands[k]);
+    uint32_t done = c->start + d->latency[i];
     if (done > cost->chain) cost->chain = done;
     WaitLevel level = c->need;
     if ((far || local) && !has_mod(in, "nc")) raise_level(&level, c->order);
@@ -200,6 +184,16 @@ static void begin_cost_block(const Decoder *d, CostWalk *c, int block)
     c->block = block;
 }
 
+/* A warp that jumps back waits for its next instructions. */
+static void charge_loops(Decoder *d)
+{
+    enum { JUMP_CYCLES = 8 };
+    for (int b = 0; b < d->n_blocks; b++)
+        if ((d->blocks[b].end == END_BRANCH || d->blocks[b].end == END_COND) &&
+            d->blocks[b].target <= b)
+            d->costs[b].chain += JUMP_CYCLES;
+}
+
 void costs_find(Decoder *d)
 {
     CostWalk c = {.block = -1};
@@ -211,9 +205,9 @@ void costs_find(Decoder *d)
     find_preds(d, &c);
     for (int i = 0; i < d->p->n_insts; i++) {
         if (d->block_of[i] != c.block) begin_cost_block(d, &c, d->block_of[i]);
-        if (!d->p->insts[i].bad)
-            walk_inst(&c, &d->p->insts[i], d->classes[i], &d->costs[c.block], &d->f->waits[i]);
+        if (!d->p->insts[i].bad) walk_inst(&c, d, i);
     }
+    charge_loops(d);
     for (int k = 0; k < REG_CLASSES; k++) free(c.regs[k]);
     free(c.first_pred);
     free(c.last_pred);

@@ -116,7 +116,7 @@ static int carry_op(Decoder *d, const char *op)
     int bits[] = {t->bits, t->bits, t->bits, t->bits};
     int flags = (takes ? CARRY_IN : 0) | (sets ? CARRY_OUT : 0) |
                 (strncmp(op, "sub", 3) ? 0 : CARRY_SUBTRACT) | (high ? CARRY_HIGH : 0);
-    d->inst_class = INST_INT;
+    d->inst_class = product ? INST_INT_MUL : INST_INT;
     Handler *fn = product ? h_mad_carry32 : t->bits == 64 ? h_add_carry64 : h_add_carry32;
     return emit_row(d, fn, bits, product ? 3 : 2, flags);
 }
@@ -131,6 +131,11 @@ static int pair_op(Decoder *d, const char *op, int is_signed, int n)
     snprintf(name, sizeof name, "%s.x2", op);
     d->inst_class = INST_INT;
     return emit_row(d, int_handler(name, 32, is_signed), bits, n, relu);
+}
+
+static int is_sum(const Decoder *d, const char *op)
+{
+    return !strcmp(op, "add") || !strcmp(op, "sub") || (!strcmp(op, "shl") && is_constant(d, 2));
 }
 
 static int int_op(Decoder *d, const char *op, const ValueType *t, int n)
@@ -151,13 +156,13 @@ static int int_op(Decoder *d, const char *op, const ValueType *t, int n)
     if (!strcmp(op, "shl") || !strcmp(op, "shr")) bits[2] = 32;
     if (t->bits == 8 || (product && !*part))
         return decode_refuse(d, "a type that it does not exist for");
-    d->inst_class = INST_INT;
+    d->inst_class = product ? INST_INT_MUL : is_sum(d, op) ? INST_INT_ADD : INST_INT;
     if (!strcmp(op, "div") || !strcmp(op, "rem"))
         d->expansion = is_constant(d, 2) ? 4 : t->bits == 64 ? 120 : 24;
-    else if (product && t->bits == 64)
-        d->repeats = 3;
+    else if (product)
+        d->repeats = t->bits == 64 ? 3 : *part == '.' && part[1] != 'l';
     else if (t->bits == 64)
-        d->expansion = 1; /* two 32-bit halves */
+        d->repeats = 1; /* two 32-bit halves */
     return emit_row(d, int_handler(name, t->bits, t->is_signed), bits, n, 0);
 }
 

@@ -67,7 +67,7 @@ static int decode_one(Decoder *d)
         decode_control, decode_warp,  decode_mma,      decode_wmma, decode_wgmma};
     d->mods_used = 0;
     d->why = NULL;
-    d->flops = d->expansion = d->repeats = d->mma_slots = 0;
+    d->flops = d->expansion = d->repeats = d->mma_slots = d->cycles = 0;
     d->inst_class = INST_OTHER;
     if (d->in->bad) {
         d->why = decode_unknown_copy(d->in);
@@ -83,6 +83,29 @@ static int decode_one(Decoder *d)
     return -1;
 }
 
+/* Cycles until the result of the current instruction can be used; 0 for loads that count as waits. The
+ * instructions that the assembler makes of one wait for one another. */
+static int latency_of(const Decoder *d)
+{
+    enum { SLOT = 5 };
+    int more = SLOT * d->expansion;
+    if (d->cycles) return d->cycles;
+    switch (d->inst_class) {
+    case INST_SFU: return 18 + more;
+    case INST_SHARED_LOAD:
+    case INST_SHUFFLE: return 24;
+    case INST_TENSOR: return 32;
+    case INST_FP16:
+    case INST_FP64: return 8 + more;
+    case INST_ATOMIC:
+    case INST_CONST_LOAD: return 30;
+    case INST_GLOBAL_LOAD:
+    case INST_LOCAL_LOAD: return 0;
+    case INST_OTHER: return 0;
+    default: return 4 + more;
+    }
+}
+
 static void add_cost(Decoder *d)
 {
     CodeBlock *c = &d->costs[d->n_blocks - 1];
@@ -91,11 +114,12 @@ static void add_cost(Decoder *d)
     if (*owed < COST_WHOLE) {
         c->folded++;
         d->inst_class = INST_OTHER;
-        d->flops = d->expansion = d->repeats = d->mma_slots = 0;
+        d->flops = d->expansion = d->repeats = d->mma_slots = d->cycles = 0;
     } else {
         *owed -= COST_WHOLE;
     }
     d->classes[d->in - d->p->insts] = (uint8_t)d->inst_class;
+    d->latency[d->in - d->p->insts] = (uint16_t)latency_of(d);
     c->n_insts++;
     c->by_class[d->inst_class] += 1 + (uint32_t)d->repeats;
     c->expansion += (uint32_t)(d->expansion + d->repeats);
@@ -203,10 +227,12 @@ void decode_function(Code *code, int index)
     unsigned char *leader = memory_alloc((size_t)d.p->n_insts + 1);
     d.block_of = memory_array((size_t)d.p->n_insts + 1, sizeof(int));
     d.f->classes = d.classes = memory_alloc((size_t)d.p->n_insts + 1);
+    d.latency = memory_array((size_t)d.p->n_insts + 1, sizeof *d.latency);
     d.f->waits = memory_alloc((size_t)d.p->n_insts + 1);
     d.f->traffic = memory_array((size_t)d.p->n_insts + 1, sizeof *d.f->traffic);
     d.cost = folded_find(d.p);
     unrolled_find(d.p, d.cost);
+    fused_find(d.p, d.cost);
     d.merged = merged_find(d.p);
     d.accumulators = wgmma_accumulators(d.p);
     mark_leaders(d.p, leader);
@@ -223,6 +249,7 @@ void decode_function(Code *code, int index)
     free(d.blocks);
     free(d.block_of);
     free(d.cost);
+    free(d.latency);
     free(d.merged);
     free(d.accumulators);
     free(leader);

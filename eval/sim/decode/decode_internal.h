@@ -49,6 +49,7 @@ typedef struct {
     int cap_costs;
     int *block_of;                   /* PTX instruction -> block; n_insts + 1 entries */
     uint8_t *classes;                /* InstClass of each PTX instruction */
+    uint16_t *latency;               /* of each: cycles until its result can be used */
     uint8_t *cost;                   /* of each PTX instruction, in parts of COST_WHOLE */
     int owed[INST_CLASS_COUNT];      /* the costs of the block that are not counted yet */
     uint8_t *accumulators;           /* 1 for each 32-bit register of wgmma; NULL: none */
@@ -57,6 +58,7 @@ typedef struct {
     struct Definedness *definedness; /* NULL: every register is set before it is read */
     /* of the current instruction; flops per thread */
     int inst_class, flops, expansion;
+    int cycles;    /* until its result can be used; 0: as its class has */
     int repeats;   /* further executions on the pipe of its class */
     int mma_slots; /* of mma: flops of halves that take as long */
 } Decoder;

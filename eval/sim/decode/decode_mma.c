@@ -44,6 +44,8 @@ static int doubles_slots(int flops, int rows)
     return flops * (rows < 16 ? 24 : 16);
 }
 
+enum { HALF_STEP_CYCLES = 24 /* of factors of 16 bytes a row; those of 32 take 32 */ };
+
 static int shape_k(Decoder *d)
 {
     static const struct {
@@ -113,6 +115,7 @@ static int mma_op(Decoder *d)
     d->inst_class = INST_TENSOR;
     d->flops = 2 * 16 * 8 * k;
     d->mma_slots = decode_mma_slots(d->flops, a->type);
+    if (k * bits == 128) d->cycles = HALF_STEP_CYCLES;
     return 0;
 }
 

@@ -48,6 +48,7 @@ static int vote_op(Decoder *d)
     in->f = mask;
     in->k0 = (uint8_t)mode;
     d->inst_class = INST_SHUFFLE;
+    d->cycles = 10;
     return 0;
 }
 
@@ -102,6 +103,7 @@ static int redux_op(Decoder *d)
     in->f = mask;
     in->k0 = (uint8_t)op;
     d->inst_class = INST_SFU; /* as often as these */
+    d->cycles = 44;
     return 0;
 }
 

@@ -89,6 +89,7 @@ static int arrive_at(Warp *w, const Inst *in, uint32_t m, int index)
     b->expected = expected;
     b->arrived += (uint32_t)__builtin_popcount(m);
     x->counts.warp_barriers++;
+    x->counts.barrier_votes += in->k0 >= BAR_POPC;
     return 0;
 }
 

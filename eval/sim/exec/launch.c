@@ -247,6 +247,17 @@ static uint64_t barriers_of_warp(const Exec *x, uint64_t arrivals, uint64_t comp
     return each < completed ? each : completed;
 }
 
+/* Adds the instructions of the warps, and those of the scheduler with the most. */
+static void count_schedulers(Exec *x)
+{
+    enum { SCHEDULERS = 4 };
+    uint64_t each[SCHEDULERS] = {0}, most = 0, sum = 0;
+    for (int i = 0; i < x->cta.n_warps; i++) each[i % SCHEDULERS] += x->warps[i].insts;
+    for (int i = 0; i < SCHEDULERS; i++) sum += each[i], raise_to(&most, each[i]);
+    x->counts.scheduled_insts += sum;
+    x->counts.busiest_insts += x->cta.n_warps % SCHEDULERS ? sum : SCHEDULERS * most;
+}
+
 /* Adds the block's counters. Returns its warp-instructions. */
 static uint64_t finish_block(Exec *x, uint64_t arrivals, uint64_t completed)
 {
@@ -266,6 +277,7 @@ static uint64_t finish_block(Exec *x, uint64_t arrivals, uint64_t completed)
         raise_to(&chain, w->chain);
         raise_to(&insts, w->insts);
     }
+    count_schedulers(x);
     n->leader_dram_waits += dram * (uint64_t)x->cta.n_warps;
     n->leader_far_waits += far * (uint64_t)x->cta.n_warps;
     uint64_t barriers = barriers_of_warp(x, arrivals, completed, insts);

@@ -6,11 +6,14 @@
 
 #include <stdint.h>
 
-/* The class of an instruction: the pipe that executes it. OTHER: moves, parameter reads and
- * conversions of address spaces, most of which the assembler removes. */
+/* The class of an instruction: the pipe that executes it. INT_ADD: sums and shifts by constants, for which
+ * the assembler takes the integer pipe or that of integer products, INT_MUL. OTHER: moves, parameter reads
+ * and conversions of address spaces, most of which the assembler removes. */
 #define INST_CLASSES(X)             \
     X(FP32, "fp32")                 \
     X(INT, "int")                   \
+    X(INT_ADD, "int_add")           \
+    X(INT_MUL, "int_mul")           \
     X(FP16, "fp16")                 \
     X(FP64, "fp64")                 \
     X(SFU, "sfu")                   \
@@ -101,6 +104,7 @@ typedef struct {
     /* synchronisation */
     uint64_t barriers;             /* completed, per block */
     uint64_t warp_barriers;        /* arrivals of warps at block barriers */
+    uint64_t barrier_votes;        /* of these, at barriers that reduce a value */
     uint64_t fences, block_fences; /* block_fences: of the scope of a block */
 
     /* Latency of one warp. A wait is the use of a loaded value before which nothing hid the load;
@@ -116,6 +120,9 @@ typedef struct {
      * once. */
     uint64_t block_global_waits, block_local_waits, block_chain_cycles, block_insts;
     uint64_t block_barriers, block_barriers_max;
+    /* Warp i runs on scheduler i % 4. Sums over the blocks of the instructions of all warps, and four times
+     * those of the scheduler with the most; a block whose warps are no multiple of 4 counts as even. */
+    uint64_t scheduled_insts, busiest_insts;
     /* Warps run one after another here and together on a GPU, where a warp waits as long for a
      * sector that another warp of the block is loading. So these are the waits of the leader, the
      * warp of the block that waited the most for DRAM, and for DRAM or L2, times the warps of the

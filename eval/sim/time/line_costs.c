@@ -47,6 +47,11 @@ static double of_class(const Demand *d, InstClass a)
     return d->inst_class == (int)a ? d->passes : 0;
 }
 
+static double of_integers(const Demand *d)
+{
+    return of_class(d, INST_INT) + of_class(d, INST_INT_ADD) + of_class(d, INST_INT_MUL);
+}
+
 /* Passes of L1: of shared memory, or one for each four lines of a global request. */
 static double l1_passes(const InstTraffic *t)
 {
@@ -75,8 +80,9 @@ static double demand_of(const Profile *p, int stall, const Demand *d)
     switch (stall) {
     case TIME_ISSUE: return d->passes;
     case TIME_FP32:
-        return of_class(d, INST_FP32) + (p->int_shares_fp32 ? of_class(d, INST_INT) : 0);
-    case TIME_INT: return of_class(d, INST_INT);
+        return of_class(d, INST_FP32) +
+               (p->int_shares_fp32 ? of_integers(d) : of_class(d, INST_INT_MUL));
+    case TIME_INT: return of_integers(d);
     case TIME_FP16: return of_class(d, INST_FP16);
     case TIME_FP64: return of_class(d, INST_FP64);
     case TIME_SFU: return of_class(d, INST_SFU);

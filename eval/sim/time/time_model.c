@@ -10,11 +10,23 @@ typedef struct {
     const Profile *p;
     double sm_cycles[TIME_RESOURCE_COUNT]; /* cycles of one SM */
     double gpu_s[TIME_RESOURCE_COUNT];     /* seconds of the whole GPU */
+    double first_cycles;                   /* until its first loads have arrived */
 } Model;
 
-static double lanes(uint64_t warp_insts, int width)
+static double lanes(double warp_insts, int width)
 {
-    return (double)warp_insts * WARP / width;
+    return warp_insts * WARP / width;
+}
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* Where integers have lanes of their own, the lanes of their products are as many. */
+static int sum_lanes(const Profile *p)
+{
+    return p->int_shares_fp32 ? p->int_lanes : 2 * p->int_lanes;
 }
 
 static void pipes(const Profile *p, const SimCounts *c, double *cycles)
@@ -22,23 +34,24 @@ static void pipes(const Profile *p, const SimCounts *c, double *cycles)
     const uint64_t *n = c->by_class;
     cycles[TIME_ISSUE] =
         (double)(c->warp_insts + c->expansion_slots - c->folded_slots) / SCHEDULERS;
-    cycles[TIME_FP32] = lanes(n[INST_FP32], p->fp32_lanes);
-    if (p->int_shares_fp32) cycles[TIME_FP32] += lanes(n[INST_INT], p->fp32_lanes);
-    cycles[TIME_INT] = lanes(n[INST_INT], p->int_lanes);
-    cycles[TIME_FP16] = lanes(n[INST_FP16], p->fp16_lanes);
-    cycles[TIME_FP64] = lanes(n[INST_FP64], p->fp64_lanes);
-    cycles[TIME_SFU] = lanes(n[INST_SFU], p->sfu_lanes);
+    /* Products of integers take lanes of fp32, and sums take these or those of integers. */
+    double alu = (double)n[INST_INT], products = (double)n[INST_INT_MUL],
+           ints = alu + products + (double)n[INST_INT_ADD];
+    cycles[TIME_FP32] =
+        lanes((double)n[INST_FP32] + (p->int_shares_fp32 ? ints : products), p->fp32_lanes);
+    cycles[TIME_INT] =
+        larger(lanes(larger(alu, products), p->int_lanes), lanes(ints, sum_lanes(p)));
+    cycles[TIME_FP16] = lanes((double)n[INST_FP16], p->fp16_lanes);
+    cycles[TIME_FP64] = lanes((double)n[INST_FP64], p->fp64_lanes);
+    cycles[TIME_SFU] = lanes((double)n[INST_SFU], p->sfu_lanes);
     cycles[TIME_TENSOR] =
         ((double)c->wgmma_slots + (double)c->mma_slots / p->mma_share) / p->tensor_flops;
-    cycles[TIME_SHUFFLE] = lanes(n[INST_SHUFFLE], p->shuffle_lanes);
+    double uneven = c->scheduled_insts ? (double)c->busiest_insts / (double)c->scheduled_insts : 1;
+    for (int i = 0; i < TIME_TENSOR; i++) cycles[i] *= uneven;
+    cycles[TIME_SHUFFLE] = lanes((double)n[INST_SHUFFLE], p->shuffle_lanes);
     uint64_t lsu = n[INST_GLOBAL_LOAD] + n[INST_GLOBAL_STORE] + n[INST_SHARED_LOAD] +
                    n[INST_SHARED_STORE] + n[INST_LOCAL_LOAD] + n[INST_LOCAL_STORE] + n[INST_ATOMIC];
-    cycles[TIME_LSU] = lanes(lsu, p->lsu_lanes);
-}
-
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
+    cycles[TIME_LSU] = lanes((double)lsu, p->lsu_lanes);
 }
 
 /* Sectors read from L2. */
@@ -73,7 +86,9 @@ static void memory(const Profile *p, const SimCounts *c, double *cycles, double 
     gpu[TIME_DRAM] = dram / (p->dram_bytes_per_s * p->dram_efficiency);
     gpu[TIME_BLOCK_START] = (double)c->blocks * p->block_interval / p->clock_hz;
     cycles[TIME_ATOMIC] = (double)c->shared_atomic_serial * p->shared_atomic_cycles;
-    cycles[TIME_SYNC] = (double)c->warp_barriers * p->arrival_cycles +
+    /* The last warp that arrives waits for none, and a vote takes as long again. */
+    double arrivals = (double)(c->warp_barriers + c->barrier_votes) - (double)c->barriers;
+    cycles[TIME_SYNC] = larger(0, arrivals) * p->arrival_cycles +
                         (double)c->fences * p->fence_cycles +
                         (double)c->block_fences * p->block_fence_cycles;
     double spread = larger((double)c->global_atomic_serial, (double)c->global_atomic_sectors) *
@@ -104,7 +119,9 @@ static int pipe_lanes(const Profile *p, int inst_class)
 {
     switch (inst_class) {
     case INST_FP32: return p->fp32_lanes;
-    case INST_INT: return p->int_lanes;
+    case INST_INT:
+    case INST_INT_MUL: return p->int_lanes;
+    case INST_INT_ADD: return sum_lanes(p);
     case INST_FP16: return p->fp16_lanes;
     case INST_FP64: return p->fp64_lanes;
     case INST_SFU: return p->sfu_lanes;
@@ -189,15 +206,21 @@ static void latencies(const Profile *p, const SimCounts *c, double *average, dou
                                        .barriers = (double)c->block_barriers_max});
 }
 
-/* Seconds of a wave of `here` blocks on the busiest SM and `all` on the GPU. */
+/* Seconds of a wave of `here` blocks on the busiest SM and `all` on the GPU. Its blocks start and wait for
+ * their first loads together, and share the SM's pipes from then on. Memory serves one of them before the
+ * other, so that their waits hide behind one another. */
 static double wave(const Model *m, double here, double all, double block_cycles)
 {
-    double busy = 0, alone = block_cycles / m->p->clock_hz;
+    double memory = 0, pipes = 0, first = fmin(m->first_cycles, block_cycles),
+           rest = block_cycles - first, hz = m->p->clock_hz;
     for (int i = 0; i < TIME_RESOURCE_COUNT; i++) {
-        busy = larger(busy, m->sm_cycles[i] * here / m->p->clock_hz);
-        busy = larger(busy, m->gpu_s[i] * all);
+        double *busy = i < TIME_L1 || i == TIME_ATOMIC ? &pipes : &memory;
+        *busy = larger(*busy, m->sm_cycles[i] * here);
+        memory = larger(memory, m->gpu_s[i] * all * hz);
     }
-    return sqrt(busy * busy + alone * alone);
+    double computing = first + sqrt(pipes * pipes + rest * rest),
+           loading = sqrt(memory * memory + block_cycles * block_cycles);
+    return larger(computing, loading) / hz;
 }
 
 static const char *const resource_names[] = {
@@ -257,6 +280,8 @@ int timemodel_launch(const Profile *p, const SimCounts *c, LaunchTime *out, Erro
     /* A block ends with its slowest warp, and the last wave with its slowest block. */
     double start = p->block_cycles + p->block_warp_cycles * out->occupancy.warps_per_block;
     double usual = start + average, last = start + slowest;
+    m.first_cycles =
+        start + fmin(1, (double)c->block_global_waits / (double)c->blocks) * load_latency(p, c);
 
     double resident = (double)out->occupancy.blocks_per_sm, blocks = (double)c->blocks,
            sms = (double)p->sm_count;

@@ -3,8 +3,10 @@
  *
  * Blocks run in waves of as many as are resident (occupancy.h). The time of a wave is
  *
- *     sqrt(T^2 + L^2)
+ *     the larger of sqrt(M^2 + L^2) and F + sqrt(P^2 + (L - F)^2)
  *
+ * M and P: the time of the busiest resource T, of memory and of the SM's pipes.
+ * F: the part of L until the first loads of a block have arrived.
  * T: the time of the busiest resource: issue slots, an arithmetic pipe, the load-store unit, L1 and
  *    shared wavefronts, the SM's port to L2, L2, DRAM, atomics, or block starts.
  * L: the latency of one block alone: dependent arithmetic, loads at the latency of the place where
@@ -33,12 +35,12 @@
     X(TENSOR, "tensor")   \
     X(SHUFFLE, "shuffle") \
     X(LSU, "lsu")         \
+    X(SYNC, "sync")       \
     X(L1, "l1")           \
     X(L2_PORT, "l2_port") \
     X(L2, "l2")           \
     X(DRAM, "dram")       \
     X(ATOMIC, "atomic")   \
-    X(SYNC, "sync")       \
     X(BLOCK_START, "block_start")
 
 typedef enum {

@@ -63,8 +63,23 @@ __global__ void clear(float *scratch, unsigned *words)
 #define BUFFERS
 #endif
 
+#ifdef CLUSTER
+__device__ void meet()
+{
+    asm volatile("barrier.cluster.arrive.aligned;\n barrier.cluster.wait.aligned;" ::: "memory");
+}
+#define PAIRS __cluster_dims__(2, 1, 1)
+#else
+#define PAIRS
+#endif
+
+__device__ __noinline__ float called(float v, float p)
+{
+    return v * p + 0.25f;
+}
+
 // No run writes the sink: n is positive, which the compiler does not know.
-__global__ void pattern(const float *x, float *y, int n BUFFERS)
+__global__ void PAIRS pattern(const float *x, float *y, int n BUFFERS)
 {
     const unsigned t = threadIdx.x, i = blockIdx.x * blockDim.x + t;
     const float s = AT(i), p = 1.0f + 1e-9f * n, q = 0.5f - 1e-9f * n;
@@ -78,14 +93,27 @@ __global__ void pattern(const float *x, float *y, int n BUFFERS)
     unsigned *ints = (unsigned *)big;
     const unsigned base = (unsigned)__cvta_generic_to_shared(big);
     for (int z = t; z < 4096; z += blockDim.x) big[z] = 0.0f;
+#ifdef SIGNAL
+    __shared__ __align__(8) unsigned long long ready;
+    const unsigned signal = (unsigned)__cvta_generic_to_shared(&ready);
+    if (t == 0) asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(signal) : "memory");
+#endif
     __syncthreads();
+#endif
+#ifdef CLUSTER
+    // The same memory of the other block of the pair.
+    unsigned other;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;"
+                 : "=r"(other)
+                 : "r"(base), "r"(~blockIdx.x & 1));
+    meet();
 #endif
 #ifdef LOCAL
     float mine[LOCAL];
     for (int z = 0; z < LOCAL; z++) mine[z] = s;
 #endif
 #ifdef MATRIX
-    float a0 = s, a1 = s, a2 = s, a3 = s;
+    float a0 = s, a1 = s, a2 = s, a3 = s, a4 = s, a5 = s, a6 = s, a7 = s;
     unsigned c0 = t, c1 = t, c2 = t, c3 = t, w0 = k, w1 = m, w2 = k, w3 = m, w4 = k, w5 = m;
     double d0 = s, d1 = s, d2 = d, d3 = d;
 #else
@@ -110,9 +138,13 @@ __global__ void pattern(const float *x, float *y, int n BUFFERS)
 #endif
     }
 #ifdef MATRIX
-    float sum = a0 + a1 + a2 + a3 + c0 + c1 + c2 + c3 + (float)(d0 + d1 + d2 + d3);
+    float sum =
+        a0 + a1 + a2 + a3 + a4 + a5 + a6 + a7 + c0 + c1 + c2 + c3 + (float)(d0 + d1 + d2 + d3);
 #else
     float sum = value(v0) + value(v1) + value(v2) + value(v3);
+#endif
+#ifdef CLUSTER
+    meet();
 #endif
     if (n < 0) y[i] = sum;
 }

@@ -24,6 +24,11 @@ static const SimCounts *count(const char *ptx, uint32_t blocks, uint32_t threads
     return sim_last_counts(sim.d);
 }
 
+static uint64_t integers_of(const SimCounts *n)
+{
+    return n->by_class[INST_INT] + n->by_class[INST_INT_ADD] + n->by_class[INST_INT_MUL];
+}
+
 static void test_instructions(void **state)
 {
     (void)state;
@@ -33,7 +38,7 @@ static void test_instructions(void **state)
     assert_int_equal(n->warps, 9);
     assert_int_equal(n->warp_insts, 9 * 6);
     assert_int_equal(n->thread_insts, 210 * 6);
-    assert_int_equal(n->by_class[INST_INT], 27);
+    assert_int_equal(integers_of(n), 27);
     assert_int_equal(n->by_class[INST_FP32], 9);
     assert_int_equal(n->by_class[INST_OTHER], 9);
     assert_int_equal(n->threads_by_class[INST_FP32], 210);
@@ -240,7 +245,7 @@ static void test_atomics_and_constants(void **state)
 static void charged(const char *ptx, uint64_t integers, uint64_t waits)
 {
     const SimCounts *n = count(ptx, 1, 32);
-    assert_int_equal(n->by_class[INST_INT], integers);
+    assert_int_equal(integers_of(n), integers);
     assert_int_equal(n->global_waits, waits);
     sim_stop(&sim);
 }
@@ -257,9 +262,9 @@ static void test_unrolled(void **state)
 {
     (void)state;
     charged(KERNEL(START "L:\n" HALVES NEXT(16)), 16 * 2, 0);
-    charged(KERNEL(START "L:\n" HALVES NEXT(100)), 100 * 6, 0);
+    charged(KERNEL(START "L:\n" HALVES NEXT(100)), 100 * 5, 0); /* a product and a sum are one */
     /* Of unknown trips only what reads nothing but the counter counts as known. */
-    charged(PART("unknown_trips"), 1 + 16 * 4, 0);
+    charged(PART("unknown_trips"), 1 + 16 * 3, 0);
     /* A branch inside that lanes decide. */
     charged(
         KERNEL(START
@@ -273,8 +278,41 @@ static void test_unrolled(void **state)
 static void test_product(void **state)
 {
     (void)state;
-    charged(PART("address"), 1, 0);
-    charged(PART("product"), 2, 0);
+    charged(PART("address"), 2, 0); /* two halves */
+    charged(PART("product"), 4, 0);
+}
+
+/* The assembler makes one instruction of two: the first of each pair is read by the second alone. */
+static void test_fused(void **state)
+{
+    (void)state;
+#define SUM "add.u32 %r3, %r1, %r2;\n"
+    charged(KERNEL(START "and.b32 %r3, %r2, 7;\nxor.b32 %r4, %r3, %r2;\n"), 1, 0);
+    charged(KERNEL(START SUM "add.u32 %r4, %r3, %r2;\n"), 1, 0);
+    charged(KERNEL(START SUM "add.u32 %r4, %r3, %r2;\nadd.u32 %r5, %r4, %r2;\n"), 2, 0);
+    charged(KERNEL(START SUM "add.u32 %r4, %r3, %r2;\nxor.b32 %r5, %r3, %r4;\n"), 3, 0);
+    charged(KERNEL(START SUM "min.u32 %r4, %r3, 9;\n"), 1, 0);
+    charged(KERNEL(START "shl.b32 %r3, %r2, 2;\nadd.u32 %r4, %r3, %r2;\n"), 1, 0);
+    charged(KERNEL(START "mul.lo.u32 %r3, %r2, %r2;\nadd.u32 %r4, %r3, %r2;\n"), 1, 0);
+    charged(KERNEL(START "shl.b32 %r3, %r2, %r2;\nadd.u32 %r4, %r3, %r2;\n"), 2, 0);
+    charged(KERNEL(START SUM "bra L;\nL:\nadd.u32 %r4, %r3, %r2;\n"), 2, 0);
+#undef SUM
+}
+
+/* Of 8 warps the first works alone, or each: a scheduler has the work of all, or a quarter of it. */
+static void test_schedulers(void **state)
+{
+    (void)state;
+#define WORK "mul.lo.u32 %r4, %r2, %r2;\n"
+#define MUCH WORK WORK WORK WORK WORK WORK WORK WORK WORK WORK
+    const SimCounts *n = count(KERNEL(START MUCH), 1, 256);
+    assert_int_equal(n->busiest_insts, n->scheduled_insts);
+    sim_stop(&sim);
+    n = count(KERNEL(START "setp.ge.u32 %p1, %r2, 32;\n@%p1 bra M;\n" MUCH "M:\n"), 1, 256);
+    assert_true(n->busiest_insts > n->scheduled_insts * 3 / 2);
+    sim_stop(&sim);
+#undef MUCH
+#undef WORK
 }
 
 /* The lanes of two warps that one atomic handles one after another. */
@@ -406,7 +444,8 @@ int main(void)
         cmocka_unit_test(test_banks),          cmocka_unit_test(test_waits),
         cmocka_unit_test(test_idle),           cmocka_unit_test(test_atomics_and_constants),
         cmocka_unit_test(test_merged_atomics), cmocka_unit_test(test_unrolled),
-        cmocka_unit_test(test_product),        cmocka_unit_test(test_part_sectors),
+        cmocka_unit_test(test_product),        cmocka_unit_test(test_fused),
+        cmocka_unit_test(test_schedulers),     cmocka_unit_test(test_part_sectors),
         cmocka_unit_test(test_long_block),     cmocka_unit_test(test_repeats),
         cmocka_unit_test(test_uncounted),      cmocka_unit_test(test_vector_banks),
     };

@@ -146,8 +146,7 @@ static void test_latency_by_hand(void **state)
     LaunchTime t = predict(profile("h100"), &c, 4);
     close_to(t.resource_s[TIME_FP32], 100000 * 32 / 128 / 1.98e9, 1e-9);
     close_to(t.resource_s[TIME_ISSUE], 25000 / 1.98e9, 1e-9);
-    double alone = 400365 / 1.98e9, busy = 25000 / 1.98e9;
-    close_to(t.seconds, sqrt(alone * alone + busy * busy), 1e-9);
+    close_to(t.seconds, (365 + sqrt(4e5 * 4e5 + 25000.0 * 25000)) / 1.98e9, 1e-9);
     assert_string_equal(t.bound, "latency");
 }
 
@@ -163,6 +162,14 @@ static void test_pipes(void **state)
     c.by_class[INST_INT] = 1000000;
     close_to(predict(profile("l40"), &c, 1).resource_s[TIME_FP32], 500000 / 2.49e9, 1e-9);
     close_to(predict(profile("h100"), &c, 1).resource_s[TIME_FP32], 250000 / 1.98e9, 1e-9);
+    /* Sums go where there is room; products take lanes of fp32. */
+    c.by_class[INST_INT_ADD] = 600000;
+    close_to(predict(profile("h100"), &c, 1).resource_s[TIME_INT], 500000 / 1.98e9, 1e-9);
+    c.by_class[INST_INT_MUL] = 1000000;
+    close_to(predict(profile("h100"), &c, 1).resource_s[TIME_INT], 650000 / 1.98e9, 1e-9);
+    close_to(predict(profile("h100"), &c, 1).resource_s[TIME_FP32], 500000 / 1.98e9, 1e-9);
+    c.scheduled_insts = 1000, c.busiest_insts = 2000; /* one scheduler has half of the work */
+    close_to(predict(profile("h100"), &c, 1).resource_s[TIME_FP32], 1000000 / 1.98e9, 1e-9);
     c.shared_load_requests = 1000, c.shared_load_wavefronts = 32000; /* all 32 lanes on one bank */
     close_to(predict(profile("h100"), &c, 1).resource_s[TIME_L1], 32000 / 1.98e9, 1e-9);
 }
