@@ -47,6 +47,7 @@ int reduction_of(const OpCall *c, int logical, Reduction *r, Error *err)
     int mask;
     *r = (Reduction){.kind = kind_of(c), .outputs = 1, .inputs = 1};
     if (mask_of(c, &mask, err) || order_of(c, &r->order, err)) return -1;
+    r->dims = (unsigned)mask;
     if (logical) op_contiguous(&x);
     for (int d = 0; d < x.rank; d++) {
         int64_t step = x.size[d] == 1 ? 0 : x.stride[d];

@@ -37,8 +37,7 @@ static int mode_of(const Pointwise *w, const char *text)
     return place;
 }
 
-/* The scalar arguments; None is NaN. */
-static void parameters(const OpCall *c, double *p)
+void pointwise_parameters(const OpCall *c, double *p)
 {
     const Pointwise *w = c->op->detail;
     memset(p, 0, OP_MAX_ARGS * sizeof *p);
@@ -133,7 +132,7 @@ static void open_sources(const OpCall *c, const double *const *in, Sources *s)
     const OpTensor *y = &c->result[0];
     int64_t step[MAX_OPERANDS][OP_MAX_RANK] = {0};
     memset(s, 0, sizeof *s);
-    parameters(c, s->p);
+    pointwise_parameters(c, s->p);
     for (int i = 0; i < MAX_OPERANDS; i++) {
         const OpTensor *t = is_operand(w, i) ? op_tensor(c, i) : NULL;
         s->source[i] = t && in ? in[c->arg[i].integer[0]] : &s->constant[i];
@@ -216,7 +215,7 @@ static void constants(Buffer *b, const OpCall *c, const char *type)
 {
     const Pointwise *w = c->op->detail;
     double p[OP_MAX_ARGS];
-    parameters(c, p);
+    pointwise_parameters(c, p);
     for (int i = w->operands; i < c->n_args; i++) {
         buffer_printf(b, "    const %s p%d = (%s)", type, i - w->operands, type);
         text_number(b, p[i - w->operands]);

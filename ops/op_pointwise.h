@@ -31,6 +31,7 @@ typedef struct {
 int pointwise_infer(OpCall *c, Error *err);
 int pointwise_reference(const OpCall *c, const double *const *in, double *const *out, Error *err);
 int pointwise_plain(const OpCall *c, OpPlain *out, Error *err);
+void pointwise_parameters(const OpCall *c, double *p); /* p0, p1, ...: OP_MAX_ARGS numbers */
 void pointwise_cost(const OpCall *c, OpCost *out);
 extern const OpElements pointwise_elements;
 

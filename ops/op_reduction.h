@@ -31,6 +31,7 @@ typedef struct {
     int64_t kept_size[OP_MAX_RANK], kept_step[OP_MAX_RANK];
     int64_t reduced_size[OP_MAX_RANK], reduced_step[OP_MAX_RANK];
     int64_t outputs, inputs; /* elements of the result; elements that each one reduces */
+    unsigned dims;           /* bits of the reduced dimensions */
     double order;
 } Reduction;
 

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "tasks/derive/derivation.h"
 
-enum { MAX_PROBES = 256, EACH = 15, MAX_STEP = 16, MAX_SHIFT = 64 };
+enum { MAX_PROBES = 256, EACH = 15, MAX_STEP = 16, MAX_SHIFT = 64, MAX_HALVED = 128 };
 
 typedef struct {
     const Derivation *v;
@@ -124,8 +124,9 @@ static char *stepped(const Probes *p, int axis)
 static char *linear(const Probes *p, int axis)
 {
     int64_t x = p->at[0].at[axis];
-    for (int t = 1; t <= MAX_STEP; t++)
-        for (int s = 1; s <= MAX_STEP; s++)
+    /* Networks halve an axis up to seven times. */
+    for (int t = 1; t <= MAX_HALVED; t = t < MAX_STEP ? t + 1 : 2 * t)
+        for (int s = 1; s <= (t > MAX_STEP ? 1 : MAX_STEP); s++)
             for (int k = 0; k <= (t == 1 ? 0 : 2 * MAX_SHIFT); k++) {
                 int a = k % 2 ? (k + 1) / 2 : -k / 2, same = 1;
                 if (x * s + a < 0) continue;

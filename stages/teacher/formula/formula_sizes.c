@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "generate/size.h"
 #include "stages/teacher/formula/formula_read.h"
 
 enum { ATTEMPTS = 6, MAX_VALUES = 512 };
@@ -14,66 +15,6 @@ enum { ATTEMPTS = 6, MAX_VALUES = 512 };
 typedef struct {
     int value, dim;
 } Place;
-
-static void fill_tensors(DraftTensor *to, const TaskTensor *from, int n)
-{
-    for (int i = 0; i < n; i++) {
-        to[i] = (DraftTensor){.name = from[i].name, .dtype = from[i].dtype, .rank = from[i].rank};
-        for (int d = 0; d < from[i].rank; d++) to[i].shape[d] = from[i].shape[d];
-    }
-}
-
-/* The task as a draft. least: no axis is smaller, so that none counts as a number. */
-static int open_draft(const Task *t, int64_t least, Derivation *out, Error *err)
-{
-    const Workload *w = task_workload(t, ROLE_TIME);
-    DraftAxis axes[TASK_MAX_AXES] = {{0}};
-    Draft d = {.name = t->name,
-               .level = t->level,
-               .axes = axes,
-               .n_axes = t->n_axes,
-               .constraints = (const char *const *)t->constraints,
-               .n_constraints = t->n_constraints,
-               .n_inputs = t->n_inputs,
-               .n_outputs = t->n_outputs,
-               .lines = (const char *const *)t->graph->text,
-               .n_lines = t->graph->n_nodes};
-    if (!w) return error_set(err, ERROR_UNSUPPORTED, "task %s has no timed workload", t->name);
-    for (int i = 0; i < t->n_axes; i++) {
-        axes[i].name = t->axis_name[i];
-        axes[i].size = w->axis[i] < least ? least : w->axis[i];
-    }
-    DraftTensor *inputs = memory_array((size_t)t->n_inputs, sizeof *inputs),
-                *outputs = memory_array((size_t)t->n_outputs, sizeof *outputs);
-    fill_tensors(inputs, t->inputs, t->n_inputs);
-    fill_tensors(outputs, t->outputs, t->n_outputs);
-    d.inputs = inputs, d.outputs = outputs;
-    int rc = derivation_open(out, &d, err);
-    free(inputs);
-    free(outputs);
-    return rc;
-}
-
-/* Gives an axis a size that is no other axis's, and lies far from them, because windows make a size a
- * little smaller or larger. Its own stays where no other fits. first: of the primes that are tried. */
-static void choose_size(const Derivation *v, Sizes *s, int axis, size_t first)
-{
-    static const int primes[] = {97,  113, 139, 167, 193, 227, 257, 283, 311,
-                                 337, 367, 397, 431, 461, 491, 521, 29,  53};
-    static const int times[] = {1, 2, 4, 8, 16, 32, 64, 3, 5, 6, 10, 12, 7};
-    int64_t own = s->at[axis];
-    size_t n_primes = sizeof primes / sizeof *primes;
-    for (size_t k = 0; k < sizeof times / sizeof *times; k++)
-        for (size_t i = 0; i < n_primes; i++) {
-            int taken = 0;
-            s->at[axis] = (int64_t)primes[(i + first) % n_primes] * times[k];
-            for (int o = 0; o < v->draft.n_axes; o++) taken |= o != axis && s->at[o] == s->at[axis];
-            if (taken) continue;
-            if (!derivation_fits(v, s)) return;
-            break; /* another prime rarely does */
-        }
-    s->at[axis] = own;
-}
 
 static int64_t place_size(const GraphBound *b, const Sizes *s, const Place *p)
 {
@@ -96,7 +37,7 @@ static int check_numbers(const FormulaReader *r, const Sizes *s, size_t other, E
     Sizes t = derivation_own(r->sizes);
     GraphBound *b;
     int rc = 0, largest = r->sizes->draft.n_axes + r->b->graph->n_values * OP_MAX_RANK;
-    for (int i = 0; i < r->sizes->draft.n_axes; i++) choose_size(r->sizes, &t, i, other);
+    for (int i = 0; i < r->sizes->draft.n_axes; i++) size_choose(r->sizes, &t, i, other);
     if (derivation_bind(r->sizes, &t, &b, err)) return -1;
     Place *place = memory_array((size_t)largest + 1, sizeof *place);
     int n = all_places(r, place);
@@ -116,7 +57,7 @@ int formula_bind_freely(FormulaReader *r, Error *err)
     if (t->graph->n_values > MAX_VALUES)
         return error_set(err, ERROR_UNSUPPORTED, "task %s has too many operators", t->name);
     r->sizes = memory_alloc(sizeof *r->sizes);
-    if (open_draft(t, 2, r->sizes, err) && open_draft(t, 1, r->sizes, err)) {
+    if (size_derivation(t, 2, r->sizes, err) && size_derivation(t, 1, r->sizes, err)) {
         free(r->sizes);
         r->sizes = NULL;
         return error_prefix(err, "task %s: its sizes are not free", t->name);
@@ -125,7 +66,7 @@ int formula_bind_freely(FormulaReader *r, Error *err)
     int rc = -1;
     for (size_t first = 0; first < ATTEMPTS && rc; first++) {
         s = derivation_own(r->sizes);
-        for (int i = 0; i < r->sizes->draft.n_axes; i++) choose_size(r->sizes, &s, i, first);
+        for (int i = 0; i < r->sizes->draft.n_axes; i++) size_choose(r->sizes, &s, i, first);
         if (derivation_bind(r->sizes, &s, &r->b, err)) return -1;
         rc = check_numbers(r, &s, first + ATTEMPTS, err);
         if (rc) graph_bound_free(r->b);

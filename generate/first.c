@@ -1,0 +1,311 @@
+/* Which values lie in memory, and the kernels and op lines that write them, in order. */
+#include "generate/first.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "generate/kernel.h"
+
+enum { MOST_KERNELS = 512, SOURCE_MAX = 250 * 1024 };
+
+typedef struct {
+    Nodes nodes;
+    Buffer plan, source;
+    KernelText text;
+    unsigned char *done; /* by node: its elements are in memory */
+    unsigned char *view; /* by value of the graph: an op line of it is written */
+    int room, n_kernels, n_lines, n_buffers;
+    Error *err;
+} Plan;
+
+static Node *node_at(Plan *p, int i)
+{
+    return &p->nodes.node[i];
+}
+
+static int is_output(const Plan *p, int node)
+{
+    for (int i = 0; i < p->nodes.graph->n_outputs; i++)
+        if (p->nodes.output[i] == node) return 1;
+    return 0;
+}
+
+/* ---- names ---- */
+
+static int name_taken(const Plan *p, const char *name)
+{
+    static const char *const functions[] = {"ceil_div", "min", "max", "log2", "dim3"};
+    const Task *t = p->nodes.sizes->task;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (!strcmp(name, functions[i])) return 1;
+    for (int i = 0; i < t->n_axes; i++)
+        if (!strcmp(name, t->axis_name[i])) return 1;
+    for (int i = 0; i < t->n_outputs; i++)
+        if (!strcmp(name, t->outputs[i].name)) return 1;
+    for (int i = 0; i < p->nodes.n; i++)
+        if (p->nodes.node[i].stored && !strcmp(name, p->nodes.node[i].name)) return 1;
+    return 0;
+}
+
+/* A name in the plan for a node that lies in memory: of the graph's value that it is, if there is one. */
+static void choose_name(Plan *p, int node)
+{
+    Node *x = node_at(p, node);
+    const char *own = x->value >= 0 ? p->nodes.graph->name[x->value] : "part";
+    if (!strcmp(own, "_")) own = "part";
+    char name[GRAPH_NAME];
+    snprintf(name, sizeof name, "%.50s", own);
+    for (int i = 1; name_taken(p, name) || (i == 1 && x->value < 0); i++)
+        snprintf(name, sizeof name, "%.50s_%d", own, i);
+    snprintf(x->name, sizeof x->name, "%s", name);
+}
+
+static void store(Plan *p, int node)
+{
+    if (node_at(p, node)->stored && *node_at(p, node)->name) return;
+    choose_name(p, node);
+    node_at(p, node)->stored = 1;
+}
+
+/* ---- outputs ---- */
+
+/* Each output is a node of its own in memory, with the task's name. */
+static void name_outputs(Plan *p)
+{
+    const Task *t = p->nodes.sizes->task;
+    for (int i = 0; i < p->nodes.graph->n_outputs; i++) {
+        int at = p->nodes.output[i];
+        const Node *x = node_at(p, at);
+        if (x->kind == NODE_VIEW || x->kind == NODE_INPUT || x->stored != (x->kind == NODE_KEPT) ||
+            (x->kind == NODE_KEPT &&
+             strcmp(x->name, p->nodes.graph->name[p->nodes.graph->output[i]])) ||
+            is_output(p, at) != 1)
+            at = node_point(&p->nodes, "a", x->dtype, at, -1);
+        for (int k = 0; k < i; k++)
+            if (p->nodes.output[k] == at) at = node_point(&p->nodes, "a", x->dtype, at, -1);
+        p->nodes.output[i] = at;
+        node_at(p, at)->stored = 1;
+        snprintf(node_at(p, at)->name, GRAPH_NAME, "%s", t->outputs[i].name);
+    }
+}
+
+/* ---- op lines ---- */
+
+static void grow(Plan *p)
+{
+    if (p->nodes.n <= p->room) return;
+    int room = 2 * p->nodes.n;
+    p->done = memory_grow(p->done, (size_t)room, 1);
+    memset(p->done + p->room, 0, (size_t)(room - p->room));
+    p->room = room;
+}
+
+static int put_line(Plan *p, int line);
+static int write_node(Plan *p, int node);
+
+static const GraphValue *value_at(const Plan *p, int value)
+{
+    return &p->nodes.sizes->bound[0]->values[value];
+}
+
+/* The name under which an op line reads a node. A buffer has one dimension; a view gives it the node's
+ * shape. */
+static const char *shaped_name(Plan *p, int node)
+{
+    Node *x = node_at(p, node);
+    char text[SIZE_TEXT];
+    if (x->kind == NODE_INPUT || x->kind == NODE_KEPT || x->rank == 1 || is_output(p, node))
+        return x->name;
+    if (*x->shaped) return x->shaped;
+    snprintf(x->shaped, sizeof x->shaped, "%.50s_shaped", x->name);
+    buffer_printf(&p->plan, "//@ op %s = aten.view(%s, [", x->shaped, x->name);
+    for (int d = 0; d < x->rank; d++) {
+        if (size_text(p->nodes.sizes, x->size[d], text, p->err)) return NULL;
+        buffer_printf(&p->plan, "%s%s", d ? ", " : "", text);
+    }
+    buffer_puts(&p->plan, "])\n");
+    p->n_lines++;
+    return x->shaped;
+}
+
+/* Writes what an op line's tensor needs, and returns its name. A view of memory that is written once is a
+ * line of its own; other views are copied. */
+static const char *need(Plan *p, int value, int node)
+{
+    const Node *x = node_at(p, node);
+    const GraphValue *v = value_at(p, value);
+    if (x->kind == NODE_VIEW && !x->stored && !p->nodes.versions[v->base] && v->base != value &&
+        v->node >= 0) {
+        if (!p->view[value] && put_line(p, v->node)) return NULL;
+        p->view[value] = 1;
+        return p->nodes.graph->name[value];
+    }
+    store(p, node);
+    return write_node(p, node) ? NULL : shaped_name(p, node);
+}
+
+/* The nodes of a line's tensors as they are when it runs. */
+static int operand_node(Plan *p, int line, int i)
+{
+    const GraphCall *c = &p->nodes.sizes->bound[0]->calls[line];
+    return p->nodes.kept[line] ? p->nodes.kept[line][i] : nodes_value(&p->nodes, c->in[i]);
+}
+
+static int find_names(Plan *p, int line, const char **name)
+{
+    const GraphCall *c = &p->nodes.sizes->bound[0]->calls[line];
+    for (int i = 0; i < c->call.n_tensors; i++) {
+        int node = operand_node(p, line, i);
+        grow(p);
+        name[i] = node < 0 ? NULL : need(p, c->in[i], node);
+        if (!name[i] && node < 0)
+            return error_set(p->err, ERROR_UNSUPPORTED, "a tensor without contents");
+        if (!name[i]) return -1;
+    }
+    return 0;
+}
+
+static const char *result_name(Plan *p, int line, int value)
+{
+    for (int i = 0; i < p->nodes.n; i++) {
+        const Node *x = node_at(p, i);
+        if (x->kind == NODE_KEPT && x->line == line && x->value == value) return x->name;
+    }
+    return p->nodes.graph->name[value];
+}
+
+static void put_line_text(Plan *p, int line, const char *const *name)
+{
+    const Graph *g = p->nodes.graph;
+    const GraphCall *c = &p->nodes.sizes->bound[0]->calls[line];
+    int text = 0, results = 1;
+    buffer_puts(&p->plan, "//@ op ");
+    for (const char *at = g->text[line]; *at;) {
+        size_t n = 1;
+        if (*at == '\'') text = !text;
+        if (*at == '=') results = 0;
+        if (text || !(isalpha((unsigned char)*at) || *at == '_')) {
+            buffer_append(&p->plan, at++, 1);
+            continue;
+        }
+        while (isalnum((unsigned char)at[n]) || at[n] == '_' || at[n] == '.') n++;
+        int value = graph_find(g, at, n);
+        const char *to = value >= 0 && results ? result_name(p, line, value) : NULL;
+        for (int i = 0; i < c->call.n_tensors && value >= 0 && !to; i++)
+            if (c->in[i] == value) to = name[i];
+        buffer_append(&p->plan, to ? to : at, to ? strlen(to) : n);
+        at += n;
+    }
+    buffer_puts(&p->plan, "\n");
+    p->n_lines++;
+}
+
+static int put_line(Plan *p, int line)
+{
+    const char *name[OP_MAX_TENSORS];
+    if (find_names(p, line, name)) return -1;
+    put_line_text(p, line, name);
+    return 0;
+}
+
+static int write_kept(Plan *p, int node)
+{
+    int line = node_at(p, node)->line;
+    for (int i = 0; i < p->nodes.n; i++)
+        if (p->nodes.node[i].kind == NODE_KEPT && p->nodes.node[i].line == line) p->done[i] = 1;
+    return put_line(p, line);
+}
+
+/* ---- kernels ---- */
+
+static int put_buffer(Plan *p, int node)
+{
+    char text[SIZE_TEXT];
+    const Node *x = node_at(p, node);
+    if (is_output(p, node)) return 0;
+    if (size_text(p->nodes.sizes, node_count(x), text, p->err)) return -1;
+    buffer_printf(&p->plan, "//@ buffer %s %s[%s]\n", dtype_ctype(x->dtype), x->name, text);
+    return 0;
+}
+
+static int write_computed(Plan *p, int node)
+{
+    Kernel *k = memory_alloc(sizeof *k);
+    int rc = 1;
+    for (int tries = 0; rc == 1 && tries < 64; tries++) {
+        rc = kernel_trace(k, &p->nodes, node, p->err);
+        grow(p);
+        if (rc == 1) {
+            store(p, k->wanted);
+            if (k->wanted == node) rc = error_set(p->err, ERROR_UNSUPPORTED, "a fold of folds");
+        }
+    }
+    if (rc == 1) rc = error_set(p->err, ERROR_UNSUPPORTED, "a kernel that is never whole");
+    for (int i = 0; i < k->n && !rc; i++) {
+        const Node *x = node_at(p, k->step[i].node);
+        if (x->stored && k->step[i].arg[0] < 0) rc = write_node(p, k->step[i].node);
+    }
+    if (!rc && ++p->n_kernels > MOST_KERNELS)
+        rc = error_set(p->err, ERROR_UNSUPPORTED, "more than %d kernels", MOST_KERNELS);
+    if (!rc) {
+        kernel_merge(k);
+        p->text.number = p->n_kernels;
+        rc = put_buffer(p, node) || kernel_write(k, &p->text, p->err) ? -1 : 0;
+    }
+    free(k);
+    return rc;
+}
+
+static int write_node(Plan *p, int node)
+{
+    grow(p);
+    const Node *x = node_at(p, node);
+    if (p->done[node] || x->kind == NODE_INPUT) return 0;
+    p->done[node] = 1;
+    if (x->kind == NODE_KEPT) return write_kept(p, node);
+    if (!*x->name) store(p, node);
+    return write_computed(p, node);
+}
+
+int generate_first(const Task *task, Generated *out, Error *err)
+{
+    SizeTable *sizes = memory_alloc(sizeof *sizes);
+    Plan p = {.err = err};
+    if (size_open(sizes, task, err)) {
+        free(sizes);
+        return -1;
+    }
+    int rc = nodes_read(&p.nodes, sizes, err);
+    buffer_init(&p.plan, SOURCE_MAX);
+    buffer_init(&p.source, SOURCE_MAX);
+    if (!rc) {
+        p.text = (KernelText){.plan = &p.plan, .source = &p.source};
+        p.view = memory_array((size_t)task->graph->n_values + 1, 1);
+        name_outputs(&p);
+        for (int i = 0; i < task->graph->n_outputs && !rc; i++)
+            rc = write_node(&p, p.nodes.output[i]);
+        nodes_free(&p.nodes);
+    }
+    if (!rc && (p.plan.full || p.source.full))
+        rc = error_set(err, ERROR_UNSUPPORTED, "a source of more than %d bytes", SOURCE_MAX);
+    if (!rc) {
+        Buffer whole;
+        buffer_init(&whole, 2 * SOURCE_MAX + 200);
+        buffer_printf(&whole, "%s\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\n%s",
+                      p.plan.data, p.source.data);
+        *out = (Generated){buffer_detach(&whole), p.n_kernels, p.n_lines};
+        buffer_release(&whole);
+    } else {
+        error_prefix(err, "task %s", task->name);
+    }
+    buffer_release(&p.plan);
+    buffer_release(&p.source);
+    free(p.view);
+    free(p.done);
+    size_close(sizes);
+    free(sizes);
+    return rc;
+}

@@ -1,0 +1,137 @@
+/* Sums over loop axes. A division of such a sum is one again where the terms part at the divisor. */
+#include "generate/index.h"
+
+#include <stdio.h>
+#include <string.h>
+
+Index index_none(void)
+{
+    Index a;
+    memset(&a, 0, sizeof a);
+    return a;
+}
+
+Index index_axis(int axis, Size by)
+{
+    Index a = index_none();
+    a.by[axis] = by;
+    return a;
+}
+
+unsigned index_axes(const Index *a)
+{
+    unsigned mask = a->through;
+    for (int i = 0; i < INDEX_AXES; i++)
+        if (!size_is(a->by[i], 0)) mask |= 1u << i;
+    return mask;
+}
+
+int index_same(const Index *a, const Index *b)
+{
+    return !memcmp(a->by, b->by, sizeof a->by) && size_same(a->plus, b->plus) &&
+           !strcmp(a->text, b->text);
+}
+
+static int too_long(Error *err)
+{
+    return error_set(err, ERROR_UNSUPPORTED, "an index of more than %d characters", INDEX_TEXT);
+}
+
+static int add_text(Index *to, const char *text, unsigned through, Error *err)
+{
+    size_t len = strlen(to->text);
+    int n = snprintf(to->text + len, INDEX_TEXT - len, "%s%s", len ? " + " : "", text);
+    to->through |= through;
+    return n < 0 || (size_t)n >= INDEX_TEXT - len ? too_long(err) : 0;
+}
+
+int index_add(Index *to, const Index *a, Error *err)
+{
+    for (int i = 0; i < INDEX_AXES; i++) to->by[i] = size_plus(to->by[i], a->by[i]);
+    to->plus = size_plus(to->plus, a->plus);
+    return *a->text ? add_text(to, a->text, a->through, err) : 0;
+}
+
+int index_scale(const IndexScope *s, Index *a, Size by, Error *err)
+{
+    char text[INDEX_TEXT];
+    for (int i = 0; i < INDEX_AXES; i++) a->by[i] = size_times(a->by[i], by);
+    a->plus = size_times(a->plus, by);
+    if (!*a->text || size_is(by, 1)) return 0;
+    const char *name = s->size(s->of, by, err);
+    if (!name) return -1;
+    int n = snprintf(text, sizeof text, "(%.440s) * %.24s", a->text, name);
+    memcpy(a->text, text, sizeof text);
+    return n < 0 || (size_t)n >= sizeof text ? too_long(err) : 0;
+}
+
+int index_write(const IndexScope *s, const Index *a, Buffer *out, Error *err)
+{
+    const char *between = "(";
+    size_t start = out->len;
+    int terms = 0;
+    for (int i = 0; i < s->axes->n; i++) {
+        if (size_is(a->by[i], 0)) continue;
+        buffer_printf(out, "%s%s", terms++ ? " + " : between, s->axes->name[i]);
+        if (size_is(a->by[i], 1)) continue;
+        const char *name = s->size(s->of, a->by[i], err);
+        if (!name) return -1;
+        buffer_printf(out, " * %s", name);
+    }
+    if (!size_is(a->plus, 0)) {
+        const char *name = s->size(s->of, a->plus, err);
+        if (!name) return -1;
+        buffer_printf(out, "%s%s", terms++ ? " + " : between, name);
+    }
+    if (*a->text) buffer_printf(out, "%s%s", terms++ ? " + " : between, a->text);
+    buffer_puts(out, out->len == start ? "0" : ")");
+    return 0;
+}
+
+/* The largest value that the terms of axes in `mask` have together. */
+static Size reach(const IndexScope *s, const Index *a, unsigned mask)
+{
+    Size most = size_number(0), minus = size_number(-1);
+    for (int i = 0; i < s->axes->n; i++)
+        if (mask >> i & 1)
+            most = size_plus(most, size_times(a->by[i], size_plus(s->axes->size[i], minus)));
+    return most;
+}
+
+static int as_text(const IndexScope *s, const Index *a, Size d, const char *op, Index *out,
+                   Error *err)
+{
+    Buffer b;
+    buffer_init(&b, INDEX_TEXT);
+    const char *by = s->size(s->of, d, err);
+    int rc = !by || index_write(s, a, &b, err) ? -1 : 0;
+    if (!rc) buffer_printf(&b, " %s %s", op, by);
+    *out = index_none();
+    if (!rc && b.full) rc = too_long(err);
+    if (!rc) rc = add_text(out, b.data, index_axes(a), err);
+    buffer_release(&b);
+    return rc;
+}
+
+int index_divide(const IndexScope *s, const Index *a, Size d, Index *over, Index *rest, Error *err)
+{
+    unsigned high = 0, low = 0;
+    for (int i = 0; i < s->axes->n; i++)
+        if (!size_is(a->by[i], 0)) *(size_divides(d, a->by[i]) ? &high : &low) |= 1u << i;
+    Size left = size_rest(a->plus, d);
+    if (*a->text || !size_less(size_plus(reach(s, a, low), left), d))
+        return (over && as_text(s, a, d, "/", over, err)) ||
+                       (rest && as_text(s, a, d, "%", rest, err))
+                   ? -1
+                   : 0;
+    Index q = index_none(), r = index_none();
+    for (int i = 0; i < s->axes->n; i++) {
+        if (high >> i & 1) q.by[i] = size_over(a->by[i], d);
+        if (low >> i & 1) r.by[i] = a->by[i];
+    }
+    q.plus = size_over(a->plus, d);
+    r.plus = left;
+    if (over) *over = q;
+    if (rest) *rest = r;
+    return 0;
+}

@@ -1,0 +1,75 @@
+/* The names of a kernel's parameters. */
+#include "generate/kernel.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Words that a kernel's text has, and functions that texts of operators call. */
+static int is_reserved(const char *name)
+{
+    static const char *const words[] = {
+        "c",    "v",    "k",     "V",      "row",    "lane",  "shared", "first",   "end",
+        "own",  "step", "chunk", "inside", "strips", "fold",  "over",   "a",       "b",
+        "body", "min",  "max",   "abs",    "exp",    "log",   "sqrt",   "rsqrt",   "pow",
+        "tanh", "erf",  "erfc",  "sin",    "cos",    "floor", "ceil",   "round",   "trunc",
+        "fabs", "norm", "exp2",  "log2",   "expm1",  "log1p", "fmod",   "isnan",   "signbit",
+        "div",  "int",  "float", "half",   "double", "char",  "short",  "long",    "bool",
+        "for",  "if",   "do",    "while",  "return", "const", "void",   "and",     "or",
+        "not",  "xor",  "i",     "sum",    "rint",   "atan2", "log10",  "sinh",    "cosh",
+        "tan",  "asin", "acos",  "atan",   "cbrt",   "hypot", "lgamma", "copysign"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(name, words[i])) return 1;
+    size_t len = strlen(name), digits = strspn(name + 1, "0123456789");
+    return (strchr("istpy", *name) && len > 1 && digits == len - 1) || !strncmp(name, "keep", 4) ||
+           !strncmp(name, "rest", 4) || !strncmp(name, "from_", 5) ||
+           !strncmp(name, "kernel_", 7) || !strncmp(name, "body_", 5);
+}
+
+static int is_name(const char *text)
+{
+    return (isalpha((unsigned char)*text) || *text == '_') && strlen(text) < 20 &&
+           text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789")] ==
+               0;
+}
+
+const char *kernel_size(void *kernel, Size s, Error *err)
+{
+    Kernel *k = kernel;
+    char text[SIZE_TEXT];
+    static _Thread_local char number[8][24];
+    static _Thread_local int next;
+    if (size_constant(s)) {
+        char *to = number[next++ % 8];
+        snprintf(to, sizeof number[0], "%lld", (long long)s.at[0]);
+        return to;
+    }
+    for (int i = 0; i < k->n_sizes; i++)
+        if (size_same(k->size[i].size, s)) return k->size[i].name;
+    if (k->n_sizes == KERNEL_SIZES) {
+        error_set(err, ERROR_UNSUPPORTED, "a kernel of more than %d sizes", KERNEL_SIZES);
+        return NULL;
+    }
+    if (size_text(k->nodes->sizes, s, text, err)) return NULL;
+    k->size[k->n_sizes].size = s;
+    char *to = k->size[k->n_sizes].name;
+    if (is_name(text) && !is_reserved(text))
+        snprintf(to, sizeof k->size[0].name, "%.20s", text);
+    else
+        snprintf(to, sizeof k->size[0].name, "size_%d", k->n_sizes);
+    k->n_sizes++;
+    return to;
+}
+
+const char *kernel_tensor(Kernel *k, int node, int written)
+{
+    for (int i = 0; i < k->n_tensors; i++)
+        if (k->tensor[i].node == node && k->tensor[i].written == written) return k->tensor[i].name;
+    if (k->n_tensors == KERNEL_TENSORS) return "too_many_tensors";
+    const char *name = k->nodes->node[node].name;
+    k->tensor[k->n_tensors].node = node;
+    k->tensor[k->n_tensors].written = written;
+    snprintf(k->tensor[k->n_tensors].name, sizeof k->tensor[0].name,
+             is_reserved(name) ? "%s_" : "%s", name);
+    return k->tensor[k->n_tensors++].name;
+}

@@ -1,0 +1,63 @@
+/* One kernel: results that are computed together, over one set of loop axes. Tracing goes from its
+ * results back to what lies in memory and lists the operations with the place of their elements; an
+ * operation that two results need is there once. */
+#ifndef GENERATE_KERNEL_H
+#define GENERATE_KERNEL_H
+
+#include "generate/index.h"
+#include "generate/node.h"
+
+enum { KERNEL_STEPS = 192, KERNEL_ROOTS = 4, KERNEL_SIZES = 40, KERNEL_TENSORS = 48 };
+
+/* level: how many passes over a row must be over before it can be computed. axes: bits of those on which it
+ * depends; of a fold without those that it is over. */
+typedef struct {
+    int node, arg[3], level, lost; /* lost: no result needs it */
+    Index at;
+    unsigned axes, over;
+} Step;
+
+typedef struct {
+    Nodes *nodes;
+    Axes axes;
+    IndexScope scope; /* over axes and the kernel's sizes */
+    int n;
+    Step step[KERNEL_STEPS];
+    int n_roots;
+    struct {
+        int node, step;
+        Index at;
+    } root[KERNEL_ROOTS];
+    unsigned rows; /* the axes of a row; the others are its columns */
+    int has_folds;
+    int n_sizes, n_tensors;
+    struct {
+        Size size;
+        char name[24];
+    } size[KERNEL_SIZES];
+    struct {
+        int node, written;
+        char name[GRAPH_NAME + 2];
+    } tensor[KERNEL_TENSORS];
+    int wanted; /* the node that must lie in memory before: -1 */
+} Kernel;
+
+/* Begins a kernel of one result. 0: done; 1: the node k->wanted has to be stored first, and the kernel is of
+ * no use; -1: *err. */
+int kernel_trace(Kernel *k, Nodes *nodes, int root, Error *err);
+/* Joins neighbouring axes through which all elements lie in one piece. */
+void kernel_merge(Kernel *k);
+
+/* The name of a size in the kernel: that of a parameter, or a number. */
+const char *kernel_size(void *kernel, Size s, Error *err);
+const char *kernel_tensor(Kernel *k, int node, int written);
+
+/* Appends the kernel's source, and the line that launches it. number: of the kernel in the source. */
+typedef struct {
+    Buffer *plan, *source;
+    int number;
+    unsigned helpers; /* bits of what the source has already */
+} KernelText;
+int kernel_write(Kernel *k, KernelText *t, Error *err);
+
+#endif

@@ -1,0 +1,617 @@
+/* The source of a kernel. Each thread takes `V` neighbouring elements along the last column axis: of all
+ * elements where nothing is folded, else of a row, which `lanes` threads share. Where a row's elements lie
+ * apart, neighbouring threads take neighbouring rows. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/embed.h"
+#include "base/part.h"
+#include "generate/writer.h"
+#include "ops/op_text.h"
+
+EMBED(generate_helpers, "generate/helpers.cu")
+
+enum { HELP_PACK, HELP_OVER, HELP_FOLD, HELP_FOLD_COLUMNS };
+static const char *const help_name[] = {"pack", "over", "fold", "fold_columns"};
+
+static const char *size_name(Writer *w, Size s)
+{
+    const char *name = kernel_size(w->k, s, w->err);
+    if (!name) w->failed = 1;
+    return name ? name : "0";
+}
+
+static void help(Writer *w, int which)
+{
+    if (w->t->helpers >> which & 1) return;
+    w->t->helpers |= 1u << which;
+    part_put(w->t->source, generate_helpers, help_name[which]);
+    buffer_puts(w->t->source, "\n");
+}
+
+/* ---- expressions ---- */
+
+static const char *type_of(const Writer *w, int step)
+{
+    const Node *x = node_of(w, step);
+    if (is_load(w, step)) return text_type(x->dtype);
+    if (x->kind == NODE_FOLD) return text_type(x->dtype);
+    return x->dtype == DTYPE_B8 ? "bool" : x->type;
+}
+
+static void put_index(Writer *w, const Index *at)
+{
+    if (index_write(&w->k->scope, at, &w->body, w->err)) w->failed = 1;
+}
+
+static void put_number(Writer *w, double v, const char *type)
+{
+    if (isnan(v) || isinf(v)) {
+        buffer_puts(&w->body, isnan(v) ? "NAN" : v < 0 ? "-INFINITY" : "INFINITY");
+    } else if (!strcmp(type, "float")) {
+        char text[40];
+        snprintf(text, sizeof text, "%.9g", v);
+        buffer_printf(&w->body, "%s%sf", text, strpbrk(text, ".e") ? "" : ".");
+    } else {
+        buffer_printf(&w->body, "(%s)%.17g", type, v);
+    }
+}
+
+static void put_value(Writer *w, int step, const char *type)
+{
+    if (strcmp(type_of(w, step), type)) buffer_printf(&w->body, "(%s)", type);
+    buffer_printf(&w->body, "t%d", step);
+}
+
+/* A word of a point's text. */
+static void put_word(Writer *w, int step, const char *word, size_t len)
+{
+    const Node *x = node_of(w, step);
+    const Step *s = &w->k->step[step];
+    if (len == 1 && *word >= 'a' && *word <= 'c') {
+        int i = *word - 'a';
+        if (s->arg[i] >= 0)
+            put_value(w, s->arg[i], x->type);
+        else
+            put_number(w, x->number[i], x->type);
+    } else if (len == 1 && *word == 'n') {
+        buffer_printf(&w->body, "(%s)%s", x->type, size_name(w, x->scale));
+    } else if (*word == 'p' && len < 4 && len > 1 && isdigit(word[1])) {
+        put_number(w, x->p[atoi(word + 1)], x->type);
+    } else {
+        buffer_append(&w->body, word, len);
+    }
+}
+
+static void put_point(Writer *w, int step)
+{
+    const char *at = node_of(w, step)->text;
+    while (*at) {
+        size_t n = 1;
+        if (isdigit(*at) || (*at == '.' && isdigit(at[1]))) {
+            while (isalnum(at[n]) || at[n] == '.' ||
+                   ((at[n] == '-' || at[n] == '+') && at[n - 1] == 'e'))
+                n++;
+            buffer_append(&w->body, at, n);
+        } else if (isalpha(*at) || *at == '_') {
+            while (isalnum(at[n]) || at[n] == '_') n++;
+            put_word(w, step, at, n);
+        } else {
+            buffer_append(&w->body, at, 1);
+        }
+        at += n;
+    }
+}
+
+/* ---- steps ---- */
+
+/* What a step needs, and itself: bits by step of a set that is not yet computed. */
+static void close_over(const Writer *w, int step, unsigned char *set)
+{
+    if (set[step]) return;
+    set[step] = 1;
+    if (is_fold(w, step)) return;
+    for (int i = 0; i < 3; i++)
+        if (w->k->step[step].arg[i] >= 0) close_over(w, w->k->step[step].arg[i], set);
+}
+
+static void put_load(Writer *w, int step)
+{
+    buffer_printf(&w->body, "(%s)%s[", type_of(w, step),
+                  kernel_tensor(w->k, w->k->step[step].node, 0));
+    put_index(w, &w->k->step[step].at);
+    buffer_puts(&w->body, "]");
+}
+
+static void put_step(Writer *w, int step, const char *indent)
+{
+    buffer_printf(&w->body, "%sconst %s t%d = ", indent, type_of(w, step), step);
+    if (is_load(w, step) && in_columns(w, step) && (writer_is_vector(w, step) || w->kept[step]))
+        buffer_printf(&w->body, "(%s)p%d.v[v]", type_of(w, step), step);
+    else if (is_load(w, step))
+        put_load(w, step);
+    else
+        put_point(w, step);
+    buffer_puts(&w->body, ";\n");
+}
+
+/* Steps that are the same for a whole row, once the folds below `level` are known. */
+static void put_row_steps(Writer *w, int level)
+{
+    for (int i = 0; i < w->k->n; i++) {
+        if (in_columns(w, i) || is_fold(w, i) || w->defined[i] || w->k->step[i].level > level)
+            continue;
+        put_step(w, i, "    ");
+        w->defined[i] = 1;
+    }
+}
+
+static const char *const combine[] = {"a + b", "b > a || b != b ? b : a", "b < a || b != b ? b : a",
+                                      "a * b"};
+static const char *const start[] = {"0", "-INFINITY", "INFINITY", "1"};
+
+static void put_combine(Writer *w, int step)
+{
+    const char *text = combine[node_of(w, step)->fold];
+    for (; *text; text++)
+        if (*text == 'a')
+            buffer_printf(&w->body, "s%d", step);
+        else if (*text == 'b')
+            put_value(w, w->k->step[step].arg[0], type_of(w, step));
+        else
+            buffer_append(&w->body, text, 1);
+}
+
+/* What one pass does with an element: it adds to the folds of a level, or stores the results. */
+typedef struct {
+    int level; /* of the folds; 0: results are stored */
+    unsigned over;
+} Pass;
+
+static int takes_part(const Writer *w, const Pass *p, int step)
+{
+    return is_fold(w, step) && w->k->step[step].level == p->level &&
+           w->k->step[step].over == p->over;
+}
+
+static void find_needed(const Writer *w, const Pass *p, unsigned char *set)
+{
+    memset(set, 0, KERNEL_STEPS);
+    for (int i = 0; i < w->k->n && p->level; i++)
+        if (takes_part(w, p, i)) close_over(w, w->k->step[i].arg[0], set);
+    for (int i = 0; i < w->k->n_roots && !p->level; i++)
+        if (in_columns(w, w->k->root[i].step)) close_over(w, w->k->root[i].step, set);
+}
+
+static const char *ctype(const Writer *w, int step)
+{
+    return dtype_ctype(node_of(w, step)->dtype);
+}
+
+static void put_stores(Writer *w, const char *indent)
+{
+    for (int r = 0; r < w->k->n_roots; r++) {
+        int step = w->k->root[r].step;
+        if (!in_columns(w, step)) continue;
+        const Node *x = &w->k->nodes->node[w->k->root[r].node];
+        if (writer_root_is_vector(w, r))
+            buffer_printf(&w->body, "%sy%d.v[v] = (%s)", indent, r, dtype_ctype(x->dtype));
+        else {
+            buffer_printf(&w->body, "%s%s[", indent, kernel_tensor(w->k, w->k->root[r].node, 1));
+            put_index(w, &w->k->root[r].at);
+            buffer_printf(&w->body, "] = (%s)", dtype_ctype(x->dtype));
+        }
+        put_value(w, step, type_of(w, step));
+        buffer_puts(&w->body, ";\n");
+    }
+}
+
+/* The pack of a load: from registers, or from memory. */
+static void put_pack(Writer *w, int step, const char *indent)
+{
+    if (w->vec > 1 || w->kept[step]) help(w, HELP_PACK);
+    if (writer_is_vector(w, step)) {
+        buffer_printf(&w->body, "%sconst Pack<%s, V> p%d = *(const Pack<%s, V> *)(%s + ", indent,
+                      ctype(w, step), step, ctype(w, step),
+                      kernel_tensor(w->k, w->k->step[step].node, 0));
+        put_index(w, &w->k->step[step].at);
+        buffer_puts(&w->body, ");\n");
+    } else if (w->kept[step]) {
+        buffer_printf(&w->body, "%sPack<%s, V> p%d;\n%sp%d.v[0] = ", indent, ctype(w, step), step,
+                      indent, step);
+        buffer_printf(&w->body, "%s[", kernel_tensor(w->k, w->k->step[step].node, 0));
+        put_index(w, &w->k->step[step].at);
+        buffer_puts(&w->body, "];\n");
+    }
+}
+
+/* The work on V elements that begin at `c`. in_registers: the k-th elements of the thread, which are kept. */
+static void put_elements(Writer *w, const Pass *p, int in_registers, const char *indent)
+{
+    unsigned char set[KERNEL_STEPS];
+    char deeper[40];
+    snprintf(deeper, sizeof deeper, "%s    ", indent);
+    find_needed(w, p, set);
+    for (int i = 0; i < w->k->n; i++) {
+        if (!set[i] || !is_load(w, i) || !in_columns(w, i) ||
+            !(writer_is_vector(w, i) || w->kept[i]))
+            continue;
+        if (in_registers && w->kept[i] == 2) {
+            buffer_printf(&w->body, "%sconst Pack<%s, V> p%d = keep%d[k];\n", indent, ctype(w, i),
+                          i, i);
+            continue;
+        }
+        put_pack(w, i, indent);
+        if (in_registers && w->kept[i])
+            buffer_printf(&w->body, "%skeep%d[k] = p%d;\n", indent, i, i);
+    }
+    for (int r = 0; r < w->k->n_roots && !p->level; r++)
+        if (in_columns(w, w->k->root[r].step) && writer_root_is_vector(w, r)) {
+            help(w, HELP_PACK);
+            buffer_printf(&w->body, "%sPack<%s, V> y%d;\n", indent,
+                          dtype_ctype(w->k->nodes->node[w->k->root[r].node].dtype), r);
+        }
+    const char *name = w->k->axes.name[w->last];
+    if (w->vec > 1)
+        buffer_printf(
+            &w->body,
+            "#pragma unroll\n%sfor (int v = 0; v < V; v++) {\n%sconst %s %s = from_%s + v;\n",
+            indent, deeper, w->k->has_folds && !w->wide ? "int" : "long long", name, name);
+    else
+        buffer_printf(&w->body, "%s{\n%sconst int v = 0;\n%s(void)v;\n", indent, deeper, deeper);
+    if (w->vec > 1) buffer_printf(&w->body, "%s(void)%s;\n", deeper, name);
+    for (int i = 0; i < w->k->n; i++)
+        if (set[i] && in_columns(w, i) && !is_fold(w, i)) put_step(w, i, deeper);
+    for (int i = 0; i < w->k->n && p->level; i++) {
+        if (!takes_part(w, p, i)) continue;
+        buffer_printf(&w->body, "%ss%d = ", deeper, i);
+        put_combine(w, i);
+        buffer_puts(&w->body, ";\n");
+    }
+    if (!p->level) put_stores(w, deeper);
+    buffer_printf(&w->body, "%s}\n", indent);
+    for (int r = 0; r < w->k->n_roots && !p->level; r++) {
+        if (!in_columns(w, w->k->root[r].step) || !writer_root_is_vector(w, r)) continue;
+        buffer_printf(&w->body, "%s*(Pack<%s, V> *)(%s + ", indent,
+                      dtype_ctype(w->k->nodes->node[w->k->root[r].node].dtype),
+                      kernel_tensor(w->k, w->k->root[r].node, 1));
+        put_index(w, &w->k->root[r].at);
+        buffer_printf(&w->body, ") = y%d;\n", r);
+    }
+}
+
+/* The axes of a flat number, the last of `mask` varying fastest. The axes of memory in C order come in the
+ * order of their steps in the first result, in which tracing numbers them. */
+static void put_axes(Writer *w, unsigned mask, const char *flat, const char *type,
+                     const char *indent)
+{
+    const Axes *a = &w->k->axes;
+    int left = 0, last = -1;
+    for (int i = 0; i < a->n; i++)
+        if (size_is(a->size[i], 1)) mask &= ~(1u << i);
+    unsigned order = mask;
+    if (w->last >= 0 && mask >> w->last & 1) last = w->last;
+    for (int i = 0; i < a->n; i++)
+        if (mask >> i & 1)
+            left++, last = last < 0 || (mask & w->columns && last == w->last) ? last : i;
+    if (last < 0 || !(mask >> last & 1))
+        for (int i = 0; i < a->n; i++)
+            if (mask >> i & 1) last = i;
+    if (!left) return;
+    if (left > 1) {
+        help(w, HELP_OVER);
+        buffer_printf(&w->body, "%slong long rest%u = %s;\n", indent, mask, flat);
+    }
+    for (int n = left; n > 0; n--) {
+        int i = last;
+        if (n < left)
+            for (i = a->n - 1; i >= 0 && !(order >> i & 1); i--) continue;
+        order &= ~(1u << i);
+        const char *prefix = i == w->last && w->vec > 1 ? "from_" : "";
+        if (n == 1 && left == 1) {
+            buffer_printf(&w->body, "%sconst %s %s%s = %s;\n", indent, type, prefix, a->name[i],
+                          flat);
+        } else if (n == 1) {
+            buffer_printf(&w->body, "%sconst %s %s%s = (%s)rest%u;\n", indent, type, prefix,
+                          a->name[i], type, mask);
+        } else {
+            const char *size = size_name(w, a->size[i]);
+            buffer_printf(&w->body, "%sconst %s %s%s = (%s)(rest%u - over(rest%u, %s) * %s);\n",
+                          indent, type, prefix, a->name[i], type, mask, mask, size, size);
+            buffer_printf(&w->body, "%srest%u = over(rest%u, %s);\n", indent, mask, mask, size);
+        }
+        if (*prefix)
+            buffer_printf(&w->body, "%sconst %s %s = from_%s;\n", indent, type, a->name[i],
+                          a->name[i]);
+    }
+}
+
+static void put_loop(Writer *w, const Pass *p)
+{
+    unsigned mask = p->level ? p->over : w->columns;
+    const char *type = w->wide ? "long long" : "int", *end = w->part >= 0 ? "end" : NULL;
+    char cols[64], begin[64];
+    snprintf(cols, sizeof cols, "%s", end ? end : size_name(w, writer_product(w, mask)));
+    snprintf(begin, sizeof begin, "%s", end ? "first + " : "");
+    if (w->items) {
+        buffer_printf(&w->body,
+                      "#pragma unroll\n    for (int k = 0; k < %d; k++) {\n"
+                      "        const %s c = (k * %d + lane) * V;\n        if (c < %s) {\n",
+                      w->items, type, w->lanes, cols);
+        put_axes(w, mask, "c", type, "            ");
+        put_elements(w, p, 1, "            ");
+        buffer_puts(&w->body, "        }\n    }\n");
+        snprintf(begin, sizeof begin, "%d + ", w->items * w->lanes);
+        buffer_printf(&w->body, "    for (%s c = (%slane) * V; c < %s; c += %d * V) {\n", type,
+                      begin, cols, w->lanes);
+    } else {
+        buffer_printf(&w->body, "    for (%s c = %slane * V; c < %s; c += %d * V) {\n", type, begin,
+                      cols, w->lanes);
+    }
+    put_axes(w, mask, "c", type, "        ");
+    put_elements(w, p, 0, "        ");
+    buffer_puts(&w->body, "    }\n");
+    unsigned char set[KERNEL_STEPS];
+    find_needed(w, p, set);
+    for (int i = 0; i < w->k->n; i++)
+        if (w->items && set[i] && w->kept[i]) w->kept[i] = 2;
+}
+
+/* All folds of a level, those over the same axes in one pass. */
+static void put_folds(Writer *w, int level)
+{
+    for (int i = 0; i < w->k->n; i++) {
+        Pass p = {level, w->k->step[i].over};
+        if (!is_fold(w, i) || w->k->step[i].level != level || w->defined[i]) continue;
+        for (int j = i; j < w->k->n; j++)
+            if (takes_part(w, &p, j))
+                buffer_printf(&w->body, "    %s s%d = %s;\n", type_of(w, j), j,
+                              start[node_of(w, j)->fold]);
+        put_loop(w, &p);
+        for (int j = i; j < w->k->n; j++) {
+            if (!takes_part(w, &p, j)) continue;
+            const char *type = type_of(w, j);
+            help(w, w->strip >= 0 ? HELP_FOLD_COLUMNS : HELP_FOLD);
+            buffer_printf(
+                &w->body,
+                "    const %s t%d = %s<%d>(s%d, [](%s a, %s b) { return %s; }, (%s *)shared);\n",
+                type, j, w->strip >= 0 ? "fold_columns" : "fold", w->lanes, j, type, type,
+                combine[node_of(w, j)->fold], type);
+            w->defined[j] = 1;
+        }
+    }
+}
+
+static void put_row_results(Writer *w, const char *guard)
+{
+    for (int r = 0; r < w->k->n_roots; r++) {
+        int step = w->k->root[r].step;
+        if (in_columns(w, step)) continue;
+        buffer_printf(&w->body, "    if (lane == 0%s) %s[", guard,
+                      kernel_tensor(w->k, w->k->root[r].node, 1));
+        put_index(w, &w->k->root[r].at);
+        buffer_printf(&w->body, "] = (%s)t%d;\n",
+                      dtype_ctype(w->k->nodes->node[w->k->root[r].node].dtype), step);
+    }
+}
+
+static void put_rows_head(Writer *w)
+{
+    const char *rows = size_name(w, writer_product(w, w->k->rows));
+    if (w->lanes > 32 || w->strip >= 0)
+        buffer_printf(&w->body, "    __shared__ double shared[%d];\n",
+                      w->strip >= 0 ? 32 * w->lanes : 32);
+    else
+        buffer_puts(&w->body, "    double *shared = nullptr;\n");
+    if (w->strip >= 0) {
+        const char *n = size_name(w, w->k->axes.size[w->strip]), *name = w->k->axes.name[w->strip];
+        buffer_printf(&w->body,
+                      "    const int lane = threadIdx.y;\n"
+                      "    const long long strips = (%s + 31) / 32, own = blockIdx.x %% strips * "
+                      "32 + threadIdx.x;\n"
+                      "    const long long %s = own < %s ? own : %s - 1;\n"
+                      "    const bool inside = own < %s;\n",
+                      n, name, n, n, n);
+        put_axes(w, w->k->rows & ~(1u << w->strip), "(blockIdx.x / strips)", "long long", "    ");
+        return;
+    }
+    int a_block = w->lanes > 32 ? 1 : BLOCK / w->lanes;
+    if (a_block == 1)
+        buffer_puts(&w->body,
+                    "    const int lane = threadIdx.x;\n    const long long row = blockIdx.x;\n"
+                    "    const bool inside = true;\n");
+    else
+        buffer_printf(&w->body,
+                      "    const int lane = threadIdx.x %% %d;\n"
+                      "    const long long own = blockIdx.x * %dLL + threadIdx.x / %d;\n"
+                      "    const long long row = own < %s ? own : %s - 1;\n    const bool inside = "
+                      "own < %s;\n",
+                      w->lanes, a_block, w->lanes, rows, rows, rows);
+    put_axes(w, w->k->rows, "row", "long long", "    ");
+}
+
+/* The columns of a block that folds a part of its row. */
+static void put_part(Writer *w)
+{
+    const int parts = w->k->nodes->node[w->k->root[0].node].parts;
+    const char *cols = size_name(w, writer_product(w, w->columns));
+    buffer_printf(
+        &w->body,
+        "    const long long chunk = (%s + %d * V - 1) / (%d * V) * V, first = %s * chunk;\n"
+        "    const long long end = first + chunk < %s ? first + chunk : %s;\n",
+        cols, parts, parts, w->k->axes.name[w->part], cols, cols);
+}
+
+static void put_rows(Writer *w)
+{
+    int most = writer_passes(w), stores = 0;
+    put_rows_head(w);
+    if (w->part >= 0) put_part(w);
+    for (int i = 0; i < w->k->n; i++)
+        if (w->items && w->kept[i]) {
+            help(w, HELP_PACK);
+            buffer_printf(&w->body, "    Pack<%s, V> keep%d[%d];\n", ctype(w, i), i, w->items);
+        }
+    put_row_steps(w, 0);
+    for (int level = 1; level <= most; level++) {
+        put_folds(w, level);
+        put_row_steps(w, level);
+    }
+    for (int r = 0; r < w->k->n_roots; r++) stores |= in_columns(w, w->k->root[r].step);
+    if (stores) {
+        buffer_puts(&w->body, "    if (!inside) return;\n");
+        put_loop(w, &(Pass){0, 0});
+    }
+    put_row_results(w, stores ? "" : " && inside");
+}
+
+static void put_flat(Writer *w)
+{
+    const char *n = size_name(w, writer_product(w, w->columns));
+    put_row_steps(w, 0);
+    if (!w->columns) {
+        buffer_puts(&w->body, "    const int lane = threadIdx.x;\n");
+        put_row_results(w, "");
+        return;
+    }
+    buffer_printf(
+        &w->body,
+        "    const long long step = gridDim.x * %dLL * V;\n"
+        "    for (long long i = (blockIdx.x * %dLL + threadIdx.x) * V; i < %s; i += step) {\n",
+        BLOCK, BLOCK, n);
+    put_axes(w, w->columns, "i", "long long", "        ");
+    put_elements(w, &(Pass){0, 0}, 0, "        ");
+    buffer_puts(&w->body, "    }\n");
+}
+
+/* ---- the whole ---- */
+
+static void put_parameters(Writer *w, Buffer *to, int types)
+{
+    int n = 0;
+    for (int i = 0; i < w->k->n_tensors; i++) {
+        const Node *x = &w->k->nodes->node[w->k->tensor[i].node];
+        if (types)
+            buffer_printf(to, "%s%s%s *__restrict__ %s", n++ ? ", " : "",
+                          w->k->tensor[i].written ? "" : "const ", dtype_ctype(x->dtype),
+                          w->k->tensor[i].name);
+        else
+            buffer_printf(to, "%s%s", n++ ? ", " : "", w->k->tensor[i].name);
+    }
+    for (int i = 0; i < w->k->n_sizes; i++)
+        buffer_printf(to, types ? "%s%s %s" : "%s%.0s%s", n++ ? ", " : "",
+                      w->wide ? "long long" : "int", w->k->size[i].name);
+}
+
+/* What must be whole numbers of vectors: "cols" or "cols | n1". "": everything is. */
+static void put_guard(Writer *w, Buffer *to)
+{
+    Size seen[INDEX_AXES * 2];
+    int n = 0;
+    Size by = size_number(w->vec);
+    for (int i = -1; i < w->k->n + w->k->n_roots; i++) {
+        const Index *at = i < 0         ? NULL
+                          : i < w->k->n ? &w->k->step[i].at
+                                        : &w->k->root[i - w->k->n].at;
+        if (i >= 0 &&
+            !(i < w->k->n ? writer_is_vector(w, i) : writer_root_is_vector(w, i - w->k->n)))
+            continue;
+        for (int a = 0; a <= w->k->axes.n; a++) {
+            Size s = i < 0 ? w->k->axes.size[w->last] : a < w->k->axes.n ? at->by[a] : at->plus;
+            int known = size_divides(by, s) || (i >= 0 && a == w->last);
+            for (int o = 0; o < n && !known; o++) known = size_divides(seen[o], s);
+            if (known || n == INDEX_AXES * 2) continue;
+            seen[n++] = s;
+            buffer_printf(to, "%s%s", to->len ? " | " : "", size_name(w, s));
+        }
+    }
+}
+
+static int put_launch(Writer *w, Error *err)
+{
+    char rows[SIZE_TEXT], text[SIZE_TEXT];
+    Buffer *p = w->t->plan;
+    Kernel *k = w->k;
+    Size grid = writer_product(w, k->has_folds ? k->rows : w->columns);
+    if (size_text(k->nodes->sizes, grid, rows, err)) return -1;
+    buffer_printf(p, "//@ launch kernel_%d<<<", w->t->number);
+    if (w->strip >= 0) {
+        Size n = k->axes.size[w->strip], others = writer_product(w, k->rows & ~(1u << w->strip));
+        char strip[SIZE_TEXT];
+        if (size_text(k->nodes->sizes, n, strip, err) ||
+            size_text(k->nodes->sizes, others, rows, err))
+            return -1;
+        buffer_printf(p, "ceil_div(%s, 32) * (%s), dim3(32, %d)", strip, rows, w->lanes);
+    } else if (!k->has_folds) {
+        buffer_printf(p, "ceil_div(%s, %d), %d", rows, BLOCK * w->vec, BLOCK);
+    } else if (w->lanes > 32) {
+        buffer_printf(p, "%s, %d", rows, w->lanes);
+    } else {
+        buffer_printf(p, "ceil_div(%s, %d), %d", rows, BLOCK / w->lanes, BLOCK);
+    }
+    buffer_puts(p, ">>>(");
+    int n = 0;
+    for (int i = 0; i < k->n_tensors; i++)
+        buffer_printf(p, "%s%s", n++ ? ", " : "", k->nodes->node[k->tensor[i].node].name);
+    for (int i = 0; i < k->n_sizes; i++) {
+        if (size_text(k->nodes->sizes, k->size[i].size, text, err)) return -1;
+        buffer_printf(p, "%s%s", n++ ? ", " : "", text);
+    }
+    buffer_puts(p, ")\n");
+    return 0;
+}
+
+static void put_source(Writer *w)
+{
+    Buffer *s = w->t->source, guard, types, names;
+    int threads = w->strip >= 0                      ? 32 * w->lanes
+                  : w->k->has_folds && w->lanes > 32 ? w->lanes
+                                                     : BLOCK;
+    buffer_init(&guard, 4096);
+    buffer_init(&types, 1 << 16);
+    buffer_init(&names, 1 << 16);
+    if (w->vec > 1) put_guard(w, &guard);
+    put_parameters(w, &types, 1);
+    put_parameters(w, &names, 0);
+    if (guard.len) {
+        buffer_printf(s,
+                      "template <int V>\n__device__ __forceinline__ void body_%d(%s)\n{\n%s}\n\n",
+                      w->t->number, types.data, w->body.data);
+        buffer_printf(s,
+                      "extern \"C\" __global__ void __launch_bounds__(%d) kernel_%d(%s)\n{\n"
+                      "    if ((%s) %% %d == 0)\n        body_%d<%d>(%s);\n    else\n        "
+                      "body_%d<1>(%s);\n}\n\n",
+                      threads, w->t->number, types.data, guard.data, w->vec, w->t->number, w->vec,
+                      names.data, w->t->number, names.data);
+    } else {
+        buffer_printf(s,
+                      "extern \"C\" __global__ void __launch_bounds__(%d) kernel_%d(%s)\n{\n"
+                      "    constexpr int V = %d;\n%s}\n\n",
+                      threads, w->t->number, types.data, w->vec, w->body.data);
+    }
+    buffer_release(&guard);
+    buffer_release(&types);
+    buffer_release(&names);
+}
+
+int kernel_write(Kernel *k, KernelText *t, Error *err)
+{
+    unsigned char kept[KERNEL_STEPS] = {0}, defined[KERNEL_STEPS] = {0};
+    Writer w = {.k = k, .t = t, .err = err, .kept = kept, .defined = defined, .lanes = 1};
+    buffer_init(&w.body, 1 << 20);
+    k->scope.of = k, k->scope.axes = &k->axes;
+    writer_schedule(&w);
+    if (k->has_folds)
+        put_rows(&w);
+    else
+        put_flat(&w);
+    if (!w.failed && !put_launch(&w, err))
+        put_source(&w);
+    else
+        w.failed = 1;
+    buffer_release(&w.body);
+    return w.failed ? -1 : 0;
+}

@@ -1,0 +1,252 @@
+/* Nodes of an expression graph, and the graph's operators that they are read from. */
+#include "generate/node.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "ops/op_strided.h"
+#include "ops/op_text.h"
+
+int node_add(Nodes *n, const Node *x)
+{
+    if (n->n == n->room) {
+        n->room = n->room ? 2 * n->room : 64;
+        n->node = memory_grow(n->node, (size_t)n->room, sizeof *n->node);
+    }
+    n->node[n->n] = *x;
+    return n->n++;
+}
+
+static Node blank(NodeKind kind, Dtype dtype)
+{
+    Node x = {.kind = kind, .dtype = dtype, .arg = {-1, -1, -1}, .line = -1, .value = -1};
+    return x;
+}
+
+Size node_count(const Node *x)
+{
+    Size n = size_number(1);
+    for (int d = 0; d < x->rank; d++) n = size_times(n, x->size[d]);
+    return n;
+}
+
+int node_same_shape(const Node *a, const Node *b)
+{
+    return a->rank == b->rank && !memcmp(a->size, b->size, (size_t)a->rank * sizeof(Size));
+}
+
+static void broadcast(Node *x, const Node *a)
+{
+    int more = a->rank - x->rank;
+    if (more > 0) {
+        memmove(x->size + more, x->size, (size_t)x->rank * sizeof(Size));
+        for (int d = 0; d < more; d++) x->size[d] = size_number(1);
+        x->rank = a->rank;
+    }
+    for (int d = 0; d < a->rank; d++) {
+        Size *s = &x->size[x->rank - a->rank + d];
+        if (size_is(*s, 1)) *s = a->size[d];
+    }
+}
+
+int node_point(Nodes *n, const char *text, Dtype dtype, int a, int b)
+{
+    Node x = blank(NODE_POINT, dtype);
+    x.text = text;
+    x.type = text_type(dtype);
+    x.arg[0] = a;
+    x.arg[1] = b;
+    broadcast(&x, &n->node[a]);
+    if (b >= 0) broadcast(&x, &n->node[b]);
+    return node_add(n, &x);
+}
+
+int node_fold(Nodes *n, Fold how, int a, unsigned dims)
+{
+    Node x = blank(NODE_FOLD, n->node[a].dtype);
+    x.fold = how;
+    x.arg[0] = a;
+    x.dims = dims;
+    for (int d = 0; d < n->node[a].rank; d++)
+        if (!(dims >> d & 1)) x.size[x.rank++] = n->node[a].size[d];
+    return node_add(n, &x);
+}
+
+static void in_order(Node *x)
+{
+    Size step = size_number(1);
+    for (int d = x->rank - 1; d >= 0; d--) {
+        x->step[d] = step;
+        step = size_times(step, x->size[d]);
+    }
+}
+
+int node_reshape(Nodes *n, int a, int rank, const Size *size)
+{
+    Node x = blank(NODE_VIEW, n->node[a].dtype);
+    x.arg[0] = a;
+    x.rank = rank;
+    memcpy(x.size, size, (size_t)rank * sizeof *size);
+    in_order(&x);
+    return node_same_shape(&x, &n->node[a]) ? a : node_add(n, &x);
+}
+
+/* ---- values of the graph ---- */
+
+static const GraphValue *value_at(const Nodes *n, int binding, int value)
+{
+    return &n->sizes->bound[binding]->values[value];
+}
+
+/* The shape of a tensor that each binding has. */
+typedef struct {
+    const OpTensor *at[SIZE_BINDINGS];
+} Tensors;
+
+static void shape(Node *x, const Tensors *t)
+{
+    x->rank = t->at[0]->rank;
+    for (int d = 0; d < x->rank; d++)
+        for (int k = 0; k < SIZE_BINDINGS; k++) {
+            x->size[d].at[k] = t->at[k]->size[d];
+            x->step[d].at[k] = t->at[k]->stride[d];
+            x->offset.at[k] = t->at[k]->offset;
+        }
+    if (!x->rank)
+        for (int k = 0; k < SIZE_BINDINGS; k++) x->offset.at[k] = t->at[k]->offset;
+}
+
+static int is_whole(const Node *x, const Node *of)
+{
+    Node y = *x;
+    in_order(&y);
+    for (int d = 0; d < x->rank; d++)
+        if (!size_is(x->size[d], 1) && !size_same(x->step[d], y.step[d])) return 0;
+    return size_is(x->offset, 0) && size_same(node_count(x), node_count(of));
+}
+
+/* The value as it is now: its memory's contents, or a view of them. */
+int nodes_value(Nodes *n, int value)
+{
+    const GraphValue *v = value_at(n, 0, value);
+    int of = n->of[v->base];
+    if (of < 0) return -1;
+    Node x = blank(NODE_VIEW, v->tensor.dtype);
+    Tensors t;
+    for (int k = 0; k < SIZE_BINDINGS; k++) t.at[k] = &value_at(n, k, value)->tensor;
+    shape(&x, &t);
+    x.arg[0] = of;
+    if (is_whole(&x, &n->node[of]) && node_same_shape(&x, &n->node[of])) return of;
+    x.value = value;
+    return node_add(n, &x);
+}
+
+static int add_input(Nodes *n, int value)
+{
+    Node x = blank(NODE_INPUT, value_at(n, 0, value)->tensor.dtype);
+    Tensors t;
+    for (int k = 0; k < SIZE_BINDINGS; k++) t.at[k] = &value_at(n, k, value)->tensor;
+    shape(&x, &t);
+    x.stored = 1;
+    x.value = value;
+    snprintf(x.name, sizeof x.name, "%s", n->graph->name[value]);
+    return node_add(n, &x);
+}
+
+/* A result in memory that the op line itself writes. */
+static int add_kept(Nodes *n, int line, int value)
+{
+    int at = add_input(n, value);
+    n->node[at].kind = NODE_KEPT;
+    n->node[at].line = line;
+    return at;
+}
+
+static int keep(Nodes *n, int line, const int *in, Error *err)
+{
+    const GraphCall *c = &n->sizes->bound[0]->calls[line];
+    if (c->call.op->flags & OP_IN_PLACE)
+        return error_set(err, ERROR_UNSUPPORTED, "%s writes into a tensor", c->call.op->name);
+    n->kept[line] = memory_array((size_t)c->call.n_tensors + 1, sizeof **n->kept);
+    memcpy(n->kept[line], in, (size_t)c->call.n_tensors * sizeof *in);
+    for (int i = 0; i < c->call.n_results; i++) {
+        int value = n->graph->first[line] + i, base = value_at(n, 0, value)->base;
+        if (base == value) n->of[value] = add_kept(n, line, value);
+    }
+    return 0;
+}
+
+/* A line's results are the memory of its results, or new contents of an argument's. */
+static int take_results(Nodes *n, int line, const int *result, Error *err)
+{
+    const GraphCall *c = &n->sizes->bound[0]->calls[line];
+    for (int i = 0; i < c->call.n_results; i++) {
+        int value = n->graph->first[line] + i, base = value_at(n, 0, value)->base;
+        if (result[i] < 0) continue;
+        if (base != value) { /* in place */
+            Node x = blank(NODE_VIEW, DTYPE_F32);
+            Tensors t;
+            for (int k = 0; k < SIZE_BINDINGS; k++) t.at[k] = &value_at(n, k, value)->tensor;
+            shape(&x, &t);
+            if (n->of[base] < 0 || !is_whole(&x, &n->node[n->of[base]]))
+                return error_set(err, ERROR_UNSUPPORTED, "%s writes into a part of a tensor",
+                                 c->call.op->name);
+            n->versions[base]++;
+        }
+        n->of[base] = result[i];
+        if (n->node[result[i]].value < 0) n->node[result[i]].value = value;
+    }
+    return 0;
+}
+
+static int read_line(Nodes *n, int line, Error *err)
+{
+    const GraphCall *c = &n->sizes->bound[0]->calls[line];
+    int in[OP_MAX_TENSORS], result[OP_MAX_RESULTS], missing = 0;
+    if (!c->live || (c->view && op_is_view(&c->call))) return 0;
+    NodeCall call = {.in = in, .result = result};
+    for (int k = 0; k < SIZE_BINDINGS; k++) call.call[k] = &n->sizes->bound[k]->calls[line].call;
+    for (int i = 0; i < OP_MAX_RESULTS; i++) result[i] = -1;
+    for (int i = 0; i < c->call.n_tensors; i++) missing |= (in[i] = nodes_value(n, c->in[i])) < 0;
+    int before = n->n;
+    int rc = missing ? 1 : nodes_of_call(n, &call, err);
+    for (int i = 1; i < c->call.n_results && !rc; i++)
+        if (result[i] < 0 && value_at(n, 0, n->graph->first[line] + i)->live) rc = 1;
+    if (rc < 0) return -1;
+    if (!rc) return take_results(n, line, result, err);
+    n->n = before;
+    return keep(n, line, in, err);
+}
+
+int nodes_read(Nodes *out, SizeTable *sizes, Error *err)
+{
+    const Graph *g = sizes->task->graph;
+    memset(out, 0, sizeof *out);
+    out->sizes = sizes;
+    out->graph = g;
+    out->of = memory_array((size_t)g->n_values + 1, sizeof *out->of);
+    out->versions = memory_array((size_t)g->n_values + 1, sizeof *out->versions);
+    out->kept = memory_array((size_t)g->n_nodes + 1, sizeof *out->kept);
+    for (int v = 0; v < g->n_values; v++) out->of[v] = -1;
+    for (int v = 0; v < g->n_inputs; v++) out->of[v] = add_input(out, v);
+    int rc = 0;
+    for (int line = 0; line < g->n_nodes && !rc; line++) {
+        rc = read_line(out, line, err);
+        if (rc) error_prefix(err, "graph[%d]", line);
+    }
+    for (int i = 0; i < g->n_outputs && !rc; i++) out->output[i] = nodes_value(out, g->output[i]);
+    if (rc) nodes_free(out);
+    return rc;
+}
+
+void nodes_free(Nodes *n)
+{
+    free(n->node);
+    free(n->of);
+    free(n->versions);
+    for (int i = 0; n->kept && i < n->graph->n_nodes; i++) free(n->kept[i]);
+    free(n->kept);
+    memset(n, 0, sizeof *n);
+}

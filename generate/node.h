@@ -1,0 +1,75 @@
+/* A graph as expressions over elements: what lies in memory, pointwise texts, folds over dimensions, and
+ * other shapes of a node's elements. Operators that are none of these stay as they are. */
+#ifndef GENERATE_NODE_H
+#define GENERATE_NODE_H
+
+#include "generate/size.h"
+
+typedef enum {
+    NODE_INPUT, /* in memory, in C order */
+    NODE_POINT, /* a text over the elements of up to three nodes, after broadcasting */
+    NODE_FOLD,  /* over some dimensions of a node, which the result does not have */
+    NODE_VIEW,  /* element i of it is an element of another node, by strides */
+    NODE_KEPT   /* a result of an op line: in memory, in C order */
+} NodeKind;
+typedef enum { FOLD_SUM, FOLD_MAX, FOLD_MIN, FOLD_PROD } Fold;
+
+typedef struct {
+    NodeKind kind;
+    Dtype dtype;
+    int rank;
+    Size size[OP_MAX_RANK];
+    int arg[3]; /* nodes; -1: number[i] */
+    double number[3];
+    const char *text; /* of a point: over a, b, c, p0, ... and n, which is `scale` as a number */
+    const char *type; /* of a point: in which it is computed, "float" */
+    double p[OP_MAX_ARGS];
+    Size scale;
+    Fold fold;
+    unsigned dims; /* of a fold: bits of the dimensions of arg[0] */
+    int parts; /* of a fold: so many blocks fold a part of a row each, and the result has a last dimension
+                * of this size; 0: one folds it */
+    Size step[OP_MAX_RANK], offset; /* of a view: in elements of arg[0] */
+    int line;                       /* of a kept one: the graph's operator */
+    int value;                      /* the graph's value with these contents; -1: none */
+    int stored;                     /* its elements lie in memory, under `name` in the plan */
+    char name[GRAPH_NAME], shaped[GRAPH_NAME]; /* shaped: of a view with its shape, for op lines */
+} Node;
+
+typedef struct {
+    SizeTable *sizes;
+    const Graph *graph;
+    int n, room;
+    Node *node;
+    int *
+        of; /* by value of the graph that owns its memory: the node of its contents now; -1: none */
+    int *versions; /* by the same: how many contents its memory has had */
+    int **kept;    /* by line: the nodes of an op line's tensors; NULL: it is none */
+    int output[GRAPH_MAX_OUTPUTS];
+} Nodes;
+
+/* Reads a task's graph. The table must outlive *out. */
+int nodes_read(Nodes *out, SizeTable *sizes, Error *err);
+int nodes_value(Nodes *n,
+                int value); /* the node of a value of the graph, as it is at the end; -1: none */
+void nodes_free(Nodes *n);
+
+/* Each returns a node. Shapes are those of a's elements, or of the broadcast ones. */
+int node_point(Nodes *n, const char *text, Dtype dtype, int a, int b);
+int node_fold(Nodes *n, Fold how, int a, unsigned dims);
+int node_add(Nodes *n, const Node *x);
+/* The same elements under another shape. */
+int node_reshape(Nodes *n, int a, int rank, const Size *size);
+Size node_count(const Node *x);
+int node_same_shape(const Node *a, const Node *b);
+
+/* An operator at every binding, and the nodes of its tensors: what it becomes. result[i] is set for each of
+ * its results. 0: done; 1: it stays an op line; -1: *err. */
+typedef struct {
+    const OpCall *call[SIZE_BINDINGS];
+    const int *in;
+    int *result;
+} NodeCall;
+int nodes_of_call(Nodes *n, const NodeCall *c, Error *err);
+
+#endif

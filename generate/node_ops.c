@@ -1,0 +1,453 @@
+/* What operators are as nodes: pointwise ones, folds, and those that are made of both. Steps of operators
+ * that ATen composes are read like operators of their own. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "generate/node.h"
+#include "ops/op_chain.h"
+#include "ops/op_pointwise.h"
+#include "ops/op_reduction.h"
+#include "ops/op_strided.h"
+#include "ops/op_text.h"
+#include "ops/row/op_norm.h"
+#include "ops/row/op_softmax.h"
+
+static int operand(const NodeCall *c, int arg)
+{
+    const OpValue *v = arg < c->call[0]->n_args ? &c->call[0]->arg[arg] : NULL;
+    return v && v->kind == OP_TENSOR ? c->in[v->integer[0]] : -1;
+}
+
+static int named(const NodeCall *c, const char *name)
+{
+    int at = op_argument(c->call[0]->op, name);
+    return at < 0 ? -1 : operand(c, at);
+}
+
+/* 1: the numbers of an operator's arguments are equal at every binding, but for sizes. */
+static int fixed(const NodeCall *c, int from)
+{
+    for (int k = 1; k < SIZE_BINDINGS; k++)
+        for (int i = from; i < c->call[0]->n_args; i++) {
+            const OpValue *a = &c->call[0]->arg[i], *b = &c->call[k]->arg[i];
+            if (a->kind == OP_TENSOR || a->kind == OP_TENSORS) continue;
+            if (a->kind != b->kind || a->n != b->n ||
+                (a->number != b->number && a->number == a->number))
+                return 0;
+        }
+    return 1;
+}
+
+/* ---- pointwise ---- */
+
+static Dtype promoted_type(const Nodes *n, const Node *x)
+{
+    Dtype d = DTYPE_B8;
+    for (int i = 0; i < 3; i++) {
+        Dtype own = x->arg[i] < 0 ? DTYPE_B8 : n->node[x->arg[i]].dtype;
+        if (own == DTYPE_F64 || d == DTYPE_F64) return DTYPE_F64;
+        if (dtype_is_float(own) || (x->arg[i] < 0 && x->number[i] != rint(x->number[i])))
+            d = DTYPE_F32;
+        else if (!dtype_is_float(d) && own != DTYPE_B8)
+            d = DTYPE_I64;
+    }
+    return d == DTYPE_B8 ? DTYPE_I64 : d;
+}
+
+static const char *power_text(double p)
+{
+    return p == 2     ? "a * a"
+           : p == 3   ? "a * a * a"
+           : p == 0.5 ? "sqrt(a)"
+           : p == -1  ? "1 / a"
+                      : "pow(a, p0)";
+}
+
+static int pointwise(Nodes *n, const NodeCall *c, Error *err)
+{
+    const OpCall *call = c->call[0];
+    const Pointwise *w = call->op->detail;
+    (void)err;
+    if (!fixed(c, 0) || !w->operands) return 1;
+    Node x = {.kind = NODE_POINT, .dtype = call->result[0].dtype, .text = w->cuda, .line = -1};
+    x.value = -1;
+    for (int i = 0; i < 3; i++) x.arg[i] = -1;
+    for (int i = 0; i < w->operands; i++) {
+        x.arg[i] = operand(c, i);
+        if (x.arg[i] < 0) x.number[i] = call->arg[i].kind == OP_NONE ? NAN : call->arg[i].number;
+    }
+    pointwise_parameters(call, x.p);
+    if (!strcmp(x.text, "pow(a, p0)") && dtype_is_float(x.dtype)) x.text = power_text(x.p[0]);
+    x.rank = call->result[0].rank;
+    for (int d = 0; d < x.rank; d++)
+        for (int k = 0; k < SIZE_BINDINGS; k++) x.size[d].at[k] = c->call[k]->result[0].size[d];
+    x.type = text_type(x.dtype == DTYPE_B8 ? promoted_type(n, &x) : x.dtype);
+    c->result[0] = node_add(n, &x);
+    return 0;
+}
+
+/* The elements of a node with a type of their own. */
+static int cast(Nodes *n, int a, Dtype to)
+{
+    if (n->node[a].dtype == to) return a;
+    return node_point(n, to == DTYPE_B8 ? "a != 0" : "a", to, a, -1);
+}
+
+/* Copies in C order of a view. */
+static int strided(Nodes *n, const NodeCall *c, Error *err)
+{
+    const StridedView *v = c->call[0]->op->detail;
+    int a = operand(c, 0), rc[SIZE_BINDINGS];
+    Node x = {.kind = NODE_VIEW, .arg = {a, -1, -1}, .line = -1, .value = -1};
+    const OpCall *call = c->call[0];
+    if (a < 0) return 1;
+    x.dtype = n->node[a].dtype;
+    x.rank = call->result[0].rank;
+    for (int k = 0; k < SIZE_BINDINGS; k++) {
+        OpTensor t = *op_tensor(c->call[k], 0);
+        op_contiguous(&t);
+        OpTensor y = t;
+        rc[k] = v->shape(c->call[k], &y, err);
+        if (rc[k] < 0) return -1;
+        if (rc[k]) op_contiguous(&y);
+        for (int d = 0; d < x.rank; d++) {
+            x.size[d].at[k] = c->call[k]->result[0].size[d];
+            x.step[d].at[k] = y.stride[d];
+        }
+        x.offset.at[k] = y.offset;
+    }
+    int at = node_add(n, &x);
+    if (call->result[0].dtype == DTYPE_B8 || dtype_is_float(call->result[0].dtype) ||
+        !dtype_is_float(x.dtype)) {
+        c->result[0] = cast(n, at, call->result[0].dtype);
+        return 0;
+    }
+    c->result[0] = node_point(n, "a", call->result[0].dtype, at, -1);
+    return 0;
+}
+
+/* ---- folds ---- */
+
+/* A fold whose result has the folded dimensions with size 1, if asked for. */
+static int fold_to(Nodes *n, Fold how, int a, unsigned dims, int keep)
+{
+    int y = node_fold(n, how, a, dims);
+    Size size[OP_MAX_RANK];
+    for (int d = 0; d < n->node[a].rank; d++)
+        size[d] = dims >> d & 1 ? size_number(1) : n->node[a].size[d];
+    return keep ? node_reshape(n, y, n->node[a].rank, size) : y;
+}
+
+static Size folded(const Nodes *n, int a, unsigned dims)
+{
+    Size s = size_number(1);
+    for (int d = 0; d < n->node[a].rank; d++)
+        if (dims >> d & 1) s = size_times(s, n->node[a].size[d]);
+    return s;
+}
+
+/* Computed in float, also of half types. */
+static int made(Nodes *n, const char *text, int a, int b)
+{
+    Dtype d = n->node[a].dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
+    return node_point(n, text, d, a, b);
+}
+
+static int mean_of(Nodes *n, int a, unsigned dims, int keep)
+{
+    Size count = folded(n, a, dims);
+    int y = made(n, "a / n", fold_to(n, FOLD_SUM, made(n, "a", a, -1), dims, keep), -1);
+    n->node[y].scale = count;
+    return y;
+}
+
+/* The mean square distance from the mean, times n / (n - correction). */
+static int variance_of(Nodes *n, int a, unsigned dims, double correction, int keep)
+{
+    Size count = folded(n, a, dims);
+    int less = made(n, "a - b", a, mean_of(n, a, dims, 1));
+    int sum = fold_to(n, FOLD_SUM, made(n, "a * a", less, -1), dims, keep);
+    int y = made(n, "a / max(n - p0, 0.f)", sum, -1);
+    n->node[y].scale = count;
+    n->node[y].p[0] = correction;
+    return y;
+}
+
+static int norm_fold(Nodes *n, int a, unsigned dims, double order, int keep)
+{
+    int size = made(n, "fabs(a)", a, -1);
+    if (isinf(order)) return fold_to(n, order > 0 ? FOLD_MAX : FOLD_MIN, size, dims, keep);
+    if (order == 1) return fold_to(n, FOLD_SUM, size, dims, keep);
+    if (order == 2)
+        return made(n, "sqrt(a)", fold_to(n, FOLD_SUM, made(n, "a * a", a, -1), dims, keep), -1);
+    if (order <= 0) return -1;
+    int power = made(n, "pow(a, p0)", size, -1);
+    n->node[power].p[0] = order;
+    int y = made(n, "pow(a, p0)", fold_to(n, FOLD_SUM, power, dims, keep), -1);
+    n->node[y].p[0] = 1 / order;
+    return y;
+}
+
+static int reduction(Nodes *n, const NodeCall *c, Error *err)
+{
+    const OpCall *call = c->call[0];
+    Reduction r;
+    int a = operand(c, 0), keep = op_argument(call->op, "keepdim"), y = -1;
+    if (reduction_of(call, 0, &r, err)) return -1;
+    if (a < 0 || !fixed(c, 1)) return 1;
+    keep = keep >= 0 && call->arg[keep].integer[0];
+    if (!r.dims) return 1;
+    int floating = dtype_is_float(call->result[0].dtype) && dtype_is_float(n->node[a].dtype);
+    if (!floating && r.kind != REDUCE_SUM) return 1;
+    int x = floating ? made(n, "a", a, -1) : cast(n, a, call->result[0].dtype);
+    switch (r.kind) {
+    case REDUCE_SUM: y = fold_to(n, FOLD_SUM, x, r.dims, keep); break;
+    case REDUCE_PROD: y = fold_to(n, FOLD_PROD, x, r.dims, keep); break;
+    case REDUCE_MEAN: y = mean_of(n, x, r.dims, keep); break;
+    case REDUCE_MAX:
+    case REDUCE_MAX_AT: y = fold_to(n, FOLD_MAX, x, r.dims, keep); break;
+    case REDUCE_MIN:
+    case REDUCE_MIN_AT: y = fold_to(n, FOLD_MIN, x, r.dims, keep); break;
+    case REDUCE_NORM: y = norm_fold(n, x, r.dims, r.order, keep); break;
+    case REDUCE_VAR: y = variance_of(n, x, r.dims, r.order, keep); break;
+    case REDUCE_STD: y = made(n, "sqrt(a)", variance_of(n, x, r.dims, r.order, keep), -1); break;
+    default: return 1;
+    }
+    if (y < 0) return 1;
+    c->result[0] = cast(n, y, call->result[0].dtype);
+    return 0;
+}
+
+static int softmax(Nodes *n, const NodeCall *c, Error *err)
+{
+    const OpCall *call = c->call[0];
+    int a = operand(c, 0), dim;
+    Softmax s;
+    if (softmax_of(call, &s, err) ||
+        op_dim(call->arg[1].integer[0], call->tensor[0].rank, &dim, err))
+        return -1;
+    if (a < 0) return 1;
+    int x = made(n, "a", a, -1);
+    int less = made(n, "a - b", x, fold_to(n, FOLD_MAX, x, 1u << dim, 1));
+    int e = made(n, "exp(a)", less, -1), sum = fold_to(n, FOLD_SUM, e, 1u << dim, 1);
+    int y =
+        s.logarithm ? made(n, "a - b", less, made(n, "log(a)", sum, -1)) : made(n, "a / b", e, sum);
+    c->result[0] = cast(n, y, call->result[0].dtype);
+    return 0;
+}
+
+/* ---- norms ---- */
+
+/* The shape in which a norm's statistics are folds over `dims`, and its channels broadcast. */
+typedef struct {
+    int rank;
+    Size size[4];
+    unsigned dims;
+    int channel_rank;
+    Size channel[3];
+} NormShape;
+
+static Size norm_number(const Norm *m, int64_t (*of)(const Norm *m))
+{
+    Size s;
+    for (int k = 0; k < SIZE_BINDINGS; k++) s.at[k] = of(&m[k]);
+    return s;
+}
+static int64_t rows_of(const Norm *m)
+{
+    return m->rows;
+}
+static int64_t length_of(const Norm *m)
+{
+    return m->n;
+}
+static int64_t spread_of(const Norm *m)
+{
+    return m->spread;
+}
+static int64_t channels_of(const Norm *m)
+{
+    return m->channels;
+}
+static int64_t batch_of(const Norm *m)
+{
+    return m->x->size[0];
+}
+static int64_t groups_of(const Norm *m)
+{
+    return m->x->size[0] ? m->rows / m->x->size[0] : 1;
+}
+
+static NormShape norm_shape(const Norm *m)
+{
+    const Size batch = norm_number(m, batch_of), spread = norm_number(m, spread_of),
+               channels = norm_number(m, channels_of), one = size_number(1);
+    if (m->kind == NORM_LAYER || m->kind == NORM_RMS) {
+        Size n = norm_number(m, length_of);
+        return (NormShape){2, {norm_number(m, rows_of), n}, 2, 1, {n}};
+    }
+    if (m->kind == NORM_GROUP) {
+        Size groups = norm_number(m, groups_of), own = size_over(channels, groups);
+        return (NormShape){4, {batch, groups, own, spread}, 12, 3, {groups, own, one}};
+    }
+    return (NormShape){
+        3, {batch, channels, spread}, m->kind == NORM_BATCH ? 5 : 4, 2, {channels, one}};
+}
+
+static int channel_node(Nodes *n, const NodeCall *c, const NormShape *s, const char *name)
+{
+    int a = named(c, name);
+    return a < 0 ? -1 : node_reshape(n, a, s->channel_rank, s->channel);
+}
+
+static int normalised(Nodes *n, const NodeCall *c, const Norm *m, int x, const NormShape *s)
+{
+    int less = x, spread;
+    if (!m->own) {
+        less = made(n, "a - b", x, channel_node(n, c, s, "running_mean"));
+        spread = channel_node(n, c, s, "running_var");
+    } else if (m->kind == NORM_RMS) {
+        spread = mean_of(n, made(n, "a * a", x, -1), s->dims, 1);
+    } else {
+        less = made(n, "a - b", x, mean_of(n, x, s->dims, 1));
+        spread = variance_of(n, x, s->dims, 0, 1);
+    }
+    int scale = made(n, "rsqrt(a + p0)", spread, -1);
+    n->node[scale].p[0] = m->eps;
+    int y = made(n, "a * b", less, scale), weight = channel_node(n, c, s, "weight"),
+        bias = channel_node(n, c, s, "bias");
+    if (weight >= 0) y = made(n, "a * b", y, weight);
+    return bias >= 0 ? made(n, "a + b", y, bias) : y;
+}
+
+static int norm(Nodes *n, const NodeCall *c, Error *err)
+{
+    const OpCall *call = c->call[0];
+    Norm m[SIZE_BINDINGS];
+    int a = operand(c, 0);
+    for (int k = 0; k < SIZE_BINDINGS; k++)
+        if (norm_of(c->call[k], &m[k], err)) return -1;
+    if (a < 0 || m[0].results == NORM_UPDATED) return 1;
+    NormShape s = norm_shape(m);
+    int x = node_reshape(n, made(n, "a", a, -1), s.rank, s.size);
+    int y = normalised(n, c, m, x, &s);
+    y = node_reshape(n, y, n->node[a].rank, n->node[a].size);
+    c->result[0] = cast(n, y, call->result[0].dtype);
+    return 0;
+}
+
+/* ---- compositions: their steps at every binding ---- */
+
+typedef struct {
+    int n, result;
+    struct {
+        OpCall *step; /* NULL: the input with the index `input` */
+        int value, input, operand[OP_MAX_TENSORS];
+    } at[64];
+} Steps;
+
+static int note_step(void *of, const ChainSeen *seen, Error *err)
+{
+    Steps *s = of;
+    if (s->n == 64) return error_set(err, ERROR_UNSUPPORTED, "more than 64 steps");
+    s->at[s->n].value = seen->value;
+    s->at[s->n].input = seen->input;
+    s->at[s->n].step = NULL;
+    if (seen->step) {
+        s->at[s->n].step = memory_alloc(sizeof *seen->step);
+        *s->at[s->n].step = *seen->step;
+        for (int i = 0; i < seen->step->n_tensors; i++) s->at[s->n].operand[i] = seen->operand[i];
+    }
+    s->n++;
+    return 0;
+}
+
+static int read_step(Nodes *n, const NodeCall *c, Steps *const *s, int i, int *of)
+{
+    int in[OP_MAX_TENSORS];
+    Error unused;
+    NodeCall call = {.in = in, .result = of + s[0]->at[i].value};
+    if (!s[0]->at[i].step) {
+        of[s[0]->at[i].value] = c->in[s[0]->at[i].input];
+        return 0;
+    }
+    for (int k = 0; k < SIZE_BINDINGS; k++) {
+        call.call[k] = s[k]->at[i].step;
+        if (!call.call[k] || call.call[k]->op != call.call[0]->op) return 1;
+    }
+    for (int t = 0; t < call.call[0]->n_tensors; t++)
+        if ((in[t] = of[s[0]->at[i].operand[t]]) < 0) return 1;
+    return nodes_of_call(n, &call, &unused);
+}
+
+static int composed(Nodes *n, const NodeCall *c, Error *err)
+{
+    enum { MAX_VALUES = 64 * 4 };
+    Steps *s[SIZE_BINDINGS];
+    int of[MAX_VALUES], rc = 0;
+    for (int i = 0; i < MAX_VALUES; i++) of[i] = -1;
+    for (int k = 0; k < SIZE_BINDINGS; k++) {
+        s[k] = memory_alloc(sizeof *s[k]);
+        ChainVisitor v = {s[k], note_step};
+        s[k]->result = chain_visit(c->call[k], &v, err);
+        if (s[k]->result < 0 || s[k]->n != s[0]->n) rc = 1;
+    }
+    for (int i = 0; i < s[0]->n && !rc; i++)
+        rc = s[0]->at[i].value >= MAX_VALUES - OP_MAX_RESULTS || read_step(n, c, s, i, of);
+    if (!rc) c->result[0] = of[s[0]->result];
+    for (int k = 0; k < SIZE_BINDINGS; k++) {
+        for (int i = 0; i < s[k]->n; i++) free(s[k]->at[i].step);
+        free(s[k]);
+    }
+    return rc || c->result[0] < 0;
+}
+
+/* A view of a step's input, by the strides that it gets of a tensor in C order. */
+static int viewed(Nodes *n, const NodeCall *c, Error *err)
+{
+    OpCall *call = memory_alloc(sizeof *call);
+    Node x = {.kind = NODE_VIEW, .line = -1, .value = -1};
+    int rc = 0;
+    for (int k = 0; k < SIZE_BINDINGS && !rc; k++) {
+        *call = *c->call[k];
+        for (int i = 0; i < call->n_tensors; i++) op_contiguous(&call->tensor[i]);
+        rc = op_infer(call, err) || call->n_results != 1 || call->view_of[0] < 0;
+        const OpTensor *y = &call->result[0];
+        if (rc) break;
+        x.arg[0] = c->in[call->view_of[0]], x.arg[1] = x.arg[2] = -1;
+        x.rank = y->rank;
+        x.dtype = y->dtype;
+        for (int d = 0; d < y->rank; d++)
+            x.size[d].at[k] = y->size[d], x.step[d].at[k] = y->stride[d];
+        x.offset.at[k] = y->offset;
+    }
+    free(call);
+    if (!rc) c->result[0] = node_add(n, &x);
+    return rc;
+}
+
+static int is_norm(const Op *op)
+{
+    static const char *const names[] = {"aten.layer_norm",    "aten.rms_norm",
+                                        "aten.group_norm",    "aten.native_layer_norm",
+                                        "aten.batch_norm",    "aten._native_batch_norm_legit_no",
+                                        "aten.instance_norm", "aten.native_group_norm"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strncmp(op->name, names[i], strlen(names[i]))) return 1;
+    return 0;
+}
+
+int nodes_of_call(Nodes *n, const NodeCall *c, Error *err)
+{
+    const Op *op = c->call[0]->op;
+    if (op->infer == pointwise_infer) return pointwise(n, c, err);
+    if (op->infer == strided_infer) return strided(n, c, err);
+    if (op->plain == reduction_plain) return reduction(n, c, err);
+    if (op->plain == softmax_plain) return softmax(n, c, err);
+    if (op->reference && op->infer == chain_infer) return composed(n, c, err);
+    if (is_norm(op)) return norm(n, c, err);
+    if (op->flags & OP_VIEW) return viewed(n, c, err);
+    return 1;
+}

@@ -1,0 +1,269 @@
+/* Bindings of a graph, and the expressions of its sizes. */
+#include "generate/size.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+enum { MOST_DIVISOR = 512, MOST_SHIFT = 8 };
+
+Size size_number(int64_t n)
+{
+    Size s;
+    for (int i = 0; i < SIZE_BINDINGS; i++) s.at[i] = n;
+    return s;
+}
+
+Size size_times(Size a, Size b)
+{
+    for (int i = 0; i < SIZE_BINDINGS; i++) a.at[i] *= b.at[i];
+    return a;
+}
+
+Size size_plus(Size a, Size b)
+{
+    for (int i = 0; i < SIZE_BINDINGS; i++) a.at[i] += b.at[i];
+    return a;
+}
+
+Size size_over(Size a, Size b)
+{
+    for (int i = 0; i < SIZE_BINDINGS; i++) a.at[i] = b.at[i] ? a.at[i] / b.at[i] : 0;
+    return a;
+}
+
+Size size_rest(Size a, Size b)
+{
+    for (int i = 0; i < SIZE_BINDINGS; i++) a.at[i] = b.at[i] ? a.at[i] % b.at[i] : 0;
+    return a;
+}
+
+int size_same(Size a, Size b)
+{
+    return !memcmp(&a, &b, sizeof a);
+}
+
+int size_is(Size a, int64_t n)
+{
+    return size_same(a, size_number(n));
+}
+
+int size_divides(Size d, Size a)
+{
+    for (int i = 0; i < SIZE_BINDINGS; i++)
+        if (d.at[i] <= 0 || a.at[i] % d.at[i]) return 0;
+    return 1;
+}
+
+int size_less(Size a, Size b)
+{
+    for (int i = 0; i < SIZE_BINDINGS; i++)
+        if (a.at[i] >= b.at[i]) return 0;
+    return 1;
+}
+
+int size_constant(Size a)
+{
+    return size_is(a, a.at[0]);
+}
+
+/* ---- bindings ---- */
+
+static void fill_tensors(DraftTensor *to, const TaskTensor *from, int n)
+{
+    for (int i = 0; i < n; i++) {
+        to[i] = (DraftTensor){.name = from[i].name, .dtype = from[i].dtype, .rank = from[i].rank};
+        for (int d = 0; d < from[i].rank; d++) to[i].shape[d] = from[i].shape[d];
+    }
+}
+
+int size_derivation(const Task *t, int64_t least, Derivation *out, Error *err)
+{
+    const Workload *w = task_workload(t, ROLE_TIME);
+    DraftAxis axes[TASK_MAX_AXES] = {{0}};
+    Draft d = {.name = t->name,
+               .level = t->level,
+               .axes = axes,
+               .n_axes = t->n_axes,
+               .constraints = (const char *const *)t->constraints,
+               .n_constraints = t->n_constraints,
+               .n_inputs = t->n_inputs,
+               .n_outputs = t->n_outputs,
+               .lines = (const char *const *)t->graph->text,
+               .n_lines = t->graph->n_nodes};
+    if (!w) return error_set(err, ERROR_UNSUPPORTED, "task %s has no timed workload", t->name);
+    for (int i = 0; i < t->n_axes; i++) {
+        axes[i].name = t->axis_name[i];
+        axes[i].size = w->axis[i] < least ? least : w->axis[i];
+    }
+    DraftTensor *inputs = memory_array((size_t)t->n_inputs, sizeof *inputs),
+                *outputs = memory_array((size_t)t->n_outputs, sizeof *outputs);
+    fill_tensors(inputs, t->inputs, t->n_inputs);
+    fill_tensors(outputs, t->outputs, t->n_outputs);
+    d.inputs = inputs, d.outputs = outputs;
+    int rc = derivation_open(out, &d, err);
+    free(inputs);
+    free(outputs);
+    return rc;
+}
+
+void size_choose(const Derivation *v, Sizes *s, int axis, size_t first)
+{
+    static const int primes[] = {97,  113, 139, 167, 193, 227, 257, 283, 311,
+                                 337, 367, 397, 431, 461, 491, 521, 29,  53};
+    static const int times[] = {1, 2, 4, 8, 16, 32, 64, 3, 5, 6, 10, 12, 7};
+    int64_t own = s->at[axis];
+    size_t n_primes = sizeof primes / sizeof *primes;
+    for (size_t k = 0; k < sizeof times / sizeof *times; k++)
+        for (size_t i = 0; i < n_primes; i++) {
+            int taken = 0;
+            s->at[axis] = (int64_t)primes[(i + first) % n_primes] * times[k];
+            for (int o = 0; o < v->draft.n_axes; o++) taken |= o != axis && s->at[o] == s->at[axis];
+            if (taken) continue;
+            if (!derivation_fits(v, s)) return;
+            break; /* another prime rarely does */
+        }
+    s->at[axis] = own;
+}
+
+static void know(SizeTable *t, Size s, const char *text)
+{
+    for (int i = 0; i < t->n_known; i++)
+        if (size_same(t->known[i].size, s)) return;
+    if (t->n_known == SIZE_KNOWN || strlen(text) >= SIZE_TEXT) return;
+    t->known[t->n_known].size = s;
+    snprintf(t->known[t->n_known++].text, SIZE_TEXT, "%s", text);
+}
+
+typedef struct {
+    int value, dim;
+} Place;
+
+static int64_t size_at(const Derivation *v, const GraphBound *b, const void *what)
+{
+    const Place *p = what;
+    (void)v;
+    return b->values[p->value].tensor.size[p->dim];
+}
+
+static Size place_size(const SizeTable *t, Place p)
+{
+    Size s;
+    for (int i = 0; i < SIZE_BINDINGS; i++)
+        s.at[i] = t->bound[i]->values[p.value].tensor.size[p.dim];
+    return s;
+}
+
+/* The sizes of values that are no axis: those of windows, concatenations and the like. */
+static void know_places(SizeTable *t)
+{
+    const GraphBound *b = t->bound[0];
+    for (int v = 0; v < b->graph->n_values; v++)
+        for (int d = 0; d < b->values[v].tensor.rank && b->values[v].live; d++) {
+            Place p = {v, d};
+            Size s = place_size(t, p);
+            int known = size_constant(s);
+            for (int i = 0; i < t->n_known && !known; i++) known = size_same(t->known[i].size, s);
+            char *text = known ? NULL : derivation_expression(&t->derived, size_at, &p);
+            if (text) know(t, s, text);
+            free(text);
+        }
+}
+
+static int bind_all(SizeTable *t, Error *err)
+{
+    Sizes s[SIZE_BINDINGS];
+    for (int k = 0; k < SIZE_BINDINGS; k++) {
+        s[k] = derivation_own(&t->derived);
+        for (int i = 0; i < t->derived.draft.n_axes && k; i++)
+            size_choose(&t->derived, &s[k], i, (size_t)(5 * k));
+        if (derivation_bind(&t->derived, &s[k], &t->bound[k], err)) return -1;
+    }
+    for (int i = 0; i < t->derived.draft.n_axes; i++) {
+        Size axis;
+        for (int k = 0; k < SIZE_BINDINGS; k++) axis.at[k] = s[k].at[i];
+        know(t, axis, t->derived.axes[i].name);
+    }
+    know_places(t);
+    return 0;
+}
+
+int size_open(SizeTable *t, const Task *task, Error *err)
+{
+    memset(t, 0, sizeof *t);
+    t->task = task;
+    if (!task->graph) return error_set(err, ERROR_UNSUPPORTED, "task %s has no graph", task->name);
+    if (size_derivation(task, 2, &t->derived, err) && size_derivation(task, 1, &t->derived, err))
+        return error_prefix(err, "task %s: its sizes are not free", task->name);
+    if (!bind_all(t, err)) return 0;
+    size_close(t);
+    return -1;
+}
+
+void size_close(SizeTable *t)
+{
+    for (int i = 0; i < SIZE_BINDINGS; i++) graph_bound_free(t->bound[i]);
+    derivation_release(&t->derived);
+}
+
+/* ---- expressions ---- */
+
+static int is_word(const char *text)
+{
+    return !text[strcspn(text, " ")];
+}
+
+/* A product of known sizes and a number: 1 when it is found. The text is appended to. */
+static int factors(SizeTable *t, Size s, int from, int depth, char *out)
+{
+    size_t len = strlen(out);
+    if (size_constant(s)) {
+        if (s.at[0] == 1 && len) return 1;
+        snprintf(out + len, SIZE_TEXT - len, "%s%lld", len ? " * " : "", (long long)s.at[0]);
+        return 1;
+    }
+    for (int i = from; i < t->n_known && depth; i++) {
+        const char *text = t->known[i].text;
+        if (!size_divides(t->known[i].size, s) || len + strlen(text) + 8 > SIZE_TEXT) continue;
+        snprintf(out + len, SIZE_TEXT - len, is_word(text) ? "%s%s" : "%s(%s)", len ? " * " : "",
+                 text);
+        if (factors(t, size_over(s, t->known[i].size), i, depth - 1, out)) return 1;
+        out[len] = 0;
+    }
+    return 0;
+}
+
+/* A product over a number: of channels of a group. */
+static int quotient(SizeTable *t, Size s, char *out)
+{
+    char above[SIZE_TEXT];
+    for (int by = 2; by <= MOST_DIVISOR; by++) {
+        above[0] = 0;
+        if (!factors(t, size_times(s, size_number(by)), 0, 8, above)) continue;
+        return snprintf(out, SIZE_TEXT, "(%s) / %d", above, by) < SIZE_TEXT;
+    }
+    return 0;
+}
+
+/* A product less a small number: the last place. */
+static int difference(SizeTable *t, Size s, char *out)
+{
+    char more[SIZE_TEXT];
+    for (int by = 1; by <= MOST_SHIFT; by++) {
+        more[0] = 0;
+        if (!factors(t, size_plus(s, size_number(by)), 0, 8, more)) continue;
+        return snprintf(out, SIZE_TEXT, "(%s - %d)", more, by) < SIZE_TEXT;
+    }
+    return 0;
+}
+
+int size_text(SizeTable *t, Size s, char out[SIZE_TEXT], Error *err)
+{
+    out[0] = 0;
+    if (factors(t, s, 0, 8, out)) return 0;
+    if (quotient(t, s, out) || difference(t, s, out)) return 0;
+    return error_set(err, ERROR_UNSUPPORTED, "no expression is found for a size of %lld",
+                     (long long)s.at[0]);
+}

@@ -1,0 +1,412 @@
+/* From the results of a kernel back to what lies in memory. */
+#include <stdio.h>
+#include <string.h>
+
+#include "generate/kernel.h"
+
+/* A row of more columns is cut in parts where there are fewer rows than keep a GPU busy (2026-11-29: 132
+ * multiprocessors, a block of 1,024 threads with 16 elements each; where a row's elements lie apart, 32 rows
+ * a block). A part has PART_COLUMNS at least. */
+enum { LONG_ROW = 16384, FEW_ROWS = 132, SPLIT_BLOCKS = 528, MOST_PARTS = 512 };
+enum { LONG_STRIP = 1024, FEW_STRIPS = 132, STRIP_ROWS = 32, PART_COLUMNS = 128 };
+
+static int trace(Kernel *k, int node, const Index *at, Error *err);
+
+static int is_root(const Kernel *k, int node)
+{
+    for (int i = 0; i < k->n_roots; i++)
+        if (k->root[i].node == node) return 1;
+    return 0;
+}
+
+static int want(Kernel *k, int node)
+{
+    k->wanted = node;
+    return -1;
+}
+
+static int add_step(Kernel *k, const Step *s, Error *err)
+{
+    for (int i = 0; i < k->n; i++) {
+        const Step *o = &k->step[i];
+        if (o->node == s->node && index_same(&o->at, &s->at)) return i;
+    }
+    if (k->n == KERNEL_STEPS)
+        return error_set(err, ERROR_UNSUPPORTED, "a kernel of more than %d steps", KERNEL_STEPS);
+    k->step[k->n] = *s;
+    return k->n++;
+}
+
+static Step step_of(const Kernel *k, int node, const Index *at)
+{
+    (void)k;
+    return (Step){.node = node, .arg = {-1, -1, -1}, .at = *at, .axes = index_axes(at)};
+}
+
+/* The coordinates of an element of a shape. */
+static int coordinates(Kernel *k, const Node *x, const Index *at, Index out[OP_MAX_RANK],
+                       Error *err)
+{
+    Index rest = *at;
+    for (int d = x->rank - 1; d >= 0; d--) {
+        out[d] = index_none();
+        if (size_is(x->size[d], 1)) continue;
+        Size before = size_number(1);
+        for (int e = 0; e < d; e++) before = size_times(before, x->size[e]);
+        if (size_is(before, 1)) {
+            out[d] = rest;
+            rest = index_none();
+            continue;
+        }
+        Index over, own = rest;
+        if (index_divide(&k->scope, &own, x->size[d], &over, &out[d], err)) return -1;
+        rest = over;
+    }
+    return 0;
+}
+
+static int add_scaled(Kernel *k, Index *to, const Index *coordinate, Size by, Error *err)
+{
+    Index c = *coordinate;
+    if (size_is(by, 0)) return 0;
+    return index_scale(&k->scope, &c, by, err) || index_add(to, &c, err) ? -1 : 0;
+}
+
+static int trace_view(Kernel *k, const Node *x, const Index *at, Error *err)
+{
+    Index c[OP_MAX_RANK], to = index_none();
+    Size step = size_number(1);
+    int whole = size_is(x->offset, 0);
+    for (int d = x->rank - 1; d >= 0; d--) {
+        whole &= size_is(x->size[d], 1) || size_same(x->step[d], step);
+        step = size_times(step, x->size[d]);
+    }
+    if (whole) return trace(k, x->arg[0], at, err);
+    if (coordinates(k, x, at, c, err)) return -1;
+    to.plus = x->offset;
+    for (int d = 0; d < x->rank; d++)
+        if (add_scaled(k, &to, &c[d], x->step[d], err)) return -1;
+    return trace(k, x->arg[0], &to, err);
+}
+
+/* The place of an operand that is broadcast to x. */
+static int operand_place(Kernel *k, const Node *x, const Node *a, const Index *at, Index *to,
+                         Error *err)
+{
+    Index c[OP_MAX_RANK];
+    *to = *at;
+    if (node_same_shape(x, a)) return 0;
+    if (coordinates(k, x, at, c, err)) return -1;
+    *to = index_none();
+    Size step = size_number(1);
+    for (int d = a->rank - 1; d >= 0; d--) {
+        int own = x->rank - a->rank + d;
+        if (!size_is(a->size[d], 1) && add_scaled(k, to, &c[own], step, err)) return -1;
+        step = size_times(step, a->size[d]);
+    }
+    return 0;
+}
+
+static int trace_point(Kernel *k, int node, const Index *at, Error *err)
+{
+    Step s = step_of(k, node, at);
+    const Node x = k->nodes->node[node];
+    s.axes = 0;
+    for (int i = 0; i < 3; i++) {
+        Index to;
+        if (x.arg[i] < 0) continue;
+        if (operand_place(k, &x, &k->nodes->node[x.arg[i]], at, &to, err)) return -1;
+        s.arg[i] = trace(k, x.arg[i], &to, err);
+        if (s.arg[i] < 0) return -1;
+        const Step *a = &k->step[s.arg[i]];
+        s.axes |= a->axes;
+        if (a->level > s.level) s.level = a->level;
+    }
+    return add_step(k, &s, err);
+}
+
+static Size product(const Axes *a, unsigned mask)
+{
+    Size n = size_number(1);
+    for (int i = 0; i < a->n; i++)
+        if (mask >> i & 1) n = size_times(n, a->size[i]);
+    return n;
+}
+
+/* The place along a folded dimension: over axes that the kernel has and that are no rows, or over a new
+ * one. */
+static int column_place(Kernel *k, Size n, unsigned *used, Index *out, Error *err)
+{
+    *out = index_none();
+    for (int first = 0; first < k->axes.n; first++) {
+        Size all = size_number(1);
+        unsigned mask = 0;
+        for (int i = first; i < k->axes.n && !((k->rows | *used) >> i & 1); i++) {
+            all = size_times(all, k->axes.size[i]);
+            mask |= 1u << i;
+            if (!size_same(all, n)) continue;
+            Size by = size_number(1);
+            for (int e = i; e >= first; e--) {
+                out->by[e] = by;
+                by = size_times(by, k->axes.size[e]);
+            }
+            *used |= mask;
+            return 0;
+        }
+    }
+    if (k->axes.n == INDEX_AXES)
+        return error_set(err, ERROR_UNSUPPORTED, "a kernel of more than %d axes", INDEX_AXES);
+    k->axes.size[k->axes.n] = n;
+    *used |= 1u << k->axes.n;
+    *out = index_axis(k->axes.n++, size_number(1));
+    return 0;
+}
+
+/* 1: a row's elements lie apart, and neighbouring threads take neighbouring rows. */
+static int lies_apart(const Nodes *n, const Node *f)
+{
+    const Node *x = &n->node[f->arg[0]];
+    for (int d = x->rank - 1; d >= 0; d--)
+        if (!size_is(x->size[d], 1)) return !(f->dims >> d & 1);
+    return 0;
+}
+
+/* 1: so few rows and so many columns that several blocks have to share a row. */
+static int is_long(Size rows, Size columns, int apart)
+{
+    return apart ? rows.at[0] < FEW_STRIPS * STRIP_ROWS && columns.at[0] > LONG_STRIP
+                 : rows.at[0] < FEW_ROWS && columns.at[0] > LONG_ROW;
+}
+
+/* A fold of few long rows becomes a fold of parts, which lies in memory, and one of the parts. */
+static void split(Nodes *n, int node, Size rows, Size columns)
+{
+    Node part = n->node[node];
+    int64_t most = columns.at[0] / PART_COLUMNS, units = rows.at[0];
+    if (lies_apart(n, &part)) units = (units + STRIP_ROWS - 1) / STRIP_ROWS;
+    int64_t parts = SPLIT_BLOCKS / (units ? units : 1);
+    if (parts > most) parts = most;
+    part.parts = (int)(parts > MOST_PARTS ? MOST_PARTS : parts < 2 ? 2 : parts);
+    part.size[part.rank++] = size_number(part.parts);
+    part.stored = 1;
+    part.name[0] = 0;
+    part.value = -1;
+    int at = node_add(n, &part);
+    n->node[node].arg[0] = at;
+    n->node[node].dims = 1u << (part.rank - 1);
+}
+
+static int fold_place(Kernel *k, const Node *f, const Index *at, Index *to, unsigned *over,
+                      Error *err)
+{
+    const Node x = k->nodes->node[f->arg[0]];
+    Index c[OP_MAX_RANK];
+    Node kept = *f;
+    kept.rank -= f->parts > 0;
+    if (coordinates(k, &kept, at, c, err)) return -1;
+    *to = index_none();
+    *over = 0;
+    Index of[OP_MAX_RANK];
+    for (int d = 0, own = 0; d < x.rank; d++) {
+        if (!(f->dims >> d & 1)) {
+            of[d] = c[own++];
+            continue;
+        }
+        of[d] = index_none();
+        if (size_is(x.size[d], 1)) continue;
+        if (column_place(k, x.size[d], over, &of[d], err)) return -1;
+    }
+    Size step = size_number(1);
+    for (int d = x.rank - 1; d >= 0; d--) {
+        if (add_scaled(k, to, &of[d], step, err)) return -1;
+        step = size_times(step, x.size[d]);
+    }
+    return 0;
+}
+
+static int trace_fold(Kernel *k, int node, const Index *at, Error *err)
+{
+    Node f = k->nodes->node[node];
+    unsigned rows = index_axes(at), over;
+    Index place = *at, to;
+    Size n_rows = node_count(&f), all = node_count(&k->nodes->node[f.arg[0]]);
+    if (f.parts) n_rows = size_over(n_rows, size_number(f.parts));
+    if (*at->text || (k->has_folds && rows != k->rows) ||
+        !size_same(product(&k->axes, rows), node_count(&f)))
+        return is_root(k, node) ? error_set(err, ERROR_UNSUPPORTED, "folds of different rows")
+                                : want(k, node);
+    int apart = lies_apart(k->nodes, &f);
+    if (!f.parts && is_long(n_rows, size_over(all, n_rows), apart)) {
+        split(k->nodes, node, n_rows, size_over(all, n_rows));
+        return want(k, k->nodes->n - 1);
+    }
+    Size root = node_count(&k->nodes->node[k->root[0].node]);
+    if (!is_root(k, node) && is_long(n_rows, size_over(root, n_rows), apart)) return want(k, node);
+    k->has_folds = 1;
+    k->rows = rows;
+    if (f.parts) { /* the last axis of the place is the part */
+        Index part;
+        if (index_divide(&k->scope, at, size_number(f.parts), &place, &part, err)) return -1;
+    }
+    if (fold_place(k, &f, &place, &to, &over, err)) return -1;
+    int body = trace(k, f.arg[0], &to, err);
+    if (body < 0) return -1;
+    Step s = step_of(k, node, at);
+    s.arg[0] = body;
+    s.level = k->step[body].level + 1;
+    s.over = over;
+    return add_step(k, &s, err);
+}
+
+static int trace(Kernel *k, int node, const Index *at, Error *err)
+{
+    const Node *x = &k->nodes->node[node];
+    if (x->stored && !is_root(k, node)) {
+        Step s = step_of(k, node, at);
+        return add_step(k, &s, err);
+    }
+    switch (x->kind) {
+    case NODE_POINT: return trace_point(k, node, at, err);
+    case NODE_FOLD: return trace_fold(k, node, at, err);
+    case NODE_VIEW: {
+        const Node copy = *x;
+        return trace_view(k, &copy, at, err);
+    }
+    default: return want(k, node);
+    }
+}
+
+/* ---- axes of a result ---- */
+
+enum { MOST_STEPS = 24 };
+
+typedef struct {
+    int n;
+    Size step[MOST_STEPS]; /* each divides the next one */
+} Chain;
+
+static void add_to_chain(Chain *c, Size s)
+{
+    int at = 0;
+    while (at < c->n && size_divides(c->step[at], s) && !size_same(c->step[at], s)) at++;
+    if (at < c->n && (size_same(c->step[at], s) || !size_divides(s, c->step[at]))) return;
+    if (c->n == MOST_STEPS) return;
+    memmove(&c->step[at + 1], &c->step[at], (size_t)(c->n - at) * sizeof(Size));
+    c->step[at] = s;
+    c->n++;
+}
+
+static void add_shape(Chain *c, const Node *x)
+{
+    Size step = size_number(1);
+    for (int d = x->rank - 1; d >= 0; d--) {
+        add_to_chain(c, step);
+        step = size_times(step, x->size[d]);
+    }
+}
+
+/* The other shapes in which the same elements are read: where they part, the axes have to part. */
+static void find_shapes(const Kernel *k, int node, Size count, Chain *c, int depth)
+{
+    const Node *x = &k->nodes->node[node];
+    if (!size_same(node_count(x), count) || depth > 40) return;
+    if (x->kind == NODE_VIEW) {
+        Node y = *x;
+        Size step = size_number(1);
+        for (int d = y.rank - 1; d >= 0; d--) {
+            if (!size_is(y.size[d], 1) && !size_same(y.step[d], step)) return;
+            step = size_times(step, y.size[d]);
+        }
+    }
+    add_shape(c, x);
+    if (x->kind != NODE_POINT && x->kind != NODE_VIEW) return;
+    for (int i = 0; i < 3; i++)
+        if (x->arg[i] >= 0) find_shapes(k, x->arg[i], count, c, depth + 1);
+}
+
+static int root_axes(Kernel *k, int root, Index *at, Error *err)
+{
+    const Node *x = &k->nodes->node[root];
+    Chain c = {0};
+    Size count = node_count(x);
+    add_shape(&c, x);
+    if (!x->parts) find_shapes(k, root, count, &c, 0);
+    add_to_chain(&c, count);
+    *at = index_none();
+    for (int i = c.n - 1; i > 0; i--) {
+        Size n = size_over(c.step[i], c.step[i - 1]);
+        if (size_is(n, 1)) continue;
+        if (k->axes.n == INDEX_AXES)
+            return error_set(err, ERROR_UNSUPPORTED, "a result of more than %d axes", INDEX_AXES);
+        k->axes.size[k->axes.n] = n;
+        at->by[k->axes.n++] = c.step[i - 1];
+    }
+    return 0;
+}
+
+int kernel_trace(Kernel *k, Nodes *nodes, int root, Error *err)
+{
+    memset(k, 0, sizeof *k);
+    k->nodes = nodes;
+    k->wanted = -1;
+    k->scope = (IndexScope){&k->axes, k, kernel_size};
+    for (int i = 0; i < INDEX_AXES; i++)
+        snprintf(k->axes.name[i], sizeof k->axes.name[i], "i%d", i);
+    k->n_roots = 1;
+    k->root[0].node = root;
+    if (root_axes(k, root, &k->root[0].at, err)) return -1;
+    k->root[0].step = trace(k, root, &k->root[0].at, err);
+    if (k->root[0].step >= 0) return 0;
+    return k->wanted >= 0 ? 1 : -1;
+}
+
+/* ---- merging ---- */
+
+static int joins(const Index *at, int a, int b, Size n)
+{
+    return size_same(at->by[a], size_times(at->by[b], n)) && !((1u << a | 1u << b) & at->through);
+}
+
+static int can_merge(const Kernel *k, int a, int b)
+{
+    Size n = k->axes.size[b];
+    if ((k->rows >> a & 1) != (k->rows >> b & 1)) return 0;
+    for (int i = 0; i < k->n_roots; i++)
+        if (!joins(&k->root[i].at, a, b, n)) return 0;
+    for (int i = 0; i < k->n; i++) {
+        const Step *s = &k->step[i];
+        const Node *x = &k->nodes->node[s->node];
+        if (x->kind == NODE_FOLD && !x->stored && (s->over >> a & 1) != (s->over >> b & 1))
+            return 0;
+        if (x->kind == NODE_FOLD && (s->over >> a & 1) != (s->over >> b & 1)) return 0;
+        if (x->stored && s->arg[0] < 0 && !joins(&s->at, a, b, n)) return 0;
+        if (x->parts && s->arg[0] >= 0 && (k->rows >> b & 1)) return 0;
+    }
+    return 1;
+}
+
+static void merge(Kernel *k, int a, int b)
+{
+    k->axes.size[b] = size_times(k->axes.size[a], k->axes.size[b]);
+    k->axes.size[a] = size_number(1);
+    for (int i = 0; i < k->n_roots; i++) k->root[i].at.by[a] = size_number(0);
+    for (int i = 0; i < k->n; i++) {
+        k->step[i].at.by[a] = size_number(0);
+        if (k->step[i].axes >> a & 1) k->step[i].axes = (k->step[i].axes & ~(1u << a)) | 1u << b;
+        k->step[i].over &= ~(1u << a);
+    }
+}
+
+void kernel_merge(Kernel *k)
+{
+    for (int again = 1; again;) {
+        again = 0;
+        for (int a = 0; a < k->axes.n; a++)
+            for (int b = 0; b < k->axes.n; b++) {
+                if (a == b || size_is(k->axes.size[a], 1) || size_is(k->axes.size[b], 1)) continue;
+                if (!can_merge(k, a, b)) continue;
+                merge(k, a, b);
+                again = 1;
+            }
+    }
+}

@@ -1,0 +1,72 @@
+/* First candidates of tasks: how many launches and op lines a graph becomes, and which expression a size
+ * gets. Whether they compute what they should is for tests/shell/first.t. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "generate/first.h"
+
+static TaskSet tasks;
+
+static const Task *task_named(const char *name)
+{
+    Error err;
+    int at = taskset_need(&tasks, NULL, name, &err);
+    if (at < 0) fail_msg("%s", err.text);
+    return tasks.tasks[at];
+}
+
+static void test_graphs_become_few_kernels(void **state)
+{
+    static const struct {
+        const char *task;
+        int kernels, lines;
+    } expected[] = {{"gate_norm_silu_bf16", 1, 0},
+                    {"gelu_softmax", 1, 0},
+                    {"scale_bias_flip", 1, 0},
+                    {"k1_35_groupnorm", 1, 0},
+                    {"k1_36_rmsnorm", 1, 0},
+                    {"k1_94_mseloss", 2, 0},
+                    {"k1_1_square_matrix_multiplication", 0, 1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        Generated g, again;
+        Error err;
+        const Task *t = task_named(expected[i].task);
+        if (generate_first(t, &g, &err)) fail_msg("%s", err.text);
+        if (g.n_kernels != expected[i].kernels || g.n_lines != expected[i].lines)
+            fail_msg("%s: %d kernels and %d op lines", t->name, g.n_kernels, g.n_lines);
+        assert_int_equal(generate_first(t, &again, &err), 0);
+        assert_string_equal(g.source, again.source);
+        free(g.source);
+        free(again.source);
+    }
+}
+
+static void test_a_task_without_a_graph_is_refused(void **state)
+{
+    Generated g;
+    Error err;
+    (void)state;
+    assert_int_equal(generate_first(task_named("relu"), &g, &err), -1);
+    assert_int_equal(err.code, ERROR_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "relu has no graph"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_graphs_become_few_kernels),
+        cmocka_unit_test(test_a_task_without_a_graph_is_refused),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    taskset_release(&tasks);
+    return failed;
+}
