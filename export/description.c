@@ -119,6 +119,7 @@ static json_t *describe_step(const Package *p, const PlanStep *s)
         "{s:i, s:o, s:o, s:o, s:o}", "kernel", s->kernel, "grid", describe_dims(s->grid, s->n_grid),
         "block", describe_dims(s->block, s->n_block), "shared",
         s->shared.len ? text(s->shared) : json_string("0"), "arguments", arguments);
+    if (s->cooperative) json_object_set_new(o, "cooperative", json_true());
     if (s->loops)
         json_object_set_new(
             o, "loop",

@@ -263,8 +263,9 @@ static void put_step(Buffer *b, const Package *p, const PlanStep *s)
     for (int i = 0; i < s->n_args; i++) put_argument(b, p, s, i);
     buffer_puts(b, "        void *params[] = {");
     for (int i = 0; i < s->n_args; i++) buffer_printf(b, "%s&a%d", i ? ", " : "", i);
-    buffer_printf(b, "%s};\n        status = cuLaunchKernel(kernels->function[%d], ",
-                  s->n_args ? "" : "NULL", s->kernel);
+    const char *call = s->cooperative ? "cuLaunchCooperativeKernel" : "cuLaunchKernel";
+    buffer_printf(b, "%s};\n        status = %s(kernels->function[%d], ", s->n_args ? "" : "NULL",
+                  call, s->kernel);
     put_dimensions(b, p, s->grid, s->n_grid);
     buffer_puts(b, ",\n                                ");
     put_dimensions(b, p, s->block, s->n_block);
@@ -273,7 +274,7 @@ static void put_step(Buffer *b, const Package *p, const PlanStep *s)
         put_expression(b, p, s->shared);
     else
         buffer_puts(b, "0");
-    buffer_puts(b, "), stream, params, NULL);\n    }\n");
+    buffer_printf(b, "), stream, params%s);\n    }\n", s->cooperative ? "" : ", NULL");
 }
 
 static void put_launch(Buffer *b, const Package *p)

@@ -325,6 +325,16 @@ static int add_step(Parser *ps, const PlanStep *s)
     return 0;
 }
 
+/* Cuts the word off where a kernel's name follows. Returns 1 when it is there. */
+static int cut_cooperative(PlanText *name)
+{
+    size_t word = name_length(*name);
+    PlanText rest = skip(*name, word);
+    if (!word_is(name->p, word, "cooperative") || !name_length(rest)) return 0;
+    *name = rest;
+    return 1;
+}
+
 static int parse_launch(Parser *ps, PlanText t)
 {
     Plan *p = ps->plan;
@@ -341,13 +351,9 @@ static int parse_launch(Parser *ps, PlanText t)
     if (!close) return fail(ps, "the launch has '<<<' and no '>>>' after it");
     PlanText config = trim((PlanText){rest.p, (size_t)(close - rest.p)});
     PlanText args = skip(rest, (size_t)(close + 3 - rest.p));
-    size_t word = name_length(t);
-    if (word_is(t.p, word, "cooperative") && name_length(skip(t, word)))
-        return fail(ps, "a launch cannot be cooperative: where a grid synchronises, split the "
-                        "kernel into two launches");
-    if (parse_kernel_name(ps, trim((PlanText){t.p, (size_t)(open - t.p)}), &s) ||
-        parse_config(ps, config, &s))
-        return -1;
+    PlanText name = trim((PlanText){t.p, (size_t)(open - t.p)});
+    s.cooperative = cut_cooperative(&name);
+    if (parse_kernel_name(ps, name, &s) || parse_config(ps, config, &s)) return -1;
     if (args.len < 2 || args.p[0] != '(' || args.p[args.len - 1] != ')')
         return fail(ps, "expected (arguments) after >>>, found '%.*s'", shown(args), args.p);
     return parse_arguments(ps, args, p->kernels[s.kernel], &s) ? -1 : add_step(ps, &s);

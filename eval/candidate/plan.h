@@ -2,7 +2,7 @@
  * over the task's names; eval/candidate/resolve.h evaluates them for a workload.
  *
  *   //@ buffer TYPE name[expr]
- *   //@ launch kernel<<<grid, block[, shared]>>>(arg, ...)
+ *   //@ launch [cooperative] kernel<<<grid, block[, shared]>>>(arg, ...)
  *   //@ for var in from..to      (repeats the launch on the next //@ line; `to` is excluded)
  *   //@ op name = aten.relu(arg, ...)   (an operator by its eager route: tasks/graph/op_line.h)
  *   //@ library name(arg, ...)   (a call in library_signatures.h; only in plans of baselines)
@@ -53,6 +53,7 @@ typedef struct {
     OpLine *op;          /* an op line; NULL: none */
     const char *library; /* the call's name, "cublas.sgemm"; NULL: none */
     const char *kinds;   /* of the call's arguments: LibrarySignature.kinds */
+    int cooperative;     /* the launch: its blocks may wait for each other */
     int n_grid, n_block; /* 1..3 */
     PlanText grid[3], block[3];
     PlanText shared; /* len 0: none */

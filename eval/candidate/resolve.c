@@ -405,6 +405,7 @@ static int resolve_launch(Resolver *r, DeviceLaunch *out)
     memset(out, 0, sizeof *out);
     out->module = r->p->module;
     out->kernel = k->lowered;
+    out->cooperative = s->cooperative;
     if (resolve_config(r, k, kernel, out)) return -1;
     for (int i = 0; i < s->n_args; i++)
         if (resolve_argument(r, k, kernel, i, out)) return -1;

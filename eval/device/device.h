@@ -86,6 +86,7 @@ typedef struct {
     const char *kernel; /* lowered name */
     uint32_t grid[3], block[3];
     uint32_t shared_bytes; /* dynamic */
+    int cooperative;       /* all blocks are resident at once and may wait for each other */
     /* At the offsets of KernelInfo; 8 bytes an argument for a library call. */
     unsigned char params[KERNEL_MAX_PARAM_BYTES];
     /* > 0: `kernel` is a library call ("cublas.sgemm") with so many arguments. Not in

@@ -299,6 +299,14 @@ static void release(Cone *c)
     free(c->wanted);
 }
 
+/* Blocks that wait for each other run together or not at all. */
+static int any_cooperative(const DeviceLaunch *launches, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (launches[i].cooperative) return 1;
+    return 0;
+}
+
 int sim_cone(Device *d, const DeviceLaunch *launches, int n, DeviceCone *out, Fault *fault)
 {
     Cone c = {.d = d,
@@ -313,7 +321,9 @@ int sim_cone(Device *d, const DeviceLaunch *launches, int n, DeviceCone *out, Fa
     out->why[0] = 0;
     memset(fault, 0, sizeof *fault);
     d->exec.counted = d->exec.reversed = 0;
-    int rc = n == d->n_sampled ? find_cone(&c) : cone_stop(&c, "launches that were not sampled");
+    int rc = any_cooperative(launches, n) ? cone_stop(&c, "a cooperative launch")
+             : n == d->n_sampled          ? find_cone(&c)
+                                          : cone_stop(&c, "launches that were not sampled");
     if (!rc) complete_outputs(&c);
     out->used = out->budget - c.left;
     log_debug("the cone of %d spans takes %.3g instructions%s%s", out->n_spans, out->used,

@@ -117,12 +117,30 @@ static int relocate(PtxModule *ptx, PtxVar *v, Error *err)
     return 0;
 }
 
+static void add_variable(Device *d, DeviceModule *m, uint64_t address)
+{
+    if (m->n_variables % 16 == 0)
+        m->variables = memory_grow(m->variables, (size_t)m->n_variables + 16, sizeof *m->variables);
+    Alloc *a = devmem_at(&d->mem, address);
+    a->scratch = a->variable = 1;
+    m->variables[m->n_variables++] = address;
+}
+
+/* The driver gives a cooperative launch a place at which its blocks meet. */
+static int place_grid_barrier(Device *d, DeviceModule *m, Error *err)
+{
+    if (!m->code.uses_grid) return 0;
+    if (devmem_new(&d->mem, SIM_GRID_BARRIER, "the grid's barrier", &m->grid_barrier, err))
+        return -1;
+    add_variable(d, m, m->grid_barrier);
+    return 0;
+}
+
 /* Allocates and initialises the module's .global variables. On failure *outcome says whether they
  * take too much memory or hold an address that the simulator does not have. */
 static int place_variables(Device *d, DeviceModule *m, PtxModule *ptx, Outcome *outcome, Error *err)
 {
     char label[64];
-    int cap = 0;
     uint64_t total = 0;
     *outcome = OUTCOME_LAUNCH_ERROR;
     for (PtxVar *v = ptx->vars; v; v = v->next) {
@@ -133,13 +151,7 @@ static int place_variables(Device *d, DeviceModule *m, PtxModule *ptx, Outcome *
                              CANDIDATE_BYTES >> 20);
         snprintf(label, sizeof label, "variable %s", v->name);
         if (devmem_new(&d->mem, v->size, label, &v->address, err)) return -1;
-        if (m->n_variables == cap) {
-            cap = cap ? cap * 2 : 16;
-            m->variables = memory_grow(m->variables, (size_t)cap, sizeof(uint64_t));
-        }
-        Alloc *a = devmem_at(&d->mem, v->address);
-        a->scratch = a->variable = 1;
-        m->variables[m->n_variables++] = v->address;
+        add_variable(d, m, v->address);
     }
     *outcome = OUTCOME_UNSUPPORTED;
     for (PtxVar *v = ptx->vars; v; v = v->next) {
@@ -195,6 +207,10 @@ static int sim_load(Device *d, const DeviceCode *code, int home, DeviceModule **
     if (code_build(&ptx, d->exec.doubts && home != HOME_TRUSTED, &m->code, &why)) {
         sim_unload(d, m);
         return load_fault(fault, OUTCOME_UNSUPPORTED, &why);
+    }
+    if (place_grid_barrier(d, m, &why)) {
+        sim_unload(d, m);
+        return load_fault(fault, OUTCOME_LAUNCH_ERROR, &why);
     }
     *out = m;
     return 0;

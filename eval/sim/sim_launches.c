@@ -31,6 +31,7 @@ enum {
     ATTEMPT_SHARE = 16,  /* an attempt has the limit of a timed run divided by this */
     POISONED_BYTES = 4,  /* that take as long as a thread-instruction */
     SAMPLE_SHARE = 8,    /* and a sample of a launch divided by this, at most */
+    WHOLE_SHARE = 2,     /* and of one that runs whole, by this */
     SAMPLE_GROWTH = 64,  /* a sample may take so many times the expected work of the launch */
     SPREAD_COST = 64000, /* of a thread that reads eight pages, which are drawn for it */
     MOST_SPREAD = 150000000
@@ -190,6 +191,29 @@ static uint32_t l1_sets(const Device *d, const DeviceLaunch *l, int registers, u
     return sets;
 }
 
+/* The blocks of a cooperative launch are resident at once. Returns 0, or 1 with a fault. */
+static int begin_cooperative(Device *d, const DeviceLaunch *l, size_t shared, Fault *fault)
+{
+    Occupancy o;
+    Error why;
+    uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2],
+             blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    if (occupancy_of(d->profile, threads, registers_of(l), shared, &o, &why))
+        return refuse(fault, l, " cannot be launched: %.400s", why.text);
+    uint64_t most = (uint64_t)o.blocks_per_sm * (uint64_t)d->profile->sm_count;
+    if (blocks > most)
+        return refuse(fault, l,
+                      " cannot be launched cooperatively: its grid has %llu blocks, and at most "
+                      "%llu are resident at once, %d on each of %d SMs, limited by %s",
+                      (unsigned long long)blocks, (unsigned long long)most, o.blocks_per_sm,
+                      d->profile->sm_count, o.limit);
+    uint64_t at = d->exec.grid_barrier = l->module->grid_barrier;
+    if (!at) return 0;
+    memset(devmem_host(&d->mem, at), 0, SIM_GRID_BARRIER);
+    devmem_set_written(&d->mem, at, SIM_GRID_BARRIER);
+    return 0;
+}
+
 int sim_run_blocks(Device *d, const DeviceLaunch *l, ExecNext *next, void *of, Fault *fault)
 {
     Exec *x = &d->exec;
@@ -201,6 +225,7 @@ int sim_run_blocks(Device *d, const DeviceLaunch *l, ExecNext *next, void *of, F
                       " cannot be launched: it needs %zu bytes of shared memory a block "
                       "and %zu are allowed",
                       shared, d->info.max_shared_per_block);
+    if (l->cooperative && begin_cooperative(d, l, shared, fault)) return 1;
     d->mem.l1_sets = l1_sets(d, l, registers_of(l), shared);
     x->code = &l->module->code;
     x->entry = f;
@@ -451,8 +476,8 @@ static void finish_one(Device *d, Sampling *g, int i, Sample *s)
     if (!occupancy_of(d->profile, threads, counts->registers,
                       (uint64_t)counts->static_shared + counts->dynamic_shared, &o, NULL))
         resident = (double)o.blocks_per_sm * d->profile->sm_count;
-    sample_finish(s, d->profile, resident, counts);
-    uses_note(&g->work.uses[i], &d->mem, sample_scale(s, counts));
+    if (!l->cooperative) sample_finish(s, d->profile, resident, counts);
+    uses_note(&g->work.uses[i], &d->mem, l->cooperative ? 1 : sample_scale(s, counts));
     charge_local(d, counts);
     charge_spills(d, l, counts);
 }
@@ -467,22 +492,24 @@ static void forget_constants(Device *d, const DeviceSample *s)
     }
 }
 
-/* Runs the sample of launch i. Returns as sim_run_blocks. */
+/* Runs the sample of launch i; a cooperative launch runs whole. Returns as sim_run_blocks. */
 static int run_sample(Device *d, Sampling *g, int i, Sample *s, const SimCounts *small,
                       Fault *fault)
 {
     const DeviceLaunch *l = &g->launches[i];
     Exec *x = &d->exec;
     x->block_budget = 0;
-    int64_t limit = x->budget = grant(d, l, sample_limit(d, l, small, g->out->growth));
-    int r = sim_run_blocks(d, l, sample_next, s, fault);
+    int64_t limit = x->budget = grant(
+        d, l, l->cooperative ? d->limit / WHOLE_SHARE : sample_limit(d, l, small, g->out->growth));
+    int r = sim_run_blocks(d, l, l->cooperative ? NULL : sample_next, s, fault);
     account(d, l, limit - x->budget);
-    d->sampled[i] =
-        (struct BlockWork){(double)(s->blocks * s->cluster),
-                           (double)(limit - x->budget) / fmax(1, s->n) / (double)s->cluster};
+    double ran = l->cooperative ? (double)s->blocks : fmax(1, s->n);
+    d->sampled[i] = (struct BlockWork){(double)(s->blocks * s->cluster),
+                                       (double)(limit - x->budget) / ran / (double)s->cluster};
     if (r > 0 && fault->outcome == OUTCOME_TIMEOUT && is_exhausted(d, l))
         return exhausted(fault, l);
-    if (r > 0) s->atomics += x->counts.global_atomic_requests, s->fences += x->counts.fences;
+    if (r > 0 && !l->cooperative)
+        s->atomics += x->counts.global_atomic_requests, s->fences += x->counts.fences;
     int waits = s->atomics && s->fences, timeout = r > 0 && fault->outcome == OUTCOME_TIMEOUT,
         endless = timeout && limit < d->limit / SAMPLE_SHARE && !waits && !d->mem.assumed;
     g->work.counts[i] = x->counts;
@@ -499,7 +526,7 @@ static int run_sample(Device *d, Sampling *g, int i, Sample *s, const SimCounts 
     else
         sampled_outputs_note(o, g->out, &d->mem, i);
     g->out->blocks += s->blocks * s->cluster;
-    g->out->sampled += (uint64_t)s->n * s->cluster;
+    g->out->sampled += l->cooperative ? s->blocks : (uint64_t)s->n * s->cluster;
     return r;
 }
 

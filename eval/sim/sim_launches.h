@@ -8,6 +8,8 @@
 #include "eval/sim/missing.h"
 #include "eval/sim/time/profile.h"
 
+enum { SIM_GRID_BARRIER = 64 /* bytes */ };
+
 struct Device {
     const Profile *profile;
     DeviceInfo info;
@@ -31,7 +33,9 @@ struct DeviceModule {
     int trusted;
     uint64_t clock, launches; /* what its kernels read as %clock64 and %gridid */
     int n_variables;
-    uint64_t *variables; /* addresses of its .global variables */
+    uint64_t *variables; /* addresses of its .global variables, and grid_barrier */
+    uint64_t
+        grid_barrier; /* what the blocks of a cooperative launch meet at; 0: the code has none */
 };
 
 /* Blocks of a launch, and thread-instructions of one. */

@@ -1,11 +1,10 @@
-// A barrier of the whole grid, small enough that all blocks are resident. The simulator runs blocks one after another.
+// A barrier of the whole grid by an atomic and a volatile load, of blocks that are all resident.
 // task: row_sum
-// expect sim: timeout
-// expect cuda: ok
+// expect: ok
 //@ buffer float partial[rows * 64]
 //@ buffer unsigned arrived[1]
 //@ launch clear<<<1, 1>>>(arrived)
-//@ launch row_sum<<<64, 128>>>(x, partial, arrived, y, rows, cols)
+//@ launch cooperative row_sum<<<64, 128>>>(x, partial, arrived, y, rows, cols)
 extern "C" __global__ void clear(unsigned *arrived) { *arrived = 0; }
 extern "C" __global__ void row_sum(const float *x, float *partial, unsigned *arrived, float *y, int rows, int cols)
 {

@@ -11,7 +11,7 @@ cat >all.cu <<'END'
 //@ launch part<<<dim3(4, rows), 256>>>(x, partial, cols)
 //@ for t in 0..min(rows, 2)
 //@ launch mark<<<max(1, log2(rows)), 32 << 1, 2 * 1024>>>(ARGUMENTS)
-//@ launch finish<<<ceil_div(rows, 256), 256>>>(partial, y, rows)
+//@ launch cooperative finish<<<ceil_div(rows, 256), 256>>>(partial, y, rows)
 extern "C" __global__ void part(const float *x, float *partial, int cols)
 {
     __shared__ float s[256];
@@ -74,7 +74,7 @@ cat >want.txt <<'END'
 part 4,40,1 256,1,1 0 stream=77 0000000000010000 0000000000030000 00000080
 mark 5,1,1 64,1,1 2048 stream=77 0000000000030300 0000000000000000 00000014 3f000000 01a56e1fc2f8f359 7f800000
 mark 5,1,1 64,1,1 2048 stream=77 0000000000030308 0000000000000001 00000014 3f000000 01a56e1fc2f8f359 7f800000
-finish 1,1,1 256,1,1 0 stream=77 0000000000030000 0000000000020000 00000028
+cooperative finish 1,1,1 256,1,1 0 stream=77 0000000000030000 0000000000020000 00000028
 END
 cmp -s c.txt want.txt; ok $? "launches of a C package are the plan's"; diff c.txt want.txt | sed 's/^/# /'
 LAUNCHES=$tmp/none.txt ./driven 1000000 128 >out

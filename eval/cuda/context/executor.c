@@ -192,6 +192,21 @@ static CuResult allow_shared(Executor *e, ExecutorKernel *k, uint32_t bytes)
     return r;
 }
 
+/* A cooperative launch takes its parameters one by one. */
+static CuResult launch_cooperative(Executor *e, const LaunchRecord *l)
+{
+    const ExecutorKernel *k = &e->kernels[l->kernel];
+    CuLaunchAttribute together = {.id = CU_LAUNCH_COOPERATIVE, .value = {1}};
+    CuLaunch config = {
+        .shared = l->shared, .stream = e->stream, .attributes = &together, .n_attributes = 1};
+    void *params[KERNEL_MAX_PARAMS + 1];
+    memcpy(config.grid, l->grid, sizeof config.grid);
+    memcpy(config.block, l->block, sizeof config.block);
+    for (int i = 0; i < k->info.n_params; i++)
+        params[i] = (void *)(uintptr_t)(l->params + k->info.params[i].offset);
+    return e->cu->launch_with(&config, k->function, params, NULL);
+}
+
 static CuResult launch_kernel(Executor *e, const LaunchRecord *l)
 {
     ExecutorKernel *k = &e->kernels[l->kernel];
@@ -200,6 +215,7 @@ static CuResult launch_kernel(Executor *e, const LaunchRecord *l)
     void *extra[] = {(void *)1, (void *)(uintptr_t)l->params, (void *)2, &bytes, NULL};
     CuResult r = allow_shared(e, k, l->shared);
     if (r != CU_OK) return r;
+    if (l->cooperative) return launch_cooperative(e, l);
     return e->cu->launch(k->function, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1],
                          l->block[2], l->shared, e->stream, NULL, bytes ? extra : NULL);
 }

@@ -7,7 +7,7 @@
 
 /* A record: this head, then the parameters, padded to a multiple of 8 bytes. */
 typedef struct {
-    uint32_t kernel, library_args, grid[3], block[3], shared, param_bytes;
+    uint32_t kernel, library_args, cooperative, unused, grid[3], block[3], shared, param_bytes;
     char name[64];
 } RecordHead;
 
@@ -94,6 +94,7 @@ int launch_encode(const DeviceLaunch *l, uint32_t kernel, uint32_t param_bytes,
 {
     RecordHead h = {.kernel = kernel,
                     .library_args = (uint32_t)l->library_args,
+                    .cooperative = l->cooperative != 0,
                     .shared = l->shared_bytes,
                     .param_bytes = param_bytes};
     if (l->library_args > 0) {
@@ -121,6 +122,7 @@ int launch_decode(const unsigned char *records, size_t bytes, size_t *at, Launch
         return -1;
     *out = (LaunchRecord){.kernel = h.kernel,
                           .library_args = h.library_args,
+                          .cooperative = h.cooperative,
                           .shared = h.shared,
                           .param_bytes = h.param_bytes,
                           .params = records + *at + sizeof h};

@@ -79,7 +79,7 @@ int protocol_check_call(const CudaCall *call, size_t size, Error *err);
 
 /* One launch. kernel: the number from the answer to CALL_KERNEL. */
 typedef struct {
-    uint32_t kernel, library_args;
+    uint32_t kernel, library_args, cooperative;
     uint32_t grid[3], block[3], shared, param_bytes;
     char name[64]; /* of a library call, else "" */
     const unsigned char *params;

@@ -273,10 +273,10 @@ const Inst *h_trap(Warp *w, const Inst *in)
     if (!m) return in + 1;
     return exec_fault(
         w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR,
-        w->x->code->uses_grid
+        w->x->code->uses_grid && !w->x->cooperative
             ? "executes a trap: the launch is not cooperative, so that the blocks of a "
-              "grid cannot wait for each other; split the kernel where the grid "
-              "synchronises, into two launches of the plan"
+              "grid cannot wait for each other; write //@ launch cooperative, or split the kernel "
+              "where the grid synchronises, into two launches of the plan"
             : "executes a trap");
 }
 

@@ -145,9 +145,9 @@ static uint64_t special_value(const Warp *w, PtxSpecial which, int lane)
     case SPECIAL_RESERVED_1: return x->cta.reserved_at + RESERVED_SHARED / 2;
     case SPECIAL_RESERVED_END: return x->cta.reserved_at + RESERVED_SHARED;
     case SPECIAL_RESERVED_CAP: return RESERVED_SHARED;
-    /* The address of the barrier of a grid, which cooperative launches have; there are none. */
-    case SPECIAL_ENVREG1:
-    case SPECIAL_ENVREG2: return 0;
+    /* The address of the barrier of a grid, which cooperative launches have. */
+    case SPECIAL_ENVREG1: return x->cooperative ? x->grid_barrier >> 32 : 0;
+    case SPECIAL_ENVREG2: return x->cooperative ? x->grid_barrier & UINT32_MAX : 0;
     case SPECIAL_GRIDID: return x->grid_id;
     case SPECIAL_CLOCK:
     case SPECIAL_CLOCK64:

@@ -1,4 +1,4 @@
-/* A launch runs its blocks one after another. The warps of a block run one after another, each
+/* A launch runs its blocks one after another, a cooperative one all in turn. The warps of a block run one after another, each
  * until it waits or has used its slices. */
 #include "eval/sim/exec/launch.h"
 
@@ -12,6 +12,7 @@
 #include "eval/sim/memory/async_copy.h"
 #include "eval/sim/memory/bulk_copy.h"
 #include "eval/sim/memory/cluster.h"
+#include "eval/sim/memory/cooperative.h"
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/order.h"
 #include "eval/sim/memory/proxy.h"
@@ -25,7 +26,7 @@ enum {
     LOCAL_MAX = 512 << 10,  /* bytes of local memory per thread, with all frames */
     BLOCK_COST = 128,       /* thread-instructions charged for the start of a block */
     BLOCK_THREADS = 1024,
-    TURNS = 16 /* of a block of a cluster, before the others run */
+    TURNS = 16 /* of a block of a cluster or of a cooperative launch, before the others run */
 };
 
 /* Reports a launch that does not start. Returns 1. */
@@ -217,7 +218,7 @@ static void start_block(Exec *x, uint64_t linear)
     c->live_threads = x->block[0] * x->block[1] * x->block[2];
     x->budget -= x->block_cost;
     c->alone_since = x->budget;
-    int bounded = x->block_budget && !x->cluster && x->budget > x->block_budget;
+    int bounded = x->block_budget && !x->cluster && !x->cooperative && x->budget > x->block_budget;
     x->block_floor = bounded ? x->budget - x->block_budget : 0;
     memset(c->barriers, 0, sizeof c->barriers);
     for (int i = 0; i < c->n_warps; i++) {
@@ -368,13 +369,68 @@ static uint64_t least_of_weight(int weight)
     return (uint64_t)(weight % WEIGHT_STEPS + WEIGHT_STEPS) << (weight / WEIGHT_STEPS - 1);
 }
 
+/* Does a warp of the block do more than wait? */
+static int is_busy(const Exec *x)
+{
+    for (int i = 0; i < x->cta.n_warps; i++)
+        if (x->warps[i].n_splits && !x->warps[i].idle) return 1;
+    return 0;
+}
+
+/* Gives the current block a turn. Returns 1 when it did more than wait. */
+static int take_turn(Exec *x)
+{
+    uint64_t arrivals = x->counts.warp_barriers;
+    int busy = 0;
+    for (int t = 0; t < TURNS && x->cta.live_threads && !x->faulted; t++) {
+        if (!run_warps(x) && !x->faulted) barrier_deadlock(x);
+        int now = !x->cta.live_threads || is_busy(x);
+        busy |= now;
+        if (!now) break;
+    }
+    x->cooperative->arrivals[x->cooperative->current] += x->counts.warp_barriers - arrivals;
+    return busy;
+}
+
+/* weights: takes the blocks, by weight_of. */
+static void run_together(Exec *x, uint64_t *weights)
+{
+    Cooperative *c = x->cooperative;
+    uint64_t live = c->n;
+    for (uint64_t b = 0; b < c->n; b++) {
+        cooperative_select(x, b);
+        start_block(x, b);
+    }
+    while (live && !x->faulted) {
+        int busy = 0;
+        live = 0;
+        for (uint64_t i = 0; i < c->n && !x->faulted; i++) {
+            cooperative_select(x, x->reversed ? c->n - 1 - i : i);
+            if (!x->cta.live_threads) continue;
+            busy |= take_turn(x);
+            cooperative_go_on(x);
+            live += x->cta.live_threads > 0;
+        }
+        cooperative_round(x, busy);
+    }
+    cooperative_end(x);
+    for (uint64_t b = 0; b < c->n; b++) {
+        cooperative_select(x, b);
+        bulk_end_block(x);
+        wgmma_end_block(x);
+        exec_raise_pending(x);
+        weights[weight_of(finish_block(x, c->arrivals[b], x->cta.phase))]++;
+    }
+}
+
 static void run_blocks(Exec *x)
 {
     SimCounts *n = &x->counts;
     uint64_t weights[WEIGHTS] = {0};
     uint64_t each[CLUSTER_MAX], of = x->cluster ? (uint64_t)x->cluster->n : 1,
                                 all = x->n_blocks / of;
-    for (uint64_t i = 0; i < all && !x->faulted; i++) {
+    if (x->cooperative) run_together(x, weights);
+    for (uint64_t i = 0; i < all && !x->faulted && !x->cooperative; i++) {
         uint64_t b = x->reversed ? all - 1 - i : i;
         if (x->cluster)
             run_cluster(x, b, each);
@@ -448,6 +504,9 @@ static int check_cluster(Exec *x)
         return launch_fault(x, OUTCOME_LAUNCH_ERROR, 0,
                             "cannot be launched with clusters of blocks, which this GPU does not "
                             "have: they need sm_90");
+    if (n > 1 && x->launch->cooperative)
+        return launch_fault(x, OUTCOME_UNSUPPORTED, 0,
+                            "a cooperative launch of clusters is not simulated");
     if (n <= CLUSTER_MAX) return 0;
     snprintf(what, sizeof what,
              "cannot be launched with clusters of %llu blocks: at most %d are "
@@ -536,6 +595,12 @@ static int set_up(Exec *x)
         x->free_frames = f;
     }
     cluster_prepare(x, x->entry->ptx->cluster);
+    if (l->cooperative) cooperative_prepare(x);
+    for (uint64_t b = l->cooperative ? x->n_blocks - 1 : 0; b > 0; b--) {
+        cooperative_select(x, b);
+        if (set_up_block(x, &need)) return 1;
+    }
+    if (l->cooperative) cooperative_select(x, 0);
     for (int r = x->cluster ? x->cluster->n - 1 : 0; r >= 0; r--) {
         if (x->cluster) cluster_select(x, r);
         if (set_up_block(x, &need)) return 1;
@@ -570,9 +635,11 @@ static int begin_launch(Exec *x, const DeviceLaunch *launch)
 
 int exec_launch(Exec *x, const DeviceLaunch *launch)
 {
-    if (begin_launch(x, launch)) return 1;
-    run_blocks(x);
-    sum_blocks(x);
+    if (!begin_launch(x, launch)) {
+        run_blocks(x);
+        sum_blocks(x);
+    }
+    cooperative_release(x);
     return x->faulted;
 }
 
@@ -599,7 +666,7 @@ int exec_launch_some(Exec *x, const DeviceLaunch *launch, ExecNext *next, void *
 void exec_release(Exec *x)
 {
     cluster_release(x);
-    cluster_release_block(x);
+    block_release(x);
     order_release(x);
     for (Frame *f = x->all_frames, *next; f; f = next) {
         next = f->next;

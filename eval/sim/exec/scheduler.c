@@ -47,6 +47,7 @@ static void requeue(Warp *w)
 int warp_run(Warp *w)
 {
     int did = 0, slices = 0;
+    w->idle = 1;
     while (!w->x->faulted && w->n_splits) {
         int s = next_ready(w);
         if (s < 0) {
@@ -59,6 +60,7 @@ int warp_run(Warp *w)
         if (w->x->counted) w->slice = TURN;
         const Inst *in = w->splits[s].pc;
         while (in) in = in->fn(w, in);
+        if (!w->yielded || !w->spins) w->idle = 0;
         if (w->yielded) {
             w->yielded = 0;
             if (w->x->counted && ++w->turns < SLICE / TURN && !w->spins) break;

@@ -91,7 +91,10 @@ struct Exec {
     unsigned char *undefined_shared;
     uint32_t *undefined_local;
     size_t undefined_cap;
-    struct Cluster *cluster;  /* the blocks beside cta; NULL: a block is alone (memory/cluster.h) */
+    struct Cluster *cluster; /* the blocks beside cta; NULL: a block is alone (memory/cluster.h) */
+    struct Cooperative
+        *cooperative;         /* all blocks of a launch (memory/cooperative.h); NULL: see cluster */
+    uint64_t grid_barrier;    /* the address of what the blocks of a cooperative launch meet at */
     struct Doubts *doubts;    /* where doubtful values are followed; borrowed (memory/doubts.h) */
     uint32_t event_in_memory; /* the event of a doubtful value that was stored last */
     int doubted;              /* a run stopped at a value that nobody followed: DOUBTED_* */
@@ -122,12 +125,24 @@ static inline void exec_acquire(Exec *x)
  * joins, and before other warps run. */
 enum { LOOKS_AMONG_LANES = 4, LOOKS_AT_JOIN = 16, LOOKS_ALONE = 200, LOOK_SLICE = 100 };
 
+/* A look that repeats the last one, in a launch whose blocks wait for each other. How often it is repeated
+ * says when the others have run: it takes no time, and the first one that waits takes what a grid's barrier
+ * takes, beside its atomic and this look. */
+enum { GRID_WAIT_CYCLES = 1800 };
+static inline void exec_look_again(Warp *w, int looks)
+{
+    w->global_waits -= w->open_waits;
+    w->open_waits = 0;
+    if (looks == 2) w->chain += GRID_WAIT_CYCLES;
+}
+
 /* A volatile or acquiring load, or an atomic: it may spin on what other lanes or warps write, which run
  * soon. */
 static inline void exec_look(Warp *w, const Inst *in, uint64_t address)
 {
     Split *s = &w->splits[w->current];
     int same = s->look == in && s->look_at == address;
+    if (same && w->x->cooperative) exec_look_again(w, s->looks);
     s->looks = same ? s->looks + 1 : 1;
     s->look = in;
     s->look_at = address;

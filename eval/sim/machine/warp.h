@@ -77,6 +77,7 @@ struct Warp {
     int yielded;     /* the running split used up its slice */
     int turns;       /* of the slice that the warp has had */
     int spins;       /* the running split ended its slice to wait for others (exec_look) */
+    int idle;        /* when it ran last, it only waited: its splits spun, or none could run */
     int n_unwritten; /* of unwritten[] */
     int converged;   /* all lanes of the pending warp-level operation are here: it may run */
     Split splits[LANES];

@@ -5,16 +5,10 @@
 #include "eval/sim/memory/cluster.h"
 
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "base/memory.h"
-#include "eval/sim/memory/async_copy.h"
-#include "eval/sim/memory/bulk_copy.h"
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/order.h"
-#include "eval/sim/memory/proxy.h"
-#include "eval/sim/memory/undefined.h"
-#include "eval/sim/memory/wgmma_reads.h"
 
 enum {
     FAR_CYCLES = 156,        /* 180 without the 24 of shared memory */
@@ -24,54 +18,12 @@ enum {
 
 /* ---- the current block ---- */
 
-static void save(const Exec *x, ClusterBlock *b)
-{
-    b->cta = x->cta;
-    b->warps = x->warps;
-    b->cap_warps = x->cap_warps;
-    b->register_file = x->register_file;
-    b->register_file_bytes = x->register_file_bytes;
-    b->shared_store = x->shared_store;
-    b->shared_cap = x->shared_cap;
-    b->async = x->async;
-    b->bulk = x->bulk;
-    b->wgmma = x->wgmma;
-    b->order = x->order;
-    b->proxy = x->proxy;
-    b->undefined_shared = x->undefined_shared;
-    b->undefined_local = x->undefined_local;
-    b->undefined_cap = x->undefined_cap;
-    b->has_pending = x->has_pending;
-    if (x->has_pending) b->pending = x->pending;
-}
-
-static void restore(Exec *x, const ClusterBlock *b)
-{
-    x->cta = b->cta;
-    x->warps = b->warps;
-    x->cap_warps = b->cap_warps;
-    x->register_file = b->register_file;
-    x->register_file_bytes = b->register_file_bytes;
-    x->shared_store = b->shared_store;
-    x->shared_cap = b->shared_cap;
-    x->async = b->async;
-    x->bulk = b->bulk;
-    x->wgmma = b->wgmma;
-    x->order = b->order;
-    x->proxy = b->proxy;
-    x->undefined_shared = b->undefined_shared;
-    x->undefined_local = b->undefined_local;
-    x->undefined_cap = b->undefined_cap;
-    x->has_pending = b->has_pending;
-    if (b->has_pending) x->pending = b->pending;
-}
-
 static void change(Exec *x, int rank)
 {
     Cluster *k = x->cluster;
     if (rank == k->current) return;
-    save(x, &k->blocks[k->current]);
-    restore(x, &k->blocks[rank]);
+    block_save(x, &k->blocks[k->current].state);
+    block_restore(x, &k->blocks[rank].state);
     k->current = rank;
 }
 
@@ -94,7 +46,7 @@ void cluster_prepare(Exec *x, const uint32_t of[3])
     for (int i = 0; i < 3; i++) k->of[i] = of[i] ? of[i] : 1;
     k->n = (int)n;
     k->current = k->actor = 0;
-    for (int r = 0; r < CLUSTER_MAX; r++) k->blocks[r].has_pending = 0;
+    for (int r = 0; r < CLUSTER_MAX; r++) k->blocks[r].state.has_pending = 0;
 }
 
 void cluster_unload(Exec *x)
@@ -103,19 +55,6 @@ void cluster_unload(Exec *x)
     change(x, 0);
     x->cluster = NULL;
     x->keeps_pending = 0;
-}
-
-void cluster_release_block(Exec *x)
-{
-    async_release(x);
-    bulk_release(x);
-    wgmma_release(x);
-    order_release_block(x);
-    proxy_release_block(x);
-    undefined_clear(x);
-    free(x->warps);
-    free(x->shared_store);
-    if (x->register_file) munmap(x->register_file, x->register_file_bytes);
 }
 
 void cluster_release(Exec *x)
@@ -129,7 +68,7 @@ void cluster_release(Exec *x)
         free(k->blocks[r].marks);
         free(k->blocks[r].signals);
         if (!r) continue;
-        cluster_release_block(x);
+        block_release(x);
     }
     cluster_unload(x);
     free(k);

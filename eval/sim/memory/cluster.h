@@ -13,6 +13,7 @@
 #ifndef EVAL_SIM_MEMORY_CLUSTER_H
 #define EVAL_SIM_MEMORY_CLUSTER_H
 
+#include "eval/sim/memory/block_state.h"
 #include "eval/sim/memory/shadow.h"
 
 enum {
@@ -28,23 +29,7 @@ typedef struct {
 } ClusterSignal;
 
 typedef struct {
-    /* the block's part of Exec, while another block is the current one */
-    Cta cta;
-    Warp *warps;
-    int cap_warps;
-    unsigned char *register_file, *shared_store;
-    size_t register_file_bytes;
-    uint32_t shared_cap;
-    AsyncCopies *async;
-    BulkCopies *bulk;
-    WgmmaReads *wgmma;
-    struct BlockOrder *order;
-    struct ProxyFences *proxy;
-    unsigned char *undefined_shared;
-    uint32_t *undefined_local;
-    size_t undefined_cap;
-    int has_pending;
-    Fault pending;
+    BlockState state;
 
     uint32_t clock, seen[CLUSTER_MAX]; /* seen: of the other blocks' clocks */
     uint32_t touched[CLUSTER_MAX]; /* their clocks when they last accessed this block's memory */
@@ -77,9 +62,8 @@ typedef struct Cluster {
 
 /* Prepares x->cluster for clusters of this size; NULL for blocks that are alone. */
 void cluster_prepare(Exec *x, const uint32_t of[3]);
-void cluster_unload(Exec *x);        /* block 0 is the current one again, and x->cluster NULL */
-void cluster_release(Exec *x);       /* frees all but block 0 */
-void cluster_release_block(Exec *x); /* frees what the current block has; also without a cluster */
+void cluster_unload(Exec *x);  /* block 0 is the current one again, and x->cluster NULL */
+void cluster_release(Exec *x); /* frees all but block 0 */
 void cluster_select(Exec *x, int rank);
 /* All blocks have started. */
 void cluster_start(Exec *x);

@@ -23,6 +23,7 @@ void order_graph_clear(OrderGraph *g, int n_warps)
     g->hi = 0;
     g->n_warps = n_warps;
     g->lost = 0;
+    memset(g->found, 0, sizeof g->found);
     g->serial = g->cluster = g->visit = g->memo_from = 0;
 }
 

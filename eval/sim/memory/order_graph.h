@@ -25,6 +25,14 @@ typedef struct {
     uint32_t node;
 } OrderPlace;
 
+/* A query that has found a release: from the node, for accesses with this tag (shadow_global.c) but for the
+ * bytes. Nodes do not change, so that it finds it again. */
+typedef struct {
+    uint64_t tag;
+    uint32_t from;
+} OrderAnswer;
+enum { ORDER_FOUND = 1 << 12 };
+
 struct OrderGraph {
     OrderNode *nodes; /* from 1 on */
     uint32_t n, cap;
@@ -37,6 +45,7 @@ struct OrderGraph {
     int lost;         /* there are too many nodes: what a fence released is known to all */
     uint32_t serial;  /* of the block that began last */
     uint32_t cluster; /* what the blocks of the running cluster have told each other */
+    OrderAnswer found[ORDER_FOUND]; /* queries that found something, by a hash */
     uint32_t visit, *queue;
     uint32_t cap_queue;
     /* The releases that the last long query found, by block: a hash table of nodes. */

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "eval/sim/memory/cluster.h"
+#include "eval/sim/memory/cooperative.h"
 #include "eval/sim/memory/doubts.h"
 #include "eval/sim/memory/order.h"
 #include "eval/sim/memory/undefined.h"
@@ -134,6 +135,7 @@ static int check_written(Warp *w, const Access *a, ShadowRange range)
         exec_fault(w, a->in, (int)i, OUTCOME_OUT_OF_BOUNDS,
                    "reads %d bytes at offset %llu of %s before anything was written there", a->size,
                    (unsigned long long)(at - al->base), al->label);
+        if (w->x->faulted) cooperative_read_early(w->x, lo, lo + (uint64_t)a->size);
         if (!is_partial || doubt_bytes(w, a->in, (int)i, never)) return -1;
     }
     return 0;

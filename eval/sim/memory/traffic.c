@@ -133,7 +133,8 @@ void traffic_count(Warp *w, const Access *a, int kind)
     }
     uint64_t wavefronts = a->p->wavefronts > (lines + 3) / 4 ? a->p->wavefronts : (lines + 3) / 4;
     if (kind == MEM_LOAD) {
-        x->mem->assumed |= x->mem->assume && (al->atomics || (al->changed && al->all_written));
+        x->mem->assumed |=
+            x->mem->assume && !x->cooperative && (al->atomics || (al->changed && al->all_written));
         n->global_load_requests++;
         if (n->dram_read_sectors > read)
             w->dram_requests++;

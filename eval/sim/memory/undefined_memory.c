@@ -29,7 +29,7 @@ static unsigned char **shared_map(const Exec *x, Place *p)
     if (rank >= 0) p->at &= CLUSTER_OFFSET;
     return (unsigned char **)(uintptr_t)(rank < 0 || rank == k->current
                                              ? &x->undefined_shared
-                                             : &k->blocks[rank].undefined_shared);
+                                             : &k->blocks[rank].state.undefined_shared);
 }
 
 static void allocate_map(Exec *x, PtxSpace space, unsigned char **shared)

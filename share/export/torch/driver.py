@@ -51,6 +51,15 @@ class Kernels:
             self.functions.append(f)
 
 
+class _Attribute(ctypes.Structure):
+    """CUlaunchAttribute, whose value is a union of 64 bytes."""
+
+    _fields_ = [("id", ctypes.c_int), ("unused", ctypes.c_int), ("value", ctypes.c_int * 16)]
+
+
+_COOPERATIVE = _Attribute(2, 0, (1,))
+
+
 class _Config(ctypes.Structure):
     """CUlaunchConfig."""
 
@@ -82,7 +91,7 @@ class Prepared:
                      for kind, _, extra in launch[4])
         pointers = (ctypes.c_uint64 * (len(self.slots) + inside))()
         moves, calls, kept, configs = [], [], [], []
-        for kernel, grid, block, shared, arguments in self.launches:
+        for kernel, grid, block, shared, arguments, cooperative in self.launches:
             cells = []
             for kind, value, extra in arguments:
                 if kind == "pointer":
@@ -97,6 +106,9 @@ class Prepared:
                 cells.append(ctypes.addressof(kept[-1]))
             table = (ctypes.c_void_p * max(1, len(cells)))(*cells)
             configs.append(_Config(grid, block, shared))
+            if cooperative:
+                configs[-1].attributes = ctypes.addressof(_COOPERATIVE)
+                configs[-1].count = 1
             kept.append(table)
             calls.append((ctypes.c_void_p(ctypes.addressof(configs[-1])), self.kernels.functions[kernel],
                           ctypes.c_void_p(ctypes.addressof(table)), None))

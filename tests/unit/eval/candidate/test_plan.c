@@ -75,6 +75,26 @@ static void test_grammar(void **state)
     plan_release(&p);
 }
 
+/* The word stands before a kernel's name, and may be one. */
+static void test_cooperative(void **state)
+{
+    (void)state;
+    Plan p;
+    parse_ok("//@ launch cooperative f<<<1, 1>>>()\n"
+             "//@ for t in 0..2\n//@ launch cooperative  ns::g<2> <<<1, 1>>>()\n"
+             "//@ launch cooperative<<<1, 1>>>()\n//@ launch cooperative_f<<<1, 1>>>()\n"
+             "//@ launch cooperative cooperative<<<1, 1>>>()\n",
+             &p);
+    static const char *const kernels[] = {"f", "ns::g<2>", "cooperative", "cooperative_f",
+                                          "cooperative"};
+    for (int i = 0; i < 5; i++) {
+        assert_string_equal(p.kernels[p.steps[i].kernel], kernels[i]);
+        assert_int_equal(p.steps[i].cooperative, i < 2 || i == 4);
+    }
+    assert_true(p.steps[1].loops);
+    plan_release(&p);
+}
+
 static void test_mistakes(void **state)
 {
     (void)state;
@@ -382,10 +402,11 @@ static void test_library_mistakes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grammar), cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_limits),  cmocka_unit_test(test_floats),
-        cmocka_unit_test(test_resolve), cmocka_unit_test(test_resolve_mistakes),
-        cmocka_unit_test(test_library), cmocka_unit_test(test_library_mistakes),
+        cmocka_unit_test(test_grammar),          cmocka_unit_test(test_cooperative),
+        cmocka_unit_test(test_mistakes),         cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_floats),           cmocka_unit_test(test_resolve),
+        cmocka_unit_test(test_resolve_mistakes), cmocka_unit_test(test_library),
+        cmocka_unit_test(test_library_mistakes),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, make_task, NULL);

@@ -45,6 +45,28 @@ static void honest(void)
     ops->unload(d, m);
 }
 
+/* A cooperative launch passes its parameters one by one, and its blocks must be resident at once. */
+static void test_cooperative(void **state)
+{
+    (void)state;
+    Fault fault = {0};
+    DevicePtr y;
+    start();
+    DeviceModule *m = load(0);
+    ok(ops->alloc(d, N * 4, "output y", &y, &err));
+    DeviceLaunch l = launch(m, "ones", y, 10, 3);
+    l.cooperative = 1;
+    if (ops->run(d, &l, 1, &fault)) fail_msg("%s", err.text);
+    expect_floats(y, N, 10);
+    l.grid[0] = 2;
+    assert_int_equal(ops->run(d, &l, 1, &fault), 1);
+    assert_int_equal(fault.outcome, OUTCOME_LAUNCH_ERROR);
+    assert_non_null(strstr(fault.message, "do not all fit on the device at once"));
+    ops->free(d, y);
+    ops->unload(d, m);
+    ops->close(d);
+}
+
 static void test_honest(void **state)
 {
     (void)state;
@@ -580,15 +602,23 @@ static void test_unmeasured(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_honest),          cmocka_unit_test(test_buffers),
-        cmocka_unit_test(test_guards),          cmocka_unit_test(test_idle_holds_nothing),
-        cmocka_unit_test(test_failures),        cmocka_unit_test(test_not_the_candidates),
-        cmocka_unit_test(test_trusted),         cmocka_unit_test(test_clock),
-        cmocka_unit_test(test_begins_anywhere), cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_trusted_runner),  cmocka_unit_test(test_trusted_runner_faults),
-        cmocka_unit_test(test_library),         cmocka_unit_test(test_other_addresses),
-        cmocka_unit_test(test_unmeasured),      cmocka_unit_test(test_refused_names)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_honest),
+                                       cmocka_unit_test(test_cooperative),
+                                       cmocka_unit_test(test_buffers),
+                                       cmocka_unit_test(test_guards),
+                                       cmocka_unit_test(test_idle_holds_nothing),
+                                       cmocka_unit_test(test_failures),
+                                       cmocka_unit_test(test_not_the_candidates),
+                                       cmocka_unit_test(test_trusted),
+                                       cmocka_unit_test(test_clock),
+                                       cmocka_unit_test(test_begins_anywhere),
+                                       cmocka_unit_test(test_copies),
+                                       cmocka_unit_test(test_trusted_runner),
+                                       cmocka_unit_test(test_trusted_runner_faults),
+                                       cmocka_unit_test(test_library),
+                                       cmocka_unit_test(test_other_addresses),
+                                       cmocka_unit_test(test_unmeasured),
+                                       cmocka_unit_test(test_refused_names)};
     (void)argc;
     if (driver_ready(argv)) return 1;
     cmocka_set_message_output(CM_OUTPUT_TAP);

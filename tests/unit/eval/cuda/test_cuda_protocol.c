@@ -30,6 +30,7 @@ static void test_records(void **state)
         l.grid[0] = (uint32_t)i + 1;
         l.block[2] = 3;
         l.shared_bytes = 77;
+        l.cooperative = i % 2;
         if (launch_encode(&l, (uint32_t)i, (uint32_t)(i * 13 % 100), records, sizeof records,
                           &used))
             break;
@@ -41,7 +42,7 @@ static void test_records(void **state)
         assert_int_equal(out.library_args, i % 3 == 2 ? 5 : 0);
         assert_string_equal(out.name, i % 3 == 2 ? "cublas.sgemm" : "");
         assert_true(out.kernel == (uint32_t)i && out.grid[0] == (uint32_t)i + 1 &&
-                    out.block[2] == 3 && out.shared == 77);
+                    out.block[2] == 3 && out.shared == 77 && out.cooperative == (uint32_t)i % 2);
         assert_memory_equal(out.params, l.params, out.param_bytes);
         assert_int_equal((uintptr_t)out.params % 8, 0);
     }
