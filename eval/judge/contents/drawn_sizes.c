@@ -38,6 +38,7 @@ struct DrawnSizes {
     Workload w[DRAWN_DIRECTIONS][DRAWN_LEVELS];
     unsigned char *seen; /* by remainder: a check has it */
     int groups;          /* axis i is wide in direction i modulo groups */
+    int plane[2];        /* the axes of direction `groups`; [0] < 0: there is no plane */
     double dear;         /* the most work of a check where the task has no cheap one */
 };
 
@@ -189,6 +190,32 @@ static int64_t least_checked(const Task *t, int axis)
     return least;
 }
 
+/* The direction of all axes. */
+static int all_axes(const DrawnSizes *d)
+{
+    return d->groups + (d->plane[0] >= 0);
+}
+
+/* Is it the direction of a plane? */
+static int is_plane(const DrawnSizes *d, int direction)
+{
+    return direction == d->groups && d->plane[0] >= 0;
+}
+
+static void find_plane(DrawnSizes *d)
+{
+    const TaskTensor *x = &d->task->inputs[0];
+    d->plane[0] = -1;
+    if (!d->timed || x->rank < 3) return;
+    int high = axis_named(d->task, x->shape[x->rank - 2]),
+        wide = axis_named(d->task, x->shape[x->rank - 1]);
+    if (high < 0 || wide < 0 || high == wide || d->timed->axis[high] < DRAWN_NARROW ||
+        d->timed->axis[wide] < DRAWN_NARROW)
+        return;
+    d->plane[0] = high;
+    d->plane[1] = wide;
+}
+
 DrawnSizes *drawn_sizes_new(const Task *t, uint64_t seed)
 {
     DrawnSizes *d = memory_alloc(sizeof *d);
@@ -203,6 +230,7 @@ DrawnSizes *drawn_sizes_new(const Task *t, uint64_t seed)
     d->dear = fmax(most_dear, 2 * least);
     int most = least > most_work ? DEAR_DIRECTIONS : DIRECTIONS;
     d->groups = t->n_axes < most ? t->n_axes : most;
+    find_plane(d);
     for (int i = 0; i < t->n_workloads; i++)
         for (int k = 0; k < t->n_axes; k++) d->unit[k] = gcd(t->workloads[i].axis[k], d->unit[k]);
     for (int i = 0; i < t->n_workloads; i++)
@@ -239,8 +267,9 @@ static int64_t draw_width(Random *r, int64_t least, int64_t timed)
 /* Is the axis wide in the direction? */
 static int is_wide(const DrawnSizes *d, int direction, int axis)
 {
-    return d->timed->axis[axis] >= DRAWN_NARROW &&
-           (direction == d->groups || direction == axis % d->groups);
+    if (d->timed->axis[axis] < DRAWN_NARROW) return 0;
+    if (is_plane(d, direction)) return axis == d->plane[0] || axis == d->plane[1];
+    return direction == all_axes(d) || direction == axis % d->groups;
 }
 
 /* Targets of a direction, `least` wide. */
@@ -259,7 +288,8 @@ static void draw_targets(const DrawnSizes *d, Random *r, int direction, int64_t 
 /* All moves of a draw. A direction of one axis is moved last: it has its target if it can. */
 static void draw_toward(const DrawnSizes *d, int direction, const int64_t *to, Workload *w)
 {
-    toward(d->task, d->timed, to, d->groups == d->task->n_axes ? direction : d->task->n_axes, w);
+    int is_axis = d->groups == d->task->n_axes && direction < d->groups;
+    toward(d->task, d->timed, to, is_axis ? direction : d->task->n_axes, w);
 }
 
 /* Halve the largest of the axes that are not wide until the work is within the bound; in the direction of
@@ -270,7 +300,7 @@ static int lessen(const DrawnSizes *d, int direction, double bound, int64_t *to,
     for (int moves = 0; moves < 64 && drawn_sizes_work(t, w) > bound; moves++) {
         int best = -1;
         for (int i = 0; i < t->n_axes; i++)
-            if ((direction == d->groups || !is_wide(d, direction, i)) && to[i] > 1 &&
+            if ((direction == all_axes(d) || !is_wide(d, direction, i)) && to[i] > 1 &&
                 (best < 0 || to[i] > to[best]))
                 best = i;
         if (best < 0) return -1;
@@ -329,13 +359,23 @@ static int draw_best(const DrawnSizes *d, int direction, int64_t least, double b
     return best < 0 ? -1 : 0;
 }
 
+/* A plane is as large as the bound of a check lets it be. */
+static int draw_plane(const DrawnSizes *d, int direction, Workload *out)
+{
+    static const int widths[] = {43, 29, 19, 13};
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        if (!draw_best(d, direction, widths[i], most_work, out)) return 0;
+    return -1;
+}
+
 /* Level 0. Where the module's fixed sizes make it dear, it is dear, and less wide when it must be. */
 static int draw_first(const DrawnSizes *d, int direction, Workload *out)
 {
     static const int64_t widths[] = {DRAWN_LEAST, 43, 43, 23, 11, 5};
     static const int times[] = {1, 1, 8, 1, 1, 1};
     if (!draw_best(d, direction, DRAWN_LEAST, most_work, out)) return 0;
-    if (direction == d->groups) return draw_best(d, direction, 11, most_work, out);
+    if (direction == all_axes(d)) return draw_best(d, direction, 11, most_work, out);
+    if (is_plane(d, direction)) return draw_plane(d, direction, out);
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
         if (!draw_best(d, direction, widths[i], times[i] * d->dear, out)) return 0;
     return -1;
@@ -364,7 +404,7 @@ static int draw(DrawnSizes *d, int direction, int level, Workload *out)
 {
     int any = 0;
     for (int i = 0; i < d->task->n_axes; i++) any |= is_wide(d, direction, i);
-    if (!any || (direction == d->groups && (level || d->task->n_axes < 2))) return -1;
+    if (!any || (direction == all_axes(d) && (level || d->task->n_axes < 2))) return -1;
     if (level)
         return drawn_sizes_at(d, direction, level - 1) ? widen(d, direction, level, out) : -1;
     /* The remainders of the directions before this one count. */
@@ -376,12 +416,13 @@ static int draw(DrawnSizes *d, int direction, int level, Workload *out)
 
 int drawn_sizes_directions(const DrawnSizes *d)
 {
-    return d->groups + 1;
+    return all_axes(d) + 1;
 }
 
 int64_t drawn_sizes_width(const DrawnSizes *d, int direction, const Workload *w)
 {
     int64_t most = 0;
+    if (is_plane(d, direction)) return w->axis[d->plane[0]] * w->axis[d->plane[1]];
     for (int i = 0; i < d->task->n_axes; i++)
         if (is_wide(d, direction, i) && w->axis[i] > most) most = w->axis[i];
     return most;

@@ -9,7 +9,7 @@
 #include "tasks/task.h"
 
 enum {
-    DRAWN_DIRECTIONS = 7,
+    DRAWN_DIRECTIONS = 8,
     DRAWN_LEVELS = 9, /* of a direction: each has twice the width of the last */
     DRAWN_LEAST = 65, /* the least width of level 0, where the timed size has it */
     DRAWN_NARROW = 16 /* an axis with a smaller timed size gets no check of its own */
@@ -20,15 +20,15 @@ typedef struct DrawnSizes DrawnSizes;
 DrawnSizes *drawn_sizes_new(const Task *t, uint64_t seed);
 void drawn_sizes_free(DrawnSizes *d); /* NULL is allowed */
 
-/* Each direction but the last one is an axis, or several of a task with many axes. The last one is all axes
- * at once, at level 0 alone. */
+/* Each direction is an axis, or several of a task with many axes. Behind these comes the plane of the first
+ * input's last two dimensions, where both are axes, and all axes at once, at level 0 alone. */
 int drawn_sizes_directions(const DrawnSizes *d);
 
 /* NULL: the task does not vary so, no size is within the bound of work, or the level has the sizes of the one
  * before. *d owns the result, whose atol is NULL. */
 const Workload *drawn_sizes_at(DrawnSizes *d, int direction, int level);
 
-/* The largest size of the direction's axes. */
+/* The largest size of the direction's axes, or the elements of its plane. */
 int64_t drawn_sizes_width(const DrawnSizes *d, int direction, const Workload *w);
 
 /* Is w one that drawn_sizes_at may have given? */

@@ -10,7 +10,7 @@ typedef struct Cooperative {
     uint64_t n, current;
     uint64_t *arrivals; /* of a block's warps at its barriers */
     int quiet;          /* rounds in a row in which all blocks only waited */
-    int stopped; /* the current block has read early */
+    int stopped;        /* the current block has read early */
     /* The bytes of the arena that a block read first before anything was written there. */
     uint64_t lo, hi;
     Fault early;

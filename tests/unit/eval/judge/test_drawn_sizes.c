@@ -199,12 +199,37 @@ static void a_bound_of_the_tolerance_tells_or_does_not(void **state)
     assert_false(drawn_tolerance_tells((Tolerance){0.1, 0}, spread, 4));
 }
 
+/* Rows of a convolution's planes are short and planes are not, where one check has both axes wide. */
+static void planes_are_wide_in_both_axes(void **state)
+{
+    (void)state;
+    TaskSet all = tasks_of("kernelbench/level2/k2_17_conv2d_instancenorm_divide,relu");
+    for (int k = 0; k < all.n; k++) {
+        const Task *t = all.tasks[k];
+        DrawnSizes *d = drawn_sizes_new(t, SEED);
+        int64_t most = 0, product;
+        for (int i = 0; i < drawn_sizes_directions(d) - 1; i++) {
+            const Workload *w = drawn_sizes_at(d, i, 0);
+            product = w && t->n_axes > 1 ? w->axis[2] * w->axis[3] : 0;
+            if (product > most && w->axis[2] > 12 && w->axis[3] > 12) {
+                most = product;
+                assert_int_equal(drawn_sizes_width(d, i, w), product);
+                assert_true(drawn_sizes_work(t, w) <= 1e6);
+            }
+        }
+        assert_true(t->n_axes > 1 ? most >= 300 : !most);
+        drawn_sizes_free(d);
+    }
+    taskset_release(&all);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_task_of_kernelbench_has_an_axis_that_stays_narrow),
         cmocka_unit_test(levels_grow_and_repeat_by_seed),
         cmocka_unit_test(groups_of_channels_have_all_remainders),
+        cmocka_unit_test(planes_are_wide_in_both_axes),
         cmocka_unit_test(sizes_without_a_graph_are_not_below_those_of_the_checks),
         cmocka_unit_test(sizes_of_a_condition_are_small_and_aligned),
         cmocka_unit_test(a_bound_of_the_tolerance_tells_or_does_not)};
