@@ -366,7 +366,7 @@ CodeScope kernel_place(const FormulaKernel *k)
 static void enter_at(const FormulaKernel *k, const CodeScope *at, CodeScope *s, Buffer *out)
 {
     kernel_scope(k, s, out);
-    s->full = at->full, s->row = at->row, s->col = at->col;
+    s->full = at->full, s->row = at->row, s->col = at->col, s->rows = at->rows;
     s->lane = at->lane, s->first = at->first;
 }
 

@@ -18,13 +18,14 @@ static void set_texts(Product *t, const char *sum)
     FormulaKernel *k = t->k;
     Grammar *g = k->g;
     CodeScope s = kernel_place(k);
-    s.full = "row * k + p", s.col = "p";
+    s.full = "row * k + p", s.col = "p", s.rows = "m";
     kernel_set(k, "left_text", &s, (KernelText){t->v->arg[0], -1, "", "before"});
     grammar_set(g, "left",
                 code_is_term(grammar_get(g, "left_text")) ? "$left_text" : "($left_text)");
     s.full = t->v->right_transposed ? "col * k + p" : "p * n + col";
+    s.row = t->v->right_transposed ? "col" : "p", s.col = t->v->right_transposed ? "p" : "col";
     kernel_set(k, "right", &s, (KernelText){t->v->arg[1], -1, "", "unused"});
-    s.full = "row * n + col", s.col = "col";
+    s.full = "row * n + col", s.row = "row", s.col = "col";
     kernel_set(k, "value", &s, (KernelText){k->result, t->product, sum, "apply"});
     grammar_set(g, "out", k->f->value[k->result].name);
     grammar_set(g, "store", "$out[row * n + col] = $value;");

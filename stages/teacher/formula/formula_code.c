@@ -87,7 +87,8 @@ void code_enter(CodeScope *s, const Formula *f, const unsigned char *member, int
                      .indent = "  ",
                      .full = "i",
                      .row = "row",
-                     .col = "i"};
+                     .col = "i",
+                     .rows = "rows"};
 }
 
 static void forget(CodeScope *s, int all)
@@ -223,7 +224,7 @@ static void load_index(const CodeScope *s, const FormulaValue *v, char out[320])
     case PER_COL: snprintf(out, 320, "%s", col); break;
     case PER_CHANNEL: channel_index(s, &s->f->space[v->space], out); break;
     case PER_TRANSPOSED:
-        snprintf(out, 320, simple ? "%s * rows + %s" : "(%s) * rows + %s", col, row);
+        snprintf(out, 320, simple ? "%s * %s + %s" : "(%s) * %s + %s", col, s->rows, row);
         break;
     default: snprintf(out, 320, "0");
     }

@@ -14,6 +14,7 @@ typedef struct {
     Buffer *out;                 /* statements go here, each with `indent` before it */
     const char *indent;
     const char *full, *row, *col; /* indices of an element, as texts */
+    const char *rows;             /* the number of rows, as a text */
     int first;        /* 1: `first` is the row's first channel, and `full` starts at the row */
     int bare;         /* 1: a load is a parameter of its own name */
     const char *lane; /* not NULL: elements of a row are NAME4[lane] */

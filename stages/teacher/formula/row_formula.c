@@ -54,13 +54,14 @@ int formula_size_text(FormulaReader *r, int64_t n, char out[FORMULA_TEXT], Error
 static int is_reserved(const char *name)
 {
     static const char *const reserved[] = {
-        "i",     "j",       "k",        "m",    "n",     "p",     "t",      "v",     "w",
-        "row",   "col",     "rows",     "cols", "tid",   "lane",  "step",   "part",  "buf",
-        "a",     "b",       "as",       "bs",   "tx",    "ty",    "M",      "N",     "K",
-        "P",     "T",       "own",      "base", "carry", "tile",  "big",    "acc",   "apply",
-        "left",  "high",    "wide",     "half", "int",   "float", "for",    "if",    "max",
-        "min",   "abs",     "exp",      "log",  "batch", "kept",  "blocks", "first", "inner",
-        "plane", "partial", "channels", "all",  "do",    "char",  "short",  "void"};
+        "i",        "j",       "k",        "m",    "n",     "p",     "t",      "v",     "w",
+        "row",      "col",     "rows",     "cols", "tid",   "lane",  "step",   "part",  "buf",
+        "a",        "b",       "as",       "bs",   "tx",    "ty",    "M",      "N",     "K",
+        "P",        "T",       "own",      "base", "carry", "tile",  "big",    "acc",   "apply",
+        "left",     "high",    "wide",     "half", "int",   "float", "for",    "if",    "max",
+        "min",      "abs",     "exp",      "log",  "batch", "kept",  "blocks", "first", "inner",
+        "plane",    "partial", "channels", "all",  "do",    "char",  "short",  "void",  "log2",
+        "ceil_div", "dim3"};
     for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
         if (!strcmp(name, reserved[i])) return 1;
     return 0;
