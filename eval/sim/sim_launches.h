@@ -33,9 +33,8 @@ struct DeviceModule {
     int trusted;
     uint64_t clock, launches; /* what its kernels read as %clock64 and %gridid */
     int n_variables;
-    uint64_t *variables; /* addresses of its .global variables, and grid_barrier */
-    uint64_t
-        grid_barrier; /* what the blocks of a cooperative launch meet at; 0: the code has none */
+    uint64_t *variables;   /* addresses of its .global variables, and grid_barrier */
+    uint64_t grid_barrier; /* of cooperative launches; 0: the code has none */
 };
 
 /* Blocks of a launch, and thread-instructions of one. */

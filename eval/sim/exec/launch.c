@@ -1,5 +1,5 @@
-/* A launch runs its blocks one after another, a cooperative one all in turn. The warps of a block run one after another, each
- * until it waits or has used its slices. */
+/* A launch runs its blocks one after another, a cooperative one all in turn. The warps of a block run one
+ * after another, each until it waits or has used its slices. */
 #include "eval/sim/exec/launch.h"
 
 #include <stdio.h>

@@ -92,8 +92,7 @@ struct Exec {
     uint32_t *undefined_local;
     size_t undefined_cap;
     struct Cluster *cluster; /* the blocks beside cta; NULL: a block is alone (memory/cluster.h) */
-    struct Cooperative
-        *cooperative;         /* all blocks of a launch (memory/cooperative.h); NULL: see cluster */
+    struct Cooperative *cooperative; /* all blocks of such a launch; NULL: see cluster */
     uint64_t grid_barrier;    /* the address of what the blocks of a cooperative launch meet at */
     struct Doubts *doubts;    /* where doubtful values are followed; borrowed (memory/doubts.h) */
     uint32_t event_in_memory; /* the event of a doubtful value that was stored last */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "eval/sim/exec/splits.h"
 #include "eval/sim/memory/doubts.h"
 
 enum { QUIET_ROUNDS = 1024 };
@@ -95,7 +94,7 @@ static void report(Exec *x)
         Warp *w = &x->warps[i];
         for (int s = 0; s < w->n_splits; s++) {
             if (w->splits[s].state != SPLIT_READY || !w->splits[s].look) continue;
-            split_select(w, s);
+            w->frame = w->splits[s].frame;
             exec_fault(w, w->splits[s].look, __builtin_ctz(w->splits[s].mask), OUTCOME_RACE,
                        "waits for ever for other blocks: %llu of %llu blocks wait, the others have "
                        "ended; a barrier of the grid must be reached by all",

@@ -171,8 +171,9 @@ def unverified(package, axes):
 
 def resolve(package, axes):
     """(output shapes, buffer bytes, launches). A launch is (kernel index, grid, block, shared bytes,
-    arguments, whether it is cooperative); an argument is ("pointer", name, bytes from its start), ("integer", value, bytes) or
-    ("float", value, bytes). A step that runs an operator is its line, a string, between the launches."""
+    arguments, whether it is cooperative); an argument is ("pointer", name, bytes from its start),
+    ("integer", value, bytes) or ("float", value, bytes). A step that runs an operator is its line, a string,
+    between the launches."""
     outputs = [[evaluate(e, axes) for e in spec["shape"]] for spec in package["outputs"]]
     buffers = [evaluate(b["count"], axes) * b["element"] for b in package["buffers"]]
     launches = []

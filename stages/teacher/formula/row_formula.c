@@ -198,6 +198,15 @@ static int formula_constant(const FormulaReader *r, int value, double *out)
     return 1;
 }
 
+/* A number that is an axis's size is bound to the sizes with which the graph is read. */
+static int has_size(const FormulaReader *r, const OpCall *call)
+{
+    for (int i = 0; i < call->n_args; i++)
+        for (int k = 0; k < r->n_sizes && call->arg[i].kind != OP_TENSOR; k++)
+            if (call->arg[i].number == (double)r->size[k].n && r->size[k].n > 1) return 1;
+    return 0;
+}
+
 static int read_point(FormulaReader *r, const GraphCall *c, const char *name, Error *err)
 {
     const OpCall *call = &c->call;
@@ -208,6 +217,7 @@ static int read_point(FormulaReader *r, const GraphCall *c, const char *name, Er
     if (space < 0) return -1;
     if (call->op->flags & OP_IN_PLACE)
         return error_set(err, ERROR_UNSUPPORTED, "%s writes in place", call->op->name);
+    if (has_size(r, call)) return error_set(err, ERROR_UNSUPPORTED, "a number is a size");
     for (int i = w->operands; i < call->n_args && i - w->operands < 3; i++) {
         const OpValue *v = &call->arg[i];
         p[i - w->operands] = v->kind == OP_NONE     ? (i == w->operands ? -3e38 : 3e38)
