@@ -99,8 +99,10 @@ typedef struct {
 static void write_source(const Subject *s, const Mutation *m, const char *text)
 {
     Error err;
-    char *path = memory_printf("%s/%s-%.*s-%s-%s.cu", args.output, s->original->task, 6,
-                               s->original->digest, m->kind, m->place);
+    const char *folder = strrchr(s->original->task, '/'), /* the task may be named by its folder */
+        *task = folder ? folder + 1 : s->original->task;
+    char *path = memory_printf("%s/%s-%.*s-%s-%s.cu", args.output, task, 6, s->original->digest,
+                               m->kind, m->place);
     if (file_write_atomic(path, text, strlen(text), &err)) log_die(&err);
     free(path);
 }
