@@ -240,6 +240,12 @@ int op_argument(const Op *op, const char *name)
     return -1;
 }
 
+int op_is_product(const Op *op)
+{
+    OpFamily m = matmul_family(), v = convolution_family();
+    return (op >= m.ops && op < m.ops + m.n) || (op >= v.ops && op < v.ops + v.n);
+}
+
 static int names_tensors(const OpCall *c, const OpValue *v, Error *err)
 {
     if (v->kind != OP_TENSOR && v->kind != OP_TENSORS) return 0;

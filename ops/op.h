@@ -181,6 +181,8 @@ int op_is_view(const OpCall *c); /* result 0 is the memory of an input, unchange
 
 /* The position of a named argument in the schema; -1: none. */
 int op_argument(const Op *op, const char *name);
+/* Matrix products and convolutions, whose results are sums of products of two tensors. */
+int op_is_product(const Op *op);
 
 /* Helpers of families. */
 int64_t op_elements(const OpTensor *t);

@@ -16,7 +16,7 @@ enum { BLOCK = 1 << 16, CHUNK = 512 };
 enum { GRAIN = 256 };
 
 /* Elements from which on the ends of a range are drawn in any case. */
-enum { LEAST_ENDS = 4 };
+enum { LEAST_ENDS = 4, MORE_ENDS = 32 };
 
 /* Integers up to exact_limit are exact in float32. One factor of a product gets nearly all of its
  * bits, and at least twelve: more than TF32 and float16 keep. */
@@ -44,9 +44,10 @@ const char *draw_name(Draw d)
 
 const char *variant_name(Variant v)
 {
-    static const char *const names[] = {"as drawn",      "needles",       "special values",
-                                        "integers",      "rows of signs", "rows of large values",
-                                        "far from zero", "far below zero"};
+    static const char *const names[] = {"as drawn",      "needles",        "special values",
+                                        "integers",      "rows of signs",  "rows of large values",
+                                        "far from zero", "far below zero", "ends of the domain",
+                                        "few bits"};
     return names[v];
 }
 
@@ -383,15 +384,19 @@ static int recipe_of(const TaskCase *c, int input, Recipe *m, Error *err)
     return 0;
 }
 
-/* Both ends of the range are among a small tensor's integers, where they fit, at places of the seed. */
+/* Both ends of the range are among a small tensor's integers, where they fit, and, of more elements, their
+ * neighbours and zero's, at places of the seed. */
 static void put_ends(Random *r, const Recipe *m, char *dst, size_t n)
 {
     size_t size = dtype_size(m->x->dtype);
-    double ends[2] = {(double)m->integer.low, (double)m->integer.high};
+    double low = (double)m->integer.low, high = (double)m->integer.high;
+    double ends[] = {low, high, low + 1, high - 1, 0, 1, -1};
+    size_t wanted = n < MORE_ENDS ? 2 : sizeof ends / sizeof *ends;
     if (n < LEAST_ENDS) return;
-    size_t first = random_below(r, n), second = (first + 1 + random_below(r, n - 1)) % n;
-    dtype_from_double(m->x->dtype, &ends[0], dst + first * size, 1);
-    dtype_from_double(m->x->dtype, &ends[1], dst + second * size, 1);
+    size_t at = random_below(r, n), step = 1 + random_below(r, (n - 1) / wanted);
+    for (size_t i = 0; i < wanted; i++, at = (at + step) % n)
+        if (ends[i] >= low && ends[i] <= high)
+            dtype_from_double(m->x->dtype, &ends[i], dst + at * size, 1);
 }
 
 static int draw_part(const TaskCase *c, int input, size_t from, size_t count, void *dst, Error *err)

@@ -4,10 +4,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "tasks/carried.h"
+
 enum { ENOUGH_ROWS = 8, FEW_ROWS = 4, RUN = 7, CHUNK = 512 };
 
 /* Parts of operators' names, and the variants that show their faults, as bits from VARIANT_SIGNS on. */
-enum { SIGNS = 1, LARGE = 2, FAR = 4, LOW = 8 };
+enum { SIGNS = 1, LARGE = 2, FAR = 4, LOW = 8, ENDS = 16, FEW = 32 };
 static const struct {
     const char *name;
     unsigned shows;
@@ -22,7 +24,9 @@ static const struct {
                 {".mish", LARGE},
                 {".elu", LARGE},
                 {".selu", LARGE},
+                {".celu", LARGE},
                 {".exp", LARGE},
+                {".log1p", LARGE},
                 {"layer_norm", FAR},
                 {"group_norm", FAR},
                 {"instance_norm", FAR},
@@ -32,11 +36,32 @@ static const struct {
                 {".min", SIGNS | LOW},
                 {".amax", SIGNS | LOW},
                 {".amin", SIGNS | LOW},
+                {".adaptive_max", SIGNS | LOW},
                 {".argm", SIGNS | LOW},
+                {".cummax", SIGNS | LOW},
+                {".cummin", SIGNS | LOW},
+                {".topk", SIGNS | LOW},
+                {".sort", SIGNS},
+                {".argsort", SIGNS},
                 {".relu", SIGNS | LARGE},
                 {".leaky_relu", SIGNS | LARGE},
+                {".prelu", SIGNS | LARGE},
                 {".hard", SIGNS | LARGE},
                 {".clamp", SIGNS | LARGE},
+                {".abs", SIGNS},
+                {".log.", ENDS},
+                {".log_.", ENDS},
+                {".log2.", ENDS},
+                {".log10.", ENDS},
+                {".sqrt", ENDS},
+                {".rsqrt", ENDS},
+                {".reciprocal", ENDS},
+                {".div", ENDS},
+                {".pow", ENDS},
+                {"batch_norm", ENDS},
+                {".cos.", FEW},
+                {".sin.", FEW},
+                {".tan.", FEW},
                 {"_loss", SIGNS | LARGE}};
 
 /* Tasks without a graph, by "op_type". */
@@ -53,38 +78,63 @@ static unsigned bit_of(Variant v)
 
 static int is_real(const TaskTensor *x)
 {
-    return dtype_is_float(x->dtype) && x->draw != DRAW_INTEGER && x->draw != DRAW_POSITIVE &&
-           !x->parameter && x->rank > 0;
+    return dtype_is_float(x->dtype) && x->draw != DRAW_INTEGER;
+}
+
+/* An input of which rows are changed. */
+static int has_rows(const TaskTensor *x)
+{
+    return is_real(x) && x->draw != DRAW_POSITIVE && !x->parameter && x->rank > 0;
 }
 
 /* -1: there is none. */
-static int first_real(const Task *t)
+static int first_with_rows(const Task *t)
 {
     for (int i = 0; i < t->n_inputs; i++)
-        if (is_real(&t->inputs[i])) return i;
+        if (has_rows(&t->inputs[i])) return i;
     return -1;
 }
 
-static unsigned shown_by(const Task *t)
+static int shows(const char *op, Variant v)
 {
-    unsigned shows = 0;
+    for (size_t k = 0; k < sizeof families / sizeof *families; k++)
+        if ((families[k].shows & bit_of(v)) && strstr(op, families[k].name)) return 1;
+    return 0;
+}
+
+static int any_shows(const Task *t, Variant v)
+{
     for (size_t k = 0; k < sizeof types / sizeof *types && !t->graph; k++)
-        if (!strcmp(t->op_type, types[k].type)) shows |= types[k].shows;
+        if (!strcmp(t->op_type, types[k].type) && (types[k].shows & bit_of(v))) return 1;
     for (int node = 0; t->graph && node < t->graph->n_nodes; node++)
-        for (size_t k = 0; k < sizeof families / sizeof *families; k++)
-            if (strstr(t->graph->line[node].op->name, families[k].name)) shows |= families[k].shows;
-    return shows;
+        if (shows(t->graph->line[node].op->name, v)) return 1;
+    return 0;
 }
 
 int regimes_has(const Task *t, Variant v)
 {
-    return first_real(t) >= 0 && (shown_by(t) & bit_of(v)) != 0;
+    int positive = 0, real = 0;
+    for (int i = 0; i < t->n_inputs; i++) {
+        real |= is_real(&t->inputs[i]);
+        positive |= is_real(&t->inputs[i]) && t->inputs[i].draw == DRAW_POSITIVE;
+    }
+    int has = v == VARIANT_ENDS ? positive : v == VARIANT_FEW_BITS ? real : first_with_rows(t) >= 0;
+    return has && any_shows(t, v);
+}
+
+/* The input by whose rows a check is chosen; -1: there is none. */
+static int leading(const Task *t)
+{
+    int input = first_with_rows(t);
+    for (int i = 0; i < t->n_inputs && input < 0; i++)
+        if (is_real(&t->inputs[i]) && t->inputs[i].rank) input = i;
+    return input;
 }
 
 const Workload *regimes_workload(const Task *t)
 {
     const Workload *best = NULL;
-    int input = first_real(t);
+    int input = leading(t);
     int64_t most_rows = 0, shape[TASK_MAX_RANK];
     size_t most = 0, n;
     for (int i = 0; i < t->n_workloads && input >= 0; i++) {
@@ -101,7 +151,9 @@ const Workload *regimes_workload(const Task *t)
 
 double regimes_scale(Variant v)
 {
-    return v == VARIANT_SIGNS ? 1.0 : v == VARIANT_LARGE_ROWS ? 64.0 : 1000.0;
+    return v == VARIANT_SIGNS || v == VARIANT_FEW_BITS ? 1.0
+           : v == VARIANT_LARGE_ROWS                   ? 64.0
+                                                       : 1000.0;
 }
 
 /* Elements of a row. */
@@ -113,6 +165,14 @@ static size_t row_length(const TaskTensor *x, const int64_t *shape)
         length *= (size_t)shape[d];
     return length ? length : 1;
 }
+
+typedef struct {
+    const TaskTensor *x;
+    const Carried *by;
+    Variant variant;
+    size_t length; /* of a row */
+    int whole;     /* else it may not be negative */
+} Change;
 
 static double with_sign(double x, size_t row, size_t at)
 {
@@ -135,36 +195,105 @@ static double made_large(double x, size_t row, size_t at)
     }
 }
 
-/* One element of a row: number `at`. Float16 ends at 65504. */
-static double changed(Variant v, Dtype type, double x, size_t row, size_t at)
+/* The last of three rows is constant: its variance is zero. */
+static double made_far(double x, size_t row)
 {
-    int odd = row % 2 != 0;
-    switch (v) {
+    return row % 3 == 2 ? 3 : x + (row % 3 ? -1000 : 1000);
+}
+
+/* One element of a row: number `at`. rows: as Carried has it. Float16 ends at 65504. */
+static double changed(const Change *c, double x, size_t row, size_t at)
+{
+    double far = c->x->dtype == DTYPE_F16 ? 3e4 : row % 2 ? 1e6 : 1e5;
+
+    switch (c->variant) {
     case VARIANT_SIGNS: return with_sign(x, row, at);
     case VARIANT_LARGE_ROWS: return made_large(x, row, at);
-    case VARIANT_FAR: return x + (odd ? -1000 : 1000);
-    default: return x - (type == DTYPE_F16 ? 3e4 : odd ? 1e6 : 1e5);
+    case VARIANT_FAR: return made_far(x, row);
+    default: return c->by->rows > 1 && row % 2 ? x + far : x - far;
     }
+}
+
+/* From 0.5 to 1.5 to numbers of which each octave has as many, from 2^-30 to 2^10; float16: 2^-14 to 2^6. */
+static double to_ends(Dtype type, double x)
+{
+    double octaves = type == DTYPE_F16 ? 20 : 40, at = (x - 0.5) * octaves, whole = floor(at);
+    return ldexp(1 + at - whole, (int)whole - (type == DTYPE_F16 ? 14 : 30));
+}
+
+/* The nearest number of four bits. */
+static double of_few_bits(double x)
+{
+    int exponent;
+    double part = frexp(x, &exponent);
+    return ldexp(nearbyint(part * 16), exponent - 4);
+}
+
+/* ---- inputs of a case ---- */
+
+/* What a case's inputs become. The last case of a thread is kept: its inputs are drawn one after another, and
+ * each is drawn several times. */
+typedef struct {
+    char digest[DIGEST_HEX];
+    int64_t axis[TASK_MAX_AXES];
+    Variant variant;
+    Carried in[TASK_MAX_TENSORS];
+} CarriedCase;
+
+static const Carried *carried_of(const TaskCase *c, int input)
+{
+    static _Thread_local CarriedCase kept;
+    const Task *t = c->task;
+    if (kept.variant == c->variant && !strcmp(kept.digest, t->digest) &&
+        !memcmp(kept.axis, c->workload->axis, sizeof kept.axis))
+        return &kept.in[input];
+    kept.variant = c->variant;
+    memcpy(kept.digest, t->digest, sizeof kept.digest);
+    memcpy(kept.axis, c->workload->axis, sizeof kept.axis);
+    if (t->graph && carried_find(t, c->workload, c->variant, shows, kept.in))
+        return &kept.in[input];
+    int first = first_with_rows(t);
+    for (int i = 0; i < t->n_inputs; i++)
+        kept.in[i] = (Carried){.factor = 1, .rows = (unsigned char)(i == first)};
+    return &kept.in[input];
+}
+
+static double change_one(const Change *c, double x, size_t at)
+{
+    if (c->variant == VARIANT_ENDS) return to_ends(c->x->dtype, x);
+    if (c->variant == VARIANT_FEW_BITS) return of_few_bits(x);
+    x *= c->by->factor;
+    if (c->by->positive) x = fabs(x);
+    x += c->by->shift;
+    if (c->by->rows) x = changed(c, x, at / c->length, at % c->length);
+    return c->whole ? x : fabs(x);
+}
+
+/* Is any element of the input another one than was drawn? */
+static int changes(const TaskTensor *x, const Carried *by, Variant v)
+{
+    if (!is_real(x)) return 0;
+    if (v == VARIANT_ENDS) return x->draw == DRAW_POSITIVE;
+    return v == VARIANT_FEW_BITS || by->rows || by->positive || by->factor != 1 || by->shift != 0;
 }
 
 int regimes_change(const TaskCase *c, int input, size_t from, void *x, size_t n, Error *err)
 {
     const TaskTensor *of = &c->task->inputs[input];
+    const Carried *by = carried_of(c, input);
     int64_t shape[TASK_MAX_RANK];
     double chunk[CHUNK];
-    if (input != first_real(c->task)) return 0;
+    if (!changes(of, by, c->variant)) return 0;
     if (task_shape(c->task, c->workload, of, shape, err)) return -1;
-    size_t size = dtype_size(of->dtype), length = row_length(of, shape);
-    int whole = of->draw != DRAW_UNIFORM || of->low < 0; /* else it may not be negative */
+    size_t size = dtype_size(of->dtype);
+    int whole = of->parameter || of->draw != DRAW_UNIFORM || of->low < 0;
+    const Change change = {of, by, c->variant, row_length(of, shape), whole};
     for (size_t done = 0; done < n; done += CHUNK) {
         size_t count = n - done < CHUNK ? n - done : CHUNK;
         char *raw = (char *)x + done * size;
         dtype_to_double(of->dtype, raw, chunk, count);
-        for (size_t k = 0; k < count; k++) {
-            size_t i = from + done + k;
-            chunk[k] = changed(c->variant, of->dtype, chunk[k], i / length, i % length);
-            if (!whole) chunk[k] = fabs(chunk[k]);
-        }
+        for (size_t k = 0; k < count; k++)
+            chunk[k] = change_one(&change, chunk[k], from + done + k);
         dtype_from_double(of->dtype, chunk, raw, count);
     }
     return 0;

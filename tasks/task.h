@@ -62,12 +62,14 @@ const char *draw_name(Draw d);
  *   special   half of the elements are zeros of both signs, subnormals, the smallest normal numbers,
  *             and what the task's "special" adds
  *   integers  more bits than TF32, float16 or bfloat16 keep, with results exact in float32
- * Those from VARIANTS on are for the operators of regimes.h, and change the first input that is drawn and
- * no parameter, row by row:
+ * Those from VARIANTS on are for the operators of regimes.h, and change the inputs that reach them, parameters
+ * among them (carried.h), row by row:
  *   signs     rows of one sign, of whole numbers with ties, and of large negative ones
  *   large     rows 64 and 8 times as large, 150 above and below zero, and of few dominant elements
- *   far       the mean is 1000 times the deviation
- *   low       all elements are below -1e5 (float16: about -3e4) */
+ *   far       the mean is 1000 times the deviation; constant rows
+ *   low       all elements are below -1e5 (float16: about -3e4)
+ *   ends      what is drawn positive is anything from 2^-30 to 2^10
+ *   few bits  numbers of four bits, whose products with integers are exact */
 typedef enum {
     VARIANT_DRAWN,
     VARIANT_NEEDLES,
@@ -78,6 +80,8 @@ typedef enum {
     VARIANT_LARGE_ROWS,
     VARIANT_FAR,
     VARIANT_LOW,
+    VARIANT_ENDS,
+    VARIANT_FEW_BITS,
     VARIANTS_OF_REGIMES
 } Variant;
 const char *variant_name(Variant v);

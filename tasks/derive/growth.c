@@ -118,9 +118,9 @@ static double chain_growth(const Derivation *v, const GraphBound *to, const Grap
             int longer = sizes_call_terms(&to->calls[node]) > sizes_call_terms(&from->calls[node]);
             for (int i = 0; i < c->call.n_tensors; i++)
                 if (at[c->in[i]].depth > r.depth) r.depth = at[c->in[i]].depth;
-            r.depth += longer && honest_products(c->call.op);
+            r.depth += longer && op_is_product(c->call.op);
             for (int i = 0; i < c->call.n_results; i++) at[g->first[node] + i] = r;
-            if (honest_products(c->call.op)) terms[k] += (double)sizes_call_terms(c);
+            if (op_is_product(c->call.op)) terms[k] += (double)sizes_call_terms(c);
         }
         for (int i = 0; i < g->n_outputs; i++) {
             const Chain *y = &at[g->output[i]];

@@ -326,6 +326,7 @@ static int ways_of(const HonestCase *c, Ways ways, Way *out)
                              .number = (uint64_t)(2 * k + stored)};
         }
     out[n++] = (Way){.order = RUNNING, .drift = 1, .stored = 1, .number = 99};
+    for (int k = 0; k < n; k++) out[k].two_passes = c->of.variant == VARIANT_FAR;
     return n;
 }
 

@@ -67,7 +67,7 @@ static float variance(float *row, int64_t n, double less, const Way *way)
 {
     float count = (float)n, mean = sum(row, n, 0, way) / count, squares;
     float divisor = (float)((double)n - less);
-    if (way->approximate) {
+    if (way->approximate && !way->two_passes) {
         squares = sum(row, n, 1, way) - count * mean * mean;
         return fmaxf(squares, 0) / divisor;
     }
@@ -247,11 +247,6 @@ static int cumsum(const GraphCall *c, const Way *way, const double *const *in, d
 static int belongs(const Op *op, OpFamily f)
 {
     return op >= f.ops && op < f.ops + f.n;
-}
-
-int honest_products(const Op *op)
-{
-    return belongs(op, matmul_family()) || belongs(op, convolution_family());
 }
 
 int honest_norm(const OpCall *c)

@@ -11,15 +11,13 @@ typedef struct {
     Order order;
     int fma, stored, approximate, drift;
     int only; /* 1 + the node whose results alone are stored; 0: stored tells */
+    int two_passes; /* a variance is of distances to the mean: contents are far from zero */
     uint64_t number;
 } Way;
 
 /* Computes a call from arguments that are float32 numbers: 1 when it is of these operators and its
  * results are float32 numbers, unrounded to a narrower type; 0: another operator, out is unchanged. */
 int honest_sums(const GraphCall *c, const Way *way, const double *const *in, double *const *out);
-
-/* Matrix products and convolutions, whose results are sums of products of two tensors. */
-int honest_products(const Op *op);
 
 /* Normalisations that honest_sums computes. */
 int honest_norm(const OpCall *c);

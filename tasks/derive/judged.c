@@ -10,6 +10,10 @@
 
 enum { MOST_KEPT = 4096 };
 
+/* At most, of numbers of few bits: what a function takes of them is exact, and only its own error is left. And
+ * the least absolute tolerance there. */
+static const double FEW_BITS_RTOL = 0x1p-20, FEW_BITS_ATOL = 0x1p-21;
+
 typedef struct {
     char task[DIGEST_HEX];
     int64_t axis[TASK_MAX_AXES];
@@ -71,12 +75,19 @@ static Measured *keep(Judged *j)
     return j->kept[j->next++ % MOST_KEPT];
 }
 
+static double rtol_of(const TaskCase *c, int output)
+{
+    Dtype type = c->task->outputs[output].dtype;
+    double rtol = c->task->rtol[type];
+    return c->variant == VARIANT_FEW_BITS && type == DTYPE_F32 ? fmin(rtol, FEW_BITS_RTOL) : rtol;
+}
+
 static int measure(Judged *j, const TaskCase *c, Measured **out, Error *err)
 {
     const Task *t = c->task;
     double rtol[GRAPH_MAX_OUTPUTS] = {0};
     HonestError e;
-    for (int i = 0; i < t->n_outputs; i++) rtol[i] = t->rtol[t->outputs[i].dtype];
+    for (int i = 0; i < t->n_outputs; i++) rtol[i] = rtol_of(c, i);
     const HonestPlan plan = {
         .rtol = rtol, .grown = (HonestGrowth[]){{1, 1, 0}}, .n = 1, .brief = 1};
     if (honest_measure(c, &plan, &e, err)) return error_prefix(err, "task %s: tolerance", t->name);
@@ -108,8 +119,9 @@ int judged_tolerance(Judged *j, const TaskCase *c, int output, Tolerance *out, i
     if (!judged_is_measured(c)) return task_tolerance(c, output, out, err);
     Measured *m = find(j, c);
     if (!m && measure(j, c, &m, err)) return -1;
-    out->rtol = c->task->rtol[c->task->outputs[output].dtype];
-    out->atol = fmax(m->error.atol[output], least(c, output));
+    out->rtol = rtol_of(c, output);
+    out->atol = m->error.atol[output];
+    out->atol = fmax(out->atol, c->variant == VARIANT_FEW_BITS ? FEW_BITS_ATOL : least(c, output));
     if (usable) *usable = m->error.finite && !m->error.overflow;
     return 0;
 }

@@ -60,13 +60,23 @@ static inline float lg2(float a, int mode)
     return v != v || v < 0 ? NAN : r;
 }
 
+/* a / 2pi as hardware has it: a product in float32, rounded towards zero. Its error is what the functions err
+ * by beyond [-pi, pi]. */
+static inline double turns_of(double a)
+{
+    double exact = a * (double)0.15915494f;
+    float near = (float)exact;
+    int32_t beyond = __builtin_fabs((double)near) > __builtin_fabs(exact);
+    return (double)as_float(float_bits(near) - (uint32_t)beyond);
+}
+
 /* sin(a + quarter pi/2) */
 static inline float sine(float a, int quarter, int mode)
 {
     double x = flush(a, mode);
     double bounded = x > 1e9 || x < -1e9 || x != x ? 0 : x; /* beyond any stated accuracy */
-    double k = __builtin_rint(bounded * 0.63661977236758134308);
-    double r = (bounded - k * 1.57079632679489655800) - k * 6.12323399573676603587e-17, s = r * r;
+    double turns = turns_of(bounded), k = __builtin_rint(4 * turns);
+    double r = (turns - 0.25 * k) * 6.28318530717958647693, s = r * r;
     int32_t q = (int32_t)k + quarter;
     double sn =
         r *

@@ -1,0 +1,159 @@
+/* Contents that show faults of operators reach them through the graph. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "tasks/derive/judged.h"
+#include "tasks/regimes.h"
+#include "tests/small_draft.h"
+
+/* A task of n inputs; three have a third axis. */
+static Task *task_of(DraftTensor *inputs, int n, const char *const *lines, int n_lines)
+{
+    Small s = {.axes = {{"rows", NULL, 512}, {"cols", NULL, 512}, {"n", NULL, 512}}};
+    memcpy(s.inputs, inputs, (size_t)n * sizeof *inputs);
+    small(&s, lines, n_lines, n == 3 ? 3 : 2, n);
+    return derived(&s.d);
+}
+
+static DraftTensor parameter(DraftTensor x, double low, double high)
+{
+    x.parameter = x.name;
+    x.has_draw = 1, x.draw = DRAW_UNIFORM, x.low = low, x.high = high;
+    return x;
+}
+
+typedef struct {
+    double least, most;
+    int64_t below, above; /* elements below -limit and above limit */
+} Seen;
+
+/* The output of the reference in a variant. */
+static Seen seen_in(Task *t, Variant v, double limit)
+{
+    const Workload *w = regimes_workload(t);
+    double *in[TASK_MAX_TENSORS], *out;
+    const TaskCase c = {t, w, v, 1, 1};
+    size_t n;
+    Error err;
+    Seen s = {INFINITY, -INFINITY, 0, 0};
+    assert_non_null(w);
+    assert_true(task_has_variant(t, w, v));
+    for (int i = 0; i < t->n_inputs; i++) {
+        assert_int_equal(task_elements(t, w, &t->inputs[i], &n, &err), 0);
+        in[i] = memory_array(n + 1, sizeof(double));
+        assert_int_equal(task_draw_wide(&c, i, in[i], &err), 0);
+    }
+    assert_int_equal(task_elements(t, w, &t->outputs[0], &n, &err), 0);
+    out = memory_array(n + 1, sizeof *out);
+    assert_int_equal(task_reference(t, w, (const double *const *)in, &out, &err), 0);
+    for (size_t k = 0; k < n; k++) {
+        s.least = fmin(s.least, out[k]), s.most = fmax(s.most, out[k]);
+        s.below += out[k]<-limit, s.above += out[k]> limit;
+    }
+    for (int i = 0; i < t->n_inputs; i++) free(in[i]);
+    free(out);
+    return s;
+}
+
+/* The product's parameters are as small as those of 8,192 columns, and a check has few columns. */
+static void test_behind_a_product(void **state)
+{
+    (void)state;
+    DraftTensor in[] = {tensor("x", DTYPE_F32, "rows", "cols"),
+                        parameter(tensor("w", DTYPE_F32, "n", "cols"), -0.011, 0.011),
+                        parameter(tensor("b", DTYPE_F32, "n", NULL), -0.011, 0.011)};
+    const char *const exponential[] = {"h = aten.linear(x, w, b)", "y = aten.logsumexp(h, [1])"};
+    const char *const hinge[] = {"h = aten.linear(x, w, b)", "y = aten.clamp(h, -100, 100)"};
+    Task *t = task_of(in, 3, exponential, 2);
+    assert_true(seen_in(t, VARIANT_LARGE_ROWS, 88).above > 0);
+    assert_true(seen_in(t, VARIANT_LOW, 1e4).most < -1e4);
+    task_free(t);
+    t = task_of(in, 3, hinge, 2);
+    Seen s = seen_in(t, VARIANT_LARGE_ROWS, 99.9);
+    assert_true(s.above > 0 && s.below > 0);
+    task_free(t);
+}
+
+/* The largest mean of a row is far from zero, also where x is multiplied first. */
+static void test_far(void **state)
+{
+    (void)state;
+    DraftTensor gated[] = {tensor("x", DTYPE_F32, "rows", "cols"),
+                           tensor("g", DTYPE_F32, "rows", "cols")};
+    const char *const lines[] = {"h = aten.mul.Tensor(x, g)", "y = aten.var.correction(h, [1], correction=0)"};
+    Task *t = task_of(gated, 2, lines, 2);
+    assert_true(seen_in(t, VARIANT_FAR, 100).most <
+                100); /* it is of ones: 1000 * g would have 1e6 */
+    task_free(t);
+}
+
+/* A least element is looked for among large ones, a largest one among those far below zero. */
+static void test_low(void **state)
+{
+    (void)state;
+    DraftTensor in[] = {tensor("x", DTYPE_F32, "rows", "cols")};
+    const char *const least[] = {"y = aten.amin(x, [1])"}, *const most[] = {
+                                                               "y = aten.amax(x, [1])"};
+    Task *t = task_of(in, 1, least, 1);
+    assert_true(seen_in(t, VARIANT_LOW, 9e4).above > 0);
+    task_free(t);
+    t = task_of(in, 1, most, 1);
+    assert_true(seen_in(t, VARIANT_LOW, 9e4).most < -9e4);
+    task_free(t);
+}
+
+static void test_ends(void **state)
+{
+    (void)state;
+    DraftTensor in[] = {tensor("x", DTYPE_F32, "rows", "cols")};
+    const char *const lines[] = {"y = aten.log(x)"};
+    Task *t = task_of(in, 1, lines, 1);
+    Seen s = seen_in(t, VARIANT_ENDS, 1);
+    assert_true(s.least < -18 && s.most > 6);
+    task_free(t);
+}
+
+/* What a sine takes is exact: a tolerance for the errors of positions in the thousands is not needed. */
+static void test_few_bits(void **state)
+{
+    (void)state;
+    DraftTensor position = tensor("p", DTYPE_I32, "rows", "1");
+    position.has_range = 1, position.min = 0, position.max = 4095;
+    DraftTensor in[] = {position, tensor("x", DTYPE_F32, "cols", NULL)};
+    const char *const lines[] = {"f = aten.to.dtype(p, torch.float32)", "h = aten.mul.Tensor(f, x)",
+                                 "y = aten.sin(h)"};
+    Task *t = task_of(in, 2, lines, 3);
+    Judged *j = judged_new();
+    const TaskCase drawn = {t, regimes_workload(t), VARIANT_DRAWN, 0, 1};
+    TaskCase few = drawn;
+    Tolerance a, b;
+    few.variant = VARIANT_FEW_BITS;
+    int usable;
+    Error err;
+    assert_int_equal(judged_tolerance(j, &drawn, 0, &a, NULL, &err), 0);
+    assert_int_equal(judged_tolerance(j, &few, 0, &b, &usable, &err), 0);
+    assert_true(usable && a.atol > 1e-4 && b.atol + b.rtol < 4e-6);
+    judged_free(j);
+    task_free(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_behind_a_product),
+        cmocka_unit_test(test_far),
+        cmocka_unit_test(test_low),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_few_bits),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
