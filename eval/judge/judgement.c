@@ -9,6 +9,7 @@
 
 #include "eval/candidate/host_code.h"
 #include "eval/candidate/undefined_name.h"
+#include "eval/candidate/wide_integers.h"
 #include "eval/judge/paired_timing.h"
 #include "eval/judge/statistics.h"
 #include "eval/judge/timing_bounds.h"
@@ -67,6 +68,23 @@ static void name_host_code(const Judgement *j, Fault *f)
         line, word);
 }
 
+/* Adds to the message of a wrong result that integers of 8 bytes are read as shorter ones. */
+static void name_wide_integers(const Judgement *j, Fault *f)
+{
+    char declaration[128];
+    size_t used = strlen(f->message);
+    if (f->outcome != OUTCOME_WRONG_RESULT && f->outcome != OUTCOME_OUT_OF_BOUNDS) return;
+    int input =
+        j->task ? wide_integers_narrowed(&j->candidate, j->task, declaration, sizeof declaration)
+                : -1;
+    if (input < 0 || used + 256 > sizeof f->message) return;
+    snprintf(f->message + used, sizeof f->message - used,
+             "\n(input %s has 8-byte integers, int64, and the kernel reads them as `%s`: declare a "
+             "pointer to "
+             "long long)",
+             j->task->inputs[input].name, declaration);
+}
+
 void judgement_conclude(Judgement *j, int rc)
 {
     Verdict *v = &j->verdict;
@@ -86,6 +104,7 @@ void judgement_conclude(Judgement *j, int rc)
     }
     name_variable(j, f);
     name_host_code(j, f);
+    name_wide_integers(j, f);
     v->outcome = f->outcome;
     v->line = f->line;
     snprintf(v->cheat, sizeof v->cheat, "%s", f->cheat);
