@@ -62,8 +62,8 @@ const char *draw_name(Draw d);
  *   special   half of the elements are zeros of both signs, subnormals, the smallest normal numbers,
  *             and what the task's "special" adds
  *   integers  more bits than TF32, float16 or bfloat16 keep, with results exact in float32
- * Those from VARIANTS on are for the operators of regimes.h, and change the inputs that reach them, parameters
- * among them (carried.h), row by row:
+ * Those from VARIANTS on are for the operators of regimes.h, and change the inputs that reach them, and
+ * parameters (carried.h), row by row:
  *   signs     rows of one sign, of whole numbers with ties, and of large negative ones
  *   large     rows 64 and 8 times as large, 150 above and below zero, and of few dominant elements
  *   far       the mean is 1000 times the deviation; constant rows

@@ -21,7 +21,7 @@ static const char *parameters_of(const char *source, const char *end, const char
     return NULL;
 }
 
-/* Parameter number `which` of a list, without the spaces around it: its bytes; 0: the list has no such one. */
+/* Parameter number `which` of a list, without the spaces around it: its bytes; 0: there is no such one. */
 static size_t parameter_at(const char **list, const char *end, int which)
 {
     const char *p = *list;

@@ -10,7 +10,7 @@ typedef enum { RUNNING, HALVES, LANES_32, LANES_256, ORDERS } Order;
 typedef struct {
     Order order;
     int fma, stored, approximate, drift;
-    int only; /* 1 + the node whose results alone are stored; 0: stored tells */
+    int only;       /* 1 + the node whose results alone are stored; 0: stored tells */
     int two_passes; /* a variance is of distances to the mean: contents are far from zero */
     uint64_t number;
 } Way;

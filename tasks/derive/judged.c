@@ -10,8 +10,8 @@
 
 enum { MOST_KEPT = 4096 };
 
-/* At most, of numbers of few bits: what a function takes of them is exact, and only its own error is left. And
- * the least absolute tolerance there. */
+/* At most, of numbers of few bits: what a function takes of them is exact, and only its own error is left.
+ * And the least absolute tolerance there. */
 static const double FEW_BITS_RTOL = 0x1p-20, FEW_BITS_ATOL = 0x1p-21;
 
 typedef struct {

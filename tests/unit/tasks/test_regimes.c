@@ -88,10 +88,11 @@ static void test_far(void **state)
     (void)state;
     DraftTensor gated[] = {tensor("x", DTYPE_F32, "rows", "cols"),
                            tensor("g", DTYPE_F32, "rows", "cols")};
-    const char *const lines[] = {"h = aten.mul.Tensor(x, g)", "y = aten.var.correction(h, [1], correction=0)"};
+    const char *const lines[] = {"h = aten.mul.Tensor(x, g)",
+                                 "y = aten.var.correction(h, [1], correction=0)"};
     Task *t = task_of(gated, 2, lines, 2);
-    assert_true(seen_in(t, VARIANT_FAR, 100).most <
-                100); /* it is of ones: 1000 * g would have 1e6 */
+    /* g is of ones: the variance of 1000 * g would be 1e6. */
+    assert_true(seen_in(t, VARIANT_FAR, 100).most < 100);
     task_free(t);
 }
 
