@@ -10,6 +10,13 @@ graphs=tests/fixtures/graphs
 OMP_NUM_THREADS=1 "$BIN/quern-derive" -o "$tmp/two" $graphs/*.json
 cmp -s <(cat "$tmp"/one/*/task.json) <(cat "$tmp"/two/*/task.json)
 ok $? "equal drafts give equal bytes, with one thread too"
+mkdir "$tmp/timed"
+cp -r "$tmp"/one/{softmax,row_sum,layernorm} "$tmp/timed"
+sed -i -E '/"role": "time"/s/("y": \[)[^]]*/\19.0, 9.0, 9.0, 9.0, 9.0/' "$tmp"/timed/*/task.json
+is "three timed tolerances are lost" "$(cat "$tmp"/timed/*/task.json | grep -c '9.0, 9.0')" 3
+"$BIN/quern-derive" --again --task-root "$tmp/timed" all >"$tmp/again.log"
+for t in softmax row_sum layernorm; do cmp -s "$tmp"/{one,timed}/$t/task.json || break; done
+ok $? "the timed tolerances of tasks that are there are measured again"
 "$BIN/quern-task" gate --task-root "$tmp/one" >"$tmp/gate"; ok $? "the gate accepts derived tasks"
 is "one derived task is degenerate" "$(grep -c 'accepted as degenerate' "$tmp/gate")" 1
 grep -q '"degenerate": "a kernel that writes zeros into y passes' "$tmp/one/conv3d_norm_min_clamp/task.json"

@@ -1,0 +1,407 @@
+/* Cases are measured side by side; what some need counts for others. */
+#include "tasks/derive/tolerances.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "tasks/derive/derive_gate.h"
+#include "tasks/derive/exponential.h"
+#include "tasks/derive/growth.h"
+#include "tasks/derive/honest.h"
+#include "tasks/derive/sizes.h"
+
+static const double MAX_RTOL = 1e-3, MAX_RTOL_HALF = 0.05;
+
+static double up(double x)
+{
+    if (!(x >= 0x1p-126)) return 0;
+    double step = pow(10, floor(log10(x)) - 1);
+    return ceil(x / step) * step;
+}
+
+static double least_rtol(Dtype d)
+{
+    return d == DTYPE_F32 ? 0x1p-22 : d == DTYPE_F16 ? 0x1p-10 : d == DTYPE_BF16 ? 0x1p-7 : 0;
+}
+
+/* The error of a running product is relative, and grows with the root of its length. Products of many
+ * factors that are large are too rare for a sample. */
+static double product_rtol(const Derivation *v, const Sizes *s)
+{
+    GraphBound *b;
+    int64_t longest = 1;
+    if (derivation_bind(v, s, &b, NULL)) return 0;
+    for (int node = 0; node < b->graph->n_nodes; node++) {
+        const OpCall *c = &b->calls[node].call;
+        if (strncmp(c->op->name, "aten.cumprod", 12) != 0) continue;
+        for (int k = 0; k < c->tensor[0].rank; k++)
+            if (c->tensor[0].size[k] > longest) longest = c->tensor[0].size[k];
+    }
+    graph_bound_free(b);
+    return longest > 1 ? HONEST_MARGIN * 0x1p-24 * sqrt((double)longest) : 0;
+}
+
+static const Workload *last_check(const Task *t)
+{
+    const Workload *last = NULL;
+    for (int i = 0; i < t->n_workloads; i++)
+        if (t->workloads[i].role == ROLE_CHECK) last = &t->workloads[i];
+    return last;
+}
+
+/* rtol is what the middle elements of all outputs need at the largest check workload; elements that
+ * need more, there or where sums are longer, have it from atol. d->blunt: the middle ones need more than
+ * MOST_RTOL, so that results with half of the digits would pass. */
+static int measure_rtol(const Task *t, Description *d, HonestKept **kept, Error *err)
+{
+    HonestError e;
+    if (honest_keep(t, last_check(t), kept, &e, err)) return -1;
+    for (int i = 0; i < t->n_outputs; i++) {
+        Dtype type = t->outputs[i].dtype;
+        int margin = type == DTYPE_F32 ? HONEST_MARGIN : HONEST_MARGIN_HALF;
+        double largest = type == DTYPE_F32 ? MAX_RTOL : MAX_RTOL_HALF;
+        double need = fmax(least_rtol(type), margin * e.rtol[i]);
+        d->rtol[type] = fmax(d->rtol[type], fmin(largest, up(need)));
+        d->blunt |= need > largest;
+    }
+    return 0;
+}
+
+/* One case of one or two workloads that are measured at the same sizes, on a thread of its own. grown:
+ * as HonestPlan has it. */
+typedef struct {
+    Workload w;
+    HonestGrowth grown[2];
+    DescribedWorkload *to[2];
+    int n, which, rc, known; /* known: found is filled already */
+    HonestError found[2];
+    Error err;
+} Measurement;
+
+static const double case_scales[ATOL_CASES] = {1, 8, 0.125, 1, 1};
+static const Variant case_variants[ATOL_CASES] = {VARIANT_DRAWN, VARIANT_DRAWN, VARIANT_DRAWN,
+                                                  VARIANT_NEEDLES, VARIANT_SPECIAL};
+
+/* Those of a task. */
+typedef struct {
+    const Task *t;
+    const HonestKept *kept; /* the executions for rtol */
+    double rtol[GRAPH_MAX_OUTPUTS];
+    Measurement *list;
+    int n;
+    const Sizes *deep; /* where the timed workload is measured */
+} Measurements;
+
+/* Adds the cases of a workload that is measured at w's sizes. */
+static void add_cases(Measurements *all, const Workload *w, HonestGrowth grown,
+                      DescribedWorkload *to)
+{
+    const Task *t = all->t;
+    Measurement *list = all->list;
+    int before = all->n;
+    if (!to->atol) {
+        to->finite = 1;
+        to->atol = memory_array((size_t)t->n_outputs * ATOL_CASES, sizeof(double));
+    }
+    for (int k = 0; k < ATOL_CASES; k++) {
+        if (!task_has_variant(t, w, case_variants[k])) continue;
+        Measurement *m = NULL;
+        for (int i = 0; i < before && !m; i++)
+            if (list[i].which == k && list[i].n == 1 &&
+                !memcmp(list[i].w.axis, w->axis, sizeof w->axis))
+                m = &list[i];
+        if (!m) {
+            m = &list[all->n++];
+            *m = (Measurement){.w = *w, .which = k};
+        }
+        m->grown[m->n] = grown;
+        m->to[m->n++] = to;
+    }
+}
+
+/* Only the largest check workload is judged with needles and special contents. The others, with sums that
+ * may underflow, add to what is known of the errors. */
+static int is_judged(const Task *t, const Measurement *m)
+{
+    return m->w.role != ROLE_CHECK || case_variants[m->which] == VARIANT_DRAWN ||
+           !memcmp(m->w.axis, task_largest_check(t)->axis, sizeof m->w.axis);
+}
+
+static void take_case(const Task *t, const Measurement *m)
+{
+    for (int k = 0; k < m->n; k++) {
+        m->to[k]->finite &= m->found[k].finite && !(m->found[k].overflow && is_judged(t, m));
+        for (int i = 0; i < t->n_outputs; i++) {
+            int single = t->outputs[i].dtype == DTYPE_F32;
+            double least = single && m->which == AT_SPECIAL ? 0x1p-126 : 0;
+            double *at = &m->to[k]->atol[i * ATOL_CASES + m->which];
+            *at = fmax(*at, up(fmax(m->found[k].atol[i], least)));
+        }
+    }
+}
+
+/* As many threads as there are, as long as their tensors fit DERIVE_MEMORY. */
+static int case_threads(const Task *t, const Measurement *list, int n)
+{
+    double largest = 1, threads = fmin(omp_get_num_procs(), n);
+    for (int k = 0; k < n; k++) {
+        double elements = 0;
+        size_t one;
+        for (int i = 0; i < t->n_inputs; i++)
+            if (!task_elements(t, &list[k].w, &t->inputs[i], &one, NULL)) elements += (double)one;
+        largest = fmax(largest, elements);
+    }
+    threads = fmin(threads, DERIVE_MEMORY / (largest * 3 * sizeof(double)));
+    return threads < 1 ? 1 : (int)threads;
+}
+
+static HonestPlan plan_of(const Measurements *all, const Measurement *m)
+{
+    return (HonestPlan){all->rtol, m->grown, m->n, m->which == AT_SCALE_1, all->kept, 0};
+}
+
+/* Those that were executed for rtol. */
+static void replay(Measurements *all)
+{
+    const Workload *last = last_check(all->t);
+    for (int k = 0; k < all->n; k++) {
+        Measurement *m = &all->list[k];
+        const HonestPlan plan = plan_of(all, m);
+        if (m->which != AT_SCALE_1 || memcmp(m->w.axis, last->axis, sizeof m->w.axis)) continue;
+        honest_replay(all->kept, &plan, m->found);
+        m->known = 1;
+    }
+}
+
+/* Cases do not depend on each other: on any number of threads the results are the same. */
+static int measure_cases(Measurements *all, Error *err)
+{
+    const Task *t = all->t;
+    Measurement *list = all->list;
+    int n = all->n, threads = case_threads(t, list, n), rc = 0;
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
+    for (int k = n - 1; k >= 0; k--) { /* the costly ones first */
+        Measurement *m = &list[k];
+        if (m->known) continue;
+        const HonestPlan plan = plan_of(all, m);
+        const TaskCase of = {t, &m->w, case_variants[m->which], 0, case_scales[m->which]};
+        m->rc = honest_measure(&of, &plan, m->found, &m->err);
+    }
+    for (int k = 0; k < n && !rc; k++) {
+        rc = list[k].rc;
+        if (rc)
+            *err = list[k].err;
+        else
+            take_case(t, &list[k]);
+    }
+    return rc;
+}
+
+/* The largest errors of few elements vary with the draw: each check workload has the tolerance of all. */
+static void pool_checks(Description *d, int n)
+{
+    for (int k = 0; k < n; k++) {
+        double largest = 0;
+        for (int i = 0; i < d->n; i++)
+            if (d->at[i].role == ROLE_CHECK) largest = fmax(largest, d->at[i].atol[k]);
+        for (int i = 0; i < d->n; i++) d->at[i].atol[k] = fmax(d->at[i].atol[k], largest);
+    }
+}
+
+/* A clamp may hide the errors of all elements of a sample, and still pass one in thousands of the timed
+ * sizes. Where a case needs no tolerance at all, it has the one for inputs eight times as large, which pass,
+ * divided by the ratio of the scales: errors grow at least as fast as the inputs. When all units are off,
+ * these inputs need no tolerance either: the case then takes the least tolerance of the other cases. */
+static void floor_hidden(DescribedWorkload *w, int n_outputs)
+{
+    for (int i = 0; i < n_outputs; i++) {
+        double *at = w->atol + (size_t)i * ATOL_CASES, wide = at[AT_SCALE_8] / 8, least = INFINITY;
+        for (int k = 0; k < AT_SPECIAL; k++)
+            if (at[k] == 0) at[k] = up(k == AT_SCALE_EIGHTH ? wide / 8 : wide);
+        for (int k = 0; k < AT_SPECIAL; k++)
+            if (at[k] > 0) least = fmin(least, at[k]);
+        for (int k = 0; k < AT_SPECIAL; k++)
+            if (at[k] == 0 && isfinite(least)) at[k] = least;
+    }
+}
+
+/* Inputs eight times as large may saturate nearly all elements. One that is not has the errors of smaller
+ * inputs, and another draw may have it. */
+static void floor_saturated(DescribedWorkload *w, int n_outputs)
+{
+    for (int i = 0; i < n_outputs; i++) {
+        double *at = w->atol + (size_t)i * ATOL_CASES;
+        at[AT_SCALE_8] = fmax(at[AT_SCALE_8], at[AT_SCALE_1]);
+    }
+}
+
+/* Special contents are mostly exact: one draw may show no error where another one cancels. They are
+ * allowed what the contents with the least errors need. */
+static void floor_special(DescribedWorkload *w, int n_outputs)
+{
+    for (int i = 0; i < n_outputs; i++) {
+        double *at = w->atol + (size_t)i * ATOL_CASES, least = at[0];
+        for (int k = 1; k < AT_SPECIAL; k++) least = fmin(least, at[k]);
+        at[AT_SPECIAL] = fmax(at[AT_SPECIAL], least);
+    }
+}
+
+/* The workload before `to` that has the same sizes, and so the same errors; NULL: there is none. */
+static const DescribedWorkload *same_sizes(const Description *d, const DescribedWorkload *to)
+{
+    for (const DescribedWorkload *w = d->at; w < to && to->role != ROLE_TIME; w++)
+        if (w->role != ROLE_TIME && !memcmp(&w->sizes, &to->sizes, sizeof w->sizes)) return w;
+    return NULL;
+}
+
+static void copy_cases(const Task *t, Description *d)
+{
+    size_t n = (size_t)t->n_outputs * ATOL_CASES;
+    for (int i = 0; i < d->n; i++) {
+        DescribedWorkload *to = &d->at[i];
+        const DescribedWorkload *from = same_sizes(d, to);
+        if (!from) continue;
+        to->atol = memory_array(n, sizeof *to->atol);
+        memcpy(to->atol, from->atol, n * sizeof *to->atol);
+        to->finite = from->finite;
+    }
+}
+
+/* The timed workload is measured at `deep`, where one sum is as long or nearly, and also where no other
+ * reduction is trivial: only there do the sums before and behind it say what their errors grow to. */
+static void add_timed(Measurements *all, const Derivation *v, DescribedWorkload *to,
+                      const Sizes *deep)
+{
+    Workload w = {.role = ROLE_TIME};
+    Sizes wide = *deep;
+    double exponent = growth_exponent(v, all->t, deep);
+    sizes_widen(v, &to->sizes, DERIVE_WIDE_FLOPS, &wide);
+    for (int k = 0; k < 2; k++) {
+        const Sizes *at = k ? &wide : deep;
+        int is_wide = !memcmp(&wide, at, sizeof wide);
+        if (k && !memcmp(&wide, deep, sizeof wide)) break;
+        memcpy(w.axis, at->at, sizeof w.axis);
+        HonestGrowth g = growth_of(v, &to->sizes, at, exponent);
+        if (!is_wide) g.chain = 0;
+        add_cases(all, &w, g, to);
+    }
+}
+
+/* Where fewer rows of the timed workload, with sums as long as there, are affordable, they say what its own
+ * contents need, without growth. Few outputs may have small errors by chance. */
+static int measure_whole(const Measurements *all, const Derivation *v, DescribedWorkload *to,
+                         Error *err)
+{
+    Sizes whole;
+    Workload w = {.role = ROLE_TIME};
+    HonestError e;
+    if (sizes_reduce_alike(v, all->deep, &to->sizes) ||
+        sizes_whole_sums(v, &to->sizes, DERIVE_WHOLE_FLOPS, &whole))
+        return 0;
+    memcpy(w.axis, whole.at, sizeof w.axis);
+    HonestGrowth g = growth_of(v, &to->sizes, &whole, 1);
+    const HonestPlan plan = {all->rtol, &g, 1, 0, NULL, 1};
+    if (honest_measure(&(TaskCase){all->t, &w, VARIANT_DRAWN, 0, 1}, &plan, &e, err)) return -1;
+    for (int i = 0; i < all->t->n_outputs && e.finite && !e.overflow; i++) {
+        double *at = &to->atol[(size_t)i * ATOL_CASES + AT_SCALE_1], need = e.atol[i];
+        need = up(fmax(need, e.few[i] * honest_walk(growth_terms(v, &whole))));
+        if (need > 0) *at = fmin(*at, need);
+    }
+    return 0;
+}
+
+/* What is measured at some sizes counts at others. */
+static void pool(const Task *t, Description *d)
+{
+    copy_cases(t, d);
+    pool_checks(d, t->n_outputs * ATOL_CASES);
+    for (int i = 0; i < d->n; i++) floor_hidden(&d->at[i], t->n_outputs);
+    for (int i = 0; i < d->n; i++) {
+        floor_saturated(&d->at[i], t->n_outputs);
+        floor_special(&d->at[i], t->n_outputs);
+    }
+}
+
+/* The cases of all workloads. */
+static void list_cases(Measurements *all, const Derivation *v, Description *d, const Sizes *deep)
+{
+    all->deep = deep;
+    for (int i = 0; i < d->n; i++)
+        if (d->at[i].role != ROLE_TIME && !same_sizes(d, &d->at[i]))
+            add_cases(all, &all->t->workloads[i], (HonestGrowth){1, 1}, &d->at[i]);
+    for (int i = 0; i < d->n; i++)
+        if (d->at[i].role == ROLE_TIME) add_timed(all, v, &d->at[i], deep);
+}
+
+/* 1: the description is hopeless, which is found first, and saves the measurements. */
+static int measure(const Derivation *v, Description *d, Measurements *all, int doubted, Error *err)
+{
+    if (doubted && gate_hopeless(v, d, all->kept, all->rtol)) return 1;
+    replay(all);
+    if (measure_cases(all, err)) return -1;
+    pool(all->t, d);
+    for (int i = 0; i < d->n; i++)
+        if (d->at[i].role == ROLE_TIME && measure_whole(all, v, &d->at[i], err)) return -1;
+    return 0;
+}
+
+int tolerances_measure(const Derivation *v, Description *d, const Sizes *deep, int doubted,
+                       Error *err)
+{
+    char *text = description_text(v, d);
+    Task *t = NULL;
+    int rc = task_parse(v->draft.name, text, &t, err);
+    free(text);
+    if (rc) return error_prefix(err, "the task that was derived");
+    HonestKept *kept = NULL;
+    Measurements all = {.t = t};
+    all.list = memory_array((size_t)(d->n + 1) * ATOL_CASES, sizeof *all.list);
+    rc = measure_rtol(t, d, &kept, err);
+    if (!rc) {
+        all.kept = kept;
+        for (int i = 0; i < d->n; i++)
+            if (d->at[i].role == ROLE_TIME)
+                d->rtol[DTYPE_F32] = fmax(d->rtol[DTYPE_F32], up(product_rtol(v, &d->at[i].sizes)));
+        for (int i = 0; i < t->n_outputs; i++) all.rtol[i] = d->rtol[t->outputs[i].dtype];
+        list_cases(&all, v, d, deep);
+        rc = measure(v, d, &all, doubted, err);
+    }
+    honest_kept_free(kept);
+    free(all.list);
+    task_free(t);
+    return rc;
+}
+
+/* As pool_checks, by the checks of a task that is there. */
+static void raise_by_checks(const Task *t, DescribedWorkload *to)
+{
+    for (int i = 0; i < t->n_workloads; i++) {
+        const Workload *w = &t->workloads[i];
+        for (int k = 0; k < t->n_outputs * ATOL_CASES && w->atol && w->role == ROLE_CHECK; k++)
+            to->atol[k] = fmax(to->atol[k], w->atol[k]);
+    }
+}
+
+int tolerances_measure_timed(const Derivation *v, const Task *t, Description *d, Error *err)
+{
+    Sizes deep;
+    Measurements all = {.t = t, .deep = &deep};
+    all.list = memory_array((size_t)(d->n + 1) * ATOL_CASES * 2, sizeof *all.list);
+    for (int i = 0; i < t->n_outputs; i++) all.rtol[i] = t->rtol[t->outputs[i].dtype];
+    int rc = 0;
+    for (int i = 0; i < d->n && !rc; i++) {
+        rc = sizes_deep(v, &d->at[i].sizes, DERIVE_DEEP_FLOPS, &deep, err);
+        if (rc) break;
+        exponential_deepen(v, &d->at[i].sizes, &deep);
+        add_timed(&all, v, &d->at[i], &deep);
+    }
+    if (!rc) rc = measure_cases(&all, err);
+    for (int i = 0; i < d->n && !rc; i++) raise_by_checks(t, &d->at[i]);
+    if (!rc) pool(t, d);
+    for (int i = 0; i < d->n && !rc; i++) rc = measure_whole(&all, v, &d->at[i], err);
+    free(all.list);
+    return rc;
+}
