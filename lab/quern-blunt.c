@@ -21,8 +21,8 @@ typedef struct {
     double value[MOST];
 } Sample;
 
-/* Sizes with the longest axis halved; -1: there are none. Of a mean of millions of elements, fewer have the same
- * size, and of a sum less. */
+/* Sizes with the longest axis halved; -1: there are none. A mean of fewer elements has the same size, and a
+ * sum less. */
 static int halve(const Task *t, Workload *w)
 {
     int longest = 0;

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "tasks/derive/honest.h"
 
-enum { MOST_KEPT = 4096 };
+enum { MOST_KEPT = 4096, FEW = 16, FEW_MARGIN = 4 };
 
 /* At most, of numbers of few bits: what a function takes of them is exact, and only its own error is left.
  * And the least absolute tolerance there. */
@@ -112,6 +112,16 @@ static double least(const TaskCase *c, int output)
     return low;
 }
 
+/* The errors of a few elements may all be small by chance. */
+static double margin(const TaskCase *c, int output)
+{
+    size_t n;
+    if (c->variant < VARIANTS ||
+        task_elements(c->task, c->workload, &c->task->outputs[output], &n, NULL))
+        return 1;
+    return n < FEW ? FEW_MARGIN : 1;
+}
+
 int judged_tolerance(Judged *j, const TaskCase *c, int output, Tolerance *out, int *usable,
                      Error *err)
 {
@@ -120,7 +130,7 @@ int judged_tolerance(Judged *j, const TaskCase *c, int output, Tolerance *out, i
     Measured *m = find(j, c);
     if (!m && measure(j, c, &m, err)) return -1;
     out->rtol = rtol_of(c, output);
-    out->atol = m->error.atol[output];
+    out->atol = margin(c, output) * m->error.atol[output];
     out->atol = fmax(out->atol, c->variant == VARIANT_FEW_BITS ? FEW_BITS_ATOL : least(c, output));
     if (usable) *usable = m->error.finite && !m->error.overflow;
     return 0;
