@@ -14,6 +14,7 @@ enum {
     LT_16F = 2,
     LT_16BF = 14,
     LT_COMPUTE_32F = 68,
+    LT_COMPUTE_32F_FAST_TF32 = 77,
     LT_OP_N = 0,
     LT_OP_T = 1,
     LT_NOT_SUPPORTED = 15,

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "eval/judge/contents/timed_contents.h"
+#include "tasks/derive/judged.h"
 #include "tasks/graph/demand.h"
 #include "tasks/task_graph.h"
 
@@ -94,7 +95,9 @@ static int sample(Task *t, const Workload *w, int output, Sample *s, Error *err)
     int rc = 1;
     if (task_elements(t, w, &t->outputs[output], &n, err) || task_graph_bind(t, w, &b, err))
         return -1;
-    TimedContents *c = timed_contents_new(t, w, SEED, err);
+    Judged *judged = judged_new();
+    TimedContents *c = timed_contents_new(&(TimedOf){t, w, judged}, SEED, err);
+    judged_free(judged);
     for (int64_t k = MOST; c && k >= 2 && rc > 0; k /= 4) {
         choose(s, (int64_t)n, k);
         rc = expect(c, b, output, s, err);

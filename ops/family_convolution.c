@@ -517,6 +517,17 @@ static const OpElements elements = {element_needs, element_compute, NULL};
 
 /* ---- the rest ---- */
 
+int convolution_depthwise(const Convolution *v)
+{
+    return !v->transposed && v->groups > 1 && v->in == 1;
+}
+
+int convolution_is_depthwise(const OpCall *c)
+{
+    Convolution v;
+    return !convolution_of(c, &v, NULL) && convolution_depthwise(&v);
+}
+
 static int plain(const OpCall *c, OpPlain *out, Error *err)
 {
     Convolution v;
@@ -558,7 +569,7 @@ static void cost(const OpCall *c, OpCost *out)
     {                                                                                            \
         .name = "aten." aten, .schema = text, .infer = infer, .reference = reference,            \
         .plain = plain, .cost = cost, .route = route, .detail = &(const Kind){n, is_transposed}, \
-        .elements = &elements,                                                                   \
+        .elements = &elements, .flags = OP_CUDNN,                                                \
     }
 
 static const Op table[] = {

@@ -409,7 +409,7 @@ static void cost(const OpCall *c, OpCost *out)
     {                                                                                         \
         .name = "aten." aten, .schema = text, .infer = infer, .reference = reference,         \
         .plain = plain, .cost = cost, .route = route, .detail = &(Describe *const){describe}, \
-        .elements = &elements,                                                                \
+        .elements = &elements, .flags = OP_CUBLAS,                                            \
     }
 
 static const Op table[] = {

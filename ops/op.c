@@ -5,6 +5,7 @@
 
 #include "base/suggest.h"
 #include "ops/op.h"
+#include "ops/op_convolution.h"
 #include "ops/op_schema.h"
 
 enum { MAX_OPS = 1024 };
@@ -355,6 +356,22 @@ int op_plain(const OpCall *c, OpPlain *out, Error *err)
     int rc = c->op->plain(c, out, err) ? error_prefix(err, "%s", c->op->name) : 0;
     out->call = around;
     return rc;
+}
+
+int op_factors(const OpCall *c)
+{
+    return c->op->flags & OP_CUBLAS && strstr(c->op->name, "add") != NULL;
+}
+
+unsigned op_tf32(const OpCall *c)
+{
+    unsigned by = c->op->flags & (OP_CUBLAS | OP_CUDNN);
+    int first = op_factors(c);
+    if (!by || first + 2 > c->n_tensors) return 0;
+    for (int i = first; i < first + 2; i++)
+        if (c->tensor[i].dtype != DTYPE_F32 || c->tensor[i].rank < 2) return 0;
+    if (by & OP_CUBLAS) return TF32_CUBLAS;
+    return convolution_is_depthwise(c) ? 0 : TF32_CUDNN;
 }
 
 int op_route(const OpCall *c, OpRoute *out, Error *err)

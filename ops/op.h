@@ -13,6 +13,7 @@
 #include "base/buffer.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/precision.h"
 
 enum {
     OP_MAX_RANK = 8,
@@ -111,8 +112,8 @@ typedef struct {
 
 /* OP_VIEW: results may be an input's memory under another shape; OpCall.view_of says whether they are.
  * OP_IN_PLACE: the result is argument 0's memory with new contents. OP_CONSTANT: the results' values
- * follow from shapes alone. */
-enum { OP_VIEW = 1, OP_IN_PLACE = 2, OP_CONSTANT = 4 };
+ * follow from shapes alone. OP_CUBLAS, OP_CUDNN: eager PyTorch computes it by this library. */
+enum { OP_VIEW = 1, OP_IN_PLACE = 2, OP_CONSTANT = 4, OP_CUBLAS = 8, OP_CUDNN = 16 };
 
 struct Op {
     const char *name, *schema; /* "Tensor self, int dim=-1, *, ScalarType? dtype=None" */
@@ -177,6 +178,11 @@ int op_flops(const OpCall *c, double *out, Error *err); /* in little time, whate
 int op_plain(const OpCall *c, OpPlain *out, Error *err);
 /* The library's route of an inferred call: 1, 0 or -1 as Op.route. out->kernels is set by the caller. */
 int op_route(const OpCall *c, OpRoute *out, Error *err);
+/* Which library may round factors of an inferred call to TF32 where a precision lets it: TF32_CUBLAS,
+ * TF32_CUDNN, or 0: factors are not float32, or none of them computes it (a vector, a depthwise
+ * convolution). */
+unsigned op_tf32(const OpCall *c);
+int op_factors(const OpCall *c); /* the index of the first of its two tensors that are multiplied */
 int op_is_view(const OpCall *c); /* result 0 is the memory of an input, unchanged */
 
 /* The position of a named argument in the schema; -1: none. */

@@ -23,6 +23,10 @@ WindowClass window_class(const Window *w, int64_t r);
 int64_t window_classes(const Window *w);
 int64_t window_max(const Window *w); /* outputs of the class with the most */
 
+/* Eager PyTorch has kernels of its own for it. */
+int convolution_depthwise(const Convolution *v);
+int convolution_is_depthwise(const OpCall *c); /* of an inferred call */
+
 /* Appends the plain kernel. */
 int convolution_plain(const Convolution *v, const OpCall *c, OpPlain *out, Error *err);
 

@@ -130,11 +130,6 @@ static void direct(Writer *t)
 
 /* ---- depthwise ---- */
 
-static int is_depthwise(const Convolution *v)
-{
-    return !v->transposed && v->groups > 1 && v->in == 1;
-}
-
 /* Eager's kernel of one and two dimensions, whose places are ints. */
 static int is_flat_depthwise(const Convolution *v, const OpCall *c)
 {
@@ -144,7 +139,7 @@ static int is_flat_depthwise(const Convolution *v, const OpCall *c)
         int64_t last = w->out * w->stride + w->kernel * w->dilation + w->padding;
         if (last > reach) reach = last;
     }
-    return is_depthwise(v) && v->dims < WINDOW_DIMS && reach < INT32_MAX &&
+    return convolution_depthwise(v) && v->dims < WINDOW_DIMS && reach < INT32_MAX &&
            op_elements(v->x) < INT32_MAX && op_elements(&c->result[0]) < INT32_MAX;
 }
 
@@ -429,7 +424,8 @@ int convolution_route(const Convolution *v, const OpCall *c, OpRoute *out, Error
     const Window *w = v->w;
     char name[8], x[24], weight[24];
     size_t n = 0, size;
-    if (v->x->dtype > DTYPE_BF16 || is_depthwise(v)) return 0; /* eager has kernels of its own */
+    if (v->x->dtype > DTYPE_BF16 || convolution_depthwise(v))
+        return 0; /* eager has kernels of its own */
     if (op_elements(v->x) > INT32_MAX || op_elements(&c->result[0]) > INT32_MAX) return 0;
     for (int d = 0; d < WINDOW_DIMS; d++)
         if (!is_even(&w[d])) return 0;

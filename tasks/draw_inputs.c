@@ -21,6 +21,8 @@ enum { LEAST_ENDS = 4, MORE_ENDS = 32 };
 /* Integers up to exact_limit are exact in float32. One factor of a product gets nearly all of its
  * bits, and at least twelve: more than TF32 and float16 keep. */
 static const double exact_limit = 16777215.0, small_factor = 3.0, least_wide = 4095.0;
+/* Where factors may be rounded to TF32, it keeps them, and bfloat16 does not. */
+static const double most_tf32 = 2047.0, least_tf32 = 1023.0;
 
 static const double needle_noise = 0.0625, needle_tolerance = 4.0;
 
@@ -317,7 +319,9 @@ static double integer_limit(const Task *t, const Workload *w, int input, uint64_
     if (terms == 0) return 0;
     if (t->n_inputs == 1) return floor(exact_limit / terms);
     double wide = floor(exact_limit / terms / small_factor), narrow = small_factor;
-    if (wide < least_wide) wide = least_wide, narrow = floor(exact_limit / terms / least_wide);
+    double least = t->tf32 ? least_tf32 : least_wide;
+    if (wide < least) wide = least, narrow = floor(exact_limit / terms / least);
+    if (t->tf32) wide = fmin(wide, most_tf32);
     if (narrow < 1) return 0;
     return (uint64_t)input == (seed >> 7 & 1) ? wide : narrow;
 }
@@ -504,6 +508,10 @@ int task_tolerance(const TaskCase *c, int output, Tolerance *out, Error *err)
     double power = scale >= 1.0 ? t->degree : t->degree < 1 ? t->degree : 1;
     out->atol = t->atol[d] * (double)terms * pow(scale, power);
     out->rtol = t->rtol[d];
+    if (t->tf32 && !t->graph && d == DTYPE_F32) {
+        out->atol += t->tf32_atol * sqrt((double)terms) * pow(scale, power);
+        out->rtol = fmax(out->rtol, t->tf32_rtol);
+    }
     if (v == VARIANT_SPECIAL) out->atol += smallest_step(d);
     if (v != VARIANT_INTEGERS) return 0;
     /* The result and all partial sums are integers. Without a sum the result must be equal. */

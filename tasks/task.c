@@ -33,6 +33,11 @@ static int read_tolerance(Task *t, const json_t *root, const char *file, Error *
         if (!obj || json_need_number(obj, "atol", where, &t->atol[d], err) ||
             json_need_number(obj, "rtol", where, &t->rtol[d], err))
             return -1;
+        json_t *tf32 = json_object_get(obj, "tf32");
+        if (tf32 && d == DTYPE_F32 &&
+            (json_need_number(tf32, "atol", where, &t->tf32_atol, err) ||
+             json_need_number(tf32, "rtol", where, &t->tf32_rtol, err)))
+            return -1;
         if (!(t->atol[d] >= 0 && t->atol[d] < 1 && t->rtol[d] >= 0 && t->rtol[d] < 1))
             return error_set(err, ERROR_CORRUPT, "%s: atol and rtol of %s are expected in [0, 1)",
                              where, dtype_name(d));
@@ -49,6 +54,33 @@ static int read_tolerance(Task *t, const json_t *root, const char *file, Error *
     const char *terms = json_need_text(tolerance, "terms", where, err);
     if (!terms) return -1;
     t->terms = memory_strdup(terms);
+    return 0;
+}
+
+static int read_precision(Task *t, const json_t *root, const char *file, Error *err)
+{
+    static const char *const fields[] = {"matmul", "cudnn_tf32", NULL};
+    char where[4200];
+    t->precision = precision_default;
+    int asked = t->in_memory ? 0 : precision_of_run(&t->precision, err);
+    const json_t *cudnn;
+    json_t *own = json_object_get(root, "precision");
+    if (asked < 0) return -1;
+    if (!own) return 0;
+    Precision p;
+    snprintf(where, sizeof where, "%s, precision", file);
+    if (!json_need_object(root, "precision", file, err) ||
+        task_known_fields(own, fields, where, err))
+        return -1;
+    const char *matmul = json_need_text(own, "matmul", where, err);
+    int word = matmul ? task_choose(matmul, precision_matmul_names, MATMUL_PRECISIONS, "matmul",
+                                    where, err)
+                      : -1;
+    if (word < 0) return -1;
+    if (!json_is_boolean(cudnn = json_object_get(own, "cudnn_tf32")))
+        return error_set(err, ERROR_CORRUPT, "%s: cudnn_tf32: true or false expected", where);
+    p = (Precision){(MatmulPrecision)word, json_is_true(cudnn)};
+    if (!asked) t->precision = p;
     return 0;
 }
 
@@ -336,16 +368,30 @@ static void add_digest(Task *t, const char *text)
     digester_add_field(&d, t->baseline_source, strlen(t->baseline_source));
     add_optional(&d, "baseline_cuda.cu", t->baseline_cuda_source);
     add_optional(&d, "best.cu", t->best_source);
+    if (t->tf32) digester_add_field(&d, t->tf32 & TF32_CUBLAS ? "tf32 1" : "tf32 0", 6);
+    if (t->tf32) digester_add_field(&d, t->tf32 & TF32_CUDNN ? "tf32 1" : "tf32 0", 6);
     digester_finish(&d, &digest);
     digest_hex(&digest, t->digest);
+}
+
+/* Which libraries round in this task where a precision lets them. */
+static int find_tf32(Task *t, Error *err)
+{
+    const char *baseline = task_baseline(t);
+    unsigned by = 0;
+    if (t->graph && task_graph_tf32(t, &by, err)) return -1;
+    if (!t->graph && strstr(baseline, "//@ library cublas")) by |= TF32_CUBLAS;
+    if (!t->graph && strstr(baseline, "//@ library cudnn")) by |= TF32_CUDNN;
+    t->tf32 = by & precision_tf32(&t->precision);
+    return 0;
 }
 
 static int parse(Task *t, const char *text, const char *file, Error *err)
 {
     static const char *const fields[] = {
-        "name",   "description", "op_type", "tags",        "level",      "split",   "axes",
-        "inputs", "outputs",     "graph",   "constraints", "tolerance",  "special", "exact",
-        "turns",  "bytes",       "flops",   "workloads",   "degenerate", NULL};
+        "name",   "description", "op_type", "tags",        "level",      "split",     "axes",
+        "inputs", "outputs",     "graph",   "constraints", "tolerance",  "special",   "exact",
+        "turns",  "bytes",       "flops",   "workloads",   "degenerate", "precision", NULL};
     json_t *root = json_read_text(text, strlen(text), file, err);
     int rc = -1;
     if (!root) return -1;
@@ -356,10 +402,12 @@ static int parse(Task *t, const char *text, const char *file, Error *err)
     if (task_known_fields(root, fields, file, err) || read_head(t, root, file, err) ||
         task_read_axes(t, root, file, err) || task_read_tensors(t, root, 1, file, err) ||
         task_read_tensors(t, root, 0, file, err) || task_read_constraints(t, root, file, err) ||
-        read_tolerance(t, root, file, err) || read_extremes(t, root, file, err) ||
-        read_workloads(t, root, file, err) || read_work(t, root, file, err) ||
+        read_precision(t, root, file, err) || read_tolerance(t, root, file, err) ||
+        read_extremes(t, root, file, err) || read_workloads(t, root, file, err) ||
+        read_work(t, root, file, err) ||
         read_optional(t, "baseline_cuda.cu", &t->baseline_cuda_source, err) ||
-        read_optional(t, "best.cu", &t->best_source, err) || check_workloads(t, file, err))
+        read_optional(t, "best.cu", &t->best_source, err) || find_tf32(t, err) ||
+        check_workloads(t, file, err))
         goto out;
     add_digest(t, text);
     rc = 0;

@@ -14,6 +14,8 @@
  *   graph      ["h = aten.linear(x, w, b)", "y = aten.relu(h)"]: operators of graph/op_line.h over
  *              axes and inputs; each output is the name of a result. bytes and flops then follow
  *   tolerance  {"float32": {"atol": 1e-5, "rtol": 1e-4}, "terms": "cols", "degree": 2}
+ *              Without a graph, of float32 also "tf32": {"atol": 1e-3, "rtol": 1e-3}: what an error grows by
+ *              where factors are rounded to TF32; its atol is multiplied by the root of `terms`
  *   special    ["large", "inf", "nan"], optional: the special values beyond 0 and tiny numbers
  *   turns      "rows", optional: an axis. Tensors whose first dimension is this axis, rotated by any
  *              number of positions, give the outputs rotated by the same number
@@ -21,6 +23,8 @@
  *              small integers give exact results
  *   bytes      "4*(rows*cols*2)", and
  *   flops      "rows*cols": the least that any kernel must move and compute
+ *   precision  {"matmul": "highest", "cudnn_tf32": true}, optional: how eager PyTorch computes float32
+ *              (base/precision.h), which the baseline does too; without it PyTorch's default
  *   workloads  [{"role": "check"|"time"|"sim", "axes": {"rows": 7, "cols": 33}}]; optional in each:
  *              "atol" {"y": [a, b, c, d, e]}, which replaces the tolerance's: at input scales 1, 8
  *              and 1/8, for needles and for special values; "note", a sentence about the sizes
@@ -45,6 +49,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/expr.h"
+#include "base/precision.h"
 #include "tasks/graph/graph.h"
 
 enum { TASK_MAX_AXES = 16, TASK_MAX_TENSORS = 1024, TASK_MAX_RANK = 8, TASK_MAX_WORKLOADS = 32 };
@@ -136,7 +141,11 @@ typedef struct {
         POSITIONS_DEPENDENT
     } positions; /* positions.h */
     char *exact; /* expression: terms of the longest sum of products; NULL: integers are inexact */
-    int degree;  /* atol grows as scale^degree when inputs are scaled up (default 1) */
+    Precision precision; /* that counts: $PRECISION, or the task's own */
+    unsigned tf32; /* TF32_CUBLAS, TF32_CUDNN: what it lets round factors of this task to TF32 */
+    double tf32_atol,
+        tf32_rtol; /* what that adds without a graph: atol is by the root of `terms` */
+    int degree;    /* atol grows as scale^degree when inputs are scaled up (default 1) */
     Workload workloads[TASK_MAX_WORKLOADS];
     char digest[DIGEST_HEX]; /* of task.json, reference.c and the .cu files */
     void *library;           /* the dlopen'ed reference; NULL until task_reference */

@@ -140,6 +140,38 @@ int task_graph_bind(const Task *t, const Workload *w, GraphBound **out, Error *e
     return -1;
 }
 
+int task_graph_tf32(const Task *t, unsigned *out, Error *err)
+{
+    GraphBound *b;
+    *out = 0;
+    if (task_graph_bind(t, task_workload(t, ROLE_TIME), &b, err)) return -1;
+    for (int node = 0; node < b->graph->n_nodes; node++)
+        if (b->calls[node].live) *out |= op_tf32(&b->calls[node].call);
+    graph_bound_free(b);
+    return 0;
+}
+
+int task_tf32_flops(const Task *t, const Workload *w, double *flops, Error *err)
+{
+    GraphBound *b;
+    double bytes, all;
+    *flops = 0;
+    if (!t->tf32) return 0;
+    if (task_cost(t, w, &bytes, &all, err)) return -1;
+    if (!t->graph) *flops = all;
+    if (!t->graph) return 0;
+    if (task_graph_bind(t, w, &b, err)) return -1;
+    for (int node = 0; node < b->graph->n_nodes; node++) {
+        const OpCall *c = &b->calls[node].call;
+        OpCost cost;
+        if (b->calls[node].live && op_tf32(c) & t->tf32 && !op_cost(c, &cost, NULL))
+            *flops += cost.flops;
+    }
+    graph_bound_free(b);
+    if (*flops > all) *flops = all;
+    return 0;
+}
+
 int task_graph_cost(const Task *t, const Workload *w, double *bytes, double *flops, Error *err)
 {
     GraphBound *b;

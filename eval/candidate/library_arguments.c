@@ -5,7 +5,7 @@
 
 #include "eval/candidate/library_signatures.h"
 
-enum { LIBRARY_DTYPES = 3 };
+enum { LIBRARY_DTYPES = 3 }; /* of memory */
 
 static int is_call(const char *name, int n)
 {
@@ -13,11 +13,13 @@ static int is_call(const char *name, int n)
     return s && (int)strlen(s->kinds) == n;
 }
 
-static int dtype_fits(uint64_t dtype, Error *err)
+static int read_dtype(uint64_t arg, int *dtype, int *tf32, Error *err)
 {
-    if (dtype < LIBRARY_DTYPES) return 0;
-    return error_set(err, ERROR_INVALID, "dtype: expected 0 to %d, found %lld", LIBRARY_DTYPES - 1,
-                     (long long)dtype);
+    *tf32 = arg == LIBRARY_TF32;
+    *dtype = *tf32 ? 0 : (int)arg;
+    if (arg < LIBRARY_DTYPES || *tf32) return 0;
+    return error_set(err, ERROR_INVALID, "dtype: expected 0 to %d, found %lld", LIBRARY_TF32,
+                     (long long)arg);
 }
 
 /* Dense matrices of the product's sizes. */
@@ -38,14 +40,15 @@ static void sizes(LibraryProduct *p, const uint64_t *args)
 /* cublas.gemm: the arguments after the pointers. */
 static int general(LibraryProduct *p, const uint64_t *s, Error *err)
 {
-    p->dtype = (int)s[0], p->c_dtype = (int)s[1];
+    int no;
     p->batch = (int64_t)s[2];
     sizes(p, s + 3);
     p->transpose_a = (int)s[6], p->transpose_b = (int)s[7];
     p->lda = (int64_t)s[8], p->ldb = (int64_t)s[9], p->ldc = (int64_t)s[10];
     p->apart_a = (int64_t)s[11], p->apart_b = (int64_t)s[12], p->apart_c = (int64_t)s[13];
     memcpy(&p->alpha, &s[14], sizeof p->alpha);
-    if (dtype_fits(s[0], err) || dtype_fits(s[1], err)) return -1;
+    if (read_dtype(s[0], &p->dtype, &p->tf32, err) || read_dtype(s[1], &p->c_dtype, &no, err))
+        return -1;
     if (p->dtype != p->c_dtype && p->c_dtype)
         return error_set(err, ERROR_INVALID,
                          "a product in half precision has a half or a float32 result");
@@ -72,8 +75,8 @@ int library_product(const char *name, const uint64_t *args, int n, LibraryProduc
         out->bias = args[2], out->c = args[3], out->relu = !typed;
         sizes(out, args + 4 + typed);
         if (typed) {
-            if (dtype_fits(args[4], err)) return -1;
-            out->dtype = out->c_dtype = (int)args[4];
+            if (read_dtype(args[4], &out->dtype, &out->tf32, err)) return -1;
+            out->c_dtype = out->dtype;
             out->transpose_b = (int)args[8];
         }
     } else {
@@ -124,8 +127,10 @@ int library_convolution(const char *name, const uint64_t *args, int n, LibraryCo
             out->d[d].out = room < 0 ? 0 : room / stride + 1;
         }
     } else if (!strcmp(name, "cudnn.convolution")) {
-        out->transposed = (int)args[3], out->dtype = (int)args[4];
-        if (dtype_fits(args[4], err)) return -1;
+        out->transposed = (int)args[3];
+        int tf32;
+        if (read_dtype(args[4], &out->dtype, &tf32, err)) return -1;
+        out->tf32 = tf32;
         out->batch = (int64_t)args[5], out->in = (int64_t)args[6], out->out = (int64_t)args[7];
         out->groups = (int64_t)args[8];
         for (int d = 0; d < 3; d++) {

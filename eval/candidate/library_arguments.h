@@ -11,6 +11,7 @@
 typedef struct {
     uint64_t a, b, bias, c; /* bias: 0 for none */
     int dtype, c_dtype;     /* 0 float32, 1 float16, 2 bfloat16 */
+    int tf32;               /* factors of float32 may be rounded to TF32 */
     int relu, transpose_a, transpose_b;
     int64_t batch, m, n, k, lda, ldb, ldc, apart_a, apart_b, apart_c;
     double alpha;
@@ -20,6 +21,7 @@ typedef struct {
 typedef struct {
     uint64_t x, weight, y;
     int transposed, dtype;
+    int64_t tf32; /* as LibraryProduct has it */
     int64_t batch, in, out, groups;
     struct {
         int64_t in, kernel, out, stride, padding, dilation;

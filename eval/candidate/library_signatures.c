@@ -4,15 +4,23 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/precision.h"
+
 static const LibrarySignature signatures[] = {
-    {"cublas.gemm", "pppzziiiibbiiizzzd"},
-    {"cublas.sgemm", "pppiii"},
-    {"cublas.sgemm_batched", "pppiiiibbd"},
-    {"cublaslt.gemm_bias", "ppppziiib"},
-    {"cublaslt.sgemm_bias_relu", "ppppiii"},
-    {"cudnn.conv3d_forward", "pppiiiiiiiiz"},
-    {"cudnn.convolution", "pppbziiiiiiiiziiiiiziiiiizi"},
+    {"cublas.gemm", "pppzziiiibbiiizzzd", 3},
+    {"cublas.sgemm", "pppiii", 0},
+    {"cublas.sgemm_batched", "pppiiiibbd", 0},
+    {"cublaslt.gemm_bias", "ppppziiib", 4},
+    {"cublaslt.sgemm_bias_relu", "ppppiii", 0},
+    {"cudnn.conv3d_forward", "pppiiiiiiiiz", 0},
+    {"cudnn.convolution", "pppbziiiiiiiiziiiiiziiiiizi", 4},
 };
+
+void library_let_tf32(const LibrarySignature *s, unsigned tf32, uint64_t *dtype)
+{
+    unsigned by = strncmp(s->name, "cudnn.", 6) ? TF32_CUBLAS : TF32_CUDNN;
+    if (s->dtype && !*dtype && tf32 & by) *dtype = LIBRARY_TF32;
+}
 
 const LibrarySignature *library_signature(const char *name)
 {

@@ -202,6 +202,8 @@ static int add_library(Walk *k, const OpLibraryCall *route, const Places *m)
         if (!call->kinds[n] || library_argument(k, m, p, call->kinds[n], &arg)) break;
         add_arg(k, arg);
     }
+    if (call->dtype && call->dtype < n)
+        library_let_tf32(call, k->tf32, &k->o->args[k->o->n_args - n + call->dtype].value);
     return p || call->kinds[n]
                ? walk_fail(k, "%s has the arguments '%s'", call->name, route->arguments)
                : 0;
@@ -211,6 +213,7 @@ static int add_call(Walk *k, const OpCall *call, OpPlain *plain, Places *m)
 {
     OpRoute route = {.kernels = plain};
     Error why;
+    k->tf32 = op_tf32(call) & k->task->tf32;
     int taken = k->routes ? op_route(call, &route, &why) : 0;
     if (taken < 0) return walk_fail_here(k, &why);
     if (!taken) {

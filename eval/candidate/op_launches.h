@@ -11,6 +11,7 @@ typedef struct {
     int routes;
     PlanOps *o;
     int step, line;
+    unsigned tf32; /* the libraries that may round factors of the call at hand */
     Error *err;
 } Walk; /* at one step of the plan */
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/candidate/library_signatures.h"
 
 typedef struct {
     const PlanContext *p;
@@ -387,6 +388,11 @@ static int resolve_library(Resolver *r, DeviceLaunch *out)
         k.kind[i] = s->kinds[i] == 'd' ? 'f' : 'i';
         if (resolve_argument(r, &k, s->library, i, out)) return -1;
     }
+    const LibrarySignature *call = library_signature(s->library);
+    uint64_t dtype;
+    memcpy(&dtype, out->params + 8 * (size_t)call->dtype, sizeof dtype);
+    library_let_tf32(call, r->p->task->tf32, &dtype);
+    memcpy(out->params + 8 * (size_t)call->dtype, &dtype, sizeof dtype);
     return 0;
 }
 

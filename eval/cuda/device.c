@@ -75,6 +75,12 @@ static void cuda_close(Device *d)
     free(d);
 }
 
+static void take_light(DeviceInfo *i, const Light *l)
+{
+    for (int k = 0; k < 4; k++) i->light_flops_per_s[k] = light_flops(l, (Dtype)k);
+    i->light_tf32_flops_per_s = l->tf32_flops;
+}
+
 /* The speed of light, which no honest kernel exceeds: the greater of the chip's theoretical bound
  * and the measured ceiling. */
 static int find_light(Device *d, const CudaDriver *cu, const Gpu *gpu, Error *err)
@@ -85,6 +91,7 @@ static int find_light(Device *d, const CudaDriver *cu, const Gpu *gpu, Error *er
     i->dram_bytes_per_s = light_dram(&bound);
     i->flops_per_s = light_flops(&bound, DTYPE_F16);
     i->l2_bytes = bound.l2_bytes;
+    take_light(i, &bound);
     if (!light_find(gpu, i->driver, &measured)) return 0;
     if (light_dram(&measured) > i->dram_bytes_per_s) i->dram_bytes_per_s = light_dram(&measured);
     if (light_flops(&measured, DTYPE_F16) > i->flops_per_s)
@@ -92,7 +99,7 @@ static int find_light(Device *d, const CudaDriver *cu, const Gpu *gpu, Error *er
     i->launch_us = measured.launch_us;
     i->light_bytes_per_s = light_dram(&measured);
     d->stall_ns = (uint32_t)fmin(nearbyint(1e3 * measured.stall_period_us), PROTOCOL_MAX_WAIT_NS);
-    for (int k = 0; k < 4; k++) i->light_flops_per_s[k] = light_flops(&measured, (Dtype)k);
+    take_light(i, &measured);
     return 0;
 }
 

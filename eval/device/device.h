@@ -34,8 +34,9 @@ typedef struct {
     /* Upper bounds: of the simulated device, or from a GPU's clocks and widths. */
     double dram_bytes_per_s, flops_per_s;
     double l2_bytes; /* of outputs that may stay in L2 unwritten to DRAM; 0 when simulated */
-    /* Ceilings measured on this GPU, flops by Dtype; 0: not measured. */
-    double light_bytes_per_s, light_flops_per_s[4];
+    /* Ceilings: flops by Dtype with its accuracy, and of products of factors rounded to TF32. They are
+     * measured on this GPU, else of its clocks and widths. */
+    double light_bytes_per_s, light_flops_per_s[4], light_tf32_flops_per_s;
     double launch_us; /* minimum time of an empty launch, 0 when predicted */
     char driver[32];  /* the driver's version, "580.159"; "" when simulated */
     char uuid[48];    /* of the GPU, "" when simulated */

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "eval/device/time_limit.h"
+#include "tasks/task_graph.h"
 
 Pairs timing_pairs(const DeviceTiming *t)
 {
@@ -51,11 +52,14 @@ int timing_floor_us(const Task *t, const Workload *w, const DeviceInfo *d, Clock
 int timing_light_us(const Task *t, const Workload *w, const DeviceInfo *d, double *us,
                     int *by_flops, Error *err)
 {
-    double bytes, flops, measured = d->light_flops_per_s[t->outputs[0].dtype];
+    double bytes, flops, rounded, measured = d->light_flops_per_s[t->outputs[0].dtype];
     if (task_cost(t, w, &bytes, &flops, err)) return -1;
     double bytes_s =
         bytes / (d->light_bytes_per_s > 0 ? d->light_bytes_per_s : d->dram_bytes_per_s);
-    double flops_s = flops / (measured > 0 ? measured : d->flops_per_s);
+    if (task_tf32_flops(t, w, &rounded, err)) return -1;
+    double flops_s =
+        (flops - rounded) / (measured > 0 ? measured : d->flops_per_s) +
+        rounded / (d->light_tf32_flops_per_s > 0 ? d->light_tf32_flops_per_s : d->flops_per_s);
     *us = 1e6 * fmax(bytes_s, flops_s);
     if (by_flops) *by_flops = flops_s > bytes_s;
     return 0;

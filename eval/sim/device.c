@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dtype.h"
 #include "base/memory.h"
 #include "eval/candidate/cubin.h"
 #include "eval/device/memory_shares.h"
@@ -21,6 +22,19 @@ enum { CANDIDATE_BYTES = 512 << 20 };
 static const int64_t timed_instructions = 8000000000; /* of the threads of a timed run */
 
 /* ---- opening and closing ---- */
+
+/* A product in float32 is one on the lanes, or three in TF32. */
+static void find_light(const Profile *p, DeviceInfo *i)
+{
+    double clocks = p->sm_count * p->clock_hz, fp32 = 2.0 * p->fp32_lanes, tensor = p->tensor_flops;
+    double half = tensor > fp32 ? tensor : fp32, thrice = tensor / 2 / 3;
+    i->light_bytes_per_s = p->dram_bytes_per_s;
+    for (int k = 0; k < 4; k++)
+        i->light_flops_per_s[k] = clocks * (k == DTYPE_F16 || k == DTYPE_BF16 ? half
+                                            : thrice > fp32                   ? thrice
+                                                                              : fp32);
+    i->light_tf32_flops_per_s = clocks * (tensor / 2 > fp32 ? tensor / 2 : fp32);
+}
 
 static int sim_open(const char *arg, Device **out, Error *err)
 {
@@ -50,6 +64,7 @@ static int sim_open(const char *arg, Device **out, Error *err)
     i->dram_bytes_per_s = p->dram_bytes_per_s;
     double fp32 = 2.0 * p->fp32_lanes, tensor = p->tensor_flops;
     i->flops_per_s = (tensor > fp32 ? tensor : fp32) * p->sm_count * p->clock_hz;
+    find_light(p, i);
     d->exec.mem = &d->mem;
     d->exec.sm_count = (uint32_t)p->sm_count;
     d->exec.has_clusters = strtol(p->arch + 3, NULL, 10) >= 90; /* "sm_90" */

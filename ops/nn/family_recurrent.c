@@ -312,7 +312,7 @@ static void cost(const OpCall *c, OpCost *out)
 #define ROW(aten, state, kind)                                                                 \
     {                                                                                          \
         .name = "aten." aten, .schema = SCHEMA(state), .infer = infer, .reference = reference, \
-        .plain = plain, .cost = cost, .detail = &kinds[kind],                                  \
+        .plain = plain, .cost = cost, .flags = OP_CUDNN, .detail = &kinds[kind],               \
     }
 
 static const CellKind kinds[] = {CELL_TANH, CELL_RELU, CELL_GRU, CELL_LSTM};

@@ -148,6 +148,9 @@ static int derive_tasks(Settings *s, Error *err)
     if (taskset_paths(root, setting_text(s, SETTING_TASKS), &paths, &n, err)) return -1;
     digester_init(&g);
     buffer_init(&all, 64 << 20);
+    if (!setting_is(s, SETTING_PRECISION, "default"))
+        digester_add_field(&g, setting_text(s, SETTING_PRECISION),
+                           strlen(setting_text(s, SETTING_PRECISION)));
     for (int i = 0; i < n && !rc; i++) rc = add_task(&g, &all, paths[i], strlen(root) + 1, err);
     digester_finish(&g, &d);
     digest_hex(&d, hex);

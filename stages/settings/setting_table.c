@@ -47,6 +47,10 @@ const SettingSpec setting_table[SETTING_COUNT] = {
     [SETTING_TASK_ROOT] = {"QUERN_TASKS", SETTING_KIND_TEXT, .environment = 1,
                            .standard = "Quern's own",
                            .help = "folder of the tasks, for every program"},
+    [SETTING_PRECISION] = {"PRECISION", SETTING_KIND_TEXT, .fallback = "default",
+                           .choices = "default|highest|high|medium", .environment = 1,
+                           .help = "how eager PyTorch computes float32, for every program: default "
+                                   "(as the task says), highest (no TF32), high, medium"},
     RUN(TEACHERS, LIST, "template", STAMP_COLLECT,
         "sources of stage 1: template, openai:MODEL, anthropic:MODEL, dir:PATH, file:PATH; none: "
         "no "

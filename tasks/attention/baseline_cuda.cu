@@ -2,11 +2,11 @@
 // The products are cuBLAS's; p takes the memory that s had before it was scaled.
 //@ buffer float scores[heads * seq * seq]
 //@ buffer float scaled[heads * seq * seq]
-//@ library cublas.sgemm_batched(q, k, scores, heads, seq, seq, dim, 0, 1, 1.0)
+//@ library cublas.gemm(q, k, scores, 0, 0, heads, seq, seq, dim, 0, 1, dim, dim, seq, seq * dim, seq * dim, seq * seq, 1.0)
 //@ launch scale<<<ceil_div(heads * seq * seq, 1024), 128>>>(scores, scaled, heads * seq * seq, dim)
 //@ launch add_mask<<<ceil_div(heads * seq * seq, 1024), 128>>>(scaled, heads * seq * seq, seq, ((1 << 32) * ((1 << log2(2 * seq - 1)) - seq)) / seq + 1, log2(2 * seq - 1))
 //@ launch softmax<<<heads * seq, 256>>>(scaled, scores, seq)
-//@ library cublas.sgemm_batched(scores, v, o, heads, seq, dim, seq, 0, 0, 1.0)
+//@ library cublas.gemm(scores, v, o, 0, 0, heads, seq, dim, seq, 0, 0, seq, dim, dim, seq * seq, seq * dim, seq * dim, 1.0)
 
 // A block takes 1024 elements, eight a thread in two 16-byte accesses; the last block takes what is left.
 extern "C" __global__ void scale(const float *x, float *y, int n, int dim)

@@ -7,7 +7,7 @@
 //@ buffer float factor[batch * cout]
 //@ buffer float offset[batch * cout]
 //@ buffer float normed[batch * cout * (d - 2) * (d - 2) * (d - 2)]
-//@ library cudnn.conv3d_forward(x, weight, conv, batch, cin, cout, d, d, d, 3, 1, 0)
+//@ library cudnn.convolution(x, weight, conv, 0, 0, batch, cin, cout, 1, d, 3, d - 2, 1, 0, 1, d, 3, d - 2, 1, 0, 1, d, 3, d - 2, 1, 0, 1)
 //@ launch add_bias<<<ceil_div(batch * cout * (d - 2) * (d - 2) * (d - 2), 256), 128>>>(conv, bias, batch * cout * (d - 2) * (d - 2) * (d - 2), (d - 2) * (d - 2) * (d - 2), cout)
 //@ launch group_moments<<<batch, 512>>>(conv, mean, inverse, cout * (d - 2) * (d - 2) * (d - 2))
 //@ launch channel_factors<<<ceil_div(batch * cout, 256), 256>>>(mean, inverse, gamma, beta, factor, offset, batch * cout, cout)

@@ -73,6 +73,7 @@ typedef struct {
     int n_inputs, n_outputs;
     const char *const *lines; /* of tasks/graph/op_line.h */
     int n_lines;
+    const Precision *precision; /* NULL: PyTorch's default */
 } Draft;
 
 /* *text: the whole file, which the caller frees. Errors say which axis, tensor, line or constraint is

@@ -8,10 +8,15 @@
 #include "base/memory.h"
 #include "tasks/derive/honest.h"
 #include "tasks/derive/honest_way.h"
+#include "tasks/derive/tf32.h"
 
 /* Errors of a row's elements are smoothed from so many on; shorter ones count with all. */
-enum { LEAST_ROW = 16 };
+enum { LEAST_ROW = 16, LEAST_SPREAD = 64 };
 static const double OWN = 2, OF_ROW = 4, ROUNDING = 1.25;
+/* Of factors in TF32: by the root mean square error of the larger of two roundings, where the tolerance of
+ * float32 is far below it. */
+static const double SPREAD = 1.5, FAR_BELOW = 8;
+#define NO_LIMIT 0x1p60F
 static const double MEAN = 1.2, MEAN_FEW = 6; /* of the mean square; by the root of the elements */
 
 typedef struct {
@@ -160,6 +165,40 @@ static int gather(const TaskCase *c, const double *const *in, Gathering *all, Er
     return any ? honest_outputs(c, in, take, all, err) : 1;
 }
 
+/* ---- TF32 ---- */
+
+/* Of factors in TF32 no single element has a limit beside the tolerance: all together do. */
+static ElementLimits *spread_limits(const TaskCase *c, int output, size_t n, double rms)
+{
+    Tolerance by;
+    if (n < LEAST_SPREAD || task_tolerance(c, output, &by, NULL) || !(rms > FAR_BELOW * by.atol))
+        return NULL;
+    ElementLimits *e = memory_alloc(sizeof *e);
+    e->n = n;
+    e->limit = memory_array(n, sizeof *e->limit);
+    for (size_t i = 0; i < n; i++) e->limit[i] = NO_LIMIT;
+    double most = SPREAD * rms / (double)NO_LIMIT;
+    e->most = most * most;
+    return e;
+}
+
+static int add_spreads(const TaskCase *c, const double *const *in, const double *const *want,
+                       ElementLimits **out, Error *err)
+{
+    const Task *t = c->task;
+    double rms[GRAPH_MAX_OUTPUTS] = {0};
+    if (!t->tf32 || c->variant != VARIANT_DRAWN) return 0;
+    int rc = tf32_spread(c, in, want, rms, err);
+    for (int i = 0; i < t->n_outputs && !rc; i++) {
+        size_t n;
+        if (t->outputs[i].dtype != DTYPE_F32 ||
+            task_elements(t, c->workload, &t->outputs[i], &n, NULL))
+            continue;
+        out[i] = spread_limits(c, i, n, rms[i]);
+    }
+    return rc < 0 ? -1 : 0;
+}
+
 int element_limits(const TaskCase *c, const double *const *in, const double *const *want,
                    ElementLimits **out, Error *err)
 {
@@ -175,7 +214,7 @@ int element_limits(const TaskCase *c, const double *const *in, const double *con
         free(g->got);
     }
     free(all.of);
-    return rc < 0 ? -1 : 0;
+    return rc < 0 || add_spreads(c, in, want, out, err) ? -1 : 0;
 }
 
 void element_limits_free(ElementLimits *e)

@@ -7,14 +7,18 @@
  * with each operator's stored result alone and all together, and what the elements of its row have, which
  * are the last dimension. Besides, the errors of all elements together may be little larger than those of
  * the variant that rounds most, which is eager PyTorch's: one more rounding to a half type makes them a third
- * larger or more. */
+ * larger or more.
+ *
+ * Where a task's precision lets eager PyTorch use TF32, outputs in float32 have a limit for all elements
+ * together: half more than what the coarser of two roundings to TF32 makes of the same inputs. Factors in
+ * bfloat16 err three times as much. */
 #ifndef TASKS_DERIVE_ELEMENT_LIMITS_H
 #define TASKS_DERIVE_ELEMENT_LIMITS_H
 
 #include "tasks/task.h"
 
 /* Of each output, for the case's inputs and the outputs that the reference has of them: out[i] is NULL where
- * the output is of no half type, or honest_outputs gives none; else the caller frees it with
+ * there is none; else the caller frees it with
  * element_limits_free. */
 int element_limits(const TaskCase *c, const double *const *in, const double *const *want,
                    ElementLimits **out, Error *err);

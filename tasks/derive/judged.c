@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "tasks/derive/honest.h"
+#include "tasks/derive/tf32.h"
 
 enum { MOST_KEPT = 4096, FEW = 16, FEW_MARGIN = 4 };
 
@@ -22,10 +23,21 @@ typedef struct {
     HonestError error;
 } Measured;
 
+/* What TF32 adds, of the same case. */
+typedef struct {
+    char task[DIGEST_HEX];
+    int64_t axis[TASK_MAX_AXES];
+    Variant variant;
+    double scale;
+    Tf32Error error;
+} Rounded;
+
 /* The oldest one is forgotten first. */
 struct Judged {
     Measured **kept;
     int n, next;
+    Rounded **rounded;
+    int n_rounded, next_rounded;
 };
 
 Judged *judged_new(void)
@@ -37,6 +49,8 @@ void judged_free(Judged *j)
 {
     if (!j) return;
     for (int i = 0; i < j->n; i++) free(j->kept[i]);
+    for (int i = 0; i < j->n_rounded; i++) free(j->rounded[i]);
+    free(j->rounded);
     free(j->kept);
     free(j);
 }
@@ -122,16 +136,62 @@ static double margin(const TaskCase *c, int output)
     return n < FEW ? FEW_MARGIN : 1;
 }
 
+/* ---- TF32 ---- */
+
+static Rounded *find_rounded(const Judged *j, const TaskCase *c)
+{
+    for (int i = 0; i < j->n_rounded; i++) {
+        Rounded *r = j->rounded[i];
+        if (r->variant == c->variant && r->scale == c->scale &&
+            !memcmp(r->axis, c->workload->axis, sizeof r->axis) &&
+            !strcmp(r->task, c->task->digest))
+            return r;
+    }
+    return NULL;
+}
+
+static Rounded *keep_rounded(Judged *j)
+{
+    if (j->n_rounded < MOST_KEPT) {
+        j->rounded = memory_grow(j->rounded, (size_t)j->n_rounded + 1, sizeof *j->rounded);
+        return j->rounded[j->n_rounded++] = memory_alloc(sizeof(Rounded));
+    }
+    return j->rounded[j->next_rounded++ % MOST_KEPT];
+}
+
+/* Adds what eager PyTorch may err more where the task's precision lets it use TF32. Integers are exact. */
+static int add_tf32(Judged *j, const TaskCase *c, int output, Tolerance *out, Error *err)
+{
+    Tf32Error e;
+    Rounded *r;
+    if (!c->task->tf32 || !c->task->graph || c->variant == VARIANT_INTEGERS) return 0;
+    if (!(r = find_rounded(j, c))) {
+        if (tf32_measure(c, &e, err)) return -1;
+        r = keep_rounded(j);
+        *r = (Rounded){.variant = c->variant, .scale = c->scale, .error = e};
+        memcpy(r->axis, c->workload->axis, sizeof r->axis);
+        memcpy(r->task, c->task->digest, sizeof r->task);
+    }
+    out->atol += r->error.atol[output];
+    out->rtol = fmax(out->rtol, r->error.rtol[output]);
+    return 0;
+}
+
+int judged_listed(Judged *j, const TaskCase *c, int output, Tolerance *out, Error *err)
+{
+    return task_tolerance(c, output, out, err) || add_tf32(j, c, output, out, err) ? -1 : 0;
+}
+
 int judged_tolerance(Judged *j, const TaskCase *c, int output, Tolerance *out, int *usable,
                      Error *err)
 {
     if (usable) *usable = 1;
-    if (!judged_is_measured(c)) return task_tolerance(c, output, out, err);
+    if (!judged_is_measured(c)) return judged_listed(j, c, output, out, err);
     Measured *m = find(j, c);
     if (!m && measure(j, c, &m, err)) return -1;
     out->rtol = rtol_of(c, output);
     out->atol = margin(c, output) * m->error.atol[output];
     out->atol = fmax(out->atol, c->variant == VARIANT_FEW_BITS ? FEW_BITS_ATOL : least(c, output));
     if (usable) *usable = m->error.finite && !m->error.overflow;
-    return 0;
+    return add_tf32(j, c, output, out, err);
 }

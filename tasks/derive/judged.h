@@ -20,7 +20,11 @@ void judged_free(Judged *j); /* NULL is allowed */
 int judged_tolerance(Judged *j, const TaskCase *c, int output, Tolerance *out, int *usable,
                      Error *err);
 
-/* Is the case one that is measured? Else task_tolerance gives its tolerance. */
+/* Of a case that task.json describes: task_tolerance, and what eager PyTorch errs more where the task's
+ * precision lets it use TF32 (tf32.h). */
+int judged_listed(Judged *j, const TaskCase *c, int output, Tolerance *out, Error *err);
+
+/* Is the case one that is measured? Else judged_listed gives its tolerance. */
 int judged_is_measured(const TaskCase *c);
 
 #endif

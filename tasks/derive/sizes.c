@@ -239,8 +239,7 @@ int sizes_small(const Derivation *v, const Sizes *from, double max_work, Sizes *
 
 /* ---- sums as long as those of the timed sizes ---- */
 
-/* How many elements a node takes together: the terms of its sums, or the rows that it normalises. */
-static int64_t reduced(const GraphCall *c)
+int64_t sizes_reduced(const GraphCall *c)
 {
     Norm norm;
     Softmax softmax;
@@ -265,7 +264,7 @@ static void lengths_of(const Derivation *v, const Sizes *s, Lengths *out)
     out->at = *s;
     out->fits = !derivation_bind(v, s, &b, NULL);
     if (!out->fits) return;
-    for (int k = 0; k < b->graph->n_nodes; k++) out->length[k] = reduced(&b->calls[k]);
+    for (int k = 0; k < b->graph->n_nodes; k++) out->length[k] = sizes_reduced(&b->calls[k]);
     out->flops = sizes_flops(b);
     graph_bound_free(b);
 }

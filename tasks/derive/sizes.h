@@ -15,6 +15,8 @@ double sizes_flops(const GraphBound *b);
 int64_t sizes_terms(const GraphBound *b);
 /* Of one call, whose running sums do not count. */
 int64_t sizes_call_terms(const GraphCall *c);
+/* How many elements a node takes together: the terms of its sums, or the rows that it normalises. */
+int64_t sizes_reduced(const GraphCall *c);
 /* The elements of the longest running sum. 1: there is none. */
 double sizes_scan(const GraphBound *b);
 

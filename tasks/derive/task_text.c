@@ -267,6 +267,11 @@ char *description_text(const Derivation *v, const Description *d)
     put_tensors(&b, v->outputs, v->draft.n_outputs, 0);
     put_texts(&b, "graph", v->lines, v->draft.n_lines);
     put_tolerance(&b, v, d);
+    const Precision *p = v->draft.precision;
+    if (p)
+        put_field(&b, "precision",
+                  json_pack("{s:s, s:b}", "matmul", precision_matmul_names[p->matmul], "cudnn_tf32",
+                            p->cudnn_tf32));
     if (d->rotates) put_field(&b, "turns", json_string(v->axes[d->rotates - 1].name));
     if (d->exact) put_field(&b, "exact", json_string(d->exact));
     buffer_puts(&b, "  \"workloads\": [");

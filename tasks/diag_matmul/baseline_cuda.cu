@@ -2,7 +2,7 @@
 //@ buffer float diagonal[n * n]
 //@ launch zeros<<<ceil_div(n * n, 1024), 128>>>(diagonal, n * n)
 //@ launch set_diagonal<<<ceil_div(n, 256), 128>>>(d, diagonal, n)
-//@ library cublas.sgemm(diagonal, b, c, n, m, n)
+//@ library cublas.gemm(diagonal, b, c, 0, 0, 1, n, m, n, 0, 0, n, m, m, 0, 0, 0, 1.0)
 extern "C" __global__ void zeros(float *y, int n)
 {
     int first = blockIdx.x * 1024;

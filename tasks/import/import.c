@@ -220,6 +220,7 @@ static int import_program(Program *p, const ImportOptions *o, char **text, Error
                            .tags = o->tags,
                            .n_tags = o->n_tags,
                            .level = o->level,
+                           .precision = o->precision,
                            .heldout = o->heldout};
     int rc =
         lines_check(p, &l, err) || fill(p, &l, parts, err) || derive_task(&parts->draft, text, err)

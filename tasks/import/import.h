@@ -9,6 +9,7 @@ typedef struct {
     const char *description; /* NULL: the graph as formulas */
     const char *const *tags;
     int n_tags, level, heldout;
+    const Precision *precision; /* NULL: PyTorch's default */
 } ImportOptions;
 
 /* *text: task.json, which the caller frees. Errors name the operator or construct, and the line of the

@@ -53,7 +53,7 @@ static int import(const char *path, const char *folder, const ImportOptions *o)
 int main(int argc, char **argv)
 {
     derive_prepare(argv);
-    const char *output = NULL, *name = NULL, *split = "train", *tag = "imported";
+    const char *output = NULL, *name = NULL, *split = "train", *tag = "imported", *word = "default";
     int64_t level = 1;
     Flag flags[] = {{.name = "output",
                      .kind = FLAG_TEXT,
@@ -75,6 +75,11 @@ int main(int argc, char **argv)
                      .target = &split,
                      .choices = "train|heldout",
                      .help = "whether training may use it"},
+                    {.name = "precision",
+                     .kind = FLAG_TEXT,
+                     .target = &word,
+                     .choices = "default|highest|high|medium",
+                     .help = "how eager PyTorch computes float32; highest: without TF32"},
                     {.name = "tag", .kind = FLAG_TEXT, .target = &tag, .help = "of the task"},
                     {0}};
     FlagSpec spec = {.program = "quern-import",
@@ -91,10 +96,14 @@ int main(int argc, char **argv)
     omp_set_num_threads(1); /* a derivation works on small arrays, for which threads mostly wait */
     flags_parse(&spec, argc, argv, words);
     default_name(words[0], own);
+    Precision precision;
+    Error err;
+    if (precision_named(word, &precision, &err)) log_die(&err);
     ImportOptions o = {.name = name ? name : own,
                        .tags = &tag,
                        .n_tags = 1,
                        .level = (int)level,
+                       .precision = strcmp(word, "default") ? &precision : NULL,
                        .heldout = !strcmp(split, "heldout")};
     if (!word_is_name(o.name, NAME_SIZE))
         flags_usage_error(&spec, "--name %s: letters, digits and _ expected, at most %d", o.name,

@@ -1,2 +1,2 @@
 // torch.matmul(a, b) in float32 without TF32: one cuBLAS product.
-//@ library cublas.sgemm(a, b, c, m, n, k)
+//@ library cublas.gemm(a, b, c, 0, 0, 1, m, n, k, 0, 0, k, n, n, 0, 0, 0, 1.0)

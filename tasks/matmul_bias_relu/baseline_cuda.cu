@@ -1,7 +1,7 @@
 // torch.relu(a @ b + bias), launch for launch: cuBLAS, the broadcast add, the elementwise relu.
 //@ buffer float product[m * n]
 //@ buffer float sum[m * n]
-//@ library cublas.sgemm(a, b, product, m, n, k)
+//@ library cublas.gemm(a, b, product, 0, 0, 1, m, n, k, 0, 0, k, n, n, 0, 0, 0, 1.0)
 //@ launch add_bias<<<ceil_div(m * n, 256), 128>>>(product, bias, sum, m * n, n)
 //@ launch relu<<<ceil_div(m * n, 1024), 128>>>(sum, c, m * n)
 

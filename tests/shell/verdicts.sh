@@ -2,18 +2,20 @@
 # kernels whose first lines say which verdict they expect:
 #   // task: NAME                 // expect: OUTCOME [CHEAT]  (several alternatives are separated by " | ")
 #   // most: the largest SCORE that an `ok` may have    // least: the smallest one
+#   // precision: of the run (default)
 #   // says: TEXT that the message contains    // never: TEXT that it does not contain    // line: N
 # A field may depend on the device: "// expect sim: ..." and "// expect cuda: ..." come before "// expect:
 # ...".
 . "$(dirname "${BASH_SOURCE[0]}")/tap.sh"
 DEVICE=${DEVICE:-sim:h100} # of check_verdict and check_verdicts
 
-# Reads the fields of one kernel into variables of the caller: task expect most least says never line
+# Reads the fields of one kernel into variables of the caller: task expect most least says never
+# line precision
 read_fields() { # FILE
     local text name own=" ${DEVICE%%:*}:"
-    task= expect= most= least= says= never= line=
+    task= expect= most= least= says= never= line= precision=
     while IFS= read -r text && [[ $text == //* ]]; do
-        for name in task expect most least says never line; do
+        for name in task expect most least says never line precision; do
             case $text in
                 "// $name$own "*) printf -v "$name" %s "${text#*: }" ;;
                 "// $name: "*) [ -n "${!name}" ] || printf -v "$name" %s "${text#*: }" ;;
@@ -36,7 +38,7 @@ json_value() { # NAME JSON VARIABLE: sets the variable to that field of JSON, or
 # ERRORS is the file with the evaluator's messages.
 say_verdict() { # FILE JSON ERRORS [PROBLEM]
     local file=$1 json=$2 errors=$3 problem=${4-} name task expect most least says never line
-    local got cheat message score at
+    local precision got cheat message score at
     name=${file##*/} name=${name%.cu}
     read_fields "$file"
     json_value outcome "$json" got
@@ -70,23 +72,25 @@ say_verdict() { # FILE JSON ERRORS [PROBLEM]
 
 # Evaluates one kernel in one process; the exit status counts too.
 check_verdict() { # FILE
-    local status=0 json expected=1 problem= task expect most says never line
+    local status=0 json expected=1 problem= task expect most says never line precision
     read_fields "$1"
-    json=$("$BIN/quern-eval" --task "$task" --device "$DEVICE" --json "$1" 2>"$tmp/err") || status=$?
+    json=$(PRECISION=$precision "$BIN/quern-eval" --task "$task" --device "$DEVICE" --json "$1" \
+        2>"$tmp/err") || status=$?
     [ "$(json_field outcome <<<"$json")" != ok ] || expected=0
     [ "$status" = "$expected" ] || problem="exit status $status, expected $expected"
     say_verdict "$1" "$json" "$tmp/err" "$problem"
 }
 
-# Evaluates a list of kernels, AT_A_TIME processes in parallel, each with all kernels of one task in a
-# shuffled order, so that hostile kernels come before honest ones. The checks come in the order of the list.
+# Evaluates a list of kernels, AT_A_TIME processes in parallel, each with all kernels of one task and
+# precision in a shuffled order, so that hostile kernels come before honest ones. The checks come in the
+# order of the list.
 check_verdicts() { # AT_A_TIME FILE...
-    local workers=$1 w least i k one task expect most says never line
+    local workers=$1 w least i k one task expect most says never line precision
     shift
     local files=("$@") order mine paths jsons counts=() tasks=()
     local -A kernels=()
     readarray -t order < <(printf '%s\n' "${!files[@]}" | shuf --random-source=<(yes mixed))
-    for i in "${order[@]}"; do read_fields "${files[i]}"; kernels[$task]+="$i "; done
+    for i in "${order[@]}"; do read_fields "${files[i]}"; kernels[$task@$precision]+="$i "; done
     # A worker has whole tasks: those with the most kernels first, each to the worker with the fewest.
     for ((w = 0; w < workers; w++)); do counts[w]=0 tasks[w]=; done
     for one in $(for task in "${!kernels[@]}"; do echo "$(wc -w <<<"${kernels[$task]}") $task"; done |
@@ -102,8 +106,8 @@ check_verdicts() { # AT_A_TIME FILE...
             paths=()
             for i in "${mine[@]}"; do paths+=("${files[i]}"); done
             readarray -t jsons \
-                < <("$BIN/quern-eval" --task "$one" --device "$DEVICE" --json "${paths[@]}" \
-                2>"$tmp/err.${one//\//_}")
+                < <(PRECISION=${one#*@} "$BIN/quern-eval" --task "${one%@*}" --device "$DEVICE" \
+                --json "${paths[@]}" 2>"$tmp/err.${one//\//_}")
             for k in "${!mine[@]}"; do
                 printf '%s\n' "${jsons[k]-}" >"$tmp/json.${mine[k]}"
                 ln "$tmp/err.${one//\//_}" "$tmp/err.${mine[k]}"

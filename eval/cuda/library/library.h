@@ -3,10 +3,10 @@
  * its first use, from $CUDA_HOME/lib64, the loader's path (LD_LIBRARY_PATH names the folders of
  * Python wheels) or /usr/local/cuda/lib64. A build needs none of them.
  *
- * float32 has float32 arithmetic (no TF32); float16 and bfloat16 are summed in float32. Where there is
- * no dtype argument (0 float32, 1 float16, 2 bfloat16), all is float32. Matrices are row-major, and
- * dense but for cublas.gemm; sizes are at least 1. An argument is a pointer, an integer or a double,
- * 8 bytes each:
+ * float32 has float32 arithmetic; float16 and bfloat16 are summed in float32. Where there is no dtype
+ * argument (0 float32, 1 float16, 2 bfloat16, 3 float32 whose factors may be rounded to TF32), all is
+ * float32. Matrices are row-major, and dense but for cublas.gemm; sizes are at least 1. An argument is
+ * a pointer, an integer or a double, 8 bytes each:
  *
  *   cublas.gemm(a, b, c, dtype, c_dtype, batch, m, n, k, transpose_a, transpose_b, lda, ldb, ldc,
  *               apart_a, apart_b, apart_c, alpha)

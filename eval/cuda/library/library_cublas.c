@@ -10,7 +10,13 @@
 
 typedef void *BlasHandle;
 
-enum { BLAS_N = 0, BLAS_T = 1, BLAS_DEFAULT_MATH = 0, BLAS_TENSOR_ALGORITHM = 99 };
+enum {
+    BLAS_N = 0,
+    BLAS_T = 1,
+    BLAS_DEFAULT_MATH = 0,
+    BLAS_TF32_MATH = 3,
+    BLAS_TENSOR_ALGORITHM = 99
+};
 /* Statuses of a call that cannot be made, on any device or on this one; cuBLASLt has the same. */
 enum { BLAS_INVALID_VALUE = 7, BLAS_ARCH_MISMATCH = 8, BLAS_NOT_SUPPORTED = 15 };
 
@@ -39,7 +45,7 @@ static struct {
 /* One shape, ready to run. */
 typedef struct {
     uint64_t m, n, k;
-    int dtype, transpose_b, relu;
+    int dtype, tf32, transpose_b, relu;
     void *operation, *a, *b, *c;
     CublasltChoice best;
 } LtPlan;
@@ -90,14 +96,14 @@ static void plan_destroy(LtPlan *p)
 }
 
 /* Prepare the handle for this stream. cublasSetStream resets the workspace, so it is set each
- * time. */
-static int use_blas(void *stream, Error *err)
+ * time. As PyTorch, TF32 is a mode of the handle. */
+static int use_blas(int tf32, void *stream, Error *err)
 {
     void *workspace;
     if (library_cublas_load(err)) return -1;
-    if (!blas.handle &&
-        (check(blas.create(&blas.handle), "cublasCreate", err) ||
-         check(blas.set_math(blas.handle, BLAS_DEFAULT_MATH), "cublasSetMathMode", err)))
+    if (!blas.handle && check(blas.create(&blas.handle), "cublasCreate", err)) return -1;
+    if (check(blas.set_math(blas.handle, tf32 ? BLAS_TF32_MATH : BLAS_DEFAULT_MATH),
+              "cublasSetMathMode", err))
         return -1;
     if (library_workspace(LIBRARY_GEMM_WORKSPACE, &workspace, err)) return -1;
     if (check(blas.set_stream(blas.handle, stream), "cublasSetStream", err)) return -1;
@@ -115,7 +121,7 @@ int library_cublas_gemm(const LibraryProduct *p, void *stream, Error *err)
         ldc = (int)p->ldc, ta = p->transpose_a ? BLAS_T : BLAS_N,
         tb = p->transpose_b ? BLAS_T : BLAS_N, type = data_types[p->dtype];
     void *a = library_pointer(p->a), *b = library_pointer(p->b), *c = library_pointer(p->c);
-    if (use_blas(stream, err)) return -1;
+    if (use_blas(p->tf32, stream, err)) return -1;
     if (p->dtype)
         return check(blas.gemm(blas.handle, tb, ta, n, m, k, &alpha, b, type, ldb, p->apart_b, a,
                                type, lda, p->apart_a, &zero, c, data_types[p->c_dtype], ldc,
@@ -160,7 +166,8 @@ static int plan_make(LtPlan *p, const void *bias, Error *err)
     const uint32_t epilogue = p->relu ? LT_EPILOGUE_RELU_BIAS : LT_EPILOGUE_BIAS;
     const int type = data_types[p->dtype], transpose = p->transpose_b ? LT_OP_T : LT_OP_N;
     const uint64_t rows = p->transpose_b ? p->k : p->n, columns = p->transpose_b ? p->n : p->k;
-    if (check(lt.api->operation_create(&p->operation, LT_COMPUTE_32F, LT_32F),
+    if (check(lt.api->operation_create(&p->operation,
+                                       p->tf32 ? LT_COMPUTE_32F_FAST_TF32 : LT_COMPUTE_32F, LT_32F),
               "cublasLtMatmulDescCreate", err) ||
         check(lt.api->operation_set(p->operation, LT_DESC_TRANSA, &transpose, sizeof transpose),
               "the transposition", err) ||
@@ -181,6 +188,8 @@ static int plan_make(LtPlan *p, const void *bias, Error *err)
 static int same_plan(const LtPlan *p, const LtPlan *q)
 {
     return p->m == q->m && p->n == q->n && p->k == q->k && p->dtype == q->dtype &&
+           p->tf32 == q->tf32 &&
+
            p->transpose_b == q->transpose_b && p->relu == q->relu;
 }
 
@@ -190,6 +199,7 @@ static int find_plan(const LibraryProduct *of, const void *bias, LtPlan **out, E
                    .n = (uint64_t)of->n,
                    .k = (uint64_t)of->k,
                    .dtype = of->dtype,
+                   .tf32 = of->tf32,
                    .transpose_b = of->transpose_b,
                    .relu = of->relu};
     for (int i = 0; i < lt.n_plans; i++) {

@@ -157,13 +157,15 @@ static void operands(const DnnPlan *p, void **first, void **second)
     *second = p->shape.transposed ? p->x : p->weight;
 }
 
-/* 1: the choice works, in float32 arithmetic for float32. Algorithms that round to TF32 do not. */
+/* 1: the choice works, in float32 arithmetic for float32. Algorithms that round to TF32 work where it is
+ * allowed. */
 static int works(const DnnPlan *p, const DnnChoice *c, size_t *bytes)
 {
     void *first, *second;
     operands(p, &first, &second);
     if (c->status) return 0;
-    if (!p->shape.dtype && c->math != DNN_FMA_MATH && c->math != DNN_DEFAULT_MATH) return 0;
+    if (!p->shape.dtype && !p->shape.tf32 && c->math != DNN_FMA_MATH && c->math != DNN_DEFAULT_MATH)
+        return 0;
     return !dnn.way[p->shape.transposed].workspace(dnn.handle, first, second, p->convolution, p->y,
                                                    c->algorithm, bytes) &&
            *bytes <= LIBRARY_MAX_WORKSPACE;
@@ -191,9 +193,10 @@ static int choose_algorithm(DnnPlan *p, Error *err)
     if (found < 0)
         return error_set(err, ERROR_UNSUPPORTED,
                          "cuDNN offers no algorithm for this convolution (%d were named)", n);
-    return p->shape.dtype ? check(dnn.convolution_math(p->convolution, choices[found].math),
-                                  "cudnnSetConvolutionMathType", err)
-                          : 0;
+    return p->shape.dtype || p->shape.tf32
+               ? check(dnn.convolution_math(p->convolution, choices[found].math),
+                       "cudnnSetConvolutionMathType", err)
+               : 0;
 }
 
 /* The spatial dimensions are the last two, or all three. */
@@ -223,7 +226,9 @@ static int legacy_make(DnnPlan *p, Error *err)
                                   DNN_CROSS_CORRELATION, DNN_FLOAT),
               "the convolution", err) ||
         check(dnn.convolution_groups(p->convolution, (int)c->groups), "the groups", err) ||
-        check(dnn.convolution_math(p->convolution, c->dtype ? DNN_TENSOR_MATH : DNN_FMA_MATH),
+        check(dnn.convolution_math(p->convolution, c->dtype  ? DNN_TENSOR_MATH
+                                                   : c->tf32 ? DNN_DEFAULT_MATH
+                                                             : DNN_FMA_MATH),
               "cudnnSetConvolutionMathType", err))
         return -1;
     return choose_algorithm(p, err);

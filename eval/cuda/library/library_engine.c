@@ -231,7 +231,8 @@ static int make_operation(Operation *o, void *handle, const LibraryConvolution *
 
 /* ---- the choice ---- */
 
-/* 1: the configuration's engine computes with what eager PyTorch allows: float32 without TF32. */
+/* 1: the configuration's engine computes with what eager PyTorch allows: float32 on tensor cores only where
+ * TF32 is, and in no case as half types. */
 static int allowed(void *config, const LibraryConvolution *c, LibraryEngine *e)
 {
     void *engine = NULL;
@@ -243,7 +244,9 @@ static int allowed(void *config, const LibraryConvolution *c, LibraryEngine *e)
          !dnn.get(engine, ENGINE_NOTES, TYPE_NOTE, MAX_NOTES, &n, notes);
     for (int64_t i = 0; ok && i < n && i < MAX_NOTES; i++) {
         if (notes[i] == NOTE_VARIES) e->repeats = 0;
-        if (!c->dtype && (notes[i] == NOTE_TENSOR_CORE || notes[i] == NOTE_NARROWED_INPUTS)) ok = 0;
+        if (!c->dtype &&
+            (notes[i] == NOTE_NARROWED_INPUTS || (notes[i] == NOTE_TENSOR_CORE && !c->tf32)))
+            ok = 0;
     }
     if (ok) (void)dnn.get(engine, ENGINE_INDEX, TYPE_INT64, 1, &n, &e->index);
     destroy(&engine);

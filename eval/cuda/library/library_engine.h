@@ -1,5 +1,6 @@
 /* Engines of cuDNN's graph functions for one convolution, which are what eager PyTorch runs: the first of
- * the heuristics' list, then of the fallback list, that computes in float32 and can be built. */
+ * the heuristics' list, then of the fallback list, that computes in float32, or TF32 where that is
+ * allowed, and can be built. */
 #ifndef EVAL_CUDA_LIBRARY_LIBRARY_ENGINE_H
 #define EVAL_CUDA_LIBRARY_LIBRARY_ENGINE_H
 

@@ -234,7 +234,7 @@ static int case_fill(const Cases *owner, Case *c, Task *t, size_t *total, Error 
         c->expected[i] = cases_tensor(n, sizeof(double));
         c->output_bytes[i] = n * dtype_size(t->outputs[i].dtype);
         *total += n * sizeof(double);
-        if (!drawn_tolerance(&of, i, &c->tolerance[i])) c->lenient = 1;
+        if (!drawn_tolerance(owner->judged, &of, i, &c->tolerance[i])) c->lenient = 1;
     }
     return rc || c->lenient ? rc : measure(owner, c, err);
 }
@@ -353,7 +353,7 @@ TimedContents *cases_timed(Cases *c, Task *t, const Workload *w, uint64_t seed, 
     bound_whole(c, i);
     if (i < c->n_timed && c->timed[i]->test.workload == w && c->timed[i]->test.seed == seed)
         return c->timed[i];
-    TimedContents *x = timed_contents_new(t, w, seed, err);
+    TimedContents *x = timed_contents_new(&(TimedOf){t, w, c->judged}, seed, err);
     if (!x) return NULL;
     x->shared = 1;
     if (i < c->n_timed)
@@ -368,7 +368,7 @@ TimedContents *cases_timed_once(Cases *c, Task *t, const Workload *w, uint64_t s
     if (c->once && c->once->test.task == t && c->once->test.workload == w)
         return timed_contents_renew(c->once, seed, err) ? NULL : c->once;
     if (c->once) timed_contents_free(c->once);
-    return c->once = timed_contents_new(t, w, seed, err);
+    return c->once = timed_contents_new(&(TimedOf){t, w, c->judged}, seed, err);
 }
 
 /* The cases of the workload that it was go with it. */

@@ -5,7 +5,7 @@
 
 static const double small_share = 1e-2;
 
-int drawn_tolerance(const TaskCase *c, int output, Tolerance *out)
+int drawn_tolerance(Judged *j, const TaskCase *c, int output, Tolerance *out)
 {
     const Task *t = c->task;
     int found = 0;
@@ -14,7 +14,7 @@ int drawn_tolerance(const TaskCase *c, int output, Tolerance *out)
         TaskCase own = *c;
         Tolerance by = {0};
         own.workload = &t->workloads[i];
-        if (!own.workload->atol || task_tolerance(&own, output, &by, NULL)) continue;
+        if (!own.workload->atol || judged_listed(j, &own, output, &by, NULL)) continue;
         if (!found++ || by.atol > out->atol) *out = by;
     }
     return found ? 0 : -1;

@@ -4,11 +4,11 @@
 #ifndef EVAL_JUDGE_CONTENTS_DRAWN_TOLERANCE_H
 #define EVAL_JUDGE_CONTENTS_DRAWN_TOLERANCE_H
 
-#include "tasks/task.h"
+#include "tasks/derive/judged.h"
 
 /* The largest of the task's own, at the scale of the case. Returns -1 where the case has its own, or the
  * task lists none. */
-int drawn_tolerance(const TaskCase *c, int output, Tolerance *out);
+int drawn_tolerance(Judged *j, const TaskCase *c, int output, Tolerance *out);
 
 /* Are the n expected outputs finite, and is the tolerance below a hundredth of their spread? A single one has
  * its size for a spread. */

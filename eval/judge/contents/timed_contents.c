@@ -11,6 +11,7 @@
 #include "eval/judge/contents/spans.h"
 #include "eval/judge/contents/timed_elements.h"
 #include "tasks/derive/element_limits.h"
+#include "tasks/derive/judged.h"
 
 enum { POSITIONS = 4096, READ = 1 << 14 /* bytes */ };
 
@@ -59,8 +60,10 @@ static int draw_small(TimedContents *c, int i, Error *err)
     return c->drawn[i] ? 0 : task_draw(&of, i, c->data[i], err);
 }
 
-TimedContents *timed_contents_new(Task *t, const Workload *w, uint64_t seed, Error *err)
+TimedContents *timed_contents_new(const TimedOf *whose, uint64_t seed, Error *err)
 {
+    Task *t = whose->task;
+    const Workload *w = whose->workload;
     TimedContents *c = memory_alloc(sizeof *c);
     Case *k = &c->test;
     c->task = t;
@@ -81,7 +84,7 @@ TimedContents *timed_contents_new(Task *t, const Workload *w, uint64_t seed, Err
         if ((rc = task_elements(t, w, &t->outputs[i], &n, err))) break;
         k->output_bytes[i] = n * dtype_size(t->outputs[i].dtype);
         const TaskCase of = case_of(k);
-        rc = task_tolerance(&of, i, &k->tolerance[i], err);
+        rc = judged_listed(whose->judged, &of, i, &k->tolerance[i], err);
     }
     if (!rc) return c;
     timed_contents_free(c);

@@ -28,7 +28,13 @@ typedef struct TimedContents {
     int is_whole;                           /* kept[] is of all elements */
 } TimedContents;
 
-TimedContents *timed_contents_new(Task *t, const Workload *w, uint64_t seed, Error *err);
+/* Whose contents they are. */
+typedef struct {
+    Task *task;
+    const Workload *workload;
+    struct Judged *judged; /* measures tolerances; of the caller */
+} TimedOf;
+TimedContents *timed_contents_new(const TimedOf *of, uint64_t seed, Error *err);
 /* Makes the contents those of another seed, in the same memory: its pages need not be mapped again. */
 int timed_contents_renew(TimedContents *c, uint64_t seed, Error *err);
 void timed_contents_free(TimedContents *c);

@@ -6,12 +6,12 @@
 
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/library/library_shape.h"
-#include "tasks/task.h"
+#include "tasks/derive/tf32.h"
 
-/* Elements of one dtype: float32, float16 or bfloat16. */
+/* Elements of one dtype: float32, float16 or bfloat16. tf32: factors that are rounded to it. */
 typedef struct {
     unsigned char *p;
-    int dtype;
+    int dtype, tf32;
 } Elements;
 
 static inline double element_get(const Elements *e, int64_t i)
@@ -20,7 +20,7 @@ static inline double element_get(const Elements *e, int64_t i)
     uint16_t h;
     if (e->dtype == DTYPE_F32) {
         memcpy(&f, e->p + 4 * i, sizeof f);
-        return (double)f;
+        return e->tf32 ? tf32_nearest((double)f) : (double)f;
     }
     memcpy(&h, e->p + 2 * i, sizeof h);
     return (double)(e->dtype == DTYPE_F16 ? half_to_float(h) : bf16_to_float(h));

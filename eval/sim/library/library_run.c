@@ -1,4 +1,5 @@
-/* Products and convolutions by their definitions: only small workloads are computed. */
+/* Whole results by their definitions, of factors rounded to TF32 where it is allowed: only small workloads
+ * are computed. */
 #include "eval/sim/library/library_run.h"
 
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 #include "base/memory.h"
 #include "eval/sim/library/library_elements.h"
 #include "eval/sim/library/library_shape.h"
-#include "tasks/task.h"
+#include "tasks/derive/tf32.h"
 
 /* Host work in thread-instructions. */
 static const double RESULT_COST = 20, PRODUCT_COST = 3, TAP_COST = 2, CHANNEL_COST = 8,
@@ -37,7 +38,7 @@ static int operand(DevMem *m, const char *call, const Operand *o, Elements *out,
     else if (!a->all_written && !devmem_is_written(m, lo, hi) && devmem_supply(m, a, lo, hi))
         return error_set(err, ERROR_INVALID, "%s reads values of %s that nothing wrote", call,
                          a->label);
-    *out = (Elements){devmem_host(m, o->p), o->dtype};
+    *out = (Elements){devmem_host(m, o->p), o->dtype, 0};
     return 0;
 }
 
@@ -49,7 +50,7 @@ static int64_t extent(int64_t batch, int64_t apart, int64_t rows, int64_t leadin
 
 static int run_product(DevMem *m, const char *call, const LibraryProduct *p, Error *err)
 {
-    Elements a, b, c, bias = {NULL, 0};
+    Elements a, b, c, bias = {NULL, 0, 0};
     int ta = p->transpose_a, tb = p->transpose_b;
     Operand of_a = {"a", p->a,
                     extent(p->batch, p->apart_a, ta ? p->k : p->m, p->lda, ta ? p->m : p->k),
@@ -62,6 +63,7 @@ static int run_product(DevMem *m, const char *call, const LibraryProduct *p, Err
     if (operand(m, call, &of_a, &a, err) || operand(m, call, &of_b, &b, err) ||
         (p->bias && operand(m, call, &of_bias, &bias, err)) || operand(m, call, &of_c, &c, err))
         return -1;
+    a.tf32 = b.tf32 = p->tf32;
     for (int64_t i = 0; i < p->batch * p->m; i++)
         for (int64_t column = 0; column < p->n; column++) {
             int64_t batch = i / p->m, row = i % p->m;
@@ -146,6 +148,7 @@ static int run_convolution(DevMem *m, const char *call, const LibraryConvolution
         operand(m, call, &(Operand){"the weight", c->weight, weights, c->dtype, 0}, &weight, err) ||
         operand(m, call, &(Operand){"y", c->y, out, c->dtype, 1}, &v.y, err))
         return -1;
+    x.tf32 = weight.tf32 = (int)c->tf32;
     v.x = widened(&x, in);
     v.weight = widened(&weight, weights);
     for (int d = 0; d < 3; d++) {

@@ -22,6 +22,7 @@ static void shape_of_product(const LibraryProduct *p, LibraryShape *out)
     double *s = out->size;
     out->op = LIBRARY_GEMM;
     out->dtype = p->dtype;
+    out->tf32 = p->tf32;
     out->result = p->c_dtype;
     s[0] = (double)p->batch, s[1] = (double)p->m, s[2] = (double)p->n, s[3] = (double)p->k;
     s[4] = p->transpose_b;
@@ -34,6 +35,7 @@ static void shape_of_convolution(const LibraryConvolution *c, LibraryShape *out)
     int even = 1, dims = 0;
     out->op = c->transposed ? LIBRARY_CONV_TRANSPOSED : LIBRARY_CONV;
     out->dtype = out->result = c->dtype;
+    out->tf32 = (int)c->tf32;
     s[0] = (double)c->batch, s[1] = (double)c->in, s[2] = (double)c->out;
     s[11] = (double)c->groups;
     for (int d = 0; d < 3; d++) {

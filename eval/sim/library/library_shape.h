@@ -16,6 +16,7 @@ enum { LIBRARY_GEMM_SIZES = 5, LIBRARY_CONV_SIZES = 12, LIBRARY_MAX_SIZES = 12 }
 typedef struct {
     LibraryOp op;
     int dtype, result; /* Dtypes of tasks/task.h: of the operands, and of what is written */
+    int tf32;          /* factors of float32 may be rounded to TF32 */
     double size[LIBRARY_MAX_SIZES];
     /* Of a convolution whose dimensions differ in stride or padding, or are dilated: its outputs. No
      * row of a table has its sizes. 0: they follow from the sizes. */

@@ -205,10 +205,10 @@ static void compute_run(const ProductPlace *x, const ProductRun *r, int64_t at)
 static void compute_product(const DevMem *m, const LibraryProduct *p, const Ranges *asked)
 {
     ProductPlace x = {p,
-                      {devmem_host(m, p->a), p->dtype},
-                      {devmem_host(m, p->b), p->dtype},
-                      {devmem_host(m, p->c), p->c_dtype},
-                      {p->bias ? devmem_host(m, p->bias) : NULL, p->dtype}};
+                      {devmem_host(m, p->a), p->dtype, p->tf32},
+                      {devmem_host(m, p->b), p->dtype, p->tf32},
+                      {devmem_host(m, p->c), p->c_dtype, 0},
+                      {p->bias ? devmem_host(m, p->bias) : NULL, p->dtype, 0}};
     int64_t size = (int64_t)element_bytes(p->c_dtype), skip;
     ProductRun r;
     for (int64_t i = 0; i < asked->n; i++)
@@ -369,8 +369,10 @@ static double convolve_at(const LibraryConvolution *c, const Elements *x, const 
 
 static void compute_convolution(const DevMem *m, const LibraryConvolution *c, const Ranges *asked)
 {
-    Elements x = {devmem_host(m, c->x), c->dtype}, weight = {devmem_host(m, c->weight), c->dtype},
-             y = {devmem_host(m, c->y), c->dtype};
+    const int tf32 = (int)c->tf32;
+    Elements x = {devmem_host(m, c->x), c->dtype, tf32},
+             weight = {devmem_host(m, c->weight), c->dtype, tf32},
+             y = {devmem_host(m, c->y), c->dtype, 0};
     int64_t size = (int64_t)element_bytes(c->dtype);
     Taps t[3];
     open_taps(c, t);

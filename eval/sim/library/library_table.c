@@ -33,9 +33,12 @@ static int read_row(const char *at, LibraryRow *row)
 {
     const char *ops[LIBRARY_OPS];
     for (int i = 0; i < LIBRARY_OPS; i++) ops[i] = library_op_name((LibraryOp)i);
-    int op = word(&at, ops, LIBRARY_OPS), dtype = op < 0 ? -1 : word(&at, dtype_names, 3);
-    if (dtype < 0) return -1;
-    *row = (LibraryRow){.shape = {.op = (LibraryOp)op, .dtype = dtype}};
+    const char *const kinds[LIBRARY_KINDS] = {"float32", "float16", "bfloat16", "tf32"};
+    int op = word(&at, ops, LIBRARY_OPS), kind = op < 0 ? -1 : word(&at, kinds, LIBRARY_KINDS);
+    if (kind < 0) return -1;
+    row->shape = (LibraryShape){.op = (LibraryOp)op,
+                                .dtype = kind == LIBRARY_KIND_TF32 ? DTYPE_F32 : kind,
+                                .tf32 = kind == LIBRARY_KIND_TF32};
     int n = library_op_sizes(row->shape.op);
     for (int i = 0; i < n; i++) {
         char *end;
@@ -47,11 +50,16 @@ static int read_row(const char *at, LibraryRow *row)
     return row->us > 0 ? 0 : -1;
 }
 
+int library_kind(const LibraryShape *s)
+{
+    return s->tf32 ? LIBRARY_KIND_TF32 : s->dtype;
+}
+
 static int by_kind(const void *a, const void *b)
 {
     const LibraryShape *x = &((const LibraryRow *)a)->shape, *y = &((const LibraryRow *)b)->shape;
     if (x->op != y->op) return x->op < y->op ? -1 : 1;
-    if (x->dtype != y->dtype) return x->dtype - y->dtype;
+    if (library_kind(x) != library_kind(y)) return library_kind(x) - library_kind(y);
     return memcmp(x->size, y->size, sizeof x->size);
 }
 
@@ -74,8 +82,8 @@ static void read_table(LibraryTable *t, const char *text)
     qsort(t->rows, (size_t)t->n, sizeof *t->rows, by_kind);
     for (int i = t->n - 1; i >= 0; i--) {
         const LibraryShape *s = &t->rows[i].shape;
-        t->first[s->op][s->dtype] = i;
-        t->count[s->op][s->dtype]++;
+        t->first[s->op][library_kind(s)] = i;
+        t->count[s->op][library_kind(s)]++;
     }
 }
 

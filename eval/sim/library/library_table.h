@@ -5,19 +5,25 @@
 
 #include "eval/sim/library/library_shape.h"
 
+/* Kinds of operands: float32, float16, bfloat16, and float32 that is rounded to TF32. */
+enum { LIBRARY_KIND_TF32 = 3, LIBRARY_KINDS };
+
 typedef struct {
     LibraryShape shape;
     double us; /* cold, with one launch overhead */
 } LibraryRow;
 
 typedef struct {
-    const char *device;                                  /* "h100" */
-    LibraryRow *rows;                                    /* sorted by operation, then by dtype */
-    int n, first[LIBRARY_OPS][3], count[LIBRARY_OPS][3]; /* by operation and dtype */
+    const char *device; /* "h100" */
+    LibraryRow *rows;   /* sorted by operation, then by dtype */
+    int n, first[LIBRARY_OPS][LIBRARY_KINDS],
+        count[LIBRARY_OPS][LIBRARY_KINDS]; /* by operation and kind */
 } LibraryTable;
 
 /* The table of a profile: its own; else an H200's for a profile with its memory, and an H100's for
  * any other. It is read at the first call, and kept. */
 const LibraryTable *library_table(const char *profile);
+
+int library_kind(const LibraryShape *s);
 
 #endif

@@ -21,7 +21,7 @@ typedef struct {
 
 static const GemmModel gemm_models[] = {
     {{0.77, 0.72, 0.65, 0.45, 0.38, 0.41, 0.41}, 3.61, 2.53, 1.96, 0.66}, /* float32 */
-    {{0.71, 0.79, 0.60, 0.26, 0.18, 0.11, 0.08}, 0.05, 4.89, 2.87, 0.89}, /* half */
+    {{0.71, 0.79, 0.60, 0.26, 0.18, 0.11, 0.08}, 0.05, 4.89, 2.87, 0.89}, /* half, and TF32 */
 };
 
 static const struct {
@@ -29,9 +29,11 @@ static const struct {
 } tiles[] = {{256, 128, 0}, {128, 256, 0}, {128, 128, 1}, {128, 64, 2}, {64, 128, 2}, {64, 64, 3},
              {64, 32, 4},   {32, 64, 4},   {32, 32, 5},   {32, 16, 6},  {16, 32, 6}};
 
-static double flops_per_us(const Profile *p, int dtype)
+static double flops_per_us(const Profile *p, const LibraryShape *s)
 {
-    double per_cycle = dtype == DTYPE_F32 ? 2.0 * p->fp32_lanes : p->tensor_flops;
+    double per_cycle = s->tf32                 ? p->tensor_flops / 2.0
+                       : s->dtype == DTYPE_F32 ? 2.0 * p->fp32_lanes
+                                               : p->tensor_flops;
     return per_cycle * p->sm_count * p->clock_hz * 1e-6;
 }
 
@@ -42,9 +44,8 @@ static double bytes_per_us(const Profile *p)
 
 static double gemm_us(const Profile *p, const LibraryShape *s, const LibraryWork *w)
 {
-    int half = s->dtype != DTYPE_F32;
-    const GemmModel *g = &gemm_models[half];
-    double element = half ? 2 : 4, bandwidth = bytes_per_us(p), sms = p->sm_count;
+    const GemmModel *g = &gemm_models[s->tf32 || s->dtype != DTYPE_F32];
+    double element = s->dtype == DTYPE_F32 ? 4 : 2, bandwidth = bytes_per_us(p), sms = p->sm_count;
     double memory = element * (w->in + w->weights + w->out) / (bandwidth * g->dram);
     double best = INFINITY;
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
@@ -52,7 +53,7 @@ static double gemm_us(const Profile *p, const LibraryShape *s, const LibraryWork
         for (int split = 1; split <= 32 && (split == 1 || w->groups == 1); split *= 2) {
             if (split > 1 && w->k / split < 64) break;
             double tile = 2.0 * tiles[i].m * tiles[i].n * fmax(w->k / split, 16) /
-                          (flops_per_us(p, s->dtype) / sms * g->rate[tiles[i].rate]);
+                          (flops_per_us(p, s) / sms * g->rate[tiles[i].rate]);
             double busy = ceil(count * split / sms) * tile + g->start;
             if (split > 1) busy += g->split + 8 * split * w->out / bandwidth;
             best = fmin(best, hypot(busy, memory));
@@ -66,7 +67,7 @@ static double model_us(const Profile *p, const LibraryShape *s)
     LibraryWork w = library_work(s);
     if (s->op == LIBRARY_GEMM) return gemm_us(p, s, &w);
     double element = s->dtype == DTYPE_F32 ? 4 : 2;
-    return fmax(w.flops / flops_per_us(p, s->dtype),
+    return fmax(w.flops / flops_per_us(p, s),
                 element * (w.in + w.weights + w.out) / bytes_per_us(p)) +
            4;
 }
@@ -101,12 +102,12 @@ static int same_sizes(const LibraryShape *a, const LibraryShape *b)
 /* log of measured over modelled time, from the shape's own row or its neighbours. */
 static double correction(const Profile *p, const LibraryShape *s)
 {
-    const LibraryTable *t = library_table(p->name);
+    const LibraryTable *t = library_table(s->tf32 ? "h200" : p->name); /* TF32 was measured there */
     const Profile *measured = profile_find(t->device, NULL);
     const LibraryRow *near[NEIGHBOURS];
     double far[NEIGHBOURS], sum = 0, weights = 0;
-    int n = 0, first = t->first[s->op][s->dtype];
-    for (int i = first; i < first + t->count[s->op][s->dtype]; i++) {
+    int n = 0, kind = library_kind(s), first = t->first[s->op][kind];
+    for (int i = first; i < first + t->count[s->op][kind]; i++) {
         const LibraryRow *r = &t->rows[i];
         if (same_sizes(s, &r->shape)) return log(r->us / model_us(measured, &r->shape));
         double d = distance(s, &r->shape);

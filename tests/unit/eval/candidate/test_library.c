@@ -58,8 +58,8 @@ static void test_contradictions(void **state)
     (void)state;
     uint64_t gemm[18] = {1, 1, 1, 0, 0, 1, 4, 5, 6, 0, 0, 5, 5, 5};
     call_fails("cublas.gemm", gemm, 18, "a row is longer than the distance to the next one");
-    gemm[11] = 6, gemm[3] = 3;
-    call_fails("cublas.gemm", gemm, 18, "dtype: expected 0 to 2, found 3");
+    gemm[11] = 6, gemm[3] = 4;
+    call_fails("cublas.gemm", gemm, 18, "dtype: expected 0 to 3, found 4");
     gemm[3] = 1, gemm[4] = 2;
     call_fails("cublas.gemm", gemm, 18, "a half or a float32 result");
     uint64_t conv[27] = {1, 1, 1, 0, 0, 2, 6, 4, 4, 1, 1, 1, 1, 0,

@@ -19,7 +19,7 @@
 #include "eval/sim/library/library_time.h"
 #include "tests/fixture_path.h"
 
-static const Profile *h100;
+static const Profile *gpu;
 
 static DeviceLaunch call_of(const char *name, const uint64_t *args, int n)
 {
@@ -32,7 +32,7 @@ static DeviceLaunch call_of(const char *name, const uint64_t *args, int n)
 static int convolution_args(const LibraryShape *s, uint64_t *args)
 {
     int transposed = s->op == LIBRARY_CONV_TRANSPOSED;
-    uint64_t head[] = {1, 1, 1, (uint64_t)transposed, (uint64_t)s->dtype};
+    uint64_t head[] = {1, 1, 1, (uint64_t)transposed, (uint64_t)library_kind(s)};
     memcpy(args, head, sizeof head);
     for (int i = 0; i < 3; i++) args[5 + i] = (uint64_t)s->size[i];
     args[8] = (uint64_t)s->size[11];
@@ -54,7 +54,7 @@ static double seconds_of(const char *name, const uint64_t *args, int n, LibraryS
     Error err;
     DeviceLaunch l = call_of(name, args, n);
     if (library_shape(&l, s, &err)) fail_msg("%s", err.text);
-    return library_seconds(h100, s);
+    return library_seconds(gpu, s);
 }
 
 static int same(const LibraryRow *a, const LibraryRow *b)
@@ -63,14 +63,13 @@ static int same(const LibraryRow *a, const LibraryRow *b)
 }
 
 /* A measured shape has its own time by the general calls. Some were measured twice. */
-static void test_rows(void **state)
+static void check_rows(const char *device)
 {
-    (void)state;
-    const LibraryTable *t = library_table("h100");
+    const LibraryTable *t = library_table(device);
     int seen[LIBRARY_OPS] = {0};
     for (int i = 0; i < t->n; i += 7) {
         const LibraryShape *r = &t->rows[i].shape;
-        uint64_t args[27] = {1, 1, 1, (uint64_t)r->dtype, (uint64_t)r->dtype};
+        uint64_t args[27] = {1, 1, 1, (uint64_t)library_kind(r), (uint64_t)r->dtype};
         const char *name = r->op == LIBRARY_GEMM ? "cublas.gemm" : "cudnn.convolution";
         int n = 18;
         LibraryShape s;
@@ -93,13 +92,24 @@ static void test_rows(void **state)
     for (int i = 0; i < LIBRARY_OPS; i++) assert_true(seen[i] > 50);
 }
 
+static void test_rows(void **state)
+{
+    (void)state;
+    gpu = profile_find("h200", NULL);
+    check_rows("h200");
+    gpu = profile_find("h100", NULL);
+    check_rows("h100");
+}
+
 /* Bytes and flops at light: what no library is below. */
 static double light_seconds(const LibraryShape *s)
 {
     LibraryWork w = library_work(s);
-    double size = s->dtype ? 2 : 4, cycle = s->dtype ? h100->tensor_flops : 2.0 * h100->fp32_lanes;
-    return fmax(w.flops / (cycle * h100->sm_count * h100->clock_hz),
-                size * (w.in + w.weights + w.out) / h100->dram_bytes_per_s);
+    double size = s->dtype ? 2 : 4, cycle = s->dtype  ? gpu->tensor_flops
+                                            : s->tf32 ? gpu->tensor_flops / 2.0
+                                                      : 2.0 * gpu->fp32_lanes;
+    return fmax(w.flops / (cycle * gpu->sm_count * gpu->clock_hz),
+                size * (w.in + w.weights + w.out) / gpu->dram_bytes_per_s);
 }
 
 /* Dilated and uneven convolutions have no row of their own; their work follows from their outputs. */
@@ -195,7 +205,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_uneven),
                                        cmocka_unit_test(test_tasks)};
-    h100 = profile_find("h100", NULL);
+    gpu = profile_find("h100", NULL);
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("library_time", tests, NULL, NULL);
 }

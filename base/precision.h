@@ -1,0 +1,34 @@
+/* How eager PyTorch computes products and convolutions of float32 tensors on a GPU, in its own words:
+ *
+ *   matmul       torch.set_float32_matmul_precision: highest, high or medium. Below highest cuBLAS may round
+ *                factors to TF32, which keeps 10 bits of the mantissa. On CUDA medium is the same as high
+ *   cudnn_tf32   torch.backends.cudnn.allow_tf32: cuDNN may round the factors of convolutions and recurrent
+ *                networks to TF32
+ */
+#ifndef BASE_PRECISION_H
+#define BASE_PRECISION_H
+
+#include "base/error.h"
+
+typedef enum { MATMUL_HIGHEST, MATMUL_HIGH, MATMUL_MEDIUM, MATMUL_PRECISIONS } MatmulPrecision;
+
+typedef struct {
+    MatmulPrecision matmul;
+    int cudnn_tf32;
+} Precision;
+
+extern const Precision precision_default; /* PyTorch's: highest, and cuDNN may use TF32 */
+extern const char *const precision_matmul_names[MATMUL_PRECISIONS];
+
+/* The libraries that may round factors of float32 to TF32. */
+enum { TF32_CUBLAS = 1, TF32_CUDNN = 2 };
+unsigned precision_tf32(const Precision *p);
+
+/* By one word: default (PyTorch's), highest (no TF32 anywhere), high or medium (TF32 everywhere). */
+int precision_named(const char *word, Precision *out, Error *err);
+
+/* What a run asks for: $PRECISION. 1: it names a precision, which *out has; 0: it is default, empty or
+ * not set, and tasks keep their own; -1: it is no such word. */
+int precision_of_run(Precision *out, Error *err);
+
+#endif

@@ -1,0 +1,351 @@
+/* Executes a graph with factors rounded to TF32, at sizes that are as small as the sums allow. */
+#include "tasks/derive/tf32.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "tasks/derive/honest.h"
+#include "tasks/derive/sizes.h"
+#include "tasks/task_graph.h"
+
+enum { SEED = 11, MAX_DRAWS = 4, HALVINGS = 64, LEAST_AXIS = 4, FEW = 16, MAX_SORTED = 4096 };
+enum {
+    ROW_TERMS = 256,
+    FEW_TERMS = 16
+};                                    /* the least that a node takes together at smaller sizes */
+static const double PART_FLOPS = 1e6, /* of one execution at smaller sizes */
+    ALL_FLOPS = 6e6,                  /* of all executions, as long as several draws fit */
+    SPREAD_FLOPS = 2e7,               /* of one execution on the inputs of a case */
+    MOST_FLOPS = 3e7;                 /* of one execution; costlier sums are made shorter */
+static const double UNEVEN = 4; /* contents of few dominant elements: errors of draws differ much */
+static const double MARGIN_FEW =
+    4; /* of outputs of few elements, whose errors may be small by chance */
+static const double MOST_RTOL =
+    0x1p-8; /* twice the relative error of a product whose factors are truncated */
+
+/* ---- rounding ---- */
+
+static double rounded(double x, uint32_t add)
+{
+    float f = (float)x;
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    if ((bits & 0x7f800000u) == 0x7f800000u) return x;
+    bits = (bits + add) & ~0x1fffu;
+    memcpy(&f, &bits, sizeof f);
+    return (double)f;
+}
+
+double tf32_nearest(double x)
+{
+    return rounded(x, 0x1000);
+}
+
+double tf32_truncated(double x)
+{
+    return rounded(x, 0);
+}
+
+/* ---- an execution ---- */
+
+typedef struct {
+    unsigned tf32; /* of the task */
+    int nearest;
+    double *held[OP_MAX_TENSORS]; /* the arguments of one node */
+} Rounding;
+
+static int is_rounded(const OpCall *c, unsigned tf32)
+{
+    return (op_tf32(c) & tf32) != 0;
+}
+
+static void release(Rounding *r)
+{
+    for (int i = 0; i < OP_MAX_TENSORS; i++) free(r->held[i]);
+    memset(r->held, 0, sizeof r->held);
+}
+
+/* The factors of a product are two; all tensors of a recurrent network are, but for what is added. */
+static int arguments(void *ctx, const GraphBound *b, int node, const double **in, Error *err)
+{
+    Rounding *r = ctx;
+    const OpCall *c = &b->calls[node].call;
+    (void)err;
+    release(r);
+    if (!is_rounded(c, r->tf32)) return 0;
+    int first = op_factors(c),
+        end = strstr(c->op->name, ".input") && c->n_tensors > 3 ? c->n_tensors : first + 2;
+    for (int i = first; i < end; i++) {
+        int64_t n = op_elements(&c->tensor[i]);
+        if (c->tensor[i].rank < 2) continue;
+        double *own = r->held[i] = memory_grow(NULL, (size_t)n + 1, sizeof *own);
+        for (int64_t k = 0; k < n; k++)
+            own[k] = r->nearest ? tf32_nearest(in[i][k]) : tf32_truncated(in[i][k]);
+        in[i] = own;
+    }
+    return 0;
+}
+
+/* One task at one size. */
+typedef struct {
+    TaskCase of;
+    Workload w;
+    GraphBound *b;
+    double *in[TASK_MAX_TENSORS], *want[GRAPH_MAX_OUTPUTS], *got[GRAPH_MAX_OUTPUTS], *sorted;
+    int64_t n[GRAPH_MAX_OUTPUTS];
+} Measured;
+
+static int run(Measured *m, int way, double *const *out, Error *err)
+{
+    Rounding r = {.tf32 = m->of.task->tf32, .nearest = way == 1};
+    GraphHook hook = {&r, arguments, NULL};
+    int rc = graph_run(m->b, (const double *const *)m->in, out, way ? &hook : NULL, err);
+    release(&r);
+    return rc;
+}
+
+static int draw(Measured *m, Error *err)
+{
+    const Task *t = m->of.task;
+    for (int i = 0; i < t->n_inputs; i++) {
+        size_t n;
+        if (task_elements(t, &m->w, &t->inputs[i], &n, err)) return -1;
+        if (!m->in[i]) m->in[i] = memory_grow(NULL, n + 1, sizeof(double));
+        if (task_draw_wide(&m->of, i, m->in[i], err)) return -1;
+    }
+    return 0;
+}
+
+/* ---- sizes ---- */
+
+/* What one execution costs, the longest rounded sum and the longest of results, the elements of all outputs,
+ * and what each node takes together. */
+typedef struct {
+    double flops, terms, sums, elements;
+    int64_t *reduced;
+} Extent;
+
+static int is_row_wise(const Op *op)
+{
+    const OpFamily of[] = {norm_family(), softmax_family()};
+    for (int i = 0; i < 2; i++)
+        if (op >= of[i].ops && op < of[i].ops + of[i].n) return 1;
+    return 0;
+}
+
+/* out->reduced: memory for the numbers. */
+static int extent_of(const Task *t, const Workload *w, Extent *out)
+{
+    GraphBound *b;
+    if (task_allows(t, w, NULL) || task_graph_bind(t, w, &b, NULL)) return -1;
+    *out = (Extent){sizes_flops(b), 1, 1, 0, out->reduced};
+    for (int node = 0; node < b->graph->n_nodes; node++) {
+        const GraphCall *c = &b->calls[node];
+        int64_t n = out->reduced[node] = sizes_reduced(c);
+        if (is_rounded(&c->call, t->tf32)) out->terms = fmax(out->terms, (double)n);
+        if (!strncmp(c->call.op->name, "aten.sum.", 9)) out->sums = fmax(out->sums, (double)n);
+    }
+    for (int i = 0; i < t->n_outputs; i++)
+        out->elements += (double)op_elements(&b->values[b->graph->output[i]].tensor);
+    graph_bound_free(b);
+    return 0;
+}
+
+/* Each node takes as many elements together, but that rows are normalised, which may be shorter. few: no node
+ * takes few that took many. */
+static int is_alike(const Graph *g, const Extent *now, const Extent *own, int few)
+{
+    for (int node = 0; node < g->n_nodes; node++) {
+        int64_t n = own->reduced[node], least = few                             ? FEW_TERMS
+                                                : is_row_wise(g->line[node].op) ? ROW_TERMS
+                                                                                : n;
+        if (now->reduced[node] < (n < least ? n : least)) return 0;
+    }
+    return 1;
+}
+
+/* Halves axes in turn until an execution is affordable. */
+static void shorten(const Task *t, Workload *w, const Extent *own, Extent *at, int few)
+{
+    Extent now = {.reduced = memory_array((size_t)t->graph->n_nodes + 1, sizeof(int64_t))};
+    for (int i = 0; i < t->n_axes; i++)
+        for (int k = 0; k < HALVINGS && at->flops > PART_FLOPS; k++) {
+            Workload next = *w;
+            next.axis[i] = (next.axis[i] + 1) / 2;
+            if (next.axis[i] < LEAST_AXIS || extent_of(t, &next, &now) ||
+                !is_alike(t->graph, &now, own, few))
+                break;
+            *w = next;
+            *at = (Extent){now.flops, now.terms, now.sums, now.elements, at->reduced};
+        }
+    free(now.reduced);
+}
+
+/* By how much errors are larger at `to` than at `at`: sums are random walks, and of more elements the largest
+ * has a larger error. */
+static double growth(const Extent *to, const Extent *at)
+{
+    double extreme = sqrt(log(2 + fmax(to->elements, at->elements)) / log(2 + at->elements));
+    return extreme * sqrt(fmax(1, to->terms / at->terms) * fmax(1, to->sums / at->sums));
+}
+
+/* ---- errors ---- */
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double relative(double want, double got)
+{
+    return want == 0 ? 0 : fabs(got / want - 1);
+}
+
+/* The relative error that half of a sample of elements have. */
+static double middle(Measured *m, int i)
+{
+    int64_t step = 1 + m->n[i] / MAX_SORTED;
+    size_t n = 0;
+    for (int64_t k = 0; k < m->n[i]; k += step)
+        if (m->want[i][k] != 0 && isfinite(m->got[i][k] / m->want[i][k]))
+            m->sorted[n++] = relative(m->want[i][k], m->got[i][k]);
+    if (!n) return 0;
+    qsort(m->sorted, n, sizeof *m->sorted, ascending);
+    return m->sorted[n / 2];
+}
+
+/* The middle size of a sample of elements. */
+static double middle_size(Measured *m, int i)
+{
+    int64_t step = 1 + m->n[i] / MAX_SORTED;
+    size_t n = 0;
+    for (int64_t k = 0; k < m->n[i]; k += step)
+        if (isfinite(m->want[i][k])) m->sorted[n++] = fabs(m->want[i][k]);
+    if (!n) return 0;
+    qsort(m->sorted, n, sizeof *m->sorted, ascending);
+    return m->sorted[n / 2];
+}
+
+/* Adds what one execution needs. The error of a sum does not shrink with the sum: what the smaller half of
+ * the elements needs, atol gives. Beyond, rtol helps. */
+static void note(Measured *m, int i, double grown, Tf32Error *out)
+{
+    double rtol = fmin(MOST_RTOL, HONEST_MARGIN * middle(m, i)), size = middle_size(m, i),
+           margin = (m->n[i] < FEW ? MARGIN_FEW : HONEST_MARGIN) *
+                    (m->of.variant == VARIANT_DRAWN ? 1 : UNEVEN);
+    if (rtol > out->rtol[i]) out->rtol[i] = rtol;
+    for (int64_t k = 0; k < m->n[i]; k++) {
+        double want = fabs(m->want[i][k]), need = margin * fabs(m->got[i][k] - m->want[i][k]);
+        if (want > size && m->n[i] >= FEW) need -= rtol * want;
+        if (isfinite(need)) out->atol[i] = fmax(out->atol[i], grown * need);
+    }
+}
+
+static void allocate(Measured *m)
+{
+    const GraphBound *b = m->b;
+    for (int i = 0; i < b->graph->n_outputs; i++) {
+        m->n[i] = op_elements(&b->values[b->graph->output[i]].tensor);
+        m->want[i] = memory_array((size_t)m->n[i] + 1, sizeof(double));
+        m->got[i] = memory_array((size_t)m->n[i] + 1, sizeof(double));
+    }
+    m->sorted = memory_array(MAX_SORTED + 1, sizeof *m->sorted);
+}
+
+static void measured_free(Measured *m)
+{
+    for (int i = 0; i < TASK_MAX_TENSORS; i++) free(m->in[i]);
+    for (int i = 0; i < GRAPH_MAX_OUTPUTS; i++) free(m->want[i]), free(m->got[i]);
+    free(m->sorted);
+    graph_bound_free(m->b);
+    free(m);
+}
+
+static int measure(Measured *m, double flops, double grown, Tf32Error *out, Error *err)
+{
+    int draws = (int)fmax(1, fmin(MAX_DRAWS, ALL_FLOPS / (3 * flops + 1))), rc = 0;
+    for (int k = 0; k < draws && !rc; k++) {
+        m->of.seed = SEED + (uint64_t)k;
+        rc = draw(m, err) || run(m, 0, m->want, err);
+        for (int way = 1; way <= 2 && !rc; way++) {
+            rc = run(m, way, m->got, err);
+            for (int i = 0; i < m->of.task->n_outputs && !rc; i++) note(m, i, grown, out);
+        }
+    }
+    return rc ? -1 : 0;
+}
+
+/* The sizes at which a case is measured, and by how much errors grow from there. */
+static int choose_sizes(const Task *t, Workload *w, double *flops, double *grown)
+{
+    size_t nodes = (size_t)t->graph->n_nodes + 1;
+    Extent own = {.reduced = memory_array(nodes, sizeof(int64_t))}, at;
+    int rc = extent_of(t, w, &own);
+    at = own;
+    if (!rc) shorten(t, w, &own, &at, 0);
+    if (!rc && at.flops > MOST_FLOPS) shorten(t, w, &own, &at, 1);
+    *flops = at.flops;
+    *grown = growth(&own, &at);
+    free(own.reduced);
+    return rc;
+}
+
+int tf32_measure(const TaskCase *c, Tf32Error *out, Error *err)
+{
+    const Task *t = c->task;
+    double flops, grown;
+    *out = (Tf32Error){0};
+    if (!t->tf32 || !t->graph) return 0;
+    Measured *m = memory_alloc(sizeof *m);
+    m->of = *c, m->w = *c->workload;
+    m->of.workload = &m->w;
+    (void)choose_sizes(t, &m->w, &flops, &grown);
+    if (task_graph_bind(t, &m->w, &m->b, err)) {
+        measured_free(m);
+        return error_prefix(err, "task %s: errors of TF32", t->name);
+    }
+    allocate(m);
+    int rc = measure(m, flops, grown, out, err);
+    measured_free(m);
+    return rc;
+}
+
+/* Sets rms[i] to that of the output's errors, where it is larger. */
+static void note_spread(const double *got, const double *want, int64_t n, double *rms)
+{
+    double sum = 0, counted = 0;
+    for (int64_t k = 0; k < n; k++) {
+        double error = got[k] - want[k];
+        if (!isfinite(error)) continue;
+        sum += error * error;
+        counted++;
+    }
+    if (counted > 0) *rms = fmax(*rms, sqrt(sum / counted));
+}
+
+int tf32_spread(const TaskCase *c, const double *const *in, const double *const *want, double *rms,
+                Error *err)
+{
+    const Task *t = c->task;
+    if (!t->tf32 || !t->graph) return 1;
+    Measured *m = memory_alloc(sizeof *m);
+    m->of = *c;
+    if (task_graph_bind(t, c->workload, &m->b, err)) {
+        measured_free(m);
+        return -1;
+    }
+    int rc = sizes_flops(m->b) > SPREAD_FLOPS;
+    if (!rc) allocate(m);
+    memcpy(m->in, in, (size_t)t->n_inputs * sizeof *in);
+    for (int way = 1; way <= 2 && !rc; way++) {
+        rc = run(m, way, m->got, err);
+        for (int i = 0; i < t->n_outputs && !rc; i++)
+            note_spread(m->got[i], want[i], m->n[i], &rms[i]);
+    }
+    memset(m->in, 0, sizeof m->in); /* they are the caller's */
+    measured_free(m);
+    return rc;
+}

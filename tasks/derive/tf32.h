@@ -1,0 +1,31 @@
+/* What the rounding of factors to TF32 adds to the errors of honest kernels, where the precision of a task
+ * lets eager PyTorch round (Task.tf32). The tolerances in task.json are those of float32 arithmetic. The
+ * graph is executed in double precision, with the factors of each such product or convolution rounded: to
+ * the nearest number of 10 bits, as cuBLAS and cuDNN do, or towards zero, as tensor cores read float32.
+ * Half of the error is relative, and what is left of the largest one is absolute. */
+#ifndef TASKS_DERIVE_TF32_H
+#define TASKS_DERIVE_TF32_H
+
+#include "tasks/task.h"
+
+/* What it adds to atol, and the least rtol. */
+typedef struct {
+    double atol[GRAPH_MAX_OUTPUTS], rtol[GRAPH_MAX_OUTPUTS];
+} Tf32Error;
+
+/* Of the case, with contents of a fixed seed. Large sizes are made smaller along axes that no such product
+ * sums over, and the errors grow with the number of outputs. A measurement takes some 2e7 flops, or, where
+ * the sums themselves are costlier, 3 times what the reference takes at the smaller sizes. All is zero where
+ * Task.tf32 is. */
+int tf32_measure(const TaskCase *c, Tf32Error *out, Error *err);
+
+/* On the inputs of the case, of which the reference has `want`: by output the root mean square of errors, of
+ * the rounding whose errors are larger. 1: it costs more than a judge has, or Task.tf32 is 0. */
+int tf32_spread(const TaskCase *c, const double *const *in, const double *const *want, double *rms,
+                Error *err);
+
+/* Rounds a float32 number to TF32. */
+double tf32_nearest(double x);
+double tf32_truncated(double x);
+
+#endif
