@@ -62,6 +62,8 @@ static const struct {
     {"results", "the best kernels on each device class"},
     {"report", "write report.html and best/"},
     {"template", "print kernels of the template teacher"},
+    {"kernel", "write a first kernel for a task's graph"},
+    {"blunt", "list outputs whose tolerance is wide beside their spread"},
     {"figures", "success, score and length of a round's samples"},
     {"join", "join artifacts of one kind"},
     {"calibrate", "compare predicted times with measured ones"},

@@ -69,19 +69,17 @@ judge norm whole
 [[ $verdict == *'"outcome":"ok"'*'"time, with a few outliers: all blocks"'*'with one outlier, twice'* ]]
 ok $? "a win that adds all terms runs with outliers and is ok"
 judge large whole
-honest=$score
+[[ $verdict == *'"outcome":"ok"'* ]]; ok $? "a win of a larger one is ok"
 
 kernel part 'n > 1000000 ? n / 2 : n' 'x[i] * x[i]' 'x[i] * rsqrtf(s)'
 judge norm part
-[[ $verdict == *'"outcome":"wrong_result"'* && $verdict == *'few outliers among the inputs'*'left out'* ]]
-ok $? "a win that estimates the sum from a half is wrong with outliers, and is told why"
+[[ $verdict == *'"outcome":"wrong_result"'*'time rows='* ]]
+ok $? "a win that estimates the sum from a half is wrong at the timed size"
 
 kernel most 'n > 1000000 ? n / 64 : n' 'x[i] * x[i]' 'x[i] * rsqrtf(s)'
 judge large most
-[[ $verdict == *'"outcome":"ok"'*'"time rows='*' cols=6144, with a few outliers: all blocks"'* ]]
-ok $? "where a simulator would take too long, it runs fewer rows, which the kernel can tell"
-awk "BEGIN {exit !($score < $honest * 1.02)}"
-ok $? "rows that are left out take their time all the same"
+[[ $verdict == *'"outcome":"wrong_result"'*'time rows='* ]]
+ok $? "a win that estimates a long sum from a small share is wrong at the timed size"
 kernel few 'n > 300000 ? n / 64 : n' 'x[i] * x[i]' 'x[i] * rsqrtf(s)'
 judge large few
 [[ $verdict == *'"outcome":"wrong_result"'*'time rows='* ]]
@@ -159,7 +157,7 @@ END
 
 length half 2
 judge length half
-[[ $verdict == *'with one outlier in each input'*'left out'* || $verdict == *'"cheat":"input_dispatch"'* ]]
+[[ $verdict == *'"outcome":"wrong_result"'* || $verdict == *'"cheat":"input_dispatch"'* ]]
 ok $? "a win that estimates unless it sees an outlier does not see one alone"
 length all 1
 judge length all
