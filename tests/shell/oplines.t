@@ -44,7 +44,8 @@ is "a plan without kernels has no registers and no occupancy" \
 "$BIN/quern-eval" --task op_layer --json --baseline $fixtures/fused_rest.cu $fixtures/only_ops.cu >"$tmp/c"
 awk "BEGIN { exit !($(json_field score <"$tmp/c") < 1) }"; ok $? "a baseline can mix operators and kernels"
 
-# A plan that does what the task needs is right at the timed size, and one that leaves a sum out there is wrong.
+# A plan that does what the task needs is right at the timed size, and one that leaves a sum out there is
+# wrong.
 short=$fixtures/short_rows.cu
 early='if (cols > 4096) { for (int i = tid; i < cols; i += blockDim.x) mul[i] = y[i] * y[i]; return; }'
 sed "s/  float mean = 0.0f;/$early\\n&/" $short >"$tmp/skips.cu"
