@@ -54,7 +54,7 @@ static void test_cooperative(void **state)
     start();
     DeviceModule *m = load(0);
     ok(ops->alloc(d, N * 4, "output y", &y, &err));
-    DeviceLaunch l = launch(m, "ones", y, 10, 3);
+    DeviceLaunch l = launch(m, "ones", y, 10, 0);
     l.cooperative = 1;
     if (ops->run(d, &l, 1, &fault)) fail_msg("%s", err.text);
     expect_floats(y, N, 10);
