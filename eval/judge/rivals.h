@@ -22,7 +22,7 @@ typedef void RivalVisit(void *ctx, const RivalRow *row);
 /* Give each row of the table to visit. Returns -1 with the line that is no row. */
 int rivals_read(const char *path, RivalVisit *visit, void *ctx, Error *err);
 
-/* What decides which rows a verdict takes. */
+/* The fields by which a verdict chooses its rows. */
 typedef struct {
     const Task *task;
     const Workload *timed;

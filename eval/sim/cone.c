@@ -13,7 +13,7 @@
 
 enum { PASSES = 3, VARIABLES = 16 << 20 /* bytes that are kept */ };
 
-/* What looking for blocks may take, about a second. */
+/* The budget of the search for blocks: about a second. */
 static const int64_t most_lanes = 300000000;
 
 int cone_stop(Cone *c, const char *fmt, ...)

@@ -28,7 +28,7 @@ typedef struct TimedContents {
     int is_whole;                           /* kept[] is of all elements */
 } TimedContents;
 
-/* Whose contents they are. */
+/* The owner of the contents. */
 typedef struct {
     Task *task;
     const Workload *workload;

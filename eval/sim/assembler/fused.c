@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "eval/sim/assembler/assembler.h"
 
-/* What is known of a register. Only one with one definition has a producer. */
+/* The state of a register. A register that is defined once has a producer. */
 typedef struct {
     int defs, def, reads, reader;
     int other_reads; /* that are not by arithmetic of floats */
