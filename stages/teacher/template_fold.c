@@ -387,11 +387,15 @@ static int can_be_online(const Rows *r)
     return top;
 }
 
+/* A variance that two sums of one pass may give: the mean of an input may be far from zero, that of a
+ * computed value is not. */
 static int has_variance(const Rows *r)
 {
     for (int i = 0; i < r->k->n; i++) {
         const FormulaValue *x = value_of(r, r->k->value[i]);
-        if (is_fold(r, r->k->value[i]) && x->fold == FOLD_VAR && is_fold(r, x->mean)) return 1;
+        if (is_fold(r, r->k->value[i]) && x->fold == FOLD_VAR && is_fold(r, x->mean) &&
+            value_of(r, x->arg[0])->input < 0)
+            return 1;
     }
     return 0;
 }

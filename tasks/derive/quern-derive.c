@@ -57,11 +57,8 @@ int main(int argc, char **argv)
     const char **files = memory_array((size_t)argc, sizeof *files);
     int n = flags_parse(&spec, argc, argv, files), failed = 0;
     log_open("quern-derive");
-    if (is_again == (folder != NULL)) {
-        Error err;
-        error_set(&err, ERROR_INVALID, "either --output or --again is expected");
-        log_die(&err);
-    }
+    if (is_again == (folder != NULL))
+        flags_usage_error(&spec, "either --output or --again is expected");
     if (is_again) failed = again(root, files, n);
     if (is_again) n = 0;
     for (int i = 0; i < n; i++) {

@@ -124,7 +124,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         script = re.search(r"script: (.*)", prompt)
         # A model that is named as a step with a value or a number is one that always takes it.
         model = body.get("model", "")
-        named = [model] if re.fullmatch(r"\w+:\S*|\d{3}|half|nothing|loc", model) else default
+        # SGLang's name of an adapter, fake:quern-..., is none.
+        named = [model] if re.fullmatch(r"\w+:(?!quern-)\S*|\d{3}|half|nothing|loc", model) else default
         steps = script.group(1).split() if script else named
         with lock:
             count = seen[prompt] = seen.get(prompt, 0) + 1

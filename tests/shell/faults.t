@@ -39,11 +39,11 @@ continues() { # RUN WHAT: the same command once more
   ok $? "$2: the same command continues, to the same digests"
 }
 
-# ---- damaged files ----
+# ---- damaged files: they are found before the first stage starts ----
 f=$(dir calm)/collect/samples.qa
 truncate -s $(($(stat -c %s "$f") / 2)) "$f"
 crl calm; s=$?
-[ $s != 0 ] && says "samples.qa.*it is kept as .*samples.qa.damaged, and the same command makes it again"
+[ $s = 0 ] && says "samples.qa.*it is kept as .*samples.qa.damaged, and the same command makes it again"
 ok $? "half an artifact: $(grep -m1 'kept as' "$tmp/out")"
 rm -f "$f.damaged"; continues calm 'half an artifact'
 f=$(dir calm)/sft/model/model.safetensors
@@ -52,7 +52,7 @@ printf "\\x$(printf %x $((sign ^ 128)))" | dd of="$f" bs=1 seek=$(($(stat -c %s 
   status=none
 rm "$(dir calm)/report/sft/samples.qa"
 crl calm; s=$?
-[ $s != 0 ] && says "model.safetensors is not what its manifest says; it is kept as .*manifest.qa.damaged"
+[ $s = 0 ] && says "model.safetensors is not what its manifest says; it is kept as .*manifest.qa.damaged"
 ok $? "one sign of a model's weights: $(grep -m1 'kept as' "$tmp/out")"
 rm -f "${f%/*}"/*.damaged; continues calm 'one sign of a model'
 
