@@ -160,12 +160,11 @@ static int may_win(const Judgement *j, const DeviceTiming *out)
     return j->baseline && out->candidate_us[0] < j->baseline->us;
 }
 
-/* Compares the outputs that the sampled blocks have not completed, by their cones. A cone has few elements of
- * a row, which a graph's reference computes alone, and a reference.c does not. */
+/* Compares the outputs that the sampled blocks have not completed, by their cones. */
 static int compare_cones(Judgement *j, TimedContents *c, Run *r, int wins, Shown *shown)
 {
     unsigned char comparable[TASK_MAX_TENSORS];
-    if (!j->task->graph || !has_own_launches(j) || !c->shared || !timed_is_compared(c) ||
+    if (!has_own_launches(j) || !c->shared || !timed_is_compared(c) ||
         timed_compares_all(j->task, shown->comparable))
         return 0;
     const TimedOutputs left = {r->loaded->ops,    r->loaded->device, j->task,

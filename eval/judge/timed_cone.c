@@ -1,4 +1,4 @@
-/* One element tells what the others may cost. */
+/* One unit tells what the others may cost. */
 #include "eval/judge/timed_cone.h"
 
 #include <string.h>
@@ -6,9 +6,9 @@
 #include "base/random.h"
 #include "eval/judge/checks.h"
 
-enum { MOST = 32 }; /* elements of an output */
+enum { MOST = 32 }; /* units of an output */
 
-/* Thread-instructions of the first element's cone, and of those of more elements. */
+/* Thread-instructions of the first unit's cone, and of those of more units. */
 static const double usual_budget = 6e7, usual_more = 2e7, win_budget = 5e8, win_more = 1e8;
 
 typedef struct {
@@ -17,7 +17,17 @@ typedef struct {
     DeviceCone cone;
 } Attempt;
 
-/* `each` elements of each output that is not comparable: one that a source cannot know, the last one, and
+/* Bytes of what is compared of an output: of a graph an element. A reference.c tells whole positions, and
+ * one element of a row may be too small to show that the row's sum is wrong. */
+static size_t unit_bytes(const Case *c, int output)
+{
+    const Task *t = c->task;
+    if (t->graph || t->rotates < 0 || !task_rotates(t, &t->outputs[output]))
+        return dtype_size(t->outputs[output].dtype);
+    return c->output_bytes[output] / (size_t)c->workload->axis[t->rotates];
+}
+
+/* `each` units of each output that is not comparable: one that a source cannot know, the last one, and
  * others. */
 static void choose(Attempt *a, const unsigned char *comparable, int each)
 {
@@ -25,7 +35,7 @@ static void choose(Attempt *a, const unsigned char *comparable, int each)
     const Task *t = c->task;
     a->cone = (DeviceCone){.spans = a->spans};
     for (int i = 0; i < t->n_outputs; i++) {
-        size_t size = dtype_size(t->outputs[i].dtype), n = c->output_bytes[i] / size;
+        size_t size = unit_bytes(c, i), n = c->output_bytes[i] / size;
         for (int k = 0; k < each && !comparable[i] && n; k++) {
             const uint64_t of[3] = {c->seed, (uint64_t)i, (uint64_t)k};
             size_t at = k == 1 ? n - 1 : (size_t)(random_hash(of, sizeof of) % n);
@@ -48,8 +58,8 @@ static int run_cone(Judgement *j, Attempt *a, double budget)
     return rc;
 }
 
-/* Two elements are worth as much again. */
-static int more_elements(double used, double budget, double more)
+/* Two units are worth as much again. */
+static int more_units(double used, double budget, double more)
 {
     double n = more / (used + 1);
     return n >= MOST ? MOST : n >= 2 ? (int)n : 2 * used <= budget ? 2 : 1;
@@ -61,7 +71,7 @@ int timed_cone(Judgement *j, Run *r, int wins, unsigned char *comparable, char w
     double budget = wins ? win_budget : usual_budget;
     choose(&a, comparable, 1);
     int rc = run_cone(j, &a, budget);
-    int each = more_elements(a.cone.used, budget, wins ? win_more : usual_more);
+    int each = more_units(a.cone.used, budget, wins ? win_more : usual_more);
     if (!rc && !a.cone.why[0] && each > 1) {
         choose(&a, comparable, each);
         rc = run_cone(j, &a, budget);

@@ -1,5 +1,6 @@
-/* Elements of the timed size where the sampled blocks of a plan do not make them complete: with their cone
- * (DevicePrediction.cone), from a few chosen elements back to the inputs. */
+/* Parts of the outputs of the timed size that the sampled blocks of a plan do not make complete: elements of a
+ * graph's outputs, whole positions of a reference.c's (contents/positions.h). Their cone
+ * (DevicePrediction.cone) runs, from the parts back to the inputs. */
 #ifndef EVAL_JUDGE_TIMED_CONE_H
 #define EVAL_JUDGE_TIMED_CONE_H
 
