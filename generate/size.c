@@ -109,6 +109,14 @@ int size_derivation(const Task *t, int64_t least, Derivation *out, Error *err)
     return rc;
 }
 
+/* Another axis has the prime for a factor: a part of it, such as a group's channels, may be the prime. */
+static int is_taken(const Derivation *v, const Sizes *s, int axis, int64_t prime)
+{
+    int taken = 0;
+    for (int o = 0; o < v->draft.n_axes; o++) taken |= o != axis && s->at[o] % prime == 0;
+    return taken;
+}
+
 void size_choose(const Derivation *v, Sizes *s, int axis, size_t first)
 {
     static const int primes[] = {97,  113, 139, 167, 193, 227, 257, 283, 311,
@@ -118,10 +126,9 @@ void size_choose(const Derivation *v, Sizes *s, int axis, size_t first)
     size_t n_primes = sizeof primes / sizeof *primes;
     for (size_t k = 0; k < sizeof times / sizeof *times; k++)
         for (size_t i = 0; i < n_primes; i++) {
-            int taken = 0;
-            s->at[axis] = (int64_t)primes[(i + first) % n_primes] * times[k];
-            for (int o = 0; o < v->draft.n_axes; o++) taken |= o != axis && s->at[o] == s->at[axis];
-            if (taken) continue;
+            int64_t prime = primes[(i + first) % n_primes];
+            if (is_taken(v, s, axis, prime)) continue;
+            s->at[axis] = prime * times[k];
             if (!derivation_fits(v, s)) return;
             break; /* another prime rarely does */
         }

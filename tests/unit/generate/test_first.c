@@ -59,11 +59,25 @@ static void test_a_task_without_a_graph_is_refused(void **state)
     assert_non_null(strstr(err.text, "relu has no graph"));
 }
 
+/* The timed sizes of the task have three channels, and three features of a group. */
+static void test_a_part_of_an_axis_is_no_other_axis(void **state)
+{
+    Generated g;
+    Error err;
+    (void)state;
+    if (generate_first(task_named("k2_23_conv3d_groupnorm_mean"), &g, &err))
+        fail_msg("%s", err.text);
+    assert_non_null(strstr(g.source, ", (features) / 8, "));
+    assert_null(strstr(g.source, ", channels"));
+    free(g.source);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_graphs_become_few_kernels),
         cmocka_unit_test(test_a_task_without_a_graph_is_refused),
+        cmocka_unit_test(test_a_part_of_an_axis_is_no_other_axis),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
