@@ -7,6 +7,7 @@ MAKEFLAGS += -rR
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
+unexport SHELLOPTS BASHOPTS
 
 # ---- the compiler and its flags ----
 BUILD ?= build

@@ -27,7 +27,10 @@ comma := ,
 space := $(empty) $(empty)
 by_comma = $(subst $(space),$(comma),$(strip $(1)))
 quoted = '$(subst ','\'',$(1))'
-path = $(if $(findstring $(space),$(1)),$(call quoted,$(1)),$(1))
+# What a shell does not take as it is. A single $ comes from SETTINGS and from mk/pipeline as $$.
+marks := ( ) ' " ; & $$ \ ` * ? [ ] < > | ! { } ~ \#
+marked = $(findstring $(space),$(1))$(strip $(foreach m,$(marks),$(findstring $(m),$(1))))
+path = $(if $(marked),$(call quoted,$(1)),$(1))
 R := $(RUNS)/$(RUN)
 B := $(call path,$(BUILD)/bin)
 run = @$(call path,$(MK)/run) $(R)/log/$(subst /,-,$(patsubst $(R)/%,%,$(basename $@))).log

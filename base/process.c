@@ -47,7 +47,10 @@ void process_reap(int group, double seconds)
 int process_self_dir(char *out, size_t size, Error *err)
 {
     ssize_t n = readlink("/proc/self/exe", out, size - 1);
-    if (n < 0) return error_errno(err, "cannot read /proc/self/exe");
+    if (n < 0)
+        return error_set(err, ERROR_IO,
+                         "cannot read /proc/self/exe, by which programs find their "
+                         "files: is /proc mounted?");
     out[n] = 0;
     char *slash = strrchr(out, '/');
     if (slash) *slash = 0;

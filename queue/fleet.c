@@ -365,6 +365,7 @@ static int supervise(Fleet *f, Error *err)
         if (reap(f, err)) return -1;
         if (!f->command) break;
         forward_stop(f);
+        if (f->server.pid) server_bound_log(&f->server);
         for (int i = 0; i < f->opt->workers; i++)
             if (!f->slots[i].pid && !f->slots[i].given_up &&
                 clock_seconds() >= f->slots[i].start_at)

@@ -19,15 +19,17 @@
 #include "base/stop.h"
 #include "queue/connection.h"
 
-enum { START_S = 60, STOP_S = 5, COMPACT_S = 20, COMPACT_LEAST = 256 << 10 };
+enum { START_S = 60, STOP_S = 5, COMPACT_S = 20, COMPACT_LEAST = 256 << 10, LOG_MAX = 1000000 };
 
 void server_child_setup(pid_t parent)
 {
     setpgid(0, 0);
     process_die_with_parent();
     if (getppid() != parent) _exit(127); /* the parent died before PDEATHSIG was set */
-    static const int signals[] = {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+    static const int signals[] = {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGCHLD};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) signal(signals[i], SIG_DFL);
+    /* nohup has set it to be ignored, by all that it starts. */
+    if (signal(SIGHUP, SIG_DFL) == SIG_IGN) signal(SIGHUP, SIG_IGN);
     sigset_t none;
     sigemptyset(&none); /* unblock last, so that pending signals act by default */
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -38,9 +40,8 @@ int server_prepare(Server *s, const char *dir, Error *err)
     *s = (Server){0};
     if (file_mkdirs(dir, err)) return -1;
     if (!realpath(dir, s->dir)) return error_errno(err, "cannot find the directory %s", dir);
-    if (strpbrk(s->dir, "\"\\\n"))
-        return error_set(err, ERROR_USAGE,
-                         "the queue's directory may not have quotes or backslashes in its name: %s",
+    if (strchr(s->dir, '\n'))
+        return error_set(err, ERROR_USAGE, "the queue's directory has a line break in its name: %s",
                          s->dir);
     const char *socket_dir = s->dir;
     if (strlen(s->dir) + strlen("/redis.sock") >= sizeof s->socket) {
@@ -56,16 +57,29 @@ int server_prepare(Server *s, const char *dir, Error *err)
     return 0;
 }
 
-/* Write the settings that the server reads from stdin ("-"). Paths may hold blanks: quote them. */
+/* Writes NAME "PATH/FILE". Within quotes Redis takes a backslash before a quote and a backslash. */
+static void write_path(int fd, const char *name, const char *path, const char *file)
+{
+    char quoted[2 * PATH_MAX];
+    size_t n = 0;
+    for (const char *p = path; *p && n + 2 < sizeof quoted; p++) {
+        if (*p == '"' || *p == '\\') quoted[n++] = '\\';
+        quoted[n++] = *p;
+    }
+    quoted[n] = 0;
+    dprintf(fd, "%s \"%s%s\"\n", name, quoted, file);
+}
+
+/* Write the settings that the server reads from stdin ("-"). */
 static void write_config(const Server *s, int fd)
 {
-    dprintf(fd,
-            "port 0\nunixsocket \"%s\"\nunixsocketperm 700\ndir \"%s\"\nlogfile "
-            "\"%s/redis.log\"\ndaemonize no\n"
-            "save \"\"\nappendonly yes\nappendfsync always\nno-appendfsync-on-rewrite "
-            "no\naof-load-truncated yes\n"
-            "maxmemory-policy noeviction\nset-proc-title no\n",
-            s->socket, s->dir, s->dir);
+    write_path(fd, "unixsocket", s->socket, "");
+    write_path(fd, "dir", s->dir, "");
+    write_path(fd, "logfile", s->dir, "/redis.log");
+    dprintf(fd, "port 0\nunixsocketperm 700\ndaemonize no\n"
+                "save \"\"\nappendonly yes\nappendfsync always\nno-appendfsync-on-rewrite "
+                "no\naof-load-truncated yes\n"
+                "maxmemory-policy noeviction\nset-proc-title no\n");
 }
 
 static _Noreturn void exec_server(const Server *s, pid_t parent, int config)
@@ -79,9 +93,20 @@ static _Noreturn void exec_server(const Server *s, pid_t parent, int config)
     _exit(errno == ENOENT ? 127 : 126);
 }
 
+void server_bound_log(const Server *s)
+{
+    char log[PATH_MAX + 16], before[PATH_MAX + 20];
+    struct stat st;
+    snprintf(log, sizeof log, "%s/redis.log", s->dir);
+    snprintf(before, sizeof before, "%s.1", log);
+    if (!stat(log, &st) && st.st_size > LOG_MAX && rename(log, before))
+        log_debug("cannot rename %s: %s", log, strerror(errno));
+}
+
 static int spawn(Server *s, Error *err)
 {
     int config[2];
+    server_bound_log(s);
     if (pipe2(config, O_CLOEXEC)) return error_errno(err, "cannot make a pipe for redis-server");
     write_config(s, config[1]); /* far smaller than a pipe's 64 KiB */
     close(config[1]);

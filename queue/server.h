@@ -28,6 +28,8 @@ int server_start(Server *s, Error *err);
 void server_compact(const Server *s);
 /* Remove the data of a server that has stopped: its jobs are as if they had never been. */
 void server_forget(const char *dir);
+/* Put the server's log aside, over the one before, above a megabyte. The server opens it for each line. */
+void server_bound_log(const Server *s);
 void server_stop(Server *s);    /* SIGTERM, after 5 s SIGKILL; waits */
 void server_release(Server *s); /* stop it and remove its socket and short_dir */
 

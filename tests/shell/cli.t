@@ -190,4 +190,11 @@ alive() { # whether one of them is left
 }
 wait_for '! alive' && [ $rc = 130 ]
 ok $? "Ctrl-C on the fleet takes server, evaluators and command down ($(echo $kids | wc -w) processes)"
+odd='a (1) "q"\ $b'
+mkdir "$odd"; head -c 1100000 /dev/zero >"$odd/redis.log"
+(trap '' HUP; exec "$BIN/quern-fleet" run --workers 0 --dir "$odd" -- bash -c 'kill -HUP $PPID $$; echo on') \
+    >out 2>err
+is 'what nohup has started goes on after SIGHUP, with odd marks in the folder' "$? $(cat out)" '0 on'
+[ "$(stat -c %s "$odd/redis.log.1")" = 1100000 ] && [ "$(stat -c %s "$odd/redis.log")" -lt 100000 ]
+ok $? 'the log of the private Redis is put aside above a megabyte'
 done_testing

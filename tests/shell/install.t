@@ -83,13 +83,15 @@ cd "$tmp" && mkdir -p 'my tree/build/bin' && cp -r "$root"/{tasks,configs,mk,pip
     cp "$BIN"/quern{,-eval,-compile,-config} 'my tree/build/bin' && cp -r "$BUILD/tasks" 'my tree/build' &&
     echo .. >'my tree/build/root'
 [ ! -d "$BUILD/cuda" ] || ln -s "$BUILD/cuda" 'my tree/build/cuda'
-mv 'my tree' 'moved tree' && cd empty || exit 1
-sed -i 's/"name": "relu"/"name": "relu", "moved": 1/' "$tmp/moved tree/tasks/relu/task.json"
-"$tmp/moved tree/build/bin/quern" eval --task relu "$root/tasks/relu/baseline.cu" >out 2>err
-grep -q "$tmp/moved tree/tasks/relu/task.json" err; ok $? 'programs of a moved build read its own tasks'
-sed -i 's/, "moved": 1//' "$tmp/moved tree/tasks/relu/task.json"
-"$tmp/moved tree/build/bin/quern" eval --task gelu "$root/tasks/gelu/baseline.cu" >out 2>err
+moved='moved (1) tree; $b"'"'" && mv 'my tree' "$moved" && cd empty || exit 1
+sed -i 's/"name": "relu"/"name": "relu", "moved": 1/' "$tmp/$moved/tasks/relu/task.json"
+"$tmp/$moved/build/bin/quern" eval --task relu "$root/tasks/relu/baseline.cu" >out 2>err
+grep -qF "$tmp/$moved/tasks/relu/task.json" err; ok $? 'programs of a moved build read its own tasks'
+sed -i 's/, "moved": 1//' "$tmp/$moved/tasks/relu/task.json"
+"$tmp/$moved/build/bin/quern" eval --task gelu "$root/tasks/gelu/baseline.cu" >out 2>err
 grep -q '^gelu on sim:h100: ok$' out; ok $? 'programs of a moved build judge'
-"$tmp/moved tree/build/bin/quern" run -n collect PROFILE=smoke >out 2>err
-[ $? = 0 ] && grep -q "^'.*/moved tree/mk/run' runs/smoke" out; ok $? 'programs of a moved build make runs'
+"$tmp/$moved/build/bin/quern" run -n collect PROFILE=smoke >out 2>err
+[ $? = 0 ] && eval "set -- $(grep -m 1 'mk/run.* runs/smoke' out | sed 's|\\$||')" && [ -x "$1" ] &&
+    [ "$1" -ef "$tmp/$moved/mk/run" ] && [ "${3##*/}" = quern-collect ]
+ok $? 'programs of a moved build make runs, whatever marks its folder has'
 done_testing

@@ -76,6 +76,15 @@ for closed in '0<&-' '>&-' '2>&-' '>&- 2>&-' '<&- >&- 2>&-'; do
         bash -c 'cd $tmp; . ./list.sh' $closed") >out 2>err
     three; ok $? "a program with $closed"
 done
+(set -f -C -e; export SHELLOPTS; "$root/mk/run" "$tmp/r/log/options.log" bash list.sh) >out 2>err
+[ $? = 0 ] && grep -q '^\[options\] [0-9.]* s$' out
+ok $? 'exported SHELLOPTS do not reach the scripts'
+if unshare -rm true 2>/dev/null; then
+    (cd "$root" && unshare -rm bash -c 'mount -t tmpfs none /proc; mk/pipeline crl; echo $?
+        "$0/quern-eval" --task relu tasks/relu/baseline.cu' "$BIN") >out 2>err
+    [ "$(cat out)" = 3 ] && grep -q '^quern: /proc is empty' err && grep -q '^quern-eval: .*is /proc mou' err
+    ok $? 'an empty /proc is named'
+fi
 # ---- the end of a run whose verdicts were not made ----
 last() { "$root/mk/last" "$tmp/r" "$@" >out 2>err; rc=$?; }
 last true; is 'a run with its verdicts ends with 0' $rc 0
