@@ -112,6 +112,9 @@ ok $? 'SECRET is the seed by which all judge'
 would small STYLE=full
 has report-prompts && has selfsup-1-prompts && has crl-1-prompts && ! has 'collect-.*'
 ok $? 'another style: prompts of every stage, not what was collected'
+would small PRECISION=highest; tried+=' PRECISION'
+[ "$(grep -c 'verdicts$' "$tmp/made")" = 9 ] && has collect-samples && has report-prompts
+ok $? 'another precision: all verdicts.qa, prompts, and what follows'
 would small ROUNDS=3
 ! grep -vxE 'crl-3-.*|report-.*|best-.*|report' "$tmp/made" && has crl-3-model-manifest
 ok $? 'one round more makes that round and the report'

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "tasks/derive/draft_file.h"
 #include "tasks/derive/honest.h"
+#include "tasks/derive/sizes.h"
 #include "tasks/task_graph.h"
 #include "tests/fixture_path.h"
 #include "tests/small_draft.h"
@@ -450,11 +451,14 @@ static void test_slots(void **state)
     Small s = {.axes = {{"n", NULL, 320}, {"c", NULL, 1 << 20}},
                .inputs = {tensor("x", DTYPE_F32, "n", "1"), tensor("w", DTYPE_F32, "c", NULL)}};
     small(&s, lines, 2, 2, 2);
-    Task *t = derived(&s.d);
-    const Workload *w = task_workload(t, ROLE_TIME);
-    assert_true((double)w->axis[0] * (double)w->axis[1] * 8 <= DERIVE_SLOT_BYTES);
-    assert_true((double)w->axis[0] * (double)w->axis[1] * 16 > DERIVE_SLOT_BYTES);
-    task_free(t);
+    Derivation v;
+    Sizes time;
+    Error err;
+    if (derivation_open(&v, &s.d, &err) || sizes_time(&v, DERIVE_TIME_BYTES, &time, &err))
+        fail_msg("%s", err.text);
+    assert_true((double)time.at[0] * (double)time.at[1] * 8 <= DERIVE_SLOT_BYTES);
+    assert_true((double)time.at[0] * (double)time.at[1] * 16 > DERIVE_SLOT_BYTES);
+    derivation_release(&v);
 }
 
 static void test_draws(void **state)

@@ -141,13 +141,31 @@ static void test_hopper(void **state)
     compiles("sm_90");
 }
 
+/* Of the sources that tell architectures apart. The others are the same for all. */
 static void test_blackwell(void **state)
 {
+    static const CudaSource apart[] = {SOURCE_attention, SOURCE_gemv};
     (void)state;
-    if (strcmp(version, "NVRTC 12.8") < 0)
+    Nvrtc *nvrtc;
+    Error err;
+    if (strcmp(version, "NVRTC 12.8") < 0) {
         printf("# sm_100 is not compiled: %s does not know it\n", version);
-    else
-        compiles("sm_100");
+        return;
+    }
+    if (nvrtc_open(&nvrtc, &err)) fail_msg("%s", err.text);
+    for (int i = 0; i < 2; i++) {
+        NvrtcOutput o;
+        Cubin parsed;
+        if (cuda_compile_source(nvrtc, "sm_100", apart[i], &o) != NVRTC_DONE)
+            fail_msg("%s: %s", cuda_source_name(apart[i]), o.log);
+        if (cubin_parse(o.cubin, o.cubin_len, &parsed, &err)) fail_msg("%s", err.text);
+        assert_true(parsed.n > 0);
+        for (int k = 0; k < parsed.n; k++)
+            assert_true(parsed.kernels[k].local_bytes <= ELSEWHERE);
+        cubin_release(&parsed);
+        nvrtc_output_release(&o);
+    }
+    nvrtc_close(nvrtc);
 }
 
 static void test_unknown_arch(void **state)
