@@ -37,16 +37,20 @@ row_is 'scores within' 0 reached
 [ "$(grep -c 'us, baseline..raw$' "$tmp/tsv") $(grep -c 'us, candidate..raw$' "$tmp/tsv")" = '9 9' ]
 ok $? 'each pair has the times of both sides'
 
-bench --parts sustained --sustained 13 --compilers 0 --work "$tmp/work"
+level1=kernelbench/level1 # of quick tasks
+quick=(--sets $level1/k1_19_relu,$level1/k1_20_leakyrelu,$level1/k1_21_sigmoid,$level1/k1_22_tanh)
+sustained() { # FLAGS
+    QUERN_TASKS=$root/tasks bench --parts sustained "${quick[@]}" "$@"
+}
+sustained --sustained 13 --compilers 0 --work "$tmp/work"
 row_is 'distinct candidates judged' 13 'NOT REACHED'
 compiled=$(find "$tmp/work/cache" -type f | wc -l)
-bench --parts sustained --sustained 13 --compilers 0 --work "$tmp/work"
+sustained --sustained 13 --compilers 0 --work "$tmp/work"
 again=$(find "$tmp/work/cache" -type f | wc -l)
 [ "$compiled" -gt 5 ] && [ $((again - compiled)) -gt 5 ]
 ok $? "what a kept cache holds is not found in it: $compiled files, then $again"
 
-QUERN_TASKS=$root/tasks bench --parts sustained --sustained 4 --compilers 1 \
-    --sets kernelbench/level1/k1_19_relu,kernelbench/level1/k1_20_leakyrelu
+sustained --sustained 4 --compilers 1
 row_is 'distinct candidates judged' 4 'NOT REACHED'
 
 # ---- part baselines goes on with the rows that it has ----
