@@ -160,8 +160,7 @@ static void test_blackwell(void **state)
             fail_msg("%s: %s", cuda_source_name(apart[i]), o.log);
         if (cubin_parse(o.cubin, o.cubin_len, &parsed, &err)) fail_msg("%s", err.text);
         assert_true(parsed.n > 0);
-        for (int k = 0; k < parsed.n; k++)
-            assert_true(parsed.kernels[k].local_bytes <= ELSEWHERE);
+        for (int k = 0; k < parsed.n; k++) assert_true(parsed.kernels[k].local_bytes <= ELSEWHERE);
         cubin_release(&parsed);
         nvrtc_output_release(&o);
     }
