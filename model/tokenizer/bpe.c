@@ -2,11 +2,13 @@
  * short pieces. */
 #include "model/tokenizer/bpe.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "model/tokenizer/unicode.h"
 
 /* ---- the byte alphabet: printable Latin-1 bytes map to themselves, the other 68 bytes to U+0100
  * and up, in order ---- */
@@ -46,6 +48,7 @@ static size_t table_size(int expected)
 Tokenizer *bpe_new(int expected_tokens, int expected_merges)
 {
     Tokenizer *t = memory_alloc(sizeof *t);
+    t->unknown = -1;
     pthread_mutex_init(&t->lock, NULL);
     buffer_init(&t->bytes, (size_t)1 << 28);
     buffer_init(&t->json, (size_t)1 << 28);
@@ -63,6 +66,7 @@ void tokenizer_free(Tokenizer *t)
     if (!t) return;
     pthread_mutex_destroy(&t->lock);
     buffer_release(&t->bytes);
+    pretoken_release(&t->pretoken);
     buffer_release(&t->json);
     free(t->tokens);
     free(t->merges);
@@ -204,13 +208,27 @@ int bpe_add_merge(Tokenizer *t, int32_t left, int32_t right, Error *err)
     return 0;
 }
 
+static int find_fallback(Tokenizer *t, Error *err)
+{
+    char name[8];
+    for (unsigned b = 0; b < 256; b++) {
+        snprintf(name, sizeof name, "<0x%02X>", b);
+        t->fallback[b] = t->byte_fallback ? bpe_find(t, name, 6) : -1;
+        if (t->byte_fallback && t->fallback[b] < 0)
+            return error_set(err, ERROR_CORRUPT, "the vocabulary has no token %s", name);
+    }
+    return 0;
+}
+
 int bpe_finish(Tokenizer *t, Error *err)
 {
+    if (find_fallback(t, err)) return -1;
     for (unsigned b = 0; b < 256; b++) {
         char c = (char)b;
-        t->byte_id[b] = bpe_find(t, &c, 1);
+        t->byte_id[b] = t->byte_level || b < 0x80 ? bpe_find(t, &c, 1) : -1;
         /* A vocabulary may lack bytes that texts hardly have: they are left out, as by the library. */
-        if (t->byte_id[b] < 0 && (b == '\t' || b == '\n' || (b >= ' ' && b <= '~')))
+        if (t->byte_level && t->byte_id[b] < 0 &&
+            (b == '\t' || b == '\n' || (b >= ' ' && b <= '~')))
             return error_set(err, ERROR_CORRUPT, "the vocabulary has no token for the byte 0x%02X",
                              b);
     }
@@ -253,6 +271,37 @@ static void offer(Tokenizer *t, int32_t at)
     if (rank >= 0) heap_push(t, (Candidate){rank, at});
 }
 
+/* Returns the size of the unit at s, a byte or a character, and its token, or -1. */
+static size_t unit(const Tokenizer *t, const char *s, size_t n, int32_t *id)
+{
+    uint32_t code;
+    size_t size = t->byte_level ? 1 : unicode_decode(s, n, &code);
+    *id = size == 1 ? t->byte_id[(unsigned char)*s] : bpe_find(t, s, size);
+    return size;
+}
+
+/* Puts the tokens of the units of a piece into t->symbols, which has room. Returns their number. */
+static size_t first_symbols(Tokenizer *t, const char *piece, size_t len)
+{
+    size_t known = 0;
+    int unknown = 0; /* the last unit was */
+    for (size_t at = 0, size; at < len; at += size) {
+        int32_t id;
+        size = unit(t, piece + at, len - at, &id);
+        const int bytes = id < 0 && t->byte_fallback, was_unknown = unknown;
+        unknown = id < 0 && !bytes;
+        if (unknown && was_unknown && t->fuse_unknown) continue;
+        for (size_t i = 0; i < (bytes ? size : 1); i++) {
+            int32_t to = bytes     ? t->fallback[(unsigned char)piece[at + i]]
+                         : unknown ? t->unknown
+                                   : id,
+                    k = (int32_t)known;
+            if (to >= 0) t->symbols[known++] = (Symbol){to, k - 1, k + 1};
+        }
+    }
+    return known;
+}
+
 static size_t merge_piece(Tokenizer *t, const char *piece, size_t len, int32_t *out)
 {
     if (len > t->symbols_cap) {
@@ -263,11 +312,7 @@ static size_t merge_piece(Tokenizer *t, const char *piece, size_t len, int32_t *
         t->heap = memory_grow(t->heap, t->heap_cap, sizeof *t->heap);
     }
     t->heap_len = 0;
-    size_t known = 0;
-    for (size_t i = 0; i < len; i++) {
-        int32_t id = t->byte_id[(unsigned char)piece[i]], at = (int32_t)known;
-        if (id >= 0) t->symbols[known++] = (Symbol){id, at - 1, at + 1};
-    }
+    size_t known = first_symbols(t, piece, len);
     if (!known) return 0;
     t->symbols[known - 1].next = -1;
     for (size_t i = 0; i < known; i++) offer(t, (int32_t)i);
@@ -294,7 +339,7 @@ static size_t merge_piece(Tokenizer *t, const char *piece, size_t len, int32_t *
 size_t bpe_piece(Tokenizer *t, const char *piece, size_t len, int32_t *out)
 {
     CacheSlot *slot = NULL;
-    if (len == 1 && !t->ignore_merges) {
+    if (len == 1 && !t->ignore_merges && t->byte_level && t->unknown < 0) {
         *out = t->byte_id[(unsigned char)*piece];
         return *out >= 0;
     }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
+#include "model/tokenizer/regex.h"
 #include "model/tokenizer/tokenizer.h"
 
 enum {
@@ -53,6 +54,47 @@ typedef struct {
     int32_t id; /* id + 1; 0: free */
 } TextSlot;
 
+enum { TEXT_RULES = 8, PRETOKEN_STEPS = 16 };
+
+/* PREPEND_FIRST and PREPEND_MISSING put `to` where the text does not begin with it; the first only at the
+ * begin of the whole. */
+typedef enum {
+    TEXT_NFC,
+    TEXT_REPLACE,
+    TEXT_PREPEND,
+    TEXT_PREPEND_MISSING,
+    TEXT_PREPEND_FIRST
+} TextRuleKind;
+
+typedef struct {
+    TextRuleKind kind;
+    char from[32], to[32];
+} TextRule;
+
+typedef struct {
+    TextRule list[TEXT_RULES];
+    int n;
+} TextRules;
+
+/* What becomes of a match: a piece, nothing, or the end of the piece before it. */
+typedef enum { CUT_ISOLATED, CUT_REMOVED, CUT_WITH_PREVIOUS } CutBehavior;
+
+typedef struct {
+    Regex *regex;
+    CutBehavior behavior;
+    int invert; /* what does not match counts as the match */
+} PretokenStep;
+
+typedef struct {
+    PretokenStep steps[PRETOKEN_STEPS]; /* each cuts the pieces of the one before */
+    int n;
+} Pretoken;
+
+typedef struct {
+    int (*piece)(void *ctx, const char *s, size_t n, Error *err);
+    void *ctx;
+} PretokenSink;
+
 struct Tokenizer {
     Token *tokens; /* by id */
     int n_tokens;
@@ -66,7 +108,13 @@ struct Tokenizer {
     int32_t *added;         /* ids of TOKEN_ADDED and TOKEN_SPECIAL, in order */
     int n_added, n_matched; /* n_matched: the number of TOKEN_ADDED */
     int32_t byte_id[256];
-    int nfc, max_digits, ignore_merges;
+    TextRules normalizer, metaspace; /* before, and in the pre-tokenizer */
+    Pretoken pretoken;
+    const char *written; /* trained here: the expression of pretoken */
+    int ignore_merges;
+    /* Bytes are written in the byte alphabet; else tokens are text, and <0xXX> a byte that has no token. */
+    int byte_level, byte_fallback, fuse_unknown, strip_left;
+    int32_t unknown, fallback[256]; /* -1: none */
     Buffer json; /* the file as read or rendered, which tokenizer_save writes byte for byte */
     /* Guards the cache of pieces and the scratch of a merge. */
     pthread_mutex_t lock;
@@ -84,7 +132,7 @@ int bpe_add_added(Tokenizer *t, int64_t id, const char *bytes, size_t len, int s
 /* Add a merge. The vocabulary must already have the merged token. */
 int bpe_add_merge(Tokenizer *t, int32_t left, int32_t right, Error *err);
 int32_t bpe_rank(const Tokenizer *t, int32_t left, int32_t right); /* -1: the pair does not merge */
-/* checks that every byte has a token; called before any use */
+/* Checks that there is a token for what texts have; called before any use. */
 int bpe_finish(Tokenizer *t, Error *err);
 /* Returns a token of the vocabulary, or -1. */
 int32_t bpe_find(const Tokenizer *t, const char *bytes, size_t len);
@@ -120,19 +168,21 @@ int vocabulary_cut(const char *text, size_t len, Buffer *rest, JsonSpan *vocab, 
  * completely. */
 int vocabulary_read(Tokenizer *t, const JsonSpan *vocab, const JsonSpan *merges, Error *err);
 
-/* ---- the pre-tokenizers of Qwen2 and Llama-3: their regular expressions, matched by hand. They differ
- * in the number of digits per piece (1 and 3). A third rule, for a small model of one narrow
- * language, takes whole lines with their ends as pieces, so that tokens may span words. It makes
- * generated kernels about three times shorter in tokens. ---- */
-extern const char *const pretoken_regex_1; /* Qwen2, Qwen2.5, Qwen3 */
-extern const char *const pretoken_regex_3; /* Llama-3 */
-extern const char *const pretoken_regex_lines;
+/* ---- before a text is merged ---- */
+extern const char *const pretoken_qwen2, *const pretoken_gpt2;
+/* For a small model of one narrow language: whole lines with their ends, so that tokens may span words.
+ * Generated kernels are about three times shorter in tokens. */
+extern const char *const pretoken_lines;
 
-/* In place of max_digits: whole lines; GPT-2's expression; SmolLM's, each digit by itself and GPT-2's
- * expression between digits. */
-enum { PRETOKEN_LINES = -1, PRETOKEN_GPT2 = -2, PRETOKEN_DIGITS = -3 };
+int text_rule(TextRules *r, TextRuleKind kind, const char *from, const char *to, Error *err);
+/* Change a text, which may then lie in one of the copies. first: it begins the whole. */
+int text_change(const TextRules *r, int first, const char **text, size_t *len, Buffer copies[2],
+                Error *err);
 
-/* Returns the end of the piece that starts at `at` < n, in well-formed UTF-8. */
-size_t pretoken_end(const char *s, size_t n, size_t at, int max_digits);
+int pretoken_add(Pretoken *p, const char *pattern, size_t len, CutBehavior behavior, int invert,
+                 Error *err);
+void pretoken_release(Pretoken *p);
+/* Cut well-formed UTF-8 and hand the pieces on in order. */
+int pretoken_cut(const Pretoken *p, const char *s, size_t n, const PretokenSink *sink, Error *err);
 
 #endif

@@ -66,8 +66,9 @@ static void grow_index(Trainer *r)
         r->index[word_slot(r, r->bytes.data + r->words[w].text, r->words[w].len)] = w + 1;
 }
 
-static int count_piece(Trainer *r, const char *s, size_t len, Error *err)
+static int count_piece(void *trainer, const char *s, size_t len, Error *err)
 {
+    Trainer *r = trainer;
     size_t slot = word_slot(r, s, len);
     if (r->index[slot]) {
         r->words[r->index[slot] - 1].count++;
@@ -96,10 +97,7 @@ static int count_text(Trainer *r, const Tokenizer *t, const char *s, size_t n, E
     buffer_init(&repaired, BPE_MAX_TEXT);
     buffer_init(&nfc, BPE_MAX_TEXT);
     int rc = -(unicode_repair(&s, &n, &repaired, err) || unicode_nfc(&s, &n, &nfc, err));
-    for (size_t at = 0, end; at < n && !rc; at = end) {
-        end = pretoken_end(s, n, at, t->max_digits);
-        rc = count_piece(r, s + at, end - at, err);
-    }
+    if (!rc) rc = pretoken_cut(&t->pretoken, s, n, &(PretokenSink){count_piece, r}, err);
     buffer_release(&repaired);
     buffer_release(&nfc);
     return rc;
@@ -350,13 +348,15 @@ int tokenizer_train(const Corpus *c, const VocabularyOptions *o, Tokenizer **out
                          256 + o->n_specials, BPE_MAX_TOKENS, o->size);
     int n_tokens = o->size - o->n_specials, max_merges = 2 * (n_tokens - 256);
     Tokenizer *t = bpe_new(n_tokens, max_merges);
-    t->nfc = 1;
-    t->max_digits = o->lines ? PRETOKEN_LINES : 1;
+    t->byte_level = 1;
+    t->written = o->lines ? pretoken_lines : pretoken_qwen2;
     Trainer r = {.index_mask = 8191};
     buffer_init(&r.bytes, (size_t)1 << 30);
     r.index = memory_array(r.index_mask + 1, sizeof *r.index);
     new_pairs(&r, 8192);
-    int rc = -(add_bytes(t, err) || bpe_finish(t, err));
+    int rc = -(text_rule(&t->normalizer, TEXT_NFC, "", "", err) ||
+               pretoken_add(&t->pretoken, t->written, strlen(t->written), CUT_ISOLATED, 0, err) ||
+               add_bytes(t, err) || bpe_finish(t, err));
     for (size_t i = 0; i < c->n && !rc; i++) rc = count_text(&r, t, c->texts[i], c->lens[i], err);
     if (!rc) {
         start_words(&r, t);

@@ -1,136 +1,157 @@
-/* The expressions as a hand-written matcher: one pass, without backtracking beyond a run. */
+/* What is done to a text before it is merged: rules that change it, then steps that cut it. */
 #include "model/tokenizer/bpe.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "model/tokenizer/unicode.h"
 
-#define HEAD "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|"
-#define TAIL "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-const char *const pretoken_regex_1 = HEAD "\\p{N}" TAIL;
-const char *const pretoken_regex_3 = HEAD "\\p{N}{1,3}" TAIL;
-const char *const pretoken_regex_lines = "[^\\n]*\\n|[^\\n]+";
+const char *const pretoken_qwen2 = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{"
+                                   "N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*"
+                                   "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+const char *const pretoken_gpt2 =
+    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+const char *const pretoken_lines = "[^\\n]*\\n|[^\\n]+";
 
-/* One character of the text; size 0 at the end. */
-typedef struct {
-    uint32_t code;
-    unsigned size;
-    UnicodeClass class;
-} Char;
+/* ---- rules ---- */
 
-static Char char_at(const char *s, size_t n, size_t at)
+int text_rule(TextRules *r, TextRuleKind kind, const char *from, const char *to, Error *err)
 {
-    Char c = {0};
-    if (at >= n) return c;
-    c.size = (unsigned)unicode_decode(s + at, n - at, &c.code);
-    c.class = unicode_class(c.code);
-    return c;
-}
-
-static int is_newline(uint32_t code)
-{
-    return code == '\r' || code == '\n';
-}
-
-/* Case folding for the contractions: the long s folds to s. */
-static uint32_t fold(uint32_t code)
-{
-    if (code >= 'A' && code <= 'Z') return code + 32;
-    return code == 0x17F ? 's' : code;
-}
-
-/* Match 's 't 're 've 'm 'll 'd after the apostrophe at `at`. Returns the end, or 0. */
-static size_t contraction(const char *s, size_t n, size_t at)
-{
-    Char a = char_at(s, n, at + 1);
-    uint32_t x = a.size ? fold(a.code) : 0;
-    if (x == 's' || x == 't' || x == 'm' || x == 'd') return at + 1 + a.size;
-    Char b = char_at(s, n, at + 1 + a.size);
-    uint32_t y = a.size && b.size ? fold(b.code) : 0;
-    if ((x == 'r' && y == 'e') || (x == 'v' && y == 'e') || (x == 'l' && y == 'l'))
-        return at + 1 + a.size + b.size;
+    if (r->n == TEXT_RULES)
+        return error_set(err, ERROR_UNSUPPORTED, "expected at most %d changes of a text",
+                         TEXT_RULES);
+    TextRule *rule = &r->list[r->n++];
+    rule->kind = kind;
+    if (strlen(from) >= sizeof rule->from || strlen(to) >= sizeof rule->to)
+        return error_set(err, ERROR_UNSUPPORTED, "a change of a text of more than %zu bytes",
+                         sizeof rule->to - 1);
+    strcpy(rule->from, from);
+    strcpy(rule->to, to);
     return 0;
 }
 
-static size_t run(const char *s, size_t n, size_t at, UnicodeClass class, int limit)
+static int replace(const TextRule *rule, const char **text, size_t *len, Buffer *copy)
 {
-    for (int i = 0; i < limit || !limit; i++) {
-        Char c = char_at(s, n, at);
-        if (!c.size || c.class != class) break;
-        at += c.size;
+    const char *s = *text, *end = s + *len, *at;
+    size_t n = strlen(rule->from);
+    if (!memmem(s, *len, rule->from, n)) return 0;
+    buffer_clear(copy);
+    for (; (at = memmem(s, (size_t)(end - s), rule->from, n)); s = at + n) {
+        buffer_append(copy, s, (size_t)(at - s));
+        buffer_puts(copy, rule->to);
     }
-    return at;
+    buffer_append(copy, s, (size_t)(end - s));
+    *text = copy->data, *len = copy->len;
+    return 0;
 }
 
-/* Match a run of white space: up to its last line break if it has one; else all but its last
- * character, which belongs to the next word; else all of it. */
-static size_t space(const char *s, size_t n, size_t at)
+static int prepend(const TextRule *rule, int first, const char **text, size_t *len, Buffer *copy)
 {
-    size_t end = at, last = at, after_break = 0;
-    for (Char c; (c = char_at(s, n, end)).size && c.class == CLASS_SPACE;) {
-        last = end;
-        end += c.size;
-        if (is_newline(c.code)) after_break = end;
-    }
-    if (after_break) return after_break;
-    return end == n || last == at ? end : last;
+    const size_t n = strlen(rule->to);
+    const int there = *len >= n && !memcmp(*text, rule->to, n);
+    if (!*len || (rule->kind != TEXT_PREPEND && there) ||
+        (rule->kind == TEXT_PREPEND_FIRST && !first))
+        return 0;
+    buffer_clear(copy);
+    buffer_puts(copy, rule->to);
+    buffer_append(copy, *text, *len);
+    *text = copy->data, *len = copy->len;
+    return 0;
 }
 
-/* GPT-2's expression: contractions in small letters, one blank before a word, number or marks. */
-static size_t gpt2_end(const char *s, size_t n, size_t at)
+int text_change(const TextRules *r, int first, const char **text, size_t *len, Buffer copies[2],
+                Error *err)
 {
-    Char c = char_at(s, n, at);
-    if (c.code == '\'') {
-        size_t end = contraction(s, n, at);
-        int small = 1; /* ASCII, as it is written */
-        for (size_t i = at + 1; i < end; i++) small &= s[i] >= 'a' && s[i] <= 'z';
-        if (end && small) return end;
+    for (int i = 0; i < r->n; i++) {
+        const TextRule *rule = &r->list[i];
+        Buffer *copy = &copies[*text == copies[0].data];
+        int rc = rule->kind == TEXT_NFC       ? unicode_nfc(text, len, copy, err)
+                 : rule->kind == TEXT_REPLACE ? replace(rule, text, len, copy)
+                                              : prepend(rule, first, text, len, copy);
+        if (rc) return -1;
+        if (copy->full)
+            return error_set(err, ERROR_LIMIT, "text of more than %zu bytes", copy->max);
     }
-    size_t first = at + (c.code == ' ');
-    Char word = char_at(s, n, first);
-    if (word.size && word.class != CLASS_SPACE) return run(s, n, first, word.class, 0);
-    size_t end = at, last = at;
-    while ((c = char_at(s, n, end)).size && c.class == CLASS_SPACE) {
-        last = end;
-        end += c.size;
-    }
-    return end == n || last == at ? end : last;
+    return 0;
 }
 
-static size_t digits_end(const char *s, size_t n, size_t at)
+/* ---- cutting ---- */
+
+int pretoken_add(Pretoken *p, const char *pattern, size_t len, CutBehavior behavior, int invert,
+                 Error *err)
 {
-    Char c = char_at(s, n, at);
-    if (c.class == CLASS_NUMBER) return at + c.size;
-    size_t end = at;
-    while ((c = char_at(s, n, end)).size && c.class != CLASS_NUMBER) end += c.size;
-    return gpt2_end(s, end, at);
+    if (p->n == PRETOKEN_STEPS)
+        return error_set(err, ERROR_UNSUPPORTED, "expected at most %d steps", PRETOKEN_STEPS);
+    if (regex_compile(pattern, len, &p->steps[p->n].regex, err)) return -1;
+    p->steps[p->n].behavior = behavior;
+    p->steps[p->n++].invert = invert;
+    return 0;
 }
 
-size_t pretoken_end(const char *s, size_t n, size_t at, int max_digits)
+void pretoken_release(Pretoken *p)
 {
-    if (max_digits == PRETOKEN_LINES) {
-        const char *newline = memchr(s + at, '\n', n - at);
-        return newline ? (size_t)(newline - s) + 1 : n;
+    for (int i = 0; i < p->n; i++) regex_free(p->steps[i].regex);
+    p->n = 0;
+}
+
+typedef struct {
+    const Pretoken *p;
+    const PretokenSink *sink;
+    Error *err;
+} Cutter;
+
+/* The parts of one step over a text. */
+typedef struct {
+    const Cutter *c;
+    int step;
+    const char *s;
+    size_t begin, end; /* a piece that what follows may still join */
+    int was_match;
+} Parts;
+
+static int cut(const Cutter *c, int step, const char *s, size_t n);
+
+static int flush(Parts *p)
+{
+    size_t begin = p->begin;
+    p->begin = p->end;
+    return p->end > begin ? cut(p->c, p->step + 1, p->s + begin, p->end - begin) : 0;
+}
+
+/* The part up to `end` follows those before it. */
+static int part(Parts *p, size_t end, int is_match)
+{
+    const PretokenStep *step = &p->c->p->steps[p->step];
+    if (end == p->end) return 0;
+    is_match ^= step->invert;
+    int joins = step->behavior == CUT_WITH_PREVIOUS && is_match && !p->was_match;
+    p->was_match = is_match;
+    if (!joins && flush(p)) return -1;
+    p->end = end;
+    if (step->behavior == CUT_REMOVED && is_match) p->begin = end;
+    return 0;
+}
+
+static int cut(const Cutter *c, int step, const char *s, size_t n)
+{
+    if (step == c->p->n) return c->sink->piece(c->sink->ctx, s, n, c->err);
+    Parts p = {.c = c, .step = step, .s = s};
+    for (size_t at = 0; at < n;) {
+        uint32_t code;
+        long found = regex_match(c->p->steps[step].regex, s, n, at);
+        if (found == REGEX_HARD)
+            return error_set(c->err, ERROR_LIMIT, "the pre-tokenizer takes too long for this text");
+        if (found <= 0) {
+            at += unicode_decode(s + at, n - at, &code);
+            continue;
+        }
+        if (part(&p, at, 0) || part(&p, at + (size_t)found, 1)) return -1;
+        at += (size_t)found;
     }
-    if (max_digits == PRETOKEN_GPT2) return gpt2_end(s, n, at);
-    if (max_digits == PRETOKEN_DIGITS) return digits_end(s, n, at);
-    Char c = char_at(s, n, at);
-    if (c.code == '\'') {
-        size_t end = contraction(s, n, at);
-        if (end) return end;
-    }
-    size_t next = at + c.size;
-    if (c.class == CLASS_LETTER) return run(s, n, next, CLASS_LETTER, 0);
-    if (c.class == CLASS_NUMBER)
-        return max_digits == 1 ? next : run(s, n, next, CLASS_NUMBER, max_digits - 1);
-    if (!is_newline(c.code)) {
-        size_t end = run(s, n, next, CLASS_LETTER, 0); /* one mark or space may precede a word */
-        if (end > next) return end;
-    }
-    size_t marks = c.code == ' ' ? next : at, end = run(s, n, marks, CLASS_OTHER, 0);
-    if (end > marks) {
-        while (end < n && is_newline((unsigned char)s[end])) end++;
-        return end;
-    }
-    return space(s, n, at);
+    return -(part(&p, n, 0) || flush(&p));
+}
+
+int pretoken_cut(const Pretoken *p, const char *s, size_t n, const PretokenSink *sink, Error *err)
+{
+    return cut(&(Cutter){p, sink, err}, 0, s, n);
 }

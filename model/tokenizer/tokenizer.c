@@ -3,6 +3,8 @@
  * then, after NFC, the rest. */
 #include "model/tokenizer/tokenizer.h"
 
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,12 +29,26 @@ typedef struct {
     Error *err;
 } Encoding;
 
-static void encode_plain(const Encoding *e, const char *s, size_t n)
+/* A part of the text. */
+typedef struct {
+    const char *s;
+    size_t n;
+    int first; /* it begins the sequence */
+} Part;
+
+static int put_piece(void *ctx, const char *s, size_t n, Error *err)
 {
-    for (size_t at = 0, end; at < n; at = end) {
-        end = pretoken_end(s, n, at, e->t->max_digits);
-        e->out->n += bpe_piece(e->t, s + at, end - at, token_ids_room(e->out, end - at));
-    }
+    const Encoding *e = ctx;
+    (void)err;
+    e->out->n += bpe_piece(e->t, s, n, token_ids_room(e->out, n));
+    return 0;
+}
+
+static int encode_plain(const Encoding *e, Part p, Buffer copies[2])
+{
+    return -(text_change(&e->t->metaspace, p.first, &p.s, &p.n, copies, e->err) ||
+             pretoken_cut(&e->t->pretoken, p.s, p.n,
+                          &(PretokenSink){put_piece, (void *)(uintptr_t)e}, e->err));
 }
 
 /* Find the first added token of the pass, the longest at its position. Returns n if there is none. */
@@ -51,30 +67,30 @@ static size_t find_added(const Tokenizer *t, const char *s, size_t n, int normal
     return n;
 }
 
-static int encode_pass(const Encoding *e, const char *s, size_t n, int normalized);
+static int encode_pass(const Encoding *e, Part p, int normalized);
 
-static int encode_between(const Encoding *e, const char *s, size_t n, int normalized)
+static int encode_between(const Encoding *e, Part p, int normalized)
 {
-    if (normalized) {
-        encode_plain(e, s, n);
-        return 0;
-    }
-    Buffer copy;
-    buffer_init(&copy, BPE_MAX_TEXT);
-    int rc = -((e->t->nfc && unicode_nfc(&s, &n, &copy, e->err)) || encode_pass(e, s, n, 1));
-    buffer_release(&copy);
+    Buffer copies[2];
+    for (int i = 0; i < 2; i++) buffer_init(&copies[i], BPE_MAX_TEXT);
+    int rc = normalized ? encode_plain(e, p, copies)
+                        : -(text_change(&e->t->normalizer, p.first, &p.s, &p.n, copies, e->err) ||
+                            encode_pass(e, p, 1));
+    for (int i = 0; i < 2; i++) buffer_release(&copies[i]);
     return rc;
 }
 
-static int encode_pass(const Encoding *e, const char *s, size_t n, int normalized)
+static int encode_pass(const Encoding *e, Part p, int normalized)
 {
-    if (!e->t->n_matched) return encode_between(e, s, n, normalized);
-    for (size_t at = 0; at < n;) {
+    if (!e->t->n_matched) return encode_between(e, p, normalized);
+    for (size_t at = 0; at < p.n;) {
         int32_t id;
-        size_t found = at + find_added(e->t, s + at, n - at, normalized, &id);
-        if (found > at && encode_between(e, s + at, found - at, normalized)) return -1;
+        size_t found = at + find_added(e->t, p.s + at, p.n - at, normalized, &id);
+        if (found > at &&
+            encode_between(e, (Part){p.s + at, found - at, p.first && !at}, normalized))
+            return -1;
         at = found;
-        if (found < n) {
+        if (found < p.n) {
             *token_ids_room(e->out, 1) = id;
             e->out->n++;
             at += e->t->tokens[id].len;
@@ -83,27 +99,56 @@ static int encode_pass(const Encoding *e, const char *s, size_t n, int normalize
     return 0;
 }
 
-int tokenizer_encode(const Tokenizer *t, const char *text, size_t len, TokenIds *out, Error *err)
+static int encode(const Tokenizer *t, Part p, TokenIds *out, Error *err)
 {
-    if (len > BPE_MAX_TEXT)
+    if (p.n > BPE_MAX_TEXT)
         return error_set(err, ERROR_LIMIT, "expected a text of at most %d bytes, found %zu",
-                         BPE_MAX_TEXT, len);
-    if (!len) return 0;
+                         BPE_MAX_TEXT, p.n);
+    if (!p.n) return 0;
     Buffer copy;
     buffer_init(&copy, BPE_MAX_TEXT);
-    int rc = unicode_repair(&text, &len, &copy, err);
+    int rc = unicode_repair(&p.s, &p.n, &copy, err);
     if (!rc) {
         Tokenizer *own = (Tokenizer *)t; /* the lock guards the cache and the scratch */
         pthread_mutex_lock(&own->lock);
-        rc = encode_pass(&(Encoding){own, out, err}, text, len, 0);
+        rc = encode_pass(&(Encoding){own, out, err}, p, 0);
         pthread_mutex_unlock(&own->lock);
     }
     buffer_release(&copy);
     return rc;
 }
 
+int tokenizer_encode(const Tokenizer *t, const char *text, size_t len, TokenIds *out, Error *err)
+{
+    return encode(t, (Part){text, len, 1}, out, err);
+}
+
+int tokenizer_encode_on(const Tokenizer *t, const char *text, size_t len, TokenIds *out, Error *err)
+{
+    return encode(t, (Part){text, len, 0}, out, err);
+}
+
+/* Appends the text of a token: its own, or the byte that it stands for. */
+static int put_token(const Tokenizer *t, int32_t id, Buffer *out)
+{
+    static const char mark[] = "\u2581"; /* a blank */
+    const char *s = bpe_bytes(t, id), *end = s + t->tokens[id].len, *at;
+    unsigned byte;
+    if (t->byte_fallback && end - s == 6 && !memcmp(s, "<0x", 3) &&
+        sscanf(s, "<0x%2X>", &byte) == 1)
+        return buffer_append(out, &(char){(char)byte}, 1);
+    if (!t->byte_level)
+        for (; (at = memmem(s, (size_t)(end - s), mark, 3)); s = at + 3) {
+            buffer_append(out, s, (size_t)(at - s));
+            buffer_puts(out, " ");
+        }
+    return buffer_append(out, s, (size_t)(end - s));
+}
+
 int tokenizer_decode(const Tokenizer *t, const int32_t *ids, size_t n, Buffer *out, Error *err)
 {
+    const size_t start = out->len;
+    int strip = t->strip_left;
     for (size_t i = 0; i < n; i++) {
         if (ids[i] < 0 || ids[i] >= t->n_tokens || t->tokens[ids[i]].kind == TOKEN_NONE)
             return error_set(err, ERROR_INVALID,
@@ -111,8 +156,13 @@ int tokenizer_decode(const Tokenizer *t, const int32_t *ids, size_t n, Buffer *o
                              t->n_tokens);
         const Token *k = &t->tokens[ids[i]];
         if (k->kind == TOKEN_SPECIAL) continue;
-        if (buffer_append(out, bpe_bytes(t, ids[i]), k->len))
+        if (put_token(t, ids[i], out))
             return error_set(err, ERROR_LIMIT, "the text takes more than %zu bytes", out->max);
+        if (strip && out->len > start) {
+            if (out->data[start] == ' ')
+                memmove(out->data + start, out->data + start + 1, out->len-- - start);
+            strip = 0;
+        }
     }
     return 0;
 }

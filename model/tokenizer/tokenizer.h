@@ -1,4 +1,4 @@
-/* Byte-level BPE in the tokenizer.json format: exactly the pipelines of Qwen2 and Llama-3, and the
+/* BPE in the tokenizer.json format, byte-level or of characters with tokens for single bytes, and the
  * training of a vocabulary. Plain text never becomes a special token; chats are built by
  * concatenating special ids and encoded text. */
 #ifndef MODEL_TOKENIZER_H
@@ -45,8 +45,11 @@ typedef struct {
 
 /* Returns the place of the next id, with room for `more`. */
 int32_t *token_ids_room(TokenIds *v, size_t more);
-/* Append the ids of a text. Invalid UTF-8 becomes U+FFFD. */
+/* Append the ids of a text that begins a sequence. Invalid UTF-8 becomes U+FFFD. */
 int tokenizer_encode(const Tokenizer *t, const char *text, size_t len, TokenIds *out, Error *err);
+/* The same of a text that ids stand before: some tokenizers put a blank in front of the first one. */
+int tokenizer_encode_on(const Tokenizer *t, const char *text, size_t len, TokenIds *out,
+                        Error *err);
 /* Append the bytes of ids to out, without those of special tokens. */
 int tokenizer_decode(const Tokenizer *t, const int32_t *ids, size_t n, Buffer *out, Error *err);
 

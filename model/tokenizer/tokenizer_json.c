@@ -1,6 +1,5 @@
 /* Read tokenizer.json with every claim checked, since other programs write it, and write it as
- * Hugging Face's tokenizers do. A pipeline other than Qwen2's, Llama-3's, GPT-2's or SmolLM's is
- * an error, never approximated. */
+ * Hugging Face's tokenizers do. A step or option that is not known is an error, never approximated. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +8,6 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "model/tokenizer/bpe.h"
-#include "model/tokenizer/unicode.h"
 
 enum { MAX_FILE = 64 << 20 };
 
@@ -27,81 +25,168 @@ static int is_false_or_absent(const json_t *obj, const char *key)
     return !v || json_is_false(v) || json_is_null(v);
 }
 
-static int read_normalizer(const json_t *v, Tokenizer *t, Error *err)
+static const char *text_of(const json_t *v, const char *key)
 {
-    if (json_is_object(v) && !strcmp(type_of(v), "Sequence")) {
-        const json_t *list = json_object_get(v, "normalizers");
-        if (!json_is_array(list) || json_array_size(list) > 1)
-            return error_set(err, ERROR_UNSUPPORTED,
-                             "normalizer: expected NFC or none, found a sequence of others");
-        v = json_array_get(list, 0);
-    }
-    if (!v || json_is_null(v)) return 0;
-    if (strcmp(type_of(v), "NFC"))
-        return error_set(err, ERROR_UNSUPPORTED, "normalizer: expected NFC or none, found %.40s",
-                         type_of(v));
-    t->nfc = 1;
-    return 0;
+    const char *s = json_string_value(json_object_get(v, key));
+    return s ? s : "";
 }
 
+static int read_normalizer(const json_t *v, TextRules *r, Error *err)
+{
+    const json_t *step;
+    size_t i;
+    if (!v || json_is_null(v)) return 0;
+    if (!strcmp(type_of(v), "Sequence")) {
+        json_array_foreach(json_object_get(v, "normalizers"), i, step)
+        {
+            if (!strcmp(type_of(step), "Sequence") || read_normalizer(step, r, err))
+                return strcmp(type_of(step), "Sequence")
+                           ? -1
+                           : error_set(err, ERROR_UNSUPPORTED, "normalizer: a Sequence within one");
+        }
+        return 0;
+    }
+    const char *from = text_of(json_object_get(v, "pattern"), "String");
+    if (!strcmp(type_of(v), "NFC")) return text_rule(r, TEXT_NFC, "", "", err);
+    if (!strcmp(type_of(v), "Prepend"))
+        return text_rule(r, TEXT_PREPEND, "", text_of(v, "prepend"), err);
+    if (!strcmp(type_of(v), "Replace") && *from)
+        return text_rule(r, TEXT_REPLACE, from, text_of(v, "content"), err);
+    return error_set(err, ERROR_UNSUPPORTED,
+                     "normalizer: expected NFC, Prepend, Replace of a text, or none, found %.40s",
+                     type_of(v));
+}
+
+/* A pattern is an expression, or a text, whose marks get a backslash. */
 static int read_split(const json_t *split, Tokenizer *t, Error *err)
 {
-    if (strcmp(type_of(split), "Split"))
-        return error_set(err, ERROR_UNSUPPORTED,
-                         "pre_tokenizer: expected Split, then ByteLevel; found %.40s first",
-                         type_of(split));
-    const char *regex =
-        json_string_value(json_object_get(json_object_get(split, "pattern"), "Regex"));
-    if (!regex)
-        return error_set(err, ERROR_CORRUPT,
-                         "pre_tokenizer: pattern.Regex is expected to be a text");
-    t->max_digits = !strcmp(regex, pretoken_regex_1)       ? 1
-                    : !strcmp(regex, pretoken_regex_3)     ? 3
-                    : !strcmp(regex, pretoken_regex_lines) ? PRETOKEN_LINES
-                                                           : 0;
-    if (!t->max_digits)
-        return error_set(err, ERROR_UNSUPPORTED,
-                         "pre_tokenizer: the regular expression is neither Qwen2's nor Llama-3's "
-                         "nor the line rule: %.200s",
-                         regex);
-    const char *behavior = json_string_value(json_object_get(split, "behavior"));
-    if (!behavior || strcmp(behavior, "Isolated") || !is_false_or_absent(split, "invert"))
-        return error_set(err, ERROR_UNSUPPORTED,
-                         "pre_tokenizer: expected behavior Isolated, not inverted");
-    return 0;
+    const json_t *pattern = json_object_get(split, "pattern");
+    const char *regex = json_string_value(json_object_get(pattern, "Regex")),
+               *text = text_of(pattern, "String"), *behavior = text_of(split, "behavior");
+    static const char *const names[] = {"Isolated", "Removed", "MergedWithPrevious"};
+    int how = 0;
+    while (how < 3 && strcmp(behavior, names[how])) how++;
+    if (how == 3)
+        return error_set(
+            err, ERROR_UNSUPPORTED,
+            "pre_tokenizer: expected behavior Isolated, Removed or MergedWithPrevious, "
+            "found %.40s",
+            behavior);
+    Buffer quoted;
+    buffer_init(&quoted, MAX_FILE);
+    for (const char *p = text; !regex && *p; p++) {
+        if (strchr("\\.^$*+?{}[]()|", *p)) buffer_puts(&quoted, "\\");
+        buffer_append(&quoted, p, 1);
+    }
+    if (regex) buffer_puts(&quoted, regex);
+    int rc = quoted.len ? pretoken_add(&t->pretoken, quoted.data, quoted.len, (CutBehavior)how,
+                                       json_is_true(json_object_get(split, "invert")), err)
+                        : error_set(err, ERROR_CORRUPT,
+                                    "pre_tokenizer: pattern.Regex is expected to be a text");
+    buffer_release(&quoted);
+    return rc ? error_prefix(err, "pre_tokenizer") : 0;
 }
 
-/* Whether v is a ByteLevel without a blank in front, which has GPT-2's expression or none. */
-static int is_byte_level(const json_t *v, int with_regex)
+static int isolate(Tokenizer *t, const char *regex, Error *err)
 {
-    const json_t *regex = json_object_get(v, "use_regex");
-    return !strcmp(type_of(v), "ByteLevel") &&
-           json_is_false(json_object_get(v, "add_prefix_space")) &&
-           (with_regex ? !json_is_false(regex) : json_is_false(regex));
+    return pretoken_add(&t->pretoken, regex, strlen(regex), CUT_ISOLATED, 0, err);
+}
+
+static int read_byte_level(const json_t *v, Tokenizer *t, Error *err)
+{
+    if (!json_is_false(json_object_get(v, "add_prefix_space")))
+        return error_set(err, ERROR_UNSUPPORTED,
+                         "pre_tokenizer: expected ByteLevel without add_prefix_space");
+    t->byte_level = 1;
+    return json_is_false(json_object_get(v, "use_regex")) ? 0 : isolate(t, pretoken_gpt2, err);
+}
+
+static int read_metaspace(const json_t *v, Tokenizer *t, Error *err)
+{
+    const char *mark = text_of(v, "replacement"), *scheme = text_of(v, "prepend_scheme");
+    static const char split[] = "\u2581?[^\u2581]+|\u2581";
+    if (!*scheme)
+        scheme = json_is_true(json_object_get(v, "add_prefix_space")) ? "always" : "never";
+    int never = !strcmp(scheme, "never"), first = !strcmp(scheme, "first");
+    if (strcmp(mark, "\u2581") || (!never && !first && strcmp(scheme, "always")))
+        return error_set(err, ERROR_UNSUPPORTED, "pre_tokenizer: an unknown kind of Metaspace");
+    return -(text_rule(&t->metaspace, TEXT_REPLACE, " ", mark, err) ||
+             (!never && text_rule(&t->metaspace, first ? TEXT_PREPEND_FIRST : TEXT_PREPEND_MISSING,
+                                  "", mark, err)) ||
+             (!json_is_false(json_object_get(v, "split")) && isolate(t, split, err)));
+}
+
+/* first: nothing has cut the text before this step. */
+static int read_step(const json_t *v, int first, Tokenizer *t, Error *err)
+{
+    const char *type = type_of(v);
+    if (t->byte_level)
+        return error_set(err, ERROR_UNSUPPORTED,
+                         "pre_tokenizer: expected ByteLevel last, found %.40s after it", type);
+    if (!strcmp(type, "Split")) return read_split(v, t, err);
+    if (!strcmp(type, "ByteLevel")) return read_byte_level(v, t, err);
+    if (!strcmp(type, "Metaspace") && first) return read_metaspace(v, t, err);
+    if (!strcmp(type, "Digits"))
+        return isolate(
+            t, json_is_true(json_object_get(v, "individual_digits")) ? "\\p{N}" : "\\p{N}+", err);
+    return error_set(err, ERROR_UNSUPPORTED,
+                     "pre_tokenizer: expected Split, Digits, Metaspace or ByteLevel, found %.40s",
+                     type);
 }
 
 static int read_pretokenizer(const json_t *v, Tokenizer *t, Error *err)
 {
-    const json_t *list = json_object_get(v, "pretokenizers"), *first = json_array_get(list, 0);
-    if (is_byte_level(v, 1)) {
-        t->max_digits = PRETOKEN_GPT2;
+    const json_t *step;
+    size_t i;
+    if (!v || json_is_null(v)) return 0;
+    if (strcmp(type_of(v), "Sequence")) return read_step(v, 1, t, err);
+    json_array_foreach(json_object_get(v, "pretokenizers"), i, step)
+    {
+        if (read_step(step, !i, t, err)) return -1;
+    }
+    return 0;
+}
+
+/* The parts of a decoder of characters: blanks, single bytes, the blank that was put in front. */
+static int read_decoder_step(const json_t *v, Tokenizer *t, Error *err)
+{
+    const char *type = type_of(v);
+    if (!strcmp(type, "Fuse")) return 0;
+    if (!strcmp(type, "Replace") &&
+        !strcmp(text_of(json_object_get(v, "pattern"), "String"), "\u2581") &&
+        !strcmp(text_of(v, "content"), " "))
+        return 0;
+    if (!strcmp(type, "Metaspace")) {
+        t->strip_left = strcmp(text_of(v, "prepend_scheme"), "never") != 0;
         return 0;
     }
-    if (strcmp(type_of(v), "Sequence") || json_array_size(list) != 2)
-        return error_set(err, ERROR_UNSUPPORTED,
-                         "pre_tokenizer: expected a Sequence of Split and ByteLevel, found %.40s",
+    if (!strcmp(type, "ByteFallback")) return 0;
+    if (!strcmp(type, "Strip") && !strcmp(text_of(v, "content"), " ") &&
+        json_integer_value(json_object_get(v, "start")) == 1 &&
+        json_integer_value(json_object_get(v, "stop")) == 0) {
+        t->strip_left = 1;
+        return 0;
+    }
+    return error_set(
+        err, ERROR_UNSUPPORTED,
+        "decoder: expected Replace of \u2581, ByteFallback, Fuse, Strip or Metaspace, found "
+        "%.40s",
+        type);
+}
+
+static int read_decoder(const json_t *v, Tokenizer *t, Error *err)
+{
+    const json_t *step;
+    size_t i;
+    if (t->byte_level && strcmp(type_of(v), "ByteLevel"))
+        return error_set(err, ERROR_UNSUPPORTED, "decoder: expected ByteLevel, found %.40s",
                          type_of(v));
-    if (!strcmp(type_of(first), "Digits") &&
-        json_is_true(json_object_get(first, "individual_digits")) &&
-        is_byte_level(json_array_get(list, 1), 1)) {
-        t->max_digits = PRETOKEN_DIGITS;
-        return 0;
+    if (t->byte_level) return 0;
+    if (strcmp(type_of(v), "Sequence")) return read_decoder_step(v, t, err);
+    json_array_foreach(json_object_get(v, "decoders"), i, step)
+    {
+        if (read_decoder_step(step, t, err)) return -1;
     }
-    if (read_split(first, t, err)) return -1;
-    if (!is_byte_level(json_array_get(list, 1), 0))
-        return error_set(
-            err, ERROR_UNSUPPORTED,
-            "pre_tokenizer: expected ByteLevel without add_prefix_space and use_regex");
     return 0;
 }
 
@@ -112,8 +197,8 @@ static int check_model(const json_t *model, Tokenizer *t, Error *err)
     if (type && strcmp(type_of(model), "BPE"))
         return error_set(err, ERROR_UNSUPPORTED, "model.type: expected BPE, found %.40s",
                          type_of(model));
-    static const char *const off[] = {"dropout", "unk_token", "byte_fallback"};
-    for (size_t i = 0; i < sizeof off / sizeof *off; i++)
+    static const char *const off[] = {"dropout", "byte_fallback"};
+    for (int i = 0; i < 1 + t->byte_level; i++)
         if (!is_false_or_absent(model, off[i]))
             return error_set(err, ERROR_UNSUPPORTED, "model.%s: expected none", off[i]);
     static const char *const empty[] = {"continuing_subword_prefix", "end_of_word_suffix"};
@@ -123,7 +208,35 @@ static int check_model(const json_t *model, Tokenizer *t, Error *err)
             return error_set(err, ERROR_UNSUPPORTED, "model.%s: expected none", empty[i]);
     }
     t->ignore_merges = json_is_true(json_object_get(model, "ignore_merges"));
+    t->byte_fallback = json_is_true(json_object_get(model, "byte_fallback"));
+    t->fuse_unknown = json_is_true(json_object_get(model, "fuse_unk"));
     return 0;
+}
+
+/* What stands for a unit without a token. */
+static int read_unknown(const json_t *model, Tokenizer *t, Error *err)
+{
+    const char *name = json_string_value(json_object_get(model, "unk_token"));
+    if (!name) return 0;
+    t->unknown = bpe_find(t, name, strlen(name));
+    return t->unknown < 0 ? error_set(err, ERROR_CORRUPT,
+                                      "model.unk_token: \"%.40s\" is not in the vocabulary", name)
+                          : 0;
+}
+
+/* A token that is matched after the normalizer is one that it leaves as it is. */
+static int check_normalized(const Tokenizer *t, const char *text, const char *where, Error *err)
+{
+    const char *changed = text;
+    size_t len = strlen(text);
+    Buffer copies[2];
+    for (int i = 0; i < 2; i++) buffer_init(&copies[i], 1 << 16);
+    int rc = text_change(&t->normalizer, 1, &changed, &len, copies, err);
+    if (!rc && (len != strlen(text) || memcmp(changed, text, len)))
+        rc = error_set(err, ERROR_UNSUPPORTED,
+                       "%s: expected a content that the normalizer does not change", where);
+    for (int i = 0; i < 2; i++) buffer_release(&copies[i]);
+    return rc;
 }
 
 static int read_added(const json_t *list, Tokenizer *t, Error *err)
@@ -148,15 +261,7 @@ static int read_added(const json_t *list, Tokenizer *t, Error *err)
                 return error_set(err, ERROR_UNSUPPORTED, "%s.%s: expected false", where, off[k]);
         if (bpe_add_added(t, id, text, strlen(text), special, normalized, err))
             return error_prefix(err, "%s", where);
-        const char *nfc = text;
-        size_t len = strlen(text);
-        Buffer copy;
-        buffer_init(&copy, 1 << 16);
-        int rc = normalized && !special && t->nfc ? unicode_nfc(&nfc, &len, &copy, err) : 0;
-        if (!rc && strcmp(nfc, text))
-            rc = error_set(err, ERROR_CORRUPT, "%s: the content is expected in NFC", where);
-        buffer_release(&copy);
-        if (rc) return -1;
+        if (normalized && !special && check_normalized(t, text, where, err)) return -1;
     }
     return 0;
 }
@@ -178,12 +283,11 @@ static int read_document(const json_t *doc, const JsonSpan *vocab, const JsonSpa
         return error_set(err, ERROR_LIMIT, "model: expected at most %d tokens and merges",
                          BPE_MAX_TOKENS);
     Tokenizer *t = *out = bpe_new((int)vocab->items, (int)merges->items);
-    if (read_normalizer(json_object_get(doc, "normalizer"), t, err)) return -1;
+    if (read_normalizer(json_object_get(doc, "normalizer"), &t->normalizer, err)) return -1;
     if (read_pretokenizer(json_object_get(doc, "pre_tokenizer"), t, err)) return -1;
-    if (strcmp(type_of(json_object_get(doc, "decoder")), "ByteLevel"))
-        return error_set(err, ERROR_UNSUPPORTED, "decoder: expected ByteLevel, found %.40s",
-                         type_of(json_object_get(doc, "decoder")));
+    if (read_decoder(json_object_get(doc, "decoder"), t, err)) return -1;
     if (check_model(model, t, err) || vocabulary_read(t, vocab, merges, err)) return -1;
+    if (read_unknown(model, t, err)) return -1;
     return -(read_added(json_object_get(doc, "added_tokens"), t, err) || bpe_finish(t, err));
 }
 
@@ -272,13 +376,10 @@ static int render_added(const Tokenizer *t, Buffer *b, Error *err)
 
 static int render_pipeline(const Tokenizer *t, Buffer *b, Error *err)
 {
-    const char *regex = t->max_digits == 1   ? pretoken_regex_1
-                        : t->max_digits == 3 ? pretoken_regex_3
-                                             : pretoken_regex_lines;
-    buffer_puts(b, t->nfc ? "  \"normalizer\": {\n    \"type\": \"NFC\"\n  },\n"
-                          : "  \"normalizer\": null,\n");
+    const char *regex = t->written;
     buffer_puts(
         b,
+        "  \"normalizer\": {\n    \"type\": \"NFC\"\n  },\n"
         "  \"pre_tokenizer\": {\n    \"type\": \"Sequence\",\n    \"pretokenizers\": [\n      {\n"
         "        \"type\": \"Split\",\n        \"pattern\": {\n          \"Regex\": ");
     if (quote(b, regex, strlen(regex), err)) return -1;

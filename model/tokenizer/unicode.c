@@ -2,6 +2,7 @@
 #include "model/tokenizer/unicode.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <utf8proc.h>
 
 size_t unicode_decode(const char *s, size_t n, uint32_t *code)
@@ -51,49 +52,91 @@ static int in_ranges(uint32_t code, const Range *r, size_t n)
 }
 #define IN(code, ranges) in_ranges(code, ranges, sizeof ranges / sizeof *(ranges))
 
-/* Letters and numbers of Unicode 15 and 16, for a utf8proc without them. */
-static const Range new_letters[] = {
-    {0x1C89, 0x1C8A},   {0xA7CB, 0xA7CD},   {0xA7DA, 0xA7DC},   {0x105C0, 0x105F3},
-    {0x10D4A, 0x10D65}, {0x10D6F, 0x10D85}, {0x10EC2, 0x10EC4}, {0x1123F, 0x11240},
-    {0x11380, 0x11389}, {0x1138B, 0x1138B}, {0x1138E, 0x1138E}, {0x11390, 0x113B5},
-    {0x113B7, 0x113B7}, {0x113D1, 0x113D1}, {0x113D3, 0x113D3}, {0x11BC0, 0x11BE0},
-    {0x11F02, 0x11F02}, {0x11F04, 0x11F10}, {0x11F12, 0x11F33}, {0x1342F, 0x1342F},
-    {0x13441, 0x13446}, {0x13460, 0x143FA}, {0x16100, 0x1611D}, {0x16D40, 0x16D6C},
-    {0x18CFF, 0x18CFF}, {0x1B132, 0x1B132}, {0x1B155, 0x1B155}, {0x1DF25, 0x1DF2A},
-    {0x1E030, 0x1E06D}, {0x1E4D0, 0x1E4EB}, {0x1E5D0, 0x1E5ED}, {0x1E5F0, 0x1E5F0},
-    {0x2B739, 0x2B739}, {0x2EBF0, 0x2EE5D}, {0x31350, 0x323AF},
+/* What Unicode 15 and 16 have added, for a utf8proc without them. */
+#define C(name) UTF8PROC_CATEGORY_##name
+/* clang-format off */
+static const struct {
+    uint32_t first, last;
+    int category;
+} new_codes[] = {
+    {0x0897, 0x0897, C(MN)}, {0x0CF3, 0x0CF3, C(MC)}, {0x0ECE, 0x0ECE, C(MN)},
+    {0x1B4E, 0x1B4F, C(PO)}, {0x1B7F, 0x1B7F, C(PO)}, {0x1C89, 0x1C89, C(LU)},
+    {0x1C8A, 0x1C8A, C(LL)}, {0x2427, 0x2429, C(SO)}, {0x2FFC, 0x2FFF, C(SO)},
+    {0x31E4, 0x31E5, C(SO)}, {0x31EF, 0x31EF, C(SO)}, {0xA7CB, 0xA7CC, C(LU)},
+    {0xA7CD, 0xA7CD, C(LL)}, {0xA7DA, 0xA7DA, C(LU)}, {0xA7DB, 0xA7DB, C(LL)},
+    {0xA7DC, 0xA7DC, C(LU)}, {0x105C0, 0x105F3, C(LO)}, {0x10D40, 0x10D49, C(ND)},
+    {0x10D4A, 0x10D4D, C(LO)}, {0x10D4E, 0x10D4E, C(LM)}, {0x10D4F, 0x10D4F, C(LO)},
+    {0x10D50, 0x10D65, C(LU)}, {0x10D69, 0x10D6D, C(MN)}, {0x10D6E, 0x10D6E, C(PD)},
+    {0x10D6F, 0x10D6F, C(LM)}, {0x10D70, 0x10D85, C(LL)}, {0x10D8E, 0x10D8F, C(SM)},
+    {0x10EC2, 0x10EC4, C(LO)}, {0x10EFC, 0x10EFF, C(MN)}, {0x1123F, 0x11240, C(LO)},
+    {0x11241, 0x11241, C(MN)}, {0x11380, 0x11389, C(LO)}, {0x1138B, 0x1138B, C(LO)},
+    {0x1138E, 0x1138E, C(LO)}, {0x11390, 0x113B5, C(LO)}, {0x113B7, 0x113B7, C(LO)},
+    {0x113B8, 0x113BA, C(MC)}, {0x113BB, 0x113C0, C(MN)}, {0x113C2, 0x113C2, C(MC)},
+    {0x113C5, 0x113C5, C(MC)}, {0x113C7, 0x113CA, C(MC)}, {0x113CC, 0x113CD, C(MC)},
+    {0x113CE, 0x113CE, C(MN)}, {0x113CF, 0x113CF, C(MC)}, {0x113D0, 0x113D0, C(MN)},
+    {0x113D1, 0x113D1, C(LO)}, {0x113D2, 0x113D2, C(MN)}, {0x113D3, 0x113D3, C(LO)},
+    {0x113D4, 0x113D5, C(PO)}, {0x113D7, 0x113D8, C(PO)}, {0x113E1, 0x113E2, C(MN)},
+    {0x116D0, 0x116E3, C(ND)}, {0x11B00, 0x11B09, C(PO)}, {0x11BC0, 0x11BE0, C(LO)},
+    {0x11BE1, 0x11BE1, C(PO)}, {0x11BF0, 0x11BF9, C(ND)}, {0x11F00, 0x11F01, C(MN)},
+    {0x11F02, 0x11F02, C(LO)}, {0x11F03, 0x11F03, C(MC)}, {0x11F04, 0x11F10, C(LO)},
+    {0x11F12, 0x11F33, C(LO)}, {0x11F34, 0x11F35, C(MC)}, {0x11F36, 0x11F3A, C(MN)},
+    {0x11F3E, 0x11F3F, C(MC)}, {0x11F40, 0x11F40, C(MN)}, {0x11F41, 0x11F41, C(MC)},
+    {0x11F42, 0x11F42, C(MN)}, {0x11F43, 0x11F4F, C(PO)}, {0x11F50, 0x11F59, C(ND)},
+    {0x11F5A, 0x11F5A, C(MN)}, {0x1342F, 0x1342F, C(LO)}, {0x13439, 0x1343F, C(CF)},
+    {0x13440, 0x13440, C(MN)}, {0x13441, 0x13446, C(LO)}, {0x13447, 0x13455, C(MN)},
+    {0x13460, 0x143FA, C(LO)}, {0x16100, 0x1611D, C(LO)}, {0x1611E, 0x16129, C(MN)},
+    {0x1612A, 0x1612C, C(MC)}, {0x1612D, 0x1612F, C(MN)}, {0x16130, 0x16139, C(ND)},
+    {0x16D40, 0x16D42, C(LM)}, {0x16D43, 0x16D6A, C(LO)}, {0x16D6B, 0x16D6C, C(LM)},
+    {0x16D6D, 0x16D6F, C(PO)}, {0x16D70, 0x16D79, C(ND)}, {0x18CFF, 0x18CFF, C(LO)},
+    {0x1B132, 0x1B132, C(LO)}, {0x1B155, 0x1B155, C(LO)}, {0x1CC00, 0x1CCEF, C(SO)},
+    {0x1CCF0, 0x1CCF9, C(ND)}, {0x1CD00, 0x1CEB3, C(SO)}, {0x1D2C0, 0x1D2D3, C(NO)},
+    {0x1DF25, 0x1DF2A, C(LL)}, {0x1E030, 0x1E06D, C(LM)}, {0x1E08F, 0x1E08F, C(MN)},
+    {0x1E4D0, 0x1E4EA, C(LO)}, {0x1E4EB, 0x1E4EB, C(LM)}, {0x1E4EC, 0x1E4EF, C(MN)},
+    {0x1E4F0, 0x1E4F9, C(ND)}, {0x1E5D0, 0x1E5ED, C(LO)}, {0x1E5EE, 0x1E5EF, C(MN)},
+    {0x1E5F0, 0x1E5F0, C(LO)}, {0x1E5F1, 0x1E5FA, C(ND)}, {0x1E5FF, 0x1E5FF, C(PO)},
+    {0x1F6DC, 0x1F6DC, C(SO)}, {0x1F774, 0x1F776, C(SO)}, {0x1F77B, 0x1F77F, C(SO)},
+    {0x1F7D9, 0x1F7D9, C(SO)}, {0x1F8B2, 0x1F8BB, C(SO)}, {0x1F8C0, 0x1F8C1, C(SO)},
+    {0x1FA75, 0x1FA77, C(SO)}, {0x1FA87, 0x1FA89, C(SO)}, {0x1FA8F, 0x1FA8F, C(SO)},
+    {0x1FAAD, 0x1FAAF, C(SO)}, {0x1FABB, 0x1FABF, C(SO)}, {0x1FAC6, 0x1FAC6, C(SO)},
+    {0x1FACE, 0x1FACF, C(SO)}, {0x1FADA, 0x1FADC, C(SO)}, {0x1FADF, 0x1FADF, C(SO)},
+    {0x1FAE8, 0x1FAE9, C(SO)}, {0x1FAF7, 0x1FAF8, C(SO)}, {0x1FBCB, 0x1FBEF, C(SO)},
+    {0x2B739, 0x2B739, C(LO)}, {0x2EBF0, 0x2EE5D, C(LO)}, {0x31350, 0x323AF, C(LO)},
 };
-static const Range new_numbers[] = {
-    {0x10D40, 0x10D49}, {0x116D0, 0x116E3}, {0x11BF0, 0x11BF9}, {0x11F50, 0x11F59},
-    {0x16130, 0x16139}, {0x16D70, 0x16D79}, {0x1CCF0, 0x1CCF9}, {0x1D2C0, 0x1D2D3},
-    {0x1E4F0, 0x1E4F9}, {0x1E5F1, 0x1E5FA},
-};
+/* clang-format on */
+#undef C
 
-UnicodeClass unicode_class(uint32_t code)
+int unicode_category(uint32_t code)
 {
-    if (code < 0x80) {
-        if ((code | 32) >= 'a' && (code | 32) <= 'z') return CLASS_LETTER;
-        if (code >= '0' && code <= '9') return CLASS_NUMBER;
-        return code == ' ' || (code >= '\t' && code <= '\r') ? CLASS_SPACE : CLASS_OTHER;
+    int category = (int)utf8proc_category((utf8proc_int32_t)code);
+    if (category != UTF8PROC_CATEGORY_CN) return code == 0x1171E ? UTF8PROC_CATEGORY_MC : category;
+    size_t low = 0, high = sizeof new_codes / sizeof *new_codes;
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (code > new_codes[mid].last)
+            low = mid + 1;
+        else
+            high = mid;
     }
-    switch (utf8proc_category((utf8proc_int32_t)code)) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO: return CLASS_LETTER;
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO: return CLASS_NUMBER;
-    case UTF8PROC_CATEGORY_ZS:
-    case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP: return CLASS_SPACE;
-    case UTF8PROC_CATEGORY_CN:
-        return IN(code, new_letters)   ? CLASS_LETTER
-               : IN(code, new_numbers) ? CLASS_NUMBER
-                                       : CLASS_OTHER;
-    default: return code == 0x85 ? CLASS_SPACE : CLASS_OTHER;
-    }
+    int found = low < sizeof new_codes / sizeof *new_codes && code >= new_codes[low].first;
+    return found ? new_codes[low].category : category;
+}
+
+uint32_t unicode_categories(const char *name, size_t n)
+{
+    static const char names[][3] = {"Cn", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd",
+                                    "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm",
+                                    "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co"};
+    uint32_t mask = 0;
+    for (int i = 0; i < 30 && (n == 1 || n == 2); i++)
+        if (!memcmp(names[i], name, n)) mask |= 1u << i;
+    return mask;
+}
+
+int unicode_is_space(uint32_t code)
+{
+    if (code < 0x80) return code == ' ' || (code >= '\t' && code <= '\r');
+    int category = code == 0x85 ? UTF8PROC_CATEGORY_ZS : unicode_category(code);
+    return category >= UTF8PROC_CATEGORY_ZS && category <= UTF8PROC_CATEGORY_ZP;
 }
 
 int unicode_repair(const char **text, size_t *len, Buffer *copy, Error *err)

@@ -1,6 +1,5 @@
-/* The parts of Unicode that the tokenizer needs: decoding, the three character classes of the
- * pre-tokenizer, and NFC. Character data comes from utf8proc (Unicode 14 in Debian 12) and is
- * updated to Unicode 16. */
+/* The parts of Unicode that the tokenizer needs: decoding, general categories, and NFC. Character data
+ * comes from utf8proc (Unicode 14 in Debian 12) and is updated to Unicode 16. */
 #ifndef MODEL_UNICODE_H
 #define MODEL_UNICODE_H
 
@@ -17,8 +16,10 @@
  * U+FFFD. */
 size_t unicode_decode(const char *s, size_t n, uint32_t *code);
 
-typedef enum { CLASS_OTHER, CLASS_LETTER, CLASS_NUMBER, CLASS_SPACE } UnicodeClass;
-UnicodeClass unicode_class(uint32_t code); /* \p{L}, \p{N}, \s */
+int unicode_category(uint32_t code); /* 0 to 29 */
+/* Returns a bit for each category of that name (Lu) or first letter (L); 0: there is none. */
+uint32_t unicode_categories(const char *name, size_t n);
+int unicode_is_space(uint32_t code); /* \s */
 
 /* Make the text well-formed. *text and *len stay as they are, or become a copy in `copy` (cleared
  * first) with U+FFFD in place of ill-formed bytes. */

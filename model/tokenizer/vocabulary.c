@@ -144,20 +144,50 @@ static uint32_t escaped(Scan *s)
     return code;
 }
 
-/* Decode text of the byte alphabet up to a quote or a space to out, which has room for
+/* Decodes the second half of a surrogate pair. Returns the character, or UNICODE_INVALID. */
+static uint32_t low_surrogate(Scan *s, uint32_t high)
+{
+    uint32_t low = s->p < s->end && *s->p == '\\' ? escaped(s) : 0;
+    if (high >= 0xDC00 || low < 0xDC00 || low > 0xDFFF) return UNICODE_INVALID;
+    return 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
+}
+
+static uint32_t next_code(Scan *s)
+{
+    uint32_t code = (unsigned char)*s->p;
+    if (code == '\\') {
+        code = escaped(s);
+        return code >= 0xD800 && code <= 0xDFFF ? low_surrogate(s, code) : code;
+    }
+    s->p += code < 0x80 ? 1 : unicode_decode(s->p, (size_t)(s->end - s->p), &code);
+    return code;
+}
+
+/* Writes a character as UTF-8. Returns its size. */
+static int put_code(uint32_t c, char out[4])
+{
+    static const unsigned char lead[] = {0, 0, 0xC0, 0xE0, 0xF0};
+    const int n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (int i = n - 1; i > 0; i--, c >>= 6) out[i] = (char)(0x80 | (c & 0x3F));
+    out[0] = (char)(lead[n] | c);
+    return n;
+}
+
+/* Decode a token up to a quote or, in a merge or the byte alphabet, a space to out, which has room for
  * BPE_MAX_TOKEN_BYTES. Returns the number of bytes, or -1. */
-static int token_bytes(Scan *s, char *out)
+static int token_bytes(const Tokenizer *t, Scan *s, int in_merge, char *out)
 {
     int n = 0;
-    while (s->p < s->end && *s->p != '"' && *s->p != ' ') {
-        uint32_t code = (unsigned char)*s->p;
-        if (code == '\\')
-            code = escaped(s);
-        else
-            s->p += code < 0x80 ? 1 : unicode_decode(s->p, (size_t)(s->end - s->p), &code);
-        int byte = code == UNICODE_INVALID ? -1 : bpe_alphabet_byte(code);
-        if (byte < 0 || n == BPE_MAX_TOKEN_BYTES) return -1;
-        out[n++] = (char)byte;
+    while (s->p < s->end && *s->p != '"' && (*s->p != ' ' || !(in_merge || t->byte_level))) {
+        char unit[4];
+        uint32_t code = next_code(s);
+        int byte = code == UNICODE_INVALID ? -1 : t->byte_level ? bpe_alphabet_byte(code) : 0;
+        if (byte < 0) return -1;
+        unit[0] = (char)byte;
+        int size = t->byte_level ? 1 : put_code(code, unit);
+        if (n + size > BPE_MAX_TOKEN_BYTES) return -1;
+        memcpy(out + n, unit, (size_t)size);
+        n += size;
     }
     return s->p < s->end ? n : -1;
 }
@@ -196,11 +226,11 @@ static int read_vocab(Tokenizer *t, const JsonSpan *span, Error *err)
             return error_set(err, ERROR_CORRUPT, "model.vocab: expected a text at byte %zu of it",
                              (size_t)(s.p - span->text));
         const char *key = s.p;
-        int n = token_bytes(&s, bytes), long_key = shown(key, s.end);
+        int n = token_bytes(t, &s, 0, bytes), long_key = shown(key, s.end);
         if (n < 0 || *s.p != '"')
             return error_set(err, ERROR_CORRUPT,
-                             "model.vocab: \"%.*s\" is too long or not of the byte alphabet",
-                             long_key, key);
+                             "model.vocab: \"%.*s\" is too long or not of the %s", long_key, key,
+                             t->byte_level ? "byte alphabet" : "JSON that is expected");
         s.p++;
         if (!expect(&s, ':') || !integer(&s, &id))
             return error_set(err, ERROR_CORRUPT, "model.vocab: the id of \"%.*s\" is no integer",
@@ -217,7 +247,7 @@ static int merge_part(Tokenizer *t, Scan *s, size_t i, int32_t *id, Error *err)
 {
     char bytes[BPE_MAX_TOKEN_BYTES];
     const char *text = s->p;
-    int n = token_bytes(s, bytes);
+    int n = token_bytes(t, s, 1, bytes);
     *id = n < 0 ? -1 : bpe_find(t, bytes, (size_t)n);
     if (*id >= 0) return 0;
     int len = n < 0 ? shown(text, s->end) : (int)(s->p - text);

@@ -219,6 +219,7 @@ typedef struct {
     const Chat *c;
     Buffer text; /* since the last special token, not yet encoded */
     TokenIds *out;
+    int on; /* ids stand before, or the prompt of an answer does */
     int failed;
     Error *err;
 } Encoder;
@@ -228,7 +229,9 @@ static void flush(Encoder *o)
     if (o->text.full && !o->failed)
         o->failed = error_set(o->err, ERROR_LIMIT, "a prompt of more than %zu bytes", o->text.max);
     if (!o->failed)
-        o->failed = tokenizer_encode(o->c->t, o->text.data, o->text.len, o->out, o->err);
+        o->failed = (o->on ? tokenizer_encode_on : tokenizer_encode)(o->c->t, o->text.data,
+                                                                     o->text.len, o->out, o->err);
+    o->on |= o->text.len > 0;
     buffer_clear(&o->text);
 }
 
@@ -248,11 +251,12 @@ static void put_special(Encoder *o, int id)
     flush(o);
     *token_ids_room(o->out, 1) = id;
     o->out->n++;
+    o->on = 1;
 }
 
 static int is_space(uint32_t code)
 {
-    return unicode_class(code) == CLASS_SPACE || (code >= 0x1C && code <= 0x1F);
+    return unicode_is_space(code) || (code >= 0x1C && code <= 0x1F);
 }
 
 /* Removes white space, as Python's strip does, from both ends. */
@@ -385,6 +389,7 @@ static void put_thought(Encoder *o, const char **text, size_t *len)
 int chat_encode_answer(const Chat *c, const char *text, size_t len, TokenIds *out, Error *err)
 {
     Encoder o = encoder_start(c, out, err);
+    o.on = 1;
     if (is_llama(c) || c->pieces.trim_answer) trim(&text, &len);
     if (c->kind == CHAT_QWEN3) put_thought(&o, &text, &len);
     put_text(&o, text, len);

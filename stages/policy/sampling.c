@@ -185,7 +185,7 @@ static int encode_stop(const Policy *policy, const char *text, StopSequence stop
     for (int i = 0; i < 2; i++) {
         char *with = memory_printf("%s%s", i ? " " : "", text);
         TokenIds ids = {0};
-        int rc = tokenizer_encode(policy->tokenizer, with, strlen(with), &ids, err);
+        int rc = tokenizer_encode_on(policy->tokenizer, with, strlen(with), &ids, err);
         stops[i] = (StopSequence){ids.ids, (int)ids.n};
         free(with);
         if (rc) return -1;
