@@ -171,7 +171,7 @@ static void request_key(const Compiler *c, const CompileRequest *r, const char *
     digester_add_field(&d, r->source, r->len);
     for (int i = 0; i < r->n_names; i++) digester_add_field(&d, r->names[i], strlen(r->names[i]));
     /* The version of the rules in headers.c and source_text.c. Change it with them. */
-    static const char rules[] = "headers 5";
+    static const char rules[] = "headers 6";
     if (memmem(r->source, r->len, "include", 7) || memmem(r->source, r->len, "#line", 5))
         digester_add_field(&d, rules, strlen(rules));
     if (*taken) {

@@ -30,7 +30,7 @@ typedef struct File File;
 
 typedef struct {
     char *spelled;
-    File *file; /* NULL: spelled is the name of a macro */
+    File *file; /* NULL: spelled is the use of a macro */
 } Include;
 
 struct File {
@@ -57,8 +57,9 @@ typedef struct {
 struct Headers {
     Root *roots; /* in search order */
     int n_roots;
-    Macros *macros;
-    void *tree; /* of File by path */
+    Macros *macros; /* of all headers that were read */
+    Macros *all;    /* with those of the current source */
+    void *tree;     /* of File by path */
     File **files;
     int n_files, generation;
     size_t bytes;
@@ -123,7 +124,7 @@ int headers_open(const char *include_dir, const char *folders, Headers **out, Er
 {
     if (need_cuda(include_dir, err)) return -1;
     Headers *h = memory_alloc(sizeof *h);
-    h->macros = macros_open();
+    h->macros = macros_open(NULL);
     add_root(h, include_dir, "", 0);
     add_root(h, include_dir, "/cccl", 0);
     for (const char *p = folders; *p; p += *p == ':') {
@@ -318,8 +319,19 @@ static const char *directive(const char *line, const char *end)
     return line;
 }
 
+/* The end of the line at p, with the lines that are spliced to it. */
+static const char *line_end(const char *p, const char *end)
+{
+    for (const char *eol;; p = eol + 1) {
+        eol = memchr(p, '\n', (size_t)(end - p));
+        if (!eol) return end;
+        const char *last = eol > p && eol[-1] == '\r' ? eol - 1 : eol;
+        if (last == p || last[-1] != '\\') return eol;
+    }
+}
+
 typedef struct {
-    char name[NAME_MAX_BYTES], kind; /* kind: '<', '"', or 0 for a macro */
+    char name[NAME_MAX_BYTES], kind; /* kind: '<', '"', or 0 for the use of a macro */
     const char *at;                  /* its bracket or quote, in the text */
 } IncludeName;
 
@@ -337,7 +349,7 @@ static int include_name(const char *p, const char *end, IncludeName *out)
         const char *stop = memchr(p + 1, out->kind == '"' ? '"' : '>', (size_t)(end - p - 1));
         n = stop ? (size_t)(stop - p - 1) : 0;
     } else if (isblank((unsigned char)p[-1])) {
-        n = word_length(p, end);
+        n = macros_use_length(p, end);
     }
     if (!n || n >= sizeof out->name) return 0;
     memcpy(out->name, p + (out->kind != 0), n);
@@ -415,9 +427,7 @@ static void scan_file(Headers *h, File *f)
     Rewriting w = {.rest = p};
     buffer_init(&w.text, 2 * HEADER_MAX_BYTES);
     while (p < end) {
-        const char *eol = memchr(p, '\n', (size_t)(end - p));
-        if (!eol) eol = end;
-        const char *word = directive(p, eol);
+        const char *eol = line_end(p, end), *word = directive(p, eol);
         int found = word && include_name(word, eol, &name);
         if (found && only_for_hosts(f, name.name)) {
             rewrite_up_to(&w, p);
@@ -476,26 +486,34 @@ static void note_taken(Headers *h, const char *name, const File *f)
 }
 
 static void add(Headers *h, const char *name, File *f);
+static void add_from_source(Headers *h, const char *name);
 
 typedef struct {
     Headers *h;
     const File *includer;
 } MacroUse;
 
-/* Only macro definitions in headers of this source count, not those that earlier sources included.
- */
+/* Only macro definitions of this source and of its headers count, not those that earlier sources included. */
 static int in_closure(const void *owner, void *context)
 {
     const MacroUse *use = context;
-    return ((const File *)owner)->generation == use->h->generation;
+    return !owner || ((const File *)owner)->generation == use->h->generation;
 }
 
 static void add_by_macro(void *context, const char *header)
 {
     const MacroUse *use = context;
+    if (!use->includer && !prelude_text(header)) add_from_source(use->h, header);
+    if (!use->includer) return;
     File *f = prelude_text(header) ? NULL : resolve(use->h, use->includer, header, 0);
     size_t n = f ? strlen(f->path) : 0, k = strlen(header);
     if (k <= n && !strcmp(f->path + n - k, header)) add(use->h, header, f);
+}
+
+/* includer NULL: the candidate. */
+static void add_macro(Headers *h, const File *includer, const char *use)
+{
+    macros_expand(h->all, use, in_closure, add_by_macro, &(MacroUse){h, includer});
 }
 
 /* Give one file under one name, and the files that it includes. The depth of the recursion is the
@@ -523,7 +541,7 @@ static void add(Headers *h, const char *name, File *f)
         if (inc->file)
             add(h, inc->spelled, inc->file);
         else
-            macros_expand(h->macros, inc->spelled, in_closure, add_by_macro, &(MacroUse){h, f});
+            add_macro(h, f, inc->spelled);
     }
 }
 
@@ -540,20 +558,35 @@ static void add_from_source(Headers *h, const char *name)
     if (f && k <= n && !strcmp(f->path + n - k, name)) add(h, name, f);
 }
 
-static void collect(Headers *h, const char *source, size_t len)
+/* Each line of the candidate that is a directive, once for the definitions, then for the headers. */
+static void read_candidate(Headers *h, const char *source, size_t len, int headers)
 {
     IncludeName name;
+    for (const char *p = source, *end = source + len, *eol; p < end; p = eol + 1) {
+        eol = line_end(p, end);
+        const char *word = directive(p, eol);
+        if (!word) continue;
+        int found = include_name(word, eol, &name);
+        if (!headers && !found) macros_define(h->all, NULL, word, (size_t)(eol - word));
+        if (!headers || !found) continue;
+        if (!name.kind)
+            add_macro(h, NULL, name.name);
+        else if (!prelude_text(name.name))
+            add_from_source(h, name.name);
+    }
+}
+
+static void collect(Headers *h, const char *source, size_t len)
+{
     h->n = h->n_taken = h->full = 0;
     h->taken_hex[0] = 0;
     h->generation++;
     for (int i = 0; prelude_name(i); i++) give(h, prelude_name(i), prelude_text(prelude_name(i)));
-    for (const char *p = source, *end = source + len, *eol; p < end; p = eol + 1) {
-        eol = memchr(p, '\n', (size_t)(end - p));
-        if (!eol) eol = end;
-        const char *word = directive(p, eol);
-        if (word && include_name(word, eol, &name) && name.kind && !prelude_text(name.name))
-            add_from_source(h, name.name);
-    }
+    h->all = macros_open(h->macros);
+    read_candidate(h, source, len, 0);
+    read_candidate(h, source, len, 1);
+    macros_close(h->all);
+    h->all = NULL;
     if (h->n_taken) {
         Digest d;
         digester_finish(&h->taken, &d);
@@ -568,7 +601,7 @@ int headers_collect(Headers *h, const char *source, size_t len, const char *cons
     collect(h, source, len);
     if (h->full && kept) { /* the headers of earlier sources take the room */
         forget(h);
-        h->macros = macros_open();
+        h->macros = macros_open(NULL);
         collect(h, source, len);
     }
     *names = h->names;

@@ -1,6 +1,6 @@
 // A breakpoint, with no debugger there.
 // task: relu
-// expect sim: unsupported | launch_error
+// expect sim: launch_error
 // expect cuda: launch_error
 //@ launch relu<<<ceil_div(n, 256), 256>>>(x, y, n)
 extern "C" __global__ void relu(const float *x, float *y, int n)

@@ -317,7 +317,7 @@ static int ret_op(Decoder *d)
 
 static int trap_op(Decoder *d)
 {
-    decode_emit(d, h_trap);
+    decode_emit(d, h_trap)->k0 = !strcmp(d->in->op, "brkpt");
     return 0;
 }
 
@@ -335,13 +335,21 @@ int decode_control(Decoder *d)
         const char *name;
         int (*fn)(Decoder *);
     } table[] = {
-        {"bra", bra_op},           {"brx", brx_op},
-        {"ret", ret_op},           {"exit", exit_op},
-        {"call", call_op},         {"bar", bar_op},
-        {"barrier", bar_op},       {"membar", fence_op},
-        {"fence", fence_op},       {"trap", trap_op},
-        {"nanosleep", nothing_op}, {"griddepcontrol", nothing_op},
-        {"pmevent", nothing_op},   {"setmaxnreg", nothing_op},
+        {"bra", bra_op},
+        {"brx", brx_op},
+        {"ret", ret_op},
+        {"exit", exit_op},
+        {"call", call_op},
+        {"bar", bar_op},
+        {"barrier", bar_op},
+        {"membar", fence_op},
+        {"fence", fence_op},
+        {"trap", trap_op},
+        {"brkpt", trap_op},
+        {"nanosleep", nothing_op},
+        {"griddepcontrol", nothing_op},
+        {"pmevent", nothing_op},
+        {"setmaxnreg", nothing_op},
     };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (!strcmp(d->in->op, table[i].name)) return table[i].fn(d);

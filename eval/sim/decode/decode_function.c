@@ -39,25 +39,40 @@ static void mark_leaders(const PtxFunction *p, unsigned char *leader)
         if (ends_block(&p->insts[i])) leader[i + 1] = 1;
 }
 
-/* Makes the instruction the reason why the function is unsupported, if it is the first. */
-static void refuse_instruction(Decoder *d)
+/* The instruction's text on one line. */
+static void plain_text(const PtxInst *in, char *out, size_t size)
 {
-    char text[240];
     size_t n = 0;
-    Function *f = d->f;
-    if (f->unsupported) return;
-    for (uint32_t i = 0; i < d->in->text_len && n < 160; i++) {
-        char c = d->in->text[i];
-        if (c == '\n' || c == '\t' || c == ' ') c = ' ';
-        if (c != ' ' || (n && text[n - 1] != ' ')) text[n++] = c;
+    for (uint32_t i = 0; i < in->text_len && n + 1 < size; i++) {
+        char c = in->text[i] == '\n' || in->text[i] == '\t' ? ' ' : in->text[i];
+        if (c != ' ' || (n && out[n - 1] != ' ')) out[n++] = c;
     }
-    text[n] = 0;
-    char *sentence = ptx_arena_alloc(d->code->ptx.arena, 512);
+    out[n] = 0;
+}
+
+/* Puts an instruction that ends the run in the place of one that cannot be decoded, of which the function
+ * has `n` instructions already, and of whose block `info` was known before. */
+static void refuse_instruction(Decoder *d, int n, BlockInfo info)
+{
+    char text[160], *sentence = ptx_arena_alloc(d->code->ptx.arena, 512);
+    BlockInfo *block = &d->blocks[d->n_blocks - 1];
+    if (block->table != info.table) free(block->table);
+    *block = info;
+    d->n = n;
+    plain_text(d->in, text, sizeof text);
     snprintf(sentence, 512,
-             "the simulator does not know the instruction \"%s\" (line %d, PTX line %d)%s%s", text,
-             d->in->line, d->in->ptx_line, d->why ? ": it has " : "", d->why ? d->why : "");
-    f->unsupported = sentence;
-    f->unsupported_line = d->in->line;
+             "executes the instruction \"%s\" (PTX line %d), which the simulator does not know%s%s",
+             text, d->in->ptx_line, d->why ? ": it has " : "", d->why ? d->why : "");
+    decode_emit(d, h_unknown)->text = sentence;
+}
+
+static int has_128_bits(const PtxOperand *o, int n)
+{
+    for (int i = 0; i < n; i++)
+        if ((o[i].kind == OPND_REG && o[i].cls == REG_128) ||
+            ((o[i].kind == OPND_VEC || o[i].kind == OPND_LIST) && has_128_bits(o[i].items, o[i].n)))
+            return 1;
+    return 0;
 }
 
 static int decode_one(Decoder *d)
@@ -73,6 +88,8 @@ static int decode_one(Decoder *d)
         d->why = decode_unknown_copy(d->in);
         return -1;
     }
+    if (has_128_bits(d->in->operands, d->in->n_operands))
+        return decode_refuse(d, "a register of 128 bits");
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         int r = parts[i](d);
         if (r > 0) continue;
@@ -150,9 +167,13 @@ static void decode_body(Decoder *d, const unsigned char *leader)
         if (leader[i]) begin_block(d);
         d->block_of[i] = d->n_blocks - 1;
         wgmma_before(d);
+        int n = d->n;
         definedness_before(d);
-        if (decode_one(d)) refuse_instruction(d);
-        definedness_after(d);
+        BlockInfo info = d->blocks[d->n_blocks - 1];
+        if (decode_one(d))
+            refuse_instruction(d, n, info);
+        else
+            definedness_after(d);
         add_cost(d);
     }
     d->in = NULL;
@@ -223,7 +244,6 @@ void decode_function(Code *code, int index)
     d.next32 = d.f->rows32;
     d.next64 = d.f->rows64;
     d.next_pred = d.f->preds;
-    if (d.p->n_regs[REG_128]) d.f->unsupported = "the simulator does not know 128-bit registers";
     unsigned char *leader = memory_alloc((size_t)d.p->n_insts + 1);
     d.block_of = memory_array((size_t)d.p->n_insts + 1, sizeof(int));
     d.f->classes = d.classes = memory_alloc((size_t)d.p->n_insts + 1);

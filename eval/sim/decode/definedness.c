@@ -316,9 +316,9 @@ static int kind_of(const PtxInst *in)
     if (of_predicates && is_op(in, "and")) return TRACK_AND;
     if (of_predicates && is_op(in, "or")) return TRACK_OR;
     if (is_op(in, "shfl")) return TRACK_SHUFFLE;
-    if (is_by_mask(in) || is_op(in, "mma") || is_op(in, "movmatrix") ||
-        (is_op(in, "wmma") && in->n_mods && !strcmp(in->mods[0], "mma")))
-        return TRACK_GATHER;
+    if (is_by_mask(in) || is_op(in, "movmatrix")) return TRACK_GATHER;
+    if (is_op(in, "mma") || (is_op(in, "wmma") && in->n_mods && !strcmp(in->mods[0], "mma")))
+        return TRACK_TILE;
     if (is_op(in, "ldmatrix")) return TRACK_MATRIX;
     if (is_op(in, "wgmma") && ptx_has_dest(in)) return TRACK_PRODUCT;
     if (in->n_operands < 2) return TRACK_JOIN; /* refused, if it is an access */
@@ -343,6 +343,20 @@ static uint8_t *collect_items(Decoder *d, const PtxOperand *o, Registers *out)
         definedness_add(out, reg < 0 ? 0 : reg);
     }
     return widths;
+}
+
+/* The registers of the factors and of the old sums, in their order; 0 for a constant. */
+static void collect_fragments(const Definedness *k, const PtxInst *in, Registers *out)
+{
+    out->n = 0;
+    for (int o = 1; o < in->n_operands; o++) {
+        const PtxOperand *of = &in->operands[o];
+        int is_vector = of->kind == OPND_VEC;
+        for (int i = 0; i < (is_vector ? of->n : 1); i++) {
+            int reg = definedness_register(k, is_vector ? &of->items[i] : of);
+            definedness_add(out, reg < 0 ? 0 : reg);
+        }
+    }
 }
 
 static MemOp *memory_of(Decoder *d, const PtxOperand *address)
@@ -401,6 +415,7 @@ static int fill_in(Decoder *d, TrackOp *t, int after)
     definedness_values(k, in, &u.values);
     definedness_addresses(k, in, &u.musts);
     if (t->kind == TRACK_PRODUCT) divide_product(k, t, after, &u);
+    if (t->kind == TRACK_TILE) collect_fragments(k, in, &u.values);
     if (t->kind == TRACK_LOAD && after) t->kind = TRACK_LOADED;
     if (t->kind == TRACK_STORE && after) t->kind = TRACK_STORED;
     if (is_load(in) && t->kind != TRACK_JOIN)
@@ -443,7 +458,8 @@ static void emit(Decoder *d, int after)
     TrackOp found = {0};
     if (!d->definedness || d->in->bad) return;
     int kind = kind_of(d->in),
-        is_late = kind == TRACK_SHUFFLE || kind == TRACK_GATHER || kind == TRACK_MATRIX,
+        is_late = kind == TRACK_SHUFFLE || kind == TRACK_GATHER || kind == TRACK_MATRIX ||
+                  kind == TRACK_TILE,
         is_both = (d->code->follow && kind == TRACK_LOAD) || kind == TRACK_PRODUCT ||
                   (kind == TRACK_STORE && may_be(d->in, SPACE_GLOBAL));
     if ((is_late != after && !is_both) || !fill_in(d, &found, after)) return;
@@ -465,6 +481,7 @@ static void emit(Decoder *d, int after)
     i->e = flip[0];
     i->f = flip[1];
     i->k0 = kind == TRACK_GATHER && is_by_mask(d->in);
+    i->k1 = kind == TRACK_TILE && d->out[d->n - 2].fn == h_wmma;
     i->track = t;
 }
 

@@ -271,6 +271,8 @@ const Inst *h_trap(Warp *w, const Inst *in)
 {
     uint32_t m = exec_mask(w, in);
     if (!m) return in + 1;
+    if (in->k0)
+        return exec_fault(w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR, "executes a breakpoint");
     return exec_fault(
         w, in, __builtin_ctz(m), OUTCOME_LAUNCH_ERROR,
         w->x->code->uses_grid && !w->x->cooperative
@@ -278,6 +280,13 @@ const Inst *h_trap(Warp *w, const Inst *in)
               "grid cannot wait for each other; write //@ launch cooperative, or split the kernel "
               "where the grid synchronises, into two launches of the plan"
             : "executes a trap");
+}
+
+const Inst *h_unknown(Warp *w, const Inst *in)
+{
+    uint32_t m = exec_mask(w, in);
+    if (!m) return in + 1;
+    return exec_fault(w, in, __builtin_ctz(m), OUTCOME_UNSUPPORTED, "%s", in->text);
 }
 
 const Inst *h_nop(Warp *w, const Inst *in)

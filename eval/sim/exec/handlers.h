@@ -14,8 +14,10 @@ Handler h_bra, h_bra_uni;    /* branch */
 Handler h_brx;               /* branch; a: row of indices */
 Handler h_call, h_call_drop; /* call; h_call_drop: a runtime function without effect, returns 0 */
 Handler h_call_pointer;      /* call; a: row of addresses */
-Handler h_ret, h_exit, h_trap, h_assert, h_nop;
-Handler h_fence; /* k0: SCOPE_*, k1: FENCE_* */
+Handler h_ret, h_exit, h_assert, h_nop;
+Handler h_trap;    /* k0: of a debugger */
+Handler h_unknown; /* text: what it is */
+Handler h_fence;   /* k0: SCOPE_*, k1: FENCE_* */
 
 /* ---- exec_barrier.c, exec_mbarrier.c ---- */
 

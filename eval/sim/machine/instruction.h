@@ -43,6 +43,7 @@ struct Inst {
         struct WgmmaOp *wgmma;
         struct TrackOp *track;
         struct BulkOp *bulk;
+        const char *text;
     };
     uint8_t k0, k1, k2, k3;    /* small constants: operation, type, flags; handlers.h says which */
     uint32_t source : 31;      /* index in the PTX function */
@@ -69,7 +70,7 @@ typedef struct CallOp {
                                 function cannot be called here */
 } CallOp;
 
-/* How an instruction hands on undefined values. SHUFFLE, GATHER, MATRIX, PRODUCT and LOADED
+/* How an instruction hands on undefined values. SHUFFLE, GATHER, MATRIX, TILE, PRODUCT and LOADED
  * follow the instruction, the others come before it. */
 enum {
     TRACK_JOIN,    /* a destination is undefined when a source is, or by TrackOp.flow */
@@ -77,10 +78,11 @@ enum {
     TRACK_AND,     /* of predicates: a false one decides, whatever the other is */
     TRACK_OR,      /* of predicates: a true one decides */
     TRACK_SHUFFLE, /* shfl: the source lane counts */
-    TRACK_GATHER,  /* vote, match, redux, mma: any lane counts */
+    TRACK_GATHER,  /* vote, match, redux: any lane counts */
     TRACK_LOAD,    /* of shared, local, global or generic memory */
     TRACK_MATRIX,  /* ldmatrix */
-    TRACK_PRODUCT, /* wgmma: rows of the first factor and columns of the second one count */
+    TRACK_TILE,    /* mma, wmma.mma: rows of the first factor and columns of the second one count */
+    TRACK_PRODUCT, /* wgmma: the same */
     TRACK_LOADED,  /* what the load found */
     TRACK_STORE,
     TRACK_STORED /* what the store left in global memory */

@@ -104,7 +104,7 @@ static uint32_t doubt(Warp *w, const Inst *in, int kind)
     Exec *x = w->x;
     const PtxInst *p = exec_source(w, in);
     int can_be = p && (!strcmp(p->op, "ld") || !strcmp(p->op, "ldu") || !strcmp(p->op, "shfl") ||
-                       !strcmp(p->op, "wgmma"));
+                       !strcmp(p->op, "wgmma") || !strcmp(p->op, "ldmatrix"));
     if (!x->code->follow || !x->doubts) {
         x->doubted |= can_be;
         return 0;
@@ -113,9 +113,16 @@ static uint32_t doubt(Warp *w, const Inst *in, int kind)
     return is_followed(in, kind) ? take(x) : 0;
 }
 
+/* What follows the value of a load. */
+static int kind_of_load(const Warp *w, const Inst *in)
+{
+    const PtxInst *p = exec_source(w, in);
+    return p && !strcmp(p->op, "ldmatrix") ? TRACK_MATRIX : TRACK_LOADED;
+}
+
 int doubt_load(Warp *w, const Inst *in, uint32_t lanes)
 {
-    uint32_t event = doubt(w, in, TRACK_LOADED);
+    uint32_t event = doubt(w, in, kind_of_load(w, in));
     if (!event) return -1;
     w->doubtful_load |= lanes;
     w->load_event = event;
@@ -130,7 +137,7 @@ uint32_t doubt_product(Warp *w, const Inst *in)
 int doubt_bytes(Warp *w, const Inst *in, int lane, uint32_t bytes)
 {
     uint32_t bit = 1u << lane;
-    if (!w->partial_load && !(w->load_event = doubt(w, in, TRACK_LOADED))) return -1;
+    if (!w->partial_load && !(w->load_event = doubt(w, in, kind_of_load(w, in)))) return -1;
     w->partial_bytes[lane] = bytes | (w->partial_load & bit ? w->partial_bytes[lane] : 0);
     w->partial_load |= bit;
     return 0;
@@ -139,7 +146,7 @@ int doubt_bytes(Warp *w, const Inst *in, int lane, uint32_t bytes)
 int doubt_is_followed(const Warp *w, const Inst *load)
 {
     const Doubts *d = w->x->doubts;
-    return w->x->code->follow && d && d->unwritten && is_followed(load, TRACK_LOADED);
+    return w->x->code->follow && d && d->unwritten && is_followed(load, kind_of_load(w, load));
 }
 
 int doubt_is_race(const Exec *x, uint32_t event)

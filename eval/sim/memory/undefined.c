@@ -346,27 +346,122 @@ int undefined_is_loaded(Warp *w, const Inst *load)
     return 0;
 }
 
+/* Of the half in column `column` of the row whose address a lane of an ldmatrix has, the bytes that are
+ * doubtful, since nobody wrote them or since they race. */
+static uint32_t doubtful_half(const Warp *w, int row, int column)
+{
+    uint32_t bit = 1u << row;
+    if (w->doubtful_load & bit) return 3;
+    return w->partial_load & bit ? w->partial_bytes[row] >> 2 * column & 3 : 0;
+}
+
 /* Behind a ldmatrix: register i of a lane holds two halves of a row of matrix i, or of a column. */
 static void track_matrix(Warp *w, const Inst *in, uint32_t m)
 {
     const TrackOp *t = in->track;
     const Inst *load = in - 1;
+    int doubtful = (w->doubtful_load | w->partial_load) != 0,
+        any = doubtful || w->x->undefined_shared;
     for (int i = 0; i < t->n_dests; i++) {
-        Mark found = whole(0, 0);
+        Mark found = whole(0, 0), doubt = whole(0, w->load_event);
         if (!t->dests[i]) continue;
-        exec_charge(w->x, w->x->undefined_shared ? LANE_COST * LANES : 0);
-        for (int lane = 0; lane < LANES && w->x->undefined_shared; lane++) {
-            int r = lane >> 2, c = lane & 3, kinds;
-            for (int j = 0; j < 2; j++) {
-                int row = load->k1 ? 2 * c + j : r, column = load->k1 ? r : 2 * c + j;
-                Place p = undefined_place(w, load->mem, 8 * i + row, 0);
-                p = (Place){SPACE_SHARED, p.at + (uint64_t)(2 * column), 2};
-                uint32_t bytes = undefined_bytes(w, &p, lane, &kinds);
-                put_bytes(&found, (Element){32, 4, 0}, bytes << 2 * j, lane);
-                note_event(w, &p, kinds, &found);
-            }
+        exec_charge(w->x, any ? LANE_COST * LANES : 0);
+        for (int half = 0; half < 2 * LANES && any; half++) {
+            int lane = half / 2, j = half & 1, r = lane >> 2, c = lane & 3, kinds;
+            int row = load->k1 ? 2 * c + j : r, column = load->k1 ? r : 2 * c + j;
+            Place p = undefined_place(w, load->mem, 8 * i + row, 0);
+            p = (Place){SPACE_SHARED, p.at + (uint64_t)(2 * column), 2};
+            uint32_t bytes = undefined_bytes(w, &p, lane, &kinds);
+            put_bytes(&found, (Element){32, 4, 0}, bytes << 2 * j, lane);
+            note_event(w, &p, kinds, &found);
+            bytes = doubtful ? doubtful_half(w, 8 * i + row, column) : 0;
+            put_bytes(&doubt, (Element){32, 4, 0}, bytes << 2 * j, lane);
         }
-        put_mark(w, t->dests[i], m, found);
+        put_mark(w, t->dests[i], m, joined(w->x, found, doubt));
+    }
+    w->doubtful_load = w->partial_load = 0;
+}
+
+/* Of the sources from k on, in any of their parts. */
+static Mark any_of(Warp *w, const TrackOp *t, int k, uint32_t m)
+{
+    Mark all = whole(0, 0);
+    for (; k < t->n_sources; k++) all = joined(w->x, all, mark_of(w, t->sources[k], m));
+    return whole(lanes_of(&all), all.event);
+}
+
+/* A product of mma or wmma: its rows and columns in eights, the registers of its factors, and whether a
+ * register of the sums holds two of them, before and after. exec_wmma.c has the layout. */
+typedef struct {
+    int rows, columns, n_a, n_b, old_halves, halves;
+} Tile;
+
+static Tile tile_of(Warp *w, const Inst *in)
+{
+    const Inst *op = in - 1;
+    const PtxInst *p = exec_source(w, in);
+    Tile t = {2, 1, 0, 0, 0, 0};
+    if (in->k1) {
+        const WmmaOp *o = op->wmma;
+        t = (Tile){o->m / 8, o->n / 8, 0, 0, o->from == T_F16, o->to == T_F16};
+    } else {
+        const MmaOp *o = op->mma;
+        t.halves = t.old_halves = o->acc_type == T_F16;
+        if (o->acc_type == T_F64) t.rows = o->n_c / 2;
+    }
+    t.n_a = p->operands[1].kind == OPND_VEC ? p->operands[1].n : 1;
+    t.n_b = p->operands[2].kind == OPND_VEC ? p->operands[2].n : 1;
+    return t;
+}
+
+/* The rows of the first factor, or the columns of the second one, that depend on undefined values: those of
+ * the sources from `first` on, a bit each. A tentative value that met another one counts as a value. */
+static uint32_t lines_of(Warp *w, const TrackOp *t, int first, int n, int eights, uint32_t event)
+{
+    uint32_t lines = 0;
+    for (int i = 0; i < n && first + i < t->n_sources; i++) {
+        Mark v = mark_of(w, t->sources[first + i], FULL_MASK);
+        if (v.event != event && doubt_is_tentative(w->x, v.event)) continue;
+        EACH_LANE(lanes_of(&v), lane) lines |= 1u << ((lane >> 2) + 8u * (uint32_t)(i % eights));
+    }
+    return lines;
+}
+
+/* Of register i of the sums, what depends on these rows and columns. */
+static Mark of_lines(Tile tile, int i, uint32_t rows, uint32_t columns, uint32_t event)
+{
+    Mark v = whole(0, event);
+    int pair = tile.halves ? i : i / 2;
+    for (int lane = 0; lane < LANES; lane++)
+        for (int p = 0; p < REG_PARTS; p++) {
+            int odd = tile.halves ? p / 2 : i & 1, row = (lane >> 2) + 8 * (pair % tile.rows),
+                column = 2 * (lane & 3) + odd + 8 * (pair / tile.rows);
+            v.part[p] |= ((rows >> row | columns >> column) & 1) << lane;
+        }
+    return v;
+}
+
+/* Behind a mma or wmma.mma: an element of the sums depends on its row and its column. */
+static void track_tile(Warp *w, const Inst *in)
+{
+    const TrackOp *t = in->track;
+    Tile tile = tile_of(w, in);
+    Mark factors = whole(0, 0), old = whole(0, 0);
+    int first = tile.n_a + tile.n_b, same = tile.old_halves == tile.halves;
+    uint32_t rows = 0, columns = 0;
+    for (int i = 0; i < first && i < t->n_sources; i++)
+        factors = joined(w->x, factors, mark_of(w, t->sources[i], FULL_MASK));
+    if (lanes_of(&factors)) {
+        rows = lines_of(w, t, 0, tile.n_a, tile.rows, factors.event);
+        columns = lines_of(w, t, tile.n_a, tile.n_b, tile.columns, factors.event);
+    }
+    exec_charge(w->x, FOLLOW_COST + (rows | columns ? t->n_dests * LANE_COST * LANES : 0));
+    if (!same) old = any_of(w, t, first, FULL_MASK);
+    for (int i = 0; i < t->n_dests; i++) {
+        Mark v = rows | columns ? of_lines(tile, i, rows, columns, factors.event) : whole(0, 0);
+        if (same && first + i < t->n_sources) old = mark_of(w, t->sources[first + i], FULL_MASK);
+        if (!same && lanes_of(&old)) old = whole(FULL_MASK, old.event);
+        put_mark(w, t->dests[i], FULL_MASK, joined(w->x, v, old));
     }
 }
 
@@ -464,14 +559,6 @@ static uint32_t shuffled(const Warp *w, const Inst *in, uint32_t source)
         out |= (source >> j & 1) << i;
     }
     return out;
-}
-
-/* Of the sources from k on, in any of their parts. */
-static Mark any_of(Warp *w, const TrackOp *t, int k, uint32_t m)
-{
-    Mark all = whole(0, 0);
-    for (; k < t->n_sources; k++) all = joined(w->x, all, mark_of(w, t->sources[k], m));
-    return whole(lanes_of(&all), all.event);
 }
 
 /* Destination i, whose parts depend on some parts of the sources. */
@@ -587,7 +674,9 @@ const Inst *h_track(Warp *w, const Inst *in)
     case TRACK_LOAD: track_load(w, in, m); return in + 1;
     case TRACK_MATRIX: track_matrix(w, in, m); return in + 1;
     case TRACK_PRODUCT:
-        if (m) track_product(w, in);
+    case TRACK_TILE:
+        if (m && t->kind == TRACK_TILE) track_tile(w, in);
+        if (m && t->kind == TRACK_PRODUCT) track_product(w, in);
         return in + 1;
     case TRACK_LOADED: track_loaded(w, in, m); return in + 1;
     case TRACK_SHUFFLE: track_shuffle(w, in, m); return in + 1;

@@ -5,8 +5,8 @@
 
 #include "eval/sim/memory/access.h"
 
-Handler h_undefine;             /* at a function's start */
-Handler h_track;                /* track; a, b: predicates of selp, and, or, flipped by e, f */
+Handler h_undefine; /* at a function's start */
+Handler h_track;    /* track; a, b: predicates of selp, and, or, flipped by e, f; k1: of wmma */
 void undefined_return(Warp *w); /* a function's results, from its frame to the caller's */
 /* Does the decoder follow what a load reads from global memory? If not, the module may be loaded again
  * so that it does (doubts.h). */

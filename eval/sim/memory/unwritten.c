@@ -160,11 +160,13 @@ int unwritten_read(Warp *w, const Access *a, int lane, uint64_t at, int is_share
                    .at = at,
                    .is_shared = is_shared};
     const PtxOperand *d = p && p->n_operands ? &p->operands[0] : NULL;
-    /* A compiler does not move atomics, volatile loads or loads of matrices. */
-    int plain = d && (!strcmp(p->op, "ld") || !strcmp(p->op, "ldu")) && mo->kind == MEM_LOAD &&
-                mo->order == ORDER_WEAK;
+    /* A compiler does not move atomics or volatile loads. What is fetched ahead of the last step, a matrix
+     * too, nobody may use. */
+    int is_matrix = d && !strcmp(p->op, "ldmatrix"),
+        plain = is_matrix || (d && (!strcmp(p->op, "ld") || !strcmp(p->op, "ldu")) &&
+                              mo->kind == MEM_LOAD && mo->order == ORDER_WEAK);
     u.is_plain = plain;
-    u.is_copied = plain && a->size < 32 && bytes != (1u << a->size) - 1;
+    u.is_copied = plain && !is_matrix && a->size < 32 && bytes != (1u << a->size) - 1;
     if (plain && doubt_is_followed(w, a->in)) {
         if (!w->partial_load) report(w, &u);
         return doubt_bytes(w, a->in, lane, bytes);
@@ -175,12 +177,14 @@ int unwritten_read(Warp *w, const Access *a, int lane, uint64_t at, int is_share
             forget(w, i--);
         }
     if (!plain || w->n_unwritten == UNWRITTEN_MAX) return confirm(w, &u);
-    for (int k = 0; k < mo->count; k++) {
+    const uint32_t *rows = is_matrix ? mo->data + 4 : mo->data;
+    if (is_matrix) u.lanes = w->active; /* the lanes of addresses give their rows to all */
+    for (int k = 0; k < (is_matrix ? a->in->k0 : mo->count); k++) {
         const PtxOperand *r = d->kind == OPND_VEC && k < d->n ? &d->items[k] : d;
-        if (r->kind != OPND_REG || mo->data[k] == ROW_NONE) continue;
+        if (r->kind != OPND_REG || rows[k] == ROW_NONE) continue;
         u.regs[u.n_regs].cls = r->cls;
         u.regs[u.n_regs].reg = r->reg;
-        u.regs[u.n_regs++].row = mo->data[k];
+        u.regs[u.n_regs++].row = rows[k];
     }
     int r = follow_one(w, &u, a->in + 1);
     if (!r && u.n_regs) w->unwritten[w->n_unwritten++] = u;

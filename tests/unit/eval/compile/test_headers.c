@@ -62,6 +62,54 @@ static int count(Headers *h, const char *source)
     return headers_collect(h, source, strlen(source), &names, &texts) - none;
 }
 
+/* Does the source get late.h, and with it late_too.h? */
+static void takes_late(Headers *h, const char *source, int takes)
+{
+    char text[600];
+    snprintf(text, sizeof text, "%s\n", source);
+    if (count(h, text) != 2 * takes) fail_msg("%d headers for: %s", count(h, text), source);
+}
+
+/* An #include by a macro, with and without arguments, in the source and in a header. */
+static void test_named_by_macro(void **state)
+{
+    (void)state;
+    static const char *const good[] = {
+        "#define WHERE(x) <x.h>\n#include WHERE(late)",
+        "#define WHERE(x, y) <x.y>\n#include WHERE( late , h ) // a comment",
+        "#define STR(x) #x\n#include STR(late.h)",
+        "#define STR(x) #x\n#define LATER(x) STR(x)\n#define NAME late.h\n#include LATER(NAME)",
+        "#define JOIN(x, y) x##y\n#define AT(x) <x.h>\n#include AT(JOIN(la, te))",
+        "#define WHERE(x) \\\n  <x.h>\n#include WHERE(late)",
+        "#define WHERE(x) /* where */ <x.h> // there\n#include WHERE (late)",
+        "#if 0\n#define WHERE(x) <other/x.h>\n#else\n#define WHERE(x) <x.h>\n#endif\n#include "
+        "WHERE(late)",
+        "#define WHERE \"late.h\"\n#include WHERE",
+        "#define FIRST(x) SECOND(x)\n#define SECOND(y) <y.h>\n#include FIRST(late)",
+    };
+    static const char *const bad[] = {
+        "#include WHERE(late)",
+        "#define WHERE(x) <x.h>\n#include WHERE",
+        "#define WHERE(x) <x.h>\n#include WHERE(late",
+        "#define WHERE(x) WHERE(x)\n#include WHERE(late)",
+        "#define WHERE(x) <x.h> <x.h>\n#include WHERE(none)",
+        "#define A(x) B(x x)\n#define B(x) A(x x)\n#include A(late late late late)",
+    };
+    Headers *h;
+    assert_int_equal(headers_open(cuda, folder, &h, &err), 0);
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        takes_late(h, good[i], 1);
+        takes_late(h, "#include WHERE(late)", 0); /* the macro of another source */
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) takes_late(h, bad[i], 0);
+    put(folder, "by_macro.h", "#define HDR(x) <x.h>\n#include HDR(late)\n", 0);
+    put(folder, "by_users.h", "#include USERS\n", 0);
+    assert_int_equal(count(h, "#include <by_macro.h>\n"), 3);
+    assert_int_equal(count(h, "#include <by_macro.h>\n#include HDR(own)\n"), 5);
+    assert_int_equal(count(h, "#define USERS <late.h>\n#include <by_users.h>\n"), 3);
+    headers_close(h);
+}
+
 /* A source may use the whole room for headers, and so may the next one. */
 static void test_room_is_a_sources_own(void **state)
 {
@@ -98,7 +146,8 @@ static void test_no_cuda_headers(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_room_is_a_sources_own),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_named_by_macro),
+                                       cmocka_unit_test(test_room_is_a_sources_own),
                                        cmocka_unit_test(test_no_cuda_headers)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -217,7 +217,7 @@ static void test_limits(void **state)
            "it needs 307200 bytes of shared memory a block and 232448 are allowed");
 }
 
-/* An unknown instruction is reported when the kernel that contains it is launched. */
+/* An unknown instruction is reported when it is executed. */
 static void test_unknown(void **state)
 {
     (void)state;
@@ -226,12 +226,48 @@ static void test_unknown(void **state)
     accept(sim_try(&sim, (Shape){.kernel = "good"}, 0));
     sim_start(&sim, ptx);
     expect(sim_try(&sim, shape(1, 1), 0), OUTCOME_UNSUPPORTED, 6,
-           "does not know the instruction \"frobnicate.x.u32 %r1, %r2;\" (line 6, PTX line 12)");
+           "executes the instruction \"frobnicate.x.u32 %r1, %r2;\" (PTX line 12), which the "
+           "simulator "
+           "does not know");
     sim_start(&sim, BARE("strange_modifier"));
     expect(sim_try(&sim, shape(1, 1), 0), OUTCOME_UNSUPPORTED, 2,
            "a modifier that is not known here");
     sim_start(&sim, BARE("unknown_type"));
     expect(sim_try(&sim, shape(1, 1), 0), OUTCOME_UNSUPPORTED, 2, "mul.hi.f32");
+}
+
+/* What no thread executes may be unknown: threads go there when the first index is 0. */
+static void test_unknown_not_executed(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "brkpt;\n",
+        "frobnicate.x.u32 %r1, %r2;\n",
+        "tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1, %r2}];\n",
+        "mma.sync.aligned.m64n8k8.row.col.f32 {%f1, %f2}, {%r1, %r2}, {%r3}, {%f3, %f4};\n",
+        "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r1, %r2}, [%r3];\n",
+        "bra.strange DONE;\n",
+        "mov.b128 {%rd1, %rd2}, %q1;\n",
+        "ld.global.b128 %q1, [%rd1];\n",
+        "@%p2 frobnicate;\nst.strange.global.u32 [%rd1], %r1;\n",
+    };
+    char ptx[2048];
+    for (int i = 0; i < 2 * (int)(sizeof lines / sizeof *lines); i++) {
+        snprintf(ptx, sizeof ptx,
+                 "%s.reg .b128 %%q<2>;\nmov.u32 %%r1, %%tid.x;\nadd.u32 %%r1, %%r1, %d;\n"
+                 "setp.ne.u32 %%p1, %%r1, 0;\nsetp.ne.u32 %%p2, %%r1, %%r1;\n@%%p1 bra DONE;\n" LOC(
+                     7) "%sDONE:\n%s",
+                 ENTRY(""), i % 2, lines[i / 2], TAIL);
+        sim_start(&sim, ptx);
+        if (i % 2)
+            accept(sim_try(&sim, shape(2, 64), 0));
+        else if (i)
+            expect(sim_try(&sim, shape(2, 64), 0), OUTCOME_UNSUPPORTED, 7,
+                   "which the simulator does not know");
+        else
+            expect(sim_try(&sim, shape(2, 64), 0), OUTCOME_LAUNCH_ERROR, 7,
+                   "executes a breakpoint");
+    }
 }
 
 /* Bulk copies that a block cannot make say what else would do. */
@@ -279,7 +315,7 @@ int main(void)
         cmocka_unit_test(test_shared),       cmocka_unit_test(test_shared_races),
         cmocka_unit_test(test_unused_reads), cmocka_unit_test(test_limits),
         cmocka_unit_test(test_unknown),      cmocka_unit_test(test_unknown_copies),
-        cmocka_unit_test(test_local),
+        cmocka_unit_test(test_local),        cmocka_unit_test(test_unknown_not_executed),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
