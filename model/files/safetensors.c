@@ -315,7 +315,8 @@ int safetensors_open(const char *path, Safetensors **out, Error *err)
     else if (S_ISDIR(st.st_mode)) {
         char *index = memory_printf("%s/model.safetensors.index.json", path);
         char *single = memory_printf("%s/model.safetensors", path);
-        if (!access(index, F_OK))
+        /* As transformers does: a single file goes before an index. */
+        if (access(single, F_OK) && !access(index, F_OK))
             rc = open_index(s, path, index, err);
         else
             rc = -(open_shard(s, single, single, err) || sort_names(s, path, err));

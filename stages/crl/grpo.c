@@ -123,8 +123,11 @@ static int add_group(const Round *r, long first, long last, Error *err)
     if (!rc) group_advantages(&g, r->o);
     for (int i = 0; !rc && i < g.n; i++) {
         signal |= g.advantage[i] != 0;
-        if ((g.advantage[i] == 0 && !r->o->keep_constant) || g.example[i].len > r->o->max_len)
+        if (g.advantage[i] == 0 && !r->o->keep_constant) continue;
+        if (g.example[i].len > r->o->max_len) {
+            out->stats.dropped++;
             continue;
+        }
         out->items[out->n] = g.example[i];
         out->items[out->n++].advantage = g.advantage[i];
         g.example[i] = (Example){0};

@@ -39,6 +39,7 @@ typedef struct {
 
 typedef struct {
     long groups, constant, used; /* groups, groups without a signal, examples */
+    long dropped;                /* examples longer than max_len */
     long judged;                 /* judged samples */
     double mean_reward, success; /* raw means over the judged samples */
 } GrpoStats;

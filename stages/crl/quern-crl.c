@@ -69,10 +69,11 @@ static int make_examples(void *stage, LearnOptions *l, Example **ex, long *n, Er
     if (rc) return -1;
     l->training.loss.longest = c->grpo.longest;
     log_round(&made.stats, &set);
+    rc = training_dropped(made.stats.dropped, *n + made.stats.dropped, c->grpo.max_len, "CRL", err);
     samples_release(&set);
     policy_release(&tokenizer);
     reward_stats_release(&c->rewards);
-    return 0;
+    return rc;
 }
 
 /* The loss and the settings of the stage, from its flags. */

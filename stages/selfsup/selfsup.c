@@ -49,6 +49,10 @@ int successes_rehearse(Successes *s, const char *model_dir, const char *dataset,
     if (policy_tokenizer(model_dir, &p, err)) return -1;
     int rc = dataset_examples(&p, dataset, &d, err);
     policy_release(&p);
+    if (!rc && training_dropped(d.dropped, d.n + d.dropped, d.max_len, "SELFSUP", err)) {
+        dataset_examples_release(&d);
+        rc = -1;
+    }
     if (rc) return -1;
     s->items = memory_grow(s->items, (size_t)(s->n + d.n), sizeof *s->items);
     random_init(&rng, r->seed, r->stream);

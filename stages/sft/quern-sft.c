@@ -32,10 +32,8 @@ static void log_size(const Policy *p, const DatasetExamples *d)
     char parameters[64] = "";
     if (p->model)
         snprintf(parameters, sizeof parameters, "%zu parameters, ", model_parameters(p->model));
-    log_info("%ld examples of %.0f tokens on average, %ld dropped as longer than %d; %s%d tokens "
-             "in the vocabulary",
-             d->n, d->n ? (double)tokens / (double)d->n : 0.0, d->dropped, d->max_len, parameters,
-             tokenizer_size(p->tokenizer));
+    log_info("%ld examples of %.0f tokens on average; %s%d tokens in the vocabulary", d->n,
+             d->n ? (double)tokens / (double)d->n : 0.0, parameters, tokenizer_size(p->tokenizer));
     if (d->held > 0) log_info("%ld examples of other tasks to validate on", d->n_val);
 }
 
@@ -77,6 +75,8 @@ static int make_examples(void *stage, LearnOptions *l, Example **ex, long *n, Er
     *d = (DatasetExamples){.max_len = (int)o->context, .held = o->validation};
     if (make_policy(s, l, err) || dataset_examples(&s->policy, o->dataset, d, err)) return -1;
     log_size(&s->policy, d);
+    if (training_dropped(d->dropped, d->n + d->n_val + d->dropped, d->max_len, "SFT", err))
+        return -1;
     l->training.n_first = d->plain, l->training.val = d->val, l->training.n_val = d->n_val;
     *ex = d->ex, *n = d->n;
     d->ex = NULL, d->n = 0;

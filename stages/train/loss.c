@@ -149,7 +149,7 @@ static double kl_term(const Loss *l, double x, LossCounts *counts)
 {
     double d = fmax(-max_difference, fmin(max_difference, x)), value, slope;
     switch (l->kl_form) {
-    case LOSS_K1: value = -d, slope = 1; break;
+    case LOSS_K1: value = slope = -d; break;
     case LOSS_K2: value = d * d / 2, slope = -d; break;
     default: value = exp(d) - d - 1, slope = 1 - exp(d); break;
     }

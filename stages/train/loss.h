@@ -9,10 +9,11 @@
  *   sequence  as clip, with s = exp(mean_t(lp-old))  -A s, 0 if clipped        GSPO
  *
  * A = 1 in SFT; sg is stop-gradient. dual_clip c > 1: for A < 0 the weight is 0 also when rho > c.
- * The KL term adds beta times the derivative of k1 = lp - ref, k2 = (lp - ref)^2/2 or k3 =
- * exp(ref-lp) - (ref-lp) - 1. Truncated importance sampling multiplies the term, but not the KL, by
- * a constant made of old - sampler; it is for answers that another engine has sampled than the one
- * that trains.
+ * The KL term adds beta times the derivative of k2 = (lp - ref)^2/2 or k3 = exp(ref-lp) - (ref-lp) - 1.
+ * k1 = lp - ref estimates the divergence without bias, but its derivative, 1, is 0 in expectation: its
+ * term is that of a reward -k1, sg(lp - ref) lp. Truncated importance sampling multiplies the term, but not
+ * the KL, by a constant made of old - sampler; it is for answers that another engine has sampled than the
+ * one that trains.
  *
  *   aggregation     Z, with B answers and T of their tokens in the step
  *   token-mean      T           a long answer weighs more than a short one

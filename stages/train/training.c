@@ -269,6 +269,22 @@ int training_logprobs(Model *m, const Example *ex, long n, int batch, float **ou
     return rc;
 }
 
+int training_dropped(long dropped, long all, int max_len, const char *setting, Error *err)
+{
+    if (dropped && dropped == all)
+        return error_set(
+            err, ERROR_INVALID,
+            "all %ld examples are longer than %d tokens: there is nothing to learn from; "
+            "a larger --context in %s takes them in",
+            all, max_len, setting);
+    if (dropped)
+        log_warn(
+            "%ld of %ld examples are longer than %d tokens and are left out; a larger --context "
+            "in %s takes them in",
+            dropped, all, max_len, setting);
+    return 0;
+}
+
 void example_release(Example *e)
 {
     free(e->ids);

@@ -53,6 +53,9 @@ void training_forget(const TrainingOptions *o);
  * floats, which the caller frees. */
 int training_logprobs(Model *m, const Example *ex, long n, int batch, float **out, Error *err);
 
+/* Warns of examples that were left out as longer than max_len tokens, and names the setting whose
+ * --context takes them in. It is an error when none of `all` is left. */
+int training_dropped(long dropped, long all, int max_len, const char *setting, Error *err);
 void example_release(Example *e);
 void examples_free(Example *ex, long n);
 

@@ -28,6 +28,14 @@ first=$(values part | sed -n '1s/.*"value":\([0-9.]*\).*/\1/p') last=$(values pa
 awk "BEGIN { exit !($last < $first) }"; ok $? "the loss of the held part falls: $first to $last"
 sft --output again --validation 0.5
 is 'the loss of the held part repeats bit for bit' "$(values again)" "$(values part)"
+sft --output short --context 500; s=$?
+left=$(sed -n 's/^quern-sft: warning: \([0-9]* of [0-9]*\) examples are longer than 500 .*SFT .*/\1/p' err)
+[ $s = 0 ] && [ "${left% of *}" -gt 0 ] && [ "${left#* of }" = "$all" ] &&
+    [ $((${left% of *} + $(examples))) = "$all" ]
+ok $? "examples that do not fit are a warning that names the setting: $left"
+sft --output none --context 64; s=$?
+[ $s = 1 ] && [ ! -e none ] && grep -q "^quern-sft: all $all examples are longer than 64 tokens.* in SFT " err
+ok $? 'where none fits no model is written'
 run quern-sft --dataset dataset.qa --base all --trainer true --validation 0.5 --output out
 [ $? = 2 ] || [ $? = 1 ]; grep -q -- '--validation has no effect' err
 ok $? 'an outside trainer refuses a held part'

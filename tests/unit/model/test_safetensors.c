@@ -199,6 +199,12 @@ static void shards(void **state)
         safetensors_read_f32(s, "model.embed_tokens.weight", 2, (int64_t[]){4, 3}, x, &err), 0);
     assert_true(x[11] == 5);
     safetensors_close(s);
+    /* A single file goes before an index, as in transformers. */
+    assert_int_equal(safetensors_write(path_of("model.safetensors"), three, 1, DTYPE_F32, &err), 0);
+    assert_int_equal(safetensors_open(dir, &s, &err), 0);
+    assert_int_equal(safetensors_count(s), 1);
+    safetensors_close(s);
+    unlink(path_of("model.safetensors"));
     refuses_index("{\"weight_map\":{\"a\":\"../x\"}}", "file name");
     refuses_index("{\"weight_map\":{\"a\":7}}", "file name");
     refuses_index("{\"weight_map\":[]}", "weight_map");

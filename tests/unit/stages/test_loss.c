@@ -151,7 +151,7 @@ static void kl_by_hand(void **state)
     const LossBatch b = {1, 1};
     const float lp[1] = {-1}, ref[1] = {(float)(-1 + log(2))};
     const LossAnswer a = {.n = 1, .advantage = 0, .logp = lp, .ref = ref};
-    static const double slope[] = {1, -0.69314718, 1 - 2.0},
+    static const double slope[] = {-0.69314718, -0.69314718, 1 - 2.0},
                         value[] = {-0.69314718, 0.24022651, 2 - 0.69314718 - 1};
     for (int form = 0; form < 3; form++) {
         LossCounts c = {0};
@@ -252,10 +252,13 @@ static double token_loss(const Loss *l, const Answer *a, const double *x, int t)
         c = fmin(r, l->cap);
     if (l->correction == LOSS_CORRECT_TOKEN_MASK || l->correction == LOSS_CORRECT_SEQUENCE_MASK)
         c = r > l->cap ? 0 : r;
-    double d = held((double)a->ref[t] - x[t]), kl = l->kl_form == LOSS_K1   ? -d
-                                                    : l->kl_form == LOSS_K2 ? d * d / 2
-                                                                            : exp(d) - d - 1;
-    if (l->kl_max > 0) kl = fmax(-l->kl_max, fmin(l->kl_max, kl));
+    double d = held((double)a->ref[t] - x[t]),
+           kl = l->kl_form == LOSS_K2 ? d * d / 2 : exp(d) - d - 1;
+    if (l->kl_form == LOSS_K1) { /* a reward */
+        double k1 = held((double)a->logp[t] - (double)a->ref[t]);
+        kl = l->kl_max > 0 && fabs(k1) > l->kl_max ? 0 : k1 * x[t];
+    } else if (l->kl_max > 0)
+        kl = fmax(-l->kl_max, fmin(l->kl_max, kl));
     return c * loss + l->kl * kl;
 }
 
