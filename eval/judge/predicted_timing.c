@@ -179,12 +179,15 @@ static int compare_cones(Judgement *j, TimedContents *c, Run *r, int wins, Shown
     return rc;
 }
 
-static int predict_timed(Judgement *j, TimedContents *c, DeviceTiming *out, Shown *shown)
+/* seed: of the contents, and of the blocks that are sampled. */
+static int predict_timed(Judgement *j, TimedContents *c, uint64_t seed, DeviceTiming *out,
+                         Shown *shown)
 {
     Run r = {0};
     Loaded *l = &j->loaded;
     Fault *f = &j->fault;
     DeviceSample s = {.n_outputs = j->task->n_outputs,
+                      .seed = seed,
                       .comparable = shown->comparable,
                       .written = has_own_launches(j) ? &shown->written : NULL};
     memset(shown, 0, sizeof *shown);
@@ -329,9 +332,9 @@ static int measure_timed(Judgement *j)
 {
     Evaluator *e = j->evaluator;
     Shown shown;
-    TimedContents *c = cases_timed(e->cases, j->task, j->timed,
-                                   case_seed(e->seed, j->task, j->timed, 0), &j->fault.error);
-    int rc = c ? predict_timed(j, c, j->verdict.timing, &shown) : -1;
+    uint64_t seed = case_seed(e->seed, j->task, j->timed, 0);
+    TimedContents *c = cases_timed(e->cases, j->task, j->timed, seed, &j->fault.error);
+    int rc = c ? predict_timed(j, c, seed, j->verdict.timing, &shown) : -1;
     int is_known = shown.all && shown.written.state == WRITTEN_ALL;
     if (!rc && !is_known && has_own_launches(j)) rc = compare_shortened(j, &shown);
     if (!rc) say_shown(j, &shown);
@@ -395,14 +398,14 @@ static int run_unseen(Judgement *j)
 static int predict_other(Judgement *j)
 {
     DeviceTiming *out = j->verdict.timing;
+    uint64_t seed = case_seed(j->verdict.second_seed, j->task, j->timed, 0);
     TimedContents *c =
-        cases_timed_once(j->evaluator->cases, j->task, j->timed,
-                         case_seed(j->verdict.second_seed, j->task, j->timed, 0), &j->fault.error);
+        cases_timed_once(j->evaluator->cases, j->task, j->timed, seed, &j->fault.error);
     if (!c) return -1;
     DeviceTiming *other = memory_alloc(sizeof *other);
     Shown unused;
     *other = *out;
-    int rc = predict_timed(j, c, other, &unused);
+    int rc = predict_timed(j, c, seed, other, &unused);
     if (!rc && other->candidate_us[0] > out->candidate_us[0]) *out = *other;
     free(other);
     return rc;

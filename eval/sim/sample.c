@@ -1,4 +1,4 @@
-/* The order of the picks is fixed, so that a prediction repeats bit for bit. */
+/* The order of the picks follows from the seed, so that a prediction repeats bit for bit. */
 #include "eval/sim/sample.h"
 
 #include <math.h>
@@ -6,10 +6,14 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 #include "eval/sim/time/extrapolate.h"
 
 enum { SECTOR = 32, FARTHEST = 12 /* doublings of a distance in blocks */ };
 static const double shared_enough = 0.5;
+/* Kinds of blocks with this share of the work have a block in the sample; blocks are added until the interval
+ * is as narrow as this. */
+static const double major_share = 0.02, narrow = 0.05;
 
 /* The reads of a buffer by a block that ran after its neighbour. */
 struct SharedReads {
@@ -18,20 +22,106 @@ struct SharedReads {
     uint64_t apart;
 };
 
-void sample_begin(Sample *s, const DeviceLaunch *l, const uint32_t cluster[3], const DevMem *mem)
+/* ---- which blocks run first ---- */
+
+static double draw(const Sample *s, uint64_t which)
+{
+    const uint64_t of[3] = {s->seed, s->blocks, which};
+    return random_unit(random_hash(of, sizeof of));
+}
+
+/* A block of the kind, by the seed. */
+static uint64_t drawn_of_kind(const Sample *s, int kind, uint64_t which)
+{
+    const CensusKind *k = &s->census->kinds[kind];
+    uint64_t from = (uint64_t)(draw(s, which) * (double)s->blocks);
+    for (uint64_t b = from; b < s->blocks; b++)
+        if (census_kind(s->census, b) == kind) return b;
+    for (uint64_t b = k->first; b < from; b++)
+        if (census_kind(s->census, b) == kind) return b;
+    return k->first;
+}
+
+static void lead(Sample *s, uint64_t block)
+{
+    for (int i = 0; i < s->n_lead; i++)
+        if (s->leads[i] == block) return;
+    if (s->n_lead < SAMPLE_LEADS) s->leads[s->n_lead++] = block;
+}
+
+static double total_cost(const Census *c)
+{
+    double sum = 0;
+    for (int k = 0; k < c->n; k++) sum += (double)c->kinds[k].blocks * c->kinds[k].cost;
+    return sum;
+}
+
+/* The kind with the largest share of the work; -1: no kind is known. */
+static int largest_kind(const Census *c)
+{
+    int best = -1;
+    double most = -1;
+    for (int k = 0; k < c->n; k++) {
+        double cost = (double)c->kinds[k].blocks * c->kinds[k].cost;
+        if (cost > most) best = k, most = cost;
+    }
+    return best;
+}
+
+/* A block that takes so many times longer than the usual one is not run: its kind has the counts of others,
+ * in proportion. */
+static int is_too_dear(const CensusKind *k, const CensusKind *usual)
+{
+    return k->cost > DEAR_BLOCK * usual->cost;
+}
+
+/* Two blocks of the largest kind, the last block of the grid, one of each other kind that matters, and the
+ * first block. */
+static void choose_leads(Sample *s)
+{
+    const Census *c = s->census;
+    int usual = largest_kind(c);
+    double all = total_cost(c);
+    uint64_t last = s->blocks - 1;
+    for (int k = 0; k < c->n && usual >= 0; k++) /* a heavy kind is measured by a lighter one */
+        if (is_too_dear(&c->kinds[usual], &c->kinds[k]) && c->kinds[k].blocks > 1 &&
+            c->kinds[k].cost * (double)c->kinds[k].blocks > major_share * all)
+            usual = k;
+    if (usual >= 0) {
+        lead(s, drawn_of_kind(s, usual, 0));
+        if (census_kind(c, last) != usual && c->kinds[usual].blocks > 1)
+            for (uint64_t i = 1; s->n_lead < 2 && i < 20; i++) lead(s, drawn_of_kind(s, usual, i));
+    } else {
+        lead(s, (uint64_t)(draw(s, 0) * (double)s->blocks));
+    }
+    lead(s, last);
+    for (int k = 0; k < c->n; k++) {
+        const CensusKind *kind = &c->kinds[k];
+        if (k == usual || is_too_dear(kind, &c->kinds[usual]) ||
+            (double)kind->blocks * kind->cost < major_share * all)
+            continue;
+        lead(s, drawn_of_kind(s, k, (uint64_t)k + 20));
+    }
+    s->n_least = s->n_lead;
+    lead(s, 0);
+}
+
+void sample_begin(Sample *s, const SampleOf *of)
 {
     memset(s, 0, sizeof *s);
     s->blocks = s->cluster = 1;
     for (int i = 0; i < 3; i++) {
-        uint32_t of = cluster[i] ? cluster[i] : 1;
-        s->grid[i] = l->grid[i] / of;
+        uint32_t n = of->cluster[i] ? of->cluster[i] : 1;
+        s->grid[i] = of->launch->grid[i] / n;
         s->blocks *= s->grid[i];
-        s->cluster *= of;
+        s->cluster *= n;
     }
-    s->least = UINT64_MAX;
+    s->seed = of->seed;
+    s->census = of->census;
     s->done = memory_array(SAMPLE_BLOCKS, sizeof *s->done);
-    s->mem = mem;
-    s->shared = memory_array((size_t)mem->n_allocs + 1, sizeof *s->shared);
+    s->mem = of->mem;
+    s->shared = memory_array((size_t)s->mem->n_allocs + 1, sizeof *s->shared);
+    choose_leads(s);
 }
 
 void sample_release(Sample *s)
@@ -41,6 +131,8 @@ void sample_release(Sample *s)
     s->done = NULL;
     s->shared = NULL;
 }
+
+/* ---- the other blocks ---- */
 
 static int is_picked(const Sample *s, uint64_t block)
 {
@@ -55,13 +147,19 @@ static uint64_t mirrored(const Sample *s, uint64_t block)
     return s->blocks - 1 - block;
 }
 
-/* The first block of a pair: the coordinates of each dimension are spread evenly. */
+/* Blocks that have run behind the leads, of which there is one pair at least. */
+static int turn(const Sample *s)
+{
+    return s->n - s->n_lead + 2;
+}
+
+/* The first block of a pair: the coordinates of each dimension are spread evenly, from a drawn place on. */
 static uint64_t spread(const Sample *s)
 {
     static const double steps[3] = {0.8191725133961645, 0.6710436067037893, 0.5497004779019703};
     uint64_t block = 0, stride = 1;
     for (int k = 0; k < 3; k++) {
-        double at = 0.25 + (s->n / 2 - 1) * steps[k];
+        double at = draw(s, 1000 + (uint64_t)k) + (turn(s) / 2 - 1) * steps[k];
         block += (uint64_t)((at - floor(at)) * (double)s->grid[k]) * stride;
         stride *= s->grid[k];
     }
@@ -90,9 +188,10 @@ static int is_shared_apart(const Sample *s)
  * distances double until some are found. */
 static uint64_t distance(const Sample *s)
 {
-    int is_row = s->grid[1] == 1 && s->grid[2] == 1, doublings = (s->n - SAMPLE_ALIKE) / 2 + 1;
-    if (s->blocks <= SAMPLE_BLOCKS || s->n < 8 || s->n % 2) return 0;
-    if (s->n < SAMPLE_ALIKE) return s->n % 4 && !is_row ? s->grid[0] : 1;
+    int at = turn(s), is_row = s->grid[1] == 1 && s->grid[2] == 1,
+        doublings = (at - SAMPLE_ALIKE) / 2 + 1;
+    if (s->blocks <= SAMPLE_BLOCKS || at < 8 || at % 2) return 0;
+    if (at < SAMPLE_ALIKE) return at % 4 && !is_row ? s->grid[0] : 1;
     if (!is_row || doublings > FARTHEST || 1ull << doublings > s->blocks / 2) return 0;
     return is_shared_apart(s) ? 1ull << doublings : 0;
 }
@@ -124,23 +223,125 @@ static void note_shared(const Sample *s)
 static uint64_t pick(const Sample *s)
 {
     uint64_t b = s->blocks / 2;
-    if (s->n == 0) return 0;
-    if (s->n % 2 && !is_picked(s, mirrored(s, s->ids[s->n - 1])))
+    if (s->n < s->n_lead) return s->leads[s->n];
+    if (turn(s) % 2 && !is_picked(s, mirrored(s, s->ids[s->n - 1])))
         return mirrored(s, s->ids[s->n - 1]);
-    if (s->blocks > SAMPLE_BLOCKS) {
-        b = s->far ? (s->ids[s->n - 1] + s->far) % s->blocks : spread(s);
-    }
+    if (s->blocks > SAMPLE_BLOCKS) b = s->far ? (s->ids[s->n - 1] + s->far) % s->blocks : spread(s);
     while (is_picked(s, b)) b = (b + 1) % s->blocks;
     return b;
 }
 
+/* ---- what the sample stands for ---- */
+
+/* Cycles that a block takes of an SM, about: what its counts differ by matters as it takes time. */
+static double cycles_of(const SimCounts *c)
+{
+    double l2 = (double)(c->global_load_sectors - c->l1_hit_sectors) / 2;
+    return (double)c->warp_insts / 4 + l2 + 2 * (double)c->global_store_sectors +
+           (double)c->global_load_wavefronts +
+           (double)(c->shared_load_wavefronts + c->shared_store_wavefronts) +
+           (double)c->tensor_flops / 4096 + (double)c->global_atomic_serial;
+}
+
+/* Blocks of one kind: those of the grid, and those that have run. */
+typedef struct {
+    double blocks, cost;
+    int ran;
+    double sum, squares; /* of the cycles of these */
+} Stratum;
+
+/* Returns them, one a kind, and a last one for blocks without a kind. */
+static Stratum *strata_of(const Sample *s)
+{
+    const Census *c = s->census;
+    Stratum *all = memory_array((size_t)c->n + 1, sizeof *all);
+    for (int k = 0; k < c->n; k++)
+        all[k] = (Stratum){.blocks = (double)c->kinds[k].blocks, .cost = c->kinds[k].cost};
+    all[c->n].blocks = (double)(s->blocks - c->known);
+    for (int i = 0; i < s->n; i++) {
+        int kind = census_kind(c, s->ids[i]);
+        Stratum *of = &all[kind < 0 ? c->n : kind];
+        double v = cycles_of(&s->done[i]);
+        of->ran++, of->sum += v, of->squares += v * v;
+    }
+    return all;
+}
+
+/* The kind whose blocks stand for a kind of which none ran: that of the nearest cost. -1: all do. */
+static int nearest(const Stratum *all, int n, int kind)
+{
+    int best = -1;
+    double least = INFINITY;
+    for (int k = 0; k < n && kind < n; k++) {
+        double by = fabs(log(fmax(all[k].cost, 1) / fmax(all[kind].cost, 1)));
+        if (all[k].ran && by < least) best = k, least = by;
+    }
+    return best;
+}
+
+/* Of each block that ran, how many of the grid it stands for. */
+static void find_weights(const Sample *s, double *weights)
+{
+    const Census *c = s->census;
+    Stratum *all = strata_of(s);
+    double *of_kind = memory_array((size_t)c->n + 1, sizeof *of_kind), rest = 0;
+    for (int k = 0; k <= c->n; k++) {
+        int by = all[k].ran ? k : nearest(all, c->n, k);
+        if (by < 0)
+            rest += all[k].blocks;
+        else if (by == k)
+            of_kind[k] += all[k].blocks;
+        else
+            of_kind[by] += all[k].blocks * all[k].cost / fmax(all[by].cost, 1);
+    }
+    for (int i = 0; i < s->n; i++) {
+        int kind = census_kind(c, s->ids[i]);
+        if (kind < 0) kind = c->n;
+        weights[i] = of_kind[kind] / all[kind].ran + rest / s->n;
+    }
+    free(of_kind);
+    free(all);
+}
+
+/* Student's t of 95% by degrees of freedom. */
+static double student(int degrees)
+{
+    static const double t[] = {12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,
+                               2.306, 2.262, 2.228, 2.201, 2.179, 2.16,  2.145};
+    if (degrees < 1) return 0;
+    return degrees <= 14 ? t[degrees - 1] : 2 + 1.9 / degrees;
+}
+
+double sample_interval(const Sample *s)
+{
+    Stratum *all = strata_of(s);
+    double total = 0, variance = 0;
+    int degrees = 0;
+    for (int k = 0; k <= s->census->n; k++) {
+        const Stratum *of = &all[k];
+        if (!of->ran) continue;
+        double mean = of->sum / of->ran;
+        total += mean * of->blocks;
+        if (of->ran < 2) continue;
+        double each = fmax(0, of->squares - mean * of->sum) / (of->ran - 1),
+               left = fmax(0, 1 - of->ran / of->blocks);
+        variance += of->blocks * of->blocks * each / of->ran * left;
+        degrees += of->ran - 1;
+    }
+    free(all);
+    return total > 0 ? student(degrees) * sqrt(variance) / total : 0;
+}
+
+/* A sample of dear blocks ends as soon as it may. */
 static int is_enough(const Sample *s)
 {
     if ((uint64_t)s->n == s->blocks || s->n == SAMPLE_BLOCKS) return 1;
-    if (s->n < 2 || s->n % 2) return 0;
-    if (s->insts + 2 * s->insts / (uint64_t)s->n > SAMPLE_INSTRUCTIONS) return 1;
-    return s->blocks > SAMPLE_BLOCKS && s->n >= SAMPLE_ALIKE &&
-           s->largest - s->least <= s->largest / 16 && !distance(s);
+    if (s->n < 2 || s->n < s->n_least) return 0;
+    int unknown = s->census->known < s->blocks, few = s->n < SAMPLE_LEAST && unknown;
+    if (s->insts + 2 * s->insts / (uint64_t)s->n > SAMPLE_INSTRUCTIONS)
+        return !few && (s->insts > MOST_INSTRUCTIONS || sample_interval(s) <= narrow);
+    return s->blocks > SAMPLE_BLOCKS && turn(s) >= SAMPLE_ALIKE && !(turn(s) % 2) &&
+           sample_interval(s) <= narrow && !distance(s);
 }
 
 int sample_next(void *sample, const SimCounts *done, uint64_t *block)
@@ -153,8 +354,6 @@ int sample_next(void *sample, const SimCounts *done, uint64_t *block)
         s->insts += done->thread_insts;
         s->atomics += done->global_atomic_requests;
         s->fences += done->fences;
-        if (done->thread_insts > s->largest) s->largest = done->thread_insts;
-        if (done->thread_insts < s->least) s->least = done->thread_insts;
     }
     if (is_enough(s)) return 0;
     s->far = distance(s);
@@ -163,10 +362,36 @@ int sample_next(void *sample, const SimCounts *done, uint64_t *block)
     return 1;
 }
 
+/* What the heaviest block of the grid takes longer than the one that stands for it. */
+static double heavier(const Sample *s)
+{
+    Stratum *all = strata_of(s);
+    int top = -1, by;
+    double most = 0, factor = 1;
+    for (int k = 0; k < s->census->n; k++)
+        if (all[k].cost > most) top = k, most = all[k].cost;
+    if (top >= 0 && !all[top].ran && (by = nearest(all, s->census->n, top)) >= 0)
+        factor = most / fmax(all[by].cost, 1);
+    free(all);
+    return fmax(factor, 1);
+}
+
+/* How many blocks of the grid are as heavy as the heaviest, within a sixteenth. 0: it is not known. */
+static uint64_t heavy_blocks(const Census *c, uint64_t blocks)
+{
+    double most = 0;
+    uint64_t sum = 0;
+    for (int k = 0; k < c->n; k++) most = fmax(most, c->kinds[k].cost);
+    for (int k = 0; k < c->n; k++)
+        if (c->kinds[k].cost >= most * 15 / 16) sum += c->kinds[k].blocks;
+    return c->known == blocks && !c->open ? sum : 0;
+}
+
 void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts *out)
 {
     const DevMem *mem = s->mem;
     BufferTraffic *t = memory_array((size_t)mem->n_allocs + 1, sizeof *t);
+    double weights[SAMPLE_BLOCKS];
     int registers = out->registers;
     for (int i = 0; i < mem->n_allocs; i++)
         t[i] = (BufferTraffic){.read = (double)mem->allocs[i].read_sectors,
@@ -174,7 +399,11 @@ void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts
                                .size = (double)mem->allocs[i].bytes,
                                .shared = {s->shared[i].share[0], s->shared[i].share[1]},
                                .apart = (double)s->shared[i].apart};
-    extrapolate_blocks(s->done, s->n, out);
+    find_weights(s, weights);
+    extrapolate_blocks(s->done, weights, s->n, out);
+    uint64_t heavy = heavy_blocks(s->census, s->blocks);
+    if (heavy) out->heavy_blocks = heavy;
+    extrapolate_heaviest(heavier(s), out);
     extrapolate_traffic(p, t, mem->n_allocs, resident / (double)s->cluster, out);
     out->registers = registers;
     out->blocks *= s->cluster;

@@ -1,41 +1,67 @@
-/* Which blocks of a launch stand for all: the first and the last, blocks spread over the rest, and
- * neighbours, in pairs that mirror each other. Where the work of a block grows with its place, as in
- * causal attention, a pair has the mean. A grid of at most SAMPLE_BLOCKS runs whole while it is cheap.
- * A sample ends at SAMPLE_ALIKE blocks when their instructions differ little, else at SAMPLE_BLOCKS,
- * and with two blocks or more at SAMPLE_INSTRUCTIONS. Neighbours run one right after the other, and
- * tell which share of its reads of a buffer a block has in common with the next one.
+/* Which blocks of a launch stand for all. A census (coverage/census.h) finds kinds of blocks that run the
+ * same instructions; each kind with a share of the work has a drawn block in the sample, and the largest has
+ * two. Further blocks are spread over the grid from a drawn place on, in pairs that mirror each other: where
+ * the work of a block grows with its place, a pair has the mean. Neighbours run one right after the other,
+ * and tell which share of its reads of a buffer a block has in common with the next one.
  *
- * Blocks that wait for others cannot be sampled. A launch that executes both atomics and fences
- * counts as such. So does one that fails after it read what no sampled block wrote, and one that
- * exceeds its limit. Its counters are those of the smaller launch times the growth of the work. */
+ * A grid of at most SAMPLE_BLOCKS runs whole while it is cheap. Else a sample ends at SAMPLE_ALIKE blocks
+ * where the interval of the total is narrow, with dear blocks at SAMPLE_INSTRUCTIONS where it is, and at
+ * SAMPLE_BLOCKS. Where the census does not know each block, at SAMPLE_LEAST at the earliest.
+ *
+ * A block counts for those of its kind that did not run. A kind of which none ran has the counts of the kind
+ * with the nearest cost, in proportion to the cost. */
 #ifndef EVAL_SIM_SAMPLE_H
 #define EVAL_SIM_SAMPLE_H
 
+#include "eval/sim/coverage/census.h"
 #include "eval/sim/exec/launch.h"
 #include "eval/sim/time/profile.h"
 
-enum { SAMPLE_BLOCKS = 96, SAMPLE_ALIKE = 16, SAMPLE_INSTRUCTIONS = 12000000 };
+enum {
+    SAMPLE_BLOCKS = 96,
+    SAMPLE_LEADS = 60,
+    SAMPLE_ALIKE = 16,
+    SAMPLE_LEAST = 8,
+    SAMPLE_INSTRUCTIONS = 12000000,
+    MOST_INSTRUCTIONS = 20 * SAMPLE_INSTRUCTIONS,
+    DEAR_BLOCK = 64
+};
 
 typedef struct {
     uint64_t blocks; /* of the grid; of clusters, their number, as in all that follows */
     uint32_t grid[3];
-    uint64_t cluster; /* blocks of a cluster */
-    int n;            /* blocks that have run */
-    uint64_t far;     /* of block n from the block before, when both are compared; else 0 */
+    uint64_t cluster, seed; /* cluster: blocks of one */
+    const Census *census;
+    int n_lead, n_least; /* blocks that run first; those of them that must */
+    uint64_t leads[SAMPLE_LEADS];
+    int n;        /* blocks that have run */
+    uint64_t far; /* of block n from the block before, when both are compared; else 0 */
     uint64_t ids[SAMPLE_BLOCKS];
-    uint64_t insts;                           /* thread-instructions of them */
-    uint64_t least, largest, atomics, fences; /* thread-instructions of a block; sums */
-    SimCounts *done;                          /* SAMPLE_BLOCKS of them */
+    uint64_t insts;           /* thread-instructions of them */
+    uint64_t atomics, fences; /* sums */
+    SimCounts *done;          /* SAMPLE_BLOCKS of them */
     const DevMem *mem;
     struct SharedReads *shared; /* one for each allocation of mem */
 } Sample;
 
-/* cluster: the blocks of a cluster in each dimension, or 0; clusters are picked as others' blocks are. */
-void sample_begin(Sample *s, const DeviceLaunch *l, const uint32_t cluster[3], const DevMem *mem);
+/* All are borrowed. cluster: the blocks of a cluster in each dimension, or 0; clusters are picked as others'
+ * blocks are. */
+typedef struct {
+    const DeviceLaunch *launch;
+    const uint32_t *cluster;
+    const DevMem *mem;
+    const Census *census;
+    uint64_t seed;
+} SampleOf;
+
+void sample_begin(Sample *s, const SampleOf *of);
 void sample_release(Sample *s);
 int sample_next(void *sample, const SimCounts *done, uint64_t *block); /* an ExecNext */
 /* Sums up with extrapolate.h; at least one block has run. resident: blocks on the whole GPU. */
 void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts *out);
+/* Half the 95% interval of the time that all blocks take together, as a share of it, from how blocks of one
+ * kind differ. */
+double sample_interval(const Sample *s);
 
 /* The bytes that all blocks ask for, as in `out` of sample_finish, over those of the blocks that have run. */
 double sample_scale(const Sample *s, const SimCounts *out);

@@ -34,7 +34,8 @@ enum {
     WHOLE_SHARE = 2,     /* and of one that runs whole, by this */
     SAMPLE_GROWTH = 64,  /* a sample may take so many times the expected work of the launch */
     SPREAD_COST = 64000, /* of a thread that reads eight pages, which are drawn for it */
-    MOST_SPREAD = 150000000
+    MOST_SPREAD = 150000000,
+    CENSUS_COST = 20000000 /* of the census of a launch, as in coverage.h: some 50 ms */
 };
 
 /* Reports a launch that cannot start, in a sentence that goes on behind "kernel NAME". Returns 1. */
@@ -536,12 +537,23 @@ static int sample_one(Device *d, Sampling *g, int i, Fault *fault)
     Sample s;
     static const uint32_t alone[3];
     const DeviceLaunch *l = &g->launches[i];
+    int64_t budget = CENSUS_COST;
+    Census census = {0};
     int was = missing_find(&d->predicted, l, i);
     if (was < 0) return refuse(fault, l, " runs at the timed size only");
     const Function *f = code_find_entry(&l->module->code, l->kernel);
-    sample_begin(&s, l, f ? f->ptx->cluster : alone, &d->mem);
+    if (f) census_take(&l->module->code.ptx, f->ptx, l, &budget, &census);
+    log_debug("launch %d: %d kinds of blocks, %llu of %llu known%s", i, census.n,
+              (unsigned long long)census.known, (unsigned long long)census.blocks,
+              census.open ? ", memory decides a branch" : "");
+    sample_begin(&s, &(SampleOf){.launch = l,
+                                 .cluster = f ? f->ptx->cluster : alone,
+                                 .mem = &d->mem,
+                                 .census = &census,
+                                 .seed = g->out->seed});
     int r = run_sample(d, g, i, &s, &d->predicted.counts[was], fault);
     sample_release(&s);
+    census_release(&census);
     return r;
 }
 

@@ -356,6 +356,17 @@ static int is_disjoint(const Lanes *low, const Lanes *high, const LaneMask *m)
     return is_still(low) && (z >= 64 || !(largest_of(low, m) >> z));
 }
 
+/* An or of which the sign alone matters: no lane's is negative in any block of the box. Returns 0 where that
+ * is not so in this block. */
+static int keep_sign(Lanes *a, Lanes *b, const LaneMask *m, Box *box)
+{
+    int64_t x[2], y[2];
+    if (!range_of(a, 32, 1, m, x) || !range_of(b, 32, 1, m, y) || x[0] < 0 || y[0] < 0) return 0;
+    keep(box, a->d, x, 0, INT32_MAX);
+    keep(box, b->d, y, 0, INT32_MAX);
+    return 1;
+}
+
 /* and, or, xor. Bits that cannot meet are added; a mask of low bits, or of high ones, divides. */
 static int logic(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, Box *box, Lanes *out)
 {
@@ -381,7 +392,7 @@ static int logic(const SliceInst *in, Lanes *a, Lanes *b, const LaneMask *m, Box
     int moves = !is_still(a) || !is_still(b);
     if (in->op != OP_AND && moves && (is_disjoint(a, b, m) || is_disjoint(b, a, m))) {
         for (int k = 0; k < 3; k++) d[k] = a->d[k] + b->d[k];
-    } else {
+    } else if (in->op != OP_OR || !in->k || !keep_sign(a, b, m, box)) {
         lanes_pin(a, box);
         lanes_pin(b, box);
     }

@@ -133,6 +133,11 @@ static void grow(Growth *g, Numbers *n)
     SliceInst s;
     for (int i = 0; i < g->f->n_insts; i++)
         if (g->stores[i]) take(g, i);
+    for (int b = 0; b < g->flow.n && g->kind == SLICE_BRANCHES; b++)
+        if (g->flow.blocks[b].end == ENDS_BRANCH) {
+            g->decides[b] = 1;
+            take(g, g->flow.blocks[b].last - 1);
+        }
     while (g->n_work) {
         decode(g, g->work[--g->n_work], n, &s);
         need(g, &s.guard, n->cls, n->reg);
@@ -143,6 +148,39 @@ static void grow(Growth *g, Numbers *n)
 static int is_branch(const PtxInst *in)
 {
     return !strcmp(in->op, "bra") || !strcmp(in->op, "ret") || !strcmp(in->op, "exit");
+}
+
+/* Does a comparison look at the sign of its first source alone? */
+static int is_of_sign(const SliceInst *in)
+{
+    const SliceSource *with = &in->sources[1];
+    if (in->op != OP_COMPARE || with->kind != SOURCE_CONSTANT || in->bits > 32 || !in->is_signed)
+        return 0;
+    int is_zero = !(uint32_t)with->value;
+    return is_zero ? in->k == IS_LT || in->k == IS_GE
+                   : (uint32_t)with->value == UINT32_MAX && (in->k == IS_GT || in->k == IS_LE);
+}
+
+/* Does anything but the sign of a value matter to the instruction that uses it? */
+static int needs_more(const SliceInst *in, int slot)
+{
+    for (int i = 0; i < in->n_sources; i++)
+        if (in->sources[i].kind == SOURCE_REGISTER && in->sources[i].slot == slot &&
+            !(i == 0 && is_of_sign(in)) && !(in->op == OP_OR && in->k))
+            return 1;
+    return 0;
+}
+
+/* Notes the or of values of which the sign alone matters. */
+static void find_signs(Slice *s)
+{
+    for (int i = s->n_insts - 1; i >= 0; i--) {
+        SliceInst *in = &s->insts[i];
+        if (in->op != OP_OR || in->bits != 32 || in->n_dests != 1 || in->dests[0] < 0) continue;
+        in->k = 1;
+        for (int k = 0; k < s->n_insts && in->k; k++)
+            if (k != i && needs_more(&s->insts[k], in->dests[0])) in->k = 0;
+    }
 }
 
 static void write_slice(const Growth *g, Numbers *n, Slice *s)
@@ -157,7 +195,8 @@ static void write_slice(const Growth *g, Numbers *n, Slice *s)
                            .end = from->end,
                            .target = from->target,
                            .join = from->join,
-                           .is_needed = g->decides[b]};
+                           .is_needed = g->decides[b],
+                           .n_insts = from->last - from->first};
         for (int i = from->first; i < from->last; i++) {
             if (!g->taken[i] || is_branch(&g->f->insts[i])) continue;
             SliceInst *in = &s->insts[s->n_insts++];
@@ -167,6 +206,7 @@ static void write_slice(const Growth *g, Numbers *n, Slice *s)
         if (to->is_needed) to->when = slice_guard(&g->f->insts[from->last - 1], &n->slots);
     }
     s->n_slots = n->slots.n;
+    find_signs(s);
 }
 
 /* The stores, or loads, that may reach what `where` says. */
@@ -174,6 +214,7 @@ static void find_stores(Growth *g, uint64_t where)
 {
     Bases bases;
     g->stores = memory_alloc((size_t)g->f->n_insts + 1);
+    if (g->kind == SLICE_BRANCHES) return;
     bases_find(g->f, &bases);
     for (int i = 0; i < g->f->n_insts; i++) {
         const PtxInst *in = &g->f->insts[i];
@@ -211,7 +252,7 @@ Slice *slice_new(const PtxModule *m, const PtxFunction *f, uint64_t where, Slice
     Growth g = {.f = f, .kind = kind};
     Numbers n = {0};
     s->f = f;
-    if ((s->why = refusal(m, f))) return s;
+    if (kind != SLICE_BRANCHES && (s->why = refusal(m, f))) return s;
     if (!f->n_insts || flow_find(f, &g.flow)) {
         s->why = "branches that are not followed";
         flow_release(&g.flow);

@@ -54,7 +54,8 @@ typedef struct {
 
 typedef struct {
     uint8_t op, bits, from_bits, is_signed;
-    uint8_t k, combine; /* k of a store: the bytes of an element */
+    uint8_t k,
+        combine; /* k of a store: the bytes of an element; of an or: the sign alone matters */
     uint8_t n_dests, n_sources;
     int dests[4]; /* slots; -1: unused */
     SliceSource sources[4], guard;
@@ -72,6 +73,7 @@ typedef struct {
     int target;       /* a block, or the number of blocks: the exit */
     int join;         /* the block where both paths meet, or the exit */
     int is_needed;    /* the branch */
+    int n_insts;      /* of the PTX, in the slice or not */
     SliceSource when; /* the branch is taken */
 } SliceBlock;
 
@@ -84,10 +86,12 @@ typedef struct {
     const char *why; /* not NULL: why the kernel has no slice */
 } Slice;
 
-/* Accesses to global memory. An atomic changes what was written before, and reads it; an exchange stores. */
-typedef enum { SLICE_STORES, SLICE_LOADS, SLICE_CHANGES /* stores, and atomics */ } SliceKind;
+/* What a slice decides: where a kernel accesses global memory, or which of its instructions run. An atomic
+ * changes what was written before, and reads it; an exchange stores. SLICE_CHANGES: stores and atomics. */
+typedef enum { SLICE_STORES, SLICE_LOADS, SLICE_CHANGES, SLICE_BRANCHES } SliceKind;
 
-/* Of the accesses of a kind whose address may come from the parameters of `where` (slice_bases.h). */
+/* Of the accesses of a kind whose address may come from the parameters of `where` (slice_bases.h), or of all
+ * branches. */
 Slice *slice_new(const PtxModule *m, const PtxFunction *f, uint64_t where, SliceKind kind);
 void slice_free(Slice *s);
 

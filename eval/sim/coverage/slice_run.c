@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/sim/coverage/slice_skip.h"
 #include "eval/sim/machine/instruction.h"
 
 enum { INST_COST = 24, BLOCK_COST = 400, DEEPEST = 400 };
@@ -29,6 +30,7 @@ void slice_run_open(SliceRun *r, const Slice *s, const DeviceLaunch *l, int64_t 
 
 void slice_run_close(SliceRun *r)
 {
+    slice_skip_release(r);
     free(r->slots);
     free(r->storage);
     free(r->live);
@@ -341,6 +343,38 @@ static void leave(SliceRun *r, const uint8_t *on)
     }
 }
 
+/* What the blocks between a branch and its join may set is no longer known. */
+static void forget_from(SliceRun *r, int block, int join, const LaneMask *m, uint8_t *seen)
+{
+    const Slice *s = r->slice;
+    for (; block != join && block < s->n_blocks && !seen[block]; block++) {
+        const SliceBlock *k = &s->blocks[block];
+        seen[block] = 1;
+        r->budget -= INST_COST;
+        for (int i = k->first; i < k->last; i++) forget(r, &s->insts[i], m);
+        if (k->end == ENDS_EXIT) return;
+        if (k->end != ENDS_FALL) forget_from(r, k->target, join, m, seen);
+        if (k->end == ENDS_JUMP) return;
+    }
+}
+
+/* A branch that memory decides: lanes go on where both of its paths meet, or behind a return. */
+static void pass_over(SliceRun *r, int b, const uint8_t *on, int *next)
+{
+    const SliceBlock *k = &r->slice->blocks[b];
+    LaneMask m = {r->n_lanes, 0, on};
+    r->open[b] = 1;
+    *next = k->join;
+    if (k->join == r->slice->n_blocks) {
+        *next = k->target == k->join ? b + 1 : k->target > b ? k->target : b + 1;
+        return;
+    }
+    uint8_t *seen = memory_alloc((size_t)r->slice->n_blocks + 1);
+    forget_from(r, k->target, k->join, &m, seen);
+    forget_from(r, b + 1, k->join, &m, seen);
+    free(seen);
+}
+
 /* A needed branch at the end of block b. *next: where the lanes that are left in `on` go. */
 static int branch(SliceRun *r, int b, uint8_t *on, int *next, int depth)
 {
@@ -349,6 +383,10 @@ static int branch(SliceRun *r, int b, uint8_t *on, int *next, int depth)
     uint8_t taken[LANES_MAX], other[LANES_MAX];
     LaneMask m = {r->n_lanes, 0, on};
     Lanes p = fetch(r, &k->when, 1, &m, &r->scratch[3]);
+    if (!p.known && r->passes) {
+        pass_over(r, b, on, next);
+        return 0;
+    }
     if (!p.known)
         return stop(r, "a condition that is not known before it runs",
                     r->slice->insts[k->last > k->first ? k->last - 1 : 0].inst);
@@ -380,19 +418,36 @@ static int branch(SliceRun *r, int b, uint8_t *on, int *next, int depth)
     return 0;
 }
 
+/* Warps with one of these lanes, of which there are n. */
+static uint64_t warps_on(const uint8_t *on, int n, int lanes)
+{
+    uint64_t sum = 0;
+    if (n == lanes) return (uint64_t)(lanes + LANES - 1) / LANES;
+    for (int i = 0; i < lanes; i += LANES)
+        sum += count_on(on + i, lanes - i < LANES ? lanes - i : LANES) > 0;
+    return sum;
+}
+
 static int run_from(SliceRun *r, int block, int until, const uint8_t *with, int depth)
 {
     const Slice *s = r->slice;
     uint8_t on[LANES_MAX];
     if (depth > DEEPEST) return stop(r, "branches within branches", 0);
     memcpy(on, with, (size_t)r->n_lanes);
+    int before = -1; /* the block that ran last */
     while (block != until && block < s->n_blocks) {
         const SliceBlock *b = &s->blocks[block];
         int n = count_on(on, r->n_lanes);
         LaneMask m = {r->n_lanes, n + r->exited == r->n_lanes, on};
         if (!n) return 0;
         if (r->budget <= 0) return stop(r, "too much work", 0);
+        if (r->passes && before >= block)
+            slice_skip(r, block, before, on);
+        else if (r->passes)
+            slice_skip_begin(r, block);
+        before = block;
         r->budget -= INST_COST;
+        if (r->passes) r->passes[block] += warps_on(on, n, r->n_lanes);
         for (int i = b->first; i < b->last; i++)
             if (execute(r, &s->insts[i], &m)) return -1;
         switch (b->end) {

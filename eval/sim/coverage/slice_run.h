@@ -19,9 +19,14 @@ typedef struct SliceRun {
     Box box;
     BlockRun *runs;
     int n_runs, cap_runs;
-    int64_t budget;  /* lanes of instructions that are left, about */
-    const char *why; /* why the block cannot be run */
-    int why_inst;    /* the PTX instruction */
+    int64_t budget; /* lanes of instructions that are left, about */
+    /* By block of a slice of branches: how often warps run it, and whether a branch within it was not known.
+     * NULL: such a branch stops the run. */
+    uint64_t *passes;
+    uint8_t *open;
+    struct SliceTrips **trips; /* by block that begins a loop (slice_skip.h) */
+    const char *why;           /* why the block cannot be run */
+    int why_inst;              /* the PTX instruction */
     /* the block's state */
     int n_lanes, exited;
     uint8_t *live;

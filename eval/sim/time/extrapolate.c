@@ -26,22 +26,15 @@ static uint64_t whole(double v)
     return v < 1e18 ? (uint64_t)(v + 0.5) : (uint64_t)1e18;
 }
 
-/* How many blocks number i of the sample stands for. */
-static double weight(int i, int n, uint64_t blocks)
-{
-    if (n < 3) return (double)blocks / n;
-    return i < 2 ? 1 : ((double)blocks - 2) / (n - 2);
-}
-
 /* The blocks with at least 15/16 of the instructions of the heaviest. */
-static void find_heavy(const SimCounts *done, int n, SimCounts *out)
+static void find_heavy(const SimCounts *done, const double *weights, int n, SimCounts *out)
 {
     double heavy = 0;
     uint64_t least = out->heaviest_insts;
     for (int i = 0; i < n; i++) {
         if (done[i].heaviest_insts < out->heaviest_insts - out->heaviest_insts / 16) continue;
         if (done[i].heaviest_insts < least) least = done[i].heaviest_insts;
-        heavy += weight(i, n, out->blocks);
+        heavy += weights[i];
     }
     out->heavy_insts = least;
     out->heavy_blocks = whole(heavy);
@@ -73,7 +66,7 @@ static uint64_t on_shared_sector(const SimCounts *done, int n, uint64_t blocks)
     return 0;
 }
 
-void extrapolate_blocks(const SimCounts *done, int n, SimCounts *out)
+void extrapolate_blocks(const SimCounts *done, const double *weights, int n, SimCounts *out)
 {
     double sum[FIELDS] = {0};
     uint64_t top[LARGEST] = {0}, one[FIELDS];
@@ -81,7 +74,7 @@ void extrapolate_blocks(const SimCounts *done, int n, SimCounts *out)
     for (int i = 0; i < n; i++) {
         SimCounts block = done[i];
         memcpy(one, (char *)&block + FIRST_FIELD, sizeof one);
-        for (int k = 0; k < FIELDS; k++) sum[k] += (double)one[k] * weight(i, n, out->blocks);
+        for (int k = 0; k < FIELDS; k++) sum[k] += (double)one[k] * weights[i];
         for (int k = 0; k < LARGEST; k++)
             if (*field(&block, largest[k]) > top[k]) top[k] = *field(&block, largest[k]);
     }
@@ -89,7 +82,18 @@ void extrapolate_blocks(const SimCounts *done, int n, SimCounts *out)
     memcpy((char *)out + FIRST_FIELD, one, sizeof one);
     for (int k = 0; k < LARGEST; k++) *field(out, largest[k]) = top[k];
     out->hottest_shared = on_shared_sector(done, n, out->blocks);
-    find_heavy(done, n, out);
+    find_heavy(done, weights, n, out);
+}
+
+void extrapolate_heaviest(double factor, SimCounts *c)
+{
+    if (factor <= 1) return;
+    uint64_t hottest = c->global_atomic_hottest;
+    for (int k = 0; k < LARGEST; k++)
+        *field(c, largest[k]) = whole((double)*field(c, largest[k]) * factor);
+    c->global_atomic_hottest = hottest;
+    c->heavy_insts = c->heaviest_insts;
+    c->heavy_blocks = 1;
 }
 
 /* A buffer that one sampled block of many writes has too large a share of the writes. What would be

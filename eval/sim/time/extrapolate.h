@@ -1,5 +1,4 @@
-/* The counters of a whole launch from those of a sample of its blocks, each run alone. The first
- * and the last block stand for themselves, and the others for all blocks between. Numbers that are
+/* The counters of a whole launch from those of a sample of its blocks, each run alone. Numbers that are
  * the largest of a block stay the largest of the sample. */
 #ifndef EVAL_SIM_TIME_EXTRAPOLATE_H
 #define EVAL_SIM_TIME_EXTRAPOLATE_H
@@ -7,8 +6,10 @@
 #include "eval/sim/machine/counts.h"
 #include "eval/sim/time/profile.h"
 
-/* done[i] are the counts of block i of the sample, the launch's last block second. */
-void extrapolate_blocks(const SimCounts *done, int n, SimCounts *out);
+/* done[i] are the counts of block i of the sample, which stands for weights[i] blocks. */
+void extrapolate_blocks(const SimCounts *done, const double *weights, int n, SimCounts *out);
+/* The launch has one block that takes so many times longer than the heaviest of the sample. */
+void extrapolate_heaviest(double factor, SimCounts *c);
 
 /* Distinct sectors of one buffer, summed over the blocks of the sample. */
 typedef struct {

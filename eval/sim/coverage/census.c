@@ -1,0 +1,151 @@
+/* A kind is found by a digest of how often each part of the code runs. */
+#include "eval/sim/coverage/census.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "eval/sim/coverage/slice_run.h"
+
+enum { MOST_KINDS = 2000, MARK_COST = 1 };
+static const uint64_t most_blocks = 1ull << 26;
+
+static uint64_t mix(uint64_t digest, uint64_t v)
+{
+    digest = (digest ^ v) * 0x9e3779b97f4a7c15u;
+    return digest ^ digest >> 29;
+}
+
+/* The number of the kind; -1: there are too many. */
+static int kind_of(Census *c, uint64_t digest, double cost, uint64_t block)
+{
+    for (int i = 0; i < c->n; i++)
+        if (c->kinds[i].digest == digest) return i;
+    if (c->n == MOST_KINDS) return -1;
+    c->kinds = memory_grow(c->kinds, (size_t)c->n + 1, sizeof *c->kinds);
+    c->kinds[c->n] = (CensusKind){.first = block, .cost = cost, .digest = digest};
+    return c->n++;
+}
+
+/* What the block that has run did. */
+static int note_kind(Census *c, const SliceRun *r, uint64_t block)
+{
+    uint64_t digest = 1;
+    double cost = 0;
+    for (int b = 0; b < r->slice->n_blocks; b++) {
+        digest = mix(digest, r->passes[b]);
+        cost += (double)r->passes[b] * r->slice->blocks[b].n_insts;
+        c->open |= r->open[b];
+    }
+    return kind_of(c, digest, cost, block);
+}
+
+/* The blocks of the box that have no kind yet are of this one. */
+static void mark_box(Census *c, SliceRun *r, int kind)
+{
+    const uint32_t *grid = r->launch->grid;
+    int64_t from[3], to[3];
+    for (int k = 0; k < 3; k++) {
+        from[k] = r->block[k] + r->box.low[k];
+        to[k] = r->block[k] + r->box.high[k];
+    }
+    for (int64_t z = from[2]; z <= to[2]; z++)
+        for (int64_t y = from[1]; y <= to[1]; y++) {
+            uint64_t at = ((uint64_t)z * grid[1] + (uint64_t)y) * grid[0];
+            r->budget -= MARK_COST * (to[0] - from[0] + 1);
+            for (int64_t x = from[0]; x <= to[0]; x++) {
+                uint16_t *of = &c->of[at + (uint64_t)x];
+                if (*of) continue;
+                *of = (uint16_t)(kind + 1);
+                c->kinds[kind].blocks++;
+                c->known++;
+            }
+        }
+}
+
+static void run_blocks(Census *c, SliceRun *r)
+{
+    const uint32_t *grid = r->launch->grid;
+    size_t bytes = (size_t)r->slice->n_blocks * sizeof *r->passes;
+    for (uint64_t b = 0; b < c->blocks; b++) {
+        const uint32_t block[3] = {(uint32_t)(b % grid[0]), (uint32_t)(b / grid[0] % grid[1]),
+                                   (uint32_t)(b / grid[0] / grid[1])};
+        if (c->of[b]) continue;
+        memset(r->passes, 0, bytes);
+        if (r->budget <= 0 || slice_run_block(r, block)) return;
+        int kind = note_kind(c, r, b);
+        if (kind < 0) return;
+        mark_box(c, r, kind);
+    }
+}
+
+/* Makes clusters of blocks: a cluster's kind is that of its blocks together. */
+static void join_clusters(Census *c, const uint32_t grid[3], const uint32_t cluster[3])
+{
+    uint32_t of[3], n[3];
+    Census all = {.blocks = 1, .open = c->open};
+    for (int k = 0; k < 3; k++) {
+        of[k] = cluster[k] ? cluster[k] : 1;
+        n[k] = grid[k] / of[k];
+        all.blocks *= n[k];
+    }
+    all.of = memory_array(all.blocks + 1, sizeof *all.of);
+    for (uint64_t i = 0; i < all.blocks; i++) {
+        uint64_t digest = 1, x0 = i % n[0] * of[0], y0 = i / n[0] % n[1] * of[1],
+                 z0 = i / n[0] / n[1] * of[2];
+        double cost = 0;
+        int known = 1;
+        for (uint64_t z = z0; z < z0 + of[2]; z++)
+            for (uint64_t y = y0; y < y0 + of[1]; y++)
+                for (uint64_t x = x0; x < x0 + of[0]; x++) {
+                    int kind = census_kind(c, (z * grid[1] + y) * grid[0] + x);
+                    known &= kind >= 0;
+                    if (kind < 0) continue;
+                    digest = mix(digest, c->kinds[kind].digest);
+                    cost += c->kinds[kind].cost;
+                }
+        int kind = known ? kind_of(&all, digest, cost, i) : -1;
+        if (kind < 0) continue;
+        all.of[i] = (uint16_t)(kind + 1);
+        all.kinds[kind].blocks++;
+        all.known++;
+    }
+    census_release(c);
+    *c = all;
+}
+
+void census_take(const PtxModule *m, const PtxFunction *f, const DeviceLaunch *l, int64_t *budget,
+                 Census *out)
+{
+    memset(out, 0, sizeof *out);
+    out->blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    if (out->blocks > most_blocks) return;
+    Slice *s = slice_new(m, f, 0, SLICE_BRANCHES);
+    out->of = memory_array(out->blocks + 1, sizeof *out->of);
+    if (!s->why) {
+        SliceRun r;
+        slice_run_open(&r, s, l, *budget);
+        r.passes = memory_array((size_t)s->n_blocks + 1, sizeof *r.passes);
+        r.open = memory_alloc((size_t)s->n_blocks + 1);
+        run_blocks(out, &r);
+        *budget = r.budget;
+        free(r.passes);
+        free(r.open);
+        slice_run_close(&r);
+    }
+    slice_free(s);
+    if (f->cluster[0] > 1 || f->cluster[1] > 1 || f->cluster[2] > 1)
+        join_clusters(out, l->grid, f->cluster);
+}
+
+void census_release(Census *c)
+{
+    free(c->kinds);
+    free(c->of);
+    memset(c, 0, sizeof *c);
+}
+
+int census_kind(const Census *c, uint64_t block)
+{
+    return c->of && block < c->blocks ? c->of[block] - 1 : -1;
+}

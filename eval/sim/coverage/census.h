@@ -1,0 +1,36 @@
+/* Which blocks of a launch do the same, without running them: the slice of the kernel's branches runs for a
+ * block, and tells in which other blocks each branch goes the same way (coverage.h). Blocks whose warps run
+ * each part of the code equally often are of one kind.
+ *
+ * A branch that memory decides is passed over, and its loop counts as run once: what it costs shows in the
+ * blocks that run. */
+#ifndef EVAL_SIM_COVERAGE_CENSUS_H
+#define EVAL_SIM_COVERAGE_CENSUS_H
+
+#include "eval/device/device.h"
+#include "eval/sim/ptx/ptx.h"
+
+typedef struct {
+    uint64_t blocks, first; /* how many, and the first of them */
+    double cost;            /* warp-instructions of one */
+    uint64_t digest;        /* of what its warps run */
+} CensusKind;
+
+typedef struct {
+    int n;
+    CensusKind *kinds;
+    uint64_t blocks; /* or clusters */
+    uint16_t *of;    /* by block: 1 + its kind; 0: not known */
+    uint64_t known;  /* blocks that have a kind */
+    int open;        /* memory decides a branch */
+} Census;
+
+/* cluster: blocks of a cluster by dimension, or 0; then clusters are counted. *budget: as in coverage_find.
+ * Where it ends, or nothing can be told, blocks have no kind. */
+void census_take(const PtxModule *m, const PtxFunction *f, const DeviceLaunch *l, int64_t *budget,
+                 Census *out);
+void census_release(Census *c);
+/* The kind of a block, or -1. */
+int census_kind(const Census *c, uint64_t block);
+
+#endif
