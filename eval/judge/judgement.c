@@ -1,6 +1,7 @@
 /* The beginning and the end of a judgement: what a verdict says whatever the steps find, and how a
  * fault becomes its outcome. */
 #include "eval/judge/judgement.h"
+#include "eval/device/interval.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -137,6 +138,14 @@ const Case *judgement_case(Judgement *j, const Workload *w, int trial)
                      1.0, &j->fault.error);
 }
 
+/* Half of the interval of a time that a sample predicts, as a share of it. */
+static double sampling_interval(const DeviceTiming *m)
+{
+    for (int i = 0; i < m->n_counters; i++)
+        if (!strcmp(m->counters[i].name, DEVICE_INTERVAL)) return m->counters[i].value;
+    return 0;
+}
+
 int judgement_score(Judgement *j)
 {
     Interval ratio;
@@ -150,6 +159,8 @@ int judgement_score(Judgement *j)
     if (d->predicted) {
         Pairs one = timing_pairs(m);
         statistics_ratio(&one, j->evaluator->seed, &ratio);
+        ratio.low /= 1 + sampling_interval(m);
+        ratio.high *= 1 + sampling_interval(m);
     } else {
         paired_ratio(m, j->evaluator->seed, &ratio);
     }

@@ -141,11 +141,13 @@ typedef struct {
     DeviceWritten written; /* what is known about what the launches write */
     unsigned char comparable[TASK_MAX_TENSORS];
     char hidden[128]; /* not empty: why the cones of other outputs are not known */
+    int scaled;       /* launches whose time is that of the small workload, grown */
 } Shown;
 
 static void note_shown(const Task *t, const DeviceSample *s, const char *unit, Shown *shown)
 {
     shown->unit = unit;
+    shown->scaled = s->scaled;
     shown->all = shown->n > 0 && timed_compares_all(t, s->comparable);
     for (int i = 0; i < s->n_outputs && shown->n; i++) shown->outputs += s->comparable[i] != 0;
     if (!shown->n)
@@ -312,7 +314,10 @@ static void say_shown(Judgement *j, const Shown *s)
     const Task *t = j->task;
     int n = s->n_shortened;
     int is_written = s->written.state == WRITTEN_ALL;
-    j->unshown = has_own_launches(j) && !(s->all && is_written) && !n;
+    j->unshown = has_own_launches(j) && ((!(s->all && is_written) && !n) || s->scaled);
+    if (has_own_launches(j) && s->scaled)
+        verdict_pass(&j->verdict, "the time is not shown: %d launch%s could not be run in part",
+                     s->scaled, s->scaled > 1 ? "es" : "");
     if (j->unshown && !is_written)
         verdict_pass(&j->verdict, "it is not shown that all of %s is written: a kernel has %s",
                      s->written.label, s->written.why);

@@ -56,6 +56,8 @@ static void show_times(FILE *out, const Verdict *v)
         fprintf(out, "%.4fx predicted", v->speedup);
     else
         fprintf(out, "speedup %.4f, 95%% from %.4f to %.4f", v->speedup, v->low, v->high);
+    if (v->predicted && v->low < 0.999 * v->speedup)
+        fprintf(out, ", from %.4f by the interval of the sample", v->low);
     if (v->error_factor > 0) fprintf(out, ", within %.2gx for 9 kernels in 10", v->error_factor);
     if (t && !v->predicted) fprintf(out, "; %d pairs, %s", t->n, mode_name(t->mode));
     fprintf(out, ")\n  time       %.3f us, baseline %.3f us%s\n", v->time_us, v->baseline_us,

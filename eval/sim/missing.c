@@ -16,6 +16,8 @@
 
 /* Less of the scaled work than this is too little, and less of what the task itself needs. */
 static const double LEAST_BYTES = 0.85, LEAST_FLOPS = 0.4, LEAST_OWN = 0.97;
+/* The same where outputs are compared. Triangular products need a sixth of the flops. */
+static const double LEAST_COMPARED_BYTES = 0.5, LEAST_COMPARED_FLOPS = 0.15;
 /* A kernel with this share of all bytes must ask for so much of what tensors grow by. */
 static const double LARGE_SHARE = 0.05, LEAST_KERNEL = 0.9;
 /* A launch that reads a buffer more often than this reads it for each block. */
@@ -268,17 +270,32 @@ static Work work_of(const SequenceWork *of, const DeviceLaunch *launches)
     return w;
 }
 
+/* What the task needs of a plan's own launches, and at most what they did at the small size, grown. */
+static Work needed_work(const SequenceWork *small, const DeviceSample *s)
+{
+    Work was = work_of(small, NULL);
+    return (Work){.bytes = fmin(s->least_growth * was.bytes, s->own_bytes),
+                  .flops = fmin(s->flops_growth * was.flops, s->own_flops)};
+}
+
 static double missing_factor(const Comparison *c, const DeviceLaunch *launches,
                              const DeviceSample *s)
 {
-    Work was = work_of(c->small, NULL), is = work_of(c->now, launches);
+    Work need = needed_work(c->small, s), is = work_of(c->now, launches);
     Share all = all_shares(c, launches);
-    double flops = fmin(s->flops_growth * was.flops, s->own_flops), factor = 1,
-           own = fmin(s->least_growth * was.bytes, s->own_bytes);
-    if (is.bytes < LEAST_OWN * own) factor = own / fmax(is.bytes, 1);
+    double factor = 1;
+    if (is.bytes < LEAST_OWN * need.bytes) factor = need.bytes / fmax(is.bytes, 1);
     if (all.done < LEAST_BYTES * all.needed) factor = fmax(factor, all.needed / fmax(all.done, 1));
-    if (is.flops < LEAST_FLOPS * flops) factor = fmax(factor, flops / fmax(is.flops, 1));
+    if (is.flops < LEAST_FLOPS * need.flops) factor = fmax(factor, need.flops / fmax(is.flops, 1));
     return factor;
+}
+
+double missing_compared(const SequenceWork *small, const SequenceWork *now,
+                        const DeviceLaunch *launches, const DeviceSample *s)
+{
+    Work need = needed_work(small, s), is = work_of(now, launches);
+    double bytes = LEAST_COMPARED_BYTES * need.bytes, flops = LEAST_COMPARED_FLOPS * need.flops;
+    return fmax(1, fmax(bytes / fmax(is.bytes, 1), flops / fmax(is.flops, 1)));
 }
 
 double missing_work(const SequenceWork *small, const SequenceWork *now,

@@ -29,4 +29,9 @@ int missing_find(const SequenceWork *small, const DeviceLaunch *l, int at);
 double missing_work(const SequenceWork *small, const SequenceWork *now,
                     const DeviceLaunch *launches, const DeviceSample *s, double *bytes);
 
+/* As missing_work, where outputs are compared: how many times more would the launches do, had they done a
+ * part of what the task needs. Work that a plan left out at the small size, too, is not missing. */
+double missing_compared(const SequenceWork *small, const SequenceWork *now,
+                        const DeviceLaunch *launches, const DeviceSample *s);
+
 #endif

@@ -7,9 +7,10 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "eval/sim/memory/block_waits.h"
 #include "eval/sim/time/extrapolate.h"
 
-enum { SECTOR = 32, FARTHEST = 12 /* doublings of a distance in blocks */ };
+enum { WARP = 32, SECTOR = 32, FARTHEST = 12 /* doublings of a distance in blocks */ };
 static const double shared_enough = 0.5;
 /* Kinds of blocks with this share of the work have a block in the sample; blocks are added until the interval
  * is as narrow as this. */
@@ -24,22 +25,20 @@ struct SharedReads {
 
 /* ---- which blocks run first ---- */
 
+/* In [0, 1), the same for all launches of a plan: where one launch's blocks have run, the next one's read. */
 static double draw(const Sample *s, uint64_t which)
 {
-    const uint64_t of[3] = {s->seed, s->blocks, which};
+    const uint64_t of[2] = {s->seed, which};
     return random_unit(random_hash(of, sizeof of));
 }
 
 /* A block of the kind, by the seed. */
 static uint64_t drawn_of_kind(const Sample *s, int kind, uint64_t which)
 {
-    const CensusKind *k = &s->census->kinds[kind];
-    uint64_t from = (uint64_t)(draw(s, which) * (double)s->blocks);
-    for (uint64_t b = from; b < s->blocks; b++)
-        if (census_kind(s->census, b) == kind) return b;
-    for (uint64_t b = k->first; b < from; b++)
-        if (census_kind(s->census, b) == kind) return b;
-    return k->first;
+    uint64_t b = (uint64_t)(draw(s, which) * (double)s->blocks);
+    for (uint64_t i = 0; i < s->blocks; i++, b = b + 1 < s->blocks ? b + 1 : 0)
+        if (census_kind(s->census, b) == kind) break;
+    return b;
 }
 
 static void lead(Sample *s, uint64_t block)
@@ -75,33 +74,81 @@ static int is_too_dear(const CensusKind *k, const CensusKind *usual)
     return k->cost > DEAR_BLOCK * usual->cost;
 }
 
-/* Two blocks of the largest kind, the last block of the grid, one of each other kind that matters, and the
+/* The kind that has two blocks; a heavy one is measured by a lighter one. -1: no kind is known. */
+static int usual_kind(const Census *c)
+{
+    int usual = largest_kind(c);
+    double all = total_cost(c);
+    for (int k = 0; k < c->n && usual >= 0; k++)
+        if (is_too_dear(&c->kinds[usual], &c->kinds[k]) && c->kinds[k].blocks > 1 &&
+            c->kinds[k].cost * (double)c->kinds[k].blocks > major_share * all)
+            usual = k;
+    return usual;
+}
+
+typedef struct {
+    int kind;
+    double cost, all; /* of a block; of all its blocks */
+} Major;
+
+static int by_cost(const void *a, const void *b)
+{
+    const Major *x = a, *y = b;
+    return x->cost != y->cost ? (x->cost < y->cost ? -1 : 1) : x->kind - y->kind;
+}
+
+/* Kinds at even steps of the work of all, in the order of their costs, from a drawn place on. */
+static void lead_some(Sample *s, Major *of, int n)
+{
+    double all = 0, sum = 0, at = draw(s, 10);
+    int k = 0;
+    qsort(of, (size_t)n, sizeof *of, by_cost);
+    for (int i = 0; i < n; i++) all += of[i].all;
+    for (int i = 0; i < SAMPLE_LEAST; i++) {
+        double want = (i + at) / SAMPLE_LEAST * all;
+        while (k + 1 < n && sum + of[k].all < want) sum += of[k++].all;
+        lead(s, drawn_of_kind(s, of[k].kind, (uint64_t)of[k].kind + 20));
+    }
+}
+
+/* A block of each kind that matters beside the usual one; of some kinds, where the blocks are dear. */
+static void lead_kinds(Sample *s, int usual)
+{
+    const Census *c = s->census;
+    Major *of = memory_array((size_t)c->n + 1, sizeof *of);
+    double all = total_cost(c), warps = 0;
+    int n = 0;
+    for (int k = 0; k < c->n; k++) {
+        const CensusKind *kind = &c->kinds[k];
+        double work = (double)kind->blocks * kind->cost;
+        if (k == usual || is_too_dear(kind, &c->kinds[usual]) || work < major_share * all) continue;
+        of[n++] = (Major){k, kind->cost, work};
+        warps += kind->cost;
+    }
+    if (n > SAMPLE_LEAST && warps * WARP > SAMPLE_INSTRUCTIONS)
+        lead_some(s, of, n);
+    else
+        for (int i = 0; i < n; i++)
+            lead(s, drawn_of_kind(s, of[i].kind, (uint64_t)of[i].kind + 20));
+    free(of);
+}
+
+/* Two blocks of the usual kind, the last block of the grid, one of each other kind that matters, and the
  * first block. */
 static void choose_leads(Sample *s)
 {
     const Census *c = s->census;
-    int usual = largest_kind(c);
-    double all = total_cost(c);
+    int usual = usual_kind(c);
     uint64_t last = s->blocks - 1;
-    for (int k = 0; k < c->n && usual >= 0; k++) /* a heavy kind is measured by a lighter one */
-        if (is_too_dear(&c->kinds[usual], &c->kinds[k]) && c->kinds[k].blocks > 1 &&
-            c->kinds[k].cost * (double)c->kinds[k].blocks > major_share * all)
-            usual = k;
     if (usual >= 0) {
         lead(s, drawn_of_kind(s, usual, 0));
         if (census_kind(c, last) != usual && c->kinds[usual].blocks > 1)
-            for (uint64_t i = 1; s->n_lead < 2 && i < 20; i++) lead(s, drawn_of_kind(s, usual, i));
+            for (uint64_t i = 1; s->n_lead < 2 && i < 10; i++) lead(s, drawn_of_kind(s, usual, i));
     } else {
         lead(s, (uint64_t)(draw(s, 0) * (double)s->blocks));
     }
     lead(s, last);
-    for (int k = 0; k < c->n; k++) {
-        const CensusKind *kind = &c->kinds[k];
-        if (k == usual || is_too_dear(kind, &c->kinds[usual]) ||
-            (double)kind->blocks * kind->cost < major_share * all)
-            continue;
-        lead(s, drawn_of_kind(s, k, (uint64_t)k + 20));
-    }
+    if (usual >= 0) lead_kinds(s, usual);
     s->n_least = s->n_lead;
     lead(s, 0);
 }
@@ -118,10 +165,12 @@ void sample_begin(Sample *s, const SampleOf *of)
     }
     s->seed = of->seed;
     s->census = of->census;
+    s->exec = of->exec;
+    s->in_order = of->in_order;
     s->done = memory_array(SAMPLE_BLOCKS, sizeof *s->done);
     s->mem = of->mem;
     s->shared = memory_array((size_t)s->mem->n_allocs + 1, sizeof *s->shared);
-    choose_leads(s);
+    if (!s->in_order) choose_leads(s);
 }
 
 void sample_release(Sample *s)
@@ -190,7 +239,7 @@ static uint64_t distance(const Sample *s)
 {
     int at = turn(s), is_row = s->grid[1] == 1 && s->grid[2] == 1,
         doublings = (at - SAMPLE_ALIKE) / 2 + 1;
-    if (s->blocks <= SAMPLE_BLOCKS || at < 8 || at % 2) return 0;
+    if (s->in_order || s->blocks <= SAMPLE_BLOCKS || at < 8 || at % 2) return 0;
     if (at < SAMPLE_ALIKE) return at % 4 && !is_row ? s->grid[0] : 1;
     if (!is_row || doublings > FARTHEST || 1ull << doublings > s->blocks / 2) return 0;
     return is_shared_apart(s) ? 1ull << doublings : 0;
@@ -223,6 +272,7 @@ static void note_shared(const Sample *s)
 static uint64_t pick(const Sample *s)
 {
     uint64_t b = s->blocks / 2;
+    if (s->in_order) return (uint64_t)s->n;
     if (s->n < s->n_lead) return s->leads[s->n];
     if (turn(s) % 2 && !is_picked(s, mirrored(s, s->ids[s->n - 1])))
         return mirrored(s, s->ids[s->n - 1]);
@@ -243,6 +293,13 @@ static double cycles_of(const SimCounts *c)
            (double)c->tensor_flops / 4096 + (double)c->global_atomic_serial;
 }
 
+/* Cycles of a block that runs alone, about. */
+static double alone(const SimCounts *c)
+{
+    return fmax((double)c->chain_cycles_max, 2 * (double)c->warp_insts_max) +
+           500 * (double)c->global_waits_max;
+}
+
 /* Blocks of one kind: those of the grid, and those that have run. */
 typedef struct {
     double blocks, cost;
@@ -250,20 +307,46 @@ typedef struct {
     double sum, squares; /* of the cycles of these */
 } Stratum;
 
-/* Returns them, one a kind, and a last one for blocks without a kind. */
+/* The strata of a sample: the kinds of the census, and two more. */
+enum { UNKNOWN /* blocks without a kind */, EDGES /* of these the first and the last one */, MORE };
+
+static int stratum_of(const Sample *s, int i)
+{
+    int kind = census_kind(s->census, s->ids[i]),
+        is_edge = !s->ids[i] || s->ids[i] + 1 == s->blocks;
+    if (kind >= 0) return kind;
+    return s->census->n + (is_edge && s->blocks > 2 ? EDGES : UNKNOWN);
+}
+
+/* Blocks without a kind, of which few ran, count as those do that the census has drawn. */
+static void count_as_drawn(const Census *c, Stratum *all)
+{
+    Stratum *unknown = &all[c->n + UNKNOWN];
+    double drawn = 0;
+    for (int k = 0; k < c->n; k++) drawn += (double)c->kinds[k].drawn;
+    if (!drawn || unknown->ran >= SAMPLE_LEAST) return;
+    for (int k = 0; k < c->n; k++)
+        all[k].blocks += unknown->blocks * (double)c->kinds[k].drawn / drawn;
+    unknown->blocks = 0;
+}
+
+/* Returns them, one a kind, and the others behind. */
 static Stratum *strata_of(const Sample *s)
 {
     const Census *c = s->census;
-    Stratum *all = memory_array((size_t)c->n + 1, sizeof *all);
+    Stratum *all = memory_array((size_t)c->n + MORE, sizeof *all);
     for (int k = 0; k < c->n; k++)
         all[k] = (Stratum){.blocks = (double)c->kinds[k].blocks, .cost = c->kinds[k].cost};
-    all[c->n].blocks = (double)(s->blocks - c->known);
+    all[c->n + UNKNOWN].blocks = (double)(s->blocks - c->known);
     for (int i = 0; i < s->n; i++) {
-        int kind = census_kind(c, s->ids[i]);
-        Stratum *of = &all[kind < 0 ? c->n : kind];
+        int at = stratum_of(s, i);
+        if (s->closing && i == s->closing) continue;
         double v = cycles_of(&s->done[i]);
-        of->ran++, of->sum += v, of->squares += v * v;
+        all[at].ran++, all[at].sum += v, all[at].squares += v * v;
+        if (at != c->n + EDGES) continue;
+        all[at].blocks++, all[c->n + UNKNOWN].blocks--;
     }
+    count_as_drawn(c, all);
     return all;
 }
 
@@ -284,8 +367,8 @@ static void find_weights(const Sample *s, double *weights)
 {
     const Census *c = s->census;
     Stratum *all = strata_of(s);
-    double *of_kind = memory_array((size_t)c->n + 1, sizeof *of_kind), rest = 0;
-    for (int k = 0; k <= c->n; k++) {
+    double *of_kind = memory_array((size_t)c->n + MORE, sizeof *of_kind), rest = 0;
+    for (int k = 0; k < c->n + MORE; k++) {
         int by = all[k].ran ? k : nearest(all, c->n, k);
         if (by < 0)
             rest += all[k].blocks;
@@ -295,10 +378,10 @@ static void find_weights(const Sample *s, double *weights)
             of_kind[by] += all[k].blocks * all[k].cost / fmax(all[by].cost, 1);
     }
     for (int i = 0; i < s->n; i++) {
-        int kind = census_kind(c, s->ids[i]);
-        if (kind < 0) kind = c->n;
-        weights[i] = of_kind[kind] / all[kind].ran + rest / s->n;
+        int at = stratum_of(s, i);
+        weights[i] = of_kind[at] / fmax(all[at].ran, 1) + rest / s->n;
     }
+    if (s->closing) weights[s->closing] = 1;
     free(of_kind);
     free(all);
 }
@@ -312,12 +395,27 @@ static double student(int degrees)
     return degrees <= 14 ? t[degrees - 1] : 2 + 1.9 / degrees;
 }
 
+/* The variance of the mean cost of blocks that count as those do which the census has drawn, over its square,
+ * times their share of all. */
+static double variance_of_drawn(const Sample *s, const Stratum *all, int *degrees)
+{
+    const Census *c = s->census;
+    double n = 0, sum = 0, squares = 0, share = (double)(s->blocks - c->known) / (double)s->blocks;
+    for (int k = 0; k < c->n; k++) {
+        double drawn = (double)c->kinds[k].drawn, cost = c->kinds[k].cost;
+        n += drawn, sum += drawn * cost, squares += drawn * cost * cost;
+    }
+    if (n < 2 || all[c->n + UNKNOWN].blocks > 0 || sum <= 0) return 0;
+    *degrees += (int)fmin(n - 1, INT16_MAX);
+    return share * share * fmax(0, squares * n / (sum * sum) - 1) / (n - 1);
+}
+
 double sample_interval(const Sample *s)
 {
     Stratum *all = strata_of(s);
     double total = 0, variance = 0;
     int degrees = 0;
-    for (int k = 0; k <= s->census->n; k++) {
+    for (int k = 0; k < s->census->n + MORE; k++) {
         const Stratum *of = &all[k];
         if (!of->ran) continue;
         double mean = of->sum / of->ran;
@@ -328,6 +426,7 @@ double sample_interval(const Sample *s)
         variance += of->blocks * of->blocks * each / of->ran * left;
         degrees += of->ran - 1;
     }
+    variance += total * total * variance_of_drawn(s, all, &degrees);
     free(all);
     return total > 0 ? student(degrees) * sqrt(variance) / total : 0;
 }
@@ -337,11 +436,30 @@ static int is_enough(const Sample *s)
 {
     if ((uint64_t)s->n == s->blocks || s->n == SAMPLE_BLOCKS) return 1;
     if (s->n < 2 || s->n < s->n_least) return 0;
+    if (s->in_order) return s->n >= SAMPLE_LEAST && s->insts > SAMPLE_INSTRUCTIONS;
     int unknown = s->census->known < s->blocks, few = s->n < SAMPLE_LEAST && unknown;
     if (s->insts + 2 * s->insts / (uint64_t)s->n > SAMPLE_INSTRUCTIONS)
         return !few && (s->insts > MOST_INSTRUCTIONS || sample_interval(s) <= narrow);
     return s->blocks > SAMPLE_BLOCKS && turn(s) >= SAMPLE_ALIKE && !(turn(s) % 2) &&
            sample_interval(s) <= narrow && !distance(s);
+}
+
+/* Should one more block run, as the last of the grid to draw from a counter? Returns 0 where it has. */
+static int begin_closing(Sample *s)
+{
+    if (s->closing || s->in_order || s->n == SAMPLE_BLOCKS || (uint64_t)s->n == s->blocks ||
+        !waits_has_counter(s->exec))
+        return 0;
+    s->closing = s->n;
+    s->exec->closing = 1;
+    return 1;
+}
+
+static uint64_t closing_block(const Sample *s)
+{
+    uint64_t b = s->blocks - 1;
+    while (is_picked(s, b)) b--;
+    return b;
 }
 
 int sample_next(void *sample, const SimCounts *done, uint64_t *block)
@@ -355,9 +473,9 @@ int sample_next(void *sample, const SimCounts *done, uint64_t *block)
         s->atomics += done->global_atomic_requests;
         s->fences += done->fences;
     }
-    if (is_enough(s)) return 0;
-    s->far = distance(s);
-    s->ids[s->n] = *block = pick(s);
+    if (s->closing || (is_enough(s) && !begin_closing(s))) return 0;
+    s->far = s->closing ? 0 : distance(s);
+    s->ids[s->n] = *block = s->closing ? closing_block(s) : pick(s);
     if (s->far) note_reads(s);
     return 1;
 }
@@ -387,6 +505,29 @@ static uint64_t heavy_blocks(const Census *c, uint64_t blocks)
     return c->known == blocks && !c->open ? sum : 0;
 }
 
+/* Cycles by which the blocks of the grid wait longer than a block alone: those of the sample, and, where the
+ * delay grows from one half of the sample to the other, of the blocks behind it. */
+static double waits_of_blocks(const Sample *s)
+{
+    double most = 0, half[2] = {0, 0};
+    int n = s->n / 2;
+    for (int i = 0; i < s->n; i++) {
+        most = fmax(most, (double)s->done[i].delay_max);
+        if (i < 2 * n) half[i >= n] += (double)s->done[i].delay_max / n;
+    }
+    if (!s->in_order || half[1] - half[0] < WAITS_HOP) return most;
+    return most + (half[1] - half[0]) / n * (double)(s->blocks - (uint64_t)s->n);
+}
+
+/* Cycles that the closing block takes beyond what others take. */
+static double closing_cycles(const Sample *s)
+{
+    double usual = 0;
+    if (!s->closing) return 0;
+    for (int i = 0; i < s->closing; i++) usual = fmax(usual, alone(&s->done[i]));
+    return fmax(0, alone(&s->done[s->closing]) - usual);
+}
+
 void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts *out)
 {
     const DevMem *mem = s->mem;
@@ -404,6 +545,7 @@ void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts
     uint64_t heavy = heavy_blocks(s->census, s->blocks);
     if (heavy) out->heavy_blocks = heavy;
     extrapolate_heaviest(heavier(s), out);
+    out->path_cycles = (uint64_t)(waits_of_blocks(s) + closing_cycles(s));
     extrapolate_traffic(p, t, mem->n_allocs, resident / (double)s->cluster, out);
     out->registers = registers;
     out->blocks *= s->cluster;

@@ -8,6 +8,9 @@
  * where the interval of the total is narrow, with dear blocks at SAMPLE_INSTRUCTIONS where it is, and at
  * SAMPLE_BLOCKS. Where the census does not know each block, at SAMPLE_LEAST at the earliest.
  *
+ * Blocks that wait for earlier ones run in order, from the first on. Where each block draws a number from a
+ * counter, one more block draws the last one, behind the others.
+ *
  * A block counts for those of its kind that did not run. A kind of which none ran has the counts of the kind
  * with the nearest cost, in proportion to the cost. */
 #ifndef EVAL_SIM_SAMPLE_H
@@ -32,6 +35,9 @@ typedef struct {
     uint32_t grid[3];
     uint64_t cluster, seed; /* cluster: blocks of one */
     const Census *census;
+    Exec *exec;
+    int in_order,
+        closing; /* closing: of ids, the block that finds that all others have ended; 0: none has */
     int n_lead, n_least; /* blocks that run first; those of them that must */
     uint64_t leads[SAMPLE_LEADS];
     int n;        /* blocks that have run */
@@ -52,6 +58,8 @@ typedef struct {
     const DevMem *mem;
     const Census *census;
     uint64_t seed;
+    Exec *exec;   /* that runs the blocks */
+    int in_order; /* from the first block on */
 } SampleOf;
 
 void sample_begin(Sample *s, const SampleOf *of);

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "eval/device/interval.h"
 #include "eval/sim/covered.h"
 #include "eval/sim/library/library_run.h"
 #include "eval/sim/library/library_time.h"
@@ -35,7 +36,8 @@ enum {
     SAMPLE_GROWTH = 64,  /* a sample may take so many times the expected work of the launch */
     SPREAD_COST = 64000, /* of a thread that reads eight pages, which are drawn for it */
     MOST_SPREAD = 150000000,
-    CENSUS_COST = 20000000 /* of the census of a launch, as in coverage.h: some 50 ms */
+    CENSUS_COST = 20000000, /* of the census of a launch, as in coverage.h: some 50 ms */
+    MOST_CENSUS = 5         /* times that, where blocks are dear */
 };
 
 /* Reports a launch that cannot start, in a sentence that goes on behind "kernel NAME". Returns 1. */
@@ -454,6 +456,9 @@ typedef struct {
     LineCosts lines;
     SampledOutputs outputs;
     PlanCoverage *covered; /* NULL: it is not wanted */
+    int scaled;            /* launches that were not run */
+    double interval;       /* of the launch that was sampled last, as a share of its time */
+    double half_s;         /* of all launches, in seconds */
 } Sampling;
 
 /* The launches that wait for one another cannot be run in part: scale the counters of the smaller launch. */
@@ -464,7 +469,8 @@ static void scale_one(Device *d, Sampling *g, int i, const SimCounts *small)
     extrapolate_growth(small, g->out->growth, g->launches[i].grid, counts);
     uses_note(uses, &d->mem, 0);
     uses->scaled = 1;
-    g->out->scaled++;
+    g->scaled++;
+    if (!g->launches[i].op_line) g->out->scaled++;
 }
 
 static void finish_one(Device *d, Sampling *g, int i, Sample *s)
@@ -478,6 +484,7 @@ static void finish_one(Device *d, Sampling *g, int i, Sample *s)
                       (uint64_t)counts->static_shared + counts->dynamic_shared, &o, NULL))
         resident = (double)o.blocks_per_sm * d->profile->sm_count;
     if (!l->cooperative) sample_finish(s, d->profile, resident, counts);
+    g->interval = l->cooperative ? 0 : sample_interval(s);
     uses_note(&g->work.uses[i], &d->mem, l->cooperative ? 1 : sample_scale(s, counts));
     charge_local(d, counts);
     charge_spills(d, l, counts);
@@ -514,14 +521,15 @@ static int run_sample(Device *d, Sampling *g, int i, Sample *s, const SimCounts 
     int waits = s->atomics && s->fences, timeout = r > 0 && fault->outcome == OUTCOME_TIMEOUT,
         endless = timeout && limit < d->limit / SAMPLE_SHARE && !waits && !d->mem.assumed;
     g->work.counts[i] = x->counts;
-    if (r >= 0 && (waits || (r && d->mem.assumed) || (timeout && !endless))) {
+    if (r > 0 && (d->mem.assumed || waits || (timeout && !endless))) {
+        log_debug("launch %d is not run in part: %s", i, fault->message);
         scale_one(d, g, i, small);
         r = 0;
     } else if (!r) {
         finish_one(d, g, i, s);
     }
     SampledOutputs *o = &g->outputs;
-    if ((d->mem.assumed || g->out->scaled) && o->complete_until > i) o->complete_until = i;
+    if ((d->mem.assumed || g->scaled) && o->complete_until > i) o->complete_until = i;
     if (i + 1 < g->n && device_launch_is_constant(l))
         forget_constants(d, g->out);
     else
@@ -531,18 +539,28 @@ static int run_sample(Device *d, Sampling *g, int i, Sample *s, const SimCounts 
     return r;
 }
 
+/* What the census of launch i may cost: as much as two of its blocks, within limits. */
+static CensusLimit census_limit(const Sampling *g, int i, const SimCounts *small)
+{
+    const uint32_t *grid = g->launches[i].grid;
+    double blocks = (double)grid[0] * grid[1] * grid[2],
+           cost = 2 * g->out->growth * (double)small->thread_insts / blocks;
+    return (CensusLimit){(int64_t)fmin(fmax(cost, CENSUS_COST), (double)MOST_CENSUS * CENSUS_COST),
+                         g->out->seed};
+}
+
 /* Samples launch i, or scales the counters of the smaller launch. Returns as sim_run_blocks. */
 static int sample_one(Device *d, Sampling *g, int i, Fault *fault)
 {
     Sample s;
     static const uint32_t alone[3];
     const DeviceLaunch *l = &g->launches[i];
-    int64_t budget = CENSUS_COST;
     Census census = {0};
     int was = missing_find(&d->predicted, l, i);
     if (was < 0) return refuse(fault, l, " runs at the timed size only");
+    CensusLimit limit = census_limit(g, i, &d->predicted.counts[was]);
     const Function *f = code_find_entry(&l->module->code, l->kernel);
-    if (f) census_take(&l->module->code.ptx, f->ptx, l, &budget, &census);
+    if (f) census_take(&l->module->code.ptx, f->ptx, l, &limit, &census);
     log_debug("launch %d: %d kinds of blocks, %llu of %llu known%s", i, census.n,
               (unsigned long long)census.known, (unsigned long long)census.blocks,
               census.open ? ", memory decides a branch" : "");
@@ -550,7 +568,9 @@ static int sample_one(Device *d, Sampling *g, int i, Fault *fault)
                                  .cluster = f ? f->ptx->cluster : alone,
                                  .mem = &d->mem,
                                  .census = &census,
-                                 .seed = g->out->seed});
+                                 .seed = g->out->seed,
+                                 .exec = &d->exec,
+                                 .in_order = d->predicted.counts[was].delay_max > 0});
     int r = run_sample(d, g, i, &s, &d->predicted.counts[was], fault);
     sample_release(&s);
     census_release(&census);
@@ -595,6 +615,17 @@ static void hold(const Device *d, const DeviceLaunch *launches, const SequenceWo
     free(bytes);
 }
 
+/* A plan whose outputs are compared takes longer by as much as it does less than a part of its task. */
+static void hold_compared(const Device *d, const DeviceLaunch *launches, const SequenceWork *work,
+                          DeviceSample *s, LaunchTime *times)
+{
+    double factor = missing_compared(&d->predicted, work, launches, s);
+    s->held = factor > 1;
+    if (s->held) log_debug("the launches do too little of the task, by a factor of %.2f", factor);
+    for (int i = 0; i < work->n; i++)
+        if (!launches[i].library_args && !launches[i].op_line) times[i].seconds *= factor;
+}
+
 /* Counters and time of launch i. Returns as sim_run_blocks. */
 static int sample_launch(Device *d, Sampling *g, int i, Fault *fault)
 {
@@ -603,6 +634,7 @@ static int sample_launch(Device *d, Sampling *g, int i, Fault *fault)
     Error why;
     int r = 0;
     memset(fault, 0, sizeof *fault);
+    g->interval = 0;
     if (renew(d, l, &fault->error)) return -1;
     if (l->library_args) { /* what it writes reads as zeros */
         g->outputs.guessed = 1;
@@ -620,6 +652,7 @@ static int sample_launch(Device *d, Sampling *g, int i, Fault *fault)
     if (!r && timemodel_launch(d->profile, counts, &g->times[i], &why))
         r = refuse(fault, l, " cannot be launched: %.400s", why.text);
     if (!r) add_lines(d, l, counts, &g->times[i], &g->lines);
+    g->half_s += g->interval * g->times[i].seconds;
     return r;
 }
 
@@ -670,8 +703,14 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
     devmem_assume(&d->mem, 0);
     if (g.covered) covered_finish(g.covered);
     int comparable = sampled_outputs_finish(&g.outputs, s);
-    if (!r && !(comparable && s->compared)) hold(d, launches, &g.work, s, g.times);
+    if (!r && !(comparable && s->compared))
+        hold(d, launches, &g.work, s, g.times);
+    else if (!r)
+        hold_compared(d, launches, &g.work, s, g.times);
     if (!r) conclude(d, g.work.counts, g.times, n, &g.lines, out);
+    if (!r && out->n_counters < DEVICE_MAX_COUNTERS)
+        out->counters[out->n_counters++] =
+            (DeviceCounter){DEVICE_INTERVAL, g.half_s * 1e6 / out->candidate_us[0]};
     line_costs_release(&g.lines);
     free(g.outputs.of);
     work_release(&g.work);

@@ -1,6 +1,7 @@
 /* quern-calibrate: predicted speedups against measured ones, kernel by kernel. The measurement is a
  * table of tests/calibration; the prediction is what `quern-eval --json` prints for the same
- * kernels on a simulator. Kernels are matched by task and digest. One line of figures a task. */
+ * kernels on a simulator. Kernels are matched by task and digest. One line of figures a task, and the ten
+ * kernels whose two speedups are furthest apart: where the time model is to be looked at next. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,10 +14,10 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-enum { MAX_KERNELS = 10000, MAX_FILE = 64 << 20, LEAST = 5 };
+enum { MAX_KERNELS = 10000, MAX_FILE = 64 << 20, LEAST = 5, FURTHEST = 10 };
 
 typedef struct {
-    char task[64], digest[DIGEST_HEX];
+    char task[64], name[64], digest[DIGEST_HEX];
     double measured, predicted; /* speedups; predicted 0: not judged ok */
 } Kernel;
 
@@ -57,7 +58,8 @@ static int read_measured(const char *path, Table *t, Error *err)
         line++;
         if (t->n == MAX_KERNELS)
             rc = error_set(err, ERROR_LIMIT, "%s: more than %d kernels", path, MAX_KERNELS);
-        else if (sscanf(at, "%63s %*s %64s %*s %*s %lf", k->task, k->digest, &k->measured) != 3 ||
+        else if (sscanf(at, "%63s %63s %64s %*s %*s %lf", k->task, k->name, k->digest,
+                        &k->measured) != 4 ||
                  !(k->measured > 0))
             rc = error_set(err, ERROR_CORRUPT,
                            "%s:%d: expected task, kernel, digest, two times and a speedup", path,
@@ -167,6 +169,28 @@ static void print_task(const char *name, const Kernel *k, int n, double *errors)
            picked(k, n), errors[n / 2], errors[(int)(0.9 * n)]);
 }
 
+static double apart(const Kernel *k)
+{
+    return exp(fabs(log(k->predicted / k->measured)));
+}
+
+static int by_distance(const void *a, const void *b)
+{
+    const Kernel *x = a, *y = b;
+    double p = apart(x), q = apart(y);
+    return p == q ? strcmp(x->digest, y->digest) : (p < q) - (p > q);
+}
+
+/* Sorts the n kernels. */
+static void print_furthest(Kernel *k, int n)
+{
+    qsort(k, (size_t)n, sizeof *k, by_distance);
+    printf("\nfurthest apart\tkernel\tpredicted\tmeasured\tfactor\n");
+    for (int i = 0; i < n && i < FURTHEST; i++)
+        printf("%s\t%s\t%.4g\t%.4g\t%.2f\n", k[i].task, k[i].name, k[i].predicted, k[i].measured,
+               apart(&k[i]));
+}
+
 /* Returns how many kernels have both speedups. */
 static int print_all(const Table *t)
 {
@@ -185,6 +209,7 @@ static int print_all(const Table *t)
         if (t->kernel[i].predicted > 0) some[all++] = t->kernel[i];
     factors(some, all, errors);
     if (all) printf("all\t%d\t\t\t\t%.2f\t%.2f\n", all, errors[all / 2], errors[(int)(0.9 * all)]);
+    if (all) print_furthest(some, all);
     free(some);
     free(errors);
     return all;

@@ -9,6 +9,7 @@
 
 enum { MOST_KINDS = 2000, MARK_COST = 1 };
 static const uint64_t most_blocks = 1ull << 26;
+static const double golden = 0.6180339887498949;
 
 static uint64_t mix(uint64_t digest, uint64_t v)
 {
@@ -17,18 +18,18 @@ static uint64_t mix(uint64_t digest, uint64_t v)
 }
 
 /* The number of the kind; -1: there are too many. */
-static int kind_of(Census *c, uint64_t digest, double cost, uint64_t block)
+static int kind_of(Census *c, uint64_t digest, double cost)
 {
     for (int i = 0; i < c->n; i++)
         if (c->kinds[i].digest == digest) return i;
     if (c->n == MOST_KINDS) return -1;
     c->kinds = memory_grow(c->kinds, (size_t)c->n + 1, sizeof *c->kinds);
-    c->kinds[c->n] = (CensusKind){.first = block, .cost = cost, .digest = digest};
+    c->kinds[c->n] = (CensusKind){.cost = cost, .digest = digest};
     return c->n++;
 }
 
 /* What the block that has run did. */
-static int note_kind(Census *c, const SliceRun *r, uint64_t block)
+static int note_kind(Census *c, const SliceRun *r)
 {
     uint64_t digest = 1;
     double cost = 0;
@@ -37,7 +38,7 @@ static int note_kind(Census *c, const SliceRun *r, uint64_t block)
         cost += (double)r->passes[b] * r->slice->blocks[b].n_insts;
         c->open |= r->open[b];
     }
-    return kind_of(c, digest, cost, block);
+    return kind_of(c, digest, cost);
 }
 
 /* The blocks of the box that have no kind yet are of this one. */
@@ -63,19 +64,42 @@ static void mark_box(Census *c, SliceRun *r, int kind)
         }
 }
 
-static void run_blocks(Census *c, SliceRun *r)
+/* A stride that visits each of n blocks once, in an order that spreads over the grid. */
+static uint64_t stride_of(uint64_t n)
+{
+    uint64_t step = (uint64_t)((double)n * golden) | 1;
+    for (;; step += 2) {
+        uint64_t a = step, b = n;
+        while (b) {
+            uint64_t rest = a % b;
+            a = b, b = rest;
+        }
+        if (a == 1) return step % n;
+    }
+}
+
+/* Runs the block where it has no kind yet. Returns -1 when the census ends. */
+static int visit(Census *c, SliceRun *r, uint64_t b)
 {
     const uint32_t *grid = r->launch->grid;
-    size_t bytes = (size_t)r->slice->n_blocks * sizeof *r->passes;
-    for (uint64_t b = 0; b < c->blocks; b++) {
-        const uint32_t block[3] = {(uint32_t)(b % grid[0]), (uint32_t)(b / grid[0] % grid[1]),
-                                   (uint32_t)(b / grid[0] / grid[1])};
-        if (c->of[b]) continue;
-        memset(r->passes, 0, bytes);
-        if (r->budget <= 0 || slice_run_block(r, block)) return;
-        int kind = note_kind(c, r, b);
-        if (kind < 0) return;
-        mark_box(c, r, kind);
+    const uint32_t block[3] = {(uint32_t)(b % grid[0]), (uint32_t)(b / grid[0] % grid[1]),
+                               (uint32_t)(b / grid[0] / grid[1])};
+    if (c->of[b]) return 0;
+    memset(r->passes, 0, (size_t)r->slice->n_blocks * sizeof *r->passes);
+    if (r->budget <= 0 || slice_run_block(r, block)) return -1;
+    int kind = note_kind(c, r);
+    if (kind < 0) return -1;
+    c->kinds[kind].drawn++;
+    mark_box(c, r, kind);
+    return 0;
+}
+
+static void run_blocks(Census *c, SliceRun *r, uint64_t seed)
+{
+    uint64_t step = c->blocks > 1 ? stride_of(c->blocks) : 0, b = seed % c->blocks;
+    for (uint64_t i = 0; i < c->blocks && c->known < c->blocks; i++) {
+        if (visit(c, r, b)) return;
+        b = b + step < c->blocks ? b + step : b + step - c->blocks;
     }
 }
 
@@ -104,18 +128,19 @@ static void join_clusters(Census *c, const uint32_t grid[3], const uint32_t clus
                     digest = mix(digest, c->kinds[kind].digest);
                     cost += c->kinds[kind].cost;
                 }
-        int kind = known ? kind_of(&all, digest, cost, i) : -1;
+        int kind = known ? kind_of(&all, digest, cost) : -1;
         if (kind < 0) continue;
         all.of[i] = (uint16_t)(kind + 1);
         all.kinds[kind].blocks++;
+        all.kinds[kind].drawn++;
         all.known++;
     }
     census_release(c);
     *c = all;
 }
 
-void census_take(const PtxModule *m, const PtxFunction *f, const DeviceLaunch *l, int64_t *budget,
-                 Census *out)
+void census_take(const PtxModule *m, const PtxFunction *f, const DeviceLaunch *l,
+                 CensusLimit *limit, Census *out)
 {
     memset(out, 0, sizeof *out);
     out->blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
@@ -124,11 +149,11 @@ void census_take(const PtxModule *m, const PtxFunction *f, const DeviceLaunch *l
     out->of = memory_array(out->blocks + 1, sizeof *out->of);
     if (!s->why) {
         SliceRun r;
-        slice_run_open(&r, s, l, *budget);
+        slice_run_open(&r, s, l, limit->budget);
         r.passes = memory_array((size_t)s->n_blocks + 1, sizeof *r.passes);
         r.open = memory_alloc((size_t)s->n_blocks + 1);
-        run_blocks(out, &r);
-        *budget = r.budget;
+        run_blocks(out, &r, limit->seed);
+        limit->budget = r.budget;
         free(r.passes);
         free(r.open);
         slice_run_close(&r);

@@ -11,9 +11,10 @@
 #include "eval/sim/ptx/ptx.h"
 
 typedef struct {
-    uint64_t blocks, first; /* how many, and the first of them */
-    double cost;            /* warp-instructions of one */
-    uint64_t digest;        /* of what its warps run */
+    uint64_t blocks; /* known ones */
+    uint64_t drawn;  /* of the blocks that ran; which ones, the seed decides. Of clusters: all */
+    double cost;     /* warp-instructions of one */
+    uint64_t digest; /* of what its warps run */
 } CensusKind;
 
 typedef struct {
@@ -25,10 +26,15 @@ typedef struct {
     int open;        /* memory decides a branch */
 } Census;
 
-/* cluster: blocks of a cluster by dimension, or 0; then clusters are counted. *budget: as in coverage_find.
- * Where it ends, or nothing can be told, blocks have no kind. */
-void census_take(const PtxModule *m, const PtxFunction *f, const DeviceLaunch *l, int64_t *budget,
-                 Census *out);
+typedef struct {
+    int64_t budget; /* as in coverage_find; takes what is left of it */
+    uint64_t seed;
+} CensusLimit;
+
+/* Of a launch of clusters, clusters are counted. Where the budget ends, or nothing can be told, blocks have
+ * no kind. */
+void census_take(const PtxModule *m, const PtxFunction *f, const DeviceLaunch *l,
+                 CensusLimit *limit, Census *out);
 void census_release(Census *c);
 /* The kind of a block, or -1. */
 int census_kind(const Census *c, uint64_t block);

@@ -9,6 +9,7 @@
 #include "eval/sim/exec/handlers.h"
 #include "eval/sim/exec/splits.h"
 #include "eval/sim/exec/warp_sync.h"
+#include "eval/sim/memory/block_waits.h"
 #include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/order.h"
 #include "eval/sim/memory/proxy.h"
@@ -20,6 +21,7 @@ void barrier_passed(Exec *x)
     exec_raise_pending(x);
     x->cta.passed = order_position(&x->cta);
     if (x->order) order_barrier(x);
+    if (x->waits) waits_barrier(x);
     if (x->proxy) proxy_barrier(x);
     x->cta.phase++;
     if (++x->cta.epoch >= SHARED_EPOCH_MAX) shared_renew_epochs(x);

@@ -10,6 +10,7 @@
 #include "eval/sim/exec/barrier.h"
 #include "eval/sim/exec/scheduler.h"
 #include "eval/sim/memory/async_copy.h"
+#include "eval/sim/memory/block_waits.h"
 #include "eval/sim/memory/bulk_copy.h"
 #include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/cooperative.h"
@@ -209,6 +210,7 @@ static void start_block(Exec *x, uint64_t linear)
     c->touched = c->stored = c->acquired = 0;
     c->passed = 0;
     order_start_block(x);
+    waits_start_block(x);
     proxy_start_block(x);
     async_start_block(x);
     bulk_start_block(x);
@@ -293,6 +295,7 @@ static uint64_t finish_block(Exec *x, uint64_t arrivals, uint64_t completed)
     raise_to(&n->warp_insts_max, insts);
     raise_to(&n->block_barriers_max, barriers);
     raise_to(&n->heaviest_insts, sum);
+    raise_to(&n->delay_max, waits_end_block(x));
     return sum;
 }
 
@@ -630,6 +633,8 @@ static int begin_launch(Exec *x, const DeviceLaunch *launch)
     exec_charge(x, x->code->launch_cost);
     devmem_launch(x->mem);
     order_start_launch(x);
+    waits_start_launch(x);
+    x->closing = 0;
     return 0;
 }
 
@@ -638,6 +643,7 @@ int exec_launch(Exec *x, const DeviceLaunch *launch)
     if (!begin_launch(x, launch)) {
         run_blocks(x);
         sum_blocks(x);
+        x->counts.path_cycles = x->counts.delay_max;
     }
     cooperative_release(x);
     return x->faulted;
@@ -648,6 +654,7 @@ int exec_launch_some(Exec *x, const DeviceLaunch *launch, ExecNext *next, void *
     uint64_t block;
     if (begin_launch(x, launch)) return 1;
     SimCounts none = x->counts;
+    x->sampled = 1;
     for (const SimCounts *done = NULL; !x->faulted && next(of, done, &block); done = &x->counts) {
         x->counts = none;
         exec_charge(x, x->code->launch_cost);
@@ -660,6 +667,7 @@ int exec_launch_some(Exec *x, const DeviceLaunch *launch, ExecNext *next, void *
             run_block(x, block);
         sum_blocks(x);
     }
+    x->sampled = x->closing = 0;
     return x->faulted;
 }
 
@@ -668,6 +676,7 @@ void exec_release(Exec *x)
     cluster_release(x);
     block_release(x);
     order_release(x);
+    waits_release(x);
     for (Frame *f = x->all_frames, *next; f; f = next) {
         next = f->next;
         free(f);

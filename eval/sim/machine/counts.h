@@ -128,6 +128,9 @@ typedef struct {
      * warp of the block that waited the most for DRAM, and for DRAM or L2, times the warps of the
      * block. */
     uint64_t leader_dram_waits, leader_far_waits;
+    /* By how much the block that waits the longest for others lags behind; and the cycles that the launch
+     * takes longer since its blocks wait for one another (memory/block_waits.h). */
+    uint64_t delay_max, path_cycles;
     /* The spread of the blocks: the warp-instructions of the heaviest block, and the number of
      * blocks with at least heavy_insts, which is 15/16 of that or more. */
     uint64_t heaviest_insts, heavy_insts, heavy_blocks;

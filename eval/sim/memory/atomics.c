@@ -2,6 +2,7 @@
  * themselves, so only a plain write by another warp or block makes a race. */
 #include "eval/sim/machine/half.h"
 #include "eval/sim/machine/values.h"
+#include "eval/sim/memory/block_waits.h"
 #include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/memory_ops.h"
 #include "eval/sim/memory/order.h"
@@ -131,6 +132,7 @@ static int atomic_once(Warp *w, const Inst *in, uint32_t m)
         r = access_global_bounds(w, &a, 1);
         if (r) return r;
         if (a.mo->order >= ORDER_RELEASE) global_fence(w, a.mo->scope, FENCE_RELEASES);
+        waits_atomic(w, &a);
         order_observe(w, &a);
         if (global_check_atomic(w, &a)) return -1;
         order_publish(w, &a);

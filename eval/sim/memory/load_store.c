@@ -1,6 +1,7 @@
 /* Loads and stores, on one path for all spaces: the addresses are described (access.h), checked
  * against bounds and shadows, and counted; only then bytes move. */
 #pragma GCC optimize("O3")
+#include "eval/sim/memory/block_waits.h"
 #include "eval/sim/memory/memory_ops.h"
 
 #include "eval/sim/machine/rows.h"
@@ -206,6 +207,7 @@ static int load_global(Warp *w, Access *a)
     if (r) return r;
     if (a->mo->order != ORDER_WEAK) {
         exec_acquire(w->x);
+        waits_look(w, a);
         order_observe(w, a);
         exec_look(w, a->in, a->base);
     }
@@ -250,6 +252,7 @@ static int store_global(Warp *w, Access *a)
     int r = access_global_bounds(w, a, 1);
     if (r) return r;
     if (a->mo->order >= ORDER_RELEASE) global_fence(w, a->mo->scope, FENCE_RELEASES);
+    if (a->mo->order != ORDER_WEAK) waits_store(w, a);
     if (global_check_store(w, a, store_changes)) return -1;
     traffic_count(w, a, MEM_STORE);
     store_rows(w, a);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "eval/sim/memory/block_waits.h"
 #include "eval/sim/memory/cluster.h"
 #include "eval/sim/memory/fences.h"
 #include "eval/sim/memory/order_graph.h"
@@ -228,6 +229,7 @@ void order_glance(Warp *w, const Access *a)
              hi = (at + (uint64_t)(int64_t)a->p->max + (uint64_t)a->size) >> 2;
     if (!g->n_places || lo > g->hi || hi < g->lo) return;
     exec_charge(w->x, PLACE_COST * __builtin_popcount(a->mask));
+    waits_look(w, a);
     take(w, a, 0);
 }
 

@@ -13,7 +13,7 @@ static const size_t largest[] = {
     offsetof(SimCounts, global_atomic_hottest), offsetof(SimCounts, global_waits_max),
     offsetof(SimCounts, local_waits_max),       offsetof(SimCounts, chain_cycles_max),
     offsetof(SimCounts, warp_insts_max),        offsetof(SimCounts, block_barriers_max),
-    offsetof(SimCounts, heaviest_insts)};
+    offsetof(SimCounts, heaviest_insts),        offsetof(SimCounts, delay_max)};
 enum { LARGEST = sizeof largest / sizeof *largest };
 
 static uint64_t *field(SimCounts *c, size_t offset)
@@ -48,20 +48,22 @@ static int has_hot_sector(const SimCounts *block)
            block->global_atomic_sectors;
 }
 
-/* The lanes on one sector that is the hottest of at least half of the sampled blocks: all blocks share it as
- * these do. 0: there is none. */
+/* The lanes on one sector that is the hottest of at least half of the sampled blocks, of the first ones as of
+ * the last ones, which may lie apart: all blocks share it as these do. 0: there is none. */
 static uint64_t on_shared_sector(const SimCounts *done, int n, uint64_t blocks)
 {
     for (int i = 0; i <= n / 2; i++) {
         double sum = 0;
-        int sharers = 0;
+        int sharers = 0, late = 0;
         for (int k = 0; k < n; k++) {
             if (!has_hot_sector(&done[k]) || done[k].hottest_sector != done[i].hottest_sector)
                 continue;
             sum += (double)done[k].global_atomic_hottest;
             sharers++;
+            late += 2 * k >= n;
         }
-        if (sharers > 1 && 2 * sharers >= n) return whole(sum / n * (double)blocks);
+        if (sharers > 1 && 2 * sharers >= n && 4 * late >= n - 1 && 4 * (sharers - late) >= n - 1)
+            return whole(sum / n * (double)blocks);
     }
     return 0;
 }
@@ -225,6 +227,7 @@ void extrapolate_growth(const SimCounts *small, double growth, const uint32_t gr
         *field(out, largest[k]) = whole((double)*field(&was, largest[k]) * each);
     out->global_atomic_hottest = whole((double)small->global_atomic_hottest * growth);
     out->heavy_insts = whole((double)small->heavy_insts * each);
+    out->path_cycles = whole((double)small->path_cycles * (double)blocks / (double)small->blocks);
     out->heavy_blocks = whole((double)small->heavy_blocks * (double)blocks / (double)small->blocks);
     out->footprint_read_bytes = out->dram_read_sectors * SECTOR;
     out->footprint_write_bytes = out->dram_write_sectors * SECTOR;

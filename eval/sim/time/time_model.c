@@ -257,6 +257,14 @@ static void wait_for_heaviest(const Model *m, const SimCounts *c, int sms, doubl
     t->bound = "slowest block";
 }
 
+/* Blocks that wait for others take longer. */
+static void wait_for_blocks(const Profile *p, const SimCounts *c, LaunchTime *t)
+{
+    double path = (double)c->path_cycles / p->clock_hz;
+    if (path > t->seconds) t->bound = "waits between blocks";
+    t->seconds += path;
+}
+
 int timemodel_launch(const Profile *p, const SimCounts *c, LaunchTime *out, Error *err)
 {
     *out = (LaunchTime){0};
@@ -293,6 +301,7 @@ int timemodel_launch(const Profile *p, const SimCounts *c, LaunchTime *out, Erro
         full * wave(&m, resident, resident * sms, usual) + wave(&m, ceil(rest / sms), rest, last);
     find_bound(out);
     wait_for_heaviest(&m, c, p->sm_count, last, out);
+    wait_for_blocks(p, c, out);
     return 0;
 }
 

@@ -88,6 +88,30 @@ static void test_a_part_is_too_little(void **state)
     assert_float_equal(left_out[0], 1e8, 1);
 }
 
+/* The task needs 1e8 bytes and 1e9 flops. */
+static double compared(double passes, double flops_small, double flops_now)
+{
+    begin(1, 1);
+    sample.own_bytes = 1e8, sample.own_flops = 1e9;
+    use_x(0, 1, passes);
+    small.counts[0].fp32_flops = (uint64_t)flops_small;
+    now.counts[0].fp32_flops = (uint64_t)flops_now;
+    return missing_compared(&small, &now, launches, &sample);
+}
+
+/* Where outputs are compared, what no kernel needs may be left out, but not most of the task. Integer work
+ * counts no flops. */
+static void test_a_part_of_the_task_where_outputs_are_compared(void **state)
+{
+    (void)state;
+    assert_true(compared(1, 1e7, 1e9) == 1);
+    assert_true(compared(0.6, 1e7, 1.7e8) == 1);
+    assert_true(compared(0.1, 1e7, 1e9) > 4.9);
+    assert_true(compared(1, 1e7, 1e7) > 14);
+    assert_true(compared(1, 0, 0) == 1);
+    assert_true(compared(1, 1e4, 1e6) == 1);
+}
+
 /* Each block reads 4 KiB of partial sums, as many at both sizes: most of all bytes at the small one. */
 static void test_a_fixed_buffer_does_not_grow(void **state)
 {
@@ -253,6 +277,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_grows_with_the_tensors_is_enough),
         cmocka_unit_test(test_a_part_is_too_little),
+        cmocka_unit_test(test_a_part_of_the_task_where_outputs_are_compared),
         cmocka_unit_test(test_a_fixed_buffer_does_not_grow),
         cmocka_unit_test(test_a_fixed_grid_need_not_read_more),
         cmocka_unit_test(test_padding_does_not_count),

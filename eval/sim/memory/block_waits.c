@@ -1,0 +1,292 @@
+/* A hop, from the store of a block to what the other block does next, takes 1,030 cycles on an H200 with a
+ * fence (2026-11-29). */
+#include "eval/sim/memory/block_waits.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "eval/sim/machine/values.h"
+
+enum { WAIT = 400 /* cycles of a wait for memory */, PLACES = 1 << 12, MOST = 1 << 20 };
+
+/* A word that blocks have told each other something by. */
+typedef struct {
+    uint64_t word;     /* 1 + its index; 0: free */
+    uint32_t tag;      /* the first tag of the block that wrote it last */
+    int64_t time;      /* when that block first did */
+    int64_t before;    /* when other blocks had added to it; -1: none has */
+    uint64_t compared; /* 1 + what a compare and swap found last */
+} Place;
+
+/* A counter of a sample. */
+typedef struct {
+    uint64_t word, begin, blocks, thread, takes; /* begin: its value when the launch began */
+    uint32_t tag;
+    int is_shared; /* several threads of a block add to it */
+} Counter;
+
+/* A block that has ended with a delay. */
+typedef struct {
+    uint32_t first, last; /* its tags */
+    int64_t delay;
+} Ended;
+
+struct BlockWaits {
+    uint32_t block_tag; /* the first tag of the running block */
+    int64_t delay[MAX_WARPS];
+    Place *places;
+    size_t n, cap;
+    Ended *ended; /* in order */
+    int n_ended, cap_ended;
+    Counter counters[8];
+    int n_counters;
+};
+
+static struct BlockWaits *waits_of(Exec *x)
+{
+    if (x->waits) return x->waits;
+    struct BlockWaits *t = x->waits = memory_alloc(sizeof *t);
+    t->cap = PLACES;
+    t->places = memory_array(t->cap, sizeof *t->places);
+    t->block_tag = x->cta.tag;
+    return t;
+}
+
+void waits_start_launch(Exec *x)
+{
+    struct BlockWaits *t = x->waits;
+    if (!t) return;
+    if (t->n) memset(t->places, 0, t->cap * sizeof *t->places);
+    t->n = 0;
+    t->n_counters = t->n_ended = 0;
+}
+
+void waits_start_block(Exec *x)
+{
+    struct BlockWaits *t = x->waits;
+    if (!t) return;
+    t->block_tag = x->cta.tag;
+    memset(t->delay, 0, sizeof t->delay);
+}
+
+void waits_release(Exec *x)
+{
+    if (x->waits) {
+        free(x->waits->places);
+        free(x->waits->ended);
+    }
+    free(x->waits);
+    x->waits = NULL;
+}
+
+static Place *slot_of(const struct BlockWaits *t, uint64_t word)
+{
+    size_t i = (size_t)((word + 1) * 0x9e3779b97f4a7c15u >> 20) & (t->cap - 1);
+    while (t->places[i].word && t->places[i].word != word + 1) i = (i + 1) & (t->cap - 1);
+    return &t->places[i];
+}
+
+static void grow(struct BlockWaits *t)
+{
+    struct BlockWaits old = *t;
+    t->cap *= 2;
+    t->places = memory_array(t->cap, sizeof *t->places);
+    for (size_t i = 0; i < old.cap; i++)
+        if (old.places[i].word) *slot_of(t, old.places[i].word - 1) = old.places[i];
+    free(old.places);
+}
+
+/* The place of a word, which is added; NULL: there are too many. */
+static Place *place_of(struct BlockWaits *t, uint64_t word)
+{
+    if (2 * t->n >= t->cap && t->cap < MOST) grow(t);
+    Place *p = slot_of(t, word);
+    if (p->word) return p;
+    if (2 * t->n >= t->cap) return NULL;
+    t->n++;
+    p->word = word + 1;
+    return p;
+}
+
+/* The cycles that the warp has taken so far, without delay. */
+static int64_t time_of(const Warp *w)
+{
+    return (int64_t)(w->chain + WAIT * w->global_waits);
+}
+
+/* When the word was written by another block of this launch, in cycles of the running warp; -1: it was not. A
+ * plain store counts as the end of its block. */
+static int64_t written_at(const Warp *w, uint64_t word)
+{
+    const Exec *x = w->x;
+    const struct BlockWaits *t = x->waits;
+    const DevMem *mem = x->mem;
+    const Place *p = slot_of(t, word);
+    uint32_t tag = (uint32_t)(mem->writer[word] >> 32);
+    if (p->word && p->tag) return p->tag < t->block_tag ? p->time : p->before;
+    if (tag <= mem->tag_floor || mem->tag_block[tag - mem->tag_floor] == (uint32_t)x->cta.linear)
+        return -1;
+    for (int i = t->n_ended - 1; i >= 0 && t->ended[i].last >= tag; i--)
+        if (t->ended[i].first <= tag) return time_of(w) + t->ended[i].delay;
+    return time_of(w);
+}
+
+/* The warp goes on when another block has written the word, where one has. */
+static void wait_for(Warp *w, uint64_t word)
+{
+    struct BlockWaits *t = waits_of(w->x);
+    int64_t at = written_at(w, word), delay = at + WAITS_HOP - time_of(w);
+    if (at >= 0 && delay > t->delay[w->index]) t->delay[w->index] = delay;
+}
+
+/* The block writes the word, or adds to what others have. */
+static void publish(Warp *w, uint64_t word, int adds)
+{
+    struct BlockWaits *t = waits_of(w->x);
+    Place *p = place_of(t, word);
+    if (!p || p->tag >= t->block_tag) return; /* it has before */
+    int64_t now = time_of(w) + t->delay[w->index];
+    p->before = adds && p->tag ? p->time : -1;
+    p->time = p->before > now ? p->before : now;
+    p->tag = w->x->cta.tag;
+}
+
+static uint64_t word_of(const Access *a, uint32_t lane)
+{
+    return (access_address(a, (int)lane) - ARENA_BASE) >> 2;
+}
+
+void waits_look(Warp *w, const Access *a)
+{
+    uint64_t last = UINT64_MAX;
+    if (a->mo->order != ORDER_WEAK && a->mo->scope != SCOPE_DEVICE) return;
+    EACH_LANE(a->mask, i)
+    {
+        uint64_t word = word_of(a, i);
+        if (word != last) wait_for(w, word);
+        last = word;
+    }
+}
+
+void waits_store(Warp *w, const Access *a)
+{
+    if (a->mo->scope != SCOPE_DEVICE) return;
+    EACH_LANE(a->mask, i) publish(w, word_of(a, i), 0);
+}
+
+/* ---- counters ---- */
+
+static Counter *counter_of(struct BlockWaits *t, uint64_t word)
+{
+    for (int i = 0; i < t->n_counters; i++)
+        if (t->counters[i].word == word) return &t->counters[i];
+    if (t->n_counters == (int)(sizeof t->counters / sizeof *t->counters)) return NULL;
+    Counter *c = &t->counters[t->n_counters++];
+    memset(c, 0, sizeof *c);
+    c->word = word;
+    return c;
+}
+
+/* One thread adds `by` to a counter, whose value becomes what it would be if all blocks ran. */
+static void count(Warp *w, const Access *a, uint32_t by)
+{
+    Exec *x = w->x;
+    struct BlockWaits *t = waits_of(x);
+    uint32_t lane = (uint32_t)__builtin_ctz(a->mask), value;
+    uint64_t thread = (uint64_t)w->index * LANES + lane;
+    unsigned char *at = a->host + a->p->delta[lane];
+    Counter *c = counter_of(t, word_of(a, lane));
+    memcpy(&value, at, sizeof value);
+    if (!c || c->is_shared) return;
+    if (!c->blocks) c->begin = value;
+    if (c->tag != t->block_tag || !c->blocks) {
+        c->tag = t->block_tag;
+        c->thread = thread;
+        c->takes = 0;
+        c->blocks++;
+    } else if (c->thread != thread) {
+        c->is_shared = 1;
+        return;
+    } else {
+        c->takes++;
+    }
+    uint64_t rank = x->closing ? x->n_blocks - 1 : c->blocks - 1;
+    value = (uint32_t)(c->begin + (rank + c->takes * x->n_blocks) * by);
+    memcpy(at, &value, sizeof value);
+}
+
+int waits_has_counter(const Exec *x)
+{
+    for (int i = 0; x->waits && i < x->waits->n_counters; i++) {
+        const Counter *c = &x->waits->counters[i];
+        if (!c->is_shared && !c->takes && c->blocks > 1) return 1;
+    }
+    return 0;
+}
+
+/* ---- atomics ---- */
+
+static uint64_t source(const Warp *w, const MemOp *mo, int k, int lane)
+{
+    return mo->element == 8 ? row64(w, mo->data[k])[lane] : row32(w, mo->data[k])[lane];
+}
+
+/* A compare and swap that finds the value which the one before found, by another block, takes a lock. */
+static void compare(Warp *w, const Access *a, uint32_t lane, uint64_t word)
+{
+    struct BlockWaits *t = waits_of(w->x);
+    uint64_t with = source(w, a->mo, 1, (int)lane), value = 0;
+    memcpy(&value, a->host + a->p->delta[lane], a->mo->element);
+    int takes = value == with && source(w, a->mo, 2, (int)lane) != with;
+    Place *p = takes ? place_of(t, word) : NULL;
+    if (!p) return;
+    if (p->compared == with + 1) wait_for(w, word);
+    p->compared = with + 1;
+    publish(w, word, 0);
+}
+
+void waits_atomic(Warp *w, const Access *a)
+{
+    const MemOp *mo = a->mo;
+    int returns = mo->data[0] != ROW_NONE, alone = !(a->mask & (a->mask - 1));
+    if (mo->scope != SCOPE_DEVICE || mo->count != 1 || mo->type >= T_F16) return;
+    EACH_LANE(a->mask, i)
+    {
+        uint64_t word = word_of(a, i), by = mo->atom == ATOM_CAS ? 1 : source(w, mo, 1, (int)i);
+        if (mo->atom == ATOM_CAS) {
+            compare(w, a, i, word);
+            continue;
+        }
+        int looks = !by && (mo->atom == ATOM_ADD || mo->atom == ATOM_OR);
+        if (returns && (looks || mo->atom == ATOM_EXCH)) wait_for(w, word);
+        if (mo->atom == ATOM_ADD && by && returns && w->x->sampled && alone && mo->element == 4)
+            count(w, a, (uint32_t)by);
+        if (!looks) publish(w, word, mo->atom != ATOM_EXCH);
+    }
+}
+
+void waits_barrier(Exec *x)
+{
+    struct BlockWaits *t = x->waits;
+    int64_t most = 0;
+    for (int i = 0; i < x->cta.n_warps; i++)
+        if (t->delay[i] > most) most = t->delay[i];
+    for (int i = 0; i < x->cta.n_warps && most; i++) t->delay[i] = most;
+}
+
+uint64_t waits_end_block(Exec *x)
+{
+    struct BlockWaits *t = x->waits;
+    int64_t most = 0;
+    if (!t) return 0;
+    for (int i = 0; i < x->cta.n_warps; i++)
+        if (t->delay[i] > most) most = t->delay[i];
+    if (!most) return 0;
+    if (t->n_ended == t->cap_ended) {
+        t->cap_ended = t->cap_ended ? 2 * t->cap_ended : 64;
+        t->ended = memory_grow(t->ended, (size_t)t->cap_ended, sizeof *t->ended);
+    }
+    t->ended[t->n_ended++] = (Ended){t->block_tag, x->cta.tag, most};
+    return (uint64_t)most;
+}
