@@ -79,6 +79,26 @@ int chat_known(const char *digest, ChatKind *out)
     return 0;
 }
 
+/* The names that CHAT takes. */
+static const struct {
+    const char *name;
+    ChatKind kind;
+} named[] = {{"chatml", CHAT_CHATML},
+             {"qwen2.5", CHAT_QWEN2_5},
+             {"qwen3", CHAT_QWEN3},
+             {"llama3", CHAT_LLAMA3},
+             {"llama3.1", CHAT_LLAMA3_1}};
+
+static int kind_named(const char *name, ChatKind *out)
+{
+    for (size_t i = 0; name && i < sizeof named / sizeof *named; i++)
+        if (!strcmp(named[i].name, name)) {
+            *out = named[i].kind;
+            return 1;
+        }
+    return 0;
+}
+
 /* ---- quern_chat.json ---- */
 
 static int read_ids(const json_t *list, int vocab, int32_t *ids, int *n)
@@ -119,21 +139,71 @@ static int read_pieces(const json_t *j, const Tokenizer *t, Chat *out)
              read_text(json_object_get(j, "after_text"), p->after_text));
 }
 
+static int chat_in(const json_t *j, const Tokenizer *t, const char *path, Chat *out, Error *err)
+{
+    ChatKind kind;
+    if (kind_named(json_string_value(json_object_get(j, "given")), &kind))
+        return chat_make(t, kind, path, out, err);
+    return read_pieces(j, t, out)
+               ? error_set(err, ERROR_CORRUPT, "%s is not what tools/chat_pieces.py writes", path)
+               : 0;
+}
+
 /* Returns 1 with the chat of a directory whose quern_chat.json was made of this template, 0 without
- * such a file. */
-static int chat_of_pieces(const Tokenizer *t, const char *dir, const char *digest, Chat *out,
-                          Error *err)
+ * such a file. digest NULL: the file is one that chat_give has written, which goes before any template. */
+static int chat_of_file(const Tokenizer *t, const char *dir, const char *digest, Chat *out,
+                        Error *err)
 {
     char *path = memory_printf("%s/quern_chat.json", dir);
-    json_t *j = file_exists(path) ? json_read_file(path, MAX_FILE, err) : NULL;
+    const int there = file_exists(path);
+    json_t *j = there ? json_read_file(path, MAX_FILE, err) : NULL;
     const char *of = json_string_value(json_object_get(j, "template"));
-    int rc = !file_exists(path) ? 0 : j ? 1 : -1;
-    if (rc == 1 && (!of || strcmp(of, digest)))
+    int rc = !there ? 0 : j ? 1 : -1;
+    if (rc == 1 && !digest && !json_object_get(j, "given"))
+        rc = 0;
+    else if (rc == 1 && digest && (!of || strcmp(of, digest)))
         rc =
             error_set(err, ERROR_UNSUPPORTED,
                       "%s is of another chat template: tools/chat_pieces.py writes it again", path);
-    else if (rc == 1 && read_pieces(j, t, out))
-        rc = error_set(err, ERROR_CORRUPT, "%s is not what tools/chat_pieces.py writes", path);
+    else if (rc == 1 && chat_in(j, t, path, out, err))
+        rc = -1;
+    json_decref(j);
+    free(path);
+    return rc;
+}
+
+/* Returns what CHAT stands for as the text of a quern_chat.json. */
+static json_t *given_file(const char *chat, Error *err)
+{
+    ChatKind kind;
+    if (kind_named(chat, &kind)) return json_pack("{ss}", "given", chat);
+    if (!file_exists(chat)) {
+        error_set(err, ERROR_UNKNOWN_NAME,
+                  "%s: expected chatml, qwen2.5, qwen3, llama3, llama3.1 or a file that "
+                  "tools/chat_pieces.py wrote",
+                  chat);
+        return NULL;
+    }
+    json_t *j = json_read_file(chat, MAX_FILE, err);
+    if (j) json_object_set_new(j, "given", json_true());
+    return j;
+}
+
+int chat_given(const Tokenizer *t, const char *chat, Chat *out, Error *err)
+{
+    json_t *j = given_file(chat, err);
+    int rc = j ? chat_in(j, t, chat, out, err) : -1;
+    json_decref(j);
+    return rc;
+}
+
+int chat_give(const char *chat, const char *dir, Error *err)
+{
+    char *path = memory_printf("%s/quern_chat.json", dir);
+    json_t *j = given_file(chat, err);
+    char *text = j ? json_dumps(j, JSON_SORT_KEYS | JSON_INDENT(1)) : NULL;
+    int rc = text ? file_write_atomic(path, text, strlen(text), err) : -1;
+    free(text);
     json_decref(j);
     free(path);
     return rc;
@@ -152,7 +222,8 @@ static int kind_of(const char *template, const char *where, ChatKind *out, char 
     if (chat_known(digest, out)) return 0;
     return error_set(err, ERROR_UNSUPPORTED,
                      "%s: Quern does not know this chat template; python3 tools/chat_pieces.py DIR "
-                     "reads it, proves it on five conversations and writes DIR/quern_chat.json",
+                     "reads it, proves it on five conversations and writes DIR/quern_chat.json; or "
+                     "CHAT names another one",
                      where);
 }
 
@@ -199,11 +270,13 @@ int chat_detect(const Tokenizer *t, const char *dir, Chat *out, Error *err)
 {
     ChatKind kind = tokenizer_special(t, "<|start_header_id|>") >= 0 ? CHAT_LLAMA3 : CHAT_SMALL;
     char digest[DIGEST_HEX] = "";
-    int found = kind_in(dir, "chat_template.jinja", &kind, digest, err);
+    int found = chat_of_file(t, dir, NULL, out, err);
+    if (found) return found < 0 ? -1 : 0;
+    found = kind_in(dir, "chat_template.jinja", &kind, digest, err);
     if (!found) found = kind_in(dir, "tokenizer_config.json", &kind, digest, err);
     if (found < 0) {
         Error why;
-        int pieces = *digest ? chat_of_pieces(t, dir, digest, out, &why) : 0;
+        int pieces = *digest ? chat_of_file(t, dir, digest, out, &why) : 0;
         if (pieces < 0) *err = why;
         return pieces == 1 ? 0 : -1;
     }

@@ -41,6 +41,11 @@ typedef struct {
  * chat_template of tokenizer_config.json, is one of a table, or is the one that quern_chat.json there
  * was made of. Without a template the special tokens of t decide. Another one is ERROR_UNSUPPORTED. */
 int chat_detect(const Tokenizer *t, const char *dir, Chat *out, Error *err);
+/* Makes the template that the setting CHAT names, whatever a checkpoint's own is: chatml, qwen2.5, qwen3,
+ * llama3, llama3.1 or a file that tools/chat_pieces.py wrote. */
+int chat_given(const Tokenizer *t, const char *chat, Chat *out, Error *err);
+/* Writes dir/quern_chat.json, by which chat_detect finds it there. */
+int chat_give(const char *chat, const char *dir, Error *err);
 /* Returns whether the SHA-256 of a template's text, without a line break at its end, is of one that is
  * known, and its kind. */
 int chat_known(const char *digest, ChatKind *out);

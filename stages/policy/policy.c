@@ -20,13 +20,23 @@ static const char *const copied[] = {"generation_config.json",
                                      "merges.txt",
                                      "special_tokens_map.json"};
 
+/* The template of checkpoints that this process reads, or NULL: their own. */
+static const char *given;
+
+void policy_give_chat(const char *chat)
+{
+    given = chat && *chat ? chat : NULL;
+}
+
 int policy_tokenizer(const char *dir, Policy *out, Error *err)
 {
     char path[4096];
     *out = (Policy){0};
     snprintf(path, sizeof path, "%s/tokenizer.json", dir);
     if (manifest_check(dir, err) || tokenizer_load(path, &out->tokenizer, err)) return -1;
-    if (!chat_detect(out->tokenizer, dir, &out->chat, err)) return 0;
+    if (!(given ? chat_given(out->tokenizer, given, &out->chat, err)
+                : chat_detect(out->tokenizer, dir, &out->chat, err)))
+        return 0;
     policy_release(out);
     return -1;
 }
@@ -81,7 +91,7 @@ int policy_extras(const char *from, const char *dir, int missing, Error *err)
         rc = -(file_read(src, MAX_FILE, &b, err) || file_write_atomic(dst, b.data, b.len, err));
     }
     buffer_release(&b);
-    return rc;
+    return rc || !given ? rc : chat_give(given, dir, err);
 }
 
 /* The generic class: the model family's own class has another pre-tokenizer than the line rule

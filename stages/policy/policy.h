@@ -17,6 +17,9 @@ typedef struct {
 /* Loads the tokenizer and the chat template without the weights; model stays NULL. A directory that
  * is not what its manifest says is refused (ERROR_CORRUPT), its weights included. */
 int policy_tokenizer(const char *dir, Policy *out, Error *err);
+/* Sets the chat template of the checkpoints that this process opens, which the models that it writes keep:
+ * the text of CHAT, which outlives them. NULL or "": their own. */
+void policy_give_chat(const char *chat);
 int policy_load(const char *dir, const Ops *ops, Policy *out, Error *err);
 /* Checks a checkpoint before a run pays for anything: manifest, tokenizer, chat template,
  * configuration, shapes. */

@@ -226,6 +226,9 @@ static void derive_flags(Settings *s)
     buffer_init(&memory, 1 << 16);
     if (*start) add_flag(&b, "--base", word);
     free(word);
+    word = setting_shell_word(setting_text(s, SETTING_CHAT));
+    if (*setting_text(s, SETTING_CHAT)) add_flag(&b, "--chat", word);
+    free(word);
     keep_flags(s, SETTING_BASE_FLAGS, &b);
     add_engine(s, &b);
     keep_flags(s, SETTING_ENGINE_FLAGS, &b);

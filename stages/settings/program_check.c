@@ -177,6 +177,12 @@ static int check_evaluators(const Settings *s, Error *err)
 static int check_checkpoint(const Settings *s, Error *err)
 {
     Error why;
+    const char *chat = setting_text(s, SETTING_CHAT);
+    if (*chat && (!*s->checkpoint || *setting_text(s, SETTING_TRAINER)))
+        return setting_refuse(s, SETTING_CHAT, err,
+                              " is the template of a checkpoint that is trained here, with "
+                              "POLICY=native:DIR or BASE=DIR and without TRAINER");
+    policy_give_chat(chat);
     if (!*s->checkpoint || *setting_text(s, SETTING_TRAINER) || !policy_check(s->checkpoint, &why))
         return 0;
     return setting_refuse(s, *s->endpoint ? SETTING_BASE : SETTING_POLICY, err, ": %s", why.text);

@@ -68,6 +68,9 @@ const SettingSpec setting_table[SETTING_COUNT] = {
         "model that learns: small, native:DIR, openai:MODEL, anthropic:MODEL"),
     OPTION(BASE, TEXT, "", SAMPLED,
            "checkpoint that POLICY=openai:MODEL serves: adapters are trained on it here"),
+    OPTION(CHAT, TEXT, "", 0,
+           "chat template of the checkpoint in place of its own: chatml, qwen2.5, qwen3, llama3, "
+           "llama3.1, or a file that tools/chat_pieces.py wrote"),
     DERIVED(BASE_FLAGS, "base", STAMP_SFT),
     [SETTING_ENGINE] = {"ENGINE", SETTING_KIND_TEXT, .standard = "auto with a checkpoint, else cpu",
                         .help = "where models run: cpu, cuda:N, auto (a GPU if there is one)"},

@@ -30,6 +30,7 @@ typedef enum {
     SETTING_HARNESS, /* the version of the rules of verdicts */
     SETTING_POLICY,
     SETTING_BASE,
+    SETTING_CHAT,
     SETTING_BASE_FLAGS, /* --base DIR of the checkpoint that is trained */
     SETTING_ENGINE,
     SETTING_GPUS,

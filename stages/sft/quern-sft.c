@@ -12,7 +12,7 @@
 static const double large_lr = 1e-3; /* a checkpoint forgets above it */
 
 typedef struct {
-    const char *dataset, *output, *base;
+    const char *dataset, *output, *base, *chat;
     int64_t vocab, hidden, ff, layers, heads, kv, context, seed, batch, epochs, plain_epochs;
     double lr, warmup, decay, every, validation;
     EngineFlags engine;
@@ -96,6 +96,15 @@ static void set_training(const Options *o, TrainingOptions *t)
     t->seed = (uint64_t)o->seed, t->checkpoint_s = o->every;
 }
 
+static void check(const FlagSpec *spec, const Options *o)
+{
+    if (o->chat && !o->base) flags_usage_error(spec, "--chat is the template of a --base");
+    policy_give_chat(o->chat);
+    if (!o->base && (o->hidden % o->heads || o->heads % o->kv || (o->hidden / o->heads) % 2))
+        flags_usage_error(
+            spec, "heads must divide hidden (an even quotient) and kv-heads must divide heads");
+}
+
 int main(int argc, char **argv)
 {
     Options o = {.vocab = 2048,
@@ -118,6 +127,10 @@ int main(int argc, char **argv)
         {"output", FLAG_TEXT, &o.output, "model directory to write", .aside = 1},
         {"base", FLAG_TEXT, &o.base,
          "model directory to start from; left out: a small model from scratch", .aside = 1},
+        {"chat", FLAG_TEXT, &o.chat,
+         "chat template of --base in place of its own: chatml, qwen2.5, qwen3, llama3, llama3.1, "
+         "or a "
+         "file that tools/chat_pieces.py wrote"},
         {"vocab", FLAG_INT, &o.vocab, "of the small model", 300, 65536},
         {"hidden", FLAG_INT, &o.hidden, "of the small model", 16, 8192},
         {"ff", FLAG_INT, &o.ff, "of the small model", 16, 32768},
@@ -145,9 +158,7 @@ int main(int argc, char **argv)
     ConfigDefaults defaults;
     config_defaults(&defaults, flags);
     flags_parse(&spec, argc, argv, (const char **)argv);
-    if (!o.base && (o.hidden % o.heads || o.heads % o.kv || (o.hidden / o.heads) % 2))
-        flags_usage_error(
-            &spec, "heads must divide hidden (an even quotient) and kv-heads must divide heads");
+    check(&spec, &o);
     Sft s = {.o = &o, .small = shape_of(&o)};
     const ModelConfig config = small_policy_config(&s.small, s.small.vocab);
     LearnOptions l = {.stage = "sft", .base = o.base, .output = o.output};

@@ -162,6 +162,9 @@ TOGETHER=$tmp/together rules alone "POLICY=native:$tmp/a" LAB_HELDOUT_EVERY=1 -j
     [ -e "runs/$run-alone/report/selfsup-1/samples.qa" ] &&
     [ -e "runs/$run-alone/report/crl-1/samples.qa" ] && [ ! -e "$tmp/together/two" ]
 ok $? 'one program at a time samples or trains the model'
+missed=
+seen alone "POLICY=native:$tmp/a" LAB_HELDOUT_EVERY=1 CHAT=chatml
+[ -z "$missed" ] && has sft-model-manifest; ok $? "another template: the checkpoint is trained again$missed"
 
 # ---- files of a killed run, and another run below this one ----
 mkdir -p "runs/$run-small/inner/cfg" "runs/$run-small/inner/crl/1"

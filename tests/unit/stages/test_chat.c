@@ -253,6 +253,36 @@ static void by_pieces(void **state)
     json_decref(all);
 }
 
+/* CHAT goes before what the checkpoint says, and the model that is written keeps it. */
+static void given(void **state)
+{
+    (void)state;
+    Error err = {0};
+    Chat c, again;
+    Tokenizer *t = load("qwen3");
+    decides(t, "{{ another }}", NULL, -1, "or CHAT names another one");
+    assert_int_equal(chat_given(t, "chatml", &c, &err), 0);
+    assert_int_equal(c.kind, CHAT_CHATML);
+    assert_int_equal(chat_give("chatml", dir, &err), 0);
+    decides(t, "{{ another }}", NULL, CHAT_CHATML, NULL);
+    assert_int_equal(chat_given(t, "llama3", &c, &err), -1); /* the tokenizer lacks its tokens */
+    assert_int_equal(chat_give("llama4", dir, &err), -1);
+    assert_non_null(
+        strstr(err.text, "llama4: expected chatml, qwen2.5, qwen3, llama3, llama3.1 or"));
+    json_t *all = json_read_file(fixture_path(FIXTURES "chat_pieces.json"), 1 << 20, &err);
+    char file[128], *text = json_dumps(json_object_get(json_array_get(all, 0), "pieces"), 0);
+    put("own.json", text);
+    snprintf(file, sizeof file, "%s/own.json", dir);
+    if (chat_given(t, file, &c, &err) || chat_give(file, dir, &err)) fail_msg("%s", err.text);
+    assert_int_equal(chat_detect(t, dir, &again, &err), 0);
+    assert_true(c.kind == CHAT_PIECES && again.kind == CHAT_PIECES && c.end == again.end);
+    put("quern_chat.json", NULL);
+    put("chat_template.jinja", NULL);
+    free(text);
+    json_decref(all);
+    tokenizer_free(t);
+}
+
 /* Banned: the 11 special tokens of a Llama except its three ends, and five rows without a token. */
 static void banned(void **state)
 {
@@ -293,10 +323,13 @@ static void banned(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_stored_ids), cmocka_unit_test(text_stays_text),
-        cmocka_unit_test(which_template),    cmocka_unit_test(published),
-        cmocka_unit_test(by_pieces),         cmocka_unit_test(banned)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(equals_stored_ids),
+                                       cmocka_unit_test(text_stays_text),
+                                       cmocka_unit_test(which_template),
+                                       cmocka_unit_test(published),
+                                       cmocka_unit_test(by_pieces),
+                                       cmocka_unit_test(given),
+                                       cmocka_unit_test(banned)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests_name("chat", tests, setup, teardown);
 }
