@@ -63,6 +63,12 @@ optimize OP=model.py PYTHON=./refuses RUNS=runs
 [ $rc = 1 ] && [ "$(cat err)" = 'quern optimize: model.py cannot be exported: line 3 returns a dict' ] &&
   grep -q 'a warning' runs/model/export.err
 ok $? "a refusal of the export is one sentence"
+printf '#!/bin/sh\n[ "$1" = -c ] && exit\n%s\n' \
+  'echo "a warning" >&2; echo "export: note: found Block in m.py" >&2; echo x >"$4"' >finds
+chmod +x finds; touch m.py
+optimize OP=m.py:Block PYTHON=./finds RUNS=runs
+[ $rc = 1 ] && [ "$(head -1 err)" = 'quern optimize: found Block in m.py' ] && [ -e runs/Block/Block.pt2 ]
+ok $? "what the export found is told"
 mkdir empty; optimize OP=empty/; [ $rc = 2 ] && grep -q 'has no task.json' err
 ok $? "a folder without a task is refused"
 

@@ -23,8 +23,9 @@ refused() { # NAME WORDS
         [ ! -e "$1.pt2" ]
     ok $? "refused: $1"
 }
-imported() { # NAME WORDS of its graph
+imported() { # NAME WORDS of its graph; what the export said is in err2
     export_it "$1" && [ $rc = 0 ]; ok $rc "$1 is exported"
+    mv err err2
     run quern-import "$1.pt2" -o tasks && grep -qF -- "$2" "tasks/$1/task.json"; ok $? "$1 is imported"
 }
 
@@ -38,10 +39,8 @@ module connects <<<'import socket
 socket.socket()
 return x * 2'
 refused connects 'line 5 .* opens a socket'
-module dict <<<'return {"y": x * 2}'
-refused dict 'Model returns a dict'
-module number <<<'return x * 2, 3'
-refused number 'Model returns a Python number'
+module number <<<'return [3, None]'
+refused number 'Model returns a list without a tensor'
 module random <<<'return x + torch.randn_like(x)'
 refused random 'line 4 (`return x + torch.randn_like(x)`): aten.randn_like.default draws random numbers'
 module branch <<<'if x.sum() > 0:
@@ -50,16 +49,24 @@ return x * 2'
 refused branch 'line 4 (`if x.sum() > 0:`): .*contents of a tensor decide'
 module item <<<'return x * x.sum().item()'
 refused item 'contents of a tensor decide'
+not_imported() { # NAME WORDS
+    export_it "$1"; run quern-import "$1.pt2" -o tasks; [ $rc = 1 ] && grep -q -- "$2" err
+    ok $? "not imported: $1"
+}
 module masked <<<'y = x[x.sum(1) > 3]
 return y * 2'
-refused masked 'line 4 (`y = x\[x.sum(1) > 3\]`): aten.index.Tensor: the contents of a tensor decide the size'
+not_imported masked 'line 4 (`y = x\[x.sum(1) > 3\]`): aten.index.Tensor: the contents .* decide the size'
 module places <<<'i, j = torch.where(x > 0)
 return x[i, j]'
-refused places 'line 4 (`i, j = .*`): aten.where.default: the contents of a tensor decide the size'
-module autocast <<<'with torch.autocast("cuda", dtype=torch.bfloat16):
-    x = x @ x.T
-return x.float()'
-refused autocast 'line 5 (`x = x @ x.T`): torch.autocast chooses an element type'
+not_imported places 'line 4 (`i, j = .*`): aten.where.default: the contents of a tensor decide the size'
+module autocast <<<'with torch.autocast(x.device.type, dtype=torch.bfloat16):
+    y = x @ x.T
+    with torch.autocast("cuda", enabled=False):
+        z = (y * 2).float() @ x
+return torch.nn.functional.softmax(z, 1), y.float()'
+imported autocast 'aten.to.dtype(x, torch.bfloat16)'
+grep -q 'aten.matmul(to_[0-9]*, x)' tasks/autocast/task.json
+ok $? "a region within that turns autocast off computes in float32"
 module autocast_off <<<'with torch.autocast("cuda", enabled=False):
     x = x.float() @ x.T
 return x * 2'
@@ -72,9 +79,45 @@ echo 'x = (' >syntax.py
 refused syntax 'SyntaxError'
 echo 'x = 1' >none.py
 refused none 'has no Model'
+printf 'import torch\nclass A(torch.nn.Module):\n    pass\nclass B(torch.nn.Module):\n    pass\n' >several.py
+refused several 'several.py has several modules, A, B: name one, several.py:B'
+
+# ---- where a module is found ----
+cat >made.py <<'END'
+import dataclasses, torch
+@dataclasses.dataclass
+class Result:
+    hidden: tuple
+    loss: torch.Tensor = None
+class Block(torch.nn.Module):
+    def forward(self, x, batch, *, scale=None, bias=None):
+        y = x * batch["left"] + batch["rest"][1] * scale
+        return Result(hidden=(y, {"third": x - 1, "what": 3}))
+def get_model():
+    return Block()
+def scaled(x, w, eps=1e-6):
+    return x * torch.rsqrt(x * x + eps) * w
+def get_inputs():
+    x = torch.rand(6, 8)
+    return [x, {"left": x, "rest": (None, x)}], {"scale": x, "bias": None}
+END
+imported made 'aten.mul.Tensor(x, batch_left)'
+grep -q '^export: note: found get_model and get_inputs in made.py$' err2; ok $? "it is told what was found"
+grep -q 'aten.mul.Tensor(batch_rest_1, scale)' tasks/made/task.json &&
+    grep -q 'aten.sub.Tensor(x, 1)' tasks/made/task.json
+ok $? "arguments by name, in dicts and in tuples, and results in a dataclass are flat"
+"$python" "$root/tools/export.py" made.py:scaled --input 'float32[6,8]' --input 'float32[8]' \
+    -o scaled.pt2 2>err
+run quern-import scaled.pt2 -o tasks && grep -q 'aten.rsqrt' tasks/scaled/task.json
+ok $? "a function that is named is exported"
 
 init='self.d = torch.nn.Dropout(0.5)' module drop <<<'return self.d(x) * 2'
 imported drop 'aten.mul.Tensor(x, 2)'
+grep -q '^export: note: in evaluation mode: Dropout left out$' err2
+ok $? "what evaluation leaves out is told"
+inputs='torch.rand(2, 4, 6, 6).to(memory_format=torch.channels_last)' module last <<<'return x * 2'
+imported last 'aten.mul.Tensor(x, 2)'
+grep -q '^export: note: x is in channels_last: it is judged' err2; ok $? "another memory format is told"
 rm drop.pt2
 export_it drop --mode train; [ $rc = 1 ] && grep -q 'is active in training mode' err
 ok $? "active dropout is refused"

@@ -1,0 +1,272 @@
+"""How tools/export.py traces a module: with free sizes, without running recurrent steps, and with the
+element types that torch.autocast chooses on a GPU."""
+
+import re
+
+import torch
+
+from export_source import Refused, blame, reason, watched
+
+MAX_FREE = 130  # parameters and buffers; of more, dimensions are fixed, since tracing would take minutes
+
+
+class numbers_kept:
+    """torch.tensor(2.0, device=x.device) keeps its number where x is on the meta device."""
+
+    def __enter__(self):
+        self.tensor = torch.tensor
+        torch.tensor = self.make
+
+    def make(self, data, *args, **keywords):
+        if isinstance(data, (int, float, bool)) and str(keywords.get("device")) == "meta":
+            del keywords["device"]
+        return self.tensor(data, *args, **keywords)
+
+    def __exit__(self, *error):
+        torch.tensor = self.tensor
+
+
+class autocast_regions:
+    """Regions of torch.autocast are recorded as those of a GPU, whatever device a module is traced on. A
+    region that turns it off is none, where no other turns it on."""
+
+    def __enter__(self):
+        kind, on = torch.autocast, []
+        init, enter, leave = self.own = kind.__init__, kind.__enter__, kind.__exit__
+
+        def noted(region, device_type, dtype=None, enabled=True, cache_enabled=None):
+            device = "cuda" if device_type in ("cpu", "meta") else device_type
+            init(region, device, dtype, enabled, cache_enabled)
+            region._enabled = region.is_on = enabled
+
+        def entered(region):
+            region.is_region = region.is_on or on
+            on.extend([region] if region.is_region else [])
+            return enter(region) if region.is_region else region
+
+        def left(region, *error):
+            if region.is_region:
+                on.pop()
+                return leave(region, *error)
+
+        kind.__init__, kind.__enter__, kind.__exit__ = noted, entered, left
+
+    def __exit__(self, *error):
+        torch.autocast.__init__, torch.autocast.__enter__, torch.autocast.__exit__ = self.own
+
+
+# What PyTorch's autocast converts for a GPU (docs, "Autocast Op Reference"), by names of ATen.
+LOWER = set("""
+    conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution
+    prelu addmm addmv addr matmul einsum mm mv linalg_vecdot linalg_multi_dot linear bmm baddbmm
+    addbmm chain_matmul scaled_dot_product_attention lstm gru rnn_tanh rnn_relu lstm_cell gru_cell
+    rnn_tanh_cell rnn_relu_cell
+""".split())
+FLOAT = set("""
+    acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow softplus
+    layer_norm native_layer_norm group_norm rms_norm norm nuclear_norm cosine_similarity
+    poisson_nll_loss nll_loss nll_loss_nd cross_entropy_loss cosine_embedding_loss
+    hinge_embedding_loss kl_div l1_loss smooth_l1_loss huber_loss mse_loss margin_ranking_loss
+    multilabel_margin_loss soft_margin_loss triplet_margin_loss multi_margin_loss
+    binary_cross_entropy_with_logits dist pdist cdist renorm logsumexp prod softmax log_softmax
+    cumprod cumsum linalg_vector_norm sum upsample_nearest1d upsample_nearest2d upsample_nearest3d
+    upsample_linear1d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d
+""".split())
+WIDEST = {"addcdiv", "addcmul", "atan2", "bilinear", "cross", "dot", "vdot", "grid_sampler", "index_put",
+          "tensordot", "scatter_add", "cat", "stack"}
+HALVES = (torch.float16, torch.bfloat16)
+
+
+class Plain(torch.fx.Interpreter):
+    """Runs a graph without regions: those of autocast are conversions, those of gradients nothing."""
+
+    def __init__(self, module, dtype=None):
+        super().__init__(module)
+        self.dtype, self.kept = dtype, {}
+
+    def converted(self, value, to):
+        if isinstance(value, (list, tuple)):
+            return type(value)(self.converted(v, to) for v in value)
+        narrow = (torch.float32, *HALVES)
+        if not isinstance(value, torch.Tensor) or value.dtype not in narrow or value.dtype == to:
+            return value
+        if not isinstance(value, torch.nn.Parameter):
+            return value.to(to)
+        if id(value) not in self.kept:  # autocast converts a weight once
+            self.kept[id(value)] = value.to(to)
+        return self.kept[id(value)]
+
+    def call_function(self, target, args, kwargs):
+        name = str(target)
+        if "_assert_tensor_metadata" in name:  # of types before the conversions
+            return None
+        if "wrap_with_autocast" in name:
+            dtype = (args[1] or torch.float16) if args[2] else None
+            return Plain(args[4], dtype).run(*args[5:])
+        if "wrap_with_set_grad_enabled" in name:
+            return Plain(args[1], self.dtype).run(*args[2:])
+        op = re.match(r"aten\.(\w+?)_?\.", name)
+        if self.dtype and op:
+            tensors = [t for a in args for t in (a if isinstance(a, (list, tuple)) else [a])]
+            to = self.dtype if op[1] in LOWER else torch.float32 if op[1] in FLOAT else None
+            if op[1] in WIDEST and any(getattr(t, "dtype", None) == torch.float32 for t in tensors):
+                to = torch.float32
+            if to:
+                args = tuple(self.converted(a, to) for a in args)
+                kwargs = {k: self.converted(v, to) for k, v in kwargs.items()}
+        return super().call_function(target, args, kwargs)
+
+
+class Retraced(torch.nn.Module):
+    """An exported program whose regions are plain operators."""
+
+    def __init__(self, program):
+        super().__init__()
+        self.program = program.module(check_guards=False)
+
+    def forward(self, *args):
+        with torch.fx.traceback.preserve_node_meta():
+            return Plain(self.program).run(*args)
+
+
+def has_regions(program):
+    return any("wrap_with_" in str(n.target) for n in program.graph.nodes if n.op == "call_function")
+
+
+class recurrent_shapes:
+    """Recurrent operators give results of the right shapes while a module is traced, and run no step: torch
+    would run each step of each layer, which takes minutes."""
+
+    def __init__(self):
+        self.ops = [
+            getattr(getattr(torch.ops.aten, n), "input") for n in ("lstm", "gru", "rnn_tanh", "rnn_relu")
+        ]
+
+    @staticmethod
+    def lstm(x, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first, gates=4):
+        directions, each, h = 2 if bidirectional else 1, 4 if has_biases else 2, hx[0].shape[2]
+        shapes = [[num_layers * directions, x.shape[0 if batch_first else 1], h]] * len(hx)
+        for i in range(num_layers * directions):
+            own = [[gates * h, x.shape[2] if i < directions else h * directions], [gates * h, h]]
+            shapes += own + [[gates * h]] * (each - 2)
+        for t, shape in zip([*hx, *params], shapes, strict=True):
+            torch._check(t.dim() == len(shape), lambda: "a recurrent operator's tensor has another rank")
+            for have, want in zip(t.shape, shape):
+                torch._check(have == want, lambda: "the sizes of a recurrent operator's tensors do not agree")
+        return x.new_empty([*x.shape[:2], h * directions]), *(torch.empty_like(s) for s in hx)
+
+    @staticmethod
+    def gru(x, hx, *args):
+        return recurrent_shapes.lstm(x, [hx], *args, gates=3)
+
+    @staticmethod
+    def rnn(x, hx, *args):
+        return recurrent_shapes.lstm(x, [hx], *args, gates=1)
+
+    def __enter__(self):
+        self.kept = [dict(op.py_kernels) for op in self.ops]
+        for op in self.ops:
+            shapes = getattr(self, re.search(r"lstm|gru|rnn", op.name())[0])
+            for key in op.py_kernels:
+                op.py_kernels[key] = shapes
+            op._dispatch_cache.clear()
+
+    def __exit__(self, *error):
+        for op, kernels in zip(self.ops, self.kept):
+            op.py_kernels.clear()
+            op.py_kernels.update(kernels)
+            op._dispatch_cache.clear()
+
+
+class Functional(torch.nn.Module):
+    """A module as a function of its parameters and buffers, so that their dimensions are free too."""
+
+    # Sizes that a module keeps as numbers beside its weights: attribute, weight, and the dimensions of the
+    # weight.
+    SIZES = {
+        torch.nn.LayerNorm: [("normalized_shape", "weight", None)],
+        getattr(torch.nn, "RMSNorm", torch.nn.LayerNorm): [("normalized_shape", "weight", None)],
+        torch.nn.LSTM: [("input_size", "weight_ih_l0", 1)],
+        torch.nn.GRU: [("input_size", "weight_ih_l0", 1)],
+    }
+
+    def __init__(self, module, names):
+        super().__init__()
+        self.held, self.names = [module], names
+
+    def forward(self, tensors, inputs):
+        module, given, kept = self.held[0], dict(zip(self.names, tensors)), []
+        for prefix, m in module.named_modules():
+            for attribute, weight, d in self.SIZES.get(type(m), []):
+                t = given.get(f"{prefix}.{weight}" if prefix else weight)
+                if t is not None:
+                    kept.append((m, attribute, getattr(m, attribute)))
+                    setattr(m, attribute, tuple(t.shape) if d is None else t.shape[d])
+        try:
+            return torch.func.functional_call(module, given, tuple(inputs))
+        finally:
+            for m, attribute, value in kept:
+                setattr(m, attribute, value)
+
+
+def trace(source, module, inputs):
+    """The exported program and the names of its inputs: those of parameters first where they are inputs too,
+    so that their dimensions are free. Where the module does not allow it, only its inputs' dimensions are, or
+    the first ones, or none."""
+    auto = torch.export.Dim.AUTO
+    names = [n for n, _ in module.named_parameters()] + [n for n, _ in module.named_buffers()]
+    own = tuple(t.detach() for t in [*module.parameters(), *module.buffers()])
+    free = tuple({d: auto for d in range(x.dim())} if isinstance(x, torch.Tensor) else None for x in inputs)
+    convolutions = {
+        id(p)
+        for m in module.modules()
+        if isinstance(m, torch.nn.modules.conv._ConvNd)
+        for p in m.parameters()
+    }
+    fixed = [
+        2 if id(p) in convolutions else 8 for p in [*module.parameters(), *module.buffers()]
+    ]  # a window keeps its size
+    ways = [
+        (
+            Functional(module, names),
+            (own, tuple(inputs)),
+            (tuple({d: auto for d in range(min(t.dim(), f))} for t, f in zip(own, fixed)), free),
+            names,
+        ),
+        (module, tuple(inputs), free, []),
+        (
+            module,
+            tuple(inputs),
+            tuple({0: auto} if isinstance(x, torch.Tensor) and x.dim() else None for x in inputs),
+            [],
+        ),
+        (module, tuple(inputs), None, []),
+    ]
+    first = None
+    for callee, given, shapes, parameters in ways[0 if 0 < len(own) <= MAX_FREE else 1:]:
+        with watched(source.file, "when it is called"), numbers_kept(), recurrent_shapes(), \
+                autocast_regions(), torch.no_grad():
+            try:
+                program = torch.export.export(callee, given, dynamic_shapes=shapes, strict=False)
+                if has_regions(program):
+                    program = torch.export.export(
+                        Retraced(program), given, dynamic_shapes=(shapes,) if shapes else None, strict=False
+                    )
+            except Refused:
+                raise
+            except Exception as e:
+                first = e
+                continue
+        if any(has_lost_rows(n) for n in program.graph.nodes):
+            lost = "PyTorch gives the loss of each row the shape of a number"
+            raise Refused(f"{source.path}: the module cannot be exported: {lost}")
+        return program, parameters
+    raise Refused(f"{blame(source, first)}: the module cannot be exported: {reason(first)}") from first
+
+
+def has_lost_rows(node):
+    """On the meta device torch gives a cross entropy of each row with free sizes the shape of a number."""
+    if node.target is not torch.ops.aten.cross_entropy_loss.default:
+        return False
+    reduction = node.args[3] if len(node.args) > 3 else node.kwargs.get("reduction", 1)
+    return reduction == 0 and node.meta["val"].dim() == 0 and node.args[0].meta["val"].dim() > 1
