@@ -117,25 +117,36 @@ static int registers_of(const DeviceLaunch *l)
     return k ? k->registers : 0;
 }
 
+/* How often warps run the code that runs the most: the passes of an instruction that is drawn from those that
+ * have run. Code that never runs, or once, does not lower it. */
+static double passes_of_hot_code(const Function *f, const SimCounts *c)
+{
+    double ran = 0, squares = 0;
+    for (int i = 0; i < f->n_blocks; i++) {
+        double passes = (double)f->blocks[i].all_passes, insts = f->blocks[i].n_insts;
+        ran += passes * insts;
+        squares += passes * passes * insts;
+    }
+    return ran > 0 ? squares / ran * ((double)c->warp_insts / ran) : 0;
+}
+
 /* Adds the traffic of spilled registers, which PTX does not have: as many loads and stores of local
- * memory as the machine code has beyond the PTX, each executed as often as the average instruction.
+ * memory as the machine code has beyond the PTX, each executed as often as the code that runs the most.
  * They hit L1 as far as the spilled registers of the resident threads fit there. */
 static void charge_spills(const Device *d, const DeviceLaunch *l, SimCounts *c)
 {
     const CubinKernel *k = cubin_find(&l->module->cubin, l->kernel);
     const Function *f = d->exec.entry;
-    double insts = 0, own = 0;
+    double own = 0;
     Occupancy o;
     if (!k || k->local_bytes <= f->local_bytes) return;
-    for (int i = 0; i < f->n_blocks; i++) {
-        insts += f->blocks[i].n_insts;
+    for (int i = 0; i < f->n_blocks; i++)
         own += f->blocks[i].by_class[INST_LOCAL_LOAD] + f->blocks[i].by_class[INST_LOCAL_STORE];
-    }
-    if (!insts || k->local_insts <= own ||
+    if (k->local_insts <= own ||
         occupancy_of(d->profile, (uint64_t)l->block[0] * l->block[1] * l->block[2], c->registers,
                      (uint64_t)c->static_shared + c->dynamic_shared, &o, NULL))
         return;
-    double requests = (k->local_insts - own) * (double)c->warp_insts / insts,
+    double requests = (k->local_insts - own) * passes_of_hot_code(f, c),
            threads = 32.0 * o.warps_per_block * o.blocks_per_sm,
            spilled = threads * (k->local_bytes - f->local_bytes),
            cached = fmin(1, d->profile->l1_size / spilled),
