@@ -27,22 +27,27 @@ json_t *package_graph(const Package *p, json_t **root, Error *err)
     return *root ? json_object_get(*root, "graph") : NULL;
 }
 
-static json_t *describe_axes(const Package *p)
+/* given: the axes in task.json, with the module's own sizes where these are larger than what is judged. */
+static json_t *describe_axes(const Package *p, const json_t *given)
 {
     json_t *axes = json_object();
     for (int a = 0; a < p->task->n_axes; a++) {
+        const char *name = p->task->axis_name[a];
         int64_t low, high;
         package_axis_bounds(p, a, &low, &high);
-        json_object_set_new(
-            axes, p->task->axis_name[a],
-            json_pack("{s:I, s:I}", "low", (json_int_t)low, "high", (json_int_t)high));
+        json_t *o = json_pack("{s:I, s:I}", "low", (json_int_t)low, "high", (json_int_t)high),
+               *own = json_object_get(json_object_get(given, name), "own");
+        if (own) json_object_set(o, "own", own);
+        json_object_set_new(axes, name, o);
     }
     return axes;
 }
 
-/* given: the same tensors in task.json, which may name the module's parameter. */
+/* given: the same tensors in task.json, with the module's parameters and how contents are drawn. */
 static json_t *describe_tensors(const Package *p, const TaskTensor *x, int n, const json_t *given)
 {
+    static const char *const drawn[] = {"parameter", "draw", "low",     "high",
+                                        "mean",      "std",  "distinct"};
     json_t *list = json_array();
     for (int i = 0; i < n; i++) {
         json_t *shape = json_array();
@@ -51,8 +56,10 @@ static json_t *describe_tensors(const Package *p, const TaskTensor *x, int n, co
         json_t *o =
             json_pack("{s:s, s:s, s:o, s:I}", "name", x[i].name, "dtype", dtype_name(x[i].dtype),
                       "shape", shape, "most", (json_int_t)package_max_elements(p, &x[i]));
-        json_t *parameter = json_object_get(json_object_get(given, x[i].name), "parameter");
-        if (parameter) json_object_set(o, "parameter", parameter);
+        for (size_t k = 0; k < sizeof drawn / sizeof *drawn; k++) {
+            json_t *value = json_object_get(json_object_get(given, x[i].name), drawn[k]);
+            if (value) json_object_set(o, drawn[k], value);
+        }
         json_array_append_new(list, o);
     }
     return list;
@@ -139,34 +146,35 @@ static json_t *describe_binaries(const Package *p)
     return list;
 }
 
-/* The shapes and tolerances of the check workloads, for the package's own test. */
+/* A workload for the package's own test: its shapes, and the tolerances of what is drawn. */
+static json_t *describe_case(const Task *t, const Workload *w)
+{
+    char sizes[512];
+    json_t *inputs = json_array(), *tolerance = json_array();
+    task_workload_text(t, w, sizes, sizeof sizes);
+    for (int k = 0; k < t->n_inputs; k++) {
+        int64_t shape[TASK_MAX_RANK] = {0};
+        json_t *list = json_array();
+        task_shape(t, w, &t->inputs[k], shape, NULL);
+        for (int d = 0; d < t->inputs[k].rank; d++)
+            json_array_append_new(list, json_integer(shape[d]));
+        json_array_append_new(inputs, list);
+    }
+    for (int k = 0; k < t->n_outputs; k++) {
+        Tolerance by = {0};
+        task_tolerance(&(TaskCase){t, w, VARIANT_DRAWN, 0, 1}, k, &by, NULL);
+        json_array_append_new(tolerance, json_pack("{s:f, s:f}", "atol", by.atol, "rtol", by.rtol));
+    }
+    return json_pack("{s:s, s:s, s:o, s:o}", "role", w->role == ROLE_CHECK ? "check" : "time",
+                     "sizes", sizes, "inputs", inputs, "tolerance", tolerance);
+}
+
 static json_t *describe_cases(const Package *p)
 {
     json_t *cases = json_array();
-    const Task *t = p->task;
-    for (int i = 0; i < t->n_workloads; i++) {
-        const Workload *w = &t->workloads[i];
-        char sizes[512];
-        json_t *inputs = json_array(), *tolerance = json_array();
-        if (w->role != ROLE_CHECK) continue;
-        task_workload_text(t, w, sizes, sizeof sizes);
-        for (int k = 0; k < t->n_inputs; k++) {
-            int64_t shape[TASK_MAX_RANK] = {0};
-            json_t *list = json_array();
-            task_shape(t, w, &t->inputs[k], shape, NULL);
-            for (int d = 0; d < t->inputs[k].rank; d++)
-                json_array_append_new(list, json_integer(shape[d]));
-            json_array_append_new(inputs, list);
-        }
-        for (int k = 0; k < t->n_outputs; k++) {
-            Tolerance by = {0};
-            task_tolerance(&(TaskCase){t, w, VARIANT_DRAWN, 0, 1}, k, &by, NULL);
-            json_array_append_new(tolerance,
-                                  json_pack("{s:f, s:f}", "atol", by.atol, "rtol", by.rtol));
-        }
-        json_array_append_new(cases, json_pack("{s:s, s:o, s:o}", "sizes", sizes, "inputs", inputs,
-                                               "tolerance", tolerance));
-    }
+    for (int i = 0; i < p->task->n_workloads; i++)
+        if (p->task->workloads[i].role != ROLE_SIM)
+            json_array_append_new(cases, describe_case(p->task, &p->task->workloads[i]));
     return cases;
 }
 
@@ -186,7 +194,8 @@ json_t *package_describe(const Package *p, Error *err)
         json_array_append_new(kernels, json_string(p->judged.loaded.kernels[k].lowered));
     json_t *o = json_pack(
         "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name", p->name, "task",
-        p->task->name, "date", p->date, "axes", describe_axes(p), "inputs",
+        p->task->name, "date", p->date, "axes", describe_axes(p, json_object_get(root, "axes")),
+        "inputs",
         describe_tensors(p, p->task->inputs, p->task->n_inputs, json_object_get(root, "inputs")),
         "outputs", describe_tensors(p, p->task->outputs, p->task->n_outputs, NULL), "buffers",
         describe_buffers(plan), "kernels", kernels, "steps", steps, "binaries",

@@ -83,14 +83,20 @@ static char *place_of(const Derivation *v, const char *axis)
     return buffer_detach(&b);
 }
 
-static void put_axes(Buffer *b, const Derivation *v)
+/* "own" is the module's size where no workload is so large. */
+static void put_axes(Buffer *b, const Derivation *v, const Description *d)
 {
     buffer_puts(b, "  \"axes\": {");
     for (int i = 0; i < v->draft.n_axes; i++) {
         const DraftAxis *a = &v->axes[i];
         char *place = a->description ? memory_strdup(a->description) : place_of(v, a->name);
         buffer_printf(b, "%s\n    \"%s\": ", i ? "," : "", a->name);
-        put_value(b, json_pack("{s:s}", "description", place));
+        json_t *o = json_pack("{s:s}", "description", place);
+        int64_t largest = 0;
+        for (int w = 0; w < d->n; w++)
+            if (d->at[w].sizes.at[i] > largest) largest = d->at[w].sizes.at[i];
+        if (a->size > largest) json_object_set_new(o, "own", json_integer(a->size));
+        put_value(b, o);
         free(place);
     }
     buffer_puts(b, v->draft.n_axes ? "\n  },\n" : "},\n");
@@ -260,7 +266,7 @@ char *description_text(const Derivation *v, const Description *d)
     buffer_init(&b, MAX_TEXT);
     buffer_puts(&b, "{\n");
     put_head(&b, v, d);
-    put_axes(&b, v);
+    put_axes(&b, v, d);
     if (v->draft.n_constraints)
         put_texts(&b, "constraints", v->constraints, v->draft.n_constraints);
     put_tensors(&b, v->inputs, v->draft.n_inputs, 1);

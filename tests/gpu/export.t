@@ -52,6 +52,7 @@ if python3 -c 'import torch' 2>/dev/null; then
   [ $rc = 0 ]; ok $? 'the checks in PyTorch ran to their end'
   [ $rc = 0 ] || sed 's/^/# /' torch.err
   python3 fast_layer/test_package.py >out 2>err; ok $? "the package's own test passes"
+  sed 's/^/# /' out
 fi
 
 cat >main.c <<'END'

@@ -1,8 +1,10 @@
 """The checks of tests/gpu/export.t in PyTorch: packages fast_rows (row_sum) and fast_layer (op_layer)."""
 
 import json
+import pickle
 import threading
 import time
+import timeit
 import warnings
 
 import torch
@@ -26,6 +28,14 @@ class Layer(torch.nn.Module):
         self.weight = torch.nn.Parameter(torch.randn(cols, depth) * 0.1)
         self.bias = torch.nn.Parameter(torch.randn(cols))
         self.scale = torch.nn.Parameter(torch.randn(cols))
+
+    def forward(self, x):
+        return layer(x, self.weight, self.bias, self.scale)
+
+
+class Rows(torch.nn.Module):
+    def forward(self, x):
+        return x.sum(1)
 
 
 def close(a, b):
@@ -65,18 +75,41 @@ def launches():
 
 
 def modules():
-    original = Layer(96, 160).cuda()
+    original = Layer(96, 160).cuda().eval()
     fast = fast_layer.Module(original)
     x = torch.randn(224, 96, device="cuda")
     want = layer(x, original.weight, original.bias, original.scale)
-    ok(close(fast(x), want), "a module takes the original's parameters, beside an operator")
+    with torch.no_grad():
+        ok(close(fast(x), want) and close(fast(x), want) and not fast_layer._package.warned,
+           "a module takes the original's parameters, beside an operator")
+        fast.weight.mul_(2), original.bias.add_(1)
+        want = layer(x, original.weight, original.bias, original.scale)
+        ok(close(fast(x), want) and not fast_layer._package.warned, "changed weights are seen")
+        again = pickle.loads(pickle.dumps(fast))
+        again(x)
+        ok(close(again(x), want) and not fast_layer._package.warned, "a pickled module launches")
+        compiled = torch.compile(lambda t: fast(t) + 1, fullgraph=True)
+        ok(close(compiled(x), want + 1) and not fast_layer._package.warned, "a module under torch.compile")
+        graph, z = torch.cuda.CUDAGraph(), x.clone()
+        with torch.cuda.graph(graph):
+            captured = fast(z)
+        z.copy_(x * 3)
+        graph.replay()
+        torch.cuda.synchronize()
+        ok(close(captured, layer(x * 3, original.weight, original.bias, original.scale)) and
+           not fast_layer._package.warned, "a module in a CUDA graph")
+    checks = torch.library.opcheck(fast_layer._package.registered,
+                                   [t.detach() for t in (x, fast.weight, fast.bias, fast.scale)],
+                                   raise_exception=False)
+    ok(set(checks.values()) == {"SUCCESS"}, f"torch.library.opcheck: {checks}")
     half, text = warned(
         lambda: fast_layer.op(x.half(), original.weight.half(), original.bias.half(), original.scale.half())
     )
     ok(torch.allclose(half.float(), want, rtol=0.05, atol=0.05) and len(text) == 1 and "float16" in text[0],
        "another dtype takes the original's way, with one warning")
     strided = torch.randn(96, 224, device="cuda").t()
-    result, text = warned(lambda: fast(strided))
+    with torch.no_grad():
+        result, text = warned(lambda: fast(strided))
     ok(close(result, layer(strided, original.weight, original.bias, original.scale)) and not text,
        "so does an input that is not contiguous, without a second warning")
     cpu = [t.detach().cpu() for t in (x, original.weight, original.bias, original.scale)]
@@ -130,6 +163,14 @@ def times():
         torch.cuda.synchronize()
     print(f"# host time of a call {best:.1f} us")
     ok(best < 15, "a call costs the host less than 15 us")
+    module, driver = fast_rows.Module(Rows().eval()), fast_rows._package.driver
+    module(y)
+    module(y)
+    launch, driver.launch = driver.launch, lambda *arguments: 0
+    best = min(timeit.repeat(lambda: module(y), number=1000, repeat=20)) * 1e3
+    driver.launch = launch
+    print(f"# host time of a module's call without its launch {best:.1f} us")
+    ok(best < 8, "a module's call costs the host less than 8 us beside the launch")
 
 
 launches()

@@ -45,7 +45,16 @@ h = torch.nn.functional.linear(x, w, b)
 want = torch.nn.functional.gelu(h) + torch.relu(h) * s
 near = lambda got: torch.allclose(got, want, atol=1e-4)
 ok(near(layer.op(x, w, b, s)), "tensors of the CPU take the original's way")
-ok(near(layer.Module({"weight": w, "bias": b, "scale": s})(x)), "a module too")
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight, self.bias, self.scale = (torch.nn.Parameter(t) for t in (w, b, s))
+
+    def forward(self, x):
+        h = torch.nn.functional.linear(x, self.weight, self.bias)
+        return torch.nn.functional.gelu(h) + torch.relu(h) * self.scale
+
+ok(near(layer.Module(Layer())(x)), "a module too")
 compiled = torch.compile(lambda *a: layer.op(*a) * 1, fullgraph=True, backend="aot_eager")
 ok(near(compiled(x, w, b, s)), "torch.compile keeps one graph")
 with FakeTensorMode() as mode:
@@ -60,6 +69,11 @@ END
 while read -r line; do [ "${line%% *}" = ok ]; ok $? "${line#*ok }"; done <out
 is "all checks of the package ran" "$(grep -c . out)" 5; sed 's/^/# /' err | tail -5
 
+fixtures=$root/tests/fixtures/export
+PYTHONPATH=$fixtures:. "$python" -W ignore "$fixtures/modules.py" "$root" >out 2>err
+while read -r line; do [ "${line%% *}" = ok ]; ok $? "${line#*ok }"; done <out
+is "all checks of modules ran" "$(grep -c . out)" 38; sed 's/^/# /' err | tail -5
+
 cat >launches.py <<'END'
 import torch
 
@@ -70,7 +84,7 @@ import sums.driver, sums.torch_op as t
 t.Package._cubin = lambda self, device: open("sums/" + self.json["binaries"][-1]["file"], "rb").read()
 sums.driver.Driver.__init__.__defaults__ = ("./libcuda.so",)
 from sums import _package
-registered, calls = _package.registered, []
+_package.device_type = "cpu"
 x = torch.zeros(40, 128)
 for stream in (0x10, 0x10, 0x20):
     y = _package.op(x)

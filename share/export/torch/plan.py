@@ -10,6 +10,8 @@ _TOKEN = re.compile(r"\s*(0[xX][0-9a-fA-F]+|\d+|[A-Za-z_]\w*|<<|>>|<=|>=|==|!=|&
 _LEVELS = (("||",), ("&&",), ("|",), ("^",), ("&",), ("==", "!="), ("<", "<=", ">", ">="), ("<<", ">>"),
            ("+", "-"), ("*", "/", "%"))
 
+_INDEX = 2**31 - 1
+
 
 class PlanError(ValueError):
     """An expression that has no value, or sizes that do not fit the plan."""
@@ -155,18 +157,85 @@ def solve_axes(package, shapes):
     return axes
 
 
+def _python(text):
+    """An expression of a shape as Python's, or None. Sizes are not negative, so that / is //."""
+    tokens = _TOKEN.findall(str(text))
+    names = [t for t, after in zip(tokens, tokens[1:] + [""]) if t[0].isalpha() and after == "("]
+    if not all(t[0].isalnum() or t in "_+-*/%()," for t in tokens) or set(names) - {"ceil_div", "min", "max"}:
+        return None
+    own = {"/": "//", "ceil_div": "ceil_div", "min": "min", "max": "max"}
+    return "(" + " ".join(own.get(t, f"a_{t}" if t[0].isalpha() or t[0] == "_" else t) for t in tokens) + ")"
+
+
+def fits(package):
+    """A function of the inputs' shapes: whether they are at most what was judged or the module's own. It is a
+    plain Python function of sizes, which torch.compile can follow where these are symbols. None: a shape's
+    expression is of another kind."""
+    axes, wrong, checks = {}, [], []
+    for i, spec in enumerate(package["inputs"]):
+        wrong.append(f"len(shapes[{i}]) != {len(spec['shape'])}")
+        for d, e in enumerate(spec["shape"]):
+            if e in package["axes"]:
+                axes.setdefault(e, f"shapes[{i}][{d}]")
+    if set(axes) != set(package["axes"]):
+        return None
+    own = own_sizes(package)
+    for name, bounds in package["axes"].items():
+        checks.append(f"{bounds['low']} <= a_{name} <= {own[name]}")
+    for i, spec in enumerate(package["inputs"] + package["outputs"]):
+        sizes = [_python(e) for e in spec["shape"]]
+        if None in sizes:
+            return None
+        if i < len(package["inputs"]):
+            checks += [f"shapes[{i}][{d}] == {size}" for d, size in enumerate(sizes)
+                       if axes.get(spec["shape"][d]) != f"shapes[{i}][{d}]"]
+        checks.append(f"{' * '.join(sizes) or 1} <= {most(package, spec)}")
+    lines = ["def fits(shapes):", f"    if {' or '.join(wrong)}:", "        return False"]
+    lines += [f"    a_{name} = {place}" for name, place in axes.items()]
+    lines.append(f"    return {' and '.join(checks)}")
+    scope = {"ceil_div": _FUNCTIONS["ceil_div"], "min": min, "max": max}
+    exec(compile("\n".join(lines), "<whether shapes fit>", "exec"), scope)
+    return scope["fits"]
+
+
+def _elements(spec, axes):
+    n = 1
+    for e in spec["shape"]:
+        n *= evaluate(e, axes)
+    return n
+
+
 def unverified(package, axes):
     """A sentence that says why these axes are outside of what was judged, or None."""
     for name, bounds in package["axes"].items():
         if not bounds["low"] <= axes[name] <= bounds["high"]:
             return f"{name}={axes[name]} is outside of {bounds['low']} to {bounds['high']}, which were judged"
     for spec in package["inputs"] + package["outputs"]:
-        n = 1
-        for e in spec["shape"]:
-            n *= evaluate(e, axes)
+        n = _elements(spec, axes)
         if n > spec["most"]:
             return f"{spec['name']} has {n} elements, more than the {spec['most']} that were judged"
     return None
+
+
+def own_sizes(package):
+    """The module's own sizes, which may be larger than what was judged."""
+    return {name: max(b["high"], b.get("own", 0)) for name, b in package["axes"].items()}
+
+
+def most(package, spec):
+    """The largest number of elements of a tensor, at the module's own sizes or in what was judged."""
+    if not any("own" in b for b in package["axes"].values()):
+        return spec["most"]
+    return max(spec["most"], _elements(spec, own_sizes(package)))
+
+
+def is_own(package, axes):
+    """Whether the axes are at most the module's own sizes, where an index of 32 bits has room."""
+    own = own_sizes(package)
+    specs = package["inputs"] + package["outputs"]
+    return (all(b["low"] <= axes[name] <= own[name] for name, b in package["axes"].items()) and
+            all(_elements(s, axes) <= min(most(package, s), _INDEX) for s in specs) and
+            all(evaluate(b["count"], axes) <= _INDEX for b in package["buffers"]))
 
 
 def resolve(package, axes):

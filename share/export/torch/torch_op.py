@@ -1,8 +1,6 @@
-"""The operator of a package: torch.ops.quern.NAME, and a module that uses it."""
+"""The operator of a package: torch.ops.quern.NAME."""
 
-import ast
 import json
-import keyword
 import os
 import threading
 import warnings
@@ -10,7 +8,10 @@ import warnings
 import torch
 
 from . import plan
+from .calls import operator_function
 from .driver import Driver, Kernels, Prepared
+from .graph import run_line
+from .module import module_class
 
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16,
            "int32": torch.int32, "int64": torch.int64, "bool": torch.bool}
@@ -36,11 +37,19 @@ try:
 except AttributeError:  # not in this PyTorch
     _modes = (lambda: True,) * 3
 _compiling = getattr(torch.compiler, "is_dynamo_compiling", torch.compiler.is_compiling)
+_autocast = getattr(torch._C, "_is_any_autocast_enabled", torch.is_autocast_enabled)
+# Beyond the judge's tolerance: how far results of a kernel and of eager PyTorch lie apart, of the largest.
+_APART = {torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 4e-2}
+_CAPTURED = "its first call at these sizes is within a CUDA graph's capture; call it once before"
 _fragment = torch.library.Library("quern", "FRAGMENT")
+_TAGS = (torch.Tag.pt2_compliant_tag,
+         getattr(torch.Tag, "needs_exact_strides", torch.Tag.needs_fixed_stride_order))
 
 
 class Package:
-    def __init__(self, folder):
+    alignment, device_type = _ALIGNMENT, "cuda"
+
+    def __init__(self, folder, name):
         with open(os.path.join(folder, "package.json")) as f:
             self.json = json.load(f)
         with open(os.path.join(folder, "verdict.json")) as f:
@@ -54,9 +63,12 @@ class Package:
         # By the device and the shapes: the function of a call; for the others, why there is none.
         self.calls, self.refused = {}, {}
         self.lock, self.warned = threading.Lock(), False
+        self.fits = plan.fits(self.json)
+        # While torch.compile traces, the line is said then.
+        self.say_traced = torch.compiler.assume_constant_result(lambda why: self.say(why))
         self.registered = self._register()
-        self.op = _quick(self)
-        self.module_class = _module_class(self)
+        self.op = operator_function(self)
+        self.module_class = module_class(self, name)
 
     # ---- registration ----
 
@@ -67,24 +79,35 @@ class Package:
             if len(self.out_dtypes) == 1
             else "(" + ", ".join(["Tensor"] * len(self.out_dtypes)) + ")"
         )
-        _fragment.define(f"{self.name}({arguments}) -> {result}")
+        _fragment.define(f"{self.name}({arguments}) -> {result}", tags=_TAGS)
         _fragment.impl(self.name, self._cuda, "CUDA")
         _fragment.impl(self.name, self._original, "CPU")
         _fragment.impl(self.name, self._meta, "Meta")
+        _fragment.impl(self.name, self._autograd, "Autograd", with_keyset=True)
         return getattr(torch.ops.quern, self.name).default
 
     def _result(self, tensors):
         return tensors[0] if len(tensors) == 1 else tuple(tensors)
 
     def _meta(self, *tensors):
+        """The fake implementation: results without contents."""
+        if [t.dtype for t in tensors] != self.dtypes:
+            return self._original(*tensors)
         axes = plan.solve_axes(self.json, [t.shape for t in tensors])
         return self._result([tensors[0].new_empty([plan.evaluate(e, axes) for e in spec["shape"]], dtype=d)
                              for spec, d in zip(self.json["outputs"], self.out_dtypes)])
 
+    def _autograd(self, keys, *tensors):
+        """Gradients are the original's: the kernels have none."""
+        if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+            return self._fallback("it has no gradients of its own", tensors)
+        with torch._C._AutoDispatchBelowAutograd():
+            return self.registered.redispatch(keys & torch._C._after_autograd_keyset, *tensors)
+
     # ---- the way outside of what was verified ----
 
-    def _original(self, *tensors):
-        values = dict(zip(self.inputs, tensors))
+    def _original(self, *tensors, wide=False):
+        """The task's graph. wide: in double precision."""
         graph = self.json.get("graph")
         if not graph:
             raise NotImplementedError(
@@ -92,29 +115,83 @@ class Package:
                 f"the package has no original"
             )
         axes = plan.solve_axes(self.json, [t.shape for t in tensors])
+        if wide:
+            tensors = [t.double() if t.is_floating_point() else t for t in tensors]
+        values = dict(zip(self.inputs, tensors))
         for line in graph:
-            run_line(line, values, axes)
-        return self._result([values[n].contiguous() for n in self.out_names])
+            run_line(line, values, axes, wide)
+        return self._result([_own(values[n].contiguous(), tensors) for n in self.out_names])
 
-    def _fallback(self, why, tensors):
+    def say(self, why):
+        """One line, once."""
         if not self.warned:
             self.warned = True
-            warnings.warn(f"quern.{self.name} takes the original's way: {why}", RuntimeWarning, stacklevel=3)
+            warnings.warn(f"quern.{self.name} takes the original's way: {why}", RuntimeWarning, stacklevel=4)
+
+    def _fallback(self, why, tensors):
+        self.say(why)
         return self._original(*tensors)
 
-    def _reason(self, tensors):
-        """Why the kernels cannot take these inputs, or None."""
+    def _reason(self, tensors, traced=False):
+        """Why the kernels cannot take these inputs, or None. traced: their addresses are not known."""
         device = tensors[0].device
         for name, t, dtype in zip(self.inputs, tensors, self.dtypes):
-            if t.dtype is not dtype:
+            if t.dtype != dtype:
                 return f"{name} is {t.dtype}, expected {dtype}"
-            if t.device != device:
-                return f"{name} is on {t.device}, expected {device}"
+            if t.device != device or device.type != self.device_type:
+                return f"{name} is on {t.device}, expected {self.device_type}"
             if not t.is_contiguous():
                 return f"{name} is not contiguous"
-            if t.data_ptr() % _ALIGNMENT:
+            if not traced and t.data_ptr() % _ALIGNMENT:
                 return f"{name} is not aligned to {_ALIGNMENT} bytes"
         return None
+
+    # ---- what a module asks ----
+
+    def traced(self):
+        """Whether a mode of PyTorch sees each operator, as a tracer's does."""
+        return _modes[0]() > 0
+
+    def unfit(self, tensors, traced):
+        """Why the operator does not stand for the original with these inputs, or None."""
+        for name, t in zip(self.inputs, tensors):
+            if not isinstance(t, torch.Tensor):
+                return f"{name} is no tensor"
+            if not traced and type(t) not in _PLAIN:
+                return f"{name} is a {type(t).__name__}"
+            if t.requires_grad and torch.is_grad_enabled():
+                return f"{name} needs gradients"
+        if _autocast():
+            return "autocast is on"
+        if not traced and _modes[2]() is not None:
+            return "it is called within torch.func"
+        why = self._reason(tensors, traced)
+        if why is None and traced and not (self.fits and self.fits([t.shape for t in tensors])):
+            return "sizes are outside of those that were judged"
+        return why
+
+    def refusal(self, tensors):
+        """Why the kernels cannot be launched for these sizes on this device, or None."""
+        index = tensors[0].get_device()
+        with torch.cuda.device(index):
+            key = (index, *[t.shape for t in tensors])
+            return None if self._find(key, tensors) else self.refused.get(key, _CAPTURED)
+
+    def capturing(self):
+        return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
+
+    def scope(self):
+        """The names of a function in calls.py."""
+        dispatch, function, functorch = _modes
+        names = {
+            "compiling": _compiling, "dispatch": dispatch, "function": function, "functorch": functorch,
+            "tracing": torch._C._get_tracing_state, "grad": torch.is_grad_enabled,
+            "autocast": _autocast, "any": any, "type": type, "plain": torch.Tensor,
+            "parameter": torch.nn.Parameter, "device": _device, "stream": _stream,
+            "registered": self.registered, "calls": self.calls.get, "run": self._run,
+        }
+        names.update((f"dtype_{i}", d) for i, d in enumerate(self.dtypes))
+        return {f"_q_{k}": v for k, v in names.items()}
 
     # ---- the kernels ----
 
@@ -132,7 +209,7 @@ class Package:
         try:
             axes = plan.solve_axes(self.json, shapes)
             why = plan.unverified(self.json, axes)
-            if why:
+            if why and not plan.is_own(self.json, axes):
                 return None, why
             outputs, buffers, launches = plan.resolve(self.json, axes)
         except plan.PlanError as e:
@@ -202,16 +279,55 @@ class Package:
     def _run(self, index, tensors, addresses, shapes):
         """On the current device."""
         key = (index, *shapes)
+        call = self._find(key, tensors)
+        if call is None:
+            return self._fallback(self.refused.get(key, _CAPTURED), tensors)
+        return call(tensors, addresses, _stream(index))
+
+    def _find(self, key, tensors):
+        """The function of a call, or None: it is refused."""
         call = self.calls.get(key)
         if call is None and key not in self.refused:
-            call, why = self._prepare(tensors[0].device, [tuple(s) for s in shapes])
-            if call:
-                self.calls[key] = call
+            call, why = self._prepare(tensors[0].device, [tuple(s) for s in key[1:]])
+            if call and plan.unverified(self.json, plan.solve_axes(self.json, key[1:])):
+                if self.capturing():
+                    return None
+                why = self._first(call, tensors, key[0])
+            if why:
+                self.refused[key], call = why, None
             else:
-                self.refused[key] = why
-        if call is None:
-            return self._fallback(self.refused[key], tensors)
-        return call(tensors, addresses, _stream(index))
+                self.calls[key] = call
+        return call
+
+    def _first(self, call, tensors, index):
+        """The module's own sizes may be larger than what was judged: the first call compares, and a reason
+        refuses them."""
+        got = call(tensors, [t.data_ptr() for t in tensors], _stream(index))
+        return self.apart(got, self._original(*tensors))
+
+    def apart(self, got, want):
+        """A reason, where the operator's results are not eager PyTorch's on the same inputs, or None."""
+        got, want = ([r] if isinstance(r, torch.Tensor) else r for r in (got, want))
+        for i, (g, w) in enumerate(zip(got, want)):
+            if g.shape != w.shape:
+                return f"its result has the shape {list(w.shape)}, the kernel's {list(g.shape)}"
+            if not w.numel():
+                continue
+            judged, rtol = [case["tolerance"][i] for case in self.json["cases"]], _APART.get(w.dtype, 0)
+            both = torch.isfinite(w) & torch.isfinite(g)
+            if not bool((both | (g == w) | (g != g) & (w != w)).all()):
+                return "its results are finite where the kernel's are not, or the reverse"
+            g, w = (torch.where(both, t, 0).double() for t in (g, w))
+            far, size = float((g - w).abs().max()), float(w.abs().max())
+            if far > max([c["atol"] for c in judged]) + max([rtol] + [c["rtol"] for c in judged]) * size:
+                return f"the kernel's result is {far:.3g} from the original's, of at most {size:.3g}"
+        return None
+
+
+def _own(result, inputs):
+    """A result of an operator shares no memory with its inputs."""
+    own = result.untyped_storage()._cdata
+    return result.clone() if any(t.untyped_storage()._cdata == own for t in inputs) else result
 
 
 def _allocator(device):
@@ -285,154 +401,5 @@ def _call_with_lines(package, segments, memory, axes, device):
     return call
 
 
-# The function of an operator: a call that the kernels take needs no dispatcher of PyTorch, which costs more
-# than all the rest; any other call goes to the registered operator. The checks are written out for each
-# input: a loop over them costs as much as they do.
-_FUNCTION = """
-def {name}({arguments}):
-    if _compiling() or _dispatch() or _function() or _functorch() or {unfit}:
-        return _registered({arguments})
-    _index = {first}.get_device()
-    if _index < 0 or _index != _device(){elsewhere}:
-        return _registered({arguments})
-    _addresses = [{addresses}]
-    if {unaligned}:
-        return _registered({arguments})
-    _call = _calls((_index, {shapes}))
-    if _call is None:
-        return _run(_index, ({arguments},), _addresses, [{shapes}])
-    return _call(({arguments},), _addresses, _stream(_index))
-"""
-_UNFIT = ("(_type({t}) is not _plain and _type({t}) is not _parameter) or {t}.dtype is not _dtype_{t} or "
-          "not {t}.is_contiguous() or ({t}.requires_grad and _grad())")
-
-
-def _quick(package):
-    names = [n + "_" if keyword.iskeyword(n) or n.startswith("_") else n for n in package.inputs]
-
-    def each(text, separator, of=names):
-        return separator.join(text.format(t=n) for n in of)
-
-    source = _FUNCTION.format(
-        name=package.name, first=names[0], arguments=", ".join(names), unfit=each(_UNFIT, " or "),
-        elsewhere=each(" or {t}.get_device() != _index", "", names[1:]),
-        addresses=each("{t}.data_ptr()", ", "), shapes=each("{t}.shape", ", "),
-        unaligned=" or ".join(f"_addresses[{i}] % {_ALIGNMENT}" for i in range(len(names))),
-    )
-    dispatch, function, functorch = _modes
-    plain, parameter = _PLAIN
-    scope = {
-        "_compiling": _compiling, "_dispatch": dispatch, "_function": function, "_functorch": functorch,
-        "_grad": torch.is_grad_enabled, "_type": type, "_plain": plain, "_parameter": parameter,
-        "_device": _device, "_stream": _stream, "_registered": package.registered,
-        "_calls": package.calls.get, "_run": package._run,
-    }
-    scope.update((f"_dtype_{n}", d) for n, d in zip(names, package.dtypes))
-    exec(compile(source, f"<the function of {package.name}>", "exec"), scope)
-    return scope[package.name]
-
-
-# ---- a line of a graph, as PyTorch runs it ----
-
-_CONSTANTS = {"True": True, "False": False, "None": None, "inf": float("inf"), "nan": float("nan")}
-
-
-def _split(text):
-    """The parts of a list at its commas."""
-    parts, depth, begin = [], 0, 0
-    quoted = False
-    for i, c in enumerate(text):
-        quoted ^= c == "'"
-        depth += 0 if quoted else {"(": 1, "[": 1, ")": -1, "]": -1}.get(c, 0)
-        if c == "," and not depth and not quoted:
-            parts.append(text[begin:i].strip())
-            begin = i + 1
-    last = text[begin:].strip()
-    return parts + [last] if last else parts
-
-
-def _value(text, tensors, axes):
-    if text.startswith("["):
-        return [_value(t, tensors, axes) for t in _split(text[1:-1])]
-    if text in tensors:
-        return tensors[text]
-    if text.startswith("'"):
-        return ast.literal_eval(text)
-    if text.startswith("torch."):
-        return getattr(torch, text[6:])
-    if text.lstrip("-") in _CONSTANTS:
-        value = _CONSTANTS[text.lstrip("-")]
-        return -value if text.startswith("-") else value
-    try:
-        return int(text) if text.lstrip("-").isdigit() else float(text)
-    except ValueError:
-        return plan.evaluate(text, axes)
-
-
-def _operator(name):
-    parts = name.split(".")
-    packet = getattr(getattr(torch.ops, parts[0]), parts[1])
-    return getattr(packet, parts[2]) if len(parts) > 2 else packet
-
-
-def read_line(line, tensors, axes):
-    """(names of results, operator, positional and keyword arguments) of "h = aten.relu.default(x)"."""
-    results, call = line.split("=", 1)
-    name, arguments = call.strip().split("(", 1)
-    positional, keyword = [], {}
-    for part in _split(arguments.rstrip()[:-1]):
-        head, equal, rest = part.partition("=")
-        if equal and head.isidentifier() and not rest.startswith("="):
-            keyword[head] = _value(rest.strip(), tensors, axes)
-        else:
-            positional.append(_value(part, tensors, axes))
-    return [r.strip() for r in results.split(",")], _operator(name), positional, keyword
-
-
-def run_line(line, tensors, axes):
-    """Runs a line and puts its results into `tensors`."""
-    names, operator, positional, keyword = read_line(line, tensors, axes)
-    values = operator(*positional, **keyword)
-    tensors.update(zip(names, [values] if isinstance(values, torch.Tensor) else values))
-
-
-# ---- a module in place of the original ----
-
-def _attribute(source, path):
-    """A tensor that a module keeps as a plain attribute, or None."""
-    for name in path.split("."):
-        source = getattr(source, name, None)
-    return source if isinstance(source, torch.Tensor) else None
-
-
-def _module_class(package):
-    class Module(torch.nn.Module):
-        """Module(original) or Module(state_dict): takes the parameters by their names in the original.
-        Its call takes the original's inputs in their order."""
-
-        def __init__(self, source):
-            super().__init__()
-            state = source.state_dict() if isinstance(source, torch.nn.Module) else source
-            self._order = []
-            for spec in package.json["inputs"]:
-                key = spec.get("parameter")
-                if not key:
-                    self._order.append(None)
-                    continue
-                key = spec["name"] if key is True else key
-                value = state[key] if key in state else _attribute(source, key)
-                if value is None:
-                    raise KeyError(f"quern.{package.name}: the original has no parameter {key}")
-                self._order.append(spec["name"])
-                self.register_buffer(spec["name"], value.detach())
-
-        def forward(self, *tensors):
-            given = iter(tensors)
-            return package.op(*[next(given) if n is None else getattr(self, n) for n in self._order])
-
-    Module.__name__ = Module.__qualname__ = package.name
-    return Module
-
-
-def load(init_file):
-    return Package(os.path.dirname(os.path.abspath(init_file)))
+def load(init_file, name):
+    return Package(os.path.dirname(os.path.abspath(init_file)), name)

@@ -1,0 +1,209 @@
+"""The functions of a package, written out for its inputs: a call that the kernels take needs no dispatcher of
+PyTorch, which costs more than all the rest, and a loop over the inputs costs as much as their checks do."""
+
+import inspect
+import keyword
+
+import torch
+
+# Any call that is no plain one goes to the registered operator: while PyTorch traces, under functorch and
+# modes, and where a tensor is not as it was judged.
+_FUNCTION = """
+def {name}({signature}):
+    if (_q_compiling() or _q_dispatch() or _q_function() or _q_functorch() or _q_tracing() or {unfit}):
+        return _q_registered({signature})
+    _q_index = {first}.get_device()
+    if _q_index < 0 or _q_index != _q_device(){elsewhere}:
+        return _q_registered({signature})
+    _q_addresses = [{addresses}]
+    if ({bits}) & {low_bits}:
+        return _q_registered({signature})
+    _q_call = _q_calls((_q_index, {shapes}))
+    if _q_call is None:
+        return _q_run(_q_index, [{signature}], _q_addresses, [{shapes}])
+    return {call}
+"""
+_UNFIT = ("(_q_type({t}) is not _q_plain and _q_type({t}) is not _q_parameter) or "
+          "{t}.dtype is not _q_dtype_{i} or not {t}.is_contiguous() or ({t}.requires_grad and _q_grad())")
+# The forward of a module. One call of the guards of torch.compile checks types, shapes, strides and devices.
+_FORWARD = """
+def forward({signature}):
+    if (_q_compiling() or _q_dispatch() or _q_function() or _q_functorch() or _q_tracing() or _q_autocast() or
+            self.training{unlike}):
+        return {otherwise}
+    _q = self._quern_bound
+    if _q_any(_q.hooks):
+        return {otherwise}
+    for _q_place, _q_name, _q_child in _q.links:
+        if _q_place.get(_q_name) is not _q_child:
+            return {otherwise}
+{find}    try:
+        _q_same, _q_call, _q_index = _q.calls[{key}]
+    except (KeyError, AttributeError):
+        return {otherwise}
+    if not _q_same({tensors}) or _q_index != _q_device() or _q_grad() and ({gradients}):
+        return {otherwise}
+    _q_addresses = [{addresses}]
+    if ({bits}) & {low_bits}:
+        return {otherwise}
+    _q_put = _q.put
+    if _q_put is None:
+        return {call}
+    return _q_put({call})
+"""
+_GIVEN = """
+def given({signature}):
+    _q_held = self._quern_bound.tensors()
+    return None if {unlike} else [{tensors}]
+"""
+
+
+def _written(name, source, scope):
+    exec(compile(source, f"<{name}, written for a package>", "exec"), scope)
+    return scope[name]
+
+
+def _each(text, separator, names):
+    return separator.join(text.format(t=n, i=i) for i, n in enumerate(names))
+
+
+def _parts(package, names):
+    """What both functions say of the inputs."""
+    return {"addresses": _each("{t}.data_ptr()", ", ", names), "low_bits": package.alignment - 1,
+            "bits": _each("_q_addresses[{i}]", " | ", names),
+            "call": f"_q_call([{', '.join(names)}], _q_addresses, _q_stream(_q_index))"}
+
+
+def operator_function(package):
+    """The function of the operator."""
+    names = [n + "_" if keyword.iskeyword(n) or n.startswith("_") else n for n in package.inputs]
+    listed = ", ".join(names)
+    source = _FUNCTION.format(
+        name=package.name, signature=listed, first=names[0], unfit=_each(_UNFIT, " or ", names),
+        elsewhere=_each(" or {t}.get_device() != _q_index", "", names[1:]),
+        shapes=_each("{t}.shape", ", ", names), **_parts(package, names))
+    return _written(package.name, source, package.scope())
+
+
+# ---- the forward of a module ----
+
+def _unlike(template, value, constants):
+    """Conditions under which an argument is not the template's, and the tensors in it: both as sources."""
+    if isinstance(template, dict) and "tensor" in template:
+        return [], [value]
+    if isinstance(template, dict) and "dict" in template:
+        wrong, parts = [f"{value}.__class__ is not dict or list({value}) != {list(template['dict'])!r}"], [
+            (t, f"{value}[{key!r}]") for key, t in template["dict"].items()]
+    elif isinstance(template, list) or isinstance(template, dict) and "tuple" in template:
+        kind, items = ("list", template) if isinstance(template, list) else ("tuple", template["tuple"])
+        wrong = [f"{value}.__class__ is not {kind} or len({value}) != {len(items)}"]
+        parts = [(t, f"{value}[{i}]") for i, t in enumerate(items)]
+    elif isinstance(template, dict):  # an object of Python, such as a default
+        constants.append(template["is"])
+        return [f"{value} is not _q_constant_{len(constants) - 1}"], []
+    elif template is None:
+        return [f"{value} is not None"], []
+    else:
+        constants.append(template)
+        own = f"_q_constant_{len(constants) - 1}"
+        return [f"{value}.__class__ is not {type(template).__name__} or {value} != {own}"], []
+    tensors = []
+    for t, place in parts:
+        more, found = _unlike(t, place, constants)
+        wrong, tensors = wrong + more, tensors + found
+    return wrong, tensors
+
+
+def _templates(package, parameters):
+    """What each argument of forward is in a call that was judged. Without a record of the call: tensors come
+    first, and the others have their defaults."""
+    record, out = package.json.get("call"), {}
+    left = 0 if record else sum(not s.get("parameter") for s in package.json["inputs"])
+    for p in parameters:
+        out[p.name] = None if p.default is None else {"is": p.default}
+        if p.kind is p.VAR_KEYWORD:
+            out[p.name] = {"dict": {}}
+        elif p.kind is p.VAR_POSITIONAL:
+            out[p.name], left = {"tuple": [{"tensor": True}] * left}, 0
+        elif left and p.kind is not p.KEYWORD_ONLY:
+            out[p.name], left = {"tensor": True}, left - 1
+    return {**out, **record} if record else out
+
+
+class _Signature:
+    """The original's forward as sources: its parameters, the arguments that give them to another function,
+    and when the call is not one that was judged."""
+
+    def __init__(self, package, kind):
+        parameters = list(inspect.signature(kind.forward).parameters.values())[1:]
+        templates, self.scope = _templates(package, parameters), {}
+        self.unlike, self.tensors, self.constants = [], [], []
+        self.texts, self.positional, self.by_name, last = ["self"], [], [], None
+        for p in parameters:
+            if last is p.POSITIONAL_ONLY and p.kind is not last:
+                self.texts.append("/")
+            if p.kind is p.KEYWORD_ONLY and last not in (p.KEYWORD_ONLY, p.VAR_POSITIONAL):
+                self.texts.append("*")
+            self._add(p)
+            wrong, found = _unlike(templates[p.name], p.name, self.constants)
+            self.unlike += wrong
+            self.tensors += found
+            last = p.kind
+        if last is inspect.Parameter.POSITIONAL_ONLY:
+            self.texts.append("/")
+        self.text = ", ".join(self.texts)
+        self.arguments = f"({''.join(t + ', ' for t in self.positional)}), {{{', '.join(self.by_name)}}}"
+        self.scope.update((f"_q_constant_{i}", c) for i, c in enumerate(self.constants))
+
+    def _add(self, p):
+        star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        default = ""
+        if p.default is not p.empty:
+            default = f"=_q_default_{p.name}"
+            self.scope[f"_q_default_{p.name}"] = p.default
+        self.texts.append(star + p.name + default)
+        if p.kind is p.KEYWORD_ONLY:
+            self.by_name.append(f"{p.name!r}: {p.name}")
+        else:
+            (self.by_name if p.kind is p.VAR_KEYWORD else self.positional).append(star + p.name)
+
+
+def given_function(package, kind):
+    """The tensors of the operator in a call of the original's forward, or None where the call has others."""
+    s = _Signature(package, kind)
+    given, held = iter(s.tensors), iter(range(len(package.inputs)))
+    listed = [f"_q_held[{next(held)}]" if spec.get("parameter") else next(given, "None")
+              for spec in package.json["inputs"]]
+    unlike = " or ".join(s.unlike) or "False"
+    source = _GIVEN.format(signature=s.text, unlike=unlike, tensors=", ".join(listed))
+    return _written("given", source, s.scope)
+
+
+def forward_function(package, kind, otherwise):
+    """The forward of a module in place of a `kind`. Its parameters are looked up in each call."""
+    s, names, find = _Signature(package, kind), [], []
+    given = iter(s.tensors)
+    for spec in package.json["inputs"]:
+        key = spec.get("parameter")
+        names.append(f"_q_held_{len(find)}" if key else next(given, "None"))
+        if key:
+            leaf = (spec["name"] if key is True else key).rpartition(".")[2]
+            find.append(f"    {names[-1]} = _q.places[{len(find)}].get({leaf!r})\n")
+    own = [n for n in names if not n.startswith("_q_held_")]
+    source = _FORWARD.format(
+        signature=s.text, unlike="".join(f" or {w}" for w in s.unlike), find="".join(find),
+        otherwise=f"_q_otherwise(self, {s.arguments})", key=f"({''.join(f'{n}.shape, ' for n in own)})",
+        tensors=", ".join(names), gradients=_each("{t}.requires_grad", " or ", names),
+        **_parts(package, names))
+    return _written("forward", source, {**package.scope(), **s.scope, "_q_otherwise": otherwise})
+
+
+def guard(tensors):
+    """A function that tells whether tensors have the types, shapes, strides and devices of these."""
+    try:
+        return torch._C._dynamo.guards.TensorGuards(
+            *tensors, dynamic_dims_sizes=[list(t.shape) for t in tensors],
+            dynamic_dims_strides=[list(t.stride()) for t in tensors]).check
+    except (AttributeError, TypeError):  # not in this PyTorch
+        want = [(type(t), t.dtype, t.shape, t.stride(), t.device) for t in tensors]
+        return lambda *given: want == [(type(t), t.dtype, t.shape, t.stride(), t.device) for t in given]

@@ -1,0 +1,92 @@
+"""A task's graph as PyTorch runs it: lines such as "h = aten.linear.default(x, weight)"."""
+
+import ast
+from operator import getitem
+
+import torch
+
+from . import plan
+
+_CONSTANTS = {"True": True, "False": False, "None": None, "inf": float("inf"), "nan": float("nan")}
+
+
+def _split(text):
+    """The parts of a list at its commas."""
+    parts, depth, begin = [], 0, 0
+    quoted = False
+    for i, c in enumerate(text):
+        quoted ^= c == "'"
+        depth += 0 if quoted else {"(": 1, "[": 1, ")": -1, "]": -1}.get(c, 0)
+        if c == "," and not depth and not quoted:
+            parts.append(text[begin:i].strip())
+            begin = i + 1
+    last = text[begin:].strip()
+    return parts + [last] if last else parts
+
+
+def _value(text, tensors, axes, wide):
+    if text.startswith("["):
+        return [_value(t, tensors, axes, wide) for t in _split(text[1:-1])]
+    if text in tensors:
+        return tensors[text]
+    if text.startswith("'"):
+        return ast.literal_eval(text)
+    if text.startswith("torch."):
+        value = getattr(torch, text[6:])
+        is_float = isinstance(value, torch.dtype) and value.is_floating_point
+        return torch.float64 if wide and is_float else value
+    if text.lstrip("-") in _CONSTANTS:
+        value = _CONSTANTS[text.lstrip("-")]
+        return -value if text.startswith("-") else value
+    try:
+        return int(text) if text.lstrip("-").isdigit() else float(text)
+    except ValueError:
+        return plan.evaluate(text, axes)
+
+
+def _operator(name):
+    parts = name.split(".")
+    packet = getattr(getattr(torch.ops, parts[0]), parts[1])
+    return getattr(packet, parts[2]) if len(parts) > 2 else packet
+
+
+def _gives_tensor(operator):
+    """Whether the result is a tensor, no tuple or list."""
+    schema = getattr(operator, "_schema", None) or getattr(operator, operator.overloads()[0])._schema
+    return len(schema.returns) == 1 and isinstance(schema.returns[0].type, torch.TensorType)
+
+
+def read_line(line, tensors, axes, wide=False):
+    """(names of results, operator, positional and keyword arguments) of "h = aten.relu.default(x)". wide:
+    each float type of the line is float64."""
+    results, call = line.split("=", 1)
+    name, arguments = call.strip().split("(", 1)
+    positional, keyword = [], {}
+    for part in _split(arguments.rstrip()[:-1]):
+        head, equal, rest = part.partition("=")
+        if equal and head.isidentifier() and not rest.startswith("="):
+            keyword[head] = _value(rest.strip(), tensors, axes, wide)
+        else:
+            positional.append(_value(part, tensors, axes, wide))
+    return [r.strip() for r in results.split(",")], _operator(name), positional, keyword
+
+
+def run_line(line, tensors, axes, wide=False):
+    """Runs a line and puts its results into `tensors`."""
+    names, operator, positional, keyword = read_line(line, tensors, axes, wide)
+    values = operator(*positional, **keyword)
+    tensors.update(zip(names, [values] if isinstance(values, torch.Tensor) else values))
+
+
+def module_of(lines, inputs, outputs, axes):
+    """The graph for given axes as a module that eager PyTorch and torch.compile run: no line is parsed in a
+    call. Its result is a tuple."""
+    graph = torch.fx.Graph()
+    values = {name: graph.placeholder(name) for name in inputs}
+    for line in lines:
+        names, operator, positional, keyword = read_line(line, values, axes)
+        node = graph.call_function(operator, tuple(positional), keyword)
+        for i, name in enumerate(names):
+            values[name] = node if _gives_tensor(operator) else graph.call_function(getitem, (node, i))
+    graph.output(tuple(values[name] for name in outputs))
+    return torch.fx.GraphModule(torch.nn.Module(), graph)

@@ -1,0 +1,188 @@
+"""A module in place of the original: its class, parameters, buffers, submodules and hooks are the original's,
+and its forward launches the kernels where they stand for the original's forward."""
+
+import torch
+from torch.utils import _pytree as pytree
+
+from .calls import forward_function, given_function, guard
+
+_CONTAINERS, _MOST_CALLS = ("_parameters", "_buffers"), 4096
+
+
+class Bound:
+    """Where the tensors of a module's operator are, and what must be as it was for the kernels to stand for
+    forward. It is made again for a copy."""
+
+    def __init__(self, module, package):
+        self.links, self.hooks, self.refused, self.put = [], [], None, None
+        self.calls, self.checked, self.known = {}, False, False  # calls: by the shapes of the arguments
+        keys = [s["name"] if s["parameter"] is True else s["parameter"] for s in package.json["inputs"]
+                if s.get("parameter")]
+        for sub in module.modules():
+            self.links += [(sub._modules, name, child) for name, child in sub._modules.items()]
+            if sub is not module:
+                self.hooks += [sub._forward_hooks, sub._forward_pre_hooks]
+        self.places = [self._place(module, *key.rpartition(".")[::2]) for key in keys]
+        self.names = [key.rpartition(".")[2] for key in keys]
+        if None in self.places:
+            self.refused = f"the original has no parameter {keys[self.places.index(None)]}"
+
+    @staticmethod
+    def _place(module, path, name):
+        """The dictionary of the module's that has a tensor, or None."""
+        for part in path.split(".") if path else []:
+            module = getattr(module, part, None)
+        own = getattr(module, "__dict__", {})
+        return next((d for d in (*(own.get(c, {}) for c in _CONTAINERS), own)
+                     if isinstance(d.get(name), torch.Tensor)), None)
+
+    def tensors(self):
+        return [place.get(name) for place, name in zip(self.places, self.names)]
+
+    def note(self, package, tensors):
+        """A call that the kernels took: forward takes those like it by itself."""
+        index, shapes = tensors[0].get_device(), [t.shape for t in tensors]
+        own = tuple(s for s, spec in zip(shapes, package.json["inputs"]) if not spec.get("parameter"))
+        if len(self.calls) >= _MOST_CALLS:
+            self.calls.clear()
+        self.calls[own] = guard(tensors), package.calls[(index, *shapes)], index
+
+    def changed(self):
+        for place, name, child in self.links:
+            if place.get(name) is not child:
+                return "its submodules have changed"
+        for hooks in self.hooks:
+            if len(hooks):
+                return "a submodule has a hook"
+        return self.refused
+
+    def learn(self, package, result):
+        """How forward gives its results: a function of the operator's results, or None where they are equal.
+        Returns a reason, or None."""
+        leaves, spec = pytree.tree_flatten(result)
+        dtypes = [t.dtype for t in leaves if isinstance(t, torch.Tensor)]
+        if len(dtypes) != len(package.out_dtypes) or any(
+            t is not None and not isinstance(t, torch.Tensor) for t in leaves
+        ):
+            return "its results are of another number or kind"
+        at = iter(range(len(dtypes)))
+        places = [next(at) if isinstance(t, torch.Tensor) else None for t in leaves]
+        flat = type(result) is tuple and all(a is b for a, b in zip(result, leaves))
+        self.known = True
+        if type(result) in (torch.Tensor, tuple) and dtypes == package.out_dtypes:
+            return None
+
+        def put(results):
+            results = [results] if isinstance(results, torch.Tensor) else results
+            given = [r if r.dtype is d else r.to(d) for r, d in zip(results, dtypes)]
+            if flat:
+                return tuple(given)
+            return pytree.tree_unflatten([None if i is None else given[i] for i in places], spec)
+
+        self.put = put
+        return None
+
+
+def _otherwise(self, arguments, keywords):
+    """Any call but those that forward takes by itself: of a copy's first call, while PyTorch traces, and
+    outside of what was judged."""
+    package, bound = self._quern_package, self._quern_bound
+    traced = torch.compiler.is_compiling() or package.traced()
+    tensors = type(self)._quern_given(self, *arguments, **keywords)
+    if self.training:
+        why = "it is in training mode"
+    elif tensors is None:
+        why = "its arguments are not those that were judged"
+    else:
+        why = bound.changed() or package.unfit(tensors, traced)
+    if why is None and not traced:
+        why = package.refusal(tensors)
+    if why is None and not (traced or bound.checked):
+        return _first(self, arguments, keywords, tensors)
+    if why is None and not bound.known:
+        why = bound.learn(package, _original(self, arguments, keywords))
+    if why is not None:
+        (package.say_traced if traced else package.say)(why)
+        return _original(self, arguments, keywords)
+    results = package.registered(*tensors)
+    if not traced:
+        bound.note(package, tensors)
+    return bound.put(results) if bound.put else results
+
+
+def _original(self, arguments, keywords):
+    own = self.__dict__.get("_quern_forward")
+    return own(*arguments, **keywords) if own else self._quern_kind.forward(self, *arguments, **keywords)
+
+
+def _first(self, arguments, keywords, tensors):
+    """The first call of a module compares the kernels with the original, once, and gives the original's
+    result: the original may have other constants than the module that was judged."""
+    package, bound = self._quern_package, self._quern_bound
+    want = _original(self, arguments, keywords)
+    if package.capturing():
+        package.say("its first call is within a CUDA graph's capture; call it once before")
+        return want
+    leaves = [t for t in pytree.tree_leaves(want) if isinstance(t, torch.Tensor)]
+    why = bound.learn(package, want) or package.apart(package.registered(*tensors), leaves)
+    bound.checked, bound.refused = why is None, why
+    if why:
+        package.say(why)
+    else:
+        bound.note(package, tensors)
+    return want
+
+
+def _restore(kind):
+    """For pickle and copy: an instance without its state."""
+    from . import Module
+
+    return torch.nn.Module.__new__(Module._quern_class(kind))
+
+
+def module_class(package, name):
+    """The class Module of a package, whose name as Python imports it is given."""
+    classes = {}
+
+    class Module(torch.nn.Module):
+        """Module(original): a module in the original's place, which shares all that the original has. It
+        takes the original's own way where the kernels were not judged."""
+
+        def __new__(cls, original):
+            kind = getattr(type(original), "_quern_kind", type(original))
+            if not isinstance(original, torch.nn.Module):
+                raise TypeError(f"quern.{package.name}: Module takes the original, a torch.nn.Module")
+            if isinstance(original, (torch.fx.GraphModule, torch.jit.ScriptModule)):
+                raise TypeError(f"quern.{package.name}: a traced module has no class to stand in for")
+            fast = torch.nn.Module.__new__(Module._quern_class(kind))
+            fast.__dict__.update(original.__dict__)
+            own = fast.__dict__.pop("forward", None)  # one that replaces the class's
+            if own is not None:
+                fast.__dict__["_quern_forward"] = own
+            fast.__dict__["_quern_bound"] = Bound(fast, package)
+            if fast._quern_bound.refused:
+                raise KeyError(f"quern.{package.name}: {fast._quern_bound.refused}")
+            return fast
+
+        def __init__(self, original):
+            pass
+
+        @staticmethod
+        def _quern_class(kind):
+            if kind not in classes:
+                own = {"_quern_kind": kind, "_quern_package": package, "__doc__": kind.__doc__,
+                       "__module__": kind.__module__, "_quern_given": given_function(package, kind),
+                       "forward": forward_function(package, kind, _otherwise)}
+                classes[kind] = type(kind)(f"{kind.__name__}_{package.name}", (Module, kind), own)
+            return classes[kind]
+
+        def __reduce_ex__(self, protocol):
+            state = {k: v for k, v in self.__dict__.items() if k != "_quern_bound"}
+            return _restore, (self._quern_kind,), state
+
+        def __setstate__(self, state):
+            super().__setstate__(state)
+            self.__dict__["_quern_bound"] = Bound(self, package)
+
+    Module.__module__, Module.__qualname__ = name, "Module"
+    return Module
