@@ -80,6 +80,10 @@ class Pieces:
         self.trim = trims(lambda t: self.render([t], True), prompt)
         answered = both.replace(USER, "u").replace(ANSWER, USER)
         self.trim_answer = trims(lambda t: self.render(["u", t], False), answered)
+        if max(len(self.before), len(self.after)) > 4096:
+            raise Refused("what stands around a turn is more than 4096 ids")
+        if max(len(t.encode()) for t in (self.before_text, self.after_text)) > 1000:
+            raise Refused("a text around a turn is longer than 1000 bytes")
         self.prove()
 
     def render(self, turns, prompt, **more):

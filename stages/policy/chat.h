@@ -17,7 +17,7 @@ typedef enum {
     CHAT_PIECES,   /* another one, by the pieces that tools/chat_pieces.py found and proved */
 } ChatKind;
 
-enum { CHAT_IDS = 512, CHAT_TEXT = 256 };
+enum { CHAT_IDS = 4096, CHAT_TEXT = 1024 }; /* as tools/chat_pieces.py has it */
 
 /* What stands around a user's text: ids up to the last special token before it and the text after
  * that token, then the text up to the next special token and ids from there. */
