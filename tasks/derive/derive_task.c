@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "tasks/derive/algebra.h"
+#include "tasks/derive/broken.h"
 #include "tasks/derive/derive_gate.h"
 #include "tasks/derive/draws.h"
 #include "tasks/derive/exponential.h"
@@ -162,9 +163,27 @@ static int raise_integers(Derivation *v)
     return any;
 }
 
+/* The line that gives the first result which is not finite, as the inputs are drawn now; -1: none does. */
+static int first_broken(const Derivation *v, const Description *d)
+{
+    for (int i = 0; i < d->n; i++)
+        if (d->at[i].role == ROLE_CHECK && !d->at[i].finite) return broken_node(v, &d->at[i].sizes);
+    return -1;
+}
+
+static int refuse_broken(const Derivation *v, int node, Error *err)
+{
+    static const char why[] = "the outputs are not finite for the inputs drawn";
+    if (node < 0) return error_set(err, ERROR_UNSUPPORTED, "%s", why);
+    return error_set(err, ERROR_UNSUPPORTED,
+                     "graph[%d]: %s gives the first result that is not finite: %s", node,
+                     v->graph->line[node].op->name, why);
+}
+
 /* As tolerances_measure, with other inputs where results are not finite. */
 static int calibrate_finite(Derivation *v, Description *d, const Sizes *deep, int way, Error *err)
 {
+    int broken = -1;
     for (int attempt = 0, calm = 0; attempt < ATTEMPTS;) {
         int hopeless = tolerances_measure(v, d, deep, way != PLAINLY, err);
         if (hopeless < 0) return -1;
@@ -172,11 +191,12 @@ static int calibrate_finite(Derivation *v, Description *d, const Sizes *deep, in
             calm = 1;
         } else {
             if (hopeless || is_finite(d)) return hopeless;
+            if (broken < 0) broken = first_broken(v, d);
             if (!raise_integers(v)) tame_inputs(v, attempt++);
         }
         description_forget(d);
     }
-    return error_set(err, ERROR_UNSUPPORTED, "the outputs are not finite for the inputs drawn");
+    return refuse_broken(v, broken, err);
 }
 
 /* ---- attempts ---- */

@@ -12,6 +12,8 @@
 #include "base/words.h"
 #include "tasks/derive/indices.h"
 
+#define LEAST_SPREAD 1.5 /* standard deviations between a normal's mean and the ends of its range */
+
 /* Operators with an argument that must be positive; which one, by its name in the schema. */
 static const struct {
     const char *op, *argument;
@@ -169,9 +171,11 @@ static void draw_integer(Derivation *v, const Sizes *sizes, int n, int input, Dr
     x->draw = DRAW_INTEGER;
     x->low = x->dtype == DTYPE_B8 ? 0 : -8;
     x->high = x->dtype == DTYPE_B8 ? 1 : 8;
-    if (x->has_range && x->dtype != DTYPE_B8 && x->min < x->max && x->min >= INT32_MIN &&
-        x->max <= INT32_MAX)
+    if (x->has_range && x->dtype != DTYPE_B8 && x->min >= INT32_MIN && x->max <= INT32_MAX) {
         x->low = x->min, x->high = x->max;
+        if (x->low == x->high)
+            x->low = fmin(x->low, 0), x->high = fmax(x->high, 1); /* a mask of ones */
+    }
     for (int i = 0; i < n; i++) {
         GraphBound *b;
         if (derivation_bind(v, &sizes[i], &b, NULL)) continue;
@@ -188,6 +192,12 @@ static void draw_integer(Derivation *v, const Sizes *sizes, int n, int input, Dr
     if (known && x->dtype != DTYPE_B8) x->highest = largest_integer(v, sizes, n, input);
 }
 
+/* A normal of these statistics would often leave the range that they have: that of probabilities, say. */
+static int leaves_range(const DraftTensor *x)
+{
+    return x->mean - LEAST_SPREAD * x->std < x->min || x->mean + LEAST_SPREAD * x->std > x->max;
+}
+
 /* The statistics of a module's parameter, which are those of a uniform, a normal or one value. One that
  * begins at zero or nearly, as the scale of a branch, is trained away from it. */
 static void draw_statistics(DraftTensor *x)
@@ -198,7 +208,7 @@ static void draw_statistics(DraftTensor *x)
         x->draw = fabs(c) < 1e-3 ? DRAW_NORMAL : c == 1 ? DRAW_POSITIVE : DRAW_UNIFORM;
         x->low = fmin(c / 2, c * 1.5), x->high = fmax(c / 2, c * 1.5);
         x->mean = 0, x->std = 0.25;
-    } else if (fabs(half - x->std * sqrt(3)) < 0.1 * half) {
+    } else if (fabs(half - x->std * sqrt(3)) < 0.1 * half || leaves_range(x)) {
         x->draw = DRAW_UNIFORM;
         x->low = x->min, x->high = x->max;
     } else {

@@ -81,6 +81,18 @@ static int moved_by(const OpCall *c, int64_t *by)
     return 1;
 }
 
+/* Operators whose result has elements of their first argument, and no other integers that a draw bounds. */
+static int keeps_elements(const OpCall *c)
+{
+    static const char *const kept[] = {"aten.to",      "aten.clone",        "aten.contiguous",
+                                       "aten.clamp",   "aten.clamp_min",    "aten.reshape",
+                                       "aten.roll",    "aten.flip",         "aten.repeat",
+                                       "aten.flatten", "aten.index_select", "aten.masked_fill"};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        if (is_called(c, kept[i])) return 1;
+    return 0;
+}
+
 int indices_of_input(const GraphBound *b, int value, int input, int64_t *plus)
 {
     *plus = 0;
@@ -90,9 +102,7 @@ int indices_of_input(const GraphBound *b, int value, int input, int64_t *plus)
         if (base == input) return 1;
         if (node < 0) return 0;
         const OpCall *c = &b->calls[node].call;
-        if (!moved_by(c, &by) && !is_called(c, "aten.to") && !is_called(c, "aten.clone") &&
-            !is_called(c, "aten.clamp") && !is_called(c, "aten.clamp_min"))
-            return 0;
+        if (!moved_by(c, &by) && !keeps_elements(c)) return 0;
         *plus += by;
         value = b->calls[node].in[0];
     }
@@ -142,18 +152,36 @@ void lengths_each(const GraphBound *b, LengthSeen *f, void *ctx)
 
 /* ---- integers that the graph makes ---- */
 
+static int64_t largest_index(const GraphBound *b, int value);
+
+/* Of a quotient or remainder by a positive integer: the largest integer that it holds. 0: *most is not
+ * touched, it is neither. */
+static int largest_divided(const GraphBound *b, const GraphCall *c, int64_t *most)
+{
+    const OpCall *call = &c->call;
+    int mode = op_argument(call->op, "rounding_mode");
+    int divides =
+            is_called(call, "aten.floor_divide") || (is_called(call, "aten.div") && mode >= 0),
+        rest = is_called(call, "aten.remainder") || is_called(call, "aten.fmod");
+    if (!(divides || rest) || call->n_tensors != 1 || call->arg[1].kind != OP_INT) return 0;
+    int64_t by = call->arg[1].integer[0], of = by > 0 ? largest_index(b, c->in[0]) : -1;
+    *most = of < 0 ? -1 : divides ? of / by : by - 1 < of ? by - 1 : of;
+    return 1;
+}
+
 /* The largest index that a value holds; -1: it is not known. */
 static int64_t largest_index(const GraphBound *b, int value)
 {
     static const char *const places[] = {
         "aten.sort", "aten.argsort", "aten.topk",   "aten.argmax", "aten.argmin",  "aten.max",
         "aten.min",  "aten.cummax",  "aten.cummin", "aten.median", "aten.kthvalue"};
-    int64_t moved = 0;
+    int64_t moved = 0, most;
     for (int steps = 0; steps < 16; steps++) {
         int base = b->values[value].base, node = b->values[base].node, dim;
         if (node < 0) return -1;
         const GraphCall *c = &b->calls[node];
         const OpValue *end = &c->call.arg[0];
+        if (largest_divided(b, c, &most)) return most < 0 ? -1 : most + moved;
         if (is_called(&c->call, "aten.arange")) {
             int at = op_argument(c->call.op, "end"), by = op_argument(c->call.op, "step");
             end = &c->call.arg[at];
@@ -170,8 +198,7 @@ static int64_t largest_index(const GraphBound *b, int value)
             continue;
         }
         if (is_called(&c->call, "aten.clamp")) {
-            int most = op_argument(c->call.op, "max");
-            end = &c->call.arg[most];
+            end = &c->call.arg[op_argument(c->call.op, "max")];
             return end->kind == OP_INT ? end->integer[0] + moved : -1;
         }
         if (is_called(&c->call, "aten.bucketize") || is_called(&c->call, "aten.searchsorted")) {

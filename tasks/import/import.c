@@ -56,6 +56,18 @@ static int fill_shape(Program *p, Parts *parts, const char *name, DraftTensor *t
     return 0;
 }
 
+/* Floats of which each is 0 or 1, as their mean and deviation show. */
+static int is_mask(const json_t *notes)
+{
+    double mean, std, min, max;
+    const char *type = json_string_value(json_object_get(notes, "dtype"));
+    if (!type || (!strstr(type, "float")) || statistic(notes, "mean", &mean) ||
+        statistic(notes, "std", &std) || statistic(notes, "min", &min) ||
+        statistic(notes, "max", &max))
+        return 0;
+    return min == 0 && max == 1 && fabs(std * std - mean * (1 - mean)) < 1e-9;
+}
+
 static int fill_input(Program *p, Parts *parts, const Lines *l, const ProgramInput *x,
                       DraftTensor *t, Error *err)
 {
@@ -73,6 +85,10 @@ static int fill_input(Program *p, Parts *parts, const Lines *l, const ProgramInp
                         !statistic(x->notes, "std", &t->std) &&
                         !statistic(x->notes, "min", &t->min) &&
                         !statistic(x->notes, "max", &t->max);
+    if (x->kind == INPUT_ARGUMENT && is_mask(x->notes)) {
+        t->has_draw = t->fixed = 1;
+        t->draw = DRAW_INTEGER, t->low = 0, t->high = 1;
+    }
     t->has_range = !dtype_is_float(x->dtype) && !statistic(x->notes, "min", &t->min) &&
                    !statistic(x->notes, "max", &t->max);
     return 0;
@@ -210,6 +226,17 @@ static void parts_release(Parts *parts)
     free(parts->shapes);
 }
 
+/* Adds the module's line to an error of derive_task that names a line of the graph. Returns -1. */
+static int place_line(const Lines *l, Error *err)
+{
+    const char *at = strstr(err->text, "graph[");
+    char place[PROGRAM_PLACE] = "";
+    int node = at ? atoi(at + strlen("graph[")) : -1;
+    for (int i = 0; i < l->n && node >= 0; i++)
+        if (l->list[i].live && !node--) program_place(l->list[i].node, place, sizeof place);
+    return *place ? error_prefix(err, "%s", place) : -1;
+}
+
 static int import_program(Program *p, const ImportOptions *o, char **text, Error *err)
 {
     Lines l;
@@ -222,10 +249,8 @@ static int import_program(Program *p, const ImportOptions *o, char **text, Error
                            .level = o->level,
                            .precision = o->precision,
                            .heldout = o->heldout};
-    int rc =
-        lines_check(p, &l, err) || fill(p, &l, parts, err) || derive_task(&parts->draft, text, err)
-            ? -1
-            : 0;
+    int rc = lines_check(p, &l, err) || fill(p, &l, parts, err) ? -1 : 0;
+    if (!rc && derive_task(&parts->draft, text, err)) rc = place_line(&l, err);
     parts_release(parts);
     free(parts);
     lines_release(&l);

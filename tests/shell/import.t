@@ -5,7 +5,7 @@
 need python3
 fixtures=$root/tests/fixtures/import
 
-for name in row several causal assigned cells composed contracted rewritten; do
+for name in row several causal assigned cells composed contracted rewritten guarded; do
     run quern-import "$fixtures/$name.pt2" -o tasks; ok $? "$name is imported"
     [ "$(cat out)" = "tasks/$name" ]; ok $? "the folder of an imported task is told"
     run quern-task gate "$name" --task-root tasks; ok $? "the gate accepts an imported task"
@@ -64,6 +64,12 @@ grep -q 'aten.cat(\[where, getitem_1\], 0)' tasks/contracted/task.json
 ok $? "tensors below each other are joined"
 grep -q '\[3 \* height / 2, 3 \* width / 2\], False, scales_h=1.5' tasks/contracted/task.json
 ok $? "a fraction of a size is one of integers"
+grep -q '"kept": {.*"draw": "uniform", "low": [0-9.e-]*, "high": 0.9999' tasks/guarded/task.json
+ok $? "a buffer is drawn within its range"
+grep -q '"target": {.*"low": 0, "high": "[a-z_0-9]* - 1"' tasks/guarded/task.json
+ok $? "a target that is shifted is within the classes"
+! grep -q degenerate tasks/guarded/task.json
+ok $? "a bias that a softmax cancels makes nothing degenerate"
 grep -q 'copy_ = aten.clone(y)' tasks/rewritten/task.json && ! grep -q '"state"' tasks/rewritten/task.json
 ok $? "a constant that is overwritten first is no input"
 
@@ -163,6 +169,15 @@ z = zipfile.ZipFile(sys.argv[4])
 notes = next(n for n in z.namelist() if n.endswith("extra/quern.json"))
 text = z.read(next(n for n in z.namelist() if n.endswith("models/model.json"))).decode()
 program("unsorted", unsorted)
+z = zipfile.ZipFile(source.replace("rewritten", "guarded"))
+notes = next(n for n in z.namelist() if n.endswith("extra/quern.json"))
+text = z.read(next(n for n in z.namelist() if n.endswith("models/model.json"))).decode()
+def infinite(p):
+    node = next(n for n in graph(p)["nodes"] if "aten.sqrt" in n["target"])
+    node.update(target="torch.ops.aten.acos.default")
+    one = next(n for n in graph(p)["nodes"] if "aten.rsub" in n["target"])
+    one["inputs"][1]["arg"] = {"as_int": 5}
+program("infinite", infinite)
 END
 mkdir bad && python3 make.py "$fixtures/row.pt2" bad "$fixtures/rewritten.pt2" "$fixtures/contracted.pt2"
 ok $? "bad archives are made"
@@ -198,6 +213,7 @@ refused number 'returns something that is no tensor'
 refused unbacked 'does not say how large u0 is'
 refused chosen 'modules.py, line .*aten.linear.default: the contents of a tensor decide the size'
 refused autocast 'modules.py, line .*wrap_with_autocast: torch.autocast chooses an element type'
+refused infinite 'modules.py, line .*kept.*aten.acos.default gives the first result that is not finite'
 refused unsorted 'boundaries are not known to be in order'
 refused contents 'a constant tensor, lifted_tensor_0, of which the archive has no contents'
 refused equation 'expected letters for each of 3 tensors and a result, found "rsc,rc,rk"'
