@@ -18,6 +18,8 @@
 static const double LEAST_BYTES = 0.85, LEAST_FLOPS = 0.4, LEAST_OWN = 0.97;
 /* The same where outputs are compared. Triangular products need a sixth of the flops. */
 static const double LEAST_COMPARED_BYTES = 0.5, LEAST_COMPARED_FLOPS = 0.15;
+/* The same where a few heavy blocks may be hidden from the sample. */
+static const double LEAST_OPEN_BYTES = 0.85, LEAST_OPEN_FLOPS = 0.7;
 /* A kernel with this share of all bytes must ask for so much of what tensors grow by. */
 static const double LARGE_SHARE = 0.05, LEAST_KERNEL = 0.9;
 /* A launch that reads a buffer more often than this reads it for each block. */
@@ -291,10 +293,11 @@ static double missing_factor(const Comparison *c, const DeviceLaunch *launches,
 }
 
 double missing_compared(const SequenceWork *small, const SequenceWork *now,
-                        const DeviceLaunch *launches, const DeviceSample *s)
+                        const DeviceLaunch *launches, const DeviceSample *s, int open)
 {
     Work need = needed_work(small, s), is = work_of(now, launches);
-    double bytes = LEAST_COMPARED_BYTES * need.bytes, flops = LEAST_COMPARED_FLOPS * need.flops;
+    double bytes = (open ? LEAST_OPEN_BYTES : LEAST_COMPARED_BYTES) * need.bytes,
+           flops = (open ? LEAST_OPEN_FLOPS : LEAST_COMPARED_FLOPS) * need.flops;
     return fmax(1, fmax(bytes / fmax(is.bytes, 1), flops / fmax(is.flops, 1)));
 }
 

@@ -30,8 +30,9 @@ double missing_work(const SequenceWork *small, const SequenceWork *now,
                     const DeviceLaunch *launches, const DeviceSample *s, double *bytes);
 
 /* As missing_work, where outputs are compared: how many times more would the launches do, had they done a
- * part of what the task needs. Work that a plan left out at the small size, too, is not missing. */
+ * part of what the task needs. Work that a plan left out at the small size, too, is not missing.
+ * open: memory decides what blocks do, so that a sample may miss the heavy ones. */
 double missing_compared(const SequenceWork *small, const SequenceWork *now,
-                        const DeviceLaunch *launches, const DeviceSample *s);
+                        const DeviceLaunch *launches, const DeviceSample *s, int open);
 
 #endif

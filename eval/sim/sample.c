@@ -153,6 +153,15 @@ static void choose_leads(Sample *s)
     lead(s, 0);
 }
 
+/* The numbers that blocks draw from a counter. */
+static void draw_tickets(const Sample *s)
+{
+    uint64_t others = s->blocks * s->cluster - 1;
+    if (!s->exec) return;
+    s->exec->ticket_step = s->in_order || !others ? 1 : census_stride(others);
+    s->exec->ticket = s->in_order ? 0 : (uint64_t)(draw(s, 11) * (double)others);
+}
+
 void sample_begin(Sample *s, const SampleOf *of)
 {
     memset(s, 0, sizeof *s);
@@ -170,6 +179,7 @@ void sample_begin(Sample *s, const SampleOf *of)
     s->done = memory_array(SAMPLE_BLOCKS, sizeof *s->done);
     s->mem = of->mem;
     s->shared = memory_array((size_t)s->mem->n_allocs + 1, sizeof *s->shared);
+    draw_tickets(s);
     if (!s->in_order) choose_leads(s);
 }
 
@@ -431,13 +441,18 @@ double sample_interval(const Sample *s)
     return total > 0 ? student(degrees) * sqrt(variance) / total : 0;
 }
 
+int sample_is_open(const Sample *s)
+{
+    return s->census->open || s->census->known < s->blocks;
+}
+
 /* A sample of dear blocks ends as soon as it may. */
 static int is_enough(const Sample *s)
 {
     if ((uint64_t)s->n == s->blocks || s->n == SAMPLE_BLOCKS) return 1;
     if (s->n < 2 || s->n < s->n_least) return 0;
     if (s->in_order) return s->n >= SAMPLE_LEAST && s->insts > SAMPLE_INSTRUCTIONS;
-    int unknown = s->census->known < s->blocks, few = s->n < SAMPLE_LEAST && unknown;
+    int few = s->n < SAMPLE_LEAST && sample_is_open(s);
     if (s->insts + 2 * s->insts / (uint64_t)s->n > SAMPLE_INSTRUCTIONS)
         return !few && (s->insts > MOST_INSTRUCTIONS || sample_interval(s) <= narrow);
     return s->blocks > SAMPLE_BLOCKS && turn(s) >= SAMPLE_ALIKE && !(turn(s) % 2) &&

@@ -6,7 +6,7 @@
  *
  * A grid of at most SAMPLE_BLOCKS runs whole while it is cheap. Else a sample ends at SAMPLE_ALIKE blocks
  * where the interval of the total is narrow, with dear blocks at SAMPLE_INSTRUCTIONS where it is, and at
- * SAMPLE_BLOCKS. Where the census does not know each block, at SAMPLE_LEAST at the earliest.
+ * SAMPLE_BLOCKS. Where the census does not know what each block does, at SAMPLE_LEAST at the earliest.
  *
  * Blocks that wait for earlier ones run in order, from the first on. Where each block draws a number from a
  * counter, one more block draws the last one, behind the others.
@@ -70,6 +70,9 @@ void sample_finish(const Sample *s, const Profile *p, double resident, SimCounts
 /* Half the 95% interval of the time that all blocks take together, as a share of it, from how blocks of one
  * kind differ. */
 double sample_interval(const Sample *s);
+
+/* Does the census leave it open what some blocks do? */
+int sample_is_open(const Sample *s);
 
 /* The bytes that all blocks ask for, as in `out` of sample_finish, over those of the blocks that have run. */
 double sample_scale(const Sample *s, const SimCounts *out);

@@ -468,6 +468,7 @@ typedef struct {
     SampledOutputs outputs;
     PlanCoverage *covered; /* NULL: it is not wanted */
     int scaled;            /* launches that were not run */
+    int open;              /* it is not known what some blocks do of the plan's own launches */
     double interval;       /* of the launch that was sampled last, as a share of its time */
     double half_s;         /* of all launches, in seconds */
 } Sampling;
@@ -582,6 +583,7 @@ static int sample_one(Device *d, Sampling *g, int i, Fault *fault)
                                  .seed = g->out->seed,
                                  .exec = &d->exec,
                                  .in_order = d->predicted.counts[was].delay_max > 0});
+    g->open |= !l->op_line && sample_is_open(&s);
     int r = run_sample(d, g, i, &s, &d->predicted.counts[was], fault);
     sample_release(&s);
     census_release(&census);
@@ -627,14 +629,15 @@ static void hold(const Device *d, const DeviceLaunch *launches, const SequenceWo
 }
 
 /* A plan whose outputs are compared takes longer by as much as it does less than a part of its task. */
-static void hold_compared(const Device *d, const DeviceLaunch *launches, const SequenceWork *work,
-                          DeviceSample *s, LaunchTime *times)
+static void hold_compared(const Device *d, Sampling *g)
 {
-    double factor = missing_compared(&d->predicted, work, launches, s);
+    const DeviceLaunch *launches = g->launches;
+    DeviceSample *s = g->out;
+    double factor = missing_compared(&d->predicted, &g->work, launches, s, g->open);
     s->held = factor > 1;
     if (s->held) log_debug("the launches do too little of the task, by a factor of %.2f", factor);
-    for (int i = 0; i < work->n; i++)
-        if (!launches[i].library_args && !launches[i].op_line) times[i].seconds *= factor;
+    for (int i = 0; i < g->n; i++)
+        if (!launches[i].library_args && !launches[i].op_line) g->times[i].seconds *= factor;
 }
 
 /* Counters and time of launch i. Returns as sim_run_blocks. */
@@ -717,7 +720,7 @@ int sim_sample(Device *d, const DeviceLaunch *launches, int n, DeviceSample *s, 
     if (!r && !(comparable && s->compared))
         hold(d, launches, &g.work, s, g.times);
     else if (!r)
-        hold_compared(d, launches, &g.work, s, g.times);
+        hold_compared(d, &g);
     if (!r) conclude(d, g.work.counts, g.times, n, &g.lines, out);
     if (!r && out->n_counters < DEVICE_MAX_COUNTERS)
         out->counters[out->n_counters++] =

@@ -64,8 +64,7 @@ static void mark_box(Census *c, SliceRun *r, int kind)
         }
 }
 
-/* A stride that visits each of n blocks once, in an order that spreads over the grid. */
-static uint64_t stride_of(uint64_t n)
+uint64_t census_stride(uint64_t n)
 {
     uint64_t step = (uint64_t)((double)n * golden) | 1;
     for (;; step += 2) {
@@ -96,7 +95,7 @@ static int visit(Census *c, SliceRun *r, uint64_t b)
 
 static void run_blocks(Census *c, SliceRun *r, uint64_t seed)
 {
-    uint64_t step = c->blocks > 1 ? stride_of(c->blocks) : 0, b = seed % c->blocks;
+    uint64_t step = c->blocks > 1 ? census_stride(c->blocks) : 0, b = seed % c->blocks;
     for (uint64_t i = 0; i < c->blocks && c->known < c->blocks; i++) {
         if (visit(c, r, b)) return;
         b = b + step < c->blocks ? b + step : b + step - c->blocks;

@@ -36,6 +36,8 @@ typedef struct {
 void census_take(const PtxModule *m, const PtxFunction *f, const DeviceLaunch *l,
                  CensusLimit *limit, Census *out);
 void census_release(Census *c);
+/* A stride that comes to each of n places once, modulo n (1 or more), in an order that spreads over them. */
+uint64_t census_stride(uint64_t n);
 /* The kind of a block, or -1. */
 int census_kind(const Census *c, uint64_t block);
 

@@ -83,10 +83,12 @@ struct Exec {
     struct OrderGraph *graph;             /* of the launch; NULL: no block has ordered anything */
     struct BlockWaits *waits;             /* memory/block_waits.h; NULL: no block waits */
     int sampled, closing; /* a sample of blocks runs; its last one (memory/block_waits.h) */
-    SimCounts counts;     /* of the last launch */
-    int counted;          /* counts has the requests to global memory */
-    uint64_t clock;       /* warp-instructions of the module since it was loaded */
-    uint64_t grid_id;     /* launches of the module since it was loaded */
+    uint64_t ticket,
+        ticket_step;  /* of its first block; to the next one's, modulo the blocks but one */
+    SimCounts counts; /* of the last launch */
+    int counted;      /* counts has the requests to global memory */
+    uint64_t clock;   /* warp-instructions of the module since it was loaded */
+    uint64_t grid_id; /* launches of the module since it was loaded */
     uint32_t sm_count;
     /* Bytes of shared memory and of a warp's local memory (a bit a lane, undefined_cap bytes a warp)
      * that hold an undefined value; NULL until there is one (memory/undefined_memory.h). */

@@ -188,6 +188,14 @@ static Counter *counter_of(struct BlockWaits *t, uint64_t word)
     return c;
 }
 
+/* The number that the nth block of a sample draws: the last one, last. */
+static uint64_t ticket_of(const Exec *x, uint64_t nth)
+{
+    uint64_t last = x->n_blocks - 1;
+    if (x->closing || nth >= last) return last;
+    return (x->ticket + nth * x->ticket_step) % last;
+}
+
 /* One thread adds `by` to a counter, whose value becomes what it would be if all blocks ran. */
 static void count(Warp *w, const Access *a, uint32_t by)
 {
@@ -211,7 +219,7 @@ static void count(Warp *w, const Access *a, uint32_t by)
     } else {
         c->takes++;
     }
-    uint64_t rank = x->closing ? x->n_blocks - 1 : c->blocks - 1;
+    uint64_t rank = ticket_of(x, c->blocks - 1);
     value = (uint32_t)(c->begin + (rank + c->takes * x->n_blocks) * by);
     memcpy(at, &value, sizeof value);
 }

@@ -8,7 +8,7 @@
  *
  * Counters: where a sample of blocks runs, a thread that adds to a counter for the second time finds that
  * every other block has added to it, too. So blocks of a queue get their share of it, and not the first block
- * all.
+ * all. Blocks draw numbers that spread over all, where they do not wait in their order.
  * The closing block finds that all others have. */
 #ifndef EVAL_SIM_MEMORY_BLOCK_WAITS_H
 #define EVAL_SIM_MEMORY_BLOCK_WAITS_H

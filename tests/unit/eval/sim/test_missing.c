@@ -89,14 +89,14 @@ static void test_a_part_is_too_little(void **state)
 }
 
 /* The task needs 1e8 bytes and 1e9 flops. */
-static double compared(double passes, double flops_small, double flops_now)
+static double compared(double passes, double flops_small, double flops_now, int open)
 {
     begin(1, 1);
     sample.own_bytes = 1e8, sample.own_flops = 1e9;
     use_x(0, 1, passes);
     small.counts[0].fp32_flops = (uint64_t)flops_small;
     now.counts[0].fp32_flops = (uint64_t)flops_now;
-    return missing_compared(&small, &now, launches, &sample);
+    return missing_compared(&small, &now, launches, &sample, open);
 }
 
 /* Where outputs are compared, what no kernel needs may be left out, but not most of the task. Integer work
@@ -104,12 +104,15 @@ static double compared(double passes, double flops_small, double flops_now)
 static void test_a_part_of_the_task_where_outputs_are_compared(void **state)
 {
     (void)state;
-    assert_true(compared(1, 1e7, 1e9) == 1);
-    assert_true(compared(0.6, 1e7, 1.7e8) == 1);
-    assert_true(compared(0.1, 1e7, 1e9) > 4.9);
-    assert_true(compared(1, 1e7, 1e7) > 14);
-    assert_true(compared(1, 0, 0) == 1);
-    assert_true(compared(1, 1e4, 1e6) == 1);
+    assert_true(compared(1, 1e7, 1e9, 0) == 1);
+    assert_true(compared(0.6, 1e7, 1.7e8, 0) == 1);
+    assert_true(compared(0.1, 1e7, 1e9, 0) > 4.9);
+    assert_true(compared(1, 1e7, 1e7, 0) > 14);
+    assert_true(compared(1, 0, 0, 0) == 1);
+    assert_true(compared(1, 1e4, 1e6, 0) == 1);
+    assert_true(compared(1, 1e7, 8e8, 1) == 1);
+    assert_true(compared(1, 1e7, 5e8, 1) > 1.3);
+    assert_true(compared(0.6, 1e7, 1e9, 1) > 1.4);
 }
 
 /* Each block reads 4 KiB of partial sums, as many at both sizes: most of all bytes at the small one. */
