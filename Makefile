@@ -192,9 +192,9 @@ install: build
 uninstall:
 	@mk/install --remove '$(INSTALLED)'
 
-# Fetched toolkits (build/cuda) stay: they are downloads, not results of a build.
+# Fetched headers and toolkits stay: they are downloads, not results of a build.
 clean:
-	find $(BUILD) -mindepth 1 -maxdepth 1 ! -name cuda -exec rm -rf {} +
+	find $(BUILD) -mindepth 1 -maxdepth 1 ! -name cuda ! -name cutlass -exec rm -rf {} +
 
 # ---- the run: the queue and the evaluators live as long as it does; pipeline.mk has the rules ----
 # Make's command line as words of the shell: quern-config checks every name and value.

@@ -1,4 +1,5 @@
-# Packages and NVRTC: looked at once; `make deps` looks again. Objects wait for it, a built tree does not ask.
+# Packages, NVRTC and CUTLASS's headers: looked at once; `make deps` looks again. Objects wait for it, a built
+# tree does not ask.
 $(BUILD)/deps: mk/deps.sh
 	@mkdir -p $(BUILD)
 	@mk/deps.sh $(BUILD)

@@ -27,6 +27,12 @@ if ! cuda_home >/dev/null && [ ! -e "$build/cuda/include/cuda_fp16.h" ]; then
   python3 -m pip --version >/dev/null 2>&1 || missing+=(python3-pip)
 fi
 
+# CUTLASS's headers, which candidates may include: this version alone.
+cutlass=nvidia-cutlass==4.2.0.0
+digest=f9599ada45c7bcb6bf53f7d3f0a7d154183e53451c01bfa59eecd37dd4a693f6
+want_cutlass=no
+[ "$(cat "$build/cutlass/digest" 2>&1)" = $digest ] || want_cutlass=yes
+
 if [ ${#missing[@]} -gt 0 ]; then
   line="apt-get install -y --no-install-recommends ${missing[*]}"
   if [ "${DEPS:-auto}" = manual ]; then sudo=none
@@ -63,4 +69,30 @@ if [ "$wheels" = yes ]; then
   rm -rf "$build/cuda"
   mv "$build"/cuda.tmp/nvidia/cu* "$build/cuda"
   rm -rf "$build/cuda.tmp"
+fi
+
+# Without them all else works: sources that include them are refused.
+if [ "$want_cutlass" = yes ]; then
+  if [ "${DEPS:-auto}" = manual ]; then
+    echo "quern: CUTLASS's headers are not here; to have them, unpack the wheel $cutlass and link" \
+      "cutlass_library/source/include to $build/cutlass/include" >&2
+    exit 0
+  fi
+  echo "taking CUTLASS's headers from NVIDIA's wheel"
+  rm -rf "$build/cutlass.tmp"
+  mkdir -p "$build/cutlass.tmp/new"
+  echo "$cutlass --hash=sha256:$digest" >"$build/cutlass.tmp/wheel"
+  if python3 -m pip install -q --no-deps --no-compile --require-hashes \
+    --target "$build/cutlass.tmp/all" -r "$build/cutlass.tmp/wheel" >"$build/cutlass.log" 2>&1; then
+    mv "$build"/cutlass.tmp/all/cutlass_library/source/include "$build/cutlass.tmp/new/"
+    cp "$build"/cutlass.tmp/all/nvidia_cutlass-*/licenses/LICENSE.txt "$build/cutlass.tmp/new/"
+    echo $digest >"$build/cutlass.tmp/new/digest"
+    rm -rf "$build/cutlass"
+    mv "$build/cutlass.tmp/new" "$build/cutlass"
+  else
+    tail -3 "$build/cutlass.log" >&2
+    echo "quern: CUTLASS's headers could not be fetched (log: $build/cutlass.log): sources that include" \
+      "them will not compile; make deps tries again" >&2
+  fi
+  rm -rf "$build/cutlass.tmp"
 fi

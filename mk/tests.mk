@@ -76,7 +76,8 @@ check:
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 .PHONY: test-san san-run
 test-san:
-	@mkdir -p $(BUILD)/san; [ ! -d $(BUILD)/cuda ] || ln -sfn ../cuda $(BUILD)/san/cuda # the wheels once
+	@mkdir -p $(BUILD)/san # the wheels once
+	@for d in cuda cutlass; do [ ! -d $(BUILD)/$$d ] || ln -sfn ../$$d $(BUILD)/san/$$d; done
 	+@$(MAKE) --no-print-directory BUILD=$(BUILD)/san SAN="$(SANITIZE)" OPT="-O1 -g $(ARCH_FLAGS)" san-run
 san_tests = $(or $(named_tests),$(UNIT_TESTS) tests/shell/fuzz.t)
 san-run:

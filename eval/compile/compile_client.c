@@ -24,7 +24,7 @@
 #include "eval/compile/replies.h"
 #include "eval/compile/wire.h"
 
-enum { START_TIMEOUT_S = 60, DEFAULT_CPU_S = 10, MAX_ERRORS_SHOWN = 3 };
+enum { START_TIMEOUT_S = 60, DEFAULT_CPU_S = 10, MOST_CPU_S = 600, MAX_ERRORS_SHOWN = 3 };
 enum { OFFERS = 3, KEPT = 256, KEPT_BYTES = 48 << 20 };
 
 struct Compiler {
@@ -33,7 +33,8 @@ struct Compiler {
     pid_t pid; /* of quern-compile; 0: not running */
     int to, from;
     char version[64], flags[512]; /* "" until the hello was read */
-    int folders;                  /* the user named folders of headers, so results depend on them */
+    char cutlass[32];
+    int folders; /* the user named folders of headers, so results depend on them */
     Buffer frame, reply;
     char key[DIGEST_HEX]; /* of the last request */
     Replies *offers, *kept;
@@ -95,10 +96,24 @@ static void stop_server(Compiler *c)
     c->version[0] = 0; /* the next one says hello again */
 }
 
+/* Returns the limit in CPU seconds, or -1. */
+static int limit_of(const CompilerOptions *opt, Error *err)
+{
+    const char *text = getenv("COMPILE_S");
+    char *end;
+    if (opt->cpu_s || !text || !*text) return opt->cpu_s ? opt->cpu_s : DEFAULT_CPU_S;
+    long s = strtol(text, &end, 10);
+    if (s > 0 && s <= MOST_CPU_S && !*end) return (int)s;
+    return error_set(err, ERROR_USAGE, "COMPILE_S: expected CPU seconds from 1 to %d, found \"%s\"",
+                     MOST_CPU_S, text);
+}
+
 int compiler_open(const CompilerOptions *opt, Compiler **out, Error *err)
 {
+    int cpu_s = limit_of(opt, err);
+    if (cpu_s < 0) return -1;
     Compiler *c = memory_alloc(sizeof *c);
-    c->cpu_s = opt->cpu_s ? opt->cpu_s : DEFAULT_CPU_S;
+    c->cpu_s = cpu_s;
     if (opt->cache_dir)
         c->cache =
             cache_open(opt->cache_dir, opt->cache_bytes ? opt->cache_bytes : (size_t)1 << 30);
@@ -150,6 +165,7 @@ const char *compiler_version(Compiler *c, Error *err)
             field_text(&cursor, c->flags, sizeof c->flags);
             field_text(&cursor, text, sizeof text);
             c->folders = *text != 0;
+            field_text(&cursor, c->cutlass, sizeof c->cutlass);
             return c->version;
         }
         error_set(err, ERROR_COMPILER, "the compiler cannot start: %s", text);
@@ -172,8 +188,10 @@ static void request_key(const Compiler *c, const CompileRequest *r, const char *
     for (int i = 0; i < r->n_names; i++) digester_add_field(&d, r->names[i], strlen(r->names[i]));
     /* The version of the rules in headers.c and source_text.c. Change it with them. */
     static const char rules[] = "headers 6";
-    if (memmem(r->source, r->len, "include", 7) || memmem(r->source, r->len, "#line", 5))
+    if (memmem(r->source, r->len, "include", 7) || memmem(r->source, r->len, "#line", 5)) {
         digester_add_field(&d, rules, strlen(rules));
+        digester_add_field(&d, c->cutlass, strlen(c->cutlass));
+    }
     if (*taken) {
         static const char mark[] = "taken from folders"; /* cannot be a kernel's name */
         digester_add_field(&d, mark, strlen(mark));
@@ -195,7 +213,8 @@ static int ask(Compiler *c, const CompileRequest *r, int cpu_s, Error *err)
         return error_set(err, ERROR_LIMIT,
                          "a source of %zu bytes is too large to send to the compiler", r->len);
     if (wire_write_frame(c->to, c->frame.data, c->frame.len, err)) return -1;
-    rc = wire_read_frame(c->from, NVRTC_MAX_REPLY, 4.0 * cpu_s + START_TIMEOUT_S, &c->reply, err);
+    rc = wire_read_frame(c->from, NVRTC_MAX_REPLY,
+                         4.0 * WIRE_CUTLASS_FACTOR * cpu_s + START_TIMEOUT_S, &c->reply, err);
     if (!rc) error_set(err, ERROR_COMPILER, "quern-compile ended without a reply");
     return rc > 0 ? 0 : -1;
 }
@@ -295,9 +314,11 @@ static void digest_log(const CompileRequest *r, const char *log, size_t len, Com
     }
     if (used) used--;
     out->message[used] = 0;
-    static const char hint[] = "\n(only device code is compiled; the headers are CUDA's own, the C "
-                               "ones, such as math.h, those in $QUERN_INCLUDE, and of the C++ "
-                               "library what runs on a device, <cuda/std/...> of CCCL)";
+    static const char hint[] =
+        "\n(only device code is compiled; the headers are CUDA's own, CUTLASS's "
+        "where make deps got them, the C "
+        "ones, such as math.h, those in $QUERN_INCLUDE, and of the C++ "
+        "library what runs on a device, <cuda/std/...> of CCCL)";
     if (strstr(out->message, "open source file") && used + sizeof hint < sizeof out->message)
         memcpy(out->message + used, hint, sizeof hint);
     if (!used)
@@ -348,6 +369,17 @@ static int read_success(WireCursor *c, const CompileRequest *r, CompileResult *o
     return 0;
 }
 
+/* What follows a reply. Returns the limit under which it was made, in CPU seconds. */
+static int read_cost(WireCursor *c, CompileResult *out)
+{
+    char seconds[32], limit[32];
+    field_text(c, seconds, sizeof seconds);
+    field_text(c, limit, sizeof limit);
+    field_text(c, out->library, sizeof out->library);
+    out->cpu_s = strtod(seconds, NULL);
+    return atoi(limit);
+}
+
 /* Read c->reply into *out. *keep: the reply may be cached. A missing header depends on the toolkit,
  * too. That the CPU time was used up depends on the machine; it is kept, so that the verdict stays, but
  * not for others who ask with the whole limit. */
@@ -366,10 +398,10 @@ static int read_reply(Compiler *c, const CompileRequest *r, CompileResult *out, 
             (!strcmp(status, "refused") && !contains(log, log + len, "open source file"));
     if (!strcmp(status, "failed"))
         return error_set(err, ERROR_COMPILER, "the compiler process failed: %.*s", (int)len, log);
-    if (!strcmp(status, "ok"))
-        return read_success(&cursor, r, out)
-                   ? error_set(err, ERROR_COMPILER, "a torn reply from quern-compile")
-                   : 0;
+    if (!strcmp(status, "ok") && read_success(&cursor, r, out))
+        return error_set(err, ERROR_COMPILER, "a torn reply from quern-compile");
+    read_cost(&cursor, out);
+    if (out->ok) return 0;
     out->limited = !strcmp(status, "limit") || !strcmp(status, "time");
     digest_log(r, log, len, out);
     if (out->bad_name >= 0 && !out->line) explain_bad_name(r, out);
@@ -395,6 +427,31 @@ static int have_reply(Compiler *c)
     return c->cache && cache_get(c->cache, c->key, NVRTC_MAX_REPLY, &c->reply);
 }
 
+/* A source that uses up the CPU time is compiled once more: a busy machine makes it take half as much
+ * again. One that is near the limit without that is refused, so that both together stay bounded. */
+static int cpu_limit(const Compiler *c, const CompileRequest *r)
+{
+    return r->half ? (c->cpu_s + 1) / 2 : c->cpu_s;
+}
+
+static int again_limit(const Compiler *c, const CompileRequest *r)
+{
+    return (7 * cpu_limit(c, r) + 9) / 10;
+}
+
+/* Was a compilation ended within a limit that is lower than today's? */
+static int had_less_time(const Compiler *c, const CompileRequest *r)
+{
+    WireCursor cursor = {c->reply.data, c->reply.data + c->reply.len};
+    char status[16], text[16];
+    CompileResult cost;
+    field_text(&cursor, status, sizeof status);
+    field_text(&cursor, text, sizeof text);
+    if (strcmp(status, "time")) return 0;
+    int limit = read_cost(&cursor, &cost);
+    return limit < again_limit(c, r) * (*cost.library ? WIRE_CUTLASS_FACTOR : 1);
+}
+
 static int took_too_long(const Compiler *c)
 {
     WireCursor cursor = {c->reply.data, c->reply.data + c->reply.len};
@@ -403,23 +460,11 @@ static int took_too_long(const Compiler *c)
     return !strcmp(status, "time");
 }
 
-/* A source that uses up the CPU time is compiled once more: a busy machine makes it take half as much
- * again. One that is near the limit without that is refused, so that both together stay bounded. */
-static int cpu_limit(const Compiler *c, const CompileRequest *r)
-{
-    return r->half ? (c->cpu_s + 1) / 2 : c->cpu_s;
-}
-
-static int compile_again(Compiler *c, const CompileRequest *r, Error *err)
-{
-    return ask_twice(c, r, (7 * cpu_limit(c, r) + 9) / 10, err);
-}
-
 /* Take the reply, which is whole, and keep it. */
 static int take_reply(Compiler *c, const CompileRequest *r, CompileResult *out, Error *err)
 {
     int keep = 0;
-    if (took_too_long(c) && compile_again(c, r, err)) return -1;
+    if (took_too_long(c) && ask_twice(c, r, again_limit(c, r), err)) return -1;
     if (read_reply(c, r, out, &keep, err)) return -1;
     if (c->cache && keep) cache_put(c->cache, c->key, c->reply.data, c->reply.len);
     if (!c->cache && keep && r->keep) replies_put(c->kept, c->key, c->reply.data, c->reply.len);
@@ -432,7 +477,7 @@ int compiler_run(Compiler *c, const CompileRequest *r, CompileResult *out, Error
     memset(out, 0, sizeof *out);
     out->bad_name = -1;
     if (!compiler_version(c, err) || find_key(c, r, err)) return -1;
-    if (have_reply(c)) {
+    if (have_reply(c) && !had_less_time(c, r)) {
         if (!read_reply(c, r, out, &unused, NULL)) {
             out->cached = 1;
             log_debug("%.12s was compiled before", c->key);

@@ -13,8 +13,9 @@ typedef struct Compiler Compiler;
 typedef struct {
     const char *cache_dir; /* NULL: no cache */
     size_t cache_bytes;    /* bound of the cache's size; 0: 1 GiB */
-    int cpu_s;             /* limit of one compilation in CPU seconds; 0: 10; one that uses
-                              it up is compiled again, within 0.7 of it */
+    int cpu_s;             /* limit of one compilation in CPU seconds; 0: $COMPILE_S, else 10; three
+                              times that with CUTLASS; one that uses it up is compiled again, within
+                              0.7 of it */
 } CompilerOptions;
 
 /* Start quern-compile without waiting until it is ready. */
@@ -40,6 +41,8 @@ typedef struct {
     int line;           /* of the first error, 0 unknown */
     int limited;        /* not ok, because a limit was reached */
     int cached;         /* the reply was not compiled now */
+    double cpu_s;       /* CPU seconds that the compilation took, when it was made */
+    char library[32];   /* "CUTLASS 4.2.0", which the source includes; else "" */
     char *ptx;
     size_t ptx_len;
     char *cubin;

@@ -177,6 +177,17 @@ static void reply_for_end(const End *e, int cpu_s, Buffer *out)
     say(out, !blamed ? "failed" : killed && late && !full ? "time" : "limit", text);
 }
 
+/* Append what the compilation took. */
+static void say_cost(const Server *s, const End *e, int cpu_s, Buffer *out)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.2f", e->used_s);
+    wire_puts(out, text);
+    snprintf(text, sizeof text, "%d", cpu_s);
+    wire_puts(out, text);
+    wire_puts(out, headers_takes_cutlass(s->headers) ? headers_cutlass(s->headers) : "");
+}
+
 /* Wait for the end of a child, and note its CPU time. */
 static void await(pid_t pid, End *e)
 {
@@ -187,14 +198,13 @@ static void await(pid_t pid, End *e)
                 1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
-/* Fork a child for this request. Returns its pid; its reply comes from *fd. */
-static pid_t fork_child(Server *s, const Request *r, int *fd, Error *err)
+/* Fork a child for this job. Returns its pid; its reply comes from *fd. */
+static pid_t fork_child(Server *s, const NvrtcJob *job, int cpu_s, int *fd, Error *err)
 {
     int fds[2];
-    NvrtcJob job = make_job(s, r);
     if (pipe(fds)) return error_errno(err, "cannot make a pipe");
     pid_t pid = fork();
-    if (pid == 0) compile_and_end(s, &job, r->cpu_s, fds[1]);
+    if (pid == 0) compile_and_end(s, job, cpu_s, fds[1]);
     close(fds[1]);
     *fd = fds[0];
     if (pid > 0) return pid;
@@ -206,14 +216,17 @@ static int compile_sandboxed(Server *s, const Request *r, Buffer *out, Error *er
 {
     int fd = -1;
     End end = {0};
-    pid_t pid = fork_child(s, r, &fd, err);
+    NvrtcJob job = make_job(s, r);
+    int cpu_s = r->cpu_s * (headers_takes_cutlass(s->headers) ? WIRE_CUTLASS_FACTOR : 1);
+    pid_t pid = fork_child(s, &job, cpu_s, &fd, err);
     if (pid < 0) return -1;
     buffer_clear(out);
-    end.overdue = collect(fd, clock_seconds() + WALL_FACTOR * r->cpu_s + WALL_EXTRA_S, out);
+    end.overdue = collect(fd, clock_seconds() + WALL_FACTOR * cpu_s + WALL_EXTRA_S, out);
     close(fd);
     if (end.overdue) kill(pid, SIGKILL);
     await(pid, &end);
-    reply_for_end(&end, r->cpu_s, out);
+    reply_for_end(&end, cpu_s, out);
+    say_cost(s, &end, cpu_s, out);
     return 0;
 }
 
@@ -254,7 +267,11 @@ static int start(Server *s, Error *err)
 {
     if (nvrtc_open(&s->nvrtc, err)) return -1;
     const char *folders = getenv("QUERN_INCLUDE");
-    if (headers_open(nvrtc_include_dir(s->nvrtc), folders ? folders : "", &s->headers, err))
+    char self[3000], cutlass[3100] = "";
+    if (!process_self_dir(self, sizeof self, NULL))
+        snprintf(cutlass, sizeof cutlass, "%s/../cutlass/include", self);
+    if (headers_open(nvrtc_include_dir(s->nvrtc), folders ? folders : "", cutlass, &s->headers,
+                     err))
         return -1;
     return sandbox_open(&s->sandbox, err);
 }
@@ -288,6 +305,7 @@ int compile_server_run(int in, int out, Error *err)
     nvrtc_flags(&flags);
     wire_puts(&reply, flags.data);
     wire_puts(&reply, !rc && headers_named_folders(s.headers) ? "folders" : "");
+    wire_puts(&reply, rc ? "" : headers_cutlass(s.headers));
     if (wire_write_frame(out, reply.data, reply.len, err)) rc = -1;
     int more = 1;
     while (!rc && more > 0) {

@@ -66,9 +66,11 @@ struct Headers {
     int full; /* a file was left out, since the limits were reached */
     const char **names, **texts;
     int n, capacity;
-    void *given;    /* of Given by name */
-    Digester taken; /* of the current source's headers from named folders */
-    int n_taken;
+    void *given;      /* of Given by name */
+    char cutlass[32]; /* its version */
+    int has_cutlass;  /* the last root is CUTLASS's */
+    Digester taken;   /* of the current source's headers from named folders */
+    int n_taken, takes_cutlass;
     char taken_hex[DIGEST_HEX];
 };
 
@@ -120,7 +122,34 @@ static int need_cuda(const char *include_dir, Error *err)
                      *include_dir ? "" : " in a toolkit's include folder");
 }
 
-int headers_open(const char *include_dir, const char *folders, Headers **out, Error *err)
+/* The number behind a word of a text, or -1. */
+static int number_behind(const char *text, const char *word)
+{
+    const char *p = strstr(text, word);
+    return p ? atoi(p + strlen(word)) : -1;
+}
+
+/* CUTLASS's folder, by its real path. */
+static void add_cutlass(Headers *h, const char *dir)
+{
+    char real[PATH_MAX], path[PATH_MAX + 32];
+    Buffer text;
+    if (!*dir || !realpath(dir, real) || strlen(real) > 4000) return;
+    snprintf(path, sizeof path, "%s/cutlass/version.h", real);
+    buffer_init(&text, HEADER_MAX_BYTES);
+    if (!file_read(path, HEADER_MAX_BYTES, &text, NULL)) {
+        snprintf(h->cutlass, sizeof h->cutlass, "CUTLASS %d.%d.%d",
+                 number_behind(text.data, "define CUTLASS_MAJOR "),
+                 number_behind(text.data, "define CUTLASS_MINOR "),
+                 number_behind(text.data, "define CUTLASS_PATCH "));
+        add_root(h, real, "", 1);
+        h->has_cutlass = 1;
+    }
+    buffer_release(&text);
+}
+
+int headers_open(const char *include_dir, const char *folders, const char *cutlass, Headers **out,
+                 Error *err)
 {
     if (need_cuda(include_dir, err)) return -1;
     Headers *h = memory_alloc(sizeof *h);
@@ -135,6 +164,7 @@ int headers_open(const char *include_dir, const char *folders, Headers **out, Er
         }
         p += len;
     }
+    add_cutlass(h, cutlass);
     *out = h;
     return 0;
 }
@@ -420,10 +450,28 @@ static int only_for_hosts(const File *f, const char *name)
     return !strncmp(name, device, sizeof device - 1) || !strcmp(name, allocator);
 }
 
+/* The name of an enumerator that the line before "# define NAME" begins ("NAME ="), as in the C library and
+ * in CUTLASS, with its bytes in *n. Where NAME is a macro already that line is none. NULL: it is none. */
+static const char *enumerator(const char *before, const char *directive_at, const char *eol,
+                              size_t *n)
+{
+    static const char lead[] = "define";
+    const char *p = directive_at + sizeof lead - 1;
+    if (!before || eol - directive_at < (ptrdiff_t)sizeof lead ||
+        memcmp(directive_at, lead, sizeof lead - 1))
+        return NULL;
+    while (p < eol && isblank((unsigned char)*p)) p++;
+    *n = word_length(p, eol);
+    while (isblank((unsigned char)*before)) before++;
+    if (!*n || strncmp(before, p, *n)) return NULL;
+    for (before += *n; isblank((unsigned char)*before);) before++;
+    return *before == '=' && before[1] == '\n' ? p : NULL;
+}
+
 static void scan_file(Headers *h, File *f)
 {
     IncludeName name;
-    const char *p = f->text, *end = p + strlen(p);
+    const char *p = f->text, *end = p + strlen(p), *before = NULL;
     Rewriting w = {.rest = p};
     buffer_init(&w.text, 2 * HEADER_MAX_BYTES);
     while (p < end) {
@@ -435,11 +483,17 @@ static void scan_file(Headers *h, File *f)
         } else if (found) {
             note_include(h, f, &name, &w);
         } else if (word) {
+            size_t n;
+            const char *again = enumerator(before, word, eol, &n);
+            if (again) rewrite_up_to(&w, before);
+            if (again) buffer_printf(&w.text, "#undef %.*s\n", (int)n, again);
             macros_define(h->macros, f, word, (size_t)(eol - word));
         }
+        before = p;
         p = eol + 1;
     }
-    if (w.rest != f->text && !buffer_append(&w.text, w.rest, (size_t)(end - w.rest))) {
+    if ((w.text.len || w.rest != f->text) &&
+        !buffer_append(&w.text, w.rest, (size_t)(end - w.rest))) {
         free(f->text);
         f->text = buffer_detach(&w.text);
     }
@@ -477,9 +531,12 @@ static void give(Headers *h, const char *name, const char *text)
     h->texts[h->n++] = text;
 }
 
-/* Add the name and the text of a named file to the key of the result. */
+/* Add the name and the text of a named file to the key of the result, which knows CUTLASS's version. */
 static void note_taken(Headers *h, const char *name, const File *f)
 {
+    int is_cutlass = h->has_cutlass && f->root == h->n_roots - 1;
+    h->takes_cutlass |= is_cutlass;
+    if (is_cutlass) return;
     if (!h->n_taken++) digester_init(&h->taken);
     digester_add_field(&h->taken, name, strlen(name));
     digester_add_field(&h->taken, f->digest.bytes, sizeof f->digest.bytes);
@@ -578,7 +635,7 @@ static void read_candidate(Headers *h, const char *source, size_t len, int heade
 
 static void collect(Headers *h, const char *source, size_t len)
 {
-    h->n = h->n_taken = h->full = 0;
+    h->n = h->n_taken = h->takes_cutlass = h->full = 0;
     h->taken_hex[0] = 0;
     h->generation++;
     for (int i = 0; prelude_name(i); i++) give(h, prelude_name(i), prelude_text(prelude_name(i)));
@@ -618,7 +675,17 @@ int headers_named_folders(const Headers *h)
 {
     int n = 0;
     for (int i = 0; i < h->n_roots; i++) n += h->roots[i].named;
-    return n;
+    return n - h->has_cutlass;
+}
+
+const char *headers_cutlass(const Headers *h)
+{
+    return h->cutlass;
+}
+
+int headers_takes_cutlass(const Headers *h)
+{
+    return h->takes_cutlass;
 }
 
 const char *headers_taken(const Headers *h)

@@ -1,9 +1,9 @@
 /* The protocol between quern-compile and its client. A frame is a length (u32, little-endian) and a
  * payload of fields; a field is a length (u32, little-endian) and bytes.
  *
- *   hello    "hello", version, flags, "folders" or "" | "failed", sentence
+ *   hello    "hello", version, flags, "folders" or "", CUTLASS's version or "" | "failed", sentence
  *   request  CPU seconds (text), arch, source, kernel name...
- *   reply    status, log, PTX, cubin, lowered name...
+ *   reply    status, log, [PTX, cubin, lowered name...,] CPU seconds, limit of them, "CUTLASS ..." or ""
  *   status   "ok"
  *            "refused"  NVRTC's log says why
  *            "limit"    log: a sentence about the source
@@ -18,6 +18,9 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+
+/* Sources that include CUTLASS get as many times the CPU seconds: a Hopper collective takes 14. */
+enum { WIRE_CUTLASS_FACTOR = 3 };
 
 /* Append a field. -1: the buffer is full. */
 int wire_put(Buffer *b, const void *data, size_t len);

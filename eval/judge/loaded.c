@@ -113,6 +113,8 @@ int loaded_compile(Loaded *l, const Candidate *c, Fault *f)
         l->ops->info(l->device)->arch, c->source, c->len, c->plan.n_kernels, names,
         c->plan.n_ops && !l->trusted};
     int rc = c->plan.n_kernels ? compiler_run(l->compiler, &request, &code, &f->error) : 0;
+    l->compile_cpu_s = code.cpu_s;
+    memcpy(l->library, code.library, sizeof l->library);
     if (!rc && c->plan.n_kernels) rc = refused(&code, c, f);
     free(names);
     if (!rc) rc = loaded_open(l, &c->plan, &code, f);

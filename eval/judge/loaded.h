@@ -58,7 +58,9 @@ typedef struct {
     OpPartSize op_total; /* of op_texts */
     size_t op_own;       /* bytes of op_texts that are the candidate's own, once there are many */
     int registers;       /* per thread, the maximum over the kernels */
-    long runs;           /* launch sequences since the module was loaded */
+    double compile_cpu_s;
+    char library[32]; /* "CUTLASS 4.2.0", whose headers the source includes; else "" */
+    long runs;        /* launch sequences since the module was loaded */
 } Loaded;
 
 /* Nothing is loaded yet. Release with loaded_close in every case. */

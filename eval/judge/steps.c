@@ -30,8 +30,14 @@ static int step_plan(Judgement *j)
 
 static int step_compile(Judgement *j)
 {
+    Verdict *v = &j->verdict;
     loaded_init(&j->loaded, &j->evaluator->machine, j->task, j->trusted);
-    return loaded_compile(&j->loaded, &j->candidate, &j->fault);
+    int rc = loaded_compile(&j->loaded, &j->candidate, &j->fault);
+    size_t n = strlen(v->compiler);
+    v->compile_cpu_s = j->loaded.compile_cpu_s;
+    if (*j->loaded.library)
+        snprintf(v->compiler + n, sizeof v->compiler - n, ", %s", j->loaded.library);
+    return rc;
 }
 
 /* The kernels of the plan's op lines for every workload that will run, with one compilation. */

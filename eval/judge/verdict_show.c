@@ -142,6 +142,8 @@ void show_steps(FILE *out, const Verdict *v)
         all += v->steps[i].ms;
     }
     fprintf(out, "  %-12s %10.1f ms\n", "all", all);
+    fprintf(out, "  %-12s %10.1f ms of CPU time, when it was compiled\n", "compile",
+            v->compile_cpu_s * 1e3);
 }
 
 /* ---- JSON ---- */
@@ -151,6 +153,7 @@ static json_t *steps_json(const Verdict *v)
     json_t *o = json_object();
     for (int i = 0; i < v->n_steps; i++)
         json_object_set_new(o, v->steps[i].name, json_real(v->steps[i].ms));
+    json_object_set_new(o, "compile_cpu", json_real(v->compile_cpu_s * 1e3));
     return o;
 }
 

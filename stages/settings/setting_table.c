@@ -51,6 +51,9 @@ const SettingSpec setting_table[SETTING_COUNT] = {
                            .choices = "default|highest|high|medium", .environment = 1,
                            .help = "how eager PyTorch computes float32, for every program: default "
                                    "(as the task says), highest (no TF32), high, medium"},
+    [SETTING_COMPILE_S] = {"COMPILE_S", SETTING_KIND_WHOLE, .fallback = "10", .environment = 1,
+                           .help = "CPU seconds that a compilation may take, for every program; "
+                                   "three times as many with CUTLASS's headers"},
     RUN(TEACHERS, LIST, "template", STAMP_COLLECT,
         "sources of stage 1: template, openai:MODEL, anthropic:MODEL, dir:PATH, file:PATH; none: "
         "no "

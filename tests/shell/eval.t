@@ -40,6 +40,8 @@ is "the text shows score and counters" \
     "$(grep -cE '^  (score|time|light|registers  [0-9]+ a|checks|counter) ' "$tmp/text")" 6
 "$BIN/quern-eval" --task relu >/dev/null 2>&1
 is "no file: usage" $? 2
+COMPILE_S=0 "$BIN/quern-eval" --task relu $ok >/dev/null 2>"$tmp/err"
+is "no CPU seconds: usage" "$? $(grep -c 'COMPILE_S: expected CPU seconds from 1' "$tmp/err")" "2 1"
 "$BIN/quern-eval" --task nope $ok >/dev/null 2>"$tmp/err"
 is "no such task: usage" "$? $(grep -c 'no task "nope" in .*; .quern task list. lists them' "$tmp/err")" "2 1"
 "$BIN/quern-eval" --task sofmax $ok >/dev/null 2>"$tmp/err"

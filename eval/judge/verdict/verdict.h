@@ -50,7 +50,8 @@ typedef struct {
     VerdictStep steps[VERDICT_MAX_STEPS]; /* in the order of their first run; in no record */
     uint64_t seed, second_seed;           /* second_seed: 0 when there was no second timing */
     int predicted;
-    double error_factor; /* DeviceInfo.error_factor */
+    double error_factor;  /* DeviceInfo.error_factor */
+    double compile_cpu_s; /* of the compilation, when it was made; in no record */
 } Verdict;
 
 void verdict_release(Verdict *v);

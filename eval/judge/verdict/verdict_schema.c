@@ -55,7 +55,7 @@ const VerdictField verdict_fields[] = {
     {"task_digest", 't', 0, REC, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(task_digest), "",
      "the digest of the task's files"},
     {"compiler", 't', 0, REC, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(compiler), "",
-     "such as NVRTC 13.0"},
+     "such as NVRTC 13.0; with CUTLASS's version where the source includes its headers"},
     {"harness", 't', 0, REC, 1, ALWAYS, VERDICT_VERSION, NOWHERE, "", "the version of the rules"},
     {"key", 't', 0, REC, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(key), "",
      "the digest of all that decides the verdict; equal keys are one job"},

@@ -77,9 +77,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *const *names, *const *texts, *const *old_names, *const *old_texts;
     if (!old) {
         make_tree();
-        need(!headers_open(cuda, folders, &old, &err));
+        need(!headers_open(cuda, folders, "", &old, &err));
     }
-    need(!headers_open(cuda, folders, &fresh, &err));
+    need(!headers_open(cuda, folders, "", &fresh, &err));
     int n = collect(fresh, data, size, &names, &texts);
     need(collect(old, data, size, &old_names, &old_texts) == n);
     for (int i = 0; i < n; i++)

@@ -96,7 +96,7 @@ static void test_named_by_macro(void **state)
         "#define A(x) B(x x)\n#define B(x) A(x x)\n#include A(late late late late)",
     };
     Headers *h;
-    assert_int_equal(headers_open(cuda, folder, &h, &err), 0);
+    assert_int_equal(headers_open(cuda, folder, "", &h, &err), 0);
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         takes_late(h, good[i], 1);
         takes_late(h, "#include WHERE(late)", 0); /* the macro of another source */
@@ -110,6 +110,54 @@ static void test_named_by_macro(void **state)
     headers_close(h);
 }
 
+/* Enumerators that are macros, too, may be macros already. */
+static void test_enumerators(void **state)
+{
+    (void)state;
+    static const char source[] = "#include <classes.h>\n",
+                      text[] =
+                          "enum {\n  ZERO =\n# define ZERO 0\n   ZERO,\n  ONE=\n#define ONE 1\n"
+                          "  ONE, TWO\n#define TWO 2\n};\n",
+                      changed[] =
+                          "enum {\n#undef ZERO\n  ZERO =\n# define ZERO 0\n   ZERO,\n#undef ONE\n"
+                          "  ONE=\n#define ONE 1\n  ONE, TWO\n#define TWO 2\n};\n";
+    const char *const *names, *const *texts;
+    Headers *h;
+    put(folder, "classes.h", text, 0);
+    assert_int_equal(headers_open(cuda, folder, "", &h, &err), 0);
+    int n = headers_collect(h, source, sizeof source - 1, &names, &texts);
+    assert_string_equal(names[n - 1], "classes.h");
+    assert_string_equal(texts[n - 1], changed);
+    headers_close(h);
+}
+
+/* CUTLASS's headers are the last that are searched, and have a version. */
+static void test_cutlass(void **state)
+{
+    (void)state;
+    char own[4300], below[4400];
+    Headers *h;
+    snprintf(own, sizeof own, "%s/cutlass", dir);
+    snprintf(below, sizeof below, "%s/cutlass", own);
+    assert_int_equal(file_mkdirs(below, &err), 0);
+    put(below, "version.h",
+        "#define CUTLASS_MAJOR 4\n#define CUTLASS_MINOR 2\n#define CUTLASS_PATCH 0 \n", 0);
+    put(own, "own.h", "#include <late.h>\n", 0);
+    put(below, "it.h", "#include \"cutlass/version.h\"\n", 0);
+    assert_int_equal(headers_open(cuda, folder, own, &h, &err), 0);
+    assert_string_equal(headers_cutlass(h), "CUTLASS 4.2.0");
+    assert_int_equal(headers_named_folders(h), 1);
+    assert_int_equal(count(h, "#include <own.h>\n"), 2); /* the user's */
+    assert_false(headers_takes_cutlass(h));
+    assert_int_equal(count(h, "#include <cutlass/it.h>\n"), 2);
+    assert_true(headers_takes_cutlass(h));
+    assert_string_equal(headers_taken(h), "");
+    headers_close(h);
+    assert_int_equal(headers_open(cuda, folder, below, &h, &err), 0);
+    assert_string_equal(headers_cutlass(h), "");
+    headers_close(h);
+}
+
 /* A source may use the whole room for headers, and so may the next one. */
 static void test_room_is_a_sources_own(void **state)
 {
@@ -120,7 +168,7 @@ static void test_room_is_a_sources_own(void **state)
     static const char own[] = "#include <own.h>\n#include <cuda_fp16.h>\n";
     buffer_init(&all, 1 << 16);
     for (int i = 0; i < N_LARGE; i++) buffer_printf(&all, "#include <large%d.h>\n", i);
-    assert_int_equal(headers_open(cuda, folder, &h, &err), 0);
+    assert_int_equal(headers_open(cuda, folder, "", &h, &err), 0);
     assert_int_equal(count(h, own), 3);
     snprintf(taken, sizeof taken, "%s", headers_taken(h));
     assert_int_equal(count(h, all.data), N_LARGE - 1); /* one more than there is room for */
@@ -137,18 +185,19 @@ static void test_no_cuda_headers(void **state)
 {
     (void)state;
     Headers *h;
-    assert_int_equal(headers_open(folder, "", &h, &err), -1);
+    assert_int_equal(headers_open(folder, "", "", &h, &err), -1);
     assert_non_null(strstr(err.text, "/folder/cuda_fp16.h"));
     assert_non_null(strstr(err.text, "CUDA_HOME"));
-    assert_int_equal(headers_open("", "", &h, &err), -1);
+    assert_int_equal(headers_open("", "", "", &h, &err), -1);
     assert_non_null(strstr(err.text, "CUDA_HOME"));
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_named_by_macro),
-                                       cmocka_unit_test(test_room_is_a_sources_own),
-                                       cmocka_unit_test(test_no_cuda_headers)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_named_by_macro), cmocka_unit_test(test_enumerators),
+        cmocka_unit_test(test_cutlass), cmocka_unit_test(test_room_is_a_sources_own),
+        cmocka_unit_test(test_no_cuda_headers)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
