@@ -13,8 +13,8 @@
 enum { WARP = 32, SECTOR = 32, FARTHEST = 12 /* doublings of a distance in blocks */ };
 static const double shared_enough = 0.5;
 /* Kinds of blocks with this share of the work have a block in the sample; blocks are added until the interval
- * is as narrow as this. */
-static const double major_share = 0.02, narrow = 0.05;
+ * is as narrow as this; costs whose logarithms differ by so much are about equal. */
+static const double major_share = 0.02, narrow = 0.05, about = 0.05;
 
 /* The reads of a buffer by a block that ran after its neighbour. */
 struct SharedReads {
@@ -97,39 +97,59 @@ static int by_cost(const void *a, const void *b)
     return x->cost != y->cost ? (x->cost < y->cost ? -1 : 1) : x->kind - y->kind;
 }
 
-/* Kinds at even steps of the work of all, in the order of their costs, from a drawn place on. */
-static void lead_some(Sample *s, Major *of, int n)
+static void lead_kind(Sample *s, int kind)
+{
+    lead(s, drawn_of_kind(s, kind, (uint64_t)kind + 20));
+}
+
+/* Kinds at even steps of the work of n of them, in the order of their costs, from a drawn place on. */
+static void lead_some(Sample *s, Major *of, int n, int steps)
 {
     double all = 0, sum = 0, at = draw(s, 10);
     int k = 0;
     qsort(of, (size_t)n, sizeof *of, by_cost);
     for (int i = 0; i < n; i++) all += of[i].all;
-    for (int i = 0; i < SAMPLE_LEAST; i++) {
-        double want = (i + at) / SAMPLE_LEAST * all;
+    for (int i = 0; i < steps && n; i++) {
+        double want = (i + at) / steps * all;
         while (k + 1 < n && sum + of[k].all < want) sum += of[k++].all;
-        lead(s, drawn_of_kind(s, of[k].kind, (uint64_t)of[k].kind + 20));
+        lead_kind(s, of[k].kind);
     }
 }
 
-/* A block of each kind that matters beside the usual one; of some kinds, where the blocks are dear. */
-static void lead_kinds(Sample *s, int usual)
+/* The kinds beside the usual one, those that matter alone first: returns how many these are. *n: of all. */
+static int other_kinds(const Sample *s, int usual, Major *of, int *n)
 {
     const Census *c = s->census;
-    Major *of = memory_array((size_t)c->n + 1, sizeof *of);
-    double all = total_cost(c), warps = 0;
-    int n = 0;
+    double all = total_cost(c);
+    int majors = 0;
+    *n = 0;
     for (int k = 0; k < c->n; k++) {
         const CensusKind *kind = &c->kinds[k];
-        double work = (double)kind->blocks * kind->cost;
-        if (k == usual || is_too_dear(kind, &c->kinds[usual]) || work < major_share * all) continue;
-        of[n++] = (Major){k, kind->cost, work};
-        warps += kind->cost;
+        Major m = {k, kind->cost, (double)kind->blocks * kind->cost};
+        if (k == usual || is_too_dear(kind, &c->kinds[usual])) continue;
+        of[(*n)++] = m;
+        if (m.all < major_share * all) continue;
+        of[*n - 1] = of[majors];
+        of[majors++] = m;
     }
-    if (n > SAMPLE_LEAST && warps * WARP > SAMPLE_INSTRUCTIONS)
-        lead_some(s, of, n);
-    else
-        for (int i = 0; i < n; i++)
-            lead(s, drawn_of_kind(s, of[i].kind, (uint64_t)of[i].kind + 20));
+    return majors;
+}
+
+/* A block of each kind that matters, and of some of the small ones where these matter together; where the
+ * blocks are dear, of some of all. */
+static void lead_kinds(Sample *s, int usual)
+{
+    Major *of = memory_array((size_t)s->census->n + 1, sizeof *of);
+    double all = total_cost(s->census), warps = 0, small = 0;
+    int n, majors = other_kinds(s, usual, of, &n);
+    for (int i = 0; i < majors; i++) warps += of[i].cost;
+    for (int i = majors; i < n; i++) small += of[i].all;
+    if (majors > SAMPLE_LEAST && warps * WARP > SAMPLE_INSTRUCTIONS)
+        lead_some(s, of, n, SAMPLE_LEAST);
+    else {
+        for (int i = 0; i < majors; i++) lead_kind(s, of[i].kind);
+        if (small >= major_share * all) lead_some(s, of + majors, n - majors, SAMPLE_LEAST);
+    }
     free(of);
 }
 
@@ -360,7 +380,7 @@ static Stratum *strata_of(const Sample *s)
     return all;
 }
 
-/* The kind whose blocks stand for a kind of which none ran: that of the nearest cost. -1: all do. */
+/* Of the kinds that ran, the one of the nearest cost; -1: none has. */
 static int nearest(const Stratum *all, int n, int kind)
 {
     int best = -1;
@@ -372,20 +392,41 @@ static int nearest(const Stratum *all, int n, int kind)
     return best;
 }
 
+/* How far a kind's cost is from another's; INFINITY: no block of it ran, or it has `most` of the work. */
+static double distance_of(const Stratum *of, const Stratum *from, double most)
+{
+    if (!of->ran || of->blocks * of->cost >= most) return INFINITY;
+    return fabs(log(fmax(of->cost, 1) / fmax(from->cost, 1)));
+}
+
+/* Blocks of a kind of which none ran count as those of the kinds with about its cost, in equal parts: of
+ * kinds with less work than `most`, where such ones ran. Returns 0 where no kind has run. */
+static int share_kind(const Stratum *all, int n, int kind, double most, double *of_kind)
+{
+    double least = INFINITY, parts = 0, work = all[kind].blocks * all[kind].cost;
+    for (int k = 0; k < n; k++) least = fmin(least, distance_of(&all[k], &all[kind], most));
+    if (isinf(least)) return isinf(most) ? 0 : share_kind(all, n, kind, INFINITY, of_kind);
+    for (int k = 0; k < n; k++) parts += distance_of(&all[k], &all[kind], most) <= least + about;
+    for (int k = 0; k < n; k++)
+        if (distance_of(&all[k], &all[kind], most) <= least + about)
+            of_kind[k] += work / parts / fmax(all[k].cost, 1);
+    return 1;
+}
+
 /* Of each block that ran, how many of the grid it stands for. */
 static void find_weights(const Sample *s, double *weights)
 {
     const Census *c = s->census;
     Stratum *all = strata_of(s);
-    double *of_kind = memory_array((size_t)c->n + MORE, sizeof *of_kind), rest = 0;
+    double *of_kind = memory_array((size_t)c->n + MORE, sizeof *of_kind), rest = 0, work = 0;
+    for (int k = 0; k < c->n; k++) work += all[k].blocks * all[k].cost;
     for (int k = 0; k < c->n + MORE; k++) {
-        int by = all[k].ran ? k : nearest(all, c->n, k);
-        if (by < 0)
-            rest += all[k].blocks;
-        else if (by == k)
+        int small = all[k].blocks * all[k].cost < major_share * work;
+        if (all[k].ran)
             of_kind[k] += all[k].blocks;
-        else
-            of_kind[by] += all[k].blocks * all[k].cost / fmax(all[by].cost, 1);
+        else if (k >= c->n ||
+                 !share_kind(all, c->n, k, small ? major_share * work : INFINITY, of_kind))
+            rest += all[k].blocks;
     }
     for (int i = 0; i < s->n; i++) {
         int at = stratum_of(s, i);

@@ -1,8 +1,9 @@
 /* Which blocks of a launch stand for all. A census (coverage/census.h) finds kinds of blocks that run the
- * same instructions; each kind with a share of the work has a drawn block in the sample, and the largest has
- * two. Further blocks are spread over the grid from a drawn place on, in pairs that mirror each other: where
- * the work of a block grows with its place, a pair has the mean. Neighbours run one right after the other,
- * and tell which share of its reads of a buffer a block has in common with the next one.
+ * same instructions; each kind with a share of the work has a drawn block in the sample, small kinds that
+ * matter together have eight, and the largest kind has two. Further blocks are spread over the grid from a
+ * drawn place on, in pairs that mirror each other: where the work of a block grows with its place, a pair has
+ * the mean. Neighbours run one right after the other, and tell which share of its reads of a buffer a block
+ * has in common with the next one.
  *
  * A grid of at most SAMPLE_BLOCKS runs whole while it is cheap. Else a sample ends at SAMPLE_ALIKE blocks
  * where the interval of the total is narrow, with dear blocks at SAMPLE_INSTRUCTIONS where it is, and at
@@ -11,8 +12,8 @@
  * Blocks that wait for earlier ones run in order, from the first on. Where each block draws a number from a
  * counter, one more block draws the last one, behind the others.
  *
- * A block counts for those of its kind that did not run. A kind of which none ran has the counts of the kind
- * with the nearest cost, in proportion to the cost. */
+ * A block counts for those of its kind that did not run. A kind of which none ran has the counts of the kinds
+ * with the nearest cost, in proportion to the cost; a small one, of small ones. */
 #ifndef EVAL_SIM_SAMPLE_H
 #define EVAL_SIM_SAMPLE_H
 

@@ -224,6 +224,24 @@ static void test_the_last_block_sums_up(void **state)
     assert_true(counter(&some, "blocks") == 1024);
 }
 
+/* Eight dear blocks are alike and load nothing. Each of the other 120 has less than 1% of the work. */
+static void test_many_small_kinds(void **state)
+{
+    (void)state;
+    static DeviceTiming t;
+    DeviceSample s = {.growth = 1, .outputs = &y, .n_outputs = 1, .comparable = comparable};
+    DeviceLaunch small = launch("many_kinds", 2), l = launch("many_kinds", 128);
+    double sectors = 0;
+    for (int b = 0; b < 128; b++) sectors += b % 16 ? (2200.0 + b) * 8 * 4 : 0;
+    memset(&t, 0, sizeof t);
+    if (ops->prediction->predict(sim.d, &small, 1, &t, &sim.fault) ||
+        ops->prediction->sample(sim.d, &l, 1, &s, &t, &sim.fault))
+        fail_msg("%s", sim.fault.message);
+    assert_in_range(s.sampled, 9, 16);
+    double got = counter(&t, "global_load_sectors");
+    if (fabs(got / sectors - 1) > 0.05) fail_msg("%g sectors of %g", got, sectors);
+}
+
 /* Samples a kernel with a share of the blocks that it needs, after a small launch on a quarter of the bytes.
  * Returns how much longer it is held. */
 static double held(DeviceSample s, const char *kernel, double share)
@@ -334,6 +352,7 @@ int main(void)
         cmocka_unit_test(test_a_prediction_repeats),
         cmocka_unit_test(test_repeated_launches),
         cmocka_unit_test(test_the_last_block_sums_up),
+        cmocka_unit_test(test_many_small_kinds),
         cmocka_unit_test(test_work_left_out),
         cmocka_unit_test(test_each_output_has_its_writer),
         cmocka_unit_test(test_contents_are_drawn_where_they_are_read),
