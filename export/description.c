@@ -201,6 +201,7 @@ json_t *package_describe(const Package *p, Error *err)
         describe_buffers(plan), "kernels", kernels, "steps", steps, "binaries",
         describe_binaries(p), "cases", describe_cases(p));
     if (graph) json_object_set(o, "graph", graph);
+    if (json_object_get(root, "call")) json_object_set(o, "call", json_object_get(root, "call"));
     json_decref(root);
     return o;
 }

@@ -6,7 +6,10 @@
  *
  * task.json:
  *   name, description, op_type, tags [], level 1..3, split "train"|"heldout"
- *   axes       {"rows": {"description": "..."}, ...}; their order is the axis order
+ *   axes       {"rows": {"description": "..."}, ...}; their order is the axis order. "own": the module's
+ *              size, where workloads are smaller
+ *   call       {"x": {"tensor": true}, "scale": 2.0}, optional: the arguments of the exported call, for
+ *              packages
  *   inputs     {"x": {"dtype": "float32", "shape": ["rows", "cols"], "draw": "normal"}}
  *   outputs    the same without "draw"; "integer" draws take "low" and "high", which may be an
  *              expression over the axes: "rows - 1", and may take "distinct": a dimension along

@@ -226,7 +226,7 @@ def describe(source, program, parameters, module, inputs):
             )
         out.append(entry)
     return {"format": FORMAT, "source": os.path.basename(source.file), "class": source.name, "mode": mode,
-            "torch": torch.__version__, "inputs": out}
+            "torch": torch.__version__, "inputs": out, "call": inputs.record()}
 
 
 def save(program, path, text):

@@ -9,6 +9,7 @@ import importlib.util
 import inspect
 import json
 import linecache
+import math
 import os
 import re
 import sys
@@ -353,6 +354,18 @@ def again(value, tensors):
         v for _, v in parts)
 
 
+def recorded(value):
+    """An argument as packages compare it with those of a call (share/export/torch/calls.py), in JSON."""
+    if isinstance(value, torch.Tensor):
+        return {"tensor": True}
+    parts = parts_of(value)
+    if parts is None:
+        plain = type(value) in (type(None), bool, int, str) or type(value) is float and math.isfinite(value)
+        return value if plain else {"other": type(value).__name__}
+    kind = "keys" if isinstance(value, Mapping) else "fields" if is_record(value) else "items"
+    return {"type": type(value).__name__, kind: [[name, recorded(part)] for name, part in parts]}
+
+
 class Inputs:
     """Example inputs as arguments of forward: the tensors in them, with their names, and how they are put
     together again."""
@@ -397,6 +410,20 @@ class Inputs:
         for name, _ in named:
             name = re.sub(r"\W", "_", name)
             self.names.append(name if name not in self.names else f"{name}_{len(self.names)}")
+
+    def record(self):
+        """The call by the names of forward's parameters; a parameter that is left out has its default."""
+        out, left, keywords = {}, list(self.args), dict(self.keywords)
+        for p in inspect.signature(self.forward).parameters.values():
+            if p.kind == p.VAR_POSITIONAL:
+                out[p.name], left = recorded(tuple(left)), []
+            elif p.kind == p.VAR_KEYWORD:
+                out[p.name] = recorded(keywords)
+            elif left and p.kind != p.KEYWORD_ONLY:
+                out[p.name] = recorded(left.pop(0))
+            elif p.name in keywords:
+                out[p.name] = recorded(keywords.pop(p.name))
+        return out
 
 
 def flatten(source, module, inputs, notes):

@@ -73,6 +73,7 @@ typedef struct {
     int n_inputs, n_outputs;
     const char *const *lines; /* of tasks/graph/op_line.h */
     int n_lines;
+    const char *call; /* JSON: the arguments of the exported call, for packages. NULL: not known */
     const Precision *precision; /* NULL: PyTorch's default */
 } Draft;
 

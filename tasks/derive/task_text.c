@@ -272,6 +272,7 @@ char *description_text(const Derivation *v, const Description *d)
     put_tensors(&b, v->inputs, v->draft.n_inputs, 1);
     put_tensors(&b, v->outputs, v->draft.n_outputs, 0);
     put_texts(&b, "graph", v->lines, v->draft.n_lines);
+    if (v->draft.call) buffer_printf(&b, "  \"call\": %s,\n", v->draft.call);
     put_tolerance(&b, v, d);
     const Precision *p = v->draft.precision;
     if (p)

@@ -26,6 +26,7 @@ typedef struct {
         [GRAPH_MAX_OUTPUTS]; /* lines of outputs that are not as tasks have them, and their names */
     char name[GRAPH_MAX_OUTPUTS][GRAPH_NAME];
     int n_casts;
+    char *call; /* of the notes, as JSON */
 } Parts;
 
 static int statistic(const json_t *notes, const char *name, double *out)
@@ -208,6 +209,8 @@ static int fill(Program *p, const Lines *l, Parts *parts, Error *err)
     d->axes = parts->axes;
     d->inputs = parts->inputs;
     d->outputs = parts->outputs;
+    const json_t *call = json_object_get(p->notes, "call");
+    if (json_is_object(call)) d->call = parts->call = json_dumps(call, JSON_COMPACT);
     d->lines = parts->lines;
     d->constraints = (const char *const *)parts->constraints;
     d->n_constraints = parts->n_constraints;
@@ -224,6 +227,7 @@ static void parts_release(Parts *parts)
     for (int i = 0; i < parts->n_shapes; i++) free(parts->shapes[i]);
     for (int i = 0; i < parts->n_casts; i++) free(parts->cast[i]);
     free(parts->shapes);
+    free(parts->call);
 }
 
 /* Adds the module's line to an error of derive_task that names a line of the graph. Returns -1. */

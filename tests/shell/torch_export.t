@@ -106,6 +106,14 @@ grep -q '^export: note: found get_model and get_inputs in made.py$' err2; ok $? 
 grep -q 'aten.mul.Tensor(batch_rest_1, scale)' tasks/made/task.json &&
     grep -q 'aten.sub.Tensor(x, 1)' tasks/made/task.json
 ok $? "arguments by name, in dicts and in tuples, and results in a dataclass are flat"
+"$python" -c '
+import json
+call = json.load(open("tasks/made/task.json"))["call"]
+t = {"tensor": True}
+rest = {"type": "tuple", "items": [["0", None], ["1", t]]}
+batch = {"type": "dict", "keys": [["left", t], ["rest", rest]]}
+assert call == {"x": t, "batch": batch, "scale": t, "bias": None}'
+ok $? "the call is in the task, for packages"
 "$python" "$root/tools/export.py" made.py:scaled --input 'float32[6,8]' --input 'float32[8]' \
     -o scaled.pt2 2>err
 run quern-import scaled.pt2 -o tasks && grep -q 'aten.rsqrt' tasks/scaled/task.json

@@ -87,19 +87,26 @@ def operator_function(package):
 
 # ---- the forward of a module ----
 
+def _container(template, value):
+    """The same of a tuple, list, dict or dataclass: a source, and each part with its template."""
+    wrong = f"{value}.__class__.__name__ != {template['type']!r}"
+    if "items" in template:
+        return [f"{wrong} or len({value}) != {len(template['items'])}"], [
+            (t, f"{value}[{i}]") for i, (_, t) in enumerate(template["items"])]
+    if "keys" in template:
+        return [f"{wrong} or list({value}) != {[k for k, _ in template['keys']]!r}"], [
+            (t, f"{value}[{k!r}]") for k, t in template["keys"]]
+    return [wrong], [(t, f"{value}.{name}") for name, t in template["fields"]]
+
+
 def _unlike(template, value, constants):
     """Conditions under which an argument is not the template's, and the tensors in it: both as sources."""
     if isinstance(template, dict) and "tensor" in template:
         return [], [value]
-    if isinstance(template, dict) and "dict" in template:
-        wrong, parts = [f"{value}.__class__ is not dict or list({value}) != {list(template['dict'])!r}"], [
-            (t, f"{value}[{key!r}]") for key, t in template["dict"].items()]
-    elif isinstance(template, list) or isinstance(template, dict) and "tuple" in template:
-        kind, items = ("list", template) if isinstance(template, list) else ("tuple", template["tuple"])
-        wrong = [f"{value}.__class__ is not {kind} or len({value}) != {len(items)}"]
-        parts = [(t, f"{value}[{i}]") for i, t in enumerate(items)]
-    elif isinstance(template, dict):  # an object of Python, such as a default
-        constants.append(template["is"])
+    if isinstance(template, dict) and "type" in template:
+        wrong, parts = _container(template, value)
+    elif isinstance(template, dict):  # an object of Python: a default, or, of a recorded call, another one
+        constants.append(template.get("is", constants))
         return [f"{value} is not _q_constant_{len(constants) - 1}"], []
     elif template is None:
         return [f"{value} is not None"], []
@@ -117,17 +124,29 @@ def _unlike(template, value, constants):
 def _templates(package, parameters):
     """What each argument of forward is in a call that was judged. Without a record of the call: tensors come
     first, and the others have their defaults."""
-    record, out = package.json.get("call"), {}
-    left = 0 if record else sum(not s.get("parameter") for s in package.json["inputs"])
+    wanted = sum(not s.get("parameter") for s in package.json["inputs"])
+    record, out = package.json.get("call", {}), {}
+    if sum(_tensors_in(t) for t in record.values()) != wanted:
+        record = {}
+    left = 0 if record else wanted
     for p in parameters:
-        out[p.name] = None if p.default is None else {"is": p.default}
+        out[p.name] = record.get(p.name, None if p.default is None else {"is": p.default})
+        if p.name in record:
+            continue
         if p.kind is p.VAR_KEYWORD:
-            out[p.name] = {"dict": {}}
+            out[p.name] = {"type": "dict", "keys": []}
         elif p.kind is p.VAR_POSITIONAL:
-            out[p.name], left = {"tuple": [{"tensor": True}] * left}, 0
+            out[p.name], left = {"type": "tuple", "items": [["", {"tensor": True}]] * left}, 0
         elif left and p.kind is not p.KEYWORD_ONLY:
             out[p.name], left = {"tensor": True}, left - 1
-    return {**out, **record} if record else out
+    return out
+
+
+def _tensors_in(template):
+    if not isinstance(template, dict):
+        return 0
+    parts = template.get("items") or template.get("keys") or template.get("fields") or []
+    return "tensor" in template or sum(_tensors_in(t) for _, t in parts)
 
 
 class _Signature:
