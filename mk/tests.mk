@@ -90,6 +90,11 @@ san-run:
 test-tasks: build
 	@$(BUILD)/bin/quern-task gate '*'
 
+# Every source of tests/cutlass; make test takes three of them.
+.PHONY: test-cutlass
+test-cutlass: build
+	@QUERN_BUILD='$(BUILD)' CUTLASS=all tests/shell/cutlass.t
+
 # A measure of the judge: of 200 mutants of right kernels it takes none that is not listed.
 .PHONY: test-mutants
 test-mutants: build

@@ -1,5 +1,5 @@
 // The values of a row are sorted by CUB before they are added, the small ones first.
-// task: row_sum
+// task: row_sums
 // expect: ok
 #include <cub/block/block_radix_sort.cuh>
 #include <cub/block/block_reduce.cuh>
