@@ -213,7 +213,7 @@ ok $? 'adapters no more: every sample is made again'
 
 # Settings that decide nothing of what is made: where things are, how the work fits the memory and the time,
 # leave to make it again.
-apart=' CONFIG RUN RUNS QUERN_TASKS DEVICES REFRESH BUDGET '
+apart=' CONFIG RUN RUNS QUERN_TASKS DEVICES REFRESH BUDGET COMPILE_S '
 "$BIN/quern-config" --table | sed '/^## Environment/,$d' | while IFS='`' read -r _ name _; do
     [ -n "$name" ] || continue
     case "$tried $apart" in *" $name "*) ;; *) echo "$name" ;; esac
