@@ -6,7 +6,7 @@
 #include "base/random.h"
 #include "eval/judge/checks.h"
 
-enum { MOST = 32 }; /* units of an output */
+enum { MOST = 32, NEIGHBOURS = 64 }; /* units of an output; bytes of neighbours */
 
 /* Thread-instructions of the first unit's cone, and of those of more units. */
 static const double usual_budget = 6e7, usual_more = 2e7, win_budget = 5e8, win_more = 1e8;
@@ -15,16 +15,19 @@ typedef struct {
     Run *r;
     DeviceSpan spans[TASK_MAX_TENSORS * MOST];
     DeviceCone cone;
+    int alone; /* units are elements */
 } Attempt;
 
-/* Bytes of what is compared of an output: of a graph an element. A reference.c tells whole positions, and
- * one element of a row may be too small to show that the row's sum is wrong. */
+/* Bytes of what is compared of an output: a row of its last dimension, since one element may be too small to
+ * show that the row's sum is wrong. Of a graph, whose elements are computed one by one, neighbours. */
 static size_t unit_bytes(const Case *c, int output)
 {
-    const Task *t = c->task;
-    if (t->graph || t->rotates < 0 || !task_rotates(t, &t->outputs[output]))
-        return dtype_size(t->outputs[output].dtype);
-    return c->output_bytes[output] / (size_t)c->workload->axis[t->rotates];
+    const TaskTensor *y = &c->task->outputs[output];
+    int64_t shape[TASK_MAX_RANK];
+    size_t row = dtype_size(y->dtype);
+    if (y->rank && !task_shape(c->task, c->workload, y, shape, NULL))
+        row *= (size_t)shape[y->rank - 1];
+    return c->task->graph && row > NEIGHBOURS ? NEIGHBOURS : row;
 }
 
 /* `each` units of each output that is not comparable: one that a source cannot know, the last one, and
@@ -35,7 +38,8 @@ static void choose(Attempt *a, const unsigned char *comparable, int each)
     const Task *t = c->task;
     a->cone = (DeviceCone){.spans = a->spans};
     for (int i = 0; i < t->n_outputs; i++) {
-        size_t size = unit_bytes(c, i), n = c->output_bytes[i] / size;
+        size_t size = a->alone ? dtype_size(t->outputs[i].dtype) : unit_bytes(c, i),
+               n = c->output_bytes[i] / size;
         for (int k = 0; k < each && !comparable[i] && n; k++) {
             const uint64_t of[3] = {c->seed, (uint64_t)i, (uint64_t)k};
             size_t at = k == 1 ? n - 1 : (size_t)(random_hash(of, sizeof of) % n);
@@ -65,20 +69,28 @@ static int more_units(double used, double budget, double more)
     return n >= MOST ? MOST : n >= 2 ? (int)n : 2 * used <= budget ? 2 : 1;
 }
 
+/* One unit of each output, and as many more as are cheap. */
+static int run_units(Judgement *j, Attempt *a, int wins, const unsigned char *comparable)
+{
+    double budget = wins ? win_budget : usual_budget;
+    choose(a, comparable, 1);
+    int rc = run_cone(j, a, budget);
+    int each = more_units(a->cone.used, budget, wins ? win_more : usual_more);
+    if (rc || a->cone.why[0] || each < 2) return rc;
+    choose(a, comparable, each);
+    rc = run_cone(j, a, budget);
+    if (rc || !a->cone.why[0]) return rc;
+    choose(a, comparable, 1);
+    return run_cone(j, a, budget);
+}
+
 int timed_cone(Judgement *j, Run *r, int wins, unsigned char *comparable, char why[128])
 {
     Attempt a = {.r = r};
-    double budget = wins ? win_budget : usual_budget;
-    choose(&a, comparable, 1);
-    int rc = run_cone(j, &a, budget);
-    int each = more_units(a.cone.used, budget, wins ? win_more : usual_more);
-    if (!rc && !a.cone.why[0] && each > 1) {
-        choose(&a, comparable, each);
-        rc = run_cone(j, &a, budget);
-        if (!rc && a.cone.why[0]) {
-            choose(&a, comparable, 1);
-            rc = run_cone(j, &a, budget);
-        }
+    int rc = run_units(j, &a, wins, comparable);
+    if (!rc && a.cone.why[0] && j->task->graph) {
+        a.alone = 1;
+        rc = run_units(j, &a, wins, comparable);
     }
     for (int i = 0; i < r->n_outputs; i++) comparable[i] = !comparable[i];
     memcpy(why, a.cone.why, sizeof a.cone.why);

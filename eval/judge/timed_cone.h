@@ -1,6 +1,6 @@
-/* Parts of the outputs of the timed size that the sampled blocks of a plan do not make complete: elements of
- * a graph's outputs, whole positions of a reference.c's (contents/positions.h). Their cone
- * (DevicePrediction.cone) runs, from the parts back to the inputs. */
+/* Parts of the outputs of the timed size that the sampled blocks of a plan do not make complete: neighbouring
+ * elements of a graph's outputs, rows of a reference.c's. Their cone (DevicePrediction.cone) runs, from the
+ * parts back to the inputs. */
 #ifndef EVAL_JUDGE_TIMED_CONE_H
 #define EVAL_JUDGE_TIMED_CONE_H
 

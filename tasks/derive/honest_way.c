@@ -297,12 +297,16 @@ int way_run(const GraphBound *b, Execution *e, const double *const *in, double *
     return graph_run(b, in, out, e->way ? &hook : NULL, err);
 }
 
-/* Small tensors are drawn with few bits, whose sums need no rounding; large ones are not. Fills all. */
+/* Small tensors are drawn with few bits, whose sums need no rounding; large ones are not, or have sums that
+ * are too large for them. Fills all but the extreme numbers of special contents. */
 void way_fill_bits(const TaskTensor *x, Variant variant, int input, double *v, size_t n)
 {
     uint64_t name[2] = {HONEST_SEED, (uint64_t)input}, key = random_hash(name, sizeof name);
-    if (x->dtype != DTYPE_F32 || x->draw == DRAW_INTEGER || variant > VARIANT_NEEDLES) return;
+    int special = variant == VARIANT_SPECIAL;
+    if (x->dtype != DTYPE_F32 || x->draw == DRAW_INTEGER || variant > VARIANT_SPECIAL) return;
 #pragma omp simd
-    for (size_t i = 0; i < n; i++)
-        v[i] = (double)(float)(v[i] * (1 + 0x1p-12 * noise(key, (int64_t)i)));
+    for (size_t i = 0; i < n; i++) {
+        int kept = special && (fabs(v[i]) < 0x1p-16 || fabs(v[i]) == 1 || fabs(v[i]) > 6);
+        v[i] = kept ? v[i] : (double)(float)(v[i] * (1 + 0x1p-12 * noise(key, (int64_t)i)));
+    }
 }

@@ -14,6 +14,8 @@
 #include "tasks/derive/sizes.h"
 
 static const double MAX_RTOL = 1e-3, MAX_RTOL_HALF = 0.05;
+/* Flops of least_whole. */
+static const double LEAST_WHOLE = 4e6, MORE_WHOLE = 8, MOST_WHOLE = 2.56e8;
 
 static double up(double x)
 {
@@ -93,6 +95,7 @@ typedef struct {
     Measurement *list;
     int n;
     const Sizes *deep; /* where the timed workload is measured */
+    int every;         /* all contents are measured at whole sums, which takes long */
 } Measurements;
 
 /* Adds the cases of a workload that is measured at w's sizes. */
@@ -290,25 +293,54 @@ static void add_timed(Measurements *all, const Derivation *v, DescribedWorkload 
     }
 }
 
-/* Where fewer rows of the timed workload, with sums as long as there, are affordable, they say what its own
- * contents need, without growth. Few outputs may have small errors by chance. */
+/* What one case needs at sizes with whole sums, without growth. Few outputs may have small errors by
+ * chance. */
+static int need_whole(const Measurements *all, const Derivation *v, const DescribedWorkload *to,
+                      Measurement *m, double need[GRAPH_MAX_OUTPUTS], Error *err)
+{
+    Sizes whole;
+    HonestError e;
+    memcpy(whole.at, m->w.axis, sizeof whole.at);
+    HonestGrowth g = growth_of(v, &to->sizes, &whole, 1);
+    const HonestPlan plan = {all->rtol, &g, 1, 0, NULL, 1};
+    const TaskCase of = {all->t, &m->w, case_variants[m->which], 0, case_scales[m->which]};
+    if (honest_measure(&of, &plan, &e, err)) return -1;
+    double walk = honest_walk(growth_terms(v, &whole));
+    for (int i = 0; i < all->t->n_outputs; i++)
+        need[i] = e.finite && !e.overflow ? up(fmax(e.atol[i], e.few[i] * walk)) : 0;
+    return 0;
+}
+
+/* The smallest sizes with whole sums, as far as they are affordable. */
+static int least_whole(const Derivation *v, const Sizes *timed, Sizes *out)
+{
+    for (double flops = LEAST_WHOLE; flops <= MOST_WHOLE; flops *= MORE_WHOLE)
+        if (!sizes_whole_sums(v, timed, flops, out)) return 0;
+    return -1;
+}
+
+/* Where fewer rows of the timed workload, with sums as long as there, are affordable, contents as drawn need
+ * no more than these. The others may need what shorter sums do not show: a maximum of more terms, elements
+ * that are rare. */
 static int measure_whole(const Measurements *all, const Derivation *v, DescribedWorkload *to,
                          Error *err)
 {
-    Sizes whole;
-    Workload w = {.role = ROLE_TIME};
-    HonestError e;
+    Sizes whole, least;
+    double need[GRAPH_MAX_OUTPUTS];
     if (sizes_reduce_alike(v, all->deep, &to->sizes) ||
         sizes_whole_sums(v, &to->sizes, DERIVE_WHOLE_FLOPS, &whole))
         return 0;
-    memcpy(w.axis, whole.at, sizeof w.axis);
-    HonestGrowth g = growth_of(v, &to->sizes, &whole, 1);
-    const HonestPlan plan = {all->rtol, &g, 1, 0, NULL, 1};
-    if (honest_measure(&(TaskCase){all->t, &w, VARIANT_DRAWN, 0, 1}, &plan, &e, err)) return -1;
-    for (int i = 0; i < all->t->n_outputs && e.finite && !e.overflow; i++) {
-        double *at = &to->atol[(size_t)i * ATOL_CASES + AT_SCALE_1], need = e.atol[i];
-        need = up(fmax(need, e.few[i] * honest_walk(growth_terms(v, &whole))));
-        if (need > 0) *at = fmin(*at, need);
+    int others = all->every && !least_whole(v, &to->sizes, &least);
+    for (int k = 0; k < ATOL_CASES; k++) {
+        Measurement m = {.w = {.role = ROLE_TIME}, .which = k};
+        memcpy(m.w.axis, k == AT_SCALE_1 ? whole.at : least.at, sizeof m.w.axis);
+        if (k != AT_SCALE_1 && !(others && task_has_variant(all->t, &m.w, case_variants[k])))
+            continue;
+        if (need_whole(all, v, to, &m, need, err)) return -1;
+        for (int i = 0; i < all->t->n_outputs; i++) {
+            double *at = &to->atol[(size_t)i * ATOL_CASES + k];
+            if (need[i] > 0) *at = k == AT_SCALE_1 ? fmin(*at, need[i]) : fmax(*at, need[i]);
+        }
     }
     return 0;
 }
@@ -388,7 +420,7 @@ static void raise_by_checks(const Task *t, DescribedWorkload *to)
 int tolerances_measure_timed(const Derivation *v, const Task *t, Description *d, Error *err)
 {
     Sizes deep;
-    Measurements all = {.t = t, .deep = &deep};
+    Measurements all = {.t = t, .deep = &deep, .every = 1};
     all.list = memory_array((size_t)(d->n + 1) * ATOL_CASES * 2, sizeof *all.list);
     for (int i = 0; i < t->n_outputs; i++) all.rtol[i] = t->rtol[t->outputs[i].dtype];
     int rc = 0;

@@ -12,11 +12,14 @@
 #include "tasks/graph/demand_program.h"
 
 /* Elements of which one in WHOLE_SHARE is needed are computed whole, in arrays from LEAST_WHOLE on. CHUNK:
- * elements that one thread computes at a time. FAR: elements so far apart cost as many near ones. */
+ * elements that one thread computes at a time. TELLING: elements that tell what the others need, but
+ * for this factor: UNLIKE. FAR: elements so far apart cost as many near ones. */
 enum {
     WHOLE_SHARE = 3,
     LEAST_WHOLE = 4096,
     CHUNK = 256,
+    TELLING = 1024,
+    UNLIKE = 2,
     KNOWN_MOST = 1 << 22,
     FAR = 64,
     FAR_COST = 6
@@ -150,6 +153,22 @@ static int is_whole(Run *r, const Step *s)
     return whole && needed;
 }
 
+/* The needs of listed elements of a result, which have no rows to share. What the first ones need tells
+ * early that all need too much. */
+static void needs_of_list(Run *r, const Step *s, const OpSome *of, const OpNeeds *to)
+{
+    const OpElements *e = s->call->op->elements;
+    int64_t first = !e->row && of->n > TELLING ? TELLING : of->n;
+    double before = r->d->work, all;
+    e->needs(s->call, &(OpSome){of->result, first, of->at}, to);
+    if (first == of->n || r->too_much) return;
+    all = (r->d->work - before) / (double)first * (double)of->n;
+    if (all > UNLIKE * (r->d->max_work - before))
+        r->too_much = 1;
+    else
+        e->needs(s->call, &(OpSome){of->result, of->n - first, of->at + first}, to);
+}
+
 static void needs_of_call(Run *r, const Step *s)
 {
     const double *known[OP_MAX_TENSORS];
@@ -171,8 +190,8 @@ static void needs_of_call(Run *r, const Step *s)
         int64_t *rows;
         if (!r->array[s->out + i].n) continue;
         int64_t *at = elements_of(r, s, i, &rows);
-        s->call->op->elements->needs(s->call, &(OpSome){i, r->array[s->out + i].n, at},
-                                     &(OpNeeds){r, add_need, known});
+        needs_of_list(r, s, &(OpSome){i, r->array[s->out + i].n, at},
+                      &(OpNeeds){r, add_need, known});
         free(at), free(rows);
     }
 }
