@@ -44,8 +44,9 @@ void artifact_spec_digest(const ArtifactSpec *s,
                           Digest *out); /* of producer, config, input digests */
 
 /* Returns 1 if path exists and was made from the same spec: it is touched, "same" is logged, and a
- * journal of this spec beside it is removed. A journal of another spec is unfinished work and stays.
- * Returns 0 if there is work to do, or if the target is damaged. */
+ * journal of this spec beside it is removed. Its header gets the paths of the spec where it has others. A
+ * journal of another spec is unfinished work and stays. Returns 0 if there is work to do, or if the target
+ * is damaged. */
 int artifact_same(const ArtifactSpec *s, const char *path);
 
 typedef struct ArtifactWriter ArtifactWriter;
