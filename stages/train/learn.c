@@ -217,7 +217,8 @@ static int is_same_folder(const char *a, const char *b)
 
 static int is_model(const char *dir)
 {
-    static const char *const names[] = {"manifest.qa", "config.json", "adapter_config.json"};
+    static const char *const names[] = {"manifest.qa", "manifest.qa.damaged", "config.json",
+                                        "adapter_config.json"};
     int found = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++) {
         char *path = memory_printf("%s/%s", dir, names[i]);

@@ -57,9 +57,12 @@ ok $? "one sign of a model's weights: $(grep -m1 'kept as' "$tmp/out")"
 rm -f "${f%/*}"/*.damaged; continues calm 'one sign of a model'
 f=$(dir calm)/report/crl/verdicts.qa
 LC_ALL=C sed -i '0,/quern-evaluate/s//quern-evaluatd/' "$f" # no digest of the artifact covers its header
+rm "$(dir calm)/selfsup/1/model/config.json"
 crl calm; s=$?; digests calm >"$tmp/again"
 [ $s = 0 ] && says "$f.* is not what was made|$f.*kept as" && diff "$tmp/calm" "$tmp/again" >>"$tmp/out"
 ok $? "one bit of a header: $(grep -m1 "$f" "$tmp/out")"
+says "selfsup/1/model/config.json is not there" && [ -s "$(dir calm)/selfsup/1/model/config.json" ]
+ok $? "a model's config.json that is not there: $(grep -m1 'config.json is not there' "$tmp/out")"
 rm -f "$f.damaged"
 
 # ---- a full disk, at several places in the run ----

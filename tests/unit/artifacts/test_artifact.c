@@ -244,8 +244,7 @@ static void test_same_artifact(void **state)
     artifact_spec_config(&t, "lr", "%g", 0.1);
     artifact_spec_config(&t, "seed", "%d", 7);
     artifact_spec_input_digest(&t, "elsewhere/in.qa", "0123");
-    Buffer kept,
-        fresh; /* the path of the header is the spec's then, and the records are the same */
+    Buffer kept, fresh; /* what is the same is as if it were made again, with the spec's path */
     buffer_init(&kept, 1 << 16);
     buffer_init(&fresh, 1 << 16);
     assert_int_equal(artifact_same(&t, path), 1);
