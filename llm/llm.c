@@ -436,6 +436,13 @@ static int is_hopeless(CURLcode code)
            code == CURLE_SSL_CACERT_BADFILE || code == CURLE_SSL_CERTPROBLEM;
 }
 
+/* Whether something came that is no answer: half of one, or no HTTP at all. */
+static int is_useless(CURLcode code, long status)
+{
+    return code == CURLE_WEIRD_SERVER_REPLY || code == CURLE_UNSUPPORTED_PROTOCOL ||
+           (status == 200 && code != CURLE_OPERATION_TIMEDOUT);
+}
+
 /* Returns whether this attempt made a connection. The CURLcode does not tell: a silent host and a
  * slow answer are both time-outs. A reused connection has no connect time, but the attempt that
  * made it had one. */
@@ -477,7 +484,7 @@ static void attempt_ended(Run *run, Slot *s, CURLcode code)
                       run->opt.absent_s);
         halt(run, 0);
         drop(run, s, 0);
-    } else if (status == 200 && code != CURLE_OPERATION_TIMEDOUT) {
+    } else if (is_useless(code, status)) {
         take_useless(run, s, &e, now);
     } else {
         try_again(run, s, (int)status, &e, now);

@@ -274,7 +274,15 @@ int dataset_write(const SampleSet *s, const TaskSet *tasks, const DatasetOptions
     for (int i = 0; !rc && i < tasks->n; i++)
         if (!tasks->tasks[i]->heldout)
             rc = write_task((TaskExamples){w, s, tasks->tasks[i], o}, kept, err);
-    if (!rc && *kept == 0 && !o->empty)
+    long unjudged = 0;
+    for (long i = 0; i < s->n; i++) unjudged += s->items[i].outcome == OUTCOME_EVALUATOR_ERROR;
+    if (!rc && *kept == 0 && !o->empty && unjudged)
+        rc = error_set(
+            err, ERROR_INVALID,
+            "%ld of %ld samples have no verdict, since the evaluator failed, and no other of "
+            "a train task was correct: nothing to learn from",
+            unjudged, s->n);
+    else if (!rc && *kept == 0 && !o->empty)
         rc = error_set(err, ERROR_INVALID,
                        "no sample of a train task was correct: nothing to learn from");
     return artifact_end(w, rc, err);

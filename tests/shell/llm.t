@@ -112,6 +112,7 @@ for ((i = 0; i < ${#useless[@]}; i += 9)); do
 done
 [ "${#kinds[@]}" -ge 30 ] && [ -z "$wrong" ]
 ok $? "${#kinds[@]} kinds of replies that are no answer end after three requests$wrong"
+drive -- 'ug script: garbage'; grep -q '^0 200 3 error' out; ok $? 'so does what is no HTTP'
 drive -- 'ush script: useless:html'; grep -q 'the reply begins: <!DOCTYPE html><html><body>Sign in' out
 ok $? 'the error shows what came'
 drive -- 'usa script: useless:html useless:null ok'; grep -q '^0 200 3 stop 5 echo usa$' out
