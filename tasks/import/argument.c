@@ -37,6 +37,11 @@ int argument_size(Program *p, const json_t *value, Buffer *out, Error *err)
 {
     Symbolic e;
     if (program_size(p, value, &e, err)) return -1;
+    for (int i = 0; i < e.n; i++)
+        if (e.node[i].kind == SYM_SYMBOL && !p->symbols.list[e.node[i].a].known) {
+            symbolic_release(&e);
+            return error_set(err, ERROR_UNSUPPORTED, "the contents of a tensor decide a size");
+        }
     int rc = write_symbolic(p, &e, out, err);
     symbolic_release(&e);
     return rc;
@@ -157,8 +162,8 @@ static int write_dtype(json_int_t type, Buffer *out, Error *err)
     Dtype d = dtype_exported(type);
     if (d == DTYPES)
         return error_set(err, ERROR_UNSUPPORTED,
-                         "it gives PyTorch's element type %lld, which Quern has not",
-                         (long long)type);
+                         "it gives PyTorch's element type %s, which Quern has not",
+                         program_type_name(type));
     buffer_printf(out, "torch.%s", dtype_name(d));
     return 0;
 }

@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "tasks/derive/derive.h"
 #include "tasks/import/archive.h"
 #include "tasks/import/argument.h"
 #include "tasks/import/lines.h"
 #include "tasks/import/pins.h"
+
+enum { IMPORT_MAX_TAGS = 8 };
 
 typedef struct {
     Draft draft;
@@ -27,6 +30,7 @@ typedef struct {
     char name[GRAPH_MAX_OUTPUTS][GRAPH_NAME];
     int n_casts;
     char *call; /* of the notes, as JSON */
+    const char *tags[IMPORT_MAX_TAGS + 1];
 } Parts;
 
 static int statistic(const json_t *notes, const char *name, double *out)
@@ -241,6 +245,15 @@ static int place_line(const Lines *l, Error *err)
     return *place ? error_prefix(err, "%s", place) : -1;
 }
 
+/* A task of a part of the module has a tag, and what the part ends before is told. */
+static void cut_says(Parts *parts, const ImportOptions *o, const Cut *cut)
+{
+    for (int i = 0; i < o->n_tags && i < IMPORT_MAX_TAGS; i++) parts->tags[i] = o->tags[i];
+    parts->draft.tags = parts->tags;
+    parts->tags[parts->draft.n_tags++] = "cut";
+    log_warn("%s: the task ends before it", cut->why.text);
+}
+
 static int import_program(Program *p, const ImportOptions *o, char **text, Error *err)
 {
     Lines l;
@@ -253,6 +266,7 @@ static int import_program(Program *p, const ImportOptions *o, char **text, Error
                            .level = o->level,
                            .precision = o->precision,
                            .heldout = o->heldout};
+    if (l.cut.begun) cut_says(parts, o, &l.cut);
     int rc = lines_check(p, &l, err) || fill(p, &l, parts, err) ? -1 : 0;
     if (!rc && derive_task(&parts->draft, text, err)) rc = place_line(&l, err);
     parts_release(parts);

@@ -11,6 +11,8 @@
 #include "tasks/import/names.h"
 #include "tasks/import/rewrite.h"
 
+enum { CUT_LEAST = 2 }; /* operators that compute, in a module that is cut */
+
 const char *lines_name(const Lines *l, const ProgramInput *x)
 {
     return json_string_value(json_object_get(l->names, x->placeholder));
@@ -240,6 +242,68 @@ static int write_call(Writer *w, const json_t *node, const char *op)
     return write_operator(w, node, known->name);
 }
 
+/* ---- where a module cannot be followed ---- */
+
+/* Calls f for each name in an argument, until f returns 1. */
+static int each_name(const json_t *arg, int f(Cut *c, const char *name), Cut *c)
+{
+    json_t *e;
+    const char *key;
+    size_t i;
+    json_array_foreach((json_t *)arg, i, e)
+    {
+        if (each_name(e, f, c)) return 1;
+    }
+    json_object_foreach((json_t *)arg, key, e)
+    {
+        if (json_is_string(e) && !strcmp(key, "name") ? f(c, json_string_value(e))
+                                                      : each_name(e, f, c))
+            return 1;
+    }
+    return 0;
+}
+
+/* Calls f for the name of each tensor that a node takes, until f returns 1. */
+static int each_taken(const json_t *node, int f(Cut *c, const char *name), Cut *c)
+{
+    json_t *input;
+    size_t i;
+    json_array_foreach(json_object_get(node, "inputs"), i, input)
+    {
+        if (each_name(json_object_get(input, "arg"), f, c)) return 1;
+    }
+    return 0;
+}
+
+static int is_missing(Cut *c, const char *name)
+{
+    return json_object_get(c->missing, name) != NULL;
+}
+
+static int add_edge(Cut *c, const char *name)
+{
+    if (!is_missing(c, name)) json_array_append_new(c->edge, json_string(name));
+    return 0;
+}
+
+static int add_missing(void *cut, const char *name)
+{
+    json_object_set_new(((Cut *)cut)->missing, name, json_true());
+    return 0;
+}
+
+static int cut_takes_missing(Cut *c, const json_t *node)
+{
+    return c->begun && each_taken(node, is_missing, c);
+}
+
+/* Leaves a node out. Returns 0. */
+static int cut_node(Lines *l, const json_t *node)
+{
+    each_taken(node, add_edge, &l->cut);
+    return each_result(node, add_missing, &l->cut);
+}
+
 static int write_node(Writer *w, const json_t *node)
 {
     static const char prefix[] = "torch.ops.";
@@ -251,7 +315,10 @@ static int write_node(Writer *w, const json_t *node)
     const char *op = is_op ? target + strlen(prefix) : target;
     each_result(node, count, &n);
     w->err->code = ERROR_NONE;
-    if (is_op && !strncmp(op, "aten.", 5))
+    if (cut_takes_missing(&w->out->cut, node)) return cut_node(w->out, node);
+    if (program_result_sizes(w->p, node, w->err))
+        rc = -1;
+    else if (is_op && !strncmp(op, "aten.", 5))
         rc = write_call(w, node, op);
     else if (!n)
         return 0;
@@ -263,7 +330,10 @@ static int write_node(Writer *w, const json_t *node)
         rc = error_set(w->err, ERROR_UNSUPPORTED, "Quern knows operators of ATen only");
     if (!rc) return 0;
     program_place_within(node, place, sizeof place);
-    return error_prefix(w->err, "%s%s%.100s", place, *place ? ": " : "", op);
+    error_prefix(w->err, "%s%s%.100s", place, *place ? ": " : "", op);
+    if (w->err->code != ERROR_UNSUPPORTED || !n) return -1;
+    if (!w->out->cut.begun++) w->out->cut.why = *w->err;
+    return cut_node(w->out, node);
 }
 
 /* ---- constants ---- */
@@ -426,10 +496,49 @@ static void mark_live(const Program *p, Lines *l)
     json_decref(roots);
 }
 
+static void add_output(Lines *l, const char *name)
+{
+    int seen = 0;
+    for (int k = 0; k < l->n_outputs; k++) seen |= !strcmp(l->output[k], name);
+    if (!seen && l->n_outputs < GRAPH_MAX_OUTPUTS) l->output[l->n_outputs++] = name;
+}
+
+/* Is a result what a line fills? A kernel of it has nothing to compute. */
+static int is_filled(const Lines *l, const char *name)
+{
+    static const char *const made[] = {"zeros", "ones", "full", "empty", "arange"};
+    size_t len = strlen(name);
+    for (int i = 0; i < l->n; i++) {
+        const char *op = strstr(l->list[i].text, " = aten.");
+        if (strncmp(l->list[i].text, name, len) || op != l->list[i].text + len) continue;
+        for (size_t k = 0; k < sizeof made / sizeof *made; k++)
+            if (!strncmp(op + strlen(" = aten."), made[k], strlen(made[k]))) return 1;
+    }
+    return 0;
+}
+
+/* The results of lines that the nodes without one take. */
+static void find_edge(Writer *w)
+{
+    Lines *l = w->out;
+    json_t *one;
+    size_t i;
+    json_array_foreach(l->cut.edge, i, one)
+    {
+        const char *name = json_string_value(json_object_get(l->names, json_string_value(one)));
+        int is_input = 0;
+        for (int k = 0; k < w->p->n_inputs && name; k++)
+            is_input |= !strcmp(name, lines_name(l, &w->p->inputs[k]));
+        if (name && !is_input && !is_filled(l, name)) add_output(l, name);
+    }
+}
+
 static int find_outputs(Writer *w)
 {
     Lines *l = w->out;
+    find_edge(w);
     for (int i = 0; i < w->p->n_outputs; i++) {
+        if (json_object_get(l->cut.missing, w->p->output[i])) continue;
         const char *name = json_string_value(json_object_get(l->names, w->p->output[i]));
         if (!name)
             return error_set(w->err, ERROR_CORRUPT, "the output %.80s is no node's result",
@@ -440,11 +549,18 @@ static int find_outputs(Writer *w)
                 return error_set(w->err, ERROR_UNSUPPORTED,
                                  "the module returns its input %.80s unchanged",
                                  w->p->inputs[k].name);
-        int seen = 0;
-        for (int k = 0; k < l->n_outputs; k++) seen |= !strcmp(l->output[k], name);
-        if (!seen) l->output[l->n_outputs++] = name;
+        add_output(l, name);
     }
     return 0;
+}
+
+/* Is there something to judge in what is left of a module? */
+static int is_enough(const Lines *l)
+{
+    int n = 0;
+    for (int i = 0; i < l->n; i++)
+        n += l->list[i].live && l->list[i].node && !(flags_of(&l->list[i]) & OP_VIEW);
+    return n >= CUT_LEAST;
 }
 
 static int write_all(Writer *w)
@@ -467,13 +583,17 @@ int lines_write(Program *p, Lines *out, Error *err)
     Writer w = {p, out, err};
     *out = (Lines){.names = json_object(),
                    .taken = json_object(),
+                   .cut = {.missing = json_object(), .edge = json_array()},
                    .used = memory_array((size_t)p->n_inputs + 1, sizeof *out->used)};
     if (write_all(&w)) {
         lines_release(out);
         return -1;
     }
     mark_live(p, out);
-    return 0;
+    if (!out->cut.begun || is_enough(out)) return 0;
+    *err = out->cut.why;
+    lines_release(out);
+    return -1;
 }
 
 void lines_release(Lines *l)
@@ -483,5 +603,7 @@ void lines_release(Lines *l)
     free(l->used);
     json_decref(l->names);
     json_decref(l->taken);
+    json_decref(l->cut.missing);
+    json_decref(l->cut.edge);
     *l = (Lines){0};
 }

@@ -12,6 +12,15 @@ typedef struct {
     int live;
 } Line;
 
+/* Where a module cannot be followed. What a node gives that has no line, and what depends on it, is left
+ * out; the tensors that such nodes take are outputs in place of theirs. */
+typedef struct {
+    int begun;       /* 0: the whole module is followed */
+    Error why;       /* of the first node without a line: place, operator, reason */
+    json_t *missing; /* names of tensors without a line, as the program has them */
+    json_t *edge;    /* those that nodes without a line take: an array */
+} Cut;
+
 typedef struct {
     Line *list;
     int n;
@@ -20,10 +29,11 @@ typedef struct {
     int *used;     /* by input of the program: a line uses it */
     const char *output[GRAPH_MAX_OUTPUTS]; /* names in lines, each once */
     int n_outputs;
+    Cut cut;
 } Lines;
 
 /* Gives axes and tensors their names, and writes the lines. pins_find comes before. An error names the
- * operator and the module's line. */
+ * operator and the module's line. A module that is cut has two operators or more that compute. */
 int lines_write(Program *p, Lines *out, Error *err);
 void lines_release(Lines *l);
 

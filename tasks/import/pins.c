@@ -165,16 +165,15 @@ static int pin_value(Program *p, const char *name, const json_t *value, int is_r
     Buffer text;
     if (is_real && !json_object_get(value, "as_expr")) return 0;
     if (program_size(p, value, &e, err)) return error_prefix(err, "%.80s", name);
-    int rc = 0;
-    for (int i = 0; i < e.n && !rc; i++)
-        if (e.node[i].kind == SYM_SYMBOL && !p->symbols.list[e.node[i].a].known)
-            rc = program_unknown_size(p, p->symbols.list[e.node[i].a].name, err);
+    int is_known = 1; /* else the nodes that use it are left out */
+    for (int i = 0; i < e.n; i++)
+        is_known &= e.node[i].kind != SYM_SYMBOL || p->symbols.list[e.node[i].a].known;
     buffer_init(&text, ARGUMENT_TEXT);
-    if (!rc && (is_real || symbolic_text(&e, &p->symbols, &text, NULL)))
+    if (is_known && (is_real || symbolic_text(&e, &p->symbols, &text, NULL)))
         symbolic_pin(&e, &p->symbols);
     buffer_release(&text);
     symbolic_release(&e);
-    return rc;
+    return 0;
 }
 
 static int pin_by_arguments(Program *p, Error *err)

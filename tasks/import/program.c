@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-enum { NOTES_FORMAT = 1 };
+enum { NOTES_FORMAT = 1, EXPORTED_FLOAT8 = 29 };
 
 int program_size(Program *p, const json_t *value, Symbolic *out, Error *err)
 {
@@ -30,13 +30,17 @@ int program_size(Program *p, const json_t *value, Symbolic *out, Error *err)
     return 0;
 }
 
-static const char *type_name(int64_t scalar_type)
+const char *program_type_name(int64_t scalar_type)
 {
     static const char *const names[] = {"unknown", "uint8",     "int8",      "int16",
                                         "int32",   "int64",     "float16",   "float32",
-                                        "float64", "complex32", "complex64", "complex128"};
+                                        "float64", "complex32", "complex64", "complex128"},
+                             *const bytes[] = {"float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz",
+                                               "float8_e5m2fnuz"};
     int known = scalar_type >= 0 && scalar_type < (int)(sizeof names / sizeof *names);
-    return known ? names[scalar_type] : scalar_type >= 29 ? "of 8 bits" : "unknown";
+    if (scalar_type >= EXPORTED_FLOAT8 && scalar_type < EXPORTED_FLOAT8 + 4)
+        return bytes[scalar_type - EXPORTED_FLOAT8];
+    return known ? names[scalar_type] : "unknown";
 }
 
 int program_tensor(Program *p, const char *name, Dtype *dtype, int *rank,
@@ -51,7 +55,7 @@ int program_tensor(Program *p, const char *name, Dtype *dtype, int *rank,
     if (*dtype == DTYPES)
         return error_set(err, ERROR_UNSUPPORTED,
                          "%.80s has PyTorch's element type %s, which Quern has not", name,
-                         type_name(type));
+                         program_type_name(type));
     if (json_array_size(sizes) > OP_MAX_RANK)
         return error_set(err, ERROR_UNSUPPORTED, "%.80s has %zu dimensions, at most %d expected",
                          name, json_array_size(sizes), OP_MAX_RANK);
@@ -112,17 +116,19 @@ void program_place_within(const json_t *node, char *out, size_t size)
     }
 }
 
-/* Is a symbol in a size? */
-static int is_of(const json_t *size, const char *symbol)
+/* Does a size depend on a symbol of which no input says how large it is? */
+static int is_open(Program *p, const json_t *size)
 {
-    char quoted[96];
-    const char *text =
-        json_string_value(json_object_get(json_object_get(size, "as_expr"), "expr_str"));
-    snprintf(quoted, sizeof quoted, "Symbol('%.80s'", symbol);
-    return text && strstr(text, quoted);
+    Symbolic e;
+    int open = 0;
+    if (!json_object_get(size, "as_expr") || program_size(p, size, &e, NULL)) return 0;
+    for (int i = 0; i < e.n; i++)
+        open |= e.node[i].kind == SYM_SYMBOL && !p->symbols.list[e.node[i].a].known;
+    symbolic_release(&e);
+    return open;
 }
 
-static int tensor_is_of(const Program *p, const json_t *tensor, const char *symbol)
+static int tensor_is_open(Program *p, const json_t *tensor)
 {
     const char *name = json_string_value(json_object_get(tensor, "name"));
     json_t *size;
@@ -130,47 +136,45 @@ static int tensor_is_of(const Program *p, const json_t *tensor, const char *symb
     json_array_foreach(json_object_get(json_object_get(p->tensors, name ? name : ""), "sizes"), d,
                        size)
     {
-        if (is_of(size, symbol)) return 1;
+        if (is_open(p, size)) return 1;
     }
     return 0;
 }
 
-/* Has a node a result whose size, or value, names the symbol? */
-static int gives(const Program *p, const json_t *node, const char *symbol)
+int program_result_sizes(Program *p, const json_t *node, Error *err)
 {
     json_t *result, *one;
     size_t i, k;
+    int open = 0;
     json_array_foreach(json_object_get(node, "outputs"), i, result)
     {
-        const char *name =
-            json_string_value(json_object_get(json_object_get(result, "as_sym_int"), "as_name"));
-        if (name && is_of(json_object_get(p->sizes, name), symbol)) return 1;
-        if (tensor_is_of(p, json_object_get(result, "as_tensor"), symbol)) return 1;
+        open |= tensor_is_open(p, json_object_get(result, "as_tensor"));
         json_array_foreach(json_object_get(result, "as_tensors"), k, one)
         {
-            if (tensor_is_of(p, one, symbol)) return 1;
+            open |= tensor_is_open(p, one);
         }
     }
-    return 0;
+    if (!open) return 0;
+    return error_set(
+        err, ERROR_UNSUPPORTED,
+        "the contents of a tensor decide the size of the result, which no graph can record");
 }
 
-int program_unknown_size(const Program *p, const char *symbol, Error *err)
+int program_mentions(const json_t *value, const char *text)
 {
-    json_t *node;
+    json_t *e;
+    const char *key;
     size_t i;
-    json_array_foreach(p->nodes, i, node)
+    if (json_is_string(value)) return !strcmp(json_string_value(value), text);
+    json_array_foreach((json_t *)value, i, e)
     {
-        const char *target = json_string_value(json_object_get(node, "target"));
-        char place[PROGRAM_PLACE];
-        if (!target || !gives(p, node, symbol)) continue;
-        program_place(node, place, sizeof place);
-        if (!strncmp(target, "torch.ops.", 10)) target += 10;
-        return error_set(err, ERROR_UNSUPPORTED,
-                         "%s%s%.100s: the contents of a tensor decide the size of the result, "
-                         "which no graph can record",
-                         place, *place ? ": " : "", target);
+        if (program_mentions(e, text)) return 1;
     }
-    return error_set(err, ERROR_UNSUPPORTED, "the contents of a tensor decide the size %s", symbol);
+    json_object_foreach((json_t *)value, key, e)
+    {
+        if (program_mentions(e, text)) return 1;
+    }
+    return 0;
 }
 
 /* ---- reading ---- */
@@ -269,6 +273,20 @@ static void read_notes(Program *p, ProgramInput *x)
     }
 }
 
+/* Adds the place of the first use to an error of an input. Returns -1. */
+static int prefix_use(const Program *p, const ProgramInput *x, Error *err)
+{
+    json_t *node;
+    size_t i;
+    char place[PROGRAM_PLACE] = "";
+    json_array_foreach(p->nodes, i, node)
+    {
+        if (!*place && program_mentions(json_object_get(node, "inputs"), x->placeholder))
+            program_place(node, place, sizeof place);
+    }
+    return error_prefix(err, "%s%sinput %.80s", place, *place ? ": " : "", x->name);
+}
+
 static int read_inputs(Program *p, const json_t *specs, Error *err)
 {
     json_t *spec;
@@ -289,7 +307,7 @@ static int read_inputs(Program *p, const json_t *specs, Error *err)
                                  x->placeholder);
         read_notes(p, x);
         if (program_tensor(p, x->placeholder, &x->dtype, &x->rank, x->size, err))
-            return error_prefix(err, "input %.80s", x->name);
+            return prefix_use(p, x, err);
         p->n_inputs++;
     }
     return 0;

@@ -42,6 +42,9 @@ void program_release(Program *p);
  * UNSUPPORTED: a type or rank that Quern has not. */
 int program_tensor(Program *p, const char *name, Dtype *dtype, int *rank,
                    Symbolic size[OP_MAX_RANK], Error *err);
+/* PyTorch's name of a type by its number in an exported program. */
+const char *program_type_name(int64_t scalar_type);
+
 /* An integer or symbolic size {"as_int": 3} or {"as_expr": {...}}. */
 int program_size(Program *p, const json_t *value, Symbolic *out, Error *err);
 
@@ -52,7 +55,10 @@ enum { PROGRAM_PLACE = 400 };
 void program_place(const json_t *node, char *out, size_t size);
 void program_place_within(const json_t *node, char *out, size_t size);
 
-/* The error of a symbol of which no input knows the size: the first node that gives it. Returns -1. */
-int program_unknown_size(const Program *p, const char *symbol, Error *err);
+/* UNSUPPORTED: contents of a tensor decide the size of a node's result. */
+int program_result_sizes(Program *p, const json_t *node, Error *err);
+
+/* Is a text, such as a tensor's name, anywhere in a value? */
+int program_mentions(const json_t *value, const char *text);
 
 #endif

@@ -39,23 +39,6 @@ const char *rewrite_pattern(const ProgramInput *x)
     return !strcmp(made, "tril") || !strcmp(made, "triu") ? made : NULL;
 }
 
-static int mentions(const json_t *value, const char *name)
-{
-    json_t *e;
-    const char *key;
-    size_t i;
-    if (json_is_string(value)) return !strcmp(json_string_value(value), name);
-    json_array_foreach((json_t *)value, i, e)
-    {
-        if (mentions(e, name)) return 1;
-    }
-    json_object_foreach((json_t *)value, key, e)
-    {
-        if (mentions(e, name)) return 1;
-    }
-    return 0;
-}
-
 static int is_overwriting(const json_t *node, const char *name)
 {
     const char *target = json_string_value(json_object_get(node, "target")),
@@ -70,7 +53,7 @@ int rewrite_overwrites(const Program *p, const ProgramInput *x)
     size_t i;
     json_array_foreach((json_t *)p->nodes, i, node)
     {
-        if (mentions(json_object_get(node, "inputs"), x->placeholder))
+        if (program_mentions(json_object_get(node, "inputs"), x->placeholder))
             return is_overwriting(node, x->placeholder);
     }
     return 0;

@@ -139,6 +139,8 @@ def unbacked(p):
         if t["sizes"] and "as_expr" in t["sizes"][0]:
             t["sizes"][0] = {"as_expr": {"expr_str": "Symbol('u0', integer=True)", "hint": None}}
 program("unbacked", unbacked)
+program("late", lambda p: graph(p)["nodes"][-1].update(target="torch.ops.mine.op.default"))
+program("bytes", lambda p: graph(p)["tensor_values"]["inputs_0"].update(dtype=29))
 def chosen(p):
     size = {"as_expr": {"expr_str": "Symbol('u0', integer=True)", "hint": None}}
     graph(p)["tensor_values"]["linear"]["sizes"][0] = size
@@ -214,9 +216,17 @@ refused unbacked 'does not say how large u0 is'
 refused chosen 'modules.py, line .*aten.linear.default: the contents of a tensor decide the size'
 refused autocast 'modules.py, line .*wrap_with_autocast: torch.autocast chooses an element type'
 refused infinite 'modules.py, line .*kept.*aten.acos.default gives the first result that is not finite'
-refused unsorted 'boundaries are not known to be in order'
 refused contents 'a constant tensor, lifted_tensor_0, of which the archive has no contents'
-refused equation 'expected letters for each of 3 tensors and a result, found "rsc,rc,rk"'
+refused bytes 'modules.py, line .*input .* has PyTorch.s element type float8_e4m3fn, which Quern has not'
+# ends NAME SENTENCE OUTPUT: the task ends before what cannot be followed.
+ends() {
+    run quern-import "bad/$1.pt2" -o cut; [ $rc = 0 ] && grep -q -- "$2.*: the task ends before it" err &&
+        grep -q '"cut"' "cut/$1/task.json" && grep -A2 '"outputs"' "cut/$1/task.json" | grep -q "\"$3\""
+    ok $? "cut: $1"
+}
+ends unsorted 'boundaries are not known to be in order' where
+ends late 'modules.py, line .*mine.op.default: Quern knows operators of ATen only' group_norm
+ends equation 'expected letters for each of 3 tensors and a result, found "rsc,rc,rk"' mul_70
 run quern-import missing.pt2 -o tasks; [ $? = 2 ] && grep -q 'there is no file missing.pt2' err
 ok $? "a missing file is status 2"
 mkdir tasks/own; touch tasks/own/{task.json,reference.c}
