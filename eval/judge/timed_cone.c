@@ -15,7 +15,7 @@ typedef struct {
     Run *r;
     DeviceSpan spans[TASK_MAX_TENSORS * MOST];
     DeviceCone cone;
-    int alone; /* units are elements */
+    int alone; /* units of a graph are elements */
 } Attempt;
 
 /* Bytes of what is compared of an output: a row of its last dimension, since one element may be too small to
@@ -38,7 +38,8 @@ static void choose(Attempt *a, const unsigned char *comparable, int each)
     const Task *t = c->task;
     a->cone = (DeviceCone){.spans = a->spans};
     for (int i = 0; i < t->n_outputs; i++) {
-        size_t size = a->alone ? dtype_size(t->outputs[i].dtype) : unit_bytes(c, i),
+        int alone = a->alone && t->graph;
+        size_t size = alone ? dtype_size(t->outputs[i].dtype) : unit_bytes(c, i),
                n = c->output_bytes[i] / size;
         for (int k = 0; k < each && !comparable[i] && n; k++) {
             const uint64_t of[3] = {c->seed, (uint64_t)i, (uint64_t)k};
@@ -63,34 +64,31 @@ static int run_cone(Judgement *j, Attempt *a, double budget)
 }
 
 /* Two units are worth as much again. */
-static int more_units(double used, double budget, double more)
+static int more_units(double used, int wins)
 {
-    double n = more / (used + 1);
-    return n >= MOST ? MOST : n >= 2 ? (int)n : 2 * used <= budget ? 2 : 1;
+    double n = (wins ? win_more : usual_more) / (used + 1);
+    return n >= MOST                                        ? MOST
+           : n >= 2                                         ? (int)n
+           : 2 * used <= (wins ? win_budget : usual_budget) ? 2
+                                                            : 1;
 }
 
-/* One unit of each output, and as many more as are cheap. */
-static int run_units(Judgement *j, Attempt *a, int wins, const unsigned char *comparable)
-{
-    double budget = wins ? win_budget : usual_budget;
-    choose(a, comparable, 1);
-    int rc = run_cone(j, a, budget);
-    int each = more_units(a->cone.used, budget, wins ? win_more : usual_more);
-    if (rc || a->cone.why[0] || each < 2) return rc;
-    choose(a, comparable, each);
-    rc = run_cone(j, a, budget);
-    if (rc || !a->cone.why[0]) return rc;
-    choose(a, comparable, 1);
-    return run_cone(j, a, budget);
-}
-
+/* One unit of each output, of a graph one element alone; then as many more as are cheap. */
 int timed_cone(Judgement *j, Run *r, int wins, unsigned char *comparable, char why[128])
 {
-    Attempt a = {.r = r};
-    int rc = run_units(j, &a, wins, comparable);
-    if (!rc && a.cone.why[0] && j->task->graph) {
-        a.alone = 1;
-        rc = run_units(j, &a, wins, comparable);
+    Attempt a = {.r = r, .alone = 1};
+    double budget = wins ? win_budget : usual_budget;
+    choose(&a, comparable, 1);
+    int rc = run_cone(j, &a, budget), each = more_units(a.cone.used, wins);
+    if (!rc && !a.cone.why[0] && each > 1) {
+        a.alone = 0;
+        choose(&a, comparable, each);
+        rc = run_cone(j, &a, budget);
+        if (!rc && a.cone.why[0]) {
+            a.alone = 1;
+            choose(&a, comparable, 1);
+            rc = run_cone(j, &a, budget);
+        }
     }
     for (int i = 0; i < r->n_outputs; i++) comparable[i] = !comparable[i];
     memcpy(why, a.cone.why, sizeof a.cone.why);
