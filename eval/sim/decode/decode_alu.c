@@ -64,6 +64,10 @@ static int float_op(Decoder *d, const char *op, const ValueType *t, int n)
         d->expansion = t->bits == 64 ? 24 : divides ? 8 : 7;
     else if (divides)
         d->expansion = 2;
+    /* The least and the greatest double: a comparison, selections of both halves, and what a NaN asks. */
+    if (is_limit && t->bits == 64) d->expansion = 8;
+    /* A subroutine of the assembler, which a warp waits for (an H200, 2026-11-29). */
+    if (!strcmp(op, "sqrt") && !approx && t->bits == 32) d->cycles = 200;
     /* The test of the operands; the reciprocal of a constant is one, too. */
     if (divides && !approx && t->bits == 32) d->repeats = !is_constant(d, 2);
     int bits[] = {t->bits, t->bits, t->bits, t->bits};
@@ -160,7 +164,7 @@ static int int_op(Decoder *d, const char *op, const ValueType *t, int n)
     if (!strcmp(op, "div") || !strcmp(op, "rem"))
         d->expansion = is_constant(d, 2) ? 4 : t->bits == 64 ? 120 : 24;
     else if (product)
-        d->repeats = t->bits == 64 ? 3 : *part == '.' && part[1] != 'l';
+        d->repeats = t->bits == 64 ? part[1] == 'h' ? 13 : 3 : *part == '.' && part[1] != 'l';
     else if (t->bits == 64)
         d->repeats = 1; /* two 32-bit halves */
     return emit_row(d, int_handler(name, t->bits, t->is_signed), bits, n, 0);

@@ -167,7 +167,8 @@ static int register_bits(const PtxOperand *o, int type_bits)
  * halves, at the rate of integer instructions; the other conversions of floats have a quarter of it. */
 static int conversion_class(const ValueType *to, const ValueType *from, int round_int)
 {
-    if (!from->is_float) return to->is_float && to->bits == 64 ? INST_SFU : INST_INT;
+    if (!from->is_float)
+        return to->is_float && (to->bits == 64 || from->bits == 64) ? INST_SFU : INST_INT;
     if (!to->is_float || round_int || from->bits == 64 || to->bits == 64) return INST_SFU;
     return to->type == T_BF16 ? INST_SFU : INST_FP32;
 }
@@ -258,6 +259,7 @@ static Inst *compare_into(Decoder *d, const ValueType *t, uint32_t p, uint32_t q
     in->k2 = (uint8_t)decode_has(d, "ftz");
     in->k3 = (uint8_t)((t->type == T_BF16 ? HALF_BF16 : 0) | (t->packed ? HALF_PACKED : 0));
     d->inst_class = half ? INST_FP16 : !t->is_float ? INST_INT : bits == 64 ? INST_FP64 : INST_FP32;
+    d->repeats = !t->is_float && bits == 64; /* each half */
     return in;
 }
 
@@ -318,6 +320,7 @@ static int selp_op(Decoder *d)
     in->c = c;
     in->f = flip;
     d->inst_class = INST_INT;
+    d->repeats = t->bits == 64; /* each half */
     return 0;
 }
 

@@ -86,6 +86,7 @@ typedef struct {
     uint64_t shared_load_requests, shared_store_requests;
     uint64_t shared_load_wavefronts, shared_store_wavefronts;
     uint64_t shared_ideal_wavefronts;
+    uint64_t far_shared_bytes; /* of loads and atomics, of other blocks of the cluster */
 
     /* Local memory (spills, indexed arrays) and constant memory. */
     uint64_t local_load_sectors, local_store_sectors;
@@ -96,9 +97,9 @@ typedef struct {
     /* Atomics and reductions. Serial: summed over requests, the largest number of lanes on one
      * address, 1 where the assembler merges them (merged.c). */
     uint64_t global_atomic_requests, global_atomic_sectors, global_atomic_serial;
-    uint64_t global_atomic_hottest; /* the largest number of lanes on one sector in the launch */
-    /* The index of that sector in the device's memory. Of a sample: the lanes on one that blocks share. */
-    uint64_t hottest_sector, hottest_shared;
+    uint64_t global_atomic_hottest; /* the most turns on one line in the launch (traffic.c) */
+    /* The index of that line in the device's memory. Of a sample: the turns on one that blocks share. */
+    uint64_t hottest_line, hottest_shared;
     uint64_t shared_atomic_requests, shared_atomic_serial;
 
     /* synchronisation */

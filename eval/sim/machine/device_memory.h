@@ -58,7 +58,7 @@ typedef struct {
     unsigned char *marked; /* by pages of `written`, for DEVMEM_MARKED bytes: it may have bits */
     uint64_t *writer, *reader; /* a tag per word (shadow_global.c) */
     uint32_t *touched;         /* per sector: launch << 2 | written << 1 | read */
-    uint64_t *atomics;         /* per sector: launch << 32 | lanes of atomics */
+    uint64_t *atomics;         /* per line: launch << 32 | turns of atomics (traffic.c) */
     uint64_t *covered;         /* per sector: launch << 32 | a bit for each byte that it wrote */
     /* L1_WAYS entries for each set, the last used first: block tag << 32 | line << 4 | a bit for
      * each sector that is present. l1_sets of them are used, a power of two. */

@@ -267,7 +267,7 @@ void waits_atomic(Warp *w, const Access *a)
             continue;
         }
         int looks = !by && (mo->atom == ATOM_ADD || mo->atom == ATOM_OR);
-        if (returns && (looks || mo->atom == ATOM_EXCH)) wait_for(w, word);
+        if (returns && (looks || (mo->atom == ATOM_EXCH && alone))) wait_for(w, word); /* a lock */
         if (mo->atom == ATOM_ADD && by && returns && w->x->sampled && alone && mo->element == 4)
             count(w, a, (uint32_t)by);
         if (!looks) publish(w, word, mo->atom != ATOM_EXCH);

@@ -204,6 +204,14 @@ static int is_of_cluster(const Warp *w, const Access *a)
     return 0;
 }
 
+/* Nothing waits for a store. */
+static void count_far(Warp *w, const Access *a)
+{
+    const PtxInst *in = exec_source(w, a->in);
+    if (in && !strcmp(in->op, "st")) return;
+    w->x->counts.far_shared_bytes += (uint64_t)__builtin_popcount(a->mask) * (uint64_t)a->size;
+}
+
 int cluster_access(Warp *w, Access *a, int (*once)(Warp *, Access *))
 {
     Exec *x = w->x;
@@ -223,6 +231,7 @@ int cluster_access(Warp *w, Access *a, int (*once)(Warp *, Access *))
             "its own: use shared::cluster",
             rank);
     if (cluster_enter(w, a->in, a->first, rank)) return -1;
+    count_far(w, a);
     int r = once(w, a);
     cluster_leave(x);
     return r;

@@ -69,17 +69,24 @@ static void cover(Exec *x, uint64_t lo, uint64_t hi)
     }
 }
 
-/* Atomics on one sector run one after another, from whichever block, and read before they write. */
-static void count_atomic_sector(Exec *x, uint64_t sector, uint32_t lanes)
+/* Atomics on one line run one after another, from whichever block. turns: of a request that the assembler
+ * merges one, of others one and two for each lane on the same address (an H200, 2026-11-29). */
+static void count_atomic_line(Exec *x, uint64_t line, uint32_t turns)
 {
     DevMem *mem = x->mem;
-    uint64_t launch = (uint64_t)mem->launch_id << 32, *slot = &mem->atomics[sector];
+    uint64_t launch = (uint64_t)mem->launch_id << 32, *slot = &mem->atomics[line];
     if (*slot >> 32 != mem->launch_id) *slot = launch;
-    *slot += lanes;
+    *slot += turns;
     if (*slot - launch > x->counts.global_atomic_hottest) {
         x->counts.global_atomic_hottest = *slot - launch;
-        x->counts.hottest_sector = sector;
+        x->counts.hottest_line = line;
     }
+}
+
+/* Atomics read before they write. */
+static void count_atomic_sector(Exec *x, uint64_t sector)
+{
+    DevMem *mem = x->mem;
     x->counts.dram_read_sectors += mem->touched[sector] >> 2 != mem->launch_id;
     count_store_sector(x, sector);
     cover(x, sector << 5, (sector + 1) << 5);
@@ -89,7 +96,8 @@ void traffic_count(Warp *w, const Access *a, int kind)
 {
     Exec *x = w->x;
     if (!x->counted) return;
-    uint32_t serial = a->mo->merged ? 1 : a->p->max_same;
+    uint32_t serial = a->mo->merged ? 1 : a->p->max_same,
+             turns = a->mo->merged ? 1 : 1 + 2 * serial;
     SimCounts *n = &x->counts;
     uint64_t base = a->base - ARENA_BASE, next = 0, sectors = 0, line = UINT64_MAX, lines = 0;
     uint64_t bytes = (uint64_t)__builtin_popcount(a->mask) * (uint64_t)a->size;
@@ -99,8 +107,10 @@ void traffic_count(Warp *w, const Access *a, int kind)
         uint64_t s = (base + (uint64_t)(int64_t)a->p->ranges[i].lo) >> 5;
         uint64_t last = (base + (uint64_t)(int64_t)a->p->ranges[i].hi - 1) >> 5;
         for (s = s < next ? next : s; s <= last; s++, sectors++) {
-            lines += s >> 2 != line;
-            line = s >> 2;
+            if (s >> 2 != line) {
+                line = s >> 2, lines++;
+                if (kind != MEM_LOAD && kind != MEM_STORE) count_atomic_line(x, line, turns);
+            }
             if (kind == MEM_LOAD) {
                 if (!count_load_sector(x, s, a->mo->past_l1)) continue;
                 n->lone_sectors += s >> 1 == pair ? UINT64_MAX : 1;
@@ -108,7 +118,7 @@ void traffic_count(Warp *w, const Access *a, int kind)
             } else if (kind == MEM_STORE)
                 count_store_sector(x, s);
             else
-                count_atomic_sector(x, s, serial);
+                count_atomic_sector(x, s);
         }
         next = last + 1 > next ? last + 1 : next;
     }

@@ -40,24 +40,23 @@ static void find_heavy(const SimCounts *done, const double *weights, int n, SimC
     out->heavy_blocks = whole(heavy);
 }
 
-/* Does the block's hottest sector take an eighth of its atomics? Where they spread evenly, it is any of
- * them. */
-static int has_hot_sector(const SimCounts *block)
+/* Does the block's hottest line take an eighth of its atomics? Where they spread evenly, it is any of them. */
+static int has_hot_line(const SimCounts *block)
 {
-    return block->global_atomic_hottest * 8 >= block->global_atomic_sectors &&
+    enum { TURNS = 3 }; /* of a request that is not merged, at least */
+    return block->global_atomic_hottest * 8 >= TURNS * block->global_atomic_sectors &&
            block->global_atomic_sectors;
 }
 
-/* The lanes on one sector that is the hottest of at least half of the sampled blocks, of the first ones as of
+/* The turns on one line that is the hottest of at least half of the sampled blocks, of the first ones as of
  * the last ones, which may lie apart: all blocks share it as these do. 0: there is none. */
-static uint64_t on_shared_sector(const SimCounts *done, int n, uint64_t blocks)
+static uint64_t on_shared_line(const SimCounts *done, int n, uint64_t blocks)
 {
     for (int i = 0; i <= n / 2; i++) {
         double sum = 0;
         int sharers = 0, late = 0;
         for (int k = 0; k < n; k++) {
-            if (!has_hot_sector(&done[k]) || done[k].hottest_sector != done[i].hottest_sector)
-                continue;
+            if (!has_hot_line(&done[k]) || done[k].hottest_line != done[i].hottest_line) continue;
             sum += (double)done[k].global_atomic_hottest;
             sharers++;
             late += 2 * k >= n;
@@ -83,7 +82,7 @@ void extrapolate_blocks(const SimCounts *done, const double *weights, int n, Sim
     for (int k = 0; k < FIELDS; k++) one[k] = whole(sum[k]);
     memcpy((char *)out + FIRST_FIELD, one, sizeof one);
     for (int k = 0; k < LARGEST; k++) *field(out, largest[k]) = top[k];
-    out->hottest_shared = on_shared_sector(done, n, out->blocks);
+    out->hottest_shared = on_shared_line(done, n, out->blocks);
     find_heavy(done, weights, n, out);
 }
 

@@ -36,6 +36,7 @@ typedef struct {
     uint32_t l1_size; /* bytes of an SM; L1 and shared memory are one array */
     double l1_bytes;  /* per cycle and SM: a wavefront */
     double l2_bytes;  /* per cycle and SM: the port to L2, for reads */
+    double far_bytes; /* per cycle and SM: from shared memory of other blocks of a cluster */
     /* Cycles of that port for each line of a store request, and for each of its sectors: full or
      * partial sectors cost the same. */
     double store_line_cycles, store_sector_cycles;
@@ -49,11 +50,12 @@ typedef struct {
     double l1_cycles, l2_cycles, dram_cycles;   /* of a load that hits there */
     double barrier_cycles, barrier_warp_cycles; /* of __syncthreads: once, and per warp */
     /* What an SM takes for a warp's arrival at a barrier, and for its fences. */
+    double const_cycles; /* of a further address of a load of constant memory */
     double arrival_cycles, fence_cycles, block_fence_cycles;
     double block_cycles, block_warp_cycles; /* of a block's start and end: once, and per warp */
     double block_interval;                  /* cycles between two block starts of the whole GPU */
     double atomic_cycles;        /* of the whole GPU: per lane, when addresses are spread */
-    double atomic_hot_cycles;    /* of the whole GPU: per lane on the same sector */
+    double atomic_hot_cycles;    /* of the whole GPU: a turn on the same line */
     double shared_atomic_cycles; /* of one SM: per lane on the same bank */
     double launch_s;             /* seconds of an empty kernel, start to end */
     double gap_s;                /* seconds between a kernel and the next that depends on it */

@@ -38,8 +38,8 @@ static void sum_counts(SimCounts *s, const SimCounts *c)
         ADD(shared_store_wavefronts), ADD(shared_ideal_wavefronts);
     ADD(local_load_sectors), ADD(local_store_sectors), ADD(far_local_loads), ADD(far_local_stores),
         ADD(spill_cycles), ADD(global_atomic_requests), ADD(global_atomic_serial);
-    ADD(shared_atomic_requests), ADD(shared_atomic_serial), ADD(barriers), ADD(global_waits),
-        ADD(global_atomic_sectors);
+    ADD(shared_atomic_requests), ADD(far_shared_bytes), ADD(shared_atomic_serial), ADD(barriers),
+        ADD(global_waits), ADD(global_atomic_sectors);
 #undef ADD
 }
 

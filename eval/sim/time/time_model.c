@@ -74,10 +74,12 @@ static void memory(const Profile *p, const SimCounts *c, double *cycles, double 
     double local = (double)(c->local_load_sectors + c->local_store_sectors) * SECTOR / p->l1_bytes;
     /* Sectors that arrive from L2 are written to the array, too. */
     double fills = l2_reads(c) * SECTOR / p->l1_bytes;
-    cycles[TIME_L1] = wavefronts + global + fills + local + (double)c->const_distinct;
+    cycles[TIME_L1] = wavefronts + global + fills + local +
+                      (double)(c->const_distinct - c->const_requests) * p->const_cycles;
     cycles[TIME_L2_PORT] = l2_reads(c) * SECTOR / p->l2_bytes +
                            (double)c->global_store_lines * p->store_line_cycles +
                            l2_writes(c) * p->store_sector_cycles;
+    cycles[TIME_L2_PORT] += (double)c->far_shared_bytes / p->far_bytes;
     /* The rest belongs to the whole GPU. */
     double dram = (double)(c->dram_read_sectors + c->dram_write_sectors) * SECTOR;
     double l2 =

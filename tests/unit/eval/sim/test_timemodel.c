@@ -348,7 +348,8 @@ static void test_atomics(void **state)
     (void)state;
     const Profile *p = profile("h200");
     SimCounts c = grid(4096, 256);
-    c.global_atomic_requests = c.warps, c.global_atomic_serial = c.global_atomic_hottest = 1 << 20,
+    c.global_atomic_requests = c.warps, c.global_atomic_serial = 1 << 20;
+    c.global_atomic_hottest = c.warps * (1 + 2 * 32); /* turns of whole warps */
     c.global_atomic_sectors = c.warps;
     close_to(predict(p, &c, p->sm_count).seconds * 1e6, 1840, 0.05);
     c.global_atomic_hottest = 256;
