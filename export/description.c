@@ -201,7 +201,10 @@ json_t *package_describe(const Package *p, Error *err)
         describe_buffers(plan), "kernels", kernels, "steps", steps, "binaries",
         describe_binaries(p), "cases", describe_cases(p));
     if (graph) json_object_set(o, "graph", graph);
-    if (json_object_get(root, "call")) json_object_set(o, "call", json_object_get(root, "call"));
+    static const char *const as_they_are[] = {"call", "tags"};
+    for (int i = 0; i < 2; i++)
+        if (json_object_get(root, as_they_are[i]))
+            json_object_set(o, as_they_are[i], json_object_get(root, as_they_are[i]));
     json_decref(root);
     return o;
 }

@@ -59,6 +59,12 @@ compiled = torch.compile(lambda *a: layer.op(*a) * 1, fullgraph=True, backend="a
 ok(near(compiled(x, w, b, s)), "torch.compile keeps one graph")
 with FakeTensorMode() as mode:
     ok(layer.op(*[mode.from_tensor(t) for t in (x, w, b, s)]).shape == (8, 160), "fake tensors have shapes")
+layer._package.json["tags"] = ["cut"]
+try:
+    layer.Module(Layer())
+    ok(False, "a part of a module does not stand for it")
+except TypeError as e:
+    ok("a part of the module" in str(e), "a part of a module does not stand for it")
 try:
     layer.op(x)
     ok(False, "too few tensors are refused")
@@ -67,7 +73,7 @@ except TypeError as e:
 END
 "$python" -W ignore calls.py >out 2>err
 while read -r line; do [ "${line%% *}" = ok ]; ok $? "${line#*ok }"; done <out
-is "all checks of the package ran" "$(grep -c . out)" 5; sed 's/^/# /' err | tail -5
+is "all checks of the package ran" "$(grep -c . out)" 6; sed 's/^/# /' err | tail -5
 
 fixtures=$root/tests/fixtures/export
 PYTHONPATH=$fixtures:. "$python" -W ignore "$fixtures/modules.py" "$root" >out 2>err

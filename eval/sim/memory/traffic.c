@@ -92,6 +92,13 @@ static void count_atomic_sector(Exec *x, uint64_t sector)
     cover(x, sector << 5, (sector + 1) << 5);
 }
 
+static void cover_stored(Exec *x, const Access *a, uint64_t base)
+{
+    for (int i = 0; i < a->p->n_ranges; i++)
+        cover(x, base + (uint64_t)(int64_t)a->p->ranges[i].lo,
+              base + (uint64_t)(int64_t)a->p->ranges[i].hi);
+}
+
 void traffic_count(Warp *w, const Access *a, int kind)
 {
     Exec *x = w->x;
@@ -122,10 +129,7 @@ void traffic_count(Warp *w, const Access *a, int kind)
         }
         next = last + 1 > next ? last + 1 : next;
     }
-    if (kind == MEM_STORE)
-        for (int i = 0; i < a->p->n_ranges; i++)
-            cover(x, base + (uint64_t)(int64_t)a->p->ranges[i].lo,
-                  base + (uint64_t)(int64_t)a->p->ranges[i].hi);
+    if (kind == MEM_STORE) cover_stored(x, a, base);
     Alloc *al = &x->mem->allocs[a->mo->last_alloc];
     al->read_sectors += n->dram_read_sectors - read;
     al->near_sectors += n->near_sectors - near;

@@ -40,7 +40,7 @@ static void find_heavy(const SimCounts *done, const double *weights, int n, SimC
     out->heavy_blocks = whole(heavy);
 }
 
-/* Does the block's hottest line take an eighth of its atomics? Where they spread evenly, it is any of them. */
+/* Does the block's hottest line take an eighth of its atomics? Where they spread evenly, it is any one. */
 static int has_hot_line(const SimCounts *block)
 {
     enum { TURNS = 3 }; /* of a request that is not merged, at least */

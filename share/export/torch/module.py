@@ -154,6 +154,9 @@ def module_class(package, name):
                 raise TypeError(f"quern.{package.name}: Module takes the original, a torch.nn.Module")
             if isinstance(original, (torch.fx.GraphModule, torch.jit.ScriptModule)):
                 raise TypeError(f"quern.{package.name}: a traced module has no class to stand in for")
+            if "cut" in package.json.get("tags", ()):
+                raise TypeError(f"quern.{package.name}: the task is a part of the module, which ends before "
+                                f"what Quern cannot follow; call {package.name}.op")
             fast = torch.nn.Module.__new__(Module._quern_class(kind))
             fast.__dict__.update(original.__dict__)
             own = fast.__dict__.pop("forward", None)  # one that replaces the class's
