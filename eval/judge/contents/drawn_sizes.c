@@ -8,6 +8,8 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "tasks/derive/indices.h"
+#include "tasks/task_graph.h"
 
 enum {
     NEAR = 96,  /* how far from its target a size may be */
@@ -42,6 +44,52 @@ struct DrawnSizes {
     double dear;         /* the most work of a check where the task has no cheap one */
 };
 
+/* What an input of integers names. */
+typedef struct {
+    const GraphBound *graph;
+    int input, fits;
+    int64_t high; /* the largest integer */
+} Named;
+
+static void note_index(void *ctx, int value, int64_t size)
+{
+    Named *n = ctx;
+    int64_t plus;
+    if (indices_of_input(n->graph, value, n->input, &plus)) n->fits &= n->high + plus < size;
+}
+
+static int has_indices(const Task *t)
+{
+    static const char *const words[] = {"index",  "embedding", "gather",        "scatter",
+                                        "select", "nll",       "cross_entropy", "take"};
+    for (int i = 0; t->graph && i < t->graph->n_nodes; i++)
+        for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+            if (strstr(t->graph->text[i], words[k])) return 1;
+    return 0;
+}
+
+/* Is there all that indices name, integers of inputs and those that the graph makes? An input may index
+ * several tables, whose sizes are axes of their own. */
+static int indices_are_there(const Task *t, const Workload *w)
+{
+    Named n = {.fits = 1};
+    IntegerBounds bounds;
+    GraphBound *b;
+    if (!has_indices(t)) return 1;
+    if (task_graph_bind(t, w, &b, NULL)) return 0;
+    n.graph = b;
+    for (n.input = 0; n.input < t->n_inputs; n.input++) {
+        if (!t->inputs[n.input].draw_highest ||
+            task_integers(t, w, &t->inputs[n.input], &bounds, NULL))
+            continue;
+        n.high = bounds.high;
+        indices_each(b, note_index, &n);
+    }
+    n.fits &= indices_fit(b);
+    graph_bound_free(b);
+    return n.fits;
+}
+
 double drawn_sizes_work(const Task *t, const Workload *w)
 {
     double bytes, flops;
@@ -55,6 +103,7 @@ double drawn_sizes_work(const Task *t, const Workload *w)
             return HUGE_VAL;
     for (int i = 0; i < t->n_outputs; i++)
         if (task_elements(t, w, &t->outputs[i], &n, NULL)) return HUGE_VAL;
+    if (!indices_are_there(t, w)) return HUGE_VAL;
     return task_cost(t, w, &bytes, &flops, NULL) ? HUGE_VAL : bytes / sizeof(float) + flops;
 }
 
