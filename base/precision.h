@@ -24,11 +24,12 @@ extern const char *const precision_matmul_names[MATMUL_PRECISIONS];
 enum { TF32_CUBLAS = 1, TF32_CUDNN = 2 };
 unsigned precision_tf32(const Precision *p);
 
-/* By one word: default (PyTorch's), highest (no TF32 anywhere), high or medium (TF32 everywhere). */
+/* Sets *out to the precision that a word names: default (PyTorch's), highest (no TF32 anywhere), high or
+ * medium (TF32 everywhere). -1: the word names none. */
 int precision_named(const char *word, Precision *out, Error *err);
 
-/* What a run asks for: $PRECISION. 1: it names a precision, which *out has; 0: it is default, empty or
- * not set, and tasks keep their own; -1: it is no such word. */
+/* Reads $PRECISION. Returns 1 and sets *out when the variable names a precision; 0 when the variable is not
+ * set, empty or default: each task keeps its own precision; -1 when its text names no precision. */
 int precision_of_run(Precision *out, Error *err);
 
 #endif

@@ -369,7 +369,7 @@ static int read_success(WireCursor *c, const CompileRequest *r, CompileResult *o
     return 0;
 }
 
-/* What follows a reply. Returns the limit under which it was made, in CPU seconds. */
+/* Reads the cost that follows a reply. Returns the limit of that compilation, in CPU seconds. */
 static int read_cost(WireCursor *c, CompileResult *out)
 {
     char seconds[32], limit[32];

@@ -141,7 +141,7 @@ typedef struct {
     DeviceWritten written; /* what is known about what the launches write */
     unsigned char comparable[TASK_MAX_TENSORS];
     char hidden[128]; /* not empty: why the cones of other outputs are not known */
-    int scaled;       /* launches whose time is that of the small workload, grown */
+    int scaled;       /* launches whose time is the small workload's times its growth */
 } Shown;
 
 static void note_shown(const Task *t, const DeviceSample *s, const char *unit, Shown *shown)

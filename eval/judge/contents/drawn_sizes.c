@@ -44,7 +44,7 @@ struct DrawnSizes {
     double dear;         /* the most work of a check where the task has no cheap one */
 };
 
-/* What an input of integers names. */
+/* Whether all that the integers of one input index is there. */
 typedef struct {
     const GraphBound *graph;
     int input, fits;

@@ -28,7 +28,7 @@ static int kind_of(Census *c, uint64_t digest, double cost)
     return c->n++;
 }
 
-/* What the block that has run did. */
+/* Notes the kind of the block that has just run: the branches that it took. */
 static int note_kind(Census *c, const SliceRun *r)
 {
     uint64_t digest = 1;

@@ -31,8 +31,8 @@ typedef struct {
     uint64_t seed;
 } CensusLimit;
 
-/* Of a launch of clusters, clusters are counted. Where the budget ends, or nothing can be told, blocks have
- * no kind. */
+/* Counts blocks by kind; in a launch of clusters, clusters. Blocks have no kind when the budget ends before
+ * them, or when their branches cannot be told. */
 void census_take(const PtxModule *m, const PtxFunction *f, const DeviceLaunch *l,
                  CensusLimit *limit, Census *out);
 void census_release(Census *c);

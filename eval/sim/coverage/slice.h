@@ -86,8 +86,8 @@ typedef struct {
     const char *why; /* not NULL: why the kernel has no slice */
 } Slice;
 
-/* What a slice decides: where a kernel accesses global memory, or which of its instructions run. An atomic
- * changes what was written before, and reads it; an exchange stores. SLICE_CHANGES: stores and atomics. */
+/* A slice of a kernel decides where the kernel accesses global memory, or which of its instructions run. An
+ * atomic both changes and reads earlier contents; an exchange stores. SLICE_CHANGES: stores and atomics. */
 typedef enum { SLICE_STORES, SLICE_LOADS, SLICE_CHANGES, SLICE_BRANCHES } SliceKind;
 
 /* Of the accesses of a kind whose address may come from the parameters of `where` (slice_bases.h), or of all
