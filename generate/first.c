@@ -17,6 +17,7 @@ typedef struct {
     KernelText text;
     unsigned char *done; /* by node: its elements are in memory */
     unsigned char *view; /* by value of the graph: an op line of it is written */
+    int *kernels;        /* by node: how many kernels compute it for results of theirs */
     int room, n_kernels, n_lines, n_buffers;
     Error *err;
 } Plan;
@@ -54,12 +55,10 @@ static int name_taken(const Plan *p, const char *name)
 static void choose_name(Plan *p, int node)
 {
     Node *x = node_at(p, node);
-    const char *own = x->value >= 0 ? p->nodes.graph->name[x->value] : "part";
-    if (!strcmp(own, "_")) own = "part";
-    char name[GRAPH_NAME];
-    snprintf(name, sizeof name, "%.50s", own);
-    for (int i = 1; name_taken(p, name) || (i == 1 && x->value < 0); i++)
-        snprintf(name, sizeof name, "%.50s_%d", own, i);
+    char own[GRAPH_NAME], name[GRAPH_NAME];
+    node_key(&p->nodes, node, own);
+    snprintf(name, sizeof name, "%s", own);
+    for (int i = 1; name_taken(p, name); i++) snprintf(name, sizeof name, "%.50s_%d", own, i);
     snprintf(x->name, sizeof x->name, "%s", name);
 }
 
@@ -99,7 +98,9 @@ static void grow(Plan *p)
     if (p->nodes.n <= p->room) return;
     int room = 2 * p->nodes.n;
     p->done = memory_grow(p->done, (size_t)room, 1);
+    p->kernels = memory_grow(p->kernels, (size_t)room, sizeof *p->kernels);
     memset(p->done + p->room, 0, (size_t)(room - p->room));
+    memset(p->kernels + p->room, 0, (size_t)(room - p->room) * sizeof *p->kernels);
     p->room = room;
 }
 
@@ -231,6 +232,16 @@ static int put_buffer(Plan *p, int node)
     return 0;
 }
 
+/* Notes what a kernel computes on the way to its results. */
+static void count_computed(Plan *p, const Kernel *k)
+{
+    for (int i = 0; i < k->n; i++) {
+        int node = k->step[i].node, seen = node == k->root[0].node;
+        for (int j = 0; j < i; j++) seen |= k->step[j].node == node;
+        if (!seen && !(node_at(p, node)->stored && k->step[i].arg[0] < 0)) p->kernels[node]++;
+    }
+}
+
 static int write_computed(Plan *p, int node)
 {
     Kernel *k = memory_alloc(sizeof *k);
@@ -251,6 +262,7 @@ static int write_computed(Plan *p, int node)
     if (!rc && ++p->n_kernels > MOST_KERNELS)
         rc = error_set(p->err, ERROR_UNSUPPORTED, "more than %d kernels", MOST_KERNELS);
     if (!rc) {
+        count_computed(p, k);
         kernel_merge(k);
         p->text.number = p->n_kernels;
         rc = put_buffer(p, node) || kernel_write(k, &p->text, p->err) ? -1 : 0;
@@ -270,7 +282,46 @@ static int write_node(Plan *p, int node)
     return write_computed(p, node);
 }
 
-int generate_first(const Task *task, Generated *out, Error *err)
+/* ---- the schedule ---- */
+
+static int may_be_stored(const Plan *p, int node)
+{
+    const Node *x = &p->nodes.node[node];
+    return (x->kind == NODE_POINT || x->kind == NODE_FOLD) && !x->parts && !is_output(p, node);
+}
+
+static int choose_stored(Plan *p, int node)
+{
+    char key[GRAPH_NAME];
+    node_key(&p->nodes, node, key);
+    return genes_choose(p->nodes.genes, key, &(GenePoint){.gene = GENE_STORE, .most = 1});
+}
+
+/* Stores the values that the schedule names. */
+static void store_given(Plan *p)
+{
+    const Genes *g = p->nodes.genes;
+    char key[GRAPH_NAME];
+    for (int i = 0; g && i < p->nodes.n; i++) {
+        if (!may_be_stored(p, i) || node_at(p, i)->stored) continue;
+        node_key(&p->nodes, i, key);
+        for (int k = 0; k < g->n_given; k++)
+            if (g->given[k].gene == GENE_STORE && g->given[k].value &&
+                !strcmp(g->given[k].of, key) && choose_stored(p, i))
+                store(p, i);
+    }
+}
+
+/* What may be stored: what two kernels compute, and folds on the way to a result. */
+static void offer_stored(Plan *p)
+{
+    for (int i = 0; i < p->nodes.n; i++)
+        if (may_be_stored(p, i) && !node_at(p, i)->stored &&
+            (p->kernels[i] > 1 || (p->kernels[i] && node_at(p, i)->kind == NODE_FOLD)))
+            choose_stored(p, i);
+}
+
+int generate_first(const Task *task, Genes *genes, Generated *out, Error *err)
 {
     SizeTable *sizes = memory_alloc(sizeof *sizes);
     Plan p = {.err = err};
@@ -279,21 +330,26 @@ int generate_first(const Task *task, Generated *out, Error *err)
         return -1;
     }
     int rc = nodes_read(&p.nodes, sizes, err);
+    p.nodes.genes = genes;
     buffer_init(&p.plan, SOURCE_MAX);
     buffer_init(&p.source, SOURCE_MAX);
     if (!rc) {
         p.text = (KernelText){.plan = &p.plan, .source = &p.source};
         p.view = memory_array((size_t)task->graph->n_values + 1, 1);
+        grow(&p);
+        store_given(&p);
         name_outputs(&p);
         for (int i = 0; i < task->graph->n_outputs && !rc; i++)
             rc = write_node(&p, p.nodes.output[i]);
+        offer_stored(&p);
         nodes_free(&p.nodes);
     }
     if (!rc && (p.plan.full || p.source.full))
         rc = error_set(err, ERROR_UNSUPPORTED, "a source of more than %d bytes", SOURCE_MAX);
     if (!rc) {
         Buffer whole;
-        buffer_init(&whole, 2 * SOURCE_MAX + 200);
+        buffer_init(&whole, 3 * SOURCE_MAX);
+        if (genes) genes_write(genes, &whole);
         buffer_printf(&whole, "%s\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\n%s",
                       p.plan.data, p.source.data);
         *out = (Generated){buffer_detach(&whole), p.n_kernels, p.n_lines};
@@ -305,6 +361,7 @@ int generate_first(const Task *task, Generated *out, Error *err)
     buffer_release(&p.source);
     free(p.view);
     free(p.done);
+    free(p.kernels);
     size_close(sizes);
     free(sizes);
     return rc;

@@ -1,8 +1,10 @@
-/* The kernel generator: a right candidate for a task's graph without a draw. Expressions are joined as far
- * as one kernel can compute them; products, convolutions and what is no expression stay op lines. */
+/* The kernel generator: a right candidate for a task's graph, by a schedule or its defaults. Expressions are
+ * joined as far as one kernel can compute them; products, convolutions and what is no expression stay op
+ * lines. */
 #ifndef GENERATE_FIRST_H
 #define GENERATE_FIRST_H
 
+#include "generate/genes.h"
 #include "tasks/task.h"
 
 typedef struct {
@@ -10,7 +12,8 @@ typedef struct {
     int n_kernels, n_lines; /* launches of its own, and op lines */
 } Generated;
 
-/* UNSUPPORTED says what the graph has that cannot be written. */
-int generate_first(const Task *task, Generated *out, Error *err);
+/* genes: the given ones, which gets its points; NULL: defaults, and a source without schedule lines.
+ * UNSUPPORTED says what the graph has that cannot be written. */
+int generate_first(const Task *task, Genes *genes, Generated *out, Error *err);
 
 #endif

@@ -418,7 +418,7 @@ static void put_rows_head(Writer *w)
         put_axes(w, w->k->rows & ~(1u << w->strip), "(blockIdx.x / strips)", "long long", "    ");
         return;
     }
-    int a_block = w->lanes > 32 ? 1 : BLOCK / w->lanes;
+    int a_block = w->lanes > 32 ? 1 : w->block / w->lanes;
     if (a_block == 1)
         buffer_puts(&w->body,
                     "    const int lane = threadIdx.x;\n    const long long row = blockIdx.x;\n"
@@ -481,7 +481,7 @@ static void put_flat(Writer *w)
         &w->body,
         "    const long long step = gridDim.x * %dLL * V;\n"
         "    for (long long i = (blockIdx.x * %dLL + threadIdx.x) * V; i < %s; i += step) {\n",
-        BLOCK, BLOCK, n);
+        w->block, w->block, n);
     put_axes(w, w->columns, "i", "long long", "        ");
     put_elements(w, &(Pass){0, 0}, 0, "        ");
     buffer_puts(&w->body, "    }\n");
@@ -546,11 +546,11 @@ static int put_launch(Writer *w, Error *err)
             return -1;
         buffer_printf(p, "ceil_div(%s, 32) * (%s), dim3(32, %d)", strip, rows, w->lanes);
     } else if (!k->has_folds) {
-        buffer_printf(p, "ceil_div(%s, %d), %d", rows, BLOCK * w->vec, BLOCK);
+        buffer_printf(p, "ceil_div(%s, %d), %d", rows, w->block * w->vec * w->each, w->block);
     } else if (w->lanes > 32) {
         buffer_printf(p, "%s, %d", rows, w->lanes);
     } else {
-        buffer_printf(p, "ceil_div(%s, %d), %d", rows, BLOCK / w->lanes, BLOCK);
+        buffer_printf(p, "ceil_div(%s, %d), %d", rows, w->block / w->lanes, w->block);
     }
     buffer_puts(p, ">>>(");
     int n = 0;
@@ -569,7 +569,7 @@ static void put_source(Writer *w)
     Buffer *s = w->t->source, guard, types, names;
     int threads = w->strip >= 0                      ? 32 * w->lanes
                   : w->k->has_folds && w->lanes > 32 ? w->lanes
-                                                     : BLOCK;
+                                                     : w->block;
     buffer_init(&guard, 4096);
     buffer_init(&types, 1 << 16);
     buffer_init(&names, 1 << 16);

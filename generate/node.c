@@ -250,3 +250,27 @@ void nodes_free(Nodes *n)
     free(n->kept);
     memset(n, 0, sizeof *n);
 }
+
+/* The fold that a node has the parts of. */
+static int whole_fold(const Nodes *n, int node)
+{
+    for (int i = 0; i < n->n; i++)
+        if (n->node[i].kind == NODE_FOLD && n->node[i].arg[0] == node) return i;
+    return node;
+}
+
+void node_key(const Nodes *n, int node, char out[GRAPH_NAME])
+{
+    int value = n->node[node].value, whole = n->node[node].parts ? whole_fold(n, node) : node;
+    if (whole != node) {
+        node_key(n, whole, out);
+        snprintf(out + strlen(out), GRAPH_NAME - strlen(out), "_parts");
+        return;
+    }
+    for (int i = 0; i < node && value >= 0; i++)
+        if (n->node[i].value == value) value = -1;
+    if (value >= 0 && strcmp(n->graph->name[value], "_"))
+        snprintf(out, GRAPH_NAME, "%.44s", n->graph->name[value]);
+    else
+        snprintf(out, GRAPH_NAME, "part_%d", node);
+}

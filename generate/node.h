@@ -3,6 +3,7 @@
 #ifndef GENERATE_NODE_H
 #define GENERATE_NODE_H
 
+#include "generate/genes.h"
 #include "generate/size.h"
 
 typedef enum {
@@ -46,6 +47,7 @@ typedef struct {
     int *versions; /* by the same: how many contents its memory has had */
     int **kept;    /* by line: the nodes of an op line's tensors; NULL: it is none */
     int output[GRAPH_MAX_OUTPUTS];
+    Genes *genes; /* the schedule, the caller's; NULL: defaults */
 } Nodes;
 
 /* Reads a task's graph. The table must outlive *out. */
@@ -60,6 +62,9 @@ int node_fold(Nodes *n, Fold how, int a, unsigned dims);
 int node_add(Nodes *n, const Node *x);
 /* The same elements under another shape. */
 int node_reshape(Nodes *n, int a, int rank, const Size *size);
+/* The name of a node in schedules: of the first node of a value the value's, of a fold's parts the fold's and
+ * "_parts", else "part_NUMBER". */
+void node_key(const Nodes *n, int node, char out[GRAPH_NAME]);
 Size node_count(const Node *x);
 int node_same_shape(const Node *a, const Node *b);
 

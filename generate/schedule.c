@@ -1,11 +1,27 @@
-/* The default schedule of a kernel, by its timed sizes. */
+/* The schedule of a kernel: its genes, whose defaults follow from the timed sizes. */
 #include "generate/writer.h"
 
 #include <string.h>
 
 /* The elements of a row that a thread keeps at most (2026-11-29: 32
  * registers of two tensors leave 64 for the rest at two blocks of 512 threads a multiprocessor). */
-enum { MOST_LANES = 1024, KEEP = 32, ENOUGH_ROWS = 1056, STRIP = 32, STRIP_LANES = 16 };
+enum {
+    MOST_LANES = 1024,
+    KEEP = 32,
+    ENOUGH_ROWS = 1056,
+    STRIP = 32,
+    STRIP_LANES = 16,
+    BLOCK = 256
+};
+
+/* A gene of the kernel. It is named as what it writes first. */
+static int choose(const Writer *w, Gene gene, int by_default, int least, int most)
+{
+    const Nodes *n = w->k->nodes;
+    const GenePoint p = {.gene = gene, .by_default = by_default, .least = least, .most = most};
+    return genes_choose(n->genes, n->node[w->k->root[0].node].name, &p);
+}
+
 Size writer_product(const Writer *w, unsigned mask)
 {
     Size n = size_number(1);
@@ -93,6 +109,7 @@ static void choose_vector(Writer *w)
     for (int i = 0; i < w->k->n; i++) any |= writer_is_vector(w, i);
     for (int i = 0; i < w->k->n_roots; i++) any |= writer_root_is_vector(w, i);
     if (!any) w->vec = 1;
+    if (w->vec > 1) w->vec = choose(w, GENE_VEC, w->vec, 1, w->vec);
 }
 
 int writer_passes(const Writer *w)
@@ -122,12 +139,14 @@ static void choose_lanes(Writer *w)
         w->lanes = 1;
         while (w->lanes < MOST_LANES && w->lanes * each < columns) w->lanes *= 2;
     }
+    w->lanes = choose(w, GENE_LANES, w->lanes, 1, w->strip >= 0 ? STRIP : MOST_LANES);
     for (int i = 0; i < w->k->n; i++)
         if (is_load(w, i) && in_columns(w, i) &&
             (w->strip >= 0 || writer_is_vector(w, i) || w->vec == 1))
             w->kept[i] = 1, kept++;
     int64_t a_thread = (columns + (int64_t)w->lanes * w->vec - 1) / ((int64_t)w->lanes * w->vec);
-    w->items = kept && a_thread * w->vec * kept <= 2 * KEEP ? (int)a_thread : 0;
+    w->items = kept && a_thread * w->vec * kept <= 4 * KEEP ? (int)a_thread : 0;
+    int fits = a_thread * w->vec * kept <= 2 * KEEP;
     /* One pass, or passes over other columns, reads each element once. */
     unsigned over = 0;
     int same = 1;
@@ -138,6 +157,9 @@ static void choose_lanes(Writer *w)
     }
     int reads = writer_passes(w) + (w->k->root[0].step >= 0 && in_columns(w, w->k->root[0].step));
     if (!same || (over && over != w->columns) || reads < 2) w->items = 0;
+    if (w->items && choose(w, GENE_KEEP, fits ? KEEP_REGISTERS : KEEP_NONE, KEEP_NONE,
+                           KEEP_REGISTERS) == KEEP_NONE)
+        w->items = 0;
     if (!w->items) memset(w->kept, 0, (size_t)w->k->n);
 }
 
@@ -151,9 +173,13 @@ static void find_width(Writer *w)
 
 void writer_schedule(Writer *w)
 {
-    w->lanes = 1;
+    w->lanes = w->each = 1;
+    w->block = BLOCK;
     find_width(w);
     choose_axes(w);
     choose_vector(w);
     if (w->k->has_folds) choose_lanes(w);
+    if (w->k->has_folds ? w->strip < 0 && w->lanes <= 32 : w->columns != 0)
+        w->block = choose(w, GENE_BLOCK, BLOCK, 64, 1024);
+    if (!w->k->has_folds && w->columns) w->each = choose(w, GENE_ITEMS, 1, 1, 8);
 }

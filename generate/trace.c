@@ -178,15 +178,31 @@ static int is_long(Size rows, Size columns, int apart)
                  : rows.at[0] < FEW_ROWS && columns.at[0] > LONG_ROW;
 }
 
-/* A fold of few long rows becomes a fold of parts, which lies in memory, and one of the parts. */
-static void split(Nodes *n, int node, Size rows, Size columns)
+/* Of how many parts a row is folded; 1: one block folds it. */
+static int choose_parts(Nodes *n, int node, Size rows, Size columns)
+{
+    const Node *f = &n->node[node];
+    int apart = lies_apart(n, f);
+    char key[GRAPH_NAME];
+    int64_t most = columns.at[0] / PART_COLUMNS, units = rows.at[0], parts = 1;
+    if (apart) units = (units + STRIP_ROWS - 1) / STRIP_ROWS;
+    if (most > MOST_PARTS) most = MOST_PARTS;
+    if (is_long(rows, columns, apart)) parts = SPLIT_BLOCKS / (units ? units : 1);
+    if (is_long(rows, columns, apart) && parts < 2) parts = 2;
+    if (f->parts || n->node[f->arg[0]].parts || most < 2) return 1;
+    node_key(n, node, key);
+    return genes_choose(n->genes, key,
+                        &(GenePoint){.gene = GENE_SPLIT,
+                                     .by_default = (int)(parts > most ? most : parts),
+                                     .least = 1,
+                                     .most = (int)most});
+}
+
+/* A fold becomes a fold of parts, which lies in memory, and one of the parts. */
+static void split(Nodes *n, int node, int parts)
 {
     Node part = n->node[node];
-    int64_t most = columns.at[0] / PART_COLUMNS, units = rows.at[0];
-    if (lies_apart(n, &part)) units = (units + STRIP_ROWS - 1) / STRIP_ROWS;
-    int64_t parts = SPLIT_BLOCKS / (units ? units : 1);
-    if (parts > most) parts = most;
-    part.parts = (int)(parts > MOST_PARTS ? MOST_PARTS : parts < 2 ? 2 : parts);
+    part.parts = parts;
     part.size[part.rank++] = size_number(part.parts);
     part.stored = 1;
     part.name[0] = 0;
@@ -236,8 +252,9 @@ static int trace_fold(Kernel *k, int node, const Index *at, Error *err)
         return is_root(k, node) ? error_set(err, ERROR_UNSUPPORTED, "folds of different rows")
                                 : want(k, node);
     int apart = lies_apart(k->nodes, &f);
-    if (!f.parts && is_long(n_rows, size_over(all, n_rows), apart)) {
-        split(k->nodes, node, n_rows, size_over(all, n_rows));
+    int parts = choose_parts(k->nodes, node, n_rows, size_over(all, n_rows));
+    if (parts > 1) {
+        split(k->nodes, node, parts);
         return want(k, k->nodes->n - 1);
     }
     Size root = node_count(&k->nodes->node[k->root[0].node]);

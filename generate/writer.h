@@ -4,20 +4,19 @@
 
 #include "generate/kernel.h"
 
-enum { BLOCK = 256 }; /* threads of a block of short rows, and where nothing is folded */
-
 /* columns: axes of a row's elements. last: the axis along which neighbouring threads walk; strip: the axis
  * of rows along which they do, where a row's elements lie apart; part: the axis of a split row's parts; -1:
- * none. vec: neighbouring elements of a thread. lanes: threads of a row. items: vectors that a thread keeps
- * in registers. wide: places need 64 bits. kept and defined are by step: loads that stay in registers (2:
- * they are there), and values that are known for the whole row. */
+ * none. vec: neighbouring elements of a thread. lanes: threads of a row. block: threads of a block of short
+ * rows, and where nothing is folded. each: vectors that a thread takes one after another
+ * there. items: vectors that a thread keeps in registers. wide: places need 64 bits. kept and defined are by
+ * step: loads that stay in registers (2: they are there), and values that are known for the whole row. */
 typedef struct {
     Kernel *k;
     KernelText *t;
     Error *err;
     Buffer body;
     unsigned columns;
-    int last, vec, lanes, items, strip, part;
+    int last, vec, lanes, block, each, items, strip, part;
     int wide;
     unsigned char *kept, *defined;
     int failed;

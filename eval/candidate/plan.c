@@ -437,6 +437,7 @@ static int parse_directive(Parser *ps, PlanText t)
     t = trim(t);
     size_t n = name_length(t);
     PlanText rest = skip(t, n);
+    if (word_is(t.p, n, "schedule")) return 0; /* the generator's */
     if (word_is(t.p, n, "launch")) return parse_launch(ps, rest);
     if (word_is(t.p, n, "library") && rest.len) return parse_library(ps, rest);
     if (ps->pending_for)

@@ -9,6 +9,30 @@ for t in gate_norm_silu_bf16 clamp_colsum leaky_l1 scale_bias_flip hswish_gate_f
     "$BUILD/bin/quern-eval" --task $t --device sim:h100 $t.cu >out 2>&1
   ok $? "$t: $(sed -n 's/^ *score *//p' out)"
 done
+lines() { sed -n '/^\/\/@ schedule/p' "$1"; }
+has_all() { # SOURCE SCHEDULE: each gene of the schedule is in the source's lines
+  local word
+  for word in $2; do
+    case $word in *=*) lines "$1" | grep -qF " ${word%;}" || return 1 ;; esac
+  done
+}
+"$BUILD/bin/quern-kernel" --task clamp_colsum --schedule clamp_colsum.cu >again.cu &&
+  cmp clamp_colsum.cu again.cu
+ok $? "a schedule that is read back writes the same kernel"
+while read -r t schedule; do
+  "$BUILD/bin/quern-kernel" --task "$t" --schedule "$schedule" >other.cu && ! cmp -s "$t.cu" other.cu &&
+    has_all other.cu "$schedule" &&
+    "$BUILD/bin/quern-eval" --task "$t" --device sim:h100 other.cu >out 2>&1
+  ok $? "$t with $schedule: $(sed -n 's/^ *score *//p' out)"
+done <<'EOF'
+gate_norm_silu_bf16 //@ schedule part_6 store=yes
+clamp_colsum //@ schedule y split=64 lanes=32; //@ schedule y_parts lanes=4
+scale_bias_flip //@ schedule y vec=2 block=64 items=4
+EOF
+"$BUILD/bin/quern-kernel" --task leaky_l1 --schedule '//@ schedule y vec=3' >out 2>err
+[ $? = 1 ] && grep -q 'vec is one of 1 2 4 8, found "3"' err; ok $? "a value that a gene has not is refused"
+"$BUILD/bin/quern-kernel" --task leaky_l1 --schedule '//@ schedule z vec=4' >out 2>err
+[ $? = 1 ] && grep -q 'schedule of z: vec=4 is no choice there' err; ok $? "a line of no kernel is refused"
 "$BUILD/bin/quern-kernel" --task relu >out 2>err; [ $? = 1 ] && grep -q 'task relu has no graph' err
 ok $? "a task without a graph is refused in one sentence"
 "$BUILD/bin/quern-kernel" --task nothing >out 2>err; [ $? = 2 ] && [ "$(wc -l <err)" = 1 ]

@@ -44,7 +44,9 @@ static void test_grammar(void **state)
              "  //@buffer unsigned   long long counts[4]\r\n"
              "//@ launch partial_sums<<<dim3(32, rows), 256>>>(x, partial, cols)\n"
              "__global__ void f();\n"
+             "//@ schedule y vec=8 keep=registers\n"
              "//@ for t in 0..steps\n"
+             "//@schedule\n"
              "//@ launch ns::step<float, (4>>1)> <<< ceil_div(rows, 256), dim3(16,16,2), 4 * (cols "
              "+ 1) >>> ( x + t*cols, y, 1e-5f );\n"
              "//@ launch partial_sums<<<1, 1>>>()",
@@ -61,10 +63,10 @@ static void test_grammar(void **state)
     assert_int_equal(p.steps[0].n_block, 1);
     assert_true(text_is(p.steps[0].grid[1], "rows"));
     assert_string_equal(p.kernels[1], "ns::step<float, (4>>1)>");
-    assert_int_equal(p.kernel_line[1], 7);
+    assert_int_equal(p.kernel_line[1], 9);
     const PlanStep *s = &p.steps[1];
     assert_true(s->loops);
-    assert_int_equal(s->loop_line, 6);
+    assert_int_equal(s->loop_line, 7);
     assert_string_equal(s->var, "t");
     assert_true(text_is(s->from, "0") && text_is(s->to, "steps"));
     assert_int_equal(s->n_block, 3);
