@@ -116,9 +116,8 @@ static json_t *describe_op(const OpLine *l)
     return o;
 }
 
-static json_t *describe_step(const Package *p, const PlanStep *s)
+static json_t *describe_launch(const Package *p, const PlanStep *s)
 {
-    if (s->op) return describe_op(s->op);
     json_t *arguments = json_array();
     for (int i = 0; i < s->n_args; i++)
         json_array_append_new(arguments, describe_argument(p, s, i));
@@ -131,6 +130,15 @@ static json_t *describe_step(const Package *p, const PlanStep *s)
         json_object_set_new(
             o, "loop",
             json_pack("{s:s, s:o, s:o}", "name", s->var, "from", text(s->from), "to", text(s->to)));
+    return o;
+}
+
+static json_t *describe_step(const Package *p, const PlanStep *s)
+{
+    json_t *o = s->op ? describe_op(s->op) : describe_launch(p, s);
+    if (s->branch >= 0)
+        json_object_set_new(o, "when",
+                            json_string(p->judged.candidate.plan.branches[s->branch].taken));
     return o;
 }
 

@@ -245,6 +245,12 @@ static void put_dimensions(Buffer *b, const Package *p, const PlanText *dims, in
 
 static void put_step(Buffer *b, const Package *p, const PlanStep *s)
 {
+    if (s->branch >= 0) {
+        const char *when = p->judged.candidate.plan.branches[s->branch].taken;
+        buffer_puts(b, "    if (");
+        put_expression(b, p, (PlanText){when, strlen(when)});
+        buffer_puts(b, ")\n");
+    }
     if (s->loops) {
         buffer_puts(b, "    for (int64_t ");
         put_name(b, s->var, strlen(s->var));

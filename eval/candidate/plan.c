@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buffer.h"
 #include "base/memory.h"
 #include "base/words.h"
 #include "eval/candidate/library_signatures.h"
@@ -19,6 +20,8 @@ typedef struct {
     Error *err;
     int pending_for; /* a for was parsed, and its launch was not */
     PlanStep loop;   /* the fields of that for */
+    int branch;      /* index of the branch that the lines are in; -1: none */
+    int empty;       /* that branch has no line yet */
 } Parser;
 
 static const struct {
@@ -320,8 +323,9 @@ static int add_step(Parser *ps, const PlanStep *s)
     if (p->n_steps == PLAN_MAX_STEPS)
         return fail(ps, "more than %d launch and op lines", PLAN_MAX_STEPS);
     p->steps = memory_grow(p->steps, (size_t)p->n_steps + 1, sizeof *p->steps);
-    p->steps[p->n_steps++] = *s;
-    ps->pending_for = 0;
+    p->steps[p->n_steps] = *s;
+    p->steps[p->n_steps++].branch = ps->branch;
+    ps->pending_for = ps->empty = 0;
     return 0;
 }
 
@@ -432,6 +436,76 @@ static int parse_for(Parser *ps, PlanText t)
     return 0;
 }
 
+/* Ends the branch before a when, an otherwise or an end, or at the plan's end. */
+static int end_branch(Parser *ps)
+{
+    if (ps->branch < 0 || !ps->empty) return 0;
+    ps->line = ps->plan->branches[ps->branch].line;
+    return fail(ps, "no launch or op line follows this %s",
+                ps->plan->branches[ps->branch].condition.len ? "when" : "otherwise");
+}
+
+/* "!(rows >= 1024) && (rows >= 64)". NULL: it has more than PLAN_MAX_LINE bytes. */
+static char *taken_text(const Plan *p, int first, PlanText condition)
+{
+    Buffer b;
+    buffer_init(&b, PLAN_MAX_LINE);
+    for (int i = first; i < p->n_branches; i++)
+        buffer_printf(&b, "%s!(%.*s)", i > first ? " && " : "", (int)p->branches[i].condition.len,
+                      p->branches[i].condition.p);
+    if (condition.len)
+        buffer_printf(&b, "%s(%.*s)", b.len ? " && " : "", (int)condition.len, condition.p);
+    if (!b.full) return buffer_detach(&b);
+    buffer_release(&b);
+    return NULL;
+}
+
+static int begin_branch(Parser *ps, PlanText condition)
+{
+    Plan *p = ps->plan;
+    int first = ps->branch < 0 ? p->n_branches : p->branches[ps->branch].first, line = ps->line;
+    if (end_branch(ps)) return -1;
+    if (ps->branch >= 0 && !p->branches[ps->branch].condition.len)
+        return fail(ps,
+                    "a branch follows the otherwise on line %d, which takes all that is left; "
+                    "end the branches with //@ end before others begin",
+                    p->branches[ps->branch].line);
+    if (p->n_branches == PLAN_MAX_BRANCHES)
+        return fail(ps, "more than %d branches", PLAN_MAX_BRANCHES);
+    char *taken = taken_text(p, first, condition);
+    if (!taken)
+        return fail(ps, "the conditions of these branches have more than %d bytes", PLAN_MAX_LINE);
+    p->branches = memory_grow(p->branches, (size_t)p->n_branches + 1, sizeof *p->branches);
+    p->branches[ps->branch = p->n_branches++] = (PlanBranch){condition, taken, line, first};
+    ps->empty = 1;
+    return 0;
+}
+
+static int parse_when(Parser *ps, PlanText t)
+{
+    PlanText whole;
+    if (split(t, &whole, 1) != 1)
+        return fail(ps, "expected one condition behind when, as in when rows >= 1024, found '%.*s'",
+                    shown(t), t.p);
+    return begin_branch(ps, t);
+}
+
+static int parse_otherwise(Parser *ps, PlanText t)
+{
+    if (t.len) return fail(ps, "an otherwise has no condition, found '%.*s'", shown(t), t.p);
+    if (ps->branch < 0) return fail(ps, "no when stands before this otherwise");
+    return begin_branch(ps, t);
+}
+
+static int parse_end(Parser *ps, PlanText t)
+{
+    if (t.len) return fail(ps, "expected nothing behind end, found '%.*s'", shown(t), t.p);
+    if (ps->branch < 0) return fail(ps, "no when stands before this end");
+    if (end_branch(ps)) return -1;
+    ps->branch = -1;
+    return 0;
+}
+
 static int parse_directive(Parser *ps, PlanText t)
 {
     t = trim(t);
@@ -446,7 +520,11 @@ static int parse_directive(Parser *ps, PlanText t)
     if (word_is(t.p, n, "op") && rest.len) return parse_op(ps, rest);
     if (word_is(t.p, n, "buffer") && rest.len) return parse_buffer(ps, rest);
     if (word_is(t.p, n, "for")) return parse_for(ps, rest);
-    return fail(ps, "expected buffer, launch, op or for after //@, found '%.*s'", shown(t), t.p);
+    if (word_is(t.p, n, "when")) return parse_when(ps, rest);
+    if (word_is(t.p, n, "otherwise")) return parse_otherwise(ps, rest);
+    if (word_is(t.p, n, "end")) return parse_end(ps, rest);
+    return fail(ps, "expected buffer, launch, op, for or when after //@, found '%.*s'", shown(t),
+                t.p);
 }
 
 static int parse_lines(Parser *ps, const char *source, size_t len)
@@ -463,6 +541,7 @@ static int parse_lines(Parser *ps, const char *source, size_t len)
     }
     ps->line = ps->pending_for ? ps->loop.loop_line : 0;
     if (ps->pending_for) return fail(ps, "no launch follows this for");
+    if (end_branch(ps)) return -1;
     if (ps->plan->n_steps) return 0;
     return error_set(ps->err, ERROR_INVALID,
                      "the source has no launch line; expected one such as "
@@ -473,7 +552,7 @@ static int parse(const char *source, size_t len, int trusted, Plan *out, Fault *
 {
     Error why;
     memset(out, 0, sizeof *out);
-    Parser ps = {.plan = out, .trusted = trusted, .err = &why};
+    Parser ps = {.plan = out, .trusted = trusted, .err = &why, .branch = -1};
     return parse_lines(&ps, source, len) ? plan_fault(f, ps.line, &why) : 0;
 }
 
@@ -495,8 +574,10 @@ int plan_parse_trusted(const char *source, size_t len, Plan *out, Fault *f)
 void plan_release(Plan *p)
 {
     for (int i = 0; i < p->n_steps; i++) free(p->steps[i].op);
+    for (int i = 0; i < p->n_branches; i++) free(p->branches[i].taken);
     free(p->buffers);
     free(p->steps);
+    free(p->branches);
     free(p->kernels);
     free(p->kernel_line);
     memset(p, 0, sizeof *p);

@@ -4,6 +4,9 @@
  *   //@ buffer TYPE name[expr]
  *   //@ launch [cooperative] kernel<<<grid, block[, shared]>>>(arg, ...)
  *   //@ for var in from..to      (repeats the launch on the next //@ line; `to` is excluded)
+ *   //@ when expr                (the lines behind it, up to the next when, otherwise or end, run where
+ *   //@ otherwise                 expr is not 0; of whens that follow one another, the first such one
+ *   //@ end                       runs, and otherwise where there is none)
  *   //@ op name = aten.relu(arg, ...)   (an operator by its eager route: tasks/graph/op_line.h)
  *   //@ library name(arg, ...)   (a call in library_signatures.h; only in plans of baselines)
  *
@@ -24,6 +27,7 @@ enum {
     PLAN_MAX_BUFFERS = 256,
     PLAN_MAX_STEPS = 4096,    /* launch, op and library lines */
     PLAN_MAX_LAUNCHES = 4096, /* with every for unrolled */
+    PLAN_MAX_BRANCHES = 64,
     PLAN_MAX_ARGS = 64,
     PLAN_MAX_NAME = 64,
     PLAN_MAX_KERNEL_NAME = 200,
@@ -48,7 +52,16 @@ typedef struct {
     int line;
 } PlanBuffer;
 
+/* A branch: the lines behind a when or an otherwise. */
 typedef struct {
+    PlanText condition; /* len 0: otherwise */
+    char *taken; /* an expression: its condition holds, and no earlier one of the same chain */
+    int line;
+    int first; /* index of the first branch of the chain */
+} PlanBranch;
+
+typedef struct {
+    int branch;          /* index into Plan.branches; -1: the step is in none */
     int kernel;          /* index into Plan.kernels; -1: no launch of the source's kernels */
     OpLine *op;          /* an op line; NULL: none */
     const char *library; /* the call's name, "cublas.sgemm"; NULL: none */
@@ -71,6 +84,8 @@ typedef struct {
     int n_buffers;
     PlanStep *steps;
     int n_steps, n_ops; /* n_ops: steps that are op lines */
+    PlanBranch *branches;
+    int n_branches;
     /* The names of the launched kernels, each once, in order of first use. */
     char (*kernels)[PLAN_MAX_KERNEL_NAME];
     int *kernel_line;

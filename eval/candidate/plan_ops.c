@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "eval/candidate/op_launches.h"
+#include "eval/candidate/plan_branches.h"
 
 const PlanTensor *plan_ops_find(const PlanOps *o, PlanText name)
 {
@@ -282,7 +283,9 @@ static int walk_op(Walk *k, const OpLine *line)
 static int given_later(const Walk *k, PlanText name)
 {
     for (int s = k->step + 1; s < k->plan->n_steps; s++) {
-        const OpLine *line = k->plan->steps[s].op;
+        const PlanStep *step = &k->plan->steps[s];
+        const OpLine *line = step->op;
+        if (line && plan_takes(k->plan, k->task, k->w, step, NULL) != 1) continue;
         for (int i = 0; line && i < line->n_results; i++)
             if (line->result[i].len == name.len && !memcmp(line->result[i].p, name.p, name.len))
                 return k->plan->steps[s].line;
@@ -373,7 +376,9 @@ int plan_ops_build(const Plan *plan, const Task *t, const Workload *w, int route
     for (k.step = 0; k.step < plan->n_steps && !rc; k.step++) {
         const PlanStep *s = &plan->steps[k.step];
         k.line = s->line;
-        rc = s->op ? walk_op(&k, s->op) : walk_launch(&k, s);
+        int taken = plan_takes(plan, t, w, s, &why);
+        if (taken < 0) k.line = plan->branches[s->branch].line;
+        rc = taken < 1 ? taken : s->op ? walk_op(&k, s->op) : walk_launch(&k, s);
     }
     if (rc) return plan_fault(f, k.line, &why);
     assign_slots(out, plan->n_steps);

@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "eval/candidate/library_signatures.h"
+#include "eval/candidate/plan_branches.h"
 
 typedef struct {
     const PlanContext *p;
@@ -489,6 +490,7 @@ int64_t plan_trips(const PlanContext *p, const Workload *w, const PlanStep *step
     Error ignored;
     Resolver r = {.p = p, .w = w, .step = step, .err = &ignored};
     int64_t from, to;
+    if (plan_takes(p->plan, p->task, w, step, &ignored) != 1) return 0;
     return resolve_range(&r, &from, &to) || to < from ? 0 : to - from;
 }
 
@@ -497,6 +499,7 @@ int plan_shape(const PlanContext *p, const Workload *w, const PlanStep *step, Pl
     Error ignored;
     Resolver r = {.p = p, .w = w, .step = step, .err = &ignored};
     int64_t to;
+    if (plan_takes(p->plan, p->task, w, step, &ignored) != 1) return -1;
     return resolve_range(&r, &r.loop_value, &to) || to <= r.loop_value ||
            resolve_dims(&r, step->grid, step->n_grid, "grid", out->grid) ||
            resolve_dims(&r, step->block, step->n_block, "block", out->block);
@@ -506,6 +509,9 @@ static int resolve_step(Resolver *r, DeviceLaunch **launches, int *n)
 {
     const PlanStep *s = r->step;
     int64_t from, to;
+    int taken = plan_takes(r->p->plan, r->p->task, r->w, s, r->err);
+    if (taken < 0) r->line = r->p->plan->branches[s->branch].line;
+    if (taken < 1) return taken;
     if (s->op) return resolve_op(r, launches, n);
     r->line = s->loop_line;
     if (resolve_range(r, &from, &to)) return -1;
@@ -529,7 +535,8 @@ static int resolve_steps(Resolver *r, DeviceLaunch **launches, int *n)
     r->line = 0;
     return *n ? 0
               : error_set(r->err, ERROR_INVALID,
-                          "no launch is left: every for of the plan has an empty range");
+                          "no launch is left: every for of the plan has an empty range, or no "
+                          "branch is taken");
 }
 
 int plan_resolve(const PlanContext *p, const Workload *w, const PlanMemory *memory,

@@ -41,7 +41,8 @@ typedef struct {
 int plan_check_names(const PlanContext *p, Fault *f);
 /* The sizes of the plan's buffers and then of the slots of p->ops. The caller frees *bytes. */
 int plan_buffers(const PlanContext *p, const Workload *w, size_t **bytes, int *n, Fault *f);
-/* How many launches a step makes at the sizes of w; 0 also where its range has a mistake. */
+/* How many launches a step makes at the sizes of w, 0 in a branch that is not taken; 0 also where its range
+ * or its condition has a mistake. */
 int64_t plan_trips(const PlanContext *p, const Workload *w, const PlanStep *step);
 /* The grid and the block of the first launch of a step with a kernel. */
 typedef struct {

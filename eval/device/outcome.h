@@ -29,7 +29,7 @@ typedef enum {
 } Outcome;
 
 /* Bounds of a verdict's lists of checks that were passed and of warnings. */
-enum { VERDICT_MAX_CHECKS = 24, VERDICT_MAX_WARNINGS = 8, VERDICT_CHECK_TEXT = 160 };
+enum { VERDICT_MAX_CHECKS = 64, VERDICT_MAX_WARNINGS = 8, VERDICT_CHECK_TEXT = 160 };
 
 const char *outcome_name(Outcome o);
 const char *outcome_meaning(Outcome o);

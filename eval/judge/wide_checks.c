@@ -12,6 +12,7 @@
 enum {
     BLOCKS = 3,      /* in each direction of a grid */
     TRIPS = 2,       /* complete ones of a loop over a row, before the last */
+    FEW_AXES = 4,    /* along which a branch is checked at long sizes */
     VECTOR = 4,      /* elements that a thread takes at once */
     FEW_OPS = 64,    /* the kernels of more op lines take too long to compile for each direction */
     THREADS = 300000 /* of a check at most, where a wider one is only better */
@@ -127,13 +128,13 @@ static int compile_ops(Judgement *j, const Workload *const *w, int n)
 }
 
 /* Inputs at which honest kernels are finite, of another scale where need be. *out NULL: there are none. */
-static int usable_case(Judgement *j, const Workload *w, double scale, const Case **out)
+static int usable_case(Judgement *j, const Workload *w, Variant v, double scale, const Case **out)
 {
     Evaluator *e = j->evaluator;
     const double scales[] = {scale, 1.0};
     for (int i = 0; i < 2; i++) {
-        *out = cases_get(e->cases, j->task, w, VARIANT_DRAWN, case_seed(e->seed, j->task, w, 0),
-                         scales[i], &j->fault.error);
+        *out = cases_get(e->cases, j->task, w, v, case_seed(e->seed, j->task, w, 0), scales[i],
+                         &j->fault.error);
         if (!*out) return -1;
         if ((*out)->usable) return 0;
     }
@@ -164,13 +165,18 @@ static int run_case(Judgement *j, const Case *c)
     return rc;
 }
 
-static int check_sizes(Judgement *j, const Workload *w, double scale)
+static int check_variant(Judgement *j, const Workload *w, Variant v, double scale)
 {
     Fault unused;
     const Case *c;
     if (loaded_ops_at(&j->loaded, w, &unused)) return 0;
-    int rc = usable_case(j, w, scale, &c);
+    int rc = usable_case(j, w, v, scale, &c);
     return rc || !c ? rc : run_case(j, c);
+}
+
+static int check_sizes(Judgement *j, const Workload *w, double scale)
+{
+    return check_variant(j, w, VARIANT_DRAWN, scale);
 }
 
 static int check_directions(Judgement *j)
@@ -191,17 +197,49 @@ static int check_directions(Judgement *j)
     return rc;
 }
 
-/* Each launch line that no check of the task reaches. */
+/* A launch line that no check of the task reaches. */
+static int check_branch(Judgement *j, const PlanStep *s)
+{
+    const Workload *w;
+    int rc = branches_sizes(j, s, &w);
+    if (rc || !w) return rc;
+    rc = compile_ops(j, &w, 1);
+    return rc ? (rc < 0 ? -1 : 0) : check_sizes(j, w, 1.0);
+}
+
+/* Sizes that are longest along each axis in turn. */
+static int check_long_branch(Judgement *j, const PlanStep *s)
+{
+    const Workload *list[FEW_AXES];
+    const Task *t = j->task;
+    int n = 0;
+    for (int i = 0; i < t->n_axes && n < FEW_AXES; i++)
+        if (j->timed->axis[i] >= DRAWN_LONG) list[n++] = branches_wide(j, s, i);
+    int rc = compile_ops(j, list, n);
+    if (rc) return rc < 0 ? -1 : 0;
+    for (int i = 0; i < n && !rc; i++) rc = check_sizes(j, list[i], 1.0);
+    return rc;
+}
+
+/* What the largest check is judged on, for a branch that it does not take. */
+static int check_wide_branch(Judgement *j, const PlanStep *s)
+{
+    const Workload *w = branches_wide(j, s, -1);
+    int rc = w ? compile_ops(j, &w, 1) : 0;
+    if (!w || rc) return rc < 0 ? -1 : 0;
+    for (int i = 0; i < CHECKS_SCALES && !rc; i++) rc = check_sizes(j, w, checks_scales[i]);
+    for (Variant v = VARIANT_NEEDLES; v < VARIANTS && !rc; v++)
+        if (task_has_variant(j->task, w, v)) rc = check_variant(j, w, v, 1.0);
+    return rc ? rc : check_long_branch(j, s);
+}
+
 static int check_branches(Judgement *j)
 {
     const Plan *p = &j->candidate.plan;
-    const Workload *w;
     int rc = 0;
     for (int i = 0; i < p->n_steps && !rc; i++) {
-        rc = branches_sizes(j, &p->steps[i], &w);
-        if (rc || !w) continue;
-        rc = compile_ops(j, &w, 1);
-        rc = rc ? (rc < 0 ? -1 : 0) : check_sizes(j, w, 1.0);
+        rc = check_branch(j, &p->steps[i]);
+        if (!rc) rc = check_wide_branch(j, &p->steps[i]);
     }
     return rc;
 }

@@ -1,11 +1,11 @@
 // The kernel of the middle range leaves the second element of each pair out.
 // task: kernelbench/level1/k1_5_matrix_scalar_multiplication
 // expect: wrong_result
-//@ for t in 0..(rows * cols < 20000)
+//@ when rows * cols < 20000
 //@ launch one<<<ceil_div(rows * cols, 256), 256>>>(A, mul, rows * cols)
-//@ for t in 0..(rows * cols >= 20000 && rows * cols < 500000)
+//@ when rows * cols < 500000
 //@ launch two<<<ceil_div(rows * cols, 512), 256>>>(A, mul, rows * cols)
-//@ for t in 0..(rows * cols >= 500000)
+//@ otherwise
 //@ launch four<<<ceil_div(rows * cols, 1024), 256>>>(A, mul, rows * cols)
 template <int N> __device__ void scale(const float *x, float *y, int n, float by)
 {

@@ -1,11 +1,11 @@
 // Three ranges of sizes, each with a kernel of its own.
 // task: kernelbench/level1/k1_5_matrix_scalar_multiplication
 // expect: ok
-//@ for t in 0..(rows * cols < 20000)
+//@ when rows * cols < 20000
 //@ launch one<<<ceil_div(rows * cols, 256), 256>>>(A, mul, rows * cols)
-//@ for t in 0..(rows * cols >= 20000 && rows * cols < 500000)
+//@ when rows * cols < 500000
 //@ launch two<<<ceil_div(rows * cols, 512), 256>>>(A, mul, rows * cols)
-//@ for t in 0..(rows * cols >= 500000)
+//@ otherwise
 //@ launch four<<<ceil_div(rows * cols, 1024), 256>>>(A, mul, rows * cols)
 template <int N> __device__ void scale(const float *x, float *y, int n, float by)
 {

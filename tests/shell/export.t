@@ -11,6 +11,7 @@ cat >all.cu <<'END'
 //@ launch part<<<dim3(4, rows), 256>>>(x, partial, cols)
 //@ for t in 0..min(rows, 2)
 //@ launch mark<<<max(1, log2(rows)), 32 << 1, 2 * 1024>>>(ARGUMENTS)
+//@ when rows >= 1
 //@ launch cooperative finish<<<ceil_div(rows, 256), 256>>>(partial, y, rows)
 extern "C" __global__ void part(const float *x, float *partial, int cols)
 {

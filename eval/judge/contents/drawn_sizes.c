@@ -584,12 +584,26 @@ static void lift(Search *s, int axis, double max_work, Workload *w)
         *w = next;
 }
 
+/* Sets an axis to DRAWN_LEAST or DRAWN_LONG or somewhat more, where the timed size has it. */
+static void broaden(Search *s, int axis, double max_work, Workload *w)
+{
+    Workload next = *w;
+    int64_t unit = s->unit[axis], to = (axis == s->condition->long_one ? DRAWN_LONG : DRAWN_LEAST) +
+                                       (int64_t)random_below(&s->random, 32);
+    next.axis[axis] = (to + unit - 1) / unit * unit;
+    if (next.axis[axis] > s->timed->axis[axis]) next.axis[axis] = s->timed->axis[axis];
+    if (next.axis[axis] > w->axis[axis] && holds(s, &next) &&
+        drawn_sizes_work(s->task, &next) <= max_work)
+        *w = next;
+}
+
 static int search(Search *s, double max_work, Workload *out)
 {
     int n = s->task->n_axes, first = (int)random_below(&s->random, (uint64_t)n);
     if (find_any(s, out)) return -1;
     for (int i = 0; i < 2 * n; i++) shrink(s, (first + i) % n, out);
     if (drawn_sizes_work(s->task, out) > max_work) return -1;
+    for (int i = 0; i < n && s->condition->wide; i++) broaden(s, (first + i) % n, max_work, out);
     lift(s, first, max_work, out);
     out->role = ROLE_CHECK;
     out->note = NULL;
@@ -601,11 +615,11 @@ int drawn_sizes_where(const Task *t, uint64_t seed, const DrawnCondition *c, dou
                       Workload *out)
 {
     Search s = {.task = t, .timed = task_workload(t, ROLE_TIME), .condition = c};
-    for (int aligned = 1; aligned >= 0; aligned--)
+    for (int turn = 0; turn < 2; turn++)
         for (int order = 0; order < t->n_axes; order++) {
             random_init(&s.random, seed, (uint64_t)order);
             for (int i = 0; i < t->n_axes; i++)
-                s.unit[i] = aligned ? gcd(s.timed->axis[i], LARGEST_UNIT) : 1;
+                s.unit[i] = turn == c->wide ? gcd(s.timed->axis[i], LARGEST_UNIT) : 1;
             if (!search(&s, max_work, out)) return 0;
         }
     return -1;

@@ -11,6 +11,7 @@
 enum {
     DRAWN_DIRECTIONS = 8,
     DRAWN_LEVELS = 9, /* of a direction: each has twice the width of the last */
+    DRAWN_LONG = 2049,
     DRAWN_LEAST = 65, /* the least width of level 0, where the timed size has it */
     DRAWN_NARROW = 16 /* an axis with a smaller timed size gets no check of its own */
 };
@@ -41,6 +42,8 @@ double drawn_sizes_work(const Task *t, const Workload *w);
 typedef struct {
     int (*holds)(void *of, const Workload *w);
     void *of;
+    int wide;     /* no axis below DRAWN_LEAST that can be so large within max_work; no multiples */
+    int long_one; /* wide: the axis that has DRAWN_LONG or more, if it can; -1: none */
 } DrawnCondition;
 
 /* Sizes at which the condition holds, with as little work as a search finds, at most max_work. Where they

@@ -247,6 +247,8 @@ def resolve(package, axes):
     buffers = [evaluate(b["count"], axes) * b["element"] for b in package["buffers"]]
     launches = []
     for step in package["steps"]:
+        if not evaluate(step.get("when", "1"), axes):
+            continue
         if "op" in step:
             launches.append(step["op"])
             continue

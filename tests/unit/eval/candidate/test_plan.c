@@ -102,7 +102,7 @@ static void test_mistakes(void **state)
     (void)state;
     parse_fails("__global__ void f();\n", 0, "no launch line");
     parse_fails("\n//@ lanch f<<<1, 1>>>()\n", 2,
-                "line 2: expected buffer, launch, op or for after //@, found 'lanch");
+                "line 2: expected buffer, launch, op, for or when after //@, found 'lanch");
     parse_fails("//@ launch f(x)\n", 1, "no '<<<'");
     parse_fails("//@ launch f<<<1, 1(x)\n", 1, "no '>>>'");
     parse_fails("//@ launch f<<<1>>>(x)\n", 1, "expected <<<grid, block>>>");
@@ -127,6 +127,34 @@ static void test_mistakes(void **state)
     parse_fails("//@ for t of 0..4\n", 1, "expected 'for var in from..to'");
     parse_fails("//@ for t in 4\n", 1, "expected a range");
     parse_fails("//@ for t in 4..\n", 1, "needs both ends");
+}
+
+static void test_branches(void **state)
+{
+    (void)state;
+    Plan p;
+    parse_ok("//@ launch a<<<1, 1>>>(x)\n//@ when rows >= 9\n//@ launch b<<<1, 1>>>(x)\n"
+             "//@ when rows < 2 || cols\n//@ for t in 0..rows\n//@ launch a<<<1, 1>>>(x)\n"
+             "//@ launch b<<<1, 1>>>(x)\n//@ otherwise\n//@ launch c<<<1, 1>>>(y)\n//@ end\n"
+             "//@ launch d<<<1, 1>>>(y)\n//@ when cols\n//@ launch a<<<1, 1>>>(x)\n",
+             &p);
+    const int branch[] = {-1, 0, 1, 1, 2, -1, 3};
+    assert_int_equal(p.n_steps, 7);
+    for (int i = 0; i < 7; i++) assert_int_equal(p.steps[i].branch, branch[i]);
+    assert_string_equal(p.branches[0].taken, "(rows >= 9)");
+    assert_string_equal(p.branches[1].taken, "!(rows >= 9) && (rows < 2 || cols)");
+    assert_string_equal(p.branches[2].taken, "!(rows >= 9) && !(rows < 2 || cols)");
+    assert_string_equal(p.branches[3].taken, "(cols)");
+    plan_release(&p);
+    parse_fails("//@ when\n//@ launch a<<<1, 1>>>(x)\n", 1, "expected one condition");
+    parse_fails("//@ when rows) || (1\n//@ launch a<<<1, 1>>>(x)\n", 1, "expected one condition");
+    parse_fails("//@ when rows\n//@ when cols\n//@ launch a<<<1, 1>>>(x)\n", 1,
+                "no launch or op line follows this when");
+    parse_fails("//@ launch a<<<1, 1>>>(x)\n//@ otherwise\n", 2, "no when stands before");
+    parse_fails("//@ launch a<<<1, 1>>>(x)\n//@ end\n", 2, "no when stands before");
+    parse_fails("//@ when rows\n//@ launch a<<<1, 1>>>(x)\n//@ otherwise\n"
+                "//@ launch a<<<1, 1>>>(x)\n//@ when cols\n//@ launch a<<<1, 1>>>(x)\n",
+                5, "the otherwise on line 3, which takes all");
 }
 
 static void test_limits(void **state)
@@ -282,6 +310,10 @@ static void test_resolve_mistakes(void **state)
     resolve_fails("//@ launch f<<<1, 1>>>(x, y)\n", 1,
                   "line 1: kernel f has 4 parameters, the plan passes 2");
     resolve_fails("//@ launch f<<<1, 1>>>(x, x, 1, 1.0)\n", 0, "no launch takes the output y");
+    resolve_fails("//@ when row\n//@ launch f<<<1, 1>>>(x, y, 1, 1.0)\n", 1,
+                  "line 1: the condition (row): ");
+    resolve_fails("//@ when rows == 0\n//@ launch f<<<1, 1>>>(x, y, 1, 1.0)\n", 0,
+                  "no branch is taken");
     resolve_fails("//@ launch f<<<row, 1>>>(x, y, 1, 1.0)\n", 1,
                   "unknown name 'row' (numbers known here: rows, cols)");
     resolve_fails("//@ launch f<<<rows / 8, 1>>>(x, y, 1, 1.0)\n", 1,
@@ -404,11 +436,11 @@ static void test_library_mistakes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grammar),          cmocka_unit_test(test_cooperative),
-        cmocka_unit_test(test_mistakes),         cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_floats),           cmocka_unit_test(test_resolve),
-        cmocka_unit_test(test_resolve_mistakes), cmocka_unit_test(test_library),
-        cmocka_unit_test(test_library_mistakes),
+        cmocka_unit_test(test_grammar),     cmocka_unit_test(test_branches),
+        cmocka_unit_test(test_cooperative), cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_limits),      cmocka_unit_test(test_floats),
+        cmocka_unit_test(test_resolve),     cmocka_unit_test(test_resolve_mistakes),
+        cmocka_unit_test(test_library),     cmocka_unit_test(test_library_mistakes),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, make_task, NULL);
