@@ -132,14 +132,20 @@ static const char *shaped_name(Plan *p, int node)
     return x->shaped;
 }
 
-/* Writes what an op line's tensor needs, and returns its name. A view of memory that is written once is a
- * line of its own; other views are copied. */
-static const char *need(Plan *p, int value, int node)
+/* 1: an op line reads a value by the line of a view of memory that is written once. Others are copied. */
+static int is_line_view(Plan *p, int value, int node)
 {
     const Node *x = node_at(p, node);
     const GraphValue *v = value_at(p, value);
-    if (x->kind == NODE_VIEW && !x->stored && !p->nodes.versions[v->base] && v->base != value &&
-        v->node >= 0) {
+    return x->kind == NODE_VIEW && !x->stored && !p->nodes.versions[v->base] && v->base != value &&
+           v->node >= 0;
+}
+
+/* Writes what an op line's tensor needs, and returns its name. */
+static const char *need(Plan *p, int value, int node)
+{
+    const GraphValue *v = value_at(p, value);
+    if (is_line_view(p, value, node)) {
         if (!p->view[value] && put_line(p, v->node)) return NULL;
         p->view[value] = 1;
         return p->nodes.graph->name[value];
@@ -153,6 +159,31 @@ static int operand_node(Plan *p, int line, int i)
 {
     const GraphCall *c = &p->nodes.sizes->bound[0]->calls[line];
     return p->nodes.kept[line] ? p->nodes.kept[line][i] : nodes_value(&p->nodes, c->in[i]);
+}
+
+static void store_operands(Plan *p, int line, unsigned char *seen);
+
+/* Stores what the op lines that a node needs read, before any kernel is traced: no kernel computes it once
+ * more. */
+static void store_needed(Plan *p, int node, unsigned char *seen)
+{
+    const Node x = *node_at(p, node);
+    if (seen[node]) return;
+    seen[node] = 1;
+    for (int i = 0; i < 3; i++)
+        if (x.arg[i] >= 0) store_needed(p, x.arg[i], seen);
+    if (x.kind == NODE_KEPT) store_operands(p, x.line, seen);
+}
+
+static void store_operands(Plan *p, int line, unsigned char *seen)
+{
+    const GraphCall *c = &p->nodes.sizes->bound[0]->calls[line];
+    for (int i = 0; i < c->call.n_tensors; i++) {
+        int node = p->nodes.kept[line] ? p->nodes.kept[line][i] : -1;
+        if (node < 0) continue;
+        store_needed(p, node, seen);
+        if (!is_line_view(p, c->in[i], node)) store(p, node);
+    }
 }
 
 static int find_names(Plan *p, int line, const char **name)
@@ -339,6 +370,9 @@ int generate_first(const Task *task, Genes *genes, Generated *out, Error *err)
         grow(&p);
         store_given(&p);
         name_outputs(&p);
+        unsigned char *seen = memory_array((size_t)p.nodes.n + 1, 1);
+        for (int i = 0; i < task->graph->n_outputs; i++) store_needed(&p, p.nodes.output[i], seen);
+        free(seen);
         for (int i = 0; i < task->graph->n_outputs && !rc; i++)
             rc = write_node(&p, p.nodes.output[i]);
         offer_stored(&p);

@@ -108,16 +108,6 @@ static void put_point(Writer *w, int step)
 
 /* ---- steps ---- */
 
-/* What a step needs, and itself: bits by step of a set that is not yet computed. */
-static void close_over(const Writer *w, int step, unsigned char *set)
-{
-    if (set[step]) return;
-    set[step] = 1;
-    if (is_fold(w, step)) return;
-    for (int i = 0; i < 3; i++)
-        if (w->k->step[step].arg[i] >= 0) close_over(w, w->k->step[step].arg[i], set);
-}
-
 static void put_load(Writer *w, int step)
 {
     buffer_printf(&w->body, "(%s)%s[", type_of(w, step),
@@ -129,7 +119,7 @@ static void put_load(Writer *w, int step)
 static void put_step(Writer *w, int step, const char *indent)
 {
     buffer_printf(&w->body, "%sconst %s t%d = ", indent, type_of(w, step), step);
-    if (is_load(w, step) && in_columns(w, step) && (writer_is_vector(w, step) || w->kept[step]))
+    if (writer_is_packed(w, step))
         buffer_printf(&w->body, "(%s)p%d.v[v]", type_of(w, step), step);
     else if (is_load(w, step))
         put_load(w, step);
@@ -165,27 +155,6 @@ static void put_combine(Writer *w, int step)
             buffer_append(&w->body, text, 1);
 }
 
-/* What one pass does with an element: it adds to the folds of a level, or stores the results. */
-typedef struct {
-    int level; /* of the folds; 0: results are stored */
-    unsigned over;
-} Pass;
-
-static int takes_part(const Writer *w, const Pass *p, int step)
-{
-    return is_fold(w, step) && w->k->step[step].level == p->level &&
-           w->k->step[step].over == p->over;
-}
-
-static void find_needed(const Writer *w, const Pass *p, unsigned char *set)
-{
-    memset(set, 0, KERNEL_STEPS);
-    for (int i = 0; i < w->k->n && p->level; i++)
-        if (takes_part(w, p, i)) close_over(w, w->k->step[i].arg[0], set);
-    for (int i = 0; i < w->k->n_roots && !p->level; i++)
-        if (in_columns(w, w->k->root[i].step)) close_over(w, w->k->root[i].step, set);
-}
-
 static const char *ctype(const Writer *w, int step)
 {
     return dtype_ctype(node_of(w, step)->dtype);
@@ -209,44 +178,48 @@ static void put_stores(Writer *w, const char *indent)
     }
 }
 
-/* The pack of a load: from registers, or from memory. */
-static void put_pack(Writer *w, int step, const char *indent)
+/* Reads the pack of a load into `to`. */
+static void put_fetch(Writer *w, int step, const char *to, const char *indent)
 {
-    if (w->vec > 1 || w->kept[step]) help(w, HELP_PACK);
+    const char *tensor = kernel_tensor(w->k, w->k->step[step].node, 0);
+    help(w, HELP_PACK);
     if (writer_is_vector(w, step)) {
-        buffer_printf(&w->body, "%sconst Pack<%s, V> p%d = *(const Pack<%s, V> *)(%s + ", indent,
-                      ctype(w, step), step, ctype(w, step),
-                      kernel_tensor(w->k, w->k->step[step].node, 0));
+        buffer_printf(&w->body, "%s%s = *(const Pack<%s, V> *)(%s + ", indent, to, ctype(w, step),
+                      tensor);
         put_index(w, &w->k->step[step].at);
         buffer_puts(&w->body, ");\n");
-    } else if (w->kept[step]) {
-        buffer_printf(&w->body, "%sPack<%s, V> p%d;\n%sp%d.v[0] = ", indent, ctype(w, step), step,
-                      indent, step);
-        buffer_printf(&w->body, "%s[", kernel_tensor(w->k, w->k->step[step].node, 0));
+    } else {
+        buffer_printf(&w->body, "%s%s.v[0] = %s[", indent, to, tensor);
         put_index(w, &w->k->step[step].at);
         buffer_puts(&w->body, "];\n");
     }
 }
 
-/* The work on V elements that begin at `c`. in_registers: the k-th elements of the thread, which are kept. */
-static void put_elements(Writer *w, const Pass *p, int in_registers, const char *indent)
+/* Where a step's pack is: "keep0[k]", "q0[u]", or in memory: NULL. */
+typedef enum { IN_MEMORY, IN_BATCH, IN_REGISTERS } Place;
+
+static const char *pack_place(const Writer *w, int step, Place from, char out[32])
+{
+    if (from == IN_MEMORY || (from == IN_REGISTERS && !w->kept[step])) return NULL;
+    snprintf(out, 32, from == IN_BATCH ? "q%d[u]" : "keep%d[k]", step);
+    return out;
+}
+
+/* The work on V elements that begin at `c`. */
+static void put_elements(Writer *w, const Pass *p, Place from, const char *indent)
 {
     unsigned char set[KERNEL_STEPS];
-    char deeper[40];
+    char deeper[40], place[32], name_of[16];
     snprintf(deeper, sizeof deeper, "%s    ", indent);
-    find_needed(w, p, set);
+    writer_needed(w, p, set);
     for (int i = 0; i < w->k->n; i++) {
-        if (!set[i] || !is_load(w, i) || !in_columns(w, i) ||
-            !(writer_is_vector(w, i) || w->kept[i]))
-            continue;
-        if (in_registers && w->kept[i] == 2) {
-            buffer_printf(&w->body, "%sconst Pack<%s, V> p%d = keep%d[k];\n", indent, ctype(w, i),
-                          i, i);
-            continue;
-        }
-        put_pack(w, i, indent);
-        if (in_registers && w->kept[i])
-            buffer_printf(&w->body, "%skeep%d[k] = p%d;\n", indent, i, i);
+        if (!set[i] || !writer_is_packed(w, i)) continue;
+        const char *at = pack_place(w, i, from, place);
+        help(w, HELP_PACK);
+        buffer_printf(&w->body, "%sPack<%s, V> p%d%s%s;\n", indent, ctype(w, i), i, at ? " = " : "",
+                      at ? at : "");
+        snprintf(name_of, sizeof name_of, "p%d", i);
+        if (!at) put_fetch(w, i, name_of, indent);
     }
     for (int r = 0; r < w->k->n_roots && !p->level; r++)
         if (in_columns(w, w->k->root[r].step) && writer_root_is_vector(w, r)) {
@@ -266,7 +239,7 @@ static void put_elements(Writer *w, const Pass *p, int in_registers, const char 
     for (int i = 0; i < w->k->n; i++)
         if (set[i] && in_columns(w, i) && !is_fold(w, i)) put_step(w, i, deeper);
     for (int i = 0; i < w->k->n && p->level; i++) {
-        if (!takes_part(w, p, i)) continue;
+        if (!writer_takes_part(w, p, i)) continue;
         buffer_printf(&w->body, "%ss%d = ", deeper, i);
         put_combine(w, i);
         buffer_puts(&w->body, ";\n");
@@ -329,35 +302,90 @@ static void put_axes(Writer *w, unsigned mask, const char *flat, const char *typ
     }
 }
 
+/* Loops over vectors: the place of the k-th or u-th vector of a thread, `at`, in a variable `name`, where
+ * it lies before `end`. end NULL: all do. */
+typedef struct {
+    const char *type, *name, *at, *end, *counter;
+    int n;
+    unsigned mask;
+} Strip;
+
+static void put_strip_head(Writer *w, const Strip *l, const char *indent)
+{
+    char deeper[40];
+    snprintf(deeper, sizeof deeper, "%s        ", indent);
+    buffer_printf(&w->body,
+                  "#pragma unroll\n%sfor (int %s = 0; %s < %d; %s++) {\n"
+                  "%s    const %s %s = %s;\n",
+                  indent, l->counter, l->counter, l->n, l->counter, indent, l->type, l->name,
+                  l->at);
+    if (l->end)
+        buffer_printf(&w->body, "%s    if (%s < %s) {\n", indent, l->name, l->end);
+    else
+        buffer_printf(&w->body, "%s    {\n", indent);
+    put_axes(w, l->mask, l->name, l->type, deeper);
+}
+
+/* All loads of the pass that `from` holds come first, then the work on each. */
+static void put_strip(Writer *w, const Pass *p, const Strip *l, Place from, const char *indent)
+{
+    unsigned char set[KERNEL_STEPS];
+    char deeper[40], place[32];
+    int any = 0;
+    writer_needed(w, p, set);
+    for (int i = 0; i < w->k->n; i++) {
+        set[i] = set[i] && writer_is_packed(w, i) && w->kept[i] < 2 &&
+                 pack_place(w, i, from, place) != NULL;
+        if (set[i] && from == IN_BATCH) {
+            help(w, HELP_PACK);
+            buffer_printf(&w->body, "%sPack<%s, V> q%d[%d];\n", indent, ctype(w, i), i, l->n);
+        }
+        any |= set[i];
+    }
+    snprintf(deeper, sizeof deeper, "%s        ", indent);
+    if (any) {
+        put_strip_head(w, l, indent);
+        for (int i = 0; i < w->k->n; i++)
+            if (set[i]) put_fetch(w, i, pack_place(w, i, from, place), deeper);
+        buffer_printf(&w->body, "%s    }\n%s}\n", indent, indent);
+    }
+    put_strip_head(w, l, indent);
+    put_elements(w, p, from, deeper);
+    buffer_printf(&w->body, "%s    }\n%s}\n", indent, indent);
+    for (int i = 0; i < w->k->n && from == IN_REGISTERS; i++)
+        if (set[i]) w->kept[i] = 2;
+}
+
 static void put_loop(Writer *w, const Pass *p)
 {
     unsigned mask = p->level ? p->over : w->columns;
     const char *type = w->wide ? "long long" : "int", *end = w->part >= 0 ? "end" : NULL;
-    char cols[64], begin[64];
+    char cols[64], begin[64], at[64];
     snprintf(cols, sizeof cols, "%s", end ? end : size_name(w, writer_product(w, mask)));
     snprintf(begin, sizeof begin, "%s", end ? "first + " : "");
-    if (w->items) {
-        buffer_printf(&w->body,
-                      "#pragma unroll\n    for (int k = 0; k < %d; k++) {\n"
-                      "        const %s c = (k * %d + lane) * V;\n        if (c < %s) {\n",
-                      w->items, type, w->lanes, cols);
-        put_axes(w, mask, "c", type, "            ");
-        put_elements(w, p, 1, "            ");
-        buffer_puts(&w->body, "        }\n    }\n");
-        snprintf(begin, sizeof begin, "%d + ", w->items * w->lanes);
-        buffer_printf(&w->body, "    for (%s c = (%slane) * V; c < %s; c += %d * V) {\n", type,
-                      begin, cols, w->lanes);
-    } else {
-        buffer_printf(&w->body, "    for (%s c = %slane * V; c < %s; c += %d * V) {\n", type, begin,
-                      cols, w->lanes);
+    if (w->keep) {
+        snprintf(at, sizeof at, "(k * %d + lane) * V", w->lanes);
+        put_strip(w, p, &(Strip){type, "c", at, cols, "k", w->keep, mask}, IN_REGISTERS, "    ");
+        snprintf(begin, sizeof begin, "%d * V + ", w->keep * w->lanes);
     }
+    unsigned char kept[KERNEL_STEPS];
+    memcpy(kept, w->kept, sizeof kept);
+    memset(w->kept, 0, KERNEL_STEPS);
+    buffer_printf(&w->body, "    %s c%u = %slane * V;\n", type, w->n_loops, begin);
+    if (w->items > 1) {
+        snprintf(at, sizeof at, "c%u + u * %d * V", w->n_loops, w->lanes);
+        buffer_printf(&w->body, "    for (; c%u + %d * V < %s; c%u += %d * V) {\n", w->n_loops,
+                      w->lanes * (w->items - 1), cols, w->n_loops, w->lanes * w->items);
+        put_strip(w, p, &(Strip){type, "c", at, NULL, "u", w->items, mask}, IN_BATCH, "        ");
+        buffer_puts(&w->body, "    }\n");
+    }
+    buffer_printf(&w->body, "    for (; c%u < %s; c%u += %d * V) {\n        const %s c = c%u;\n",
+                  w->n_loops, cols, w->n_loops, w->lanes, type, w->n_loops);
+    w->n_loops++;
     put_axes(w, mask, "c", type, "        ");
-    put_elements(w, p, 0, "        ");
+    put_elements(w, p, IN_MEMORY, "        ");
     buffer_puts(&w->body, "    }\n");
-    unsigned char set[KERNEL_STEPS];
-    find_needed(w, p, set);
-    for (int i = 0; i < w->k->n; i++)
-        if (w->items && set[i] && w->kept[i]) w->kept[i] = 2;
+    memcpy(w->kept, kept, sizeof kept);
 }
 
 /* All folds of a level, those over the same axes in one pass. */
@@ -367,12 +395,12 @@ static void put_folds(Writer *w, int level)
         Pass p = {level, w->k->step[i].over};
         if (!is_fold(w, i) || w->k->step[i].level != level || w->defined[i]) continue;
         for (int j = i; j < w->k->n; j++)
-            if (takes_part(w, &p, j))
+            if (writer_takes_part(w, &p, j))
                 buffer_printf(&w->body, "    %s s%d = %s;\n", type_of(w, j), j,
                               start[node_of(w, j)->fold]);
         put_loop(w, &p);
         for (int j = i; j < w->k->n; j++) {
-            if (!takes_part(w, &p, j)) continue;
+            if (!writer_takes_part(w, &p, j)) continue;
             const char *type = type_of(w, j);
             help(w, w->strip >= 0 ? HELP_FOLD_COLUMNS : HELP_FOLD);
             buffer_printf(
@@ -451,9 +479,9 @@ static void put_rows(Writer *w)
     put_rows_head(w);
     if (w->part >= 0) put_part(w);
     for (int i = 0; i < w->k->n; i++)
-        if (w->items && w->kept[i]) {
+        if (w->kept[i]) {
             help(w, HELP_PACK);
-            buffer_printf(&w->body, "    Pack<%s, V> keep%d[%d];\n", ctype(w, i), i, w->items);
+            buffer_printf(&w->body, "    Pack<%s, V> keep%d[%d];\n", ctype(w, i), i, w->keep);
         }
     put_row_steps(w, 0);
     for (int level = 1; level <= most; level++) {
@@ -477,13 +505,22 @@ static void put_flat(Writer *w)
         put_row_results(w, "");
         return;
     }
+    char at[96];
+    int span = w->block * w->items;
+    snprintf(at, sizeof at, "first + (u * %d + threadIdx.x) * V", w->block);
     buffer_printf(
         &w->body,
-        "    const long long step = gridDim.x * %dLL * V;\n"
-        "    for (long long i = (blockIdx.x * %dLL + threadIdx.x) * V; i < %s; i += step) {\n",
-        w->block, w->block, n);
-    put_axes(w, w->columns, "i", "long long", "        ");
-    put_elements(w, &(Pass){0, 0}, 0, "        ");
+        "    for (long long first = blockIdx.x * %dLL * V; first < %s; first += gridDim.x * "
+        "%dLL * V) {\n",
+        span, n, span);
+    Strip whole = {"long long", "i", at, NULL, "u", w->items, w->columns}, rest = whole;
+    rest.end = n;
+    if (w->items > 1) {
+        buffer_printf(&w->body, "        if (first + %dLL * V <= %s) {\n", span, n);
+        put_strip(w, &(Pass){0, 0}, &whole, IN_BATCH, "            ");
+        buffer_puts(&w->body, "            continue;\n        }\n");
+    }
+    put_strip(w, &(Pass){0, 0}, &rest, IN_BATCH, "        ");
     buffer_puts(&w->body, "    }\n");
 }
 
@@ -546,7 +583,7 @@ static int put_launch(Writer *w, Error *err)
             return -1;
         buffer_printf(p, "ceil_div(%s, 32) * (%s), dim3(32, %d)", strip, rows, w->lanes);
     } else if (!k->has_folds) {
-        buffer_printf(p, "ceil_div(%s, %d), %d", rows, w->block * w->vec * w->each, w->block);
+        buffer_printf(p, "ceil_div(%s, %d), %d", rows, w->block * w->vec * w->items, w->block);
     } else if (w->lanes > 32) {
         buffer_printf(p, "%s, %d", rows, w->lanes);
     } else {

@@ -3,16 +3,10 @@
 
 #include <string.h>
 
-/* The elements of a row that a thread keeps at most (2026-11-29: 32
- * registers of two tensors leave 64 for the rest at two blocks of 512 threads a multiprocessor). */
-enum {
-    MOST_LANES = 1024,
-    KEEP = 32,
-    ENOUGH_ROWS = 1056,
-    STRIP = 32,
-    STRIP_LANES = 16,
-    BLOCK = 256
-};
+/* KEEP: words of a row that a thread keeps at most (2026-11-29: 32 of 1,024 threads leave as many for the
+ * rest; 512 threads have twice as many). FLIGHT: bytes that a thread loads before it uses any. */
+enum { MOST_LANES = 1024, STREAM_LANES = 512, KEEP = 32, ENOUGH_ROWS = 1056, FEW_ROWS = 132 };
+enum { FLIGHT = 64, STRIP = 32, STRIP_LANES = 16, BLOCK = 256, FULL_GPU = 132 * 2048 };
 
 /* A gene of the kernel. It is named as what it writes first. */
 static int choose(const Writer *w, Gene gene, int by_default, int least, int most)
@@ -50,13 +44,18 @@ int writer_root_is_vector(const Writer *w, int r)
     return w->vec > 1 && whole_vectors(w, &w->k->root[r].at, w->vec);
 }
 
-/* Of the elements that columns read and write: through how many of them an axis walks in steps of 1. */
-static int walks(const Writer *w, int axis)
+/* Of the elements that columns read and write: in how many bytes an axis walks in steps of 1. */
+static int64_t walks(const Writer *w, int axis)
 {
-    int n = 0;
+    int64_t n = 0;
     for (int i = 0; i < w->k->n; i++)
-        if (is_load(w, i) && in_columns(w, i)) n += size_is(w->k->step[i].at.by[axis], 1);
-    for (int i = 0; i < w->k->n_roots; i++) n += size_is(w->k->root[i].at.by[axis], 1);
+        if (is_load(w, i) && in_columns(w, i) && size_is(w->k->step[i].at.by[axis], 1))
+            n += node_count(node_of(w, i)).at[0] * (int64_t)dtype_size(node_of(w, i)->dtype);
+    for (int i = 0; i < w->k->n_roots; i++)
+        if (size_is(w->k->root[i].at.by[axis], 1)) {
+            const Node *x = &w->k->nodes->node[w->k->root[i].node];
+            n += node_count(x).at[0] * (int64_t)dtype_size(x->dtype);
+        }
     return n;
 }
 
@@ -112,6 +111,59 @@ static void choose_vector(Writer *w)
     if (w->vec > 1) w->vec = choose(w, GENE_VEC, w->vec, 1, w->vec);
 }
 
+int writer_is_packed(const Writer *w, int step)
+{
+    return is_load(w, step) && in_columns(w, step) &&
+           (w->strip >= 0 || w->vec == 1 || writer_is_vector(w, step));
+}
+
+/* What a step needs, and itself. */
+static void close_over(const Writer *w, int step, unsigned char *set)
+{
+    if (set[step]) return;
+    set[step] = 1;
+    if (is_fold(w, step)) return;
+    for (int i = 0; i < 3; i++)
+        if (w->k->step[step].arg[i] >= 0) close_over(w, w->k->step[step].arg[i], set);
+}
+
+int writer_takes_part(const Writer *w, const Pass *p, int step)
+{
+    return is_fold(w, step) && w->k->step[step].level == p->level &&
+           w->k->step[step].over == p->over;
+}
+
+void writer_needed(const Writer *w, const Pass *p, unsigned char *set)
+{
+    memset(set, 0, KERNEL_STEPS);
+    for (int i = 0; i < w->k->n && p->level; i++)
+        if (writer_takes_part(w, p, i)) close_over(w, w->k->step[i].arg[0], set);
+    for (int i = 0; i < w->k->n_roots && !p->level; i++)
+        if (in_columns(w, w->k->root[i].step)) close_over(w, w->k->root[i].step, set);
+}
+
+/* In how many passes over a row a step is read. */
+static int passes_of(const Writer *w, int step)
+{
+    unsigned char set[KERNEL_STEPS];
+    int n = 0;
+    for (int level = 0; level <= writer_passes(w); level++) {
+        Pass p = {level, w->columns};
+        writer_needed(w, &p, set);
+        n += set[step];
+    }
+    return n;
+}
+
+/* The bytes of a thread's packs, of all loads together. */
+static int pack_bytes(const Writer *w)
+{
+    int n = 0;
+    for (int i = 0; i < w->k->n; i++)
+        if (writer_is_packed(w, i)) n += w->vec * (int)dtype_size(node_of(w, i)->dtype);
+    return n;
+}
+
 int writer_passes(const Writer *w)
 {
     int n = 0;
@@ -120,47 +172,78 @@ int writer_passes(const Writer *w)
     return n;
 }
 
-static void choose_lanes(Writer *w)
+/* 1: an element of a row is read in more than one pass over the same columns. */
+static int reads_again(const Writer *w)
 {
-    int64_t columns = writer_product(w, w->columns).at[0],
-            rows = writer_product(w, w->k->rows).at[0];
-    int kept = 0;
-    if (w->part >= 0)
-        columns = (columns + node_of(w, w->k->root[0].step)->parts - 1) /
-                  node_of(w, w->k->root[0].step)->parts;
-    if (w->strip >= 0) {
-        w->lanes = 1;
-        while (w->lanes < STRIP_LANES &&
-               (rows * w->lanes < 132 * 1024 || columns / w->lanes > KEEP) &&
-               w->lanes * 2 <= columns)
-            w->lanes *= 2;
-    } else {
-        int64_t each = rows < ENOUGH_ROWS ? w->vec : 4 * w->vec;
-        w->lanes = 1;
-        while (w->lanes < MOST_LANES && w->lanes * each < columns) w->lanes *= 2;
-    }
-    w->lanes = choose(w, GENE_LANES, w->lanes, 1, w->strip >= 0 ? STRIP : MOST_LANES);
-    for (int i = 0; i < w->k->n; i++)
-        if (is_load(w, i) && in_columns(w, i) &&
-            (w->strip >= 0 || writer_is_vector(w, i) || w->vec == 1))
-            w->kept[i] = 1, kept++;
-    int64_t a_thread = (columns + (int64_t)w->lanes * w->vec - 1) / ((int64_t)w->lanes * w->vec);
-    w->items = kept && a_thread * w->vec * kept <= 4 * KEEP ? (int)a_thread : 0;
-    int fits = a_thread * w->vec * kept <= 2 * KEEP;
-    /* One pass, or passes over other columns, reads each element once. */
     unsigned over = 0;
-    int same = 1;
     for (int i = 0; i < w->k->n; i++) {
         if (!is_fold(w, i)) continue;
-        if (over && over != w->k->step[i].over) same = 0;
+        if (over && over != w->k->step[i].over) return 0;
         over = w->k->step[i].over;
     }
-    int reads = writer_passes(w) + (w->k->root[0].step >= 0 && in_columns(w, w->k->root[0].step));
-    if (!same || (over && over != w->columns) || reads < 2) w->items = 0;
-    if (w->items && choose(w, GENE_KEEP, fits ? KEEP_REGISTERS : KEEP_NONE, KEEP_NONE,
-                           KEEP_REGISTERS) == KEEP_NONE)
-        w->items = 0;
-    if (!w->items) memset(w->kept, 0, (size_t)w->k->n);
+    int stores = 0;
+    for (int r = 0; r < w->k->n_roots; r++) stores |= in_columns(w, w->k->root[r].step);
+    return over == w->columns && writer_passes(w) + stores > 1;
+}
+
+static int64_t timed_columns(const Writer *w)
+{
+    int64_t columns = writer_product(w, w->columns).at[0];
+    int parts = w->part >= 0 ? w->k->nodes->node[w->k->root[0].node].parts : 1;
+    return (columns + parts - 1) / parts;
+}
+
+/* Vectors of a row of a thread. */
+static int64_t a_thread(const Writer *w)
+{
+    int64_t step = (int64_t)w->lanes * w->vec;
+    return (timed_columns(w) + step - 1) / step;
+}
+
+static int most_kept(const Writer *w)
+{
+    int bytes = 0;
+    for (int i = 0; i < w->k->n; i++)
+        if (writer_is_packed(w, i) && passes_of(w, i) > 1)
+            bytes += w->vec * (int)dtype_size(node_of(w, i)->dtype);
+    int words = (bytes + 3) / 4, most = w->lanes > STREAM_LANES ? KEEP : 2 * KEEP;
+    return words ? most / words : 0;
+}
+
+static void choose_lanes(Writer *w)
+{
+    int64_t columns = timed_columns(w), rows = writer_product(w, w->k->rows).at[0];
+    int lanes = 1;
+    if (w->strip >= 0) {
+        while (lanes < STRIP_LANES && lanes * 2 <= columns &&
+               (rows * lanes < 132 * 1024 || columns / lanes > KEEP))
+            lanes *= 2;
+    } else {
+        int64_t each = rows < ENOUGH_ROWS ? w->vec : 4 * w->vec;
+        while (lanes < MOST_LANES && lanes * each < columns) lanes *= 2;
+    }
+    w->lanes = lanes;
+    if (w->strip < 0 && lanes > STREAM_LANES && rows > FEW_ROWS &&
+        (!reads_again(w) || a_thread(w) > most_kept(w)))
+        w->lanes = STREAM_LANES;
+    w->lanes = choose(w, GENE_LANES, w->lanes, 1, w->strip >= 0 ? STRIP : MOST_LANES);
+    int fits = a_thread(w) <= most_kept(w);
+    w->keep = reads_again(w) && a_thread(w) <= 2 * most_kept(w) ? (int)a_thread(w) : 0;
+    if (w->keep && choose(w, GENE_KEEP, fits ? KEEP_REGISTERS : KEEP_NONE, KEEP_NONE,
+                          KEEP_REGISTERS) == KEEP_NONE)
+        w->keep = 0;
+    for (int i = 0; i < w->k->n; i++)
+        w->kept[i] = w->keep && writer_is_packed(w, i) && passes_of(w, i) > 1;
+}
+
+static void choose_items(Writer *w)
+{
+    int bytes = pack_bytes(w), items = 1;
+    int64_t most =
+        w->k->has_folds ? a_thread(w) : writer_product(w, w->columns).at[0] / (FULL_GPU * w->vec);
+    int flight = w->k->has_folds ? FLIGHT : FLIGHT / 2;
+    while (bytes && items < 8 && 2 * items * bytes <= flight && 2 * items <= most) items *= 2;
+    w->items = w->keep ? 1 : choose(w, GENE_ITEMS, items, 1, 8);
 }
 
 static void find_width(Writer *w)
@@ -173,13 +256,13 @@ static void find_width(Writer *w)
 
 void writer_schedule(Writer *w)
 {
-    w->lanes = w->each = 1;
+    w->lanes = w->items = 1;
     w->block = BLOCK;
     find_width(w);
     choose_axes(w);
     choose_vector(w);
     if (w->k->has_folds) choose_lanes(w);
+    if (w->columns) choose_items(w);
     if (w->k->has_folds ? w->strip < 0 && w->lanes <= 32 : w->columns != 0)
         w->block = choose(w, GENE_BLOCK, BLOCK, 64, 1024);
-    if (!w->k->has_folds && w->columns) w->each = choose(w, GENE_ITEMS, 1, 1, 8);
 }

@@ -25,11 +25,26 @@ static int want(Kernel *k, int node)
     return -1;
 }
 
+/* 1: they compute the same from the same steps. */
+static int same_work(const Nodes *n, const Step *a, const Step *b)
+{
+    const Node *x = &n->node[a->node], *y = &n->node[b->node];
+    if (a->arg[0] < 0 || memcmp(a->arg, b->arg, sizeof a->arg) || x->kind != y->kind ||
+        x->dtype != y->dtype)
+        return 0;
+    if (x->kind == NODE_FOLD)
+        return x->fold == y->fold && a->over == b->over && x->parts == y->parts;
+    return x->kind == NODE_POINT && !strcmp(x->text, y->text) && !strcmp(x->type, y->type) &&
+           !memcmp(x->number, y->number, sizeof x->number) && !memcmp(x->p, y->p, sizeof x->p) &&
+           size_same(x->scale, y->scale);
+}
+
 static int add_step(Kernel *k, const Step *s, Error *err)
 {
     for (int i = 0; i < k->n; i++) {
         const Step *o = &k->step[i];
         if (o->node == s->node && index_same(&o->at, &s->at)) return i;
+        if (same_work(k->nodes, o, s)) return i;
     }
     if (k->n == KERNEL_STEPS)
         return error_set(err, ERROR_UNSUPPORTED, "a kernel of more than %d steps", KERNEL_STEPS);

@@ -6,18 +6,18 @@
 
 /* columns: axes of a row's elements. last: the axis along which neighbouring threads walk; strip: the axis
  * of rows along which they do, where a row's elements lie apart; part: the axis of a split row's parts; -1:
- * none. vec: neighbouring elements of a thread. lanes: threads of a row. block: threads of a block of short
- * rows, and where nothing is folded. each: vectors that a thread takes one after another
- * there. items: vectors that a thread keeps in registers. wide: places need 64 bits. kept and defined are by
- * step: loads that stay in registers (2: they are there), and values that are known for the whole row. */
+ * none. block to keep: as the genes of these names. wide: places need 64 bits. kept and defined are by step:
+ * loads that stay in registers (2: they are there), and values that are known for the whole row. */
 typedef struct {
     Kernel *k;
     KernelText *t;
     Error *err;
     Buffer body;
     unsigned columns;
-    int last, vec, lanes, block, each, items, strip, part;
+    int last, strip, part;
+    int block, lanes, vec, items, keep;
     int wide;
+    unsigned n_loops; /* so far: each has a counter of its own */
     unsigned char *kept, *defined;
     int failed;
 } Writer;
@@ -44,10 +44,22 @@ static inline int in_columns(const Writer *w, int step)
     return (w->k->step[step].axes & w->columns) != 0;
 }
 
+/* What one pass over a row does with an element: it adds to the folds of a level that are over the same
+ * axes, or stores the results. */
+typedef struct {
+    int level; /* of the folds; 0: results are stored */
+    unsigned over;
+} Pass;
+int writer_takes_part(const Writer *w, const Pass *p, int step);
+/* Sets set[i] for each step that the pass computes. */
+void writer_needed(const Writer *w, const Pass *p, unsigned char *set);
+
 Size writer_product(const Writer *w, unsigned axes);
 /* Vectors in which a load, or a result, is read or written. */
 int writer_is_vector(const Writer *w, int step);
 int writer_root_is_vector(const Writer *w, int root);
+/* A load of neighbouring elements, or of one: it may be read before it is used. */
+int writer_is_packed(const Writer *w, int step);
 int writer_passes(const Writer *w); /* over a row, before results are stored */
 
 /* Sets all of the fields above but kept and defined, which the caller has cleared. */
