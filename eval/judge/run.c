@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/judge/contents/second_look.h"
 #include "eval/judge/loaded_ops.h"
 
 enum {
@@ -360,6 +361,32 @@ static int find_unwritten(Run *r, int output, const unsigned char *got, Fault *f
     return count ? never_written(r, output, count, first, f) : 0;
 }
 
+/* As run_compare. d: what differs by more than the tolerance. */
+static int look_again(const Run *r, int output, const TaskDifference *d, Fault *f)
+{
+    const TaskTensor *x = &r->loaded->task->outputs[output];
+    size_t n = r->test->output_bytes[output] / dtype_size(x->dtype);
+    const SecondLook look = {.of = case_of(r->test),
+                             .output = output,
+                             .by = r->test->tolerance[output],
+                             .n = n,
+                             .from = rotated_elements(r, x, n),
+                             .all = n};
+    int rc = r->test->lazy ? 0 : second_look(&look, d, &f->error);
+    return rc < 0 ? -1 : !rc;
+}
+
+static int look_again_on_host(const Run *r, int output, const unsigned char *got, Fault *f)
+{
+    const TaskComparison with = case_comparison(r->test, output);
+    const TaskTensor *x = &r->loaded->task->outputs[output];
+    size_t n = r->test->output_bytes[output] / dtype_size(x->dtype);
+    TaskDifference d = {0};
+    if (with.by.elements) return 1;
+    task_differences(&with, got, r->test->expected[output], 0, n, &d);
+    return look_again(r, output, &d, f);
+}
+
 static int compare_on_host(Run *r, int output, Fault *f)
 {
     const Loaded *l = r->loaded;
@@ -370,8 +397,8 @@ static int compare_on_host(Run *r, int output, Fault *f)
     if (!rc) rc = find_unwritten(r, output, got, f);
     const TaskComparison with = case_comparison(r->test, output);
     if (!rc && task_compare(&with, got, r->test->expected[output], &message)) {
-        fault_set(f, OUTCOME_WRONG_RESULT, 0, "%s: %s", r->where, message.text);
-        rc = 1;
+        rc = look_again_on_host(r, output, got, f);
+        if (rc > 0) fault_set(f, OUTCOME_WRONG_RESULT, 0, "%s: %s", r->where, message.text);
     }
     free(got);
     return rc;
@@ -403,10 +430,11 @@ static int compare_on_device(Run *r, int output, Fault *f)
     if (rc <= 0) return rc;
     if (d.unwritten && expected.dtype != DTYPE_I32)
         return never_written(r, output, d.unwritten, d.first_unwritten, f);
-    task_difference_text(&with,
-                         &(TaskDifference){d.wrong, d.first, d.worst, d.first_got, d.first_want,
-                                           d.worst_got, d.worst_want},
-                         &message);
+    const TaskDifference found = {d.wrong,      d.first,     d.worst,     d.first_got,
+                                  d.first_want, d.worst_got, d.worst_want};
+    rc = look_again(r, output, &found, f);
+    if (rc <= 0) return rc;
+    task_difference_text(&with, &found, &message);
     return fault_set(f, OUTCOME_WRONG_RESULT, 0, "%s: %s", r->where, message.text);
 }
 

@@ -12,7 +12,7 @@
 
 /* Errors of a row's elements are smoothed from so many on; shorter ones count with all. */
 enum { LEAST_ROW = 16, LEAST_SPREAD = 64 };
-static const double OWN = 2, OF_ROW = 4, ROUNDING = 1.25;
+static const double OWN = 2, OWN_FLOAT = 4, OF_ROW = 4, ROUNDING = 1.25;
 /* Of factors in TF32: by the root mean square error of the larger of two roundings, where the tolerance of
  * float32 is far below it. */
 static const double SPREAD = 1.5, FAR_BELOW = 8;
@@ -32,6 +32,7 @@ typedef struct {
 typedef struct {
     const Task *task;
     Gathered *of; /* by output */
+    int floats;   /* of outputs in float32, not of those of half types */
 } Gathering;
 
 static int is_half(Dtype d)
@@ -95,9 +96,10 @@ static RowError row_error(const double *want, const double *error, size_t n, dou
     return r;
 }
 
-/* Half of a unit in the last place. */
+/* Half of a unit in the last place. The ways have rounded to float32. */
 static double half_unit(Dtype d, double x)
 {
+    if (d == DTYPE_F32) return 0;
     int exponent, bits = d == DTYPE_F16 ? 11 : 8, least = d == DTYPE_F16 ? -24 : -133;
     frexp(x, &exponent);
     exponent = x > 0 && exponent - bits > least ? exponent - bits : least;
@@ -107,9 +109,10 @@ static double half_unit(Dtype d, double x)
 static void limit_row(const Gathered *g, size_t from, size_t n, double *scratch, float *limit)
 {
     RowError r = row_error(g->want + from, g->error + from, n, scratch);
+    double own = g->type == DTYPE_F32 ? OWN_FLOAT : OWN;
     for (size_t e = from; e < from + n; e++) {
         double size = fabs(g->want[e]);
-        double error = fmax(OWN * g->error[e], OF_ROW * (r.part + r.relative * size));
+        double error = fmax(own * g->error[e], OF_ROW * (r.part + r.relative * size));
         double all = error + ROUNDING * half_unit(g->type, size + error);
         limit[e] = isfinite(all) && all < (double)INFINITY ? (float)all : INFINITY;
     }
@@ -139,7 +142,7 @@ static ElementLimits *limits_from(const Gathered *g)
     e->limit = memory_array(g->n + 1, sizeof *e->limit);
     for (size_t from = 0; from < g->n; from += row)
         limit_row(g, from, row < g->n - from ? row : g->n - from, scratch, e->limit);
-    e->most = mean_of_ways(g, e);
+    e->most = g->type == DTYPE_F32 ? NAN : mean_of_ways(g, e);
     free(scratch);
     return e;
 }
@@ -152,7 +155,7 @@ static int gather(const TaskCase *c, const double *const *in, Gathering *all, Er
         const TaskTensor *y = &t->outputs[i];
         Gathered *g = &all->of[i];
         int64_t shape[TASK_MAX_RANK];
-        if (!is_half(y->dtype)) continue;
+        if (all->floats ? y->dtype != DTYPE_F32 : !is_half(y->dtype)) continue;
         if (task_elements(t, c->workload, y, &g->n, err) ||
             task_shape(t, c->workload, y, shape, err))
             return -1;
@@ -199,11 +202,12 @@ static int add_spreads(const TaskCase *c, const double *const *in, const double 
     return rc < 0 ? -1 : 0;
 }
 
-int element_limits(const TaskCase *c, const double *const *in, const double *const *want,
-                   ElementLimits **out, Error *err)
+/* 1: they cost too much, or there are none. */
+static int limits_of(const TaskCase *c, const double *const *in, const double *const *want,
+                     int floats, ElementLimits **out, Error *err)
 {
     const Task *t = c->task;
-    Gathering all = {t, memory_array((size_t)t->n_outputs, sizeof(Gathered))};
+    Gathering all = {t, memory_array((size_t)t->n_outputs, sizeof(Gathered)), floats};
     for (int i = 0; i < t->n_outputs; i++) all.of[i].want = want[i];
     int rc = gather(c, in, &all, err);
     for (int i = 0; i < t->n_outputs; i++) {
@@ -214,7 +218,20 @@ int element_limits(const TaskCase *c, const double *const *in, const double *con
         free(g->got);
     }
     free(all.of);
+    return rc;
+}
+
+int element_limits(const TaskCase *c, const double *const *in, const double *const *want,
+                   ElementLimits **out, Error *err)
+{
+    int rc = limits_of(c, in, want, 0, out, err);
     return rc < 0 || add_spreads(c, in, want, out, err) ? -1 : 0;
+}
+
+int element_limits_float(const TaskCase *c, const double *const *in, const double *const *want,
+                         ElementLimits **out, Error *err)
+{
+    return limits_of(c, in, want, 1, out, err);
 }
 
 void element_limits_free(ElementLimits *e)

@@ -22,6 +22,10 @@
  * element_limits_free. */
 int element_limits(const TaskCase *c, const double *const *in, const double *const *want,
                    ElementLimits **out, Error *err);
+
+/* The same of outputs in float32, whose results the ways round. 1: that costs too much, and out is NULL. */
+int element_limits_float(const TaskCase *c, const double *const *in, const double *const *want,
+                         ElementLimits **out, Error *err);
 void element_limits_free(ElementLimits *e); /* NULL is allowed */
 
 #endif

@@ -483,6 +483,13 @@ static int rounds_within(const GraphBound *b)
     return 0;
 }
 
+static int has_half_output(const Task *t)
+{
+    for (int i = 0; i < t->n_outputs; i++)
+        if (is_half(t->outputs[i].dtype)) return 1;
+    return 0;
+}
+
 /* Is a result of the node rounded to a half type where it is stored? */
 static int stores_half(const HonestCase *c, int node)
 {
@@ -527,7 +534,7 @@ int honest_outputs(const TaskCase *of, const double *const *in, HonestOutputs *t
     GraphBound *b;
     if (!t->graph) return 1;
     if (task_graph_bind(t, of->workload, &b, err)) return -1;
-    if (sizes_flops(b) * MOST_BRIEF > OUTPUTS_FLOPS || rounds_within(b)) {
+    if (sizes_flops(b) * MOST_BRIEF > OUTPUTS_FLOPS || (has_half_output(t) && rounds_within(b))) {
         graph_bound_free(b);
         return 1;
     }

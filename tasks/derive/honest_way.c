@@ -13,8 +13,8 @@
 enum { DRIFT_TERMS = 16, WALKS = 16, SAMPLE = 1024, COSTLY = 1 << 16 };
 static const double unit = 0x1p-24; /* the error of one rounding to float32 */
 
-/* In [-1, 1), from the names of a way, a node, a tensor and an element. The halves of the number are
- * converted by themselves, which vectors can do: both are exact, and their sum is rounded once. */
+/* From the names of a way, a node, a tensor and an element. The halves of the number are converted by
+ * themselves, which vectors can do: both are exact, and their sum is rounded once. */
 static inline double noise(uint64_t key, int64_t i)
 {
     uint64_t x = key + (uint64_t)i * 0x9e3779b97f4a7c15u;
@@ -66,6 +66,16 @@ static double growth(Order order, int64_t n)
     double depth = order == HALVES ? log2((double)n + 1) : (double)n / lanes[order];
     double running = order == HALVES ? 0.4 * sqrt(depth) : 0.4 * sqrt(fmax(depth, 1));
     return fmax(1, running);
+}
+
+double way_sum_error(int64_t n)
+{
+    return unit * growth(RUNNING, n);
+}
+
+void way_blur(double *x, int64_t from, int64_t n, double by, uint64_t key)
+{
+    for (int64_t k = 0; k < n; k++) x[k] *= 1 + by * noise(key, from + k);
 }
 
 /* ---- roundings ---- */

@@ -25,6 +25,13 @@ int way_run(const GraphBound *b, Execution *e, const double *const *in, double *
 /* Rounds to a type; to float32 where it is no narrower one. */
 void way_round(Dtype d, double *x, int64_t n);
 
+/* The relative error of one term that gives a sum of n terms the error of a running sum. */
+double way_sum_error(int64_t n);
+
+/* Multiplies elements [from, from + n) of a tensor, which are x[0] on, by 1 + by * noise in [-1, 1) that the
+ * key and their indices give. */
+void way_blur(double *x, int64_t from, int64_t n, double by, uint64_t key);
+
 void way_fill_bits(const TaskTensor *x, Variant variant, int input, double *v, size_t n);
 
 #endif

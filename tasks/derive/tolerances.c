@@ -95,7 +95,6 @@ typedef struct {
     Measurement *list;
     int n;
     const Sizes *deep; /* where the timed workload is measured */
-    int every;         /* all contents are measured at whole sums, which takes long */
 } Measurements;
 
 /* Adds the cases of a workload that is measured at w's sizes. */
@@ -330,7 +329,7 @@ static int measure_whole(const Measurements *all, const Derivation *v, Described
     if (sizes_reduce_alike(v, all->deep, &to->sizes) ||
         sizes_whole_sums(v, &to->sizes, DERIVE_WHOLE_FLOPS, &whole))
         return 0;
-    int others = all->every && !least_whole(v, &to->sizes, &least);
+    int others = !least_whole(v, &to->sizes, &least);
     for (int k = 0; k < ATOL_CASES; k++) {
         Measurement m = {.w = {.role = ROLE_TIME}, .which = k};
         memcpy(m.w.axis, k == AT_SCALE_1 ? whole.at : least.at, sizeof m.w.axis);
@@ -420,7 +419,7 @@ static void raise_by_checks(const Task *t, DescribedWorkload *to)
 int tolerances_measure_timed(const Derivation *v, const Task *t, Description *d, Error *err)
 {
     Sizes deep;
-    Measurements all = {.t = t, .deep = &deep, .every = 1};
+    Measurements all = {.t = t, .deep = &deep};
     all.list = memory_array((size_t)(d->n + 1) * ATOL_CASES * 2, sizeof *all.list);
     for (int i = 0; i < t->n_outputs; i++) all.rtol[i] = t->rtol[t->outputs[i].dtype];
     int rc = 0;

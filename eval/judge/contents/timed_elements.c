@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/judge/contents/second_look.h"
 #include "eval/judge/contents/shortened.h"
 #include "eval/judge/contents/spans.h"
 #include "tasks/graph/demand.h"
@@ -175,8 +176,7 @@ static int expect(TimedContents *c, const Written *w, Chosen *k, Error *err)
 }
 
 /* Elements side by side are read together. */
-static int compare_output(const TimedContents *c, const TimedOutputs *r, const Chosen *k, int i,
-                          Fault *f)
+static int compare_output(TimedContents *c, const TimedOutputs *r, const Chosen *k, int i, Fault *f)
 {
     const TaskTensor *y = &r->task->outputs[i];
     int64_t size = (int64_t)dtype_size(y->dtype), most = READ / size;
@@ -197,6 +197,11 @@ static int compare_output(const TimedContents *c, const TimedOutputs *r, const C
         task_differences(&with, got, k->value[i] + from, (size_t)at, (size_t)(end - from), &d);
     }
     if (!d.bad) return 0;
+    const DemandInputs inputs = {c, fetch};
+    const SecondLook look = {case_of(&c->test), i,      with.by, (size_t)k->n[i], 0,
+                             (size_t)all,       &inputs};
+    int within = second_look(&look, &d, &f->error);
+    if (within) return within < 0 ? -1 : 0;
     task_difference_text(&with, &d, &message);
     fault_set(f, OUTCOME_WRONG_RESULT, 0, "%s, %lld elements: %s", r->where, (long long)k->n[i],
               message.text);

@@ -1,0 +1,23 @@
+/* A second look at an output of which few elements differ by more than the tolerance: each may err as much as
+ * honest kernels do there, on the same inputs (tasks/derive/own_error.h). */
+#ifndef EVAL_JUDGE_CONTENTS_SECOND_LOOK_H
+#define EVAL_JUDGE_CONTENTS_SECOND_LOOK_H
+
+#include "tasks/graph/demand.h"
+#include "tasks/task.h"
+
+/* The n elements of an output that were compared. from: where the case has the first one of `all` elements.
+ * inputs: as OwnElements has them. */
+typedef struct {
+    TaskCase of;
+    int output;
+    Tolerance by;
+    size_t n, from, all;
+    const DemandInputs *inputs;
+} SecondLook;
+
+/* 1: the first and the worst element are within their own errors; 0: they are not, too many elements differ,
+ * or these errors are not known; -1: an Error. */
+int second_look(const SecondLook *l, const TaskDifference *d, Error *err);
+
+#endif

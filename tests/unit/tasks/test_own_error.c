@@ -1,0 +1,110 @@
+/* Errors of single elements on a case's own inputs. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/memory.h"
+#include "tasks/derive/own_error.h"
+#include "tests/fixture_path.h"
+#include "tests/small_draft.h"
+
+enum { TERMS = 1024 };
+
+/* Every product of y = x @ w: a running sum, what is exact, and the magnitude of its terms. */
+typedef struct {
+    size_t n;
+    double *got, *want, *terms;
+} Product;
+
+static Product product(const TaskCase *c)
+{
+    const int64_t *axis = c->workload->axis, rows = axis[0], cols = axis[2];
+    Product p = {.n = (size_t)(rows * cols)};
+    float *x = memory_array((size_t)(rows * TERMS), sizeof *x),
+          *w = memory_array((size_t)(TERMS * cols), sizeof *w);
+    p.got = memory_array(p.n, sizeof(double)), p.want = memory_array(p.n, sizeof(double));
+    p.terms = memory_array(p.n, sizeof(double));
+    assert_false(task_draw(c, 0, x, NULL) || task_draw(c, 1, w, NULL));
+    for (size_t e = 0; e < p.n; e++) {
+        float sum = 0;
+        for (int64_t k = 0; k < TERMS; k++) {
+            float a = x[(int64_t)e / cols * TERMS + k], b = w[k * cols + (int64_t)e % cols];
+            sum = fmaf(a, b, sum);
+            p.want[e] += (double)a * (double)b;
+            p.terms[e] += fabs((double)a * (double)b);
+        }
+        p.got[e] = (double)sum;
+    }
+    free(x);
+    free(w);
+    return p;
+}
+
+static Task *product_task(void)
+{
+    static const char *const lines[] = {"y = aten.matmul(x, w)"};
+    Small s = {.axes = {{"rows", NULL, 64}, {"terms", NULL, TERMS}, {"cols", NULL, 64}},
+               .inputs = {tensor("x", DTYPE_F32, "rows", "terms"),
+                          tensor("w", DTYPE_F32, "terms", "cols")}};
+    small(&s, lines, 1, 3, 2);
+    return derived(&s.d);
+}
+
+/* An element whose terms are large may err more than others, and no more than they explain: the cheap product
+ * by honest ways, the costly one alone. */
+static void test_needles(void **state)
+{
+    (void)state;
+    Task *t = product_task();
+    for (int64_t size = 48; size <= 128; size += 80) {
+        const Workload w = {.role = ROLE_CHECK, .axis = {size, TERMS, size}};
+        const TaskCase c = {t, &w, VARIANT_NEEDLES, 4711, 1};
+        Product p = product(&c);
+        size_t at[2] = {0, 0};
+        double error[2];
+        for (size_t e = 0; e < p.n; e++) {
+            if (p.terms[e] > p.terms[at[0]]) at[0] = e;
+            if (p.terms[e] < p.terms[at[1]]) at[1] = e;
+        }
+        const OwnElements of = {&c, NULL, 0, 2, at};
+        assert_int_equal(own_error(&of, error, NULL), 0);
+        assert_true(p.terms[at[0]] > 4 * p.terms[at[1]] && error[0] > 2 * error[1]);
+        for (int k = 0; k < 2; k++) {
+            assert_true(fabs(p.got[at[k]] - p.want[at[k]]) < error[k]);
+            assert_true(error[k] < 2e-5 * p.terms[at[k]]); /* TF32's are over 1e-4 of the largest */
+        }
+        free(p.got);
+        free(p.want);
+        free(p.terms);
+    }
+    task_free(t);
+}
+
+/* Without a graph nothing is known. */
+static void test_unknown(void **state)
+{
+    (void)state;
+    Error err;
+    Task *t;
+    const size_t at[1] = {0};
+    double error;
+    if (task_load(fixture_path("tasks/row_sum"), &t, &err)) fail_msg("%s", err.text);
+    const TaskCase c = {t, task_largest_check(t), VARIANT_NEEDLES, 1, 1};
+    assert_int_equal(own_error(&(OwnElements){&c, NULL, 0, 1, at}, &error, &err), 1);
+    task_free(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_needles),
+        cmocka_unit_test(test_unknown),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
