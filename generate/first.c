@@ -296,7 +296,12 @@ static int write_computed(Plan *p, int node)
         count_computed(p, k);
         kernel_merge(k);
         p->text.number = p->n_kernels;
-        rc = put_buffer(p, node) || kernel_write(k, &p->text, p->err) ? -1 : 0;
+        for (int r = 0; r < k->n_roots && !rc; r++) {
+            store(p, k->root[r].node);
+            p->done[k->root[r].node] = 1;
+            rc = put_buffer(p, k->root[r].node);
+        }
+        if (!rc) rc = kernel_write(k, &p->text, p->err);
     }
     free(k);
     return rc;

@@ -12,12 +12,81 @@ __device__ __forceinline__ long long over(long long a, long long b)
     return (a | b) >> 32 ? a / b : (long long)((unsigned)a / (unsigned)b);
 }
 
+//@ moments
+// How many numbers there are, their mean and the sum of their squared distances from it.
+template <typename T> struct Moments {
+    T n = 0, mean = 0, spread = 0;
+};
+
+template <typename T> __device__ __forceinline__ Moments<T> join(Moments<T> a, Moments<T> b)
+{
+    const T n = a.n + b.n, one = n > 0 ? 1 / n : 0, d = a.mean - b.mean;
+    return {n, a.mean * (a.n * one) + b.mean * (b.n * one),
+            a.spread + b.spread + d * d * (a.n * b.n * one)};
+}
+
+template <int N, typename T>
+__device__ __forceinline__ Moments<T> take(Moments<T> s, const T (&x)[N])
+{
+    T sum = 0, spread = 0;
+#pragma unroll
+    for (int i = 0; i < N; i++) sum += x[i];
+    const T mean = sum * (T(1) / N);
+#pragma unroll
+    for (int i = 0; i < N; i++) spread += (x[i] - mean) * (x[i] - mean);
+    return join(s, Moments<T>{T(N), mean, spread});
+}
+
+//@ peak
+// The largest of some numbers, and the sum of exp(x - it). Where all are -INFINITY the sum is 0.
+template <typename T> struct Peak {
+    T most = -INFINITY, sum = 0;
+};
+
+template <typename T> __device__ __forceinline__ T larger(T a, T b)
+{
+    return b > a || b != b ? b : a;
+}
+
+template <typename T> __device__ __forceinline__ Peak<T> join(Peak<T> a, Peak<T> b)
+{
+    const T most = larger(a.most, b.most);
+    if (most == -INFINITY) return {most, 0};
+    return {most, a.sum * exp(a.most - most) + b.sum * exp(b.most - most)};
+}
+
+template <int N, typename T> __device__ __forceinline__ Peak<T> take(Peak<T> s, const T (&x)[N])
+{
+    T most = s.most;
+#pragma unroll
+    for (int i = 0; i < N; i++) most = larger(most, x[i]);
+    if (most == -INFINITY) return s;
+    T sum = s.most == most ? s.sum : s.sum * exp(s.most - most);
+#pragma unroll
+    for (int i = 0; i < N; i++) sum += exp(x[i] - most);
+    return {most, sum};
+}
+
+//@ exchange
+// The value of the thread whose number differs in the bit d.
+template <typename A> __device__ __forceinline__ A exchange(A v, int d)
+{
+    static_assert(sizeof(A) % 4 == 0, "a value of whole words");
+    int word[sizeof(A) / 4];
+    memcpy(word, &v, sizeof v);
+#pragma unroll
+    for (int i = 0; i < (int)(sizeof(A) / 4); i++)
+        word[i] = __shfl_xor_sync(0xffffffffu, word[i], d);
+    memcpy(&v, word, sizeof v);
+    return v;
+}
+
 //@ fold
 // f over the values of T threads, which lie in one warp or are all threads of the block.
 template <int T, typename A, typename F> __device__ __forceinline__ A fold(A v, F f, A *shared)
 {
 #pragma unroll
-    for (int d = (T < 32 ? T : 32) / 2; d; d /= 2) v = f(v, __shfl_xor_sync(0xffffffffu, v, d));
+    for (int d = (T < 32 ? T : 32) / 2; d; d /= 2) v = f(v, exchange(v, d));
     if (T <= 32) return v;
     if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
     __syncthreads();

@@ -7,6 +7,8 @@
 #include "generate/index.h"
 #include "generate/node.h"
 
+/* The columns of a part are a multiple of PART_UNIT, that is of vectors of any width. */
+enum { PART_UNIT = 8 };
 enum { KERNEL_STEPS = 192, KERNEL_ROOTS = 4, KERNEL_SIZES = 40, KERNEL_TENSORS = 48 };
 
 /* level: how many passes over a row must be over before it can be computed. axes: bits of those on which it
@@ -42,8 +44,8 @@ typedef struct {
     int wanted; /* the node that must lie in memory before: -1 */
 } Kernel;
 
-/* Begins a kernel of one result. 0: done; 1: the node k->wanted has to be stored first, and the kernel is of
- * no use; -1: *err. */
+/* Begins a kernel of one result, and of the parts of the fold that it is paired with. 0: done; 1: the node
+ * k->wanted has to be stored first, and the kernel is of no use; -1: *err. */
 int kernel_trace(Kernel *k, Nodes *nodes, int root, Error *err);
 /* Joins neighbouring axes through which all elements lie in one piece. */
 void kernel_merge(Kernel *k);

@@ -9,22 +9,23 @@
 
 #include "base/embed.h"
 #include "base/part.h"
+#include "generate/fold_text.h"
 #include "generate/writer.h"
 #include "ops/op_text.h"
 
 EMBED(generate_helpers, "generate/helpers.cu")
 
-enum { HELP_PACK, HELP_OVER, HELP_FOLD, HELP_FOLD_COLUMNS };
-static const char *const help_name[] = {"pack", "over", "fold", "fold_columns"};
+static const char *const help_name[] = {"pack", "over",     "fold",   "fold_columns",
+                                        "peak", "exchange", "moments"};
 
-static const char *size_name(Writer *w, Size s)
+const char *writer_size(Writer *w, Size s)
 {
     const char *name = kernel_size(w->k, s, w->err);
     if (!name) w->failed = 1;
     return name ? name : "0";
 }
 
-static void help(Writer *w, int which)
+void writer_help(Writer *w, int which)
 {
     if (w->t->helpers >> which & 1) return;
     w->t->helpers |= 1u << which;
@@ -34,11 +35,11 @@ static void help(Writer *w, int which)
 
 /* ---- expressions ---- */
 
-static const char *type_of(const Writer *w, int step)
+const char *writer_type(const Writer *w, int step)
 {
     const Node *x = node_of(w, step);
     if (is_load(w, step)) return text_type(x->dtype);
-    if (x->kind == NODE_FOLD) return text_type(x->dtype);
+    if (x->kind == NODE_FOLD || x->kind == NODE_COORD) return text_type(x->dtype);
     return x->dtype == DTYPE_B8 ? "bool" : x->type;
 }
 
@@ -60,9 +61,9 @@ static void put_number(Writer *w, double v, const char *type)
     }
 }
 
-static void put_value(Writer *w, int step, const char *type)
+void writer_value(Writer *w, int step, const char *type)
 {
-    if (strcmp(type_of(w, step), type)) buffer_printf(&w->body, "(%s)", type);
+    if (strcmp(writer_type(w, step), type)) buffer_printf(&w->body, "(%s)", type);
     buffer_printf(&w->body, "t%d", step);
 }
 
@@ -74,11 +75,11 @@ static void put_word(Writer *w, int step, const char *word, size_t len)
     if (len == 1 && *word >= 'a' && *word <= 'c') {
         int i = *word - 'a';
         if (s->arg[i] >= 0)
-            put_value(w, s->arg[i], x->type);
+            writer_value(w, s->arg[i], x->type);
         else
             put_number(w, x->number[i], x->type);
     } else if (len == 1 && *word == 'n') {
-        buffer_printf(&w->body, "(%s)%s", x->type, size_name(w, x->scale));
+        buffer_printf(&w->body, "(%s)%s", x->type, writer_size(w, x->scale));
     } else if (*word == 'p' && len < 4 && len > 1 && isdigit(word[1])) {
         put_number(w, x->p[atoi(word + 1)], x->type);
     } else {
@@ -110,7 +111,7 @@ static void put_point(Writer *w, int step)
 
 static void put_load(Writer *w, int step)
 {
-    buffer_printf(&w->body, "(%s)%s[", type_of(w, step),
+    buffer_printf(&w->body, "(%s)%s[", writer_type(w, step),
                   kernel_tensor(w->k, w->k->step[step].node, 0));
     put_index(w, &w->k->step[step].at);
     buffer_puts(&w->body, "]");
@@ -118,11 +119,13 @@ static void put_load(Writer *w, int step)
 
 static void put_step(Writer *w, int step, const char *indent)
 {
-    buffer_printf(&w->body, "%sconst %s t%d = ", indent, type_of(w, step), step);
+    buffer_printf(&w->body, "%sconst %s t%d = ", indent, writer_type(w, step), step);
     if (writer_is_packed(w, step))
-        buffer_printf(&w->body, "(%s)p%d.v[v]", type_of(w, step), step);
+        buffer_printf(&w->body, "(%s)p%d.v[v]", writer_type(w, step), step);
     else if (is_load(w, step))
         put_load(w, step);
+    else if (node_of(w, step)->kind == NODE_COORD)
+        put_index(w, &w->k->step[step].at);
     else
         put_point(w, step);
     buffer_puts(&w->body, ";\n");
@@ -137,22 +140,6 @@ static void put_row_steps(Writer *w, int level)
         put_step(w, i, "    ");
         w->defined[i] = 1;
     }
-}
-
-static const char *const combine[] = {"a + b", "b > a || b != b ? b : a", "b < a || b != b ? b : a",
-                                      "a * b"};
-static const char *const start[] = {"0", "-INFINITY", "INFINITY", "1"};
-
-static void put_combine(Writer *w, int step)
-{
-    const char *text = combine[node_of(w, step)->fold];
-    for (; *text; text++)
-        if (*text == 'a')
-            buffer_printf(&w->body, "s%d", step);
-        else if (*text == 'b')
-            put_value(w, w->k->step[step].arg[0], type_of(w, step));
-        else
-            buffer_append(&w->body, text, 1);
 }
 
 static const char *ctype(const Writer *w, int step)
@@ -173,7 +160,7 @@ static void put_stores(Writer *w, const char *indent)
             put_index(w, &w->k->root[r].at);
             buffer_printf(&w->body, "] = (%s)", dtype_ctype(x->dtype));
         }
-        put_value(w, step, type_of(w, step));
+        writer_value(w, step, writer_type(w, step));
         buffer_puts(&w->body, ";\n");
     }
 }
@@ -182,7 +169,7 @@ static void put_stores(Writer *w, const char *indent)
 static void put_fetch(Writer *w, int step, const char *to, const char *indent)
 {
     const char *tensor = kernel_tensor(w->k, w->k->step[step].node, 0);
-    help(w, HELP_PACK);
+    writer_help(w, HELP_PACK);
     if (writer_is_vector(w, step)) {
         buffer_printf(&w->body, "%s%s = *(const Pack<%s, V> *)(%s + ", indent, to, ctype(w, step),
                       tensor);
@@ -215,7 +202,7 @@ static void put_elements(Writer *w, const Pass *p, Place from, const char *inden
     for (int i = 0; i < w->k->n; i++) {
         if (!set[i] || !writer_is_packed(w, i)) continue;
         const char *at = pack_place(w, i, from, place);
-        help(w, HELP_PACK);
+        writer_help(w, HELP_PACK);
         buffer_printf(&w->body, "%sPack<%s, V> p%d%s%s;\n", indent, ctype(w, i), i, at ? " = " : "",
                       at ? at : "");
         snprintf(name_of, sizeof name_of, "p%d", i);
@@ -223,10 +210,11 @@ static void put_elements(Writer *w, const Pass *p, Place from, const char *inden
     }
     for (int r = 0; r < w->k->n_roots && !p->level; r++)
         if (in_columns(w, w->k->root[r].step) && writer_root_is_vector(w, r)) {
-            help(w, HELP_PACK);
+            writer_help(w, HELP_PACK);
             buffer_printf(&w->body, "%sPack<%s, V> y%d;\n", indent,
                           dtype_ctype(w->k->nodes->node[w->k->root[r].node].dtype), r);
         }
+    if (from != IN_BATCH) fold_put_values(w, p, 1, indent);
     const char *name = w->k->axes.name[w->last];
     if (w->vec > 1)
         buffer_printf(
@@ -238,14 +226,11 @@ static void put_elements(Writer *w, const Pass *p, Place from, const char *inden
     if (w->vec > 1) buffer_printf(&w->body, "%s(void)%s;\n", deeper, name);
     for (int i = 0; i < w->k->n; i++)
         if (set[i] && in_columns(w, i) && !is_fold(w, i)) put_step(w, i, deeper);
-    for (int i = 0; i < w->k->n && p->level; i++) {
-        if (!writer_takes_part(w, p, i)) continue;
-        buffer_printf(&w->body, "%ss%d = ", deeper, i);
-        put_combine(w, i);
-        buffer_puts(&w->body, ";\n");
-    }
+    for (int i = 0; i < w->k->n && p->level; i++)
+        if (writer_takes_part(w, p, i)) fold_put_element(w, i, from == IN_BATCH, deeper);
     if (!p->level) put_stores(w, deeper);
     buffer_printf(&w->body, "%s}\n", indent);
+    if (from != IN_BATCH) fold_put_taken(w, p, 1, indent);
     for (int r = 0; r < w->k->n_roots && !p->level; r++) {
         if (!in_columns(w, w->k->root[r].step) || !writer_root_is_vector(w, r)) continue;
         buffer_printf(&w->body, "%s*(Pack<%s, V> *)(%s + ", indent,
@@ -274,9 +259,11 @@ static void put_axes(Writer *w, unsigned mask, const char *flat, const char *typ
         for (int i = 0; i < a->n; i++)
             if (mask >> i & 1) last = i;
     if (!left) return;
+    const int narrow = !strcmp(type, "int") || (w->slices && !strcmp(flat, "row"));
     if (left > 1) {
-        help(w, HELP_OVER);
-        buffer_printf(&w->body, "%slong long rest%u = %s;\n", indent, mask, flat);
+        if (!narrow) writer_help(w, HELP_OVER);
+        buffer_printf(&w->body, "%s%s rest%u = %s;\n", indent, narrow ? "unsigned" : "long long",
+                      mask, flat);
     }
     for (int n = left; n > 0; n--) {
         int i = last;
@@ -291,10 +278,13 @@ static void put_axes(Writer *w, unsigned mask, const char *flat, const char *typ
             buffer_printf(&w->body, "%sconst %s %s%s = (%s)rest%u;\n", indent, type, prefix,
                           a->name[i], type, mask);
         } else {
-            const char *size = size_name(w, a->size[i]);
-            buffer_printf(&w->body, "%sconst %s %s%s = (%s)(rest%u - over(rest%u, %s) * %s);\n",
-                          indent, type, prefix, a->name[i], type, mask, mask, size, size);
-            buffer_printf(&w->body, "%srest%u = over(rest%u, %s);\n", indent, mask, mask, size);
+            const char *size = writer_size(w, a->size[i]);
+            char over[64];
+            snprintf(over, sizeof over, narrow ? "rest%u / (unsigned)%s" : "over(rest%u, %s)", mask,
+                     size);
+            buffer_printf(&w->body, "%sconst %s %s%s = (%s)(rest%u - %s * %s);\n", indent, type,
+                          prefix, a->name[i], type, mask, over, size);
+            buffer_printf(&w->body, "%srest%u = %s;\n", indent, mask, over);
         }
         if (*prefix)
             buffer_printf(&w->body, "%sconst %s %s = from_%s;\n", indent, type, a->name[i],
@@ -337,7 +327,7 @@ static void put_strip(Writer *w, const Pass *p, const Strip *l, Place from, cons
         set[i] = set[i] && writer_is_packed(w, i) && w->kept[i] < 2 &&
                  pack_place(w, i, from, place) != NULL;
         if (set[i] && from == IN_BATCH) {
-            help(w, HELP_PACK);
+            writer_help(w, HELP_PACK);
             buffer_printf(&w->body, "%sPack<%s, V> q%d[%d];\n", indent, ctype(w, i), i, l->n);
         }
         any |= set[i];
@@ -349,19 +339,21 @@ static void put_strip(Writer *w, const Pass *p, const Strip *l, Place from, cons
             if (set[i]) put_fetch(w, i, pack_place(w, i, from, place), deeper);
         buffer_printf(&w->body, "%s    }\n%s}\n", indent, indent);
     }
+    if (from == IN_BATCH) fold_put_values(w, p, l->n, indent);
     put_strip_head(w, l, indent);
     put_elements(w, p, from, deeper);
     buffer_printf(&w->body, "%s    }\n%s}\n", indent, indent);
+    if (from == IN_BATCH) fold_put_taken(w, p, l->n, indent);
     for (int i = 0; i < w->k->n && from == IN_REGISTERS; i++)
         if (set[i]) w->kept[i] = 2;
 }
 
-static void put_loop(Writer *w, const Pass *p)
+void writer_loop(Writer *w, const Pass *p)
 {
     unsigned mask = p->level ? p->over : w->columns;
     const char *type = w->wide ? "long long" : "int", *end = w->part >= 0 ? "end" : NULL;
     char cols[64], begin[64], at[64];
-    snprintf(cols, sizeof cols, "%s", end ? end : size_name(w, writer_product(w, mask)));
+    snprintf(cols, sizeof cols, "%s", end ? end : writer_size(w, writer_product(w, mask)));
     snprintf(begin, sizeof begin, "%s", end ? "first + " : "");
     if (w->keep) {
         snprintf(at, sizeof at, "(k * %d + lane) * V", w->lanes);
@@ -388,31 +380,6 @@ static void put_loop(Writer *w, const Pass *p)
     memcpy(w->kept, kept, sizeof kept);
 }
 
-/* All folds of a level, those over the same axes in one pass. */
-static void put_folds(Writer *w, int level)
-{
-    for (int i = 0; i < w->k->n; i++) {
-        Pass p = {level, w->k->step[i].over};
-        if (!is_fold(w, i) || w->k->step[i].level != level || w->defined[i]) continue;
-        for (int j = i; j < w->k->n; j++)
-            if (writer_takes_part(w, &p, j))
-                buffer_printf(&w->body, "    %s s%d = %s;\n", type_of(w, j), j,
-                              start[node_of(w, j)->fold]);
-        put_loop(w, &p);
-        for (int j = i; j < w->k->n; j++) {
-            if (!writer_takes_part(w, &p, j)) continue;
-            const char *type = type_of(w, j);
-            help(w, w->strip >= 0 ? HELP_FOLD_COLUMNS : HELP_FOLD);
-            buffer_printf(
-                &w->body,
-                "    const %s t%d = %s<%d>(s%d, [](%s a, %s b) { return %s; }, (%s *)shared);\n",
-                type, j, w->strip >= 0 ? "fold_columns" : "fold", w->lanes, j, type, type,
-                combine[node_of(w, j)->fold], type);
-            w->defined[j] = 1;
-        }
-    }
-}
-
 static void put_row_results(Writer *w, const char *guard)
 {
     for (int r = 0; r < w->k->n_roots; r++) {
@@ -428,14 +395,15 @@ static void put_row_results(Writer *w, const char *guard)
 
 static void put_rows_head(Writer *w)
 {
-    const char *rows = size_name(w, writer_product(w, w->k->rows));
+    const char *rows = writer_size(w, writer_product(w, w->k->rows));
     if (w->lanes > 32 || w->strip >= 0)
         buffer_printf(&w->body, "    __shared__ double shared[%d];\n",
-                      w->strip >= 0 ? 32 * w->lanes : 32);
+                      (w->strip >= 0 ? 32 * w->lanes : 32) * fold_words(w));
     else
         buffer_puts(&w->body, "    double *shared = nullptr;\n");
     if (w->strip >= 0) {
-        const char *n = size_name(w, w->k->axes.size[w->strip]), *name = w->k->axes.name[w->strip];
+        const char *n = writer_size(w, w->k->axes.size[w->strip]),
+                   *name = w->k->axes.name[w->strip];
         buffer_printf(&w->body,
                       "    const int lane = threadIdx.y;\n"
                       "    const long long strips = (%s + 31) / 32, own = blockIdx.x %% strips * "
@@ -465,12 +433,12 @@ static void put_rows_head(Writer *w)
 static void put_part(Writer *w)
 {
     const int parts = w->k->nodes->node[w->k->root[0].node].parts;
-    const char *cols = size_name(w, writer_product(w, w->columns));
-    buffer_printf(
-        &w->body,
-        "    const long long chunk = (%s + %d * V - 1) / (%d * V) * V, first = %s * chunk;\n"
-        "    const long long end = first + chunk < %s ? first + chunk : %s;\n",
-        cols, parts, parts, w->k->axes.name[w->part], cols, cols);
+    const char *cols = writer_size(w, writer_product(w, w->columns));
+    buffer_printf(&w->body,
+                  "    const long long chunk = (%s + %dLL - 1) / %dLL * %d, first = %s * chunk;\n"
+                  "    const long long end = first + chunk < %s ? first + chunk : %s;\n",
+                  cols, parts * PART_UNIT, parts * PART_UNIT, PART_UNIT, w->k->axes.name[w->part],
+                  cols, cols);
 }
 
 static void put_rows(Writer *w)
@@ -480,25 +448,39 @@ static void put_rows(Writer *w)
     if (w->part >= 0) put_part(w);
     for (int i = 0; i < w->k->n; i++)
         if (w->kept[i]) {
-            help(w, HELP_PACK);
+            writer_help(w, HELP_PACK);
             buffer_printf(&w->body, "    Pack<%s, V> keep%d[%d];\n", ctype(w, i), i, w->keep);
         }
     put_row_steps(w, 0);
     for (int level = 1; level <= most; level++) {
-        put_folds(w, level);
+        fold_put_level(w, level);
         put_row_steps(w, level);
     }
     for (int r = 0; r < w->k->n_roots; r++) stores |= in_columns(w, w->k->root[r].step);
     if (stores) {
         buffer_puts(&w->body, "    if (!inside) return;\n");
-        put_loop(w, &(Pass){0, 0});
+        writer_loop(w, &(Pass){0, 0});
     }
     put_row_results(w, stores ? "" : " && inside");
 }
 
+/* The row and the piece of it that a block takes. Neighbouring blocks take the same piece of other rows, so
+ * that what is the same for all rows stays near. */
+static void put_slice_head(Writer *w)
+{
+    const char *rows = writer_size(w, writer_product(w, w->k->rows));
+    buffer_printf(&w->body,
+                  "    const unsigned row = blockIdx.x %% (unsigned)%s, piece = blockIdx.x / "
+                  "(unsigned)%s, pieces = gridDim.x / (unsigned)%s;\n",
+                  rows, rows, rows);
+    put_axes(w, w->k->rows, "row", "long long", "    ");
+}
+
 static void put_flat(Writer *w)
 {
-    const char *n = size_name(w, writer_product(w, w->columns));
+    const char *n = writer_size(w, writer_product(w, w->columns));
+    const char *type = w->slices && !w->wide ? "int" : "long long";
+    if (w->slices) put_slice_head(w);
     put_row_steps(w, 0);
     if (!w->columns) {
         buffer_puts(&w->body, "    const int lane = threadIdx.x;\n");
@@ -507,13 +489,12 @@ static void put_flat(Writer *w)
     }
     char at[96];
     int span = w->block * w->items;
-    snprintf(at, sizeof at, "first + (u * %d + threadIdx.x) * V", w->block);
-    buffer_printf(
-        &w->body,
-        "    for (long long first = blockIdx.x * %dLL * V; first < %s; first += gridDim.x * "
-        "%dLL * V) {\n",
-        span, n, span);
-    Strip whole = {"long long", "i", at, NULL, "u", w->items, w->columns}, rest = whole;
+    snprintf(at, sizeof at, "first + (u * %d + (int)threadIdx.x) * V", w->block);
+    buffer_printf(&w->body,
+                  "    for (%s first = %s * %dLL * V; first < %s; first += %s * %dLL * V) {\n",
+                  type, w->slices ? "piece" : "blockIdx.x", span, n,
+                  w->slices ? "pieces" : "gridDim.x", span);
+    Strip whole = {type, "i", at, NULL, "u", w->items, w->columns}, rest = whole;
     rest.end = n;
     if (w->items > 1) {
         buffer_printf(&w->body, "        if (first + %dLL * V <= %s) {\n", span, n);
@@ -562,7 +543,7 @@ static void put_guard(Writer *w, Buffer *to)
             for (int o = 0; o < n && !known; o++) known = size_divides(seen[o], s);
             if (known || n == INDEX_AXES * 2) continue;
             seen[n++] = s;
-            buffer_printf(to, "%s%s", to->len ? " | " : "", size_name(w, s));
+            buffer_printf(to, "%s%s", to->len ? " | " : "", writer_size(w, s));
         }
     }
 }
@@ -582,6 +563,13 @@ static int put_launch(Writer *w, Error *err)
             size_text(k->nodes->sizes, others, rows, err))
             return -1;
         buffer_printf(p, "ceil_div(%s, 32) * (%s), dim3(32, %d)", strip, rows, w->lanes);
+    } else if (w->slices) {
+        char cols[SIZE_TEXT];
+        if (size_text(k->nodes->sizes, writer_product(w, w->k->rows), rows, err) ||
+            size_text(k->nodes->sizes, grid, cols, err))
+            return -1;
+        buffer_printf(p, "(%s) * ceil_div(%s, %d), %d", rows, cols, w->block * w->vec * w->items,
+                      w->block);
     } else if (!k->has_folds) {
         buffer_printf(p, "ceil_div(%s, %d), %d", rows, w->block * w->vec * w->items, w->block);
     } else if (w->lanes > 32) {

@@ -19,9 +19,10 @@ int node_add(Nodes *n, const Node *x)
     return n->n++;
 }
 
-static Node blank(NodeKind kind, Dtype dtype)
+Node node_blank(NodeKind kind, Dtype dtype)
 {
     Node x = {.kind = kind, .dtype = dtype, .arg = {-1, -1, -1}, .line = -1, .value = -1};
+    x.pair = -1;
     return x;
 }
 
@@ -53,7 +54,7 @@ static void broadcast(Node *x, const Node *a)
 
 int node_point(Nodes *n, const char *text, Dtype dtype, int a, int b)
 {
-    Node x = blank(NODE_POINT, dtype);
+    Node x = node_blank(NODE_POINT, dtype);
     x.text = text;
     x.type = text_type(dtype);
     x.arg[0] = a;
@@ -65,12 +66,29 @@ int node_point(Nodes *n, const char *text, Dtype dtype, int a, int b)
 
 int node_fold(Nodes *n, Fold how, int a, unsigned dims)
 {
-    Node x = blank(NODE_FOLD, n->node[a].dtype);
+    Node x = node_blank(NODE_FOLD, n->node[a].dtype);
     x.fold = how;
     x.arg[0] = a;
     x.dims = dims;
     for (int d = 0; d < n->node[a].rank; d++)
         if (!(dims >> d & 1)) x.size[x.rank++] = n->node[a].size[d];
+    return node_add(n, &x);
+}
+
+int node_pair(Nodes *n, Fold how, Fold with, int a, unsigned dims)
+{
+    int y = node_fold(n, how, a, dims), z = node_fold(n, with, a, dims);
+    n->node[y].pair = z;
+    n->node[z].pair = y;
+    return y;
+}
+
+int node_coordinate(Nodes *n, int a, int axis)
+{
+    Node x = node_blank(NODE_COORD, DTYPE_I64);
+    x.rank = n->node[a].rank;
+    memcpy(x.size, n->node[a].size, sizeof x.size);
+    x.axis = axis;
     return node_add(n, &x);
 }
 
@@ -85,7 +103,7 @@ static void in_order(Node *x)
 
 int node_reshape(Nodes *n, int a, int rank, const Size *size)
 {
-    Node x = blank(NODE_VIEW, n->node[a].dtype);
+    Node x = node_blank(NODE_VIEW, n->node[a].dtype);
     x.arg[0] = a;
     x.rank = rank;
     memcpy(x.size, size, (size_t)rank * sizeof *size);
@@ -133,7 +151,7 @@ int nodes_value(Nodes *n, int value)
     const GraphValue *v = value_at(n, 0, value);
     int of = n->of[v->base];
     if (of < 0) return -1;
-    Node x = blank(NODE_VIEW, v->tensor.dtype);
+    Node x = node_blank(NODE_VIEW, v->tensor.dtype);
     Tensors t;
     for (int k = 0; k < SIZE_BINDINGS; k++) t.at[k] = &value_at(n, k, value)->tensor;
     shape(&x, &t);
@@ -145,7 +163,7 @@ int nodes_value(Nodes *n, int value)
 
 static int add_input(Nodes *n, int value)
 {
-    Node x = blank(NODE_INPUT, value_at(n, 0, value)->tensor.dtype);
+    Node x = node_blank(NODE_INPUT, value_at(n, 0, value)->tensor.dtype);
     Tensors t;
     for (int k = 0; k < SIZE_BINDINGS; k++) t.at[k] = &value_at(n, k, value)->tensor;
     shape(&x, &t);
@@ -186,7 +204,7 @@ static int take_results(Nodes *n, int line, const int *result, Error *err)
         int value = n->graph->first[line] + i, base = value_at(n, 0, value)->base;
         if (result[i] < 0) continue;
         if (base != value) { /* in place */
-            Node x = blank(NODE_VIEW, DTYPE_F32);
+            Node x = node_blank(NODE_VIEW, DTYPE_F32);
             Tensors t;
             for (int k = 0; k < SIZE_BINDINGS; k++) t.at[k] = &value_at(n, k, value)->tensor;
             shape(&x, &t);

@@ -11,9 +11,12 @@ typedef enum {
     NODE_POINT, /* a text over the elements of up to three nodes, after broadcasting */
     NODE_FOLD,  /* over some dimensions of a node, which the result does not have */
     NODE_VIEW,  /* element i of it is an element of another node, by strides */
+    NODE_COORD, /* element i of it is i's coordinate along the dimension `axis`, an integer */
     NODE_KEPT   /* a result of an op line: in memory, in C order */
 } NodeKind;
-typedef enum { FOLD_SUM, FOLD_MAX, FOLD_MIN, FOLD_PROD } Fold;
+/* FOLD_SPREAD: the sum of squared distances from the mean; FOLD_EXPSUM: the sum of exp(a - the largest a).
+ * One pass over the elements gives each of these together with the mean, or the largest one. */
+typedef enum { FOLD_SUM, FOLD_MAX, FOLD_MIN, FOLD_PROD, FOLD_MEAN, FOLD_SPREAD, FOLD_EXPSUM } Fold;
 
 typedef struct {
     NodeKind kind;
@@ -30,6 +33,8 @@ typedef struct {
     unsigned dims; /* of a fold: bits of the dimensions of arg[0] */
     int parts; /* of a fold: so many blocks fold a part of a row each, and the result has a last dimension
                 * of this size; 0: one folds it */
+    int pair; /* of a spread or an exponential sum: the mean, the largest one; of these: it; -1: none */
+    int axis;                       /* of a coordinate */
     Size step[OP_MAX_RANK], offset; /* of a view: in elements of arg[0] */
     int line;                       /* of a kept one: the graph's operator */
     int value;                      /* the graph's value with these contents; -1: none */
@@ -60,6 +65,11 @@ void nodes_free(Nodes *n);
 int node_point(Nodes *n, const char *text, Dtype dtype, int a, int b);
 int node_fold(Nodes *n, Fold how, int a, unsigned dims);
 int node_add(Nodes *n, const Node *x);
+Node node_blank(NodeKind kind, Dtype dtype);
+/* The fold `how`, FOLD_SPREAD or FOLD_EXPSUM, of a, paired with `with` of it: FOLD_MEAN or FOLD_MAX. */
+int node_pair(Nodes *n, Fold how, Fold with, int a, unsigned dims);
+/* The coordinate along `axis` of the elements of a's shape. */
+int node_coordinate(Nodes *n, int a, int axis);
 /* The same elements under another shape. */
 int node_reshape(Nodes *n, int a, int rank, const Size *size);
 /* The name of a node in schedules: of the first node of a value the value's, of a fold's parts the fold's and

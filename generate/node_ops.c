@@ -71,9 +71,8 @@ static int pointwise(Nodes *n, const NodeCall *c, Error *err)
     const Pointwise *w = call->op->detail;
     (void)err;
     if (!fixed(c, 0) || !w->operands) return 1;
-    Node x = {.kind = NODE_POINT, .dtype = call->result[0].dtype, .text = w->cuda, .line = -1};
-    x.value = -1;
-    for (int i = 0; i < 3; i++) x.arg[i] = -1;
+    Node x = node_blank(NODE_POINT, call->result[0].dtype);
+    x.text = w->cuda;
     for (int i = 0; i < w->operands; i++) {
         x.arg[i] = operand(c, i);
         if (x.arg[i] < 0) x.number[i] = call->arg[i].kind == OP_NONE ? NAN : call->arg[i].number;
@@ -100,10 +99,10 @@ static int strided(Nodes *n, const NodeCall *c, Error *err)
 {
     const StridedView *v = c->call[0]->op->detail;
     int a = operand(c, 0), rc[SIZE_BINDINGS];
-    Node x = {.kind = NODE_VIEW, .arg = {a, -1, -1}, .line = -1, .value = -1};
     const OpCall *call = c->call[0];
     if (a < 0) return 1;
-    x.dtype = n->node[a].dtype;
+    Node x = node_blank(NODE_VIEW, n->node[a].dtype);
+    x.arg[0] = a;
     x.rank = call->result[0].rank;
     for (int k = 0; k < SIZE_BINDINGS; k++) {
         OpTensor t = *op_tensor(c->call[k], 0);
@@ -131,13 +130,17 @@ static int strided(Nodes *n, const NodeCall *c, Error *err)
 /* ---- folds ---- */
 
 /* A fold whose result has the folded dimensions with size 1, if asked for. */
-static int fold_to(Nodes *n, Fold how, int a, unsigned dims, int keep)
+static int kept_to(Nodes *n, int y, int a, unsigned dims, int keep)
 {
-    int y = node_fold(n, how, a, dims);
     Size size[OP_MAX_RANK];
     for (int d = 0; d < n->node[a].rank; d++)
         size[d] = dims >> d & 1 ? size_number(1) : n->node[a].size[d];
     return keep ? node_reshape(n, y, n->node[a].rank, size) : y;
+}
+
+static int fold_to(Nodes *n, Fold how, int a, unsigned dims, int keep)
+{
+    return kept_to(n, node_fold(n, how, a, dims), a, dims, keep);
 }
 
 static Size folded(const Nodes *n, int a, unsigned dims)
@@ -163,14 +166,19 @@ static int mean_of(Nodes *n, int a, unsigned dims, int keep)
     return y;
 }
 
-/* The mean square distance from the mean, times n / (n - correction). */
-static int variance_of(Nodes *n, int a, unsigned dims, double correction, int keep)
+typedef struct {
+    int a;
+    unsigned dims;
+    int keep; /* with the folded dimensions, of size 1 */
+} Folded;
+
+/* The mean square distance from the mean, times n / (n - correction), and the mean. */
+static int variance_of(Nodes *n, Folded f, double correction, int *mean)
 {
-    Size count = folded(n, a, dims);
-    int less = made(n, "a - b", a, mean_of(n, a, dims, 1));
-    int sum = fold_to(n, FOLD_SUM, made(n, "a * a", less, -1), dims, keep);
-    int y = made(n, "a / max(n - p0, 0.f)", sum, -1);
-    n->node[y].scale = count;
+    int spread = node_pair(n, FOLD_SPREAD, FOLD_MEAN, made(n, "a", f.a, -1), f.dims);
+    *mean = kept_to(n, n->node[spread].pair, f.a, f.dims, f.keep);
+    int y = made(n, "a / max(n - p0, 0.f)", kept_to(n, spread, f.a, f.dims, f.keep), -1);
+    n->node[y].scale = folded(n, f.a, f.dims);
     n->node[y].p[0] = correction;
     return y;
 }
@@ -194,7 +202,7 @@ static int reduction(Nodes *n, const NodeCall *c, Error *err)
 {
     const OpCall *call = c->call[0];
     Reduction r;
-    int a = operand(c, 0), keep = op_argument(call->op, "keepdim"), y = -1;
+    int a = operand(c, 0), keep = op_argument(call->op, "keepdim"), y = -1, mean;
     if (reduction_of(call, 0, &r, err)) return -1;
     if (a < 0 || !fixed(c, 1)) return 1;
     keep = keep >= 0 && call->arg[keep].integer[0];
@@ -211,12 +219,18 @@ static int reduction(Nodes *n, const NodeCall *c, Error *err)
     case REDUCE_MIN:
     case REDUCE_MIN_AT: y = fold_to(n, FOLD_MIN, x, r.dims, keep); break;
     case REDUCE_NORM: y = norm_fold(n, x, r.dims, r.order, keep); break;
-    case REDUCE_VAR: y = variance_of(n, x, r.dims, r.order, keep); break;
-    case REDUCE_STD: y = made(n, "sqrt(a)", variance_of(n, x, r.dims, r.order, keep), -1); break;
+    case REDUCE_VAR:
+    case REDUCE_VAR_MEAN: y = variance_of(n, (Folded){x, r.dims, keep}, r.order, &mean); break;
+    case REDUCE_STD:
+    case REDUCE_STD_MEAN:
+        y = made(n, "sqrt(a)", variance_of(n, (Folded){x, r.dims, keep}, r.order, &mean), -1);
+        break;
     default: return 1;
     }
     if (y < 0) return 1;
     c->result[0] = cast(n, y, call->result[0].dtype);
+    if (r.kind == REDUCE_VAR_MEAN || r.kind == REDUCE_STD_MEAN)
+        c->result[1] = cast(n, mean, call->result[1].dtype);
     return 0;
 }
 
@@ -230,10 +244,12 @@ static int softmax(Nodes *n, const NodeCall *c, Error *err)
         return -1;
     if (a < 0) return 1;
     int x = made(n, "a", a, -1);
-    int less = made(n, "a - b", x, fold_to(n, FOLD_MAX, x, 1u << dim, 1));
-    int e = made(n, "exp(a)", less, -1), sum = fold_to(n, FOLD_SUM, e, 1u << dim, 1);
-    int y =
-        s.logarithm ? made(n, "a - b", less, made(n, "log(a)", sum, -1)) : made(n, "a / b", e, sum);
+    const unsigned dims = 1u << dim;
+    int pair = node_pair(n, FOLD_EXPSUM, FOLD_MAX, x, dims);
+    int less = made(n, "a - b", x, kept_to(n, n->node[pair].pair, x, dims, 1)),
+        sum = kept_to(n, pair, x, dims, 1);
+    int y = s.logarithm ? made(n, "a - b", less, made(n, "log(a)", sum, -1))
+                        : made(n, "a / b", made(n, "exp(a)", less, -1), sum);
     c->result[0] = cast(n, y, call->result[0].dtype);
     return 0;
 }
@@ -311,8 +327,9 @@ static int normalised(Nodes *n, const NodeCall *c, const Norm *m, int x, const N
     } else if (m->kind == NORM_RMS) {
         spread = mean_of(n, made(n, "a * a", x, -1), s->dims, 1);
     } else {
-        less = made(n, "a - b", x, mean_of(n, x, s->dims, 1));
-        spread = variance_of(n, x, s->dims, 0, 1);
+        int mean;
+        spread = variance_of(n, (Folded){x, s->dims, 1}, 0, &mean);
+        less = made(n, "a - b", x, mean);
     }
     int scale = made(n, "rsqrt(a + p0)", spread, -1);
     n->node[scale].p[0] = m->eps;
@@ -408,7 +425,7 @@ static int composed(Nodes *n, const NodeCall *c, Error *err)
 static int viewed(Nodes *n, const NodeCall *c, Error *err)
 {
     OpCall *call = memory_alloc(sizeof *call);
-    Node x = {.kind = NODE_VIEW, .line = -1, .value = -1};
+    Node x = node_blank(NODE_VIEW, DTYPE_F32);
     int rc = 0;
     for (int k = 0; k < SIZE_BINDINGS && !rc; k++) {
         *call = *c->call[k];

@@ -6,7 +6,14 @@
 /* KEEP: words of a row that a thread keeps at most (2026-11-29: 32 of 1,024 threads leave as many for the
  * rest; 512 threads have twice as many). FLIGHT: bytes that a thread loads before it uses any. */
 enum { MOST_LANES = 1024, STREAM_LANES = 512, KEEP = 32, ENOUGH_ROWS = 1056, FEW_ROWS = 132 };
-enum { FLIGHT = 64, STRIP = 32, STRIP_LANES = 16, BLOCK = 256, FULL_GPU = 132 * 2048 };
+enum {
+    LONG_SLICE = 1024,
+    FLIGHT = 64,
+    STRIP = 32,
+    STRIP_LANES = 16,
+    BLOCK = 256,
+    FULL_GPU = 132 * 2048
+};
 
 /* A gene of the kernel. It is named as what it writes first. */
 static int choose(const Writer *w, Gene gene, int by_default, int least, int most)
@@ -92,6 +99,21 @@ static void choose_axes(Writer *w)
     }
     if (w->strip >= 0 && w->last >= 0 && walks(w, w->strip) <= walks(w, w->last)) w->strip = -1;
     if (w->strip >= 0 && k->axes.size[w->strip].at[0] < 8) w->strip = -1;
+}
+
+/* Where nothing is folded and the last axis is long, a block takes a piece of it: places need no division,
+ * and what is the same for a whole row is computed once. */
+static void choose_slices(Writer *w)
+{
+    Kernel *k = w->k;
+    if (k->has_folds || w->last < 0 || k->axes.size[w->last].at[0] < LONG_SLICE) return;
+    const unsigned last = 1u << w->last, rows = w->columns & ~last;
+    if (!rows) return;
+    for (int r = 0; r < k->n_roots; r++)
+        if (!(k->step[k->root[r].step].axes & last)) return;
+    w->slices = 1;
+    w->columns = last;
+    k->rows = rows;
 }
 
 static void choose_vector(Writer *w)
@@ -239,8 +261,8 @@ static void choose_lanes(Writer *w)
 static void choose_items(Writer *w)
 {
     int bytes = pack_bytes(w), items = 1;
-    int64_t most =
-        w->k->has_folds ? a_thread(w) : writer_product(w, w->columns).at[0] / (FULL_GPU * w->vec);
+    const Size all = writer_product(w, w->columns | (w->slices ? w->k->rows : 0));
+    int64_t most = w->k->has_folds ? a_thread(w) : all.at[0] / (FULL_GPU * w->vec);
     int flight = w->k->has_folds ? FLIGHT : FLIGHT / 2;
     while (bytes && items < 8 && 2 * items * bytes <= flight && 2 * items <= most) items *= 2;
     w->items = w->keep ? 1 : choose(w, GENE_ITEMS, items, 1, 8);
@@ -260,6 +282,7 @@ void writer_schedule(Writer *w)
     w->block = BLOCK;
     find_width(w);
     choose_axes(w);
+    choose_slices(w);
     choose_vector(w);
     if (w->k->has_folds) choose_lanes(w);
     if (w->columns) choose_items(w);

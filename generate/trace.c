@@ -213,18 +213,89 @@ static int choose_parts(Nodes *n, int node, Size rows, Size columns)
                                      .most = (int)most});
 }
 
-/* A fold becomes a fold of parts, which lies in memory, and one of the parts. */
-static void split(Nodes *n, int node, int parts)
+/* The node of a fold's parts. */
+static int add_parts(Nodes *n, int fold, int parts)
 {
-    Node part = n->node[node];
+    Node part = n->node[fold];
     part.parts = parts;
-    part.size[part.rank++] = size_number(part.parts);
+    part.size[part.rank++] = size_number(parts);
     part.stored = 1;
     part.name[0] = 0;
-    part.value = -1;
-    int at = node_add(n, &part);
+    part.value = part.pair = -1;
+    return node_add(n, &part);
+}
+
+/* A fold becomes a fold of parts, which lies in memory, and one of the parts. Returns the parts. */
+static int split(Nodes *n, int node, int parts)
+{
+    int at = add_parts(n, node, parts);
     n->node[node].arg[0] = at;
-    n->node[node].dims = 1u << (part.rank - 1);
+    n->node[node].dims = 1u << (n->node[at].rank - 1);
+    return at;
+}
+
+/* How many elements a part has: a point over the shape of the parts. */
+static int part_counts(Nodes *n, int part, Size columns)
+{
+    int at = node_coordinate(n, part, n->node[part].rank - 1);
+    int y = node_point(n, "min(max(n - a * ((n + p0 - 1) / p0 * p1), 0LL), (n + p0 - 1) / p0 * p1)",
+                       DTYPE_I64, at, -1);
+    n->node[y].scale = columns;
+    n->node[y].p[0] = n->node[part].parts * PART_UNIT;
+    n->node[y].p[1] = PART_UNIT;
+    return y;
+}
+
+static int over_parts(Nodes *n, int part)
+{
+    return node_fold(n, FOLD_SUM, part, 1u << (n->node[part].rank - 1));
+}
+
+static int as_column(Nodes *n, int a)
+{
+    Size size[OP_MAX_RANK];
+    int rank = n->node[a].rank;
+    memcpy(size, n->node[a].size, sizeof size);
+    size[rank] = size_number(1);
+    return node_reshape(n, a, rank + 1, size);
+}
+
+static int point3(Nodes *n, const char *text, int a, int b, int c)
+{
+    int y = node_point(n, text, n->node[a].dtype, a, b);
+    n->node[y].arg[2] = c;
+    return y;
+}
+
+/* The same of two folds that one pass computes together: their parts are the results of one kernel. */
+static int split_pair(Nodes *n, int node, int parts, Size columns)
+{
+    if (n->node[node].fold == FOLD_MEAN || n->node[node].fold == FOLD_MAX)
+        node = n->node[node].pair;
+    int with = n->node[node].pair, a = add_parts(n, node, parts), b = add_parts(n, with, parts),
+        sum;
+    n->node[a].pair = b;
+    n->node[b].pair = a;
+    if (n->node[node].fold == FOLD_EXPSUM) {
+        n->node[with].arg[0] = b;
+        n->node[with].dims = 1u << (n->node[b].rank - 1);
+        int most = as_column(n, with);
+        sum = over_parts(n, point3(n, "b == -INFINITY ? 0 : a * exp(b - c)", a, b, most));
+    } else {
+        int count = part_counts(n, b, columns);
+        int mean = over_parts(n, node_point(n, "a * b", n->node[b].dtype, b, count));
+        int y = node_point(n, "a / n", n->node[b].dtype, mean, -1), value = n->node[with].value;
+        n->node[y].scale = columns;
+        n->node[with] = n->node[y];
+        n->node[with].value = value;
+        int less = node_point(n, "a - b", n->node[b].dtype, b, as_column(n, with));
+        sum = over_parts(n, point3(n, "a + b * c * c", a, count, less));
+    }
+    int value = n->node[node].value;
+    n->node[node] = n->node[sum];
+    n->node[node].value = value;
+    n->node[with].pair = -1;
+    return a;
 }
 
 static int fold_place(Kernel *k, const Node *f, const Index *at, Index *to, unsigned *over,
@@ -269,8 +340,9 @@ static int trace_fold(Kernel *k, int node, const Index *at, Error *err)
     int apart = lies_apart(k->nodes, &f);
     int parts = choose_parts(k->nodes, node, n_rows, size_over(all, n_rows));
     if (parts > 1) {
-        split(k->nodes, node, parts);
-        return want(k, k->nodes->n - 1);
+        Size columns = size_over(all, n_rows);
+        return want(k, f.pair < 0 ? split(k->nodes, node, parts)
+                                  : split_pair(k->nodes, node, parts, columns));
     }
     Size root = node_count(&k->nodes->node[k->root[0].node]);
     if (!is_root(k, node) && is_long(n_rows, size_over(root, n_rows), apart)) return want(k, node);
@@ -290,6 +362,15 @@ static int trace_fold(Kernel *k, int node, const Index *at, Error *err)
     return add_step(k, &s, err);
 }
 
+static int trace_coordinate(Kernel *k, int node, const Index *at, Error *err)
+{
+    Index c[OP_MAX_RANK];
+    const Node x = k->nodes->node[node];
+    if (coordinates(k, &x, at, c, err)) return -1;
+    Step s = step_of(k, node, &c[x.axis]);
+    return add_step(k, &s, err);
+}
+
 static int trace(Kernel *k, int node, const Index *at, Error *err)
 {
     const Node *x = &k->nodes->node[node];
@@ -304,6 +385,7 @@ static int trace(Kernel *k, int node, const Index *at, Error *err)
         const Node copy = *x;
         return trace_view(k, &copy, at, err);
     }
+    case NODE_COORD: return trace_coordinate(k, node, at, err);
     default: return want(k, node);
     }
 }
@@ -387,9 +469,16 @@ int kernel_trace(Kernel *k, Nodes *nodes, int root, Error *err)
     k->n_roots = 1;
     k->root[0].node = root;
     if (root_axes(k, root, &k->root[0].at, err)) return -1;
-    k->root[0].step = trace(k, root, &k->root[0].at, err);
-    if (k->root[0].step >= 0) return 0;
-    return k->wanted >= 0 ? 1 : -1;
+    if (nodes->node[root].parts && nodes->node[root].pair >= 0) {
+        k->root[1].node = nodes->node[root].pair;
+        k->root[1].at = k->root[0].at;
+        k->n_roots = 2;
+    }
+    for (int r = 0; r < k->n_roots; r++) {
+        k->root[r].step = trace(k, k->root[r].node, &k->root[r].at, err);
+        if (k->root[r].step < 0) return k->wanted >= 0 ? 1 : -1;
+    }
+    return 0;
 }
 
 /* ---- merging ---- */
@@ -411,7 +500,8 @@ static int can_merge(const Kernel *k, int a, int b)
         if (x->kind == NODE_FOLD && !x->stored && (s->over >> a & 1) != (s->over >> b & 1))
             return 0;
         if (x->kind == NODE_FOLD && (s->over >> a & 1) != (s->over >> b & 1)) return 0;
-        if (x->stored && s->arg[0] < 0 && !joins(&s->at, a, b, n)) return 0;
+        if (((x->stored && s->arg[0] < 0) || x->kind == NODE_COORD) && !joins(&s->at, a, b, n))
+            return 0;
         if (x->parts && s->arg[0] >= 0 && (k->rows >> b & 1)) return 0;
     }
     return 1;

@@ -6,15 +6,16 @@
 
 /* columns: axes of a row's elements. last: the axis along which neighbouring threads walk; strip: the axis
  * of rows along which they do, where a row's elements lie apart; part: the axis of a split row's parts; -1:
- * none. block to keep: as the genes of these names. wide: places need 64 bits. kept and defined are by step:
- * loads that stay in registers (2: they are there), and values that are known for the whole row. */
+ * none. slices: nothing is folded, and a block takes a piece of a row. block to keep: as the genes of these
+ * names. wide: places need 64 bits. kept and defined are by step: loads that stay in registers (2: they are
+ * there), and values that are known for the whole row. */
 typedef struct {
     Kernel *k;
     KernelText *t;
     Error *err;
     Buffer body;
     unsigned columns;
-    int last, strip, part;
+    int last, strip, part, slices;
     int block, lanes, vec, items, keep;
     int wide;
     unsigned n_loops; /* so far: each has a counter of its own */
@@ -44,6 +45,25 @@ static inline int in_columns(const Writer *w, int step)
     return (w->k->step[step].axes & w->columns) != 0;
 }
 
+/* ---- text ---- */
+
+typedef enum {
+    HELP_PACK,
+    HELP_OVER,
+    HELP_FOLD,
+    HELP_FOLD_COLUMNS,
+    HELP_PEAK,
+    HELP_EXCHANGE,
+    HELP_MOMENTS
+} Help;
+void writer_help(Writer *w, int which); /* puts a function of helpers.cu into the source, once */
+const char *writer_type(const Writer *w, int step);
+void writer_value(Writer *w, int step,
+                  const char *type); /* with a cast where its type is another */
+const char *writer_size(Writer *w, Size s);
+
+/* ---- schedule ---- */
+
 /* What one pass over a row does with an element: it adds to the folds of a level that are over the same
  * axes, or stores the results. */
 typedef struct {
@@ -53,6 +73,8 @@ typedef struct {
 int writer_takes_part(const Writer *w, const Pass *p, int step);
 /* Sets set[i] for each step that the pass computes. */
 void writer_needed(const Writer *w, const Pass *p, unsigned char *set);
+
+void writer_loop(Writer *w, const Pass *p); /* the text of a pass over a row */
 
 Size writer_product(const Writer *w, unsigned axes);
 /* Vectors in which a load, or a result, is read or written. */

@@ -1,0 +1,17 @@
+/* The folds of a kernel as text: what a thread adds to, and how threads join theirs. */
+#ifndef GENERATE_FOLD_TEXT_H
+#define GENERATE_FOLD_TEXT_H
+
+#include "generate/writer.h"
+
+/* Doubles of a thread's state, of the largest fold. */
+int fold_words(const Writer *w);
+/* The text for one element of a fold. batch: it is the v-th of the u-th vector; else the v-th one. */
+void fold_put_element(Writer *w, int step, int batch, const char *indent);
+/* Before and behind a loop over n vectors: of folds that take several elements at once. */
+void fold_put_values(Writer *w, const Pass *p, int n, const char *indent);
+void fold_put_taken(Writer *w, const Pass *p, int n, const char *indent);
+/* All folds of a level, those over the same axes in one pass. */
+void fold_put_level(Writer *w, int level);
+
+#endif
