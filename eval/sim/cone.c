@@ -183,6 +183,7 @@ static int run_cone(Cone *c, int *same)
     DevMem *m = &c->d->mem;
     Second s = {.same = 1};
     int rc = 0;
+    double before = c->left;
     poison_all(c);
     devmem_assume(m, 1);
     for (int i = 0; i < c->n && !rc && !s.faulted; i++) {
@@ -191,6 +192,7 @@ static int run_cone(Cone *c, int *same)
         if (!rc && c->of[i].run.n) rc = run_launch(c, i, &s);
     }
     devmem_assume(m, 0);
+    c->again = before - c->left;
     *same = s.same;
     if (rc || !s.same) return rc;
     if (s.assumed) return cone_stop(c, "reads of memory that nothing has written");

@@ -34,6 +34,8 @@ typedef struct {
     uint8_t *wanted; /* by allocation */
     int64_t lanes;   /* what looking for blocks may take */
     double left;     /* thread-instructions */
+    double again;    /* of those that are traced: what the second pass takes */
+    int tracing;     /* the blocks are looked for */
     Fault *fault;
 } Cone;
 

@@ -16,6 +16,7 @@ enum {
     WHOLE_SHARE = 4, /* a launch may run whole for the budget divided by this */
     MOST_BLOCKS = 1 << 16,
     ROUNDS = 8,
+    SURE = 2, /* blocks that are looked for may do less than those of the sample */
     FRESH_SHARE =
         2, /* memory is new to the few blocks of a sample, and not to many: they may take less */
     MOST_OF_THREADS = 1000000, /* thread-instructions of a block whose threads are told apart, */
@@ -45,20 +46,37 @@ static double work_of_block(const Cone *c, int i)
     return fmax(c->d->sampled[i].work, LEAST_WORK * threads);
 }
 
+/* What a launch may take: what is traced runs again. */
+static double allowance(const Cone *c)
+{
+    return c->tracing ? (c->left - c->again) / 2 : c->left;
+}
+
+/* The blocks from number `at` on surely take more than there is left. */
+static int is_hopeless(const Cone *c, int i, int64_t at)
+{
+    double blocks = (double)(c->of[i].run.n - at);
+    return blocks > SURE && blocks * work_of_block(c, i) > SURE * allowance(c);
+}
+
 int cone_run(Cone *c, int i, int64_t *at, int *faulted)
 {
     Exec *x = &c->d->exec;
     Feed f = {&c->of[i].run, *at};
     Fault local = {0};
+    *faulted = 0;
+    if (is_hopeless(c, i, *at)) return cone_stop(c, "too much work");
     x->block_budget = (int64_t)(LONG_BLOCK * work_of_block(c, i));
-    int64_t before = x->budget = (int64_t)c->left;
+    int64_t before = x->budget = (int64_t)fmax(allowance(c), 0);
     int rc = sim_run_blocks(c->d, &c->launches[i], feed_next, &f, &local);
-    c->left -= (double)(before - x->budget);
+    double used = (double)(before - x->budget);
+    c->left -= used;
+    if (c->tracing) c->again += used;
     *at = f.at;
     *faulted = rc > 0;
     if (rc < 0) c->fault->error = local.error;
     if (rc < 0) return -1;
-    if (c->left <= 0) return cone_stop(c, "too much work");
+    if (allowance(c) <= 0) return cone_stop(c, "too much work");
     if (rc > 0) {
         *c->fault = local;
         c->fault->launch = i;
@@ -298,6 +316,7 @@ int cone_trace(Cone *c)
         const DeviceSpan *s = &c->out->spans[k];
         ranges_add(&c->need, s->p + s->from, s->p + s->from + s->bytes);
     }
+    c->tracing = 1;
     for (int i = c->n - 1; i >= 0 && !rc; i--) {
         const DeviceLaunch *l = &c->launches[i];
         if (l->library_args)
@@ -307,5 +326,6 @@ int cone_trace(Cone *c)
         if (!rc && c->need.overflowed) rc = cone_stop(c, "too many bytes that are needed");
         if (!rc && l->n_fresh) forget_fresh(c, l);
     }
+    c->tracing = 0;
     return rc;
 }

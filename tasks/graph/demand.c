@@ -1,5 +1,5 @@
-/* Needed elements are bits of an array; their values lie at their places, in memory of which untouched
- * pages cost nothing. */
+/* Needed elements are bits of an array, in pages of which most are empty; their values lie at their places,
+ * in memory of which untouched pages cost nothing. */
 #include "tasks/graph/demand.h"
 
 #include <math.h>
@@ -22,11 +22,13 @@ enum {
     UNLIKE = 2,
     KNOWN_MOST = 1 << 22,
     FAR = 64,
-    FAR_COST = 6
+    FAR_COST = 6,
+    PAGE = 64 /* words of bits */
 };
 
 typedef struct {
-    uint64_t *bits; /* NULL: none is needed, or all are */
+    uint64_t **page; /* NULL: none is needed, or all are; [k] NULL: none of the page is */
+    int64_t pages;
     int all;
     int64_t n; /* bits */
     int last;  /* the step after which it is read no more */
@@ -50,17 +52,30 @@ static void spend(Run *r, double work)
 
 /* ---- backward: what is needed ---- */
 
+static void forget_bits(Array *a)
+{
+    for (int64_t k = 0; k < a->pages; k++) free(a->page[k]);
+    free(a->page);
+    a->page = NULL;
+    a->pages = 0;
+}
+
 static void need_all(Run *r, int array)
 {
-    Array *a = &r->array[array];
-    free(a->bits);
-    a->bits = NULL;
-    a->all = 1;
+    forget_bits(&r->array[array]);
+    r->array[array].all = 1;
+}
+
+static uint64_t *word_of(Array *a, int64_t word)
+{
+    uint64_t **page = &a->page[word / PAGE];
+    if (!*page) *page = memory_array(PAGE, sizeof **page);
+    return *page + word % PAGE;
 }
 
 static void set_bit(Array *a, int64_t at)
 {
-    uint64_t *word = &a->bits[at / 64], bit = UINT64_C(1) << at % 64;
+    uint64_t *word = word_of(a, at / 64), bit = UINT64_C(1) << at % 64;
     a->n += !(*word & bit);
     *word |= bit;
 }
@@ -71,7 +86,7 @@ static void set_run(Array *a, int64_t first, int64_t n)
     while (n > 0) {
         int64_t from = first % 64, some = 64 - from < n ? 64 - from : n;
         uint64_t mask = (some == 64 ? ~UINT64_C(0) : (UINT64_C(1) << some) - 1) << from,
-                 *word = &a->bits[first / 64];
+                 *word = word_of(a, first / 64);
         a->n += __builtin_popcountll(mask & ~*word);
         *word |= mask;
         first += some, n -= some;
@@ -83,7 +98,10 @@ static void need(Run *r, int array, int64_t first, int64_t step, int64_t n)
     Array *a = &r->array[array];
     spend(r, (double)n * (step >= FAR ? FAR_COST : 1));
     if (r->too_much || a->all || n < 1) return;
-    if (!a->bits) a->bits = memory_array((size_t)(r->p.extent[array] / 64 + 1), sizeof *a->bits);
+    if (!a->page) {
+        a->pages = r->p.extent[array] / 64 / PAGE + 1;
+        a->page = memory_array((size_t)a->pages, sizeof(uint64_t *));
+    }
     if (step == 1)
         set_run(a, first, n);
     else
@@ -101,9 +119,10 @@ static int64_t *list_of(const Run *r, int array)
 {
     const Array *a = &r->array[array];
     int64_t *at = memory_grow(NULL, (size_t)a->n + 1, sizeof *at), n = 0;
-    for (int64_t w = 0; a->bits && w <= r->p.extent[array] / 64; w++)
-        for (uint64_t left = a->bits[w]; left; left &= left - 1)
-            at[n++] = w * 64 + __builtin_ctzll(left);
+    for (int64_t k = 0; k < a->pages; k++)
+        for (int64_t w = 0; a->page[k] && w < PAGE; w++)
+            for (uint64_t left = a->page[k][w]; left; left &= left - 1)
+                at[n++] = (k * PAGE + w) * 64 + __builtin_ctzll(left);
     return at;
 }
 
@@ -153,8 +172,16 @@ static int is_whole(Run *r, const Step *s)
     return whole && needed;
 }
 
+/* Are the call's arguments inputs, of which nothing else is needed? */
+static int reads_inputs(const Run *r, const Step *s)
+{
+    for (int i = 0; i < s->n_in; i++)
+        if (s->in[i] >= r->d->b->graph->n_inputs) return 0;
+    return 1;
+}
+
 /* The needs of listed elements of a result, which have no rows to share. What the first ones need tells
- * early that all need too much. */
+ * early that all need too much, and, where nothing is computed, how much. */
 static void needs_of_list(Run *r, const Step *s, const OpSome *of, const OpNeeds *to)
 {
     const OpElements *e = s->call->op->elements;
@@ -165,6 +192,8 @@ static void needs_of_list(Run *r, const Step *s, const OpSome *of, const OpNeeds
     all = (r->d->work - before) / (double)first * (double)of->n;
     if (all > UNLIKE * (r->d->max_work - before))
         r->too_much = 1;
+    else if (r->d->dry && reads_inputs(r, s))
+        spend(r, all - (r->d->work - before));
     else
         e->needs(s->call, &(OpSome){of->result, of->n - first, of->at + first}, to);
 }
@@ -281,13 +310,15 @@ static int fetch_input(Run *r, int i, Error *err)
     if (!is_needed(a)) return 0;
     make_room(r, i);
     if (a->all) return from->fetch(from->of, i, 0, r->p.extent[i], a->value, err);
-    int64_t words = r->p.extent[i] / 64 + 1;
-    for (int64_t w = 0, end; w < words; w = end) {
-        for (end = w + 1; a->bits[w] && end < words && a->bits[end];) end++;
-        if (!a->bits[w]) continue;
-        int64_t first = w * 64, last = end * 64 < r->p.extent[i] ? end * 64 : r->p.extent[i];
-        if (from->fetch(from->of, i, first, last - first, a->value + first, err)) return -1;
-    }
+    for (int64_t k = 0; k < a->pages; k++)
+        for (int w = 0, end; a->page[k] && w < PAGE; w = end) {
+            const uint64_t *word = a->page[k];
+            for (end = w + 1; word[w] && end < PAGE && word[end];) end++;
+            if (!word[w]) continue;
+            int64_t first = (k * PAGE + w) * 64, last = (k * PAGE + end) * 64;
+            if (last > r->p.extent[i]) last = r->p.extent[i];
+            if (from->fetch(from->of, i, first, last - first, a->value + first, err)) return -1;
+        }
     return 0;
 }
 
@@ -433,7 +464,8 @@ int graph_demand(Demand *d, Error *err)
         rc = r.too_much ? 1 : d->dry ? 0 : compute(&r, err);
     }
     for (int i = 0; i < r.p.n_arrays; i++) {
-        free(r.array[i].bits), free(r.array[i].value), free(r.known[i]);
+        forget_bits(&r.array[i]);
+        free(r.array[i].value), free(r.known[i]);
     }
     free(r.array), free(r.known);
     program_free(&r.p);
