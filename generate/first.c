@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "generate/kernel.h"
+#include "generate/product.h"
 
 enum { MOST_KERNELS = 512, SOURCE_MAX = 250 * 1024 };
 
@@ -18,6 +19,8 @@ typedef struct {
     unsigned char *done; /* by node: its elements are in memory */
     unsigned char *view; /* by value of the graph: an op line of it is written */
     int *kernels;        /* by node: how many kernels compute it for results of theirs */
+    int *uses;   /* by line of the graph: kernels, op lines and outputs that read its result */
+    int counted; /* uses are those of a plan in which products are op lines */
     int room, n_kernels, n_lines, n_buffers;
     Error *err;
 } Plan;
@@ -141,10 +144,19 @@ static int is_line_view(Plan *p, int value, int node)
            v->node >= 0;
 }
 
+/* The memory of a line's result is read. */
+static void note_use(Plan *p, int node)
+{
+    const Node *x = node_at(p, node);
+    if (x->kind == NODE_VIEW && !x->stored) x = node_at(p, x->arg[0]);
+    if (x->kind == NODE_KEPT && !p->counted) p->uses[x->line]++;
+}
+
 /* Writes what an op line's tensor needs, and returns its name. */
 static const char *need(Plan *p, int value, int node)
 {
     const GraphValue *v = value_at(p, value);
+    note_use(p, node);
     if (is_line_view(p, value, node)) {
         if (!p->view[value] && put_line(p, v->node)) return NULL;
         p->view[value] = 1;
@@ -243,8 +255,60 @@ static int put_line(Plan *p, int line)
     return 0;
 }
 
+/* ---- products ---- */
+
+static int put_buffer(Plan *p, int node);
+
+/* The product that a kept node is, where the plan has a kernel for it. */
+static int is_product(const Plan *p, int node, MatrixProduct *m)
+{
+    return p->counted && product_read(&p->nodes, node, m) && product_chosen(&p->nodes, m);
+}
+
+/* The kernel of a product, and of what follows it in k. */
+static int put_product(Plan *p, const MatrixProduct *m, Kernel *k, int step)
+{
+    for (int x = 0; x < PRODUCT_OPERANDS; x++) {
+        int node = m->side[x].node;
+        if (x == PRODUCT_C || node < 0) continue;
+        store(p, node);
+        if (write_node(p, node)) return -1;
+    }
+    if (++p->n_kernels > MOST_KERNELS)
+        return error_set(p->err, ERROR_UNSUPPORTED, "more than %d kernels", MOST_KERNELS);
+    p->text.number = p->n_kernels;
+    return product_write(m, k, step, &p->text, p->err);
+}
+
+/* A product whose elements others read from memory. */
+static int write_product(Plan *p, const MatrixProduct *m)
+{
+    int at = node_point(&p->nodes, "a", node_at(p, m->of)->dtype, m->of, -1);
+    Kernel *k = memory_alloc(sizeof *k);
+    grow(p);
+    node_at(p, at)->stored = 1;
+    memcpy(node_at(p, at)->name, node_at(p, m->of)->name, GRAPH_NAME);
+    int rc = kernel_trace(k, &p->nodes, at, p->err), step = rc ? -1 : product_step(k);
+    if (rc || step < 0) rc = error_set(p->err, ERROR_UNSUPPORTED, "a product in other dimensions");
+    if (!rc) rc = put_product(p, m, k, step) || put_buffer(p, m->of) ? -1 : 0;
+    free(k);
+    return rc;
+}
+
+/* The step of a product that no other kernel needs; -1: none. */
+static int joined_product(const Plan *p, const Kernel *k, MatrixProduct *m)
+{
+    int step = p->counted ? product_step(k) : -1;
+    return step >= 0 && is_product(p, k->step[step].node, m) &&
+                   p->uses[p->nodes.node[k->step[step].node].line] == 1
+               ? step
+               : -1;
+}
+
 static int write_kept(Plan *p, int node)
 {
+    MatrixProduct m;
+    if (is_product(p, node, &m)) return write_product(p, &m);
     int line = node_at(p, node)->line;
     for (int i = 0; i < p->nodes.n; i++)
         if (p->nodes.node[i].kind == NODE_KEPT && p->nodes.node[i].line == line) p->done[i] = 1;
@@ -286,9 +350,19 @@ static int write_computed(Plan *p, int node)
         }
     }
     if (rc == 1) rc = error_set(p->err, ERROR_UNSUPPORTED, "a kernel that is never whole");
+    MatrixProduct m;
+    int product = rc ? -1 : joined_product(p, k, &m);
     for (int i = 0; i < k->n && !rc; i++) {
         const Node *x = node_at(p, k->step[i].node);
-        if (x->stored && k->step[i].arg[0] < 0) rc = write_node(p, k->step[i].node);
+        if (!x->stored || k->step[i].arg[0] >= 0 || i == product) continue;
+        note_use(p, k->step[i].node);
+        rc = write_node(p, k->step[i].node);
+    }
+    if (!rc && product >= 0) {
+        count_computed(p, k);
+        rc = put_buffer(p, node) || put_product(p, &m, k, product) ? -1 : 0;
+        free(k);
+        return rc;
     }
     if (!rc && ++p->n_kernels > MOST_KERNELS)
         rc = error_set(p->err, ERROR_UNSUPPORTED, "more than %d kernels", MOST_KERNELS);
@@ -357,34 +431,70 @@ static void offer_stored(Plan *p)
             choose_stored(p, i);
 }
 
+/* Writes the plan and the source. */
+static int write_plan(Plan *p, SizeTable *sizes, Genes *genes)
+{
+    const Graph *g = sizes->task->graph;
+    if (nodes_read(&p->nodes, sizes, p->err)) return -1;
+    p->nodes.genes = genes;
+    buffer_init(&p->plan, SOURCE_MAX);
+    buffer_init(&p->source, SOURCE_MAX);
+    p->text = (KernelText){.plan = &p->plan, .source = &p->source};
+    p->view = memory_array((size_t)g->n_values + 1, 1);
+    grow(p);
+    store_given(p);
+    name_outputs(p);
+    unsigned char *seen = memory_array((size_t)p->nodes.n + 1, 1);
+    for (int i = 0; i < g->n_outputs; i++) store_needed(p, p->nodes.output[i], seen);
+    free(seen);
+    int rc = 0;
+    for (int i = 0; i < g->n_outputs && !rc; i++) {
+        note_use(p, p->nodes.output[i]);
+        rc = write_node(p, p->nodes.output[i]);
+    }
+    offer_stored(p);
+    if (!rc && (p->plan.full || p->source.full))
+        rc = error_set(p->err, ERROR_UNSUPPORTED, "a source of more than %d bytes", SOURCE_MAX);
+    return rc;
+}
+
+static void close_plan(Plan *p)
+{
+    if (p->nodes.graph) nodes_free(&p->nodes);
+    buffer_release(&p->plan);
+    buffer_release(&p->source);
+    free(p->view);
+    free(p->done);
+    free(p->kernels);
+}
+
+/* Counts what reads each product. The plan's own choices are not those of the one that counts. 1: there is a
+ * product with a kernel of its own. */
+static int count_uses(Plan *p, SizeTable *sizes, const Genes *genes)
+{
+    Genes own = {0};
+    MatrixProduct m;
+    int found = 0;
+    if (genes) own.n_given = genes->n_given, own.given = genes->given;
+    int rc = write_plan(p, sizes, genes ? &own : NULL);
+    for (int i = 0; i < p->nodes.n && !rc && !found; i++) found = product_read(&p->nodes, i, &m);
+    close_plan(p);
+    free(own.point);
+    return rc ? rc : found;
+}
+
 int generate_first(const Task *task, Genes *genes, Generated *out, Error *err)
 {
     SizeTable *sizes = memory_alloc(sizeof *sizes);
-    Plan p = {.err = err};
     if (size_open(sizes, task, err)) {
         free(sizes);
         return -1;
     }
-    int rc = nodes_read(&p.nodes, sizes, err);
-    p.nodes.genes = genes;
-    buffer_init(&p.plan, SOURCE_MAX);
-    buffer_init(&p.source, SOURCE_MAX);
-    if (!rc) {
-        p.text = (KernelText){.plan = &p.plan, .source = &p.source};
-        p.view = memory_array((size_t)task->graph->n_values + 1, 1);
-        grow(&p);
-        store_given(&p);
-        name_outputs(&p);
-        unsigned char *seen = memory_array((size_t)p.nodes.n + 1, 1);
-        for (int i = 0; i < task->graph->n_outputs; i++) store_needed(&p, p.nodes.output[i], seen);
-        free(seen);
-        for (int i = 0; i < task->graph->n_outputs && !rc; i++)
-            rc = write_node(&p, p.nodes.output[i]);
-        offer_stored(&p);
-        nodes_free(&p.nodes);
-    }
-    if (!rc && (p.plan.full || p.source.full))
-        rc = error_set(err, ERROR_UNSUPPORTED, "a source of more than %d bytes", SOURCE_MAX);
+    Plan p = {.err = err};
+    int *uses = p.uses = memory_array((size_t)task->graph->n_nodes + 1, sizeof *uses);
+    int rc = count_uses(&p, sizes, genes);
+    p = (Plan){.err = err, .uses = uses, .counted = rc > 0};
+    if (rc >= 0) rc = write_plan(&p, sizes, genes);
     if (!rc) {
         Buffer whole;
         buffer_init(&whole, 3 * SOURCE_MAX);
@@ -396,11 +506,8 @@ int generate_first(const Task *task, Genes *genes, Generated *out, Error *err)
     } else {
         error_prefix(err, "task %s", task->name);
     }
-    buffer_release(&p.plan);
-    buffer_release(&p.source);
-    free(p.view);
-    free(p.done);
-    free(p.kernels);
+    close_plan(&p);
+    free(uses);
     size_close(sizes);
     free(sizes);
     return rc;

@@ -1,6 +1,6 @@
 /* The kernel generator: a right candidate for a task's graph, by a schedule or its defaults. Expressions are
- * joined as far as one kernel can compute them; products, convolutions and what is no expression stay op
- * lines. */
+ * joined as far as one kernel can compute them; convolutions, small products and what is no expression stay
+ * op lines. */
 #ifndef GENERATE_FIRST_H
 #define GENERATE_FIRST_H
 
@@ -9,7 +9,7 @@
 
 typedef struct {
     char *source;           /* the candidate, which the caller frees */
-    int n_kernels, n_lines; /* launches of its own, and op lines */
+    int n_kernels, n_lines; /* kernels of its own, and op lines */
 } Generated;
 
 /* genes: the given ones, which gets its points; NULL: defaults, and a source without schedule lines.

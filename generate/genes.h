@@ -24,11 +24,13 @@ typedef enum {
     GENE_KEEP,
     GENE_BLOCK,
     GENE_ITEMS,
+    GENE_ROUTE, /* of a product */
     GENES
 } Gene;
 
 enum { GENES_NAME = 64, GENES_VALUES = 12, GENES_POINTS = 4096 };
-enum { KEEP_NONE, KEEP_REGISTERS }; /* values of GENE_KEEP */
+enum { KEEP_NONE, KEEP_REGISTERS };   /* values of GENE_KEEP */
+enum { ROUTE_LIBRARY, ROUTE_HALVES }; /* of GENE_ROUTE */
 
 /* A choice. of: the name of what the kernel writes, or of the value. */
 typedef struct {

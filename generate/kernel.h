@@ -62,4 +62,17 @@ typedef struct {
 } KernelText;
 int kernel_write(Kernel *k, KernelText *t, Error *err);
 
+/* For kernels whose loops are written elsewhere: what they do with one element, whose flat place in the first
+ * result is line * width + column. given: the step that the text has as `sum`; width: an axis begins there.
+ * Statements that end in a return of the result. */
+typedef struct {
+    int given;
+    Size width;
+} KernelElement;
+int kernel_put_element(Kernel *k, KernelText *t, const KernelElement *e, Buffer *out, Error *err);
+/* Parameters, with their types or by name, and what the plan passes. wide: sizes of 64 bits. */
+void kernel_put_parameters(const Kernel *k, int types, int wide, Buffer *out);
+int kernel_put_arguments(const Kernel *k, Buffer *out, Error *err);
+int kernel_is_wide(const Kernel *k); /* a tensor has 2^30 elements or more */
+
 #endif

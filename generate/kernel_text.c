@@ -507,21 +507,34 @@ static void put_flat(Writer *w)
 
 /* ---- the whole ---- */
 
-static void put_parameters(Writer *w, Buffer *to, int types)
+void kernel_put_parameters(const Kernel *k, int types, int wide, Buffer *to)
 {
     int n = 0;
-    for (int i = 0; i < w->k->n_tensors; i++) {
-        const Node *x = &w->k->nodes->node[w->k->tensor[i].node];
+    for (int i = 0; i < k->n_tensors; i++) {
+        const Node *x = &k->nodes->node[k->tensor[i].node];
         if (types)
             buffer_printf(to, "%s%s%s *__restrict__ %s", n++ ? ", " : "",
-                          w->k->tensor[i].written ? "" : "const ", dtype_ctype(x->dtype),
-                          w->k->tensor[i].name);
+                          k->tensor[i].written ? "" : "const ", dtype_ctype(x->dtype),
+                          k->tensor[i].name);
         else
-            buffer_printf(to, "%s%s", n++ ? ", " : "", w->k->tensor[i].name);
+            buffer_printf(to, "%s%s", n++ ? ", " : "", k->tensor[i].name);
     }
-    for (int i = 0; i < w->k->n_sizes; i++)
+    for (int i = 0; i < k->n_sizes; i++)
         buffer_printf(to, types ? "%s%s %s" : "%s%.0s%s", n++ ? ", " : "",
-                      w->wide ? "long long" : "int", w->k->size[i].name);
+                      wide ? "long long" : "int", k->size[i].name);
+}
+
+int kernel_put_arguments(const Kernel *k, Buffer *to, Error *err)
+{
+    char text[SIZE_TEXT];
+    int n = 0;
+    for (int i = 0; i < k->n_tensors; i++)
+        buffer_printf(to, "%s%s", n++ ? ", " : "", k->nodes->node[k->tensor[i].node].name);
+    for (int i = 0; i < k->n_sizes; i++) {
+        if (size_text(k->nodes->sizes, k->size[i].size, text, err)) return -1;
+        buffer_printf(to, "%s%s", n++ ? ", " : "", text);
+    }
+    return 0;
 }
 
 /* What must be whole numbers of vectors: "cols" or "cols | n1". "": everything is. */
@@ -550,7 +563,7 @@ static void put_guard(Writer *w, Buffer *to)
 
 static int put_launch(Writer *w, Error *err)
 {
-    char rows[SIZE_TEXT], text[SIZE_TEXT];
+    char rows[SIZE_TEXT];
     Buffer *p = w->t->plan;
     Kernel *k = w->k;
     Size grid = writer_product(w, k->has_folds ? k->rows : w->columns);
@@ -578,13 +591,7 @@ static int put_launch(Writer *w, Error *err)
         buffer_printf(p, "ceil_div(%s, %d), %d", rows, w->block / w->lanes, w->block);
     }
     buffer_puts(p, ">>>(");
-    int n = 0;
-    for (int i = 0; i < k->n_tensors; i++)
-        buffer_printf(p, "%s%s", n++ ? ", " : "", k->nodes->node[k->tensor[i].node].name);
-    for (int i = 0; i < k->n_sizes; i++) {
-        if (size_text(k->nodes->sizes, k->size[i].size, text, err)) return -1;
-        buffer_printf(p, "%s%s", n++ ? ", " : "", text);
-    }
+    if (kernel_put_arguments(k, p, err)) return -1;
     buffer_puts(p, ")\n");
     return 0;
 }
@@ -599,8 +606,8 @@ static void put_source(Writer *w)
     buffer_init(&types, 1 << 16);
     buffer_init(&names, 1 << 16);
     if (w->vec > 1) put_guard(w, &guard);
-    put_parameters(w, &types, 1);
-    put_parameters(w, &names, 0);
+    kernel_put_parameters(w->k, 1, w->wide, &types);
+    kernel_put_parameters(w->k, 0, w->wide, &names);
     if (guard.len) {
         buffer_printf(s,
                       "template <int V>\n__device__ __forceinline__ void body_%d(%s)\n{\n%s}\n\n",
@@ -637,6 +644,32 @@ int kernel_write(Kernel *k, KernelText *t, Error *err)
         put_source(&w);
     else
         w.failed = 1;
+    buffer_release(&w.body);
+    return w.failed ? -1 : 0;
+}
+
+int kernel_put_element(Kernel *k, KernelText *t, const KernelElement *e, Buffer *out, Error *err)
+{
+    unsigned char kept[KERNEL_STEPS] = {0}, defined[KERNEL_STEPS] = {0};
+    unsigned lines = 0, columns = 0;
+    Writer w = {.k = k, .t = t, .err = err, .kept = kept, .defined = defined, .lanes = 1};
+    w.vec = 1, w.last = w.strip = w.part = -1;
+    buffer_init(&w.body, 1 << 20);
+    writer_help(&w, HELP_PACK);
+    k->scope.of = k, k->scope.axes = &k->axes;
+    for (int i = 0; i < k->axes.n; i++)
+        *(size_divides(e->width, k->root[0].at.by[i]) ? &lines : &columns) |= 1u << i;
+    put_axes(&w, lines, "line", "long long", "        ");
+    put_axes(&w, columns, "column", "long long", "        ");
+    for (int i = 0; i < k->n; i++) {
+        if (i != e->given)
+            put_step(&w, i, "        ");
+        else
+            buffer_printf(&w.body, "        const %s t%d = sum;\n", writer_type(&w, i), i);
+    }
+    buffer_printf(&w.body, "        return (%s)t%d;\n",
+                  dtype_ctype(k->nodes->node[k->root[0].node].dtype), k->root[0].step);
+    buffer_append(out, w.body.data, w.body.len);
     buffer_release(&w.body);
     return w.failed ? -1 : 0;
 }

@@ -268,19 +268,23 @@ static void choose_items(Writer *w)
     w->items = w->keep ? 1 : choose(w, GENE_ITEMS, items, 1, 8);
 }
 
-static void find_width(Writer *w)
+int kernel_is_wide(const Kernel *k)
 {
-    for (int i = 0; i < w->k->n; i++)
-        if (is_load(w, i)) w->wide |= node_count(node_of(w, i)).at[0] >= 1 << 30;
-    for (int r = 0; r < w->k->n_roots; r++)
-        w->wide |= node_count(&w->k->nodes->node[w->k->root[r].node]).at[0] >= 1 << 30;
+    int wide = 0;
+    for (int i = 0; i < k->n; i++) {
+        const Node *x = &k->nodes->node[k->step[i].node];
+        if (x->stored && k->step[i].arg[0] < 0) wide |= node_count(x).at[0] >= 1 << 30;
+    }
+    for (int r = 0; r < k->n_roots; r++)
+        wide |= node_count(&k->nodes->node[k->root[r].node]).at[0] >= 1 << 30;
+    return wide;
 }
 
 void writer_schedule(Writer *w)
 {
     w->lanes = w->items = 1;
     w->block = BLOCK;
-    find_width(w);
+    w->wide = kernel_is_wide(w->k);
     choose_axes(w);
     choose_slices(w);
     choose_vector(w);

@@ -336,6 +336,13 @@ static void product_of(const OpCall *c, Product *p, int logical)
     if (logical >= 0) product_groups(p, logical);
 }
 
+int product_of_call(const OpCall *c, Product *out)
+{
+    if (c->op->infer != infer) return 0;
+    product_of(c, out, 0);
+    return 1;
+}
+
 static void product_on(const OpCall *c, const double *const *in, Product *p)
 {
     product_of(c, p, 1);

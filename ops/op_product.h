@@ -48,6 +48,9 @@ void product_reference(const Product *p, double *c);
 
 double product_flops(const Product *p);
 
+/* What an inferred call sums, with the groups in memory. 0: it is no matrix product. */
+int product_of_call(const OpCall *c, Product *out);
+
 /* Single elements; groups must be logical. Where element i of c lies in operand x, without the depth;
  * what a term of the depth adds to it; and the element itself. */
 int64_t product_place(const Product *p, ProductOperand x, int64_t i);

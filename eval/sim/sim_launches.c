@@ -31,7 +31,7 @@ enum {
     L1_LINE = 128,       /* bytes */
     ATTEMPT_SHARE = 16,  /* an attempt has the limit of a timed run divided by this */
     POISONED_BYTES = 4,  /* that take as long as a thread-instruction */
-    SAMPLE_SHARE = 8,    /* and a sample of a launch divided by this, at most */
+    SAMPLE_SHARE = 3,    /* and a sample of a launch divided by this, at most */
     WHOLE_SHARE = 2,     /* and of one that runs whole, by this */
     SAMPLE_GROWTH = 64,  /* a sample may take so many times the expected work of the launch */
     SPREAD_COST = 64000, /* of a thread that reads eight pages, which are drawn for it */

@@ -1,10 +1,11 @@
 #!/bin/bash
-# The generator's first candidates are right: pointwise, over rows and over columns, split sums, views, casts.
+# The generator's first candidates are right: pointwise, over rows and over columns, split sums, views, casts,
+# products.
 # TAP on stdout.
 . "$(dirname "$0")/verdicts.sh"
 export QUERN_LOG=quiet QUERN_CACHE=$tmp/cache
 cd "$tmp" || exit 1
-for t in gate_norm_silu_bf16 clamp_colsum leaky_l1 scale_bias_flip hswish_gate_f16; do
+for t in gate_norm_silu_bf16 clamp_colsum leaky_l1 scale_bias_flip hswish_gate_f16 mm_tanh; do
   "$BUILD/bin/quern-kernel" --task $t >$t.cu &&
     "$BUILD/bin/quern-eval" --task $t --device sim:h100 $t.cu >out 2>&1
   ok $? "$t: $(sed -n 's/^ *score *//p' out)"

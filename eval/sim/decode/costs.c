@@ -3,7 +3,8 @@
  * The assembler moves a load up to where its address is known, but not past a global store, an
  * atomic or a barrier before it. So loads that do not depend on one another are one wait. A few
  * instructions that a branch skips become predicated instructions: the blocks before, in and behind
- * them are one group, in which loads move freely. */
+ * them are one group, in which loads move freely. Asynchronous copies that are awaited by groups are waits
+ * where no later group may be under way; else they arrive while the groups before them are used. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ typedef struct {
     WaitLevel need;              /* of the operands of the instruction */
     WaitLevel stored;            /* of all stores of the block so far */
     WaitLevel order;             /* of what the block's next load comes after */
+    int grouped;                 /* the function awaits asynchronous copies by groups */
 } CostWalk;
 
 static int has_mod(const PtxInst *in, const char *mod)
@@ -42,9 +44,20 @@ static int has_mod(const PtxInst *in, const char *mod)
     return 0;
 }
 
-/* Does the value come from global memory, by a load or by an atomic that returns it? */
-static int is_far(const PtxInst *in, int inst_class)
+static int awaits_groups(const PtxInst *in)
 {
+    return !strcmp(in->op, "cp") && !has_mod(in, "bulk") &&
+           (has_mod(in, "wait_group") || has_mod(in, "wait_all"));
+}
+
+/* Does the value come from global memory, by a load or by an atomic that returns it? Or does the instruction
+ * wait for all copies? */
+static int is_far(const CostWalk *c, const PtxInst *in, int inst_class)
+{
+    if (c->grouped && awaits_groups(in))
+        return has_mod(in, "wait_all") || (in->n_operands && !in->operands[0].value);
+    if (c->grouped && !strcmp(in->op, "cp") && has_mod(in, "async") && !has_mod(in, "bulk"))
+        return 0;
     return inst_class == INST_GLOBAL_LOAD ||
            (!strcmp(in->op, "atom") && !has_mod(in, "shared") && !has_mod(in, "shared::cta") &&
             !has_mod(in, "shared::cluster"));
@@ -107,7 +120,7 @@ static void walk_inst(CostWalk *c, const Decoder *d, int i)
     const PtxInst *in = &d->p->insts[i];
     CodeBlock *cost = &d->costs[c->block];
     uint8_t *waits = &d->f->waits[i];
-    int inst_class = d->classes[i], dest = ptx_has_dest(in), far = is_far(in, inst_class),
+    int inst_class = d->classes[i], dest = ptx_has_dest(in), far = is_far(c, in, inst_class),
         local = inst_class == INST_LOCAL_LOAD, copy = !strcmp(in->op, "cp");
     PtxOperand guard = {.kind = OPND_REG, .cls = REG_PRED, .reg = (uint32_t)in->guard};
     c->start = 0;
@@ -197,6 +210,7 @@ static void charge_loops(Decoder *d)
 void costs_find(Decoder *d)
 {
     CostWalk c = {.block = -1};
+    for (int i = 0; i < d->p->n_insts; i++) c.grouped |= awaits_groups(&d->p->insts[i]);
     for (int k = 0; k < REG_CLASSES; k++) {
         c.regs[k] = memory_array((size_t)d->p->n_regs[k] + 1, sizeof(RegState));
         for (uint32_t i = 0; i <= d->p->n_regs[k]; i++)

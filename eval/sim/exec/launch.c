@@ -283,6 +283,7 @@ static uint64_t finish_block(Exec *x, uint64_t arrivals, uint64_t completed)
     count_schedulers(x);
     n->leader_dram_waits += dram * (uint64_t)x->cta.n_warps;
     n->leader_far_waits += far * (uint64_t)x->cta.n_warps;
+    if (!global_waits && n->async_copies) global_waits = 1; /* a block waits for its first copies */
     uint64_t barriers = barriers_of_warp(x, arrivals, completed, insts);
     n->block_global_waits += global_waits;
     n->block_local_waits += local_waits;

@@ -17,7 +17,7 @@
 #include "eval/sim/memory/traffic.h"
 #include "eval/sim/memory/undefined.h"
 
-enum { M = 16, COLUMNS = 8, MAX_K = 32, MMA_COST = 2000, DOUBLES_COST = 1000, MATRIX_COST = 200 };
+enum { M = 16, COLUMNS = 8, MAX_K = 32, MMA_COST = 600, DOUBLES_COST = 1000, MATRIX_COST = 200 };
 
 double mma_element(uint32_t v, int type, int j)
 {
@@ -58,17 +58,55 @@ uint32_t mma_sum(double v, int type, int saturate)
     return f != f ? 0x7fffffffu : float_bits(f);
 }
 
-static void gather(const Warp *w, const MmaOp *op, double a[M][MAX_K], double b[MAX_K][COLUMNS])
+/* The factors, and sums of products. */
+typedef struct {
+    _Alignas(32) double a[M][MAX_K], b[MAX_K][COLUMNS], sums[M][COLUMNS];
+} Tile;
+
+static void gather(const Warp *w, const MmaOp *op, Tile *t)
 {
     for (int lane = 0; lane < LANES; lane++) {
-        int g = lane >> 2, t = lane & 3, e = mma_per_register(op->a_type);
+        int g = lane >> 2, q = lane & 3, e = mma_per_register(op->a_type);
         for (int i = 0; i < op->n_a; i++)
             for (int j = 0; j < e; j++)
-                a[g + 8 * (i & 1)][e * t + j + 4 * e * (i >> 1)] =
+                t->a[g + 8 * (i & 1)][e * q + j + 4 * e * (i >> 1)] =
                     mma_element(row32(w, op->a[i])[lane], op->a_type, j);
         for (int i = 0; i < op->n_b; i++)
             for (int j = 0; j < e; j++)
-                b[e * t + j + 4 * e * i][g] = mma_element(row32(w, op->b[i])[lane], op->b_type, j);
+                t->b[e * q + j + 4 * e * i][g] =
+                    mma_element(row32(w, op->b[i])[lane], op->b_type, j);
+    }
+}
+
+/* Factors in TF32, of which products of float32 in three parts have many. */
+static void gather_tf32(const Warp *w, const MmaOp *op, Tile *t)
+{
+    for (int i = 0; i < op->n_a; i++) {
+        const uint32_t *v = row32(w, op->a[i]);
+        for (int g = 0; g < 8; g++)
+            for (int q = 0; q < 4; q++)
+                t->a[g + 8 * (i & 1)][q + 4 * (i >> 1)] = mma_element(v[4 * g + q], T_TF32, 0);
+    }
+    for (int i = 0; i < op->n_b; i++) {
+        const uint32_t *v = row32(w, op->b[i]);
+        for (int q = 0; q < 4; q++)
+            for (int g = 0; g < 8; g++) t->b[q + 4 * i][g] = mma_element(v[4 * g + q], T_TF32, 0);
+    }
+}
+
+/* The products are exact, so that a fused sum is the same. */
+static void multiply(Tile *t, int k)
+{
+    typedef double Four __attribute__((vector_size(32)));
+    for (int row = 0; row < M; row++) {
+        Four low = {0}, high = {0};
+        for (int i = 0; i < k; i++) {
+            const Four *b = (const Four *)t->b[i];
+            low += t->a[row][i] * b[0];
+            high += t->a[row][i] * b[1];
+        }
+        *(Four *)&t->sums[row][0] = low;
+        *(Four *)&t->sums[row][4] = high;
     }
 }
 
@@ -76,18 +114,19 @@ const Inst *h_mma(Warp *w, const Inst *in)
 {
     const MmaOp *op = in->mma;
     WarpSync s;
-    double a[M][MAX_K], b[MAX_K][COLUMNS], sums[M][COLUMNS] = {{0}};
+    Tile t;
     uint32_t out[4][LANES];
     if (!warp_sync_full(w, in, "multiplies matrices", &s)) return s.next;
     exec_charge(w->x, MMA_COST);
-    gather(w, op, a, b);
-    for (int row = 0; row < M; row++)
-        for (int k = 0; k < op->k; k++)
-            for (int c = 0; c < COLUMNS; c++) sums[row][c] += a[row][k] * b[k][c];
-    for (int lane = 0; lane < LANES; lane++)
-        for (int i = 0; i < 4; i++) {
-            int row = (lane >> 2) + 8 * (i >> 1), column = 2 * (lane & 3) + (i & 1);
-            double sum = sums[row][column] + accumulator(w, op, i, lane);
+    if (op->a_type == T_TF32)
+        gather_tf32(w, op, &t);
+    else
+        gather(w, op, &t);
+    multiply(&t, op->k);
+    for (int i = 0; i < 4; i++)
+        for (int lane = 0; lane < LANES; lane++) {
+            double sum = t.sums[(lane >> 2) + 8 * (i >> 1)][2 * (lane & 3) + (i & 1)];
+            sum += accumulator(w, op, i, lane);
             out[i][lane] = mma_sum(sum, op->acc_type, op->saturate);
         }
     for (int lane = 0; lane < LANES; lane++)

@@ -23,7 +23,7 @@
 /* Compute capability 9.0. Latencies, intervals and overheads are measured on an H200. */
 #define HOPPER                                                                                \
     AMPERE_AND_LATER,                                                                         \
-        .arch = "sm_90", .mma_share = 0.75, .l1_size = 256 << 10, .clock_hz = 1.98e9,         \
+        .arch = "sm_90", .mma_share = 0.60, .l1_size = 256 << 10, .clock_hz = 1.98e9,         \
         .threads_per_sm = 2048, .warps_per_sm = 64, .blocks_per_sm = 32,                      \
         .shared_per_sm = 228 << 10, .shared_per_block = 227 << 10, .fp32_lanes = 128,         \
         .int_lanes = 64, .fp16_lanes = 128, .fp64_lanes = 64, .error_factor = ERROR_MEASURED, \

@@ -188,6 +188,9 @@ static void test_vector_banks(void **state)
     wavefronts(TWOS("shl.b32 %r2, %r1, 4;\n"), 4, 2);
 }
 
+#define COPY \
+    "mov.u32 %r3, s;\ncp.async.ca.shared.global [%r3], [%rd1], 4;\ncp.async.commit_group;\n"
+
 static void test_waits(void **state)
 {
     (void)state;
@@ -203,6 +206,14 @@ static void test_waits(void **state)
     sim_stop(&sim);
     n = count(PART("load_behind_branch"), 1, 32);
     assert_int_equal(n->global_waits, 1); /* a branch over one load predicates it */
+    sim_stop(&sim);
+    n = count(KERNEL(AT(4, 0) COPY COPY "cp.async.wait_group 1;\n" COPY "cp.async.wait_group 0;\n"),
+              1, 32);
+    assert_int_equal(n->global_waits, 1); /* for the last group; the first arrives meanwhile */
+    sim_stop(&sim);
+    n = count(KERNEL(AT(4, 0) COPY "cp.async.wait_group 1;\n"), 1, 32);
+    assert_int_equal(n->global_waits, 0);
+    assert_int_equal(n->block_global_waits, 1); /* a block waits for its first copies */
     sim_stop(&sim);
 }
 

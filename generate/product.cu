@@ -1,0 +1,343 @@
+// Products of float32 matrices by Hopper's tensor cores, in generated kernels. A line of a factor is scaled
+// by a power of two, and each element is the sum of two halves, of 11 bits each: three products of halves
+// make one of float32's precision.
+
+//@ product
+// One factor of a product: element k of a line is p[line * step + k] if K, else p[line + k * step].
+struct Factor {
+    const float *p;
+    long long lines, depth, step;
+};
+
+template <bool K>
+__device__ __forceinline__ float element(const Factor &f, long long line, long long k)
+{
+    return line < f.lines && k < f.depth ? f.p[K ? line * f.step + k : line + k * f.step] : 0.f;
+}
+
+// Tiles of TERMS elements of a line lie in memory as their first halves and then the second ones; elements
+// beyond the line are zeros. One in FAR elements may be so far below its line's largest one that the halves
+// lose bits of it.
+enum { TERMS = 64, FAR = 32 };
+
+__device__ __forceinline__ long long tiles_of(const Factor &f)
+{
+    return (f.depth + TERMS - 1) / TERMS;
+}
+
+// The number by which a line is multiplied whose largest element has these bits without the sign: the result
+// is below 2^15.
+__device__ __forceinline__ float line_scale(unsigned most)
+{
+    const int exponent = 268 - (int)(most >> 23);
+    return __uint_as_float((unsigned)(exponent > 254 ? 254 : exponent < 1 ? 1 : exponent) << 23);
+}
+
+// What a line has to be multiplied by to be itself again, as two numbers, whose products with those of
+// another line are finite. Below zero: halves cannot tell it.
+__device__ __forceinline__ float2 line_factor(unsigned most, float scale, int bad, long long depth)
+{
+    if (most >= 0x7f800000u || bad * (long long)FAR > depth) return make_float2(-1, -1);
+    const int exponent = 127 - (int)(__float_as_uint(scale) >> 23), half = exponent >> 1;
+    return make_float2(__uint_as_float((unsigned)(half + 127) << 23),
+                       __uint_as_float((unsigned)(exponent - half + 127) << 23));
+}
+
+__device__ __forceinline__ void halves(float x, float scale, half &first, half &second, int &bad)
+{
+    const float f = x * scale;
+    first = __float2half_rn(f);
+    const float rest = f - __half2float(first);
+    second = __float2half_rn(rest);
+    bad += fabsf(rest - __half2float(second)) > 0x1p-21f * fabsf(f) || (f == 0 && x != 0);
+}
+
+__device__ __forceinline__ unsigned magnitude(float x)
+{
+    return __float_as_uint(x) & 0x7fffffffu;
+}
+
+struct alignas(8) Halves {
+    half v[4];
+};
+
+// The halves of a line by T threads, whose elements lie in one piece; each keeps 4 * KEEP of them.
+template <int T, int KEEP>
+__device__ __forceinline__ void split_along(const Factor f, long long line, half *to,
+                                            float2 *factors)
+{
+    __shared__ unsigned shared[32];
+    __shared__ int worse[32];
+    const int lane = threadIdx.x % T;
+    const long long tiles = tiles_of(f), end = tiles * TERMS;
+    const bool inside = line < f.lines,
+               quads = ((f.step | f.depth | (long long)((size_t)f.p / 4)) & 3) == 0;
+    const float *from = f.p + (inside ? line : 0) * f.step;
+    float4 keep[KEEP];
+    unsigned most = 0;
+    int bad = 0;
+    const auto load = [&](long long k) {
+        if (quads) return k < f.depth ? *(const float4 *)(from + k) : make_float4(0, 0, 0, 0);
+        return make_float4(k < f.depth ? from[k] : 0.f, k + 1 < f.depth ? from[k + 1] : 0.f,
+                           k + 2 < f.depth ? from[k + 2] : 0.f,
+                           k + 3 < f.depth ? from[k + 3] : 0.f);
+    };
+    const auto see = [&](float4 x) {
+        most = max(max(most, magnitude(x.x)),
+                   max(magnitude(x.y), max(magnitude(x.z), magnitude(x.w))));
+    };
+#pragma unroll
+    for (int i = 0; i < KEEP; i++) see(keep[i] = load((i * T + lane) * 4));
+    for (long long k = (KEEP * T + lane) * 4; k < f.depth; k += T * 4) see(load(k));
+#pragma unroll
+    for (int d = 16; d; d /= 2) most = max(most, __shfl_xor_sync(0xffffffffu, most, d));
+    if (T > 32) {
+        if (lane % 32 == 0) shared[lane / 32] = most;
+        __syncthreads();
+#pragma unroll
+        for (int w = 0; w < T / 32; w++) most = max(most, shared[w]);
+    }
+    const float scale = line_scale(most);
+    const auto put = [&](float4 x, long long k) {
+        Halves first, second;
+        halves(x.x, scale, first.v[0], second.v[0], bad);
+        halves(x.y, scale, first.v[1], second.v[1], bad);
+        halves(x.z, scale, first.v[2], second.v[2], bad);
+        halves(x.w, scale, first.v[3], second.v[3], bad);
+        half *at = to + (line * tiles + k / TERMS) * (2 * TERMS) + k % TERMS;
+        *(Halves *)at = first;
+        *(Halves *)(at + TERMS) = second;
+    };
+#pragma unroll
+    for (int i = 0; i < KEEP; i++) {
+        const long long k = (i * T + lane) * 4;
+        if (inside && k < end) put(keep[i], k);
+    }
+    for (long long k = (KEEP * T + lane) * 4; inside && k < end; k += T * 4) put(load(k), k);
+#pragma unroll
+    for (int d = 16; d; d /= 2) bad += __shfl_xor_sync(0xffffffffu, bad, d);
+    if (T > 32) {
+        if (lane % 32 == 0) worse[lane / 32] = bad;
+        __syncthreads();
+        bad = 0;
+#pragma unroll
+        for (int w = 0; w < T / 32; w++) bad += worse[w];
+    }
+    if (inside && lane == 0) factors[line] = line_factor(most, scale, bad, f.depth);
+}
+
+// The halves of 32 lines, whose elements lie side by side, by 32 warps.
+__device__ __forceinline__ void split_across(const Factor f, long long line, half *to,
+                                             float2 *factors)
+{
+    __shared__ float tile[32][TERMS + 1];
+    __shared__ unsigned largest[32][33];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const long long tiles = tiles_of(f);
+    unsigned most = 0;
+    int bad = 0;
+#pragma unroll 4
+    for (long long k = warp; k < f.depth; k += 32)
+        most = max(most, magnitude(element<false>(f, line + lane, k)));
+    largest[lane][warp] = most;
+    __syncthreads();
+    most = largest[warp][lane];
+#pragma unroll
+    for (int d = 16; d; d /= 2) most = max(most, __shfl_xor_sync(0xffffffffu, most, d));
+    const float scale = line_scale(most);
+    for (long long t = 0; t < tiles; t++) {
+#pragma unroll
+        for (int k = 0; k < TERMS; k += 32)
+            tile[lane][k + warp] = element<false>(f, line + lane, t * TERMS + k + warp);
+        __syncthreads();
+        half2 first, second;
+        halves(tile[warp][2 * lane], scale, first.x, second.x, bad);
+        halves(tile[warp][2 * lane + 1], scale, first.y, second.y, bad);
+        half2 *at = (half2 *)(to + ((line + warp) * tiles + t) * (2 * TERMS)) + lane;
+        if (line + warp < f.lines) {
+            at[0] = first;
+            at[TERMS / 2] = second;
+        }
+        __syncthreads();
+    }
+#pragma unroll
+    for (int d = 16; d; d /= 2) bad += __shfl_xor_sync(0xffffffffu, bad, d);
+    if (lane == 0 && line + warp < f.lines)
+        factors[line + warp] = line_factor(most, scale, bad, f.depth);
+}
+
+// A tile of SIDE x SIDE sums is made by two warp groups, from STAGES tiles of both factors in shared memory.
+enum { SIDE = 128, STAGES = 3, PART = SIDE * TERMS * 2, STAGE = 4 * PART, THREADS = 256 };
+
+// d += a * b, or d = a * b, for 64 lines of a and 128 of b in shared memory, and 16 terms.
+__device__ __forceinline__ void multiply(float (&d)[64], unsigned long long a, unsigned long long b,
+                                         int add)
+{
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                 "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+                 "}, %64, %65, p, 1, 1, 0, 0;\n}"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]),
+                   "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]),
+                   "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]),
+                   "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]),
+                   "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]),
+                   "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]),
+                   "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]),
+                   "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]),
+                   "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]),
+                   "+f"(d[54]), "+f"(d[55]), "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]),
+                   "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
+                 : "l"(a), "l"(b), "r"(add));
+}
+
+// Lines of 128 bytes, of which the 16-byte pieces lie at their numbers xor the line's.
+__device__ __forceinline__ unsigned long long lines_at(unsigned shared)
+{
+    return (unsigned long long)((shared & 0x3ffff) >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62;
+}
+
+__device__ __forceinline__ void fetch(unsigned to, const half *from, long long tiles,
+                                      long long line, long long lines, long long t)
+{
+#pragma unroll
+    for (int j = 0; j < SIDE * 16 / THREADS; j++) {
+        const int i = j * THREADS + threadIdx.x, l = i / 16, part = i / 8 % 2, x = i % 8;
+        const int bytes = line + l < lines ? 16 : 0;
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                         to + part * PART + l * 128 + ((x ^ (l & 7)) << 4)),
+                     "l"(from + ((line + l) * tiles + t) * (2 * TERMS) + part * TERMS + x * 8),
+                     "r"(bytes));
+    }
+}
+
+// Those of each tile of terms are made apart and added in float32, since a tensor core cuts its sums off.
+__device__ __forceinline__ void add_halves(float (&sum)[64], const half *a, const half *b,
+                                           const Factor &fa, const Factor &fb, long long top,
+                                           long long left)
+{
+    extern __shared__ unsigned char raw[];
+    const unsigned base = ((unsigned)__cvta_generic_to_shared(raw) + 1023) & ~1023u;
+    const long long tiles = tiles_of(fa);
+    float part[64];
+#pragma unroll
+    for (int i = 0; i < 64; i++) part[i] = 0;
+#pragma unroll
+    for (int s = 0; s < STAGES - 1; s++) {
+        if (s < tiles) {
+            fetch(base + s * STAGE, a, tiles, top, fa.lines, s);
+            fetch(base + s * STAGE + 2 * PART, b, tiles, left, fb.lines, s);
+        }
+        asm volatile("cp.async.commit_group;");
+    }
+    for (long long t = 0; t < tiles; t++) {
+        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2));
+        asm volatile("fence.proxy.async;" ::: "memory");
+        __syncthreads();
+        const long long next = t + STAGES - 1;
+        if (next < tiles) {
+            const unsigned to = base + (unsigned)(next % STAGES) * STAGE;
+            fetch(to, a, tiles, top, fa.lines, next);
+            fetch(to + 2 * PART, b, tiles, left, fb.lines, next);
+        }
+        asm volatile("cp.async.commit_group;");
+        const unsigned from = base + (unsigned)(t % STAGES) * STAGE,
+                       own = from + threadIdx.x / 128 * (PART / 2);
+        const unsigned long long a0 = lines_at(own), a1 = lines_at(own + PART),
+                                 b0 = lines_at(from + 2 * PART), b1 = lines_at(from + 3 * PART);
+#pragma unroll
+        for (int i = 0; i < 64; i++) asm volatile("" : "+f"(part[i])::"memory");
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+        for (int k = 0; k < TERMS / 16; k++) {
+            multiply(part, a1 + 2 * k, b0 + 2 * k, k > 0);
+            multiply(part, a0 + 2 * k, b1 + 2 * k, 1);
+            multiply(part, a0 + 2 * k, b0 + 2 * k, 1);
+        }
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#pragma unroll
+        for (int i = 0; i < 64; i++) asm volatile("" : "+f"(part[i])::"memory");
+#pragma unroll
+        for (int i = 0; i < 64; i++) sum[i] += part[i];
+    }
+}
+
+// The same in float32, from the factors themselves.
+template <bool AK, bool BK>
+__device__ __forceinline__ void add_exactly(float (&sum)[64], const Factor &a, const Factor &b,
+                                            long long top, long long left)
+{
+    enum { STEP = 16, PITCH = SIDE + 4 };
+    extern __shared__ unsigned char raw[];
+    float(*as)[PITCH] = (float(*)[PITCH])raw, (*bs)[PITCH] = as + STEP;
+    const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4, column = threadIdx.x % 4 * 2;
+    for (long long k = 0; k < a.depth; k += STEP) {
+#pragma unroll 2
+        for (int i = threadIdx.x; i < SIDE * STEP; i += THREADS) {
+            const int al = AK ? i / STEP : i % SIDE, ak = AK ? i % STEP : i / SIDE,
+                      bl = BK ? i / STEP : i % SIDE, bk = BK ? i % STEP : i / SIDE;
+            as[ak][al] = element<AK>(a, top + al, k + ak);
+            bs[bk][bl] = element<BK>(b, left + bl, k + bk);
+        }
+        __syncthreads();
+#pragma unroll 1
+        for (int e = 0; e < STEP; e++) {
+            const float x0 = as[e][row], x1 = as[e][row + 8];
+#pragma unroll
+            for (int j = 0; j < 16; j++) {
+                const float2 y = *(const float2 *)&bs[e][8 * j + column];
+                sum[4 * j] += x0 * y.x, sum[4 * j + 1] += x0 * y.y;
+                sum[4 * j + 2] += x1 * y.x, sum[4 * j + 3] += x1 * y.y;
+            }
+        }
+        __syncthreads();
+    }
+}
+
+struct Split {
+    const half *parts;
+    const float2 *factors;
+};
+
+// The sums over k of a[row][k] * b[column][k] for one tile; each gets those of two neighbouring columns.
+template <bool AK, bool BK, typename E>
+__device__ __forceinline__ void product(const Factor a, const Factor b, const Split as,
+                                        const Split bs, long long tile, E each)
+{
+    const long long RASTER = 8, across = (b.lines + SIDE - 1) / SIDE,
+                    down = (a.lines + SIDE - 1) / SIDE;
+    const long long above = tile / (RASTER * across) * RASTER,
+                    high = down - above < RASTER ? down - above : RASTER;
+    const long long inside = tile - above * across;
+    const long long top = (above + inside % high) * SIDE, left = inside / high * SIDE;
+    const int at = threadIdx.x % SIDE, is_a = threadIdx.x < SIDE;
+    const long long line = (is_a ? top : left) + at;
+    const int exactly = line < (is_a ? a.lines : b.lines) && (is_a ? as : bs).factors[line].x < 0;
+    const long long row = top + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4,
+                    column = left + threadIdx.x % 4 * 2;
+    float sum[64];
+#pragma unroll
+    for (int i = 0; i < 64; i++) sum[i] = 0;
+    const int exact = __syncthreads_or(exactly);
+    if (exact)
+        add_exactly<AK, BK>(sum, a, b, top, left);
+    else
+        add_halves(sum, as.parts, bs.parts, a, b, top, left);
+    const float2 none = make_float2(1, 1);
+#pragma unroll
+    for (int o = 0; o < 2; o++) {
+        const float2 r = !exact && row + 8 * o < a.lines ? as.factors[row + 8 * o] : none;
+#pragma unroll
+        for (int j = 0; j < 16; j++) {
+            const long long c = column + 8 * j;
+            const float2 x = !exact && c < b.lines ? bs.factors[c] : none,
+                         y = !exact && c + 1 < b.lines ? bs.factors[c + 1] : none;
+            each(row + 8 * o, c, sum[4 * j + 2 * o] * (r.x * x.x) * (r.y * x.y),
+                 sum[4 * j + 2 * o + 1] * (r.x * y.x) * (r.y * y.y));
+        }
+    }
+}

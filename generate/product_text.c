@@ -1,0 +1,250 @@
+/* The text of a product's kernel and of its launch. The loops are in product.cu. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/embed.h"
+#include "base/memory.h"
+#include "base/part.h"
+#include "generate/product.h"
+
+EMBED(generate_product, "generate/product.cu")
+
+enum { HELP_PRODUCT = 16 };
+/* Of product.cu. */
+enum { SIDE = 128, THREADS = 256, SHARED = 3 * 4 * SIDE * 64 * 2 + 1024, TERMS = 64, ACROSS = 32 };
+
+typedef struct {
+    const MatrixProduct *m;
+    Kernel *k;
+    int step;
+    KernelText *t;
+    Error *err;
+    const char *out; /* the result's name */
+    Buffer body;
+    int failed;
+} ProductWriter;
+
+static int is_along_depth(const MatrixProduct *m, ProductOperand x)
+{
+    return size_is(m->side[x].step[PRODUCT_DEPTH], 1);
+}
+
+static const char *size_of(ProductWriter *w, Size s)
+{
+    const char *name = kernel_size(w->k, s, w->err);
+    if (!name) w->failed = 1;
+    return name ? name : "0";
+}
+
+/* " + batch * step", for each group whose index has a name. */
+static void put_place(ProductWriter *w, const ProductTensor *t, const char *const *index)
+{
+    if (!size_is(t->offset, 0)) buffer_printf(&w->body, " + %s", size_of(w, t->offset));
+    for (int g = 0; g < PRODUCT_GROUPS; g++)
+        if (index[g] && !size_is(t->step[g], 0))
+            buffer_printf(&w->body, " + %s * %s", index[g], size_of(w, t->step[g]));
+}
+
+static void put_factor(ProductWriter *w, const char *name, ProductOperand x, ProductGroup lines)
+{
+    static const char *const index[PRODUCT_GROUPS] = {[PRODUCT_BATCH] = "batch"};
+    const ProductTensor *t = &w->m->side[x];
+    buffer_printf(&w->body, "    const Factor %s = {%s", name, kernel_tensor(w->k, t->node, 0));
+    put_place(w, t, index);
+    buffer_printf(&w->body, ", %s, ", size_of(w, w->m->count[lines]));
+    buffer_printf(&w->body, "%s, ", size_of(w, w->m->count[PRODUCT_DEPTH]));
+    buffer_printf(&w->body, "%s};\n",
+                  size_of(w, t->step[is_along_depth(w->m, x) ? lines : PRODUCT_DEPTH]));
+}
+
+/* The sum with its addend. */
+static void put_sum(ProductWriter *w)
+{
+    static const char *const index[PRODUCT_GROUPS] = {
+        [PRODUCT_BATCH] = "batch", [PRODUCT_ROWS] = "row", [PRODUCT_COLUMNS] = "column"};
+    const ProductTensor *d = &w->m->side[PRODUCT_D];
+    char factor[40] = "";
+    if (w->m->alpha != 1) snprintf(factor, sizeof factor, "(float)%.17g * ", w->m->alpha);
+    buffer_printf(&w->body, "        const float sum = %stotal", factor);
+    if (d->node >= 0) {
+        buffer_puts(&w->body, " + ");
+        if (w->m->beta != 1) buffer_printf(&w->body, "(float)%.17g * ", w->m->beta);
+        buffer_printf(&w->body, "%s[0", kernel_tensor(w->k, d->node, 0));
+        put_place(w, d, index);
+        buffer_puts(&w->body, "]");
+    }
+    buffer_puts(&w->body, ";\n");
+}
+
+/* The kernel's own tensors, behind those of its graph. */
+static void put_split_parameters(Buffer *to)
+{
+    buffer_printf(
+        to, ", const half *__restrict__ left_parts, const half *__restrict__ right_parts, "
+            "const float2 *__restrict__ left_factors, const float2 *__restrict__ right_factors");
+}
+
+static void put_split(ProductWriter *w, const char *name, const char *side, ProductGroup lines)
+{
+    char n[32];
+    snprintf(n, sizeof n, "%s", size_of(w, w->m->count[lines]));
+    buffer_printf(&w->body,
+                  "    const Split %s = {%s_parts + batch * %s * tiles_of(%s) * (2 * TERMS), "
+                  "%s_factors + batch * %s};\n",
+                  name, side, n, side, side, n);
+}
+
+static void put_body(ProductWriter *w)
+{
+    const MatrixProduct *m = w->m;
+    char rows[32], columns[32];
+    const char *type = dtype_ctype(w->k->nodes->node[w->k->root[0].node].dtype);
+    snprintf(rows, sizeof rows, "%s", size_of(w, m->count[PRODUCT_ROWS]));
+    snprintf(columns, sizeof columns, "%s", size_of(w, m->count[PRODUCT_COLUMNS]));
+    buffer_printf(&w->body,
+                  "    const long long tiles = ((%s + SIDE - 1) / SIDE) * (long long)((%s + SIDE - "
+                  "1) / SIDE);\n"
+                  "    const long long batch = blockIdx.x / tiles;\n",
+                  rows, columns);
+    put_factor(w, "left", PRODUCT_A, PRODUCT_ROWS);
+    put_factor(w, "right", PRODUCT_B, PRODUCT_COLUMNS);
+    put_split(w, "left_split", "left", PRODUCT_ROWS);
+    put_split(w, "right_split", "right", PRODUCT_COLUMNS);
+    buffer_puts(&w->body,
+                "    const auto value = [&](long long row, long long column, float total) {\n");
+    buffer_printf(&w->body, "        const long long line = batch * %s + row;\n", rows);
+    put_sum(w);
+    KernelElement e = {w->step, m->count[PRODUCT_COLUMNS]};
+    if (kernel_put_element(w->k, w->t, &e, &w->body, w->err)) w->failed = 1;
+    buffer_puts(&w->body, "    };\n");
+    buffer_printf(&w->body,
+                  "    product<%d, %d>(left, right, left_split, right_split, blockIdx.x %% tiles,\n"
+                  "        [&](long long row, long long column, float first, float second) {\n"
+                  "        if (row >= %s || column >= %s) return;\n"
+                  "        %s *at = %s + (batch * %s + row) * %s + column;\n"
+                  "        if (%s %% 2 == 0) {\n"
+                  "            *(Pack<%s, 2> *)at = {value(row, column, first), value(row, column "
+                  "+ 1, second)};\n"
+                  "        } else {\n"
+                  "            at[0] = value(row, column, first);\n"
+                  "            if (column + 1 < %s) at[1] = value(row, column + 1, second);\n"
+                  "        }\n    });\n",
+                  is_along_depth(m, PRODUCT_A), is_along_depth(m, PRODUCT_B), rows, columns, type,
+                  w->out, rows, columns, columns, type, columns);
+}
+
+/* ---- factors as halves ---- */
+
+/* Threads of a line whose elements lie in one piece. */
+static int line_threads(const MatrixProduct *m)
+{
+    return m->count[PRODUCT_DEPTH].at[0] > 1024 ? THREADS : 32;
+}
+
+/* The buffers of a factor's halves, and the kernel that fills them. */
+static int put_split_kernel(ProductWriter *w, ProductOperand x)
+{
+    const MatrixProduct *m = w->m;
+    const char *side = x == PRODUCT_A ? "left" : "right";
+    const ProductGroup group = x == PRODUCT_A ? PRODUCT_ROWS : PRODUCT_COLUMNS;
+    const int along = is_along_depth(m, x), threads = line_threads(m), number = w->t->number;
+    SizeTable *sizes = w->k->nodes->sizes;
+    char lines[SIZE_TEXT], batch[SIZE_TEXT], depth[SIZE_TEXT], grid[2 * SIZE_TEXT];
+    const int alone = size_is(m->count[PRODUCT_BATCH], 1);
+    if (size_text(sizes, m->count[group], lines, w->err) ||
+        size_text(sizes, m->count[PRODUCT_BATCH], batch, w->err) ||
+        size_text(sizes, m->count[PRODUCT_DEPTH], depth, w->err))
+        return -1;
+    Kernel *k = memory_alloc(sizeof *k);
+    *k = (Kernel){.nodes = w->k->nodes};
+    ProductWriter own = {.m = m, .k = k, .t = w->t, .err = w->err};
+    const int a_block = along ? THREADS / threads : ACROSS;
+    Buffer types;
+    buffer_init(&own.body, 1 << 16);
+    buffer_init(&types, 1 << 16);
+    const char *n = size_of(&own, m->count[group]);
+    buffer_printf(&own.body,
+                  "    const long long blocks = (%s + %d) / %d, batch = blockIdx.x / blocks;\n", n,
+                  a_block - 1, a_block);
+    put_factor(&own, side, x, group);
+    buffer_printf(&own.body, "    const long long line = blockIdx.x %% blocks * %d%s;\n", a_block,
+                  along && threads < THREADS ? " + threadIdx.x / 32" : "");
+    char call[64];
+    snprintf(call, sizeof call, along ? "split_along<%d, %d>" : "split_across", threads, 8);
+    buffer_printf(&own.body,
+                  "    %s(%s, line, parts + batch * %s * tiles_of(%s) * (2 * TERMS), factors + "
+                  "batch * %s);\n",
+                  call, side, n, side, n);
+    kernel_put_parameters(k, 1, node_count(&k->nodes->node[m->side[x].node]).at[0] >= 1 << 30,
+                          &types);
+    buffer_printf(w->t->source,
+                  "extern \"C\" __global__ void __launch_bounds__(%d) split_%s_%d(%s, half "
+                  "*__restrict__ parts, "
+                  "float2 *__restrict__ factors)\n{\n%s}\n\n",
+                  along ? THREADS : 1024, side, number, types.data, own.body.data);
+    char times[SIZE_TEXT + 8] = "";
+    if (!alone) snprintf(times, sizeof times, " * (%s)", batch);
+    snprintf(grid, sizeof grid, "ceil_div(%s, %d)%s", lines, a_block, times);
+    buffer_printf(w->t->plan, "//@ buffer half %s_parts_%d[(%s)%s * ceil_div(%s, %d) * %d]\n", side,
+                  number, lines, times, depth, TERMS, 2 * TERMS);
+    buffer_printf(w->t->plan, "//@ buffer float2 %s_factors_%d[(%s)%s]\n", side, number, lines,
+                  times);
+    buffer_printf(w->t->plan, "//@ launch split_%s_%d<<<%s, %d>>>(", side, number, grid,
+                  along ? THREADS : 1024);
+    int rc = kernel_put_arguments(k, w->t->plan, w->err);
+    buffer_printf(w->t->plan, ", %s_parts_%d, %s_factors_%d)\n", side, number, side, number);
+    buffer_release(&own.body);
+    buffer_release(&types);
+    free(k);
+    return rc || own.failed ? -1 : 0;
+}
+
+static int put_launch(ProductWriter *w)
+{
+    const MatrixProduct *m = w->m;
+    char rows[SIZE_TEXT], columns[SIZE_TEXT], batch[SIZE_TEXT];
+    SizeTable *sizes = w->k->nodes->sizes;
+    Buffer *p = w->t->plan;
+    const int n = w->t->number;
+    if (size_text(sizes, m->count[PRODUCT_ROWS], rows, w->err) ||
+        size_text(sizes, m->count[PRODUCT_COLUMNS], columns, w->err) ||
+        size_text(sizes, m->count[PRODUCT_BATCH], batch, w->err))
+        return -1;
+    buffer_printf(p, "//@ launch kernel_%d<<<ceil_div(%s, %d) * ceil_div(%s, %d)", n, rows, SIDE,
+                  columns, SIDE);
+    if (!size_is(m->count[PRODUCT_BATCH], 1)) buffer_printf(p, " * (%s)", batch);
+    buffer_printf(p, ", %d, %d>>>(", THREADS, SHARED);
+    if (kernel_put_arguments(w->k, p, w->err)) return -1;
+    buffer_printf(p, ", left_parts_%d, right_parts_%d, left_factors_%d, right_factors_%d)\n", n, n,
+                  n, n);
+    return 0;
+}
+
+int product_write(const MatrixProduct *m, Kernel *k, int step, KernelText *t, Error *err)
+{
+    ProductWriter w = {.m = m, .k = k, .step = step, .t = t, .err = err};
+    Buffer types;
+    buffer_init(&w.body, 1 << 20);
+    buffer_init(&types, 1 << 16);
+    if (!(t->helpers >> HELP_PRODUCT & 1)) part_put(t->source, generate_product, "product");
+    t->helpers |= 1u << HELP_PRODUCT;
+    w.out = kernel_tensor(k, k->root[0].node, 1);
+    put_body(&w);
+    int wide = kernel_is_wide(k);
+    for (int x = 0; x < PRODUCT_OPERANDS; x++)
+        if (x != PRODUCT_C && m->side[x].node >= 0)
+            wide |= node_count(&k->nodes->node[m->side[x].node]).at[0] >= 1 << 30;
+    kernel_put_parameters(k, 1, wide, &types);
+    put_split_parameters(&types);
+    if (put_split_kernel(&w, PRODUCT_A) || put_split_kernel(&w, PRODUCT_B) || put_launch(&w))
+        w.failed = 1;
+    if (!w.failed)
+        buffer_printf(
+            t->source,
+            "extern \"C\" __global__ void __launch_bounds__(%d) kernel_%d(%s)\n{\n%s}\n\n", THREADS,
+            t->number, types.data, w.body.data);
+    buffer_release(&w.body);
+    buffer_release(&types);
+    return w.failed ? -1 : 0;
+}
