@@ -25,23 +25,29 @@ def {name}({signature}):
 """
 _UNFIT = ("(_q_type({t}) is not _q_plain and _q_type({t}) is not _q_parameter) or "
           "{t}.dtype is not _q_dtype_{i} or not {t}.is_contiguous() or ({t}.requires_grad and _q_grad())")
-# The forward of a module. One call of the guards of torch.compile checks types, shapes, strides and devices.
+# The forward of a module, and its __call__ for the arguments of the judged call in their places: that of
+# torch.nn.Module costs as much as all that is here. One call of the guards of torch.compile checks types,
+# shapes, strides and devices.
 _FORWARD = """
-def forward({signature}):
-    if (_q_compiling() or _q_dispatch() or _q_function() or _q_functorch() or _q_tracing() or _q_autocast() or
+def {name}({signature}):
+    {begin}if (_q_compiling() or _q_dispatch() or _q_function() or _q_functorch() or _q_tracing() or _q_autocast() or
             self.training{unlike}):
         return {otherwise}
     _q = self._quern_bound
-    if _q_any(_q.hooks):
+    if _q_any(_q.{hooks}):
         return {otherwise}
     for _q_place, _q_name, _q_child in _q.links:
         if _q_place.get(_q_name) is not _q_child:
             return {otherwise}
-{find}    try:
-        _q_same, _q_call, _q_index = _q.calls[{key}]
-    except (KeyError, AttributeError):
-        return {otherwise}
-    if not _q_same({tensors}) or _q_index != _q_device() or _q_grad() and ({gradients}):
+{find}    _q_same, _q_call, _q_index = _q.last
+    if not _q_same({tensors}):
+        try:
+            _q.last = _q_same, _q_call, _q_index = _q.calls[{key}]
+        except (KeyError, AttributeError):
+            return {otherwise}
+        if not _q_same({tensors}):
+            return {otherwise}
+    if _q_index != _q_device() or _q_grad() and ({gradients}):
         return {otherwise}
     _q_addresses = [{addresses}]
     if ({bits}) & {low_bits}:
@@ -51,6 +57,10 @@ def forward({signature}):
         return {call}
     return _q_put({call})
 """
+_BEGIN = """if _q_named or len(_q_given) != {n}{changed}:
+        return {otherwise}
+    {names}, = _q_given
+    """
 _GIVEN = """
 def given({signature}):
     _q_held = self._quern_bound.tensors()
@@ -158,6 +168,7 @@ class _Signature:
         templates, self.scope = _templates(package, parameters), {}
         self.unlike, self.tensors, self.constants = [], [], []
         self.texts, self.positional, self.by_name, last = ["self"], [], [], None
+        self.each = []  # of each parameter: itself, its conditions, whether it has tensors
         for p in parameters:
             if last is p.POSITIONAL_ONLY and p.kind is not last:
                 self.texts.append("/")
@@ -167,6 +178,7 @@ class _Signature:
             wrong, found = _unlike(templates[p.name], p.name, self.constants)
             self.unlike += wrong
             self.tensors += found
+            self.each.append((p, wrong, bool(found)))
             last = p.kind
         if last is inspect.Parameter.POSITIONAL_ONLY:
             self.texts.append("/")
@@ -187,6 +199,23 @@ class _Signature:
             (self.by_name if p.kind is p.VAR_KEYWORD else self.positional).append(star + p.name)
 
 
+    def in_place(self):
+        """The names of the arguments that a call gives in their places, up to the last tensor, and the
+        conditions of those; the others have defaults. None: the judged call is another one."""
+        n = max((i + 1 for i, (_, _, has) in enumerate(self.each) if has), default=0)
+        fixed = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        for i, (p, wrong, _) in enumerate(self.each):
+            if i < n and p.kind not in fixed or i >= n and any(self._differs(p, w) for w in wrong):
+                return None
+        return ([p.name for p, _, _ in self.each[:n]], [w for _, wrong, _ in self.each[:n] for w in wrong]) \
+            if n else None
+
+    def _differs(self, p, condition):
+        """Whether a parameter that is left out is not as in the judged call."""
+        value = {p.VAR_POSITIONAL: (), p.VAR_KEYWORD: {}}.get(p.kind, p.default)
+        return value is p.empty or eval(condition, {**self.scope, p.name: value})
+
+
 def given_function(package, kind):
     """The tensors of the operator in a call of the original's forward, or None where the call has others."""
     s = _Signature(package, kind)
@@ -198,8 +227,9 @@ def given_function(package, kind):
     return _written("given", source, s.scope)
 
 
-def forward_function(package, kind, otherwise):
-    """The forward of a module in place of a `kind`. Its parameters are looked up in each call."""
+def forward_functions(package, kind, otherwise):
+    """The forward of a module in place of a `kind`, and its __call__ or None. Parameters are looked up in each
+    call."""
     s, names, find = _Signature(package, kind), [], []
     given = iter(s.tensors)
     for spec in package.json["inputs"]:
@@ -209,12 +239,22 @@ def forward_function(package, kind, otherwise):
             leaf = (spec["name"] if key is True else key).rpartition(".")[2]
             find.append(f"    {names[-1]} = _q.places[{len(find)}].get({leaf!r})\n")
     own = [n for n in names if not n.startswith("_q_held_")]
-    source = _FORWARD.format(
-        signature=s.text, unlike="".join(f" or {w}" for w in s.unlike), find="".join(find),
-        otherwise=f"_q_otherwise(self, {s.arguments})", key=f"({''.join(f'{n}.shape, ' for n in own)})",
-        tensors=", ".join(names), gradients=_each("{t}.requires_grad", " or ", names),
-        **_parts(package, names))
-    return _written("forward", source, {**package.scope(), **s.scope, "_q_otherwise": otherwise})
+    parts = {"find": "".join(find), "key": f"({''.join(f'{n}.shape, ' for n in own)})",
+             "tensors": ", ".join(names), "gradients": _each("{t}.requires_grad", " or ", names),
+             **_parts(package, names)}
+    scope = {**package.scope(), **s.scope, "_q_otherwise": otherwise, "_q_module": torch.nn.Module}
+    forward = _written("forward", _FORWARD.format(
+        name="forward", signature=s.text, begin="", hooks="hooks", unlike="".join(f" or {w}" for w in s.unlike),
+        otherwise=f"_q_otherwise(self, {s.arguments})", **parts), scope)
+    quick = s.in_place() if kind.__call__ is torch.nn.Module.__call__ else None
+    if not quick:
+        return forward, None
+    plain = "_q_module.__call__(self, *_q_given, **_q_named)"
+    begin = _BEGIN.format(n=len(quick[0]), names=", ".join(quick[0]), otherwise=plain,
+                          changed=" or self._compiled_call_impl or 'forward' in self.__dict__")
+    return forward, _written("__call__", _FORWARD.format(
+        name="__call__", signature="self, *_q_given, **_q_named", begin=begin, hooks="call_hooks",
+        unlike="".join(f" or {w}" for w in quick[1]), otherwise=plain, **parts), scope)
 
 
 def guard(tensors):
@@ -225,4 +265,5 @@ def guard(tensors):
             dynamic_dims_strides=[list(t.stride()) for t in tensors]).check
     except (AttributeError, TypeError):  # not in this PyTorch
         want = [(type(t), t.dtype, t.shape, t.stride(), t.device) for t in tensors]
-        return lambda *given: want == [(type(t), t.dtype, t.shape, t.stride(), t.device) for t in given]
+        return lambda *given: [type(t) for t in given] == [w[0] for w in want] and want == [
+            (type(t), t.dtype, t.shape, t.stride(), t.device) for t in given]

@@ -4,9 +4,16 @@ and its forward launches the kernels where they stand for the original's forward
 import torch
 from torch.utils import _pytree as pytree
 
-from .calls import forward_function, given_function, guard
+from .calls import forward_functions, given_function, guard
 
 _CONTAINERS, _MOST_CALLS = ("_parameters", "_buffers"), 4096
+# With any of these, __call__ of torch.nn.Module does more than to call forward.
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_GLOBAL_HOOKS = [getattr(torch.nn.modules.module, f"_global{n}") for n in _HOOKS]
+
+
+def _never(*tensors):
+    return False
 
 
 class Bound:
@@ -16,12 +23,14 @@ class Bound:
     def __init__(self, module, package):
         self.links, self.hooks, self.refused, self.put = [], [], None, None
         self.calls, self.checked, self.known = {}, False, False  # calls: by the shapes of the arguments
+        self.last = (_never, None, None)  # of calls
         keys = [s["name"] if s["parameter"] is True else s["parameter"] for s in package.json["inputs"]
                 if s.get("parameter")]
         for sub in module.modules():
             self.links += [(sub._modules, name, child) for name, child in sub._modules.items()]
             if sub is not module:
                 self.hooks += [sub._forward_hooks, sub._forward_pre_hooks]
+        self.call_hooks = [*self.hooks, *(getattr(module, n) for n in _HOOKS), *_GLOBAL_HOOKS]
         self.places = [self._place(module, *key.rpartition(".")[::2]) for key in keys]
         self.names = [key.rpartition(".")[2] for key in keys]
         if None in self.places:
@@ -174,8 +183,9 @@ def module_class(package, name):
         def _quern_class(kind):
             if kind not in classes:
                 own = {"_quern_kind": kind, "_quern_package": package, "__doc__": kind.__doc__,
-                       "__module__": kind.__module__, "_quern_given": given_function(package, kind),
-                       "forward": forward_function(package, kind, _otherwise)}
+                       "__module__": kind.__module__, "_quern_given": given_function(package, kind)}
+                own["forward"], call = forward_functions(package, kind, _otherwise)
+                own.update({"__call__": call} if call else {})
                 classes[kind] = type(kind)(f"{kind.__name__}_{package.name}", (Module, kind), own)
             return classes[kind]
 
