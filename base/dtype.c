@@ -54,12 +54,24 @@ int dtype_is_float(Dtype d)
     return types[d].kind == KIND_FLOAT;
 }
 
+int dtype_is_float8(Dtype d)
+{
+    return d == DTYPE_E4M3 || d == DTYPE_E5M2;
+}
+
+int dtype_is_small(Dtype d)
+{
+    return types[d].kind == KIND_INTEGER && types[d].size < sizeof(int32_t);
+}
+
 double dtype_overflow(Dtype d)
 {
     switch (d) {
     case DTYPE_F32: return 0x1.ffffffp127;
     case DTYPE_F16: return 65520;
     case DTYPE_BF16: return 0x1.ffp127;
+    case DTYPE_E4M3: return nextafter(464, 465); /* halfway, which is even in 448 */
+    case DTYPE_E5M2: return 61440;
     default: return INFINITY;
     }
 }
@@ -143,8 +155,64 @@ static uint16_t bfloat_from_double(double x)
     return (uint16_t)(rounded >> 16);
 }
 
+/* ---- types of one byte: a sign, four or five bits of exponent ---- */
+
+typedef struct {
+    int fraction, bias; /* bits of the fraction */
+    uint8_t over;       /* what overflows: NaN where there is no infinity */
+    uint8_t nan;
+} Float8;
+
+static const Float8 e4m3 = {3, 7, 0x7f, 0x7f}, e5m2 = {2, 15, 0x7c, 0x7f};
+
+static double float8_to_double(const Float8 *f, uint8_t b)
+{
+    int exponent = (b & 0x7f) >> f->fraction, part = b & ((1 << f->fraction) - 1);
+    double v = exponent ? ldexp(part + (1 << f->fraction), exponent - f->bias - f->fraction)
+                        : ldexp(part, 1 - f->bias - f->fraction);
+    if ((b & 0x7f) >= f->over) v = (b & 0x7f) == f->over && f->over != f->nan ? INFINITY : NAN;
+    return b & 0x80 ? -v : v;
+}
+
+static uint8_t float8_from_double(const Float8 *f, Dtype d, double x)
+{
+    uint8_t sign = signbit(x) ? 0x80 : 0;
+    double a = fabs(x);
+    int exponent;
+    if (isnan(x)) return sign | f->nan;
+    if (a == 0) return sign;
+    if (a >= dtype_overflow(d)) return sign | f->over;
+    frexp(a, &exponent); /* a is below 2^exponent */
+    exponent = exponent - 1 + f->bias > 1 ? exponent - 1 + f->bias : 1;
+    /* steps of the exponent; a carry goes into it */
+    int steps = (int)nearbyint(ldexp(a, f->bias + f->fraction - exponent));
+    return (uint8_t)(sign | (((exponent - 1) << f->fraction) + steps));
+}
+
 /* Elements of one block of a conversion. Large tensors use all cores. */
 enum { BLOCK = 1 << 16 };
+
+static void widen_small(Dtype d, const void *src, double *dst, size_t n)
+{
+    switch (d) {
+    case DTYPE_I8:
+        for (size_t i = 0; i < n; i++) dst[i] = ((const int8_t *)src)[i];
+        break;
+    case DTYPE_U8:
+        for (size_t i = 0; i < n; i++) dst[i] = ((const uint8_t *)src)[i];
+        break;
+    case DTYPE_I16:
+        for (size_t i = 0; i < n; i++) dst[i] = ((const int16_t *)src)[i];
+        break;
+    case DTYPE_E4M3:
+        for (size_t i = 0; i < n; i++) dst[i] = float8_to_double(&e4m3, ((const uint8_t *)src)[i]);
+        break;
+    case DTYPE_E5M2:
+        for (size_t i = 0; i < n; i++) dst[i] = float8_to_double(&e5m2, ((const uint8_t *)src)[i]);
+        break;
+    default: break;
+    }
+}
 
 static void widen(Dtype d, const void *src, double *dst, size_t n)
 {
@@ -170,7 +238,7 @@ static void widen(Dtype d, const void *src, double *dst, size_t n)
         for (size_t i = 0; i < n; i++) dst[i] = ((const uint8_t *)src)[i] != 0;
         break;
     case DTYPE_F64: memcpy(dst, src, n * sizeof *dst); break;
-    case DTYPES: break;
+    default: widen_small(d, src, dst, n);
     }
 }
 
@@ -191,6 +259,26 @@ static int32_t int_from_double(double x)
     if (x <= -2147483648.0) return INT32_MIN;
     if (x >= 2147483647.0) return INT32_MAX;
     return (int32_t)nearbyint(x);
+}
+
+/* The low bits of the number's integer, as a conversion on a GPU leaves them. */
+static uint64_t low_bits(double x)
+{
+    return isnan(x) || fabs(x) >= 0x1p63 ? 0 : (uint64_t)llrint(x);
+}
+
+static void narrow_small(Dtype d, const double *src, void *dst, size_t n)
+{
+    uint8_t *bytes = dst;
+    uint16_t *shorts = dst;
+    for (size_t i = 0; i < n; i++) switch (d) {
+        case DTYPE_I8:
+        case DTYPE_U8: bytes[i] = (uint8_t)low_bits(src[i]); break;
+        case DTYPE_I16: shorts[i] = (uint16_t)low_bits(src[i]); break;
+        case DTYPE_E4M3: bytes[i] = float8_from_double(&e4m3, d, src[i]); break;
+        case DTYPE_E5M2: bytes[i] = float8_from_double(&e5m2, d, src[i]); break;
+        default: break;
+        }
 }
 
 void dtype_from_double(Dtype d, const double *src, void *dst, size_t n)
@@ -217,6 +305,14 @@ void dtype_from_double(Dtype d, const double *src, void *dst, size_t n)
         for (size_t i = 0; i < n; i++) ((uint8_t *)dst)[i] = src[i] != 0;
         break;
     case DTYPE_F64: memcpy(dst, src, n * sizeof *src); break;
-    case DTYPES: break;
+    default: narrow_small(d, src, dst, n);
     }
+}
+
+double dtype_rounded(Dtype d, double x)
+{
+    uint64_t element = 0;
+    dtype_from_double(d, &x, &element, 1);
+    dtype_to_double(d, &element, &x, 1);
+    return x;
 }

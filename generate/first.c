@@ -499,8 +499,9 @@ int generate_first(const Task *task, Genes *genes, Generated *out, Error *err)
         Buffer whole;
         buffer_init(&whole, 3 * SOURCE_MAX);
         if (genes) genes_write(genes, &whole);
-        buffer_printf(&whole, "%s\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n\n%s",
-                      p.plan.data, p.source.data);
+        buffer_printf(
+            &whole, "%s\n#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n%s\n%s", p.plan.data,
+            strstr(p.source.data, "__nv_fp8") ? "#include <cuda_fp8.h>\n" : "", p.source.data);
         *out = (Generated){buffer_detach(&whole), p.n_kernels, p.n_lines};
         buffer_release(&whole);
     } else {

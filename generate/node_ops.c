@@ -70,7 +70,7 @@ static int pointwise(Nodes *n, const NodeCall *c, Error *err)
     const OpCall *call = c->call[0];
     const Pointwise *w = call->op->detail;
     (void)err;
-    if (!fixed(c, 0) || !w->operands) return 1;
+    if (!fixed(c, 0) || !w->operands || dtype_is_small(call->result[0].dtype)) return 1;
     Node x = node_blank(NODE_POINT, call->result[0].dtype);
     x.text = w->cuda;
     for (int i = 0; i < w->operands; i++) {
@@ -90,8 +90,12 @@ static int pointwise(Nodes *n, const NodeCall *c, Error *err)
 /* The elements of a node with a type of their own. */
 static int cast(Nodes *n, int a, Dtype to)
 {
+    static const char *const wraps[DTYPES] = {[DTYPE_B8] = "a != 0",
+                                              [DTYPE_I8] = "(signed char)(long long)a",
+                                              [DTYPE_U8] = "(unsigned char)(long long)a",
+                                              [DTYPE_I16] = "(short)(long long)a"};
     if (n->node[a].dtype == to) return a;
-    return node_point(n, to == DTYPE_B8 ? "a != 0" : "a", to, a, -1);
+    return node_point(n, wraps[to] ? wraps[to] : "a", to, a, -1);
 }
 
 /* Copies in C order of a view. */
@@ -101,7 +105,9 @@ static int strided(Nodes *n, const NodeCall *c, Error *err)
     int a = operand(c, 0), rc[SIZE_BINDINGS];
     const OpCall *call = c->call[0];
     if (a < 0) return 1;
+    Dtype to = call->result[0].dtype;
     Node x = node_blank(NODE_VIEW, n->node[a].dtype);
+    if (dtype_is_float8(to) && x.dtype != to) return 1;
     x.arg[0] = a;
     x.rank = call->result[0].rank;
     for (int k = 0; k < SIZE_BINDINGS; k++) {
@@ -118,12 +124,7 @@ static int strided(Nodes *n, const NodeCall *c, Error *err)
         x.offset.at[k] = y.offset;
     }
     int at = node_add(n, &x);
-    if (call->result[0].dtype == DTYPE_B8 || dtype_is_float(call->result[0].dtype) ||
-        !dtype_is_float(x.dtype)) {
-        c->result[0] = cast(n, at, call->result[0].dtype);
-        return 0;
-    }
-    c->result[0] = node_point(n, "a", call->result[0].dtype, at, -1);
+    c->result[0] = cast(n, at, call->result[0].dtype);
     return 0;
 }
 

@@ -294,9 +294,37 @@ int op_bind(OpCall *c, const char *const *keyword, const OpValue *values, int n,
     return 0;
 }
 
+/* Operators that copy elements, and conversions. */
+static int is_mover(const Op *op)
+{
+    static const char *const names[] = {"aten.to.",           "aten._to_copy.", "aten.clone.",
+                                        "aten.copy_.",        "aten.cat.",      "aten.stack.",
+                                        "aten.index_select.", "aten.type_as."};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strncmp(op->name, names[i], strlen(names[i]))) return 1;
+    return (op->flags & (OP_VIEW | OP_IN_PLACE)) == OP_VIEW;
+}
+
+/* PyTorch has no arithmetic of 8-bit floats, nor products of small integers, on a GPU. */
+static int has_operator(const OpCall *c, Error *err)
+{
+    for (int i = 0; i < c->n_tensors; i++) {
+        Dtype d = c->tensor[i].dtype;
+        if (dtype_is_float8(d) && !is_mover(c->op))
+            return error_set(err, ERROR_UNSUPPORTED,
+                             "PyTorch has it of no %s tensor; convert it before", dtype_name(d));
+        if (dtype_is_small(d) && op_is_product(c->op))
+            return error_set(err, ERROR_UNSUPPORTED,
+                             "PyTorch has it of no %s tensor on a GPU; convert it before",
+                             dtype_name(d));
+    }
+    return 0;
+}
+
 int op_infer(OpCall *c, Error *err)
 {
     c->n_results = 0;
+    if (has_operator(c, err)) return error_prefix(err, "%s", c->op->name);
     return c->op->infer(c, err) ? error_prefix(err, "%s", c->op->name) : 0;
 }
 
@@ -432,7 +460,9 @@ static Dtype wider(Dtype a, Dtype b)
     if (dtype_kind(a) != dtype_kind(b)) return dtype_kind(a) > dtype_kind(b) ? a : b;
     if (a == b) return a;
     if (a == DTYPE_F64 || b == DTYPE_F64) return DTYPE_F64;
-    return dtype_kind(a) == KIND_INTEGER ? DTYPE_I64 : DTYPE_F32;
+    if (dtype_kind(a) == KIND_FLOAT) return DTYPE_F32;
+    if (dtype_size(a) == dtype_size(b)) return DTYPE_I16; /* of int8 and uint8 */
+    return dtype_size(a) > dtype_size(b) ? a : b;
 }
 
 typedef struct {

@@ -147,6 +147,13 @@ static void open_sources(const OpCall *c, const double *const *in, Sources *s)
     walk_open(&s->walk, y->rank, y->size, (const int64_t(*)[OP_MAX_RANK])step, MAX_OPERANDS);
 }
 
+/* Small integers wrap. */
+static void wrap(const OpCall *c, double *y, int64_t n)
+{
+    Dtype d = c->result[0].dtype;
+    for (int64_t i = 0; dtype_is_small(d) && i < n; i++) y[i] = dtype_rounded(d, y[i]);
+}
+
 int pointwise_reference(const OpCall *c, const double *const *in, double *const *out, Error *err)
 {
     const Pointwise *w = c->op->detail;
@@ -160,6 +167,7 @@ int pointwise_reference(const OpCall *c, const double *const *in, double *const 
 #pragma omp parallel for
         for (int64_t i = 0; i < s.walk.runs; i++) loop_run(&loop, i);
     }
+    wrap(c, out[0], op_elements(&c->result[0]));
     return 0;
 }
 
@@ -191,6 +199,7 @@ static void element_compute(const OpCall *c, const double *const *in, const OpSo
             for (int i = 0; i < MAX_OPERANDS; i++) x[i][k] = s.source[i][at[i]];
         }
         w->f(&(PointRun){{x[0], x[1], x[2]}, s.p, {1, 1, 1}, n, y + first});
+        wrap(c, y + first, n);
     }
 }
 

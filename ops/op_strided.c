@@ -1,6 +1,7 @@
 /* Views by strides. The reference of a view is the same view of the contiguous logical elements. */
 #include "ops/op_strided.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,15 +87,20 @@ static int logical_view(const OpCall *c, const StridedView *s, OpTensor *v, Erro
     return s->shape(c, v, err) == 1 ? *v = x, 0 : 0;
 }
 
-/* A float is made a whole number or a bool. */
+/* Numbers change: a float is made a whole number or a bool, or the type has few numbers. */
 static int converts(const OpCall *c, int r, int of)
 {
-    return !dtype_is_float(c->result[r].dtype) && dtype_is_float(c->tensor[of].dtype);
+    Dtype to = c->result[r].dtype, from = c->tensor[of].dtype;
+    return to != from && (dtype_is_float8(to) || dtype_is_small(to) || to == DTYPE_B8 ||
+                          (!dtype_is_float(to) && dtype_is_float(from)));
 }
 
 static double converted(const OpCall *c, int r, double x)
 {
-    return c->result[r].dtype == DTYPE_B8 ? x != 0 : (double)(int64_t)x;
+    Dtype to = c->result[r].dtype;
+    if (to == DTYPE_B8) return x != 0;
+    if (!dtype_is_float(to)) x = fabs(x) < 0x1p63 ? (double)(int64_t)x : 0;
+    return dtype_is_float8(to) || dtype_is_small(to) ? dtype_rounded(to, x) : x;
 }
 
 int strided_reference(const OpCall *c, const double *const *in, double *const *out, Error *err)
@@ -176,10 +182,19 @@ int strided_plain(const OpCall *c, OpPlain *out, Error *err)
     char operands[16];
     snprintf(operands, sizeof operands, "x%lld y0", (long long)x);
     if (!text_walk(out, "copy", operands, op_elements(y), err)) return -1;
-    buffer_printf(out->source, "    y0[i] = (%s)%sx%lld[", dtype_ctype(y->dtype),
-                  text_cast(from, y->dtype), (long long)x);
+    int rounds = dtype_is_float8(y->dtype) && from != y->dtype;
+    if (rounds) /* the type's own conversion stops at the largest number, PyTorch's overflows */
+        buffer_printf(out->source, "    y0[i].__x = __nv_cvt_float_to_fp8((float)x%lld[",
+                      (long long)x);
+    else
+        buffer_printf(out->source, "    y0[i] = (%s)%sx%lld[", dtype_ctype(y->dtype),
+                      text_cast(from, y->dtype), (long long)x);
     text_index(out->source, &v, v.rank, v.size, "i");
-    buffer_puts(out->source, "];\n");
+    if (rounds)
+        buffer_printf(out->source, "], __NV_NOSAT, __NV_%s);\n",
+                      y->dtype == DTYPE_E4M3 ? "E4M3" : "E5M2");
+    else
+        buffer_puts(out->source, "];\n");
     return text_each_end(out, err);
 }
 

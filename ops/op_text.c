@@ -16,17 +16,18 @@ enum { EACH_THREADS = 128, MAX_OPERAND = 40 };
 
 const char *text_type(Dtype d)
 {
-    return d == DTYPE_F64 ? "double" : d == DTYPE_I32 || d == DTYPE_I64 ? "long long" : "float";
+    return d == DTYPE_F64 ? "double" : dtype_kind(d) == KIND_INTEGER ? "long long" : "float";
 }
 
-static int is_half(Dtype d)
+/* Its C++ type converts from and to float. */
+static int is_narrow(Dtype d)
 {
-    return d == DTYPE_F16 || d == DTYPE_BF16;
+    return dtype_is_float(d) && dtype_size(d) < sizeof(float);
 }
 
 const char *text_cast(Dtype from, Dtype to)
 {
-    return from != to && (is_half(from) || is_half(to)) ? "(float)" : "";
+    return from != to && (is_narrow(from) || is_narrow(to)) ? "(float)" : "";
 }
 
 void text_number(Buffer *b, double v)

@@ -116,7 +116,9 @@ static inline double draw_special(Random *r, const Recipe *m)
         /* smallest subnormal, largest power of two that is one, smallest normal, tiny, largest */
         [DTYPE_F32] = {0x1p-149, 0x1p-127, 0x1p-126, 0x1p-100, 0x1.fffffep127},
         [DTYPE_F16] = {0x1p-24, 0x1p-15, 0x1p-14, 0x1p-12, 65504.0},
-        [DTYPE_BF16] = {0x1p-133, 0x1p-127, 0x1p-126, 0x1p-100, 0x1.fep127}};
+        [DTYPE_BF16] = {0x1p-133, 0x1p-127, 0x1p-126, 0x1p-100, 0x1.fep127},
+        [DTYPE_E4M3] = {0x1p-9, 0x1p-7, 0x1p-6, 0x1p-5, 448},
+        [DTYPE_E5M2] = {0x1p-16, 0x1p-15, 0x1p-14, 0x1p-12, 57344}};
     const double *end = ends[m->x->dtype];
     double list[12] = {0.0, end[0], end[1], end[2], end[3], 1.0};
     uint64_t n = 6, bits = random_u64(r);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "tasks/cancelled.h"
 #include "tasks/task_graph.h"
 
 enum { GATE_SEED = 1, GATE_OTHER_SEEDS = 8, COSTLY_SEEDS = 2, LEAST_PERTURBED = 8 };
@@ -220,17 +221,15 @@ static int moved(const GateCase *c, double *const *after)
     return 0;
 }
 
-/* A vector of parameters that algebra cancels, as a softmax does the bias of its keys: it moves the outputs
- * by double precision's rounding only, and to leave it out saves no work worth a tag. */
-static int is_cancelled(const GateCase *c, int input, double *const *after)
+/* A vector of parameters that algebra cancels, as a softmax does the bias of its keys: to leave it out saves
+ * no work worth a tag. */
+static int is_cancelled(const GateCase *c, int input, const double *elements)
 {
     const Task *t = c->task;
+    const double *in[TASK_MAX_TENSORS];
     if (!t->inputs[input].parameter || t->inputs[input].rank != 1) return 0;
-    for (int i = 0; i < t->n_outputs; i++)
-        for (size_t j = 0; j < c->out_n[i]; j++)
-            if (!(fabs(after[i][j] - c->out[i][j]) <= 1e-10 * fmax(1, fabs(c->out[i][j]))))
-                return 0;
-    return memcmp(after[0], c->out[0], c->out_n[0] * sizeof(double)) != 0;
+    for (int i = 0; i < t->n_inputs; i++) in[i] = c->in[i];
+    return cancelled_input(t, c->of.workload, in, input, elements);
 }
 
 /* Of a costly graph with many parameters, some of them, spread evenly over the graph. */
@@ -254,7 +253,7 @@ static int moves(const GateCase *c, int input, const GraphKept *kept, Error *err
                      (kept ? graph_rerun(kept, input, o.in[input], after, err)
                            : run_reference(&o, after, NAN, err))
                  ? -1
-                 : moved(c, after) || is_cancelled(c, input, after);
+                 : moved(c, after) || is_cancelled(c, input, o.in[input]);
     free(o.in[input]);
     outputs_free(c, after);
     return rc;

@@ -243,7 +243,7 @@ int task_read_tensors(Task *t, const json_t *root, int inputs, const char *file,
         x->dtype = (Dtype)dtype;
         if (read_shape(x, obj, where, err)) return -1;
         if (inputs && read_draw(x, obj, where, err)) return -1;
-        if (inputs && x->dtype > DTYPE_I32 && x->draw != DRAW_INTEGER)
+        if (inputs && x->dtype > DTYPE_I32 && !dtype_is_float(x->dtype) && x->draw != DRAW_INTEGER)
             return error_set(err, ERROR_CORRUPT, "%s: an integer draw expected", where);
     }
     return 0;

@@ -24,7 +24,7 @@ import warnings
 
 import torch
 
-from export_source import Definition, Inputs, Named, Refused, blame, flatten, place, reason, watched
+from export_source import CONTENTS, Definition, Inputs, Named, Refused, blame, flatten, place, reason, watched
 from export_trace import trace
 
 FORMAT = 1
@@ -84,10 +84,13 @@ def says_formats(inputs, module, notes):
 
 
 def export(source, mode, notes):
-    """On the meta device, else on the CPU. Returns the program, the names of parameters that are its inputs,
-    the module on its device and the example inputs."""
+    """On the meta device, else on the CPU; up to where contents decide what is computed, where they do.
+    Returns the program, the names of parameters that are its inputs, the module on its device, the example
+    inputs, and why the program is a part of the module, or None."""
     errors = []
-    for device in ("meta", "cpu"):
+    for device, cut in (("meta", False), ("meta", True), ("cpu", False), ("cpu", True)):
+        if cut != bool(errors and str(errors[-1]).endswith(CONTENTS)):
+            continue
         try:
             module = build(source, device, mode)
             inputs = example_inputs(source, getattr(module, "function", module.forward), device)
@@ -95,11 +98,13 @@ def export(source, mode, notes):
                 raise errors[0]
             says_mode(module, notes)
             says_formats(inputs, module, notes)
-            flatten(source, module, inputs, notes)
-            return *trace(source, module, inputs.tensors), module, inputs
+            flatten(source, module, inputs, notes, cut)
+            program, parameters = trace(source, module, inputs.tensors)
+            check(source, program)
+            return program, parameters, module, inputs, str(errors[-1]) if cut else None
         except Refused as e:
             errors.append(e)
-            if not re.search(r"cannot be (built|exported|made)", str(e)):
+            if not re.search(r"cannot be (built|exported|made)", str(e)) and not str(e).endswith(CONTENTS):
                 break
     raise errors[-1] if "Meta" in str(errors[0]) or "meta" in str(errors[0]) else errors[0]
 
@@ -122,8 +127,7 @@ def check(source, program):
             )
         if re.match(r"aten\.(item|_local_scalar_dense)\.", name):
             raise Refused(
-                f"{node_place(source, node)}: {name}: the contents of a tensor decide what is computed, "
-                "which no graph can record"
+                f"{node_place(source, node)}: {name}: {CONTENTS}"
             )
         if "dropout" in name and len(node.args) > 2 and node.args[2] is True and node.args[1]:
             raise Refused(
@@ -281,9 +285,11 @@ def main():
             raise Refused(f"{args.source} cannot be imported: {reason(e)}") from e
         if source.told:
             notes[source.told] = 1
-        program, parameters, module, inputs = export(source, args.mode, notes)
-        check(source, program)
-        save(program, args.output, describe(source, program, parameters, module, inputs))
+        program, parameters, module, inputs, cut = export(source, args.mode, notes)
+        if cut:
+            notes[f"{cut}: the task ends before it"] = 1
+        save(program, args.output, {**describe(source, program, parameters, module, inputs),
+                                    **({"cut": cut} if cut else {})})
         for note in notes:
             print(f"export: note: {note}", file=sys.stderr)
     except Refused as e:

@@ -19,7 +19,8 @@ from collections.abc import Mapping
 import torch
 
 DTYPES = {n: getattr(torch, n) for n in
-          ("float32", "float16", "bfloat16", "float64", "int32", "int64", "bool")}
+          ("float32", "float16", "bfloat16", "float64", "int32", "int64", "bool", "int8", "uint8", "int16",
+           "float8_e4m3fn", "float8_e5m2")}
 # Arguments that are part of what is computed, not of its inputs.
 CONSTANTS = (int, float, bool, complex, str, type(None), torch.dtype, torch.device, torch.Size, torch.SymInt,
              torch.SymFloat, torch.SymBool)
@@ -214,7 +215,7 @@ def tensor_spec(text):
 
 def draw(dtype, shape):
     if dtype.is_floating_point:
-        return torch.randn(shape, dtype=dtype)
+        return torch.randn(shape).to(dtype)
     return torch.randint(0, 2, shape).to(dtype)
 
 
@@ -289,16 +290,21 @@ def blame(source, error):
     return at or other or source.path
 
 
+CONTENTS = "the contents of a tensor decide what is computed, which no graph can record"
+MAX_EDGE = 8  # tensors that a part of a module gives
+
+
 def reason(error):
     kind, text = type(error).__name__, str(error)
     first = next((line.strip() for line in text.splitlines() if line.strip()), kind)
     if (
-        "data-dependent" in text
+        isinstance(error, Reached)
+        or "data-dependent" in text
         or "DataDependent" in kind
         or "_local_scalar_dense" in text
         or "Tensor.item()" in text
     ):
-        return "the contents of a tensor decide what is computed, which no graph can record"
+        return CONTENTS
     if isinstance(error, MemoryError) or "can't allocate memory" in text:
         return "it needs more memory than this machine has"
     return f"{kind}: {first[:300]}"
@@ -426,9 +432,57 @@ class Inputs:
         return out
 
 
-def flatten(source, module, inputs, notes):
-    """Makes forward take the tensors of the inputs, one by one, and return those of its result."""
-    own = module.forward
+class Reached(Exception):
+    """A number of Python is asked of a tensor."""
+
+
+class until_contents(torch.overrides.TorchFunctionMode):
+    """Records what is computed until the contents of a tensor are asked for."""
+
+    ASKS = {getattr(torch.Tensor, n)
+            for n in ("item", "tolist", "__bool__", "__int__", "__float__", "__index__")}
+
+    def __init__(self):
+        super().__init__()
+        self.made, self.taken = [], set()
+
+    def __torch_function__(self, function, types, args=(), keywords=None):
+        keywords = keywords or {}
+        given = [t for t in torch.utils._pytree.tree_leaves((args, keywords)) if isinstance(t, torch.Tensor)]
+        self.taken.update(id(t) for t in given)
+        if function in self.ASKS:
+            raise Reached(CONTENTS)
+        result = function(*args, **keywords)
+        for t in torch.utils._pytree.tree_leaves(result):
+            if isinstance(t, torch.Tensor):
+                self.taken.discard(id(t))  # written in place
+                self.made.append(t)
+        return result
+
+    def edge(self):
+        """The results that nothing takes, each once."""
+        left = {id(t): t for t in self.made if id(t) not in self.taken}
+        return list(left.values())[-MAX_EDGE:]
+
+
+def cut_forward(own):
+    """A forward that ends, with the results that it has, where the contents of a tensor decide."""
+    def forward(*args, **keywords):
+        with until_contents() as seen:
+            try:
+                return own(*args, **keywords)
+            except Exception as e:
+                if reason(e) != CONTENTS or not seen.edge():
+                    raise
+                return tuple(seen.edge())
+
+    return forward
+
+
+def flatten(source, module, inputs, notes, cut=False):
+    """Makes forward take the tensors of the inputs, one by one, and return those of its result. cut: up to
+    where the contents of a tensor decide what is computed."""
+    own = cut_forward(module.forward) if cut else module.forward
 
     def forward(*tensors):
         given = iter(tensors)

@@ -8,7 +8,8 @@ import math
 import torch
 
 MASK = (1 << 64) - 1
-DTYPES = {n: getattr(torch, n) for n in "float32 float16 bfloat16 float64 int32 int64 bool".split()}
+DTYPES = {n: getattr(torch, n) for n in "float32 float16 bfloat16 float64 int32 int64 bool int8 uint8 int16 "
+          "float8_e4m3fn float8_e5m2".split()}
 
 
 def bits(seed, i):

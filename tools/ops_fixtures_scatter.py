@@ -61,6 +61,22 @@ def index_add(r):
         {"alpha": number(r)} if r.random() < 0.5 else {})
 
 
+def scatter_reduce(r):
+    s, d = base(r)
+    own = [r.randint(1, n) for n in s]
+    own[d] = r.choice([1, 3, 9])
+    return [spec(r, s, "any"), d, either(r, own, f"index {s[d]}"), spec(r, own, "any"),
+            r.choice(["sum", "prod", "mean", "amax", "amin"])], {"include_self": r.random() < 0.5}
+
+
+def index_reduce(r):
+    s, d = base(r)
+    own = list(s)
+    own[d] = r.choice([1, 3, 9])
+    return [spec(r, s, "any"), d, either(r, [own[d]], f"index {s[d]}"), spec(r, own, "any"),
+            r.choice(["prod", "mean", "amax", "amin"])], {"include_self": r.random() < 0.5}
+
+
 def one_hot(r):
     n = r.choice([1, 2, 7, 40])
     return [either(r, shape(r, high=3), f"index {n}"), n], {}
@@ -72,6 +88,8 @@ EXACT = {
         ("scatter", ".src", scatter),
         ("scatter", ".value", scatter_value),
         ("scatter_add", ".default", scatter_add),
+        ("scatter_reduce", ".two", scatter_reduce),
+        ("index_reduce", ".default", index_reduce),
         ("index_copy", ".default", index_copy),
         ("index_add", ".default", index_add),
     ]

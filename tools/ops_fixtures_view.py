@@ -139,7 +139,8 @@ def diagonal(r):
 def to(layout):
     def make(r):
         x = some(r, low=0)
-        d = {"dtype": r.choice(["float64", "float64", "int64", "bool"])}
+        d = {"dtype": r.choice(["float64", "float64", "int64", "bool", "int8", "float8_e4m3fn",
+                                "float8_e5m2"])}
         kwargs = {"copy": True} if r.random() < 0.3 else {}
         if not layout:
             return [x, d], kwargs

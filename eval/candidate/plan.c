@@ -63,6 +63,8 @@ static const struct {
     {"half2", 4},
     {"__half2", 4},
     {"__nv_bfloat162", 4},
+    {"__nv_fp8_e4m3", 1},
+    {"__nv_fp8_e5m2", 1},
 };
 
 __attribute__((format(printf, 2, 3))) static int fail(Parser *ps, const char *fmt, ...)

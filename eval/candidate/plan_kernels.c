@@ -156,6 +156,7 @@ static void add_includes(const PlanKernelText *const *texts, int n, Buffer *out)
     for (int i = 0; i < n; i++) {
         if (strstr(texts[i]->text, "__half")) add_lines(&all, "#include <cuda_fp16.h>");
         if (strstr(texts[i]->text, "__nv_bfloat16")) add_lines(&all, "#include <cuda_bf16.h>");
+        if (strstr(texts[i]->text, "__nv_fp8")) add_lines(&all, "#include <cuda_fp8.h>");
         add_lines(&all, texts[i]->includes);
     }
     buffer_append(out, all.data, all.len);

@@ -47,8 +47,10 @@ static int add_task_tensor(Walk *k, const TaskTensor *x, PlanHeld held, int inde
 /* The element type of a buffer; DTYPES: no operator takes it. */
 static Dtype buffer_dtype(const char *type)
 {
-    static const char *const other[][2] = {
-        {"half", "__half"}, {"int32_t", "int"}, {"int64_t", "long long"}};
+    static const char *const other[][2] = {{"half", "__half"},       {"int32_t", "int"},
+                                           {"int64_t", "long long"}, {"int8_t", "signed char"},
+                                           {"char", "signed char"},  {"uint8_t", "unsigned char"},
+                                           {"int16_t", "short"}};
     for (size_t i = 0; i < sizeof other / sizeof *other; i++)
         if (!strcmp(other[i][0], type)) type = other[i][1];
     return dtype_of_ctype(type);

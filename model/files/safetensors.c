@@ -41,9 +41,8 @@ static const struct {
     const char *name;
     size_t bits;
 } others[] = {
-    {"U8", 8},          {"I8", 8},          {"U16", 16},    {"I16", 16},    {"U32", 32},
-    {"U64", 64},        {"C64", 64},        {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8},
-    {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},
+    {"U16", 16},        {"U32", 32},        {"U64", 64}, {"C64", 64},    {"F8_E8M0", 8},
+    {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"F4", 4},   {"F6_E2M3", 6}, {"F6_E3M2", 6},
 };
 
 /* ---- reading ---- */
@@ -386,7 +385,7 @@ const SafetensorsTensor *safetensors_need(const Safetensors *s, const char *name
                   want, found);
         return NULL;
     }
-    if (t->dtype != DTYPES && dtype_is_float(t->dtype)) return t;
+    if (t->dtype != DTYPES && dtype_is_float(t->dtype) && !dtype_is_float8(t->dtype)) return t;
     error_set(err, ERROR_CORRUPT, "%s: tensor %s: expected F32, BF16, F16 or F64", file, name);
     return NULL;
 }

@@ -168,10 +168,11 @@ static int write_dtype(json_int_t type, Buffer *out, Error *err)
     return 0;
 }
 
-/* 1: contiguous or preserved, which every result is; 0 is refused. */
+/* 1: contiguous, preserved or channels_last, whose elements are those of every result: a package gives the
+ * strides of the original's. 0 is refused. */
 static int is_plain_format(json_int_t format)
 {
-    return format == 0 || format == 1 || format == 4;
+    return format == 0 || format == 1 || format == 2 || format == 3 || format == 4;
 }
 
 int argument_write(Program *p, const json_t *arg, const json_t *names, Buffer *out, Error *err)
@@ -192,7 +193,8 @@ int argument_write(Program *p, const json_t *arg, const json_t *names, Buffer *o
     if (IS("as_device") || IS("as_layout")) return 0;
     if (IS("as_memory_format")) {
         if (is_plain_format(json_integer_value(v))) return 0;
-        return error_set(err, ERROR_UNSUPPORTED, "it asks for the memory format channels last");
+        return error_set(err, ERROR_UNSUPPORTED,
+                         "it asks for a memory format that Quern does not know");
     }
     int rc;
     if (IS("as_tensor"))

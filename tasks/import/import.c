@@ -80,9 +80,8 @@ static int fill_input(Program *p, Parts *parts, const Lines *l, const ProgramInp
     t->dtype = x->dtype;
     if (x->dtype >= DTYPES_OF_INPUTS)
         return error_set(err, ERROR_UNSUPPORTED,
-                         "input %.80s has the type %s; float32, float16, bfloat16, int32, int64 or "
-                         "bool is expected",
-                         x->name, dtype_name(x->dtype));
+                         "input %.80s has the type %s; convert it to float32", x->name,
+                         dtype_name(x->dtype));
     if (fill_shape(p, parts, x->placeholder, t, err))
         return error_prefix(err, "input %.80s", x->name);
     if (x->kind != INPUT_ARGUMENT) t->parameter = x->name;
@@ -164,11 +163,11 @@ static void fill_outputs(Program *p, const Lines *l, Parts *parts)
         DraftTensor *t = &parts->outputs[i];
         Dtype d = dtype_exported(
             json_integer_value(json_object_get(json_object_get(p->tensors, own), "dtype")));
-        if (d == DTYPE_I64 || d == DTYPE_B8 || d == DTYPE_F64) {
-            int k = parts->n_casts++;
-            snprintf(parts->name[k], GRAPH_NAME, "%.50s_%s", name, d == DTYPE_F64 ? "f32" : "i32");
+        if (d >= DTYPES_OF_OUTPUTS && d != DTYPES) {
+            int k = parts->n_casts++, is_float = dtype_is_float(d);
+            snprintf(parts->name[k], GRAPH_NAME, "%.50s_%s", name, is_float ? "f32" : "i32");
             parts->cast[k] = memory_printf("%s = aten.to.dtype(%s, torch.%s)", parts->name[k], name,
-                                           d == DTYPE_F64 ? "float32" : "int32");
+                                           is_float ? "float32" : "int32");
             name = parts->name[k];
         }
         if (fill_shape(p, parts, own, t, NULL)) t->rank = -1; /* from the graph, then */
@@ -176,6 +175,12 @@ static void fill_outputs(Program *p, const Lines *l, Parts *parts)
         t->dtype = DTYPES;
     }
     parts->draft.n_outputs = l->n_outputs;
+}
+
+/* The task is no whole module, as the export or the import says. */
+static int is_part(const Program *p, const Lines *l)
+{
+    return l->cut.begun || json_object_get(p->notes, "cut");
 }
 
 /* The inputs that stay, those of one kind in their order. */
@@ -189,8 +194,8 @@ static int fill_inputs(Program *p, const Lines *l, int arguments, Parts *parts, 
         for (int k = 0; k < l->n && !is_line; k++)
             is_line = !l->list[k].node && !strncmp(l->list[k].text, name, len) &&
                       l->list[k].text[len] == ' ';
-        if (is_line || (x->kind == INPUT_ARGUMENT) != arguments || (!arguments && !l->used[i]))
-            continue;
+        int needed = l->used[i] || (arguments && !is_part(p, l));
+        if (is_line || (x->kind == INPUT_ARGUMENT) != arguments || !needed) continue;
         if (fill_input(p, parts, l, x, &parts->inputs[parts->draft.n_inputs], err)) return -1;
         parts->draft.n_inputs++;
     }
@@ -251,7 +256,9 @@ static void cut_says(Parts *parts, const ImportOptions *o, const Cut *cut)
     for (int i = 0; i < o->n_tags && i < IMPORT_MAX_TAGS; i++) parts->tags[i] = o->tags[i];
     parts->draft.tags = parts->tags;
     parts->tags[parts->draft.n_tags++] = "cut";
-    log_warn("%s: the task ends before it", cut->why.text);
+    if (cut->begun)
+        log_warn("%s: the task %s it", cut->why.text,
+                 cut->behind ? "begins behind" : "ends before");
 }
 
 static int import_program(Program *p, const ImportOptions *o, char **text, Error *err)
@@ -266,7 +273,7 @@ static int import_program(Program *p, const ImportOptions *o, char **text, Error
                            .level = o->level,
                            .precision = o->precision,
                            .heldout = o->heldout};
-    if (l.cut.begun) cut_says(parts, o, &l.cut);
+    if (is_part(p, &l)) cut_says(parts, o, &l.cut);
     int rc = lines_check(p, &l, err) || fill(p, &l, parts, err) ? -1 : 0;
     if (!rc && derive_task(&parts->draft, text, err)) rc = place_line(&l, err);
     parts_release(parts);

@@ -297,11 +297,30 @@ static int cut_takes_missing(Cut *c, const json_t *node)
     return c->begun && each_taken(node, is_missing, c);
 }
 
-/* Leaves a node out. Returns 0. */
-static int cut_node(Lines *l, const json_t *node)
+/* What a node gives that is no missing one's, as inputs. */
+static int begin_behind(void *writer, const char *name)
 {
-    each_taken(node, add_edge, &l->cut);
-    return each_result(node, add_missing, &l->cut);
+    Writer *w = writer;
+    char chosen[GRAPH_NAME];
+    Error why;
+    int n = w->p->n_inputs;
+    if (program_add_input(w->p, name, &why)) return add_missing(&w->out->cut, name);
+    w->out->used = memory_grow(w->out->used, (size_t)n + 2, sizeof *w->out->used);
+    w->out->used[n] = w->out->used[n + 1] = 0;
+    names_choose(w->out->taken, name, chosen, sizeof chosen);
+    lines_rename(w->out, name, chosen);
+    return 0;
+}
+
+/* Leaves a node out. Returns 0. */
+static int cut_node(Writer *w, const json_t *node)
+{
+    Cut *c = &w->out->cut;
+    Error ignored;
+    int sized = !program_result_sizes(w->p, node, &ignored);
+    if (c->behind && sized) return each_result(node, begin_behind, w);
+    if (!c->behind) each_taken(node, add_edge, c);
+    return each_result(node, add_missing, c);
 }
 
 static int write_node(Writer *w, const json_t *node)
@@ -315,7 +334,7 @@ static int write_node(Writer *w, const json_t *node)
     const char *op = is_op ? target + strlen(prefix) : target;
     each_result(node, count, &n);
     w->err->code = ERROR_NONE;
-    if (cut_takes_missing(&w->out->cut, node)) return cut_node(w->out, node);
+    if (cut_takes_missing(&w->out->cut, node)) return cut_node(w, node);
     if (program_result_sizes(w->p, node, w->err))
         rc = -1;
     else if (is_op && !strncmp(op, "aten.", 5))
@@ -333,7 +352,7 @@ static int write_node(Writer *w, const json_t *node)
     error_prefix(w->err, "%s%s%.100s", place, *place ? ": " : "", op);
     if (w->err->code != ERROR_UNSUPPORTED || !n) return -1;
     if (!w->out->cut.begun++) w->out->cut.why = *w->err;
-    return cut_node(w->out, node);
+    return cut_node(w, node);
 }
 
 /* ---- constants ---- */
@@ -377,6 +396,11 @@ static int begin(Writer *w)
     for (int i = 0; i < w->p->n_inputs; i++) {
         const ProgramInput *x = &w->p->inputs[i];
         const char *made = rewrite_pattern(x);
+        if (x->unknown) {
+            if (!w->out->cut.begun++) w->out->cut.why = *x->unknown;
+            add_missing(&w->out->cut, x->placeholder);
+            continue;
+        }
         if (made && write_constant(w, x, made)) return -1;
         if (!made && x->kind == INPUT_CONSTANT && !rewrite_overwrites(w->p, x))
             return error_set(w->err, ERROR_UNSUPPORTED,
@@ -543,13 +567,15 @@ static int find_outputs(Writer *w)
         if (!name)
             return error_set(w->err, ERROR_CORRUPT, "the output %.80s is no node's result",
                              w->p->output[i]);
+        int is_input = 0, at = 0;
         for (int k = 0; k < w->p->n_inputs; k++)
             if (!strcmp(name, lines_name(l, &w->p->inputs[k])) &&
                 !rewrite_pattern(&w->p->inputs[k]))
-                return error_set(w->err, ERROR_UNSUPPORTED,
-                                 "the module returns its input %.80s unchanged",
-                                 w->p->inputs[k].name);
-        add_output(l, name);
+                is_input = 1, at = k;
+        if (is_input && !l->cut.begun)
+            return error_set(w->err, ERROR_UNSUPPORTED,
+                             "the module returns its input %.80s unchanged", w->p->inputs[at].name);
+        if (!is_input) add_output(l, name);
     }
     return 0;
 }
@@ -578,12 +604,12 @@ static int write_all(Writer *w)
     return find_outputs(w);
 }
 
-int lines_write(Program *p, Lines *out, Error *err)
+static int write_whole(Program *p, int behind, Lines *out, Error *err)
 {
     Writer w = {p, out, err};
     *out = (Lines){.names = json_object(),
                    .taken = json_object(),
-                   .cut = {.missing = json_object(), .edge = json_array()},
+                   .cut = {.missing = json_object(), .edge = json_array(), .behind = behind},
                    .used = memory_array((size_t)p->n_inputs + 1, sizeof *out->used)};
     if (write_all(&w)) {
         lines_release(out);
@@ -593,6 +619,18 @@ int lines_write(Program *p, Lines *out, Error *err)
     if (!out->cut.begun || is_enough(out)) return 0;
     *err = out->cut.why;
     lines_release(out);
+    return 1;
+}
+
+int lines_write(Program *p, Lines *out, Error *err)
+{
+    int n = p->n_inputs, rc = write_whole(p, 0, out, err);
+    if (rc <= 0) return rc;
+    Error why = *err;
+    rc = write_whole(p, 1, out, err);
+    if (!rc) return 0;
+    program_drop_inputs(p, n);
+    *err = why;
     return -1;
 }
 

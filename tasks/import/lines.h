@@ -13,9 +13,11 @@ typedef struct {
 } Line;
 
 /* Where a module cannot be followed. What a node gives that has no line, and what depends on it, is left
- * out; the tensors that such nodes take are outputs in place of theirs. */
+ * out; the tensors that such nodes take are outputs in place of theirs. Where too little is left, what such
+ * nodes give is an input, and the task is what comes behind them. */
 typedef struct {
     int begun;       /* 0: the whole module is followed */
+    int behind;      /* the task is what comes behind */
     Error why;       /* of the first node without a line: place, operator, reason */
     json_t *missing; /* names of tensors without a line, as the program has them */
     json_t *edge;    /* those that nodes without a line take: an array */
@@ -26,7 +28,7 @@ typedef struct {
     int n;
     json_t *names; /* by the program's name of a tensor: its name in lines */
     json_t *taken; /* names in lines, of axes too */
-    int *used;     /* by input of the program: a line uses it */
+    int *used;     /* by input of the program, of which a cut adds some: a line uses it */
     const char *output[GRAPH_MAX_OUTPUTS]; /* names in lines, each once */
     int n_outputs;
     Cut cut;

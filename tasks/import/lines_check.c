@@ -145,6 +145,7 @@ int lines_check(Program *p, const Lines *l, Error *err)
     }
     for (int i = 0; i < p->n_inputs && !rc; i++) {
         OpTensor t;
+        if (p->inputs[i].unknown) continue;
         rc = recorded(p, p->inputs[i].placeholder, &t, err);
         if (!rc) add(&c, lines_name(l, &p->inputs[i]), &t, i);
     }

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-enum { NOTES_FORMAT = 1, EXPORTED_FLOAT8 = 29 };
+enum { NOTES_FORMAT = 1, EXPORTED_UNSIGNED = 28 };
 
 int program_size(Program *p, const json_t *value, Symbolic *out, Error *err)
 {
@@ -32,15 +32,16 @@ int program_size(Program *p, const json_t *value, Symbolic *out, Error *err)
 
 const char *program_type_name(int64_t scalar_type)
 {
-    static const char *const names[] = {"unknown", "uint8",     "int8",      "int16",
-                                        "int32",   "int64",     "float16",   "float32",
-                                        "float64", "complex32", "complex64", "complex128"},
-                             *const bytes[] = {"float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz",
-                                               "float8_e5m2fnuz"};
-    int known = scalar_type >= 0 && scalar_type < (int)(sizeof names / sizeof *names);
-    if (scalar_type >= EXPORTED_FLOAT8 && scalar_type < EXPORTED_FLOAT8 + 4)
-        return bytes[scalar_type - EXPORTED_FLOAT8];
-    return known ? names[scalar_type] : "unknown";
+    static const struct {
+        int64_t number;
+        const char *name;
+    } other[] = {{9, "complex32"},        {10, "complex64"},
+                 {11, "complex128"},      {EXPORTED_UNSIGNED, "uint16"},
+                 {31, "float8_e4m3fnuz"}, {32, "float8_e5m2fnuz"}};
+    Dtype d = dtype_exported(scalar_type);
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        if (other[i].number == scalar_type) return other[i].name;
+    return d == DTYPES ? "unknown" : dtype_name(d);
 }
 
 int program_tensor(Program *p, const char *name, Dtype *dtype, int *rank,
@@ -281,7 +282,9 @@ static int prefix_use(const Program *p, const ProgramInput *x, Error *err)
     char place[PROGRAM_PLACE] = "";
     json_array_foreach(p->nodes, i, node)
     {
-        if (!*place && program_mentions(json_object_get(node, "inputs"), x->placeholder))
+        const char *target = json_string_value(json_object_get(node, "target"));
+        if (*place || !target || strstr(target, "._assert") || strstr(target, ".sym_")) continue;
+        if (program_mentions(json_object_get(node, "inputs"), x->placeholder))
             program_place(node, place, sizeof place);
     }
     return error_prefix(err, "%s%sinput %.80s", place, *place ? ": " : "", x->name);
@@ -306,11 +309,34 @@ static int read_inputs(Program *p, const json_t *specs, Error *err)
                 return error_set(err, ERROR_CORRUPT, "the program has two inputs %.80s",
                                  x->placeholder);
         read_notes(p, x);
-        if (program_tensor(p, x->placeholder, &x->dtype, &x->rank, x->size, err))
-            return prefix_use(p, x, err);
         p->n_inputs++;
+        if (!program_tensor(p, x->placeholder, &x->dtype, &x->rank, x->size, err)) continue;
+        prefix_use(p, x, err);
+        if (err->code != ERROR_UNSUPPORTED) return -1;
+        x->unknown = memory_alloc(sizeof *x->unknown);
+        *x->unknown = *err;
+        x->dtype = DTYPES;
     }
     return 0;
+}
+
+int program_add_input(Program *p, const char *tensor, Error *err)
+{
+    ProgramInput x = {.placeholder = tensor, .name = tensor, .kind = INPUT_ARGUMENT};
+    if (p->n_inputs == GRAPH_MAX_INPUTS)
+        return error_set(err, ERROR_LIMIT, "the program has more than %d inputs", GRAPH_MAX_INPUTS);
+    if (program_tensor(p, tensor, &x.dtype, &x.rank, x.size, err)) return -1;
+    p->inputs = memory_grow(p->inputs, (size_t)p->n_inputs + 1, sizeof *p->inputs);
+    p->inputs[p->n_inputs++] = x;
+    return 0;
+}
+
+void program_drop_inputs(Program *p, int n)
+{
+    while (p->n_inputs > n) {
+        ProgramInput *x = &p->inputs[--p->n_inputs];
+        for (int d = 0; d < x->rank; d++) symbolic_release(&x->size[d]);
+    }
 }
 
 static int read_outputs(Program *p, const json_t *specs, Error *err)
@@ -437,8 +463,8 @@ out:
 
 void program_release(Program *p)
 {
-    for (int i = 0; i < p->n_inputs; i++)
-        for (int d = 0; d < p->inputs[i].rank; d++) symbolic_release(&p->inputs[i].size[d]);
+    for (int i = 0; i < p->n_inputs; i++) free(p->inputs[i].unknown);
+    program_drop_inputs(p, 0);
     free(p->inputs);
     symbols_release(&p->symbols);
     json_decref(p->root);

@@ -21,6 +21,7 @@ typedef struct {
     int rank;
     Symbolic size[OP_MAX_RANK];
     const json_t *notes; /* statistics: an object, or NULL */
+    Error *unknown;      /* why it is not read, or NULL: what takes it is left out */
 } ProgramInput;
 
 typedef struct {
@@ -54,6 +55,11 @@ enum { PROGRAM_PLACE = 400 };
  * first line of a node that holds a graph, where it has none itself. */
 void program_place(const json_t *node, char *out, size_t size);
 void program_place_within(const json_t *node, char *out, size_t size);
+
+/* Adds a node's result as an argument. -1: *err; its type or sizes are not known. */
+int program_add_input(Program *p, const char *tensor, Error *err);
+/* Takes away what program_add_input added. */
+void program_drop_inputs(Program *p, int n);
 
 /* UNSUPPORTED: contents of a tensor decide the size of a node's result. */
 int program_result_sizes(Program *p, const json_t *node, Error *err);

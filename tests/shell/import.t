@@ -140,7 +140,7 @@ def unbacked(p):
             t["sizes"][0] = {"as_expr": {"expr_str": "Symbol('u0', integer=True)", "hint": None}}
 program("unbacked", unbacked)
 program("late", lambda p: graph(p)["nodes"][-1].update(target="torch.ops.mine.op.default"))
-program("bytes", lambda p: graph(p)["tensor_values"]["inputs_0"].update(dtype=29))
+program("bytes", lambda p: graph(p)["tensor_values"]["inputs_0"].update(dtype=31))
 def chosen(p):
     size = {"as_expr": {"expr_str": "Symbol('u0', integer=True)", "hint": None}}
     graph(p)["tensor_values"]["linear"]["sizes"][0] = size
@@ -208,22 +208,28 @@ refused huge 'has the size 4611686018427387904'
 refused zero 'has the size 0, 1 to'
 refused shape 'Quern infers float32\[10, 12\] where PyTorch has float32\[12, 10\]'
 refused complex 'element type complex64, which Quern has not'
-refused unknown 'aten.lineal.default is not in the library'
-refused custom 'operators of ATen only'
 refused random 'aten.rand_like.default.*random'
 refused number 'returns something that is no tensor'
 refused unbacked 'does not say how large u0 is'
-refused chosen 'modules.py, line .*aten.linear.default: the contents of a tensor decide the size'
-refused autocast 'modules.py, line .*wrap_with_autocast: torch.autocast chooses an element type'
 refused infinite 'modules.py, line .*kept.*aten.acos.default gives the first result that is not finite'
 refused contents 'a constant tensor, lifted_tensor_0, of which the archive has no contents'
-refused bytes 'modules.py, line .*input .* has PyTorch.s element type float8_e4m3fn, which Quern has not'
 # ends NAME SENTENCE OUTPUT: the task ends before what cannot be followed.
 ends() {
     run quern-import "bad/$1.pt2" -o cut; [ $rc = 0 ] && grep -q -- "$2.*: the task ends before it" err &&
         grep -q '"cut"' "cut/$1/task.json" && grep -A2 '"outputs"' "cut/$1/task.json" | grep -q "\"$3\""
     ok $? "cut: $1"
 }
+# behind NAME SENTENCE: too little comes before it; the task is what comes behind.
+behind() {
+    run quern-import "bad/$1.pt2" -o behind
+    [ $rc = 0 ] && grep -q -- "$2.*: the task begins behind it" err && grep -q '"cut"' "behind/$1/task.json"
+    ok $? "a task behind: $1"
+}
+behind unknown 'modules.py, line .*aten.lineal.default is not in the library'
+behind custom 'modules.py, line .*operators of ATen only'
+behind chosen 'modules.py, line .*aten.linear.default: the contents of a tensor decide the size'
+behind autocast 'modules.py, line .*wrap_with_autocast: torch.autocast chooses an element type'
+behind bytes 'modules.py, line .*input x: .*element type float8_e4m3fnuz, which Quern has not'
 ends unsorted 'boundaries are not known to be in order' where
 ends late 'modules.py, line .*mine.op.default: Quern knows operators of ATen only' group_norm
 ends equation 'expected letters for each of 3 tensors and a result, found "rsc,rc,rk"' mul_70

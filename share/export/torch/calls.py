@@ -30,8 +30,8 @@ _UNFIT = ("(_q_type({t}) is not _q_plain and _q_type({t}) is not _q_parameter) o
 # shapes, strides and devices.
 _FORWARD = """
 def {name}({signature}):
-    {begin}if (_q_compiling() or _q_dispatch() or _q_function() or _q_functorch() or _q_tracing() or _q_autocast() or
-            self.training{unlike}):
+    {begin}if (_q_compiling() or _q_dispatch() or _q_function() or _q_functorch() or _q_tracing() or
+            _q_autocast() or self.training{unlike}):
         return {otherwise}
     _q = self._quern_bound
     if _q_any(_q.{hooks}):
@@ -228,8 +228,8 @@ def given_function(package, kind):
 
 
 def forward_functions(package, kind, otherwise):
-    """The forward of a module in place of a `kind`, and its __call__ or None. Parameters are looked up in each
-    call."""
+    """The forward of a module in place of a `kind`, and its __call__ or None. Parameters are looked up in
+    each call."""
     s, names, find = _Signature(package, kind), [], []
     given = iter(s.tensors)
     for spec in package.json["inputs"]:
@@ -244,7 +244,8 @@ def forward_functions(package, kind, otherwise):
              **_parts(package, names)}
     scope = {**package.scope(), **s.scope, "_q_otherwise": otherwise, "_q_module": torch.nn.Module}
     forward = _written("forward", _FORWARD.format(
-        name="forward", signature=s.text, begin="", hooks="hooks", unlike="".join(f" or {w}" for w in s.unlike),
+        name="forward", signature=s.text, begin="", hooks="hooks",
+        unlike="".join(f" or {w}" for w in s.unlike),
         otherwise=f"_q_otherwise(self, {s.arguments})", **parts), scope)
     quick = s.in_place() if kind.__call__ is torch.nn.Module.__call__ else None
     if not quick:

@@ -16,6 +16,14 @@ def _never(*tensors):
     return False
 
 
+def _format(t):
+    """The memory format that a result is given, where it is not contiguous."""
+    if t.is_contiguous():
+        return None
+    return next((f for f, rank in ((torch.channels_last, 4), (torch.channels_last_3d, 5))
+                 if t.dim() == rank and t.is_contiguous(memory_format=f)), None)
+
+
 class Bound:
     """Where the tensors of a module's operator are, and what must be as it was for the kernels to stand for
     forward. It is made again for a copy."""
@@ -78,12 +86,14 @@ class Bound:
         places = [next(at) if isinstance(t, torch.Tensor) else None for t in leaves]
         flat = type(result) is tuple and all(a is b for a, b in zip(result, leaves))
         self.known = True
-        if type(result) in (torch.Tensor, tuple) and dtypes == package.out_dtypes:
+        formats = [_format(t) for t in leaves if isinstance(t, torch.Tensor)]
+        if type(result) in (torch.Tensor, tuple) and dtypes == package.out_dtypes and not any(formats):
             return None
 
         def put(results):
             results = [results] if isinstance(results, torch.Tensor) else results
-            given = [r if r.dtype is d else r.to(d) for r, d in zip(results, dtypes)]
+            given = [r if r.dtype is d and not f else r.to(d, memory_format=f or torch.preserve_format)
+                     for r, d, f in zip(results, dtypes, formats)]
             if flat:
                 return tuple(given)
             return pytree.tree_unflatten([None if i is None else given[i] for i in places], spec)
@@ -164,7 +174,7 @@ def module_class(package, name):
             if isinstance(original, (torch.fx.GraphModule, torch.jit.ScriptModule)):
                 raise TypeError(f"quern.{package.name}: a traced module has no class to stand in for")
             if "cut" in package.json.get("tags", ()):
-                raise TypeError(f"quern.{package.name}: the task is a part of the module, which ends before "
+                raise TypeError(f"quern.{package.name}: the task is a part of the module, before or behind "
                                 f"what Quern cannot follow; call {package.name}.op")
             fast = torch.nn.Module.__new__(Module._quern_class(kind))
             fast.__dict__.update(original.__dict__)

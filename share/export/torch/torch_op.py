@@ -14,9 +14,14 @@ from .graph import run_line
 from .module import module_class
 
 _DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16,
-           "int32": torch.int32, "int64": torch.int64, "bool": torch.bool}
+           "int32": torch.int32, "int64": torch.int64, "bool": torch.bool, "int8": torch.int8,
+           "uint8": torch.uint8, "int16": torch.int16, "float8_e4m3fn": torch.float8_e4m3fn,
+           "float8_e5m2": torch.float8_e5m2}
 _BUFFERS = {"float": torch.float32, "double": torch.float64, "__half": torch.float16, "half": torch.float16,
-            "__nv_bfloat16": torch.bfloat16, "int": torch.int32, "long long": torch.int64}
+            "__nv_bfloat16": torch.bfloat16, "int": torch.int32, "long long": torch.int64,
+            "signed char": torch.int8, "int8_t": torch.int8, "unsigned char": torch.uint8,
+            "uint8_t": torch.uint8, "short": torch.int16, "bool": torch.bool,
+            "__nv_fp8_e4m3": torch.float8_e4m3fn, "__nv_fp8_e5m2": torch.float8_e5m2}
 _ALIGNMENT = 16
 # The handle of the current stream. torch.cuda.current_stream makes an object of it, which costs microseconds.
 _stream = getattr(torch._C, "_cuda_getCurrentRawStream", None) or (

@@ -131,7 +131,8 @@ static void reads_other_dtypes(void **state)
     assert_int_equal(safetensors_read_f32(s, "half", 1, (int64_t[]){5}, x, &err), 0);
     assert_true(x[0] == 1 && x[1] == -2 && x[2] == 65504 && x[3] == 0x1p-24f && isinf(x[4]));
     assert_int_equal(safetensors_find(s, "ids")->dtype, DTYPE_I64);
-    assert_int_equal(safetensors_find(s, "bytes")->dtype, DTYPES);
+    assert_int_equal(safetensors_find(s, "bytes")->dtype, DTYPE_U8);
+    assert_int_equal(safetensors_read_f32(s, "bytes", 1, (int64_t[]){3}, x, &err), -1);
     assert_int_equal(safetensors_read_f32(s, "ids", 2, (int64_t[]){2, 2}, x, &err), -1);
     safetensors_close(s);
 }

@@ -97,11 +97,45 @@ static void test_not_degenerate(void **state)
     }
 }
 
+/* A vector of parameters that is added to all elements of a softmax's or a norm's row is no reason; one that
+ * is taken away again, or that only a maximum hides, is. */
+static void test_shifted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *lines[3];
+        int n, degenerate;
+    } cases[] = {
+        {{"u = aten.unsqueeze(b, 1)", "h = aten.add.Tensor(x, u)", "y = aten.softmax.int(h, 1)"},
+         3,
+         0},
+        {{"u = aten.unsqueeze(b, 1)", "h = aten.add.Tensor(x, u)", "y = aten.layer_norm(h, [k])"},
+         3,
+         0},
+        {{"u = aten.unsqueeze(b, 1)", "h = aten.add.Tensor(x, u)", "y = aten.sub.Tensor(h, u)"},
+         3,
+         1},
+        {{"u = aten.unsqueeze(b, 1)", "v = aten.mul.Tensor(u, 1e-12)", "y = aten.add.Tensor(x, v)"},
+         3,
+         1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Small s = {.axes = {{"m", NULL, 256}, {"k", NULL, 128}},
+                   .inputs = {tensor("x", DTYPE_F32, "m", "k"), tensor("b", DTYPE_F32, "m", NULL)}};
+        s.inputs[1].parameter = "b";
+        small(&s, cases[i].lines, cases[i].n, 2, 2);
+        Task *t = derived(&s.d);
+        if (t->degenerate != cases[i].degenerate)
+            fail_msg("case %zu: degenerate is %d", i, t->degenerate);
+        task_free(t);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_degenerate),
-                                       cmocka_unit_test(test_cancels),
-                                       cmocka_unit_test(test_not_degenerate)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_degenerate), cmocka_unit_test(test_cancels),
+        cmocka_unit_test(test_shifted), cmocka_unit_test(test_not_degenerate)};
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,6 +63,46 @@ static void test_bfloat(void **state)
 }
 
 /* Every finite pattern comes back to itself. */
+/* Floats of one byte: each is its own number, ties go to even numbers, and what is too large is infinity, or
+ * NaN where there is none. */
+static void test_float8(void **state)
+{
+    static const struct {
+        Dtype d;
+        double x, want;
+    } known[] = {{DTYPE_E4M3, 448, 448},          {DTYPE_E4M3, 464, 448},
+                 {DTYPE_E4M3, 465, NAN},          {DTYPE_E4M3, 0x1p-9, 0x1p-9},
+                 {DTYPE_E4M3, 0x1p-10, 0},        {DTYPE_E4M3, 0x1.8p-9, 0x1p-8},
+                 {DTYPE_E4M3, 1.0625, 1},         {DTYPE_E4M3, -1.1875, -1.25},
+                 {DTYPE_E4M3, 0x1.fp-7, 0x1p-6}, /* the carry of the largest subnormal number */
+                 {DTYPE_E5M2, 57344, 57344},      {DTYPE_E5M2, 61439, 57344},
+                 {DTYPE_E5M2, -61440, -INFINITY}, {DTYPE_E5M2, 0x1p-16, 0x1p-16},
+                 {DTYPE_E5M2, 1.125, 1},          {DTYPE_E5M2, 1.375, 1.5}};
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        double got = dtype_rounded(known[i].d, known[i].x);
+        assert_true(isnan(known[i].want) ? isnan(got) : got == known[i].want);
+    }
+    for (int d = DTYPE_E4M3; d <= DTYPE_E5M2; d++)
+        for (int b = 0; b < 256; b++) {
+            uint8_t byte = (uint8_t)b, again;
+            double x;
+            dtype_to_double((Dtype)d, &byte, &x, 1);
+            dtype_from_double((Dtype)d, &x, &again, 1);
+            assert_true(isnan(x) || again == byte);
+        }
+}
+
+/* Integers of 8 and 16 bits wrap as a GPU's do; larger ones stop at their ends. */
+static void test_small_integers(void **state)
+{
+    (void)state;
+    assert_true(dtype_rounded(DTYPE_I8, 200) == -56 && dtype_rounded(DTYPE_I8, -129) == 127);
+    assert_true(dtype_rounded(DTYPE_U8, -1) == 255 && dtype_rounded(DTYPE_U8, 256 + 7) == 7);
+    assert_true(dtype_rounded(DTYPE_I16, 40000) == -25536 &&
+                dtype_rounded(DTYPE_I32, 1e12) == 2147483647);
+}
+
 static void test_round_trip(void **state)
 {
     (void)state;
@@ -366,6 +406,7 @@ static void test_overflow(void **state)
         dtype_to_double((Dtype)d, kept, back, 2);
         assert_true(isinf(back[0]) && isfinite(back[1]));
     }
+    assert_true(isnan(dtype_rounded(DTYPE_E4M3, dtype_overflow(DTYPE_E4M3))));
     assert_true(isinf(dtype_overflow(DTYPE_I32)) && isinf(dtype_overflow(DTYPE_F64)));
 }
 
@@ -390,6 +431,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rounding_to_half),
                                        cmocka_unit_test(test_bfloat),
+                                       cmocka_unit_test(test_float8),
+                                       cmocka_unit_test(test_small_integers),
                                        cmocka_unit_test(test_round_trip),
                                        cmocka_unit_test(test_draws),
                                        cmocka_unit_test(test_distinct),

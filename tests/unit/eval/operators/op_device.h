@@ -64,7 +64,7 @@ static inline void put(Dtype d, void *p, int64_t i, double v)
     case DTYPE_F64: ((double *)p)[i] = v; break;
     case DTYPE_I32: ((int32_t *)p)[i] = (int32_t)v; break;
     case DTYPE_I64: ((int64_t *)p)[i] = (int64_t)v; break;
-    default: ((uint8_t *)p)[i] = v != 0;
+    default: dtype_from_double(d, &v, (char *)p + (size_t)i * dtype_size(d), 1);
     }
 }
 
@@ -82,7 +82,11 @@ static inline double get(Dtype d, const void *p, int64_t i)
     case DTYPE_F64: return ((const double *)p)[i];
     case DTYPE_I32: return ((const int32_t *)p)[i];
     case DTYPE_I64: return (double)((const int64_t *)p)[i];
-    default: return ((const uint8_t *)p)[i];
+    default: {
+        double v;
+        dtype_to_double(d, (const char *)p + (size_t)i * dtype_size(d), &v, 1);
+        return v;
+    }
     }
 }
 
@@ -295,7 +299,8 @@ static inline void flush(Batch *b)
     free(b->plain.launch);
     b->plain = (OpPlain){.source = &b->source};
     buffer_clear(&b->source);
-    buffer_puts(&b->source, "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n");
+    buffer_puts(&b->source,
+                "#include <cuda_bf16.h>\n#include <cuda_fp16.h>\n#include <cuda_fp8.h>\n");
     b->n = 0;
 }
 
