@@ -153,6 +153,22 @@ static void counter_table(const ReportTask *t, Buffer *b)
     buffer_puts(b, "</table></div>\n");
 }
 
+/* Of several timed workloads. */
+static void workload_table(const ReportTask *t, Buffer *b)
+{
+    if (!t->source || !t->n_rows) return;
+    buffer_puts(b, "<div class=\"scroll\"><table><tr><th>timed sizes<th>weight<th>speedup<th>time, "
+                   "us<th>baseline, us</tr>\n");
+    for (int i = 0; i < t->n_rows; i++) {
+        const VerdictRow *r = &t->rows[i];
+        buffer_puts(b, "<tr><td>");
+        html_text(b, r->sizes);
+        buffer_printf(b, "<td>%.2f<td>%.3f<td>%.2f<td>%.2f</tr>\n", r->weight, r->speedup,
+                      r->time_us, r->baseline_us);
+    }
+    buffer_puts(b, "</table></div>\n");
+}
+
 /* Where its kernel was found or refused is in data-tags, for the filter. */
 static void task_head(const ReportTask *t, Buffer *b)
 {
@@ -198,6 +214,7 @@ static void task_section(const Report *r, const ReportTask *t, int open, Buffer 
     buffer_puts(b, "</p>\n");
     int with_sources = r->tasks.n <= LINEAGE_TASKS;
     if (t->source) lineage_write(&t->lineage, t->task->name, with_sources, b);
+    workload_table(t, b);
     counter_table(t, b);
     kernel_figures(r, t, b);
     buffer_printf(b,

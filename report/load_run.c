@@ -136,6 +136,8 @@ static void take_numbers(Report *r, ReportTask *t, const Sample *s)
     Interval compile;
     t->over_compile = rivals_over(&v, "compile", &compile) ? compile.middle : 0;
     rivals_text(&v, t->rivals);
+    t->n_rows = v.n_rows;
+    memcpy(t->rows, v.rows, sizeof t->rows);
     if (v.error_factor > r->error_factor) r->error_factor = v.error_factor;
     t->best.n = t->n_lines = 0;
     if (v.timing) {

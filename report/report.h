@@ -68,7 +68,9 @@ typedef struct {
     Lineage lineage;    /* of the best kernel */
     const char *doubt;  /* about a record: "unconfirmed", "disputed", or "" */
     char rivals
-        [RIVALS_TEXT];   /* the best kernel beside torch.compile (rivals_text); "" without one */
+        [RIVALS_TEXT]; /* the best kernel beside torch.compile (rivals_text); "" without one */
+    int n_rows;        /* of the best kernel's verdict: one for each of several timed workloads */
+    VerdictRow rows[VERDICT_MAX_ROWS];
     double over_compile; /* torch.compile's time over the best kernel's; 0: not measured */
     int predicted;
     Counters best, baseline;

@@ -84,6 +84,19 @@ static int read_precision(Task *t, const json_t *root, const char *file, Error *
     return 0;
 }
 
+static int read_budget(Task *t, const json_t *root, const char *file, Error *err)
+{
+    const char *word = "";
+    int asked = t->in_memory ? 0 : budget_of_run(&t->budget, err);
+    if (asked < 0) return -1;
+    if (json_object_get(root, "budget") && !(word = json_need_text(root, "budget", file, err)))
+        return -1;
+    ErrorBudget own;
+    if (budget_named(word, &own, err)) return error_prefix(err, "%s: budget", file);
+    if (!asked) t->budget = own;
+    return 0;
+}
+
 /* Reads "turns": the axis along which contents can be rotated, the first dimension of every output. */
 static int read_rotates(Task *t, const json_t *root, const char *file, Error *err)
 {
@@ -165,6 +178,12 @@ static int read_workload(Task *t, const json_t *obj, int index, const char *file
     if (!axes) return -1;
     Workload *w = &t->workloads[t->n_workloads++];
     w->role = (Role)role;
+    w->weight = 1;
+    if (json_object_get(obj, "weight") && json_need_number(obj, "weight", where, &w->weight, err))
+        return -1;
+    if (!(w->weight > 0 && w->weight <= 1e6) || (w->weight != 1 && role != ROLE_TIME))
+        return error_set(err, ERROR_CORRUPT,
+                         "%s: a weight above 0 and up to 1e6 expected, of a timed workload", where);
     for (int i = 0; i < t->n_axes; i++) {
         if (json_need_int(axes, t->axis_name[i], where, &w->axis[i], err)) return -1;
         if (w->axis[i] < 1)
@@ -194,11 +213,12 @@ static int read_workloads(Task *t, const json_t *root, const char *file, Error *
         if (read_workload(t, json_array_get(list, i), (int)i, file, err)) return -1;
         count[t->workloads[i].role]++;
     }
-    if (!count[ROLE_CHECK] || !count[ROLE_TIME] || count[ROLE_SIM] != 1)
+    int timed = count[ROLE_TIME], sim = count[ROLE_SIM];
+    if (!count[ROLE_CHECK] || timed < 1 || timed > TASK_MAX_TIMED || (sim != 1 && sim != timed))
         return error_set(err, ERROR_CORRUPT,
-                         "%s: workloads: at least one \"check\" and one \"time\" and exactly one "
-                         "\"sim\" expected, found %d, %d and %d",
-                         file, count[ROLE_CHECK], count[ROLE_TIME], count[ROLE_SIM]);
+                         "%s: workloads: at least one \"check\", 1 to %d \"time\", and one \"sim\" "
+                         "or as many expected, found %d, %d and %d",
+                         file, TASK_MAX_TIMED, count[ROLE_CHECK], timed, sim);
     return 0;
 }
 
@@ -370,6 +390,7 @@ static void add_digest(Task *t, const char *text)
     add_optional(&d, "best.cu", t->best_source);
     if (t->tf32) digester_add_field(&d, t->tf32 & TF32_CUBLAS ? "tf32 1" : "tf32 0", 6);
     if (t->tf32) digester_add_field(&d, t->tf32 & TF32_CUDNN ? "tf32 1" : "tf32 0", 6);
+    if (budget_is_set(&t->budget)) digester_add_field(&d, &t->budget, sizeof t->budget);
     digester_finish(&d, &digest);
     digest_hex(&digest, t->digest);
 }
@@ -389,9 +410,10 @@ static int find_tf32(Task *t, Error *err)
 static int parse(Task *t, const char *text, const char *file, Error *err)
 {
     static const char *const fields[] = {
-        "name",    "description", "op_type",     "tags",      "level",   "split", "axes",  "inputs",
-        "outputs", "graph",       "constraints", "tolerance", "special", "exact", "turns", "bytes",
-        "flops",   "workloads",   "degenerate",  "precision", "call",    NULL};
+        "name",       "description", "op_type", "tags",   "level",       "split",
+        "axes",       "inputs",      "outputs", "graph",  "constraints", "tolerance",
+        "special",    "exact",       "turns",   "bytes",  "flops",       "workloads",
+        "degenerate", "precision",   "call",    "budget", NULL};
     json_t *root = json_read_text(text, strlen(text), file, err);
     int rc = -1;
     if (!root) return -1;
@@ -402,9 +424,9 @@ static int parse(Task *t, const char *text, const char *file, Error *err)
     if (task_known_fields(root, fields, file, err) || read_head(t, root, file, err) ||
         task_read_axes(t, root, file, err) || task_read_tensors(t, root, 1, file, err) ||
         task_read_tensors(t, root, 0, file, err) || task_read_constraints(t, root, file, err) ||
-        read_precision(t, root, file, err) || read_tolerance(t, root, file, err) ||
-        read_extremes(t, root, file, err) || read_workloads(t, root, file, err) ||
-        read_work(t, root, file, err) ||
+        read_precision(t, root, file, err) || read_budget(t, root, file, err) ||
+        read_tolerance(t, root, file, err) || read_extremes(t, root, file, err) ||
+        read_workloads(t, root, file, err) || read_work(t, root, file, err) ||
         read_optional(t, "baseline_cuda.cu", &t->baseline_cuda_source, err) ||
         read_optional(t, "best.cu", &t->best_source, err) || find_tf32(t, err) ||
         check_workloads(t, file, err))
@@ -587,6 +609,47 @@ const Workload *task_workload(const Task *t, Role role)
     for (int i = 0; i < t->n_workloads; i++)
         if (t->workloads[i].role == role) return &t->workloads[i];
     return NULL;
+}
+
+const Workload *task_largest_timed(const Task *t)
+{
+    const Workload *best = NULL;
+    double most = -1;
+    for (int i = 0; i < t->n_workloads; i++) {
+        double all = 0;
+        size_t n;
+        if (t->workloads[i].role != ROLE_TIME) continue;
+        for (int k = 0; k < t->n_inputs; k++)
+            if (!task_elements(t, &t->workloads[i], &t->inputs[k], &n, NULL)) all += (double)n;
+        for (int k = 0; k < t->n_outputs; k++)
+            if (!task_elements(t, &t->workloads[i], &t->outputs[k], &n, NULL)) all += (double)n;
+        if (all > most) best = &t->workloads[i], most = all;
+    }
+    return best;
+}
+
+static int is_within(const Task *t, const Workload *small, const Workload *timed)
+{
+    for (int i = 0; i < t->n_axes; i++)
+        if (small->axis[i] > timed->axis[i]) return 0;
+    return 1;
+}
+
+int task_timed(const Task *t, TimedPair *out)
+{
+    const Workload *small[TASK_MAX_TIMED];
+    int n = 0, n_small = 0;
+    for (int i = 0; i < t->n_workloads; i++) {
+        const Workload *w = &t->workloads[i];
+        if (w->role == ROLE_TIME) out[n++].timed = w;
+        if (w->role == ROLE_SIM) small[n_small++] = w;
+    }
+    for (int i = 0; i < n; i++) {
+        out[i].small = small[n_small == n ? i : 0];
+        if (n > 1 && n_small == 1 && !is_within(t, small[0], out[i].timed))
+            out[i].small = out[i].timed;
+    }
+    return n;
 }
 
 const char *task_baseline(const Task *t)

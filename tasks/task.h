@@ -28,9 +28,12 @@
  *   flops      "rows*cols": the least that any kernel must move and compute
  *   precision  {"matmul": "highest", "cudnn_tf32": true}, optional: how eager PyTorch computes float32
  *              (base/precision.h), which the baseline does too; without it PyTorch's default
+ *   budget     "2x" or "1e-3", optional: the error that is allowed (base/error_budget.h)
  *   workloads  [{"role": "check"|"time"|"sim", "axes": {"rows": 7, "cols": 33}}]; optional in each:
  *              "atol" {"y": [a, b, c, d, e]}, which replaces the tolerance's: at input scales 1, 8
- *              and 1/8, for needles and for special values; "note", a sentence about the sizes
+ *              and 1/8, for needles and for special values; "note", a sentence about the sizes.
+ *              At most TASK_MAX_TIMED have the role "time", each with an optional "weight" in the mean
+ *              of their scores. As many or one have "sim": the sizes of the same number, or of all
  *   constraints ["c % 8 == 0"], optional: what the axes of every workload keep to
  *   degenerate "y ignores w", optional: why the task has the tag of this name
  * An input of a graph may have "mean" and "std" (normal, mixed), "low" and "high" (uniform), and
@@ -51,12 +54,13 @@
 #include "base/digest.h"
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/error_budget.h"
 #include "base/expr.h"
 #include "base/precision.h"
 #include "tasks/graph/graph.h"
 
 enum { TASK_MAX_AXES = 16, TASK_MAX_TENSORS = 1024, TASK_MAX_RANK = 8, TASK_MAX_WORKLOADS = 32 };
-enum { TASK_MAX_CONSTRAINTS = 256 };
+enum { TASK_MAX_CONSTRAINTS = 256, TASK_MAX_TIMED = 8 };
 enum { TASK_LARGE = 1 << 20 }; /* elements from which on all cores share the work */
 
 /* normal: mean 0, variance 1, inside +-6. uniform: [-1, 1), or [low, high). positive: [0.5, 1.5).
@@ -117,8 +121,9 @@ enum { AT_SCALE_1, AT_SCALE_8, AT_SCALE_EIGHTH, AT_NEEDLES, AT_SPECIAL, ATOL_CAS
 typedef struct {
     Role role;
     int64_t axis[TASK_MAX_AXES];
-    char *note;   /* how its sizes differ from the module's own; NULL: they do not */
-    double *atol; /* [output][ATOL_CASES]; NULL: the tolerance of the task */
+    double weight; /* ROLE_TIME: in the mean of the scores; 1 unless given */
+    char *note;    /* how its sizes differ from the module's own; NULL: they do not */
+    double *atol;  /* [output][ATOL_CASES]; NULL: the tolerance of the task */
 } Workload;
 
 typedef struct {
@@ -145,6 +150,7 @@ typedef struct {
     } positions; /* positions.h */
     char *exact; /* expression: terms of the longest sum of products; NULL: integers are inexact */
     Precision precision; /* that counts: $PRECISION, or the task's own */
+    ErrorBudget budget;  /* that counts: $TOLERANCE, or the task's own */
     unsigned tf32; /* TF32_CUBLAS, TF32_CUDNN: what it lets round factors of this task to TF32 */
     double tf32_atol,
         tf32_rtol; /* what that adds without a graph: atol is by the root of `terms` */
@@ -187,6 +193,16 @@ Task *taskset_find(const TaskSet *s, const char *name, size_t len); /* NULL: non
 
 /* The first workload of a role, or NULL. */
 const Workload *task_workload(const Task *t, Role role);
+/* The timed workload with the most elements of inputs and outputs: the largest sizes of any check. */
+const Workload *task_largest_timed(const Task *t);
+
+/* A timed workload, and the sizes at which a simulator runs its launches whole. */
+typedef struct {
+    const Workload *timed, *small;
+} TimedPair;
+/* Fills out[TASK_MAX_TIMED] in the order of task.json, and returns how many there are. small is a workload of
+ * role "sim": the one of the same number, else the only one where no axis of it is larger, else timed. */
+int task_timed(const Task *t, TimedPair *out);
 
 /* Axis and shape arithmetic for one workload; ExprLookup over the axes with ctx = TaskScope. */
 typedef struct {

@@ -7,9 +7,11 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "eval/judge/checks.h"
+#include "eval/judge/errors.h"
 #include "eval/judge/loaded_ops.h"
 #include "eval/judge/predicted_timing.h"
 #include "eval/judge/rivals.h"
+#include "eval/judge/workloads.h"
 
 static int predict(Baseline *b)
 {
@@ -33,6 +35,7 @@ static int run_once(Judgement *own)
     int rc = run_open(&run, &own->loaded, c, NULL, &own->fault);
     if (!rc) rc = run_launch(&run, &own->fault);
     if (!rc) rc = run_compare(&run, &own->fault);
+    if (!rc) rc = errors_measure(&run, &own->errors, &own->fault.error);
     run_close(&run);
     return rc;
 }
@@ -68,39 +71,57 @@ static void find_rivals(Judgement *own)
         log_warn("PyTorch's times are not known: %s", err.text);
 }
 
-static Baseline *find(Judgement *j)
+/* The list of j's task. */
+static Baseline **list_of(const Judgement *j)
 {
-    Evaluator *e = j->evaluator;
+    const Evaluator *e = j->evaluator;
     int i = 0;
     while (e->tasks.tasks[i] != j->task) i++;
-    if (!e->baselines[i]) e->baselines[i] = memory_alloc(sizeof *e->baselines[i]);
-    return e->baselines[i];
+    return &e->baselines[i];
+}
+
+/* Its own small sizes are the task's, whatever the candidate's branches need. */
+static void begin(Baseline *b, const Judgement *j)
+{
+    const Evaluator *e = j->evaluator;
+    const char *source = e->baseline_source ? e->baseline_source : task_baseline(j->task);
+    judgement_begin(&b->own, j->evaluator, j->task, source, strlen(source));
+    b->own.trusted = 1;
+    for (int i = 0; i < b->own.n_pairs; i++)
+        if (b->own.pairs[i].timed == j->timed) workloads_take(&b->own, i);
 }
 
 int baseline_need(Judgement *j)
 {
-    Evaluator *e = j->evaluator;
-    Baseline *b = j->baseline = find(j);
-    if (b->ready) return 0;
-    const char *source = e->baseline_source ? e->baseline_source : task_baseline(j->task);
-    judgement_begin(&b->own, e, j->task, source, strlen(source));
-    b->own.trusted = 1;
+    Baseline **list = list_of(j), *b = *list;
+    while (b && b->own.timed != j->timed) b = b->next;
+    j->baseline = b;
+    if (b) return 0;
+    b = memory_alloc(sizeof *b);
+    begin(b, j);
     int rc = prepare(b);
-    b->ready = !rc;
-    if (!rc && !judgement_is_predicted(j)) find_rivals(&b->own);
-    if (!rc) return 0;
+    if (!rc) {
+        if (!judgement_is_predicted(j)) find_rivals(&b->own);
+        b->next = *list;
+        j->baseline = *list = b;
+        return 0;
+    }
     Fault *f = &b->own.fault;
     if (rc > 0)
         error_set(&j->fault.error, ERROR_INVALID, "the baseline of task %s fails: %s: %.600s",
                   j->task->name, outcome_name(f->outcome), f->message);
     else
         j->fault.error = f->error;
-    baseline_release(b);
+    baselines_free(b);
     return -1;
 }
 
-void baseline_release(Baseline *b)
+void baselines_free(Baseline *b)
 {
-    judgement_release(&b->own);
-    b->ready = 0;
+    while (b) {
+        Baseline *next = b->next;
+        judgement_release(&b->own);
+        free(b);
+        b = next;
+    }
 }

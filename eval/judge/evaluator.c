@@ -15,6 +15,7 @@
 #include "eval/judge/device_reference.h"
 #include "eval/judge/sanitizer.h"
 #include "eval/judge/steps.h"
+#include "eval/judge/workloads.h"
 
 static const double default_budget_s = 5;
 /* Bounds of the cases that are kept for the next candidate, in host memory or on the device. */
@@ -84,10 +85,7 @@ int evaluator_open(const EvaluatorOptions *opt, Evaluator **out, Error *err)
 void evaluator_close(Evaluator *e)
 {
     Machine *m = &e->machine;
-    for (int i = 0; e->baselines && i < e->tasks.n; i++) {
-        if (e->baselines[i]) baseline_release(e->baselines[i]);
-        free(e->baselines[i]);
-    }
+    for (int i = 0; e->baselines && i < e->tasks.n; i++) baselines_free(e->baselines[i]);
     free(e->baselines);
     free(e->baseline_source);
     sanitizer_free(e->sanitizer);
@@ -131,8 +129,10 @@ void evaluator_reseed(Evaluator *e, uint64_t seed)
 {
     if (seed == e->seed) return;
     e->seed = e->clock.seed = seed;
-    for (int i = 0; i < e->tasks.n; i++)
-        if (e->baselines[i]) baseline_release(e->baselines[i]);
+    for (int i = 0; i < e->tasks.n; i++) {
+        baselines_free(e->baselines[i]);
+        e->baselines[i] = NULL;
+    }
 }
 
 void evaluator_sanitize_all(Evaluator *e, int on)
@@ -152,21 +152,42 @@ void evaluator_offer(Evaluator *e, const char *key, const void *reply, size_t le
 
 /* ---- a judgement ---- */
 
+static int run_step(Judgement *j, const JudgementStep *s, int again)
+{
+    if ((again && !(s->when & RUNS)) || !judgement_step_applies(j, s)) return 0;
+    double start = clock_seconds();
+    int rc = s->run(j);
+    double ms = (clock_seconds() - start) * 1e3;
+    verdict_spend(&j->verdict, s->name, ms);
+    log_debug("%s: %s %.1f ms%s", j->task->name, s->name, ms,
+              !rc      ? ""
+              : rc > 0 ? ": the candidate is at fault"
+                       : ": the evaluator failed");
+    return rc;
+}
+
+/* The steps from number i on that run for each timed workload. *end: the first other one. */
+static int run_each(Judgement *j, int i, int again, int *end)
+{
+    int rc = 0;
+    for (*end = i; *end < judgement_n_steps && judgement_steps[*end].when & EACH;) ++*end;
+    for (int k = 0; k < j->n_pairs && !rc; k++) {
+        workloads_take(j, k);
+        for (int s = i; s < *end && !rc; s++) rc = run_step(j, &judgement_steps[s], again);
+        if (!rc) workloads_note(j, k);
+    }
+    if (!rc) workloads_mean(j);
+    return rc;
+}
+
 /* Run the steps that apply, until one fails. again: only those that run the candidate's code. */
 static int run_steps(Judgement *j, int again)
 {
     int rc = 0;
-    for (int i = 0; i < judgement_n_steps && !rc; i++) {
-        const JudgementStep *s = &judgement_steps[i];
-        if ((again && !(s->when & RUNS)) || !judgement_step_applies(j, s)) continue;
-        double start = clock_seconds();
-        rc = s->run(j);
-        double ms = (clock_seconds() - start) * 1e3;
-        verdict_spend(&j->verdict, s->name, ms);
-        log_debug("%s: %s %.1f ms%s", j->task->name, s->name, ms,
-                  !rc      ? ""
-                  : rc > 0 ? ": the candidate is at fault"
-                           : ": the evaluator failed");
+    for (int i = 0, next; i < judgement_n_steps && !rc; i = next) {
+        next = i + 1;
+        rc = judgement_steps[i].when & EACH ? run_each(j, i, again, &next)
+                                            : run_step(j, &judgement_steps[i], again);
     }
     run_close(&j->largest);
     return rc;
@@ -185,6 +206,7 @@ static int run_following(Judgement *j)
     v->second_seed = 0;
     v->low = 0;
     v->n_checks = 0;
+    v->n_rows = 0;
     int rc = run_steps(j, 1);
     if (!rc) checks_warn(j);
     int is_other = j->fault.outcome == OUTCOME_RACE && found.outcome != OUTCOME_RACE;

@@ -14,6 +14,7 @@
 #include "eval/judge/paired_timing.h"
 #include "eval/judge/statistics.h"
 #include "eval/judge/timing_bounds.h"
+#include "eval/judge/workloads.h"
 
 void judgement_begin(Judgement *j, Evaluator *e, Task *t, const char *source, size_t len)
 {
@@ -29,8 +30,7 @@ void judgement_begin(Judgement *j, Evaluator *e, Task *t, const char *source, si
     v->predicted = d->predicted;
     v->error_factor = d->error_factor;
     if (!t) return;
-    j->timed = task_workload(t, ROLE_TIME);
-    j->small = task_workload(t, ROLE_SIM);
+    workloads_begin(j);
     memcpy(v->task_digest, t->digest, DIGEST_HEX);
     verdict_key(&(VerdictKey){.source = source,
                               .source_len = len,
@@ -97,6 +97,7 @@ void judgement_conclude(Judgement *j, int rc)
     }
     verdict_release(v);
     v->speedup = v->low = v->high = v->time_us = v->baseline_us = 0;
+    v->n_rows = 0;
     if (rc < 0) {
         v->outcome = OUTCOME_EVALUATOR_ERROR;
         v->error = f->error.code;
@@ -115,6 +116,7 @@ void judgement_conclude(Judgement *j, int rc)
 void judgement_release(Judgement *j)
 {
     run_close(&j->largest);
+    free(j->first_timing);
     loaded_unfollow(&j->loaded);
     loaded_close(&j->loaded);
     candidate_release(&j->candidate);

@@ -9,6 +9,13 @@
 #include "eval/judge/evaluator.h"
 #include "eval/judge/run.h"
 
+/* The largest differences of outputs from double precision on the inputs of one workload (errors.h). */
+typedef struct {
+    int known;
+    double of[TASK_MAX_TENSORS], /* by output */
+        ulp[TASK_MAX_TENSORS];   /* half a unit in the last place of the largest element */
+} Errors;
+
 typedef struct Baseline Baseline;   /* eval/judge/baseline.h */
 typedef struct Sanitizer Sanitizer; /* eval/judge/sanitizer.h */
 
@@ -26,7 +33,7 @@ struct Evaluator {
     Cases *cases;
     TaskSet tasks;         /* those in no set, and each other one from when it is first named */
     char *tasks_root;      /* NULL: the default */
-    Baseline **baselines;  /* by index of the task; NULL: not prepared yet */
+    Baseline **baselines;  /* by index of the task, a list; NULL: not prepared yet */
     char *baseline_source; /* replaces the tasks' baselines; NULL: none */
     Sanitizer *sanitizer;  /* of a device that measures; NULL: no simulator has its architecture */
     int sanitize_all;      /* not only wins */
@@ -37,7 +44,9 @@ struct Evaluator {
 typedef struct Judgement {
     Evaluator *evaluator;
     Task *task;
-    const Workload *timed;
+    TimedPair pairs[TASK_MAX_TIMED];
+    int n_pairs;
+    const Workload *timed; /* of the pair at hand (workloads.h) */
     const Workload *small; /* a simulator runs it whole, and samples the timed one */
     const char *source;    /* the caller's */
     size_t len;
@@ -49,6 +58,8 @@ typedef struct Judgement {
     int n_checked;      /* check workloads that have run */
     int unshown;        /* predicted, and no output of the timed size was compared, or not all
                            of one is known to be written: no win */
+    DeviceTiming *first_timing; /* of the first pair, while others are timed; NULL: there is none */
+    Errors errors;              /* of the candidate's or baseline's own outputs */
     Verdict verdict;
     Fault fault;
 } Judgement;

@@ -11,6 +11,7 @@
 #include "eval/judge/checks.h"
 #include "eval/judge/contents/shortened.h"
 #include "eval/judge/contents/timed_contents.h"
+#include "eval/judge/errors.h"
 #include "eval/judge/loaded_ops.h"
 #include "eval/judge/seeds.h"
 #include "eval/judge/timed_cone.h"
@@ -28,6 +29,14 @@ int predicted_run(Run *r, DeviceTiming *out, Fault *f)
     return rc || !out ? rc : timing_makes_sense(out, 0, &f->error);
 }
 
+/* The small workload is the task's first: no branch of the plan has asked for another. */
+static int is_own_size(const Judgement *j)
+{
+    TimedPair own[TASK_MAX_TIMED];
+    task_timed(j->task, own);
+    return j->small == own[0].small;
+}
+
 /* Launch the small workload once, predict its time, and compare its outputs. */
 static int measure_small(Judgement *j)
 {
@@ -40,6 +49,7 @@ static int measure_small(Judgement *j)
     if (!rc) rc = run_inspect(&r, f);
     if (!rc) rc = run_compare(&r, f);
     if (rc == 1) rc = checks_explain_wrong(&r, f);
+    if (!rc && !j->errors.known && is_own_size(j)) rc = errors_measure(&r, &j->errors, &f->error);
     if (!rc) {
         verdict_pass(&j->verdict, "%s: outputs after timing", r.where);
         run_announce(&r);

@@ -19,7 +19,7 @@
 enum { SOURCE_MAX = 256 << 20 };
 
 static struct {
-    const char *task, *device, *tasks_root, *cache, *mode, *baseline;
+    const char *task, *device, *tasks_root, *cache, *mode, *baseline, *tolerance;
     double budget_s;
     int64_t seed;
     int json, profile, steps, schema;
@@ -46,6 +46,12 @@ static const Flag flags[] = {
      .kind = FLAG_TEXT,
      .target = &args.baseline,
      .help = "a source that is speedup 1.0 instead of the task's baseline"},
+    {.name = "tolerance",
+     .kind = FLAG_TEXT,
+     .target = &args.tolerance,
+     .help =
+         "the error that is allowed: 2x, times eager PyTorch's own, or an absolute one as 1e-3; "
+         "else $TOLERANCE, or what the task says"},
     {.name = "json",
      .kind = FLAG_BOOL,
      .target = &args.json,
@@ -165,6 +171,17 @@ static const DeviceOps *need_words(const char **files, int n, const char **devic
     return ops;
 }
 
+/* The tasks are read with the budget of the environment. */
+static void need_tolerance(void)
+{
+    Error err;
+    ErrorBudget budget;
+    if (!args.tolerance) return;
+    if (budget_named(args.tolerance, &budget, &err))
+        flags_usage_error(&spec, "--tolerance: %s", err.text);
+    setenv("TOLERANCE", args.tolerance, 1);
+}
+
 static ClockMode clock_mode(const char *name)
 {
     return !strcmp(name, "warm") ? CLOCK_WARM : !strcmp(name, "graph") ? CLOCK_GRAPH : CLOCK_COLD;
@@ -183,6 +200,7 @@ int main(int argc, char **argv)
         return log_close(EXIT_STATUS_OK);
     }
     const DeviceOps *ops = need_words(files, n, &device_arg);
+    need_tolerance();
     if (ops->use_only) ops->use_only(device_arg);
     read_source(files[0], &first); /* once, since it may be a pipe */
     EvaluatorOptions options = {.device = args.device,

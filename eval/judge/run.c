@@ -448,6 +448,38 @@ int run_compare(Run *r, Fault *f)
     return 0;
 }
 
+static int worst_on_host(Run *r, int output, TaskDifference *d, Error *err)
+{
+    const Loaded *l = r->loaded;
+    size_t bytes = r->test->output_bytes[output];
+    unsigned char *got = memory_alloc(bytes);
+    const TaskComparison with = {l->task, r->test->workload, output, {0, 0, NULL}};
+    int rc = l->ops->read(l->device, r->memory.outputs[output], got, bytes, err);
+    if (!rc)
+        task_differences(&with, got, r->test->expected[output], 0,
+                         bytes / dtype_size(l->task->outputs[output].dtype), d);
+    free(got);
+    return rc;
+}
+
+int run_worst(Run *r, int output, double *got, double *want, Error *err)
+{
+    const Loaded *l = r->loaded;
+    DeviceDifference on_device = {0};
+    TaskDifference d = {0};
+    *got = *want = 0;
+    if (r->test->golden_expected[output]) {
+        DeviceExpected exactly = expected_of(r, output);
+        exactly.atol = exactly.rtol = 0;
+        if (l->ops->golden->compare(l->device, &exactly, &on_device, err) < 0) return -1;
+        *got = on_device.worst_got, *want = on_device.worst_want;
+        return 0;
+    }
+    if (worst_on_host(r, output, &d, err)) return -1;
+    *got = d.worst_got, *want = d.worst_want;
+    return 0;
+}
+
 int run_matches(const Run *r, Error *err)
 {
     DeviceExpected list[2 * TASK_MAX_TENSORS];

@@ -56,6 +56,8 @@ void run_fault(const Run *r, Fault *f);
 /* Check the guard zones and that the inputs are unchanged. */
 int run_inspect(Run *r, Fault *f);
 int run_compare(Run *r, Fault *f); /* every output with the reference */
+/* The element of an output that differs most from the reference; equal where none does. */
+int run_worst(Run *r, int output, double *got, double *want, Error *err);
 /* run_compare and run_inspect with one wait for the device. Returns 0 when both pass. Returns 1
  * when one fails, or when the device cannot do this: those two functions then say which. */
 int run_matches(const Run *r, Error *err);

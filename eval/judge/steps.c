@@ -8,12 +8,14 @@
 
 #include "eval/judge/branches.h"
 #include "eval/judge/checks.h"
+#include "eval/judge/errors.h"
 #include "eval/judge/loaded_ops.h"
 #include "eval/judge/outliers.h"
 #include "eval/judge/paired_timing.h"
 #include "eval/judge/predicted_timing.h"
 #include "eval/judge/sanitizer.h"
 #include "eval/judge/wide_checks.h"
+#include "eval/judge/workloads.h"
 #include "eval/sim/time/occupancy.h"
 
 /* The kernels of more op lines may be too many for a compilation with one more workload. */
@@ -43,15 +45,19 @@ static int step_compile(Judgement *j)
 /* The kernels of the plan's op lines for every workload that will run, with one compilation. */
 static int compile_ops(Judgement *j)
 {
-    const Workload *list[TASK_MAX_WORKLOADS + 2];
+    const Workload *list[TASK_MAX_WORKLOADS + 2 * TASK_MAX_TIMED];
     const Plan *plan = &j->candidate.plan;
     int n = 0;
     for (int i = 0; i < j->task->n_workloads; i++) {
         const Workload *w = &j->task->workloads[i];
         if (w->role != ROLE_SIM || judgement_is_predicted(j)) list[n++] = w;
     }
-    if (judgement_is_predicted(j)) list[n++] = j->small; /* it may be another one than the task's */
-    if (plan->n_ops && plan->n_ops <= few_ops && (list[n] = predicted_shortened(j))) n++;
+    for (int i = 0; i < j->n_pairs; i++) {
+        workloads_take(j, i);
+        if (judgement_is_predicted(j)) list[n++] = j->small; /* it may be another than the task's */
+        if (plan->n_ops && plan->n_ops <= few_ops && (list[n] = predicted_shortened(j))) n++;
+    }
+    workloads_take(j, 0);
     return loaded_ops_compile(&j->loaded, list, n, &j->fault);
 }
 
@@ -92,13 +98,23 @@ static void describe_launches(Judgement *j)
     free(launches);
 }
 
-/* The plan, before anything runs. */
-static int step_resolve(Judgement *j)
+static int resolve_pair(Judgement *j, int i)
 {
     Fault *f = &j->fault;
+    workloads_take(j, i);
     int rc = checks_plan(&j->loaded, j->timed, f);
     if (!rc && judgement_is_predicted(j)) rc = branches_small(j);
     if (!rc && judgement_is_predicted(j)) rc = checks_plan(&j->loaded, j->small, f);
+    j->pairs[i].small = j->small;
+    return rc;
+}
+
+/* The plan, before anything runs. */
+static int step_resolve(Judgement *j)
+{
+    int rc = 0;
+    for (int i = 0; i < j->n_pairs && !rc; i++) rc = resolve_pair(j, i);
+    workloads_take(j, 0);
     if (!rc) rc = compile_ops(j);
     if (!rc) describe_launches(j);
     return rc;
@@ -114,16 +130,18 @@ const JudgementStep judgement_steps[] = {
     {"plan",       step_plan,       ALWAYS},           /* the directives are parsed */
     {"compile",    step_compile,    ALWAYS},           /* to PTX and cubin, which the device loads */
     {"resolve",    step_resolve,    ALWAYS},           /* the plan against the kernels, at every workload */
+    {"budget",     step_budget,     RUNS},             /* the baseline's error, where one is given */
     {"check",      step_check,      RUNS},             /* check workloads, up to the largest one */
     {"repeat",     step_repeat,     RUNS},             /* the largest again, and on other inputs */
     {"variants",   step_variants,   RUNS},             /* the largest on special values */
     {"check rest", step_check_rest, RUNS},             /* check workloads behind the largest one */
     {"wide",       step_wide,       RUNS},             /* drawn sizes, wide along each axis in turn */
-    {"predict",    step_predict,    SIMULATOR | RUNS}, /* the time, from a sample of blocks */
-    {"time",       step_time,       CLOCK | RUNS},     /* the time, in pairs with the baseline */
-    {"floor",      judgement_floor, RUNS},             /* no time below the least that the work takes */
-    {"unseen",     step_unseen,     WIN | RUNS},       /* new contents, and the time on them */
-    {"outliers",   step_outliers,   WIN | RUNS},       /* contents that decide long sums */
+    {"predict",    step_predict,    SIMULATOR | RUNS | EACH}, /* the time, from a sample of blocks */
+    {"time",       step_time,       CLOCK | RUNS | EACH}, /* the time, in pairs with the baseline */
+    {"floor",      judgement_floor, RUNS | EACH},      /* no time below the least that the work takes */
+    {"unseen",     step_unseen,     WIN | RUNS | EACH}, /* new contents, and the time on them */
+    {"outliers",   step_outliers,   WIN | RUNS | EACH}, /* contents that decide long sums */
+    {"error",      step_error,      RUNS},             /* beside eager's, and the budget */
     {"sanitize",   step_sanitize,   CLOCK | SANITIZED | RUNS}, /* a simulator checks every access */
 };
 /* clang-format on */

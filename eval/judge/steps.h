@@ -12,7 +12,9 @@ enum {
     CLOCK = 2,     /* the device measures them */
     WIN = 4,       /* the candidate is faster than its baseline so far */
     SANITIZED = 8, /* a win, or the evaluator sanitizes every right kernel */
-    RUNS = 16
+    RUNS = 16,
+    EACH =
+        32 /* no condition: the step, and those of this kind beside it, run for each timed workload */
 };
 
 typedef struct {

@@ -48,6 +48,29 @@ static void show_counters(FILE *out, const DeviceTiming *t)
     }
 }
 
+/* A row for each of several timed workloads. */
+static void show_rows(FILE *out, const Verdict *v)
+{
+    if (v->n_rows) fprintf(out, "  workloads  %d, weighted geometric mean above\n", v->n_rows);
+    for (int i = 0; i < v->n_rows; i++) {
+        const VerdictRow *r = &v->rows[i];
+        fprintf(out, "    %-30s weight %4.2f, %.4fx", r->sizes, r->weight, r->speedup);
+        if (!v->predicted) fprintf(out, ", 95%% from %.4f to %.4f", r->low, r->high);
+        fprintf(out, "; %.3f us, baseline %.3f us, light %.3f us\n", r->time_us, r->baseline_us,
+                r->light_us);
+    }
+}
+
+/* The error beside eager's and beside the budget. */
+static void show_error(FILE *out, const Verdict *v)
+{
+    if (!v->error_of[0]) return;
+    fprintf(out, "  error      %.3g of %s, eager's %.3g", v->own_error, v->error_of,
+            v->eager_error);
+    if (v->budget > 0) fprintf(out, ", the budget %.3g", v->budget);
+    fputc('\n', out);
+}
+
 static void show_times(FILE *out, const Verdict *v)
 {
     const DeviceTiming *t = v->timing;
@@ -74,6 +97,8 @@ static void show_times(FILE *out, const Verdict *v)
         rivals_text(v, rivals);
         fprintf(out, "  PyTorch    %s%s%s\n", rivals, v->n_rivals ? "; PyTorch " : "", v->torch);
     }
+    show_rows(out, v);
+    show_error(out, v);
     fprintf(out, "  light      %.3f us by %s: the kernel reaches %.1f%% of it\n", v->light_us,
             v->light_is_flops ? "arithmetic" : "bytes moved",
             v->time_us > 0 ? 100.0 * v->light_us / v->time_us : 0.0);
@@ -202,6 +227,19 @@ static json_t *samples_json(const double *v, int n)
     return list;
 }
 
+static json_t *rows_json(const VerdictRow *rows, int n)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++) {
+        json_t *o = json_pack("{s:s}", "sizes", rows[i].sizes);
+        for (int k = 0; k < verdict_n_row_fields; k++)
+            json_object_set_new(o, verdict_rows[k].name,
+                                json_real(verdict_row_value(&rows[i], &verdict_rows[k])));
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
 static json_t *field_json(const Verdict *v, const char *task, const VerdictField *f)
 {
     const char *holder = verdict_holder(v, f);
@@ -223,6 +261,7 @@ static json_t *field_json(const Verdict *v, const char *task, const VerdictField
     case VERDICT_TEXTS: return texts_json(p, count);
     case VERDICT_COUNTERS: return counters_json(p, count);
     case VERDICT_TELEMETRY: return telemetry_json(p);
+    case VERDICT_ROWS: return rows_json(p, count);
     case VERDICT_SAMPLES: return samples_json(p, count);
     }
     return NULL;

@@ -151,6 +151,9 @@ static int derive_tasks(Settings *s, Error *err)
     if (!setting_is(s, SETTING_PRECISION, "default"))
         digester_add_field(&g, setting_text(s, SETTING_PRECISION),
                            strlen(setting_text(s, SETTING_PRECISION)));
+    if (!setting_is(s, SETTING_TOLERANCE, "default"))
+        digester_add_field(&g, setting_text(s, SETTING_TOLERANCE),
+                           strlen(setting_text(s, SETTING_TOLERANCE)));
     for (int i = 0; i < n && !rc; i++) rc = add_task(&g, &all, paths[i], strlen(root) + 1, err);
     digester_finish(&g, &d);
     digest_hex(&d, hex);

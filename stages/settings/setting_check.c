@@ -66,7 +66,12 @@ static int check_tasks(Settings *s, Error *err)
         strcmp(s->share, ".") ? memory_printf("%s/tasks", s->share) : memory_strdup("tasks");
     setting_default(s, SETTING_TASK_ROOT, root, "the default");
     free(root);
-    setenv("PRECISION", setting_text(s, SETTING_PRECISION), 1); /* tasks are read with it */
+    ErrorBudget budget;
+    Error why;
+    if (budget_named(setting_text(s, SETTING_TOLERANCE), &budget, &why))
+        return setting_refuse(s, SETTING_TOLERANCE, err, ": %s", why.text);
+    setenv("PRECISION", setting_text(s, SETTING_PRECISION), 1); /* tasks are read with them */
+    setenv("TOLERANCE", setting_text(s, SETTING_TOLERANCE), 1);
     char *names = setting_join(setting_text(s, SETTING_TASKS), ',');
     int rc = check_task_names(s, names, err);
     setting_replace(s, SETTING_TASKS, names);

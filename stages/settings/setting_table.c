@@ -51,6 +51,9 @@ const SettingSpec setting_table[SETTING_COUNT] = {
                            .choices = "default|highest|high|medium", .environment = 1,
                            .help = "how eager PyTorch computes float32, for every program: default "
                                    "(as the task says), highest (no TF32), high, medium"},
+    [SETTING_TOLERANCE] = {"TOLERANCE", SETTING_KIND_TEXT, .fallback = "default", .environment = 1,
+                           .help = "the error that is allowed, for every program: default (as the "
+                                   "task says), 2x (times eager PyTorch's own), 1e-3 (absolute)"},
     [SETTING_COMPILE_S] = {"COMPILE_S", SETTING_KIND_WHOLE, .fallback = "10", .environment = 1,
                            .help = "CPU seconds that a compilation may take, for every program; "
                                    "three times as many with CUTLASS's headers"},

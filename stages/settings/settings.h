@@ -22,6 +22,7 @@ typedef enum {
     SETTING_TASKS,
     SETTING_TASK_ROOT, /* QUERN_TASKS */
     SETTING_PRECISION,
+    SETTING_TOLERANCE,
     SETTING_COMPILE_S,
     SETTING_TEACHERS,
     SETTING_KERNELS, /* the digest of each folder and file among the teachers */

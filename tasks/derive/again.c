@@ -142,14 +142,15 @@ static int write_atol(const Task *t, const char *atol, int *changed, Error *err)
 
 int derive_again(const Task *t, int *changed, Error *err)
 {
+    TimedPair pairs[TASK_MAX_TIMED];
     const Workload *w = task_workload(t, ROLE_TIME);
     Derivation v;
     Draft draft;
     Description d = {0};
     *changed = 0;
-    if (!t->graph || !w || !w->atol)
-        return error_set(err, ERROR_UNSUPPORTED, "%s: there is no timed tolerance that was derived",
-                         t->name);
+    if (!t->graph || !w || !w->atol || task_timed(t, pairs) > 1)
+        return error_set(err, ERROR_UNSUPPORTED,
+                         "%s: there is not one timed tolerance that was derived", t->name);
     draft_of(t, w, &draft);
     int rc = derivation_open(&v, &draft, err);
     draft_release(&draft);

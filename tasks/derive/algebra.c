@@ -287,10 +287,11 @@ static char *line_text(const Derivation *v, int node, const char *what)
 int algebra_degenerate(const Derivation *v, Description *d, Error *err)
 {
     GraphBound *b;
+    int timed = 0;
     const Sizes *s = NULL, *time = &d->at[0].sizes;
     for (int i = 0; i < d->n; i++) {
         if (d->at[i].role == ROLE_CHECK) s = &d->at[i].sizes;
-        if (d->at[i].role == ROLE_TIME) time = &d->at[i].sizes;
+        if (d->at[i].role == ROLE_TIME && !timed++) time = &d->at[i].sizes;
     }
     char *reason = NULL, *still = memory_array((size_t)v->graph->n_nodes + 1, 1);
     int node = constant_nodes(v, s, still, err);

@@ -5,7 +5,8 @@
  *   axes         at most TASK_MAX_AXES stay; of more, those of the smallest sizes become numbers
  *   workloads    check: small, odd, prime and one, where the axes allow it. time: the module's own
  *                sizes, or smaller ones where the tensors would take more than DERIVE_TIME_BYTES, with
- *                a sentence in the workload's "note". sim: at most DERIVE_SIM_WORK
+ *                a sentence in the workload's "note"; or the shapes that the draft asks for, the
+ *                largest first. sim, for each of these: at most DERIVE_SIM_WORK
  *   draws        of inputs without draw: integers in the range that the operators index, positive
  *                under log, sqrt, a power or as a divisor, else normal
  *   tolerance    DERIVE_MARGIN times the worst error of honest variants of the graph (honest.h)
@@ -59,6 +60,19 @@ typedef struct {
     int fixed;    /* as drawn at every input scale and in every variant, like a parameter */
 } DraftTensor;
 
+/* Sizes that are timed (shapes.h). Names are no terminated texts. */
+typedef struct {
+    const char *name;
+    size_t len;
+    int64_t size;
+} DraftSize;
+
+typedef struct {
+    DraftSize sizes[TASK_MAX_AXES];
+    int n;
+    double weight;
+} DraftShape;
+
 typedef struct {
     const char *name;        /* of the task and its folder */
     const char *description; /* NULL: the graph as formulas */
@@ -75,6 +89,9 @@ typedef struct {
     int n_lines;
     const char *call; /* JSON: the arguments of the exported call, for packages. NULL: not known */
     const Precision *precision; /* NULL: PyTorch's default */
+    const char *budget;         /* base/error_budget.h; NULL: none */
+    const DraftShape *shapes;   /* n_shapes; none: the module's own sizes are timed */
+    int n_shapes;
 } Draft;
 
 /* *text: the whole file, which the caller frees. Errors say which axis, tensor, line or constraint is

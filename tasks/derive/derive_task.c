@@ -16,6 +16,7 @@
 #include "tasks/derive/derive_gate.h"
 #include "tasks/derive/draws.h"
 #include "tasks/derive/exponential.h"
+#include "tasks/derive/shapes.h"
 #include "tasks/derive/sizes.h"
 #include "tasks/derive/task_text.h"
 #include "tasks/derive/tolerances.h"
@@ -89,29 +90,67 @@ static int choose_sim(const Derivation *v, const Sizes *time, int way, Sizes *si
     return 0;
 }
 
+/* The timed sizes, the largest first: the draft's shapes, or the module's own. Returns how many, or -1. */
+static int choose_timed(const Derivation *v, DescribedWorkload timed[TASK_MAX_TIMED], Error *err)
+{
+    int n = v->draft.n_shapes, largest = 0;
+    double most = 0;
+    timed[0] = (DescribedWorkload){.weight = 1};
+    if (!n) return sizes_time(v, DERIVE_TIME_BYTES, &timed[0].sizes, err) ? -1 : 1;
+    for (int i = 0; i < n; i++) {
+        timed[i] = (DescribedWorkload){.weight = v->draft.shapes[i].weight};
+        if (shapes_sizes(v, i, &timed[i].sizes, err)) return -1;
+        double bytes = sizes_bytes_at(v, &timed[i].sizes);
+        if (bytes > DERIVE_TIME_BYTES)
+            return error_set(err, ERROR_LIMIT,
+                             "shape %d: the tensors take %.1f GiB, at most %.2f are given", i + 1,
+                             bytes / (1 << 30), DERIVE_TIME_BYTES / (1 << 30));
+        if (bytes > most) largest = i, most = bytes;
+    }
+    DescribedWorkload first = timed[largest];
+    memmove(timed + 1, timed, (size_t)largest * sizeof *timed);
+    timed[0] = first;
+    return n;
+}
+
+static int choose_small(const Derivation *v, Description *d, const DescribedWorkload *timed, int n,
+                        int way, Error *err)
+{
+    Sizes sim;
+    for (int i = 0; i < n; i++) {
+        description_add(d, ROLE_TIME, &timed[i].sizes);
+        d->at[d->n - 1].weight = timed[i].weight;
+    }
+    for (int i = 0; i < n; i++) {
+        if (choose_sim(v, &timed[i].sizes, way, &sim, err)) return -1;
+        description_add(d, ROLE_SIM, &sim);
+    }
+    return 0;
+}
+
 static int choose_sizes(Derivation *v, Description *d, int way, Sizes *deep, Error *err)
 {
-    Sizes time, sim, checks[SIZES_CHECKS];
+    Sizes checks[SIZES_CHECKS], all[SIZES_CHECKS + 2 * TASK_MAX_TIMED + 1];
+    DescribedWorkload timed[TASK_MAX_TIMED];
+    const Sizes *time = &timed[0].sizes;
     double work = (way == WIDELY ? MORE_WORK : 1) * DERIVE_CHECK_WORK;
-    int n = sizes_checks(v, work, way == WIDELY ? WIDER : 1, checks);
+    int n = sizes_checks(v, work, way == WIDELY ? WIDER : 1, checks), n_timed;
     if (!n) return error_set(err, ERROR_LIMIT, "no sizes of a check workload were found");
     if (sizes_affordable(v, &checks[0], DERIVE_MAX_FLOPS, err) ||
-        sizes_time(v, DERIVE_TIME_BYTES, &time, err))
+        (n_timed = choose_timed(v, timed, err)) < 0)
         return -1;
-    if (way == DEEPLY) n = sizes_widen_all(v, &time, MORE_WORK * DERIVE_CHECK_WORK / 2, checks, n);
+    if (way == DEEPLY) n = sizes_widen_all(v, time, MORE_WORK * DERIVE_CHECK_WORK / 2, checks, n);
     for (int i = 0; i < n; i++) description_add(d, ROLE_CHECK, &checks[i]);
     omp_set_num_threads(sizes_affordable(v, &checks[n - 1], COSTLY_FLOPS, NULL)
                             ? omp_get_num_procs()
                             : 1); /* most executions are short, and threads would wait */
-    if (choose_sim(v, &time, way, &sim, err) || sizes_deep(v, &time, DERIVE_DEEP_FLOPS, deep, err))
+    if (choose_small(v, d, timed, n_timed, way, err) ||
+        sizes_deep(v, time, DERIVE_DEEP_FLOPS, deep, err))
         return -1;
-    exponential_deepen(v, &time, deep);
-    description_add(d, ROLE_TIME, &time);
-    description_add(d, ROLE_SIM, &sim);
-    Sizes all[SIZES_CHECKS + 3];
+    exponential_deepen(v, time, deep);
     for (int i = 0; i < d->n; i++) all[i] = d->at[i].sizes;
     all[d->n] = *deep;
-    return draws_choose(v, all, d->n + 1, err) || exponential_calm(v, &time, err) ? -1 : 0;
+    return draws_choose(v, all, d->n + 1, err) || exponential_calm(v, time, err) ? -1 : 0;
 }
 
 /* ---- finite results ---- */

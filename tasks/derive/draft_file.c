@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "tasks/derive/shapes.h"
 #include "tasks/task_fields.h"
 
 enum { MAX_FILE = 1 << 22 };
@@ -143,12 +144,13 @@ static int read_texts(DraftFile *f, int which, const char *key, int *n, Error *e
 static int read_head(DraftFile *f, Error *err)
 {
     const char *file = f->path;
-    static const char *const fields[] = {"name",  "description", "op_type",     "tags",
-                                         "level", "split",       "axes",        "inputs",
-                                         "graph", "outputs",     "constraints", NULL};
+    static const char *const fields[] = {
+        "name",   "description", "op_type", "tags",        "level",  "split",  "axes",
+        "inputs", "graph",       "outputs", "constraints", "budget", "shapes", NULL};
     static const char *const splits[] = {"train", "heldout"};
     Draft *d = &f->draft;
-    const char *split = "train";
+    const char *split = "train", *shapes = "";
+    ErrorBudget unused;
     int64_t level = 1;
     if (!json_is_object(f->root))
         return error_set(err, ERROR_CORRUPT, "%s: an object expected", file);
@@ -158,8 +160,13 @@ static int read_head(DraftFile *f, Error *err)
         optional_text(f->root, "op_type", file, &d->op_type, err) ||
         optional_int(f->root, "level", file, &level, err) ||
         optional_text(f->root, "split", file, &split, err) ||
+        optional_text(f->root, "budget", file, &d->budget, err) ||
+        optional_text(f->root, "shapes", file, &shapes, err) ||
+        (d->budget && budget_named(d->budget, &unused, err)) ||
+        shapes_read(shapes, &f->shapes, &d->n_shapes, err) ||
         (d->heldout = task_choose(split, splits, 2, "split", file, err)) < 0)
         return -1;
+    d->shapes = f->shapes;
     d->level = level < 1 || level > 3 ? 0 : (int)level;
     return 0;
 }
@@ -188,6 +195,7 @@ void draft_file_release(DraftFile *f)
     free(f->axes);
     free(f->inputs);
     free(f->outputs);
+    free(f->shapes);
     for (int i = 0; i < 3; i++) free(f->texts[i]);
     *f = (DraftFile){0};
 }

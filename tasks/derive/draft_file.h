@@ -1,5 +1,6 @@
 /* Drafts as JSON files: the fields of task.json, of which tolerance, workloads, constraints, tags and
- * draws may be left out. An axis has "size", and may have "low" and "high". */
+ * draws may be left out. An axis has "size", and may have "low" and "high". "shapes" is a text of
+ * shapes.h. */
 #ifndef TASKS_DERIVE_DRAFT_FILE_H
 #define TASKS_DERIVE_DRAFT_FILE_H
 
@@ -12,6 +13,7 @@ typedef struct {
     json_t *root;     /* holds the texts */
     DraftAxis *axes;
     DraftTensor *inputs, *outputs;
+    DraftShape *shapes;
     const char **texts[3]; /* tags, constraints, lines */
 } DraftFile;
 

@@ -111,6 +111,11 @@ static double measure(const Derivation *v, const Sizes *s, Measure *m)
     return x;
 }
 
+double sizes_bytes_at(const Derivation *v, const Sizes *s)
+{
+    return measure(v, s, sizes_bytes);
+}
+
 static double terms(const GraphBound *b)
 {
     return (double)sizes_terms(b);

@@ -10,6 +10,7 @@ enum { SIZES_CHECKS = 5 };
  * multiplications of its reference. */
 double sizes_bytes(const GraphBound *b);
 double sizes_flops(const GraphBound *b);
+double sizes_bytes_at(const Derivation *v, const Sizes *s); /* -1: they do not fit */
 /* The terms of the longest sum, which may be a running one, of a live call: inputs that one output depends
  * on. */
 int64_t sizes_terms(const GraphBound *b);

@@ -15,7 +15,7 @@ enum { MAX_TEXT = 1 << 24, DIGITS = 6, LONG_FORMULA = 300 };
 void description_add(Description *d, Role role, const Sizes *s)
 {
     if (d->n == TASK_MAX_WORKLOADS) return;
-    d->at[d->n++] = (DescribedWorkload){.role = role, .sizes = *s, .finite = 1};
+    d->at[d->n++] = (DescribedWorkload){.role = role, .sizes = *s, .weight = 1, .finite = 1};
 }
 
 void description_forget(Description *d)
@@ -188,8 +188,10 @@ static void put_workload(Buffer *b, const Derivation *v, const DescribedWorkload
     for (int i = 0; i < v->draft.n_axes; i++)
         json_object_set_new(axes, v->axes[i].name, json_integer(w->sizes.at[i]));
     json_object_set_new(o, "axes", axes);
+    if (w->weight != 1) json_object_set_new(o, "weight", json_real(w->weight));
     char *note = note_of(v, w);
-    if (w->role == ROLE_TIME && *note) json_object_set_new(o, "note", json_string(note));
+    if (w->role == ROLE_TIME && *note && !v->draft.n_shapes)
+        json_object_set_new(o, "note", json_string(note));
     free(note);
     if (w->atol) {
         json_t *atol = json_object();
@@ -279,6 +281,7 @@ char *description_text(const Derivation *v, const Description *d)
         put_field(&b, "precision",
                   json_pack("{s:s, s:b}", "matmul", precision_matmul_names[p->matmul], "cudnn_tf32",
                             p->cudnn_tf32));
+    if (v->draft.budget) put_field(&b, "budget", json_string(v->draft.budget));
     if (d->rotates) put_field(&b, "turns", json_string(v->axes[d->rotates - 1].name));
     if (d->exact) put_field(&b, "exact", json_string(d->exact));
     buffer_puts(&b, "  \"workloads\": [");

@@ -7,8 +7,9 @@
 typedef struct {
     Role role;
     Sizes sizes;
-    double *atol; /* [output][ATOL_CASES]; NULL: not measured yet */
-    int finite;   /* the reference is, at these sizes */
+    double weight; /* of ROLE_TIME */
+    double *atol;  /* [output][ATOL_CASES]; NULL: not measured yet */
+    int finite;    /* the reference is, at these sizes */
 } DescribedWorkload;
 
 typedef struct {

@@ -356,15 +356,34 @@ static void pool(const Task *t, Description *d)
     }
 }
 
-/* The cases of all workloads. */
-static void list_cases(Measurements *all, const Derivation *v, Description *d, const Sizes *deep)
+/* The timed workloads behind the first, each where its own sums are long. */
+static int add_other_timed(Measurements *all, const Derivation *v, DescribedWorkload *to,
+                           Error *err)
 {
+    Sizes deep;
+    if (sizes_deep(v, &to->sizes, DERIVE_DEEP_FLOPS, &deep, err)) return -1;
+    exponential_deepen(v, &to->sizes, &deep);
+    add_timed(all, v, to, &deep);
+    return 0;
+}
+
+/* The cases of all workloads. */
+static int list_cases(Measurements *all, const Derivation *v, Description *d, const Sizes *deep,
+                      Error *err)
+{
+    int timed = 0, rc = 0;
     all->deep = deep;
     for (int i = 0; i < d->n; i++)
         if (d->at[i].role != ROLE_TIME && !same_sizes(d, &d->at[i]))
             add_cases(all, &all->t->workloads[i], (HonestGrowth){1, 1}, &d->at[i]);
-    for (int i = 0; i < d->n; i++)
-        if (d->at[i].role == ROLE_TIME) add_timed(all, v, &d->at[i], deep);
+    for (int i = 0; i < d->n && !rc; i++) {
+        if (d->at[i].role != ROLE_TIME) continue;
+        if (timed++)
+            rc = add_other_timed(all, v, &d->at[i], err);
+        else
+            add_timed(all, v, &d->at[i], deep);
+    }
+    return rc;
 }
 
 /* 1: the description is hopeless, which is found first, and saves the measurements. */
@@ -389,7 +408,7 @@ int tolerances_measure(const Derivation *v, Description *d, const Sizes *deep, i
     if (rc) return error_prefix(err, "the task that was derived");
     HonestKept *kept = NULL;
     Measurements all = {.t = t};
-    all.list = memory_array((size_t)(d->n + 1) * ATOL_CASES, sizeof *all.list);
+    all.list = memory_array((size_t)(2 * d->n + 1) * ATOL_CASES, sizeof *all.list);
     rc = measure_rtol(t, d, &kept, err);
     if (!rc) {
         all.kept = kept;
@@ -397,8 +416,8 @@ int tolerances_measure(const Derivation *v, Description *d, const Sizes *deep, i
             if (d->at[i].role == ROLE_TIME)
                 d->rtol[DTYPE_F32] = fmax(d->rtol[DTYPE_F32], up(product_rtol(v, &d->at[i].sizes)));
         for (int i = 0; i < t->n_outputs; i++) all.rtol[i] = d->rtol[t->outputs[i].dtype];
-        list_cases(&all, v, d, deep);
-        rc = measure(v, d, &all, doubted, err);
+        rc = list_cases(&all, v, d, deep, err);
+        if (!rc) rc = measure(v, d, &all, doubted, err);
     }
     honest_kept_free(kept);
     free(all.list);

@@ -272,6 +272,9 @@ static int import_program(Program *p, const ImportOptions *o, char **text, Error
                            .n_tags = o->n_tags,
                            .level = o->level,
                            .precision = o->precision,
+                           .budget = o->budget,
+                           .shapes = o->shapes,
+                           .n_shapes = o->n_shapes,
                            .heldout = o->heldout};
     if (is_part(p, &l)) cut_says(parts, o, &l.cut);
     int rc = lines_check(p, &l, err) || fill(p, &l, parts, err) ? -1 : 0;

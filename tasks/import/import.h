@@ -2,6 +2,7 @@
 #ifndef TASKS_IMPORT_IMPORT_H
 #define TASKS_IMPORT_IMPORT_H
 
+#include "tasks/derive/derive.h"
 #include "tasks/import/program.h"
 
 typedef struct {
@@ -10,6 +11,9 @@ typedef struct {
     const char *const *tags;
     int n_tags, level, heldout;
     const Precision *precision; /* NULL: PyTorch's default */
+    const char *budget;         /* base/error_budget.h; NULL: none */
+    const DraftShape *shapes;   /* n_shapes (tasks/derive/shapes.h); none: the module's own sizes */
+    int n_shapes;
 } ImportOptions;
 
 /* *text: task.json, which the caller frees. Errors name the operator or construct, and the line of the

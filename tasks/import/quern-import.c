@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/words.h"
 #include "tasks/derive/derive.h"
+#include "tasks/derive/shapes.h"
 #include "tasks/import/import.h"
 #include "tasks/task_fields.h"
 
@@ -50,10 +51,31 @@ static int import(const char *path, const char *folder, const ImportOptions *o)
     return 0;
 }
 
+/* Precision, budget and shapes by their words. The caller frees *list. */
+typedef struct {
+    const char *precision, *budget, *shapes;
+} Words;
+
+static void read_words(const FlagSpec *spec, const Words *w, Precision *precision,
+                       DraftShape **list, ImportOptions *o)
+{
+    Error err;
+    ErrorBudget allowed;
+    if (precision_named(w->precision, precision, &err)) log_die(&err);
+    if (budget_named(w->budget, &allowed, &err))
+        flags_usage_error(spec, "--tolerance: %s", err.text);
+    if (shapes_read(w->shapes, list, &o->n_shapes, &err))
+        flags_usage_error(spec, "--shapes: %s", err.text);
+    o->precision = strcmp(w->precision, "default") ? precision : NULL;
+    o->budget = budget_is_set(&allowed) ? w->budget : NULL;
+    o->shapes = *list;
+}
+
 int main(int argc, char **argv)
 {
     derive_prepare(argv);
-    const char *output = NULL, *name = NULL, *split = "train", *tag = "imported", *word = "default";
+    const char *output = NULL, *name = NULL, *split = "train", *tag = "imported";
+    Words given = {"default", "", ""};
     int64_t level = 1;
     Flag flags[] = {{.name = "output",
                      .kind = FLAG_TEXT,
@@ -77,9 +99,17 @@ int main(int argc, char **argv)
                      .help = "whether training may use it"},
                     {.name = "precision",
                      .kind = FLAG_TEXT,
-                     .target = &word,
+                     .target = &given.precision,
                      .choices = "default|highest|high|medium",
                      .help = "how eager PyTorch computes float32; highest: without TF32"},
+                    {.name = "tolerance",
+                     .kind = FLAG_TEXT,
+                     .target = &given.budget,
+                     .help = "the error that is allowed: 2x, times eager PyTorch's own, or 1e-3"},
+                    {.name = "shapes",
+                     .kind = FLAG_TEXT,
+                     .target = &given.shapes,
+                     .help = "timed sizes and weights: 'rows=1 rows=64:3 rows=8192'"},
                     {.name = "tag", .kind = FLAG_TEXT, .target = &tag, .help = "of the task"},
                     {0}};
     FlagSpec spec = {.program = "quern-import",
@@ -97,18 +127,18 @@ int main(int argc, char **argv)
     flags_parse(&spec, argc, argv, words);
     default_name(words[0], own);
     Precision precision;
-    Error err;
-    if (precision_named(word, &precision, &err)) log_die(&err);
+    DraftShape *list;
     ImportOptions o = {.name = name ? name : own,
                        .tags = &tag,
                        .n_tags = 1,
                        .level = (int)level,
-                       .precision = strcmp(word, "default") ? &precision : NULL,
                        .heldout = !strcmp(split, "heldout")};
+    read_words(&spec, &given, &precision, &list, &o);
     if (!word_is_name(o.name, NAME_SIZE))
         flags_usage_error(&spec, "--name %s: letters, digits and _ expected, at most %d", o.name,
                           NAME_SIZE - 1);
     int status = import(words[0], output, &o);
+    free(list);
     free(words);
     return log_close(status);
 }

@@ -28,7 +28,7 @@ typedef struct {
 /* The workload stays at its place. It has no positions where the task cannot be made short. */
 typedef struct {
     Shortening by;
-    int which;
+    int which, is_made;
     uint64_t seed;
     int64_t positions;
     Workload w;
@@ -46,12 +46,18 @@ typedef struct {
     Workload w;
 } OtherSizes;
 
+/* The tolerances of a task's drawn contents are multiplied by these. */
+typedef struct {
+    const Task *task;
+    double *by; /* by output */
+} Loosened;
+
 struct Cases {
     Slot *slots;
     int n, capacity;
     size_t bytes, max_bytes;
     uint64_t clock;
-    TimedContents **timed; /* one a task */
+    TimedContents **timed; /* one a timed workload */
     int n_timed;
     TimedContents *once;   /* NULL: none yet */
     Shortened **shortened; /* one a task and axis */
@@ -60,6 +66,8 @@ struct Cases {
     int n_drawn;
     OtherSizes **others;
     int n_others, next_other;
+    Loosened *loosened;
+    int n_loosened;
     Judged *judged;
     const DeviceOps *ops; /* NULL unless the device keeps contents */
     Device *device;
@@ -128,6 +136,8 @@ void cases_free(Cases *c)
     }
     for (int i = 0; i < c->n_drawn; i++) drawn_sizes_free(c->drawn[i].sizes);
     for (int i = 0; i < c->n_others; i++) free(c->others[i]);
+    for (int i = 0; i < c->n_loosened; i++) free(c->loosened[i].by);
+    free(c->loosened);
     judged_free(c->judged);
     free(c->others);
     free(c->drawn);
@@ -208,6 +218,37 @@ static int reference(const Cases *owner, Case *c, Task *t, Error *err)
     return rc;
 }
 
+static const double *loosened_by(const Cases *c, const Task *t)
+{
+    for (int i = 0; i < c->n_loosened; i++)
+        if (c->loosened[i].task == t) return c->loosened[i].by;
+    return NULL;
+}
+
+static void loosen(Case *c, const double *by)
+{
+    for (int i = 0; i < c->task->n_outputs && by && c->variant == VARIANT_DRAWN; i++) {
+        c->tolerance[i].atol *= by[i];
+        c->tolerance[i].rtol *= by[i];
+    }
+}
+
+int cases_loosened(const Cases *c, const Task *t)
+{
+    return loosened_by(c, t) != NULL;
+}
+
+void cases_loosen(Cases *c, const Task *t, const double *by)
+{
+    size_t bytes = (size_t)t->n_outputs * sizeof *by;
+    Loosened new = {t, memory_alloc(bytes)};
+    memcpy(new.by, by, bytes);
+    c->loosened = memory_grow(c->loosened, (size_t)c->n_loosened + 1, sizeof new);
+    c->loosened[c->n_loosened++] = new;
+    for (int i = 0; i < c->n; i++)
+        if (c->slots[i].c->task == t && !c->slots[i].c->lenient) loosen(c->slots[i].c, by);
+}
+
 /* Measure the tolerances of a case, and whether it is usable. */
 static int measure(const Cases *owner, Case *c, Error *err)
 {
@@ -218,6 +259,7 @@ static int measure(const Cases *owner, Case *c, Error *err)
         c->usable &= usable;
         c->tolerance[i].elements = c->limits[i];
     }
+    loosen(c, loosened_by(owner, c->task));
     c->lenient = 0;
     return 0;
 }
@@ -349,13 +391,13 @@ static void bound_whole(Cases *c, int i)
 TimedContents *cases_timed(Cases *c, Task *t, const Workload *w, uint64_t seed, Error *err)
 {
     int i = 0;
-    while (i < c->n_timed && c->timed[i]->test.task != t) i++;
+    while (i < c->n_timed && (c->timed[i]->test.task != t || c->timed[i]->test.workload != w)) i++;
     bound_whole(c, i);
-    if (i < c->n_timed && c->timed[i]->test.workload == w && c->timed[i]->test.seed == seed)
-        return c->timed[i];
+    if (i < c->n_timed && c->timed[i]->test.seed == seed) return c->timed[i];
     TimedContents *x = timed_contents_new(&(TimedOf){t, w, c->judged}, seed, err);
     if (!x) return NULL;
     x->shared = 1;
+    loosen(&x->test, loosened_by(c, t));
     if (i < c->n_timed)
         timed_contents_free(c->timed[i]);
     else
@@ -368,7 +410,9 @@ TimedContents *cases_timed_once(Cases *c, Task *t, const Workload *w, uint64_t s
     if (c->once && c->once->test.task == t && c->once->test.workload == w)
         return timed_contents_renew(c->once, seed, err) ? NULL : c->once;
     if (c->once) timed_contents_free(c->once);
-    return c->once = timed_contents_new(&(TimedOf){t, w, c->judged}, seed, err);
+    c->once = timed_contents_new(&(TimedOf){t, w, c->judged}, seed, err);
+    if (c->once) loosen(&c->once->test, loosened_by(c, t));
+    return c->once;
 }
 
 /* The cases of the workload that it was go with it. */
@@ -378,16 +422,18 @@ static void forget_workload(Cases *c, const Workload *w)
         if (c->slots[i].c->workload == w) drop(c, i);
 }
 
-/* That of a task and axis, made where there is none. */
-static Shortened *shortened_of(Cases *c, const Task *t, int which)
+/* That of a timed workload and axis, made where there is none. */
+static Shortened *shortened_of(Cases *c, const Task *t, const Workload *timed, int which)
 {
     int i = 0;
-    while (i < c->n_shortened && (c->shortened[i]->by.task != t || c->shortened[i]->which != which))
+    while (i < c->n_shortened &&
+           (c->shortened[i]->by.task != t || c->shortened[i]->by.timed != timed ||
+            c->shortened[i]->which != which))
         i++;
     if (i < c->n_shortened) return c->shortened[i];
     c->shortened = memory_grow(c->shortened, (size_t)++c->n_shortened, sizeof(Shortened *));
     c->shortened[i] = memory_alloc(sizeof(Shortened));
-    *c->shortened[i] = (Shortened){.by.task = t, .which = which};
+    *c->shortened[i] = (Shortened){.by.task = t, .by.timed = timed, .which = which};
     return c->shortened[i];
 }
 
@@ -396,11 +442,11 @@ const Workload *cases_shortened(Cases *c, const Task *t, const Workload *timed, 
 {
     Shortening axis[SHORTENED_AXES];
     if (which >= shortened_axes(t, timed, axis)) return NULL;
-    Shortened *s = shortened_of(c, t, which);
-    if (s->by.timed != timed || s->seed != seed) {
+    Shortened *s = shortened_of(c, t, timed, which);
+    if (!s->is_made || s->seed != seed) {
         forget_workload(c, &s->w);
         free(s->w.atol);
-        *s = (Shortened){axis[which], which, seed, 0, {0}};
+        *s = (Shortened){axis[which], which, 1, seed, 0, {0}};
         s->positions = shortened_positions(&s->by, seed);
         if (s->positions && shortened_make(&s->by, s->positions, &s->w, NULL)) s->positions = 0;
     }

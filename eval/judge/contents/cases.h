@@ -44,6 +44,11 @@ void cases_reference(Cases *c, CasesReference *f, void *of);
 const Case *cases_get(Cases *c, Task *t, const Workload *w, Variant v, uint64_t seed, double scale,
                       Error *err);
 
+/* Multiply the tolerances of drawn contents of a task, at every scale, by n_outputs factors from now on, and
+ * those of cases that are there. cases_loosened: has it been done? */
+void cases_loosen(Cases *c, const Task *t, const double *by);
+int cases_loosened(const Cases *c, const Task *t);
+
 /* Before a case that is lenient makes a candidate wrong: measure its tolerances, and whether it is usable. */
 int cases_measure(Cases *c, const Case *drawn, Error *err);
 

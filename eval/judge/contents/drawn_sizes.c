@@ -269,7 +269,7 @@ DrawnSizes *drawn_sizes_new(const Task *t, uint64_t seed)
 {
     DrawnSizes *d = memory_alloc(sizeof *d);
     d->task = t;
-    d->timed = task_workload(t, ROLE_TIME);
+    d->timed = task_largest_timed(t);
     d->seed = seed;
     d->seen = memory_alloc(SEEN_BYTES);
     d->start = task_largest_check(t);
@@ -614,7 +614,7 @@ static int search(Search *s, double max_work, Workload *out)
 int drawn_sizes_where(const Task *t, uint64_t seed, const DrawnCondition *c, double max_work,
                       Workload *out)
 {
-    Search s = {.task = t, .timed = task_workload(t, ROLE_TIME), .condition = c};
+    Search s = {.task = t, .timed = task_largest_timed(t), .condition = c};
     for (int turn = 0; turn < 2; turn++)
         for (int order = 0; order < t->n_axes; order++) {
             random_init(&s.random, seed, (uint64_t)order);

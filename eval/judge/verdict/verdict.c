@@ -55,6 +55,16 @@ static void put_telemetry(Record *r, const char *key, const DeviceTelemetry *t)
                    (int64_t)verdict_telemetry_value(t, &verdict_telemetry[i]));
 }
 
+static void put_rows(Record *r, const char *key, const VerdictRow *rows, int n)
+{
+    for (int i = 0; i < n; i++) {
+        Record *m = record_item(r, key);
+        record_text(m, "sizes", rows[i].sizes);
+        for (int k = 0; k < verdict_n_row_fields; k++)
+            record_float(m, verdict_rows[k].name, verdict_row_value(&rows[i], &verdict_rows[k]));
+    }
+}
+
 static void put_texts(Record *r, const char *key, const char *texts, int n)
 {
     const char *list[VERDICT_MAX_CHECKS];
@@ -77,6 +87,7 @@ static int is_empty(const void *holder, const VerdictField *f, const void *p)
     case VERDICT_TELEMETRY: return !((const DeviceTelemetry *)p)->sm_mhz;
     case VERDICT_SAMPLES: return count_at(holder, f) < 2;
     case VERDICT_TEXTS:
+    case VERDICT_ROWS:
     case VERDICT_COUNTERS: return !count_at(holder, f);
     default: return 0;
     }
@@ -102,6 +113,7 @@ static void put_field(Record *r, const Verdict *v, const char *task, const Verdi
     case VERDICT_TEXTS: put_texts(r, f->name, p, count_at(holder, f)); break;
     case VERDICT_COUNTERS: put_counters(r, f->name, p, count_at(holder, f)); break;
     case VERDICT_TELEMETRY: put_telemetry(r, f->name, p); break;
+    case VERDICT_ROWS: put_rows(r, f->name, p, count_at(holder, f)); break;
     case VERDICT_SAMPLES: record_floats(r, f->name, p, (size_t)count_at(holder, f)); break;
     }
 }
@@ -225,6 +237,31 @@ static int get_counters(const View *v, const char *key, DeviceCounter *out, size
     return 0;
 }
 
+static double *row_value(VerdictRow *row, const VerdictRowField *f)
+{
+    return (double *)(void *)((char *)row + f->offset);
+}
+
+static int get_rows(const View *v, const char *key, VerdictRow *out, int *n, Error *err)
+{
+    size_t count;
+    View row;
+    if (view_count(v, key, &count, err)) return -1;
+    if (count > VERDICT_MAX_ROWS)
+        return error_set(err, ERROR_LIMIT, "%s, field %s: expected at most %d, found %zu", v->where,
+                         key, VERDICT_MAX_ROWS, count);
+    for (size_t i = 0; i < count; i++) {
+        if (view_item(v, key, i, &row, err) ||
+            view_copy(&row, "sizes", out[i].sizes, sizeof out[i].sizes, err))
+            return -1;
+        for (int k = 0; k < verdict_n_row_fields; k++)
+            if (view_float(&row, verdict_rows[k].name, row_value(&out[i], &verdict_rows[k]), err))
+                return -1;
+    }
+    *n = (int)count;
+    return 0;
+}
+
 static int get_telemetry(const View *v, const char *key, DeviceTelemetry *out, Error *err)
 {
     View map;
@@ -297,6 +334,7 @@ static int get_field(const View *v, const VerdictField *f, char *holder, Error *
     case VERDICT_COUNTERS:
         return get_counters(v, f->name, p, f->size / sizeof(DeviceCounter), count, err);
     case VERDICT_TELEMETRY: return get_telemetry(v, f->name, p, err);
+    case VERDICT_ROWS: return get_rows(v, f->name, p, count, err);
     case VERDICT_SAMPLES: return get_samples(v, f->name, p, count, err);
     }
     return -1;

@@ -17,7 +17,15 @@ typedef struct {
     double ms;
 } VerdictStep;
 
-enum { VERDICT_MAX_STEPS = 24, VERDICT_MAX_RIVALS = 9 };
+/* What was found at one of several timed workloads. */
+typedef struct {
+    char sizes[VERDICT_CHECK_TEXT]; /* "rows=1 cols=4096" */
+    double weight;                  /* its share of the sum of weights */
+    double speedup, low, high;
+    double time_us, baseline_us, light_us;
+} VerdictRow;
+
+enum { VERDICT_MAX_STEPS = 24, VERDICT_MAX_RIVALS = 9, VERDICT_MAX_ROWS = 8 };
 
 typedef struct {
     Outcome outcome;
@@ -28,7 +36,11 @@ typedef struct {
     double score;              /* low, rounded towards 1; 0 unless ok */
     double speedup, low, high; /* median paired ratio and its 95% interval */
     double time_us, baseline_us;
-    double light_us;     /* timing_light_us */
+    int n_rows; /* of a task with several timed workloads: what is above is of their weighted means */
+    VerdictRow rows[VERDICT_MAX_ROWS];
+    double own_error, eager_error, budget; /* errors.h; budget 0: none was given */
+    char error_of[64];                     /* the output that they are of; "": not measured */
+    double light_us;                       /* timing_light_us */
     int light_is_flops;  /* light_us is the time of the arithmetic, else of the bytes */
     int registers;       /* per thread, the maximum over the kernels */
     size_t local_bytes;  /* per thread, the maximum over the kernels: spills and indexed arrays */

@@ -42,6 +42,17 @@ const VerdictField verdict_fields[] = {
      "the candidate's median time"},
     {"baseline_us", 'f', 0, REC, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(baseline_us), "us",
      "the baseline's median time"},
+    {"workloads", 'L', '?', DET, 1, ALWAYS, VERDICT_ROWS, LIST(Verdict, rows, n_rows), "",
+     "each of several timed workloads, below; the numbers above are their weighted geometric "
+     "means"},
+    {"error", 'f', '?', DET, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(own_error), "",
+     "the candidate's largest difference from double precision, of the output error_of"},
+    {"eager_error", 'f', '?', DET, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(eager_error), "",
+     "the baseline's, on the same inputs"},
+    {"error_of", 't', '?', DET, 1, ALWAYS, VERDICT_CHARS, IN_VERDICT(error_of), "",
+     "that output: the worst of all beside the budget or eager; empty when none was measured"},
+    {"budget", 'f', '?', DET, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(budget), "",
+     "what error may be by TOLERANCE; 0: no budget was given"},
     {"light_us", 'f', '?', DET, 1, ALWAYS, VERDICT_DOUBLE, IN_VERDICT(light_us), "us",
      "the least time of the task's bytes and flops"},
     {"predicted", 'B', 0, REC, 1, ALWAYS, VERDICT_FLAG, IN_VERDICT(predicted), "",
@@ -118,6 +129,19 @@ const VerdictField verdict_fields[] = {
 };
 const int verdict_n_fields = sizeof verdict_fields / sizeof *verdict_fields;
 
+#define IN_ROW(member) offsetof(VerdictRow, member)
+
+const VerdictRowField verdict_rows[] = {
+    {"weight", IN_ROW(weight), "share", "in the mean"},
+    {"speedup", IN_ROW(speedup), "ratio", "as the verdict's"},
+    {"low", IN_ROW(low), "ratio", "the lower end of its interval"},
+    {"high", IN_ROW(high), "ratio", "the upper end"},
+    {"time_us", IN_ROW(time_us), "us", "the candidate's median time"},
+    {"baseline_us", IN_ROW(baseline_us), "us", "the baseline's"},
+    {"light_us", IN_ROW(light_us), "us", "the least time of the bytes and flops"},
+};
+const int verdict_n_row_fields = sizeof verdict_rows / sizeof *verdict_rows;
+
 #define IN_TELEMETRY(member) \
     offsetof(DeviceTelemetry, member), sizeof(((DeviceTelemetry *)0)->member)
 
@@ -146,6 +170,13 @@ uint64_t verdict_telemetry_value(const DeviceTelemetry *t, const VerdictTelemetr
     return f->size == sizeof(uint64_t) ? *(const uint64_t *)p : *(const unsigned *)p;
 }
 
+double verdict_row_value(const VerdictRow *row, const VerdictRowField *f)
+{
+    double v;
+    memcpy(&v, (const char *)row + f->offset, sizeof v);
+    return v;
+}
+
 const char *verdict_mode_name(ClockMode mode)
 {
     static const char *const names[] = {
@@ -161,7 +192,7 @@ static const char *kind_name(char kind)
         char kind;
         const char *name;
     } kinds[] = {{'t', "text"},  {'i', "integer"},        {'f', "float"}, {'B', "bool"},
-                 {'T', "texts"}, {'F', "list of floats"}, {'m', "map"}};
+                 {'T', "texts"}, {'F', "list of floats"}, {'m', "map"},   {'L', "list of maps"}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (kinds[i].kind == kind) return kinds[i].name;
     return "?";
@@ -211,6 +242,12 @@ void verdict_schema_print(FILE *out)
     for (int i = 0; i < verdict_n_telemetry; i++)
         fprintf(out, "| `%s` | %s | %s |\n", verdict_telemetry[i].name, verdict_telemetry[i].unit,
                 verdict_telemetry[i].meaning);
+    fprintf(out, "\n## Workloads\n\nThe maps of `workloads`. `sizes` is a text, such as \"rows=1 "
+                 "cols=4096\"; the "
+                 "others are floats.\n\n| field | unit | meaning |\n|---|---|---|\n");
+    for (int i = 0; i < verdict_n_row_fields; i++)
+        fprintf(out, "| `%s` | %s | %s |\n", verdict_rows[i].name, verdict_rows[i].unit,
+                verdict_rows[i].meaning);
     fprintf(out, "\n## Outcomes\n\n| outcome | meaning |\n|---|---|\n");
     for (int i = 0; i < OUTCOME_COUNT; i++)
         fprintf(out, "| `%s` | %s |\n", outcome_name((Outcome)i), outcome_meaning((Outcome)i));

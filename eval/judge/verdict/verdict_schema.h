@@ -39,7 +39,8 @@ typedef enum {
     VERDICT_TEXTS,     /* texts of VERDICT_CHECK_TEXT bytes, as many as the int at `count` */
     VERDICT_COUNTERS,  /* DeviceCounter[], as many as the int at `count`; a map by name */
     VERDICT_TELEMETRY, /* DeviceTelemetry; a map by verdict_telemetry */
-    VERDICT_SAMPLES    /* double[], as many as the int at `count` */
+    VERDICT_ROWS, /* VerdictRow[], as many as the int at `count`; a list of maps by verdict_rows */
+    VERDICT_SAMPLES /* double[], as many as the int at `count` */
 } VerdictStorage;
 
 typedef struct {
@@ -54,6 +55,16 @@ typedef struct {
     const char *unit;           /* "" for none */
     const char *meaning;        /* one line, for people */
 } VerdictField;
+
+/* The fields of a VerdictRow beside `sizes`, all floats. */
+typedef struct {
+    const char *name;
+    size_t offset;
+    const char *unit, *meaning;
+} VerdictRowField;
+
+extern const VerdictRowField verdict_rows[];
+extern const int verdict_n_row_fields;
 
 /* The fields of a DeviceTelemetry, all integers. */
 typedef struct {
@@ -73,6 +84,7 @@ const void *verdict_holder(const Verdict *v, const VerdictField *f);
 int verdict_has(const Verdict *v, const VerdictField *f);
 /* The value of telemetry field f. */
 uint64_t verdict_telemetry_value(const DeviceTelemetry *t, const VerdictTelemetryField *f);
+double verdict_row_value(const VerdictRow *row, const VerdictRowField *f);
 /* "cold", "warm" or "graph". */
 const char *verdict_mode_name(ClockMode mode);
 

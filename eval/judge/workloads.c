@@ -1,0 +1,81 @@
+/* Rows of a verdict and their means. */
+#include "eval/judge/workloads.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void workloads_begin(Judgement *j)
+{
+    j->n_pairs = task_timed(j->task, j->pairs);
+    j->verdict.n_rows = 0;
+    free(j->first_timing);
+    j->first_timing = NULL;
+    workloads_take(j, 0);
+}
+
+void workloads_take(Judgement *j, int i)
+{
+    j->timed = j->pairs[i].timed;
+    j->small = j->pairs[i].small;
+    j->unshown = 0;
+}
+
+static double all_weights(const Judgement *j)
+{
+    double sum = 0;
+    for (int i = 0; i < j->n_pairs; i++) sum += j->pairs[i].timed->weight;
+    return sum;
+}
+
+void workloads_note(Judgement *j, int i)
+{
+    static const size_t role = sizeof "time " - 1;
+    Verdict *v = &j->verdict;
+    char text[VERDICT_CHECK_TEXT + sizeof "time "];
+    if (j->n_pairs < 2) return;
+    VerdictRow *r = &v->rows[i];
+    task_workload_text(j->task, j->timed, text, sizeof text);
+    *r = (VerdictRow){.weight = j->timed->weight / all_weights(j),
+                      .speedup = v->speedup,
+                      .low = v->low,
+                      .high = v->high,
+                      .time_us = v->time_us,
+                      .baseline_us = v->baseline_us,
+                      .light_us = v->light_us};
+    snprintf(r->sizes, sizeof r->sizes, "%s", strlen(text) > role ? text + role : text);
+    v->n_rows = i + 1;
+    if (!i)
+        j->first_timing = v->timing;
+    else
+        free(v->timing);
+    v->timing = NULL;
+    v->low = 0;
+}
+
+/* Of intervals that do not depend on each other: their logarithms' widths add up in quadrature. */
+void workloads_mean(Judgement *j)
+{
+    Verdict *v = &j->verdict;
+    double middle = 0, below = 0, above = 0, time = 0, baseline = 0, light = 0;
+    if (j->n_pairs < 2) return;
+    for (int i = 0; i < v->n_rows; i++) {
+        const VerdictRow *r = &v->rows[i];
+        middle += r->weight * log(r->speedup);
+        below = hypot(below, r->weight * log(r->speedup / fmax(r->low, 1e-9)));
+        above = hypot(above, r->weight * log(r->high / r->speedup));
+        time += r->weight * log(r->time_us);
+        baseline += r->weight * log(r->baseline_us);
+        light += r->weight * log(fmax(r->light_us, 1e-9));
+    }
+    v->speedup = exp(middle);
+    v->low = exp(middle - below);
+    v->high = exp(middle + above);
+    v->time_us = exp(time);
+    v->baseline_us = exp(baseline);
+    v->light_us = exp(light);
+    v->timing = j->first_timing;
+    j->first_timing = NULL;
+    workloads_take(j, 0);
+}

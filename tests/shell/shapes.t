@@ -1,0 +1,58 @@
+#!/bin/bash
+# A task with several timed shapes and weights, a candidate that dispatches among them, and error budgets.
+# TAP on stdout.
+. "$(dirname "$0")/verdicts.sh"
+export QUERN_LOG=quiet QUERN_CACHE=$tmp/cache
+cd "$tmp" || exit 1
+cat >draft.json <<'END'
+{"name": "rows", "axes": {"rows": {"size": 64}, "cols": {"size": 96}}, "shapes": "rows=1 rows=64:3 rows=4096",
+ "inputs": {"x": {"dtype": "float32", "shape": ["rows", "cols"], "draw": "normal"}}, "outputs": {"y": {}},
+ "graph": ["y = aten.softmax.int(x, -1)"]}
+END
+cat >when.cu <<'END'
+//@ when rows >= 1024
+//@ launch warps<<<ceil_div(rows, 8), 256>>>(x, y, rows, cols)
+//@ otherwise
+//@ op y = aten.softmax.int(x, -1)
+extern "C" __global__ void warps(const float *x, float *y, int rows, int cols)
+{
+    int row = blockIdx.x * 8 + threadIdx.x / 32, lane = threadIdx.x % 32;
+    if (row >= rows) return;
+    const float *from = x + (long long)row * cols;
+    float most = -INFINITY, sum = 0.0f;
+    for (int c = lane; c < cols; c += 32) most = fmaxf(most, from[c]);
+    for (int d = 16; d; d /= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, d));
+    for (int c = lane; c < cols; c += 32) sum += expf(from[c] - most);
+    for (int d = 16; d; d /= 2) sum += __shfl_xor_sync(~0u, sum, d);
+    for (int c = lane; c < cols; c += 32) y[(long long)row * cols + c] = expf(from[c] - most) / sum;
+}
+END
+"$BIN/quern-derive" -o tasks draft.json; ok $? "a task with three timed shapes"
+[ "$(grep -c '"role": "time"' tasks/rows/task.json)" = 3 ] &&
+    [ "$(grep -c '"role": "sim"' tasks/rows/task.json)" = 3 ] && grep -q '"weight": 3' tasks/rows/task.json
+ok $? "it times each, with a simulator's sizes of its own"
+judge() { "$BIN/quern-eval" --task-root tasks --task rows --json "$@" when.cu 2>err; }
+json=$(judge)
+is "a candidate that dispatches" "$(json_field outcome <<<"$json")" ok
+is "its score is the weighted geometric mean" "$(perl -MJSON::PP -e '
+    my ($v, $sum, $weight) = (decode_json(<STDIN>), 0, 0);
+    for (@{$v->{workloads}}) { $sum += $_->{weight} * log $_->{speedup}; $weight += $_->{weight} }
+    printf "%d %.3f %.9f", scalar @{$v->{workloads}}, $weight, exp($sum) / $v->{speedup}' <<<"$json")" \
+    '3 1.000 1.000000000'
+"$BIN/quern-eval" --task-root tasks --task rows when.cu |
+    grep -q '^    rows=64 cols=96 .*weight 0.60, [0-9.]*x; [0-9.]* us, baseline [0-9.]* us'
+ok $? "each has a line"
+[ "$(judge --tolerance 4x | json_field outcome)" = ok ] &&
+    [ "$(TOLERANCE=1e-5 judge | json_field outcome)" = ok ]
+ok $? "it keeps to four times eager's error, and to an absolute one"
+json=$(TOLERANCE=1e-9 judge)
+[ "$(json_field outcome <<<"$json")" = wrong_result ] && [[ $json == *'budget TOLERANCE allows 1e-09'* ]]
+ok $? "an error beyond the budget is refused"
+sed 's/sum += expf/if (c % 64) sum += expf/' when.cu >whole.cu
+mv whole.cu when.cu
+is "work that is left out is refused at any budget" "$(judge --tolerance 1 | json_field outcome)" wrong_result
+sed -i 's/rows=1 rows/lines=1 rows/' draft.json
+"$BIN/quern-derive" -o tasks draft.json 2>err
+[ $? != 0 ] && grep -q "no axis is named lines; the module's are rows=64, cols=96" err
+ok $? "an axis that is none is named"
+done_testing
