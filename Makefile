@@ -40,7 +40,7 @@ include mk/deps.mk
 
 # ---- modules, the lowest first: a program links the archive of its own module and those before it ----
 # A file quern.c or quern-NAME.c is a program; a module's archive has all other files of its folder.
-MODULES := base gpu artifacts ops tasks queue model llm eval generate export stages report lab bench
+MODULES := base gpu artifacts ops tasks queue model llm eval generate tune export stages report lab bench
 folder = $(if $(filter bench,$(1)),tests/bench,$(1))
 FOUND := $(sort $(shell find $(foreach m,$(MODULES),$(call folder,$(m))) -type f))
 SOURCES := $(filter-out $(wildcard tasks/*/reference.c),$(filter %.c,$(FOUND)))

@@ -1,6 +1,7 @@
 /* quern-export: judge a candidate, and write it as a package that runs outside of Quern. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@
 static PackageOptions opt = {.device = "sim:h100"};
 static const char *form, *output;
 static int64_t seed = 1;
-static int faster;
+static int faster, replace;
 
 static const Flag flags[] = {
     {.name = "task",
@@ -50,6 +51,10 @@ static const Flag flags[] = {
      .kind = FLAG_BOOL,
      .target = &faster,
      .help = "write nothing, with exit status 1, unless the candidate is faster than the baseline"},
+    {.name = "replace",
+     .kind = FLAG_BOOL,
+     .target = &replace,
+     .help = "a package that is there is replaced at once, when the new one is whole"},
     {.name = "seed",
      .kind = FLAG_INT,
      .target = &seed,
@@ -126,15 +131,27 @@ static int write_files(const Package *p, const char *dir, Error *err)
                                     : package_write_flashinfer(p, dir, err);
 }
 
-/* Writes the files beside the output folder and renames them into its place: a package is there
- * whole, or not at all. */
+/* Puts the folder in the place of `to`. At every moment a whole package is there, where the file system can
+ * exchange two names. */
+static int put_in_place(char *dir, const char *to, Error *err)
+{
+    if (!replace || !file_exists(to)) {
+        return rename(dir, to) ? error_errno(err, "cannot rename %s to %s", dir, to) : 0;
+    }
+    if (!renameat2(AT_FDCWD, dir, AT_FDCWD, to, RENAME_EXCHANGE)) return file_remove_tree(dir, err);
+    if (file_remove_tree(to, err)) return -1;
+    return rename(dir, to) ? error_errno(err, "cannot rename %s to %s", dir, to) : 0;
+}
+
+/* Writes the files beside the output folder and moves them into its place: a package is there whole,
+ * or not at all. */
 static int write_package(const Package *p, Error *err)
 {
     size_t n = strlen(output);
     while (n > 1 && output[n - 1] == '/') n--;
     char *dir = memory_printf("%.*s.tmp.%d", (int)n, output, (int)getpid());
     int rc = write_files(p, dir, err);
-    if (!rc && rename(dir, output)) rc = error_errno(err, "cannot rename %s to %s", dir, output);
+    if (!rc) rc = put_in_place(dir, output, err);
     if (rc) file_remove_tree(dir, NULL);
     free(dir);
     return rc;
@@ -152,7 +169,7 @@ int main(int argc, char **argv)
     opt.seed = (uint64_t)seed;
     need_flags();
     if (!strcmp(form, "torch") && need_importable(output, &err)) log_die(&err);
-    if (need_absent(output, &err)) log_die(&err);
+    if (!replace && need_absent(output, &err)) log_die(&err);
     int rc = package_make(&opt, &p, &err);
     if (rc < 0) log_die(&err);
     if (rc > 0) {

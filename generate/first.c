@@ -21,6 +21,7 @@ typedef struct {
     int *kernels;        /* by node: how many kernels compute it for results of theirs */
     int *uses;   /* by line of the graph: kernels, op lines and outputs that read its result */
     int counted; /* uses are those of a plan in which products are op lines */
+    Estimate *estimate; /* of the kernels; NULL: none is asked for */
     int room, n_kernels, n_lines, n_buffers;
     Error *err;
 } Plan;
@@ -277,6 +278,7 @@ static int put_product(Plan *p, const MatrixProduct *m, Kernel *k, int step)
     if (++p->n_kernels > MOST_KERNELS)
         return error_set(p->err, ERROR_UNSUPPORTED, "more than %d kernels", MOST_KERNELS);
     p->text.number = p->n_kernels;
+    if (p->estimate) estimate_add_product(p->estimate, k, product_us(m), PRODUCT_LAUNCHES);
     return product_write(m, k, step, &p->text, p->err);
 }
 
@@ -397,7 +399,8 @@ static int write_node(Plan *p, int node)
 static int may_be_stored(const Plan *p, int node)
 {
     const Node *x = &p->nodes.node[node];
-    return (x->kind == NODE_POINT || x->kind == NODE_FOLD) && !x->parts && !is_output(p, node);
+    return (x->kind == NODE_POINT || x->kind == NODE_FOLD) && !x->parts && x->pair < 0 &&
+           !is_output(p, node);
 }
 
 static int choose_stored(Plan *p, int node)
@@ -439,7 +442,7 @@ static int write_plan(Plan *p, SizeTable *sizes, Genes *genes)
     p->nodes.genes = genes;
     buffer_init(&p->plan, SOURCE_MAX);
     buffer_init(&p->source, SOURCE_MAX);
-    p->text = (KernelText){.plan = &p->plan, .source = &p->source};
+    p->text = (KernelText){.plan = &p->plan, .source = &p->source, .estimate = p->estimate};
     p->view = memory_array((size_t)g->n_values + 1, 1);
     grow(p);
     store_given(p);
@@ -483,7 +486,7 @@ static int count_uses(Plan *p, SizeTable *sizes, const Genes *genes)
     return rc ? rc : found;
 }
 
-int generate_first(const Task *task, Genes *genes, Generated *out, Error *err)
+int generate_first(const Task *task, Genes *genes, Estimate *estimate, Generated *out, Error *err)
 {
     SizeTable *sizes = memory_alloc(sizeof *sizes);
     if (size_open(sizes, task, err)) {
@@ -493,7 +496,7 @@ int generate_first(const Task *task, Genes *genes, Generated *out, Error *err)
     Plan p = {.err = err};
     int *uses = p.uses = memory_array((size_t)task->graph->n_nodes + 1, sizeof *uses);
     int rc = count_uses(&p, sizes, genes);
-    p = (Plan){.err = err, .uses = uses, .counted = rc > 0};
+    p = (Plan){.err = err, .uses = uses, .counted = rc > 0, .estimate = estimate};
     if (rc >= 0) rc = write_plan(&p, sizes, genes);
     if (!rc) {
         Buffer whole;

@@ -4,6 +4,7 @@
 #ifndef GENERATE_FIRST_H
 #define GENERATE_FIRST_H
 
+#include "generate/estimate.h"
 #include "generate/genes.h"
 #include "tasks/task.h"
 
@@ -13,7 +14,8 @@ typedef struct {
 } Generated;
 
 /* genes: the given ones, which gets its points; NULL: defaults, and a source without schedule lines.
- * UNSUPPORTED says what the graph has that cannot be written. */
-int generate_first(const Task *task, Genes *genes, Generated *out, Error *err);
+ * estimate: gets the kernels' times; may be NULL. UNSUPPORTED says what the graph has that cannot be
+ * written. */
+int generate_first(const Task *task, Genes *genes, Estimate *estimate, Generated *out, Error *err);
 
 #endif

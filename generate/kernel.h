@@ -54,11 +54,13 @@ void kernel_merge(Kernel *k);
 const char *kernel_size(void *kernel, Size s, Error *err);
 const char *kernel_tensor(Kernel *k, int node, int written);
 
-/* Appends the kernel's source, and the line that launches it. number: of the kernel in the source. */
+/* Appends the kernel's source, and the line that launches it. number: of the kernel in the source. estimate:
+ * it gets the kernel's time by the analytic model (estimate.h); NULL: none is asked for. */
 typedef struct {
     Buffer *plan, *source;
     int number;
     unsigned helpers; /* bits of what the source has already */
+    struct Estimate *estimate;
 } KernelText;
 int kernel_write(Kernel *k, KernelText *t, Error *err);
 

@@ -9,6 +9,7 @@
 
 #include "base/embed.h"
 #include "base/part.h"
+#include "generate/estimate.h"
 #include "generate/fold_text.h"
 #include "generate/writer.h"
 #include "ops/op_text.h"
@@ -636,6 +637,7 @@ int kernel_write(Kernel *k, KernelText *t, Error *err)
     buffer_init(&w.body, 1 << 20);
     k->scope.of = k, k->scope.axes = &k->axes;
     writer_schedule(&w);
+    if (t->estimate) estimate_add(t->estimate, &w);
     if (k->has_folds)
         put_rows(&w);
     else

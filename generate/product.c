@@ -80,7 +80,8 @@ static int fits(const MatrixProduct *m)
            most_bytes;
 }
 
-static int is_worth_it(const MatrixProduct *m)
+/* Seconds of the kernels, and of the library call. */
+static double own_time(const MatrixProduct *m, double *library)
 {
     const double rows = (double)m->count[PRODUCT_ROWS].at[0],
                  columns = (double)m->count[PRODUCT_COLUMNS].at[0],
@@ -89,11 +90,21 @@ static int is_worth_it(const MatrixProduct *m)
     double tiles = ceil(rows / SIDE) * ceil(columns / SIDE) * batch,
            padded = 2 * ceil(tiles / SMS) * SMS * SIDE * SIDE * depth,
            factors = (rows + columns) * depth * batch, results = 4 * rows * columns * batch;
-    double library = larger(2 * rows * columns * depth * batch / library_rate,
-                            (4 * factors + results) / bytes_rate),
-           own = larger(padded / own_rate, results / bytes_rate) + 8 * factors / bytes_rate +
-                 launches;
+    *library = larger(2 * rows * columns * depth * batch / library_rate,
+                      (4 * factors + results) / bytes_rate);
+    return larger(padded / own_rate, results / bytes_rate) + 8 * factors / bytes_rate + launches;
+}
+
+static int is_worth_it(const MatrixProduct *m)
+{
+    double library, own = own_time(m, &library);
     return own < enough * library;
+}
+
+double product_us(const MatrixProduct *m)
+{
+    double library;
+    return 1e6 * own_time(m, &library);
 }
 
 static int read_product(const Nodes *n, int line, MatrixProduct *out)

@@ -27,6 +27,9 @@ int product_read(const Nodes *n, int node, MatrixProduct *out);
 /* 1: the schedule has a kernel for it; by default where that is faster than the op line, by the timed
  * sizes. */
 int product_chosen(const Nodes *n, const MatrixProduct *m);
+/* The time of its kernels, by the timed sizes. */
+double product_us(const MatrixProduct *m);
+enum { PRODUCT_LAUNCHES = 3 };
 /* The step of a traced kernel that is a product, of which the kernel needs each element once and at its own
  * place; -1: there is none. */
 int product_step(const Kernel *k);

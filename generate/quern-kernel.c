@@ -59,7 +59,7 @@ int main(int argc, char **argv)
     Generated g;
     int at = taskset_need(&tasks, root, name, &err);
     if (at < 0 || (schedule && read_schedule(schedule, &genes, &err)) ||
-        generate_first(tasks.tasks[at], &genes, &g, &err))
+        generate_first(tasks.tasks[at], &genes, NULL, &g, &err))
         log_die(&err);
     if (check_used(&genes, &err)) log_die(&err);
     fputs(g.source, stdout);

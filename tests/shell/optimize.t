@@ -1,6 +1,6 @@
 #!/bin/bash
-# make optimize: from a task's folder to a package, the same command again, a budget that is too short, and
-# mistakes. TAP on stdout.
+# make optimize: mistakes; a search from an archive to a package, the same command again, Ctrl-C; a training
+# after the search. TAP on stdout.
 # limit: 900
 . "$(dirname "$0")/tap.sh"
 export QUERN_LOG=info
@@ -9,13 +9,6 @@ small=(PROFILE=smoke CLASSES=sim:h100 DEVICES=sim:h100 'COLLECT=--trials 24 --ke
   'SELFSUP_PROMPTS=--groups 1 --plain 1 --copies 2' 'PROMPTS=--groups 1 --plain 1 --copies 2'
   REPORT_SAMPLES=2 'SAMPLE=--max-new 40 --batch 64' SELFSUP_ROUNDS=1 ROUNDS=1
   "SFT=--plain-epochs 1 --epochs 1 --batch 8 --lr 1e-3" RUNS=runs)
-# One core judges no 48 kernels in a second, however fast it is.
-core=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')
-short() {
-  taskset -c "$core" "$root/mk/optimize" optimize "$BUILD" - make "$@" "${small[@]}" \
-    'COLLECT=--trials 48 --keep 48' BUDGET=1s >out 2>err
-  rc=$?
-}
 op=$root/tests/fixtures/op_lines/tasks/op_layer
 
 optimize; [ $rc = 2 ] && grep -q '^quern optimize: OP is required' err; ok $? "OP is required"
@@ -72,58 +65,65 @@ ok $? "what the export found is told"
 mkdir empty; optimize OP=empty/; [ $rc = 2 ] && grep -q 'has no task.json' err
 ok $? "a folder without a task is refused"
 
-short OP="$root/tasks/residual_rmsnorm/"
-[ $rc = 1 ] && grep -q 'no kernel was judged' err
-ok $? "nothing comes of a budget that is too short"
-set -m # Ctrl-C reaches a whole group of processes
-rm -f err # of the test before, which names a wave too
-"$root/mk/optimize" optimize "$BUILD" - make OP="$root/tasks/residual_rmsnorm/" TO=c "${small[@]}" >out \
-  2>err &
-wait_for "grep -qs 'wave 1' err"
+optimize OP="$op" BUDGTE=2m; [ $rc = 2 ] && grep -q 'BUDGTE is a setting of a model' err
+ok $? "a setting of the training needs TRAIN=1"
+optimize OP="$op" TRAIN=yes; [ $rc = 2 ] && grep -q 'TRAIN is 1 or nothing' err
+ok $? "TRAIN is 1 or nothing"
+optimize OP="$op" DEVICES=cuda:77 RUNS=runs; [ $rc = 2 ] && grep -q 'there is no cuda:77 here' err
+ok $? "a device that is not there is named"
+
+# ---- the search ----
+cp "$root/tests/fixtures/import/row.pt2" row.pt2
+here=(DEVICES=sim:h100 RUNS=runs)
+optimize OP=row.pt2 "${here[@]}" BUDGET=9m
+[ $rc = 0 ] && [ -s runs/row/row/package.json ] && grep -q '^package: runs/row/row$' out
+ok $? "a search ends in a package"
+head -1 err | grep -q 'relu, mul become 1 kernel; a library keeps linear, .* the bound is .* at most'
+ok $? "the first line says what becomes a kernel, what stays a library's, and the bound"
+grep -q 's: 1[.0-9]*x eager, torch.compile was not measured' err; ok $? "a rise is said beside eager"
+head -1 runs/row/search/report.txt | grep -q '^row on sim:h100: 1[.0-9]*x eager'
+ok $? "the report begins with the operator and its best kernel"
+[ "$(grep -c '	ok	' runs/row/search/verdicts.tsv)" -ge 8 ] &&
+  grep -q '//@ schedule mul_1 .*;' runs/row/search/verdicts.tsv
+ok $? "all verdicts are kept, with their schedules"
+"$BUILD/bin/quern-kernel" --task row --task-root runs/row/tasks --schedule runs/row/search/best.cu |
+  cmp - runs/row/search/best.cu && cmp runs/row/search/best.cu runs/row/row/kernel.cu
+ok $? "the best kernel follows from its schedule, and is the package's"
+cp runs/row/search/best.cu before.cu; cp runs/row/search/verdicts.tsv before.tsv
+inode=$(stat -c %i runs/row/row)
+optimize OP=row.pt2 "${here[@]}" BUDGET=9m
+[ $rc = 0 ] && cmp before.cu runs/row/search/best.cu && cmp before.tsv runs/row/search/verdicts.tsv &&
+  [ "$inode" = "$(stat -c %i runs/row/row)" ] && ! grep -q '^runs/row/tasks/row' out
+ok $? "the same command finds the same, and makes nothing again"
+optimize OP=row.pt2 TO=c "${here[@]}" BUDGET=9m; [ $rc = 1 ] &&
+  grep -q 'not confirmed: .* runs aten.linear.default: only a torch package' err
+ok $? "a package that a kernel cannot have is named"
+optimize OP=row.pt2 "${here[@]}" TO=torch RUN=other BUDGET=1s; [ $rc = 0 ] || [ $rc = 130 ] || [ $rc = 1 ]
+ok $? "a budget of a second ends in order"
+long=gate_norm_silu_bf16 # with many schedules
+set -m # without it, what runs in the background ignores the signal
+"$root/mk/optimize" optimize "$BUILD" - make OP="$root/tasks/composed/$long" "${here[@]}" \
+  RUN=broken >out 2>err &
+wait_for "[ -e runs/broken/$long/package.json ]"
 kill -INT -- -$!; wait $!; rc=$?
 set +m
-[ $rc = 130 ] && grep -q '^quern optimize: stopped; the same command goes on' err && ! grep -q '^package' out
-ok $? "Ctrl-C stops the search"
-optimize OP="$root/tasks/residual_rmsnorm/" TO=c "${small[@]}"
-[ $rc = 0 ] && grep -q '^package: runs/residual_rmsnorm/residual_rmsnorm$' out
-ok $? "the same command goes on to a package"
-[ -s runs/residual_rmsnorm/residual_rmsnorm/residual_rmsnorm.c ] &&
-  [ -s runs/residual_rmsnorm/residual_rmsnorm/verdict.json ] && [ -s runs/residual_rmsnorm/report.html ]
-ok $? "package and report are there"
-optimize OP="$root/tasks/residual_rmsnorm/" TO=torch "${small[@]}"
-[ $rc = 0 ] && [ -s runs/residual_rmsnorm/residual_rmsnorm/package.json ]
-ok $? "the same command writes another form"
-grep -q 'is up to date' out err; ok $? "another form needs no other search"
-optimize OP="$root/tasks/relu" RUN=residual_rmsnorm "${small[@]}"
-[ $rc = 2 ] && grep -q 'the run runs/residual_rmsnorm is of .*residual_rmsnorm; choose another name' err
+[ $rc = 0 ] && grep -q "^package: runs/broken/$long$" out && grep -q 'search ended: it was stopped' err &&
+  cmp runs/broken/packaged.cu runs/broken/$long/kernel.cu
+ok $? "Ctrl-C ends the search with the best kernel so far"
+optimize OP="$root/tasks/relu" RUN=row "${here[@]}"
+[ $rc = 2 ] && grep -q 'the run runs/row is of .*row.pt2; choose another name' err
 ok $? "another operator does not take the run"
-cp "$root/tests/fixtures/import/row.pt2" row.pt2
-short OP=row.pt2; [ $rc = 0 ] && [ -e runs/row/tasks/row/task.json ]
-ok $? "an archive is imported"
-[ -s runs/row/row/package.json ] && grep -q '^package: runs/row/row$' out
-ok $? "a budget that is too short for a search leaves the package of the generator's kernel"
-touch -d '+1 day' row.pt2; short OP=row.pt2
-[ $rc = 0 ] && ! grep -q '^runs/row/tasks/row' out
-ok $? "the same archive is not imported again"
-cp "$root/tests/fixtures/import/causal.pt2" row.pt2; touch -d '-1 day' row.pt2
-short OP=row.pt2; grep -q '^runs/row/tasks/row' out &&
+cp "$root/tests/fixtures/import/causal.pt2" row.pt2
+optimize OP=row.pt2 "${here[@]}" BUDGET=1s; grep -q '^runs/row/tasks/row' out &&
   grep -q tril runs/row/tasks/row/task.json
 ok $? "a changed archive is imported again"
-set -m # without it, what runs in the background ignores the signal
-"$root/mk/optimize" optimize "$BUILD" - make OP="$root/tests/fixtures/import/row.pt2" RUN=broken \
-  "${small[@]}" >out 2>err &
-# Most of the search is still to come, however slow this shell is.
-wait_for '[ -e runs/broken/collect/samples.qa ]'
-kill -INT -- -$!; wait $!; rc=$?
-set +m
-[ $rc = 130 ] && grep -q 'stopped; the same command goes on' err && [ -e runs/broken/row/package.json ]
-ok $? "an interrupt in the search of an archive is said"
-# A checkpoint is a part of a stage that is not done: it goes when the stage ends.
-find runs/broken -name '*.qa' -type f ! -path '*.checkpoint/*' -exec md5sum {} + >sums
-optimize OP="$root/tests/fixtures/import/row.pt2" RUN=broken "${small[@]}"
-[ $rc = 0 ] && [ -s runs/broken/row/package.json ] && md5sum --quiet -c sums
-ok $? "the same command goes on to the package, and keeps what was done"
-optimize OP="$root/tasks/row_sum/" RUN=slow "${small[@]}" 'COLLECT=--trials 6 --keep 2'; [ $rc = 1 ] &&
-  grep -q 'nothing faster than the baseline was found' err && [ ! -e runs/slow/row_sum/package.json ]
-ok $? "where nothing is faster it says so, and writes no package"
+optimize OP="$root/tasks/row_sum" "${here[@]}"
+[ $rc = 1 ] && [ "$(cat err)" = 'quern optimize: task row_sum has no graph' ]
+ok $? "a task that the generator cannot write is refused in a sentence"
+
+# ---- a model's training, after the search ----
+optimize OP="$root/tests/fixtures/import/row.pt2" RUN=trained "${small[@]}" TRAIN=1 BUDGET=40m
+[ $rc = 0 ] && [ -s runs/trained/report.html ] && [ -s runs/trained/collect/pool.qa ] &&
+  grep -q '^package: runs/trained/row$' out
+ok $? "TRAIN=1 trains a model"
 done_testing

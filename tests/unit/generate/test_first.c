@@ -42,10 +42,10 @@ static void test_graphs_become_few_kernels(void **state)
         Generated g, again;
         Error err;
         const Task *t = task_named(expected[i].task);
-        if (generate_first(t, NULL, &g, &err)) fail_msg("%s", err.text);
+        if (generate_first(t, NULL, NULL, &g, &err)) fail_msg("%s", err.text);
         if (g.n_kernels != expected[i].kernels || g.n_lines != expected[i].lines)
             fail_msg("%s: %d kernels and %d op lines", t->name, g.n_kernels, g.n_lines);
-        assert_int_equal(generate_first(t, NULL, &again, &err), 0);
+        assert_int_equal(generate_first(t, NULL, NULL, &again, &err), 0);
         assert_string_equal(g.source, again.source);
         free(g.source);
         free(again.source);
@@ -57,7 +57,7 @@ static void test_a_task_without_a_graph_is_refused(void **state)
     Generated g;
     Error err;
     (void)state;
-    assert_int_equal(generate_first(task_named("relu"), NULL, &g, &err), -1);
+    assert_int_equal(generate_first(task_named("relu"), NULL, NULL, &g, &err), -1);
     assert_int_equal(err.code, ERROR_UNSUPPORTED);
     assert_non_null(strstr(err.text, "relu has no graph"));
 }
@@ -68,7 +68,7 @@ static void test_a_part_of_an_axis_is_no_other_axis(void **state)
     Generated g;
     Error err;
     (void)state;
-    if (generate_first(task_named("k2_23_conv3d_groupnorm_mean"), NULL, &g, &err))
+    if (generate_first(task_named("k2_23_conv3d_groupnorm_mean"), NULL, NULL, &g, &err))
         fail_msg("%s", err.text);
     assert_non_null(strstr(g.source, ", (features) / 8, "));
     assert_null(strstr(g.source, ", channels"));

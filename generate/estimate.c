@@ -1,0 +1,329 @@
+/* Each part of a kernel's time is counted alone; the longest counts, and a share of the next one. */
+#include "generate/estimate.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* Rates that no profile has: how many bytes of L2 a sector holds, the share of L2 that a second pass finds
+ * its rows in, instructions of a loop's step, and of a call of a function such as expf. */
+enum { SECTOR = 32, STEP_COST = 8, CALL_COST = 12, BASE_REGISTERS = 26 };
+static const double l2_share = 0.5, second_share = 0.25;
+
+/* The kernel's loops over threads. */
+typedef struct {
+    double rows, columns, threads, blocks, a_thread; /* a_thread: vectors of a row */
+    double resident;                                 /* blocks of a multiprocessor */
+} Shape;
+
+typedef struct {
+    double dram, l2, instructions, latency; /* latency: cycles of a block */
+    double flight;                          /* bytes that a thread has in flight */
+} Work;
+
+static double size_of(const Writer *w, unsigned axes)
+{
+    double n = 1;
+    for (int i = 0; i < w->k->axes.n; i++)
+        if (axes >> i & 1) n *= (double)w->k->axes.size[i].at[0];
+    return n;
+}
+
+static double parts_of(const Writer *w)
+{
+    return w->part < 0 ? 1 : w->k->nodes->node[w->k->root[0].node].parts;
+}
+
+static double registers(const Writer *w)
+{
+    double n = BASE_REGISTERS;
+    for (int i = 0; i < w->k->n; i++) {
+        if (!is_load(w, i)) continue;
+        double bytes = (double)dtype_size(node_of(w, i)->dtype);
+        n += fmax(1, w->vec * bytes / 4) * (w->keep ? 1 : w->items);
+        if (w->kept[i]) n += fmax(1, w->vec * bytes / 4) * w->keep;
+    }
+    return n;
+}
+
+static Shape shape_of(const Writer *w, const Profile *p)
+{
+    Shape s = {.rows = 1, .columns = size_of(w, w->columns)};
+    if (w->k->has_folds) {
+        s.rows = size_of(w, w->k->rows);
+        s.a_thread = ceil(s.columns / parts_of(w) / w->lanes / w->vec);
+        s.threads = w->strip >= 0 ? 32 * w->lanes : w->lanes > 32 ? w->lanes : w->block;
+        double rows = w->strip >= 0 ? 32 : w->lanes > 32 ? 1 : w->block / w->lanes;
+        s.blocks = ceil(s.rows / rows);
+    } else {
+        s.threads = w->block;
+        s.rows = w->slices ? size_of(w, w->k->rows) : 1;
+        s.a_thread = w->items;
+        s.blocks = s.rows * ceil(s.columns / w->block / w->vec / w->items);
+    }
+    double by_threads = floor(p->threads_per_sm / s.threads),
+           by_registers = floor(p->registers_per_sm / fmin(255, registers(w)) / s.threads);
+    s.resident = fmax(1, fmin(fmin(by_threads, by_registers), p->blocks_per_sm));
+    return s;
+}
+
+/* Reads of a load over the passes of its row; one that stays in registers is read once. */
+static double times_read(const Writer *w, int step)
+{
+    int passes = writer_passes(w), n = 0;
+    if (!in_columns(w, step) || w->kept[step]) return 1;
+    for (int i = 0; i < w->k->n_roots; i++) n |= in_columns(w, w->k->root[i].step);
+    return fmax(1, passes + n);
+}
+
+/* Bytes that L2 hands over for a useful one. */
+static double waste(const Writer *w, const Index *at, double bytes)
+{
+    int along = w->strip >= 0 ? w->strip : w->last;
+    if (along < 0 || size_is(at->by[along], 1) || size_is(at->by[along], 0)) return 1;
+    return SECTOR / bytes;
+}
+
+/* Instructions of a point, by its text. */
+static double point_cost(const char *text)
+{
+    double n = 1;
+    for (; text && *text; text++)
+        if (*text == '(' && isalnum((unsigned char)text[-1]))
+            n += CALL_COST;
+        else if (strchr("+*-/<>?", *text))
+            n++;
+    return n;
+}
+
+static void count_loads(const Writer *w, const Shape *s, const Profile *p, Work *k)
+{
+    double elements = s->rows * s->columns, row_bytes = 0;
+    for (int i = 0; i < w->k->n; i++)
+        if (is_load(w, i) && in_columns(w, i))
+            row_bytes += s->columns * (double)dtype_size(node_of(w, i)->dtype);
+    double rows_at_once = fmin(s->rows, s->resident * p->sm_count * s->rows / s->blocks);
+    int again = row_bytes * rows_at_once > l2_share * (double)p->l2_size;
+    for (int i = 0; i < w->k->n; i++) {
+        if (!is_load(w, i)) continue;
+        const Step *step = &w->k->step[i];
+        double bytes = (double)dtype_size(node_of(w, i)->dtype), own = size_of(w, step->axes),
+               reads = times_read(w, i), wide = waste(w, &step->at, bytes);
+        int by_column = in_columns(w, i);
+        k->dram += own * bytes * (again && own * 2 > elements ? reads : 1);
+        k->l2 += (by_column ? elements : s->rows) * bytes * reads * wide;
+        k->flight += by_column ? bytes * w->vec * (w->kept[i] ? w->keep : w->items) : 0;
+        k->instructions += by_column ? elements / w->vec * reads : s->rows;
+    }
+}
+
+static void count_rest(const Writer *w, const Shape *s, Work *k)
+{
+    double elements = s->rows * s->columns;
+    for (int i = 0; i < w->k->n_roots; i++) {
+        int step = w->k->root[i].step;
+        double bytes = (double)dtype_size(w->k->nodes->node[w->k->root[i].node].dtype);
+        double n = in_columns(w, step) ? elements : s->rows * parts_of(w);
+        k->dram += n * bytes;
+        k->l2 += n * bytes * waste(w, &w->k->root[i].at, bytes);
+        k->instructions += n / w->vec;
+    }
+    double passes = writer_passes(w) + 1;
+    k->instructions += elements / w->vec * STEP_COST * passes;
+    for (int i = 0; i < w->k->n; i++) {
+        if (is_load(w, i)) continue;
+        double n = in_columns(w, i) || is_fold(w, i) ? elements : s->rows;
+        k->instructions += n * (is_fold(w, i) ? 1 : point_cost(node_of(w, i)->text));
+    }
+}
+
+/* What a block waits for at least: its loads one after another, and its folds over lanes. */
+static double block_cycles(const Writer *w, const Shape *s, const Profile *p)
+{
+    double passes = w->k->has_folds ? writer_passes(w) : 1,
+           rounds = w->keep ? 1 : ceil(s->a_thread / w->items);
+    double fold = log2(fmax(2, w->lanes)) * 30;
+    if (w->lanes > 32 || w->strip >= 0) fold += 2 * p->barrier_cycles + s->threads / 32 * 4;
+    double first = p->dram_cycles * rounds, again = w->keep ? 0 : p->l2_cycles * rounds;
+    return first + (passes - 1) * again + (w->k->has_folds ? passes * fold : 0) + p->block_cycles +
+           p->block_warp_cycles * s->threads / 32;
+}
+
+static double time_us(const Writer *w, const Profile *p)
+{
+    Shape s = shape_of(w, p);
+    Work k = {0};
+    count_loads(w, &s, p, &k);
+    count_rest(w, &s, &k);
+    double at_once = fmin(s.blocks, s.resident * p->sm_count);
+    double flight = fmax(1, k.flight) * s.threads * at_once;
+    double rate =
+        fmin(p->dram_bytes_per_s * p->dram_efficiency, flight / (p->dram_cycles / p->clock_hz));
+    double sms = fmin(p->sm_count, s.blocks);
+    const double part[] = {
+        k.dram / rate, k.l2 / p->l2_bytes_per_s, k.instructions / 32 / (sms * 3 * p->clock_hz),
+        ceil(s.blocks / (s.resident * p->sm_count)) * block_cycles(w, &s, p) / p->clock_hz,
+        s.blocks * p->block_interval / p->clock_hz};
+    double most = 0, sum = 0;
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+        sum += part[i];
+        if (part[i] > most) most = part[i];
+    }
+    return 1e6 * (most + second_share * (sum - most) + p->launch_s);
+}
+
+static double light_us(const Writer *w, const Profile *p)
+{
+    double bytes = 0;
+    for (int i = 0; i < w->k->n; i++)
+        if (is_load(w, i))
+            bytes += size_of(w, w->k->step[i].axes) * (double)dtype_size(node_of(w, i)->dtype);
+    for (int i = 0; i < w->k->n_roots; i++) {
+        const Node *x = &w->k->nodes->node[w->k->root[i].node];
+        bytes += (double)node_count(x).at[0] * (double)dtype_size(x->dtype);
+    }
+    return 1e6 * (bytes / (p->dram_bytes_per_s * p->dram_efficiency) + p->launch_s);
+}
+
+/* ---- all schedules of a kernel ---- */
+
+typedef struct {
+    const Writer *w;
+    const Profile *gpu;
+    Genes trial;
+    KernelEstimate *out;
+    GenePoint point[GENES];
+    int n_points;
+} Ranking;
+
+static void clear_writer(Writer *w, const Writer *of, unsigned char *kept, unsigned char *defined)
+{
+    memset(kept, 0, KERNEL_STEPS);
+    memset(defined, 0, KERNEL_STEPS);
+    *w = (Writer){.k = of->k, .t = of->t, .err = of->err, .kept = kept, .defined = defined};
+}
+
+static double try_schedule(Ranking *r)
+{
+    unsigned char kept[KERNEL_STEPS], defined[KERNEL_STEPS];
+    Writer w;
+    Genes *own = r->w->k->nodes->genes;
+    clear_writer(&w, r->w, kept, defined);
+    r->trial.n = 0;
+    r->w->k->nodes->genes = &r->trial;
+    writer_schedule(&w);
+    r->w->k->nodes->genes = own;
+    return time_us(&w, r->gpu);
+}
+
+/* Keeps the fastest vector of each value of the first gene, the widths of a row or of a vector. */
+static void keep_vector(Ranking *r, const GeneVector *v)
+{
+    KernelEstimate *k = r->out;
+    int at = 0;
+    for (; at < k->n_ranked; at++)
+        if (k->ranked[at].value[0] == v->value[0]) break;
+    if (at == ESTIMATE_RANKED || (at < k->n_ranked && k->ranked[at].us <= v->us)) return;
+    if (at == k->n_ranked) k->n_ranked++;
+    for (; at > 0 && k->ranked[at - 1].us > v->us; at--) k->ranked[at] = k->ranked[at - 1];
+    k->ranked[at] = *v;
+}
+
+static void rank(Ranking *r, GeneVector *v)
+{
+    if (v->n == r->n_points) {
+        v->us = try_schedule(r);
+        keep_vector(r, v);
+        return;
+    }
+    const GenePoint *p = &r->point[v->n];
+    const GeneRow *row = gene_row(p->gene);
+    v->gene[v->n] = p->gene;
+    v->n++;
+    for (int i = 0; i < row->n; i++) {
+        if (row->value[i] < p->least || row->value[i] > p->most) continue;
+        v->value[v->n - 1] = row->value[i];
+        genes_give(&r->trial, r->out->of, p->gene, row->value[i]);
+        rank(r, v);
+    }
+    v->n--;
+}
+
+/* The points of the kernel's text, that of its width first. */
+static void find_points(Ranking *r)
+{
+    const Genes *g = r->w->k->nodes->genes;
+    for (int i = 0; g && i < g->n; i++) {
+        const GenePoint *p = &g->point[i];
+        if (p->gene == GENE_STORE || p->gene == GENE_SPLIT || strcmp(p->of, r->out->of)) continue;
+        r->point[r->n_points++] = *p;
+        int last = r->n_points - 1;
+        if (p->gene == GENE_LANES || (p->gene == GENE_ITEMS && !r->w->k->has_folds)) {
+            r->point[last] = r->point[0];
+            r->point[0] = *p;
+        }
+    }
+}
+
+/* ---- the operators of a kernel ---- */
+
+static void add_op(KernelEstimate *out, const char *name)
+{
+    char word[80];
+    size_t at = strlen(out->ops);
+    if (!strncmp(name, "aten.", 5)) name += 5;
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(name, "."), name);
+    const char *found = strstr(out->ops, word);
+    size_t n = strlen(word);
+    if (found && (found == out->ops || found[-1] == ' ') && (!found[n] || found[n] == ',')) return;
+    if (at + n + 3 < sizeof out->ops)
+        snprintf(out->ops + at, sizeof out->ops - at, "%s%s", at ? ", " : "", word);
+}
+
+static void find_ops(const Kernel *k, KernelEstimate *out)
+{
+    const GraphBound *b = k->nodes->sizes->bound[0];
+    for (int i = 0; i < k->n; i++) {
+        const Node *x = &k->nodes->node[k->step[i].node];
+        int line = x->value < 0 ? -1 : b->values[x->value].node, read = k->step[i].arg[0] < 0;
+        if (line < 0 || (read && x->stored && x->kind != NODE_KEPT)) continue;
+        if (x->kind != NODE_KEPT || out->launches > 1) add_op(out, b->calls[line].call.op->name);
+    }
+}
+
+static KernelEstimate *add_kernel(Estimate *m, const Kernel *k, const KernelEstimate *time)
+{
+    m->kernel = memory_grow(m->kernel, (size_t)m->n + 1, sizeof *m->kernel);
+    KernelEstimate *out = &m->kernel[m->n++];
+    *out = *time;
+    snprintf(out->of, sizeof out->of, "%s", k->nodes->node[k->root[0].node].name);
+    find_ops(k, out);
+    return out;
+}
+
+void estimate_add(Estimate *m, const Writer *w)
+{
+    const KernelEstimate time = {
+        .launches = 1, .us = time_us(w, m->gpu), .light_us = light_us(w, m->gpu)};
+    Ranking r = {.w = w, .gpu = m->gpu, .out = add_kernel(m, w->k, &time)};
+    find_points(&r);
+    if (r.n_points) rank(&r, &(GeneVector){0});
+    genes_free(&r.trial);
+}
+
+void estimate_add_product(Estimate *m, const Kernel *k, double us, int launches)
+{
+    const KernelEstimate time = {.launches = launches, .us = us, .light_us = us};
+    add_kernel(m, k, &time);
+}
+
+void estimate_clear(Estimate *m)
+{
+    free(m->kernel);
+    m->kernel = NULL;
+    m->n = 0;
+}
